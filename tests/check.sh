@@ -1,0 +1,246 @@
+#!/usr/bin/env bash
+# The whole bar, step by step; stops at the first failure.
+#
+#   tests/check.sh                every step            (make check)
+#   tests/check.sh NAME...        only these
+#   tests/check.sh --list         their names
+#
+# tests/build_*.c say in their first comment how they are compiled:
+#   // flags: -ffreestanding      added to the command; may name further source files
+#   // lang: c                    c, c++ or both (default)
+# One with a main() is linked and run, the others are compiled. examples/*.c say `// check: <arguments>`.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+jobs=$(nproc 2>/dev/null || echo 2)
+out=build/check
+cross=${CMOCKA_CROSS:-/usr/local/lib/cmocka}
+strict=(-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wswitch-enum -Wundef -Werror)
+allowed='^(memcpy|memset|memmove|memcmp)$'
+mkdir -p $out
+unset F     # a filter is no bar
+
+steps=(build test test_clang headers options freestanding names contents mingw
+       asan_gcc asan_clang tsan short_enums m32 s390x
+       cppcheck tidy readme examples fuzz size coverage)
+
+fail() { echo "$*" >&2; exit 1; }
+parallel() { xargs -d '\n' -r -P "$jobs" -n 1 bash -c; }      # one command a line, each run by bash
+header_line() { sed -n "1,10s|^// $2: *||p" "$1" | head -n 1; }
+
+# An object of the whole header, for the steps that look at its symbols:  implementation OUT COMPILER FLAGS...
+implementation() {
+    printf '#define TL_STRATEGY_IMPLEMENTATION\n#include "tl_strategy.h"\n' > $out/implementation.c
+    "${@:2}" -I. -c -o "$1" $out/implementation.c
+}
+
+# The TL_NO_* options that the preprocessor asks for.
+options() { grep -E '^ *# *(if|elif)' tl_strategy.h | grep -oE 'TL_NO_[A-Z]+' | sort -u; }
+
+# Sanitizers of these compilers do not cope with all layouts of newer kernels: fixed addresses where that is allowed.
+fixed_addresses() { if setarch -R true 2>/dev/null; then echo setarch -R; fi; }
+
+tests_with() { STRICT=1 make -s -j"$jobs" test WERROR=-Werror "$@"; }
+
+step_build()      { make -s -j"$jobs" all WERROR=-Werror; }
+step_test()       { tests_with B=$out/gcc CC=gcc; }
+step_test_clang() { tests_with B=$out/clang CC=clang; }
+
+asan="-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all"
+step_asan_gcc()   { tests_with B=$out/asan_gcc CC=gcc RUNNER="$(fixed_addresses)" CFLAGS="$asan"; }
+step_asan_clang() { tests_with B=$out/asan_clang CC=clang RUNNER="$(fixed_addresses)" CFLAGS="$asan"; }
+step_tsan() {
+    TSAN_OPTIONS=halt_on_error=1 tests_with B=$out/tsan CC=clang RUNNER="$(fixed_addresses)" \
+        CFLAGS="-O1 -g -fsanitize=thread"
+}
+step_short_enums() { tests_with B=$out/short_enums CC=gcc CFLAGS="-O1 -fshort-enums"; }
+
+# 32 bit with SSE: x87 would round intermediate results differently.
+step_m32() {
+    local lib=$cross/i386/usr/lib/i386-linux-gnu
+    tests_with B=$out/m32 CC=gcc LDFLAGS="-L$lib -Wl,-rpath,$lib" \
+        CFLAGS="-O1 -m32 -msse2 -mfpmath=sse -I$cross/i386/usr/include -idirafter /usr/include/x86_64-linux-gnu"
+}
+step_s390x() {      # big endian, and char is unsigned
+    local lib=$cross/s390x/usr/lib/s390x-linux-gnu
+    TIMEOUT=900 tests_with B=$out/s390x CC=s390x-linux-gnu-gcc LDFLAGS="-L$lib -Wl,-rpath,$lib" \
+        CFLAGS="-O1 -I$cross/s390x/usr/include" RUNNER="qemu-s390x -L /usr/s390x-linux-gnu"
+}
+
+# Print the command that compiles (and runs) one tests/build_*.c:  build_command FILE c|c++ COMPILER STANDARD FLAGS...
+build_command() {
+    local file=$1 lang=$2 cc=$3 std=$4 object
+    object=$out/$(basename "$file" .c)-$cc-$std
+    if grep -q '\bmain(' "$file"; then
+        echo "$cc -x $lang -std=$std ${strict[*]} ${*:5} $file $(header_line "$file" flags) -o $object && $object >/dev/null"
+    else
+        echo "$cc -x $lang -std=$std ${strict[*]} ${*:5} $file $(header_line "$file" flags) -c -o $object.o"
+    fi
+}
+step_headers() {
+    local f lang std cc
+    for f in tests/build_*.c; do
+        lang=$(header_line "$f" lang)
+        if [ "$lang" != c++ ]; then
+            for std in c99 c11 c17; do for cc in gcc clang; do build_command "$f" c $cc $std; done; done
+            build_command "$f" c gcc c99 -O3 | sed "s|$out/|$out/O3-|g"       # warnings that need data flow
+        fi
+        if [ "$lang" != c ]; then
+            for std in c++11 c++14 c++17 c++20; do for cc in g++ clang++; do build_command "$f" c++ $cc $std; done; done
+        fi
+    done > $out/headers.list
+    parallel < $out/headers.list
+    echo "$(wc -l < $out/headers.list) builds without a warning"
+}
+
+# Each TL_NO_* alone, all but one, all together; every one must have its build test.
+step_options() {
+    local o other all=() set flags cc
+    mapfile -t all < <(options)
+    [ ${#all[@]} -gt 0 ] || fail "no TL_NO_* option found"
+    for o in "${all[@]}"; do
+        grep -lq "define $o\b" tests/build_*.c || fail "$o: no tests/build_*.c defines it"
+    done
+    {
+        echo "${all[*]}"
+        for o in "${all[@]}"; do
+            echo "$o"
+            set=()
+            for other in "${all[@]}"; do [ "$other" = "$o" ] || set+=("$other"); done
+            echo "${set[*]-}"
+        done
+    } | sort -u > $out/options.sets
+    printf '#define TL_STRATEGY_IMPLEMENTATION\n#include "tl_strategy.h"\n' > $out/implementation.c
+    while read -r flags; do
+        for cc in "gcc -std=c99" "clang -std=c11" "g++ -x c++ -std=c++11"; do
+            echo "$cc ${strict[*]} -I. ${flags:+-D${flags// / -D}} -c -o /dev/null $out/implementation.c"
+        done
+    done < $out/options.sets > $out/options.list
+    parallel < $out/options.list
+    echo "${all[*]}: $(wc -l < $out/options.list) builds"
+}
+
+# With every option set: only <stddef.h> and <stdint.h>, no symbol but the four that compilers emit by themselves.
+step_freestanding() {
+    local cc opt o other included
+    for cc in gcc clang; do for opt in -O0 -Os -O2 -O3; do
+        $cc -std=c99 $opt "${strict[@]}" -ffreestanding -fno-stack-protector -c -o $out/freestanding.o tests/build_freestanding.c
+        other=$(nm -u $out/freestanding.o | awk '{print $2}' | grep -vE "$allowed" || true)
+        [ -z "$other" ] || fail "$cc $opt needs other symbols:"$'\n'"$other"
+    done; done
+    for o in $(options); do
+        grep -q "define $o\b" tests/build_freestanding.c || fail "tests/build_freestanding.c does not set $o"
+    done
+    included=$(gcc -std=c99 -ffreestanding -M tests/build_freestanding.c | tr ' \\' '\n\n' | grep '\.h$' | xargs -n 1 basename |
+        grep -vE '^(tl_strategy|stddef|stdint|stdint-gcc)\.h$' || true)
+    [ -z "$included" ] || fail "includes more than <stddef.h> and <stdint.h>:"$'\n'"$included"
+    included=$(gcc -std=c99 -M tests/build_no_stdio.c | grep -o '[^ ]*/stdio\.h' || true)
+    [ -z "$included" ] || fail "TL_NO_STDIO still includes $included"
+    echo "gcc and clang, -O0 to -O3: no symbol but memcpy memset memmove memcmp"
+}
+
+# No reserved identifiers, no global but tl_*, nothing global under TL_STRATEGY_STATIC, no state.
+step_names() {
+    local bad
+    implementation $out/names.o clang++ -x c++ -std=c++11 -Wreserved-identifier -Werror
+    implementation $out/names.o clang -std=c99 -Wreserved-identifier -Werror
+    implementation $out/names.o gcc -std=c99 -fno-pie
+    bad=$(nm -g --defined-only $out/names.o | awk '$3 !~ /^tl_/' || true)
+    [ -z "$bad" ] || fail "global names that do not begin with tl_:"$'\n'"$bad"
+    bad=$(nm $out/names.o | awk '$2 ~ /^[bBdDcC]$/' || true)
+    [ -z "$bad" ] || fail "writable data, so state outside the arguments:"$'\n'"$bad"
+    implementation $out/static.o gcc -std=c99 -DTL_STRATEGY_STATIC
+    bad=$(nm -g --defined-only $out/static.o)
+    [ -z "$bad" ] || fail "TL_STRATEGY_STATIC leaves global names:"$'\n'"$bad"
+    bad=$(grep -nE '^ *# *define ' tl_strategy.h | grep -vE 'define (TL_|TLI_|TLDEF\b)' || true)
+    [ -z "$bad" ] || fail "macros that do not begin with TL_, TLI_ or TLDEF:"$'\n'"$bad"
+    bad=$(LC_ALL=C grep -nP '[^\x00-\x7F]|\t| +$|.{101,}' tl_strategy.h | head || true)
+    [ -z "$bad" ] || fail "non-ASCII, tab, space at the end, or more than 100 columns:"$'\n'"$bad"
+    echo "no reserved, foreign or stateful names"
+}
+
+# CONTENTS, public banners and implementation banners must be the same list; the first two say the same about a section.
+step_contents() {
+    local contents public private
+    contents=$(awk '/^#ifndef TL_STRATEGY_H/ {exit} /CONTENTS/ {on = 1} on' tl_strategy.h |
+        sed -nE 's|^[ /*]*(\[[0-9]+\]) ([A-Z]+) +(-- )?(.*)|\1 \2 -- \4|p' | sed 's/ *$//')
+    public=$(sed -nE 's|^// (\[[0-9]+\] [A-Z]+ -- .*)|\1|p' tl_strategy.h)
+    private=$(sed -nE 's|^// (\[[0-9]+\] [A-Z]+) \(implementation\)$|\1|p' tl_strategy.h)
+    diff <(echo "$contents") <(echo "$public") || fail "CONTENTS (<) and the banners of the public half (>) differ"
+    diff <(sed 's/ -- .*//' <<<"$public") <(echo "$private") || fail "the banners of the public half (<) and of the implementation (>) differ"
+    echo "$private" | tr '\n' ' '
+    echo
+}
+
+step_mingw() {
+    local f
+    for f in tests/build_*.c; do
+        [ "$(header_line "$f" lang)" != c++ ] || continue
+        echo "x86_64-w64-mingw32-gcc -std=c99 -O2 ${strict[*]} $f $(header_line "$f" flags | sed 's/[^ ]*\.c\b//g') -c -o $out/mingw-$(basename "$f").o"
+    done | parallel
+    echo "no warning"
+}
+
+step_cppcheck() {
+    local examples=(examples/*.c)
+    [ -e "${examples[0]}" ] || examples=()
+    implementation $out/cppcheck.o gcc -std=c99
+    cppcheck --quiet --std=c99 --language=c --platform=unix64 --enable=warning,performance,portability --inline-suppr \
+        --suppress=missingIncludeSystem --suppress=preprocessorErrorDirective --error-exitcode=1 -I. -j "$jobs" \
+        -DNDEBUG -DTL_STRATEGY_IMPLEMENTATION $out/implementation.c "${examples[@]}"
+    echo "cppcheck found nothing"
+}
+
+step_tidy() {
+    local f
+    implementation $out/tidy.o gcc -std=c99
+    for f in $out/implementation.c examples/*.c; do
+        [ -e "$f" ] && echo "clang-tidy --quiet --warnings-as-errors='*' $f -- -std=c99 -I. 2>$out/tidy-$(basename "$f").err || { grep -v 'warnings generated' $out/tidy-$(basename "$f").err; exit 1; }"
+    done | parallel
+    echo "clang-tidy found nothing"
+}
+
+step_readme() { bash tests/readme.sh; }
+
+# Run every example as its `// check:` line says; compare what it prints with tests/expected/NAME.txt where that exists.
+step_examples() {
+    local f name args
+    make -s -j"$jobs" examples WERROR=-Werror
+    for f in examples/*.c; do
+        name=$(basename "$f" .c)
+        grep -q '^// check:' "$f" || fail "$f: no '// check: <arguments>' line in its first comment"
+        args=$(header_line "$f" check)
+        # shellcheck disable=SC2086  # arguments are words
+        timeout 300 build/"$name" $args > $out/"$name".out 2> $out/"$name".err ||
+            { tail -n 20 $out/"$name".out $out/"$name".err; fail "build/$name $args: exit $?"; }
+        [ ! -e tests/expected/"$name".txt ] || diff -u tests/expected/"$name".txt $out/"$name".out ||
+            fail "build/$name $args: output differs from tests/expected/$name.txt"
+        echo "build/$name $args"
+    done
+}
+
+step_fuzz() {
+    compgen -G 'tests/fuzz_*.c' >/dev/null || { echo "no fuzz targets"; return; }
+    make -s -j"$jobs" fuzz FUZZ_SECONDS="${FUZZ_SECONDS:-5}" WERROR=-Werror > $out/fuzz.log 2>&1 || { tail -n 60 $out/fuzz.log; fail "fuzzing"; }
+    grep -E 'stat::number_of_executed_units' $out/fuzz.log
+}
+
+step_size()     { bash tests/size.sh; }
+step_coverage() { bash tests/coverage.sh; }
+
+case ${1:-} in
+--list) printf '%s\n' "${steps[@]}"; exit ;;
+--step) "step_$2"; exit ;;          # a process of its own, so that `set -e` holds in it
+esac
+[ $# = 0 ] || steps=("$@")
+for s in "${steps[@]}"; do
+    declare -F "step_$s" >/dev/null || fail "no step $s; tests/check.sh --list"
+done
+SECONDS=0
+for s in "${steps[@]}"; do
+    begin=$SECONDS
+    printf '\n== %s\n' "$s"
+    "$BASH" "$0" --step "$s" || fail $'\n'"FAILED in step $s; alone: tests/check.sh $s"
+    echo "   $((SECONDS - begin)) s"
+done
+printf '\nall %d steps passed in %d s\n' ${#steps[@]} $SECONDS

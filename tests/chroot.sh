@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# Prove the README's two commands on a bare Debian 12:  tests/chroot.sh [DIRECTORY]     (root; needs debootstrap)
+#
+#   DIRECTORY/bare   only git, make and gcc:  git clone, make run
+#   DIRECTORY/full   a copy of it, with apt:  git clone, make deps test
+#
+# The commit checked out now is cloned; `bare` is kept, so the next time is quick. DIRECTORY is /var/tmp/tl_strategy_chroot
+# unless given; MIRROR=... names another Debian mirror. STEPS="bare full" chooses.
+set -euo pipefail
+repository=$(cd "$(dirname "$0")/.." && pwd)
+dir=${1:-/var/tmp/tl_strategy_chroot}
+steps=${STEPS:-bare full}
+mirror=${MIRROR:-http://deb.debian.org/debian}
+[ "$(id -u)" = 0 ] || { echo "tests/chroot.sh: needs root" >&2; exit 1; }
+[ -z "$(git -C "$repository" status --porcelain)" ] || echo "NOTICE: uncommitted changes are not in the clone"
+
+unmount() {
+    local root
+    for root in "$dir/bare" "$dir/full"; do
+        umount -q "$root/source" "$root/dev" "$root/proc" 2>/dev/null || true
+    done
+}
+trap unmount EXIT
+enter() {   # enter ROOT COMMAND...
+    local root=$1
+    mkdir -p "$root/source"
+    mount -t proc proc "$root/proc"
+    mount --bind /dev "$root/dev"
+    mount --bind "$repository" "$root/source"
+    mount -o remount,bind,ro "$root/source"
+    cp -L /etc/resolv.conf "$root/etc/resolv.conf"
+    env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 chroot "$root" bash -euo pipefail -c "$2"
+    umount "$root/source" "$root/dev" "$root/proc"
+}
+clone='git config --global --replace-all safe.directory "*"; rm -rf /root/project; git clone -q /source /root/project; cd /root/project'
+
+mkdir -p "$dir"
+if [ ! -e "$dir/bare/.complete" ]; then
+    rm -rf --one-file-system "$dir/bare"
+    debootstrap --variant=minbase --include=git,make,gcc,libc6-dev bookworm "$dir/bare" "$mirror"
+    touch "$dir/bare/.complete"
+fi
+
+for step in $steps; do
+    SECONDS=0
+    case $step in
+    bare)
+        echo "== git, make, gcc only: make run"
+        enter "$dir/bare" "$clone"'; for x in clang python3 g++; do ! command -v $x || exit 1; done
+            make run; ls -l build/memory.svg build/trace.json; git status --short'
+        ;;
+    full)
+        echo "== with apt: make deps test"
+        rm -rf --one-file-system "$dir/full"
+        cp -a "$dir/bare" "$dir/full"
+        enter "$dir/full" "$clone"'; make deps test'
+        ;;
+    *) echo "unknown step $step" >&2; exit 1 ;;
+    esac
+    echo "   $step: $SECONDS s"
+done
+echo "both commands hold"
