@@ -60,9 +60,9 @@ bench: $(BENCHES)
 fuzz: $(FUZZERS:%=fuzz-%)
 
 fuzz-%: $(B)/fuzz/%
-	@mkdir -p $(B)/fuzz/corpus/$* tests/corpus/$*
+	@mkdir -p $(B)/fuzz/corpus/$* tests/corpus/fuzz_$*
 	$< -max_total_time=$(FUZZ_SECONDS) -timeout=20 -rss_limit_mb=2048 -verbosity=0 -print_final_stats=1 \
-	    -artifact_prefix=$(B)/fuzz/$*- $(B)/fuzz/corpus/$* tests/corpus/$*
+	    -artifact_prefix=$(B)/fuzz/$*- $(B)/fuzz/corpus/$* tests/corpus/fuzz_$*
 
 .PRECIOUS: $(B)/fuzz/%
 $(B)/fuzz/%: tests/fuzz_%.c $(HEADERS)

@@ -1,0 +1,170 @@
+#!/usr/bin/env python3
+"""differential_plan.py [CASES] [FIRST_SEED] [DRIVER]
+
+The simulator against check_schedule.py of the reference data (TL_SHARED, else ../shared), which knows nothing of it:
+random graphs and schedules from plan_driver.c, valid and broken, all kinds of steps. Verdict, broken step, peak, host
+peak, cost, compute cost and base cost must agree; with offsets, the arena is replayed here from the rules in the header
+alone: numbers of allocations, overlaps, alignment, high-water mark. DRIVER: built with $CC (cc) where it is not given.
+Exit status 0 all agree, 1 not; without reference data one line SKIPPED and 0.
+"""
+import importlib.util, io, os, re, subprocess, sys, tempfile, time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+def load_checker():
+    root = os.environ.get('TL_SHARED', os.path.join(HERE, '..', '..', 'shared'))
+    path = os.path.join(root, 'tools', 'check_schedule.py')
+    if not os.path.exists(path):
+        print('SKIPPED differential_plan: no reference data (tools/check_schedule.py)')
+        sys.exit(0)
+    spec = importlib.util.spec_from_file_location('check_schedule', path)
+    checker = importlib.util.module_from_spec(spec)
+    sys.dont_write_bytecode = True
+    spec.loader.exec_module(checker)
+    return checker
+
+class Rate:
+    """Bytes per second that divide to whole nanoseconds, rounded up; 0 = no time."""
+    def __init__(self, rate): self.rate = rate
+    def time(self, size): return -(-size * 10**9 // self.rate) if self.rate else 0
+    __rtruediv__ = __mul__ = time
+
+def verdict(checker, nodes, steps, case):
+    """('ok', dict) or ('broken', step)"""
+    inference, any_order, link, latency, codec = case[1:6]
+    try:
+        return 'ok', checker.replay(nodes, steps, bool(inference), Rate(link), latency if link else 0, Rate(codec), bool(any_order))
+    except ValueError as e:
+        text = str(e)
+        at = re.match(r'step (\d+) \(', text)
+        if at: return 'broken', int(at.group(1))
+        if text.startswith('unknown codec'): return 'broken', next(k for k, s in enumerate(steps) if s[0] == 'C' and s[2] == 'none')
+        assert text.startswith(('result', 'node')), text
+        return 'broken', len(steps)
+
+def place(checker, nodes, steps, offsets, align):
+    """Replays the allocations of a valid schedule. ('ok', arena, count, end bytes) or ('broken', step)"""
+    live, state, host, grad, saved = {}, {}, set(), set(), set()
+    number = arena = 0
+    class Broken(Exception): pass
+    def alloc(key, size):
+        nonlocal number, arena
+        if not size: return
+        if offsets is not None:
+            if number >= len(offsets): raise Broken
+            at = offsets[number]
+            if at % align or any(at < o + s and o < at + size for o, s in live.values()): raise Broken
+            arena = max(arena, -(-(at + size) // align) * align)
+        else: at = 0
+        number += 1
+        live[key] = (at, size)
+    def free(key): live.pop(key, None)
+    k = 0
+    try:
+        for n in nodes:
+            for j, size in enumerate(n.out):
+                state[n.id, j] = 'resident' if n.op == 'input' else 'absent'
+                if n.op == 'input': alloc((n.id, j), size)
+        for k, words in enumerate(steps):
+            kind = words[0]
+            v, _, j = words[1].partition('.')
+            v = int(v); n = nodes[v]; outs = [(v, i) for i in range(len(n.out))]
+            size = lambda t: nodes[t[0]].out[t[1]]
+            act = lambda *states: [(v, int(j))] if j else [t for t in outs if state[t] in states]
+            if kind in ('F', 'I', 'S'):
+                missing = [t for t in outs if state[t] == 'absent']
+                again = [t for t in outs if t not in missing] if missing else []
+                if kind == 'I':
+                    src = n.ins[n.inplace]
+                    state[src] = 'absent'; state[v, 0] = 'resident'; missing.remove((v, 0))
+                    if src in live: live[v, 0] = live.pop(src)
+                for t in missing: alloc(t, size(t)); state[t] = 'resident'
+                for t in again: alloc(('again', t), size(t))
+                if kind == 'S': alloc(('saved', v), n.saved); saved.add(v)
+                alloc('work', n.fwork)
+                for t in again: free(('again', t))
+                free('work')
+            elif kind == 'B':
+                for t in outs + n.ins:
+                    if nodes[t[0]].grad and t not in grad: grad.add(t); alloc(('grad', t), size(t))
+                alloc('work', n.bwork); free('work')
+                for t in outs: grad.discard(t); free(('grad', t))
+                saved.discard(v); free(('saved', v))
+            elif kind == 'D':
+                for t in act('resident', 'packed'): free(t); free(('packed', t)); state[t] = 'absent'
+            elif kind == 'DS': saved.discard(v); free(('saved', v))
+            elif kind == 'O':
+                for t in act('resident'): state[t] = 'leaving'
+            elif kind == 'L':
+                for t in act('absent'): alloc(t, size(t)); state[t] = 'coming'
+            elif kind == 'W':
+                for t in act('leaving', 'coming'):
+                    if state[t] == 'leaving': free(t); state[t] = 'absent'
+                    else: state[t] = 'resident'
+            elif kind == 'C':
+                for t in act('resident'): alloc(('packed', t), checker.codec_bytes(words[2], size(t))); free(t); state[t] = 'packed'
+            elif kind == 'X':
+                for t in act('packed'): alloc(t, size(t)); free(('packed', t)); state[t] = 'resident'
+        k = len(steps)
+        if offsets is not None and number != len(offsets): raise Broken
+    except Broken:
+        return 'broken', k
+    return 'ok', arena, number, sum(s for _, s in live.values())
+
+def cases(lines):
+    for line in lines:
+        assert line.startswith('case '), line
+        case = [int(w) for w in line.split()[1:]]
+        graph, steps = [], []
+        for line in lines:
+            if line == 'steps\n': break
+            graph.append(line)
+        for line in lines:
+            if line.startswith('offsets'): break
+            steps.append(line.split())
+        yield case, ''.join(graph), steps, [int(w) for w in line.split()[1:]] or None, next(lines).split()
+
+def first_difference(checker, case, graph, steps, offsets, result):
+    checker.open = lambda path: io.StringIO(path)
+    nodes = checker.load(graph)
+    want = verdict(checker, nodes, steps, case)
+    broken = want[1] if want[0] == 'broken' else None
+    # A broken offset is found at its step, so it may come before a broken rule.
+    placed = place(checker, nodes, steps if broken is None else steps[:broken], offsets, case[6] or 1)
+    if placed[0] == 'broken' and (broken is None or placed[1] < broken): broken = placed[1]
+    if broken is not None:
+        return None if result[0] == 'broken' and int(result[1]) == broken else ('broken %d' % broken)
+    r = want[1]
+    figures = [r['peak'], placed[1], r['host_peak'], int(r['cost']), r['compute'], r['base'], placed[3], placed[2]]
+    return None if result == ['ok'] + [str(f) for f in figures] else 'ok ' + ' '.join(map(str, figures))
+
+def main():
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 10000
+    seed = int(sys.argv[2]) if len(sys.argv) > 2 else 1
+    checker = load_checker()
+    start = time.time()
+    with tempfile.TemporaryDirectory() as folder:
+        driver = sys.argv[3] if len(sys.argv) > 3 else os.path.join(folder, 'plan_driver')
+        if len(sys.argv) <= 3:
+            subprocess.run([os.environ.get('CC', 'cc'), '-std=c99', '-O1', '-o', driver, os.path.join(HERE, 'plan_driver.c')], check=True)
+        run = subprocess.Popen([driver, str(seed), str(count)], stdout=subprocess.PIPE, text=True)
+        seen = valid = placed = 0
+        kinds = {}
+        for case, graph, steps, offsets, result in cases(iter(run.stdout)):
+            difference = first_difference(checker, case, graph, steps, offsets, result)
+            if difference:
+                print('DIFFERENT seed %d: checker says %s, library %s' % (case[0], difference, ' '.join(result)))
+                print(graph + '\n'.join('%4d  %s' % (k, ' '.join(s)) for k, s in enumerate(steps)))
+                return 1
+            seen += 1
+            valid += result[0] == 'ok'
+            placed += result[0] == 'ok' and offsets is not None
+            for s in steps if result[0] == 'ok' else steps[:int(result[1]) + 1]: kinds[s[0]] = kinds.get(s[0], 0) + 1
+        if run.wait() or seen != count:
+            print('plan_driver ended early: %d of %d cases' % (seen, count))
+            return 1
+    print('differential_plan: %d cases agree (%d valid, %d of them with offsets, %d broken), %.1f s; steps replayed: %s' %
+          (seen, valid, placed, seen - valid, time.time() - start, ' '.join('%s %d' % k for k in sorted(kinds.items()))))
+    return 0
+
+if __name__ == '__main__': sys.exit(main())

@@ -1,0 +1,95 @@
+// Random valid graphs with every attribute: what the tests of several sections run on.
+#ifndef TESTS_RANDOM_GRAPH_H
+#define TESTS_RANDOM_GRAPH_H
+
+#include <stdint.h>
+#include <string.h>
+
+static inline int random_chance(tl_random *random, int percent) {
+    return tl_next_random_below(random, 100) < (uint64_t)percent;
+}
+
+static inline int32_t random_count(tl_random *random, int32_t least, int32_t most) {
+    return least + (int32_t)tl_next_random_below(random, (uint64_t)(most - least) + 1);
+}
+
+// A needs text of any form that fits the node; text holds at least 64 bytes.
+static inline void random_needs(tl_random *random, int32_t input_count, int32_t output_count, char *text) {
+    char *at = text;
+    int32_t parts = random_count(random, 0, 3);
+    for (; parts > 0; parts--) {
+        int reads_output = !input_count || random_chance(random, 40);
+        const char *word = reads_output ? "out" : "in";
+        if (at > text) *at++ = ',';
+        memcpy(at, word, strlen(word));
+        at += strlen(word);
+        if (random_chance(random, 60)) *at++ = (char)('0' + random_count(random, 0, (reads_output ? output_count : input_count) - 1));
+    }
+    if (at == text) { memcpy(text, "none", 4); at = text + 4; }
+    *at = 0;
+}
+
+// Add one random node (or graph input) that reads from the nodes there are. Inputs are near and far, now and then
+// the same tensor twice; the frozen ones stand alone, in branches, and behind nodes that have a gradient.
+static inline tl_result random_node(tl_env *env, tl_random *random, int is_input, tl_graph *graph) {
+    static const char *const ops[] = { "conv", "linear", "relu", "add", "split", "ce" };
+    static const char *const units[] = { "attention", "ffn", "other" };
+    tl_node_desc desc;
+    tl_tensor inputs[4];
+    uint64_t bytes[4];
+    char needs[64];
+    int32_t k;
+    memset(&desc, 0, sizeof desc);
+    desc.op = is_input ? "input" : ops[tl_next_random_below(random, 6)];
+    desc.inputs = inputs;
+    desc.input_count = is_input ? 0 : random_chance(random, 4) ? 0 : random_count(random, 1, 3);
+    desc.output_bytes = bytes;
+    desc.output_count = random_chance(random, 70) ? 1 : random_count(random, 2, 4);
+    for (k = 0; k < desc.output_count; k++)
+        bytes[k] = random_chance(random, 8) ? 0 : 1 + tl_next_random_below(random, random_chance(random, 30) ? 200 : 20);
+    for (k = 0; k < desc.input_count; k++) {
+        int32_t id = random_chance(random, 60) ? graph->node_count - 1 : random_count(random, 0, graph->node_count - 1);
+        inputs[k].node = id;
+        inputs[k].output = random_count(random, 0, graph->nodes[id].output_count - 1);
+    }
+    desc.keep = random_chance(random, 10);
+    desc.fixed = random_chance(random, 10);
+    if (random_chance(random, 50)) desc.layer = 1 + graph->node_count / 3;
+    if (random_chance(random, 40)) desc.unit = units[tl_next_random_below(random, 3)];
+    if (is_input) return tl_add_node(env, graph, &desc, NULL);
+
+    desc.fwd_cost = random_chance(random, 5) ? 0 : 1 + tl_next_random_below(random, 30);
+    if (random_chance(random, 30)) desc.fwork_bytes = 1 + tl_next_random_below(random, 20);
+    if (random_chance(random, 30)) desc.param_bytes = 1 + tl_next_random_below(random, 100);
+    if (desc.input_count && random_chance(random, 25)) {
+        int32_t from = random_count(random, 0, desc.input_count - 1);
+        const tl_node *source = &graph->nodes[inputs[from].node];
+        if (!source->is_input) {
+            desc.inplace = from + 1;
+            bytes[0] = graph->outputs[source->first_output + inputs[from].output].bytes;
+        }
+    }
+    desc.no_grad = random_chance(random, 15);
+    if (!desc.no_grad) {
+        random_needs(random, desc.input_count, desc.output_count, needs);
+        desc.needs = needs;
+        desc.bwd_cost = random_chance(random, 5) ? 0 : 1 + tl_next_random_below(random, 40);
+        if (random_chance(random, 30)) desc.saved_bytes = 1 + tl_next_random_below(random, 20);
+        if (random_chance(random, 30)) desc.bwork_bytes = 1 + tl_next_random_below(random, 20);
+    }
+    return tl_add_node(env, graph, &desc, NULL);
+}
+
+// Make a graph of 2 .. max_nodes nodes (max_nodes >= 2), the first of them an input; release it with tl_free_graph.
+static inline tl_result random_graph(tl_env *env, tl_random *random, int32_t max_nodes, tl_graph *graph) {
+    int32_t count = random_count(random, 2, max_nodes), i;
+    tl_result result = TL_OK;
+    tl_init_graph(graph);
+    if (random_chance(random, 30)) graph->batch = 1 + tl_next_random_below(random, 64);
+    for (i = 0; i < count && !result; i++)
+        result = random_node(env, random, i == 0 || (i < count - 1 && random_chance(random, i < 3 ? 20 : 2)), graph);
+    if (result) tl_free_graph(env, graph);
+    return result;
+}
+
+#endif

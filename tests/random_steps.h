@@ -1,0 +1,259 @@
+// Random schedules on a graph: a random walk over legal steps, the library's own plans, and mutations of both.
+// Include after the implementation: the walk steps the simulator itself to learn what is legal.
+#ifndef TESTS_RANDOM_STEPS_H
+#define TESTS_RANDOM_STEPS_H
+
+#include "random_graph.h"
+#include <stdlib.h>
+
+typedef struct random_walk {
+    tl_env    *env;
+    tl_random *random;
+    const tl_graph *graph;
+    tl_plan    flags;
+    tli_sim    sim;
+    tli_steps  list;
+    int32_t    limit;  // steps
+} random_walk;
+
+static inline tl_step random_step(tl_random *random, const tl_graph *graph, int hostile) {
+    tl_step step = tli_step_of((tl_step_kind)tl_next_random_below(random, TL_STEP_COUNT), 0, TL_ALL_OUTPUTS);
+    step.node = random_count(random, 0, graph->node_count - 1);
+    if (!tli_acts_on_node((tl_step_kind)step.kind) && random_chance(random, 60))
+        step.output = random_count(random, 0, graph->nodes[step.node].output_count - 1);
+    if (step.kind == TL_STEP_COMPRESS) step.codec = (uint8_t)random_count(random, 1, 3);
+    if (!hostile) return step;
+    if (random_chance(random, 3)) step.node = random_chance(random, 50) ? -1 : graph->node_count;
+    if (random_chance(random, 3)) step.output = random_count(random, -3, 4);
+    if (random_chance(random, 3)) step.kind = (uint8_t)random_count(random, 0, 13);
+    if (step.kind == TL_STEP_COMPRESS) step.codec = (uint8_t)random_count(random, random_chance(random, 10) ? 0 : 1, 3);
+    else step.codec = TL_CODEC_NONE;
+    return step;
+}
+
+// Copy a simulation, so that a step can be tried.
+static inline int random_copy_sim(const tli_sim *from, tli_sim *to) {
+    uint64_t tensors = (uint64_t)from->graph->tensor_count, nodes = (uint64_t)from->graph->node_count;
+    uint64_t most = tli_sim_most_made(from->graph), owners = 3 * tensors + nodes;
+    *to = *from;
+    to->live = NULL;
+    to->places = NULL;
+    if (tli_sim_alloc_state(to)) return 0;
+    memcpy(to->tensors, from->tensors, tensors * sizeof *to->tensors);
+    memcpy(to->nodes, from->nodes, nodes * sizeof *to->nodes);
+    memcpy(to->made, from->made, most * sizeof *to->made);
+    if (!from->offsets) return 1;
+    memcpy(to->live, from->live, (owners + most) * sizeof *to->live);
+    memcpy(to->places, from->places, owners * sizeof *to->places);
+    return 1;
+}
+
+static inline int random_try(random_walk *walk, tl_step step) {
+    tli_sim copy;
+    if (walk->list.count >= walk->limit || !random_copy_sim(&walk->sim, &copy)) return 0;
+    if (tli_sim_step(&copy, &step)) { tli_free_sim(&copy); return 0; }
+    tli_free_sim(&walk->sim);
+    walk->sim = copy;
+    tli_add_step(&walk->list, step);
+    return 1;
+}
+
+// What a tensor's copies invite: a copy that is under way ends, what is on the host comes back.
+static inline int random_move(random_walk *walk, int32_t tensor) {
+    const tli_sim_tensor *t = &walk->sim.tensors[tensor];
+    const tl_node_output *output = &walk->graph->outputs[tensor];
+    tl_step_kind kind = TL_STEP_SPILL;
+    if (t->state == TLI_LEAVING || t->state == TLI_COMING) kind = TL_STEP_WAIT;
+    else if (t->state == TLI_PACKED) kind = TL_STEP_EXPAND;
+    else if (t->on_host) kind = t->state == TLI_ABSENT ? TL_STEP_FETCH : TL_STEP_DROP_HOST;
+    return random_try(walk, tli_step_of(kind, output->node, random_chance(walk->random, 80) ? output->output : TL_ALL_OUTPUTS));
+}
+
+static inline int random_run_node(random_walk *walk, int32_t id, int saves, int depth);
+
+// Make a tensor readable, whatever its state.
+static inline int random_restore(random_walk *walk, int32_t tensor, int depth) {
+    const tl_node_output *output = &walk->graph->outputs[tensor];
+    if (tli_sim_readable(&walk->sim, tensor)) return 1;
+    switch ((tli_state)walk->sim.tensors[tensor].state) {
+    case TLI_COMING: return random_try(walk, tli_step_of(TL_STEP_WAIT, output->node, output->output));
+    case TLI_PACKED: return random_try(walk, tli_step_of(TL_STEP_EXPAND, output->node, output->output));
+    case TLI_ABSENT:
+        if (walk->sim.tensors[tensor].on_host && random_chance(walk->random, 80))
+            return random_try(walk, tli_step_of(TL_STEP_FETCH, output->node, output->output)) &&
+                   random_try(walk, tli_step_of(TL_STEP_WAIT, output->node, output->output));
+        return random_run_node(walk, output->node, random_chance(walk->random, 30), depth - 1);
+    case TLI_RESIDENT:
+    case TLI_LEAVING: break;
+    }
+    return 1;
+}
+
+static inline int random_run_node(random_walk *walk, int32_t id, int saves, int depth) {
+    const tl_node *node = &walk->graph->nodes[id];
+    int32_t i;
+    if (depth < 0) return 0;
+    for (i = node->first_input; i < node->first_input + node->input_count; i++)
+        if (!random_restore(walk, walk->graph->inputs[i].tensor, depth)) return 0;
+    for (i = node->first_output; i < node->first_output + node->output_count; i++)
+        if ((walk->sim.tensors[i].state == TLI_COMING || walk->sim.tensors[i].state == TLI_PACKED) &&
+            !random_restore(walk, i, depth)) return 0;
+    if (saves && node->saved_bytes) return random_try(walk, tli_step_of(TL_STEP_FORWARD_SAVE, id, TL_ALL_OUTPUTS));
+    if (random_chance(walk->random, 50) && random_try(walk, tli_step_of(TL_STEP_FORWARD_INPLACE, id, TL_ALL_OUTPUTS))) return 1;
+    return random_try(walk, tli_step_of(TL_STEP_FORWARD, id, TL_ALL_OUTPUTS));
+}
+
+static inline int random_run_backward(random_walk *walk, int32_t id) {
+    const tl_node *node = &walk->graph->nodes[id];
+    int32_t i;
+    if (!walk->sim.nodes[id].ran && !random_run_node(walk, id, 1, 8)) return 0;
+    if (node->saved_bytes && !walk->sim.nodes[id].has_saved && !random_run_node(walk, id, 1, 8)) return 0;
+    for (i = node->first_output; i < node->first_output + node->output_count; i++)
+        if (walk->graph->outputs[i].needed && !random_restore(walk, i, 8)) return 0;
+    for (i = node->first_input; i < node->first_input + node->input_count; i++)
+        if (walk->graph->inputs[i].needed && !random_restore(walk, walk->graph->inputs[i].tensor, 8)) return 0;
+    return random_try(walk, tli_step_of(TL_STEP_BACKWARD, id, TL_ALL_OUTPUTS));
+}
+
+// Forwards, backwards and whatever else is legal, until the end of a valid plan or the limit.
+static inline void random_walk_steps(random_walk *walk) {
+    const tl_graph *graph = walk->graph;
+    uint8_t *results = (uint8_t *)calloc((size_t)graph->tensor_count, 1);
+    int32_t id = 0, i, drift = random_count(walk->random, 0, 60), tries = 0;
+    while (walk->list.count < walk->limit && tries++ < 8 * walk->limit) {
+        if (random_chance(walk->random, drift)) {
+            if (random_chance(walk->random, 70)) random_try(walk, random_step(walk->random, graph, 0));
+            else random_move(walk, random_count(walk->random, 0, graph->tensor_count - 1));
+        } else if (id < graph->node_count) {
+            if (graph->nodes[id].is_input || walk->sim.nodes[id].ran || random_run_node(walk, id, !walk->flags.inference, 8)) id++;
+        } else if (!walk->flags.inference && walk->sim.next_backward >= 0) {
+            random_run_backward(walk, walk->flags.any_order && random_chance(walk->random, 60)
+                                          ? random_count(walk->random, 0, graph->node_count - 1) : walk->sim.next_backward);
+        } else {
+            break;
+        }
+    }
+    tli_mark_results(graph, walk->flags.inference, results);
+    for (i = 0; i < graph->tensor_count; i++)
+        if (results[i]) random_restore(walk, i, 8);
+    free(results);
+}
+
+static inline void random_mutate(tl_random *random, const tl_graph *graph, tl_step *steps, int32_t *count) {
+    int32_t at = *count ? random_count(random, 0, *count - 1) : 0, other = *count ? random_count(random, 0, *count - 1) : 0;
+    tl_step step = random_step(random, graph, 1);
+    switch (*count ? tl_next_random_below(random, 6) : 0) {
+    case 0:  // insert
+        memmove(steps + at + 1, steps + at, (size_t)(*count - at) * sizeof *steps);
+        steps[at] = step;
+        ++*count;
+        break;
+    case 1:  // delete
+        memmove(steps + at, steps + at + 1, (size_t)(*count - at - 1) * sizeof *steps);
+        --*count;
+        break;
+    case 2: steps[at] = step; break;
+    case 3: step = steps[at]; steps[at] = steps[other]; steps[other] = step; break;
+    case 4: steps[at].node = step.node; break;
+    default: *count = at; break;  // cut off
+    }
+}
+
+// A plan whose steps (and offsets) are malloc's: release it with random_free_plan. About half are valid.
+static inline tl_result random_plan(tl_env *env, tl_random *random, const tl_graph *graph, tl_plan *plan) {
+    int inference = random_chance(random, 30), source = random_count(random, 0, 9), mutations = 0, room = 8;
+    uint8_t *keep = (uint8_t *)calloc((size_t)graph->tensor_count, 1);
+    random_walk walk;
+    tl_plan made;
+    tl_result result = TL_OK;
+    int32_t i;
+    memset(plan, 0, sizeof *plan);
+    memset(&made, 0, sizeof made);
+    for (i = 0; i < graph->tensor_count; i++) keep[i] = random_chance(random, 50);
+    plan->inference = inference;
+    plan->any_order = random_chance(random, 30);
+    if (source == 0) {
+        result = tl_plan_keep_all(env, graph, inference, &made);
+    } else if (source == 1 && !inference) {
+        result = tl_plan_kept_set(env, graph, keep, &made);
+    } else {
+        memset(&walk, 0, sizeof walk);
+        walk.env = env; walk.random = random; walk.graph = graph;
+        walk.flags = *plan;
+        walk.list = tli_steps_of(env);
+        walk.limit = 10 + 12 * graph->node_count;
+        result = tli_init_sim(env, &walk.sim, "random_plan", graph, NULL, &walk.flags);
+        if (!result) random_walk_steps(&walk);
+        tli_free_sim(&walk.sim);
+        if (!result) result = tli_take_steps(&walk.list, "random_plan", &made);
+    }
+    free(keep);
+    if (result) return result;
+    if (random_chance(random, 50)) mutations = random_count(random, 1, 3);
+    plan->memory = malloc(((size_t)made.step_count + (size_t)room) * sizeof(tl_step));
+    if (made.step_count) memcpy(plan->memory, made.steps, (size_t)made.step_count * sizeof(tl_step));
+    plan->steps = (tl_step *)plan->memory;
+    plan->step_count = made.step_count;
+    for (i = 0; i < mutations; i++) random_mutate(random, graph, (tl_step *)plan->memory, &plan->step_count);
+    tl_free_plan(env, &made);
+    return TL_OK;
+}
+
+// First fit, most of the time: offsets for every allocation of the steps that are legal.
+static inline tl_result random_offsets(tl_env *env, tl_random *random, const tl_graph *graph, const tl_device *device, tl_plan *plan) {
+    int32_t room = (plan->step_count + 1) * 24 + graph->tensor_count, count = 0, i, k, m;
+    int broken = random_chance(random, 30), dense = random_chance(random, 50);
+    uint64_t align = device->alignment_bytes ? device->alignment_bytes : 1;
+    uint64_t *offsets = (uint64_t *)calloc((size_t)room, sizeof *offsets);
+    tl_plan flags = *plan;
+    tli_sim sim;
+    tl_result result;
+    for (k = 0; k < room; k++) offsets[k] = ((uint64_t)1 << 40) + (uint64_t)k * 4096;
+    flags.offsets = offsets;
+    flags.offset_count = room;
+    for (k = 0; k < graph->tensor_count; k++) {  // graph inputs, one after the other
+        if (!graph->nodes[graph->outputs[k].node].is_input || !graph->outputs[k].bytes) continue;
+        offsets[count] = count ? offsets[count - 1] + 512 : 0;
+        count++;
+    }
+    result = tli_init_sim(env, &sim, "random_offsets", graph, device, &flags);
+    for (i = 0; i < plan->step_count && !result; i++) {
+        tli_sim copy;
+        if (!random_copy_sim(&sim, &copy)) { result = TL_ERROR_NO_MEMORY; break; }
+        result = tli_sim_step(&copy, &plan->steps[i]);  // far away: learns the sizes
+        for (k = 0; k < copy.made_count && !result; k++, count++) {
+            uint64_t at = 0;
+            int moved = 1;
+            while (moved) {  // the first place that is free of what lives at the start of the step and of the step's own
+                moved = 0;
+                for (m = 0; m < sim.live_count + k; m++) {
+                    uint64_t from = m < sim.live_count ? sim.live[m].offset : offsets[count - k + (m - sim.live_count)];
+                    uint64_t to = m < sim.live_count ? sim.live[m].end : from + copy.made[m - sim.live_count].bytes;
+                    if (at < to && from < at + copy.made[k].bytes) { at = (to + align - 1) / align * align; moved = 1; }
+                }
+                if (!dense && !moved && random_chance(random, 10)) { at += align; moved = 1; }
+            }
+            offsets[count] = at;
+        }
+        tli_free_sim(&copy);
+        if (!result) result = tli_sim_step(&sim, &plan->steps[i]);
+    }
+    tli_free_sim(&sim);
+    if (broken && count) {
+        k = random_count(random, 0, count - 1);
+        offsets[k] = random_chance(random, 50) ? offsets[random_count(random, 0, count - 1)] : offsets[k] + 1;
+        if (random_chance(random, 20)) count += random_count(random, -1, 1);
+    }
+    plan->offsets = offsets;
+    plan->offset_count = count;
+    return result == TL_ERROR_NO_MEMORY ? result : TL_OK;
+}
+
+static inline void random_free_plan(tl_env *env, tl_plan *plan) {
+    (void)env;
+    free(plan->memory);
+    free((void *)(uintptr_t)plan->offsets);
+    memset(plan, 0, sizeof *plan);
+}
+
+#endif
