@@ -279,15 +279,16 @@ TLDEF int tl_computes_gradients(const tl_strategy *strategy);
 TLDEF int tl_uses_checkpointing(const tl_strategy *strategy);
 TLDEF int tl_is_inference_mode(const tl_strategy *strategy);
 TLDEF int tl_find_checkpoint_interval(const tl_strategy *strategy, uint64_t *interval);
-TLDEF int tl_find_accumulation_steps(const tl_strategy *strategy, uint64_t *steps);  // 0 where steps <= 1 was not set
+TLDEF int tl_find_accumulation_steps(const tl_strategy *strategy, uint64_t *steps);  // 0 where none is set
 TLDEF int tl_equals_strategy(const tl_strategy *a, const tl_strategy *b);
 
 // Tell how many workers the strategy asks for: 1, its own count, or for automatic
-// min(device_worker_count, 8).
+// min(device_worker_count, 8). Never 0.
 TLDEF uint64_t tl_find_worker_count(const tl_strategy *strategy, uint64_t device_worker_count);
 
 // Hold every rule of a strategy: known kinds, worker, device and stage counts > 0, flags 0 or
-// 1, checkpointing and accumulation only where gradients are computed.
+// 1, checkpointing and accumulation only where gradients are computed, an interval only where
+// checkpointed.
 //
 // Errors:  TL_ERROR_INVALID_ARG and the rule in env->error.text.
 TLDEF tl_result tl_check_strategy(tl_env *env, const tl_strategy *strategy);
@@ -305,8 +306,8 @@ TLDEF tl_result tl_recommend_quick(tl_env *env, uint64_t batch_size, uint64_t mo
                                    uint64_t available_mib, int training, tl_strategy *strategy);
 
 // Estimate memory relative to a plain eager forward pass, by the seed's factors: mode 1, 1.2,
-// 1.1; gradient 1, 3, checkpointed 2, accumulated 3.5; memory 1, 1.1, 1.3, 0.8. Limits: blind
-// to precision, interval, steps, workers and fusion; a plan knows its bytes.
+// 1.1; gradient 1, 3, checkpointed 2, accumulated 3.5 (both: 2.5); memory 1, 1.1, 1.3, 0.8.
+// Limits: blind to precision, interval, steps, workers and fusion; a plan knows its bytes.
 TLDEF double tl_estimate_overhead_quick(const tl_strategy *strategy);
 
 TLDEF const char *tl_name_mode(tl_mode mode);                       // "lazy"; "?" out of range
@@ -328,14 +329,16 @@ TLDEF size_t tl_print_strategy(const tl_strategy *strategy, char *buf, size_t si
 
 // Read a summary back. As in the seed, an interval, a step count or a worker count of 0 is an error.
 //
-// Errors:  TL_ERROR_PARSE with the line, TL_ERROR_INVALID_ARG; *strategy is all zero then.
+// Errors:  TL_ERROR_PARSE with the line; *strategy is all zero then.
 TLDEF tl_result tl_parse_strategy(tl_env *env, const char *text, size_t length, tl_strategy *strategy);
 
 // The same as one line of JSON:
 // {"mode":"lazy","gradient":{"computes":true,"checkpointed":true,"checkpoint_interval":5,
 // "accumulation_steps":1},"precision":"f32","memory":"pooled","parallelism":{"kind":"data",
 // "count":4},"fusion":true,"profiling":false}. The reader takes the keys in any order, ignores
-// unknown ones and treats a missing one as its default.
+// unknown ones and treats a missing one as its default; what it accepts passes tl_check_strategy.
+//
+// Errors:  TL_ERROR_PARSE with line and column, TL_ERROR_INVALID_ARG; *strategy is all zero then.
 TLDEF size_t    tl_print_strategy_json(const tl_strategy *strategy, char *buf, size_t size);
 TLDEF tl_result tl_parse_strategy_json(tl_env *env, const char *text, size_t length, tl_strategy *strategy);
 #endif
@@ -674,6 +677,13 @@ TLDEF const char *tl_name_codec(tl_codec codec);      // "bf16"
 // 32; an element is 4 bytes, a tail counts as one.
 TLDEF uint64_t tl_find_codec_bytes(tl_codec codec, uint64_t bytes);
 
+// Revolve in closed form: the forwards without saving that reverse layer_count equal layers with
+// slot_count checkpoints, r n - C(c+r, r-1), r the least with C(c+r, c) >= n.
+//
+// Errors:  TL_ERROR_INVALID_ARG: a count < 1; TL_ERROR_OVERFLOW.
+TLDEF tl_result tl_find_revolve_advances(tl_env *env, uint64_t layer_count, uint64_t slot_count, uint64_t *advances);
+
+#ifndef TL_NO_PLANNERS
 // Keep everything that backward reads until it was read: the plan to compare with.
 //
 //   plan   overwritten; release with tl_free_plan; peaks and costs are filled in
@@ -698,12 +708,7 @@ TLDEF tl_result tl_plan_kept_set(tl_env *env, const tl_graph *graph, const uint8
 // Cost:    O(forwards).
 // Reference: Griewank, Walther, 2000, section 2.
 TLDEF tl_result tl_plan_revolve(tl_env *env, const tl_graph *graph, int32_t slot_count, tl_plan *plan);
-
-// The closed form behind it: forwards without saving that reverse layer_count equal layers with
-// slot_count checkpoints, r n - C(c+r, r-1), r the least with C(c+r, c) >= n.
-//
-// Errors:  TL_ERROR_INVALID_ARG: a count < 1; TL_ERROR_OVERFLOW.
-TLDEF tl_result tl_find_revolve_advances(tl_env *env, uint64_t layer_count, uint64_t slot_count, uint64_t *advances);
+#endif
 
 // -- checkpoint configs --
 
@@ -738,6 +743,7 @@ typedef struct tl_checkpoint_config {
     void    *memory;                   // what tl_free_checkpoint_config releases; 0 = nothing
 } tl_checkpoint_config;
 
+#ifndef TL_NO_PLANNERS
 TLDEF tl_checkpoint_config tl_checkpoint_none(void);                      // the default: flags off
 TLDEF tl_checkpoint_config tl_checkpoint_uniform(uint64_t interval);      // flags on
 TLDEF tl_checkpoint_config tl_checkpoint_selective(const uint64_t *layers, uint64_t layer_count);  // borrowed
@@ -776,7 +782,8 @@ TLDEF int tl_keeps_layer(const tl_checkpoint_config *config, uint64_t layer);
 //
 // Errors:  those of tl_check_graph and tl_check_checkpoint_config; TL_ERROR_INFEASIBLE names the
 //          least peak found and the node at which it stands.
-// Cost:    dynamic: at most 4096 simulated plans, beyond 12 layers up to three times as many.
+// Cost:    dynamic: at most 4096 simulated plans, beyond 12 layers up to three times as many, and
+//          5 KiB of memory per layer while it searches.
 TLDEF tl_result tl_find_kept_layers(tl_env *env, const tl_graph *graph, const tl_checkpoint_config *config,
                                     uint8_t *kept, uint64_t layer_count);
 
@@ -804,11 +811,11 @@ TLDEF tl_result tl_measure_checkpoints(tl_env *env, const tl_graph *graph, uint6
 
 TLDEF const char *tl_name_checkpoint(tl_checkpoint_kind kind);  // "Uniform"
 TLDEF void        tl_free_checkpoint_config(tl_env *env, tl_checkpoint_config *config);
+#endif
 
 #ifndef TL_NO_TEXT
 TLDEF int tl_parse_step(const char *text, tl_step_kind *kind);
 TLDEF int tl_parse_codec(const char *text, tl_codec *codec);
-TLDEF int tl_parse_checkpoint(const char *text, tl_checkpoint_kind *kind);
 
 // Write steps as a schedule, one a line: "F 1\nD 1.0\nC 3 q8\n".
 TLDEF size_t tl_print_schedule(const tl_plan *plan, char *buf, size_t size);
@@ -819,6 +826,9 @@ TLDEF size_t tl_print_schedule(const tl_plan *plan, char *buf, size_t size);
 //
 // Errors:  TL_ERROR_PARSE with the line, TL_ERROR_NO_MEMORY; *plan is all zero then.
 TLDEF tl_result tl_parse_schedule(tl_env *env, const char *text, size_t length, tl_plan *plan);
+
+#ifndef TL_NO_PLANNERS
+TLDEF int tl_parse_checkpoint(const char *text, tl_checkpoint_kind *kind);
 
 // Write the config as the seed's summary: "Uniform checkpointing every 2 layers".
 TLDEF size_t tl_print_checkpoint_config(const tl_checkpoint_config *config, char *buf, size_t size);
@@ -833,6 +843,7 @@ TLDEF size_t tl_print_checkpoint_config(const tl_checkpoint_config *config, char
 TLDEF size_t    tl_print_checkpoint_config_json(const tl_checkpoint_config *config, char *buf, size_t size);
 TLDEF tl_result tl_parse_checkpoint_config_json(tl_env *env, const char *text, size_t length,
                                                 tl_checkpoint_config *config);
+#endif
 #endif
 
 // ============================================================================
@@ -906,10 +917,12 @@ typedef struct tl_backend {
 
     // Make a block. TL_ERROR_NO_MEMORY where there is none; *block is 0 then.
     tl_result (*add_block)(void *self, tl_tier tier, uint64_t bytes, uint64_t *block);
-    // Free a block once last_use has passed; nothing in it may be claimed any more.
+    // Free a block once last_use has passed; nothing in it may be claimed any more. TL_ERROR_CORRUPT
+    // where its dead bytes were written: it is freed all the same.
     tl_result (*free_block)(void *self, uint64_t block, tl_ticket last_use);
 
-    // Begin and end the life of a range: claimed bytes are counted, their content is undefined.
+    // Begin and end the life of a range: claimed bytes are counted, their content is undefined. A range
+    // may be released while work on it is under way. TL_ERROR_NO_MEMORY beyond the tier's capacity.
     tl_result (*claim)(void *self, tl_range range);
     tl_result (*release)(void *self, tl_range range);
 
@@ -917,7 +930,7 @@ typedef struct tl_backend {
     tl_result (*copy)(void *self, tl_range to, tl_range from);         // same bytes
     tl_result (*compress)(void *self, tl_codec codec, tl_range to, tl_range from);  // f32 -> codec
     tl_result (*expand)(void *self, tl_codec codec, tl_range to, tl_range from);    // codec -> f32
-    tl_result (*fill)(void *self, tl_range to, uint32_t word);         // little-endian words, tail cut
+    tl_result (*fill)(void *self, tl_range to, uint32_t word);         // words as the host stores them, tail cut
 
     // Put all enqueued work on these ranges before what the caller does with them next: the CPU
     // finishes it, a GPU records one barrier. Called before every kernel.
@@ -928,7 +941,8 @@ typedef struct tl_backend {
     tl_result (*wait)(void *self, tl_ticket ticket);     // submits what the ticket needs, blocks
 
     // Give the host a pointer to a range whose work was ordered or waited for. After unmap the
-    // pointer is dead and, if writes, the bytes are in the range. Ranges mapped together do not overlap.
+    // pointer is dead and, if writes, the bytes are in the range. Ranges mapped together do not overlap,
+    // unless all of them are only read.
     tl_result (*map)(void *self, tl_range range, int writes, void **host);
     tl_result (*unmap)(void *self, tl_range range, int writes, void *host);
 
@@ -958,7 +972,8 @@ typedef struct tl_cpu_backend_desc {
 // of its ranges, so that an address sanitizer sees every stray access; what it wrote to a range
 // that it may only read, to a dead range or around a block is TL_ERROR_CORRUPT.
 //
-//   backend   overwritten; release with tl_free_cpu_backend. The env must outlive it.
+//   env       must outlive it, and gets the sentence where one of its functions fails
+//   backend   overwritten; release with tl_free_cpu_backend
 //
 // Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_NO_MEMORY; *backend is all zero then.
 // Threads: one backend per thread, or behind the lock of a shared manager.
@@ -970,7 +985,8 @@ TLDEF const char *tl_name_tier(tl_tier tier);  // "device"; "?" out of range
 // Convert on the host, as every backend must, bit for bit. f16 and bf16: round to nearest even,
 // infinities stay, a NaN stays a quiet NaN. q8: block by block of 32, scale = largest finite
 // magnitude / 127 rounded to nearest even, each value the nearest of x 127 / largest (half to
-// even); infinities become +-127, NaN is -128. Pointers need no alignment.
+// even); infinities become +-127, NaN is -128; read back, a value is its code x scale rounded to
+// nearest even, at most the largest finite number. Pointers need no alignment.
 //
 //   bytes   of the f32 side; a tail of fewer than 4 bytes is taken as zero-padded
 TLDEF void tl_compress_bytes(tl_codec codec, void *to, const void *from, uint64_t bytes);
@@ -985,10 +1001,17 @@ TLDEF void tl_expand_bytes(tl_codec codec, void *to, const void *from, uint64_t 
 //     host   |  1  |                    the host tier or compressed, never gone
 //
 // Two tiers, a budget each. save copies, take returns and removes, peek borrows; save
-// evicts until the new checkpoint fits, or refuses, and what was held before a refusal,
-// a failed allocation or a failed copy is still held after it. Usage is exact at all
-// times. Keys carry the training step: a checkpoint of an earlier step is never mistaken
-// for one of this step, asking for it is TL_ERROR_STALE.
+// evicts until the new checkpoint fits, or refuses. To evict is to compress where that is
+// allowed and fits, else to spill where the host has room, else to drop. A refusal, a failed
+// allocation, copy or conversion loses nothing that was held, beside what was evicted
+// for the new one before it failed. Usage is exact at all times. Keys carry the training
+// step: a checkpoint of an earlier step is never mistaken for one of this step, asking for
+// it is TL_ERROR_STALE.
+//
+// Victims are found in O(1): oldest and least-recent exactly; largest and cost take the
+// best of the first of each class, classes being a quarter of a power of two wide in size,
+// three quarters in cost per byte. So a victim has at least 4/5 of the most bytes, and at
+// most twice the least score; among equal sizes, or equal costs per byte, it is exact.
 //
 // Reference for eviction by cost: Kirisame et al., Dynamic Tensor Rematerialization, 2021,
 // arXiv:2006.09616, section 2.
@@ -1052,7 +1075,8 @@ typedef struct tl_checkpoint_info {
     tl_codec codec;        // TL_CODEC_NONE = raw
 } tl_checkpoint_info;
 
-// Pick the checkpoint to evict: an index below count, or -1 to refuse. Called under the lock.
+// Pick the checkpoint to evict: an index below count, or -1 to refuse. They come oldest first. Called
+// under the lock: call nothing of the manager.
 typedef int32_t (*tl_evict_fn)(const tl_checkpoint_info *candidates, int32_t count, void *user);
 
 // A lock of the caller: both or neither.
@@ -1097,7 +1121,8 @@ typedef struct tl_manager tl_manager;
 //             while other threads use the manager
 //   manager   overwritten; release with tl_free_manager
 //
-// Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_NO_MEMORY; *manager is NULL then.
+// Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_NO_MEMORY; TL_ERROR_UNSUPPORTED: the backend lacks the codec;
+//          *manager is NULL then.
 // Threads: the manager may be shared; every call takes the env of its own thread, which gets the
 //          error text. The env given here is kept and serves the manager's own tables.
 TLDEF tl_result tl_init_manager(tl_env *env, const tl_backend *backend, const tl_manager_desc *desc, tl_manager **manager);
@@ -1113,13 +1138,18 @@ typedef struct tl_save_desc {
     int32_t     lossless;  // 1 = never compressed
 } tl_save_desc;
 
-// Copy a checkpoint into the store, replacing one of the same key.
+// Copy a checkpoint into the store, replacing one of the same key. The old one is held until the new
+// one is whole, so both must fit; where they do not, one of the same size is overwritten in place if
+// the host does the copy. What is kept is evicted only where dropping all else would not do.
 //
-// Returns TL_OK, also where the policy passes it over (tl_has_checkpoint tells).
+// Returns TL_OK, also where the policy passes it over (tl_has_checkpoint tells): one of the same key
+// is dropped then, lest it be taken for this one.
 // Errors:  TL_ERROR_OVER_BUDGET: it cannot fit even after evicting all that may be evicted;
 //          TL_ERROR_STALE: the key's step is below that of the checkpoint it would replace;
-//          TL_ERROR_INVALID_ARG, TL_ERROR_NO_MEMORY, and those of the backend. What was held stays held.
-// Cost:    O(1) beside the copy; with TL_EVICTION_CALLER O(held) per eviction.
+//          TL_ERROR_INVALID_ARG: also where the old one is borrowed; TL_ERROR_NO_MEMORY, and those of
+//          the backend.
+// Cost:    O(1) beside the copy, and the borrowed ones that an eviction steps over; with
+//          TL_EVICTION_CALLER O(held) per eviction.
 TLDEF tl_result tl_save_checkpoint(tl_env *env, tl_manager *manager, const tl_save_desc *desc);
 
 // Copy a checkpoint out and remove it.
@@ -1127,7 +1157,8 @@ TLDEF tl_result tl_save_checkpoint(tl_env *env, tl_manager *manager, const tl_sa
 //   data, bytes   host memory and its size, exactly that of the checkpoint
 //
 // Errors:  TL_ERROR_NOT_FOUND: never saved, dropped by an eviction, taken already: recompute it;
-//          TL_ERROR_STALE: held for another step; TL_ERROR_INVALID_ARG: wrong size. It stays held then.
+//          TL_ERROR_STALE: held for another step; TL_ERROR_INVALID_ARG: wrong size, borrowed; and
+//          those of the backend. It stays held then.
 TLDEF tl_result tl_take_checkpoint(tl_env *env, tl_manager *manager, tl_checkpoint_key key, void *data, uint64_t bytes);
 
 // The same into a range of the backend: enqueued, finished when the ticket is.
@@ -1140,11 +1171,13 @@ TLDEF tl_result tl_take_checkpoint_range(tl_env *env, tl_manager *manager, tl_ch
 TLDEF tl_result tl_peek_checkpoint(tl_env *env, tl_manager *manager, tl_checkpoint_key key, const void **data, uint64_t *bytes);
 TLDEF tl_result tl_release_checkpoint(tl_env *env, tl_manager *manager, tl_checkpoint_key key);
 
+// Ask, drop, look at. Errors: TL_ERROR_NOT_FOUND, TL_ERROR_STALE; TL_ERROR_INVALID_ARG: borrowed.
 TLDEF int       tl_has_checkpoint(tl_manager *manager, tl_checkpoint_key key);  // 1 = held, in any tier
-TLDEF tl_result tl_drop_checkpoint(tl_env *env, tl_manager *manager, tl_checkpoint_key key);  // TL_ERROR_NOT_FOUND
+TLDEF tl_result tl_drop_checkpoint(tl_env *env, tl_manager *manager, tl_checkpoint_key key);
 TLDEF tl_result tl_find_checkpoint(tl_env *env, tl_manager *manager, tl_checkpoint_key key, tl_checkpoint_info *info);
 
-// Evict until at least `bytes` of the device budget are free.
+// Evict until at least `bytes` of the device budget are free. TL_ERROR_OVER_BUDGET, before anything is
+// dropped, where that cannot be.
 TLDEF tl_result tl_evict_checkpoints(tl_env *env, tl_manager *manager, uint64_t bytes);
 
 // Drop everything, borrowed or not, and set the counters to zero.
@@ -1197,15 +1230,15 @@ typedef struct tl_kernel_call {
     int32_t           node;
     tl_step_kind      kind;            // FORWARD, FORWARD_INPLACE, FORWARD_SAVE, BACKWARD
     int32_t           recompute;       // 1 = this forward ran before in this pass
-    int32_t           outputs_ready;   // FORWARD_SAVE: 1 = the outputs stand already, make saved only
+    int32_t           outputs_ready;   // FORWARD_SAVE: 1 = the outputs stand: make saved only
     int32_t           micro_batch;     // from 0
     uint64_t          step;            // training step
-    uint64_t          seed;            // the same in every forward and backward of this node in this pass
+    uint64_t          seed;            // the same in all calls of this node in this pass
     tl_precision      precision;       // element size of the buffers
-    const tl_operand *inputs;          // [input_count] read only; in place: the overwritten one is outputs[0]
-    const tl_operand *outputs;         // [output_count] forward: written; backward: read only, where needed
+    const tl_operand *inputs;          // [input_count] read only; in place: one is outputs[0]
+    const tl_operand *outputs;         // [output_count] written; backward: read only, if needed
     const tl_operand *output_grads;    // [output_count] backward: read only
-    const tl_operand *input_grads;     // [input_count] backward: add (+=) to it; bytes 0 = not wanted
+    const tl_operand *input_grads;     // [input_count] backward: add (+=); bytes 0 = not wanted
     tl_operand        saved;           // FORWARD_SAVE: written; BACKWARD: read only
     tl_operand        scratch;         // fwork or bwork bytes, content undefined
 } tl_kernel_call;
@@ -1229,7 +1262,9 @@ typedef struct tl_kernel {
     X(TL_RANDOM_REPLAY, "replay", "put the remembered state in place, keep the present one") \
     X(TL_RANDOM_RESUME, "resume", "put the present state back")
 
-typedef enum tl_random_moment { TL_RANDOM_MOMENTS(TLI_ENUM) TL_RANDOM_MOMENT_COUNT } tl_random_moment;
+typedef enum tl_random_moment {
+    TL_RANDOM_MOMENTS(TLI_ENUM) TL_RANDOM_MOMENT_COUNT
+} tl_random_moment;
 
 // One step as it was carried out: what [13] TRACE draws.
 typedef struct tl_run_event {
@@ -1245,33 +1280,33 @@ typedef struct tl_run_event {
 
 typedef struct tl_run_desc {
     const tl_graph    *graph;         // must outlive the run
-    const tl_backend  *backend;       // must outlive the run; while a pass runs nobody else claims ranges
-    const tl_kernel   *kernels;       // [kernel_count] copied; one for every op of the graph but "input"
+    const tl_backend  *backend;       // must outlive the run; during a pass nobody else claims
+    const tl_kernel   *kernels;       // [kernel_count] copied; one for every op but "input"
     int32_t            kernel_count;
-    uint32_t           kernel_precisions;  // bits 1 << tl_precision that they can compute; 0 = f32 only
+    uint32_t           kernel_precisions;  // bits 1 << tl_precision that they compute; 0 = f32 only
 
     // What to do. A strategy may be left out: then a plan is replayed, else the run is online.
     const tl_strategy *strategy;      // 0 = from the fields below; read during the call
-    const tl_plan     *plan;          // must outlive the run; 0 = made from checkpoints or strategy, or online
+    const tl_plan     *plan;          // must outlive the run; 0 = from what follows, or online
     const tl_checkpoint_config *checkpoints;  // lazy: which plan; read during the call
-    const tl_device   *device;        // for simulated times; 0 = copies take none; read during the call
+    const tl_device   *device;        // for simulated times; 0 = copies take none; read in the call
     int32_t            inference;     // 1 = forward only (without a plan or a strategy)
     int32_t            repeat_count;  // micro-batches a training step; 0 = that of the plan, else 1
 
     // Budgets: base + peak stay within, or the run refuses.
     uint64_t budget_bytes;            // device; 0 = TL_UNLIMITED
     uint64_t host_budget_bytes;       // online: spill evicted tensors there; 0 = do not
-    uint64_t base_bytes;              // weights, gradients, optimizer state: the caller's, part of the budget
+    uint64_t base_bytes;              // part of the budget: weights, gradients, optimizer state
 
     // Online decisions.
     tl_recompute_policy policy;       // 0 = all
     tl_eviction eviction;             // 0 = cost
-    tl_evict_fn evict;                // TL_EVICTION_CALLER only; key.node and key.output name the tensor
+    tl_evict_fn evict;                // TL_EVICTION_CALLER only; asked by tl_init_run too
     void       *evict_user;
     tl_codec    codec;                // compress evicted f32 tensors: lossy; 0 = never
 
     // Hooks; 0 = none.
-    tl_result (*load)(tl_run *run, int32_t micro_batch, void *user);  // write the inputs of a micro-batch
+    tl_result (*load)(tl_run *run, int32_t micro_batch, void *user);  // write the inputs
     void       *load_user;
     void      (*random)(tl_random_moment moment, int32_t node, int32_t micro_batch, void *user);
     void       *random_user;
@@ -1307,14 +1342,18 @@ typedef struct tl_run_report {
 //   run    overwritten; release with tl_free_run
 //
 // Errors:  TL_ERROR_UNSUPPORTED: the strategy holds a value that this version cannot carry out;
-//          TL_ERROR_INFEASIBLE: the plan's peak is over the budget, or the budget is below what the
-//          largest single step takes (the text names bytes and node); TL_ERROR_INVALID_PLAN,
-//          TL_ERROR_INVALID_ARG, TL_ERROR_NO_MEMORY. *run is NULL then.
+//          TL_ERROR_INFEASIBLE: the budget is below the plan's peak, or below what the online
+//          decisions can work with; the text names the least budget that works and the node that
+//          sets it; TL_ERROR_INVALID_PLAN, TL_ERROR_INVALID_ARG, TL_ERROR_NO_MEMORY, and those of
+//          the backend. *run is NULL then.
+// Cost:    online, the decisions of one pass are tried out; where they fail those of some forty.
 // Threads: one run per thread.
 TLDEF tl_result tl_init_run(tl_env *env, const tl_run_desc *desc, tl_run **run);
 TLDEF void      tl_free_run(tl_run *run);  // accepts NULL
 
-// Write a graph input; read a graph input or, after a pass, a result. bytes are those of the tensor.
+// Write a graph input; read a graph input or, after a pass, a result.
+//
+//   bytes   exactly those of the tensor
 //
 // Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_NOT_FOUND: not resident; and those of the backend.
 TLDEF tl_result tl_write_tensor(tl_run *run, tl_tensor tensor, const void *data, uint64_t bytes);
@@ -1322,8 +1361,9 @@ TLDEF tl_result tl_read_tensor(tl_run *run, tl_tensor tensor, void *data, uint64
 
 // Run one training step: repeat_count passes over the plan (or online), each with its load.
 //
-// Errors:  TL_ERROR_KERNEL, TL_ERROR_OVER_BUDGET (online), TL_ERROR_MISMATCH, and those of the
-//          backend. Everything but the inputs is released then, and the next call starts afresh.
+// Errors:  TL_ERROR_KERNEL, TL_ERROR_OVER_BUDGET (online, where the decisions are not those that
+//          tl_init_run tried out), TL_ERROR_MISMATCH, and those of the backend. Everything but the
+//          inputs is released then, and the next call runs the same training step again.
 TLDEF tl_result tl_run_plan(tl_run *run);
 
 // -- one step at a time: tl_run_plan is a loop over these --
@@ -1353,13 +1393,16 @@ TLDEF tl_result tl_start_pass(tl_run *run, int32_t micro_batch);
 TLDEF tl_result tl_next_step(tl_run *run, tl_run_step *step, int32_t *done);
 
 // Map the operands of a compute step, call its kernel, unmap.
+//
+// Errors:  TL_ERROR_STALE: not the step yielded last, or called already; as tl_run_plan, and the
+//          pass is given up then.
 TLDEF tl_result tl_run_step_kernel(tl_run *run, const tl_run_step *step);
 
-// Give up a pass: everything but the inputs is released.
+// Give up a pass: everything but the inputs is released. Its training step runs again.
 TLDEF tl_result tl_reset_run(tl_run *run);
 
 // Report the last pass; and the plan of a run: the one given or made, or the record of the last
-// online pass, whose steps belong to the run and live until its next pass.
+// online pass (before the first: of the one tried out), which lives until the next pass.
 TLDEF void tl_measure_run(const tl_run *run, tl_run_report *report);
 TLDEF void tl_find_run_plan(const tl_run *run, tl_plan *plan);
 
@@ -1574,6 +1617,9 @@ static int tli_mul_u64(uint64_t a, uint64_t b, uint64_t *product) {
     return !a || *product / a == b;
 }
 
+// Whether an enum, a flag or an index is one of `count` values, whatever its width and sign.
+static int tli_is_below(int64_t value, int64_t count) { return value >= 0 && value < count; }
+
 // -- names --
 
 #define TLI_NAME(id, name, help) name,        // undefined again at the end
@@ -1585,7 +1631,7 @@ static const char *const tli_result_names[] = { TL_RESULTS(TLI_NAME) };
 static const char *const tli_result_helps[] = { TL_RESULTS(TLI_HELP) };
 
 static const char *tli_name(const char *const *names, int32_t count, int64_t value) {
-    return value >= 0 && value < count ? names[value] : "?";
+    return tli_is_below(value, count) ? names[value] : "?";
 }
 
 TLI_IMPL int tl_version(void) { return TL_VERSION; }
@@ -2756,8 +2802,6 @@ TLI_IMPL uint64_t tl_find_worker_count(const tl_strategy *strategy, uint64_t dev
 }
 
 // -- rules --
-
-static int tli_is_below(int64_t value, int64_t count) { return value >= 0 && value < count; }
 
 // The first rule that is broken; NULL where all hold.
 static const char *tli_strategy_rule(const tl_strategy *s) {
@@ -5160,6 +5204,59 @@ TLI_IMPL tl_result tl_measure_plan(tl_env *env, const tl_graph *graph, const tl_
     return tli_measure(env, "tl_measure_plan", graph, device, 0, plan);
 }
 
+// -- revolve: the binomial numbers --
+//
+// b(c, r) = C(c+r, c): the longest chain that c slots reverse with at most r forwards of any layer.
+
+// b(c, r) from b(c, r-1); the largest number where it does not fit.
+static uint64_t tli_next_binomial(uint64_t last, uint64_t c, uint64_t r) {
+    uint64_t whole, part, next;
+    if (!tli_mul_u64(last / r, c + r, &whole) || !tli_mul_u64(last % r, c + r, &part)) return UINT64_MAX;
+    return tli_add_u64(whole, part / r, &next) ? next : UINT64_MAX;
+}
+
+// r n - C(c+r, r-1), as a sum of what is positive: r (n - b) + c b (r-1) / (c+1), b = b(c, r-1) < n.
+TLI_IMPL tl_result tl_find_revolve_advances(tl_env *env, uint64_t layer_count, uint64_t slot_count,
+                                            uint64_t *advances) {
+    const char *function = "tl_find_revolve_advances";
+    uint64_t n = layer_count, c = slot_count, r = 1, b = 1, next, more;
+    int fits = 1;
+    TL_ASSERT(advances);
+    *advances = 0;
+    if (!layer_count) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "layer_count: must be > 0");
+    if (!slot_count) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "slot_count: must be > 0");
+    if (c >= n - 1) {  // every tensor has a slot
+        *advances = n - 1;
+        return TL_OK;
+    }
+    if (c == 1) {  // r = n - 1: too far to count
+        fits = tli_mul_u64(n % 2 ? n : n / 2, n % 2 ? (n - 1) / 2 : n - 1, advances);
+    } else {
+        for (; fits; r++, b = next) {
+            fits = tli_mul_u64(r, n - b, advances);  // the answer is no less: where it does not fit, stop
+            next = tli_next_binomial(b, c, r);
+            if (next >= n) break;
+        }
+        fits = fits && tli_mul_u64(b / (c + 1), r - 1, &next) && tli_mul_u64(b % (c + 1), r - 1, &more) &&
+               tli_add_u64(next, more / (c + 1), &next) && tli_mul_u64(next, c, &next) &&
+               tli_add_u64(*advances, next, advances);
+    }
+    if (fits) return TL_OK;
+    *advances = 0;
+    return tli_fail(env, TL_ERROR_OVERFLOW, function, "the number of forwards does not fit 64 bits");
+}
+
+// How far to advance before the next checkpoint: n > 1 layers, c > 1 slots. Optimal where
+// b(c, r-2) <= m <= b(c, r-1) and b(c-1, r-1) <= n-m <= b(c-1, r); the largest such m.
+static int32_t tli_split_chain(int32_t layer_count, int32_t slot_count) {
+    uint64_t n = (uint64_t)layer_count, c = (uint64_t)(slot_count < layer_count ? slot_count : layer_count);
+    uint64_t r = 1, b = 1, next, rest;
+    for (; (next = tli_next_binomial(b, c, r)) < n; r++) b = next;
+    rest = b * c / (c + r - 1);  // b(c-1, r-1)
+    return (int32_t)(b < n - rest ? b : n - rest);
+}
+
+#ifndef TL_NO_PLANNERS
 // -- plans: calls first, drops afterwards --
 
 // A plan of the collected steps, measured; on error everything is released and *plan is zero.
@@ -5370,57 +5467,7 @@ TLI_IMPL tl_result tl_plan_kept_set(tl_env *env, const tl_graph *graph, const ui
     return result;
 }
 
-// -- revolve --
-//
-// b(c, r) = C(c+r, c): the longest chain that c slots reverse with at most r forwards of any layer.
-
-// b(c, r) from b(c, r-1); the largest number where it does not fit.
-static uint64_t tli_next_binomial(uint64_t last, uint64_t c, uint64_t r) {
-    uint64_t whole, part, next;
-    if (!tli_mul_u64(last / r, c + r, &whole) || !tli_mul_u64(last % r, c + r, &part)) return UINT64_MAX;
-    return tli_add_u64(whole, part / r, &next) ? next : UINT64_MAX;
-}
-
-// r n - C(c+r, r-1), as a sum of what is positive: r (n - b) + c b (r-1) / (c+1), b = b(c, r-1) < n.
-TLI_IMPL tl_result tl_find_revolve_advances(tl_env *env, uint64_t layer_count, uint64_t slot_count,
-                                            uint64_t *advances) {
-    const char *function = "tl_find_revolve_advances";
-    uint64_t n = layer_count, c = slot_count, r = 1, b = 1, next, more;
-    int fits = 1;
-    TL_ASSERT(advances);
-    *advances = 0;
-    if (!layer_count) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "layer_count: must be > 0");
-    if (!slot_count) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "slot_count: must be > 0");
-    if (c >= n - 1) {  // every tensor has a slot
-        *advances = n - 1;
-        return TL_OK;
-    }
-    if (c == 1) {  // r = n - 1: too far to count
-        fits = tli_mul_u64(n % 2 ? n : n / 2, n % 2 ? (n - 1) / 2 : n - 1, advances);
-    } else {
-        for (; fits; r++, b = next) {
-            fits = tli_mul_u64(r, n - b, advances);  // the answer is no less: where it does not fit, stop
-            next = tli_next_binomial(b, c, r);
-            if (next >= n) break;
-        }
-        fits = fits && tli_mul_u64(b / (c + 1), r - 1, &next) && tli_mul_u64(b % (c + 1), r - 1, &more) &&
-               tli_add_u64(next, more / (c + 1), &next) && tli_mul_u64(next, c, &next) &&
-               tli_add_u64(*advances, next, advances);
-    }
-    if (fits) return TL_OK;
-    *advances = 0;
-    return tli_fail(env, TL_ERROR_OVERFLOW, function, "the number of forwards does not fit 64 bits");
-}
-
-// How far to advance before the next checkpoint: n > 1 layers, c > 1 slots. Optimal where
-// b(c, r-2) <= m <= b(c, r-1) and b(c-1, r-1) <= n-m <= b(c-1, r); the largest such m.
-static int32_t tli_split_chain(int32_t layer_count, int32_t slot_count) {
-    uint64_t n = (uint64_t)layer_count, c = (uint64_t)(slot_count < layer_count ? slot_count : layer_count);
-    uint64_t r = 1, b = 1, next, rest;
-    for (; (next = tli_next_binomial(b, c, r)) < n; r++) b = next;
-    rest = b * c / (c + r - 1);  // b(c-1, r-1)
-    return (int32_t)(b < n - rest ? b : n - rest);
-}
+// -- revolve: the schedule --
 
 typedef struct tli_chain {
     const tl_graph *graph;
@@ -5514,6 +5561,7 @@ TLI_IMPL tl_result tl_plan_revolve(tl_env *env, const tl_graph *graph, int32_t s
     tli_release(env, slots);
     return tli_finish_plan(&chain.list, "tl_plan_revolve", graph, 0, plan);
 }
+#endif  // TL_NO_PLANNERS
 
 #ifndef TL_NO_TEXT
 // -- schedule text --
@@ -5642,14 +5690,16 @@ TLI_IMPL tl_checkpoint_config tl_checkpoint_selective(const uint64_t *layers, ui
     return config;
 }
 
-static tl_result tli_check_dynamic(tl_env *env, const char *function, uint64_t layer_count, double memory_fraction) {
-    if (!layer_count) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "dynamic layer_count: must be > 0");
-    if (!(memory_fraction >= 0.0 && memory_fraction <= 1.0))  // NaN fails both
+static tl_result tli_check_dynamic(tl_env *env, const char *function, uint64_t layer_count, double fraction) {
+    if (!layer_count)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "dynamic layer_count: must be > 0");
+    if (!(fraction >= 0.0 && fraction <= 1.0))  // NaN fails both
         return tli_fail(env, TL_ERROR_INVALID_ARG, function, "memory_fraction: must be in [0, 1]");
     return TL_OK;
 }
 
-TLI_IMPL tl_result tl_checkpoint_dynamic(tl_env *env, uint64_t layer_count, double memory_fraction, tl_checkpoint_config *config) {
+TLI_IMPL tl_result tl_checkpoint_dynamic(tl_env *env, uint64_t layer_count, double memory_fraction,
+                                         tl_checkpoint_config *config) {
     tl_result result;
     TL_ASSERT(config);
     *config = tl_checkpoint_none();
@@ -5707,7 +5757,8 @@ static void tli_sort_u64(uint64_t *items, size_t count) {
     }
 }
 
-static tl_result tli_fail_layer(tl_env *env, const char *function, const char *before, uint64_t layer, const char *after) {
+static tl_result tli_fail_layer(tl_env *env, const char *function, const char *before, uint64_t layer,
+                                const char *after) {
     tli_writer w = tli_begin_error(env, TL_ERROR_INVALID_ARG, function);
     tli_put(&w, before);
     tli_put_u64(&w, layer);
@@ -5715,7 +5766,8 @@ static tl_result tli_fail_layer(tl_env *env, const char *function, const char *b
     return tli_end_error(env, &w, TL_ERROR_INVALID_ARG);
 }
 
-static tl_result tli_check_selective(tl_env *env, const char *function, const tl_checkpoint *c, uint64_t layer_count) {
+static tl_result tli_check_selective(tl_env *env, const char *function, const tl_checkpoint *c,
+                                     uint64_t layer_count) {
     const uint64_t *layers = c->as.selective.layers;
     uint64_t count = c->as.selective.layer_count, *sorted, i;
     tl_result result = TL_OK;
@@ -5728,28 +5780,33 @@ static tl_result tli_check_selective(tl_env *env, const char *function, const tl
     tli_copy(sorted, layers, (size_t)count * sizeof *sorted);
     tli_sort_u64(sorted, (size_t)count);
     for (i = 1; i < count && !result; i++)
-        if (sorted[i] == sorted[i - 1]) result = tli_fail_layer(env, function, "layers: ", sorted[i], " is listed twice");
+        if (sorted[i] == sorted[i - 1])
+            result = tli_fail_layer(env, function, "layers: ", sorted[i], " is listed twice");
     tli_release(env, sorted);
     return result;
 }
 
-TLI_IMPL tl_result tl_check_checkpoint_config(tl_env *env, const tl_checkpoint_config *config, uint64_t layer_count) {
+TLI_IMPL tl_result tl_check_checkpoint_config(tl_env *env, const tl_checkpoint_config *config,
+                                              uint64_t layer_count) {
     const char *function = "tl_check_checkpoint_config";
     const tl_checkpoint *c;
     tl_result result;
     TL_ASSERT(config);
     c = &config->strategy;
     if ((config->checkpoint_attention | config->checkpoint_ffn) & ~1)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "checkpoint_attention, checkpoint_ffn: must be 0 or 1");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function,
+                        "checkpoint_attention, checkpoint_ffn: must be 0 or 1");
     switch (c->kind) {
     case TL_CHECKPOINT_NONE: return TL_OK;
     case TL_CHECKPOINT_UNIFORM:
-        return c->as.uniform.interval ? TL_OK : tli_fail(env, TL_ERROR_INVALID_ARG, function, "interval: must be > 0");
+        if (c->as.uniform.interval) return TL_OK;
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "interval: must be > 0");
     case TL_CHECKPOINT_SELECTIVE: return tli_check_selective(env, function, c, layer_count);
     case TL_CHECKPOINT_DYNAMIC:
         result = tli_check_dynamic(env, function, c->as.dynamic.layer_count, c->as.dynamic.memory_fraction);
         if (result || !layer_count || c->as.dynamic.layer_count == layer_count) return result;
-        return tli_fail_layer(env, function, "dynamic layer_count: must be the number of layers, ", layer_count, "");
+        return tli_fail_layer(env, function, "dynamic layer_count: must be the number of layers, ",
+                              layer_count, "");
     case TL_CHECKPOINT_COUNT: break;
     }
     return tli_fail(env, TL_ERROR_INVALID_ARG, function, "strategy: there is no such kind");
@@ -5794,7 +5851,8 @@ TLI_IMPL int tl_keeps_layer(const tl_checkpoint_config *config, uint64_t layer) 
         if (!tli_mul_u64(c->as.uniform.interval, times ? times : 1, &interval)) return !layer;
         return layer % interval == 0;
     case TL_CHECKPOINT_SELECTIVE:
-        return c->as.selective.layers ? tli_selects(c->as.selective.layers, c->as.selective.layer_count, interval, layer) : 0;
+        if (!c->as.selective.layers) return 0;
+        return tli_selects(c->as.selective.layers, c->as.selective.layer_count, interval, layer);
     case TL_CHECKPOINT_DYNAMIC:
     case TL_CHECKPOINT_COUNT: break;
     }
@@ -5836,18 +5894,20 @@ typedef struct tli_layers {
     const tl_graph *graph;
     uint64_t        count;           // of layers
     uint64_t        min_interval;
-    int32_t        *follows;         // [tensor_count] the layer that decides, TLI_ALWAYS_KEPT or TLI_NEVER_KEPT
+    int32_t        *follows;         // [tensor_count] the layer that decides, or one of the above
     uint8_t        *keep;            // [tensor_count] for tl_plan_kept_set
 } tli_layers;
 
 // The flags decide about inner tensors of attention and ffn units; any other tensor follows its layer.
-static int32_t tli_find_decider(const tl_graph *graph, const tl_checkpoint_config *config, int32_t tensor, int is_inner) {
+static int32_t tli_find_decider(const tl_graph *graph, const tl_checkpoint_config *config, int32_t tensor,
+                                int is_inner) {
     int32_t node = graph->outputs[tensor].node, layer = graph->nodes[node].layer;
     const char *unit = tl_name_unit(graph, node);
     if (layer < 0) return TLI_ALWAYS_KEPT;
     if (is_inner && tli_same_text(unit, "attention"))
         return config->checkpoint_attention ? TLI_NEVER_KEPT : TLI_ALWAYS_KEPT;
-    if (is_inner && tli_same_text(unit, "ffn")) return config->checkpoint_ffn ? TLI_NEVER_KEPT : TLI_ALWAYS_KEPT;
+    if (is_inner && tli_same_text(unit, "ffn"))
+        return config->checkpoint_ffn ? TLI_NEVER_KEPT : TLI_ALWAYS_KEPT;
     return layer;
 }
 
@@ -5870,7 +5930,8 @@ static tl_result tli_init_layers(tl_env *env, tli_layers *layers, const char *fu
     layers->min_interval = config->min_checkpoint_interval;
     layers->follows = (int32_t *)tli_alloc_array(env, (uint64_t)graph->tensor_count, sizeof *layers->follows);
     layers->keep = (uint8_t *)tli_alloc_array(env, (uint64_t)graph->tensor_count, 1);
-    if (!layers->follows || !layers->keep) return tli_fail(env, TL_ERROR_NO_MEMORY, function, "no memory for the layers");
+    if (!layers->follows || !layers->keep)
+        return tli_fail(env, TL_ERROR_NO_MEMORY, function, "no memory for the layers");
     for (id = 0; id < graph->node_count; id++) {  // until the loop below, keep[] tells who reads the tensor
         const tl_node *node = &graph->nodes[id];
         for (i = node->first_input; i < node->first_input + node->input_count; i++) {
@@ -5886,16 +5947,18 @@ static tl_result tli_init_layers(tl_env *env, tli_layers *layers, const char *fu
 
 static tl_result tli_plan_layers(tli_layers *layers, const uint8_t *kept, tl_plan *plan) {
     int32_t i;
-    for (i = 0; i < layers->graph->tensor_count; i++)
-        layers->keep[i] = layers->follows[i] >= 0 ? kept[layers->follows[i]] : layers->follows[i] == TLI_ALWAYS_KEPT;
+    for (i = 0; i < layers->graph->tensor_count; i++) {
+        int32_t layer = layers->follows[i];
+        layers->keep[i] = layer >= 0 ? kept[layer] : layer == TLI_ALWAYS_KEPT;
+    }
     return tl_plan_kept_set(layers->env, layers->graph, layers->keep, plan);
 }
 
 // -- dynamic: the cheapest kept set below a peak --
 
 #define TLI_EXHAUSTIVE_LAYERS 12
-#define TLI_SPACED_PLANS 4096       // that measure segments
-#define TLI_SEGMENT_LAYERS 256      // longest segment measured; 4096 plans reach 90 where the minimal interval is 1
+#define TLI_SPACED_PLANS 4096    // that measure segments: of up to 90 layers without a minimal interval
+#define TLI_SEGMENT_LAYERS 256   // where the minimal interval asks for longer ones, no segment is measured
 #define TLI_SEGMENT_LABELS 128
 
 // The layers above one kept layer up to the next, relative to the live bytes at its start.
@@ -5908,7 +5971,7 @@ typedef struct tli_segment {
 // A way to reach a kept layer.
 typedef struct tli_label {
     uint64_t bytes, cost;    // live there, paid before it
-    uint64_t place, number;  // the label it came from
+    uint32_t place, number;  // the label it came from
 } tli_label;
 
 typedef struct tli_search {
@@ -5944,6 +6007,11 @@ static int tli_is_spaced(const uint8_t *kept, uint64_t count, uint64_t min_inter
     return 1;
 }
 
+static tl_result tli_fail_search(tli_search *search) {
+    const tli_layers *layers = search->layers;
+    return tli_fail(layers->env, TL_ERROR_NO_MEMORY, layers->function, "no memory for the search");
+}
+
 // Plan search->kept, remember it where it is the best so far; the caller releases the plan.
 static tl_result tli_try_plan(tli_search *search, tl_plan *plan) {
     size_t count = (size_t)search->layers->count;
@@ -5976,12 +6044,12 @@ static tl_result tli_search_all(tli_search *search) {
     uint32_t count = (uint32_t)search->layers->count, sets = (uint32_t)1 << count, dropped, i;
     uint64_t *costs = (uint64_t *)tli_alloc_array(search->layers->env, sets, sizeof *costs);
     tl_result result = TL_OK;
-    if (!costs) return tli_fail(search->layers->env, TL_ERROR_NO_MEMORY, search->layers->function, "no memory for the search");
+    if (!costs) return tli_fail_search(search);
     for (dropped = 0; dropped < sets && !result; dropped++) {
         for (i = 0; i < count; i++) {
-            uint32_t bit = (uint32_t)1 << i;
-            search->kept[i] = !(dropped & bit);
-            if ((dropped & bit) && costs[dropped ^ bit] > costs[dropped]) costs[dropped] = costs[dropped ^ bit];
+            uint32_t one_more = dropped & ~((uint32_t)1 << i);  // layer i kept, too
+            search->kept[i] = one_more == dropped;
+            if (costs[one_more] > costs[dropped]) costs[dropped] = costs[one_more];
         }
         if (search->found && costs[dropped] >= search->best_cost) continue;
         if (!tli_is_spaced(search->kept, count, search->layers->min_interval)) continue;
@@ -6012,8 +6080,10 @@ static tl_result tli_replay_segments(tli_search *search, const tl_plan *plan, ui
         if (step->kind <= TL_STEP_BACKWARD && node->layer >= 0) current = search->segment_of[node->layer];
         while (reached < (backward ? segment_count - 1 : current)) search->starts[++reached] = sim.live_bytes;
         result = tli_sim_step(&sim, step);
-        if (sim.step_bytes > search->starts[current] && sim.step_bytes - search->starts[current] > search->now[current].peak)
-            search->now[current].peak = sim.step_bytes - search->starts[current];
+        if (sim.step_bytes > search->starts[current]) {
+            uint64_t peak = sim.step_bytes - search->starts[current];
+            if (peak > search->now[current].peak) search->now[current].peak = peak;
+        }
         if (again && step->kind < TL_STEP_BACKWARD) search->now[current].cost += node->fwd_cost;
     }
     tli_free_sim(&sim);
@@ -6089,11 +6159,11 @@ static void tli_label_place(tli_search *search, uint64_t limit, int by_cost, uin
         for (number = 0; number < search->label_counts[from]; number++) {
             const tli_label *before = &search->labels[from * TLI_SEGMENT_LABELS + number];
             tli_label label;
-            if (before->bytes > limit || segment->peak > limit - before->bytes) break;  // as are those behind it
+            if (before->bytes > limit || segment->peak > limit - before->bytes) break;  // as all behind it
             label.bytes = before->bytes + segment->grown;
             label.cost = before->cost + (by_cost ? segment->cost : 0);
-            label.place = from;
-            label.number = number;
+            label.place = (uint32_t)from;
+            label.number = (uint32_t)number;
             if (by_cost && search->found && label.cost >= search->best_cost - search->base_cost) continue;
             tli_add_label(labels, count, label);
         }
@@ -6126,12 +6196,14 @@ static tl_result tli_measure_all(tli_search *search, uint64_t least_spacing) {
     tl_result result = TL_OK;
     for (search->useful = 1; spacing <= search->width && search->useful && !result; spacing++) {
         search->useful = 0;
-        for (offset = 0; offset < spacing && !result; offset++) result = tli_measure_spaced(search, spacing, offset);
+        for (offset = 0; offset < spacing && !result; offset++)
+            result = tli_measure_spaced(search, spacing, offset);
         if (!result && !(spacing & (spacing - 1)) && tli_label_segments(search, search->limit, 1))
             result = tli_try_kept(search);
     }
     if (!search->useful) return result;
-    for (; spacing <= count + 1 && !result; spacing += spacing / 8 + 1) result = tli_measure_spaced(search, spacing, 0);
+    for (; spacing <= count + 1 && !result; spacing += spacing / 8 + 1)
+        result = tli_measure_spaced(search, spacing, 0);
     return result;
 }
 
@@ -6184,14 +6256,14 @@ static tl_result tli_search_segments(tli_search *search) {
         plans += ++search->width;
     if (search->width > TLI_SEGMENT_LAYERS) search->width = 0;
     if (!tli_mul_u64(count + 1, search->width, &entries)) entries = UINT64_MAX;
-    search->segments = (tli_segment *)tli_alloc_array(env, entries, sizeof *search->segments);
-    search->now = (tli_segment *)tli_alloc_array(env, count + 1, sizeof *search->now);
-    search->starts = (uint64_t *)tli_alloc_array(env, count + 1, sizeof *search->starts);
-    search->segment_of = (uint64_t *)tli_alloc_array(env, count, sizeof *search->segment_of);
-    search->labels = (tli_label *)tli_alloc_array(env, (count + 2) * TLI_SEGMENT_LABELS, sizeof *search->labels);
-    search->label_counts = (uint64_t *)tli_alloc_array(env, count + 2, sizeof *search->label_counts);
-    if (!search->segments || !search->now || !search->starts || !search->segment_of || !search->labels || !search->label_counts)
-        result = tli_fail(env, TL_ERROR_NO_MEMORY, search->layers->function, "no memory for the search");
+    search->segments = (tli_segment *)tli_alloc_array(env, entries, sizeof(tli_segment));
+    search->now = (tli_segment *)tli_alloc_array(env, count + 1, sizeof(tli_segment));
+    search->starts = (uint64_t *)tli_alloc_array(env, count + 1, sizeof(uint64_t));
+    search->segment_of = (uint64_t *)tli_alloc_array(env, count, sizeof(uint64_t));
+    search->labels = (tli_label *)tli_alloc_array(env, (count + 2) * TLI_SEGMENT_LABELS, sizeof(tli_label));
+    search->label_counts = (uint64_t *)tli_alloc_array(env, count + 2, sizeof(uint64_t));
+    if (!search->segments || !search->now || !search->starts || !search->segment_of || !search->labels ||
+        !search->label_counts) result = tli_fail_search(search);
     for (i = 0; i < entries && !result; i++) search->segments[i].peak = UINT64_MAX;
     if (!result) result = tli_run_segments(search, spacing);
     tli_release(env, search->segments);
@@ -6288,7 +6360,8 @@ static tl_result tli_find_kept(tli_layers *layers, const tl_checkpoint_config *c
     return TL_OK;
 }
 
-static tl_result tli_check_layer_count(tl_env *env, const char *function, const tl_graph *graph, uint64_t layer_count) {
+static tl_result tli_check_layer_count(tl_env *env, const char *function, const tl_graph *graph,
+                                       uint64_t layer_count) {
     uint64_t count = tli_count_layers(graph);
     return layer_count == count ? TL_OK
          : tli_fail_layer(env, function, "layer_count: must be that of the graph, ", count, "");
@@ -6328,7 +6401,8 @@ static tl_result tli_plan_config(tl_env *env, const char *function, const tl_gra
     return result;
 }
 
-TLI_IMPL tl_result tl_plan_checkpoints(tl_env *env, const tl_graph *graph, const tl_checkpoint_config *config, tl_plan *plan) {
+TLI_IMPL tl_result tl_plan_checkpoints(tl_env *env, const tl_graph *graph, const tl_checkpoint_config *config,
+                                       tl_plan *plan) {
     uint64_t kept_count;
     TL_ASSERT(graph && config && plan);
     tli_zero(plan, sizeof *plan);
@@ -6345,9 +6419,10 @@ static tl_result tli_measure_config(tl_env *env, const tl_graph *graph, const tl
     result = tli_plan_config(env, "tl_measure_checkpoints", graph, config, &plan, &kept_count);
     if (!result) result = tl_plan_keep_all(env, graph, 0, &all);
     if (!result) {
+        double peak = (double)plan.peak_bytes, all_peak = (double)all.peak_bytes;
         effect->peak_bytes = plan.peak_bytes;
         effect->keep_all_peak_bytes = all.peak_bytes;
-        if (all.peak_bytes) effect->memory_savings_ratio = 1.0 - (double)plan.peak_bytes / (double)all.peak_bytes;
+        effect->memory_savings_ratio = all.peak_bytes ? 1.0 - peak / all_peak : 0.0;
         effect->compute_overhead_ratio = plan.base_cost ? (double)plan.cost / (double)plan.base_cost : 1.0;
         effect->kept_count = kept_count;
     }
@@ -6358,13 +6433,14 @@ static tl_result tli_measure_config(tl_env *env, const tl_graph *graph, const tl
 
 // Layers of one byte, whose backward costs twice the forward.
 static tl_result tli_add_equal_layers(tl_env *env, tl_graph *graph, uint64_t layer_count) {
+    const char *function = "tl_measure_checkpoints";
     tl_chain_desc desc;
     uint64_t *costs, i;
     tl_result result;
     if (layer_count >= INT32_MAX)
-        return tli_fail(env, TL_ERROR_OVERFLOW, "tl_measure_checkpoints", "layer_count: must be below 2^31 - 1");
+        return tli_fail(env, TL_ERROR_OVERFLOW, function, "layer_count: must be below 2^31 - 1");
     costs = (uint64_t *)tli_alloc_array(env, layer_count, sizeof *costs);
-    if (!costs) return tli_fail(env, TL_ERROR_NO_MEMORY, "tl_measure_checkpoints", "no memory for the layers");
+    if (!costs) return tli_fail(env, TL_ERROR_NO_MEMORY, function, "no memory for the layers");
     for (i = 0; i < layer_count; i++) costs[i] = 2;
     tli_zero(&desc, sizeof desc);
     desc.layer_count = (int32_t)layer_count;
@@ -6389,7 +6465,7 @@ TLI_IMPL tl_result tl_measure_checkpoints(tl_env *env, const tl_graph *graph, ui
         result = tl_check_graph(env, graph);
         if (!result) result = tli_check_layer_count(env, "tl_measure_checkpoints", graph, layer_count);
     }
-    if (!result && !graph && !layer_count) effect->compute_overhead_ratio = 1.0;  // nothing to keep or make again
+    if (!result && !graph && !layer_count) effect->compute_overhead_ratio = 1.0;  // nothing to make again
     else if (!result) result = tli_measure_config(env, graph ? graph : &equal, config, effect);
     tl_free_graph(env, &equal);
     return result;
@@ -6453,13 +6529,13 @@ static const char *const tli_selective_keys[] = { "layers" };
 static const char *const tli_dynamic_keys[] = { "num_layers", "memory_fraction" };
 
 static void tli_put_strategy_fields(tli_writer *w, const tl_checkpoint *c) {
-    uint64_t i, count = c->kind == TL_CHECKPOINT_SELECTIVE && c->as.selective.layers ? c->as.selective.layer_count : 0;
+    uint64_t i;
     if (c->kind == TL_CHECKPOINT_UNIFORM) {
         tli_put(w, "\"interval\":");
         tli_put_u64(w, c->as.uniform.interval);
     } else if (c->kind == TL_CHECKPOINT_SELECTIVE) {
         tli_put(w, "\"layers\":[");
-        for (i = 0; i < count; i++) {
+        for (i = 0; c->as.selective.layers && i < c->as.selective.layer_count; i++) {
             if (i) tli_put(w, ",");
             tli_put_u64(w, c->as.selective.layers[i]);
         }
@@ -6469,7 +6545,7 @@ static void tli_put_strategy_fields(tli_writer *w, const tl_checkpoint *c) {
         tli_put(w, "\"num_layers\":");
         tli_put_u64(w, c->as.dynamic.layer_count);
         tli_put(w, ",\"memory_fraction\":");
-        if (fraction - fraction != 0.0) tli_put(w, "null");  // NaN and infinities have no JSON; serde_json does the same
+        if (fraction - fraction != 0.0) tli_put(w, "null");  // NaN and infinities, as serde_json has it
         else tli_put_f64(w, fraction);
     }
 }
@@ -6480,7 +6556,7 @@ TLI_IMPL size_t tl_print_checkpoint_config_json(const tl_checkpoint_config *conf
     int has_fields;
     TL_ASSERT(config);
     c = &config->strategy;
-    has_fields = c->kind == TL_CHECKPOINT_UNIFORM || c->kind == TL_CHECKPOINT_SELECTIVE || c->kind == TL_CHECKPOINT_DYNAMIC;
+    has_fields = c->kind > TL_CHECKPOINT_NONE && c->kind < TL_CHECKPOINT_COUNT;
     tli_put(&w, has_fields ? "{\"strategy\":{\"" : "{\"strategy\":\"");
     tli_put(&w, tl_name_checkpoint(c->kind));
     tli_put(&w, has_fields ? "\":{" : "\"");
@@ -6513,8 +6589,9 @@ static void tli_read_layers_json(tli_json *j, tl_checkpoint_config *config) {
     tl_checkpoint *c = &config->strategy;
     uint64_t *layers;
     int32_t count = 0, capacity = 0;
+    tli_word unused;
     if (!tli_json_enter(j, '[')) return;
-    while (tli_json_next(j, NULL)) {
+    while (tli_json_next(j, &unused)) {
         uint64_t layer = tli_json_u64(j);
         if (j->result) return;
         if (!tli_grow(j->env, &config->memory, &capacity, count, (int64_t)count + 1, sizeof layer)) {
@@ -6532,7 +6609,8 @@ static void tli_read_layers_json(tli_json *j, tl_checkpoint_config *config) {
 static void tli_read_fields_json(tli_json *j, tl_checkpoint_config *config) {
     tl_checkpoint *c = &config->strategy;
     int is_uniform = c->kind == TL_CHECKPOINT_UNIFORM, is_selective = c->kind == TL_CHECKPOINT_SELECTIVE;
-    const char *const *keys = is_uniform ? tli_uniform_keys : is_selective ? tli_selective_keys : tli_dynamic_keys;
+    const char *const *keys = is_uniform ? tli_uniform_keys
+                            : is_selective ? tli_selective_keys : tli_dynamic_keys;
     int32_t count = is_uniform || is_selective ? 1 : 2, key;
     uint32_t seen = 0;
     if (!tli_json_enter(j, '{')) return;
@@ -6568,7 +6646,8 @@ static void tli_read_strategy_json(tli_json *j, tl_checkpoint_config *config) {
     if (tli_json_next(j, &raw)) tli_json_fail(j, "there must be one strategy only");
 }
 
-TLI_IMPL tl_result tl_parse_checkpoint_config_json(tl_env *env, const char *text, size_t length, tl_checkpoint_config *config) {
+TLI_IMPL tl_result tl_parse_checkpoint_config_json(tl_env *env, const char *text, size_t length,
+                                                   tl_checkpoint_config *config) {
     uint32_t seen = 0;
     int32_t key;
     tli_json j;
@@ -6594,7 +6673,9 @@ TLI_IMPL tl_result tl_parse_checkpoint_config_json(tl_env *env, const char *text
 
 static const char *const tli_tier_names[] = { TL_TIERS(TLI_NAME) };
 
-TLI_IMPL const char *tl_name_tier(tl_tier tier) { return tli_name(tli_tier_names, TL_TIER_COUNT, (int64_t)tier); }
+TLI_IMPL const char *tl_name_tier(tl_tier tier) {
+    return tli_name(tli_tier_names, TL_TIER_COUNT, (int64_t)tier);
+}
 
 // -- codecs: integers on the bits only, so that every backend and every compiler agrees --
 
@@ -6843,7 +6924,8 @@ static uint64_t tli_align_u64(uint64_t bytes, uint64_t alignment) {
 }
 
 static int tli_overlaps(tl_range a, tl_range b) {
-    return a.bytes && b.bytes && a.block == b.block && a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
+    return a.bytes && b.bytes && a.block == b.block && a.offset < b.offset + b.bytes &&
+           b.offset < a.offset + a.bytes;
 }
 
 // -- placement in the caller's memory: a good fit among size classes, neighbours joined when freed --
@@ -6868,7 +6950,8 @@ static void tli_unlink_extent(tli_cpu *cpu, int32_t index) {
     if (extent->free_after >= 0) cpu->extents[extent->free_after].free_before = extent->free_before;
     if (extent->free_before >= 0) cpu->extents[extent->free_before].free_after = extent->free_after;
     else cpu->class_heads[class_index] = extent->free_after + 1;
-    if (!cpu->class_heads[class_index]) cpu->class_bits[class_index / 64] &= ~((uint64_t)1 << class_index % 64);
+    if (!cpu->class_heads[class_index])
+        cpu->class_bits[class_index / 64] &= ~((uint64_t)1 << class_index % 64);
     extent->is_free = 0;
     cpu->free_bytes -= extent->bytes;
 }
@@ -6966,7 +7049,8 @@ static void tli_give_extent(tli_cpu *cpu, int32_t index) {
 static void tli_poison(char *at, uint64_t bytes) {
     const uint32_t word = TLI_POISON;
     char *end = at + bytes;
-    for (; at < end && ((uintptr_t)at & 3 || end - at < 4); at++) *at = ((const char *)&word)[(uintptr_t)at & 3];
+    for (; at < end && ((uintptr_t)at & 3 || end - at < 4); at++)
+        *at = ((const char *)&word)[(uintptr_t)at & 3];
     for (; end - at >= 4; at += 4) TLI_MEMCPY(at, &word, 4);
     for (; at < end; at++) *at = ((const char *)&word)[(uintptr_t)at & 3];
 }
@@ -6975,7 +7059,8 @@ static int tli_is_poisoned(const char *at, uint64_t bytes) {
     const uint32_t word = TLI_POISON;
     const char *end = at + bytes;
     uint32_t wrong = 0;
-    for (; at < end && ((uintptr_t)at & 3 || end - at < 4); at++) wrong |= *at != ((const char *)&word)[(uintptr_t)at & 3];
+    for (; at < end && ((uintptr_t)at & 3 || end - at < 4); at++)
+        wrong |= *at != ((const char *)&word)[(uintptr_t)at & 3];
     for (; end - at >= 4; at += 4) wrong |= tli_load_u32(at) ^ word;
     for (; at < end; at++) wrong |= *at != ((const char *)&word)[(uintptr_t)at & 3];
     return !wrong;
@@ -6996,7 +7081,8 @@ static tli_cpu_block *tli_find_block(tli_cpu *cpu, uint64_t handle, const char *
     }
     block = &cpu->blocks[slot];
     if (!block->alive || block->generation != handle >> 32) {
-        *result = tli_cpu_fail(cpu, TL_ERROR_STALE, function, "block: the handle is of a freed block or of another backend");
+        *result = tli_cpu_fail(cpu, TL_ERROR_STALE, function,
+                               "block: the handle is of a freed block or of another backend");
         return NULL;
     }
     return block;
@@ -7011,7 +7097,8 @@ static tli_cpu_block *tli_find_range(tli_cpu *cpu, tl_range range, const char *f
         return NULL;
     }
     if (range.offset & (cpu->desc.alignment_bytes - 1)) {
-        *result = tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, function, "range: offset: not a multiple of the alignment");
+        *result = tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, function,
+                               "range: offset: not a multiple of the alignment");
         return NULL;
     }
     return block;
@@ -7038,8 +7125,8 @@ static tl_result tli_check_range(tli_cpu *cpu, tl_range range, const char *funct
     if (!block) return result;
     if (!cpu->desc.checked) return TL_OK;
     at = tli_find_span(block, range.offset);
-    if (at < block->span_count && block->spans[at].start <= range.offset
-        && range.offset + range.bytes <= block->spans[at].end) return TL_OK;
+    if (at < block->span_count && block->spans[at].start <= range.offset &&
+        range.offset + range.bytes <= block->spans[at].end) return TL_OK;
     return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, function, "range: not inside a claimed range");
 }
 
@@ -7088,7 +7175,7 @@ static tl_result tli_cpu_add_block(void *self, tl_tier tier, uint64_t bytes, uin
     int32_t slot = cpu->free_block - 1;
     tli_cpu_block *block;
     *handle = 0;
-    if ((int)tier < 0 || (int)tier >= TL_TIER_COUNT)
+    if (!tli_is_below((int64_t)tier, TL_TIER_COUNT))
         return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "add_block", "tier: unknown");
     if (slot < 0) {
         if (!tli_grow(cpu->env, (void **)&cpu->blocks, &cpu->block_capacity, cpu->block_count,
@@ -7096,14 +7183,15 @@ static tl_result tli_cpu_add_block(void *self, tl_tier tier, uint64_t bytes, uin
             return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, "add_block", "no memory for the table of blocks");
         slot = cpu->block_count++;
         block = &cpu->blocks[slot];
-        block->generation = (uint32_t)tl_mix_u64((uint64_t)(uintptr_t)cpu, (uint64_t)slot);  // tells foreign handles
+        block->generation = (uint32_t)tl_mix_u64((uint64_t)(uintptr_t)cpu, (uint64_t)slot);  // tells foreign ones
         block->next_free = 0;
         cpu->free_block = slot + 1;
     }
     block = &cpu->blocks[slot];
     block->tier = (uint8_t)tier;
     block->bytes = bytes;
-    if (tli_place_block(cpu, block)) return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, "add_block", "no room for the block");
+    if (tli_place_block(cpu, block))
+        return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, "add_block", "no room for the block");
     cpu->free_block = block->next_free;
     block->alive = 1;
     block->claimed_bytes = block->claim_count = 0;
@@ -7140,16 +7228,22 @@ static tl_result tli_do_work(tli_cpu *cpu, const tli_work *work) {
     uint64_t i;
     switch (work->kind) {
     case TLI_WORK_COPY: tli_copy(to, tli_address(cpu, work->from), (size_t)work->to.bytes); break;
-    case TLI_WORK_COMPRESS: tl_compress_bytes(work->codec, to, tli_address(cpu, work->from), work->from.bytes); break;
-    case TLI_WORK_EXPAND: tl_expand_bytes(work->codec, to, tli_address(cpu, work->from), work->to.bytes); break;
+    case TLI_WORK_COMPRESS:
+        tl_compress_bytes(work->codec, to, tli_address(cpu, work->from), work->from.bytes);
+        break;
+    case TLI_WORK_EXPAND:
+        tl_expand_bytes(work->codec, to, tli_address(cpu, work->from), work->to.bytes);
+        break;
     case TLI_WORK_FILL:
-        if (work->word == (work->word & 255u) * 0x01010101u) TLI_MEMSET(to, (int)(work->word & 255u), (size_t)work->to.bytes);
-        else for (i = 0; i < work->to.bytes; i++) to[i] = (char)(work->word >> 8 * (i & 3));
+        for (i = 0; i + 4 <= work->to.bytes; i += 4) TLI_MEMCPY(to + i, &work->word, 4);
+        TLI_MEMCPY(to + i, &work->word, (size_t)(work->to.bytes - i));
         break;
     case TLI_WORK_CLAIM: {
         int intact = tli_is_poisoned(to, work->to.bytes);
         TLI_MEMSET(to, 255, (size_t)work->to.bytes);
-        if (!intact) return tli_cpu_fail(cpu, TL_ERROR_CORRUPT, "claim", "the bytes were written while nobody held them");
+        if (!intact)
+            return tli_cpu_fail(cpu, TL_ERROR_CORRUPT, "claim",
+                                "the bytes were written while nobody held them");
         break;
     }
     case TLI_WORK_RELEASE: tli_poison(to, work->to.bytes); break;
@@ -7161,7 +7255,9 @@ static int tli_conflicts(const tli_work *a, const tli_work *b) {
     return tli_overlaps(a->to, b->to) || tli_overlaps(a->to, b->from) || tli_overlaps(a->from, b->to);
 }
 
-static int tli_is_upkeep(const tli_work *work) { return work->kind == TLI_WORK_CLAIM || work->kind == TLI_WORK_RELEASE; }
+static int tli_is_upkeep(const tli_work *work) {
+    return work->kind == TLI_WORK_CLAIM || work->kind == TLI_WORK_RELEASE;
+}
 
 static tli_cpu_block *tli_block_of_work(tli_cpu *cpu, tl_range range) {
     return range.bytes ? &cpu->blocks[(range.block & 0xFFFFFFFFu) - 1] : NULL;
@@ -7211,7 +7307,8 @@ static void tli_run_work(tli_cpu *cpu, int32_t index) {
 }
 
 // Do work now, or queue it. Its ranges were checked.
-static tl_result tli_enqueue(tli_cpu *cpu, tli_work_kind kind, tl_codec codec, tl_range to, tl_range from, uint32_t word) {
+static tl_result tli_enqueue(tli_cpu *cpu, tli_work_kind kind, tl_codec codec, tl_range to, tl_range from,
+                             uint32_t word) {
     tli_work work;
     if (!to.bytes) return TL_OK;
     work.kind = kind; work.codec = codec; work.word = word; work.marked = 0;
@@ -7232,8 +7329,8 @@ static int tli_mark_work(tli_cpu *cpu, const tl_access *accesses, int32_t count)
         tli_work *work = &cpu->queue[i];
         work->marked = 0;
         for (j = 0; j < count && !work->marked; j++)
-            work->marked = tli_overlaps(work->to, accesses[j].range)
-                        || (accesses[j].writes && tli_overlaps(work->from, accesses[j].range));
+            work->marked = tli_overlaps(work->to, accesses[j].range) ||
+                        (accesses[j].writes && tli_overlaps(work->from, accesses[j].range));
         for (j = i + 1; j < cpu->queue_count && !work->marked; j++)
             work->marked = cpu->queue[j].marked && tli_conflicts(work, &cpu->queue[j]);
         if (work->marked && !tli_is_upkeep(work)) real = 1;
@@ -7280,10 +7377,12 @@ static tl_result tli_cpu_free_block(void *self, uint64_t handle, tl_ticket last_
         return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "free_block", "last_use: was never submitted");
     for (i = 0; block->pending && i < cpu->queue_count; i++) {
         const tli_work *work = &cpu->queue[i];
-        if ((tli_block_of_work(cpu, work->to) != block && tli_block_of_work(cpu, work->from) != block) || tli_is_upkeep(work))
+        if ((tli_block_of_work(cpu, work->to) != block && tli_block_of_work(cpu, work->from) != block) ||
+            tli_is_upkeep(work))
             continue;
         if (!work->ticket || work->ticket > last_use.value)
-            return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "free_block", "last_use: does not cover all work in the block");
+            return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "free_block",
+                                "last_use: does not cover all work in the block");
     }
     cpu->counters.block_count[block->tier]--;
     if (!block->pending) return tli_drain_block(cpu, (int32_t)(block - cpu->blocks));
@@ -7367,8 +7466,8 @@ static tl_result tli_cpu_release(void *self, tl_range range) {
         return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "release", "range: was not claimed");
     if (cpu->desc.checked) {
         int32_t at = tli_find_span(block, range.offset);
-        if (at == block->span_count || block->spans[at].start != range.offset
-            || block->spans[at].end != range.offset + range.bytes)
+        if (at == block->span_count || block->spans[at].start != range.offset ||
+            block->spans[at].end != range.offset + range.bytes)
             return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "release", "range: was not claimed as it is");
         if (tli_is_mapped(cpu, range, 1))
             return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "release", "range: is mapped");
@@ -7383,7 +7482,8 @@ static tl_result tli_cpu_release(void *self, tl_range range) {
 }
 
 // Copy or convert: the rules they share. f32 is the side whose bytes `other` must follow from.
-static tl_result tli_move(tli_cpu *cpu, tli_work_kind kind, tl_codec codec, tl_range to, tl_range from, const char *function) {
+static tl_result tli_move(tli_cpu *cpu, tli_work_kind kind, tl_codec codec, tl_range to, tl_range from,
+                          const char *function) {
     uint64_t plain = kind == TLI_WORK_EXPAND ? to.bytes : from.bytes;
     uint64_t other = kind == TLI_WORK_EXPAND ? from.bytes : to.bytes;
     tl_result result = tli_check_range(cpu, to, function);
@@ -7440,7 +7540,8 @@ static tl_result tli_cpu_submit(void *self, tl_ticket *ticket) {
     int32_t i;
     cpu->counters.submit_count++;
     ticket->value = ++cpu->submitted;
-    for (i = cpu->queue_count - 1; i >= 0 && !cpu->queue[i].ticket; i--) cpu->queue[i].ticket = cpu->submitted;
+    for (i = cpu->queue_count - 1; i >= 0 && !cpu->queue[i].ticket; i--)
+        cpu->queue[i].ticket = cpu->submitted;
     return TL_OK;
 }
 
@@ -7478,7 +7579,8 @@ static tl_result tli_settle(tli_cpu *cpu, tl_range range, int writes, const char
     access.writes = writes;
     if (!cpu->queue_count) return TL_OK;
     if (tli_mark_work(cpu, &access, 1))
-        return tli_cpu_fail(cpu, TL_ERROR_BACKEND, function, "range: work on it was neither ordered nor waited for");
+        return tli_cpu_fail(cpu, TL_ERROR_BACKEND, function,
+                            "range: work on it was neither ordered nor waited for");
     tli_run_marked(cpu);
     return tli_tell_late(cpu);
 }
@@ -7516,8 +7618,9 @@ static tl_result tli_cpu_unmap(void *self, tl_range range, int writes, void *hos
     result = tli_settle(cpu, range, writes, "unmap");
     if (!cpu->desc.checked) return result;
     for (i = 0; i < cpu->mapping_count; i++)
-        if (cpu->mappings[i].host == host && cpu->mappings[i].range.block == range.block
-            && cpu->mappings[i].range.offset == range.offset && cpu->mappings[i].range.bytes == range.bytes) break;
+        if (cpu->mappings[i].host == host && cpu->mappings[i].range.block == range.block &&
+            cpu->mappings[i].range.offset == range.offset && cpu->mappings[i].range.bytes == range.bytes)
+            break;
     if (i == cpu->mapping_count)
         return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "unmap", "host: is not what map gave for this range");
     if (writes && !cpu->mappings[i].writes)
@@ -7525,7 +7628,7 @@ static tl_result tli_cpu_unmap(void *self, tl_range range, int writes, void *hos
     else if (writes)
         tli_copy(tli_address(cpu, range), host, (size_t)range.bytes);
     else if (TLI_MEMCMP(tli_address(cpu, range), host, (size_t)range.bytes))
-        result = tli_cpu_fail(cpu, TL_ERROR_CORRUPT, "unmap", "bytes of a range that is read only were written");
+        result = tli_cpu_fail(cpu, TL_ERROR_CORRUPT, "unmap", "bytes of a read-only range were written");
     tli_release(cpu->env, host);
     cpu->mappings[i] = cpu->mappings[--cpu->mapping_count];
     return result;
@@ -7559,7 +7662,8 @@ static void tli_cpu_limits(void *self, tl_backend_limits *limits) {
     for (tier = 0; tier < TL_TIER_COUNT; tier++) {
         uint64_t capacity = cpu->desc.capacity_bytes[tier];
         limits->capacity_bytes[tier] = capacity;
-        limits->budget_bytes[tier] = capacity == TL_UNLIMITED ? capacity : capacity - cpu->counters.live_bytes[tier];
+        limits->budget_bytes[tier] =
+            capacity == TL_UNLIMITED ? capacity : capacity - cpu->counters.live_bytes[tier];
     }
     if (cpu->memory && limits->capacity_bytes[TL_TIER_DEVICE] > cpu->memory_bytes)
         limits->capacity_bytes[TL_TIER_DEVICE] = cpu->memory_bytes;
@@ -7569,7 +7673,9 @@ static void tli_cpu_limits(void *self, tl_backend_limits *limits) {
     limits->host_visible = 1;
 }
 
-static void tli_cpu_counters(void *self, tl_backend_counters *counters) { *counters = ((const tli_cpu *)self)->counters; }
+static void tli_cpu_counters(void *self, tl_backend_counters *counters) {
+    *counters = ((const tli_cpu *)self)->counters;
+}
 
 static void tli_cpu_reset_peaks(void *self) {
     tl_backend_counters *counters = &((tli_cpu *)self)->counters;
@@ -7609,11 +7715,14 @@ static tl_result tli_open_memory(tli_cpu *cpu) {
     uint64_t shift = (alignment - ((uintptr_t)cpu->desc.memory & (alignment - 1))) & (alignment - 1);
     int32_t first;
     if (cpu->desc.memory_bytes > SIZE_MAX / 4 || cpu->desc.memory_bytes < shift + alignment)
-        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "tl_init_cpu_backend", "memory_bytes: too few for one aligned block, or too many");
+        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "tl_init_cpu_backend",
+                            "memory_bytes: too few for one aligned block, or too many");
     cpu->memory = (char *)cpu->desc.memory + shift;
     cpu->memory_bytes = (cpu->desc.memory_bytes - shift) & ~(alignment - 1);
     first = tli_add_extent(cpu);
-    if (first < 0) return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, "tl_init_cpu_backend", "no memory for the table of extents");
+    if (first < 0)
+        return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, "tl_init_cpu_backend",
+                            "no memory for the table of extents");
     cpu->extents[first].offset = 0;
     cpu->extents[first].bytes = cpu->memory_bytes;
     cpu->extents[first].before = cpu->extents[first].after = -1;
@@ -7658,7 +7767,10 @@ TLI_IMPL void tl_free_cpu_backend(tl_env *env, tl_backend *backend) {
     for (i = 0; i < cpu->mapping_count; i++) tli_release(env, cpu->mappings[i].host);
     for (i = 0; i < cpu->block_count; i++) {
         tli_cpu_block *block = &cpu->blocks[i];
-        if (block->alive || block->dying) { tli_release(env, block->allocation); tli_release(env, block->spans); }
+        if (block->alive || block->dying) {
+            tli_release(env, block->allocation);
+            tli_release(env, block->spans);
+        }
     }
     tli_release(env, cpu->mappings);
     tli_release(env, cpu->queue);
@@ -7688,7 +7800,8 @@ TLI_IMPL const char *tl_name_eviction(tl_eviction eviction) {
 #ifndef TL_NO_TEXT
 TLI_IMPL int tl_parse_recompute_policy(const char *text, tl_recompute_policy_kind *kind) {
     int32_t value;
-    int ok = tli_parse_name(tli_recompute_policy_names, TL_RECOMPUTE_POLICY_COUNT, text, tli_text_length(text), &value);
+    int ok = tli_parse_name(tli_recompute_policy_names, TL_RECOMPUTE_POLICY_COUNT, text,
+                            tli_text_length(text), &value);
     *kind = (tl_recompute_policy_kind)value;
     return ok;
 }
@@ -7708,8 +7821,12 @@ static tl_recompute_policy tli_recompute_policy_of(tl_recompute_policy_kind kind
     return policy;
 }
 
-TLI_IMPL tl_recompute_policy tl_recompute_policy_all(void) { return tli_recompute_policy_of(TL_RECOMPUTE_POLICY_ALL); }
-TLI_IMPL tl_recompute_policy tl_recompute_policy_none(void) { return tli_recompute_policy_of(TL_RECOMPUTE_POLICY_NONE); }
+TLI_IMPL tl_recompute_policy tl_recompute_policy_all(void) {
+    return tli_recompute_policy_of(TL_RECOMPUTE_POLICY_ALL);
+}
+TLI_IMPL tl_recompute_policy tl_recompute_policy_none(void) {
+    return tli_recompute_policy_of(TL_RECOMPUTE_POLICY_NONE);
+}
 
 TLI_IMPL tl_recompute_policy tl_recompute_policy_selective(uint64_t cost_threshold) {
     tl_recompute_policy policy = tli_recompute_policy_of(TL_RECOMPUTE_POLICY_SELECTIVE);
@@ -7728,7 +7845,7 @@ TLI_IMPL tl_recompute_policy tl_default_recompute_policy(void) { return tl_recom
 TLI_IMPL tl_result tl_check_recompute_policy(tl_env *env, const tl_recompute_policy *policy) {
     const char *function = "tl_check_recompute_policy";
     TL_ASSERT(policy);
-    if ((int)policy->kind < 0 || (int)policy->kind >= TL_RECOMPUTE_POLICY_COUNT)
+    if (!tli_is_below((int64_t)policy->kind, TL_RECOMPUTE_POLICY_COUNT))
         return tli_fail(env, TL_ERROR_INVALID_ARG, function, "kind: unknown");
     if (policy->kind == TL_RECOMPUTE_POLICY_EVERY_N && !policy->as.every_n.n)
         return tli_fail(env, TL_ERROR_INVALID_ARG, function, "n: must be > 0");
@@ -7831,8 +7948,9 @@ typedef struct tli_list { int32_t head, tail; } tli_list;  // entry + 1
 #define TLI_DROPPABLE  0    // bank of what may be dropped
 #define TLI_KEPT       1    // bank of what may be moved only
 
-// A block that could not be given back when it should have been: tried again later.
-typedef struct tli_lost { uint64_t block, bytes; tl_tier tier; } tli_lost;  // bytes still claimed
+// What could not be given back when it should have been, and is tried again later: a mapping where
+// there is a host address, else a block, of which bytes are still claimed.
+typedef struct tli_lost { uint64_t block, bytes; void *host; tl_tier tier; int32_t writes; } tli_lost;
 
 struct tl_manager {
     tl_env *env;
@@ -7877,7 +7995,7 @@ static void tli_spin_unlock(char *lock) { __atomic_clear(lock, __ATOMIC_RELEASE)
 static void tli_spin_lock(char *lock) { while (_InterlockedExchange8(lock, 1)) {} }
 static void tli_spin_unlock(char *lock) { _InterlockedExchange8(lock, 0); }
 #else
-#error "tl_strategy.h: no spin lock for this compiler: define TL_NO_THREADS, and give the manager a lock of your own"
+#error "tl_strategy.h: no spin lock for this compiler: define TL_NO_THREADS, give a manager your own lock"
 #endif
 #endif
 
@@ -7897,9 +8015,11 @@ static void tli_unlock_manager(tl_manager *m) {
 
 // -- table: open addressing on micro-batch, node, output; the step is not part of the place --
 
+// Eight neighbouring nodes share a cache line of cells: passes go through the nodes in order.
 static uint32_t tli_hash_key(const tl_checkpoint_key *key) {
-    uint64_t place = (uint64_t)(uint32_t)key->node << 32 | (uint32_t)key->output;
-    return (uint32_t)(tl_mix_u64(place, (uint64_t)(uint32_t)key->micro_batch) >> 32);
+    uint64_t place = (uint64_t)((uint32_t)key->node >> 3) << 32 | (uint32_t)key->output;
+    uint32_t hash = (uint32_t)(tl_mix_u64(place, (uint64_t)(uint32_t)key->micro_batch) >> 32);
+    return (hash & ~7u) | ((uint32_t)key->node & 7u);
 }
 
 static int tli_same_place(const tl_checkpoint_key *a, const tl_checkpoint_key *b) {
@@ -7940,11 +8060,15 @@ static int tli_reserve_entries(tl_manager *m, int64_t count) {
     uint32_t cells = m->cell_count ? m->cell_count : 16, i;
     tli_cell *table;
     if (count > (int64_t)1 << 29) return 0;
-    if (!tli_grow(m->env, (void **)&m->entries, &m->entry_capacity, m->entry_count, count, sizeof *m->entries)) return 0;
+    if (!tli_grow(m->env, (void **)&m->entries, &m->entry_capacity, m->entry_count, count,
+                  sizeof *m->entries))
+        return 0;
     if (m->desc.eviction == TL_EVICTION_CALLER && m->candidate_capacity < m->entry_capacity) {
         int32_t entries = m->candidate_capacity, infos = m->candidate_capacity;
-        if (!tli_grow(m->env, (void **)&m->candidate_entries, &entries, 0, m->entry_capacity, sizeof *m->candidate_entries)
-            || !tli_grow(m->env, (void **)&m->candidates, &infos, 0, m->entry_capacity, sizeof *m->candidates)) return 0;
+        if (!tli_grow(m->env, (void **)&m->candidate_entries, &entries, 0, m->entry_capacity,
+                      sizeof *m->candidate_entries) ||
+            !tli_grow(m->env, (void **)&m->candidates, &infos, 0, m->entry_capacity, sizeof *m->candidates))
+            return 0;
         m->candidate_capacity = entries;
     }
     while (cells < 2 * (uint64_t)count) cells *= 2;
@@ -8098,33 +8222,54 @@ static tl_result tli_finish_work(tl_manager *m, uint64_t work) {
     return result;
 }
 
-// Try again to give back what could not be. What fails for good is freed with the backend.
-static void tli_retry_lost(tl_manager *m) {
-    int32_t i = 0;
-    while (i < m->lost_count) {
-        tli_lost *lost = &m->lost[i];
-        tl_result result;
-        if (lost->bytes) {
-            if (m->backend.release(m->backend.self, tli_range_of(lost->block, lost->bytes))) return;
-            m->bytes[lost->tier] -= lost->bytes;
-            lost->bytes = 0;
-        }
-        result = m->backend.free_block(m->backend.self, lost->block, m->last_ticket);
-        if (result && result != TL_ERROR_CORRUPT) return;
-        *lost = m->lost[--m->lost_count];
-    }
+static void tli_lose(tl_manager *m, tl_tier tier, uint64_t block, uint64_t bytes, void *host, int writes) {
+    tli_lost *lost;
+    if (!tli_grow(m->env, (void **)&m->lost, &m->lost_capacity, m->lost_count, (int64_t)m->lost_count + 1,
+                  sizeof *m->lost))
+        return;
+    lost = &m->lost[m->lost_count++];
+    lost->block = block;
+    lost->bytes = bytes;
+    lost->host = host;
+    lost->tier = tier;
+    lost->writes = writes;
 }
 
-static void tli_lose_block(tl_manager *m, tl_tier tier, uint64_t block, uint64_t bytes) {
-    if (!tli_grow(m->env, (void **)&m->lost, &m->lost_capacity, m->lost_count, (int64_t)m->lost_count + 1, sizeof *m->lost))
-        return;
-    m->lost[m->lost_count].block = block;
-    m->lost[m->lost_count].bytes = bytes;
-    m->lost[m->lost_count++].tier = tier;
+// TL_OK once nothing is left to do about it.
+static tl_result tli_retry_one(tl_manager *m, tli_lost *lost) {
+    tl_range range = tli_range_of(lost->block, lost->bytes);
+    tl_result result = TL_OK;
+    if (lost->host) {
+        result = m->backend.unmap(m->backend.self, range, lost->writes, lost->host);
+        return result == TL_ERROR_CORRUPT ? TL_OK : result;
+    }
+    if (lost->bytes) result = m->backend.release(m->backend.self, range);
+    if (result) return result;
+    m->bytes[lost->tier] -= lost->bytes;
+    lost->bytes = 0;
+    result = m->backend.free_block(m->backend.self, lost->block, m->last_ticket);
+    return result == TL_ERROR_CORRUPT ? TL_OK : result;
+}
+
+// Try again to give back what could not be, mappings first. What fails for good goes with the backend.
+static void tli_retry_lost(tl_manager *m) {
+    int32_t i, kept = 0;
+    for (i = 0; i < m->lost_count; i++)
+        if (tli_retry_one(m, &m->lost[i])) m->lost[kept++] = m->lost[i];
+    m->lost_count = kept;
+}
+
+// Unmap; where it fails the mapping is remembered, so that it does not outlive its range.
+static tl_result tli_unmap(tl_manager *m, tl_range range, int writes, void *host) {
+    tl_result result = m->backend.unmap(m->backend.self, range, writes, host);
+    if (result && result != TL_ERROR_CORRUPT)
+        tli_lose(m, TL_TIER_DEVICE, range.block, range.bytes, host, writes);
+    return result;
 }
 
 // Give a range and its block back. *gone tells whether the bytes are: an error without it changes nothing.
-static tl_result tli_give_back(tl_manager *m, tl_tier tier, uint64_t block, uint64_t bytes, uint64_t work, int *gone) {
+static tl_result tli_give_back(tl_manager *m, tl_tier tier, uint64_t block, uint64_t bytes, uint64_t work,
+                               int *gone) {
     tl_result result;
     *gone = 1;
     if (!bytes) return TL_OK;
@@ -8137,7 +8282,7 @@ static tl_result tli_give_back(tl_manager *m, tl_tier tier, uint64_t block, uint
     m->bytes[tier] -= bytes;
     result = m->backend.free_block(m->backend.self, block, m->last_ticket);
     if (!result || result == TL_ERROR_CORRUPT) return result;
-    tli_lose_block(m, tier, block, 0);
+    tli_lose(m, tier, block, 0, NULL, 0);
     return TL_OK;
 }
 
@@ -8145,18 +8290,20 @@ static tl_result tli_give_back(tl_manager *m, tl_tier tier, uint64_t block, uint
 static void tli_abandon(tl_manager *m, tl_tier tier, uint64_t block, uint64_t bytes, uint64_t work) {
     int gone;
     (void)tli_give_back(m, tier, block, bytes, work, &gone);
-    if (!gone) tli_lose_block(m, tier, block, bytes);
+    if (!gone) tli_lose(m, tier, block, bytes, NULL, 0);
 }
 
 // Claim the whole of a new block; the block is given back where that fails.
 static tl_result tli_claim_block(tl_manager *m, tl_tier tier, uint64_t block, uint64_t bytes) {
     tl_result result = m->backend.claim(m->backend.self, tli_range_of(block, bytes));
     if (result) {
-        if (m->backend.free_block(m->backend.self, block, m->last_ticket)) tli_lose_block(m, tier, block, 0);
+        if (m->backend.free_block(m->backend.self, block, m->last_ticket))
+            tli_lose(m, tier, block, 0, NULL, 0);
         return result;
     }
     m->bytes[tier] += bytes;
-    if (tier == TL_TIER_DEVICE && m->bytes[tier] > m->statistics.peak_bytes) m->statistics.peak_bytes = m->bytes[tier];
+    if (tier == TL_TIER_DEVICE && m->bytes[tier] > m->statistics.peak_bytes)
+        m->statistics.peak_bytes = m->bytes[tier];
     return TL_OK;
 }
 
@@ -8168,12 +8315,13 @@ static int tli_has_room(const tl_manager *m, tl_tier tier, uint64_t bytes) {
 
 static int tli_may_compress(const tl_manager *m, const tli_entry *e) {
     uint64_t packed = tl_find_codec_bytes(m->desc.codec, e->bytes);
-    return m->desc.codec != TL_CODEC_NONE && e->codec == TL_CODEC_NONE && !e->lossless && packed < e->bytes
-        && tli_has_room(m, TL_TIER_DEVICE, packed);
+    return m->desc.codec != TL_CODEC_NONE && e->codec == TL_CODEC_NONE && !e->lossless && packed < e->bytes &&
+        tli_has_room(m, TL_TIER_DEVICE, packed);
 }
 
 static int tli_may_evict(const tl_manager *m, const tli_entry *e) {
-    return !e->borrows && (!e->keep || tli_may_compress(m, e) || tli_has_room(m, TL_TIER_HOST, e->victim.bytes));
+    return !e->borrows &&
+           (!e->keep || tli_may_compress(m, e) || tli_has_room(m, TL_TIER_HOST, e->victim.bytes));
 }
 
 static void tli_fill_info(const tli_entry *e, tl_checkpoint_info *info) {
@@ -8211,7 +8359,8 @@ static int32_t tli_pick_victim(tl_manager *m, int32_t bank) {
             at = m->lists[bank * TLI_LIST_COUNT + word * 64 + bit].head;
             while (at && !tli_may_evict(m, &m->entries[at - 1])) at = m->entries[at - 1].after;
             if (!at) continue;
-            if (best < 0 || tli_evict_before(m->desc.eviction, &m->entries[at - 1].victim, &m->entries[best].victim, m->clock))
+            if (best < 0 || tli_evict_before(m->desc.eviction, &m->entries[at - 1].victim,
+                                             &m->entries[best].victim, m->clock))
                 best = at - 1;
             if (m->desc.eviction == TL_EVICTION_LARGEST) return best;
         }
@@ -8220,7 +8369,8 @@ static int32_t tli_pick_victim(tl_manager *m, int32_t bank) {
 }
 
 // The bytes of an entry now stand in another block: free those it had. Where that fails nothing changed.
-static tl_result tli_change_place(tl_manager *m, int32_t i, tl_tier tier, uint64_t block, uint64_t bytes, tl_codec codec) {
+static tl_result tli_change_place(tl_manager *m, int32_t i, tl_tier tier, uint64_t block, uint64_t bytes,
+                                  tl_codec codec) {
     tli_entry *e = &m->entries[i];
     int gone;
     tl_result result = tli_give_back(m, (tl_tier)e->tier, e->block, e->victim.bytes, e->work, &gone);
@@ -8239,7 +8389,8 @@ static tl_result tli_change_place(tl_manager *m, int32_t i, tl_tier tier, uint64
 }
 
 // Copy, or convert, an entry into a claimed block and let it live there.
-static tl_result tli_move_entry(tl_manager *m, int32_t i, tl_tier tier, uint64_t block, uint64_t bytes, tl_codec codec) {
+static tl_result tli_move_entry(tl_manager *m, int32_t i, tl_tier tier, uint64_t block, uint64_t bytes,
+                                tl_codec codec) {
     tl_codec from = (tl_codec)m->entries[i].codec;
     tl_range target = tli_range_of(block, bytes), source = tli_entry_range(&m->entries[i]);
     uint64_t work = 0;
@@ -8273,7 +8424,8 @@ static tl_result tli_relocate(tl_env *env, tl_manager *m, const char *function, 
             if (!result) m->statistics.compressions++;
             return result ? tli_fail_backend(env, function, "compress", result) : TL_OK;
         }
-        if (result != TL_ERROR_NO_MEMORY || !m->device_is_finite) return tli_fail_backend(env, function, "add_block", result);
+        if (result != TL_ERROR_NO_MEMORY || !m->device_is_finite)
+            return tli_fail_backend(env, function, "add_block", result);
     }
     if (!tli_has_room(m, TL_TIER_HOST, e->victim.bytes)) return TL_NOT_READY;
     result = m->backend.add_block(m->backend.self, TL_TIER_HOST, e->victim.bytes, &block);
@@ -8337,13 +8489,15 @@ static tl_result tli_clear_way(tl_env *env, tl_manager *m, const char *function,
 
 static tl_result tli_evict_until(tl_env *env, tl_manager *m, const char *function, uint64_t bytes) {
     tl_result result = TL_OK;
-    while (!result && !tli_has_room(m, TL_TIER_DEVICE, bytes)) result = tli_evict_one(env, m, function, TLI_DROPPABLE);
+    while (!result && !tli_has_room(m, TL_TIER_DEVICE, bytes))
+        result = tli_evict_one(env, m, function, TLI_DROPPABLE);
     return result == TL_ERROR_OVER_BUDGET ? tli_refuse(env, m, function, bytes) : result;
 }
 
 // Get a claimed block in the device tier, evicting for it. The block is made first: where there is
 // no memory for it nothing is evicted, unless that memory is finite and what it holds is ours.
-static tl_result tli_acquire(tl_env *env, tl_manager *m, const char *function, uint64_t bytes, uint64_t *block) {
+static tl_result tli_acquire(tl_env *env, tl_manager *m, const char *function, uint64_t bytes,
+                             uint64_t *block) {
     tl_result result, evicted = TL_OK;
     *block = 0;
     if (!bytes) return TL_OK;
@@ -8358,7 +8512,8 @@ static tl_result tli_acquire(tl_env *env, tl_manager *m, const char *function, u
     if (result) return tli_fail_backend(env, function, "add_block", result);
     result = tli_evict_until(env, m, function, bytes);
     if (result) {
-        if (m->backend.free_block(m->backend.self, *block, m->last_ticket)) tli_lose_block(m, TL_TIER_DEVICE, *block, 0);
+        if (m->backend.free_block(m->backend.self, *block, m->last_ticket))
+            tli_lose(m, TL_TIER_DEVICE, *block, 0, NULL, 0);
         return result;
     }
     result = tli_claim_block(m, TL_TIER_DEVICE, *block, bytes);
@@ -8400,7 +8555,7 @@ static tl_result tli_write_save(tl_manager *m, const tl_save_desc *desc, tl_rang
     result = m->backend.map(m->backend.self, to, 1, &host);
     if (result) return result;
     tli_copy(host, desc->data, (size_t)to.bytes);
-    return m->backend.unmap(m->backend.self, to, 1, host);
+    return tli_unmap(m, to, 1, host);
 }
 
 static void tli_fill_entry(tl_manager *m, int32_t i, const tl_save_desc *desc, uint64_t bytes) {
@@ -8429,7 +8584,7 @@ static tl_result tli_rewrite(tl_env *env, tl_manager *m, const tl_save_desc *des
     if (!result) result = m->backend.map(m->backend.self, range, 1, &host);
     if (result) return tli_fail_backend(env, function, "map", result);
     tli_copy(host, desc->data, (size_t)range.bytes);
-    result = m->backend.unmap(m->backend.self, range, 1, host);
+    result = tli_unmap(m, range, 1, host);
     if (result) {
         (void)tli_discard(NULL, m, function, i);
         return tli_fail_backend(env, function, "unmap", result);
@@ -8441,12 +8596,13 @@ static tl_result tli_rewrite(tl_env *env, tl_manager *m, const tl_save_desc *des
 
 static int tli_may_rewrite(const tl_manager *m, const tl_save_desc *desc, int32_t i) {
     const tli_entry *e = i >= 0 ? &m->entries[i] : NULL;
-    return e && desc->data && m->host_visible && e->tier == TL_TIER_DEVICE && e->codec == TL_CODEC_NONE
-        && e->bytes == desc->bytes && e->bytes;
+    return e && desc->data && m->host_visible && e->tier == TL_TIER_DEVICE && e->codec == TL_CODEC_NONE &&
+        e->bytes == desc->bytes && e->bytes;
 }
 
 // Write the bytes of a save into a new block; the one it replaces goes when the new one is whole.
-static tl_result tli_store(tl_env *env, tl_manager *m, const tl_save_desc *desc, int32_t old, uint64_t block, uint64_t bytes) {
+static tl_result tli_store(tl_env *env, tl_manager *m, const tl_save_desc *desc, int32_t old,
+                           uint64_t block, uint64_t bytes) {
     const char *function = "tl_save_checkpoint";
     uint64_t work;
     tl_result result = tli_write_save(m, desc, tli_range_of(block, bytes), &work);
@@ -8479,9 +8635,10 @@ static tl_result tli_save_unlocked(tl_env *env, tl_manager *m, const tl_save_des
     tl_result result;
     if (old >= 0 && m->entries[old].key.step > desc->key.step)
         return tli_fail_step(env, function, m->entries[old].key.step, desc->key.step);
-    if (old >= 0 && m->entries[old].borrows) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "key: is borrowed");
+    if (old >= 0 && m->entries[old].borrows)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "key: is borrowed");
     if (!desc->keep && !tli_wants_checkpoint(&m->desc.policy, desc->key.node, desc->cost)) {
-        result = old >= 0 ? tli_discard(env, m, function, old) : TL_OK;  // else it would be taken for this one
+        result = old >= 0 ? tli_discard(env, m, function, old) : TL_OK;  // it would be taken for this one
         if (!result) m->statistics.skipped++;
         return result;
     }
@@ -8490,7 +8647,8 @@ static tl_result tli_save_unlocked(tl_env *env, tl_manager *m, const tl_save_des
     if (old >= 0) tli_borrow(m, old);
     result = tli_acquire(env, m, function, bytes, &block);
     if (old >= 0) tli_unborrow(m, old);
-    if (result == TL_ERROR_OVER_BUDGET && tli_may_rewrite(m, desc, old)) return tli_rewrite(env, m, desc, old);
+    if (result == TL_ERROR_OVER_BUDGET && tli_may_rewrite(m, desc, old))
+        return tli_rewrite(env, m, desc, old);
     if (result == TL_ERROR_OVER_BUDGET) m->statistics.refused++;
     return result ? result : tli_store(env, m, desc, old, block, bytes);
 }
@@ -8521,8 +8679,8 @@ static tl_result tli_look_up(tl_env *env, tl_manager *m, const char *function, c
     return tli_fail(env, TL_ERROR_NOT_FOUND, function, "key: nothing is held under it");
 }
 
-static tl_result tli_check_take(tl_env *env, tl_manager *m, const char *function, const tl_checkpoint_key *key,
-                                uint64_t bytes, int32_t *entry) {
+static tl_result tli_check_take(tl_env *env, tl_manager *m, const char *function,
+                                const tl_checkpoint_key *key, uint64_t bytes, int32_t *entry) {
     tl_result result = tli_look_up(env, m, function, key, 1, entry);
     if (result) return result;
     if (m->entries[*entry].borrows) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "key: is borrowed");
@@ -8531,7 +8689,8 @@ static tl_result tli_check_take(tl_env *env, tl_manager *m, const char *function
     return TL_OK;
 }
 
-static tl_result tli_take_unlocked(tl_env *env, tl_manager *m, const tl_checkpoint_key *key, void *data, uint64_t bytes) {
+static tl_result tli_take_unlocked(tl_env *env, tl_manager *m, const tl_checkpoint_key *key, void *data,
+                                   uint64_t bytes) {
     const char *function = "tl_take_checkpoint";
     int32_t i;
     tl_range range;
@@ -8545,13 +8704,14 @@ static tl_result tli_take_unlocked(tl_env *env, tl_manager *m, const tl_checkpoi
         result = m->backend.map(m->backend.self, range, 0, &host);
         if (result) return tli_fail_backend(env, function, "map", result);
         tl_expand_bytes((tl_codec)m->entries[i].codec, data, host, bytes);
-        result = m->backend.unmap(m->backend.self, range, 0, host);
+        result = tli_unmap(m, range, 0, host);
         if (result) return tli_fail_backend(env, function, "unmap", result);
     }
     return tli_discard(env, m, function, i);
 }
 
-TLI_IMPL tl_result tl_take_checkpoint(tl_env *env, tl_manager *manager, tl_checkpoint_key key, void *data, uint64_t bytes) {
+TLI_IMPL tl_result tl_take_checkpoint(tl_env *env, tl_manager *manager, tl_checkpoint_key key, void *data,
+                                      uint64_t bytes) {
     tl_result result;
     TL_ASSERT(manager && (data || !bytes));
     tli_lock_manager(manager);
@@ -8560,7 +8720,8 @@ TLI_IMPL tl_result tl_take_checkpoint(tl_env *env, tl_manager *manager, tl_check
     return result;
 }
 
-static tl_result tli_take_range_unlocked(tl_env *env, tl_manager *m, const tl_checkpoint_key *key, tl_range to, tl_ticket *ticket) {
+static tl_result tli_take_range_unlocked(tl_env *env, tl_manager *m, const tl_checkpoint_key *key,
+                                         tl_range to, tl_ticket *ticket) {
     const char *function = "tl_take_checkpoint_range";
     int32_t i;
     tl_codec codec;
@@ -8582,7 +8743,8 @@ static tl_result tli_take_range_unlocked(tl_env *env, tl_manager *m, const tl_ch
     return result;
 }
 
-TLI_IMPL tl_result tl_take_checkpoint_range(tl_env *env, tl_manager *manager, tl_checkpoint_key key, tl_range to, tl_ticket *ticket) {
+TLI_IMPL tl_result tl_take_checkpoint_range(tl_env *env, tl_manager *manager, tl_checkpoint_key key,
+                                            tl_range to, tl_ticket *ticket) {
     tl_result result;
     TL_ASSERT(manager && ticket);
     ticket->value = 0;
@@ -8607,7 +8769,8 @@ static tl_result tli_bring_back(tl_env *env, tl_manager *m, const char *function
     return TL_OK;
 }
 
-static tl_result tli_peek_unlocked(tl_env *env, tl_manager *m, const tl_checkpoint_key *key, const void **data, uint64_t *bytes) {
+static tl_result tli_peek_unlocked(tl_env *env, tl_manager *m, const tl_checkpoint_key *key,
+                                   const void **data, uint64_t *bytes) {
     const char *function = "tl_peek_checkpoint";
     tl_result result;
     tli_entry *e;
@@ -8620,8 +8783,8 @@ static tl_result tli_peek_unlocked(tl_env *env, tl_manager *m, const tl_checkpoi
         result = tli_bring_back(env, m, function, i);
         if (!result && (result = tli_finish_work(m, m->entries[i].work)) != TL_OK)
             (void)tli_fail_backend(env, function, "wait", result);
-        if (!result && m->entries[i].bytes
-            && (result = m->backend.map(m->backend.self, tli_entry_range(&m->entries[i]), 0, &host)) != TL_OK)
+        if (!result && m->entries[i].bytes &&
+            (result = m->backend.map(m->backend.self, tli_entry_range(&m->entries[i]), 0, &host)) != TL_OK)
             (void)tli_fail_backend(env, function, "map", result);
         tli_unborrow(m, i);
         if (result) return result;
@@ -8639,7 +8802,8 @@ static tl_result tli_peek_unlocked(tl_env *env, tl_manager *m, const tl_checkpoi
     return TL_OK;
 }
 
-TLI_IMPL tl_result tl_peek_checkpoint(tl_env *env, tl_manager *manager, tl_checkpoint_key key, const void **data, uint64_t *bytes) {
+TLI_IMPL tl_result tl_peek_checkpoint(tl_env *env, tl_manager *manager, tl_checkpoint_key key,
+                                      const void **data, uint64_t *bytes) {
     tl_result result;
     TL_ASSERT(manager && data && bytes);
     *data = NULL;
@@ -8712,7 +8876,8 @@ TLI_IMPL tl_result tl_drop_checkpoint(tl_env *env, tl_manager *manager, tl_check
     return result;
 }
 
-TLI_IMPL tl_result tl_find_checkpoint(tl_env *env, tl_manager *manager, tl_checkpoint_key key, tl_checkpoint_info *info) {
+TLI_IMPL tl_result tl_find_checkpoint(tl_env *env, tl_manager *manager, tl_checkpoint_key key,
+                                      tl_checkpoint_info *info) {
     tl_result result;
     int32_t i;
     TL_ASSERT(manager && info);
@@ -8809,10 +8974,10 @@ static tl_result tli_check_manager(tl_env *env, const tl_backend *backend, const
     const char *function = "tl_init_manager", *why = NULL;
     if (!backend->self && !backend->add_block) why = "backend: is not initialised";
     else if (tl_check_recompute_policy(env, &desc->policy)) return TL_ERROR_INVALID_ARG;
-    else if ((int)desc->eviction < 0 || (int)desc->eviction >= TL_EVICTION_COUNT) why = "eviction: unknown";
+    else if (!tli_is_below((int64_t)desc->eviction, TL_EVICTION_COUNT)) why = "eviction: unknown";
     else if ((desc->eviction == TL_EVICTION_CALLER) != (desc->evict != NULL))
         why = "evict: must be given with TL_EVICTION_CALLER, and only then";
-    else if ((int)desc->codec < 0 || (int)desc->codec >= TL_CODEC_COUNT) why = "codec: unknown";
+    else if (!tli_is_below((int64_t)desc->codec, TL_CODEC_COUNT)) why = "codec: unknown";
     else if (!desc->lock.lock != !desc->lock.unlock) why = "lock: both functions or neither";
     else if (desc->checkpoint_capacity < 0) why = "checkpoint_capacity: must be >= 0";
     if (why) return tli_fail(env, TL_ERROR_INVALID_ARG, function, why);
@@ -8821,7 +8986,8 @@ static tl_result tli_check_manager(tl_env *env, const tl_backend *backend, const
     return TL_OK;
 }
 
-TLI_IMPL tl_result tl_init_manager(tl_env *env, const tl_backend *backend, const tl_manager_desc *desc, tl_manager **manager) {
+TLI_IMPL tl_result tl_init_manager(tl_env *env, const tl_backend *backend, const tl_manager_desc *desc,
+                                   tl_manager **manager) {
     tl_backend_limits limits;
     tl_result result;
     tl_manager *m;
@@ -9075,6 +9241,8 @@ typedef struct tli_online {
     uint64_t  budget;          // of live bytes, base left out
     uint64_t  clock;           // grows with every step
     int32_t   eviction_count;
+    int32_t   is_bare;         // 1 = the goal has been begun again with nothing held
+    int32_t   searches;        // 1 = the budget grows to what a bare goal needs
     int32_t  *forward_uses;    // [tensor_count] forwards to come that read it
     int32_t  *backward_uses;   // [tensor_count] backwards to come that read it
     int32_t  *pins;            // [item_count] > 0 = may not be evicted
@@ -9119,7 +9287,7 @@ struct tl_run {
     tl_precision    precision;
     tl_plan         plan;
     tl_report       planned;         // of the plan
-    int32_t         owns_layers, owns_nodes;  // 1 = layer_graph, own_graph's arrays belong to the run
+    int32_t owns_layers, owns_nodes;  // 1 = layer_graph, own_graph's arrays belong to the run
     int32_t         owns_plan, is_online, inference, repeat_count, profiling, checkpoints_on;
 
     tli_pool        pool;
@@ -9155,10 +9323,13 @@ static const char *const tli_run_function = "tl_run_plan";
 
 // -- online decisions: the same steps as in a plan, decided one goal at a time --
 //
-// A goal is the forward or the backward of one node. Its steps are decided on the simulator's state,
-// which so follows the run step by step, and are appended to the record; the executor pulls them.
+// A goal is the forward or the backward of one node. Its steps are decided on the simulator's
+// state, which so runs ahead of the executor by one goal, and are appended to the record; the
+// executor pulls them from there.
 
-static int32_t tli_item_of_saved(const tl_run *run, int32_t node) { return run->graph->tensor_count + node; }
+static int32_t tli_item_of_saved(const tl_run *run, int32_t node) {
+    return run->graph->tensor_count + node;
+}
 
 // Results stay, and so do the graph's inputs.
 static int tli_online_stays(const tl_run *run, int32_t tensor) {
@@ -9178,10 +9349,12 @@ static int tli_online_is_held(const tl_run *run, int32_t tensor) {
 static int tli_policy_keeps(const tl_run *run, int32_t id) {
     const tl_node *node = &run->graph->nodes[id];
     if (!run->checkpoints_on) return 1;
-    return tli_wants_checkpoint(&run->desc.policy, node->layer >= 0 ? node->layer : id, node->fwd_cost);
+    return tli_wants_checkpoint(&run->desc.policy, node->layer >= 0 ? node->layer : id,
+                                node->fwd_cost);
 }
 
-static tl_result tli_online_emit(tl_run *run, tl_step_kind kind, int32_t node, int32_t output, tl_codec codec) {
+static tl_result tli_online_emit(tl_run *run, tl_step_kind kind, int32_t node, int32_t output,
+                                 tl_codec codec) {
     tli_online *o = &run->online;
     tl_step step = tli_step_of(kind, node, output);
     tl_result result;
@@ -9190,10 +9363,13 @@ static tl_result tli_online_emit(tl_run *run, tl_step_kind kind, int32_t node, i
     if (result) return result;
     o->clock++;
     tli_add_step(&o->record, step);
-    return o->record.failed ? tli_fail(run->env, TL_ERROR_NO_MEMORY, tli_run_function, "record of the steps") : TL_OK;
+    return o->record.failed
+               ? tli_fail(run->env, TL_ERROR_NO_MEMORY, tli_run_function, "record of the steps")
+               : TL_OK;
 }
 
-static tl_result tli_online_emit_tensor(tl_run *run, tl_step_kind kind, int32_t tensor, tl_codec codec) {
+static tl_result tli_online_emit_tensor(tl_run *run, tl_step_kind kind, int32_t tensor,
+                                        tl_codec codec) {
     const tl_node_output *output = &run->graph->outputs[tensor];
     return tli_online_emit(run, kind, output->node, output->output, codec);
 }
@@ -9204,7 +9380,8 @@ static tl_result tli_online_drop(tl_run *run, int32_t tensor) {
     tl_result result = TL_OK;
     if (t->state == TLI_RESIDENT || t->state == TLI_PACKED)
         result = tli_online_emit_tensor(run, TL_STEP_DROP, tensor, TL_CODEC_NONE);
-    if (!result && t->on_host) result = tli_online_emit_tensor(run, TL_STEP_DROP_HOST, tensor, TL_CODEC_NONE);
+    if (!result && t->on_host)
+        result = tli_online_emit_tensor(run, TL_STEP_DROP_HOST, tensor, TL_CODEC_NONE);
     return result;
 }
 
@@ -9296,14 +9473,17 @@ static int32_t tli_online_pick(tl_run *run) {
     for (item = 0; item < items; item++) {
         if (!tli_online_may_evict(run, item)) continue;
         victim = tli_online_victim(run, item);
-        if (best >= 0 && !tli_evict_before(run->desc.eviction, &victim, &best_victim, run->online.clock)) continue;
+        if (best >= 0 &&
+            !tli_evict_before(run->desc.eviction, &victim, &best_victim, run->online.clock))
+            continue;
         best = item;
         best_victim = victim;
     }
     return best;
 }
 
-// Compressed where that is allowed and both copies fit, else spilled where the host has room, else dropped.
+// Compressed where that is allowed and both copies fit, else spilled where the host has room, else
+// dropped.
 static tl_result tli_online_evict(tl_run *run, int32_t item) {
     tli_online *o = &run->online;
     const tli_sim_tensor *t = &o->sim.tensors[item];
@@ -9312,17 +9492,40 @@ static tl_result tli_online_evict(tl_run *run, int32_t item) {
     tl_result result;
     o->eviction_count++;
     if (item >= run->graph->tensor_count)
-        return tli_online_emit(run, TL_STEP_DROP_SAVED, item - run->graph->tensor_count, TL_ALL_OUTPUTS, TL_CODEC_NONE);
+        return tli_online_emit(run, TL_STEP_DROP_SAVED, item - run->graph->tensor_count,
+                               TL_ALL_OUTPUTS, TL_CODEC_NONE);
     bytes = run->graph->outputs[item].bytes;
     packed = tl_find_codec_bytes(codec, bytes);
-    if (codec != TL_CODEC_NONE && t->state == TLI_RESIDENT && packed < bytes && packed <= o->budget - o->sim.live_bytes)
+    if (codec != TL_CODEC_NONE && t->state == TLI_RESIDENT && packed < bytes &&
+        packed <= o->budget - o->sim.live_bytes)
         return tli_online_emit_tensor(run, TL_STEP_COMPRESS, item, codec);
     if (t->state == TLI_RESIDENT && !t->on_host && run->desc.host_budget_bytes &&
-        o->sim.host_bytes <= run->desc.host_budget_bytes && bytes <= run->desc.host_budget_bytes - o->sim.host_bytes) {
+        o->sim.host_bytes <= run->desc.host_budget_bytes &&
+        bytes <= run->desc.host_budget_bytes - o->sim.host_bytes) {
         result = tli_online_emit_tensor(run, TL_STEP_SPILL, item, TL_CODEC_NONE);
         return result ? result : tli_online_emit_tensor(run, TL_STEP_WAIT, item, TL_CODEC_NONE);
     }
     return tli_online_emit_tensor(run, TL_STEP_DROP, item, TL_CODEC_NONE);
+}
+
+// Nothing is left to evict. That is final for a bare goal only: any other is begun again as one.
+static tl_result tli_online_refuse(tl_run *run, uint64_t bytes, int32_t node) {
+    tli_online *o = &run->online;
+    tli_writer w;
+    if (!o->is_bare) return TL_ERROR_OVER_BUDGET;
+    if (o->searches) { o->budget = o->sim.live_bytes + bytes; return TL_OK; }
+    run->report.limiting_node = node;
+    if (!tli_add_u64(run->desc.base_bytes, o->sim.live_bytes + bytes, &run->report.needed_bytes))
+        run->report.needed_bytes = UINT64_MAX;
+    w = tli_begin_error(run->env, TL_ERROR_OVER_BUDGET, tli_run_function);
+    tli_put(&w, "budget_bytes: node ");
+    tli_put_i64(&w, node);
+    tli_put(&w, " (");
+    tli_put(&w, tl_name_node(run->graph, node));
+    tli_put(&w, ") needs ");
+    tli_put_u64(&w, run->report.needed_bytes);
+    tli_put(&w, " bytes with all else evicted");
+    return tli_end_error(run->env, &w, TL_ERROR_OVER_BUDGET);
 }
 
 // Evict until `bytes` more fit, for the step that node is about to take.
@@ -9331,18 +9534,7 @@ static tl_result tli_online_make_room(tl_run *run, uint64_t bytes, int32_t node)
     tl_result result = TL_OK;
     while (!result && (bytes > o->budget || o->sim.live_bytes > o->budget - bytes)) {
         int32_t item = tli_online_pick(run);
-        if (item < 0) {
-            tli_writer w = tli_begin_error(run->env, TL_ERROR_OVER_BUDGET, tli_run_function);
-            uint64_t needed = run->desc.base_bytes + o->sim.live_bytes + bytes;
-            run->report.limiting_node = node;
-            run->report.needed_bytes = needed;
-            tli_put(&w, "budget_bytes: node "); tli_put_i64(&w, node);
-            tli_put(&w, " ("); tli_put(&w, tl_name_node(run->graph, node));
-            tli_put(&w, ") needs "); tli_put_u64(&w, needed);
-            tli_put(&w, " bytes with all else evicted");
-            return tli_end_error(run->env, &w, TL_ERROR_OVER_BUDGET);
-        }
-        result = tli_online_evict(run, item);
+        result = item < 0 ? tli_online_refuse(run, bytes, node) : tli_online_evict(run, item);
     }
     return result;
 }
@@ -9355,7 +9547,8 @@ static tl_result tli_online_bring(tl_run *run, int32_t tensor, int32_t node) {
     if (t->state == TLI_RESIDENT) return TL_OK;
     result = tli_online_make_room(run, run->graph->outputs[tensor].bytes, node);
     if (result) return result;
-    if (t->state == TLI_PACKED) return tli_online_emit_tensor(run, TL_STEP_EXPAND, tensor, TL_CODEC_NONE);
+    if (t->state == TLI_PACKED)
+        return tli_online_emit_tensor(run, TL_STEP_EXPAND, tensor, TL_CODEC_NONE);
     result = tli_online_emit_tensor(run, TL_STEP_FETCH, tensor, TL_CODEC_NONE);
     return result ? result : tli_online_emit_tensor(run, TL_STEP_WAIT, tensor, TL_CODEC_NONE);
 }
@@ -9424,7 +9617,8 @@ static uint64_t tli_online_backward_bytes(const tl_run *run, int32_t id) {
     for (i = node->first_input; i < node->first_input + node->input_count; i++) {
         int32_t tensor = graph->inputs[i].tensor;
         for (k = node->first_input; k < i && graph->inputs[k].tensor != tensor;) k++;
-        if (k == i && !tensors[tensor].has_gradient && graph->nodes[graph->outputs[tensor].node].has_grad)
+        if (k == i && !tensors[tensor].has_gradient &&
+            graph->nodes[graph->outputs[tensor].node].has_grad)
             bytes += graph->outputs[tensor].bytes;
     }
     return bytes;
@@ -9451,10 +9645,12 @@ static tli_closure_bytes tli_online_measure_closure(tl_run *run) {
         }
         if (cut + node->fwork_bytes > sum.most) sum.most = cut + node->fwork_bytes;
         if (node->fwork_bytes > sum.work) sum.work = node->fwork_bytes;
-        if (node->has_grad && !o->sim.nodes[o->closure[k]].has_saved) sum.saved += node->saved_bytes;
+        if (node->has_grad && !o->sim.nodes[o->closure[k]].has_saved)
+            sum.saved += node->saved_bytes;
         for (i = node->first_input; i < node->first_input + node->input_count; i++) {
             int32_t tensor = graph->inputs[i].tensor;
-            if (o->wanted[tensor] == TLI_WANT_MADE && --o->left[tensor] == 0) cut -= graph->outputs[tensor].bytes;
+            if (o->wanted[tensor] == TLI_WANT_MADE && --o->left[tensor] == 0)
+                cut -= graph->outputs[tensor].bytes;
         }
         o->cuts[k] = cut;
         if (k + 1 < o->closure_count && cut && cut < sum.least_cut) sum.least_cut = cut;
@@ -9469,9 +9665,11 @@ static void tli_online_save_cut(tl_run *run, int32_t cut_after) {
     int32_t k, i;
     for (k = 0; k <= cut_after; k++) {
         const tl_node *node = &graph->nodes[o->closure[k]];
-        for (i = node->first_output; i < node->first_output + node->output_count; i++) o->left[i] = o->wanted_uses[i];
+        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+            o->left[i] = o->wanted_uses[i];
         for (i = node->first_input; i < node->first_input + node->input_count; i++)
-            if (o->wanted[graph->inputs[i].tensor] >= TLI_WANT_MADE) o->left[graph->inputs[i].tensor]--;
+            if (o->wanted[graph->inputs[i].tensor] >= TLI_WANT_MADE)
+                o->left[graph->inputs[i].tensor]--;
     }
     for (k = 0; k <= cut_after; k++) {
         const tl_node *node = &graph->nodes[o->closure[k]];
@@ -9485,9 +9683,11 @@ static void tli_online_save_cut(tl_run *run, int32_t cut_after) {
 static void tli_online_choose_saves(tl_run *run, uint64_t goal_bytes) {
     tli_online *o = &run->online;
     tli_closure_bytes sum = tli_online_measure_closure(run);
-    uint64_t free_bytes = o->budget - o->sim.live_bytes, reserve = sum.most, narrow, length = 1, slots;
+    uint64_t free_bytes = o->budget - o->sim.live_bytes, reserve = sum.most, narrow, length = 1,
+             slots;
     int32_t k, next;
-    o->save_all = sum.all + sum.saved <= free_bytes && sum.work <= free_bytes - sum.all - sum.saved &&
+    o->save_all = sum.all + sum.saved <= free_bytes &&
+                  sum.work <= free_bytes - sum.all - sum.saved &&
                   goal_bytes <= free_bytes - sum.all - sum.saved;
     if (o->save_all) {
         for (k = 0; k < run->graph->tensor_count; k++)
@@ -9495,14 +9695,16 @@ static void tli_online_choose_saves(tl_run *run, uint64_t goal_bytes) {
         return;
     }
     if (o->closure_count < 2 || sum.least_cut == UINT64_MAX) return;
-    if (o->cuts[o->closure_count - 1] + goal_bytes > reserve) reserve = o->cuts[o->closure_count - 1] + goal_bytes;
+    if (o->cuts[o->closure_count - 1] + goal_bytes > reserve)
+        reserve = o->cuts[o->closure_count - 1] + goal_bytes;
     if (reserve >= free_bytes) return;
     narrow = sum.least_cut + sum.least_cut / 4;
     slots = 1 + (free_bytes - reserve) / narrow;
     for (k = 0; k + 1 < o->closure_count; k++) length += o->cuts[k] && o->cuts[k] <= narrow;
     length++;  // the goal is the last step of the segment
     for (k = -1; slots > 1 && length > 1; slots--) {
-        uint64_t skip = (uint64_t)tli_split_chain((int32_t)length, slots < length ? (int32_t)slots : (int32_t)length);
+        uint64_t skip = (uint64_t)tli_split_chain(
+            (int32_t)length, slots < length ? (int32_t)slots : (int32_t)length);
         if (!skip || skip >= length) break;
         length -= skip;
         for (next = k + 1; next + 1 < o->closure_count; next++)
@@ -9523,7 +9725,8 @@ static tl_result tli_online_unwant(tl_run *run, int32_t tensor) {
     o->wanted[tensor] = TLI_WANT_NOT;
     o->pins[tensor]--;
     if (want == TLI_WANT_MADE && o->forward_uses[tensor] > 0) return TL_OK;
-    if (want == TLI_WANT_MADE || !tli_online_has_uses(run, tensor)) return tli_online_let_go(run, tensor);
+    if (want == TLI_WANT_MADE || !tli_online_has_uses(run, tensor))
+        return tli_online_let_go(run, tensor);
     return TL_OK;
 }
 
@@ -9548,16 +9751,19 @@ static tl_result tli_online_run_node(tl_run *run, int32_t id, int with_saved) {
     for (i = node->first_output; i < node->first_output + node->output_count; i++) o->pins[i]++;
     for (i = node->first_output; i < node->first_output + node->output_count && !result; i++)
         if (o->sim.tensors[i].state == TLI_PACKED) result = tli_online_bring(run, i, id);
-    if (!result) result = tli_online_make_room(run, tli_online_forward_bytes(run, id, with_saved), id);
-    if (!result) result = tli_online_emit(run, with_saved ? TL_STEP_FORWARD_SAVE : TL_STEP_FORWARD, id,
-                                          TL_ALL_OUTPUTS, TL_CODEC_NONE);
+    if (!result)
+        result = tli_online_make_room(run, tli_online_forward_bytes(run, id, with_saved), id);
+    if (!result)
+        result = tli_online_emit(run, with_saved ? TL_STEP_FORWARD_SAVE : TL_STEP_FORWARD, id,
+                                 TL_ALL_OUTPUTS, TL_CODEC_NONE);
     for (i = node->first_output; i < node->first_output + node->output_count; i++) {
         o->pins[i]--;
         o->made_at[i] = o->used_at[i] = o->clock;
     }
     if (with_saved) o->made_at[saved] = o->used_at[saved] = o->clock;
     for (i = node->first_output; i < node->first_output + node->output_count && !result; i++)
-        if (o->wanted[i] == TLI_WANT_NOT && !tli_online_has_uses(run, i)) result = tli_online_let_go(run, i);
+        if (o->wanted[i] == TLI_WANT_NOT && !tli_online_has_uses(run, i))
+            result = tli_online_let_go(run, i);
     return result;
 }
 
@@ -9569,11 +9775,12 @@ static tl_result tli_online_reach(tl_run *run, int32_t goal, uint64_t goal_bytes
     int32_t k;
     o->save_all = 0;
     tli_online_collect(run, goal);
-    if (o->closure_count && in_backward) tli_online_choose_saves(run, goal_bytes);
+    if (o->closure_count && in_backward && !o->is_bare) tli_online_choose_saves(run, goal_bytes);
     for (k = 0; k < o->closure_count && !result; k++) {
         int32_t id = o->closure[k];
         const tl_node *node = &run->graph->nodes[id];
-        int with_saved = o->save_all && node->saved_bytes && node->has_grad && !o->sim.nodes[id].has_saved;
+        int with_saved =
+            o->save_all && node->saved_bytes && node->has_grad && !o->sim.nodes[id].has_saved;
         result = tli_online_run_node(run, id, with_saved);
         if (!result) result = tli_online_unwant_inputs(run, id);
     }
@@ -9640,7 +9847,8 @@ static tl_result tli_online_backward(tl_run *run, int32_t id) {
     tl_result result;
     o->pins[saved]++;
     tli_online_want_reads(run, id, remake);
-    result = tli_online_reach(run, id, tli_online_backward_bytes(run, id) + (remake ? node->saved_bytes : 0));
+    result = tli_online_reach(
+        run, id, tli_online_backward_bytes(run, id) + (remake ? node->saved_bytes : 0));
     if (!result && remake) result = tli_online_remake_saved(run, id);
     for (i = node->first_input; i < node->first_input + node->input_count && !result; i++)
         if (graph->inputs[i].needed) result = tli_online_bring(run, graph->inputs[i].tensor, id);
@@ -9662,6 +9870,41 @@ static tl_result tli_online_backward(tl_run *run, int32_t id) {
     return result;
 }
 
+// Forget what a goal wanted, and let everything go that may go.
+static tl_result tli_online_clear(tl_run *run) {
+    tli_online *o = &run->online;
+    const tl_graph *graph = run->graph;
+    tl_result result = TL_OK;
+    int32_t i;
+    for (i = 0; i < graph->tensor_count; i++) {
+        o->wanted[i] = TLI_WANT_NOT;
+        o->wanted_uses[i] = 0;
+        o->pins[i] = 0;
+    }
+    o->open_count = 0;
+    for (i = 0; i < graph->tensor_count && !result && run->checkpoints_on; i++)
+        result = tli_online_let_go(run, i);
+    for (i = 0; i < graph->node_count && !result; i++) {
+        o->pins[tli_item_of_saved(run, i)] = 0;
+        if (o->sim.nodes[i].has_saved && run->checkpoints_on)
+            result = tli_online_emit(run, TL_STEP_DROP_SAVED, i, TL_ALL_OUTPUTS, TL_CODEC_NONE);
+    }
+    return result;
+}
+
+// Decide the steps of one goal. What it finds held and wants later takes room until then; where
+// that is too much, the goal is begun again with nothing held. What such a bare goal needs does not
+// depend on the budget, so a budget above one that works with bare goals alone works as well.
+static tl_result tli_online_reach_goal(tl_run *run, int32_t id, int backward) {
+    tl_result result = backward ? tli_online_backward(run, id) : tli_online_forward(run, id);
+    if (result != TL_ERROR_OVER_BUDGET) return result;
+    result = tli_online_clear(run);
+    run->online.is_bare = 1;
+    if (!result) result = backward ? tli_online_backward(run, id) : tli_online_forward(run, id);
+    run->online.is_bare = 0;
+    return result;
+}
+
 // What is left at the end: tensors that no backward reads, host copies, saved bytes.
 static tl_result tli_online_close(tl_run *run) {
     tli_online *o = &run->online;
@@ -9670,7 +9913,8 @@ static tl_result tli_online_close(tl_run *run) {
     int32_t i;
     for (i = 0; i < graph->tensor_count && !result; i++) result = tli_online_let_go(run, i);
     for (i = 0; i < graph->node_count && !result; i++)
-        if (o->sim.nodes[i].has_saved) result = tli_online_emit(run, TL_STEP_DROP_SAVED, i, TL_ALL_OUTPUTS, TL_CODEC_NONE);
+        if (o->sim.nodes[i].has_saved)
+            result = tli_online_emit(run, TL_STEP_DROP_SAVED, i, TL_ALL_OUTPUTS, TL_CODEC_NONE);
     o->closed = 1;
     return result;
 }
@@ -9682,11 +9926,11 @@ static tl_result tli_online_next_goal(tl_run *run, int32_t *done) {
     *done = 0;
     while (o->next_forward < graph->node_count) {
         int32_t id = o->next_forward++;
-        if (!graph->nodes[id].is_input) return tli_online_forward(run, id);
+        if (!graph->nodes[id].is_input) return tli_online_reach_goal(run, id, 0);
     }
     while (!run->inference && o->next_backward >= 0) {
         int32_t id = o->next_backward--;
-        if (graph->nodes[id].has_grad) return tli_online_backward(run, id);
+        if (graph->nodes[id].has_grad) return tli_online_reach_goal(run, id, 1);
     }
     if (!o->closed) return tli_online_close(run);
     *done = 1;
@@ -9733,10 +9977,13 @@ static tl_result tli_init_online(tl_run *run) {
     o->wanted_uses = (int32_t *)tli_alloc_array(env, tensors, sizeof *o->wanted_uses);
     o->left = (int32_t *)tli_alloc_array(env, tensors, sizeof *o->left);
     o->cuts = (uint64_t *)tli_alloc_array(env, nodes, sizeof *o->cuts);
-    o->candidates = asks ? (tl_checkpoint_info *)tli_alloc_array(env, items, sizeof *o->candidates) : NULL;
-    o->candidate_items = asks ? (int32_t *)tli_alloc_array(env, items, sizeof *o->candidate_items) : NULL;
-    if (!o->forward_uses || !o->backward_uses || !o->pins || !o->made_at || !o->used_at || !o->closure || !o->wanted ||
-        !o->wanted_uses || !o->left || !o->cuts || (asks && (!o->candidates || !o->candidate_items)))
+    o->candidates =
+        asks ? (tl_checkpoint_info *)tli_alloc_array(env, items, sizeof *o->candidates) : NULL;
+    o->candidate_items =
+        asks ? (int32_t *)tli_alloc_array(env, items, sizeof *o->candidate_items) : NULL;
+    if (!o->forward_uses || !o->backward_uses || !o->pins || !o->made_at || !o->used_at ||
+        !o->closure || !o->wanted || !o->wanted_uses || !o->left || !o->cuts ||
+        (asks && (!o->candidates || !o->candidate_items)))
         return tli_fail(env, TL_ERROR_NO_MEMORY, "tl_init_run", "state of the online decisions");
     tli_zero(&flags, sizeof flags);
     flags.inference = run->inference;
@@ -9769,7 +10016,8 @@ static uint64_t tli_online_budget(const tl_run *run) {
 // Start afresh: nothing but the graph's inputs is held.
 static tl_result tli_start_online(tl_run *run, uint64_t budget) {
     tli_online *o = &run->online;
-    size_t tensors = (size_t)run->graph->tensor_count, items = tensors + (size_t)run->graph->node_count;
+    size_t tensors = (size_t)run->graph->tensor_count,
+           items = tensors + (size_t)run->graph->node_count;
     tli_zero(o->forward_uses, tensors * sizeof *o->forward_uses);
     tli_zero(o->backward_uses, tensors * sizeof *o->backward_uses);
     tli_zero(o->wanted, tensors * sizeof *o->wanted);
@@ -9785,6 +10033,7 @@ static tl_result tli_start_online(tl_run *run, uint64_t budget) {
     o->clock = 0;
     o->eviction_count = 0;
     o->open_count = 0;
+    o->is_bare = 0;
     o->budget = budget;
     tli_online_count_uses(run);
     return tli_reset_sim(&o->sim);
@@ -9820,13 +10069,16 @@ static uint64_t tli_run_now(const tl_run *run) {
     return run->profiling ? run->backend.now_ns(run->backend.self) : 0;
 }
 
+static int tli_is_same_range(const tl_range *a, const tl_range *b) {
+    return a->block == b->block && a->offset == b->offset && a->bytes == b->bytes;
+}
+
 // A range of the step; the same range twice is one access.
 static int32_t tli_call_access(tli_call *call, tl_range range, int writes) {
     int32_t i;
     if (!range.bytes) return -1;
     for (i = 0; i < call->access_count; i++) {
-        const tl_range *known = &call->accesses[i].range;
-        if (known->block != range.block || known->offset != range.offset || known->bytes != range.bytes) continue;
+        if (!tli_is_same_range(&call->accesses[i].range, &range)) continue;
         call->accesses[i].writes |= writes;
         return i;
     }
@@ -9856,7 +10108,8 @@ static void tli_describe_call(tl_run *run, tl_kernel_call *out) {
     out->micro_batch = run->micro_batch;
     out->step = run->training_step;
     out->seed = tl_mix_u64(tl_mix_u64(run->desc.seed, run->training_step),
-                           (uint64_t)run->micro_batch * (uint64_t)run->graph->node_count + (uint64_t)run->last.node);
+                           (uint64_t)run->micro_batch * (uint64_t)run->graph->node_count +
+                               (uint64_t)run->last.node);
     out->precision = run->precision;
     out->inputs = at;                         at += node->input_count;
     out->outputs = at;                        at += node->output_count;
@@ -9926,7 +10179,8 @@ static void tli_describe_forward(tl_run *run, int32_t outputs_ready) {
         tli_call_operand(call, twice.bytes ? twice : own, !outputs_ready);
     }
     for (i = 0; i < node->output_count + node->input_count; i++) tli_call_operand(call, none, 0);
-    tli_call_operand(call, run->last.kind == TL_STEP_FORWARD_SAVE ? run->saved[run->last.node].device : none, 1);
+    tli_call_operand(
+        call, run->last.kind == TL_STEP_FORWARD_SAVE ? run->saved[run->last.node].device : none, 1);
     tli_call_operand(call, call->scratch, 1);
 }
 
@@ -9982,7 +10236,8 @@ static tl_result tli_begin_backward(tl_run *run) {
     const tl_node *node = &graph->nodes[run->last.node];
     tl_result result = TL_OK;
     int32_t i;
-    for (i = 0; i < node->output_count && !result; i++) result = tli_make_gradient(run, node->first_output + i);
+    for (i = 0; i < node->output_count && !result; i++)
+        result = tli_make_gradient(run, node->first_output + i);
     for (i = 0; i < node->input_count && !result; i++)
         result = tli_make_gradient(run, graph->inputs[node->first_input + i].tensor);
     return result ? result : tli_claim_device(run, node->bwork_bytes, &run->call.scratch);
@@ -10005,7 +10260,8 @@ static void tli_describe_backward(tl_run *run) {
     for (i = node->first_output; i < node->first_output + node->output_count; i++)
         tli_call_operand(call, run->gradients[i].device, 0);
     for (i = 0; i < node->input_count; i++)
-        tli_call_operand(call, run->gradients[graph->inputs[node->first_input + i].tensor].device, 1);
+        tli_call_operand(call, run->gradients[graph->inputs[node->first_input + i].tensor].device,
+                         1);
     tli_call_operand(call, run->saved[run->last.node].device, 0);
     tli_call_operand(call, call->scratch, 1);
 }
@@ -10126,44 +10382,49 @@ static tl_result tli_memory_step(tl_run *run) {
 
 // -- the executor: what a step must follow --
 
-static int tli_ranges_overlap(const tl_range *a, const tl_range *b) {
-    return a->block == b->block && a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes;
+// Latest earlier step that wrote what an access touches, or touched what it writes. What a write
+// covers whole is forgotten: who touches it later touches the write.
+static void tli_follow(tl_run *run, const tl_access *access, int32_t *depends_on) {
+    uint64_t from = access->range.offset, end = from + access->range.bytes;
+    int32_t k;
+    for (k = 0; k < run->touched_count; k++) {
+        const tli_touched *t = &run->touched[k];
+        if (!tli_overlaps(t->range, access->range)) continue;
+        if (t->written > *depends_on) *depends_on = t->written;
+        if (!access->writes) continue;
+        if (t->read > *depends_on) *depends_on = t->read;
+        if (t->range.offset >= from && t->range.offset + t->range.bytes <= end)
+            run->touched[k--] = run->touched[--run->touched_count];
+    }
 }
 
-// Latest earlier step that wrote what this one touches, or touched what this one writes. Ranges that
-// a write covers whole are replaced by it.
+static int tli_note_access(tl_run *run, const tl_access *access) {
+    void *array = run->touched;
+    tli_touched *t;
+    int32_t k;
+    for (k = 0; k < run->touched_count; k++) {
+        t = &run->touched[k];
+        if (!tli_is_same_range(&t->range, &access->range)) continue;
+        t->read = run->event.index;  // a write would have removed it
+        return 1;
+    }
+    if (!tli_grow(run->env, &array, &run->touched_capacity, run->touched_count,
+                  (int64_t)run->touched_count + 1, sizeof *run->touched)) return 0;
+    run->touched = (tli_touched *)array;
+    t = &run->touched[run->touched_count++];
+    t->range = access->range;
+    t->written = access->writes ? run->event.index : -1;
+    t->read = access->writes ? -1 : run->event.index;
+    return 1;
+}
+
 static tl_result tli_find_dependency(tl_run *run, int32_t *depends_on) {
-    int32_t i, k;
+    int32_t i;
     *depends_on = -1;
     for (i = 0; i < run->call.access_count; i++) {
-        const tl_access *access = &run->call.accesses[i];
-        tli_touched *same = NULL;
-        for (k = 0; k < run->touched_count; k++) {
-            tli_touched *t = &run->touched[k];
-            if (!tli_ranges_overlap(&t->range, &access->range)) continue;
-            if (t->written > *depends_on) *depends_on = t->written;
-            if (access->writes && t->read > *depends_on) *depends_on = t->read;
-            if (t->range.offset == access->range.offset && t->range.bytes == access->range.bytes) { same = t; continue; }
-            if (access->writes && t->range.offset >= access->range.offset &&
-                t->range.offset + t->range.bytes <= access->range.offset + access->range.bytes) {
-                run->touched[k--] = run->touched[--run->touched_count];
-                same = NULL;  // it may have been the one that moved: look again below
-            }
-        }
-        for (k = 0; k < run->touched_count && !same; k++)
-            if (run->touched[k].range.block == access->range.block && run->touched[k].range.offset == access->range.offset &&
-                run->touched[k].range.bytes == access->range.bytes) same = &run->touched[k];
-        if (!same) {
-            void *array = run->touched;
-            if (!tli_grow(run->env, &array, &run->touched_capacity, run->touched_count, (int64_t)run->touched_count + 1,
-                          sizeof *run->touched))
-                return tli_fail(run->env, TL_ERROR_NO_MEMORY, "tl_next_step", "record of the ranges");
-            run->touched = (tli_touched *)array;
-            same = &run->touched[run->touched_count++];
-            same->range = access->range;
-            same->written = same->read = -1;
-        }
-        if (access->writes) same->written = run->event.index; else same->read = run->event.index;
+        tli_follow(run, &run->call.accesses[i], depends_on);
+        if (!tli_note_access(run, &run->call.accesses[i]))
+            return tli_fail(run->env, TL_ERROR_NO_MEMORY, "tl_next_step", "record of the ranges");
     }
     return TL_OK;
 }
@@ -10207,7 +10468,8 @@ static tl_result tli_abort_pass(tl_run *run, tl_result why) {
     return why;
 }
 
-static tl_result tli_run_mismatch(tl_run *run, const char *what, uint64_t measured, uint64_t planned) {
+static tl_result tli_run_mismatch(tl_run *run, const char *what, uint64_t measured,
+                                  uint64_t planned) {
     tli_writer w = tli_begin_error(run->env, TL_ERROR_MISMATCH, tli_run_function);
     tli_put(&w, what);
     tli_put(&w, ": measured ");
@@ -10239,16 +10501,21 @@ static tl_result tli_check_pass(tl_run *run) {
     report->end_bytes = counters.live_bytes[TL_TIER_DEVICE] - run->foreign_bytes;
     if (run->is_online) report->eviction_count = run->online.eviction_count;
     if (report->measured_peak_bytes != report->planned_peak_bytes)
-        return tli_run_mismatch(run, "peak", report->measured_peak_bytes, report->planned_peak_bytes);
+        return tli_run_mismatch(run, "peak", report->measured_peak_bytes,
+                                report->planned_peak_bytes);
     if (report->measured_host_peak_bytes != report->planned_host_peak_bytes)
-        return tli_run_mismatch(run, "host peak", report->measured_host_peak_bytes, report->planned_host_peak_bytes);
+        return tli_run_mismatch(run, "host peak", report->measured_host_peak_bytes,
+                                report->planned_host_peak_bytes);
     if (report->measured_arena_bytes != report->planned_arena_bytes)
-        return tli_run_mismatch(run, "arena", report->measured_arena_bytes, report->planned_arena_bytes);
+        return tli_run_mismatch(run, "arena", report->measured_arena_bytes,
+                                report->planned_arena_bytes);
     if (report->end_bytes != planned->end_bytes)
-        return tli_run_mismatch(run, "in use after the pass", report->end_bytes, planned->end_bytes);
+        return tli_run_mismatch(run, "in use after the pass", report->end_bytes,
+                                planned->end_bytes);
     if (counters.live_bytes[TL_TIER_HOST] - run->foreign_host_bytes != planned->end_host_bytes)
         return tli_run_mismatch(run, "in use on the host after the pass",
-                                counters.live_bytes[TL_TIER_HOST] - run->foreign_host_bytes, planned->end_host_bytes);
+                                counters.live_bytes[TL_TIER_HOST] - run->foreign_host_bytes,
+                                planned->end_host_bytes);
     return TL_OK;
 }
 
@@ -10256,7 +10523,8 @@ static tl_result tli_end_pass(tl_run *run) {
     tl_result result = run->is_online ? tli_sim_end(&run->online.sim) : TL_OK;
     if (result) return result;
     result = tli_pool_submit(&run->pool);
-    if (!result && run->pool.last.value && run->by_itself) result = run->backend.wait(run->backend.self, run->pool.last);
+    if (!result && run->pool.last.value && run->by_itself)
+        result = run->backend.wait(run->backend.self, run->pool.last);
     if (result) return tli_run_fail_backend(run, result, "submit");
     return tli_check_pass(run);
 }
@@ -10265,9 +10533,11 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
     tl_backend_counters counters;
     TL_ASSERT(run);
     if (run->active)
-        return tli_fail(run->env, TL_ERROR_INVALID_ARG, "tl_start_pass", "run: a pass is under way");
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, "tl_start_pass",
+                        "run: a pass is under way");
     if (micro_batch < 0)
-        return tli_fail(run->env, TL_ERROR_INVALID_ARG, "tl_start_pass", "micro_batch: must be >= 0");
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, "tl_start_pass",
+                        "micro_batch: must be >= 0");
     tli_release_buffers(run, 0);
     if (micro_batch == 0) run->training_step = run->next_step++;
     run->micro_batch = micro_batch;
@@ -10297,7 +10567,8 @@ static tl_result tli_pull_step(tl_run *run, tl_step *step, int32_t *done) {
     int32_t count = run->plan.step_count;
     tl_result result = TL_OK;
     *done = 0;
-    while (run->is_online && !run->by_hand && !result && !*done && run->position >= run->online.record.count)
+    while (run->is_online && !run->by_hand && !result && !*done &&
+           run->position >= run->online.record.count)
         result = tli_online_next_goal(run, done);
     if (result) return result;
     if (run->is_online) { steps = run->online.record.steps; count = run->online.record.count; }
@@ -10390,7 +10661,9 @@ TLI_IMPL tl_result tl_next_step(tl_run *run, tl_run_step *step, int32_t *done) {
     TL_ASSERT(run && step && done);
     tli_zero(step, sizeof *step);
     *done = 0;
-    if (!run->active) return tli_fail(run->env, TL_ERROR_INVALID_ARG, "tl_next_step", "run: no pass is under way");
+    if (!run->active)
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, "tl_next_step",
+                        "run: no pass is under way");
     result = tli_take_step(run, step, done);
     if (!result && *done && !run->by_hand) {
         result = tli_end_pass(run);
@@ -10409,7 +10682,8 @@ static tl_result tli_unmap_accesses(tl_run *run, int32_t count) {
     int32_t i;
     for (i = 0; i < count; i++) {
         const tl_access *access = &run->call.accesses[i];
-        tl_result result = run->backend.unmap(run->backend.self, access->range, access->writes, run->call.hosts[i]);
+        tl_result result = run->backend.unmap(run->backend.self, access->range, access->writes,
+                                              run->call.hosts[i]);
         if (!first) first = result;
     }
     return first;
@@ -10421,7 +10695,8 @@ static tl_result tli_map_accesses(tl_run *run) {
     int32_t i;
     for (i = 0; i < call->access_count && !result; i++) {
         const tl_access *access = &call->accesses[i];
-        result = run->backend.map(run->backend.self, access->range, access->writes, &call->hosts[i]);
+        result =
+            run->backend.map(run->backend.self, access->range, access->writes, &call->hosts[i]);
         if (result) (void)tli_unmap_accesses(run, i);
     }
     for (i = 0; i < call->operand_count && !result; i++)
@@ -10442,7 +10717,8 @@ static tl_result tli_fail_kernel(tl_run *run, tl_result code) {
 
 // Random state that the caller keeps: as it was when the node first ran.
 static void tli_call_random(tl_run *run, tl_random_moment moment) {
-    if (run->desc.random) run->desc.random(moment, run->last.node, run->micro_batch, run->desc.random_user);
+    if (run->desc.random)
+        run->desc.random(moment, run->last.node, run->micro_batch, run->desc.random_user);
 }
 
 static tl_result tli_call_kernel(tl_run *run, const tl_run_step *step) {
@@ -10555,7 +10831,8 @@ TLI_IMPL const tl_graph *tl_find_run_graph(const tl_run *run) {
 
 // -- tensors of the caller --
 
-static tl_result tli_access_tensor(tl_run *run, const char *function, tl_tensor tensor, uint64_t bytes, tli_buffer **buffer) {
+static tl_result tli_access_tensor(tl_run *run, const char *function, tl_tensor tensor,
+                                   uint64_t bytes, tli_buffer **buffer) {
     const tl_graph *graph = run->graph;
     int32_t index;
     *buffer = NULL;
@@ -10565,14 +10842,17 @@ static tl_result tli_access_tensor(tl_run *run, const char *function, tl_tensor 
     index = graph->nodes[tensor.node].first_output + tensor.output;
     if (bytes != graph->outputs[index].bytes)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, function, "bytes: not those of the tensor");
-    if (run->active) return tli_fail(run->env, TL_ERROR_INVALID_ARG, function, "run: a pass is under way");
+    if (run->active)
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, function, "run: a pass is under way");
     if (run->tensors[index].state != TLI_RESIDENT && run->tensors[index].state != TLI_LEAVING)
-        return tli_fail(run->env, TL_ERROR_NOT_FOUND, function, "tensor: neither an input nor a result of the last pass");
+        return tli_fail(run->env, TL_ERROR_NOT_FOUND, function,
+                        "tensor: neither an input nor a result of the last pass");
     *buffer = &run->tensors[index];
     return TL_OK;
 }
 
-static tl_result tli_move_tensor(tl_run *run, const char *function, tl_range range, void *to, const void *from) {
+static tl_result tli_move_tensor(tl_run *run, const char *function, tl_range range, void *to,
+                                 const void *from) {
     tl_access access;
     void *host = NULL;
     tl_result result;
@@ -10582,19 +10862,23 @@ static tl_result tli_move_tensor(tl_run *run, const char *function, tl_range ran
     result = run->backend.order(run->backend.self, &access, 1);
     if (!result) result = run->backend.map(run->backend.self, range, access.writes, &host);
     if (!result) {
-        if (from) tli_copy(host, from, (size_t)range.bytes); else tli_copy(to, host, (size_t)range.bytes);
+        if (from) tli_copy(host, from, (size_t)range.bytes);
+        else tli_copy(to, host, (size_t)range.bytes);
         result = run->backend.unmap(run->backend.self, range, access.writes, host);
     }
-    return result ? tli_fail(run->env, result, function, "tensor: the backend could not map it") : TL_OK;
+    return result ? tli_fail(run->env, result, function, "tensor: the backend could not map it")
+                  : TL_OK;
 }
 
-TLI_IMPL tl_result tl_write_tensor(tl_run *run, tl_tensor tensor, const void *data, uint64_t bytes) {
+TLI_IMPL tl_result tl_write_tensor(tl_run *run, tl_tensor tensor, const void *data,
+                                   uint64_t bytes) {
     tli_buffer *buffer;
     tl_result result;
     TL_ASSERT(run && (data || !bytes));
     result = tli_access_tensor(run, "tl_write_tensor", tensor, bytes, &buffer);
     if (!result && !run->graph->nodes[tensor.node].is_input)
-        return tli_fail(run->env, TL_ERROR_INVALID_ARG, "tl_write_tensor", "tensor: not a graph input");
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, "tl_write_tensor",
+                        "tensor: not a graph input");
     return result ? result : tli_move_tensor(run, "tl_write_tensor", buffer->device, NULL, data);
 }
 
@@ -10614,26 +10898,56 @@ static tl_result tli_unsupported(tl_run *run, const char *what) {
 
 static tl_result tli_support_strategy(tl_run *run, const tl_strategy *strategy) {
     const tl_run_desc *desc = &run->desc;
-    uint64_t workers = tl_find_worker_count(strategy, desc->device ? desc->device->worker_count : 1);
+    uint64_t workers =
+        tl_find_worker_count(strategy, desc->device ? desc->device->worker_count : 1);
     int placed = desc->plan && desc->plan->offset_count > 0;
     if (strategy->mode == TL_MODE_HYBRID)
-        return tli_unsupported(run, "strategy.mode: hybrid cannot be run by this version; use eager or lazy");
+        return tli_unsupported(
+            run, "strategy.mode: hybrid cannot be run by this version; use eager or lazy");
     if (strategy->precision == TL_PRECISION_MIXED)
-        return tli_unsupported(run, "strategy.precision: mixed cannot be run by this version; name one precision");
+        return tli_unsupported(
+            run, "strategy.precision: mixed cannot be run by this version; name one precision");
     if (strategy->memory == TL_MEMORY_POOLED && !placed)
-        return tli_unsupported(run, "strategy.memory: pooled needs a plan with offsets; this version makes none by itself");
+        return tli_unsupported(
+            run,
+            "strategy.memory: pooled needs a plan with offsets; this version makes none by itself");
     if (strategy->memory == TL_MEMORY_CACHED || strategy->memory == TL_MEMORY_MINIMAL_PEAK)
-        return tli_unsupported(run, "strategy.memory: this version runs standard, or pooled with planned offsets");
+        return tli_unsupported(
+            run, "strategy.memory: this version runs standard, or pooled with planned offsets");
     if (strategy->memory == TL_MEMORY_STANDARD && placed)
-        return tli_fail(run->env, TL_ERROR_INVALID_ARG, "tl_init_run", "strategy.memory: standard, but the plan has offsets");
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, "tl_init_run",
+                        "strategy.memory: standard, but the plan has offsets");
     if (workers > 1 || strategy->parallelism.kind == TL_PARALLELISM_MODEL ||
         strategy->parallelism.kind == TL_PARALLELISM_PIPELINE)
         return tli_unsupported(run, "strategy.parallelism: this version runs one worker");
-    if (strategy->enable_fusion) return tli_unsupported(run, "strategy.enable_fusion: this version fuses nothing");
-    if (strategy->mode == TL_MODE_LAZY && strategy->gradient.checkpointed && !strategy->gradient.checkpoint_interval &&
-        !desc->plan && !desc->checkpoints)
-        return tli_unsupported(run, "strategy.gradient: this version has no planner for interval 0; name an interval or a plan");
+    if (strategy->enable_fusion)
+        return tli_unsupported(run, "strategy.enable_fusion: this version fuses nothing");
+    if (strategy->mode == TL_MODE_LAZY && strategy->gradient.checkpointed &&
+        !strategy->gradient.checkpoint_interval && !desc->plan && !desc->checkpoints)
+        return tli_unsupported(run, "strategy.gradient: this version has no planner for interval "
+                                    "0; name an interval or a plan");
     return TL_OK;
+}
+
+// The strategy and the rest of the desc may not say different things.
+static tl_result tli_match_strategy(tl_run *run, const tl_strategy *strategy) {
+    const tl_run_desc *desc = &run->desc;
+    const tl_gradient *gradient = &strategy->gradient;
+    const char *why = NULL;
+    if (strategy->mode == TL_MODE_EAGER && !run->is_online)
+        why = "strategy.mode: eager decides online, leave plan and checkpoints out";
+    if (desc->plan && desc->plan->inference == gradient->computes)
+        why = "strategy.gradient: the plan is of the other kind";
+    if ((desc->plan || desc->checkpoints) && gradient->checkpoint_interval)
+        why = "strategy.gradient: an interval, and a plan or checkpoints: give one of them";
+    if (desc->checkpoints && !gradient->checkpointed)
+        why = "strategy.gradient: not checkpointed, but checkpoints are given";
+    if (desc->policy.kind != TL_RECOMPUTE_POLICY_ALL && gradient->computes &&
+        (!gradient->checkpointed || gradient->checkpoint_interval))
+        why = "strategy.gradient: says what is kept, leave policy out";
+    if (gradient->accumulation_steps > INT32_MAX)
+        why = "strategy.gradient: accumulation_steps must be below 2^31";
+    return why ? tli_fail(run->env, TL_ERROR_INVALID_ARG, "tl_init_run", why) : TL_OK;
 }
 
 // A strategy becomes the flags of the run.
@@ -10650,20 +10964,16 @@ static tl_result tli_apply_strategy(tl_run *run) {
     result = tl_check_strategy(run->env, strategy);
     if (!result) result = tli_support_strategy(run, strategy);
     if (result) return result;
-    if (strategy->mode == TL_MODE_EAGER && !run->is_online)
-        return tli_fail(run->env, TL_ERROR_INVALID_ARG, "tl_init_run", "strategy.mode: eager decides online, leave plan and checkpoints out");
-    if (desc->plan && desc->plan->inference == strategy->gradient.computes)
-        return tli_fail(run->env, TL_ERROR_INVALID_ARG, "tl_init_run", "strategy.gradient: the plan is of the other kind");
+    result = tli_match_strategy(run, strategy);
+    if (result) return result;
     run->is_online = strategy->mode == TL_MODE_EAGER;
     run->inference = !strategy->gradient.computes;
     run->precision = strategy->precision;
     run->profiling = desc->profiling || strategy->enable_profiling;
-    if (strategy->gradient.accumulation_steps > INT32_MAX)
-        return tli_fail(run->env, TL_ERROR_INVALID_ARG, "tl_init_run", "strategy.gradient: accumulation_steps must be below 2^31");
     if (!desc->repeat_count) desc->repeat_count = (int32_t)strategy->gradient.accumulation_steps;
     if (run->is_online) {
         run->checkpoints_on = run->inference || strategy->gradient.checkpointed;
-        if (strategy->gradient.checkpointed && strategy->gradient.checkpoint_interval)
+        if (strategy->gradient.checkpoint_interval)
             desc->policy = tl_recompute_policy_every_n(strategy->gradient.checkpoint_interval);
     }
     return TL_OK;
@@ -10671,21 +10981,26 @@ static tl_result tli_apply_strategy(tl_run *run) {
 
 static tl_result tli_check_run_desc(tl_run *run) {
     const tl_run_desc *desc = &run->desc;
+    const char *why = NULL;
     tl_result result = tl_check_recompute_policy(run->env, &desc->policy);
+    if (!result && desc->device) result = tl_check_device(run->env, desc->device);
     if (result) return result;
-    if (desc->plan && desc->checkpoints)
-        return tli_fail(run->env, TL_ERROR_INVALID_ARG, "tl_init_run", "plan, checkpoints: give one of them");
+    if (desc->plan && desc->checkpoints) why = "plan, checkpoints: give one of them";
     if ((uint32_t)desc->eviction >= TL_EVICTION_COUNT || (uint32_t)desc->codec >= TL_CODEC_COUNT)
-        return tli_fail(run->env, TL_ERROR_INVALID_ARG, "tl_init_run", "eviction, codec: unknown kind");
+        why = "eviction, codec: unknown kind";
     if ((desc->eviction == TL_EVICTION_CALLER) != (desc->evict != NULL))
-        return tli_fail(run->env, TL_ERROR_INVALID_ARG, "tl_init_run", "evict: goes with TL_EVICTION_CALLER");
+        why = "evict: goes with TL_EVICTION_CALLER";
+    if (desc->kernel_count < 0 || (desc->kernel_count && !desc->kernels) || desc->repeat_count < 0)
+        why = "kernel_count, repeat_count: must be >= 0, with kernels";
+    if (desc->inference != 0 && desc->inference != 1) why = "inference: must be 0 or 1";
+    if (desc->checkpoints && desc->inference) why = "checkpoints: a forward-only run has none";
+    if ((desc->plan || desc->checkpoints) &&
+        (desc->policy.kind != TL_RECOMPUTE_POLICY_ALL || desc->eviction || desc->codec))
+        why = "policy, eviction, codec: are for online runs, not for plans";
+    if (why) return tli_fail(run->env, TL_ERROR_INVALID_ARG, "tl_init_run", why);
     if (desc->codec != TL_CODEC_NONE && !(run->limits.codecs & (1u << desc->codec)))
         return tli_unsupported(run, "codec: the backend cannot convert it");
-    if (desc->kernel_count < 0 || (desc->kernel_count && !desc->kernels) || desc->repeat_count < 0)
-        return tli_fail(run->env, TL_ERROR_INVALID_ARG, "tl_init_run", "kernel_count, repeat_count: must be >= 0, with kernels");
-    if (desc->inference != 0 && desc->inference != 1)
-        return tli_fail(run->env, TL_ERROR_INVALID_ARG, "tl_init_run", "inference: must be 0 or 1");
-    return desc->device ? tl_check_device(run->env, desc->device) : TL_OK;
+    return TL_OK;
 }
 
 // -- preparing a run: graph, kernels, plan --
@@ -10706,19 +11021,23 @@ static uint64_t tli_scale_bytes(uint64_t bytes, tl_precision precision) {
 // Graph inputs keep theirs.
 static tl_result tli_scale_graph(tl_run *run) {
     const tl_graph *graph = run->graph;
-    uint32_t can = run->desc.kernel_precisions ? run->desc.kernel_precisions : 1u << TL_PRECISION_SINGLE;
+    uint32_t can =
+        run->desc.kernel_precisions ? run->desc.kernel_precisions : 1u << TL_PRECISION_SINGLE;
     int32_t i;
     if (!(can & (1u << run->precision)))
         return tli_unsupported(run, "strategy.precision: not among kernel_precisions");
     if (run->precision == TL_PRECISION_SINGLE) return TL_OK;
     run->own_graph = *graph;
-    run->own_graph.nodes = (tl_node *)tli_alloc_array(run->env, (uint64_t)graph->node_count, sizeof *graph->nodes);
-    run->own_graph.outputs = (tl_node_output *)tli_alloc_array(run->env, (uint64_t)graph->tensor_count, sizeof *graph->outputs);
+    run->own_graph.nodes =
+        (tl_node *)tli_alloc_array(run->env, (uint64_t)graph->node_count, sizeof *graph->nodes);
+    run->own_graph.outputs = (tl_node_output *)tli_alloc_array(
+        run->env, (uint64_t)graph->tensor_count, sizeof *graph->outputs);
     run->owns_nodes = 1;
     if (!run->own_graph.nodes || !run->own_graph.outputs)
         return tli_fail(run->env, TL_ERROR_NO_MEMORY, "tl_init_run", "graph of another precision");
     tli_copy(run->own_graph.nodes, graph->nodes, (size_t)graph->node_count * sizeof *graph->nodes);
-    tli_copy(run->own_graph.outputs, graph->outputs, (size_t)graph->tensor_count * sizeof *graph->outputs);
+    tli_copy(run->own_graph.outputs, graph->outputs,
+             (size_t)graph->tensor_count * sizeof *graph->outputs);
     for (i = 0; i < graph->node_count; i++) {
         tl_node *node = &run->own_graph.nodes[i];
         node->saved_bytes = tli_scale_bytes(node->saved_bytes, run->precision);
@@ -10727,10 +11046,21 @@ static tl_result tli_scale_graph(tl_run *run) {
     }
     for (i = 0; i < graph->tensor_count; i++) {
         tl_node_output *output = &run->own_graph.outputs[i];
-        if (!graph->nodes[output->node].is_input) output->bytes = tli_scale_bytes(output->bytes, run->precision);
+        if (!graph->nodes[output->node].is_input)
+            output->bytes = tli_scale_bytes(output->bytes, run->precision);
     }
     run->graph = &run->own_graph;
     return tl_check_graph(run->env, run->graph);
+}
+
+static tl_result tli_fail_kernels(tl_run *run, int32_t id) {
+    tli_writer w = tli_begin_error(run->env, TL_ERROR_INVALID_ARG, "tl_init_run");
+    tli_put(&w, run->kernel_of[id] < 0 ? "kernels: none for op "
+                                       : "kernels: forward or backward missing for op ");
+    tli_put(&w, tl_name_op(run->graph, id));
+    tli_put(&w, " of node ");
+    tli_put_i64(&w, id);
+    return tli_end_error(run->env, &w, TL_ERROR_INVALID_ARG);
 }
 
 static tl_result tli_find_kernels(tl_run *run) {
@@ -10744,17 +11074,12 @@ static tl_result tli_find_kernels(tl_run *run) {
         for (k = 0; k < run->desc.kernel_count && run->kernel_of[id] < 0; k++)
             if (tli_same_text(run->kernels[k].op, tl_name_op(graph, id))) run->kernel_of[id] = k;
         if (run->kernel_of[id] >= 0 && run->kernels[run->kernel_of[id]].forward &&
-            (run->inference || !node->has_grad || run->kernels[run->kernel_of[id]].backward)) continue;
-        {
-            tli_writer w = tli_begin_error(run->env, TL_ERROR_INVALID_ARG, "tl_init_run");
-            tli_put(&w, run->kernel_of[id] < 0 ? "kernels: none for op " : "kernels: forward or backward missing for op ");
-            tli_put(&w, tl_name_op(graph, id));
-            tli_put(&w, " of node ");
-            tli_put_i64(&w, id);
-            return tli_end_error(run->env, &w, TL_ERROR_INVALID_ARG);
-        }
+            (run->inference || !node->has_grad || run->kernels[run->kernel_of[id]].backward))
+            continue;
+        return tli_fail_kernels(run, id);
     }
-    for (k = 0; k < run->desc.kernel_count; k++) run->kernels[k].op = "";  // the caller's text may go
+    for (k = 0; k < run->desc.kernel_count; k++)
+        run->kernels[k].op = "";  // the caller's text may go
     for (id = 0; id < graph->node_count; id++)
         if (run->kernel_of[id] >= 0) run->kernels[run->kernel_of[id]].op = tl_name_op(graph, id);
     return TL_OK;
@@ -10770,7 +11095,8 @@ static tl_result tli_plan_interval(tl_run *run, uint64_t interval) {
         const tl_node *node = &run->graph->nodes[id];
         int kept = node->is_input || number % interval == 0;
         number += !node->is_input;
-        for (i = node->first_output; i < node->first_output + node->output_count; i++) keep[i] = (uint8_t)kept;
+        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+            keep[i] = (uint8_t)kept;
     }
     result = tl_plan_kept_set(run->env, run->graph, keep, &run->plan);
     tli_release(run->env, keep);
@@ -10786,7 +11112,8 @@ static tl_result tli_make_run_plan(tl_run *run) {
     tl_result result = TL_OK;
     run->owns_plan = !desc->plan;
     if (desc->plan) run->plan = *desc->plan;
-    else if (desc->checkpoints && !run->inference) result = tl_plan_checkpoints(run->env, run->graph, desc->checkpoints, &run->plan);
+    else if (desc->checkpoints && !run->inference)
+        result = tl_plan_checkpoints(run->env, run->graph, desc->checkpoints, &run->plan);
     else if (strategy && strategy->gradient.checkpointed && !run->inference)
         result = tli_plan_interval(run, strategy->gradient.checkpoint_interval);
     else result = tl_plan_keep_all(run->env, run->graph, run->inference, &run->plan);
@@ -10805,7 +11132,6 @@ static tl_result tli_make_run_plan(tl_run *run) {
 
 static tl_result tli_infeasible(tl_run *run, const char *what, uint64_t bytes, int32_t node) {
     tli_writer w = tli_begin_error(run->env, TL_ERROR_INFEASIBLE, "tl_init_run");
-    tli_put(&w, "budget_bytes: ");
     tli_put(&w, what);
     tli_put_u64(&w, bytes);
     tli_put(&w, " bytes");
@@ -10819,26 +11145,41 @@ static tl_result tli_infeasible(tl_run *run, const char *what, uint64_t bytes, i
     return tli_end_error(run->env, &w, TL_ERROR_INFEASIBLE);
 }
 
-// The decisions are tried out at the budget. Where they fail, the least budget at which they work
-// is searched between this one and the peak of a run without one, and was tried out as well.
+// A budget at which the decisions work: it grows, goal by goal, to what the goal needs, until a
+// whole pass works without growing.
+static tl_result tli_grow_budget(tl_run *run, uint64_t *works) {
+    tli_online *o = &run->online;
+    tl_result result = TL_OK;
+    o->searches = 1;
+    while (!result) {
+        result = tli_rehearse(run, *works);
+        if (o->budget == *works) break;
+        *works = o->budget;
+    }
+    o->searches = 0;
+    return result;
+}
+
+// The decisions are tried out at the budget. Where they fail, the least one is searched: it works,
+// and one byte less does not.
 static tl_result tli_check_online_budget(tl_run *run) {
-    uint64_t fails = tli_online_budget(run), works, need;
+    uint64_t fails = tli_online_budget(run), works = fails, need;
     tl_result result = tli_rehearse(run, fails);
     int32_t node = run->report.limiting_node;
     if (result != TL_ERROR_OVER_BUDGET) return result;
-    result = tli_rehearse(run, UINT64_MAX);
-    works = run->online.sim.report.peak_bytes;
-    if (!result) result = tli_rehearse(run, works);
-    while (result == TL_ERROR_OVER_BUDGET && tli_mul_u64(works, 2, &works)) result = tli_rehearse(run, works);
+    result = tli_grow_budget(run, &works);
     while (!result && works - fails > 1) {
         uint64_t middle = fails + (works - fails) / 2;
         result = tli_rehearse(run, middle);
-        if (result == TL_ERROR_OVER_BUDGET) { fails = middle; node = run->report.limiting_node; result = TL_OK; }
-        else works = middle;
+        if (!result) { works = middle; continue; }
+        if (result != TL_ERROR_OVER_BUDGET) return result;
+        fails = middle;
+        node = run->report.limiting_node;
+        result = TL_OK;
     }
     if (result) return result;
     if (!tli_add_u64(run->desc.base_bytes, works, &need)) need = UINT64_MAX;
-    return tli_infeasible(run, "the least that works is ", need, node);
+    return tli_infeasible(run, "budget_bytes: the least that works is ", need, node);
 }
 
 static tl_result tli_check_budget(tl_run *run) {
@@ -10846,13 +11187,15 @@ static tl_result tli_check_budget(tl_run *run) {
     uint64_t need;
     if (!run->desc.budget_bytes) run->desc.budget_bytes = TL_UNLIMITED;
     if (run->is_online) return tli_check_online_budget(run);
-    if (!tli_add_u64(run->desc.base_bytes, run->plan.offset_count ? planned->arena_bytes : planned->peak_bytes, &need))
+    if (!tli_add_u64(run->desc.base_bytes,
+                     run->plan.offset_count ? planned->arena_bytes : planned->peak_bytes, &need))
         need = UINT64_MAX;
     if (need > run->desc.budget_bytes)
-        return tli_infeasible(run, "the plan takes ", need,
-                              planned->peak_step >= 0 ? run->plan.steps[planned->peak_step].node : -1);
+        return tli_infeasible(run, "budget_bytes: the plan takes ", need,
+                              planned->peak_step >= 0 ? run->plan.steps[planned->peak_step].node
+                                                      : -1);
     if (run->desc.host_budget_bytes && planned->host_peak_bytes > run->desc.host_budget_bytes)
-        return tli_infeasible(run, "on the host, the plan takes ", planned->host_peak_bytes, -1);
+        return tli_infeasible(run, "host_budget_bytes: the plan takes ", planned->host_peak_bytes, -1);
     return TL_OK;
 }
 
@@ -10861,12 +11204,15 @@ static tl_result tli_check_budget(tl_run *run) {
 static tl_result tli_alloc_run(tl_run *run) {
     const tl_graph *graph = run->graph;
     tl_env *env = run->env;
-    uint64_t nodes = (uint64_t)graph->node_count, tensors = (uint64_t)graph->tensor_count, inputs = 0, outputs = 0;
+    uint64_t nodes = (uint64_t)graph->node_count, tensors = (uint64_t)graph->tensor_count,
+             inputs = 0, outputs = 0;
     uint64_t widest;
     int32_t id;
     for (id = 0; id < graph->node_count; id++) {
-        if ((uint64_t)graph->nodes[id].input_count > inputs) inputs = (uint64_t)graph->nodes[id].input_count;
-        if ((uint64_t)graph->nodes[id].output_count > outputs) outputs = (uint64_t)graph->nodes[id].output_count;
+        if ((uint64_t)graph->nodes[id].input_count > inputs)
+            inputs = (uint64_t)graph->nodes[id].input_count;
+        if ((uint64_t)graph->nodes[id].output_count > outputs)
+            outputs = (uint64_t)graph->nodes[id].output_count;
     }
     widest = 2 * inputs + 2 * outputs + 2;
     run->tensors = (tli_buffer *)tli_alloc_array(env, tensors, sizeof *run->tensors);
@@ -10876,7 +11222,8 @@ static tl_result tli_alloc_run(tl_run *run) {
     run->is_read = (uint8_t *)tli_alloc_array(env, tensors, 1);
     run->is_result = (uint8_t *)tli_alloc_array(env, tensors, 1);
     run->kernel_of = (int32_t *)tli_alloc_array(env, nodes, sizeof *run->kernel_of);
-    run->kernels = (tl_kernel *)tli_alloc_array(env, (uint64_t)run->desc.kernel_count, sizeof *run->kernels);
+    run->kernels =
+        (tl_kernel *)tli_alloc_array(env, (uint64_t)run->desc.kernel_count, sizeof *run->kernels);
     run->call.operands = (tl_operand *)tli_alloc_array(env, widest, sizeof *run->call.operands);
     run->call.access_of = (int32_t *)tli_alloc_array(env, widest, sizeof *run->call.access_of);
     run->call.accesses = (tl_access *)tli_alloc_array(env, widest, sizeof *run->call.accesses);
@@ -10889,7 +11236,8 @@ static tl_result tli_alloc_run(tl_run *run) {
         !run->call.access_of || !run->call.accesses || !run->call.hosts || !run->call.twice ||
         !run->call.made)
         return tli_fail(env, TL_ERROR_NO_MEMORY, "tl_init_run", "state of the run");
-    tli_copy(run->kernels, run->desc.kernels, (size_t)run->desc.kernel_count * sizeof *run->kernels);
+    tli_copy(run->kernels, run->desc.kernels,
+             (size_t)run->desc.kernel_count * sizeof *run->kernels);
     for (id = 0; id < graph->input_count; id++) run->is_read[graph->inputs[id].tensor] = 1;
     tli_mark_results(graph, run->inference, run->is_result);
     return TL_OK;
@@ -10901,7 +11249,8 @@ static tl_result tli_add_arena(tl_run *run) {
     pool->offsets = run->plan.offsets;
     pool->offset_count = run->plan.offset_count;
     if (!run->planned.arena_bytes) return TL_OK;
-    return pool->backend->add_block(pool->backend->self, TL_TIER_DEVICE, run->planned.arena_bytes, &pool->arena);
+    return pool->backend->add_block(pool->backend->self, TL_TIER_DEVICE, run->planned.arena_bytes,
+                                    &pool->arena);
 }
 
 // The graph's inputs stay between passes; they start as zeroes.
@@ -10922,7 +11271,9 @@ static tl_result tli_claim_inputs(tl_run *run) {
         if (!result) result = tli_pool_fill(pool, input->device, 0);
         run->input_bytes += input->device.bytes;
     }
-    if (result) return tli_fail(run->env, result, "tl_init_run", "backend: could not take the graph's inputs");
+    if (result)
+        return tli_fail(run->env, result, "tl_init_run",
+                        "backend: could not take the graph's inputs");
     run->backend.counters(run->backend.self, &counters);
     run->input_arena_bytes = counters.arena_bytes;
     run->input_count = pool->next_offset;
@@ -11027,18 +11378,24 @@ TLI_IMPL void tl_free_run(tl_run *run) {
     tli_release(env, run->call.twice);
     tli_release(env, run->call.made);
     tli_release(env, run->touched);
-    if (run->owns_nodes) { tli_release(env, run->own_graph.nodes); tli_release(env, run->own_graph.outputs); }
+    if (run->owns_nodes) {
+        tli_release(env, run->own_graph.nodes);
+        tli_release(env, run->own_graph.outputs);
+    }
     if (run->owns_layers) tl_free_graph(env, &run->layer_graph);
     tli_release(env, run);
 }
 
 // -- layer by layer --
 
-static tl_result tli_add_layer_node(tl_env *env, tl_graph *graph, const tl_layer *layer, int32_t index, char *op) {
+static tl_result tli_add_layer_node(tl_env *env, tl_graph *graph, const tl_layer *layer,
+                                    int32_t index, char *op) {
     tli_writer w = tli_writer_of(op, 24);
     tl_node_desc node;
     tl_tensor input;
-    if (!layer->forward) return tli_fail(env, TL_ERROR_INVALID_ARG, "tl_init_layer_run", "layers: forward is missing");
+    if (!layer->forward)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, "tl_init_layer_run",
+                        "layers: forward is missing");
     tli_put(&w, "layer");
     tli_put_i64(&w, index);
     tli_finish(&w);
@@ -11064,8 +11421,9 @@ static tl_result tli_add_layer_node(tl_env *env, tl_graph *graph, const tl_layer
 }
 
 // The chain as a graph, and one kernel an op named after its layer.
-static tl_result tli_add_layer_nodes(tl_env *env, const tl_layer *layers, int32_t layer_count, uint64_t input_bytes,
-                                tl_graph *graph, tl_kernel *kernels, char *ops) {
+static tl_result tli_add_layer_nodes(tl_env *env, const tl_layer *layers, int32_t layer_count,
+                                     uint64_t input_bytes, tl_graph *graph, tl_kernel *kernels,
+                                     char *ops) {
     tl_node_desc input;
     tl_result result;
     int32_t i;
@@ -11094,12 +11452,14 @@ TLI_IMPL tl_result tl_init_layer_run(tl_env *env, const tl_run_desc *desc, const
     tl_result result;
     TL_ASSERT(desc && desc->backend && layers && run);
     *run = NULL;
-    if (layer_count < 1) return tli_fail(env, TL_ERROR_INVALID_ARG, "tl_init_layer_run", "layer_count: must be > 0");
+    if (layer_count < 1)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, "tl_init_layer_run", "layer_count: must be > 0");
     tl_init_graph(&graph);
     kernels = (tl_kernel *)tli_alloc_array(env, (uint64_t)layer_count, sizeof *kernels);
     ops = (char *)tli_alloc_array(env, (uint64_t)layer_count, 24);
-    result = kernels && ops ? tli_add_layer_nodes(env, layers, layer_count, input_bytes, &graph, kernels, ops)
-                            : tli_fail(env, TL_ERROR_NO_MEMORY, "tl_init_layer_run", "layers");
+    result = kernels && ops
+                 ? tli_add_layer_nodes(env, layers, layer_count, input_bytes, &graph, kernels, ops)
+                 : tli_fail(env, TL_ERROR_NO_MEMORY, "tl_init_layer_run", "layers");
     layered = *desc;
     layered.graph = NULL;
     layered.kernels = kernels;
@@ -11115,7 +11475,7 @@ TLI_IMPL tl_result tl_init_layer_run(tl_env *env, const tl_run_desc *desc, const
 static tl_result tli_run_goal(tl_run *run, int32_t id, int backward, int is_last) {
     tl_result result;
     run->by_hand = 1;
-    result = backward ? tli_online_backward(run, id) : tli_online_forward(run, id);
+    result = tli_online_reach_goal(run, id, backward);
     if (result) (void)tli_abort_pass(run, result);
     else result = tli_run_steps(run);
     run->by_hand = 0;
@@ -11124,7 +11484,8 @@ static tl_result tli_run_goal(tl_run *run, int32_t id, int backward, int is_last
 
 static tl_result tli_fail_layer_turn(tl_run *run, const char *function) {
     return tli_fail(run->env, TL_ERROR_INVALID_ARG, function,
-                    "layer: forward goes 0, 1, ... to the last, then backward down to 0, on an online run over layers");
+                    "layer: forward goes 0, 1, ... to the last, then backward down to 0, on an "
+                    "online run over layers");
 }
 
 TLI_IMPL tl_result tl_run_forward(tl_run *run, int32_t layer) {
@@ -11147,7 +11508,8 @@ TLI_IMPL tl_result tl_run_forward(tl_run *run, int32_t layer) {
 TLI_IMPL tl_result tl_run_backward(tl_run *run, int32_t layer) {
     TL_ASSERT(run);
     if (!run->is_online || !run->owns_layers || !run->active || run->inference || layer < 0 ||
-        run->online.next_forward != run->graph->node_count || layer != run->online.next_backward - 1)
+        run->online.next_forward != run->graph->node_count ||
+        layer != run->online.next_backward - 1)
         return tli_fail_layer_turn(run, "tl_run_backward");
     run->online.next_backward = layer;
     return tli_run_goal(run, layer + 1, 1, layer == 0);
@@ -11156,7 +11518,8 @@ TLI_IMPL tl_result tl_run_backward(tl_run *run, int32_t layer) {
 TLI_IMPL tl_result tl_enable_checkpoints(tl_run *run, int32_t on) {
     TL_ASSERT(run);
     if (run->active || !run->is_online)
-        return tli_fail(run->env, TL_ERROR_INVALID_ARG, "tl_enable_checkpoints", "run: not online, or a pass is under way");
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, "tl_enable_checkpoints",
+                        "run: not online, or a pass is under way");
     run->checkpoints_on = on != 0;
     return TL_OK;
 }
@@ -11333,9 +11696,10 @@ static int32_t tli_find_issue(const tl_trace *trace, int32_t wait) {
         const tl_run_event *event = &trace->events[i];
         const tl_step *step = &event->step;
         if (event->training_step != end->training_step || event->micro_batch != end->micro_batch) return -1;
-        if ((step->kind != TL_STEP_SPILL && step->kind != TL_STEP_FETCH) || step->node != end->step.node) continue;
-        if (step->output == end->step.output || step->output == TL_ALL_OUTPUTS || end->step.output == TL_ALL_OUTPUTS)
-            return i;
+        if (step->kind != TL_STEP_SPILL && step->kind != TL_STEP_FETCH) continue;
+        if (step->node != end->step.node) continue;
+        if (step->output == end->step.output) return i;
+        if (step->output == TL_ALL_OUTPUTS || end->step.output == TL_ALL_OUTPUTS) return i;
     }
     return -1;
 }
@@ -11473,23 +11837,22 @@ static int tli_find_byte_unit(uint64_t bytes) {
     return unit;
 }
 
-// Bytes in hundredths of a unit, to nearest.
-static uint64_t tli_find_hundredths(uint64_t bytes, int unit) {
+// bytes * factor / unit, to nearest.
+static uint64_t tli_scale_bytes_to(uint64_t bytes, int unit, uint64_t factor) {
     int bits = 10 * unit;
     uint64_t whole = bytes >> bits, rest = bytes & ((UINT64_C(1) << bits) - 1);
-    if (bits > 30) { rest >>= bits - 30; bits = 30; }  // rest * 100 would not fit
-    return whole * 100 + (bits ? (rest * 100 + (UINT64_C(1) << (bits - 1))) >> bits : 0);
+    if (bits > 40) { rest >>= bits - 40; bits = 40; }  // so that rest * factor fits
+    return whole * factor + (bits ? (rest * factor + (UINT64_C(1) << (bits - 1))) >> bits : 0);
 }
 
 // Three digits that tell: 1.25 MiB, 12.0 MiB, 823 KiB.
 static void tli_send_size(tli_stream *s, uint64_t bytes) {
-    int unit = tli_find_byte_unit(bytes);
-    uint64_t hundredths = tli_find_hundredths(bytes, unit);
-    if (hundredths >= 102350 && unit < 6) { unit++; hundredths = 100; }  // it would read 1024
-    if (!unit) tli_send_u64(s, bytes);
-    else if (hundredths < 1000) tli_send_decimal(s, hundredths, 2);
-    else if (hundredths < 9995) tli_send_decimal(s, (hundredths + 5) / 10, 1);
-    else tli_send_u64(s, (hundredths + 50) / 100);
+    int unit = tli_find_byte_unit(bytes), places = 2;
+    uint64_t value = tli_scale_bytes_to(bytes, unit, 100);
+    if (value >= 1000) { value = tli_scale_bytes_to(bytes, unit, 10); places = 1; }
+    if (!unit || value >= 1000) { value = tli_scale_bytes_to(bytes, unit, 1); places = 0; }
+    if (value == 1024 && places == 0 && unit < 6) { unit++; value = 100; places = 2; }
+    tli_send_decimal(s, value, places);
     tli_send(s, tli_byte_units[unit]);
 }
 
@@ -11538,7 +11901,9 @@ static int32_t tli_bytes_place(const tli_picture *p, uint64_t bytes) {
     return p->plot.bottom - (int32_t)((bytes >> p->shift) * high / p->top_bytes);
 }
 
-static int tli_find_places(uint64_t hundredths) { return hundredths % 100 == 0 ? 0 : hundredths % 10 == 0 ? 1 : 2; }
+static int tli_find_places(uint64_t hundredths) {
+    return hundredths % 100 == 0 ? 0 : hundredths % 10 == 0 ? 1 : 2;
+}
 
 static void tli_send_hundredths(tli_stream *s, uint64_t hundredths, int places) {
     tli_send_decimal(s, places == 2 ? hundredths : places == 1 ? hundredths / 10 : hundredths / 100, places);
@@ -11640,11 +12005,11 @@ static void tli_lay_out(tli_picture *p) {
     if (p->plot.bottom < p->plot.top + 4000) p->plot.bottom = p->plot.top + 4000;
 }
 
-// Ticks at multiples of 1, 2 or 5 times a power of ten, about one in 50 pixels, and some air above the peak.
+// Ticks at multiples of 1, 2 or 5 times a power of ten, about one in 55 pixels, and some air above the peak.
 static void tli_scale_byte_axis(tli_picture *p) {
-    uint64_t wanted, most = (uint64_t)(p->plot.bottom - p->plot.top) / 5000 + 1, factor = 1, power;
+    uint64_t wanted, most = (uint64_t)(p->plot.bottom - p->plot.top) / 5500 + 1, factor = 1, power;
     p->unit = tli_find_byte_unit(p->peak_bytes);
-    wanted = tli_find_hundredths(p->peak_bytes, p->unit) * 107 / 100;
+    wanted = tli_scale_bytes_to(p->peak_bytes, p->unit, 100) * 107 / 100;
     power = p->unit ? 1 : 100;  // there is no half byte
     if (most < 2) most = 2;
     while (wanted / (factor * power) + 1 > most) {
@@ -11872,15 +12237,14 @@ static tli_box tli_box_of(int32_t left, int32_t top, int32_t right, int32_t bott
     return box;
 }
 
-static int tli_is_free(const tli_picture *p, tli_box box, int32_t own) {
+static int tli_is_free(const tli_picture *p, tli_box box) {
     int32_t i;
     if (box.left < p->plot.left || box.right > p->plot.right) return 0;
     if (box.top < p->plot.top - 1200 || box.bottom > p->plot.bottom) return 0;
     for (i = 0; i < p->taken_count; i++) {
         const tli_box *taken = &p->taken[i];
-        if (i != own && box.left < taken->right && taken->left < box.right && box.top < taken->bottom &&
-            taken->top < box.bottom)
-            return 0;
+        int beside = box.left >= taken->right || taken->left >= box.right;
+        if (!beside && box.top < taken->bottom && taken->top < box.bottom) return 0;
     }
     return 1;
 }
@@ -11914,7 +12278,7 @@ static void tli_draw_peak(tli_picture *p, int32_t curve) {
         int32_t y = at.y + tli_label_places[place].y;
         tli_box box = tli_box_of(x, y - 1050, x + wide, y + 300);
         best = place;
-        if (i < TLI_LABEL_PLACES && !tli_is_free(p, box, curve)) continue;
+        if (i < TLI_LABEL_PLACES && !tli_is_free(p, box)) continue;
         p->taken[p->taken_count++] = box;
         break;
     }
@@ -12016,12 +12380,13 @@ TLI_IMPL tl_result tl_finish_file_sink(tl_env *env, tl_file_sink *file, tl_resul
     int failed;
     TL_ASSERT(file);
     stream = (FILE *)file->file;
-    if (!stream) return written ? written : tli_fail(env, TL_ERROR_INVALID_ARG, function, "file: is not open");
+    if (!stream && written) return written;
+    if (!stream) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "file: is not open");
     tli_copy(path, file->path, sizeof path);
     tli_find_part_path(path, part, sizeof part);
     tli_zero(file, sizeof *file);
-    failed = ferror(stream) || fflush(stream);
-    if (fclose(stream)) failed = 1;
+    failed = ferror(stream);
+    if (fclose(stream)) failed = 1;  // what was still in the buffer: a full disk often shows here only
     if (!failed && !written && (tli_is_device(path) || tli_move_file(part, path))) return TL_OK;
     if (!tli_is_device(path)) remove(part);
     if (failed) return tli_fail_path(env, TL_ERROR_IO, function, "cannot write", path);

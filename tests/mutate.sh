@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Break the header on purpose, one line at a time, and see a test turn red each time.
-# tests/mutations.txt holds one mutation a line: <test> <tab> <sed -E expression>. A mutation that changes nothing, does
+# tests/mutations.txt holds one mutation a line: <test> <tab> <sed flag, -E or -e> <tab> <sed expression>. A mutation that changes nothing, does
 # not compile or survives its test fails this script. MUTATE=regex picks some; JOBS sets how many run side by side.
 set -u
 cd "$(dirname "$0")/.."
@@ -8,27 +8,27 @@ out=build/mutate
 flags=(-std=c99 -ffp-contract=off -O1 -w -Iexamples)
 rm -rf $out && mkdir -p $out
 
-one() {  # number, test, expression -> a line in $out/<number>.txt
+one() {  # number, test, flag, expression -> a line in $out/<number>.txt
     local dir=$out/$1 verdict
     mkdir -p "$dir/tests"
     cp tests/*.h "tests/$2.c" "$dir/tests/"
-    sed -E "$3" tl_strategy.h > "$dir/tl_strategy.h"
+    sed "$3" "$4" tl_strategy.h > "$dir/tl_strategy.h"
     if cmp -s tl_strategy.h "$dir/tl_strategy.h"; then verdict="UNCHANGED"
     elif ! ${CC:-cc} "${flags[@]}" -o "$dir/run" "$dir/tests/$2.c" -lcmocka -lm -lpthread 2> "$dir/log"; then
         verdict="NO BUILD"
     elif TL_SHARED=/nonexistent timeout 120 "$dir/run" > "$dir/log" 2>&1; then verdict="SURVIVED"
     else verdict="red"; fi
-    printf '%-9s  %-18s  %s\n' "$verdict" "$2" "$3" > "$out/$1.txt"
+    printf '%-9s  %-18s  %s\n' "$verdict" "$2" "$4" > "$out/$1.txt"
     [ "$verdict" = red ] && rm -rf "$dir"
     return 0
 }
 
 count=0
-while IFS=$'\t' read -r test expression; do
+while IFS=$'\t' read -r test flag expression; do
     case "$test" in ''|'#'*) continue ;; esac
     [[ "$test $expression" =~ ${MUTATE:-.} ]] || continue
     count=$((count + 1))
-    one "$(printf %03d $count)" "$test" "$expression" &
+    one "$(printf %03d $count)" "$test" "$flag" "$expression" &
     while [ "$(jobs -rp | wc -l)" -ge "${JOBS:-$(nproc)}" ]; do wait -n; done
 done < tests/mutations.txt
 wait

@@ -229,10 +229,13 @@ static void a_block_with_claims_cannot_be_freed(void **state) {
     }
 }
 
-static void fill_writes_little_endian_words_and_cuts_the_tail(void **state) {
-    static const unsigned char expected[7] = {0x44, 0x33, 0x22, 0x11, 0x44, 0x33, 0x22};
+static void fill_writes_words_and_cuts_the_tail(void **state) {
+    static const uint32_t word = 0x11223344u;
+    unsigned char expected[7];
     int variant;
     (void)state;
+    memcpy(expected, &word, 4);
+    memcpy(expected + 4, &word, 3);
     for (variant = 0; variant < VARIANTS; variant++) {
         fixture f;
         uint64_t block;
@@ -241,7 +244,7 @@ static void fill_writes_little_endian_words_and_cuts_the_tail(void **state) {
         block = new_block(&f, TL_TIER_DEVICE, 64);
         assert_int_equal(f.b.claim(f.b.self, range_of(block, 0, 64)), TL_OK);
         assert_int_equal(f.b.fill(f.b.self, range_of(block, 0, 64), 0x55555555u), TL_OK);
-        assert_int_equal(f.b.fill(f.b.self, range_of(block, 0, 7), 0x11223344u), TL_OK);
+        assert_int_equal(f.b.fill(f.b.self, range_of(block, 0, 7), word), TL_OK);
         read_range(&f, range_of(block, 0, 64), out);
         assert_memory_equal(out, expected, 7);
         assert_int_equal(out[7], 0x55);
@@ -732,7 +735,7 @@ static void order_runs_only_what_it_must(void **state) {
     open_backend(&f, DEFERRED, 1);
     block = new_block(&f, TL_TIER_DEVICE, 512);
     assert_int_equal(f.b.claim(f.b.self, range_of(block, 0, 512)), TL_OK);
-    assert_int_equal(f.b.fill(f.b.self, range_of(block, 0, 64), 1), TL_OK);
+    assert_int_equal(f.b.fill(f.b.self, range_of(block, 0, 64), 0x01010101u), TL_OK);
     assert_int_equal(f.b.copy(f.b.self, range_of(block, 64, 64), range_of(block, 0, 64)), TL_OK);
     assert_int_equal(f.b.copy(f.b.self, range_of(block, 128, 64), range_of(block, 64, 64)), TL_OK);
     assert_int_equal(f.b.fill(f.b.self, range_of(block, 0, 64), 2), TL_OK);    // after the copies: not needed
@@ -792,8 +795,7 @@ static void work_beyond_the_queue_is_done_not_lost(void **state) {
     assert_int_equal(f.b.wait(f.b.self, submit(&f)), TL_OK);
     for (i = 0; i < 1000; i++) {
         read_range(&f, range_of(block, 64 * i, 4), out);
-        assert_int_equal(((unsigned char *)out)[0], i & 255);
-        assert_int_equal(((unsigned char *)out)[1], i >> 8);
+        assert_int_equal(out[0], i);
     }
     close_backend(&f);
 }
@@ -915,7 +917,7 @@ static tl_result use_backend(tl_env *env, int variant) {
     tl_cpu_backend_desc desc;
     tl_backend b;
     tl_result result;
-    uint64_t blocks[12];
+    uint64_t blocks[24];
     tl_ticket ticket = {0};
     void *host = NULL;
     int i, added = 0, claimed = 0;
@@ -925,7 +927,7 @@ static tl_result use_backend(tl_env *env, int variant) {
     if (variant & POOL) { desc.memory = pool_bytes; desc.memory_bytes = sizeof pool_bytes; }
     result = tl_init_cpu_backend(env, &desc, &b);
     if (result) { assert_null(b.self); return result; }
-    for (i = 0; i < 12 && !result; i++) {
+    for (i = 0; i < 24 && !result; i++) {
         result = b.add_block(b.self, i % 2 ? TL_TIER_HOST : TL_TIER_DEVICE, 100, &blocks[i]);
         if (result) { assert_true(blocks[i] == 0); break; }
         added++;
@@ -1111,8 +1113,6 @@ static void q8_takes_the_nearest_value_and_scale(void **state) {
             if (fabsf(x[i]) > largest) largest = fabsf(x[i]);
         }
         block = pack_q8(x);
-        if (block.scale != (float)((double)largest / 127.0) && bits_of(largest) > 0x04000000u)  // 53 bits are enough
-            fail_msg("round %d: scale %a of %a", round, (double)block.scale, (double)largest);
         {   // scale is nearest: no neighbour is closer to largest / 127 (compared times 127, exact in double)
             double error = fabs((double)block.scale * 127.0 - (double)largest);
             double up = (double)float_of(bits_of(block.scale) + 1), down = block.scale > 0 ? (double)float_of(bits_of(block.scale) - 1) : 0;
@@ -1128,7 +1128,8 @@ static void q8_takes_the_nearest_value_and_scale(void **state) {
             double bound = (double)block.scale * 0.5 * (1 + 1e-5);
             if (!q8_is_nearest(x[i], largest, block.values[i]))
                 fail_msg("round %d: %a of %a became %d", round, (double)x[i], (double)largest, block.values[i]);
-            if (y[i] != (float)((double)block.scale * block.values[i]))
+            volatile float product = (float)((double)block.scale * block.values[i]);  // volatile: 32 bits, on x87 too
+            if (y[i] != product)
                 fail_msg("round %d: %d x %a became %a", round, block.values[i], (double)block.scale, (double)y[i]);
             // Where the scale is a denormal its own error, up to 127 halves of the least one, comes on top.
             if (bits_of(block.scale) < 0x01000000u) bound += 128 * ldexp(1, -150);
@@ -1192,7 +1193,10 @@ static void tails_and_unaligned_pointers_convert(void **state) {
             for (shift = 0; shift < 4; shift++) {
                 uint64_t size = tl_find_codec_bytes((tl_codec)codec, bytes), i;
                 float exact, got;
-                for (i = 0; i < bytes; i++) from[shift + i] = (unsigned char)(i % 4 == 3 ? 63 : tl_next_random(&random));
+                for (i = 0; i < bytes; i += 4) {  // numbers between 0.5 and 2
+                    uint32_t word = 0x3F000000u | (uint32_t)(tl_next_random(&random) & 0xFFFFFFu);
+                    memcpy(from + shift + i, &word, 4);
+                }
                 memset(packed, 0xCC, sizeof packed);
                 memset(back, 0xCC, sizeof back);
                 memset(guard, 0xCC, sizeof guard);
@@ -1251,7 +1255,7 @@ int main(void) {
         cmocka_unit_test(zero_bytes_are_legal_everywhere),
         cmocka_unit_test(ranges_stay_in_their_block_and_on_the_alignment),
         cmocka_unit_test(a_block_with_claims_cannot_be_freed),
-        cmocka_unit_test(fill_writes_little_endian_words_and_cuts_the_tail),
+        cmocka_unit_test(fill_writes_words_and_cuts_the_tail),
         cmocka_unit_test(counters_are_exact),
         cmocka_unit_test(capacity_holds_exactly_its_bytes),
         cmocka_unit_test(the_callers_block_fits_exactly),

@@ -1,0 +1,78 @@
+// 11_configs.c -- a strategy and a checkpoint config as JSON
+//
+// You learn: how what was decided is stored as text, read back and checked, so that a file can
+// hold it, and what a wrong file is answered with. It prints both texts, what the config does to a
+// chain of 12 layers, and two refusals. Read next: the banners [2] and [4] of tl_strategy.h.
+//
+// check:
+//
+//     cc -std=c99 -o build/11_configs examples/11_configs.c && build/11_configs
+
+#include <stdio.h>
+#include <string.h>
+
+#define TL_STRATEGY_IMPLEMENTATION
+#include "../tl_strategy.h"
+
+static int fail(const tl_env *env) {
+    fprintf(stderr, "%s\n", env->error.text);
+    return 1;
+}
+
+// Write a strategy, read it back: the same strategy, and printing it says what a preset holds.
+static int show_strategy(tl_env *env) {
+    tl_strategy strategy = tl_strategy_training(), copy;
+    char json[512], summary[512];
+    strategy = tl_with_gradient(strategy, tl_gradient_checkpointed(4));
+    size_t length = tl_print_strategy_json(&strategy, json, sizeof json);
+    if (tl_parse_strategy_json(env, json, length, &copy)) return fail(env);
+    if (!tl_equals_strategy(&strategy, &copy) || tl_check_strategy(env, &copy)) return fail(env);
+    tl_print_strategy(&copy, summary, sizeof summary);
+    printf("%s\n\n%s\n", json, summary);
+    return 0;
+}
+
+// The same for a checkpoint config, in the form that the Rust crate's serde writes, and what the
+// config does: read off a simulated plan, not off a formula.
+static int show_config(tl_env *env) {
+    static const uint64_t layers[] = { 0, 4, 8, 11 };
+    tl_checkpoint_config config = tl_checkpoint_selective(layers, 4), copy;
+    tl_checkpoint_effect effect;
+    char json[256];
+    size_t length = tl_print_checkpoint_config_json(&config, json, sizeof json);
+    if (tl_parse_checkpoint_config_json(env, json, length, &copy)) return fail(env);
+    if (tl_check_checkpoint_config(env, &copy, 12) ||                  // 12 layers: 0 to 11
+        tl_measure_checkpoints(env, NULL, 12, &copy, &effect)) {       // NULL: equal layers
+        tl_free_checkpoint_config(env, &copy);
+        return fail(env);
+    }
+    printf("%s\n\n%d of 12 layers kept: %.1f %% of the memory saved, cost x %.3f\n\n", json,
+           (int)effect.kept_count, 100.0 * effect.memory_savings_ratio,
+           effect.compute_overhead_ratio);
+    tl_free_checkpoint_config(env, &copy);  // a config that was read owns its layers
+    return 0;
+}
+
+// Text that is not right is an error with a sentence, and what came out is empty.
+static int show_refusals(tl_env *env) {
+    static const char *const texts[] = {
+        "{\"strategy\":{\"Uniform\":{\"interval\":0}},\"checkpoint_attention\":true,"
+        "\"checkpoint_ffn\":true,\"min_checkpoint_interval\":1}",
+        "{\"strategy\":{\"Uniform\":{\"interval\":2}",
+    };
+    tl_checkpoint_config config;
+    int i;
+    for (i = 0; i < 2; i++) {
+        if (!tl_parse_checkpoint_config_json(env, texts[i], strlen(texts[i]), &config) &&
+            !tl_check_checkpoint_config(env, &config, 12))
+            return 1;
+        printf("refused: %s\n", env->error.text);
+        tl_free_checkpoint_config(env, &config);
+    }
+    return 0;
+}
+
+int main(void) {
+    tl_env env = { 0 };
+    return show_strategy(&env) || show_config(&env) || show_refusals(&env);
+}

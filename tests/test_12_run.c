@@ -1,0 +1,2734 @@
+// [12] RUN: plans, online runs, layers; what they compute, what they take, and how they fail.
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <math.h>
+#define TL_STRATEGY_IMPLEMENTATION
+#include "../tl_strategy.h"
+#include "support.h"
+#include "random_graph.h"
+#include "random_steps.h"
+#include "run_support.h"
+
+#define SOAK_TIMES(count) ((count) * (getenv("SOAK") ? 100 : 1))
+
+// -- a run, its backend and its kernels --
+
+typedef struct bed {
+    tl_env      env;          // of the run
+    tl_env      backend_env;
+    spy         spy;
+    tl_backend  backend;
+    mixer       mixer;
+    tl_kernel   kernels[MIXER_NODES];
+    tl_run_desc desc;
+    tl_run     *run;
+    const tl_graph *graph;
+    long        loads;
+    int32_t     load_fails_at;  // micro-batch; -1 = never
+} bed;
+
+// The inputs depend on the micro-batch.
+static tl_result bed_load(tl_run *run, int32_t micro_batch, void *user) {
+    bed *b = (bed *)user;
+    unsigned char bytes[256];
+    int32_t i;
+    uint64_t k;
+    mixer_start_pass(&b->mixer);
+    b->loads++;
+    if (micro_batch == b->load_fails_at) return TL_ERROR_IO;
+    for (i = 0; i < b->graph->tensor_count; i++) {
+        const tl_node_output *output = &b->graph->outputs[i];
+        tl_tensor tensor;
+        if (!b->graph->nodes[output->node].is_input) continue;
+        assert_true(output->bytes <= sizeof bytes);
+        for (k = 0; k < output->bytes; k++) bytes[k] = (unsigned char)tl_mix_u64((uint64_t)micro_batch * 1000 + (uint64_t)i, k);
+        tensor.node = output->node;
+        tensor.output = output->output;
+        if (tl_write_tensor(run, tensor, bytes, output->bytes)) return TL_ERROR_IO;
+    }
+    return TL_OK;
+}
+
+static void bed_open(bed *b, const tl_graph *graph, int kind, uint64_t seed, uint64_t alignment) {
+    memset(&b->env, 0, sizeof b->env);
+    memset(&b->backend_env, 0, sizeof b->backend_env);
+    memset(&b->desc, 0, sizeof b->desc);
+    b->run = NULL;
+    b->graph = graph;
+    b->loads = 0;
+    b->load_fails_at = -1;
+    b->backend = spy_open(&b->backend_env, kind, seed, alignment, &b->spy);
+    mixer_init(&b->mixer);
+    b->desc.graph = graph;
+    b->desc.backend = &b->backend;
+    b->desc.kernels = b->kernels;
+    b->desc.kernel_count = mixer_kernels(graph, &b->mixer, b->kernels);
+    b->desc.load = bed_load;
+    b->desc.load_user = b;
+    b->desc.seed = 42;
+}
+
+static tl_result bed_init(bed *b) { return tl_init_run(&b->env, &b->desc, &b->run); }
+
+static void bed_must_init(bed *b) {
+    if (bed_init(b)) fail_msg("%s", b->env.error.text);
+}
+
+static void bed_close(bed *b) {
+    tl_free_run(b->run);
+    b->run = NULL;
+    spy_close(&b->backend_env, &b->spy);
+}
+
+static uint64_t input_bytes(const tl_graph *graph) {
+    uint64_t bytes = 0;
+    int32_t i;
+    for (i = 0; i < graph->tensor_count; i++)
+        if (graph->nodes[graph->outputs[i].node].is_input) bytes += graph->outputs[i].bytes;
+    return bytes;
+}
+
+// What a step computed: every gradient checksum, and the bytes of the results.
+static uint64_t bed_outcome(bed *b, int inference) {
+    static unsigned char bytes[1 << 16];
+    uint8_t *results = (uint8_t *)calloc((size_t)b->graph->tensor_count, 1);
+    uint64_t sum = 1, held = input_bytes(b->graph);
+    int32_t i;
+    uint64_t k;
+    for (i = 0; i < b->graph->node_count; i++) sum = tl_mix_u64(sum, b->mixer.gradients[i]);
+    tli_mark_results(b->graph, inference, results);
+    for (i = 0; i < b->graph->tensor_count; i++) {
+        const tl_node_output *output = &b->graph->outputs[i];
+        int is_input = b->graph->nodes[output->node].is_input;
+        tl_tensor tensor;
+        if (!results[i]) continue;
+        tensor.node = output->node;
+        tensor.output = output->output;
+        if (tl_read_tensor(b->run, tensor, bytes, output->bytes)) fail_msg("%s", b->env.error.text);
+        for (k = 0; k < output->bytes; k++) sum = tl_mix_u64(sum, bytes[k]);
+        if (!is_input) held += output->bytes;
+    }
+    free(results);
+    (void)held;
+    return sum;
+}
+
+static uint64_t bed_step(bed *b, int inference) {
+    if (tl_run_plan(b->run)) fail_msg("%s", b->env.error.text);
+    return bed_outcome(b, inference);
+}
+
+static tl_run_report bed_report(const bed *b) {
+    tl_run_report report;
+    tl_measure_run(b->run, &report);
+    return report;
+}
+
+// Outcome of two training steps that keep everything, on the plain backend.
+static uint64_t keep_all_outcome(const tl_graph *graph, int inference, int32_t repeat, uint64_t *peak) {
+    static bed b;
+    tl_plan plan;
+    uint64_t sum;
+    bed_open(&b, graph, 0, 0, 1);
+    if (tl_plan_keep_all(&b.env, graph, inference, &plan)) fail_msg("%s", b.env.error.text);
+    b.desc.plan = &plan;
+    b.desc.repeat_count = repeat;
+    bed_must_init(&b);
+    (void)bed_step(&b, inference);
+    sum = bed_step(&b, inference);
+    if (peak) *peak = bed_report(&b).measured_peak_bytes;
+    bed_close(&b);
+    tl_free_plan(&b.env, &plan);
+    return sum;
+}
+
+static tl_result simulate(const tl_graph *graph, const tl_plan *plan, uint64_t alignment, tl_report *report) {
+    tl_env env;
+    tl_simulate_desc desc;
+    tl_device device;
+    memset(&env, 0, sizeof env);
+    memset(&desc, 0, sizeof desc);
+    memset(&device, 0, sizeof device);
+    device.alignment_bytes = alignment;
+    desc.graph = graph;
+    desc.plan = plan;
+    desc.device = &device;
+    return tl_simulate_plan(&env, &desc, report);
+}
+
+// The number in front of " bytes" in an error text.
+static uint64_t named_bytes(const char *text) {
+    const char *at = strstr(text, " bytes");
+    assert_non_null(at);
+    while (at > text && at[-1] >= '0' && at[-1] <= '9') at--;
+    return (uint64_t)strtoull(at, NULL, 10);
+}
+
+// Two steps under a plan, held against its simulation and, if wanted, against another outcome.
+static uint64_t run_plan_twice(const tl_graph *graph, const tl_plan *plan, int kind, uint64_t seed, int32_t repeat,
+                               const uint64_t *expected) {
+    static bed b;
+    tl_report simulated;
+    tl_run_report report;
+    tl_backend_counters counters;
+    uint64_t sum;
+    uint64_t alignment = plan->offset_count ? 4 : 1;
+    if (simulate(graph, plan, alignment, &simulated)) fail_msg("the plan is not valid");
+    bed_open(&b, graph, kind, seed, alignment);
+    b.desc.plan = plan;
+    b.desc.repeat_count = repeat;
+    bed_must_init(&b);
+    (void)bed_step(&b, plan->inference);
+    sum = bed_step(&b, plan->inference);
+    report = bed_report(&b);
+    assert_int_equal(report.planned_peak_bytes, simulated.peak_bytes);
+    assert_int_equal(report.measured_peak_bytes, simulated.peak_bytes);
+    assert_int_equal(report.measured_host_peak_bytes, simulated.host_peak_bytes);
+    assert_int_equal(report.measured_arena_bytes, simulated.arena_bytes);
+    assert_int_equal(report.forward_count, simulated.forward_count);
+    assert_int_equal(report.recompute_count, simulated.recompute_count);
+    assert_int_equal(report.backward_count, simulated.backward_count);
+    assert_int_equal(report.spill_count + report.fetch_count, simulated.copy_count);
+    assert_int_equal(report.compress_count + report.expand_count, simulated.codec_count);
+    assert_int_equal(report.step_count, plan->step_count);
+    assert_int_equal(b.mixer.forwards, 2 * repeat * simulated.forward_count);
+    assert_int_equal(b.mixer.recomputes, 2 * repeat * simulated.recompute_count);
+    assert_int_equal(b.mixer.backwards, 2 * repeat * simulated.backward_count);
+    counters = spy_count(&b.spy);
+    assert_int_equal(counters.live_bytes[TL_TIER_DEVICE], simulated.end_bytes);
+    assert_int_equal(counters.live_bytes[TL_TIER_HOST], simulated.end_host_bytes);
+    if (expected && sum != *expected) fail_msg("the outcome differs on a backend of kind %d", kind);
+    bed_close(&b);
+    return sum;
+}
+
+static int is_lossy(const tl_plan *plan) {
+    int32_t i;
+    for (i = 0; i < plan->step_count; i++)
+        if (plan->steps[i].kind == TL_STEP_COMPRESS) return 1;
+    return 0;
+}
+
+// -- random graphs --
+
+// The same evicted every time: rehearsed and run.
+static int32_t evict_somehow(const tl_checkpoint_info *candidates, int32_t count, void *user) {
+    long *asked = (long *)user;
+    int32_t i;
+    ++*asked;
+    for (i = 0; i < count; i++) {
+        assert_true(candidates[i].key.node >= 0);
+        assert_true(candidates[i].held_bytes > 0);
+        assert_true(candidates[i].in_memory && candidates[i].tier == TL_TIER_DEVICE);
+        assert_true(candidates[i].last_use >= candidates[i].timestamp || !candidates[i].last_use);
+    }
+    return (int32_t)(tl_mix_u64((uint64_t)count, candidates[0].timestamp) % (uint64_t)count);
+}
+
+static void random_online_desc(tl_random *random, bed *b, uint64_t peak, long *asked) {
+    tl_run_desc *desc = &b->desc;
+    desc->eviction = (tl_eviction)tl_next_random_below(random, TL_EVICTION_COUNT);
+    if (desc->eviction == TL_EVICTION_CALLER) { desc->evict = evict_somehow; desc->evict_user = asked; }
+    switch (tl_next_random_below(random, 5)) {
+    case 0: desc->policy = tl_recompute_policy_none(); break;
+    case 1: desc->policy = tl_recompute_policy_every_n(1 + tl_next_random_below(random, 4)); break;
+    case 2: desc->policy = tl_recompute_policy_selective(tl_next_random_below(random, 25)); break;
+    default: break;
+    }
+    if (random_chance(random, 40)) desc->host_budget_bytes = 1 + tl_next_random_below(random, random_chance(random, 50) ? 60 : 4 * peak);
+    if (random_chance(random, 20)) desc->base_bytes = 1 + tl_next_random_below(random, 1000);
+    if (random_chance(random, 90)) desc->budget_bytes = desc->base_bytes + 1 + tl_next_random_below(random, peak);
+}
+
+// Init under any budget. One that is too small names one that works, and one byte less does not.
+static void init_online(bed *b, tl_random *random) {
+    uint64_t named;
+    tl_result result = bed_init(b);
+    if (!result) return;
+    if (result != TL_ERROR_INFEASIBLE) fail_msg("%s", b->env.error.text);
+    named = named_bytes(b->env.error.text);
+    assert_true(named > b->desc.budget_bytes);
+    if (random_chance(random, 30) && named > 1) {
+        b->desc.budget_bytes = named - 1;
+        assert_int_equal(bed_init(b), TL_ERROR_INFEASIBLE);
+        assert_null(b->run);
+        assert_true(named_bytes(b->env.error.text) >= named);
+    }
+    b->desc.budget_bytes = named;
+    bed_must_init(b);
+}
+
+// A random online run: the outcome of keeping all, within the budget, and recorded as a plan that
+// the simulator accepts and the executor replays.
+static void run_online(const tl_graph *graph, tl_random *random, int inference, int32_t repeat, uint64_t peak,
+                       uint64_t expected, long *recomputes) {
+    static bed b;
+    static tl_step steps[20000];
+    tl_plan plan, rehearsed;
+    tl_report simulated;
+    tl_run_report report;
+    long asked = 0;
+    int kind = (int)tl_next_random_below(random, BACKEND_KINDS);
+    bed_open(&b, graph, kind, tl_next_random(random), 1);
+    b.desc.inference = inference;
+    b.desc.repeat_count = repeat;
+    random_online_desc(random, &b, peak, &asked);
+    init_online(&b, random);
+    b.spy.limit = b.desc.budget_bytes ? b.desc.budget_bytes - b.desc.base_bytes : 0;
+    tl_find_run_plan(b.run, &rehearsed);
+    assert_true((size_t)rehearsed.step_count <= sizeof steps / sizeof *steps);
+    memcpy(steps, rehearsed.steps, (size_t)rehearsed.step_count * sizeof *steps);
+    (void)bed_step(&b, inference);
+    if (bed_step(&b, inference) != expected) fail_msg("online, the outcome differs on a backend of kind %d", kind);
+    assert_false(b.spy.went_over);
+    report = bed_report(&b);
+    *recomputes += report.recompute_count;
+    assert_int_equal(report.measured_peak_bytes, report.planned_peak_bytes);
+    if (b.desc.budget_bytes) assert_true(b.desc.base_bytes + report.measured_peak_bytes <= b.desc.budget_bytes);
+    assert_true(report.measured_host_peak_bytes <= b.desc.host_budget_bytes);
+    tl_find_run_plan(b.run, &plan);
+    assert_int_equal(plan.step_count, rehearsed.step_count);  // what was tried out is what ran
+    assert_memory_equal(plan.steps, steps, (size_t)plan.step_count * sizeof *steps);
+    if (simulate(graph, &plan, 1, &simulated)) fail_msg("the record is not a valid plan");
+    assert_int_equal(simulated.peak_bytes, report.measured_peak_bytes);
+    assert_int_equal(plan.peak_bytes, simulated.peak_bytes);
+    assert_int_equal(plan.cost, simulated.cost);
+    assert_int_equal(spy_count(&b.spy).live_bytes[TL_TIER_DEVICE], simulated.end_bytes);
+    assert_int_equal(spy_count(&b.spy).live_bytes[TL_TIER_HOST], 0);
+    bed_close(&b);
+    plan.steps = steps;
+    plan.repeat_count = 0;
+    if (random_chance(random, 20)) (void)run_plan_twice(graph, &plan, kind ^ 3, 7, repeat, &expected);
+}
+
+static void random_graphs_give_the_gradients_of_keep_all(void **state) {
+    tl_random random;
+    long round, rounds = SOAK_TIMES(1000), recomputes = 0, lossless = 0, lossy = 0;
+    (void)state;
+    random.state = 12;
+    for (round = 0; round < rounds; round++) {
+        tl_env env;
+        tl_graph graph;
+        tl_plan plan;
+        tl_report report;
+        uint8_t keep[256];
+        uint64_t expected, peak;
+        int32_t i, repeat = random_count(&random, 1, random_chance(&random, 30) ? 3 : 1);
+        int inference = random_chance(&random, 25);
+        memset(&env, 0, sizeof env);
+        if (random_graph(&env, &random, 24, &graph)) fail_msg("%s", env.error.text);
+        expected = keep_all_outcome(&graph, inference, repeat, &peak);
+        for (i = 0; i < graph.tensor_count; i++) keep[i] = random_chance(&random, 50);
+        if (!inference) {
+            if (tl_plan_kept_set(&env, &graph, keep, &plan)) fail_msg("%s", env.error.text);
+            (void)run_plan_twice(&graph, &plan, (int)(round % BACKEND_KINDS), 3, repeat, &expected);
+            tl_free_plan(&env, &plan);
+        }
+        for (i = 0; i < 2; i++) run_online(&graph, &random, inference, repeat, peak ? peak : 1, expected, &recomputes);
+        // A random walk: spills, fetches, in place, saves again; lossy ones agree among the backends.
+        if (random_plan(&env, &random, &graph, &plan)) fail_msg("out of memory");
+        if (!simulate(&graph, &plan, 1, &report)) {
+            uint64_t own = keep_all_outcome(&graph, plan.inference, repeat, NULL);
+            int exact = !is_lossy(&plan) && !plan.any_order;
+            uint64_t first = run_plan_twice(&graph, &plan, 0, 0, repeat, exact ? &own : NULL);
+            (void)run_plan_twice(&graph, &plan, 1 + (int)(round % 3), tl_next_random(&random), repeat, &first);
+            if (exact) lossless++; else lossy++;
+        } else {
+            static bed b;
+            bed_open(&b, &graph, 0, 0, 1);
+            b.desc.plan = &plan;
+            assert_int_equal(bed_init(&b), TL_ERROR_INVALID_PLAN);
+            assert_null(b.run);
+            bed_close(&b);
+        }
+        random_free_plan(&env, &plan);
+        tl_free_graph(&env, &graph);
+    }
+    printf("%ld graphs, %ld forwards run again online, %ld lossless walks, %ld others\n", rounds, recomputes, lossless, lossy);
+    assert_true(recomputes > rounds && lossless > rounds / 10 && lossy > rounds / 20);
+}
+
+// Offsets by first fit, some of them broken: measured arena = simulated, or the plan is refused.
+static void plans_with_offsets_measure_the_arena_that_was_planned(void **state) {
+    tl_random random;
+    long round, placed = 0, refused = 0;
+    (void)state;
+    random.state = 6;
+    for (round = 0; round < SOAK_TIMES(300); round++) {
+        tl_env env;
+        tl_graph graph;
+        tl_plan plan, apart;
+        tl_device device;
+        tl_report report;
+        memset(&env, 0, sizeof env);
+        memset(&device, 0, sizeof device);
+        device.alignment_bytes = 4;
+        if (random_graph(&env, &random, 16, &graph)) fail_msg("%s", env.error.text);
+        if (random_plan(&env, &random, &graph, &plan)) fail_msg("out of memory");
+        if (random_offsets(&env, &random, &graph, &device, &plan)) fail_msg("out of memory");
+        if (!simulate(&graph, &plan, 4, &report)) {
+            uint64_t expected;
+            apart = plan;
+            apart.offsets = NULL;
+            apart.offset_count = 0;
+            expected = run_plan_twice(&graph, &apart, 0, 0, 1, NULL);
+            (void)run_plan_twice(&graph, &plan, (int)(round % BACKEND_KINDS), tl_next_random(&random), 2, NULL);
+            (void)run_plan_twice(&graph, &plan, (int)(round / 4 % BACKEND_KINDS), tl_next_random(&random), 1, &expected);
+            placed++;
+        } else {
+            static bed b;
+            bed_open(&b, &graph, 0, 0, 4);
+            b.desc.plan = &plan;
+            assert_int_equal(bed_init(&b), TL_ERROR_INVALID_PLAN);
+            bed_close(&b);
+            refused++;
+        }
+        random_free_plan(&env, &plan);
+        tl_free_graph(&env, &graph);
+    }
+    printf("%ld plans placed, %ld refused\n", placed, refused);
+    assert_true(placed > 80 && refused > 30);
+}
+
+// -- one graph with everything --
+
+static const char *const everything =
+    "tlg 1\n"
+    "node 0 x input fwd=0 bwd=0 out=8,4 needs=none in=-\n"
+    "node 1 a conv fwd=3 bwd=5 out=32 needs=in in=0 saved=4 fwork=2 bwork=6\n"
+    "node 2 b relu fwd=1 bwd=2 out=32 needs=out in=1 inplace=0\n"
+    "node 3 s split fwd=4 bwd=3 out=12,20 needs=out1 in=2,0.1\n"
+    "node 4 c add fwd=2 bwd=2 out=16 needs=in0 in=3.0,3.1,1 keep\n"
+    "node 5 f mask fwd=7 bwd=0 out=2 needs=none in=1 grad=no\n"
+    "node 6 l ce fwd=1 bwd=1 out=4 needs=in,out in=4,2 saved=8\n";
+
+// Every kind of step but the lossy ones, and one with those.
+static const char *const lossless_steps =
+    "S 1\nF 2\nO 1\nF 3\nW 1\nL 1\nW 1\nF 4\nF 5\nD 5\nS 6\nDS 6\nD 6\nS 6\nB 6\nD 6\nB 4\nD 3.0\nB 3\nD 3.1\nD 2\n"
+    "I 2\nB 2\nD 2\nDH 1\nB 1\n";
+static const char *const lossy_steps =
+    "S 1\nF 2\nO 1\nF 3\nW 1\nC 3 bf16\nX 3\nL 1\nW 1\nF 4\nF 5\nD 5\nC 2 q8\nX 2\nS 6\nB 6\nD 6\nB 4\nD 3.0\nB 3\nD 3.1\n"
+    "B 2\nD 2\nDH 1\nB 1\nD 1\n";
+
+static tl_graph graph_of(const char *text) {
+    tl_env env;
+    tl_graph graph;
+    memset(&env, 0, sizeof env);
+    if (tl_parse_graph(&env, text, strlen(text), &graph)) fail_msg("%s", env.error.text);
+    return graph;
+}
+
+static tl_plan plan_of(const char *text) {
+    tl_env env;
+    tl_plan plan;
+    memset(&env, 0, sizeof env);
+    if (tl_parse_schedule(&env, text, strlen(text), &plan)) fail_msg("%s", env.error.text);
+    return plan;
+}
+
+static tl_tensor tensor_of(int32_t node, int32_t output) {
+    tl_tensor tensor;
+    tensor.node = node;
+    tensor.output = output;
+    return tensor;
+}
+
+// -- chains --
+
+// Equal layers of one byte, saved_bytes for each of them, on a backend; the run is made by chain_init.
+static void chain_open(bed *b, int32_t layer_count, uint64_t saved_bytes, tl_layer *layers, int kind) {
+    static tl_graph none;
+    int32_t i;
+    bed_open(b, &none, kind, 5, 1);
+    b->desc.load = NULL;
+    memset(layers, 0, (size_t)layer_count * sizeof *layers);
+    for (i = 0; i < layer_count; i++) {
+        layers[i].forward = mixer_forward;
+        layers[i].backward = mixer_backward;
+        layers[i].user = &b->mixer;
+        layers[i].output_bytes = 1;
+        layers[i].saved_bytes = saved_bytes;
+    }
+}
+
+static void chain_init(bed *b, int32_t layer_count, const tl_layer *layers) {
+    if (tl_init_layer_run(&b->env, &b->desc, layers, layer_count, 1, &b->run)) fail_msg("%s", b->env.error.text);
+    b->graph = tl_find_run_graph(b->run);
+    mixer_start_pass(&b->mixer);
+}
+
+static uint64_t chain_keep_all(int32_t layer_count, uint64_t saved_bytes, tl_layer *layers) {
+    static bed b;
+    uint64_t sum;
+    chain_open(&b, layer_count, saved_bytes, layers, 0);
+    chain_init(&b, layer_count, layers);
+    sum = bed_step(&b, 0);
+    assert_int_equal(b.mixer.forwards, layer_count);
+    bed_close(&b);
+    return sum;
+}
+
+// Forwards counted by the kernels under revolve's plan.
+static long chain_revolve(int32_t layer_count, int32_t slots, uint64_t saved_bytes, uint64_t expected) {
+    static bed b;
+    static uint64_t saved[1000];
+    tl_graph graph;
+    tl_plan plan;
+    tl_chain_desc chain;
+    long forwards;
+    int32_t i;
+    tl_env env;
+    memset(&env, 0, sizeof env);
+    memset(&chain, 0, sizeof chain);
+    for (i = 0; i < layer_count; i++) saved[i] = saved_bytes;
+    chain.layer_count = layer_count;
+    chain.input_bytes = 1;
+    chain.saved_bytes = saved;
+    if (tl_add_chain(&env, &graph, &chain) || tl_plan_revolve(&env, &graph, slots, &plan)) fail_msg("%s", env.error.text);
+    bed_open(&b, &graph, BACKEND_CHECKED, 1, 1);
+    b.desc.plan = &plan;
+    b.desc.load = NULL;
+    bed_must_init(&b);
+    assert_int_equal(bed_step(&b, 0), expected);
+    assert_int_equal(bed_report(&b).forward_count, b.mixer.forwards);
+    forwards = b.mixer.forwards;
+    bed_close(&b);
+    tl_free_plan(&env, &plan);
+    tl_free_graph(&env, &graph);
+    return forwards;
+}
+
+// Griewank and Walther's numbers: forwards without saving.
+static const struct { int32_t layers, slots; long advances; } revolve_rows[] = {
+    { 10, 2, 20 }, { 10, 3, 15 }, { 10, 5, 13 }, { 10, 10, 9 },
+    { 100, 2, 845 }, { 100, 3, 490 }, { 100, 5, 316 }, { 100, 10, 222 },
+    { 1000, 2, 28820 }, { 1000, 3, 12155 }, { 1000, 5, 6284 }, { 1000, 10, 3636 },
+};
+
+static void chains_run_as_many_forwards_as_revolve_says(void **state) {
+    static tl_layer layers[1000];
+    size_t k;
+    (void)state;
+    printf("layers slots   revolve  counted   with saved  online: worst of the evictions\n");
+    for (k = 0; k < sizeof revolve_rows / sizeof *revolve_rows; k++) {
+        int32_t n = revolve_rows[k].layers, slots = revolve_rows[k].slots;
+        uint64_t expected = chain_keep_all(n, 0, layers), saving = chain_keep_all(n, 1, layers);
+        long planned = chain_revolve(n, slots, 0, expected), saved = chain_revolve(n, slots, 1, saving), worst = 0;
+        int eviction;
+        assert_int_equal(planned, revolve_rows[k].advances + 1);  // the last layer's own
+        assert_int_equal(saved, revolve_rows[k].advances + n);
+        for (eviction = 0; eviction < TL_EVICTION_CALLER; eviction++) {
+            static bed b;
+            chain_open(&b, n, 0, layers, BACKEND_CHECKED);
+            b.desc.budget_bytes = b.spy.limit = (uint64_t)slots + 3;
+            b.desc.eviction = (tl_eviction)eviction;
+            chain_init(&b, n, layers);
+            assert_int_equal(bed_step(&b, 0), expected);
+            assert_false(b.spy.went_over);
+            if (b.mixer.forwards > worst) worst = b.mixer.forwards;
+            bed_close(&b);
+        }
+        printf("%6d %5d %9ld %8ld %12ld %8ld = x %.3f\n", n, slots, revolve_rows[k].advances, planned, saved, worst,
+               (double)worst / (double)planned);
+        assert_true(worst <= 2 * planned);
+    }
+}
+
+static void chains_agree_with_the_reference_table(void **state) {
+    static tl_layer layers[1000];
+    char *text = read_reference("chains_agree_with_the_reference_table", "unit_revolve.csv", NULL), *line;
+    long rows = 0;
+    (void)state;
+    if (!text) skip();
+    for (line = strchr(text, '\n'); line && line[1]; line = strchr(line + 1, '\n')) {
+        long n, slots, repetitions, advances, total;
+        if (sscanf(line, " %ld,%ld,%ld,%ld,%ld", &n, &slots, &repetitions, &advances, &total) != 5 || n > 1000) continue;
+        assert_int_equal(chain_revolve((int32_t)n, (int32_t)slots, 0, chain_keep_all((int32_t)n, 0, layers)), advances + 1);
+        assert_int_equal(total, advances + n);
+        rows++;
+    }
+    free(text);
+    assert_true(rows >= 40);
+}
+
+// -- planted faults: each must be seen --
+
+// A chain reversed with few slots, so that every fault in a recomputation reaches gradients.
+static void fault_open(bed *b, tl_graph *graph, tl_plan *plan, int kind) {
+    tl_chain_desc chain;
+    memset(&chain, 0, sizeof chain);
+    memset(&b->env, 0, sizeof b->env);
+    chain.layer_count = 12;
+    chain.input_bytes = 1;
+    if (tl_add_chain(&b->env, graph, &chain) || tl_plan_revolve(&b->env, graph, 3, plan)) fail_msg("%s", b->env.error.text);
+    bed_open(b, graph, kind, 3, 1);
+    b->desc.plan = plan;
+}
+
+static void fault_close(bed *b, tl_graph *graph, tl_plan *plan) {
+    bed_close(b);
+    tl_free_plan(NULL, plan);
+    tl_free_graph(NULL, graph);
+}
+
+static void a_recomputation_that_does_nothing_changes_gradients(void **state) {
+    static bed b;
+    tl_graph graph;
+    tl_plan plan;
+    int fault;
+    (void)state;
+    for (fault = 0; fault < 3; fault++) {
+        uint64_t expected;
+        fault_open(&b, &graph, &plan, BACKEND_CHECKED);
+        expected = keep_all_outcome(&graph, 0, 1, NULL);
+        b.mixer.skips_recompute = fault == 1;
+        b.mixer.reseeds_recompute = fault == 2;  // another dropout mask
+        bed_must_init(&b);
+        (void)bed_step(&b, 0);
+        if (fault) assert_int_not_equal(bed_step(&b, 0), expected);
+        else assert_int_equal(bed_step(&b, 0), expected);
+        fault_close(&b, &graph, &plan);
+    }
+}
+
+static void a_plan_without_one_of_its_recomputations_is_refused(void **state) {
+    static bed b;
+    tl_graph graph;
+    tl_plan plan, less;
+    int32_t at, removed = 0;
+    tl_step steps[512];
+    (void)state;
+    fault_open(&b, &graph, &plan, 0);
+    for (at = 0; at < plan.step_count; at++) {
+        if (plan.steps[at].kind != TL_STEP_FORWARD) continue;
+        assert_true(plan.step_count <= 512);
+        memcpy(steps, plan.steps, (size_t)plan.step_count * sizeof *steps);
+        memmove(steps + at, steps + at + 1, (size_t)(plan.step_count - at - 1) * sizeof *steps);
+        less = plan;
+        less.steps = steps;
+        less.step_count--;
+        b.desc.plan = &less;
+        assert_int_equal(bed_init(&b), TL_ERROR_INVALID_PLAN);
+        assert_null(b.run);
+        removed++;
+    }
+    assert_true(removed > 20);
+    fault_close(&b, &graph, &plan);
+}
+
+// Random state that lives outside the seed: right with the hook, wrong without.
+static void random_state_needs_the_hook_and_repeats_with_it(void **state) {
+    static bed b;
+    tl_graph graph;
+    tl_plan plan, keep_all;
+    uint64_t expected = 0;
+    int hooked;
+    (void)state;
+    for (hooked = -1; hooked < 2; hooked++) {  // -1: keep all, nothing repeats
+        uint64_t sum;
+        fault_open(&b, &graph, &plan, BACKEND_CHECKED);
+        b.mixer.uses_stream = 1;
+        b.mixer.stream = 77;
+        if (hooked < 0) {
+            if (tl_plan_keep_all(&b.env, &graph, 0, &keep_all)) fail_msg("%s", b.env.error.text);
+            b.desc.plan = &keep_all;
+        }
+        if (hooked > 0) { b.desc.random = mixer_random_hook; b.desc.random_user = &b.mixer; }
+        bed_must_init(&b);
+        sum = bed_step(&b, 0);
+        sum = tl_mix_u64(sum, bed_step(&b, 0));
+        if (hooked < 0) { expected = sum; tl_free_plan(NULL, &keep_all); }
+        if (hooked == 0) assert_int_not_equal(sum, expected);
+        if (hooked > 0) {
+            assert_int_equal(sum, expected);
+            assert_int_equal(b.mixer.moments[TL_RANDOM_RECORD], 2 * 12);
+            assert_int_equal(b.mixer.moments[TL_RANDOM_REPLAY], b.mixer.recomputes);
+            assert_int_equal(b.mixer.moments[TL_RANDOM_RESUME], b.mixer.recomputes);
+        }
+        fault_close(&b, &graph, &plan);
+    }
+}
+
+static void a_kernel_that_writes_what_it_may_only_read_is_caught(void **state) {
+    static bed b;
+    tl_graph graph = graph_of(everything);
+    tl_plan plan = plan_of(lossless_steps);
+    int stray, kind;
+    (void)state;
+    for (kind = BACKEND_CHECKED; kind < BACKEND_KINDS; kind += BACKEND_DEFERRED)
+        for (stray = STRAY_INPUT; stray <= STRAY_SAVED; stray++) {
+            long call, caught = 0;
+            uint64_t expected = keep_all_outcome(&graph, 0, 1, NULL);
+            for (call = 0; call < 14; call++) {
+                tl_result result;
+                bed_open(&b, &graph, kind, 1, 4);
+                b.desc.plan = &plan;
+                bed_must_init(&b);
+                b.mixer.stray = (mixer_stray)stray;
+                b.mixer.stray_at = call;
+                result = tl_run_plan(b.run);
+                if (result) {
+                    assert_int_equal(result, TL_ERROR_CORRUPT);
+                    assert_non_null(strstr(b.env.error.text, "tl_run_plan: step "));
+                    caught++;
+                }
+                b.mixer.stray = STRAY_NOT;
+                if (result) memset(b.mixer.gradients, 0, sizeof b.mixer.gradients);
+                if (result) (void)bed_step(&b, 0);
+                if (result) assert_int_equal(bed_step(&b, 0), expected);
+                bed_close(&b);
+            }
+            assert_int_equal(caught, stray == STRAY_INPUT ? 10 : stray == STRAY_GRADIENT ? 5 : 2);
+        }
+    tl_free_plan(NULL, &plan);
+    tl_free_graph(NULL, &graph);
+}
+
+// A write that no mapping can see: around a block, or to a dead range of an arena.
+static void a_kernel_that_writes_outside_its_ranges_is_caught(void **state) {
+    static uint64_t words[1 << 13];
+    static const uint64_t offsets[] = { 0, 64, 128, 192, 64 };
+    static const tl_step steps[] = {
+        { TL_STEP_FORWARD, 0, 0, 1, -1 }, { TL_STEP_FORWARD, 0, 0, 2, -1 }, { TL_STEP_DROP, 0, 0, 1, -1 }, { TL_STEP_FORWARD, 0, 0, 3, -1 },
+        { TL_STEP_DROP, 0, 0, 2, -1 }, { TL_STEP_FORWARD, 0, 0, 4, -1 }, { TL_STEP_DROP, 0, 0, 3, -1 },
+    };
+    // From the start of the arena. 1: before it; 2: behind it; 3, 4: tensor 1 after its DROP; 5: between two ranges.
+    static const int bytes[] = { 0, -1, 256, 64, 64 + 9, 40 };
+    char *arena = (char *)words + (64 - ((uintptr_t)words & 63)) % 64 + 64;  // the first block, behind its guard
+    tl_graph graph;
+    tl_chain_desc chain;
+    tl_env env;
+    int at;
+    (void)state;
+    memset(&env, 0, sizeof env);
+    memset(&chain, 0, sizeof chain);
+    {
+        static const uint64_t sizes[] = { 10, 10, 10, 10 };
+        chain.layer_count = 4;
+        chain.input_bytes = 10;
+        chain.output_bytes = sizes;
+        if (tl_add_chain(&env, &graph, &chain)) fail_msg("%s", env.error.text);
+    }
+    for (at = 0; at < 6; at++) {
+        static mixer m;
+        static tl_kernel kernels[8];
+        tl_cpu_backend_desc desc;
+        tl_backend backend;
+        tl_run_desc run_desc;
+        tl_plan plan;
+        tl_run *run;
+        tl_result result;
+        memset(&desc, 0, sizeof desc);
+        memset(&run_desc, 0, sizeof run_desc);
+        memset(&plan, 0, sizeof plan);
+        desc.memory = words;
+        desc.memory_bytes = sizeof words;
+        desc.checked = 1;
+        if (tl_init_cpu_backend(&env, &desc, &backend)) fail_msg("%s", env.error.text);
+        mixer_init(&m);
+        plan.steps = steps;
+        plan.step_count = 7;
+        plan.inference = 1;
+        plan.offsets = offsets;
+        plan.offset_count = 5;
+        run_desc.graph = &graph;
+        run_desc.backend = &backend;
+        run_desc.kernels = kernels;
+        run_desc.kernel_count = mixer_kernels(&graph, &m, kernels);
+        run_desc.plan = &plan;
+        if (tl_init_run(&env, &run_desc, &run)) fail_msg("%s", env.error.text);
+        m.stray = at ? STRAY_BYTE : STRAY_NOT;
+        m.stray_at = 2;  // tensor 1 is dead, tensors 2 and 3 live
+        m.stray_byte = arena + bytes[at];
+        result = tl_run_plan(run);
+        assert_int_equal(result, at ? TL_ERROR_CORRUPT : TL_OK);
+        tl_free_run(run);
+        tl_free_cpu_backend(&env, &backend);
+    }
+    tl_free_graph(&env, &graph);
+}
+
+// Kernels that run before the work on their ranges was ordered read what is not there yet.
+static void a_missing_order_is_an_error_on_a_deferred_backend(void **state) {
+    static bed b;
+    tl_graph graph = graph_of(everything);
+    tl_plan plan = plan_of(lossless_steps);
+    int kind;
+    (void)state;
+    for (kind = BACKEND_DEFERRED; kind < BACKEND_KINDS; kind++) {
+        bed_open(&b, &graph, kind, 1, 4);
+        b.desc.plan = &plan;
+        b.desc.load = NULL;
+        bed_must_init(&b);
+        b.spy.skips[SPY_ORDER] = 1;
+        assert_int_equal(tl_run_plan(b.run), TL_ERROR_BACKEND);
+        assert_non_null(strstr(b.env.error.text, "map"));
+        b.spy.skips[SPY_ORDER] = 0;
+        (void)bed_step(&b, 0);
+        bed_close(&b);
+    }
+    tl_free_plan(NULL, &plan);
+    tl_free_graph(NULL, &graph);
+}
+
+// After a WAIT, by whoever pulls the steps, the ticket of the copy has passed.
+static void a_wait_step_waits_for_its_copy(void **state) {
+    static bed b;
+    tl_graph graph = graph_of(everything);
+    tl_plan plan = plan_of(lossless_steps);
+    int skips;
+    (void)state;
+    for (skips = 0; skips < 2; skips++) {
+        tl_ticket copy;
+        long late = 0;
+        uint64_t seed;
+        copy.value = 0;
+        for (seed = 0; seed < 20; seed++) {
+            tl_run_step step;
+            int32_t done = 0;
+            bed_open(&b, &graph, BACKEND_DEFERRED, seed, 4);
+            b.desc.plan = &plan;
+            bed_must_init(&b);
+            b.spy.skips[SPY_WAIT] = skips;
+            if (tl_start_pass(b.run, 0)) fail_msg("%s", b.env.error.text);
+            b.run->by_itself = 1;
+            while (!done) {
+                if (tl_next_step(b.run, &step, &done)) fail_msg("%s", b.env.error.text);
+                if (step.step.kind == TL_STEP_SPILL || step.step.kind == TL_STEP_FETCH) copy = step.ticket;
+                if (!done && step.step.kind == TL_STEP_WAIT) late += !tli_has_passed((tli_cpu *)b.spy.inner.self, copy);
+                if (step.is_compute && tl_run_step_kernel(b.run, &step)) fail_msg("%s", b.env.error.text);
+            }
+            b.run->by_itself = 0;
+            bed_close(&b);
+        }
+        if (skips) assert_true(late > 0);
+        else assert_int_equal(late, 0);
+    }
+    tl_free_plan(NULL, &plan);
+    tl_free_graph(NULL, &graph);
+}
+
+// -- failures: everything but the inputs is released, the next step is as if nothing had been --
+
+// What is made of a run for the tests of failures: 0 a lossless plan, 1 a lossy one, 2 online with a host tier,
+// 3 online and lossy.
+static void failing_desc(bed *b, int which, const tl_plan *lossless, const tl_plan *lossy) {
+    if (which == 0) b->desc.plan = lossless;
+    if (which == 1) b->desc.plan = lossy;
+    if (which >= 2) {
+        b->desc.budget_bytes = 188;  // the least is below
+        b->desc.host_budget_bytes = which == 2 ? 100 : 0;
+        b->desc.codec = which == 3 ? TL_CODEC_Q8 : TL_CODEC_NONE;
+    }
+}
+
+// Outcomes of the first two steps.
+static void undisturbed(const tl_graph *graph, int which, const tl_plan *lossless, const tl_plan *lossy, uint64_t sums[2],
+                        long calls[SPY_COUNT]) {
+    static bed b;
+    tl_run_report report;
+    int i;
+    bed_open(&b, graph, 0, 0, 4);
+    failing_desc(&b, which, lossless, lossy);
+    bed_must_init(&b);
+    sums[0] = bed_step(&b, 0);
+    report = bed_report(&b);
+    for (i = 0; calls && i < SPY_COUNT; i++) calls[i] = b.spy.calls[i];
+    memset(b.mixer.gradients, 0, sizeof b.mixer.gradients);
+    sums[1] = bed_step(&b, 0);
+    if (which == 2) assert_true(report.spill_count > 0 && report.fetch_count > 0);
+    if (which == 3) assert_true(report.compress_count > 0 && report.expand_count > 0);
+    bed_close(&b);
+}
+
+static void assert_only_inputs_are_held(const bed *b) {
+    tl_backend_counters counters = spy_count(&b->spy);
+    assert_int_equal(counters.live_bytes[TL_TIER_DEVICE], input_bytes(b->graph));
+    assert_int_equal(counters.live_bytes[TL_TIER_HOST], 0);
+    assert_int_equal(counters.claim_count[TL_TIER_DEVICE], 2);
+    assert_int_equal(counters.claim_count[TL_TIER_HOST], 0);
+}
+
+static void a_kernel_may_fail_at_every_call(void **state) {
+    static bed b;
+    tl_graph graph = graph_of(everything);
+    tl_plan lossless = plan_of(lossless_steps), lossy = plan_of(lossy_steps);
+    int which, kind;
+    (void)state;
+    for (which = 0; which < 4; which++)
+        for (kind = 0; kind < BACKEND_KINDS; kind++) {
+            uint64_t sums[2];
+            long call, failed = 0;
+            undisturbed(&graph, which, &lossless, &lossy, sums, NULL);
+            for (call = 0; ; call++) {
+                tl_result result;
+                bed_open(&b, &graph, kind, (uint64_t)call, 4);
+                failing_desc(&b, which, &lossless, &lossy);
+                bed_must_init(&b);
+                b.mixer.fail_at = call;
+                result = tl_run_plan(b.run);
+                b.mixer.fail_at = -1;
+                if (!result) break;
+                assert_int_equal(result, TL_ERROR_KERNEL);
+                assert_int_equal(b.env.error.code, TL_ERROR_KERNEL);
+                assert_non_null(strstr(b.env.error.text, "): the kernel returned corrupt"));
+                assert_only_inputs_are_held(&b);
+                memset(b.mixer.gradients, 0, sizeof b.mixer.gradients);
+                assert_int_equal(bed_step(&b, 0), sums[0]);
+                memset(b.mixer.gradients, 0, sizeof b.mixer.gradients);
+                assert_int_equal(bed_step(&b, 0), sums[1]);
+                bed_close(&b);
+                failed++;
+            }
+            bed_close(&b);
+            assert_true(failed >= 11);
+        }
+    tl_free_plan(NULL, &lossless);
+    tl_free_plan(NULL, &lossy);
+    tl_free_graph(NULL, &graph);
+}
+
+static void the_kernel_that_failed_is_named(void **state) {
+    static bed b;
+    tl_graph graph = graph_of(everything);
+    (void)state;
+    bed_open(&b, &graph, 0, 0, 4);
+    bed_must_init(&b);
+    b.mixer.fail_at = 1;
+    assert_int_equal(tl_run_plan(b.run), TL_ERROR_KERNEL);
+    assert_string_equal(b.env.error.text, "tl_run_plan: forward of node 2 (b): the kernel returned corrupt");
+    b.mixer.fail_at = 2 + 6;
+    assert_int_equal(tl_run_plan(b.run), TL_ERROR_KERNEL);
+    assert_string_equal(b.env.error.text, "tl_run_plan: backward of node 6 (l): the kernel returned corrupt");
+    bed_close(&b);
+    tl_free_graph(NULL, &graph);
+}
+
+// One failing call of each function of the backend, whichever it is.
+static void the_backend_may_fail_at_every_call(void **state) {
+    static bed b;
+    tl_graph graph = graph_of(everything);
+    tl_plan lossless = plan_of(lossless_steps), lossy = plan_of(lossy_steps);
+    int which, kind, function;
+    long failed[SPY_COUNT];
+    (void)state;
+    memset(failed, 0, sizeof failed);
+    for (which = 0; which < 4; which++)
+        for (kind = 0; kind < BACKEND_KINDS; kind++)
+            for (function = 0; function < SPY_COUNT; function++) {
+                uint64_t sums[2];
+                long calls[SPY_COUNT], call;
+                undisturbed(&graph, which, &lossless, &lossy, sums, calls);
+                for (call = 0; call < calls[function]; call++) {
+                    tl_result result;
+                    bed_open(&b, &graph, kind, (uint64_t)call, 4);
+                    failing_desc(&b, which, &lossless, &lossy);
+                    b.spy.fail_function = function;
+                    b.spy.fail_at = call;
+                    result = bed_init(&b);
+                    if (result) {
+                        assert_null(b.run);
+                        assert_int_equal(result, function == SPY_ADD_BLOCK ? TL_ERROR_NO_MEMORY : TL_ERROR_BACKEND);
+                        bed_close(&b);
+                        continue;
+                    }
+                    result = tl_run_plan(b.run);
+                    b.spy.fail_function = -1;
+                    if (result) {
+                        failed[function]++;
+                        assert_int_equal(b.env.error.code, result);
+                        assert_true(strlen(b.env.error.text) > 20);
+                        assert_only_inputs_are_held(&b);
+                        memset(b.mixer.gradients, 0, sizeof b.mixer.gradients);
+                        assert_int_equal(bed_step(&b, 0), sums[0]);
+                    } else {
+                        assert_int_equal(bed_outcome(&b, 0), sums[0]);
+                    }
+                    memset(b.mixer.gradients, 0, sizeof b.mixer.gradients);
+                    assert_int_equal(bed_step(&b, 0), sums[1]);
+                    bed_close(&b);
+                }
+            }
+    for (function = 0; function < SPY_COUNT; function++)
+        if (function != SPY_POLL) assert_true(failed[function] > 0);
+    tl_free_plan(NULL, &lossless);
+    tl_free_plan(NULL, &lossy);
+    tl_free_graph(NULL, &graph);
+}
+
+static void a_lost_device_stays_lost_and_everything_can_be_freed(void **state) {
+    static bed b;
+    tl_graph graph = graph_of(everything);
+    tl_plan lossless = plan_of(lossless_steps), lossy = plan_of(lossy_steps);
+    int which, kind;
+    (void)state;
+    for (which = 0; which < 4; which++)
+        for (kind = 0; kind < BACKEND_KINDS; kind++) {
+            long call, lost = 0;
+            for (call = 0; ; call++) {
+                unsigned char bytes[8];
+                tl_result result;
+                bed_open(&b, &graph, kind, (uint64_t)call, 4);
+                failing_desc(&b, which, &lossless, &lossy);
+                b.spy.lost_at = call;
+                result = bed_init(&b);
+                if (result) {
+                    assert_int_equal(result, TL_ERROR_DEVICE_LOST);
+                    assert_null(b.run);
+                    bed_close(&b);
+                    continue;
+                }
+                b.desc.load = NULL;
+                result = tl_run_plan(b.run);
+                if (!result && b.spy.all_calls <= call) break;
+                if (result == TL_ERROR_KERNEL) {  // the load hook met it
+                    assert_non_null(strstr(b.env.error.text, "load"));
+                } else if (result) {
+                    assert_int_equal(result, TL_ERROR_DEVICE_LOST);
+                    assert_int_equal(tl_run_plan(b.run), TL_ERROR_KERNEL);  // load, again
+                }
+                assert_int_equal(tl_write_tensor(b.run, tensor_of(0, 0), bytes, 8), TL_ERROR_DEVICE_LOST);
+                assert_int_equal(tl_read_tensor(b.run, tensor_of(0, 0), bytes, 8), TL_ERROR_DEVICE_LOST);
+                if (!tl_start_pass(b.run, 0)) {
+                    tl_run_step step;
+                    int32_t done;
+                    assert_int_equal(tl_next_step(b.run, &step, &done), TL_ERROR_DEVICE_LOST);
+                }
+                assert_int_equal(tl_reset_run(b.run), TL_OK);
+                bed_close(&b);
+                lost++;
+            }
+            bed_close(&b);
+            assert_true(lost > 100);
+        }
+    tl_free_plan(NULL, &lossless);
+    tl_free_plan(NULL, &lossy);
+    tl_free_graph(NULL, &graph);
+}
+
+// Allocations of the run's own env; those of the backend are its own tests' business.
+static void every_allocation_of_a_run_may_fail(void **state) {
+    static bed b;
+    static tl_layer layers[5];
+    tl_graph graph = graph_of(everything);
+    tl_plan lossless = plan_of(lossless_steps), lossy = plan_of(lossy_steps);
+    tl_strategy half = tl_with_precision(tl_with_gradient(tl_strategy_new(), tl_gradient_checkpointed(2)), TL_PRECISION_HALF);
+    int which;
+    (void)state;
+    for (which = 0; which < 8; which++) {
+        long at, failures = 0;
+        for (at = 0; ; at++) {
+            failing_alloc f;
+            tl_result result;
+            memset(&f, 0, sizeof f);
+            bed_open(&b, &graph, 0, 0, 4);
+            if (which < 4) failing_desc(&b, which, &lossless, &lossy);
+            if (which == 4 || which == 5) {
+                b.desc.strategy = &half;
+                half.mode = which == 4 ? TL_MODE_EAGER : TL_MODE_LAZY;
+                b.desc.kernel_precisions = 1u << TL_PRECISION_HALF;
+            }
+            if (which == 6) b.desc.budget_bytes = 1;  // where the least is searched
+            b.env = failing_env(&f, at);
+            if (which == 7) {
+                bed_close(&b);
+                chain_open(&b, 3, 0, layers, 0);
+                b.env = failing_env(&f, at);
+                result = tl_init_layer_run(&b.env, &b.desc, layers, 3, 4, &b.run);
+            } else {
+                result = bed_init(&b);
+            }
+            if (result == TL_ERROR_NO_MEMORY) {
+                failures++;
+                assert_null(b.run);
+                assert_int_equal(f.live, 0);
+            } else {
+                assert_int_equal(result, which == 6 ? TL_ERROR_INFEASIBLE : TL_OK);
+            }
+            bed_close(&b);
+            assert_int_equal(f.live, 0);
+            if (result != TL_ERROR_NO_MEMORY) break;
+        }
+        assert_true(failures > 10);
+    }
+    tl_free_plan(NULL, &lossless);
+    tl_free_plan(NULL, &lossy);
+    tl_free_graph(NULL, &graph);
+}
+
+// After tl_init_run only steps that are pulled by hand ask for memory, to know what they depend on.
+static void a_pass_needs_no_memory_but_to_tell_dependencies(void **state) {
+    static bed b;
+    tl_graph graph = graph_of(everything);
+    tl_plan lossless = plan_of(lossless_steps), lossy = plan_of(lossy_steps);
+    int which;
+    (void)state;
+    for (which = 0; which < 4; which++) {
+        failing_alloc f;
+        uint64_t sums[2];
+        tl_run_step step;
+        int32_t done = 0;
+        tl_result result;
+        memset(&f, 0, sizeof f);
+        undisturbed(&graph, which, &lossless, &lossy, sums, NULL);
+        bed_open(&b, &graph, 0, 0, 4);
+        failing_desc(&b, which, &lossless, &lossy);
+        b.env = failing_env(&f, -1);
+        bed_must_init(&b);
+        f.fail_at = f.count;
+        assert_int_equal(bed_step(&b, 0), sums[0]);
+        assert_int_equal(f.count, f.fail_at);
+        if (tl_start_pass(b.run, 0)) fail_msg("%s", b.env.error.text);
+        for (result = TL_OK; !result && !done;) {
+            result = tl_next_step(b.run, &step, &done);
+            if (!result && step.is_compute) result = tl_run_step_kernel(b.run, &step);
+        }
+        assert_int_equal(result, TL_ERROR_NO_MEMORY);
+        assert_only_inputs_are_held(&b);
+        memset(b.mixer.gradients, 0, sizeof b.mixer.gradients);
+        assert_int_equal(bed_step(&b, 0), sums[1]);
+        bed_close(&b);
+        assert_int_equal(f.live, 0);
+    }
+    tl_free_plan(NULL, &lossless);
+    tl_free_plan(NULL, &lossy);
+    tl_free_graph(NULL, &graph);
+}
+
+static void a_load_that_fails_ends_the_step(void **state) {
+    static bed b;
+    tl_graph graph = graph_of(everything);
+    uint64_t expected = keep_all_outcome(&graph, 0, 2, NULL);
+    (void)state;
+    bed_open(&b, &graph, 0, 0, 4);
+    b.desc.repeat_count = 2;
+    bed_must_init(&b);
+    for (b.load_fails_at = 0; b.load_fails_at < 2; b.load_fails_at++) {
+        assert_int_equal(tl_run_plan(b.run), TL_ERROR_KERNEL);
+        assert_string_equal(b.env.error.text, "tl_run_plan: load: the hook reported a failure");
+        assert_only_inputs_are_held(&b);
+    }
+    memset(b.mixer.gradients, 0, sizeof b.mixer.gradients);
+    (void)bed_step(&b, 0);
+    assert_int_equal(bed_step(&b, 0), expected);  // the failed steps did not count
+    bed_close(&b);
+    tl_free_graph(NULL, &graph);
+}
+
+// -- budgets --
+
+static void a_plan_fits_its_budget_exactly_or_is_refused_by_one_byte(void **state) {
+    static bed b;
+    tl_graph graph = graph_of(everything);
+    tl_plan plan = plan_of(lossless_steps);
+    tl_report report;
+    uint64_t base;
+    (void)state;
+    if (simulate(&graph, &plan, 1, &report)) fail_msg("invalid");
+    for (base = 0; base <= 1000; base += 500) {
+        bed_open(&b, &graph, 0, 0, 1);
+        b.desc.plan = &plan;
+        b.desc.base_bytes = base;
+        b.desc.budget_bytes = base + report.peak_bytes - 1;
+        assert_int_equal(bed_init(&b), TL_ERROR_INFEASIBLE);
+        assert_null(b.run);
+        assert_int_equal(named_bytes(b.env.error.text), base + report.peak_bytes);
+        assert_non_null(strstr(b.env.error.text, ", because of node "));
+        b.desc.budget_bytes = named_bytes(b.env.error.text);
+        bed_must_init(&b);
+        b.spy.limit = report.peak_bytes;
+        (void)bed_step(&b, 0);
+        assert_int_equal(bed_report(&b).measured_peak_bytes + base, b.desc.budget_bytes);
+        assert_false(b.spy.went_over);
+        bed_close(&b);
+    }
+    // The host tier.
+    bed_open(&b, &graph, 0, 0, 1);
+    b.desc.plan = &plan;
+    b.desc.host_budget_bytes = report.host_peak_bytes - 1;
+    assert_int_equal(bed_init(&b), TL_ERROR_INFEASIBLE);
+    assert_int_equal(named_bytes(b.env.error.text), report.host_peak_bytes);
+    assert_non_null(strstr(b.env.error.text, "host_budget_bytes"));
+    b.desc.host_budget_bytes = report.host_peak_bytes;
+    bed_must_init(&b);
+    bed_close(&b);
+    // A base beyond any budget, and one that does not fit 64 bits.
+    bed_open(&b, &graph, 0, 0, 1);
+    b.desc.plan = &plan;
+    b.desc.base_bytes = UINT64_MAX - 10;
+    b.desc.budget_bytes = UINT64_MAX - 1;
+    assert_int_equal(bed_init(&b), TL_ERROR_INFEASIBLE);
+    b.desc.plan = NULL;
+    assert_int_equal(bed_init(&b), TL_ERROR_INFEASIBLE);
+    assert_int_equal(named_bytes(b.env.error.text), UINT64_MAX);
+    bed_close(&b);
+    tl_free_plan(NULL, &plan);
+    tl_free_graph(NULL, &graph);
+}
+
+static void a_placed_plan_is_held_to_its_arena(void **state) {
+    static const uint64_t offsets[] = { 0, 64, 128, 192, 256 };
+    static bed b;
+    tl_graph graph;
+    tl_plan plan;
+    tl_chain_desc chain;
+    tl_env env;
+    (void)state;
+    memset(&env, 0, sizeof env);
+    memset(&chain, 0, sizeof chain);
+    chain.layer_count = 4;
+    chain.input_bytes = 1;
+    if (tl_add_chain(&env, &graph, &chain) || tl_plan_keep_all(&env, &graph, 1, &plan)) fail_msg("%s", env.error.text);
+    plan.offsets = offsets;
+    plan.offset_count = 5;
+    bed_open(&b, &graph, 0, 0, 64);
+    b.desc.plan = &plan;
+    b.desc.load = NULL;
+    b.desc.budget_bytes = 319;
+    assert_int_equal(bed_init(&b), TL_ERROR_INFEASIBLE);
+    assert_int_equal(named_bytes(b.env.error.text), 320);
+    b.desc.budget_bytes = 320;
+    bed_must_init(&b);
+    (void)bed_step(&b, 1);
+    assert_int_equal(bed_report(&b).measured_arena_bytes, 320);
+    assert_int_equal(spy_count(&b.spy).block_count[TL_TIER_DEVICE], 1);
+    bed_close(&b);
+    tl_free_plan(NULL, &plan);
+    tl_free_graph(NULL, &graph);
+}
+
+// The inputs may lie at the end of the arena: what a pass measures starts with them.
+static void inputs_at_the_end_of_an_arena_are_measured(void **state) {
+    static const uint64_t offsets[] = { 640, 64, 128, 192, 256 };
+    static bed b;
+    tl_graph graph;
+    tl_plan plan;
+    tl_chain_desc chain;
+    tl_env env;
+    tl_device device;
+    (void)state;
+    memset(&env, 0, sizeof env);
+    memset(&chain, 0, sizeof chain);
+    memset(&device, 0, sizeof device);
+    chain.layer_count = 4;
+    chain.input_bytes = 1;
+    device.alignment_bytes = 128;  // of the planner: the run counts in what its backend aligns to
+    if (tl_add_chain(&env, &graph, &chain) || tl_plan_keep_all(&env, &graph, 1, &plan)) fail_msg("%s", env.error.text);
+    plan.offsets = offsets;
+    plan.offset_count = 5;
+    bed_open(&b, &graph, 0, 0, 64);
+    b.desc.plan = &plan;
+    b.desc.device = &device;
+    bed_must_init(&b);
+    (void)bed_step(&b, 1);
+    (void)bed_step(&b, 1);
+    assert_int_equal(bed_report(&b).measured_arena_bytes, 704);
+    bed_close(&b);
+    bed_open(&b, &graph, 0, 0, 256);
+    b.desc.plan = &plan;
+    assert_int_equal(bed_init(&b), TL_ERROR_INVALID_PLAN);  // made for a finer alignment
+    bed_close(&b);
+    tl_free_plan(NULL, &plan);
+    tl_free_graph(NULL, &graph);
+}
+
+static void online_budgets_are_exact_and_include_the_base(void **state) {
+    static bed b;
+    tl_graph graph = graph_of(everything);
+    uint64_t least, peak, base;
+    uint64_t expected = keep_all_outcome(&graph, 0, 1, &peak);
+    (void)state;
+    for (base = 0; base <= 1000; base += 1000) {
+        bed_open(&b, &graph, 0, 0, 1);
+        b.desc.base_bytes = base;
+        b.desc.budget_bytes = base ? base - 1 : 1;  // a base over the budget
+        assert_int_equal(bed_init(&b), TL_ERROR_INFEASIBLE);
+        assert_non_null(strstr(b.env.error.text, "budget_bytes: the least that works is "));
+        // Backward of node 3 wants 3.1 again: inputs 12, result 16, gradients of 1, 2, 3 96, and 1 and 2 while 2 is made.
+        assert_non_null(strstr(b.env.error.text, ", because of node 2 (b)"));
+        least = named_bytes(b.env.error.text);
+        assert_int_equal(least, base + 12 + 16 + 96 + 64);
+        b.desc.budget_bytes = least - 1;
+        assert_int_equal(bed_init(&b), TL_ERROR_INFEASIBLE);
+        assert_int_equal(named_bytes(b.env.error.text), least);
+        b.desc.budget_bytes = least;
+        bed_must_init(&b);
+        b.spy.limit = least - base;
+        (void)bed_step(&b, 0);
+        assert_int_equal(bed_step(&b, 0), expected);
+        assert_false(b.spy.went_over);
+        assert_true(bed_report(&b).measured_peak_bytes + base <= least);
+        bed_close(&b);
+    }
+    bed_open(&b, &graph, 0, 0, 1);  // 0: no budget
+    bed_must_init(&b);
+    (void)bed_step(&b, 0);
+    assert_int_equal(bed_report(&b).recompute_count, 0);
+    assert_int_equal(bed_report(&b).eviction_count, 0);
+    assert_int_equal(bed_report(&b).limiting_node, -1);
+    bed_close(&b);
+    tl_free_graph(NULL, &graph);
+}
+
+// -- one step at a time --
+
+typedef struct pulled { tl_access accesses[24]; int32_t access_count; tl_step step; } pulled;
+
+static int ranges_meet(const tl_range *a, const tl_range *b) {
+    return a->block == b->block && a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes;
+}
+
+// The latest earlier step with a range in common that one of the two writes, by comparing all.
+static int32_t brute_dependency(const pulled *all, int32_t index) {
+    int32_t before, i, k;
+    for (before = index - 1; before >= 0; before--)
+        for (i = 0; i < all[index].access_count; i++)
+            for (k = 0; k < all[before].access_count; k++) {
+                const tl_access *a = &all[index].accesses[i], *b = &all[before].accesses[k];
+                if ((a->writes || b->writes) && ranges_meet(&a->range, &b->range)) return before;
+            }
+    return -1;
+}
+
+// What the backend was asked to touch for a step lies in the ranges that the step told.
+static void assert_step_tells_its_ranges(bed *b, const tl_run_step *step) {
+    int32_t i, k;
+    for (i = 0; i < b->spy.touched_count; i++) {
+        const tl_range *range = &b->spy.touched[i];
+        for (k = 0; k < step->access_count; k++) {
+            const tl_range *told = &step->accesses[k].range;
+            if (told->block == range->block && told->offset <= range->offset &&
+                range->offset + range->bytes <= told->offset + told->bytes) break;
+        }
+        if (!range->bytes) continue;
+        if (k == step->access_count) fail_msg("step %d (%s %d) hides a range", (int)step->index, tl_name_step((tl_step_kind)step->step.kind), (int)step->step.node);
+    }
+    for (i = 0; i < step->access_count; i++)
+        for (k = 0; k < i; k++) assert_false(ranges_meet(&step->accesses[i].range, &step->accesses[k].range));
+}
+
+static void dependencies_are_those_of_the_ranges(void **state) {
+    tl_random random;
+    long round, placed = 0, found = 0;
+    static pulled all[4096];
+    static bed b;
+    (void)state;
+    random.state = 70;
+    for (round = 0; round < SOAK_TIMES(150); round++) {
+        tl_env env;
+        tl_graph graph;
+        tl_plan plan;
+        tl_device device;
+        tl_report report;
+        tl_run_step step;
+        uint64_t expected;
+        int32_t done = 0, count = 0, micro;
+        memset(&env, 0, sizeof env);
+        memset(&device, 0, sizeof device);
+        device.alignment_bytes = 4;
+        if (random_graph(&env, &random, 14, &graph)) fail_msg("%s", env.error.text);
+        if (random_plan(&env, &random, &graph, &plan)) fail_msg("out of memory");
+        if (random_offsets(&env, &random, &graph, &device, &plan)) fail_msg("out of memory");
+        if (simulate(&graph, &plan, 4, &report)) plan.offset_count = 0;
+        if (!simulate(&graph, &plan, 4, &report) && plan.step_count < 4096) {
+            expected = run_plan_twice(&graph, &plan, 0, 0, 2, NULL);
+            bed_open(&b, &graph, (int)(round % BACKEND_KINDS), 1, 4);
+            b.desc.plan = &plan;
+            bed_must_init(&b);
+            placed += plan.offset_count > 0;
+            for (micro = 0; micro < 4; micro++) {
+                if (bed_load(b.run, micro % 2, &b)) fail_msg("load");
+                if (tl_start_pass(b.run, micro % 2)) fail_msg("%s", b.env.error.text);
+                b.spy.touched_count = 0;
+                for (count = 0, done = 0; !done; count++) {
+                    tl_result result = tl_next_step(b.run, &step, &done);
+                    if (result == TL_NOT_READY) { count--; continue; }
+                    if (result) fail_msg("%s", b.env.error.text);
+                    if (done) break;
+                    assert_int_equal(step.index, count);
+                    assert_memory_equal(&step.step, &plan.steps[count], sizeof step.step);
+                    assert_true(step.access_count <= 24);
+                    assert_step_tells_its_ranges(&b, &step);
+                    memcpy(all[count].accesses, step.accesses, (size_t)step.access_count * sizeof *step.accesses);
+                    all[count].access_count = step.access_count;
+                    assert_int_equal(step.depends_on, brute_dependency(all, count));
+                    found += step.depends_on >= 0;
+                    if (step.is_compute && tl_run_step_kernel(b.run, &step)) fail_msg("%s", b.env.error.text);
+                    b.spy.touched_count = 0;
+                }
+                assert_int_equal(count, plan.step_count);
+                assert_int_equal(tl_next_step(b.run, &step, &done), TL_ERROR_INVALID_ARG);  // the pass is over
+            }
+            assert_int_equal(bed_outcome(&b, plan.inference), expected);
+            bed_close(&b);
+        }
+        random_free_plan(&env, &plan);
+        tl_free_graph(&env, &graph);
+    }
+    assert_true(placed > 20 && found > 500);
+}
+
+// The same steps by hand as by tl_run_plan, online.
+static void an_online_run_may_be_pulled(void **state) {
+    static bed b;
+    tl_graph graph = graph_of(everything);
+    uint64_t expected = keep_all_outcome(&graph, 0, 1, NULL);
+    int pass;
+    (void)state;
+    bed_open(&b, &graph, BACKEND_DEFERRED, 4, 4);
+    b.desc.budget_bytes = 200;
+    b.desc.host_budget_bytes = 100;
+    bed_must_init(&b);
+    for (pass = 0; pass < 2; pass++) {
+        tl_run_step step;
+        int32_t done = 0;
+        if (bed_load(b.run, 0, &b) || tl_start_pass(b.run, 0)) fail_msg("%s", b.env.error.text);
+        while (!done) {
+            tl_result result = tl_next_step(b.run, &step, &done);
+            if (result == TL_NOT_READY) continue;
+            if (result) fail_msg("%s", b.env.error.text);
+            if (step.is_compute && tl_run_step_kernel(b.run, &step)) fail_msg("%s", b.env.error.text);
+        }
+    }
+    assert_true(bed_report(&b).recompute_count + bed_report(&b).spill_count > 0);
+    assert_int_equal(bed_outcome(&b, 0), expected);
+    bed_close(&b);
+    tl_free_graph(NULL, &graph);
+}
+
+static void a_wait_is_not_ready_until_its_copy_is_finished(void **state) {
+    static bed b;
+    tl_graph graph = graph_of(everything);
+    tl_plan plan = plan_of(lossless_steps);
+    uint64_t seed;
+    long not_ready = 0;
+    (void)state;
+    for (seed = 0; seed < 20; seed++) {
+        tl_run_step step, empty;
+        int32_t done = 0, index = -1;
+        memset(&empty, 0, sizeof empty);
+        bed_open(&b, &graph, BACKEND_DEFERRED, seed, 4);
+        b.desc.plan = &plan;
+        bed_must_init(&b);
+        if (tl_start_pass(b.run, 0)) fail_msg("%s", b.env.error.text);
+        while (!done) {
+            tl_result result = tl_next_step(b.run, &step, &done);
+            if (result == TL_NOT_READY) {
+                not_ready++;
+                assert_int_equal(plan.steps[index + 1].kind, TL_STEP_WAIT);
+                assert_int_equal(done, 0);
+                assert_memory_equal(&step, &empty, sizeof step);
+                continue;
+            }
+            if (result) fail_msg("%s", b.env.error.text);
+            if (done) break;
+            assert_int_equal(step.index, ++index);
+            if (step.is_compute && tl_run_step_kernel(b.run, &step)) fail_msg("%s", b.env.error.text);
+        }
+        assert_int_equal(index, plan.step_count - 1);
+        assert_int_equal(bed_report(&b).step_count, plan.step_count);
+        bed_close(&b);
+    }
+    assert_true(not_ready > 5);
+    // A poll that fails ends the pass.
+    bed_open(&b, &graph, 0, 0, 4);
+    b.desc.plan = &plan;
+    bed_must_init(&b);
+    b.spy.fail_function = SPY_POLL;
+    if (tl_start_pass(b.run, 0)) fail_msg("%s", b.env.error.text);
+    for (;;) {
+        tl_run_step step;
+        int32_t done;
+        tl_result result = tl_next_step(b.run, &step, &done);
+        if (result) { assert_int_equal(result, TL_ERROR_BACKEND); break; }
+        if (step.is_compute && tl_run_step_kernel(b.run, &step)) fail_msg("%s", b.env.error.text);
+    }
+    assert_string_equal(b.env.error.text, "tl_run_plan: step 4 (W a): poll: a copy, a conversion or a mapping failed");
+    assert_only_inputs_are_held(&b);
+    bed_close(&b);
+    tl_free_plan(NULL, &plan);
+    tl_free_graph(NULL, &graph);
+}
+
+// Given up after any number of steps, with or without the kernel of the last.
+static void an_abandoned_pass_leaves_nothing_and_does_not_count(void **state) {
+    static bed b;
+    tl_graph graph = graph_of(everything);
+    tl_plan lossless = plan_of(lossless_steps), lossy = plan_of(lossy_steps);
+    int which, kind;
+    (void)state;
+    for (which = 0; which < 4; which++)
+        for (kind = 0; kind < BACKEND_KINDS; kind++) {
+            uint64_t sums[2];
+            int32_t stop, done = 0;
+            undisturbed(&graph, which, &lossless, &lossy, sums, NULL);
+            for (stop = 1; !done; stop++) {
+                tl_run_step step;
+                int32_t at;
+                bed_open(&b, &graph, kind, (uint64_t)stop, 4);
+                failing_desc(&b, which, &lossless, &lossy);
+                bed_must_init(&b);
+                if (bed_load(b.run, 0, &b) || tl_start_pass(b.run, 0)) fail_msg("%s", b.env.error.text);
+                assert_int_equal(tl_start_pass(b.run, 0), TL_ERROR_INVALID_ARG);
+                assert_int_equal(tl_run_plan(b.run), TL_ERROR_INVALID_ARG);
+                for (at = 0; at < stop && !done; at++) {
+                    tl_result result;
+                    do result = tl_next_step(b.run, &step, &done); while (result == TL_NOT_READY);
+                    if (result) fail_msg("%s", b.env.error.text);
+                    if (step.is_compute && (at + 1 < stop || stop % 2) && tl_run_step_kernel(b.run, &step)) fail_msg("%s", b.env.error.text);
+                }
+                if (stop % 3) {
+                    assert_int_equal(tl_reset_run(b.run), TL_OK);
+                    assert_only_inputs_are_held(&b);
+                    memset(b.mixer.gradients, 0, sizeof b.mixer.gradients);
+                    if (!done) assert_int_equal(bed_step(&b, 0), sums[0]);
+                    else assert_int_equal(bed_step(&b, 0), sums[1]);
+                }
+                bed_close(&b);  // from inside the pass, too
+            }
+            assert_true(stop > 14);
+        }
+    tl_free_plan(NULL, &lossless);
+    tl_free_plan(NULL, &lossy);
+    tl_free_graph(NULL, &graph);
+}
+
+static void a_kernel_runs_once_a_step_and_for_the_last_step_only(void **state) {
+    static bed b;
+    tl_graph graph = graph_of(everything);
+    tl_run_step first, second, copy;
+    int32_t done;
+    (void)state;
+    bed_open(&b, &graph, 0, 0, 4);
+    bed_must_init(&b);
+    memset(&first, 0, sizeof first);
+    assert_int_equal(tl_run_step_kernel(b.run, &first), TL_ERROR_STALE);  // no pass
+    if (tl_start_pass(b.run, 0) || tl_next_step(b.run, &first, &done)) fail_msg("%s", b.env.error.text);
+    assert_int_equal(first.is_compute, 1);
+    assert_int_equal(tl_run_step_kernel(b.run, &first), TL_OK);
+    assert_int_equal(tl_run_step_kernel(b.run, &first), TL_ERROR_STALE);  // a second time
+    if (tl_next_step(b.run, &second, &done)) fail_msg("%s", b.env.error.text);
+    assert_int_equal(tl_run_step_kernel(b.run, &first), TL_ERROR_STALE);  // the step before
+    copy = second;
+    copy.is_compute = 0;
+    assert_int_equal(tl_run_step_kernel(b.run, &copy), TL_ERROR_STALE);
+    assert_int_equal(tl_run_step_kernel(b.run, &second), TL_OK);
+    if (tl_reset_run(b.run)) fail_msg("%s", b.env.error.text);
+    assert_int_equal(tl_run_step_kernel(b.run, &second), TL_ERROR_STALE);  // given up
+    (void)bed_step(&b, 0);
+    mixer_start_pass(&b.mixer);
+    if (tl_start_pass(b.run, 0) || tl_next_step(b.run, &copy, &done)) fail_msg("%s", b.env.error.text);
+    assert_int_equal(copy.index, first.index);
+    assert_int_equal(tl_run_step_kernel(b.run, &first), TL_ERROR_STALE);  // of an earlier training step
+    assert_int_equal(tl_run_step_kernel(b.run, &copy), TL_OK);
+    mixer_start_pass(&b.mixer);
+    if (tl_reset_run(b.run) || tl_start_pass(b.run, 0) || tl_next_step(b.run, &copy, &done)) fail_msg("%s", b.env.error.text);
+    b.mixer.fail_at = b.mixer.calls;  // a failing kernel gives the pass up
+    assert_int_equal(tl_run_step_kernel(b.run, &copy), TL_ERROR_KERNEL);
+    assert_only_inputs_are_held(&b);
+    assert_int_equal(tl_next_step(b.run, &second, &done), TL_ERROR_INVALID_ARG);
+    assert_int_equal(tl_start_pass(b.run, -1), TL_ERROR_INVALID_ARG);
+    bed_close(&b);
+    tl_free_graph(NULL, &graph);
+}
+
+// -- layers --
+
+static void layers_by_hand_compute_what_a_pass_computes(void **state) {
+    static bed b;
+    static tl_layer layers[40];
+    uint64_t budget;
+    (void)state;
+    for (budget = 0; budget <= 8; budget += 4) {
+        uint64_t saved;
+        for (saved = 0; saved < 2; saved++) {
+            uint64_t expected;
+            int32_t i;
+            int pass;
+            chain_open(&b, 40, saved, layers, BACKEND_CHECKED);
+            b.desc.budget_bytes = budget ? budget + 2 * saved : 0;
+            chain_init(&b, 40, layers);
+            expected = bed_step(&b, 0);
+            bed_close(&b);
+            chain_open(&b, 40, saved, layers, BACKEND_CHECKED | BACKEND_DEFERRED);
+            b.desc.budget_bytes = b.spy.limit = budget ? budget + 2 * saved : 0;
+            chain_init(&b, 40, layers);
+            assert_int_equal(tl_run_forward(b.run, 1), TL_ERROR_INVALID_ARG);
+            assert_int_equal(tl_run_backward(b.run, 39), TL_ERROR_INVALID_ARG);
+            for (pass = 0; pass < 2; pass++) {
+                mixer_start_pass(&b.mixer);
+                for (i = 0; i < 40; i++) {
+                    assert_int_equal(tl_run_forward(b.run, i), TL_OK);
+                    if (i == 20) {  // out of turn: nothing changes
+                        assert_int_equal(tl_run_forward(b.run, i), TL_ERROR_INVALID_ARG);
+                        assert_int_equal(tl_run_forward(b.run, i + 2), TL_ERROR_INVALID_ARG);
+                        assert_int_equal(tl_run_forward(b.run, 0), TL_ERROR_INVALID_ARG);
+                        assert_int_equal(tl_run_backward(b.run, i), TL_ERROR_INVALID_ARG);
+                        assert_int_equal(tl_run_plan(b.run), TL_ERROR_INVALID_ARG);
+                    }
+                }
+                assert_int_equal(tl_run_forward(b.run, 40), TL_ERROR_INVALID_ARG);
+                assert_int_equal(tl_run_forward(b.run, -1), TL_ERROR_INVALID_ARG);
+                assert_int_equal(tl_run_forward(b.run, INT32_MAX), TL_ERROR_INVALID_ARG);
+                for (i = 39; i >= 0; i--) {
+                    if (i == 20) {
+                        assert_int_equal(tl_run_backward(b.run, i - 1), TL_ERROR_INVALID_ARG);
+                        assert_int_equal(tl_run_backward(b.run, -1), TL_ERROR_INVALID_ARG);
+                        assert_int_equal(tl_run_backward(b.run, INT32_MAX), TL_ERROR_INVALID_ARG);
+                    }
+                    assert_int_equal(tl_run_backward(b.run, i), TL_OK);
+                }
+                assert_int_equal(tl_run_backward(b.run, 0), TL_ERROR_INVALID_ARG);  // the pass is closed
+                assert_int_equal(bed_report(&b).measured_peak_bytes, bed_report(&b).planned_peak_bytes);
+                assert_int_equal(bed_report(&b).backward_count, 40);
+                if (!pass) assert_int_equal(bed_outcome(&b, 0), expected);
+                assert_int_equal(spy_count(&b.spy).live_bytes[TL_TIER_DEVICE], 1);
+            }
+            assert_false(b.spy.went_over);
+            bed_close(&b);
+        }
+    }
+}
+
+static void layers_by_hand_in_inference_end_with_the_last_forward(void **state) {
+    static bed b;
+    static tl_layer layers[4];
+    unsigned char by_hand[1], by_run[1];
+    int32_t i;
+    (void)state;
+    chain_open(&b, 4, 0, layers, 0);
+    for (i = 0; i < 4; i++) layers[i].backward = NULL;
+    b.desc.inference = 1;
+    chain_init(&b, 4, layers);
+    assert_int_equal(b.graph->node_count, 5);
+    if (tl_run_plan(b.run) || tl_read_tensor(b.run, tensor_of(4, 0), by_run, 1)) fail_msg("%s", b.env.error.text);
+    tl_free_run(b.run);
+    chain_init(&b, 4, layers);
+    for (i = 0; i < 4; i++) assert_int_equal(tl_run_forward(b.run, i), TL_OK);
+    assert_int_equal(tl_run_backward(b.run, 3), TL_ERROR_INVALID_ARG);
+    if (tl_read_tensor(b.run, tensor_of(4, 0), by_hand, 1)) fail_msg("%s", b.env.error.text);
+    assert_int_equal(by_hand[0], by_run[0]);
+    assert_int_equal(tl_read_tensor(b.run, tensor_of(3, 0), by_hand, 1), TL_ERROR_NOT_FOUND);
+    bed_close(&b);
+}
+
+static void layers_that_break_a_rule_are_refused(void **state) {
+    static bed b;
+    static tl_layer layers[4];
+    (void)state;
+    chain_open(&b, 4, 0, layers, 0);
+    assert_int_equal(tl_init_layer_run(&b.env, &b.desc, layers, 0, 1, &b.run), TL_ERROR_INVALID_ARG);
+    assert_string_equal(b.env.error.text, "tl_init_layer_run: layer_count: must be > 0");
+    layers[2].forward = NULL;
+    assert_int_equal(tl_init_layer_run(&b.env, &b.desc, layers, 4, 1, &b.run), TL_ERROR_INVALID_ARG);
+    assert_string_equal(b.env.error.text, "tl_init_layer_run: layers: forward is missing");
+    layers[2].forward = mixer_forward;
+    layers[2].backward = NULL;
+    assert_int_equal(tl_init_layer_run(&b.env, &b.desc, layers, 4, 1, &b.run), TL_ERROR_INVALID_ARG);
+    assert_string_equal(b.env.error.text, "tl_init_run: kernels: forward or backward missing for op layer2 of node 3");
+    layers[2].backward = mixer_backward;
+    layers[1].name = layers[3].name = "twin";
+    assert_int_equal(tl_init_layer_run(&b.env, &b.desc, layers, 4, 1, &b.run), TL_ERROR_INVALID_ARG);
+    layers[3].name = "other";
+    layers[3].keep = 1;
+    layers[3].needs = "in,out";
+    chain_init(&b, 4, layers);
+    assert_string_equal(tl_name_node(b.graph, 2), "twin");
+    assert_string_equal(tl_name_node(b.graph, 3), "layer2");
+    (void)bed_step(&b, 0);  // reads the result
+    assert_int_equal(spy_count(&b.spy).live_bytes[TL_TIER_DEVICE], 2);
+    bed_close(&b);
+}
+
+static void checkpoints_can_be_switched_off_in_both_directions(void **state) {
+    static bed b;
+    static tl_layer layers[20];
+    int32_t i;
+    (void)state;
+    chain_open(&b, 20, 0, layers, 0);
+    b.desc.budget_bytes = 30;
+    b.desc.policy = tl_recompute_policy_none();
+    chain_init(&b, 20, layers);
+    assert_int_equal(tl_uses_checkpoints(b.run), 1);
+    (void)bed_step(&b, 0);
+    assert_true(bed_report(&b).recompute_count > 0);
+    assert_int_equal(tl_enable_checkpoints(b.run, 0), TL_OK);
+    assert_int_equal(tl_uses_checkpoints(b.run), 0);
+    mixer_start_pass(&b.mixer);
+    (void)bed_step(&b, 0);
+    assert_int_equal(bed_report(&b).recompute_count, 0);
+    assert_int_equal(bed_report(&b).forward_count, 20);
+    mixer_start_pass(&b.mixer);
+    for (i = 0; i < 20; i++) assert_int_equal(tl_run_forward(b.run, i), TL_OK);
+    assert_int_equal(tl_enable_checkpoints(b.run, 1), TL_ERROR_INVALID_ARG);  // inside a pass
+    assert_int_equal(tl_uses_checkpoints(b.run), 0);
+    assert_int_equal(tl_reset_run(b.run), TL_OK);
+    assert_int_equal(tl_enable_checkpoints(b.run, 1), TL_OK);
+    mixer_start_pass(&b.mixer);
+    (void)bed_step(&b, 0);
+    assert_true(bed_report(&b).recompute_count > 0);
+    bed_close(&b);
+    // Keeping everything does not fit here: said so, and nothing is lost.
+    chain_open(&b, 20, 0, layers, 0);
+    b.desc.budget_bytes = 8;
+    chain_init(&b, 20, layers);
+    assert_int_equal(tl_enable_checkpoints(b.run, 0), TL_OK);
+    assert_int_equal(tl_run_plan(b.run), TL_ERROR_OVER_BUDGET);
+    assert_non_null(strstr(b.env.error.text, "bytes with all else evicted"));
+    assert_int_equal(bed_report(&b).limiting_node, 8);
+    assert_int_equal(bed_report(&b).needed_bytes, 9);
+    assert_int_equal(spy_count(&b.spy).live_bytes[TL_TIER_DEVICE], 1);
+    assert_int_equal(tl_enable_checkpoints(b.run, 1), TL_OK);
+    mixer_start_pass(&b.mixer);
+    (void)bed_step(&b, 0);
+    bed_close(&b);
+}
+
+// SEED_DEFECTS B17: what an earlier step left is never taken for this step's. Every tensor of a step
+// is made in that step: with other inputs and another seed, a fresh run computes the same.
+static void nothing_of_an_earlier_step_is_used(void **state) {
+    static bed b;
+    tl_graph graph = graph_of(everything);
+    tl_plan lossless = plan_of(lossless_steps), lossy = plan_of(lossy_steps);
+    int which;
+    (void)state;
+    for (which = 0; which < 4; which++) {
+        uint64_t sums[2], third;
+        undisturbed(&graph, which, &lossless, &lossy, sums, NULL);
+        assert_int_not_equal(sums[0], sums[1]);  // the seed is the step's
+        bed_open(&b, &graph, BACKEND_CHECKED, 0, 4);
+        failing_desc(&b, which, &lossless, &lossy);
+        b.desc.first_step = 1;
+        bed_must_init(&b);
+        assert_int_equal(bed_step(&b, 0), sums[1]);
+        memset(b.mixer.gradients, 0, sizeof b.mixer.gradients);
+        third = bed_step(&b, 0);
+        bed_close(&b);
+        bed_open(&b, &graph, BACKEND_CHECKED, 0, 4);
+        failing_desc(&b, which, &lossless, &lossy);
+        b.desc.first_step = 2;
+        bed_must_init(&b);
+        assert_int_equal(bed_step(&b, 0), third);
+        bed_close(&b);
+    }
+    tl_free_plan(NULL, &lossless);
+    tl_free_plan(NULL, &lossy);
+    tl_free_graph(NULL, &graph);
+}
+
+// -- what was measured is held against what was planned --
+
+static void a_difference_between_measured_and_planned_is_an_error(void **state) {
+    static const char *const sentences[] = { "", "tl_run_plan: peak: measured 193 bytes, planned 192", "tl_run_plan: host peak: measured 33 bytes, planned 32",
+        "tl_run_plan: arena: measured ", "tl_run_plan: in use after the pass: measured 29 bytes, planned 28",
+        "tl_run_plan: in use on the host after the pass: measured 1 bytes, planned 0" };
+    static bed b;
+    tl_graph graph = graph_of(everything);
+    tl_plan plan = plan_of(lossless_steps);
+    tl_random random;
+    tl_device device;
+    tl_report report;
+    uint64_t plain[2];
+    int lie;
+    (void)state;
+    memset(&device, 0, sizeof device);
+    device.alignment_bytes = 4;
+    random.state = 1;
+    undisturbed(&graph, 0, &plan, NULL, plain, NULL);
+    for (lie = LIE_NOT; lie < LIE_COUNT; lie++) {
+        tl_plan placed = plan;
+        bed_open(&b, &graph, 0, 0, 4);
+        while (lie == LIE_ARENA && (!placed.offset_count || simulate(&graph, &placed, 4, &report))) {
+            free((void *)(uintptr_t)placed.offsets);
+            placed.offsets = NULL;
+            if (random_offsets(&b.env, &random, &graph, &device, &placed)) fail_msg("out of memory");
+        }
+        b.desc.plan = &placed;
+        bed_must_init(&b);
+        b.spy.lie = lie;
+        assert_int_equal(tl_run_plan(b.run), lie ? TL_ERROR_MISMATCH : TL_OK);
+        if (lie && strncmp(b.env.error.text, sentences[lie], strlen(sentences[lie]))) fail_msg("%s", b.env.error.text);
+        if (lie) assert_only_inputs_are_held(&b);
+        b.spy.lie = LIE_NOT;
+        memset(b.mixer.gradients, 0, sizeof b.mixer.gradients);
+        assert_int_equal(bed_step(&b, 0), plain[lie ? 0 : 1]);
+        bed_close(&b);
+        if (lie == LIE_ARENA) free((void *)(uintptr_t)placed.offsets);
+    }
+    tl_free_plan(NULL, &plan);
+    tl_free_graph(NULL, &graph);
+}
+
+// A second run, and somebody else, on the same backend: their bytes are not this run's.
+static void bytes_of_others_are_not_measured(void **state) {
+    static bed b;
+    tl_graph graph = graph_of(everything);
+    tl_run *other;
+    tl_range range;
+    uint64_t expected = keep_all_outcome(&graph, 0, 1, NULL);
+    (void)state;
+    bed_open(&b, &graph, 0, 0, 4);
+    range.offset = 0;
+    range.bytes = 1000;
+    if (b.backend.add_block(b.backend.self, TL_TIER_DEVICE, 1000, &range.block) || b.backend.claim(b.backend.self, range)) fail_msg("claim");
+    bed_must_init(&b);
+    other = b.run;
+    bed_must_init(&b);
+    (void)bed_step(&b, 0);
+    assert_int_equal(bed_step(&b, 0), expected);
+    mixer_start_pass(&b.mixer);
+    assert_int_equal(tl_run_plan(other), TL_OK);
+    tl_free_run(other);
+    if (b.backend.release(b.backend.self, range) || b.backend.free_block(b.backend.self, range.block, b.run->pool.last)) fail_msg("release");
+    bed_close(&b);
+    tl_free_graph(NULL, &graph);
+}
+
+// -- the strategy: every value changes something, or is refused by name --
+
+static tl_strategy single(tl_mode mode, tl_gradient gradient) {
+    return tl_with_gradient(tl_with_mode(tl_with_precision(tl_strategy_new(), TL_PRECISION_SINGLE), mode), gradient);
+}
+
+static void strategy_open(bed *b, const tl_graph *graph, const tl_strategy *strategy) {
+    bed_open(b, graph, 0, 0, 4);
+    b->desc.strategy = strategy;
+}
+
+static tl_run_report strategy_report(const tl_graph *graph, tl_strategy strategy, uint64_t budget, long *forwards) {
+    static bed b;
+    tl_run_report report;
+    strategy_open(&b, graph, &strategy);
+    b.desc.budget_bytes = budget;
+    b.desc.kernel_precisions = (1u << TL_PRECISION_COUNT) - 1;
+    bed_must_init(&b);
+    (void)bed_step(&b, !strategy.gradient.computes);
+    report = bed_report(&b);
+    if (forwards) *forwards = b.mixer.forwards;
+    bed_close(&b);
+    return report;
+}
+
+static void assert_refused(const tl_graph *graph, tl_strategy strategy, tl_result code, const char *sentence) {
+    static bed b;
+    strategy_open(&b, graph, &strategy);
+    assert_int_equal(bed_init(&b), code);
+    assert_null(b.run);
+    if (!strstr(b.env.error.text, sentence)) fail_msg("%s", b.env.error.text);
+    bed_close(&b);
+}
+
+static void every_mode_and_gradient_changes_the_steps(void **state) {
+    tl_graph graph = graph_of(everything);
+    uint64_t peak;
+    long forwards;
+    tl_run_report report, other;
+    (void)state;
+    (void)keep_all_outcome(&graph, 0, 1, &peak);
+    // Mode.
+    report = strategy_report(&graph, single(TL_MODE_EAGER, tl_gradient_checkpointed(0)), 188, NULL);
+    assert_true(report.recompute_count > 0 && report.eviction_count > 0 && report.measured_peak_bytes <= 188);
+    report = strategy_report(&graph, single(TL_MODE_LAZY, tl_gradient_full()), 0, NULL);
+    assert_int_equal(report.measured_peak_bytes, peak);
+    assert_int_equal(report.eviction_count, 0);
+    assert_refused(&graph, single(TL_MODE_HYBRID, tl_gradient_full()), TL_ERROR_UNSUPPORTED, "strategy.mode: hybrid");
+    // Gradient.
+    report = strategy_report(&graph, single(TL_MODE_EAGER, tl_gradient_none()), 0, NULL);
+    assert_int_equal(report.backward_count, 0);
+    report = strategy_report(&graph, single(TL_MODE_LAZY, tl_gradient_none()), 0, NULL);
+    assert_int_equal(report.backward_count, 0);
+    report = strategy_report(&graph, single(TL_MODE_EAGER, tl_gradient_full()), 0, NULL);
+    assert_int_equal(report.backward_count, 5);
+    assert_int_equal(report.recompute_count, 0);
+    report = strategy_report(&graph, single(TL_MODE_LAZY, tl_gradient_checkpointed(2)), 0, NULL);
+    other = strategy_report(&graph, single(TL_MODE_LAZY, tl_gradient_checkpointed(4)), 0, NULL);
+    assert_true(report.recompute_count > 0 && other.recompute_count > report.recompute_count);
+    report = strategy_report(&graph, single(TL_MODE_EAGER, tl_gradient_checkpointed(2)), 0, NULL);
+    other = strategy_report(&graph, single(TL_MODE_EAGER, tl_gradient_checkpointed(7)), 0, NULL);
+    assert_true(report.recompute_count > 0 && other.recompute_count > report.recompute_count);
+    assert_refused(&graph, single(TL_MODE_LAZY, tl_gradient_checkpointed(0)), TL_ERROR_UNSUPPORTED, "strategy.gradient: ");
+    report = strategy_report(&graph, single(TL_MODE_LAZY, tl_gradient_accumulated(3)), 0, &forwards);
+    assert_int_equal(forwards, 3 * report.forward_count);
+    {
+        tl_gradient wide = tl_gradient_accumulated((uint64_t)INT32_MAX + 1);
+        assert_refused(&graph, single(TL_MODE_LAZY, wide), TL_ERROR_INVALID_ARG, "strategy.gradient: accumulation_steps");
+    }
+    {
+        // Eager and full keeps everything: a budget below that is infeasible, and names it.
+        static bed b;
+        tl_strategy full = single(TL_MODE_EAGER, tl_gradient_full());
+        strategy_open(&b, &graph, &full);
+        b.desc.budget_bytes = 200;
+        assert_int_equal(bed_init(&b), TL_ERROR_INFEASIBLE);
+        b.desc.budget_bytes = named_bytes(b.env.error.text);
+        bed_must_init(&b);
+        (void)bed_step(&b, 0);
+        assert_int_equal(bed_report(&b).measured_peak_bytes, b.desc.budget_bytes);
+        bed_close(&b);
+    }
+    tl_free_graph(NULL, &graph);
+}
+
+static void every_precision_changes_the_bytes(void **state) {
+    static const struct { tl_precision precision; uint64_t peak; } rows[] = {
+        { TL_PRECISION_SINGLE, 0 }, { TL_PRECISION_FULL, 0 }, { TL_PRECISION_HALF, 0 }, { TL_PRECISION_BF16, 0 },
+    };
+    tl_graph graph = graph_of(everything);
+    uint64_t single_peak = 0;
+    size_t k;
+    (void)state;
+    for (k = 0; k < 4; k++) {
+        tl_strategy strategy = tl_with_precision(tl_with_gradient(tl_strategy_new(), tl_gradient_full()), rows[k].precision);
+        tl_run_report report = strategy_report(&graph, strategy, 0, NULL);
+        uint64_t beside = report.measured_peak_bytes - input_bytes(&graph);  // inputs keep their bytes
+        if (!k) single_peak = beside;
+        assert_int_equal(beside, k == 0 ? single_peak : k == 1 ? 2 * single_peak : single_peak / 2);
+        {   // not among kernel_precisions: f32 alone by default
+            static bed b;
+            strategy_open(&b, &graph, &strategy);
+            assert_int_equal(bed_init(&b), k ? TL_ERROR_UNSUPPORTED : TL_OK);
+            if (k) assert_non_null(strstr(b.env.error.text, "strategy.precision: not among kernel_precisions"));
+            bed_close(&b);
+        }
+    }
+    assert_refused(&graph, tl_with_precision(tl_strategy_new(), TL_PRECISION_MIXED), TL_ERROR_UNSUPPORTED, "strategy.precision: mixed");
+    tl_free_graph(NULL, &graph);
+}
+
+// The first gradient is 1 in the elements of the run, or the caller's word.
+static tl_result keep_gradient(const tl_kernel_call *call, void *user) {
+    if (call->kind == TL_STEP_BACKWARD && call->node == 2) {
+        assert_int_equal(call->output_grads[0].range.bytes, call->precision == TL_PRECISION_FULL ? 16 : call->precision == TL_PRECISION_SINGLE ? 8 : 4);
+        memcpy(user, call->output_grads[0].host, (size_t)call->output_grads[0].range.bytes);
+    }
+    return TL_OK;
+}
+
+static void the_first_gradient_is_one(void **state) {
+    static const char *const text = "tlg 1\nnode 0 x input fwd=0 bwd=0 out=4 needs=none in=-\nnode 1 a op fwd=1 bwd=1 out=8 needs=none in=0\n"
+                                    "node 2 b op fwd=1 bwd=1 out=8 needs=none in=1\n";
+    tl_graph graph = graph_of(text);
+    int precision, word;
+    (void)state;
+    for (precision = 0; precision < TL_PRECISION_COUNT; precision++)
+        for (word = 0; word < 2; word++) {
+            static bed b;
+            double doubles[2] = { 0, 0 };
+            tl_strategy strategy = tl_with_precision(tl_with_gradient(tl_strategy_new(), tl_gradient_full()), (tl_precision)precision);
+            if (precision == TL_PRECISION_MIXED) continue;
+            strategy_open(&b, &graph, &strategy);
+            b.kernels[0].forward = b.kernels[0].backward = keep_gradient;
+            b.kernels[0].user = doubles;
+            b.desc.kernel_precisions = 1u << precision;
+            b.desc.loss_gradient_word = word ? 0x40004000u : 0;
+            bed_must_init(&b);
+            if (tl_run_plan(b.run)) fail_msg("%s", b.env.error.text);
+            if (word) {
+                uint32_t words[4];
+                memcpy(words, doubles, sizeof words);
+                assert_int_equal(words[0], 0x40004000u);
+                if (precision == TL_PRECISION_FULL) assert_int_equal(words[3], 0x40004000u);
+            } else if (precision == TL_PRECISION_FULL) {
+                assert_true(doubles[0] == 1.0 && doubles[1] == 1.0);
+            } else if (precision == TL_PRECISION_SINGLE) {
+                float floats[2];
+                memcpy(floats, doubles, sizeof floats);
+                assert_true(floats[0] == 1.0f && floats[1] == 1.0f);
+            } else {
+                uint16_t halves[2];
+                memcpy(halves, doubles, sizeof halves);
+                assert_int_equal(halves[0], precision == TL_PRECISION_HALF ? 0x3c00 : 0x3f80);
+                assert_int_equal(halves[1], halves[0]);
+            }
+            bed_close(&b);
+        }
+    tl_free_graph(NULL, &graph);
+}
+
+static void memory_parallelism_fusion_and_profiling_are_done_or_refused(void **state) {
+    static const uint64_t offsets[] = { 0, 64, 128, 192, 256 };
+    static bed b;
+    tl_graph graph = graph_of(everything), chain_graph;
+    tl_strategy plain = single(TL_MODE_LAZY, tl_gradient_full()), pooled;
+    tl_chain_desc chain;
+    tl_device device;
+    tl_plan plan;
+    tl_env env;
+    (void)state;
+    memset(&env, 0, sizeof env);
+    memset(&chain, 0, sizeof chain);
+    memset(&device, 0, sizeof device);
+    // Memory.
+    assert_refused(&graph, tl_with_memory(plain, TL_MEMORY_POOLED), TL_ERROR_UNSUPPORTED, "strategy.memory: pooled needs a plan with offsets");
+    assert_refused(&graph, tl_with_memory(plain, TL_MEMORY_CACHED), TL_ERROR_UNSUPPORTED, "strategy.memory: ");
+    assert_refused(&graph, tl_with_memory(plain, TL_MEMORY_MINIMAL_PEAK), TL_ERROR_UNSUPPORTED, "strategy.memory: ");
+    chain.layer_count = 4;
+    chain.input_bytes = 1;
+    if (tl_add_chain(&env, &chain_graph, &chain) || tl_plan_keep_all(&env, &chain_graph, 1, &plan)) fail_msg("%s", env.error.text);
+    plan.offsets = offsets;
+    plan.offset_count = 5;
+    pooled = tl_with_memory(single(TL_MODE_LAZY, tl_gradient_none()), TL_MEMORY_POOLED);
+    strategy_open(&b, &chain_graph, &pooled);
+    b.desc.plan = &plan;
+    bed_must_init(&b);
+    (void)bed_step(&b, 1);
+    assert_int_equal(spy_count(&b.spy).block_count[TL_TIER_DEVICE], 1);  // one arena
+    tl_free_run(b.run);
+    pooled.memory = TL_MEMORY_STANDARD;
+    assert_int_equal(bed_init(&b), TL_ERROR_INVALID_ARG);
+    assert_non_null(strstr(b.env.error.text, "strategy.memory: standard, but the plan has offsets"));
+    plan.offset_count = 0;
+    bed_must_init(&b);
+    (void)bed_step(&b, 1);
+    assert_int_equal(spy_count(&b.spy).block_count[TL_TIER_DEVICE], 2);  // the input and the result
+    bed_close(&b);
+    tl_free_plan(NULL, &plan);
+    tl_free_graph(NULL, &chain_graph);
+    // Parallelism.
+    assert_refused(&graph, tl_with_parallelism(plain, tl_parallelism_data(2)), TL_ERROR_UNSUPPORTED, "strategy.parallelism: ");
+    assert_refused(&graph, tl_with_parallelism(plain, tl_parallelism_model(1)), TL_ERROR_UNSUPPORTED, "strategy.parallelism: ");
+    assert_refused(&graph, tl_with_parallelism(plain, tl_parallelism_pipeline(1)), TL_ERROR_UNSUPPORTED, "strategy.parallelism: ");
+    assert_int_equal(strategy_report(&graph, tl_with_parallelism(plain, tl_parallelism_data(1)), 0, NULL).backward_count, 5);
+    assert_int_equal(strategy_report(&graph, tl_with_parallelism(plain, tl_parallelism_automatic()), 0, NULL).backward_count, 5);
+    plain.parallelism = tl_parallelism_automatic();
+    strategy_open(&b, &graph, &plain);
+    b.desc.device = &device;
+    device.worker_count = 2;
+    assert_int_equal(bed_init(&b), TL_ERROR_UNSUPPORTED);
+    assert_non_null(strstr(b.env.error.text, "strategy.parallelism: "));
+    device.worker_count = 1;
+    bed_must_init(&b);
+    bed_close(&b);
+    plain.parallelism = tl_parallelism_none();
+    // Fusion and profiling.
+    assert_refused(&graph, tl_with_fusion(plain, 1), TL_ERROR_UNSUPPORTED, "strategy.enable_fusion: ");
+    assert_int_equal(strategy_report(&graph, plain, 0, NULL).compute_ns, 0);
+    assert_true(strategy_report(&graph, tl_with_profiling(plain, 1), 0, NULL).compute_ns > 0);
+    tl_free_graph(NULL, &graph);
+}
+
+static void presets_run_or_say_what_is_missing(void **state) {
+    tl_graph graph = graph_of(everything);
+    tl_run_report report;
+    (void)state;
+    assert_refused(&graph, tl_strategy_training(), TL_ERROR_UNSUPPORTED, "strategy.memory: pooled");
+    assert_refused(&graph, tl_strategy_inference(), TL_ERROR_UNSUPPORTED, "strategy.memory: ");
+    assert_refused(&graph, tl_strategy_memory_efficient(), TL_ERROR_UNSUPPORTED, "strategy.mode: hybrid");
+    assert_refused(&graph, tl_strategy_high_throughput(), TL_ERROR_UNSUPPORTED, "strategy.memory: pooled");
+    report = strategy_report(&graph, tl_strategy_debug(), 0, NULL);
+    assert_true(report.backward_count == 5 && report.compute_ns > 0);
+    report = strategy_report(&graph, tl_strategy_new(), 0, NULL);
+    assert_true(report.backward_count == 0 && report.compute_ns == 0);
+    {
+        tl_strategy broken = tl_strategy_new();
+        broken.memory = TL_MEMORY_COUNT;
+        assert_refused(&graph, broken, TL_ERROR_INVALID_ARG, "tl_check_strategy: ");
+    }
+    tl_free_graph(NULL, &graph);
+}
+
+static void a_strategy_and_a_desc_that_disagree_are_refused(void **state) {
+    static bed b;
+    tl_graph graph = graph_of(everything);
+    tl_plan plan = plan_of(lossless_steps);
+    tl_checkpoint_config config = tl_checkpoint_uniform(2);
+    tl_strategy strategy = single(TL_MODE_EAGER, tl_gradient_full());
+    (void)state;
+    strategy_open(&b, &graph, &strategy);
+    b.desc.plan = &plan;
+    assert_int_equal(bed_init(&b), TL_ERROR_INVALID_ARG);
+    assert_non_null(strstr(b.env.error.text, "strategy.mode: eager"));
+    strategy = single(TL_MODE_LAZY, tl_gradient_none());
+    assert_int_equal(bed_init(&b), TL_ERROR_INVALID_ARG);
+    assert_non_null(strstr(b.env.error.text, "strategy.gradient: the plan is of the other kind"));
+    strategy = single(TL_MODE_LAZY, tl_gradient_checkpointed(3));
+    assert_int_equal(bed_init(&b), TL_ERROR_INVALID_ARG);
+    assert_non_null(strstr(b.env.error.text, "strategy.gradient: an interval, and a plan"));
+    strategy = single(TL_MODE_LAZY, tl_gradient_checkpointed(0));
+    bed_must_init(&b);
+    tl_free_run(b.run);
+    b.desc.plan = NULL;
+    b.desc.checkpoints = &config;
+    bed_must_init(&b);
+    tl_free_run(b.run);
+    strategy = single(TL_MODE_LAZY, tl_gradient_full());
+    assert_int_equal(bed_init(&b), TL_ERROR_INVALID_ARG);
+    assert_non_null(strstr(b.env.error.text, "strategy.gradient: not checkpointed"));
+    b.desc.checkpoints = NULL;
+    strategy = single(TL_MODE_EAGER, tl_gradient_full());
+    b.desc.policy = tl_recompute_policy_none();
+    assert_int_equal(bed_init(&b), TL_ERROR_INVALID_ARG);
+    assert_non_null(strstr(b.env.error.text, "leave policy out"));
+    bed_close(&b);
+    tl_free_plan(NULL, &plan);
+    tl_free_graph(NULL, &graph);
+}
+
+static void a_desc_that_breaks_a_rule_is_refused(void **state) {
+    static bed b;
+    tl_graph graph = graph_of(everything), empty;
+    tl_plan plan = plan_of(lossless_steps);
+    tl_checkpoint_config config = tl_checkpoint_uniform(2);
+    tl_device device;
+    long asked = 0;
+    int rule;
+    (void)state;
+    tl_init_graph(&empty);
+    for (rule = 0; rule < 20; rule++) {
+        static const char *const sentences[] = {
+            "plan, checkpoints: give one of them", "eviction, codec: unknown kind", "eviction, codec: unknown kind", "evict: goes with TL_EVICTION_CALLER",
+            "evict: goes with TL_EVICTION_CALLER", "kernel_count, repeat_count", "kernel_count, repeat_count", "kernel_count, repeat_count",
+            "inference: must be 0 or 1", "checkpoints: a forward-only run has none", "policy, eviction, codec: are for online runs",
+            "policy, eviction, codec: are for online runs", "policy, eviction, codec: are for online runs", "codec: the backend cannot convert it",
+            "tl_check_recompute_policy: ", "tl_check_device: ", "kernels: none for op mask of node 5", "kernels: forward or backward missing for op relu of node 2",
+            "kernels: forward or backward missing for op mask of node 5", "tl_check_graph: ",
+        };
+        tl_run_desc *desc = &b.desc;
+        memset(&device, 0, sizeof device);
+        bed_open(&b, &graph, 0, 0, 4);
+        switch (rule) {
+        case 0: desc->plan = &plan; desc->checkpoints = &config; break;
+        case 1: desc->eviction = TL_EVICTION_COUNT; break;
+        case 2: desc->codec = TL_CODEC_COUNT; break;
+        case 3: desc->eviction = TL_EVICTION_CALLER; break;
+        case 4: desc->evict = evict_somehow; desc->evict_user = &asked; break;
+        case 5: desc->kernel_count = -1; break;
+        case 6: desc->kernels = NULL; break;
+        case 7: desc->repeat_count = -1; break;
+        case 8: desc->inference = 2; break;
+        case 9: desc->inference = 1; desc->checkpoints = &config; break;
+        case 10: desc->plan = &plan; desc->policy = tl_recompute_policy_none(); break;
+        case 11: desc->plan = &plan; desc->eviction = TL_EVICTION_OLDEST; break;
+        case 12: desc->checkpoints = &config; desc->codec = TL_CODEC_F16; break;
+        case 13: desc->codec = TL_CODEC_F16; b.spy.no_codecs = 1u << TL_CODEC_F16; break;
+        case 14: desc->policy.kind = TL_RECOMPUTE_POLICY_EVERY_N; break;
+        case 15: desc->device = &device; device.alignment_bytes = 3; break;
+        case 16: desc->kernel_count = 4; b.kernels[4] = b.kernels[5]; desc->kernel_count = 5; break;
+        case 17: b.kernels[1].backward = NULL; break;
+        case 18: b.kernels[4].forward = NULL; break;
+        default: desc->graph = &empty; break;
+        }
+        assert_int_equal(bed_init(&b), rule == 13 ? TL_ERROR_UNSUPPORTED : TL_ERROR_INVALID_ARG);
+        assert_null(b.run);
+        if (!strstr(b.env.error.text, sentences[rule])) fail_msg("%d: %s", rule, b.env.error.text);
+        b.graph = &graph;
+        bed_close(&b);
+    }
+    // A node without a gradient needs no backward, and inference needs none at all.
+    bed_open(&b, &graph, 0, 0, 4);
+    b.kernels[4].backward = NULL;
+    bed_must_init(&b);
+    tl_free_run(b.run);
+    b.desc.inference = 1;
+    for (rule = 0; rule < 6; rule++) b.kernels[rule].backward = NULL;
+    bed_must_init(&b);
+    (void)bed_step(&b, 1);
+    bed_close(&b);
+    tl_free_plan(NULL, &plan);
+    tl_free_graph(NULL, &graph);
+}
+
+static void tensors_are_read_and_written_within_the_rules(void **state) {
+    static bed b;
+    tl_graph graph = graph_of(everything);
+    unsigned char bytes[64], back[64];
+    tl_run_step step;
+    int32_t done, i;
+    (void)state;
+    for (i = 0; i < 64; i++) bytes[i] = (unsigned char)(i * 7);
+    bed_open(&b, &graph, BACKEND_CHECKED | BACKEND_DEFERRED, 0, 4);
+    b.desc.load = NULL;
+    bed_must_init(&b);
+    assert_int_equal(tl_read_tensor(b.run, tensor_of(0, 0), back, 8), TL_OK);
+    for (i = 0; i < 8; i++) assert_int_equal(back[i], 0);  // inputs start as zeroes
+    assert_int_equal(tl_write_tensor(b.run, tensor_of(0, 0), bytes, 8), TL_OK);
+    assert_int_equal(tl_read_tensor(b.run, tensor_of(0, 0), back, 8), TL_OK);
+    assert_memory_equal(back, bytes, 8);
+    assert_int_equal(tl_write_tensor(b.run, tensor_of(0, 0), bytes, 7), TL_ERROR_INVALID_ARG);
+    assert_string_equal(b.env.error.text, "tl_write_tensor: bytes: not those of the tensor");
+    assert_int_equal(tl_write_tensor(b.run, tensor_of(0, 2), bytes, 8), TL_ERROR_INVALID_ARG);
+    assert_int_equal(tl_write_tensor(b.run, tensor_of(-1, 0), bytes, 8), TL_ERROR_INVALID_ARG);
+    assert_int_equal(tl_write_tensor(b.run, tensor_of(7, 0), bytes, 8), TL_ERROR_INVALID_ARG);
+    assert_int_equal(tl_write_tensor(b.run, tensor_of(0, -1), bytes, 8), TL_ERROR_INVALID_ARG);
+    assert_int_equal(tl_read_tensor(b.run, tensor_of(4, 0), back, 16), TL_ERROR_NOT_FOUND);  // before any pass
+    (void)bed_step(&b, 0);
+    assert_int_equal(tl_read_tensor(b.run, tensor_of(4, 0), back, 16), TL_OK);
+    assert_int_equal(tl_write_tensor(b.run, tensor_of(4, 0), bytes, 16), TL_ERROR_INVALID_ARG);
+    assert_int_equal(tl_read_tensor(b.run, tensor_of(1, 0), back, 32), TL_ERROR_NOT_FOUND);
+    assert_int_equal(tl_read_tensor(b.run, tensor_of(0, 0), back, 8), TL_OK);
+    assert_memory_equal(back, bytes, 8);  // inputs stay
+    if (tl_start_pass(b.run, 0)) fail_msg("%s", b.env.error.text);
+    assert_int_equal(tl_write_tensor(b.run, tensor_of(0, 0), bytes, 8), TL_ERROR_INVALID_ARG);
+    if (tl_next_step(b.run, &step, &done)) fail_msg("%s", b.env.error.text);
+    assert_int_equal(tl_read_tensor(b.run, tensor_of(0, 0), back, 8), TL_ERROR_INVALID_ARG);
+    tl_free_run(NULL);
+    bed_close(&b);
+    tl_free_graph(NULL, &graph);
+}
+
+static void a_result_that_is_being_spilled_can_be_read(void **state) {
+    static bed b;
+    tl_graph graph = graph_of(everything);
+    tl_plan plan = plan_of("F 1\nF 2\nF 3\nF 4\nF 5\nS 6\nO 4\n");
+    unsigned char spilled[16], kept[16];
+    int spills;
+    (void)state;
+    plan.inference = 1;
+    for (spills = 1; spills >= 0; spills--) {
+        bed_open(&b, &graph, BACKEND_DEFERRED, 0, 4);
+        b.desc.plan = &plan;
+        if (!spills) plan.step_count--;
+        bed_must_init(&b);
+        (void)bed_step(&b, 1);
+        assert_int_equal(tl_read_tensor(b.run, tensor_of(4, 0), spills ? spilled : kept, 16), TL_OK);
+        assert_int_equal(spy_count(&b.spy).live_bytes[TL_TIER_HOST], spills ? 16 : 0);
+        (void)bed_step(&b, 1);
+        bed_close(&b);
+    }
+    assert_memory_equal(spilled, kept, 16);
+    tl_free_plan(NULL, &plan);
+    tl_free_graph(NULL, &graph);
+}
+
+static void plans_are_found_as_they_were_given_or_made(void **state) {
+    static bed b;
+    tl_graph graph = graph_of(everything);
+    tl_plan plan = plan_of(lossless_steps), found;
+    tl_checkpoint_config config = tl_checkpoint_uniform(2);
+    tl_device device;
+    (void)state;
+    bed_open(&b, &graph, 0, 0, 4);
+    plan.repeat_count = 3;
+    b.desc.plan = &plan;
+    b.desc.base_bytes = 5;
+    bed_must_init(&b);
+    tl_find_run_plan(b.run, &found);
+    assert_ptr_equal(found.steps, plan.steps);
+    assert_int_equal(found.base_bytes, 5);
+    assert_null(found.memory);
+    assert_ptr_equal(tl_find_run_graph(b.run), &graph);
+    assert_int_equal(tl_enable_checkpoints(b.run, 0), TL_ERROR_INVALID_ARG);  // not online
+    assert_int_equal(tl_run_forward(b.run, 0), TL_ERROR_INVALID_ARG);
+    (void)bed_step(&b, 0);
+    assert_int_equal(b.loads, 3);  // the plan's own micro-batches
+    bed_close(&b);
+    bed_open(&b, &graph, 0, 0, 4);
+    b.desc.checkpoints = &config;
+    bed_must_init(&b);
+    tl_find_run_plan(b.run, &found);
+    assert_true(found.step_count > 0 && found.peak_bytes > 0);
+    (void)bed_step(&b, 0);
+    assert_int_equal(bed_report(&b).measured_peak_bytes, found.peak_bytes);
+    bed_close(&b);
+    // Online, copies take their time in the simulated cost.
+    memset(&device, 0, sizeof device);
+    device.link_bytes_per_second = 1000;
+    bed_open(&b, &graph, 0, 0, 4);
+    b.desc.budget_bytes = 188;
+    b.desc.host_budget_bytes = 1000;
+    bed_must_init(&b);
+    (void)bed_step(&b, 0);
+    assert_true(bed_report(&b).spill_count > 0);
+    assert_true(bed_report(&b).planned_cost < 1000);
+    tl_free_run(b.run);
+    b.desc.device = &device;
+    bed_must_init(&b);
+    (void)bed_step(&b, 0);
+    assert_true(bed_report(&b).planned_cost > 1000000);
+    bed_close(&b);
+    tl_free_plan(NULL, &plan);
+    tl_free_graph(NULL, &graph);
+}
+
+// The offsets of a plan that was changed behind the run's back run out: said so, not read beyond.
+static void a_plan_changed_after_init_is_refused(void **state) {
+    static const uint64_t offsets[] = { 0, 64, 128 };
+    static bed b;
+    tl_graph graph = graph_of(everything);
+    tl_step steps[] = { { TL_STEP_FORWARD, 0, 0, 1, -1 }, { TL_STEP_DROP, 0, 0, 1, -1 }, { TL_STEP_FORWARD, 0, 0, 1, -1 } };
+    static const char *const text = "tlg 1\nnode 0 x input fwd=0 bwd=0 out=4 needs=none in=-\nnode 1 a op fwd=1 bwd=1 out=8 needs=none in=0\n";
+    tl_plan plan;
+    (void)state;
+    tl_free_graph(NULL, &graph);
+    graph = graph_of(text);
+    memset(&plan, 0, sizeof plan);
+    plan.steps = steps;
+    plan.step_count = 3;
+    plan.inference = 1;
+    plan.offsets = offsets;
+    plan.offset_count = 3;
+    bed_open(&b, &graph, 0, 0, 64);
+    b.desc.plan = &plan;
+    bed_must_init(&b);
+    (void)bed_step(&b, 1);
+    b.run->pool.offset_count = 2;
+    assert_int_equal(tl_run_plan(b.run), TL_ERROR_INVALID_PLAN);
+    assert_non_null(strstr(b.env.error.text, "tl_run_plan: step 2 (F a): claim: "));
+    bed_close(&b);
+    tl_free_graph(NULL, &graph);
+}
+
+// -- real kernels in floating point --
+
+#define FT 6  // positions
+#define FC 4  // channels
+
+typedef struct floats {
+    double convolution[3 * FC * FC], query[FC * FC];  // parameters
+    double d_convolution[3 * FC * FC], d_query[FC * FC];
+    long   calls;
+} floats;
+
+static double *at_doubles(const tl_operand *operand) { return (double *)operand->host; }
+
+static tl_result convolution(const tl_kernel_call *call, void *user) {
+    floats *f = (floats *)user;
+    const double *x = at_doubles(&call->inputs[0]);
+    double *y = at_doubles(&call->outputs[0]);
+    const double *dy = at_doubles(&call->output_grads[0]);
+    int t, k, c, d;
+    f->calls++;
+    if (call->kind != TL_STEP_BACKWARD) memset(y, 0, FT * FC * sizeof *y);
+    for (t = 0; t < FT; t++)
+        for (k = 0; k < 3; k++)
+            for (c = 0; c < FC && t + k >= 1 && t + k <= FT; c++)
+                for (d = 0; d < FC; d++) {
+                    if (call->kind == TL_STEP_BACKWARD) f->d_convolution[(k * FC + c) * FC + d] += dy[t * FC + c] * x[(t + k - 1) * FC + d];
+                    else y[t * FC + c] += f->convolution[(k * FC + c) * FC + d] * x[(t + k - 1) * FC + d];
+                }
+    return TL_OK;
+}
+
+// Batch norm: mean and 1 / deviation of each channel are its saved bytes.
+static tl_result normalize(const tl_kernel_call *call, void *user) {
+    const double *x = at_doubles(&call->inputs[0]), *dy = at_doubles(&call->output_grads[0]);
+    double *y = at_doubles(&call->outputs[0]), *dx = at_doubles(&call->input_grads[0]), *saved = at_doubles(&call->saved);
+    int t, c;
+    ((floats *)user)->calls++;
+    for (c = 0; c < FC; c++) {
+        double mean = 0, square = 0, scale, sum = 0, product = 0;
+        if (call->kind == TL_STEP_BACKWARD) {
+            mean = saved[2 * c];
+            scale = saved[2 * c + 1];
+            for (t = 0; t < FT; t++) {
+                sum += dy[t * FC + c];
+                product += dy[t * FC + c] * (x[t * FC + c] - mean) * scale;
+            }
+            for (t = 0; t < FT; t++)
+                dx[t * FC + c] += scale * (dy[t * FC + c] - sum / FT - (x[t * FC + c] - mean) * scale * product / FT);
+            continue;
+        }
+        for (t = 0; t < FT; t++) mean += x[t * FC + c] / FT;
+        for (t = 0; t < FT; t++) square += (x[t * FC + c] - mean) * (x[t * FC + c] - mean) / FT;
+        scale = 1 / sqrt(square + 1e-3);
+        if (saved) { saved[2 * c] = mean; saved[2 * c + 1] = scale; }
+        for (t = 0; t < FT && !call->outputs_ready; t++) y[t * FC + c] = (x[t * FC + c] - mean) * scale;
+    }
+    return TL_OK;
+}
+
+// Self-attention with one matrix: P = softmax(x W x' / 2), y = P x; P is its saved bytes.
+static tl_result attention(const tl_kernel_call *call, void *user) {
+    floats *f = (floats *)user;
+    const double *x = at_doubles(&call->inputs[0]), *dy = at_doubles(&call->output_grads[0]);
+    double *y = at_doubles(&call->outputs[0]), *dx = at_doubles(&call->input_grads[0]), *p = at_doubles(&call->saved);
+    double *q = at_doubles(&call->scratch), *row = q + FC;
+    int i, j, c, d;
+    f->calls++;
+    for (i = 0; i < FT; i++) {
+        double most = -1e300, sum = 0, inner = 0, dq[FC];
+        for (c = 0; c < FC; c++) {
+            q[c] = dq[c] = 0;
+            for (d = 0; d < FC; d++) q[c] += x[i * FC + d] * f->query[d * FC + c];
+        }
+        if (call->kind == TL_STEP_BACKWARD) {
+            for (j = 0; j < FT; j++) {
+                row[j] = 0;
+                for (c = 0; c < FC; c++) row[j] += dy[i * FC + c] * x[j * FC + c];
+                inner += row[j] * p[i * FT + j];
+            }
+            for (j = 0; j < FT; j++) {
+                double ds = p[i * FT + j] * (row[j] - inner) / 2;
+                for (c = 0; c < FC; c++) {
+                    dx[j * FC + c] += p[i * FT + j] * dy[i * FC + c] + ds * q[c];
+                    dq[c] += ds * x[j * FC + c];
+                }
+            }
+            for (d = 0; d < FC; d++)
+                for (c = 0; c < FC; c++) {
+                    dx[i * FC + d] += dq[c] * f->query[d * FC + c];
+                    f->d_query[d * FC + c] += dq[c] * x[i * FC + d];
+                }
+            continue;
+        }
+        for (j = 0; j < FT; j++) {
+            row[j] = 0;
+            for (c = 0; c < FC; c++) row[j] += q[c] * x[j * FC + c] / 2;
+            if (row[j] > most) most = row[j];
+        }
+        for (j = 0; j < FT; j++) sum += row[j] = exp(row[j] - most);
+        for (j = 0; j < FT; j++) row[j] /= sum;
+        if (p) memcpy(p + i * FT, row, FT * sizeof *row);
+        for (c = 0; c < FC && !call->outputs_ready; c++) {
+            y[i * FC + c] = 0;
+            for (j = 0; j < FT; j++) y[i * FC + c] += row[j] * x[j * FC + c];
+        }
+    }
+    return TL_OK;
+}
+
+// Half of the values, chosen by the seed, twice as large; backward chooses the same half.
+static tl_result dropout(const tl_kernel_call *call, void *user) {
+    int i;
+    ((floats *)user)->calls++;
+    for (i = 0; i < FT * FC; i++) {
+        double kept = 2 * (double)(tl_mix_u64(call->seed, (uint64_t)i) & 1);
+        if (call->kind == TL_STEP_BACKWARD) at_doubles(&call->input_grads[0])[i] += kept * at_doubles(&call->output_grads[0])[i];
+        else at_doubles(&call->outputs[0])[i] = kept * at_doubles(&call->inputs[0])[i];
+    }
+    return TL_OK;
+}
+
+// a b + c
+static tl_result blend(const tl_kernel_call *call, void *user) {
+    const double *a = at_doubles(&call->inputs[0]), *b = at_doubles(&call->inputs[1]), *dy = at_doubles(&call->output_grads[0]);
+    int i;
+    ((floats *)user)->calls++;
+    for (i = 0; i < FT * FC; i++) {
+        if (call->kind != TL_STEP_BACKWARD) {
+            at_doubles(&call->outputs[0])[i] = a[i] * b[i] + at_doubles(&call->inputs[2])[i];
+            continue;
+        }
+        at_doubles(&call->input_grads[0])[i] += dy[i] * b[i];
+        at_doubles(&call->input_grads[1])[i] += dy[i] * a[i];
+        at_doubles(&call->input_grads[2])[i] += dy[i];
+    }
+    return TL_OK;
+}
+
+static tl_result half_square(const tl_kernel_call *call, void *user) {
+    const double *x = at_doubles(&call->inputs[0]);
+    int i;
+    ((floats *)user)->calls++;
+    if (call->kind != TL_STEP_BACKWARD) at_doubles(&call->outputs[0])[0] = 0;
+    for (i = 0; i < FT * FC; i++) {
+        if (call->kind == TL_STEP_BACKWARD) at_doubles(&call->input_grads[0])[i] += at_doubles(&call->output_grads[0])[0] * x[i];
+        else at_doubles(&call->outputs[0])[0] += x[i] * x[i] / 2;
+    }
+    return TL_OK;
+}
+
+// In bytes of f32; the run takes f64, and its input is f64 as it stands. norm is read three times.
+static const char *const float_graph =
+    "tlg 1\n"
+    "node 0 x input fwd=0 bwd=0 out=192 needs=none in=-\n"
+    "node 1 conv convolution fwd=9 bwd=18 out=96 needs=in in=0\n"
+    "node 2 norm normalize fwd=3 bwd=5 out=96 needs=in in=1 saved=32\n"
+    "node 3 attend attention fwd=12 bwd=30 out=96 needs=in in=2 saved=144 fwork=40 bwork=40\n"
+    "node 4 drop dropout fwd=1 bwd=1 out=96 needs=none in=2\n"
+    "node 5 blend blend fwd=1 bwd=2 out=96 needs=in0,in1 in=2,3,4 inplace=2\n"
+    "node 6 loss half_square fwd=1 bwd=1 out=4 needs=in in=5 keep\n";
+
+static void float_open(bed *b, floats *f, const tl_graph *graph, tl_strategy *strategy, int kind) {
+    static const struct { const char *op; tl_kernel_fn function; } kernels[] = {
+        { "convolution", convolution }, { "normalize", normalize }, { "attention", attention },
+        { "dropout", dropout }, { "blend", blend }, { "half_square", half_square },
+    };
+    int i;
+    tl_random random;
+    random.state = 5;
+    for (i = 0; i < 3 * FC * FC; i++) f->convolution[i] = tl_next_random_ratio(&random) - 0.5;
+    for (i = 0; i < FC * FC; i++) f->query[i] = tl_next_random_ratio(&random) - 0.5;
+    memset(f->d_convolution, 0, sizeof f->d_convolution);
+    memset(f->d_query, 0, sizeof f->d_query);
+    *strategy = single(TL_MODE_EAGER, tl_gradient_checkpointed(0));
+    strategy->precision = TL_PRECISION_FULL;
+    bed_open(b, graph, kind, 9, 8);
+    for (i = 0; i < 6; i++) {
+        b->kernels[i].op = kernels[i].op;
+        b->kernels[i].forward = b->kernels[i].backward = kernels[i].function;
+        b->kernels[i].user = f;
+    }
+    b->desc.kernel_count = 6;
+    b->desc.kernel_precisions = 1u << TL_PRECISION_FULL;
+    b->desc.strategy = strategy;
+    b->desc.load = NULL;
+}
+
+// Gradients and loss of one step; the run is made and freed.
+static double float_step(bed *b, floats *f) {
+    double x[FT * FC], loss;
+    int i;
+    (void)f;
+    for (i = 0; i < FT * FC; i++) x[i] = (double)(int)(tl_mix_u64(8, (uint64_t)i) % 200) / 100.0 - 1;
+    bed_must_init(b);
+    if (tl_write_tensor(b->run, tensor_of(0, 0), x, sizeof x) || tl_run_plan(b->run) ||
+        tl_read_tensor(b->run, tensor_of(6, 0), &loss, sizeof loss)) fail_msg("%s", b->env.error.text);
+    bed_close(b);
+    return loss;
+}
+
+static double float_loss(const tl_graph *graph, int32_t parameter, double by) {
+    static bed b;
+    static floats f;
+    tl_strategy strategy;
+    float_open(&b, &f, graph, &strategy, 0);
+    strategy.gradient = tl_gradient_none();
+    if (parameter < 3 * FC * FC) f.convolution[parameter] += by;
+    else f.query[parameter - 3 * FC * FC] += by;
+    return float_step(&b, &f);
+}
+
+static void real_gradients_are_those_of_finite_differences_under_every_plan(void **state) {
+    static bed b;
+    static floats f, all;
+    tl_graph graph = graph_of(float_graph);
+    tl_strategy strategy;
+    tl_random random;
+    double loss;
+    int32_t i;
+    long recomputes = 0;
+    uint64_t peak, least;
+    int round;
+    (void)state;
+    float_open(&b, &all, &graph, &strategy, 0);
+    strategy.gradient = tl_gradient_full();
+    loss = float_step(&b, &all);
+    assert_true(loss > 0.1 && loss < 1000);
+    for (i = 0; i < 4 * FC * FC; i++) {
+        double gradient = i < 3 * FC * FC ? all.d_convolution[i] : all.d_query[i - 3 * FC * FC];
+        double difference = (float_loss(&graph, i, 1e-5) - float_loss(&graph, i, -1e-5)) / 2e-5;
+        if (fabs(difference - gradient) > 1e-6 * (1 + fabs(gradient))) fail_msg("parameter %d: %.12g, by differences %.12g", (int)i, gradient, difference);
+    }
+    // Planned: every interval. Then online, from the least budget to the peak, with and without a host tier.
+    float_open(&b, &f, &graph, &strategy, 0);
+    b.desc.budget_bytes = 1;
+    assert_int_equal(bed_init(&b), TL_ERROR_INFEASIBLE);
+    least = named_bytes(b.env.error.text);
+    b.desc.budget_bytes = 0;
+    bed_must_init(&b);
+    if (tl_run_plan(b.run)) fail_msg("%s", b.env.error.text);
+    peak = bed_report(&b).measured_peak_bytes;
+    bed_close(&b);
+    assert_true(least < peak);
+    random.state = 4;
+    for (round = 0; round < 60; round++) {
+        float_open(&b, &f, &graph, &strategy, round % BACKEND_KINDS);
+        if (round < 8) {
+            strategy.mode = TL_MODE_LAZY;
+            strategy.gradient = tl_gradient_checkpointed(1 + (uint64_t)round);
+        } else {
+            b.desc.budget_bytes = round < 12 ? least : least + tl_next_random_below(&random, peak - least);
+            b.desc.eviction = (tl_eviction)(round % TL_EVICTION_CALLER);
+            if (round % 3 == 0) b.desc.host_budget_bytes = 300;
+        }
+        assert_true(float_step(&b, &f) == loss);
+        assert_memory_equal(f.d_convolution, all.d_convolution, sizeof f.d_convolution);
+        assert_memory_equal(f.d_query, all.d_query, sizeof f.d_query);
+        recomputes += f.calls > 12;
+        f.calls = 0;
+    }
+    assert_true(recomputes > 30);
+    tl_free_graph(NULL, &graph);
+}
+
+// -- profiling --
+
+typedef struct seen { tl_run_event events[256]; int count; } seen;
+
+static void see_event(const tl_run_event *event, void *user) {
+    seen *s = (seen *)user;
+    assert_true(s->count < 256);
+    s->events[s->count++] = *event;
+}
+
+static void events_tell_every_step_and_the_peak(void **state) {
+    static bed b;
+    static seen s;
+    tl_graph graph = graph_of(everything);
+    tl_plan lossless = plan_of(lossless_steps), lossy = plan_of(lossy_steps);
+    int which, kind;
+    (void)state;
+    for (which = 0; which < 4; which++)
+        for (kind = 0; kind < BACKEND_KINDS; kind++) {
+            uint64_t most = 0, most_host = 0, inside = 0, before = 0, issued[16];
+            tl_plan plan;
+            int i, recomputes = 0;
+            memset(&s, 0, sizeof s);
+            memset(issued, 0, sizeof issued);
+            bed_open(&b, &graph, kind, 1, 4);
+            failing_desc(&b, which, &lossless, &lossy);
+            b.desc.profiling = 1;
+            b.desc.observe = see_event;
+            b.desc.observe_user = &s;
+            b.desc.repeat_count = 2;
+            b.desc.first_step = 40;
+            bed_must_init(&b);
+            (void)bed_step(&b, 0);
+            tl_find_run_plan(b.run, &plan);
+            assert_int_equal(s.count, 2 * plan.step_count);
+            for (i = 0; i < s.count; i++) {
+                const tl_run_event *e = &s.events[i];
+                const tl_step *step = &plan.steps[i % plan.step_count];
+                assert_int_equal(e->index, i % plan.step_count);
+                assert_int_equal(e->micro_batch, i / plan.step_count);
+                assert_int_equal(e->training_step, 40);
+                assert_memory_equal(&e->step, step, sizeof *step);
+                assert_true(e->start_ns < e->end_ns);
+                if (step->kind == TL_STEP_WAIT) assert_int_equal(e->start_ns, issued[step->node]);
+                else assert_true(e->start_ns > before);
+                if (step->kind == TL_STEP_SPILL || step->kind == TL_STEP_FETCH) issued[step->node] = e->start_ns;
+                before = e->end_ns;
+                recomputes += e->recompute;
+                if (i / plan.step_count == 0) continue;
+                if (e->device_bytes > most) most = e->device_bytes;
+                if (e->host_bytes > most_host) most_host = e->host_bytes;
+                if (step->kind <= TL_STEP_BACKWARD) inside += 10;  // the clock of the spy ticks once a call
+            }
+            assert_int_equal(most, bed_report(&b).measured_peak_bytes);
+            assert_int_equal(most_host, bed_report(&b).measured_host_peak_bytes);
+            assert_int_equal(bed_report(&b).compute_ns, inside);
+            assert_int_equal(recomputes, 2 * bed_report(&b).recompute_count);
+            bed_close(&b);
+            // Without it the clock is never asked, and nobody observes.
+            memset(&s, 0, sizeof s);
+            bed_open(&b, &graph, kind, 1, 4);
+            failing_desc(&b, which, &lossless, &lossy);
+            b.desc.observe = see_event;
+            b.desc.observe_user = &s;
+            bed_must_init(&b);
+            (void)bed_step(&b, 0);
+            assert_int_equal(b.spy.clock_calls, 0);
+            assert_int_equal(s.count, 0);
+            assert_int_equal(bed_report(&b).compute_ns, 0);
+            bed_close(&b);
+        }
+    tl_free_plan(NULL, &lossless);
+    tl_free_plan(NULL, &lossy);
+    tl_free_graph(NULL, &graph);
+}
+
+// -- steady state --
+
+// On a block of the caller, nothing is allocated after the first step, planned or online.
+static void later_steps_allocate_nothing(void **state) {
+    static uint64_t memory[1 << 13];
+    static mixer m;
+    static tl_kernel kernels[8];
+    static bed helper;
+    tl_graph graph = graph_of(everything);
+    tl_plan keep_all, lossy = plan_of("S 1\nF 2\nF 3\nC 3 bf16\nX 3\nF 4\nF 5\nD 5\nS 6\nB 6\nD 6\nB 4\nD 3.0\nB 3\nD 3.1\nD 2\nI 2\nB 2\nD 2\nB 1\n");
+    int which;
+    (void)state;
+    memset(&helper.env, 0, sizeof helper.env);
+    if (tl_plan_keep_all(&helper.env, &graph, 0, &keep_all)) fail_msg("%s", helper.env.error.text);
+    for (which = 0; which < 4; which++) {
+        failing_alloc f;
+        tl_env env;
+        tl_cpu_backend_desc desc;
+        tl_run_desc run_desc;
+        tl_backend backend;
+        tl_run *run;
+        long count;
+        int step;
+        memset(&f, 0, sizeof f);
+        memset(&desc, 0, sizeof desc);
+        memset(&run_desc, 0, sizeof run_desc);
+        env = failing_env(&f, -1);
+        desc.memory = memory;
+        desc.memory_bytes = sizeof memory;
+        if (tl_init_cpu_backend(&env, &desc, &backend)) fail_msg("%s", env.error.text);
+        mixer_init(&m);
+        run_desc.graph = &graph;
+        run_desc.backend = &backend;
+        run_desc.kernels = kernels;
+        run_desc.kernel_count = mixer_kernels(&graph, &m, kernels);
+        if (which == 0) run_desc.plan = &keep_all;
+        if (which == 1) run_desc.plan = &lossy;
+        if (which >= 2) run_desc.budget_bytes = 188;
+        if (which == 3) run_desc.codec = TL_CODEC_Q8;
+        if (tl_init_run(&env, &run_desc, &run)) fail_msg("%s", env.error.text);
+        if (tl_run_plan(run)) fail_msg("%s", env.error.text);
+        count = f.count;
+        for (step = 0; step < 20; step++) {
+            mixer_start_pass(&m);
+            if (tl_run_plan(run)) fail_msg("%s", env.error.text);
+        }
+        assert_int_equal(f.count, count);
+        tl_free_run(run);
+        tl_free_cpu_backend(&env, &backend);
+        assert_int_equal(f.live, 0);
+    }
+    tl_free_plan(NULL, &keep_all);
+    tl_free_plan(NULL, &lossy);
+    tl_free_graph(NULL, &graph);
+}
+
+static void moments_of_random_state_have_names(void **state) {
+    int moment;
+    (void)state;
+    for (moment = 0; moment < TL_RANDOM_MOMENT_COUNT; moment++) assert_string_not_equal(tl_name_random_moment((tl_random_moment)moment), "?");
+    assert_string_equal(tl_name_random_moment(TL_RANDOM_REPLAY), "replay");
+    assert_string_equal(tl_name_random_moment(TL_RANDOM_MOMENT_COUNT), "?");
+}
+
+// -- main --
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(random_graphs_give_the_gradients_of_keep_all),
+        cmocka_unit_test(plans_with_offsets_measure_the_arena_that_was_planned),
+        cmocka_unit_test(chains_run_as_many_forwards_as_revolve_says),
+        cmocka_unit_test(chains_agree_with_the_reference_table),
+        cmocka_unit_test(a_recomputation_that_does_nothing_changes_gradients),
+        cmocka_unit_test(a_plan_without_one_of_its_recomputations_is_refused),
+        cmocka_unit_test(random_state_needs_the_hook_and_repeats_with_it),
+        cmocka_unit_test(a_kernel_that_writes_what_it_may_only_read_is_caught),
+        cmocka_unit_test(a_kernel_that_writes_outside_its_ranges_is_caught),
+        cmocka_unit_test(a_missing_order_is_an_error_on_a_deferred_backend),
+        cmocka_unit_test(a_wait_step_waits_for_its_copy),
+        cmocka_unit_test(a_kernel_may_fail_at_every_call),
+        cmocka_unit_test(the_kernel_that_failed_is_named),
+        cmocka_unit_test(the_backend_may_fail_at_every_call),
+        cmocka_unit_test(a_lost_device_stays_lost_and_everything_can_be_freed),
+        cmocka_unit_test(every_allocation_of_a_run_may_fail),
+        cmocka_unit_test(a_pass_needs_no_memory_but_to_tell_dependencies),
+        cmocka_unit_test(a_load_that_fails_ends_the_step),
+        cmocka_unit_test(a_plan_fits_its_budget_exactly_or_is_refused_by_one_byte),
+        cmocka_unit_test(a_placed_plan_is_held_to_its_arena),
+        cmocka_unit_test(inputs_at_the_end_of_an_arena_are_measured),
+        cmocka_unit_test(online_budgets_are_exact_and_include_the_base),
+        cmocka_unit_test(dependencies_are_those_of_the_ranges),
+        cmocka_unit_test(an_online_run_may_be_pulled),
+        cmocka_unit_test(a_wait_is_not_ready_until_its_copy_is_finished),
+        cmocka_unit_test(an_abandoned_pass_leaves_nothing_and_does_not_count),
+        cmocka_unit_test(a_kernel_runs_once_a_step_and_for_the_last_step_only),
+        cmocka_unit_test(layers_by_hand_compute_what_a_pass_computes),
+        cmocka_unit_test(layers_by_hand_in_inference_end_with_the_last_forward),
+        cmocka_unit_test(layers_that_break_a_rule_are_refused),
+        cmocka_unit_test(checkpoints_can_be_switched_off_in_both_directions),
+        cmocka_unit_test(nothing_of_an_earlier_step_is_used),
+        cmocka_unit_test(a_difference_between_measured_and_planned_is_an_error),
+        cmocka_unit_test(bytes_of_others_are_not_measured),
+        cmocka_unit_test(every_mode_and_gradient_changes_the_steps),
+        cmocka_unit_test(every_precision_changes_the_bytes),
+        cmocka_unit_test(the_first_gradient_is_one),
+        cmocka_unit_test(memory_parallelism_fusion_and_profiling_are_done_or_refused),
+        cmocka_unit_test(presets_run_or_say_what_is_missing),
+        cmocka_unit_test(a_strategy_and_a_desc_that_disagree_are_refused),
+        cmocka_unit_test(a_desc_that_breaks_a_rule_is_refused),
+        cmocka_unit_test(tensors_are_read_and_written_within_the_rules),
+        cmocka_unit_test(a_result_that_is_being_spilled_can_be_read),
+        cmocka_unit_test(plans_are_found_as_they_were_given_or_made),
+        cmocka_unit_test(a_plan_changed_after_init_is_refused),
+        cmocka_unit_test(real_gradients_are_those_of_finite_differences_under_every_plan),
+        cmocka_unit_test(events_tell_every_step_and_the_peak),
+        cmocka_unit_test(later_steps_allocate_nothing),
+        cmocka_unit_test(moments_of_random_state_have_names),
+    };
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
