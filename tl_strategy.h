@@ -41,6 +41,8 @@
        TL_ASSERT(x)                 default assert; only a NULL where none is allowed asserts
        TL_NO_STDIO                  drops functions that open files; nothing else uses stdio
        TL_NO_THREADS                no built-in lock; the caller may still give one
+       TL_NO_PLANNERS               drops what makes plans: checkpoint configs, kept sets, Revolve;
+                                    plans made elsewhere and online runs remain
        TL_NO_TEXT                   drops printing, parsing and JSON; error text stays
        TL_NO_TRACE                  drops [13]
 
@@ -1663,10 +1665,10 @@ static void tli_put_bytes(tli_writer *w, const char *text, size_t length) {
 static void tli_put(tli_writer *w, const char *text) { tli_put_bytes(w, text, tli_text_length(text)); }
 
 static void tli_put_u64(tli_writer *w, uint64_t value) {
-    char digits[21], *at = digits + 20;
-    *at = 0;
-    do { *--at = (char)('0' + value % 10); value /= 10; } while (value);
-    tli_put(w, at);
+    char digits[20];
+    size_t at = sizeof digits;
+    do { digits[--at] = (char)('0' + value % 10); value /= 10; } while (value);
+    tli_put_bytes(w, digits + at, sizeof digits - at);
 }
 
 static void tli_put_i64(tli_writer *w, int64_t value) {
@@ -1898,7 +1900,7 @@ static int tli_next_word(tli_reader *r, tli_word *word) {
 }
 
 static int tli_word_is(tli_word word, const char *text) {
-    return word.length == tli_text_length(text) && !TLI_MEMCMP(word.text, text, word.length);
+    return word.length == tli_text_length(text) && TLI_MEMCMP(word.text, text, word.length) == 0;
 }
 
 // Cut "key=value" at the "="; 0 where there is none.
@@ -1947,6 +1949,35 @@ static int tli_parse_name(const char *const *names, int32_t count, const char *t
     return 0;
 }
 
+// -- number text: the grammar of JSON --
+
+static size_t tli_digits_length(const char *text, size_t length) {
+    size_t count = 0;
+    while (count < length && text[count] >= '0' && text[count] <= '9') count++;
+    return count;
+}
+
+// How much of the text is a number of JSON; 0 where it does not begin with one.
+static size_t tli_number_length(const char *text, size_t length) {
+    size_t at = length && text[0] == '-', digits = tli_digits_length(text + at, length - at);
+    if (!digits) return 0;
+    at += text[at] == '0' ? 1 : digits;
+    if (at < length && text[at] == '.') {
+        digits = tli_digits_length(text + at + 1, length - at - 1);
+        if (!digits) return 0;
+        at += 1 + digits;
+    }
+    if (at < length && (text[at] == 'e' || text[at] == 'E')) {
+        at++;
+        at += at < length && (text[at] == '+' || text[at] == '-');
+        digits = tli_digits_length(text + at, length - at);
+        if (!digits) return 0;
+        at += digits;
+    }
+    return at;
+}
+
+#ifndef TL_NO_PLANNERS  // of all that is read and printed, only checkpoint configs hold fractions
 // -- number text: exact integers of any length, so every platform prints and reads the same --
 
 #define TLI_BIG_LIMBS 128  // 4096 bits: 10^1131, the largest power below, needs 3758
@@ -2168,32 +2199,6 @@ static void tli_put_fixed(tli_writer *w, double value, int32_t decimals) {
     tli_put_bytes(w, digits + i, (size_t)(count - i));
 }
 
-static size_t tli_digits_length(const char *text, size_t length) {
-    size_t count = 0;
-    while (count < length && text[count] >= '0' && text[count] <= '9') count++;
-    return count;
-}
-
-// How much of the text is a number of JSON; 0 where it does not begin with one.
-static size_t tli_number_length(const char *text, size_t length) {
-    size_t at = length && text[0] == '-', digits = tli_digits_length(text + at, length - at);
-    if (!digits) return 0;
-    at += text[at] == '0' ? 1 : digits;
-    if (at < length && text[at] == '.') {
-        digits = tli_digits_length(text + at + 1, length - at - 1);
-        if (!digits) return 0;
-        at += 1 + digits;
-    }
-    if (at < length && (text[at] == 'e' || text[at] == 'E')) {
-        at++;
-        at += at < length && (text[at] == '+' || text[at] == '-');
-        digits = tli_digits_length(text + at, length - at);
-        if (!digits) return 0;
-        at += digits;
-    }
-    return at;
-}
-
 // The double nearest to above / below, ties to even; infinity where it is too large. Changes both.
 static double tli_divide_big(tli_big *above, tli_big *below) {
     int32_t log2 = tli_big_bits(above) - tli_big_bits(below), places;
@@ -2267,6 +2272,7 @@ static int tli_read_f64(tli_word word, double *value) {
     if (negative) *value = -*value;
     return 1;
 }
+#endif  // TL_NO_PLANNERS
 
 // -- JSON: a reader that pulls, strict as RFC 8259; the first error sticks and ends every loop --
 //
@@ -2306,8 +2312,9 @@ static tl_result tli_json_fail(tli_json *j, const char *why) {
     tli_put(&w, ", column "); tli_put_u64(&w, column);
     tli_put(&w, ": "); tli_put(&w, why);
     j->at = j->end;
-    j->result = tli_end_error(j->env, &w, TL_ERROR_PARSE);
-    return j->result;
+    (void)tli_end_error(j->env, &w, TL_ERROR_PARSE);
+    j->result = TL_ERROR_PARSE;
+    return TL_ERROR_PARSE;
 }
 
 static tli_json tli_json_open(tl_env *env, const char *function, const char *text, size_t length) {
@@ -2422,8 +2429,9 @@ static int tli_json_enter(tli_json *j, char open) {
 // the container is left. In an object *raw is the key; in an array raw is not used.
 static int tli_json_next(tli_json *j, tli_word *raw) {
     int object = j->depth && (j->objects >> (j->depth - 1) & 1), fresh = j->fresh;
-    char c = tli_json_peek(j);
+    char c;
     if (j->result) return 0;
+    c = tli_json_peek(j);
     j->fresh = 0;
     if (c == (object ? '}' : ']')) {
         j->at++;
@@ -2443,7 +2451,7 @@ static int tli_json_next(tli_json *j, tli_word *raw) {
 
 static int tli_json_literal(tli_json *j, const char *text) {
     size_t length = tli_text_length(text);
-    if ((size_t)(j->end - j->at) < length || TLI_MEMCMP(j->at, text, length)) return 0;
+    if ((size_t)(j->end - j->at) < length || TLI_MEMCMP(j->at, text, length) != 0) return 0;
     j->at += length;
     return 1;
 }
@@ -2478,6 +2486,7 @@ static void tli_json_skip(tli_json *j) {
 static int32_t tli_json_next_key(tli_json *j, const char *const *names, int32_t count,
                                  uint32_t *seen) {
     tli_word raw;
+    tli_zero(&raw, sizeof raw);
     while (tli_json_next(j, &raw)) {
         int32_t key = tli_json_find(raw, names, count);
         if (key < 0) { tli_json_skip(j); continue; }
@@ -2511,6 +2520,7 @@ static uint64_t tli_json_u64(tli_json *j) {
     return 0;
 }
 
+#ifndef TL_NO_PLANNERS
 static double tli_json_f64(tli_json *j) {
     tli_word word;
     double value;
@@ -2520,6 +2530,7 @@ static double tli_json_f64(tli_json *j) {
     tli_json_fail(j, "the number is too large");
     return 0;
 }
+#endif
 
 static int32_t tli_json_name(tli_json *j, const char *const *names, int32_t count) {
     tli_word raw;
@@ -4358,11 +4369,7 @@ static void tli_add_step(tli_steps *list, tl_step step) {
     list->steps[list->count++] = step;
 }
 
-static void tli_add_tensor_step(tli_steps *list, const tl_graph *graph, tl_step_kind kind, int32_t tensor) {
-    const tl_node_output *output = &graph->outputs[tensor];
-    tli_add_step(list, tli_step_of(kind, output->node, output->output));
-}
-
+#if !defined(TL_NO_TEXT) || !defined(TL_NO_PLANNERS)
 // The list becomes the plan's; where memory ran out, everything is released and *plan stays zero.
 static tl_result tli_take_steps(tli_steps *list, const char *function, tl_plan *plan) {
     if (list->failed) {
@@ -4374,6 +4381,7 @@ static tl_result tli_take_steps(tli_steps *list, const char *function, tl_plan *
     plan->memory = list->steps;
     return TL_OK;
 }
+#endif
 
 TLI_IMPL void tl_free_plan(tl_env *env, tl_plan *plan) {
     TL_ASSERT(plan);
@@ -5256,21 +5264,6 @@ static int32_t tli_split_chain(int32_t layer_count, int32_t slot_count) {
     return (int32_t)(b < n - rest ? b : n - rest);
 }
 
-#ifndef TL_NO_PLANNERS
-// -- plans: calls first, drops afterwards --
-
-// A plan of the collected steps, measured; on error everything is released and *plan is zero.
-static tl_result tli_finish_plan(tli_steps *list, const char *function, const tl_graph *graph, int inference,
-                                 tl_plan *plan) {
-    tl_result result = tli_take_steps(list, function, plan);
-    if (result) return result;
-    plan->repeat_count = 1;
-    plan->inference = inference;
-    result = tli_measure(list->env, function, graph, NULL, 1, plan);
-    if (result) tl_free_plan(list->env, plan);
-    return result;
-}
-
 // The results of a graph, which stay to the end: nodes marked keep; in inference, where there are
 // none, nodes that nobody reads.
 static void tli_mark_results(const tl_graph *graph, int inference, uint8_t *wanted) {
@@ -5288,6 +5281,26 @@ static void tli_mark_results(const tl_graph *graph, int inference, uint8_t *want
         const tl_node *maker = &graph->nodes[graph->outputs[graph->inputs[i].tensor].node];
         tli_zero(wanted + maker->first_output, (size_t)maker->output_count);
     }
+}
+
+#ifndef TL_NO_PLANNERS
+static void tli_add_tensor_step(tli_steps *list, const tl_graph *graph, tl_step_kind kind, int32_t tensor) {
+    const tl_node_output *output = &graph->outputs[tensor];
+    tli_add_step(list, tli_step_of(kind, output->node, output->output));
+}
+
+// -- plans: calls first, drops afterwards --
+
+// A plan of the collected steps, measured; on error everything is released and *plan is zero.
+static tl_result tli_finish_plan(tli_steps *list, const char *function, const tl_graph *graph, int inference,
+                                 tl_plan *plan) {
+    tl_result result = tli_take_steps(list, function, plan);
+    if (result) return result;
+    plan->repeat_count = 1;
+    plan->inference = inference;
+    result = tli_measure(list->env, function, graph, NULL, 1, plan);
+    if (result) tl_free_plan(list->env, plan);
+    return result;
 }
 
 // In time order: the last reader of a tensor is where its drop stands.
@@ -5654,6 +5667,7 @@ TLI_IMPL tl_result tl_parse_schedule(tl_env *env, const char *text, size_t lengt
 }
 #endif
 
+#ifndef TL_NO_PLANNERS
 // -- checkpoint configs: names and constructors --
 
 static const char *const tli_checkpoint_names[] = { TL_CHECKPOINTS(TLI_NAME) };
@@ -6068,7 +6082,7 @@ static tl_result tli_search_all(tli_search *search) {
 static tl_result tli_replay_segments(tli_search *search, const tl_plan *plan, uint64_t segment_count) {
     const tl_graph *graph = search->layers->graph;
     uint64_t current = 0, reached = 0;
-    int32_t i, backward = 0;
+    int32_t i;
     tli_sim sim;
     tl_result result = tli_init_sim(search->layers->env, &sim, search->layers->function, graph, NULL, plan);
     search->starts[0] = search->start_bytes = sim.live_bytes;
@@ -6076,9 +6090,8 @@ static tl_result tli_replay_segments(tli_search *search, const tl_plan *plan, ui
         const tl_step *step = &plan->steps[i];
         const tl_node *node = &graph->nodes[step->node];
         int again = step->kind <= TL_STEP_BACKWARD && sim.nodes[step->node].ran;
-        if (again) backward = 1;  // the first pass is over
         if (step->kind <= TL_STEP_BACKWARD && node->layer >= 0) current = search->segment_of[node->layer];
-        while (reached < (backward ? segment_count - 1 : current)) search->starts[++reached] = sim.live_bytes;
+        while (reached < current) search->starts[++reached] = sim.live_bytes;
         result = tli_sim_step(&sim, step);
         if (sim.step_bytes > search->starts[current]) {
             uint64_t peak = sim.step_bytes - search->starts[current];
@@ -6086,6 +6099,7 @@ static tl_result tli_replay_segments(tli_search *search, const tl_plan *plan, ui
         }
         if (again && step->kind < TL_STEP_BACKWARD) search->now[current].cost += node->fwd_cost;
     }
+    for (; reached + 1 < segment_count; reached++) search->starts[reached + 1] = search->starts[reached];
     tli_free_sim(&sim);
     return result;
 }
@@ -6155,7 +6169,6 @@ static void tli_label_place(tli_search *search, uint64_t limit, int by_cost, uin
         uint64_t from = place - length;
         const tli_segment *segment = &search->segments[from * search->width + (length - 1)];
         if (segment->peak == UINT64_MAX) continue;
-        if (from && place <= search->layers->count && length < search->layers->min_interval) continue;
         for (number = 0; number < search->label_counts[from]; number++) {
             const tli_label *before = &search->labels[from * TLI_SEGMENT_LABELS + number];
             tli_label label;
@@ -6309,10 +6322,7 @@ static tl_result tli_fail_fraction(tli_search *search) {
 
 static uint64_t tli_take_fraction(uint64_t bytes, double fraction) {
     volatile double product = (double)bytes * fraction;  // rounded to a double on every machine
-    uint64_t part;
-    if (product >= (double)bytes) return bytes;
-    part = (uint64_t)product;
-    return part < bytes ? part : bytes;
+    return product >= (double)bytes ? bytes : (uint64_t)product;
 }
 
 static tl_result tli_find_dynamic(tli_layers *layers, double fraction, uint8_t *kept) {
@@ -6392,7 +6402,7 @@ static tl_result tli_plan_config(tl_env *env, const char *function, const tl_gra
         result = kept ? tli_find_kept(&layers, config, kept)
                       : tli_fail(env, TL_ERROR_NO_MEMORY, function, "no memory for the kept layers");
     }
-    for (i = 0; i < layers.count && !result; i++) *kept_count += kept[i];
+    for (i = 0; i < layers.count && kept && !result; i++) *kept_count += kept[i];
     if (!result)
         result = config->strategy.kind == TL_CHECKPOINT_NONE ? tl_plan_keep_all(env, graph, 0, plan)
                                                              : tli_plan_layers(&layers, kept, plan);
@@ -6632,6 +6642,7 @@ static void tli_read_strategy_json(tli_json *j, tl_checkpoint_config *config) {
             tli_json_fail(j, "this strategy must have its fields");
         return;
     }
+    tli_zero(&raw, sizeof raw);
     if (!tli_json_enter(j, '{')) return;
     if (!tli_json_next(j, &raw)) { tli_json_fail(j, "there must be a strategy"); return; }
     kind = tli_json_find(raw, tli_checkpoint_names, TL_CHECKPOINT_COUNT);
@@ -6666,6 +6677,7 @@ TLI_IMPL tl_result tl_parse_checkpoint_config_json(tl_env *env, const char *text
     return j.result;
 }
 #endif
+#endif  // TL_NO_PLANNERS
 
 // ============================================================================
 // [10] BACKEND (implementation)
@@ -7627,7 +7639,7 @@ static tl_result tli_cpu_unmap(void *self, tl_range range, int writes, void *hos
         result = tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "unmap", "writes: the range was mapped to be read");
     else if (writes)
         tli_copy(tli_address(cpu, range), host, (size_t)range.bytes);
-    else if (TLI_MEMCMP(tli_address(cpu, range), host, (size_t)range.bytes))
+    else if (TLI_MEMCMP(tli_address(cpu, range), host, (size_t)range.bytes) != 0)
         result = tli_cpu_fail(cpu, TL_ERROR_CORRUPT, "unmap", "bytes of a read-only range were written");
     tli_release(cpu->env, host);
     cpu->mappings[i] = cpu->mappings[--cpu->mapping_count];
@@ -9215,7 +9227,8 @@ typedef struct tli_call {
     tl_operand *operands;    // inputs, outputs, output_grads, input_grads, saved, scratch
     int32_t    *access_of;   // [operand_count] index into accesses, -1 = none
     int32_t     operand_count;
-    tl_access  *accesses;    // [access_count] each range once
+    tl_access  *accesses;    // [access_count] each range once; written by the step or by its kernel
+    uint8_t    *writable;    // [access_count] 1 = its kernel may write it
     void      **hosts;       // [access_count] while mapped
     int32_t     access_count;
     tl_range   *twice;       // [output_count] outputs made again beside the resident ones
@@ -10084,15 +10097,18 @@ static int32_t tli_call_access(tli_call *call, tl_range range, int writes) {
     }
     call->accesses[i].range = range;
     call->accesses[i].writes = writes;
+    call->writable[i] = 0;
     call->access_count++;
     return i;
 }
 
 static void tli_call_operand(tli_call *call, tl_range range, int writes) {
     tl_operand *operand = &call->operands[call->operand_count];
+    int32_t access = tli_call_access(call, range, writes);
     operand->range = range;
     operand->host = NULL;
-    call->access_of[call->operand_count++] = tli_call_access(call, range, writes);
+    call->access_of[call->operand_count++] = access;
+    if (access >= 0 && writes) call->writable[access] = 1;
 }
 
 // The operands in the order of tl_kernel_call: inputs, outputs, gradients of both, saved, scratch.
@@ -10226,6 +10242,7 @@ static tl_result tli_make_gradient(tl_run *run, int32_t tensor) {
     result = tli_claim_device(run, output->bytes, &gradient->device);
     if (result) return result;
     gradient->state = TLI_RESIDENT;
+    (void)tli_call_access(&run->call, gradient->device, 1);
     if (run->is_read[tensor]) return tli_pool_fill(&run->pool, gradient->device, 0);
     if (doubles) return tli_fill_doubles(run, gradient->device);
     return tli_pool_fill(&run->pool, gradient->device, tli_one_word(run));
@@ -10448,20 +10465,21 @@ static void tli_release_buffers(tl_run *run, int with_inputs) {
     for (i = 0; i < graph->node_count; i++) (void)tli_buffer_drop(pool, &run->saved[i]);
 }
 
-// What was enqueued may still read what is about to be released: let it finish first.
-static void tli_settle_run(tl_run *run) {
-    if (tli_pool_submit(&run->pool) == TL_OK && run->pool.last.value)
-        (void)run->backend.wait(run->backend.self, run->pool.last);
+// Wherever the pass stands: let what was enqueued finish, then release everything.
+static void tli_clear_run(tl_run *run, int with_inputs) {
+    tli_pool *pool = &run->pool;
+    if (run->computing) pool->unsubmitted = 1;  // the kernel may have been recorded
+    run->computing = TLI_COMPUTING_NOT;
+    if (tli_pool_submit(pool) == TL_OK && pool->last.value)
+        (void)run->backend.wait(run->backend.self, pool->last);
+    tli_release_buffers(run, with_inputs);
 }
 
 static tl_result tli_abort_pass(tl_run *run, tl_result why) {
     tl_error error;  // the reason stands, whatever the clean-up meets
     tli_zero(&error, sizeof error);
     if (run->env) error = run->env->error;
-    tli_settle_run(run);
-    if (run->computing) (void)tli_finish_compute(run);
-    tli_release_buffers(run, 0);
-    tli_settle_run(run);
+    tli_clear_run(run, 0);
     if (run->active) run->next_step = run->training_step;  // it did not happen: the same again
     run->active = 0;
     if (run->env) run->env->error = error;
@@ -10682,8 +10700,8 @@ static tl_result tli_unmap_accesses(tl_run *run, int32_t count) {
     int32_t i;
     for (i = 0; i < count; i++) {
         const tl_access *access = &run->call.accesses[i];
-        tl_result result = run->backend.unmap(run->backend.self, access->range, access->writes,
-                                              run->call.hosts[i]);
+        tl_result result = run->backend.unmap(run->backend.self, access->range,
+                                              run->call.writable[i], run->call.hosts[i]);
         if (!first) first = result;
     }
     return first;
@@ -10696,7 +10714,7 @@ static tl_result tli_map_accesses(tl_run *run) {
     for (i = 0; i < call->access_count && !result; i++) {
         const tl_access *access = &call->accesses[i];
         result =
-            run->backend.map(run->backend.self, access->range, access->writes, &call->hosts[i]);
+            run->backend.map(run->backend.self, access->range, call->writable[i], &call->hosts[i]);
         if (result) (void)tli_unmap_accesses(run, i);
     }
     for (i = 0; i < call->operand_count && !result; i++)
@@ -11085,6 +11103,7 @@ static tl_result tli_find_kernels(tl_run *run) {
     return TL_OK;
 }
 
+#ifndef TL_NO_PLANNERS
 static tl_result tli_plan_interval(tl_run *run, uint64_t interval) {
     uint8_t *keep = (uint8_t *)tli_alloc_array(run->env, (uint64_t)run->graph->tensor_count, 1);
     uint64_t number = 0;
@@ -11103,20 +11122,31 @@ static tl_result tli_plan_interval(tl_run *run, uint64_t interval) {
     return result;
 }
 
-// The plan given, or the one that checkpoints or strategy ask for; then its simulation.
-static tl_result tli_make_run_plan(tl_run *run) {
+// The plan that checkpoints or strategy ask for.
+static tl_result tli_plan_desc(tl_run *run) {
     const tl_run_desc *desc = &run->desc;
     const tl_strategy *strategy = desc->strategy;
+    if (desc->checkpoints && !run->inference)
+        return tl_plan_checkpoints(run->env, run->graph, desc->checkpoints, &run->plan);
+    if (strategy && strategy->gradient.checkpointed && !run->inference)
+        return tli_plan_interval(run, strategy->gradient.checkpoint_interval);
+    return tl_plan_keep_all(run->env, run->graph, run->inference, &run->plan);
+}
+#else
+static tl_result tli_plan_desc(tl_run *run) {
+    return tli_unsupported(run, "plan: give one; TL_NO_PLANNERS left the planners out");
+}
+#endif
+
+// The plan given or made, and its simulation.
+static tl_result tli_make_run_plan(tl_run *run) {
+    const tl_run_desc *desc = &run->desc;
     tl_simulate_desc simulate;
     tl_device device;
     tl_result result = TL_OK;
     run->owns_plan = !desc->plan;
     if (desc->plan) run->plan = *desc->plan;
-    else if (desc->checkpoints && !run->inference)
-        result = tl_plan_checkpoints(run->env, run->graph, desc->checkpoints, &run->plan);
-    else if (strategy && strategy->gradient.checkpointed && !run->inference)
-        result = tli_plan_interval(run, strategy->gradient.checkpoint_interval);
-    else result = tl_plan_keep_all(run->env, run->graph, run->inference, &run->plan);
+    else result = tli_plan_desc(run);
     if (result) return result;
     tli_zero(&device, sizeof device);
     if (desc->device) device = *desc->device;
@@ -11227,14 +11257,15 @@ static tl_result tli_alloc_run(tl_run *run) {
     run->call.operands = (tl_operand *)tli_alloc_array(env, widest, sizeof *run->call.operands);
     run->call.access_of = (int32_t *)tli_alloc_array(env, widest, sizeof *run->call.access_of);
     run->call.accesses = (tl_access *)tli_alloc_array(env, widest, sizeof *run->call.accesses);
+    run->call.writable = (uint8_t *)tli_alloc_array(env, widest, 1);
     run->call.hosts = (void **)tli_alloc_array(env, widest, sizeof *run->call.hosts);
     run->call.twice = (tl_range *)tli_alloc_array(env, outputs, sizeof *run->call.twice);
     run->call.made = (uint8_t *)tli_alloc_array(env, outputs, 1);
     run->call.twice_count = (int32_t)outputs;
     if (!run->tensors || !run->gradients || !run->saved || !run->ran || !run->is_read ||
         !run->is_result || !run->kernel_of || !run->kernels || !run->call.operands ||
-        !run->call.access_of || !run->call.accesses || !run->call.hosts || !run->call.twice ||
-        !run->call.made)
+        !run->call.access_of || !run->call.accesses || !run->call.writable || !run->call.hosts ||
+        !run->call.twice || !run->call.made)
         return tli_fail(env, TL_ERROR_NO_MEMORY, "tl_init_run", "state of the run");
     tli_copy(run->kernels, run->desc.kernels,
              (size_t)run->desc.kernel_count * sizeof *run->kernels);
@@ -11353,9 +11384,7 @@ TLI_IMPL void tl_free_run(tl_run *run) {
     if (!run) return;
     env = run->env;
     if (run->pool.backend) {
-        tli_settle_run(run);
-        if (run->computing) (void)tli_finish_compute(run);
-        tli_release_buffers(run, 1);
+        tli_clear_run(run, 1);
         if (run->pool.arena) {
             (void)tli_pool_submit(&run->pool);
             (void)run->backend.free_block(run->backend.self, run->pool.arena, run->pool.last);
@@ -11374,6 +11403,7 @@ TLI_IMPL void tl_free_run(tl_run *run) {
     tli_release(env, run->call.operands);
     tli_release(env, run->call.access_of);
     tli_release(env, run->call.accesses);
+    tli_release(env, run->call.writable);
     tli_release(env, run->call.hosts);
     tli_release(env, run->call.twice);
     tli_release(env, run->call.made);

@@ -1,9 +1,9 @@
 // 00_first_plan.c -- one budget in, a plan out
 //
 // You learn: a graph is sizes and costs, a budget is a number of bytes, and a plan is a list of
-// steps whose peak is known before anything runs. It prints what eight layers take when everything
-// is kept, what they take within 60 % of that, and every step of that plan. Read next: 01, where
-// such a plan trains a network.
+// steps whose peak is known before anything runs. It prints what 16 layers take when everything is
+// kept, what they take within 60 % of that, and the steps: F = forward, D = drop, B = backward; a
+// second F makes a dropped activation again. Read next: 01, where such plans train a network.
 //
 // check:
 //
@@ -15,29 +15,32 @@
 #include "../tl_strategy.h"
 
 int main(void) {
-    static const uint64_t bytes[8] = { 4096, 4096, 8192, 8192, 4096, 4096, 2048, 2048 };
-    static const uint64_t costs[8] = { 10, 10, 40, 40, 10, 10, 5, 5 };
-    tl_env env = { 0 };                              // malloc, silent
-    tl_chain_desc chain = { 0 };                     // zero = default, everywhere
+    tl_env env = { 0 };                            // malloc, silent
+    tl_chain_desc chain = { 0 };                   // zero = default, everywhere
     tl_graph graph = { 0 };
     tl_plan all = { 0 }, plan = { 0 };
     tl_checkpoint_config config = { 0 };
+    uint64_t bytes[16], costs[16];
     char text[1024];
-    chain.layer_count = 8;
+    int i;
+    for (i = 0; i < 16; i++) bytes[i] = 4096;
+    for (i = 0; i < 16; i++) costs[i] = i % 2 ? 1000 : 10;  // a cheap layer, a dear one, ...
+    chain.layer_count = 16;
     chain.input_bytes = 4096;
     chain.output_bytes = bytes;
-    chain.fwd_costs = costs;
-    chain.bwd_costs = costs;
-    if (tl_add_chain(&env, &graph, &chain) ||
-        tl_plan_keep_all(&env, &graph, 0, &all) ||
-        tl_checkpoint_dynamic(&env, 8, 0.60, &config) ||  // the cheapest below 60 % of the peak
+    chain.fwd_costs = chain.bwd_costs = costs;
+    if (tl_add_chain(&env, &graph, &chain) || tl_plan_keep_all(&env, &graph, 0, &all) ||
+        tl_checkpoint_dynamic(&env, 16, 0.60, &config) ||  // the cheapest that takes at most 60 %
         tl_plan_checkpoints(&env, &graph, &config, &plan)) {
         fprintf(stderr, "%s\n", env.error.text);
+        tl_free_plan(&env, &all);
+        tl_free_graph(&env, &graph);
         return 1;
     }
     tl_print_schedule(&plan, text, sizeof text);
+    for (i = 0; text[i]; i++) if (text[i] == '\n') text[i] = text[i + 1] ? ',' : '\n';
     printf("keep all: %d bytes, cost %d\n", (int)all.peak_bytes, (int)all.cost);
-    printf("plan:     %d bytes, cost %d\n\n%s", (int)plan.peak_bytes, (int)plan.cost, text);
+    printf("plan:     %d bytes, cost %d\n%s", (int)plan.peak_bytes, (int)plan.cost, text);
     tl_free_plan(&env, &plan);
     tl_free_plan(&env, &all);
     tl_free_graph(&env, &graph);

@@ -4,7 +4,7 @@
 // really drops activations and really makes them again. It prints one table: what was planned, what
 // was measured, what it cost, and whether the gradients are equal to the last bit; then text that
 // the network wrote. It leaves build/memory.svg (memory over one step) and build/trace.json (open
-// it in ui.perfetto.dev). Read next: 02, the manager alone in your own loop; nn.h has the kernels.
+// it in ui.perfetto.dev). Read next: 10, the manager alone in your own loop; nn.h has the kernels.
 //
 // check: --quick --out build/check
 //
@@ -12,16 +12,17 @@
 //
 // HOW IT WORKS   The same training runs four times from one seed: with everything kept, and within
 // three shrinking budgets. The four take turns, a step each, so that a slow moment of the machine
-// hits all of them alike; after every turn the parameter gradients and the loss of each are compared
-// with those of the first, byte by byte. Before that a rehearsal, whose network is thrown away,
-// measures every node: these nanoseconds become the costs of the graph, by which plans are chosen
-// and step times predicted. At last the smallest budget trains on alone, for a readable sample.
+// hits all of them alike; after every turn the parameter gradients and the loss of each are
+// compared with those of the first, byte by byte. Before that a rehearsal, whose networks are
+// thrown away, measures every node: these nanoseconds become the costs of the graph, by which plans
+// are chosen and step times predicted. At last the smallest budget trains on alone, so that the
+// sample can be read.
 //
 // CONTENTS       (search for "// -- ")
 //                model    kernels    text    weights    plans    training    rehearsal    rounds
 //                table    pictures    sample    options    main
 
-#define _POSIX_C_SOURCE 200809L  // clock_gettime, isatty, fsync, mkdir: not part of C99
+#define _POSIX_C_SOURCE 200809L  // NOLINT: reserved for this; clock_gettime, isatty, fsync, mkdir
 
 #include <errno.h>
 #include <math.h>
@@ -79,6 +80,12 @@ static int compare_u64(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
+static uint32_t bits_of(float value) {
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
 // The value above a share of the others; sorts them. 1/2 is the median.
 static uint64_t find_quantile(uint64_t *values, size_t count, size_t part, size_t parts) {
     qsort(values, count, sizeof *values, compare_u64);
@@ -102,29 +109,29 @@ static const char *const op_names[OP_COUNT] = { "input", "embed",   "norm", "lin
 // One node of a layer. What no backward needs is dropped by every plan right after its last use.
 typedef struct layer_row {
     const char *name;
-    op_kind     op;
     const char *unit;             // checkpoint configs act on attention and ffn
-    int32_t     from, from2;      // rows it reads; BEFORE = the layer before, NOTHING = none
     const char *needs;            // what its backward reads
+    op_kind     op;
+    int32_t     from, from2;      // rows it reads; BEFORE = the layer before, NOTHING = none
     int32_t     in_width, width;  // in C
-    int32_t     is_choice;        // 1 = some backward needs the result: keep it or make it again?
+    int32_t     is_choice;        // 1 = some backward needs the result or what was saved with it
 } layer_row;
 
-enum { BEFORE = -1, NOTHING = -2, ROW_COUNT = 12, CHOICE_COUNT = 8 };
+enum { BEFORE = -1, NOTHING = -2, ROW_COUNT = 12, CHOICE_COUNT = 9 };
 
 static const layer_row layer_rows[ROW_COUNT] = {
-    { "norm1",  OP_NORM,      "attention", BEFORE, NOTHING, "in",   1, 1, 1 },  //  0
-    { "qkv",    OP_LINEAR,    "attention", 0,      NOTHING, "in",   1, 3, 1 },  //  1
-    { "attend", OP_ATTENTION, "attention", 1,      NOTHING, "in",   3, 1, 1 },  //  2
-    { "proj",   OP_LINEAR,    "attention", 2,      NOTHING, "in",   1, 1, 0 },  //  3
-    { "drop1",  OP_DROPOUT,   "attention", 3,      NOTHING, "none", 1, 1, 0 },  //  4
-    { "add1",   OP_ADD,       "attention", BEFORE, 4,       "none", 1, 1, 1 },  //  5
-    { "norm2",  OP_NORM,      "ffn",       5,      NOTHING, "in",   1, 1, 1 },  //  6
-    { "fc1",    OP_LINEAR,    "ffn",       6,      NOTHING, "in",   1, 4, 1 },  //  7
-    { "gelu",   OP_GELU,      "ffn",       7,      NOTHING, "in",   4, 4, 1 },  //  8
-    { "fc2",    OP_LINEAR,    "ffn",       8,      NOTHING, "in",   4, 1, 0 },  //  9
-    { "drop2",  OP_DROPOUT,   "ffn",       9,      NOTHING, "none", 1, 1, 0 },  // 10
-    { "add2",   OP_ADD,       "ffn",       5,      10,      "none", 1, 1, 1 },  // 11
+    { "norm1",  "attention", "in",   OP_NORM,      BEFORE, NOTHING, 1, 1, 1 },  //  0
+    { "qkv",    "attention", "in",   OP_LINEAR,    0,      NOTHING, 1, 3, 1 },  //  1
+    { "attend", "attention", "in",   OP_ATTENTION, 1,      NOTHING, 3, 1, 1 },  //  2
+    { "drop1",  "attention", "none", OP_DROPOUT,   2,      NOTHING, 1, 1, 1 },  //  3
+    { "proj",   "attention", "in",   OP_LINEAR,    3,      NOTHING, 1, 1, 0 },  //  4
+    { "add1",   "attention", "none", OP_ADD,       BEFORE, 4,       1, 1, 1 },  //  5
+    { "norm2",  "ffn",       "in",   OP_NORM,      5,      NOTHING, 1, 1, 1 },  //  6
+    { "fc1",    "ffn",       "in",   OP_LINEAR,    6,      NOTHING, 1, 4, 1 },  //  7
+    { "gelu",   "ffn",       "in",   OP_GELU,      7,      NOTHING, 4, 4, 1 },  //  8
+    { "fc2",    "ffn",       "in",   OP_LINEAR,    8,      NOTHING, 4, 1, 0 },  //  9
+    { "drop2",  "ffn",       "none", OP_DROPOUT,   9,      NOTHING, 1, 1, 0 },  // 10
+    { "add2",   "ffn",       "none", OP_ADD,       5,      10,      1, 1, 1 },  // 11
 };
 
 typedef struct dims {
@@ -257,6 +264,7 @@ static tl_result add_op(tl_env *env, model *m, op_kind op, tl_node_desc desc, in
 static tl_result add_layer(tl_env *env, model *m, int32_t layer, int32_t *last) {
     int32_t ids[ROW_COUNT], i;
     tl_result result = TL_OK;
+    memset(ids, 0, sizeof ids);
     for (i = 0; i < ROW_COUNT && !result; i++) {
         const layer_row *row = &layer_rows[i];
         int32_t from = row->from == BEFORE ? *last : ids[row->from];
@@ -319,11 +327,14 @@ static tl_result build_model(tl_env *env, model *m) {
     last = m->graph.node_count;
     if (!result) result = add_op(env, m, OP_EMBED, describe("embed", "in"), 0, NOTHING, 1, s->C);
     m->first_layer = m->graph.node_count;
-    for (layer = 0; layer < (int32_t)s->L && !result; layer++) result = add_layer(env, m, layer, &last);
-    if (!result) result = add_op(env, m, OP_NORM, describe("norm", "in"), last, NOTHING, s->C, s->C);
-    m->logits = m->graph.node_count;
+    for (layer = 0; layer < (int32_t)s->L && !result; layer++)
+        result = add_layer(env, m, layer, &last);
     if (!result)
-        result = add_op(env, m, OP_LINEAR, describe("head", "in"), m->logits - 1, NOTHING, s->C, s->V);
+        result = add_op(env, m, OP_NORM, describe("norm", "in"), last, NOTHING, s->C, s->C);
+    last = m->graph.node_count - 1;
+    m->logits = last + 1;
+    if (!result)
+        result = add_op(env, m, OP_LINEAR, describe("head", "in"), last, NOTHING, s->C, s->V);
     m->loss = m->graph.node_count;
     if (!result && m->trains)
         result = add_op(env, m, OP_LOSS, describe("loss", "in"), m->logits, m->targets, s->V, 1);
@@ -333,8 +344,6 @@ static tl_result build_model(tl_env *env, model *m) {
 // -- kernels: thin wrappers around nn.h --
 //
 // An operand that is not there has a NULL pointer, which is what nn.h takes for "not wanted".
-
-typedef struct training training;
 
 typedef struct net {
     const model *m;
@@ -355,14 +364,14 @@ typedef struct args {
 } args;
 
 static args args_of(const tl_kernel_call *call, void *user) {
-    const net *net_ = (const net *)user;
+    const net *network = (const net *)user;
     args a;
-    a.m = net_->m;
+    a.m = network->m;
     a.n = &a.m->nodes[call->node];
-    a.weight = net_->params + a.n->weight;
-    a.bias = net_->params + a.n->bias;
-    a.dweight = net_->grads ? net_->grads + a.n->weight : NULL;
-    a.dbias = net_->grads ? net_->grads + a.n->bias : NULL;
+    a.weight = network->params + a.n->weight;
+    a.bias = network->params + a.n->bias;
+    a.dweight = network->grads ? network->grads + a.n->weight : NULL;
+    a.dbias = network->grads ? network->grads + a.n->bias : NULL;
     a.B = (size_t)a.m->size.B;
     a.T = (size_t)a.m->size.T;
     a.C = (size_t)a.m->size.C;
@@ -379,8 +388,8 @@ static tl_result embed_forward(const tl_kernel_call *call, void *user) {
 
 static tl_result embed_backward(const tl_kernel_call *call, void *user) {
     args a = args_of(call, user);
-    nn_embed_backward(a.dweight, a.dbias, f32(call->output_grads[0]), i32(call->inputs[0]), a.B, a.T,
-                      a.C);
+    nn_embed_backward(a.dweight, a.dbias, f32(call->output_grads[0]), i32(call->inputs[0]), a.B,
+                      a.T, a.C);
     return TL_OK;
 }
 
@@ -463,15 +472,15 @@ static tl_result add_forward(const tl_kernel_call *call, void *user) {
 
 static tl_result add_backward(const tl_kernel_call *call, void *user) {
     args a = args_of(call, user);
-    nn_add_backward(f32(call->input_grads[0]), f32(call->input_grads[1]), f32(call->output_grads[0]),
-                    a.R * a.C);
+    nn_add_backward(f32(call->input_grads[0]), f32(call->input_grads[1]),
+                    f32(call->output_grads[0]), a.R * a.C);
     return TL_OK;
 }
 
 static tl_result loss_forward(const tl_kernel_call *call, void *user) {
     args a = args_of(call, user);
-    nn_cross_entropy_forward(f32(call->outputs[0]), NULL, f32(call->inputs[0]), i32(call->inputs[1]),
-                             a.R, (size_t)a.n->in_width);
+    nn_cross_entropy_forward(f32(call->outputs[0]), NULL, f32(call->inputs[0]),
+                             i32(call->inputs[1]), a.R, (size_t)a.n->in_width);
     return TL_OK;
 }
 
@@ -510,7 +519,7 @@ typedef struct options {
     const char *text, *load, *save, *out, *budget;  // NULL = not given
     uint64_t    layers, width, context, batch, micro_batches, seed;
     uint64_t    steps, seconds, sample;
-    int         given_size, given_seed, given_steps, given_seconds, quick, checked;
+    int         given_size, given_seed, given_steps, given_seconds, checked;
 } options;
 
 // -- text --
@@ -556,7 +565,8 @@ static int read_file(const char *path, const char *what, uint8_t **data, size_t 
         fclose(file);
         free(*data);
         *data = NULL;
-        return fail(CODE_INPUT, "%s %s: %s", what, path, got ? "no memory for all of it" : strerror(error));
+        return fail(CODE_INPUT, "%s %s: %s", what, path,
+                    got ? "no memory for all of it" : strerror(error));
     }
     fclose(file);
     return CODE_OK;
@@ -584,7 +594,7 @@ static int read_text(const options *o, const char *program, const uint8_t *vocab
     if (memchr(t->ids, 0, t->length))
         return fail(CODE_INPUT, "text %s: is binary, it has zero bytes", t->path);
     if (t->length < window)
-        return fail(CODE_INPUT, "text %s: %zu bytes are less than one window of %zu (--context + 1)",
+        return fail(CODE_INPUT, "text %s: %zu bytes, but one window (--context + 1) takes %zu",
                     t->path, t->length, window);
     if (vocabulary) memcpy(t->is_used, vocabulary, sizeof t->is_used);
     for (i = 0; i < t->length && !vocabulary; i++) t->is_used[t->ids[i]] = 1;
@@ -600,12 +610,12 @@ static int read_text(const options *o, const char *program, const uint8_t *vocab
 
 // -- weights: the file of --save and --load --
 //
-// "TLTEXT1\n", then little endian: u64 L, C, T, V, steps done, seed, parameters; the 256 flags of the
-// vocabulary; f32 parameters, then both states of AdamW, so that a training goes on as if it had
-// never ended; at last u64, the checksum of all before.
+// "TLTEXT1\n", then little endian: u64 L, C, T, V, steps done, seed, parameters; the 256 flags of
+// the vocabulary; f32 parameters, then both states of AdamW, so that a training goes on as if it
+// had never ended; at last u64, the checksum of all before.
 
 enum { FILE_WORDS = 7, FILE_HEAD = 8 + 8 * FILE_WORDS + 256 };
-static const char file_magic[] = "TLTEXT1\n";
+static const uint8_t file_magic[8] = { 'T', 'L', 'T', 'E', 'X', 'T', '1', '\n' };
 
 typedef struct weights {
     uint8_t *bytes;               // the file; NULL = none was loaded
@@ -644,10 +654,11 @@ static int load_weights(const options *o, weights *w) {
     if (!o->load) return CODE_OK;
     code = read_file(o->load, "weights", &w->bytes, &length);
     if (code) return code;
-    if (length < FILE_HEAD + 8 || memcmp(w->bytes, file_magic, 8) != 0)
+    if (!w->bytes || length < FILE_HEAD + 8 || memcmp(w->bytes, file_magic, 8) != 0)
         return fail(CODE_INPUT, "weights %s: not a file that this program saved", o->load);
     if (nn_checksum(0, w->bytes, length - 8) != get_bytes(w->bytes + length - 8, 8))
-        return fail(CODE_INPUT, "weights %s: damaged, the checksum is not that of the content", o->load);
+        return fail(CODE_INPUT, "weights %s: damaged, the checksum is not that of the content",
+                    o->load);
     for (i = 0; i < FILE_WORDS; i++) words[i] = get_bytes(w->bytes + 8 + 8 * i, 8);
     w->size.L = words[0];
     w->size.C = words[1];
@@ -659,7 +670,8 @@ static int load_weights(const options *o, weights *w) {
     w->vocabulary = w->bytes + 8 + 8 * FILE_WORDS;
     w->floats = w->bytes + FILE_HEAD;
     if (w->count > most || length != FILE_HEAD + 12 * w->count + 8)
-        return fail(CODE_INPUT, "weights %s: damaged, %zu bytes are not its length", o->load, length);
+        return fail(CODE_INPUT, "weights %s: damaged, %zu bytes are not its length", o->load,
+                    length);
     return CODE_OK;
 }
 
@@ -694,8 +706,8 @@ static int write_weights(FILE *file, const model *m, const text *t, uint64_t ste
 }
 
 // Write beside the place and rename: whoever looks finds the old file or the new one, never half.
-static int save_weights(const options *o, const model *m, const text *t, uint64_t steps, uint64_t seed,
-                        const float *floats) {
+static int save_weights(const options *o, const model *m, const text *t, uint64_t steps,
+                        uint64_t seed, const float *floats) {
     char part[1024];
     struct stat info;
     int written, in_place, error;
@@ -725,12 +737,12 @@ static int save_weights(const options *o, const model *m, const text *t, uint64_
 
 // -- plans: the cheapest within a budget --
 //
-// Candidates, every one simulated, the cheapest that fits wins: keep all; the checkpoint configs,
-// which are uniform intervals 1 to L with inner activations of attention and of ffn kept or dropped,
-// and dynamic; kept sets: a layer has 8 tensors that backward reads, so each of the 2^8 ways to keep
-// them, in the first layers or in all; and from the best of these, single tensors kept again, the
-// most expensive first, while that fits. The first layers are thinned out first because backward
-// comes to them last, when the memory of the layers above is free again.
+// Every candidate is simulated, and the cheapest that fits wins. The candidates are: keep all;
+// checkpoint configs, that is uniform intervals 1 to L with the inner activations of attention and
+// of ffn kept or dropped, and dynamic; kept sets: a layer has 9 tensors that can be kept for
+// backward, so each of the 2^9 choices, in the first layers or in all; and from the best of these,
+// single tensors kept again, the most expensive first, while that fits. It is the first layers that
+// are thinned out because backward comes to them last, when the memory above is free again.
 
 typedef struct search {
     const model *m;
@@ -740,12 +752,10 @@ typedef struct search {
     uint64_t best_keep_cost;      // of that; 0 = none fits
     uint64_t least_bytes;         // the least peak of all candidates
     int32_t  least_node;          // where it stands
-    int32_t  tried;
 } search;
 
 // Look at a plan: it becomes the best, or is freed.
 static tl_result consider(tl_env *env, search *s, tl_plan *plan) {
-    s->tried++;
     if (!s->least_bytes || plan->peak_bytes < s->least_bytes) {
         tl_simulate_desc desc;
         tl_report report;
@@ -846,7 +856,8 @@ static tl_result refine_kept_set(tl_env *env, search *s) {
         int fits = 0;
         for (i = 0; i < graph->tensor_count; i++) {
             uint64_t cost = graph->nodes[i].fwd_cost;
-            if (!s->keep[i] && cost < below && (next < 0 || cost > graph->nodes[next].fwd_cost)) next = i;
+            if (s->keep[i] || cost >= below) continue;
+            if (next < 0 || cost > graph->nodes[next].fwd_cost) next = i;
         }
         if (next < 0) break;
         below = graph->nodes[next].fwd_cost;
@@ -887,11 +898,11 @@ static tl_result search_plan(tl_env *env, const model *m, const tl_plan *keep_al
 
 // -- training: one network, its optimizer and its run --
 
-struct training {
+typedef struct training {
     const model *m;
     const text  *t;
     const options *o;
-    net      net_;
+    net      network;
     float   *floats;              // [4][param_count]: parameters, both states of AdamW, gradients
     float   *grads;               // [param_count]
     uint64_t seed, step;          // step = training steps done
@@ -921,7 +932,7 @@ struct training {
     uint64_t *fastest_live;
     double   *fastest_ends;
     uint64_t *rounds_ns;          // [steps]
-};
+} training;
 
 // Write the windows of a micro-batch: where they begin depends on seed and step alone.
 static tl_result load_batch(tl_run *run, int32_t micro_batch, void *user) {
@@ -1011,9 +1022,9 @@ static tl_result init_arrays(training *t) {
         !t->rounds_ns)
         return TL_ERROR_NO_MEMORY;
     t->grads = t->floats + 3 * count;
-    t->net_.m = m;
-    t->net_.params = t->floats;
-    t->net_.grads = t->grads;
+    t->network.m = m;
+    t->network.params = t->floats;
+    t->network.grads = t->grads;
     return TL_OK;
 }
 
@@ -1036,7 +1047,6 @@ static tl_result init_training(tl_env *env, training *t, const model *m, const t
     tl_cpu_backend_desc cpu;
     tl_kernel kernels[KERNEL_COUNT];
     tl_run_desc desc;
-    float share = 1.0f / (float)o->micro_batches;
     tl_result result;
     memset(t, 0, sizeof *t);
     memset(&cpu, 0, sizeof cpu);
@@ -1058,7 +1068,7 @@ static tl_result init_training(tl_env *env, training *t, const model *m, const t
     cpu.checked = o->checked;
     if (!result) result = tl_init_cpu_backend(&t->memory, &cpu, &t->backend);
     if (result) return result;
-    set_kernels(kernels, &t->net_);
+    set_kernels(kernels, &t->network);
     desc.graph = &m->graph;
     desc.backend = &t->backend;
     desc.kernels = kernels;
@@ -1074,7 +1084,7 @@ static tl_result init_training(tl_env *env, training *t, const model *m, const t
     desc.profiling = 1;
     desc.seed = t->seed;
     desc.first_step = t->step;
-    memcpy(&desc.loss_gradient_word, &share, sizeof share);  // the mean over micro-batches
+    desc.loss_gradient_word = bits_of(1.0f / (float)o->micro_batches);  // of their mean
     return tl_init_run(env, &desc, &t->run);
 }
 
@@ -1124,13 +1134,14 @@ enum { REHEARSAL_MAX = 2, REHEARSAL_STEPS = 62, WARM_STEPS = 2 };
 static tl_result rehearse(tl_env *env, const model *m, const text *txt, const options *o,
                           const weights *w, tl_plan *plans, int count, uint64_t *times) {
     size_t slots = 2 * (size_t)m->graph.node_count + 1, i, steps = 0;
-    uint64_t *samples = (uint64_t *)calloc(slots * REHEARSAL_STEPS * REHEARSAL_MAX, sizeof *samples);
+    uint64_t *samples = (uint64_t *)calloc(slots * REHEARSAL_STEPS * REHEARSAL_MAX, 8);
     uint64_t column[REHEARSAL_STEPS];
     training t[REHEARSAL_MAX];
     tl_result result = samples ? TL_OK : TL_ERROR_NO_MEMORY;
     int k;
     memset(t, 0, sizeof t);
-    for (k = 0; k < count && !result; k++) result = init_training(env, &t[k], m, txt, o, w, &plans[k], 0);
+    for (k = 0; k < count && !result; k++)
+        result = init_training(env, &t[k], m, txt, o, w, &plans[k], 0);
     for (; steps < REHEARSAL_STEPS && !result && !interrupted; steps++) {
         for (k = 0; k < count && !result; k++) {
             uint64_t *row = samples + ((size_t)k * REHEARSAL_STEPS + steps) * slots;
@@ -1219,7 +1230,7 @@ static int train_rounds(program *p) {
             keep_fastest(t);
             t->rounds_ns[p->rounds] = t->step_ns;
             if (memcmp(t->grads, first->grads, (size_t)p->m.param_count * sizeof(float)) != 0 ||
-                memcmp(&t->loss, &first->loss, sizeof t->loss) != 0)
+                bits_of(t->loss) != bits_of(first->loss))
                 t->equal = 0;
         }
         p->losses[p->rounds++] = p->rows[0].loss;
@@ -1249,16 +1260,20 @@ static void print_header(const program *p) {
     const dims *s = &p->m.size;
     uint64_t base = base_bytes_of(&p->m);
     printf("text       %s: %zu bytes, %d different ones\n", p->t.path, p->t.length, p->t.V);
-    printf("network    %d layers, %d channels, %d heads, context %d, batch %d x %d: %llu parameters\n",
-           (int)s->L, (int)s->C, (int)(s->C / HEAD_SIZE), (int)s->T, (int)s->B,
-           (int)p->o.micro_batches, (unsigned long long)p->m.param_count);
-    printf("base       %llu bytes (%.2f MiB) beside every row: weights 1/4, gradients 1/4, AdamW 1/2\n",
-           (unsigned long long)base, mib(base));
+    printf("network    %d layers, %d channels, %d heads, context %d, batch %d x %d: %llu weights\n",
+           (int)s->L, (int)s->C, (int)(s->C / HEAD_SIZE), (int)s->T, (int)p->o.micro_batches,
+           (int)s->B, (unsigned long long)p->m.param_count);
+    printf("base       %llu bytes (%.2f MiB) beside every row: weights 1/4, gradients 1/4,"
+           " AdamW 1/2\n", (unsigned long long)base, mib(base));
     fflush(stdout);
 }
 
+static uint64_t count_losses(const program *p) {  // that the printed one is the mean of
+    return p->rounds < LOSS_STEPS ? p->rounds : (uint64_t)LOSS_STEPS;
+}
+
 static float mean_loss(const program *p) {
-    uint64_t i, count = p->rounds < LOSS_STEPS ? p->rounds : LOSS_STEPS;
+    uint64_t i, count = count_losses(p);
     float sum = 0.0f;
     for (i = 0; i < count; i++) sum += p->losses[p->rounds - 1 - i];
     return sum / (float)count;
@@ -1295,10 +1310,10 @@ static int print_table(program *p) {
         if (!t->equal || t->report.planned_peak_bytes != t->report.measured_peak_bytes)
             code = CODE_MISMATCH;
     }
-    printf("%llu steps each%s; loss = mean of the last %d; equal = every gradient and loss of every"
-           " step, bit for bit\n",
+    printf("%llu steps each%s; times: processor time, medians; loss: mean of the last %d steps;\n"
+           "equal: every parameter gradient and loss of every step, bit for bit\n",
            (unsigned long long)p->rounds, interrupted ? " (interrupted)" : "",
-           (int)(p->rounds < LOSS_STEPS ? p->rounds : LOSS_STEPS));
+           (int)count_losses(p));
     fflush(stdout);
     return code;
 }
@@ -1378,7 +1393,7 @@ static int train_on(program *p) {
 // A run of the same network for one sequence, forward only.
 typedef struct sampler {
     model      m;
-    net        net_;
+    net        network;
     tl_plan    plan;
     tl_backend backend;
     tl_run    *run;
@@ -1397,14 +1412,14 @@ static tl_result init_sampler(program *p, sampler *s, const float *params) {
     s->m.size = p->m.size;
     s->m.size.B = 1;
     result = build_model(&p->env, &s->m);
-    s->net_.m = &s->m;
-    s->net_.params = params;
+    s->network.m = &s->m;
+    s->network.params = params;
     s->window = (int32_t *)calloc((size_t)s->m.size.T, sizeof *s->window);
     s->logits = (float *)calloc((size_t)(s->m.size.T * s->m.size.V), sizeof *s->logits);
     if (!result && (!s->window || !s->logits)) result = TL_ERROR_NO_MEMORY;
     if (!result) result = tl_plan_keep_all(&p->env, &s->m.graph, 1, &s->plan);
     if (!result) result = tl_init_cpu_backend(&p->env, &cpu, &s->backend);
-    set_kernels(kernels, &s->net_);
+    set_kernels(kernels, &s->network);
     desc.graph = &s->m.graph;
     desc.backend = &s->backend;
     desc.kernels = kernels;
@@ -1426,11 +1441,12 @@ static void free_sampler(program *p, sampler *s) {
 static tl_result sample_text(program *p, sampler *s, uint64_t count) {
     const dims *d = &s->m.size;
     tl_tensor tokens = { 0, 0 }, logits = { 0, 0 };
+    const int newline = '\n';
     uint64_t i, known = 1;  // tokens in the window; later ones do not matter: attention is causal
     tl_result result = TL_OK;
     tokens.node = s->m.tokens;
     logits.node = s->m.logits;
-    s->window[0] = p->t.is_used['\n'] ? p->t.id_of['\n'] : p->t.ids[0];
+    s->window[0] = p->t.is_used[newline] ? p->t.id_of[newline] : p->t.ids[0];
     printf("    | ");
     for (i = 0; i < count && !result; i++) {
         int32_t token;
@@ -1442,11 +1458,11 @@ static tl_result sample_text(program *p, sampler *s, uint64_t count) {
         if (result) break;
         token = nn_sample(s->logits + (known - 1) * d->V, (size_t)d->V, 0.6f,
                           nn_uniform(p->o.seed ^ 0x73616D70u, i));
-        if (known == d->T) memmove(s->window, s->window + 1, (size_t)(d->T - 1) * sizeof *s->window);
-        else known++;
+        if (known < d->T) known++;
+        else memmove(s->window, s->window + 1, (size_t)(d->T - 1) * sizeof *s->window);
         s->window[known - 1] = token;
         byte = p->t.byte_of[token];
-        if (byte == '\n') printf("\n    | ");
+        if (byte == newline) printf("\n    | ");
         else putchar(byte < 32 || byte == 127 ? ' ' : byte);
     }
     printf("\n");
@@ -1470,10 +1486,10 @@ static const char *const usage =
     "01_train_text: train a character-level transformer within a fixed number of bytes\n"
     "\n"
     "  --text FILE        train on this text (the library's own header)\n"
-    "  --budget BYTES     one run within so many bytes, weights and optimizer included: 12MiB, 640KiB,\n"
-    "                     1000000, or 40%: the base and 40 % of what keep all takes beside it\n"
-    "  --steps N          steps of every row of the table (100); nothing after the table\n"
-    "  --seconds N        then the last row trains on until the program ran so long (32; 0 with --steps)\n"
+    "  --budget BYTES     one run within so many bytes, weights and optimizer included: 12MiB,\n"
+    "                     640KiB, 1000000; or 40%: the base and 40 % of what keep all adds to it\n"
+    "  --steps N          steps of every row of the table (100), and nothing after it\n"
+    "  --seconds N        then the last row trains on until the program has run so long (30)\n"
     "  --layers N --width N --context N --batch N    size of the network (6 48 32 4)\n"
     "  --micro-batches N  batches whose gradients are summed up in a step (1)\n"
     "  --seed N           of weights, batches and dropout (1)\n"
@@ -1562,19 +1578,18 @@ static void set_defaults(options *o, int quick) {
     o->micro_batches = 1;
     o->seed = 1;
     o->steps = quick ? 5 : 100;
-    o->seconds = quick ? 0 : 32;
+    o->seconds = quick ? 0 : 30;
     o->sample = quick ? 60 : 600;
-    o->quick = quick;
 }
 
 // *done is 1 after --help.
-static int parse_options(options *o, int count, char **args_, int *done) {
+static int parse_options(options *o, int count, char **argv, int *done) {
     int i, quick = 0, code = CODE_OK;
     *done = 0;
-    for (i = 1; i < count; i++) quick |= strcmp(args_[i], "--quick") == 0;
+    for (i = 1; i < count; i++) quick |= strcmp(argv[i], "--quick") == 0;
     set_defaults(o, quick);
     for (i = 1; i < count && !code; i++) {
-        const char *name = args_[i], *value = i + 1 < count ? args_[i + 1] : NULL;
+        const char *name = argv[i], *value = i + 1 < count ? argv[i + 1] : NULL;
         if (strcmp(name, "--quick") == 0) continue;
         if (strcmp(name, "--checked") == 0) {
             o->checked = 1;
@@ -1582,7 +1597,8 @@ static int parse_options(options *o, int count, char **args_, int *done) {
             *done = 1;
             fputs(usage, stdout);
             return CODE_OK;
-        } else if (parse_number_option(o, name, value, &code) || parse_text_option(o, name, value, &code)) {
+        } else if (parse_number_option(o, name, value, &code) ||
+                   parse_text_option(o, name, value, &code)) {
             i++;
         } else {
             return fail(CODE_INPUT, "%s: unknown option; --help lists them", name);
@@ -1611,7 +1627,7 @@ static int parse_budget(const char *value, uint64_t base, uint64_t keep_all, uin
         *bytes = (uint64_t)total > base ? (uint64_t)total - base : 0;
         return CODE_OK;
     }
-    return fail(CODE_INPUT, "--budget %s: must be a number of bytes like 12MiB, 640KiB or 1000000, or 40%%",
+    return fail(CODE_INPUT, "--budget %s: must be bytes like 12MiB, 640KiB or 1000000, or 40%%",
                 value);
 }
 
@@ -1621,13 +1637,12 @@ static int parse_budget(const char *value, uint64_t base, uint64_t keep_all, uin
 static int adopt_weights(program *p) {
     const weights *w = &p->w;
     options *o = &p->o;
-    options limits;
     if (!w->bytes) return CODE_OK;
-    if (o->given_size && (o->layers != w->size.L || o->width != w->size.C || o->context != w->size.T))
-        return fail(CODE_INPUT, "weights %s: have %llu layers, width %llu and context %llu; leave these options out",
+    if (o->given_size &&
+        (o->layers != w->size.L || o->width != w->size.C || o->context != w->size.T))
+        return fail(CODE_INPUT, "weights %s: are for --layers %llu --width %llu --context %llu",
                     o->load, (unsigned long long)w->size.L, (unsigned long long)w->size.C,
                     (unsigned long long)w->size.T);
-    set_defaults(&limits, 0);
     if (w->size.L < 1 || w->size.L > 64 || w->size.C < HEAD_SIZE || w->size.C > 1024 ||
         w->size.C % HEAD_SIZE || w->size.T < 2 || w->size.T > 1024 || w->steps > UINT32_MAX)
         return fail(CODE_INPUT, "weights %s: sizes out of range", o->load);
@@ -1669,17 +1684,16 @@ static int prepare_costs(program *p, tl_plan *plans, int count) {
 }
 
 static int fail_infeasible(const program *p, const search *s) {
-    uint64_t base = base_bytes_of(&p->m);
     const tl_node *node = &p->m.graph.nodes[s->least_node];
-    char layer[32] = "no layer";
-    if (node->layer >= 0) snprintf(layer, sizeof layer, "layer %d", (int)node->layer);
+    uint64_t base = base_bytes_of(&p->m), least = base + s->least_bytes;
+    char layer[32] = "";
+    if (node->layer >= 0) snprintf(layer, sizeof layer, " of layer %d", (int)node->layer);
     return fail(CODE_INFEASIBLE,
-                "--budget %s: the least that works is %llu bytes (%.2f MiB), base %llu and activations"
-                " %llu, because of node %d (%s) of %s",
-                p->o.budget, (unsigned long long)(base + s->least_bytes),
-                mib(base + s->least_bytes) + 0.005, (unsigned long long)base,
-                (unsigned long long)s->least_bytes, (int)s->least_node,
-                tl_name_node(&p->m.graph, s->least_node), layer);
+                "--budget %s: the least that works is %llu bytes (%.2f MiB), set by node %d (%s)%s:"
+                " base %llu and activations %llu",
+                p->o.budget, (unsigned long long)least, ceil(mib(least) * 100.0) / 100.0,
+                (int)s->least_node, tl_name_node(&p->m.graph, s->least_node), layer,
+                (unsigned long long)base, (unsigned long long)s->least_bytes);
 }
 
 // Add a row; budget 0 = keep all.
@@ -1712,7 +1726,8 @@ static int add_rows(program *p) {
             budget = s.least_bytes;
             free_search(&p->env, &s);
             result = search_plan(&p->env, &p->m, &p->keep_all, budget, &s);
-            snprintf(label, sizeof label, "least %u%%", (unsigned)(budget * 100 / p->keep_all.peak_bytes));
+            snprintf(label, sizeof label, "least %u%%",
+                     (unsigned)(budget * 100 / p->keep_all.peak_bytes));
         }
         code = result ? fail_result(p, label, result) : add_row(p, label, &s.best, budget);
         free_search(&p->env, &s);
@@ -1801,24 +1816,24 @@ static int run(program *p, const char *program_path) {
     pictures = write_pictures(p);
     if (!code) code = table;
     if (!code) code = train_on(p);
-    saved = last->step ? save_weights(&p->o, &p->m, &p->t, last->step, p->o.seed, last->floats) : CODE_OK;
+    saved = save_weights(&p->o, &p->m, &p->t, last->step, p->o.seed, last->floats);
     if (!code && !interrupted) code = print_sample(p);
     if (!code) code = pictures ? pictures : saved;
     return code;
 }
 
-int main(int count, char **args_) {
+int main(int count, char **argv) {
     static program p;  // zero
     int done, k, code;
     p.start_ns = p.shown_ns = wall_ns();
     p.terminal = isatty(STDERR_FILENO);
-    code = parse_options(&p.o, count, args_, &done);
+    code = parse_options(&p.o, count, argv, &done);
     if (code || done) return code;
     signal(SIGINT, on_interrupt);
 #ifdef SIGXFSZ
     signal(SIGXFSZ, SIG_IGN);  // a file over the limit is an error of a write, not the end
 #endif
-    code = run(&p, args_[0]);
+    code = run(&p, argv[0]);
     for (k = 0; k < p.row_count; k++) free_training(&p.env, &p.rows[k]);
     tl_free_trace(p.trace);
     tl_free_plan(&p.env, &p.keep_all);

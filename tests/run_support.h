@@ -23,6 +23,7 @@ typedef struct spy {
     long     clock_calls;
     int      fail_function;  // that fails once, at its call number fail_at from 0; -1 = none
     long     fail_at;
+    long     fail_count;     // calls that fail from there on; 0 = 1
     long     lost_at;        // the device is lost from that call on, counted over all functions; -1 = never
     long     all_calls;
     int      skips[SPY_COUNT];  // 1 = the function does nothing and says that all is well
@@ -31,21 +32,27 @@ typedef struct spy {
     uint32_t no_codecs;      // taken out of the limits
     uint64_t limit;          // of live device bytes; 0 = none
     int      went_over;
-    tl_range touched[256];   // ranges of claims, copies, conversions and fills; cleared by whoever looks
+    tl_access touched[256];  // by claims, copies, conversions, fills; cleared by whoever looks
     int      touched_count;
+    tl_range released[64];   // the same
+    int      released_count;
 } spy;
 
 static tl_result spy_enter(spy *s, spy_function function) {
     long call = s->calls[function]++, index = s->all_calls++;
     if (s->lost_at >= 0 && index >= s->lost_at && function != SPY_FREE_BLOCK && function != SPY_RELEASE)
         return TL_ERROR_DEVICE_LOST;
-    if (s->fail_function == (int)function && call == s->fail_at)
+    if (s->fail_function == (int)function && call >= s->fail_at && call <= s->fail_at + s->fail_count - (s->fail_count > 0))
         return function == SPY_ADD_BLOCK ? TL_ERROR_NO_MEMORY : TL_ERROR_BACKEND;
     return TL_OK;
 }
 
-static void spy_note(spy *s, tl_range range) {
-    if (s->touched_count < 256) s->touched[s->touched_count++] = range;
+static void spy_note(spy *s, tl_range range, int writes) {
+    tl_access *access = &s->touched[s->touched_count];
+    if (s->touched_count == 256) return;
+    access->range = range;
+    access->writes = writes;
+    s->touched_count++;
 }
 
 static tl_result spy_add_block(void *self, tl_tier tier, uint64_t bytes, uint64_t *block) {
@@ -68,7 +75,7 @@ static tl_result spy_claim(void *self, tl_range range) {
     tl_result result = spy_enter(s, SPY_CLAIM);
     if (!result) result = s->inner.claim(s->inner.self, range);
     if (result) return result;
-    spy_note(s, range);
+    spy_note(s, range, 1);
     s->inner.counters(s->inner.self, &counters);
     s->went_over |= s->limit && counters.live_bytes[TL_TIER_DEVICE] > s->limit;
     return TL_OK;
@@ -77,37 +84,38 @@ static tl_result spy_claim(void *self, tl_range range) {
 static tl_result spy_release(void *self, tl_range range) {
     spy *s = (spy *)self;
     tl_result result = spy_enter(s, SPY_RELEASE);
+    if (s->released_count < 64) s->released[s->released_count++] = range;
     return result ? result : s->inner.release(s->inner.self, range);
 }
 
 static tl_result spy_copy(void *self, tl_range to, tl_range from) {
     spy *s = (spy *)self;
     tl_result result = spy_enter(s, SPY_COPY);
-    spy_note(s, to);
-    spy_note(s, from);
+    spy_note(s, to, 1);
+    spy_note(s, from, 0);
     return result ? result : s->inner.copy(s->inner.self, to, from);
 }
 
 static tl_result spy_compress(void *self, tl_codec codec, tl_range to, tl_range from) {
     spy *s = (spy *)self;
     tl_result result = spy_enter(s, SPY_COMPRESS);
-    spy_note(s, to);
-    spy_note(s, from);
+    spy_note(s, to, 1);
+    spy_note(s, from, 0);
     return result ? result : s->inner.compress(s->inner.self, codec, to, from);
 }
 
 static tl_result spy_expand(void *self, tl_codec codec, tl_range to, tl_range from) {
     spy *s = (spy *)self;
     tl_result result = spy_enter(s, SPY_EXPAND);
-    spy_note(s, to);
-    spy_note(s, from);
+    spy_note(s, to, 1);
+    spy_note(s, from, 0);
     return result ? result : s->inner.expand(s->inner.self, codec, to, from);
 }
 
 static tl_result spy_fill(void *self, tl_range to, uint32_t word) {
     spy *s = (spy *)self;
     tl_result result = spy_enter(s, SPY_FILL);
-    spy_note(s, to);
+    spy_note(s, to, 1);
     return result ? result : s->inner.fill(s->inner.self, to, word);
 }
 
@@ -172,7 +180,7 @@ static void spy_counters(void *self, tl_backend_counters *counters) {
     s->inner.counters(s->inner.self, counters);
     counters->peak_bytes[TL_TIER_DEVICE] += s->lies == LIE_PEAK;
     counters->peak_bytes[TL_TIER_HOST] += s->lies == LIE_HOST_PEAK;
-    counters->arena_bytes += s->lies == LIE_ARENA;
+    counters->arena_bytes += s->lies == LIE_ARENA ? 4096 : 0;
     counters->live_bytes[TL_TIER_DEVICE] += s->lies == LIE_LIVE;
     counters->live_bytes[TL_TIER_HOST] += s->lies == LIE_HOST_LIVE;
 }
