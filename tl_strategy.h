@@ -260,7 +260,7 @@ TLDEF tl_parallelism tl_parallelism_automatic(void);
 
 // Presets.
 TLDEF tl_strategy tl_strategy_new(void);               // all zero
-TLDEF tl_strategy tl_strategy_training(void);          // lazy, full gradients, f32, pooled, automatic, fused, profiled
+TLDEF tl_strategy tl_strategy_training(void);          // lazy, gradients, f32, pooled, automatic, fused, timed
 TLDEF tl_strategy tl_strategy_inference(void);         // eager, forward only, f32, cached, automatic, fused
 TLDEF tl_strategy tl_strategy_memory_efficient(void);  // hybrid, checkpointed 10, mixed, minimal peak
 TLDEF tl_strategy tl_strategy_high_throughput(void);   // lazy, forward only, f32, pooled, data over 4, fused
@@ -601,7 +601,7 @@ typedef struct tl_step {
     uint8_t  codec;     // tl_codec, TL_STEP_COMPRESS only
     uint16_t reserved;  // 0
     int32_t  node;
-    int32_t  output;    // of D, O, L, W, DH, C, X: -1 = every output the step can act on; of the others always -1
+    int32_t  output;    // of D, O, L, W, DH, C, X: -1 = every output it can act on; of the others always -1
 } tl_step;
 
 #define TL_ALL_OUTPUTS (-1)
@@ -610,7 +610,7 @@ typedef struct tl_plan {
     const tl_step  *steps;       // [step_count]
     int32_t         step_count;
     int32_t         repeat_count;   // micro-batches: the body runs that often; 0 = 1
-    const uint64_t *offsets;     // [offset_count] of each allocation in the order made (tl_simulate_plan); 0 = none
+    const uint64_t *offsets;     // [offset_count] of the allocations in order (tl_simulate_plan); 0 = none
     int32_t         offset_count;
     int32_t         inference;   // 1 = forward only: no B, ends with its results resident
     int32_t         any_order;   // 1 = backwards in any legal order, not in reverse listing order
@@ -683,7 +683,8 @@ TLDEF uint64_t tl_find_codec_bytes(tl_codec codec, uint64_t bytes);
 // slot_count checkpoints, r n - C(c+r, r-1), r the least with C(c+r, c) >= n.
 //
 // Errors:  TL_ERROR_INVALID_ARG: a count < 1; TL_ERROR_OVERFLOW.
-TLDEF tl_result tl_find_revolve_advances(tl_env *env, uint64_t layer_count, uint64_t slot_count, uint64_t *advances);
+TLDEF tl_result tl_find_revolve_advances(tl_env *env, uint64_t layer_count, uint64_t slot_count,
+                                         uint64_t *advances);
 
 #ifndef TL_NO_PLANNERS
 // Keep everything that backward reads until it was read: the plan to compare with.
@@ -751,7 +752,8 @@ TLDEF tl_checkpoint_config tl_checkpoint_uniform(uint64_t interval);      // fla
 TLDEF tl_checkpoint_config tl_checkpoint_selective(const uint64_t *layers, uint64_t layer_count);  // borrowed
 
 // Errors:  TL_ERROR_INVALID_ARG: layer_count 0, or memory_fraction not in [0, 1]; *config is none then.
-TLDEF tl_result tl_checkpoint_dynamic(tl_env *env, uint64_t layer_count, double memory_fraction, tl_checkpoint_config *config);
+TLDEF tl_result tl_checkpoint_dynamic(tl_env *env, uint64_t layer_count, double memory_fraction,
+                                      tl_checkpoint_config *config);
 
 TLDEF tl_checkpoint_config tl_with_checkpoint_attention(tl_checkpoint_config config, int32_t on);
 TLDEF tl_checkpoint_config tl_with_checkpoint_ffn(tl_checkpoint_config config, int32_t on);
@@ -762,7 +764,8 @@ TLDEF tl_checkpoint_config tl_with_min_interval(tl_checkpoint_config config, uin
 // dynamic config is for that many.
 //
 // Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_NO_MEMORY.
-TLDEF tl_result tl_check_checkpoint_config(tl_env *env, const tl_checkpoint_config *config, uint64_t layer_count);
+TLDEF tl_result tl_check_checkpoint_config(tl_env *env, const tl_checkpoint_config *config,
+                                           uint64_t layer_count);
 
 // Tell whether a layer's result is kept: 1 or 0. Uniform and selective, minimal interval
 // included: walking upwards, a layer closer than it to the last kept one is not kept. None keeps
@@ -794,7 +797,8 @@ TLDEF tl_result tl_find_kept_layers(tl_env *env, const tl_graph *graph, const tl
 //   plan   overwritten; release with tl_free_plan; peaks and costs are filled in
 //
 // Errors:  as tl_find_kept_layers and tl_plan_kept_set; *plan is all zero then.
-TLDEF tl_result tl_plan_checkpoints(tl_env *env, const tl_graph *graph, const tl_checkpoint_config *config, tl_plan *plan);
+TLDEF tl_result tl_plan_checkpoints(tl_env *env, const tl_graph *graph,
+                                    const tl_checkpoint_config *config, tl_plan *plan);
 
 // What a config does to a graph, read off its simulated plan.
 typedef struct tl_checkpoint_effect {
@@ -904,7 +908,7 @@ typedef struct tl_backend_counters {
     uint64_t live_bytes[TL_TIER_COUNT];      // claimed ranges, byte-exact
     uint64_t peak_bytes[TL_TIER_COUNT];      // largest live_bytes since the last reset
     uint64_t reserved_bytes[TL_TIER_COUNT];  // blocks, granularity and guards included
-    uint64_t arena_bytes;        // largest end of a range claimed in a device block since the last reset, aligned
+    uint64_t arena_bytes;        // largest aligned end of a range claimed in a device block since then
     uint64_t block_count[TL_TIER_COUNT];     // blocks alive
     uint64_t claim_count[TL_TIER_COUNT];     // ranges claimed and not released
     uint64_t added_count, copy_count, convert_count, fill_count;  // calls since init
@@ -932,7 +936,7 @@ typedef struct tl_backend {
     tl_result (*copy)(void *self, tl_range to, tl_range from);         // same bytes
     tl_result (*compress)(void *self, tl_codec codec, tl_range to, tl_range from);  // f32 -> codec
     tl_result (*expand)(void *self, tl_codec codec, tl_range to, tl_range from);    // codec -> f32
-    tl_result (*fill)(void *self, tl_range to, uint32_t word);         // words as the host stores them, tail cut
+    tl_result (*fill)(void *self, tl_range to, uint32_t word);  // words as the host stores them, tail cut
 
     // Put all enqueued work on these ranges before what the caller does with them next: the CPU
     // finishes it, a GPU records one barrier. Called before every kernel.
@@ -965,7 +969,7 @@ typedef struct tl_cpu_backend_desc {
     uint64_t (*now_ns)(void *user);  // 0 = none, every time is 0
     void    *user;
     int32_t  checked;             // 1 = poison dead ranges, guard blocks, hand kernels copies of their ranges
-    int32_t  deferred;            // 1 = work finishes only when polled, waited for or ordered, in any legal order
+    int32_t  deferred;            // 1 = work finishes only when polled, waited for or ordered, in any order
     uint64_t seed;                // deferred: of that order
 } tl_cpu_backend_desc;
 
@@ -1127,7 +1131,8 @@ typedef struct tl_manager tl_manager;
 //          *manager is NULL then.
 // Threads: the manager may be shared; every call takes the env of its own thread, which gets the
 //          error text. The env given here is kept and serves the manager's own tables.
-TLDEF tl_result tl_init_manager(tl_env *env, const tl_backend *backend, const tl_manager_desc *desc, tl_manager **manager);
+TLDEF tl_result tl_init_manager(tl_env *env, const tl_backend *backend,
+                                const tl_manager_desc *desc, tl_manager **manager);
 TLDEF void      tl_free_manager(tl_manager *manager);  // accepts NULL; frees what is still held
 
 typedef struct tl_save_desc {
@@ -1161,22 +1166,26 @@ TLDEF tl_result tl_save_checkpoint(tl_env *env, tl_manager *manager, const tl_sa
 // Errors:  TL_ERROR_NOT_FOUND: never saved, dropped by an eviction, taken already: recompute it;
 //          TL_ERROR_STALE: held for another step; TL_ERROR_INVALID_ARG: wrong size, borrowed; and
 //          those of the backend. It stays held then.
-TLDEF tl_result tl_take_checkpoint(tl_env *env, tl_manager *manager, tl_checkpoint_key key, void *data, uint64_t bytes);
+TLDEF tl_result tl_take_checkpoint(tl_env *env, tl_manager *manager, tl_checkpoint_key key,
+                                   void *data, uint64_t bytes);
 
 // The same into a range of the backend: enqueued, finished when the ticket is.
-TLDEF tl_result tl_take_checkpoint_range(tl_env *env, tl_manager *manager, tl_checkpoint_key key, tl_range to, tl_ticket *ticket);
+TLDEF tl_result tl_take_checkpoint_range(tl_env *env, tl_manager *manager, tl_checkpoint_key key,
+                                         tl_range to, tl_ticket *ticket);
 
 // Borrow a checkpoint: it comes back to the device tier if it was spilled or compressed, and is
 // not evicted until tl_release_checkpoint. Borrowing nests.
 //
 // Errors:  as tl_take_checkpoint, and TL_ERROR_OVER_BUDGET: no room to bring it back.
-TLDEF tl_result tl_peek_checkpoint(tl_env *env, tl_manager *manager, tl_checkpoint_key key, const void **data, uint64_t *bytes);
+TLDEF tl_result tl_peek_checkpoint(tl_env *env, tl_manager *manager, tl_checkpoint_key key,
+                                   const void **data, uint64_t *bytes);
 TLDEF tl_result tl_release_checkpoint(tl_env *env, tl_manager *manager, tl_checkpoint_key key);
 
 // Ask, drop, look at. Errors: TL_ERROR_NOT_FOUND, TL_ERROR_STALE; TL_ERROR_INVALID_ARG: borrowed.
 TLDEF int       tl_has_checkpoint(tl_manager *manager, tl_checkpoint_key key);  // 1 = held, in any tier
 TLDEF tl_result tl_drop_checkpoint(tl_env *env, tl_manager *manager, tl_checkpoint_key key);
-TLDEF tl_result tl_find_checkpoint(tl_env *env, tl_manager *manager, tl_checkpoint_key key, tl_checkpoint_info *info);
+TLDEF tl_result tl_find_checkpoint(tl_env *env, tl_manager *manager, tl_checkpoint_key key,
+                                   tl_checkpoint_info *info);
 
 // Evict until at least `bytes` of the device budget are free. TL_ERROR_OVER_BUDGET, before anything is
 // dropped, where that cannot be.
@@ -1727,7 +1736,8 @@ static void *tli_alloc_array(tl_env *env, uint64_t count, size_t item_bytes) {
 }
 
 // Make room for `needed` items; the array moves, its first `used` items stay, the rest is zero.
-static int tli_grow(tl_env *env, void **array, int32_t *capacity, int32_t used, int64_t needed, size_t item_bytes) {
+static int tli_grow(tl_env *env, void **array, int32_t *capacity, int32_t used, int64_t needed,
+                    size_t item_bytes) {
     int64_t wanted = *capacity ? *capacity : 8;
     void *bigger;
     if (needed <= *capacity) return 1;
@@ -1886,7 +1896,8 @@ static int tli_next_line(tli_reader *r) {
     }
     if (r->at >= r->end) return 0;
     r->line++;
-    for (r->line_end = r->at; r->line_end < r->end && *r->line_end != '\n' && *r->line_end != '#';) r->line_end++;
+    r->line_end = r->at;
+    while (r->line_end < r->end && *r->line_end != '\n' && *r->line_end != '#') r->line_end++;
     return 1;
 }
 
@@ -1932,14 +1943,16 @@ static int tli_read_i32(tli_word word, int32_t *value) {
     return ok;
 }
 
-static tl_result tli_fail_line(tl_env *env, tl_result code, const char *function, int32_t line, const char *why) {
+static tl_result tli_fail_line(tl_env *env, tl_result code, const char *function, int32_t line,
+                               const char *why) {
     tli_writer w = tli_begin_error(env, code, function);
     tli_put(&w, "line "); tli_put_i64(&w, line); tli_put(&w, ": "); tli_put(&w, why);
     return tli_end_error(env, &w, code);
 }
 
 // The value with this name in a table; 0 where there is none.
-static int tli_parse_name(const char *const *names, int32_t count, const char *text, size_t length, int32_t *value) {
+static int tli_parse_name(const char *const *names, int32_t count, const char *text, size_t length,
+                          int32_t *value) {
     tli_word word;
     int32_t i;
     word.text = text; word.length = length;
@@ -3504,7 +3517,8 @@ TLI_IMPL tl_result tl_check_graph(tl_env *env, const tl_graph *graph) {
     last = &graph->nodes[graph->node_count - 1];
     if (last->first_input + last->input_count != graph->input_count ||
         last->first_output + last->output_count != graph->tensor_count)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, rules.function, "inputs, outputs: each must belong to a node");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, rules.function,
+                        "inputs, outputs: each must belong to a node");
     for (i = 0; i < graph->view_count && !result; i++) result = tli_check_view(&rules, graph, i);
     if (!result) result = tli_find_duplicate(&rules, graph, &found);
     if (result || found < 0) return result;
@@ -3621,7 +3635,8 @@ static tl_result tli_reserve_graph(const tli_graph_rules *rules, tl_graph *graph
                tensor_end <= INT32_MAX && text_end <= INT32_MAX;
     int ok = fits &&
         tli_grow(env, &inputs, &graph->input_capacity, graph->input_count, input_end, sizeof(tl_node_input)) &&
-        tli_grow(env, &outputs, &graph->tensor_capacity, graph->tensor_count, tensor_end, sizeof(tl_node_output)) &&
+        tli_grow(env, &outputs, &graph->tensor_capacity, graph->tensor_count, tensor_end,
+                 sizeof(tl_node_output)) &&
         tli_grow(env, &text, &text_capacity, (int32_t)graph->text_bytes, text_end, 1) &&
         (output_count ? tli_grow(env, &nodes, &graph->node_capacity, graph->node_count,
                                  (int64_t)graph->node_count + 1, sizeof(tl_node))
@@ -3639,7 +3654,8 @@ static tl_result tli_reserve_graph(const tli_graph_rules *rules, tl_graph *graph
     return TL_OK;
 }
 
-static const char *tli_check_desc(const tl_node_desc *desc, const char *name, const char *op, const char *unit) {
+static const char *tli_check_desc(const tl_node_desc *desc, const char *name, const char *op,
+                                  const char *unit) {
     if (!tli_is_name(name)) return "name: " TLI_NAME_RULE;
     if (!tli_is_name(op)) return "op: " TLI_NAME_RULE;
     if (*unit && !tli_is_name(unit)) return "unit: " TLI_NAME_RULE;
@@ -3740,7 +3756,8 @@ TLI_IMPL tl_result tl_add_node(tl_env *env, tl_graph *graph, const tl_node_desc 
     return result;
 }
 
-TLI_IMPL tl_result tl_add_view(tl_env *env, tl_graph *graph, const char *name, tl_tensor of, tl_tensor *storage) {
+TLI_IMPL tl_result tl_add_view(tl_env *env, tl_graph *graph, const char *name, tl_tensor of,
+                               tl_tensor *storage) {
     tli_graph_rules rules = tli_rules_of(env, "tl_add_view");
     int32_t tensor;
     tl_result result;
@@ -3834,7 +3851,8 @@ TLI_IMPL tl_result tl_find_tensor(tl_env *env, const tl_graph *graph, const char
     if (dot > 1) {
         const char *digits = name + dot;
         found = tli_find_name(graph, name, dot - 1);
-        if (found >= 0 && found < graph->node_count && tli_read_index(&digits, name + length, &tensor->output) &&
+        if (found >= 0 && found < graph->node_count &&
+            tli_read_index(&digits, name + length, &tensor->output) &&
             digits == name + length && tensor->output < graph->nodes[found].output_count) {
             tensor->node = (int32_t)found;
             return TL_OK;
@@ -3888,7 +3906,8 @@ TLI_IMPL tl_result tl_find_base_bytes(tl_env *env, const tl_graph *graph, double
 // -- .tlg: print --
 
 static int tli_is_needed(const tl_graph *graph, const tl_node *node, int of_outputs, int32_t k) {
-    return of_outputs ? graph->outputs[node->first_output + k].needed : graph->inputs[node->first_input + k].needed;
+    return of_outputs ? graph->outputs[node->first_output + k].needed
+                      : graph->inputs[node->first_input + k].needed;
 }
 
 // "in" where all inputs are needed, else "in0,in2"; the same for outputs.
@@ -4782,7 +4801,8 @@ static tl_result tli_sim_make_gradient(tli_sim *sim, int32_t tensor) {
 static tl_result tli_sim_backward(tli_sim *sim, int32_t id) {
     const tl_graph *graph = sim->graph;
     const tl_node *node = &graph->nodes[id];
-    int32_t out_end = node->first_output + node->output_count, in_end = node->first_input + node->input_count, i;
+    int32_t out_end = node->first_output + node->output_count;
+    int32_t in_end = node->first_input + node->input_count, i;
     tl_result result = tli_sim_check_backward(sim, id);
     for (i = node->first_output; i < out_end && !result; i++) result = tli_sim_make_gradient(sim, i);
     for (i = node->first_input; i < in_end && !result; i++)
@@ -5313,7 +5333,8 @@ static void tli_want(tli_steps *list, const tl_graph *graph, int32_t tensor, uin
 // Walk the calls backwards and put each drop right after the last use of its tensor; `list` comes out
 // in reverse. The first first_count calls make all outputs of their nodes; later forwards make those
 // that do not stay[] (0 = there are no later ones).
-static void tli_place_drops(const tl_graph *graph, const tli_steps *calls, int32_t first_count, const uint8_t *stays,
+static void tli_place_drops(const tl_graph *graph, const tli_steps *calls, int32_t first_count,
+                            const uint8_t *stays,
                             uint8_t *wanted, tli_steps *list) {
     int32_t at, i;
     for (at = calls->count; at-- > 0; tli_add_step(list, calls->steps[at])) {
@@ -5342,7 +5363,8 @@ static void tli_reverse_steps(tli_steps *list) {
 }
 
 // The plan of these calls; they are released.
-static tl_result tli_plan_calls(tli_steps *calls, int32_t first_count, const uint8_t *stays, const char *function,
+static tl_result tli_plan_calls(tli_steps *calls, int32_t first_count, const uint8_t *stays,
+                                const char *function,
                                 const tl_graph *graph, int inference, tl_plan *plan) {
     tl_env *env = calls->env;
     tli_steps list = tli_steps_of(env);
@@ -7195,7 +7217,8 @@ static tl_result tli_cpu_add_block(void *self, tl_tier tier, uint64_t bytes, uin
             return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, "add_block", "no memory for the table of blocks");
         slot = cpu->block_count++;
         block = &cpu->blocks[slot];
-        block->generation = (uint32_t)tl_mix_u64((uint64_t)(uintptr_t)cpu, (uint64_t)slot);  // tells foreign ones
+        // Another backend's handles do not fit.
+        block->generation = (uint32_t)tl_mix_u64((uint64_t)(uintptr_t)cpu, (uint64_t)slot);
         block->next_free = 0;
         cpu->free_block = slot + 1;
     }

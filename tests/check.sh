@@ -154,8 +154,8 @@ step_names() {
     [ -z "$bad" ] || fail "TL_STRATEGY_STATIC leaves global names:"$'\n'"$bad"
     bad=$(grep -nE '^ *# *define ' tl_strategy.h | grep -vE 'define (TL_|TLI_|TLDEF\b)' || true)
     [ -z "$bad" ] || fail "macros that do not begin with TL_, TLI_ or TLDEF:"$'\n'"$bad"
-    bad=$(LC_ALL=C grep -nP '[^\x00-\x7F]|\t| +$|.{101,}' tl_strategy.h | head || true)
-    [ -z "$bad" ] || fail "non-ASCII, tab, space at the end, or more than 100 columns:"$'\n'"$bad"
+    bad=$(LC_ALL=C grep -nP '[^\x00-\x7F]|\t| +$|.{113,}' tl_strategy.h | head || true)
+    [ -z "$bad" ] || fail "non-ASCII, tab, space at the end, or more than 112 columns:"$'\n'"$bad"
     echo "no reserved, foreign or stateful names"
 }
 

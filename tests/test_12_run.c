@@ -997,7 +997,7 @@ static void what_cannot_be_freed_at_once_is_freed_later(void **state) {
                 b.spy.fail_function = -1;
                 bed_close(&b);
             }
-            assert_true(total > 100);
+            assert_true(total > 15);
         }
     tl_free_plan(NULL, &lossless);
     tl_free_plan(NULL, &lossy);
