@@ -41,6 +41,7 @@
        TL_ASSERT(x)                 default assert; only a NULL where none is allowed asserts
        TL_NO_STDIO                  drops functions that open files; nothing else uses stdio
        TL_NO_THREADS                no built-in lock; the caller may still give one
+       TL_NO_CHECKS                 drops the checked and the deferred CPU backend, which are for tests
        TL_NO_PLANNERS               drops what makes plans: checkpoint configs, kept sets, Revolve;
                                     plans made elsewhere and online runs remain
        TL_NO_TEXT                   drops printing, parsing and JSON; error text stays
@@ -968,20 +969,24 @@ typedef struct tl_cpu_backend_desc {
     uint64_t alignment_bytes;     // 0 = 64; a power of two
     uint64_t (*now_ns)(void *user);  // 0 = none, every time is 0
     void    *user;
-    int32_t  checked;             // 1 = poison dead ranges, guard blocks, hand kernels copies of their ranges
-    int32_t  deferred;            // 1 = work finishes only when polled, waited for or ordered, in any order
-    uint64_t seed;                // deferred: of that order
+    // For tests, not with TL_NO_CHECKS: checked = 1 poisons dead ranges, guards blocks and hands
+    // kernels copies of their ranges; with deferred = 1, work finishes only when polled, waited for
+    // or ordered, in any legal order, which seed decides.
+    int32_t  checked, deferred;
+    uint64_t seed;
 } tl_cpu_backend_desc;
 
 // Make the CPU backend. It finishes work at once, unless it is deferred: that variant is for
 // tests, a wait that is missing above it shows as wrong bytes. With checked, a kernel gets copies
 // of its ranges, so that an address sanitizer sees every stray access; what it wrote to a range
-// that it may only read, to a dead range or around a block is TL_ERROR_CORRUPT.
+// that it may only read, to a dead range or around a block is TL_ERROR_CORRUPT. TL_NO_CHECKS leaves
+// both variants out: asking for one is TL_ERROR_UNSUPPORTED then.
 //
 //   env       must outlive it, and gets the sentence where one of its functions fails
 //   backend   overwritten; release with tl_free_cpu_backend
 //
-// Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_NO_MEMORY; *backend is all zero then.
+// Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_NO_MEMORY, TL_ERROR_UNSUPPORTED; *backend is all zero
+//          then.
 // Threads: one backend per thread, or behind the lock of a shared manager.
 TLDEF tl_result tl_init_cpu_backend(tl_env *env, const tl_cpu_backend_desc *desc, tl_backend *backend);
 TLDEF void      tl_free_cpu_backend(tl_env *env, tl_backend *backend);
@@ -1224,7 +1229,8 @@ TLDEF int tl_parse_eviction(const char *text, tl_eviction *eviction);
 // Online, the forward pass keeps what the policy wants and evicts when the budget is
 // full; the backward pass recomputes from the nearest resident ancestors and saves
 // again on the way at binomial distances (Revolve), so a chain of n costs O(n log n)
-// forwards at O(log n) checkpoints, never O(n^2).
+// forwards at O(log n) checkpoints, never O(n^2). The decisions follow the simulator alone, so
+// tl_init_run tries them out: a budget that is too small is refused before anything runs.
 // ============================================================================
 
 typedef struct tl_run tl_run;
@@ -4572,13 +4578,14 @@ static tl_result tli_sim_place(tli_sim *sim, tli_made *made) {
     uint64_t end, padded;
     if (number >= sim->offset_count) return tli_sim_broken(sim, "offsets: fewer than allocations");
     made->offset = sim->offsets[number];
-    if (made->offset % sim->alignment) return tli_sim_broken(sim, "offsets: not a multiple of the alignment");
+    if (made->offset & (sim->alignment - 1))  // a power of two: tl_check_device
+        return tli_sim_broken(sim, "offsets: not a multiple of the alignment");
     if (!tli_add_u64(made->offset, made->bytes, &end) || !tli_add_u64(end, sim->alignment - 1, &padded))
         return tli_sim_fail(sim, TL_ERROR_OVERFLOW, "offsets: offset + bytes does not fit 64 bits");
     for (i = 0; i < sim->live_count; i++)
         if (made->offset < sim->live[i].end && sim->live[i].offset < end)
             return tli_sim_broken(sim, "offsets: two live allocations overlap");
-    padded -= padded % sim->alignment;
+    padded &= ~(sim->alignment - 1);
     if (padded > sim->report.arena_bytes) sim->report.arena_bytes = padded;
     sim->live[sim->live_count].offset = made->offset;
     sim->live[sim->live_count].end = end;
@@ -6816,17 +6823,17 @@ static uint32_t tli_f32_of_q8(int8_t value, uint32_t scale) {
 }
 
 // The i-th f32 of a side of `bytes` bytes; a tail is taken as zero-padded.
-static uint32_t tli_load_f32(const unsigned char *from, uint64_t bytes, uint64_t i) {
+static uint32_t tli_load_f32(const unsigned char *from, size_t bytes, size_t i) {
     uint32_t word = 0;
     if (bytes - 4 * i >= 4) return tli_load_u32(from + 4 * i);
-    TLI_MEMCPY(&word, from + 4 * i, (size_t)(bytes - 4 * i));
+    TLI_MEMCPY(&word, from + 4 * i, bytes - 4 * i);
     return word;
 }
 
-static void tli_compress_q8(unsigned char *to, const unsigned char *from, uint64_t bytes) {
-    uint64_t count = bytes / 4 + (bytes % 4 != 0), first, i;
+static void tli_compress_q8(unsigned char *to, const unsigned char *from, size_t bytes) {
+    size_t count = bytes / 4 + (bytes % 4 != 0), first, i;
     for (first = 0; first < count; first += 32) {
-        uint64_t end = count - first < 32 ? count : first + 32;
+        size_t end = count - first < 32 ? count : first + 32;
         uint32_t largest = 0, scale;
         for (i = first; i < end; i++) {
             uint32_t size = tli_load_f32(from, bytes, i) & 0x7FFFFFFFu;
@@ -6842,40 +6849,28 @@ static void tli_compress_q8(unsigned char *to, const unsigned char *from, uint64
 TLI_IMPL void tl_compress_bytes(tl_codec codec, void *to, const void *from, uint64_t bytes) {
     const unsigned char *source = (const unsigned char *)from;
     unsigned char *target = (unsigned char *)to;
-    uint64_t count = bytes / 4 + (bytes % 4 != 0), i;
-    uint16_t half;
-    switch (codec) {
-    case TL_CODEC_F16:
-        for (i = 0; i < count; i++) {
-            half = tli_f16_of(tli_load_f32(source, bytes, i));
-            TLI_MEMCPY(target + 2 * i, &half, 2);
-        }
-        return;
-    case TL_CODEC_BF16:
-        for (i = 0; i < count; i++) {
-            half = tli_bf16_of(tli_load_f32(source, bytes, i));
-            TLI_MEMCPY(target + 2 * i, &half, 2);
-        }
-        return;
-    case TL_CODEC_Q8: tli_compress_q8(target, source, bytes); return;
-    case TL_CODEC_NONE:
-    case TL_CODEC_COUNT: break;
+    size_t size = (size_t)bytes, count = size / 4 + (size % 4 != 0), i;
+    if (codec <= TL_CODEC_NONE || codec >= TL_CODEC_COUNT) { tli_copy(to, from, size); return; }
+    if (codec == TL_CODEC_Q8) { tli_compress_q8(target, source, size); return; }
+    for (i = 0; i < count; i++) {
+        uint32_t bits = tli_load_f32(source, size, i);
+        uint16_t half = codec == TL_CODEC_F16 ? tli_f16_of(bits) : tli_bf16_of(bits);
+        TLI_MEMCPY(target + 2 * i, &half, 2);
     }
-    tli_copy(to, from, (size_t)bytes);
 }
 
 TLI_IMPL void tl_expand_bytes(tl_codec codec, void *to, const void *from, uint64_t bytes) {
     const unsigned char *source = (const unsigned char *)from;
     unsigned char *target = (unsigned char *)to;
-    uint64_t count = bytes / 4 + (bytes % 4 != 0), i;
+    size_t size = (size_t)bytes, count = size / 4 + (size % 4 != 0), i;
     uint32_t word = 0;
-    if (codec <= TL_CODEC_NONE || codec >= TL_CODEC_COUNT) { tli_copy(to, from, (size_t)bytes); return; }
+    if (codec <= TL_CODEC_NONE || codec >= TL_CODEC_COUNT) { tli_copy(to, from, size); return; }
     for (i = 0; i < count; i++) {
         const unsigned char *block = source + i / 32 * 36;
         if (codec == TL_CODEC_F16) word = tli_f32_of_f16(tli_load_u16(source + 2 * i));
         else if (codec == TL_CODEC_BF16) word = tli_f32_of_bf16(tli_load_u16(source + 2 * i));
         else word = tli_f32_of_q8((int8_t)block[4 + i % 32], tli_load_u32(block));
-        TLI_MEMCPY(target + 4 * i, &word, (size_t)(bytes - 4 * i < 4 ? bytes - 4 * i : 4));
+        TLI_MEMCPY(target + 4 * i, &word, size - 4 * i < 4 ? size - 4 * i : 4);
     }
 }
 
@@ -6903,7 +6898,7 @@ typedef struct tli_cpu_block {
 
 // A piece of the caller's memory, in use or free. All are linked in address order.
 typedef struct tli_extent {
-    uint64_t offset, bytes;
+    size_t   offset, bytes;
     int32_t  before, after;            // neighbours; -1 = none
     int32_t  free_before, free_after;  // in the list of its size class; free_after also links unused records
     int32_t  is_free;
@@ -6936,11 +6931,11 @@ typedef struct tli_cpu {
     int32_t block_count, block_capacity, free_block;  // slot + 1
     uint64_t submitted;
     char *memory;                    // the caller's, aligned
-    uint64_t memory_bytes, free_bytes;
+    size_t memory_bytes, free_bytes;
     tli_extent *extents;
     int32_t extent_count, extent_capacity, free_extent;  // record + 1
     int32_t class_heads[TLI_CLASS_COUNT];  // extent + 1
-    uint64_t class_bits[TLI_CLASS_COUNT / 64];
+    uint32_t class_bits[TLI_CLASS_COUNT / 32];
     tli_mapping *mappings;           // checked
     int32_t mapping_count, mapping_capacity;
     tli_work *queue;                 // deferred
@@ -6951,6 +6946,20 @@ typedef struct tli_cpu {
 
 static tl_result tli_cpu_fail(tli_cpu *cpu, tl_result code, const char *function, const char *why) {
     return tli_fail(cpu->env, code, function, why);
+}
+
+// The variants for tests. TL_NO_CHECKS makes both answers 0, so that the compiler drops whatever
+// stands behind them; init refuses to make such a backend then.
+#ifndef TL_NO_CHECKS
+static int tli_is_checked(const tli_cpu *cpu) { return cpu->desc.checked != 0; }
+static int tli_is_deferred(const tli_cpu *cpu) { return cpu->desc.deferred != 0; }
+#else
+static int tli_is_checked(const tli_cpu *cpu) { (void)cpu; return 0; }
+static int tli_is_deferred(const tli_cpu *cpu) { (void)cpu; return 0; }
+#endif
+
+static int32_t tli_queued(const tli_cpu *cpu) {
+    return tli_is_deferred(cpu) ? cpu->queue_count : 0;
 }
 
 static uint64_t tli_align_u64(uint64_t bytes, uint64_t alignment) {
@@ -6965,10 +6974,10 @@ static int tli_overlaps(tl_range a, tl_range b) {
 // -- placement in the caller's memory: a good fit among size classes, neighbours joined when freed --
 
 static int32_t tli_log2_u64(uint64_t value) {
-    int32_t bit = 0;
-    int32_t step;
-    for (step = 32; step; step /= 2)
-        if (value >> step) { value >>= step; bit += step; }
+    uint32_t high = (uint32_t)(value >> 32), half = high ? high : (uint32_t)value;
+    int32_t bit = high ? 32 : 0, step;
+    for (step = 16; step; step /= 2)
+        if (half >> step) { half >>= step; bit += step; }
     return bit;
 }
 
@@ -6985,7 +6994,7 @@ static void tli_unlink_extent(tli_cpu *cpu, int32_t index) {
     if (extent->free_before >= 0) cpu->extents[extent->free_before].free_after = extent->free_after;
     else cpu->class_heads[class_index] = extent->free_after + 1;
     if (!cpu->class_heads[class_index])
-        cpu->class_bits[class_index / 64] &= ~((uint64_t)1 << class_index % 64);
+        cpu->class_bits[class_index >> 5] &= ~((uint32_t)1 << (class_index & 31));
     extent->is_free = 0;
     cpu->free_bytes -= extent->bytes;
 }
@@ -6997,21 +7006,21 @@ static void tli_link_extent(tli_cpu *cpu, int32_t index) {
     extent->free_after = cpu->class_heads[class_index] - 1;
     if (extent->free_after >= 0) cpu->extents[extent->free_after].free_before = index;
     cpu->class_heads[class_index] = index + 1;
-    cpu->class_bits[class_index / 64] |= (uint64_t)1 << class_index % 64;
+    cpu->class_bits[class_index >> 5] |= (uint32_t)1 << (class_index & 31);
     extent->is_free = 1;
     cpu->free_bytes += extent->bytes;
 }
 
 // Find a free extent of at least so many bytes; -1 where there is none. Same sizes come and go,
 // so the list of the size's own class is tried first, its rest only when all else failed.
-static int32_t tli_find_extent(tli_cpu *cpu, uint64_t bytes) {
+static int32_t tli_find_extent(tli_cpu *cpu, size_t bytes) {
     int32_t own = tli_class_of(bytes), at = cpu->class_heads[own] - 1, tries, word;
     for (tries = 0; at >= 0 && tries < 4; tries++, at = cpu->extents[at].free_after)
         if (cpu->extents[at].bytes >= bytes) return at;
-    for (word = (own + 1) / 64; word < TLI_CLASS_COUNT / 64; word++) {
-        uint64_t bits = cpu->class_bits[word];
-        if (word == (own + 1) / 64) bits &= ~(uint64_t)0 << (own + 1) % 64;
-        if (bits) return cpu->class_heads[word * 64 + tli_log2_u64(bits & (0 - bits))] - 1;
+    for (word = (own + 1) >> 5; word < TLI_CLASS_COUNT / 32; word++) {
+        uint32_t bits = cpu->class_bits[word];
+        if (word == (own + 1) >> 5) bits &= ~(uint32_t)0 << ((own + 1) & 31);
+        if (bits) return cpu->class_heads[word * 32 + tli_log2_u64(bits & (0 - bits))] - 1;
     }
     for (; at >= 0; at = cpu->extents[at].free_after)
         if (cpu->extents[at].bytes >= bytes) return at;
@@ -7030,7 +7039,7 @@ static int32_t tli_add_extent(tli_cpu *cpu) {
 }
 
 // Take bytes, a multiple of the alignment, out of the caller's memory; -1 where there is no room.
-static int32_t tli_take_extent(tli_cpu *cpu, uint64_t bytes) {
+static int32_t tli_take_extent(tli_cpu *cpu, size_t bytes) {
     int32_t index = tli_find_extent(cpu, bytes), rest;
     if (index < 0) return -1;
     if (cpu->extents[index].bytes > bytes) {
@@ -7103,7 +7112,7 @@ static int tli_is_poisoned(const char *at, uint64_t bytes) {
 // -- blocks --
 
 static uint64_t tli_guard_bytes(const tli_cpu *cpu) {
-    return cpu->desc.checked ? tli_align_u64(TLI_GUARD_BYTES, cpu->desc.alignment_bytes) : 0;
+    return tli_is_checked(cpu) ? tli_align_u64(TLI_GUARD_BYTES, cpu->desc.alignment_bytes) : 0;
 }
 
 static tli_cpu_block *tli_find_block(tli_cpu *cpu, uint64_t handle, const char *function, tl_result *result) {
@@ -7123,14 +7132,15 @@ static tli_cpu_block *tli_find_block(tli_cpu *cpu, uint64_t handle, const char *
 }
 
 // The block of a range that is not empty, once the range was found to lie in it.
-static tli_cpu_block *tli_find_range(tli_cpu *cpu, tl_range range, const char *function, tl_result *result) {
-    tli_cpu_block *block = tli_find_block(cpu, range.block, function, result);
+static tli_cpu_block *tli_find_range(tli_cpu *cpu, const tl_range *range, const char *function,
+                                     tl_result *result) {
+    tli_cpu_block *block = tli_find_block(cpu, range->block, function, result);
     if (!block) return NULL;
-    if (range.bytes > block->bytes || range.offset > block->bytes - range.bytes) {
+    if (range->bytes > block->bytes || range->offset > block->bytes - range->bytes) {
         *result = tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, function, "range: reaches beyond its block");
         return NULL;
     }
-    if (range.offset & (cpu->desc.alignment_bytes - 1)) {
+    if (range->offset & (cpu->desc.alignment_bytes - 1)) {
         *result = tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, function,
                                "range: offset: not a multiple of the alignment");
         return NULL;
@@ -7150,17 +7160,17 @@ static int32_t tli_find_span(const tli_cpu_block *block, uint64_t offset) {
 }
 
 // Hold the rules of a range that is about to be used: in a live block, checked: inside one claimed range.
-static tl_result tli_check_range(tli_cpu *cpu, tl_range range, const char *function) {
+static tl_result tli_check_range(tli_cpu *cpu, const tl_range *range, const char *function) {
     tl_result result = TL_OK;
     tli_cpu_block *block;
     int32_t at;
-    if (!range.bytes) return TL_OK;
+    if (!range->bytes) return TL_OK;
     block = tli_find_range(cpu, range, function, &result);
     if (!block) return result;
-    if (!cpu->desc.checked) return TL_OK;
-    at = tli_find_span(block, range.offset);
-    if (at < block->span_count && block->spans[at].start <= range.offset &&
-        range.offset + range.bytes <= block->spans[at].end) return TL_OK;
+    if (!tli_is_checked(cpu)) return TL_OK;
+    at = tli_find_span(block, range->offset);
+    if (at < block->span_count && block->spans[at].start <= range->offset &&
+        range->offset + range->bytes <= block->spans[at].end) return TL_OK;
     return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, function, "range: not inside a claimed range");
 }
 
@@ -7182,25 +7192,26 @@ static int tli_is_intact(const tli_cpu *cpu, const tli_cpu_block *block) {
 
 // Find room for a block; TL_OK sets memory, and allocation or extent.
 static tl_result tli_place_block(tli_cpu *cpu, tli_cpu_block *block) {
-    uint64_t guard = tli_guard_bytes(cpu), alignment = cpu->desc.alignment_bytes, whole;
+    size_t guard = (size_t)tli_guard_bytes(cpu), whole;
+    size_t alignment = (size_t)cpu->desc.alignment_bytes;
     char *base;
     block->allocation = NULL;
     block->extent = -1;
     if (block->bytes > SIZE_MAX / 4 - 2 * guard - 2 * alignment) return TL_ERROR_NO_MEMORY;
-    whole = tli_align_u64(block->bytes ? block->bytes : 1, alignment) + 2 * guard;
+    whole = (size_t)tli_align_u64(block->bytes ? block->bytes : 1, alignment) + 2 * guard;
     if (block->tier == TL_TIER_DEVICE && cpu->memory) {
         block->extent = tli_take_extent(cpu, whole);
         if (block->extent < 0) return TL_ERROR_NO_MEMORY;
         base = cpu->memory + cpu->extents[block->extent].offset;
     } else {
-        block->allocation = tli_alloc(cpu->env, (size_t)(whole + alignment - 1));
+        block->allocation = tli_alloc(cpu->env, whole + alignment - 1);
         if (!block->allocation) return TL_ERROR_NO_MEMORY;
         base = (char *)block->allocation;
-        base += (alignment - ((uintptr_t)base & (alignment - 1))) & (alignment - 1);
+        base += (0 - (size_t)(uintptr_t)base) & (alignment - 1);
     }
     block->memory = base + guard;
     block->reserved_bytes = whole;
-    if (cpu->desc.checked) tli_poison(base, whole);
+    if (tli_is_checked(cpu)) tli_poison(base, whole);
     return TL_OK;
 }
 
@@ -7241,7 +7252,7 @@ static tl_result tli_cpu_add_block(void *self, tl_tier tier, uint64_t bytes, uin
 static tl_result tli_finish_block(tli_cpu *cpu, int32_t slot) {
     tli_cpu_block *block = &cpu->blocks[slot];
     tl_result result = TL_OK;
-    if (cpu->desc.checked && !tli_is_intact(cpu, block))
+    if (tli_is_checked(cpu) && !tli_is_intact(cpu, block))
         result = tli_cpu_fail(cpu, TL_ERROR_CORRUPT, "free_block", "bytes that nobody claimed were written");
     if (block->allocation) tli_release(cpu->env, block->allocation);
     else tli_give_extent(cpu, block->extent);
@@ -7258,6 +7269,18 @@ static tl_result tli_finish_block(tli_cpu *cpu, int32_t slot) {
 
 // -- work --
 
+static tl_result tli_do_upkeep(tli_cpu *cpu, const tli_work *work, char *to) {
+    int intact = 1;
+    if (work->kind == TLI_WORK_RELEASE) {
+        tli_poison(to, work->to.bytes);
+    } else {
+        intact = tli_is_poisoned(to, work->to.bytes);
+        TLI_MEMSET(to, 255, (size_t)work->to.bytes);
+    }
+    return intact ? TL_OK : tli_cpu_fail(cpu, TL_ERROR_CORRUPT, "claim",
+                                         "the bytes were written while nobody held them");
+}
+
 static tl_result tli_do_work(tli_cpu *cpu, const tli_work *work) {
     char *to = tli_address(cpu, work->to);
     uint64_t i;
@@ -7273,15 +7296,8 @@ static tl_result tli_do_work(tli_cpu *cpu, const tli_work *work) {
         for (i = 0; i + 4 <= work->to.bytes; i += 4) TLI_MEMCPY(to + i, &work->word, 4);
         TLI_MEMCPY(to + i, &work->word, (size_t)(work->to.bytes - i));
         break;
-    case TLI_WORK_CLAIM: {
-        int intact = tli_is_poisoned(to, work->to.bytes);
-        TLI_MEMSET(to, 255, (size_t)work->to.bytes);
-        if (!intact)
-            return tli_cpu_fail(cpu, TL_ERROR_CORRUPT, "claim",
-                                "the bytes were written while nobody held them");
-        break;
-    }
-    case TLI_WORK_RELEASE: tli_poison(to, work->to.bytes); break;
+    case TLI_WORK_CLAIM:
+    case TLI_WORK_RELEASE: return tli_is_checked(cpu) ? tli_do_upkeep(cpu, work, to) : TL_OK;
     }
     return TL_OK;
 }
@@ -7320,7 +7336,7 @@ static void tli_run_queued(tli_cpu *cpu, int32_t index) {
 // Run the queued upkeep of a block that no other work needs any more, then give it back.
 static tl_result tli_drain_block(tli_cpu *cpu, int32_t slot) {
     int32_t i = 0;
-    while (i < cpu->queue_count)
+    while (i < tli_queued(cpu))
         if (tli_block_of_work(cpu, cpu->queue[i].to) == &cpu->blocks[slot]) tli_run_queued(cpu, i);
         else i++;
     return tli_finish_block(cpu, slot);
@@ -7341,14 +7357,16 @@ static void tli_run_work(tli_cpu *cpu, int32_t index) {
     tli_finish_dying(cpu, from);
 }
 
-// Do work now, or queue it. Its ranges were checked.
-static tl_result tli_enqueue(tli_cpu *cpu, tli_work_kind kind, tl_codec codec, tl_range to, tl_range from,
-                             uint32_t word) {
+// Do work now, or queue it. Its ranges were checked; from is NULL where nothing is read.
+static tl_result tli_enqueue(tli_cpu *cpu, tli_work_kind kind, tl_codec codec, const tl_range *to,
+                             const tl_range *from, uint32_t word) {
     tli_work work;
-    if (!to.bytes) return TL_OK;
-    work.kind = kind; work.codec = codec; work.word = word; work.marked = 0;
-    work.to = to; work.from = from; work.ticket = 0;
-    if (!cpu->desc.deferred) return tli_do_work(cpu, &work);
+    if (!to->bytes) return TL_OK;
+    tli_zero(&work, sizeof work);
+    work.kind = kind; work.codec = codec; work.word = word;
+    work.to = *to;
+    if (from) work.from = *from;
+    if (!tli_is_deferred(cpu)) return tli_do_work(cpu, &work);
     if (cpu->queue_count == TLI_QUEUE_CAPACITY) tli_run_work(cpu, 0);
     cpu->queue[cpu->queue_count++] = work;
     tli_count_work(cpu, &work, 1);
@@ -7393,7 +7411,8 @@ static void tli_run_random(tli_cpu *cpu) {
 }
 
 static tl_result tli_tell_late(tli_cpu *cpu) {
-    tl_result result = cpu->late;
+    tl_result result = cpu->late;  // work done at once told it itself
+    if (!tli_is_deferred(cpu)) return TL_OK;
     cpu->late = TL_OK;
     return result;
 }
@@ -7410,7 +7429,7 @@ static tl_result tli_cpu_free_block(void *self, uint64_t handle, tl_ticket last_
         return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "free_block", "block: a range in it is still claimed");
     if (last_use.value > cpu->submitted)
         return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "free_block", "last_use: was never submitted");
-    for (i = 0; block->pending && i < cpu->queue_count; i++) {
+    for (i = 0; block->pending && i < tli_queued(cpu); i++) {
         const tli_work *work = &cpu->queue[i];
         if ((tli_block_of_work(cpu, work->to) != block && tli_block_of_work(cpu, work->from) != block) ||
             tli_is_upkeep(work))
@@ -7446,12 +7465,6 @@ static void tli_remove_span(tli_cpu_block *block, int32_t at) {
     block->span_count--;
 }
 
-static tl_range tli_no_range(void) {
-    tl_range range;
-    range.block = range.offset = range.bytes = 0;
-    return range;
-}
-
 static tl_result tli_cpu_claim(void *self, tl_range range) {
     tli_cpu *cpu = (tli_cpu *)self;
     tl_backend_counters *counters = &cpu->counters;
@@ -7459,13 +7472,13 @@ static tl_result tli_cpu_claim(void *self, tl_range range) {
     tli_cpu_block *block;
     uint64_t end;
     if (!range.bytes) return TL_OK;
-    block = tli_find_range(cpu, range, "claim", &result);
+    block = tli_find_range(cpu, &range, "claim", &result);
     if (!block) return result;
     if (range.bytes > cpu->desc.capacity_bytes[block->tier] - counters->live_bytes[block->tier])
         return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, "claim", "range: bytes: the tier's capacity is used up");
-    if (cpu->desc.checked) {
+    if (tli_is_checked(cpu)) {
         if ((result = tli_add_span(cpu, block, range)) != TL_OK) return result;
-        result = tli_enqueue(cpu, TLI_WORK_CLAIM, TL_CODEC_NONE, range, tli_no_range(), 0);
+        result = tli_enqueue(cpu, TLI_WORK_CLAIM, TL_CODEC_NONE, &range, NULL, 0);
         if (result) {
             tli_remove_span(block, tli_find_span(block, range.offset));
             tli_poison(block->memory + range.offset, range.bytes);
@@ -7495,11 +7508,11 @@ static tl_result tli_cpu_release(void *self, tl_range range) {
     tl_result result = TL_OK;
     tli_cpu_block *block;
     if (!range.bytes) return TL_OK;
-    block = tli_find_range(cpu, range, "release", &result);
+    block = tli_find_range(cpu, &range, "release", &result);
     if (!block) return result;
     if (!block->claim_count || block->claimed_bytes < range.bytes)
         return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "release", "range: was not claimed");
-    if (cpu->desc.checked) {
+    if (tli_is_checked(cpu)) {
         int32_t at = tli_find_span(block, range.offset);
         if (at == block->span_count || block->spans[at].start != range.offset ||
             block->spans[at].end != range.offset + range.bytes)
@@ -7507,7 +7520,7 @@ static tl_result tli_cpu_release(void *self, tl_range range) {
         if (tli_is_mapped(cpu, range, 1))
             return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "release", "range: is mapped");
         tli_remove_span(block, at);
-        result = tli_enqueue(cpu, TLI_WORK_RELEASE, TL_CODEC_NONE, range, tli_no_range(), 0);
+        result = tli_enqueue(cpu, TLI_WORK_RELEASE, TL_CODEC_NONE, &range, NULL, 0);
     }
     block->claim_count--;
     block->claimed_bytes -= range.bytes;
@@ -7517,54 +7530,55 @@ static tl_result tli_cpu_release(void *self, tl_range range) {
 }
 
 // Copy or convert: the rules they share. f32 is the side whose bytes `other` must follow from.
-static tl_result tli_move(tli_cpu *cpu, tli_work_kind kind, tl_codec codec, tl_range to, tl_range from,
-                          const char *function) {
-    uint64_t plain = kind == TLI_WORK_EXPAND ? to.bytes : from.bytes;
-    uint64_t other = kind == TLI_WORK_EXPAND ? from.bytes : to.bytes;
+static tl_result tli_move(tli_cpu *cpu, tli_work_kind kind, tl_codec codec, const tl_range *to,
+                          const tl_range *from, const char *function) {
+    uint64_t plain = kind == TLI_WORK_EXPAND ? to->bytes : from->bytes;
+    uint64_t other = kind == TLI_WORK_EXPAND ? from->bytes : to->bytes;
     tl_result result = tli_check_range(cpu, to, function);
     if (result || (result = tli_check_range(cpu, from, function)) != TL_OK) return result;
     if (kind != TLI_WORK_COPY && ((int)codec <= TL_CODEC_NONE || (int)codec >= TL_CODEC_COUNT))
         return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, function, "codec: none or unknown");
     if (tl_find_codec_bytes(codec, plain) != other)
         return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, function, "to: bytes: do not fit those of from");
-    if (tli_overlaps(to, from))
+    if (tli_overlaps(*to, *from))
         return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, function, "to: overlaps from");
-    if (cpu->mapping_count && (tli_is_mapped(cpu, to, 1) || tli_is_mapped(cpu, from, 0)))
+    if (tli_is_checked(cpu) && (tli_is_mapped(cpu, *to, 1) || tli_is_mapped(cpu, *from, 0)))
         return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, function, "range: is mapped");
     if (kind == TLI_WORK_COPY) cpu->counters.copy_count++;
     else cpu->counters.convert_count++;
-    cpu->counters.copied_bytes += from.bytes;
+    cpu->counters.copied_bytes += from->bytes;
     return tli_enqueue(cpu, kind, codec, to, from, 0);
 }
 
 static tl_result tli_cpu_copy(void *self, tl_range to, tl_range from) {
-    return tli_move((tli_cpu *)self, TLI_WORK_COPY, TL_CODEC_NONE, to, from, "copy");
+    return tli_move((tli_cpu *)self, TLI_WORK_COPY, TL_CODEC_NONE, &to, &from, "copy");
 }
 
 static tl_result tli_cpu_compress(void *self, tl_codec codec, tl_range to, tl_range from) {
-    return tli_move((tli_cpu *)self, TLI_WORK_COMPRESS, codec, to, from, "compress");
+    return tli_move((tli_cpu *)self, TLI_WORK_COMPRESS, codec, &to, &from, "compress");
 }
 
 static tl_result tli_cpu_expand(void *self, tl_codec codec, tl_range to, tl_range from) {
-    return tli_move((tli_cpu *)self, TLI_WORK_EXPAND, codec, to, from, "expand");
+    return tli_move((tli_cpu *)self, TLI_WORK_EXPAND, codec, &to, &from, "expand");
 }
 
 static tl_result tli_cpu_fill(void *self, tl_range to, uint32_t word) {
     tli_cpu *cpu = (tli_cpu *)self;
-    tl_result result = tli_check_range(cpu, to, "fill");
+    tl_result result = tli_check_range(cpu, &to, "fill");
     if (result) return result;
-    if (cpu->mapping_count && tli_is_mapped(cpu, to, 1))
+    if (tli_is_checked(cpu) && tli_is_mapped(cpu, to, 1))
         return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "fill", "range: is mapped");
     cpu->counters.fill_count++;
-    return tli_enqueue(cpu, TLI_WORK_FILL, TL_CODEC_NONE, to, tli_no_range(), word);
+    return tli_enqueue(cpu, TLI_WORK_FILL, TL_CODEC_NONE, &to, NULL, word);
 }
 
 static tl_result tli_cpu_order(void *self, const tl_access *accesses, int32_t access_count) {
     tli_cpu *cpu = (tli_cpu *)self;
     tl_result result = TL_OK;
     int32_t i;
-    for (i = 0; i < access_count && !result; i++) result = tli_check_range(cpu, accesses[i].range, "order");
-    if (result || !cpu->queue_count) return result ? result : tli_tell_late(cpu);
+    for (i = 0; i < access_count && !result; i++)
+        result = tli_check_range(cpu, &accesses[i].range, "order");
+    if (result || !tli_queued(cpu)) return result ? result : tli_tell_late(cpu);
     (void)tli_mark_work(cpu, accesses, access_count);
     tli_run_marked(cpu);
     return tli_tell_late(cpu);
@@ -7575,14 +7589,14 @@ static tl_result tli_cpu_submit(void *self, tl_ticket *ticket) {
     int32_t i;
     cpu->counters.submit_count++;
     ticket->value = ++cpu->submitted;
-    for (i = cpu->queue_count - 1; i >= 0 && !cpu->queue[i].ticket; i--)
+    for (i = tli_queued(cpu) - 1; i >= 0 && !cpu->queue[i].ticket; i--)
         cpu->queue[i].ticket = cpu->submitted;
     return TL_OK;
 }
 
 // All submitted work stands in front of the queue, in order of its tickets.
 static int tli_has_passed(const tli_cpu *cpu, tl_ticket ticket) {
-    return !cpu->queue_count || !cpu->queue[0].ticket || cpu->queue[0].ticket > ticket.value;
+    return !tli_queued(cpu) || !cpu->queue[0].ticket || cpu->queue[0].ticket > ticket.value;
 }
 
 static tl_result tli_cpu_poll(void *self, tl_ticket ticket) {
@@ -7592,7 +7606,7 @@ static tl_result tli_cpu_poll(void *self, tl_ticket ticket) {
     cpu->counters.poll_count++;
     if (ticket.value > cpu->submitted)
         return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "poll", "ticket: was never submitted");
-    if (cpu->queue_count)
+    if (tli_queued(cpu))
         for (runs = tl_next_random_below(&cpu->random, 4); runs; runs--) tli_run_random(cpu);
     result = tli_tell_late(cpu);
     return result ? result : tli_has_passed(cpu, ticket) ? TL_OK : TL_NOT_READY;
@@ -7612,7 +7626,7 @@ static tl_result tli_settle(tli_cpu *cpu, tl_range range, int writes, const char
     tl_access access;
     access.range = range;
     access.writes = writes;
-    if (!cpu->queue_count) return TL_OK;
+    if (!tli_queued(cpu)) return TL_OK;
     if (tli_mark_work(cpu, &access, 1))
         return tli_cpu_fail(cpu, TL_ERROR_BACKEND, function,
                             "range: work on it was neither ordered nor waited for");
@@ -7622,14 +7636,14 @@ static tl_result tli_settle(tli_cpu *cpu, tl_range range, int writes, const char
 
 static tl_result tli_cpu_map(void *self, tl_range range, int writes, void **host) {
     tli_cpu *cpu = (tli_cpu *)self;
-    tl_result result = tli_check_range(cpu, range, "map");
+    tl_result result = tli_check_range(cpu, &range, "map");
     tli_mapping *mapping;
     *host = NULL;
     if (result) return result;
     cpu->counters.map_count++;
     if (!range.bytes) return TL_OK;
     if ((result = tli_settle(cpu, range, writes, "map")) != TL_OK) return result;
-    if (!cpu->desc.checked) { *host = tli_address(cpu, range); return TL_OK; }
+    if (!tli_is_checked(cpu)) { *host = tli_address(cpu, range); return TL_OK; }
     if (tli_is_mapped(cpu, range, writes))
         return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "map", "range: overlaps one that is mapped");
     if (!tli_grow(cpu->env, (void **)&cpu->mappings, &cpu->mapping_capacity, cpu->mapping_count,
@@ -7647,11 +7661,11 @@ static tl_result tli_cpu_map(void *self, tl_range range, int writes, void **host
 
 static tl_result tli_cpu_unmap(void *self, tl_range range, int writes, void *host) {
     tli_cpu *cpu = (tli_cpu *)self;
-    tl_result result = tli_check_range(cpu, range, "unmap");
+    tl_result result = tli_check_range(cpu, &range, "unmap");
     int32_t i;
     if (result || !range.bytes) return result;
     result = tli_settle(cpu, range, writes, "unmap");
-    if (!cpu->desc.checked) return result;
+    if (!tli_is_checked(cpu)) return result;
     for (i = 0; i < cpu->mapping_count; i++)
         if (cpu->mappings[i].host == host && cpu->mappings[i].range.block == range.block &&
             cpu->mappings[i].range.offset == range.offset && cpu->mappings[i].range.bytes == range.bytes)
@@ -7672,12 +7686,12 @@ static tl_result tli_cpu_unmap(void *self, tl_range range, int writes, void *hos
 static tl_result tli_cpu_check(void *self) {
     tli_cpu *cpu = (tli_cpu *)self;
     int32_t i = 0, j;
-    while (i < cpu->queue_count) {  // upkeep that nothing earlier stands in the way of
+    while (i < tli_queued(cpu)) {  // upkeep that nothing earlier stands in the way of
         for (j = 0; j < i && !tli_conflicts(&cpu->queue[j], &cpu->queue[i]); j++) {}
         if (j == i && tli_is_upkeep(&cpu->queue[i])) tli_run_work(cpu, i);
         else i++;
     }
-    for (i = 0; cpu->desc.checked && i < cpu->block_count; i++)
+    for (i = 0; tli_is_checked(cpu) && i < cpu->block_count; i++)
         if (cpu->blocks[i].alive && !cpu->blocks[i].pending && !tli_is_intact(cpu, &cpu->blocks[i]))
             return tli_cpu_fail(cpu, TL_ERROR_CORRUPT, "check", "bytes that nobody claimed were written");
     return tli_tell_late(cpu);
@@ -7746,14 +7760,14 @@ static void tli_fill_backend(tl_backend *backend, tli_cpu *cpu) {
 
 // Make one free extent of the caller's memory, less what its alignment takes.
 static tl_result tli_open_memory(tli_cpu *cpu) {
-    uint64_t alignment = cpu->desc.alignment_bytes;
-    uint64_t shift = (alignment - ((uintptr_t)cpu->desc.memory & (alignment - 1))) & (alignment - 1);
+    size_t alignment = (size_t)cpu->desc.alignment_bytes;
+    size_t shift = (0 - (size_t)(uintptr_t)cpu->desc.memory) & (alignment - 1);
     int32_t first;
     if (cpu->desc.memory_bytes > SIZE_MAX / 4 || cpu->desc.memory_bytes < shift + alignment)
         return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "tl_init_cpu_backend",
                             "memory_bytes: too few for one aligned block, or too many");
     cpu->memory = (char *)cpu->desc.memory + shift;
-    cpu->memory_bytes = (cpu->desc.memory_bytes - shift) & ~(alignment - 1);
+    cpu->memory_bytes = ((size_t)cpu->desc.memory_bytes - shift) & ~(alignment - 1);
     first = tli_add_extent(cpu);
     if (first < 0)
         return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, "tl_init_cpu_backend",
@@ -7776,6 +7790,11 @@ TLI_IMPL tl_result tl_init_cpu_backend(tl_env *env, const tl_cpu_backend_desc *d
         return tli_fail(env, TL_ERROR_INVALID_ARG, function, "alignment_bytes: not a power of two");
     if (!desc->memory && desc->memory_bytes)
         return tli_fail(env, TL_ERROR_INVALID_ARG, function, "memory_bytes: without memory");
+#ifdef TL_NO_CHECKS
+    if (desc->checked || desc->deferred)
+        return tli_fail(env, TL_ERROR_UNSUPPORTED, function,
+                        "checked, deferred: left out by TL_NO_CHECKS");
+#endif
     cpu = (tli_cpu *)tli_alloc_array(env, 1, sizeof *cpu);
     if (!cpu) return tli_fail(env, TL_ERROR_NO_MEMORY, function, "no memory");
     cpu->env = env;
@@ -7786,7 +7805,7 @@ TLI_IMPL tl_result tl_init_cpu_backend(tl_env *env, const tl_cpu_backend_desc *d
     cpu->random.state = desc->seed;
     tli_fill_backend(backend, cpu);
     if (desc->memory) result = tli_open_memory(cpu);
-    if (!result && desc->deferred) {
+    if (!result && tli_is_deferred(cpu)) {
         cpu->queue = (tli_work *)tli_alloc_array(env, TLI_QUEUE_CAPACITY, sizeof *cpu->queue);
         if (!cpu->queue) result = tli_fail(env, TL_ERROR_NO_MEMORY, function, "no memory for the queue");
     }
@@ -7799,7 +7818,8 @@ TLI_IMPL void tl_free_cpu_backend(tl_env *env, tl_backend *backend) {
     int32_t i;
     if (!backend || !backend->self) return;
     cpu = (tli_cpu *)backend->self;
-    for (i = 0; i < cpu->mapping_count; i++) tli_release(env, cpu->mappings[i].host);
+    for (i = 0; tli_is_checked(cpu) && i < cpu->mapping_count; i++)
+        tli_release(env, cpu->mappings[i].host);
     for (i = 0; i < cpu->block_count; i++) {
         tli_cpu_block *block = &cpu->blocks[i];
         if (block->alive || block->dying) {
@@ -8000,7 +8020,7 @@ struct tl_manager {
     uint32_t cell_count;             // a power of two
     int32_t  held, spilled;          // entries; of these, in the host tier
     tli_list lists[2 * TLI_LIST_COUNT];
-    uint64_t list_bits[2 * TLI_LIST_COUNT / 64];
+    uint32_t list_bits[2 * TLI_LIST_COUNT / 32];
     uint64_t clock;                  // timestamp of the last save
     uint64_t bytes[TL_TIER_COUNT];   // claimed
     uint64_t droppable_bytes;        // in the device tier, neither kept nor borrowed
@@ -8169,7 +8189,7 @@ static void tli_enlist(tl_manager *m, int32_t i) {
     if (!e->victim.bytes) return;
     e->list = tli_list_of(m, e);
     list = &m->lists[e->list];
-    m->list_bits[e->list / 64] |= (uint64_t)1 << e->list % 64;
+    m->list_bits[e->list >> 5] |= (uint32_t)1 << (e->list & 31);
     front = list->head;
     back = list->tail;
     while (back && tli_list_key(m, &m->entries[back - 1]) > key) {
@@ -8191,7 +8211,7 @@ static void tli_delist(tl_manager *m, int32_t i) {
     list = &m->lists[e->list];
     if (e->before) m->entries[e->before - 1].after = e->after; else list->head = e->after;
     if (e->after) m->entries[e->after - 1].before = e->before; else list->tail = e->before;
-    if (!list->head) m->list_bits[e->list / 64] &= ~((uint64_t)1 << e->list % 64);
+    if (!list->head) m->list_bits[e->list >> 5] &= ~((uint32_t)1 << (e->list & 31));
     if (tli_is_droppable(e)) m->droppable_bytes -= e->victim.bytes;
     e->list = -1;
 }
@@ -8386,12 +8406,12 @@ static int32_t tli_ask_caller(tl_manager *m, int32_t bank) {
 static int32_t tli_pick_victim(tl_manager *m, int32_t bank) {
     int32_t best = -1, word, at;
     if (m->desc.eviction == TL_EVICTION_CALLER) return tli_ask_caller(m, bank);
-    for (word = TLI_LIST_COUNT / 64 - 1; word >= 0; word--) {
-        uint64_t bits = m->list_bits[bank * TLI_LIST_COUNT / 64 + word];
+    for (word = TLI_LIST_COUNT / 32 - 1; word >= 0; word--) {
+        uint32_t bits = m->list_bits[bank * TLI_LIST_COUNT / 32 + word];
         while (bits) {
             int32_t bit = tli_log2_u64(bits);
-            bits &= ~((uint64_t)1 << bit);
-            at = m->lists[bank * TLI_LIST_COUNT + word * 64 + bit].head;
+            bits &= ~((uint32_t)1 << bit);
+            at = m->lists[bank * TLI_LIST_COUNT + word * 32 + bit].head;
             while (at && !tli_may_evict(m, &m->entries[at - 1])) at = m->entries[at - 1].after;
             if (!at) continue;
             if (best < 0 || tli_evict_before(m->desc.eviction, &m->entries[at - 1].victim,
@@ -11248,7 +11268,8 @@ static tl_result tli_check_budget(tl_run *run) {
                               planned->peak_step >= 0 ? run->plan.steps[planned->peak_step].node
                                                       : -1);
     if (run->desc.host_budget_bytes && planned->host_peak_bytes > run->desc.host_budget_bytes)
-        return tli_infeasible(run, "host_budget_bytes: the plan takes ", planned->host_peak_bytes, -1);
+        return tli_infeasible(run, "host_budget_bytes: the plan takes ", planned->host_peak_bytes,
+                              -1);
     return TL_OK;
 }
 

@@ -6,6 +6,7 @@
 #define TL_NO_TEXT
 #define TL_NO_TRACE
 #define TL_NO_PLANNERS
+#define TL_NO_CHECKS
 #define TL_MALLOC(user, size) ((void)(user), (void)(size), (void *)0)
 #define TL_FREE(user, ptr) ((void)(user), (void)(ptr))
 #define TL_ASSERT(x) ((void)(x))

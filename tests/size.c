@@ -5,6 +5,7 @@
 #define TL_NO_TEXT
 #define TL_NO_TRACE
 #define TL_NO_PLANNERS
+#define TL_NO_CHECKS
 #define TL_MALLOC(user, size) ((void)(user), (void)(size), (void *)0)
 #define TL_FREE(user, ptr) ((void)(user), (void)(ptr))
 #define TL_ASSERT(x) ((void)(x))
@@ -15,13 +16,13 @@ static char memory[16384];
 
 static tl_result forward(const tl_kernel_call *call, void *user) {
     (void)user;
-    *(float *)call->outputs[0].host = *(const float *)call->inputs[0].host * 0.5f;
+    *(int32_t *)call->outputs[0].host = *(const int32_t *)call->inputs[0].host / 2;
     return TL_OK;
 }
 
 static tl_result backward(const tl_kernel_call *call, void *user) {
     (void)user;
-    if (call->input_grads[0].host) *(float *)call->input_grads[0].host += *(const float *)call->output_grads[0].host * 0.5f;
+    if (call->input_grads[0].host) *(int32_t *)call->input_grads[0].host += *(const int32_t *)call->output_grads[0].host / 2;
     return TL_OK;
 }
 
@@ -29,7 +30,7 @@ static tl_result use_manager(tl_env *env, const tl_backend *backend) {
     tl_manager_desc desc;
     tl_save_desc save;
     tl_manager *manager;
-    float value = 1.0f;
+    int32_t value = 1;
     tl_result result;
     tli_zero(&desc, sizeof desc);
     tli_zero(&save, sizeof save);
@@ -54,12 +55,12 @@ static tl_result use_run(tl_env *env, const tl_backend *backend, const tl_plan *
     for (i = 0; i < 4; i++) {
         layers[i].forward = forward;
         layers[i].backward = backward;
-        layers[i].output_bytes = sizeof(float);
+        layers[i].output_bytes = sizeof(int32_t);
     }
     desc.backend = backend;
     desc.plan = plan;
     desc.budget_bytes = 40;
-    result = tl_init_layer_run(env, &desc, layers, 4, sizeof(float), &run);
+    result = tl_init_layer_run(env, &desc, layers, 4, sizeof(int32_t), &run);
     if (!result) result = tl_run_plan(run);
     tl_free_run(run);
     return result;

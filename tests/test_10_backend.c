@@ -1152,7 +1152,7 @@ static void q8_defines_zeros_infinities_nans_and_extremes(void **state) {
     for (i = 0; i < 32; i++) assert_int_equal(block.values[i], 0);
     x[0] = 2.0f; x[1] = float_of(0x7F800000u); x[2] = float_of(0xFF800000u); x[3] = float_of(0xFFC00001u); x[4] = -2.0f;
     block = pack_q8(x);
-    assert_true(block.scale == 2.0f / 127.0f);
+    assert_true(block.scale == (float)(2.0f / 127.0f));
     assert_int_equal(block.values[0], 127);
     assert_int_equal(block.values[1], 127);
     assert_int_equal(block.values[2], -127);

@@ -1593,7 +1593,48 @@ static void a_kernel_runs_once_a_step_and_for_the_last_step_only(void **state) {
     tl_free_graph(NULL, &graph);
 }
 
+// What a kernel was recorded into must be covered by the ticket that frees its ranges.
+static void a_yielded_step_is_submitted_before_its_ranges_are_freed(void **state) {
+    static bed b;
+    tl_graph graph = graph_of(everything);
+    tl_run_step step;
+    int32_t done;
+    long submits;
+    (void)state;
+    bed_open(&b, &graph, 0, 0, 4);
+    bed_must_init(&b);
+    if (tl_start_pass(b.run, 0) || tl_next_step(b.run, &step, &done)) fail_msg("%s", b.env.error.text);
+    b.run->pool.unsubmitted = 0;
+    submits = b.spy.calls[SPY_SUBMIT];
+    if (tl_reset_run(b.run)) fail_msg("%s", b.env.error.text);
+    assert_int_equal(b.spy.calls[SPY_SUBMIT], submits + 1);
+    if (tl_start_pass(b.run, 0) || tl_next_step(b.run, &step, &done)) fail_msg("%s", b.env.error.text);
+    b.run->pool.unsubmitted = 0;
+    submits = b.spy.calls[SPY_SUBMIT];
+    if (tl_next_step(b.run, &step, &done)) fail_msg("%s", b.env.error.text);
+    assert_int_equal(b.spy.calls[SPY_SUBMIT], submits + 1);  // scratch of the first step
+    bed_close(&b);
+    tl_free_graph(NULL, &graph);
+}
+
 // -- layers --
+
+// A policy that keeps nothing costs one more forward pass where there is room for it, not n of them.
+static void without_a_budget_nothing_runs_more_than_twice(void **state) {
+    static bed b;
+    static tl_layer layers[30];
+    uint64_t saved;
+    (void)state;
+    for (saved = 0; saved < 2; saved++) {
+        uint64_t expected = chain_keep_all(30, saved, layers);
+        chain_open(&b, 30, saved, layers, 0);
+        b.desc.policy = tl_recompute_policy_none();
+        chain_init(&b, 30, layers);
+        assert_int_equal(bed_step(&b, 0), expected);
+        assert_true(b.mixer.forwards > 30 && b.mixer.forwards <= 60);
+        bed_close(&b);
+    }
+}
 
 static void layers_by_hand_compute_what_a_pass_computes(void **state) {
     static bed b;
@@ -2765,6 +2806,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(a_wait_is_not_ready_until_its_copy_is_finished),
         cmocka_unit_test(an_abandoned_pass_leaves_nothing_and_does_not_count),
         cmocka_unit_test(a_kernel_runs_once_a_step_and_for_the_last_step_only),
+        cmocka_unit_test(a_yielded_step_is_submitted_before_its_ranges_are_freed),
+        cmocka_unit_test(without_a_budget_nothing_runs_more_than_twice),
         cmocka_unit_test(layers_by_hand_compute_what_a_pass_computes),
         cmocka_unit_test(layers_by_hand_in_inference_end_with_the_last_forward),
         cmocka_unit_test(layers_that_break_a_rule_are_refused),
