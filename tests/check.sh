@@ -20,7 +20,7 @@ allowed='^(memcpy|memset|memmove|memcmp)$'
 mkdir -p $out
 unset F     # a filter is no bar
 
-steps=(build test test_clang headers options freestanding names contents mingw
+steps=(build test test_clang differential headers options freestanding names contents mingw
        asan_gcc asan_clang tsan short_enums m32 s390x
        cppcheck tidy readme examples fuzz size coverage)
 
@@ -227,6 +227,7 @@ step_fuzz() {
 
 step_size()     { bash tests/size.sh; }
 step_coverage() { bash tests/coverage.sh; }
+step_differential() { python3 tests/differential_plan.py 10000; }  # the simulator against the independent checker
 
 case ${1:-} in
 --list) printf '%s\n' "${steps[@]}"; exit ;;
