@@ -182,7 +182,7 @@ static uint64_t run_plan_twice(const tl_graph *graph, const tl_plan *plan, int k
     tl_backend_counters counters;
     uint64_t sum;
     uint64_t alignment = plan->offset_count ? 4 : 1;
-    if (simulate(graph, plan, alignment, &simulated)) fail_msg("the plan is not valid");
+    if (simulate(graph, plan, alignment, &simulated)) fail_msg("%s", "the plan is not valid");
     bed_open(&b, graph, kind, seed, alignment);
     b.desc.plan = plan;
     b.desc.repeat_count = repeat;
@@ -301,7 +301,7 @@ static void run_online(const tl_graph *graph, tl_random *random, int inference, 
     tl_find_run_plan(b.run, &plan);
     assert_int_equal(plan.step_count, rehearsed.step_count);  // what was tried out is what ran
     assert_memory_equal(plan.steps, steps, (size_t)plan.step_count * sizeof *steps);
-    if (simulate(graph, &plan, 1, &simulated)) fail_msg("the record is not a valid plan");
+    if (simulate(graph, &plan, 1, &simulated)) fail_msg("%s", "the record is not a valid plan");
     assert_int_equal(simulated.peak_bytes, report.measured_peak_bytes);
     assert_int_equal(plan.peak_bytes, simulated.peak_bytes);
     assert_int_equal(plan.cost, simulated.cost);
@@ -338,7 +338,7 @@ static void random_graphs_give_the_gradients_of_keep_all(void **state) {
         }
         for (i = 0; i < 2; i++) run_online(&graph, &random, inference, repeat, peak ? peak : 1, expected, &recomputes);
         // A random walk: spills, fetches, in place, saves again; lossy ones agree among the backends.
-        if (random_plan(&env, &random, &graph, &plan)) fail_msg("out of memory");
+        if (random_plan(&env, &random, &graph, &plan)) fail_msg("%s", "out of memory");
         if (!simulate(&graph, &plan, 1, &report)) {
             uint64_t own = keep_all_outcome(&graph, plan.inference, repeat, NULL);
             int exact = !is_lossy(&plan) && !plan.any_order;
@@ -376,8 +376,8 @@ static void plans_with_offsets_measure_the_arena_that_was_planned(void **state) 
         memset(&device, 0, sizeof device);
         device.alignment_bytes = 4;
         if (random_graph(&env, &random, 16, &graph)) fail_msg("%s", env.error.text);
-        if (random_plan(&env, &random, &graph, &plan)) fail_msg("out of memory");
-        if (random_offsets(&env, &random, &graph, &device, &plan)) fail_msg("out of memory");
+        if (random_plan(&env, &random, &graph, &plan)) fail_msg("%s", "out of memory");
+        if (random_offsets(&env, &random, &graph, &device, &plan)) fail_msg("%s", "out of memory");
         if (!simulate(&graph, &plan, 4, &report)) {
             uint64_t expected;
             apart = plan;
@@ -1172,7 +1172,7 @@ static void a_plan_fits_its_budget_exactly_or_is_refused_by_one_byte(void **stat
     tl_report report;
     uint64_t base;
     (void)state;
-    if (simulate(&graph, &plan, 1, &report)) fail_msg("invalid");
+    if (simulate(&graph, &plan, 1, &report)) fail_msg("%s", "invalid");
     for (base = 0; base <= 1000; base += 500) {
         bed_open(&b, &graph, 0, 0, 1);
         b.desc.plan = &plan;
@@ -1387,8 +1387,8 @@ static void dependencies_are_those_of_the_ranges(void **state) {
         memset(&device, 0, sizeof device);
         device.alignment_bytes = 4;
         if (random_graph(&env, &random, 14, &graph)) fail_msg("%s", env.error.text);
-        if (random_plan(&env, &random, &graph, &plan)) fail_msg("out of memory");
-        if (random_offsets(&env, &random, &graph, &device, &plan)) fail_msg("out of memory");
+        if (random_plan(&env, &random, &graph, &plan)) fail_msg("%s", "out of memory");
+        if (random_offsets(&env, &random, &graph, &device, &plan)) fail_msg("%s", "out of memory");
         if (simulate(&graph, &plan, 4, &report)) plan.offset_count = 0;
         if (!simulate(&graph, &plan, 4, &report) && plan.step_count < 4096) {
             expected = run_plan_twice(&graph, &plan, 0, 0, 2, NULL);
@@ -1397,7 +1397,7 @@ static void dependencies_are_those_of_the_ranges(void **state) {
             bed_must_init(&b);
             placed += plan.offset_count > 0;
             for (micro = 0; micro < 4; micro++) {
-                if (bed_load(b.run, micro % 2, &b)) fail_msg("load");
+                if (bed_load(b.run, micro % 2, &b)) fail_msg("%s", "load");
                 if (tl_start_pass(b.run, micro % 2)) fail_msg("%s", b.env.error.text);
                 b.spy.touched_count = b.spy.released_count = 0;
                 for (count = 0, done = 0; !done; count++) {
@@ -1843,7 +1843,7 @@ static void a_difference_between_measured_and_planned_is_an_error(void **state) 
         while (lie == LIE_ARENA && (!placed.offset_count || simulate(&graph, &placed, 4, &report))) {
             free((void *)(uintptr_t)placed.offsets);
             placed.offsets = NULL;
-            if (random_offsets(&b.env, &random, &graph, &device, &placed)) fail_msg("out of memory");
+            if (random_offsets(&b.env, &random, &graph, &device, &placed)) fail_msg("%s", "out of memory");
         }
         b.desc.plan = &placed;
         bed_must_init(&b);
@@ -1872,7 +1872,7 @@ static void bytes_of_others_are_not_measured(void **state) {
     bed_open(&b, &graph, 0, 0, 4);
     range.offset = 0;
     range.bytes = 1000;
-    if (b.backend.add_block(b.backend.self, TL_TIER_DEVICE, 1000, &range.block) || b.backend.claim(b.backend.self, range)) fail_msg("claim");
+    if (b.backend.add_block(b.backend.self, TL_TIER_DEVICE, 1000, &range.block) || b.backend.claim(b.backend.self, range)) fail_msg("%s", "claim");
     bed_must_init(&b);
     other = b.run;
     bed_must_init(&b);
@@ -1881,7 +1881,7 @@ static void bytes_of_others_are_not_measured(void **state) {
     mixer_start_pass(&b.mixer);
     assert_int_equal(tl_run_plan(other), TL_OK);
     tl_free_run(other);
-    if (b.backend.release(b.backend.self, range) || b.backend.free_block(b.backend.self, range.block, b.run->pool.last)) fail_msg("release");
+    if (b.backend.release(b.backend.self, range) || b.backend.free_block(b.backend.self, range.block, b.run->pool.last)) fail_msg("%s", "release");
     bed_close(&b);
     tl_free_graph(NULL, &graph);
 }
