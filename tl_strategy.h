@@ -4683,12 +4683,17 @@ static tl_result tli_sim_copy(tli_sim *sim, int32_t tensor) {
 
 // -- the simulator: F, I, S, B --
 
+// NULL where the node has none: a graph without any has no array to point into.
+static const tl_node_input *tli_inputs_of(const tl_graph *graph, const tl_node *node) {
+    return node->input_count ? graph->inputs + node->first_input : NULL;
+}
+
 static int tli_sim_readable(const tli_sim *sim, int32_t tensor) {
     return sim->tensors[tensor].state == TLI_RESIDENT || sim->tensors[tensor].state == TLI_LEAVING;
 }
 
 static tl_result tli_sim_check_inplace(tli_sim *sim, const tl_node *node) {
-    const tl_node_input *inputs = sim->graph->inputs + node->first_input;
+    const tl_node_input *inputs = tli_inputs_of(sim->graph, node);
     int32_t from, i, reads = 0;
     if (node->inplace < 0) return tli_sim_broken(sim, "may not run in place");
     from = inputs[node->inplace].tensor;  // no graph input, and of the same bytes: tl_check_graph
@@ -4702,7 +4707,7 @@ static tl_result tli_sim_check_inplace(tli_sim *sim, const tl_node *node) {
 
 static tl_result tli_sim_check_forward(tli_sim *sim, const tl_node *node, tl_step_kind kind,
                                        int32_t *missing) {
-    const tl_node_input *inputs = sim->graph->inputs + node->first_input;
+    const tl_node_input *inputs = tli_inputs_of(sim->graph, node);
     int32_t i;
     *missing = 0;
     for (i = 0; i < node->input_count; i++)
@@ -4729,7 +4734,7 @@ static tl_result tli_sim_check_forward(tli_sim *sim, const tl_node *node, tl_ste
 static tl_result tli_sim_forward(tli_sim *sim, int32_t id, tl_step_kind kind) {
     const tl_node *node = &sim->graph->nodes[id];
     int32_t i, end = node->first_output + node->output_count, missing;
-    const tl_node_input *inputs = sim->graph->inputs + node->first_input;
+    const tl_node_input *inputs = tli_inputs_of(sim->graph, node);
     tl_result result = tli_sim_check_forward(sim, node, kind, &missing);
     if (result) return result;
     if (kind == TL_STEP_FORWARD_INPLACE)
@@ -5436,7 +5441,7 @@ static void tli_make_again(tli_remake *r, int32_t root) {
     while (depth > 0) {
         int32_t id = r->stack[depth - 1], *cursor = &r->cursors[depth - 1];
         const tl_node *node = &graph->nodes[id];
-        const tl_node_input *inputs = graph->inputs + node->first_input;
+        const tl_node_input *inputs = tli_inputs_of(graph, node);
         while (*cursor < node->input_count && r->here[inputs[*cursor].tensor]) ++*cursor;
         if (*cursor < node->input_count) {
             r->stack[depth] = graph->outputs[inputs[*cursor].tensor].node;

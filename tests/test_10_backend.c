@@ -587,7 +587,7 @@ static void overlapping_claims_are_corruption(void **state) {
 
 // The one block of these tests starts at pool_bytes, aligned, plus one guard.
 static unsigned char *pool_at(uint64_t offset) {
-    return pool_bytes + (64 - (uintptr_t)pool_bytes % 64) % 64 + 64 + offset;
+    return pool_bytes + ((64 - (uintptr_t)pool_bytes % 64) % 64 + 64) + (ptrdiff_t)(int64_t)offset;
 }
 
 static void a_stray_write_is_found(void **state) {
