@@ -1919,8 +1919,19 @@ static void golden_traces_agree_or_show_a_named_defect(void **state) {
     assert_true(agree >= 45);
 }
 
+// Sizes beyond 32 bits have their classes too.
+static void logarithms_are_exact_up_to_64_bits(void **state) {
+    int32_t k;
+    (void)state;
+    for (k = 0; k < 64; k++) {
+        assert_int_equal(tli_log2_u64((uint64_t)1 << k), k);
+        assert_int_equal(tli_log2_u64((uint64_t)1 << k | ((uint64_t)1 << k) / 3), k);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(logarithms_are_exact_up_to_64_bits),
         cmocka_unit_test(save_copies_take_returns_and_removes),
         cmocka_unit_test(find_shows_the_five_fields_of_the_seed_and_more),
         cmocka_unit_test(ranges_are_saved_and_taken_by_ticket),
