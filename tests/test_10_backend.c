@@ -1248,7 +1248,7 @@ static void the_backend_converts_like_the_host(void **state) {
         }
 }
 
-int main(void) {
+int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_block_holds_what_is_written),
         cmocka_unit_test(stale_foreign_and_made_up_handles_are_refused),
@@ -1286,5 +1286,6 @@ int main(void) {
         cmocka_unit_test(tails_and_unaligned_pointers_convert),
         cmocka_unit_test(the_backend_converts_like_the_host),
     };
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

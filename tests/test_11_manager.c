@@ -1929,7 +1929,7 @@ static void logarithms_are_exact_up_to_64_bits(void **state) {
     }
 }
 
-int main(void) {
+int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(logarithms_are_exact_up_to_64_bits),
         cmocka_unit_test(save_copies_take_returns_and_removes),
@@ -1985,5 +1985,6 @@ int main(void) {
         cmocka_unit_test(random_operations_agree_with_a_simple_model),
         cmocka_unit_test(golden_traces_agree_or_show_a_named_defect),
     };
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

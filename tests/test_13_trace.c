@@ -1312,7 +1312,7 @@ static void file_sink_devices_stay_devices(void **state) {
     must_be_file("/dev/null", "");
 }
 
-int main(void) {
+int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(trace_keeps_the_oldest_events_and_counts_the_rest),
         cmocka_unit_test(trace_dropped_events_stop_at_the_largest_count),
@@ -1358,5 +1358,6 @@ int main(void) {
         cmocka_unit_test(file_sink_a_disk_that_fills_up_keeps_the_old_file),
         cmocka_unit_test(file_sink_devices_stay_devices),
     };
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

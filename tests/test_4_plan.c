@@ -1489,6 +1489,6 @@ int main(int argc, char **argv) {
         cmocka_unit_test(schedules_may_have_comments_blank_lines_and_no_last_line_end),
         cmocka_unit_test(schedules_with_an_error_name_the_line),
     };
-    (void)argc; (void)argv;
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

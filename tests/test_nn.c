@@ -992,7 +992,7 @@ static void checksum_is_fnv_1a(void **state) {
     assert_true((nn_checksum(0, "foobar", 6) ^ 0xCBF29CE484222325u) == 0x85944171F73967E8u);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(hash_is_a_pure_function_of_seed_and_index),
         cmocka_unit_test(uniform_is_in_zero_to_one_and_flat),
@@ -1043,5 +1043,6 @@ int main(void) {
         cmocka_unit_test(checksum_goes_on_where_it_stopped),
         cmocka_unit_test(checksum_is_fnv_1a),
     };
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests_name("nn", tests, NULL, NULL);
 }
