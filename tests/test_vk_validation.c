@@ -161,7 +161,7 @@ static void a_misaligned_descriptor_is_seen(void **state) {
     close_after_fault(&v);
 }
 
-// Memory for the object that is leaked on purpose, so that a leak detector finds nothing.
+// Memory for the objects that are leaked on purpose: never reused, so that a leak detector finds nothing.
 static union { char bytes[16384]; long double aligned; } leaked;
 static size_t leaked_bytes;
 
@@ -189,7 +189,6 @@ static void leak_buffer(vkt *v) {
     VkAllocationCallbacks callbacks;
     VkBufferCreateInfo info;
     VkBuffer buffer;
-    leaked_bytes = 0;
     memset(&callbacks, 0, sizeof callbacks);
     callbacks.pfnAllocation = take_leaked;
     callbacks.pfnReallocation = refuse_to_grow;
