@@ -172,6 +172,15 @@ TLDEF uint64_t tl_next_random_below(tl_random *random, uint64_t limit);  // unif
 // Mix two numbers into one: the counter-based generator behind seeds that repeat.
 TLDEF uint64_t tl_mix_u64(uint64_t a, uint64_t b);
 
+// -- for those who write a backend --
+
+// Take zeroed memory from an env, aligned for any type; NULL for 0 bytes and where there is none.
+TLDEF void *tl_add_memory(tl_env *env, size_t bytes);
+TLDEF void  tl_free_memory(tl_env *env, void *memory);  // accepts NULL
+
+// Put "function: rule" into env->error.text and its code beside it, log it, and return the code.
+TLDEF tl_result tl_record_error(tl_env *env, tl_result code, const char *function, const char *rule);
+
 // ============================================================================
 // [2] STRATEGY -- what the caller wants, in seven fields
 //
@@ -1757,6 +1766,19 @@ static int tli_grow(tl_env *env, void **array, int32_t *capacity, int32_t used, 
     *array = bigger;
     *capacity = (int32_t)wanted;
     return 1;
+}
+
+// -- for those who write a backend --
+
+TLI_IMPL void *tl_add_memory(tl_env *env, size_t bytes) {
+    return bytes ? tli_alloc_array(env, 1, bytes) : NULL;
+}
+
+TLI_IMPL void tl_free_memory(tl_env *env, void *memory) { tli_release(env, memory); }
+
+TLI_IMPL tl_result tl_record_error(tl_env *env, tl_result code, const char *function, const char *rule) {
+    TL_ASSERT(function && rule);
+    return tli_fail(env, code, function, rule);
 }
 
 // -- arena: pieces in address order, first fit, neighbours joined when freed --
