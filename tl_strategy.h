@@ -1002,6 +1002,37 @@ TLDEF void      tl_free_cpu_backend(tl_env *env, tl_backend *backend);
 
 TLDEF const char *tl_name_tier(tl_tier tier);  // "device"; "?" out of range
 
+// Places pieces in memory that it never touches: of a device, of a file, of an arena. A piece has an
+// offset and an id; neighbours are joined when they are free.
+typedef struct tl_heap tl_heap;
+
+// Make a heap over so many bytes, all free; the env must outlive it.
+//
+//   bytes       rounded down to the alignment
+//   alignment   of every offset and every piece: a power of two; 0 = 1
+//   heap        overwritten; release with tl_free_heap
+//
+// Errors:  TL_ERROR_INVALID_ARG: no byte, or an alignment that is no power of two; TL_ERROR_NO_MEMORY.
+//          *heap is NULL then.
+// Threads: one heap per thread.
+TLDEF tl_result tl_init_heap(tl_env *env, size_t bytes, size_t alignment, tl_heap **heap);
+TLDEF void      tl_free_heap(tl_heap *heap);  // accepts NULL
+
+// Take a piece, and give one back. Among free places one of about the size is taken, not always the
+// best. An id that stands for no piece is passed over; ids are used again.
+//
+//   bytes   rounded up to the alignment
+//   piece   its id, > 0
+//
+// Errors:  TL_ERROR_INVALID_ARG: 0 bytes; TL_ERROR_NO_MEMORY: no place is large enough, or no memory for
+//          the table of pieces. *offset and *piece are 0 then.
+// Cost:    O(1); O(free places of about this size) where hardly any is large enough.
+TLDEF tl_result tl_add_piece(tl_heap *heap, size_t bytes, size_t *offset, int32_t *piece);
+TLDEF void      tl_free_piece(tl_heap *heap, int32_t piece);
+
+// Report what is free, and the largest piece that can be taken. Either may be NULL.
+TLDEF void tl_measure_heap(const tl_heap *heap, size_t *free_bytes, size_t *largest_bytes);
+
 // Convert on the host, as every backend must, bit for bit. f16 and bf16: round to nearest even,
 // infinities stay, a NaN stays a quiet NaN. q8: block by block of 32, scale = largest finite
 // magnitude / 127 rounded to nearest even, each value the nearest of x 127 / largest (half to
@@ -6901,6 +6932,224 @@ TLI_IMPL void tl_expand_bytes(tl_codec codec, void *to, const void *from, uint64
     }
 }
 
+// -- the heap: a good fit among size classes, neighbours joined when freed --
+
+typedef enum tli_extent_state { TLI_EXTENT_UNUSED, TLI_EXTENT_FREE, TLI_EXTENT_TAKEN } tli_extent_state;
+
+// A part of the heap, taken or free; all of these are linked in address order. Or an unused record.
+typedef struct tli_extent {
+    size_t   offset, bytes;
+    int32_t  before, after;            // neighbours; -1 = none
+    int32_t  free_before, free_after;  // in the list of its size class; free_after also links unused records
+    int32_t  state;                    // tli_extent_state
+} tli_extent;
+
+#define TLI_CLASS_COUNT 256  // four classes for every power of two
+
+struct tl_heap {
+    tl_env *env;
+    size_t bytes, alignment, free_bytes;
+    tli_extent *extents;
+    int32_t extent_count, extent_capacity, free_extent;  // record + 1
+    int32_t class_heads[TLI_CLASS_COUNT];  // extent + 1
+    uint32_t class_bits[TLI_CLASS_COUNT / 32];
+};
+
+// floor(log2(value)), 0 for 0. With the instruction a heap is almost twice as fast.
+static int32_t tli_log2_u64(uint64_t value) {
+#if defined(__GNUC__) || defined(__clang__)
+    return value ? 63 - __builtin_clzll(value) : 0;
+#else
+    uint32_t high = (uint32_t)(value >> 32), half = high ? high : (uint32_t)value;
+    int32_t bit = high ? 32 : 0, step;
+    for (step = 16; step; step /= 2)
+        if (half >> step) { half >>= step; bit += step; }
+    return bit;
+#endif
+}
+
+static int32_t tli_class_of(uint64_t bytes) {
+    int32_t high = tli_log2_u64(bytes);
+    uint64_t quarter = high > 1 ? bytes >> (high - 2) & 3 : 0;
+    return high * 4 + (int32_t)quarter;
+}
+
+static void tli_unlink_extent(tl_heap *heap, int32_t index) {
+    tli_extent *extent = &heap->extents[index];
+    int32_t class_index = tli_class_of(extent->bytes);
+    if (extent->free_after >= 0) heap->extents[extent->free_after].free_before = extent->free_before;
+    if (extent->free_before >= 0) heap->extents[extent->free_before].free_after = extent->free_after;
+    else heap->class_heads[class_index] = extent->free_after + 1;
+    if (!heap->class_heads[class_index])
+        heap->class_bits[class_index >> 5] &= ~((uint32_t)1 << (class_index & 31));
+    extent->state = TLI_EXTENT_TAKEN;
+    heap->free_bytes -= extent->bytes;
+}
+
+static void tli_link_extent(tl_heap *heap, int32_t index) {
+    tli_extent *extent = &heap->extents[index];
+    int32_t class_index = tli_class_of(extent->bytes);
+    extent->free_before = -1;
+    extent->free_after = heap->class_heads[class_index] - 1;
+    if (extent->free_after >= 0) heap->extents[extent->free_after].free_before = index;
+    heap->class_heads[class_index] = index + 1;
+    heap->class_bits[class_index >> 5] |= (uint32_t)1 << (class_index & 31);
+    extent->state = TLI_EXTENT_FREE;
+    heap->free_bytes += extent->bytes;
+}
+
+// Find a free extent of at least so many bytes; -1 where there is none. Same sizes come and go,
+// so the list of the size's own class is tried first, its rest only when all else failed.
+static int32_t tli_find_extent(const tl_heap *heap, size_t bytes) {
+    int32_t own = tli_class_of(bytes), at = heap->class_heads[own] - 1, tries, word;
+    for (tries = 0; at >= 0 && tries < 4; tries++, at = heap->extents[at].free_after)
+        if (heap->extents[at].bytes >= bytes) return at;
+    for (word = (own + 1) >> 5; word < TLI_CLASS_COUNT / 32; word++) {
+        uint32_t bits = heap->class_bits[word];
+        if (word == (own + 1) >> 5) bits &= ~(uint32_t)0 << ((own + 1) & 31);
+        if (bits) return heap->class_heads[word * 32 + tli_log2_u64(bits & (0 - bits))] - 1;
+    }
+    for (; at >= 0; at = heap->extents[at].free_after)
+        if (heap->extents[at].bytes >= bytes) return at;
+    return -1;
+}
+
+static int32_t tli_add_extent(tl_heap *heap) {
+    int32_t index = heap->free_extent - 1;
+    if (index >= 0) {
+        heap->free_extent = heap->extents[index].free_after + 1;
+        return index;
+    }
+    if (!tli_grow(heap->env, (void **)&heap->extents, &heap->extent_capacity, heap->extent_count,
+                  (int64_t)heap->extent_count + 1, sizeof *heap->extents)) return -1;
+    return heap->extent_count++;
+}
+
+// Take bytes and return the id of the piece; 0 where there is no room.
+static int32_t tli_take_piece(tl_heap *heap, size_t bytes) {
+    int32_t index, rest;
+    tli_extent *extent, *left;
+    if (bytes > heap->bytes) return 0;
+    bytes = (bytes + heap->alignment - 1) & ~(heap->alignment - 1);
+    index = tli_find_extent(heap, bytes);
+    if (index < 0) return 0;
+    if (heap->extents[index].bytes == bytes) {
+        tli_unlink_extent(heap, index);
+        return index + 1;
+    }
+    rest = tli_add_extent(heap);
+    if (rest < 0) return 0;
+    tli_unlink_extent(heap, index);
+    extent = &heap->extents[index];
+    left = &heap->extents[rest];
+    left->offset = extent->offset + bytes;
+    left->bytes = extent->bytes - bytes;
+    left->before = index;
+    left->after = extent->after;
+    if (left->after >= 0) heap->extents[left->after].before = rest;
+    extent->after = rest;
+    extent->bytes = bytes;
+    tli_link_extent(heap, rest);
+    return index + 1;
+}
+
+// Join an extent with the one after it, whose record is unused then.
+static void tli_join_extent(tl_heap *heap, int32_t index) {
+    tli_extent *extent = &heap->extents[index], *after = &heap->extents[extent->after];
+    int32_t unused = extent->after;
+    extent->bytes += after->bytes;
+    extent->after = after->after;
+    if (extent->after >= 0) heap->extents[extent->after].before = index;
+    after->state = TLI_EXTENT_UNUSED;
+    after->free_after = heap->free_extent - 1;
+    heap->free_extent = unused + 1;
+}
+
+static void tli_give_piece(tl_heap *heap, int32_t piece) {
+    int32_t index = piece - 1;
+    int32_t before = heap->extents[index].before, after = heap->extents[index].after;
+    if (after >= 0 && heap->extents[after].state == TLI_EXTENT_FREE) {
+        tli_unlink_extent(heap, after);
+        tli_join_extent(heap, index);
+    }
+    if (before >= 0 && heap->extents[before].state == TLI_EXTENT_FREE) {
+        tli_unlink_extent(heap, before);
+        tli_join_extent(heap, before);
+        index = before;
+    }
+    tli_link_extent(heap, index);
+}
+
+// One free extent over all bytes, a multiple of the alignment; 0 where there is no memory for it.
+static int tli_open_heap(tl_env *env, size_t bytes, size_t alignment, tl_heap *heap) {
+    int32_t first;
+    heap->env = env;
+    heap->bytes = bytes;
+    heap->alignment = alignment;
+    first = tli_add_extent(heap);
+    if (first < 0) return 0;
+    heap->extents[first].offset = 0;
+    heap->extents[first].bytes = bytes;
+    heap->extents[first].before = heap->extents[first].after = -1;
+    tli_link_extent(heap, first);
+    return 1;
+}
+
+TLI_IMPL tl_result tl_init_heap(tl_env *env, size_t bytes, size_t alignment, tl_heap **heap) {
+    const char *function = "tl_init_heap";
+    tl_heap *h;
+    TL_ASSERT(heap);
+    *heap = NULL;
+    if (alignment & (alignment - 1))
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "alignment: not a power of two");
+    if (!alignment) alignment = 1;
+    bytes &= ~(alignment - 1);
+    if (!bytes) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "bytes: fewer than one aligned piece");
+    h = (tl_heap *)tli_alloc_array(env, 1, sizeof *h);
+    if (!h || !tli_open_heap(env, bytes, alignment, h)) {
+        tli_release(env, h);
+        return tli_fail(env, TL_ERROR_NO_MEMORY, function, "no memory for the table of pieces");
+    }
+    *heap = h;
+    return TL_OK;
+}
+
+TLI_IMPL void tl_free_heap(tl_heap *heap) {
+    tl_env *env;
+    if (!heap) return;
+    env = heap->env;
+    tli_release(env, heap->extents);
+    tli_release(env, heap);
+}
+
+TLI_IMPL tl_result tl_add_piece(tl_heap *heap, size_t bytes, size_t *offset, int32_t *piece) {
+    TL_ASSERT(heap && offset && piece);
+    *offset = 0;
+    *piece = 0;
+    if (!bytes) return tli_fail(heap->env, TL_ERROR_INVALID_ARG, "tl_add_piece", "bytes: must be > 0");
+    *piece = tli_take_piece(heap, bytes);
+    if (!*piece) return tli_fail(heap->env, TL_ERROR_NO_MEMORY, "tl_add_piece", "bytes: no place for so many");
+    *offset = heap->extents[*piece - 1].offset;
+    return TL_OK;
+}
+
+TLI_IMPL void tl_free_piece(tl_heap *heap, int32_t piece) {
+    TL_ASSERT(heap);
+    if (piece > 0 && piece <= heap->extent_count && heap->extents[piece - 1].state == TLI_EXTENT_TAKEN)
+        tli_give_piece(heap, piece);
+}
+
+TLI_IMPL void tl_measure_heap(const tl_heap *heap, size_t *free_bytes, size_t *largest_bytes) {
+    int32_t at = TLI_CLASS_COUNT - 1;
+    size_t largest = 0;
+    TL_ASSERT(heap);
+    while (at > 0 && !heap->class_heads[at]) at--;
+    for (at = heap->class_heads[at] - 1; at >= 0; at = heap->extents[at].free_after)
+        if (heap->extents[at].bytes > largest) largest = heap->extents[at].bytes;
+    if (free_bytes) *free_bytes = heap->free_bytes;
+    if (largest_bytes) *largest_bytes = largest;
+}
+
 // -- the CPU backend: its parts --
 
 #define TLI_POISON 0xFFFEAD5Au  // dead bytes: NaN as f32 and as f64
@@ -6911,27 +7160,17 @@ typedef struct tli_span { uint64_t start, end; } tli_span;
 
 typedef struct tli_cpu_block {
     char    *memory;          // first byte that a range can name
-    void    *allocation;      // to release, or NULL: the extent of the caller's memory
+    void    *allocation;      // to release, or NULL: a piece of the caller's memory
     tli_span *spans;          // checked: claimed ranges, ascending
     uint64_t bytes, reserved_bytes;
     uint64_t claimed_bytes, claim_count;
     uint32_t generation;      // upper half of its handle
     int32_t  span_count, span_capacity;
-    int32_t  extent;
+    int32_t  piece;
     int32_t  next_free;       // slot + 1
     int32_t  pending;         // deferred: copies, conversions and fills that touch it
     uint8_t  tier, alive, dying;  // dying: freed, but pending work still needs the bytes
 } tli_cpu_block;
-
-// A piece of the caller's memory, in use or free. All are linked in address order.
-typedef struct tli_extent {
-    size_t   offset, bytes;
-    int32_t  before, after;            // neighbours; -1 = none
-    int32_t  free_before, free_after;  // in the list of its size class; free_after also links unused records
-    int32_t  is_free;
-} tli_extent;
-
-#define TLI_CLASS_COUNT 256  // four classes for every power of two
 
 typedef enum tli_work_kind {
     TLI_WORK_COPY, TLI_WORK_COMPRESS, TLI_WORK_EXPAND, TLI_WORK_FILL,
@@ -6958,11 +7197,7 @@ typedef struct tli_cpu {
     int32_t block_count, block_capacity, free_block;  // slot + 1
     uint64_t submitted;
     char *memory;                    // the caller's, aligned
-    size_t memory_bytes, free_bytes;
-    tli_extent *extents;
-    int32_t extent_count, extent_capacity, free_extent;  // record + 1
-    int32_t class_heads[TLI_CLASS_COUNT];  // extent + 1
-    uint32_t class_bits[TLI_CLASS_COUNT / 32];
+    tl_heap heap;                    // places blocks in it
     tli_mapping *mappings;           // checked
     int32_t mapping_count, mapping_capacity;
     tli_work *queue;                 // deferred
@@ -6996,122 +7231,6 @@ static uint64_t tli_align_u64(uint64_t bytes, uint64_t alignment) {
 static int tli_overlaps(tl_range a, tl_range b) {
     return a.bytes && b.bytes && a.block == b.block && a.offset < b.offset + b.bytes &&
            b.offset < a.offset + a.bytes;
-}
-
-// -- placement in the caller's memory: a good fit among size classes, neighbours joined when freed --
-
-static int32_t tli_log2_u64(uint64_t value) {
-    uint32_t high = (uint32_t)(value >> 32), half = high ? high : (uint32_t)value;
-    int32_t bit = high ? 32 : 0, step;
-    for (step = 16; step; step /= 2)
-        if (half >> step) { half >>= step; bit += step; }
-    return bit;
-}
-
-static int32_t tli_class_of(uint64_t bytes) {
-    int32_t high = tli_log2_u64(bytes);
-    uint64_t quarter = high > 1 ? bytes >> (high - 2) & 3 : 0;
-    return high * 4 + (int32_t)quarter;
-}
-
-static void tli_unlink_extent(tli_cpu *cpu, int32_t index) {
-    tli_extent *extent = &cpu->extents[index];
-    int32_t class_index = tli_class_of(extent->bytes);
-    if (extent->free_after >= 0) cpu->extents[extent->free_after].free_before = extent->free_before;
-    if (extent->free_before >= 0) cpu->extents[extent->free_before].free_after = extent->free_after;
-    else cpu->class_heads[class_index] = extent->free_after + 1;
-    if (!cpu->class_heads[class_index])
-        cpu->class_bits[class_index >> 5] &= ~((uint32_t)1 << (class_index & 31));
-    extent->is_free = 0;
-    cpu->free_bytes -= extent->bytes;
-}
-
-static void tli_link_extent(tli_cpu *cpu, int32_t index) {
-    tli_extent *extent = &cpu->extents[index];
-    int32_t class_index = tli_class_of(extent->bytes);
-    extent->free_before = -1;
-    extent->free_after = cpu->class_heads[class_index] - 1;
-    if (extent->free_after >= 0) cpu->extents[extent->free_after].free_before = index;
-    cpu->class_heads[class_index] = index + 1;
-    cpu->class_bits[class_index >> 5] |= (uint32_t)1 << (class_index & 31);
-    extent->is_free = 1;
-    cpu->free_bytes += extent->bytes;
-}
-
-// Find a free extent of at least so many bytes; -1 where there is none. Same sizes come and go,
-// so the list of the size's own class is tried first, its rest only when all else failed.
-static int32_t tli_find_extent(tli_cpu *cpu, size_t bytes) {
-    int32_t own = tli_class_of(bytes), at = cpu->class_heads[own] - 1, tries, word;
-    for (tries = 0; at >= 0 && tries < 4; tries++, at = cpu->extents[at].free_after)
-        if (cpu->extents[at].bytes >= bytes) return at;
-    for (word = (own + 1) >> 5; word < TLI_CLASS_COUNT / 32; word++) {
-        uint32_t bits = cpu->class_bits[word];
-        if (word == (own + 1) >> 5) bits &= ~(uint32_t)0 << ((own + 1) & 31);
-        if (bits) return cpu->class_heads[word * 32 + tli_log2_u64(bits & (0 - bits))] - 1;
-    }
-    for (; at >= 0; at = cpu->extents[at].free_after)
-        if (cpu->extents[at].bytes >= bytes) return at;
-    return -1;
-}
-
-static int32_t tli_add_extent(tli_cpu *cpu) {
-    int32_t index = cpu->free_extent - 1;
-    if (index >= 0) {
-        cpu->free_extent = cpu->extents[index].free_after + 1;
-        return index;
-    }
-    if (!tli_grow(cpu->env, (void **)&cpu->extents, &cpu->extent_capacity, cpu->extent_count,
-                  (int64_t)cpu->extent_count + 1, sizeof *cpu->extents)) return -1;
-    return cpu->extent_count++;
-}
-
-// Take bytes, a multiple of the alignment, out of the caller's memory; -1 where there is no room.
-static int32_t tli_take_extent(tli_cpu *cpu, size_t bytes) {
-    int32_t index = tli_find_extent(cpu, bytes), rest;
-    if (index < 0) return -1;
-    if (cpu->extents[index].bytes > bytes) {
-        tli_extent *extent, *left;
-        rest = tli_add_extent(cpu);
-        if (rest < 0) return -1;
-        tli_unlink_extent(cpu, index);
-        extent = &cpu->extents[index];
-        left = &cpu->extents[rest];
-        left->offset = extent->offset + bytes;
-        left->bytes = extent->bytes - bytes;
-        left->before = index;
-        left->after = extent->after;
-        if (left->after >= 0) cpu->extents[left->after].before = rest;
-        extent->after = rest;
-        extent->bytes = bytes;
-        tli_link_extent(cpu, rest);
-        return index;
-    }
-    tli_unlink_extent(cpu, index);
-    return index;
-}
-
-// Join an extent with the one after it, whose record is free then.
-static void tli_join_extent(tli_cpu *cpu, int32_t index) {
-    int32_t after = cpu->extents[index].after;
-    cpu->extents[index].bytes += cpu->extents[after].bytes;
-    cpu->extents[index].after = cpu->extents[after].after;
-    if (cpu->extents[index].after >= 0) cpu->extents[cpu->extents[index].after].before = index;
-    cpu->extents[after].free_after = cpu->free_extent - 1;
-    cpu->free_extent = after + 1;
-}
-
-static void tli_give_extent(tli_cpu *cpu, int32_t index) {
-    int32_t before = cpu->extents[index].before, after = cpu->extents[index].after;
-    if (after >= 0 && cpu->extents[after].is_free) {
-        tli_unlink_extent(cpu, after);
-        tli_join_extent(cpu, index);
-    }
-    if (before >= 0 && cpu->extents[before].is_free) {
-        tli_unlink_extent(cpu, before);
-        tli_join_extent(cpu, before);
-        index = before;
-    }
-    tli_link_extent(cpu, index);
 }
 
 // -- poison --
@@ -7217,19 +7336,19 @@ static int tli_is_intact(const tli_cpu *cpu, const tli_cpu_block *block) {
     return tli_is_poisoned(block->memory + at, block->reserved_bytes - guard - at);
 }
 
-// Find room for a block; TL_OK sets memory, and allocation or extent.
+// Find room for a block; TL_OK sets memory, and allocation or piece.
 static tl_result tli_place_block(tli_cpu *cpu, tli_cpu_block *block) {
     size_t guard = (size_t)tli_guard_bytes(cpu), whole;
     size_t alignment = (size_t)cpu->desc.alignment_bytes;
     char *base;
     block->allocation = NULL;
-    block->extent = -1;
+    block->piece = 0;
     if (block->bytes > SIZE_MAX / 4 - 2 * guard - 2 * alignment) return TL_ERROR_NO_MEMORY;
     whole = (size_t)tli_align_u64(block->bytes ? block->bytes : 1, alignment) + 2 * guard;
     if (block->tier == TL_TIER_DEVICE && cpu->memory) {
-        block->extent = tli_take_extent(cpu, whole);
-        if (block->extent < 0) return TL_ERROR_NO_MEMORY;
-        base = cpu->memory + cpu->extents[block->extent].offset;
+        block->piece = tli_take_piece(&cpu->heap, whole);
+        if (!block->piece) return TL_ERROR_NO_MEMORY;
+        base = cpu->memory + cpu->heap.extents[block->piece - 1].offset;
     } else {
         block->allocation = tli_alloc(cpu->env, whole + alignment - 1);
         if (!block->allocation) return TL_ERROR_NO_MEMORY;
@@ -7282,7 +7401,7 @@ static tl_result tli_finish_block(tli_cpu *cpu, int32_t slot) {
     if (tli_is_checked(cpu) && !tli_is_intact(cpu, block))
         result = tli_cpu_fail(cpu, TL_ERROR_CORRUPT, "free_block", "bytes that nobody claimed were written");
     if (block->allocation) tli_release(cpu->env, block->allocation);
-    else tli_give_extent(cpu, block->extent);
+    else tli_give_piece(&cpu->heap, block->piece);
     tli_release(cpu->env, block->spans);
     cpu->counters.reserved_bytes[block->tier] -= block->reserved_bytes;
     block->spans = NULL;
@@ -7741,10 +7860,10 @@ static void tli_cpu_limits(void *self, tl_backend_limits *limits) {
         limits->budget_bytes[tier] =
             capacity == TL_UNLIMITED ? capacity : capacity - cpu->counters.live_bytes[tier];
     }
-    if (cpu->memory && limits->capacity_bytes[TL_TIER_DEVICE] > cpu->memory_bytes)
-        limits->capacity_bytes[TL_TIER_DEVICE] = cpu->memory_bytes;
-    if (cpu->memory && limits->budget_bytes[TL_TIER_DEVICE] > cpu->free_bytes)
-        limits->budget_bytes[TL_TIER_DEVICE] = cpu->free_bytes;
+    if (cpu->memory && limits->capacity_bytes[TL_TIER_DEVICE] > cpu->heap.bytes)
+        limits->capacity_bytes[TL_TIER_DEVICE] = cpu->heap.bytes;
+    if (cpu->memory && limits->budget_bytes[TL_TIER_DEVICE] > cpu->heap.free_bytes)
+        limits->budget_bytes[TL_TIER_DEVICE] = cpu->heap.free_bytes;
     limits->codecs = 1u << TL_CODEC_F16 | 1u << TL_CODEC_BF16 | 1u << TL_CODEC_Q8;
     limits->host_visible = 1;
 }
@@ -7785,24 +7904,18 @@ static void tli_fill_backend(tl_backend *backend, tli_cpu *cpu) {
     backend->reset_peaks = tli_cpu_reset_peaks;
 }
 
-// Make one free extent of the caller's memory, less what its alignment takes.
+// Make a heap of the caller's memory, less what its alignment takes.
 static tl_result tli_open_memory(tli_cpu *cpu) {
     size_t alignment = (size_t)cpu->desc.alignment_bytes;
-    size_t shift = (0 - (size_t)(uintptr_t)cpu->desc.memory) & (alignment - 1);
-    int32_t first;
+    size_t shift = (0 - (size_t)(uintptr_t)cpu->desc.memory) & (alignment - 1), bytes;
     if (cpu->desc.memory_bytes > SIZE_MAX / 4 || cpu->desc.memory_bytes < shift + alignment)
         return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "tl_init_cpu_backend",
                             "memory_bytes: too few for one aligned block, or too many");
     cpu->memory = (char *)cpu->desc.memory + shift;
-    cpu->memory_bytes = ((size_t)cpu->desc.memory_bytes - shift) & ~(alignment - 1);
-    first = tli_add_extent(cpu);
-    if (first < 0)
+    bytes = ((size_t)cpu->desc.memory_bytes - shift) & ~(alignment - 1);
+    if (!tli_open_heap(cpu->env, bytes, alignment, &cpu->heap))
         return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, "tl_init_cpu_backend",
-                            "no memory for the table of extents");
-    cpu->extents[first].offset = 0;
-    cpu->extents[first].bytes = cpu->memory_bytes;
-    cpu->extents[first].before = cpu->extents[first].after = -1;
-    tli_link_extent(cpu, first);
+                            "no memory for the table of pieces");
     return TL_OK;
 }
 
@@ -7856,7 +7969,7 @@ TLI_IMPL void tl_free_cpu_backend(tl_env *env, tl_backend *backend) {
     }
     tli_release(env, cpu->mappings);
     tli_release(env, cpu->queue);
-    tli_release(env, cpu->extents);
+    tli_release(env, cpu->heap.extents);
     tli_release(env, cpu->blocks);
     tli_release(env, cpu);
     tli_zero(backend, sizeof *backend);

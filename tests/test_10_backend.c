@@ -493,6 +493,166 @@ static void blocks_of_the_callers_memory_never_overlap_and_stay_inside(void **st
     close_backend(&f);
 }
 
+// -- heaps --
+
+enum { HEAP_UNITS = 256, HEAP_PIECES = 64 };
+
+// Longest run of free bytes of the map.
+static size_t largest_gap(const unsigned char *taken, size_t count, size_t *free_units) {
+    size_t i, run = 0, largest = 0;
+    *free_units = 0;
+    for (i = 0; i < count; i++) {
+        run = taken[i] ? 0 : run + 1;
+        *free_units += !taken[i];
+        if (run > largest) largest = run;
+    }
+    return largest;
+}
+
+// Every piece lies where the map says it is free; what is reported is what the map counts.
+static void pieces_of_a_heap_agree_with_a_map_of_its_bytes(void **state) {
+    static const size_t alignments[] = { 0, 1, 16, 256 };
+    int which, round;
+    (void)state;
+    for (which = 0; which < 4; which++) {
+        size_t unit = alignments[which] ? alignments[which] : 1, offsets[HEAP_PIECES], units[HEAP_PIECES];
+        int32_t ids[HEAP_PIECES];
+        unsigned char taken[HEAP_UNITS];
+        tl_random random = {(uint64_t)which};
+        tl_heap *heap;
+        memset(ids, 0, sizeof ids);
+        memset(taken, 0, sizeof taken);
+        assert_int_equal(tl_init_heap(NULL, HEAP_UNITS * unit + unit - 1, alignments[which], &heap), TL_OK);
+        for (round = 0; round < 20000; round++) {
+            int at = (int)tl_next_random_below(&random, HEAP_PIECES);
+            size_t bytes = 1 + (size_t)tl_next_random_below(&random, (round / 1000 % 2 ? 8 : 80) * unit), whole, largest;
+            size_t free_units, reported, reported_largest;
+            if (ids[at]) {
+                memset(taken + offsets[at] / unit, 0, units[at]);
+                tl_free_piece(heap, ids[at]);
+            }
+            whole = (bytes + unit - 1) / unit;
+            largest = largest_gap(taken, HEAP_UNITS, &free_units);
+            tl_measure_heap(heap, &reported, &reported_largest);
+            assert_int_equal(reported, free_units * unit);
+            assert_int_equal(reported_largest, largest * unit);
+            assert_int_equal(tl_add_piece(heap, bytes, &offsets[at], &ids[at]),
+                             whole <= largest ? TL_OK : TL_ERROR_NO_MEMORY);
+            if (whole > largest) {
+                assert_int_equal(ids[at], 0);
+                assert_int_equal(offsets[at], 0);
+                continue;
+            }
+            assert_true(ids[at] > 0);
+            units[at] = whole;
+            assert_int_equal(offsets[at] % unit, 0);
+            assert_true(offsets[at] / unit + whole <= HEAP_UNITS);
+            assert_null(memchr(taken + offsets[at] / unit, 1, whole));
+            memset(taken + offsets[at] / unit, 1, whole);
+        }
+        for (round = 0; round < HEAP_PIECES; round++) tl_free_piece(heap, ids[round]);
+        tl_measure_heap(heap, NULL, &offsets[0]);
+        assert_int_equal(offsets[0], HEAP_UNITS * unit);  // all were joined again
+        tl_free_heap(heap);
+    }
+}
+
+static void a_heap_refuses_what_has_no_place(void **state) {
+    static const char *const texts[] = {
+        "tl_init_heap: alignment: not a power of two", "tl_init_heap: bytes: fewer than one aligned piece",
+    };
+    size_t offset = 7, free_bytes, largest;
+    int32_t piece = 7, first;
+    tl_heap *heap;
+    tl_env env;
+    (void)state;
+    memset(&env, 0, sizeof env);
+    assert_int_equal(tl_init_heap(&env, 64, 3, &heap), TL_ERROR_INVALID_ARG);
+    assert_string_equal(env.error.text, texts[0]);
+    assert_null(heap);
+    assert_int_equal(tl_init_heap(&env, 15, 16, &heap), TL_ERROR_INVALID_ARG);
+    assert_string_equal(env.error.text, texts[1]);
+    assert_int_equal(tl_init_heap(&env, 0, 0, &heap), TL_ERROR_INVALID_ARG);
+    assert_null(heap);
+    tl_free_heap(NULL);
+    assert_int_equal(tl_init_heap(&env, 64, 16, &heap), TL_OK);
+    assert_int_equal(tl_add_piece(heap, 0, &offset, &piece), TL_ERROR_INVALID_ARG);
+    assert_int_equal(offset + (size_t)piece, 0);
+    assert_int_equal(tl_add_piece(heap, 65, &offset, &piece), TL_ERROR_NO_MEMORY);
+    assert_string_equal(env.error.text, "tl_add_piece: bytes: no place for so many");
+    assert_int_equal(tl_add_piece(heap, SIZE_MAX, &offset, &piece), TL_ERROR_NO_MEMORY);
+    assert_int_equal(tl_add_piece(heap, 49, &offset, &first), TL_OK);
+    assert_int_equal(tl_add_piece(heap, 1, &offset, &piece), TL_ERROR_NO_MEMORY);
+    tl_measure_heap(heap, &free_bytes, &largest);
+    assert_int_equal(free_bytes + largest, 0);
+    tl_free_piece(heap, 0);                       // none of these is a piece
+    tl_free_piece(heap, -1);
+    tl_free_piece(heap, first + 1);
+    tl_free_piece(heap, INT32_MAX);
+    tl_free_piece(heap, first);
+    tl_free_piece(heap, first);                   // no longer
+    tl_measure_heap(heap, &free_bytes, &largest);
+    assert_int_equal(free_bytes, 64);
+    assert_int_equal(largest, 64);
+    tl_free_heap(heap);
+}
+
+// A record that was joined with its neighbour stands for no piece, though its id is in the table.
+static void an_id_of_a_joined_place_is_passed_over(void **state) {
+    size_t offset, free_bytes;
+    int32_t a, b, c;
+    tl_heap *heap;
+    (void)state;
+    assert_int_equal(tl_init_heap(NULL, 96, 32, &heap), TL_OK);
+    assert_int_equal(tl_add_piece(heap, 32, &offset, &a), TL_OK);
+    assert_int_equal(tl_add_piece(heap, 32, &offset, &b), TL_OK);
+    assert_int_equal(tl_add_piece(heap, 32, &offset, &c), TL_OK);
+    tl_free_piece(heap, a);
+    tl_free_piece(heap, b);  // joined with a
+    tl_free_piece(heap, b);
+    tl_free_piece(heap, a);
+    tl_measure_heap(heap, &free_bytes, NULL);
+    assert_int_equal(free_bytes, 64);
+    assert_int_equal(tl_add_piece(heap, 64, &offset, &a), TL_OK);
+    assert_int_equal(offset, 0);
+    tl_free_heap(heap);
+}
+
+static void a_heap_survives_every_allocation_failing(void **state) {
+    long at;
+    (void)state;
+    for (at = 0; ; at++) {
+        failing_alloc f;
+        tl_env env;
+        tl_heap *heap;
+        size_t offset, free_bytes, expected = 4096;
+        int32_t ids[64], i;
+        tl_result result;
+        memset(&f, 0, sizeof f);
+        env = failing_env(&f, at);
+        f.fails_once = 1;
+        result = tl_init_heap(&env, 4096, 16, &heap);
+        if (result) {
+            assert_int_equal(result, TL_ERROR_NO_MEMORY);
+            assert_null(heap);
+        }
+        for (i = 0; heap && i < 64; i++) {
+            result = tl_add_piece(heap, 16, &offset, &ids[i]);
+            if (result) assert_int_equal(result, TL_ERROR_NO_MEMORY);
+            else expected -= 16;
+            tl_measure_heap(heap, &free_bytes, NULL);
+            assert_int_equal(free_bytes, expected);
+        }
+        for (i = 0; heap && i < 64; i++) tl_free_piece(heap, ids[i]);
+        if (heap) tl_measure_heap(heap, NULL, &free_bytes);
+        if (heap) assert_int_equal(free_bytes, 4096);
+        tl_free_heap(heap);
+        assert_int_equal(f.live, 0);
+        if (f.count <= at) break;
+    }
+    assert_true(at > 4);
+}
+
 static void a_hundred_thousand_blocks_can_live(void **state) {
     enum { COUNT = 100000 };
     uint64_t *blocks = (uint64_t *)calloc(COUNT, sizeof *blocks);
@@ -1264,6 +1424,10 @@ int main(int argc, char **argv) {
         cmocka_unit_test(every_tier_has_a_name),
         cmocka_unit_test(a_fragmentation_storm_keeps_every_byte),
         cmocka_unit_test(blocks_of_the_callers_memory_never_overlap_and_stay_inside),
+        cmocka_unit_test(pieces_of_a_heap_agree_with_a_map_of_its_bytes),
+        cmocka_unit_test(a_heap_refuses_what_has_no_place),
+        cmocka_unit_test(an_id_of_a_joined_place_is_passed_over),
+        cmocka_unit_test(a_heap_survives_every_allocation_failing),
         cmocka_unit_test(a_hundred_thousand_blocks_can_live),
         cmocka_unit_test(the_callers_block_takes_no_bytes_from_the_env),
         cmocka_unit_test(claimed_bytes_start_as_nan),
