@@ -874,8 +874,11 @@ TLDEF tl_result tl_parse_checkpoint_config_json(tl_env *env, const char *text, s
 // work whose ranges overlap happens in the order it was enqueued, anything else in
 // any order. A ticket stands for everything up to its submit: nothing is finished
 // because a call returned, only because poll or wait on a ticket said so, or because
-// `order` put it before what follows. The CPU finishes at once and a GPU does not;
-// nothing above this section may rely on either.
+// `order` put it before what follows, or because `map` gave the host its bytes. The CPU
+// finishes at once and a GPU does not; nothing above this section may rely on either.
+//
+// A backend may be unable to submit and wait, because it records into command buffers of the
+// caller: poll, wait and map say TL_NOT_READY then, until the caller has told it more.
 //
 // The backend counts bytes and calls by itself and never sees a plan.
 // ============================================================================
@@ -885,6 +888,14 @@ TLDEF tl_result tl_parse_checkpoint_config_json(tl_env *env, const char *text, s
     X(TL_TIER_HOST,   "host",   "where tensors are spilled to")
 
 typedef enum tl_tier { TL_TIERS(TLI_ENUM) TL_TIER_COUNT } tl_tier;
+
+// How the host is going to touch a mapped range.
+#define TL_MAP_MODES(X) \
+    X(TL_MAP_READ,   "read",   "nothing is written")                                        \
+    X(TL_MAP_WRITE,  "write",  "every byte is written: what the host sees before is undefined") \
+    X(TL_MAP_CHANGE, "change", "read and written")
+
+typedef enum tl_map_mode { TL_MAP_MODES(TLI_ENUM) TL_MAP_MODE_COUNT } tl_map_mode;
 
 #define TL_UNLIMITED UINT64_MAX  // a budget or a capacity without a limit
 
@@ -912,6 +923,8 @@ typedef struct tl_backend_limits {
     uint64_t budget_bytes[TL_TIER_COUNT];    // of the capacity, what is free to be used at present
     uint32_t codecs;             // bits 1 << tl_codec that convert can do
     int32_t  host_visible;       // 1 = map costs nothing: host kernels may run on device ranges
+    int32_t  in_order;           // 1 = copies and kernels run in the order they were enqueued: what
+                                 // comes after a copy needs no ticket of it
 } tl_backend_limits;
 
 typedef struct tl_backend_counters {
@@ -926,16 +939,22 @@ typedef struct tl_backend_counters {
     uint64_t copied_bytes;       // by copy and convert, source side
 } tl_backend_counters;
 
-// All functions return TL_ERROR_DEVICE_LOST for ever once the device is lost; freeing and
-// measuring stay legal then. All are called by one thread at a time.
+// Once the device is lost, these stay legal and work: release, free_block, unmap, limits, counters,
+// reset_peaks, now_ns, and map for reading in the host tier, which gives what stands there. All others
+// return TL_ERROR_DEVICE_LOST for ever. All are called by one thread at a time.
+//
+// The bytes between the end of a range and the next multiple of the alignment belong to nobody: work
+// on the range may overwrite them.
 typedef struct tl_backend {
     void *self;
 
-    // Make a block. TL_ERROR_NO_MEMORY where there is none; *block is 0 then.
+    // Make a block. TL_ERROR_NO_MEMORY where there is none, even once the work has passed that keeps
+    // freed blocks, if the backend can wait for it; *block is 0 then.
     tl_result (*add_block)(void *self, tl_tier tier, uint64_t bytes, uint64_t *block);
-    // Free a block once last_use has passed; nothing in it may be claimed any more. TL_ERROR_CORRUPT
-    // where its dead bytes were written: it is freed all the same.
-    tl_result (*free_block)(void *self, uint64_t block, tl_ticket last_use);
+    // Free a block; nothing in it may be claimed any more. Work on it may be under way, or not even
+    // submitted: the backend keeps the bytes until it has passed. TL_ERROR_CORRUPT where its dead
+    // bytes were written: it is freed all the same.
+    tl_result (*free_block)(void *self, uint64_t block);
 
     // Begin and end the life of a range: claimed bytes are counted, their content is undefined. A range
     // may be released while work on it is under way. TL_ERROR_NO_MEMORY beyond the tier's capacity.
@@ -956,11 +975,12 @@ typedef struct tl_backend {
     tl_result (*poll)(void *self, tl_ticket ticket);     // TL_OK or TL_NOT_READY; never blocks
     tl_result (*wait)(void *self, tl_ticket ticket);     // submits what the ticket needs, blocks
 
-    // Give the host a pointer to a range whose work was ordered or waited for. After unmap the
-    // pointer is dead and, if writes, the bytes are in the range. Ranges mapped together do not overlap,
-    // unless all of them are only read.
-    tl_result (*map)(void *self, tl_range range, int writes, void **host);
-    tl_result (*unmap)(void *self, tl_range range, int writes, void *host);
+    // Give the host a pointer to a range whose work was ordered: waits until that is finished, or
+    // returns TL_NOT_READY where the backend cannot wait. After unmap, with the same mode, the pointer
+    // is dead and what was written is in the range. Ranges mapped together do not overlap, unless all
+    // of them are only read.
+    tl_result (*map)(void *self, tl_range range, tl_map_mode mode, void **host);
+    tl_result (*unmap)(void *self, tl_range range, tl_map_mode mode, void *host);
 
     // Verify what can be verified (canaries, poison): TL_ERROR_CORRUPT where bytes changed.
     tl_result (*check)(void *self);
@@ -979,7 +999,7 @@ typedef struct tl_cpu_backend_desc {
     uint64_t (*now_ns)(void *user);  // 0 = none, every time is 0
     void    *user;
     // For tests, not with TL_NO_CHECKS: checked = 1 poisons dead ranges, guards blocks and hands
-    // kernels copies of their ranges; with deferred = 1, work finishes only when polled, waited for
+    // kernels copies of their ranges, poisoned where they are only written; with deferred = 1, work finishes only when polled, waited for
     // or ordered, in any legal order, which seed decides.
     int32_t  checked, deferred;
     uint64_t seed;
@@ -1000,7 +1020,8 @@ typedef struct tl_cpu_backend_desc {
 TLDEF tl_result tl_init_cpu_backend(tl_env *env, const tl_cpu_backend_desc *desc, tl_backend *backend);
 TLDEF void      tl_free_cpu_backend(tl_env *env, tl_backend *backend);
 
-TLDEF const char *tl_name_tier(tl_tier tier);  // "device"; "?" out of range
+TLDEF const char *tl_name_tier(tl_tier tier);          // "device"; "?" out of range
+TLDEF const char *tl_name_map_mode(tl_map_mode mode);  // "write"
 
 // Places pieces in memory that it never touches: of a device, of a file, of an arena. A piece has an
 // offset and an id; neighbours are joined when they are free.
@@ -6776,6 +6797,12 @@ TLI_IMPL const char *tl_name_tier(tl_tier tier) {
     return tli_name(tli_tier_names, TL_TIER_COUNT, (int64_t)tier);
 }
 
+static const char *const tli_map_mode_names[] = { TL_MAP_MODES(TLI_NAME) };
+
+TLI_IMPL const char *tl_name_map_mode(tl_map_mode mode) {
+    return tli_name(tli_map_mode_names, TL_MAP_MODE_COUNT, (int64_t)mode);
+}
+
 // -- codecs: integers on the bits only, so that every backend and every compiler agrees --
 
 static uint32_t tli_load_u32(const void *from) { uint32_t word; TLI_MEMCPY(&word, from, 4); return word; }
@@ -7187,7 +7214,7 @@ typedef struct tli_work {
     uint64_t ticket;    // of its submit; 0 = not submitted
 } tli_work;
 
-typedef struct tli_mapping { tl_range range; void *host; int32_t writes; } tli_mapping;
+typedef struct tli_mapping { tl_range range; void *host; tl_map_mode mode; } tli_mapping;
 
 typedef struct tli_cpu {
     tl_env *env;
@@ -7201,7 +7228,7 @@ typedef struct tli_cpu {
     tli_mapping *mappings;           // checked
     int32_t mapping_count, mapping_capacity;
     tli_work *queue;                 // deferred
-    int32_t queue_count;
+    int32_t queue_count, dying_count;
     tl_random random;
     tl_result late;                  // what work that ran later found out; told by the next call that can
 } tli_cpu;
@@ -7226,6 +7253,10 @@ static int32_t tli_queued(const tli_cpu *cpu) {
 
 static uint64_t tli_align_u64(uint64_t bytes, uint64_t alignment) {
     return (bytes + alignment - 1) & ~(alignment - 1);
+}
+
+static int tli_is_same_range(const tl_range *a, const tl_range *b) {
+    return a->block == b->block && a->offset == b->offset && a->bytes == b->bytes;
 }
 
 static int tli_overlaps(tl_range a, tl_range b) {
@@ -7361,39 +7392,6 @@ static tl_result tli_place_block(tli_cpu *cpu, tli_cpu_block *block) {
     return TL_OK;
 }
 
-static tl_result tli_cpu_add_block(void *self, tl_tier tier, uint64_t bytes, uint64_t *handle) {
-    tli_cpu *cpu = (tli_cpu *)self;
-    int32_t slot = cpu->free_block - 1;
-    tli_cpu_block *block;
-    *handle = 0;
-    if (!tli_is_below((int64_t)tier, TL_TIER_COUNT))
-        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "add_block", "tier: unknown");
-    if (slot < 0) {
-        if (!tli_grow(cpu->env, (void **)&cpu->blocks, &cpu->block_capacity, cpu->block_count,
-                      (int64_t)cpu->block_count + 1, sizeof *cpu->blocks))
-            return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, "add_block", "no memory for the table of blocks");
-        slot = cpu->block_count++;
-        block = &cpu->blocks[slot];
-        // Another backend's handles do not fit.
-        block->generation = (uint32_t)tl_mix_u64((uint64_t)(uintptr_t)cpu, (uint64_t)slot);
-        block->next_free = 0;
-        cpu->free_block = slot + 1;
-    }
-    block = &cpu->blocks[slot];
-    block->tier = (uint8_t)tier;
-    block->bytes = bytes;
-    if (tli_place_block(cpu, block))
-        return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, "add_block", "no room for the block");
-    cpu->free_block = block->next_free;
-    block->alive = 1;
-    block->claimed_bytes = block->claim_count = 0;
-    cpu->counters.added_count++;
-    cpu->counters.block_count[tier]++;
-    cpu->counters.reserved_bytes[tier] += block->reserved_bytes;
-    *handle = (uint64_t)block->generation << 32 | (uint64_t)(slot + 1);
-    return TL_OK;
-}
-
 // Give the bytes of a freed block back; TL_ERROR_CORRUPT where somebody wrote to dead ones.
 static tl_result tli_finish_block(tli_cpu *cpu, int32_t slot) {
     tli_cpu_block *block = &cpu->blocks[slot];
@@ -7406,6 +7404,7 @@ static tl_result tli_finish_block(tli_cpu *cpu, int32_t slot) {
     cpu->counters.reserved_bytes[block->tier] -= block->reserved_bytes;
     block->spans = NULL;
     block->span_count = block->span_capacity = 0;
+    cpu->dying_count -= block->dying;
     block->alive = block->dying = 0;
     block->generation++;
     block->next_free = cpu->free_block;
@@ -7565,29 +7564,58 @@ static tl_result tli_tell_late(tli_cpu *cpu) {
 
 // -- the functions of the table --
 
-static tl_result tli_cpu_free_block(void *self, uint64_t handle, tl_ticket last_use) {
+static tl_result tli_cpu_add_block(void *self, tl_tier tier, uint64_t bytes, uint64_t *handle) {
+    tli_cpu *cpu = (tli_cpu *)self;
+    int32_t slot = cpu->free_block - 1;
+    tli_cpu_block *block;
+    tl_result result;
+    *handle = 0;
+    if (!tli_is_below((int64_t)tier, TL_TIER_COUNT))
+        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "add_block", "tier: unknown");
+    if (slot < 0) {
+        if (!tli_grow(cpu->env, (void **)&cpu->blocks, &cpu->block_capacity, cpu->block_count,
+                      (int64_t)cpu->block_count + 1, sizeof *cpu->blocks))
+            return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, "add_block", "no memory for the table of blocks");
+        slot = cpu->block_count++;
+        // Another backend's handles do not fit.
+        cpu->blocks[slot].generation = (uint32_t)tl_mix_u64((uint64_t)(uintptr_t)cpu, (uint64_t)slot);
+        cpu->blocks[slot].next_free = 0;
+    }
+    block = &cpu->blocks[slot];
+    cpu->free_block = block->next_free;
+    block->tier = (uint8_t)tier;
+    block->bytes = bytes;
+    result = tli_place_block(cpu, block);
+    while (result && tli_queued(cpu) && cpu->dying_count) {  // what freed blocks wait for
+        tli_run_work(cpu, 0);
+        result = tli_place_block(cpu, block);
+    }
+    if (result) {
+        block->next_free = cpu->free_block;
+        cpu->free_block = slot + 1;
+        return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, "add_block", "no room for the block");
+    }
+    block->alive = 1;
+    block->claimed_bytes = block->claim_count = 0;
+    cpu->counters.added_count++;
+    cpu->counters.block_count[tier]++;
+    cpu->counters.reserved_bytes[tier] += block->reserved_bytes;
+    *handle = (uint64_t)block->generation << 32 | (uint64_t)(slot + 1);
+    return TL_OK;
+}
+
+static tl_result tli_cpu_free_block(void *self, uint64_t handle) {
     tli_cpu *cpu = (tli_cpu *)self;
     tl_result result = TL_OK;
     tli_cpu_block *block = tli_find_block(cpu, handle, "free_block", &result);
-    int32_t i;
     if (!block) return result;
     if (block->claim_count)
         return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "free_block", "block: a range in it is still claimed");
-    if (last_use.value > cpu->submitted)
-        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "free_block", "last_use: was never submitted");
-    for (i = 0; block->pending && i < tli_queued(cpu); i++) {
-        const tli_work *work = &cpu->queue[i];
-        if ((tli_block_of_work(cpu, work->to) != block && tli_block_of_work(cpu, work->from) != block) ||
-            tli_is_upkeep(work))
-            continue;
-        if (!work->ticket || work->ticket > last_use.value)
-            return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "free_block",
-                                "last_use: does not cover all work in the block");
-    }
     cpu->counters.block_count[block->tier]--;
     if (!block->pending) return tli_drain_block(cpu, (int32_t)(block - cpu->blocks));
     block->alive = 0;
     block->dying = 1;
+    cpu->dying_count++;
     return TL_OK;
 }
 
@@ -7644,8 +7672,10 @@ static tl_result tli_cpu_claim(void *self, tl_range range) {
 
 static int tli_is_mapped(const tli_cpu *cpu, tl_range range, int writes) {
     int32_t i;
-    for (i = 0; i < cpu->mapping_count; i++)
-        if ((writes || cpu->mappings[i].writes) && tli_overlaps(cpu->mappings[i].range, range)) return 1;
+    for (i = 0; i < cpu->mapping_count; i++) {
+        const tli_mapping *mapping = &cpu->mappings[i];
+        if ((writes || mapping->mode != TL_MAP_READ) && tli_overlaps(mapping->range, range)) return 1;
+    }
     return 0;
 }
 
@@ -7780,11 +7810,14 @@ static tl_result tli_settle(tli_cpu *cpu, tl_range range, int writes, const char
     return tli_tell_late(cpu);
 }
 
-static tl_result tli_cpu_map(void *self, tl_range range, int writes, void **host) {
+static tl_result tli_cpu_map(void *self, tl_range range, tl_map_mode mode, void **host) {
     tli_cpu *cpu = (tli_cpu *)self;
     tl_result result = tli_check_range(cpu, &range, "map");
+    int writes = mode != TL_MAP_READ;
     tli_mapping *mapping;
     *host = NULL;
+    if (!result && !tli_is_below((int64_t)mode, TL_MAP_MODE_COUNT))
+        result = tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "map", "mode: unknown");
     if (result) return result;
     cpu->counters.map_count++;
     if (!range.bytes) return TL_OK;
@@ -7797,30 +7830,29 @@ static tl_result tli_cpu_map(void *self, tl_range range, int writes, void **host
         return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, "map", "no memory for the table of mappings");
     *host = tli_alloc(cpu->env, (size_t)range.bytes);
     if (!*host) return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, "map", "no memory for the copy of the range");
-    tli_copy(*host, tli_address(cpu, range), (size_t)range.bytes);
+    if (mode == TL_MAP_WRITE) tli_poison((char *)*host, range.bytes);
+    else tli_copy(*host, tli_address(cpu, range), (size_t)range.bytes);
     mapping = &cpu->mappings[cpu->mapping_count++];
     mapping->range = range;
     mapping->host = *host;
-    mapping->writes = writes != 0;
+    mapping->mode = mode;
     return TL_OK;
 }
 
-static tl_result tli_cpu_unmap(void *self, tl_range range, int writes, void *host) {
+static tl_result tli_cpu_unmap(void *self, tl_range range, tl_map_mode mode, void *host) {
     tli_cpu *cpu = (tli_cpu *)self;
     tl_result result = tli_check_range(cpu, &range, "unmap");
     int32_t i;
     if (result || !range.bytes) return result;
-    result = tli_settle(cpu, range, writes, "unmap");
+    result = tli_settle(cpu, range, mode != TL_MAP_READ, "unmap");
     if (!tli_is_checked(cpu)) return result;
     for (i = 0; i < cpu->mapping_count; i++)
-        if (cpu->mappings[i].host == host && cpu->mappings[i].range.block == range.block &&
-            cpu->mappings[i].range.offset == range.offset && cpu->mappings[i].range.bytes == range.bytes)
-            break;
+        if (cpu->mappings[i].host == host && tli_is_same_range(&cpu->mappings[i].range, &range)) break;
     if (i == cpu->mapping_count)
         return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "unmap", "host: is not what map gave for this range");
-    if (writes && !cpu->mappings[i].writes)
-        result = tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "unmap", "writes: the range was mapped to be read");
-    else if (writes)
+    if (mode != cpu->mappings[i].mode)
+        result = tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "unmap", "mode: is not that of the mapping");
+    else if (mode != TL_MAP_READ)
         tli_copy(tli_address(cpu, range), host, (size_t)range.bytes);
     else if (TLI_MEMCMP(tli_address(cpu, range), host, (size_t)range.bytes) != 0)
         result = tli_cpu_fail(cpu, TL_ERROR_CORRUPT, "unmap", "bytes of a read-only range were written");
@@ -7866,6 +7898,7 @@ static void tli_cpu_limits(void *self, tl_backend_limits *limits) {
         limits->budget_bytes[TL_TIER_DEVICE] = cpu->heap.free_bytes;
     limits->codecs = 1u << TL_CODEC_F16 | 1u << TL_CODEC_BF16 | 1u << TL_CODEC_Q8;
     limits->host_visible = 1;
+    limits->in_order = !tli_is_deferred(cpu);
 }
 
 static void tli_cpu_counters(void *self, tl_backend_counters *counters) {
@@ -8145,7 +8178,7 @@ typedef struct tli_list { int32_t head, tail; } tli_list;  // entry + 1
 
 // What could not be given back when it should have been, and is tried again later: a mapping where
 // there is a host address, else a block, of which bytes are still claimed.
-typedef struct tli_lost { uint64_t block, bytes; void *host; tl_tier tier; int32_t writes; } tli_lost;
+typedef struct tli_lost { uint64_t block, bytes; void *host; tl_tier tier; tl_map_mode mode; } tli_lost;
 
 struct tl_manager {
     tl_env *env;
@@ -8417,7 +8450,8 @@ static tl_result tli_finish_work(tl_manager *m, uint64_t work) {
     return result;
 }
 
-static void tli_lose(tl_manager *m, tl_tier tier, uint64_t block, uint64_t bytes, void *host, int writes) {
+static void tli_lose(tl_manager *m, tl_tier tier, uint64_t block, uint64_t bytes, void *host,
+                     tl_map_mode mode) {
     tli_lost *lost;
     if (!tli_grow(m->env, (void **)&m->lost, &m->lost_capacity, m->lost_count, (int64_t)m->lost_count + 1,
                   sizeof *m->lost))
@@ -8427,7 +8461,7 @@ static void tli_lose(tl_manager *m, tl_tier tier, uint64_t block, uint64_t bytes
     lost->bytes = bytes;
     lost->host = host;
     lost->tier = tier;
-    lost->writes = writes;
+    lost->mode = mode;
 }
 
 // TL_OK once nothing is left to do about it.
@@ -8435,14 +8469,14 @@ static tl_result tli_retry_one(tl_manager *m, tli_lost *lost) {
     tl_range range = tli_range_of(lost->block, lost->bytes);
     tl_result result = TL_OK;
     if (lost->host) {
-        result = m->backend.unmap(m->backend.self, range, lost->writes, lost->host);
+        result = m->backend.unmap(m->backend.self, range, lost->mode, lost->host);
         return result == TL_ERROR_CORRUPT ? TL_OK : result;
     }
     if (lost->bytes) result = m->backend.release(m->backend.self, range);
     if (result) return result;
     m->bytes[lost->tier] -= lost->bytes;
     lost->bytes = 0;
-    result = m->backend.free_block(m->backend.self, lost->block, m->last_ticket);
+    result = m->backend.free_block(m->backend.self, lost->block);
     return result == TL_ERROR_CORRUPT ? TL_OK : result;
 }
 
@@ -8455,45 +8489,43 @@ static void tli_retry_lost(tl_manager *m) {
 }
 
 // Unmap; where it fails the mapping is remembered, so that it does not outlive its range.
-static tl_result tli_unmap(tl_manager *m, tl_range range, int writes, void *host) {
-    tl_result result = m->backend.unmap(m->backend.self, range, writes, host);
+static tl_result tli_unmap(tl_manager *m, tl_range range, tl_map_mode mode, void *host) {
+    tl_result result = m->backend.unmap(m->backend.self, range, mode, host);
     if (result && result != TL_ERROR_CORRUPT)
-        tli_lose(m, TL_TIER_DEVICE, range.block, range.bytes, host, writes);
+        tli_lose(m, TL_TIER_DEVICE, range.block, range.bytes, host, mode);
     return result;
 }
 
 // Give a range and its block back. *gone tells whether the bytes are: an error without it changes nothing.
-static tl_result tli_give_back(tl_manager *m, tl_tier tier, uint64_t block, uint64_t bytes, uint64_t work,
-                               int *gone) {
+static tl_result tli_give_back(tl_manager *m, tl_tier tier, uint64_t block, uint64_t bytes, int *gone) {
     tl_result result;
     *gone = 1;
     if (!bytes) return TL_OK;
     *gone = 0;
     if (m->lost_count) tli_retry_lost(m);
-    if (work == m->epoch && (result = tli_submit_work(m)) != TL_OK) return result;
     result = m->backend.release(m->backend.self, tli_range_of(block, bytes));
     if (result) return result;
     *gone = 1;
     m->bytes[tier] -= bytes;
-    result = m->backend.free_block(m->backend.self, block, m->last_ticket);
+    result = m->backend.free_block(m->backend.self, block);
     if (!result || result == TL_ERROR_CORRUPT) return result;
-    tli_lose(m, tier, block, 0, NULL, 0);
+    tli_lose(m, tier, block, 0, NULL, TL_MAP_READ);
     return TL_OK;
 }
 
 // Give back what nobody came to hold; it cannot fail for the caller.
-static void tli_abandon(tl_manager *m, tl_tier tier, uint64_t block, uint64_t bytes, uint64_t work) {
+static void tli_abandon(tl_manager *m, tl_tier tier, uint64_t block, uint64_t bytes) {
     int gone;
-    (void)tli_give_back(m, tier, block, bytes, work, &gone);
-    if (!gone) tli_lose(m, tier, block, bytes, NULL, 0);
+    (void)tli_give_back(m, tier, block, bytes, &gone);
+    if (!gone) tli_lose(m, tier, block, bytes, NULL, TL_MAP_READ);
 }
 
 // Claim the whole of a new block; the block is given back where that fails.
 static tl_result tli_claim_block(tl_manager *m, tl_tier tier, uint64_t block, uint64_t bytes) {
     tl_result result = m->backend.claim(m->backend.self, tli_range_of(block, bytes));
     if (result) {
-        if (m->backend.free_block(m->backend.self, block, m->last_ticket))
-            tli_lose(m, tier, block, 0, NULL, 0);
+        if (m->backend.free_block(m->backend.self, block))
+            tli_lose(m, tier, block, 0, NULL, TL_MAP_READ);
         return result;
     }
     m->bytes[tier] += bytes;
@@ -8568,9 +8600,9 @@ static tl_result tli_change_place(tl_manager *m, int32_t i, tl_tier tier, uint64
                                   tl_codec codec) {
     tli_entry *e = &m->entries[i];
     int gone;
-    tl_result result = tli_give_back(m, (tl_tier)e->tier, e->block, e->victim.bytes, e->work, &gone);
+    tl_result result = tli_give_back(m, (tl_tier)e->tier, e->block, e->victim.bytes, &gone);
     if (!gone) {
-        tli_abandon(m, tier, block, bytes, 0);
+        tli_abandon(m, tier, block, bytes);
         return result;
     }
     tli_delist(m, i);
@@ -8598,7 +8630,7 @@ static tl_result tli_move_entry(tl_manager *m, int32_t i, tl_tier tier, uint64_t
         result = tli_finish_work(m, work);
     }
     if (result) {
-        tli_abandon(m, tier, block, bytes, work);
+        tli_abandon(m, tier, block, bytes);
         return result;
     }
     return tli_change_place(m, i, tier, block, bytes, codec);
@@ -8635,7 +8667,7 @@ static tl_result tli_relocate(tl_env *env, tl_manager *m, const char *function, 
 static tl_result tli_discard(tl_env *env, tl_manager *m, const char *function, int32_t i) {
     tli_entry *e = &m->entries[i];
     int gone;
-    tl_result result = tli_give_back(m, (tl_tier)e->tier, e->block, e->victim.bytes, e->work, &gone);
+    tl_result result = tli_give_back(m, (tl_tier)e->tier, e->block, e->victim.bytes, &gone);
     if (gone) {
         tli_delist(m, i);
         tli_remove_entry(m, i);
@@ -8707,8 +8739,8 @@ static tl_result tli_acquire(tl_env *env, tl_manager *m, const char *function, u
     if (result) return tli_fail_backend(env, function, "add_block", result);
     result = tli_evict_until(env, m, function, bytes);
     if (result) {
-        if (m->backend.free_block(m->backend.self, *block, m->last_ticket))
-            tli_lose(m, TL_TIER_DEVICE, *block, 0, NULL, 0);
+        if (m->backend.free_block(m->backend.self, *block))
+            tli_lose(m, TL_TIER_DEVICE, *block, 0, NULL, TL_MAP_READ);
         return result;
     }
     result = tli_claim_block(m, TL_TIER_DEVICE, *block, bytes);
@@ -8747,10 +8779,10 @@ static tl_result tli_write_save(tl_manager *m, const tl_save_desc *desc, tl_rang
         if (!result) *work = tli_note_work(m);
         return result;
     }
-    result = m->backend.map(m->backend.self, to, 1, &host);
+    result = m->backend.map(m->backend.self, to, TL_MAP_WRITE, &host);
     if (result) return result;
     tli_copy(host, desc->data, (size_t)to.bytes);
-    return tli_unmap(m, to, 1, host);
+    return tli_unmap(m, to, TL_MAP_WRITE, host);
 }
 
 static void tli_fill_entry(tl_manager *m, int32_t i, const tl_save_desc *desc, uint64_t bytes) {
@@ -8776,10 +8808,10 @@ static tl_result tli_rewrite(tl_env *env, tl_manager *m, const tl_save_desc *des
     tl_range range = tli_entry_range(&m->entries[i]);
     tl_result result = tli_finish_work(m, m->entries[i].work);
     void *host;
-    if (!result) result = m->backend.map(m->backend.self, range, 1, &host);
+    if (!result) result = m->backend.map(m->backend.self, range, TL_MAP_WRITE, &host);
     if (result) return tli_fail_backend(env, function, "map", result);
     tli_copy(host, desc->data, (size_t)range.bytes);
-    result = tli_unmap(m, range, 1, host);
+    result = tli_unmap(m, range, TL_MAP_WRITE, host);
     if (result) {
         (void)tli_discard(NULL, m, function, i);
         return tli_fail_backend(env, function, "unmap", result);
@@ -8803,14 +8835,14 @@ static tl_result tli_store(tl_env *env, tl_manager *m, const tl_save_desc *desc,
     tl_result result = tli_write_save(m, desc, tli_range_of(block, bytes), &work);
     int gone = 1;
     if (result) {
-        tli_abandon(m, TL_TIER_DEVICE, block, bytes, work);
+        tli_abandon(m, TL_TIER_DEVICE, block, bytes);
         return tli_fail_backend(env, function, "copy", result);
     }
     if (old >= 0) {
         tli_entry *e = &m->entries[old];
-        result = tli_give_back(m, (tl_tier)e->tier, e->block, e->victim.bytes, e->work, &gone);
+        result = tli_give_back(m, (tl_tier)e->tier, e->block, e->victim.bytes, &gone);
         if (!gone) {
-            tli_abandon(m, TL_TIER_DEVICE, block, bytes, work);
+            tli_abandon(m, TL_TIER_DEVICE, block, bytes);
             return tli_fail_backend(env, function, "release", result);
         }
         tli_delist(m, old);
@@ -8896,10 +8928,10 @@ static tl_result tli_take_unlocked(tl_env *env, tl_manager *m, const tl_checkpoi
     if (range.bytes) {
         result = tli_finish_work(m, m->entries[i].work);
         if (result) return tli_fail_backend(env, function, "wait", result);
-        result = m->backend.map(m->backend.self, range, 0, &host);
+        result = m->backend.map(m->backend.self, range, TL_MAP_READ, &host);
         if (result) return tli_fail_backend(env, function, "map", result);
         tl_expand_bytes((tl_codec)m->entries[i].codec, data, host, bytes);
-        result = tli_unmap(m, range, 0, host);
+        result = tli_unmap(m, range, TL_MAP_READ, host);
         if (result) return tli_fail_backend(env, function, "unmap", result);
     }
     return tli_discard(env, m, function, i);
@@ -8979,7 +9011,7 @@ static tl_result tli_peek_unlocked(tl_env *env, tl_manager *m, const tl_checkpoi
         if (!result && (result = tli_finish_work(m, m->entries[i].work)) != TL_OK)
             (void)tli_fail_backend(env, function, "wait", result);
         if (!result && m->entries[i].bytes &&
-            (result = m->backend.map(m->backend.self, tli_entry_range(&m->entries[i]), 0, &host)) != TL_OK)
+            (result = m->backend.map(m->backend.self, tli_entry_range(&m->entries[i]), TL_MAP_READ, &host)) != TL_OK)
             (void)tli_fail_backend(env, function, "map", result);
         tli_unborrow(m, i);
         if (result) return result;
@@ -9015,7 +9047,7 @@ static tl_result tli_unmap_entry(tl_manager *m, int32_t i) {
     tl_result result = TL_OK;
     union { const void *in; void *out; } host;
     host.in = e->mapped;
-    if (host.in) result = m->backend.unmap(m->backend.self, tli_entry_range(e), 0, host.out);
+    if (host.in) result = m->backend.unmap(m->backend.self, tli_entry_range(e), TL_MAP_READ, host.out);
     if (!result || result == TL_ERROR_CORRUPT) e->mapped = NULL;
     return result;
 }
@@ -9286,10 +9318,8 @@ static tl_result tli_pool_release(tli_pool *pool, tl_range *range) {
     if (result) return result;
     range->bytes = 0;
     if (range->block && range->block != pool->arena) {
-        tl_result submitted = tli_pool_submit(pool);
-        result = backend->free_block(backend->self, range->block, pool->last);
+        result = backend->free_block(backend->self, range->block);
         if (result) return result;
-        result = submitted;
     }
     tli_zero(range, sizeof *range);
     return result;
@@ -10265,10 +10295,6 @@ static uint64_t tli_run_now(const tl_run *run) {
     return run->profiling ? run->backend.now_ns(run->backend.self) : 0;
 }
 
-static int tli_is_same_range(const tl_range *a, const tl_range *b) {
-    return a->block == b->block && a->offset == b->offset && a->bytes == b->bytes;
-}
-
 // A range of the step; the same range twice is one access.
 static int32_t tli_call_access(tli_call *call, tl_range range, int writes) {
     int32_t i;
@@ -10408,11 +10434,12 @@ static tl_result tli_fill_doubles(tl_run *run, tl_range range) {
     access.range = range;
     access.writes = 1;
     result = run->backend.order(run->backend.self, &access, 1);
-    if (!result) result = run->backend.map(run->backend.self, range, 1, &host);
+    if (!result) result = run->backend.map(run->backend.self, range, TL_MAP_WRITE, &host);
     if (result) return result;
     for (at = 0; range.bytes - at >= sizeof one; at += sizeof one)
         tli_copy((char *)host + at, &one, sizeof one);
-    return run->backend.unmap(run->backend.self, range, 1, host);
+    tli_zero((char *)host + at, (size_t)(range.bytes - at));
+    return run->backend.unmap(run->backend.self, range, TL_MAP_WRITE, host);
 }
 
 // The gradient of an output that nobody reads is 1, every other starts at 0.
@@ -10878,13 +10905,18 @@ TLI_IMPL tl_result tl_next_step(tl_run *run, tl_run_step *step, int32_t *done) {
 
 // -- the executor: kernels --
 
+// What a kernel writes it may leave in part as it was.
+static tl_map_mode tli_mode_of(const tli_call *call, int32_t i) {
+    return call->writable[i] ? TL_MAP_CHANGE : TL_MAP_READ;
+}
+
 static tl_result tli_unmap_accesses(tl_run *run, int32_t count) {
     tl_result first = TL_OK;
     int32_t i;
     for (i = 0; i < count; i++) {
         const tl_access *access = &run->call.accesses[i];
         tl_result result = run->backend.unmap(run->backend.self, access->range,
-                                              run->call.writable[i], run->call.hosts[i]);
+                                              tli_mode_of(&run->call, i), run->call.hosts[i]);
         if (!first) first = result;
     }
     return first;
@@ -10896,8 +10928,8 @@ static tl_result tli_map_accesses(tl_run *run) {
     int32_t i;
     for (i = 0; i < call->access_count && !result; i++) {
         const tl_access *access = &call->accesses[i];
-        result =
-            run->backend.map(run->backend.self, access->range, call->writable[i], &call->hosts[i]);
+        result = run->backend.map(run->backend.self, access->range, tli_mode_of(call, i),
+                                  &call->hosts[i]);
         if (result) (void)tli_unmap_accesses(run, i);
     }
     for (i = 0; i < call->operand_count && !result; i++)
@@ -11054,6 +11086,7 @@ static tl_result tli_access_tensor(tl_run *run, const char *function, tl_tensor 
 
 static tl_result tli_move_tensor(tl_run *run, const char *function, tl_range range, void *to,
                                  const void *from) {
+    tl_map_mode mode = from ? TL_MAP_WRITE : TL_MAP_READ;
     tl_access access;
     void *host = NULL;
     tl_result result;
@@ -11061,11 +11094,11 @@ static tl_result tli_move_tensor(tl_run *run, const char *function, tl_range ran
     access.range = range;
     access.writes = from != NULL;
     result = run->backend.order(run->backend.self, &access, 1);
-    if (!result) result = run->backend.map(run->backend.self, range, access.writes, &host);
+    if (!result) result = run->backend.map(run->backend.self, range, mode, &host);
     if (!result) {
         if (from) tli_copy(host, from, (size_t)range.bytes);
         else tli_copy(to, host, (size_t)range.bytes);
-        result = run->backend.unmap(run->backend.self, range, access.writes, host);
+        result = run->backend.unmap(run->backend.self, range, mode, host);
     }
     return result ? tli_fail(run->env, result, function, "tensor: the backend could not map it")
                   : TL_OK;
@@ -11569,10 +11602,7 @@ TLI_IMPL void tl_free_run(tl_run *run) {
     env = run->env;
     if (run->pool.backend) {
         tli_clear_run(run, 1);
-        if (run->pool.arena) {
-            (void)tli_pool_submit(&run->pool);
-            (void)run->backend.free_block(run->backend.self, run->pool.arena, run->pool.last);
-        }
+        if (run->pool.arena) (void)run->backend.free_block(run->backend.self, run->pool.arena);
     }
     tli_free_online(run);
     if (run->owns_plan) tl_free_plan(env, &run->plan);
