@@ -334,8 +334,9 @@ TLDEF void      tl_vk_free_kernel(const tl_backend *backend, tl_vk_kernel *kerne
 // Errors:  TL_NOT_READY: record mode, no frame is open; TL_ERROR_UNSUPPORTED: a range is longer than the
 //          device can bind, or there are more groups than it takes; TL_ERROR_INVALID_ARG,
 //          TL_ERROR_STALE, TL_ERROR_NO_MEMORY, TL_ERROR_DEVICE_LOST.
-TLDEF tl_result tl_vk_record_kernel(const tl_backend *backend, const tl_vk_kernel *kernel, const tl_range *ranges,
-                                    const void *push, uint32_t groups_x, uint32_t groups_y, uint32_t groups_z);
+TLDEF tl_result tl_vk_record_kernel(const tl_backend *backend, const tl_vk_kernel *kernel,
+                                    const tl_range *ranges, const void *push, uint32_t groups_x,
+                                    uint32_t groups_y, uint32_t groups_z);
 
 // Write the device's time into a slot once everything before it is finished. tl_vk_read_times
 // waits for what was submitted (record mode: TL_NOT_READY before the frame was retired) and converts
@@ -1728,7 +1729,8 @@ static void tli_vk_free_slots(tli_vk *b) {
 static void tli_vk_pass(tli_vk *b, uint64_t serial) {
     if (serial <= b->passed) return;
     b->passed = serial;
-    while (b->passed + 1 < b->serial && tli_vk_batch_of(b, b->passed + 1)->dropped == b->passed + 1) b->passed++;
+    while (b->passed + 1 < b->serial && tli_vk_batch_of(b, b->passed + 1)->dropped == b->passed + 1)
+        b->passed++;
     tli_vk_free_slots(b);
 }
 
@@ -1894,8 +1896,8 @@ static void tli_vk_record_barrier(tli_vk *b, VkPipelineStageFlags stages, VkAcce
     barrier.srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT | b->foreign_access;
     barrier.dstAccessMask = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT |
                             VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT | access;
-    b->vk.vkCmdPipelineBarrier(tli_vk_batch_of(b, b->serial)->commands, own | b->foreign_stages, own | stages, 0,
-                               1, &barrier, 0, NULL, 0, NULL);
+    b->vk.vkCmdPipelineBarrier(tli_vk_batch_of(b, b->serial)->commands, own | b->foreign_stages,
+                               own | stages, 0, 1, &barrier, 0, NULL, 0, NULL);
     b->calls.barrier_count++;
     b->touch_count = 0;
     b->all_touched = 0;
@@ -2069,8 +2071,8 @@ static int tli_vk_reduces(tl_vk_shader shader) {
 }
 
 // One dispatch of one of our shaders; both sides fit a descriptor. first = index of its first word.
-static tl_result tli_vk_record_piece(tli_vk *b, tl_vk_shader shader, const tli_vk_place places[2], uint64_t bytes,
-                                     uint32_t word, uint64_t first, const char *function) {
+static tl_result tli_vk_record_piece(tli_vk *b, tl_vk_shader shader, const tli_vk_place places[2],
+                                     uint64_t bytes, uint32_t word, uint64_t first, const char *function) {
     uint64_t groups = (tli_vk_invocations(shader, bytes) + b->desc.workgroup_size - 1) / b->desc.workgroup_size;
     uint64_t across = tli_vk_least(groups, b->device_limits.maxComputeWorkGroupCount[0]);
     uint32_t push[3], size[3];
@@ -2105,8 +2107,9 @@ static tli_vk_op tli_vk_part_of(const tli_vk_op *op, uint64_t done, uint64_t byt
 
 // Bytes of the f32 side.
 static uint64_t tli_vk_whole_bytes(const tli_vk_op *op) {
-    int fills = op->kind == TLI_VK_OP_FILL || (op->kind == TLI_VK_OP_SHADER && op->shader == TL_VK_SHADER_FILL);
-    return fills || (op->kind == TLI_VK_OP_SHADER && tli_vk_expands(op->shader)) ? op->to.bytes : op->from.bytes;
+    int shades = op->kind == TLI_VK_OP_SHADER;
+    int fills = op->kind == TLI_VK_OP_FILL || (shades && op->shader == TL_VK_SHADER_FILL);
+    return fills || (shades && tli_vk_expands(op->shader)) ? op->to.bytes : op->from.bytes;
 }
 
 // A shader over whole places, a descriptor's length at a time.
@@ -2178,8 +2181,8 @@ static tl_result tli_vk_record_ops(tli_vk *b, const tli_vk_op *ops, int32_t coun
     } else if (ops->kind == TLI_VK_OP_COPY) {
         tli_vk_record_copies(b, ops, count, taken);
     } else if (ops->kind == TLI_VK_OP_FILL) {
-        b->vk.vkCmdFillBuffer(tli_vk_batch_of(b, b->serial)->commands, b->chunks[ops->to.chunk].buffer, ops->to.at,
-                              tli_vk_align(ops->to.bytes, 4), ops->word);
+        b->vk.vkCmdFillBuffer(tli_vk_batch_of(b, b->serial)->commands, b->chunks[ops->to.chunk].buffer,
+                              ops->to.at, tli_vk_align(ops->to.bytes, 4), ops->word);
         b->calls.fill_count++;
     } else {
         result = tli_vk_record_shader(b, ops, function);
@@ -2303,7 +2306,8 @@ static void tli_vk_note_use(tli_vk *b, uint64_t handle, int writes) {  // 0 = st
 }
 
 // Enqueue; to and from are handles of the blocks, 0 = staging.
-static tl_result tli_vk_enqueue(tli_vk *b, const tli_vk_op *op, uint64_t to, uint64_t from, const char *function) {
+static tl_result tli_vk_enqueue(tli_vk *b, const tli_vk_op *op, uint64_t to, uint64_t from,
+                                const char *function) {
     uint64_t bytes = op->kind == TLI_VK_OP_FILL ? op->to.bytes : op->from.bytes;
     tl_result result;
     if (op->kind != TLI_VK_OP_FILL && b->lost_count && tli_vk_is_lost(b, &op->from))
@@ -2422,8 +2426,8 @@ static tl_result tli_vk_fill(void *self, tl_range to, uint32_t word) {
 }
 
 // Check the ranges of a kernel; *bytes = what they hold together.
-static tl_result tli_vk_check_accesses(tli_vk *b, const tl_access *accesses, int32_t count, const char *function,
-                                       uint64_t *bytes) {
+static tl_result tli_vk_check_accesses(tli_vk *b, const tl_access *accesses, int32_t count,
+                                       const char *function, uint64_t *bytes) {
     tl_result result = TL_OK;
     int32_t i;
     *bytes = 0;
@@ -2746,7 +2750,8 @@ static tl_result tli_vk_unmap(void *self, tl_range range, tl_map_mode mode, void
     block = tli_vk_find_range(b, &range, "unmap", &result);
     if (!block) return result;
     i = tli_vk_find_mapping(b, &range, host, 0);
-    if (i < 0) return tli_vk_fail(b, TL_ERROR_INVALID_ARG, "unmap", "host: is not what map gave for this range");
+    if (i < 0)
+        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, "unmap", "host: is not what map gave for this range");
     m = &b->mappings[i];
     if (mode != m->mode)
         return tli_vk_fail(b, TL_ERROR_INVALID_ARG, "unmap", "mode: not that of the map");
@@ -2846,7 +2851,8 @@ TLI_VK_IMPL void tl_vk_measure(const tl_backend *backend, tl_vk_counters *counte
 
 // -- for the caller's own commands --
 
-TLI_VK_IMPL tl_result tl_vk_find_buffer(const tl_backend *backend, tl_range range, VkDescriptorBufferInfo *info) {
+TLI_VK_IMPL tl_result tl_vk_find_buffer(const tl_backend *backend, tl_range range,
+                                        VkDescriptorBufferInfo *info) {
     tli_vk *b = tli_vk_self(backend);
     tl_result result = TL_OK;
     const tli_vk_block *block;
