@@ -1881,8 +1881,8 @@ static tl_result tli_vk_hand_over(tli_vk *b, const char *function) {
     if (!b->timeline) result = b->vk.vkResetFences(b->device, 1, &batch->fence);
     if (result) return tli_vk_fail_result(b, function, "vkResetFences", result);
     if (!batch->is_half)
-        result = tli_vk_submit_to(b, b->desc.device.queue, &batch->commands, b->transfer_timeline, batch->waits_for,
-                                  b->timeline, batch->fence);
+        result = tli_vk_submit_to(b, b->desc.device.queue, &batch->commands, b->transfer_timeline,
+                                  batch->waits_for, b->timeline, batch->fence);
     if (!result && batch->transfers) {
         batch->is_half = 1;
         result = tli_vk_submit_to(b, b->desc.device.transfer_queue, &batch->transfer_commands, b->timeline,
@@ -2366,12 +2366,13 @@ static void tli_vk_note_use(tli_vk *b, uint64_t handle, int writes) {  // 0 = st
 
 static int tli_vk_is_transfer(const tli_vk *b, const tli_vk_op *op) {
     return b->transfer_timeline && op->kind == TLI_VK_OP_COPY && !b->chunks[op->to.chunk].imported &&
-           !b->chunks[op->from.chunk].imported && b->chunks[op->to.chunk].tier != b->chunks[op->from.chunk].tier;
+           !b->chunks[op->from.chunk].imported &&
+           b->chunks[op->to.chunk].tier != b->chunks[op->from.chunk].tier;
 }
 
 // Pass places from one queue family to the other: the same barrier is recorded on both sides.
-static void tli_vk_record_passage(tli_vk *b, VkCommandBuffer commands, const tli_vk_place *places, uint32_t count,
-                                  int to_transfer, int releases) {
+static void tli_vk_record_passage(tli_vk *b, VkCommandBuffer commands, const tli_vk_place *places,
+                                  uint32_t count, int to_transfer, int releases) {
     const VkPipelineStageFlags own = VK_PIPELINE_STAGE_TRANSFER_BIT |
         (to_transfer == releases ? VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT : 0);
     const VkAccessFlags access = VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT |
@@ -2396,7 +2397,8 @@ static void tli_vk_record_passage(tli_vk *b, VkCommandBuffer commands, const tli
 }
 
 // The copy as the transfer queue carries it out; both places come back to the queue afterwards.
-static tl_result tli_vk_record_transfer(tli_vk *b, tli_vk_batch *batch, const tli_vk_op *op, const char *function) {
+static tl_result tli_vk_record_transfer(tli_vk *b, tli_vk_batch *batch, const tli_vk_op *op,
+                                        const char *function) {
     int differ = b->desc.device.transfer_family != b->desc.device.queue_family;
     VkCommandBufferBeginInfo info;
     VkMemoryBarrier barrier;
@@ -2422,8 +2424,8 @@ static tl_result tli_vk_record_transfer(tli_vk *b, tli_vk_batch *batch, const tl
     barrier.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER;
     barrier.srcAccessMask = VK_ACCESS_TRANSFER_WRITE_BIT;
     barrier.dstAccessMask = VK_ACCESS_HOST_READ_BIT;
-    b->vk.vkCmdPipelineBarrier(batch->transfer_commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_PIPELINE_STAGE_HOST_BIT,
-                               0, 1, &barrier, 0, NULL, 0, NULL);
+    b->vk.vkCmdPipelineBarrier(batch->transfer_commands, VK_PIPELINE_STAGE_TRANSFER_BIT,
+                               VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &barrier, 0, NULL, 0, NULL);
     b->calls.barrier_count++;
     if (differ) tli_vk_record_passage(b, batch->transfer_commands, places, 2, 0, 1);
     result = b->vk.vkEndCommandBuffer(batch->transfer_commands);
@@ -2438,7 +2440,8 @@ static int tli_vk_add_away(tli_vk *b, const tli_vk_place *place) {
 }
 
 // Hand a copy between the tiers to the transfer queue at once, behind all that was enqueued so far.
-static tl_result tli_vk_transfer(tli_vk *b, const tli_vk_op *op, uint64_t to, uint64_t from, const char *function) {
+static tl_result tli_vk_transfer(tli_vk *b, const tli_vk_op *op, uint64_t to, uint64_t from,
+                                 const char *function) {
     tli_vk_batch *batch;
     tli_vk_place places[2];
     tl_result result = tli_vk_open(b, function);
@@ -2448,7 +2451,8 @@ static tl_result tli_vk_transfer(tli_vk *b, const tli_vk_op *op, uint64_t to, ui
     result = tli_vk_touch_place(b, &op->to, 1, function);  // for the record of writes
     if (!result) result = tli_vk_record_transfer(b, batch, op, function);
     if (result) return result;
-    if (!tli_vk_add_away(b, &op->to)) return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the copy");
+    if (!tli_vk_add_away(b, &op->to))
+        return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the copy");
     if (!tli_vk_add_away(b, &op->from)) {
         b->away_count--;
         return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the copy");
@@ -3114,8 +3118,8 @@ static tl_result tli_vk_move_block(tli_vk *b, uint64_t handle, tli_vk_block *blo
     int32_t chunk, piece;
     size_t at;
     tli_vk_op op;
-    tl_result result = tli_vk_find_piece(b, TL_TIER_DEVICE, block->reserved_bytes, "tl_vk_compact", block->chunk,
-                                         &chunk, &at, &piece);
+    tl_result result = tli_vk_find_piece(b, TL_TIER_DEVICE, block->reserved_bytes, "tl_vk_compact",
+                                         block->chunk, &chunk, &at, &piece);
     if (result) return result;
     memset(&op, 0, sizeof op);
     op.kind = TLI_VK_OP_COPY;
@@ -3153,7 +3157,8 @@ TLI_VK_IMPL tl_result tl_vk_compact(const tl_backend *backend, uint64_t most_byt
         const tli_vk_place whole = tli_vk_whole_place(block);
         tl_result result;
         if (b->lost_count && tli_vk_is_lost(b, &whole)) continue;
-        if (!block->alive || block->chunk != from || block->reserved_bytes > most_bytes - *moved_bytes) continue;
+        if (!block->alive || block->chunk != from || block->reserved_bytes > most_bytes - *moved_bytes)
+            continue;
         result = tli_vk_move_block(b, (uint64_t)block->generation << 32 | (uint64_t)(i + 1), block);
         if (result == TL_ERROR_NO_MEMORY) continue;  // a smaller one may fit
         if (result) return result;
@@ -3192,7 +3197,8 @@ static const char *tli_vk_explain_desc(const tl_vk_backend_desc *desc) {
     if (!device->get_instance_proc) return "device: get_instance_proc: missing";
     if (!device->instance || !device->physical || !device->device)
         return "device: instance, physical and device: all three are needed";
-    if (!device->lock_queue != !device->unlock_queue) return "device: lock_queue, unlock_queue: set both or neither";
+    if (!device->lock_queue != !device->unlock_queue)
+        return "device: lock_queue, unlock_queue: set both or neither";
     if (device->transfer_queue && (!device->queue || !device->timeline_enabled))
         return "device: transfer_queue: needs timeline_enabled and a queue";
     if (!desc->hooks.allocate != !desc->hooks.release) return "hooks: set both or neither";
@@ -3220,11 +3226,14 @@ static tl_result tli_vk_read_device(tli_vk *b) {
     if (family_count > TLI_VK_FAMILIES) family_count = TLI_VK_FAMILIES;
     b->vk.vkGetPhysicalDeviceQueueFamilyProperties(device->physical, &family_count, families);
     b->device_limits = properties.limits;
-    if (device->queue_family >= family_count || !(families[device->queue_family].queueFlags & VK_QUEUE_COMPUTE_BIT))
-        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "device: queue_family: no such family that computes");
+    if (device->queue_family >= family_count ||
+        !(families[device->queue_family].queueFlags & VK_QUEUE_COMPUTE_BIT))
+        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function,
+                           "device: queue_family: no such family that computes");
     b->time_bits = families[device->queue_family].timestampValidBits;
     b->alignment = 16;
-    if (limits->minStorageBufferOffsetAlignment > b->alignment) b->alignment = limits->minStorageBufferOffsetAlignment;
+    if (limits->minStorageBufferOffsetAlignment > b->alignment)
+        b->alignment = limits->minStorageBufferOffsetAlignment;
     if (limits->nonCoherentAtomSize > b->alignment) b->alignment = limits->nonCoherentAtomSize;
     unit = 128 * b->alignment;  // halves and 8-bit blocks of so many bytes end at the alignment too
     b->range_bytes = limits->maxStorageBufferRange / unit * unit;
@@ -3268,7 +3277,8 @@ static void tli_vk_fill_chunk_bytes(tli_vk *b) {
     b->desc.staging_bytes = tli_vk_align(b->desc.staging_bytes, b->alignment);
 }
 
-static tl_result tli_vk_make_commands(tli_vk *b, uint32_t family, VkCommandPool *pool, VkCommandBuffer *buffer) {
+static tl_result tli_vk_make_commands(tli_vk *b, uint32_t family, VkCommandPool *pool,
+                                      VkCommandBuffer *buffer) {
     const char *function = "tl_vk_init_backend";
     VkCommandPoolCreateInfo info;
     VkCommandBufferAllocateInfo commands;
@@ -3294,7 +3304,8 @@ static tl_result tli_vk_make_batch(tli_vk *b, tli_vk_batch *batch) {
     VkResult result;
     tl_result code = tli_vk_make_commands(b, device->queue_family, &batch->pool, &batch->commands);
     if (!code && b->transfer_timeline)
-        code = tli_vk_make_commands(b, device->transfer_family, &batch->transfer_pool, &batch->transfer_commands);
+        code =
+            tli_vk_make_commands(b, device->transfer_family, &batch->transfer_pool, &batch->transfer_commands);
     if (code || b->timeline) return code;
     memset(&fence, 0, sizeof fence);
     fence.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO;
@@ -3326,8 +3337,10 @@ static tl_result tli_vk_make_times(tli_vk *b) {
     if (!b->time_bits) return TL_OK;
     if (count > UINT32_MAX - TLI_VK_OWN_TIMES)
         return tli_vk_fail(b, TL_ERROR_INVALID_ARG, "tl_vk_init_backend", "time_count: too many");
-    b->time_serials = (uint64_t *)tl_add_memory(b->env, ((size_t)count + TLI_VK_OWN_TIMES) * sizeof *b->time_serials);
-    if (!b->time_serials) return tli_vk_fail(b, TL_ERROR_NO_MEMORY, "tl_vk_init_backend", "no memory for the times");
+    b->time_serials =
+        (uint64_t *)tl_add_memory(b->env, ((size_t)count + TLI_VK_OWN_TIMES) * sizeof *b->time_serials);
+    if (!b->time_serials)
+        return tli_vk_fail(b, TL_ERROR_NO_MEMORY, "tl_vk_init_backend", "no memory for the times");
     memset(&info, 0, sizeof info);
     info.sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO;
     info.queryType = VK_QUERY_TYPE_TIMESTAMP;
@@ -3364,7 +3377,8 @@ static tl_result tli_vk_make_objects(const tl_backend *backend, tli_vk *b) {
     int32_t i;
     b->batches = (tli_vk_batch *)tl_add_memory(b->env, (size_t)b->desc.batch_count * sizeof *b->batches);
     if (!b->batches) return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the batches");
-    for (i = 0; i < b->desc.batch_count && !result && !b->records; i++) result = tli_vk_make_batch(b, &b->batches[i]);
+    for (i = 0; i < b->desc.batch_count && !result && !b->records; i++)
+        result = tli_vk_make_batch(b, &b->batches[i]);
     if (!result) result = tli_vk_make_times(b);
     if (!result) result = tli_vk_make_shaders(backend, b);
     b->staging_size = b->desc.staging_bytes;
@@ -3418,7 +3432,8 @@ TLI_VK_IMPL tl_result tl_vk_init_backend(tl_env *env, const tl_vk_backend_desc *
 
 static void tli_vk_free_batch(tli_vk *b, tli_vk_batch *batch) {
     int32_t i;
-    for (i = 0; i < batch->set_count; i++) b->vk.vkDestroyDescriptorPool(b->device, batch->sets[i].pool, b->callbacks);
+    for (i = 0; i < batch->set_count; i++)
+        b->vk.vkDestroyDescriptorPool(b->device, batch->sets[i].pool, b->callbacks);
     if (batch->fence) b->vk.vkDestroyFence(b->device, batch->fence, b->callbacks);
     if (batch->pool) b->vk.vkDestroyCommandPool(b->device, batch->pool, b->callbacks);
     if (batch->transfer_pool) b->vk.vkDestroyCommandPool(b->device, batch->transfer_pool, b->callbacks);
@@ -3468,7 +3483,8 @@ TLI_VK_IMPL tl_result tl_vk_start_frame(const tl_backend *backend, VkCommandBuff
     tl_result result;
     frame->value = 0;
     if (b->lost) return tli_vk_fail_lost(b, function);
-    if (!b->records) return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "backend: it has a queue and submits by itself");
+    if (!b->records)
+        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "backend: it has a queue and submits by itself");
     if (b->open) return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "backend: a frame is open");
     if (!commands) return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "commands: missing");
     if (batch->serial > b->passed)
@@ -3630,7 +3646,8 @@ TLI_VK_IMPL tl_result tl_vk_init_kernel(const tl_backend *backend, const tl_vk_k
     if (why) return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, why);
     if ((uint32_t)desc->buffer_count > b->device_limits.maxPerStageDescriptorStorageBuffers ||
         desc->push_bytes > b->device_limits.maxPushConstantsSize)
-        return tli_vk_fail(b, TL_ERROR_UNSUPPORTED, function, "buffer_count, push_bytes: more than the device binds");
+        return tli_vk_fail(b, TL_ERROR_UNSUPPORTED, function,
+                           "buffer_count, push_bytes: more than the device binds");
     kernel = (tl_vk_kernel *)tl_add_memory(b->env, sizeof *kernel);
     if (!kernel) return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory");
     b->calls.host_alloc_count++;
@@ -3712,7 +3729,8 @@ static tl_result tli_vk_read_time(tli_vk *b, uint32_t slot, const char *function
     VkResult got;
     tl_result result;
     if (!b->times) return tli_vk_fail(b, TL_ERROR_UNSUPPORTED, function, "the queue has no timestamps");
-    if (!b->time_serials[slot]) return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "slot: was never written");
+    if (!b->time_serials[slot])
+        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "slot: was never written");
     result = tli_vk_reach(b, b->time_serials[slot], function);
     if (result) return result;
     got = b->vk.vkGetQueryPoolResults(b->device, b->times, slot, 1, sizeof ticks, &ticks, sizeof ticks,
@@ -3731,7 +3749,8 @@ TLI_VK_IMPL tl_result tl_vk_record_time(const tl_backend *backend, uint32_t slot
     return tli_vk_write_time(b, slot, "tl_vk_record_time");
 }
 
-TLI_VK_IMPL tl_result tl_vk_read_times(const tl_backend *backend, uint32_t first, uint32_t count, uint64_t *ns) {
+TLI_VK_IMPL tl_result tl_vk_read_times(const tl_backend *backend, uint32_t first, uint32_t count,
+                                       uint64_t *ns) {
     tli_vk *b = tli_vk_self(backend);
     tl_result result = TL_OK;
     uint32_t i;
@@ -3745,7 +3764,8 @@ TLI_VK_IMPL tl_result tl_vk_read_times(const tl_backend *backend, uint32_t first
 }
 
 // Time one copy by one path; the least of several runs counts.
-static tl_result tli_vk_time_copy(tli_vk *b, tl_vk_copy_path path, tl_range to, tl_range from, uint64_t *least) {
+static tl_result tli_vk_time_copy(tli_vk *b, tl_vk_copy_path path, tl_range to, tl_range from,
+                                  uint64_t *least) {
     const char *function = "tl_vk_measure_copies";
     uint64_t start, end;
     tl_result result = tli_vk_write_time(b, b->desc.time_count, function);
@@ -5023,8 +5043,8 @@ static tli_vk_words tli_vk_words_of(int shader) {
     return words[shader];
 }
 
-static tl_result tli_vk_set_words(tli_vk *b, const tl_range *range, uint64_t from, uint64_t bytes, uint32_t word,
-                                  const char *function) {
+static tl_result tli_vk_set_words(tli_vk *b, const tl_range *range, uint64_t from, uint64_t bytes,
+                                  uint32_t word, const char *function) {
     tl_result result = TL_OK;
     const tli_vk_block *block = tli_vk_find_range(b, range, function, &result);
     tli_vk_op op;
@@ -5041,7 +5061,8 @@ static tl_result tli_vk_set_words(tli_vk *b, const tl_range *range, uint64_t fro
 static tl_result tli_vk_check_words(tli_vk *b, const tl_range *to, const tl_range *from, uint64_t to_bytes,
                                     const char *function) {
     if (b->lost) return tli_vk_fail_lost(b, function);
-    if (from->bytes % 4) return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "from: bytes: must be a multiple of 4");
+    if (from->bytes % 4)
+        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "from: bytes: must be a multiple of 4");
     if (to->bytes != to_bytes)
         return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "to: bytes: not what the result takes");
     if (tli_vk_overlap(to, from)) return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "to: overlaps from");
