@@ -11,22 +11,25 @@
 // -- help --
 
 #define FUNCTIONS(X) \
-    X(DestroyInstance) X(EnumeratePhysicalDevices) X(EnumerateDeviceExtensionProperties) \
-    X(GetPhysicalDeviceProperties) X(GetPhysicalDeviceProperties2) X(GetPhysicalDeviceMemoryProperties) \
-    X(GetPhysicalDeviceMemoryProperties2) X(GetPhysicalDeviceFeatures2) \
-    X(GetPhysicalDeviceQueueFamilyProperties) X(CreateDevice) X(GetDeviceProcAddr) X(DestroyDevice) \
-    X(GetDeviceQueue) X(AllocateMemory) X(FreeMemory) X(MapMemory) X(UnmapMemory) X(FlushMappedMemoryRanges) \
-    X(InvalidateMappedMemoryRanges) X(CreateBuffer) X(DestroyBuffer) X(GetBufferMemoryRequirements) \
-    X(BindBufferMemory) X(CreateShaderModule) X(DestroyShaderModule) X(CreateComputePipelines) \
-    X(DestroyPipeline) X(CreateDescriptorSetLayout) X(DestroyDescriptorSetLayout) X(CreatePipelineLayout) \
-    X(DestroyPipelineLayout) X(CreateDescriptorPool) X(DestroyDescriptorPool) X(AllocateDescriptorSets) \
-    X(UpdateDescriptorSets) X(CreateCommandPool) X(DestroyCommandPool) X(AllocateCommandBuffers) \
-    X(BeginCommandBuffer) X(EndCommandBuffer) X(CmdPipelineBarrier) X(CmdCopyBuffer) X(CmdFillBuffer) \
-    X(CmdBindPipeline) X(CmdBindDescriptorSets) X(CmdPushConstants) X(CmdDispatch) X(CmdResetQueryPool) \
-    X(CmdWriteTimestamp) X(QueueSubmit) X(QueueWaitIdle) X(DeviceWaitIdle) X(CreateFence) X(DestroyFence) \
-    X(ResetFences) X(GetFenceStatus) X(WaitForFences) X(CreateSemaphore) X(DestroySemaphore) \
-    X(GetSemaphoreCounterValue) X(WaitSemaphores) X(SignalSemaphore) X(CreateQueryPool) X(DestroyQueryPool) \
-    X(GetQueryPoolResults)
+    X(DestroyInstance) \
+    X(EnumeratePhysicalDevices) X(EnumerateDeviceExtensionProperties) \
+    X(GetPhysicalDeviceProperties) X(GetPhysicalDeviceProperties2) \
+    X(GetPhysicalDeviceMemoryProperties) X(GetPhysicalDeviceMemoryProperties2) \
+    X(GetPhysicalDeviceFeatures2) X(GetPhysicalDeviceQueueFamilyProperties) X(CreateDevice) \
+    X(GetDeviceProcAddr) X(DestroyDevice) X(GetDeviceQueue) X(AllocateMemory) X(FreeMemory) \
+    X(MapMemory) X(UnmapMemory) X(FlushMappedMemoryRanges) X(InvalidateMappedMemoryRanges) \
+    X(CreateBuffer) X(DestroyBuffer) X(GetBufferMemoryRequirements) X(BindBufferMemory) \
+    X(CreateShaderModule) X(DestroyShaderModule) X(CreateComputePipelines) X(DestroyPipeline) \
+    X(CreateDescriptorSetLayout) X(DestroyDescriptorSetLayout) X(CreatePipelineLayout) \
+    X(DestroyPipelineLayout) X(CreateDescriptorPool) X(DestroyDescriptorPool) \
+    X(AllocateDescriptorSets) X(UpdateDescriptorSets) X(CreateCommandPool) X(DestroyCommandPool) \
+    X(AllocateCommandBuffers) X(BeginCommandBuffer) X(EndCommandBuffer) X(CmdPipelineBarrier) \
+    X(CmdCopyBuffer) X(CmdFillBuffer) X(CmdBindPipeline) X(CmdBindDescriptorSets) \
+    X(CmdPushConstants) X(CmdDispatch) X(CmdResetQueryPool) X(CmdWriteTimestamp) X(QueueSubmit) \
+    X(QueueWaitIdle) X(DeviceWaitIdle) X(CreateFence) X(DestroyFence) X(ResetFences) \
+    X(GetFenceStatus) X(WaitForFences) X(CreateSemaphore) X(DestroySemaphore) \
+    X(GetSemaphoreCounterValue) X(WaitSemaphores) X(SignalSemaphore) X(CreateQueryPool) \
+    X(DestroyQueryPool) X(GetQueryPoolResults)
 
 #define MEMBER(name) PFN_vk##name name;
 static struct { FUNCTIONS(MEMBER) } vk;
@@ -66,11 +69,13 @@ static uint64_t violations_seen;
 static void assert_caught(const char *text) {
     vkshim_counts counts = report();
     assert_violations(++violations_seen);
-    if (!strstr(counts.violation_text, text)) fail_msg("'%s' is not in '%s'", text, counts.violation_text);
+    if (!strstr(counts.violation_text, text))
+        fail_msg("'%s' is not in '%s'", text, counts.violation_text);
 }
 
 static VkResult make_instance(uint32_t version, VkInstance *instance) {
-    PFN_vkCreateInstance create = (PFN_vkCreateInstance)vkshim_get_instance_proc(NULL, "vkCreateInstance");
+    PFN_vkCreateInstance create =
+        (PFN_vkCreateInstance)vkshim_get_instance_proc(NULL, "vkCreateInstance");
     VkApplicationInfo application;
     VkInstanceCreateInfo info;
     memset(&application, 0, sizeof application);
@@ -88,7 +93,8 @@ static void load(VkInstance instance) {
     FUNCTIONS(LOAD)
 }
 
-static VkResult make_device(gpu *g, uint32_t families, int enables_timeline, const char *extension) {
+static VkResult make_device(gpu *g, uint32_t families, int enables_timeline,
+                            const char *extension) {
     VkPhysicalDeviceTimelineSemaphoreFeatures timeline;
     VkDeviceQueueCreateInfo queues[2];
     VkDeviceCreateInfo info;
@@ -151,7 +157,8 @@ static int open_instance(gpu *g, const vkshim_config *config, uint32_t version, 
 static int open_gpu(gpu *g, const vkshim_config *config, const char *test) {
     uint32_t families = config && config->transfer_family ? 2 : 1, i;
     if (!open_instance(g, config, VK_API_VERSION_1_2, test)) return 0;
-    assert_int_equal(make_device(g, families, !config || !config->hides_timeline, NULL), VK_SUCCESS);
+    assert_int_equal(make_device(g, families, !config || !config->hides_timeline, NULL),
+                     VK_SUCCESS);
     vk.GetDeviceQueue(g->device, 0, 0, &g->queue);
     if (families == 2) vk.GetDeviceQueue(g->device, 1, 0, &g->transfer);
     for (i = 0; i < families; i++) assert_int_equal(make_pool(g, i, &g->pools[i]), VK_SUCCESS);
@@ -235,8 +242,8 @@ static VkCommandBuffer start_commands(const gpu *g, uint32_t family) {
     return commands;
 }
 
-static void barrier(VkCommandBuffer commands, VkBuffer buffer, uint64_t offset, uint64_t size, uint32_t from,
-                    uint32_t to) {
+static void barrier(VkCommandBuffer commands, VkBuffer buffer, uint64_t offset, uint64_t size,
+                    uint32_t from, uint32_t to) {
     VkBufferMemoryBarrier b;
     memset(&b, 0, sizeof b);
     b.sType = VK_STRUCTURE_TYPE_BUFFER_MEMORY_BARRIER;
@@ -247,8 +254,8 @@ static void barrier(VkCommandBuffer commands, VkBuffer buffer, uint64_t offset, 
     b.buffer = buffer;
     b.offset = offset;
     b.size = size;
-    vk.CmdPipelineBarrier(commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_PIPELINE_STAGE_TRANSFER_BIT, 0, 0, NULL, 1, &b,
-                          0, NULL);
+    vk.CmdPipelineBarrier(commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_PIPELINE_STAGE_TRANSFER_BIT,
+                          0, 0, NULL, 1, &b, 0, NULL);
 }
 
 static void copy(VkCommandBuffer commands, VkBuffer from, VkBuffer to, uint64_t bytes) {
@@ -258,7 +265,8 @@ static void copy(VkCommandBuffer commands, VkBuffer from, VkBuffer to, uint64_t 
     vk.CmdCopyBuffer(commands, from, to, 1, &region);
 }
 
-static VkResult submit(VkQueue queue, VkCommandBuffer commands, VkSemaphore wait, VkSemaphore signal, VkFence fence) {
+static VkResult submit(VkQueue queue, VkCommandBuffer commands, VkSemaphore wait,
+                       VkSemaphore signal, VkFence fence) {
     const VkPipelineStageFlags stage = VK_PIPELINE_STAGE_TRANSFER_BIT;
     VkSubmitInfo info;
     memset(&info, 0, sizeof info);
@@ -273,8 +281,8 @@ static VkResult submit(VkQueue queue, VkCommandBuffer commands, VkSemaphore wait
     return vk.QueueSubmit(queue, 1, &info, fence);
 }
 
-static void end_and_submit(VkQueue queue, VkCommandBuffer commands, VkSemaphore wait, VkSemaphore signal,
-                           VkFence fence) {
+static void end_and_submit(VkQueue queue, VkCommandBuffer commands, VkSemaphore wait,
+                           VkSemaphore signal, VkFence fence) {
     assert_int_equal(vk.EndCommandBuffer(commands), VK_SUCCESS);
     assert_int_equal(submit(queue, commands, wait, signal, fence), VK_SUCCESS);
 }
@@ -300,8 +308,8 @@ static VkResult make_semaphore(const gpu *g, int is_timeline, VkSemaphore *semap
     return vk.CreateSemaphore(g->device, &info, NULL, semaphore);
 }
 
-static void submit_value(VkQueue queue, VkCommandBuffer commands, VkSemaphore semaphore, uint64_t wait,
-                         uint64_t signal) {
+static void submit_value(VkQueue queue, VkCommandBuffer commands, VkSemaphore semaphore,
+                         uint64_t wait, uint64_t signal) {
     const VkPipelineStageFlags stage = VK_PIPELINE_STAGE_TRANSFER_BIT;
     VkTimelineSemaphoreSubmitInfo timeline;
     VkSubmitInfo info;
@@ -535,8 +543,8 @@ static void free_program(const gpu *g, program *p) {
     vk.DestroyDescriptorSetLayout(g->device, p->set_layout, NULL);
 }
 
-static void describe(const gpu *g, const program *p, uint32_t binding, VkBuffer buffer, uint64_t offset,
-                     uint64_t size) {
+static void describe(const gpu *g, const program *p, uint32_t binding, VkBuffer buffer,
+                     uint64_t offset, uint64_t size) {
     VkDescriptorBufferInfo info;
     VkWriteDescriptorSet write;
     info.buffer = buffer;
@@ -555,7 +563,8 @@ static void describe(const gpu *g, const program *p, uint32_t binding, VkBuffer 
 static void dispatch(VkCommandBuffer commands, const program *p, uint32_t groups) {
     const uint32_t count = WORDS;
     vk.CmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, p->pipeline);
-    vk.CmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, p->layout, 0, 1, &p->set, 0, NULL);
+    vk.CmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, p->layout, 0, 1, &p->set, 0,
+                             NULL);
     vk.CmdPushConstants(commands, p->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, 4, &count);
     vk.CmdDispatch(commands, groups, 1, 1);
 }
@@ -578,7 +587,8 @@ static void every_machine_shows_its_memory_and_gives_it(void **state) {
         assert_int_equal(memory.memoryHeapCount, config.heap_count);
         for (i = 0; i < memory.memoryTypeCount; i++) {
             piece p = make_piece(&g, i, BYTES);
-            int is_visible = (config.types[i].propertyFlags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT) != 0;
+            int is_visible =
+                (config.types[i].propertyFlags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT) != 0;
             assert_int_equal(memory.memoryTypes[i].propertyFlags, config.types[i].propertyFlags);
             assert_int_equal(p.words != NULL, is_visible);
             assert_true(report().memory_bytes >= BYTES);
@@ -597,7 +607,8 @@ static void memory_that_the_host_cannot_see_is_not_mapped(void **state) {
     vkshim_default(&config, VKSHIM_MACHINE_DISCRETE);
     if (!open_gpu(&g, &config, "memory_that_the_host_cannot_see_is_not_mapped")) return;
     assert_int_equal(allocate(&g, 0, 4096, &memory), VK_SUCCESS);
-    assert_int_equal(vk.MapMemory(g.device, memory, 0, VK_WHOLE_SIZE, 0, &at), VK_ERROR_MEMORY_MAP_FAILED);
+    assert_int_equal(vk.MapMemory(g.device, memory, 0, VK_WHOLE_SIZE, 0, &at),
+                     VK_ERROR_MEMORY_MAP_FAILED);
     assert_caught("not HOST_VISIBLE");
     vk.FreeMemory(g.device, memory, NULL);
     close_gpu(&g);
@@ -649,7 +660,8 @@ static void allocations_are_limited_in_number_and_size(void **state) {
 static int has_extension(const gpu *g, const char *name) {
     VkExtensionProperties list[512];
     uint32_t count = 512, i;
-    assert_int_equal(vk.EnumerateDeviceExtensionProperties(g->physical, NULL, &count, list), VK_SUCCESS);
+    assert_int_equal(vk.EnumerateDeviceExtensionProperties(g->physical, NULL, &count, list),
+                     VK_SUCCESS);
     for (i = 0; i < count; i++) if (!strcmp(list[i].extensionName, name)) return 1;
     return 0;
 }
@@ -702,7 +714,8 @@ static void extensions_and_features_can_be_hidden(void **state) {
     config.hidden_extensions = hidden;
     config.hidden_count = 1;
     config.hides_timeline = 1;
-    if (!open_instance(&g, &config, VK_API_VERSION_1_2, "extensions_and_features_can_be_hidden")) return;
+    if (!open_instance(&g, &config, VK_API_VERSION_1_2, "extensions_and_features_can_be_hidden"))
+        return;
     assert_false(has_extension(&g, hidden[0]));
     assert_int_equal(make_device(&g, 1, 0, hidden[0]), VK_ERROR_EXTENSION_NOT_PRESENT);
     assert_int_equal(make_device(&g, 1, 1, NULL), VK_ERROR_FEATURE_NOT_PRESENT);
@@ -769,7 +782,7 @@ static void what_is_not_invalidated_is_stale(void **state) {
     assert_int_equal(to.words[63], 0xDBDBDBDB);
     assert_int_equal(to.words[64], 0x01010101);
     assert_int_equal(to.words[128], 0xDBDBDBDB);
-    to.words[0] = 7;                                    // its own writes the host sees, also after a new map
+    to.words[0] = 7;  // its own writes the host sees, also after a new map
     vk.UnmapMemory(g.device, to.memory);
     assert_int_equal(vk.MapMemory(g.device, to.memory, 0, VK_WHOLE_SIZE, 0, &again), VK_SUCCESS);
     assert_int_equal(((const uint32_t *)again)[0], 7);
@@ -802,7 +815,8 @@ static void ranges_are_rounded_to_the_atom_and_inside_the_mapping(void **state) 
     assert_caught("vkInvalidateMappedMemoryRanges: offset 256, size 64: not rounded");
     flush(&g, &p, 512, 488);
     assert_caught("outside what is mapped");
-    assert_int_equal(vk.MapMemory(g.device, memory, 0, VK_WHOLE_SIZE, 0, &at), VK_ERROR_MEMORY_MAP_FAILED);
+    assert_int_equal(vk.MapMemory(g.device, memory, 0, VK_WHOLE_SIZE, 0, &at),
+                     VK_ERROR_MEMORY_MAP_FAILED);
     assert_caught("mapped already");
     vk.UnmapMemory(g.device, memory);
     flush(&g, &p, 256, 512);
@@ -1012,7 +1026,8 @@ static void timestamps_have_their_bits_and_wrap(void **state) {
     vk.CmdWriteTimestamp(commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, pool, 1);
     end_and_submit(g.queue, commands, VK_NULL_HANDLE, VK_NULL_HANDLE, fence);
     see(&g, fence);
-    assert_int_equal(vk.GetQueryPoolResults(g.device, pool, 0, 2, sizeof times, times, 8, VK_QUERY_RESULT_64_BIT),
+    assert_int_equal(vk.GetQueryPoolResults(g.device, pool, 0, 2, sizeof times, times, 8,
+                                            VK_QUERY_RESULT_64_BIT),
                      VK_SUCCESS);
     assert_true(times[0] < (1 << 20) && times[1] < (1 << 20));
     config.timestamp_add = (1 << 20) - times[0];  // so that the first one is just where they wrap
@@ -1077,7 +1092,8 @@ static void a_1_0_loader_refuses_a_newer_instance(void **state) {
     (void)state;
     vkshim_default(&config, VKSHIM_MACHINE_REAL);
     config.instance_version = VK_API_VERSION_1_0;
-    if (!open_instance(&g, &config, VK_API_VERSION_1_0, "a_1_0_loader_refuses_a_newer_instance")) return;
+    if (!open_instance(&g, &config, VK_API_VERSION_1_0, "a_1_0_loader_refuses_a_newer_instance"))
+        return;
     assert_null(vkshim_get_instance_proc(NULL, "vkEnumerateInstanceVersion"));
     assert_null(vkshim_get_instance_proc(g.instance, "vkGetPhysicalDeviceProperties2"));
     assert_int_equal(make_instance(VK_API_VERSION_1_1, &instance), VK_ERROR_INCOMPATIBLE_DRIVER);
@@ -1098,7 +1114,8 @@ static void move_between_families(const gpu *g, const piece *a, const piece *b, 
     given = mistakes & NO_SEMAPHORE ? VK_NULL_HANDLE : semaphore;
     vk.CmdFillBuffer(first, a->buffer, 0, BYTES, 0x05050505);
     if (!(mistakes & NO_RELEASE)) barrier(first, a->buffer, 0, BYTES, 1, 0);
-    if (!(mistakes & NO_ACQUIRE)) barrier(second, a->buffer, 0, mistakes & OTHER_RANGE ? 512 : BYTES, 1, 0);
+    if (!(mistakes & NO_ACQUIRE))
+        barrier(second, a->buffer, 0, mistakes & OTHER_RANGE ? 512 : BYTES, 1, 0);
     if (mistakes & WRITES_ONLY) vk.CmdFillBuffer(second, a->buffer, 0, BYTES, 6);
     else copy(second, a->buffer, b->buffer, mistakes & OTHER_RANGE ? 512 : BYTES);
     end_and_submit(g->transfer, first, VK_NULL_HANDLE, given, VK_NULL_HANDLE);
@@ -1126,13 +1143,15 @@ static void a_range_changes_families_by_release_semaphore_and_acquire(void **sta
         gpu g;
         vkshim_default(&config, VKSHIM_MACHINE_REAL);
         config.transfer_family = 1;
-        if (!open_gpu(&g, &config, "a_range_changes_families_by_release_semaphore_and_acquire")) return;
+        if (!open_gpu(&g, &config, "a_range_changes_families_by_release_semaphore_and_acquire"))
+            return;
         a = make_piece(&g, 0, BYTES);
         b = make_piece(&g, 0, BYTES);
         move_between_families(&g, &a, &b, cases[i].mistakes);
         if (!cases[i].text) {
             assert_violations(0);
-            if (!(cases[i].mistakes & WRITES_ONLY)) assert_int_equal(b.words[WORDS - 1], 0x05050505);
+            if (!(cases[i].mistakes & WRITES_ONLY))
+                assert_int_equal(b.words[WORDS - 1], 0x05050505);
         } else assert_non_null(strstr(vkshim_violation(0), cases[i].text));
         violations_seen = report().violation_count;
         free_piece(&g, &a);
@@ -1171,8 +1190,8 @@ static void the_transfer_family_does_transfers_only(void **state) {
     commands = start_commands(&g, 1);
     vk.CmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, p.pipeline);
     assert_caught("vkCmdBindPipeline: family 1 does transfers only");
-    vk.CmdPipelineBarrier(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_PIPELINE_STAGE_TRANSFER_BIT, 0, 0, NULL,
-                          0, NULL, 0, NULL);
+    vk.CmdPipelineBarrier(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
+                          VK_PIPELINE_STAGE_TRANSFER_BIT, 0, 0, NULL, 0, NULL, 0, NULL);
     assert_caught("stages 0x800");
     end_and_submit(g.queue, commands, VK_NULL_HANDLE, VK_NULL_HANDLE, VK_NULL_HANDLE);
     assert_caught("recorded for family 1, the queue is of 0");
@@ -1308,11 +1327,15 @@ static VkResult run_all(const gpu *borrowed) {
     }
     memset(&fence_info, 0, sizeof fence_info);
     fence_info.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO;
-    if (!result && (result = vk.CreateFence(g.device, &fence_info, NULL, &fence))) fence = VK_NULL_HANDLE;
+    if (!result && (result = vk.CreateFence(g.device, &fence_info, NULL, &fence)))
+        fence = VK_NULL_HANDLE;
     if (!result && (result = make_semaphore(&g, 1, &semaphore))) semaphore = VK_NULL_HANDLE;
     if (!result && (result = make_pool(&g, 0, &g.pools[0]))) g.pools[0] = VK_NULL_HANDLE;
     if (!result) memset(pieces[0].words, 1, BYTES);
-    if (!result) { VkMappedMemoryRange r = range_of(&pieces[0], 0, VK_WHOLE_SIZE); result = vk.FlushMappedMemoryRanges(g.device, 1, &r); }
+    if (!result) {
+        VkMappedMemoryRange r = range_of(&pieces[0], 0, VK_WHOLE_SIZE);
+        result = vk.FlushMappedMemoryRanges(g.device, 1, &r);
+    }
     if (!result) result = start(&g, 0, &commands);
     if (!result) { dispatch(commands, &p, 4); result = vk.EndCommandBuffer(commands); }
     if (!result) result = submit(g.queue, commands, VK_NULL_HANDLE, VK_NULL_HANDLE, fence);
@@ -1324,7 +1347,10 @@ static VkResult run_all(const gpu *borrowed) {
     if (!result) result = vk.GetFenceStatus(g.device, fence);
     if (!result) result = vk.ResetFences(g.device, 1, &fence);
     if (!result) result = vk.GetSemaphoreCounterValue(g.device, semaphore, &value);
-    if (!result) { VkMappedMemoryRange r = range_of(&pieces[1], 0, VK_WHOLE_SIZE); result = vk.InvalidateMappedMemoryRanges(g.device, 1, &r); }
+    if (!result) {
+        VkMappedMemoryRange r = range_of(&pieces[1], 0, VK_WHOLE_SIZE);
+        result = vk.InvalidateMappedMemoryRanges(g.device, 1, &r);
+    }
     if (!result) assert_int_equal(pieces[1].words[WORDS - 1], 0x01010102);
     if (g.pools[0]) vk.DestroyCommandPool(g.device, g.pools[0], NULL);
     vk.DestroySemaphore(g.device, semaphore, NULL);
@@ -1412,11 +1438,13 @@ static void a_lost_device_stays_lost_and_can_be_freed(void **state) {
                          place ? VK_SUCCESS : VK_ERROR_DEVICE_LOST);
         if (place == 2) assert_int_equal(vk.GetFenceStatus(g.device, fence), VK_ERROR_DEVICE_LOST);
         if (place == 3) vkshim_lose_device();
-        assert_int_equal(vk.WaitForFences(g.device, 1, &fence, VK_TRUE, UINT64_MAX), VK_ERROR_DEVICE_LOST);
+        assert_int_equal(vk.WaitForFences(g.device, 1, &fence, VK_TRUE, UINT64_MAX),
+                         VK_ERROR_DEVICE_LOST);
         assert_int_equal(vk.GetFenceStatus(g.device, fence), VK_ERROR_DEVICE_LOST);
         assert_int_equal(vk.DeviceWaitIdle(g.device), VK_ERROR_DEVICE_LOST);
         assert_int_equal(vk.QueueWaitIdle(g.queue), VK_ERROR_DEVICE_LOST);
-        assert_int_equal(submit(g.queue, NULL, VK_NULL_HANDLE, VK_NULL_HANDLE, VK_NULL_HANDLE), VK_ERROR_DEVICE_LOST);
+        assert_int_equal(submit(g.queue, NULL, VK_NULL_HANDLE, VK_NULL_HANDLE, VK_NULL_HANDLE),
+                         VK_ERROR_DEVICE_LOST);
         assert_int_equal(a.words[0], 0x09090909);  // kept back, so it never happened
         free_piece(&g, &a);
         vk.DestroyFence(g.device, fence, NULL);
@@ -1448,7 +1476,8 @@ static void work_is_done_only_when_it_is_waited_or_polled_for(void **state) {
         end_and_submit(g.queue, commands, VK_NULL_HANDLE, VK_NULL_HANDLE, fence);
         assert_int_equal(report().pending_count, 1);
         for (i = 0; i < 3; i++) {
-            if (way == 3) assert_int_equal(vk.WaitForFences(g.device, 1, &fence, VK_TRUE, 0), VK_TIMEOUT);
+            if (way == 3)
+                assert_int_equal(vk.WaitForFences(g.device, 1, &fence, VK_TRUE, 0), VK_TIMEOUT);
             else assert_int_equal(vk.GetFenceStatus(g.device, fence), VK_NOT_READY);
         }
         assert_int_equal(b.words[0], 0);
@@ -1456,7 +1485,9 @@ static void work_is_done_only_when_it_is_waited_or_polled_for(void **state) {
         if (way == 1) vkshim_complete_all();
         if (way == 1) assert_int_equal(report().unseen_count, 1);
         if (way == 2) assert_int_equal(vk.QueueWaitIdle(g.queue), VK_SUCCESS);
-        if (way == 3) assert_int_equal(vk.WaitForFences(g.device, 1, &fence, VK_TRUE, UINT64_MAX), VK_SUCCESS);
+        if (way == 3)
+            assert_int_equal(vk.WaitForFences(g.device, 1, &fence, VK_TRUE, UINT64_MAX),
+                             VK_SUCCESS);
         assert_int_equal(b.words[WORDS - 1], (way + 1) * 0x01010101);
         assert_int_equal(report().pending_count, 0);
         assert_int_equal(report().host_wait_count - waits, way >= 2);
@@ -1571,7 +1602,8 @@ static void what_is_in_use_is_not_destroyed(void **state) {
     b = make_piece(&g, 0, BYTES);
     copy(commands, a.buffer, b.buffer, BYTES);
     end_and_submit(g.queue, commands, VK_NULL_HANDLE, VK_NULL_HANDLE, fence);
-    assert_int_equal(submit(g.queue, commands, VK_NULL_HANDLE, VK_NULL_HANDLE, VK_NULL_HANDLE), VK_SUCCESS);
+    assert_int_equal(submit(g.queue, commands, VK_NULL_HANDLE, VK_NULL_HANDLE, VK_NULL_HANDLE),
+                     VK_SUCCESS);
     assert_caught("vkQueueSubmit: one of the command buffers is used by work");
     vk.DestroyBuffer(g.device, a.buffer, NULL);
     assert_caught("vkDestroyBuffer: one of the buffers is used by work");
@@ -1637,7 +1669,8 @@ typedef struct block_head {
     size_t bytes;
 } block_head;
 
-static void *VKAPI_CALL host_allocate(void *user, size_t bytes, size_t alignment, VkSystemAllocationScope scope) {
+static void *VKAPI_CALL host_allocate(void *user, size_t bytes, size_t alignment,
+                                      VkSystemAllocationScope scope) {
     char *block = (char *)malloc(bytes + alignment + sizeof(block_head)), *at;
     block_head head;
     (void)scope;
@@ -1691,7 +1724,8 @@ static void callbacks_pass_through_and_are_given_to_both(void **state) {
     vk.DestroyFence(g.device, fence, &callbacks);
     assert_violations(0);
     assert_int_equal(vk.CreateFence(g.device, &info, &callbacks, &fence), VK_SUCCESS);
-    vkshim_find(VKSHIM_FENCE, VKSHIM_KEY(fence))->has_callbacks = 0;  // as if it had been made without
+    // As if it had been made without.
+    vkshim_find(VKSHIM_FENCE, VKSHIM_KEY(fence))->has_callbacks = 0;
     vk.DestroyFence(g.device, fence, &callbacks);
     assert_caught("given to only one of create and destroy");
     close_gpu(&g);
@@ -1700,7 +1734,8 @@ static void callbacks_pass_through_and_are_given_to_both(void **state) {
 static void every_name_is_there(void **state) {
     uint32_t i;
     (void)state;
-    for (i = 0; i < VKSHIM_KIND_COUNT; i++) assert_string_not_equal(vkshim_name_kind((vkshim_kind)i), "?");
+    for (i = 0; i < VKSHIM_KIND_COUNT; i++)
+        assert_string_not_equal(vkshim_name_kind((vkshim_kind)i), "?");
     assert_string_equal(vkshim_name_kind(VKSHIM_KIND_COUNT), "?");
     for (i = 0; vkshim_fallible(i); i++) assert_int_equal(strncmp(vkshim_fallible(i), "vk", 2), 0);
     assert_true(i > 30);
