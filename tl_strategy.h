@@ -971,7 +971,8 @@ typedef struct tl_backend {
     // finishes it, a GPU records one barrier. Called before every kernel.
     tl_result (*order)(void *self, const tl_access *accesses, int32_t access_count);
 
-    tl_result (*submit)(void *self, tl_ticket *ticket);  // hand over what was enqueued
+    tl_result (*submit)(void *self, tl_ticket *ticket);  // hand over what was enqueued, to be submitted
+                                                         // by the caller where the backend cannot
     tl_result (*poll)(void *self, tl_ticket ticket);     // TL_OK or TL_NOT_READY; never blocks
     tl_result (*wait)(void *self, tl_ticket ticket);     // submits what the ticket needs, blocks
 
@@ -1433,15 +1434,19 @@ TLDEF void      tl_free_run(tl_run *run);  // accepts NULL
 //
 //   bytes   exactly those of the tensor
 //
+// Returns TL_NOT_READY, and does nothing, where work on the tensor is under way and the backend cannot
+// wait for it. Any other waits: a pass ends without waiting for its work.
 // Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_NOT_FOUND: not resident; and those of the backend.
 TLDEF tl_result tl_write_tensor(tl_run *run, tl_tensor tensor, const void *data, uint64_t bytes);
 TLDEF tl_result tl_read_tensor(tl_run *run, tl_tensor tensor, void *data, uint64_t bytes);
 
-// Run one training step: repeat_count passes over the plan (or online), each with its load.
+// Run one training step: repeat_count passes over the plan (or online), each with its load. On a
+// backend that is in order a pass is submitted once, at its end, and nothing is waited for.
 //
 // Errors:  TL_ERROR_KERNEL, TL_ERROR_OVER_BUDGET (online, where the decisions are not those that
-//          tl_init_run tried out), TL_ERROR_MISMATCH, and those of the backend. Everything but the
-//          inputs is released then, and the next call runs the same training step again.
+//          tl_init_run tried out), TL_ERROR_MISMATCH, TL_NOT_READY: the backend cannot wait for what
+//          must be waited for; and those of the backend. Everything but the inputs is released then,
+//          and the next call runs the same training step again.
 TLDEF tl_result tl_run_plan(tl_run *run);
 
 // -- one step at a time: tl_run_plan is a loop over these --
@@ -1457,7 +1462,8 @@ typedef struct tl_run_step {
     tl_kernel_call   call;
     const tl_access *accesses;       // [access_count] ranges of the step
     int32_t          access_count;
-    tl_ticket        ticket;         // copies: passed when the copy is finished
+    tl_ticket        ticket;         // copies: passed when the copy is finished; value 0 = on a backend
+                                     // that is in order: what follows comes after the copy
 } tl_run_step;
 
 // Begin a pass: drop the results of the last one, reset the peaks.
@@ -1470,8 +1476,10 @@ TLDEF tl_result tl_start_pass(tl_run *run, int32_t micro_batch);
 // Errors:  as tl_run_plan.
 TLDEF tl_result tl_next_step(tl_run *run, tl_run_step *step, int32_t *done);
 
-// Map the operands of a compute step, call its kernel, unmap.
+// Map the operands of a compute step where the backend is host-visible, call its kernel, unmap.
 //
+// Returns TL_NOT_READY where the host would have to wait for an operand and the backend cannot: the
+// kernel was not called, call again later.
 // Errors:  TL_ERROR_STALE: not the step yielded last, or called already; as tl_run_plan, and the
 //          pass is given up then.
 TLDEF tl_result tl_run_step_kernel(tl_run *run, const tl_run_step *step);
@@ -9290,6 +9298,7 @@ typedef struct tli_pool {
     const uint64_t   *offsets;       // [offset_count] by number of the allocation
     int32_t           offset_count, next_offset;
     int32_t           unsubmitted;   // 1 = work was enqueued since the last submit
+    int32_t           in_order;      // 1 = the backend's: a copy has no ticket of its own
     int32_t           watches;       // 1 = note high_bytes
     uint64_t          high_bytes;    // device: most live bytes after a claim
     tl_range          spare;         // the other copy of a tensor while it is converted
@@ -9301,6 +9310,8 @@ static uint64_t tli_pool_live_bytes(const tli_pool *pool, tl_tier tier) {
     pool->backend->counters(pool->backend->self, &counters);
     return counters.live_bytes[tier];
 }
+
+static const char tli_cannot_wait[] = "backend: work is under way that it cannot wait for";
 
 static tl_result tli_pool_submit(tli_pool *pool) {
     tl_result result;
@@ -9368,30 +9379,31 @@ static tl_result tli_buffer_drop(tli_pool *pool, tli_buffer *buffer) {
     return tli_pool_release(pool, &buffer->device);
 }
 
+// Enqueue a copy that a WAIT ends. In order, what comes after it needs no ticket.
+static tl_result tli_buffer_copy(tli_pool *pool, tli_buffer *buffer, tl_range to, tl_range from) {
+    tl_result result = tli_pool_copy(pool, to, from);
+    if (!result && !pool->in_order) result = tli_pool_submit(pool);
+    buffer->copied = pool->last;
+    return result;
+}
+
 static tl_result tli_buffer_spill(tli_pool *pool, tli_buffer *buffer) {
     tl_result result = tli_pool_claim(pool, TL_TIER_HOST, buffer->device.bytes, &buffer->host);
     if (result) return result;
     buffer->on_host = 1;
     buffer->state = TLI_LEAVING;
-    result = tli_pool_copy(pool, buffer->host, buffer->device);
-    if (!result) result = tli_pool_submit(pool);
-    buffer->copied = pool->last;
-    return result;
+    return tli_buffer_copy(pool, buffer, buffer->host, buffer->device);
 }
 
 static tl_result tli_buffer_fetch(tli_pool *pool, tli_buffer *buffer) {
     tl_result result = tli_pool_claim(pool, TL_TIER_DEVICE, buffer->host.bytes, &buffer->device);
     if (result) return result;
     buffer->state = TLI_COMING;
-    result = tli_pool_copy(pool, buffer->device, buffer->host);
-    if (!result) result = tli_pool_submit(pool);
-    buffer->copied = pool->last;
-    return result;
+    return tli_buffer_copy(pool, buffer, buffer->device, buffer->host);
 }
 
+// The copy has passed, or what follows is ordered after it.
 static tl_result tli_buffer_wait(tli_pool *pool, tli_buffer *buffer) {
-    tl_result result = pool->backend->wait(pool->backend->self, buffer->copied);
-    if (result) return result;
     if (buffer->state == TLI_LEAVING) return tli_buffer_drop(pool, buffer);
     buffer->state = TLI_RESIDENT;
     return TL_OK;
@@ -10275,9 +10287,10 @@ static tl_result tli_rehearse(tl_run *run, uint64_t budget) {
 
 // -- the executor: one step --
 
-static tl_result tli_run_fail_backend(tl_run *run, tl_result code, const char *what) {
-    tli_writer w;
-    w = tli_begin_error(run->env, code, tli_run_function);
+// A step that was begun cannot be yielded again: TL_NOT_READY is a failure then.
+static tl_result tli_run_fail_backend(tl_run *run, tl_result why, const char *what) {
+    tl_result code = why == TL_NOT_READY ? TL_ERROR_BACKEND : why;
+    tli_writer w = tli_begin_error(run->env, code, tli_run_function);
     tli_put(&w, "step ");
     tli_put_i64(&w, run->event.index);
     tli_put(&w, " (");
@@ -10287,7 +10300,7 @@ static tl_result tli_run_fail_backend(tl_run *run, tl_result code, const char *w
     tli_put(&w, "): ");
     tli_put(&w, what);
     tli_put(&w, ": ");
-    tli_put(&w, tl_explain_result(code));
+    tli_put(&w, tl_explain_result(why));
     return tli_end_error(run->env, &w, code);
 }
 
@@ -10675,13 +10688,12 @@ static void tli_release_buffers(tl_run *run, int with_inputs) {
     for (i = 0; i < graph->node_count; i++) (void)tli_buffer_drop(pool, &run->saved[i]);
 }
 
-// Wherever the pass stands: let what was enqueued finish, then release everything.
+// Wherever the pass stands: hand over what was enqueued and release everything, finished or not.
 static void tli_clear_run(tl_run *run, int with_inputs) {
     tli_pool *pool = &run->pool;
     if (run->computing) pool->unsubmitted = 1;  // the kernel may have been recorded
     run->computing = TLI_COMPUTING_NOT;
-    if (tli_pool_submit(pool) == TL_OK && pool->last.value)
-        (void)run->backend.wait(run->backend.self, pool->last);
+    (void)tli_pool_submit(pool);
     tli_release_buffers(run, with_inputs);
 }
 
@@ -10751,8 +10763,7 @@ static tl_result tli_end_pass(tl_run *run) {
     tl_result result = run->is_online ? tli_sim_end(&run->online.sim) : TL_OK;
     if (result) return result;
     result = tli_pool_submit(&run->pool);
-    if (!result && run->pool.last.value && run->by_itself)
-        result = run->backend.wait(run->backend.self, run->pool.last);
+    if (result == TL_NOT_READY) return result;  // the next call tries again
     if (result) return tli_run_fail_backend(run, result, "submit");
     return tli_check_pass(run);
 }
@@ -10805,15 +10816,17 @@ static tl_result tli_pull_step(tl_run *run, tl_step *step, int32_t *done) {
     return TL_OK;
 }
 
-// TL_NOT_READY where a WAIT would block and the caller pulls steps himself.
+// Wait for the copies that a WAIT ends; TL_NOT_READY where it would block and the caller pulls
+// steps himself.
 static tl_result tli_poll_step(tl_run *run, const tl_step *step) {
+    const tl_backend *backend = &run->backend;
     tl_result result = TL_OK;
     int32_t i, end;
-    if (step->kind != TL_STEP_WAIT || run->by_itself) return TL_OK;
+    if (step->kind != TL_STEP_WAIT || run->pool.in_order) return TL_OK;
     tli_step_outputs(run, step, &i, &end);
     for (; i < end && !result; i++)
         if (tli_acts_on_buffer(&run->tensors[i], TL_STEP_WAIT))
-            result = run->backend.poll(run->backend.self, run->tensors[i].copied);
+            result = (run->by_itself ? backend->wait : backend->poll)(backend->self, run->tensors[i].copied);
     return result;
 }
 
@@ -10879,7 +10892,7 @@ static tl_result tli_take_step(tl_run *run, tl_run_step *out, int32_t *done) {
     }
     out->accesses = run->call.accesses;
     out->access_count = run->call.access_count;
-    out->ticket = run->pool.last;
+    if (!run->pool.in_order) out->ticket = run->pool.last;
     if (!result && !run->by_itself) result = tli_find_dependency(run, &out->depends_on);
     return result;
 }
@@ -10987,6 +11000,7 @@ TLI_IMPL tl_result tl_run_step_kernel(tl_run *run, const tl_run_step *step) {
         return tli_fail(run->env, TL_ERROR_STALE, "tl_run_step_kernel",
                         "step: not the compute step that was yielded last, or called already");
     result = run->limits.host_visible ? tli_map_accesses(run) : TL_OK;
+    if (result == TL_NOT_READY) return tli_fail(run->env, result, "tl_run_step_kernel", tli_cannot_wait);
     if (result) return tli_abort_pass(run, tli_run_fail_backend(run, result, "map"));
     run->computing = TLI_COMPUTING_CALLED;
     result = tli_call_kernel(run, step);
@@ -11006,7 +11020,8 @@ static tl_result tli_run_steps(tl_run *run) {
         if (!result && !done && step.is_compute) result = tl_run_step_kernel(run, &step);
     }
     run->by_itself = 0;
-    return result;
+    if (result != TL_NOT_READY) return result;
+    return tli_abort_pass(run, tli_fail(run->env, result, tli_run_function, tli_cannot_wait));
 }
 
 TLI_IMPL tl_result tl_run_plan(tl_run *run) {
@@ -11100,6 +11115,7 @@ static tl_result tli_move_tensor(tl_run *run, const char *function, tl_range ran
         else tli_copy(to, host, (size_t)range.bytes);
         result = run->backend.unmap(run->backend.self, range, mode, host);
     }
+    if (result == TL_NOT_READY) return tli_fail(run->env, result, function, tli_cannot_wait);
     return result ? tli_fail(run->env, result, function, "tensor: the backend could not map it")
                   : TL_OK;
 }
@@ -11509,6 +11525,7 @@ static tl_result tli_claim_inputs(tl_run *run) {
     tl_result result;
     int32_t i;
     pool->backend = &run->backend;
+    pool->in_order = run->limits.in_order;
     result = run->plan.offset_count ? tli_add_arena(run) : TL_OK;
     run->backend.reset_peaks(run->backend.self);
     for (i = 0; i < graph->tensor_count && !result; i++) {

@@ -24,7 +24,7 @@ uint mix_1(uint x) {
 }
 
 void main() {
-    if (gl_LocalInvocationID.x < 2u) group_sum[gl_LocalInvocationID.x] = 0u;
+    if (gl_LocalInvocationID.x == 0u) group_sum[0] = group_sum[1] = 0u;
     barrier();
     uint sum_0 = 0u, sum_1 = 0u;
     for (uint i = invocation_index(); i < count; i += invocation_count()) {
@@ -34,6 +34,8 @@ void main() {
     atomicAdd(group_sum[0], sum_0);
     atomicAdd(group_sum[1], sum_1);
     barrier();
-    if (gl_LocalInvocationID.x < 2u)
-        atomicAdd(sum[gl_LocalInvocationID.x], group_sum[gl_LocalInvocationID.x]);
+    if (gl_LocalInvocationID.x == 0u) {
+        atomicAdd(sum[0], group_sum[0]);
+        atomicAdd(sum[1], group_sum[1]);
+    }
 }

@@ -40,7 +40,8 @@ typedef struct spy {
 
 static tl_result spy_enter(spy *s, spy_function function) {
     long call = s->calls[function]++, index = s->all_calls++;
-    if (s->lost_at >= 0 && index >= s->lost_at && function != SPY_FREE_BLOCK && function != SPY_RELEASE)
+    if (s->lost_at >= 0 && index >= s->lost_at && function != SPY_FREE_BLOCK && function != SPY_RELEASE &&
+        function != SPY_UNMAP)
         return TL_ERROR_DEVICE_LOST;
     if (s->fail_function == (int)function && call >= s->fail_at && call <= s->fail_at + s->fail_count - (s->fail_count > 0))
         return function == SPY_ADD_BLOCK ? TL_ERROR_NO_MEMORY : TL_ERROR_BACKEND;

@@ -4,9 +4,9 @@
 #   tests/shaders.sh write FILE [DIR [PREFIX]]   put the words of DIR/*.comp into FILE
 #   tests/shaders.sh check FILE [DIR [PREFIX]]   compile again and compare; FILE is not changed
 #
-# DIR is shaders and PREFIX tli_vk_ where they are not given; DIR/copy.comp becomes the array tli_vk_copy_words. The
-# words depend on the compiler, so its version is fixed. Where another one is installed, check says SKIPPED and
-# validates the words as they are.
+# write makes a FILE that does not exist. DIR is shaders and PREFIX tli_vk_ where they are not given; DIR/copy.comp
+# becomes the array tli_vk_copy_words. The words depend on the compiler, so its version is fixed. Where another one is
+# installed, check says SKIPPED and validates the words as they are.
 set -euo pipefail
 mode=${1:-} file=${2:-} prefix=${4:-tli_vk_}
 if [[ ! $mode =~ ^(write|check)$ ]] || [ -z "$file" ]; then
@@ -25,6 +25,7 @@ trap 'rm -rf "$temp"' EXIT
 
 fail() { echo "shaders.sh: $*" >&2; exit 1; }
 
+[ -f "$file" ] || [ "$mode" = check ] || printf '%s\n' "$first" "$last" >"$file"
 [ -f "$file" ] || fail "$file: there is no such file"
 if [ "$(grep -cxF -- "$first" "$file")" != 1 ] || [ "$(grep -cxF -- "$last" "$file")" != 1 ]; then
     fail "$file: needs the two lines '$first' and '$last', once each and in this order"
@@ -76,7 +77,8 @@ validate_words() {
         validate_module "$temp/$name.spv" "$file: $name"
         count=$((count + 1))
     done
-    [ $count = ${#sources[@]} ] || fail "$file: holds $count shaders where $dir has ${#sources[@]}: run make shaders"
+    [ $count = ${#sources[@]} ] ||
+        fail "$file: holds $count shaders where $dir has ${#sources[@]}: run make shaders"
 }
 
 why=$(obstacle)
