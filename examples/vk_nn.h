@@ -1,22 +1,22 @@
 /* vk_nn.h - kernels of a small character-level transformer on Vulkan, for the examples
 
-   The sister of nn.h: the same network, each kernel a forward and a backward function, but over ranges
-   of tl_vk_backend.h instead of pointers. A call records one to three dispatches and returns at once.
-   C99 that is also C++11; no state besides the pipelines, which vk_nn_init makes once.
+   The sister of nn.h: the same network, each kernel a forward and a backward function, but over
+   ranges of tl_vk_backend.h instead of pointers. A call records one to three dispatches and returns
+   at once. C99 that is also C++11; no state besides the pipelines, which vk_nn_init makes once.
 
        forward     writes its output; what backward wants besides inputs and outputs goes to `saved`.
-                   A range without bytes is not wanted, and the output has the same bits either way.
+                   A range without bytes is not wanted, and the rest has the same bits either way.
        backward    ADDS (+=) to every gradient it is given; one without bytes is not computed.
 
-   ORDER       The caller has put all work on the ranges before the call with `order` of the backend, as
-               the executor does for the operands of a node. Parameters and their gradients, which no
-               graph knows, and what passes between two dispatches of a call are ordered here.
+   ORDER       The caller has put all work on the ranges before the call with `order` of the backend,
+               as the executor does for the operands of a node. Parameters and their gradients, which
+               no graph knows, and what passes between two dispatches of a call are ordered here.
    SAME BITS   One invocation owns an element, or a row, and sums it up in one order; no atomics. So a
-               device and a driver give the same bits every time. Another device may give others: sums
-               are fused, and e^x is rounded, as its compiler likes.
+               device and a driver give the same bits every time. Another device may give others: its
+               compiler fuses sums and rounds e^x as it likes.
    LIMITS      SPIR-V 1.0, 5 storage buffers, 32 bytes of push constants, 64 invocations, 256 bytes of
-               shared memory: what every Vulkan device has, but for the fifth buffer. A range is at most
-               what the device can bind (128 MiB or more); counts are below 2^30.
+               shared memory: what every Vulkan device has, but for the fifth buffer. A range is at
+               most what the device can bind (128 MiB or more); counts are below 2^30.
 
    LETTERS     as in nn.h: B sequences, T tokens, C channels, V vocabulary, NH heads of 16 channels,
                R rows, mostly B * T. A shape without a type is of float.
@@ -104,14 +104,15 @@ static inline tl_result vk_nn_init(const tl_backend *backend, vk_nn *nn) {
 
 // -- recording --
 
-// Record a dispatch of at least `count` invocations, in two dimensions where one has too few groups.
+// Record a dispatch of at least `count` invocations, in two dimensions where one is too short.
 static inline tl_result vk_nn_record(const vk_nn *nn, vk_nn_shader shader, const tl_range *ranges,
                                      const void *push, uint64_t count) {
     uint64_t groups = (count + VK_NN_WORKGROUP - 1) / VK_NN_WORKGROUP;
     uint64_t y = (groups + VK_NN_GROUPS - 1) / VK_NN_GROUPS, x;
     if (!groups) return TL_OK;
     x = (groups + y - 1) / y;
-    return tl_vk_record_kernel(nn->backend, nn->kernels[shader], ranges, push, (uint32_t)x, (uint32_t)y, 1);
+    return tl_vk_record_kernel(nn->backend, nn->kernels[shader], ranges, push, (uint32_t)x,
+                               (uint32_t)y, 1);
 }
 
 // Order two ranges for what is recorded next: read, or read and written.
@@ -186,11 +187,11 @@ static inline tl_result vk_nn_linear_backward(const vk_nn *nn, tl_range din, tl_
     tl_result result = vk_nn_order(nn, weight, none, 0);
     if (!result) result = vk_nn_order(nn, dweight, dbias, 1);
     if (!result && din.bytes)
-        result = vk_nn_matmul(nn, din, vk_nn_rows(dout, N), vk_nn_transposed(weight, N), none, R, K, N,
-                              VK_NN_START_C);
+        result = vk_nn_matmul(nn, din, vk_nn_rows(dout, N), vk_nn_transposed(weight, N), none, R, K,
+                              N, VK_NN_START_C);
     if (!result && dweight.bytes)
-        result = vk_nn_matmul(nn, dweight, vk_nn_transposed(in, K), vk_nn_rows(dout, N), none, K, N, R,
-                              VK_NN_START_C);
+        result = vk_nn_matmul(nn, dweight, vk_nn_transposed(in, K), vk_nn_rows(dout, N), none, K, N,
+                              R, VK_NN_START_C);
     if (!result && dbias.bytes) result = vk_nn_record(nn, VK_NN_COLUMN_SUM, columns, push, N);
     return result;
 }
@@ -224,8 +225,9 @@ static inline uint32_t vk_nn_writes(tl_range out, tl_range saved) {
 static inline size_t vk_nn_norm_saved_bytes(size_t R) { return R * 2 * sizeof(float); }
 
 // Layer norm of in (R, C) with weight (C) and bias (C); saved (R, 2).
-static inline tl_result vk_nn_norm_forward(const vk_nn *nn, tl_range out, tl_range saved, tl_range in,
-                                           tl_range weight, tl_range bias, uint32_t R, uint32_t C) {
+static inline tl_result vk_nn_norm_forward(const vk_nn *nn, tl_range out, tl_range saved,
+                                           tl_range in, tl_range weight, tl_range bias, uint32_t R,
+                                           uint32_t C) {
     const tl_range ranges[5] = { out, saved, in, weight, bias };
     const uint32_t push[3] = { R, C, vk_nn_writes(out, saved) };
     tl_result result = vk_nn_order(nn, weight, bias, 0);
@@ -234,8 +236,8 @@ static inline tl_result vk_nn_norm_forward(const vk_nn *nn, tl_range out, tl_ran
 
 // din (R, C); dweight (C) and dbias (C), both or neither; from dout (R, C).
 static inline tl_result vk_nn_norm_backward(const vk_nn *nn, tl_range din, tl_range dweight,
-                                            tl_range dbias, tl_range dout, tl_range saved, tl_range in,
-                                            tl_range weight, uint32_t R, uint32_t C) {
+                                            tl_range dbias, tl_range dout, tl_range saved,
+                                            tl_range in, tl_range weight, uint32_t R, uint32_t C) {
     const tl_range rows[5] = { din, dout, saved, in, weight };
     const tl_range channels[5] = { dweight, dbias, dout, saved, in };
     const uint32_t push[2] = { R, C };
@@ -279,8 +281,8 @@ static inline tl_result vk_nn_gelu_forward(const vk_nn *nn, tl_range out, tl_ran
     return vk_nn_record(nn, VK_NN_GELU, ranges, &n, n);
 }
 
-static inline tl_result vk_nn_gelu_backward(const vk_nn *nn, tl_range din, tl_range dout, tl_range in,
-                                            uint32_t n) {
+static inline tl_result vk_nn_gelu_backward(const vk_nn *nn, tl_range din, tl_range dout,
+                                            tl_range in, uint32_t n) {
     const tl_range ranges[3] = { din, dout, in };
     return vk_nn_record(nn, VK_NN_GELU_BACKWARD, ranges, &n, n);
 }
@@ -319,8 +321,8 @@ static inline int vk_nn_dropout_keeps(float p, uint64_t seed, uint32_t i) {
     return (bits >> 8) >= vk_nn_dropout_threshold(p);
 }
 
-static inline tl_result vk_nn_dropout(const vk_nn *nn, tl_range to, tl_range from, uint32_t n, float p,
-                                      uint64_t seed, uint32_t adds) {
+static inline tl_result vk_nn_dropout(const vk_nn *nn, tl_range to, tl_range from, uint32_t n,
+                                      float p, uint64_t seed, uint32_t adds) {
     const tl_range ranges[2] = { to, from };
     struct { uint32_t n, seed_low, seed_high, threshold; float scale; uint32_t adds; } push;
     push.n = n;
@@ -332,13 +334,13 @@ static inline tl_result vk_nn_dropout(const vk_nn *nn, tl_range to, tl_range fro
     return vk_nn_record(nn, VK_NN_DROPOUT, ranges, &push, n);
 }
 
-static inline tl_result vk_nn_dropout_forward(const vk_nn *nn, tl_range out, tl_range in, uint32_t n,
-                                              float p, uint64_t seed) {
+static inline tl_result vk_nn_dropout_forward(const vk_nn *nn, tl_range out, tl_range in,
+                                              uint32_t n, float p, uint64_t seed) {
     return vk_nn_dropout(nn, out, in, n, p, seed, 0);
 }
 
-static inline tl_result vk_nn_dropout_backward(const vk_nn *nn, tl_range din, tl_range dout, uint32_t n,
-                                               float p, uint64_t seed) {
+static inline tl_result vk_nn_dropout_backward(const vk_nn *nn, tl_range din, tl_range dout,
+                                               uint32_t n, float p, uint64_t seed) {
     return vk_nn_dropout(nn, din, dout, n, p, seed, 1);
 }
 
@@ -356,9 +358,9 @@ static inline tl_result vk_nn_cross_entropy_forward(const vk_nn *nn, tl_range lo
 }
 
 // dlogits (R, V) from dloss (1).
-static inline tl_result vk_nn_cross_entropy_backward(const vk_nn *nn, tl_range dlogits, tl_range dloss,
-                                                     tl_range logits, tl_range targets, uint32_t R,
-                                                     uint32_t V) {
+static inline tl_result vk_nn_cross_entropy_backward(const vk_nn *nn, tl_range dlogits,
+                                                     tl_range dloss, tl_range logits,
+                                                     tl_range targets, uint32_t R, uint32_t V) {
     const tl_range ranges[4] = { dlogits, dloss, logits, targets };
     const uint32_t push[2] = { R, V };
     return vk_nn_record(nn, VK_NN_LOSS_BACKWARD, ranges, push, R);
@@ -454,8 +456,8 @@ static inline tl_result vk_nn_run_embed(const tl_kernel_call *call, void *user) 
 
 static inline tl_result vk_nn_run_embed_backward(const tl_kernel_call *call, void *user) {
     vk_nn_call c = vk_nn_open(call, user);
-    return vk_nn_embed_backward(c.nn, c.node->dweight, c.node->dbias, c.dout, c.in, c.net->B, c.net->T,
-                                c.node->width, c.net->V);
+    return vk_nn_embed_backward(c.nn, c.node->dweight, c.node->dbias, c.dout, c.in, c.net->B,
+                                c.net->T, c.node->width, c.net->V);
 }
 
 static inline tl_result vk_nn_run_norm(const tl_kernel_call *call, void *user) {
@@ -472,8 +474,8 @@ static inline tl_result vk_nn_run_norm_backward(const tl_kernel_call *call, void
 
 static inline tl_result vk_nn_run_linear(const tl_kernel_call *call, void *user) {
     vk_nn_call c = vk_nn_open(call, user);
-    return vk_nn_linear_forward(c.nn, c.out, c.in, c.node->weight, c.node->bias, c.R, c.node->in_width,
-                                c.node->width);
+    return vk_nn_linear_forward(c.nn, c.out, c.in, c.node->weight, c.node->bias, c.R,
+                                c.node->in_width, c.node->width);
 }
 
 static inline tl_result vk_nn_run_linear_backward(const tl_kernel_call *call, void *user) {
@@ -490,8 +492,8 @@ static inline tl_result vk_nn_run_attention(const tl_kernel_call *call, void *us
 
 static inline tl_result vk_nn_run_attention_backward(const tl_kernel_call *call, void *user) {
     vk_nn_call c = vk_nn_open(call, user);
-    return vk_nn_attention_backward(c.nn, c.din, c.dout, c.saved, c.in, c.scratch, c.net->B, c.net->T,
-                                    c.node->width / VK_NN_HEAD);
+    return vk_nn_attention_backward(c.nn, c.din, c.dout, c.saved, c.in, c.scratch, c.net->B,
+                                    c.net->T, c.node->width / VK_NN_HEAD);
 }
 
 static inline tl_result vk_nn_run_gelu(const tl_kernel_call *call, void *user) {

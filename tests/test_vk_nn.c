@@ -1,10 +1,10 @@
-// Tests of examples/vk_nn.h: every kernel, forward and backward, against nn.h on the host and against
-// finite differences; odd sizes, guard bytes, equal bits; and a whole network through the executor.
+// Tests of examples/vk_nn.h: every kernel, forward and backward, against nn.h on the host and
+// against finite differences; odd sizes, guard bytes, equal bits; and a network in the executor.
 //
-//     cc -std=c99 -ffp-contract=off -I. -Iexamples tests/test_vk_nn.c -lcmocka -lm -ldl -o test_vk_nn
+//     cc -std=c99 -I. -Iexamples tests/test_vk_nn.c -lcmocka -lm -ldl -o test_vk_nn && ./test_vk_nn
 //
-// nn.h is tested against references in double by test_nn.c. The device rounds e^x and fuses sums as it
-// likes, so results are compared within 2e-5 of their size or of one. Gradients start from random
+// nn.h is tested against references in double by test_nn.c. The device rounds e^x and fuses sums as
+// it likes, so results are compared within 2e-5 of their size or of one. Gradients start from random
 // numbers on both sides: what overwrites instead of adding shows.
 
 #include <setjmp.h>
@@ -187,7 +187,8 @@ static void order_all(void) {
     ok(g.backend.order(g.backend.self, accesses, g.tensor_count));
 }
 
-static void assert_near(double actual, double expected, double tolerance, const char *what, size_t i) {
+static void assert_near(double actual, double expected, double tolerance, const char *what,
+                        size_t i) {
     double error = fabs(actual - expected);
     if (!(error <= tolerance * (1.0 + fabs(expected))))  // a NaN fails too
         fail_msg("%s[%zu] is %.9g, expected %.9g", what, i, actual, expected);
@@ -213,7 +214,8 @@ typedef struct shape {
 
 static void compare_linear(const shape *s) {
     uint32_t R = s->a, K = s->b, N = s->c;
-    tensor *in = make(R * K, 1), *weight = make(K * N, 2), *bias = make(N, 3), *out = make_zero(R * N);
+    tensor *in = make(R * K, 1), *weight = make(K * N, 2), *bias = make(N, 3),
+           *out = make_zero(R * N);
     tensor *dout = make(R * N, 4), *din = make(R * K, 5), *dw = make(K * N, 6), *db = make(N, 7);
     float *e_out = copy_of(out), *e_din = copy_of(din), *e_dw = copy_of(dw), *e_db = copy_of(db);
     nn_linear_forward(e_out, in->host, weight->host, bias->host, R, K, N);
@@ -239,7 +241,8 @@ static void compare_embed(const shape *s) {
     nn_embed_backward(e_dwte, e_dwpe, dout->host, ints(tokens), B, T, C);
     order_all();
     ok(vk_nn_embed_forward(&g.nn, out->range, tokens->range, wte->range, wpe->range, B, T, C, V));
-    ok(vk_nn_embed_backward(&g.nn, dwte->range, dwpe->range, dout->range, tokens->range, B, T, C, V));
+    ok(vk_nn_embed_backward(&g.nn, dwte->range, dwpe->range, dout->range, tokens->range, B, T, C,
+                            V));
     assert_result(out, e_out, 0.0, "out");
     assert_result(dwte, e_dwte, 2e-5, "dwte");
     assert_result(dwpe, e_dwpe, 2e-5, "dwpe");
@@ -256,10 +259,11 @@ static void compare_norm(const shape *s) {
     nn_norm_forward(e_out, e_saved, in->host, weight->host, bias->host, R, C);
     nn_norm_backward(e_din, e_dweight, e_dbias, dout->host, e_saved, in->host, weight->host, R, C);
     order_all();
-    ok(vk_nn_norm_forward(&g.nn, out->range, saved->range, in->range, weight->range, bias->range, R, C));
+    ok(vk_nn_norm_forward(&g.nn, out->range, saved->range, in->range, weight->range, bias->range, R,
+                          C));
     order_all();
-    ok(vk_nn_norm_backward(&g.nn, din->range, dweight->range, dbias->range, dout->range, saved->range,
-                           in->range, weight->range, R, C));
+    ok(vk_nn_norm_backward(&g.nn, din->range, dweight->range, dbias->range, dout->range,
+                           saved->range, in->range, weight->range, R, C));
     assert_result(out, e_out, 2e-5, "out");
     assert_result(saved, e_saved, 2e-5, "saved");
     assert_result(din, e_din, 5e-5, "din");
@@ -358,10 +362,10 @@ static void compare_loss(const shape *s) {
     nn_cross_entropy_forward(e_loss, NULL, logits->host, ints(targets), R, V);
     nn_cross_entropy_backward(e_dlogits, 0.75f, logits->host, ints(targets), R, V);
     order_all();
-    ok(vk_nn_cross_entropy_forward(&g.nn, loss->range, logits->range, targets->range, scratch->range, R,
-                                   V));
-    ok(vk_nn_cross_entropy_backward(&g.nn, dlogits->range, dloss->range, logits->range, targets->range,
-                                    R, V));
+    ok(vk_nn_cross_entropy_forward(&g.nn, loss->range, logits->range, targets->range,
+                                   scratch->range, R, V));
+    ok(vk_nn_cross_entropy_backward(&g.nn, dlogits->range, dloss->range, logits->range,
+                                    targets->range, R, V));
     assert_result(loss, e_loss, 2e-5, "loss");
     assert_result(dlogits, e_dlogits, 2e-5, "dlogits");
     free_tensors();
@@ -376,7 +380,8 @@ static void compare_adamw(const shape *s) {
     for (step = 1; step <= 5; step++) {
         nn_adamw_update(e_param, e_m, e_v, grad->host, n, step, &host);
         order_all();
-        ok(vk_nn_adamw_update(&g.nn, param->range, m->range, v->range, grad->range, n, step, &device));
+        ok(vk_nn_adamw_update(&g.nn, param->range, m->range, v->range, grad->range, n, step,
+                              &device));
     }
     assert_result(param, e_param, 2e-5, "param");
     assert_result(m, e_m, 2e-5, "m");
@@ -459,10 +464,10 @@ static void forward_without_saved_has_the_same_bits(void **state) {
     download(again);
     assert_memory_equal(out->host, again->host, out->n * sizeof(float));
     order_all();
-    ok(vk_nn_norm_forward(&g.nn, out->range, saved->range, qkv->range, weight->range, bias->range, B * T,
-                          C));
-    ok(vk_nn_norm_forward(&g.nn, again->range, nothing, qkv->range, weight->range, bias->range, B * T,
-                          C));
+    ok(vk_nn_norm_forward(&g.nn, out->range, saved->range, qkv->range, weight->range, bias->range,
+                          B * T, C));
+    ok(vk_nn_norm_forward(&g.nn, again->range, nothing, qkv->range, weight->range, bias->range,
+                          B * T, C));
     download(out);
     download(again);
     assert_memory_equal(out->host, again->host, out->n * sizeof(float));
@@ -489,10 +494,10 @@ static void saved_alone_has_the_same_bits(void **state) {
             ok(vk_nn_attention_forward(&g.nn, out->range, saved->range, qkv->range, B, T, NH));
             ok(vk_nn_attention_forward(&g.nn, nothing, again->range, qkv->range, B, T, NH));
         } else {
-            ok(vk_nn_norm_forward(&g.nn, out->range, saved->range, qkv->range, weight->range, bias->range,
-                                  B * T, C));
-            ok(vk_nn_norm_forward(&g.nn, nothing, again->range, qkv->range, weight->range, bias->range,
-                                  B * T, C));
+            ok(vk_nn_norm_forward(&g.nn, out->range, saved->range, qkv->range, weight->range,
+                                  bias->range, B * T, C));
+            ok(vk_nn_norm_forward(&g.nn, nothing, again->range, qkv->range, weight->range,
+                                  bias->range, B * T, C));
         }
         download(saved);
         download(again);
@@ -517,8 +522,8 @@ static void gradients_not_wanted_are_left_out(void **state) {
     e_dw = copy_of(dw);
     nn_linear_backward(NULL, e_dw, NULL, dout->host, in->host, weight->host, R, K, N);
     order_all();
-    ok(vk_nn_linear_backward(&g.nn, nothing, dw->range, nothing, dout->range, in->range, weight->range, R,
-                             K, N));
+    ok(vk_nn_linear_backward(&g.nn, nothing, dw->range, nothing, dout->range, in->range,
+                             weight->range, R, K, N));
     ok(vk_nn_norm_backward(&g.nn, nothing, nothing, nothing, dout->range, in->range, in->range,
                            weight->range, R, K));
     ok(vk_nn_add_backward(&g.nn, nothing, nothing, dout->range, R * N));
@@ -627,13 +632,13 @@ static void check_slopes(slope_case *s, forward_fn forward, forward_fn backward)
 }
 
 static void run_linear(const slope_case *s) {
-    ok(vk_nn_linear_forward(&g.nn, s->out->range, s->x[0]->range, s->x[1]->range, s->x[2]->range, 3, 5,
-                            2));
+    ok(vk_nn_linear_forward(&g.nn, s->out->range, s->x[0]->range, s->x[1]->range, s->x[2]->range, 3,
+                            5, 2));
 }
 
 static void run_linear_backward(const slope_case *s) {
-    ok(vk_nn_linear_backward(&g.nn, s->dx[0]->range, s->dx[1]->range, s->dx[2]->range, s->dout->range,
-                             s->x[0]->range, s->x[1]->range, 3, 5, 2));
+    ok(vk_nn_linear_backward(&g.nn, s->dx[0]->range, s->dx[1]->range, s->dx[2]->range,
+                             s->dout->range, s->x[0]->range, s->x[1]->range, 3, 5, 2));
 }
 
 static void linear_backward_matches_differences(void **state) {
@@ -684,8 +689,8 @@ static void run_attention(const slope_case *s) {
 }
 
 static void run_attention_backward(const slope_case *s) {
-    ok(vk_nn_attention_backward(&g.nn, s->dx[0]->range, s->dout->range, s->saved->range, s->x[0]->range,
-                                s->scratch->range, 1, 3, 1));
+    ok(vk_nn_attention_backward(&g.nn, s->dx[0]->range, s->dout->range, s->saved->range,
+                                s->x[0]->range, s->scratch->range, 1, 3, 1));
 }
 
 static void attention_backward_matches_differences(void **state) {
@@ -816,7 +821,8 @@ static void add_net_node(int32_t id) {
     desc.fwd_cost = desc.bwd_cost = id > 1;
     desc.keep = id == NET_NODES - 1;
     if (strcmp(row->op, "norm") == 0) desc.saved_bytes = vk_nn_norm_saved_bytes(NET_ROWS);
-    if (strcmp(row->op, "loss") == 0) desc.fwork_bytes = vk_nn_cross_entropy_scratch_bytes(NET_ROWS);
+    if (strcmp(row->op, "loss") == 0)
+        desc.fwork_bytes = vk_nn_cross_entropy_scratch_bytes(NET_ROWS);
     if (strcmp(row->op, "attention") == 0) {
         desc.saved_bytes = vk_nn_attention_saved_bytes(NET_B, NET_C / VK_NN_HEAD, NET_T);
         desc.bwork_bytes = vk_nn_attention_scratch_bytes(NET_B, NET_C / VK_NN_HEAD, NET_T);

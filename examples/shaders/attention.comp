@@ -1,8 +1,8 @@
 #version 450
-// Causal attention of several heads on q, k and v side by side, qkv (B, T, 3, NH, 16). One invocation
-// owns a query of a head: it goes over the keys up to its own twice, for the largest score and for the
-// weighted sum of the values. saved (B, NH, T, 2) gets that score and 1 / sum, from which backward makes
-// every weight again: nothing of size T x T is ever stored.
+// Causal attention of several heads on q, k and v side by side, qkv (B, T, 3, NH, 16). One
+// invocation owns a query of a head: it goes over the keys up to its own twice, for the largest
+// score and for the weighted sum of the values. saved (B, NH, T, 2) gets that score and 1 / sum,
+// from which backward makes every weight again: nothing of size T x T is ever stored.
 
 const uint HEAD = 4;  // vec4 in a head: 16 channels
 

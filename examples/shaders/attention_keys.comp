@@ -1,6 +1,6 @@
 #version 450
-// Backward of attention, second half: the gradients of keys and values, summed over the queries that
-// saw them, first to last. One invocation owns a key and its value in a head.
+// Backward of attention, second half: the gradients of keys and values, summed over the queries
+// that saw them, first to last. One invocation owns a key and its value in a head.
 
 const uint HEAD = 4;  // vec4 in a head: 16 channels
 

@@ -1,6 +1,6 @@
 #version 450
-// Backward of attention, first half: the gradient of the queries. means (B, NH, T) gets each query's
-// mean gradient of its weights, for the second half. One invocation owns a query of a head.
+// Backward of attention, first half: the gradient of the queries. means (B, NH, T) gets each
+// query's mean gradient of its weights, for the second half. One invocation owns a query of a head.
 
 const uint HEAD = 4;  // vec4 in a head: 16 channels
 

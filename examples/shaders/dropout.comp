@@ -2,7 +2,8 @@
 // Forward: to (n) = from, scaled where the element is kept, else 0. Backward: the same with +=.
 //
 // Whether an element is kept is a function of the seed and its index alone (vk_nn_dropout_keeps in
-// vk_nn.h), so a forward that runs again, and backward, find the same decisions and nothing is stored.
+// vk_nn.h), so a forward that runs again, and backward, find the same decisions and nothing is
+// stored.
 
 layout(local_size_x_id = 0) in;
 layout(push_constant) uniform Push { uint n, seed_low, seed_high, threshold; float scale; uint adds; };

@@ -1,6 +1,7 @@
 #version 450
-// dwte (V, C) and dwpe (T, C) += the rows of dout (R, C) that read them, first to last. An invocation
-// owns an element and looks for its token in all rows: no two ever add to the same place.
+// dwte (V, C) and dwpe (T, C) += the rows of dout (R, C) that read them, first to last. An
+// invocation owns an element and looks for its token in all rows: no two ever add to the same
+// place.
 
 layout(local_size_x_id = 0) in;
 layout(push_constant) uniform Push { uint R, T, C, V; };

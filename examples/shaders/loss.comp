@@ -1,6 +1,6 @@
 #version 450
-// losses (R) = -log of what the softmax of a row of logits (R, V) gives to its target. One invocation
-// owns a row.
+// losses (R) = -log of what the softmax of a row of logits (R, V) gives to its target. One
+// invocation owns a row.
 
 layout(local_size_x_id = 0) in;
 layout(push_constant) uniform Push { uint R, V; };

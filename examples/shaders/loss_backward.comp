@@ -1,5 +1,6 @@
 #version 450
-// dlogits (R, V) += (softmax of the row, less 1 at its target) dloss / R. One invocation owns a row.
+// dlogits (R, V) += (softmax of the row, less 1 at its target) dloss / R. One invocation owns a
+// row.
 
 layout(local_size_x_id = 0) in;
 layout(push_constant) uniform Push { uint R, V; };

@@ -1,8 +1,9 @@
 #version 450
 // c (M, N) = start + a (M, K) b (K, N). The start is zero, a bias per column, or what c holds.
 //
-// Element (i, j) of a is a[i * a_row + j * a_col], so a transpose costs nothing. One invocation owns a
-// block of 4 x 4 elements: 8 loads serve 16 products. Each element gets its K products in order.
+// Element (i, j) of a is a[i * a_row + j * a_col], so a transpose costs nothing. One invocation
+// owns a block of 4 x 4 elements: 8 loads serve 16 products. Each element gets its K products in
+// order.
 
 layout(local_size_x_id = 0) in;
 layout(push_constant) uniform Push { uint M, N, K, a_row, a_col, b_row, b_col, start; };

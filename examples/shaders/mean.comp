@@ -1,6 +1,6 @@
 #version 450
-// to (1) = the mean of from (n). One workgroup: each invocation sums every W-th element in order, then
-// the first one sums the W sums in order; W is fixed by the program, so is the result.
+// to (1) = the mean of from (n). One workgroup: each invocation sums every W-th element in order,
+// then the first one sums the W sums in order; W is fixed by the program, so is the result.
 
 layout(local_size_x_id = 0) in;
 layout(push_constant) uniform Push { uint n; };

@@ -1,6 +1,6 @@
 #version 450
-// Each row of in (R, C) to mean 0 and variance 1, then a weight and a bias per channel. saved (R, 2)
-// gets mean and 1 / deviation where backward wants them. One invocation owns a row.
+// Each row of in (R, C) to mean 0 and variance 1, then a weight and a bias per channel. saved (R,
+// 2) gets mean and 1 / deviation where backward wants them. One invocation owns a row.
 
 layout(local_size_x_id = 0) in;
 layout(push_constant) uniform Push { uint R, C, writes; };

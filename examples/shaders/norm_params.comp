@@ -1,5 +1,6 @@
 #version 450
-// dweight (C) and dbias (C) += the sums over the rows, first to last. One invocation owns a channel.
+// dweight (C) and dbias (C) += the sums over the rows, first to last. One invocation owns a
+// channel.
 
 layout(local_size_x_id = 0) in;
 layout(push_constant) uniform Push { uint R, C; };
