@@ -756,15 +756,8 @@ static float rate_at(uint64_t step) {
 
 static tl_result update_params(training *t) {
     vk_nn_adamw adamw = { 0.0f, 0.9f, 0.98f, 1e-8f, 0.0f };
-    tl_access accesses[ARRAY_COUNT];
-    tl_result result;
+    tl_result result = TL_OK;
     int32_t i;
-    memset(accesses, 0, sizeof accesses);
-    for (i = 0; i < ARRAY_COUNT; i++) {
-        accesses[i].range = t->arrays[i];
-        accesses[i].writes = i != GRADS;
-    }
-    result = t->backend.order(t->backend.self, accesses, ARRAY_COUNT);
     adamw.rate = rate_at(t->step);
     for (i = 0; i < t->m->param_kinds && !result; i++) {
         adamw.weight_decay = t->m->params[i].decays ? 0.05f : 0.0f;

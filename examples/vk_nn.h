@@ -8,9 +8,8 @@
                    A range without bytes is not wanted, and the rest has the same bits either way.
        backward    ADDS (+=) to every gradient it is given; one without bytes is not computed.
 
-   ORDER       The caller has put all work on the ranges before the call with `order` of the backend,
-               as the executor does for the operands of a node. Parameters and their gradients, which
-               no graph knows, and what passes between two dispatches of a call are ordered here.
+   ORDER       Every dispatch orders the ranges that it touches, so calls follow one another as they
+               stand, inside the executor and outside.
    SAME BITS   One invocation owns an element, or a row, and sums it up in one order; no atomics. So a
                device and a driver give the same bits every time. Another device may give others: its
                compiler fuses sums and rounds e^x as it likes.
@@ -33,29 +32,29 @@
 
 #include "../tl_vk_backend.h"
 
-// -- shaders: id, file in examples/shaders, buffers, bytes of push constants --
+// -- shaders: id, file in examples/shaders, buffers, how many it writes (the first), push bytes --
 
 #define VK_NN_SHADERS(X) \
-    X(MATMUL,            matmul,            4, 32) \
-    X(COLUMN_SUM,        column_sum,        2,  8) \
-    X(EMBED,             embed,             4, 16) \
-    X(EMBED_BACKWARD,    embed_backward,    4, 16) \
-    X(NORM,              norm,              5, 12) \
-    X(NORM_BACKWARD,     norm_backward,     5,  8) \
-    X(NORM_PARAMS,       norm_params,       5,  8) \
-    X(ATTENTION,         attention,         3, 16) \
-    X(ATTENTION_QUERIES, attention_queries, 5, 12) \
-    X(ATTENTION_KEYS,    attention_keys,    5, 12) \
-    X(GELU,              gelu,              2,  4) \
-    X(GELU_BACKWARD,     gelu_backward,     3,  4) \
-    X(DROPOUT,           dropout,           2, 24) \
-    X(ADD,               add,               3,  4) \
-    X(LOSS,              loss,              3,  8) \
-    X(MEAN,              mean,              2,  4) \
-    X(LOSS_BACKWARD,     loss_backward,     4,  8) \
-    X(ADAMW,             adamw,             4, 32)
+    X(MATMUL,            matmul,            4, 1, 32) \
+    X(COLUMN_SUM,        column_sum,        2, 1,  8) \
+    X(EMBED,             embed,             4, 1, 16) \
+    X(EMBED_BACKWARD,    embed_backward,    4, 2, 16) \
+    X(NORM,              norm,              5, 2, 12) \
+    X(NORM_BACKWARD,     norm_backward,     5, 1,  8) \
+    X(NORM_PARAMS,       norm_params,       5, 2,  8) \
+    X(ATTENTION,         attention,         3, 2, 16) \
+    X(ATTENTION_QUERIES, attention_queries, 5, 2, 12) \
+    X(ATTENTION_KEYS,    attention_keys,    5, 1, 12) \
+    X(GELU,              gelu,              2, 1,  4) \
+    X(GELU_BACKWARD,     gelu_backward,     3, 1,  4) \
+    X(DROPOUT,           dropout,           2, 1, 24) \
+    X(ADD,               add,               3, 1,  4) \
+    X(LOSS,              loss,              3, 1,  8) \
+    X(MEAN,              mean,              2, 1,  4) \
+    X(LOSS_BACKWARD,     loss_backward,     4, 1,  8) \
+    X(ADAMW,             adamw,             4, 3, 32)
 
-#define VK_NN_ENUM(id, file, buffers, push) VK_NN_##id,
+#define VK_NN_ENUM(id, file, buffers, written, push) VK_NN_##id,
 typedef enum vk_nn_shader { VK_NN_SHADERS(VK_NN_ENUM) VK_NN_SHADER_COUNT } vk_nn_shader;
 #undef VK_NN_ENUM
 
@@ -104,26 +103,33 @@ static inline tl_result vk_nn_init(const tl_backend *backend, vk_nn *nn) {
 
 // -- recording --
 
+static inline void vk_nn_find_buffers(vk_nn_shader shader, int32_t *count, int32_t *written) {
+#define VK_NN_COUNTS(id, file, buffers, written, push) { buffers, written },
+    static const uint8_t counts[VK_NN_SHADER_COUNT][2] = { VK_NN_SHADERS(VK_NN_COUNTS) };
+#undef VK_NN_COUNTS
+    *count = counts[shader][0];
+    *written = counts[shader][1];
+}
+
 // Record a dispatch of at least `count` invocations, in two dimensions where one is too short.
 static inline tl_result vk_nn_record(const vk_nn *nn, vk_nn_shader shader, const tl_range *ranges,
                                      const void *push, uint64_t count) {
     uint64_t groups = (count + VK_NN_WORKGROUP - 1) / VK_NN_WORKGROUP;
     uint64_t y = (groups + VK_NN_GROUPS - 1) / VK_NN_GROUPS, x;
+    int32_t i, buffers, written;
+    tl_access accesses[VK_NN_BUFFERS];
+    tl_result result;
     if (!groups) return TL_OK;
     x = (groups + y - 1) / y;
+    vk_nn_find_buffers(shader, &buffers, &written);
+    for (i = 0; i < buffers; i++) {
+        accesses[i].range = ranges[i];
+        accesses[i].writes = i < written;
+    }
+    result = nn->backend->order(nn->backend->self, accesses, buffers);
+    if (result) return result;
     return tl_vk_record_kernel(nn->backend, nn->kernels[shader], ranges, push, (uint32_t)x,
                                (uint32_t)y, 1);
-}
-
-// Order two ranges for what is recorded next: read, or read and written.
-static inline tl_result vk_nn_order(const vk_nn *nn, tl_range a, tl_range b, int32_t writes) {
-    tl_access accesses[2];
-    int32_t count = 0;
-    memset(accesses, 0, sizeof accesses);
-    if (a.bytes) accesses[count++].range = a;
-    if (b.bytes) accesses[count++].range = b;
-    accesses[0].writes = accesses[1].writes = writes;
-    return count ? nn->backend->order(nn->backend->self, accesses, count) : TL_OK;
 }
 
 static inline tl_range vk_nn_no_range(void) {
@@ -172,10 +178,8 @@ static inline tl_result vk_nn_matmul(const vk_nn *nn, tl_range c, vk_nn_view a, 
 static inline tl_result vk_nn_linear_forward(const vk_nn *nn, tl_range out, tl_range in,
                                              tl_range weight, tl_range bias, uint32_t R, uint32_t K,
                                              uint32_t N) {
-    tl_result result = vk_nn_order(nn, weight, bias, 0);
-    return result ? result
-                  : vk_nn_matmul(nn, out, vk_nn_rows(in, K), vk_nn_rows(weight, N), bias, R, N, K,
-                                 bias.bytes ? VK_NN_START_BIAS : VK_NN_START_ZERO);
+    return vk_nn_matmul(nn, out, vk_nn_rows(in, K), vk_nn_rows(weight, N), bias, R, N, K,
+                        bias.bytes ? VK_NN_START_BIAS : VK_NN_START_ZERO);
 }
 
 // din (R, K), dweight (K, N) and dbias (N) from dout (R, N).
@@ -184,9 +188,8 @@ static inline tl_result vk_nn_linear_backward(const vk_nn *nn, tl_range din, tl_
                                               tl_range weight, uint32_t R, uint32_t K, uint32_t N) {
     const tl_range columns[2] = { dbias, dout }, none = vk_nn_no_range();
     const uint32_t push[2] = { R, N };
-    tl_result result = vk_nn_order(nn, weight, none, 0);
-    if (!result) result = vk_nn_order(nn, dweight, dbias, 1);
-    if (!result && din.bytes)
+    tl_result result = TL_OK;
+    if (din.bytes)
         result = vk_nn_matmul(nn, din, vk_nn_rows(dout, N), vk_nn_transposed(weight, N), none, R, K,
                               N, VK_NN_START_C);
     if (!result && dweight.bytes)
@@ -202,8 +205,7 @@ static inline tl_result vk_nn_embed_forward(const vk_nn *nn, tl_range out, tl_ra
                                             uint32_t C, uint32_t V) {
     const tl_range ranges[4] = { out, tokens, wte, wpe };
     const uint32_t push[4] = { B * T, T, C, V };
-    tl_result result = vk_nn_order(nn, wte, wpe, 0);
-    return result ? result : vk_nn_record(nn, VK_NN_EMBED, ranges, push, (uint64_t)B * T * C);
+    return vk_nn_record(nn, VK_NN_EMBED, ranges, push, (uint64_t)B * T * C);
 }
 
 // dwte (V, C) and dwpe (T, C), both wanted, from dout (B, T, C).
@@ -212,9 +214,7 @@ static inline tl_result vk_nn_embed_backward(const vk_nn *nn, tl_range dwte, tl_
                                              uint32_t C, uint32_t V) {
     const tl_range ranges[4] = { dwte, dwpe, dout, tokens };
     const uint32_t push[4] = { B * T, T, C, V };
-    tl_result result = vk_nn_order(nn, dwte, dwpe, 1);
-    return result ? result
-                  : vk_nn_record(nn, VK_NN_EMBED_BACKWARD, ranges, push, ((uint64_t)V + T) * C);
+    return vk_nn_record(nn, VK_NN_EMBED_BACKWARD, ranges, push, ((uint64_t)V + T) * C);
 }
 
 // What a forward with saved bytes writes, as in norm.comp and attention.comp.
@@ -230,8 +230,7 @@ static inline tl_result vk_nn_norm_forward(const vk_nn *nn, tl_range out, tl_ran
                                            uint32_t C) {
     const tl_range ranges[5] = { out, saved, in, weight, bias };
     const uint32_t push[3] = { R, C, vk_nn_writes(out, saved) };
-    tl_result result = vk_nn_order(nn, weight, bias, 0);
-    return result ? result : vk_nn_record(nn, VK_NN_NORM, ranges, push, R);
+    return vk_nn_record(nn, VK_NN_NORM, ranges, push, R);
 }
 
 // din (R, C); dweight (C) and dbias (C), both or neither; from dout (R, C).
@@ -241,9 +240,8 @@ static inline tl_result vk_nn_norm_backward(const vk_nn *nn, tl_range din, tl_ra
     const tl_range rows[5] = { din, dout, saved, in, weight };
     const tl_range channels[5] = { dweight, dbias, dout, saved, in };
     const uint32_t push[2] = { R, C };
-    tl_result result = vk_nn_order(nn, weight, vk_nn_no_range(), 0);
-    if (!result) result = vk_nn_order(nn, dweight, dbias, 1);
-    if (!result && din.bytes) result = vk_nn_record(nn, VK_NN_NORM_BACKWARD, rows, push, R);
+    tl_result result = TL_OK;
+    if (din.bytes) result = vk_nn_record(nn, VK_NN_NORM_BACKWARD, rows, push, R);
     if (!result && dweight.bytes) result = vk_nn_record(nn, VK_NN_NORM_PARAMS, channels, push, C);
     return result;
 }
@@ -272,7 +270,6 @@ static inline tl_result vk_nn_attention_backward(const vk_nn *nn, tl_range dqkv,
     const uint32_t push[3] = { B, T, NH };
     uint64_t count = (uint64_t)B * T * NH;
     tl_result result = vk_nn_record(nn, VK_NN_ATTENTION_QUERIES, ranges, push, count);
-    if (!result) result = vk_nn_order(nn, scratch, vk_nn_no_range(), 0);
     return result ? result : vk_nn_record(nn, VK_NN_ATTENTION_KEYS, ranges, push, count);
 }
 
@@ -299,8 +296,6 @@ static inline tl_result vk_nn_add_backward(const vk_nn *nn, tl_range da, tl_rang
                                            uint32_t n) {
     const tl_range first[3] = { da, da, dout }, second[3] = { db, db, dout };
     tl_result result = da.bytes ? vk_nn_record(nn, VK_NN_ADD, first, &n, n) : TL_OK;
-    if (!result && da.bytes && da.block == db.block && da.offset == db.offset)
-        result = vk_nn_order(nn, db, vk_nn_no_range(), 1);
     return result || !db.bytes ? result : vk_nn_record(nn, VK_NN_ADD, second, &n, n);
 }
 
@@ -353,7 +348,6 @@ static inline tl_result vk_nn_cross_entropy_forward(const vk_nn *nn, tl_range lo
     const tl_range rows[3] = { scratch, logits, targets }, mean[2] = { loss, scratch };
     const uint32_t push[2] = { R, V };
     tl_result result = vk_nn_record(nn, VK_NN_LOSS, rows, push, R);
-    if (!result) result = vk_nn_order(nn, scratch, vk_nn_no_range(), 0);
     return result ? result : vk_nn_record(nn, VK_NN_MEAN, mean, &R, 1);
 }
 
@@ -370,8 +364,7 @@ typedef struct vk_nn_adamw {
     float rate, beta1, beta2, epsilon, weight_decay;
 } vk_nn_adamw;
 
-// One step of the optimizer on n elements; nothing is ordered here, so that many parameters can
-// follow one another without a barrier between them.
+// One step of the optimizer on n elements.
 //
 //   step   1, 2, 3, ...
 static inline tl_result vk_nn_adamw_update(const vk_nn *nn, tl_range param, tl_range m, tl_range v,
@@ -2371,7 +2364,7 @@ static const uint32_t vk_nn_norm_params_words[] = {
 
 static inline void vk_nn_find_words(vk_nn_shader shader, tl_vk_kernel_desc *desc) {
     switch (shader) {
-#define VK_NN_CASE(id, file, buffers, push)                           \
+#define VK_NN_CASE(id, file, buffers, written, push)                  \
     case VK_NN_##id:                                                  \
         desc->words = vk_nn_##file##_words;                           \
         desc->word_count = sizeof vk_nn_##file##_words / 4;           \

@@ -175,18 +175,6 @@ static void free_tensors(void) {
     g.tensor_count = 0;
 }
 
-// Order all tensors, as the executor does for the operands of a node.
-static void order_all(void) {
-    tl_access accesses[TENSOR_MAX];
-    int i;
-    memset(accesses, 0, sizeof accesses);
-    for (i = 0; i < g.tensor_count; i++) {
-        accesses[i].range = g.tensors[i].range;
-        accesses[i].writes = 1;
-    }
-    ok(g.backend.order(g.backend.self, accesses, g.tensor_count));
-}
-
 static void assert_near(double actual, double expected, double tolerance, const char *what,
                         size_t i) {
     double error = fabs(actual - expected);
@@ -220,7 +208,6 @@ static void compare_linear(const shape *s) {
     float *e_out = copy_of(out), *e_din = copy_of(din), *e_dw = copy_of(dw), *e_db = copy_of(db);
     nn_linear_forward(e_out, in->host, weight->host, bias->host, R, K, N);
     nn_linear_backward(e_din, e_dw, e_db, dout->host, in->host, weight->host, R, K, N);
-    order_all();
     ok(vk_nn_linear_forward(&g.nn, out->range, in->range, weight->range, bias->range, R, K, N));
     ok(vk_nn_linear_backward(&g.nn, din->range, dw->range, db->range, dout->range, in->range,
                              weight->range, R, K, N));
@@ -239,7 +226,6 @@ static void compare_embed(const shape *s) {
     float *e_out = copy_of(out), *e_dwte = copy_of(dwte), *e_dwpe = copy_of(dwpe);
     nn_embed_forward(e_out, ints(tokens), wte->host, wpe->host, B, T, C);
     nn_embed_backward(e_dwte, e_dwpe, dout->host, ints(tokens), B, T, C);
-    order_all();
     ok(vk_nn_embed_forward(&g.nn, out->range, tokens->range, wte->range, wpe->range, B, T, C, V));
     ok(vk_nn_embed_backward(&g.nn, dwte->range, dwpe->range, dout->range, tokens->range, B, T, C,
                             V));
@@ -258,10 +244,8 @@ static void compare_norm(const shape *s) {
     float *e_dweight = copy_of(dweight), *e_dbias = copy_of(dbias);
     nn_norm_forward(e_out, e_saved, in->host, weight->host, bias->host, R, C);
     nn_norm_backward(e_din, e_dweight, e_dbias, dout->host, e_saved, in->host, weight->host, R, C);
-    order_all();
     ok(vk_nn_norm_forward(&g.nn, out->range, saved->range, in->range, weight->range, bias->range, R,
                           C));
-    order_all();
     ok(vk_nn_norm_backward(&g.nn, din->range, dweight->range, dbias->range, dout->range,
                            saved->range, in->range, weight->range, R, C));
     assert_result(out, e_out, 2e-5, "out");
@@ -283,9 +267,7 @@ static void compare_attention(const shape *s) {
     assert_true(att && work);
     nn_attention_forward(e_out, att, qkv->host, work, B, T, C, NH);
     nn_attention_backward(e_dqkv, dout->host, att, qkv->host, work, B, T, C, NH);
-    order_all();
     ok(vk_nn_attention_forward(&g.nn, out->range, saved->range, qkv->range, B, T, NH));
-    order_all();
     ok(vk_nn_attention_backward(&g.nn, dqkv->range, dout->range, saved->range, qkv->range,
                                 scratch->range, B, T, NH));
     assert_result(out, e_out, 2e-5, "out");
@@ -304,7 +286,6 @@ static void compare_gelu(const shape *s) {
     upload(in);
     nn_gelu_forward(e_out, in->host, n);
     nn_gelu_backward(e_din, dout->host, in->host, n);
-    order_all();
     ok(vk_nn_gelu_forward(&g.nn, out->range, in->range, n));
     ok(vk_nn_gelu_backward(&g.nn, din->range, dout->range, in->range, n));
     assert_result(out, e_out, 2e-5, "out");
@@ -320,7 +301,6 @@ static void compare_add(const shape *s) {
     nn_add_forward(e_out, a->host, b->host, n);
     nn_add_backward(e_da, e_db, dout->host, n);
     nn_add_backward(e_both, e_both, dout->host, n);
-    order_all();
     ok(vk_nn_add_forward(&g.nn, out->range, a->range, b->range, n));
     ok(vk_nn_add_backward(&g.nn, da->range, db->range, dout->range, n));
     ok(vk_nn_add_backward(&g.nn, both->range, both->range, dout->range, n));
@@ -342,7 +322,6 @@ static void compare_dropout(const shape *s) {
         e_out[i] = keeps ? in->host[i] * scale : 0.0f;
         if (keeps) e_din[i] += dout->host[i] * scale;
     }
-    order_all();
     ok(vk_nn_dropout_forward(&g.nn, out->range, in->range, n, p, seed));
     ok(vk_nn_dropout_backward(&g.nn, din->range, dout->range, n, p, seed));
     assert_result(out, e_out, 1e-6, "out");
@@ -361,7 +340,6 @@ static void compare_loss(const shape *s) {
     upload(dloss);
     nn_cross_entropy_forward(e_loss, NULL, logits->host, ints(targets), R, V);
     nn_cross_entropy_backward(e_dlogits, 0.75f, logits->host, ints(targets), R, V);
-    order_all();
     ok(vk_nn_cross_entropy_forward(&g.nn, loss->range, logits->range, targets->range,
                                    scratch->range, R, V));
     ok(vk_nn_cross_entropy_backward(&g.nn, dlogits->range, dloss->range, logits->range,
@@ -379,7 +357,6 @@ static void compare_adamw(const shape *s) {
     float *e_param = copy_of(param), *e_m = copy_of(m), *e_v = copy_of(v);
     for (step = 1; step <= 5; step++) {
         nn_adamw_update(e_param, e_m, e_v, grad->host, n, step, &host);
-        order_all();
         ok(vk_nn_adamw_update(&g.nn, param->range, m->range, v->range, grad->range, n, step,
                               &device));
     }
@@ -457,13 +434,11 @@ static void forward_without_saved_has_the_same_bits(void **state) {
     saved = make_zero(2 * B * T * NH);
     weight = make(C, 2);
     bias = make(C, 3);
-    order_all();
     ok(vk_nn_attention_forward(&g.nn, out->range, saved->range, qkv->range, B, T, NH));
     ok(vk_nn_attention_forward(&g.nn, again->range, nothing, qkv->range, B, T, NH));
     download(out);
     download(again);
     assert_memory_equal(out->host, again->host, out->n * sizeof(float));
-    order_all();
     ok(vk_nn_norm_forward(&g.nn, out->range, saved->range, qkv->range, weight->range, bias->range,
                           B * T, C));
     ok(vk_nn_norm_forward(&g.nn, again->range, nothing, qkv->range, weight->range, bias->range,
@@ -489,7 +464,6 @@ static void saved_alone_has_the_same_bits(void **state) {
         size_t n = op ? 2 * B * T : 2 * B * T * NH;
         saved = make_zero(n);
         again = make_zero(n);
-        order_all();
         if (op == 0) {
             ok(vk_nn_attention_forward(&g.nn, out->range, saved->range, qkv->range, B, T, NH));
             ok(vk_nn_attention_forward(&g.nn, nothing, again->range, qkv->range, B, T, NH));
@@ -521,7 +495,6 @@ static void gradients_not_wanted_are_left_out(void **state) {
     db = make(N, 6);
     e_dw = copy_of(dw);
     nn_linear_backward(NULL, e_dw, NULL, dout->host, in->host, weight->host, R, K, N);
-    order_all();
     ok(vk_nn_linear_backward(&g.nn, nothing, dw->range, nothing, dout->range, in->range,
                              weight->range, R, K, N));
     ok(vk_nn_norm_backward(&g.nn, nothing, nothing, nothing, dout->range, in->range, in->range,
@@ -544,7 +517,6 @@ static void a_linear_without_bias_starts_at_zero(void **state) {
     out = make(R * N, 3);
     expected = copy_of(out);
     nn_linear_forward(expected, in->host, weight->host, NULL, R, K, N);
-    order_all();
     ok(vk_nn_linear_forward(&g.nn, out->range, in->range, weight->range, nothing, R, K, N));
     assert_result(out, expected, 2e-5, "out");
     free_tensors();
@@ -559,7 +531,6 @@ static void sizes_beyond_one_row_of_workgroups_are_whole(void **state) {
     NEED_DEVICE();
     a = make(n, 1);
     out = make_zero(n);
-    order_all();
     ok(vk_nn_add_forward(&g.nn, out->range, a->range, a->range, n));
     download(out);
     for (i = 0; i < n; i++)
@@ -594,7 +565,6 @@ typedef void (*forward_fn)(const slope_case *s);
 static double find_loss(const slope_case *s, forward_fn forward) {
     double sum = 0.0;
     size_t i;
-    order_all();
     forward(s);
     download(s->out);
     for (i = 0; i < s->out->n; i++) sum += (double)s->dout->host[i] * (double)s->out->host[i];
@@ -604,9 +574,7 @@ static double find_loss(const slope_case *s, forward_fn forward) {
 // Run both directions, then compare every gradient with the difference of two losses.
 static void check_slopes(slope_case *s, forward_fn forward, forward_fn backward) {
     int k;
-    order_all();
     forward(s);
-    order_all();
     backward(s);
     for (k = 0; k < 4 && s->x[k]; k++) {
         tensor *x = s->x[k];
