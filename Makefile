@@ -12,7 +12,7 @@ RUNNER       =
 # Bit-identical results need both: no contraction into FMA, and never -ffast-math.
 STD      := -std=c99 -ffp-contract=off
 WARN     := -Wall -Wextra -Wpedantic
-LDLIBS   := -lm -lpthread
+LDLIBS   := -lm -lpthread -ldl
 
 HEADERS  := tl_strategy.h $(wildcard examples/*.h tests/*.h)
 EXAMPLES := $(patsubst examples/%.c,$(B)/%,$(wildcard examples/*.c))

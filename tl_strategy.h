@@ -172,6 +172,15 @@ TLDEF uint64_t tl_next_random_below(tl_random *random, uint64_t limit);  // unif
 // Mix two numbers into one: the counter-based generator behind seeds that repeat.
 TLDEF uint64_t tl_mix_u64(uint64_t a, uint64_t b);
 
+// -- for those who write a backend --
+
+// Take zeroed memory from an env, aligned for any type; NULL for 0 bytes and where there is none.
+TLDEF void *tl_add_memory(tl_env *env, size_t bytes);
+TLDEF void  tl_free_memory(tl_env *env, void *memory);  // accepts NULL
+
+// Put "function: rule" into env->error.text and its code beside it, log it, and return the code.
+TLDEF tl_result tl_record_error(tl_env *env, tl_result code, const char *function, const char *rule);
+
 // ============================================================================
 // [2] STRATEGY -- what the caller wants, in seven fields
 //
@@ -865,8 +874,11 @@ TLDEF tl_result tl_parse_checkpoint_config_json(tl_env *env, const char *text, s
 // work whose ranges overlap happens in the order it was enqueued, anything else in
 // any order. A ticket stands for everything up to its submit: nothing is finished
 // because a call returned, only because poll or wait on a ticket said so, or because
-// `order` put it before what follows. The CPU finishes at once and a GPU does not;
-// nothing above this section may rely on either.
+// `order` put it before what follows, or because `map` gave the host its bytes. The CPU
+// finishes at once and a GPU does not; nothing above this section may rely on either.
+//
+// A backend may be unable to submit and wait, because it records into command buffers of the
+// caller: poll, wait and map say TL_NOT_READY then, until the caller has told it more.
 //
 // The backend counts bytes and calls by itself and never sees a plan.
 // ============================================================================
@@ -876,6 +888,14 @@ TLDEF tl_result tl_parse_checkpoint_config_json(tl_env *env, const char *text, s
     X(TL_TIER_HOST,   "host",   "where tensors are spilled to")
 
 typedef enum tl_tier { TL_TIERS(TLI_ENUM) TL_TIER_COUNT } tl_tier;
+
+// How the host is going to touch a mapped range.
+#define TL_MAP_MODES(X) \
+    X(TL_MAP_READ,   "read",   "nothing is written")                                        \
+    X(TL_MAP_WRITE,  "write",  "every byte is written: what the host sees before is undefined") \
+    X(TL_MAP_CHANGE, "change", "read and written")
+
+typedef enum tl_map_mode { TL_MAP_MODES(TLI_ENUM) TL_MAP_MODE_COUNT } tl_map_mode;
 
 #define TL_UNLIMITED UINT64_MAX  // a budget or a capacity without a limit
 
@@ -903,6 +923,8 @@ typedef struct tl_backend_limits {
     uint64_t budget_bytes[TL_TIER_COUNT];    // of the capacity, what is free to be used at present
     uint32_t codecs;             // bits 1 << tl_codec that convert can do
     int32_t  host_visible;       // 1 = map costs nothing: host kernels may run on device ranges
+    int32_t  in_order;           // 1 = copies and kernels run in the order they were enqueued: what
+                                 // comes after a copy needs no ticket of it
 } tl_backend_limits;
 
 typedef struct tl_backend_counters {
@@ -917,16 +939,22 @@ typedef struct tl_backend_counters {
     uint64_t copied_bytes;       // by copy and convert, source side
 } tl_backend_counters;
 
-// All functions return TL_ERROR_DEVICE_LOST for ever once the device is lost; freeing and
-// measuring stay legal then. All are called by one thread at a time.
+// Once the device is lost, these stay legal and work: release, free_block, unmap, limits, counters,
+// reset_peaks, now_ns, and map for reading in the host tier, which gives what stands there. All others
+// return TL_ERROR_DEVICE_LOST for ever. All are called by one thread at a time.
+//
+// The bytes between the end of a range and the next multiple of the alignment belong to nobody: work
+// on the range may overwrite them.
 typedef struct tl_backend {
     void *self;
 
-    // Make a block. TL_ERROR_NO_MEMORY where there is none; *block is 0 then.
+    // Make a block. TL_ERROR_NO_MEMORY where there is none, even once the work has passed that keeps
+    // freed blocks, if the backend can wait for it; *block is 0 then.
     tl_result (*add_block)(void *self, tl_tier tier, uint64_t bytes, uint64_t *block);
-    // Free a block once last_use has passed; nothing in it may be claimed any more. TL_ERROR_CORRUPT
-    // where its dead bytes were written: it is freed all the same.
-    tl_result (*free_block)(void *self, uint64_t block, tl_ticket last_use);
+    // Free a block; nothing in it may be claimed any more. Work on it may be under way, or not even
+    // submitted: the backend keeps the bytes until it has passed. TL_ERROR_CORRUPT where its dead
+    // bytes were written: it is freed all the same.
+    tl_result (*free_block)(void *self, uint64_t block);
 
     // Begin and end the life of a range: claimed bytes are counted, their content is undefined. A range
     // may be released while work on it is under way. TL_ERROR_NO_MEMORY beyond the tier's capacity.
@@ -943,15 +971,17 @@ typedef struct tl_backend {
     // finishes it, a GPU records one barrier. Called before every kernel.
     tl_result (*order)(void *self, const tl_access *accesses, int32_t access_count);
 
-    tl_result (*submit)(void *self, tl_ticket *ticket);  // hand over what was enqueued
+    tl_result (*submit)(void *self, tl_ticket *ticket);  // hand over what was enqueued, to be submitted
+                                                         // by the caller where the backend cannot
     tl_result (*poll)(void *self, tl_ticket ticket);     // TL_OK or TL_NOT_READY; never blocks
     tl_result (*wait)(void *self, tl_ticket ticket);     // submits what the ticket needs, blocks
 
-    // Give the host a pointer to a range whose work was ordered or waited for. After unmap the
-    // pointer is dead and, if writes, the bytes are in the range. Ranges mapped together do not overlap,
-    // unless all of them are only read.
-    tl_result (*map)(void *self, tl_range range, int writes, void **host);
-    tl_result (*unmap)(void *self, tl_range range, int writes, void *host);
+    // Give the host a pointer to a range whose work was ordered: waits until that is finished, or
+    // returns TL_NOT_READY where the backend cannot wait. After unmap, with the same mode, the pointer
+    // is dead and what was written is in the range. Ranges mapped together do not overlap, unless all
+    // of them are only read.
+    tl_result (*map)(void *self, tl_range range, tl_map_mode mode, void **host);
+    tl_result (*unmap)(void *self, tl_range range, tl_map_mode mode, void *host);
 
     // Verify what can be verified (canaries, poison): TL_ERROR_CORRUPT where bytes changed.
     tl_result (*check)(void *self);
@@ -970,7 +1000,7 @@ typedef struct tl_cpu_backend_desc {
     uint64_t (*now_ns)(void *user);  // 0 = none, every time is 0
     void    *user;
     // For tests, not with TL_NO_CHECKS: checked = 1 poisons dead ranges, guards blocks and hands
-    // kernels copies of their ranges; with deferred = 1, work finishes only when polled, waited for
+    // kernels copies of their ranges, poisoned where they are only written; with deferred = 1, work finishes only when polled, waited for
     // or ordered, in any legal order, which seed decides.
     int32_t  checked, deferred;
     uint64_t seed;
@@ -991,7 +1021,39 @@ typedef struct tl_cpu_backend_desc {
 TLDEF tl_result tl_init_cpu_backend(tl_env *env, const tl_cpu_backend_desc *desc, tl_backend *backend);
 TLDEF void      tl_free_cpu_backend(tl_env *env, tl_backend *backend);
 
-TLDEF const char *tl_name_tier(tl_tier tier);  // "device"; "?" out of range
+TLDEF const char *tl_name_tier(tl_tier tier);          // "device"; "?" out of range
+TLDEF const char *tl_name_map_mode(tl_map_mode mode);  // "write"
+
+// Places pieces in memory that it never touches: of a device, of a file, of an arena. A piece has an
+// offset and an id; neighbours are joined when they are free.
+typedef struct tl_heap tl_heap;
+
+// Make a heap over so many bytes, all free; the env must outlive it.
+//
+//   bytes       rounded down to the alignment
+//   alignment   of every offset and every piece: a power of two; 0 = 1
+//   heap        overwritten; release with tl_free_heap
+//
+// Errors:  TL_ERROR_INVALID_ARG: no byte, or an alignment that is no power of two; TL_ERROR_NO_MEMORY.
+//          *heap is NULL then.
+// Threads: one heap per thread.
+TLDEF tl_result tl_init_heap(tl_env *env, size_t bytes, size_t alignment, tl_heap **heap);
+TLDEF void      tl_free_heap(tl_heap *heap);  // accepts NULL
+
+// Take a piece, and give one back. Among free places one of about the size is taken, not always the
+// best. An id that stands for no piece is passed over; ids are used again.
+//
+//   bytes   rounded up to the alignment
+//   piece   its id, > 0
+//
+// Errors:  TL_ERROR_INVALID_ARG: 0 bytes; TL_ERROR_NO_MEMORY: no place is large enough, or no memory for
+//          the table of pieces. *offset and *piece are 0 then.
+// Cost:    O(1); O(free places of about this size) where hardly any is large enough.
+TLDEF tl_result tl_add_piece(tl_heap *heap, size_t bytes, size_t *offset, int32_t *piece);
+TLDEF void      tl_free_piece(tl_heap *heap, int32_t piece);
+
+// Report what is free, and the largest piece that can be taken. Either may be NULL.
+TLDEF void tl_measure_heap(const tl_heap *heap, size_t *free_bytes, size_t *largest_bytes);
 
 // Convert on the host, as every backend must, bit for bit. f16 and bf16: round to nearest even,
 // infinities stay, a NaN stays a quiet NaN. q8: block by block of 32, scale = largest finite
@@ -1372,15 +1434,19 @@ TLDEF void      tl_free_run(tl_run *run);  // accepts NULL
 //
 //   bytes   exactly those of the tensor
 //
+// Returns TL_NOT_READY, and does nothing, where work on the tensor is under way and the backend cannot
+// wait for it. Any other waits: a pass ends without waiting for its work.
 // Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_NOT_FOUND: not resident; and those of the backend.
 TLDEF tl_result tl_write_tensor(tl_run *run, tl_tensor tensor, const void *data, uint64_t bytes);
 TLDEF tl_result tl_read_tensor(tl_run *run, tl_tensor tensor, void *data, uint64_t bytes);
 
-// Run one training step: repeat_count passes over the plan (or online), each with its load.
+// Run one training step: repeat_count passes over the plan (or online), each with its load. On a
+// backend that is in order a pass is submitted once, at its end, and nothing is waited for.
 //
 // Errors:  TL_ERROR_KERNEL, TL_ERROR_OVER_BUDGET (online, where the decisions are not those that
-//          tl_init_run tried out), TL_ERROR_MISMATCH, and those of the backend. Everything but the
-//          inputs is released then, and the next call runs the same training step again.
+//          tl_init_run tried out), TL_ERROR_MISMATCH, TL_NOT_READY: the backend cannot wait for what
+//          must be waited for; and those of the backend. Everything but the inputs is released then,
+//          and the next call runs the same training step again.
 TLDEF tl_result tl_run_plan(tl_run *run);
 
 // -- one step at a time: tl_run_plan is a loop over these --
@@ -1396,7 +1462,8 @@ typedef struct tl_run_step {
     tl_kernel_call   call;
     const tl_access *accesses;       // [access_count] ranges of the step
     int32_t          access_count;
-    tl_ticket        ticket;         // copies: passed when the copy is finished
+    tl_ticket        ticket;         // copies: passed when the copy is finished; value 0 = on a backend
+                                     // that is in order: what follows comes after the copy
 } tl_run_step;
 
 // Begin a pass: drop the results of the last one, reset the peaks.
@@ -1409,8 +1476,10 @@ TLDEF tl_result tl_start_pass(tl_run *run, int32_t micro_batch);
 // Errors:  as tl_run_plan.
 TLDEF tl_result tl_next_step(tl_run *run, tl_run_step *step, int32_t *done);
 
-// Map the operands of a compute step, call its kernel, unmap.
+// Map the operands of a compute step where the backend is host-visible, call its kernel, unmap.
 //
+// Returns TL_NOT_READY where the host would have to wait for an operand and the backend cannot: the
+// kernel was not called, call again later.
 // Errors:  TL_ERROR_STALE: not the step yielded last, or called already; as tl_run_plan, and the
 //          pass is given up then.
 TLDEF tl_result tl_run_step_kernel(tl_run *run, const tl_run_step *step);
@@ -1757,6 +1826,19 @@ static int tli_grow(tl_env *env, void **array, int32_t *capacity, int32_t used, 
     *array = bigger;
     *capacity = (int32_t)wanted;
     return 1;
+}
+
+// -- for those who write a backend --
+
+TLI_IMPL void *tl_add_memory(tl_env *env, size_t bytes) {
+    return bytes ? tli_alloc_array(env, 1, bytes) : NULL;
+}
+
+TLI_IMPL void tl_free_memory(tl_env *env, void *memory) { tli_release(env, memory); }
+
+TLI_IMPL tl_result tl_record_error(tl_env *env, tl_result code, const char *function, const char *rule) {
+    TL_ASSERT(function && rule);
+    return tli_fail(env, code, function, rule);
 }
 
 // -- arena: pieces in address order, first fit, neighbours joined when freed --
@@ -6723,6 +6805,12 @@ TLI_IMPL const char *tl_name_tier(tl_tier tier) {
     return tli_name(tli_tier_names, TL_TIER_COUNT, (int64_t)tier);
 }
 
+static const char *const tli_map_mode_names[] = { TL_MAP_MODES(TLI_NAME) };
+
+TLI_IMPL const char *tl_name_map_mode(tl_map_mode mode) {
+    return tli_name(tli_map_mode_names, TL_MAP_MODE_COUNT, (int64_t)mode);
+}
+
 // -- codecs: integers on the bits only, so that every backend and every compiler agrees --
 
 static uint32_t tli_load_u32(const void *from) { uint32_t word; TLI_MEMCPY(&word, from, 4); return word; }
@@ -6879,6 +6967,224 @@ TLI_IMPL void tl_expand_bytes(tl_codec codec, void *to, const void *from, uint64
     }
 }
 
+// -- the heap: a good fit among size classes, neighbours joined when freed --
+
+typedef enum tli_extent_state { TLI_EXTENT_UNUSED, TLI_EXTENT_FREE, TLI_EXTENT_TAKEN } tli_extent_state;
+
+// A part of the heap, taken or free; all of these are linked in address order. Or an unused record.
+typedef struct tli_extent {
+    size_t   offset, bytes;
+    int32_t  before, after;            // neighbours; -1 = none
+    int32_t  free_before, free_after;  // in the list of its size class; free_after also links unused records
+    int32_t  state;                    // tli_extent_state
+} tli_extent;
+
+#define TLI_CLASS_COUNT 256  // four classes for every power of two
+
+struct tl_heap {
+    tl_env *env;
+    size_t bytes, alignment, free_bytes;
+    tli_extent *extents;
+    int32_t extent_count, extent_capacity, free_extent;  // record + 1
+    int32_t class_heads[TLI_CLASS_COUNT];  // extent + 1
+    uint32_t class_bits[TLI_CLASS_COUNT / 32];
+};
+
+// floor(log2(value)), 0 for 0. With the instruction a heap is almost twice as fast.
+static int32_t tli_log2_u64(uint64_t value) {
+#if defined(__GNUC__) || defined(__clang__)
+    return value ? 63 - __builtin_clzll(value) : 0;
+#else
+    uint32_t high = (uint32_t)(value >> 32), half = high ? high : (uint32_t)value;
+    int32_t bit = high ? 32 : 0, step;
+    for (step = 16; step; step /= 2)
+        if (half >> step) { half >>= step; bit += step; }
+    return bit;
+#endif
+}
+
+static int32_t tli_class_of(uint64_t bytes) {
+    int32_t high = tli_log2_u64(bytes);
+    uint64_t quarter = high > 1 ? bytes >> (high - 2) & 3 : 0;
+    return high * 4 + (int32_t)quarter;
+}
+
+static void tli_unlink_extent(tl_heap *heap, int32_t index) {
+    tli_extent *extent = &heap->extents[index];
+    int32_t class_index = tli_class_of(extent->bytes);
+    if (extent->free_after >= 0) heap->extents[extent->free_after].free_before = extent->free_before;
+    if (extent->free_before >= 0) heap->extents[extent->free_before].free_after = extent->free_after;
+    else heap->class_heads[class_index] = extent->free_after + 1;
+    if (!heap->class_heads[class_index])
+        heap->class_bits[class_index >> 5] &= ~((uint32_t)1 << (class_index & 31));
+    extent->state = TLI_EXTENT_TAKEN;
+    heap->free_bytes -= extent->bytes;
+}
+
+static void tli_link_extent(tl_heap *heap, int32_t index) {
+    tli_extent *extent = &heap->extents[index];
+    int32_t class_index = tli_class_of(extent->bytes);
+    extent->free_before = -1;
+    extent->free_after = heap->class_heads[class_index] - 1;
+    if (extent->free_after >= 0) heap->extents[extent->free_after].free_before = index;
+    heap->class_heads[class_index] = index + 1;
+    heap->class_bits[class_index >> 5] |= (uint32_t)1 << (class_index & 31);
+    extent->state = TLI_EXTENT_FREE;
+    heap->free_bytes += extent->bytes;
+}
+
+// Find a free extent of at least so many bytes; -1 where there is none. Same sizes come and go,
+// so the list of the size's own class is tried first, its rest only when all else failed.
+static int32_t tli_find_extent(const tl_heap *heap, size_t bytes) {
+    int32_t own = tli_class_of(bytes), at = heap->class_heads[own] - 1, tries, word;
+    for (tries = 0; at >= 0 && tries < 4; tries++, at = heap->extents[at].free_after)
+        if (heap->extents[at].bytes >= bytes) return at;
+    for (word = (own + 1) >> 5; word < TLI_CLASS_COUNT / 32; word++) {
+        uint32_t bits = heap->class_bits[word];
+        if (word == (own + 1) >> 5) bits &= ~(uint32_t)0 << ((own + 1) & 31);
+        if (bits) return heap->class_heads[word * 32 + tli_log2_u64(bits & (0 - bits))] - 1;
+    }
+    for (; at >= 0; at = heap->extents[at].free_after)
+        if (heap->extents[at].bytes >= bytes) return at;
+    return -1;
+}
+
+static int32_t tli_add_extent(tl_heap *heap) {
+    int32_t index = heap->free_extent - 1;
+    if (index >= 0) {
+        heap->free_extent = heap->extents[index].free_after + 1;
+        return index;
+    }
+    if (!tli_grow(heap->env, (void **)&heap->extents, &heap->extent_capacity, heap->extent_count,
+                  (int64_t)heap->extent_count + 1, sizeof *heap->extents)) return -1;
+    return heap->extent_count++;
+}
+
+// Take bytes and return the id of the piece; 0 where there is no room.
+static int32_t tli_take_piece(tl_heap *heap, size_t bytes) {
+    int32_t index, rest;
+    tli_extent *extent, *left;
+    if (bytes > heap->bytes) return 0;
+    bytes = (bytes + heap->alignment - 1) & ~(heap->alignment - 1);
+    index = tli_find_extent(heap, bytes);
+    if (index < 0) return 0;
+    if (heap->extents[index].bytes == bytes) {
+        tli_unlink_extent(heap, index);
+        return index + 1;
+    }
+    rest = tli_add_extent(heap);
+    if (rest < 0) return 0;
+    tli_unlink_extent(heap, index);
+    extent = &heap->extents[index];
+    left = &heap->extents[rest];
+    left->offset = extent->offset + bytes;
+    left->bytes = extent->bytes - bytes;
+    left->before = index;
+    left->after = extent->after;
+    if (left->after >= 0) heap->extents[left->after].before = rest;
+    extent->after = rest;
+    extent->bytes = bytes;
+    tli_link_extent(heap, rest);
+    return index + 1;
+}
+
+// Join an extent with the one after it, whose record is unused then.
+static void tli_join_extent(tl_heap *heap, int32_t index) {
+    tli_extent *extent = &heap->extents[index], *after = &heap->extents[extent->after];
+    int32_t unused = extent->after;
+    extent->bytes += after->bytes;
+    extent->after = after->after;
+    if (extent->after >= 0) heap->extents[extent->after].before = index;
+    after->state = TLI_EXTENT_UNUSED;
+    after->free_after = heap->free_extent - 1;
+    heap->free_extent = unused + 1;
+}
+
+static void tli_give_piece(tl_heap *heap, int32_t piece) {
+    int32_t index = piece - 1;
+    int32_t before = heap->extents[index].before, after = heap->extents[index].after;
+    if (after >= 0 && heap->extents[after].state == TLI_EXTENT_FREE) {
+        tli_unlink_extent(heap, after);
+        tli_join_extent(heap, index);
+    }
+    if (before >= 0 && heap->extents[before].state == TLI_EXTENT_FREE) {
+        tli_unlink_extent(heap, before);
+        tli_join_extent(heap, before);
+        index = before;
+    }
+    tli_link_extent(heap, index);
+}
+
+// One free extent over all bytes, a multiple of the alignment; 0 where there is no memory for it.
+static int tli_open_heap(tl_env *env, size_t bytes, size_t alignment, tl_heap *heap) {
+    int32_t first;
+    heap->env = env;
+    heap->bytes = bytes;
+    heap->alignment = alignment;
+    first = tli_add_extent(heap);
+    if (first < 0) return 0;
+    heap->extents[first].offset = 0;
+    heap->extents[first].bytes = bytes;
+    heap->extents[first].before = heap->extents[first].after = -1;
+    tli_link_extent(heap, first);
+    return 1;
+}
+
+TLI_IMPL tl_result tl_init_heap(tl_env *env, size_t bytes, size_t alignment, tl_heap **heap) {
+    const char *function = "tl_init_heap";
+    tl_heap *h;
+    TL_ASSERT(heap);
+    *heap = NULL;
+    if (alignment & (alignment - 1))
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "alignment: not a power of two");
+    if (!alignment) alignment = 1;
+    bytes &= ~(alignment - 1);
+    if (!bytes) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "bytes: fewer than one aligned piece");
+    h = (tl_heap *)tli_alloc_array(env, 1, sizeof *h);
+    if (!h || !tli_open_heap(env, bytes, alignment, h)) {
+        tli_release(env, h);
+        return tli_fail(env, TL_ERROR_NO_MEMORY, function, "no memory for the table of pieces");
+    }
+    *heap = h;
+    return TL_OK;
+}
+
+TLI_IMPL void tl_free_heap(tl_heap *heap) {
+    tl_env *env;
+    if (!heap) return;
+    env = heap->env;
+    tli_release(env, heap->extents);
+    tli_release(env, heap);
+}
+
+TLI_IMPL tl_result tl_add_piece(tl_heap *heap, size_t bytes, size_t *offset, int32_t *piece) {
+    TL_ASSERT(heap && offset && piece);
+    *offset = 0;
+    *piece = 0;
+    if (!bytes) return tli_fail(heap->env, TL_ERROR_INVALID_ARG, "tl_add_piece", "bytes: must be > 0");
+    *piece = tli_take_piece(heap, bytes);
+    if (!*piece) return tli_fail(heap->env, TL_ERROR_NO_MEMORY, "tl_add_piece", "bytes: no place for so many");
+    *offset = heap->extents[*piece - 1].offset;
+    return TL_OK;
+}
+
+TLI_IMPL void tl_free_piece(tl_heap *heap, int32_t piece) {
+    TL_ASSERT(heap);
+    if (piece > 0 && piece <= heap->extent_count && heap->extents[piece - 1].state == TLI_EXTENT_TAKEN)
+        tli_give_piece(heap, piece);
+}
+
+TLI_IMPL void tl_measure_heap(const tl_heap *heap, size_t *free_bytes, size_t *largest_bytes) {
+    int32_t at = TLI_CLASS_COUNT - 1;
+    size_t largest = 0;
+    TL_ASSERT(heap);
+    while (at > 0 && !heap->class_heads[at]) at--;
+    for (at = heap->class_heads[at] - 1; at >= 0; at = heap->extents[at].free_after)
+        if (heap->extents[at].bytes > largest) largest = heap->extents[at].bytes;
+    if (free_bytes) *free_bytes = heap->free_bytes;
+    if (largest_bytes) *largest_bytes = largest;
+}
+
 // -- the CPU backend: its parts --
 
 #define TLI_POISON 0xFFFEAD5Au  // dead bytes: NaN as f32 and as f64
@@ -6889,27 +7195,17 @@ typedef struct tli_span { uint64_t start, end; } tli_span;
 
 typedef struct tli_cpu_block {
     char    *memory;          // first byte that a range can name
-    void    *allocation;      // to release, or NULL: the extent of the caller's memory
+    void    *allocation;      // to release, or NULL: a piece of the caller's memory
     tli_span *spans;          // checked: claimed ranges, ascending
     uint64_t bytes, reserved_bytes;
     uint64_t claimed_bytes, claim_count;
     uint32_t generation;      // upper half of its handle
     int32_t  span_count, span_capacity;
-    int32_t  extent;
+    int32_t  piece;
     int32_t  next_free;       // slot + 1
     int32_t  pending;         // deferred: copies, conversions and fills that touch it
     uint8_t  tier, alive, dying;  // dying: freed, but pending work still needs the bytes
 } tli_cpu_block;
-
-// A piece of the caller's memory, in use or free. All are linked in address order.
-typedef struct tli_extent {
-    size_t   offset, bytes;
-    int32_t  before, after;            // neighbours; -1 = none
-    int32_t  free_before, free_after;  // in the list of its size class; free_after also links unused records
-    int32_t  is_free;
-} tli_extent;
-
-#define TLI_CLASS_COUNT 256  // four classes for every power of two
 
 typedef enum tli_work_kind {
     TLI_WORK_COPY, TLI_WORK_COMPRESS, TLI_WORK_EXPAND, TLI_WORK_FILL,
@@ -6926,7 +7222,7 @@ typedef struct tli_work {
     uint64_t ticket;    // of its submit; 0 = not submitted
 } tli_work;
 
-typedef struct tli_mapping { tl_range range; void *host; int32_t writes; } tli_mapping;
+typedef struct tli_mapping { tl_range range; void *host; tl_map_mode mode; } tli_mapping;
 
 typedef struct tli_cpu {
     tl_env *env;
@@ -6936,15 +7232,11 @@ typedef struct tli_cpu {
     int32_t block_count, block_capacity, free_block;  // slot + 1
     uint64_t submitted;
     char *memory;                    // the caller's, aligned
-    size_t memory_bytes, free_bytes;
-    tli_extent *extents;
-    int32_t extent_count, extent_capacity, free_extent;  // record + 1
-    int32_t class_heads[TLI_CLASS_COUNT];  // extent + 1
-    uint32_t class_bits[TLI_CLASS_COUNT / 32];
+    tl_heap heap;                    // places blocks in it
     tli_mapping *mappings;           // checked
     int32_t mapping_count, mapping_capacity;
     tli_work *queue;                 // deferred
-    int32_t queue_count;
+    int32_t queue_count, dying_count;
     tl_random random;
     tl_result late;                  // what work that ran later found out; told by the next call that can
 } tli_cpu;
@@ -6971,125 +7263,13 @@ static uint64_t tli_align_u64(uint64_t bytes, uint64_t alignment) {
     return (bytes + alignment - 1) & ~(alignment - 1);
 }
 
+static int tli_is_same_range(const tl_range *a, const tl_range *b) {
+    return a->block == b->block && a->offset == b->offset && a->bytes == b->bytes;
+}
+
 static int tli_overlaps(tl_range a, tl_range b) {
     return a.bytes && b.bytes && a.block == b.block && a.offset < b.offset + b.bytes &&
            b.offset < a.offset + a.bytes;
-}
-
-// -- placement in the caller's memory: a good fit among size classes, neighbours joined when freed --
-
-static int32_t tli_log2_u64(uint64_t value) {
-    uint32_t high = (uint32_t)(value >> 32), half = high ? high : (uint32_t)value;
-    int32_t bit = high ? 32 : 0, step;
-    for (step = 16; step; step /= 2)
-        if (half >> step) { half >>= step; bit += step; }
-    return bit;
-}
-
-static int32_t tli_class_of(uint64_t bytes) {
-    int32_t high = tli_log2_u64(bytes);
-    uint64_t quarter = high > 1 ? bytes >> (high - 2) & 3 : 0;
-    return high * 4 + (int32_t)quarter;
-}
-
-static void tli_unlink_extent(tli_cpu *cpu, int32_t index) {
-    tli_extent *extent = &cpu->extents[index];
-    int32_t class_index = tli_class_of(extent->bytes);
-    if (extent->free_after >= 0) cpu->extents[extent->free_after].free_before = extent->free_before;
-    if (extent->free_before >= 0) cpu->extents[extent->free_before].free_after = extent->free_after;
-    else cpu->class_heads[class_index] = extent->free_after + 1;
-    if (!cpu->class_heads[class_index])
-        cpu->class_bits[class_index >> 5] &= ~((uint32_t)1 << (class_index & 31));
-    extent->is_free = 0;
-    cpu->free_bytes -= extent->bytes;
-}
-
-static void tli_link_extent(tli_cpu *cpu, int32_t index) {
-    tli_extent *extent = &cpu->extents[index];
-    int32_t class_index = tli_class_of(extent->bytes);
-    extent->free_before = -1;
-    extent->free_after = cpu->class_heads[class_index] - 1;
-    if (extent->free_after >= 0) cpu->extents[extent->free_after].free_before = index;
-    cpu->class_heads[class_index] = index + 1;
-    cpu->class_bits[class_index >> 5] |= (uint32_t)1 << (class_index & 31);
-    extent->is_free = 1;
-    cpu->free_bytes += extent->bytes;
-}
-
-// Find a free extent of at least so many bytes; -1 where there is none. Same sizes come and go,
-// so the list of the size's own class is tried first, its rest only when all else failed.
-static int32_t tli_find_extent(tli_cpu *cpu, size_t bytes) {
-    int32_t own = tli_class_of(bytes), at = cpu->class_heads[own] - 1, tries, word;
-    for (tries = 0; at >= 0 && tries < 4; tries++, at = cpu->extents[at].free_after)
-        if (cpu->extents[at].bytes >= bytes) return at;
-    for (word = (own + 1) >> 5; word < TLI_CLASS_COUNT / 32; word++) {
-        uint32_t bits = cpu->class_bits[word];
-        if (word == (own + 1) >> 5) bits &= ~(uint32_t)0 << ((own + 1) & 31);
-        if (bits) return cpu->class_heads[word * 32 + tli_log2_u64(bits & (0 - bits))] - 1;
-    }
-    for (; at >= 0; at = cpu->extents[at].free_after)
-        if (cpu->extents[at].bytes >= bytes) return at;
-    return -1;
-}
-
-static int32_t tli_add_extent(tli_cpu *cpu) {
-    int32_t index = cpu->free_extent - 1;
-    if (index >= 0) {
-        cpu->free_extent = cpu->extents[index].free_after + 1;
-        return index;
-    }
-    if (!tli_grow(cpu->env, (void **)&cpu->extents, &cpu->extent_capacity, cpu->extent_count,
-                  (int64_t)cpu->extent_count + 1, sizeof *cpu->extents)) return -1;
-    return cpu->extent_count++;
-}
-
-// Take bytes, a multiple of the alignment, out of the caller's memory; -1 where there is no room.
-static int32_t tli_take_extent(tli_cpu *cpu, size_t bytes) {
-    int32_t index = tli_find_extent(cpu, bytes), rest;
-    if (index < 0) return -1;
-    if (cpu->extents[index].bytes > bytes) {
-        tli_extent *extent, *left;
-        rest = tli_add_extent(cpu);
-        if (rest < 0) return -1;
-        tli_unlink_extent(cpu, index);
-        extent = &cpu->extents[index];
-        left = &cpu->extents[rest];
-        left->offset = extent->offset + bytes;
-        left->bytes = extent->bytes - bytes;
-        left->before = index;
-        left->after = extent->after;
-        if (left->after >= 0) cpu->extents[left->after].before = rest;
-        extent->after = rest;
-        extent->bytes = bytes;
-        tli_link_extent(cpu, rest);
-        return index;
-    }
-    tli_unlink_extent(cpu, index);
-    return index;
-}
-
-// Join an extent with the one after it, whose record is free then.
-static void tli_join_extent(tli_cpu *cpu, int32_t index) {
-    int32_t after = cpu->extents[index].after;
-    cpu->extents[index].bytes += cpu->extents[after].bytes;
-    cpu->extents[index].after = cpu->extents[after].after;
-    if (cpu->extents[index].after >= 0) cpu->extents[cpu->extents[index].after].before = index;
-    cpu->extents[after].free_after = cpu->free_extent - 1;
-    cpu->free_extent = after + 1;
-}
-
-static void tli_give_extent(tli_cpu *cpu, int32_t index) {
-    int32_t before = cpu->extents[index].before, after = cpu->extents[index].after;
-    if (after >= 0 && cpu->extents[after].is_free) {
-        tli_unlink_extent(cpu, after);
-        tli_join_extent(cpu, index);
-    }
-    if (before >= 0 && cpu->extents[before].is_free) {
-        tli_unlink_extent(cpu, before);
-        tli_join_extent(cpu, before);
-        index = before;
-    }
-    tli_link_extent(cpu, index);
 }
 
 // -- poison --
@@ -7195,19 +7375,19 @@ static int tli_is_intact(const tli_cpu *cpu, const tli_cpu_block *block) {
     return tli_is_poisoned(block->memory + at, block->reserved_bytes - guard - at);
 }
 
-// Find room for a block; TL_OK sets memory, and allocation or extent.
+// Find room for a block; TL_OK sets memory, and allocation or piece.
 static tl_result tli_place_block(tli_cpu *cpu, tli_cpu_block *block) {
     size_t guard = (size_t)tli_guard_bytes(cpu), whole;
     size_t alignment = (size_t)cpu->desc.alignment_bytes;
     char *base;
     block->allocation = NULL;
-    block->extent = -1;
+    block->piece = 0;
     if (block->bytes > SIZE_MAX / 4 - 2 * guard - 2 * alignment) return TL_ERROR_NO_MEMORY;
     whole = (size_t)tli_align_u64(block->bytes ? block->bytes : 1, alignment) + 2 * guard;
     if (block->tier == TL_TIER_DEVICE && cpu->memory) {
-        block->extent = tli_take_extent(cpu, whole);
-        if (block->extent < 0) return TL_ERROR_NO_MEMORY;
-        base = cpu->memory + cpu->extents[block->extent].offset;
+        block->piece = tli_take_piece(&cpu->heap, whole);
+        if (!block->piece) return TL_ERROR_NO_MEMORY;
+        base = cpu->memory + cpu->heap.extents[block->piece - 1].offset;
     } else {
         block->allocation = tli_alloc(cpu->env, whole + alignment - 1);
         if (!block->allocation) return TL_ERROR_NO_MEMORY;
@@ -7220,39 +7400,6 @@ static tl_result tli_place_block(tli_cpu *cpu, tli_cpu_block *block) {
     return TL_OK;
 }
 
-static tl_result tli_cpu_add_block(void *self, tl_tier tier, uint64_t bytes, uint64_t *handle) {
-    tli_cpu *cpu = (tli_cpu *)self;
-    int32_t slot = cpu->free_block - 1;
-    tli_cpu_block *block;
-    *handle = 0;
-    if (!tli_is_below((int64_t)tier, TL_TIER_COUNT))
-        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "add_block", "tier: unknown");
-    if (slot < 0) {
-        if (!tli_grow(cpu->env, (void **)&cpu->blocks, &cpu->block_capacity, cpu->block_count,
-                      (int64_t)cpu->block_count + 1, sizeof *cpu->blocks))
-            return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, "add_block", "no memory for the table of blocks");
-        slot = cpu->block_count++;
-        block = &cpu->blocks[slot];
-        // Another backend's handles do not fit.
-        block->generation = (uint32_t)tl_mix_u64((uint64_t)(uintptr_t)cpu, (uint64_t)slot);
-        block->next_free = 0;
-        cpu->free_block = slot + 1;
-    }
-    block = &cpu->blocks[slot];
-    block->tier = (uint8_t)tier;
-    block->bytes = bytes;
-    if (tli_place_block(cpu, block))
-        return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, "add_block", "no room for the block");
-    cpu->free_block = block->next_free;
-    block->alive = 1;
-    block->claimed_bytes = block->claim_count = 0;
-    cpu->counters.added_count++;
-    cpu->counters.block_count[tier]++;
-    cpu->counters.reserved_bytes[tier] += block->reserved_bytes;
-    *handle = (uint64_t)block->generation << 32 | (uint64_t)(slot + 1);
-    return TL_OK;
-}
-
 // Give the bytes of a freed block back; TL_ERROR_CORRUPT where somebody wrote to dead ones.
 static tl_result tli_finish_block(tli_cpu *cpu, int32_t slot) {
     tli_cpu_block *block = &cpu->blocks[slot];
@@ -7260,11 +7407,12 @@ static tl_result tli_finish_block(tli_cpu *cpu, int32_t slot) {
     if (tli_is_checked(cpu) && !tli_is_intact(cpu, block))
         result = tli_cpu_fail(cpu, TL_ERROR_CORRUPT, "free_block", "bytes that nobody claimed were written");
     if (block->allocation) tli_release(cpu->env, block->allocation);
-    else tli_give_extent(cpu, block->extent);
+    else tli_give_piece(&cpu->heap, block->piece);
     tli_release(cpu->env, block->spans);
     cpu->counters.reserved_bytes[block->tier] -= block->reserved_bytes;
     block->spans = NULL;
     block->span_count = block->span_capacity = 0;
+    cpu->dying_count -= block->dying;
     block->alive = block->dying = 0;
     block->generation++;
     block->next_free = cpu->free_block;
@@ -7424,29 +7572,58 @@ static tl_result tli_tell_late(tli_cpu *cpu) {
 
 // -- the functions of the table --
 
-static tl_result tli_cpu_free_block(void *self, uint64_t handle, tl_ticket last_use) {
+static tl_result tli_cpu_add_block(void *self, tl_tier tier, uint64_t bytes, uint64_t *handle) {
+    tli_cpu *cpu = (tli_cpu *)self;
+    int32_t slot = cpu->free_block - 1;
+    tli_cpu_block *block;
+    tl_result result;
+    *handle = 0;
+    if (!tli_is_below((int64_t)tier, TL_TIER_COUNT))
+        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "add_block", "tier: unknown");
+    if (slot < 0) {
+        if (!tli_grow(cpu->env, (void **)&cpu->blocks, &cpu->block_capacity, cpu->block_count,
+                      (int64_t)cpu->block_count + 1, sizeof *cpu->blocks))
+            return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, "add_block", "no memory for the table of blocks");
+        slot = cpu->block_count++;
+        // Another backend's handles do not fit.
+        cpu->blocks[slot].generation = (uint32_t)tl_mix_u64((uint64_t)(uintptr_t)cpu, (uint64_t)slot);
+        cpu->blocks[slot].next_free = 0;
+    }
+    block = &cpu->blocks[slot];
+    cpu->free_block = block->next_free;
+    block->tier = (uint8_t)tier;
+    block->bytes = bytes;
+    result = tli_place_block(cpu, block);
+    while (result && tli_queued(cpu) && cpu->dying_count) {  // what freed blocks wait for
+        tli_run_work(cpu, 0);
+        result = tli_place_block(cpu, block);
+    }
+    if (result) {
+        block->next_free = cpu->free_block;
+        cpu->free_block = slot + 1;
+        return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, "add_block", "no room for the block");
+    }
+    block->alive = 1;
+    block->claimed_bytes = block->claim_count = 0;
+    cpu->counters.added_count++;
+    cpu->counters.block_count[tier]++;
+    cpu->counters.reserved_bytes[tier] += block->reserved_bytes;
+    *handle = (uint64_t)block->generation << 32 | (uint64_t)(slot + 1);
+    return TL_OK;
+}
+
+static tl_result tli_cpu_free_block(void *self, uint64_t handle) {
     tli_cpu *cpu = (tli_cpu *)self;
     tl_result result = TL_OK;
     tli_cpu_block *block = tli_find_block(cpu, handle, "free_block", &result);
-    int32_t i;
     if (!block) return result;
     if (block->claim_count)
         return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "free_block", "block: a range in it is still claimed");
-    if (last_use.value > cpu->submitted)
-        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "free_block", "last_use: was never submitted");
-    for (i = 0; block->pending && i < tli_queued(cpu); i++) {
-        const tli_work *work = &cpu->queue[i];
-        if ((tli_block_of_work(cpu, work->to) != block && tli_block_of_work(cpu, work->from) != block) ||
-            tli_is_upkeep(work))
-            continue;
-        if (!work->ticket || work->ticket > last_use.value)
-            return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "free_block",
-                                "last_use: does not cover all work in the block");
-    }
     cpu->counters.block_count[block->tier]--;
     if (!block->pending) return tli_drain_block(cpu, (int32_t)(block - cpu->blocks));
     block->alive = 0;
     block->dying = 1;
+    cpu->dying_count++;
     return TL_OK;
 }
 
@@ -7503,8 +7680,10 @@ static tl_result tli_cpu_claim(void *self, tl_range range) {
 
 static int tli_is_mapped(const tli_cpu *cpu, tl_range range, int writes) {
     int32_t i;
-    for (i = 0; i < cpu->mapping_count; i++)
-        if ((writes || cpu->mappings[i].writes) && tli_overlaps(cpu->mappings[i].range, range)) return 1;
+    for (i = 0; i < cpu->mapping_count; i++) {
+        const tli_mapping *mapping = &cpu->mappings[i];
+        if ((writes || mapping->mode != TL_MAP_READ) && tli_overlaps(mapping->range, range)) return 1;
+    }
     return 0;
 }
 
@@ -7639,11 +7818,14 @@ static tl_result tli_settle(tli_cpu *cpu, tl_range range, int writes, const char
     return tli_tell_late(cpu);
 }
 
-static tl_result tli_cpu_map(void *self, tl_range range, int writes, void **host) {
+static tl_result tli_cpu_map(void *self, tl_range range, tl_map_mode mode, void **host) {
     tli_cpu *cpu = (tli_cpu *)self;
     tl_result result = tli_check_range(cpu, &range, "map");
+    int writes = mode != TL_MAP_READ;
     tli_mapping *mapping;
     *host = NULL;
+    if (!result && !tli_is_below((int64_t)mode, TL_MAP_MODE_COUNT))
+        result = tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "map", "mode: unknown");
     if (result) return result;
     cpu->counters.map_count++;
     if (!range.bytes) return TL_OK;
@@ -7656,30 +7838,29 @@ static tl_result tli_cpu_map(void *self, tl_range range, int writes, void **host
         return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, "map", "no memory for the table of mappings");
     *host = tli_alloc(cpu->env, (size_t)range.bytes);
     if (!*host) return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, "map", "no memory for the copy of the range");
-    tli_copy(*host, tli_address(cpu, range), (size_t)range.bytes);
+    if (mode == TL_MAP_WRITE) tli_poison((char *)*host, range.bytes);
+    else tli_copy(*host, tli_address(cpu, range), (size_t)range.bytes);
     mapping = &cpu->mappings[cpu->mapping_count++];
     mapping->range = range;
     mapping->host = *host;
-    mapping->writes = writes != 0;
+    mapping->mode = mode;
     return TL_OK;
 }
 
-static tl_result tli_cpu_unmap(void *self, tl_range range, int writes, void *host) {
+static tl_result tli_cpu_unmap(void *self, tl_range range, tl_map_mode mode, void *host) {
     tli_cpu *cpu = (tli_cpu *)self;
     tl_result result = tli_check_range(cpu, &range, "unmap");
     int32_t i;
     if (result || !range.bytes) return result;
-    result = tli_settle(cpu, range, writes, "unmap");
+    result = tli_settle(cpu, range, mode != TL_MAP_READ, "unmap");
     if (!tli_is_checked(cpu)) return result;
     for (i = 0; i < cpu->mapping_count; i++)
-        if (cpu->mappings[i].host == host && cpu->mappings[i].range.block == range.block &&
-            cpu->mappings[i].range.offset == range.offset && cpu->mappings[i].range.bytes == range.bytes)
-            break;
+        if (cpu->mappings[i].host == host && tli_is_same_range(&cpu->mappings[i].range, &range)) break;
     if (i == cpu->mapping_count)
         return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "unmap", "host: is not what map gave for this range");
-    if (writes && !cpu->mappings[i].writes)
-        result = tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "unmap", "writes: the range was mapped to be read");
-    else if (writes)
+    if (mode != cpu->mappings[i].mode)
+        result = tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "unmap", "mode: is not that of the mapping");
+    else if (mode != TL_MAP_READ)
         tli_copy(tli_address(cpu, range), host, (size_t)range.bytes);
     else if (TLI_MEMCMP(tli_address(cpu, range), host, (size_t)range.bytes) != 0)
         result = tli_cpu_fail(cpu, TL_ERROR_CORRUPT, "unmap", "bytes of a read-only range were written");
@@ -7719,12 +7900,13 @@ static void tli_cpu_limits(void *self, tl_backend_limits *limits) {
         limits->budget_bytes[tier] =
             capacity == TL_UNLIMITED ? capacity : capacity - cpu->counters.live_bytes[tier];
     }
-    if (cpu->memory && limits->capacity_bytes[TL_TIER_DEVICE] > cpu->memory_bytes)
-        limits->capacity_bytes[TL_TIER_DEVICE] = cpu->memory_bytes;
-    if (cpu->memory && limits->budget_bytes[TL_TIER_DEVICE] > cpu->free_bytes)
-        limits->budget_bytes[TL_TIER_DEVICE] = cpu->free_bytes;
+    if (cpu->memory && limits->capacity_bytes[TL_TIER_DEVICE] > cpu->heap.bytes)
+        limits->capacity_bytes[TL_TIER_DEVICE] = cpu->heap.bytes;
+    if (cpu->memory && limits->budget_bytes[TL_TIER_DEVICE] > cpu->heap.free_bytes)
+        limits->budget_bytes[TL_TIER_DEVICE] = cpu->heap.free_bytes;
     limits->codecs = 1u << TL_CODEC_F16 | 1u << TL_CODEC_BF16 | 1u << TL_CODEC_Q8;
     limits->host_visible = 1;
+    limits->in_order = !tli_is_deferred(cpu);
 }
 
 static void tli_cpu_counters(void *self, tl_backend_counters *counters) {
@@ -7763,24 +7945,18 @@ static void tli_fill_backend(tl_backend *backend, tli_cpu *cpu) {
     backend->reset_peaks = tli_cpu_reset_peaks;
 }
 
-// Make one free extent of the caller's memory, less what its alignment takes.
+// Make a heap of the caller's memory, less what its alignment takes.
 static tl_result tli_open_memory(tli_cpu *cpu) {
     size_t alignment = (size_t)cpu->desc.alignment_bytes;
-    size_t shift = (0 - (size_t)(uintptr_t)cpu->desc.memory) & (alignment - 1);
-    int32_t first;
+    size_t shift = (0 - (size_t)(uintptr_t)cpu->desc.memory) & (alignment - 1), bytes;
     if (cpu->desc.memory_bytes > SIZE_MAX / 4 || cpu->desc.memory_bytes < shift + alignment)
         return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "tl_init_cpu_backend",
                             "memory_bytes: too few for one aligned block, or too many");
     cpu->memory = (char *)cpu->desc.memory + shift;
-    cpu->memory_bytes = ((size_t)cpu->desc.memory_bytes - shift) & ~(alignment - 1);
-    first = tli_add_extent(cpu);
-    if (first < 0)
+    bytes = ((size_t)cpu->desc.memory_bytes - shift) & ~(alignment - 1);
+    if (!tli_open_heap(cpu->env, bytes, alignment, &cpu->heap))
         return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, "tl_init_cpu_backend",
-                            "no memory for the table of extents");
-    cpu->extents[first].offset = 0;
-    cpu->extents[first].bytes = cpu->memory_bytes;
-    cpu->extents[first].before = cpu->extents[first].after = -1;
-    tli_link_extent(cpu, first);
+                            "no memory for the table of pieces");
     return TL_OK;
 }
 
@@ -7834,7 +8010,7 @@ TLI_IMPL void tl_free_cpu_backend(tl_env *env, tl_backend *backend) {
     }
     tli_release(env, cpu->mappings);
     tli_release(env, cpu->queue);
-    tli_release(env, cpu->extents);
+    tli_release(env, cpu->heap.extents);
     tli_release(env, cpu->blocks);
     tli_release(env, cpu);
     tli_zero(backend, sizeof *backend);
@@ -8010,7 +8186,7 @@ typedef struct tli_list { int32_t head, tail; } tli_list;  // entry + 1
 
 // What could not be given back when it should have been, and is tried again later: a mapping where
 // there is a host address, else a block, of which bytes are still claimed.
-typedef struct tli_lost { uint64_t block, bytes; void *host; tl_tier tier; int32_t writes; } tli_lost;
+typedef struct tli_lost { uint64_t block, bytes; void *host; tl_tier tier; tl_map_mode mode; } tli_lost;
 
 struct tl_manager {
     tl_env *env;
@@ -8282,7 +8458,8 @@ static tl_result tli_finish_work(tl_manager *m, uint64_t work) {
     return result;
 }
 
-static void tli_lose(tl_manager *m, tl_tier tier, uint64_t block, uint64_t bytes, void *host, int writes) {
+static void tli_lose(tl_manager *m, tl_tier tier, uint64_t block, uint64_t bytes, void *host,
+                     tl_map_mode mode) {
     tli_lost *lost;
     if (!tli_grow(m->env, (void **)&m->lost, &m->lost_capacity, m->lost_count, (int64_t)m->lost_count + 1,
                   sizeof *m->lost))
@@ -8292,7 +8469,7 @@ static void tli_lose(tl_manager *m, tl_tier tier, uint64_t block, uint64_t bytes
     lost->bytes = bytes;
     lost->host = host;
     lost->tier = tier;
-    lost->writes = writes;
+    lost->mode = mode;
 }
 
 // TL_OK once nothing is left to do about it.
@@ -8300,14 +8477,14 @@ static tl_result tli_retry_one(tl_manager *m, tli_lost *lost) {
     tl_range range = tli_range_of(lost->block, lost->bytes);
     tl_result result = TL_OK;
     if (lost->host) {
-        result = m->backend.unmap(m->backend.self, range, lost->writes, lost->host);
+        result = m->backend.unmap(m->backend.self, range, lost->mode, lost->host);
         return result == TL_ERROR_CORRUPT ? TL_OK : result;
     }
     if (lost->bytes) result = m->backend.release(m->backend.self, range);
     if (result) return result;
     m->bytes[lost->tier] -= lost->bytes;
     lost->bytes = 0;
-    result = m->backend.free_block(m->backend.self, lost->block, m->last_ticket);
+    result = m->backend.free_block(m->backend.self, lost->block);
     return result == TL_ERROR_CORRUPT ? TL_OK : result;
 }
 
@@ -8320,45 +8497,43 @@ static void tli_retry_lost(tl_manager *m) {
 }
 
 // Unmap; where it fails the mapping is remembered, so that it does not outlive its range.
-static tl_result tli_unmap(tl_manager *m, tl_range range, int writes, void *host) {
-    tl_result result = m->backend.unmap(m->backend.self, range, writes, host);
+static tl_result tli_unmap(tl_manager *m, tl_range range, tl_map_mode mode, void *host) {
+    tl_result result = m->backend.unmap(m->backend.self, range, mode, host);
     if (result && result != TL_ERROR_CORRUPT)
-        tli_lose(m, TL_TIER_DEVICE, range.block, range.bytes, host, writes);
+        tli_lose(m, TL_TIER_DEVICE, range.block, range.bytes, host, mode);
     return result;
 }
 
 // Give a range and its block back. *gone tells whether the bytes are: an error without it changes nothing.
-static tl_result tli_give_back(tl_manager *m, tl_tier tier, uint64_t block, uint64_t bytes, uint64_t work,
-                               int *gone) {
+static tl_result tli_give_back(tl_manager *m, tl_tier tier, uint64_t block, uint64_t bytes, int *gone) {
     tl_result result;
     *gone = 1;
     if (!bytes) return TL_OK;
     *gone = 0;
     if (m->lost_count) tli_retry_lost(m);
-    if (work == m->epoch && (result = tli_submit_work(m)) != TL_OK) return result;
     result = m->backend.release(m->backend.self, tli_range_of(block, bytes));
     if (result) return result;
     *gone = 1;
     m->bytes[tier] -= bytes;
-    result = m->backend.free_block(m->backend.self, block, m->last_ticket);
+    result = m->backend.free_block(m->backend.self, block);
     if (!result || result == TL_ERROR_CORRUPT) return result;
-    tli_lose(m, tier, block, 0, NULL, 0);
+    tli_lose(m, tier, block, 0, NULL, TL_MAP_READ);
     return TL_OK;
 }
 
 // Give back what nobody came to hold; it cannot fail for the caller.
-static void tli_abandon(tl_manager *m, tl_tier tier, uint64_t block, uint64_t bytes, uint64_t work) {
+static void tli_abandon(tl_manager *m, tl_tier tier, uint64_t block, uint64_t bytes) {
     int gone;
-    (void)tli_give_back(m, tier, block, bytes, work, &gone);
-    if (!gone) tli_lose(m, tier, block, bytes, NULL, 0);
+    (void)tli_give_back(m, tier, block, bytes, &gone);
+    if (!gone) tli_lose(m, tier, block, bytes, NULL, TL_MAP_READ);
 }
 
 // Claim the whole of a new block; the block is given back where that fails.
 static tl_result tli_claim_block(tl_manager *m, tl_tier tier, uint64_t block, uint64_t bytes) {
     tl_result result = m->backend.claim(m->backend.self, tli_range_of(block, bytes));
     if (result) {
-        if (m->backend.free_block(m->backend.self, block, m->last_ticket))
-            tli_lose(m, tier, block, 0, NULL, 0);
+        if (m->backend.free_block(m->backend.self, block))
+            tli_lose(m, tier, block, 0, NULL, TL_MAP_READ);
         return result;
     }
     m->bytes[tier] += bytes;
@@ -8433,9 +8608,9 @@ static tl_result tli_change_place(tl_manager *m, int32_t i, tl_tier tier, uint64
                                   tl_codec codec) {
     tli_entry *e = &m->entries[i];
     int gone;
-    tl_result result = tli_give_back(m, (tl_tier)e->tier, e->block, e->victim.bytes, e->work, &gone);
+    tl_result result = tli_give_back(m, (tl_tier)e->tier, e->block, e->victim.bytes, &gone);
     if (!gone) {
-        tli_abandon(m, tier, block, bytes, 0);
+        tli_abandon(m, tier, block, bytes);
         return result;
     }
     tli_delist(m, i);
@@ -8463,7 +8638,7 @@ static tl_result tli_move_entry(tl_manager *m, int32_t i, tl_tier tier, uint64_t
         result = tli_finish_work(m, work);
     }
     if (result) {
-        tli_abandon(m, tier, block, bytes, work);
+        tli_abandon(m, tier, block, bytes);
         return result;
     }
     return tli_change_place(m, i, tier, block, bytes, codec);
@@ -8500,7 +8675,7 @@ static tl_result tli_relocate(tl_env *env, tl_manager *m, const char *function, 
 static tl_result tli_discard(tl_env *env, tl_manager *m, const char *function, int32_t i) {
     tli_entry *e = &m->entries[i];
     int gone;
-    tl_result result = tli_give_back(m, (tl_tier)e->tier, e->block, e->victim.bytes, e->work, &gone);
+    tl_result result = tli_give_back(m, (tl_tier)e->tier, e->block, e->victim.bytes, &gone);
     if (gone) {
         tli_delist(m, i);
         tli_remove_entry(m, i);
@@ -8572,8 +8747,8 @@ static tl_result tli_acquire(tl_env *env, tl_manager *m, const char *function, u
     if (result) return tli_fail_backend(env, function, "add_block", result);
     result = tli_evict_until(env, m, function, bytes);
     if (result) {
-        if (m->backend.free_block(m->backend.self, *block, m->last_ticket))
-            tli_lose(m, TL_TIER_DEVICE, *block, 0, NULL, 0);
+        if (m->backend.free_block(m->backend.self, *block))
+            tli_lose(m, TL_TIER_DEVICE, *block, 0, NULL, TL_MAP_READ);
         return result;
     }
     result = tli_claim_block(m, TL_TIER_DEVICE, *block, bytes);
@@ -8612,10 +8787,10 @@ static tl_result tli_write_save(tl_manager *m, const tl_save_desc *desc, tl_rang
         if (!result) *work = tli_note_work(m);
         return result;
     }
-    result = m->backend.map(m->backend.self, to, 1, &host);
+    result = m->backend.map(m->backend.self, to, TL_MAP_WRITE, &host);
     if (result) return result;
     tli_copy(host, desc->data, (size_t)to.bytes);
-    return tli_unmap(m, to, 1, host);
+    return tli_unmap(m, to, TL_MAP_WRITE, host);
 }
 
 static void tli_fill_entry(tl_manager *m, int32_t i, const tl_save_desc *desc, uint64_t bytes) {
@@ -8641,10 +8816,10 @@ static tl_result tli_rewrite(tl_env *env, tl_manager *m, const tl_save_desc *des
     tl_range range = tli_entry_range(&m->entries[i]);
     tl_result result = tli_finish_work(m, m->entries[i].work);
     void *host;
-    if (!result) result = m->backend.map(m->backend.self, range, 1, &host);
+    if (!result) result = m->backend.map(m->backend.self, range, TL_MAP_WRITE, &host);
     if (result) return tli_fail_backend(env, function, "map", result);
     tli_copy(host, desc->data, (size_t)range.bytes);
-    result = tli_unmap(m, range, 1, host);
+    result = tli_unmap(m, range, TL_MAP_WRITE, host);
     if (result) {
         (void)tli_discard(NULL, m, function, i);
         return tli_fail_backend(env, function, "unmap", result);
@@ -8668,14 +8843,14 @@ static tl_result tli_store(tl_env *env, tl_manager *m, const tl_save_desc *desc,
     tl_result result = tli_write_save(m, desc, tli_range_of(block, bytes), &work);
     int gone = 1;
     if (result) {
-        tli_abandon(m, TL_TIER_DEVICE, block, bytes, work);
+        tli_abandon(m, TL_TIER_DEVICE, block, bytes);
         return tli_fail_backend(env, function, "copy", result);
     }
     if (old >= 0) {
         tli_entry *e = &m->entries[old];
-        result = tli_give_back(m, (tl_tier)e->tier, e->block, e->victim.bytes, e->work, &gone);
+        result = tli_give_back(m, (tl_tier)e->tier, e->block, e->victim.bytes, &gone);
         if (!gone) {
-            tli_abandon(m, TL_TIER_DEVICE, block, bytes, work);
+            tli_abandon(m, TL_TIER_DEVICE, block, bytes);
             return tli_fail_backend(env, function, "release", result);
         }
         tli_delist(m, old);
@@ -8761,10 +8936,10 @@ static tl_result tli_take_unlocked(tl_env *env, tl_manager *m, const tl_checkpoi
     if (range.bytes) {
         result = tli_finish_work(m, m->entries[i].work);
         if (result) return tli_fail_backend(env, function, "wait", result);
-        result = m->backend.map(m->backend.self, range, 0, &host);
+        result = m->backend.map(m->backend.self, range, TL_MAP_READ, &host);
         if (result) return tli_fail_backend(env, function, "map", result);
         tl_expand_bytes((tl_codec)m->entries[i].codec, data, host, bytes);
-        result = tli_unmap(m, range, 0, host);
+        result = tli_unmap(m, range, TL_MAP_READ, host);
         if (result) return tli_fail_backend(env, function, "unmap", result);
     }
     return tli_discard(env, m, function, i);
@@ -8844,7 +9019,7 @@ static tl_result tli_peek_unlocked(tl_env *env, tl_manager *m, const tl_checkpoi
         if (!result && (result = tli_finish_work(m, m->entries[i].work)) != TL_OK)
             (void)tli_fail_backend(env, function, "wait", result);
         if (!result && m->entries[i].bytes &&
-            (result = m->backend.map(m->backend.self, tli_entry_range(&m->entries[i]), 0, &host)) != TL_OK)
+            (result = m->backend.map(m->backend.self, tli_entry_range(&m->entries[i]), TL_MAP_READ, &host)) != TL_OK)
             (void)tli_fail_backend(env, function, "map", result);
         tli_unborrow(m, i);
         if (result) return result;
@@ -8880,7 +9055,7 @@ static tl_result tli_unmap_entry(tl_manager *m, int32_t i) {
     tl_result result = TL_OK;
     union { const void *in; void *out; } host;
     host.in = e->mapped;
-    if (host.in) result = m->backend.unmap(m->backend.self, tli_entry_range(e), 0, host.out);
+    if (host.in) result = m->backend.unmap(m->backend.self, tli_entry_range(e), TL_MAP_READ, host.out);
     if (!result || result == TL_ERROR_CORRUPT) e->mapped = NULL;
     return result;
 }
@@ -9123,6 +9298,7 @@ typedef struct tli_pool {
     const uint64_t   *offsets;       // [offset_count] by number of the allocation
     int32_t           offset_count, next_offset;
     int32_t           unsubmitted;   // 1 = work was enqueued since the last submit
+    int32_t           in_order;      // 1 = the backend's: a copy has no ticket of its own
     int32_t           watches;       // 1 = note high_bytes
     uint64_t          high_bytes;    // device: most live bytes after a claim
     tl_range          spare;         // the other copy of a tensor while it is converted
@@ -9134,6 +9310,8 @@ static uint64_t tli_pool_live_bytes(const tli_pool *pool, tl_tier tier) {
     pool->backend->counters(pool->backend->self, &counters);
     return counters.live_bytes[tier];
 }
+
+static const char tli_cannot_wait[] = "backend: work is under way that it cannot wait for";
 
 static tl_result tli_pool_submit(tli_pool *pool) {
     tl_result result;
@@ -9151,10 +9329,8 @@ static tl_result tli_pool_release(tli_pool *pool, tl_range *range) {
     if (result) return result;
     range->bytes = 0;
     if (range->block && range->block != pool->arena) {
-        tl_result submitted = tli_pool_submit(pool);
-        result = backend->free_block(backend->self, range->block, pool->last);
+        result = backend->free_block(backend->self, range->block);
         if (result) return result;
-        result = submitted;
     }
     tli_zero(range, sizeof *range);
     return result;
@@ -9203,30 +9379,31 @@ static tl_result tli_buffer_drop(tli_pool *pool, tli_buffer *buffer) {
     return tli_pool_release(pool, &buffer->device);
 }
 
+// Enqueue a copy that a WAIT ends. In order, what comes after it needs no ticket.
+static tl_result tli_buffer_copy(tli_pool *pool, tli_buffer *buffer, tl_range to, tl_range from) {
+    tl_result result = tli_pool_copy(pool, to, from);
+    if (!result && !pool->in_order) result = tli_pool_submit(pool);
+    buffer->copied = pool->last;
+    return result;
+}
+
 static tl_result tli_buffer_spill(tli_pool *pool, tli_buffer *buffer) {
     tl_result result = tli_pool_claim(pool, TL_TIER_HOST, buffer->device.bytes, &buffer->host);
     if (result) return result;
     buffer->on_host = 1;
     buffer->state = TLI_LEAVING;
-    result = tli_pool_copy(pool, buffer->host, buffer->device);
-    if (!result) result = tli_pool_submit(pool);
-    buffer->copied = pool->last;
-    return result;
+    return tli_buffer_copy(pool, buffer, buffer->host, buffer->device);
 }
 
 static tl_result tli_buffer_fetch(tli_pool *pool, tli_buffer *buffer) {
     tl_result result = tli_pool_claim(pool, TL_TIER_DEVICE, buffer->host.bytes, &buffer->device);
     if (result) return result;
     buffer->state = TLI_COMING;
-    result = tli_pool_copy(pool, buffer->device, buffer->host);
-    if (!result) result = tli_pool_submit(pool);
-    buffer->copied = pool->last;
-    return result;
+    return tli_buffer_copy(pool, buffer, buffer->device, buffer->host);
 }
 
+// The copy has passed, or what follows is ordered after it.
 static tl_result tli_buffer_wait(tli_pool *pool, tli_buffer *buffer) {
-    tl_result result = pool->backend->wait(pool->backend->self, buffer->copied);
-    if (result) return result;
     if (buffer->state == TLI_LEAVING) return tli_buffer_drop(pool, buffer);
     buffer->state = TLI_RESIDENT;
     return TL_OK;
@@ -10110,9 +10287,10 @@ static tl_result tli_rehearse(tl_run *run, uint64_t budget) {
 
 // -- the executor: one step --
 
-static tl_result tli_run_fail_backend(tl_run *run, tl_result code, const char *what) {
-    tli_writer w;
-    w = tli_begin_error(run->env, code, tli_run_function);
+// A step that was begun cannot be yielded again: TL_NOT_READY is a failure then.
+static tl_result tli_run_fail_backend(tl_run *run, tl_result why, const char *what) {
+    tl_result code = why == TL_NOT_READY ? TL_ERROR_BACKEND : why;
+    tli_writer w = tli_begin_error(run->env, code, tli_run_function);
     tli_put(&w, "step ");
     tli_put_i64(&w, run->event.index);
     tli_put(&w, " (");
@@ -10122,16 +10300,12 @@ static tl_result tli_run_fail_backend(tl_run *run, tl_result code, const char *w
     tli_put(&w, "): ");
     tli_put(&w, what);
     tli_put(&w, ": ");
-    tli_put(&w, tl_explain_result(code));
+    tli_put(&w, tl_explain_result(why));
     return tli_end_error(run->env, &w, code);
 }
 
 static uint64_t tli_run_now(const tl_run *run) {
     return run->profiling ? run->backend.now_ns(run->backend.self) : 0;
-}
-
-static int tli_is_same_range(const tl_range *a, const tl_range *b) {
-    return a->block == b->block && a->offset == b->offset && a->bytes == b->bytes;
 }
 
 // A range of the step; the same range twice is one access.
@@ -10273,11 +10447,12 @@ static tl_result tli_fill_doubles(tl_run *run, tl_range range) {
     access.range = range;
     access.writes = 1;
     result = run->backend.order(run->backend.self, &access, 1);
-    if (!result) result = run->backend.map(run->backend.self, range, 1, &host);
+    if (!result) result = run->backend.map(run->backend.self, range, TL_MAP_WRITE, &host);
     if (result) return result;
     for (at = 0; range.bytes - at >= sizeof one; at += sizeof one)
         tli_copy((char *)host + at, &one, sizeof one);
-    return run->backend.unmap(run->backend.self, range, 1, host);
+    tli_zero((char *)host + at, (size_t)(range.bytes - at));
+    return run->backend.unmap(run->backend.self, range, TL_MAP_WRITE, host);
 }
 
 // The gradient of an output that nobody reads is 1, every other starts at 0.
@@ -10513,13 +10688,12 @@ static void tli_release_buffers(tl_run *run, int with_inputs) {
     for (i = 0; i < graph->node_count; i++) (void)tli_buffer_drop(pool, &run->saved[i]);
 }
 
-// Wherever the pass stands: let what was enqueued finish, then release everything.
+// Wherever the pass stands: hand over what was enqueued and release everything, finished or not.
 static void tli_clear_run(tl_run *run, int with_inputs) {
     tli_pool *pool = &run->pool;
     if (run->computing) pool->unsubmitted = 1;  // the kernel may have been recorded
     run->computing = TLI_COMPUTING_NOT;
-    if (tli_pool_submit(pool) == TL_OK && pool->last.value)
-        (void)run->backend.wait(run->backend.self, pool->last);
+    (void)tli_pool_submit(pool);
     tli_release_buffers(run, with_inputs);
 }
 
@@ -10589,8 +10763,7 @@ static tl_result tli_end_pass(tl_run *run) {
     tl_result result = run->is_online ? tli_sim_end(&run->online.sim) : TL_OK;
     if (result) return result;
     result = tli_pool_submit(&run->pool);
-    if (!result && run->pool.last.value && run->by_itself)
-        result = run->backend.wait(run->backend.self, run->pool.last);
+    if (result == TL_NOT_READY) return result;  // the next call tries again
     if (result) return tli_run_fail_backend(run, result, "submit");
     return tli_check_pass(run);
 }
@@ -10643,15 +10816,17 @@ static tl_result tli_pull_step(tl_run *run, tl_step *step, int32_t *done) {
     return TL_OK;
 }
 
-// TL_NOT_READY where a WAIT would block and the caller pulls steps himself.
+// Wait for the copies that a WAIT ends; TL_NOT_READY where it would block and the caller pulls
+// steps himself.
 static tl_result tli_poll_step(tl_run *run, const tl_step *step) {
+    const tl_backend *backend = &run->backend;
     tl_result result = TL_OK;
     int32_t i, end;
-    if (step->kind != TL_STEP_WAIT || run->by_itself) return TL_OK;
+    if (step->kind != TL_STEP_WAIT || run->pool.in_order) return TL_OK;
     tli_step_outputs(run, step, &i, &end);
     for (; i < end && !result; i++)
         if (tli_acts_on_buffer(&run->tensors[i], TL_STEP_WAIT))
-            result = run->backend.poll(run->backend.self, run->tensors[i].copied);
+            result = (run->by_itself ? backend->wait : backend->poll)(backend->self, run->tensors[i].copied);
     return result;
 }
 
@@ -10717,7 +10892,7 @@ static tl_result tli_take_step(tl_run *run, tl_run_step *out, int32_t *done) {
     }
     out->accesses = run->call.accesses;
     out->access_count = run->call.access_count;
-    out->ticket = run->pool.last;
+    if (!run->pool.in_order) out->ticket = run->pool.last;
     if (!result && !run->by_itself) result = tli_find_dependency(run, &out->depends_on);
     return result;
 }
@@ -10743,13 +10918,18 @@ TLI_IMPL tl_result tl_next_step(tl_run *run, tl_run_step *step, int32_t *done) {
 
 // -- the executor: kernels --
 
+// What a kernel writes it may leave in part as it was.
+static tl_map_mode tli_mode_of(const tli_call *call, int32_t i) {
+    return call->writable[i] ? TL_MAP_CHANGE : TL_MAP_READ;
+}
+
 static tl_result tli_unmap_accesses(tl_run *run, int32_t count) {
     tl_result first = TL_OK;
     int32_t i;
     for (i = 0; i < count; i++) {
         const tl_access *access = &run->call.accesses[i];
         tl_result result = run->backend.unmap(run->backend.self, access->range,
-                                              run->call.writable[i], run->call.hosts[i]);
+                                              tli_mode_of(&run->call, i), run->call.hosts[i]);
         if (!first) first = result;
     }
     return first;
@@ -10761,8 +10941,8 @@ static tl_result tli_map_accesses(tl_run *run) {
     int32_t i;
     for (i = 0; i < call->access_count && !result; i++) {
         const tl_access *access = &call->accesses[i];
-        result =
-            run->backend.map(run->backend.self, access->range, call->writable[i], &call->hosts[i]);
+        result = run->backend.map(run->backend.self, access->range, tli_mode_of(call, i),
+                                  &call->hosts[i]);
         if (result) (void)tli_unmap_accesses(run, i);
     }
     for (i = 0; i < call->operand_count && !result; i++)
@@ -10820,6 +11000,7 @@ TLI_IMPL tl_result tl_run_step_kernel(tl_run *run, const tl_run_step *step) {
         return tli_fail(run->env, TL_ERROR_STALE, "tl_run_step_kernel",
                         "step: not the compute step that was yielded last, or called already");
     result = run->limits.host_visible ? tli_map_accesses(run) : TL_OK;
+    if (result == TL_NOT_READY) return tli_fail(run->env, result, "tl_run_step_kernel", tli_cannot_wait);
     if (result) return tli_abort_pass(run, tli_run_fail_backend(run, result, "map"));
     run->computing = TLI_COMPUTING_CALLED;
     result = tli_call_kernel(run, step);
@@ -10839,7 +11020,8 @@ static tl_result tli_run_steps(tl_run *run) {
         if (!result && !done && step.is_compute) result = tl_run_step_kernel(run, &step);
     }
     run->by_itself = 0;
-    return result;
+    if (result != TL_NOT_READY) return result;
+    return tli_abort_pass(run, tli_fail(run->env, result, tli_run_function, tli_cannot_wait));
 }
 
 TLI_IMPL tl_result tl_run_plan(tl_run *run) {
@@ -10919,6 +11101,7 @@ static tl_result tli_access_tensor(tl_run *run, const char *function, tl_tensor 
 
 static tl_result tli_move_tensor(tl_run *run, const char *function, tl_range range, void *to,
                                  const void *from) {
+    tl_map_mode mode = from ? TL_MAP_WRITE : TL_MAP_READ;
     tl_access access;
     void *host = NULL;
     tl_result result;
@@ -10926,12 +11109,13 @@ static tl_result tli_move_tensor(tl_run *run, const char *function, tl_range ran
     access.range = range;
     access.writes = from != NULL;
     result = run->backend.order(run->backend.self, &access, 1);
-    if (!result) result = run->backend.map(run->backend.self, range, access.writes, &host);
+    if (!result) result = run->backend.map(run->backend.self, range, mode, &host);
     if (!result) {
         if (from) tli_copy(host, from, (size_t)range.bytes);
         else tli_copy(to, host, (size_t)range.bytes);
-        result = run->backend.unmap(run->backend.self, range, access.writes, host);
+        result = run->backend.unmap(run->backend.self, range, mode, host);
     }
+    if (result == TL_NOT_READY) return tli_fail(run->env, result, function, tli_cannot_wait);
     return result ? tli_fail(run->env, result, function, "tensor: the backend could not map it")
                   : TL_OK;
 }
@@ -11341,6 +11525,7 @@ static tl_result tli_claim_inputs(tl_run *run) {
     tl_result result;
     int32_t i;
     pool->backend = &run->backend;
+    pool->in_order = run->limits.in_order;
     result = run->plan.offset_count ? tli_add_arena(run) : TL_OK;
     run->backend.reset_peaks(run->backend.self);
     for (i = 0; i < graph->tensor_count && !result; i++) {
@@ -11434,10 +11619,7 @@ TLI_IMPL void tl_free_run(tl_run *run) {
     env = run->env;
     if (run->pool.backend) {
         tli_clear_run(run, 1);
-        if (run->pool.arena) {
-            (void)tli_pool_submit(&run->pool);
-            (void)run->backend.free_block(run->backend.self, run->pool.arena, run->pool.last);
-        }
+        if (run->pool.arena) (void)run->backend.free_block(run->backend.self, run->pool.arena);
     }
     tli_free_online(run);
     if (run->owns_plan) tl_free_plan(env, &run->plan);

@@ -40,7 +40,8 @@ typedef struct spy {
 
 static tl_result spy_enter(spy *s, spy_function function) {
     long call = s->calls[function]++, index = s->all_calls++;
-    if (s->lost_at >= 0 && index >= s->lost_at && function != SPY_FREE_BLOCK && function != SPY_RELEASE)
+    if (s->lost_at >= 0 && index >= s->lost_at && function != SPY_FREE_BLOCK && function != SPY_RELEASE &&
+        function != SPY_UNMAP)
         return TL_ERROR_DEVICE_LOST;
     if (s->fail_function == (int)function && call >= s->fail_at && call <= s->fail_at + s->fail_count - (s->fail_count > 0))
         return function == SPY_ADD_BLOCK ? TL_ERROR_NO_MEMORY : TL_ERROR_BACKEND;
@@ -62,11 +63,10 @@ static tl_result spy_add_block(void *self, tl_tier tier, uint64_t bytes, uint64_
     return result ? result : s->inner.add_block(s->inner.self, tier, bytes, block);
 }
 
-static tl_result spy_free_block(void *self, uint64_t block, tl_ticket last_use) {
+static tl_result spy_free_block(void *self, uint64_t block) {
     spy *s = (spy *)self;
     tl_result result = spy_enter(s, SPY_FREE_BLOCK);
-    if (s->lost_at >= 0 && s->all_calls > s->lost_at) (void)s->inner.submit(s->inner.self, &last_use);  // nothing runs any more
-    return result ? result : s->inner.free_block(s->inner.self, block, last_use);
+    return result ? result : s->inner.free_block(s->inner.self, block);
 }
 
 static tl_result spy_claim(void *self, tl_range range) {
@@ -143,17 +143,17 @@ static tl_result spy_wait(void *self, tl_ticket ticket) {
     return result || s->skips[SPY_WAIT] ? result : s->inner.wait(s->inner.self, ticket);
 }
 
-static tl_result spy_map(void *self, tl_range range, int writes, void **host) {
+static tl_result spy_map(void *self, tl_range range, tl_map_mode mode, void **host) {
     spy *s = (spy *)self;
     tl_result result = spy_enter(s, SPY_MAP);
     *host = NULL;
-    return result ? result : s->inner.map(s->inner.self, range, writes, host);
+    return result ? result : s->inner.map(s->inner.self, range, mode, host);
 }
 
 // A failing unmap: the pointer is dead all the same.
-static tl_result spy_unmap(void *self, tl_range range, int writes, void *host) {
+static tl_result spy_unmap(void *self, tl_range range, tl_map_mode mode, void *host) {
     spy *s = (spy *)self;
-    tl_result failed = spy_enter(s, SPY_UNMAP), result = s->inner.unmap(s->inner.self, range, writes, host);
+    tl_result failed = spy_enter(s, SPY_UNMAP), result = s->inner.unmap(s->inner.self, range, mode, host);
     return failed ? failed : result;
 }
 

@@ -67,17 +67,17 @@ static tl_result order_one(fixture *f, tl_range range, int writes) {
 static void write_range(fixture *f, tl_range range, const void *bytes) {
     void *host;
     assert_int_equal(order_one(f, range, 1), TL_OK);
-    assert_int_equal(f->b.map(f->b.self, range, 1, &host), TL_OK);
+    assert_int_equal(f->b.map(f->b.self, range, TL_MAP_WRITE, &host), TL_OK);
     memcpy(host, bytes, (size_t)range.bytes);
-    assert_int_equal(f->b.unmap(f->b.self, range, 1, host), TL_OK);
+    assert_int_equal(f->b.unmap(f->b.self, range, TL_MAP_WRITE, host), TL_OK);
 }
 
 static void read_range(fixture *f, tl_range range, void *bytes) {
     void *host;
     assert_int_equal(order_one(f, range, 0), TL_OK);
-    assert_int_equal(f->b.map(f->b.self, range, 0, &host), TL_OK);
+    assert_int_equal(f->b.map(f->b.self, range, TL_MAP_READ, &host), TL_OK);
     memcpy(bytes, host, (size_t)range.bytes);
-    assert_int_equal(f->b.unmap(f->b.self, range, 0, host), TL_OK);
+    assert_int_equal(f->b.unmap(f->b.self, range, TL_MAP_READ, host), TL_OK);
 }
 
 static tl_backend_counters counters_of(fixture *f) {
@@ -105,7 +105,7 @@ static void a_block_holds_what_is_written(void **state) {
         assert_memory_equal(in, out, 300);
         assert_int_equal(f.b.check(f.b.self), TL_OK);
         assert_int_equal(f.b.release(f.b.self, range_of(block, 128, 300)), TL_OK);
-        assert_int_equal(f.b.free_block(f.b.self, block, submit(&f)), TL_OK);
+        assert_int_equal(f.b.free_block(f.b.self, block), TL_OK);
         close_backend(&f);
     }
 }
@@ -116,29 +116,28 @@ static void stale_foreign_and_made_up_handles_are_refused(void **state) {
     for (variant = 0; variant < VARIANTS; variant++) {
         fixture f, other;
         uint64_t block, again, foreign;
-        tl_ticket none = {0};
         void *host;
         open_backend(&f, variant, 1);
         open_backend(&other, variant & ~POOL, 1);
         block = new_block(&f, TL_TIER_DEVICE, 64);
         foreign = new_block(&other, TL_TIER_DEVICE, 64);
-        assert_int_equal(f.b.free_block(f.b.self, block, none), TL_OK);
-        assert_int_equal(f.b.free_block(f.b.self, block, none), TL_ERROR_STALE);
+        assert_int_equal(f.b.free_block(f.b.self, block), TL_OK);
+        assert_int_equal(f.b.free_block(f.b.self, block), TL_ERROR_STALE);
         assert_int_equal(f.b.claim(f.b.self, range_of(block, 0, 8)), TL_ERROR_STALE);
         again = new_block(&f, TL_TIER_DEVICE, 64);
         assert_true(again != block);
         assert_int_equal(f.b.claim(f.b.self, range_of(block, 0, 8)), TL_ERROR_STALE);
         assert_int_equal(f.b.release(f.b.self, range_of(block, 0, 8)), TL_ERROR_STALE);
-        assert_int_equal(f.b.map(f.b.self, range_of(block, 0, 8), 0, &host), TL_ERROR_STALE);
+        assert_int_equal(f.b.map(f.b.self, range_of(block, 0, 8), TL_MAP_READ, &host), TL_ERROR_STALE);
         assert_null(host);
-        assert_int_equal(f.b.unmap(f.b.self, range_of(block, 0, 8), 0, pool_bytes), TL_ERROR_STALE);
+        assert_int_equal(f.b.unmap(f.b.self, range_of(block, 0, 8), TL_MAP_READ, pool_bytes), TL_ERROR_STALE);
         assert_int_equal(f.b.fill(f.b.self, range_of(block, 0, 8), 0), TL_ERROR_STALE);
         assert_int_equal(order_one(&f, range_of(block, 0, 8), 0), TL_ERROR_STALE);
         assert_int_equal(f.b.claim(f.b.self, range_of(foreign, 0, 8)), TL_ERROR_STALE);
         assert_int_equal(f.b.claim(f.b.self, range_of(0, 0, 8)), TL_ERROR_INVALID_ARG);
         assert_int_equal(f.b.claim(f.b.self, range_of(again + 1, 0, 8)), TL_ERROR_INVALID_ARG);
         assert_int_equal(f.b.claim(f.b.self, range_of(UINT64_MAX, 0, 8)), TL_ERROR_INVALID_ARG);
-        assert_int_equal(f.b.free_block(f.b.self, 0, none), TL_ERROR_INVALID_ARG);
+        assert_int_equal(f.b.free_block(f.b.self, 0), TL_ERROR_INVALID_ARG);
         close_backend(&f);
         close_backend(&other);
     }
@@ -159,14 +158,14 @@ static void zero_bytes_are_legal_everywhere(void **state) {
         assert_int_equal(f.b.expand(f.b.self, TL_CODEC_F16, none, none), TL_OK);
         assert_int_equal(f.b.fill(f.b.self, none, 5), TL_OK);
         assert_int_equal(order_one(&f, none, 1), TL_OK);
-        assert_int_equal(f.b.map(f.b.self, none, 1, &host), TL_OK);
+        assert_int_equal(f.b.map(f.b.self, none, TL_MAP_CHANGE, &host), TL_OK);
         assert_null(host);
-        assert_int_equal(f.b.unmap(f.b.self, none, 1, host), TL_OK);
+        assert_int_equal(f.b.unmap(f.b.self, none, TL_MAP_CHANGE, host), TL_OK);
         assert_int_equal(f.b.release(f.b.self, none), TL_OK);
         block = new_block(&f, TL_TIER_HOST, 0);
         assert_int_equal(f.b.claim(f.b.self, range_of(block, 0, 0)), TL_OK);
         assert_int_equal(f.b.claim(f.b.self, range_of(block, 0, 1)), TL_ERROR_INVALID_ARG);
-        assert_int_equal(f.b.free_block(f.b.self, block, submit(&f)), TL_OK);
+        assert_int_equal(f.b.free_block(f.b.self, block), TL_OK);
         assert_int_equal(counters_of(&f).claim_count[TL_TIER_HOST], 0);
         close_backend(&f);
     }
@@ -216,11 +215,10 @@ static void a_block_with_claims_cannot_be_freed(void **state) {
         block = new_block(&f, TL_TIER_DEVICE, 256);
         assert_int_equal(f.b.release(f.b.self, range_of(block, 0, 8)), TL_ERROR_INVALID_ARG);
         assert_int_equal(f.b.claim(f.b.self, range_of(block, 0, 8)), TL_OK);
-        assert_int_equal(f.b.free_block(f.b.self, block, none), TL_ERROR_INVALID_ARG);
+        assert_int_equal(f.b.free_block(f.b.self, block), TL_ERROR_INVALID_ARG);
         assert_int_equal(f.b.release(f.b.self, range_of(block, 0, 16)), TL_ERROR_INVALID_ARG);
         assert_int_equal(f.b.release(f.b.self, range_of(block, 0, 8)), TL_OK);
-        assert_int_equal(f.b.free_block(f.b.self, block, never), TL_ERROR_INVALID_ARG);
-        assert_int_equal(f.b.free_block(f.b.self, block, none), TL_OK);
+        assert_int_equal(f.b.free_block(f.b.self, block), TL_OK);
         assert_int_equal(f.b.poll(f.b.self, never), TL_ERROR_INVALID_ARG);
         assert_int_equal(f.b.wait(f.b.self, never), TL_ERROR_INVALID_ARG);
         assert_int_equal(f.b.poll(f.b.self, none), TL_OK);
@@ -300,7 +298,7 @@ static void counters_are_exact(void **state) {
         assert_int_equal(c.wait_count, 1);
         assert_int_equal(c.poll_count, 1);
         assert_int_equal(f.b.release(f.b.self, range_of(host, 448, 50)), TL_OK);
-        assert_int_equal(f.b.free_block(f.b.self, host, submit(&f)), TL_OK);
+        assert_int_equal(f.b.free_block(f.b.self, host), TL_OK);
         c = counters_of(&f);
         assert_int_equal(c.block_count[TL_TIER_HOST], 0);
         assert_int_equal(c.reserved_bytes[TL_TIER_HOST], 0);
@@ -337,7 +335,6 @@ static void the_callers_block_fits_exactly(void **state) {
     static union { uint64_t align; unsigned char bytes[1024 + 63]; } memory;
     fixture f;
     uint64_t block, second;
-    tl_ticket none = {0};
     tl_backend_limits limits;
     (void)state;
     memset(&f, 0, sizeof f);
@@ -352,12 +349,12 @@ static void the_callers_block_fits_exactly(void **state) {
     f.b.limits(f.b.self, &limits);
     assert_int_equal(limits.budget_bytes[TL_TIER_DEVICE], 0);
     assert_int_equal(f.b.add_block(f.b.self, TL_TIER_DEVICE, 1, &second), TL_ERROR_NO_MEMORY);
-    assert_int_equal(f.b.free_block(f.b.self, block, none), TL_OK);
+    assert_int_equal(f.b.free_block(f.b.self, block), TL_OK);
     block = new_block(&f, TL_TIER_DEVICE, 512);
     second = new_block(&f, TL_TIER_DEVICE, 512);
-    assert_int_equal(f.b.free_block(f.b.self, block, none), TL_OK);
+    assert_int_equal(f.b.free_block(f.b.self, block), TL_OK);
     assert_int_equal(f.b.add_block(f.b.self, TL_TIER_DEVICE, 513, &block), TL_ERROR_NO_MEMORY);
-    assert_int_equal(f.b.free_block(f.b.self, second, none), TL_OK);
+    assert_int_equal(f.b.free_block(f.b.self, second), TL_OK);
     (void)new_block(&f, TL_TIER_DEVICE, 1000);
     close_backend(&f);
 }
@@ -423,7 +420,6 @@ static void a_fragmentation_storm_keeps_every_byte(void **state) {
     for (variant = POOL; variant <= (POOL | CHECKED); variant++) {
         fixture f;
         tl_random random = {7};
-        tl_ticket none = {0};
         tl_backend_limits limits;
         long round, refused = 0;
         int count = 0, i;
@@ -439,33 +435,33 @@ static void a_fragmentation_storm_keeps_every_byte(void **state) {
                 held[count].bytes = bytes;
                 held[count].mark = (unsigned char)round;
                 assert_int_equal(f.b.claim(f.b.self, range_of(block, 0, bytes)), TL_OK);
-                assert_int_equal(f.b.map(f.b.self, range_of(block, 0, bytes), 1, &host), TL_OK);
+                assert_int_equal(f.b.map(f.b.self, range_of(block, 0, bytes), TL_MAP_CHANGE, &host), TL_OK);
                 memset(host, (int)held[count].mark, (size_t)bytes);
-                assert_int_equal(f.b.unmap(f.b.self, range_of(block, 0, bytes), 1, host), TL_OK);
+                assert_int_equal(f.b.unmap(f.b.self, range_of(block, 0, bytes), TL_MAP_CHANGE, host), TL_OK);
                 count++;
             } else if (count) {
                 int at = (int)tl_next_random_below(&random, (uint64_t)count);
                 tl_range whole = range_of(held[at].block, 0, held[at].bytes);
                 uint64_t k;
                 void *host;
-                assert_int_equal(f.b.map(f.b.self, whole, 0, &host), TL_OK);
+                assert_int_equal(f.b.map(f.b.self, whole, TL_MAP_READ, &host), TL_OK);
                 for (k = 0; k < whole.bytes; k++)
                     if (((unsigned char *)host)[k] != held[at].mark) fail_msg("byte %lu of a block changed", (unsigned long)k);
-                assert_int_equal(f.b.unmap(f.b.self, whole, 0, host), TL_OK);
+                assert_int_equal(f.b.unmap(f.b.self, whole, TL_MAP_READ, host), TL_OK);
                 assert_int_equal(f.b.release(f.b.self, whole), TL_OK);
-                assert_int_equal(f.b.free_block(f.b.self, held[at].block, none), TL_OK);
+                assert_int_equal(f.b.free_block(f.b.self, held[at].block), TL_OK);
                 held[at] = held[--count];
             }
         }
         assert_true(refused > 100);  // the memory was full at times
         for (i = 0; i < count; i++) {
             assert_int_equal(f.b.release(f.b.self, range_of(held[i].block, 0, held[i].bytes)), TL_OK);
-            assert_int_equal(f.b.free_block(f.b.self, held[i].block, none), TL_OK);
+            assert_int_equal(f.b.free_block(f.b.self, held[i].block), TL_OK);
         }
         f.b.limits(f.b.self, &limits);  // all free pieces were joined: one block of everything fits
         assert_int_equal(limits.budget_bytes[TL_TIER_DEVICE], limits.capacity_bytes[TL_TIER_DEVICE]);
         block = new_block(&f, TL_TIER_DEVICE, limits.capacity_bytes[TL_TIER_DEVICE] - (variant & CHECKED ? 128 : 0));
-        assert_int_equal(f.b.free_block(f.b.self, block, none), TL_OK);
+        assert_int_equal(f.b.free_block(f.b.self, block), TL_OK);
         close_backend(&f);
     }
 }
@@ -484,7 +480,7 @@ static void blocks_of_the_callers_memory_never_overlap_and_stay_inside(void **st
         sizes[i] = 1 + tl_next_random_below(&random, 4000);
         blocks[i] = new_block(&f, TL_TIER_DEVICE, sizes[i]);
         assert_int_equal(f.b.claim(f.b.self, range_of(blocks[i], 0, sizes[i])), TL_OK);
-        assert_int_equal(f.b.map(f.b.self, range_of(blocks[i], 0, sizes[i]), 0, &host), TL_OK);
+        assert_int_equal(f.b.map(f.b.self, range_of(blocks[i], 0, sizes[i]), TL_MAP_READ, &host), TL_OK);
         starts[i] = (char *)host;
         assert_int_equal((uintptr_t)host % 64, 0);
         assert_true((unsigned char *)host >= pool_bytes && (unsigned char *)host + sizes[i] <= pool_bytes + sizeof pool_bytes);
@@ -493,12 +489,171 @@ static void blocks_of_the_callers_memory_never_overlap_and_stay_inside(void **st
     close_backend(&f);
 }
 
+// -- heaps --
+
+enum { HEAP_UNITS = 256, HEAP_PIECES = 64 };
+
+// Longest run of free bytes of the map.
+static size_t largest_gap(const unsigned char *taken, size_t count, size_t *free_units) {
+    size_t i, run = 0, largest = 0;
+    *free_units = 0;
+    for (i = 0; i < count; i++) {
+        run = taken[i] ? 0 : run + 1;
+        *free_units += !taken[i];
+        if (run > largest) largest = run;
+    }
+    return largest;
+}
+
+// Every piece lies where the map says it is free; what is reported is what the map counts.
+static void pieces_of_a_heap_agree_with_a_map_of_its_bytes(void **state) {
+    static const size_t alignments[] = { 0, 1, 16, 256 };
+    int which, round;
+    (void)state;
+    for (which = 0; which < 4; which++) {
+        size_t unit = alignments[which] ? alignments[which] : 1, offsets[HEAP_PIECES], units[HEAP_PIECES];
+        int32_t ids[HEAP_PIECES];
+        unsigned char taken[HEAP_UNITS];
+        tl_random random = {(uint64_t)which};
+        tl_heap *heap;
+        memset(ids, 0, sizeof ids);
+        memset(taken, 0, sizeof taken);
+        assert_int_equal(tl_init_heap(NULL, HEAP_UNITS * unit + unit - 1, alignments[which], &heap), TL_OK);
+        for (round = 0; round < 20000; round++) {
+            int at = (int)tl_next_random_below(&random, HEAP_PIECES);
+            size_t bytes = 1 + (size_t)tl_next_random_below(&random, (round / 1000 % 2 ? 8 : 80) * unit), whole, largest;
+            size_t free_units, reported, reported_largest;
+            if (ids[at]) {
+                memset(taken + offsets[at] / unit, 0, units[at]);
+                tl_free_piece(heap, ids[at]);
+            }
+            whole = (bytes + unit - 1) / unit;
+            largest = largest_gap(taken, HEAP_UNITS, &free_units);
+            tl_measure_heap(heap, &reported, &reported_largest);
+            assert_int_equal(reported, free_units * unit);
+            assert_int_equal(reported_largest, largest * unit);
+            assert_int_equal(tl_add_piece(heap, bytes, &offsets[at], &ids[at]),
+                             whole <= largest ? TL_OK : TL_ERROR_NO_MEMORY);
+            if (whole > largest) {
+                assert_int_equal(ids[at], 0);
+                assert_int_equal(offsets[at], 0);
+                continue;
+            }
+            assert_true(ids[at] > 0);
+            units[at] = whole;
+            assert_int_equal(offsets[at] % unit, 0);
+            assert_true(offsets[at] / unit + whole <= HEAP_UNITS);
+            assert_null(memchr(taken + offsets[at] / unit, 1, whole));
+            memset(taken + offsets[at] / unit, 1, whole);
+        }
+        for (round = 0; round < HEAP_PIECES; round++) tl_free_piece(heap, ids[round]);
+        tl_measure_heap(heap, NULL, &offsets[0]);
+        assert_int_equal(offsets[0], HEAP_UNITS * unit);  // all were joined again
+        tl_free_heap(heap);
+    }
+}
+
+static void a_heap_refuses_what_has_no_place(void **state) {
+    static const char *const texts[] = {
+        "tl_init_heap: alignment: not a power of two", "tl_init_heap: bytes: fewer than one aligned piece",
+    };
+    size_t offset = 7, free_bytes, largest;
+    int32_t piece = 7, first;
+    tl_heap *heap;
+    tl_env env;
+    (void)state;
+    memset(&env, 0, sizeof env);
+    assert_int_equal(tl_init_heap(&env, 64, 3, &heap), TL_ERROR_INVALID_ARG);
+    assert_string_equal(env.error.text, texts[0]);
+    assert_null(heap);
+    assert_int_equal(tl_init_heap(&env, 15, 16, &heap), TL_ERROR_INVALID_ARG);
+    assert_string_equal(env.error.text, texts[1]);
+    assert_int_equal(tl_init_heap(&env, 0, 0, &heap), TL_ERROR_INVALID_ARG);
+    assert_null(heap);
+    tl_free_heap(NULL);
+    assert_int_equal(tl_init_heap(&env, 64, 16, &heap), TL_OK);
+    assert_int_equal(tl_add_piece(heap, 0, &offset, &piece), TL_ERROR_INVALID_ARG);
+    assert_int_equal(offset + (size_t)piece, 0);
+    assert_int_equal(tl_add_piece(heap, 65, &offset, &piece), TL_ERROR_NO_MEMORY);
+    assert_string_equal(env.error.text, "tl_add_piece: bytes: no place for so many");
+    assert_int_equal(tl_add_piece(heap, SIZE_MAX, &offset, &piece), TL_ERROR_NO_MEMORY);
+    assert_int_equal(tl_add_piece(heap, 49, &offset, &first), TL_OK);
+    assert_int_equal(tl_add_piece(heap, 1, &offset, &piece), TL_ERROR_NO_MEMORY);
+    tl_measure_heap(heap, &free_bytes, &largest);
+    assert_int_equal(free_bytes + largest, 0);
+    tl_free_piece(heap, 0);                       // none of these is a piece
+    tl_free_piece(heap, -1);
+    tl_free_piece(heap, first + 1);
+    tl_free_piece(heap, INT32_MAX);
+    tl_free_piece(heap, first);
+    tl_free_piece(heap, first);                   // no longer
+    tl_measure_heap(heap, &free_bytes, &largest);
+    assert_int_equal(free_bytes, 64);
+    assert_int_equal(largest, 64);
+    tl_free_heap(heap);
+}
+
+// A record that was joined with its neighbour stands for no piece, though its id is in the table.
+static void an_id_of_a_joined_place_is_passed_over(void **state) {
+    size_t offset, free_bytes;
+    int32_t a, b, c;
+    tl_heap *heap;
+    (void)state;
+    assert_int_equal(tl_init_heap(NULL, 96, 32, &heap), TL_OK);
+    assert_int_equal(tl_add_piece(heap, 32, &offset, &a), TL_OK);
+    assert_int_equal(tl_add_piece(heap, 32, &offset, &b), TL_OK);
+    assert_int_equal(tl_add_piece(heap, 32, &offset, &c), TL_OK);
+    tl_free_piece(heap, a);
+    tl_free_piece(heap, b);  // joined with a
+    tl_free_piece(heap, b);
+    tl_free_piece(heap, a);
+    tl_measure_heap(heap, &free_bytes, NULL);
+    assert_int_equal(free_bytes, 64);
+    assert_int_equal(tl_add_piece(heap, 64, &offset, &a), TL_OK);
+    assert_int_equal(offset, 0);
+    tl_free_heap(heap);
+}
+
+static void a_heap_survives_every_allocation_failing(void **state) {
+    long at;
+    (void)state;
+    for (at = 0; ; at++) {
+        failing_alloc f;
+        tl_env env;
+        tl_heap *heap;
+        size_t offset, free_bytes, expected = 4096;
+        int32_t ids[64], i;
+        tl_result result;
+        memset(&f, 0, sizeof f);
+        env = failing_env(&f, at);
+        f.fails_once = 1;
+        result = tl_init_heap(&env, 4096, 16, &heap);
+        if (result) {
+            assert_int_equal(result, TL_ERROR_NO_MEMORY);
+            assert_null(heap);
+        }
+        for (i = 0; heap && i < 64; i++) {
+            result = tl_add_piece(heap, 16, &offset, &ids[i]);
+            if (result) assert_int_equal(result, TL_ERROR_NO_MEMORY);
+            else expected -= 16;
+            tl_measure_heap(heap, &free_bytes, NULL);
+            assert_int_equal(free_bytes, expected);
+        }
+        for (i = 0; heap && i < 64; i++) tl_free_piece(heap, ids[i]);
+        if (heap) tl_measure_heap(heap, NULL, &free_bytes);
+        if (heap) assert_int_equal(free_bytes, 4096);
+        tl_free_heap(heap);
+        assert_int_equal(f.live, 0);
+        if (f.count <= at) break;
+    }
+    assert_true(at > 4);
+}
+
 static void a_hundred_thousand_blocks_can_live(void **state) {
     enum { COUNT = 100000 };
     uint64_t *blocks = (uint64_t *)calloc(COUNT, sizeof *blocks);
     unsigned char *memory = (unsigned char *)malloc((size_t)COUNT * 64 + 64);
     fixture f;
-    tl_ticket none = {0};
     tl_random random = {5};
     int i, round;
     (void)state;
@@ -512,10 +667,10 @@ static void a_hundred_thousand_blocks_can_live(void **state) {
     for (i = 0; i < COUNT; i++) blocks[i] = new_block(&f, TL_TIER_DEVICE, 1 + (uint64_t)i % 64);
     for (round = 0; round < 3 * COUNT; round++) {
         int at = (int)tl_next_random_below(&random, COUNT);
-        assert_int_equal(f.b.free_block(f.b.self, blocks[at], none), TL_OK);
+        assert_int_equal(f.b.free_block(f.b.self, blocks[at]), TL_OK);
         blocks[at] = new_block(&f, TL_TIER_DEVICE, 64);
     }
-    for (i = 0; i < COUNT; i++) assert_int_equal(f.b.free_block(f.b.self, blocks[i], none), TL_OK);
+    for (i = 0; i < COUNT; i++) assert_int_equal(f.b.free_block(f.b.self, blocks[i]), TL_OK);
     assert_int_equal(counters_of(&f).reserved_bytes[TL_TIER_DEVICE], 0);
     (void)new_block(&f, TL_TIER_DEVICE, (uint64_t)COUNT * 64 - 64);
     close_backend(&f);
@@ -528,17 +683,16 @@ static void the_callers_block_takes_no_bytes_from_the_env(void **state) {
     uint64_t block;
     long count;
     int i;
-    tl_ticket none = {0};
     (void)state;
     open_backend(&f, POOL, 1);
     block = new_block(&f, TL_TIER_DEVICE, 1000);
-    assert_int_equal(f.b.free_block(f.b.self, block, none), TL_OK);
+    assert_int_equal(f.b.free_block(f.b.self, block), TL_OK);
     count = f.alloc.count;
     for (i = 0; i < 1000; i++) {
         block = new_block(&f, TL_TIER_DEVICE, 1000 + (uint64_t)i);
         assert_int_equal(f.b.claim(f.b.self, range_of(block, 0, 1000)), TL_OK);
         assert_int_equal(f.b.release(f.b.self, range_of(block, 0, 1000)), TL_OK);
-        assert_int_equal(f.b.free_block(f.b.self, block, none), TL_OK);
+        assert_int_equal(f.b.free_block(f.b.self, block), TL_OK);
     }
     assert_int_equal(f.alloc.count, count);
     close_backend(&f);
@@ -599,7 +753,6 @@ static void a_stray_write_is_found(void **state) {
         for (i = 0; i < sizeof places / sizeof *places; i++) {
             fixture f;
             uint64_t block;
-            tl_ticket none = {0};
             unsigned char *place = pool_at((uint64_t)places[i]), was;
             open_backend(&f, POOL | CHECKED | deferred, 1);
             block = new_block(&f, TL_TIER_DEVICE, 300);
@@ -617,8 +770,8 @@ static void a_stray_write_is_found(void **state) {
             assert_int_equal(f.b.release(f.b.self, range_of(block, 128, 64)), TL_OK);
             assert_int_equal(f.b.check(f.b.self), TL_OK);
             *place ^= 0x80;
-            assert_int_equal(f.b.free_block(f.b.self, block, none), TL_ERROR_CORRUPT);
-            assert_int_equal(f.b.free_block(f.b.self, block, none), TL_ERROR_STALE);  // it was freed all the same
+            assert_int_equal(f.b.free_block(f.b.self, block), TL_ERROR_CORRUPT);
+            assert_int_equal(f.b.free_block(f.b.self, block), TL_ERROR_STALE);  // it was freed all the same
             close_backend(&f);
         }
 }
@@ -658,28 +811,62 @@ static void checked_mappings_are_copies_and_read_only_ones_are_verified(void **s
         block = new_block(&f, TL_TIER_DEVICE, 256);
         range = range_of(block, 64, 32);
         assert_int_equal(f.b.claim(f.b.self, range_of(block, 0, 256)), TL_OK);
-        assert_int_equal(f.b.map(f.b.self, range, 1, &other), TL_OK);
+        assert_int_equal(f.b.map(f.b.self, range, TL_MAP_CHANGE, &other), TL_OK);
         host = (unsigned char *)other;
         assert_true(host < pool_bytes || host >= pool_bytes + sizeof pool_bytes);
         memset(host, 5, 32);
-        assert_int_equal(f.b.map(f.b.self, range, 0, &other), TL_ERROR_INVALID_ARG);
+        assert_int_equal(f.b.map(f.b.self, range, TL_MAP_READ, &other), TL_ERROR_INVALID_ARG);
         assert_int_equal(f.b.copy(f.b.self, range_of(block, 128, 32), range), TL_ERROR_INVALID_ARG);
         assert_int_equal(f.b.fill(f.b.self, range, 0), TL_ERROR_INVALID_ARG);
         assert_int_equal(f.b.release(f.b.self, range_of(block, 0, 256)), TL_ERROR_INVALID_ARG);
-        assert_int_equal(f.b.unmap(f.b.self, range, 1, pool_bytes), TL_ERROR_INVALID_ARG);
-        assert_int_equal(f.b.unmap(f.b.self, range_of(block, 64, 31), 1, host), TL_ERROR_INVALID_ARG);
-        assert_int_equal(f.b.unmap(f.b.self, range, 1, host), TL_OK);
-        assert_int_equal(f.b.map(f.b.self, range, 0, &other), TL_OK);
+        assert_int_equal(f.b.unmap(f.b.self, range, TL_MAP_CHANGE, pool_bytes), TL_ERROR_INVALID_ARG);
+        assert_int_equal(f.b.unmap(f.b.self, range_of(block, 64, 31), TL_MAP_CHANGE, host), TL_ERROR_INVALID_ARG);
+        assert_int_equal(f.b.unmap(f.b.self, range, TL_MAP_CHANGE, host), TL_OK);
+        assert_int_equal(f.b.map(f.b.self, range, TL_MAP_READ, &other), TL_OK);
         second = (unsigned char *)other;
-        assert_int_equal(f.b.map(f.b.self, range, 0, &other), TL_OK);  // read twice: legal
+        assert_int_equal(f.b.map(f.b.self, range, TL_MAP_READ, &other), TL_OK);  // read twice: legal
         assert_int_equal(second[31], 5);
         second[31] = 6;
-        assert_int_equal(f.b.unmap(f.b.self, range, 0, second), TL_ERROR_CORRUPT);
-        assert_int_equal(f.b.unmap(f.b.self, range, 0, other), TL_OK);
-        assert_int_equal(f.b.map(f.b.self, range, 0, &other), TL_OK);
-        assert_int_equal(f.b.unmap(f.b.self, range, 1, other), TL_ERROR_INVALID_ARG);
+        assert_int_equal(f.b.unmap(f.b.self, range, TL_MAP_READ, second), TL_ERROR_CORRUPT);
+        assert_int_equal(f.b.unmap(f.b.self, range, TL_MAP_READ, other), TL_OK);
+        assert_int_equal(f.b.map(f.b.self, range, TL_MAP_READ, &other), TL_OK);
+        assert_int_equal(f.b.unmap(f.b.self, range, TL_MAP_CHANGE, other), TL_ERROR_INVALID_ARG);
         read_range(&f, range, out);
         assert_int_equal(out[31], 5);
+        assert_int_equal(f.b.map(f.b.self, range, TL_MAP_WRITE, &other), TL_OK);  // what was there is not shown
+        assert_true(tli_is_poisoned((const char *)other, 32));
+        memset(other, 7, 32);
+        assert_int_equal(f.b.map(f.b.self, range, TL_MAP_WRITE, &other), TL_ERROR_INVALID_ARG);
+        assert_null(other);
+        assert_int_equal(f.b.map(f.b.self, range, TL_MAP_READ, &other), TL_ERROR_INVALID_ARG);
+        close_backend(&f);
+    }
+}
+
+static void every_map_mode_has_a_name_and_others_are_refused(void **state) {
+    fixture f;
+    void *host = pool_bytes;
+    (void)state;
+    assert_string_equal(tl_name_map_mode(TL_MAP_READ), "read");
+    assert_string_equal(tl_name_map_mode(TL_MAP_WRITE), "write");
+    assert_string_equal(tl_name_map_mode(TL_MAP_CHANGE), "change");
+    assert_string_equal(tl_name_map_mode(TL_MAP_MODE_COUNT), "?");
+    open_backend(&f, 0, 1);
+    assert_int_equal(f.b.map(f.b.self, range_of(0, 0, 0), TL_MAP_MODE_COUNT, &host), TL_ERROR_INVALID_ARG);
+    assert_null(host);
+    assert_string_equal(f.env.error.text, "map: mode: unknown");
+    close_backend(&f);
+}
+
+static void only_a_backend_that_does_not_defer_is_in_order(void **state) {
+    int variant;
+    (void)state;
+    for (variant = 0; variant < VARIANTS; variant++) {
+        fixture f;
+        tl_backend_limits limits;
+        open_backend(&f, variant, 1);
+        f.b.limits(f.b.self, &limits);
+        assert_int_equal(limits.in_order, !(variant & DEFERRED));
         close_backend(&f);
     }
 }
@@ -704,14 +891,14 @@ static void deferred_work_is_not_done_before_it_is_asked_for(void **state) {
         assert_int_equal(f.b.fill(f.b.self, range_of(block, 0, 64), 0x01010101u), TL_OK);
         first = submit(&f);
         assert_int_equal(f.b.copy(f.b.self, range_of(block, 64, 64), range_of(block, 0, 64)), TL_OK);
-        assert_int_equal(f.b.map(f.b.self, range_of(block, 64, 64), 0, &host), TL_ERROR_BACKEND);
-        assert_int_equal(f.b.map(f.b.self, range_of(block, 0, 64), 0, &host), TL_ERROR_BACKEND);
+        assert_int_equal(f.b.map(f.b.self, range_of(block, 64, 64), TL_MAP_READ, &host), TL_ERROR_BACKEND);
+        assert_int_equal(f.b.map(f.b.self, range_of(block, 0, 64), TL_MAP_READ, &host), TL_ERROR_BACKEND);
         assert_int_equal(f.b.wait(f.b.self, first), TL_OK);
-        assert_int_equal(f.b.map(f.b.self, range_of(block, 0, 64), 0, &host), TL_OK);  // only read by the copy
-        assert_int_equal(f.b.unmap(f.b.self, range_of(block, 0, 64), 0, host), TL_OK);
-        assert_int_equal(f.b.map(f.b.self, range_of(block, 0, 64), 1, &host), TL_ERROR_BACKEND);
+        assert_int_equal(f.b.map(f.b.self, range_of(block, 0, 64), TL_MAP_READ, &host), TL_OK);  // only read by the copy
+        assert_int_equal(f.b.unmap(f.b.self, range_of(block, 0, 64), TL_MAP_READ, host), TL_OK);
+        assert_int_equal(f.b.map(f.b.self, range_of(block, 0, 64), TL_MAP_CHANGE, &host), TL_ERROR_BACKEND);
         assert_int_equal(f.b.wait(f.b.self, first), TL_OK);  // the copy was not submitted: a wait does not run it
-        assert_int_equal(f.b.map(f.b.self, range_of(block, 64, 64), 0, &host), TL_ERROR_BACKEND);
+        assert_int_equal(f.b.map(f.b.self, range_of(block, 64, 64), TL_MAP_READ, &host), TL_ERROR_BACKEND);
         second = submit(&f);
         while ((result = f.b.poll(f.b.self, second)) == TL_NOT_READY) polls++;
         assert_int_equal(result, TL_OK);
@@ -720,9 +907,9 @@ static void deferred_work_is_not_done_before_it_is_asked_for(void **state) {
         assert_int_equal(out[63], 1);
         assert_int_equal(f.b.fill(f.b.self, range_of(block, 64, 64), 0x02020202u), TL_OK);
         assert_int_equal(order_one(&f, range_of(block, 64, 64), 0), TL_OK);  // order runs what was not submitted
-        assert_int_equal(f.b.map(f.b.self, range_of(block, 64, 64), 0, &host), TL_OK);
+        assert_int_equal(f.b.map(f.b.self, range_of(block, 64, 64), TL_MAP_READ, &host), TL_OK);
         assert_int_equal(((unsigned char *)host)[0], 2);
-        assert_int_equal(f.b.unmap(f.b.self, range_of(block, 64, 64), 0, host), TL_OK);
+        assert_int_equal(f.b.unmap(f.b.self, range_of(block, 64, 64), TL_MAP_READ, host), TL_OK);
         close_backend(&f);
     }
 }
@@ -741,45 +928,74 @@ static void order_runs_only_what_it_must(void **state) {
     assert_int_equal(f.b.fill(f.b.self, range_of(block, 0, 64), 2), TL_OK);    // after the copies: not needed
     assert_int_equal(f.b.fill(f.b.self, range_of(block, 256, 64), 3), TL_OK);  // elsewhere: not needed
     assert_int_equal(order_one(&f, range_of(block, 128, 64), 0), TL_OK);
-    assert_int_equal(f.b.map(f.b.self, range_of(block, 128, 64), 0, &host), TL_OK);
+    assert_int_equal(f.b.map(f.b.self, range_of(block, 128, 64), TL_MAP_READ, &host), TL_OK);
     assert_int_equal(*(unsigned char *)host, 1);
-    assert_int_equal(f.b.map(f.b.self, range_of(block, 0, 64), 0, &host), TL_ERROR_BACKEND);
-    assert_int_equal(f.b.map(f.b.self, range_of(block, 256, 64), 0, &host), TL_ERROR_BACKEND);
+    assert_int_equal(f.b.map(f.b.self, range_of(block, 0, 64), TL_MAP_READ, &host), TL_ERROR_BACKEND);
+    assert_int_equal(f.b.map(f.b.self, range_of(block, 256, 64), TL_MAP_READ, &host), TL_ERROR_BACKEND);
     close_backend(&f);
 }
 
-static void freeing_takes_the_ticket_of_the_last_use(void **state) {
-    int variant;
+// A block may go while work on it is enqueued, submitted or not: that work still finds its bytes.
+static void a_block_is_freed_while_work_on_it_is_under_way(void **state) {
+    int variant, submitted;
     (void)state;
-    for (variant = DEFERRED; variant < VARIANTS; variant++) {
-        fixture f;
-        uint64_t block, target;
-        tl_ticket early, late;
-        unsigned char out[64];
-        if (!(variant & DEFERRED)) continue;
-        open_backend(&f, variant, 3);
-        block = new_block(&f, TL_TIER_DEVICE, 64);
-        target = new_block(&f, TL_TIER_DEVICE, 64);
-        assert_int_equal(f.b.claim(f.b.self, range_of(block, 0, 64)), TL_OK);
-        assert_int_equal(f.b.claim(f.b.self, range_of(target, 0, 64)), TL_OK);
-        assert_int_equal(f.b.fill(f.b.self, range_of(block, 0, 64), 0x09090909u), TL_OK);
-        early = submit(&f);
-        assert_int_equal(f.b.copy(f.b.self, range_of(target, 0, 64), range_of(block, 0, 64)), TL_OK);
-        assert_int_equal(f.b.release(f.b.self, range_of(block, 0, 64)), TL_OK);
-        assert_int_equal(f.b.free_block(f.b.self, block, early), TL_ERROR_INVALID_ARG);
-        assert_non_null(strstr(f.env.error.text, "last_use"));
-        late = submit(&f);
-        assert_int_equal(f.b.free_block(f.b.self, block, early), TL_ERROR_INVALID_ARG);
-        assert_int_equal(f.b.free_block(f.b.self, block, late), TL_OK);
-        assert_int_equal(f.b.claim(f.b.self, range_of(block, 0, 64)), TL_ERROR_STALE);
-        (void)new_block(&f, TL_TIER_DEVICE, 64);  // takes another slot and other bytes: the copy still reads the old ones
-        assert_int_equal(f.b.wait(f.b.self, late), TL_OK);
-        read_range(&f, range_of(target, 0, 64), out);
-        assert_int_equal(out[0], 9);
-        assert_int_equal(out[63], 9);
-        close_backend(&f);
-    }
+    for (variant = DEFERRED; variant < VARIANTS; variant++)
+        for (submitted = 0; submitted < 2; submitted++) {
+            fixture f;
+            uint64_t block, target;
+            unsigned char out[64];
+            tl_ticket late = {0};
+            if (!(variant & DEFERRED)) continue;
+            open_backend(&f, variant, 3);
+            block = new_block(&f, TL_TIER_DEVICE, 64);
+            target = new_block(&f, TL_TIER_DEVICE, 64);
+            assert_int_equal(f.b.claim(f.b.self, range_of(block, 0, 64)), TL_OK);
+            assert_int_equal(f.b.claim(f.b.self, range_of(target, 0, 64)), TL_OK);
+            assert_int_equal(f.b.fill(f.b.self, range_of(block, 0, 64), 0x09090909u), TL_OK);
+            assert_int_equal(f.b.copy(f.b.self, range_of(target, 0, 64), range_of(block, 0, 64)), TL_OK);
+            assert_int_equal(f.b.release(f.b.self, range_of(block, 0, 64)), TL_OK);
+            if (submitted) late = submit(&f);
+            assert_int_equal(f.b.free_block(f.b.self, block), TL_OK);
+            assert_int_equal(f.b.free_block(f.b.self, block), TL_ERROR_STALE);
+            assert_int_equal(f.b.claim(f.b.self, range_of(block, 0, 64)), TL_ERROR_STALE);
+            assert_int_equal(counters_of(&f).block_count[TL_TIER_DEVICE], 1);
+            (void)new_block(&f, TL_TIER_DEVICE, 64);  // takes another slot and other bytes: the copy still reads the old ones
+            if (submitted) assert_int_equal(f.b.wait(f.b.self, late), TL_OK);
+            read_range(&f, range_of(target, 0, 64), out);
+            assert_int_equal(out[0], 9);
+            assert_int_equal(out[63], 9);
+            assert_int_equal(counters_of(&f).reserved_bytes[TL_TIER_DEVICE], (variant & CHECKED ? 3 : 1) * 2 * 64);
+            close_backend(&f);
+        }
 }
+
+// Where memory is finite, bytes that only unfinished work keeps are no reason to have none.
+static void a_block_that_does_not_fit_waits_for_freed_ones(void **state) {
+    fixture f;
+    uint64_t block, target, next;
+    unsigned char out[64];
+    tl_backend_limits limits;
+    (void)state;
+    open_backend(&f, DEFERRED | CHECKED | POOL, 3);
+    f.b.limits(f.b.self, &limits);
+    target = new_block(&f, TL_TIER_HOST, 64);
+    block = new_block(&f, TL_TIER_DEVICE, limits.capacity_bytes[TL_TIER_DEVICE] - 128);
+    assert_int_equal(f.b.claim(f.b.self, range_of(target, 0, 64)), TL_OK);
+    assert_int_equal(f.b.claim(f.b.self, range_of(block, 0, 64)), TL_OK);
+    assert_int_equal(f.b.fill(f.b.self, range_of(block, 0, 64), 0x09090909u), TL_OK);
+    assert_int_equal(f.b.add_block(f.b.self, TL_TIER_DEVICE, 64, &next), TL_ERROR_NO_MEMORY);  // it is not freed
+    assert_int_equal(f.b.copy(f.b.self, range_of(target, 0, 64), range_of(block, 0, 64)), TL_OK);
+    assert_int_equal(f.b.release(f.b.self, range_of(block, 0, 64)), TL_OK);
+    assert_int_equal(f.b.free_block(f.b.self, block), TL_OK);
+    next = new_block(&f, TL_TIER_DEVICE, 64);
+    block = new_block(&f, TL_TIER_DEVICE, 64);
+    assert_true(block != next);
+    assert_int_equal(counters_of(&f).block_count[TL_TIER_DEVICE], 2);
+    read_range(&f, range_of(target, 0, 64), out);
+    assert_int_equal(out[63], 9);
+    close_backend(&f);
+}
+
 
 static void work_beyond_the_queue_is_done_not_lost(void **state) {
     fixture f;
@@ -860,12 +1076,12 @@ static void random_program(uint64_t seed, int variant) {
             }
             assert_int_equal(results[who], TL_OK);
             // without an order a deferred range is either refused or right
-            if (who && !b->map(b->self, part, 0, &host)) {
+            if (who && !b->map(b->self, part, TL_MAP_READ, &host)) {
                 void *right;
                 tl_range same = range_of(blocks[0][to / 4], part.offset, part.bytes);
-                assert_int_equal(f[0].b.map(f[0].b.self, same, 0, &right), TL_OK);
+                assert_int_equal(f[0].b.map(f[0].b.self, same, TL_MAP_READ, &right), TL_OK);
                 if (memcmp(host, right, 128)) fail_msg("program %lu: step %d: a range that may be read is wrong", (unsigned long)seed, step);
-                assert_int_equal(b->unmap(b->self, part, 0, host), TL_OK);
+                assert_int_equal(b->unmap(b->self, part, TL_MAP_READ, host), TL_OK);
             }
         }
         if (action == 8 && !(word & 1) && memcmp(seen[0], seen[1], 256))
@@ -934,11 +1150,11 @@ static tl_result use_backend(tl_env *env, int variant) {
         result = b.claim(b.self, range_of(blocks[i], 0, 100));
         claimed += !result;
     }
-    if (!result) result = b.map(b.self, range_of(blocks[0], 0, 100), 1, &host);
-    if (!result) result = b.unmap(b.self, range_of(blocks[0], 0, 100), 1, host);
+    if (!result) result = b.map(b.self, range_of(blocks[0], 0, 100), TL_MAP_CHANGE, &host);
+    if (!result) result = b.unmap(b.self, range_of(blocks[0], 0, 100), TL_MAP_CHANGE, host);
     if (!b.submit(b.self, &ticket)) assert_int_equal(b.wait(b.self, ticket), TL_OK);
     for (i = 0; i < claimed; i++) assert_int_equal(b.release(b.self, range_of(blocks[i], 0, 100)), TL_OK);
-    for (i = 0; i < added; i++) assert_int_equal(b.free_block(b.self, blocks[i], ticket), TL_OK);
+    for (i = 0; i < added; i++) assert_int_equal(b.free_block(b.self, blocks[i]), TL_OK);
     tl_free_cpu_backend(env, &b);
     return result;
 }
@@ -1264,6 +1480,10 @@ int main(int argc, char **argv) {
         cmocka_unit_test(every_tier_has_a_name),
         cmocka_unit_test(a_fragmentation_storm_keeps_every_byte),
         cmocka_unit_test(blocks_of_the_callers_memory_never_overlap_and_stay_inside),
+        cmocka_unit_test(pieces_of_a_heap_agree_with_a_map_of_its_bytes),
+        cmocka_unit_test(a_heap_refuses_what_has_no_place),
+        cmocka_unit_test(an_id_of_a_joined_place_is_passed_over),
+        cmocka_unit_test(a_heap_survives_every_allocation_failing),
         cmocka_unit_test(a_hundred_thousand_blocks_can_live),
         cmocka_unit_test(the_callers_block_takes_no_bytes_from_the_env),
         cmocka_unit_test(claimed_bytes_start_as_nan),
@@ -1273,7 +1493,10 @@ int main(int argc, char **argv) {
         cmocka_unit_test(checked_mappings_are_copies_and_read_only_ones_are_verified),
         cmocka_unit_test(deferred_work_is_not_done_before_it_is_asked_for),
         cmocka_unit_test(order_runs_only_what_it_must),
-        cmocka_unit_test(freeing_takes_the_ticket_of_the_last_use),
+        cmocka_unit_test(every_map_mode_has_a_name_and_others_are_refused),
+        cmocka_unit_test(only_a_backend_that_does_not_defer_is_in_order),
+        cmocka_unit_test(a_block_is_freed_while_work_on_it_is_under_way),
+        cmocka_unit_test(a_block_that_does_not_fit_waits_for_freed_ones),
         cmocka_unit_test(work_beyond_the_queue_is_done_not_lost),
         cmocka_unit_test(deferred_programs_end_like_sequential_ones),
         cmocka_unit_test(the_deferred_order_depends_on_the_seed_only),

@@ -39,9 +39,9 @@ static tl_result shim_add(void *self, tl_tier tier, uint64_t bytes, uint64_t *bl
     *block = 0;
     return shim_fails(s, F_ADD) ? s->code : s->inner.add_block(s->inner.self, tier, bytes, block);
 }
-static tl_result shim_free(void *self, uint64_t block, tl_ticket ticket) {
+static tl_result shim_free(void *self, uint64_t block) {
     shim *s = (shim *)self;
-    return shim_fails(s, F_FREE) ? s->code : s->inner.free_block(s->inner.self, block, ticket);
+    return shim_fails(s, F_FREE) ? s->code : s->inner.free_block(s->inner.self, block);
 }
 static tl_result shim_claim(void *self, tl_range range) {
     shim *s = (shim *)self;
@@ -94,14 +94,14 @@ static tl_result shim_wait(void *self, tl_ticket ticket) {
     shim *s = (shim *)self;
     return shim_fails(s, F_WAIT) ? s->code : s->inner.wait(s->inner.self, ticket);
 }
-static tl_result shim_map(void *self, tl_range range, int writes, void **host) {
+static tl_result shim_map(void *self, tl_range range, tl_map_mode mode, void **host) {
     shim *s = (shim *)self;
     *host = NULL;
-    return shim_fails(s, F_MAP) ? s->code : s->inner.map(s->inner.self, range, writes, host);
+    return shim_fails(s, F_MAP) ? s->code : s->inner.map(s->inner.self, range, mode, host);
 }
-static tl_result shim_unmap(void *self, tl_range range, int writes, void *host) {
+static tl_result shim_unmap(void *self, tl_range range, tl_map_mode mode, void *host) {
     shim *s = (shim *)self;
-    return shim_fails(s, F_UNMAP) ? s->code : s->inner.unmap(s->inner.self, range, writes, host);
+    return shim_fails(s, F_UNMAP) ? s->code : s->inner.unmap(s->inner.self, range, mode, host);
 }
 static tl_result shim_check(void *self) { shim *s = (shim *)self; return s->inner.check(s->inner.self); }
 static uint64_t shim_now(void *self) { shim *s = (shim *)self; return s->inner.now_ns(s->inner.self); }
@@ -319,9 +319,9 @@ static void ranges_are_saved_and_taken_by_ticket(void **state) {
         assert_int_equal(f.b.wait(f.b.self, ticket), TL_OK);
         access.range = target; access.writes = 0;
         assert_int_equal(f.b.order(f.b.self, &access, 1), TL_OK);
-        assert_int_equal(f.b.map(f.b.self, target, 0, &host), TL_OK);
+        assert_int_equal(f.b.map(f.b.self, target, TL_MAP_READ, &host), TL_OK);
         assert_true(((float *)host)[0] == 7.0f && ((float *)host)[49] == 7.0f);
-        assert_int_equal(f.b.unmap(f.b.self, target, 0, host), TL_OK);
+        assert_int_equal(f.b.unmap(f.b.self, target, TL_MAP_READ, host), TL_OK);
         desc.key.node = 6;
         assert_int_equal(tl_save_checkpoint(&f.env, f.m, &desc), TL_OK);  // read into the host while the copy is pending
         {
@@ -335,7 +335,7 @@ static void ranges_are_saved_and_taken_by_ticket(void **state) {
         assert_int_equal(f.b.submit(f.b.self, &ticket), TL_OK);
         assert_int_equal(f.b.release(f.b.self, source), TL_OK);
         assert_int_equal(f.b.release(f.b.self, target), TL_OK);
-        assert_int_equal(f.b.free_block(f.b.self, block, ticket), TL_OK);
+        assert_int_equal(f.b.free_block(f.b.self, block), TL_OK);
         close_manager(&f);
     }
 }
@@ -733,11 +733,11 @@ static void packed_checkpoints_are_taken_without_room_to_expand(void **state) {
             assert_int_equal(f.b.claim(f.b.self, to), TL_OK);
             assert_int_equal(tl_take_checkpoint_range(&f.env, f.m, key_of(0, 0), to, &ticket), TL_OK);
             assert_int_equal(f.b.wait(f.b.self, ticket), TL_OK);
-            assert_int_equal(f.b.map(f.b.self, to, 0, &host), TL_OK);
+            assert_int_equal(f.b.map(f.b.self, to, TL_MAP_READ, &host), TL_OK);
             assert_content(host, 1024, 0);
-            assert_int_equal(f.b.unmap(f.b.self, to, 0, host), TL_OK);
+            assert_int_equal(f.b.unmap(f.b.self, to, TL_MAP_READ, host), TL_OK);
             assert_int_equal(f.b.release(f.b.self, to), TL_OK);
-            assert_int_equal(f.b.free_block(f.b.self, block, ticket), TL_OK);
+            assert_int_equal(f.b.free_block(f.b.self, block), TL_OK);
         }
         assert_int_equal(take(&f, 1, 1024), TL_OK);
         close_manager(&f);

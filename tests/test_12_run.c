@@ -11,6 +11,7 @@
 #include "random_graph.h"
 #include "random_steps.h"
 #include "run_support.h"
+#include "record_support.h"
 
 #define SOAK_TIMES(count) ((count) * (getenv("SOAK") ? 100 : 1))
 
@@ -835,12 +836,12 @@ static void failing_desc(bed *b, int which, const tl_plan *lossless, const tl_pl
 }
 
 // Outcomes of the first two steps.
-static void undisturbed(const tl_graph *graph, int which, const tl_plan *lossless, const tl_plan *lossy, uint64_t sums[2],
-                        long calls[SPY_COUNT]) {
+static void undisturbed(const tl_graph *graph, int kind, int which, const tl_plan *lossless, const tl_plan *lossy,
+                        uint64_t sums[2], long calls[SPY_COUNT]) {
     static bed b;
     tl_run_report report;
     int i;
-    bed_open(&b, graph, 0, 0, 4);
+    bed_open(&b, graph, kind, 0, 4);
     failing_desc(&b, which, lossless, lossy);
     bed_must_init(&b);
     sums[0] = bed_step(&b, 0);
@@ -871,7 +872,7 @@ static void a_kernel_may_fail_at_every_call(void **state) {
         for (kind = 0; kind < BACKEND_KINDS; kind++) {
             uint64_t sums[2];
             long call, failed = 0;
-            undisturbed(&graph, which, &lossless, &lossy, sums, NULL);
+            undisturbed(&graph, 0, which, &lossless, &lossy, sums, NULL);
             for (call = 0; ; call++) {
                 tl_result result;
                 bed_open(&b, &graph, kind, (uint64_t)call, 4);
@@ -930,7 +931,7 @@ static void the_backend_may_fail_at_every_call(void **state) {
             for (function = 0; function < SPY_COUNT; function++) {
                 uint64_t sums[2];
                 long calls[SPY_COUNT], call;
-                undisturbed(&graph, which, &lossless, &lossy, sums, calls);
+                undisturbed(&graph, kind, which, &lossless, &lossy, sums, calls);
                 for (call = 0; call < calls[function]; call++) {
                     tl_result result;
                     bed_open(&b, &graph, kind, (uint64_t)call, 4);
@@ -979,7 +980,7 @@ static void what_cannot_be_freed_at_once_is_freed_later(void **state) {
         for (function = SPY_FREE_BLOCK; function <= SPY_RELEASE; function += SPY_RELEASE - SPY_FREE_BLOCK) {
             uint64_t sums[2];
             long at, total = 0;
-            undisturbed(&graph, which, &lossless, &lossy, sums, NULL);
+            undisturbed(&graph, 0, which, &lossless, &lossy, sums, NULL);
             for (at = 0; at < 30; at++) {
                 int failed = 0;
                 bed_open(&b, &graph, (int)at % BACKEND_KINDS, 0, 4);
@@ -1118,7 +1119,7 @@ static void a_pass_needs_no_memory_but_to_tell_dependencies(void **state) {
         int32_t done = 0;
         tl_result result;
         memset(&f, 0, sizeof f);
-        undisturbed(&graph, which, &lossless, &lossy, sums, NULL);
+        undisturbed(&graph, 0, which, &lossless, &lossy, sums, NULL);
         bed_open(&b, &graph, 0, 0, 4);
         failing_desc(&b, which, &lossless, &lossy);
         b.env = failing_env(&f, -1);
@@ -1492,7 +1493,7 @@ static void a_wait_is_not_ready_until_its_copy_is_finished(void **state) {
     }
     assert_true(not_ready > 5);
     // A poll that fails ends the pass.
-    bed_open(&b, &graph, 0, 0, 4);
+    bed_open(&b, &graph, BACKEND_DEFERRED, 0, 4);
     b.desc.plan = &plan;
     bed_must_init(&b);
     b.spy.fail_function = SPY_POLL;
@@ -1522,7 +1523,7 @@ static void an_abandoned_pass_leaves_nothing_and_does_not_count(void **state) {
         for (kind = 0; kind < BACKEND_KINDS; kind++) {
             uint64_t sums[2];
             int32_t stop, done = 0;
-            undisturbed(&graph, which, &lossless, &lossy, sums, NULL);
+            undisturbed(&graph, 0, which, &lossless, &lossy, sums, NULL);
             for (stop = 1; !done; stop++) {
                 tl_run_step step;
                 int32_t at;
@@ -1593,8 +1594,8 @@ static void a_kernel_runs_once_a_step_and_for_the_last_step_only(void **state) {
     tl_free_graph(NULL, &graph);
 }
 
-// What a kernel was recorded into must be covered by the ticket that frees its ranges.
-static void a_yielded_step_is_submitted_before_its_ranges_are_freed(void **state) {
+// What a kernel was recorded into is handed over, wherever a pass is given up; ranges go without that.
+static void a_pass_given_up_hands_over_what_was_recorded(void **state) {
     static bed b;
     tl_graph graph = graph_of(everything);
     tl_run_step step;
@@ -1612,8 +1613,290 @@ static void a_yielded_step_is_submitted_before_its_ranges_are_freed(void **state
     b.run->pool.unsubmitted = 0;
     submits = b.spy.calls[SPY_SUBMIT];
     if (tl_next_step(b.run, &step, &done)) fail_msg("%s", b.env.error.text);
-    assert_int_equal(b.spy.calls[SPY_SUBMIT], submits + 1);  // scratch of the first step
+    assert_int_equal(b.spy.calls[SPY_SUBMIT], submits);  // scratch of the first step is gone all the same
+    assert_int_equal(b.run->pool.unsubmitted, 1);
     bed_close(&b);
+    tl_free_graph(NULL, &graph);
+}
+
+// -- in order: nothing is waited for --
+
+// One pass by hand or by itself; a WAIT only ends the copy then.
+static void a_pass_in_order_submits_once_and_neither_polls_nor_waits(void **state) {
+    static bed b;
+    tl_graph graph = graph_of(everything);
+    tl_plan lossless = plan_of(lossless_steps), lossy = plan_of(lossy_steps);
+    int which, kind, by_hand, pass;
+    (void)state;
+    for (which = 0; which < 4; which++)
+        for (kind = 0; kind <= BACKEND_CHECKED; kind++)
+            for (by_hand = 0; by_hand < 2; by_hand++) {
+                uint64_t sums[2];
+                undisturbed(&graph, 0, which, &lossless, &lossy, sums, NULL);
+                bed_open(&b, &graph, kind, 0, 4);
+                failing_desc(&b, which, &lossless, &lossy);
+                bed_must_init(&b);
+                for (pass = 0; pass < 2; pass++) {
+                    tl_run_report report;
+                    tl_run_step step;
+                    int32_t done = 0;
+                    memset(b.spy.calls, 0, sizeof b.spy.calls);
+                    memset(b.mixer.gradients, 0, sizeof b.mixer.gradients);
+                    if (!by_hand && tl_run_plan(b.run)) fail_msg("%s", b.env.error.text);
+                    if (by_hand && (bed_load(b.run, 0, &b) || tl_start_pass(b.run, 0))) fail_msg("%s", b.env.error.text);
+                    while (by_hand && !done) {
+                        if (tl_next_step(b.run, &step, &done)) fail_msg("%s", b.env.error.text);
+                        assert_int_equal(step.ticket.value, 0);
+                        if (step.is_compute && tl_run_step_kernel(b.run, &step)) fail_msg("%s", b.env.error.text);
+                        assert_int_equal(b.spy.calls[SPY_SUBMIT], done);
+                    }
+                    report = bed_report(&b);
+                    assert_true(which == 3 || report.spill_count > 0);
+                    assert_true(which == 3 || report.fetch_count > 0);
+                    assert_int_equal(b.spy.calls[SPY_SUBMIT], 1);
+                    assert_int_equal(b.spy.calls[SPY_POLL], 0);
+                    assert_int_equal(bed_outcome(&b, 0), sums[pass]);
+                    assert_int_equal(b.spy.calls[SPY_WAIT], 0);
+                    assert_int_equal(b.spy.calls[SPY_SUBMIT], 1);
+                }
+                bed_close(&b);
+                assert_int_equal(b.spy.calls[SPY_WAIT], 0);
+            }
+    tl_free_plan(NULL, &lossless);
+    tl_free_plan(NULL, &lossy);
+    tl_free_graph(NULL, &graph);
+}
+
+// -- a backend that only records --
+
+// A kernel as a command: its operands are found again when its frame is retired.
+typedef struct recorded_kernel {
+    tl_backend    *inner;
+    mixer         *mixer;
+    tl_kernel_call call;
+    tl_operand     operands[40];
+    int32_t        count;
+} recorded_kernel;
+
+static void call_recorded(void *data) {
+    recorded_kernel *k = (recorded_kernel *)data;
+    tl_kernel_call *call = &k->call;
+    const tl_node *node = &call->graph->nodes[call->node];
+    tl_operand *at = k->operands;
+    int32_t i;
+    for (i = 0; i < k->count; i++) {
+        assert_null(at[i].host);
+        if (k->inner->map(k->inner->self, at[i].range, TL_MAP_CHANGE, &at[i].host)) fail_msg("%s", "map");
+    }
+    call->inputs = at; at += node->input_count;
+    call->outputs = at; at += node->output_count;
+    call->output_grads = at; at += node->output_count;
+    call->input_grads = at; at += node->input_count;
+    call->saved = at[0];
+    call->scratch = at[1];
+    if (call->kind == TL_STEP_BACKWARD) assert_int_equal(mixer_backward(call, k->mixer), TL_OK);
+    else assert_int_equal(mixer_forward(call, k->mixer), TL_OK);
+    for (i = 0; i < k->count; i++)
+        if (k->inner->unmap(k->inner->self, k->operands[i].range, TL_MAP_CHANGE, k->operands[i].host)) fail_msg("%s", "unmap");
+    free(k);
+}
+
+typedef struct record_bed { bed b; recorder recorder; } record_bed;
+
+static void copy_operands(recorded_kernel *k, const tl_operand *from, int32_t count) {
+    memcpy(k->operands + k->count, from, (size_t)count * sizeof *from);
+    k->count += count;
+    assert_true(k->count <= 38);
+}
+
+static tl_result record_kernel(const tl_kernel_call *call, void *user) {
+    record_bed *r = (record_bed *)user;
+    const tl_node *node = &call->graph->nodes[call->node];
+    recorded_kernel *k = (recorded_kernel *)calloc(1, sizeof *k);
+    record_op *op = record_add(&r->recorder, RECORD_CALL);
+    assert_non_null(k);
+    assert_true(r->recorder.is_open);
+    k->inner = &r->recorder.inner;
+    k->mixer = &r->b.mixer;
+    k->call = *call;
+    copy_operands(k, call->inputs, node->input_count);
+    copy_operands(k, call->outputs, node->output_count);
+    copy_operands(k, call->output_grads, node->output_count);
+    copy_operands(k, call->input_grads, node->input_count);
+    copy_operands(k, &call->saved, 1);
+    copy_operands(k, &call->scratch, 1);
+    for (op->access_count = 0; op->access_count < k->count; op->access_count++) {
+        op->accesses[op->access_count].range = k->operands[op->access_count].range;
+        op->accesses[op->access_count].writes = 1;
+    }
+    op->call = call_recorded;
+    op->data = k;
+    return TL_OK;
+}
+
+static void record_bed_open(record_bed *r, const tl_graph *graph, uint64_t seed) {
+    int32_t i;
+    bed_open(&r->b, graph, 0, seed, 4);
+    r->b.backend = record_open(&r->recorder, &r->b.backend);
+    for (i = 0; i < r->b.desc.kernel_count; i++) {
+        r->b.kernels[i].forward = r->b.kernels[i].backward = record_kernel;
+        r->b.kernels[i].user = r;
+    }
+}
+
+static void record_bed_close(record_bed *r) {
+    tl_free_run(r->b.run);  // frames that still have to be done keep the bytes that they need
+    r->b.run = NULL;
+    record_close(&r->recorder);
+    spy_close(&r->b.backend_env, &r->b.spy);
+}
+
+// A pass, a few steps a frame, as many frames under way as are allowed.
+static void record_pass(record_bed *r, tl_random *random, uint64_t frames) {
+    tl_run_step step;
+    int32_t done = 0;
+    if (bed_load(r->b.run, 0, &r->b) || tl_start_pass(r->b.run, 0)) fail_msg("%s", r->b.env.error.text);
+    while (!done) {
+        uint64_t left = tl_next_random_below(random, 5);
+        record_start(&r->recorder);
+        for (; !done && left; left--) {
+            tl_result result = tl_next_step(r->b.run, &step, &done);
+            if (result == TL_NOT_READY) {
+                assert_int_equal(r->recorder.out_of_order, 1);
+                break;
+            }
+            if (result) fail_msg("%s", r->b.env.error.text);
+            if (step.is_compute && tl_run_step_kernel(r->b.run, &step)) fail_msg("%s", r->b.env.error.text);
+        }
+        record_end(&r->recorder);
+        if (r->recorder.frame - 1 > frames) record_retire(&r->recorder, r->recorder.frame - 1 - frames);
+    }
+}
+
+static void recorded_passes_compute_what_others_do(void **state) {
+    static record_bed r;
+    tl_graph graph = graph_of(everything);
+    tl_plan lossless = plan_of(lossless_steps), lossy = plan_of(lossy_steps);
+    int which, out_of_order;
+    uint64_t seed, expected = keep_all_outcome(&graph, 0, 1, NULL);
+    (void)state;
+    for (which = 0; which < 4; which++)
+        for (out_of_order = 0; out_of_order < 2; out_of_order++)
+            for (seed = 0; seed < 20; seed++) {
+                tl_random random = {seed};
+                uint64_t sums[2];
+                int pass;
+                undisturbed(&graph, 0, which, &lossless, &lossy, sums, NULL);
+                record_bed_open(&r, &graph, seed);
+                r.recorder.out_of_order = out_of_order;
+                failing_desc(&r.b, which, &lossless, &lossy);
+                bed_must_init(&r.b);
+                record_finish(&r.recorder);
+                for (pass = 0; pass < 2; pass++) {
+                    tl_run_report report;
+                    if (pass && which == 1) memset(r.b.mixer.gradients, 0, sizeof r.b.mixer.gradients);
+                    record_pass(&r, &random, out_of_order ? seed % 2 : seed % 4);
+                    report = bed_report(&r.b);
+                    assert_int_equal(report.measured_peak_bytes, report.planned_peak_bytes);
+                    assert_int_equal(report.measured_host_peak_bytes, report.planned_host_peak_bytes);
+                    record_finish(&r.recorder);
+                    if (!pass) assert_int_equal(bed_outcome(&r.b, 0), sums[0]);
+                }
+                if (which == 0 || which == 2) assert_int_equal(bed_outcome(&r.b, 0), expected);
+                if (which == 1) assert_int_equal(bed_outcome(&r.b, 0), sums[1]);
+                assert_int_equal(r.recorder.waits, 0);
+                if (!out_of_order) assert_int_equal(r.recorder.polls + (r.recorder.submits != 2), 0);
+                record_bed_close(&r);
+            }
+    tl_free_plan(NULL, &lossless);
+    tl_free_plan(NULL, &lossy);
+    tl_free_graph(NULL, &graph);
+}
+
+// Nothing but WAIT and the host needs waiting; a backend that cannot is told apart from one that failed.
+static void a_whole_step_is_recorded_where_nothing_needs_waiting(void **state) {
+    static record_bed r;
+    tl_graph graph = graph_of(everything);
+    tl_plan plan = plan_of(lossless_steps);
+    uint64_t sums[2];
+    unsigned char bytes[8];
+    int out_of_order;
+    (void)state;
+    undisturbed(&graph, 0, 0, &plan, NULL, sums, NULL);
+    for (out_of_order = 0; out_of_order < 2; out_of_order++) {
+        record_bed_open(&r, &graph, 0);
+        r.recorder.out_of_order = out_of_order;
+        r.b.desc.plan = &plan;
+        bed_must_init(&r.b);
+        record_finish(&r.recorder);  // the inputs are zeroed in a frame, too
+        record_start(&r.recorder);
+        if (out_of_order) {
+            assert_int_equal(tl_run_plan(r.b.run), TL_NOT_READY);
+            assert_string_equal(r.b.env.error.text, "tl_run_plan: backend: work is under way that it cannot wait for");
+            assert_int_equal(tl_run_plan(r.b.run), TL_ERROR_KERNEL);  // load: the inputs are in the frame
+            assert_only_inputs_are_held(&r.b);
+            record_bed_close(&r);
+            continue;
+        }
+        if (tl_run_plan(r.b.run)) fail_msg("%s", r.b.env.error.text);
+        assert_int_equal(tl_write_tensor(r.b.run, tensor_of(0, 0), bytes, 8), TL_NOT_READY);
+        assert_string_equal(r.b.env.error.text, "tl_write_tensor: backend: work is under way that it cannot wait for");
+        record_end(&r.recorder);
+        assert_int_equal(tl_read_tensor(r.b.run, tensor_of(4, 0), bytes, 16), TL_NOT_READY);
+        assert_string_equal(r.b.env.error.text, "tl_read_tensor: backend: work is under way that it cannot wait for");
+        record_retire(&r.recorder, r.recorder.frame - 1);
+        assert_int_equal(bed_outcome(&r.b, 0), sums[0]);
+        assert_int_equal(r.recorder.waits + r.recorder.polls, 0);
+        assert_int_equal(r.recorder.submits, 1);
+        record_bed_close(&r);
+    }
+    tl_free_plan(NULL, &plan);
+    tl_free_graph(NULL, &graph);
+}
+
+// Given up, or freed, after any number of steps, while all of its frames are under way.
+static void a_recorded_pass_is_given_up_without_waiting(void **state) {
+    static record_bed r;
+    tl_graph graph = graph_of(everything);
+    tl_plan lossless = plan_of(lossless_steps), lossy = plan_of(lossy_steps);
+    int which, frees;
+    (void)state;
+    for (which = 0; which < 4; which++)
+        for (frees = 0; frees < 2; frees++) {
+            uint64_t sums[2];
+            int32_t stop, done = 0;
+            undisturbed(&graph, 0, which, &lossless, &lossy, sums, NULL);
+            for (stop = 1; !done; stop++) {
+                tl_run_step step;
+                tl_random random = {(uint64_t)stop};
+                int32_t at;
+                record_bed_open(&r, &graph, 0);
+                failing_desc(&r.b, which, &lossless, &lossy);
+                bed_must_init(&r.b);
+                record_finish(&r.recorder);
+                record_start(&r.recorder);
+                if (bed_load(r.b.run, 0, &r.b) || tl_start_pass(r.b.run, 0)) fail_msg("%s", r.b.env.error.text);
+                for (at = 0; at < stop && !done; at++) {
+                    if (tl_next_step(r.b.run, &step, &done)) fail_msg("%s", r.b.env.error.text);
+                    if (step.is_compute && tl_run_step_kernel(r.b.run, &step)) fail_msg("%s", r.b.env.error.text);
+                }
+                if (!frees) {
+                    if (tl_reset_run(r.b.run)) fail_msg("%s", r.b.env.error.text);
+                    assert_only_inputs_are_held(&r.b);
+                    record_finish(&r.recorder);  // what was recorded still finds its bytes
+                    memset(r.b.mixer.gradients, 0, sizeof r.b.mixer.gradients);
+                    record_pass(&r, &random, 2);
+                    record_finish(&r.recorder);
+                    if (done) assert_true(bed_outcome(&r.b, 0) == sums[0] || bed_outcome(&r.b, 0) == sums[1]);
+                    else assert_int_equal(bed_outcome(&r.b, 0), sums[0]);
+                }
+                assert_int_equal(r.recorder.waits + r.recorder.polls, 0);
+                record_bed_close(&r);
+            }
+            assert_true(stop > 15);
+        }
+    tl_free_plan(NULL, &lossless);
+    tl_free_plan(NULL, &lossy);
     tl_free_graph(NULL, &graph);
 }
 
@@ -1796,7 +2079,7 @@ static void nothing_of_an_earlier_step_is_used(void **state) {
     (void)state;
     for (which = 0; which < 4; which++) {
         uint64_t sums[2], third;
-        undisturbed(&graph, which, &lossless, &lossy, sums, NULL);
+        undisturbed(&graph, 0, which, &lossless, &lossy, sums, NULL);
         assert_int_not_equal(sums[0], sums[1]);  // the seed is the step's
         bed_open(&b, &graph, BACKEND_CHECKED, 0, 4);
         failing_desc(&b, which, &lossless, &lossy);
@@ -1836,7 +2119,7 @@ static void a_difference_between_measured_and_planned_is_an_error(void **state) 
     memset(&device, 0, sizeof device);
     device.alignment_bytes = 4;
     random.state = 1;
-    undisturbed(&graph, 0, &plan, NULL, plain, NULL);
+    undisturbed(&graph, 0, 0, &plan, NULL, plain, NULL);
     for (lie = LIE_NOT; lie < LIE_COUNT; lie++) {
         tl_plan placed = plan;
         bed_open(&b, &graph, 0, 0, 4);
@@ -1881,7 +2164,7 @@ static void bytes_of_others_are_not_measured(void **state) {
     mixer_start_pass(&b.mixer);
     assert_int_equal(tl_run_plan(other), TL_OK);
     tl_free_run(other);
-    if (b.backend.release(b.backend.self, range) || b.backend.free_block(b.backend.self, range.block, b.run->pool.last)) fail_msg("%s", "release");
+    if (b.backend.release(b.backend.self, range) || b.backend.free_block(b.backend.self, range.block)) fail_msg("%s", "release");
     bed_close(&b);
     tl_free_graph(NULL, &graph);
 }
@@ -2806,7 +3089,11 @@ int main(int argc, char **argv) {
         cmocka_unit_test(a_wait_is_not_ready_until_its_copy_is_finished),
         cmocka_unit_test(an_abandoned_pass_leaves_nothing_and_does_not_count),
         cmocka_unit_test(a_kernel_runs_once_a_step_and_for_the_last_step_only),
-        cmocka_unit_test(a_yielded_step_is_submitted_before_its_ranges_are_freed),
+        cmocka_unit_test(a_pass_given_up_hands_over_what_was_recorded),
+        cmocka_unit_test(a_pass_in_order_submits_once_and_neither_polls_nor_waits),
+        cmocka_unit_test(recorded_passes_compute_what_others_do),
+        cmocka_unit_test(a_whole_step_is_recorded_where_nothing_needs_waiting),
+        cmocka_unit_test(a_recorded_pass_is_given_up_without_waiting),
         cmocka_unit_test(without_a_budget_nothing_runs_more_than_twice),
         cmocka_unit_test(layers_by_hand_compute_what_a_pass_computes),
         cmocka_unit_test(layers_by_hand_in_inference_end_with_the_last_forward),

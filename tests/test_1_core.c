@@ -93,6 +93,45 @@ static void errors_are_one_sentence_in_the_env_and_in_the_log(void **state) {
     assert_int_equal(count, 3);
 }
 
+static void memory_for_a_backend_is_zeroed_counted_and_refused_with_null(void **state) {
+    failing_alloc f;
+    tl_env env;
+    unsigned char *memory;
+    size_t i;
+    (void)state;
+    memset(&f, 0, sizeof f);
+    env = failing_env(&f, 1);
+    memory = (unsigned char *)tl_add_memory(&env, 1000);
+    assert_non_null(memory);
+    for (i = 0; i < 1000; i++) assert_int_equal(memory[i], 0);
+    assert_int_equal(f.live, 1);
+    assert_null(tl_add_memory(&env, 1));         // the allocator has none left
+    assert_null(tl_add_memory(&env, 0));
+    assert_null(tl_add_memory(&env, SIZE_MAX));
+    assert_int_equal(f.count, 2);                // neither 0 bytes nor too many were asked for
+    tl_free_memory(&env, memory);
+    tl_free_memory(&env, NULL);
+    assert_int_equal(f.live, 0);
+    memory = (unsigned char *)tl_add_memory(NULL, 16);
+    assert_non_null(memory);
+    tl_free_memory(NULL, memory);
+}
+
+static void an_error_of_a_backend_is_recorded_like_one_of_the_library(void **state) {
+    int count = 0;
+    tl_env env;
+    (void)state;
+    memset(&env, 0, sizeof env);
+    env.log = log_text;
+    env.user = &count;
+    assert_int_equal(tl_record_error(&env, TL_ERROR_BACKEND, "copy", "to: overlaps from"), TL_ERROR_BACKEND);
+    assert_int_equal(env.error.code, TL_ERROR_BACKEND);
+    assert_string_equal(env.error.text, "copy: to: overlaps from");
+    assert_string_equal(logged, env.error.text);
+    assert_int_equal(count, 1);
+    assert_int_equal(tl_record_error(NULL, TL_NOT_READY, "map", "range: is in a frame"), TL_NOT_READY);
+}
+
 // -- bytes, checked arithmetic --
 
 static void sums_and_products_report_overflow_at_the_edge(void **state) {
@@ -1027,6 +1066,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(version_is_the_one_of_the_macros),
         cmocka_unit_test(every_result_has_a_name_and_an_explanation),
         cmocka_unit_test(errors_are_one_sentence_in_the_env_and_in_the_log),
+        cmocka_unit_test(memory_for_a_backend_is_zeroed_counted_and_refused_with_null),
+        cmocka_unit_test(an_error_of_a_backend_is_recorded_like_one_of_the_library),
         cmocka_unit_test(sums_and_products_report_overflow_at_the_edge),
         cmocka_unit_test(bytes_and_texts_are_compared_copied_and_cleared),
         cmocka_unit_test(an_array_is_zero_and_too_large_ones_are_refused),
