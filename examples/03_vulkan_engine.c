@@ -630,6 +630,7 @@ static void render_scene(engine *e, frame *f) {
 //                                       target ---+
 
 enum {
+    WHOLE_PASS = 1000,                           // compute steps: more than a pass has
     WIDTH = 64, LAYERS = 5, OUT_WIDTH = 4,       // OUT_WIDTH: red, green, blue and one of nobody
     HIDDEN_FLOATS = (WIDTH + 4) * WIDTH,         // rows of weights, the bias, three rows of nobody
     LAYER_FLOATS = (LAYERS - 1) * HIDDEN_FLOATS + (WIDTH + 4) * OUT_WIDTH,
@@ -702,22 +703,42 @@ static tl_range find_layer(tl_range whole, int32_t layer) {
     return part;
 }
 
-// Record one dispatch. The executor has ordered the operands of the call; reads and writes say by
-// bit which other ranges must be ordered: the weights, and what a dispatch of the same call made.
-static tl_result record(trainer *t, kernel_id id, const tl_range *ranges, uint32_t reads, uint32_t writes,
-                        const void *push, uint32_t groups) {
+// What one kernel binds; bit i of `writes` says that it writes the ith range.
+typedef struct binding {
+    tl_range ranges[4];
+    int32_t  count;
+    uint32_t writes;
+} binding;
+
+static void bind_range(binding *b, tl_range range, int writes) {
+    b->writes |= (uint32_t)writes << b->count;
+    b->ranges[b->count++] = range;
+}
+
+// Record a dispatch whose ranges are in order. That is so in the first dispatch of a call: the executor
+// has ordered the operands, and begin_training the rest.
+static tl_result record(trainer *t, kernel_id id, const binding *b, const void *push, uint32_t groups) {
+    t->kernel_result = tl_vk_record_kernel(&t->backend, t->kernels[id], b->ranges, push, groups, 1, 1);
+    return t->kernel_result;
+}
+
+// Put all that a dispatch touches behind what was recorded before, then record it.
+static tl_result record_ordered(trainer *t, kernel_id id, const binding *b, const void *push, uint32_t groups) {
     tl_access accesses[4];
-    int32_t count = 0, i;
-    tl_result result = TL_OK;
-    for (i = 0; i < 4; i++) {
-        if (((reads | writes) >> i & 1) == 0) continue;
-        accesses[count].range = ranges[i];
-        accesses[count++].writes = writes >> i & 1;
+    int32_t i;
+    for (i = 0; i < b->count; i++) {
+        accesses[i].range = b->ranges[i];
+        accesses[i].writes = b->writes >> i & 1;
     }
-    if (count) result = t->backend.order(t->backend.self, accesses, count);
-    if (!result) result = tl_vk_record_kernel(&t->backend, t->kernels[id], ranges, push, groups, 1, 1);
-    t->kernel_result = result;
-    return result;
+    t->kernel_result = t->backend.order(t->backend.self, accesses, b->count);
+    return t->kernel_result ? t->kernel_result : record(t, id, b, push, groups);
+}
+
+static tl_result order_range(trainer *t, tl_range range) {
+    tl_access access;
+    access.range = range;
+    access.writes = 0;
+    return t->backend.order(t->backend.self, &access, 1);
 }
 
 static uint32_t groups_of(uint32_t count) { return (count + 63) / 64; }
@@ -729,29 +750,29 @@ static uint32_t seed_of(const tl_kernel_call *call) { return (uint32_t)call->ste
 
 static tl_result run_encode(const tl_kernel_call *call, void *user) {
     trainer *t = (trainer *)user;
-    tl_range ranges[2];
+    binding b = { { { 0, 0, 0 } }, 0, 0 };
     uint32_t push[5];
     push[0] = t->batch;
     push[1] = t->pixels;
     push[2] = t->width;
     push[3] = seed_of(call);
     push[4] = WIDTH / 4;
-    ranges[0] = t->frequencies;
-    ranges[1] = call->outputs[0].range;
-    return record(t, KERNEL_ENCODE, ranges, 1, 0, push, groups_of(t->batch * push[4]));
+    bind_range(&b, t->frequencies, 0);
+    bind_range(&b, call->outputs[0].range, 1);
+    return record(t, KERNEL_ENCODE, &b, push, groups_of(t->batch * push[4]));
 }
 
 static tl_result run_target(const tl_kernel_call *call, void *user) {
     trainer *t = (trainer *)user;
-    tl_range ranges[2];
+    binding b = { { { 0, 0, 0 } }, 0, 0 };
     uint32_t push[4];
     push[0] = t->batch;
     push[1] = t->pixels;
     push[2] = t->width;
     push[3] = seed_of(call);
-    ranges[0] = t->picture;
-    ranges[1] = call->outputs[0].range;
-    return record(t, KERNEL_TARGET, ranges, 1, 0, push, groups_of(t->batch));
+    bind_range(&b, t->picture, 0);
+    bind_range(&b, call->outputs[0].range, 1);
+    return record(t, KERNEL_TARGET, &b, push, groups_of(t->batch));
 }
 
 // Nodes 1 to LAYERS are the layers.
@@ -761,63 +782,63 @@ static uint32_t out_groups_of(int32_t layer) { return layer == LAYERS - 1 ? OUT_
 static tl_result run_dense(const tl_kernel_call *call, void *user) {
     trainer *t = (trainer *)user;
     int32_t layer = layer_of(call);
-    tl_range ranges[3];
+    binding b = { { { 0, 0, 0 } }, 0, 0 };
     uint32_t push[4];
     push[0] = t->batch;
     push[1] = WIDTH / 4;
     push[2] = out_groups_of(layer);
     push[3] = layer < LAYERS - 1;
-    ranges[0] = call->inputs[0].range;
-    ranges[1] = find_layer(t->states[t->current], layer);
-    ranges[2] = call->outputs[0].range;
-    return record(t, KERNEL_DENSE, ranges, 2, 0, push, groups_of(t->batch / 4 * push[2]));
+    bind_range(&b, call->inputs[0].range, 0);
+    bind_range(&b, find_layer(t->states[t->current], layer), 0);
+    bind_range(&b, call->outputs[0].range, 1);
+    return record(t, KERNEL_DENSE, &b, push, groups_of(t->batch / 4 * push[2]));
 }
 
 static tl_result run_dense_backward(const tl_kernel_call *call, void *user) {
     trainer *t = (trainer *)user;
     int32_t layer = layer_of(call), has_relu = layer < LAYERS - 1;
-    tl_range ranges[3], delta = has_relu ? call->scratch.range : call->output_grads[0].range;
+    binding before_relu = { { { 0, 0, 0 } }, 0, 0 }, gradient = before_relu, input = before_relu;
+    tl_range delta = has_relu ? call->scratch.range : call->output_grads[0].range;
     uint32_t push[3];
     tl_result result = TL_OK;
     push[0] = t->batch * out_groups_of(layer);
-    if (has_relu) {
-        ranges[0] = call->outputs[0].range;
-        ranges[1] = call->output_grads[0].range;
-        ranges[2] = delta;
-        result = record(t, KERNEL_DENSE_DELTA, ranges, 0, 0, push, groups_of(push[0]));
-    }
+    bind_range(&before_relu, call->outputs[0].range, 0);
+    bind_range(&before_relu, call->output_grads[0].range, 0);
+    bind_range(&before_relu, delta, 1);
+    if (has_relu) result = record(t, KERNEL_DENSE_DELTA, &before_relu, push, groups_of(push[0]));
     push[0] = t->batch;
     push[1] = WIDTH / 4;
     push[2] = out_groups_of(layer);
-    ranges[0] = call->inputs[0].range;
-    ranges[1] = delta;
-    ranges[2] = find_layer(t->gradient, layer);
+    bind_range(&gradient, call->inputs[0].range, 0);
+    bind_range(&gradient, delta, 0);
+    bind_range(&gradient, find_layer(t->gradient, layer), 1);
     if (!result)  // its groups: 4 by 4 gradients each, the bias included
-        result = record(t, KERNEL_DENSE_WEIGHTS, ranges, has_relu ? 2 : 0, 4, push, (push[1] + 1) * push[2]);
+        result = record_ordered(t, KERNEL_DENSE_WEIGHTS, &gradient, push, (push[1] + 1) * push[2]);
     if (result || !call->input_grads[0].range.bytes) return result;
-    ranges[0] = delta;
-    ranges[1] = find_layer(t->states[t->current], layer);
-    ranges[2] = call->input_grads[0].range;
-    return record(t, KERNEL_DENSE_INPUT, ranges, 2, 0, push, groups_of(t->batch / 4 * push[1]));
+    bind_range(&input, delta, 0);
+    bind_range(&input, find_layer(t->states[t->current], layer), 0);
+    bind_range(&input, call->input_grads[0].range, 1);
+    return record_ordered(t, KERNEL_DENSE_INPUT, &input, push, groups_of(t->batch / 4 * push[1]));
 }
 
 static tl_result run_loss(const tl_kernel_call *call, void *user) {
     trainer *t = (trainer *)user;
-    tl_range ranges[3];
-    ranges[0] = call->inputs[0].range;
-    ranges[1] = call->inputs[1].range;
-    ranges[2] = t->loss = call->outputs[0].range;
-    return record(t, KERNEL_LOSS, ranges, 0, 0, &t->batch, 1);
+    binding b = { { { 0, 0, 0 } }, 0, 0 };
+    t->loss = call->outputs[0].range;
+    bind_range(&b, call->inputs[0].range, 0);
+    bind_range(&b, call->inputs[1].range, 0);
+    bind_range(&b, t->loss, 1);
+    return record(t, KERNEL_LOSS, &b, &t->batch, 1);
 }
 
 static tl_result run_loss_backward(const tl_kernel_call *call, void *user) {
     trainer *t = (trainer *)user;
-    tl_range ranges[4];
-    ranges[0] = call->inputs[0].range;
-    ranges[1] = call->inputs[1].range;
-    ranges[2] = call->output_grads[0].range;
-    ranges[3] = call->input_grads[0].range;
-    return record(t, KERNEL_LOSS_INPUT, ranges, 0, 0, &t->batch, groups_of(t->batch));
+    binding b = { { { 0, 0, 0 } }, 0, 0 };
+    bind_range(&b, call->inputs[0].range, 0);
+    bind_range(&b, call->inputs[1].range, 0);
+    bind_range(&b, call->output_grads[0].range, 0);
+    bind_range(&b, call->input_grads[0].range, 1);
+    return record(t, KERNEL_LOSS_INPUT, &b, &t->batch, groups_of(t->batch));
 }
 
 typedef struct adam_push {
@@ -825,20 +846,21 @@ typedef struct adam_push {
     float    rate, correction1, correction2;
 } adam_push;
 
-// One optimizer step, from the current state into the other one.
+// One optimizer step, from the current state into the other one, which the next pass reads.
 static tl_result run_adam(trainer *t) {
     double step = t->update_count + 1.0;
-    tl_range ranges[3];
+    binding b = { { { 0, 0, 0 } }, 0, 0 };
     adam_push push;
     tl_result result;
     push.count = NETWORK_FLOATS / 4;
-    push.rate = (float)(t->rate / (1.0 + step / 100.0));
+    push.rate = (float)(t->rate / (1.0 + step / 400.0));
     push.correction1 = (float)(1.0 / (1.0 - pow(0.9, step)));
     push.correction2 = (float)(1.0 / (1.0 - pow(0.99, step)));
-    ranges[0] = t->states[t->current];
-    ranges[1] = t->gradient;
-    ranges[2] = t->states[1 - t->current];
-    result = record(t, KERNEL_ADAM, ranges, 3, 4, &push, groups_of(push.count));
+    bind_range(&b, t->states[t->current], 0);
+    bind_range(&b, t->gradient, 0);
+    bind_range(&b, t->states[1 - t->current], 1);
+    result = record_ordered(t, KERNEL_ADAM, &b, &push, groups_of(push.count));
+    if (!result) result = order_range(t, t->states[1 - t->current]);
     if (result) return result;
     t->current = 1 - t->current;
     t->update_count++;
@@ -941,12 +963,14 @@ typedef struct start_push {
 } start_push;
 
 static tl_result start_range(trainer *t, tl_range range, uint32_t limit, uint32_t seed, double scale) {
+    binding b = { { { 0, 0, 0 } }, 0, 0 };
     start_push push;
     push.count = (uint32_t)(range.bytes / 4);
     push.limit = limit;
     push.seed = seed;
     push.scale = (float)scale;
-    return record(t, KERNEL_START, &range, 0, 1, &push, groups_of(push.count));
+    bind_range(&b, range, 1);
+    return record_ordered(t, KERNEL_START, &b, &push, groups_of(push.count));
 }
 
 // The first numbers of the network, made on the device in a frame of their own.
@@ -958,7 +982,7 @@ static int start_network(trainer *t, engine *e) {
     result = tl_vk_start_frame(&t->backend, f->commands, &f->ticket);
     if (!result) result = t->backend.fill(t->backend.self, t->states[0], 0);  // the moments stay so
     if (!result) result = t->backend.fill(t->backend.self, t->gradient, 0);
-    if (!result) result = start_range(t, t->frequencies, WIDTH, 1, 4.0);
+    if (!result) result = start_range(t, t->frequencies, WIDTH, 1, 1.8);
     for (i = 0; i < LAYERS && !result; i++) {
         tl_range layer = find_layer(t->states[0], i);
         uint32_t columns = i < LAYERS - 1 ? WIDTH : OUT_WIDTH;
@@ -985,10 +1009,9 @@ static int make_trainer(trainer *t, engine *e, double percent) {
 }
 
 static void free_range(trainer *t, tl_range range) {
-    tl_ticket none = { 0 };
     if (!range.block) return;
     (void)t->backend.release(t->backend.self, range);
-    (void)t->backend.free_block(t->backend.self, range.block, none);
+    (void)t->backend.free_block(t->backend.self, range.block);
 }
 
 // The device is idle; frames that are still open or under way have been dropped or retired.
@@ -1004,43 +1027,88 @@ static void free_trainer(trainer *t) {
     tl_vk_free_backend(&t->env, &t->backend);
 }
 
-// The pass is whole: hold what the run measured against the budget, and begin an optimizer step.
-static tl_result end_pass(trainer *t) {
+// Copy the loss of a whole pass to where the host sees it. The engine's command stands after what it
+// reads because the library was told so.
+static tl_result copy_loss(trainer *t, const engine *e, frame *f) {
+    VkBufferCopy copy = { 0, 0, 4 };
+    VkDescriptorBufferInfo info;
+    tl_access access;
+    tl_result result;
+    access.range = t->loss;
+    access.writes = 0;
+    result = tl_vk_order(&t->backend, &access, 1, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_READ_BIT);
+    if (!result) result = tl_vk_find_buffer(&t->backend, access.range, &info);
+    if (result) return result;
+    copy.srcOffset = info.offset;
+    copy.dstOffset = 2 * picture_bytes(e);
+    vk.CmdCopyBuffer(f->commands, info.buffer, f->readback.buffer, 1, &copy);
+    f->has_loss = 1;
+    return TL_OK;
+}
+
+// The pass is whole: hold what the run measured against the budget, and take an optimizer step.
+static tl_result end_pass(trainer *t, const engine *e, frame *f) {
+    tl_result result;
     t->in_pass = 0;
     tl_measure_run(t->run, &t->report);
     if (t->report.measured_peak_bytes != t->report.planned_peak_bytes ||
         t->base_bytes + t->report.measured_peak_bytes > t->budget_bytes)
         return TL_ERROR_MISMATCH;
-    return run_adam(t);
+    result = run_adam(t);
+    if (result) return result;
+    f->ended = 1;
+    return copy_loss(t, e, f);
 }
 
-// At most `slice` compute steps, and at most one optimizer step: *ended says whether there was one.
-// What a frame that was thrown away had made is TL_ERROR_STALE: then the pass begins again.
-static tl_result train_slice(trainer *t, int32_t slice, int32_t *ended) {
-    int32_t count = 0, done = 0;
-    tl_result result = TL_OK;
-    *ended = 0;
-    while (count < slice && !done) {
-        tl_run_step step;
-        if (!t->in_pass) {
-            result = tl_start_pass(t->run, 0);
-            if (result) return result;
-            t->in_pass = 1;
-        }
+// What the kernels of a frame read beside their operands: behind what wrote it.
+static tl_result begin_training(trainer *t) {
+    tl_result result = order_range(t, t->picture);
+    if (!result) result = order_range(t, t->frequencies);
+    return result ? result : order_range(t, t->states[t->current]);
+}
+
+// One step of the pass, after starting one where none is under way.
+static tl_result train_step(trainer *t, const engine *e, frame *f, int32_t *is_compute) {
+    tl_run_step step;
+    int32_t done = 0;
+    tl_result result = t->in_pass ? TL_OK : tl_start_pass(t->run, 0);
+    if (result) return result;
+    t->in_pass = 1;
+    result = tl_next_step(t->run, &step, &done);
+    if (!result && done) result = end_pass(t, e, f);
+    *is_compute = step.is_compute;
+    return result || !step.is_compute ? result : tl_run_step_kernel(t->run, &step);
+}
+
+// Nothing that the range holds is wanted any more: kernels may write to it, also where a frame that was
+// thrown away had done so.
+static tl_result renew_range(trainer *t, tl_range range) {
+    tl_result result = t->backend.release(t->backend.self, range);
+    return result ? result : t->backend.claim(t->backend.self, range);
+}
+
+// At most `slice` compute steps, and at most one optimizer step, because a frame that is thrown away
+// takes back one. What such a frame had made is TL_ERROR_STALE: then the pass begins again.
+static tl_result train_slice(trainer *t, const engine *e, frame *f, int32_t slice) {
+    int32_t count = 0;
+    while (count < slice) {
+        int32_t is_compute = 0;
+        tl_result result;
         t->kernel_result = TL_OK;
-        result = tl_next_step(t->run, &step, &done);
-        if (!result && done) result = end_pass(t);
-        if (!result && step.is_compute) result = tl_run_step_kernel(t->run, &step);
+        result = train_step(t, e, f, &is_compute);
         if (result == TL_ERROR_STALE || t->kernel_result == TL_ERROR_STALE) {
             t->dropped_count++;
-            t->in_pass = done = 0;
-            count++;  // it was tried: no slice goes on for ever
-            continue;
+            t->in_pass = 0;
+            is_compute = 1;  // it was tried: no slice goes on for ever
+            result = renew_range(t, t->gradient);
+            if (!result) result = renew_range(t, t->states[1 - t->current]);
+            if (result) return result;
+        } else if (result) {
+            return result;
         }
-        if (result) return result;
-        count += step.is_compute;
+        count += is_compute;
+        if (f->ended && slice >= t->report.forward_count + t->report.backward_count) break;
     }
-    *ended = done;
     return TL_OK;
 }
 
@@ -1341,25 +1409,6 @@ static int finish_frame(program *p, frame *f) {
 
 // -- a frame: render, train, draw, submit --
 
-// Copy the loss of a whole pass to where the host sees it. The engine's command stands after what it
-// reads because the library was told so.
-static tl_result copy_loss(program *p, frame *f) {
-    VkBufferCopy copy = { 0, 0, 4 };
-    VkDescriptorBufferInfo info;
-    tl_access access;
-    tl_result result;
-    access.range = p->t.loss;
-    access.writes = 0;
-    result = tl_vk_order(&p->t.backend, &access, 1, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_READ_BIT);
-    if (!result) result = tl_vk_find_buffer(&p->t.backend, access.range, &info);
-    if (result) return result;
-    copy.srcOffset = info.offset;
-    copy.dstOffset = 2 * picture_bytes(&p->e);
-    vk.CmdCopyBuffer(f->commands, info.buffer, f->readback.buffer, 1, &copy);
-    f->has_loss = 1;
-    return TL_OK;
-}
-
 // The engine's own pipeline reads the weights where the library keeps them.
 static tl_result draw_learned(program *p, frame *f) {
     engine *e = &p->e;
@@ -1395,20 +1444,19 @@ static void copy_pictures(engine *e, frame *f) {
     vk.CmdCopyBuffer(f->commands, f->learned.buffer, f->readback.buffer, 1, &copy);
 }
 
-// The library's part of the frame: nothing here submits, waits or allocates.
+// The library's part of the frame: nothing here submits or waits. The first frame of every slot trains
+// a whole pass, so that the library's tables have grown to their size when the fourth frame begins.
 static tl_result record_training(program *p, frame *f) {
     trainer *t = &p->t;
-    int32_t ended = 0;
     tl_result result = tl_vk_start_frame(&t->backend, f->commands, &f->ticket), closed;
     if (result) return result;
     t->picture.block = f->block;
     t->picture.offset = 0;
     t->picture.bytes = picture_bytes(&p->e);
-    if (f->trains) result = train_slice(t, p->o.slice, &ended);
-    if (!result && ended) result = copy_loss(p, f);
+    if (f->trains) result = begin_training(t);
+    if (f->trains && !result) result = train_slice(t, &p->e, f, f->number < FRAMES_IN_FLIGHT ? WHOLE_PASS : p->o.slice);
     if (!result && f->draws) result = draw_learned(p, f);
     closed = tl_vk_end_frame(&t->backend);
-    f->ended = ended;
     f->update_count = t->update_count;
     return result ? result : closed;
 }
@@ -1420,9 +1468,10 @@ static int drop_frame(program *p, frame *f) {
     if (f->ended) {
         t->current = 1 - t->current;
         t->update_count--;
+        if (renew_range(t, t->states[1 - t->current])) return fail_library(t, "--drop");
     }
     printf("%6d  thrown away with %s\n", (int)f->number + 1,
-           f->ended ? "the end of a pass and its update" : t->in_pass ? "the middle of a pass" : "nothing in it");
+           f->ended ? "an update in it" : t->in_pass ? "a part of a pass in it" : "no training in it");
     f->number = -1;
     return CODE_OK;
 }
@@ -1456,7 +1505,7 @@ static int run_frame(program *p, int32_t number) {
     f->number = number;
     f->trains = number % 10 != 9;
     f->draws = number % 30 == 29 || number == p->o.frames - 1;
-    f->has_loss = 0;
+    f->has_loss = f->ended = 0;
     code = record_frame(p, f);
     if (code) return code;
     c = f->counted = subtract_counts(find_counts(&p->t), before);
@@ -1491,9 +1540,9 @@ static const char usage[] =
     "  --frames N     frames to render (300)\n"
     "  --width N      of the picture, 16 to 1024 (128)\n"
     "  --height N     (128)\n"
-    "  --batch N      pixels a training step, a multiple of 64; 0 = an eighth of them, at most 2048 (0)\n"
-    "  --slice N      steps of the pass that a frame records (10)\n"
-    "  --budget P     activations and gradients, percent of what keeping all takes (75)\n"
+    "  --batch N      pixels a training step, a multiple of 64; 0 = a quarter of them, at most 4096 (0)\n"
+    "  --slice N      steps of the pass that a frame records (18)\n"
+    "  --budget P     activations and gradients, percent of what keeping all takes (70)\n"
     "  --drop N       throw the commands of frame N away instead of submitting them\n"
     "  --device N     the Nth device; 0 = the first GPU, else the first of any kind (0)\n"
     "  --out DIR      where the pictures go (build/engine)\n"
@@ -1535,8 +1584,8 @@ static int parse_options(options *o, int count, char **argv, int *done) {
     int i, code = CODE_OK;
     o->frames = 300;
     o->width = o->height = 128;
-    o->slice = 10;
-    o->budget = 75.0;
+    o->slice = 18;
+    o->budget = 70.0;
     o->out = "build/engine";
     for (i = 1; i < count && !code; i++) {
         const char *name = argv[i], *value = i + 1 < count ? argv[i + 1] : NULL;
@@ -1563,9 +1612,10 @@ static int parse_options(options *o, int count, char **argv, int *done) {
     if (code) return code;
     if (o->batch % 64) return fail(CODE_INPUT, "--batch: must be a multiple of 64");
     if (o->batch > o->width * o->height) return fail(CODE_INPUT, "--batch: must be at most the pixels of the picture");
-    if (!o->batch) o->batch = o->width * o->height / 8 / 64 * 64;
-    if (!o->batch) o->batch = 64;
-    if (o->batch > 2048 && o->width * o->height / 8 >= o->batch) o->batch = 2048;
+    if (!o->batch) {
+        o->batch = o->width * o->height / 4 / 64 * 64;
+        if (o->batch > 4096) o->batch = 4096;
+    }
     return CODE_OK;
 }
 
@@ -1606,7 +1656,7 @@ static int make_program(program *p) {
     p->t.batch = (uint32_t)p->o.batch;
     p->t.pixels = (uint32_t)pixels;
     p->t.width = p->e.width;
-    p->t.rate = 0.01f;
+    p->t.rate = 0.006f;
     return make_trainer(&p->t, &p->e, p->o.budget);
 }
 
