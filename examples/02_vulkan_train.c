@@ -949,11 +949,13 @@ static void print_device(const char *label, const tl_vk_device_info *info) {
 
 static void print_header(const program *p) {
     const model *m = &p->m;
-    uint64_t base = base_bytes_of(m);
+    uint64_t base = base_bytes_of(m), weights = 0;
+    int32_t i;
+    for (i = 0; i < m->param_kinds; i++) weights += m->params[i].count;
     print_device("device    ", &p->info);
     printf("text       %s: %zu bytes, %u different ones\n", p->t.path, p->t.length, p->t.V);
-    printf("network    %u layers, %u channels, %u heads, context %u, batch %u: %llu weights\n", m->L,
-           m->C, m->C / VK_NN_HEAD, m->T, m->B, (unsigned long long)m->param_count);
+    printf("network    %u layers, %u channels, %u heads, context %u, batch %u: %llu weights\n",
+           m->L, m->C, m->C / VK_NN_HEAD, m->T, m->B, (unsigned long long)weights);
     printf("base       %llu bytes (%.2f MiB) beside every row: weights 1/4, gradients 1/4,"
            " AdamW 1/2\n", (unsigned long long)base, mib(base));
     fflush(stdout);
@@ -987,7 +989,7 @@ static void print_bytes(const program *p) {
         char budget[24] = "-";
         tl_vk_measure(&t->backend, &c);
         if (t->budget) snprintf(budget, sizeof budget, "%llu", (unsigned long long)t->budget);
-        printf("%-13s %14s %13llu %14llu %12llu | %10llu %3llu: %llu\n", t->label, budget,
+        printf("%-16s %11s %13llu %14llu %12llu | %10llu %3llu: %llu\n", t->label, budget,
                (unsigned long long)t->report.planned_peak_bytes,
                (unsigned long long)t->report.measured_peak_bytes,
                (unsigned long long)t->report.measured_host_peak_bytes,
@@ -1005,20 +1007,22 @@ static void print_work(const program *p) {
            "    loss  gradients\n");
     for (k = 0; k < p->row_count; k++) {
         const training *t = &p->rows[k];
-        char again[24], equal[32];
+        char again[24], equal[48];
         snprintf(again, sizeof again, "%d of %d", (int)t->report.recompute_count,
                  (int)(t->report.forward_count - t->report.recompute_count));
         if (k == 0) snprintf(equal, sizeof equal, "-");
-        else if (t->kind == ROW_F16) snprintf(equal, sizeof equal, "%.1e off", t->difference);
+        else if (t->kind == ROW_F16)
+            snprintf(equal, sizeof equal, "%.1e off, loss %+.1e", t->difference,
+                     mean_loss(p, t) - mean_loss(p, &p->rows[0]));
         else snprintf(equal, sizeof equal, "%s", t->equal ? "equal" : "DIFFERENT");
-        printf("%-13s %14s %8d %11d %8llu %6llu %9.2f %11.3f  %.4f  %s\n", t->label, again,
+        printf("%-16s %11s %8d %11d %8llu %6llu %9.2f %11.3f  %.4f  %s\n", t->label, again,
                (int)t->report.spill_count, (int)t->report.compress_count,
                (unsigned long long)t->submits, (unsigned long long)t->waits,
                (double)find_median(t->rounds_ns, p->rounds, NULL) * 1e-6,
                (double)find_median(t->rounds_ns, p->rounds, first) * 1e-6, mean_loss(p, t), equal);
     }
-    printf("%llu steps each%s; times: medians; loss: mean of the last %d steps; equal: every parameter\n"
-           "gradient and loss of every step, bit for bit; off: in the first step, relative\n",
+    printf("%llu steps each%s; times: medians; loss: mean of the last %d steps; equal: every\n"
+           "parameter gradient and loss of every step, bit for bit; off: in the first step, relative\n",
            (unsigned long long)p->rounds, interrupted ? " (interrupted)" : "",
            p->rounds < LOSS_STEPS ? (int)p->rounds : LOSS_STEPS);
 }
@@ -1057,7 +1061,7 @@ static void draw_curve(const training *t, uint64_t *live, double *times, tl_memo
         times[i] = latest = ms > latest ? ms : latest;
     }
     curve->live_bytes = live;
-    curve->times = times;
+    curve->times = latest > 0.0 ? times : NULL;  // without any clock: by steps
     curve->count = t->event_count;
 }
 
@@ -1137,7 +1141,7 @@ static int open_device(program *p) {
     tl_result result;
     memset(&desc, 0, sizeof desc);
     desc.validates = p->o.validates;
-    desc.message = on_message;
+    desc.message = p->o.validates ? on_message : NULL;
     desc.message_user = p;
     result = tl_vk_read_devices(&p->env, &desc, infos, DEVICE_MAX, &count);
     if (result) return fail_result(p, "devices", result);
