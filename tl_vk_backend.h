@@ -2769,6 +2769,7 @@ static tl_result tli_vk_take_staging(tli_vk *b, uint64_t bytes, const char *func
     }
     place->chunk = slot.chunk;
     place->bytes = bytes;
+    if (b->lost_count) tli_vk_forget_lost(b, place);  // of its last user
     *number = b->slot_first + (uint64_t)b->slot_count;
     b->slots[b->slot_count++] = slot;
     b->calls.staged_bytes += bytes;
@@ -3289,6 +3290,7 @@ static tl_result tli_vk_make_commands(tli_vk *b, uint32_t family, VkCommandPool 
     info.flags = VK_COMMAND_POOL_CREATE_TRANSIENT_BIT;
     info.queueFamilyIndex = family;
     result = b->vk.vkCreateCommandPool(b->device, &info, b->callbacks, pool);
+    if (result) *pool = VK_NULL_HANDLE;  // what a call that failed left there is undefined
     if (result) return tli_vk_fail_result(b, function, "vkCreateCommandPool", result);
     commands.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO;
     commands.commandPool = *pool;
@@ -3310,6 +3312,7 @@ static tl_result tli_vk_make_batch(tli_vk *b, tli_vk_batch *batch) {
     memset(&fence, 0, sizeof fence);
     fence.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO;
     result = b->vk.vkCreateFence(b->device, &fence, b->callbacks, &batch->fence);
+    if (result) batch->fence = VK_NULL_HANDLE;
     return result ? tli_vk_fail_result(b, "tl_vk_init_backend", "vkCreateFence", result) : TL_OK;
 }
 
@@ -3346,6 +3349,7 @@ static tl_result tli_vk_make_times(tli_vk *b) {
     info.queryType = VK_QUERY_TYPE_TIMESTAMP;
     info.queryCount = count + TLI_VK_OWN_TIMES;
     result = b->vk.vkCreateQueryPool(b->device, &info, b->callbacks, &b->times);
+    if (result) b->times = VK_NULL_HANDLE;
     return result ? tli_vk_fail_result(b, "tl_vk_init_backend", "vkCreateQueryPool", result) : TL_OK;
 }
 
@@ -3586,6 +3590,7 @@ static VkResult tli_vk_make_layouts(tli_vk *b, const tl_vk_kernel_desc *desc, tl
     set.bindingCount = (uint32_t)desc->buffer_count;
     set.pBindings = bindings;
     result = b->vk.vkCreateDescriptorSetLayout(b->device, &set, b->callbacks, &kernel->set_layout);
+    if (result) kernel->set_layout = VK_NULL_HANDLE;
     if (result) return result;
     push.stageFlags = VK_SHADER_STAGE_COMPUTE_BIT;
     push.size = desc->push_bytes;
@@ -3594,7 +3599,9 @@ static VkResult tli_vk_make_layouts(tli_vk *b, const tl_vk_kernel_desc *desc, tl
     layout.pSetLayouts = &kernel->set_layout;
     layout.pushConstantRangeCount = desc->push_bytes != 0;
     layout.pPushConstantRanges = &push;
-    return b->vk.vkCreatePipelineLayout(b->device, &layout, b->callbacks, &kernel->layout);
+    result = b->vk.vkCreatePipelineLayout(b->device, &layout, b->callbacks, &kernel->layout);
+    if (result) kernel->layout = VK_NULL_HANDLE;
+    return result;
 }
 
 static VkResult tli_vk_make_pipeline(tli_vk *b, const tl_vk_kernel_desc *desc, tl_vk_kernel *kernel) {
@@ -3631,6 +3638,7 @@ static VkResult tli_vk_make_pipeline(tli_vk *b, const tl_vk_kernel_desc *desc, t
     pipeline.layout = kernel->layout;
     result = b->vk.vkCreateComputePipelines(b->device, VK_NULL_HANDLE, 1, &pipeline, b->callbacks,
                                             &kernel->pipeline);
+    if (result) kernel->pipeline = VK_NULL_HANDLE;
     b->vk.vkDestroyShaderModule(b->device, shader, b->callbacks);
     return result;
 }

@@ -314,7 +314,7 @@ static void *vkshim_alloc(size_t bytes) {
 }
 
 static void *vkshim_duplicate(const void *from, size_t bytes) {
-    void *ptr = vkshim_alloc(bytes);
+    void *ptr = bytes ? vkshim_alloc(bytes) : NULL;  // layers warn of lists without elements
     if (bytes && from) memcpy(ptr, from, bytes);
     return ptr;
 }
