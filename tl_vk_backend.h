@@ -289,7 +289,7 @@ TLDEF tl_result tl_vk_end_frame(const tl_backend *backend);
 // The fence of this frame, and of all before it, has signalled.
 TLDEF tl_result tl_vk_retire_frame(const tl_backend *backend, tl_ticket frame);
 
-// This frame, the latest one started, is not going to be submitted. It may still be open.
+// This frame, the latest one that was not dropped, is not going to be submitted. It may still be open.
 TLDEF tl_result tl_vk_drop_frame(const tl_backend *backend, tl_ticket frame);
 
 // The device was lost, as the caller found out: every later call says so.
@@ -3528,6 +3528,7 @@ TLI_VK_IMPL tl_result tl_vk_drop_frame(const tl_backend *backend, tl_ticket fram
     uint64_t latest = b->open ? b->serial : b->serial - 1;
     tli_vk_batch *batch = tli_vk_batch_of(b, frame.value);
     int32_t i;
+    while (latest > b->passed && tli_vk_batch_of(b, latest)->dropped == latest) latest--;
     if (!b->records || !frame.value || frame.value > latest || frame.value <= b->passed)
         return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "frame: is not under way");
     if (frame.value != latest || batch->serial != frame.value)
