@@ -3541,6 +3541,8 @@ TLI_VK_IMPL tl_result tl_vk_drop_frame(const tl_backend *backend, tl_ticket fram
     }
     batch->dropped = frame.value;
     tli_vk_lose_batch(b, batch);
+    for (i = 0; b->times && (uint32_t)i < b->desc.time_count; i++)
+        if (b->time_serials[i] == frame.value) b->time_serials[i] = 0;
     for (i = b->mapping_count - 1; i >= 0; i--) {
         if (!b->mappings[i].is_pending || b->mappings[i].serial != frame.value) continue;
         tli_vk_slot_of(b, b->mappings[i].slot)->serial = frame.value;
