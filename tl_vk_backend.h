@@ -1638,6 +1638,7 @@ static int tli_vk_is_lost(const tli_vk *b, const tli_vk_place *place) {
 }
 
 static int tli_vk_add_lost(tli_vk *b, tli_vk_place place) {
+    if (!b->chunks[place.chunk].heap && !b->chunks[place.chunk].imported) return 1;  // staging: for one use
     if (!tli_vk_grow(b, &b->lost_places, &b->lost_capacity, b->lost_count, sizeof *b->lost_places)) return 0;
     b->lost_places[b->lost_count++] = place;
     return 1;
@@ -3522,25 +3523,51 @@ TLI_VK_IMPL tl_result tl_vk_retire_frame(const tl_backend *backend, tl_ticket fr
     return TL_OK;
 }
 
+// A read that was asked for and never comes.
+static void tli_vk_drop_read(tli_vk *b, const tli_vk_place *staged, uint64_t serial) {
+    int32_t i;
+    for (i = b->mapping_count - 1; i >= 0; i--) {
+        if (!b->mappings[i].is_pending || !tli_vk_meet(&b->mappings[i].staged, staged)) continue;
+        tli_vk_slot_of(b, b->mappings[i].slot)->serial = serial;
+        tli_vk_remove_mapping(b, i);
+    }
+}
+
+// Work that waits for the next frame: what reads what was lost is lost, too.
+static void tli_vk_lose_ops(tli_vk *b, int all, uint64_t serial) {
+    int32_t kept = 0, i;
+    for (i = 0; i < b->op_count; i++) {
+        const tli_vk_op op = b->ops[i];
+        int changes = op.kind == TLI_VK_OP_SHADER && (tli_vk_reduces(op.shader) || op.shader == TL_VK_SHADER_ADD);
+        if (all || (op.kind != TLI_VK_OP_FILL && tli_vk_is_lost(b, &op.from)) ||
+            (changes && tli_vk_is_lost(b, &op.to))) {
+            if (!tli_vk_add_lost(b, op.to)) b->lost = 1;
+            tli_vk_drop_read(b, &op.to, serial);
+        } else {
+            tli_vk_forget_lost(b, &op.to);
+            b->ops[kept++] = op;
+        }
+    }
+    b->op_count = kept;
+}
+
 TLI_VK_IMPL tl_result tl_vk_drop_frame(const tl_backend *backend, tl_ticket frame) {
     const char *function = "tl_vk_drop_frame";
     tli_vk *b = tli_vk_self(backend);
     uint64_t latest = b->open ? b->serial : b->serial - 1;
     tli_vk_batch *batch = tli_vk_batch_of(b, frame.value);
-    int32_t i;
+    int32_t i, was_open;
     while (latest > b->passed && tli_vk_batch_of(b, latest)->dropped == latest) latest--;
     if (!b->records || !frame.value || frame.value > latest || frame.value <= b->passed)
         return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "frame: is not under way");
     if (frame.value != latest || batch->serial != frame.value)
         return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "frame: is not the latest one");
-    for (i = 0; b->open && i < b->op_count; i++)
-        if (!tli_vk_add_lost(b, b->ops[i].to)) b->lost = 1;
-    if (b->open) {
-        b->op_count = 0;
-        b->serial++;
-    }
+    was_open = b->open;
+    b->serial += was_open != 0;
     batch->dropped = frame.value;
     tli_vk_lose_batch(b, batch);
+    tli_vk_lose_ops(b, was_open, frame.value);
+    b->has_work = b->op_count > 0;
     for (i = 0; b->times && (uint32_t)i < b->desc.time_count; i++)
         if (b->time_serials[i] == frame.value) b->time_serials[i] = 0;
     for (i = b->mapping_count - 1; i >= 0; i--) {
