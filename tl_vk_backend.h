@@ -1022,6 +1022,9 @@ typedef struct tli_vk_place {
 
 typedef struct tli_vk_touch { tli_vk_place place; int32_t writes; } tli_vk_touch;
 
+// What the caller said that a kernel is going to touch.
+typedef struct tli_vk_promise { tli_vk_touch touch; uint64_t handle; } tli_vk_promise;
+
 // Memory with one buffer over it; blocks are pieces of it, one block is all of it where it was imported.
 typedef struct tli_vk_chunk {
     VkBuffer       buffer;
@@ -1152,6 +1155,8 @@ typedef struct tli_vk {
     tli_vk_touch touches[TLI_VK_TOUCH_CAPACITY];
     int32_t touch_count;
     int32_t all_touched;              // 1 = nothing is known: a barrier comes first
+    tli_vk_promise promises[TLI_VK_TOUCH_CAPACITY];  // ring of what was ordered last
+    uint64_t promise_count, early_count;  // early: of these, the last ones, before their frame was open
     VkPipelineStageFlags foreign_stages;  // of the caller's use of imported buffers in this batch
     VkAccessFlags foreign_access;
 
@@ -2641,6 +2646,45 @@ static tl_result tli_vk_check_accesses(tli_vk *b, const tl_access *accesses, int
     return TL_OK;
 }
 
+static void tli_vk_promise_access(tli_vk *b, const tl_access *access) {
+    tli_vk_promise *promise = &b->promises[b->promise_count++ % TLI_VK_TOUCH_CAPACITY];
+    promise->handle = access->range.block;
+    promise->touch.place = tli_vk_place_of(&b->blocks[(promise->handle & 0xFFFFFFFFu) - 1], &access->range);
+    promise->touch.writes = access->writes;
+}
+
+// Order in the frame that is open what was ordered before it was.
+static tl_result tli_vk_order_early(tli_vk *b, const char *function) {
+    uint64_t count = tli_vk_least(b->early_count, TLI_VK_TOUCH_CAPACITY), i;
+    tl_result result = count ? tli_vk_flush(b, function) : TL_OK;
+    if (result || !count) return result;
+    tli_vk_record_barrier(b, 0, 0);
+    for (i = b->promise_count - count; i < b->promise_count && !result; i++) {
+        const tli_vk_promise *promise = &b->promises[i % TLI_VK_TOUCH_CAPACITY];
+        tl_result code = TL_OK;
+        if (!tli_vk_find_block(b, promise->handle, function, &code)) continue;
+        result = tli_vk_touch_place(b, &promise->touch.place, promise->touch.writes, function);
+        tli_vk_note_use(b, promise->handle, promise->touch.writes);
+    }
+    if (!result) b->early_count = 0;
+    return result;
+}
+
+// A kernel touches a place now, which was ordered before; a barrier for other work may have come since.
+static tl_result tli_vk_touch_promised(tli_vk *b, const tli_vk_place *place, uint64_t handle,
+                                       const char *function) {
+    uint64_t oldest = b->promise_count - tli_vk_least(b->promise_count, TLI_VK_TOUCH_CAPACITY), i;
+    int writes = 1;  // not ordered: who knows
+    for (i = b->promise_count; i > oldest; i--) {
+        const tli_vk_promise *promise = &b->promises[(i - 1) % TLI_VK_TOUCH_CAPACITY];
+        if (!tli_vk_meet(&promise->touch.place, place)) continue;
+        writes = promise->touch.writes;
+        break;
+    }
+    tli_vk_note_use(b, handle, writes);
+    return tli_vk_touch_place(b, place, writes, function);
+}
+
 static tl_result tli_vk_order_stages(tli_vk *b, const tl_access *accesses, int32_t count,
                                      VkPipelineStageFlags stages, VkAccessFlags access, const char *function) {
     uint64_t bytes;
@@ -2649,6 +2693,11 @@ static tl_result tli_vk_order_stages(tli_vk *b, const tl_access *accesses, int32
     if (b->lost) return tli_vk_fail_lost(b, function);
     result = tli_vk_check_accesses(b, accesses, count, function, &bytes);
     if (result) return result;
+    for (i = 0; i < count; i++) {
+        if (!accesses[i].range.bytes) continue;
+        tli_vk_promise_access(b, &accesses[i]);
+        b->early_count += b->records && !b->open;
+    }
     if (b->records && !b->open) return TL_OK;  // nothing is recorded before the next frame opens
     if (!b->records && b->calls.recorded_bytes && b->calls.recorded_bytes + bytes > b->desc.submit_bytes)
         result = tli_vk_submit_work(b, function);
@@ -3068,6 +3117,7 @@ TLI_VK_IMPL tl_result tl_vk_find_commands(const tl_backend *backend, VkCommandBu
     *commands = VK_NULL_HANDLE;
     if (b->lost) return tli_vk_fail_lost(b, "tl_vk_find_commands");
     result = tli_vk_open(b, "tl_vk_find_commands");
+    if (!result) result = tli_vk_order_early(b, "tl_vk_find_commands");
     if (!result) result = tli_vk_flush(b, "tl_vk_find_commands");
     if (result) return result;
     b->has_work = 1;
@@ -3732,7 +3782,11 @@ TLI_VK_IMPL tl_result tl_vk_record_kernel(const tl_backend *backend, const tl_vk
     groups[0] = groups_x;
     groups[1] = groups_y;
     groups[2] = groups_z;
-    result = tli_vk_dispatch(b, kernel, places, push, groups, function);
+    result = tli_vk_open(b, function);
+    if (!result) result = tli_vk_order_early(b, function);
+    for (i = 0; i < kernel->buffer_count && !result; i++)
+        if (ranges[i].bytes) result = tli_vk_touch_promised(b, &places[i], ranges[i].block, function);
+    if (!result) result = tli_vk_dispatch(b, kernel, places, push, groups, function);
     if (!result) b->calls.kernel_count++;
     return result;
 }

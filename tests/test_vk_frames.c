@@ -222,12 +222,10 @@ typedef struct layers { tl_vk_kernel *forward, *backward; } layers;
 static tl_vk_kernel *make_kernel(frames *f, const uint32_t *words, size_t bytes, int32_t buffer_count) {
     tl_vk_kernel_desc desc = {0};
     tl_vk_kernel *kernel;
-    uint32_t size = 64;
     desc.words = words;
     desc.word_count = bytes / 4;
     desc.buffer_count = buffer_count;
     desc.push_bytes = 4;
-    (void)size;
     if (tl_vk_init_kernel(&f->b, &desc, &kernel)) fail_msg("%s", f->env.error.text);
     return kernel;
 }
@@ -729,6 +727,15 @@ static void reads_are_asked_for_and_fetched_later(void **state) {
     start(&f);
     drop(&f, 0);
     expect_floats(&f, b, 2);
+    // Nor is the staging lost that it would have read into: it serves others.
+    for (i = 0; i < 40; i++) {
+        tl_range large = add(&f, 100000);
+        if (f.b.map(f.b.self, large, TL_MAP_WRITE, &host)) fail_msg("%s", f.env.error.text);
+        memset(host, i, 100000);
+        if (f.b.unmap(f.b.self, large, TL_MAP_WRITE, host)) fail_msg("write %d: %s", i, f.env.error.text);
+        run_frame(&f);
+        forget(&f, large);
+    }
     // Reads that nobody fetches hold nothing up once their blocks are gone.
     for (i = 0; i < 200; i++) {
         tl_range large = add(&f, 100000);
@@ -746,7 +753,6 @@ static void reads_are_asked_for_and_fetched_later(void **state) {
     printf("12: 206 reads asked for\n");
 }
 
-// What no one fetches any more makes room for what is asked for.
 static void ordered_before_the_frame_holds_in_it(void **state) {
     int machine;
     (void)state;
@@ -955,7 +961,7 @@ static void a_pass_of_dropped_frames_begins_again(void **state) {
         for (steps = 1; steps < 60; steps += 1 + steps / 3) {
             int tries;
             for (tries = 0; tries < 200; tries++) {
-                tl_result result = run_pass(&e, steps, steps < 5 ? 30 : 4);
+                tl_result result = run_pass(&e, steps, 2 + 80 / steps);
                 if (result != TL_OK && result != TL_ERROR_STALE) fail_msg("%s", e.f.env.error.text);
                 e.aborts += result == TL_ERROR_STALE;
                 if (!result) result = read_sums(&e, sums);
