@@ -289,7 +289,7 @@ TLDEF tl_result tl_vk_end_frame(const tl_backend *backend);
 // The fence of this frame, and of all before it, has signalled.
 TLDEF tl_result tl_vk_retire_frame(const tl_backend *backend, tl_ticket frame);
 
-// This frame, the latest one started, is not going to be submitted. It may still be open.
+// This frame, the latest one that was not dropped, is not going to be submitted. It may still be open.
 TLDEF tl_result tl_vk_drop_frame(const tl_backend *backend, tl_ticket frame);
 
 // The device was lost, as the caller found out: every later call says so.
@@ -1022,6 +1022,9 @@ typedef struct tli_vk_place {
 
 typedef struct tli_vk_touch { tli_vk_place place; int32_t writes; } tli_vk_touch;
 
+// What the caller said that a kernel is going to touch.
+typedef struct tli_vk_promise { tli_vk_touch touch; uint64_t handle; } tli_vk_promise;
+
 // Memory with one buffer over it; blocks are pieces of it, one block is all of it where it was imported.
 typedef struct tli_vk_chunk {
     VkBuffer       buffer;
@@ -1152,6 +1155,8 @@ typedef struct tli_vk {
     tli_vk_touch touches[TLI_VK_TOUCH_CAPACITY];
     int32_t touch_count;
     int32_t all_touched;              // 1 = nothing is known: a barrier comes first
+    tli_vk_promise promises[TLI_VK_TOUCH_CAPACITY];  // ring of what was ordered last
+    uint64_t promise_count, early_count;  // early: of these, the last ones, before their frame was open
     VkPipelineStageFlags foreign_stages;  // of the caller's use of imported buffers in this batch
     VkAccessFlags foreign_access;
 
@@ -1638,6 +1643,7 @@ static int tli_vk_is_lost(const tli_vk *b, const tli_vk_place *place) {
 }
 
 static int tli_vk_add_lost(tli_vk *b, tli_vk_place place) {
+    if (!b->chunks[place.chunk].heap && !b->chunks[place.chunk].imported) return 1;  // staging: for one use
     if (!tli_vk_grow(b, &b->lost_places, &b->lost_capacity, b->lost_count, sizeof *b->lost_places)) return 0;
     b->lost_places[b->lost_count++] = place;
     return 1;
@@ -2640,6 +2646,45 @@ static tl_result tli_vk_check_accesses(tli_vk *b, const tl_access *accesses, int
     return TL_OK;
 }
 
+static void tli_vk_promise_access(tli_vk *b, const tl_access *access) {
+    tli_vk_promise *promise = &b->promises[b->promise_count++ % TLI_VK_TOUCH_CAPACITY];
+    promise->handle = access->range.block;
+    promise->touch.place = tli_vk_place_of(&b->blocks[(promise->handle & 0xFFFFFFFFu) - 1], &access->range);
+    promise->touch.writes = access->writes;
+}
+
+// Order in the frame that is open what was ordered before it was.
+static tl_result tli_vk_order_early(tli_vk *b, const char *function) {
+    uint64_t count = tli_vk_least(b->early_count, TLI_VK_TOUCH_CAPACITY), i;
+    tl_result result = count ? tli_vk_flush(b, function) : TL_OK;
+    if (result || !count) return result;
+    tli_vk_record_barrier(b, 0, 0);
+    for (i = b->promise_count - count; i < b->promise_count && !result; i++) {
+        const tli_vk_promise *promise = &b->promises[i % TLI_VK_TOUCH_CAPACITY];
+        tl_result code = TL_OK;
+        if (!tli_vk_find_block(b, promise->handle, function, &code)) continue;
+        result = tli_vk_touch_place(b, &promise->touch.place, promise->touch.writes, function);
+        tli_vk_note_use(b, promise->handle, promise->touch.writes);
+    }
+    if (!result) b->early_count = 0;
+    return result;
+}
+
+// A kernel touches a place now, which was ordered before; a barrier for other work may have come since.
+static tl_result tli_vk_touch_promised(tli_vk *b, const tli_vk_place *place, uint64_t handle,
+                                       const char *function) {
+    uint64_t oldest = b->promise_count - tli_vk_least(b->promise_count, TLI_VK_TOUCH_CAPACITY), i;
+    int writes = 1;  // not ordered: who knows
+    for (i = b->promise_count; i > oldest; i--) {
+        const tli_vk_promise *promise = &b->promises[(i - 1) % TLI_VK_TOUCH_CAPACITY];
+        if (!tli_vk_meet(&promise->touch.place, place)) continue;
+        writes = promise->touch.writes;
+        break;
+    }
+    tli_vk_note_use(b, handle, writes);
+    return tli_vk_touch_place(b, place, writes, function);
+}
+
 static tl_result tli_vk_order_stages(tli_vk *b, const tl_access *accesses, int32_t count,
                                      VkPipelineStageFlags stages, VkAccessFlags access, const char *function) {
     uint64_t bytes;
@@ -2648,6 +2693,11 @@ static tl_result tli_vk_order_stages(tli_vk *b, const tl_access *accesses, int32
     if (b->lost) return tli_vk_fail_lost(b, function);
     result = tli_vk_check_accesses(b, accesses, count, function, &bytes);
     if (result) return result;
+    for (i = 0; i < count; i++) {
+        if (!accesses[i].range.bytes) continue;
+        tli_vk_promise_access(b, &accesses[i]);
+        b->early_count += b->records && !b->open;
+    }
     if (b->records && !b->open) return TL_OK;  // nothing is recorded before the next frame opens
     if (!b->records && b->calls.recorded_bytes && b->calls.recorded_bytes + bytes > b->desc.submit_bytes)
         result = tli_vk_submit_work(b, function);
@@ -3068,6 +3118,7 @@ TLI_VK_IMPL tl_result tl_vk_find_commands(const tl_backend *backend, VkCommandBu
     *commands = VK_NULL_HANDLE;
     if (b->lost) return tli_vk_fail_lost(b, "tl_vk_find_commands");
     result = tli_vk_open(b, "tl_vk_find_commands");
+    if (!result) result = tli_vk_order_early(b, "tl_vk_find_commands");
     if (!result) result = tli_vk_flush(b, "tl_vk_find_commands");
     if (result) return result;
     b->has_work = 1;
@@ -3526,24 +3577,53 @@ TLI_VK_IMPL tl_result tl_vk_retire_frame(const tl_backend *backend, tl_ticket fr
     return TL_OK;
 }
 
+// A read that was asked for and never comes.
+static void tli_vk_drop_read(tli_vk *b, const tli_vk_place *staged, uint64_t serial) {
+    int32_t i;
+    for (i = b->mapping_count - 1; i >= 0; i--) {
+        if (!b->mappings[i].is_pending || !tli_vk_meet(&b->mappings[i].staged, staged)) continue;
+        tli_vk_slot_of(b, b->mappings[i].slot)->serial = serial;
+        tli_vk_remove_mapping(b, i);
+    }
+}
+
+// Work that waits for the next frame: what reads what was lost is lost, too.
+static void tli_vk_lose_ops(tli_vk *b, int all, uint64_t serial) {
+    int32_t kept = 0, i;
+    for (i = 0; i < b->op_count; i++) {
+        const tli_vk_op op = b->ops[i];
+        int changes = op.kind == TLI_VK_OP_SHADER && (tli_vk_reduces(op.shader) || op.shader == TL_VK_SHADER_ADD);
+        if (all || (op.kind != TLI_VK_OP_FILL && tli_vk_is_lost(b, &op.from)) ||
+            (changes && tli_vk_is_lost(b, &op.to))) {
+            if (!tli_vk_add_lost(b, op.to)) b->lost = 1;
+            tli_vk_drop_read(b, &op.to, serial);
+        } else {
+            tli_vk_forget_lost(b, &op.to);
+            b->ops[kept++] = op;
+        }
+    }
+    b->op_count = kept;
+}
+
 TLI_VK_IMPL tl_result tl_vk_drop_frame(const tl_backend *backend, tl_ticket frame) {
     const char *function = "tl_vk_drop_frame";
     tli_vk *b = tli_vk_self(backend);
     uint64_t latest = b->open ? b->serial : b->serial - 1;
     tli_vk_batch *batch = tli_vk_batch_of(b, frame.value);
-    int32_t i;
+    int32_t i, was_open;
+    while (latest > b->passed && tli_vk_batch_of(b, latest)->dropped == latest) latest--;
     if (!b->records || !frame.value || frame.value > latest || frame.value <= b->passed)
         return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "frame: is not under way");
     if (frame.value != latest || batch->serial != frame.value)
         return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "frame: is not the latest one");
-    for (i = 0; b->open && i < b->op_count; i++)
-        if (!tli_vk_add_lost(b, b->ops[i].to)) b->lost = 1;
-    if (b->open) {
-        b->op_count = 0;
-        b->serial++;
-    }
+    was_open = b->open;
+    b->serial += was_open != 0;
     batch->dropped = frame.value;
     tli_vk_lose_batch(b, batch);
+    tli_vk_lose_ops(b, was_open, frame.value);
+    b->has_work = b->op_count > 0;
+    for (i = 0; b->times && (uint32_t)i < b->desc.time_count; i++)
+        if (b->time_serials[i] == frame.value) b->time_serials[i] = 0;
     for (i = b->mapping_count - 1; i >= 0; i--) {
         if (!b->mappings[i].is_pending || b->mappings[i].serial != frame.value) continue;
         tli_vk_slot_of(b, b->mappings[i].slot)->serial = frame.value;
@@ -3710,7 +3790,11 @@ TLI_VK_IMPL tl_result tl_vk_record_kernel(const tl_backend *backend, const tl_vk
     groups[0] = groups_x;
     groups[1] = groups_y;
     groups[2] = groups_z;
-    result = tli_vk_dispatch(b, kernel, places, push, groups, function);
+    result = tli_vk_open(b, function);
+    if (!result) result = tli_vk_order_early(b, function);
+    for (i = 0; i < kernel->buffer_count && !result; i++)
+        if (ranges[i].bytes) result = tli_vk_touch_promised(b, &places[i], ranges[i].block, function);
+    if (!result) result = tli_vk_dispatch(b, kernel, places, push, groups, function);
     if (!result) b->calls.kernel_count++;
     return result;
 }
