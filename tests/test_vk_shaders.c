@@ -2,8 +2,8 @@
 //
 // What a shader writes lies between canaries that it could reach. SOAK=1 compresses all 2^32 f32.
 #define TL_STRATEGY_IMPLEMENTATION
+#define TL_VK_BACKEND_IMPLEMENTATION
 #include "vk_support.h"
-#include "vk_shaders.h"
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,14 +14,6 @@
 
 #define CANARY_BYTES 256  // before and after; also a multiple of every alignment that Vulkan allows
 #define CANARY 0xC5
-
-typedef struct shader_words { const uint32_t *words; size_t bytes; } shader_words;
-
-#define WORDS(name) { tli_vk_##name##_words, sizeof tli_vk_##name##_words }
-static const shader_words all_words[TL_VK_SHADER_COUNT] = {
-    WORDS(copy), WORDS(copy_uint), WORDS(fill), WORDS(to_f16), WORDS(from_f16), WORDS(to_bf16),
-    WORDS(from_bf16), WORDS(to_q8), WORDS(from_q8), WORDS(min_max), WORDS(add), WORDS(checksum)
-};
 
 #define SHADER_NAME(id, name, help) name,
 static const char *const shader_names[] = { TL_VK_SHADERS(SHADER_NAME) };
@@ -93,10 +85,10 @@ typedef struct job {
 } job;
 
 static void use_kernel(fixture *f, const job *j) {
-    const shader_words *words = &all_words[j->shader];
+    tli_vk_words words = tli_vk_words_of((int)j->shader);
     if (f->workgroup_size == j->workgroup_size && f->shader == j->shader) return;
     if (f->workgroup_size) vkt_free_kernel(&f->v, &f->kernel);
-    vkt_make_kernel(&f->v, words->words, words->bytes, j->shader == TL_VK_SHADER_FILL ? 1 : 2, 12,
+    vkt_make_kernel(&f->v, words.words, words.count * 4, j->shader == TL_VK_SHADER_FILL ? 1 : 2, 12,
                     j->workgroup_size, &f->kernel);
     f->shader = j->shader;
     f->workgroup_size = j->workgroup_size;
