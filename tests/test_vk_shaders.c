@@ -82,7 +82,7 @@ typedef struct job {
 } job;
 
 static void use_kernel(fixture *f, const job *j) {
-    tli_vk_words words = tli_vk_words_of(j->shader);
+    tli_vk_words words = tli_vk_words_of((int)j->shader);
     if (f->workgroup_size == j->workgroup_size && f->shader == j->shader) return;
     if (f->workgroup_size) vkt_free_kernel(&f->v, &f->kernel);
     vkt_make_kernel(&f->v, words.words, words.count * 4, j->shader == TL_VK_SHADER_FILL ? 1 : 2, 12,
