@@ -3379,8 +3379,11 @@ static tl_result tli_vk_make_timeline(tli_vk *b) {
     info.sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO;
     info.pNext = &type;
     result = b->vk.vkCreateSemaphore(b->device, &info, b->callbacks, &b->timeline);
-    if (!result && b->desc.device.transfer_queue)
+    if (result) b->timeline = VK_NULL_HANDLE;
+    if (!result && b->desc.device.transfer_queue) {
         result = b->vk.vkCreateSemaphore(b->device, &info, b->callbacks, &b->transfer_timeline);
+        if (result) b->transfer_timeline = VK_NULL_HANDLE;
+    }
     return result ? tli_vk_fail_result(b, "tl_vk_init_backend", "vkCreateSemaphore", result) : TL_OK;
 }
 
