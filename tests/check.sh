@@ -211,7 +211,7 @@ step_contents() {
 # The words of compute shaders, in every file that has some, are those of their sources.
 step_shaders() {
     local f
-    for f in $(grep -lFx -- '// -- words: made by make shaders --' ./*.h examples/*.[ch] || true); do
+    for f in $(grep -lFx -- '// -- words: made by make shaders --' ./*.h examples/*.[ch] tests/*.[ch] tests/bench/*.c || true); do
         make -pn | grep '^SHADERS ' | tr ' ' '\n' | grep -q "^${f#./}," || fail "$f: the Makefile's SHADERS lacks it"
     done
     make -s shaders MODE=check > $out/shaders.log 2>&1 || { cat $out/shaders.log; fail "make shaders"; }
