@@ -1487,7 +1487,8 @@ TLDEF tl_result tl_start_pass(tl_run *run, int32_t micro_batch);
 // Yield the next step. done is 1, and step is empty, after the last one: the pass is then
 // checked and closed.
 //
-// Returns TL_NOT_READY, and yields nothing, at a WAIT whose copy is under way: call again later.
+// Returns TL_NOT_READY, and yields nothing, at a WAIT whose copy is under way (never on a backend that
+// is in order), or where the backend can take no submit at present: call again later.
 // Errors:  as tl_run_plan.
 TLDEF tl_result tl_next_step(tl_run *run, tl_run_step *step, int32_t *done);
 
@@ -10803,12 +10804,11 @@ static tl_result tli_check_pass(tl_run *run) {
 }
 
 static tl_result tli_end_pass(tl_run *run) {
-    tl_result result = run->is_online ? tli_sim_end(&run->online.sim) : TL_OK;
-    if (result) return result;
-    result = tli_pool_submit(&run->pool);
+    tl_result result = tli_pool_submit(&run->pool);
     if (result == TL_NOT_READY) return result;  // the next call tries again
     if (result) return tli_run_fail_backend(run, result, "submit");
-    return tli_check_pass(run);
+    if (run->is_online) result = tli_sim_end(&run->online.sim);
+    return result ? result : tli_check_pass(run);
 }
 
 TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
