@@ -1000,8 +1000,9 @@ typedef struct tl_cpu_backend_desc {
     uint64_t (*now_ns)(void *user);  // 0 = none, every time is 0
     void    *user;
     // For tests, not with TL_NO_CHECKS: checked = 1 poisons dead ranges, guards blocks and hands
-    // kernels copies of their ranges, poisoned where they are only written; with deferred = 1, work finishes only when polled, waited for
-    // or ordered, in any legal order, which seed decides.
+    // kernels copies of their ranges, the host poison where it said that it writes every byte; with
+    // deferred = 1, work finishes only when polled, waited for or ordered, or when a block does not fit,
+    // in any legal order, which seed decides.
     int32_t  checked, deferred;
     uint64_t seed;
 } tl_cpu_backend_desc;
