@@ -1,4 +1,4 @@
-/* tl_vk_backend.h - v0.1.0 - the buffers of tl_strategy.h on Vulkan compute
+/* tl_vk_backend.h - v0.2.0 - the buffers of tl_strategy.h on Vulkan compute
    Depends on tl_strategy.h and <vulkan/vulkan_core.h>. MIT or public domain: see the end.
 
    Implements [10] BACKEND of tl_strategy.h inside a VkDevice that you own: tensors are kept,
@@ -41,7 +41,7 @@
        All work goes to one queue in the order it was enqueued, so a range that is freed is given
        to its next user at once, behind a barrier; only what the host reads or writes, and memory
        given back to Vulkan, waits for the device. With a transfer queue, copies between the tiers
-       go there, and what depends on them waits for a ticket.
+       are submitted there at once, and what comes after them on their ranges waits on the device.
 */
 #ifndef TL_VK_BACKEND_H
 #define TL_VK_BACKEND_H
@@ -81,7 +81,8 @@ typedef struct tl_vk_device {
     int32_t            timeline_enabled; // 1 = the feature timelineSemaphore is; 0 = fences are used
     VkQueue            queue;            // with compute; VK_NULL_HANDLE = record mode, see [3] FRAMES
     uint32_t           queue_family;     // of the queue; in record mode of the caller's command buffers
-    VkQueue            transfer_queue;   // for copies between the tiers; VK_NULL_HANDLE = the queue
+    VkQueue            transfer_queue;   // for copies between the tiers, needs timelines and a queue;
+                                         // VK_NULL_HANDLE = the queue
     uint32_t           transfer_family;
     void             (*lock_queue)(void *user);    // around every use of a queue; both or neither
     void             (*unlock_queue)(void *user);
@@ -165,11 +166,14 @@ typedef struct tl_vk_backend_desc {
     uint64_t chunk_bytes;        // 0 = an eighth of the heap, within 4 and 64 MiB
     uint64_t staging_bytes;      // of the staging ring; 0 = 4 MiB. A larger range gets a buffer of its own
     uint64_t submit_bytes;       // bytes moved before a submit is made unasked; 0 = 256 MiB
-    int32_t  batch_count;        // submits (frames) under way at once; 0 = 4, at most 64
+    int32_t  batch_count;        // submits (frames) under way at once, at most 64; 0 = 4, with a transfer
+                                 // queue 16
     uint32_t workgroup_size;     // of the shaders in [5]; 0 = 64; a power of two up to 1024
     uint32_t time_count;         // slots for tl_vk_record_time
     tl_vk_copy_path copy_path;   // device to device; 0 = command; tl_vk_measure_copies finds the better one
     tl_vk_memory_hooks hooks;    // 0 = vkAllocateMemory
+    uint64_t (*now_ns)(void *user);  // clock of the host, for profiling; 0 = none, every time is 0
+    void    *user;
 } tl_vk_backend_desc;
 
 // Make the Vulkan backend: with a queue it submits by itself, without one it records into the
@@ -199,7 +203,7 @@ typedef struct tl_vk_buffer_desc {
 
 // Add a buffer of the caller as a block of the device tier. free_block forgets it; the caller frees
 // it, once the work on it has passed. The bytes between the end of a range and the next multiple of
-// four may be overwritten. The host cannot map it.
+// four may be overwritten.
 //
 // Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_NO_MEMORY; *block is 0 then.
 TLDEF tl_result tl_vk_add_buffer(const tl_backend *backend, const tl_vk_buffer_desc *desc, uint64_t *block);
@@ -285,7 +289,7 @@ TLDEF tl_result tl_vk_end_frame(const tl_backend *backend);
 // The fence of this frame, and of all before it, has signalled.
 TLDEF tl_result tl_vk_retire_frame(const tl_backend *backend, tl_ticket frame);
 
-// This frame, the latest one started, is not going to be submitted. It may still be open.
+// This frame, the latest one that was not dropped, is not going to be submitted. It may still be open.
 TLDEF tl_result tl_vk_drop_frame(const tl_backend *backend, tl_ticket frame);
 
 // The device was lost, as the caller found out: every later call says so.
@@ -332,8 +336,9 @@ TLDEF void      tl_vk_free_kernel(const tl_backend *backend, tl_vk_kernel *kerne
 // Errors:  TL_NOT_READY: record mode, no frame is open; TL_ERROR_UNSUPPORTED: a range is longer than the
 //          device can bind, or there are more groups than it takes; TL_ERROR_INVALID_ARG,
 //          TL_ERROR_STALE, TL_ERROR_NO_MEMORY, TL_ERROR_DEVICE_LOST.
-TLDEF tl_result tl_vk_record_kernel(const tl_backend *backend, const tl_vk_kernel *kernel, const tl_range *ranges,
-                                    const void *push, uint32_t groups_x, uint32_t groups_y, uint32_t groups_z);
+TLDEF tl_result tl_vk_record_kernel(const tl_backend *backend, const tl_vk_kernel *kernel,
+                                    const tl_range *ranges, const void *push, uint32_t groups_x,
+                                    uint32_t groups_y, uint32_t groups_z);
 
 // Write the device's time into a slot once everything before it is finished. tl_vk_read_times
 // waits for what was submitted (record mode: TL_NOT_READY before the frame was retired) and converts
@@ -402,3 +407,4873 @@ TLDEF const char *tl_vk_name_shader(tl_vk_shader shader);  // "to_f16"; "?" out 
 }
 #endif
 #endif  // TL_VK_BACKEND_H
+
+#ifdef TL_VK_BACKEND_IMPLEMENTATION
+#ifndef TL_VK_BACKEND_IMPLEMENTATION_DONE
+#define TL_VK_BACKEND_IMPLEMENTATION_DONE
+
+#include <string.h>
+#ifdef TL_STRATEGY_STATIC
+#define TLI_VK_IMPL static inline
+#else
+#define TLI_VK_IMPL
+#endif
+#define TLI_VK_NAME(id, name, help) name,  // undefined again at the end
+
+#ifdef TL_VK_OPEN_LOADER
+#ifdef _WIN32
+#ifndef WIN32_LEAN_AND_MEAN
+#define WIN32_LEAN_AND_MEAN
+#endif
+#include <windows.h>
+#else
+#include <dlfcn.h>
+#endif
+#endif
+
+// ============================================================================
+// [1] DEVICE (implementation)
+// ============================================================================
+
+#define TLI_VK_FAMILIES 32  // queue families that are looked at
+
+// Every entry point that is used: the list makes the table and its loader.
+#define TLI_VK_INSTANCE_CALLS(X) \
+    X(vkGetDeviceProcAddr) X(vkGetPhysicalDeviceProperties) X(vkGetPhysicalDeviceMemoryProperties) \
+    X(vkGetPhysicalDeviceQueueFamilyProperties)
+#define TLI_VK_DEVICE_CALLS(X) \
+    X(vkAllocateMemory) X(vkFreeMemory) X(vkMapMemory) X(vkUnmapMemory) X(vkFlushMappedMemoryRanges) \
+    X(vkInvalidateMappedMemoryRanges) X(vkCreateBuffer) X(vkDestroyBuffer) \
+    X(vkGetBufferMemoryRequirements) X(vkBindBufferMemory) X(vkCreateCommandPool) \
+    X(vkDestroyCommandPool) X(vkResetCommandPool) X(vkAllocateCommandBuffers) \
+    X(vkBeginCommandBuffer) X(vkEndCommandBuffer) X(vkCmdPipelineBarrier) X(vkCmdCopyBuffer) \
+    X(vkCmdFillBuffer) X(vkCmdBindPipeline) X(vkCmdBindDescriptorSets) X(vkCmdPushConstants) \
+    X(vkCmdDispatch) X(vkCmdWriteTimestamp) X(vkCmdResetQueryPool) X(vkCreateShaderModule) \
+    X(vkDestroyShaderModule) X(vkCreateDescriptorSetLayout) X(vkDestroyDescriptorSetLayout) \
+    X(vkCreatePipelineLayout) X(vkDestroyPipelineLayout) X(vkCreateComputePipelines) \
+    X(vkDestroyPipeline) X(vkCreateDescriptorPool) X(vkDestroyDescriptorPool) \
+    X(vkResetDescriptorPool) X(vkAllocateDescriptorSets) X(vkUpdateDescriptorSets) X(vkQueueSubmit) \
+    X(vkCreateFence) X(vkDestroyFence) X(vkResetFences) X(vkGetFenceStatus) X(vkWaitForFences) \
+    X(vkCreateSemaphore) X(vkDestroySemaphore) X(vkCreateQueryPool) X(vkDestroyQueryPool) \
+    X(vkGetQueryPoolResults)
+
+#define TLI_VK_MEMBER(name) PFN_##name name;
+typedef struct tli_vk_calls {
+    TLI_VK_INSTANCE_CALLS(TLI_VK_MEMBER)
+    TLI_VK_DEVICE_CALLS(TLI_VK_MEMBER)
+    PFN_vkGetPhysicalDeviceProperties2 vkGetPhysicalDeviceProperties2;              // may be missing
+    PFN_vkGetPhysicalDeviceMemoryProperties2 vkGetPhysicalDeviceMemoryProperties2;  // may be missing
+    PFN_vkGetSemaphoreCounterValue vkGetSemaphoreCounterValue;                      // with timelines
+    PFN_vkWaitSemaphores vkWaitSemaphores;                                          // with timelines
+} tli_vk_calls;
+#undef TLI_VK_MEMBER
+
+#define TLI_VK_RESULTS(X) \
+    X(VK_NOT_READY, "not ready") X(VK_TIMEOUT, "timeout") X(VK_INCOMPLETE, "incomplete") \
+    X(VK_ERROR_OUT_OF_HOST_MEMORY, "out of host memory") \
+    X(VK_ERROR_OUT_OF_DEVICE_MEMORY, "out of device memory") \
+    X(VK_ERROR_INITIALIZATION_FAILED, "initialization failed") X(VK_ERROR_DEVICE_LOST, "device lost") \
+    X(VK_ERROR_MEMORY_MAP_FAILED, "memory map failed") X(VK_ERROR_LAYER_NOT_PRESENT, "layer not present") \
+    X(VK_ERROR_EXTENSION_NOT_PRESENT, "extension not present") \
+    X(VK_ERROR_FEATURE_NOT_PRESENT, "feature not present") \
+    X(VK_ERROR_INCOMPATIBLE_DRIVER, "incompatible driver") \
+    X(VK_ERROR_TOO_MANY_OBJECTS, "too many objects") X(VK_ERROR_FRAGMENTED_POOL, "fragmented pool") \
+    X(VK_ERROR_OUT_OF_POOL_MEMORY, "out of pool memory")
+
+static const char *tli_vk_explain(VkResult result) {
+#define TLI_VK_EXPLAIN(id, text) if (result == id) return text;
+    TLI_VK_RESULTS(TLI_VK_EXPLAIN)
+#undef TLI_VK_EXPLAIN
+    return "failed";
+}
+
+static tl_result tli_vk_translate(VkResult result) {
+    switch ((int)result) {  // values of extensions are not in the enum
+    case VK_SUCCESS: return TL_OK;
+    case VK_ERROR_OUT_OF_HOST_MEMORY:
+    case VK_ERROR_OUT_OF_DEVICE_MEMORY:
+    case VK_ERROR_TOO_MANY_OBJECTS:
+    case VK_ERROR_FRAGMENTED_POOL:
+    case VK_ERROR_OUT_OF_POOL_MEMORY: return TL_ERROR_NO_MEMORY;
+    case VK_ERROR_DEVICE_LOST: return TL_ERROR_DEVICE_LOST;
+    default: return TL_ERROR_BACKEND;
+    }
+}
+
+// "tl_vk_init_device: vkCreateDevice: out of host memory"
+static tl_result tli_vk_fail_call(tl_env *env, const char *function, const char *call, VkResult result) {
+    char text[128];
+    size_t length = 0, i;
+    const char *parts[3];
+    parts[0] = call;
+    parts[1] = ": ";
+    parts[2] = tli_vk_explain(result);
+    for (i = 0; i < 3; i++) {
+        size_t part = strlen(parts[i]);
+        if (part > sizeof text - 1 - length) part = sizeof text - 1 - length;
+        memcpy(text + length, parts[i], part);
+        length += part;
+    }
+    text[length] = 0;
+    return tl_record_error(env, tli_vk_translate(result), function, text);
+}
+
+// An address of the loader as an entry point: the two kinds of pointer may be of unlike types.
+static void tli_vk_set_call(void *member, PFN_vkVoidFunction function) {
+    memcpy(member, &function, sizeof function);
+}
+
+typedef struct tli_vk_entry { const char *name; size_t offset; } tli_vk_entry;
+
+#define TLI_VK_ENTRY(name) { #name, offsetof(tli_vk_calls, name) },
+static const tli_vk_entry tli_vk_instance_entries[] = { TLI_VK_INSTANCE_CALLS(TLI_VK_ENTRY) };
+static const tli_vk_entry tli_vk_device_entries[] = { TLI_VK_DEVICE_CALLS(TLI_VK_ENTRY) };
+#undef TLI_VK_ENTRY
+#undef TLI_VK_INSTANCE_CALLS
+#undef TLI_VK_DEVICE_CALLS
+
+static tl_result tli_vk_fail_entry(tl_env *env, const char *function, const char *entry) {
+    char text[96] = "entry point missing: ";
+    size_t at = strlen(text), length = strlen(entry);
+    if (length > sizeof text - 1 - at) length = sizeof text - 1 - at;
+    memcpy(text + at, entry, length);
+    text[at + length] = 0;
+    return tl_record_error(env, TL_ERROR_UNSUPPORTED, function, text);
+}
+
+static int tli_vk_has_extension(const tl_vk_device *device, const char *name) {
+    uint32_t i;
+    for (i = 0; i < device->extension_count; i++)
+        if (strcmp(device->extensions[i], name) == 0) return 1;
+    return 0;
+}
+
+static int tli_vk_is_at_least(const tl_vk_device *device, uint32_t version) {
+    return device->api_version >= version;
+}
+
+static tl_result tli_vk_load(tl_env *env, const tl_vk_device *device, tli_vk_calls *calls) {
+    const char *function = "tl_vk_init_backend";
+    PFN_vkGetInstanceProcAddr get = device->get_instance_proc;
+    int timelines_in_core = tli_vk_is_at_least(device, VK_API_VERSION_1_2);
+    size_t i;
+    for (i = 0; i < sizeof tli_vk_instance_entries / sizeof *tli_vk_instance_entries; i++) {
+        const tli_vk_entry *entry = &tli_vk_instance_entries[i];
+        PFN_vkVoidFunction found = get(device->instance, entry->name);
+        if (!found) return tli_vk_fail_entry(env, function, entry->name);
+        tli_vk_set_call((char *)calls + entry->offset, found);
+    }
+    for (i = 0; i < sizeof tli_vk_device_entries / sizeof *tli_vk_device_entries; i++) {
+        const tli_vk_entry *entry = &tli_vk_device_entries[i];
+        PFN_vkVoidFunction found = calls->vkGetDeviceProcAddr(device->device, entry->name);
+        if (!found) return tli_vk_fail_entry(env, function, entry->name);
+        tli_vk_set_call((char *)calls + entry->offset, found);
+    }
+    if (tli_vk_is_at_least(device, VK_API_VERSION_1_1)) {
+        tli_vk_set_call(&calls->vkGetPhysicalDeviceProperties2,
+                        get(device->instance, "vkGetPhysicalDeviceProperties2"));
+        tli_vk_set_call(&calls->vkGetPhysicalDeviceMemoryProperties2,
+                        get(device->instance, "vkGetPhysicalDeviceMemoryProperties2"));
+    }
+    if (!device->timeline_enabled) return TL_OK;
+    tli_vk_set_call(&calls->vkGetSemaphoreCounterValue,
+                    calls->vkGetDeviceProcAddr(device->device, timelines_in_core
+                                                   ? "vkGetSemaphoreCounterValue"
+                                                   : "vkGetSemaphoreCounterValueKHR"));
+    tli_vk_set_call(&calls->vkWaitSemaphores,
+                    calls->vkGetDeviceProcAddr(device->device, timelines_in_core ? "vkWaitSemaphores"
+                                                                                 : "vkWaitSemaphoresKHR"));
+    if (!calls->vkGetSemaphoreCounterValue || !calls->vkWaitSemaphores)
+        return tli_vk_fail_entry(env, function, "vkWaitSemaphores");
+    return TL_OK;
+}
+
+// -- a device of one's own --
+
+typedef struct tli_vk_owned {
+    void *library;  // of the loader, where it was opened here
+    VkDebugUtilsMessengerEXT messenger;
+    PFN_vkDestroyDebugUtilsMessengerEXT destroy_messenger;
+    PFN_vkDestroyDevice destroy_device;
+    PFN_vkDestroyInstance destroy_instance;
+    const char *extensions[4];
+} tli_vk_owned;
+
+static void tli_vk_close_loader(void *library) {
+#if defined(TL_VK_OPEN_LOADER) && defined(_WIN32)
+    if (library) FreeLibrary((HMODULE)library);
+#elif defined(TL_VK_OPEN_LOADER)
+    if (library) dlclose(library);
+#else
+    (void)library;
+#endif
+}
+
+// What get_instance_proc = 0 stands for; NULL where there is no loader.
+static PFN_vkGetInstanceProcAddr tli_vk_find_loader(PFN_vkGetInstanceProcAddr given, void **library) {
+    *library = NULL;
+    if (given) return given;
+#if defined(TL_VK_LINKED)
+    return vkGetInstanceProcAddr;
+#elif defined(TL_VK_OPEN_LOADER)
+    {
+        PFN_vkGetInstanceProcAddr get = NULL;
+#ifdef _WIN32
+        FARPROC symbol;
+        HMODULE module = LoadLibraryA("vulkan-1.dll");
+        *library = (void *)module;
+        symbol = module ? GetProcAddress(module, "vkGetInstanceProcAddr") : NULL;
+#else
+        void *symbol;
+        *library = dlopen("libvulkan.so.1", RTLD_NOW | RTLD_LOCAL);
+        if (!*library) *library = dlopen("libvulkan.dylib", RTLD_NOW | RTLD_LOCAL);
+        symbol = *library ? dlsym(*library, "vkGetInstanceProcAddr") : NULL;
+#endif
+        memcpy(&get, &symbol, sizeof get);
+        return get;
+    }
+#else
+    return NULL;
+#endif
+}
+
+// What is called before there is a device.
+typedef struct tli_vk_loader {
+    tl_env *env;
+    const char *function;
+    const tl_vk_device_desc *desc;
+    void *library;
+    PFN_vkGetInstanceProcAddr get;
+    VkInstance instance;
+    uint32_t api_version;
+    PFN_vkDestroyInstance destroy;
+    PFN_vkEnumeratePhysicalDevices enumerate;
+    PFN_vkGetPhysicalDeviceProperties properties;
+    PFN_vkGetPhysicalDeviceFeatures features;
+    PFN_vkGetPhysicalDeviceMemoryProperties memory;
+    PFN_vkGetPhysicalDeviceQueueFamilyProperties families;
+    PFN_vkEnumerateDeviceExtensionProperties device_extensions;
+    PFN_vkCreateDevice create_device;
+    PFN_vkDebugUtilsMessengerCallbackEXT message;
+    VkPhysicalDevice *devices;
+    uint32_t device_count;
+} tli_vk_loader;
+
+static void tli_vk_close_instance(tli_vk_loader *loader) {
+    if (loader->instance && loader->destroy) loader->destroy(loader->instance, NULL);
+    tli_vk_close_loader(loader->library);
+    tl_free_memory(loader->env, loader->devices);
+    loader->instance = VK_NULL_HANDLE;
+    loader->library = NULL;
+    loader->devices = NULL;
+}
+
+static tl_result tli_vk_loader_fail(tli_vk_loader *loader, tl_result code, const char *why) {
+    return tl_record_error(loader->env, code, loader->function, why);
+}
+
+static void tli_vk_fill_messenger(const tl_vk_device_desc *desc, VkDebugUtilsMessengerCreateInfoEXT *info) {
+    memset(info, 0, sizeof *info);
+    info->sType = VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT;
+    info->messageSeverity = VK_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT |
+                            VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT;
+    info->messageType = VK_DEBUG_UTILS_MESSAGE_TYPE_GENERAL_BIT_EXT |
+                        VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT |
+                        VK_DEBUG_UTILS_MESSAGE_TYPE_PERFORMANCE_BIT_EXT;
+    info->pfnUserCallback = desc->message;
+    info->pUserData = desc->message_user;
+}
+
+static tl_result tli_vk_create_instance(tli_vk_loader *loader) {
+    const char *layer = "VK_LAYER_KHRONOS_validation", *debug = "VK_EXT_debug_utils";
+    const tl_vk_device_desc *desc = loader->desc;
+    PFN_vkCreateInstance create;
+    PFN_vkEnumerateInstanceVersion version;
+    VkApplicationInfo application;
+    VkInstanceCreateInfo info;
+    VkDebugUtilsMessengerCreateInfoEXT messenger;
+    uint32_t highest = VK_API_VERSION_1_0;
+    VkResult result;
+    tli_vk_set_call(&create, loader->get(VK_NULL_HANDLE, "vkCreateInstance"));
+    tli_vk_set_call(&version, loader->get(VK_NULL_HANDLE, "vkEnumerateInstanceVersion"));
+    if (!create) return tli_vk_fail_entry(loader->env, loader->function, "vkCreateInstance");
+    if (version && version(&highest) != VK_SUCCESS) highest = VK_API_VERSION_1_0;
+    loader->api_version = desc->api_version ? desc->api_version : VK_API_VERSION_1_1;
+    if (loader->api_version > highest) loader->api_version = highest;
+    memset(&application, 0, sizeof application);
+    application.sType = VK_STRUCTURE_TYPE_APPLICATION_INFO;
+    application.pEngineName = "tl_strategy";
+    application.engineVersion = (uint32_t)TL_VERSION;
+    application.apiVersion = loader->api_version;
+    memset(&info, 0, sizeof info);
+    info.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO;
+    info.pApplicationInfo = &application;
+    if (desc->validates) {
+        info.enabledLayerCount = 1;
+        info.ppEnabledLayerNames = &layer;
+    }
+    if (desc->message) {
+        tli_vk_fill_messenger(desc, &messenger);
+        info.pNext = &messenger;
+        info.enabledExtensionCount = 1;
+        info.ppEnabledExtensionNames = &debug;
+    }
+    result = create(&info, NULL, &loader->instance);
+    if (result == VK_ERROR_LAYER_NOT_PRESENT)
+        return tli_vk_loader_fail(loader, TL_ERROR_NOT_FOUND,
+                                  "validates: VK_LAYER_KHRONOS_validation is not installed");
+    if (result == VK_ERROR_INCOMPATIBLE_DRIVER)
+        return tli_vk_loader_fail(loader, TL_ERROR_NOT_FOUND, "no Vulkan driver is installed");
+    return result ? tli_vk_fail_call(loader->env, loader->function, "vkCreateInstance", result) : TL_OK;
+}
+
+static tl_result tli_vk_load_instance(tli_vk_loader *loader) {
+    VkInstance instance = loader->instance;
+    tli_vk_set_call(&loader->destroy, loader->get(instance, "vkDestroyInstance"));
+    tli_vk_set_call(&loader->enumerate, loader->get(instance, "vkEnumeratePhysicalDevices"));
+    tli_vk_set_call(&loader->properties, loader->get(instance, "vkGetPhysicalDeviceProperties"));
+    tli_vk_set_call(&loader->features, loader->get(instance, "vkGetPhysicalDeviceFeatures"));
+    tli_vk_set_call(&loader->memory, loader->get(instance, "vkGetPhysicalDeviceMemoryProperties"));
+    tli_vk_set_call(&loader->families, loader->get(instance, "vkGetPhysicalDeviceQueueFamilyProperties"));
+    tli_vk_set_call(&loader->device_extensions, loader->get(instance, "vkEnumerateDeviceExtensionProperties"));
+    tli_vk_set_call(&loader->create_device, loader->get(instance, "vkCreateDevice"));
+    if (!loader->destroy || !loader->enumerate || !loader->properties || !loader->features ||
+        !loader->memory || !loader->families || !loader->device_extensions || !loader->create_device)
+        return tli_vk_fail_entry(loader->env, loader->function, "of the instance");
+    return TL_OK;
+}
+
+static tl_result tli_vk_open_instance(tli_vk_loader *loader) {
+    VkResult result;
+    tl_result code;
+    loader->get = tli_vk_find_loader(loader->desc->get_instance_proc, &loader->library);
+    if (!loader->get)
+        return tli_vk_loader_fail(loader, TL_ERROR_NOT_FOUND, "get_instance_proc: no Vulkan loader");
+    code = tli_vk_create_instance(loader);
+    if (!code) code = tli_vk_load_instance(loader);
+    if (code) return code;
+    result = loader->enumerate(loader->instance, &loader->device_count, NULL);
+    if (!result && loader->device_count) {
+        loader->devices = (VkPhysicalDevice *)tl_add_memory(
+            loader->env, loader->device_count * sizeof *loader->devices);
+        if (!loader->devices) return tli_vk_loader_fail(loader, TL_ERROR_NO_MEMORY, "list of devices");
+        result = loader->enumerate(loader->instance, &loader->device_count, loader->devices);
+    }
+    if (result && result != VK_INCOMPLETE)
+        return tli_vk_fail_call(loader->env, loader->function, "vkEnumeratePhysicalDevices", result);
+    return TL_OK;
+}
+
+// The first family that computes, or -1; and a family that only transfers, or -1.
+static void tli_vk_find_families(tli_vk_loader *loader, VkPhysicalDevice physical, int32_t *compute,
+                                 int32_t *transfer) {
+    VkQueueFamilyProperties families[TLI_VK_FAMILIES];
+    uint32_t count = 0, i;
+    loader->families(physical, &count, NULL);
+    if (count > TLI_VK_FAMILIES) count = TLI_VK_FAMILIES;
+    loader->families(physical, &count, families);
+    *compute = *transfer = -1;
+    for (i = 0; i < count; i++) {
+        VkQueueFlags flags = families[i].queueFlags;
+        if (!families[i].queueCount) continue;
+        if (flags & VK_QUEUE_COMPUTE_BIT && *compute < 0) *compute = (int32_t)i;
+        if (flags & VK_QUEUE_TRANSFER_BIT && !(flags & (VK_QUEUE_COMPUTE_BIT | VK_QUEUE_GRAPHICS_BIT)))
+            *transfer = (int32_t)i;
+    }
+}
+
+static void tli_vk_describe_device(tli_vk_loader *loader, VkPhysicalDevice physical,
+                                   tl_vk_device_info *info) {
+    VkPhysicalDeviceProperties properties;
+    VkPhysicalDeviceMemoryProperties memory;
+    int32_t compute, transfer;
+    uint32_t i;
+    loader->properties(physical, &properties);
+    loader->memory(physical, &memory);
+    tli_vk_find_families(loader, physical, &compute, &transfer);
+    memset(info, 0, sizeof *info);
+    memcpy(info->name, properties.deviceName, sizeof info->name);
+    info->name[sizeof info->name - 1] = 0;
+    info->type = properties.deviceType;
+    info->api_version = properties.apiVersion;
+    info->driver_version = properties.driverVersion;
+    info->has_compute = compute >= 0;
+    for (i = 0; i < memory.memoryHeapCount; i++)
+        if (memory.memoryHeaps[i].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT &&
+            memory.memoryHeaps[i].size > info->device_bytes)
+            info->device_bytes = memory.memoryHeaps[i].size;
+}
+
+TLI_VK_IMPL tl_result tl_vk_read_devices(tl_env *env, const tl_vk_device_desc *desc, tl_vk_device_info *infos,
+                                      int32_t capacity, int32_t *count) {
+    tli_vk_loader loader;
+    tl_result result;
+    uint32_t i;
+    memset(&loader, 0, sizeof loader);
+    loader.env = env;
+    loader.desc = desc;
+    loader.function = "tl_vk_read_devices";
+    *count = 0;
+    result = tli_vk_open_instance(&loader);
+    for (i = 0; !result && i < loader.device_count; i++) {
+        if ((int32_t)i < capacity) tli_vk_describe_device(&loader, loader.devices[i], &infos[i]);
+        ++*count;
+    }
+    tli_vk_close_instance(&loader);
+    return result;
+}
+
+// The device that was asked for: by number, else the first GPU, else the first that computes.
+static tl_result tli_vk_pick_device(tli_vk_loader *loader, VkPhysicalDevice *picked, tl_vk_device_info *info) {
+    int32_t number = loader->desc->number;
+    uint32_t i, best = loader->device_count;
+    if (!loader->device_count)
+        return tli_vk_loader_fail(loader, TL_ERROR_NOT_FOUND, "no Vulkan device");
+    if (number < 0 || (uint32_t)number > loader->device_count)
+        return tli_vk_loader_fail(loader, TL_ERROR_NOT_FOUND, "number: there are fewer devices");
+    for (i = 0; i < loader->device_count && !number; i++) {
+        tli_vk_describe_device(loader, loader->devices[i], info);
+        if (!info->has_compute) continue;
+        if (best == loader->device_count) best = i;
+        if (info->type != VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU &&
+            info->type != VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU) continue;
+        best = i;
+        break;
+    }
+    if (number) best = (uint32_t)number - 1;
+    if (best == loader->device_count) best = 0;
+    tli_vk_describe_device(loader, loader->devices[best], info);
+    if (!info->has_compute)
+        return tli_vk_loader_fail(loader, TL_ERROR_UNSUPPORTED, "the device has no queue that computes");
+    *picked = loader->devices[best];
+    return TL_OK;
+}
+
+static int tli_vk_device_has(tli_vk_loader *loader, VkPhysicalDevice physical, const char *name) {
+    VkExtensionProperties *list;
+    uint32_t count = 0, i;
+    int found = 0;
+    if (loader->device_extensions(physical, NULL, &count, NULL) || !count) return 0;
+    list = (VkExtensionProperties *)tl_add_memory(loader->env, count * sizeof *list);
+    if (!list) return 0;
+    if (loader->device_extensions(physical, NULL, &count, list) == VK_SUCCESS)
+        for (i = 0; i < count && !found; i++) found = strcmp(list[i].extensionName, name) == 0;
+    tl_free_memory(loader->env, list);
+    return found;
+}
+
+// Timelines need the feature structure of the extension, which the device may lack.
+static int tli_vk_can_timeline(tli_vk_loader *loader, VkPhysicalDevice physical) {
+    PFN_vkGetPhysicalDeviceFeatures2 get;
+    VkPhysicalDeviceFeatures2 features;
+    VkPhysicalDeviceTimelineSemaphoreFeatures timeline;
+    if (loader->api_version < VK_API_VERSION_1_1) return 0;
+    if (!tli_vk_device_has(loader, physical, "VK_KHR_timeline_semaphore")) return 0;
+    tli_vk_set_call(&get, loader->get(loader->instance, "vkGetPhysicalDeviceFeatures2"));
+    if (!get) return 0;
+    memset(&features, 0, sizeof features);
+    memset(&timeline, 0, sizeof timeline);
+    features.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
+    timeline.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES;
+    features.pNext = &timeline;
+    get(physical, &features);
+    return timeline.timelineSemaphore != 0;
+}
+
+static tl_result tli_vk_create_device(tli_vk_loader *loader, VkPhysicalDevice physical, tli_vk_owned *owned,
+                                      tl_vk_device *device) {
+    const float priority = 1.0f;
+    VkPhysicalDeviceTimelineSemaphoreFeatures timeline;
+    VkPhysicalDeviceFeatures features;
+    VkDeviceQueueCreateInfo queues[2];
+    VkDeviceCreateInfo info;
+    PFN_vkGetDeviceProcAddr get_device_proc;
+    PFN_vkGetDeviceQueue get_queue;
+    int32_t compute, transfer;
+    VkResult result;
+    loader->features(physical, &features);  // the validation layer wants to see that it was asked
+    tli_vk_find_families(loader, physical, &compute, &transfer);
+    if (!loader->desc->enable_transfer) transfer = -1;
+    memset(queues, 0, sizeof queues);
+    memset(&info, 0, sizeof info);
+    memset(&timeline, 0, sizeof timeline);
+    queues[0].sType = queues[1].sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO;
+    queues[0].queueFamilyIndex = (uint32_t)compute;
+    queues[1].queueFamilyIndex = (uint32_t)transfer;
+    queues[0].queueCount = queues[1].queueCount = 1;
+    queues[0].pQueuePriorities = queues[1].pQueuePriorities = &priority;
+    info.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO;
+    info.queueCreateInfoCount = transfer >= 0 ? 2 : 1;
+    info.pQueueCreateInfos = queues;
+    if (tli_vk_can_timeline(loader, physical)) {
+        timeline.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES;
+        timeline.timelineSemaphore = VK_TRUE;
+        info.pNext = &timeline;
+        owned->extensions[info.enabledExtensionCount++] = "VK_KHR_timeline_semaphore";
+    }
+    if (loader->api_version >= VK_API_VERSION_1_1 &&
+        tli_vk_device_has(loader, physical, "VK_EXT_memory_budget"))
+        owned->extensions[info.enabledExtensionCount++] = "VK_EXT_memory_budget";
+    info.ppEnabledExtensionNames = owned->extensions;
+    result = loader->create_device(physical, &info, NULL, &device->device);
+    if (result) return tli_vk_fail_call(loader->env, loader->function, "vkCreateDevice", result);
+    tli_vk_set_call(&owned->destroy_device, loader->get(loader->instance, "vkDestroyDevice"));
+    tli_vk_set_call(&get_device_proc, loader->get(loader->instance, "vkGetDeviceProcAddr"));
+    if (!owned->destroy_device || !get_device_proc)
+        return tli_vk_fail_entry(loader->env, loader->function, "vkGetDeviceProcAddr");
+    tli_vk_set_call(&get_queue, get_device_proc(device->device, "vkGetDeviceQueue"));
+    if (!get_queue) return tli_vk_fail_entry(loader->env, loader->function, "vkGetDeviceQueue");
+    get_queue(device->device, (uint32_t)compute, 0, &device->queue);
+    device->queue_family = (uint32_t)compute;
+    if (transfer >= 0) {
+        get_queue(device->device, (uint32_t)transfer, 0, &device->transfer_queue);
+        device->transfer_family = (uint32_t)transfer;
+    }
+    device->timeline_enabled = timeline.timelineSemaphore != 0;
+    device->extensions = owned->extensions;
+    device->extension_count = info.enabledExtensionCount;
+    return TL_OK;
+}
+
+static tl_result tli_vk_add_messenger(tli_vk_loader *loader, tli_vk_owned *owned) {
+    VkDebugUtilsMessengerCreateInfoEXT info;
+    PFN_vkCreateDebugUtilsMessengerEXT create;
+    VkResult result;
+    if (!loader->desc->message) return TL_OK;
+    tli_vk_set_call(&create, loader->get(loader->instance, "vkCreateDebugUtilsMessengerEXT"));
+    tli_vk_set_call(&owned->destroy_messenger,
+                    loader->get(loader->instance, "vkDestroyDebugUtilsMessengerEXT"));
+    if (!create || !owned->destroy_messenger)
+        return tli_vk_fail_entry(loader->env, loader->function, "vkCreateDebugUtilsMessengerEXT");
+    tli_vk_fill_messenger(loader->desc, &info);
+    result = create(loader->instance, &info, NULL, &owned->messenger);
+    return result ? tli_vk_fail_call(loader->env, loader->function, "vkCreateDebugUtilsMessengerEXT", result)
+                  : TL_OK;
+}
+
+TLI_VK_IMPL tl_result tl_vk_init_device(tl_env *env, const tl_vk_device_desc *desc, tl_vk_device *device) {
+    tli_vk_loader loader;
+    tl_vk_device_info info;
+    tli_vk_owned *owned;
+    tl_result result;
+    memset(&loader, 0, sizeof loader);
+    memset(device, 0, sizeof *device);
+    loader.env = env;
+    loader.desc = desc;
+    loader.function = "tl_vk_init_device";
+    owned = (tli_vk_owned *)tl_add_memory(env, sizeof *owned);
+    if (!owned) return tli_vk_loader_fail(&loader, TL_ERROR_NO_MEMORY, "no memory");
+    result = tli_vk_open_instance(&loader);
+    owned->library = loader.library;
+    owned->destroy_instance = loader.destroy;
+    device->owned = owned;
+    device->get_instance_proc = loader.get;
+    device->instance = loader.instance;
+    loader.library = NULL;  // both belong to the device from here on
+    loader.instance = VK_NULL_HANDLE;
+    if (!result) {
+        loader.instance = device->instance;
+        result = tli_vk_add_messenger(&loader, owned);
+        if (!result) result = tli_vk_pick_device(&loader, &device->physical, &info);
+        if (!result) {
+            device->api_version = loader.api_version < info.api_version ? loader.api_version
+                                                                        : info.api_version;
+            result = tli_vk_create_device(&loader, device->physical, owned, device);
+        }
+        loader.instance = VK_NULL_HANDLE;
+    }
+    tli_vk_close_instance(&loader);
+    if (result) tl_vk_free_device(env, device);
+    return result;
+}
+
+TLI_VK_IMPL void tl_vk_free_device(tl_env *env, tl_vk_device *device) {
+    tli_vk_owned *owned = device ? (tli_vk_owned *)device->owned : NULL;
+    if (!owned) return;
+    if (device->device && owned->destroy_device) owned->destroy_device(device->device, NULL);
+    if (owned->messenger) owned->destroy_messenger(device->instance, owned->messenger, NULL);
+    if (device->instance && owned->destroy_instance) owned->destroy_instance(device->instance, NULL);
+    tli_vk_close_loader(owned->library);
+    tl_free_memory(env, owned);
+    memset(device, 0, sizeof *device);
+}
+
+// ============================================================================
+// [2] MEMORY (implementation)
+// ============================================================================
+
+#define TLI_VK_TOUCH_CAPACITY 128  // ranges remembered since the last barrier
+#define TLI_VK_OP_CAPACITY 128     // enqueued work that no command stands for yet
+#define TLI_VK_REGION_CAPACITY 32  // copies in one command
+#define TLI_VK_CHUNK_NONE (-1)
+#define TLI_VK_SETS 64             // descriptor sets of a pool
+#define TLI_VK_SET_BUFFERS 256     // and their descriptors
+#define TLI_VK_BINDINGS 16         // of one kernel, at most
+#define TLI_VK_SHADER_COPY_BYTES 65536  // smaller copies are commands in any case
+#define TLI_VK_OWN_TIMES 2         // slots of our own behind the caller's
+#define TLI_VK_OPEN 1              // tli_vk.open: the command buffer records
+#define TLI_VK_ENDED 2             // it is complete, and submitting it failed so far
+
+// A range as Vulkan sees it.
+typedef struct tli_vk_place {
+    int32_t  chunk;
+    uint64_t at, bytes;
+} tli_vk_place;
+
+typedef struct tli_vk_touch { tli_vk_place place; int32_t writes; } tli_vk_touch;
+
+// What the caller said that a kernel is going to touch.
+typedef struct tli_vk_promise { tli_vk_touch touch; uint64_t handle; } tli_vk_promise;
+
+// Memory with one buffer over it; blocks are pieces of it, one block is all of it where it was imported.
+typedef struct tli_vk_chunk {
+    VkBuffer       buffer;
+    VkDeviceMemory memory;
+    VkDeviceSize   memory_offset;
+    void          *cookie;         // of the hook
+    char          *mapped;         // NULL = the host cannot reach it
+    tl_heap       *heap;           // NULL = imported
+    uint64_t       bytes;
+    uint64_t       last_use;       // serial of the latest work in it
+    uint64_t       seen;           // imported: serial of the batch that has ordered the caller's use
+    VkMemoryPropertyFlags flags;
+    VkPipelineStageFlags stages;   // imported: of the caller
+    VkAccessFlags  access;
+    int32_t        block_count;
+    uint8_t        tier, alive, imported;
+} tli_vk_chunk;
+
+typedef struct tli_vk_block {
+    uint64_t at;                   // in its chunk
+    uint64_t bytes, reserved_bytes;
+    uint64_t claimed_bytes, claim_count;
+    uint64_t last_write, last_use; // serials of the latest work on it
+    uint64_t writes;               // how many wrote to it
+    int32_t  chunk, piece;
+    int32_t  map_count;
+    uint32_t generation;           // upper half of its handle
+    int32_t  next_free;            // slot + 1
+    uint8_t  tier, alive;
+} tli_vk_block;
+
+// A place that was given to the transfer queue and not taken back.
+typedef struct tli_vk_away { tli_vk_place place; uint64_t serial; } tli_vk_away;
+
+typedef enum tli_vk_op_kind { TLI_VK_OP_COPY, TLI_VK_OP_FILL, TLI_VK_OP_SHADER } tli_vk_op_kind;
+
+typedef struct tli_vk_op {
+    tli_vk_op_kind kind;
+    tl_vk_shader   shader;
+    tli_vk_place   to, from;       // bytes as they were given
+    uint32_t       word;           // fill
+} tli_vk_op;
+
+// Descriptor sets for one batch at a time.
+typedef struct tli_vk_sets {
+    VkDescriptorPool pool;
+    uint32_t sets_left, buffers_left;
+} tli_vk_sets;
+
+// One command buffer: of our own queue, or a frame of the caller.
+typedef struct tli_vk_batch {
+    VkCommandPool   pool;
+    VkCommandBuffer commands;
+    VkFence         fence;         // where there is no timeline
+    VkCommandPool   transfer_pool;
+    VkCommandBuffer transfer_commands;
+    int32_t         transfers;     // 1 = a copy between the tiers follows it on the transfer queue
+    int32_t         is_half;       // 1 = the copy is all that is left to submit
+    uint64_t        waits_for;     // serial of a copy on the transfer queue that it must follow
+    uint64_t        serial;        // 0 = holds nothing
+    uint64_t        dropped;       // serial of the frame in it that was dropped last
+    tli_vk_sets    *sets;
+    int32_t         set_count, set_capacity, set_at;
+    tli_vk_place   *writes;        // record mode: what is lost if the frame is dropped
+    int32_t         write_count, write_capacity;
+} tli_vk_batch;
+
+// A piece of the staging ring, or a chunk of its own where the ring is too small.
+typedef struct tli_vk_slot {
+    uint64_t start, end;           // in the ring, growing; start = end: own chunk
+    uint64_t serial;               // after which it is free; UINT64_MAX = mapped
+    int32_t  chunk;
+} tli_vk_slot;
+
+// A mapping, or in record mode a read that was asked for and is under way.
+typedef struct tli_vk_mapping {
+    tl_range     range;
+    tli_vk_place place;            // of the range
+    tli_vk_place staged;           // chunk NONE = mapped where it is
+    void        *host;
+    uint64_t     serial;           // of the copy into staging
+    uint64_t     writes;           // to the block, before that copy
+    uint64_t     slot;             // number of the staging slot
+    int32_t      is_pending;       // 1 = waiting for its frame
+    tl_map_mode  mode;
+} tli_vk_mapping;
+
+struct tl_vk_kernel {
+    VkDescriptorSetLayout set_layout;
+    VkPipelineLayout layout;
+    VkPipeline pipeline;
+    int32_t  buffer_count;
+    uint32_t push_bytes;
+};
+
+typedef struct tli_vk {
+    tl_env *env;
+    tl_vk_backend_desc desc;          // defaults filled in
+    tli_vk_calls vk;
+    VkDevice device;
+    const VkAllocationCallbacks *callbacks;
+    VkPhysicalDeviceLimits device_limits;
+    VkPhysicalDeviceMemoryProperties memory;
+    uint64_t most_allocation_bytes;
+    uint64_t alignment, range_bytes;  // range: of one descriptor, a multiple of what shaders are split at
+    uint32_t time_bits;
+    int32_t  records, has_budget, lost;
+
+    tl_backend_counters counters;
+    tl_vk_counters calls;
+    tli_vk_chunk *chunks;
+    int32_t chunk_count, chunk_capacity;
+    tli_vk_block *blocks;
+    int32_t block_count, block_capacity, free_block;  // slot + 1
+
+    tli_vk_batch *batches;            // [batch_count] ring by serial
+    uint64_t serial;                  // of the batch that takes work now, or will
+    uint64_t passed;                  // everything up to it is finished
+    int32_t  open;                    // 1 = its command buffer is recording
+    int32_t  has_work;                // 1 = something was enqueued or recorded since the last submit
+    VkSemaphore timeline;
+    VkSemaphore transfer_timeline;    // of the transfer queue, by the same serials
+    tli_vk_away *away;                // [away_count] what the transfer queue owns
+    int32_t  away_count, away_capacity;
+
+    tli_vk_op ops[TLI_VK_OP_CAPACITY];
+    int32_t op_count;
+    tli_vk_touch touches[TLI_VK_TOUCH_CAPACITY];
+    int32_t touch_count;
+    int32_t all_touched;              // 1 = nothing is known: a barrier comes first
+    tli_vk_promise promises[TLI_VK_TOUCH_CAPACITY];  // ring of what was ordered last
+    uint64_t promise_count, early_count;  // early: of these, the last ones, before their frame was open
+    VkPipelineStageFlags foreign_stages;  // of the caller's use of imported buffers in this batch
+    VkAccessFlags foreign_access;
+
+    int32_t  staging;                 // chunk
+    uint64_t staging_size, staging_head, staging_tail;
+    tli_vk_slot *slots;               // [slot_count] from slot_first, in order
+    int32_t  slot_count, slot_capacity;
+    uint64_t slot_first;              // number of slots[0]
+    tli_vk_mapping *mappings;
+    int32_t  mapping_count, mapping_capacity;
+    tli_vk_place *lost_places;        // written by frames that were dropped
+    int32_t  lost_count, lost_capacity;
+
+    tl_vk_kernel *shaders[TL_VK_SHADER_COUNT];
+    tli_vk_place nobody;              // a few bytes behind the ring, for bindings without a range
+    VkQueryPool times;
+    uint64_t *time_serials;           // [time_count]
+} tli_vk;
+
+static tli_vk *tli_vk_self(const tl_backend *backend) { return (tli_vk *)backend->self; }
+
+static tl_result tli_vk_fail(tli_vk *b, tl_result code, const char *function, const char *why) {
+    return tl_record_error(b->env, code, function, why);
+}
+
+// A call of Vulkan failed: losing the device is remembered.
+static tl_result tli_vk_fail_result(tli_vk *b, const char *function, const char *call, VkResult result) {
+    if (result == VK_ERROR_DEVICE_LOST) b->lost = 1;
+    return tli_vk_fail_call(b->env, function, call, result);
+}
+
+static tl_result tli_vk_fail_lost(tli_vk *b, const char *function) {
+    return tli_vk_fail(b, TL_ERROR_DEVICE_LOST, function, "the device was lost");
+}
+
+static uint64_t tli_vk_align(uint64_t bytes, uint64_t alignment) {
+    return (bytes + alignment - 1) / alignment * alignment;
+}
+
+static uint64_t tli_vk_least(uint64_t a, uint64_t b) { return a < b ? a : b; }
+
+// Make room for one more element, doubling.
+static int tli_vk_grow(tli_vk *b, void *array, int32_t *capacity, int32_t count, size_t size) {
+    void *old, *grown;
+    int32_t larger = *capacity ? *capacity * 2 : 16;
+    if (count < *capacity) return 1;
+    if (*capacity > INT32_MAX / 4) return 0;
+    grown = tl_add_memory(b->env, (size_t)larger * size);
+    if (!grown) return 0;
+    b->calls.host_alloc_count++;
+    memcpy(&old, array, sizeof old);  // array is the address of a pointer of some type
+    if (count) memcpy(grown, old, (size_t)count * size);
+    tl_free_memory(b->env, old);
+    memcpy(array, &grown, sizeof grown);
+    *capacity = larger;
+    return 1;
+}
+
+// -- chunks --
+
+static VkMappedMemoryRange tli_vk_mapped_range(const tli_vk *b, const tli_vk_chunk *chunk, uint64_t at,
+                                               uint64_t bytes) {
+    uint64_t atom = b->device_limits.nonCoherentAtomSize, from = chunk->memory_offset + at;
+    uint64_t end = tli_vk_align(from + bytes, atom);
+    VkMappedMemoryRange range;
+    memset(&range, 0, sizeof range);
+    range.sType = VK_STRUCTURE_TYPE_MAPPED_MEMORY_RANGE;
+    range.memory = chunk->memory;
+    range.offset = from / atom * atom;
+    range.size = end - range.offset;
+    return range;  // the memory's size is a multiple of the atom, so it never reaches beyond
+}
+
+// What the host wrote becomes visible to the device, or the other way round.
+static VkResult tli_vk_flush_host(tli_vk *b, const tli_vk_place *place) {
+    const tli_vk_chunk *chunk = &b->chunks[place->chunk];
+    VkMappedMemoryRange range = tli_vk_mapped_range(b, chunk, place->at, place->bytes);
+    if (chunk->flags & VK_MEMORY_PROPERTY_HOST_COHERENT_BIT) return VK_SUCCESS;
+    return b->vk.vkFlushMappedMemoryRanges(b->device, 1, &range);
+}
+
+static VkResult tli_vk_invalidate_host(tli_vk *b, const tli_vk_place *place) {
+    const tli_vk_chunk *chunk = &b->chunks[place->chunk];
+    VkMappedMemoryRange range = tli_vk_mapped_range(b, chunk, place->at, place->bytes);
+    if (chunk->flags & VK_MEMORY_PROPERTY_HOST_COHERENT_BIT) return VK_SUCCESS;
+    return b->vk.vkInvalidateMappedMemoryRanges(b->device, 1, &range);
+}
+
+// How well a memory type serves a tier; 0 = not at all. Device memory that the host can reach is
+// left alone where there is other: on many machines it is a small window. Host memory that is cached
+// is read many times faster.
+static int32_t tli_vk_rate_type(const tli_vk *b, tl_tier tier, uint32_t index) {
+    VkMemoryPropertyFlags flags = b->memory.memoryTypes[index].propertyFlags;
+    int visible = (flags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT) != 0;
+    int local = (flags & VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT) != 0;
+    int cached = (flags & VK_MEMORY_PROPERTY_HOST_CACHED_BIT) != 0;
+    int coherent = (flags & VK_MEMORY_PROPERTY_HOST_COHERENT_BIT) != 0;
+    if (flags & (VK_MEMORY_PROPERTY_LAZILY_ALLOCATED_BIT | VK_MEMORY_PROPERTY_PROTECTED_BIT)) return 0;
+    if (tier == TL_TIER_DEVICE) return 1 + 8 * local + 4 * !visible + 2 * cached + coherent;
+    return visible ? 1 + 8 * cached + 4 * !local + coherent : 0;
+}
+
+// The best allowed type that is worse than the last one tried, or at equal rating stands after it.
+static int32_t tli_vk_next_type(const tli_vk *b, tl_tier tier, uint32_t allowed, int32_t last) {
+    int32_t best = -1, best_rate = 0, limit = last < 0 ? INT32_MAX : tli_vk_rate_type(b, tier, (uint32_t)last);
+    uint32_t i;
+    for (i = 0; i < b->memory.memoryTypeCount; i++) {
+        int32_t rate = tli_vk_rate_type(b, tier, i);
+        if (!(allowed >> i & 1) || !rate || rate <= best_rate) continue;
+        if (rate > limit || (rate == limit && (int32_t)i <= last)) continue;
+        best = (int32_t)i;
+        best_rate = rate;
+    }
+    return best;
+}
+
+static void tli_vk_destroy_chunk(tli_vk *b, tli_vk_chunk *chunk) {
+    if (!chunk->imported) {
+        if (chunk->buffer) b->vk.vkDestroyBuffer(b->device, chunk->buffer, b->callbacks);
+        if (chunk->memory && b->desc.hooks.release) {
+            b->desc.hooks.release(b->desc.hooks.user, chunk->cookie);
+        } else if (chunk->memory) {
+            if (chunk->mapped) b->vk.vkUnmapMemory(b->device, chunk->memory);
+            b->vk.vkFreeMemory(b->device, chunk->memory, b->callbacks);
+        }
+        if (chunk->memory) {
+            b->calls.memory_bytes -= chunk->bytes;
+            b->calls.chunk_count--;
+        }
+        tl_free_heap(chunk->heap);
+    }
+    memset(chunk, 0, sizeof *chunk);
+}
+
+static VkResult tli_vk_allocate_hooked(tli_vk *b, tl_tier tier, const VkMemoryRequirements *needs,
+                                       tli_vk_chunk *chunk) {
+    VkMemoryPropertyFlags required = tier == TL_TIER_HOST ? VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT : 0;
+    VkMemoryPropertyFlags preferred = tier == TL_TIER_HOST ? VK_MEMORY_PROPERTY_HOST_CACHED_BIT
+                                                           : VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
+    void *mapped = NULL;
+    uint32_t type = 0;
+    VkResult result = b->desc.hooks.allocate(b->desc.hooks.user, needs, required, preferred, &chunk->memory,
+                                             &chunk->memory_offset, &type, &mapped, &chunk->cookie);
+    if (result) {
+        chunk->memory = VK_NULL_HANDLE;
+        return result;
+    }
+    chunk->mapped = (char *)mapped;
+    chunk->flags = b->memory.memoryTypes[type % VK_MAX_MEMORY_TYPES].propertyFlags;
+    return tier == TL_TIER_HOST && !mapped ? VK_ERROR_MEMORY_MAP_FAILED : VK_SUCCESS;
+}
+
+static VkResult tli_vk_allocate_typed(tli_vk *b, tl_tier tier, const VkMemoryRequirements *needs,
+                                      tli_vk_chunk *chunk) {
+    VkResult result = VK_ERROR_OUT_OF_DEVICE_MEMORY;
+    VkMemoryAllocateInfo info;
+    int32_t type = -1;
+    memset(&info, 0, sizeof info);
+    info.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO;
+    info.allocationSize = tli_vk_align(needs->size, b->device_limits.nonCoherentAtomSize);
+    while ((type = tli_vk_next_type(b, tier, needs->memoryTypeBits, type)) >= 0) {
+        void *mapped = NULL;
+        info.memoryTypeIndex = (uint32_t)type;
+        result = b->vk.vkAllocateMemory(b->device, &info, b->callbacks, &chunk->memory);
+        if (result) {
+            chunk->memory = VK_NULL_HANDLE;
+            if (result == VK_ERROR_OUT_OF_DEVICE_MEMORY) continue;  // another heap may have room
+            return result;
+        }
+        chunk->flags = b->memory.memoryTypes[type].propertyFlags;
+        if (!(chunk->flags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT)) return VK_SUCCESS;
+        result = b->vk.vkMapMemory(b->device, chunk->memory, 0, VK_WHOLE_SIZE, 0, &mapped);
+        chunk->mapped = (char *)mapped;
+        if (result && tier == TL_TIER_DEVICE) result = VK_SUCCESS;  // staging reaches it
+        return result;
+    }
+    return result;
+}
+
+// A buffer of so many bytes with memory of its own.
+static VkResult tli_vk_create_chunk(tli_vk *b, tl_tier tier, uint64_t bytes, tli_vk_chunk *chunk) {
+    VkBufferCreateInfo info;
+    VkMemoryRequirements needs;
+    VkResult result;
+    memset(chunk, 0, sizeof *chunk);
+    memset(&info, 0, sizeof info);
+    info.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO;
+    info.size = bytes;
+    info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
+                 VK_BUFFER_USAGE_TRANSFER_DST_BIT;
+    info.sharingMode = VK_SHARING_MODE_EXCLUSIVE;
+    result = b->vk.vkCreateBuffer(b->device, &info, b->callbacks, &chunk->buffer);
+    if (result) {
+        chunk->buffer = VK_NULL_HANDLE;
+        return result;
+    }
+    b->vk.vkGetBufferMemoryRequirements(b->device, chunk->buffer, &needs);
+    b->calls.memory_count++;
+    result = b->desc.hooks.allocate ? tli_vk_allocate_hooked(b, tier, &needs, chunk)
+                                    : tli_vk_allocate_typed(b, tier, &needs, chunk);
+    chunk->bytes = bytes;
+    chunk->tier = (uint8_t)tier;
+    if (chunk->memory) {
+        b->calls.memory_bytes += bytes;
+        b->calls.chunk_count++;
+    }
+    if (!result)
+        result = b->vk.vkBindBufferMemory(b->device, chunk->buffer, chunk->memory, chunk->memory_offset);
+    if (result) tli_vk_destroy_chunk(b, chunk);
+    return result;
+}
+
+// Give empty chunks back, largest numbers first, until at most so many bytes of them are kept.
+static int tli_vk_drop_chunks(tli_vk *b, uint64_t keep_bytes) {
+    uint64_t kept = 0;
+    int32_t i, dropped = 0;
+    for (i = 0; i < b->chunk_count; i++) {
+        tli_vk_chunk *chunk = &b->chunks[i];
+        if (!chunk->alive || !chunk->heap || chunk->block_count) continue;
+        if (kept + chunk->bytes <= keep_bytes) { kept += chunk->bytes; continue; }
+        if (chunk->last_use > b->passed && !b->lost) continue;
+        tli_vk_destroy_chunk(b, chunk);
+        dropped++;
+    }
+    return dropped;
+}
+
+// A free record for a chunk; TLI_VK_CHUNK_NONE where there is no memory for it.
+static int32_t tli_vk_add_record(tli_vk *b) {
+    int32_t i;
+    for (i = 0; i < b->chunk_count; i++) {
+        const tli_vk_chunk *chunk = &b->chunks[i];
+        if (!chunk->alive || (chunk->imported && !chunk->block_count && chunk->last_use <= b->passed)) return i;
+    }
+    if (!tli_vk_grow(b, &b->chunks, &b->chunk_capacity, b->chunk_count, sizeof *b->chunks))
+        return TLI_VK_CHUNK_NONE;
+    memset(&b->chunks[b->chunk_count], 0, sizeof *b->chunks);
+    return b->chunk_count++;
+}
+
+// A new chunk: of the usual size, halved while the driver has no memory, never below what is asked.
+// usual = 0: for one user, without a heap.
+static tl_result tli_vk_add_chunk(tli_vk *b, tl_tier tier, uint64_t bytes, uint64_t usual,
+                                  const char *function, int32_t *index) {
+    uint64_t size = bytes > usual ? bytes : usual;
+    tli_vk_chunk chunk;
+    VkResult result;
+    int32_t at;
+    *index = TLI_VK_CHUNK_NONE;
+    if (bytes > b->most_allocation_bytes || bytes > SIZE_MAX / 4)
+        return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "bytes: more than the device allocates at once");
+    size = tli_vk_least(size, b->most_allocation_bytes / b->alignment * b->alignment);
+    if (size < bytes) size = bytes;
+    at = tli_vk_add_record(b);
+    if (at == TLI_VK_CHUNK_NONE)
+        return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the table of chunks");
+    for (;;) {
+        result = tli_vk_create_chunk(b, tier, size, &chunk);
+        if (tli_vk_translate(result) != TL_ERROR_NO_MEMORY) break;
+        if (tli_vk_drop_chunks(b, 0)) continue;
+        if (size == bytes) break;
+        size = tli_vk_align(size / 2 > bytes ? size / 2 : bytes, b->alignment);
+    }
+    if (result) return tli_vk_fail_result(b, function, "memory for a chunk", result);
+    if (usual && tl_init_heap(b->env, (size_t)size, (size_t)b->alignment, &chunk.heap)) {
+        tli_vk_destroy_chunk(b, &chunk);
+        return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the heap of a chunk");
+    }
+    b->calls.host_alloc_count += usual != 0;
+    chunk.alive = 1;
+    b->chunks[at] = chunk;
+    *index = at;
+    return TL_OK;
+}
+
+// -- blocks --
+
+static tli_vk_block *tli_vk_find_block(tli_vk *b, uint64_t handle, const char *function, tl_result *result) {
+    uint64_t slot = (handle & 0xFFFFFFFFu) - 1;
+    tli_vk_block *block;
+    if (!(handle & 0xFFFFFFFFu) || slot >= (uint64_t)b->block_count) {
+        *result = tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "block: not a handle of this backend");
+        return NULL;
+    }
+    block = &b->blocks[slot];
+    if (!block->alive || block->generation != handle >> 32) {
+        *result = tli_vk_fail(b, TL_ERROR_STALE, function,
+                              "block: the handle is of a freed block or of another backend");
+        return NULL;
+    }
+    return block;
+}
+
+// The block of a range that is not empty, once the range was found to lie in it.
+static tli_vk_block *tli_vk_find_range(tli_vk *b, const tl_range *range, const char *function,
+                                       tl_result *result) {
+    tli_vk_block *block = tli_vk_find_block(b, range->block, function, result);
+    if (!block) return NULL;
+    if (range->bytes > block->bytes || range->offset > block->bytes - range->bytes) {
+        *result = tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "range: reaches beyond its block");
+        return NULL;
+    }
+    if (range->offset % b->alignment) {
+        *result = tli_vk_fail(b, TL_ERROR_INVALID_ARG, function,
+                              "range: offset: not a multiple of the alignment");
+        return NULL;
+    }
+    return block;
+}
+
+static tli_vk_place tli_vk_place_of(const tli_vk_block *block, const tl_range *range) {
+    tli_vk_place place;
+    place.chunk = block->chunk;
+    place.at = block->at + range->offset;
+    place.bytes = range->bytes;
+    return place;
+}
+
+// A free slot of the table of blocks at the head of its list; 0 where there is no memory.
+static int tli_vk_add_slot(tli_vk *b) {
+    tli_vk_block *block;
+    if (b->free_block) return 1;
+    if (!tli_vk_grow(b, &b->blocks, &b->block_capacity, b->block_count, sizeof *b->blocks)) return 0;
+    block = &b->blocks[b->block_count];
+    memset(block, 0, sizeof *block);
+    // Another backend's handles do not fit.
+    block->generation = (uint32_t)tl_mix_u64((uint64_t)(uintptr_t)b, (uint64_t)b->block_count);
+    b->free_block = ++b->block_count;
+    return 1;
+}
+
+static uint64_t tli_vk_take_slot(tli_vk *b, tli_vk_block **block) {
+    int32_t slot = b->free_block - 1;
+    *block = &b->blocks[slot];
+    b->free_block = (*block)->next_free;
+    (*block)->alive = 1;
+    (*block)->claimed_bytes = (*block)->claim_count = 0;
+    (*block)->map_count = 0;
+    return (uint64_t)(*block)->generation << 32 | (uint64_t)(slot + 1);
+}
+
+// Find a piece of a chunk of the tier; a new chunk where none has room.
+static tl_result tli_vk_find_piece(tli_vk *b, tl_tier tier, uint64_t bytes, const char *function,
+                                   int32_t except, int32_t *index, size_t *at, int32_t *piece) {
+    tl_result result;
+    int32_t i;
+    for (i = 0; i < b->chunk_count; i++) {
+        tli_vk_chunk *chunk = &b->chunks[i];
+        if (!chunk->alive || !chunk->heap || chunk->tier != (uint8_t)tier || i == except ||
+            chunk->bytes < bytes)
+            continue;
+        if (tl_add_piece(chunk->heap, (size_t)bytes, at, piece) == TL_OK) {
+            *index = i;
+            return TL_OK;
+        }
+    }
+    if (except != TLI_VK_CHUNK_NONE) return TL_ERROR_NO_MEMORY;
+    result = tli_vk_add_chunk(b, tier, bytes, b->desc.chunk_bytes, function, index);
+    if (result) return result;
+    if (tl_add_piece(b->chunks[*index].heap, (size_t)bytes, at, piece) == TL_OK) return TL_OK;
+    return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the heap of a chunk");
+}
+
+static tl_result tli_vk_add_block(void *self, tl_tier tier, uint64_t bytes, uint64_t *handle) {
+    tli_vk *b = (tli_vk *)self;
+    uint64_t reserved = tli_vk_align(bytes ? bytes : 1, b->alignment);
+    tli_vk_block *block;
+    tl_result result;
+    int32_t chunk, piece;
+    size_t at;
+    *handle = 0;
+    if (b->lost) return tli_vk_fail_lost(b, "add_block");
+    if ((uint64_t)tier >= TL_TIER_COUNT)
+        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, "add_block", "tier: unknown");
+    if (reserved < bytes) return tli_vk_fail(b, TL_ERROR_NO_MEMORY, "add_block", "bytes: more than there are");
+    if (!tli_vk_add_slot(b))
+        return tli_vk_fail(b, TL_ERROR_NO_MEMORY, "add_block", "no memory for the table of blocks");
+    result = tli_vk_find_piece(b, tier, reserved, "add_block", TLI_VK_CHUNK_NONE, &chunk, &at, &piece);
+    if (result) return result;
+    *handle = tli_vk_take_slot(b, &block);
+    block->tier = (uint8_t)tier;
+    block->bytes = bytes;
+    block->reserved_bytes = reserved;
+    block->chunk = chunk;
+    block->piece = piece;
+    block->at = at;
+    // Whoever had the piece before may still be at work on it.
+    block->last_write = block->last_use = b->chunks[chunk].last_use;
+    b->chunks[chunk].block_count++;
+    b->counters.added_count++;
+    b->counters.block_count[tier]++;
+    b->counters.reserved_bytes[tier] += reserved;
+    return TL_OK;
+}
+
+// Reads of a block that were asked for and not fetched.
+static void tli_vk_drop_reads(tli_vk *b, uint64_t handle) {
+    int32_t i;
+    for (i = b->mapping_count - 1; i >= 0; i--) {
+        if (!b->mappings[i].is_pending || b->mappings[i].range.block != handle) continue;
+        b->slots[b->mappings[i].slot - b->slot_first].serial = b->mappings[i].serial;
+        b->mappings[i] = b->mappings[--b->mapping_count];
+    }
+}
+
+static tl_result tli_vk_free_block(void *self, uint64_t handle) {
+    tli_vk *b = (tli_vk *)self;
+    tl_result result = TL_OK;
+    tli_vk_block *block = tli_vk_find_block(b, handle, "free_block", &result);
+    tli_vk_chunk *chunk;
+    if (!block) return result;
+    if (block->claim_count)
+        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, "free_block", "block: a range in it is still claimed");
+    if (block->map_count)
+        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, "free_block", "block: a range in it is mapped");
+    chunk = &b->chunks[block->chunk];
+    b->counters.block_count[block->tier]--;
+    b->counters.reserved_bytes[block->tier] -= block->reserved_bytes;
+    chunk->block_count--;
+    tli_vk_drop_reads(b, handle);
+    if (!chunk->imported) tl_free_piece(chunk->heap, block->piece);  // its next user comes later in the queue
+    block->alive = 0;
+    block->generation++;
+    block->next_free = b->free_block;
+    b->free_block = (int32_t)(block - b->blocks) + 1;
+    return TL_OK;
+}
+
+TLI_VK_IMPL tl_result tl_vk_add_buffer(const tl_backend *backend, const tl_vk_buffer_desc *desc,
+                                       uint64_t *handle) {
+    const VkBufferUsageFlags needed = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
+                                      VK_BUFFER_USAGE_TRANSFER_DST_BIT;
+    const char *function = "tl_vk_add_buffer";
+    tli_vk *b = tli_vk_self(backend);
+    tli_vk_chunk *chunk;
+    tli_vk_block *block;
+    int32_t at;
+    *handle = 0;
+    if (b->lost) return tli_vk_fail_lost(b, function);
+    if (!desc->buffer) return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "buffer: missing");
+    if ((desc->usage & needed) != needed)
+        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function,
+                           "usage: needs STORAGE_BUFFER, TRANSFER_SRC and TRANSFER_DST");
+    if (!desc->bytes || desc->bytes % 4 || desc->bytes > UINT64_MAX / 4)
+        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "bytes: must be a multiple of 4, not 0");
+    if (desc->offset % b->alignment)
+        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "offset: not a multiple of the alignment");
+    at = tli_vk_add_record(b);
+    if (at == TLI_VK_CHUNK_NONE || !tli_vk_add_slot(b))
+        return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the tables");
+    chunk = &b->chunks[at];
+    memset(chunk, 0, sizeof *chunk);
+    chunk->buffer = desc->buffer;
+    chunk->bytes = desc->offset + desc->bytes;
+    chunk->stages = desc->stages;
+    chunk->access = desc->access;
+    chunk->tier = TL_TIER_DEVICE;
+    chunk->alive = chunk->imported = 1;
+    chunk->block_count = 1;
+    *handle = tli_vk_take_slot(b, &block);
+    block->tier = TL_TIER_DEVICE;
+    block->bytes = block->reserved_bytes = desc->bytes;
+    block->chunk = at;
+    block->piece = -1;
+    block->at = desc->offset;
+    block->last_write = block->last_use = 0;
+    b->counters.added_count++;
+    b->counters.block_count[TL_TIER_DEVICE]++;
+    b->counters.reserved_bytes[TL_TIER_DEVICE] += desc->bytes;
+    return TL_OK;
+}
+
+// -- what frames that were dropped wrote --
+
+static int tli_vk_meet(const tli_vk_place *a, const tli_vk_place *b) {
+    return a->chunk == b->chunk && a->bytes && b->bytes && a->at < b->at + b->bytes && b->at < a->at + a->bytes;
+}
+
+static int tli_vk_is_lost(const tli_vk *b, const tli_vk_place *place) {
+    int32_t i;
+    for (i = 0; i < b->lost_count; i++)
+        if (tli_vk_meet(&b->lost_places[i], place)) return 1;
+    return 0;
+}
+
+static int tli_vk_add_lost(tli_vk *b, tli_vk_place place) {
+    if (!b->chunks[place.chunk].heap && !b->chunks[place.chunk].imported) return 1;  // staging: for one use
+    if (!tli_vk_grow(b, &b->lost_places, &b->lost_capacity, b->lost_count, sizeof *b->lost_places)) return 0;
+    b->lost_places[b->lost_count++] = place;
+    return 1;
+}
+
+// These bytes are made anew: what was lost of them no longer matters.
+static void tli_vk_forget_lost(tli_vk *b, const tli_vk_place *place) {
+    int32_t i;
+    for (i = b->lost_count - 1; i >= 0; i--) {
+        tli_vk_place *lost = &b->lost_places[i], rest;
+        uint64_t end = lost->at + lost->bytes, place_end = place->at + place->bytes;
+        if (!tli_vk_meet(lost, place)) continue;
+        rest = *lost;
+        if (lost->at < place->at && end > place_end) {  // a hole: where it cannot be noted, all stays lost
+            rest.at = place_end;
+            rest.bytes = end - place_end;
+            if (!tli_vk_add_lost(b, rest)) continue;
+            b->lost_places[i].bytes = place->at - b->lost_places[i].at;
+        } else if (lost->at < place->at) {
+            lost->bytes = place->at - lost->at;
+        } else if (end > place_end) {
+            lost->at = place_end;
+            lost->bytes = end - place_end;
+        } else {
+            *lost = b->lost_places[--b->lost_count];
+        }
+    }
+}
+
+// -- claims --
+
+static tl_result tli_vk_claim(void *self, tl_range range) {
+    tli_vk *b = (tli_vk *)self;
+    tl_backend_counters *counters = &b->counters;
+    tl_result result = TL_OK;
+    tli_vk_block *block;
+    tli_vk_place place;
+    uint64_t end;
+    if (b->lost) return tli_vk_fail_lost(b, "claim");
+    if (!range.bytes) return TL_OK;
+    block = tli_vk_find_range(b, &range, "claim", &result);
+    if (!block) return result;
+    if (range.bytes > b->desc.capacity_bytes[block->tier] - counters->live_bytes[block->tier])
+        return tli_vk_fail(b, TL_ERROR_NO_MEMORY, "claim", "range: bytes: the tier's capacity is used up");
+    place = tli_vk_place_of(block, &range);
+    if (b->lost_count) tli_vk_forget_lost(b, &place);
+    block->claim_count++;
+    block->claimed_bytes += range.bytes;
+    counters->claim_count[block->tier]++;
+    counters->live_bytes[block->tier] += range.bytes;
+    if (counters->live_bytes[block->tier] > counters->peak_bytes[block->tier])
+        counters->peak_bytes[block->tier] = counters->live_bytes[block->tier];
+    end = tli_vk_align(range.offset + range.bytes, b->alignment);
+    if (block->tier == TL_TIER_DEVICE && end > counters->arena_bytes) counters->arena_bytes = end;
+    return TL_OK;
+}
+
+static tl_result tli_vk_release(void *self, tl_range range) {
+    tli_vk *b = (tli_vk *)self;
+    tl_result result = TL_OK;
+    tli_vk_block *block;
+    if (!range.bytes) return TL_OK;
+    block = tli_vk_find_range(b, &range, "release", &result);
+    if (!block) return result;
+    if (!block->claim_count || block->claimed_bytes < range.bytes)
+        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, "release", "range: was not claimed");
+    block->claim_count--;
+    block->claimed_bytes -= range.bytes;
+    b->counters.claim_count[block->tier]--;
+    b->counters.live_bytes[block->tier] -= range.bytes;
+    return TL_OK;
+}
+
+// -- batches: what was submitted, what has passed --
+
+static tli_vk_batch *tli_vk_batch_of(tli_vk *b, uint64_t serial) {
+    return &b->batches[serial % (uint64_t)b->desc.batch_count];
+}
+
+static void tli_vk_lock(tli_vk *b) {
+    if (b->desc.device.lock_queue) b->desc.device.lock_queue(b->desc.device.lock_user);
+}
+
+static void tli_vk_unlock(tli_vk *b) {
+    if (b->desc.device.unlock_queue) b->desc.device.unlock_queue(b->desc.device.lock_user);
+}
+
+// Staging pieces come and go in order; one that is mapped holds up those behind it.
+static void tli_vk_free_slots(tli_vk *b) {
+    int32_t gone = 0, i;
+    while (gone < b->slot_count && b->slots[gone].serial <= b->passed) {
+        tli_vk_slot *slot = &b->slots[gone++];
+        if (slot->start == slot->end) tli_vk_destroy_chunk(b, &b->chunks[slot->chunk]);
+        else b->staging_tail = slot->end;
+    }
+    if (!gone) return;
+    b->slot_count -= gone;
+    b->slot_first += (uint64_t)gone;
+    for (i = 0; i < b->slot_count; i++) b->slots[i] = b->slots[i + gone];
+}
+
+static void tli_vk_pass(tli_vk *b, uint64_t serial) {
+    if (serial <= b->passed) return;
+    b->passed = serial;
+    while (b->passed + 1 < b->serial && tli_vk_batch_of(b, b->passed + 1)->dropped == b->passed + 1)
+        b->passed++;
+    tli_vk_free_slots(b);
+}
+
+// The last serial, up to one that the queue has passed, whose copies have passed the transfer queue too.
+static uint64_t tli_vk_untransferred(tli_vk *b, uint64_t serial, uint64_t transferred) {
+    uint64_t at = b->passed;
+    if (serial >= b->serial) serial = b->serial - 1;  // its copy was not submitted yet
+    while (at < serial && (!tli_vk_batch_of(b, at + 1)->transfers || at + 1 <= transferred)) at++;
+    return at;
+}
+
+// Look how far the device is. Never blocks.
+static tl_result tli_vk_look(tli_vk *b, const char *function) {
+    uint64_t serial = b->passed, transferred = UINT64_MAX;
+    VkResult result = VK_SUCCESS;
+    if (b->records || b->lost) return TL_OK;
+    if (b->timeline) {
+        result = b->vk.vkGetSemaphoreCounterValue(b->device, b->timeline, &serial);
+        if (!result && serial >= b->serial + 1) {  // what drivers answer for a device that is gone
+            result = VK_ERROR_DEVICE_LOST;
+            serial = b->passed;
+        }
+        if (!result && b->transfer_timeline)
+            result = b->vk.vkGetSemaphoreCounterValue(b->device, b->transfer_timeline, &transferred);
+    } else {
+        while (serial + 1 < b->serial && !result) {
+            result = b->vk.vkGetFenceStatus(b->device, tli_vk_batch_of(b, serial + 1)->fence);
+            if (!result) serial++;
+        }
+        if (result == VK_NOT_READY) result = VK_SUCCESS;
+    }
+    if (result) return tli_vk_fail_result(b, function, "status of the device", result);
+    tli_vk_pass(b, tli_vk_untransferred(b, serial, transferred));
+    return TL_OK;
+}
+
+// Block until a batch that was submitted has passed.
+static tl_result tli_vk_wait_batch(tli_vk *b, uint64_t serial, const char *function) {
+    VkSemaphoreWaitInfo info;
+    VkSemaphore timelines[2];
+    uint64_t values[2], at;
+    VkResult result;
+    if (serial <= b->passed) return TL_OK;
+    b->calls.host_wait_count++;
+    if (b->timeline) {
+        memset(&info, 0, sizeof info);
+        timelines[0] = b->timeline;
+        timelines[1] = b->transfer_timeline;
+        values[0] = serial;
+        values[1] = 0;
+        for (at = b->passed + 1; at <= serial; at++)
+            if (tli_vk_batch_of(b, at)->transfers) values[1] = at;
+        info.sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO;
+        info.semaphoreCount = values[1] ? 2 : 1;
+        info.pSemaphores = timelines;
+        info.pValues = values;
+        result = b->vk.vkWaitSemaphores(b->device, &info, UINT64_MAX);
+    } else {
+        result = b->vk.vkWaitForFences(b->device, 1, &tli_vk_batch_of(b, serial)->fence, VK_TRUE, UINT64_MAX);
+    }
+    if (result) return tli_vk_fail_result(b, function, "wait for the device", result);
+    tli_vk_pass(b, serial);
+    return TL_OK;
+}
+
+// What a batch wrote did not happen, or never will.
+static void tli_vk_lose_batch(tli_vk *b, tli_vk_batch *batch) {
+    int32_t i;
+    for (i = 0; i < batch->write_count; i++)
+        if (!tli_vk_add_lost(b, batch->writes[i])) b->lost = 1;  // it cannot be told any more what is lost
+    for (i = b->away_count - 1; i >= 0; i--)
+        if (b->away[i].serial == batch->serial) b->away[i] = b->away[--b->away_count];
+    batch->write_count = 0;
+    batch->serial = 0;
+    batch->transfers = 0;
+    b->open = 0;
+    b->has_work = b->op_count > 0;
+    b->touch_count = 0;
+    b->all_touched = 1;
+    b->calls.recorded_bytes = 0;
+}
+
+static tl_result tli_vk_reset_batch(tli_vk *b, tli_vk_batch *batch, const char *function) {
+    VkResult result;
+    int32_t i;
+    for (i = 0; i < batch->set_count && i <= batch->set_at; i++) {
+        result = b->vk.vkResetDescriptorPool(b->device, batch->sets[i].pool, 0);
+        if (result) return tli_vk_fail_result(b, function, "vkResetDescriptorPool", result);
+        batch->sets[i].sets_left = TLI_VK_SETS;
+        batch->sets[i].buffers_left = TLI_VK_SET_BUFFERS;
+    }
+    batch->set_at = 0;
+    batch->write_count = 0;
+    batch->transfers = batch->is_half = 0;
+    batch->waits_for = 0;
+    return TL_OK;
+}
+
+// Submit one command buffer to a queue, between what it waits for and what it signals: values of
+// timelines, 0 = none.
+static VkResult tli_vk_submit_to(tli_vk *b, VkQueue queue, const VkCommandBuffer *commands, VkSemaphore wait,
+                                 uint64_t wait_value, VkSemaphore signal, VkFence fence) {
+    const VkPipelineStageFlags stages = VK_PIPELINE_STAGE_TRANSFER_BIT |
+        (queue == b->desc.device.queue ? VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT : 0);
+    VkTimelineSemaphoreSubmitInfo timeline;
+    VkSubmitInfo info;
+    VkResult result;
+    memset(&info, 0, sizeof info);
+    info.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO;
+    info.commandBufferCount = 1;
+    info.pCommandBuffers = commands;
+    if (signal) {
+        memset(&timeline, 0, sizeof timeline);
+        timeline.sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO;
+        timeline.waitSemaphoreValueCount = info.waitSemaphoreCount = wait_value != 0;
+        timeline.pWaitSemaphoreValues = &wait_value;
+        timeline.signalSemaphoreValueCount = info.signalSemaphoreCount = 1;
+        timeline.pSignalSemaphoreValues = &b->serial;
+        info.pNext = &timeline;
+        info.pSignalSemaphores = &signal;
+        if (wait_value) info.pWaitSemaphores = &wait;
+        if (wait_value) info.pWaitDstStageMask = &stages;
+    }
+    tli_vk_lock(b);
+    result = b->vk.vkQueueSubmit(queue, 1, &info, fence);
+    tli_vk_unlock(b);
+    if (!result) b->calls.submit_count++;
+    return result;
+}
+
+// Submit a batch that is complete. Where that fails it stays complete, for another try.
+static tl_result tli_vk_hand_over(tli_vk *b, const char *function) {
+    tli_vk_batch *batch = tli_vk_batch_of(b, b->serial);
+    VkResult result = VK_SUCCESS;
+    if (!b->timeline) result = b->vk.vkResetFences(b->device, 1, &batch->fence);
+    if (result) return tli_vk_fail_result(b, function, "vkResetFences", result);
+    if (!batch->is_half)
+        result = tli_vk_submit_to(b, b->desc.device.queue, &batch->commands, b->transfer_timeline,
+                                  batch->waits_for, b->timeline, batch->fence);
+    if (!result && batch->transfers) {
+        batch->is_half = 1;
+        result = tli_vk_submit_to(b, b->desc.device.transfer_queue, &batch->transfer_commands, b->timeline,
+                                  b->serial, b->transfer_timeline, VK_NULL_HANDLE);
+    }
+    if (result) return tli_vk_fail_result(b, function, "vkQueueSubmit", result);
+    b->serial++;
+    b->open = 0;
+    b->has_work = b->op_count > 0;
+    b->calls.recorded_bytes = 0;
+    return TL_OK;
+}
+
+// Have a command buffer that records. Record mode: only the caller can open a frame.
+static tl_result tli_vk_open(tli_vk *b, const char *function) {
+    tli_vk_batch *batch = tli_vk_batch_of(b, b->serial);
+    VkCommandBufferBeginInfo info;
+    VkResult result;
+    tl_result code;
+    if (b->lost) return tli_vk_fail_lost(b, function);
+    if (b->open == TLI_VK_ENDED && (code = tli_vk_hand_over(b, function)) != TL_OK) return code;
+    if (b->open) return TL_OK;
+    if (b->records) return tli_vk_fail(b, TL_NOT_READY, function, "no frame is open");
+    batch = tli_vk_batch_of(b, b->serial);
+    if (batch->serial > b->passed && (code = tli_vk_look(b, function)) != TL_OK) return code;
+    if (batch->serial > b->passed && (code = tli_vk_wait_batch(b, batch->serial, function)) != TL_OK)
+        return code;
+    if ((code = tli_vk_reset_batch(b, batch, function)) != TL_OK) return code;
+    result = b->vk.vkResetCommandPool(b->device, batch->pool, 0);
+    if (result) return tli_vk_fail_result(b, function, "vkResetCommandPool", result);
+    memset(&info, 0, sizeof info);
+    info.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO;
+    info.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
+    result = b->vk.vkBeginCommandBuffer(batch->commands, &info);
+    if (result) return tli_vk_fail_result(b, function, "vkBeginCommandBuffer", result);
+    batch->serial = b->serial;
+    b->open = TLI_VK_OPEN;
+    return TL_OK;
+}
+
+// -- order: what must not overtake what --
+
+static void tli_vk_note_foreign(tli_vk *b, tli_vk_chunk *chunk) {
+    chunk->seen = b->serial;
+    b->foreign_stages |= chunk->stages;
+    b->foreign_access |= chunk->access;
+}
+
+// Whether a barrier must stand between what was recorded since the last one and this access.
+static int tli_vk_must_follow(tli_vk *b, const tli_vk_place *place, int writes) {
+    tli_vk_chunk *chunk = &b->chunks[place->chunk];
+    int32_t i;
+    if (chunk->imported && chunk->stages && chunk->seen != b->serial) {
+        tli_vk_note_foreign(b, chunk);
+        return 1;
+    }
+    if (b->all_touched) return 1;
+    for (i = 0; i < b->touch_count; i++)
+        if ((writes || b->touches[i].writes) && tli_vk_meet(&b->touches[i].place, place)) return 1;
+    return 0;
+}
+
+static void tli_vk_record_barrier(tli_vk *b, VkPipelineStageFlags stages, VkAccessFlags access) {
+    const VkPipelineStageFlags own = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
+    VkMemoryBarrier barrier;
+    memset(&barrier, 0, sizeof barrier);
+    barrier.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER;
+    barrier.srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT | b->foreign_access;
+    barrier.dstAccessMask = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT |
+                            VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT | access;
+    b->vk.vkCmdPipelineBarrier(tli_vk_batch_of(b, b->serial)->commands, own | b->foreign_stages,
+                               own | stages, 0, 1, &barrier, 0, NULL, 0, NULL);
+    b->calls.barrier_count++;
+    b->touch_count = 0;
+    b->all_touched = 0;
+    b->foreign_stages = 0;
+    b->foreign_access = 0;
+}
+
+// Remember an access until the next barrier, and what the batch writes.
+static tl_result tli_vk_touch_place(tli_vk *b, const tli_vk_place *place, int writes, const char *function) {
+    tli_vk_batch *batch = tli_vk_batch_of(b, b->serial);
+    int32_t i;
+    if (writes) {
+        if (!tli_vk_grow(b, &batch->writes, &batch->write_capacity, batch->write_count, sizeof *batch->writes))
+            return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the record of writes");
+        batch->writes[batch->write_count++] = *place;
+    }
+    if (b->all_touched) return TL_OK;
+    for (i = 0; i < b->touch_count; i++) {
+        tli_vk_touch *touch = &b->touches[i];
+        if (touch->place.chunk == place->chunk && touch->place.at == place->at &&
+            touch->place.bytes == place->bytes && touch->writes >= writes)
+            return TL_OK;
+    }
+    if (b->touch_count == TLI_VK_TOUCH_CAPACITY) {
+        b->all_touched = 1;
+        return TL_OK;
+    }
+    b->touches[b->touch_count].place = *place;
+    b->touches[b->touch_count++].writes = writes;
+    return TL_OK;
+}
+
+// -- recording --
+
+static tl_result tli_vk_add_sets(tli_vk *b, tli_vk_batch *batch, const char *function) {
+    VkDescriptorPoolSize size;
+    VkDescriptorPoolCreateInfo info;
+    tli_vk_sets sets;
+    VkResult result;
+    if (!tli_vk_grow(b, &batch->sets, &batch->set_capacity, batch->set_count, sizeof *batch->sets))
+        return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the table of descriptor pools");
+    memset(&sets, 0, sizeof sets);
+    memset(&info, 0, sizeof info);
+    size.type = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
+    size.descriptorCount = TLI_VK_SET_BUFFERS;
+    info.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO;
+    info.maxSets = TLI_VK_SETS;
+    info.poolSizeCount = 1;
+    info.pPoolSizes = &size;
+    result = b->vk.vkCreateDescriptorPool(b->device, &info, b->callbacks, &sets.pool);
+    if (result) return tli_vk_fail_result(b, function, "vkCreateDescriptorPool", result);
+    sets.sets_left = TLI_VK_SETS;
+    sets.buffers_left = TLI_VK_SET_BUFFERS;
+    batch->sets[batch->set_count++] = sets;
+    return TL_OK;
+}
+
+static tl_result tli_vk_take_set(tli_vk *b, const tl_vk_kernel *kernel, const char *function,
+                                 VkDescriptorSet *set) {
+    tli_vk_batch *batch = tli_vk_batch_of(b, b->serial);
+    VkDescriptorSetAllocateInfo info;
+    tli_vk_sets *sets;
+    VkResult result;
+    if (batch->set_at < batch->set_count) {
+        sets = &batch->sets[batch->set_at];
+        if (!sets->sets_left || sets->buffers_left < (uint32_t)kernel->buffer_count) batch->set_at++;
+    }
+    if (batch->set_at == batch->set_count) {
+        tl_result code = tli_vk_add_sets(b, batch, function);
+        if (code) return code;
+    }
+    sets = &batch->sets[batch->set_at];
+    memset(&info, 0, sizeof info);
+    info.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO;
+    info.descriptorPool = sets->pool;
+    info.descriptorSetCount = 1;
+    info.pSetLayouts = &kernel->set_layout;
+    result = b->vk.vkAllocateDescriptorSets(b->device, &info, set);
+    if (result) return tli_vk_fail_result(b, function, "vkAllocateDescriptorSets", result);
+    sets->sets_left--;
+    sets->buffers_left -= (uint32_t)kernel->buffer_count;
+    return TL_OK;
+}
+
+// Bind places and dispatch. They were ordered before.
+static tl_result tli_vk_dispatch(tli_vk *b, const tl_vk_kernel *kernel, const tli_vk_place *places,
+                                 const void *push, const uint32_t groups[3], const char *function) {
+    VkDescriptorBufferInfo buffers[TLI_VK_BINDINGS];
+    VkWriteDescriptorSet writes[TLI_VK_BINDINGS];
+    VkCommandBuffer commands;
+    VkDescriptorSet set = VK_NULL_HANDLE;
+    int32_t i;
+    tl_result result = tli_vk_open(b, function);
+    if (!result && kernel->buffer_count) result = tli_vk_take_set(b, kernel, function, &set);
+    if (result) return result;
+    memset(writes, 0, sizeof writes);
+    for (i = 0; i < kernel->buffer_count; i++) {
+        buffers[i].buffer = b->chunks[places[i].chunk].buffer;
+        buffers[i].offset = places[i].at;
+        buffers[i].range = tli_vk_align(places[i].bytes, 4);
+        writes[i].sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET;
+        writes[i].dstSet = set;
+        writes[i].dstBinding = (uint32_t)i;
+        writes[i].descriptorCount = 1;
+        writes[i].descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
+        writes[i].pBufferInfo = &buffers[i];
+    }
+    commands = tli_vk_batch_of(b, b->serial)->commands;
+    if (kernel->buffer_count) {
+        b->vk.vkUpdateDescriptorSets(b->device, (uint32_t)kernel->buffer_count, writes, 0, NULL);
+        b->vk.vkCmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, kernel->layout, 0, 1, &set, 0,
+                                      NULL);
+    }
+    b->vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, kernel->pipeline);
+    if (kernel->push_bytes)
+        b->vk.vkCmdPushConstants(commands, kernel->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, kernel->push_bytes,
+                                 push);
+    b->vk.vkCmdDispatch(commands, groups[0], groups[1], groups[2]);
+    b->has_work = 1;
+    return TL_OK;
+}
+
+// Invocations that shader number `shader` needs for so many bytes of its f32 side.
+static uint64_t tli_vk_invocations(tl_vk_shader shader, uint64_t bytes) {
+    uint64_t words = (bytes + 3) / 4;
+    switch (shader) {
+    case TL_VK_SHADER_COPY: return (words / 4 + 3) / 4;
+    case TL_VK_SHADER_TO_F16:
+    case TL_VK_SHADER_FROM_F16:
+    case TL_VK_SHADER_TO_BF16:
+    case TL_VK_SHADER_FROM_BF16: return (words + 1) / 2;
+    case TL_VK_SHADER_TO_Q8: return (words + 31) / 32;
+    case TL_VK_SHADER_COPY_UINT:
+    case TL_VK_SHADER_FILL:
+    case TL_VK_SHADER_FROM_Q8:
+    case TL_VK_SHADER_MIN_MAX:
+    case TL_VK_SHADER_ADD:
+    case TL_VK_SHADER_CHECKSUM:
+    case TL_VK_SHADER_COUNT: break;
+    }
+    return words;
+}
+
+// The bytes of the other side that belong to so many bytes of the f32 side.
+static uint64_t tli_vk_other_bytes(tl_vk_shader shader, uint64_t bytes) {
+    switch (shader) {
+    case TL_VK_SHADER_TO_F16:
+    case TL_VK_SHADER_FROM_F16: return tl_find_codec_bytes(TL_CODEC_F16, bytes);
+    case TL_VK_SHADER_TO_BF16:
+    case TL_VK_SHADER_FROM_BF16: return tl_find_codec_bytes(TL_CODEC_BF16, bytes);
+    case TL_VK_SHADER_TO_Q8:
+    case TL_VK_SHADER_FROM_Q8: return tl_find_codec_bytes(TL_CODEC_Q8, bytes);
+    case TL_VK_SHADER_COPY:
+    case TL_VK_SHADER_COPY_UINT:
+    case TL_VK_SHADER_FILL:
+    case TL_VK_SHADER_MIN_MAX:
+    case TL_VK_SHADER_ADD:
+    case TL_VK_SHADER_CHECKSUM:
+    case TL_VK_SHADER_COUNT: break;
+    }
+    return bytes;
+}
+
+static int tli_vk_expands(tl_vk_shader shader) {
+    return shader == TL_VK_SHADER_FROM_F16 || shader == TL_VK_SHADER_FROM_BF16 ||
+           shader == TL_VK_SHADER_FROM_Q8;
+}
+
+static int tli_vk_reduces(tl_vk_shader shader) {
+    return shader == TL_VK_SHADER_MIN_MAX || shader == TL_VK_SHADER_CHECKSUM;
+}
+
+// One dispatch of one of our shaders; both sides fit a descriptor. first = index of its first word.
+static tl_result tli_vk_record_piece(tli_vk *b, tl_vk_shader shader, const tli_vk_place places[2],
+                                     uint64_t bytes, uint32_t word, uint64_t first, const char *function) {
+    uint64_t groups = (tli_vk_invocations(shader, bytes) + b->desc.workgroup_size - 1) / b->desc.workgroup_size;
+    uint64_t across = tli_vk_least(groups, b->device_limits.maxComputeWorkGroupCount[0]);
+    uint32_t push[3], size[3];
+    tl_result result;
+    push[0] = (uint32_t)((bytes + 3) / 4);
+    if (shader == TL_VK_SHADER_COPY) push[0] = (uint32_t)(bytes / 16);
+    push[1] = shader == TL_VK_SHADER_CHECKSUM ? (uint32_t)first : word;
+    push[2] = (uint32_t)(bytes % 4);
+    size[0] = (uint32_t)across;
+    size[1] = (uint32_t)((groups + across - 1) / across);
+    size[2] = 1;
+    if (size[1] > b->device_limits.maxComputeWorkGroupCount[1])
+        return tli_vk_fail(b, TL_ERROR_UNSUPPORTED, function, "range: needs more groups than the device takes");
+    result = tli_vk_dispatch(b, b->shaders[shader], places, push, size, function);
+    if (!result) b->calls.dispatch_count++;
+    return result;
+}
+
+// The part of an operation from `done` on, in bytes of its f32 side. A reduction keeps its target.
+static tli_vk_op tli_vk_part_of(const tli_vk_op *op, uint64_t done, uint64_t bytes) {
+    int converts = op->kind == TLI_VK_OP_SHADER, expands = converts && tli_vk_expands(op->shader);
+    uint64_t other_done = converts ? tli_vk_other_bytes(op->shader, done) : done;
+    uint64_t other_bytes = converts ? tli_vk_other_bytes(op->shader, bytes) : bytes;
+    tli_vk_op part = *op;
+    part.from.at += expands ? other_done : done;
+    part.from.bytes = expands ? other_bytes : bytes;
+    if (converts && tli_vk_reduces(op->shader)) return part;
+    part.to.at += expands ? done : other_done;
+    part.to.bytes = expands ? bytes : other_bytes;
+    return part;
+}
+
+// Bytes of the f32 side.
+static uint64_t tli_vk_whole_bytes(const tli_vk_op *op) {
+    int shades = op->kind == TLI_VK_OP_SHADER;
+    int fills = op->kind == TLI_VK_OP_FILL || (shades && op->shader == TL_VK_SHADER_FILL);
+    return fills || (shades && tli_vk_expands(op->shader)) ? op->to.bytes : op->from.bytes;
+}
+
+// A shader over whole places, a descriptor's length at a time.
+static tl_result tli_vk_record_shader(tli_vk *b, const tli_vk_op *op, const char *function) {
+    uint64_t whole = tli_vk_whole_bytes(op), done, bytes;
+    tl_result result = TL_OK;
+    for (done = 0; done < whole && !result; done += bytes) {
+        tli_vk_op part;
+        tli_vk_place places[2];
+        bytes = tli_vk_least(whole - done, b->range_bytes);
+        part = tli_vk_part_of(op, done, bytes);
+        places[0] = part.to;
+        places[1] = part.from;
+        result = tli_vk_record_piece(b, op->shader, places, bytes, op->word, done / 4, function);
+    }
+    return result;
+}
+
+// Large copies and fills inside the device tier go through shaders where these were found faster.
+static int tli_vk_goes_by_shader(const tli_vk *b, const tli_vk_op *op) {
+    return op->kind != TLI_VK_OP_SHADER && b->desc.copy_path == TL_VK_COPY_PATH_SHADER &&
+           op->to.bytes >= TLI_VK_SHADER_COPY_BYTES && b->chunks[op->to.chunk].tier == TL_TIER_DEVICE &&
+           (op->kind == TLI_VK_OP_FILL || b->chunks[op->from.chunk].tier == TL_TIER_DEVICE);
+}
+
+// The bulk of a copy in 64-byte steps, what is left behind the last aligned offset word by word.
+static tl_result tli_vk_record_move(tli_vk *b, const tli_vk_op *op, const char *function) {
+    uint64_t bulk = op->to.bytes / b->alignment * b->alignment;
+    tli_vk_op part = *op;
+    tl_result result;
+    part.kind = TLI_VK_OP_SHADER;
+    part.shader = TL_VK_SHADER_FILL;
+    if (op->kind == TLI_VK_OP_FILL) return tli_vk_record_shader(b, &part, function);
+    part.shader = TL_VK_SHADER_COPY;
+    part.to.bytes = part.from.bytes = bulk;
+    result = tli_vk_record_shader(b, &part, function);
+    part.shader = TL_VK_SHADER_COPY_UINT;
+    part.to.at += bulk;
+    part.from.at += bulk;
+    part.to.bytes = part.from.bytes = op->to.bytes - bulk;
+    return result ? result : tli_vk_record_shader(b, &part, function);
+}
+
+// Copies between the same two buffers as one command, from the first of `count` on; *taken tells how many.
+static void tli_vk_record_copies(tli_vk *b, const tli_vk_op *ops, int32_t count, int32_t *taken) {
+    VkBufferCopy regions[TLI_VK_REGION_CAPACITY];
+    int32_t n = 0;
+    while (n < count && n < TLI_VK_REGION_CAPACITY && ops[n].kind == TLI_VK_OP_COPY &&
+           ops[n].to.chunk == ops[0].to.chunk && ops[n].from.chunk == ops[0].from.chunk &&
+           !tli_vk_goes_by_shader(b, &ops[n])) {
+        regions[n].srcOffset = ops[n].from.at;
+        regions[n].dstOffset = ops[n].to.at;
+        regions[n].size = ops[n].to.bytes;
+        n++;
+    }
+    b->vk.vkCmdCopyBuffer(tli_vk_batch_of(b, b->serial)->commands, b->chunks[ops[0].from.chunk].buffer,
+                          b->chunks[ops[0].to.chunk].buffer, (uint32_t)n, regions);
+    b->calls.copy_count++;
+    *taken = n;
+}
+
+// Record some of the enqueued work that nothing stands between: at least one.
+static tl_result tli_vk_record_ops(tli_vk *b, const tli_vk_op *ops, int32_t count, const char *function,
+                                   int32_t *taken) {
+    tl_result result = TL_OK;
+    *taken = 1;
+    if (tli_vk_goes_by_shader(b, ops)) {
+        result = tli_vk_record_move(b, ops, function);
+    } else if (ops->kind == TLI_VK_OP_COPY) {
+        tli_vk_record_copies(b, ops, count, taken);
+    } else if (ops->kind == TLI_VK_OP_FILL) {
+        b->vk.vkCmdFillBuffer(tli_vk_batch_of(b, b->serial)->commands, b->chunks[ops->to.chunk].buffer,
+                              ops->to.at, tli_vk_align(ops->to.bytes, 4), ops->word);
+        b->calls.fill_count++;
+    } else {
+        result = tli_vk_record_shader(b, ops, function);
+    }
+    if (!result) b->has_work = 1;
+    return result;
+}
+
+static int tli_vk_op_must_follow(tli_vk *b, const tli_vk_op *op) {
+    int follows = tli_vk_must_follow(b, &op->to, 1);
+    if (op->kind != TLI_VK_OP_FILL && tli_vk_must_follow(b, &op->from, 0)) follows = 1;
+    return follows;
+}
+
+static int tli_vk_ops_meet(const tli_vk_op *a, const tli_vk_op *b) {
+    return tli_vk_meet(&a->to, &b->to) || (b->kind != TLI_VK_OP_FILL && tli_vk_meet(&a->to, &b->from)) ||
+           (a->kind != TLI_VK_OP_FILL && tli_vk_meet(&a->from, &b->to));
+}
+
+// How many operations from `at` on are independent of each other: they share one barrier.
+static int32_t tli_vk_group_end(const tli_vk *b, int32_t at) {
+    int32_t end, i;
+    for (end = at + 1; end < b->op_count; end++)
+        for (i = at; i < end; i++)
+            if (tli_vk_ops_meet(&b->ops[i], &b->ops[end])) return end;
+    return end;
+}
+
+static tl_result tli_vk_touch_op(tli_vk *b, const tli_vk_op *op, const char *function) {
+    tl_result result = tli_vk_touch_place(b, &op->to, 1, function);
+    if (!result && op->kind != TLI_VK_OP_FILL) result = tli_vk_touch_place(b, &op->from, 0, function);
+    return result;
+}
+
+static void tli_vk_remove_ops(tli_vk *b, int32_t count) {
+    int32_t i;
+    b->op_count -= count;
+    for (i = 0; i < b->op_count; i++) b->ops[i] = b->ops[i + count];
+}
+
+// Record everything that was enqueued, group by group: one barrier, if one is needed, then all of it.
+// Where that fails, what was not recorded stays enqueued.
+static tl_result tli_vk_flush(tli_vk *b, const char *function) {
+    int32_t done = 0;
+    tl_result result = b->op_count ? tli_vk_open(b, function) : TL_OK;
+    while (!result && done < b->op_count) {
+        int32_t end = tli_vk_group_end(b, done), i, follows = 0, taken;
+        for (i = done; i < end; i++) follows |= tli_vk_op_must_follow(b, &b->ops[i]);
+        if (follows) tli_vk_record_barrier(b, 0, 0);
+        for (i = done; i < end && !result; i++) result = tli_vk_touch_op(b, &b->ops[i], function);
+        // What fails half way is recorded again from its start: the same bytes from the same bytes.
+        while (!result && done < end) {
+            result = tli_vk_record_ops(b, &b->ops[done], end - done, function, &taken);
+            if (!result) done += taken;
+        }
+    }
+    tli_vk_remove_ops(b, done);
+    return result;
+}
+
+// Complete the command buffer: what it wrote can be read by the host and by the caller after it.
+static tl_result tli_vk_complete(tli_vk *b, const char *function) {
+    VkPipelineStageFlags stages = VK_PIPELINE_STAGE_HOST_BIT;
+    VkAccessFlags access = VK_ACCESS_HOST_READ_BIT;
+    tl_result result = tli_vk_flush(b, function);
+    int32_t i;
+    if (result || !b->open) return result;
+    for (i = 0; i < b->chunk_count; i++) {
+        const tli_vk_chunk *chunk = &b->chunks[i];
+        if (!chunk->alive || !chunk->imported || chunk->last_use != b->serial) continue;
+        stages |= chunk->stages;
+        access |= chunk->access;
+    }
+    tli_vk_record_barrier(b, stages, access);
+    return TL_OK;
+}
+
+static tl_result tli_vk_submit_work(tli_vk *b, const char *function) {
+    tli_vk_batch *batch;
+    tl_result result;
+    VkResult ended;
+    if (b->lost) return tli_vk_fail_lost(b, function);
+    if (b->open == TLI_VK_ENDED) {
+        result = tli_vk_hand_over(b, function);
+        if (result) return result;
+    }
+    if (!b->has_work) return TL_OK;
+    result = tli_vk_complete(b, function);
+    if (result || !b->open) return result;
+    batch = tli_vk_batch_of(b, b->serial);
+    ended = b->vk.vkEndCommandBuffer(batch->commands);
+    if (ended) {  // the command buffer is invalid: its work is gone
+        tli_vk_lose_batch(b, batch);
+        return tli_vk_fail_result(b, function, "vkEndCommandBuffer", ended);
+    }
+    b->open = TLI_VK_ENDED;
+    return tli_vk_hand_over(b, function);
+}
+
+// Have the device finish everything up to a serial, submitting what that needs.
+static tl_result tli_vk_reach(tli_vk *b, uint64_t serial, const char *function) {
+    tl_result result;
+    if (serial <= b->passed) return TL_OK;
+    if ((result = tli_vk_look(b, function)) != TL_OK || serial <= b->passed) return result;
+    if (b->records) return tli_vk_fail(b, TL_NOT_READY, function, "the frame was not retired yet");
+    if (serial == b->serial) result = tli_vk_submit_work(b, function);
+    if (!result && serial == b->serial) return TL_OK;  // there was no work
+    return result ? result : tli_vk_wait_batch(b, serial, function);
+}
+
+// -- enqueueing --
+
+static void tli_vk_note_use(tli_vk *b, uint64_t handle, int writes) {  // 0 = staging
+    tli_vk_block *block;
+    if (!handle) return;
+    block = &b->blocks[(handle & 0xFFFFFFFFu) - 1];
+    block->last_use = b->chunks[block->chunk].last_use = b->serial;
+    if (!writes) return;
+    block->last_write = b->serial;
+    block->writes++;
+}
+
+// -- the transfer queue --
+
+static int tli_vk_is_transfer(const tli_vk *b, const tli_vk_op *op) {
+    return b->transfer_timeline && op->kind == TLI_VK_OP_COPY && !b->chunks[op->to.chunk].imported &&
+           !b->chunks[op->from.chunk].imported &&
+           b->chunks[op->to.chunk].tier != b->chunks[op->from.chunk].tier;
+}
+
+// Pass places from one queue family to the other: the same barrier is recorded on both sides.
+static void tli_vk_record_passage(tli_vk *b, VkCommandBuffer commands, const tli_vk_place *places,
+                                  uint32_t count, int to_transfer, int releases) {
+    const VkPipelineStageFlags own = VK_PIPELINE_STAGE_TRANSFER_BIT |
+        (to_transfer == releases ? VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT : 0);
+    const VkAccessFlags access = VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT |
+        (to_transfer == releases ? VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT : 0);
+    const tl_vk_device *device = &b->desc.device;
+    VkBufferMemoryBarrier barriers[2];
+    uint32_t i;
+    memset(barriers, 0, sizeof barriers);
+    for (i = 0; i < count; i++) {
+        barriers[i].sType = VK_STRUCTURE_TYPE_BUFFER_MEMORY_BARRIER;
+        barriers[i].srcAccessMask = releases ? access : 0;
+        barriers[i].dstAccessMask = releases ? 0 : access;
+        barriers[i].srcQueueFamilyIndex = to_transfer ? device->queue_family : device->transfer_family;
+        barriers[i].dstQueueFamilyIndex = to_transfer ? device->transfer_family : device->queue_family;
+        barriers[i].buffer = b->chunks[places[i].chunk].buffer;
+        barriers[i].offset = places[i].at;
+        barriers[i].size = places[i].bytes;
+    }
+    b->vk.vkCmdPipelineBarrier(commands, own, releases ? VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT : own, 0, 0, NULL,
+                               count, barriers, 0, NULL);
+    b->calls.barrier_count++;
+}
+
+// The copy as the transfer queue carries it out; both places come back to the queue afterwards.
+static tl_result tli_vk_record_transfer(tli_vk *b, tli_vk_batch *batch, const tli_vk_op *op,
+                                        const char *function) {
+    int differ = b->desc.device.transfer_family != b->desc.device.queue_family;
+    VkCommandBufferBeginInfo info;
+    VkMemoryBarrier barrier;
+    tli_vk_place places[2];
+    VkBufferCopy region;
+    VkResult result = b->vk.vkResetCommandPool(b->device, batch->transfer_pool, 0);
+    if (result) return tli_vk_fail_result(b, function, "vkResetCommandPool", result);
+    memset(&info, 0, sizeof info);
+    info.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO;
+    info.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
+    result = b->vk.vkBeginCommandBuffer(batch->transfer_commands, &info);
+    if (result) return tli_vk_fail_result(b, function, "vkBeginCommandBuffer", result);
+    places[0] = op->to;
+    places[1] = op->from;
+    if (differ) tli_vk_record_passage(b, batch->transfer_commands, places, 2, 1, 0);
+    region.srcOffset = op->from.at;
+    region.dstOffset = op->to.at;
+    region.size = op->to.bytes;
+    b->vk.vkCmdCopyBuffer(batch->transfer_commands, b->chunks[op->from.chunk].buffer,
+                          b->chunks[op->to.chunk].buffer, 1, &region);
+    b->calls.copy_count++;
+    memset(&barrier, 0, sizeof barrier);
+    barrier.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER;
+    barrier.srcAccessMask = VK_ACCESS_TRANSFER_WRITE_BIT;
+    barrier.dstAccessMask = VK_ACCESS_HOST_READ_BIT;
+    b->vk.vkCmdPipelineBarrier(batch->transfer_commands, VK_PIPELINE_STAGE_TRANSFER_BIT,
+                               VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &barrier, 0, NULL, 0, NULL);
+    b->calls.barrier_count++;
+    if (differ) tli_vk_record_passage(b, batch->transfer_commands, places, 2, 0, 1);
+    result = b->vk.vkEndCommandBuffer(batch->transfer_commands);
+    return result ? tli_vk_fail_result(b, function, "vkEndCommandBuffer", result) : TL_OK;
+}
+
+static int tli_vk_add_away(tli_vk *b, const tli_vk_place *place) {
+    if (!tli_vk_grow(b, &b->away, &b->away_capacity, b->away_count, sizeof *b->away)) return 0;
+    b->away[b->away_count].place = *place;
+    b->away[b->away_count++].serial = b->serial;
+    return 1;
+}
+
+// Hand a copy between the tiers to the transfer queue at once, behind all that was enqueued so far.
+static tl_result tli_vk_transfer(tli_vk *b, const tli_vk_op *op, uint64_t to, uint64_t from,
+                                 const char *function) {
+    tli_vk_batch *batch;
+    tli_vk_place places[2];
+    tl_result result = tli_vk_open(b, function);
+    if (!result) result = tli_vk_flush(b, function);
+    if (result) return result;
+    batch = tli_vk_batch_of(b, b->serial);
+    result = tli_vk_touch_place(b, &op->to, 1, function);  // for the record of writes
+    if (!result) result = tli_vk_record_transfer(b, batch, op, function);
+    if (result) return result;
+    if (!tli_vk_add_away(b, &op->to))
+        return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the copy");
+    if (!tli_vk_add_away(b, &op->from)) {
+        b->away_count--;
+        return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the copy");
+    }
+    places[0] = op->to;
+    places[1] = op->from;
+    if (b->desc.device.transfer_family != b->desc.device.queue_family)
+        tli_vk_record_passage(b, batch->commands, places, 2, 1, 1);
+    batch->transfers = 1;
+    b->has_work = 1;
+    if (b->lost_count) tli_vk_forget_lost(b, &op->to);
+    b->chunks[op->to.chunk].last_use = b->chunks[op->from.chunk].last_use = b->serial;
+    tli_vk_note_use(b, to, 1);
+    tli_vk_note_use(b, from, 0);
+    return tli_vk_submit_work(b, function);
+}
+
+// Take what the transfer queue has of a place: the batch that goes on with it waits for its copy on the
+// device, what was recorded before that does not.
+static tl_result tli_vk_take_back(tli_vk *b, const tli_vk_place *place, const char *function) {
+    int32_t i;
+    for (i = b->away_count - 1; i >= 0; i--) {
+        tli_vk_away away = b->away[i];
+        tli_vk_batch *batch;
+        tl_result result;
+        if (!tli_vk_meet(&away.place, place)) continue;
+        if (b->has_work && tli_vk_batch_of(b, b->serial)->waits_for < away.serial &&
+            (result = tli_vk_submit_work(b, function)) != TL_OK)
+            return result;
+        result = tli_vk_open(b, function);
+        if (result) return result;
+        batch = tli_vk_batch_of(b, b->serial);
+        if (batch->waits_for < away.serial) batch->waits_for = away.serial;
+        if (b->desc.device.transfer_family != b->desc.device.queue_family)
+            tli_vk_record_passage(b, batch->commands, &away.place, 1, 0, 0);
+        b->has_work = 1;
+        b->away[i] = b->away[--b->away_count];
+    }
+    return TL_OK;
+}
+
+// Enqueue; to and from are handles of the blocks, 0 = staging.
+static tl_result tli_vk_enqueue(tli_vk *b, const tli_vk_op *op, uint64_t to, uint64_t from,
+                                const char *function) {
+    uint64_t bytes = op->kind == TLI_VK_OP_FILL ? op->to.bytes : op->from.bytes;
+    tl_result result;
+    if (op->kind != TLI_VK_OP_FILL && b->lost_count && tli_vk_is_lost(b, &op->from))
+        return tli_vk_fail(b, TL_ERROR_STALE, function, "range: was written by a frame that was dropped");
+    if (b->open == TLI_VK_ENDED && (result = tli_vk_hand_over(b, function)) != TL_OK) return result;
+    if (b->away_count && (result = tli_vk_take_back(b, &op->to, function)) != TL_OK) return result;
+    if (b->away_count && op->kind != TLI_VK_OP_FILL &&
+        (result = tli_vk_take_back(b, &op->from, function)) != TL_OK)
+        return result;
+    if (to && from && tli_vk_is_transfer(b, op)) return tli_vk_transfer(b, op, to, from, function);
+    if (!b->records && b->calls.recorded_bytes && b->calls.recorded_bytes + bytes > b->desc.submit_bytes &&
+        (result = tli_vk_submit_work(b, function)) != TL_OK)
+        return result;
+    if (b->op_count == TLI_VK_OP_CAPACITY && (result = tli_vk_flush(b, function)) != TL_OK) return result;
+    b->ops[b->op_count++] = *op;
+    b->has_work = 1;
+    b->calls.recorded_bytes += bytes;
+    if (b->lost_count) tli_vk_forget_lost(b, &op->to);
+    b->chunks[op->to.chunk].last_use = b->serial;
+    if (op->kind != TLI_VK_OP_FILL) b->chunks[op->from.chunk].last_use = b->serial;
+    tli_vk_note_use(b, to, 1);
+    tli_vk_note_use(b, from, 0);
+    return TL_OK;
+}
+
+// A large move in own-queue mode goes in pieces, a submit's worth each, so that no submit runs for seconds.
+static tl_result tli_vk_enqueue_move(tli_vk *b, const tli_vk_op *op, uint64_t to, uint64_t from,
+                                     const char *function) {
+    uint64_t whole = tli_vk_whole_bytes(op), piece = b->records ? UINT64_MAX : b->desc.submit_bytes, done;
+    tl_result result = TL_OK;
+    if (whole <= piece) return tli_vk_enqueue(b, op, to, from, function);
+    for (done = 0; done < whole && !result; done += piece) {
+        tli_vk_op part = tli_vk_part_of(op, done, tli_vk_least(piece, whole - done));
+        result = tli_vk_enqueue(b, &part, to, from, function);
+    }
+    return result;
+}
+
+static int tli_vk_overlap(const tl_range *a, const tl_range *b) {
+    return a->bytes && b->bytes && a->block == b->block && a->offset < b->offset + b->bytes &&
+           b->offset < a->offset + a->bytes;
+}
+
+// Copy, convert, add or reduce: the rules they share. expected = bytes that `to` must have.
+static tl_result tli_vk_move(tli_vk *b, tli_vk_op_kind kind, tl_vk_shader shader, const tl_range *to,
+                             const tl_range *from, uint64_t expected, const char *function) {
+    tl_result result = TL_OK;
+    tli_vk_block *target, *source;
+    tli_vk_op op;
+    if (to->bytes != expected)
+        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "to: bytes: do not fit those of from");
+    if (!from->bytes) return TL_OK;
+    target = tli_vk_find_range(b, to, function, &result);
+    source = target ? tli_vk_find_range(b, from, function, &result) : NULL;
+    if (!source) return result;
+    memset(&op, 0, sizeof op);
+    op.kind = kind;
+    op.shader = shader;
+    op.to = tli_vk_place_of(target, to);
+    op.from = tli_vk_place_of(source, from);
+    if (tli_vk_overlap(to, from) || tli_vk_meet(&op.to, &op.from))
+        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "to: overlaps from");
+    return tli_vk_enqueue_move(b, &op, to->block, from->block, function);
+}
+
+static tl_result tli_vk_copy(void *self, tl_range to, tl_range from) {
+    tli_vk *b = (tli_vk *)self;
+    tl_result result = b->lost ? tli_vk_fail_lost(b, "copy") : TL_OK;
+    if (!result) result = tli_vk_move(b, TLI_VK_OP_COPY, TL_VK_SHADER_COPY, &to, &from, from.bytes, "copy");
+    if (result) return result;
+    b->counters.copy_count++;
+    b->counters.copied_bytes += from.bytes;
+    return TL_OK;
+}
+
+static tl_result tli_vk_convert(tli_vk *b, tl_codec codec, tl_vk_shader first, int expands, tl_range to,
+                                tl_range from, const char *function) {
+    uint64_t plain = expands ? to.bytes : from.bytes, packed = tl_find_codec_bytes(codec, plain);
+    tl_vk_shader shader;
+    tl_result result;
+    if (b->lost) return tli_vk_fail_lost(b, function);
+    if ((int)codec <= TL_CODEC_NONE || (int)codec >= TL_CODEC_COUNT)
+        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "codec: none or unknown");
+    if (expands && from.bytes != packed)
+        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "to: bytes: do not fit those of from");
+    shader = (tl_vk_shader)((int)first + 2 * ((int)codec - (int)TL_CODEC_F16));
+    result = tli_vk_move(b, TLI_VK_OP_SHADER, shader, &to, &from, expands ? to.bytes : packed, function);
+    if (result) return result;
+    b->counters.convert_count++;
+    b->counters.copied_bytes += from.bytes;
+    return TL_OK;
+}
+
+static tl_result tli_vk_compress(void *self, tl_codec codec, tl_range to, tl_range from) {
+    return tli_vk_convert((tli_vk *)self, codec, TL_VK_SHADER_TO_F16, 0, to, from, "compress");
+}
+
+static tl_result tli_vk_expand(void *self, tl_codec codec, tl_range to, tl_range from) {
+    return tli_vk_convert((tli_vk *)self, codec, TL_VK_SHADER_FROM_F16, 1, to, from, "expand");
+}
+
+static tl_result tli_vk_fill(void *self, tl_range to, uint32_t word) {
+    tli_vk *b = (tli_vk *)self;
+    tl_result result = TL_OK;
+    tli_vk_block *block;
+    tli_vk_op op;
+    if (b->lost) return tli_vk_fail_lost(b, "fill");
+    if (!to.bytes) {
+        b->counters.fill_count++;
+        return TL_OK;
+    }
+    block = tli_vk_find_range(b, &to, "fill", &result);
+    if (!block) return result;
+    memset(&op, 0, sizeof op);
+    op.kind = TLI_VK_OP_FILL;
+    op.to = tli_vk_place_of(block, &to);
+    op.word = word;
+    result = tli_vk_enqueue(b, &op, to.block, 0, "fill");
+    if (!result) b->counters.fill_count++;
+    return result;
+}
+
+// Check the ranges of a kernel; *bytes = what they hold together.
+static tl_result tli_vk_check_accesses(tli_vk *b, const tl_access *accesses, int32_t count,
+                                       const char *function, uint64_t *bytes) {
+    tl_result result = TL_OK;
+    int32_t i;
+    *bytes = 0;
+    for (i = 0; i < count; i++) {
+        tli_vk_block *block;
+        tli_vk_place place;
+        if (!accesses[i].range.bytes) continue;
+        block = tli_vk_find_range(b, &accesses[i].range, function, &result);
+        if (!block) return result;
+        place = tli_vk_place_of(block, &accesses[i].range);
+        if (b->lost_count && tli_vk_is_lost(b, &place))
+            return tli_vk_fail(b, TL_ERROR_STALE, function, "range: was written by a frame that was dropped");
+        *bytes += accesses[i].range.bytes;
+        if (b->away_count && (result = tli_vk_take_back(b, &place, function)) != TL_OK) return result;
+    }
+    return TL_OK;
+}
+
+static void tli_vk_promise_access(tli_vk *b, const tl_access *access) {
+    tli_vk_promise *promise = &b->promises[b->promise_count++ % TLI_VK_TOUCH_CAPACITY];
+    promise->handle = access->range.block;
+    promise->touch.place = tli_vk_place_of(&b->blocks[(promise->handle & 0xFFFFFFFFu) - 1], &access->range);
+    promise->touch.writes = access->writes;
+}
+
+// Order in the frame that is open what was ordered before it was.
+static tl_result tli_vk_order_early(tli_vk *b, const char *function) {
+    uint64_t count = tli_vk_least(b->early_count, TLI_VK_TOUCH_CAPACITY), i;
+    tl_result result = count ? tli_vk_flush(b, function) : TL_OK;
+    if (result || !count) return result;
+    tli_vk_record_barrier(b, 0, 0);
+    for (i = b->promise_count - count; i < b->promise_count && !result; i++) {
+        const tli_vk_promise *promise = &b->promises[i % TLI_VK_TOUCH_CAPACITY];
+        tl_result code = TL_OK;
+        if (!tli_vk_find_block(b, promise->handle, function, &code)) continue;
+        result = tli_vk_touch_place(b, &promise->touch.place, promise->touch.writes, function);
+        tli_vk_note_use(b, promise->handle, promise->touch.writes);
+    }
+    if (!result) b->early_count = 0;
+    return result;
+}
+
+// A kernel touches a place now, which was ordered before; a barrier for other work may have come since.
+static tl_result tli_vk_touch_promised(tli_vk *b, const tli_vk_place *place, uint64_t handle,
+                                       const char *function) {
+    uint64_t oldest = b->promise_count - tli_vk_least(b->promise_count, TLI_VK_TOUCH_CAPACITY), i;
+    int writes = 1;  // not ordered: who knows
+    for (i = b->promise_count; i > oldest; i--) {
+        const tli_vk_promise *promise = &b->promises[(i - 1) % TLI_VK_TOUCH_CAPACITY];
+        if (!tli_vk_meet(&promise->touch.place, place)) continue;
+        writes = promise->touch.writes;
+        break;
+    }
+    tli_vk_note_use(b, handle, writes);
+    return tli_vk_touch_place(b, place, writes, function);
+}
+
+static tl_result tli_vk_order_stages(tli_vk *b, const tl_access *accesses, int32_t count,
+                                     VkPipelineStageFlags stages, VkAccessFlags access, const char *function) {
+    uint64_t bytes;
+    int32_t i, follows = stages != 0;
+    tl_result result;
+    if (b->lost) return tli_vk_fail_lost(b, function);
+    result = tli_vk_check_accesses(b, accesses, count, function, &bytes);
+    if (result) return result;
+    for (i = 0; i < count; i++) {
+        if (!accesses[i].range.bytes) continue;
+        tli_vk_promise_access(b, &accesses[i]);
+        b->early_count += b->records && !b->open;
+    }
+    if (b->records && !b->open) return TL_OK;  // nothing is recorded before the next frame opens
+    if (!b->records && b->calls.recorded_bytes && b->calls.recorded_bytes + bytes > b->desc.submit_bytes)
+        result = tli_vk_submit_work(b, function);
+    if (!result) result = tli_vk_open(b, function);
+    if (!result) result = tli_vk_flush(b, function);
+    if (result) return result;
+    for (i = 0; i < count; i++) {
+        tli_vk_place place;
+        if (!accesses[i].range.bytes) continue;
+        place = tli_vk_place_of(&b->blocks[(accesses[i].range.block & 0xFFFFFFFFu) - 1], &accesses[i].range);
+        follows |= tli_vk_must_follow(b, &place, accesses[i].writes);
+    }
+    if (follows) tli_vk_record_barrier(b, stages, access);
+    for (i = 0; i < count && !result; i++) {
+        tli_vk_place place;
+        if (!accesses[i].range.bytes) continue;
+        place = tli_vk_place_of(&b->blocks[(accesses[i].range.block & 0xFFFFFFFFu) - 1], &accesses[i].range);
+        result = tli_vk_touch_place(b, &place, accesses[i].writes, function);
+        tli_vk_note_use(b, accesses[i].range.block, accesses[i].writes);
+    }
+    b->calls.recorded_bytes += bytes;
+    b->has_work = 1;
+    return result;
+}
+
+static tl_result tli_vk_order(void *self, const tl_access *accesses, int32_t access_count) {
+    return tli_vk_order_stages((tli_vk *)self, accesses, access_count, 0, 0, "order");
+}
+
+TLI_VK_IMPL tl_result tl_vk_order(const tl_backend *backend, const tl_access *accesses, int32_t access_count,
+                                  VkPipelineStageFlags stages, VkAccessFlags access) {
+    return tli_vk_order_stages(tli_vk_self(backend), accesses, access_count, stages, access, "tl_vk_order");
+}
+
+// -- tickets --
+
+static tl_result tli_vk_submit(void *self, tl_ticket *ticket) {
+    tli_vk *b = (tli_vk *)self;
+    tl_result result;
+    ticket->value = 0;
+    if (b->lost) return tli_vk_fail_lost(b, "submit");
+    b->counters.submit_count++;
+    if (b->records) {  // what is enqueued goes into the frame that is open, or into the next
+        ticket->value = b->has_work || b->open ? b->serial : b->serial - 1;
+        return TL_OK;
+    }
+    result = tli_vk_submit_work(b, "submit");
+    if (!result) ticket->value = b->serial - 1;
+    return result;
+}
+
+static tl_result tli_vk_poll(void *self, tl_ticket ticket) {
+    tli_vk *b = (tli_vk *)self;
+    tl_result result;
+    b->counters.poll_count++;
+    if (ticket.value > b->serial || (!b->records && ticket.value == b->serial))
+        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, "poll", "ticket: was never submitted");
+    if (b->lost) return tli_vk_fail_lost(b, "poll");
+    if (ticket.value <= b->passed) return TL_OK;
+    result = tli_vk_look(b, "poll");
+    return result ? result : ticket.value <= b->passed ? TL_OK : TL_NOT_READY;
+}
+
+static tl_result tli_vk_wait(void *self, tl_ticket ticket) {
+    tli_vk *b = (tli_vk *)self;
+    b->counters.wait_count++;
+    if (ticket.value > b->serial || (!b->records && ticket.value == b->serial))
+        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, "wait", "ticket: was never submitted");
+    if (b->lost) return tli_vk_fail_lost(b, "wait");
+    return tli_vk_reach(b, ticket.value, "wait");
+}
+
+// -- staging: what the host cannot reach, or may not touch yet --
+
+static tli_vk_slot *tli_vk_slot_of(tli_vk *b, uint64_t number) { return &b->slots[number - b->slot_first]; }
+
+// Room in the ring: TL_NOT_READY where it is taken by work of frames that were not retired.
+static tl_result tli_vk_make_room(tli_vk *b, uint64_t needed, const char *function) {
+    uint64_t size = b->staging_size, at = b->staging_head % size;
+    uint64_t start = at + needed > size ? b->staging_head + size - at : b->staging_head;
+    tl_result result;
+    if (b->slot_count == 0) b->staging_tail = b->staging_head;
+    while (start + needed - b->staging_tail > size) {
+        uint64_t serial = b->slot_count ? b->slots[0].serial : 0;
+        if (serial == UINT64_MAX)
+            return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "staging: is full of ranges that are mapped");
+        result = tli_vk_reach(b, serial, function);
+        if (result) return result;
+        if (b->slot_count && b->slots[0].serial == serial && serial > b->passed)
+            return tli_vk_fail(b, TL_NOT_READY, function, "staging: is in use");
+        tli_vk_free_slots(b);
+        if (!b->slot_count) b->staging_tail = start;
+    }
+    b->staging_head = start;
+    return TL_OK;
+}
+
+// A piece of host-visible memory for a range; given back when its serial has passed.
+static tl_result tli_vk_take_staging(tli_vk *b, uint64_t bytes, const char *function, tli_vk_place *place,
+                                     uint64_t *number) {
+    uint64_t needed = tli_vk_align(bytes, b->alignment);
+    tli_vk_slot slot;
+    tl_result result;
+    if (!tli_vk_grow(b, &b->slots, &b->slot_capacity, b->slot_count, sizeof *b->slots))
+        return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the table of staging");
+    slot.serial = UINT64_MAX;
+    slot.chunk = b->staging;
+    if (needed > b->staging_size) {
+        result = tli_vk_add_chunk(b, TL_TIER_HOST, needed, 0, function, &slot.chunk);
+        if (result) return result;
+        slot.start = slot.end = b->staging_head;
+        place->at = 0;
+    } else {
+        result = tli_vk_make_room(b, needed, function);
+        if (result) return result;
+        slot.start = b->staging_head;
+        slot.end = b->staging_head += needed;
+        place->at = slot.start % b->staging_size;
+    }
+    place->chunk = slot.chunk;
+    place->bytes = bytes;
+    if (b->lost_count) tli_vk_forget_lost(b, place);  // of its last user
+    *number = b->slot_first + (uint64_t)b->slot_count;
+    b->slots[b->slot_count++] = slot;
+    b->calls.staged_bytes += bytes;
+    return TL_OK;
+}
+
+static void tli_vk_give_staging(tli_vk *b, uint64_t number, uint64_t serial) {
+    tli_vk_slot_of(b, number)->serial = serial;
+    tli_vk_free_slots(b);
+}
+
+// Enqueue a copy between a range and its staging.
+static tl_result tli_vk_stage(tli_vk *b, const tli_vk_mapping *m, int to_range, const char *function) {
+    tli_vk_op op;
+    memset(&op, 0, sizeof op);
+    op.kind = TLI_VK_OP_COPY;
+    op.to = to_range ? m->place : m->staged;
+    op.from = to_range ? m->staged : m->place;
+    return tli_vk_enqueue(b, &op, to_range ? m->range.block : 0, to_range ? 0 : m->range.block, function);
+}
+
+static void *tli_vk_address(const tli_vk *b, const tli_vk_place *place) {
+    return b->chunks[place->chunk].mapped + place->at;
+}
+
+// -- mapping --
+
+static int32_t tli_vk_find_mapping(const tli_vk *b, const tl_range *range, const void *host, int pending) {
+    int32_t i;
+    for (i = 0; i < b->mapping_count; i++) {
+        const tli_vk_mapping *m = &b->mappings[i];
+        if (m->is_pending == pending && (pending || m->host == host) && m->range.block == range->block &&
+            m->range.offset == range->offset && m->range.bytes == range->bytes)
+            return i;
+    }
+    return -1;
+}
+
+static void tli_vk_remove_mapping(tli_vk *b, int32_t i) { b->mappings[i] = b->mappings[--b->mapping_count]; }
+
+// Ask for a read whose frame has to pass first, or find that it has. TL_OK: mappings[*index] holds the bytes.
+static tl_result tli_vk_read_later(tli_vk *b, const tli_vk_mapping *wanted, uint64_t writes, int32_t *index) {
+    int32_t i = tli_vk_find_mapping(b, &wanted->range, NULL, 1);
+    tli_vk_mapping m = *wanted;
+    tl_result result;
+    if (i >= 0 && b->mappings[i].writes != writes) {  // the bytes changed since
+        tli_vk_give_staging(b, b->mappings[i].slot, b->mappings[i].serial);
+        tli_vk_remove_mapping(b, i);
+        i = -1;
+    }
+    if (i >= 0) {
+        if (b->mappings[i].serial > b->passed)
+            return tli_vk_fail(b, TL_NOT_READY, "map", "the frame that reads the range was not retired yet");
+        b->mappings[i].mode = wanted->mode;
+        *index = i;
+        return TL_OK;
+    }
+    result = tli_vk_take_staging(b, m.range.bytes, "map", &m.staged, &m.slot);
+    if (result) return result;
+    result = tli_vk_stage(b, &m, 0, "map");
+    if (result) {
+        tli_vk_give_staging(b, m.slot, 0);
+        return result;
+    }
+    m.is_pending = 1;
+    m.serial = b->serial;
+    m.writes = writes;
+    b->mappings[b->mapping_count++] = m;
+    return tli_vk_fail(b, TL_NOT_READY, "map", "the range is read by the frame that is open, or the next");
+}
+
+// Own queue: copy into staging and wait for it.
+static tl_result tli_vk_read_now(tli_vk *b, tli_vk_mapping *m) {
+    uint64_t serial;
+    tl_result result = tli_vk_take_staging(b, m->range.bytes, "map", &m->staged, &m->slot);
+    if (result) return result;
+    result = tli_vk_stage(b, m, 0, "map");
+    serial = b->serial;
+    if (!result) result = tli_vk_reach(b, serial, "map");
+    if (result) tli_vk_give_staging(b, m->slot, serial);
+    return result;
+}
+
+// Map a range where it is: TL_NOT_READY, without a word, where writing has to go through staging.
+static tl_result tli_vk_map_direct(tli_vk *b, const tli_vk_block *block, tli_vk_mapping *m) {
+    uint64_t serial = m->mode == TL_MAP_READ ? block->last_write : block->last_use;
+    VkResult result;
+    tl_result code = TL_OK;
+    if (serial > b->passed && !b->lost) code = tli_vk_look(b, "map");
+    if (code) return code;
+    if (serial > b->passed && !b->lost) {
+        if (m->mode == TL_MAP_WRITE) return TL_NOT_READY;
+        code = tli_vk_reach(b, serial, "map");
+        if (code) return code;
+    }
+    m->staged.chunk = TLI_VK_CHUNK_NONE;
+    m->host = tli_vk_address(b, &m->place);
+    if (m->mode == TL_MAP_WRITE) return TL_OK;
+    result = tli_vk_invalidate_host(b, &m->place);
+    return result ? tli_vk_fail_result(b, "map", "vkInvalidateMappedMemoryRanges", result) : TL_OK;
+}
+
+static tl_result tli_vk_map_staged(tli_vk *b, const tli_vk_block *block, tli_vk_mapping *m, int32_t *ready) {
+    VkResult invalidated;
+    tl_result result;
+    *ready = -1;
+    if (m->mode == TL_MAP_WRITE) result = tli_vk_take_staging(b, m->range.bytes, "map", &m->staged, &m->slot);
+    else if (b->records) result = tli_vk_read_later(b, m, block->writes, ready);
+    else result = tli_vk_read_now(b, m);
+    if (result) return result;
+    if (*ready >= 0) *m = b->mappings[*ready];
+    m->host = tli_vk_address(b, &m->staged);
+    if (m->mode == TL_MAP_WRITE) return TL_OK;
+    invalidated = tli_vk_invalidate_host(b, &m->staged);
+    if (!invalidated) return TL_OK;
+    if (*ready < 0) tli_vk_give_staging(b, m->slot, b->serial);
+    return tli_vk_fail_result(b, "map", "vkInvalidateMappedMemoryRanges", invalidated);
+}
+
+static tl_result tli_vk_map(void *self, tl_range range, tl_map_mode mode, void **host) {
+    tli_vk *b = (tli_vk *)self;
+    tl_result result = TL_OK;
+    int32_t ready = -1;
+    tli_vk_block *block;
+    tli_vk_mapping m;
+    *host = NULL;
+    b->counters.map_count++;
+    if (!range.bytes) return b->lost ? tli_vk_fail_lost(b, "map") : TL_OK;
+    block = tli_vk_find_range(b, &range, "map", &result);
+    if (!block) return result;
+    if (b->lost && (mode != TL_MAP_READ || block->tier != TL_TIER_HOST)) return tli_vk_fail_lost(b, "map");
+    if (!tli_vk_grow(b, &b->mappings, &b->mapping_capacity, b->mapping_count, sizeof *b->mappings))
+        return tli_vk_fail(b, TL_ERROR_NO_MEMORY, "map", "no memory for the table of mappings");
+    memset(&m, 0, sizeof m);
+    m.range = range;
+    m.mode = mode;
+    m.place = tli_vk_place_of(block, &range);
+    if (mode != TL_MAP_WRITE && b->lost_count && tli_vk_is_lost(b, &m.place))
+        return tli_vk_fail(b, TL_ERROR_STALE, "map", "range: was written by a frame that was dropped");
+    result = b->chunks[block->chunk].mapped ? tli_vk_map_direct(b, block, &m) : TL_NOT_READY;
+    if (result == TL_NOT_READY && (mode == TL_MAP_WRITE || !b->chunks[block->chunk].mapped))
+        result = tli_vk_map_staged(b, block, &m, &ready);
+    if (result) return result;
+    m.is_pending = 0;
+    if (ready >= 0) b->mappings[ready] = m;
+    else b->mappings[b->mapping_count++] = m;
+    block->map_count++;
+    *host = m.host;
+    return TL_OK;
+}
+
+// What the host wrote goes where it belongs.
+static tl_result tli_vk_unmap_written(tli_vk *b, tli_vk_mapping *m) {
+    int staged = m->staged.chunk != TLI_VK_CHUNK_NONE;
+    VkResult flushed = tli_vk_flush_host(b, staged ? &m->staged : &m->place);
+    tl_result result;
+    if (flushed) return tli_vk_fail_result(b, "unmap", "vkFlushMappedMemoryRanges", flushed);
+    if (!staged) {
+        if (b->lost_count) tli_vk_forget_lost(b, &m->place);
+        return TL_OK;
+    }
+    result = tli_vk_stage(b, m, 1, "unmap");
+    if (!result) tli_vk_give_staging(b, m->slot, b->serial);
+    return result;
+}
+
+static tl_result tli_vk_unmap(void *self, tl_range range, tl_map_mode mode, void *host) {
+    tli_vk *b = (tli_vk *)self;
+    tl_result result = TL_OK;
+    tli_vk_block *block;
+    tli_vk_mapping *m;
+    int32_t i;
+    if (!range.bytes) return TL_OK;
+    block = tli_vk_find_range(b, &range, "unmap", &result);
+    if (!block) return result;
+    i = tli_vk_find_mapping(b, &range, host, 0);
+    if (i < 0)
+        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, "unmap", "host: is not what map gave for this range");
+    m = &b->mappings[i];
+    if (mode != m->mode)
+        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, "unmap", "mode: not that of the map");
+    if (mode != TL_MAP_READ && !b->lost) result = tli_vk_unmap_written(b, m);
+    else if (m->staged.chunk != TLI_VK_CHUNK_NONE) tli_vk_give_staging(b, m->slot, 0);
+    if (result) return result;
+    tli_vk_remove_mapping(b, i);
+    block->map_count--;
+    return mode != TL_MAP_READ && b->lost ? tli_vk_fail_lost(b, "unmap") : TL_OK;
+}
+
+// -- measuring --
+
+static tl_result tli_vk_check(void *self) {
+    tli_vk *b = (tli_vk *)self;
+    return b->lost ? tli_vk_fail_lost(b, "check") : TL_OK;
+}
+
+static uint64_t tli_vk_now_ns(void *self) {
+    const tli_vk *b = (const tli_vk *)self;
+    return b->desc.now_ns ? b->desc.now_ns(b->desc.user) : 0;
+}
+
+// The heap that a tier's chunks come from first.
+static uint32_t tli_vk_heap_of(const tli_vk *b, tl_tier tier) {
+    int32_t type = tli_vk_next_type(b, tier, ~(uint32_t)0, -1);
+    return type < 0 ? 0 : b->memory.memoryTypes[type].heapIndex;
+}
+
+// What the heap still takes: as the driver says where it was enabled to, else four fifths less our own.
+static uint64_t tli_vk_heap_budget(const tli_vk *b, uint32_t heap) {
+    VkPhysicalDeviceMemoryBudgetPropertiesEXT budget;
+    VkPhysicalDeviceMemoryProperties2 properties;
+    uint64_t whole = b->memory.memoryHeaps[heap].size / 5 * 4, used = b->calls.memory_bytes;
+    if (b->has_budget) {
+        memset(&budget, 0, sizeof budget);
+        memset(&properties, 0, sizeof properties);
+        budget.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT;
+        properties.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2;
+        properties.pNext = &budget;
+        b->vk.vkGetPhysicalDeviceMemoryProperties2(b->desc.device.physical, &properties);
+        whole = budget.heapBudget[heap];
+        used = budget.heapUsage[heap];
+    }
+    return whole > used ? whole - used : 0;
+}
+
+static void tli_vk_limits(void *self, tl_backend_limits *limits) {
+    const tli_vk *b = (const tli_vk *)self;
+    int32_t i;
+    int tier;
+    memset(limits, 0, sizeof *limits);
+    limits->alignment_bytes = limits->granularity_bytes = b->alignment;
+    limits->range_bytes = b->most_allocation_bytes;
+    limits->codecs = 1u << TL_CODEC_F16 | 1u << TL_CODEC_BF16 | 1u << TL_CODEC_Q8;
+    limits->in_order = 1;
+    for (tier = 0; tier < TL_TIER_COUNT; tier++) {
+        uint32_t heap = tli_vk_heap_of(b, (tl_tier)tier);
+        uint64_t live = b->counters.live_bytes[tier], left = b->desc.capacity_bytes[tier] - live;
+        uint64_t free_bytes = tli_vk_heap_budget(b, heap), piece, largest;
+        for (i = 0; i < b->chunk_count; i++) {
+            size_t in_chunk = 0, biggest = 0;
+            if (!b->chunks[i].alive || !b->chunks[i].heap || b->chunks[i].tier != tier) continue;
+            tl_measure_heap(b->chunks[i].heap, &in_chunk, &biggest);
+            free_bytes += in_chunk;
+        }
+        piece = b->memory.memoryHeaps[heap].size;
+        largest = b->desc.capacity_bytes[tier];
+        limits->capacity_bytes[tier] = tli_vk_least(piece, largest);
+        limits->budget_bytes[tier] = tli_vk_least(free_bytes, left);
+    }
+}
+
+static void tli_vk_counters(void *self, tl_backend_counters *counters) {
+    *counters = ((const tli_vk *)self)->counters;
+}
+
+static void tli_vk_reset_peaks(void *self) {
+    tl_backend_counters *counters = &((tli_vk *)self)->counters;
+    int tier;
+    for (tier = 0; tier < TL_TIER_COUNT; tier++) counters->peak_bytes[tier] = counters->live_bytes[tier];
+    counters->arena_bytes = 0;
+}
+
+TLI_VK_IMPL void tl_vk_measure(const tl_backend *backend, tl_vk_counters *counters) {
+    const tli_vk *b = tli_vk_self(backend);
+    int32_t i;
+    *counters = b->calls;
+    counters->largest_free_bytes = 0;
+    for (i = 0; i < b->chunk_count; i++) {
+        size_t free_bytes = 0, largest = 0;
+        if (!b->chunks[i].alive || !b->chunks[i].heap || b->chunks[i].tier != TL_TIER_DEVICE) continue;
+        tl_measure_heap(b->chunks[i].heap, &free_bytes, &largest);
+        if (largest > counters->largest_free_bytes) counters->largest_free_bytes = largest;
+    }
+}
+
+// -- for the caller's own commands --
+
+TLI_VK_IMPL tl_result tl_vk_find_buffer(const tl_backend *backend, tl_range range,
+                                        VkDescriptorBufferInfo *info) {
+    tli_vk *b = tli_vk_self(backend);
+    tl_result result = TL_OK;
+    const tli_vk_block *block;
+    memset(info, 0, sizeof *info);
+    if (!range.bytes) return TL_OK;
+    block = tli_vk_find_range(b, &range, "tl_vk_find_buffer", &result);
+    if (!block) return result;
+    info->buffer = b->chunks[block->chunk].buffer;
+    info->offset = block->at + range.offset;
+    info->range = tli_vk_align(range.bytes, 4);
+    return TL_OK;
+}
+
+TLI_VK_IMPL tl_result tl_vk_find_commands(const tl_backend *backend, VkCommandBuffer *commands) {
+    tli_vk *b = tli_vk_self(backend);
+    tl_result result;
+    *commands = VK_NULL_HANDLE;
+    if (b->lost) return tli_vk_fail_lost(b, "tl_vk_find_commands");
+    result = tli_vk_open(b, "tl_vk_find_commands");
+    if (!result) result = tli_vk_order_early(b, "tl_vk_find_commands");
+    if (!result) result = tli_vk_flush(b, "tl_vk_find_commands");
+    if (result) return result;
+    b->has_work = 1;
+    *commands = tli_vk_batch_of(b, b->serial)->commands;
+    return TL_OK;
+}
+
+TLI_VK_IMPL tl_result tl_vk_drop_unused(const tl_backend *backend, uint64_t keep_bytes) {
+    tli_vk *b = tli_vk_self(backend);
+    tl_result result = tli_vk_look(b, "tl_vk_drop_unused");
+    if (!result) (void)tli_vk_drop_chunks(b, keep_bytes);
+    return result;
+}
+
+// -- compaction --
+
+static uint64_t tli_vk_used_bytes(const tli_vk_chunk *chunk) {
+    size_t free_bytes = 0, largest = 0;
+    tl_measure_heap(chunk->heap, &free_bytes, &largest);
+    return chunk->bytes - free_bytes;
+}
+
+// The chunk with the fewest bytes in use that can be emptied; NONE where there are not two.
+static int32_t tli_vk_emptiest_chunk(const tli_vk *b) {
+    int32_t best = TLI_VK_CHUNK_NONE, candidates = 0, i;
+    uint64_t least = UINT64_MAX;
+    for (i = 0; i < b->chunk_count; i++) {
+        const tli_vk_chunk *chunk = &b->chunks[i];
+        if (!chunk->alive || !chunk->heap || chunk->tier != TL_TIER_DEVICE || !chunk->block_count) continue;
+        candidates++;
+        if (tli_vk_used_bytes(chunk) >= least) continue;
+        least = tli_vk_used_bytes(chunk);
+        best = i;
+    }
+    return candidates > 1 ? best : TLI_VK_CHUNK_NONE;
+}
+
+static tli_vk_place tli_vk_whole_place(const tli_vk_block *block) {
+    tli_vk_place place;
+    place.chunk = block->chunk;
+    place.at = block->at;
+    place.bytes = block->reserved_bytes;
+    return place;
+}
+
+// Copy a block to a piece of another chunk; it lives there from now on. TL_ERROR_NO_MEMORY: no other has room.
+static tl_result tli_vk_move_block(tli_vk *b, uint64_t handle, tli_vk_block *block) {
+    tli_vk_chunk *old = &b->chunks[block->chunk];
+    int32_t chunk, piece;
+    size_t at;
+    tli_vk_op op;
+    tl_result result = tli_vk_find_piece(b, TL_TIER_DEVICE, block->reserved_bytes, "tl_vk_compact",
+                                         block->chunk, &chunk, &at, &piece);
+    if (result) return result;
+    memset(&op, 0, sizeof op);
+    op.kind = TLI_VK_OP_COPY;
+    op.from = tli_vk_whole_place(block);
+    op.to = op.from;
+    op.to.chunk = chunk;
+    op.to.at = at;
+    result = tli_vk_enqueue(b, &op, handle, 0, "tl_vk_compact");
+    if (result) {
+        tl_free_piece(b->chunks[chunk].heap, piece);
+        return result;
+    }
+    old->last_use = b->serial;
+    tl_free_piece(old->heap, block->piece);
+    old->block_count--;
+    b->chunks[chunk].block_count++;
+    b->chunks[chunk].last_use = b->serial;
+    block->chunk = chunk;
+    block->piece = piece;
+    block->at = at;
+    return TL_OK;
+}
+
+TLI_VK_IMPL tl_result tl_vk_compact(const tl_backend *backend, uint64_t most_bytes, uint64_t *moved_bytes) {
+    tli_vk *b = tli_vk_self(backend);
+    int32_t from, i;
+    *moved_bytes = 0;
+    if (b->lost) return tli_vk_fail_lost(b, "tl_vk_compact");
+    for (i = 0; i < b->mapping_count; i++)
+        if (!b->mappings[i].is_pending)
+            return tli_vk_fail(b, TL_ERROR_INVALID_ARG, "tl_vk_compact", "backend: a range is mapped");
+    from = tli_vk_emptiest_chunk(b);
+    for (i = 0; i < b->block_count && from != TLI_VK_CHUNK_NONE; i++) {
+        tli_vk_block *block = &b->blocks[i];
+        const tli_vk_place whole = tli_vk_whole_place(block);
+        tl_result result;
+        if (b->lost_count && tli_vk_is_lost(b, &whole)) continue;
+        if (!block->alive || block->chunk != from || block->reserved_bytes > most_bytes - *moved_bytes)
+            continue;
+        result = tli_vk_move_block(b, (uint64_t)block->generation << 32 | (uint64_t)(i + 1), block);
+        if (result == TL_ERROR_NO_MEMORY) continue;  // a smaller one may fit
+        if (result) return result;
+        *moved_bytes += block->reserved_bytes;
+    }
+    return TL_OK;
+}
+
+// -- making and freeing it --
+
+static void tli_vk_fill_backend(tl_backend *backend, tli_vk *b) {
+    backend->self = b;
+    backend->add_block = tli_vk_add_block;
+    backend->free_block = tli_vk_free_block;
+    backend->claim = tli_vk_claim;
+    backend->release = tli_vk_release;
+    backend->copy = tli_vk_copy;
+    backend->compress = tli_vk_compress;
+    backend->expand = tli_vk_expand;
+    backend->fill = tli_vk_fill;
+    backend->order = tli_vk_order;
+    backend->submit = tli_vk_submit;
+    backend->poll = tli_vk_poll;
+    backend->wait = tli_vk_wait;
+    backend->map = tli_vk_map;
+    backend->unmap = tli_vk_unmap;
+    backend->check = tli_vk_check;
+    backend->now_ns = tli_vk_now_ns;
+    backend->limits = tli_vk_limits;
+    backend->counters = tli_vk_counters;
+    backend->reset_peaks = tli_vk_reset_peaks;
+}
+
+static const char *tli_vk_explain_desc(const tl_vk_backend_desc *desc) {
+    const tl_vk_device *device = &desc->device;
+    if (!device->get_instance_proc) return "device: get_instance_proc: missing";
+    if (!device->instance || !device->physical || !device->device)
+        return "device: instance, physical and device: all three are needed";
+    if (!device->lock_queue != !device->unlock_queue)
+        return "device: lock_queue, unlock_queue: set both or neither";
+    if (device->transfer_queue && (!device->queue || !device->timeline_enabled))
+        return "device: transfer_queue: needs timeline_enabled and a queue";
+    if (!desc->hooks.allocate != !desc->hooks.release) return "hooks: set both or neither";
+    if (desc->batch_count < 0 || desc->batch_count > 64) return "batch_count: must be 0 to 64";
+    if (desc->workgroup_size > 1024 || (desc->workgroup_size & (desc->workgroup_size - 1)))
+        return "workgroup_size: must be a power of two up to 1024";
+    if ((int)desc->copy_path < 0 || (int)desc->copy_path >= TL_VK_COPY_PATH_COUNT) return "copy_path: unknown";
+    return NULL;
+}
+
+// What the device can do, and the limits that follow from it.
+static tl_result tli_vk_read_device(tli_vk *b) {
+    const char *function = "tl_vk_init_backend";
+    const tl_vk_device *device = &b->desc.device;
+    VkPhysicalDeviceProperties properties;
+    VkPhysicalDeviceProperties2 more;
+    VkPhysicalDeviceMaintenance3Properties largest;
+    VkQueueFamilyProperties families[TLI_VK_FAMILIES];
+    uint32_t family_count = 0;
+    const VkPhysicalDeviceLimits *limits = &b->device_limits;
+    uint64_t unit;
+    b->vk.vkGetPhysicalDeviceProperties(device->physical, &properties);
+    b->vk.vkGetPhysicalDeviceMemoryProperties(device->physical, &b->memory);
+    b->vk.vkGetPhysicalDeviceQueueFamilyProperties(device->physical, &family_count, NULL);
+    if (family_count > TLI_VK_FAMILIES) family_count = TLI_VK_FAMILIES;
+    b->vk.vkGetPhysicalDeviceQueueFamilyProperties(device->physical, &family_count, families);
+    b->device_limits = properties.limits;
+    if (device->queue_family >= family_count ||
+        !(families[device->queue_family].queueFlags & VK_QUEUE_COMPUTE_BIT))
+        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function,
+                           "device: queue_family: no such family that computes");
+    b->time_bits = families[device->queue_family].timestampValidBits;
+    b->alignment = 16;
+    if (limits->minStorageBufferOffsetAlignment > b->alignment)
+        b->alignment = limits->minStorageBufferOffsetAlignment;
+    if (limits->nonCoherentAtomSize > b->alignment) b->alignment = limits->nonCoherentAtomSize;
+    unit = 128 * b->alignment;  // halves and 8-bit blocks of so many bytes end at the alignment too
+    b->range_bytes = limits->maxStorageBufferRange / unit * unit;
+    if (!b->range_bytes)
+        return tli_vk_fail(b, TL_ERROR_UNSUPPORTED, function, "maxStorageBufferRange: too small for any block");
+    if (b->desc.workgroup_size > limits->maxComputeWorkGroupInvocations ||
+        b->desc.workgroup_size > limits->maxComputeWorkGroupSize[0])
+        return tli_vk_fail(b, TL_ERROR_UNSUPPORTED, function, "workgroup_size: more than the device takes");
+    b->desc.submit_bytes = b->desc.submit_bytes < unit ? unit : b->desc.submit_bytes / unit * unit;
+    b->most_allocation_bytes = UINT64_MAX / 4;
+    if (b->vk.vkGetPhysicalDeviceProperties2 && tli_vk_is_at_least(device, VK_API_VERSION_1_1) &&
+        properties.apiVersion >= VK_API_VERSION_1_1) {
+        memset(&more, 0, sizeof more);
+        memset(&largest, 0, sizeof largest);
+        more.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2;
+        largest.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES;
+        more.pNext = &largest;
+        b->vk.vkGetPhysicalDeviceProperties2(device->physical, &more);
+        if (largest.maxMemoryAllocationSize) b->most_allocation_bytes = largest.maxMemoryAllocationSize;
+    }
+    b->has_budget = tli_vk_has_extension(device, "VK_EXT_memory_budget") &&
+                    b->vk.vkGetPhysicalDeviceMemoryProperties2 != NULL;
+    return TL_OK;
+}
+
+static void tli_vk_fill_defaults(tl_vk_backend_desc *desc) {
+    int tier;
+    for (tier = 0; tier < TL_TIER_COUNT; tier++)
+        if (!desc->capacity_bytes[tier]) desc->capacity_bytes[tier] = TL_UNLIMITED;
+    if (!desc->staging_bytes) desc->staging_bytes = (uint64_t)4 << 20;
+    if (!desc->submit_bytes) desc->submit_bytes = (uint64_t)256 << 20;
+    if (!desc->batch_count) desc->batch_count = desc->device.transfer_queue ? 16 : 4;
+    if (!desc->workgroup_size) desc->workgroup_size = 64;
+}
+
+static void tli_vk_fill_chunk_bytes(tli_vk *b) {
+    uint64_t eighth = b->memory.memoryHeaps[tli_vk_heap_of(b, TL_TIER_DEVICE)].size / 8;
+    uint64_t least = (uint64_t)4 << 20, most = (uint64_t)64 << 20;
+    if (!b->desc.chunk_bytes) b->desc.chunk_bytes = eighth < least ? least : tli_vk_least(eighth, most);
+    b->desc.chunk_bytes = tli_vk_align(b->desc.chunk_bytes, b->alignment);
+    b->desc.staging_bytes = tli_vk_align(b->desc.staging_bytes, b->alignment);
+}
+
+static tl_result tli_vk_make_commands(tli_vk *b, uint32_t family, VkCommandPool *pool,
+                                      VkCommandBuffer *buffer) {
+    const char *function = "tl_vk_init_backend";
+    VkCommandPoolCreateInfo info;
+    VkCommandBufferAllocateInfo commands;
+    VkResult result;
+    memset(&info, 0, sizeof info);
+    memset(&commands, 0, sizeof commands);
+    info.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO;
+    info.flags = VK_COMMAND_POOL_CREATE_TRANSIENT_BIT;
+    info.queueFamilyIndex = family;
+    result = b->vk.vkCreateCommandPool(b->device, &info, b->callbacks, pool);
+    if (result) *pool = VK_NULL_HANDLE;  // what a call that failed left there is undefined
+    if (result) return tli_vk_fail_result(b, function, "vkCreateCommandPool", result);
+    commands.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO;
+    commands.commandPool = *pool;
+    commands.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
+    commands.commandBufferCount = 1;
+    result = b->vk.vkAllocateCommandBuffers(b->device, &commands, buffer);
+    return result ? tli_vk_fail_result(b, function, "vkAllocateCommandBuffers", result) : TL_OK;
+}
+
+static tl_result tli_vk_make_batch(tli_vk *b, tli_vk_batch *batch) {
+    const tl_vk_device *device = &b->desc.device;
+    VkFenceCreateInfo fence;
+    VkResult result;
+    tl_result code = tli_vk_make_commands(b, device->queue_family, &batch->pool, &batch->commands);
+    if (!code && b->transfer_timeline)
+        code =
+            tli_vk_make_commands(b, device->transfer_family, &batch->transfer_pool, &batch->transfer_commands);
+    if (code || b->timeline) return code;
+    memset(&fence, 0, sizeof fence);
+    fence.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO;
+    result = b->vk.vkCreateFence(b->device, &fence, b->callbacks, &batch->fence);
+    if (result) batch->fence = VK_NULL_HANDLE;
+    return result ? tli_vk_fail_result(b, "tl_vk_init_backend", "vkCreateFence", result) : TL_OK;
+}
+
+static tl_result tli_vk_make_timeline(tli_vk *b) {
+    VkSemaphoreTypeCreateInfo type;
+    VkSemaphoreCreateInfo info;
+    VkResult result;
+    if (b->records || !b->desc.device.timeline_enabled) return TL_OK;
+    memset(&type, 0, sizeof type);
+    memset(&info, 0, sizeof info);
+    type.sType = VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO;
+    type.semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE;
+    info.sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO;
+    info.pNext = &type;
+    result = b->vk.vkCreateSemaphore(b->device, &info, b->callbacks, &b->timeline);
+    if (result) b->timeline = VK_NULL_HANDLE;
+    if (!result && b->desc.device.transfer_queue) {
+        result = b->vk.vkCreateSemaphore(b->device, &info, b->callbacks, &b->transfer_timeline);
+        if (result) b->transfer_timeline = VK_NULL_HANDLE;
+    }
+    return result ? tli_vk_fail_result(b, "tl_vk_init_backend", "vkCreateSemaphore", result) : TL_OK;
+}
+
+static tl_result tli_vk_make_times(tli_vk *b) {
+    VkQueryPoolCreateInfo info;
+    VkResult result;
+    uint32_t count = b->desc.time_count;
+    if (!b->time_bits) return TL_OK;
+    if (count > UINT32_MAX - TLI_VK_OWN_TIMES)
+        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, "tl_vk_init_backend", "time_count: too many");
+    b->time_serials =
+        (uint64_t *)tl_add_memory(b->env, ((size_t)count + TLI_VK_OWN_TIMES) * sizeof *b->time_serials);
+    if (!b->time_serials)
+        return tli_vk_fail(b, TL_ERROR_NO_MEMORY, "tl_vk_init_backend", "no memory for the times");
+    memset(&info, 0, sizeof info);
+    info.sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO;
+    info.queryType = VK_QUERY_TYPE_TIMESTAMP;
+    info.queryCount = count + TLI_VK_OWN_TIMES;
+    result = b->vk.vkCreateQueryPool(b->device, &info, b->callbacks, &b->times);
+    if (result) b->times = VK_NULL_HANDLE;
+    return result ? tli_vk_fail_result(b, "tl_vk_init_backend", "vkCreateQueryPool", result) : TL_OK;
+}
+
+typedef struct tli_vk_words { const uint32_t *words; size_t count; } tli_vk_words;
+
+static tli_vk_words tli_vk_words_of(int shader);  // [5]
+
+static tl_result tli_vk_make_shaders(const tl_backend *backend, tli_vk *b) {
+    uint32_t size = b->desc.workgroup_size;
+    tl_result result = TL_OK;
+    int i;
+    for (i = 0; i < TL_VK_SHADER_COUNT && !result; i++) {
+        tl_vk_kernel_desc desc;
+        memset(&desc, 0, sizeof desc);
+        desc.words = tli_vk_words_of(i).words;
+        desc.word_count = tli_vk_words_of(i).count;
+        desc.buffer_count = i == TL_VK_SHADER_FILL ? 1 : 2;
+        desc.push_bytes = 12;
+        desc.constants = &size;
+        desc.constant_count = 1;
+        result = tl_vk_init_kernel(backend, &desc, &b->shaders[i]);
+    }
+    return result;
+}
+
+static tl_result tli_vk_make_objects(const tl_backend *backend, tli_vk *b) {
+    const char *function = "tl_vk_init_backend";
+    tl_result result = tli_vk_make_timeline(b);
+    int32_t i;
+    b->batches = (tli_vk_batch *)tl_add_memory(b->env, (size_t)b->desc.batch_count * sizeof *b->batches);
+    if (!b->batches) return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the batches");
+    for (i = 0; i < b->desc.batch_count && !result && !b->records; i++)
+        result = tli_vk_make_batch(b, &b->batches[i]);
+    if (!result) result = tli_vk_make_times(b);
+    if (!result) result = tli_vk_make_shaders(backend, b);
+    b->staging_size = b->desc.staging_bytes;
+    if (!result)
+        result = tli_vk_add_chunk(b, TL_TIER_HOST, b->staging_size + b->alignment, 0, function, &b->staging);
+    b->nobody.chunk = b->staging;
+    b->nobody.at = b->staging_size;
+    b->nobody.bytes = 4;
+    return result;
+}
+
+TLI_VK_IMPL tl_result tl_vk_init_backend(tl_env *env, const tl_vk_backend_desc *desc, tl_backend *backend) {
+    const char *why = tli_vk_explain_desc(desc);
+    tl_result result;
+    tli_vk *b;
+    memset(backend, 0, sizeof *backend);
+    if (why) return tl_record_error(env, TL_ERROR_INVALID_ARG, "tl_vk_init_backend", why);
+    b = (tli_vk *)tl_add_memory(env, sizeof *b);
+    if (!b) return tl_record_error(env, TL_ERROR_NO_MEMORY, "tl_vk_init_backend", "no memory");
+    b->env = env;
+    b->desc = *desc;
+    if (!b->desc.device.api_version) b->desc.device.api_version = VK_API_VERSION_1_0;
+    if (b->desc.device.transfer_queue == b->desc.device.queue) b->desc.device.transfer_queue = VK_NULL_HANDLE;
+    b->device = desc->device.device;
+    b->callbacks = desc->device.callbacks;
+    b->records = desc->device.queue == VK_NULL_HANDLE;
+    b->serial = 1;
+    b->all_touched = 1;
+    b->staging = TLI_VK_CHUNK_NONE;
+    tli_vk_fill_defaults(&b->desc);
+    result = tli_vk_load(env, &b->desc.device, &b->vk);
+    if (result) {  // nothing was made, and nothing can be called
+        tl_free_memory(env, b);
+        return result;
+    }
+    tli_vk_fill_backend(backend, b);
+    result = tli_vk_read_device(b);
+    if (!result) {
+        tli_vk_fill_chunk_bytes(b);
+        result = tli_vk_make_objects(backend, b);
+    }
+    if (result) {
+        tl_error error;
+        memset(&error, 0, sizeof error);
+        if (env) error = env->error;
+        tl_vk_free_backend(env, backend);
+        if (env) env->error = error;
+    }
+    return result;
+}
+
+static void tli_vk_free_batch(tli_vk *b, tli_vk_batch *batch) {
+    int32_t i;
+    for (i = 0; i < batch->set_count; i++)
+        b->vk.vkDestroyDescriptorPool(b->device, batch->sets[i].pool, b->callbacks);
+    if (batch->fence) b->vk.vkDestroyFence(b->device, batch->fence, b->callbacks);
+    if (batch->pool) b->vk.vkDestroyCommandPool(b->device, batch->pool, b->callbacks);
+    if (batch->transfer_pool) b->vk.vkDestroyCommandPool(b->device, batch->transfer_pool, b->callbacks);
+    tl_free_memory(b->env, batch->sets);
+    tl_free_memory(b->env, batch->writes);
+}
+
+TLI_VK_IMPL void tl_vk_free_backend(tl_env *env, tl_backend *backend) {
+    tli_vk *b;
+    int32_t i;
+    if (!backend || !backend->self) return;
+    b = tli_vk_self(backend);
+    if (!b->records && !b->lost) (void)tli_vk_wait_batch(b, b->serial - 1, "tl_vk_free_backend");
+    for (i = 0; i < TL_VK_SHADER_COUNT; i++) tl_vk_free_kernel(backend, b->shaders[i]);
+    for (i = 0; i < b->chunk_count; i++)
+        if (b->chunks[i].alive) tli_vk_destroy_chunk(b, &b->chunks[i]);
+    for (i = 0; b->batches && i < b->desc.batch_count; i++) tli_vk_free_batch(b, &b->batches[i]);
+    if (b->timeline) b->vk.vkDestroySemaphore(b->device, b->timeline, b->callbacks);
+    if (b->transfer_timeline) b->vk.vkDestroySemaphore(b->device, b->transfer_timeline, b->callbacks);
+    if (b->times) b->vk.vkDestroyQueryPool(b->device, b->times, b->callbacks);
+    tl_free_memory(env, b->time_serials);
+    tl_free_memory(env, b->away);
+    tl_free_memory(env, b->batches);
+    tl_free_memory(env, b->chunks);
+    tl_free_memory(env, b->blocks);
+    tl_free_memory(env, b->slots);
+    tl_free_memory(env, b->mappings);
+    tl_free_memory(env, b->lost_places);
+    tl_free_memory(env, b);
+    memset(backend, 0, sizeof *backend);
+}
+
+static const char *const tli_vk_copy_path_names[] = { TL_VK_COPY_PATHS(TLI_VK_NAME) };
+
+TLI_VK_IMPL const char *tl_vk_name_copy_path(tl_vk_copy_path path) {
+    return (unsigned)path < TL_VK_COPY_PATH_COUNT ? tli_vk_copy_path_names[path] : "?";
+}
+
+// ============================================================================
+// [3] FRAMES (implementation)
+// ============================================================================
+
+TLI_VK_IMPL tl_result tl_vk_start_frame(const tl_backend *backend, VkCommandBuffer commands, tl_ticket *frame) {
+    const char *function = "tl_vk_start_frame";
+    tli_vk *b = tli_vk_self(backend);
+    tli_vk_batch *batch = tli_vk_batch_of(b, b->serial);
+    tl_result result;
+    frame->value = 0;
+    if (b->lost) return tli_vk_fail_lost(b, function);
+    if (!b->records)
+        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "backend: it has a queue and submits by itself");
+    if (b->open) return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "backend: a frame is open");
+    if (!commands) return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "commands: missing");
+    if (batch->serial > b->passed)
+        return tli_vk_fail(b, TL_NOT_READY, function, "batch_count: so many frames were not retired yet");
+    result = tli_vk_reset_batch(b, batch, function);
+    if (result) return result;
+    batch->commands = commands;
+    batch->serial = b->serial;
+    b->open = TLI_VK_OPEN;
+    b->calls.frame_count++;
+    frame->value = b->serial;
+    return TL_OK;
+}
+
+TLI_VK_IMPL tl_result tl_vk_end_frame(const tl_backend *backend) {
+    tli_vk *b = tli_vk_self(backend);
+    tl_result result;
+    if (b->lost) return tli_vk_fail_lost(b, "tl_vk_end_frame");
+    if (!b->records || !b->open)
+        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, "tl_vk_end_frame", "backend: no frame is open");
+    result = tli_vk_complete(b, "tl_vk_end_frame");
+    if (result) return result;
+    b->serial++;
+    b->open = 0;
+    b->has_work = 0;
+    b->calls.recorded_bytes = 0;
+    return TL_OK;
+}
+
+TLI_VK_IMPL tl_result tl_vk_retire_frame(const tl_backend *backend, tl_ticket frame) {
+    tli_vk *b = tli_vk_self(backend);
+    if (!b->records || !frame.value || frame.value >= b->serial)
+        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, "tl_vk_retire_frame", "frame: was never ended");
+    tli_vk_pass(b, frame.value);
+    return TL_OK;
+}
+
+// A read that was asked for and never comes.
+static void tli_vk_drop_read(tli_vk *b, const tli_vk_place *staged, uint64_t serial) {
+    int32_t i;
+    for (i = b->mapping_count - 1; i >= 0; i--) {
+        if (!b->mappings[i].is_pending || !tli_vk_meet(&b->mappings[i].staged, staged)) continue;
+        tli_vk_slot_of(b, b->mappings[i].slot)->serial = serial;
+        tli_vk_remove_mapping(b, i);
+    }
+}
+
+// Work that waits for the next frame: what reads what was lost is lost, too.
+static void tli_vk_lose_ops(tli_vk *b, int all, uint64_t serial) {
+    int32_t kept = 0, i;
+    for (i = 0; i < b->op_count; i++) {
+        const tli_vk_op op = b->ops[i];
+        int changes = op.kind == TLI_VK_OP_SHADER && (tli_vk_reduces(op.shader) || op.shader == TL_VK_SHADER_ADD);
+        if (all || (op.kind != TLI_VK_OP_FILL && tli_vk_is_lost(b, &op.from)) ||
+            (changes && tli_vk_is_lost(b, &op.to))) {
+            if (!tli_vk_add_lost(b, op.to)) b->lost = 1;
+            tli_vk_drop_read(b, &op.to, serial);
+        } else {
+            tli_vk_forget_lost(b, &op.to);
+            b->ops[kept++] = op;
+        }
+    }
+    b->op_count = kept;
+}
+
+TLI_VK_IMPL tl_result tl_vk_drop_frame(const tl_backend *backend, tl_ticket frame) {
+    const char *function = "tl_vk_drop_frame";
+    tli_vk *b = tli_vk_self(backend);
+    uint64_t latest = b->open ? b->serial : b->serial - 1;
+    tli_vk_batch *batch = tli_vk_batch_of(b, frame.value);
+    int32_t i, was_open;
+    while (latest > b->passed && tli_vk_batch_of(b, latest)->dropped == latest) latest--;
+    if (!b->records || !frame.value || frame.value > latest || frame.value <= b->passed)
+        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "frame: is not under way");
+    if (frame.value != latest || batch->serial != frame.value)
+        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "frame: is not the latest one");
+    was_open = b->open;
+    b->serial += was_open != 0;
+    batch->dropped = frame.value;
+    tli_vk_lose_batch(b, batch);
+    tli_vk_lose_ops(b, was_open, frame.value);
+    b->has_work = b->op_count > 0;
+    for (i = 0; b->times && (uint32_t)i < b->desc.time_count; i++)
+        if (b->time_serials[i] == frame.value) b->time_serials[i] = 0;
+    for (i = b->mapping_count - 1; i >= 0; i--) {
+        if (!b->mappings[i].is_pending || b->mappings[i].serial != frame.value) continue;
+        tli_vk_slot_of(b, b->mappings[i].slot)->serial = frame.value;
+        tli_vk_remove_mapping(b, i);
+    }
+    if (b->passed + 1 == frame.value) tli_vk_pass(b, frame.value);
+    return TL_OK;
+}
+
+TLI_VK_IMPL void tl_vk_lose_device(const tl_backend *backend) { tli_vk_self(backend)->lost = 1; }
+
+// ============================================================================
+// [4] KERNELS (implementation)
+// ============================================================================
+
+static const char *tli_vk_explain_kernel(const tl_vk_kernel_desc *desc) {
+    if (!desc->words || desc->word_count < 5 || desc->words[0] != 0x07230203u) return "words: not SPIR-V";
+    if (desc->word_count > SIZE_MAX / 8) return "word_count: too many";
+    if (desc->buffer_count < 0 || desc->buffer_count > TLI_VK_BINDINGS) return "buffer_count: must be 0 to 16";
+    if (desc->push_bytes % 4 || desc->push_bytes > 128) return "push_bytes: must be a multiple of 4 up to 128";
+    if (desc->constant_count > 16) return "constant_count: must be 0 to 16";
+    if (desc->constant_count && !desc->constants) return "constants: missing";
+    return NULL;
+}
+
+static VkResult tli_vk_make_layouts(tli_vk *b, const tl_vk_kernel_desc *desc, tl_vk_kernel *kernel) {
+    VkDescriptorSetLayoutBinding bindings[TLI_VK_BINDINGS];
+    VkDescriptorSetLayoutCreateInfo set;
+    VkPushConstantRange push;
+    VkPipelineLayoutCreateInfo layout;
+    VkResult result;
+    int32_t i;
+    memset(bindings, 0, sizeof bindings);
+    memset(&set, 0, sizeof set);
+    memset(&push, 0, sizeof push);
+    memset(&layout, 0, sizeof layout);
+    for (i = 0; i < desc->buffer_count; i++) {
+        bindings[i].binding = (uint32_t)i;
+        bindings[i].descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
+        bindings[i].descriptorCount = 1;
+        bindings[i].stageFlags = VK_SHADER_STAGE_COMPUTE_BIT;
+    }
+    set.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO;
+    set.bindingCount = (uint32_t)desc->buffer_count;
+    set.pBindings = bindings;
+    result = b->vk.vkCreateDescriptorSetLayout(b->device, &set, b->callbacks, &kernel->set_layout);
+    if (result) kernel->set_layout = VK_NULL_HANDLE;
+    if (result) return result;
+    push.stageFlags = VK_SHADER_STAGE_COMPUTE_BIT;
+    push.size = desc->push_bytes;
+    layout.sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO;
+    layout.setLayoutCount = 1;
+    layout.pSetLayouts = &kernel->set_layout;
+    layout.pushConstantRangeCount = desc->push_bytes != 0;
+    layout.pPushConstantRanges = &push;
+    result = b->vk.vkCreatePipelineLayout(b->device, &layout, b->callbacks, &kernel->layout);
+    if (result) kernel->layout = VK_NULL_HANDLE;
+    return result;
+}
+
+static VkResult tli_vk_make_pipeline(tli_vk *b, const tl_vk_kernel_desc *desc, tl_vk_kernel *kernel) {
+    VkSpecializationMapEntry entries[16];
+    VkSpecializationInfo special;
+    VkShaderModuleCreateInfo module;
+    VkComputePipelineCreateInfo pipeline;
+    VkShaderModule shader = VK_NULL_HANDLE;
+    VkResult result;
+    uint32_t i;
+    memset(&module, 0, sizeof module);
+    memset(&pipeline, 0, sizeof pipeline);
+    memset(&special, 0, sizeof special);
+    module.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO;
+    module.codeSize = desc->word_count * 4;
+    module.pCode = desc->words;
+    result = b->vk.vkCreateShaderModule(b->device, &module, b->callbacks, &shader);
+    if (result) return result;
+    for (i = 0; i < desc->constant_count; i++) {
+        entries[i].constantID = i;
+        entries[i].offset = i * 4;
+        entries[i].size = 4;
+    }
+    special.mapEntryCount = desc->constant_count;
+    special.pMapEntries = entries;
+    special.dataSize = desc->constant_count * 4;
+    special.pData = desc->constants;
+    pipeline.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO;
+    pipeline.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
+    pipeline.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
+    pipeline.stage.module = shader;
+    pipeline.stage.pName = "main";
+    pipeline.stage.pSpecializationInfo = desc->constant_count ? &special : NULL;
+    pipeline.layout = kernel->layout;
+    result = b->vk.vkCreateComputePipelines(b->device, VK_NULL_HANDLE, 1, &pipeline, b->callbacks,
+                                            &kernel->pipeline);
+    if (result) kernel->pipeline = VK_NULL_HANDLE;
+    b->vk.vkDestroyShaderModule(b->device, shader, b->callbacks);
+    return result;
+}
+
+TLI_VK_IMPL tl_result tl_vk_init_kernel(const tl_backend *backend, const tl_vk_kernel_desc *desc,
+                                        tl_vk_kernel **out) {
+    const char *function = "tl_vk_init_kernel", *why = tli_vk_explain_kernel(desc), *call = "kernel layouts";
+    tli_vk *b = tli_vk_self(backend);
+    tl_vk_kernel *kernel;
+    VkResult result;
+    *out = NULL;
+    if (b->lost) return tli_vk_fail_lost(b, function);
+    if (why) return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, why);
+    if ((uint32_t)desc->buffer_count > b->device_limits.maxPerStageDescriptorStorageBuffers ||
+        desc->push_bytes > b->device_limits.maxPushConstantsSize)
+        return tli_vk_fail(b, TL_ERROR_UNSUPPORTED, function,
+                           "buffer_count, push_bytes: more than the device binds");
+    kernel = (tl_vk_kernel *)tl_add_memory(b->env, sizeof *kernel);
+    if (!kernel) return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory");
+    b->calls.host_alloc_count++;
+    kernel->buffer_count = desc->buffer_count;
+    kernel->push_bytes = desc->push_bytes;
+    result = tli_vk_make_layouts(b, desc, kernel);
+    if (!result) {
+        call = "pipeline";
+        result = tli_vk_make_pipeline(b, desc, kernel);
+    }
+    if (result) {
+        tl_vk_free_kernel(backend, kernel);
+        return tli_vk_fail_result(b, function, call, result);
+    }
+    *out = kernel;
+    return TL_OK;
+}
+
+TLI_VK_IMPL void tl_vk_free_kernel(const tl_backend *backend, tl_vk_kernel *kernel) {
+    tli_vk *b = tli_vk_self(backend);
+    if (!kernel) return;
+    if (kernel->pipeline) b->vk.vkDestroyPipeline(b->device, kernel->pipeline, b->callbacks);
+    if (kernel->layout) b->vk.vkDestroyPipelineLayout(b->device, kernel->layout, b->callbacks);
+    if (kernel->set_layout) b->vk.vkDestroyDescriptorSetLayout(b->device, kernel->set_layout, b->callbacks);
+    tl_free_memory(b->env, kernel);
+}
+
+TLI_VK_IMPL tl_result tl_vk_record_kernel(const tl_backend *backend, const tl_vk_kernel *kernel,
+                                          const tl_range *ranges, const void *push, uint32_t groups_x,
+                                          uint32_t groups_y, uint32_t groups_z) {
+    const char *function = "tl_vk_record_kernel";
+    tli_vk *b = tli_vk_self(backend);
+    const uint32_t *most = b->device_limits.maxComputeWorkGroupCount;
+    tli_vk_place places[TLI_VK_BINDINGS];
+    uint32_t groups[3];
+    tl_result result = TL_OK;
+    int32_t i;
+    if (b->lost) return tli_vk_fail_lost(b, function);
+    if (groups_x > most[0] || groups_y > most[1] || groups_z > most[2])
+        return tli_vk_fail(b, TL_ERROR_UNSUPPORTED, function, "groups: more than the device takes");
+    for (i = 0; i < kernel->buffer_count; i++) {
+        const tli_vk_block *block;
+        places[i] = b->nobody;
+        if (!ranges[i].bytes) continue;
+        block = tli_vk_find_range(b, &ranges[i], function, &result);
+        if (!block) return result;
+        places[i] = tli_vk_place_of(block, &ranges[i]);
+        if (ranges[i].bytes > b->device_limits.maxStorageBufferRange)
+            return tli_vk_fail(b, TL_ERROR_UNSUPPORTED, function, "ranges: longer than the device can bind");
+    }
+    if (!groups_x || !groups_y || !groups_z) return TL_OK;
+    groups[0] = groups_x;
+    groups[1] = groups_y;
+    groups[2] = groups_z;
+    result = tli_vk_open(b, function);
+    if (!result) result = tli_vk_order_early(b, function);
+    for (i = 0; i < kernel->buffer_count && !result; i++)
+        if (ranges[i].bytes) result = tli_vk_touch_promised(b, &places[i], ranges[i].block, function);
+    if (!result) result = tli_vk_dispatch(b, kernel, places, push, groups, function);
+    if (!result) b->calls.kernel_count++;
+    return result;
+}
+
+// -- timestamps --
+
+static tl_result tli_vk_write_time(tli_vk *b, uint32_t slot, const char *function) {
+    VkCommandBuffer commands;
+    tl_result result;
+    if (!b->times) return tli_vk_fail(b, TL_ERROR_UNSUPPORTED, function, "the queue has no timestamps");
+    result = tli_vk_open(b, function);
+    if (!result) result = tli_vk_flush(b, function);
+    if (result) return result;
+    commands = tli_vk_batch_of(b, b->serial)->commands;
+    b->vk.vkCmdResetQueryPool(commands, b->times, slot, 1);
+    b->vk.vkCmdWriteTimestamp(commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, b->times, slot);
+    b->time_serials[slot] = b->serial;
+    b->has_work = 1;
+    return TL_OK;
+}
+
+static tl_result tli_vk_read_time(tli_vk *b, uint32_t slot, const char *function, uint64_t *ns) {
+    uint64_t ticks = 0;
+    VkResult got;
+    tl_result result;
+    if (!b->times) return tli_vk_fail(b, TL_ERROR_UNSUPPORTED, function, "the queue has no timestamps");
+    if (!b->time_serials[slot])
+        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "slot: was never written");
+    result = tli_vk_reach(b, b->time_serials[slot], function);
+    if (result) return result;
+    got = b->vk.vkGetQueryPoolResults(b->device, b->times, slot, 1, sizeof ticks, &ticks, sizeof ticks,
+                                      VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT);
+    if (got) return tli_vk_fail_result(b, function, "vkGetQueryPoolResults", got);
+    if (b->time_bits < 64) ticks &= ((uint64_t)1 << b->time_bits) - 1;
+    *ns = (uint64_t)((double)ticks * (double)b->device_limits.timestampPeriod);
+    return TL_OK;
+}
+
+TLI_VK_IMPL tl_result tl_vk_record_time(const tl_backend *backend, uint32_t slot) {
+    tli_vk *b = tli_vk_self(backend);
+    if (b->lost) return tli_vk_fail_lost(b, "tl_vk_record_time");
+    if (slot >= b->desc.time_count)
+        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, "tl_vk_record_time", "slot: not below time_count");
+    return tli_vk_write_time(b, slot, "tl_vk_record_time");
+}
+
+TLI_VK_IMPL tl_result tl_vk_read_times(const tl_backend *backend, uint32_t first, uint32_t count,
+                                       uint64_t *ns) {
+    tli_vk *b = tli_vk_self(backend);
+    tl_result result = TL_OK;
+    uint32_t i;
+    if (b->lost) return tli_vk_fail_lost(b, "tl_vk_read_times");
+    if (first > b->desc.time_count || count > b->desc.time_count - first)
+        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, "tl_vk_read_times", "slot: not below time_count");
+    for (i = 0; i < count && !result; i++)
+        result = tli_vk_read_time(b, first + i, "tl_vk_read_times", &ns[i]);
+    for (i = 0; i < count && result; i++) ns[i] = 0;
+    return result;
+}
+
+// Time one copy by one path; the least of several runs counts.
+static tl_result tli_vk_time_copy(tli_vk *b, tl_vk_copy_path path, tl_range to, tl_range from,
+                                  uint64_t *least) {
+    const char *function = "tl_vk_measure_copies";
+    uint64_t start, end;
+    tl_result result = tli_vk_write_time(b, b->desc.time_count, function);
+    b->desc.copy_path = path;
+    if (!result) result = tli_vk_move(b, TLI_VK_OP_COPY, TL_VK_SHADER_COPY, &to, &from, from.bytes, function);
+    if (!result) result = tli_vk_write_time(b, b->desc.time_count + 1, function);
+    if (!result) result = tli_vk_read_time(b, b->desc.time_count, function, &start);
+    if (!result) result = tli_vk_read_time(b, b->desc.time_count + 1, function, &end);
+    if (!result && end - start < *least) *least = end - start;
+    return result;
+}
+
+TLI_VK_IMPL tl_result tl_vk_measure_copies(const tl_backend *backend, tl_vk_copy_path *path) {
+    const char *function = "tl_vk_measure_copies";
+    tli_vk *b = tli_vk_self(backend);
+    const tl_vk_copy_path before = b->desc.copy_path;
+    uint64_t bytes = tli_vk_least((uint64_t)16 << 20, b->desc.chunk_bytes / 2), least[TL_VK_COPY_PATH_COUNT];
+    tl_range ranges[2];
+    tl_result result;
+    int i, kind;
+    memset(ranges, 0, sizeof ranges);
+    *path = before;
+    if (b->lost) return tli_vk_fail_lost(b, function);
+    if (b->records) return tli_vk_fail(b, TL_ERROR_UNSUPPORTED, function, "backend: it has no queue");
+    ranges[0].bytes = ranges[1].bytes = bytes / b->alignment * b->alignment;
+    result = tli_vk_add_block(b, TL_TIER_DEVICE, ranges[0].bytes, &ranges[0].block);
+    if (!result) result = tli_vk_add_block(b, TL_TIER_DEVICE, ranges[1].bytes, &ranges[1].block);
+    for (kind = 0; kind < TL_VK_COPY_PATH_COUNT; kind++) least[kind] = UINT64_MAX;
+    for (i = 0; i < 5 && !result; i++)
+        for (kind = 0; kind < TL_VK_COPY_PATH_COUNT && !result; kind++)
+            result = tli_vk_time_copy(b, (tl_vk_copy_path)kind, ranges[0], ranges[1], &least[kind]);
+    for (i = 0; i < 2; i++)
+        if (ranges[i].block) (void)tli_vk_free_block(b, ranges[i].block);
+    b->desc.copy_path = before;
+    if (result) return result;
+    b->desc.copy_path = least[TL_VK_COPY_PATH_SHADER] < least[TL_VK_COPY_PATH_COMMAND] ? TL_VK_COPY_PATH_SHADER
+                                                                                     : TL_VK_COPY_PATH_COMMAND;
+    *path = b->desc.copy_path;
+    return TL_OK;
+}
+
+// ============================================================================
+// [5] SHADERS (implementation)
+// ============================================================================
+
+// -- words: made by make shaders --
+static const uint32_t tli_vk_add_words[] = {
+    0x07230203, 0x00010000, 0x0008000b, 0x0000005c, 0x00000000, 0x00020011, 0x00000001, 0x0006000b,
+    0x00000001, 0x4c534c47, 0x6474732e, 0x3035342e, 0x00000000, 0x0003000e, 0x00000000, 0x00000001,
+    0x0008000f, 0x00000005, 0x00000004, 0x6e69616d, 0x00000000, 0x0000000e, 0x00000013, 0x00000022,
+    0x00060010, 0x00000004, 0x00000011, 0x00000040, 0x00000001, 0x00000001, 0x00040047, 0x0000000e,
+    0x0000000b, 0x0000001a, 0x00040047, 0x00000013, 0x0000000b, 0x00000018, 0x00040047, 0x0000001e,
+    0x00000001, 0x00000000, 0x00040047, 0x0000001f, 0x0000000b, 0x00000019, 0x00040047, 0x00000022,
+    0x0000000b, 0x0000001b, 0x00050048, 0x0000002c, 0x00000000, 0x00000023, 0x00000000, 0x00050048,
+    0x0000002c, 0x00000001, 0x00000023, 0x00000004, 0x00050048, 0x0000002c, 0x00000002, 0x00000023,
+    0x00000008, 0x00030047, 0x0000002c, 0x00000002, 0x00040047, 0x00000039, 0x00000006, 0x00000004,
+    0x00050048, 0x0000003a, 0x00000000, 0x00000023, 0x00000000, 0x00030047, 0x0000003a, 0x00000003,
+    0x00040047, 0x0000003c, 0x00000022, 0x00000000, 0x00040047, 0x0000003c, 0x00000021, 0x00000000,
+    0x00040047, 0x0000003e, 0x00000006, 0x00000004, 0x00040048, 0x0000003f, 0x00000000, 0x00000018,
+    0x00050048, 0x0000003f, 0x00000000, 0x00000023, 0x00000000, 0x00030047, 0x0000003f, 0x00000003,
+    0x00040047, 0x00000041, 0x00000022, 0x00000000, 0x00040047, 0x00000041, 0x00000021, 0x00000001,
+    0x00020013, 0x00000002, 0x00030021, 0x00000003, 0x00000002, 0x00040015, 0x00000006, 0x00000020,
+    0x00000000, 0x00040017, 0x0000000c, 0x00000006, 0x00000003, 0x00040020, 0x0000000d, 0x00000001,
+    0x0000000c, 0x0004003b, 0x0000000d, 0x0000000e, 0x00000001, 0x0004002b, 0x00000006, 0x0000000f,
+    0x00000001, 0x00040020, 0x00000010, 0x00000001, 0x00000006, 0x0004003b, 0x0000000d, 0x00000013,
+    0x00000001, 0x0004002b, 0x00000006, 0x00000014, 0x00000000, 0x00040032, 0x00000006, 0x0000001e,
+    0x00000040, 0x00060033, 0x0000000c, 0x0000001f, 0x0000001e, 0x0000000f, 0x0000000f, 0x0004003b,
+    0x0000000d, 0x00000022, 0x00000001, 0x0005001e, 0x0000002c, 0x00000006, 0x00000006, 0x00000006,
+    0x00040020, 0x0000002d, 0x00000009, 0x0000002c, 0x0004003b, 0x0000002d, 0x0000002e, 0x00000009,
+    0x00040015, 0x0000002f, 0x00000020, 0x00000001, 0x0004002b, 0x0000002f, 0x00000030, 0x00000000,
+    0x00040020, 0x00000031, 0x00000009, 0x00000006, 0x00020014, 0x00000034, 0x00030016, 0x00000038,
+    0x00000020, 0x0003001d, 0x00000039, 0x00000038, 0x0003001e, 0x0000003a, 0x00000039, 0x00040020,
+    0x0000003b, 0x00000002, 0x0000003a, 0x0004003b, 0x0000003b, 0x0000003c, 0x00000002, 0x0003001d,
+    0x0000003e, 0x00000038, 0x0003001e, 0x0000003f, 0x0000003e, 0x00040020, 0x00000040, 0x00000002,
+    0x0000003f, 0x0004003b, 0x00000040, 0x00000041, 0x00000002, 0x00040020, 0x00000043, 0x00000002,
+    0x00000038, 0x00050036, 0x00000002, 0x00000004, 0x00000000, 0x00000003, 0x000200f8, 0x00000005,
+    0x00050041, 0x00000010, 0x00000054, 0x0000000e, 0x0000000f, 0x0004003d, 0x00000006, 0x00000055,
+    0x00000054, 0x00050041, 0x00000010, 0x00000056, 0x00000013, 0x00000014, 0x0004003d, 0x00000006,
+    0x00000057, 0x00000056, 0x00050084, 0x00000006, 0x00000058, 0x00000055, 0x00000057, 0x00050041,
+    0x00000010, 0x00000059, 0x0000000e, 0x00000014, 0x0004003d, 0x00000006, 0x0000005a, 0x00000059,
+    0x00050080, 0x00000006, 0x0000005b, 0x00000058, 0x0000005a, 0x00050051, 0x00000006, 0x0000004d,
+    0x0000001f, 0x00000000, 0x00050084, 0x00000006, 0x0000004e, 0x0000005b, 0x0000004d, 0x00050041,
+    0x00000010, 0x0000004f, 0x00000022, 0x00000014, 0x0004003d, 0x00000006, 0x00000050, 0x0000004f,
+    0x00050080, 0x00000006, 0x00000051, 0x0000004e, 0x00000050, 0x00050041, 0x00000031, 0x00000032,
+    0x0000002e, 0x00000030, 0x0004003d, 0x00000006, 0x00000033, 0x00000032, 0x000500b0, 0x00000034,
+    0x00000035, 0x00000051, 0x00000033, 0x000300f7, 0x00000037, 0x00000000, 0x000400fa, 0x00000035,
+    0x00000036, 0x00000037, 0x000200f8, 0x00000036, 0x00060041, 0x00000043, 0x00000044, 0x00000041,
+    0x00000030, 0x00000051, 0x0004003d, 0x00000038, 0x00000045, 0x00000044, 0x00060041, 0x00000043,
+    0x00000046, 0x0000003c, 0x00000030, 0x00000051, 0x0004003d, 0x00000038, 0x00000047, 0x00000046,
+    0x00050081, 0x00000038, 0x00000048, 0x00000047, 0x00000045, 0x0003003e, 0x00000046, 0x00000048,
+    0x000200f9, 0x00000037, 0x000200f8, 0x00000037, 0x000100fd, 0x00010038,
+};
+static const uint32_t tli_vk_checksum_words[] = {
+    0x07230203, 0x00010000, 0x0008000b, 0x000000fd, 0x00000000, 0x00020011, 0x00000001, 0x0006000b,
+    0x00000001, 0x4c534c47, 0x6474732e, 0x3035342e, 0x00000000, 0x0003000e, 0x00000000, 0x00000001,
+    0x0008000f, 0x00000005, 0x00000004, 0x6e69616d, 0x00000000, 0x00000018, 0x0000001d, 0x0000002c,
+    0x00060010, 0x00000004, 0x00000011, 0x00000040, 0x00000001, 0x00000001, 0x00040047, 0x00000018,
+    0x0000000b, 0x0000001a, 0x00040047, 0x0000001d, 0x0000000b, 0x00000018, 0x00040047, 0x00000028,
+    0x00000001, 0x00000000, 0x00040047, 0x00000029, 0x0000000b, 0x00000019, 0x00040047, 0x0000002c,
+    0x0000000b, 0x0000001b, 0x00050048, 0x0000007d, 0x00000000, 0x00000023, 0x00000000, 0x00050048,
+    0x0000007d, 0x00000001, 0x00000023, 0x00000004, 0x00050048, 0x0000007d, 0x00000002, 0x00000023,
+    0x00000008, 0x00030047, 0x0000007d, 0x00000002, 0x00040047, 0x00000084, 0x00000006, 0x00000004,
+    0x00040048, 0x00000085, 0x00000000, 0x00000018, 0x00050048, 0x00000085, 0x00000000, 0x00000023,
+    0x00000000, 0x00030047, 0x00000085, 0x00000003, 0x00040047, 0x00000087, 0x00000022, 0x00000000,
+    0x00040047, 0x00000087, 0x00000021, 0x00000001, 0x00040047, 0x000000b3, 0x00000006, 0x00000004,
+    0x00050048, 0x000000b4, 0x00000000, 0x00000023, 0x00000000, 0x00030047, 0x000000b4, 0x00000003,
+    0x00040047, 0x000000b6, 0x00000022, 0x00000000, 0x00040047, 0x000000b6, 0x00000021, 0x00000000,
+    0x00020013, 0x00000002, 0x00030021, 0x00000003, 0x00000002, 0x00040015, 0x00000006, 0x00000020,
+    0x00000000, 0x00040017, 0x00000016, 0x00000006, 0x00000003, 0x00040020, 0x00000017, 0x00000001,
+    0x00000016, 0x0004003b, 0x00000017, 0x00000018, 0x00000001, 0x0004002b, 0x00000006, 0x00000019,
+    0x00000001, 0x00040020, 0x0000001a, 0x00000001, 0x00000006, 0x0004003b, 0x00000017, 0x0000001d,
+    0x00000001, 0x0004002b, 0x00000006, 0x0000001e, 0x00000000, 0x00040032, 0x00000006, 0x00000028,
+    0x00000040, 0x00060033, 0x00000016, 0x00000029, 0x00000028, 0x00000019, 0x00000019, 0x0004003b,
+    0x00000017, 0x0000002c, 0x00000001, 0x00040015, 0x0000003d, 0x00000020, 0x00000001, 0x0004002b,
+    0x0000003d, 0x0000003e, 0x00000010, 0x0004002b, 0x00000006, 0x00000041, 0x85ebca6b, 0x0004002b,
+    0x0000003d, 0x00000045, 0x0000000d, 0x0004002b, 0x00000006, 0x00000048, 0xc2b2ae35, 0x0004002b,
+    0x00000006, 0x00000054, 0x7feb352d, 0x0004002b, 0x0000003d, 0x00000058, 0x0000000f, 0x0004002b,
+    0x00000006, 0x0000005b, 0x846ca68b, 0x00020014, 0x00000065, 0x0004002b, 0x00000006, 0x00000069,
+    0x00000002, 0x0004001c, 0x0000006a, 0x00000006, 0x00000069, 0x00040020, 0x0000006b, 0x00000004,
+    0x0000006a, 0x0004003b, 0x0000006b, 0x0000006c, 0x00000004, 0x0004002b, 0x0000003d, 0x0000006d,
+    0x00000000, 0x0004002b, 0x0000003d, 0x0000006e, 0x00000001, 0x00040020, 0x0000006f, 0x00000004,
+    0x00000006, 0x0004002b, 0x00000006, 0x00000072, 0x00000108, 0x0005001e, 0x0000007d, 0x00000006,
+    0x00000006, 0x00000006, 0x00040020, 0x0000007e, 0x00000009, 0x0000007d, 0x0004003b, 0x0000007e,
+    0x0000007f, 0x00000009, 0x00040020, 0x00000080, 0x00000009, 0x00000006, 0x0003001d, 0x00000084,
+    0x00000006, 0x0003001e, 0x00000085, 0x00000084, 0x00040020, 0x00000086, 0x00000002, 0x00000085,
+    0x0004003b, 0x00000086, 0x00000087, 0x00000002, 0x00040020, 0x00000089, 0x00000002, 0x00000006,
+    0x0004002b, 0x00000006, 0x00000090, 0x9e3779b9, 0x0004002b, 0x00000006, 0x0000009e, 0x7f4a7c15,
+    0x0004001c, 0x000000b3, 0x00000006, 0x00000069, 0x0003001e, 0x000000b4, 0x000000b3, 0x00040020,
+    0x000000b5, 0x00000002, 0x000000b4, 0x0004003b, 0x000000b5, 0x000000b6, 0x00000002, 0x00050036,
+    0x00000002, 0x00000004, 0x00000000, 0x00000003, 0x000200f8, 0x00000005, 0x00050041, 0x0000001a,
+    0x00000063, 0x0000002c, 0x0000001e, 0x0004003d, 0x00000006, 0x00000064, 0x00000063, 0x000500aa,
+    0x00000065, 0x00000066, 0x00000064, 0x0000001e, 0x000300f7, 0x00000068, 0x00000000, 0x000400fa,
+    0x00000066, 0x00000067, 0x00000068, 0x000200f8, 0x00000067, 0x00050041, 0x0000006f, 0x00000070,
+    0x0000006c, 0x0000006e, 0x0003003e, 0x00000070, 0x0000001e, 0x00050041, 0x0000006f, 0x00000071,
+    0x0000006c, 0x0000006d, 0x0003003e, 0x00000071, 0x0000001e, 0x000200f9, 0x00000068, 0x000200f8,
+    0x00000068, 0x000400e0, 0x00000069, 0x00000069, 0x00000072, 0x00050041, 0x0000001a, 0x000000c9,
+    0x00000018, 0x00000019, 0x0004003d, 0x00000006, 0x000000ca, 0x000000c9, 0x00050041, 0x0000001a,
+    0x000000cb, 0x0000001d, 0x0000001e, 0x0004003d, 0x00000006, 0x000000cc, 0x000000cb, 0x00050084,
+    0x00000006, 0x000000cd, 0x000000ca, 0x000000cc, 0x00050041, 0x0000001a, 0x000000ce, 0x00000018,
+    0x0000001e, 0x0004003d, 0x00000006, 0x000000cf, 0x000000ce, 0x00050080, 0x00000006, 0x000000d0,
+    0x000000cd, 0x000000cf, 0x00050051, 0x00000006, 0x000000c2, 0x00000029, 0x00000000, 0x00050084,
+    0x00000006, 0x000000c3, 0x000000d0, 0x000000c2, 0x00050080, 0x00000006, 0x000000c6, 0x000000c3,
+    0x00000064, 0x000200f9, 0x00000077, 0x000200f8, 0x00000077, 0x000700f5, 0x00000006, 0x000000fc,
+    0x0000001e, 0x00000068, 0x000000a4, 0x00000078, 0x000700f5, 0x00000006, 0x000000fb, 0x0000001e,
+    0x00000068, 0x00000096, 0x00000078, 0x000700f5, 0x00000006, 0x000000fa, 0x000000c6, 0x00000068,
+    0x000000a7, 0x00000078, 0x00050041, 0x00000080, 0x00000081, 0x0000007f, 0x0000006d, 0x0004003d,
+    0x00000006, 0x00000082, 0x00000081, 0x000500b0, 0x00000065, 0x00000083, 0x000000fa, 0x00000082,
+    0x000400f6, 0x00000079, 0x00000078, 0x00000000, 0x000400fa, 0x00000083, 0x00000078, 0x00000079,
+    0x000200f8, 0x00000078, 0x00060041, 0x00000089, 0x0000008a, 0x00000087, 0x0000006d, 0x000000fa,
+    0x0004003d, 0x00000006, 0x0000008b, 0x0000008a, 0x00050041, 0x00000080, 0x0000008c, 0x0000007f,
+    0x0000006e, 0x0004003d, 0x00000006, 0x0000008d, 0x0000008c, 0x00050080, 0x00000006, 0x0000008f,
+    0x0000008d, 0x000000fa, 0x00050084, 0x00000006, 0x00000091, 0x0000008f, 0x00000090, 0x00050080,
+    0x00000006, 0x00000092, 0x0000008b, 0x00000091, 0x000500c2, 0x00000006, 0x000000d5, 0x00000092,
+    0x0000003e, 0x000500c6, 0x00000006, 0x000000d6, 0x00000092, 0x000000d5, 0x00050084, 0x00000006,
+    0x000000d7, 0x000000d6, 0x00000041, 0x000500c2, 0x00000006, 0x000000da, 0x000000d7, 0x00000045,
+    0x000500c6, 0x00000006, 0x000000db, 0x000000d7, 0x000000da, 0x00050084, 0x00000006, 0x000000dc,
+    0x000000db, 0x00000048, 0x000500c2, 0x00000006, 0x000000df, 0x000000dc, 0x0000003e, 0x000500c6,
+    0x00000006, 0x000000e0, 0x000000dc, 0x000000df, 0x00050080, 0x00000006, 0x00000096, 0x000000fb,
+    0x000000e0, 0x0004003d, 0x00000006, 0x00000099, 0x0000008a, 0x00050084, 0x00000006, 0x0000009f,
+    0x0000008f, 0x0000009e, 0x00050080, 0x00000006, 0x000000a0, 0x00000099, 0x0000009f, 0x000500c2,
+    0x00000006, 0x000000e5, 0x000000a0, 0x0000003e, 0x000500c6, 0x00000006, 0x000000e6, 0x000000a0,
+    0x000000e5, 0x00050084, 0x00000006, 0x000000e7, 0x000000e6, 0x00000054, 0x000500c2, 0x00000006,
+    0x000000ea, 0x000000e7, 0x00000058, 0x000500c6, 0x00000006, 0x000000eb, 0x000000e7, 0x000000ea,
+    0x00050084, 0x00000006, 0x000000ec, 0x000000eb, 0x0000005b, 0x000500c2, 0x00000006, 0x000000ef,
+    0x000000ec, 0x0000003e, 0x000500c6, 0x00000006, 0x000000f0, 0x000000ec, 0x000000ef, 0x00050080,
+    0x00000006, 0x000000a4, 0x000000fc, 0x000000f0, 0x00050041, 0x0000001a, 0x000000f5, 0x0000001d,
+    0x00000019, 0x0004003d, 0x00000006, 0x000000f6, 0x000000f5, 0x00050084, 0x00000006, 0x000000f7,
+    0x000000cc, 0x000000f6, 0x00050084, 0x00000006, 0x000000f9, 0x000000f7, 0x000000c2, 0x00050080,
+    0x00000006, 0x000000a7, 0x000000fa, 0x000000f9, 0x000200f9, 0x00000077, 0x000200f8, 0x00000079,
+    0x00050041, 0x0000006f, 0x000000a8, 0x0000006c, 0x0000006d, 0x000700ea, 0x00000006, 0x000000aa,
+    0x000000a8, 0x00000019, 0x0000001e, 0x000000fb, 0x00050041, 0x0000006f, 0x000000ab, 0x0000006c,
+    0x0000006e, 0x000700ea, 0x00000006, 0x000000ad, 0x000000ab, 0x00000019, 0x0000001e, 0x000000fc,
+    0x000400e0, 0x00000069, 0x00000069, 0x00000072, 0x000300f7, 0x000000b2, 0x00000000, 0x000400fa,
+    0x00000066, 0x000000b1, 0x000000b2, 0x000200f8, 0x000000b1, 0x00060041, 0x00000089, 0x000000b7,
+    0x000000b6, 0x0000006d, 0x0000006d, 0x0004003d, 0x00000006, 0x000000b9, 0x000000a8, 0x000700ea,
+    0x00000006, 0x000000ba, 0x000000b7, 0x00000019, 0x0000001e, 0x000000b9, 0x00060041, 0x00000089,
+    0x000000bb, 0x000000b6, 0x0000006d, 0x0000006e, 0x0004003d, 0x00000006, 0x000000bd, 0x000000ab,
+    0x000700ea, 0x00000006, 0x000000be, 0x000000bb, 0x00000019, 0x0000001e, 0x000000bd, 0x000200f9,
+    0x000000b2, 0x000200f8, 0x000000b2, 0x000100fd, 0x00010038,
+};
+static const uint32_t tli_vk_copy_words[] = {
+    0x07230203, 0x00010000, 0x0008000b, 0x0000008e, 0x00000000, 0x00020011, 0x00000001, 0x0006000b,
+    0x00000001, 0x4c534c47, 0x6474732e, 0x3035342e, 0x00000000, 0x0003000e, 0x00000000, 0x00000001,
+    0x0008000f, 0x00000005, 0x00000004, 0x6e69616d, 0x00000000, 0x0000000c, 0x00000011, 0x00000026,
+    0x00060010, 0x00000004, 0x00000011, 0x00000040, 0x00000001, 0x00000001, 0x00040047, 0x0000000c,
+    0x0000000b, 0x0000001a, 0x00040047, 0x00000011, 0x0000000b, 0x00000018, 0x00040047, 0x0000001d,
+    0x00000001, 0x00000000, 0x00040047, 0x0000001e, 0x0000000b, 0x00000019, 0x00040047, 0x00000026,
+    0x0000000b, 0x0000001b, 0x00050048, 0x00000031, 0x00000000, 0x00000023, 0x00000000, 0x00050048,
+    0x00000031, 0x00000001, 0x00000023, 0x00000004, 0x00050048, 0x00000031, 0x00000002, 0x00000023,
+    0x00000008, 0x00030047, 0x00000031, 0x00000002, 0x00040047, 0x00000040, 0x00000006, 0x00000010,
+    0x00040048, 0x00000041, 0x00000000, 0x00000018, 0x00050048, 0x00000041, 0x00000000, 0x00000023,
+    0x00000000, 0x00030047, 0x00000041, 0x00000003, 0x00040047, 0x00000043, 0x00000022, 0x00000000,
+    0x00040047, 0x00000043, 0x00000021, 0x00000001, 0x00040047, 0x0000005a, 0x00000006, 0x00000010,
+    0x00040048, 0x0000005b, 0x00000000, 0x00000019, 0x00050048, 0x0000005b, 0x00000000, 0x00000023,
+    0x00000000, 0x00030047, 0x0000005b, 0x00000003, 0x00040047, 0x0000005d, 0x00000022, 0x00000000,
+    0x00040047, 0x0000005d, 0x00000021, 0x00000000, 0x00020013, 0x00000002, 0x00030021, 0x00000003,
+    0x00000002, 0x00040015, 0x00000006, 0x00000020, 0x00000000, 0x00040017, 0x0000000a, 0x00000006,
+    0x00000003, 0x00040020, 0x0000000b, 0x00000001, 0x0000000a, 0x0004003b, 0x0000000b, 0x0000000c,
+    0x00000001, 0x0004002b, 0x00000006, 0x0000000d, 0x00000001, 0x00040020, 0x0000000e, 0x00000001,
+    0x00000006, 0x0004003b, 0x0000000b, 0x00000011, 0x00000001, 0x0004002b, 0x00000006, 0x00000012,
+    0x00000000, 0x00040032, 0x00000006, 0x0000001d, 0x00000040, 0x00060033, 0x0000000a, 0x0000001e,
+    0x0000001d, 0x0000000d, 0x0000000d, 0x0004002b, 0x00000006, 0x00000022, 0x00000004, 0x0004003b,
+    0x0000000b, 0x00000026, 0x00000001, 0x0004002b, 0x00000006, 0x0000002c, 0x00000003, 0x0005001e,
+    0x00000031, 0x00000006, 0x00000006, 0x00000006, 0x00040020, 0x00000032, 0x00000009, 0x00000031,
+    0x0004003b, 0x00000032, 0x00000033, 0x00000009, 0x00040015, 0x00000034, 0x00000020, 0x00000001,
+    0x0004002b, 0x00000034, 0x00000035, 0x00000000, 0x00040020, 0x00000036, 0x00000009, 0x00000006,
+    0x00020014, 0x00000039, 0x00040017, 0x0000003d, 0x00000006, 0x00000004, 0x0003001d, 0x00000040,
+    0x0000003d, 0x0003001e, 0x00000041, 0x00000040, 0x00040020, 0x00000042, 0x00000002, 0x00000041,
+    0x0004003b, 0x00000042, 0x00000043, 0x00000002, 0x00040020, 0x00000045, 0x00000002, 0x0000003d,
+    0x0004002b, 0x00000006, 0x00000050, 0x00000002, 0x0003001d, 0x0000005a, 0x0000003d, 0x0003001e,
+    0x0000005b, 0x0000005a, 0x00040020, 0x0000005c, 0x00000002, 0x0000005b, 0x0004003b, 0x0000005c,
+    0x0000005d, 0x00000002, 0x00050036, 0x00000002, 0x00000004, 0x00000000, 0x00000003, 0x000200f8,
+    0x00000005, 0x00050051, 0x00000006, 0x0000001f, 0x0000001e, 0x00000000, 0x00050041, 0x0000000e,
+    0x00000085, 0x0000000c, 0x0000000d, 0x0004003d, 0x00000006, 0x00000086, 0x00000085, 0x00050041,
+    0x0000000e, 0x00000087, 0x00000011, 0x00000012, 0x0004003d, 0x00000006, 0x00000088, 0x00000087,
+    0x00050084, 0x00000006, 0x00000089, 0x00000086, 0x00000088, 0x00050041, 0x0000000e, 0x0000008a,
+    0x0000000c, 0x00000012, 0x0004003d, 0x00000006, 0x0000008b, 0x0000008a, 0x00050080, 0x00000006,
+    0x0000008c, 0x00000089, 0x0000008b, 0x00050084, 0x00000006, 0x00000023, 0x0000008c, 0x00000022,
+    0x00050084, 0x00000006, 0x00000025, 0x00000023, 0x0000001f, 0x00050041, 0x0000000e, 0x00000027,
+    0x00000026, 0x00000012, 0x0004003d, 0x00000006, 0x00000028, 0x00000027, 0x00050080, 0x00000006,
+    0x00000029, 0x00000025, 0x00000028, 0x00050084, 0x00000006, 0x0000002e, 0x0000002c, 0x0000001f,
+    0x00050080, 0x00000006, 0x0000002f, 0x00000029, 0x0000002e, 0x00050041, 0x00000036, 0x00000037,
+    0x00000033, 0x00000035, 0x0004003d, 0x00000006, 0x00000038, 0x00000037, 0x000500b0, 0x00000039,
+    0x0000003a, 0x0000002f, 0x00000038, 0x000300f7, 0x0000003c, 0x00000000, 0x000400fa, 0x0000003a,
+    0x0000003b, 0x0000006f, 0x000200f8, 0x0000003b, 0x00060041, 0x00000045, 0x00000046, 0x00000043,
+    0x00000035, 0x00000029, 0x0004003d, 0x0000003d, 0x00000047, 0x00000046, 0x00050080, 0x00000006,
+    0x0000004b, 0x00000029, 0x0000001f, 0x00060041, 0x00000045, 0x0000004c, 0x00000043, 0x00000035,
+    0x0000004b, 0x0004003d, 0x0000003d, 0x0000004d, 0x0000004c, 0x00050084, 0x00000006, 0x00000052,
+    0x00000050, 0x0000001f, 0x00050080, 0x00000006, 0x00000053, 0x00000029, 0x00000052, 0x00060041,
+    0x00000045, 0x00000054, 0x00000043, 0x00000035, 0x00000053, 0x0004003d, 0x0000003d, 0x00000055,
+    0x00000054, 0x00060041, 0x00000045, 0x00000058, 0x00000043, 0x00000035, 0x0000002f, 0x0004003d,
+    0x0000003d, 0x00000059, 0x00000058, 0x00060041, 0x00000045, 0x00000060, 0x0000005d, 0x00000035,
+    0x00000029, 0x0003003e, 0x00000060, 0x00000047, 0x00060041, 0x00000045, 0x00000065, 0x0000005d,
+    0x00000035, 0x0000004b, 0x0003003e, 0x00000065, 0x0000004d, 0x00060041, 0x00000045, 0x0000006b,
+    0x0000005d, 0x00000035, 0x00000053, 0x0003003e, 0x0000006b, 0x00000055, 0x00060041, 0x00000045,
+    0x0000006e, 0x0000005d, 0x00000035, 0x0000002f, 0x0003003e, 0x0000006e, 0x00000059, 0x000200f9,
+    0x0000003c, 0x000200f8, 0x0000006f, 0x000200f9, 0x00000072, 0x000200f8, 0x00000072, 0x000700f5,
+    0x00000006, 0x0000008d, 0x00000029, 0x0000006f, 0x00000082, 0x00000073, 0x000500b0, 0x00000039,
+    0x0000007a, 0x0000008d, 0x00000038, 0x000400f6, 0x00000074, 0x00000073, 0x00000000, 0x000400fa,
+    0x0000007a, 0x00000073, 0x00000074, 0x000200f8, 0x00000073, 0x00060041, 0x00000045, 0x0000007d,
+    0x00000043, 0x00000035, 0x0000008d, 0x0004003d, 0x0000003d, 0x0000007e, 0x0000007d, 0x00060041,
+    0x00000045, 0x0000007f, 0x0000005d, 0x00000035, 0x0000008d, 0x0003003e, 0x0000007f, 0x0000007e,
+    0x00050080, 0x00000006, 0x00000082, 0x0000008d, 0x0000001f, 0x000200f9, 0x00000072, 0x000200f8,
+    0x00000074, 0x000200f9, 0x0000003c, 0x000200f8, 0x0000003c, 0x000100fd, 0x00010038,
+};
+static const uint32_t tli_vk_copy_uint_words[] = {
+    0x07230203, 0x00010000, 0x0008000b, 0x00000058, 0x00000000, 0x00020011, 0x00000001, 0x0006000b,
+    0x00000001, 0x4c534c47, 0x6474732e, 0x3035342e, 0x00000000, 0x0003000e, 0x00000000, 0x00000001,
+    0x0008000f, 0x00000005, 0x00000004, 0x6e69616d, 0x00000000, 0x0000000e, 0x00000013, 0x00000022,
+    0x00060010, 0x00000004, 0x00000011, 0x00000040, 0x00000001, 0x00000001, 0x00040047, 0x0000000e,
+    0x0000000b, 0x0000001a, 0x00040047, 0x00000013, 0x0000000b, 0x00000018, 0x00040047, 0x0000001e,
+    0x00000001, 0x00000000, 0x00040047, 0x0000001f, 0x0000000b, 0x00000019, 0x00040047, 0x00000022,
+    0x0000000b, 0x0000001b, 0x00050048, 0x0000002c, 0x00000000, 0x00000023, 0x00000000, 0x00050048,
+    0x0000002c, 0x00000001, 0x00000023, 0x00000004, 0x00050048, 0x0000002c, 0x00000002, 0x00000023,
+    0x00000008, 0x00030047, 0x0000002c, 0x00000002, 0x00040047, 0x00000038, 0x00000006, 0x00000004,
+    0x00040048, 0x00000039, 0x00000000, 0x00000019, 0x00050048, 0x00000039, 0x00000000, 0x00000023,
+    0x00000000, 0x00030047, 0x00000039, 0x00000003, 0x00040047, 0x0000003b, 0x00000022, 0x00000000,
+    0x00040047, 0x0000003b, 0x00000021, 0x00000000, 0x00040047, 0x0000003d, 0x00000006, 0x00000004,
+    0x00040048, 0x0000003e, 0x00000000, 0x00000018, 0x00050048, 0x0000003e, 0x00000000, 0x00000023,
+    0x00000000, 0x00030047, 0x0000003e, 0x00000003, 0x00040047, 0x00000040, 0x00000022, 0x00000000,
+    0x00040047, 0x00000040, 0x00000021, 0x00000001, 0x00020013, 0x00000002, 0x00030021, 0x00000003,
+    0x00000002, 0x00040015, 0x00000006, 0x00000020, 0x00000000, 0x00040017, 0x0000000c, 0x00000006,
+    0x00000003, 0x00040020, 0x0000000d, 0x00000001, 0x0000000c, 0x0004003b, 0x0000000d, 0x0000000e,
+    0x00000001, 0x0004002b, 0x00000006, 0x0000000f, 0x00000001, 0x00040020, 0x00000010, 0x00000001,
+    0x00000006, 0x0004003b, 0x0000000d, 0x00000013, 0x00000001, 0x0004002b, 0x00000006, 0x00000014,
+    0x00000000, 0x00040032, 0x00000006, 0x0000001e, 0x00000040, 0x00060033, 0x0000000c, 0x0000001f,
+    0x0000001e, 0x0000000f, 0x0000000f, 0x0004003b, 0x0000000d, 0x00000022, 0x00000001, 0x0005001e,
+    0x0000002c, 0x00000006, 0x00000006, 0x00000006, 0x00040020, 0x0000002d, 0x00000009, 0x0000002c,
+    0x0004003b, 0x0000002d, 0x0000002e, 0x00000009, 0x00040015, 0x0000002f, 0x00000020, 0x00000001,
+    0x0004002b, 0x0000002f, 0x00000030, 0x00000000, 0x00040020, 0x00000031, 0x00000009, 0x00000006,
+    0x00020014, 0x00000034, 0x0003001d, 0x00000038, 0x00000006, 0x0003001e, 0x00000039, 0x00000038,
+    0x00040020, 0x0000003a, 0x00000002, 0x00000039, 0x0004003b, 0x0000003a, 0x0000003b, 0x00000002,
+    0x0003001d, 0x0000003d, 0x00000006, 0x0003001e, 0x0000003e, 0x0000003d, 0x00040020, 0x0000003f,
+    0x00000002, 0x0000003e, 0x0004003b, 0x0000003f, 0x00000040, 0x00000002, 0x00040020, 0x00000042,
+    0x00000002, 0x00000006, 0x00050036, 0x00000002, 0x00000004, 0x00000000, 0x00000003, 0x000200f8,
+    0x00000005, 0x00050041, 0x00000010, 0x00000050, 0x0000000e, 0x0000000f, 0x0004003d, 0x00000006,
+    0x00000051, 0x00000050, 0x00050041, 0x00000010, 0x00000052, 0x00000013, 0x00000014, 0x0004003d,
+    0x00000006, 0x00000053, 0x00000052, 0x00050084, 0x00000006, 0x00000054, 0x00000051, 0x00000053,
+    0x00050041, 0x00000010, 0x00000055, 0x0000000e, 0x00000014, 0x0004003d, 0x00000006, 0x00000056,
+    0x00000055, 0x00050080, 0x00000006, 0x00000057, 0x00000054, 0x00000056, 0x00050051, 0x00000006,
+    0x00000049, 0x0000001f, 0x00000000, 0x00050084, 0x00000006, 0x0000004a, 0x00000057, 0x00000049,
+    0x00050041, 0x00000010, 0x0000004b, 0x00000022, 0x00000014, 0x0004003d, 0x00000006, 0x0000004c,
+    0x0000004b, 0x00050080, 0x00000006, 0x0000004d, 0x0000004a, 0x0000004c, 0x00050041, 0x00000031,
+    0x00000032, 0x0000002e, 0x00000030, 0x0004003d, 0x00000006, 0x00000033, 0x00000032, 0x000500b0,
+    0x00000034, 0x00000035, 0x0000004d, 0x00000033, 0x000300f7, 0x00000037, 0x00000000, 0x000400fa,
+    0x00000035, 0x00000036, 0x00000037, 0x000200f8, 0x00000036, 0x00060041, 0x00000042, 0x00000043,
+    0x00000040, 0x00000030, 0x0000004d, 0x0004003d, 0x00000006, 0x00000044, 0x00000043, 0x00060041,
+    0x00000042, 0x00000045, 0x0000003b, 0x00000030, 0x0000004d, 0x0003003e, 0x00000045, 0x00000044,
+    0x000200f9, 0x00000037, 0x000200f8, 0x00000037, 0x000100fd, 0x00010038,
+};
+static const uint32_t tli_vk_fill_words[] = {
+    0x07230203, 0x00010000, 0x0008000b, 0x00000054, 0x00000000, 0x00020011, 0x00000001, 0x0006000b,
+    0x00000001, 0x4c534c47, 0x6474732e, 0x3035342e, 0x00000000, 0x0003000e, 0x00000000, 0x00000001,
+    0x0008000f, 0x00000005, 0x00000004, 0x6e69616d, 0x00000000, 0x0000000e, 0x00000013, 0x00000022,
+    0x00060010, 0x00000004, 0x00000011, 0x00000040, 0x00000001, 0x00000001, 0x00040047, 0x0000000e,
+    0x0000000b, 0x0000001a, 0x00040047, 0x00000013, 0x0000000b, 0x00000018, 0x00040047, 0x0000001e,
+    0x00000001, 0x00000000, 0x00040047, 0x0000001f, 0x0000000b, 0x00000019, 0x00040047, 0x00000022,
+    0x0000000b, 0x0000001b, 0x00050048, 0x0000002c, 0x00000000, 0x00000023, 0x00000000, 0x00050048,
+    0x0000002c, 0x00000001, 0x00000023, 0x00000004, 0x00050048, 0x0000002c, 0x00000002, 0x00000023,
+    0x00000008, 0x00030047, 0x0000002c, 0x00000002, 0x00040047, 0x00000038, 0x00000006, 0x00000004,
+    0x00040048, 0x00000039, 0x00000000, 0x00000019, 0x00050048, 0x00000039, 0x00000000, 0x00000023,
+    0x00000000, 0x00030047, 0x00000039, 0x00000003, 0x00040047, 0x0000003b, 0x00000022, 0x00000000,
+    0x00040047, 0x0000003b, 0x00000021, 0x00000000, 0x00020013, 0x00000002, 0x00030021, 0x00000003,
+    0x00000002, 0x00040015, 0x00000006, 0x00000020, 0x00000000, 0x00040017, 0x0000000c, 0x00000006,
+    0x00000003, 0x00040020, 0x0000000d, 0x00000001, 0x0000000c, 0x0004003b, 0x0000000d, 0x0000000e,
+    0x00000001, 0x0004002b, 0x00000006, 0x0000000f, 0x00000001, 0x00040020, 0x00000010, 0x00000001,
+    0x00000006, 0x0004003b, 0x0000000d, 0x00000013, 0x00000001, 0x0004002b, 0x00000006, 0x00000014,
+    0x00000000, 0x00040032, 0x00000006, 0x0000001e, 0x00000040, 0x00060033, 0x0000000c, 0x0000001f,
+    0x0000001e, 0x0000000f, 0x0000000f, 0x0004003b, 0x0000000d, 0x00000022, 0x00000001, 0x0005001e,
+    0x0000002c, 0x00000006, 0x00000006, 0x00000006, 0x00040020, 0x0000002d, 0x00000009, 0x0000002c,
+    0x0004003b, 0x0000002d, 0x0000002e, 0x00000009, 0x00040015, 0x0000002f, 0x00000020, 0x00000001,
+    0x0004002b, 0x0000002f, 0x00000030, 0x00000000, 0x00040020, 0x00000031, 0x00000009, 0x00000006,
+    0x00020014, 0x00000034, 0x0003001d, 0x00000038, 0x00000006, 0x0003001e, 0x00000039, 0x00000038,
+    0x00040020, 0x0000003a, 0x00000002, 0x00000039, 0x0004003b, 0x0000003a, 0x0000003b, 0x00000002,
+    0x0004002b, 0x0000002f, 0x0000003d, 0x00000001, 0x00040020, 0x00000040, 0x00000002, 0x00000006,
+    0x00050036, 0x00000002, 0x00000004, 0x00000000, 0x00000003, 0x000200f8, 0x00000005, 0x00050041,
+    0x00000010, 0x0000004c, 0x0000000e, 0x0000000f, 0x0004003d, 0x00000006, 0x0000004d, 0x0000004c,
+    0x00050041, 0x00000010, 0x0000004e, 0x00000013, 0x00000014, 0x0004003d, 0x00000006, 0x0000004f,
+    0x0000004e, 0x00050084, 0x00000006, 0x00000050, 0x0000004d, 0x0000004f, 0x00050041, 0x00000010,
+    0x00000051, 0x0000000e, 0x00000014, 0x0004003d, 0x00000006, 0x00000052, 0x00000051, 0x00050080,
+    0x00000006, 0x00000053, 0x00000050, 0x00000052, 0x00050051, 0x00000006, 0x00000045, 0x0000001f,
+    0x00000000, 0x00050084, 0x00000006, 0x00000046, 0x00000053, 0x00000045, 0x00050041, 0x00000010,
+    0x00000047, 0x00000022, 0x00000014, 0x0004003d, 0x00000006, 0x00000048, 0x00000047, 0x00050080,
+    0x00000006, 0x00000049, 0x00000046, 0x00000048, 0x00050041, 0x00000031, 0x00000032, 0x0000002e,
+    0x00000030, 0x0004003d, 0x00000006, 0x00000033, 0x00000032, 0x000500b0, 0x00000034, 0x00000035,
+    0x00000049, 0x00000033, 0x000300f7, 0x00000037, 0x00000000, 0x000400fa, 0x00000035, 0x00000036,
+    0x00000037, 0x000200f8, 0x00000036, 0x00050041, 0x00000031, 0x0000003e, 0x0000002e, 0x0000003d,
+    0x0004003d, 0x00000006, 0x0000003f, 0x0000003e, 0x00060041, 0x00000040, 0x00000041, 0x0000003b,
+    0x00000030, 0x00000049, 0x0003003e, 0x00000041, 0x0000003f, 0x000200f9, 0x00000037, 0x000200f8,
+    0x00000037, 0x000100fd, 0x00010038,
+};
+static const uint32_t tli_vk_from_bf16_words[] = {
+    0x07230203, 0x00010000, 0x0008000b, 0x000000b0, 0x00000000, 0x00020011, 0x00000001, 0x0006000b,
+    0x00000001, 0x4c534c47, 0x6474732e, 0x3035342e, 0x00000000, 0x0003000e, 0x00000000, 0x00000001,
+    0x0008000f, 0x00000005, 0x00000004, 0x6e69616d, 0x00000000, 0x00000013, 0x00000018, 0x00000027,
+    0x00060010, 0x00000004, 0x00000011, 0x00000040, 0x00000001, 0x00000001, 0x00040047, 0x00000013,
+    0x0000000b, 0x0000001a, 0x00040047, 0x00000018, 0x0000000b, 0x00000018, 0x00040047, 0x00000023,
+    0x00000001, 0x00000000, 0x00040047, 0x00000024, 0x0000000b, 0x00000019, 0x00040047, 0x00000027,
+    0x0000000b, 0x0000001b, 0x00050048, 0x00000048, 0x00000000, 0x00000023, 0x00000000, 0x00050048,
+    0x00000048, 0x00000001, 0x00000023, 0x00000004, 0x00050048, 0x00000048, 0x00000002, 0x00000023,
+    0x00000008, 0x00030047, 0x00000048, 0x00000002, 0x00040047, 0x00000054, 0x00000006, 0x00000004,
+    0x00040048, 0x00000055, 0x00000000, 0x00000018, 0x00050048, 0x00000055, 0x00000000, 0x00000023,
+    0x00000000, 0x00030047, 0x00000055, 0x00000003, 0x00040047, 0x00000057, 0x00000022, 0x00000000,
+    0x00040047, 0x00000057, 0x00000021, 0x00000001, 0x00040047, 0x0000005d, 0x00000006, 0x00000004,
+    0x00040048, 0x0000005e, 0x00000000, 0x00000019, 0x00050048, 0x0000005e, 0x00000000, 0x00000023,
+    0x00000000, 0x00030047, 0x0000005e, 0x00000003, 0x00040047, 0x00000060, 0x00000022, 0x00000000,
+    0x00040047, 0x00000060, 0x00000021, 0x00000000, 0x00020013, 0x00000002, 0x00030021, 0x00000003,
+    0x00000002, 0x00040015, 0x00000006, 0x00000020, 0x00000000, 0x00040017, 0x00000011, 0x00000006,
+    0x00000003, 0x00040020, 0x00000012, 0x00000001, 0x00000011, 0x0004003b, 0x00000012, 0x00000013,
+    0x00000001, 0x0004002b, 0x00000006, 0x00000014, 0x00000001, 0x00040020, 0x00000015, 0x00000001,
+    0x00000006, 0x0004003b, 0x00000012, 0x00000018, 0x00000001, 0x0004002b, 0x00000006, 0x00000019,
+    0x00000000, 0x00040032, 0x00000006, 0x00000023, 0x00000040, 0x00060033, 0x00000011, 0x00000024,
+    0x00000023, 0x00000014, 0x00000014, 0x0004003b, 0x00000012, 0x00000027, 0x00000001, 0x00040015,
+    0x0000002f, 0x00000020, 0x00000001, 0x0004002b, 0x0000002f, 0x00000030, 0x00000010, 0x0004002b,
+    0x00000006, 0x00000033, 0x7fffffff, 0x0004002b, 0x00000006, 0x00000035, 0x7f800000, 0x00020014,
+    0x00000036, 0x0004002b, 0x00000006, 0x0000003c, 0x00400000, 0x0004002b, 0x00000006, 0x00000044,
+    0x00000002, 0x0005001e, 0x00000048, 0x00000006, 0x00000006, 0x00000006, 0x00040020, 0x00000049,
+    0x00000009, 0x00000048, 0x0004003b, 0x00000049, 0x0000004a, 0x00000009, 0x0004002b, 0x0000002f,
+    0x0000004b, 0x00000000, 0x00040020, 0x0000004c, 0x00000009, 0x00000006, 0x0003001d, 0x00000054,
+    0x00000006, 0x0003001e, 0x00000055, 0x00000054, 0x00040020, 0x00000056, 0x00000002, 0x00000055,
+    0x0004003b, 0x00000056, 0x00000057, 0x00000002, 0x00040020, 0x0000005a, 0x00000002, 0x00000006,
+    0x0003001d, 0x0000005d, 0x00000006, 0x0003001e, 0x0000005e, 0x0000005d, 0x00040020, 0x0000005f,
+    0x00000002, 0x0000005e, 0x0004003b, 0x0000005f, 0x00000060, 0x00000002, 0x0004002b, 0x00000006,
+    0x00000063, 0x0000ffff, 0x00050036, 0x00000002, 0x00000004, 0x00000000, 0x00000003, 0x000200f8,
+    0x00000005, 0x000300f7, 0x00000076, 0x00000000, 0x000300fb, 0x00000019, 0x00000077, 0x000200f8,
+    0x00000077, 0x00050041, 0x00000015, 0x00000086, 0x00000013, 0x00000014, 0x0004003d, 0x00000006,
+    0x00000087, 0x00000086, 0x00050041, 0x00000015, 0x00000088, 0x00000018, 0x00000019, 0x0004003d,
+    0x00000006, 0x00000089, 0x00000088, 0x00050084, 0x00000006, 0x0000008a, 0x00000087, 0x00000089,
+    0x00050041, 0x00000015, 0x0000008b, 0x00000013, 0x00000019, 0x0004003d, 0x00000006, 0x0000008c,
+    0x0000008b, 0x00050080, 0x00000006, 0x0000008d, 0x0000008a, 0x0000008c, 0x00050051, 0x00000006,
+    0x0000007f, 0x00000024, 0x00000000, 0x00050084, 0x00000006, 0x00000080, 0x0000008d, 0x0000007f,
+    0x00050041, 0x00000015, 0x00000081, 0x00000027, 0x00000019, 0x0004003d, 0x00000006, 0x00000082,
+    0x00000081, 0x00050080, 0x00000006, 0x00000083, 0x00000080, 0x00000082, 0x00050084, 0x00000006,
+    0x00000046, 0x00000044, 0x00000083, 0x00050041, 0x0000004c, 0x0000004d, 0x0000004a, 0x0000004b,
+    0x0004003d, 0x00000006, 0x0000004e, 0x0000004d, 0x000500ae, 0x00000036, 0x0000004f, 0x00000046,
+    0x0000004e, 0x000300f7, 0x00000051, 0x00000000, 0x000400fa, 0x0000004f, 0x00000050, 0x00000051,
+    0x000200f8, 0x00000050, 0x000200f9, 0x00000076, 0x000200f8, 0x00000051, 0x00050086, 0x00000006,
+    0x00000059, 0x00000046, 0x00000044, 0x00060041, 0x0000005a, 0x0000005b, 0x00000057, 0x0000004b,
+    0x00000059, 0x0004003d, 0x00000006, 0x0000005c, 0x0000005b, 0x000500c7, 0x00000006, 0x00000064,
+    0x0000005c, 0x00000063, 0x000500c4, 0x00000006, 0x00000093, 0x00000064, 0x00000030, 0x000500c7,
+    0x00000006, 0x00000095, 0x00000093, 0x00000033, 0x000500ac, 0x00000036, 0x00000096, 0x00000095,
+    0x00000035, 0x000300f7, 0x0000009c, 0x00000000, 0x000400fa, 0x00000096, 0x00000097, 0x0000009a,
+    0x000200f8, 0x00000097, 0x000500c5, 0x00000006, 0x00000099, 0x00000093, 0x0000003c, 0x000200f9,
+    0x0000009c, 0x000200f8, 0x0000009a, 0x000200f9, 0x0000009c, 0x000200f8, 0x0000009c, 0x000700f5,
+    0x00000006, 0x000000ae, 0x00000099, 0x00000097, 0x00000093, 0x0000009a, 0x00060041, 0x0000005a,
+    0x00000067, 0x00000060, 0x0000004b, 0x00000046, 0x0003003e, 0x00000067, 0x000000ae, 0x00050080,
+    0x00000006, 0x00000069, 0x00000046, 0x00000014, 0x000500b0, 0x00000036, 0x0000006c, 0x00000069,
+    0x0000004e, 0x000300f7, 0x0000006e, 0x00000000, 0x000400fa, 0x0000006c, 0x0000006d, 0x0000006e,
+    0x000200f8, 0x0000006d, 0x000500c2, 0x00000006, 0x00000072, 0x0000005c, 0x00000030, 0x000500c4,
+    0x00000006, 0x000000a3, 0x00000072, 0x00000030, 0x000500c7, 0x00000006, 0x000000a5, 0x000000a3,
+    0x00000033, 0x000500ac, 0x00000036, 0x000000a6, 0x000000a5, 0x00000035, 0x000300f7, 0x000000ac,
+    0x00000000, 0x000400fa, 0x000000a6, 0x000000a7, 0x000000aa, 0x000200f8, 0x000000a7, 0x000500c5,
+    0x00000006, 0x000000a9, 0x000000a3, 0x0000003c, 0x000200f9, 0x000000ac, 0x000200f8, 0x000000aa,
+    0x000200f9, 0x000000ac, 0x000200f8, 0x000000ac, 0x000700f5, 0x00000006, 0x000000af, 0x000000a9,
+    0x000000a7, 0x000000a3, 0x000000aa, 0x00060041, 0x0000005a, 0x00000075, 0x00000060, 0x0000004b,
+    0x00000069, 0x0003003e, 0x00000075, 0x000000af, 0x000200f9, 0x0000006e, 0x000200f8, 0x0000006e,
+    0x000200f9, 0x00000076, 0x000200f8, 0x00000076, 0x000100fd, 0x00010038,
+};
+static const uint32_t tli_vk_from_f16_words[] = {
+    0x07230203, 0x00010000, 0x0008000b, 0x0000015a, 0x00000000, 0x00020011, 0x00000001, 0x0006000b,
+    0x00000001, 0x4c534c47, 0x6474732e, 0x3035342e, 0x00000000, 0x0003000e, 0x00000000, 0x00000001,
+    0x0008000f, 0x00000005, 0x00000004, 0x6e69616d, 0x00000000, 0x00000013, 0x00000018, 0x00000027,
+    0x00060010, 0x00000004, 0x00000011, 0x00000040, 0x00000001, 0x00000001, 0x00040047, 0x00000013,
+    0x0000000b, 0x0000001a, 0x00040047, 0x00000018, 0x0000000b, 0x00000018, 0x00040047, 0x00000023,
+    0x00000001, 0x00000000, 0x00040047, 0x00000024, 0x0000000b, 0x00000019, 0x00040047, 0x00000027,
+    0x0000000b, 0x0000001b, 0x00050048, 0x00000082, 0x00000000, 0x00000023, 0x00000000, 0x00050048,
+    0x00000082, 0x00000001, 0x00000023, 0x00000004, 0x00050048, 0x00000082, 0x00000002, 0x00000023,
+    0x00000008, 0x00030047, 0x00000082, 0x00000002, 0x00040047, 0x0000008e, 0x00000006, 0x00000004,
+    0x00040048, 0x0000008f, 0x00000000, 0x00000018, 0x00050048, 0x0000008f, 0x00000000, 0x00000023,
+    0x00000000, 0x00030047, 0x0000008f, 0x00000003, 0x00040047, 0x00000091, 0x00000022, 0x00000000,
+    0x00040047, 0x00000091, 0x00000021, 0x00000001, 0x00040047, 0x00000097, 0x00000006, 0x00000004,
+    0x00040048, 0x00000098, 0x00000000, 0x00000019, 0x00050048, 0x00000098, 0x00000000, 0x00000023,
+    0x00000000, 0x00030047, 0x00000098, 0x00000003, 0x00040047, 0x0000009a, 0x00000022, 0x00000000,
+    0x00040047, 0x0000009a, 0x00000021, 0x00000000, 0x00020013, 0x00000002, 0x00030021, 0x00000003,
+    0x00000002, 0x00040015, 0x00000006, 0x00000020, 0x00000000, 0x00040017, 0x00000011, 0x00000006,
+    0x00000003, 0x00040020, 0x00000012, 0x00000001, 0x00000011, 0x0004003b, 0x00000012, 0x00000013,
+    0x00000001, 0x0004002b, 0x00000006, 0x00000014, 0x00000001, 0x00040020, 0x00000015, 0x00000001,
+    0x00000006, 0x0004003b, 0x00000012, 0x00000018, 0x00000001, 0x0004002b, 0x00000006, 0x00000019,
+    0x00000000, 0x00040032, 0x00000006, 0x00000023, 0x00000040, 0x00060033, 0x00000011, 0x00000024,
+    0x00000023, 0x00000014, 0x00000014, 0x0004003b, 0x00000012, 0x00000027, 0x00000001, 0x0004002b,
+    0x00000006, 0x0000002f, 0x00008000, 0x00040015, 0x00000031, 0x00000020, 0x00000001, 0x0004002b,
+    0x00000031, 0x00000032, 0x00000010, 0x0004002b, 0x00000031, 0x00000036, 0x0000000a, 0x0004002b,
+    0x00000006, 0x00000038, 0x0000001f, 0x0004002b, 0x00000006, 0x0000003c, 0x000003ff, 0x00020014,
+    0x0000003f, 0x0004002b, 0x00000006, 0x00000044, 0x7f800000, 0x0004002b, 0x00000006, 0x0000004b,
+    0x00400000, 0x0004002b, 0x00000031, 0x0000004d, 0x0000000d, 0x0004002b, 0x00000006, 0x0000005a,
+    0x00000070, 0x0004002b, 0x00000031, 0x0000005c, 0x00000017, 0x0004002b, 0x00000006, 0x0000007e,
+    0x00000002, 0x0005001e, 0x00000082, 0x00000006, 0x00000006, 0x00000006, 0x00040020, 0x00000083,
+    0x00000009, 0x00000082, 0x0004003b, 0x00000083, 0x00000084, 0x00000009, 0x0004002b, 0x00000031,
+    0x00000085, 0x00000000, 0x00040020, 0x00000086, 0x00000009, 0x00000006, 0x0003001d, 0x0000008e,
+    0x00000006, 0x0003001e, 0x0000008f, 0x0000008e, 0x00040020, 0x00000090, 0x00000002, 0x0000008f,
+    0x0004003b, 0x00000090, 0x00000091, 0x00000002, 0x00040020, 0x00000094, 0x00000002, 0x00000006,
+    0x0003001d, 0x00000097, 0x00000006, 0x0003001e, 0x00000098, 0x00000097, 0x00040020, 0x00000099,
+    0x00000002, 0x00000098, 0x0004003b, 0x00000099, 0x0000009a, 0x00000002, 0x0004002b, 0x00000006,
+    0x0000009d, 0x0000ffff, 0x0004002b, 0x00000031, 0x00000159, 0x00000067, 0x00050036, 0x00000002,
+    0x00000004, 0x00000000, 0x00000003, 0x000200f8, 0x00000005, 0x000300f7, 0x000000b0, 0x00000000,
+    0x000300fb, 0x00000019, 0x000000b1, 0x000200f8, 0x000000b1, 0x00050041, 0x00000015, 0x000000c5,
+    0x00000013, 0x00000014, 0x0004003d, 0x00000006, 0x000000c6, 0x000000c5, 0x00050041, 0x00000015,
+    0x000000c7, 0x00000018, 0x00000019, 0x0004003d, 0x00000006, 0x000000c8, 0x000000c7, 0x00050084,
+    0x00000006, 0x000000c9, 0x000000c6, 0x000000c8, 0x00050041, 0x00000015, 0x000000ca, 0x00000013,
+    0x00000019, 0x0004003d, 0x00000006, 0x000000cb, 0x000000ca, 0x00050080, 0x00000006, 0x000000cc,
+    0x000000c9, 0x000000cb, 0x00050051, 0x00000006, 0x000000be, 0x00000024, 0x00000000, 0x00050084,
+    0x00000006, 0x000000bf, 0x000000cc, 0x000000be, 0x00050041, 0x00000015, 0x000000c0, 0x00000027,
+    0x00000019, 0x0004003d, 0x00000006, 0x000000c1, 0x000000c0, 0x00050080, 0x00000006, 0x000000c2,
+    0x000000bf, 0x000000c1, 0x00050084, 0x00000006, 0x00000080, 0x0000007e, 0x000000c2, 0x00050041,
+    0x00000086, 0x00000087, 0x00000084, 0x00000085, 0x0004003d, 0x00000006, 0x00000088, 0x00000087,
+    0x000500ae, 0x0000003f, 0x00000089, 0x00000080, 0x00000088, 0x000300f7, 0x0000008b, 0x00000000,
+    0x000400fa, 0x00000089, 0x0000008a, 0x0000008b, 0x000200f8, 0x0000008a, 0x000200f9, 0x000000b0,
+    0x000200f8, 0x0000008b, 0x00050086, 0x00000006, 0x00000093, 0x00000080, 0x0000007e, 0x00060041,
+    0x00000094, 0x00000095, 0x00000091, 0x00000085, 0x00000093, 0x0004003d, 0x00000006, 0x00000096,
+    0x00000095, 0x000500c7, 0x00000006, 0x0000009e, 0x00000096, 0x0000009d, 0x000300f7, 0x0000010f,
+    0x00000000, 0x000300fb, 0x00000019, 0x000000d6, 0x000200f8, 0x000000d6, 0x000500c7, 0x00000006,
+    0x000000d8, 0x0000009e, 0x0000002f, 0x000500c4, 0x00000006, 0x000000d9, 0x000000d8, 0x00000032,
+    0x000500c2, 0x00000006, 0x000000db, 0x0000009e, 0x00000036, 0x000500c7, 0x00000006, 0x000000dc,
+    0x000000db, 0x00000038, 0x000500c7, 0x00000006, 0x000000de, 0x0000009e, 0x0000003c, 0x000500aa,
+    0x0000003f, 0x000000e0, 0x000000dc, 0x00000038, 0x000300f7, 0x000000ee, 0x00000000, 0x000400fa,
+    0x000000e0, 0x000000e1, 0x000000ee, 0x000200f8, 0x000000e1, 0x000500c5, 0x00000006, 0x000000e3,
+    0x000000d9, 0x00000044, 0x000500ab, 0x0000003f, 0x000000e5, 0x000000de, 0x00000019, 0x000300f7,
+    0x000000eb, 0x00000000, 0x000400fa, 0x000000e5, 0x000000e6, 0x000000ea, 0x000200f8, 0x000000e6,
+    0x000500c4, 0x00000006, 0x000000e8, 0x000000de, 0x0000004d, 0x000500c5, 0x00000006, 0x000000e9,
+    0x0000004b, 0x000000e8, 0x000200f9, 0x000000eb, 0x000200f8, 0x000000ea, 0x000200f9, 0x000000eb,
+    0x000200f8, 0x000000eb, 0x000700f5, 0x00000006, 0x00000155, 0x000000e9, 0x000000e6, 0x00000019,
+    0x000000ea, 0x000500c5, 0x00000006, 0x000000ed, 0x000000e3, 0x00000155, 0x000200f9, 0x0000010f,
+    0x000200f8, 0x000000ee, 0x000500ab, 0x0000003f, 0x000000f0, 0x000000dc, 0x00000019, 0x000300f7,
+    0x000000fa, 0x00000000, 0x000400fa, 0x000000f0, 0x000000f1, 0x000000fa, 0x000200f8, 0x000000f1,
+    0x00050080, 0x00000006, 0x000000f4, 0x000000dc, 0x0000005a, 0x000500c4, 0x00000006, 0x000000f5,
+    0x000000f4, 0x0000005c, 0x000500c5, 0x00000006, 0x000000f6, 0x000000d9, 0x000000f5, 0x000500c4,
+    0x00000006, 0x000000f8, 0x000000de, 0x0000004d, 0x000500c5, 0x00000006, 0x000000f9, 0x000000f6,
+    0x000000f8, 0x000200f9, 0x0000010f, 0x000200f8, 0x000000fa, 0x000500aa, 0x0000003f, 0x000000fc,
+    0x000000de, 0x00000019, 0x000300f7, 0x000000ff, 0x00000000, 0x000400fa, 0x000000fc, 0x000000fd,
+    0x000000ff, 0x000200f8, 0x000000fd, 0x000200f9, 0x0000010f, 0x000200f8, 0x000000ff, 0x0006000c,
+    0x00000031, 0x00000101, 0x00000001, 0x0000004b, 0x000000de, 0x00050082, 0x00000031, 0x00000102,
+    0x00000036, 0x00000101, 0x00050080, 0x00000031, 0x00000105, 0x00000101, 0x00000159, 0x0004007c,
+    0x00000006, 0x00000106, 0x00000105, 0x000500c4, 0x00000006, 0x00000107, 0x00000106, 0x0000005c,
+    0x000500c5, 0x00000006, 0x00000108, 0x000000d9, 0x00000107, 0x000500c4, 0x00000006, 0x0000010b,
+    0x000000de, 0x00000102, 0x000500c7, 0x00000006, 0x0000010c, 0x0000010b, 0x0000003c, 0x000500c4,
+    0x00000006, 0x0000010d, 0x0000010c, 0x0000004d, 0x000500c5, 0x00000006, 0x0000010e, 0x00000108,
+    0x0000010d, 0x000200f9, 0x0000010f, 0x000200f8, 0x0000010f, 0x000b00f5, 0x00000006, 0x00000156,
+    0x000000ed, 0x000000eb, 0x000000f9, 0x000000f1, 0x000000d9, 0x000000fd, 0x0000010e, 0x000000ff,
+    0x00060041, 0x00000094, 0x000000a1, 0x0000009a, 0x00000085, 0x00000080, 0x0003003e, 0x000000a1,
+    0x00000156, 0x00050080, 0x00000006, 0x000000a3, 0x00000080, 0x00000014, 0x000500b0, 0x0000003f,
+    0x000000a6, 0x000000a3, 0x00000088, 0x000300f7, 0x000000a8, 0x00000000, 0x000400fa, 0x000000a6,
+    0x000000a7, 0x000000a8, 0x000200f8, 0x000000a7, 0x000500c2, 0x00000006, 0x000000ac, 0x00000096,
+    0x00000032, 0x000300f7, 0x00000153, 0x00000000, 0x000300fb, 0x00000019, 0x0000011a, 0x000200f8,
+    0x0000011a, 0x000500c7, 0x00000006, 0x0000011c, 0x000000ac, 0x0000002f, 0x000500c4, 0x00000006,
+    0x0000011d, 0x0000011c, 0x00000032, 0x000500c2, 0x00000006, 0x0000011f, 0x000000ac, 0x00000036,
+    0x000500c7, 0x00000006, 0x00000120, 0x0000011f, 0x00000038, 0x000500c7, 0x00000006, 0x00000122,
+    0x000000ac, 0x0000003c, 0x000500aa, 0x0000003f, 0x00000124, 0x00000120, 0x00000038, 0x000300f7,
+    0x00000132, 0x00000000, 0x000400fa, 0x00000124, 0x00000125, 0x00000132, 0x000200f8, 0x00000125,
+    0x000500c5, 0x00000006, 0x00000127, 0x0000011d, 0x00000044, 0x000500ab, 0x0000003f, 0x00000129,
+    0x00000122, 0x00000019, 0x000300f7, 0x0000012f, 0x00000000, 0x000400fa, 0x00000129, 0x0000012a,
+    0x0000012e, 0x000200f8, 0x0000012a, 0x000500c4, 0x00000006, 0x0000012c, 0x00000122, 0x0000004d,
+    0x000500c5, 0x00000006, 0x0000012d, 0x0000004b, 0x0000012c, 0x000200f9, 0x0000012f, 0x000200f8,
+    0x0000012e, 0x000200f9, 0x0000012f, 0x000200f8, 0x0000012f, 0x000700f5, 0x00000006, 0x00000157,
+    0x0000012d, 0x0000012a, 0x00000019, 0x0000012e, 0x000500c5, 0x00000006, 0x00000131, 0x00000127,
+    0x00000157, 0x000200f9, 0x00000153, 0x000200f8, 0x00000132, 0x000500ab, 0x0000003f, 0x00000134,
+    0x00000120, 0x00000019, 0x000300f7, 0x0000013e, 0x00000000, 0x000400fa, 0x00000134, 0x00000135,
+    0x0000013e, 0x000200f8, 0x00000135, 0x00050080, 0x00000006, 0x00000138, 0x00000120, 0x0000005a,
+    0x000500c4, 0x00000006, 0x00000139, 0x00000138, 0x0000005c, 0x000500c5, 0x00000006, 0x0000013a,
+    0x0000011d, 0x00000139, 0x000500c4, 0x00000006, 0x0000013c, 0x00000122, 0x0000004d, 0x000500c5,
+    0x00000006, 0x0000013d, 0x0000013a, 0x0000013c, 0x000200f9, 0x00000153, 0x000200f8, 0x0000013e,
+    0x000500aa, 0x0000003f, 0x00000140, 0x00000122, 0x00000019, 0x000300f7, 0x00000143, 0x00000000,
+    0x000400fa, 0x00000140, 0x00000141, 0x00000143, 0x000200f8, 0x00000141, 0x000200f9, 0x00000153,
+    0x000200f8, 0x00000143, 0x0006000c, 0x00000031, 0x00000145, 0x00000001, 0x0000004b, 0x00000122,
+    0x00050082, 0x00000031, 0x00000146, 0x00000036, 0x00000145, 0x00050080, 0x00000031, 0x00000149,
+    0x00000145, 0x00000159, 0x0004007c, 0x00000006, 0x0000014a, 0x00000149, 0x000500c4, 0x00000006,
+    0x0000014b, 0x0000014a, 0x0000005c, 0x000500c5, 0x00000006, 0x0000014c, 0x0000011d, 0x0000014b,
+    0x000500c4, 0x00000006, 0x0000014f, 0x00000122, 0x00000146, 0x000500c7, 0x00000006, 0x00000150,
+    0x0000014f, 0x0000003c, 0x000500c4, 0x00000006, 0x00000151, 0x00000150, 0x0000004d, 0x000500c5,
+    0x00000006, 0x00000152, 0x0000014c, 0x00000151, 0x000200f9, 0x00000153, 0x000200f8, 0x00000153,
+    0x000b00f5, 0x00000006, 0x00000158, 0x00000131, 0x0000012f, 0x0000013d, 0x00000135, 0x0000011d,
+    0x00000141, 0x00000152, 0x00000143, 0x00060041, 0x00000094, 0x000000af, 0x0000009a, 0x00000085,
+    0x000000a3, 0x0003003e, 0x000000af, 0x00000158, 0x000200f9, 0x000000a8, 0x000200f8, 0x000000a8,
+    0x000200f9, 0x000000b0, 0x000200f8, 0x000000b0, 0x000100fd, 0x00010038,
+};
+static const uint32_t tli_vk_from_q8_words[] = {
+    0x07230203, 0x00010000, 0x0008000b, 0x00000218, 0x00000000, 0x00020011, 0x00000001, 0x0006000b,
+    0x00000001, 0x4c534c47, 0x6474732e, 0x3035342e, 0x00000000, 0x0003000e, 0x00000000, 0x00000001,
+    0x0008000f, 0x00000005, 0x00000004, 0x6e69616d, 0x00000000, 0x00000028, 0x0000002d, 0x0000003c,
+    0x00060010, 0x00000004, 0x00000011, 0x00000040, 0x00000001, 0x00000001, 0x00040047, 0x00000028,
+    0x0000000b, 0x0000001a, 0x00040047, 0x0000002d, 0x0000000b, 0x00000018, 0x00040047, 0x00000038,
+    0x00000001, 0x00000000, 0x00040047, 0x00000039, 0x0000000b, 0x00000019, 0x00040047, 0x0000003c,
+    0x0000000b, 0x0000001b, 0x00050048, 0x000000fc, 0x00000000, 0x00000023, 0x00000000, 0x00050048,
+    0x000000fc, 0x00000001, 0x00000023, 0x00000004, 0x00050048, 0x000000fc, 0x00000002, 0x00000023,
+    0x00000008, 0x00030047, 0x000000fc, 0x00000002, 0x00040047, 0x0000010e, 0x00000006, 0x00000004,
+    0x00040048, 0x0000010f, 0x00000000, 0x00000018, 0x00050048, 0x0000010f, 0x00000000, 0x00000023,
+    0x00000000, 0x00030047, 0x0000010f, 0x00000003, 0x00040047, 0x00000111, 0x00000022, 0x00000000,
+    0x00040047, 0x00000111, 0x00000021, 0x00000001, 0x00040047, 0x0000011c, 0x00000006, 0x00000004,
+    0x00040048, 0x0000011d, 0x00000000, 0x00000019, 0x00050048, 0x0000011d, 0x00000000, 0x00000023,
+    0x00000000, 0x00030047, 0x0000011d, 0x00000003, 0x00040047, 0x0000011f, 0x00000022, 0x00000000,
+    0x00040047, 0x0000011f, 0x00000021, 0x00000000, 0x00020013, 0x00000002, 0x00030021, 0x00000003,
+    0x00000002, 0x00040015, 0x00000006, 0x00000020, 0x00000000, 0x00040015, 0x0000000d, 0x00000020,
+    0x00000001, 0x00020014, 0x0000000f, 0x00040017, 0x00000026, 0x00000006, 0x00000003, 0x00040020,
+    0x00000027, 0x00000001, 0x00000026, 0x0004003b, 0x00000027, 0x00000028, 0x00000001, 0x0004002b,
+    0x00000006, 0x00000029, 0x00000001, 0x00040020, 0x0000002a, 0x00000001, 0x00000006, 0x0004003b,
+    0x00000027, 0x0000002d, 0x00000001, 0x0004002b, 0x00000006, 0x0000002e, 0x00000000, 0x00040032,
+    0x00000006, 0x00000038, 0x00000040, 0x00060033, 0x00000026, 0x00000039, 0x00000038, 0x00000029,
+    0x00000029, 0x0004003b, 0x00000027, 0x0000003c, 0x00000001, 0x0004002b, 0x0000000d, 0x00000043,
+    0x0000001f, 0x0004002b, 0x0000000d, 0x00000054, 0x00000001, 0x0004002b, 0x0000000d, 0x00000073,
+    0x00000017, 0x0004002b, 0x00000006, 0x00000075, 0x000000ff, 0x0004002b, 0x0000000d, 0x00000078,
+    0x00000096, 0x0004002b, 0x00000006, 0x0000007b, 0x007fffff, 0x0004002b, 0x0000000d, 0x0000007e,
+    0xffffff6a, 0x0004002b, 0x00000006, 0x00000082, 0x00800000, 0x0004002b, 0x0000000d, 0x0000008e,
+    0xffffff6b, 0x0004002b, 0x0000000d, 0x000000a5, 0x000000fe, 0x0004002b, 0x00000006, 0x000000a9,
+    0x7f7fffff, 0x0004002b, 0x00000006, 0x000000bc, 0x00000080, 0x0004002b, 0x00000006, 0x000000c3,
+    0x00000100, 0x0004002b, 0x00000006, 0x000000cb, 0x80000000, 0x0004002b, 0x00000006, 0x000000d1,
+    0x7fc00000, 0x0004002b, 0x00000006, 0x000000d9, 0x7fffffff, 0x0004002b, 0x00000006, 0x000000eb,
+    0x00000002, 0x0005001e, 0x000000fc, 0x00000006, 0x00000006, 0x00000006, 0x00040020, 0x000000fd,
+    0x00000009, 0x000000fc, 0x0004003b, 0x000000fd, 0x000000fe, 0x00000009, 0x0004002b, 0x0000000d,
+    0x000000ff, 0x00000000, 0x00040020, 0x00000100, 0x00000009, 0x00000006, 0x0004002b, 0x00000006,
+    0x00000108, 0x00000009, 0x0004002b, 0x00000006, 0x0000010a, 0x00000020, 0x0003001d, 0x0000010e,
+    0x00000006, 0x0003001e, 0x0000010f, 0x0000010e, 0x00040020, 0x00000110, 0x00000002, 0x0000010f,
+    0x0004003b, 0x00000110, 0x00000111, 0x00000002, 0x0004002b, 0x00000006, 0x00000116, 0x00000004,
+    0x00040020, 0x00000119, 0x00000002, 0x00000006, 0x0003001d, 0x0000011c, 0x00000006, 0x0003001e,
+    0x0000011d, 0x0000011c, 0x00040020, 0x0000011e, 0x00000002, 0x0000011d, 0x0004003b, 0x0000011e,
+    0x0000011f, 0x00000002, 0x0004002b, 0x00000006, 0x00000122, 0x00000008, 0x0004002b, 0x0000000d,
+    0x00000216, 0xffffff54, 0x00050036, 0x00000002, 0x00000004, 0x00000000, 0x00000003, 0x000200f8,
+    0x00000005, 0x000300f7, 0x0000012f, 0x00000000, 0x000300fb, 0x0000002e, 0x00000130, 0x000200f8,
+    0x00000130, 0x00050041, 0x0000002a, 0x00000151, 0x00000028, 0x00000029, 0x0004003d, 0x00000006,
+    0x00000152, 0x00000151, 0x00050041, 0x0000002a, 0x00000153, 0x0000002d, 0x0000002e, 0x0004003d,
+    0x00000006, 0x00000154, 0x00000153, 0x00050084, 0x00000006, 0x00000155, 0x00000152, 0x00000154,
+    0x00050041, 0x0000002a, 0x00000156, 0x00000028, 0x0000002e, 0x0004003d, 0x00000006, 0x00000157,
+    0x00000156, 0x00050080, 0x00000006, 0x00000158, 0x00000155, 0x00000157, 0x00050051, 0x00000006,
+    0x0000014a, 0x00000039, 0x00000000, 0x00050084, 0x00000006, 0x0000014b, 0x00000158, 0x0000014a,
+    0x00050041, 0x0000002a, 0x0000014c, 0x0000003c, 0x0000002e, 0x0004003d, 0x00000006, 0x0000014d,
+    0x0000014c, 0x00050080, 0x00000006, 0x0000014e, 0x0000014b, 0x0000014d, 0x00050041, 0x00000100,
+    0x00000101, 0x000000fe, 0x000000ff, 0x0004003d, 0x00000006, 0x00000102, 0x00000101, 0x000500ae,
+    0x0000000f, 0x00000103, 0x0000014e, 0x00000102, 0x000300f7, 0x00000105, 0x00000000, 0x000400fa,
+    0x00000103, 0x00000104, 0x00000105, 0x000200f8, 0x00000104, 0x000200f9, 0x0000012f, 0x000200f8,
+    0x00000105, 0x00050086, 0x00000006, 0x0000010b, 0x0000014e, 0x0000010a, 0x00050084, 0x00000006,
+    0x0000010c, 0x00000108, 0x0000010b, 0x00050080, 0x00000006, 0x00000113, 0x0000010c, 0x00000029,
+    0x00050089, 0x00000006, 0x00000115, 0x0000014e, 0x0000010a, 0x00050086, 0x00000006, 0x00000117,
+    0x00000115, 0x00000116, 0x00050080, 0x00000006, 0x00000118, 0x00000113, 0x00000117, 0x00060041,
+    0x00000119, 0x0000011a, 0x00000111, 0x000000ff, 0x00000118, 0x0004003d, 0x00000006, 0x0000011b,
+    0x0000011a, 0x00050089, 0x00000006, 0x00000124, 0x0000014e, 0x00000116, 0x00050084, 0x00000006,
+    0x00000125, 0x00000122, 0x00000124, 0x000500c2, 0x00000006, 0x00000126, 0x0000011b, 0x00000125,
+    0x000500c7, 0x00000006, 0x00000127, 0x00000126, 0x00000075, 0x00060041, 0x00000119, 0x0000012b,
+    0x00000111, 0x000000ff, 0x0000010c, 0x0004003d, 0x00000006, 0x0000012c, 0x0000012b, 0x000300f7,
+    0x00000192, 0x00000000, 0x000300fb, 0x0000002e, 0x00000168, 0x000200f8, 0x00000168, 0x000500ae,
+    0x0000000f, 0x0000016a, 0x00000127, 0x000000bc, 0x000300f7, 0x00000171, 0x00000000, 0x000400fa,
+    0x0000016a, 0x0000016c, 0x0000016f, 0x000200f8, 0x0000016f, 0x000200f9, 0x00000171, 0x000200f8,
+    0x0000016c, 0x00050082, 0x00000006, 0x0000016e, 0x000000c3, 0x00000127, 0x000200f9, 0x00000171,
+    0x000200f8, 0x00000171, 0x000700f5, 0x00000006, 0x0000020d, 0x0000016e, 0x0000016c, 0x00000127,
+    0x0000016f, 0x000600a9, 0x00000006, 0x00000174, 0x0000016a, 0x000000cb, 0x0000002e, 0x000500aa,
+    0x0000000f, 0x00000176, 0x00000127, 0x000000bc, 0x000300f7, 0x00000178, 0x00000000, 0x000400fa,
+    0x00000176, 0x00000177, 0x00000178, 0x000200f8, 0x00000177, 0x000200f9, 0x00000192, 0x000200f8,
+    0x00000178, 0x000500aa, 0x0000000f, 0x0000017a, 0x0000020d, 0x0000002e, 0x000400a8, 0x0000000f,
+    0x0000017b, 0x0000017a, 0x000300f7, 0x00000180, 0x00000000, 0x000400fa, 0x0000017b, 0x0000017c,
+    0x00000180, 0x000200f8, 0x0000017c, 0x000500c7, 0x00000006, 0x0000017e, 0x0000012c, 0x000000d9,
+    0x000500aa, 0x0000000f, 0x0000017f, 0x0000017e, 0x0000002e, 0x000200f9, 0x00000180, 0x000200f8,
+    0x00000180, 0x000700f5, 0x0000000f, 0x00000181, 0x0000017a, 0x00000178, 0x0000017f, 0x0000017c,
+    0x000300f7, 0x00000184, 0x00000000, 0x000400fa, 0x00000181, 0x00000182, 0x00000184, 0x000200f8,
+    0x00000182, 0x000200f9, 0x00000192, 0x000200f8, 0x00000184, 0x000500c7, 0x00000006, 0x00000186,
+    0x0000012c, 0x000000d9, 0x000300f7, 0x000001b1, 0x00000000, 0x000300fb, 0x0000002e, 0x0000019a,
+    0x000200f8, 0x0000019a, 0x000500c2, 0x00000006, 0x0000019c, 0x00000186, 0x00000073, 0x000500c7,
+    0x00000006, 0x0000019d, 0x0000019c, 0x00000075, 0x0004007c, 0x0000000d, 0x0000019e, 0x0000019d,
+    0x00050082, 0x0000000d, 0x0000019f, 0x0000019e, 0x00000078, 0x000500c7, 0x00000006, 0x000001a1,
+    0x00000186, 0x0000007b, 0x000500ad, 0x0000000f, 0x000001a3, 0x0000019f, 0x0000007e, 0x000300f7,
+    0x000001a8, 0x00000000, 0x000400fa, 0x000001a3, 0x000001a4, 0x000001a8, 0x000200f8, 0x000001a4,
+    0x000500c5, 0x00000006, 0x000001a6, 0x000001a1, 0x00000082, 0x000200f9, 0x000001b1, 0x000200f8,
+    0x000001a8, 0x0006000c, 0x0000000d, 0x000001aa, 0x00000001, 0x0000004b, 0x000001a1, 0x00050082,
+    0x0000000d, 0x000001ab, 0x00000073, 0x000001aa, 0x000500c4, 0x00000006, 0x000001ae, 0x000001a1,
+    0x000001ab, 0x00050080, 0x0000000d, 0x000001b0, 0x000001aa, 0x00000216, 0x000200f9, 0x000001b1,
+    0x000200f8, 0x000001b1, 0x000700f5, 0x00000006, 0x0000020f, 0x000001a6, 0x000001a4, 0x000001ae,
+    0x000001a8, 0x000700f5, 0x0000000d, 0x0000020e, 0x0000019f, 0x000001a4, 0x000001b0, 0x000001a8,
+    0x00050084, 0x00000006, 0x0000018b, 0x0000020f, 0x000000eb, 0x00050084, 0x00000006, 0x0000018d,
+    0x0000018b, 0x0000020d, 0x00050082, 0x0000000d, 0x0000018f, 0x0000020e, 0x00000054, 0x000300f7,
+    0x000001da, 0x00000000, 0x000300fb, 0x0000002e, 0x000001bc, 0x000200f8, 0x000001bc, 0x0006000c,
+    0x0000000d, 0x000001be, 0x00000001, 0x0000004b, 0x0000018d, 0x00050082, 0x0000000d, 0x000001bf,
+    0x000001be, 0x00000073, 0x00050080, 0x0000000d, 0x000001c2, 0x0000018f, 0x000001bf, 0x00050080,
+    0x0000000d, 0x000001c3, 0x000001c2, 0x00000078, 0x000500b1, 0x0000000f, 0x000001c5, 0x000001c3,
+    0x00000054, 0x000300f7, 0x000001cb, 0x00000000, 0x000400fa, 0x000001c5, 0x000001c6, 0x000001cb,
+    0x000200f8, 0x000001c6, 0x00050082, 0x0000000d, 0x000001c8, 0x0000008e, 0x000001c2, 0x00050080,
+    0x0000000d, 0x000001ca, 0x000001bf, 0x000001c8, 0x000200f9, 0x000001cb, 0x000200f8, 0x000001cb,
+    0x000700f5, 0x0000000d, 0x00000211, 0x000001bf, 0x000001bc, 0x000001ca, 0x000001c6, 0x000600a9,
+    0x0000000d, 0x00000217, 0x000001c5, 0x00000054, 0x000001c3, 0x000500ad, 0x0000000f, 0x000001cd,
+    0x00000217, 0x000000a5, 0x000300f7, 0x000001cf, 0x00000000, 0x000400fa, 0x000001cd, 0x000001ce,
+    0x000001cf, 0x000200f8, 0x000001ce, 0x000200f9, 0x000001da, 0x000200f8, 0x000001cf, 0x00050082,
+    0x0000000d, 0x000001d1, 0x00000217, 0x00000054, 0x0004007c, 0x00000006, 0x000001d2, 0x000001d1,
+    0x000500c4, 0x00000006, 0x000001d3, 0x000001d2, 0x00000073, 0x000300f7, 0x0000020b, 0x00000000,
+    0x000300fb, 0x0000002e, 0x000001e3, 0x000200f8, 0x000001e3, 0x000500ad, 0x0000000f, 0x000001e5,
+    0x00000211, 0x00000043, 0x000300f7, 0x000001e7, 0x00000000, 0x000400fa, 0x000001e5, 0x000001e6,
+    0x000001e7, 0x000200f8, 0x000001e6, 0x000200f9, 0x0000020b, 0x000200f8, 0x000001e7, 0x000500c2,
+    0x00000006, 0x000001ea, 0x0000018d, 0x00000211, 0x000500c4, 0x00000006, 0x000001ed, 0x00000029,
+    0x00000211, 0x00050082, 0x00000006, 0x000001ee, 0x000001ed, 0x00000029, 0x000500c7, 0x00000006,
+    0x000001ef, 0x0000018d, 0x000001ee, 0x00050082, 0x0000000d, 0x000001f1, 0x00000211, 0x00000054,
+    0x000500c4, 0x00000006, 0x000001f2, 0x00000029, 0x000001f1, 0x000500ac, 0x0000000f, 0x000001f6,
+    0x000001ef, 0x000001f2, 0x000400a8, 0x0000000f, 0x000001f7, 0x000001f6, 0x000300f7, 0x00000207,
+    0x00000000, 0x000400fa, 0x000001f7, 0x000001f8, 0x00000207, 0x000200f8, 0x000001f8, 0x000500aa,
+    0x0000000f, 0x000001fb, 0x000001ef, 0x000001f2, 0x000300f7, 0x00000205, 0x00000000, 0x000400fa,
+    0x000001fb, 0x000001fc, 0x00000205, 0x000200f8, 0x000001fc, 0x000500c7, 0x00000006, 0x00000201,
+    0x000001ea, 0x00000029, 0x000500ab, 0x0000000f, 0x00000202, 0x00000201, 0x0000002e, 0x000200f9,
+    0x00000205, 0x000200f8, 0x00000205, 0x000700f5, 0x0000000f, 0x00000206, 0x000001fb, 0x000001f8,
+    0x00000202, 0x000001fc, 0x000200f9, 0x00000207, 0x000200f8, 0x00000207, 0x000700f5, 0x0000000f,
+    0x00000208, 0x000001f6, 0x000001e7, 0x00000206, 0x00000205, 0x000600a9, 0x00000006, 0x00000209,
+    0x00000208, 0x00000029, 0x0000002e, 0x00050080, 0x00000006, 0x0000020a, 0x000001ea, 0x00000209,
+    0x000200f9, 0x0000020b, 0x000200f8, 0x0000020b, 0x000700f5, 0x00000006, 0x00000212, 0x0000002e,
+    0x000001e6, 0x0000020a, 0x00000207, 0x00050080, 0x00000006, 0x000001d8, 0x000001d3, 0x00000212,
+    0x0007000c, 0x00000006, 0x000001d9, 0x00000001, 0x00000026, 0x000001d8, 0x000000a9, 0x000200f9,
+    0x000001da, 0x000200f8, 0x000001da, 0x000700f5, 0x00000006, 0x00000213, 0x000000a9, 0x000001ce,
+    0x000001d9, 0x0000020b, 0x000500c5, 0x00000006, 0x00000191, 0x00000174, 0x00000213, 0x000200f9,
+    0x00000192, 0x000200f8, 0x00000192, 0x000900f5, 0x00000006, 0x00000214, 0x000000d1, 0x00000177,
+    0x00000174, 0x00000182, 0x00000191, 0x000001da, 0x00060041, 0x00000119, 0x0000012e, 0x0000011f,
+    0x000000ff, 0x0000014e, 0x0003003e, 0x0000012e, 0x00000214, 0x000200f9, 0x0000012f, 0x000200f8,
+    0x0000012f, 0x000100fd, 0x00010038,
+};
+static const uint32_t tli_vk_min_max_words[] = {
+    0x07230203, 0x00010000, 0x0008000b, 0x000000c2, 0x00000000, 0x00020011, 0x00000001, 0x0006000b,
+    0x00000001, 0x4c534c47, 0x6474732e, 0x3035342e, 0x00000000, 0x0003000e, 0x00000000, 0x00000001,
+    0x0008000f, 0x00000005, 0x00000004, 0x6e69616d, 0x00000000, 0x00000010, 0x00000015, 0x00000024,
+    0x00060010, 0x00000004, 0x00000011, 0x00000040, 0x00000001, 0x00000001, 0x00040047, 0x00000010,
+    0x0000000b, 0x0000001a, 0x00040047, 0x00000015, 0x0000000b, 0x00000018, 0x00040047, 0x00000020,
+    0x00000001, 0x00000000, 0x00040047, 0x00000021, 0x0000000b, 0x00000019, 0x00040047, 0x00000024,
+    0x0000000b, 0x0000001b, 0x00050048, 0x0000004e, 0x00000000, 0x00000023, 0x00000000, 0x00050048,
+    0x0000004e, 0x00000001, 0x00000023, 0x00000004, 0x00050048, 0x0000004e, 0x00000002, 0x00000023,
+    0x00000008, 0x00030047, 0x0000004e, 0x00000002, 0x00040047, 0x00000058, 0x00000006, 0x00000004,
+    0x00040048, 0x00000059, 0x00000000, 0x00000018, 0x00050048, 0x00000059, 0x00000000, 0x00000023,
+    0x00000000, 0x00030047, 0x00000059, 0x00000003, 0x00040047, 0x0000005b, 0x00000022, 0x00000000,
+    0x00040047, 0x0000005b, 0x00000021, 0x00000001, 0x00050048, 0x0000008c, 0x00000000, 0x00000023,
+    0x00000000, 0x00050048, 0x0000008c, 0x00000001, 0x00000023, 0x00000004, 0x00050048, 0x0000008c,
+    0x00000002, 0x00000023, 0x00000008, 0x00050048, 0x0000008c, 0x00000003, 0x00000023, 0x0000000c,
+    0x00030047, 0x0000008c, 0x00000003, 0x00040047, 0x0000008e, 0x00000022, 0x00000000, 0x00040047,
+    0x0000008e, 0x00000021, 0x00000000, 0x00020013, 0x00000002, 0x00030021, 0x00000003, 0x00000002,
+    0x00040015, 0x00000006, 0x00000020, 0x00000000, 0x00040017, 0x0000000e, 0x00000006, 0x00000003,
+    0x00040020, 0x0000000f, 0x00000001, 0x0000000e, 0x0004003b, 0x0000000f, 0x00000010, 0x00000001,
+    0x0004002b, 0x00000006, 0x00000011, 0x00000001, 0x00040020, 0x00000012, 0x00000001, 0x00000006,
+    0x0004003b, 0x0000000f, 0x00000015, 0x00000001, 0x0004002b, 0x00000006, 0x00000016, 0x00000000,
+    0x00040032, 0x00000006, 0x00000020, 0x00000040, 0x00060033, 0x0000000e, 0x00000021, 0x00000020,
+    0x00000011, 0x00000011, 0x0004003b, 0x0000000f, 0x00000024, 0x00000001, 0x00020014, 0x00000035,
+    0x00040020, 0x00000039, 0x00000004, 0x00000006, 0x0004003b, 0x00000039, 0x0000003a, 0x00000004,
+    0x0004002b, 0x00000006, 0x0000003b, 0xffffffff, 0x0004003b, 0x00000039, 0x0000003c, 0x00000004,
+    0x0004003b, 0x00000039, 0x0000003d, 0x00000004, 0x0004003b, 0x00000039, 0x0000003e, 0x00000004,
+    0x0004002b, 0x00000006, 0x0000003f, 0x00000002, 0x0004002b, 0x00000006, 0x00000040, 0x00000108,
+    0x0005001e, 0x0000004e, 0x00000006, 0x00000006, 0x00000006, 0x00040020, 0x0000004f, 0x00000009,
+    0x0000004e, 0x0004003b, 0x0000004f, 0x00000050, 0x00000009, 0x00040015, 0x00000051, 0x00000020,
+    0x00000001, 0x0004002b, 0x00000051, 0x00000052, 0x00000000, 0x00040020, 0x00000053, 0x00000009,
+    0x00000006, 0x0003001d, 0x00000058, 0x00000006, 0x0003001e, 0x00000059, 0x00000058, 0x00040020,
+    0x0000005a, 0x00000002, 0x00000059, 0x0004003b, 0x0000005a, 0x0000005b, 0x00000002, 0x00040020,
+    0x0000005d, 0x00000002, 0x00000006, 0x0004002b, 0x00000051, 0x00000063, 0x0000001f, 0x0004002b,
+    0x00000006, 0x00000066, 0x80000000, 0x0004002b, 0x00000006, 0x0000006a, 0x7fffffff, 0x0004002b,
+    0x00000006, 0x0000006c, 0x7f800000, 0x0004002b, 0x00000051, 0x00000077, 0x00000001, 0x0006001e,
+    0x0000008c, 0x00000006, 0x00000006, 0x00000006, 0x00000006, 0x00040020, 0x0000008d, 0x00000002,
+    0x0000008c, 0x0004003b, 0x0000008d, 0x0000008e, 0x00000002, 0x0004002b, 0x00000051, 0x00000095,
+    0x00000002, 0x0004002b, 0x00000051, 0x00000099, 0x00000003, 0x00050036, 0x00000002, 0x00000004,
+    0x00000000, 0x00000003, 0x000200f8, 0x00000005, 0x00050041, 0x00000012, 0x00000033, 0x00000024,
+    0x00000016, 0x0004003d, 0x00000006, 0x00000034, 0x00000033, 0x000500aa, 0x00000035, 0x00000036,
+    0x00000034, 0x00000016, 0x000300f7, 0x00000038, 0x00000000, 0x000400fa, 0x00000036, 0x00000037,
+    0x00000038, 0x000200f8, 0x00000037, 0x0003003e, 0x0000003a, 0x0000003b, 0x0003003e, 0x0000003e,
+    0x00000016, 0x0003003e, 0x0000003d, 0x00000016, 0x0003003e, 0x0000003c, 0x00000016, 0x000200f9,
+    0x00000038, 0x000200f8, 0x00000038, 0x000400e0, 0x0000003f, 0x0000003f, 0x00000040, 0x00050041,
+    0x00000012, 0x000000a7, 0x00000010, 0x00000011, 0x0004003d, 0x00000006, 0x000000a8, 0x000000a7,
+    0x00050041, 0x00000012, 0x000000a9, 0x00000015, 0x00000016, 0x0004003d, 0x00000006, 0x000000aa,
+    0x000000a9, 0x00050084, 0x00000006, 0x000000ab, 0x000000a8, 0x000000aa, 0x00050041, 0x00000012,
+    0x000000ac, 0x00000010, 0x00000016, 0x0004003d, 0x00000006, 0x000000ad, 0x000000ac, 0x00050080,
+    0x00000006, 0x000000ae, 0x000000ab, 0x000000ad, 0x00050051, 0x00000006, 0x000000a0, 0x00000021,
+    0x00000000, 0x00050084, 0x00000006, 0x000000a1, 0x000000ae, 0x000000a0, 0x00050080, 0x00000006,
+    0x000000a4, 0x000000a1, 0x00000034, 0x000200f9, 0x00000048, 0x000200f8, 0x00000048, 0x000700f5,
+    0x00000006, 0x000000bc, 0x00000016, 0x00000038, 0x000000c1, 0x0000004b, 0x000700f5, 0x00000006,
+    0x000000bb, 0x00000016, 0x00000038, 0x000000c0, 0x0000004b, 0x000700f5, 0x00000006, 0x000000ba,
+    0x00000016, 0x00000038, 0x000000bf, 0x0000004b, 0x000700f5, 0x00000006, 0x000000b9, 0x0000003b,
+    0x00000038, 0x000000be, 0x0000004b, 0x000700f5, 0x00000006, 0x000000b8, 0x000000a4, 0x00000038,
+    0x0000007e, 0x0000004b, 0x00050041, 0x00000053, 0x00000054, 0x00000050, 0x00000052, 0x0004003d,
+    0x00000006, 0x00000055, 0x00000054, 0x000500b0, 0x00000035, 0x00000056, 0x000000b8, 0x00000055,
+    0x000400f6, 0x0000004a, 0x0000004b, 0x00000000, 0x000400fa, 0x00000056, 0x00000049, 0x0000004a,
+    0x000200f8, 0x00000049, 0x00060041, 0x0000005d, 0x0000005e, 0x0000005b, 0x00000052, 0x000000b8,
+    0x0004003d, 0x00000006, 0x0000005f, 0x0000005e, 0x000500c2, 0x00000006, 0x00000064, 0x0000005f,
+    0x00000063, 0x000500ab, 0x00000035, 0x00000065, 0x00000064, 0x00000016, 0x000600a9, 0x00000006,
+    0x00000067, 0x00000065, 0x0000003b, 0x00000066, 0x000500c6, 0x00000006, 0x00000068, 0x0000005f,
+    0x00000067, 0x000500c7, 0x00000006, 0x0000006b, 0x0000005f, 0x0000006a, 0x000500b0, 0x00000035,
+    0x0000006d, 0x0000006b, 0x0000006c, 0x000300f7, 0x0000006f, 0x00000000, 0x000400fa, 0x0000006d,
+    0x0000006e, 0x00000079, 0x000200f8, 0x0000006e, 0x0007000c, 0x00000006, 0x00000072, 0x00000001,
+    0x00000026, 0x000000b9, 0x00000068, 0x0007000c, 0x00000006, 0x00000075, 0x00000001, 0x00000029,
+    0x000000ba, 0x00000068, 0x00050080, 0x00000006, 0x00000078, 0x000000bb, 0x00000077, 0x000200f9,
+    0x0000006f, 0x000200f8, 0x00000079, 0x00050080, 0x00000006, 0x0000007b, 0x000000bc, 0x00000077,
+    0x000200f9, 0x0000006f, 0x000200f8, 0x0000006f, 0x000700f5, 0x00000006, 0x000000c1, 0x000000bc,
+    0x0000006e, 0x0000007b, 0x00000079, 0x000700f5, 0x00000006, 0x000000c0, 0x00000078, 0x0000006e,
+    0x000000bb, 0x00000079, 0x000700f5, 0x00000006, 0x000000bf, 0x00000075, 0x0000006e, 0x000000ba,
+    0x00000079, 0x000700f5, 0x00000006, 0x000000be, 0x00000072, 0x0000006e, 0x000000b9, 0x00000079,
+    0x000200f9, 0x0000004b, 0x000200f8, 0x0000004b, 0x00050041, 0x00000012, 0x000000b3, 0x00000015,
+    0x00000011, 0x0004003d, 0x00000006, 0x000000b4, 0x000000b3, 0x00050084, 0x00000006, 0x000000b5,
+    0x000000aa, 0x000000b4, 0x00050084, 0x00000006, 0x000000b7, 0x000000b5, 0x000000a0, 0x00050080,
+    0x00000006, 0x0000007e, 0x000000b8, 0x000000b7, 0x000200f9, 0x00000048, 0x000200f8, 0x0000004a,
+    0x000700ed, 0x00000006, 0x00000080, 0x0000003a, 0x00000011, 0x00000016, 0x000000b9, 0x000700ef,
+    0x00000006, 0x00000082, 0x0000003c, 0x00000011, 0x00000016, 0x000000ba, 0x000700ea, 0x00000006,
+    0x00000084, 0x0000003d, 0x00000011, 0x00000016, 0x000000bb, 0x000700ea, 0x00000006, 0x00000086,
+    0x0000003e, 0x00000011, 0x00000016, 0x000000bc, 0x000400e0, 0x0000003f, 0x0000003f, 0x00000040,
+    0x000300f7, 0x0000008b, 0x00000000, 0x000400fa, 0x00000036, 0x0000008a, 0x0000008b, 0x000200f8,
+    0x0000008a, 0x00050041, 0x0000005d, 0x0000008f, 0x0000008e, 0x00000052, 0x0004003d, 0x00000006,
+    0x00000090, 0x0000003a, 0x000700ed, 0x00000006, 0x00000091, 0x0000008f, 0x00000011, 0x00000016,
+    0x00000090, 0x00050041, 0x0000005d, 0x00000092, 0x0000008e, 0x00000077, 0x0004003d, 0x00000006,
+    0x00000093, 0x0000003c, 0x000700ef, 0x00000006, 0x00000094, 0x00000092, 0x00000011, 0x00000016,
+    0x00000093, 0x00050041, 0x0000005d, 0x00000096, 0x0000008e, 0x00000095, 0x0004003d, 0x00000006,
+    0x00000097, 0x0000003d, 0x000700ea, 0x00000006, 0x00000098, 0x00000096, 0x00000011, 0x00000016,
+    0x00000097, 0x00050041, 0x0000005d, 0x0000009a, 0x0000008e, 0x00000099, 0x0004003d, 0x00000006,
+    0x0000009b, 0x0000003e, 0x000700ea, 0x00000006, 0x0000009c, 0x0000009a, 0x00000011, 0x00000016,
+    0x0000009b, 0x000200f9, 0x0000008b, 0x000200f8, 0x0000008b, 0x000100fd, 0x00010038,
+};
+static const uint32_t tli_vk_to_bf16_words[] = {
+    0x07230203, 0x00010000, 0x0008000b, 0x0000012a, 0x00000000, 0x00020011, 0x00000001, 0x0006000b,
+    0x00000001, 0x4c534c47, 0x6474732e, 0x3035342e, 0x00000000, 0x0003000e, 0x00000000, 0x00000001,
+    0x0008000f, 0x00000005, 0x00000004, 0x6e69616d, 0x00000000, 0x00000016, 0x0000001b, 0x0000002a,
+    0x00060010, 0x00000004, 0x00000011, 0x00000040, 0x00000001, 0x00000001, 0x00040047, 0x00000016,
+    0x0000000b, 0x0000001a, 0x00040047, 0x0000001b, 0x0000000b, 0x00000018, 0x00040047, 0x00000026,
+    0x00000001, 0x00000000, 0x00040047, 0x00000027, 0x0000000b, 0x00000019, 0x00040047, 0x0000002a,
+    0x0000000b, 0x0000001b, 0x00040047, 0x00000031, 0x00000006, 0x00000004, 0x00040048, 0x00000032,
+    0x00000000, 0x00000018, 0x00050048, 0x00000032, 0x00000000, 0x00000023, 0x00000000, 0x00030047,
+    0x00000032, 0x00000003, 0x00040047, 0x00000034, 0x00000022, 0x00000000, 0x00040047, 0x00000034,
+    0x00000021, 0x00000001, 0x00050048, 0x0000003e, 0x00000000, 0x00000023, 0x00000000, 0x00050048,
+    0x0000003e, 0x00000001, 0x00000023, 0x00000004, 0x00050048, 0x0000003e, 0x00000002, 0x00000023,
+    0x00000008, 0x00030047, 0x0000003e, 0x00000002, 0x00040047, 0x00000095, 0x00000006, 0x00000004,
+    0x00040048, 0x00000096, 0x00000000, 0x00000019, 0x00050048, 0x00000096, 0x00000000, 0x00000023,
+    0x00000000, 0x00030047, 0x00000096, 0x00000003, 0x00040047, 0x00000098, 0x00000022, 0x00000000,
+    0x00040047, 0x00000098, 0x00000021, 0x00000000, 0x00020013, 0x00000002, 0x00030021, 0x00000003,
+    0x00000002, 0x00040015, 0x00000006, 0x00000020, 0x00000000, 0x00040017, 0x00000014, 0x00000006,
+    0x00000003, 0x00040020, 0x00000015, 0x00000001, 0x00000014, 0x0004003b, 0x00000015, 0x00000016,
+    0x00000001, 0x0004002b, 0x00000006, 0x00000017, 0x00000001, 0x00040020, 0x00000018, 0x00000001,
+    0x00000006, 0x0004003b, 0x00000015, 0x0000001b, 0x00000001, 0x0004002b, 0x00000006, 0x0000001c,
+    0x00000000, 0x00040032, 0x00000006, 0x00000026, 0x00000040, 0x00060033, 0x00000014, 0x00000027,
+    0x00000026, 0x00000017, 0x00000017, 0x0004003b, 0x00000015, 0x0000002a, 0x00000001, 0x0003001d,
+    0x00000031, 0x00000006, 0x0003001e, 0x00000032, 0x00000031, 0x00040020, 0x00000033, 0x00000002,
+    0x00000032, 0x0004003b, 0x00000033, 0x00000034, 0x00000002, 0x00040015, 0x00000035, 0x00000020,
+    0x00000001, 0x0004002b, 0x00000035, 0x00000036, 0x00000000, 0x00040020, 0x00000038, 0x00000002,
+    0x00000006, 0x00020014, 0x0000003b, 0x0005001e, 0x0000003e, 0x00000006, 0x00000006, 0x00000006,
+    0x00040020, 0x0000003f, 0x00000009, 0x0000003e, 0x0004003b, 0x0000003f, 0x00000040, 0x00000009,
+    0x00040020, 0x00000041, 0x00000009, 0x00000006, 0x0004002b, 0x00000035, 0x00000047, 0x00000002,
+    0x0004002b, 0x00000006, 0x00000050, 0x00000008, 0x0004002b, 0x00000006, 0x0000005d, 0x7fffffff,
+    0x0004002b, 0x00000006, 0x0000005f, 0x7f800000, 0x0004002b, 0x00000035, 0x00000064, 0x00000010,
+    0x0004002b, 0x00000006, 0x00000066, 0x00000040, 0x0004002b, 0x00000006, 0x0000006a, 0x00007fff,
+    0x0004002b, 0x00000006, 0x00000074, 0x00000002, 0x0003001d, 0x00000095, 0x00000006, 0x0003001e,
+    0x00000096, 0x00000095, 0x00040020, 0x00000097, 0x00000002, 0x00000096, 0x0004003b, 0x00000097,
+    0x00000098, 0x00000002, 0x00050036, 0x00000002, 0x00000004, 0x00000000, 0x00000003, 0x000200f8,
+    0x00000005, 0x000300f7, 0x000000a0, 0x00000000, 0x000300fb, 0x0000001c, 0x000000a1, 0x000200f8,
+    0x000000a1, 0x00050041, 0x00000018, 0x000000b5, 0x00000016, 0x00000017, 0x0004003d, 0x00000006,
+    0x000000b6, 0x000000b5, 0x00050041, 0x00000018, 0x000000b7, 0x0000001b, 0x0000001c, 0x0004003d,
+    0x00000006, 0x000000b8, 0x000000b7, 0x00050084, 0x00000006, 0x000000b9, 0x000000b6, 0x000000b8,
+    0x00050041, 0x00000018, 0x000000ba, 0x00000016, 0x0000001c, 0x0004003d, 0x00000006, 0x000000bb,
+    0x000000ba, 0x00050080, 0x00000006, 0x000000bc, 0x000000b9, 0x000000bb, 0x00050051, 0x00000006,
+    0x000000ae, 0x00000027, 0x00000000, 0x00050084, 0x00000006, 0x000000af, 0x000000bc, 0x000000ae,
+    0x00050041, 0x00000018, 0x000000b0, 0x0000002a, 0x0000001c, 0x0004003d, 0x00000006, 0x000000b1,
+    0x000000b0, 0x00050080, 0x00000006, 0x000000b2, 0x000000af, 0x000000b1, 0x00050084, 0x00000006,
+    0x00000076, 0x00000074, 0x000000b2, 0x00050041, 0x00000041, 0x00000078, 0x00000040, 0x00000036,
+    0x0004003d, 0x00000006, 0x00000079, 0x00000078, 0x000500ae, 0x0000003b, 0x0000007a, 0x00000076,
+    0x00000079, 0x000300f7, 0x0000007c, 0x00000000, 0x000400fa, 0x0000007a, 0x0000007b, 0x0000007c,
+    0x000200f8, 0x0000007b, 0x000200f9, 0x000000a0, 0x000200f8, 0x0000007c, 0x00060041, 0x00000038,
+    0x000000c2, 0x00000034, 0x00000036, 0x00000076, 0x0004003d, 0x00000006, 0x000000c3, 0x000000c2,
+    0x00050080, 0x00000006, 0x000000c5, 0x00000076, 0x00000017, 0x000500aa, 0x0000003b, 0x000000c8,
+    0x000000c5, 0x00000079, 0x000300f7, 0x000000cd, 0x00000000, 0x000400fa, 0x000000c8, 0x000000c9,
+    0x000000cd, 0x000200f8, 0x000000c9, 0x00050041, 0x00000041, 0x000000ca, 0x00000040, 0x00000047,
+    0x0004003d, 0x00000006, 0x000000cb, 0x000000ca, 0x000500ab, 0x0000003b, 0x000000cc, 0x000000cb,
+    0x0000001c, 0x000200f9, 0x000000cd, 0x000200f8, 0x000000cd, 0x000700f5, 0x0000003b, 0x000000ce,
+    0x000000c8, 0x0000007c, 0x000000cc, 0x000000c9, 0x000300f7, 0x000000d9, 0x00000000, 0x000400fa,
+    0x000000ce, 0x000000cf, 0x000000d7, 0x000200f8, 0x000000cf, 0x00050041, 0x00000041, 0x000000d1,
+    0x00000040, 0x00000047, 0x0004003d, 0x00000006, 0x000000d2, 0x000000d1, 0x00050084, 0x00000006,
+    0x000000d3, 0x00000050, 0x000000d2, 0x000500c4, 0x00000006, 0x000000d4, 0x00000017, 0x000000d3,
+    0x00050082, 0x00000006, 0x000000d5, 0x000000d4, 0x00000017, 0x000500c7, 0x00000006, 0x000000d6,
+    0x000000c3, 0x000000d5, 0x000200f9, 0x000000d9, 0x000200f8, 0x000000d7, 0x000200f9, 0x000000d9,
+    0x000200f8, 0x000000d9, 0x000700f5, 0x00000006, 0x00000125, 0x000000d6, 0x000000cf, 0x000000c3,
+    0x000000d7, 0x000300f7, 0x000000ef, 0x00000000, 0x000300fb, 0x0000001c, 0x000000df, 0x000200f8,
+    0x000000df, 0x000500c7, 0x00000006, 0x000000e1, 0x00000125, 0x0000005d, 0x000500ac, 0x0000003b,
+    0x000000e2, 0x000000e1, 0x0000005f, 0x000300f7, 0x000000e7, 0x00000000, 0x000400fa, 0x000000e2,
+    0x000000e3, 0x000000e7, 0x000200f8, 0x000000e3, 0x000500c2, 0x00000006, 0x000000e5, 0x00000125,
+    0x00000064, 0x000500c5, 0x00000006, 0x000000e6, 0x000000e5, 0x00000066, 0x000200f9, 0x000000ef,
+    0x000200f8, 0x000000e7, 0x00050080, 0x00000006, 0x000000e9, 0x00000125, 0x0000006a, 0x000500c2,
+    0x00000006, 0x000000eb, 0x00000125, 0x00000064, 0x000500c7, 0x00000006, 0x000000ec, 0x000000eb,
+    0x00000017, 0x00050080, 0x00000006, 0x000000ed, 0x000000e9, 0x000000ec, 0x000500c2, 0x00000006,
+    0x000000ee, 0x000000ed, 0x00000064, 0x000200f9, 0x000000ef, 0x000200f8, 0x000000ef, 0x000700f5,
+    0x00000006, 0x00000126, 0x000000e6, 0x000000e3, 0x000000ee, 0x000000e7, 0x000500b0, 0x0000003b,
+    0x00000089, 0x000000c5, 0x00000079, 0x000300f7, 0x0000008c, 0x00000000, 0x000400fa, 0x00000089,
+    0x0000008b, 0x00000093, 0x000200f8, 0x0000008b, 0x00060041, 0x00000038, 0x000000f6, 0x00000034,
+    0x00000036, 0x000000c5, 0x0004003d, 0x00000006, 0x000000f7, 0x000000f6, 0x00050080, 0x00000006,
+    0x000000f9, 0x00000076, 0x00000074, 0x000500aa, 0x0000003b, 0x000000fc, 0x000000f9, 0x00000079,
+    0x000300f7, 0x00000101, 0x00000000, 0x000400fa, 0x000000fc, 0x000000fd, 0x00000101, 0x000200f8,
+    0x000000fd, 0x00050041, 0x00000041, 0x000000fe, 0x00000040, 0x00000047, 0x0004003d, 0x00000006,
+    0x000000ff, 0x000000fe, 0x000500ab, 0x0000003b, 0x00000100, 0x000000ff, 0x0000001c, 0x000200f9,
+    0x00000101, 0x000200f8, 0x00000101, 0x000700f5, 0x0000003b, 0x00000102, 0x000000fc, 0x0000008b,
+    0x00000100, 0x000000fd, 0x000300f7, 0x0000010d, 0x00000000, 0x000400fa, 0x00000102, 0x00000103,
+    0x0000010b, 0x000200f8, 0x00000103, 0x00050041, 0x00000041, 0x00000105, 0x00000040, 0x00000047,
+    0x0004003d, 0x00000006, 0x00000106, 0x00000105, 0x00050084, 0x00000006, 0x00000107, 0x00000050,
+    0x00000106, 0x000500c4, 0x00000006, 0x00000108, 0x00000017, 0x00000107, 0x00050082, 0x00000006,
+    0x00000109, 0x00000108, 0x00000017, 0x000500c7, 0x00000006, 0x0000010a, 0x000000f7, 0x00000109,
+    0x000200f9, 0x0000010d, 0x000200f8, 0x0000010b, 0x000200f9, 0x0000010d, 0x000200f8, 0x0000010d,
+    0x000700f5, 0x00000006, 0x00000127, 0x0000010a, 0x00000103, 0x000000f7, 0x0000010b, 0x000300f7,
+    0x00000123, 0x00000000, 0x000300fb, 0x0000001c, 0x00000113, 0x000200f8, 0x00000113, 0x000500c7,
+    0x00000006, 0x00000115, 0x00000127, 0x0000005d, 0x000500ac, 0x0000003b, 0x00000116, 0x00000115,
+    0x0000005f, 0x000300f7, 0x0000011b, 0x00000000, 0x000400fa, 0x00000116, 0x00000117, 0x0000011b,
+    0x000200f8, 0x00000117, 0x000500c2, 0x00000006, 0x00000119, 0x00000127, 0x00000064, 0x000500c5,
+    0x00000006, 0x0000011a, 0x00000119, 0x00000066, 0x000200f9, 0x00000123, 0x000200f8, 0x0000011b,
+    0x00050080, 0x00000006, 0x0000011d, 0x00000127, 0x0000006a, 0x000500c2, 0x00000006, 0x0000011f,
+    0x00000127, 0x00000064, 0x000500c7, 0x00000006, 0x00000120, 0x0000011f, 0x00000017, 0x00050080,
+    0x00000006, 0x00000121, 0x0000011d, 0x00000120, 0x000500c2, 0x00000006, 0x00000122, 0x00000121,
+    0x00000064, 0x000200f9, 0x00000123, 0x000200f8, 0x00000123, 0x000700f5, 0x00000006, 0x00000128,
+    0x0000011a, 0x00000117, 0x00000122, 0x0000011b, 0x000200f9, 0x0000008c, 0x000200f8, 0x00000093,
+    0x000200f9, 0x0000008c, 0x000200f8, 0x0000008c, 0x000700f5, 0x00000006, 0x00000129, 0x00000128,
+    0x00000123, 0x0000001c, 0x00000093, 0x00050086, 0x00000006, 0x0000009a, 0x00000076, 0x00000074,
+    0x000500c4, 0x00000006, 0x0000009c, 0x00000129, 0x00000064, 0x000500c5, 0x00000006, 0x0000009e,
+    0x0000009c, 0x00000126, 0x00060041, 0x00000038, 0x0000009f, 0x00000098, 0x00000036, 0x0000009a,
+    0x0003003e, 0x0000009f, 0x0000009e, 0x000200f9, 0x000000a0, 0x000200f8, 0x000000a0, 0x000100fd,
+    0x00010038,
+};
+static const uint32_t tli_vk_to_f16_words[] = {
+    0x07230203, 0x00010000, 0x0008000b, 0x00000291, 0x00000000, 0x00020011, 0x00000001, 0x0006000b,
+    0x00000001, 0x4c534c47, 0x6474732e, 0x3035342e, 0x00000000, 0x0003000e, 0x00000000, 0x00000001,
+    0x0008000f, 0x00000005, 0x00000004, 0x6e69616d, 0x00000000, 0x00000020, 0x00000025, 0x00000034,
+    0x00060010, 0x00000004, 0x00000011, 0x00000040, 0x00000001, 0x00000001, 0x00040047, 0x00000020,
+    0x0000000b, 0x0000001a, 0x00040047, 0x00000025, 0x0000000b, 0x00000018, 0x00040047, 0x00000030,
+    0x00000001, 0x00000000, 0x00040047, 0x00000031, 0x0000000b, 0x00000019, 0x00040047, 0x00000034,
+    0x0000000b, 0x0000001b, 0x00040047, 0x0000003b, 0x00000006, 0x00000004, 0x00040048, 0x0000003c,
+    0x00000000, 0x00000018, 0x00050048, 0x0000003c, 0x00000000, 0x00000023, 0x00000000, 0x00030047,
+    0x0000003c, 0x00000003, 0x00040047, 0x0000003e, 0x00000022, 0x00000000, 0x00040047, 0x0000003e,
+    0x00000021, 0x00000001, 0x00050048, 0x00000046, 0x00000000, 0x00000023, 0x00000000, 0x00050048,
+    0x00000046, 0x00000001, 0x00000023, 0x00000004, 0x00050048, 0x00000046, 0x00000002, 0x00000023,
+    0x00000008, 0x00030047, 0x00000046, 0x00000002, 0x00040047, 0x000000f6, 0x00000006, 0x00000004,
+    0x00040048, 0x000000f7, 0x00000000, 0x00000019, 0x00050048, 0x000000f7, 0x00000000, 0x00000023,
+    0x00000000, 0x00030047, 0x000000f7, 0x00000003, 0x00040047, 0x000000f9, 0x00000022, 0x00000000,
+    0x00040047, 0x000000f9, 0x00000021, 0x00000000, 0x00020013, 0x00000002, 0x00030021, 0x00000003,
+    0x00000002, 0x00040015, 0x00000006, 0x00000020, 0x00000000, 0x00040015, 0x00000011, 0x00000020,
+    0x00000001, 0x00020014, 0x00000013, 0x00040017, 0x0000001e, 0x00000006, 0x00000003, 0x00040020,
+    0x0000001f, 0x00000001, 0x0000001e, 0x0004003b, 0x0000001f, 0x00000020, 0x00000001, 0x0004002b,
+    0x00000006, 0x00000021, 0x00000001, 0x00040020, 0x00000022, 0x00000001, 0x00000006, 0x0004003b,
+    0x0000001f, 0x00000025, 0x00000001, 0x0004002b, 0x00000006, 0x00000026, 0x00000000, 0x00040032,
+    0x00000006, 0x00000030, 0x00000040, 0x00060033, 0x0000001e, 0x00000031, 0x00000030, 0x00000021,
+    0x00000021, 0x0004003b, 0x0000001f, 0x00000034, 0x00000001, 0x0003001d, 0x0000003b, 0x00000006,
+    0x0003001e, 0x0000003c, 0x0000003b, 0x00040020, 0x0000003d, 0x00000002, 0x0000003c, 0x0004003b,
+    0x0000003d, 0x0000003e, 0x00000002, 0x0004002b, 0x00000011, 0x0000003f, 0x00000000, 0x00040020,
+    0x00000041, 0x00000002, 0x00000006, 0x0005001e, 0x00000046, 0x00000006, 0x00000006, 0x00000006,
+    0x00040020, 0x00000047, 0x00000009, 0x00000046, 0x0004003b, 0x00000047, 0x00000048, 0x00000009,
+    0x00040020, 0x00000049, 0x00000009, 0x00000006, 0x0004002b, 0x00000011, 0x0000004f, 0x00000002,
+    0x0004002b, 0x00000006, 0x00000058, 0x00000008, 0x0004002b, 0x00000011, 0x00000065, 0x0000001f,
+    0x0004002b, 0x00000011, 0x00000095, 0x00000010, 0x0004002b, 0x00000006, 0x00000097, 0x00008000,
+    0x0004002b, 0x00000006, 0x0000009b, 0x7fffffff, 0x0004002b, 0x00000006, 0x0000009e, 0x7f800000,
+    0x0004002b, 0x00000006, 0x000000a3, 0x00007e00, 0x0004002b, 0x00000011, 0x000000a5, 0x0000000d,
+    0x0004002b, 0x00000006, 0x000000a7, 0x000003ff, 0x0004002b, 0x00000006, 0x000000ac, 0x477ff000,
+    0x0004002b, 0x00000006, 0x000000b0, 0x00007c00, 0x0004002b, 0x00000006, 0x000000b3, 0x38800000,
+    0x0004002b, 0x00000006, 0x000000b8, 0x38000000, 0x0004002b, 0x00000006, 0x000000c1, 0x007fffff,
+    0x0004002b, 0x00000006, 0x000000c3, 0x00800000, 0x0004002b, 0x00000011, 0x000000c5, 0x0000007e,
+    0x0004002b, 0x00000011, 0x000000c7, 0x00000017, 0x0004002b, 0x00000006, 0x000000d5, 0x00000002,
+    0x0003001d, 0x000000f6, 0x00000006, 0x0003001e, 0x000000f7, 0x000000f6, 0x00040020, 0x000000f8,
+    0x00000002, 0x000000f7, 0x0004003b, 0x000000f8, 0x000000f9, 0x00000002, 0x0004002b, 0x00000006,
+    0x0000028c, 0x00001fff, 0x0004002b, 0x00000006, 0x0000028e, 0x00001000, 0x0004002b, 0x00000011,
+    0x00000290, 0x0000007d, 0x00050036, 0x00000002, 0x00000004, 0x00000000, 0x00000003, 0x000200f8,
+    0x00000005, 0x000300f7, 0x00000101, 0x00000000, 0x000300fb, 0x00000026, 0x00000102, 0x000200f8,
+    0x00000102, 0x00050041, 0x00000022, 0x00000114, 0x00000020, 0x00000021, 0x0004003d, 0x00000006,
+    0x00000115, 0x00000114, 0x00050041, 0x00000022, 0x00000116, 0x00000025, 0x00000026, 0x0004003d,
+    0x00000006, 0x00000117, 0x00000116, 0x00050084, 0x00000006, 0x00000118, 0x00000115, 0x00000117,
+    0x00050041, 0x00000022, 0x00000119, 0x00000020, 0x00000026, 0x0004003d, 0x00000006, 0x0000011a,
+    0x00000119, 0x00050080, 0x00000006, 0x0000011b, 0x00000118, 0x0000011a, 0x00050051, 0x00000006,
+    0x0000010d, 0x00000031, 0x00000000, 0x00050084, 0x00000006, 0x0000010e, 0x0000011b, 0x0000010d,
+    0x00050041, 0x00000022, 0x0000010f, 0x00000034, 0x00000026, 0x0004003d, 0x00000006, 0x00000110,
+    0x0000010f, 0x00050080, 0x00000006, 0x00000111, 0x0000010e, 0x00000110, 0x00050084, 0x00000006,
+    0x000000d7, 0x000000d5, 0x00000111, 0x00050041, 0x00000049, 0x000000d9, 0x00000048, 0x0000003f,
+    0x0004003d, 0x00000006, 0x000000da, 0x000000d9, 0x000500ae, 0x00000013, 0x000000db, 0x000000d7,
+    0x000000da, 0x000300f7, 0x000000dd, 0x00000000, 0x000400fa, 0x000000db, 0x000000dc, 0x000000dd,
+    0x000200f8, 0x000000dc, 0x000200f9, 0x00000101, 0x000200f8, 0x000000dd, 0x00060041, 0x00000041,
+    0x00000121, 0x0000003e, 0x0000003f, 0x000000d7, 0x0004003d, 0x00000006, 0x00000122, 0x00000121,
+    0x00050080, 0x00000006, 0x00000124, 0x000000d7, 0x00000021, 0x000500aa, 0x00000013, 0x00000127,
+    0x00000124, 0x000000da, 0x000300f7, 0x0000012c, 0x00000000, 0x000400fa, 0x00000127, 0x00000128,
+    0x0000012c, 0x000200f8, 0x00000128, 0x00050041, 0x00000049, 0x00000129, 0x00000048, 0x0000004f,
+    0x0004003d, 0x00000006, 0x0000012a, 0x00000129, 0x000500ab, 0x00000013, 0x0000012b, 0x0000012a,
+    0x00000026, 0x000200f9, 0x0000012c, 0x000200f8, 0x0000012c, 0x000700f5, 0x00000013, 0x0000012d,
+    0x00000127, 0x000000dd, 0x0000012b, 0x00000128, 0x000300f7, 0x00000138, 0x00000000, 0x000400fa,
+    0x0000012d, 0x0000012e, 0x00000136, 0x000200f8, 0x00000136, 0x000200f9, 0x00000138, 0x000200f8,
+    0x0000012e, 0x00050041, 0x00000049, 0x00000130, 0x00000048, 0x0000004f, 0x0004003d, 0x00000006,
+    0x00000131, 0x00000130, 0x00050084, 0x00000006, 0x00000132, 0x00000058, 0x00000131, 0x000500c4,
+    0x00000006, 0x00000133, 0x00000021, 0x00000132, 0x00050082, 0x00000006, 0x00000134, 0x00000133,
+    0x00000021, 0x000500c7, 0x00000006, 0x00000135, 0x00000122, 0x00000134, 0x000200f9, 0x00000138,
+    0x000200f8, 0x00000138, 0x000700f5, 0x00000006, 0x0000027e, 0x00000135, 0x0000012e, 0x00000122,
+    0x00000136, 0x000500c2, 0x00000006, 0x00000146, 0x0000027e, 0x00000095, 0x000500c7, 0x00000006,
+    0x00000147, 0x00000146, 0x00000097, 0x000500c7, 0x00000006, 0x00000149, 0x0000027e, 0x0000009b,
+    0x000500ac, 0x00000013, 0x0000014b, 0x00000149, 0x0000009e, 0x000300f7, 0x00000167, 0x00000000,
+    0x000400fa, 0x0000014b, 0x0000014c, 0x00000151, 0x000200f8, 0x00000151, 0x000500ae, 0x00000013,
+    0x00000153, 0x00000149, 0x000000ac, 0x000300f7, 0x00000166, 0x00000000, 0x000400fa, 0x00000153,
+    0x00000154, 0x00000155, 0x000200f8, 0x00000155, 0x000500ae, 0x00000013, 0x00000157, 0x00000149,
+    0x000000b3, 0x000300f7, 0x00000165, 0x00000000, 0x000400fa, 0x00000157, 0x00000158, 0x0000015c,
+    0x000200f8, 0x0000015c, 0x000500c7, 0x00000006, 0x0000015e, 0x00000149, 0x000000c1, 0x000500c5,
+    0x00000006, 0x0000015f, 0x0000015e, 0x000000c3, 0x000500c2, 0x00000006, 0x00000161, 0x00000149,
+    0x000000c7, 0x0004007c, 0x00000011, 0x00000162, 0x00000161, 0x00050082, 0x00000011, 0x00000163,
+    0x000000c5, 0x00000162, 0x000300f7, 0x000001cb, 0x00000000, 0x000300fb, 0x00000026, 0x000001a3,
+    0x000200f8, 0x000001a3, 0x000500ad, 0x00000013, 0x000001a5, 0x00000163, 0x00000065, 0x000300f7,
+    0x000001a7, 0x00000000, 0x000400fa, 0x000001a5, 0x000001a6, 0x000001a7, 0x000200f8, 0x000001a6,
+    0x000200f9, 0x000001cb, 0x000200f8, 0x000001a7, 0x000500c2, 0x00000006, 0x000001aa, 0x0000015f,
+    0x00000163, 0x000500c4, 0x00000006, 0x000001ad, 0x00000021, 0x00000163, 0x00050082, 0x00000006,
+    0x000001ae, 0x000001ad, 0x00000021, 0x000500c7, 0x00000006, 0x000001af, 0x0000015f, 0x000001ae,
+    0x00050082, 0x00000011, 0x000001b1, 0x00000290, 0x00000162, 0x000500c4, 0x00000006, 0x000001b2,
+    0x00000021, 0x000001b1, 0x000500ac, 0x00000013, 0x000001b6, 0x000001af, 0x000001b2, 0x000400a8,
+    0x00000013, 0x000001b7, 0x000001b6, 0x000300f7, 0x000001c7, 0x00000000, 0x000400fa, 0x000001b7,
+    0x000001b8, 0x000001c7, 0x000200f8, 0x000001b8, 0x000500aa, 0x00000013, 0x000001bb, 0x000001af,
+    0x000001b2, 0x000300f7, 0x000001c5, 0x00000000, 0x000400fa, 0x000001bb, 0x000001bc, 0x000001c5,
+    0x000200f8, 0x000001bc, 0x000500c7, 0x00000006, 0x000001c1, 0x000001aa, 0x00000021, 0x000500ab,
+    0x00000013, 0x000001c2, 0x000001c1, 0x00000026, 0x000200f9, 0x000001c5, 0x000200f8, 0x000001c5,
+    0x000700f5, 0x00000013, 0x000001c6, 0x000001bb, 0x000001b8, 0x000001c2, 0x000001bc, 0x000200f9,
+    0x000001c7, 0x000200f8, 0x000001c7, 0x000700f5, 0x00000013, 0x000001c8, 0x000001b6, 0x000001a7,
+    0x000001c6, 0x000001c5, 0x000600a9, 0x00000006, 0x000001c9, 0x000001c8, 0x00000021, 0x00000026,
+    0x00050080, 0x00000006, 0x000001ca, 0x000001aa, 0x000001c9, 0x000200f9, 0x000001cb, 0x000200f8,
+    0x000001cb, 0x000700f5, 0x00000006, 0x0000027f, 0x00000026, 0x000001a6, 0x000001ca, 0x000001c7,
+    0x000200f9, 0x00000165, 0x000200f8, 0x00000158, 0x00050082, 0x00000006, 0x0000015a, 0x00000149,
+    0x000000b8, 0x000500c2, 0x00000006, 0x00000179, 0x0000015a, 0x000000a5, 0x000500c7, 0x00000006,
+    0x0000017e, 0x0000015a, 0x0000028c, 0x000500ac, 0x00000013, 0x00000185, 0x0000017e, 0x0000028e,
+    0x000400a8, 0x00000013, 0x00000186, 0x00000185, 0x000300f7, 0x00000196, 0x00000000, 0x000400fa,
+    0x00000186, 0x00000187, 0x00000196, 0x000200f8, 0x00000187, 0x000500aa, 0x00000013, 0x0000018a,
+    0x0000017e, 0x0000028e, 0x000300f7, 0x00000194, 0x00000000, 0x000400fa, 0x0000018a, 0x0000018b,
+    0x00000194, 0x000200f8, 0x0000018b, 0x000500c7, 0x00000006, 0x00000190, 0x00000179, 0x00000021,
+    0x000500ab, 0x00000013, 0x00000191, 0x00000190, 0x00000026, 0x000200f9, 0x00000194, 0x000200f8,
+    0x00000194, 0x000700f5, 0x00000013, 0x00000195, 0x0000018a, 0x00000187, 0x00000191, 0x0000018b,
+    0x000200f9, 0x00000196, 0x000200f8, 0x00000196, 0x000700f5, 0x00000013, 0x00000197, 0x00000185,
+    0x00000158, 0x00000195, 0x00000194, 0x000600a9, 0x00000006, 0x00000198, 0x00000197, 0x00000021,
+    0x00000026, 0x00050080, 0x00000006, 0x00000199, 0x00000179, 0x00000198, 0x000200f9, 0x00000165,
+    0x000200f8, 0x00000165, 0x000700f5, 0x00000006, 0x00000283, 0x00000199, 0x00000196, 0x0000027f,
+    0x000001cb, 0x000200f9, 0x00000166, 0x000200f8, 0x00000154, 0x000200f9, 0x00000166, 0x000200f8,
+    0x00000166, 0x000700f5, 0x00000006, 0x00000282, 0x000000b0, 0x00000154, 0x00000283, 0x00000165,
+    0x000200f9, 0x00000167, 0x000200f8, 0x0000014c, 0x000500c2, 0x00000006, 0x0000014e, 0x00000149,
+    0x000000a5, 0x000500c7, 0x00000006, 0x0000014f, 0x0000014e, 0x000000a7, 0x000500c5, 0x00000006,
+    0x00000150, 0x000000a3, 0x0000014f, 0x000200f9, 0x00000167, 0x000200f8, 0x00000167, 0x000700f5,
+    0x00000006, 0x00000281, 0x00000150, 0x0000014c, 0x00000282, 0x00000166, 0x000500c5, 0x00000006,
+    0x0000016a, 0x00000147, 0x00000281, 0x000500b0, 0x00000013, 0x000000ea, 0x00000124, 0x000000da,
+    0x000300f7, 0x000000ed, 0x00000000, 0x000400fa, 0x000000ea, 0x000000ec, 0x000000f4, 0x000200f8,
+    0x000000f4, 0x000200f9, 0x000000ed, 0x000200f8, 0x000000ec, 0x00060041, 0x00000041, 0x000001d2,
+    0x0000003e, 0x0000003f, 0x00000124, 0x0004003d, 0x00000006, 0x000001d3, 0x000001d2, 0x00050080,
+    0x00000006, 0x000001d5, 0x000000d7, 0x000000d5, 0x000500aa, 0x00000013, 0x000001d8, 0x000001d5,
+    0x000000da, 0x000300f7, 0x000001dd, 0x00000000, 0x000400fa, 0x000001d8, 0x000001d9, 0x000001dd,
+    0x000200f8, 0x000001d9, 0x00050041, 0x00000049, 0x000001da, 0x00000048, 0x0000004f, 0x0004003d,
+    0x00000006, 0x000001db, 0x000001da, 0x000500ab, 0x00000013, 0x000001dc, 0x000001db, 0x00000026,
+    0x000200f9, 0x000001dd, 0x000200f8, 0x000001dd, 0x000700f5, 0x00000013, 0x000001de, 0x000001d8,
+    0x000000ec, 0x000001dc, 0x000001d9, 0x000300f7, 0x000001e9, 0x00000000, 0x000400fa, 0x000001de,
+    0x000001df, 0x000001e7, 0x000200f8, 0x000001e7, 0x000200f9, 0x000001e9, 0x000200f8, 0x000001df,
+    0x00050041, 0x00000049, 0x000001e1, 0x00000048, 0x0000004f, 0x0004003d, 0x00000006, 0x000001e2,
+    0x000001e1, 0x00050084, 0x00000006, 0x000001e3, 0x00000058, 0x000001e2, 0x000500c4, 0x00000006,
+    0x000001e4, 0x00000021, 0x000001e3, 0x00050082, 0x00000006, 0x000001e5, 0x000001e4, 0x00000021,
+    0x000500c7, 0x00000006, 0x000001e6, 0x000001d3, 0x000001e5, 0x000200f9, 0x000001e9, 0x000200f8,
+    0x000001e9, 0x000700f5, 0x00000006, 0x00000284, 0x000001e6, 0x000001df, 0x000001d3, 0x000001e7,
+    0x000500c2, 0x00000006, 0x000001f7, 0x00000284, 0x00000095, 0x000500c7, 0x00000006, 0x000001f8,
+    0x000001f7, 0x00000097, 0x000500c7, 0x00000006, 0x000001fa, 0x00000284, 0x0000009b, 0x000500ac,
+    0x00000013, 0x000001fc, 0x000001fa, 0x0000009e, 0x000300f7, 0x00000218, 0x00000000, 0x000400fa,
+    0x000001fc, 0x000001fd, 0x00000202, 0x000200f8, 0x00000202, 0x000500ae, 0x00000013, 0x00000204,
+    0x000001fa, 0x000000ac, 0x000300f7, 0x00000217, 0x00000000, 0x000400fa, 0x00000204, 0x00000205,
+    0x00000206, 0x000200f8, 0x00000206, 0x000500ae, 0x00000013, 0x00000208, 0x000001fa, 0x000000b3,
+    0x000300f7, 0x00000216, 0x00000000, 0x000400fa, 0x00000208, 0x00000209, 0x0000020d, 0x000200f8,
+    0x0000020d, 0x000500c7, 0x00000006, 0x0000020f, 0x000001fa, 0x000000c1, 0x000500c5, 0x00000006,
+    0x00000210, 0x0000020f, 0x000000c3, 0x000500c2, 0x00000006, 0x00000212, 0x000001fa, 0x000000c7,
+    0x0004007c, 0x00000011, 0x00000213, 0x00000212, 0x00050082, 0x00000011, 0x00000214, 0x000000c5,
+    0x00000213, 0x000300f7, 0x0000027c, 0x00000000, 0x000300fb, 0x00000026, 0x00000254, 0x000200f8,
+    0x00000254, 0x000500ad, 0x00000013, 0x00000256, 0x00000214, 0x00000065, 0x000300f7, 0x00000258,
+    0x00000000, 0x000400fa, 0x00000256, 0x00000257, 0x00000258, 0x000200f8, 0x00000257, 0x000200f9,
+    0x0000027c, 0x000200f8, 0x00000258, 0x000500c2, 0x00000006, 0x0000025b, 0x00000210, 0x00000214,
+    0x000500c4, 0x00000006, 0x0000025e, 0x00000021, 0x00000214, 0x00050082, 0x00000006, 0x0000025f,
+    0x0000025e, 0x00000021, 0x000500c7, 0x00000006, 0x00000260, 0x00000210, 0x0000025f, 0x00050082,
+    0x00000011, 0x00000262, 0x00000290, 0x00000213, 0x000500c4, 0x00000006, 0x00000263, 0x00000021,
+    0x00000262, 0x000500ac, 0x00000013, 0x00000267, 0x00000260, 0x00000263, 0x000400a8, 0x00000013,
+    0x00000268, 0x00000267, 0x000300f7, 0x00000278, 0x00000000, 0x000400fa, 0x00000268, 0x00000269,
+    0x00000278, 0x000200f8, 0x00000269, 0x000500aa, 0x00000013, 0x0000026c, 0x00000260, 0x00000263,
+    0x000300f7, 0x00000276, 0x00000000, 0x000400fa, 0x0000026c, 0x0000026d, 0x00000276, 0x000200f8,
+    0x0000026d, 0x000500c7, 0x00000006, 0x00000272, 0x0000025b, 0x00000021, 0x000500ab, 0x00000013,
+    0x00000273, 0x00000272, 0x00000026, 0x000200f9, 0x00000276, 0x000200f8, 0x00000276, 0x000700f5,
+    0x00000013, 0x00000277, 0x0000026c, 0x00000269, 0x00000273, 0x0000026d, 0x000200f9, 0x00000278,
+    0x000200f8, 0x00000278, 0x000700f5, 0x00000013, 0x00000279, 0x00000267, 0x00000258, 0x00000277,
+    0x00000276, 0x000600a9, 0x00000006, 0x0000027a, 0x00000279, 0x00000021, 0x00000026, 0x00050080,
+    0x00000006, 0x0000027b, 0x0000025b, 0x0000027a, 0x000200f9, 0x0000027c, 0x000200f8, 0x0000027c,
+    0x000700f5, 0x00000006, 0x00000285, 0x00000026, 0x00000257, 0x0000027b, 0x00000278, 0x000200f9,
+    0x00000216, 0x000200f8, 0x00000209, 0x00050082, 0x00000006, 0x0000020b, 0x000001fa, 0x000000b8,
+    0x000500c2, 0x00000006, 0x0000022a, 0x0000020b, 0x000000a5, 0x000500c7, 0x00000006, 0x0000022f,
+    0x0000020b, 0x0000028c, 0x000500ac, 0x00000013, 0x00000236, 0x0000022f, 0x0000028e, 0x000400a8,
+    0x00000013, 0x00000237, 0x00000236, 0x000300f7, 0x00000247, 0x00000000, 0x000400fa, 0x00000237,
+    0x00000238, 0x00000247, 0x000200f8, 0x00000238, 0x000500aa, 0x00000013, 0x0000023b, 0x0000022f,
+    0x0000028e, 0x000300f7, 0x00000245, 0x00000000, 0x000400fa, 0x0000023b, 0x0000023c, 0x00000245,
+    0x000200f8, 0x0000023c, 0x000500c7, 0x00000006, 0x00000241, 0x0000022a, 0x00000021, 0x000500ab,
+    0x00000013, 0x00000242, 0x00000241, 0x00000026, 0x000200f9, 0x00000245, 0x000200f8, 0x00000245,
+    0x000700f5, 0x00000013, 0x00000246, 0x0000023b, 0x00000238, 0x00000242, 0x0000023c, 0x000200f9,
+    0x00000247, 0x000200f8, 0x00000247, 0x000700f5, 0x00000013, 0x00000248, 0x00000236, 0x00000209,
+    0x00000246, 0x00000245, 0x000600a9, 0x00000006, 0x00000249, 0x00000248, 0x00000021, 0x00000026,
+    0x00050080, 0x00000006, 0x0000024a, 0x0000022a, 0x00000249, 0x000200f9, 0x00000216, 0x000200f8,
+    0x00000216, 0x000700f5, 0x00000006, 0x00000289, 0x0000024a, 0x00000247, 0x00000285, 0x0000027c,
+    0x000200f9, 0x00000217, 0x000200f8, 0x00000205, 0x000200f9, 0x00000217, 0x000200f8, 0x00000217,
+    0x000700f5, 0x00000006, 0x00000288, 0x000000b0, 0x00000205, 0x00000289, 0x00000216, 0x000200f9,
+    0x00000218, 0x000200f8, 0x000001fd, 0x000500c2, 0x00000006, 0x000001ff, 0x000001fa, 0x000000a5,
+    0x000500c7, 0x00000006, 0x00000200, 0x000001ff, 0x000000a7, 0x000500c5, 0x00000006, 0x00000201,
+    0x000000a3, 0x00000200, 0x000200f9, 0x00000218, 0x000200f8, 0x00000218, 0x000700f5, 0x00000006,
+    0x00000287, 0x00000201, 0x000001fd, 0x00000288, 0x00000217, 0x000500c5, 0x00000006, 0x0000021b,
+    0x000001f8, 0x00000287, 0x000200f9, 0x000000ed, 0x000200f8, 0x000000ed, 0x000700f5, 0x00000006,
+    0x0000028a, 0x0000021b, 0x00000218, 0x00000026, 0x000000f4, 0x00050086, 0x00000006, 0x000000fb,
+    0x000000d7, 0x000000d5, 0x000500c4, 0x00000006, 0x000000fd, 0x0000028a, 0x00000095, 0x000500c5,
+    0x00000006, 0x000000ff, 0x000000fd, 0x0000016a, 0x00060041, 0x00000041, 0x00000100, 0x000000f9,
+    0x0000003f, 0x000000fb, 0x0003003e, 0x00000100, 0x000000ff, 0x000200f9, 0x00000101, 0x000200f8,
+    0x00000101, 0x000100fd, 0x00010038,
+};
+static const uint32_t tli_vk_to_q8_words[] = {
+    0x07230203, 0x00010000, 0x0008000b, 0x00000414, 0x00000000, 0x00020011, 0x00000001, 0x0006000b,
+    0x00000001, 0x4c534c47, 0x6474732e, 0x3035342e, 0x00000000, 0x0003000e, 0x00000000, 0x00000001,
+    0x0008000f, 0x00000005, 0x00000004, 0x6e69616d, 0x00000000, 0x0000002f, 0x00000034, 0x00000043,
+    0x00060010, 0x00000004, 0x00000011, 0x00000040, 0x00000001, 0x00000001, 0x00040047, 0x0000002f,
+    0x0000000b, 0x0000001a, 0x00040047, 0x00000034, 0x0000000b, 0x00000018, 0x00040047, 0x0000003f,
+    0x00000001, 0x00000000, 0x00040047, 0x00000040, 0x0000000b, 0x00000019, 0x00040047, 0x00000043,
+    0x0000000b, 0x0000001b, 0x00040047, 0x0000004a, 0x00000006, 0x00000004, 0x00040048, 0x0000004b,
+    0x00000000, 0x00000018, 0x00050048, 0x0000004b, 0x00000000, 0x00000023, 0x00000000, 0x00030047,
+    0x0000004b, 0x00000003, 0x00040047, 0x0000004d, 0x00000022, 0x00000000, 0x00040047, 0x0000004d,
+    0x00000021, 0x00000001, 0x00050048, 0x00000055, 0x00000000, 0x00000023, 0x00000000, 0x00050048,
+    0x00000055, 0x00000001, 0x00000023, 0x00000004, 0x00050048, 0x00000055, 0x00000002, 0x00000023,
+    0x00000008, 0x00030047, 0x00000055, 0x00000002, 0x00040047, 0x0000019a, 0x00000006, 0x00000004,
+    0x00040048, 0x0000019b, 0x00000000, 0x00000019, 0x00050048, 0x0000019b, 0x00000000, 0x00000023,
+    0x00000000, 0x00030047, 0x0000019b, 0x00000003, 0x00040047, 0x0000019d, 0x00000022, 0x00000000,
+    0x00040047, 0x0000019d, 0x00000021, 0x00000000, 0x00020013, 0x00000002, 0x00030021, 0x00000003,
+    0x00000002, 0x00040015, 0x00000006, 0x00000020, 0x00000000, 0x00040015, 0x00000011, 0x00000020,
+    0x00000001, 0x00020014, 0x00000013, 0x00040017, 0x0000002d, 0x00000006, 0x00000003, 0x00040020,
+    0x0000002e, 0x00000001, 0x0000002d, 0x0004003b, 0x0000002e, 0x0000002f, 0x00000001, 0x0004002b,
+    0x00000006, 0x00000030, 0x00000001, 0x00040020, 0x00000031, 0x00000001, 0x00000006, 0x0004003b,
+    0x0000002e, 0x00000034, 0x00000001, 0x0004002b, 0x00000006, 0x00000035, 0x00000000, 0x00040032,
+    0x00000006, 0x0000003f, 0x00000040, 0x00060033, 0x0000002d, 0x00000040, 0x0000003f, 0x00000030,
+    0x00000030, 0x0004003b, 0x0000002e, 0x00000043, 0x00000001, 0x0003001d, 0x0000004a, 0x00000006,
+    0x0003001e, 0x0000004b, 0x0000004a, 0x00040020, 0x0000004c, 0x00000002, 0x0000004b, 0x0004003b,
+    0x0000004c, 0x0000004d, 0x00000002, 0x0004002b, 0x00000011, 0x0000004e, 0x00000000, 0x00040020,
+    0x00000050, 0x00000002, 0x00000006, 0x0005001e, 0x00000055, 0x00000006, 0x00000006, 0x00000006,
+    0x00040020, 0x00000056, 0x00000009, 0x00000055, 0x0004003b, 0x00000056, 0x00000057, 0x00000009,
+    0x00040020, 0x00000058, 0x00000009, 0x00000006, 0x0004002b, 0x00000011, 0x0000005e, 0x00000002,
+    0x0004002b, 0x00000006, 0x00000067, 0x00000008, 0x0004002b, 0x00000011, 0x00000074, 0x0000001f,
+    0x0004002b, 0x00000011, 0x00000085, 0x00000001, 0x0004002b, 0x00000011, 0x000000a4, 0x00000017,
+    0x0004002b, 0x00000006, 0x000000a6, 0x000000ff, 0x0004002b, 0x00000011, 0x000000a9, 0x00000096,
+    0x0004002b, 0x00000006, 0x000000ac, 0x007fffff, 0x0004002b, 0x00000011, 0x000000af, 0xffffff6a,
+    0x0004002b, 0x00000006, 0x000000b3, 0x00800000, 0x0004002b, 0x00000011, 0x000000bf, 0xffffff6b,
+    0x0004002b, 0x00000011, 0x000000d6, 0x000000fe, 0x0004002b, 0x00000006, 0x000000da, 0x7f7fffff,
+    0x0004002b, 0x00000011, 0x000000f9, 0x00000007, 0x0004002b, 0x00000006, 0x000000fb, 0x0000007f,
+    0x0004002b, 0x00000006, 0x00000101, 0x00000004, 0x0004002b, 0x00000011, 0x00000109, 0x00000009,
+    0x0004002b, 0x00000006, 0x00000116, 0x7fffffff, 0x0004002b, 0x00000006, 0x00000119, 0x7f800000,
+    0x0004002b, 0x00000006, 0x0000011d, 0x00000080, 0x0004002b, 0x00000006, 0x00000147, 0x00000002,
+    0x0004002b, 0x00000006, 0x0000016d, 0x00000020, 0x0004002b, 0x00000006, 0x0000017f, 0x00000009,
+    0x0003001d, 0x0000019a, 0x00000006, 0x0003001e, 0x0000019b, 0x0000019a, 0x00040020, 0x0000019c,
+    0x00000002, 0x0000019b, 0x0004003b, 0x0000019c, 0x0000019d, 0x00000002, 0x0004002b, 0x00000011,
+    0x00000412, 0xffffff54, 0x00050036, 0x00000002, 0x00000004, 0x00000000, 0x00000003, 0x000200f8,
+    0x00000005, 0x000300f7, 0x000001d1, 0x00000000, 0x000300fb, 0x00000035, 0x000001d2, 0x000200f8,
+    0x000001d2, 0x00050041, 0x00000031, 0x000001f9, 0x0000002f, 0x00000030, 0x0004003d, 0x00000006,
+    0x000001fa, 0x000001f9, 0x00050041, 0x00000031, 0x000001fb, 0x00000034, 0x00000035, 0x0004003d,
+    0x00000006, 0x000001fc, 0x000001fb, 0x00050084, 0x00000006, 0x000001fd, 0x000001fa, 0x000001fc,
+    0x00050041, 0x00000031, 0x000001fe, 0x0000002f, 0x00000035, 0x0004003d, 0x00000006, 0x000001ff,
+    0x000001fe, 0x00050080, 0x00000006, 0x00000200, 0x000001fd, 0x000001ff, 0x00050051, 0x00000006,
+    0x000001f2, 0x00000040, 0x00000000, 0x00050084, 0x00000006, 0x000001f3, 0x00000200, 0x000001f2,
+    0x00050041, 0x00000031, 0x000001f4, 0x00000043, 0x00000035, 0x0004003d, 0x00000006, 0x000001f5,
+    0x000001f4, 0x00050080, 0x00000006, 0x000001f6, 0x000001f3, 0x000001f5, 0x00050084, 0x00000006,
+    0x0000016f, 0x0000016d, 0x000001f6, 0x00050041, 0x00000058, 0x00000171, 0x00000057, 0x0000004e,
+    0x0004003d, 0x00000006, 0x00000172, 0x00000171, 0x000500ae, 0x00000013, 0x00000173, 0x0000016f,
+    0x00000172, 0x000300f7, 0x00000175, 0x00000000, 0x000400fa, 0x00000173, 0x00000174, 0x00000175,
+    0x000200f8, 0x00000174, 0x000200f9, 0x000001d1, 0x000200f8, 0x00000175, 0x00050080, 0x00000006,
+    0x0000017b, 0x0000016f, 0x0000016d, 0x0007000c, 0x00000006, 0x0000017c, 0x00000001, 0x00000026,
+    0x00000172, 0x0000017b, 0x00050084, 0x00000006, 0x00000181, 0x0000017f, 0x000001f6, 0x000200f9,
+    0x00000184, 0x000200f8, 0x00000184, 0x000700f5, 0x00000006, 0x000003a5, 0x00000035, 0x00000175,
+    0x000003f0, 0x00000187, 0x000700f5, 0x00000006, 0x000003a3, 0x0000016f, 0x00000175, 0x00000199,
+    0x00000187, 0x000500b0, 0x00000013, 0x0000018b, 0x000003a3, 0x0000017c, 0x000400f6, 0x00000186,
+    0x00000187, 0x00000000, 0x000400fa, 0x0000018b, 0x00000185, 0x00000186, 0x000200f8, 0x00000185,
+    0x00060041, 0x00000050, 0x00000206, 0x0000004d, 0x0000004e, 0x000003a3, 0x0004003d, 0x00000006,
+    0x00000207, 0x00000206, 0x00050080, 0x00000006, 0x00000209, 0x000003a3, 0x00000030, 0x000500aa,
+    0x00000013, 0x0000020c, 0x00000209, 0x00000172, 0x000300f7, 0x00000211, 0x00000000, 0x000400fa,
+    0x0000020c, 0x0000020d, 0x00000211, 0x000200f8, 0x0000020d, 0x00050041, 0x00000058, 0x0000020e,
+    0x00000057, 0x0000005e, 0x0004003d, 0x00000006, 0x0000020f, 0x0000020e, 0x000500ab, 0x00000013,
+    0x00000210, 0x0000020f, 0x00000035, 0x000200f9, 0x00000211, 0x000200f8, 0x00000211, 0x000700f5,
+    0x00000013, 0x00000212, 0x0000020c, 0x00000185, 0x00000210, 0x0000020d, 0x000300f7, 0x0000021d,
+    0x00000000, 0x000400fa, 0x00000212, 0x00000213, 0x0000021b, 0x000200f8, 0x00000213, 0x00050041,
+    0x00000058, 0x00000215, 0x00000057, 0x0000005e, 0x0004003d, 0x00000006, 0x00000216, 0x00000215,
+    0x00050084, 0x00000006, 0x00000217, 0x00000067, 0x00000216, 0x000500c4, 0x00000006, 0x00000218,
+    0x00000030, 0x00000217, 0x00050082, 0x00000006, 0x00000219, 0x00000218, 0x00000030, 0x000500c7,
+    0x00000006, 0x0000021a, 0x00000207, 0x00000219, 0x000200f9, 0x0000021d, 0x000200f8, 0x0000021b,
+    0x000200f9, 0x0000021d, 0x000200f8, 0x0000021d, 0x000700f5, 0x00000006, 0x000003e7, 0x0000021a,
+    0x00000213, 0x00000207, 0x0000021b, 0x000500c7, 0x00000006, 0x00000190, 0x000003e7, 0x00000116,
+    0x000500b0, 0x00000013, 0x00000192, 0x00000190, 0x00000119, 0x000300f7, 0x00000194, 0x00000000,
+    0x000400fa, 0x00000192, 0x00000193, 0x00000194, 0x000200f8, 0x00000193, 0x0007000c, 0x00000006,
+    0x00000197, 0x00000001, 0x00000029, 0x000003a5, 0x00000190, 0x000200f9, 0x00000194, 0x000200f8,
+    0x00000194, 0x000700f5, 0x00000006, 0x000003f0, 0x000003a5, 0x0000021d, 0x00000197, 0x00000193,
+    0x000200f9, 0x00000187, 0x000200f8, 0x00000187, 0x00050080, 0x00000006, 0x00000199, 0x000003a3,
+    0x00000085, 0x000200f9, 0x00000184, 0x000200f8, 0x00000186, 0x00050080, 0x00000006, 0x0000019f,
+    0x00000181, 0x00000085, 0x000300f7, 0x00000246, 0x00000000, 0x000300fb, 0x00000035, 0x0000022c,
+    0x000200f8, 0x0000022c, 0x000500aa, 0x00000013, 0x0000022e, 0x000003a5, 0x00000035, 0x000300f7,
+    0x00000230, 0x00000000, 0x000400fa, 0x0000022e, 0x0000022f, 0x00000230, 0x000200f8, 0x0000022f,
+    0x000200f9, 0x00000246, 0x000200f8, 0x00000230, 0x000300f7, 0x00000265, 0x00000000, 0x000300fb,
+    0x00000035, 0x0000024e, 0x000200f8, 0x0000024e, 0x000500c2, 0x00000006, 0x00000250, 0x000003a5,
+    0x000000a4, 0x000500c7, 0x00000006, 0x00000251, 0x00000250, 0x000000a6, 0x0004007c, 0x00000011,
+    0x00000252, 0x00000251, 0x00050082, 0x00000011, 0x00000253, 0x00000252, 0x000000a9, 0x000500c7,
+    0x00000006, 0x00000255, 0x000003a5, 0x000000ac, 0x000500ad, 0x00000013, 0x00000257, 0x00000253,
+    0x000000af, 0x000300f7, 0x0000025c, 0x00000000, 0x000400fa, 0x00000257, 0x00000258, 0x0000025c,
+    0x000200f8, 0x00000258, 0x000500c5, 0x00000006, 0x0000025a, 0x00000255, 0x000000b3, 0x000200f9,
+    0x00000265, 0x000200f8, 0x0000025c, 0x0006000c, 0x00000011, 0x0000025e, 0x00000001, 0x0000004b,
+    0x00000255, 0x00050082, 0x00000011, 0x0000025f, 0x000000a4, 0x0000025e, 0x000500c4, 0x00000006,
+    0x00000262, 0x00000255, 0x0000025f, 0x00050080, 0x00000011, 0x00000264, 0x0000025e, 0x00000412,
+    0x000200f9, 0x00000265, 0x000200f8, 0x00000265, 0x000700f5, 0x00000006, 0x000003a7, 0x0000025a,
+    0x00000258, 0x00000262, 0x0000025c, 0x000700f5, 0x00000011, 0x000003a6, 0x00000253, 0x00000258,
+    0x00000264, 0x0000025c, 0x000500c4, 0x00000006, 0x00000235, 0x000003a7, 0x000000f9, 0x00050086,
+    0x00000006, 0x00000236, 0x00000235, 0x000000fb, 0x00050089, 0x00000006, 0x00000239, 0x00000235,
+    0x000000fb, 0x00050084, 0x00000006, 0x0000023a, 0x00000239, 0x00000101, 0x00050084, 0x00000006,
+    0x0000023c, 0x00000236, 0x00000101, 0x00050086, 0x00000006, 0x0000023e, 0x0000023a, 0x000000fb,
+    0x00050080, 0x00000006, 0x0000023f, 0x0000023c, 0x0000023e, 0x00050082, 0x00000011, 0x00000241,
+    0x000003a6, 0x00000109, 0x00050089, 0x00000006, 0x00000243, 0x0000023a, 0x000000fb, 0x000500ab,
+    0x00000013, 0x00000244, 0x00000243, 0x00000035, 0x000300f7, 0x0000028e, 0x00000000, 0x000300fb,
+    0x00000035, 0x00000270, 0x000200f8, 0x00000270, 0x0006000c, 0x00000011, 0x00000272, 0x00000001,
+    0x0000004b, 0x0000023f, 0x00050082, 0x00000011, 0x00000273, 0x00000272, 0x000000a4, 0x00050080,
+    0x00000011, 0x00000276, 0x00000241, 0x00000273, 0x00050080, 0x00000011, 0x00000277, 0x00000276,
+    0x000000a9, 0x000500b1, 0x00000013, 0x00000279, 0x00000277, 0x00000085, 0x000300f7, 0x0000027f,
+    0x00000000, 0x000400fa, 0x00000279, 0x0000027a, 0x0000027f, 0x000200f8, 0x0000027a, 0x00050082,
+    0x00000011, 0x0000027c, 0x000000bf, 0x00000276, 0x00050080, 0x00000011, 0x0000027e, 0x00000273,
+    0x0000027c, 0x000200f9, 0x0000027f, 0x000200f8, 0x0000027f, 0x000700f5, 0x00000011, 0x000003a9,
+    0x00000273, 0x00000270, 0x0000027e, 0x0000027a, 0x000600a9, 0x00000011, 0x00000413, 0x00000279,
+    0x00000085, 0x00000277, 0x000500ad, 0x00000013, 0x00000281, 0x00000413, 0x000000d6, 0x000300f7,
+    0x00000283, 0x00000000, 0x000400fa, 0x00000281, 0x00000282, 0x00000283, 0x000200f8, 0x00000282,
+    0x000200f9, 0x0000028e, 0x000200f8, 0x00000283, 0x00050082, 0x00000011, 0x00000285, 0x00000413,
+    0x00000085, 0x0004007c, 0x00000006, 0x00000286, 0x00000285, 0x000500c4, 0x00000006, 0x00000287,
+    0x00000286, 0x000000a4, 0x000300f7, 0x000002bf, 0x00000000, 0x000300fb, 0x00000035, 0x00000297,
+    0x000200f8, 0x00000297, 0x000500ad, 0x00000013, 0x00000299, 0x000003a9, 0x00000074, 0x000300f7,
+    0x0000029b, 0x00000000, 0x000400fa, 0x00000299, 0x0000029a, 0x0000029b, 0x000200f8, 0x0000029a,
+    0x000200f9, 0x000002bf, 0x000200f8, 0x0000029b, 0x000500c2, 0x00000006, 0x0000029e, 0x0000023f,
+    0x000003a9, 0x000500c4, 0x00000006, 0x000002a1, 0x00000030, 0x000003a9, 0x00050082, 0x00000006,
+    0x000002a2, 0x000002a1, 0x00000030, 0x000500c7, 0x00000006, 0x000002a3, 0x0000023f, 0x000002a2,
+    0x00050082, 0x00000011, 0x000002a5, 0x000003a9, 0x00000085, 0x000500c4, 0x00000006, 0x000002a6,
+    0x00000030, 0x000002a5, 0x000500ac, 0x00000013, 0x000002aa, 0x000002a3, 0x000002a6, 0x000400a8,
+    0x00000013, 0x000002ab, 0x000002aa, 0x000300f7, 0x000002bb, 0x00000000, 0x000400fa, 0x000002ab,
+    0x000002ac, 0x000002bb, 0x000200f8, 0x000002ac, 0x000500aa, 0x00000013, 0x000002af, 0x000002a3,
+    0x000002a6, 0x000300f7, 0x000002b9, 0x00000000, 0x000400fa, 0x000002af, 0x000002b0, 0x000002b9,
+    0x000200f8, 0x000002b0, 0x000400a8, 0x00000013, 0x000002b2, 0x00000244, 0x000300f7, 0x000002b7,
+    0x00000000, 0x000400fa, 0x000002b2, 0x000002b3, 0x000002b7, 0x000200f8, 0x000002b3, 0x000500c7,
+    0x00000006, 0x000002b5, 0x0000029e, 0x00000030, 0x000500ab, 0x00000013, 0x000002b6, 0x000002b5,
+    0x00000035, 0x000200f9, 0x000002b7, 0x000200f8, 0x000002b7, 0x000700f5, 0x00000013, 0x000002b8,
+    0x00000244, 0x000002b0, 0x000002b6, 0x000002b3, 0x000200f9, 0x000002b9, 0x000200f8, 0x000002b9,
+    0x000700f5, 0x00000013, 0x000002ba, 0x000002af, 0x000002ac, 0x000002b8, 0x000002b7, 0x000200f9,
+    0x000002bb, 0x000200f8, 0x000002bb, 0x000700f5, 0x00000013, 0x000002bc, 0x000002aa, 0x0000029b,
+    0x000002ba, 0x000002b9, 0x000600a9, 0x00000006, 0x000002bd, 0x000002bc, 0x00000030, 0x00000035,
+    0x00050080, 0x00000006, 0x000002be, 0x0000029e, 0x000002bd, 0x000200f9, 0x000002bf, 0x000200f8,
+    0x000002bf, 0x000700f5, 0x00000006, 0x000003aa, 0x00000035, 0x0000029a, 0x000002be, 0x000002bb,
+    0x00050080, 0x00000006, 0x0000028c, 0x00000287, 0x000003aa, 0x0007000c, 0x00000006, 0x0000028d,
+    0x00000001, 0x00000026, 0x0000028c, 0x000000da, 0x000200f9, 0x0000028e, 0x000200f8, 0x0000028e,
+    0x000700f5, 0x00000006, 0x000003ab, 0x000000da, 0x00000282, 0x0000028d, 0x000002bf, 0x000200f9,
+    0x00000246, 0x000200f8, 0x00000246, 0x000700f5, 0x00000006, 0x000003ac, 0x00000035, 0x0000022f,
+    0x000003ab, 0x0000028e, 0x00060041, 0x00000050, 0x000001a3, 0x0000019d, 0x0000004e, 0x00000181,
+    0x0003003e, 0x000001a3, 0x000003ac, 0x000200f9, 0x000001a6, 0x000200f8, 0x000001a6, 0x000700f5,
+    0x00000006, 0x000003b1, 0x0000019f, 0x00000246, 0x000001cc, 0x000001a9, 0x000700f5, 0x00000006,
+    0x000003ad, 0x0000016f, 0x00000246, 0x000001d0, 0x000001a9, 0x000500b0, 0x00000013, 0x000001ad,
+    0x000003ad, 0x0000017c, 0x000400f6, 0x000001a8, 0x000001a9, 0x00000000, 0x000400fa, 0x000001ad,
+    0x000001a7, 0x000001a8, 0x000200f8, 0x000001a7, 0x000200f9, 0x000001b0, 0x000200f8, 0x000001b0,
+    0x000700f5, 0x00000006, 0x000003ba, 0x00000035, 0x000001a7, 0x000001c8, 0x000001b3, 0x000700f5,
+    0x00000006, 0x000003ae, 0x00000035, 0x000001a7, 0x000001ca, 0x000001b3, 0x00050082, 0x00000006,
+    0x000001b8, 0x0000017c, 0x000003ad, 0x0007000c, 0x00000006, 0x000001b9, 0x00000001, 0x00000026,
+    0x00000101, 0x000001b8, 0x000500b0, 0x00000013, 0x000001ba, 0x000003ae, 0x000001b9, 0x000400f6,
+    0x000001b2, 0x000001b3, 0x00000000, 0x000400fa, 0x000001ba, 0x000001b1, 0x000001b2, 0x000200f8,
+    0x000001b1, 0x00050080, 0x00000006, 0x000001bd, 0x000003ad, 0x000003ae, 0x00060041, 0x00000050,
+    0x000002c6, 0x0000004d, 0x0000004e, 0x000001bd, 0x0004003d, 0x00000006, 0x000002c7, 0x000002c6,
+    0x00050080, 0x00000006, 0x000002c9, 0x000001bd, 0x00000030, 0x000500aa, 0x00000013, 0x000002cc,
+    0x000002c9, 0x00000172, 0x000300f7, 0x000002d1, 0x00000000, 0x000400fa, 0x000002cc, 0x000002cd,
+    0x000002d1, 0x000200f8, 0x000002cd, 0x00050041, 0x00000058, 0x000002ce, 0x00000057, 0x0000005e,
+    0x0004003d, 0x00000006, 0x000002cf, 0x000002ce, 0x000500ab, 0x00000013, 0x000002d0, 0x000002cf,
+    0x00000035, 0x000200f9, 0x000002d1, 0x000200f8, 0x000002d1, 0x000700f5, 0x00000013, 0x000002d2,
+    0x000002cc, 0x000001b1, 0x000002d0, 0x000002cd, 0x000300f7, 0x000002dd, 0x00000000, 0x000400fa,
+    0x000002d2, 0x000002d3, 0x000002db, 0x000200f8, 0x000002d3, 0x00050041, 0x00000058, 0x000002d5,
+    0x00000057, 0x0000005e, 0x0004003d, 0x00000006, 0x000002d6, 0x000002d5, 0x00050084, 0x00000006,
+    0x000002d7, 0x00000067, 0x000002d6, 0x000500c4, 0x00000006, 0x000002d8, 0x00000030, 0x000002d7,
+    0x00050082, 0x00000006, 0x000002d9, 0x000002d8, 0x00000030, 0x000500c7, 0x00000006, 0x000002da,
+    0x000002c7, 0x000002d9, 0x000200f9, 0x000002dd, 0x000200f8, 0x000002db, 0x000200f9, 0x000002dd,
+    0x000200f8, 0x000002dd, 0x000700f5, 0x00000006, 0x000003bb, 0x000002da, 0x000002d3, 0x000002c7,
+    0x000002db, 0x000300f7, 0x00000332, 0x00000000, 0x000300fb, 0x00000035, 0x000002f2, 0x000200f8,
+    0x000002f2, 0x000500c7, 0x00000006, 0x000002f4, 0x000003bb, 0x00000116, 0x000500ac, 0x00000013,
+    0x000002f6, 0x000002f4, 0x00000119, 0x000300f7, 0x000002f8, 0x00000000, 0x000400fa, 0x000002f6,
+    0x000002f7, 0x000002f8, 0x000200f8, 0x000002f7, 0x000200f9, 0x00000332, 0x000200f8, 0x000002f8,
+    0x000500aa, 0x00000013, 0x000002fa, 0x000002f4, 0x00000119, 0x000300f7, 0x00000326, 0x00000000,
+    0x000400fa, 0x000002fa, 0x000002fb, 0x000002fc, 0x000200f8, 0x000002fb, 0x000200f9, 0x00000326,
+    0x000200f8, 0x000002fc, 0x000500aa, 0x00000013, 0x000002fe, 0x000002f4, 0x00000035, 0x000500a6,
+    0x00000013, 0x00000301, 0x000002fe, 0x0000022e, 0x000300f7, 0x00000325, 0x00000000, 0x000400fa,
+    0x00000301, 0x00000302, 0x00000303, 0x000200f8, 0x00000302, 0x000200f9, 0x00000332, 0x000200f8,
+    0x00000303, 0x000300f7, 0x00000351, 0x00000000, 0x000300fb, 0x00000035, 0x0000033a, 0x000200f8,
+    0x0000033a, 0x000500c2, 0x00000006, 0x0000033c, 0x000003a5, 0x000000a4, 0x000500c7, 0x00000006,
+    0x0000033d, 0x0000033c, 0x000000a6, 0x0004007c, 0x00000011, 0x0000033e, 0x0000033d, 0x00050082,
+    0x00000011, 0x0000033f, 0x0000033e, 0x000000a9, 0x000500c7, 0x00000006, 0x00000341, 0x000003a5,
+    0x000000ac, 0x000500ad, 0x00000013, 0x00000343, 0x0000033f, 0x000000af, 0x000300f7, 0x00000348,
+    0x00000000, 0x000400fa, 0x00000343, 0x00000344, 0x00000348, 0x000200f8, 0x00000344, 0x000500c5,
+    0x00000006, 0x00000346, 0x00000341, 0x000000b3, 0x000200f9, 0x00000351, 0x000200f8, 0x00000348,
+    0x0006000c, 0x00000011, 0x0000034a, 0x00000001, 0x0000004b, 0x00000341, 0x00050082, 0x00000011,
+    0x0000034b, 0x000000a4, 0x0000034a, 0x000500c4, 0x00000006, 0x0000034e, 0x00000341, 0x0000034b,
+    0x00050080, 0x00000011, 0x00000350, 0x0000034a, 0x00000412, 0x000200f9, 0x00000351, 0x000200f8,
+    0x00000351, 0x000700f5, 0x00000006, 0x000003c9, 0x00000346, 0x00000344, 0x0000034e, 0x00000348,
+    0x000700f5, 0x00000011, 0x000003c8, 0x0000033f, 0x00000344, 0x00000350, 0x00000348, 0x000300f7,
+    0x00000370, 0x00000000, 0x000300fb, 0x00000035, 0x00000359, 0x000200f8, 0x00000359, 0x000500c2,
+    0x00000006, 0x0000035b, 0x000002f4, 0x000000a4, 0x000500c7, 0x00000006, 0x0000035c, 0x0000035b,
+    0x000000a6, 0x0004007c, 0x00000011, 0x0000035d, 0x0000035c, 0x00050082, 0x00000011, 0x0000035e,
+    0x0000035d, 0x000000a9, 0x000500c7, 0x00000006, 0x00000360, 0x000002f4, 0x000000ac, 0x000500ad,
+    0x00000013, 0x00000362, 0x0000035e, 0x000000af, 0x000300f7, 0x00000367, 0x00000000, 0x000400fa,
+    0x00000362, 0x00000363, 0x00000367, 0x000200f8, 0x00000363, 0x000500c5, 0x00000006, 0x00000365,
+    0x00000360, 0x000000b3, 0x000200f9, 0x00000370, 0x000200f8, 0x00000367, 0x0006000c, 0x00000011,
+    0x00000369, 0x00000001, 0x0000004b, 0x00000360, 0x00050082, 0x00000011, 0x0000036a, 0x000000a4,
+    0x00000369, 0x000500c4, 0x00000006, 0x0000036d, 0x00000360, 0x0000036a, 0x00050080, 0x00000011,
+    0x0000036f, 0x00000369, 0x00000412, 0x000200f9, 0x00000370, 0x000200f8, 0x00000370, 0x000700f5,
+    0x00000006, 0x000003cb, 0x00000365, 0x00000363, 0x0000036d, 0x00000367, 0x000700f5, 0x00000011,
+    0x000003ca, 0x0000035e, 0x00000363, 0x0000036f, 0x00000367, 0x00050082, 0x00000011, 0x0000030b,
+    0x000003c8, 0x000003ca, 0x00050084, 0x00000006, 0x0000030d, 0x000003cb, 0x000000fb, 0x00050086,
+    0x00000006, 0x0000030f, 0x0000030d, 0x000003c9, 0x00050089, 0x00000006, 0x00000313, 0x0000030d,
+    0x000003c9, 0x00050084, 0x00000006, 0x00000314, 0x00000313, 0x00000147, 0x00050084, 0x00000006,
+    0x00000316, 0x0000030f, 0x00000147, 0x000500ae, 0x00000013, 0x00000319, 0x00000314, 0x000003c9,
+    0x000600a9, 0x00000006, 0x0000031a, 0x00000319, 0x00000030, 0x00000035, 0x00050080, 0x00000006,
+    0x0000031b, 0x00000316, 0x0000031a, 0x00050080, 0x00000011, 0x0000031d, 0x0000030b, 0x00000085,
+    0x000500ab, 0x00000013, 0x00000320, 0x00000314, 0x000003c9, 0x000500ab, 0x00000013, 0x00000322,
+    0x00000314, 0x00000035, 0x000500a7, 0x00000013, 0x00000323, 0x00000320, 0x00000322, 0x000300f7,
+    0x000003a1, 0x00000000, 0x000300fb, 0x00000035, 0x00000379, 0x000200f8, 0x00000379, 0x000500ad,
+    0x00000013, 0x0000037b, 0x0000031d, 0x00000074, 0x000300f7, 0x0000037d, 0x00000000, 0x000400fa,
+    0x0000037b, 0x0000037c, 0x0000037d, 0x000200f8, 0x0000037c, 0x000200f9, 0x000003a1, 0x000200f8,
+    0x0000037d, 0x000500c2, 0x00000006, 0x00000380, 0x0000031b, 0x0000031d, 0x000500c4, 0x00000006,
+    0x00000383, 0x00000030, 0x0000031d, 0x00050082, 0x00000006, 0x00000384, 0x00000383, 0x00000030,
+    0x000500c7, 0x00000006, 0x00000385, 0x0000031b, 0x00000384, 0x000500c4, 0x00000006, 0x00000388,
+    0x00000030, 0x0000030b, 0x000500ac, 0x00000013, 0x0000038c, 0x00000385, 0x00000388, 0x000400a8,
+    0x00000013, 0x0000038d, 0x0000038c, 0x000300f7, 0x0000039d, 0x00000000, 0x000400fa, 0x0000038d,
+    0x0000038e, 0x0000039d, 0x000200f8, 0x0000038e, 0x000500aa, 0x00000013, 0x00000391, 0x00000385,
+    0x00000388, 0x000300f7, 0x0000039b, 0x00000000, 0x000400fa, 0x00000391, 0x00000392, 0x0000039b,
+    0x000200f8, 0x00000392, 0x000400a8, 0x00000013, 0x00000394, 0x00000323, 0x000300f7, 0x00000399,
+    0x00000000, 0x000400fa, 0x00000394, 0x00000395, 0x00000399, 0x000200f8, 0x00000395, 0x000500c7,
+    0x00000006, 0x00000397, 0x00000380, 0x00000030, 0x000500ab, 0x00000013, 0x00000398, 0x00000397,
+    0x00000035, 0x000200f9, 0x00000399, 0x000200f8, 0x00000399, 0x000700f5, 0x00000013, 0x0000039a,
+    0x00000323, 0x00000392, 0x00000398, 0x00000395, 0x000200f9, 0x0000039b, 0x000200f8, 0x0000039b,
+    0x000700f5, 0x00000013, 0x0000039c, 0x00000391, 0x0000038e, 0x0000039a, 0x00000399, 0x000200f9,
+    0x0000039d, 0x000200f8, 0x0000039d, 0x000700f5, 0x00000013, 0x0000039e, 0x0000038c, 0x0000037d,
+    0x0000039c, 0x0000039b, 0x000600a9, 0x00000006, 0x0000039f, 0x0000039e, 0x00000030, 0x00000035,
+    0x00050080, 0x00000006, 0x000003a0, 0x00000380, 0x0000039f, 0x000200f9, 0x000003a1, 0x000200f8,
+    0x000003a1, 0x000700f5, 0x00000006, 0x000003cd, 0x00000035, 0x0000037c, 0x000003a0, 0x0000039d,
+    0x000200f9, 0x00000325, 0x000200f8, 0x00000325, 0x000200f9, 0x00000326, 0x000200f8, 0x00000326,
+    0x000700f5, 0x00000006, 0x000003ce, 0x000000fb, 0x000002fb, 0x000003cd, 0x00000325, 0x000500c2,
+    0x00000006, 0x00000328, 0x000003bb, 0x00000074, 0x000500ab, 0x00000013, 0x00000329, 0x00000328,
+    0x00000035, 0x000300f7, 0x0000032f, 0x00000000, 0x000400fa, 0x00000329, 0x0000032a, 0x0000032d,
+    0x000200f8, 0x0000032a, 0x00050082, 0x00000006, 0x0000032c, 0x00000035, 0x000003ce, 0x000200f9,
+    0x0000032f, 0x000200f8, 0x0000032d, 0x000200f9, 0x0000032f, 0x000200f8, 0x0000032f, 0x000700f5,
+    0x00000006, 0x000003cf, 0x0000032c, 0x0000032a, 0x000003ce, 0x0000032d, 0x000500c7, 0x00000006,
+    0x00000331, 0x000003cf, 0x000000a6, 0x000200f9, 0x00000332, 0x000200f8, 0x00000332, 0x000900f5,
+    0x00000006, 0x000003d0, 0x0000011d, 0x000002f7, 0x00000035, 0x00000302, 0x00000331, 0x0000032f,
+    0x00050084, 0x00000006, 0x000001c5, 0x00000067, 0x000003ae, 0x000500c4, 0x00000006, 0x000001c6,
+    0x000003d0, 0x000001c5, 0x000500c5, 0x00000006, 0x000001c8, 0x000003ba, 0x000001c6, 0x000200f9,
+    0x000001b3, 0x000200f8, 0x000001b3, 0x00050080, 0x00000006, 0x000001ca, 0x000003ae, 0x00000085,
+    0x000200f9, 0x000001b0, 0x000200f8, 0x000001b2, 0x00050080, 0x00000006, 0x000001cc, 0x000003b1,
+    0x00000085, 0x00060041, 0x00000050, 0x000001ce, 0x0000019d, 0x0000004e, 0x000003b1, 0x0003003e,
+    0x000001ce, 0x000003ba, 0x000200f9, 0x000001a9, 0x000200f8, 0x000001a9, 0x00050080, 0x00000006,
+    0x000001d0, 0x000003ad, 0x00000101, 0x000200f9, 0x000001a6, 0x000200f8, 0x000001a8, 0x000200f9,
+    0x000001d1, 0x000200f8, 0x000001d1, 0x000100fd, 0x00010038,
+};
+// -- end of words --
+
+static tli_vk_words tli_vk_words_of(int shader) {
+#define TLI_VK_WORDS(name) { tli_vk_##name##_words, sizeof tli_vk_##name##_words / 4 }
+    static const tli_vk_words words[] = {  // in the order of TL_VK_SHADERS
+        TLI_VK_WORDS(copy),      TLI_VK_WORDS(copy_uint), TLI_VK_WORDS(fill),
+        TLI_VK_WORDS(to_f16),    TLI_VK_WORDS(from_f16),  TLI_VK_WORDS(to_bf16),
+        TLI_VK_WORDS(from_bf16), TLI_VK_WORDS(to_q8),     TLI_VK_WORDS(from_q8),
+        TLI_VK_WORDS(min_max),   TLI_VK_WORDS(add),       TLI_VK_WORDS(checksum)
+    };
+#undef TLI_VK_WORDS
+    return words[shader];
+}
+
+static tl_result tli_vk_set_words(tli_vk *b, const tl_range *range, uint64_t from, uint64_t bytes,
+                                  uint32_t word, const char *function) {
+    tl_result result = TL_OK;
+    const tli_vk_block *block = tli_vk_find_range(b, range, function, &result);
+    tli_vk_op op;
+    if (!block) return result;
+    memset(&op, 0, sizeof op);
+    op.kind = TLI_VK_OP_FILL;
+    op.to = tli_vk_place_of(block, range);
+    op.to.at += from;
+    op.to.bytes = bytes;
+    op.word = word;
+    return tli_vk_enqueue(b, &op, range->block, 0, function);
+}
+
+static tl_result tli_vk_check_words(tli_vk *b, const tl_range *to, const tl_range *from, uint64_t to_bytes,
+                                    const char *function) {
+    if (b->lost) return tli_vk_fail_lost(b, function);
+    if (from->bytes % 4)
+        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "from: bytes: must be a multiple of 4");
+    if (to->bytes != to_bytes)
+        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "to: bytes: not what the result takes");
+    if (tli_vk_overlap(to, from)) return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "to: overlaps from");
+    return TL_OK;
+}
+
+TLI_VK_IMPL tl_result tl_vk_record_add(const tl_backend *backend, tl_range to, tl_range from) {
+    const char *function = "tl_vk_record_add";
+    tli_vk *b = tli_vk_self(backend);
+    tl_result result = tli_vk_check_words(b, &to, &from, from.bytes, function);
+    const tli_vk_block *block;
+    tli_vk_place place;
+    if (result || !from.bytes) return result;
+    block = tli_vk_find_range(b, &to, function, &result);
+    if (!block) return result;
+    place = tli_vk_place_of(block, &to);
+    if (b->lost_count && tli_vk_is_lost(b, &place))
+        return tli_vk_fail(b, TL_ERROR_STALE, function, "to: was written by a frame that was dropped");
+    return tli_vk_move(b, TLI_VK_OP_SHADER, TL_VK_SHADER_ADD, &to, &from, from.bytes, function);
+}
+
+TLI_VK_IMPL tl_result tl_vk_record_min_max(const tl_backend *backend, tl_range to, tl_range from) {
+    const char *function = "tl_vk_record_min_max";
+    tli_vk *b = tli_vk_self(backend);
+    tl_result result = tli_vk_check_words(b, &to, &from, sizeof(tl_vk_extremes), function);
+    if (!result) result = tli_vk_set_words(b, &to, 0, 4, UINT32_MAX, function);
+    if (!result) result = tli_vk_set_words(b, &to, 4, sizeof(tl_vk_extremes) - 4, 0, function);
+    if (result || !from.bytes) return result;
+    return tli_vk_move(b, TLI_VK_OP_SHADER, TL_VK_SHADER_MIN_MAX, &to, &from, to.bytes, function);
+}
+
+static float tli_vk_float_of_key(uint32_t key) {
+    uint32_t bits = key & 0x80000000u ? key ^ 0x80000000u : ~key;
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+TLI_VK_IMPL int tl_vk_read_extremes(const tl_vk_extremes *extremes, float *least, float *largest) {
+    *least = *largest = 0;
+    if (!extremes->finite_count) return 0;
+    *least = tli_vk_float_of_key(extremes->least_key);
+    *largest = tli_vk_float_of_key(extremes->largest_key);
+    return 1;
+}
+
+TLI_VK_IMPL tl_result tl_vk_record_checksum(const tl_backend *backend, tl_range to, tl_range from) {
+    const char *function = "tl_vk_record_checksum";
+    tli_vk *b = tli_vk_self(backend);
+    tl_result result = tli_vk_check_words(b, &to, &from, 8, function);
+    if (!result) result = tli_vk_set_words(b, &to, 0, 8, 0, function);
+    if (result || !from.bytes) return result;
+    return tli_vk_move(b, TLI_VK_OP_SHADER, TL_VK_SHADER_CHECKSUM, &to, &from, to.bytes, function);
+}
+
+// Appleby, MurmurHash3, 2011, fmix32; Wellons, Prospecting for hash functions, 2018, lowbias32.
+static uint32_t tli_vk_mix(uint32_t x, int which) {
+    x = (x ^ x >> 16) * (which ? 0x7FEB352Du : 0x85EBCA6Bu);
+    x = which ? (x ^ x >> 15) * 0x846CA68Bu : (x ^ x >> 13) * 0xC2B2AE35u;
+    return x ^ x >> 16;
+}
+
+TLI_VK_IMPL void tl_vk_checksum_bytes(const void *bytes, size_t count, uint32_t sum[2]) {
+    size_t i;
+    sum[0] = sum[1] = 0;
+    for (i = 0; i < count / 4; i++) {
+        uint32_t word;
+        memcpy(&word, (const char *)bytes + 4 * i, 4);
+        sum[0] += tli_vk_mix(word + (uint32_t)i * 0x9E3779B9u, 0);
+        sum[1] += tli_vk_mix(word + (uint32_t)i * 0x7F4A7C15u, 1);
+    }
+}
+
+static const char *const tli_vk_shader_names[] = { TL_VK_SHADERS(TLI_VK_NAME) };
+
+TLI_VK_IMPL const char *tl_vk_name_shader(tl_vk_shader shader) {
+    return (unsigned)shader < TL_VK_SHADER_COUNT ? tli_vk_shader_names[shader] : "?";
+}
+
+#undef TLI_VK_NAME
+#undef TLI_VK_IMPL
+#endif  // TL_VK_BACKEND_IMPLEMENTATION_DONE
+#endif  // TL_VK_BACKEND_IMPLEMENTATION
+
+/*
+   This software is available under two licenses; choose whichever you prefer.
+
+   ALTERNATIVE A - MIT License
+   Copyright (c) 2026 The tl_strategy.h authors
+   Permission is hereby granted, free of charge, to any person obtaining a copy of this software
+   and associated documentation files (the "Software"), to deal in the Software without
+   restriction, including without limitation the rights to use, copy, modify, merge, publish,
+   distribute, sublicense, and/or sell copies of the Software, and to permit persons to whom the
+   Software is furnished to do so, subject to the following conditions: The above copyright notice
+   and this permission notice shall be included in all copies or substantial portions of the
+   Software. THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED,
+   INCLUDING BUT NOT LIMITED TO THE WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR
+   PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR
+   ANY CLAIM, DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE,
+   ARISING FROM, OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE
+   SOFTWARE.
+
+   ALTERNATIVE B - Public Domain (www.unlicense.org)
+   This is free and unencumbered software released into the public domain. Anyone is free to copy,
+   modify, publish, use, compile, sell, or distribute this software, either in source code form or
+   as a compiled binary, for any purpose, commercial or non-commercial, and by any means. In
+   jurisdictions that recognize copyright laws, the author or authors of this software dedicate
+   any and all copyright interest in the software to the public domain. We make this dedication
+   for the benefit of the public at large and to the detriment of our heirs and successors. We
+   intend this dedication to be an overt act of relinquishment in perpetuity of all present and
+   future rights to this software under copyright law. THE SOFTWARE IS PROVIDED "AS IS", WITHOUT
+   WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT NOT LIMITED TO THE WARRANTIES OF
+   MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE
+   AUTHORS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT,
+   TORT OR OTHERWISE, ARISING FROM, OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER
+   DEALINGS IN THE SOFTWARE.
+*/

@@ -1,0 +1,23 @@
+// to[] = from[]. count: in 16 bytes; an invocation moves four of them, a workgroup's side by side.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "layout.glsl"
+
+layout(set = 0, binding = 0, std430) writeonly buffer To { uvec4 to[]; };
+layout(set = 0, binding = 1, std430) readonly buffer From { uvec4 from[]; };
+
+void main() {
+    uint step_count = gl_WorkGroupSize.x;
+    uint first = group_index() * 4u * step_count + gl_LocalInvocationID.x;
+    uint last = first + 3u * step_count;
+    if (last < count) {  // four loads under way before the first store
+        uvec4 a = from[first], b = from[first + step_count];
+        uvec4 c = from[first + 2u * step_count], d = from[last];
+        to[first] = a;
+        to[first + step_count] = b;
+        to[first + 2u * step_count] = c;
+        to[last] = d;
+    } else {
+        for (uint i = first; i < count; i += step_count) to[i] = from[i];
+    }
+}
