@@ -1091,7 +1091,7 @@ static int write_picture(program *p, const char *name, int is_trace) {
         curves[k].label = labels[k];
     }
     style.title = "Activations on the device over one training step, measured";
-    style.time_label = p->rows[0].times ? "ms, by the device" : "ms";
+    if (curves[0].times) style.time_label = p->rows[0].times ? "ms, by the device" : "ms";
     if (!result) result = tl_init_file_sink(&p->env, path, &file, &sink);
     if (!result) {
         result = is_trace ? tl_write_trace_json(&p->env, p->trace, &p->m.graph, sink)
@@ -1334,6 +1334,8 @@ static int prepare(program *p, const char *program_path) {
     p->m.T = (uint32_t)o->context;
     p->m.B = (uint32_t)o->batch;
     p->m.V = p->t.V;
+    if (o->batch * o->context * (4 * o->width > p->m.V ? 4 * o->width : p->m.V) >= (uint64_t)1 << 30)
+        return fail(CODE_INPUT, "--batch --context --width: an activation must have less than 2^30 floats");
     result = build_model(&p->env, &p->m);
     if (result) return fail_result(p, "graph", result);
     print_header(p);
