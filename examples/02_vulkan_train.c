@@ -499,7 +499,7 @@ static void put_moves(const idle_span *span, int32_t i, int before, int packs, t
 // The keep-all plan with the first `moved` idle tensors moved; it owns its steps.
 static tl_result build_moves(tl_env *env, const tl_graph *graph, const tl_plan *keep_all,
                              const idle_span *spans, int32_t moved, int packs, tl_plan *plan) {
-    size_t most = (size_t)(keep_all->step_count + 5 * moved);
+    size_t most = (size_t)keep_all->step_count + 5 * (size_t)moved;
     tl_step *steps = (tl_step *)malloc(most * sizeof *steps);  // as the env does, which frees it
     int32_t i, k, before;
     tl_result result;
@@ -961,13 +961,16 @@ static void print_header(const program *p) {
     fflush(stdout);
 }
 
-static uint64_t find_median(const uint64_t *from, uint64_t count, const uint64_t *by) {
-    uint64_t *values = (uint64_t *)malloc((size_t)count * sizeof *values), i, median;
+// The median over the rounds of what a row took; by: as a ratio to that of another row, times 10^6.
+static uint64_t find_median(const program *p, const training *t, const training *by) {
+    uint64_t *values = (uint64_t *)malloc((size_t)p->rounds * sizeof *values), i, median;
     if (!values) return 0;
-    for (i = 0; i < count; i++)
-        values[i] = by ? (uint64_t)(1e6 * (double)from[i] / (double)by[i]) : from[i];
-    qsort(values, (size_t)count, sizeof *values, compare_u64);
-    median = values[count / 2];
+    for (i = 0; i < p->rounds; i++) {
+        values[i] = t->rounds_ns[i];
+        if (by) values[i] = (uint64_t)(1e6 * (double)values[i] / (double)by->rounds_ns[i]);
+    }
+    qsort(values, (size_t)p->rounds, sizeof *values, compare_u64);
+    median = values[p->rounds / 2];
     free(values);
     return median;
 }
@@ -1001,7 +1004,6 @@ static void print_bytes(const program *p) {
 }
 
 static void print_work(const program *p) {
-    const uint64_t *first = p->rows[0].rounds_ns;
     int32_t k;
     printf("\nwork of one step  made again  spilled  compressed  submits  waits   step ms  / keep all"
            "    loss  gradients\n");
@@ -1018,8 +1020,8 @@ static void print_work(const program *p) {
         printf("%-16s %11s %8d %11d %8llu %6llu %9.2f %11.3f  %.4f  %s\n", t->label, again,
                (int)t->report.spill_count, (int)t->report.compress_count,
                (unsigned long long)t->submits, (unsigned long long)t->waits,
-               (double)find_median(t->rounds_ns, p->rounds, NULL) * 1e-6,
-               (double)find_median(t->rounds_ns, p->rounds, first) * 1e-6, mean_loss(p, t), equal);
+               (double)find_median(p, t, NULL) * 1e-6,
+               (double)find_median(p, t, &p->rows[0]) * 1e-6, mean_loss(p, t), equal);
     }
     printf("%llu steps each%s; times: medians; loss: mean of the last %d steps; equal: every\n"
            "parameter gradient and loss of every step, bit for bit; off: in the first step, relative\n",
