@@ -583,6 +583,8 @@ typedef struct training {
     tl_run_event *events;         // [plan.step_count]
     int32_t  event_count;
     int      times;               // 1 = the device wrote its time after every step
+    tl_run_event *fastest;        // [plan.step_count] those of the fastest pass: for the picture
+    uint64_t fastest_ns;
 } training;
 
 // Write the windows of a batch: where they begin depends on seed and step alone.
@@ -638,6 +640,7 @@ static void free_training(tl_env *env, training *t) {
     free(t->losses);
     free(t->rounds_ns);
     free(t->events);
+    free(t->fastest);
     memset(t, 0, sizeof *t);
 }
 
@@ -711,6 +714,8 @@ static tl_result init_memory(tl_env *env, training *t, const tl_vk_device *devic
     t->losses = (float *)calloc((size_t)t->o->steps, sizeof *t->losses);
     t->rounds_ns = (uint64_t *)calloc((size_t)t->o->steps, sizeof *t->rounds_ns);
     t->events = (tl_run_event *)calloc((size_t)t->plan.step_count, sizeof *t->events);
+    t->fastest = (tl_run_event *)calloc((size_t)t->plan.step_count, sizeof *t->fastest);
+    if (!t->fastest) return TL_ERROR_NO_MEMORY;
     if (!t->nodes || !t->window || !t->losses || !t->rounds_ns || !t->events)
         return TL_ERROR_NO_MEMORY;
     result = tl_vk_init_backend(env, &desc, &t->backend);
@@ -826,6 +831,13 @@ static tl_result patch_times(training *t) {
     return result;
 }
 
+static void keep_fastest(training *t) {
+    uint64_t ns = t->rounds_ns[t->step - 1];
+    if (t->fastest_ns && ns >= t->fastest_ns) return;
+    t->fastest_ns = ns;
+    memcpy(t->fastest, t->events, (size_t)t->event_count * sizeof *t->events);
+}
+
 // -- rounds: all trainings, a step each --
 
 enum { ROW_MAX = 6, LOSS_STEPS = 10 };
@@ -915,6 +927,7 @@ static int train_rounds(program *p) {
                 clear_progress(p);
                 return fail_result(p, t->label, result);
             }
+            keep_fastest(t);
             for (i = 0; i < t->event_count; i++) tl_record_event(&t->events[i], p->trace);
         }
         p->rounds++;
@@ -1053,13 +1066,13 @@ static int print_table(const program *p) {
 
 // -- pictures --
 
-// The curve of a row; live and times have room for its events.
+// The curve of a row's fastest pass; live and times have room for its events.
 static void draw_curve(const training *t, uint64_t *live, double *times, tl_memory_curve *curve) {
     double latest = 0.0;
     int32_t i;
     for (i = 0; i < t->event_count; i++) {
-        double ms = (double)(t->events[i].end_ns - t->events[0].start_ns) * 1e-6;
-        live[i] = t->events[i].device_bytes;
+        double ms = (double)(t->fastest[i].end_ns - t->fastest[0].start_ns) * 1e-6;
+        live[i] = t->fastest[i].device_bytes;
         times[i] = latest = ms > latest ? ms : latest;
     }
     curve->live_bytes = live;
