@@ -982,11 +982,12 @@ static int start_network(trainer *t, engine *e) {
     result = tl_vk_start_frame(&t->backend, f->commands, &f->ticket);
     if (!result) result = t->backend.fill(t->backend.self, t->states[0], 0);  // the moments stay so
     if (!result) result = t->backend.fill(t->backend.self, t->gradient, 0);
-    if (!result) result = start_range(t, t->frequencies, WIDTH, 1, 1.8);
+    if (!result) result = start_range(t, t->frequencies, WIDTH, 1, 1.6);
     for (i = 0; i < LAYERS && !result; i++) {
         tl_range layer = find_layer(t->states[0], i);
-        uint32_t columns = i < LAYERS - 1 ? WIDTH : OUT_WIDTH;
-        result = start_range(t, layer, WIDTH * columns, (uint32_t)i + 2, sqrt(2.0 / WIDTH));
+        int last = i == LAYERS - 1;  // it begins near black: what the others begin with is noise
+        result = start_range(t, layer, WIDTH * (last ? OUT_WIDTH : WIDTH), (uint32_t)i + 2,
+                             last ? 0.02 : sqrt(2.0 / WIDTH));
     }
     if (!result) result = tl_vk_end_frame(&t->backend);
     if (result) return fail_library(t, "the first numbers");
@@ -1223,11 +1224,10 @@ static uint8_t predict_paeth(int left, int up, int corner) {
 static void filter_rows(const uint8_t *rgb, uint32_t width, uint32_t height, uint8_t *to) {
     size_t stride = (size_t)width * 3, x, y;
     for (y = 0; y < height; y++) {
-        const uint8_t *row = rgb + y * stride;
+        const uint8_t *row = rgb + y * stride, *above = row - (y ? stride : 0);
         *to++ = 4;
         for (x = 0; x < stride; x++) {
-            int left = x >= 3 ? row[x - 3] : 0, up = y ? row[x - stride] : 0;
-            int corner = x >= 3 && y ? row[x - stride - 3] : 0;
+            int left = x >= 3 ? row[x - 3] : 0, up = y ? above[x] : 0, corner = x >= 3 && y ? above[x - 3] : 0;
             *to++ = (uint8_t)(row[x] - predict_paeth(left, up, corner));
         }
     }
@@ -1538,9 +1538,9 @@ static int finish_frames(program *p) {
 static const char usage[] =
     "usage: 03_vulkan_engine [options]\n"
     "  --frames N     frames to render (300)\n"
-    "  --width N      of the picture, 16 to 1024 (128)\n"
-    "  --height N     (128)\n"
-    "  --batch N      pixels a training step, a multiple of 64; 0 = a quarter of them, at most 4096 (0)\n"
+    "  --width N      of the picture, 16 to 1024 (120)\n"
+    "  --height N     (90)\n"
+    "  --batch N      pixels a training step, a multiple of 64; 0 = a quarter of them, at most 2048 (0)\n"
     "  --slice N      steps of the pass that a frame records (18)\n"
     "  --budget P     activations and gradients, percent of what keeping all takes (70)\n"
     "  --drop N       throw the commands of frame N away instead of submitting them\n"
@@ -1583,7 +1583,8 @@ static int parse_number(options *o, const char *name, const char *value, int *co
 static int parse_options(options *o, int count, char **argv, int *done) {
     int i, code = CODE_OK;
     o->frames = 300;
-    o->width = o->height = 128;
+    o->width = 120;
+    o->height = 90;
     o->slice = 18;
     o->budget = 70.0;
     o->out = "build/engine";
@@ -1614,7 +1615,7 @@ static int parse_options(options *o, int count, char **argv, int *done) {
     if (o->batch > o->width * o->height) return fail(CODE_INPUT, "--batch: must be at most the pixels of the picture");
     if (!o->batch) {
         o->batch = o->width * o->height / 4 / 64 * 64;
-        if (o->batch > 4096) o->batch = 4096;
+        if (o->batch > 2048) o->batch = 2048;
     }
     return CODE_OK;
 }
