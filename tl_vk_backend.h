@@ -1,4 +1,4 @@
-/* tl_vk_backend.h - v0.1.0 - the buffers of tl_strategy.h on Vulkan compute
+/* tl_vk_backend.h - v0.2.0 - the buffers of tl_strategy.h on Vulkan compute
    Depends on tl_strategy.h and <vulkan/vulkan_core.h>. MIT or public domain: see the end.
 
    Implements [10] BACKEND of tl_strategy.h inside a VkDevice that you own: tensors are kept,
@@ -41,7 +41,7 @@
        All work goes to one queue in the order it was enqueued, so a range that is freed is given
        to its next user at once, behind a barrier; only what the host reads or writes, and memory
        given back to Vulkan, waits for the device. With a transfer queue, copies between the tiers
-       go there, and what depends on them waits for a ticket.
+       are submitted there at once, and what comes after them on their ranges waits on the device.
 */
 #ifndef TL_VK_BACKEND_H
 #define TL_VK_BACKEND_H
@@ -81,7 +81,8 @@ typedef struct tl_vk_device {
     int32_t            timeline_enabled; // 1 = the feature timelineSemaphore is; 0 = fences are used
     VkQueue            queue;            // with compute; VK_NULL_HANDLE = record mode, see [3] FRAMES
     uint32_t           queue_family;     // of the queue; in record mode of the caller's command buffers
-    VkQueue            transfer_queue;   // for copies between the tiers; VK_NULL_HANDLE = the queue
+    VkQueue            transfer_queue;   // for copies between the tiers, needs timelines and a queue;
+                                         // VK_NULL_HANDLE = the queue
     uint32_t           transfer_family;
     void             (*lock_queue)(void *user);    // around every use of a queue; both or neither
     void             (*unlock_queue)(void *user);
@@ -165,7 +166,8 @@ typedef struct tl_vk_backend_desc {
     uint64_t chunk_bytes;        // 0 = an eighth of the heap, within 4 and 64 MiB
     uint64_t staging_bytes;      // of the staging ring; 0 = 4 MiB. A larger range gets a buffer of its own
     uint64_t submit_bytes;       // bytes moved before a submit is made unasked; 0 = 256 MiB
-    int32_t  batch_count;        // submits (frames) under way at once; 0 = 4, at most 64
+    int32_t  batch_count;        // submits (frames) under way at once, at most 64; 0 = 4, with a transfer
+                                 // queue 16
     uint32_t workgroup_size;     // of the shaders in [5]; 0 = 64; a power of two up to 1024
     uint32_t time_count;         // slots for tl_vk_record_time
     tl_vk_copy_path copy_path;   // device to device; 0 = command; tl_vk_measure_copies finds the better one
@@ -1051,6 +1053,9 @@ typedef struct tli_vk_block {
     uint8_t  tier, alive;
 } tli_vk_block;
 
+// A place that was given to the transfer queue and not taken back.
+typedef struct tli_vk_away { tli_vk_place place; uint64_t serial; } tli_vk_away;
+
 typedef enum tli_vk_op_kind { TLI_VK_OP_COPY, TLI_VK_OP_FILL, TLI_VK_OP_SHADER } tli_vk_op_kind;
 
 typedef struct tli_vk_op {
@@ -1071,6 +1076,11 @@ typedef struct tli_vk_batch {
     VkCommandPool   pool;
     VkCommandBuffer commands;
     VkFence         fence;         // where there is no timeline
+    VkCommandPool   transfer_pool;
+    VkCommandBuffer transfer_commands;
+    int32_t         transfers;     // 1 = a copy between the tiers follows it on the transfer queue
+    int32_t         is_half;       // 1 = the copy is all that is left to submit
+    uint64_t        waits_for;     // serial of a copy on the transfer queue that it must follow
     uint64_t        serial;        // 0 = holds nothing
     uint64_t        dropped;       // serial of the frame in it that was dropped last
     tli_vk_sets    *sets;
@@ -1133,6 +1143,9 @@ typedef struct tli_vk {
     int32_t  open;                    // 1 = its command buffer is recording
     int32_t  has_work;                // 1 = something was enqueued or recorded since the last submit
     VkSemaphore timeline;
+    VkSemaphore transfer_timeline;    // of the transfer queue, by the same serials
+    tli_vk_away *away;                // [away_count] what the transfer queue owns
+    int32_t  away_count, away_capacity;
 
     tli_vk_op ops[TLI_VK_OP_CAPACITY];
     int32_t op_count;
@@ -1734,17 +1747,27 @@ static void tli_vk_pass(tli_vk *b, uint64_t serial) {
     tli_vk_free_slots(b);
 }
 
+// The last serial, up to one that the queue has passed, whose copies have passed the transfer queue too.
+static uint64_t tli_vk_untransferred(tli_vk *b, uint64_t serial, uint64_t transferred) {
+    uint64_t at = b->passed;
+    if (serial >= b->serial) serial = b->serial - 1;  // its copy was not submitted yet
+    while (at < serial && (!tli_vk_batch_of(b, at + 1)->transfers || at + 1 <= transferred)) at++;
+    return at;
+}
+
 // Look how far the device is. Never blocks.
 static tl_result tli_vk_look(tli_vk *b, const char *function) {
-    uint64_t serial = b->passed;
+    uint64_t serial = b->passed, transferred = UINT64_MAX;
     VkResult result = VK_SUCCESS;
     if (b->records || b->lost) return TL_OK;
     if (b->timeline) {
         result = b->vk.vkGetSemaphoreCounterValue(b->device, b->timeline, &serial);
-        if (!result && serial >= b->serial) {  // what drivers answer for a device that is gone
+        if (!result && serial >= b->serial + 1) {  // what drivers answer for a device that is gone
             result = VK_ERROR_DEVICE_LOST;
             serial = b->passed;
         }
+        if (!result && b->transfer_timeline)
+            result = b->vk.vkGetSemaphoreCounterValue(b->device, b->transfer_timeline, &transferred);
     } else {
         while (serial + 1 < b->serial && !result) {
             result = b->vk.vkGetFenceStatus(b->device, tli_vk_batch_of(b, serial + 1)->fence);
@@ -1753,22 +1776,30 @@ static tl_result tli_vk_look(tli_vk *b, const char *function) {
         if (result == VK_NOT_READY) result = VK_SUCCESS;
     }
     if (result) return tli_vk_fail_result(b, function, "status of the device", result);
-    tli_vk_pass(b, serial);
+    tli_vk_pass(b, tli_vk_untransferred(b, serial, transferred));
     return TL_OK;
 }
 
 // Block until a batch that was submitted has passed.
 static tl_result tli_vk_wait_batch(tli_vk *b, uint64_t serial, const char *function) {
     VkSemaphoreWaitInfo info;
+    VkSemaphore timelines[2];
+    uint64_t values[2], at;
     VkResult result;
     if (serial <= b->passed) return TL_OK;
     b->calls.host_wait_count++;
     if (b->timeline) {
         memset(&info, 0, sizeof info);
+        timelines[0] = b->timeline;
+        timelines[1] = b->transfer_timeline;
+        values[0] = serial;
+        values[1] = 0;
+        for (at = b->passed + 1; at <= serial; at++)
+            if (tli_vk_batch_of(b, at)->transfers) values[1] = at;
         info.sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO;
-        info.semaphoreCount = 1;
-        info.pSemaphores = &b->timeline;
-        info.pValues = &serial;
+        info.semaphoreCount = values[1] ? 2 : 1;
+        info.pSemaphores = timelines;
+        info.pValues = values;
         result = b->vk.vkWaitSemaphores(b->device, &info, UINT64_MAX);
     } else {
         result = b->vk.vkWaitForFences(b->device, 1, &tli_vk_batch_of(b, serial)->fence, VK_TRUE, UINT64_MAX);
@@ -1783,8 +1814,11 @@ static void tli_vk_lose_batch(tli_vk *b, tli_vk_batch *batch) {
     int32_t i;
     for (i = 0; i < batch->write_count; i++)
         if (!tli_vk_add_lost(b, batch->writes[i])) b->lost = 1;  // it cannot be told any more what is lost
+    for (i = b->away_count - 1; i >= 0; i--)
+        if (b->away[i].serial == batch->serial) b->away[i] = b->away[--b->away_count];
     batch->write_count = 0;
     batch->serial = 0;
+    batch->transfers = 0;
     b->open = 0;
     b->has_work = b->op_count > 0;
     b->touch_count = 0;
@@ -1803,35 +1837,58 @@ static tl_result tli_vk_reset_batch(tli_vk *b, tli_vk_batch *batch, const char *
     }
     batch->set_at = 0;
     batch->write_count = 0;
+    batch->transfers = batch->is_half = 0;
+    batch->waits_for = 0;
     return TL_OK;
 }
 
-// Submit a command buffer that is complete. Where that fails it stays complete, for another try.
-static tl_result tli_vk_hand_over(tli_vk *b, const char *function) {
-    tli_vk_batch *batch = tli_vk_batch_of(b, b->serial);
+// Submit one command buffer to a queue, between what it waits for and what it signals: values of
+// timelines, 0 = none.
+static VkResult tli_vk_submit_to(tli_vk *b, VkQueue queue, const VkCommandBuffer *commands, VkSemaphore wait,
+                                 uint64_t wait_value, VkSemaphore signal, VkFence fence) {
+    const VkPipelineStageFlags stages = VK_PIPELINE_STAGE_TRANSFER_BIT |
+        (queue == b->desc.device.queue ? VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT : 0);
     VkTimelineSemaphoreSubmitInfo timeline;
     VkSubmitInfo info;
     VkResult result;
     memset(&info, 0, sizeof info);
     info.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO;
     info.commandBufferCount = 1;
-    info.pCommandBuffers = &batch->commands;
-    if (b->timeline) {
+    info.pCommandBuffers = commands;
+    if (signal) {
         memset(&timeline, 0, sizeof timeline);
         timeline.sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO;
-        timeline.signalSemaphoreValueCount = 1;
+        timeline.waitSemaphoreValueCount = info.waitSemaphoreCount = wait_value != 0;
+        timeline.pWaitSemaphoreValues = &wait_value;
+        timeline.signalSemaphoreValueCount = info.signalSemaphoreCount = 1;
         timeline.pSignalSemaphoreValues = &b->serial;
         info.pNext = &timeline;
-        info.signalSemaphoreCount = 1;
-        info.pSignalSemaphores = &b->timeline;
-    } else if ((result = b->vk.vkResetFences(b->device, 1, &batch->fence)) != VK_SUCCESS) {
-        return tli_vk_fail_result(b, function, "vkResetFences", result);
+        info.pSignalSemaphores = &signal;
+        if (wait_value) info.pWaitSemaphores = &wait;
+        if (wait_value) info.pWaitDstStageMask = &stages;
     }
     tli_vk_lock(b);
-    result = b->vk.vkQueueSubmit(b->desc.device.queue, 1, &info, batch->fence);
+    result = b->vk.vkQueueSubmit(queue, 1, &info, fence);
     tli_vk_unlock(b);
+    if (!result) b->calls.submit_count++;
+    return result;
+}
+
+// Submit a batch that is complete. Where that fails it stays complete, for another try.
+static tl_result tli_vk_hand_over(tli_vk *b, const char *function) {
+    tli_vk_batch *batch = tli_vk_batch_of(b, b->serial);
+    VkResult result = VK_SUCCESS;
+    if (!b->timeline) result = b->vk.vkResetFences(b->device, 1, &batch->fence);
+    if (result) return tli_vk_fail_result(b, function, "vkResetFences", result);
+    if (!batch->is_half)
+        result = tli_vk_submit_to(b, b->desc.device.queue, &batch->commands, b->transfer_timeline,
+                                  batch->waits_for, b->timeline, batch->fence);
+    if (!result && batch->transfers) {
+        batch->is_half = 1;
+        result = tli_vk_submit_to(b, b->desc.device.transfer_queue, &batch->transfer_commands, b->timeline,
+                                  b->serial, b->transfer_timeline, VK_NULL_HANDLE);
+    }
     if (result) return tli_vk_fail_result(b, function, "vkQueueSubmit", result);
-    b->calls.submit_count++;
     b->serial++;
     b->open = 0;
     b->has_work = b->op_count > 0;
@@ -2305,6 +2362,138 @@ static void tli_vk_note_use(tli_vk *b, uint64_t handle, int writes) {  // 0 = st
     block->writes++;
 }
 
+// -- the transfer queue --
+
+static int tli_vk_is_transfer(const tli_vk *b, const tli_vk_op *op) {
+    return b->transfer_timeline && op->kind == TLI_VK_OP_COPY && !b->chunks[op->to.chunk].imported &&
+           !b->chunks[op->from.chunk].imported &&
+           b->chunks[op->to.chunk].tier != b->chunks[op->from.chunk].tier;
+}
+
+// Pass places from one queue family to the other: the same barrier is recorded on both sides.
+static void tli_vk_record_passage(tli_vk *b, VkCommandBuffer commands, const tli_vk_place *places,
+                                  uint32_t count, int to_transfer, int releases) {
+    const VkPipelineStageFlags own = VK_PIPELINE_STAGE_TRANSFER_BIT |
+        (to_transfer == releases ? VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT : 0);
+    const VkAccessFlags access = VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT |
+        (to_transfer == releases ? VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT : 0);
+    const tl_vk_device *device = &b->desc.device;
+    VkBufferMemoryBarrier barriers[2];
+    uint32_t i;
+    memset(barriers, 0, sizeof barriers);
+    for (i = 0; i < count; i++) {
+        barriers[i].sType = VK_STRUCTURE_TYPE_BUFFER_MEMORY_BARRIER;
+        barriers[i].srcAccessMask = releases ? access : 0;
+        barriers[i].dstAccessMask = releases ? 0 : access;
+        barriers[i].srcQueueFamilyIndex = to_transfer ? device->queue_family : device->transfer_family;
+        barriers[i].dstQueueFamilyIndex = to_transfer ? device->transfer_family : device->queue_family;
+        barriers[i].buffer = b->chunks[places[i].chunk].buffer;
+        barriers[i].offset = places[i].at;
+        barriers[i].size = places[i].bytes;
+    }
+    b->vk.vkCmdPipelineBarrier(commands, own, releases ? VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT : own, 0, 0, NULL,
+                               count, barriers, 0, NULL);
+    b->calls.barrier_count++;
+}
+
+// The copy as the transfer queue carries it out; both places come back to the queue afterwards.
+static tl_result tli_vk_record_transfer(tli_vk *b, tli_vk_batch *batch, const tli_vk_op *op,
+                                        const char *function) {
+    int differ = b->desc.device.transfer_family != b->desc.device.queue_family;
+    VkCommandBufferBeginInfo info;
+    VkMemoryBarrier barrier;
+    tli_vk_place places[2];
+    VkBufferCopy region;
+    VkResult result = b->vk.vkResetCommandPool(b->device, batch->transfer_pool, 0);
+    if (result) return tli_vk_fail_result(b, function, "vkResetCommandPool", result);
+    memset(&info, 0, sizeof info);
+    info.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO;
+    info.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
+    result = b->vk.vkBeginCommandBuffer(batch->transfer_commands, &info);
+    if (result) return tli_vk_fail_result(b, function, "vkBeginCommandBuffer", result);
+    places[0] = op->to;
+    places[1] = op->from;
+    if (differ) tli_vk_record_passage(b, batch->transfer_commands, places, 2, 1, 0);
+    region.srcOffset = op->from.at;
+    region.dstOffset = op->to.at;
+    region.size = op->to.bytes;
+    b->vk.vkCmdCopyBuffer(batch->transfer_commands, b->chunks[op->from.chunk].buffer,
+                          b->chunks[op->to.chunk].buffer, 1, &region);
+    b->calls.copy_count++;
+    memset(&barrier, 0, sizeof barrier);
+    barrier.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER;
+    barrier.srcAccessMask = VK_ACCESS_TRANSFER_WRITE_BIT;
+    barrier.dstAccessMask = VK_ACCESS_HOST_READ_BIT;
+    b->vk.vkCmdPipelineBarrier(batch->transfer_commands, VK_PIPELINE_STAGE_TRANSFER_BIT,
+                               VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &barrier, 0, NULL, 0, NULL);
+    b->calls.barrier_count++;
+    if (differ) tli_vk_record_passage(b, batch->transfer_commands, places, 2, 0, 1);
+    result = b->vk.vkEndCommandBuffer(batch->transfer_commands);
+    return result ? tli_vk_fail_result(b, function, "vkEndCommandBuffer", result) : TL_OK;
+}
+
+static int tli_vk_add_away(tli_vk *b, const tli_vk_place *place) {
+    if (!tli_vk_grow(b, &b->away, &b->away_capacity, b->away_count, sizeof *b->away)) return 0;
+    b->away[b->away_count].place = *place;
+    b->away[b->away_count++].serial = b->serial;
+    return 1;
+}
+
+// Hand a copy between the tiers to the transfer queue at once, behind all that was enqueued so far.
+static tl_result tli_vk_transfer(tli_vk *b, const tli_vk_op *op, uint64_t to, uint64_t from,
+                                 const char *function) {
+    tli_vk_batch *batch;
+    tli_vk_place places[2];
+    tl_result result = tli_vk_open(b, function);
+    if (!result) result = tli_vk_flush(b, function);
+    if (result) return result;
+    batch = tli_vk_batch_of(b, b->serial);
+    result = tli_vk_touch_place(b, &op->to, 1, function);  // for the record of writes
+    if (!result) result = tli_vk_record_transfer(b, batch, op, function);
+    if (result) return result;
+    if (!tli_vk_add_away(b, &op->to))
+        return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the copy");
+    if (!tli_vk_add_away(b, &op->from)) {
+        b->away_count--;
+        return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the copy");
+    }
+    places[0] = op->to;
+    places[1] = op->from;
+    if (b->desc.device.transfer_family != b->desc.device.queue_family)
+        tli_vk_record_passage(b, batch->commands, places, 2, 1, 1);
+    batch->transfers = 1;
+    b->has_work = 1;
+    if (b->lost_count) tli_vk_forget_lost(b, &op->to);
+    b->chunks[op->to.chunk].last_use = b->chunks[op->from.chunk].last_use = b->serial;
+    tli_vk_note_use(b, to, 1);
+    tli_vk_note_use(b, from, 0);
+    return tli_vk_submit_work(b, function);
+}
+
+// Take what the transfer queue has of a place: the batch that goes on with it waits for its copy on the
+// device, what was recorded before that does not.
+static tl_result tli_vk_take_back(tli_vk *b, const tli_vk_place *place, const char *function) {
+    int32_t i;
+    for (i = b->away_count - 1; i >= 0; i--) {
+        tli_vk_away away = b->away[i];
+        tli_vk_batch *batch;
+        tl_result result;
+        if (!tli_vk_meet(&away.place, place)) continue;
+        if (b->has_work && tli_vk_batch_of(b, b->serial)->waits_for < away.serial &&
+            (result = tli_vk_submit_work(b, function)) != TL_OK)
+            return result;
+        result = tli_vk_open(b, function);
+        if (result) return result;
+        batch = tli_vk_batch_of(b, b->serial);
+        if (batch->waits_for < away.serial) batch->waits_for = away.serial;
+        if (b->desc.device.transfer_family != b->desc.device.queue_family)
+            tli_vk_record_passage(b, batch->commands, &away.place, 1, 0, 0);
+        b->has_work = 1;
+        b->away[i] = b->away[--b->away_count];
+    }
+    return TL_OK;
+}
+
 // Enqueue; to and from are handles of the blocks, 0 = staging.
 static tl_result tli_vk_enqueue(tli_vk *b, const tli_vk_op *op, uint64_t to, uint64_t from,
                                 const char *function) {
@@ -2313,6 +2502,11 @@ static tl_result tli_vk_enqueue(tli_vk *b, const tli_vk_op *op, uint64_t to, uin
     if (op->kind != TLI_VK_OP_FILL && b->lost_count && tli_vk_is_lost(b, &op->from))
         return tli_vk_fail(b, TL_ERROR_STALE, function, "range: was written by a frame that was dropped");
     if (b->open == TLI_VK_ENDED && (result = tli_vk_hand_over(b, function)) != TL_OK) return result;
+    if (b->away_count && (result = tli_vk_take_back(b, &op->to, function)) != TL_OK) return result;
+    if (b->away_count && op->kind != TLI_VK_OP_FILL &&
+        (result = tli_vk_take_back(b, &op->from, function)) != TL_OK)
+        return result;
+    if (to && from && tli_vk_is_transfer(b, op)) return tli_vk_transfer(b, op, to, from, function);
     if (!b->records && b->calls.recorded_bytes && b->calls.recorded_bytes + bytes > b->desc.submit_bytes &&
         (result = tli_vk_submit_work(b, function)) != TL_OK)
         return result;
@@ -2441,6 +2635,7 @@ static tl_result tli_vk_check_accesses(tli_vk *b, const tl_access *accesses, int
         if (b->lost_count && tli_vk_is_lost(b, &place))
             return tli_vk_fail(b, TL_ERROR_STALE, function, "range: was written by a frame that was dropped");
         *bytes += accesses[i].range.bytes;
+        if (b->away_count && (result = tli_vk_take_back(b, &place, function)) != TL_OK) return result;
     }
     return TL_OK;
 }
@@ -2923,8 +3118,8 @@ static tl_result tli_vk_move_block(tli_vk *b, uint64_t handle, tli_vk_block *blo
     int32_t chunk, piece;
     size_t at;
     tli_vk_op op;
-    tl_result result = tli_vk_find_piece(b, TL_TIER_DEVICE, block->reserved_bytes, "tl_vk_compact", block->chunk,
-                                         &chunk, &at, &piece);
+    tl_result result = tli_vk_find_piece(b, TL_TIER_DEVICE, block->reserved_bytes, "tl_vk_compact",
+                                         block->chunk, &chunk, &at, &piece);
     if (result) return result;
     memset(&op, 0, sizeof op);
     op.kind = TLI_VK_OP_COPY;
@@ -2962,7 +3157,8 @@ TLI_VK_IMPL tl_result tl_vk_compact(const tl_backend *backend, uint64_t most_byt
         const tli_vk_place whole = tli_vk_whole_place(block);
         tl_result result;
         if (b->lost_count && tli_vk_is_lost(b, &whole)) continue;
-        if (!block->alive || block->chunk != from || block->reserved_bytes > most_bytes - *moved_bytes) continue;
+        if (!block->alive || block->chunk != from || block->reserved_bytes > most_bytes - *moved_bytes)
+            continue;
         result = tli_vk_move_block(b, (uint64_t)block->generation << 32 | (uint64_t)(i + 1), block);
         if (result == TL_ERROR_NO_MEMORY) continue;  // a smaller one may fit
         if (result) return result;
@@ -3001,7 +3197,10 @@ static const char *tli_vk_explain_desc(const tl_vk_backend_desc *desc) {
     if (!device->get_instance_proc) return "device: get_instance_proc: missing";
     if (!device->instance || !device->physical || !device->device)
         return "device: instance, physical and device: all three are needed";
-    if (!device->lock_queue != !device->unlock_queue) return "device: lock_queue, unlock_queue: set both or neither";
+    if (!device->lock_queue != !device->unlock_queue)
+        return "device: lock_queue, unlock_queue: set both or neither";
+    if (device->transfer_queue && (!device->queue || !device->timeline_enabled))
+        return "device: transfer_queue: needs timeline_enabled and a queue";
     if (!desc->hooks.allocate != !desc->hooks.release) return "hooks: set both or neither";
     if (desc->batch_count < 0 || desc->batch_count > 64) return "batch_count: must be 0 to 64";
     if (desc->workgroup_size > 1024 || (desc->workgroup_size & (desc->workgroup_size - 1)))
@@ -3027,11 +3226,14 @@ static tl_result tli_vk_read_device(tli_vk *b) {
     if (family_count > TLI_VK_FAMILIES) family_count = TLI_VK_FAMILIES;
     b->vk.vkGetPhysicalDeviceQueueFamilyProperties(device->physical, &family_count, families);
     b->device_limits = properties.limits;
-    if (device->queue_family >= family_count || !(families[device->queue_family].queueFlags & VK_QUEUE_COMPUTE_BIT))
-        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "device: queue_family: no such family that computes");
+    if (device->queue_family >= family_count ||
+        !(families[device->queue_family].queueFlags & VK_QUEUE_COMPUTE_BIT))
+        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function,
+                           "device: queue_family: no such family that computes");
     b->time_bits = families[device->queue_family].timestampValidBits;
     b->alignment = 16;
-    if (limits->minStorageBufferOffsetAlignment > b->alignment) b->alignment = limits->minStorageBufferOffsetAlignment;
+    if (limits->minStorageBufferOffsetAlignment > b->alignment)
+        b->alignment = limits->minStorageBufferOffsetAlignment;
     if (limits->nonCoherentAtomSize > b->alignment) b->alignment = limits->nonCoherentAtomSize;
     unit = 128 * b->alignment;  // halves and 8-bit blocks of so many bytes end at the alignment too
     b->range_bytes = limits->maxStorageBufferRange / unit * unit;
@@ -3063,7 +3265,7 @@ static void tli_vk_fill_defaults(tl_vk_backend_desc *desc) {
         if (!desc->capacity_bytes[tier]) desc->capacity_bytes[tier] = TL_UNLIMITED;
     if (!desc->staging_bytes) desc->staging_bytes = (uint64_t)4 << 20;
     if (!desc->submit_bytes) desc->submit_bytes = (uint64_t)256 << 20;
-    if (!desc->batch_count) desc->batch_count = 4;
+    if (!desc->batch_count) desc->batch_count = desc->device.transfer_queue ? 16 : 4;
     if (!desc->workgroup_size) desc->workgroup_size = 64;
 }
 
@@ -3075,30 +3277,40 @@ static void tli_vk_fill_chunk_bytes(tli_vk *b) {
     b->desc.staging_bytes = tli_vk_align(b->desc.staging_bytes, b->alignment);
 }
 
-static tl_result tli_vk_make_batch(tli_vk *b, tli_vk_batch *batch) {
+static tl_result tli_vk_make_commands(tli_vk *b, uint32_t family, VkCommandPool *pool,
+                                      VkCommandBuffer *buffer) {
     const char *function = "tl_vk_init_backend";
-    VkCommandPoolCreateInfo pool;
+    VkCommandPoolCreateInfo info;
     VkCommandBufferAllocateInfo commands;
-    VkFenceCreateInfo fence;
     VkResult result;
-    memset(&pool, 0, sizeof pool);
+    memset(&info, 0, sizeof info);
     memset(&commands, 0, sizeof commands);
-    memset(&fence, 0, sizeof fence);
-    pool.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO;
-    pool.flags = VK_COMMAND_POOL_CREATE_TRANSIENT_BIT;
-    pool.queueFamilyIndex = b->desc.device.queue_family;
-    result = b->vk.vkCreateCommandPool(b->device, &pool, b->callbacks, &batch->pool);
+    info.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO;
+    info.flags = VK_COMMAND_POOL_CREATE_TRANSIENT_BIT;
+    info.queueFamilyIndex = family;
+    result = b->vk.vkCreateCommandPool(b->device, &info, b->callbacks, pool);
     if (result) return tli_vk_fail_result(b, function, "vkCreateCommandPool", result);
     commands.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO;
-    commands.commandPool = batch->pool;
+    commands.commandPool = *pool;
     commands.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
     commands.commandBufferCount = 1;
-    result = b->vk.vkAllocateCommandBuffers(b->device, &commands, &batch->commands);
-    if (result) return tli_vk_fail_result(b, function, "vkAllocateCommandBuffers", result);
-    if (b->timeline) return TL_OK;
+    result = b->vk.vkAllocateCommandBuffers(b->device, &commands, buffer);
+    return result ? tli_vk_fail_result(b, function, "vkAllocateCommandBuffers", result) : TL_OK;
+}
+
+static tl_result tli_vk_make_batch(tli_vk *b, tli_vk_batch *batch) {
+    const tl_vk_device *device = &b->desc.device;
+    VkFenceCreateInfo fence;
+    VkResult result;
+    tl_result code = tli_vk_make_commands(b, device->queue_family, &batch->pool, &batch->commands);
+    if (!code && b->transfer_timeline)
+        code =
+            tli_vk_make_commands(b, device->transfer_family, &batch->transfer_pool, &batch->transfer_commands);
+    if (code || b->timeline) return code;
+    memset(&fence, 0, sizeof fence);
     fence.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO;
     result = b->vk.vkCreateFence(b->device, &fence, b->callbacks, &batch->fence);
-    return result ? tli_vk_fail_result(b, function, "vkCreateFence", result) : TL_OK;
+    return result ? tli_vk_fail_result(b, "tl_vk_init_backend", "vkCreateFence", result) : TL_OK;
 }
 
 static tl_result tli_vk_make_timeline(tli_vk *b) {
@@ -3113,6 +3325,8 @@ static tl_result tli_vk_make_timeline(tli_vk *b) {
     info.sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO;
     info.pNext = &type;
     result = b->vk.vkCreateSemaphore(b->device, &info, b->callbacks, &b->timeline);
+    if (!result && b->desc.device.transfer_queue)
+        result = b->vk.vkCreateSemaphore(b->device, &info, b->callbacks, &b->transfer_timeline);
     return result ? tli_vk_fail_result(b, "tl_vk_init_backend", "vkCreateSemaphore", result) : TL_OK;
 }
 
@@ -3123,8 +3337,10 @@ static tl_result tli_vk_make_times(tli_vk *b) {
     if (!b->time_bits) return TL_OK;
     if (count > UINT32_MAX - TLI_VK_OWN_TIMES)
         return tli_vk_fail(b, TL_ERROR_INVALID_ARG, "tl_vk_init_backend", "time_count: too many");
-    b->time_serials = (uint64_t *)tl_add_memory(b->env, ((size_t)count + TLI_VK_OWN_TIMES) * sizeof *b->time_serials);
-    if (!b->time_serials) return tli_vk_fail(b, TL_ERROR_NO_MEMORY, "tl_vk_init_backend", "no memory for the times");
+    b->time_serials =
+        (uint64_t *)tl_add_memory(b->env, ((size_t)count + TLI_VK_OWN_TIMES) * sizeof *b->time_serials);
+    if (!b->time_serials)
+        return tli_vk_fail(b, TL_ERROR_NO_MEMORY, "tl_vk_init_backend", "no memory for the times");
     memset(&info, 0, sizeof info);
     info.sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO;
     info.queryType = VK_QUERY_TYPE_TIMESTAMP;
@@ -3161,7 +3377,8 @@ static tl_result tli_vk_make_objects(const tl_backend *backend, tli_vk *b) {
     int32_t i;
     b->batches = (tli_vk_batch *)tl_add_memory(b->env, (size_t)b->desc.batch_count * sizeof *b->batches);
     if (!b->batches) return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the batches");
-    for (i = 0; i < b->desc.batch_count && !result && !b->records; i++) result = tli_vk_make_batch(b, &b->batches[i]);
+    for (i = 0; i < b->desc.batch_count && !result && !b->records; i++)
+        result = tli_vk_make_batch(b, &b->batches[i]);
     if (!result) result = tli_vk_make_times(b);
     if (!result) result = tli_vk_make_shaders(backend, b);
     b->staging_size = b->desc.staging_bytes;
@@ -3184,6 +3401,7 @@ TLI_VK_IMPL tl_result tl_vk_init_backend(tl_env *env, const tl_vk_backend_desc *
     b->env = env;
     b->desc = *desc;
     if (!b->desc.device.api_version) b->desc.device.api_version = VK_API_VERSION_1_0;
+    if (b->desc.device.transfer_queue == b->desc.device.queue) b->desc.device.transfer_queue = VK_NULL_HANDLE;
     b->device = desc->device.device;
     b->callbacks = desc->device.callbacks;
     b->records = desc->device.queue == VK_NULL_HANDLE;
@@ -3214,9 +3432,11 @@ TLI_VK_IMPL tl_result tl_vk_init_backend(tl_env *env, const tl_vk_backend_desc *
 
 static void tli_vk_free_batch(tli_vk *b, tli_vk_batch *batch) {
     int32_t i;
-    for (i = 0; i < batch->set_count; i++) b->vk.vkDestroyDescriptorPool(b->device, batch->sets[i].pool, b->callbacks);
+    for (i = 0; i < batch->set_count; i++)
+        b->vk.vkDestroyDescriptorPool(b->device, batch->sets[i].pool, b->callbacks);
     if (batch->fence) b->vk.vkDestroyFence(b->device, batch->fence, b->callbacks);
     if (batch->pool) b->vk.vkDestroyCommandPool(b->device, batch->pool, b->callbacks);
+    if (batch->transfer_pool) b->vk.vkDestroyCommandPool(b->device, batch->transfer_pool, b->callbacks);
     tl_free_memory(b->env, batch->sets);
     tl_free_memory(b->env, batch->writes);
 }
@@ -3232,8 +3452,10 @@ TLI_VK_IMPL void tl_vk_free_backend(tl_env *env, tl_backend *backend) {
         if (b->chunks[i].alive) tli_vk_destroy_chunk(b, &b->chunks[i]);
     for (i = 0; b->batches && i < b->desc.batch_count; i++) tli_vk_free_batch(b, &b->batches[i]);
     if (b->timeline) b->vk.vkDestroySemaphore(b->device, b->timeline, b->callbacks);
+    if (b->transfer_timeline) b->vk.vkDestroySemaphore(b->device, b->transfer_timeline, b->callbacks);
     if (b->times) b->vk.vkDestroyQueryPool(b->device, b->times, b->callbacks);
     tl_free_memory(env, b->time_serials);
+    tl_free_memory(env, b->away);
     tl_free_memory(env, b->batches);
     tl_free_memory(env, b->chunks);
     tl_free_memory(env, b->blocks);
@@ -3261,7 +3483,8 @@ TLI_VK_IMPL tl_result tl_vk_start_frame(const tl_backend *backend, VkCommandBuff
     tl_result result;
     frame->value = 0;
     if (b->lost) return tli_vk_fail_lost(b, function);
-    if (!b->records) return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "backend: it has a queue and submits by itself");
+    if (!b->records)
+        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "backend: it has a queue and submits by itself");
     if (b->open) return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "backend: a frame is open");
     if (!commands) return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "commands: missing");
     if (batch->serial > b->passed)
@@ -3423,7 +3646,8 @@ TLI_VK_IMPL tl_result tl_vk_init_kernel(const tl_backend *backend, const tl_vk_k
     if (why) return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, why);
     if ((uint32_t)desc->buffer_count > b->device_limits.maxPerStageDescriptorStorageBuffers ||
         desc->push_bytes > b->device_limits.maxPushConstantsSize)
-        return tli_vk_fail(b, TL_ERROR_UNSUPPORTED, function, "buffer_count, push_bytes: more than the device binds");
+        return tli_vk_fail(b, TL_ERROR_UNSUPPORTED, function,
+                           "buffer_count, push_bytes: more than the device binds");
     kernel = (tl_vk_kernel *)tl_add_memory(b->env, sizeof *kernel);
     if (!kernel) return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory");
     b->calls.host_alloc_count++;
@@ -3505,7 +3729,8 @@ static tl_result tli_vk_read_time(tli_vk *b, uint32_t slot, const char *function
     VkResult got;
     tl_result result;
     if (!b->times) return tli_vk_fail(b, TL_ERROR_UNSUPPORTED, function, "the queue has no timestamps");
-    if (!b->time_serials[slot]) return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "slot: was never written");
+    if (!b->time_serials[slot])
+        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "slot: was never written");
     result = tli_vk_reach(b, b->time_serials[slot], function);
     if (result) return result;
     got = b->vk.vkGetQueryPoolResults(b->device, b->times, slot, 1, sizeof ticks, &ticks, sizeof ticks,
@@ -3524,7 +3749,8 @@ TLI_VK_IMPL tl_result tl_vk_record_time(const tl_backend *backend, uint32_t slot
     return tli_vk_write_time(b, slot, "tl_vk_record_time");
 }
 
-TLI_VK_IMPL tl_result tl_vk_read_times(const tl_backend *backend, uint32_t first, uint32_t count, uint64_t *ns) {
+TLI_VK_IMPL tl_result tl_vk_read_times(const tl_backend *backend, uint32_t first, uint32_t count,
+                                       uint64_t *ns) {
     tli_vk *b = tli_vk_self(backend);
     tl_result result = TL_OK;
     uint32_t i;
@@ -3538,7 +3764,8 @@ TLI_VK_IMPL tl_result tl_vk_read_times(const tl_backend *backend, uint32_t first
 }
 
 // Time one copy by one path; the least of several runs counts.
-static tl_result tli_vk_time_copy(tli_vk *b, tl_vk_copy_path path, tl_range to, tl_range from, uint64_t *least) {
+static tl_result tli_vk_time_copy(tli_vk *b, tl_vk_copy_path path, tl_range to, tl_range from,
+                                  uint64_t *least) {
     const char *function = "tl_vk_measure_copies";
     uint64_t start, end;
     tl_result result = tli_vk_write_time(b, b->desc.time_count, function);
@@ -4816,8 +5043,8 @@ static tli_vk_words tli_vk_words_of(int shader) {
     return words[shader];
 }
 
-static tl_result tli_vk_set_words(tli_vk *b, const tl_range *range, uint64_t from, uint64_t bytes, uint32_t word,
-                                  const char *function) {
+static tl_result tli_vk_set_words(tli_vk *b, const tl_range *range, uint64_t from, uint64_t bytes,
+                                  uint32_t word, const char *function) {
     tl_result result = TL_OK;
     const tli_vk_block *block = tli_vk_find_range(b, range, function, &result);
     tli_vk_op op;
@@ -4834,7 +5061,8 @@ static tl_result tli_vk_set_words(tli_vk *b, const tl_range *range, uint64_t fro
 static tl_result tli_vk_check_words(tli_vk *b, const tl_range *to, const tl_range *from, uint64_t to_bytes,
                                     const char *function) {
     if (b->lost) return tli_vk_fail_lost(b, function);
-    if (from->bytes % 4) return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "from: bytes: must be a multiple of 4");
+    if (from->bytes % 4)
+        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "from: bytes: must be a multiple of 4");
     if (to->bytes != to_bytes)
         return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "to: bytes: not what the result takes");
     if (tli_vk_overlap(to, from)) return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "to: overlaps from");

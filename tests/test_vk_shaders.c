@@ -46,6 +46,7 @@ static void open_shaders(fixture *f, uint64_t bytes) {
     vkt_open(&desc, &f->v);
     vkt_make_buffer(&f->v, bytes + 2 * CANARY_BYTES, &f->to);
     vkt_make_buffer(&f->v, bytes + 2 * CANARY_BYTES, &f->from);
+    memset(f->from.mapped, CANARY, bytes + 2 * CANARY_BYTES);
 }
 
 static void close_shaders(fixture *f) {
@@ -101,7 +102,7 @@ static void use_kernel(fixture *f, const job *j) {
     f->workgroup_size = j->workgroup_size;
 }
 
-// Bound is the output with the canary behind it, which a shader that goes too far would hit.
+// Both sides are bound with what lies behind them: a shader that goes too far would meet it.
 static void run_job(fixture *f, const job *j) {
     uint32_t groups = j->group_count ? j->group_count : group_count(j->shader, j->push[0], j->workgroup_size);
     uint32_t most = j->groups_x ? j->groups_x : 65535, rows = divide_up(groups, most);
@@ -112,7 +113,7 @@ static void run_job(fixture *f, const job *j) {
     parts[1].buffer = f->from.buffer;
     parts[0].offset = parts[1].offset = CANARY_BYTES;
     parts[0].range = f->to_bytes + CANARY_BYTES;
-    parts[1].range = j->from_bytes ? (j->from_bytes + 3) / 4 * 4 : 4;
+    parts[1].range = (j->from_bytes + 3) / 4 * 4 + CANARY_BYTES;
     vkt_bind(&f->v, &f->kernel, parts);
     vkt_dispatch(&f->v, vkt_begin(&f->v), &f->kernel, j->push, rows > 1 ? most : groups, rows);
     vkt_submit_wait(&f->v);
@@ -198,7 +199,8 @@ static const uint32_t special_values[] = {
     0xFFFFFFFFu, 0x7F802000u, 0x7FBFFFFFu, 0x7F80FFFFu, 0x7F810000u,
     0x33000000u, 0x33000001u, 0x32FFFFFFu, 0x33800000u, 0x33C00000u, 0x387FC000u, 0x387FE000u,  // f16 denormals
     0x387FDFFFu, 0x38800000u, 0x477FDFFFu, 0x477FE000u, 0x477FEFFFu, 0x477FF000u, 0x477FF001u,  // 65504, 65520
-    0x47800000u, 0x7F7F7FFFu, 0x7F7F8000u, 0x7F7F8001u
+    0x47800000u, 0x7F7F7FFFu, 0x7F7F8000u, 0x7F7F8001u,
+    0x7D0D3DCBu, 0x7D23D70Au  // 29 and 25 of these are nearest to 2^128
 };
 #define SPECIAL_COUNT (sizeof special_values / sizeof *special_values)
 
