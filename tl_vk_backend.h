@@ -289,7 +289,7 @@ TLDEF tl_result tl_vk_end_frame(const tl_backend *backend);
 // The fence of this frame, and of all before it, has signalled.
 TLDEF tl_result tl_vk_retire_frame(const tl_backend *backend, tl_ticket frame);
 
-// This frame, the latest one started, is not going to be submitted. It may still be open.
+// This frame, the latest one that was not dropped, is not going to be submitted. It may still be open.
 TLDEF tl_result tl_vk_drop_frame(const tl_backend *backend, tl_ticket frame);
 
 // The device was lost, as the caller found out: every later call says so.
@@ -1022,6 +1022,9 @@ typedef struct tli_vk_place {
 
 typedef struct tli_vk_touch { tli_vk_place place; int32_t writes; } tli_vk_touch;
 
+// What the caller said that a kernel is going to touch.
+typedef struct tli_vk_promise { tli_vk_touch touch; uint64_t handle; } tli_vk_promise;
+
 // Memory with one buffer over it; blocks are pieces of it, one block is all of it where it was imported.
 typedef struct tli_vk_chunk {
     VkBuffer       buffer;
@@ -1152,6 +1155,8 @@ typedef struct tli_vk {
     tli_vk_touch touches[TLI_VK_TOUCH_CAPACITY];
     int32_t touch_count;
     int32_t all_touched;              // 1 = nothing is known: a barrier comes first
+    tli_vk_promise promises[TLI_VK_TOUCH_CAPACITY];  // ring of what was ordered last
+    uint64_t promise_count, early_count;  // early: of these, the last ones, before their frame was open
     VkPipelineStageFlags foreign_stages;  // of the caller's use of imported buffers in this batch
     VkAccessFlags foreign_access;
 
@@ -1638,6 +1643,7 @@ static int tli_vk_is_lost(const tli_vk *b, const tli_vk_place *place) {
 }
 
 static int tli_vk_add_lost(tli_vk *b, tli_vk_place place) {
+    if (!b->chunks[place.chunk].heap && !b->chunks[place.chunk].imported) return 1;  // staging: for one use
     if (!tli_vk_grow(b, &b->lost_places, &b->lost_capacity, b->lost_count, sizeof *b->lost_places)) return 0;
     b->lost_places[b->lost_count++] = place;
     return 1;
@@ -2640,6 +2646,45 @@ static tl_result tli_vk_check_accesses(tli_vk *b, const tl_access *accesses, int
     return TL_OK;
 }
 
+static void tli_vk_promise_access(tli_vk *b, const tl_access *access) {
+    tli_vk_promise *promise = &b->promises[b->promise_count++ % TLI_VK_TOUCH_CAPACITY];
+    promise->handle = access->range.block;
+    promise->touch.place = tli_vk_place_of(&b->blocks[(promise->handle & 0xFFFFFFFFu) - 1], &access->range);
+    promise->touch.writes = access->writes;
+}
+
+// Order in the frame that is open what was ordered before it was.
+static tl_result tli_vk_order_early(tli_vk *b, const char *function) {
+    uint64_t count = tli_vk_least(b->early_count, TLI_VK_TOUCH_CAPACITY), i;
+    tl_result result = count ? tli_vk_flush(b, function) : TL_OK;
+    if (result || !count) return result;
+    tli_vk_record_barrier(b, 0, 0);
+    for (i = b->promise_count - count; i < b->promise_count && !result; i++) {
+        const tli_vk_promise *promise = &b->promises[i % TLI_VK_TOUCH_CAPACITY];
+        tl_result code = TL_OK;
+        if (!tli_vk_find_block(b, promise->handle, function, &code)) continue;
+        result = tli_vk_touch_place(b, &promise->touch.place, promise->touch.writes, function);
+        tli_vk_note_use(b, promise->handle, promise->touch.writes);
+    }
+    if (!result) b->early_count = 0;
+    return result;
+}
+
+// A kernel touches a place now, which was ordered before; a barrier for other work may have come since.
+static tl_result tli_vk_touch_promised(tli_vk *b, const tli_vk_place *place, uint64_t handle,
+                                       const char *function) {
+    uint64_t oldest = b->promise_count - tli_vk_least(b->promise_count, TLI_VK_TOUCH_CAPACITY), i;
+    int writes = 1;  // not ordered: who knows
+    for (i = b->promise_count; i > oldest; i--) {
+        const tli_vk_promise *promise = &b->promises[(i - 1) % TLI_VK_TOUCH_CAPACITY];
+        if (!tli_vk_meet(&promise->touch.place, place)) continue;
+        writes = promise->touch.writes;
+        break;
+    }
+    tli_vk_note_use(b, handle, writes);
+    return tli_vk_touch_place(b, place, writes, function);
+}
+
 static tl_result tli_vk_order_stages(tli_vk *b, const tl_access *accesses, int32_t count,
                                      VkPipelineStageFlags stages, VkAccessFlags access, const char *function) {
     uint64_t bytes;
@@ -2648,6 +2693,11 @@ static tl_result tli_vk_order_stages(tli_vk *b, const tl_access *accesses, int32
     if (b->lost) return tli_vk_fail_lost(b, function);
     result = tli_vk_check_accesses(b, accesses, count, function, &bytes);
     if (result) return result;
+    for (i = 0; i < count; i++) {
+        if (!accesses[i].range.bytes) continue;
+        tli_vk_promise_access(b, &accesses[i]);
+        b->early_count += b->records && !b->open;
+    }
     if (b->records && !b->open) return TL_OK;  // nothing is recorded before the next frame opens
     if (!b->records && b->calls.recorded_bytes && b->calls.recorded_bytes + bytes > b->desc.submit_bytes)
         result = tli_vk_submit_work(b, function);
@@ -2769,6 +2819,7 @@ static tl_result tli_vk_take_staging(tli_vk *b, uint64_t bytes, const char *func
     }
     place->chunk = slot.chunk;
     place->bytes = bytes;
+    if (b->lost_count) tli_vk_forget_lost(b, place);  // of its last user
     *number = b->slot_first + (uint64_t)b->slot_count;
     b->slots[b->slot_count++] = slot;
     b->calls.staged_bytes += bytes;
@@ -3067,6 +3118,7 @@ TLI_VK_IMPL tl_result tl_vk_find_commands(const tl_backend *backend, VkCommandBu
     *commands = VK_NULL_HANDLE;
     if (b->lost) return tli_vk_fail_lost(b, "tl_vk_find_commands");
     result = tli_vk_open(b, "tl_vk_find_commands");
+    if (!result) result = tli_vk_order_early(b, "tl_vk_find_commands");
     if (!result) result = tli_vk_flush(b, "tl_vk_find_commands");
     if (result) return result;
     b->has_work = 1;
@@ -3289,6 +3341,7 @@ static tl_result tli_vk_make_commands(tli_vk *b, uint32_t family, VkCommandPool 
     info.flags = VK_COMMAND_POOL_CREATE_TRANSIENT_BIT;
     info.queueFamilyIndex = family;
     result = b->vk.vkCreateCommandPool(b->device, &info, b->callbacks, pool);
+    if (result) *pool = VK_NULL_HANDLE;  // what a call that failed left there is undefined
     if (result) return tli_vk_fail_result(b, function, "vkCreateCommandPool", result);
     commands.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO;
     commands.commandPool = *pool;
@@ -3310,6 +3363,7 @@ static tl_result tli_vk_make_batch(tli_vk *b, tli_vk_batch *batch) {
     memset(&fence, 0, sizeof fence);
     fence.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO;
     result = b->vk.vkCreateFence(b->device, &fence, b->callbacks, &batch->fence);
+    if (result) batch->fence = VK_NULL_HANDLE;
     return result ? tli_vk_fail_result(b, "tl_vk_init_backend", "vkCreateFence", result) : TL_OK;
 }
 
@@ -3325,8 +3379,11 @@ static tl_result tli_vk_make_timeline(tli_vk *b) {
     info.sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO;
     info.pNext = &type;
     result = b->vk.vkCreateSemaphore(b->device, &info, b->callbacks, &b->timeline);
-    if (!result && b->desc.device.transfer_queue)
+    if (result) b->timeline = VK_NULL_HANDLE;
+    if (!result && b->desc.device.transfer_queue) {
         result = b->vk.vkCreateSemaphore(b->device, &info, b->callbacks, &b->transfer_timeline);
+        if (result) b->transfer_timeline = VK_NULL_HANDLE;
+    }
     return result ? tli_vk_fail_result(b, "tl_vk_init_backend", "vkCreateSemaphore", result) : TL_OK;
 }
 
@@ -3346,6 +3403,7 @@ static tl_result tli_vk_make_times(tli_vk *b) {
     info.queryType = VK_QUERY_TYPE_TIMESTAMP;
     info.queryCount = count + TLI_VK_OWN_TIMES;
     result = b->vk.vkCreateQueryPool(b->device, &info, b->callbacks, &b->times);
+    if (result) b->times = VK_NULL_HANDLE;
     return result ? tli_vk_fail_result(b, "tl_vk_init_backend", "vkCreateQueryPool", result) : TL_OK;
 }
 
@@ -3522,24 +3580,53 @@ TLI_VK_IMPL tl_result tl_vk_retire_frame(const tl_backend *backend, tl_ticket fr
     return TL_OK;
 }
 
+// A read that was asked for and never comes.
+static void tli_vk_drop_read(tli_vk *b, const tli_vk_place *staged, uint64_t serial) {
+    int32_t i;
+    for (i = b->mapping_count - 1; i >= 0; i--) {
+        if (!b->mappings[i].is_pending || !tli_vk_meet(&b->mappings[i].staged, staged)) continue;
+        tli_vk_slot_of(b, b->mappings[i].slot)->serial = serial;
+        tli_vk_remove_mapping(b, i);
+    }
+}
+
+// Work that waits for the next frame: what reads what was lost is lost, too.
+static void tli_vk_lose_ops(tli_vk *b, int all, uint64_t serial) {
+    int32_t kept = 0, i;
+    for (i = 0; i < b->op_count; i++) {
+        const tli_vk_op op = b->ops[i];
+        int changes = op.kind == TLI_VK_OP_SHADER && (tli_vk_reduces(op.shader) || op.shader == TL_VK_SHADER_ADD);
+        if (all || (op.kind != TLI_VK_OP_FILL && tli_vk_is_lost(b, &op.from)) ||
+            (changes && tli_vk_is_lost(b, &op.to))) {
+            if (!tli_vk_add_lost(b, op.to)) b->lost = 1;
+            tli_vk_drop_read(b, &op.to, serial);
+        } else {
+            tli_vk_forget_lost(b, &op.to);
+            b->ops[kept++] = op;
+        }
+    }
+    b->op_count = kept;
+}
+
 TLI_VK_IMPL tl_result tl_vk_drop_frame(const tl_backend *backend, tl_ticket frame) {
     const char *function = "tl_vk_drop_frame";
     tli_vk *b = tli_vk_self(backend);
     uint64_t latest = b->open ? b->serial : b->serial - 1;
     tli_vk_batch *batch = tli_vk_batch_of(b, frame.value);
-    int32_t i;
+    int32_t i, was_open;
+    while (latest > b->passed && tli_vk_batch_of(b, latest)->dropped == latest) latest--;
     if (!b->records || !frame.value || frame.value > latest || frame.value <= b->passed)
         return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "frame: is not under way");
     if (frame.value != latest || batch->serial != frame.value)
         return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "frame: is not the latest one");
-    for (i = 0; b->open && i < b->op_count; i++)
-        if (!tli_vk_add_lost(b, b->ops[i].to)) b->lost = 1;
-    if (b->open) {
-        b->op_count = 0;
-        b->serial++;
-    }
+    was_open = b->open;
+    b->serial += was_open != 0;
     batch->dropped = frame.value;
     tli_vk_lose_batch(b, batch);
+    tli_vk_lose_ops(b, was_open, frame.value);
+    b->has_work = b->op_count > 0;
+    for (i = 0; b->times && (uint32_t)i < b->desc.time_count; i++)
+        if (b->time_serials[i] == frame.value) b->time_serials[i] = 0;
     for (i = b->mapping_count - 1; i >= 0; i--) {
         if (!b->mappings[i].is_pending || b->mappings[i].serial != frame.value) continue;
         tli_vk_slot_of(b, b->mappings[i].slot)->serial = frame.value;
@@ -3586,6 +3673,7 @@ static VkResult tli_vk_make_layouts(tli_vk *b, const tl_vk_kernel_desc *desc, tl
     set.bindingCount = (uint32_t)desc->buffer_count;
     set.pBindings = bindings;
     result = b->vk.vkCreateDescriptorSetLayout(b->device, &set, b->callbacks, &kernel->set_layout);
+    if (result) kernel->set_layout = VK_NULL_HANDLE;
     if (result) return result;
     push.stageFlags = VK_SHADER_STAGE_COMPUTE_BIT;
     push.size = desc->push_bytes;
@@ -3594,7 +3682,9 @@ static VkResult tli_vk_make_layouts(tli_vk *b, const tl_vk_kernel_desc *desc, tl
     layout.pSetLayouts = &kernel->set_layout;
     layout.pushConstantRangeCount = desc->push_bytes != 0;
     layout.pPushConstantRanges = &push;
-    return b->vk.vkCreatePipelineLayout(b->device, &layout, b->callbacks, &kernel->layout);
+    result = b->vk.vkCreatePipelineLayout(b->device, &layout, b->callbacks, &kernel->layout);
+    if (result) kernel->layout = VK_NULL_HANDLE;
+    return result;
 }
 
 static VkResult tli_vk_make_pipeline(tli_vk *b, const tl_vk_kernel_desc *desc, tl_vk_kernel *kernel) {
@@ -3631,6 +3721,7 @@ static VkResult tli_vk_make_pipeline(tli_vk *b, const tl_vk_kernel_desc *desc, t
     pipeline.layout = kernel->layout;
     result = b->vk.vkCreateComputePipelines(b->device, VK_NULL_HANDLE, 1, &pipeline, b->callbacks,
                                             &kernel->pipeline);
+    if (result) kernel->pipeline = VK_NULL_HANDLE;
     b->vk.vkDestroyShaderModule(b->device, shader, b->callbacks);
     return result;
 }
@@ -3702,7 +3793,11 @@ TLI_VK_IMPL tl_result tl_vk_record_kernel(const tl_backend *backend, const tl_vk
     groups[0] = groups_x;
     groups[1] = groups_y;
     groups[2] = groups_z;
-    result = tli_vk_dispatch(b, kernel, places, push, groups, function);
+    result = tli_vk_open(b, function);
+    if (!result) result = tli_vk_order_early(b, function);
+    for (i = 0; i < kernel->buffer_count && !result; i++)
+        if (ranges[i].bytes) result = tli_vk_touch_promised(b, &places[i], ranges[i].block, function);
+    if (!result) result = tli_vk_dispatch(b, kernel, places, push, groups, function);
     if (!result) b->calls.kernel_count++;
     return result;
 }
@@ -3859,20 +3954,20 @@ static const uint32_t tli_vk_add_words[] = {
     0x000200f9, 0x00000037, 0x000200f8, 0x00000037, 0x000100fd, 0x00010038,
 };
 static const uint32_t tli_vk_checksum_words[] = {
-    0x07230203, 0x00010000, 0x0008000b, 0x000000fe, 0x00000000, 0x00020011, 0x00000001, 0x0006000b,
+    0x07230203, 0x00010000, 0x0008000b, 0x000000fd, 0x00000000, 0x00020011, 0x00000001, 0x0006000b,
     0x00000001, 0x4c534c47, 0x6474732e, 0x3035342e, 0x00000000, 0x0003000e, 0x00000000, 0x00000001,
     0x0008000f, 0x00000005, 0x00000004, 0x6e69616d, 0x00000000, 0x00000018, 0x0000001d, 0x0000002c,
     0x00060010, 0x00000004, 0x00000011, 0x00000040, 0x00000001, 0x00000001, 0x00040047, 0x00000018,
     0x0000000b, 0x0000001a, 0x00040047, 0x0000001d, 0x0000000b, 0x00000018, 0x00040047, 0x00000028,
     0x00000001, 0x00000000, 0x00040047, 0x00000029, 0x0000000b, 0x00000019, 0x00040047, 0x0000002c,
-    0x0000000b, 0x0000001b, 0x00050048, 0x0000007c, 0x00000000, 0x00000023, 0x00000000, 0x00050048,
-    0x0000007c, 0x00000001, 0x00000023, 0x00000004, 0x00050048, 0x0000007c, 0x00000002, 0x00000023,
-    0x00000008, 0x00030047, 0x0000007c, 0x00000002, 0x00040047, 0x00000084, 0x00000006, 0x00000004,
+    0x0000000b, 0x0000001b, 0x00050048, 0x0000007d, 0x00000000, 0x00000023, 0x00000000, 0x00050048,
+    0x0000007d, 0x00000001, 0x00000023, 0x00000004, 0x00050048, 0x0000007d, 0x00000002, 0x00000023,
+    0x00000008, 0x00030047, 0x0000007d, 0x00000002, 0x00040047, 0x00000084, 0x00000006, 0x00000004,
     0x00040048, 0x00000085, 0x00000000, 0x00000018, 0x00050048, 0x00000085, 0x00000000, 0x00000023,
     0x00000000, 0x00030047, 0x00000085, 0x00000003, 0x00040047, 0x00000087, 0x00000022, 0x00000000,
-    0x00040047, 0x00000087, 0x00000021, 0x00000001, 0x00040047, 0x000000b4, 0x00000006, 0x00000004,
-    0x00050048, 0x000000b5, 0x00000000, 0x00000023, 0x00000000, 0x00030047, 0x000000b5, 0x00000003,
-    0x00040047, 0x000000b7, 0x00000022, 0x00000000, 0x00040047, 0x000000b7, 0x00000021, 0x00000000,
+    0x00040047, 0x00000087, 0x00000021, 0x00000001, 0x00040047, 0x000000b3, 0x00000006, 0x00000004,
+    0x00050048, 0x000000b4, 0x00000000, 0x00000023, 0x00000000, 0x00030047, 0x000000b4, 0x00000003,
+    0x00040047, 0x000000b6, 0x00000022, 0x00000000, 0x00040047, 0x000000b6, 0x00000021, 0x00000000,
     0x00020013, 0x00000002, 0x00030021, 0x00000003, 0x00000002, 0x00040015, 0x00000006, 0x00000020,
     0x00000000, 0x00040017, 0x00000016, 0x00000006, 0x00000003, 0x00040020, 0x00000017, 0x00000001,
     0x00000016, 0x0004003b, 0x00000017, 0x00000018, 0x00000001, 0x0004002b, 0x00000006, 0x00000019,
@@ -3883,66 +3978,68 @@ static const uint32_t tli_vk_checksum_words[] = {
     0x0000003d, 0x0000003e, 0x00000010, 0x0004002b, 0x00000006, 0x00000041, 0x85ebca6b, 0x0004002b,
     0x0000003d, 0x00000045, 0x0000000d, 0x0004002b, 0x00000006, 0x00000048, 0xc2b2ae35, 0x0004002b,
     0x00000006, 0x00000054, 0x7feb352d, 0x0004002b, 0x0000003d, 0x00000058, 0x0000000f, 0x0004002b,
-    0x00000006, 0x0000005b, 0x846ca68b, 0x0004002b, 0x00000006, 0x00000065, 0x00000002, 0x00020014,
-    0x00000066, 0x0004001c, 0x0000006a, 0x00000006, 0x00000065, 0x00040020, 0x0000006b, 0x00000004,
-    0x0000006a, 0x0004003b, 0x0000006b, 0x0000006c, 0x00000004, 0x00040020, 0x0000006f, 0x00000004,
-    0x00000006, 0x0004002b, 0x00000006, 0x00000071, 0x00000108, 0x0005001e, 0x0000007c, 0x00000006,
-    0x00000006, 0x00000006, 0x00040020, 0x0000007d, 0x00000009, 0x0000007c, 0x0004003b, 0x0000007d,
-    0x0000007e, 0x00000009, 0x0004002b, 0x0000003d, 0x0000007f, 0x00000000, 0x00040020, 0x00000080,
-    0x00000009, 0x00000006, 0x0003001d, 0x00000084, 0x00000006, 0x0003001e, 0x00000085, 0x00000084,
-    0x00040020, 0x00000086, 0x00000002, 0x00000085, 0x0004003b, 0x00000086, 0x00000087, 0x00000002,
-    0x00040020, 0x00000089, 0x00000002, 0x00000006, 0x0004002b, 0x0000003d, 0x0000008c, 0x00000001,
-    0x0004002b, 0x00000006, 0x00000091, 0x9e3779b9, 0x0004002b, 0x00000006, 0x0000009f, 0x7f4a7c15,
-    0x0004001c, 0x000000b4, 0x00000006, 0x00000065, 0x0003001e, 0x000000b5, 0x000000b4, 0x00040020,
-    0x000000b6, 0x00000002, 0x000000b5, 0x0004003b, 0x000000b6, 0x000000b7, 0x00000002, 0x00050036,
+    0x00000006, 0x0000005b, 0x846ca68b, 0x00020014, 0x00000065, 0x0004002b, 0x00000006, 0x00000069,
+    0x00000002, 0x0004001c, 0x0000006a, 0x00000006, 0x00000069, 0x00040020, 0x0000006b, 0x00000004,
+    0x0000006a, 0x0004003b, 0x0000006b, 0x0000006c, 0x00000004, 0x0004002b, 0x0000003d, 0x0000006d,
+    0x00000000, 0x0004002b, 0x0000003d, 0x0000006e, 0x00000001, 0x00040020, 0x0000006f, 0x00000004,
+    0x00000006, 0x0004002b, 0x00000006, 0x00000072, 0x00000108, 0x0005001e, 0x0000007d, 0x00000006,
+    0x00000006, 0x00000006, 0x00040020, 0x0000007e, 0x00000009, 0x0000007d, 0x0004003b, 0x0000007e,
+    0x0000007f, 0x00000009, 0x00040020, 0x00000080, 0x00000009, 0x00000006, 0x0003001d, 0x00000084,
+    0x00000006, 0x0003001e, 0x00000085, 0x00000084, 0x00040020, 0x00000086, 0x00000002, 0x00000085,
+    0x0004003b, 0x00000086, 0x00000087, 0x00000002, 0x00040020, 0x00000089, 0x00000002, 0x00000006,
+    0x0004002b, 0x00000006, 0x00000090, 0x9e3779b9, 0x0004002b, 0x00000006, 0x0000009e, 0x7f4a7c15,
+    0x0004001c, 0x000000b3, 0x00000006, 0x00000069, 0x0003001e, 0x000000b4, 0x000000b3, 0x00040020,
+    0x000000b5, 0x00000002, 0x000000b4, 0x0004003b, 0x000000b5, 0x000000b6, 0x00000002, 0x00050036,
     0x00000002, 0x00000004, 0x00000000, 0x00000003, 0x000200f8, 0x00000005, 0x00050041, 0x0000001a,
-    0x00000063, 0x0000002c, 0x0000001e, 0x0004003d, 0x00000006, 0x00000064, 0x00000063, 0x000500b0,
-    0x00000066, 0x00000067, 0x00000064, 0x00000065, 0x000300f7, 0x00000069, 0x00000000, 0x000400fa,
-    0x00000067, 0x00000068, 0x00000069, 0x000200f8, 0x00000068, 0x00050041, 0x0000006f, 0x00000070,
-    0x0000006c, 0x00000064, 0x0003003e, 0x00000070, 0x0000001e, 0x000200f9, 0x00000069, 0x000200f8,
-    0x00000069, 0x000400e0, 0x00000065, 0x00000065, 0x00000071, 0x00050041, 0x0000001a, 0x000000ca,
-    0x00000018, 0x00000019, 0x0004003d, 0x00000006, 0x000000cb, 0x000000ca, 0x00050041, 0x0000001a,
-    0x000000cc, 0x0000001d, 0x0000001e, 0x0004003d, 0x00000006, 0x000000cd, 0x000000cc, 0x00050084,
-    0x00000006, 0x000000ce, 0x000000cb, 0x000000cd, 0x00050041, 0x0000001a, 0x000000cf, 0x00000018,
-    0x0000001e, 0x0004003d, 0x00000006, 0x000000d0, 0x000000cf, 0x00050080, 0x00000006, 0x000000d1,
-    0x000000ce, 0x000000d0, 0x00050051, 0x00000006, 0x000000c3, 0x00000029, 0x00000000, 0x00050084,
-    0x00000006, 0x000000c4, 0x000000d1, 0x000000c3, 0x00050080, 0x00000006, 0x000000c7, 0x000000c4,
-    0x00000064, 0x000200f9, 0x00000076, 0x000200f8, 0x00000076, 0x000700f5, 0x00000006, 0x000000fd,
-    0x0000001e, 0x00000069, 0x000000a5, 0x00000077, 0x000700f5, 0x00000006, 0x000000fc, 0x0000001e,
-    0x00000069, 0x00000097, 0x00000077, 0x000700f5, 0x00000006, 0x000000fb, 0x000000c7, 0x00000069,
-    0x000000a8, 0x00000077, 0x00050041, 0x00000080, 0x00000081, 0x0000007e, 0x0000007f, 0x0004003d,
-    0x00000006, 0x00000082, 0x00000081, 0x000500b0, 0x00000066, 0x00000083, 0x000000fb, 0x00000082,
-    0x000400f6, 0x00000078, 0x00000077, 0x00000000, 0x000400fa, 0x00000083, 0x00000077, 0x00000078,
-    0x000200f8, 0x00000077, 0x00060041, 0x00000089, 0x0000008a, 0x00000087, 0x0000007f, 0x000000fb,
-    0x0004003d, 0x00000006, 0x0000008b, 0x0000008a, 0x00050041, 0x00000080, 0x0000008d, 0x0000007e,
-    0x0000008c, 0x0004003d, 0x00000006, 0x0000008e, 0x0000008d, 0x00050080, 0x00000006, 0x00000090,
-    0x0000008e, 0x000000fb, 0x00050084, 0x00000006, 0x00000092, 0x00000090, 0x00000091, 0x00050080,
-    0x00000006, 0x00000093, 0x0000008b, 0x00000092, 0x000500c2, 0x00000006, 0x000000d6, 0x00000093,
-    0x0000003e, 0x000500c6, 0x00000006, 0x000000d7, 0x00000093, 0x000000d6, 0x00050084, 0x00000006,
-    0x000000d8, 0x000000d7, 0x00000041, 0x000500c2, 0x00000006, 0x000000db, 0x000000d8, 0x00000045,
-    0x000500c6, 0x00000006, 0x000000dc, 0x000000d8, 0x000000db, 0x00050084, 0x00000006, 0x000000dd,
-    0x000000dc, 0x00000048, 0x000500c2, 0x00000006, 0x000000e0, 0x000000dd, 0x0000003e, 0x000500c6,
-    0x00000006, 0x000000e1, 0x000000dd, 0x000000e0, 0x00050080, 0x00000006, 0x00000097, 0x000000fc,
-    0x000000e1, 0x0004003d, 0x00000006, 0x0000009a, 0x0000008a, 0x00050084, 0x00000006, 0x000000a0,
-    0x00000090, 0x0000009f, 0x00050080, 0x00000006, 0x000000a1, 0x0000009a, 0x000000a0, 0x000500c2,
-    0x00000006, 0x000000e6, 0x000000a1, 0x0000003e, 0x000500c6, 0x00000006, 0x000000e7, 0x000000a1,
-    0x000000e6, 0x00050084, 0x00000006, 0x000000e8, 0x000000e7, 0x00000054, 0x000500c2, 0x00000006,
-    0x000000eb, 0x000000e8, 0x00000058, 0x000500c6, 0x00000006, 0x000000ec, 0x000000e8, 0x000000eb,
-    0x00050084, 0x00000006, 0x000000ed, 0x000000ec, 0x0000005b, 0x000500c2, 0x00000006, 0x000000f0,
-    0x000000ed, 0x0000003e, 0x000500c6, 0x00000006, 0x000000f1, 0x000000ed, 0x000000f0, 0x00050080,
-    0x00000006, 0x000000a5, 0x000000fd, 0x000000f1, 0x00050041, 0x0000001a, 0x000000f6, 0x0000001d,
-    0x00000019, 0x0004003d, 0x00000006, 0x000000f7, 0x000000f6, 0x00050084, 0x00000006, 0x000000f8,
-    0x000000cd, 0x000000f7, 0x00050084, 0x00000006, 0x000000fa, 0x000000f8, 0x000000c3, 0x00050080,
-    0x00000006, 0x000000a8, 0x000000fb, 0x000000fa, 0x000200f9, 0x00000076, 0x000200f8, 0x00000078,
-    0x00050041, 0x0000006f, 0x000000a9, 0x0000006c, 0x0000007f, 0x000700ea, 0x00000006, 0x000000ab,
-    0x000000a9, 0x00000019, 0x0000001e, 0x000000fc, 0x00050041, 0x0000006f, 0x000000ac, 0x0000006c,
-    0x0000008c, 0x000700ea, 0x00000006, 0x000000ae, 0x000000ac, 0x00000019, 0x0000001e, 0x000000fd,
-    0x000400e0, 0x00000065, 0x00000065, 0x00000071, 0x000300f7, 0x000000b3, 0x00000000, 0x000400fa,
-    0x00000067, 0x000000b2, 0x000000b3, 0x000200f8, 0x000000b2, 0x00060041, 0x00000089, 0x000000ba,
-    0x000000b7, 0x0000007f, 0x00000064, 0x00050041, 0x0000006f, 0x000000bd, 0x0000006c, 0x00000064,
-    0x0004003d, 0x00000006, 0x000000be, 0x000000bd, 0x000700ea, 0x00000006, 0x000000bf, 0x000000ba,
-    0x00000019, 0x0000001e, 0x000000be, 0x000200f9, 0x000000b3, 0x000200f8, 0x000000b3, 0x000100fd,
-    0x00010038,
+    0x00000063, 0x0000002c, 0x0000001e, 0x0004003d, 0x00000006, 0x00000064, 0x00000063, 0x000500aa,
+    0x00000065, 0x00000066, 0x00000064, 0x0000001e, 0x000300f7, 0x00000068, 0x00000000, 0x000400fa,
+    0x00000066, 0x00000067, 0x00000068, 0x000200f8, 0x00000067, 0x00050041, 0x0000006f, 0x00000070,
+    0x0000006c, 0x0000006e, 0x0003003e, 0x00000070, 0x0000001e, 0x00050041, 0x0000006f, 0x00000071,
+    0x0000006c, 0x0000006d, 0x0003003e, 0x00000071, 0x0000001e, 0x000200f9, 0x00000068, 0x000200f8,
+    0x00000068, 0x000400e0, 0x00000069, 0x00000069, 0x00000072, 0x00050041, 0x0000001a, 0x000000c9,
+    0x00000018, 0x00000019, 0x0004003d, 0x00000006, 0x000000ca, 0x000000c9, 0x00050041, 0x0000001a,
+    0x000000cb, 0x0000001d, 0x0000001e, 0x0004003d, 0x00000006, 0x000000cc, 0x000000cb, 0x00050084,
+    0x00000006, 0x000000cd, 0x000000ca, 0x000000cc, 0x00050041, 0x0000001a, 0x000000ce, 0x00000018,
+    0x0000001e, 0x0004003d, 0x00000006, 0x000000cf, 0x000000ce, 0x00050080, 0x00000006, 0x000000d0,
+    0x000000cd, 0x000000cf, 0x00050051, 0x00000006, 0x000000c2, 0x00000029, 0x00000000, 0x00050084,
+    0x00000006, 0x000000c3, 0x000000d0, 0x000000c2, 0x00050080, 0x00000006, 0x000000c6, 0x000000c3,
+    0x00000064, 0x000200f9, 0x00000077, 0x000200f8, 0x00000077, 0x000700f5, 0x00000006, 0x000000fc,
+    0x0000001e, 0x00000068, 0x000000a4, 0x00000078, 0x000700f5, 0x00000006, 0x000000fb, 0x0000001e,
+    0x00000068, 0x00000096, 0x00000078, 0x000700f5, 0x00000006, 0x000000fa, 0x000000c6, 0x00000068,
+    0x000000a7, 0x00000078, 0x00050041, 0x00000080, 0x00000081, 0x0000007f, 0x0000006d, 0x0004003d,
+    0x00000006, 0x00000082, 0x00000081, 0x000500b0, 0x00000065, 0x00000083, 0x000000fa, 0x00000082,
+    0x000400f6, 0x00000079, 0x00000078, 0x00000000, 0x000400fa, 0x00000083, 0x00000078, 0x00000079,
+    0x000200f8, 0x00000078, 0x00060041, 0x00000089, 0x0000008a, 0x00000087, 0x0000006d, 0x000000fa,
+    0x0004003d, 0x00000006, 0x0000008b, 0x0000008a, 0x00050041, 0x00000080, 0x0000008c, 0x0000007f,
+    0x0000006e, 0x0004003d, 0x00000006, 0x0000008d, 0x0000008c, 0x00050080, 0x00000006, 0x0000008f,
+    0x0000008d, 0x000000fa, 0x00050084, 0x00000006, 0x00000091, 0x0000008f, 0x00000090, 0x00050080,
+    0x00000006, 0x00000092, 0x0000008b, 0x00000091, 0x000500c2, 0x00000006, 0x000000d5, 0x00000092,
+    0x0000003e, 0x000500c6, 0x00000006, 0x000000d6, 0x00000092, 0x000000d5, 0x00050084, 0x00000006,
+    0x000000d7, 0x000000d6, 0x00000041, 0x000500c2, 0x00000006, 0x000000da, 0x000000d7, 0x00000045,
+    0x000500c6, 0x00000006, 0x000000db, 0x000000d7, 0x000000da, 0x00050084, 0x00000006, 0x000000dc,
+    0x000000db, 0x00000048, 0x000500c2, 0x00000006, 0x000000df, 0x000000dc, 0x0000003e, 0x000500c6,
+    0x00000006, 0x000000e0, 0x000000dc, 0x000000df, 0x00050080, 0x00000006, 0x00000096, 0x000000fb,
+    0x000000e0, 0x0004003d, 0x00000006, 0x00000099, 0x0000008a, 0x00050084, 0x00000006, 0x0000009f,
+    0x0000008f, 0x0000009e, 0x00050080, 0x00000006, 0x000000a0, 0x00000099, 0x0000009f, 0x000500c2,
+    0x00000006, 0x000000e5, 0x000000a0, 0x0000003e, 0x000500c6, 0x00000006, 0x000000e6, 0x000000a0,
+    0x000000e5, 0x00050084, 0x00000006, 0x000000e7, 0x000000e6, 0x00000054, 0x000500c2, 0x00000006,
+    0x000000ea, 0x000000e7, 0x00000058, 0x000500c6, 0x00000006, 0x000000eb, 0x000000e7, 0x000000ea,
+    0x00050084, 0x00000006, 0x000000ec, 0x000000eb, 0x0000005b, 0x000500c2, 0x00000006, 0x000000ef,
+    0x000000ec, 0x0000003e, 0x000500c6, 0x00000006, 0x000000f0, 0x000000ec, 0x000000ef, 0x00050080,
+    0x00000006, 0x000000a4, 0x000000fc, 0x000000f0, 0x00050041, 0x0000001a, 0x000000f5, 0x0000001d,
+    0x00000019, 0x0004003d, 0x00000006, 0x000000f6, 0x000000f5, 0x00050084, 0x00000006, 0x000000f7,
+    0x000000cc, 0x000000f6, 0x00050084, 0x00000006, 0x000000f9, 0x000000f7, 0x000000c2, 0x00050080,
+    0x00000006, 0x000000a7, 0x000000fa, 0x000000f9, 0x000200f9, 0x00000077, 0x000200f8, 0x00000079,
+    0x00050041, 0x0000006f, 0x000000a8, 0x0000006c, 0x0000006d, 0x000700ea, 0x00000006, 0x000000aa,
+    0x000000a8, 0x00000019, 0x0000001e, 0x000000fb, 0x00050041, 0x0000006f, 0x000000ab, 0x0000006c,
+    0x0000006e, 0x000700ea, 0x00000006, 0x000000ad, 0x000000ab, 0x00000019, 0x0000001e, 0x000000fc,
+    0x000400e0, 0x00000069, 0x00000069, 0x00000072, 0x000300f7, 0x000000b2, 0x00000000, 0x000400fa,
+    0x00000066, 0x000000b1, 0x000000b2, 0x000200f8, 0x000000b1, 0x00060041, 0x00000089, 0x000000b7,
+    0x000000b6, 0x0000006d, 0x0000006d, 0x0004003d, 0x00000006, 0x000000b9, 0x000000a8, 0x000700ea,
+    0x00000006, 0x000000ba, 0x000000b7, 0x00000019, 0x0000001e, 0x000000b9, 0x00060041, 0x00000089,
+    0x000000bb, 0x000000b6, 0x0000006d, 0x0000006e, 0x0004003d, 0x00000006, 0x000000bd, 0x000000ab,
+    0x000700ea, 0x00000006, 0x000000be, 0x000000bb, 0x00000019, 0x0000001e, 0x000000bd, 0x000200f9,
+    0x000000b2, 0x000200f8, 0x000000b2, 0x000100fd, 0x00010038,
 };
 static const uint32_t tli_vk_copy_words[] = {
     0x07230203, 0x00010000, 0x0008000b, 0x0000008e, 0x00000000, 0x00020011, 0x00000001, 0x0006000b,

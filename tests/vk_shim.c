@@ -314,7 +314,7 @@ static void *vkshim_alloc(size_t bytes) {
 }
 
 static void *vkshim_duplicate(const void *from, size_t bytes) {
-    void *ptr = vkshim_alloc(bytes);
+    void *ptr = bytes ? vkshim_alloc(bytes) : NULL;  // layers warn of lists without elements
     if (bytes && from) memcpy(ptr, from, bytes);
     return ptr;
 }
@@ -747,12 +747,12 @@ static VkResult vkshim_submit_really(const vkshim_submit *s) {
     info.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO;
     info.pNext = s->has_timeline ? &timeline : NULL;
     info.waitSemaphoreCount = s->wait_count;
-    info.pWaitSemaphores = s->waits;
+    info.pWaitSemaphores = s->wait_count ? s->waits : NULL;  // best practices warn about an empty list
     info.pWaitDstStageMask = s->stages;
     info.commandBufferCount = s->command_count;
     info.pCommandBuffers = s->commands;
     info.signalSemaphoreCount = s->signal_count;
-    info.pSignalSemaphores = s->signals;
+    info.pSignalSemaphores = s->signal_count ? s->signals : NULL;
     pthread_mutex_lock(&vkshim_driver_mutex);
     result = vkshim.real.QueueSubmit(s->queue->real_queue, 1, &info, s->fence);
     pthread_mutex_unlock(&vkshim_driver_mutex);
