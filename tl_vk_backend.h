@@ -2756,12 +2756,12 @@ static tl_result tli_vk_unmap(void *self, tl_range range, tl_map_mode mode, void
     m = &b->mappings[i];
     if (mode != m->mode)
         return tli_vk_fail(b, TL_ERROR_INVALID_ARG, "unmap", "mode: not that of the map");
-    if (mode != TL_MAP_READ && !b->lost) result = tli_vk_unmap_written(b, m);
-    else if (m->staged.chunk != TLI_VK_CHUNK_NONE) tli_vk_give_staging(b, m->slot, 0);
-    if (result) return result;
-    tli_vk_remove_mapping(b, i);
+    if (mode != TL_MAP_READ) result = b->lost ? tli_vk_fail_lost(b, "unmap") : tli_vk_unmap_written(b, m);
+    if (m->staged.chunk != TLI_VK_CHUNK_NONE && (mode == TL_MAP_READ || result))
+        tli_vk_give_staging(b, m->slot, 0);
+    tli_vk_remove_mapping(b, i);  // also where it failed: the pointer is dead, and not all callers try again
     block->map_count--;
-    return mode != TL_MAP_READ && b->lost ? tli_vk_fail_lost(b, "unmap") : TL_OK;
+    return result;
 }
 
 // -- measuring --
