@@ -554,6 +554,8 @@ static tl_result tli_vk_load(tl_env *env, const tl_vk_device *device, tli_vk_cal
     const char *function = "tl_vk_init_backend";
     PFN_vkGetInstanceProcAddr get = device->get_instance_proc;
     int timelines_in_core = tli_vk_is_at_least(device, VK_API_VERSION_1_2);
+    const char *counter = timelines_in_core ? "vkGetSemaphoreCounterValue" : "vkGetSemaphoreCounterValueKHR";
+    const char *wait = timelines_in_core ? "vkWaitSemaphores" : "vkWaitSemaphoresKHR";
     size_t i;
     for (i = 0; i < sizeof tli_vk_instance_entries / sizeof *tli_vk_instance_entries; i++) {
         const tli_vk_entry *entry = &tli_vk_instance_entries[i];
@@ -574,16 +576,10 @@ static tl_result tli_vk_load(tl_env *env, const tl_vk_device *device, tli_vk_cal
                         get(device->instance, "vkGetPhysicalDeviceMemoryProperties2"));
     }
     if (!device->timeline_enabled) return TL_OK;
-    tli_vk_set_call(&calls->vkGetSemaphoreCounterValue,
-                    calls->vkGetDeviceProcAddr(device->device, timelines_in_core
-                                                   ? "vkGetSemaphoreCounterValue"
-                                                   : "vkGetSemaphoreCounterValueKHR"));
-    tli_vk_set_call(&calls->vkWaitSemaphores,
-                    calls->vkGetDeviceProcAddr(device->device, timelines_in_core ? "vkWaitSemaphores"
-                                                                                 : "vkWaitSemaphoresKHR"));
-    if (!calls->vkGetSemaphoreCounterValue || !calls->vkWaitSemaphores)
-        return tli_vk_fail_entry(env, function, "vkWaitSemaphores");
-    return TL_OK;
+    tli_vk_set_call(&calls->vkGetSemaphoreCounterValue, calls->vkGetDeviceProcAddr(device->device, counter));
+    tli_vk_set_call(&calls->vkWaitSemaphores, calls->vkGetDeviceProcAddr(device->device, wait));
+    if (!calls->vkGetSemaphoreCounterValue) return tli_vk_fail_entry(env, function, counter);
+    return calls->vkWaitSemaphores ? TL_OK : tli_vk_fail_entry(env, function, wait);
 }
 
 // -- a device of one's own --
