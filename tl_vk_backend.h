@@ -1032,6 +1032,7 @@ typedef struct tli_vk_chunk {
     VkAccessFlags  access;
     int32_t        block_count;
     uint8_t        tier, alive, imported;
+    uint8_t        memory_heap;    // that the memory is from
 } tli_vk_chunk;
 
 typedef struct tli_vk_block {
@@ -1284,6 +1285,7 @@ static VkResult tli_vk_allocate_hooked(tli_vk *b, tl_tier tier, const VkMemoryRe
     }
     chunk->mapped = (char *)mapped;
     chunk->flags = b->memory.memoryTypes[type % VK_MAX_MEMORY_TYPES].propertyFlags;
+    chunk->memory_heap = (uint8_t)b->memory.memoryTypes[type % VK_MAX_MEMORY_TYPES].heapIndex;
     return tier == TL_TIER_HOST && !mapped ? VK_ERROR_MEMORY_MAP_FAILED : VK_SUCCESS;
 }
 
@@ -1305,6 +1307,7 @@ static VkResult tli_vk_allocate_typed(tli_vk *b, tl_tier tier, const VkMemoryReq
             return result;
         }
         chunk->flags = b->memory.memoryTypes[type].propertyFlags;
+        chunk->memory_heap = (uint8_t)b->memory.memoryTypes[type].heapIndex;
         if (!(chunk->flags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT)) return VK_SUCCESS;
         result = b->vk.vkMapMemory(b->device, chunk->memory, 0, VK_WHOLE_SIZE, 0, &mapped);
         chunk->mapped = (char *)mapped;
@@ -2782,7 +2785,11 @@ static uint32_t tli_vk_heap_of(const tli_vk *b, tl_tier tier) {
 static uint64_t tli_vk_heap_budget(const tli_vk *b, uint32_t heap) {
     VkPhysicalDeviceMemoryBudgetPropertiesEXT budget;
     VkPhysicalDeviceMemoryProperties2 properties;
-    uint64_t whole = b->memory.memoryHeaps[heap].size / 5 * 4, used = b->calls.memory_bytes;
+    uint64_t whole = b->memory.memoryHeaps[heap].size / 5 * 4, used = 0;
+    int32_t i;
+    for (i = 0; i < b->chunk_count; i++)
+        if (b->chunks[i].alive && !b->chunks[i].imported && b->chunks[i].memory_heap == heap)
+            used += b->chunks[i].bytes;
     if (b->has_budget) {
         memset(&budget, 0, sizeof budget);
         memset(&properties, 0, sizeof properties);
