@@ -1300,6 +1300,8 @@ static VkResult tli_vk_allocate_typed(tli_vk *b, tl_tier tier, const VkMemoryReq
     while ((type = tli_vk_next_type(b, tier, needs->memoryTypeBits, type)) >= 0) {
         void *mapped = NULL;
         info.memoryTypeIndex = (uint32_t)type;
+        result = VK_ERROR_OUT_OF_DEVICE_MEMORY;
+        if (info.allocationSize > b->memory.memoryHeaps[b->memory.memoryTypes[type].heapIndex].size) continue;
         result = b->vk.vkAllocateMemory(b->device, &info, b->callbacks, &chunk->memory);
         if (result) {
             chunk->memory = VK_NULL_HANDLE;
