@@ -282,7 +282,7 @@ static void without_budgets_heaps_are_counted_apart(void **state) {
     printf("group 2: without the extension, 2 machines\n");
 }
 
-#define MOST_BLOCKS 64
+#define MOST_BLOCKS 128
 
 // Take blocks until there is no memory; how many. All of them work.
 static int take_all(world *w, tl_tier tier, uint64_t bytes, tl_range *ranges) {
@@ -316,6 +316,7 @@ static void a_heap_that_is_smaller_than_told_is_used_up_and_no_more(void **state
         config.real_heap_bytes[1] = there[i];
         open_device(&w, &config, &device);
         w.desc.chunk_bytes = 4 * MIB;          // more than there is: halved until it fits
+        w.desc.staging_bytes = MIB / 2;
         open_backend(&w);
         for (tier = TL_TIER_DEVICE; tier <= TL_TIER_HOST; tier++) {
             first = take_all(&w, (tl_tier)tier, MIB / 2, ranges);
@@ -346,6 +347,7 @@ static void nothing_larger_than_its_heap_is_asked_for(void **state) {
         config.heaps[0].size = config.heaps[1].size = told[i];
         open_device(&w, &config, &device);
         w.desc.chunk_bytes = 0;
+        w.desc.staging_bytes = MIB / 2;
         open_backend(&w);
         assert_int_equal(add_range(&w, TL_TIER_DEVICE, told[i] + 1, &range), TL_ERROR_NO_MEMORY);
         count = take_all(&w, TL_TIER_DEVICE, MIB / 2, ranges);
@@ -356,6 +358,258 @@ static void nothing_larger_than_its_heap_is_asked_for(void **state) {
     printf("group 2: %d small heaps\n", (int)(sizeof told / sizeof *told));
 }
 
+// ============================================================================
+// Group 5: alignment 256, 8 allocations, 16 MiB each
+// ============================================================================
+
+static void offsets_are_aligned_as_the_device_asks(void **state) {
+    static const uint32_t alignments[] = { 64, 256 };
+    play *p = (play *)malloc(sizeof *p);
+    long operations = 0;
+    int i, path;
+    (void)state;
+    if (!vkt_has_vulkan("offsets_are_aligned_as_the_device_asks")) { free(p); skip(); }
+    assert_non_null(p);
+    for (i = 0; i < 2; i++)
+        for (path = 0; path < TL_VK_COPY_PATH_COUNT; path++) {
+            vkshim_config config;
+            vkt_desc device = {0};
+            vkshim_default(&config, VKSHIM_MACHINE_SINGLE);
+            config.storage_offset_alignment = alignments[i];
+            config.non_coherent_atom = 1;
+            config.buffer_alignment = 4096;
+            memset(p, 0, sizeof *p);
+            open_device(&p->w, &config, &device);
+            p->w.desc.copy_path = (tl_vk_copy_path)path;
+            play_steps(p, (uint64_t)i, 300);
+            assert_int_equal(p->alignment, alignments[i]);
+            close_device(&p->w);
+            operations += p->operations;
+        }
+    printf("group 5: 2 alignments, 2 copy paths, %ld operations\n", operations);
+    free(p);
+}
+
+static void eight_allocations_are_enough_and_not_exceeded(void **state) {
+    int machine;
+    (void)state;
+    if (!vkt_has_vulkan("eight_allocations_are_enough_and_not_exceeded")) skip();
+    for (machine = 0; machine < VKSHIM_MACHINE_COUNT; machine++) {
+        world w;
+        vkshim_config config;
+        vkshim_counts now;
+        tl_range ranges[MOST_BLOCKS], range;
+        void *host;
+        int count;
+        vkshim_default(&config, (vkshim_machine)machine);
+        config.allocation_count = 8;
+        open_machine(&w, &config);
+        count = take_all(&w, TL_TIER_DEVICE, MIB / 16, ranges);
+        assert_true(count >= 6 * 16);  // chunks of 1 MiB, one allocation for staging, one for a large map
+        vkshim_report(&now);
+        assert_true(now.live[VKSHIM_MEMORY] <= 8);
+        assert_int_equal(add_range(&w, TL_TIER_HOST, MIB / 16, &range), TL_ERROR_NO_MEMORY);
+        free_all(&w, ranges, count);
+        expect_ok(&w, add_range(&w, TL_TIER_HOST, 2 * MIB, &range), "an empty chunk makes room for another tier");
+        expect_ok(&w, w.backend.map(w.backend.self, range, TL_MAP_READ, &host), "map");
+        expect_ok(&w, w.backend.unmap(w.backend.self, range, TL_MAP_READ, host), "unmap");
+        free_range(&w, &range);
+        close_machine(&w, "eight allocations");
+    }
+    printf("group 5: 8 allocations, %d machines\n", (int)VKSHIM_MACHINE_COUNT);
+}
+
+// The limit is told from version 1.1 on; before, the driver refuses and the chunk is halved.
+static void allocations_of_16_MiB_are_the_largest(void **state) {
+    static const uint32_t versions[] = { VK_API_VERSION_1_0, VK_API_VERSION_1_1 };
+    int i;
+    (void)state;
+    if (!vkt_has_vulkan("allocations_of_16_MiB_are_the_largest")) skip();
+    for (i = 0; i < 2; i++) {
+        world w;
+        vkshim_config config;
+        vkt_desc device = {0};
+        tl_range ranges[4], range;
+        int k;
+        vkshim_default(&config, VKSHIM_MACHINE_DISCRETE);
+        config.allocation_bytes = 16 * MIB;
+        config.api_version = versions[i];
+        open_device(&w, &config, &device);
+        w.desc.chunk_bytes = 0;  // 64 MiB of these 4 GiB
+        open_backend(&w);
+        if (i) assert_int_equal(limits_of(&w).range_bytes, 16 * MIB);
+        assert_int_equal(add_range(&w, TL_TIER_DEVICE, 16 * MIB + 1, &range), TL_ERROR_NO_MEMORY);
+        for (k = 0; k < 4; k++) expect_ok(&w, add_range(&w, TL_TIER_DEVICE, 10 * MIB, &ranges[k]), "add_range");
+        expect_ok(&w, add_range(&w, TL_TIER_HOST, 16 * MIB, &range), "the largest block");
+        for (k = 0; k < 4; k++) expect_ok(&w, fill_and_expect(&w, ranges[k], (uint32_t)k), "fill");
+        expect_ok(&w, fill_and_expect(&w, range, 77), "fill");
+        free_all(&w, ranges, 4);
+        free_range(&w, &range);
+        close_machine(&w, "16 MiB");
+    }
+    printf("group 5: 16 MiB an allocation, 2 versions\n");
+}
+
+// Blocks that were freed while work on them is under way, or not even submitted, are waited for before there
+// is no memory.
+static void memory_of_freed_blocks_under_way_is_waited_for(void **state) {
+    int fences, submits, cases = 0;
+    (void)state;
+    if (!vkt_has_vulkan("memory_of_freed_blocks_under_way_is_waited_for")) skip();
+    for (fences = 0; fences < 2; fences++)
+        for (submits = 0; submits < 2; submits++) {
+            world w;
+            vkshim_config config;
+            vkt_desc device = {0};
+            tl_range ranges[3], range;
+            tl_ticket ticket;
+            int i;
+            vkshim_default(&config, VKSHIM_MACHINE_SINGLE);
+            config.real_heap_bytes[0] = 4 * MIB;
+            config.delay_polls = 1000;
+            device.disable_timeline = fences;
+            open_device(&w, &config, &device);
+            open_backend(&w);
+            for (i = 0; i < 3; i++) {
+                expect_ok(&w, add_range(&w, TL_TIER_DEVICE, MIB, &ranges[i]), "add_range");
+                expect_ok(&w, w.backend.fill(w.backend.self, ranges[i], 1), "fill");
+                if (submits) expect_ok(&w, w.backend.submit(w.backend.self, &ticket), "submit");
+            }
+            free_all(&w, ranges, 3);
+            expect_ok(&w, add_range(&w, TL_TIER_DEVICE, 2 * MIB, &range), "memory that is free soon");
+            free_range(&w, &range);
+            close_machine(&w, "under way");
+            cases++;
+        }
+    printf("group 5: freed under way: %d cases\n", cases);
+}
+
+// ============================================================================
+// Group 11: which memory a tier is made of
+// ============================================================================
+
+// Bytes that live in a type of memory, as the shim counts them.
+static uint64_t bytes_of_type(uint32_t type) {
+    const vkshim_object *o;
+    uint64_t bytes = 0;
+    uint32_t i;
+    for (i = 0; i < VKSHIM_BUCKETS; i++)
+        for (o = vkshim.buckets[i]; o; o = o->next)
+            if (o->kind == VKSHIM_MEMORY && o->type == type) bytes += o->bytes;
+    return bytes;
+}
+
+// The types that a tier takes: of staging first, then of a block of each tier.
+typedef struct choice { const char *name; vkshim_machine machine; uint32_t device_type, host_type; } choice;
+
+static const choice choices[] = {
+    { "no visible device memory", VKSHIM_MACHINE_DISCRETE, 0, 2 },
+    { "small BAR", VKSHIM_MACHINE_SMALL_BAR, 0, 2 },
+    { "no HOST_CACHED", VKSHIM_MACHINE_UNCACHED, 0, 1 },
+    { "single type", VKSHIM_MACHINE_SINGLE, 0, 0 },
+    { "single type, not coherent", VKSHIM_MACHINE_NON_COHERENT, 0, 0 },
+};
+#define CHOICES (int)(sizeof choices / sizeof *choices)
+
+static void expect_types(world *w, const choice *c, uint32_t type_count) {
+    static const tl_tier tiers[] = { TL_TIER_DEVICE, TL_TIER_HOST };
+    int i;
+    for (i = 0; i < 2; i++) {
+        uint32_t type = tiers[i] == TL_TIER_DEVICE ? c->device_type : c->host_type, t;
+        uint64_t before[VK_MAX_MEMORY_TYPES];
+        tl_range range;
+        for (t = 0; t < type_count; t++) before[t] = bytes_of_type(t);
+        expect_ok(w, add_range(w, tiers[i], 3 * MIB, &range), c->name);
+        for (t = 0; t < type_count; t++)
+            if (t == type ? bytes_of_type(t) < before[t] + 3 * MIB : bytes_of_type(t) != before[t])
+                fail_msg("%s: tier %s: memory of type %u, not %u", c->name, tl_name_tier(tiers[i]), t, type);
+        expect_ok(w, fill_and_expect(w, range, 5), c->name);
+        free_range(w, &range);
+        expect_ok(w, tl_vk_drop_unused(&w->backend, 0), c->name);
+    }
+}
+
+static void each_tier_takes_the_best_type(void **state) {
+    play *p = (play *)malloc(sizeof *p);
+    long operations = 0;
+    int i;
+    (void)state;
+    if (!vkt_has_vulkan("each_tier_takes_the_best_type")) { free(p); skip(); }
+    assert_non_null(p);
+    for (i = 0; i < CHOICES; i++) {
+        vkshim_config config;
+        vkt_desc device = {0};
+        vkshim_default(&config, choices[i].machine);
+        memset(p, 0, sizeof *p);
+        open_device(&p->w, &config, &device);
+        open_backend(&p->w);
+        assert_true(bytes_of_type(choices[i].host_type) >= p->w.desc.staging_bytes);
+        expect_types(&p->w, &choices[i], config.type_count);
+        close_backend(&p->w, choices[i].name);
+        play_steps(p, (uint64_t)i, 200);
+        close_device(&p->w);
+        operations += p->operations;
+    }
+    printf("group 11: %d machines, %ld operations\n", CHOICES, operations);
+    free(p);
+}
+
+// The window through which the host sees device memory is for the engine: not even the last resort.
+static void the_small_window_is_never_taken(void **state) {
+    int tier, cases = 0;
+    (void)state;
+    if (!vkt_has_vulkan("the_small_window_is_never_taken")) skip();
+    for (tier = 0; tier < TL_TIER_COUNT; tier++) {
+        world w;
+        vkshim_config config;
+        vkt_desc device = {0};
+        tl_range ranges[MOST_BLOCKS];
+        int count;
+        vkshim_default(&config, VKSHIM_MACHINE_SMALL_BAR);
+        config.real_heap_bytes[0] = config.real_heap_bytes[1] = 4 * MIB;
+        open_device(&w, &config, &device);
+        w.desc.staging_bytes = MIB;
+        open_backend(&w);
+        count = take_all(&w, (tl_tier)tier, MIB / 2, ranges);
+        assert_true(count >= 4);
+        assert_int_equal(bytes_of_type(3), 0);
+        free_all(&w, ranges, count);
+        close_machine(&w, "small BAR");
+        cases++;
+    }
+    printf("group 11: small BAR with full heaps: %d tiers\n", cases);
+}
+
+// Types that a buffer may not have, and types that are not for everyday use, are passed over.
+static void types_that_are_not_allowed_are_passed_over(void **state) {
+    uint32_t bits;
+    int cases = 0;
+    (void)state;
+    if (!vkt_has_vulkan("types_that_are_not_allowed_are_passed_over")) skip();
+    for (bits = 2; bits < 16; bits++) {
+        world w;
+        vkshim_config config;
+        tl_range device, host;
+        uint32_t t;
+        if (!(bits & 6)) continue;  // nothing that the host sees but the window
+        vkshim_default(&config, VKSHIM_MACHINE_SMALL_BAR);
+        config.buffer_type_bits = bits;
+        if (bits & 1) config.types[0].propertyFlags |= VK_MEMORY_PROPERTY_LAZILY_ALLOCATED_BIT;
+        open_machine(&w, &config);
+        expect_ok(&w, add_range(&w, TL_TIER_DEVICE, MIB / 2, &device), "device");
+        expect_ok(&w, add_range(&w, TL_TIER_HOST, MIB / 2, &host), "host");
+        expect_ok(&w, fill_and_expect(&w, device, 1), "device");
+        expect_ok(&w, fill_and_expect(&w, host, 2), "host");
+        for (t = 0; t < config.type_count; t++)
+            if (!(bits >> t & 1) || t == 0) assert_int_equal(bytes_of_type(t), 0);
+        free_range(&w, &device);
+        free_range(&w, &host);
+        close_machine(&w, "types");
+        cases++;
+    }
+    printf("group 11: %d sets of allowed types\n", cases);
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_flush_and_invalidate_is_there_and_rounded),
@@ -363,6 +617,13 @@ int main(int argc, char **argv) {
         cmocka_unit_test(without_budgets_heaps_are_counted_apart),
         cmocka_unit_test(a_heap_that_is_smaller_than_told_is_used_up_and_no_more),
         cmocka_unit_test(nothing_larger_than_its_heap_is_asked_for),
+        cmocka_unit_test(offsets_are_aligned_as_the_device_asks),
+        cmocka_unit_test(eight_allocations_are_enough_and_not_exceeded),
+        cmocka_unit_test(allocations_of_16_MiB_are_the_largest),
+        cmocka_unit_test(memory_of_freed_blocks_under_way_is_waited_for),
+        cmocka_unit_test(each_tier_takes_the_best_type),
+        cmocka_unit_test(the_small_window_is_never_taken),
+        cmocka_unit_test(types_that_are_not_allowed_are_passed_over),
     };
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (argc > 1) cmocka_set_test_filter(argv[1]);
