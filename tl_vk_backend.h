@@ -1238,13 +1238,26 @@ static int32_t tli_vk_rate_type(const tli_vk *b, tl_tier tier, uint32_t index) {
     return visible ? 1 + 8 * cached + 4 * !local + coherent : 0;
 }
 
+// Device memory that the host can reach, where the tier has other: then not even the last resort.
+static int tli_vk_is_window(const tli_vk *b, tl_tier tier, uint32_t allowed, uint32_t index) {
+    const VkMemoryPropertyFlags local = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
+    const VkMemoryPropertyFlags visible = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT, both = local | visible;
+    uint32_t i;
+    if ((b->memory.memoryTypes[index].propertyFlags & both) != both) return 0;
+    for (i = 0; i < b->memory.memoryTypeCount; i++)
+        if ((allowed >> i & 1) && tli_vk_rate_type(b, tier, i) &&
+            (b->memory.memoryTypes[i].propertyFlags & both) == (tier == TL_TIER_DEVICE ? local : visible))
+            return 1;
+    return 0;
+}
+
 // The best allowed type that is worse than the last one tried, or at equal rating stands after it.
 static int32_t tli_vk_next_type(const tli_vk *b, tl_tier tier, uint32_t allowed, int32_t last) {
     int32_t best = -1, best_rate = 0, limit = last < 0 ? INT32_MAX : tli_vk_rate_type(b, tier, (uint32_t)last);
     uint32_t i;
     for (i = 0; i < b->memory.memoryTypeCount; i++) {
         int32_t rate = tli_vk_rate_type(b, tier, i);
-        if (!(allowed >> i & 1) || !rate || rate <= best_rate) continue;
+        if (!(allowed >> i & 1) || !rate || rate <= best_rate || tli_vk_is_window(b, tier, allowed, i)) continue;
         if (rate > limit || (rate == limit && (int32_t)i <= last)) continue;
         best = (int32_t)i;
         best_rate = rate;
