@@ -1393,6 +1393,18 @@ static int32_t tli_vk_add_record(tli_vk *b) {
     return b->chunk_count++;
 }
 
+static tl_result tli_vk_reach(tli_vk *b, uint64_t serial, const char *function);
+
+// Empty chunks that only work under way keeps: 1 = it was waited for, and some were given back.
+static int tli_vk_drop_busy_chunks(tli_vk *b, const char *function) {
+    int32_t i, busy = 0;
+    for (i = 0; i < b->chunk_count; i++)
+        busy |= b->chunks[i].alive && b->chunks[i].heap && !b->chunks[i].block_count;
+    if (!busy || b->records) return 0;
+    if (tli_vk_reach(b, b->serial, function) || tli_vk_reach(b, b->serial - 1, function)) return 0;
+    return tli_vk_drop_chunks(b, 0);
+}
+
 // A new chunk: of the usual size, halved while the driver has no memory, never below what is asked.
 // usual = 0: for one user, without a heap.
 static tl_result tli_vk_add_chunk(tli_vk *b, tl_tier tier, uint64_t bytes, uint64_t usual,
@@ -1413,9 +1425,13 @@ static tl_result tli_vk_add_chunk(tli_vk *b, tl_tier tier, uint64_t bytes, uint6
         result = tli_vk_create_chunk(b, tier, size, &chunk);
         if (tli_vk_translate(result) != TL_ERROR_NO_MEMORY) break;
         if (tli_vk_drop_chunks(b, 0)) continue;
-        if (size == bytes) break;
+        if (size == bytes) {
+            if (tli_vk_drop_busy_chunks(b, function)) continue;
+            break;
+        }
         size = tli_vk_align(size / 2 > bytes ? size / 2 : bytes, b->alignment);
     }
+    if (result && b->lost) return tli_vk_fail_lost(b, function);
     if (result) return tli_vk_fail_result(b, function, "memory for a chunk", result);
     if (usual && tl_init_heap(b->env, (size_t)size, (size_t)b->alignment, &chunk.heap)) {
         tli_vk_destroy_chunk(b, &chunk);
