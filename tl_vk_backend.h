@@ -1810,7 +1810,10 @@ static tl_result tli_vk_wait_batch(tli_vk *b, uint64_t serial, const char *funct
 
 // What a batch wrote did not happen, or never will.
 static void tli_vk_lose_batch(tli_vk *b, tli_vk_batch *batch) {
+    uint64_t slot;
     int32_t i;
+    for (slot = 0; b->time_serials && slot < (uint64_t)b->desc.time_count + TLI_VK_OWN_TIMES; slot++)
+        if (b->time_serials[slot] == batch->serial) b->time_serials[slot] = 0;  // its time is never written
     for (i = 0; i < batch->write_count; i++)
         if (!tli_vk_add_lost(b, batch->writes[i])) b->lost = 1;  // it cannot be told any more what is lost
     batch->write_count = 0;
