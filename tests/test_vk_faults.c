@@ -529,6 +529,44 @@ static void work_survives_every_failure(void **state) {
     }
 }
 
+// A command buffer that cannot be ended is gone, and what was in it never happened: results, times, staging.
+static void a_command_buffer_that_cannot_be_ended_takes_its_work_along(void **state) {
+    int v;
+    (void)state;
+    if (!vkt_has_vulkan("a_command_buffer_that_cannot_be_ended_takes_its_work_along")) skip();
+    for (v = 0; v < VARIANTS; v++) {
+        world w;
+        held h;
+        vkshim_config config;
+        const tl_backend *b = &w.backend;
+        tl_ticket ticket;
+        uint64_t ns;
+        float read[FLOATS];
+        open_variant(&w, &variants[v]);
+        open_backend(&w);
+        hold(&w, &h);
+        config = w.config;
+        config.fail_call = "vkEndCommandBuffer";
+        config.fail_at = 1;
+        vkshim_change(&config);
+        expect_ok(&w, b->fill(b->self, h.device, 5), "fill");
+        expect_ok(&w, tl_vk_record_time(b, 0), "record_time");
+        assert_int_equal(b->submit(b->self, &ticket), TL_ERROR_NO_MEMORY);
+        assert_int_equal(read_range(&w, h.device, read), TL_ERROR_STALE);
+        assert_int_equal(tl_vk_read_times(b, 0, 1, &ns), TL_ERROR_INVALID_ARG);
+        expect_ok(&w, fill_and_expect(&w, h.device, 6), "written again");
+        expect_ok(&w, tl_vk_record_time(b, 0), "record_time");
+        expect_ok(&w, tl_vk_read_times(b, 0, 1, &ns), "read_times");
+        expect_ok(&w, use_backend(&w), "backend");
+        free_range(&w, &h.device);
+        free_range(&w, &h.host);
+        expect_idle(&w, variants[v].name);
+        close_backend(&w, variants[v].name);
+        close_device(&w);
+    }
+    printf("group 1: vkEndCommandBuffer, %d backends\n", VARIANTS);
+}
+
 // ============================================================================
 // Group 3: the device is lost at every call that can say so
 // ============================================================================
@@ -899,6 +937,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(init_survives_every_failure),
         cmocka_unit_test(work_survives_every_failure),
+        cmocka_unit_test(a_command_buffer_that_cannot_be_ended_takes_its_work_along),
         cmocka_unit_test(a_lost_device_is_lost_for_ever),
         cmocka_unit_test(mappings_end_on_a_lost_device),
         cmocka_unit_test(two_threads_share_a_queue_under_its_lock),
