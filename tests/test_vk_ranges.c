@@ -519,6 +519,365 @@ static void sizes_and_tails_leave_their_neighbours_alone(void **state) {
     printf("8: %d operations on %d sizes\n", cases, (int)(sizeof sizes / sizeof *sizes));
 }
 
+// -- group 6: copies above 4 GiB, recorded and not carried out --
+
+#define WIDE_PLACES 4096
+
+// Buffers are told to be as long as was asked and are short; commands that touch them are noted instead.
+typedef struct wide {
+    PFN_vkGetDeviceProcAddr get_device;
+    PFN_vkCreateBuffer create_buffer;
+    VkBufferCopy regions[WIDE_PLACES];       // of copies; of fills with srcOffset = dstOffset
+    VkDescriptorBufferInfo bound[WIDE_PLACES];  // in the order of updates: to, from
+    int region_count, bound_count, dispatch_count;
+} wide;
+
+static wide wide_device;
+
+static VKAPI_ATTR VkResult VKAPI_CALL wide_create_buffer(VkDevice device, const VkBufferCreateInfo *info,
+                                                         const VkAllocationCallbacks *callbacks, VkBuffer *buffer) {
+    VkBufferCreateInfo narrow = *info;
+    if (narrow.size > 1 << 20) narrow.size = 1 << 20;
+    return wide_device.create_buffer(device, &narrow, callbacks, buffer);
+}
+
+static VKAPI_ATTR void VKAPI_CALL wide_copy(VkCommandBuffer commands, VkBuffer from, VkBuffer to, uint32_t count,
+                                            const VkBufferCopy *regions) {
+    uint32_t i;
+    (void)commands; (void)from; (void)to;
+    for (i = 0; i < count && wide_device.region_count < WIDE_PLACES; i++)
+        wide_device.regions[wide_device.region_count++] = regions[i];
+}
+
+static VKAPI_ATTR void VKAPI_CALL wide_fill(VkCommandBuffer commands, VkBuffer to, VkDeviceSize offset,
+                                            VkDeviceSize size, uint32_t word) {
+    VkBufferCopy region;
+    (void)word;
+    region.srcOffset = region.dstOffset = offset;
+    region.size = size;
+    wide_copy(commands, to, to, 1, &region);
+}
+
+static VKAPI_ATTR void VKAPI_CALL wide_update(VkDevice device, uint32_t count, const VkWriteDescriptorSet *writes,
+                                              uint32_t copy_count, const VkCopyDescriptorSet *copies) {
+    uint32_t i;
+    (void)device; (void)copy_count; (void)copies;
+    for (i = 0; i < count && wide_device.bound_count < WIDE_PLACES; i++)
+        wide_device.bound[wide_device.bound_count++] = writes[i].pBufferInfo[0];
+}
+
+static VKAPI_ATTR void VKAPI_CALL wide_dispatch(VkCommandBuffer commands, uint32_t x, uint32_t y, uint32_t z) {
+    (void)commands; (void)x; (void)y; (void)z;
+    wide_device.dispatch_count++;
+}
+
+static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL wide_get_device(VkDevice device, const char *name) {
+    PFN_vkVoidFunction real = wide_device.get_device(device, name);
+    if (!strcmp(name, "vkCreateBuffer")) {
+        wide_device.create_buffer = (PFN_vkCreateBuffer)real;
+        return (PFN_vkVoidFunction)wide_create_buffer;
+    }
+    if (!strcmp(name, "vkCmdCopyBuffer")) return (PFN_vkVoidFunction)wide_copy;
+    if (!strcmp(name, "vkCmdFillBuffer")) return (PFN_vkVoidFunction)wide_fill;
+    if (!strcmp(name, "vkUpdateDescriptorSets")) return (PFN_vkVoidFunction)wide_update;
+    if (!strcmp(name, "vkCmdDispatch")) return (PFN_vkVoidFunction)wide_dispatch;
+    return real;
+}
+
+static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL wide_get(VkInstance instance, const char *name) {
+    PFN_vkVoidFunction real = vkt_loader()(instance, name);
+    if (strcmp(name, "vkGetDeviceProcAddr")) return real;
+    wide_device.get_device = (PFN_vkGetDeviceProcAddr)real;
+    return (PFN_vkVoidFunction)wide_get_device;
+}
+
+// The noted regions are this range, piece by piece.
+static void expect_regions(uint64_t to, uint64_t from, uint64_t bytes) {
+    uint64_t done = 0;
+    int i;
+    for (i = 0; i < wide_device.region_count; i++) {
+        const VkBufferCopy *r = &wide_device.regions[i];
+        if (r->srcOffset != from + done || r->dstOffset != to + done) fail_msg("region %d starts elsewhere", i);
+        done += r->size;
+    }
+    assert_true(done == bytes);
+}
+
+// The noted bindings are these ranges, piece by piece; none is longer than the limit.
+static void expect_bound(uint64_t to, uint64_t to_bytes, uint64_t from, uint64_t from_bytes, uint64_t limit) {
+    uint64_t to_done = 0, from_done = 0;
+    int i;
+    for (i = 0; i + 1 < wide_device.bound_count; i += 2) {
+        const VkDescriptorBufferInfo *t = &wide_device.bound[i], *s = &wide_device.bound[i + 1];
+        if (t->offset != to + to_done || s->offset != from + from_done) fail_msg("binding %d starts elsewhere", i);
+        assert_true(t->range <= limit && s->range <= limit);
+        to_done += t->range;
+        from_done += s->range;
+    }
+    assert_true(to_done == (to_bytes + 3) / 4 * 4 && from_done == (from_bytes + 3) / 4 * 4);
+}
+
+static void wide_flush(fixture *f) {
+    tl_ticket ticket;
+    assert_int_equal(f->b.submit(f->b.self, &ticket), TL_OK);
+}
+
+static void wide_forget(void) { wide_device.region_count = wide_device.bound_count = wide_device.dispatch_count = 0; }
+
+static void sizes_above_4_gib_are_whole(void **state) {
+    static const uint64_t sizes[] = { (UINT64_C(1) << 32) - 4, UINT64_C(1) << 32, (UINT64_C(5) << 30) + 12,
+                                      (UINT64_C(33) << 30) + 68 };
+    int path, cases = 0;
+    size_t i;
+    (void)state;
+    if (!vkt_has_vulkan("sizes_above_4_gib_are_whole")) skip();
+    if (sizeof(size_t) < 8) skip();
+    for (path = 0; path < TL_VK_COPY_PATH_COUNT; path++)
+    for (i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        vkt_desc device = {0};
+        tl_vk_backend_desc desc = {0};
+        const uint64_t at = UINT64_C(4352) << 20, bytes = sizes[i];  // every range starts above 4 GiB
+        uint64_t packed = tl_find_codec_bytes(TL_CODEC_Q8, bytes), limit;
+        VkDescriptorBufferInfo to_info, from_info;
+        tl_range to, from;
+        fixture f;
+        memset(&f, 0, sizeof f);
+        memset(&wide_device, 0, sizeof wide_device);
+        device.disable_timeline = device.disable_budget = 1;
+        vkt_open(&device, &f.v);
+        f.env = failing_env(&f.alloc, -1);
+        limit = f.v.properties.limits.maxStorageBufferRange;
+        desc.device = f.v.device;
+        desc.device.get_instance_proc = wide_get;
+        desc.device.api_version = VK_API_VERSION_1_0;  // nobody tells a largest allocation then
+        desc.copy_path = (tl_vk_copy_path)path;
+        desc.submit_bytes = path ? UINT64_C(1) << 50 : 0;
+        if (tl_vk_init_backend(&f.env, &desc, &f.b)) fail_msg("%s", f.env.error.text);
+        to = part_of(add(&f, at + bytes), at, bytes);
+        from = part_of(add(&f, at + bytes), at, bytes);
+        assert_int_equal(tl_vk_find_buffer(&f.b, to, &to_info), TL_OK);
+        assert_int_equal(tl_vk_find_buffer(&f.b, from, &from_info), TL_OK);
+        assert_true(to_info.range == bytes && to_info.offset >= at);
+        assert_int_equal(f.b.copy(f.b.self, to, from), TL_OK);
+        wide_flush(&f);
+        if (path) expect_bound(to_info.offset, bytes, from_info.offset, bytes, limit);
+        else expect_regions(to_info.offset, from_info.offset, bytes);
+        wide_forget();
+        assert_int_equal(f.b.fill(f.b.self, to, 3), TL_OK);
+        wide_flush(&f);
+        if (!path) expect_regions(to_info.offset, to_info.offset, bytes);
+        wide_forget();
+        assert_int_equal(f.b.compress(f.b.self, TL_CODEC_Q8, part_of(to, 0, packed), from), TL_OK);
+        wide_flush(&f);
+        expect_bound(to_info.offset, packed, from_info.offset, bytes, limit);
+        wide_forget();
+        assert_int_equal(f.b.expand(f.b.self, TL_CODEC_Q8, to, part_of(from, 0, packed)), TL_OK);
+        wide_flush(&f);
+        expect_bound(to_info.offset, bytes, from_info.offset, packed, limit);
+        wide_forget();
+        assert_int_equal(tl_vk_record_add(&f.b, to, from), TL_OK);
+        wide_flush(&f);
+        expect_bound(to_info.offset, bytes, from_info.offset, bytes, limit);
+        cases += 5;
+        tl_vk_free_backend(&f.env, &f.b);
+        vkt_close(&f.v);
+        assert_int_equal(vkt_messages(&f.v), 0);
+        assert_int_equal(f.alloc.live, 0);
+    }
+    printf("6: %d operations of up to 33 GiB recorded\n", cases);
+}
+
+// -- group 9: wrong handles and ranges --
+
+static int error_cases;
+
+static void refuse(fixture *f, tl_result result, tl_result code, const char *text) {
+    expect_error(f, result, code, text);
+    error_cases++;
+}
+
+#define BAD TL_ERROR_INVALID_ARG
+#define OLD TL_ERROR_STALE
+
+static void refuse_ranges(fixture *f, tl_range a, tl_range b, tl_range gone) {
+    tl_backend *v = &f->b;
+    tl_range beyond = part_of(a, f->alignment, a.bytes), odd = part_of(a, 4, 4), none = part_of(a, 0, 8);
+    tl_access access;
+    VkDescriptorBufferInfo info;
+    none.block = UINT64_C(0xFFFFFFFF00FFFFFF);
+    access.writes = 0;
+    refuse(f, v->copy(v->self, a, a), BAD, "copy: to: overlaps from");
+    refuse(f, v->copy(v->self, part_of(a, 0, 2 * f->alignment), part_of(a, f->alignment, 2 * f->alignment)), BAD,
+           "copy: to: overlaps from");
+    refuse(f, v->copy(v->self, part_of(a, f->alignment, f->alignment + 1), part_of(a, 0, f->alignment + 1)), BAD,
+           "copy: to: overlaps from");
+    refuse(f, v->copy(v->self, a, part_of(b, 0, 8)), BAD, "copy: to: bytes: do not fit those of from");
+    refuse(f, v->copy(v->self, a, gone), OLD, "copy: block: the handle is of a freed block or of another backend");
+    refuse(f, v->copy(v->self, gone, a), OLD, "copy: block: the handle is of a freed block or of another backend");
+    refuse(f, v->copy(v->self, none, part_of(b, 0, 8)), BAD, "copy: block: not a handle of this backend");
+    refuse(f, v->copy(v->self, beyond, b), BAD, "copy: range: reaches beyond its block");
+    refuse(f, v->copy(v->self, odd, part_of(b, 0, 4)), BAD, "copy: range: offset: not a multiple of the alignment");
+    refuse(f, v->fill(v->self, gone, 0), OLD, "fill: block: the handle is of a freed block or of another backend");
+    refuse(f, v->fill(v->self, beyond, 0), BAD, "fill: range: reaches beyond its block");
+    refuse(f, v->fill(v->self, odd, 0), BAD, "fill: range: offset: not a multiple of the alignment");
+    access.range = gone;
+    refuse(f, v->order(v->self, &access, 1), OLD, "order: block: the handle is of a freed block or of another backend");
+    access.range = beyond;
+    refuse(f, v->order(v->self, &access, 1), BAD, "order: range: reaches beyond its block");
+    refuse(f, tl_vk_find_buffer(v, gone, &info), OLD,
+           "tl_vk_find_buffer: block: the handle is of a freed block or of another backend");
+    assert_true(info.buffer == VK_NULL_HANDLE && info.range == 0);
+    refuse(f, tl_vk_find_buffer(v, odd, &info), BAD, "tl_vk_find_buffer: range: offset: not a multiple of the alignment");
+}
+
+static void refuse_conversions(fixture *f, tl_range a, tl_range b, tl_range gone) {
+    tl_backend *v = &f->b;
+    tl_range half = part_of(b, 0, a.bytes / 2), shifted = part_of(a, a.bytes / 2, a.bytes / 2);
+    refuse(f, v->compress(v->self, TL_CODEC_NONE, b, a), BAD, "compress: codec: none or unknown");
+    refuse(f, v->compress(v->self, TL_CODEC_COUNT, b, a), BAD, "compress: codec: none or unknown");
+    refuse(f, v->compress(v->self, TL_CODEC_F16, b, a), BAD, "compress: to: bytes: do not fit those of from");
+    refuse(f, v->compress(v->self, TL_CODEC_F16, shifted, a), BAD, "compress: to: overlaps from");
+    refuse(f, v->compress(v->self, TL_CODEC_BF16, half, gone), OLD,
+           "compress: block: the handle is of a freed block or of another backend");
+    refuse(f, v->expand(v->self, TL_CODEC_NONE, a, b), BAD, "expand: codec: none or unknown");
+    refuse(f, v->expand(v->self, TL_CODEC_Q8, a, half), BAD, "expand: to: bytes: do not fit those of from");
+    refuse(f, v->expand(v->self, TL_CODEC_F16, a, shifted), BAD, "expand: to: overlaps from");
+    refuse(f, v->expand(v->self, TL_CODEC_F16, gone, half), OLD,
+           "expand: block: the handle is of a freed block or of another backend");
+    refuse(f, tl_vk_record_add(v, a, a), BAD, "tl_vk_record_add: to: overlaps from");
+    refuse(f, tl_vk_record_add(v, a, half), BAD, "tl_vk_record_add: to: bytes: not what the result takes");
+    refuse(f, tl_vk_record_add(v, part_of(a, 0, 6), part_of(b, 0, 6)), BAD,
+           "tl_vk_record_add: from: bytes: must be a multiple of 4");
+    refuse(f, tl_vk_record_add(v, gone, a), OLD,
+           "tl_vk_record_add: block: the handle is of a freed block or of another backend");
+    refuse(f, tl_vk_record_add(v, a, gone), OLD,
+           "tl_vk_record_add: block: the handle is of a freed block or of another backend");
+    refuse(f, tl_vk_record_min_max(v, part_of(b, 0, 16), gone), OLD,
+           "tl_vk_record_min_max: block: the handle is of a freed block or of another backend");
+    refuse(f, tl_vk_record_min_max(v, part_of(b, 0, 16), part_of(a, 4, 8)), BAD,
+           "tl_vk_record_min_max: range: offset: not a multiple of the alignment");
+    refuse(f, tl_vk_record_min_max(v, part_of(b, 0, 8), a), BAD,
+           "tl_vk_record_min_max: to: bytes: not what the result takes");
+    refuse(f, tl_vk_record_min_max(v, part_of(a, 0, 16), a), BAD, "tl_vk_record_min_max: to: overlaps from");
+    refuse(f, tl_vk_record_checksum(v, part_of(b, 0, 8), gone), OLD,
+           "tl_vk_record_checksum: block: the handle is of a freed block or of another backend");
+    refuse(f, tl_vk_record_checksum(v, part_of(gone, 0, 8), a), OLD,
+           "tl_vk_record_checksum: block: the handle is of a freed block or of another backend");
+    refuse(f, tl_vk_record_checksum(v, part_of(b, 0, 8), part_of(a, 0, 7)), BAD,
+           "tl_vk_record_checksum: from: bytes: must be a multiple of 4");
+}
+
+static void refuse_blocks(fixture *f, tl_range a, tl_range gone) {
+    tl_backend *v = &f->b;
+    tl_ticket never;
+    uint64_t block = 7;
+    void *host, *other;
+    never.value = 1000;
+    refuse(f, v->free_block(v->self, gone.block), OLD,
+           "free_block: block: the handle is of a freed block or of another backend");
+    refuse(f, v->free_block(v->self, 0), BAD, "free_block: block: not a handle of this backend");
+    refuse(f, v->free_block(v->self, a.block), BAD, "free_block: block: a range in it is still claimed");
+    refuse(f, v->claim(v->self, gone), OLD, "claim: block: the handle is of a freed block or of another backend");
+    refuse(f, v->claim(v->self, part_of(a, 0, a.bytes + 1)), BAD, "claim: range: reaches beyond its block");
+    refuse(f, v->release(v->self, gone), OLD, "release: block: the handle is of a freed block or of another backend");
+    refuse(f, v->add_block(v->self, TL_TIER_COUNT, 8, &block), BAD, "add_block: tier: unknown");
+    assert_int_equal(block, 0);
+    refuse(f, v->add_block(v->self, TL_TIER_DEVICE, UINT64_MAX, &block), TL_ERROR_NO_MEMORY,
+           "add_block: bytes: more than there are");
+    refuse(f, v->add_block(v->self, TL_TIER_DEVICE, UINT64_C(1) << 50, &block), TL_ERROR_NO_MEMORY,
+           "add_block: bytes: more than the device allocates at once");
+    refuse(f, v->map(v->self, gone, TL_MAP_READ, &host), OLD,
+           "map: block: the handle is of a freed block or of another backend");
+    assert_null(host);
+    refuse(f, v->map(v->self, part_of(a, 0, a.bytes + 1), TL_MAP_WRITE, &host), BAD, "map: range: reaches beyond its block");
+    assert_int_equal(v->map(v->self, a, TL_MAP_READ, &host), TL_OK);
+    other = (char *)host + 1;
+    refuse(f, v->unmap(v->self, a, TL_MAP_READ, other), BAD, "unmap: host: is not what map gave for this range");
+    refuse(f, v->unmap(v->self, part_of(a, 0, 8), TL_MAP_READ, host), BAD,
+           "unmap: host: is not what map gave for this range");
+    refuse(f, v->unmap(v->self, a, TL_MAP_WRITE, host), BAD, "unmap: mode: not that of the map");
+    assert_int_equal(v->unmap(v->self, a, TL_MAP_READ, host), TL_OK);
+    refuse(f, v->unmap(v->self, a, TL_MAP_READ, host), BAD, "unmap: host: is not what map gave for this range");
+    refuse(f, v->poll(v->self, never), BAD, "poll: ticket: was never submitted");
+    refuse(f, v->wait(v->self, never), BAD, "wait: ticket: was never submitted");
+}
+
+// A block that is mapped is not freed, though nothing in it is claimed.
+static void refuse_mapped(fixture *f) {
+    tl_range c = add(f, 64);
+    uint64_t moved = 1;
+    void *host;
+    assert_int_equal(f->b.map(f->b.self, c, TL_MAP_WRITE, &host), TL_OK);
+    assert_int_equal(f->b.release(f->b.self, c), TL_OK);
+    refuse(f, f->b.release(f->b.self, c), BAD, "release: range: was not claimed");
+    refuse(f, f->b.free_block(f->b.self, c.block), BAD, "free_block: block: a range in it is mapped");
+    refuse(f, tl_vk_compact(&f->b, UINT64_MAX, &moved), BAD, "tl_vk_compact: backend: a range is mapped");
+    assert_int_equal(moved, 0);
+    memset(host, 0, 64);
+    assert_int_equal(f->b.unmap(f->b.self, c, TL_MAP_WRITE, host), TL_OK);
+    assert_int_equal(f->b.free_block(f->b.self, c.block), TL_OK);
+}
+
+static void what_is_refused_changes_nothing(void **state) {
+    int machine;
+    (void)state;
+    if (!vkt_has_vulkan("what_is_refused_changes_nothing")) skip();
+    for (machine = 0; machine < 2; machine++) {
+        unsigned char before[2][1024], after[1024];
+        tl_vk_backend_desc desc = {0};
+        tl_backend_counters old, now;
+        vkshim_config config;
+        fixture f;
+        tl_backend other;
+        tl_range a, b, gone, foreign = {0};
+        int i;
+        vkshim_default(&config, machine ? VKSHIM_MACHINE_DISCRETE : VKSHIM_MACHINE_REAL);
+        open_fixture(&f, &config, NULL, NULL);
+        a = add(&f, 1024);
+        b = add(&f, 1024);
+        gone = add(&f, 1024);
+        forget(&f, gone);
+        for (i = 0; i < 1024; i++) {
+            before[0][i] = (unsigned char)tl_next_random(&f.random);
+            before[1][i] = (unsigned char)tl_next_random(&f.random);
+        }
+        write_range(&f, a, before[0]);
+        write_range(&f, b, before[1]);
+        f.b.counters(f.b.self, &old);
+        refuse_ranges(&f, a, b, gone);
+        refuse_conversions(&f, a, b, gone);
+        refuse_blocks(&f, a, gone);
+        refuse_mapped(&f);
+        desc.device = f.v.device;
+        assert_int_equal(tl_vk_init_backend(&f.env, &desc, &other), TL_OK);
+        for (i = 0; i < 9; i++) assert_int_equal(other.add_block(other.self, TL_TIER_DEVICE, 1024, &foreign.block), TL_OK);
+        foreign.bytes = 1024;
+        refuse(&f, f.b.copy(f.b.self, a, foreign), BAD, "copy: block: not a handle of this backend");
+        refuse(&f, f.b.free_block(f.b.self, foreign.block), BAD, "free_block: block: not a handle of this backend");
+        foreign.block = foreign.block >> 32 << 32 | 1;  // as if it were in a slot that is here, too
+        refuse(&f, f.b.fill(f.b.self, foreign, 0), OLD,
+               "fill: block: the handle is of a freed block or of another backend");
+        refuse(&f, other.copy(other.self, a, b), OLD,
+               "copy: block: the handle is of a freed block or of another backend");
+        tl_vk_free_backend(&f.env, &other);
+        f.b.counters(f.b.self, &now);
+        assert_int_equal(now.live_bytes[0], old.live_bytes[0]);
+        assert_int_equal(now.block_count[0], old.block_count[0]);
+        assert_int_equal(now.reserved_bytes[0], old.reserved_bytes[0]);
+        assert_int_equal(now.copy_count, old.copy_count);
+        assert_int_equal(now.convert_count, old.convert_count);
+        assert_int_equal(now.fill_count, old.fill_count);
+        read_range(&f, a, after);
+        assert_memory_equal(after, before[0], 1024);
+        read_range(&f, b, after);
+        assert_memory_equal(after, before[1], 1024);
+        forget(&f, a);
+        forget(&f, b);
+        close_fixture(&f);
+    }
+    printf("9: %d calls refused\n", error_cases);
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_descriptor_never_reaches_beyond_the_limit),
@@ -527,6 +886,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(workgroups_keep_to_the_device),
         cmocka_unit_test(many_groups_are_spread_over_two_directions),
         cmocka_unit_test(sizes_and_tails_leave_their_neighbours_alone),
+        cmocka_unit_test(sizes_above_4_gib_are_whole),
+        cmocka_unit_test(what_is_refused_changes_nothing),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests_name("vk_ranges", tests, NULL, NULL);
