@@ -11152,9 +11152,8 @@ static tl_result tli_move_tensor(tl_run *run, const char *function, tl_range ran
     if (!range.bytes) return TL_OK;
     access.range = range;
     access.writes = from != NULL;
-    result = run->backend.order(run->backend.self, &access, 1);
-    // Bytes that a dropped frame lost have to be written before anything may be ordered on them.
-    if (result == TL_ERROR_STALE && from) result = run->backend.fill(run->backend.self, range, 0);
+    // Where work runs in order, map knows by itself what it has to wait for.
+    result = run->limits.in_order ? TL_OK : run->backend.order(run->backend.self, &access, 1);
     if (!result) result = run->backend.map(run->backend.self, range, mode, &host);
     if (!result) {
         if (from) tli_copy(host, from, (size_t)range.bytes);

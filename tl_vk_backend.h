@@ -751,7 +751,7 @@ static tl_result tli_vk_open_instance(tli_vk_loader *loader) {
     result = loader->enumerate(loader->instance, &loader->device_count, NULL);
     if (!result && loader->device_count) {
         loader->devices = (VkPhysicalDevice *)tl_add_memory(
-            loader->env, loader->device_count * sizeof *loader->devices);
+            loader->env, loader->device_count * sizeof(VkPhysicalDevice));
         if (!loader->devices) return tli_vk_loader_fail(loader, TL_ERROR_NO_MEMORY, "list of devices");
         result = loader->enumerate(loader->instance, &loader->device_count, loader->devices);
     }
@@ -1937,7 +1937,7 @@ static tl_result tli_vk_hand_over(tli_vk *b, const char *function) {
 
 // Have a command buffer that records. Record mode: only the caller can open a frame.
 static tl_result tli_vk_open(tli_vk *b, const char *function) {
-    tli_vk_batch *batch = tli_vk_batch_of(b, b->serial);
+    tli_vk_batch *batch;
     VkCommandBufferBeginInfo info;
     VkResult result;
     tl_result code;
@@ -2170,9 +2170,12 @@ static int tli_vk_reduces(tl_vk_shader shader) {
 static tl_result tli_vk_record_piece(tli_vk *b, tl_vk_shader shader, const tli_vk_place places[2],
                                      uint64_t bytes, uint32_t word, uint64_t first, const char *function) {
     uint64_t groups = (tli_vk_invocations(shader, bytes) + b->desc.workgroup_size - 1) / b->desc.workgroup_size;
-    uint64_t across = tli_vk_least(groups, b->device_limits.maxComputeWorkGroupCount[0]);
+    uint64_t across;
     uint32_t push[3], size[3];
     tl_result result;
+    // A reduction ends in atomics once a group, so every invocation takes several words before.
+    if (tli_vk_reduces(shader)) groups = tli_vk_least((groups + 7) / 8, 4096);
+    across = tli_vk_least(groups, b->device_limits.maxComputeWorkGroupCount[0]);
     push[0] = (uint32_t)((bytes + 3) / 4);
     if (shader == TL_VK_SHADER_COPY) push[0] = (uint32_t)(bytes / 16);
     push[1] = shader == TL_VK_SHADER_CHECKSUM ? (uint32_t)first : word;
@@ -2941,9 +2944,9 @@ static tl_result tli_vk_map_direct(tli_vk *b, const tli_vk_block *block, tli_vk_
     uint64_t serial = m->mode == TL_MAP_READ ? block->last_write : block->last_use;
     VkResult result;
     tl_result code = TL_OK;
-    if (serial > b->passed && !b->lost) code = tli_vk_look(b, "map");
+    if (serial > b->passed) code = b->lost ? tli_vk_fail_lost(b, "map") : tli_vk_look(b, "map");
     if (code) return code;
-    if (serial > b->passed && !b->lost) {
+    if (serial > b->passed) {
         if (m->mode == TL_MAP_WRITE) return TL_NOT_READY;
         code = tli_vk_reach(b, serial, "map");
         if (code) return code;
@@ -3662,8 +3665,6 @@ TLI_VK_IMPL tl_result tl_vk_drop_frame(const tl_backend *backend, tl_ticket fram
     tli_vk_lose_batch(b, batch);
     tli_vk_lose_ops(b, was_open, frame.value);
     b->has_work = b->op_count > 0;
-    for (i = 0; b->times && (uint32_t)i < b->desc.time_count; i++)
-        if (b->time_serials[i] == frame.value) b->time_serials[i] = 0;
     for (i = b->mapping_count - 1; i >= 0; i--) {
         if (!b->mappings[i].is_pending || b->mappings[i].serial != frame.value) continue;
         tli_vk_slot_of(b, b->mappings[i].slot)->serial = frame.value;
