@@ -1,5 +1,5 @@
-// What the Vulkan backend costs: each line against a reference in the same run, turn by turn, and the turns change
-// order, so that a busy machine slows both sides alike. Medians; no validation layer.
+// What the Vulkan backend costs: each line against a reference in the same run, turn by turn, and the
+// turns change order, so that a busy machine slows both sides alike. Medians; no validation layer.
 //
 // VMA_VIRTUAL names the library of tests/vma/vma_virtual.cpp:  make bench VMA=<path of a clone>
 #define _POSIX_C_SOURCE 200809L
@@ -155,7 +155,8 @@ static outcome compare(bench *b, int rounds, side_fn reference, side_fn ours, vo
 
 // Speeds are ratios where more is better, costs where less is.
 static void print_speed(const char *what, outcome o, const char *goal) {
-    printf("%-44s %12.0f %12.0f %8.2f  %s\n", what, o.reference_ns, o.ours_ns, o.reference_ns / o.ours_ns, goal);
+    printf("%-44s %12.0f %12.0f %8.2f  %s\n", what, o.reference_ns, o.ours_ns, o.reference_ns / o.ours_ns,
+           goal);
 }
 
 static void print_cost(const char *what, outcome o, double count, const char *goal) {
@@ -392,10 +393,18 @@ static void run_shader(bench *b, shaders *s, const shader *chosen) {
     vkt_submit_wait(&b->v);
 }
 
-static void run_ours(bench *b, void *user) { run_shader(b, (shaders *)user, &((shaders *)user)->ours); }
-static void run_reference(bench *b, void *user) { run_shader(b, (shaders *)user, &((shaders *)user)->reference); }
+static void run_ours(bench *b, void *user) {
+    shaders *s = (shaders *)user;
+    run_shader(b, s, &s->ours);
+}
 
-static void make_shader(bench *b, shaders *s, tli_vk_words words, uint32_t unit_bytes, uint32_t units, shader *made) {
+static void run_reference(bench *b, void *user) {
+    shaders *s = (shaders *)user;
+    run_shader(b, s, &s->reference);
+}
+
+static void make_shader(bench *b, shaders *s, tli_vk_words words, uint32_t unit_bytes, uint32_t units,
+                        shader *made) {
     VkDescriptorBufferInfo parts[2];
     parts[0] = buffer_of(b, s->c.to);
     parts[1] = buffer_of(b, s->c.from);
@@ -549,7 +558,8 @@ static void kernel_steps(bench *b) {
     }
     print_head("barrier + dispatch of 64 bytes, each of 256", "by hand ns", "backend ns");
     print_cost("recorded", compare_recording(b, &s), KERNELS, "");
-    print_cost("recorded, submitted and waited for", compare(b, 101, run_by_hand, run_by_backend, &s), KERNELS, "");
+    print_cost("recorded, submitted and waited for", compare(b, 101, run_by_hand, run_by_backend, &s), KERNELS,
+               "");
     for (i = 0; i < 2; i++) {
         free_range(b, s.ranges[i]);
         vkt_free_kernel(&b->v, &s.hand[i]);

@@ -1,4 +1,5 @@
-// Offsets from the Vulkan Memory Allocator, for a program that opens this library:  make bench VMA=<path of a clone>
+// Offsets from the Vulkan Memory Allocator, for a program that opens this library:
+// make bench VMA=<path of a clone>
 #define VMA_IMPLEMENTATION
 #define VMA_STATIC_VULKAN_FUNCTIONS 0
 #define VMA_DYNAMIC_VULKAN_FUNCTIONS 0
