@@ -2420,6 +2420,7 @@ static void tli_vk_record_passage(tli_vk *b, VkCommandBuffer commands, const tli
     const VkAccessFlags access = VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT |
         (to_transfer == releases ? VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT : 0);
     const tl_vk_device *device = &b->desc.device;
+    VkPipelineStageFlags after = own;
     VkBufferMemoryBarrier barriers[2];
     uint32_t i;
     memset(barriers, 0, sizeof barriers);
@@ -2433,8 +2434,8 @@ static void tli_vk_record_passage(tli_vk *b, VkCommandBuffer commands, const tli
         barriers[i].offset = places[i].at;
         barriers[i].size = places[i].bytes;
     }
-    b->vk.vkCmdPipelineBarrier(commands, own, releases ? VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT : own, 0, 0, NULL,
-                               count, barriers, 0, NULL);
+    if (releases) after = VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT;
+    b->vk.vkCmdPipelineBarrier(commands, own, after, 0, 0, NULL, count, barriers, 0, NULL);
     b->calls.barrier_count++;
 }
 
