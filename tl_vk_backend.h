@@ -556,6 +556,8 @@ static tl_result tli_vk_load(tl_env *env, const tl_vk_device *device, tli_vk_cal
     const char *function = "tl_vk_init_backend";
     PFN_vkGetInstanceProcAddr get = device->get_instance_proc;
     int timelines_in_core = tli_vk_is_at_least(device, VK_API_VERSION_1_2);
+    const char *counter = timelines_in_core ? "vkGetSemaphoreCounterValue" : "vkGetSemaphoreCounterValueKHR";
+    const char *wait = timelines_in_core ? "vkWaitSemaphores" : "vkWaitSemaphoresKHR";
     size_t i;
     for (i = 0; i < sizeof tli_vk_instance_entries / sizeof *tli_vk_instance_entries; i++) {
         const tli_vk_entry *entry = &tli_vk_instance_entries[i];
@@ -576,16 +578,10 @@ static tl_result tli_vk_load(tl_env *env, const tl_vk_device *device, tli_vk_cal
                         get(device->instance, "vkGetPhysicalDeviceMemoryProperties2"));
     }
     if (!device->timeline_enabled) return TL_OK;
-    tli_vk_set_call(&calls->vkGetSemaphoreCounterValue,
-                    calls->vkGetDeviceProcAddr(device->device, timelines_in_core
-                                                   ? "vkGetSemaphoreCounterValue"
-                                                   : "vkGetSemaphoreCounterValueKHR"));
-    tli_vk_set_call(&calls->vkWaitSemaphores,
-                    calls->vkGetDeviceProcAddr(device->device, timelines_in_core ? "vkWaitSemaphores"
-                                                                                 : "vkWaitSemaphoresKHR"));
-    if (!calls->vkGetSemaphoreCounterValue || !calls->vkWaitSemaphores)
-        return tli_vk_fail_entry(env, function, "vkWaitSemaphores");
-    return TL_OK;
+    tli_vk_set_call(&calls->vkGetSemaphoreCounterValue, calls->vkGetDeviceProcAddr(device->device, counter));
+    tli_vk_set_call(&calls->vkWaitSemaphores, calls->vkGetDeviceProcAddr(device->device, wait));
+    if (!calls->vkGetSemaphoreCounterValue) return tli_vk_fail_entry(env, function, counter);
+    return calls->vkWaitSemaphores ? TL_OK : tli_vk_fail_entry(env, function, wait);
 }
 
 // -- a device of one's own --
@@ -755,7 +751,7 @@ static tl_result tli_vk_open_instance(tli_vk_loader *loader) {
     result = loader->enumerate(loader->instance, &loader->device_count, NULL);
     if (!result && loader->device_count) {
         loader->devices = (VkPhysicalDevice *)tl_add_memory(
-            loader->env, loader->device_count * sizeof *loader->devices);
+            loader->env, loader->device_count * sizeof(VkPhysicalDevice));
         if (!loader->devices) return tli_vk_loader_fail(loader, TL_ERROR_NO_MEMORY, "list of devices");
         result = loader->enumerate(loader->instance, &loader->device_count, loader->devices);
     }
@@ -1041,6 +1037,7 @@ typedef struct tli_vk_chunk {
     VkAccessFlags  access;
     int32_t        block_count;
     uint8_t        tier, alive, imported;
+    uint8_t        memory_heap;    // that the memory is from
 } tli_vk_chunk;
 
 typedef struct tli_vk_block {
@@ -1259,13 +1256,26 @@ static int32_t tli_vk_rate_type(const tli_vk *b, tl_tier tier, uint32_t index) {
     return visible ? 1 + 8 * cached + 4 * !local + coherent : 0;
 }
 
+// Device memory that the host can reach, where the tier has other: then not even the last resort.
+static int tli_vk_is_window(const tli_vk *b, tl_tier tier, uint32_t allowed, uint32_t index) {
+    const VkMemoryPropertyFlags local = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
+    const VkMemoryPropertyFlags visible = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT, both = local | visible;
+    uint32_t i;
+    if ((b->memory.memoryTypes[index].propertyFlags & both) != both) return 0;
+    for (i = 0; i < b->memory.memoryTypeCount; i++)
+        if ((allowed >> i & 1) && tli_vk_rate_type(b, tier, i) &&
+            (b->memory.memoryTypes[i].propertyFlags & both) == (tier == TL_TIER_DEVICE ? local : visible))
+            return 1;
+    return 0;
+}
+
 // The best allowed type that is worse than the last one tried, or at equal rating stands after it.
 static int32_t tli_vk_next_type(const tli_vk *b, tl_tier tier, uint32_t allowed, int32_t last) {
     int32_t best = -1, best_rate = 0, limit = last < 0 ? INT32_MAX : tli_vk_rate_type(b, tier, (uint32_t)last);
     uint32_t i;
     for (i = 0; i < b->memory.memoryTypeCount; i++) {
         int32_t rate = tli_vk_rate_type(b, tier, i);
-        if (!(allowed >> i & 1) || !rate || rate <= best_rate) continue;
+        if (!(allowed >> i & 1) || !rate || rate <= best_rate || tli_vk_is_window(b, tier, allowed, i)) continue;
         if (rate > limit || (rate == limit && (int32_t)i <= last)) continue;
         best = (int32_t)i;
         best_rate = rate;
@@ -1306,6 +1316,7 @@ static VkResult tli_vk_allocate_hooked(tli_vk *b, tl_tier tier, const VkMemoryRe
     }
     chunk->mapped = (char *)mapped;
     chunk->flags = b->memory.memoryTypes[type % VK_MAX_MEMORY_TYPES].propertyFlags;
+    chunk->memory_heap = (uint8_t)b->memory.memoryTypes[type % VK_MAX_MEMORY_TYPES].heapIndex;
     return tier == TL_TIER_HOST && !mapped ? VK_ERROR_MEMORY_MAP_FAILED : VK_SUCCESS;
 }
 
@@ -1320,6 +1331,8 @@ static VkResult tli_vk_allocate_typed(tli_vk *b, tl_tier tier, const VkMemoryReq
     while ((type = tli_vk_next_type(b, tier, needs->memoryTypeBits, type)) >= 0) {
         void *mapped = NULL;
         info.memoryTypeIndex = (uint32_t)type;
+        result = VK_ERROR_OUT_OF_DEVICE_MEMORY;
+        if (info.allocationSize > b->memory.memoryHeaps[b->memory.memoryTypes[type].heapIndex].size) continue;
         result = b->vk.vkAllocateMemory(b->device, &info, b->callbacks, &chunk->memory);
         if (result) {
             chunk->memory = VK_NULL_HANDLE;
@@ -1327,6 +1340,7 @@ static VkResult tli_vk_allocate_typed(tli_vk *b, tl_tier tier, const VkMemoryReq
             return result;
         }
         chunk->flags = b->memory.memoryTypes[type].propertyFlags;
+        chunk->memory_heap = (uint8_t)b->memory.memoryTypes[type].heapIndex;
         if (!(chunk->flags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT)) return VK_SUCCESS;
         result = b->vk.vkMapMemory(b->device, chunk->memory, 0, VK_WHOLE_SIZE, 0, &mapped);
         chunk->mapped = (char *)mapped;
@@ -1397,6 +1411,18 @@ static int32_t tli_vk_add_record(tli_vk *b) {
     return b->chunk_count++;
 }
 
+static tl_result tli_vk_reach(tli_vk *b, uint64_t serial, const char *function);
+
+// Empty chunks that only work under way keeps: 1 = it was waited for, and some were given back.
+static int tli_vk_drop_busy_chunks(tli_vk *b, const char *function) {
+    int32_t i, busy = 0;
+    for (i = 0; i < b->chunk_count; i++)
+        busy |= b->chunks[i].alive && b->chunks[i].heap && !b->chunks[i].block_count;
+    if (!busy || b->records) return 0;
+    if (tli_vk_reach(b, b->serial, function) || tli_vk_reach(b, b->serial - 1, function)) return 0;
+    return tli_vk_drop_chunks(b, 0);
+}
+
 // A new chunk: of the usual size, halved while the driver has no memory, never below what is asked.
 // usual = 0: for one user, without a heap.
 static tl_result tli_vk_add_chunk(tli_vk *b, tl_tier tier, uint64_t bytes, uint64_t usual,
@@ -1417,9 +1443,13 @@ static tl_result tli_vk_add_chunk(tli_vk *b, tl_tier tier, uint64_t bytes, uint6
         result = tli_vk_create_chunk(b, tier, size, &chunk);
         if (tli_vk_translate(result) != TL_ERROR_NO_MEMORY) break;
         if (tli_vk_drop_chunks(b, 0)) continue;
-        if (size == bytes) break;
+        if (size == bytes) {
+            if (tli_vk_drop_busy_chunks(b, function)) continue;
+            break;
+        }
         size = tli_vk_align(size / 2 > bytes ? size / 2 : bytes, b->alignment);
     }
+    if (result && b->lost) return tli_vk_fail_lost(b, function);
     if (result) return tli_vk_fail_result(b, function, "memory for a chunk", result);
     if (usual && tl_init_heap(b->env, (size_t)size, (size_t)b->alignment, &chunk.heap)) {
         tli_vk_destroy_chunk(b, &chunk);
@@ -1817,7 +1847,10 @@ static tl_result tli_vk_wait_batch(tli_vk *b, uint64_t serial, const char *funct
 
 // What a batch wrote did not happen, or never will.
 static void tli_vk_lose_batch(tli_vk *b, tli_vk_batch *batch) {
+    uint64_t slot;
     int32_t i;
+    for (slot = 0; b->time_serials && slot < (uint64_t)b->desc.time_count + TLI_VK_OWN_TIMES; slot++)
+        if (b->time_serials[slot] == batch->serial) b->time_serials[slot] = 0;  // its time is never written
     for (i = 0; i < batch->write_count; i++)
         if (!tli_vk_add_lost(b, batch->writes[i])) b->lost = 1;  // it cannot be told any more what is lost
     for (i = b->away_count - 1; i >= 0; i--)
@@ -1904,7 +1937,7 @@ static tl_result tli_vk_hand_over(tli_vk *b, const char *function) {
 
 // Have a command buffer that records. Record mode: only the caller can open a frame.
 static tl_result tli_vk_open(tli_vk *b, const char *function) {
-    tli_vk_batch *batch = tli_vk_batch_of(b, b->serial);
+    tli_vk_batch *batch;
     VkCommandBufferBeginInfo info;
     VkResult result;
     tl_result code;
@@ -2137,9 +2170,12 @@ static int tli_vk_reduces(tl_vk_shader shader) {
 static tl_result tli_vk_record_piece(tli_vk *b, tl_vk_shader shader, const tli_vk_place places[2],
                                      uint64_t bytes, uint32_t word, uint64_t first, const char *function) {
     uint64_t groups = (tli_vk_invocations(shader, bytes) + b->desc.workgroup_size - 1) / b->desc.workgroup_size;
-    uint64_t across = tli_vk_least(groups, b->device_limits.maxComputeWorkGroupCount[0]);
+    uint64_t across;
     uint32_t push[3], size[3];
     tl_result result;
+    // A reduction ends in atomics once a group, so every invocation takes several words before.
+    if (tli_vk_reduces(shader)) groups = tli_vk_least((groups + 7) / 8, 4096);
+    across = tli_vk_least(groups, b->device_limits.maxComputeWorkGroupCount[0]);
     push[0] = (uint32_t)((bytes + 3) / 4);
     if (shader == TL_VK_SHADER_COPY) push[0] = (uint32_t)(bytes / 16);
     push[1] = shader == TL_VK_SHADER_CHECKSUM ? (uint32_t)first : word;
@@ -2908,9 +2944,9 @@ static tl_result tli_vk_map_direct(tli_vk *b, const tli_vk_block *block, tli_vk_
     uint64_t serial = m->mode == TL_MAP_READ ? block->last_write : block->last_use;
     VkResult result;
     tl_result code = TL_OK;
-    if (serial > b->passed && !b->lost) code = tli_vk_look(b, "map");
+    if (serial > b->passed) code = b->lost ? tli_vk_fail_lost(b, "map") : tli_vk_look(b, "map");
     if (code) return code;
-    if (serial > b->passed && !b->lost) {
+    if (serial > b->passed) {
         if (m->mode == TL_MAP_WRITE) return TL_NOT_READY;
         code = tli_vk_reach(b, serial, "map");
         if (code) return code;
@@ -3001,12 +3037,12 @@ static tl_result tli_vk_unmap(void *self, tl_range range, tl_map_mode mode, void
     m = &b->mappings[i];
     if (mode != m->mode)
         return tli_vk_fail(b, TL_ERROR_INVALID_ARG, "unmap", "mode: not that of the map");
-    if (mode != TL_MAP_READ && !b->lost) result = tli_vk_unmap_written(b, m);
-    else if (m->staged.chunk != TLI_VK_CHUNK_NONE) tli_vk_give_staging(b, m->slot, 0);
-    if (result) return result;
-    tli_vk_remove_mapping(b, i);
+    if (mode != TL_MAP_READ) result = b->lost ? tli_vk_fail_lost(b, "unmap") : tli_vk_unmap_written(b, m);
+    if (m->staged.chunk != TLI_VK_CHUNK_NONE && (mode == TL_MAP_READ || result))
+        tli_vk_give_staging(b, m->slot, 0);
+    tli_vk_remove_mapping(b, i);  // also where it failed: the pointer is dead, and not all callers try again
     block->map_count--;
-    return mode != TL_MAP_READ && b->lost ? tli_vk_fail_lost(b, "unmap") : TL_OK;
+    return result;
 }
 
 // -- measuring --
@@ -3031,7 +3067,11 @@ static uint32_t tli_vk_heap_of(const tli_vk *b, tl_tier tier) {
 static uint64_t tli_vk_heap_budget(const tli_vk *b, uint32_t heap) {
     VkPhysicalDeviceMemoryBudgetPropertiesEXT budget;
     VkPhysicalDeviceMemoryProperties2 properties;
-    uint64_t whole = b->memory.memoryHeaps[heap].size / 5 * 4, used = b->calls.memory_bytes;
+    uint64_t whole = b->memory.memoryHeaps[heap].size / 5 * 4, used = 0;
+    int32_t i;
+    for (i = 0; i < b->chunk_count; i++)
+        if (b->chunks[i].alive && !b->chunks[i].imported && b->chunks[i].memory_heap == heap)
+            used += b->chunks[i].bytes;
     if (b->has_budget) {
         memset(&budget, 0, sizeof budget);
         memset(&properties, 0, sizeof properties);
@@ -3625,8 +3665,6 @@ TLI_VK_IMPL tl_result tl_vk_drop_frame(const tl_backend *backend, tl_ticket fram
     tli_vk_lose_batch(b, batch);
     tli_vk_lose_ops(b, was_open, frame.value);
     b->has_work = b->op_count > 0;
-    for (i = 0; b->times && (uint32_t)i < b->desc.time_count; i++)
-        if (b->time_serials[i] == frame.value) b->time_serials[i] = 0;
     for (i = b->mapping_count - 1; i >= 0; i--) {
         if (!b->mappings[i].is_pending || b->mappings[i].serial != frame.value) continue;
         tli_vk_slot_of(b, b->mappings[i].slot)->serial = frame.value;
@@ -5157,12 +5195,21 @@ static tl_result tli_vk_set_words(tli_vk *b, const tl_range *range, uint64_t fro
 
 static tl_result tli_vk_check_words(tli_vk *b, const tl_range *to, const tl_range *from, uint64_t to_bytes,
                                     const char *function) {
+    const tli_vk_block *source;
+    tl_result result = TL_OK;
+    tli_vk_place place;
     if (b->lost) return tli_vk_fail_lost(b, function);
     if (from->bytes % 4)
         return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "from: bytes: must be a multiple of 4");
     if (to->bytes != to_bytes)
         return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "to: bytes: not what the result takes");
     if (tli_vk_overlap(to, from)) return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "to: overlaps from");
+    if (!from->bytes || !tli_vk_find_range(b, to, function, &result)) return result;
+    source = tli_vk_find_range(b, from, function, &result);
+    if (!source) return result;
+    place = tli_vk_place_of(source, from);
+    if (b->lost_count && tli_vk_is_lost(b, &place))
+        return tli_vk_fail(b, TL_ERROR_STALE, function, "range: was written by a frame that was dropped");
     return TL_OK;
 }
 

@@ -48,7 +48,11 @@ static void calm(world *w) {
 }
 
 static void expect_ok(world *w, tl_result result, const char *what) {
-    if (result) fail_msg("%s: %s: %s", what, tl_name_result(result), w->env.error.text);
+    vkshim_counts now;
+    vkshim_report(&now);
+    if (result)
+        fail_msg("%s: %s: %s (failed last: %s)", what, tl_name_result(result), w->env.error.text,
+                 now.injected_call ? now.injected_call : "nothing");
 }
 
 // What Vulkan and the env gave lives no longer, and no rule of the shim was broken.
@@ -117,24 +121,13 @@ static void free_range(world *w, tl_range *range) {
     memset(range, 0, sizeof *range);
 }
 
-// An unmap that failed is tried again, as the manager does it; a lost device ends the mapping as well.
-static tl_result unmap_range(world *w, tl_range range, tl_map_mode mode, void *host) {
-    const tl_backend *b = &w->backend;
-    tl_result result = b->unmap(b->self, range, mode, host);
-    if (result && result != TL_ERROR_DEVICE_LOST) {
-        calm(w);
-        result = b->unmap(b->self, range, mode, host);
-    }
-    return result;
-}
-
 static tl_result write_range(world *w, tl_range range, const void *bytes) {
     const tl_backend *b = &w->backend;
     void *host;
     tl_result result = b->map(b->self, range, TL_MAP_WRITE, &host);
     if (result) return result;
     memcpy(host, bytes, (size_t)range.bytes);
-    return unmap_range(w, range, TL_MAP_WRITE, host);
+    return b->unmap(b->self, range, TL_MAP_WRITE, host);
 }
 
 static tl_result read_range(world *w, tl_range range, void *bytes) {
@@ -143,7 +136,7 @@ static tl_result read_range(world *w, tl_range range, void *bytes) {
     tl_result result = b->map(b->self, range, TL_MAP_READ, &host);
     if (result) return result;
     memcpy(bytes, host, (size_t)range.bytes);
-    return unmap_range(w, range, TL_MAP_READ, host);
+    return b->unmap(b->self, range, TL_MAP_READ, host);
 }
 
 // Fill a range of whole words and read it back: TL_ERROR_CORRUPT where a word is another.
@@ -155,7 +148,7 @@ static tl_result fill_and_expect(world *w, tl_range range, uint32_t word) {
     if (!result) result = b->map(b->self, range, TL_MAP_READ, &host);
     if (result) return result;
     for (i = 0; i < range.bytes / 4; i++) wrong += ((const uint32_t *)host)[i] != word;
-    result = unmap_range(w, range, TL_MAP_READ, host);
+    result = b->unmap(b->self, range, TL_MAP_READ, host);
     return wrong ? TL_ERROR_CORRUPT : result;
 }
 

@@ -351,6 +351,7 @@ static VkResult vkshim_count_call(vkshim_function function) {
         fails |= vkshim_in_window(number, config->fail_at, config->fail_count);
     if (!fails) return VK_SUCCESS;
     vkshim.counts.injected_count++;
+    vkshim.counts.injected_call = vkshim_function_names[function];
     if (result == VK_ERROR_DEVICE_LOST) vkshim_die();
     return result;
 }
@@ -899,6 +900,8 @@ static void vkshim_load(VkInstance instance) {
     vkshim.real.name = (PFN_vk##name)vkshim.real.GetInstanceProcAddr(instance, "vk" #name);
     VKSHIM_FUNCTIONS(VKSHIM_LOAD)
 #undef VKSHIM_LOAD
+    vkshim.real.EnumerateInstanceVersion =  // of no instance: newer ones do not give it
+        (PFN_vkEnumerateInstanceVersion)vkshim.real.GetInstanceProcAddr(NULL, "vkEnumerateInstanceVersion");
 }
 
 static VKAPI_ATTR VkResult VKAPI_CALL vkshim_CreateInstance(const VkInstanceCreateInfo *info,
