@@ -6,7 +6,7 @@
 // byte budget. It prints a line every 30 frames and leaves build/engine/engine.png: the scene, and
 // what was learned early, on the way and at the end. Read next: tl_vk_backend.h, [3] FRAMES.
 //
-// check: --frames 45 --drop 20 --validate --out build/check/engine
+// check: --frames 45 --drop 17 --validate --out build/check/engine
 //
 //     cc -O2 -std=c99 -o build/03_vulkan_engine examples/03_vulkan_engine.c -ldl -lm
 //
