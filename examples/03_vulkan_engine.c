@@ -1423,15 +1423,15 @@ static int take_pictures(program *p, const frame *f) {
 
 // -- measures: what a frame took --
 
-// The counters of the library and ours, which has not seen them: the larger of the two.
-static counts find_counts(const trainer *t) {
+// What the library says that it did. Ours, `seen`, does not know of it.
+static counts find_own_counts(const trainer *t) {
     tl_vk_counters own;
-    counts c = seen;
+    counts c;
     tl_vk_measure(&t->backend, &own);
-    if (own.submit_count > c.submits) c.submits = own.submit_count;
-    if (own.host_wait_count > c.waits) c.waits = own.host_wait_count;
-    if (own.memory_count > c.memory_allocations) c.memory_allocations = own.memory_count;
-    if (own.host_alloc_count > c.host_allocations) c.host_allocations = own.host_alloc_count;
+    c.submits = own.submit_count;
+    c.waits = own.host_wait_count;
+    c.memory_allocations = own.memory_count;
+    c.host_allocations = own.host_alloc_count;
     return c;
 }
 
@@ -1440,6 +1440,14 @@ static counts subtract_counts(counts a, counts b) {
     a.waits -= b.waits;
     a.memory_allocations -= b.memory_allocations;
     a.host_allocations -= b.host_allocations;
+    return a;
+}
+
+static counts find_larger_counts(counts a, counts b) {
+    if (b.submits > a.submits) a.submits = b.submits;
+    if (b.waits > a.waits) a.waits = b.waits;
+    if (b.memory_allocations > a.memory_allocations) a.memory_allocations = b.memory_allocations;
+    if (b.host_allocations > a.host_allocations) a.host_allocations = b.host_allocations;
     return a;
 }
 
@@ -1586,7 +1594,7 @@ static int record_frame(program *p, frame *f) {
 // Every tenth frame trains nothing, so that both kinds of frames are timed side by side.
 static int run_frame(program *p, int32_t number) {
     frame *f = &p->e.frames[number % FRAMES_IN_FLIGHT];
-    counts before = find_counts(&p->t), c;
+    counts before = seen, own_before = find_own_counts(&p->t), c;
     int code = f->is_submitted ? finish_frame(p, f) : CODE_OK;
     if (code) return code;
     f->number = number;
@@ -1595,7 +1603,9 @@ static int run_frame(program *p, int32_t number) {
     f->has_loss = f->ended = 0;
     code = record_frame(p, f);
     if (code) return code;
-    c = f->counted = subtract_counts(find_counts(&p->t), before);
+    c = find_larger_counts(subtract_counts(seen, before),
+                           subtract_counts(find_own_counts(&p->t), own_before));
+    f->counted = c;
     if (number >= FRAMES_IN_FLIGHT) {
         if (c.submits || c.waits || c.memory_allocations || c.host_allocations)
             return fail(CODE_MISMATCH, "frame %d: %d submits, %d waits, %d vkAllocateMemory, %d mallocs",
