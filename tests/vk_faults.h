@@ -121,7 +121,7 @@ static void free_range(world *w, tl_range *range) {
     memset(range, 0, sizeof *range);
 }
 
-static tl_result write_range(world *w, tl_range range, const void *bytes) {
+static inline tl_result write_range(world *w, tl_range range, const void *bytes) {
     const tl_backend *b = &w->backend;
     void *host;
     tl_result result = b->map(b->self, range, TL_MAP_WRITE, &host);
@@ -130,7 +130,7 @@ static tl_result write_range(world *w, tl_range range, const void *bytes) {
     return b->unmap(b->self, range, TL_MAP_WRITE, host);
 }
 
-static tl_result read_range(world *w, tl_range range, void *bytes) {
+static inline tl_result read_range(world *w, tl_range range, void *bytes) {
     const tl_backend *b = &w->backend;
     void *host;
     tl_result result = b->map(b->self, range, TL_MAP_READ, &host);
@@ -153,7 +153,7 @@ static tl_result fill_and_expect(world *w, tl_range range, uint32_t word) {
 }
 
 // Have everything submitted and finished, whatever fails once on the way.
-static void finish(world *w) {
+static inline void finish(world *w) {
     const tl_backend *b = &w->backend;
     tl_ticket ticket = {0};
     int tries;
