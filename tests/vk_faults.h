@@ -8,6 +8,23 @@
 #include "vk_shim.c"
 #include "support.h"
 
+// Under -fsanitize=thread: what drivers and layers do among themselves was not compiled with it.
+#if defined __has_feature
+#if __has_feature(thread_sanitizer)
+#define VK_FAULTS_FINDS_RACES
+#endif
+#endif
+#ifdef __SANITIZE_THREAD__
+#define VK_FAULTS_FINDS_RACES
+#endif
+#ifdef VK_FAULTS_FINDS_RACES
+const char *__tsan_default_suppressions(void);
+const char *__tsan_default_suppressions(void) {
+    return "race:libvulkan_lvp\nrace:libVkLayer_khronos_validation\nrace:libLLVM\n"
+           "deadlock:libVkLayer_khronos_validation\n";
+}
+#endif
+
 #define LARGE_BYTES ((uint64_t)3 << 20)
 
 typedef struct world {
