@@ -1257,7 +1257,8 @@ static int32_t tli_vk_next_type(const tli_vk *b, tl_tier tier, uint32_t allowed,
     uint32_t i;
     for (i = 0; i < b->memory.memoryTypeCount; i++) {
         int32_t rate = tli_vk_rate_type(b, tier, i);
-        if (!(allowed >> i & 1) || !rate || rate <= best_rate || tli_vk_is_window(b, tier, allowed, i)) continue;
+        if (!(allowed >> i & 1) || !rate || rate <= best_rate) continue;
+        if (tli_vk_is_window(b, tier, allowed, i)) continue;
         if (rate > limit || (rate == limit && (int32_t)i <= last)) continue;
         best = (int32_t)i;
         best_rate = rate;
