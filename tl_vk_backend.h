@@ -3269,7 +3269,8 @@ TLI_VK_IMPL void tl_vk_free_backend(tl_env *env, tl_backend *backend) {
     int32_t i;
     if (!backend || !backend->self) return;
     b = tli_vk_self(backend);
-    if (!b->records && !b->lost) (void)tli_vk_wait_batch(b, b->serial - 1, "tl_vk_free_backend");
+    for (i = 0; i < 64 && !b->records && !b->lost; i++)  // a wait that fails for want of memory may work again
+        if (tli_vk_wait_batch(b, b->serial - 1, "tl_vk_free_backend") == TL_OK) break;
     for (i = 0; i < TL_VK_SHADER_COUNT; i++) tl_vk_free_kernel(backend, b->shaders[i]);
     for (i = 0; i < b->chunk_count; i++)
         if (b->chunks[i].alive) tli_vk_destroy_chunk(b, &b->chunks[i]);
