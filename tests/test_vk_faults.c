@@ -569,6 +569,35 @@ static void a_command_buffer_that_cannot_be_ended_takes_its_work_along(void **st
     printf("group 1: vkEndCommandBuffer, %d backends\n", VARIANTS);
 }
 
+// A wait that fails is not the end of it: nothing that the device uses is destroyed.
+static void freeing_waits_though_a_wait_fails(void **state) {
+    int v;
+    (void)state;
+    if (!vkt_has_vulkan("freeing_waits_though_a_wait_fails")) skip();
+    for (v = 0; v < VARIANTS; v++) {
+        world w;
+        held h;
+        vkshim_config config;
+        tl_ticket ticket;
+        open_variant(&w, &variants[v]);
+        open_backend(&w);
+        hold(&w, &h);
+        config = w.config;
+        config.delay_polls = 1000;
+        config.fail_call = w.v.device.timeline_enabled ? "vkWaitSemaphoresKHR" : "vkWaitForFences";
+        config.fail_at = 1;
+        config.fail_count = 3;
+        vkshim_change(&config);
+        expect_ok(&w, w.backend.fill(w.backend.self, h.device, 5), "fill");
+        expect_ok(&w, w.backend.submit(w.backend.self, &ticket), "submit");
+        tl_vk_free_backend(&w.env, &w.backend);
+        calm(&w);
+        expect_nothing_left(&w, variants[v].name);
+        close_device(&w);
+    }
+    printf("group 1: a wait that fails when all is freed, %d backends\n", VARIANTS);
+}
+
 // ============================================================================
 // Group 3: the device is lost at every call that can say so
 // ============================================================================
@@ -940,6 +969,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(init_survives_every_failure),
         cmocka_unit_test(work_survives_every_failure),
         cmocka_unit_test(a_command_buffer_that_cannot_be_ended_takes_its_work_along),
+        cmocka_unit_test(freeing_waits_though_a_wait_fails),
         cmocka_unit_test(a_lost_device_is_lost_for_ever),
         cmocka_unit_test(mappings_end_on_a_lost_device),
         cmocka_unit_test(two_threads_share_a_queue_under_its_lock),
