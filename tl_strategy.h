@@ -940,8 +940,8 @@ typedef struct tl_backend_counters {
 } tl_backend_counters;
 
 // Once the device is lost, these stay legal and work: release, free_block, unmap, limits, counters,
-// reset_peaks, now_ns, and map for reading in the host tier, which gives what stands there. All others
-// return TL_ERROR_DEVICE_LOST for ever. All are called by one thread at a time.
+// reset_peaks, now_ns, and map for reading in the host tier where all work on the range had passed. All
+// others return TL_ERROR_DEVICE_LOST for ever. All are called by one thread at a time.
 //
 // The bytes between the end of a range and the next multiple of the alignment belong to nobody: work
 // on the range may overwrite them.
@@ -1000,8 +1000,9 @@ typedef struct tl_cpu_backend_desc {
     uint64_t (*now_ns)(void *user);  // 0 = none, every time is 0
     void    *user;
     // For tests, not with TL_NO_CHECKS: checked = 1 poisons dead ranges, guards blocks and hands
-    // kernels copies of their ranges, poisoned where they are only written; with deferred = 1, work finishes only when polled, waited for
-    // or ordered, in any legal order, which seed decides.
+    // kernels copies of their ranges, the host poison where it said that it writes every byte; with
+    // deferred = 1, work finishes only when polled, waited for or ordered, or when a block does not fit,
+    // in any legal order, which seed decides.
     int32_t  checked, deferred;
     uint64_t seed;
 } tl_cpu_backend_desc;
@@ -1080,6 +1081,10 @@ TLDEF void tl_expand_bytes(tl_codec codec, void *to, const void *from, uint64_t 
 // for the new one before it failed. Usage is exact at all times. Keys carry the training
 // step: a checkpoint of an earlier step is never mistaken for one of this step, asking for
 // it is TL_ERROR_STALE.
+//
+// Only bytes that go to or come from host memory are waited for; all else is enqueued. Where
+// the backend cannot wait, a call that would have to is TL_NOT_READY: what was held is held, and
+// is on its way; call again later.
 //
 // Victims are found in O(1): oldest and least-recent exactly; largest and cost take the
 // best of the first of each class, classes being a quarter of a power of two wide in size,
@@ -1237,11 +1242,14 @@ TLDEF tl_result tl_take_checkpoint(tl_env *env, tl_manager *manager, tl_checkpoi
                                    void *data, uint64_t bytes);
 
 // The same into a range of the backend: enqueued, finished when the ticket is.
+//
+//   ticket   0 = submit nothing: `order`, or tl_submit_checkpoints, comes later
 TLDEF tl_result tl_take_checkpoint_range(tl_env *env, tl_manager *manager, tl_checkpoint_key key,
                                          tl_range to, tl_ticket *ticket);
 
 // Borrow a checkpoint: it comes back to the device tier if it was spilled or compressed, and is
-// not evicted until tl_release_checkpoint. Borrowing nests.
+// not evicted until tl_release_checkpoint. Borrowing nests. After the device was lost, what was spilled
+// is read where it is, so that a training can be saved.
 //
 // Errors:  as tl_take_checkpoint, and TL_ERROR_OVER_BUDGET: no room to bring it back.
 TLDEF tl_result tl_peek_checkpoint(tl_env *env, tl_manager *manager, tl_checkpoint_key key,
@@ -1257,6 +1265,14 @@ TLDEF tl_result tl_find_checkpoint(tl_env *env, tl_manager *manager, tl_checkpoi
 // Evict until at least `bytes` of the device budget are free. TL_ERROR_OVER_BUDGET, before anything is
 // dropped, where that cannot be.
 TLDEF tl_result tl_evict_checkpoints(tl_env *env, tl_manager *manager, uint64_t bytes);
+
+// Hand over to the backend what saves, evictions and takes have enqueued. They do not do that by
+// themselves, because work on the same bytes is ordered in any case.
+//
+//   ticket   of all of it; 0 where nothing was ever enqueued
+//
+// Errors:  those of the backend.
+TLDEF tl_result tl_submit_checkpoints(tl_env *env, tl_manager *manager, tl_ticket *ticket);
 
 // Drop everything, borrowed or not, and set the counters to zero.
 TLDEF tl_result tl_reset_manager(tl_env *env, tl_manager *manager);
@@ -1472,7 +1488,8 @@ TLDEF tl_result tl_start_pass(tl_run *run, int32_t micro_batch);
 // Yield the next step. done is 1, and step is empty, after the last one: the pass is then
 // checked and closed.
 //
-// Returns TL_NOT_READY, and yields nothing, at a WAIT whose copy is under way: call again later.
+// Returns TL_NOT_READY, and yields nothing, at a WAIT whose copy is under way (never on a backend that
+// is in order), or where the backend can take no submit at present: call again later.
 // Errors:  as tl_run_plan.
 TLDEF tl_result tl_next_step(tl_run *run, tl_run_step *step, int32_t *done);
 
@@ -8167,13 +8184,13 @@ typedef struct tli_entry {
     tli_victim victim;     // bytes: those it takes in its tier
     uint64_t bytes;        // uncompressed
     uint64_t block;        // 0 where bytes are 0
-    uint64_t work;         // epoch of the last work enqueued on it; 0 = none
     const void *mapped;    // while borrowed
     int32_t  borrows;
     int32_t  list;         // that it stands in; -1 = none
     int32_t  before, after;  // there; after also links unused entries
     uint32_t hash;
     uint8_t  tier, codec, keep, lossless;
+    uint8_t  owns_mapped;  // 1 = mapped is memory of the env, not of the backend
 } tli_entry;
 
 typedef struct tli_cell { uint32_t hash; int32_t entry; } tli_cell;  // entry + 1; 0 = empty
@@ -8205,8 +8222,7 @@ struct tl_manager {
     uint64_t clock;                  // timestamp of the last save
     uint64_t bytes[TL_TIER_COUNT];   // claimed
     uint64_t droppable_bytes;        // in the device tier, neither kept nor borrowed
-    uint64_t epoch, finished_epoch;  // work enqueued since the last submit has the epoch `epoch`
-    int32_t  enqueued;               // 1 = there is such work
+    int32_t  enqueued;               // 1 = work was enqueued since the last submit
     tl_ticket last_ticket;
     tli_lost *lost;
     int32_t  lost_count, lost_capacity;
@@ -8431,11 +8447,6 @@ static tl_range tli_range_of(uint64_t block, uint64_t bytes) {
 
 static tl_range tli_entry_range(const tli_entry *e) { return tli_range_of(e->block, e->victim.bytes); }
 
-static uint64_t tli_note_work(tl_manager *m) {
-    m->enqueued = 1;
-    return m->epoch;
-}
-
 static tl_result tli_submit_work(tl_manager *m) {
     tl_ticket ticket;
     tl_result result;
@@ -8444,18 +8455,22 @@ static tl_result tli_submit_work(tl_manager *m) {
     if (result) return result;
     m->last_ticket = ticket;
     m->enqueued = 0;
-    m->epoch++;
     return TL_OK;
 }
 
-// Wait until the work of an epoch, and all before it, is finished.
-static tl_result tli_finish_work(tl_manager *m, uint64_t work) {
-    tl_result result;
-    if (work <= m->finished_epoch) return TL_OK;
-    if (work == m->epoch && (result = tli_submit_work(m)) != TL_OK) return result;
-    result = m->backend.wait(m->backend.self, m->last_ticket);
-    if (!result) m->finished_epoch = m->epoch - 1;
-    return result;
+static tl_result tli_order_range(tl_manager *m, tl_range range, int writes) {
+    tl_access access;
+    access.range = range;
+    access.writes = writes;
+    return m->backend.order(m->backend.self, &access, 1);
+}
+
+// Map a range once the work on it is finished. After the device was lost, the host tier is still there.
+static tl_result tli_map(tl_manager *m, tl_tier tier, tl_range range, tl_map_mode mode, void **host) {
+    tl_result result = tli_order_range(m, range, mode != TL_MAP_READ);
+    *host = NULL;
+    if (result == TL_ERROR_DEVICE_LOST && tier == TL_TIER_HOST && mode == TL_MAP_READ) result = TL_OK;
+    return result ? result : m->backend.map(m->backend.self, range, mode, host);
 }
 
 static void tli_lose(tl_manager *m, tl_tier tier, uint64_t block, uint64_t bytes, void *host,
@@ -8628,28 +8643,25 @@ static tl_result tli_move_entry(tl_manager *m, int32_t i, tl_tier tier, uint64_t
                                 tl_codec codec) {
     tl_codec from = (tl_codec)m->entries[i].codec;
     tl_range target = tli_range_of(block, bytes), source = tli_entry_range(&m->entries[i]);
-    uint64_t work = 0;
     tl_result result;
     if (codec == from) result = m->backend.copy(m->backend.self, target, source);
     else if (codec == TL_CODEC_NONE) result = m->backend.expand(m->backend.self, from, target, source);
     else result = m->backend.compress(m->backend.self, codec, target, source);
-    if (!result) {
-        work = m->entries[i].work = tli_note_work(m);
-        result = tli_finish_work(m, work);
-    }
     if (result) {
         tli_abandon(m, tier, block, bytes);
         return result;
     }
+    m->enqueued = 1;
     return tli_change_place(m, i, tier, block, bytes, codec);
 }
 
-// Compress or spill one entry: TL_NOT_READY where neither is possible.
-static tl_result tli_relocate(tl_env *env, tl_manager *m, const char *function, int32_t i) {
+// Compress or spill one entry. *moved is 0, with TL_OK, where neither is possible.
+static tl_result tli_relocate(tl_env *env, tl_manager *m, const char *function, int32_t i, int *moved) {
     tli_entry *e = &m->entries[i];
     int packs = tli_may_compress(m, e);
-    tl_result result = TL_NOT_READY;
+    tl_result result;
     uint64_t block;
+    *moved = 1;
     if (packs) {
         uint64_t bytes = tl_find_codec_bytes(m->desc.codec, e->bytes);
         result = m->backend.add_block(m->backend.self, TL_TIER_DEVICE, bytes, &block);
@@ -8662,7 +8674,8 @@ static tl_result tli_relocate(tl_env *env, tl_manager *m, const char *function, 
         if (result != TL_ERROR_NO_MEMORY || !m->device_is_finite)
             return tli_fail_backend(env, function, "add_block", result);
     }
-    if (!tli_has_room(m, TL_TIER_HOST, e->victim.bytes)) return TL_NOT_READY;
+    *moved = tli_has_room(m, TL_TIER_HOST, e->victim.bytes);
+    if (!*moved) return TL_OK;
     result = m->backend.add_block(m->backend.self, TL_TIER_HOST, e->victim.bytes, &block);
     if (result) return tli_fail_backend(env, function, "add_block", result);
     result = tli_claim_block(m, TL_TIER_HOST, block, e->victim.bytes);
@@ -8687,10 +8700,11 @@ static tl_result tli_discard(tl_env *env, tl_manager *m, const char *function, i
 static tl_result tli_evict_one(tl_env *env, tl_manager *m, const char *function, int32_t bank) {
     int32_t i = tli_pick_victim(m, bank);
     tl_result result;
+    int moved;
     if (i < 0) return TL_ERROR_OVER_BUDGET;
-    result = tli_relocate(env, m, function, i);
-    if (result == TL_NOT_READY && bank == TLI_KEPT) return TL_ERROR_OVER_BUDGET;
-    if (result == TL_NOT_READY) {
+    result = tli_relocate(env, m, function, i, &moved);
+    if (!moved && bank == TLI_KEPT) return TL_ERROR_OVER_BUDGET;
+    if (!moved) {
         result = tli_discard(env, m, function, i);
         if (!result) m->statistics.dropped++;
     }
@@ -8776,18 +8790,17 @@ static tl_result tli_fail_step(tl_env *env, const char *function, uint64_t held,
     return tli_end_error(env, &w, TL_ERROR_STALE);
 }
 
-// Write the bytes of a save into a claimed range. *work is the epoch of what was enqueued.
-static tl_result tli_write_save(tl_manager *m, const tl_save_desc *desc, tl_range to, uint64_t *work) {
+// Write the bytes of a save into a claimed range.
+static tl_result tli_write_save(tl_manager *m, const tl_save_desc *desc, tl_range to) {
     tl_result result;
     void *host;
-    *work = 0;
     if (!to.bytes) return TL_OK;
     if (!desc->data) {
         result = m->backend.copy(m->backend.self, to, desc->source);
-        if (!result) *work = tli_note_work(m);
+        if (!result) m->enqueued = 1;
         return result;
     }
-    result = m->backend.map(m->backend.self, to, TL_MAP_WRITE, &host);
+    result = tli_map(m, TL_TIER_DEVICE, to, TL_MAP_WRITE, &host);
     if (result) return result;
     tli_copy(host, desc->data, (size_t)to.bytes);
     return tli_unmap(m, to, TL_MAP_WRITE, host);
@@ -8814,9 +8827,8 @@ static void tli_fill_entry(tl_manager *m, int32_t i, const tl_save_desc *desc, u
 static tl_result tli_rewrite(tl_env *env, tl_manager *m, const tl_save_desc *desc, int32_t i) {
     const char *function = "tl_save_checkpoint";
     tl_range range = tli_entry_range(&m->entries[i]);
-    tl_result result = tli_finish_work(m, m->entries[i].work);
     void *host;
-    if (!result) result = m->backend.map(m->backend.self, range, TL_MAP_WRITE, &host);
+    tl_result result = tli_map(m, TL_TIER_DEVICE, range, TL_MAP_WRITE, &host);
     if (result) return tli_fail_backend(env, function, "map", result);
     tli_copy(host, desc->data, (size_t)range.bytes);
     result = tli_unmap(m, range, TL_MAP_WRITE, host);
@@ -8839,8 +8851,7 @@ static int tli_may_rewrite(const tl_manager *m, const tl_save_desc *desc, int32_
 static tl_result tli_store(tl_env *env, tl_manager *m, const tl_save_desc *desc, int32_t old,
                            uint64_t block, uint64_t bytes) {
     const char *function = "tl_save_checkpoint";
-    uint64_t work;
-    tl_result result = tli_write_save(m, desc, tli_range_of(block, bytes), &work);
+    tl_result result = tli_write_save(m, desc, tli_range_of(block, bytes));
     int gone = 1;
     if (result) {
         tli_abandon(m, TL_TIER_DEVICE, block, bytes);
@@ -8858,7 +8869,6 @@ static tl_result tli_store(tl_env *env, tl_manager *m, const tl_save_desc *desc,
         old = tli_add_entry(m, &desc->key);
     }
     m->entries[old].block = block;
-    m->entries[old].work = work;
     tli_fill_entry(m, old, desc, bytes);
     return result ? tli_fail_backend(env, function, "release", result) : TL_OK;
 }
@@ -8934,9 +8944,7 @@ static tl_result tli_take_unlocked(tl_env *env, tl_manager *m, const tl_checkpoi
     if (result) return result;
     range = tli_entry_range(&m->entries[i]);
     if (range.bytes) {
-        result = tli_finish_work(m, m->entries[i].work);
-        if (result) return tli_fail_backend(env, function, "wait", result);
-        result = m->backend.map(m->backend.self, range, TL_MAP_READ, &host);
+        result = tli_map(m, (tl_tier)m->entries[i].tier, range, TL_MAP_READ, &host);
         if (result) return tli_fail_backend(env, function, "map", result);
         tl_expand_bytes((tl_codec)m->entries[i].codec, data, host, bytes);
         result = tli_unmap(m, range, TL_MAP_READ, host);
@@ -8969,24 +8977,36 @@ static tl_result tli_take_range_unlocked(tl_env *env, tl_manager *m, const tl_ch
         result = codec == TL_CODEC_NONE ? m->backend.copy(m->backend.self, to, from)
                                         : m->backend.expand(m->backend.self, codec, to, from);
         if (result) return tli_fail_backend(env, function, "copy", result);
-        m->entries[i].work = tli_note_work(m);
-        result = tli_submit_work(m);
+        m->enqueued = 1;
+        result = ticket ? tli_submit_work(m) : TL_OK;
         if (result) return tli_fail_backend(env, function, "submit", result);
     }
     result = tli_discard(env, m, function, i);
-    if (!result) *ticket = m->last_ticket;
+    if (!result && ticket) *ticket = m->last_ticket;
     return result;
 }
 
 TLI_IMPL tl_result tl_take_checkpoint_range(tl_env *env, tl_manager *manager, tl_checkpoint_key key,
                                             tl_range to, tl_ticket *ticket) {
     tl_result result;
-    TL_ASSERT(manager && ticket);
-    ticket->value = 0;
+    TL_ASSERT(manager);
+    if (ticket) ticket->value = 0;
     tli_lock_manager(manager);
     result = tli_take_range_unlocked(env, manager, &key, to, ticket);
     tli_unlock_manager(manager);
     return result;
+}
+
+TLI_IMPL tl_result tl_submit_checkpoints(tl_env *env, tl_manager *manager, tl_ticket *ticket) {
+    tl_result result;
+    TL_ASSERT(manager && ticket);
+    tli_lock_manager(manager);
+    result = tli_submit_work(manager);
+    *ticket = manager->last_ticket;
+    tli_unlock_manager(manager);
+    if (!result) return TL_OK;
+    ticket->value = 0;
+    return tli_fail_backend(env, "tl_submit_checkpoints", "submit", result);
 }
 
 // Put a raw copy of an entry into the device tier, if it is not there.
@@ -9004,6 +9024,39 @@ static tl_result tli_bring_back(tl_env *env, tl_manager *m, const char *function
     return TL_OK;
 }
 
+// Unpack a compressed entry of the host tier into memory of the env.
+static tl_result tli_unpack(tl_manager *m, const tli_entry *e, void **data) {
+    tl_range range = tli_entry_range(e);
+    void *host;
+    tl_result result = tli_map(m, TL_TIER_HOST, range, TL_MAP_READ, &host);
+    if (result) return result;
+    *data = tli_alloc(m->env, (size_t)e->bytes);
+    if (*data) tl_expand_bytes((tl_codec)e->codec, *data, host, e->bytes);
+    result = tli_unmap(m, range, TL_MAP_READ, host);
+    if (!result && *data) return TL_OK;
+    tli_release(m->env, *data);
+    *data = NULL;
+    return result ? result : TL_ERROR_NO_MEMORY;
+}
+
+// Give the host the bytes of an entry: brought back into the device tier; after the device was lost,
+// those of the host tier where they are.
+static tl_result tli_map_entry(tl_env *env, tl_manager *m, const char *function, int32_t i) {
+    tli_entry *e = &m->entries[i];
+    void *host = NULL;
+    tl_result result = tli_bring_back(env, m, function, i);
+    int is_lost = result && e->tier == TL_TIER_HOST &&
+                  tli_order_range(m, tli_entry_range(e), 0) == TL_ERROR_DEVICE_LOST;
+    if (result && !is_lost) return result;
+    e->owns_mapped = is_lost && e->codec != TL_CODEC_NONE;
+    result = TL_OK;
+    if (e->owns_mapped) result = tli_unpack(m, e, &host);
+    else if (e->bytes) result = tli_map(m, (tl_tier)e->tier, tli_entry_range(e), TL_MAP_READ, &host);
+    if (result) return tli_fail_backend(env, function, "map", result);
+    e->mapped = host;
+    return TL_OK;
+}
+
 static tl_result tli_peek_unlocked(tl_env *env, tl_manager *m, const tl_checkpoint_key *key,
                                    const void **data, uint64_t *bytes) {
     const char *function = "tl_peek_checkpoint";
@@ -9013,17 +9066,10 @@ static tl_result tli_peek_unlocked(tl_env *env, tl_manager *m, const tl_checkpoi
     result = tli_look_up(env, m, function, key, 1, &i);
     if (result) return result;
     if (!m->entries[i].borrows) {
-        void *host = NULL;
         tli_borrow(m, i);
-        result = tli_bring_back(env, m, function, i);
-        if (!result && (result = tli_finish_work(m, m->entries[i].work)) != TL_OK)
-            (void)tli_fail_backend(env, function, "wait", result);
-        if (!result && m->entries[i].bytes &&
-            (result = m->backend.map(m->backend.self, tli_entry_range(&m->entries[i]), TL_MAP_READ, &host)) != TL_OK)
-            (void)tli_fail_backend(env, function, "map", result);
+        result = tli_map_entry(env, m, function, i);
         tli_unborrow(m, i);
         if (result) return result;
-        m->entries[i].mapped = host;
     }
     tli_borrow(m, i);
     e = &m->entries[i];
@@ -9055,7 +9101,8 @@ static tl_result tli_unmap_entry(tl_manager *m, int32_t i) {
     tl_result result = TL_OK;
     union { const void *in; void *out; } host;
     host.in = e->mapped;
-    if (host.in) result = m->backend.unmap(m->backend.self, tli_entry_range(e), TL_MAP_READ, host.out);
+    if (host.in && e->owns_mapped) tli_release(m->env, host.out);
+    else if (host.in) result = m->backend.unmap(m->backend.self, tli_entry_range(e), TL_MAP_READ, host.out);
     if (!result || result == TL_ERROR_CORRUPT) e->mapped = NULL;
     return result;
 }
@@ -9245,7 +9292,6 @@ TLI_IMPL tl_result tl_init_manager(tl_env *env, const tl_backend *backend, const
         if (m->budget[tier] > limits.capacity_bytes[tier]) m->budget[tier] = limits.capacity_bytes[tier];
     m->device_is_finite = limits.capacity_bytes[TL_TIER_DEVICE] != TL_UNLIMITED;
     m->host_visible = limits.host_visible;
-    m->epoch = 1;
     if (desc->checkpoint_capacity && !tli_reserve_entries(m, desc->checkpoint_capacity)) {
         tl_free_manager(m);
         return tli_fail(env, TL_ERROR_NO_MEMORY, "tl_init_manager", "no memory for the table of checkpoints");
@@ -9258,7 +9304,6 @@ TLI_IMPL void tl_free_manager(tl_manager *manager) {
     tl_env *env;
     if (!manager) return;
     env = manager->env;
-    (void)tli_submit_work(manager);
     (void)tli_reset_unlocked(NULL, manager, "tl_free_manager");
     if (manager->lost_count) tli_retry_lost(manager);
     tli_release(env, manager->lost);
@@ -10760,12 +10805,11 @@ static tl_result tli_check_pass(tl_run *run) {
 }
 
 static tl_result tli_end_pass(tl_run *run) {
-    tl_result result = run->is_online ? tli_sim_end(&run->online.sim) : TL_OK;
-    if (result) return result;
-    result = tli_pool_submit(&run->pool);
+    tl_result result = tli_pool_submit(&run->pool);
     if (result == TL_NOT_READY) return result;  // the next call tries again
     if (result) return tli_run_fail_backend(run, result, "submit");
-    return tli_check_pass(run);
+    if (run->is_online) result = tli_sim_end(&run->online.sim);
+    return result ? result : tli_check_pass(run);
 }
 
 TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
@@ -11108,7 +11152,8 @@ static tl_result tli_move_tensor(tl_run *run, const char *function, tl_range ran
     if (!range.bytes) return TL_OK;
     access.range = range;
     access.writes = from != NULL;
-    result = run->backend.order(run->backend.self, &access, 1);
+    // Where work runs in order, map knows by itself what it has to wait for.
+    result = run->limits.in_order ? TL_OK : run->backend.order(run->backend.self, &access, 1);
     if (!result) result = run->backend.map(run->backend.self, range, mode, &host);
     if (!result) {
         if (from) tli_copy(host, from, (size_t)range.bytes);

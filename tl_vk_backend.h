@@ -1,4 +1,4 @@
-/* tl_vk_backend.h - v0.1.0 - the buffers of tl_strategy.h on Vulkan compute
+/* tl_vk_backend.h - v0.2.0 - the buffers of tl_strategy.h on Vulkan compute
    Depends on tl_strategy.h and <vulkan/vulkan_core.h>. MIT or public domain: see the end.
 
    Implements [10] BACKEND of tl_strategy.h inside a VkDevice that you own: tensors are kept,
@@ -41,7 +41,7 @@
        All work goes to one queue in the order it was enqueued, so a range that is freed is given
        to its next user at once, behind a barrier; only what the host reads or writes, and memory
        given back to Vulkan, waits for the device. With a transfer queue, copies between the tiers
-       go there, and what depends on them waits for a ticket.
+       are submitted there at once, and what comes after them on their ranges waits on the device.
 */
 #ifndef TL_VK_BACKEND_H
 #define TL_VK_BACKEND_H
@@ -81,7 +81,8 @@ typedef struct tl_vk_device {
     int32_t            timeline_enabled; // 1 = the feature timelineSemaphore is; 0 = fences are used
     VkQueue            queue;            // with compute; VK_NULL_HANDLE = record mode, see [3] FRAMES
     uint32_t           queue_family;     // of the queue; in record mode of the caller's command buffers
-    VkQueue            transfer_queue;   // for copies between the tiers; VK_NULL_HANDLE = the queue
+    VkQueue            transfer_queue;   // for copies between the tiers, needs timelines and a queue;
+                                         // VK_NULL_HANDLE = the queue
     uint32_t           transfer_family;
     void             (*lock_queue)(void *user);    // around every use of a queue; both or neither
     void             (*unlock_queue)(void *user);
@@ -165,7 +166,8 @@ typedef struct tl_vk_backend_desc {
     uint64_t chunk_bytes;        // 0 = an eighth of the heap, within 4 and 64 MiB
     uint64_t staging_bytes;      // of the staging ring; 0 = 4 MiB. A larger range gets a buffer of its own
     uint64_t submit_bytes;       // bytes moved before a submit is made unasked; 0 = 256 MiB
-    int32_t  batch_count;        // submits (frames) under way at once; 0 = 4, at most 64
+    int32_t  batch_count;        // submits (frames) under way at once, at most 64; 0 = 4, with a transfer
+                                 // queue 16
     uint32_t workgroup_size;     // of the shaders in [5]; 0 = 64; a power of two up to 1024
     uint32_t time_count;         // slots for tl_vk_record_time
     tl_vk_copy_path copy_path;   // device to device; 0 = command; tl_vk_measure_copies finds the better one
@@ -287,7 +289,7 @@ TLDEF tl_result tl_vk_end_frame(const tl_backend *backend);
 // The fence of this frame, and of all before it, has signalled.
 TLDEF tl_result tl_vk_retire_frame(const tl_backend *backend, tl_ticket frame);
 
-// This frame, the latest one started, is not going to be submitted. It may still be open.
+// This frame, the latest one that was not dropped, is not going to be submitted. It may still be open.
 TLDEF tl_result tl_vk_drop_frame(const tl_backend *backend, tl_ticket frame);
 
 // The device was lost, as the caller found out: every later call says so.
@@ -749,7 +751,7 @@ static tl_result tli_vk_open_instance(tli_vk_loader *loader) {
     result = loader->enumerate(loader->instance, &loader->device_count, NULL);
     if (!result && loader->device_count) {
         loader->devices = (VkPhysicalDevice *)tl_add_memory(
-            loader->env, loader->device_count * sizeof *loader->devices);
+            loader->env, loader->device_count * sizeof(VkPhysicalDevice));
         if (!loader->devices) return tli_vk_loader_fail(loader, TL_ERROR_NO_MEMORY, "list of devices");
         result = loader->enumerate(loader->instance, &loader->device_count, loader->devices);
     }
@@ -1016,6 +1018,9 @@ typedef struct tli_vk_place {
 
 typedef struct tli_vk_touch { tli_vk_place place; int32_t writes; } tli_vk_touch;
 
+// What the caller said that a kernel is going to touch.
+typedef struct tli_vk_promise { tli_vk_touch touch; uint64_t handle; } tli_vk_promise;
+
 // Memory with one buffer over it; blocks are pieces of it, one block is all of it where it was imported.
 typedef struct tli_vk_chunk {
     VkBuffer       buffer;
@@ -1048,6 +1053,9 @@ typedef struct tli_vk_block {
     uint8_t  tier, alive;
 } tli_vk_block;
 
+// A place that was given to the transfer queue and not taken back.
+typedef struct tli_vk_away { tli_vk_place place; uint64_t serial; } tli_vk_away;
+
 typedef enum tli_vk_op_kind { TLI_VK_OP_COPY, TLI_VK_OP_FILL, TLI_VK_OP_SHADER } tli_vk_op_kind;
 
 typedef struct tli_vk_op {
@@ -1068,6 +1076,11 @@ typedef struct tli_vk_batch {
     VkCommandPool   pool;
     VkCommandBuffer commands;
     VkFence         fence;         // where there is no timeline
+    VkCommandPool   transfer_pool;
+    VkCommandBuffer transfer_commands;
+    int32_t         transfers;     // 1 = a copy between the tiers follows it on the transfer queue
+    int32_t         is_half;       // 1 = the copy is all that is left to submit
+    uint64_t        waits_for;     // serial of a copy on the transfer queue that it must follow
     uint64_t        serial;        // 0 = holds nothing
     uint64_t        dropped;       // serial of the frame in it that was dropped last
     tli_vk_sets    *sets;
@@ -1130,12 +1143,17 @@ typedef struct tli_vk {
     int32_t  open;                    // 1 = its command buffer is recording
     int32_t  has_work;                // 1 = something was enqueued or recorded since the last submit
     VkSemaphore timeline;
+    VkSemaphore transfer_timeline;    // of the transfer queue, by the same serials
+    tli_vk_away *away;                // [away_count] what the transfer queue owns
+    int32_t  away_count, away_capacity;
 
     tli_vk_op ops[TLI_VK_OP_CAPACITY];
     int32_t op_count;
     tli_vk_touch touches[TLI_VK_TOUCH_CAPACITY];
     int32_t touch_count;
     int32_t all_touched;              // 1 = nothing is known: a barrier comes first
+    tli_vk_promise promises[TLI_VK_TOUCH_CAPACITY];  // ring of what was ordered last
+    uint64_t promise_count, early_count;  // early: of these, the last ones, before their frame was open
     VkPipelineStageFlags foreign_stages;  // of the caller's use of imported buffers in this batch
     VkAccessFlags foreign_access;
 
@@ -1656,6 +1674,7 @@ static int tli_vk_is_lost(const tli_vk *b, const tli_vk_place *place) {
 }
 
 static int tli_vk_add_lost(tli_vk *b, tli_vk_place place) {
+    if (!b->chunks[place.chunk].heap && !b->chunks[place.chunk].imported) return 1;  // staging: for one use
     if (!tli_vk_grow(b, &b->lost_places, &b->lost_capacity, b->lost_count, sizeof *b->lost_places)) return 0;
     b->lost_places[b->lost_count++] = place;
     return 1;
@@ -1765,17 +1784,27 @@ static void tli_vk_pass(tli_vk *b, uint64_t serial) {
     tli_vk_free_slots(b);
 }
 
+// The last serial, up to one that the queue has passed, whose copies have passed the transfer queue too.
+static uint64_t tli_vk_untransferred(tli_vk *b, uint64_t serial, uint64_t transferred) {
+    uint64_t at = b->passed;
+    if (serial >= b->serial) serial = b->serial - 1;  // its copy was not submitted yet
+    while (at < serial && (!tli_vk_batch_of(b, at + 1)->transfers || at + 1 <= transferred)) at++;
+    return at;
+}
+
 // Look how far the device is. Never blocks.
 static tl_result tli_vk_look(tli_vk *b, const char *function) {
-    uint64_t serial = b->passed;
+    uint64_t serial = b->passed, transferred = UINT64_MAX;
     VkResult result = VK_SUCCESS;
     if (b->records || b->lost) return TL_OK;
     if (b->timeline) {
         result = b->vk.vkGetSemaphoreCounterValue(b->device, b->timeline, &serial);
-        if (!result && serial >= b->serial) {  // what drivers answer for a device that is gone
+        if (!result && serial >= b->serial + 1) {  // what drivers answer for a device that is gone
             result = VK_ERROR_DEVICE_LOST;
             serial = b->passed;
         }
+        if (!result && b->transfer_timeline)
+            result = b->vk.vkGetSemaphoreCounterValue(b->device, b->transfer_timeline, &transferred);
     } else {
         while (serial + 1 < b->serial && !result) {
             result = b->vk.vkGetFenceStatus(b->device, tli_vk_batch_of(b, serial + 1)->fence);
@@ -1784,22 +1813,30 @@ static tl_result tli_vk_look(tli_vk *b, const char *function) {
         if (result == VK_NOT_READY) result = VK_SUCCESS;
     }
     if (result) return tli_vk_fail_result(b, function, "status of the device", result);
-    tli_vk_pass(b, serial);
+    tli_vk_pass(b, tli_vk_untransferred(b, serial, transferred));
     return TL_OK;
 }
 
 // Block until a batch that was submitted has passed.
 static tl_result tli_vk_wait_batch(tli_vk *b, uint64_t serial, const char *function) {
     VkSemaphoreWaitInfo info;
+    VkSemaphore timelines[2];
+    uint64_t values[2], at;
     VkResult result;
     if (serial <= b->passed) return TL_OK;
     b->calls.host_wait_count++;
     if (b->timeline) {
         memset(&info, 0, sizeof info);
+        timelines[0] = b->timeline;
+        timelines[1] = b->transfer_timeline;
+        values[0] = serial;
+        values[1] = 0;
+        for (at = b->passed + 1; at <= serial; at++)
+            if (tli_vk_batch_of(b, at)->transfers) values[1] = at;
         info.sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO;
-        info.semaphoreCount = 1;
-        info.pSemaphores = &b->timeline;
-        info.pValues = &serial;
+        info.semaphoreCount = values[1] ? 2 : 1;
+        info.pSemaphores = timelines;
+        info.pValues = values;
         result = b->vk.vkWaitSemaphores(b->device, &info, UINT64_MAX);
     } else {
         result = b->vk.vkWaitForFences(b->device, 1, &tli_vk_batch_of(b, serial)->fence, VK_TRUE, UINT64_MAX);
@@ -1817,8 +1854,11 @@ static void tli_vk_lose_batch(tli_vk *b, tli_vk_batch *batch) {
         if (b->time_serials[slot] == batch->serial) b->time_serials[slot] = 0;  // its time is never written
     for (i = 0; i < batch->write_count; i++)
         if (!tli_vk_add_lost(b, batch->writes[i])) b->lost = 1;  // it cannot be told any more what is lost
+    for (i = b->away_count - 1; i >= 0; i--)
+        if (b->away[i].serial == batch->serial) b->away[i] = b->away[--b->away_count];
     batch->write_count = 0;
     batch->serial = 0;
+    batch->transfers = 0;
     b->open = 0;
     b->has_work = b->op_count > 0;
     b->touch_count = 0;
@@ -1837,35 +1877,58 @@ static tl_result tli_vk_reset_batch(tli_vk *b, tli_vk_batch *batch, const char *
     }
     batch->set_at = 0;
     batch->write_count = 0;
+    batch->transfers = batch->is_half = 0;
+    batch->waits_for = 0;
     return TL_OK;
 }
 
-// Submit a command buffer that is complete. Where that fails it stays complete, for another try.
-static tl_result tli_vk_hand_over(tli_vk *b, const char *function) {
-    tli_vk_batch *batch = tli_vk_batch_of(b, b->serial);
+// Submit one command buffer to a queue, between what it waits for and what it signals: values of
+// timelines, 0 = none.
+static VkResult tli_vk_submit_to(tli_vk *b, VkQueue queue, const VkCommandBuffer *commands, VkSemaphore wait,
+                                 uint64_t wait_value, VkSemaphore signal, VkFence fence) {
+    const VkPipelineStageFlags stages = VK_PIPELINE_STAGE_TRANSFER_BIT |
+        (queue == b->desc.device.queue ? VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT : 0);
     VkTimelineSemaphoreSubmitInfo timeline;
     VkSubmitInfo info;
     VkResult result;
     memset(&info, 0, sizeof info);
     info.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO;
     info.commandBufferCount = 1;
-    info.pCommandBuffers = &batch->commands;
-    if (b->timeline) {
+    info.pCommandBuffers = commands;
+    if (signal) {
         memset(&timeline, 0, sizeof timeline);
         timeline.sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO;
-        timeline.signalSemaphoreValueCount = 1;
+        timeline.waitSemaphoreValueCount = info.waitSemaphoreCount = wait_value != 0;
+        timeline.pWaitSemaphoreValues = &wait_value;
+        timeline.signalSemaphoreValueCount = info.signalSemaphoreCount = 1;
         timeline.pSignalSemaphoreValues = &b->serial;
         info.pNext = &timeline;
-        info.signalSemaphoreCount = 1;
-        info.pSignalSemaphores = &b->timeline;
-    } else if ((result = b->vk.vkResetFences(b->device, 1, &batch->fence)) != VK_SUCCESS) {
-        return tli_vk_fail_result(b, function, "vkResetFences", result);
+        info.pSignalSemaphores = &signal;
+        if (wait_value) info.pWaitSemaphores = &wait;
+        if (wait_value) info.pWaitDstStageMask = &stages;
     }
     tli_vk_lock(b);
-    result = b->vk.vkQueueSubmit(b->desc.device.queue, 1, &info, batch->fence);
+    result = b->vk.vkQueueSubmit(queue, 1, &info, fence);
     tli_vk_unlock(b);
+    if (!result) b->calls.submit_count++;
+    return result;
+}
+
+// Submit a batch that is complete. Where that fails it stays complete, for another try.
+static tl_result tli_vk_hand_over(tli_vk *b, const char *function) {
+    tli_vk_batch *batch = tli_vk_batch_of(b, b->serial);
+    VkResult result = VK_SUCCESS;
+    if (!b->timeline) result = b->vk.vkResetFences(b->device, 1, &batch->fence);
+    if (result) return tli_vk_fail_result(b, function, "vkResetFences", result);
+    if (!batch->is_half)
+        result = tli_vk_submit_to(b, b->desc.device.queue, &batch->commands, b->transfer_timeline,
+                                  batch->waits_for, b->timeline, batch->fence);
+    if (!result && batch->transfers) {
+        batch->is_half = 1;
+        result = tli_vk_submit_to(b, b->desc.device.transfer_queue, &batch->transfer_commands, b->timeline,
+                                  b->serial, b->transfer_timeline, VK_NULL_HANDLE);
+    }
     if (result) return tli_vk_fail_result(b, function, "vkQueueSubmit", result);
-    b->calls.submit_count++;
     b->serial++;
     b->open = 0;
     b->has_work = b->op_count > 0;
@@ -1875,7 +1938,7 @@ static tl_result tli_vk_hand_over(tli_vk *b, const char *function) {
 
 // Have a command buffer that records. Record mode: only the caller can open a frame.
 static tl_result tli_vk_open(tli_vk *b, const char *function) {
-    tli_vk_batch *batch = tli_vk_batch_of(b, b->serial);
+    tli_vk_batch *batch;
     VkCommandBufferBeginInfo info;
     VkResult result;
     tl_result code;
@@ -2108,9 +2171,12 @@ static int tli_vk_reduces(tl_vk_shader shader) {
 static tl_result tli_vk_record_piece(tli_vk *b, tl_vk_shader shader, const tli_vk_place places[2],
                                      uint64_t bytes, uint32_t word, uint64_t first, const char *function) {
     uint64_t groups = (tli_vk_invocations(shader, bytes) + b->desc.workgroup_size - 1) / b->desc.workgroup_size;
-    uint64_t across = tli_vk_least(groups, b->device_limits.maxComputeWorkGroupCount[0]);
+    uint64_t across;
     uint32_t push[3], size[3];
     tl_result result;
+    // A reduction ends in atomics once a group, so every invocation takes several words before.
+    if (tli_vk_reduces(shader)) groups = tli_vk_least((groups + 7) / 8, 4096);
+    across = tli_vk_least(groups, b->device_limits.maxComputeWorkGroupCount[0]);
     push[0] = (uint32_t)((bytes + 3) / 4);
     if (shader == TL_VK_SHADER_COPY) push[0] = (uint32_t)(bytes / 16);
     push[1] = shader == TL_VK_SHADER_CHECKSUM ? (uint32_t)first : word;
@@ -2339,6 +2405,138 @@ static void tli_vk_note_use(tli_vk *b, uint64_t handle, int writes) {  // 0 = st
     block->writes++;
 }
 
+// -- the transfer queue --
+
+static int tli_vk_is_transfer(const tli_vk *b, const tli_vk_op *op) {
+    return b->transfer_timeline && op->kind == TLI_VK_OP_COPY && !b->chunks[op->to.chunk].imported &&
+           !b->chunks[op->from.chunk].imported &&
+           b->chunks[op->to.chunk].tier != b->chunks[op->from.chunk].tier;
+}
+
+// Pass places from one queue family to the other: the same barrier is recorded on both sides.
+static void tli_vk_record_passage(tli_vk *b, VkCommandBuffer commands, const tli_vk_place *places,
+                                  uint32_t count, int to_transfer, int releases) {
+    const VkPipelineStageFlags own = VK_PIPELINE_STAGE_TRANSFER_BIT |
+        (to_transfer == releases ? VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT : 0);
+    const VkAccessFlags access = VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT |
+        (to_transfer == releases ? VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT : 0);
+    const tl_vk_device *device = &b->desc.device;
+    VkBufferMemoryBarrier barriers[2];
+    uint32_t i;
+    memset(barriers, 0, sizeof barriers);
+    for (i = 0; i < count; i++) {
+        barriers[i].sType = VK_STRUCTURE_TYPE_BUFFER_MEMORY_BARRIER;
+        barriers[i].srcAccessMask = releases ? access : 0;
+        barriers[i].dstAccessMask = releases ? 0 : access;
+        barriers[i].srcQueueFamilyIndex = to_transfer ? device->queue_family : device->transfer_family;
+        barriers[i].dstQueueFamilyIndex = to_transfer ? device->transfer_family : device->queue_family;
+        barriers[i].buffer = b->chunks[places[i].chunk].buffer;
+        barriers[i].offset = places[i].at;
+        barriers[i].size = places[i].bytes;
+    }
+    b->vk.vkCmdPipelineBarrier(commands, own, releases ? VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT : own, 0, 0, NULL,
+                               count, barriers, 0, NULL);
+    b->calls.barrier_count++;
+}
+
+// The copy as the transfer queue carries it out; both places come back to the queue afterwards.
+static tl_result tli_vk_record_transfer(tli_vk *b, tli_vk_batch *batch, const tli_vk_op *op,
+                                        const char *function) {
+    int differ = b->desc.device.transfer_family != b->desc.device.queue_family;
+    VkCommandBufferBeginInfo info;
+    VkMemoryBarrier barrier;
+    tli_vk_place places[2];
+    VkBufferCopy region;
+    VkResult result = b->vk.vkResetCommandPool(b->device, batch->transfer_pool, 0);
+    if (result) return tli_vk_fail_result(b, function, "vkResetCommandPool", result);
+    memset(&info, 0, sizeof info);
+    info.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO;
+    info.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
+    result = b->vk.vkBeginCommandBuffer(batch->transfer_commands, &info);
+    if (result) return tli_vk_fail_result(b, function, "vkBeginCommandBuffer", result);
+    places[0] = op->to;
+    places[1] = op->from;
+    if (differ) tli_vk_record_passage(b, batch->transfer_commands, places, 2, 1, 0);
+    region.srcOffset = op->from.at;
+    region.dstOffset = op->to.at;
+    region.size = op->to.bytes;
+    b->vk.vkCmdCopyBuffer(batch->transfer_commands, b->chunks[op->from.chunk].buffer,
+                          b->chunks[op->to.chunk].buffer, 1, &region);
+    b->calls.copy_count++;
+    memset(&barrier, 0, sizeof barrier);
+    barrier.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER;
+    barrier.srcAccessMask = VK_ACCESS_TRANSFER_WRITE_BIT;
+    barrier.dstAccessMask = VK_ACCESS_HOST_READ_BIT;
+    b->vk.vkCmdPipelineBarrier(batch->transfer_commands, VK_PIPELINE_STAGE_TRANSFER_BIT,
+                               VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &barrier, 0, NULL, 0, NULL);
+    b->calls.barrier_count++;
+    if (differ) tli_vk_record_passage(b, batch->transfer_commands, places, 2, 0, 1);
+    result = b->vk.vkEndCommandBuffer(batch->transfer_commands);
+    return result ? tli_vk_fail_result(b, function, "vkEndCommandBuffer", result) : TL_OK;
+}
+
+static int tli_vk_add_away(tli_vk *b, const tli_vk_place *place) {
+    if (!tli_vk_grow(b, &b->away, &b->away_capacity, b->away_count, sizeof *b->away)) return 0;
+    b->away[b->away_count].place = *place;
+    b->away[b->away_count++].serial = b->serial;
+    return 1;
+}
+
+// Hand a copy between the tiers to the transfer queue at once, behind all that was enqueued so far.
+static tl_result tli_vk_transfer(tli_vk *b, const tli_vk_op *op, uint64_t to, uint64_t from,
+                                 const char *function) {
+    tli_vk_batch *batch;
+    tli_vk_place places[2];
+    tl_result result = tli_vk_open(b, function);
+    if (!result) result = tli_vk_flush(b, function);
+    if (result) return result;
+    batch = tli_vk_batch_of(b, b->serial);
+    result = tli_vk_touch_place(b, &op->to, 1, function);  // for the record of writes
+    if (!result) result = tli_vk_record_transfer(b, batch, op, function);
+    if (result) return result;
+    if (!tli_vk_add_away(b, &op->to))
+        return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the copy");
+    if (!tli_vk_add_away(b, &op->from)) {
+        b->away_count--;
+        return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the copy");
+    }
+    places[0] = op->to;
+    places[1] = op->from;
+    if (b->desc.device.transfer_family != b->desc.device.queue_family)
+        tli_vk_record_passage(b, batch->commands, places, 2, 1, 1);
+    batch->transfers = 1;
+    b->has_work = 1;
+    if (b->lost_count) tli_vk_forget_lost(b, &op->to);
+    b->chunks[op->to.chunk].last_use = b->chunks[op->from.chunk].last_use = b->serial;
+    tli_vk_note_use(b, to, 1);
+    tli_vk_note_use(b, from, 0);
+    return tli_vk_submit_work(b, function);
+}
+
+// Take what the transfer queue has of a place: the batch that goes on with it waits for its copy on the
+// device, what was recorded before that does not.
+static tl_result tli_vk_take_back(tli_vk *b, const tli_vk_place *place, const char *function) {
+    int32_t i;
+    for (i = b->away_count - 1; i >= 0; i--) {
+        tli_vk_away away = b->away[i];
+        tli_vk_batch *batch;
+        tl_result result;
+        if (!tli_vk_meet(&away.place, place)) continue;
+        if (b->has_work && tli_vk_batch_of(b, b->serial)->waits_for < away.serial &&
+            (result = tli_vk_submit_work(b, function)) != TL_OK)
+            return result;
+        result = tli_vk_open(b, function);
+        if (result) return result;
+        batch = tli_vk_batch_of(b, b->serial);
+        if (batch->waits_for < away.serial) batch->waits_for = away.serial;
+        if (b->desc.device.transfer_family != b->desc.device.queue_family)
+            tli_vk_record_passage(b, batch->commands, &away.place, 1, 0, 0);
+        b->has_work = 1;
+        b->away[i] = b->away[--b->away_count];
+    }
+    return TL_OK;
+}
+
 // Enqueue; to and from are handles of the blocks, 0 = staging.
 static tl_result tli_vk_enqueue(tli_vk *b, const tli_vk_op *op, uint64_t to, uint64_t from,
                                 const char *function) {
@@ -2347,6 +2545,11 @@ static tl_result tli_vk_enqueue(tli_vk *b, const tli_vk_op *op, uint64_t to, uin
     if (op->kind != TLI_VK_OP_FILL && b->lost_count && tli_vk_is_lost(b, &op->from))
         return tli_vk_fail(b, TL_ERROR_STALE, function, "range: was written by a frame that was dropped");
     if (b->open == TLI_VK_ENDED && (result = tli_vk_hand_over(b, function)) != TL_OK) return result;
+    if (b->away_count && (result = tli_vk_take_back(b, &op->to, function)) != TL_OK) return result;
+    if (b->away_count && op->kind != TLI_VK_OP_FILL &&
+        (result = tli_vk_take_back(b, &op->from, function)) != TL_OK)
+        return result;
+    if (to && from && tli_vk_is_transfer(b, op)) return tli_vk_transfer(b, op, to, from, function);
     if (!b->records && b->calls.recorded_bytes && b->calls.recorded_bytes + bytes > b->desc.submit_bytes &&
         (result = tli_vk_submit_work(b, function)) != TL_OK)
         return result;
@@ -2475,8 +2678,48 @@ static tl_result tli_vk_check_accesses(tli_vk *b, const tl_access *accesses, int
         if (b->lost_count && tli_vk_is_lost(b, &place))
             return tli_vk_fail(b, TL_ERROR_STALE, function, "range: was written by a frame that was dropped");
         *bytes += accesses[i].range.bytes;
+        if (b->away_count && (result = tli_vk_take_back(b, &place, function)) != TL_OK) return result;
     }
     return TL_OK;
+}
+
+static void tli_vk_promise_access(tli_vk *b, const tl_access *access) {
+    tli_vk_promise *promise = &b->promises[b->promise_count++ % TLI_VK_TOUCH_CAPACITY];
+    promise->handle = access->range.block;
+    promise->touch.place = tli_vk_place_of(&b->blocks[(promise->handle & 0xFFFFFFFFu) - 1], &access->range);
+    promise->touch.writes = access->writes;
+}
+
+// Order in the frame that is open what was ordered before it was.
+static tl_result tli_vk_order_early(tli_vk *b, const char *function) {
+    uint64_t count = tli_vk_least(b->early_count, TLI_VK_TOUCH_CAPACITY), i;
+    tl_result result = count ? tli_vk_flush(b, function) : TL_OK;
+    if (result || !count) return result;
+    tli_vk_record_barrier(b, 0, 0);
+    for (i = b->promise_count - count; i < b->promise_count && !result; i++) {
+        const tli_vk_promise *promise = &b->promises[i % TLI_VK_TOUCH_CAPACITY];
+        tl_result code = TL_OK;
+        if (!tli_vk_find_block(b, promise->handle, function, &code)) continue;
+        result = tli_vk_touch_place(b, &promise->touch.place, promise->touch.writes, function);
+        tli_vk_note_use(b, promise->handle, promise->touch.writes);
+    }
+    if (!result) b->early_count = 0;
+    return result;
+}
+
+// A kernel touches a place now, which was ordered before; a barrier for other work may have come since.
+static tl_result tli_vk_touch_promised(tli_vk *b, const tli_vk_place *place, uint64_t handle,
+                                       const char *function) {
+    uint64_t oldest = b->promise_count - tli_vk_least(b->promise_count, TLI_VK_TOUCH_CAPACITY), i;
+    int writes = 1;  // not ordered: who knows
+    for (i = b->promise_count; i > oldest; i--) {
+        const tli_vk_promise *promise = &b->promises[(i - 1) % TLI_VK_TOUCH_CAPACITY];
+        if (!tli_vk_meet(&promise->touch.place, place)) continue;
+        writes = promise->touch.writes;
+        break;
+    }
+    tli_vk_note_use(b, handle, writes);
+    return tli_vk_touch_place(b, place, writes, function);
 }
 
 static tl_result tli_vk_order_stages(tli_vk *b, const tl_access *accesses, int32_t count,
@@ -2487,6 +2730,11 @@ static tl_result tli_vk_order_stages(tli_vk *b, const tl_access *accesses, int32
     if (b->lost) return tli_vk_fail_lost(b, function);
     result = tli_vk_check_accesses(b, accesses, count, function, &bytes);
     if (result) return result;
+    for (i = 0; i < count; i++) {
+        if (!accesses[i].range.bytes) continue;
+        tli_vk_promise_access(b, &accesses[i]);
+        b->early_count += b->records && !b->open;
+    }
     if (b->records && !b->open) return TL_OK;  // nothing is recorded before the next frame opens
     if (!b->records && b->calls.recorded_bytes && b->calls.recorded_bytes + bytes > b->desc.submit_bytes)
         result = tli_vk_submit_work(b, function);
@@ -2697,9 +2945,9 @@ static tl_result tli_vk_map_direct(tli_vk *b, const tli_vk_block *block, tli_vk_
     uint64_t serial = m->mode == TL_MAP_READ ? block->last_write : block->last_use;
     VkResult result;
     tl_result code = TL_OK;
-    if (serial > b->passed && !b->lost) code = tli_vk_look(b, "map");
+    if (serial > b->passed) code = b->lost ? tli_vk_fail_lost(b, "map") : tli_vk_look(b, "map");
     if (code) return code;
-    if (serial > b->passed && !b->lost) {
+    if (serial > b->passed) {
         if (m->mode == TL_MAP_WRITE) return TL_NOT_READY;
         code = tli_vk_reach(b, serial, "map");
         if (code) return code;
@@ -2911,6 +3159,7 @@ TLI_VK_IMPL tl_result tl_vk_find_commands(const tl_backend *backend, VkCommandBu
     *commands = VK_NULL_HANDLE;
     if (b->lost) return tli_vk_fail_lost(b, "tl_vk_find_commands");
     result = tli_vk_open(b, "tl_vk_find_commands");
+    if (!result) result = tli_vk_order_early(b, "tl_vk_find_commands");
     if (!result) result = tli_vk_flush(b, "tl_vk_find_commands");
     if (result) return result;
     b->has_work = 1;
@@ -2962,8 +3211,8 @@ static tl_result tli_vk_move_block(tli_vk *b, uint64_t handle, tli_vk_block *blo
     int32_t chunk, piece;
     size_t at;
     tli_vk_op op;
-    tl_result result = tli_vk_find_piece(b, TL_TIER_DEVICE, block->reserved_bytes, "tl_vk_compact", block->chunk,
-                                         &chunk, &at, &piece);
+    tl_result result = tli_vk_find_piece(b, TL_TIER_DEVICE, block->reserved_bytes, "tl_vk_compact",
+                                         block->chunk, &chunk, &at, &piece);
     if (result) return result;
     memset(&op, 0, sizeof op);
     op.kind = TLI_VK_OP_COPY;
@@ -3001,7 +3250,8 @@ TLI_VK_IMPL tl_result tl_vk_compact(const tl_backend *backend, uint64_t most_byt
         const tli_vk_place whole = tli_vk_whole_place(block);
         tl_result result;
         if (b->lost_count && tli_vk_is_lost(b, &whole)) continue;
-        if (!block->alive || block->chunk != from || block->reserved_bytes > most_bytes - *moved_bytes) continue;
+        if (!block->alive || block->chunk != from || block->reserved_bytes > most_bytes - *moved_bytes)
+            continue;
         result = tli_vk_move_block(b, (uint64_t)block->generation << 32 | (uint64_t)(i + 1), block);
         if (result == TL_ERROR_NO_MEMORY) continue;  // a smaller one may fit
         if (result) return result;
@@ -3040,7 +3290,10 @@ static const char *tli_vk_explain_desc(const tl_vk_backend_desc *desc) {
     if (!device->get_instance_proc) return "device: get_instance_proc: missing";
     if (!device->instance || !device->physical || !device->device)
         return "device: instance, physical and device: all three are needed";
-    if (!device->lock_queue != !device->unlock_queue) return "device: lock_queue, unlock_queue: set both or neither";
+    if (!device->lock_queue != !device->unlock_queue)
+        return "device: lock_queue, unlock_queue: set both or neither";
+    if (device->transfer_queue && (!device->queue || !device->timeline_enabled))
+        return "device: transfer_queue: needs timeline_enabled and a queue";
     if (!desc->hooks.allocate != !desc->hooks.release) return "hooks: set both or neither";
     if (desc->batch_count < 0 || desc->batch_count > 64) return "batch_count: must be 0 to 64";
     if (desc->workgroup_size > 1024 || (desc->workgroup_size & (desc->workgroup_size - 1)))
@@ -3066,11 +3319,14 @@ static tl_result tli_vk_read_device(tli_vk *b) {
     if (family_count > TLI_VK_FAMILIES) family_count = TLI_VK_FAMILIES;
     b->vk.vkGetPhysicalDeviceQueueFamilyProperties(device->physical, &family_count, families);
     b->device_limits = properties.limits;
-    if (device->queue_family >= family_count || !(families[device->queue_family].queueFlags & VK_QUEUE_COMPUTE_BIT))
-        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "device: queue_family: no such family that computes");
+    if (device->queue_family >= family_count ||
+        !(families[device->queue_family].queueFlags & VK_QUEUE_COMPUTE_BIT))
+        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function,
+                           "device: queue_family: no such family that computes");
     b->time_bits = families[device->queue_family].timestampValidBits;
     b->alignment = 16;
-    if (limits->minStorageBufferOffsetAlignment > b->alignment) b->alignment = limits->minStorageBufferOffsetAlignment;
+    if (limits->minStorageBufferOffsetAlignment > b->alignment)
+        b->alignment = limits->minStorageBufferOffsetAlignment;
     if (limits->nonCoherentAtomSize > b->alignment) b->alignment = limits->nonCoherentAtomSize;
     unit = 128 * b->alignment;  // halves and 8-bit blocks of so many bytes end at the alignment too
     b->range_bytes = limits->maxStorageBufferRange / unit * unit;
@@ -3102,7 +3358,7 @@ static void tli_vk_fill_defaults(tl_vk_backend_desc *desc) {
         if (!desc->capacity_bytes[tier]) desc->capacity_bytes[tier] = TL_UNLIMITED;
     if (!desc->staging_bytes) desc->staging_bytes = (uint64_t)4 << 20;
     if (!desc->submit_bytes) desc->submit_bytes = (uint64_t)256 << 20;
-    if (!desc->batch_count) desc->batch_count = 4;
+    if (!desc->batch_count) desc->batch_count = desc->device.transfer_queue ? 16 : 4;
     if (!desc->workgroup_size) desc->workgroup_size = 64;
 }
 
@@ -3114,32 +3370,42 @@ static void tli_vk_fill_chunk_bytes(tli_vk *b) {
     b->desc.staging_bytes = tli_vk_align(b->desc.staging_bytes, b->alignment);
 }
 
-static tl_result tli_vk_make_batch(tli_vk *b, tli_vk_batch *batch) {
+static tl_result tli_vk_make_commands(tli_vk *b, uint32_t family, VkCommandPool *pool,
+                                      VkCommandBuffer *buffer) {
     const char *function = "tl_vk_init_backend";
-    VkCommandPoolCreateInfo pool;
+    VkCommandPoolCreateInfo info;
     VkCommandBufferAllocateInfo commands;
-    VkFenceCreateInfo fence;
     VkResult result;
-    memset(&pool, 0, sizeof pool);
+    memset(&info, 0, sizeof info);
     memset(&commands, 0, sizeof commands);
-    memset(&fence, 0, sizeof fence);
-    pool.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO;
-    pool.flags = VK_COMMAND_POOL_CREATE_TRANSIENT_BIT;
-    pool.queueFamilyIndex = b->desc.device.queue_family;
-    result = b->vk.vkCreateCommandPool(b->device, &pool, b->callbacks, &batch->pool);
-    if (result) batch->pool = VK_NULL_HANDLE;  // what a call that failed left there is undefined
+    info.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO;
+    info.flags = VK_COMMAND_POOL_CREATE_TRANSIENT_BIT;
+    info.queueFamilyIndex = family;
+    result = b->vk.vkCreateCommandPool(b->device, &info, b->callbacks, pool);
+    if (result) *pool = VK_NULL_HANDLE;  // what a call that failed left there is undefined
     if (result) return tli_vk_fail_result(b, function, "vkCreateCommandPool", result);
     commands.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO;
-    commands.commandPool = batch->pool;
+    commands.commandPool = *pool;
     commands.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
     commands.commandBufferCount = 1;
-    result = b->vk.vkAllocateCommandBuffers(b->device, &commands, &batch->commands);
-    if (result) return tli_vk_fail_result(b, function, "vkAllocateCommandBuffers", result);
-    if (b->timeline) return TL_OK;
+    result = b->vk.vkAllocateCommandBuffers(b->device, &commands, buffer);
+    return result ? tli_vk_fail_result(b, function, "vkAllocateCommandBuffers", result) : TL_OK;
+}
+
+static tl_result tli_vk_make_batch(tli_vk *b, tli_vk_batch *batch) {
+    const tl_vk_device *device = &b->desc.device;
+    VkFenceCreateInfo fence;
+    VkResult result;
+    tl_result code = tli_vk_make_commands(b, device->queue_family, &batch->pool, &batch->commands);
+    if (!code && b->transfer_timeline)
+        code =
+            tli_vk_make_commands(b, device->transfer_family, &batch->transfer_pool, &batch->transfer_commands);
+    if (code || b->timeline) return code;
+    memset(&fence, 0, sizeof fence);
     fence.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO;
     result = b->vk.vkCreateFence(b->device, &fence, b->callbacks, &batch->fence);
     if (result) batch->fence = VK_NULL_HANDLE;
-    return result ? tli_vk_fail_result(b, function, "vkCreateFence", result) : TL_OK;
+    return result ? tli_vk_fail_result(b, "tl_vk_init_backend", "vkCreateFence", result) : TL_OK;
 }
 
 static tl_result tli_vk_make_timeline(tli_vk *b) {
@@ -3155,6 +3421,10 @@ static tl_result tli_vk_make_timeline(tli_vk *b) {
     info.pNext = &type;
     result = b->vk.vkCreateSemaphore(b->device, &info, b->callbacks, &b->timeline);
     if (result) b->timeline = VK_NULL_HANDLE;
+    if (!result && b->desc.device.transfer_queue) {
+        result = b->vk.vkCreateSemaphore(b->device, &info, b->callbacks, &b->transfer_timeline);
+        if (result) b->transfer_timeline = VK_NULL_HANDLE;
+    }
     return result ? tli_vk_fail_result(b, "tl_vk_init_backend", "vkCreateSemaphore", result) : TL_OK;
 }
 
@@ -3165,8 +3435,10 @@ static tl_result tli_vk_make_times(tli_vk *b) {
     if (!b->time_bits) return TL_OK;
     if (count > UINT32_MAX - TLI_VK_OWN_TIMES)
         return tli_vk_fail(b, TL_ERROR_INVALID_ARG, "tl_vk_init_backend", "time_count: too many");
-    b->time_serials = (uint64_t *)tl_add_memory(b->env, ((size_t)count + TLI_VK_OWN_TIMES) * sizeof *b->time_serials);
-    if (!b->time_serials) return tli_vk_fail(b, TL_ERROR_NO_MEMORY, "tl_vk_init_backend", "no memory for the times");
+    b->time_serials =
+        (uint64_t *)tl_add_memory(b->env, ((size_t)count + TLI_VK_OWN_TIMES) * sizeof *b->time_serials);
+    if (!b->time_serials)
+        return tli_vk_fail(b, TL_ERROR_NO_MEMORY, "tl_vk_init_backend", "no memory for the times");
     memset(&info, 0, sizeof info);
     info.sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO;
     info.queryType = VK_QUERY_TYPE_TIMESTAMP;
@@ -3204,7 +3476,8 @@ static tl_result tli_vk_make_objects(const tl_backend *backend, tli_vk *b) {
     int32_t i;
     b->batches = (tli_vk_batch *)tl_add_memory(b->env, (size_t)b->desc.batch_count * sizeof *b->batches);
     if (!b->batches) return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the batches");
-    for (i = 0; i < b->desc.batch_count && !result && !b->records; i++) result = tli_vk_make_batch(b, &b->batches[i]);
+    for (i = 0; i < b->desc.batch_count && !result && !b->records; i++)
+        result = tli_vk_make_batch(b, &b->batches[i]);
     if (!result) result = tli_vk_make_times(b);
     if (!result) result = tli_vk_make_shaders(backend, b);
     b->staging_size = b->desc.staging_bytes;
@@ -3227,6 +3500,7 @@ TLI_VK_IMPL tl_result tl_vk_init_backend(tl_env *env, const tl_vk_backend_desc *
     b->env = env;
     b->desc = *desc;
     if (!b->desc.device.api_version) b->desc.device.api_version = VK_API_VERSION_1_0;
+    if (b->desc.device.transfer_queue == b->desc.device.queue) b->desc.device.transfer_queue = VK_NULL_HANDLE;
     b->device = desc->device.device;
     b->callbacks = desc->device.callbacks;
     b->records = desc->device.queue == VK_NULL_HANDLE;
@@ -3257,9 +3531,11 @@ TLI_VK_IMPL tl_result tl_vk_init_backend(tl_env *env, const tl_vk_backend_desc *
 
 static void tli_vk_free_batch(tli_vk *b, tli_vk_batch *batch) {
     int32_t i;
-    for (i = 0; i < batch->set_count; i++) b->vk.vkDestroyDescriptorPool(b->device, batch->sets[i].pool, b->callbacks);
+    for (i = 0; i < batch->set_count; i++)
+        b->vk.vkDestroyDescriptorPool(b->device, batch->sets[i].pool, b->callbacks);
     if (batch->fence) b->vk.vkDestroyFence(b->device, batch->fence, b->callbacks);
     if (batch->pool) b->vk.vkDestroyCommandPool(b->device, batch->pool, b->callbacks);
+    if (batch->transfer_pool) b->vk.vkDestroyCommandPool(b->device, batch->transfer_pool, b->callbacks);
     tl_free_memory(b->env, batch->sets);
     tl_free_memory(b->env, batch->writes);
 }
@@ -3276,8 +3552,10 @@ TLI_VK_IMPL void tl_vk_free_backend(tl_env *env, tl_backend *backend) {
         if (b->chunks[i].alive) tli_vk_destroy_chunk(b, &b->chunks[i]);
     for (i = 0; b->batches && i < b->desc.batch_count; i++) tli_vk_free_batch(b, &b->batches[i]);
     if (b->timeline) b->vk.vkDestroySemaphore(b->device, b->timeline, b->callbacks);
+    if (b->transfer_timeline) b->vk.vkDestroySemaphore(b->device, b->transfer_timeline, b->callbacks);
     if (b->times) b->vk.vkDestroyQueryPool(b->device, b->times, b->callbacks);
     tl_free_memory(env, b->time_serials);
+    tl_free_memory(env, b->away);
     tl_free_memory(env, b->batches);
     tl_free_memory(env, b->chunks);
     tl_free_memory(env, b->blocks);
@@ -3305,7 +3583,8 @@ TLI_VK_IMPL tl_result tl_vk_start_frame(const tl_backend *backend, VkCommandBuff
     tl_result result;
     frame->value = 0;
     if (b->lost) return tli_vk_fail_lost(b, function);
-    if (!b->records) return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "backend: it has a queue and submits by itself");
+    if (!b->records)
+        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "backend: it has a queue and submits by itself");
     if (b->open) return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "backend: a frame is open");
     if (!commands) return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "commands: missing");
     if (batch->serial > b->passed)
@@ -3343,24 +3622,51 @@ TLI_VK_IMPL tl_result tl_vk_retire_frame(const tl_backend *backend, tl_ticket fr
     return TL_OK;
 }
 
+// A read that was asked for and never comes.
+static void tli_vk_drop_read(tli_vk *b, const tli_vk_place *staged, uint64_t serial) {
+    int32_t i;
+    for (i = b->mapping_count - 1; i >= 0; i--) {
+        if (!b->mappings[i].is_pending || !tli_vk_meet(&b->mappings[i].staged, staged)) continue;
+        tli_vk_slot_of(b, b->mappings[i].slot)->serial = serial;
+        tli_vk_remove_mapping(b, i);
+    }
+}
+
+// Work that waits for the next frame: what reads what was lost is lost, too.
+static void tli_vk_lose_ops(tli_vk *b, int all, uint64_t serial) {
+    int32_t kept = 0, i;
+    for (i = 0; i < b->op_count; i++) {
+        const tli_vk_op op = b->ops[i];
+        int changes = op.kind == TLI_VK_OP_SHADER && (tli_vk_reduces(op.shader) || op.shader == TL_VK_SHADER_ADD);
+        if (all || (op.kind != TLI_VK_OP_FILL && tli_vk_is_lost(b, &op.from)) ||
+            (changes && tli_vk_is_lost(b, &op.to))) {
+            if (!tli_vk_add_lost(b, op.to)) b->lost = 1;
+            tli_vk_drop_read(b, &op.to, serial);
+        } else {
+            tli_vk_forget_lost(b, &op.to);
+            b->ops[kept++] = op;
+        }
+    }
+    b->op_count = kept;
+}
+
 TLI_VK_IMPL tl_result tl_vk_drop_frame(const tl_backend *backend, tl_ticket frame) {
     const char *function = "tl_vk_drop_frame";
     tli_vk *b = tli_vk_self(backend);
     uint64_t latest = b->open ? b->serial : b->serial - 1;
     tli_vk_batch *batch = tli_vk_batch_of(b, frame.value);
-    int32_t i;
+    int32_t i, was_open;
+    while (latest > b->passed && tli_vk_batch_of(b, latest)->dropped == latest) latest--;
     if (!b->records || !frame.value || frame.value > latest || frame.value <= b->passed)
         return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "frame: is not under way");
     if (frame.value != latest || batch->serial != frame.value)
         return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "frame: is not the latest one");
-    for (i = 0; b->open && i < b->op_count; i++)
-        if (!tli_vk_add_lost(b, b->ops[i].to)) b->lost = 1;
-    if (b->open) {
-        b->op_count = 0;
-        b->serial++;
-    }
+    was_open = b->open;
+    b->serial += was_open != 0;
     batch->dropped = frame.value;
     tli_vk_lose_batch(b, batch);
+    tli_vk_lose_ops(b, was_open, frame.value);
+    b->has_work = b->op_count > 0;
     for (i = b->mapping_count - 1; i >= 0; i--) {
         if (!b->mappings[i].is_pending || b->mappings[i].serial != frame.value) continue;
         tli_vk_slot_of(b, b->mappings[i].slot)->serial = frame.value;
@@ -3471,7 +3777,8 @@ TLI_VK_IMPL tl_result tl_vk_init_kernel(const tl_backend *backend, const tl_vk_k
     if (why) return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, why);
     if ((uint32_t)desc->buffer_count > b->device_limits.maxPerStageDescriptorStorageBuffers ||
         desc->push_bytes > b->device_limits.maxPushConstantsSize)
-        return tli_vk_fail(b, TL_ERROR_UNSUPPORTED, function, "buffer_count, push_bytes: more than the device binds");
+        return tli_vk_fail(b, TL_ERROR_UNSUPPORTED, function,
+                           "buffer_count, push_bytes: more than the device binds");
     kernel = (tl_vk_kernel *)tl_add_memory(b->env, sizeof *kernel);
     if (!kernel) return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory");
     b->calls.host_alloc_count++;
@@ -3526,7 +3833,11 @@ TLI_VK_IMPL tl_result tl_vk_record_kernel(const tl_backend *backend, const tl_vk
     groups[0] = groups_x;
     groups[1] = groups_y;
     groups[2] = groups_z;
-    result = tli_vk_dispatch(b, kernel, places, push, groups, function);
+    result = tli_vk_open(b, function);
+    if (!result) result = tli_vk_order_early(b, function);
+    for (i = 0; i < kernel->buffer_count && !result; i++)
+        if (ranges[i].bytes) result = tli_vk_touch_promised(b, &places[i], ranges[i].block, function);
+    if (!result) result = tli_vk_dispatch(b, kernel, places, push, groups, function);
     if (!result) b->calls.kernel_count++;
     return result;
 }
@@ -3553,7 +3864,8 @@ static tl_result tli_vk_read_time(tli_vk *b, uint32_t slot, const char *function
     VkResult got;
     tl_result result;
     if (!b->times) return tli_vk_fail(b, TL_ERROR_UNSUPPORTED, function, "the queue has no timestamps");
-    if (!b->time_serials[slot]) return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "slot: was never written");
+    if (!b->time_serials[slot])
+        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "slot: was never written");
     result = tli_vk_reach(b, b->time_serials[slot], function);
     if (result) return result;
     got = b->vk.vkGetQueryPoolResults(b->device, b->times, slot, 1, sizeof ticks, &ticks, sizeof ticks,
@@ -3572,7 +3884,8 @@ TLI_VK_IMPL tl_result tl_vk_record_time(const tl_backend *backend, uint32_t slot
     return tli_vk_write_time(b, slot, "tl_vk_record_time");
 }
 
-TLI_VK_IMPL tl_result tl_vk_read_times(const tl_backend *backend, uint32_t first, uint32_t count, uint64_t *ns) {
+TLI_VK_IMPL tl_result tl_vk_read_times(const tl_backend *backend, uint32_t first, uint32_t count,
+                                       uint64_t *ns) {
     tli_vk *b = tli_vk_self(backend);
     tl_result result = TL_OK;
     uint32_t i;
@@ -3586,7 +3899,8 @@ TLI_VK_IMPL tl_result tl_vk_read_times(const tl_backend *backend, uint32_t first
 }
 
 // Time one copy by one path; the least of several runs counts.
-static tl_result tli_vk_time_copy(tli_vk *b, tl_vk_copy_path path, tl_range to, tl_range from, uint64_t *least) {
+static tl_result tli_vk_time_copy(tli_vk *b, tl_vk_copy_path path, tl_range to, tl_range from,
+                                  uint64_t *least) {
     const char *function = "tl_vk_measure_copies";
     uint64_t start, end;
     tl_result result = tli_vk_write_time(b, b->desc.time_count, function);
@@ -3680,20 +3994,20 @@ static const uint32_t tli_vk_add_words[] = {
     0x000200f9, 0x00000037, 0x000200f8, 0x00000037, 0x000100fd, 0x00010038,
 };
 static const uint32_t tli_vk_checksum_words[] = {
-    0x07230203, 0x00010000, 0x0008000b, 0x000000fe, 0x00000000, 0x00020011, 0x00000001, 0x0006000b,
+    0x07230203, 0x00010000, 0x0008000b, 0x000000fd, 0x00000000, 0x00020011, 0x00000001, 0x0006000b,
     0x00000001, 0x4c534c47, 0x6474732e, 0x3035342e, 0x00000000, 0x0003000e, 0x00000000, 0x00000001,
     0x0008000f, 0x00000005, 0x00000004, 0x6e69616d, 0x00000000, 0x00000018, 0x0000001d, 0x0000002c,
     0x00060010, 0x00000004, 0x00000011, 0x00000040, 0x00000001, 0x00000001, 0x00040047, 0x00000018,
     0x0000000b, 0x0000001a, 0x00040047, 0x0000001d, 0x0000000b, 0x00000018, 0x00040047, 0x00000028,
     0x00000001, 0x00000000, 0x00040047, 0x00000029, 0x0000000b, 0x00000019, 0x00040047, 0x0000002c,
-    0x0000000b, 0x0000001b, 0x00050048, 0x0000007c, 0x00000000, 0x00000023, 0x00000000, 0x00050048,
-    0x0000007c, 0x00000001, 0x00000023, 0x00000004, 0x00050048, 0x0000007c, 0x00000002, 0x00000023,
-    0x00000008, 0x00030047, 0x0000007c, 0x00000002, 0x00040047, 0x00000084, 0x00000006, 0x00000004,
+    0x0000000b, 0x0000001b, 0x00050048, 0x0000007d, 0x00000000, 0x00000023, 0x00000000, 0x00050048,
+    0x0000007d, 0x00000001, 0x00000023, 0x00000004, 0x00050048, 0x0000007d, 0x00000002, 0x00000023,
+    0x00000008, 0x00030047, 0x0000007d, 0x00000002, 0x00040047, 0x00000084, 0x00000006, 0x00000004,
     0x00040048, 0x00000085, 0x00000000, 0x00000018, 0x00050048, 0x00000085, 0x00000000, 0x00000023,
     0x00000000, 0x00030047, 0x00000085, 0x00000003, 0x00040047, 0x00000087, 0x00000022, 0x00000000,
-    0x00040047, 0x00000087, 0x00000021, 0x00000001, 0x00040047, 0x000000b4, 0x00000006, 0x00000004,
-    0x00050048, 0x000000b5, 0x00000000, 0x00000023, 0x00000000, 0x00030047, 0x000000b5, 0x00000003,
-    0x00040047, 0x000000b7, 0x00000022, 0x00000000, 0x00040047, 0x000000b7, 0x00000021, 0x00000000,
+    0x00040047, 0x00000087, 0x00000021, 0x00000001, 0x00040047, 0x000000b3, 0x00000006, 0x00000004,
+    0x00050048, 0x000000b4, 0x00000000, 0x00000023, 0x00000000, 0x00030047, 0x000000b4, 0x00000003,
+    0x00040047, 0x000000b6, 0x00000022, 0x00000000, 0x00040047, 0x000000b6, 0x00000021, 0x00000000,
     0x00020013, 0x00000002, 0x00030021, 0x00000003, 0x00000002, 0x00040015, 0x00000006, 0x00000020,
     0x00000000, 0x00040017, 0x00000016, 0x00000006, 0x00000003, 0x00040020, 0x00000017, 0x00000001,
     0x00000016, 0x0004003b, 0x00000017, 0x00000018, 0x00000001, 0x0004002b, 0x00000006, 0x00000019,
@@ -3704,66 +4018,68 @@ static const uint32_t tli_vk_checksum_words[] = {
     0x0000003d, 0x0000003e, 0x00000010, 0x0004002b, 0x00000006, 0x00000041, 0x85ebca6b, 0x0004002b,
     0x0000003d, 0x00000045, 0x0000000d, 0x0004002b, 0x00000006, 0x00000048, 0xc2b2ae35, 0x0004002b,
     0x00000006, 0x00000054, 0x7feb352d, 0x0004002b, 0x0000003d, 0x00000058, 0x0000000f, 0x0004002b,
-    0x00000006, 0x0000005b, 0x846ca68b, 0x0004002b, 0x00000006, 0x00000065, 0x00000002, 0x00020014,
-    0x00000066, 0x0004001c, 0x0000006a, 0x00000006, 0x00000065, 0x00040020, 0x0000006b, 0x00000004,
-    0x0000006a, 0x0004003b, 0x0000006b, 0x0000006c, 0x00000004, 0x00040020, 0x0000006f, 0x00000004,
-    0x00000006, 0x0004002b, 0x00000006, 0x00000071, 0x00000108, 0x0005001e, 0x0000007c, 0x00000006,
-    0x00000006, 0x00000006, 0x00040020, 0x0000007d, 0x00000009, 0x0000007c, 0x0004003b, 0x0000007d,
-    0x0000007e, 0x00000009, 0x0004002b, 0x0000003d, 0x0000007f, 0x00000000, 0x00040020, 0x00000080,
-    0x00000009, 0x00000006, 0x0003001d, 0x00000084, 0x00000006, 0x0003001e, 0x00000085, 0x00000084,
-    0x00040020, 0x00000086, 0x00000002, 0x00000085, 0x0004003b, 0x00000086, 0x00000087, 0x00000002,
-    0x00040020, 0x00000089, 0x00000002, 0x00000006, 0x0004002b, 0x0000003d, 0x0000008c, 0x00000001,
-    0x0004002b, 0x00000006, 0x00000091, 0x9e3779b9, 0x0004002b, 0x00000006, 0x0000009f, 0x7f4a7c15,
-    0x0004001c, 0x000000b4, 0x00000006, 0x00000065, 0x0003001e, 0x000000b5, 0x000000b4, 0x00040020,
-    0x000000b6, 0x00000002, 0x000000b5, 0x0004003b, 0x000000b6, 0x000000b7, 0x00000002, 0x00050036,
+    0x00000006, 0x0000005b, 0x846ca68b, 0x00020014, 0x00000065, 0x0004002b, 0x00000006, 0x00000069,
+    0x00000002, 0x0004001c, 0x0000006a, 0x00000006, 0x00000069, 0x00040020, 0x0000006b, 0x00000004,
+    0x0000006a, 0x0004003b, 0x0000006b, 0x0000006c, 0x00000004, 0x0004002b, 0x0000003d, 0x0000006d,
+    0x00000000, 0x0004002b, 0x0000003d, 0x0000006e, 0x00000001, 0x00040020, 0x0000006f, 0x00000004,
+    0x00000006, 0x0004002b, 0x00000006, 0x00000072, 0x00000108, 0x0005001e, 0x0000007d, 0x00000006,
+    0x00000006, 0x00000006, 0x00040020, 0x0000007e, 0x00000009, 0x0000007d, 0x0004003b, 0x0000007e,
+    0x0000007f, 0x00000009, 0x00040020, 0x00000080, 0x00000009, 0x00000006, 0x0003001d, 0x00000084,
+    0x00000006, 0x0003001e, 0x00000085, 0x00000084, 0x00040020, 0x00000086, 0x00000002, 0x00000085,
+    0x0004003b, 0x00000086, 0x00000087, 0x00000002, 0x00040020, 0x00000089, 0x00000002, 0x00000006,
+    0x0004002b, 0x00000006, 0x00000090, 0x9e3779b9, 0x0004002b, 0x00000006, 0x0000009e, 0x7f4a7c15,
+    0x0004001c, 0x000000b3, 0x00000006, 0x00000069, 0x0003001e, 0x000000b4, 0x000000b3, 0x00040020,
+    0x000000b5, 0x00000002, 0x000000b4, 0x0004003b, 0x000000b5, 0x000000b6, 0x00000002, 0x00050036,
     0x00000002, 0x00000004, 0x00000000, 0x00000003, 0x000200f8, 0x00000005, 0x00050041, 0x0000001a,
-    0x00000063, 0x0000002c, 0x0000001e, 0x0004003d, 0x00000006, 0x00000064, 0x00000063, 0x000500b0,
-    0x00000066, 0x00000067, 0x00000064, 0x00000065, 0x000300f7, 0x00000069, 0x00000000, 0x000400fa,
-    0x00000067, 0x00000068, 0x00000069, 0x000200f8, 0x00000068, 0x00050041, 0x0000006f, 0x00000070,
-    0x0000006c, 0x00000064, 0x0003003e, 0x00000070, 0x0000001e, 0x000200f9, 0x00000069, 0x000200f8,
-    0x00000069, 0x000400e0, 0x00000065, 0x00000065, 0x00000071, 0x00050041, 0x0000001a, 0x000000ca,
-    0x00000018, 0x00000019, 0x0004003d, 0x00000006, 0x000000cb, 0x000000ca, 0x00050041, 0x0000001a,
-    0x000000cc, 0x0000001d, 0x0000001e, 0x0004003d, 0x00000006, 0x000000cd, 0x000000cc, 0x00050084,
-    0x00000006, 0x000000ce, 0x000000cb, 0x000000cd, 0x00050041, 0x0000001a, 0x000000cf, 0x00000018,
-    0x0000001e, 0x0004003d, 0x00000006, 0x000000d0, 0x000000cf, 0x00050080, 0x00000006, 0x000000d1,
-    0x000000ce, 0x000000d0, 0x00050051, 0x00000006, 0x000000c3, 0x00000029, 0x00000000, 0x00050084,
-    0x00000006, 0x000000c4, 0x000000d1, 0x000000c3, 0x00050080, 0x00000006, 0x000000c7, 0x000000c4,
-    0x00000064, 0x000200f9, 0x00000076, 0x000200f8, 0x00000076, 0x000700f5, 0x00000006, 0x000000fd,
-    0x0000001e, 0x00000069, 0x000000a5, 0x00000077, 0x000700f5, 0x00000006, 0x000000fc, 0x0000001e,
-    0x00000069, 0x00000097, 0x00000077, 0x000700f5, 0x00000006, 0x000000fb, 0x000000c7, 0x00000069,
-    0x000000a8, 0x00000077, 0x00050041, 0x00000080, 0x00000081, 0x0000007e, 0x0000007f, 0x0004003d,
-    0x00000006, 0x00000082, 0x00000081, 0x000500b0, 0x00000066, 0x00000083, 0x000000fb, 0x00000082,
-    0x000400f6, 0x00000078, 0x00000077, 0x00000000, 0x000400fa, 0x00000083, 0x00000077, 0x00000078,
-    0x000200f8, 0x00000077, 0x00060041, 0x00000089, 0x0000008a, 0x00000087, 0x0000007f, 0x000000fb,
-    0x0004003d, 0x00000006, 0x0000008b, 0x0000008a, 0x00050041, 0x00000080, 0x0000008d, 0x0000007e,
-    0x0000008c, 0x0004003d, 0x00000006, 0x0000008e, 0x0000008d, 0x00050080, 0x00000006, 0x00000090,
-    0x0000008e, 0x000000fb, 0x00050084, 0x00000006, 0x00000092, 0x00000090, 0x00000091, 0x00050080,
-    0x00000006, 0x00000093, 0x0000008b, 0x00000092, 0x000500c2, 0x00000006, 0x000000d6, 0x00000093,
-    0x0000003e, 0x000500c6, 0x00000006, 0x000000d7, 0x00000093, 0x000000d6, 0x00050084, 0x00000006,
-    0x000000d8, 0x000000d7, 0x00000041, 0x000500c2, 0x00000006, 0x000000db, 0x000000d8, 0x00000045,
-    0x000500c6, 0x00000006, 0x000000dc, 0x000000d8, 0x000000db, 0x00050084, 0x00000006, 0x000000dd,
-    0x000000dc, 0x00000048, 0x000500c2, 0x00000006, 0x000000e0, 0x000000dd, 0x0000003e, 0x000500c6,
-    0x00000006, 0x000000e1, 0x000000dd, 0x000000e0, 0x00050080, 0x00000006, 0x00000097, 0x000000fc,
-    0x000000e1, 0x0004003d, 0x00000006, 0x0000009a, 0x0000008a, 0x00050084, 0x00000006, 0x000000a0,
-    0x00000090, 0x0000009f, 0x00050080, 0x00000006, 0x000000a1, 0x0000009a, 0x000000a0, 0x000500c2,
-    0x00000006, 0x000000e6, 0x000000a1, 0x0000003e, 0x000500c6, 0x00000006, 0x000000e7, 0x000000a1,
-    0x000000e6, 0x00050084, 0x00000006, 0x000000e8, 0x000000e7, 0x00000054, 0x000500c2, 0x00000006,
-    0x000000eb, 0x000000e8, 0x00000058, 0x000500c6, 0x00000006, 0x000000ec, 0x000000e8, 0x000000eb,
-    0x00050084, 0x00000006, 0x000000ed, 0x000000ec, 0x0000005b, 0x000500c2, 0x00000006, 0x000000f0,
-    0x000000ed, 0x0000003e, 0x000500c6, 0x00000006, 0x000000f1, 0x000000ed, 0x000000f0, 0x00050080,
-    0x00000006, 0x000000a5, 0x000000fd, 0x000000f1, 0x00050041, 0x0000001a, 0x000000f6, 0x0000001d,
-    0x00000019, 0x0004003d, 0x00000006, 0x000000f7, 0x000000f6, 0x00050084, 0x00000006, 0x000000f8,
-    0x000000cd, 0x000000f7, 0x00050084, 0x00000006, 0x000000fa, 0x000000f8, 0x000000c3, 0x00050080,
-    0x00000006, 0x000000a8, 0x000000fb, 0x000000fa, 0x000200f9, 0x00000076, 0x000200f8, 0x00000078,
-    0x00050041, 0x0000006f, 0x000000a9, 0x0000006c, 0x0000007f, 0x000700ea, 0x00000006, 0x000000ab,
-    0x000000a9, 0x00000019, 0x0000001e, 0x000000fc, 0x00050041, 0x0000006f, 0x000000ac, 0x0000006c,
-    0x0000008c, 0x000700ea, 0x00000006, 0x000000ae, 0x000000ac, 0x00000019, 0x0000001e, 0x000000fd,
-    0x000400e0, 0x00000065, 0x00000065, 0x00000071, 0x000300f7, 0x000000b3, 0x00000000, 0x000400fa,
-    0x00000067, 0x000000b2, 0x000000b3, 0x000200f8, 0x000000b2, 0x00060041, 0x00000089, 0x000000ba,
-    0x000000b7, 0x0000007f, 0x00000064, 0x00050041, 0x0000006f, 0x000000bd, 0x0000006c, 0x00000064,
-    0x0004003d, 0x00000006, 0x000000be, 0x000000bd, 0x000700ea, 0x00000006, 0x000000bf, 0x000000ba,
-    0x00000019, 0x0000001e, 0x000000be, 0x000200f9, 0x000000b3, 0x000200f8, 0x000000b3, 0x000100fd,
-    0x00010038,
+    0x00000063, 0x0000002c, 0x0000001e, 0x0004003d, 0x00000006, 0x00000064, 0x00000063, 0x000500aa,
+    0x00000065, 0x00000066, 0x00000064, 0x0000001e, 0x000300f7, 0x00000068, 0x00000000, 0x000400fa,
+    0x00000066, 0x00000067, 0x00000068, 0x000200f8, 0x00000067, 0x00050041, 0x0000006f, 0x00000070,
+    0x0000006c, 0x0000006e, 0x0003003e, 0x00000070, 0x0000001e, 0x00050041, 0x0000006f, 0x00000071,
+    0x0000006c, 0x0000006d, 0x0003003e, 0x00000071, 0x0000001e, 0x000200f9, 0x00000068, 0x000200f8,
+    0x00000068, 0x000400e0, 0x00000069, 0x00000069, 0x00000072, 0x00050041, 0x0000001a, 0x000000c9,
+    0x00000018, 0x00000019, 0x0004003d, 0x00000006, 0x000000ca, 0x000000c9, 0x00050041, 0x0000001a,
+    0x000000cb, 0x0000001d, 0x0000001e, 0x0004003d, 0x00000006, 0x000000cc, 0x000000cb, 0x00050084,
+    0x00000006, 0x000000cd, 0x000000ca, 0x000000cc, 0x00050041, 0x0000001a, 0x000000ce, 0x00000018,
+    0x0000001e, 0x0004003d, 0x00000006, 0x000000cf, 0x000000ce, 0x00050080, 0x00000006, 0x000000d0,
+    0x000000cd, 0x000000cf, 0x00050051, 0x00000006, 0x000000c2, 0x00000029, 0x00000000, 0x00050084,
+    0x00000006, 0x000000c3, 0x000000d0, 0x000000c2, 0x00050080, 0x00000006, 0x000000c6, 0x000000c3,
+    0x00000064, 0x000200f9, 0x00000077, 0x000200f8, 0x00000077, 0x000700f5, 0x00000006, 0x000000fc,
+    0x0000001e, 0x00000068, 0x000000a4, 0x00000078, 0x000700f5, 0x00000006, 0x000000fb, 0x0000001e,
+    0x00000068, 0x00000096, 0x00000078, 0x000700f5, 0x00000006, 0x000000fa, 0x000000c6, 0x00000068,
+    0x000000a7, 0x00000078, 0x00050041, 0x00000080, 0x00000081, 0x0000007f, 0x0000006d, 0x0004003d,
+    0x00000006, 0x00000082, 0x00000081, 0x000500b0, 0x00000065, 0x00000083, 0x000000fa, 0x00000082,
+    0x000400f6, 0x00000079, 0x00000078, 0x00000000, 0x000400fa, 0x00000083, 0x00000078, 0x00000079,
+    0x000200f8, 0x00000078, 0x00060041, 0x00000089, 0x0000008a, 0x00000087, 0x0000006d, 0x000000fa,
+    0x0004003d, 0x00000006, 0x0000008b, 0x0000008a, 0x00050041, 0x00000080, 0x0000008c, 0x0000007f,
+    0x0000006e, 0x0004003d, 0x00000006, 0x0000008d, 0x0000008c, 0x00050080, 0x00000006, 0x0000008f,
+    0x0000008d, 0x000000fa, 0x00050084, 0x00000006, 0x00000091, 0x0000008f, 0x00000090, 0x00050080,
+    0x00000006, 0x00000092, 0x0000008b, 0x00000091, 0x000500c2, 0x00000006, 0x000000d5, 0x00000092,
+    0x0000003e, 0x000500c6, 0x00000006, 0x000000d6, 0x00000092, 0x000000d5, 0x00050084, 0x00000006,
+    0x000000d7, 0x000000d6, 0x00000041, 0x000500c2, 0x00000006, 0x000000da, 0x000000d7, 0x00000045,
+    0x000500c6, 0x00000006, 0x000000db, 0x000000d7, 0x000000da, 0x00050084, 0x00000006, 0x000000dc,
+    0x000000db, 0x00000048, 0x000500c2, 0x00000006, 0x000000df, 0x000000dc, 0x0000003e, 0x000500c6,
+    0x00000006, 0x000000e0, 0x000000dc, 0x000000df, 0x00050080, 0x00000006, 0x00000096, 0x000000fb,
+    0x000000e0, 0x0004003d, 0x00000006, 0x00000099, 0x0000008a, 0x00050084, 0x00000006, 0x0000009f,
+    0x0000008f, 0x0000009e, 0x00050080, 0x00000006, 0x000000a0, 0x00000099, 0x0000009f, 0x000500c2,
+    0x00000006, 0x000000e5, 0x000000a0, 0x0000003e, 0x000500c6, 0x00000006, 0x000000e6, 0x000000a0,
+    0x000000e5, 0x00050084, 0x00000006, 0x000000e7, 0x000000e6, 0x00000054, 0x000500c2, 0x00000006,
+    0x000000ea, 0x000000e7, 0x00000058, 0x000500c6, 0x00000006, 0x000000eb, 0x000000e7, 0x000000ea,
+    0x00050084, 0x00000006, 0x000000ec, 0x000000eb, 0x0000005b, 0x000500c2, 0x00000006, 0x000000ef,
+    0x000000ec, 0x0000003e, 0x000500c6, 0x00000006, 0x000000f0, 0x000000ec, 0x000000ef, 0x00050080,
+    0x00000006, 0x000000a4, 0x000000fc, 0x000000f0, 0x00050041, 0x0000001a, 0x000000f5, 0x0000001d,
+    0x00000019, 0x0004003d, 0x00000006, 0x000000f6, 0x000000f5, 0x00050084, 0x00000006, 0x000000f7,
+    0x000000cc, 0x000000f6, 0x00050084, 0x00000006, 0x000000f9, 0x000000f7, 0x000000c2, 0x00050080,
+    0x00000006, 0x000000a7, 0x000000fa, 0x000000f9, 0x000200f9, 0x00000077, 0x000200f8, 0x00000079,
+    0x00050041, 0x0000006f, 0x000000a8, 0x0000006c, 0x0000006d, 0x000700ea, 0x00000006, 0x000000aa,
+    0x000000a8, 0x00000019, 0x0000001e, 0x000000fb, 0x00050041, 0x0000006f, 0x000000ab, 0x0000006c,
+    0x0000006e, 0x000700ea, 0x00000006, 0x000000ad, 0x000000ab, 0x00000019, 0x0000001e, 0x000000fc,
+    0x000400e0, 0x00000069, 0x00000069, 0x00000072, 0x000300f7, 0x000000b2, 0x00000000, 0x000400fa,
+    0x00000066, 0x000000b1, 0x000000b2, 0x000200f8, 0x000000b1, 0x00060041, 0x00000089, 0x000000b7,
+    0x000000b6, 0x0000006d, 0x0000006d, 0x0004003d, 0x00000006, 0x000000b9, 0x000000a8, 0x000700ea,
+    0x00000006, 0x000000ba, 0x000000b7, 0x00000019, 0x0000001e, 0x000000b9, 0x00060041, 0x00000089,
+    0x000000bb, 0x000000b6, 0x0000006d, 0x0000006e, 0x0004003d, 0x00000006, 0x000000bd, 0x000000ab,
+    0x000700ea, 0x00000006, 0x000000be, 0x000000bb, 0x00000019, 0x0000001e, 0x000000bd, 0x000200f9,
+    0x000000b2, 0x000200f8, 0x000000b2, 0x000100fd, 0x00010038,
 };
 static const uint32_t tli_vk_copy_words[] = {
     0x07230203, 0x00010000, 0x0008000b, 0x0000008e, 0x00000000, 0x00020011, 0x00000001, 0x0006000b,
@@ -4864,8 +5180,8 @@ static tli_vk_words tli_vk_words_of(int shader) {
     return words[shader];
 }
 
-static tl_result tli_vk_set_words(tli_vk *b, const tl_range *range, uint64_t from, uint64_t bytes, uint32_t word,
-                                  const char *function) {
+static tl_result tli_vk_set_words(tli_vk *b, const tl_range *range, uint64_t from, uint64_t bytes,
+                                  uint32_t word, const char *function) {
     tl_result result = TL_OK;
     const tli_vk_block *block = tli_vk_find_range(b, range, function, &result);
     tli_vk_op op;
@@ -4881,11 +5197,21 @@ static tl_result tli_vk_set_words(tli_vk *b, const tl_range *range, uint64_t fro
 
 static tl_result tli_vk_check_words(tli_vk *b, const tl_range *to, const tl_range *from, uint64_t to_bytes,
                                     const char *function) {
+    const tli_vk_block *source;
+    tl_result result = TL_OK;
+    tli_vk_place place;
     if (b->lost) return tli_vk_fail_lost(b, function);
-    if (from->bytes % 4) return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "from: bytes: must be a multiple of 4");
+    if (from->bytes % 4)
+        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "from: bytes: must be a multiple of 4");
     if (to->bytes != to_bytes)
         return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "to: bytes: not what the result takes");
     if (tli_vk_overlap(to, from)) return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "to: overlaps from");
+    if (!from->bytes || !tli_vk_find_range(b, to, function, &result)) return result;
+    source = tli_vk_find_range(b, from, function, &result);
+    if (!source) return result;
+    place = tli_vk_place_of(source, from);
+    if (b->lost_count && tli_vk_is_lost(b, &place))
+        return tli_vk_fail(b, TL_ERROR_STALE, function, "range: was written by a frame that was dropped");
     return TL_OK;
 }
 

@@ -9,10 +9,11 @@
 #define TL_STRATEGY_IMPLEMENTATION
 #include "../tl_strategy.h"
 #include "support.h"
+#include "record_support.h"
 
 // -- a backend between: it fails on demand, and holds the budget itself --
 
-enum { F_ADD, F_FREE, F_CLAIM, F_RELEASE, F_COPY, F_COMPRESS, F_EXPAND, F_SUBMIT, F_WAIT, F_MAP, F_UNMAP, F_COUNT };
+enum { F_ADD, F_FREE, F_CLAIM, F_RELEASE, F_COPY, F_COMPRESS, F_EXPAND, F_ORDER, F_SUBMIT, F_MAP, F_UNMAP, F_COUNT };
 
 typedef struct shim {
     tl_backend inner;
@@ -23,13 +24,22 @@ typedef struct shim {
     int  fails_on;       // 1 = and all later ones
     tl_result code;
     int  failed;         // calls that failed so far
+    long lost_at;        // the device is lost from that call on, counted over all functions; 0 = never
+    long all_calls, waits;
+    int  host_unfinished;  // 1 = when it was lost, work on the host tier was under way
     int  lingers;        // time spent in claim, so that threads meet there
     int  inside, broken;  // threads inside now; times that there were two, or that a budget was exceeded
 } shim;
 
 static int shim_fails(shim *s, int function) {
     long index = s->calls[function]++;
-    int fails = function == s->fail_function && (index == s->fail_at || (s->fails_on && index > s->fail_at));
+    int fails;
+    if (s->lost_at && ++s->all_calls >= s->lost_at && function != F_FREE && function != F_RELEASE && function != F_UNMAP) {
+        s->code = TL_ERROR_DEVICE_LOST;
+        s->failed++;
+        return 1;
+    }
+    fails = function == s->fail_function && (index == s->fail_at || (s->fails_on && index > s->fail_at));
     s->failed += fails;
     return fails;
 }
@@ -80,7 +90,7 @@ static tl_result shim_fill(void *self, tl_range to, uint32_t word) {
 }
 static tl_result shim_order(void *self, const tl_access *accesses, int32_t count) {
     shim *s = (shim *)self;
-    return s->inner.order(s->inner.self, accesses, count);
+    return shim_fails(s, F_ORDER) ? s->code : s->inner.order(s->inner.self, accesses, count);
 }
 static tl_result shim_submit(void *self, tl_ticket *ticket) {
     shim *s = (shim *)self;
@@ -88,16 +98,20 @@ static tl_result shim_submit(void *self, tl_ticket *ticket) {
 }
 static tl_result shim_poll(void *self, tl_ticket ticket) {
     shim *s = (shim *)self;
+    s->waits++;
     return s->inner.poll(s->inner.self, ticket);
 }
 static tl_result shim_wait(void *self, tl_ticket ticket) {
     shim *s = (shim *)self;
-    return shim_fails(s, F_WAIT) ? s->code : s->inner.wait(s->inner.self, ticket);
+    s->waits++;
+    return s->inner.wait(s->inner.self, ticket);
 }
 static tl_result shim_map(void *self, tl_range range, tl_map_mode mode, void **host) {
     shim *s = (shim *)self;
+    int in_host_tier = ((tli_cpu *)s->inner.self)->blocks[(range.block & 0xFFFFFFFFu) - 1].tier == TL_TIER_HOST;
     *host = NULL;
-    return shim_fails(s, F_MAP) ? s->code : s->inner.map(s->inner.self, range, mode, host);
+    if (shim_fails(s, F_MAP) && (!s->lost_at || !in_host_tier || mode != TL_MAP_READ || s->host_unfinished)) return s->code;
+    return s->inner.map(s->inner.self, range, mode, host);
 }
 static tl_result shim_unmap(void *self, tl_range range, tl_map_mode mode, void *host) {
     shim *s = (shim *)self;
@@ -1385,6 +1399,12 @@ static void run_failing(int function, long at, int on, int codec, uint64_t host_
             }
         }
         if (node == 7 && saved[7]) (void)save_with(&f, key_of(0, 7), 256, 1, 7, 0);
+        if (node % 4 == 3) {
+            tl_ticket ticket;
+            result = tl_submit_checkpoints(&f.env, f.m, &ticket);
+            if (result) assert_non_null(strstr(f.env.error.text, "tl_submit_checkpoints: backend: submit: "));
+            if (result) assert_int_equal(ticket.value, 0);
+        }
         check_usage(&f);
     }
     *failed = f.s.failed;
@@ -1424,6 +1444,234 @@ static void no_failure_of_the_backend_loses_anything(void **state) {
                     }
                 }
     assert_true(runs > 1000);
+}
+
+// -- a device that is lost, a queue that is in order, a backend that only records --
+
+// After the loss at any call: what stands in the host tier is read, packed or not; nothing else is, and
+// nothing that was held is forgotten or leaks.
+static void run_lost(int codec, int checked, long at, int *lost, long *from_host, long *packed) {
+    fixture f;
+    int node;
+    begin(&f);
+    f.desc.device_budget_bytes = 3 * 256 + 128;
+    f.desc.host_budget_bytes = TL_UNLIMITED;
+    f.desc.codec = (tl_codec)codec;
+    f.desc.eviction = TL_EVICTION_OLDEST;
+    open_manager(&f, checked);
+    f.s.lost_at = at;
+    for (node = 0; node < 10; node++) {
+        const void *data;
+        uint64_t bytes;
+        tl_result result = save(&f, node, 256);
+        if (result) assert_int_equal(result, TL_ERROR_DEVICE_LOST);
+        if (node % 3 == 2 && !tl_peek_checkpoint(&f.env, f.m, key_of(0, node / 2), &data, &bytes)) {
+            assert_content(data, 256, (uint64_t)(node / 2));
+            assert_int_equal(tl_release_checkpoint(&f.env, f.m, key_of(0, node / 2)), TL_OK);
+        }
+        if (node == 6 && has(&f, 1)) assert_true(take(&f, 1, 256) == TL_OK || f.s.failed);
+        check_usage(&f);
+    }
+    *lost = f.s.failed;
+    for (node = 0; node < 10 && *lost; node++) {
+        tl_checkpoint_info info, after;
+        const void *data, *again;
+        uint64_t bytes;
+        if (tl_find_checkpoint(&f.env, f.m, key_of(0, node), &info)) continue;
+        if (info.tier == TL_TIER_DEVICE) {
+            assert_int_equal(tl_peek_checkpoint(&f.env, f.m, key_of(0, node), &data, &bytes), TL_ERROR_DEVICE_LOST);
+            assert_int_equal(take(&f, node, 256), TL_ERROR_DEVICE_LOST);
+            assert_true(has(&f, node));
+            continue;
+        }
+        ++*from_host;
+        *packed += info.codec != TL_CODEC_NONE;
+        f.s.host_unfinished = 1;  // what is not whole is not read
+        assert_int_equal(tl_peek_checkpoint(&f.env, f.m, key_of(0, node), &data, &bytes), TL_ERROR_DEVICE_LOST);
+        assert_int_equal(take(&f, node, 256), TL_ERROR_DEVICE_LOST);
+        f.s.host_unfinished = 0;
+        assert_int_equal(tl_peek_checkpoint(&f.env, f.m, key_of(0, node), &data, &bytes), TL_OK);
+        assert_int_equal(bytes, 256);
+        assert_content(data, 256, (uint64_t)node);
+        assert_int_equal(tl_peek_checkpoint(&f.env, f.m, key_of(0, node), &again, &bytes), TL_OK);
+        assert_ptr_equal(again, data);
+        assert_int_equal(tl_find_checkpoint(&f.env, f.m, key_of(0, node), &after), TL_OK);
+        assert_true(after.tier == TL_TIER_HOST && after.held_bytes == info.held_bytes && after.codec == info.codec);
+        assert_int_equal(tl_release_checkpoint(&f.env, f.m, key_of(0, node)), TL_OK);
+        if (node % 2) continue;  // freed while borrowed
+        assert_int_equal(tl_release_checkpoint(&f.env, f.m, key_of(0, node)), TL_OK);
+        assert_int_equal(take(&f, node, 256), TL_OK);
+        assert_false(has(&f, node));
+        check_usage(&f);
+    }
+    close_manager(&f);
+}
+
+static void after_a_lost_device_the_host_tier_is_read(void **state) {
+    int codec, checked;
+    (void)state;
+    for (codec = TL_CODEC_NONE; codec <= TL_CODEC_BF16; codec += TL_CODEC_BF16 - TL_CODEC_NONE)
+        for (checked = 0; checked <= CHECKED; checked++) {
+            long at, from_host = 0, packed = 0;
+            int lost = 1;
+            for (at = 1; lost; at++) run_lost(codec, checked, at, &lost, &from_host, &packed);
+            assert_true(at > 60);
+            assert_true(from_host > 100);
+            assert_true(codec == TL_CODEC_NONE ? packed == 0 : packed > 50);
+        }
+}
+
+// Memory for what was packed in the host tier may be missing.
+static void a_packed_checkpoint_of_a_lost_device_needs_memory(void **state) {
+    long failures = 0, at;
+    (void)state;
+    for (at = 0; at < 3; at++) {
+        fixture f;
+        const void *data;
+        uint64_t bytes;
+        tl_result result;
+        begin(&f);
+        f.desc.device_budget_bytes = 256;
+        f.desc.host_budget_bytes = 4096;
+        f.desc.codec = TL_CODEC_BF16;
+        open_manager(&f, 0);
+        assert_int_equal(save(&f, 0, 160), TL_OK);
+        assert_int_equal(tl_evict_checkpoints(&f.env, f.m, 176), TL_OK);
+        assert_int_equal(save(&f, 1, 256), TL_OK);  // the packed one has to go to the host
+        f.s.lost_at = 1;
+        f.alloc.fail_at = f.alloc.count + at;
+        f.alloc.fails_once = 1;
+        result = tl_peek_checkpoint(&f.env, f.m, key_of(0, 0), &data, &bytes);
+        failures += result != TL_OK;
+        if (result) {
+            assert_int_equal(result, TL_ERROR_NO_MEMORY);
+            assert_null(data);
+            assert_int_equal(tl_peek_checkpoint(&f.env, f.m, key_of(0, 0), &data, &bytes), TL_OK);
+        }
+        assert_content(data, 160, 0);
+        close_manager(&f);
+    }
+    assert_int_equal(failures, 1);
+}
+
+// Nothing is submitted or waited for but at the caller's word, whatever is saved, evicted, fetched or read.
+static void the_manager_submits_only_when_it_is_told(void **state) {
+    int variant;
+    (void)state;
+    for (variant = 0; variant < 4; variant++) {
+        fixture f;
+        tl_ticket ticket, again;
+        int node;
+        begin(&f);
+        f.desc.device_budget_bytes = 3 * 256 + 128;
+        f.desc.host_budget_bytes = TL_UNLIMITED;
+        f.desc.codec = TL_CODEC_BF16;
+        f.desc.eviction = TL_EVICTION_OLDEST;
+        open_manager(&f, variant);
+        assert_int_equal(tl_submit_checkpoints(&f.env, f.m, &ticket), TL_OK);
+        assert_int_equal(ticket.value, 0);
+        for (node = 0; node < 12; node++) {
+            const void *data;
+            uint64_t bytes;
+            assert_int_equal(save(&f, node, 256), TL_OK);
+            assert_int_equal(tl_peek_checkpoint(&f.env, f.m, key_of(0, node / 2), &data, &bytes), TL_OK);
+            assert_content(data, 256, (uint64_t)(node / 2));
+            assert_int_equal(tl_release_checkpoint(&f.env, f.m, key_of(0, node / 2)), TL_OK);
+        }
+        assert_true(statistics_of(&f).spills > 3);
+        assert_true(statistics_of(&f).compressions > 1);
+        assert_true(statistics_of(&f).fetches > 1);
+        assert_int_equal(f.s.calls[F_SUBMIT], 0);
+        assert_int_equal(tl_submit_checkpoints(&f.env, f.m, &ticket), TL_OK);
+        assert_true(ticket.value > 0);
+        assert_int_equal(tl_submit_checkpoints(&f.env, f.m, &again), TL_OK);
+        assert_int_equal(again.value, ticket.value);
+        assert_int_equal(f.s.calls[F_SUBMIT], 1);
+        for (node = 0; node < 12; node++) assert_int_equal(take(&f, node, 256), TL_OK);
+        assert_int_equal(f.s.calls[F_SUBMIT], 1);
+        assert_int_equal(f.s.waits, 0);
+        close_manager(&f);
+    }
+}
+
+// The host gets nothing before the frames are done that it depends on; until then all stays held.
+static void a_recording_backend_serves_the_manager(void **state) {
+    static float x[64], out[64];
+    tl_env env;
+    tl_cpu_backend_desc backend_desc;
+    tl_manager_desc desc;
+    tl_backend cpu, b;
+    tl_manager *m;
+    tl_backend_counters counters;
+    recorder r;
+    uint64_t block;
+    tl_range source;
+    tl_ticket ticket;
+    tl_save_desc save_desc;
+    int node;
+    void *host;
+    (void)state;
+    memset(&env, 0, sizeof env);
+    memset(&backend_desc, 0, sizeof backend_desc);
+    memset(&desc, 0, sizeof desc);
+    memset(&save_desc, 0, sizeof save_desc);
+    desc.device_budget_bytes = 3 * 256;
+    desc.host_budget_bytes = TL_UNLIMITED;
+    desc.eviction = TL_EVICTION_OLDEST;
+    assert_int_equal(tl_init_cpu_backend(&env, &backend_desc, &cpu), TL_OK);
+    b = record_open(&r, &cpu);
+    assert_int_equal(tl_init_manager(&env, &b, &desc, &m), TL_OK);
+    assert_int_equal(b.add_block(b.self, TL_TIER_DEVICE, 256, &block), TL_OK);
+    source.block = block; source.offset = 0; source.bytes = 256;
+    assert_int_equal(b.claim(b.self, source), TL_OK);
+    for (node = 0; node < 8; node++) {
+        content(x, 256, (uint64_t)node);
+        assert_int_equal(b.map(b.self, source, TL_MAP_WRITE, &host), TL_OK);
+        memcpy(host, x, 256);
+        assert_int_equal(b.unmap(b.self, source, TL_MAP_WRITE, host), TL_OK);
+        record_start(&r);
+        save_desc.key = key_of(0, node);
+        save_desc.source = source;
+        assert_int_equal(tl_save_checkpoint(&env, m, &save_desc), TL_OK);
+        record_end(&r);
+        assert_int_equal(b.map(b.self, source, TL_MAP_WRITE, &host), TL_NOT_READY);
+        record_retire(&r, r.frame - 1);
+    }
+    for (node = 0; node < 8; node++) {
+        const void *data;
+        uint64_t bytes;
+        tl_result result = tl_peek_checkpoint(&env, m, key_of(0, node), &data, &bytes);
+        if (result) {
+            assert_int_equal(result, TL_NOT_READY);
+            assert_string_equal(env.error.text, "tl_peek_checkpoint: backend: map: work behind a ticket is still under way");
+            assert_int_equal(tl_peek_checkpoint(&env, m, key_of(0, node), &data, &bytes), TL_NOT_READY);
+            assert_int_equal(tl_take_checkpoint(&env, m, key_of(0, node), out, 256), TL_NOT_READY);
+            assert_true(tl_has_checkpoint(m, key_of(0, node)));
+            assert_int_equal(tl_find_checkpoint_count(m), 8 - node);
+            record_finish(&r);
+            assert_int_equal(tl_peek_checkpoint(&env, m, key_of(0, node), &data, &bytes), TL_OK);
+        }
+        assert_content(data, 256, (uint64_t)node);
+        assert_int_equal(tl_release_checkpoint(&env, m, key_of(0, node)), TL_OK);
+        assert_int_equal(tl_take_checkpoint(&env, m, key_of(0, node), out, 256), TL_OK);
+        assert_content(out, 256, (uint64_t)node);
+    }
+    assert_int_equal(tl_save_checkpoint(&env, m, &save_desc), TL_OK);
+    assert_int_equal(tl_take_checkpoint_range(&env, m, key_of(0, 7), source, NULL), TL_OK);
+    assert_int_equal(r.submits, 0);
+    assert_int_equal(tl_save_checkpoint(&env, m, &save_desc), TL_OK);
+    assert_int_equal(tl_take_checkpoint_range(&env, m, key_of(0, 7), source, &ticket), TL_OK);
+    assert_int_equal(ticket.value, r.frame);
+    assert_int_equal(r.submits, 1);
+    assert_int_equal(r.waits + r.polls, 0);
+    assert_true(r.not_ready > 8);
+    tl_free_manager(m);
+    assert_int_equal(b.release(b.self, source), TL_OK);
+    assert_int_equal(b.free_block(b.self, block), TL_OK);
+    record_close(&r);
+    cpu.counters(cpu.self, &counters);
+    assert_int_equal(counters.block_count[TL_TIER_DEVICE] + counters.block_count[TL_TIER_HOST], 0);
+    tl_free_cpu_backend(&env, &cpu);
 }
 
 static tl_result use_manager(tl_env *env, tl_eviction eviction, int checked, int32_t capacity) {
@@ -1977,6 +2225,10 @@ int main(int argc, char **argv) {
         cmocka_unit_test(defect_B19_peek_borrows_without_a_copy),
         cmocka_unit_test(defect_B20_the_host_tier_is_real),
         cmocka_unit_test(no_failure_of_the_backend_loses_anything),
+        cmocka_unit_test(after_a_lost_device_the_host_tier_is_read),
+        cmocka_unit_test(a_packed_checkpoint_of_a_lost_device_needs_memory),
+        cmocka_unit_test(the_manager_submits_only_when_it_is_told),
+        cmocka_unit_test(a_recording_backend_serves_the_manager),
         cmocka_unit_test(every_failed_allocation_is_told_and_loses_nothing),
         cmocka_unit_test(capacity_made_at_init_means_no_allocation_later),
         cmocka_unit_test(full_memory_of_the_backend_evicts_too),

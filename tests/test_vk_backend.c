@@ -10,6 +10,7 @@
 #define TL_STRATEGY_IMPLEMENTATION
 #define TL_VK_BACKEND_IMPLEMENTATION
 #include "vk_support.h"
+#include "vk_shim.c"
 
 // A Vulkan backend and the CPU backend side by side.
 typedef struct pair {
@@ -180,9 +181,42 @@ static void random_work_gives_the_bytes_of_the_cpu(void **state) {
     }
 }
 
+// A machine with a family that only transfers: what the one queue hands to the other must be passed on
+// by barriers on both sides. The shim holds these rules; this version of the validation layer sees one
+// queue below the shim, and does not follow timelines between submits.
+static void copies_between_tiers_pass_ownership_of_their_ranges(void **state) {
+    const char *name = "copies_between_tiers_pass_ownership_of_their_ranges";
+    vkt_desc device = {0};
+    uint64_t seed;
+    (void)state;
+    if (!vkt_has_vulkan(name)) skip();
+    for (seed = 1; seed <= 4; seed++) {
+        vkshim_config config;
+        vkshim_counts counts;
+        tl_vk_backend_desc desc = {0};
+        pair p;
+        vkshim_default(&config, seed % 2 ? VKSHIM_MACHINE_DISCRETE : VKSHIM_MACHINE_REAL);
+        config.transfer_family = 1;
+        config.strict_ownership = 1;
+        config.delay_polls = seed > 2 ? 5 : 0;
+        vkshim_reset(&config);
+        device.get_instance_proc = vkshim_get_instance_proc;
+        device.enable_transfer = 1;
+        device.disable_validation = 1;
+        open_pair(&p, &device, &desc);
+        assert_true(p.v.device.transfer_queue != VK_NULL_HANDLE);
+        assert_int_not_equal(p.v.device.transfer_family, p.v.device.queue_family);
+        run_random(&p, seed, 300);
+        close_pair(&p);
+        vkshim_report(&counts);
+        if (counts.violation_count) fail_msg("%s", counts.violation_text);
+    }
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_work_gives_the_bytes_of_the_cpu),
+        cmocka_unit_test(copies_between_tiers_pass_ownership_of_their_ranges),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests_name("vk_backend", tests, NULL, NULL);

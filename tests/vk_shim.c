@@ -128,24 +128,45 @@ static const vkshim_later vkshim_later_names[] = {
 
 // Always missing, for they would get around the rules: each has an older form that is wrapped.
 static const char *const vkshim_refused[] = {
-    "vkGetDeviceQueue2", "vkBindBufferMemory2", "vkBindBufferMemory2KHR", "vkGetBufferMemoryRequirements2",
-    "vkGetBufferMemoryRequirements2KHR", "vkGetDeviceBufferMemoryRequirements",
-    "vkGetDeviceBufferMemoryRequirementsKHR", "vkQueueSubmit2", "vkQueueSubmit2KHR", "vkQueueBindSparse",
-    "vkCmdPipelineBarrier2", "vkCmdPipelineBarrier2KHR", "vkCmdCopyBuffer2", "vkCmdCopyBuffer2KHR",
-    "vkCmdWriteTimestamp2", "vkCmdWriteTimestamp2KHR", "vkCmdPushDescriptorSetKHR", "vkMapMemory2KHR",
-    "vkUpdateDescriptorSetWithTemplate", "vkUpdateDescriptorSetWithTemplateKHR", "vkUnmapMemory2KHR",
+    "vkGetDeviceQueue2",
+    "vkBindBufferMemory2",
+    "vkBindBufferMemory2KHR",
+    "vkGetBufferMemoryRequirements2",
+    "vkGetBufferMemoryRequirements2KHR",
+    "vkGetDeviceBufferMemoryRequirements",
+    "vkGetDeviceBufferMemoryRequirementsKHR",
+    "vkQueueSubmit2",
+    "vkQueueSubmit2KHR",
+    "vkQueueBindSparse",
+    "vkCmdPipelineBarrier2",
+    "vkCmdPipelineBarrier2KHR",
+    "vkCmdCopyBuffer2",
+    "vkCmdCopyBuffer2KHR",
+    "vkCmdWriteTimestamp2",
+    "vkCmdWriteTimestamp2KHR",
+    "vkCmdPushDescriptorSetKHR",
+    "vkMapMemory2KHR",
+    "vkUpdateDescriptorSetWithTemplate",
+    "vkUpdateDescriptorSetWithTemplateKHR",
+    "vkUnmapMemory2KHR",
 };
 
 // ============================================================================
 // State
 // ============================================================================
 
-#define VKSHIM_KEY(handle) ((uint64_t)(handle))                      // of a handle that may be an integer
+#define VKSHIM_KEY(handle)         ((uint64_t)(handle))  // of a handle that may be an integer
 #define VKSHIM_POINTER_KEY(handle) ((uint64_t)(uintptr_t)(handle))   // of one that is a pointer
 #define VKSHIM_COUNT_OF(array) (sizeof(array) / sizeof *(array))
 
-enum { VKSHIM_BUCKETS = 4096, VKSHIM_QUEUES = 8, VKSHIM_TEXTS = 16, VKSHIM_BOUND_SETS = 8, VKSHIM_PAGE = 4096 };
-enum { VKSHIM_POISON = 0xDB };  // in handles that were not made and in shadow pages that were not read
+enum {
+    VKSHIM_BUCKETS = 4096,
+    VKSHIM_QUEUES = 8,
+    VKSHIM_TEXTS = 16,
+    VKSHIM_BOUND_SETS = 8,
+    VKSHIM_PAGE = 4096
+};
+enum { VKSHIM_POISON = 0xDB };  // in handles that were not made and shadow pages that were not read
 
 // What a command does with a range, as far as families go; TOUCH: it only must not be destroyed.
 typedef enum vkshim_use {
@@ -246,18 +267,20 @@ static struct {
     uint64_t submits_now, waits_now, polls_now;
     vkshim_counts counts;
     char texts[VKSHIM_TEXTS][sizeof ((vkshim_counts *)0)->violation_text];
+    VkPhysicalDeviceProperties real_properties;
     VkPhysicalDeviceProperties properties;          // of the device made last, as told
     VkPhysicalDeviceMemoryProperties memory;
     uint32_t instance_version;                      // that the program asked for
     uint32_t queue_count;
-    uint64_t seen[VKSHIM_QUEUES];                   // submits of each queue that the host knows finished
+    uint64_t seen[VKSHIM_QUEUES];  // submits of each queue that the host knows finished
     vkshim_submit *submits;                         // in order
     VkResult submit_result;
     int32_t  is_lost;
 } vkshim;
 
-static pthread_mutex_t vkshim_mutex = PTHREAD_MUTEX_INITIALIZER;         // of all above
-static pthread_mutex_t vkshim_driver_mutex = PTHREAD_MUTEX_INITIALIZER;  // of the driver's queue, taken second
+static pthread_mutex_t vkshim_mutex = PTHREAD_MUTEX_INITIALIZER;  // of all above
+// Of the driver's queue, taken second.
+static pthread_mutex_t vkshim_driver_mutex = PTHREAD_MUTEX_INITIALIZER;
 
 // Queues in use are kept apart, so that a second user is seen while the first is inside.
 static pthread_mutex_t vkshim_guard_mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -279,7 +302,8 @@ static void vkshim_violate(const char *format, ...) {
     vsnprintf(vkshim.counts.violation_text, sizeof vkshim.counts.violation_text, format, arguments);
     va_end(arguments);
     if (vkshim.counts.violation_count < VKSHIM_TEXTS)
-        memcpy(vkshim.texts[vkshim.counts.violation_count], vkshim.counts.violation_text, sizeof vkshim.texts[0]);
+        memcpy(vkshim.texts[vkshim.counts.violation_count], vkshim.counts.violation_text,
+               sizeof vkshim.texts[0]);
     vkshim.counts.violation_count++;
 }
 
@@ -320,7 +344,8 @@ static VkResult vkshim_count_call(vkshim_function function) {
     vkshim.calls[function]++;
     if (vkshim_fallibilities[function] == VKSHIM_PLAIN) return VK_SUCCESS;
     vkshim.fallible_now++;
-    if (vkshim.is_lost && vkshim_fallibilities[function] == VKSHIM_DIES) return VK_ERROR_DEVICE_LOST;
+    if (vkshim.is_lost && vkshim_fallibilities[function] == VKSHIM_DIES)
+        return VK_ERROR_DEVICE_LOST;
     fails = vkshim_in_window(vkshim.fallible_now, config->fail_any_at, config->fail_count);
     if (config->fail_call && !strcmp(config->fail_call, vkshim_function_names[function]))
         fails |= vkshim_in_window(number, config->fail_at, config->fail_count);
@@ -353,7 +378,8 @@ static VkResult vkshim_lose_at(uint64_t *number, uint64_t at) {
 // ============================================================================
 
 static uint32_t vkshim_bucket(vkshim_kind kind, uint64_t key) {
-    return (uint32_t)(((key ^ ((uint64_t)kind << 58)) * UINT64_C(0x9E3779B97F4A7C15)) >> 52) % VKSHIM_BUCKETS;
+    return (uint32_t)(((key ^ ((uint64_t)kind << 58)) * UINT64_C(0x9E3779B97F4A7C15)) >> 52) %
+           VKSHIM_BUCKETS;
 }
 
 static vkshim_object *vkshim_find(vkshim_kind kind, uint64_t key) {
@@ -365,11 +391,14 @@ static vkshim_object *vkshim_find(vkshim_kind kind, uint64_t key) {
 // The object, or a violation that names the function.
 static vkshim_object *vkshim_need(vkshim_function function, vkshim_kind kind, uint64_t key) {
     vkshim_object *o = vkshim_find(kind, key);
-    if (!o) vkshim_violate("%s: no such handle among the %s", vkshim_function_names[function], vkshim_name_kind(kind));
+    if (!o)
+        vkshim_violate("%s: no such handle among the %s", vkshim_function_names[function],
+                       vkshim_name_kind(kind));
     return o;
 }
 
-static vkshim_object *vkshim_track(vkshim_kind kind, uint64_t key, uint64_t parent, int has_callbacks) {
+static vkshim_object *vkshim_track(vkshim_kind kind, uint64_t key, uint64_t parent,
+                                   int has_callbacks) {
     uint32_t bucket = vkshim_bucket(kind, key);
     vkshim_object *o = (vkshim_object *)vkshim_alloc(sizeof *o);
     o->kind = kind;
@@ -407,8 +436,8 @@ static void vkshim_forget_children(vkshim_kind kind, uint64_t parent) {
 
 static vkshim_event *vkshim_add_event(vkshim_object *commands, vkshim_use use, uint64_t key) {
     vkshim_event *e;
-    commands->events = (vkshim_event *)vkshim_grow(commands->events, commands->event_count, &commands->event_room,
-                                                   sizeof *commands->events);
+    commands->events = (vkshim_event *)vkshim_grow(commands->events, commands->event_count,
+                                                   &commands->event_room, sizeof *commands->events);
     e = &commands->events[commands->event_count++];
     memset(e, 0, sizeof *e);
     e->use = use;
@@ -425,7 +454,8 @@ static int vkshim_submit_uses(const vkshim_submit *s, uint64_t key) {
         const vkshim_object *c = vkshim_find(VKSHIM_COMMANDS, VKSHIM_POINTER_KEY(s->commands[i]));
         if (VKSHIM_POINTER_KEY(s->commands[i]) == key) return 1;
         for (j = 0; c && j < c->event_count; j++) {
-            const vkshim_object *b = c->events[j].key == key ? NULL : vkshim_find(VKSHIM_BUFFER, c->events[j].key);
+            const vkshim_object *b =
+                c->events[j].key == key ? NULL : vkshim_find(VKSHIM_BUFFER, c->events[j].key);
             if (c->events[j].key == key || (b && b->memory == key)) return 1;
         }
     }
@@ -447,13 +477,15 @@ static void vkshim_need_idle(vkshim_function function, vkshim_kind kind, uint64_
 }
 
 // What every vkDestroy checks: 1 = go on and destroy it.
-static int vkshim_start_destroy(vkshim_function function, vkshim_kind kind, uint64_t key, const void *callbacks) {
+static int vkshim_start_destroy(vkshim_function function, vkshim_kind kind, uint64_t key,
+                                const void *callbacks) {
     vkshim_object *o;
     if (!key) return 1;
     o = vkshim_need(function, kind, key);
     if (!o) return 0;
     if (o->has_callbacks != (callbacks != NULL))
-        vkshim_violate("%s: pAllocator: given to only one of create and destroy", vkshim_function_names[function]);
+        vkshim_violate("%s: pAllocator: given to only one of create and destroy",
+                       vkshim_function_names[function]);
     vkshim_need_idle(function, kind, key);
     return 1;
 }
@@ -487,15 +519,19 @@ static void vkshim_fake_properties(VkPhysicalDeviceProperties *p) {
     uint32_t i;
     if (c->api_version) p->apiVersion = c->api_version;
     if (c->device_type) p->deviceType = c->device_type;
-    if (c->storage_offset_alignment) l->minStorageBufferOffsetAlignment = c->storage_offset_alignment;
+    if (c->storage_offset_alignment)
+        l->minStorageBufferOffsetAlignment = c->storage_offset_alignment;
     if (c->non_coherent_atom) l->nonCoherentAtomSize = c->non_coherent_atom;
     l->maxStorageBufferRange = vkshim_least_u32(c->storage_range, l->maxStorageBufferRange);
-    l->maxMemoryAllocationCount = vkshim_least_u32(c->allocation_count, l->maxMemoryAllocationCount);
+    l->maxMemoryAllocationCount =
+        vkshim_least_u32(c->allocation_count, l->maxMemoryAllocationCount);
     l->maxComputeWorkGroupInvocations =
         vkshim_least_u32(c->workgroup_invocations, l->maxComputeWorkGroupInvocations);
     for (i = 0; i < 3; i++) {
-        l->maxComputeWorkGroupSize[i] = vkshim_least_u32(c->workgroup_size[i], l->maxComputeWorkGroupSize[i]);
-        l->maxComputeWorkGroupCount[i] = vkshim_least_u32(c->workgroup_count[i], l->maxComputeWorkGroupCount[i]);
+        l->maxComputeWorkGroupSize[i] =
+            vkshim_least_u32(c->workgroup_size[i], l->maxComputeWorkGroupSize[i]);
+        l->maxComputeWorkGroupCount[i] =
+            vkshim_least_u32(c->workgroup_count[i], l->maxComputeWorkGroupCount[i]);
     }
     l->maxPerStageDescriptorStorageBuffers =
         vkshim_least_u32(c->stage_storage_buffers, l->maxPerStageDescriptorStorageBuffers);
@@ -524,7 +560,8 @@ static void vkshim_fake_family(VkQueueFamilyProperties *p, uint32_t family) {
 
 // What the device made last tells, so that its limits are enforced.
 static void vkshim_learn_limits(VkPhysicalDevice physical) {
-    vkshim.real.GetPhysicalDeviceProperties(physical, &vkshim.properties);
+    vkshim.real.GetPhysicalDeviceProperties(physical, &vkshim.real_properties);
+    vkshim.properties = vkshim.real_properties;
     vkshim_fake_properties(&vkshim.properties);
     vkshim.real.GetPhysicalDeviceMemoryProperties(physical, &vkshim.memory);
     vkshim_fake_memory(&vkshim.memory);
@@ -537,13 +574,15 @@ static uint32_t vkshim_version(uint32_t device_version) {
 
 static void vkshim_need_version(vkshim_function function, uint32_t has, uint32_t needs) {
     if (has < needs)
-        vkshim_violate("%s: needs Vulkan 1.%u, instance and device have 1.%u", vkshim_function_names[function],
-                       VK_API_VERSION_MINOR(needs), VK_API_VERSION_MINOR(has));
+        vkshim_violate("%s: needs Vulkan 1.%u, instance and device have 1.%u",
+                       vkshim_function_names[function], VK_API_VERSION_MINOR(needs),
+                       VK_API_VERSION_MINOR(has));
 }
 
 // The driver's type that all faked ones stand on.
 static uint32_t vkshim_real_type(VkPhysicalDevice physical) {
-    VkMemoryPropertyFlags needed = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
+    VkMemoryPropertyFlags needed =
+        VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
     VkPhysicalDeviceMemoryProperties m;
     uint32_t i;
     vkshim.real.GetPhysicalDeviceMemoryProperties(physical, &m);
@@ -561,8 +600,9 @@ static void vkshim_split(vkshim_object *buffer, uint64_t at) {
     uint32_t i;
     for (i = 0; i < buffer->segment_count; i++)
         if (buffer->segments[i].begin < at && at < buffer->segments[i].end) {
-            buffer->segments = (vkshim_segment *)vkshim_grow(buffer->segments, buffer->segment_count,
-                                                             &buffer->segment_room, sizeof *buffer->segments);
+            buffer->segments =
+                (vkshim_segment *)vkshim_grow(buffer->segments, buffer->segment_count,
+                                              &buffer->segment_room, sizeof *buffer->segments);
             memmove(&buffer->segments[i + 1], &buffer->segments[i],
                     (buffer->segment_count - i) * sizeof *buffer->segments);
             buffer->segment_count++;
@@ -573,10 +613,13 @@ static void vkshim_split(vkshim_object *buffer, uint64_t at) {
 }
 
 // The rule that this use breaks, or NULL.
-static const char *vkshim_check_use(const vkshim_segment *g, const vkshim_event *e, const vkshim_submit *s) {
+static const char *vkshim_check_use(const vkshim_segment *g, const vkshim_event *e,
+                                    const vkshim_submit *s) {
     uint32_t family = s->queue->family;
-    int is_ordered = g->owning == VKSHIM_FREE || g->queue == s->queue->index || s->clock[g->queue] >= g->serial;
-    int is_foreign = g->owning != VKSHIM_FREE && (g->owning == VKSHIM_RELEASED || g->family != family);
+    int is_ordered =
+        g->owning == VKSHIM_FREE || g->queue == s->queue->index || s->clock[g->queue] >= g->serial;
+    int is_foreign =
+        g->owning != VKSHIM_FREE && (g->owning == VKSHIM_RELEASED || g->family != family);
     switch (e->use) {
     case VKSHIM_TOUCH: return NULL;
     case VKSHIM_READ:
@@ -586,15 +629,18 @@ static const char *vkshim_check_use(const vkshim_segment *g, const vkshim_event 
         if (is_foreign && vkshim.config.strict_ownership) return "written without an acquire";
         break;
     case VKSHIM_SHADE:
-        if (g->owning == VKSHIM_RELEASED) return "used by a shader after the release, without an acquire";
-        if (is_foreign && vkshim.config.strict_ownership) return "used by a shader without an acquire";
+        if (g->owning == VKSHIM_RELEASED)
+            return "used by a shader after the release, without an acquire";
+        if (is_foreign && vkshim.config.strict_ownership)
+            return "used by a shader without an acquire";
         break;
     case VKSHIM_RELEASE:
         if (is_foreign) return "released by a family that does not own it";
         break;
     case VKSHIM_ACQUIRE:
         if (g->owning != VKSHIM_RELEASED) return "acquired without a release";
-        if (g->family != e->from || g->to != e->to) return "acquired with other families than it was released with";
+        if (g->family != e->from || g->to != e->to)
+            return "acquired with other families than it was released with";
         if (g->release_begin != e->begin || g->release_end != e->end)
             return "acquired with another range than it was released with";
         break;
@@ -610,11 +656,13 @@ static void vkshim_apply_event(const vkshim_event *e, const vkshim_submit *s) {
     vkshim_split(buffer, e->end);
     for (i = 0; i < buffer->segment_count; i++) {
         vkshim_segment *g = &buffer->segments[i];
-        const char *rule = g->begin >= e->begin && g->end <= e->end ? vkshim_check_use(g, e, s) : NULL;
+        const char *rule =
+            g->begin >= e->begin && g->end <= e->end ? vkshim_check_use(g, e, s) : NULL;
         if (g->begin < e->begin || g->end > e->end) continue;
         if (rule)
-            vkshim_violate("vkQueueSubmit: family %u: bytes %llu to %llu of a buffer %s", s->queue->family,
-                           (unsigned long long)g->begin, (unsigned long long)g->end, rule);
+            vkshim_violate("vkQueueSubmit: family %u: bytes %llu to %llu of a buffer %s",
+                           s->queue->family, (unsigned long long)g->begin,
+                           (unsigned long long)g->end, rule);
         g->owning = e->use == VKSHIM_RELEASE ? VKSHIM_RELEASED : VKSHIM_OWNED;
         g->family = s->queue->family;
         g->to = e->to;
@@ -662,7 +710,8 @@ static void vkshim_sweep(int drops_all) {
 
 static const uint64_t *vkshim_signalled_value(const vkshim_submit *s, VkSemaphore semaphore) {
     uint32_t i;
-    for (i = 0; i < s->signal_count; i++) if (s->signals[i] == semaphore) return &s->signal_values[i];
+    for (i = 0; i < s->signal_count; i++)
+        if (s->signals[i] == semaphore) return &s->signal_values[i];
     return NULL;
 }
 
@@ -699,12 +748,12 @@ static VkResult vkshim_submit_really(const vkshim_submit *s) {
     info.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO;
     info.pNext = s->has_timeline ? &timeline : NULL;
     info.waitSemaphoreCount = s->wait_count;
-    info.pWaitSemaphores = s->waits;
+    info.pWaitSemaphores = s->wait_count ? s->waits : NULL;  // best practices warn about an empty list
     info.pWaitDstStageMask = s->stages;
     info.commandBufferCount = s->command_count;
     info.pCommandBuffers = s->commands;
     info.signalSemaphoreCount = s->signal_count;
-    info.pSignalSemaphores = s->signals;
+    info.pSignalSemaphores = s->signal_count ? s->signals : NULL;
     pthread_mutex_lock(&vkshim_driver_mutex);
     result = vkshim.real.QueueSubmit(s->queue->real_queue, 1, &info, s->fence);
     pthread_mutex_unlock(&vkshim_driver_mutex);
@@ -730,7 +779,8 @@ static void vkshim_order_after(vkshim_submit *s, VkSemaphore semaphore, uint64_t
     const vkshim_submit *e, *best = NULL;
     uint64_t best_value = 0;
     for (e = vkshim.submits; o && e; e = e->next) {
-        const uint64_t *signalled = e->is_sent && e != s ? vkshim_signalled_value(e, semaphore) : NULL;
+        const uint64_t *signalled =
+            e->is_sent && e != s ? vkshim_signalled_value(e, semaphore) : NULL;
         if (!signalled) continue;
         if (!o->is_timeline || *signalled <= value) vkshim_merge_clock(s->clock, e->clock);
         if (!o->is_timeline || (*signalled >= value && (!best || *signalled < best_value))) {
@@ -775,7 +825,8 @@ static int vkshim_send(vkshim_submit *s) {
     s->is_visited = 1;
     for (e = vkshim.submits; e && e != s && is_ready; e = e->next)
         if (e->queue == s->queue && !e->is_sent) is_ready = vkshim_send(e);
-    for (i = 0; i < s->wait_count && is_ready; i++) is_ready = vkshim_supply(s, s->waits[i], s->wait_values[i]);
+    for (i = 0; i < s->wait_count && is_ready; i++)
+        is_ready = vkshim_supply(s, s->waits[i], s->wait_values[i]);
     s->is_visited = 0;
     if (!is_ready) return 0;
     s->is_sent = 1;
@@ -875,7 +926,8 @@ static VKAPI_ATTR VkResult VKAPI_CALL vkshim_CreateInstance(const VkInstanceCrea
     return vkshim_leave(result);
 }
 
-static VKAPI_ATTR void VKAPI_CALL vkshim_DestroyInstance(VkInstance instance, const VkAllocationCallbacks *callbacks) {
+static VKAPI_ATTR void VKAPI_CALL vkshim_DestroyInstance(VkInstance instance,
+                                                         const VkAllocationCallbacks *callbacks) {
     uint64_t key = VKSHIM_POINTER_KEY(instance);
     vkshim_enter(VKSHIM_DestroyInstance);
     if (vkshim_start_destroy(VKSHIM_DestroyInstance, VKSHIM_INSTANCE, key, callbacks)) {
@@ -887,7 +939,8 @@ static VKAPI_ATTR void VKAPI_CALL vkshim_DestroyInstance(VkInstance instance, co
     vkshim_leave(VK_SUCCESS);
 }
 
-static VKAPI_ATTR VkResult VKAPI_CALL vkshim_EnumeratePhysicalDevices(VkInstance instance, uint32_t *count,
+static VKAPI_ATTR VkResult VKAPI_CALL vkshim_EnumeratePhysicalDevices(VkInstance instance,
+                                                                      uint32_t *count,
                                                                       VkPhysicalDevice *devices) {
     VkResult result = vkshim_enter(VKSHIM_EnumeratePhysicalDevices);
     if (!result) result = vkshim.real.EnumeratePhysicalDevices(instance, count, devices);
@@ -899,11 +952,13 @@ static int vkshim_hides_extension(const char *name) {
 }
 
 // All extensions of the device as they are told; free() the list.
-static VkResult vkshim_list_extensions(VkPhysicalDevice physical, uint32_t *count, VkExtensionProperties **list) {
+static VkResult vkshim_list_extensions(VkPhysicalDevice physical, uint32_t *count,
+                                       VkExtensionProperties **list) {
     uint32_t i, all = 0, has_budget = 0;
     VkResult result = vkshim.real.EnumerateDeviceExtensionProperties(physical, NULL, &all, NULL);
     VkExtensionProperties *names = (VkExtensionProperties *)vkshim_alloc((all + 1) * sizeof *names);
-    if (!result) result = vkshim.real.EnumerateDeviceExtensionProperties(physical, NULL, &all, names);
+    if (!result)
+        result = vkshim.real.EnumerateDeviceExtensionProperties(physical, NULL, &all, names);
     for (i = 0, *count = 0; !result && i < all; i++) {
         if (vkshim_hides_extension(names[i].extensionName)) continue;
         has_budget |= !strcmp(names[i].extensionName, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
@@ -918,8 +973,9 @@ static VkResult vkshim_list_extensions(VkPhysicalDevice physical, uint32_t *coun
     return result;
 }
 
-static VKAPI_ATTR VkResult VKAPI_CALL vkshim_EnumerateDeviceExtensionProperties(
-        VkPhysicalDevice physical, const char *layer, uint32_t *count, VkExtensionProperties *properties) {
+static VKAPI_ATTR VkResult VKAPI_CALL
+vkshim_EnumerateDeviceExtensionProperties(VkPhysicalDevice physical, const char *layer,
+                                          uint32_t *count, VkExtensionProperties *properties) {
     VkResult result = vkshim_enter(VKSHIM_EnumerateDeviceExtensionProperties);
     VkExtensionProperties *list = NULL;
     uint32_t all = 0, copied;
@@ -938,8 +994,8 @@ static VKAPI_ATTR VkResult VKAPI_CALL vkshim_EnumerateDeviceExtensionProperties(
     return vkshim_leave(result);
 }
 
-static VKAPI_ATTR void VKAPI_CALL vkshim_GetPhysicalDeviceProperties(VkPhysicalDevice physical,
-                                                                     VkPhysicalDeviceProperties *properties) {
+static VKAPI_ATTR void VKAPI_CALL vkshim_GetPhysicalDeviceProperties(
+    VkPhysicalDevice physical, VkPhysicalDeviceProperties *properties) {
     vkshim_enter(VKSHIM_GetPhysicalDeviceProperties);
     vkshim.real.GetPhysicalDeviceProperties(physical, properties);
     vkshim_fake_properties(properties);
@@ -957,26 +1013,28 @@ static void vkshim_need_physical_version(vkshim_function function, VkPhysicalDev
 static void vkshim_properties2(PFN_vkGetPhysicalDeviceProperties2 real, VkPhysicalDevice physical,
                                VkPhysicalDeviceProperties2 *properties) {
     uint64_t bytes = vkshim.config.allocation_bytes;
-    VkPhysicalDeviceMaintenance3Properties *maintenance = (VkPhysicalDeviceMaintenance3Properties *)vkshim_find_next(
-        properties->pNext, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES);
-    VkPhysicalDeviceVulkan11Properties *core = (VkPhysicalDeviceVulkan11Properties *)vkshim_find_next(
-        properties->pNext, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES);
+    VkPhysicalDeviceMaintenance3Properties *maintenance =
+        (VkPhysicalDeviceMaintenance3Properties *)vkshim_find_next(
+            properties->pNext, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES);
+    VkPhysicalDeviceVulkan11Properties *core =
+        (VkPhysicalDeviceVulkan11Properties *)vkshim_find_next(
+            properties->pNext, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES);
     real(physical, properties);
     vkshim_fake_properties(&properties->properties);
     if (bytes && maintenance) maintenance->maxMemoryAllocationSize = bytes;
     if (bytes && core) core->maxMemoryAllocationSize = bytes;
 }
 
-static VKAPI_ATTR void VKAPI_CALL vkshim_GetPhysicalDeviceProperties2(VkPhysicalDevice physical,
-                                                                      VkPhysicalDeviceProperties2 *properties) {
+static VKAPI_ATTR void VKAPI_CALL vkshim_GetPhysicalDeviceProperties2(
+    VkPhysicalDevice physical, VkPhysicalDeviceProperties2 *properties) {
     vkshim_enter(VKSHIM_GetPhysicalDeviceProperties2);
     vkshim_need_physical_version(VKSHIM_GetPhysicalDeviceProperties2, physical);
     vkshim_properties2(vkshim.real.GetPhysicalDeviceProperties2, physical, properties);
     vkshim_leave(VK_SUCCESS);
 }
 
-static VKAPI_ATTR void VKAPI_CALL vkshim_GetPhysicalDeviceProperties2KHR(VkPhysicalDevice physical,
-                                                                         VkPhysicalDeviceProperties2 *properties) {
+static VKAPI_ATTR void VKAPI_CALL vkshim_GetPhysicalDeviceProperties2KHR(
+    VkPhysicalDevice physical, VkPhysicalDeviceProperties2 *properties) {
     vkshim_enter(VKSHIM_GetPhysicalDeviceProperties2KHR);
     vkshim_properties2(vkshim.real.GetPhysicalDeviceProperties2KHR, physical, properties);
     vkshim_leave(VK_SUCCESS);
@@ -994,16 +1052,16 @@ static void vkshim_features2(PFN_vkGetPhysicalDeviceFeatures2 real, VkPhysicalDe
     if (vkshim.config.hides_timeline && core) core->timelineSemaphore = VK_FALSE;
 }
 
-static VKAPI_ATTR void VKAPI_CALL vkshim_GetPhysicalDeviceFeatures2(VkPhysicalDevice physical,
-                                                                    VkPhysicalDeviceFeatures2 *features) {
+static VKAPI_ATTR void VKAPI_CALL
+vkshim_GetPhysicalDeviceFeatures2(VkPhysicalDevice physical, VkPhysicalDeviceFeatures2 *features) {
     vkshim_enter(VKSHIM_GetPhysicalDeviceFeatures2);
     vkshim_need_physical_version(VKSHIM_GetPhysicalDeviceFeatures2, physical);
     vkshim_features2(vkshim.real.GetPhysicalDeviceFeatures2, physical, features);
     vkshim_leave(VK_SUCCESS);
 }
 
-static VKAPI_ATTR void VKAPI_CALL vkshim_GetPhysicalDeviceFeatures2KHR(VkPhysicalDevice physical,
-                                                                       VkPhysicalDeviceFeatures2 *features) {
+static VKAPI_ATTR void VKAPI_CALL vkshim_GetPhysicalDeviceFeatures2KHR(
+    VkPhysicalDevice physical, VkPhysicalDeviceFeatures2 *features) {
     vkshim_enter(VKSHIM_GetPhysicalDeviceFeatures2KHR);
     vkshim_features2(vkshim.real.GetPhysicalDeviceFeatures2KHR, physical, features);
     vkshim_leave(VK_SUCCESS);
@@ -1018,14 +1076,16 @@ static VKAPI_ATTR void VKAPI_CALL vkshim_GetPhysicalDeviceMemoryProperties(
 }
 
 static uint64_t vkshim_budget(const VkPhysicalDeviceMemoryProperties *memory, uint32_t heap) {
-    return vkshim.config.budget_bytes[heap] ? vkshim.config.budget_bytes[heap] : memory->memoryHeaps[heap].size;
+    return vkshim.config.budget_bytes[heap] ? vkshim.config.budget_bytes[heap]
+                                            : memory->memoryHeaps[heap].size;
 }
 
 static void vkshim_memory2(PFN_vkGetPhysicalDeviceMemoryProperties2 real, VkPhysicalDevice physical,
                            VkPhysicalDeviceMemoryProperties2 *properties) {
     uint32_t i;
-    VkPhysicalDeviceMemoryBudgetPropertiesEXT *budget = (VkPhysicalDeviceMemoryBudgetPropertiesEXT *)vkshim_find_next(
-        properties->pNext, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT);
+    VkPhysicalDeviceMemoryBudgetPropertiesEXT *budget =
+        (VkPhysicalDeviceMemoryBudgetPropertiesEXT *)vkshim_find_next(
+            properties->pNext, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT);
     real(physical, properties);
     vkshim_fake_memory(&properties->memoryProperties);
     for (i = 0; budget && vkshim.config.fakes_budget && i < VK_MAX_MEMORY_HEAPS; i++) {
@@ -1063,36 +1123,42 @@ static VKAPI_ATTR void VKAPI_CALL vkshim_GetPhysicalDeviceQueueFamilyProperties(
         if (!families || *count > 2) *count = 2;
         for (i = 0; families && i < *count; i++) families[i] = first;
     }
-    for (i = 0; families && i < *count; i++) vkshim_fake_family(&families[i], vkshim.config.transfer_family ? i : 0);
+    for (i = 0; families && i < *count; i++)
+        vkshim_fake_family(&families[i], vkshim.config.transfer_family ? i : 0);
     vkshim_leave(VK_SUCCESS);
 }
 
-static void vkshim_families2(PFN_vkGetPhysicalDeviceQueueFamilyProperties2 real, VkPhysicalDevice physical,
-                             uint32_t *count, VkQueueFamilyProperties2 *families) {
+static void vkshim_families2(PFN_vkGetPhysicalDeviceQueueFamilyProperties2 real,
+                             VkPhysicalDevice physical, uint32_t *count,
+                             VkQueueFamilyProperties2 *families) {
     uint32_t i, one = 1;
     if (!vkshim.config.transfer_family) {
         real(physical, count, families);
     } else {
         if (!families || *count > 2) *count = 2;
         if (families && *count) real(physical, &one, families);
-        if (families && *count == 2) families[1].queueFamilyProperties = families[0].queueFamilyProperties;
+        if (families && *count == 2)
+            families[1].queueFamilyProperties = families[0].queueFamilyProperties;
     }
     for (i = 0; families && i < *count; i++)
-        vkshim_fake_family(&families[i].queueFamilyProperties, vkshim.config.transfer_family ? i : 0);
+        vkshim_fake_family(&families[i].queueFamilyProperties,
+                           vkshim.config.transfer_family ? i : 0);
 }
 
 static VKAPI_ATTR void VKAPI_CALL vkshim_GetPhysicalDeviceQueueFamilyProperties2(
         VkPhysicalDevice physical, uint32_t *count, VkQueueFamilyProperties2 *families) {
     vkshim_enter(VKSHIM_GetPhysicalDeviceQueueFamilyProperties2);
     vkshim_need_physical_version(VKSHIM_GetPhysicalDeviceQueueFamilyProperties2, physical);
-    vkshim_families2(vkshim.real.GetPhysicalDeviceQueueFamilyProperties2, physical, count, families);
+    vkshim_families2(vkshim.real.GetPhysicalDeviceQueueFamilyProperties2, physical, count,
+                     families);
     vkshim_leave(VK_SUCCESS);
 }
 
 static VKAPI_ATTR void VKAPI_CALL vkshim_GetPhysicalDeviceQueueFamilyProperties2KHR(
         VkPhysicalDevice physical, uint32_t *count, VkQueueFamilyProperties2 *families) {
     vkshim_enter(VKSHIM_GetPhysicalDeviceQueueFamilyProperties2KHR);
-    vkshim_families2(vkshim.real.GetPhysicalDeviceQueueFamilyProperties2KHR, physical, count, families);
+    vkshim_families2(vkshim.real.GetPhysicalDeviceQueueFamilyProperties2KHR, physical, count,
+                     families);
     vkshim_leave(VK_SUCCESS);
 }
 
@@ -1104,21 +1170,25 @@ static int vkshim_enables_timeline(const VkDeviceCreateInfo *info) {
     const VkPhysicalDeviceTimelineSemaphoreFeatures *timeline =
         (const VkPhysicalDeviceTimelineSemaphoreFeatures *)vkshim_find_next(
             info->pNext, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES);
-    const VkPhysicalDeviceVulkan12Features *core = (const VkPhysicalDeviceVulkan12Features *)vkshim_find_next(
-        info->pNext, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES);
+    const VkPhysicalDeviceVulkan12Features *core =
+        (const VkPhysicalDeviceVulkan12Features *)vkshim_find_next(
+            info->pNext, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES);
     return (timeline && timeline->timelineSemaphore) || (core && core->timelineSemaphore);
 }
 
 // The names that the driver gets: without those that only the shim has. A hidden one is refused.
-static VkResult vkshim_real_extensions(VkPhysicalDevice physical, VkDeviceCreateInfo *info, const char **names) {
+static VkResult vkshim_real_extensions(VkPhysicalDevice physical, VkDeviceCreateInfo *info,
+                                       const char **names) {
     VkExtensionProperties *list = NULL;
     uint32_t i, j, count = 0, kept = 0;
     VkResult result = vkshim.real.EnumerateDeviceExtensionProperties(physical, NULL, &count, NULL);
     list = (VkExtensionProperties *)vkshim_alloc((count + 1) * sizeof *list);
-    if (!result) result = vkshim.real.EnumerateDeviceExtensionProperties(physical, NULL, &count, list);
+    if (!result)
+        result = vkshim.real.EnumerateDeviceExtensionProperties(physical, NULL, &count, list);
     for (i = 0; !result && i < info->enabledExtensionCount; i++) {
         const char *name = info->ppEnabledExtensionNames[i];
-        int is_fake = vkshim.config.fakes_budget && !strcmp(name, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
+        int is_fake =
+            vkshim.config.fakes_budget && !strcmp(name, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
         if (vkshim_hides_extension(name)) result = VK_ERROR_EXTENSION_NOT_PRESENT;
         for (j = 0; j < count && strcmp(list[j].extensionName, name); j++) {}
         if (j < count || !is_fake) names[kept++] = name;
@@ -1136,14 +1206,16 @@ static VkResult vkshim_create_device(VkPhysicalDevice physical, const VkDeviceCr
     float priority = 1.0f;
     uint32_t i, families = 0;
     vkshim_object *o;
-    const char **names = (const char **)vkshim_alloc((info->enabledExtensionCount + 1) * sizeof *names);
+    const char **names =
+        (const char **)vkshim_alloc((info->enabledExtensionCount + 1) * sizeof *names);
     VkResult result = vkshim_real_extensions(physical, &real, names);
     if (!result && vkshim.config.hides_timeline && vkshim_enables_timeline(info))
         result = VK_ERROR_FEATURE_NOT_PRESENT;
     for (i = 0; i < info->queueCreateInfoCount; i++) {
         const VkDeviceQueueCreateInfo *q = &info->pQueueCreateInfos[i];
         if (vkshim.config.transfer_family && (q->queueFamilyIndex > 1 || q->queueCount != 1))
-            vkshim_violate("vkCreateDevice: pQueueCreateInfos: there are two families of one queue");
+            vkshim_violate(
+                "vkCreateDevice: pQueueCreateInfos: there are two families of one queue");
         if (families & (1u << (q->queueFamilyIndex & 31)))
             vkshim_violate("vkCreateDevice: pQueueCreateInfos: a family is listed twice");
         families |= 1u << (q->queueFamilyIndex & 31);
@@ -1169,8 +1241,10 @@ static VkResult vkshim_create_device(VkPhysicalDevice physical, const VkDeviceCr
     return VK_SUCCESS;
 }
 
-static VKAPI_ATTR VkResult VKAPI_CALL vkshim_CreateDevice(VkPhysicalDevice physical, const VkDeviceCreateInfo *info,
-                                                          const VkAllocationCallbacks *callbacks, VkDevice *device) {
+static VKAPI_ATTR VkResult VKAPI_CALL vkshim_CreateDevice(VkPhysicalDevice physical,
+                                                          const VkDeviceCreateInfo *info,
+                                                          const VkAllocationCallbacks *callbacks,
+                                                          VkDevice *device) {
     VkResult result = vkshim_enter(VKSHIM_CreateDevice);
     if (!result) result = vkshim_create_device(physical, info, callbacks, device);
     if (result) memset(device, 0, sizeof *device);
@@ -1184,14 +1258,16 @@ static void vkshim_report_leaks(VkDevice device) {
     memset(counts, 0, sizeof counts);
     for (i = 0; i < VKSHIM_BUCKETS; i++)
         for (o = vkshim.buckets[i]; o; o = o->next)
-            if (o->parent == VKSHIM_POINTER_KEY(device) && o->kind != VKSHIM_QUEUE) counts[o->kind]++;
+            if (o->parent == VKSHIM_POINTER_KEY(device) && o->kind != VKSHIM_QUEUE)
+                counts[o->kind]++;
     for (i = 0; i < VKSHIM_KIND_COUNT; i++)
         if (counts[i])
             vkshim_violate("vkDestroyDevice: %llu %s are alive", (unsigned long long)counts[i],
                            vkshim_name_kind((vkshim_kind)i));
 }
 
-static VKAPI_ATTR void VKAPI_CALL vkshim_DestroyDevice(VkDevice device, const VkAllocationCallbacks *callbacks) {
+static VKAPI_ATTR void VKAPI_CALL vkshim_DestroyDevice(VkDevice device,
+                                                       const VkAllocationCallbacks *callbacks) {
     uint64_t key = VKSHIM_POINTER_KEY(device);
     uint32_t i;
     vkshim_enter(VKSHIM_DestroyDevice);
@@ -1206,7 +1282,8 @@ static VKAPI_ATTR void VKAPI_CALL vkshim_DestroyDevice(VkDevice device, const Vk
         vkshim_report_leaks(device);
         pthread_mutex_lock(&vkshim_guard_mutex);
         for (i = 0; i < VKSHIM_QUEUES; i++)
-            if (vkshim_guards[i].device == device) memset(&vkshim_guards[i], 0, sizeof vkshim_guards[i]);
+            if (vkshim_guards[i].device == device)
+                memset(&vkshim_guards[i], 0, sizeof vkshim_guards[i]);
         pthread_mutex_unlock(&vkshim_guard_mutex);
         vkshim_forget_children(VKSHIM_QUEUE, key);
         vkshim.real.DestroyDevice(device, callbacks);
@@ -1246,8 +1323,8 @@ static vkshim_object *vkshim_make_queue(VkDevice device, uint32_t family, uint32
     return o;
 }
 
-static VKAPI_ATTR void VKAPI_CALL vkshim_GetDeviceQueue(VkDevice device, uint32_t family, uint32_t index,
-                                                        VkQueue *queue) {
+static VKAPI_ATTR void VKAPI_CALL vkshim_GetDeviceQueue(VkDevice device, uint32_t family,
+                                                        uint32_t index, VkQueue *queue) {
     const vkshim_object *d, *o;
     vkshim_enter(VKSHIM_GetDeviceQueue);
     d = vkshim_need(VKSHIM_GetDeviceQueue, VKSHIM_DEVICE, VKSHIM_POINTER_KEY(device));
@@ -1264,20 +1341,36 @@ static VKAPI_ATTR void VKAPI_CALL vkshim_GetDeviceQueue(VkDevice device, uint32_
     vkshim_leave(VK_SUCCESS);
 }
 
-// Take a queue, or all of a device, and then the mutex. Another user inside is a violation.
+// Whether more than one thread is inside a queue, with the guard held.
+static int vkshim_is_shared(VkQueue queue, VkDevice device) {
+    uint32_t i;
+    for (i = 0; i < VKSHIM_QUEUES; i++)
+        if (vkshim_guards[i].queue && vkshim_guards[i].users > 1
+            && (vkshim_guards[i].queue == queue || vkshim_guards[i].device == device)) return 1;
+    return 0;
+}
+
+// Take a queue, or all of a device, and then the mutex. Another user inside is a violation; with
+// queue_yields the first stays a while, so that the other is met.
 static VkResult vkshim_enter_queue(vkshim_function function, VkQueue queue, VkDevice device) {
-    uint32_t i, yields;
-    int is_shared = 0;
+    uint32_t i;
+    int is_shared;
     VkResult result;
     pthread_mutex_lock(&vkshim_guard_mutex);
     for (i = 0; i < VKSHIM_QUEUES; i++)
-        if (vkshim_guards[i].queue && (vkshim_guards[i].queue == queue || vkshim_guards[i].device == device))
-            is_shared |= vkshim_guards[i].users++ > 0;
-    yields = vkshim_guard_yields;
+        if (vkshim_guards[i].queue == queue || vkshim_guards[i].device == device)
+            vkshim_guards[i].users += vkshim_guards[i].queue != NULL;
+    is_shared = vkshim_is_shared(queue, device);
+    for (i = 0; i < vkshim_guard_yields && !is_shared; i++) {
+        pthread_mutex_unlock(&vkshim_guard_mutex);
+        sched_yield();
+        pthread_mutex_lock(&vkshim_guard_mutex);
+        is_shared = vkshim_is_shared(queue, device);
+    }
     pthread_mutex_unlock(&vkshim_guard_mutex);
-    for (i = 0; i < yields; i++) sched_yield();
     result = vkshim_enter(function);
-    if (is_shared) vkshim_violate("%s: another thread uses the queue now", vkshim_function_names[function]);
+    if (is_shared)
+        vkshim_violate("%s: another thread uses the queue now", vkshim_function_names[function]);
     return result;
 }
 
@@ -1285,7 +1378,8 @@ static VkResult vkshim_leave_queue(VkQueue queue, VkDevice device, VkResult resu
     uint32_t i;
     pthread_mutex_lock(&vkshim_guard_mutex);
     for (i = 0; i < VKSHIM_QUEUES; i++)
-        if (vkshim_guards[i].queue && (vkshim_guards[i].queue == queue || vkshim_guards[i].device == device))
+        if (vkshim_guards[i].queue &&
+            (vkshim_guards[i].queue == queue || vkshim_guards[i].device == device))
             vkshim_guards[i].users--;
     pthread_mutex_unlock(&vkshim_guard_mutex);
     return vkshim_leave(result);
@@ -1304,9 +1398,10 @@ static VkResult vkshim_check_allocation(const VkMemoryAllocateInfo *info) {
     uint32_t heap;
     uint64_t told, there;
     if (info->memoryTypeIndex >= vkshim.memory.memoryTypeCount || !info->allocationSize) {
-        vkshim_violate("vkAllocateMemory: memoryTypeIndex %u of %u, allocationSize %llu: no such memory",
-                       info->memoryTypeIndex, vkshim.memory.memoryTypeCount,
-                       (unsigned long long)info->allocationSize);
+        vkshim_violate(
+            "vkAllocateMemory: memoryTypeIndex %u of %u, allocationSize %llu: no such memory",
+            info->memoryTypeIndex, vkshim.memory.memoryTypeCount,
+            (unsigned long long)info->allocationSize);
         return VK_ERROR_OUT_OF_DEVICE_MEMORY;
     }
     heap = vkshim.memory.memoryTypes[info->memoryTypeIndex].heapIndex;
@@ -1319,17 +1414,20 @@ static VkResult vkshim_check_allocation(const VkMemoryAllocateInfo *info) {
     }
     if (vkshim.live[VKSHIM_MEMORY] >= vkshim.properties.limits.maxMemoryAllocationCount)
         return VK_ERROR_TOO_MANY_OBJECTS;
-    if (c->allocation_bytes && info->allocationSize > c->allocation_bytes) return VK_ERROR_OUT_OF_DEVICE_MEMORY;
+    if (c->allocation_bytes && info->allocationSize > c->allocation_bytes)
+        return VK_ERROR_OUT_OF_DEVICE_MEMORY;
     if (vkshim.heap_used[heap] > there || info->allocationSize > there - vkshim.heap_used[heap])
         return VK_ERROR_OUT_OF_DEVICE_MEMORY;
     return VK_SUCCESS;
 }
 
-static VKAPI_ATTR VkResult VKAPI_CALL vkshim_AllocateMemory(VkDevice device, const VkMemoryAllocateInfo *info,
+static VKAPI_ATTR VkResult VKAPI_CALL vkshim_AllocateMemory(VkDevice device,
+                                                            const VkMemoryAllocateInfo *info,
                                                             const VkAllocationCallbacks *callbacks,
                                                             VkDeviceMemory *memory) {
     VkResult result = vkshim_enter(VKSHIM_AllocateMemory);
-    const vkshim_object *d = vkshim_need(VKSHIM_AllocateMemory, VKSHIM_DEVICE, VKSHIM_POINTER_KEY(device));
+    const vkshim_object *d =
+        vkshim_need(VKSHIM_AllocateMemory, VKSHIM_DEVICE, VKSHIM_POINTER_KEY(device));
     VkMemoryAllocateInfo real = *info;
     vkshim_object *o;
     uint32_t heap;
@@ -1338,13 +1436,15 @@ static VKAPI_ATTR VkResult VKAPI_CALL vkshim_AllocateMemory(VkDevice device, con
     if (vkshim.config.type_count) real.memoryTypeIndex = d->type;
     if (!result) result = vkshim.real.AllocateMemory(device, &real, callbacks, memory);
     if (!result) {
-        o = vkshim_track(VKSHIM_MEMORY, VKSHIM_KEY(*memory), VKSHIM_POINTER_KEY(device), callbacks != NULL);
+        o = vkshim_track(VKSHIM_MEMORY, VKSHIM_KEY(*memory), VKSHIM_POINTER_KEY(device),
+                         callbacks != NULL);
         o->bytes = info->allocationSize;
         o->type = info->memoryTypeIndex;
         heap = vkshim.memory.memoryTypes[o->type].heapIndex;
         vkshim.heap_used[heap] += o->bytes;
         vkshim.counts.memory_bytes += o->bytes;
-        if (vkshim.heap_used[heap] > vkshim_budget(&vkshim.memory, heap)) vkshim.counts.over_budget_count++;
+        if (vkshim.heap_used[heap] > vkshim_budget(&vkshim.memory, heap))
+            vkshim.counts.over_budget_count++;
     } else memset(memory, VKSHIM_POISON, sizeof *memory);
     return vkshim_leave(result);
 }
@@ -1358,7 +1458,8 @@ static VKAPI_ATTR void VKAPI_CALL vkshim_FreeMemory(VkDevice device, VkDeviceMem
                                                     const VkAllocationCallbacks *callbacks) {
     vkshim_object *o;
     vkshim_enter(VKSHIM_FreeMemory);
-    if (memory && vkshim_start_destroy(VKSHIM_FreeMemory, VKSHIM_MEMORY, VKSHIM_KEY(memory), callbacks)) {
+    if (memory &&
+        vkshim_start_destroy(VKSHIM_FreeMemory, VKSHIM_MEMORY, VKSHIM_KEY(memory), callbacks)) {
         o = vkshim_find(VKSHIM_MEMORY, VKSHIM_KEY(memory));
         vkshim_note_unmapped(o);
         vkshim.heap_used[vkshim.memory.memoryTypes[o->type].heapIndex] -= o->bytes;
@@ -1384,8 +1485,8 @@ static VkResult vkshim_map_shadow(VkDevice device, VkDeviceMemory memory, vkshim
     return VK_SUCCESS;
 }
 
-static VkResult vkshim_map(VkDevice device, VkDeviceMemory memory, VkDeviceSize offset, VkDeviceSize size,
-                           VkMemoryMapFlags flags, void **data) {
+static VkResult vkshim_map(VkDevice device, VkDeviceMemory memory, VkDeviceSize offset,
+                           VkDeviceSize size, VkMemoryMapFlags flags, void **data) {
     vkshim_object *o = vkshim_need(VKSHIM_MapMemory, VKSHIM_MEMORY, VKSHIM_KEY(memory));
     VkResult result = VK_SUCCESS;
     if (!o) return VK_ERROR_MEMORY_MAP_FAILED;
@@ -1393,7 +1494,8 @@ static VkResult vkshim_map(VkDevice device, VkDeviceMemory memory, VkDeviceSize 
         vkshim_violate("vkMapMemory: memory: type %u is not HOST_VISIBLE", o->type);
         return VK_ERROR_MEMORY_MAP_FAILED;
     }
-    if (o->is_mapped || offset >= o->bytes || (size != VK_WHOLE_SIZE && (!size || size > o->bytes - offset))) {
+    if (o->is_mapped || offset >= o->bytes ||
+        (size != VK_WHOLE_SIZE && (!size || size > o->bytes - offset))) {
         vkshim_violate("vkMapMemory: offset, size: outside the memory, or it is mapped already");
         return VK_ERROR_MEMORY_MAP_FAILED;
     }
@@ -1411,8 +1513,9 @@ static VkResult vkshim_map(VkDevice device, VkDeviceMemory memory, VkDeviceSize 
     return VK_SUCCESS;
 }
 
-static VKAPI_ATTR VkResult VKAPI_CALL vkshim_MapMemory(VkDevice device, VkDeviceMemory memory, VkDeviceSize offset,
-                                                       VkDeviceSize size, VkMemoryMapFlags flags, void **data) {
+static VKAPI_ATTR VkResult VKAPI_CALL vkshim_MapMemory(VkDevice device, VkDeviceMemory memory,
+                                                       VkDeviceSize offset, VkDeviceSize size,
+                                                       VkMemoryMapFlags flags, void **data) {
     VkResult result = vkshim_enter(VKSHIM_MapMemory);
     if (!result) result = vkshim_map(device, memory, offset, size, flags, data);
     if (result) *data = NULL;
@@ -1432,7 +1535,8 @@ static VKAPI_ATTR void VKAPI_CALL vkshim_UnmapMemory(VkDevice device, VkDeviceMe
 }
 
 // The bytes of a range of mapped memory after its rules were checked; 0 = there are none.
-static uint64_t vkshim_check_range(vkshim_function function, const VkMappedMemoryRange *range, vkshim_object **memory) {
+static uint64_t vkshim_check_range(vkshim_function function, const VkMappedMemoryRange *range,
+                                   vkshim_object **memory) {
     uint64_t atom = vkshim.properties.limits.nonCoherentAtomSize, end;
     const char *name = vkshim_function_names[function];
     vkshim_object *o = *memory = vkshim_need(function, VKSHIM_MEMORY, VKSHIM_KEY(range->memory));
@@ -1479,22 +1583,25 @@ static VkResult vkshim_move_ranges(vkshim_function function, VkDevice device, ui
     return result;
 }
 
-static VKAPI_ATTR VkResult VKAPI_CALL vkshim_FlushMappedMemoryRanges(VkDevice device, uint32_t count,
-                                                                     const VkMappedMemoryRange *ranges) {
+static VKAPI_ATTR VkResult VKAPI_CALL
+vkshim_FlushMappedMemoryRanges(VkDevice device, uint32_t count, const VkMappedMemoryRange *ranges) {
     VkResult result = vkshim_enter(VKSHIM_FlushMappedMemoryRanges);
     if (!result) result = vkshim_move_ranges(VKSHIM_FlushMappedMemoryRanges, device, count, ranges);
     return vkshim_leave(result);
 }
 
-static VKAPI_ATTR VkResult VKAPI_CALL vkshim_InvalidateMappedMemoryRanges(VkDevice device, uint32_t count,
-                                                                          const VkMappedMemoryRange *ranges) {
+static VKAPI_ATTR VkResult VKAPI_CALL vkshim_InvalidateMappedMemoryRanges(
+    VkDevice device, uint32_t count, const VkMappedMemoryRange *ranges) {
     VkResult result = vkshim_enter(VKSHIM_InvalidateMappedMemoryRanges);
-    if (!result) result = vkshim_move_ranges(VKSHIM_InvalidateMappedMemoryRanges, device, count, ranges);
+    if (!result)
+        result = vkshim_move_ranges(VKSHIM_InvalidateMappedMemoryRanges, device, count, ranges);
     return vkshim_leave(result);
 }
 
-static VKAPI_ATTR VkResult VKAPI_CALL vkshim_CreateBuffer(VkDevice device, const VkBufferCreateInfo *info,
-                                                          const VkAllocationCallbacks *callbacks, VkBuffer *buffer) {
+static VKAPI_ATTR VkResult VKAPI_CALL vkshim_CreateBuffer(VkDevice device,
+                                                          const VkBufferCreateInfo *info,
+                                                          const VkAllocationCallbacks *callbacks,
+                                                          VkBuffer *buffer) {
     VkResult result = vkshim_enter(VKSHIM_CreateBuffer);
     VkBufferCreateInfo real = *info;
     vkshim_object *o;
@@ -1504,7 +1611,8 @@ static VKAPI_ATTR VkResult VKAPI_CALL vkshim_CreateBuffer(VkDevice device, const
     }
     if (!result) result = vkshim.real.CreateBuffer(device, &real, callbacks, buffer);
     if (!result) {
-        o = vkshim_track(VKSHIM_BUFFER, VKSHIM_KEY(*buffer), VKSHIM_POINTER_KEY(device), callbacks != NULL);
+        o = vkshim_track(VKSHIM_BUFFER, VKSHIM_KEY(*buffer), VKSHIM_POINTER_KEY(device),
+                         callbacks != NULL);
         o->bytes = info->size;
         o->usage = info->usage;
         o->is_concurrent = info->sharingMode == VK_SHARING_MODE_CONCURRENT;
@@ -1517,33 +1625,39 @@ static VKAPI_ATTR VkResult VKAPI_CALL vkshim_CreateBuffer(VkDevice device, const
 }
 
 // What a buffer needs as it is told; types are the faked ones.
-static void vkshim_requirements(VkDevice device, VkBuffer buffer, VkMemoryRequirements *requirements) {
+static void vkshim_requirements(VkDevice device, VkBuffer buffer,
+                                VkMemoryRequirements *requirements) {
     const vkshim_config *c = &vkshim.config;
     uint32_t count = vkshim.memory.memoryTypeCount;
     vkshim.real.GetBufferMemoryRequirements(device, buffer, requirements);
     if (c->type_count) requirements->memoryTypeBits = count < 32 ? (1u << count) - 1 : UINT32_MAX;
     if (c->buffer_type_bits) requirements->memoryTypeBits &= c->buffer_type_bits;
-    if (requirements->alignment < c->buffer_alignment) requirements->alignment = c->buffer_alignment;
+    if (requirements->alignment < c->buffer_alignment)
+        requirements->alignment = c->buffer_alignment;
 }
 
-static VKAPI_ATTR void VKAPI_CALL vkshim_GetBufferMemoryRequirements(VkDevice device, VkBuffer buffer,
-                                                                     VkMemoryRequirements *requirements) {
+static VKAPI_ATTR void VKAPI_CALL vkshim_GetBufferMemoryRequirements(
+    VkDevice device, VkBuffer buffer, VkMemoryRequirements *requirements) {
     vkshim_enter(VKSHIM_GetBufferMemoryRequirements);
     vkshim_requirements(device, buffer, requirements);
     vkshim_leave(VK_SUCCESS);
 }
 
-static VKAPI_ATTR VkResult VKAPI_CALL vkshim_BindBufferMemory(VkDevice device, VkBuffer buffer, VkDeviceMemory memory,
+static VKAPI_ATTR VkResult VKAPI_CALL vkshim_BindBufferMemory(VkDevice device, VkBuffer buffer,
+                                                              VkDeviceMemory memory,
                                                               VkDeviceSize offset) {
     VkResult result = vkshim_enter(VKSHIM_BindBufferMemory);
     vkshim_object *b = vkshim_need(VKSHIM_BindBufferMemory, VKSHIM_BUFFER, VKSHIM_KEY(buffer));
-    const vkshim_object *m = vkshim_need(VKSHIM_BindBufferMemory, VKSHIM_MEMORY, VKSHIM_KEY(memory));
+    const vkshim_object *m =
+        vkshim_need(VKSHIM_BindBufferMemory, VKSHIM_MEMORY, VKSHIM_KEY(memory));
     VkMemoryRequirements needs;
     if (result || !b || !m) return vkshim_leave(result ? result : VK_ERROR_OUT_OF_DEVICE_MEMORY);
     vkshim_requirements(device, buffer, &needs);
     if (b->memory) vkshim_violate("vkBindBufferMemory: buffer: has memory already");
-    if (!(needs.memoryTypeBits & (1u << m->type))) vkshim_violate("vkBindBufferMemory: memory: of a type that it may not have");
-    if (offset % needs.alignment) vkshim_violate("vkBindBufferMemory: memoryOffset: not a multiple of the alignment");
+    if (!(needs.memoryTypeBits & (1u << m->type)))
+        vkshim_violate("vkBindBufferMemory: memory: of a type that it may not have");
+    if (offset % needs.alignment)
+        vkshim_violate("vkBindBufferMemory: memoryOffset: not a multiple of the alignment");
     if (offset >= m->bytes || needs.size > m->bytes - offset)
         vkshim_violate("vkBindBufferMemory: memoryOffset: the memory ends before the buffer");
     else result = vkshim.real.BindBufferMemory(device, buffer, memory, offset);
@@ -1560,27 +1674,29 @@ static VKAPI_ATTR VkResult VKAPI_CALL vkshim_BindBufferMemory(VkDevice device, V
 
 // vkDestroyX for what needs no more than the common checks.
 #define VKSHIM_DESTROY(Name, KIND) \
-    static VKAPI_ATTR void VKAPI_CALL vkshim_Destroy##Name(VkDevice device, Vk##Name handle,                 \
-                                                           const VkAllocationCallbacks *callbacks) {         \
-        vkshim_enter(VKSHIM_Destroy##Name);                                                                  \
-        if (vkshim_start_destroy(VKSHIM_Destroy##Name, KIND, VKSHIM_KEY(handle), callbacks)) {               \
-            vkshim.real.Destroy##Name(device, handle, callbacks);                                            \
-            vkshim_end_destroy(KIND, VKSHIM_KEY(handle));                                                    \
-        }                                                                                                    \
-        vkshim_leave(VK_SUCCESS);                                                                            \
+    static VKAPI_ATTR void VKAPI_CALL vkshim_Destroy##Name( \
+        VkDevice device, Vk##Name handle, const VkAllocationCallbacks *callbacks) { \
+        vkshim_enter(VKSHIM_Destroy##Name); \
+        if (vkshim_start_destroy(VKSHIM_Destroy##Name, KIND, VKSHIM_KEY(handle), callbacks)) { \
+            vkshim.real.Destroy##Name(device, handle, callbacks); \
+            vkshim_end_destroy(KIND, VKSHIM_KEY(handle)); \
+        } \
+        vkshim_leave(VK_SUCCESS); \
     }
 
 // vkCreateX likewise; NOTE(object, info) keeps what later checks ask for.
 #define VKSHIM_CREATE(Name, KIND, NOTE) \
-    static VKAPI_ATTR VkResult VKAPI_CALL vkshim_Create##Name(VkDevice device, const Vk##Name##CreateInfo *info, \
-                                                              const VkAllocationCallbacks *callbacks,            \
-                                                              Vk##Name *handle) {                                \
-        VkResult result = vkshim_enter(VKSHIM_Create##Name);                                                     \
-        if (!result) result = vkshim.real.Create##Name(device, info, callbacks, handle);                         \
-        if (!result)                                                                                             \
-            NOTE(vkshim_track(KIND, VKSHIM_KEY(*handle), VKSHIM_POINTER_KEY(device), callbacks != NULL), info);  \
-        else memset(handle, VKSHIM_POISON, sizeof *handle);                                                      \
-        return vkshim_leave(result);                                                                             \
+    static VKAPI_ATTR VkResult VKAPI_CALL vkshim_Create##Name( \
+        VkDevice device, const Vk##Name##CreateInfo *info, const VkAllocationCallbacks *callbacks, \
+        Vk##Name *handle) { \
+        VkResult result = vkshim_enter(VKSHIM_Create##Name); \
+        if (!result) result = vkshim.real.Create##Name(device, info, callbacks, handle); \
+        if (!result) \
+            NOTE(vkshim_track(KIND, VKSHIM_KEY(*handle), VKSHIM_POINTER_KEY(device), \
+                              callbacks != NULL), \
+                 info); \
+        else memset(handle, VKSHIM_POISON, sizeof *handle); \
+        return vkshim_leave(result); \
     }
 
 static void vkshim_note_shader(vkshim_object *o, const VkShaderModuleCreateInfo *info) {
@@ -1589,7 +1705,8 @@ static void vkshim_note_shader(vkshim_object *o, const VkShaderModuleCreateInfo 
 }
 
 static int vkshim_is_storage(VkDescriptorType type) {
-    return type == VK_DESCRIPTOR_TYPE_STORAGE_BUFFER || type == VK_DESCRIPTOR_TYPE_STORAGE_BUFFER_DYNAMIC;
+    return type == VK_DESCRIPTOR_TYPE_STORAGE_BUFFER ||
+           type == VK_DESCRIPTOR_TYPE_STORAGE_BUFFER_DYNAMIC;
 }
 
 static void vkshim_note_set_layout(vkshim_object *o, const VkDescriptorSetLayoutCreateInfo *info) {
@@ -1604,18 +1721,20 @@ static void vkshim_note_pipeline_layout(vkshim_object *o, const VkPipelineLayout
     const VkPhysicalDeviceLimits *limits = &vkshim.properties.limits;
     uint32_t i;
     for (i = 0; i < info->setLayoutCount; i++) {
-        const vkshim_object *set =
-            vkshim_need(VKSHIM_CreatePipelineLayout, VKSHIM_SET_LAYOUT, VKSHIM_KEY(info->pSetLayouts[i]));
+        const vkshim_object *set = vkshim_need(VKSHIM_CreatePipelineLayout, VKSHIM_SET_LAYOUT,
+                                               VKSHIM_KEY(info->pSetLayouts[i]));
         if (set) o->storage_count += set->storage_count;
     }
     if (o->storage_count > limits->maxPerStageDescriptorStorageBuffers)
-        vkshim_violate("vkCreatePipelineLayout: pSetLayouts: %u storage buffers, the limit is %u", o->storage_count,
-                       limits->maxPerStageDescriptorStorageBuffers);
+        vkshim_violate("vkCreatePipelineLayout: pSetLayouts: %u storage buffers, the limit is %u",
+                       o->storage_count, limits->maxPerStageDescriptorStorageBuffers);
     for (i = 0; i < info->pushConstantRangeCount; i++) {
         const VkPushConstantRange *range = &info->pPushConstantRanges[i];
-        if (range->size > limits->maxPushConstantsSize || range->offset > limits->maxPushConstantsSize - range->size)
-            vkshim_violate("vkCreatePipelineLayout: pPushConstantRanges: up to byte %u, the limit is %u",
-                           range->offset + range->size, limits->maxPushConstantsSize);
+        if (range->size > limits->maxPushConstantsSize ||
+            range->offset > limits->maxPushConstantsSize - range->size)
+            vkshim_violate(
+                "vkCreatePipelineLayout: pPushConstantRanges: up to byte %u, the limit is %u",
+                range->offset + range->size, limits->maxPushConstantsSize);
     }
 }
 
@@ -1632,8 +1751,8 @@ VKSHIM_CREATE(DescriptorPool, VKSHIM_DESCRIPTOR_POOL, vkshim_note_nothing)
 VKSHIM_DESTROY(Buffer, VKSHIM_BUFFER)
 
 // An instruction of SPIR-V: the next with this opcode and words [at] = a and [at + 1] = b, or NULL. at 0 = any.
-static const uint32_t *vkshim_find_words(const vkshim_object *shader, uint32_t opcode, uint32_t at, uint32_t a,
-                                         int matches_b, uint32_t b) {
+static const uint32_t *vkshim_find_words(const vkshim_object *shader, uint32_t opcode, uint32_t at,
+                                         uint32_t a, int matches_b, uint32_t b) {
     size_t i = 5;
     while (i < shader->word_count) {
         const uint32_t *w = shader->words + i;
@@ -1647,43 +1766,60 @@ static const uint32_t *vkshim_find_words(const vkshim_object *shader, uint32_t o
 }
 
 enum {  // of the SPIR-V specification
-    VKSHIM_OP_EXECUTION_MODE = 16, VKSHIM_OP_CONSTANT = 43, VKSHIM_OP_COMPOSITE = 44, VKSHIM_OP_SPEC_CONSTANT = 50,
-    VKSHIM_OP_SPEC_COMPOSITE = 51, VKSHIM_OP_DECORATE = 71, VKSHIM_OP_EXECUTION_MODE_ID = 331,
-    VKSHIM_MODE_LOCAL_SIZE = 17, VKSHIM_MODE_LOCAL_SIZE_ID = 38, VKSHIM_DECORATION_SPEC_ID = 1,
-    VKSHIM_DECORATION_BUILT_IN = 11, VKSHIM_BUILT_IN_WORKGROUP_SIZE = 25
+    VKSHIM_OP_EXECUTION_MODE = 16,
+    VKSHIM_OP_CONSTANT = 43,
+    VKSHIM_OP_COMPOSITE = 44,
+    VKSHIM_OP_SPEC_CONSTANT = 50,
+    VKSHIM_OP_SPEC_COMPOSITE = 51,
+    VKSHIM_OP_DECORATE = 71,
+    VKSHIM_OP_EXECUTION_MODE_ID = 331,
+    VKSHIM_MODE_LOCAL_SIZE = 17,
+    VKSHIM_MODE_LOCAL_SIZE_ID = 38,
+    VKSHIM_DECORATION_SPEC_ID = 1,
+    VKSHIM_DECORATION_BUILT_IN = 11,
+    VKSHIM_BUILT_IN_WORKGROUP_SIZE = 25
 };
 
 // The value of a 32-bit constant after specialisation.
-static uint32_t vkshim_constant(const vkshim_object *shader, uint32_t id, const VkSpecializationInfo *special) {
+static uint32_t vkshim_constant(const vkshim_object *shader, uint32_t id,
+                                const VkSpecializationInfo *special) {
     const uint32_t *plain = vkshim_find_words(shader, VKSHIM_OP_CONSTANT, 2, id, 0, 0);
     const uint32_t *w = vkshim_find_words(shader, VKSHIM_OP_SPEC_CONSTANT, 2, id, 0, 0);
-    const uint32_t *decoration = vkshim_find_words(shader, VKSHIM_OP_DECORATE, 1, id, 1, VKSHIM_DECORATION_SPEC_ID);
+    const uint32_t *decoration =
+        vkshim_find_words(shader, VKSHIM_OP_DECORATE, 1, id, 1, VKSHIM_DECORATION_SPEC_ID);
     uint32_t i, value;
     if (plain) return plain[3];
     if (!w) return 0;
     value = w[3];
     for (i = 0; decoration && special && i < special->mapEntryCount; i++)
         if (special->pMapEntries[i].constantID == decoration[3])
-            memcpy(&value, (const char *)special->pData + special->pMapEntries[i].offset, sizeof value);
+            memcpy(&value, (const char *)special->pData + special->pMapEntries[i].offset,
+                   sizeof value);
     return value;
 }
 
-static void vkshim_workgroup_size(const vkshim_object *shader, const VkSpecializationInfo *special, uint32_t size[3]) {
+static void vkshim_workgroup_size(const vkshim_object *shader, const VkSpecializationInfo *special,
+                                  uint32_t size[3]) {
     const uint32_t *w = NULL, *composite = NULL;
     size_t i = 5;
     uint32_t k;
     size[0] = size[1] = size[2] = 0;
-    while (i < shader->word_count && !composite && shader->words[i] >> 16) {  // which id is WorkgroupSize
+    while (i < shader->word_count && !composite &&
+           shader->words[i] >> 16) {  // which id is WorkgroupSize
         const uint32_t *d = shader->words + i;
-        if ((d[0] & 0xFFFF) == VKSHIM_OP_DECORATE && d[0] >> 16 > 3 && d[2] == VKSHIM_DECORATION_BUILT_IN
-            && d[3] == VKSHIM_BUILT_IN_WORKGROUP_SIZE) {
+        if ((d[0] & 0xFFFF) == VKSHIM_OP_DECORATE && d[0] >> 16 > 3 &&
+            d[2] == VKSHIM_DECORATION_BUILT_IN && d[3] == VKSHIM_BUILT_IN_WORKGROUP_SIZE) {
             composite = vkshim_find_words(shader, VKSHIM_OP_SPEC_COMPOSITE, 2, d[1], 0, 0);
-            if (!composite) composite = vkshim_find_words(shader, VKSHIM_OP_COMPOSITE, 2, d[1], 0, 0);
+            if (!composite)
+                composite = vkshim_find_words(shader, VKSHIM_OP_COMPOSITE, 2, d[1], 0, 0);
         }
         i += d[0] >> 16;
     }
-    if (!composite) composite = vkshim_find_words(shader, VKSHIM_OP_EXECUTION_MODE_ID, 2, VKSHIM_MODE_LOCAL_SIZE_ID, 0, 0);
-    if (!composite) w = vkshim_find_words(shader, VKSHIM_OP_EXECUTION_MODE, 2, VKSHIM_MODE_LOCAL_SIZE, 0, 0);
+    if (!composite)
+        composite = vkshim_find_words(shader, VKSHIM_OP_EXECUTION_MODE_ID, 2,
+                                      VKSHIM_MODE_LOCAL_SIZE_ID, 0, 0);
+    if (!composite)
+        w = vkshim_find_words(shader, VKSHIM_OP_EXECUTION_MODE, 2, VKSHIM_MODE_LOCAL_SIZE, 0, 0);
     for (k = 0; k < 3; k++) {
         if (composite) size[k] = vkshim_constant(shader, composite[3 + k], special);
         else if (w) size[k] = w[3 + k];
@@ -1700,24 +1836,30 @@ static void vkshim_check_pipeline(const VkComputePipelineCreateInfo *info) {
     vkshim_workgroup_size(shader, info->stage.pSpecializationInfo, size);
     for (k = 0; k < 3; k++)
         if (size[k] > limits->maxComputeWorkGroupSize[k])
-            vkshim_violate("vkCreateComputePipelines: workgroup size %u in dimension %u, the limit is %u", size[k], k,
-                           limits->maxComputeWorkGroupSize[k]);
+            vkshim_violate(
+                "vkCreateComputePipelines: workgroup size %u in dimension %u, the limit is %u",
+                size[k], k, limits->maxComputeWorkGroupSize[k]);
     if ((uint64_t)size[0] * size[1] * size[2] > limits->maxComputeWorkGroupInvocations)
-        vkshim_violate("vkCreateComputePipelines: workgroup of %u x %u x %u, the limit is %u invocations", size[0],
-                       size[1], size[2], limits->maxComputeWorkGroupInvocations);
+        vkshim_violate(
+            "vkCreateComputePipelines: workgroup of %u x %u x %u, the limit is %u invocations",
+            size[0], size[1], size[2], limits->maxComputeWorkGroupInvocations);
 }
 
-static VKAPI_ATTR VkResult VKAPI_CALL vkshim_CreateComputePipelines(
-        VkDevice device, VkPipelineCache cache, uint32_t count, const VkComputePipelineCreateInfo *infos,
-        const VkAllocationCallbacks *callbacks, VkPipeline *pipelines) {
+static VKAPI_ATTR VkResult VKAPI_CALL
+vkshim_CreateComputePipelines(VkDevice device, VkPipelineCache cache, uint32_t count,
+                              const VkComputePipelineCreateInfo *infos,
+                              const VkAllocationCallbacks *callbacks, VkPipeline *pipelines) {
     VkResult result = vkshim_enter(VKSHIM_CreateComputePipelines);
     uint32_t i;
     for (i = 0; !result && i < count; i++) vkshim_check_pipeline(&infos[i]);
     memset(pipelines, 0, count * sizeof *pipelines);
-    if (!result) result = vkshim.real.CreateComputePipelines(device, cache, count, infos, callbacks, pipelines);
+    if (!result)
+        result =
+            vkshim.real.CreateComputePipelines(device, cache, count, infos, callbacks, pipelines);
     for (i = 0; i < count; i++)
         if (pipelines[i])
-            vkshim_track(VKSHIM_PIPELINE, VKSHIM_KEY(pipelines[i]), VKSHIM_POINTER_KEY(device), callbacks != NULL);
+            vkshim_track(VKSHIM_PIPELINE, VKSHIM_KEY(pipelines[i]), VKSHIM_POINTER_KEY(device),
+                         callbacks != NULL);
     return vkshim_leave(result);
 }
 
@@ -1729,11 +1871,12 @@ static void vkshim_need_idle_children(vkshim_function function, vkshim_kind kind
             if (o->kind == kind && o->parent == parent) vkshim_need_idle(function, kind, o->key);
 }
 
-static VKAPI_ATTR void VKAPI_CALL vkshim_DestroyDescriptorPool(VkDevice device, VkDescriptorPool pool,
-                                                               const VkAllocationCallbacks *callbacks) {
+static VKAPI_ATTR void VKAPI_CALL vkshim_DestroyDescriptorPool(
+    VkDevice device, VkDescriptorPool pool, const VkAllocationCallbacks *callbacks) {
     uint64_t key = VKSHIM_KEY(pool);
     vkshim_enter(VKSHIM_DestroyDescriptorPool);
-    if (vkshim_start_destroy(VKSHIM_DestroyDescriptorPool, VKSHIM_DESCRIPTOR_POOL, key, callbacks)) {
+    if (vkshim_start_destroy(VKSHIM_DestroyDescriptorPool, VKSHIM_DESCRIPTOR_POOL, key,
+                             callbacks)) {
         vkshim_need_idle_children(VKSHIM_DestroyDescriptorPool, VKSHIM_DESCRIPTOR_SET, key);
         if (key) vkshim_forget_children(VKSHIM_DESCRIPTOR_SET, key);
         vkshim.real.DestroyDescriptorPool(device, pool, callbacks);
@@ -1742,36 +1885,44 @@ static VKAPI_ATTR void VKAPI_CALL vkshim_DestroyDescriptorPool(VkDevice device, 
     vkshim_leave(VK_SUCCESS);
 }
 
-static VKAPI_ATTR VkResult VKAPI_CALL vkshim_ResetDescriptorPool(VkDevice device, VkDescriptorPool pool,
+static VKAPI_ATTR VkResult VKAPI_CALL vkshim_ResetDescriptorPool(VkDevice device,
+                                                                 VkDescriptorPool pool,
                                                                  VkDescriptorPoolResetFlags flags) {
     VkResult result = vkshim_enter(VKSHIM_ResetDescriptorPool);
-    if (!result && vkshim_need(VKSHIM_ResetDescriptorPool, VKSHIM_DESCRIPTOR_POOL, VKSHIM_KEY(pool))) {
-        vkshim_need_idle_children(VKSHIM_ResetDescriptorPool, VKSHIM_DESCRIPTOR_SET, VKSHIM_KEY(pool));
+    if (!result &&
+        vkshim_need(VKSHIM_ResetDescriptorPool, VKSHIM_DESCRIPTOR_POOL, VKSHIM_KEY(pool))) {
+        vkshim_need_idle_children(VKSHIM_ResetDescriptorPool, VKSHIM_DESCRIPTOR_SET,
+                                  VKSHIM_KEY(pool));
         vkshim_forget_children(VKSHIM_DESCRIPTOR_SET, VKSHIM_KEY(pool));
         result = vkshim.real.ResetDescriptorPool(device, pool, flags);
     }
     return vkshim_leave(result);
 }
 
-static VKAPI_ATTR VkResult VKAPI_CALL vkshim_AllocateDescriptorSets(VkDevice device,
-                                                                    const VkDescriptorSetAllocateInfo *info,
-                                                                    VkDescriptorSet *sets) {
+static VKAPI_ATTR VkResult VKAPI_CALL vkshim_AllocateDescriptorSets(
+    VkDevice device, const VkDescriptorSetAllocateInfo *info, VkDescriptorSet *sets) {
     VkResult result = vkshim_enter(VKSHIM_AllocateDescriptorSets);
     uint32_t i;
     if (!result) result = vkshim.real.AllocateDescriptorSets(device, info, sets);
     for (i = 0; i < info->descriptorSetCount; i++) {
         if (result) sets[i] = VK_NULL_HANDLE;
-        else vkshim_track(VKSHIM_DESCRIPTOR_SET, VKSHIM_KEY(sets[i]), VKSHIM_KEY(info->descriptorPool), 0);
+        else
+            vkshim_track(VKSHIM_DESCRIPTOR_SET, VKSHIM_KEY(sets[i]),
+                         VKSHIM_KEY(info->descriptorPool), 0);
     }
     return vkshim_leave(result);
 }
 
-static VKAPI_ATTR VkResult VKAPI_CALL vkshim_FreeDescriptorSets(VkDevice device, VkDescriptorPool pool, uint32_t count,
+static VKAPI_ATTR VkResult VKAPI_CALL vkshim_FreeDescriptorSets(VkDevice device,
+                                                                VkDescriptorPool pool,
+                                                                uint32_t count,
                                                                 const VkDescriptorSet *sets) {
     VkResult result = vkshim_enter(VKSHIM_FreeDescriptorSets);
     uint32_t i;
     for (i = 0; !result && i < count; i++) {
-        if (!sets[i] || !vkshim_need(VKSHIM_FreeDescriptorSets, VKSHIM_DESCRIPTOR_SET, VKSHIM_KEY(sets[i]))) continue;
+        if (!sets[i] ||
+            !vkshim_need(VKSHIM_FreeDescriptorSets, VKSHIM_DESCRIPTOR_SET, VKSHIM_KEY(sets[i])))
+            continue;
         vkshim_need_idle(VKSHIM_FreeDescriptorSets, VKSHIM_DESCRIPTOR_SET, VKSHIM_KEY(sets[i]));
         vkshim_end_destroy(VKSHIM_DESCRIPTOR_SET, VKSHIM_KEY(sets[i]));
         result = vkshim.real.FreeDescriptorSets(device, pool, 1, &sets[i]);
@@ -1783,8 +1934,10 @@ static vkshim_slot *vkshim_find_slot(vkshim_object *set, uint32_t binding, uint3
     vkshim_slot *slot;
     uint32_t i;
     for (i = 0; i < set->slot_count; i++)
-        if (set->slots[i].binding == binding && set->slots[i].element == element) return &set->slots[i];
-    set->slots = (vkshim_slot *)vkshim_grow(set->slots, set->slot_count, &set->slot_room, sizeof *set->slots);
+        if (set->slots[i].binding == binding && set->slots[i].element == element)
+            return &set->slots[i];
+    set->slots = (vkshim_slot *)vkshim_grow(set->slots, set->slot_count, &set->slot_room,
+                                            sizeof *set->slots);
     slot = &set->slots[set->slot_count++];
     memset(slot, 0, sizeof *slot);
     slot->binding = binding;
@@ -1796,7 +1949,8 @@ static void vkshim_check_descriptor(const VkDescriptorBufferInfo *info, const vk
                                     uint64_t bytes) {
     const VkPhysicalDeviceLimits *limits = &vkshim.properties.limits;
     if (info->offset % limits->minStorageBufferOffsetAlignment)
-        vkshim_violate("vkUpdateDescriptorSets: offset %llu: not a multiple of %llu", (unsigned long long)info->offset,
+        vkshim_violate("vkUpdateDescriptorSets: offset %llu: not a multiple of %llu",
+                       (unsigned long long)info->offset,
                        (unsigned long long)limits->minStorageBufferOffsetAlignment);
     if (bytes > limits->maxStorageBufferRange)
         vkshim_violate("vkUpdateDescriptorSets: range %llu: above maxStorageBufferRange %u",
@@ -1809,13 +1963,15 @@ static void vkshim_check_descriptor(const VkDescriptorBufferInfo *info, const vk
 }
 
 static void vkshim_write_descriptors(const VkWriteDescriptorSet *write) {
-    vkshim_object *set = vkshim_need(VKSHIM_UpdateDescriptorSets, VKSHIM_DESCRIPTOR_SET, VKSHIM_KEY(write->dstSet));
+    vkshim_object *set =
+        vkshim_need(VKSHIM_UpdateDescriptorSets, VKSHIM_DESCRIPTOR_SET, VKSHIM_KEY(write->dstSet));
     uint32_t i;
     if (!set) return;
     vkshim_need_idle(VKSHIM_UpdateDescriptorSets, VKSHIM_DESCRIPTOR_SET, set->key);
     for (i = 0; vkshim_is_storage(write->descriptorType) && i < write->descriptorCount; i++) {
         const VkDescriptorBufferInfo *info = &write->pBufferInfo[i];
-        const vkshim_object *b = vkshim_need(VKSHIM_UpdateDescriptorSets, VKSHIM_BUFFER, VKSHIM_KEY(info->buffer));
+        const vkshim_object *b =
+            vkshim_need(VKSHIM_UpdateDescriptorSets, VKSHIM_BUFFER, VKSHIM_KEY(info->buffer));
         vkshim_slot *slot = vkshim_find_slot(set, write->dstBinding, write->dstArrayElement + i);
         int is_dynamic = write->descriptorType == VK_DESCRIPTOR_TYPE_STORAGE_BUFFER_DYNAMIC;
         uint64_t bytes;
@@ -1829,15 +1985,18 @@ static void vkshim_write_descriptors(const VkWriteDescriptorSet *write) {
 }
 
 static VKAPI_ATTR void VKAPI_CALL vkshim_UpdateDescriptorSets(VkDevice device, uint32_t write_count,
-                                                              const VkWriteDescriptorSet *writes, uint32_t copy_count,
+                                                              const VkWriteDescriptorSet *writes,
+                                                              uint32_t copy_count,
                                                               const VkCopyDescriptorSet *copies) {
     uint32_t i, k;
     vkshim_enter(VKSHIM_UpdateDescriptorSets);
     for (i = 0; i < write_count; i++) vkshim_write_descriptors(&writes[i]);
     for (i = 0; i < copy_count; i++) {
         const VkCopyDescriptorSet *c = &copies[i];
-        vkshim_object *from = vkshim_need(VKSHIM_UpdateDescriptorSets, VKSHIM_DESCRIPTOR_SET, VKSHIM_KEY(c->srcSet));
-        vkshim_object *to = vkshim_need(VKSHIM_UpdateDescriptorSets, VKSHIM_DESCRIPTOR_SET, VKSHIM_KEY(c->dstSet));
+        vkshim_object *from =
+            vkshim_need(VKSHIM_UpdateDescriptorSets, VKSHIM_DESCRIPTOR_SET, VKSHIM_KEY(c->srcSet));
+        vkshim_object *to =
+            vkshim_need(VKSHIM_UpdateDescriptorSets, VKSHIM_DESCRIPTOR_SET, VKSHIM_KEY(c->dstSet));
         for (k = 0; from && to && k < c->descriptorCount; k++) {
             vkshim_slot slot = *vkshim_find_slot(from, c->srcBinding, c->srcArrayElement + k);
             slot.binding = c->dstBinding;
@@ -1853,25 +2012,27 @@ static VKAPI_ATTR void VKAPI_CALL vkshim_UpdateDescriptorSets(VkDevice device, u
 // Command buffers
 // ============================================================================
 
-static VKAPI_ATTR VkResult VKAPI_CALL vkshim_CreateCommandPool(VkDevice device, const VkCommandPoolCreateInfo *info,
-                                                               const VkAllocationCallbacks *callbacks,
-                                                               VkCommandPool *pool) {
+static VKAPI_ATTR VkResult VKAPI_CALL
+vkshim_CreateCommandPool(VkDevice device, const VkCommandPoolCreateInfo *info,
+                         const VkAllocationCallbacks *callbacks, VkCommandPool *pool) {
     VkResult result = vkshim_enter(VKSHIM_CreateCommandPool);
     VkCommandPoolCreateInfo real = *info;
     if (vkshim.config.transfer_family) {
-        if (info->queueFamilyIndex > 1) vkshim_violate("vkCreateCommandPool: queueFamilyIndex: there are two families");
+        if (info->queueFamilyIndex > 1)
+            vkshim_violate("vkCreateCommandPool: queueFamilyIndex: there are two families");
         real.queueFamilyIndex = 0;
     }
     if (!result) result = vkshim.real.CreateCommandPool(device, &real, callbacks, pool);
     if (!result)
-        vkshim_track(VKSHIM_COMMAND_POOL, VKSHIM_KEY(*pool), VKSHIM_POINTER_KEY(device), callbacks != NULL)->family =
-            info->queueFamilyIndex;
+        vkshim_track(VKSHIM_COMMAND_POOL, VKSHIM_KEY(*pool), VKSHIM_POINTER_KEY(device),
+                     callbacks != NULL)
+            ->family = info->queueFamilyIndex;
     else memset(pool, VKSHIM_POISON, sizeof *pool);
     return vkshim_leave(result);
 }
 
-static VKAPI_ATTR void VKAPI_CALL vkshim_DestroyCommandPool(VkDevice device, VkCommandPool pool,
-                                                            const VkAllocationCallbacks *callbacks) {
+static VKAPI_ATTR void VKAPI_CALL vkshim_DestroyCommandPool(
+    VkDevice device, VkCommandPool pool, const VkAllocationCallbacks *callbacks) {
     uint64_t key = VKSHIM_KEY(pool);
     vkshim_enter(VKSHIM_DestroyCommandPool);
     if (vkshim_start_destroy(VKSHIM_DestroyCommandPool, VKSHIM_COMMAND_POOL, key, callbacks)) {
@@ -1905,23 +2066,25 @@ static VKAPI_ATTR VkResult VKAPI_CALL vkshim_ResetCommandPool(VkDevice device, V
     return vkshim_leave(result);
 }
 
-static VKAPI_ATTR VkResult VKAPI_CALL vkshim_AllocateCommandBuffers(VkDevice device,
-                                                                    const VkCommandBufferAllocateInfo *info,
-                                                                    VkCommandBuffer *commands) {
+static VKAPI_ATTR VkResult VKAPI_CALL vkshim_AllocateCommandBuffers(
+    VkDevice device, const VkCommandBufferAllocateInfo *info, VkCommandBuffer *commands) {
     VkResult result = vkshim_enter(VKSHIM_AllocateCommandBuffers);
-    const vkshim_object *pool =
-        vkshim_need(VKSHIM_AllocateCommandBuffers, VKSHIM_COMMAND_POOL, VKSHIM_KEY(info->commandPool));
+    const vkshim_object *pool = vkshim_need(VKSHIM_AllocateCommandBuffers, VKSHIM_COMMAND_POOL,
+                                            VKSHIM_KEY(info->commandPool));
     uint32_t i;
     if (!result && !pool) result = VK_ERROR_OUT_OF_HOST_MEMORY;
     if (!result) result = vkshim.real.AllocateCommandBuffers(device, info, commands);
     for (i = 0; i < info->commandBufferCount; i++) {
         if (result) commands[i] = NULL;
-        else vkshim_track(VKSHIM_COMMANDS, VKSHIM_POINTER_KEY(commands[i]), pool->key, 0)->family = pool->family;
+        else
+            vkshim_track(VKSHIM_COMMANDS, VKSHIM_POINTER_KEY(commands[i]), pool->key, 0)->family =
+                pool->family;
     }
     return vkshim_leave(result);
 }
 
-static VKAPI_ATTR void VKAPI_CALL vkshim_FreeCommandBuffers(VkDevice device, VkCommandPool pool, uint32_t count,
+static VKAPI_ATTR void VKAPI_CALL vkshim_FreeCommandBuffers(VkDevice device, VkCommandPool pool,
+                                                            uint32_t count,
                                                             const VkCommandBuffer *commands) {
     uint32_t i;
     vkshim_enter(VKSHIM_FreeCommandBuffers);
@@ -1935,13 +2098,15 @@ static VKAPI_ATTR void VKAPI_CALL vkshim_FreeCommandBuffers(VkDevice device, VkC
     vkshim_leave(VK_SUCCESS);
 }
 
-static VKAPI_ATTR VkResult VKAPI_CALL vkshim_BeginCommandBuffer(VkCommandBuffer commands,
-                                                                const VkCommandBufferBeginInfo *info) {
+static VKAPI_ATTR VkResult VKAPI_CALL
+vkshim_BeginCommandBuffer(VkCommandBuffer commands, const VkCommandBufferBeginInfo *info) {
     VkResult result = vkshim_enter(VKSHIM_BeginCommandBuffer);
-    vkshim_object *o = vkshim_need(VKSHIM_BeginCommandBuffer, VKSHIM_COMMANDS, VKSHIM_POINTER_KEY(commands));
+    vkshim_object *o =
+        vkshim_need(VKSHIM_BeginCommandBuffer, VKSHIM_COMMANDS, VKSHIM_POINTER_KEY(commands));
     if (!result && o) {
         vkshim_need_idle(VKSHIM_BeginCommandBuffer, VKSHIM_COMMANDS, o->key);
-        if (o->state == VKSHIM_RECORDING) vkshim_violate("vkBeginCommandBuffer: commandBuffer: records already");
+        if (o->state == VKSHIM_RECORDING)
+            vkshim_violate("vkBeginCommandBuffer: commandBuffer: records already");
         result = vkshim.real.BeginCommandBuffer(commands, info);
         if (!result) vkshim_start_commands(o, VKSHIM_RECORDING);
         o->once = info->flags;
@@ -1951,10 +2116,13 @@ static VKAPI_ATTR VkResult VKAPI_CALL vkshim_BeginCommandBuffer(VkCommandBuffer 
 
 static VKAPI_ATTR VkResult VKAPI_CALL vkshim_EndCommandBuffer(VkCommandBuffer commands) {
     VkResult result = vkshim_enter(VKSHIM_EndCommandBuffer), real;
-    vkshim_object *o = vkshim_need(VKSHIM_EndCommandBuffer, VKSHIM_COMMANDS, VKSHIM_POINTER_KEY(commands));
+    vkshim_object *o =
+        vkshim_need(VKSHIM_EndCommandBuffer, VKSHIM_COMMANDS, VKSHIM_POINTER_KEY(commands));
     if (!o) return vkshim_leave(VK_ERROR_OUT_OF_HOST_MEMORY);
-    if (o->state != VKSHIM_RECORDING) vkshim_violate("vkEndCommandBuffer: commandBuffer: does not record");
-    real = vkshim.real.EndCommandBuffer(commands);  // also when it is said to fail, so that it can be reset
+    if (o->state != VKSHIM_RECORDING)
+        vkshim_violate("vkEndCommandBuffer: commandBuffer: does not record");
+    real = vkshim.real.EndCommandBuffer(
+        commands);  // also when it is said to fail, so that it can be reset
     if (!result) result = real;
     o->state = result ? VKSHIM_INVALID : VKSHIM_EXECUTABLE;
     return vkshim_leave(result);
@@ -1963,7 +2131,8 @@ static VKAPI_ATTR VkResult VKAPI_CALL vkshim_EndCommandBuffer(VkCommandBuffer co
 static VKAPI_ATTR VkResult VKAPI_CALL vkshim_ResetCommandBuffer(VkCommandBuffer commands,
                                                                 VkCommandBufferResetFlags flags) {
     VkResult result = vkshim_enter(VKSHIM_ResetCommandBuffer);
-    vkshim_object *o = vkshim_need(VKSHIM_ResetCommandBuffer, VKSHIM_COMMANDS, VKSHIM_POINTER_KEY(commands));
+    vkshim_object *o =
+        vkshim_need(VKSHIM_ResetCommandBuffer, VKSHIM_COMMANDS, VKSHIM_POINTER_KEY(commands));
     if (!result && o) {
         vkshim_need_idle(VKSHIM_ResetCommandBuffer, VKSHIM_COMMANDS, o->key);
         result = vkshim.real.ResetCommandBuffer(commands, flags);
@@ -1991,11 +2160,15 @@ static void vkshim_need_compute(vkshim_function function, const vkshim_object *c
         vkshim_violate("%s: family 1 does transfers only", vkshim_function_names[function]);
 }
 
-static void vkshim_need_stages(vkshim_function function, int is_transfer_only, VkPipelineStageFlags stages) {
-    const VkPipelineStageFlags all = VK_PIPELINE_STAGE_TRANSFER_BIT | VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT
-        | VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT | VK_PIPELINE_STAGE_HOST_BIT | VK_PIPELINE_STAGE_ALL_COMMANDS_BIT;
+static void vkshim_need_stages(vkshim_function function, int is_transfer_only,
+                               VkPipelineStageFlags stages) {
+    const VkPipelineStageFlags all =
+        VK_PIPELINE_STAGE_TRANSFER_BIT | VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT |
+        VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT | VK_PIPELINE_STAGE_HOST_BIT |
+        VK_PIPELINE_STAGE_ALL_COMMANDS_BIT;
     if (is_transfer_only && (stages & ~all))
-        vkshim_violate("%s: stages 0x%x: family 1 does transfers only", vkshim_function_names[function], stages & ~all);
+        vkshim_violate("%s: stages 0x%x: family 1 does transfers only",
+                       vkshim_function_names[function], stages & ~all);
 }
 
 static uint64_t vkshim_buffer_end(uint64_t key, uint64_t offset, uint64_t size) {
@@ -2003,8 +2176,8 @@ static uint64_t vkshim_buffer_end(uint64_t key, uint64_t offset, uint64_t size) 
     return size != VK_WHOLE_SIZE ? offset + size : b ? b->bytes : offset;
 }
 
-static void vkshim_add_range(vkshim_function function, vkshim_object *commands, vkshim_use use, VkBuffer buffer,
-                             uint64_t offset, uint64_t size) {
+static void vkshim_add_range(vkshim_function function, vkshim_object *commands, vkshim_use use,
+                             VkBuffer buffer, uint64_t offset, uint64_t size) {
     const vkshim_object *b = vkshim_need(function, VKSHIM_BUFFER, VKSHIM_KEY(buffer));
     vkshim_event *e;
     if (!b || !commands) return;
@@ -2012,8 +2185,8 @@ static void vkshim_add_range(vkshim_function function, vkshim_object *commands, 
     e->begin = offset;
     e->end = vkshim_buffer_end(b->key, offset, size);
     if (e->begin > b->bytes || e->end > b->bytes || e->end < e->begin)
-        vkshim_violate("%s: offset %llu: the buffer ends before the range", vkshim_function_names[function],
-                       (unsigned long long)offset);
+        vkshim_violate("%s: offset %llu: the buffer ends before the range",
+                       vkshim_function_names[function], (unsigned long long)offset);
 }
 
 // A barrier as the driver gets it: without families, which only the shim has.
@@ -2021,11 +2194,14 @@ static void vkshim_note_barrier(vkshim_object *commands, VkBufferMemoryBarrier *
     uint32_t from = barrier->srcQueueFamilyIndex, to = barrier->dstQueueFamilyIndex;
     vkshim_use use = VKSHIM_TOUCH;
     int moves = vkshim.config.transfer_family && from != to;
-    if (moves && (from > 1 || to > 1)) vkshim_violate("vkCmdPipelineBarrier: families %u, %u: there are two", from, to);
+    if (moves && (from > 1 || to > 1))
+        vkshim_violate("vkCmdPipelineBarrier: families %u, %u: there are two", from, to);
     if (moves && commands && commands->family != from && commands->family != to)
-        vkshim_violate("vkCmdPipelineBarrier: families %u, %u: recorded for family %u", from, to, commands->family);
+        vkshim_violate("vkCmdPipelineBarrier: families %u, %u: recorded for family %u", from, to,
+                       commands->family);
     if (moves && commands) use = commands->family == from ? VKSHIM_RELEASE : VKSHIM_ACQUIRE;
-    vkshim_add_range(VKSHIM_CmdPipelineBarrier, commands, use, barrier->buffer, barrier->offset, barrier->size);
+    vkshim_add_range(VKSHIM_CmdPipelineBarrier, commands, use, barrier->buffer, barrier->offset,
+                     barrier->size);
     if (moves && commands && commands->event_count) {
         commands->events[commands->event_count - 1].from = from;
         commands->events[commands->event_count - 1].to = to;
@@ -2035,55 +2211,63 @@ static void vkshim_note_barrier(vkshim_object *commands, VkBufferMemoryBarrier *
 }
 
 static VKAPI_ATTR void VKAPI_CALL vkshim_CmdPipelineBarrier(
-        VkCommandBuffer commands, VkPipelineStageFlags from, VkPipelineStageFlags to, VkDependencyFlags flags,
-        uint32_t memory_count, const VkMemoryBarrier *memory, uint32_t buffer_count,
-        const VkBufferMemoryBarrier *buffers, uint32_t image_count, const VkImageMemoryBarrier *images) {
+    VkCommandBuffer commands, VkPipelineStageFlags from, VkPipelineStageFlags to,
+    VkDependencyFlags flags, uint32_t memory_count, const VkMemoryBarrier *memory,
+    uint32_t buffer_count, const VkBufferMemoryBarrier *buffers, uint32_t image_count,
+    const VkImageMemoryBarrier *images) {
     vkshim_object *o = vkshim_start_command(VKSHIM_CmdPipelineBarrier, commands);
     VkBufferMemoryBarrier *real =
         (VkBufferMemoryBarrier *)vkshim_duplicate(buffers, buffer_count * sizeof *buffers);
     uint32_t i;
     if (o) vkshim_need_stages(VKSHIM_CmdPipelineBarrier, vkshim_is_transfer_only(o), from | to);
     for (i = 0; i < buffer_count; i++) vkshim_note_barrier(o, &real[i]);
-    vkshim.real.CmdPipelineBarrier(commands, from, to, flags, memory_count, memory, buffer_count, real, image_count,
-                                   images);
+    vkshim.real.CmdPipelineBarrier(commands, from, to, flags, memory_count, memory, buffer_count,
+                                   real, image_count, images);
     free(real);
     vkshim_leave(VK_SUCCESS);
 }
 
-static VKAPI_ATTR void VKAPI_CALL vkshim_CmdCopyBuffer(VkCommandBuffer commands, VkBuffer from, VkBuffer to,
-                                                       uint32_t count, const VkBufferCopy *regions) {
+static VKAPI_ATTR void VKAPI_CALL vkshim_CmdCopyBuffer(VkCommandBuffer commands, VkBuffer from,
+                                                       VkBuffer to, uint32_t count,
+                                                       const VkBufferCopy *regions) {
     vkshim_object *o = vkshim_start_command(VKSHIM_CmdCopyBuffer, commands);
     uint32_t i;
     for (i = 0; i < count; i++) {
-        vkshim_add_range(VKSHIM_CmdCopyBuffer, o, VKSHIM_READ, from, regions[i].srcOffset, regions[i].size);
-        vkshim_add_range(VKSHIM_CmdCopyBuffer, o, VKSHIM_WRITE, to, regions[i].dstOffset, regions[i].size);
+        vkshim_add_range(VKSHIM_CmdCopyBuffer, o, VKSHIM_READ, from, regions[i].srcOffset,
+                         regions[i].size);
+        vkshim_add_range(VKSHIM_CmdCopyBuffer, o, VKSHIM_WRITE, to, regions[i].dstOffset,
+                         regions[i].size);
     }
     vkshim.real.CmdCopyBuffer(commands, from, to, count, regions);
     vkshim_leave(VK_SUCCESS);
 }
 
-static VKAPI_ATTR void VKAPI_CALL vkshim_CmdFillBuffer(VkCommandBuffer commands, VkBuffer to, VkDeviceSize offset,
-                                                       VkDeviceSize size, uint32_t word) {
+static VKAPI_ATTR void VKAPI_CALL vkshim_CmdFillBuffer(VkCommandBuffer commands, VkBuffer to,
+                                                       VkDeviceSize offset, VkDeviceSize size,
+                                                       uint32_t word) {
     vkshim_object *o = vkshim_start_command(VKSHIM_CmdFillBuffer, commands);
     vkshim_add_range(VKSHIM_CmdFillBuffer, o, VKSHIM_WRITE, to, offset, size);
     if (offset % 4 || (size != VK_WHOLE_SIZE && size % 4))
-        vkshim_violate("vkCmdFillBuffer: offset %llu, size %llu: not multiples of 4", (unsigned long long)offset,
-                       (unsigned long long)size);
-    if (o && vkshim_is_transfer_only(o) && vkshim_version(vkshim.properties.apiVersion) < VK_API_VERSION_1_1)
+        vkshim_violate("vkCmdFillBuffer: offset %llu, size %llu: not multiples of 4",
+                       (unsigned long long)offset, (unsigned long long)size);
+    if (o && vkshim_is_transfer_only(o) &&
+        vkshim_version(vkshim.properties.apiVersion) < VK_API_VERSION_1_1)
         vkshim_violate("vkCmdFillBuffer: Vulkan 1.0 fills on graphics and compute queues only");
     vkshim.real.CmdFillBuffer(commands, to, offset, size, word);
     vkshim_leave(VK_SUCCESS);
 }
 
-static VKAPI_ATTR void VKAPI_CALL vkshim_CmdUpdateBuffer(VkCommandBuffer commands, VkBuffer to, VkDeviceSize offset,
-                                                         VkDeviceSize size, const void *data) {
+static VKAPI_ATTR void VKAPI_CALL vkshim_CmdUpdateBuffer(VkCommandBuffer commands, VkBuffer to,
+                                                         VkDeviceSize offset, VkDeviceSize size,
+                                                         const void *data) {
     vkshim_object *o = vkshim_start_command(VKSHIM_CmdUpdateBuffer, commands);
     vkshim_add_range(VKSHIM_CmdUpdateBuffer, o, VKSHIM_WRITE, to, offset, size);
     vkshim.real.CmdUpdateBuffer(commands, to, offset, size, data);
     vkshim_leave(VK_SUCCESS);
 }
 
-static VKAPI_ATTR void VKAPI_CALL vkshim_CmdBindPipeline(VkCommandBuffer commands, VkPipelineBindPoint point,
+static VKAPI_ATTR void VKAPI_CALL vkshim_CmdBindPipeline(VkCommandBuffer commands,
+                                                         VkPipelineBindPoint point,
                                                          VkPipeline pipeline) {
     vkshim_object *o = vkshim_start_command(VKSHIM_CmdBindPipeline, commands);
     vkshim_need_compute(VKSHIM_CmdBindPipeline, o);
@@ -2094,27 +2278,31 @@ static VKAPI_ATTR void VKAPI_CALL vkshim_CmdBindPipeline(VkCommandBuffer command
 }
 
 static VKAPI_ATTR void VKAPI_CALL vkshim_CmdBindDescriptorSets(
-        VkCommandBuffer commands, VkPipelineBindPoint point, VkPipelineLayout layout, uint32_t first, uint32_t count,
-        const VkDescriptorSet *sets, uint32_t offset_count, const uint32_t *offsets) {
+    VkCommandBuffer commands, VkPipelineBindPoint point, VkPipelineLayout layout, uint32_t first,
+    uint32_t count, const VkDescriptorSet *sets, uint32_t offset_count, const uint32_t *offsets) {
     vkshim_object *o = vkshim_start_command(VKSHIM_CmdBindDescriptorSets, commands);
     uint64_t alignment = vkshim.properties.limits.minStorageBufferOffsetAlignment;
     uint32_t i;
     vkshim_need_compute(VKSHIM_CmdBindDescriptorSets, o);
     for (i = 0; i < offset_count; i++)
         if (offsets[i] % alignment)
-            vkshim_violate("vkCmdBindDescriptorSets: dynamic offset %u: not a multiple of %llu", offsets[i],
-                           (unsigned long long)alignment);
+            vkshim_violate("vkCmdBindDescriptorSets: dynamic offset %u: not a multiple of %llu",
+                           offsets[i], (unsigned long long)alignment);
     for (i = 0; o && i < count; i++) {
-        if (!vkshim_need(VKSHIM_CmdBindDescriptorSets, VKSHIM_DESCRIPTOR_SET, VKSHIM_KEY(sets[i]))) continue;
+        if (!vkshim_need(VKSHIM_CmdBindDescriptorSets, VKSHIM_DESCRIPTOR_SET, VKSHIM_KEY(sets[i])))
+            continue;
         vkshim_add_event(o, VKSHIM_TOUCH, VKSHIM_KEY(sets[i]));
         if (first + i < VKSHIM_BOUND_SETS) o->bound_sets[first + i] = VKSHIM_KEY(sets[i]);
     }
-    vkshim.real.CmdBindDescriptorSets(commands, point, layout, first, count, sets, offset_count, offsets);
+    vkshim.real.CmdBindDescriptorSets(commands, point, layout, first, count, sets, offset_count,
+                                      offsets);
     vkshim_leave(VK_SUCCESS);
 }
 
-static VKAPI_ATTR void VKAPI_CALL vkshim_CmdPushConstants(VkCommandBuffer commands, VkPipelineLayout layout,
-                                                          VkShaderStageFlags stages, uint32_t offset, uint32_t size,
+static VKAPI_ATTR void VKAPI_CALL vkshim_CmdPushConstants(VkCommandBuffer commands,
+                                                          VkPipelineLayout layout,
+                                                          VkShaderStageFlags stages,
+                                                          uint32_t offset, uint32_t size,
                                                           const void *values) {
     uint32_t limit = vkshim_start_command(VKSHIM_CmdPushConstants, commands)
         ? vkshim.properties.limits.maxPushConstantsSize : 0;
@@ -2124,14 +2312,15 @@ static VKAPI_ATTR void VKAPI_CALL vkshim_CmdPushConstants(VkCommandBuffer comman
     vkshim_leave(VK_SUCCESS);
 }
 
-static VKAPI_ATTR void VKAPI_CALL vkshim_CmdDispatch(VkCommandBuffer commands, uint32_t x, uint32_t y, uint32_t z) {
+static VKAPI_ATTR void VKAPI_CALL vkshim_CmdDispatch(VkCommandBuffer commands, uint32_t x,
+                                                     uint32_t y, uint32_t z) {
     vkshim_object *o = vkshim_start_command(VKSHIM_CmdDispatch, commands);
     const uint32_t *limit = vkshim.properties.limits.maxComputeWorkGroupCount;
     uint32_t i, j;
     vkshim_need_compute(VKSHIM_CmdDispatch, o);
     if (x > limit[0] || y > limit[1] || z > limit[2])
-        vkshim_violate("vkCmdDispatch: %u x %u x %u groups, the limit is %u x %u x %u", x, y, z, limit[0], limit[1],
-                       limit[2]);
+        vkshim_violate("vkCmdDispatch: %u x %u x %u groups, the limit is %u x %u x %u", x, y, z,
+                       limit[0], limit[1], limit[2]);
     for (i = 0; o && i < VKSHIM_BOUND_SETS; i++) {
         const vkshim_object *set = vkshim_find(VKSHIM_DESCRIPTOR_SET, o->bound_sets[i]);
         for (j = 0; set && j < set->slot_count; j++) {
@@ -2144,7 +2333,8 @@ static VKAPI_ATTR void VKAPI_CALL vkshim_CmdDispatch(VkCommandBuffer commands, u
     vkshim_leave(VK_SUCCESS);
 }
 
-static VKAPI_ATTR void VKAPI_CALL vkshim_CmdResetQueryPool(VkCommandBuffer commands, VkQueryPool pool, uint32_t first,
+static VKAPI_ATTR void VKAPI_CALL vkshim_CmdResetQueryPool(VkCommandBuffer commands,
+                                                           VkQueryPool pool, uint32_t first,
                                                            uint32_t count) {
     vkshim_object *o = vkshim_start_command(VKSHIM_CmdResetQueryPool, commands);
     vkshim_need_compute(VKSHIM_CmdResetQueryPool, o);
@@ -2153,10 +2343,12 @@ static VKAPI_ATTR void VKAPI_CALL vkshim_CmdResetQueryPool(VkCommandBuffer comma
     vkshim_leave(VK_SUCCESS);
 }
 
-static VKAPI_ATTR void VKAPI_CALL vkshim_CmdWriteTimestamp(VkCommandBuffer commands, VkPipelineStageFlagBits stage,
+static VKAPI_ATTR void VKAPI_CALL vkshim_CmdWriteTimestamp(VkCommandBuffer commands,
+                                                           VkPipelineStageFlagBits stage,
                                                            VkQueryPool pool, uint32_t query) {
     vkshim_object *o = vkshim_start_command(VKSHIM_CmdWriteTimestamp, commands);
-    if (vkshim.config.no_timestamps) vkshim_violate("vkCmdWriteTimestamp: the family has no timestamps");
+    if (vkshim.config.no_timestamps)
+        vkshim_violate("vkCmdWriteTimestamp: the family has no timestamps");
     if (o) vkshim_add_event(o, VKSHIM_TOUCH, VKSHIM_KEY(pool));
     if (o) vkshim_need_stages(VKSHIM_CmdWriteTimestamp, vkshim_is_transfer_only(o), stage);
     vkshim.real.CmdWriteTimestamp(commands, stage, pool, query);
@@ -2175,10 +2367,12 @@ static void vkshim_check_commands(const VkSubmitInfo *info, const vkshim_object 
         if (!c) continue;
         if (c->state != VKSHIM_EXECUTABLE)
             vkshim_violate("vkQueueSubmit: pCommandBuffers[%u]: %s", i,
-                           c->state == VKSHIM_SPENT ? "was for one submit" : "was not recorded to its end");
+                           c->state == VKSHIM_SPENT ? "was for one submit"
+                                                    : "was not recorded to its end");
         if (c->family != queue->family)
-            vkshim_violate("vkQueueSubmit: pCommandBuffers[%u]: recorded for family %u, the queue is of %u", i,
-                           c->family, queue->family);
+            vkshim_violate(
+                "vkQueueSubmit: pCommandBuffers[%u]: recorded for family %u, the queue is of %u", i,
+                c->family, queue->family);
         if (!(c->once & VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT))
             vkshim_need_idle(VKSHIM_QueueSubmit, VKSHIM_COMMANDS, key);
         if (c->once & VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT) c->state = VKSHIM_SPENT;
@@ -2200,8 +2394,9 @@ static uint64_t *vkshim_copy_values(uint32_t count, const uint64_t *values, uint
 }
 
 static void vkshim_queue_submit(vkshim_object *queue, const VkSubmitInfo *info, VkFence fence) {
-    const VkTimelineSemaphoreSubmitInfo *timeline = (const VkTimelineSemaphoreSubmitInfo *)vkshim_find_next(
-        info->pNext, VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO);
+    const VkTimelineSemaphoreSubmitInfo *timeline =
+        (const VkTimelineSemaphoreSubmitInfo *)vkshim_find_next(
+            info->pNext, VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO);
     vkshim_submit *s = (vkshim_submit *)vkshim_alloc(sizeof *s), **at = &vkshim.submits;
     s->queue = queue;
     s->serial = ++queue->serial;
@@ -2209,26 +2404,34 @@ static void vkshim_queue_submit(vkshim_object *queue, const VkSubmitInfo *info, 
     s->has_timeline = timeline != NULL;
     s->fence = fence;
     s->wait_count = info->waitSemaphoreCount;
-    s->waits = (VkSemaphore *)vkshim_duplicate(info->pWaitSemaphores, s->wait_count * sizeof *s->waits);
-    s->stages = (VkPipelineStageFlags *)vkshim_duplicate(info->pWaitDstStageMask, s->wait_count * sizeof *s->stages);
-    s->wait_values = vkshim_copy_values(s->wait_count, timeline ? timeline->pWaitSemaphoreValues : NULL,
-                                        timeline ? timeline->waitSemaphoreValueCount : 0);
+    s->waits =
+        (VkSemaphore *)vkshim_duplicate(info->pWaitSemaphores, s->wait_count * sizeof *s->waits);
+    s->stages = (VkPipelineStageFlags *)vkshim_duplicate(info->pWaitDstStageMask,
+                                                         s->wait_count * sizeof *s->stages);
+    s->wait_values =
+        vkshim_copy_values(s->wait_count, timeline ? timeline->pWaitSemaphoreValues : NULL,
+                           timeline ? timeline->waitSemaphoreValueCount : 0);
     s->command_count = info->commandBufferCount;
-    s->commands = (VkCommandBuffer *)vkshim_duplicate(info->pCommandBuffers, s->command_count * sizeof *s->commands);
+    s->commands = (VkCommandBuffer *)vkshim_duplicate(info->pCommandBuffers,
+                                                      s->command_count * sizeof *s->commands);
     s->signal_count = info->signalSemaphoreCount;
-    s->signals = (VkSemaphore *)vkshim_duplicate(info->pSignalSemaphores, s->signal_count * sizeof *s->signals);
-    s->signal_values = vkshim_copy_values(s->signal_count, timeline ? timeline->pSignalSemaphoreValues : NULL,
-                                          timeline ? timeline->signalSemaphoreValueCount : 0);
+    s->signals = (VkSemaphore *)vkshim_duplicate(info->pSignalSemaphores,
+                                                 s->signal_count * sizeof *s->signals);
+    s->signal_values =
+        vkshim_copy_values(s->signal_count, timeline ? timeline->pSignalSemaphoreValues : NULL,
+                           timeline ? timeline->signalSemaphoreValueCount : 0);
     memcpy(s->clock, vkshim.seen, sizeof s->clock);
     while (*at) at = &(*at)->next;
     *at = s;
 }
 
 static void vkshim_check_fence(VkFence fence) {
-    vkshim_object *o = fence ? vkshim_need(VKSHIM_QueueSubmit, VKSHIM_FENCE, VKSHIM_KEY(fence)) : NULL;
+    vkshim_object *o =
+        fence ? vkshim_need(VKSHIM_QueueSubmit, VKSHIM_FENCE, VKSHIM_KEY(fence)) : NULL;
     if (!o) return;
     if (o->is_in_flight || o->is_signalled)
-        vkshim_violate("vkQueueSubmit: fence: is %s", o->is_in_flight ? "in use by another submit" : "signalled");
+        vkshim_violate("vkQueueSubmit: fence: is %s",
+                       o->is_in_flight ? "in use by another submit" : "signalled");
     o->is_in_flight = 1;
 }
 
@@ -2250,8 +2453,8 @@ static void vkshim_pump(void) {
         if (!vkshim.config.delay_polls || vkshim_is_awaited(s)) vkshim_send(s);
 }
 
-static VKAPI_ATTR VkResult VKAPI_CALL vkshim_QueueSubmit(VkQueue queue, uint32_t count, const VkSubmitInfo *infos,
-                                                         VkFence fence) {
+static VKAPI_ATTR VkResult VKAPI_CALL vkshim_QueueSubmit(VkQueue queue, uint32_t count,
+                                                         const VkSubmitInfo *infos, VkFence fence) {
     VkResult result = vkshim_enter_queue(VKSHIM_QueueSubmit, queue, NULL);
     vkshim_object *q = vkshim_need(VKSHIM_QueueSubmit, VKSHIM_QUEUE, VKSHIM_POINTER_KEY(queue));
     VkSubmitInfo none;
@@ -2262,7 +2465,8 @@ static VKAPI_ATTR VkResult VKAPI_CALL vkshim_QueueSubmit(VkQueue queue, uint32_t
         for (i = 0; i < count; i++) vkshim_check_commands(&infos[i], q);
         vkshim_check_fence(fence);
         memset(&none, 0, sizeof none);
-        for (i = 0; i < count; i++) vkshim_queue_submit(q, &infos[i], i + 1 == count ? fence : VK_NULL_HANDLE);
+        for (i = 0; i < count; i++)
+            vkshim_queue_submit(q, &infos[i], i + 1 == count ? fence : VK_NULL_HANDLE);
         if (!count) vkshim_queue_submit(q, &none, fence);
         vkshim.submit_result = VK_SUCCESS;
         vkshim_pump();
@@ -2301,7 +2505,8 @@ static VkResult vkshim_wait_idle(const vkshim_object *queue, VkDevice device) {
 
 static VKAPI_ATTR VkResult VKAPI_CALL vkshim_QueueWaitIdle(VkQueue queue) {
     VkResult result = vkshim_enter_queue(VKSHIM_QueueWaitIdle, queue, NULL);
-    const vkshim_object *q = vkshim_need(VKSHIM_QueueWaitIdle, VKSHIM_QUEUE, VKSHIM_POINTER_KEY(queue));
+    const vkshim_object *q =
+        vkshim_need(VKSHIM_QueueWaitIdle, VKSHIM_QUEUE, VKSHIM_POINTER_KEY(queue));
     if (!result) result = vkshim_lose_at(&vkshim.waits_now, vkshim.config.lose_at_wait);
     if (!result && q) result = vkshim_wait_idle(q, NULL);
     return vkshim_leave_queue(queue, NULL, result);
@@ -2325,7 +2530,8 @@ static void vkshim_note_semaphore(vkshim_object *o, const VkSemaphoreCreateInfo 
     o->is_timeline = type && type->semaphoreType == VK_SEMAPHORE_TYPE_TIMELINE;
     if (o->is_timeline) o->sent_value = type->initialValue;
     if (o->is_timeline && device && !device->is_timeline)
-        vkshim_violate("vkCreateSemaphore: pNext: the feature timelineSemaphore is not enabled on the device");
+        vkshim_violate(
+            "vkCreateSemaphore: pNext: the feature timelineSemaphore is not enabled on the device");
 }
 
 VKSHIM_CREATE(Fence, VKSHIM_FENCE, vkshim_note_fence)
@@ -2333,7 +2539,8 @@ VKSHIM_DESTROY(Fence, VKSHIM_FENCE)
 VKSHIM_CREATE(Semaphore, VKSHIM_SEMAPHORE, vkshim_note_semaphore)
 VKSHIM_DESTROY(Semaphore, VKSHIM_SEMAPHORE)
 
-static VKAPI_ATTR VkResult VKAPI_CALL vkshim_ResetFences(VkDevice device, uint32_t count, const VkFence *fences) {
+static VKAPI_ATTR VkResult VKAPI_CALL vkshim_ResetFences(VkDevice device, uint32_t count,
+                                                         const VkFence *fences) {
     VkResult result = vkshim_enter(VKSHIM_ResetFences);
     uint32_t i;
     for (i = 0; !result && i < count; i++) {
@@ -2380,7 +2587,8 @@ static int vkshim_send_fences(uint32_t count, const VkFence *fences, VkBool32 wa
     return sends;
 }
 
-static VKAPI_ATTR VkResult VKAPI_CALL vkshim_WaitForFences(VkDevice device, uint32_t count, const VkFence *fences,
+static VKAPI_ATTR VkResult VKAPI_CALL vkshim_WaitForFences(VkDevice device, uint32_t count,
+                                                           const VkFence *fences,
                                                            VkBool32 waits_all, uint64_t timeout) {
     VkResult result = vkshim_enter(VKSHIM_WaitForFences);
     int blocks = 0;
@@ -2388,13 +2596,16 @@ static VKAPI_ATTR VkResult VKAPI_CALL vkshim_WaitForFences(VkDevice device, uint
     if (!result && timeout) result = vkshim_lose_at(&vkshim.waits_now, vkshim.config.lose_at_wait);
     if (!result && !timeout) result = vkshim_lose_at(&vkshim.polls_now, vkshim.config.lose_at_poll);
     for (i = 0; !result && i < count; i++) {
-        if (!vkshim_need(VKSHIM_WaitForFences, VKSHIM_FENCE, VKSHIM_KEY(fences[i]))) result = VK_ERROR_DEVICE_LOST;
+        if (!vkshim_need(VKSHIM_WaitForFences, VKSHIM_FENCE, VKSHIM_KEY(fences[i])))
+            result = VK_ERROR_DEVICE_LOST;
         else if (!timeout) vkshim_poll(vkshim_unsent_fence(fences[i]));
     }
     if (result) return vkshim_leave(result);
-    result = waits_all || !timeout ? VK_TIMEOUT : vkshim.real.WaitForFences(device, count, fences, waits_all, 0);
+    result = waits_all || !timeout ? VK_TIMEOUT
+                                   : vkshim.real.WaitForFences(device, count, fences, waits_all, 0);
     if (result == VK_TIMEOUT && timeout) blocks = vkshim_send_fences(count, fences, waits_all);
-    if (result == VK_TIMEOUT) result = vkshim.real.WaitForFences(device, count, fences, waits_all, 0);
+    if (result == VK_TIMEOUT)
+        result = vkshim.real.WaitForFences(device, count, fences, waits_all, 0);
     if (timeout && (blocks || result == VK_TIMEOUT)) vkshim.counts.host_wait_count++;
     if (timeout && result == VK_TIMEOUT) {
         vkshim_mark_fences(count, fences, 1);
@@ -2404,12 +2615,13 @@ static VKAPI_ATTR VkResult VKAPI_CALL vkshim_WaitForFences(VkDevice device, uint
         vkshim_mark_fences(count, fences, -1);
     }
     for (i = 0; !result && i < count; i++)
-        if (waits_all || vkshim.real.GetFenceStatus(device, fences[i]) == VK_SUCCESS) vkshim_see_fence(fences[i]);
+        if (waits_all || vkshim.real.GetFenceStatus(device, fences[i]) == VK_SUCCESS)
+            vkshim_see_fence(fences[i]);
     return vkshim_leave(result);
 }
 
-static VkResult vkshim_read_value(vkshim_function function, PFN_vkGetSemaphoreCounterValue real, VkDevice device,
-                                  VkSemaphore semaphore, uint64_t *value) {
+static VkResult vkshim_read_value(vkshim_function function, PFN_vkGetSemaphoreCounterValue real,
+                                  VkDevice device, VkSemaphore semaphore, uint64_t *value) {
     VkResult result = vkshim_lose_at(&vkshim.polls_now, vkshim.config.lose_at_poll);
     const vkshim_object *o = vkshim_need(function, VKSHIM_SEMAPHORE, VKSHIM_KEY(semaphore));
     if (result || !o) return result ? result : VK_ERROR_DEVICE_LOST;
@@ -2420,25 +2632,31 @@ static VkResult vkshim_read_value(vkshim_function function, PFN_vkGetSemaphoreCo
 }
 
 // Functions of version 1.2 on an older device, or without its extension, are a violation.
-static void vkshim_need_device_version(vkshim_function function, VkDevice device, uint32_t version) {
+static void vkshim_need_device_version(vkshim_function function, VkDevice device,
+                                       uint32_t version) {
     const vkshim_object *d = vkshim_need(function, VKSHIM_DEVICE, VKSHIM_POINTER_KEY(device));
     if (d) vkshim_need_version(function, d->version, version);
 }
 
-static VKAPI_ATTR VkResult VKAPI_CALL vkshim_GetSemaphoreCounterValue(VkDevice device, VkSemaphore semaphore,
+static VKAPI_ATTR VkResult VKAPI_CALL vkshim_GetSemaphoreCounterValue(VkDevice device,
+                                                                      VkSemaphore semaphore,
                                                                       uint64_t *value) {
     VkResult result = vkshim_enter(VKSHIM_GetSemaphoreCounterValue);
     vkshim_need_device_version(VKSHIM_GetSemaphoreCounterValue, device, VK_API_VERSION_1_2);
-    if (!result) result = vkshim_read_value(VKSHIM_GetSemaphoreCounterValue, vkshim.real.GetSemaphoreCounterValue,
-                                            device, semaphore, value);
+    if (!result)
+        result = vkshim_read_value(VKSHIM_GetSemaphoreCounterValue,
+                                   vkshim.real.GetSemaphoreCounterValue, device, semaphore, value);
     return vkshim_leave(result);
 }
 
-static VKAPI_ATTR VkResult VKAPI_CALL vkshim_GetSemaphoreCounterValueKHR(VkDevice device, VkSemaphore semaphore,
+static VKAPI_ATTR VkResult VKAPI_CALL vkshim_GetSemaphoreCounterValueKHR(VkDevice device,
+                                                                         VkSemaphore semaphore,
                                                                          uint64_t *value) {
     VkResult result = vkshim_enter(VKSHIM_GetSemaphoreCounterValueKHR);
-    if (!result) result = vkshim_read_value(VKSHIM_GetSemaphoreCounterValueKHR,
-                                            vkshim.real.GetSemaphoreCounterValueKHR, device, semaphore, value);
+    if (!result)
+        result =
+            vkshim_read_value(VKSHIM_GetSemaphoreCounterValueKHR,
+                              vkshim.real.GetSemaphoreCounterValueKHR, device, semaphore, value);
     return vkshim_leave(result);
 }
 
@@ -2448,7 +2666,8 @@ static void vkshim_mark_values(const VkSemaphoreWaitInfo *info, int change) {
         vkshim_object *o = vkshim_find(VKSHIM_SEMAPHORE, VKSHIM_KEY(info->pSemaphores[i]));
         if (!o) continue;
         o->is_waited += change;
-        if (o->waited_value < info->pValues[i] || !o->is_waited) o->waited_value = o->is_waited ? info->pValues[i] : 0;
+        if (o->waited_value < info->pValues[i] || !o->is_waited)
+            o->waited_value = o->is_waited ? info->pValues[i] : 0;
     }
 }
 
@@ -2464,12 +2683,13 @@ static int vkshim_send_values(const VkSemaphoreWaitInfo *info) {
     return sends;
 }
 
-static void vkshim_see_values(const VkSemaphoreWaitInfo *info, PFN_vkGetSemaphoreCounterValue counter,
-                              VkDevice device) {
+static void vkshim_see_values(const VkSemaphoreWaitInfo *info,
+                              PFN_vkGetSemaphoreCounterValue counter, VkDevice device) {
     uint32_t i;
     for (i = 0; i < info->semaphoreCount; i++) {
         uint64_t value = 0;
-        if (counter && counter(device, info->pSemaphores[i], &value) == VK_SUCCESS && value >= info->pValues[i])
+        if (counter && counter(device, info->pSemaphores[i], &value) == VK_SUCCESS &&
+            value >= info->pValues[i])
             vkshim_see_value(info->pSemaphores[i], info->pValues[i]);
     }
 }
@@ -2482,7 +2702,8 @@ static VkResult vkshim_wait_values(vkshim_function function, PFN_vkWaitSemaphore
     int blocks = 0;
     uint32_t i;
     for (i = 0; !result && i < info->semaphoreCount; i++) {
-        if (!vkshim_need(function, VKSHIM_SEMAPHORE, VKSHIM_KEY(info->pSemaphores[i]))) result = VK_ERROR_DEVICE_LOST;
+        if (!vkshim_need(function, VKSHIM_SEMAPHORE, VKSHIM_KEY(info->pSemaphores[i])))
+            result = VK_ERROR_DEVICE_LOST;
         else if (!timeout) vkshim_poll(vkshim_unsent_signal(info->pSemaphores[i]));
     }
     if (result) return result;
@@ -2503,20 +2724,24 @@ static VkResult vkshim_wait_values(vkshim_function function, PFN_vkWaitSemaphore
     return result;
 }
 
-static VKAPI_ATTR VkResult VKAPI_CALL vkshim_WaitSemaphores(VkDevice device, const VkSemaphoreWaitInfo *info,
+static VKAPI_ATTR VkResult VKAPI_CALL vkshim_WaitSemaphores(VkDevice device,
+                                                            const VkSemaphoreWaitInfo *info,
                                                             uint64_t timeout) {
     VkResult result = vkshim_enter(VKSHIM_WaitSemaphores);
     vkshim_need_device_version(VKSHIM_WaitSemaphores, device, VK_API_VERSION_1_2);
-    if (!result) result = vkshim_wait_values(VKSHIM_WaitSemaphores, vkshim.real.WaitSemaphores,
-                                             vkshim.real.GetSemaphoreCounterValue, device, info, timeout);
+    if (!result)
+        result = vkshim_wait_values(VKSHIM_WaitSemaphores, vkshim.real.WaitSemaphores,
+                                    vkshim.real.GetSemaphoreCounterValue, device, info, timeout);
     return vkshim_leave(result);
 }
 
-static VKAPI_ATTR VkResult VKAPI_CALL vkshim_WaitSemaphoresKHR(VkDevice device, const VkSemaphoreWaitInfo *info,
+static VKAPI_ATTR VkResult VKAPI_CALL vkshim_WaitSemaphoresKHR(VkDevice device,
+                                                               const VkSemaphoreWaitInfo *info,
                                                                uint64_t timeout) {
     VkResult result = vkshim_enter(VKSHIM_WaitSemaphoresKHR);
-    if (!result) result = vkshim_wait_values(VKSHIM_WaitSemaphoresKHR, vkshim.real.WaitSemaphoresKHR,
-                                             vkshim.real.GetSemaphoreCounterValueKHR, device, info, timeout);
+    if (!result)
+        result = vkshim_wait_values(VKSHIM_WaitSemaphoresKHR, vkshim.real.WaitSemaphoresKHR,
+                                    vkshim.real.GetSemaphoreCounterValueKHR, device, info, timeout);
     return vkshim_leave(result);
 }
 
@@ -2531,16 +2756,21 @@ static VkResult vkshim_signal(vkshim_function function, PFN_vkSignalSemaphore re
     return VK_SUCCESS;
 }
 
-static VKAPI_ATTR VkResult VKAPI_CALL vkshim_SignalSemaphore(VkDevice device, const VkSemaphoreSignalInfo *info) {
+static VKAPI_ATTR VkResult VKAPI_CALL vkshim_SignalSemaphore(VkDevice device,
+                                                             const VkSemaphoreSignalInfo *info) {
     VkResult result = vkshim_enter(VKSHIM_SignalSemaphore);
     vkshim_need_device_version(VKSHIM_SignalSemaphore, device, VK_API_VERSION_1_2);
-    if (!result) result = vkshim_signal(VKSHIM_SignalSemaphore, vkshim.real.SignalSemaphore, device, info);
+    if (!result)
+        result = vkshim_signal(VKSHIM_SignalSemaphore, vkshim.real.SignalSemaphore, device, info);
     return vkshim_leave(result);
 }
 
-static VKAPI_ATTR VkResult VKAPI_CALL vkshim_SignalSemaphoreKHR(VkDevice device, const VkSemaphoreSignalInfo *info) {
+static VKAPI_ATTR VkResult VKAPI_CALL vkshim_SignalSemaphoreKHR(VkDevice device,
+                                                                const VkSemaphoreSignalInfo *info) {
     VkResult result = vkshim_enter(VKSHIM_SignalSemaphoreKHR);
-    if (!result) result = vkshim_signal(VKSHIM_SignalSemaphoreKHR, vkshim.real.SignalSemaphoreKHR, device, info);
+    if (!result)
+        result =
+            vkshim_signal(VKSHIM_SignalSemaphoreKHR, vkshim.real.SignalSemaphoreKHR, device, info);
     return vkshim_leave(result);
 }
 
@@ -2552,7 +2782,8 @@ VKSHIM_CREATE(QueryPool, VKSHIM_QUERY_POOL, vkshim_note_queries)
 VKSHIM_DESTROY(QueryPool, VKSHIM_QUERY_POOL)
 
 // Cut timestamps to the bits that the family is said to have.
-static void vkshim_cut_times(uint32_t count, void *data, VkDeviceSize stride, VkQueryResultFlags flags, int are_all) {
+static void vkshim_cut_times(uint32_t count, void *data, VkDeviceSize stride,
+                             VkQueryResultFlags flags, int are_all) {
     uint32_t bits = vkshim.config.timestamp_bits, i;
     uint64_t mask = bits && bits < 64 ? (UINT64_C(1) << bits) - 1 : UINT64_MAX;
     size_t width = flags & VK_QUERY_RESULT_64_BIT ? 8 : 4;
@@ -2570,11 +2801,14 @@ static void vkshim_cut_times(uint32_t count, void *data, VkDeviceSize stride, Vk
     }
 }
 
-static VKAPI_ATTR VkResult VKAPI_CALL vkshim_GetQueryPoolResults(VkDevice device, VkQueryPool pool, uint32_t first,
-                                                                 uint32_t count, size_t size, void *data,
-                                                                 VkDeviceSize stride, VkQueryResultFlags flags) {
+static VKAPI_ATTR VkResult VKAPI_CALL vkshim_GetQueryPoolResults(VkDevice device, VkQueryPool pool,
+                                                                 uint32_t first, uint32_t count,
+                                                                 size_t size, void *data,
+                                                                 VkDeviceSize stride,
+                                                                 VkQueryResultFlags flags) {
     VkResult result = vkshim_enter(VKSHIM_GetQueryPoolResults);
-    const vkshim_object *o = vkshim_need(VKSHIM_GetQueryPoolResults, VKSHIM_QUERY_POOL, VKSHIM_KEY(pool));
+    const vkshim_object *o =
+        vkshim_need(VKSHIM_GetQueryPoolResults, VKSHIM_QUERY_POOL, VKSHIM_KEY(pool));
     if (result || !o) return vkshim_leave(result ? result : VK_ERROR_DEVICE_LOST);
     if (flags & VK_QUERY_RESULT_WAIT_BIT) vkshim_send_all(NULL);
     result = vkshim.real.GetQueryPoolResults(device, pool, first, count, size, data, stride, flags);
@@ -2587,7 +2821,8 @@ static VKAPI_ATTR VkResult VKAPI_CALL vkshim_GetQueryPoolResults(VkDevice device
 // Entry points
 // ============================================================================
 
-static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL vkshim_GetDeviceProcAddr(VkDevice device, const char *name);
+static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL vkshim_GetDeviceProcAddr(VkDevice device,
+                                                                         const char *name);
 
 static const PFN_vkVoidFunction vkshim_wrappers[] = {
 #define VKSHIM_WRAPPER(name, kind) (PFN_vkVoidFunction)vkshim_##name,
@@ -2597,7 +2832,8 @@ static const PFN_vkVoidFunction vkshim_wrappers[] = {
 static PFN_vkVoidFunction vkshim_wrap(const char *name, PFN_vkVoidFunction real) {
     size_t i;
     if (!real) return NULL;
-    for (i = 0; i < VKSHIM_FUNCTION_COUNT; i++) if (!strcmp(vkshim_function_names[i], name)) return vkshim_wrappers[i];
+    for (i = 0; i < VKSHIM_FUNCTION_COUNT; i++)
+        if (!strcmp(vkshim_function_names[i], name)) return vkshim_wrappers[i];
     return real;
 }
 
@@ -2606,11 +2842,13 @@ static int vkshim_is_missing(const char *name, uint32_t version) {
     if (vkshim_is_listed(name, vkshim_refused, VKSHIM_COUNT_OF(vkshim_refused))) return 1;
     if (vkshim_is_listed(name, vkshim.config.missing, vkshim.config.missing_count)) return 1;
     for (i = 0; i < VKSHIM_COUNT_OF(vkshim_later_names); i++)
-        if (!strcmp(vkshim_later_names[i].name, name)) return vkshim_later_names[i].version > version;
+        if (!strcmp(vkshim_later_names[i].name, name))
+            return vkshim_later_names[i].version > version;
     return 0;
 }
 
-static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL vkshim_GetDeviceProcAddr(VkDevice device, const char *name) {
+static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL vkshim_GetDeviceProcAddr(VkDevice device,
+                                                                         const char *name) {
     const vkshim_object *d;
     PFN_vkVoidFunction found = NULL;
     vkshim_enter(VKSHIM_GetDeviceProcAddr);
@@ -2636,14 +2874,18 @@ static PFN_vkGetInstanceProcAddr vkshim_open(void) {
     return get;
 }
 
-VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL vkshim_get_instance_proc(VkInstance instance, const char *name) {
+VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL vkshim_get_instance_proc(VkInstance instance,
+                                                                  const char *name) {
     PFN_vkGetInstanceProcAddr get;
     PFN_vkVoidFunction found = NULL;
     pthread_mutex_lock(&vkshim_mutex);
     get = vkshim_open();
-    if (get && !vkshim_is_missing(name, vkshim.config.instance_version ? vkshim.config.instance_version : UINT32_MAX))
-        found = !strcmp(name, "vkGetInstanceProcAddr") ? (PFN_vkVoidFunction)vkshim_get_instance_proc
-                                                       : vkshim_wrap(name, get(instance, name));
+    if (get &&
+        !vkshim_is_missing(name, vkshim.config.instance_version ? vkshim.config.instance_version
+                                                                : UINT32_MAX))
+        found = !strcmp(name, "vkGetInstanceProcAddr")
+                    ? (PFN_vkVoidFunction)vkshim_get_instance_proc
+                    : vkshim_wrap(name, get(instance, name));
     pthread_mutex_unlock(&vkshim_mutex);
     return found;
 }
@@ -2688,7 +2930,8 @@ void vkshim_default(vkshim_config *config, vkshim_machine machine) {
     case VKSHIM_MACHINE_SINGLE: case VKSHIM_MACHINE_NON_COHERENT:
         config->device_type = VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU;
         heap = vkshim_add_heap(config, 2 * gib, 1);
-        vkshim_add_type(config, heap, device | cached | (machine == VKSHIM_MACHINE_SINGLE ? coherent : 0));
+        vkshim_add_type(config, heap,
+                        device | cached | (machine == VKSHIM_MACHINE_SINGLE ? coherent : 0));
         if (machine == VKSHIM_MACHINE_NON_COHERENT) config->non_coherent_atom = 256;
         return;
     }
@@ -2724,10 +2967,10 @@ void vkshim_reset(const vkshim_config *config) {
 }
 
 void vkshim_change(const vkshim_config *config) {
-    VkPhysicalDeviceProperties *p = &vkshim.properties;
     pthread_mutex_lock(&vkshim_mutex);
     vkshim_set_config(config);
-    vkshim_fake_properties(p);
+    vkshim.properties = vkshim.real_properties;
+    vkshim_fake_properties(&vkshim.properties);
     if (!vkshim.config.delay_polls) vkshim_pump();
     pthread_mutex_unlock(&vkshim_mutex);
 }
@@ -2776,7 +3019,11 @@ uint64_t vkshim_calls(const char *name) {
 }
 
 const char *vkshim_violation(uint32_t index) {
-    return index < VKSHIM_TEXTS && index < vkshim.counts.violation_count ? vkshim.texts[index] : NULL;
+    const char *text = NULL;
+    pthread_mutex_lock(&vkshim_mutex);
+    if (index < VKSHIM_TEXTS && index < vkshim.counts.violation_count) text = vkshim.texts[index];
+    pthread_mutex_unlock(&vkshim_mutex);
+    return text;
 }
 
 const char *vkshim_name_kind(vkshim_kind kind) {

@@ -150,14 +150,15 @@ void vkshim_default(vkshim_config *config, vkshim_machine machine);
 // The strings and lists of the config must outlive their use.
 void vkshim_reset(const vkshim_config *config);
 
-// Change the config under a living device; failures are counted from here, counts go on.
+// Change the config under a living device, but for memory, queues and versions; failures are counted from
+// here, counts go on.
 void vkshim_change(const vkshim_config *config);
 
 void vkshim_set_budget(uint32_t heap, uint64_t bytes);
 void vkshim_lose_device(void);
 void vkshim_complete_all(void);    // run all that is kept back; the host has not seen it finished yet
 void vkshim_report(vkshim_counts *counts);
-uint64_t vkshim_calls(const char *name);       // of a wrapped function since vkshim_reset; UINT64_MAX = not wrapped
+uint64_t vkshim_calls(const char *name);       // since vkshim_reset; UINT64_MAX = is not wrapped
 const char *vkshim_violation(uint32_t index);  // text of the first 16; NULL beyond
 const char *vkshim_name_kind(vkshim_kind kind);
 

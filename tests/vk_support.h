@@ -97,8 +97,9 @@ typedef struct vkt {
 typedef struct vkt_buffer {
     VkBuffer       buffer;
     VkDeviceMemory memory;
-    unsigned char *mapped;       // host-visible and coherent, for good
+    unsigned char *mapped;       // for good
     uint64_t       bytes;
+    int            is_coherent;  // 0 where no memory is: vkt_flush what was written, vkt_invalidate before reading
 } vkt_buffer;
 
 // For what cannot fail unless the machine, or the test itself, is broken.
@@ -514,6 +515,7 @@ static inline void vkt_make_buffer(vkt *v, uint64_t bytes, vkt_buffer *made) {
     VkBufferCreateInfo info;
     VkMemoryRequirements needs;
     VkMemoryAllocateInfo memory;
+    VkMemoryPropertyFlags flags = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT;
     void *mapped = NULL;
     memset(made, 0, sizeof *made);
     memset(&info, 0, sizeof info);
@@ -526,14 +528,38 @@ static inline void vkt_make_buffer(vkt *v, uint64_t bytes, vkt_buffer *made) {
     memset(&memory, 0, sizeof memory);
     memory.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO;
     memory.allocationSize = needs.size < 1 << 20 ? 1 << 20 : needs.size;
-    memory.memoryTypeIndex = vkt_find_memory(v, needs.memoryTypeBits, VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT |
-                                                                      VK_MEMORY_PROPERTY_HOST_COHERENT_BIT);
-    vkt_must(memory.memoryTypeIndex != UINT32_MAX, "no memory is host-visible and coherent");
+    memory.memoryTypeIndex = vkt_find_memory(v, needs.memoryTypeBits,
+                                             flags | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT);
+    made->is_coherent = memory.memoryTypeIndex != UINT32_MAX;
+    if (!made->is_coherent) memory.memoryTypeIndex = vkt_find_memory(v, needs.memoryTypeBits, flags);
+    vkt_must(memory.memoryTypeIndex != UINT32_MAX, "no memory is host-visible");
     vkt_ok(v->vk.AllocateMemory(v->device.device, &memory, NULL, &made->memory), "vkAllocateMemory");
     vkt_ok(v->vk.BindBufferMemory(v->device.device, made->buffer, made->memory, 0), "vkBindBufferMemory");
     vkt_ok(v->vk.MapMemory(v->device.device, made->memory, 0, VK_WHOLE_SIZE, 0, &mapped), "vkMapMemory");
     made->mapped = (unsigned char *)mapped;
     made->bytes = bytes;
+}
+
+static inline VkMappedMemoryRange vkt_whole(const vkt_buffer *buffer) {
+    VkMappedMemoryRange range;
+    memset(&range, 0, sizeof range);
+    range.sType = VK_STRUCTURE_TYPE_MAPPED_MEMORY_RANGE;
+    range.memory = buffer->memory;
+    range.size = VK_WHOLE_SIZE;
+    return range;
+}
+
+static inline void vkt_flush(vkt *v, const vkt_buffer *buffer) {
+    VkMappedMemoryRange range = vkt_whole(buffer);
+    if (!buffer->is_coherent)
+        vkt_ok(v->vk.FlushMappedMemoryRanges(v->device.device, 1, &range), "vkFlushMappedMemoryRanges");
+}
+
+static inline void vkt_invalidate(vkt *v, const vkt_buffer *buffer) {
+    VkMappedMemoryRange range = vkt_whole(buffer);
+    if (!buffer->is_coherent)
+        vkt_ok(v->vk.InvalidateMappedMemoryRanges(v->device.device, 1, &range),
+               "vkInvalidateMappedMemoryRanges");
 }
 
 static inline void vkt_free_buffer(vkt *v, vkt_buffer *buffer) {

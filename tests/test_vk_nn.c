@@ -1,0 +1,937 @@
+// Tests of examples/vk_nn.h: every kernel, forward and backward, against nn.h on the host and
+// against finite differences; odd sizes, guard bytes, equal bits; and a network in the executor.
+//
+//     cc -std=c99 -Iexamples tests/test_vk_nn.c -lcmocka -lm -ldl -o test_vk_nn && ./test_vk_nn
+//
+// nn.h is tested against references in double by test_nn.c. The device rounds e^x and fuses sums as
+// it likes, so results are compared within 2e-5 of their size or of one. Gradients start from random
+// numbers on both sides: what overwrites instead of adding shows.
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TL_STRATEGY_IMPLEMENTATION
+#include "../tl_strategy.h"
+#define TL_VK_BACKEND_IMPLEMENTATION
+#include "../tl_vk_backend.h"
+#include "vk_support.h"
+
+#include "nn.h"
+#include "vk_nn.h"
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+// -- the device, opened once --
+
+enum { GUARD = 256, TENSOR_MAX = 32 };
+
+// Floats or int32 on the device, between two guards, and a copy on the host.
+typedef struct tensor {
+    tl_range whole, range;
+    size_t   n;
+    float   *host;
+} tensor;
+
+static struct {
+    vkt        v;
+    int        is_open;
+    tl_env     env;
+    tl_backend backend;
+    vk_nn      nn;
+    tensor     tensors[TENSOR_MAX];
+    int        tensor_count;
+    uint64_t   checksum;  // of everything downloaded
+} g;
+
+static void ok(tl_result result) {
+    if (result) fail_msg("%s: %s", tl_name_result(result), g.env.error.text);
+}
+
+static int has_device(const char *test) {
+    vkt_desc desc;
+    tl_vk_backend_desc backend;
+    if (!vkt_has_vulkan(test)) return 0;
+    if (g.is_open) return 1;
+    memset(&desc, 0, sizeof desc);
+    memset(&backend, 0, sizeof backend);
+    vkt_open(&desc, &g.v);
+    backend.device = g.v.device;
+    ok(tl_vk_init_backend(&g.env, &backend, &g.backend));
+    ok(vk_nn_init(&g.backend, &g.nn));
+    g.is_open = 1;
+    return 1;
+}
+
+static int close_device(void **state) {
+    (void)state;
+    if (!g.is_open) return 0;
+    vk_nn_free(&g.nn);
+    tl_vk_free_backend(&g.env, &g.backend);
+    vkt_close(&g.v);
+    return vkt_messages(&g.v);  // not 0: the run fails
+}
+
+#define NEED_DEVICE() do { if (!has_device(__func__)) skip(); } while (0)
+
+// -- tensors --
+
+static void upload(tensor *t) {
+    void *mapped;
+    ok(g.backend.map(g.backend.self, t->whole, TL_MAP_WRITE, &mapped));
+    memset(mapped, 0xA5, (size_t)t->whole.bytes);
+    memcpy((char *)mapped + GUARD, t->host, t->n * sizeof(float));
+    ok(g.backend.unmap(g.backend.self, t->whole, TL_MAP_WRITE, mapped));
+}
+
+// Wait for the device and fetch; a byte changed around the tensor is a failure.
+static void download(tensor *t) {
+    tl_ticket ticket;
+    void *mapped;
+    const unsigned char *bytes;
+    size_t i, size = t->n * sizeof(float);
+    ok(g.backend.submit(g.backend.self, &ticket));
+    ok(g.backend.wait(g.backend.self, ticket));
+    ok(g.backend.map(g.backend.self, t->whole, TL_MAP_READ, &mapped));
+    bytes = (const unsigned char *)mapped;
+    for (i = 0; i < GUARD; i++)
+        if (bytes[i] != 0xA5 || bytes[GUARD + size + i] != 0xA5) fail_msg("a guard byte changed");
+    memcpy(t->host, bytes + GUARD, size);
+    ok(g.backend.unmap(g.backend.self, t->whole, TL_MAP_READ, mapped));
+    g.checksum = nn_checksum(g.checksum, t->host, size);
+}
+
+static tensor *make_empty(size_t n) {
+    tensor *t = &g.tensors[g.tensor_count++];
+    assert_true(g.tensor_count <= TENSOR_MAX);
+    t->n = n;
+    t->host = (float *)calloc(n, sizeof(float));
+    assert_non_null(t->host);
+    t->whole.offset = 0;
+    t->whole.bytes = n * sizeof(float) + 2 * GUARD;
+    ok(g.backend.add_block(g.backend.self, TL_TIER_DEVICE, t->whole.bytes, &t->whole.block));
+    ok(g.backend.claim(g.backend.self, t->whole));
+    t->range = t->whole;
+    t->range.offset = GUARD;
+    t->range.bytes = n * sizeof(float);
+    return t;
+}
+
+// Zeroes; what a forward is to overwrite.
+static tensor *make_zero(size_t n) {
+    tensor *t = make_empty(n);
+    upload(t);
+    return t;
+}
+
+static tensor *make(size_t n, uint64_t seed) {
+    tensor *t = make_empty(n);
+    size_t i;
+    for (i = 0; i < n; i++) t->host[i] = nn_uniform(seed, i) * 2.0f - 1.0f;
+    upload(t);
+    return t;
+}
+
+static const int32_t *ints(const tensor *t) { return (const int32_t *)(const void *)t->host; }
+
+// Token numbers below a limit.
+static tensor *make_tokens(size_t n, uint32_t limit, uint64_t seed) {
+    tensor *t = make_empty(n);
+    size_t i;
+    for (i = 0; i < n; i++) {
+        int32_t token = (int32_t)(nn_hash(seed, i) % limit);
+        memcpy(&t->host[i], &token, sizeof token);
+    }
+    upload(t);
+    return t;
+}
+
+static float *copy_of(const tensor *t) {
+    float *copy = (float *)malloc(t->n * sizeof(float));
+    assert_non_null(copy);
+    memcpy(copy, t->host, t->n * sizeof(float));
+    return copy;
+}
+
+static void free_tensors(void) {
+    tl_ticket ticket;
+    int i;
+    ok(g.backend.submit(g.backend.self, &ticket));
+    ok(g.backend.wait(g.backend.self, ticket));
+    for (i = 0; i < g.tensor_count; i++) {
+        ok(g.backend.release(g.backend.self, g.tensors[i].whole));
+        ok(g.backend.free_block(g.backend.self, g.tensors[i].whole.block));
+        free(g.tensors[i].host);
+    }
+    memset(g.tensors, 0, sizeof g.tensors);
+    g.tensor_count = 0;
+}
+
+static void assert_near(double actual, double expected, double tolerance, const char *what,
+                        size_t i) {
+    double error = fabs(actual - expected);
+    if (!(error <= tolerance * (1.0 + fabs(expected))))  // a NaN fails too
+        fail_msg("%s[%zu] is %.9g, expected %.9g", what, i, actual, expected);
+}
+
+// Download, compare, and free what was expected.
+static void assert_result(tensor *t, float *expected, double tolerance, const char *what) {
+    size_t i;
+    download(t);
+    for (i = 0; i < t->n; i++) assert_near(t->host[i], expected[i], tolerance, what, i);
+    free(expected);
+}
+
+static const tl_range nothing = { 0, 0, 0 };
+
+// -- against nn.h --
+//
+// These are bodies: a test runs each of them, and another one runs each twice.
+
+typedef struct shape {
+    uint32_t a, b, c, d;
+} shape;
+
+static void compare_linear(const shape *s) {
+    uint32_t R = s->a, K = s->b, N = s->c;
+    tensor *in = make(R * K, 1), *weight = make(K * N, 2), *bias = make(N, 3),
+           *out = make_zero(R * N);
+    tensor *dout = make(R * N, 4), *din = make(R * K, 5), *dw = make(K * N, 6), *db = make(N, 7);
+    float *e_out = copy_of(out), *e_din = copy_of(din), *e_dw = copy_of(dw), *e_db = copy_of(db);
+    nn_linear_forward(e_out, in->host, weight->host, bias->host, R, K, N);
+    nn_linear_backward(e_din, e_dw, e_db, dout->host, in->host, weight->host, R, K, N);
+    ok(vk_nn_linear_forward(&g.nn, out->range, in->range, weight->range, bias->range, R, K, N));
+    ok(vk_nn_linear_backward(&g.nn, din->range, dw->range, db->range, dout->range, in->range,
+                             weight->range, R, K, N));
+    assert_result(out, e_out, 2e-5, "out");
+    assert_result(din, e_din, 2e-5, "din");
+    assert_result(dw, e_dw, 2e-5, "dweight");
+    assert_result(db, e_db, 2e-5, "dbias");
+    free_tensors();
+}
+
+static void compare_embed(const shape *s) {
+    uint32_t B = s->a, T = s->b, C = s->c, V = s->d;
+    tensor *tokens = make_tokens(B * T, V, 1), *wte = make(V * C, 2), *wpe = make(T * C, 3);
+    tensor *out = make_zero(B * T * C), *dout = make(B * T * C, 4);
+    tensor *dwte = make(V * C, 5), *dwpe = make(T * C, 6);
+    float *e_out = copy_of(out), *e_dwte = copy_of(dwte), *e_dwpe = copy_of(dwpe);
+    nn_embed_forward(e_out, ints(tokens), wte->host, wpe->host, B, T, C);
+    nn_embed_backward(e_dwte, e_dwpe, dout->host, ints(tokens), B, T, C);
+    ok(vk_nn_embed_forward(&g.nn, out->range, tokens->range, wte->range, wpe->range, B, T, C, V));
+    ok(vk_nn_embed_backward(&g.nn, dwte->range, dwpe->range, dout->range, tokens->range, B, T, C,
+                            V));
+    assert_result(out, e_out, 0.0, "out");
+    assert_result(dwte, e_dwte, 2e-5, "dwte");
+    assert_result(dwpe, e_dwpe, 2e-5, "dwpe");
+    free_tensors();
+}
+
+static void compare_norm(const shape *s) {
+    uint32_t R = s->a, C = s->b;
+    tensor *in = make(R * C, 1), *weight = make(C, 2), *bias = make(C, 3), *out = make_zero(R * C);
+    tensor *saved = make_zero(2 * R), *dout = make(R * C, 4), *din = make(R * C, 5);
+    tensor *dweight = make(C, 6), *dbias = make(C, 7);
+    float *e_out = copy_of(out), *e_saved = copy_of(saved), *e_din = copy_of(din);
+    float *e_dweight = copy_of(dweight), *e_dbias = copy_of(dbias);
+    nn_norm_forward(e_out, e_saved, in->host, weight->host, bias->host, R, C);
+    nn_norm_backward(e_din, e_dweight, e_dbias, dout->host, e_saved, in->host, weight->host, R, C);
+    ok(vk_nn_norm_forward(&g.nn, out->range, saved->range, in->range, weight->range, bias->range, R,
+                          C));
+    ok(vk_nn_norm_backward(&g.nn, din->range, dweight->range, dbias->range, dout->range,
+                           saved->range, in->range, weight->range, R, C));
+    assert_result(out, e_out, 2e-5, "out");
+    assert_result(saved, e_saved, 2e-5, "saved");
+    assert_result(din, e_din, 5e-5, "din");
+    assert_result(dweight, e_dweight, 2e-5, "dweight");
+    assert_result(dbias, e_dbias, 2e-5, "dbias");
+    free_tensors();
+}
+
+static void compare_attention(const shape *s) {
+    uint32_t B = s->a, T = s->b, NH = s->c, C = NH * VK_NN_HEAD;
+    size_t rows = (size_t)B * NH * T;
+    tensor *qkv = make(3 * B * T * C, 1), *out = make_zero(B * T * C), *saved = make_zero(2 * rows);
+    tensor *dout = make(B * T * C, 2), *dqkv = make(3 * B * T * C, 3), *scratch = make_zero(rows);
+    float *e_out = copy_of(out), *e_dqkv = copy_of(dqkv);
+    float *att = (float *)malloc(nn_attention_saved_bytes(B, NH, T));
+    float *work = (float *)malloc(nn_attention_scratch_bytes(T));
+    assert_true(att && work);
+    nn_attention_forward(e_out, att, qkv->host, work, B, T, C, NH);
+    nn_attention_backward(e_dqkv, dout->host, att, qkv->host, work, B, T, C, NH);
+    ok(vk_nn_attention_forward(&g.nn, out->range, saved->range, qkv->range, B, T, NH));
+    ok(vk_nn_attention_backward(&g.nn, dqkv->range, dout->range, saved->range, qkv->range,
+                                scratch->range, B, T, NH));
+    assert_result(out, e_out, 2e-5, "out");
+    assert_result(dqkv, e_dqkv, 2e-5, "dqkv");
+    free(att);
+    free(work);
+    free_tensors();
+}
+
+static void compare_gelu(const shape *s) {
+    uint32_t n = s->a, i;
+    tensor *in = make(n, 1), *out = make_zero(n), *dout = make(n, 2), *din = make(n, 3);
+    float *e_out = copy_of(out), *e_din = copy_of(din);
+    for (i = 0; i < n; i++) in->host[i] *= 8.0f;
+    in->host[n / 2] = -50.0f;  // e^x beyond what a float holds
+    upload(in);
+    nn_gelu_forward(e_out, in->host, n);
+    nn_gelu_backward(e_din, dout->host, in->host, n);
+    ok(vk_nn_gelu_forward(&g.nn, out->range, in->range, n));
+    ok(vk_nn_gelu_backward(&g.nn, din->range, dout->range, in->range, n));
+    assert_result(out, e_out, 2e-5, "out");
+    assert_result(din, e_din, 2e-5, "din");
+    free_tensors();
+}
+
+static void compare_add(const shape *s) {
+    uint32_t n = s->a;
+    tensor *a = make(n, 1), *b = make(n, 2), *out = make_zero(n);
+    tensor *dout = make(n, 3), *da = make(n, 4), *db = make(n, 5), *both = make(n, 6);
+    float *e_out = copy_of(out), *e_da = copy_of(da), *e_db = copy_of(db), *e_both = copy_of(both);
+    nn_add_forward(e_out, a->host, b->host, n);
+    nn_add_backward(e_da, e_db, dout->host, n);
+    nn_add_backward(e_both, e_both, dout->host, n);
+    ok(vk_nn_add_forward(&g.nn, out->range, a->range, b->range, n));
+    ok(vk_nn_add_backward(&g.nn, da->range, db->range, dout->range, n));
+    ok(vk_nn_add_backward(&g.nn, both->range, both->range, dout->range, n));
+    assert_result(out, e_out, 0.0, "out");
+    assert_result(da, e_da, 0.0, "da");
+    assert_result(db, e_db, 0.0, "db");
+    assert_result(both, e_both, 0.0, "both");
+    free_tensors();
+}
+
+static void compare_dropout(const shape *s) {
+    const uint64_t seed = 0x9E3779B97F4A7C15u;
+    const float p = (float)s->b / 100.0f, scale = p < 1.0f ? 1.0f / (1.0f - p) : 0.0f;
+    uint32_t n = s->a, i;
+    tensor *in = make(n, 1), *out = make(n, 2), *dout = make(n, 3), *din = make(n, 4);
+    float *e_out = copy_of(out), *e_din = copy_of(din);
+    for (i = 0; i < n; i++) {
+        int keeps = vk_nn_dropout_keeps(p, seed, i);
+        e_out[i] = keeps ? in->host[i] * scale : 0.0f;
+        if (keeps) e_din[i] += dout->host[i] * scale;
+    }
+    ok(vk_nn_dropout_forward(&g.nn, out->range, in->range, n, p, seed));
+    ok(vk_nn_dropout_backward(&g.nn, din->range, dout->range, n, p, seed));
+    assert_result(out, e_out, 1e-6, "out");
+    assert_result(din, e_din, 1e-6, "din");
+    free_tensors();
+}
+
+static void compare_loss(const shape *s) {
+    uint32_t R = s->a, V = s->b, i;
+    tensor *logits = make(R * V, 1), *targets = make_tokens(R, V, 2), *loss = make_zero(1);
+    tensor *scratch = make_zero(R), *dloss = make_zero(1), *dlogits = make(R * V, 3);
+    float *e_loss = copy_of(loss), *e_dlogits = copy_of(dlogits);
+    for (i = 0; i < R * V; i++) logits->host[i] *= 30.0f;
+    dloss->host[0] = 0.75f;
+    upload(logits);
+    upload(dloss);
+    nn_cross_entropy_forward(e_loss, NULL, logits->host, ints(targets), R, V);
+    nn_cross_entropy_backward(e_dlogits, 0.75f, logits->host, ints(targets), R, V);
+    ok(vk_nn_cross_entropy_forward(&g.nn, loss->range, logits->range, targets->range,
+                                   scratch->range, R, V));
+    ok(vk_nn_cross_entropy_backward(&g.nn, dlogits->range, dloss->range, logits->range,
+                                    targets->range, R, V));
+    assert_result(loss, e_loss, 2e-5, "loss");
+    assert_result(dlogits, e_dlogits, 2e-5, "dlogits");
+    free_tensors();
+}
+
+static void compare_adamw(const shape *s) {
+    const nn_adamw host = { 1e-2f, 0.9f, 0.98f, 1e-8f, 0.05f };
+    const vk_nn_adamw device = { 1e-2f, 0.9f, 0.98f, 1e-8f, 0.05f };
+    uint32_t n = s->a, step;
+    tensor *param = make(n, 1), *m = make_zero(n), *v = make_zero(n), *grad = make(n, 2);
+    float *e_param = copy_of(param), *e_m = copy_of(m), *e_v = copy_of(v);
+    for (step = 1; step <= 5; step++) {
+        nn_adamw_update(e_param, e_m, e_v, grad->host, n, step, &host);
+        ok(vk_nn_adamw_update(&g.nn, param->range, m->range, v->range, grad->range, n, step,
+                              &device));
+    }
+    assert_result(param, e_param, 2e-5, "param");
+    assert_result(m, e_m, 2e-5, "m");
+    assert_result(v, e_v, 2e-5, "v");
+    free_tensors();
+}
+
+typedef void (*compare_fn)(const shape *s);
+
+// Every kernel, at sizes of one, below, at and above blocks and workgroups.
+static const struct { compare_fn compare; shape sizes; } comparisons[] = {
+    { compare_linear, { 1, 1, 1, 0 } },     { compare_linear, { 5, 7, 9, 0 } },
+    { compare_linear, { 33, 17, 66, 0 } },  { compare_linear, { 4, 64, 8, 0 } },
+    { compare_embed, { 1, 1, 1, 1 } },      { compare_embed, { 3, 5, 7, 4 } },
+    { compare_embed, { 2, 33, 16, 97 } },   { compare_norm, { 1, 2, 0, 0 } },
+    { compare_norm, { 67, 33, 0, 0 } },     { compare_attention, { 1, 1, 1, 0 } },
+    { compare_attention, { 3, 7, 3, 0 } },  { compare_attention, { 2, 65, 2, 0 } },
+    { compare_gelu, { 1, 0, 0, 0 } },       { compare_gelu, { 1001, 0, 0, 0 } },
+    { compare_add, { 1, 0, 0, 0 } },        { compare_add, { 129, 0, 0, 0 } },
+    { compare_dropout, { 1003, 0, 0, 0 } }, { compare_dropout, { 1003, 30, 0, 0 } },
+    { compare_dropout, { 65, 100, 0, 0 } }, { compare_loss, { 1, 1, 0, 0 } },
+    { compare_loss, { 70, 97, 0, 0 } },     { compare_loss, { 3, 130, 0, 0 } },
+    { compare_adamw, { 1, 0, 0, 0 } },      { compare_adamw, { 333, 0, 0, 0 } },
+};
+
+static void compare_all(compare_fn compare) {
+    size_t i;
+    for (i = 0; i < COUNT(comparisons); i++)
+        if (comparisons[i].compare == compare) compare(&comparisons[i].sizes);
+}
+
+#define COMPARES(name) \
+    static void name##_equals_that_of_the_host(void **state) { \
+        (void)state;                                           \
+        NEED_DEVICE();                                         \
+        compare_all(compare_##name);                           \
+    }
+COMPARES(linear)
+COMPARES(embed)
+COMPARES(norm)
+COMPARES(attention)
+COMPARES(gelu)
+COMPARES(add)
+COMPARES(dropout)
+COMPARES(loss)
+COMPARES(adamw)
+
+static void every_kernel_gives_the_same_bits_again(void **state) {
+    size_t i;
+    (void)state;
+    NEED_DEVICE();
+    for (i = 0; i < COUNT(comparisons); i++) {
+        uint64_t first;
+        g.checksum = 0;
+        comparisons[i].compare(&comparisons[i].sizes);
+        first = g.checksum;
+        g.checksum = 0;
+        comparisons[i].compare(&comparisons[i].sizes);
+        assert_true(first == g.checksum && first != 0);
+    }
+}
+
+// -- what is not wanted --
+
+static void forward_without_saved_has_the_same_bits(void **state) {
+    enum { B = 2, T = 9, NH = 2, C = NH * VK_NN_HEAD };
+    tensor *qkv, *out, *again, *saved, *weight, *bias;
+    (void)state;
+    NEED_DEVICE();
+    qkv = make(3 * B * T * C, 1);
+    out = make_zero(B * T * C);
+    again = make_zero(B * T * C);
+    saved = make_zero(2 * B * T * NH);
+    weight = make(C, 2);
+    bias = make(C, 3);
+    ok(vk_nn_attention_forward(&g.nn, out->range, saved->range, qkv->range, B, T, NH));
+    ok(vk_nn_attention_forward(&g.nn, again->range, nothing, qkv->range, B, T, NH));
+    download(out);
+    download(again);
+    assert_memory_equal(out->host, again->host, out->n * sizeof(float));
+    ok(vk_nn_norm_forward(&g.nn, out->range, saved->range, qkv->range, weight->range, bias->range,
+                          B * T, C));
+    ok(vk_nn_norm_forward(&g.nn, again->range, nothing, qkv->range, weight->range, bias->range,
+                          B * T, C));
+    download(out);
+    download(again);
+    assert_memory_equal(out->host, again->host, out->n * sizeof(float));
+    free_tensors();
+}
+
+// FORWARD_SAVE of outputs that stand: saved alone is made, and is what a whole forward makes.
+static void saved_alone_has_the_same_bits(void **state) {
+    enum { B = 2, T = 9, NH = 2, C = NH * VK_NN_HEAD };
+    tensor *qkv, *out, *saved, *again, *weight, *bias;
+    int op;
+    (void)state;
+    NEED_DEVICE();
+    qkv = make(3 * B * T * C, 1);
+    weight = make(C, 2);
+    bias = make(C, 3);
+    out = make_zero(B * T * C);
+    for (op = 0; op < 2; op++) {
+        size_t n = op ? 2 * B * T : 2 * B * T * NH;
+        saved = make_zero(n);
+        again = make_zero(n);
+        if (op == 0) {
+            ok(vk_nn_attention_forward(&g.nn, out->range, saved->range, qkv->range, B, T, NH));
+            ok(vk_nn_attention_forward(&g.nn, nothing, again->range, qkv->range, B, T, NH));
+        } else {
+            ok(vk_nn_norm_forward(&g.nn, out->range, saved->range, qkv->range, weight->range,
+                                  bias->range, B * T, C));
+            ok(vk_nn_norm_forward(&g.nn, nothing, again->range, qkv->range, weight->range,
+                                  bias->range, B * T, C));
+        }
+        download(saved);
+        download(again);
+        assert_memory_equal(saved->host, again->host, n * sizeof(float));
+        assert_true(saved->host[0] != 0.0f);
+    }
+    free_tensors();
+}
+
+static void gradients_not_wanted_are_left_out(void **state) {
+    enum { R = 5, K = 6, N = 7 };
+    tensor *in, *weight, *dout, *din, *dw, *db;
+    float *e_dw;
+    (void)state;
+    NEED_DEVICE();
+    in = make(R * K, 1);
+    weight = make(K * N, 2);
+    dout = make(R * N, 3);
+    din = make(R * K, 4);
+    dw = make(K * N, 5);
+    db = make(N, 6);
+    e_dw = copy_of(dw);
+    nn_linear_backward(NULL, e_dw, NULL, dout->host, in->host, weight->host, R, K, N);
+    ok(vk_nn_linear_backward(&g.nn, nothing, dw->range, nothing, dout->range, in->range,
+                             weight->range, R, K, N));
+    ok(vk_nn_norm_backward(&g.nn, nothing, nothing, nothing, dout->range, in->range, in->range,
+                           weight->range, R, K));
+    ok(vk_nn_add_backward(&g.nn, nothing, nothing, dout->range, R * N));
+    assert_result(dw, e_dw, 2e-5, "dweight");
+    assert_result(din, copy_of(din), 0.0, "din");
+    assert_result(db, copy_of(db), 0.0, "dbias");
+    free_tensors();
+}
+
+static void a_linear_without_bias_starts_at_zero(void **state) {
+    enum { R = 3, K = 5, N = 6 };
+    tensor *in, *weight, *out;
+    float *expected;
+    (void)state;
+    NEED_DEVICE();
+    in = make(R * K, 1);
+    weight = make(K * N, 2);
+    out = make(R * N, 3);
+    expected = copy_of(out);
+    nn_linear_forward(expected, in->host, weight->host, NULL, R, K, N);
+    ok(vk_nn_linear_forward(&g.nn, out->range, in->range, weight->range, nothing, R, K, N));
+    assert_result(out, expected, 2e-5, "out");
+    free_tensors();
+}
+
+// More workgroups than one direction takes: the second one is used, and nothing is left out.
+static void sizes_beyond_one_row_of_workgroups_are_whole(void **state) {
+    const uint32_t n = VK_NN_GROUPS * VK_NN_WORKGROUP + 77;
+    tensor *a, *out;
+    uint32_t i;
+    (void)state;
+    NEED_DEVICE();
+    a = make(n, 1);
+    out = make_zero(n);
+    ok(vk_nn_add_forward(&g.nn, out->range, a->range, a->range, n));
+    download(out);
+    for (i = 0; i < n; i++)
+        if (out->host[i] != a->host[i] + a->host[i]) fail_msg("element %u differs", (unsigned)i);
+    free_tensors();
+}
+
+static void dropout_keeps_the_ratio_asked_for(void **state) {
+    uint32_t i, kept = 0, changed = 0;
+    (void)state;
+    for (i = 0; i < 100000; i++) {
+        int keeps = vk_nn_dropout_keeps(0.3f, 7, i);
+        kept += (uint32_t)keeps;
+        changed += keeps != vk_nn_dropout_keeps(0.3f, 8, i);
+    }
+    assert_in_range(kept, 69500, 70500);
+    assert_in_range(changed, 41000, 43000);  // 2 0.3 0.7 of all where seeds are independent
+}
+
+// -- against finite differences --
+//
+// With random weights w, loss = sum_i w_i out_i. Backward with dout = w gives the slopes of it.
+
+typedef struct slope_case {
+    tensor *out, *dout, *saved, *scratch, *x[4];  // x: what is differentiated, NULL = no more
+    tensor *dx[4];
+    tensor *fixed;                                // tokens or targets
+} slope_case;
+
+typedef void (*forward_fn)(const slope_case *s);
+
+static double find_loss(const slope_case *s, forward_fn forward) {
+    double sum = 0.0;
+    size_t i;
+    forward(s);
+    download(s->out);
+    for (i = 0; i < s->out->n; i++) sum += (double)s->dout->host[i] * (double)s->out->host[i];
+    return sum;
+}
+
+// Run both directions, then compare every gradient with the difference of two losses.
+static void check_slopes(slope_case *s, forward_fn forward, forward_fn backward) {
+    int k;
+    forward(s);
+    backward(s);
+    for (k = 0; k < 4 && s->x[k]; k++) {
+        tensor *x = s->x[k];
+        size_t i;
+        download(s->dx[k]);
+        for (i = 0; i < x->n; i++) {
+            const float before = x->host[i], h = 1e-2f;
+            volatile float above = before + h, below = before - h;
+            double plus, minus;
+            x->host[i] = above;
+            upload(x);
+            plus = find_loss(s, forward);
+            x->host[i] = below;
+            upload(x);
+            minus = find_loss(s, forward);
+            x->host[i] = before;
+            upload(x);
+            assert_near(s->dx[k]->host[i], (plus - minus) / ((double)above - (double)below), 2e-3,
+                        "gradient", i);
+        }
+    }
+    free_tensors();
+}
+
+static void run_linear(const slope_case *s) {
+    ok(vk_nn_linear_forward(&g.nn, s->out->range, s->x[0]->range, s->x[1]->range, s->x[2]->range, 3,
+                            5, 2));
+}
+
+static void run_linear_backward(const slope_case *s) {
+    ok(vk_nn_linear_backward(&g.nn, s->dx[0]->range, s->dx[1]->range, s->dx[2]->range,
+                             s->dout->range, s->x[0]->range, s->x[1]->range, 3, 5, 2));
+}
+
+static void linear_backward_matches_differences(void **state) {
+    slope_case s;
+    (void)state;
+    NEED_DEVICE();
+    memset(&s, 0, sizeof s);
+    s.x[0] = make(15, 1);
+    s.x[1] = make(10, 2);
+    s.x[2] = make(2, 3);
+    s.dx[0] = make_zero(15);
+    s.dx[1] = make_zero(10);
+    s.dx[2] = make_zero(2);
+    s.out = make_zero(6);
+    s.dout = make(6, 4);
+    check_slopes(&s, run_linear, run_linear_backward);
+}
+
+static void run_norm(const slope_case *s) {
+    ok(vk_nn_norm_forward(&g.nn, s->out->range, s->saved->range, s->x[0]->range, s->x[1]->range,
+                          s->x[2]->range, 3, 6));
+}
+
+static void run_norm_backward(const slope_case *s) {
+    ok(vk_nn_norm_backward(&g.nn, s->dx[0]->range, s->dx[1]->range, s->dx[2]->range, s->dout->range,
+                           s->saved->range, s->x[0]->range, s->x[1]->range, 3, 6));
+}
+
+static void norm_backward_matches_differences(void **state) {
+    slope_case s;
+    (void)state;
+    NEED_DEVICE();
+    memset(&s, 0, sizeof s);
+    s.x[0] = make(18, 1);
+    s.x[1] = make(6, 2);
+    s.x[2] = make(6, 3);
+    s.dx[0] = make_zero(18);
+    s.dx[1] = make_zero(6);
+    s.dx[2] = make_zero(6);
+    s.saved = make_zero(6);
+    s.out = make_zero(18);
+    s.dout = make(18, 4);
+    check_slopes(&s, run_norm, run_norm_backward);
+}
+
+static void run_attention(const slope_case *s) {
+    ok(vk_nn_attention_forward(&g.nn, s->out->range, s->saved->range, s->x[0]->range, 1, 3, 1));
+}
+
+static void run_attention_backward(const slope_case *s) {
+    ok(vk_nn_attention_backward(&g.nn, s->dx[0]->range, s->dout->range, s->saved->range,
+                                s->x[0]->range, s->scratch->range, 1, 3, 1));
+}
+
+static void attention_backward_matches_differences(void **state) {
+    slope_case s;
+    (void)state;
+    NEED_DEVICE();
+    memset(&s, 0, sizeof s);
+    s.x[0] = make(3 * 3 * VK_NN_HEAD, 1);
+    s.dx[0] = make_zero(3 * 3 * VK_NN_HEAD);
+    s.saved = make_zero(6);
+    s.scratch = make_zero(3);
+    s.out = make_zero(3 * VK_NN_HEAD);
+    s.dout = make(3 * VK_NN_HEAD, 2);
+    check_slopes(&s, run_attention, run_attention_backward);
+}
+
+static void run_gelu(const slope_case *s) {
+    ok(vk_nn_gelu_forward(&g.nn, s->out->range, s->x[0]->range, 33));
+}
+
+static void run_gelu_backward(const slope_case *s) {
+    ok(vk_nn_gelu_backward(&g.nn, s->dx[0]->range, s->dout->range, s->x[0]->range, 33));
+}
+
+static void gelu_backward_matches_differences(void **state) {
+    slope_case s;
+    (void)state;
+    NEED_DEVICE();
+    memset(&s, 0, sizeof s);
+    s.x[0] = make(33, 1);
+    s.dx[0] = make_zero(33);
+    s.out = make_zero(33);
+    s.dout = make(33, 2);
+    check_slopes(&s, run_gelu, run_gelu_backward);
+}
+
+static void run_loss(const slope_case *s) {
+    ok(vk_nn_cross_entropy_forward(&g.nn, s->out->range, s->x[0]->range, s->fixed->range,
+                                   s->scratch->range, 3, 5));
+}
+
+static void run_loss_backward(const slope_case *s) {
+    ok(vk_nn_cross_entropy_backward(&g.nn, s->dx[0]->range, s->dout->range, s->x[0]->range,
+                                    s->fixed->range, 3, 5));
+}
+
+static void loss_backward_matches_differences(void **state) {
+    slope_case s;
+    (void)state;
+    NEED_DEVICE();
+    memset(&s, 0, sizeof s);
+    s.x[0] = make(15, 1);
+    s.dx[0] = make_zero(15);
+    s.fixed = make_tokens(3, 5, 2);
+    s.scratch = make_zero(3);
+    s.out = make_zero(1);
+    s.dout = make(1, 3);
+    check_slopes(&s, run_loss, run_loss_backward);
+}
+
+// -- through the executor: one block of a transformer --
+
+enum { NET_B = 2, NET_T = 5, NET_C = 16, NET_V = 11, NET_NODES = 16, NET_ROWS = NET_B * NET_T };
+
+typedef struct net_row {
+    const char *name, *op, *needs;
+    int32_t     from, from2;      // -1 = none
+    uint32_t    in_width, width;
+    uint32_t    weights, biases;  // floats
+} net_row;
+
+static const net_row net_rows[NET_NODES] = {
+    { "tokens", "input", NULL, -1, -1, 0, 1, 0, 0 },
+    { "targets", "input", NULL, -1, -1, 0, 1, 0, 0 },
+    { "embed", "embed", "in", 0, -1, 1, NET_C, NET_V * NET_C, NET_T * NET_C },
+    { "norm1", "norm", "in", 2, -1, NET_C, NET_C, NET_C, NET_C },
+    { "qkv", "linear", "in", 3, -1, NET_C, 3 * NET_C, 3 * NET_C * NET_C, 3 * NET_C },
+    { "attend", "attention", "in", 4, -1, 3 * NET_C, NET_C, 0, 0 },
+    { "drop", "dropout", "none", 5, -1, NET_C, NET_C, 0, 0 },
+    { "proj", "linear", "in", 6, -1, NET_C, NET_C, NET_C * NET_C, NET_C },
+    { "add1", "add", "none", 2, 7, NET_C, NET_C, 0, 0 },
+    { "norm2", "norm", "in", 8, -1, NET_C, NET_C, NET_C, NET_C },
+    { "fc1", "linear", "in", 9, -1, NET_C, 2 * NET_C, 2 * NET_C * NET_C, 2 * NET_C },
+    { "gelu", "gelu", "in", 10, -1, 2 * NET_C, 2 * NET_C, 0, 0 },
+    { "fc2", "linear", "in", 11, -1, 2 * NET_C, NET_C, 2 * NET_C * NET_C, NET_C },
+    { "add2", "add", "none", 8, 12, NET_C, NET_C, 0, 0 },
+    { "head", "linear", "in", 13, -1, NET_C, NET_V, NET_C * NET_V, NET_V },
+    { "loss", "loss", "in", 14, 1, NET_V, 1, 0, 0 },
+};
+
+static struct {
+    tl_graph   graph;
+    vk_nn_node nodes[NET_NODES];
+    vk_nn_net  net;
+    tensor    *params[2 * NET_NODES], *grads[2 * NET_NODES];
+    int        count;
+} n;
+
+static void add_net_param(uint32_t count, uint64_t seed, tl_range *param, tl_range *grad) {
+    if (!count) return;
+    n.params[n.count] = make(count, seed);
+    n.grads[n.count] = make_zero(count);
+    *param = n.params[n.count]->range;
+    *grad = n.grads[n.count++]->range;
+}
+
+static void add_net_node(int32_t id) {
+    const net_row *row = &net_rows[id];
+    vk_nn_node *node = &n.nodes[id];
+    uint64_t bytes = (id == NET_NODES - 1 ? 1u : NET_ROWS * row->width) * sizeof(float);
+    tl_node_desc desc;
+    tl_tensor inputs[2];
+    memset(&desc, 0, sizeof desc);
+    memset(inputs, 0, sizeof inputs);
+    node->in_width = row->in_width;
+    node->width = row->width;
+    add_net_param(row->weights, 100 + (uint64_t)id, &node->weight, &node->dweight);
+    add_net_param(row->biases, 200 + (uint64_t)id, &node->bias, &node->dbias);
+    inputs[0].node = row->from;
+    inputs[1].node = row->from2;
+    desc.name = row->name;
+    desc.op = row->op;
+    desc.needs = row->needs;
+    desc.inputs = inputs;
+    desc.input_count = (row->from >= 0) + (row->from2 >= 0);
+    desc.output_bytes = &bytes;
+    desc.output_count = 1;
+    desc.fwd_cost = desc.bwd_cost = id > 1;
+    desc.keep = id == NET_NODES - 1;
+    if (strcmp(row->op, "norm") == 0) desc.saved_bytes = vk_nn_norm_saved_bytes(NET_ROWS);
+    if (strcmp(row->op, "loss") == 0)
+        desc.fwork_bytes = vk_nn_cross_entropy_scratch_bytes(NET_ROWS);
+    if (strcmp(row->op, "attention") == 0) {
+        desc.saved_bytes = vk_nn_attention_saved_bytes(NET_B, NET_C / VK_NN_HEAD, NET_T);
+        desc.bwork_bytes = vk_nn_attention_scratch_bytes(NET_B, NET_C / VK_NN_HEAD, NET_T);
+    }
+    ok(tl_add_node(&g.env, &n.graph, &desc, NULL));
+}
+
+static void make_net(void) {
+    int32_t id;
+    memset(&n, 0, sizeof n);
+    for (id = 0; id < NET_NODES; id++) add_net_node(id);
+    n.net.nn = &g.nn;
+    n.net.nodes = n.nodes;
+    n.net.B = NET_B;
+    n.net.T = NET_T;
+    n.net.C = NET_C;
+    n.net.V = NET_V;
+    n.net.dropout = 0.2f;
+}
+
+// One pass by a plan that keeps every tensor, or none of them; returns the loss. Gradients are in
+// n.grads, on the host too.
+static float run_net(uint8_t keep_flag, int32_t *recomputed) {
+    static const tl_tensor tokens = { 0, 0 }, targets = { 1, 0 }, loss = { NET_NODES - 1, 0 };
+    int32_t ids[NET_ROWS], i;
+    uint8_t keep[NET_NODES];
+    float value;
+    tl_plan plan;
+    tl_run *run;
+    tl_run_desc desc;
+    tl_run_report report;
+    tl_kernel kernels[VK_NN_OP_COUNT];
+    memset(keep, keep_flag, sizeof keep);
+    memset(&desc, 0, sizeof desc);
+    for (i = 0; i < n.count; i++) {
+        memset(n.grads[i]->host, 0, n.grads[i]->n * sizeof(float));
+        upload(n.grads[i]);
+    }
+    ok(tl_plan_kept_set(&g.env, &n.graph, keep, &plan));
+    vk_nn_set_kernels(kernels, &n.net);
+    desc.graph = &n.graph;
+    desc.backend = &g.backend;
+    desc.kernels = kernels;
+    desc.kernel_count = VK_NN_OP_COUNT;
+    desc.plan = &plan;
+    desc.seed = 3;
+    ok(tl_init_run(&g.env, &desc, &run));
+    for (i = 0; i < NET_ROWS; i++) ids[i] = (int32_t)(nn_hash(9, (uint64_t)i) % NET_V);
+    ok(tl_write_tensor(run, tokens, ids, sizeof ids));
+    for (i = 0; i < NET_ROWS; i++) ids[i] = (int32_t)(nn_hash(8, (uint64_t)i) % NET_V);
+    ok(tl_write_tensor(run, targets, ids, sizeof ids));
+    ok(tl_run_plan(run));
+    ok(tl_read_tensor(run, loss, &value, sizeof value));
+    tl_measure_run(run, &report);
+    if (recomputed) *recomputed = report.recompute_count;
+    tl_free_run(run);
+    tl_free_plan(&g.env, &plan);
+    for (i = 0; i < n.count; i++) download(n.grads[i]);
+    return value;
+}
+
+static void free_net(void) {
+    free_tensors();
+    tl_free_graph(&g.env, &n.graph);
+}
+
+static void a_network_that_recomputes_has_the_gradients_of_one_that_keeps(void **state) {
+    float *kept[2 * NET_NODES], keeps, drops;
+    int32_t recomputed = 0;
+    int i;
+    (void)state;
+    NEED_DEVICE();
+    make_net();
+    keeps = run_net(1, NULL);
+    for (i = 0; i < n.count; i++) kept[i] = copy_of(n.grads[i]);
+    drops = run_net(0, &recomputed);
+    assert_true(recomputed > 5);
+    assert_memory_equal(&keeps, &drops, sizeof keeps);
+    for (i = 0; i < n.count; i++) {
+        size_t k, zeroes = 0;
+        assert_memory_equal(kept[i], n.grads[i]->host, n.grads[i]->n * sizeof(float));
+        for (k = 0; k < n.grads[i]->n; k++) zeroes += kept[i][k] == 0.0f;
+        assert_true(zeroes < n.grads[i]->n);  // equal zeroes would prove nothing
+        free(kept[i]);
+    }
+    free_net();
+}
+
+static void gradients_of_a_network_match_differences(void **state) {
+    int i;
+    (void)state;
+    NEED_DEVICE();
+    make_net();
+    run_net(1, NULL);
+    for (i = 0; i < n.count; i++) {  // of each parameter array one number
+        tensor *param = n.params[i];
+        size_t at = (size_t)(nn_hash(5, (uint64_t)i) % param->n);
+        const float before = param->host[at], gradient = n.grads[i]->host[at], h = 1e-2f;
+        volatile float above = before + h, below = before - h;
+        double plus, minus;
+        param->host[at] = above;
+        upload(param);
+        plus = run_net(1, NULL);
+        param->host[at] = below;
+        upload(param);
+        minus = run_net(1, NULL);
+        param->host[at] = before;
+        upload(param);
+        run_net(1, NULL);
+        assert_near(gradient, (plus - minus) / ((double)above - (double)below), 3e-3, "gradient",
+                    (size_t)i);
+    }
+    free_net();
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(linear_equals_that_of_the_host),
+        cmocka_unit_test(embed_equals_that_of_the_host),
+        cmocka_unit_test(norm_equals_that_of_the_host),
+        cmocka_unit_test(attention_equals_that_of_the_host),
+        cmocka_unit_test(gelu_equals_that_of_the_host),
+        cmocka_unit_test(add_equals_that_of_the_host),
+        cmocka_unit_test(dropout_equals_that_of_the_host),
+        cmocka_unit_test(loss_equals_that_of_the_host),
+        cmocka_unit_test(adamw_equals_that_of_the_host),
+        cmocka_unit_test(every_kernel_gives_the_same_bits_again),
+        cmocka_unit_test(forward_without_saved_has_the_same_bits),
+        cmocka_unit_test(saved_alone_has_the_same_bits),
+        cmocka_unit_test(gradients_not_wanted_are_left_out),
+        cmocka_unit_test(a_linear_without_bias_starts_at_zero),
+        cmocka_unit_test(sizes_beyond_one_row_of_workgroups_are_whole),
+        cmocka_unit_test(dropout_keeps_the_ratio_asked_for),
+        cmocka_unit_test(linear_backward_matches_differences),
+        cmocka_unit_test(norm_backward_matches_differences),
+        cmocka_unit_test(attention_backward_matches_differences),
+        cmocka_unit_test(gelu_backward_matches_differences),
+        cmocka_unit_test(loss_backward_matches_differences),
+        cmocka_unit_test(a_network_that_recomputes_has_the_gradients_of_one_that_keeps),
+        cmocka_unit_test(gradients_of_a_network_match_differences),
+    };
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
+    return cmocka_run_group_tests_name("vk_nn", tests, NULL, close_device);
+}

@@ -1,0 +1,894 @@
+// tl_vk_backend.h on its own queue: limits, sizes, tails, wrong handles, work in flight, codecs, fragmentation,
+// runs whose submits and waits are counted, buffers of the caller, times, kernels.
+//
+// SOAK=1 compresses all 2^32 f32, and does ten times as many operations.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#define TL_STRATEGY_IMPLEMENTATION
+#define TL_VK_BACKEND_IMPLEMENTATION
+#include "vk_support.h"
+#include "support.h"
+#include "vk_net.h"
+#include "vk_shim.c"
+
+#define CANARY 0xC5
+
+typedef struct fixture {
+    vkt v;
+    failing_alloc alloc;
+    tl_env env;
+    tl_backend b;
+    uint64_t alignment;
+    tl_random random;
+    int watches;               // 1 = the shim's rules were held to
+} fixture;
+
+static tl_vk_counters measure(const fixture *f) {
+    tl_vk_counters counters;
+    tl_vk_measure(&f->b, &counters);
+    return counters;
+}
+
+static vkshim_counts shim_counts(void) {
+    vkshim_counts counts;
+    vkshim_report(&counts);
+    return counts;
+}
+
+// A device behind the shim, without a backend yet.
+static void open_device(fixture *f, const vkshim_config *config, const vkt_desc *given) {
+    vkt_desc device = {0};
+    memset(f, 0, sizeof *f);
+    vkshim_reset(config);
+    if (given) device = *given;
+    device.get_instance_proc = vkshim_get_instance_proc;
+    vkt_open(&device, &f->v);
+    f->env = failing_env(&f->alloc, -1);
+    f->random.state = 1;
+    f->watches = 1;
+}
+
+static tl_result try_backend(fixture *f, const tl_vk_backend_desc *given) {
+    tl_vk_backend_desc desc = {0};
+    tl_backend_limits limits;
+    tl_result result;
+    if (given) desc = *given;
+    desc.device = f->v.device;
+    result = tl_vk_init_backend(&f->env, &desc, &f->b);
+    if (result) return result;
+    f->b.limits(f->b.self, &limits);
+    f->alignment = limits.alignment_bytes;
+    return TL_OK;
+}
+
+static void open_fixture(fixture *f, const vkshim_config *config, const vkt_desc *device,
+                         const tl_vk_backend_desc *desc) {
+    open_device(f, config, device);
+    if (try_backend(f, desc)) fail_msg("%s", f->env.error.text);
+}
+
+static void close_fixture(fixture *f) {
+    vkshim_counts counts;
+    tl_vk_free_backend(&f->env, &f->b);
+    vkt_close(&f->v);
+    counts = shim_counts();
+    if (f->watches && counts.violation_count) fail_msg("%s", counts.violation_text);
+    assert_int_equal(vkt_messages(&f->v), 0);
+    assert_int_equal(f->alloc.live, 0);
+}
+
+static void expect_error(fixture *f, tl_result result, tl_result code, const char *text) {
+    if (result != code) fail_msg("%s where %s was expected", tl_name_result(result), text);
+    if (strcmp(f->env.error.text, text)) fail_msg("\"%s\" where \"%s\" was expected", f->env.error.text, text);
+}
+
+static tl_range add_tier(fixture *f, tl_tier tier, uint64_t bytes) {
+    tl_range range = {0};
+    if (f->b.add_block(f->b.self, tier, bytes, &range.block)) fail_msg("%s", f->env.error.text);
+    range.bytes = bytes;
+    assert_int_equal(f->b.claim(f->b.self, range), TL_OK);
+    return range;
+}
+
+static tl_range add(fixture *f, uint64_t bytes) { return add_tier(f, TL_TIER_DEVICE, bytes); }
+
+static void forget(fixture *f, tl_range range) {
+    assert_int_equal(f->b.release(f->b.self, range), TL_OK);
+    assert_int_equal(f->b.free_block(f->b.self, range.block), TL_OK);
+}
+
+static tl_range part_of(tl_range range, uint64_t offset, uint64_t bytes) {
+    range.offset += offset;
+    range.bytes = bytes;
+    return range;
+}
+
+static void write_range(fixture *f, tl_range range, const void *bytes) {
+    void *host;
+    if (f->b.map(f->b.self, range, TL_MAP_WRITE, &host)) fail_msg("%s", f->env.error.text);
+    if (range.bytes) memcpy(host, bytes, (size_t)range.bytes);
+    assert_int_equal(f->b.unmap(f->b.self, range, TL_MAP_WRITE, host), TL_OK);
+}
+
+static void read_range(fixture *f, tl_range range, void *bytes) {
+    void *host;
+    if (f->b.map(f->b.self, range, TL_MAP_READ, &host)) fail_msg("%s", f->env.error.text);
+    if (range.bytes) memcpy(bytes, host, (size_t)range.bytes);
+    assert_int_equal(f->b.unmap(f->b.self, range, TL_MAP_READ, host), TL_OK);
+}
+
+static uint64_t align_up(const fixture *f, uint64_t bytes) {
+    return (bytes + f->alignment - 1) / f->alignment * f->alignment;
+}
+
+// -- every operation at one size --
+
+typedef enum range_op {
+    OP_COPY, OP_FILL, OP_TO_F16, OP_FROM_F16, OP_TO_BF16, OP_FROM_BF16, OP_TO_Q8, OP_FROM_Q8, OP_ADD, OP_MIN_MAX,
+    OP_CHECKSUM, OP_COUNT
+} range_op;
+
+static tl_codec codec_of(range_op op) { return (tl_codec)(TL_CODEC_F16 + (op - OP_TO_F16) / 2); }
+static int op_packs(range_op op) { return op == OP_TO_F16 || op == OP_TO_BF16 || op == OP_TO_Q8; }
+static int op_expands(range_op op) { return op == OP_FROM_F16 || op == OP_FROM_BF16 || op == OP_FROM_Q8; }
+static int op_needs_words(range_op op) { return op >= OP_ADD; }
+
+static uint64_t to_bytes_of(range_op op, uint64_t bytes) {
+    if (op_packs(op)) return tl_find_codec_bytes(codec_of(op), bytes);
+    return op == OP_MIN_MAX ? sizeof(tl_vk_extremes) : op == OP_CHECKSUM ? 8 : bytes;
+}
+
+static uint64_t from_bytes_of(range_op op, uint64_t bytes) {
+    return op_expands(op) ? tl_find_codec_bytes(codec_of(op), bytes) : bytes;
+}
+
+static void expect_extremes(tl_vk_extremes *e, const unsigned char *plain, uint64_t bytes) {
+    uint64_t i;
+    e->least_key = UINT32_MAX;
+    e->largest_key = e->finite_count = e->other_count = 0;
+    for (i = 0; i + 4 <= bytes; i += 4) {
+        uint32_t bits, key;
+        memcpy(&bits, plain + i, 4);
+        key = bits & 0x80000000u ? ~bits : bits | 0x80000000u;
+        if ((bits & 0x7F800000u) == 0x7F800000u) { e->other_count++; continue; }
+        e->finite_count++;
+        if (key < e->least_key) e->least_key = key;
+        if (key > e->largest_key) e->largest_key = key;
+    }
+}
+
+static void fill_expected(unsigned char *to, uint64_t bytes, uint32_t word) {
+    uint64_t i;
+    for (i = 0; i < bytes; i++) to[i] = ((const unsigned char *)&word)[i % 4];
+}
+
+#define FILL_WORD 0x87654321u
+
+// `to` holds what stands there before, and what is expected afterwards.
+static void expect_op(range_op op, unsigned char *to, const unsigned char *from, uint64_t bytes) {
+    uint32_t sum[2];
+    tl_vk_extremes extremes;
+    uint64_t i;
+    if (op == OP_COPY) memcpy(to, from, (size_t)bytes);
+    else if (op == OP_FILL) fill_expected(to, bytes, FILL_WORD);
+    else if (op_packs(op)) tl_compress_bytes(codec_of(op), to, from, bytes);
+    else if (op_expands(op)) tl_expand_bytes(codec_of(op), to, from, bytes);
+    else if (op == OP_MIN_MAX) { expect_extremes(&extremes, from, bytes); memcpy(to, &extremes, sizeof extremes); }
+    else if (op == OP_CHECKSUM) { tl_vk_checksum_bytes(from, (size_t)bytes, sum); memcpy(to, sum, sizeof sum); }
+    else for (i = 0; i + 4 <= bytes; i += 4) {
+        float a, b;
+        memcpy(&a, to + i, 4);
+        memcpy(&b, from + i, 4);
+        a += b;
+        memcpy(to + i, &a, 4);
+    }
+}
+
+static tl_result do_op(fixture *f, range_op op, tl_range to, tl_range from) {
+    if (op == OP_COPY) return f->b.copy(f->b.self, to, from);
+    if (op == OP_FILL) return f->b.fill(f->b.self, to, FILL_WORD);
+    if (op_packs(op)) return f->b.compress(f->b.self, codec_of(op), to, from);
+    if (op_expands(op)) return f->b.expand(f->b.self, codec_of(op), to, from);
+    if (op == OP_ADD) return tl_vk_record_add(&f->b, to, from);
+    if (op == OP_MIN_MAX) return tl_vk_record_min_max(&f->b, to, from);
+    return tl_vk_record_checksum(&f->b, to, from);
+}
+
+// Bits of any kind; small numbers where they are added, so that the sum has one right answer.
+static void make_source(fixture *f, range_op op, unsigned char *from, uint64_t bytes) {
+    uint64_t i;
+    for (i = 0; i < bytes; i++) {
+        if (op == OP_ADD && i % 4 == 0 && i + 4 <= bytes) {
+            float value = (float)(tl_next_random(&f->random) % 4096) / 64 - 32;
+            memcpy(from + i, &value, 4);
+        }
+        if (op != OP_ADD || i >= bytes / 4 * 4) from[i] = (unsigned char)tl_next_random(&f->random);
+    }
+}
+
+// One operation on so many bytes of f32: the right bytes, and canaries on both sides.
+static void try_op(fixture *f, range_op op, uint64_t bytes) {
+    uint64_t to_bytes = to_bytes_of(op, bytes), from_bytes = from_bytes_of(op, bytes), i;
+    uint64_t tail = f->alignment + align_up(f, to_bytes), whole = tail + f->alignment;
+    unsigned char *expected = (unsigned char *)malloc((size_t)whole), *got = (unsigned char *)malloc((size_t)whole);
+    unsigned char *plain = (unsigned char *)malloc((size_t)bytes + 1), *packed = (unsigned char *)malloc((size_t)from_bytes + 1);
+    tl_range block = add(f, whole), source = add(f, from_bytes ? from_bytes : 1);
+    assert_true(expected && got && plain && packed);
+    memset(expected, CANARY, (size_t)whole);
+    make_source(f, op, plain, bytes);
+    if (op_expands(op)) tl_compress_bytes(codec_of(op), packed, plain, bytes);
+    else memcpy(packed, plain, (size_t)bytes);
+    if (op == OP_ADD) make_source(f, op, expected + f->alignment, bytes);
+    write_range(f, part_of(source, 0, from_bytes), packed);
+    write_range(f, block, expected);
+    expect_op(op, expected + f->alignment, packed, bytes);
+    if (do_op(f, op, part_of(block, f->alignment, to_bytes), part_of(source, 0, from_bytes)))
+        fail_msg("op %d, %d bytes: %s", (int)op, (int)bytes, f->env.error.text);
+    read_range(f, block, got);
+    for (i = 0; i < whole; i++) {
+        int nobody = i >= f->alignment + to_bytes && i < tail;
+        if (got[i] == expected[i] || nobody) continue;
+        fail_msg("op %d, %d bytes: byte %d is %02x, not %02x%s", (int)op, (int)bytes, (int)(i - f->alignment), got[i],
+                 expected[i], i < f->alignment ? ", before" : i >= tail ? ", behind" : "");
+    }
+    forget(f, block);
+    forget(f, source);
+    free(expected);
+    free(got);
+    free(plain);
+    free(packed);
+}
+
+static int try_all(fixture *f, uint64_t bytes) {
+    int op, cases = 0;
+    for (op = 0; op < OP_COUNT; op++) {
+        if (op_needs_words((range_op)op) && bytes % 4) continue;
+        try_op(f, (range_op)op, bytes);
+        cases++;
+    }
+    return cases;
+}
+
+// -- group 6: maxStorageBufferRange, sizes above 4 GiB --
+
+static void a_descriptor_never_reaches_beyond_the_limit(void **state) {
+    static const uint32_t limits[] = { 16384, 20000, 65536, 100004, 131072 };
+    int cases = 0, path, kernels = 0;
+    size_t i;
+    (void)state;
+    if (!vkt_has_vulkan("a_descriptor_never_reaches_beyond_the_limit")) skip();
+    for (path = 0; path < TL_VK_COPY_PATH_COUNT; path++)
+    for (i = 0; i < sizeof limits / sizeof *limits; i++) {
+        vkshim_config config;
+        tl_vk_backend_desc desc = {0};
+        tl_vk_kernel_desc kernel_desc = {0};
+        tl_vk_kernel *kernel;
+        tl_range ranges[2];
+        fixture f;
+        uint32_t n = limits[i], push = 0;
+        int64_t sizes[9];
+        int k;
+        vkshim_default(&config, VKSHIM_MACHINE_REAL);
+        config.storage_range = n;
+        desc.copy_path = (tl_vk_copy_path)path;
+        open_fixture(&f, &config, NULL, &desc);
+        sizes[0] = n; sizes[1] = n - 4; sizes[2] = n + 4; sizes[3] = n + 1; sizes[4] = 2 * n; sizes[5] = 2 * n - 4;
+        sizes[6] = 2 * n + 4; sizes[7] = 3 * n + 7; sizes[8] = n - 1;
+        for (k = 0; k < 9; k++) cases += try_all(&f, (uint64_t)sizes[k]);
+        kernel_desc.words = vk_layer_forward_words;
+        kernel_desc.word_count = sizeof vk_layer_forward_words / 4;
+        kernel_desc.buffer_count = 2;
+        kernel_desc.push_bytes = 4;
+        assert_int_equal(tl_vk_init_kernel(&f.b, &kernel_desc, &kernel), TL_OK);
+        ranges[0] = add(&f, n + 4);
+        ranges[1] = add(&f, n + 4);
+        for (k = -4; k <= 4; k += 4) {
+            tl_result result;
+            ranges[0].bytes = ranges[1].bytes = (uint64_t)((int64_t)n + k);
+            result = tl_vk_record_kernel(&f.b, kernel, ranges, &push, 1, 1, 1);
+            if (k <= 0) assert_int_equal(result, TL_OK);
+            else expect_error(&f, result, TL_ERROR_UNSUPPORTED,
+                              "tl_vk_record_kernel: ranges: longer than the device can bind");
+            kernels++;
+        }
+        {
+            tl_ticket ticket;
+            assert_int_equal(f.b.submit(f.b.self, &ticket), TL_OK);
+            assert_int_equal(f.b.wait(f.b.self, ticket), TL_OK);
+        }
+        tl_vk_free_kernel(&f.b, kernel);
+        forget(&f, ranges[0]);
+        forget(&f, ranges[1]);
+        close_fixture(&f);
+    }
+    {
+        vkshim_config config;
+        fixture f;
+        vkshim_default(&config, VKSHIM_MACHINE_REAL);
+        config.storage_range = 1024;
+        open_device(&f, &config, NULL);
+        expect_error(&f, try_backend(&f, NULL), TL_ERROR_UNSUPPORTED,
+                     "tl_vk_init_backend: maxStorageBufferRange: too small for any block");
+        close_fixture(&f);
+    }
+    printf("6: %d operations around 5 limits, %d kernels\n", cases, kernels);
+}
+
+// At the limit of the machine itself: 128 MiB on lavapipe.
+static void the_limit_of_the_machine_is_kept(void **state) {
+    vkt_desc device = {0};
+    tl_vk_backend_desc desc = {0};
+    tl_range from, to, packed;
+    uint64_t limit, i;
+    int64_t k;
+    int cases = 0;
+    fixture f;
+    uint32_t *words;
+    (void)state;
+    if (!vkt_has_vulkan("the_limit_of_the_machine_is_kept")) skip();
+    desc.copy_path = TL_VK_COPY_PATH_SHADER;
+    open_fixture(&f, NULL, &device, &desc);
+    limit = f.v.properties.limits.maxStorageBufferRange;
+    if (limit > (UINT64_C(256) << 20)) {
+        printf("SKIPPED the_limit_of_the_machine_is_kept: maxStorageBufferRange is %llu\n", (unsigned long long)limit);
+        close_fixture(&f);
+        skip();
+    }
+    limit = limit / 4 * 4;
+    from = add(&f, limit + 4);
+    to = add(&f, limit + 4);
+    packed = add(&f, limit / 2 + 4);
+    words = (uint32_t *)malloc((size_t)limit + 4);
+    assert_non_null(words);
+    for (i = 0; i <= limit / 4; i++) words[i] = 0x3F800000u + (uint32_t)i * 5;
+    write_range(&f, from, words);
+    for (k = -4; k <= 4; k += 4) {
+        uint64_t bytes = (uint64_t)((int64_t)limit + k), packed_bytes = tl_find_codec_bytes(TL_CODEC_BF16, bytes);
+        tl_range source = part_of(from, 0, bytes), target = part_of(to, 0, bytes), small = part_of(packed, 0, packed_bytes);
+        void *host;
+        uint16_t *halves;
+        assert_int_equal(f.b.fill(f.b.self, to, 0xC5C5C5C5u), TL_OK);
+        assert_int_equal(f.b.copy(f.b.self, target, source), TL_OK);
+        assert_int_equal(f.b.map(f.b.self, to, TL_MAP_READ, &host), TL_OK);
+        assert_memory_equal(host, words, (size_t)bytes);
+        if (k < 4) assert_int_equal(((unsigned char *)host)[align_up(&f, bytes)], CANARY);
+        assert_int_equal(f.b.unmap(f.b.self, to, TL_MAP_READ, host), TL_OK);
+        assert_int_equal(f.b.compress(f.b.self, TL_CODEC_BF16, small, source), TL_OK);
+        assert_int_equal(f.b.fill(f.b.self, target, 0), TL_OK);
+        assert_int_equal(f.b.expand(f.b.self, TL_CODEC_BF16, target, small), TL_OK);
+        halves = (uint16_t *)malloc((size_t)packed_bytes);
+        assert_non_null(halves);
+        tl_compress_bytes(TL_CODEC_BF16, halves, words, bytes);
+        assert_int_equal(f.b.map(f.b.self, small, TL_MAP_READ, &host), TL_OK);
+        assert_memory_equal(host, halves, (size_t)packed_bytes);
+        assert_int_equal(f.b.unmap(f.b.self, small, TL_MAP_READ, host), TL_OK);
+        assert_int_equal(f.b.map(f.b.self, target, TL_MAP_READ, &host), TL_OK);
+        for (i = 0; i < bytes / 4; i++)
+            if (((uint32_t *)host)[i] != (uint32_t)halves[i] << 16) fail_msg("word %d of %d", (int)i, (int)(bytes / 4));
+        assert_int_equal(f.b.unmap(f.b.self, target, TL_MAP_READ, host), TL_OK);
+        free(halves);
+        cases += 4;
+    }
+    free(words);
+    forget(&f, from);
+    forget(&f, to);
+    forget(&f, packed);
+    close_fixture(&f);
+    printf("6: %d operations at %d MiB\n", cases, (int)(limit >> 20));
+}
+
+// -- group 7: workgroups --
+
+static void workgroups_of_any_size_do_the_same(void **state) {
+    static const uint32_t sizes[] = { 1, 2, 32, 64, 128, 256 };
+    int cases = 0;
+    size_t i;
+    (void)state;
+    if (!vkt_has_vulkan("workgroups_of_any_size_do_the_same")) skip();
+    for (i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        tl_vk_backend_desc desc = {0};
+        fixture f;
+        desc.workgroup_size = sizes[i];
+        desc.copy_path = TL_VK_COPY_PATH_SHADER;
+        open_fixture(&f, NULL, NULL, &desc);
+        cases += try_all(&f, 68);
+        cases += try_all(&f, 65536 + 12);
+        if (sizes[i] == 1) {
+            cases += try_all(&f, 4 * 65535);      // the last that fits one row of groups
+            cases += try_all(&f, 4 * 65536);
+            cases += try_all(&f, 4 * 65535 * 2 + 1);
+            cases += try_all(&f, 4 * 65535 * 3 + 4);
+        }
+        close_fixture(&f);
+    }
+    printf("7: %d operations in 6 workgroup sizes\n", cases);
+}
+
+static void workgroups_keep_to_the_device(void **state) {
+    static const struct { uint32_t limit, asked; tl_result result; } cases[] = {
+        { 128, 0, TL_OK }, { 128, 128, TL_OK }, { 128, 256, TL_ERROR_UNSUPPORTED }, { 256, 256, TL_OK },
+        { 256, 512, TL_ERROR_UNSUPPORTED }, { 256, 3, TL_ERROR_INVALID_ARG }, { 256, 2048, TL_ERROR_INVALID_ARG }
+    };
+    size_t i;
+    int shape;
+    (void)state;
+    if (!vkt_has_vulkan("workgroups_keep_to_the_device")) skip();
+    for (shape = 0; shape < 2; shape++)
+    for (i = 0; i < sizeof cases / sizeof *cases; i++) {
+        vkshim_config config;
+        tl_vk_backend_desc desc = {0};
+        fixture f;
+        tl_result result;
+        vkshim_default(&config, VKSHIM_MACHINE_REAL);
+        if (shape) config.workgroup_size[0] = cases[i].limit;
+        else config.workgroup_invocations = cases[i].limit;
+        desc.workgroup_size = cases[i].asked;
+        open_device(&f, &config, NULL);
+        result = try_backend(&f, &desc);
+        assert_int_equal(result, cases[i].result);
+        if (result == TL_ERROR_UNSUPPORTED)
+            assert_string_equal(f.env.error.text,
+                                "tl_vk_init_backend: workgroup_size: more than the device takes");
+        if (!result) try_all(&f, 1000);
+        close_fixture(&f);
+    }
+    printf("7: 14 limits of workgroups\n");
+}
+
+static void many_groups_are_spread_over_two_directions(void **state) {
+    static const uint32_t counts[] = { 1, 3, 7, 100 };
+    int cases = 0;
+    size_t i;
+    (void)state;
+    if (!vkt_has_vulkan("many_groups_are_spread_over_two_directions")) skip();
+    for (i = 0; i < sizeof counts / sizeof *counts; i++) {
+        vkshim_config config;
+        tl_vk_backend_desc desc = {0};
+        tl_vk_kernel_desc kernel_desc = {0};
+        tl_vk_kernel *kernel;
+        tl_range ranges[2];
+        uint32_t push = 0;
+        fixture f;
+        vkshim_default(&config, VKSHIM_MACHINE_REAL);
+        config.workgroup_count[0] = counts[i];
+        config.workgroup_count[1] = 5000;
+        config.workgroup_count[2] = 2;
+        desc.copy_path = TL_VK_COPY_PATH_SHADER;
+        open_fixture(&f, &config, NULL, &desc);
+        cases += try_all(&f, 256 * counts[i]);
+        cases += try_all(&f, 256 * counts[i] + 4);
+        cases += try_all(&f, 100003);
+        cases += try_all(&f, 66560);
+        kernel_desc.words = vk_layer_forward_words;
+        kernel_desc.word_count = sizeof vk_layer_forward_words / 4;
+        kernel_desc.buffer_count = 2;
+        kernel_desc.push_bytes = 4;
+        assert_int_equal(tl_vk_init_kernel(&f.b, &kernel_desc, &kernel), TL_OK);
+        ranges[0] = add(&f, 256);
+        ranges[1] = add(&f, 256);
+        assert_int_equal(tl_vk_record_kernel(&f.b, kernel, ranges, &push, counts[i], 5000, 2), TL_OK);
+        assert_int_equal(tl_vk_record_kernel(&f.b, kernel, ranges, &push, counts[i] + 1, 1, 1), TL_ERROR_UNSUPPORTED);
+        assert_int_equal(tl_vk_record_kernel(&f.b, kernel, ranges, &push, 1, 5001, 1), TL_ERROR_UNSUPPORTED);
+        expect_error(&f, tl_vk_record_kernel(&f.b, kernel, ranges, &push, 1, 1, 3), TL_ERROR_UNSUPPORTED,
+                     "tl_vk_record_kernel: groups: more than the device takes");
+        assert_int_equal(tl_vk_record_kernel(&f.b, kernel, ranges, &push, 0, 9999, 1), TL_ERROR_UNSUPPORTED);
+        assert_int_equal(tl_vk_record_kernel(&f.b, kernel, ranges, &push, 0, 1, 1), TL_OK);
+        assert_int_equal(measure(&f).kernel_count, 1);
+        forget(&f, ranges[0]);
+        forget(&f, ranges[1]);
+        {
+            tl_ticket ticket;
+            assert_int_equal(f.b.submit(f.b.self, &ticket), TL_OK);
+            assert_int_equal(f.b.wait(f.b.self, ticket), TL_OK);
+        }
+        tl_vk_free_kernel(&f.b, kernel);
+        close_fixture(&f);
+    }
+    printf("7: %d operations under 4 limits of groups\n", cases);
+}
+
+// -- group 8: small and odd sizes --
+
+static void sizes_and_tails_leave_their_neighbours_alone(void **state) {
+    static const vkshim_machine machines[] = { VKSHIM_MACHINE_REAL, VKSHIM_MACHINE_DISCRETE, VKSHIM_MACHINE_NON_COHERENT };
+    static const uint64_t sizes[] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 15, 16, 17, 31, 32, 33, 63, 64, 65, 66, 67,
+        68, 124, 125, 127, 128, 129, 131, 132, 255, 256, 257, 508, 509, 1000, 1023, 1025, 4095, 4097, 65535, 65536,
+        65537, 65541, 65599, 65600, 65604, 66559 };
+    int path, cases = 0;
+    size_t m, i;
+    (void)state;
+    if (!vkt_has_vulkan("sizes_and_tails_leave_their_neighbours_alone")) skip();
+    for (m = 0; m < sizeof machines / sizeof *machines; m++)
+    for (path = 0; path < TL_VK_COPY_PATH_COUNT; path++) {
+        vkshim_config config;
+        tl_vk_backend_desc desc = {0};
+        fixture f;
+        vkshim_default(&config, machines[m]);
+        if (path) config.storage_offset_alignment = 256;
+        desc.copy_path = (tl_vk_copy_path)path;
+        open_fixture(&f, &config, NULL, &desc);
+        assert_int_equal(f.alignment % (path ? 256 : 16), 0);
+        for (i = 0; i < sizeof sizes / sizeof *sizes; i++) cases += try_all(&f, sizes[i]);
+        close_fixture(&f);
+    }
+    printf("8: %d operations on %d sizes\n", cases, (int)(sizeof sizes / sizeof *sizes));
+}
+
+// -- group 6: copies above 4 GiB, recorded and not carried out --
+
+#define WIDE_PLACES 4096
+
+// Buffers are told to be as long as was asked and are short; commands that touch them are noted instead.
+typedef struct wide {
+    PFN_vkGetDeviceProcAddr get_device;
+    PFN_vkCreateBuffer create_buffer;
+    VkBufferCopy regions[WIDE_PLACES];       // of copies; of fills with srcOffset = dstOffset
+    VkDescriptorBufferInfo bound[WIDE_PLACES];  // in the order of updates: to, from
+    int region_count, bound_count, dispatch_count;
+} wide;
+
+static wide wide_device;
+
+static VKAPI_ATTR VkResult VKAPI_CALL wide_create_buffer(VkDevice device, const VkBufferCreateInfo *info,
+                                                         const VkAllocationCallbacks *callbacks, VkBuffer *buffer) {
+    VkBufferCreateInfo narrow = *info;
+    if (narrow.size > 1 << 20) narrow.size = 1 << 20;
+    return wide_device.create_buffer(device, &narrow, callbacks, buffer);
+}
+
+static VKAPI_ATTR void VKAPI_CALL wide_copy(VkCommandBuffer commands, VkBuffer from, VkBuffer to, uint32_t count,
+                                            const VkBufferCopy *regions) {
+    uint32_t i;
+    (void)commands; (void)from; (void)to;
+    for (i = 0; i < count && wide_device.region_count < WIDE_PLACES; i++)
+        wide_device.regions[wide_device.region_count++] = regions[i];
+}
+
+static VKAPI_ATTR void VKAPI_CALL wide_fill(VkCommandBuffer commands, VkBuffer to, VkDeviceSize offset,
+                                            VkDeviceSize size, uint32_t word) {
+    VkBufferCopy region;
+    (void)word;
+    region.srcOffset = region.dstOffset = offset;
+    region.size = size;
+    wide_copy(commands, to, to, 1, &region);
+}
+
+static VKAPI_ATTR void VKAPI_CALL wide_update(VkDevice device, uint32_t count, const VkWriteDescriptorSet *writes,
+                                              uint32_t copy_count, const VkCopyDescriptorSet *copies) {
+    uint32_t i;
+    (void)device; (void)copy_count; (void)copies;
+    for (i = 0; i < count && wide_device.bound_count < WIDE_PLACES; i++)
+        wide_device.bound[wide_device.bound_count++] = writes[i].pBufferInfo[0];
+}
+
+static VKAPI_ATTR void VKAPI_CALL wide_dispatch(VkCommandBuffer commands, uint32_t x, uint32_t y, uint32_t z) {
+    (void)commands; (void)x; (void)y; (void)z;
+    wide_device.dispatch_count++;
+}
+
+static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL wide_get_device(VkDevice device, const char *name) {
+    PFN_vkVoidFunction real = wide_device.get_device(device, name);
+    if (!strcmp(name, "vkCreateBuffer")) {
+        wide_device.create_buffer = (PFN_vkCreateBuffer)real;
+        return (PFN_vkVoidFunction)wide_create_buffer;
+    }
+    if (!strcmp(name, "vkCmdCopyBuffer")) return (PFN_vkVoidFunction)wide_copy;
+    if (!strcmp(name, "vkCmdFillBuffer")) return (PFN_vkVoidFunction)wide_fill;
+    if (!strcmp(name, "vkUpdateDescriptorSets")) return (PFN_vkVoidFunction)wide_update;
+    if (!strcmp(name, "vkCmdDispatch")) return (PFN_vkVoidFunction)wide_dispatch;
+    return real;
+}
+
+static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL wide_get(VkInstance instance, const char *name) {
+    PFN_vkVoidFunction real = vkt_loader()(instance, name);
+    if (strcmp(name, "vkGetDeviceProcAddr")) return real;
+    wide_device.get_device = (PFN_vkGetDeviceProcAddr)real;
+    return (PFN_vkVoidFunction)wide_get_device;
+}
+
+// The noted regions are this range, piece by piece.
+static void expect_regions(uint64_t to, uint64_t from, uint64_t bytes) {
+    uint64_t done = 0;
+    int i;
+    for (i = 0; i < wide_device.region_count; i++) {
+        const VkBufferCopy *r = &wide_device.regions[i];
+        if (r->srcOffset != from + done || r->dstOffset != to + done) fail_msg("region %d starts elsewhere", i);
+        done += r->size;
+    }
+    assert_true(done == bytes);
+}
+
+// The noted bindings are these ranges, piece by piece; none is longer than the limit.
+static void expect_bound(uint64_t to, uint64_t to_bytes, uint64_t from, uint64_t from_bytes, uint64_t limit) {
+    uint64_t to_done = 0, from_done = 0;
+    int i;
+    for (i = 0; i + 1 < wide_device.bound_count; i += 2) {
+        const VkDescriptorBufferInfo *t = &wide_device.bound[i], *s = &wide_device.bound[i + 1];
+        if (t->offset != to + to_done || s->offset != from + from_done) fail_msg("binding %d starts elsewhere", i);
+        assert_true(t->range <= limit && s->range <= limit);
+        to_done += t->range;
+        from_done += s->range;
+    }
+    assert_true(to_done == (to_bytes + 3) / 4 * 4 && from_done == (from_bytes + 3) / 4 * 4);
+}
+
+static void wide_flush(fixture *f) {
+    tl_ticket ticket;
+    assert_int_equal(f->b.submit(f->b.self, &ticket), TL_OK);
+}
+
+static void wide_forget(void) { wide_device.region_count = wide_device.bound_count = wide_device.dispatch_count = 0; }
+
+static void sizes_above_4_gib_are_whole(void **state) {
+    static const uint64_t sizes[] = { (UINT64_C(1) << 32) - 4, UINT64_C(1) << 32, (UINT64_C(5) << 30) + 12,
+                                      (UINT64_C(33) << 30) + 68 };
+    int path, cases = 0;
+    size_t i;
+    (void)state;
+    if (!vkt_has_vulkan("sizes_above_4_gib_are_whole")) skip();
+    if (sizeof(size_t) < 8) skip();
+    for (path = 0; path < TL_VK_COPY_PATH_COUNT; path++)
+    for (i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        vkt_desc device = {0};
+        tl_vk_backend_desc desc = {0};
+        const uint64_t at = UINT64_C(4352) << 20, bytes = sizes[i];  // every range starts above 4 GiB
+        uint64_t packed = tl_find_codec_bytes(TL_CODEC_Q8, bytes), limit;
+        VkDescriptorBufferInfo to_info, from_info;
+        tl_range to, from;
+        fixture f;
+        memset(&f, 0, sizeof f);
+        memset(&wide_device, 0, sizeof wide_device);
+        device.disable_timeline = device.disable_budget = 1;
+        vkt_open(&device, &f.v);
+        f.env = failing_env(&f.alloc, -1);
+        limit = f.v.properties.limits.maxStorageBufferRange;
+        desc.device = f.v.device;
+        desc.device.get_instance_proc = wide_get;
+        desc.device.api_version = VK_API_VERSION_1_0;  // nobody tells a largest allocation then
+        desc.copy_path = (tl_vk_copy_path)path;
+        desc.submit_bytes = path ? UINT64_C(1) << 50 : 0;
+        if (tl_vk_init_backend(&f.env, &desc, &f.b)) fail_msg("%s", f.env.error.text);
+        to = part_of(add(&f, at + bytes), at, bytes);
+        from = part_of(add(&f, at + bytes), at, bytes);
+        assert_int_equal(tl_vk_find_buffer(&f.b, to, &to_info), TL_OK);
+        assert_int_equal(tl_vk_find_buffer(&f.b, from, &from_info), TL_OK);
+        assert_true(to_info.range == bytes && to_info.offset >= at);
+        assert_int_equal(f.b.copy(f.b.self, to, from), TL_OK);
+        wide_flush(&f);
+        if (path) expect_bound(to_info.offset, bytes, from_info.offset, bytes, limit);
+        else expect_regions(to_info.offset, from_info.offset, bytes);
+        wide_forget();
+        assert_int_equal(f.b.fill(f.b.self, to, 3), TL_OK);
+        wide_flush(&f);
+        if (!path) expect_regions(to_info.offset, to_info.offset, bytes);
+        wide_forget();
+        assert_int_equal(f.b.compress(f.b.self, TL_CODEC_Q8, part_of(to, 0, packed), from), TL_OK);
+        wide_flush(&f);
+        expect_bound(to_info.offset, packed, from_info.offset, bytes, limit);
+        wide_forget();
+        assert_int_equal(f.b.expand(f.b.self, TL_CODEC_Q8, to, part_of(from, 0, packed)), TL_OK);
+        wide_flush(&f);
+        expect_bound(to_info.offset, bytes, from_info.offset, packed, limit);
+        wide_forget();
+        assert_int_equal(tl_vk_record_add(&f.b, to, from), TL_OK);
+        wide_flush(&f);
+        expect_bound(to_info.offset, bytes, from_info.offset, bytes, limit);
+        cases += 5;
+        tl_vk_free_backend(&f.env, &f.b);
+        vkt_close(&f.v);
+        assert_int_equal(vkt_messages(&f.v), 0);
+        assert_int_equal(f.alloc.live, 0);
+    }
+    printf("6: %d operations of up to 33 GiB recorded\n", cases);
+}
+
+// -- group 9: wrong handles and ranges --
+
+static int error_cases;
+
+static void refuse(fixture *f, tl_result result, tl_result code, const char *text) {
+    expect_error(f, result, code, text);
+    error_cases++;
+}
+
+#define BAD TL_ERROR_INVALID_ARG
+#define OLD TL_ERROR_STALE
+
+static void refuse_ranges(fixture *f, tl_range a, tl_range b, tl_range gone) {
+    tl_backend *v = &f->b;
+    tl_range beyond = part_of(a, f->alignment, a.bytes), odd = part_of(a, 4, 4), none = part_of(a, 0, 8);
+    tl_access access;
+    VkDescriptorBufferInfo info;
+    none.block = UINT64_C(0xFFFFFFFF00FFFFFF);
+    access.writes = 0;
+    refuse(f, v->copy(v->self, a, a), BAD, "copy: to: overlaps from");
+    refuse(f, v->copy(v->self, part_of(a, 0, 2 * f->alignment), part_of(a, f->alignment, 2 * f->alignment)), BAD,
+           "copy: to: overlaps from");
+    refuse(f, v->copy(v->self, part_of(a, f->alignment, f->alignment + 1), part_of(a, 0, f->alignment + 1)), BAD,
+           "copy: to: overlaps from");
+    refuse(f, v->copy(v->self, a, part_of(b, 0, 8)), BAD, "copy: to: bytes: do not fit those of from");
+    refuse(f, v->copy(v->self, a, gone), OLD, "copy: block: the handle is of a freed block or of another backend");
+    refuse(f, v->copy(v->self, gone, a), OLD, "copy: block: the handle is of a freed block or of another backend");
+    refuse(f, v->copy(v->self, none, part_of(b, 0, 8)), BAD, "copy: block: not a handle of this backend");
+    refuse(f, v->copy(v->self, beyond, b), BAD, "copy: range: reaches beyond its block");
+    refuse(f, v->copy(v->self, odd, part_of(b, 0, 4)), BAD, "copy: range: offset: not a multiple of the alignment");
+    refuse(f, v->fill(v->self, gone, 0), OLD, "fill: block: the handle is of a freed block or of another backend");
+    refuse(f, v->fill(v->self, beyond, 0), BAD, "fill: range: reaches beyond its block");
+    refuse(f, v->fill(v->self, odd, 0), BAD, "fill: range: offset: not a multiple of the alignment");
+    access.range = gone;
+    refuse(f, v->order(v->self, &access, 1), OLD, "order: block: the handle is of a freed block or of another backend");
+    access.range = beyond;
+    refuse(f, v->order(v->self, &access, 1), BAD, "order: range: reaches beyond its block");
+    refuse(f, tl_vk_find_buffer(v, gone, &info), OLD,
+           "tl_vk_find_buffer: block: the handle is of a freed block or of another backend");
+    assert_true(info.buffer == VK_NULL_HANDLE && info.range == 0);
+    refuse(f, tl_vk_find_buffer(v, odd, &info), BAD, "tl_vk_find_buffer: range: offset: not a multiple of the alignment");
+}
+
+static void refuse_conversions(fixture *f, tl_range a, tl_range b, tl_range gone) {
+    tl_backend *v = &f->b;
+    tl_range half = part_of(b, 0, a.bytes / 2), shifted = part_of(a, a.bytes / 2, a.bytes / 2);
+    refuse(f, v->compress(v->self, TL_CODEC_NONE, b, a), BAD, "compress: codec: none or unknown");
+    refuse(f, v->compress(v->self, TL_CODEC_COUNT, b, a), BAD, "compress: codec: none or unknown");
+    refuse(f, v->compress(v->self, TL_CODEC_F16, b, a), BAD, "compress: to: bytes: do not fit those of from");
+    refuse(f, v->compress(v->self, TL_CODEC_F16, shifted, a), BAD, "compress: to: overlaps from");
+    refuse(f, v->compress(v->self, TL_CODEC_BF16, half, gone), OLD,
+           "compress: block: the handle is of a freed block or of another backend");
+    refuse(f, v->expand(v->self, TL_CODEC_NONE, a, b), BAD, "expand: codec: none or unknown");
+    refuse(f, v->expand(v->self, TL_CODEC_Q8, a, half), BAD, "expand: to: bytes: do not fit those of from");
+    refuse(f, v->expand(v->self, TL_CODEC_F16, a, shifted), BAD, "expand: to: overlaps from");
+    refuse(f, v->expand(v->self, TL_CODEC_F16, gone, half), OLD,
+           "expand: block: the handle is of a freed block or of another backend");
+    refuse(f, tl_vk_record_add(v, a, a), BAD, "tl_vk_record_add: to: overlaps from");
+    refuse(f, tl_vk_record_add(v, a, half), BAD, "tl_vk_record_add: to: bytes: not what the result takes");
+    refuse(f, tl_vk_record_add(v, part_of(a, 0, 6), part_of(b, 0, 6)), BAD,
+           "tl_vk_record_add: from: bytes: must be a multiple of 4");
+    refuse(f, tl_vk_record_add(v, gone, a), OLD,
+           "tl_vk_record_add: block: the handle is of a freed block or of another backend");
+    refuse(f, tl_vk_record_add(v, a, gone), OLD,
+           "tl_vk_record_add: block: the handle is of a freed block or of another backend");
+    refuse(f, tl_vk_record_min_max(v, part_of(b, 0, 16), gone), OLD,
+           "tl_vk_record_min_max: block: the handle is of a freed block or of another backend");
+    refuse(f, tl_vk_record_min_max(v, part_of(b, 0, 16), part_of(a, 4, 8)), BAD,
+           "tl_vk_record_min_max: range: offset: not a multiple of the alignment");
+    refuse(f, tl_vk_record_min_max(v, part_of(b, 0, 8), a), BAD,
+           "tl_vk_record_min_max: to: bytes: not what the result takes");
+    refuse(f, tl_vk_record_min_max(v, part_of(a, 0, 16), a), BAD, "tl_vk_record_min_max: to: overlaps from");
+    refuse(f, tl_vk_record_checksum(v, part_of(b, 0, 8), gone), OLD,
+           "tl_vk_record_checksum: block: the handle is of a freed block or of another backend");
+    refuse(f, tl_vk_record_checksum(v, part_of(gone, 0, 8), a), OLD,
+           "tl_vk_record_checksum: block: the handle is of a freed block or of another backend");
+    refuse(f, tl_vk_record_checksum(v, part_of(b, 0, 8), part_of(a, 0, 7)), BAD,
+           "tl_vk_record_checksum: from: bytes: must be a multiple of 4");
+}
+
+static void refuse_blocks(fixture *f, tl_range a, tl_range gone) {
+    tl_backend *v = &f->b;
+    tl_ticket never;
+    uint64_t block = 7;
+    void *host, *other;
+    never.value = 1000;
+    refuse(f, v->free_block(v->self, gone.block), OLD,
+           "free_block: block: the handle is of a freed block or of another backend");
+    refuse(f, v->free_block(v->self, 0), BAD, "free_block: block: not a handle of this backend");
+    refuse(f, v->free_block(v->self, a.block), BAD, "free_block: block: a range in it is still claimed");
+    refuse(f, v->claim(v->self, gone), OLD, "claim: block: the handle is of a freed block or of another backend");
+    refuse(f, v->claim(v->self, part_of(a, 0, a.bytes + 1)), BAD, "claim: range: reaches beyond its block");
+    refuse(f, v->release(v->self, gone), OLD, "release: block: the handle is of a freed block or of another backend");
+    refuse(f, v->add_block(v->self, TL_TIER_COUNT, 8, &block), BAD, "add_block: tier: unknown");
+    assert_int_equal(block, 0);
+    refuse(f, v->add_block(v->self, TL_TIER_DEVICE, UINT64_MAX, &block), TL_ERROR_NO_MEMORY,
+           "add_block: bytes: more than there are");
+    refuse(f, v->add_block(v->self, TL_TIER_DEVICE, UINT64_C(1) << 50, &block), TL_ERROR_NO_MEMORY,
+           "add_block: bytes: more than the device allocates at once");
+    refuse(f, v->map(v->self, gone, TL_MAP_READ, &host), OLD,
+           "map: block: the handle is of a freed block or of another backend");
+    assert_null(host);
+    refuse(f, v->map(v->self, part_of(a, 0, a.bytes + 1), TL_MAP_WRITE, &host), BAD, "map: range: reaches beyond its block");
+    assert_int_equal(v->map(v->self, a, TL_MAP_READ, &host), TL_OK);
+    other = (char *)host + 1;
+    refuse(f, v->unmap(v->self, a, TL_MAP_READ, other), BAD, "unmap: host: is not what map gave for this range");
+    refuse(f, v->unmap(v->self, part_of(a, 0, 8), TL_MAP_READ, host), BAD,
+           "unmap: host: is not what map gave for this range");
+    refuse(f, v->unmap(v->self, a, TL_MAP_WRITE, host), BAD, "unmap: mode: not that of the map");
+    assert_int_equal(v->unmap(v->self, a, TL_MAP_READ, host), TL_OK);
+    refuse(f, v->unmap(v->self, a, TL_MAP_READ, host), BAD, "unmap: host: is not what map gave for this range");
+    refuse(f, v->poll(v->self, never), BAD, "poll: ticket: was never submitted");
+    refuse(f, v->wait(v->self, never), BAD, "wait: ticket: was never submitted");
+}
+
+// A block that is mapped is not freed, though nothing in it is claimed.
+static void refuse_mapped(fixture *f) {
+    tl_range c = add(f, 64);
+    uint64_t moved = 1;
+    void *host;
+    assert_int_equal(f->b.map(f->b.self, c, TL_MAP_WRITE, &host), TL_OK);
+    assert_int_equal(f->b.release(f->b.self, c), TL_OK);
+    refuse(f, f->b.release(f->b.self, c), BAD, "release: range: was not claimed");
+    refuse(f, f->b.free_block(f->b.self, c.block), BAD, "free_block: block: a range in it is mapped");
+    refuse(f, tl_vk_compact(&f->b, UINT64_MAX, &moved), BAD, "tl_vk_compact: backend: a range is mapped");
+    assert_int_equal(moved, 0);
+    memset(host, 0, 64);
+    assert_int_equal(f->b.unmap(f->b.self, c, TL_MAP_WRITE, host), TL_OK);
+    assert_int_equal(f->b.free_block(f->b.self, c.block), TL_OK);
+}
+
+static void what_is_refused_changes_nothing(void **state) {
+    int machine;
+    (void)state;
+    if (!vkt_has_vulkan("what_is_refused_changes_nothing")) skip();
+    for (machine = 0; machine < 2; machine++) {
+        unsigned char before[2][1024], after[1024];
+        tl_vk_backend_desc desc = {0};
+        tl_backend_counters old, now;
+        vkshim_config config;
+        fixture f;
+        tl_backend other;
+        tl_range a, b, gone, foreign = {0};
+        int i;
+        vkshim_default(&config, machine ? VKSHIM_MACHINE_DISCRETE : VKSHIM_MACHINE_REAL);
+        open_fixture(&f, &config, NULL, NULL);
+        a = add(&f, 1024);
+        b = add(&f, 1024);
+        gone = add(&f, 1024);
+        forget(&f, gone);
+        for (i = 0; i < 1024; i++) {
+            before[0][i] = (unsigned char)tl_next_random(&f.random);
+            before[1][i] = (unsigned char)tl_next_random(&f.random);
+        }
+        write_range(&f, a, before[0]);
+        write_range(&f, b, before[1]);
+        f.b.counters(f.b.self, &old);
+        refuse_ranges(&f, a, b, gone);
+        refuse_conversions(&f, a, b, gone);
+        refuse_blocks(&f, a, gone);
+        refuse_mapped(&f);
+        desc.device = f.v.device;
+        assert_int_equal(tl_vk_init_backend(&f.env, &desc, &other), TL_OK);
+        for (i = 0; i < 9; i++) assert_int_equal(other.add_block(other.self, TL_TIER_DEVICE, 1024, &foreign.block), TL_OK);
+        foreign.bytes = 1024;
+        refuse(&f, f.b.copy(f.b.self, a, foreign), BAD, "copy: block: not a handle of this backend");
+        refuse(&f, f.b.free_block(f.b.self, foreign.block), BAD, "free_block: block: not a handle of this backend");
+        foreign.block = foreign.block >> 32 << 32 | 1;  // as if it were in a slot that is here, too
+        refuse(&f, f.b.fill(f.b.self, foreign, 0), OLD,
+               "fill: block: the handle is of a freed block or of another backend");
+        refuse(&f, other.copy(other.self, a, b), OLD,
+               "copy: block: the handle is of a freed block or of another backend");
+        tl_vk_free_backend(&f.env, &other);
+        f.b.counters(f.b.self, &now);
+        assert_int_equal(now.live_bytes[0], old.live_bytes[0]);
+        assert_int_equal(now.block_count[0], old.block_count[0]);
+        assert_int_equal(now.reserved_bytes[0], old.reserved_bytes[0]);
+        assert_int_equal(now.copy_count, old.copy_count);
+        assert_int_equal(now.convert_count, old.convert_count);
+        assert_int_equal(now.fill_count, old.fill_count);
+        read_range(&f, a, after);
+        assert_memory_equal(after, before[0], 1024);
+        read_range(&f, b, after);
+        assert_memory_equal(after, before[1], 1024);
+        forget(&f, a);
+        forget(&f, b);
+        close_fixture(&f);
+    }
+    printf("9: %d calls refused\n", error_cases);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_descriptor_never_reaches_beyond_the_limit),
+        cmocka_unit_test(the_limit_of_the_machine_is_kept),
+        cmocka_unit_test(workgroups_of_any_size_do_the_same),
+        cmocka_unit_test(workgroups_keep_to_the_device),
+        cmocka_unit_test(many_groups_are_spread_over_two_directions),
+        cmocka_unit_test(sizes_and_tails_leave_their_neighbours_alone),
+        cmocka_unit_test(sizes_above_4_gib_are_whole),
+        cmocka_unit_test(what_is_refused_changes_nothing),
+    };
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
+    return cmocka_run_group_tests_name("vk_ranges", tests, NULL, NULL);
+}
