@@ -1275,7 +1275,8 @@ static int32_t tli_vk_next_type(const tli_vk *b, tl_tier tier, uint32_t allowed,
     uint32_t i;
     for (i = 0; i < b->memory.memoryTypeCount; i++) {
         int32_t rate = tli_vk_rate_type(b, tier, i);
-        if (!(allowed >> i & 1) || !rate || rate <= best_rate || tli_vk_is_window(b, tier, allowed, i)) continue;
+        if (!(allowed >> i & 1) || !rate || rate <= best_rate) continue;
+        if (tli_vk_is_window(b, tier, allowed, i)) continue;
         if (rate > limit || (rate == limit && (int32_t)i <= last)) continue;
         best = (int32_t)i;
         best_rate = rate;
@@ -3544,7 +3545,8 @@ TLI_VK_IMPL void tl_vk_free_backend(tl_env *env, tl_backend *backend) {
     int32_t i;
     if (!backend || !backend->self) return;
     b = tli_vk_self(backend);
-    if (!b->records && !b->lost) (void)tli_vk_wait_batch(b, b->serial - 1, "tl_vk_free_backend");
+    for (i = 0; i < 64 && !b->records && !b->lost; i++)  // a wait that fails for want of memory may work again
+        if (tli_vk_wait_batch(b, b->serial - 1, "tl_vk_free_backend") == TL_OK) break;
     for (i = 0; i < TL_VK_SHADER_COUNT; i++) tl_vk_free_kernel(backend, b->shaders[i]);
     for (i = 0; i < b->chunk_count; i++)
         if (b->chunks[i].alive) tli_vk_destroy_chunk(b, &b->chunks[i]);
