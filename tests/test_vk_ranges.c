@@ -1532,6 +1532,407 @@ static void an_order_that_is_missing_is_seen(void **state) {
     close_fixture(&f);
 }
 
+// -- buffers of the caller --
+
+typedef struct caller_buffer { VkBuffer buffer; VkDeviceMemory memory; } caller_buffer;
+
+static void make_caller_buffer(fixture *f, uint64_t bytes, VkBufferUsageFlags usage, caller_buffer *made) {
+    VkBufferCreateInfo info;
+    VkMemoryRequirements needs;
+    VkMemoryAllocateInfo memory;
+    memset(&info, 0, sizeof info);
+    memset(&memory, 0, sizeof memory);
+    info.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO;
+    info.size = bytes;
+    info.usage = usage;
+    vkt_ok(f->v.vk.CreateBuffer(f->v.device.device, &info, NULL, &made->buffer), "vkCreateBuffer");
+    f->v.vk.GetBufferMemoryRequirements(f->v.device.device, made->buffer, &needs);
+    memory.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO;
+    memory.allocationSize = needs.size;
+    memory.memoryTypeIndex = vkt_find_memory(&f->v, needs.memoryTypeBits, VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT);
+    vkt_ok(f->v.vk.AllocateMemory(f->v.device.device, &memory, NULL, &made->memory), "vkAllocateMemory");
+    vkt_ok(f->v.vk.BindBufferMemory(f->v.device.device, made->buffer, made->memory, 0), "vkBindBufferMemory");
+}
+
+static void free_caller_buffer(fixture *f, caller_buffer *made) {
+    f->v.vk.DestroyBuffer(f->v.device.device, made->buffer, NULL);
+    f->v.vk.FreeMemory(f->v.device.device, made->memory, NULL);
+}
+
+#define CALLER_USAGE \
+    (VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT)
+#define CALLER_BYTES (1 << 20)
+
+static tl_vk_buffer_desc describe(const caller_buffer *made) {
+    tl_vk_buffer_desc desc = {0};
+    desc.buffer = made->buffer;
+    desc.usage = CALLER_USAGE;
+    desc.bytes = CALLER_BYTES;
+    return desc;
+}
+
+static void refuse_buffers(fixture *f, const tl_vk_buffer_desc *good) {
+    const char *usage = "tl_vk_add_buffer: usage: needs STORAGE_BUFFER, TRANSFER_SRC and TRANSFER_DST";
+    const VkBufferUsageFlags bits[] = { VK_BUFFER_USAGE_STORAGE_BUFFER_BIT, VK_BUFFER_USAGE_TRANSFER_SRC_BIT,
+                                        VK_BUFFER_USAGE_TRANSFER_DST_BIT };
+    tl_vk_buffer_desc bad = *good;
+    uint64_t block = 1;
+    int i;
+    for (i = 0; i < 3; i++) {
+        bad.usage = CALLER_USAGE & ~bits[i];
+        expect_error(f, tl_vk_add_buffer(&f->b, &bad, &block), TL_ERROR_INVALID_ARG, usage);
+        assert_int_equal(block, 0);
+    }
+    bad = *good;
+    bad.buffer = VK_NULL_HANDLE;
+    expect_error(f, tl_vk_add_buffer(&f->b, &bad, &block), TL_ERROR_INVALID_ARG, "tl_vk_add_buffer: buffer: missing");
+    bad = *good;
+    for (bad.bytes = 0; bad.bytes < 7; bad.bytes += 6)
+        expect_error(f, tl_vk_add_buffer(&f->b, &bad, &block), TL_ERROR_INVALID_ARG,
+                     "tl_vk_add_buffer: bytes: must be a multiple of 4, not 0");
+    bad = *good;
+    bad.offset = f->alignment / 2;
+    expect_error(f, tl_vk_add_buffer(&f->b, &bad, &block), TL_ERROR_INVALID_ARG,
+                 "tl_vk_add_buffer: offset: not a multiple of the alignment");
+    bad.offset = UINT64_MAX / f->alignment * f->alignment;
+    assert_int_equal(tl_vk_add_buffer(&f->b, &bad, &block), TL_ERROR_INVALID_ARG);
+}
+
+static void buffers_of_the_caller_become_blocks(void **state) {
+    fixture f;
+    caller_buffer buffer;
+    tl_vk_buffer_desc desc;
+    VkDescriptorBufferInfo info;
+    tl_range whole = {0}, half = {0}, own;
+    int machine;
+    (void)state;
+    if (!vkt_has_vulkan("buffers_of_the_caller_become_blocks")) skip();
+    for (machine = 0; machine < 2; machine++) {
+        vkshim_config config;
+        vkshim_default(&config, machine ? VKSHIM_MACHINE_DISCRETE : VKSHIM_MACHINE_REAL);
+        open_fixture(&f, &config, NULL, NULL);
+        make_caller_buffer(&f, CALLER_BYTES, CALLER_USAGE, &buffer);
+        desc = describe(&buffer);
+        refuse_buffers(&f, &desc);
+        assert_int_equal(tl_vk_add_buffer(&f.b, &desc, &whole.block), TL_OK);
+        whole.bytes = CALLER_BYTES;
+        assert_int_equal(f.b.claim(f.b.self, whole), TL_OK);
+        assert_int_equal(f.b.claim(f.b.self, part_of(whole, 0, whole.bytes + 4)), TL_ERROR_INVALID_ARG);
+        own = add(&f, 4096);
+        assert_int_equal(f.b.fill(f.b.self, whole, 5), TL_OK);
+        assert_int_equal(f.b.copy(f.b.self, own, part_of(whole, CALLER_BYTES / 2, 4096)), TL_OK);
+        expect_words(&f, own, 5);
+        expect_words(&f, part_of(whole, CALLER_BYTES - 4096, 4096), 5);  // read through staging
+        forget(&f, whole);
+        assert_int_equal(f.b.free_block(f.b.self, whole.block), TL_ERROR_STALE);
+        desc.offset = CALLER_BYTES / 2;
+        desc.bytes = CALLER_BYTES / 2;
+        assert_int_equal(tl_vk_add_buffer(&f.b, &desc, &half.block), TL_OK);
+        half.bytes = CALLER_BYTES / 2;
+        assert_int_equal(f.b.claim(f.b.self, half), TL_OK);
+        assert_int_equal(tl_vk_find_buffer(&f.b, part_of(half, f.alignment, 8), &info), TL_OK);
+        assert_true(info.buffer == buffer.buffer && info.offset == CALLER_BYTES / 2 + f.alignment && info.range == 8);
+        expect_words(&f, part_of(half, 0, 4096), 5);
+        forget(&f, half);
+        forget(&f, own);
+        assert_int_equal(f.b.wait(f.b.self, submit(&f)), TL_OK);
+        free_caller_buffer(&f, &buffer);
+        close_fixture(&f);
+    }
+    printf("buffers: 2 machines, 16 refused\n");
+}
+
+// The caller fills its buffer in a submit of its own, the backend reads and writes it, the caller copies it.
+static void stages_of_the_caller_are_waited_for(void **state) {
+    int declares, i;
+    (void)state;
+    if (!vkt_has_vulkan("stages_of_the_caller_are_waited_for")) skip();
+    for (declares = 0; declares < 2; declares++) {
+        fixture f;
+        caller_buffer buffer, copy;
+        tl_vk_buffer_desc desc;
+        tl_range block = {0}, own;
+        VkBufferCopy region;
+        open_fixture(&f, NULL, NULL, NULL);
+        if (!f.v.has_validation) { close_fixture(&f); skip(); }
+        make_caller_buffer(&f, CALLER_BYTES, CALLER_USAGE | VK_BUFFER_USAGE_INDIRECT_BUFFER_BIT, &buffer);
+        make_caller_buffer(&f, CALLER_BYTES, CALLER_USAGE, &copy);
+        desc = describe(&buffer);
+        if (declares) {
+            desc.stages = VK_PIPELINE_STAGE_TRANSFER_BIT;
+            desc.access = VK_ACCESS_TRANSFER_WRITE_BIT | VK_ACCESS_TRANSFER_READ_BIT;
+        } else {
+            vkt_expect(&f.v, "SYNC-HAZARD");
+        }
+        assert_int_equal(tl_vk_add_buffer(&f.b, &desc, &block.block), TL_OK);
+        block.bytes = CALLER_BYTES;
+        assert_int_equal(f.b.claim(f.b.self, block), TL_OK);
+        own = add(&f, 4096);
+        assert_int_equal(f.b.fill(f.b.self, own, 1), TL_OK);
+        submit(&f);
+        memset(&region, 0, sizeof region);
+        region.size = 4096;
+        for (i = 0; i < 3; i++) {
+            VkCommandBuffer commands = vkt_begin(&f.v);
+            f.v.vk.CmdFillBuffer(commands, buffer.buffer, 0, 4096, (uint32_t)i + 50);
+            vkt_ok(f.v.vk.EndCommandBuffer(commands), "vkEndCommandBuffer");
+            vkt_submit(&f.v, commands, VK_NULL_HANDLE);
+            assert_int_equal(f.b.copy(f.b.self, own, part_of(block, 0, 4096)), TL_OK);
+            assert_int_equal(f.b.fill(f.b.self, part_of(block, 0, 4096), 7), TL_OK);
+            submit(&f);
+            vkt_ok(f.v.vk.DeviceWaitIdle(f.v.device.device), "vkDeviceWaitIdle");  // for the pool
+            if (declares) expect_words(&f, own, (uint32_t)i + 50);
+        }
+        assert_int_equal(vkt_expected(&f.v) > 0, !declares);
+        vkt_expect(&f.v, NULL);
+        forget(&f, block);
+        forget(&f, own);
+        assert_int_equal(f.b.wait(f.b.self, submit(&f)), TL_OK);
+        free_caller_buffer(&f, &buffer);
+        free_caller_buffer(&f, &copy);
+        close_fixture(&f);
+    }
+    printf("buffers: 3 rounds with stages, 3 without\n");
+}
+
+// In one batch: work of the backend, a dispatch of the caller whose counts stand in its buffer, work again.
+static void ordered_stages_are_waited_for_again(void **state) {
+    static const uint32_t one_group[3] = { 1, 1, 1 };
+    VkDescriptorBufferInfo parts[2];
+    VkCommandBuffer commands;
+    PFN_vkCmdDispatchIndirect dispatch_indirect;
+    fixture f;
+    caller_buffer buffer;
+    tl_vk_buffer_desc desc;
+    tl_range block = {0}, counts, x, y;
+    tl_access accesses[2];
+    vkt_kernel kernel;
+    uint32_t push = 64, i;
+    float values[64];
+    (void)state;
+    if (!vkt_has_vulkan("ordered_stages_are_waited_for_again")) skip();
+    open_fixture(&f, NULL, NULL, NULL);
+    dispatch_indirect = (PFN_vkCmdDispatchIndirect)f.v.vk.GetDeviceProcAddr(f.v.device.device, "vkCmdDispatchIndirect");
+    assert_non_null(dispatch_indirect);
+    make_caller_buffer(&f, CALLER_BYTES, CALLER_USAGE | VK_BUFFER_USAGE_INDIRECT_BUFFER_BIT, &buffer);
+    vkt_make_kernel(&f.v, vk_layer_forward_words, sizeof vk_layer_forward_words, 2, 4, 64, &kernel);
+    desc = describe(&buffer);
+    desc.stages = VK_PIPELINE_STAGE_DRAW_INDIRECT_BIT;
+    desc.access = VK_ACCESS_INDIRECT_COMMAND_READ_BIT;
+    assert_int_equal(tl_vk_add_buffer(&f.b, &desc, &block.block), TL_OK);
+    block.bytes = CALLER_BYTES;
+    assert_int_equal(f.b.claim(f.b.self, block), TL_OK);
+    counts = add(&f, 12);
+    x = add(&f, 256);
+    y = add(&f, 256);
+    write_range(&f, counts, one_group);
+    for (i = 0; i < 64; i++) values[i] = (float)i;
+    write_range(&f, x, values);
+    assert_int_equal(tl_vk_find_buffer(&f.b, y, &parts[0]), TL_OK);
+    assert_int_equal(tl_vk_find_buffer(&f.b, x, &parts[1]), TL_OK);
+    vkt_bind(&f.v, &kernel, parts);
+    for (i = 0; i < 3; i++) {
+        assert_int_equal(f.b.copy(f.b.self, part_of(block, 0, 12), counts), TL_OK);
+        accesses[0].range = y;
+        accesses[0].writes = 1;
+        accesses[1].range = x;
+        accesses[1].writes = 0;
+        assert_int_equal(f.b.order(f.b.self, accesses, 2), TL_OK);
+        accesses[0].range = part_of(block, 0, 12);
+        accesses[0].writes = 0;
+        assert_int_equal(tl_vk_order(&f.b, accesses, 1, VK_PIPELINE_STAGE_DRAW_INDIRECT_BIT,
+                                     VK_ACCESS_INDIRECT_COMMAND_READ_BIT), TL_OK);
+        assert_int_equal(tl_vk_find_commands(&f.b, &commands), TL_OK);
+        f.v.vk.CmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, kernel.pipeline);
+        f.v.vk.CmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, kernel.layout, 0, 1, &kernel.set, 0, NULL);
+        f.v.vk.CmdPushConstants(commands, kernel.layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, 4, &push);
+        dispatch_indirect(commands, buffer.buffer, 0);
+        assert_int_equal(f.b.fill(f.b.self, part_of(block, 0, 12), 0), TL_OK);  // only once it was read
+        submit(&f);
+    }
+    read_range(&f, y, values);
+    for (i = 0; i < 64; i++) assert_true(values[i] == (float)i * (1 - 0.25f * (float)i));
+    assert_int_equal(f.b.wait(f.b.self, submit(&f)), TL_OK);
+    vkt_free_kernel(&f.v, &kernel);
+    forget(&f, block);
+    forget(&f, counts);
+    forget(&f, x);
+    forget(&f, y);
+    free_caller_buffer(&f, &buffer);
+    close_fixture(&f);
+    printf("buffers: 3 dispatches whose counts the backend wrote\n");
+}
+
+// -- times --
+
+static void times_grow_with_the_work(void **state) {
+    tl_vk_backend_desc desc = {0};
+    uint64_t ns[4] = { 7, 7, 7, 7 };
+    tl_range a;
+    fixture f;
+    int i;
+    (void)state;
+    if (!vkt_has_vulkan("times_grow_with_the_work")) skip();
+    desc.time_count = 4;
+    open_fixture(&f, NULL, NULL, &desc);
+    a = add(&f, 4 << 20);
+    expect_error(&f, tl_vk_read_times(&f.b, 0, 1, ns), TL_ERROR_INVALID_ARG, "tl_vk_read_times: slot: was never written");
+    assert_int_equal(ns[0], 0);
+    for (i = 0; i < 4; i++) {
+        int k;
+        assert_int_equal(tl_vk_record_time(&f.b, (uint32_t)i), TL_OK);
+        for (k = 0; k < 1 + 20 * (i == 1); k++) assert_int_equal(f.b.fill(f.b.self, a, (uint32_t)k), TL_OK);
+        if (i == 2) submit(&f);
+    }
+    assert_int_equal(tl_vk_read_times(&f.b, 0, 4, ns), TL_OK);  // submits what it waits for
+    assert_true(ns[0] < ns[1] && ns[1] < ns[2] && ns[2] < ns[3]);
+    assert_true(ns[2] - ns[1] > ns[1] - ns[0]);                 // twenty times the work
+    expect_error(&f, tl_vk_record_time(&f.b, 4), TL_ERROR_INVALID_ARG, "tl_vk_record_time: slot: not below time_count");
+    expect_error(&f, tl_vk_read_times(&f.b, 3, 2, ns), TL_ERROR_INVALID_ARG, "tl_vk_read_times: slot: not below time_count");
+    assert_int_equal(tl_vk_read_times(&f.b, 4, 0, ns), TL_OK);
+    assert_int_equal(tl_vk_read_times(&f.b, 0, UINT32_MAX, ns), TL_ERROR_INVALID_ARG);
+    forget(&f, a);
+    close_fixture(&f);
+    {
+        vkshim_config config;
+        tl_vk_copy_path path = TL_VK_COPY_PATH_COUNT;
+        vkshim_default(&config, VKSHIM_MACHINE_REAL);
+        config.no_timestamps = 1;
+        open_fixture(&f, &config, NULL, &desc);
+        expect_error(&f, tl_vk_record_time(&f.b, 0), TL_ERROR_UNSUPPORTED,
+                     "tl_vk_record_time: the queue has no timestamps");
+        assert_int_equal(tl_vk_read_times(&f.b, 0, 1, ns), TL_ERROR_UNSUPPORTED);
+        assert_int_equal(tl_vk_measure_copies(&f.b, &path), TL_ERROR_UNSUPPORTED);
+        assert_int_equal(path, TL_VK_COPY_PATH_COMMAND);
+        close_fixture(&f);
+    }
+    printf("times: 4 slots, 8 refused\n");
+}
+
+static void copies_are_measured(void **state) {
+    tl_vk_backend_desc desc = {0};
+    tl_vk_copy_path path = TL_VK_COPY_PATH_COUNT;
+    tl_backend_counters counters;
+    fixture f;
+    (void)state;
+    if (!vkt_has_vulkan("copies_are_measured")) skip();
+    desc.chunk_bytes = 8 << 20;
+    open_fixture(&f, NULL, NULL, &desc);
+    assert_int_equal(tl_vk_measure_copies(&f.b, &path), TL_OK);
+    assert_true((unsigned)path < TL_VK_COPY_PATH_COUNT);
+    f.b.counters(f.b.self, &counters);
+    assert_int_equal(counters.block_count[TL_TIER_DEVICE], 0);
+    assert_int_equal(counters.live_bytes[TL_TIER_DEVICE], 0);
+    assert_true(measure(&f).dispatch_count > 0 && measure(&f).copy_count > 0);  // both were tried
+    try_all(&f, 70000);
+    close_fixture(&f);
+    printf("copies: measured, %s is taken\n", tl_vk_name_copy_path(path));
+}
+
+// -- kernels --
+
+static void kernels_are_checked(void **state) {
+    static const struct { int32_t words, buffers; uint32_t push, constants; tl_result result; const char *text; } cases[] = {
+        { 0, 2, 4, 0, TL_ERROR_INVALID_ARG, "tl_vk_init_kernel: words: not SPIR-V" },
+        { 1, 2, 4, 0, TL_ERROR_INVALID_ARG, "tl_vk_init_kernel: words: not SPIR-V" },
+        { 2, 2, 4, 0, TL_ERROR_INVALID_ARG, "tl_vk_init_kernel: words: not SPIR-V" },
+        { 3, -1, 4, 0, TL_ERROR_INVALID_ARG, "tl_vk_init_kernel: buffer_count: must be 0 to 16" },
+        { 3, 17, 4, 0, TL_ERROR_INVALID_ARG, "tl_vk_init_kernel: buffer_count: must be 0 to 16" },
+        { 3, 2, 3, 0, TL_ERROR_INVALID_ARG, "tl_vk_init_kernel: push_bytes: must be a multiple of 4 up to 128" },
+        { 3, 2, 132, 0, TL_ERROR_INVALID_ARG, "tl_vk_init_kernel: push_bytes: must be a multiple of 4 up to 128" },
+        { 3, 2, 4, 17, TL_ERROR_INVALID_ARG, "tl_vk_init_kernel: constant_count: must be 0 to 16" },
+        { 3, 2, 4, 1, TL_ERROR_INVALID_ARG, "tl_vk_init_kernel: constants: missing" },
+        { 3, 5, 4, 0, TL_ERROR_UNSUPPORTED, "tl_vk_init_kernel: buffer_count, push_bytes: more than the device binds" },
+        { 3, 2, 68, 0, TL_ERROR_UNSUPPORTED, "tl_vk_init_kernel: buffer_count, push_bytes: more than the device binds" },
+        { 3, 4, 64, 0, TL_OK, "" }, { 3, 2, 4, 0, TL_OK, "" }
+    };
+    static const uint32_t other[8] = { 0x03022307u, 0x10000u, 0, 1, 0, 0, 0, 0 };
+    vkshim_config config;
+    tl_vk_kernel *kernel;
+    tl_range ranges[4] = {{0}};
+    tl_range a;
+    uint32_t push[16] = {0};
+    fixture f;
+    size_t i;
+    (void)state;
+    if (!vkt_has_vulkan("kernels_are_checked")) skip();
+    vkshim_default(&config, VKSHIM_MACHINE_REAL);
+    config.stage_storage_buffers = 4;
+    config.push_constant_bytes = 64;
+    open_fixture(&f, &config, NULL, NULL);
+    a = add(&f, 64);
+    for (i = 0; i < sizeof cases / sizeof *cases; i++) {
+        tl_vk_kernel_desc desc = {0};
+        tl_result result;
+        kernel = (tl_vk_kernel *)&f;
+        desc.words = cases[i].words == 0 ? NULL : cases[i].words == 2 ? other : vk_layer_forward_words;
+        desc.word_count = cases[i].words == 1 ? 4 : cases[i].words == 2 ? 8 : sizeof vk_layer_forward_words / 4;
+        desc.buffer_count = cases[i].buffers;
+        desc.push_bytes = cases[i].push;
+        desc.constant_count = cases[i].constants;
+        result = tl_vk_init_kernel(&f.b, &desc, &kernel);
+        if (cases[i].result) {
+            expect_error(&f, result, cases[i].result, cases[i].text);
+            assert_null(kernel);
+            continue;
+        }
+        assert_int_equal(result, TL_OK);
+        ranges[0] = a;
+        ranges[1] = part_of(a, 0, 0);  // of nobody: the push constant keeps the kernel from reading it
+        assert_int_equal(tl_vk_record_kernel(&f.b, kernel, ranges, push, 1, 1, 1), TL_OK);
+        ranges[0].block += UINT64_C(1) << 32;
+        assert_int_equal(tl_vk_record_kernel(&f.b, kernel, ranges, push, 1, 1, 1), TL_ERROR_STALE);
+        ranges[0] = part_of(a, 4, 4);
+        assert_int_equal(tl_vk_record_kernel(&f.b, kernel, ranges, push, 1, 1, 1), TL_ERROR_INVALID_ARG);
+        assert_int_equal(f.b.wait(f.b.self, submit(&f)), TL_OK);
+        tl_vk_free_kernel(&f.b, kernel);
+    }
+    tl_vk_free_kernel(&f.b, NULL);
+    forget(&f, a);
+    close_fixture(&f);
+    printf("kernels: %d descriptions\n", (int)(sizeof cases / sizeof *cases));
+}
+
+// What was recorded of a sum before a call of Vulkan failed is not recorded again.
+static void a_sum_that_failed_half_way_is_added_once(void **state) {
+    int op, at, cases = 0;
+    (void)state;
+    if (!vkt_has_vulkan("a_sum_that_failed_half_way_is_added_once")) skip();
+    for (op = OP_ADD; op < OP_COUNT; op++)
+    for (at = 1; at <= 4; at++) {
+        static unsigned char from_bytes[40000], expected[40000], got[40000];
+        const uint64_t bytes = sizeof from_bytes, to_bytes = to_bytes_of((range_op)op, bytes);
+        vkshim_config config;
+        tl_range to, from;
+        tl_ticket ticket;
+        fixture f;
+        vkshim_default(&config, VKSHIM_MACHINE_REAL);
+        config.storage_range = 8192;
+        open_fixture(&f, &config, NULL, NULL);
+        to = add(&f, to_bytes);
+        from = add(&f, bytes);
+        make_source(&f, OP_ADD, from_bytes, bytes);
+        make_source(&f, OP_ADD, expected, to_bytes);
+        write_range(&f, from, from_bytes);
+        write_range(&f, to, expected);
+        expect_op((range_op)op, expected, from_bytes, bytes);
+        config.fail_call = "vkAllocateDescriptorSets";
+        config.fail_at = (uint64_t)at;
+        config.fail_with = VK_ERROR_OUT_OF_POOL_MEMORY;
+        assert_int_equal(do_op(&f, (range_op)op, to, from), TL_OK);
+        vkshim_change(&config);
+        assert_int_equal(f.b.submit(f.b.self, &ticket), TL_ERROR_NO_MEMORY);
+        assert_int_equal(f.b.submit(f.b.self, &ticket), TL_OK);
+        read_range(&f, to, got);
+        if (memcmp(got, expected, (size_t)to_bytes)) fail_msg("op %d, piece %d: the sum is another one", op, at);
+        forget(&f, to);
+        forget(&f, from);
+        close_fixture(&f);
+        cases++;
+    }
+    printf("kernels: %d reductions that failed half way\n", cases);
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_descriptor_never_reaches_beyond_the_limit),
@@ -1553,6 +1954,13 @@ int main(int argc, char **argv) {
         cmocka_unit_test(nothing_grows_in_steady_state),
         cmocka_unit_test(a_pass_is_one_submit_and_no_wait),
         cmocka_unit_test(an_order_that_is_missing_is_seen),
+        cmocka_unit_test(buffers_of_the_caller_become_blocks),
+        cmocka_unit_test(stages_of_the_caller_are_waited_for),
+        cmocka_unit_test(ordered_stages_are_waited_for_again),
+        cmocka_unit_test(times_grow_with_the_work),
+        cmocka_unit_test(copies_are_measured),
+        cmocka_unit_test(kernels_are_checked),
+        cmocka_unit_test(a_sum_that_failed_half_way_is_added_once),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests_name("vk_ranges", tests, NULL, NULL);
