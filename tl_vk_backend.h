@@ -1539,6 +1539,7 @@ static tl_result tli_vk_find_piece(tli_vk *b, tl_tier tier, uint64_t bytes, cons
         if (!chunk->alive || !chunk->heap || chunk->tier != (uint8_t)tier || i == except ||
             chunk->bytes < bytes)
             continue;
+        if (except != TLI_VK_CHUNK_NONE && !chunk->block_count) continue;  // it is to be dropped, too
         if (tl_add_piece(chunk->heap, (size_t)bytes, at, piece) == TL_OK) {
             *index = i;
             return TL_OK;
