@@ -74,8 +74,10 @@ static void convert(fixture *f, tl_codec codec, const float *values) {
     static unsigned char packed[4 * FLOATS];
     static float expanded[FLOATS];
     uint64_t packed_bytes = tl_find_codec_bytes(codec, sizeof expanded);
-    tl_range host = add_range(f, TL_TIER_HOST, sizeof expanded), device = add_range(f, TL_TIER_DEVICE, sizeof expanded);
-    tl_range small = add_range(f, TL_TIER_DEVICE, packed_bytes), spilled = add_range(f, TL_TIER_HOST, packed_bytes);
+    tl_range host = add_range(f, TL_TIER_HOST, sizeof expanded);
+    tl_range device = add_range(f, TL_TIER_DEVICE, sizeof expanded);
+    tl_range small = add_range(f, TL_TIER_DEVICE, packed_bytes);
+    tl_range spilled = add_range(f, TL_TIER_HOST, packed_bytes);
     tl_compress_bytes(codec, packed, values, sizeof expanded);
     tl_expand_bytes(codec, expanded, packed, sizeof expanded);
     write_range(f, host, values);
@@ -101,7 +103,8 @@ static void copies_and_conversions_run_in_memory_of_the_allocator(void **state) 
     int i, codec;
     (void)state;
     if (!vkt_has_vulkan("copies_and_conversions_run_in_memory_of_the_allocator")) skip();
-    for (i = 0; i < FLOATS; i++) values[i] = (float)((int32_t)tl_next_random_below(&random, 20000) - 10000) / 64.0f;
+    for (i = 0; i < FLOATS; i++)
+        values[i] = (float)((int32_t)tl_next_random_below(&random, 20000) - 10000) / 64.0f;
     open_fixture(&f, 0);
     for (codec = 1; codec < TL_CODEC_COUNT; codec++) convert(&f, (tl_codec)codec, values);
     tl_vk_measure(&f.backend, &counters);

@@ -8,7 +8,8 @@
 extern "C" {
 #endif
 
-// Make an allocator on a device, which must outlive it. heap_bytes limits each heap; 0 = their size. 0 where it fails.
+// Make an allocator on a device, which must outlive it; 0 where that fails. heap_bytes limits each heap; 0 = its
+// size.
 int vma_open(const tl_vk_device *device, uint64_t heap_bytes, tl_vk_memory_hooks *hooks);
 void vma_close(tl_vk_memory_hooks *hooks);
 
