@@ -270,8 +270,9 @@ TLDEF const char *tl_vk_name_copy_path(tl_vk_copy_path path);  // "command"; "?"
 // For engines. Nothing is submitted, waited for or allocated; work that is enqueued while no
 // frame is open goes into the next one. Frames are submitted in the order in which they were
 // started, to one queue. What was recorded into a dropped frame never happened: what it wrote is
-// lost, and reading it is TL_ERROR_STALE until it is written again; a pass of a run that was
-// under way is given up with that error, and begins again.
+// lost, and reading it, or ordering it for a kernel, is TL_ERROR_STALE until it is filled, copied to,
+// mapped to be written, or claimed anew; a pass of a run that was under way is given up with that
+// error, and begins again.
 // ============================================================================
 
 // Open a frame: what is enqueued goes into this command buffer, which is recording, outside of a
@@ -1005,6 +1006,7 @@ TLI_VK_IMPL void tl_vk_free_device(tl_env *env, tl_vk_device *device) {
 #define TLI_VK_SETS 64             // descriptor sets of a pool
 #define TLI_VK_SET_BUFFERS 256     // and their descriptors
 #define TLI_VK_BINDINGS 16         // of one kernel, at most
+#define TLI_VK_WRITES 1024         // of one batch, before their record grows
 #define TLI_VK_SHADER_COPY_BYTES 65536  // smaller copies are commands in any case
 #define TLI_VK_OWN_TIMES 2         // slots of our own behind the caller's
 #define TLI_VK_OPEN 1              // tli_vk.open: the command buffer records
@@ -1154,6 +1156,7 @@ typedef struct tli_vk {
     int32_t all_touched;              // 1 = nothing is known: a barrier comes first
     tli_vk_promise promises[TLI_VK_TOUCH_CAPACITY];  // ring of what was ordered last
     uint64_t promise_count, early_count;  // early: of these, the last ones, before their frame was open
+    uint64_t kept_count;              // promises that were kept: the caller has recorded since
     VkPipelineStageFlags foreign_stages;  // of the caller's use of imported buffers in this batch
     VkAccessFlags foreign_access;
 
@@ -1275,7 +1278,8 @@ static int32_t tli_vk_next_type(const tli_vk *b, tl_tier tier, uint32_t allowed,
     uint32_t i;
     for (i = 0; i < b->memory.memoryTypeCount; i++) {
         int32_t rate = tli_vk_rate_type(b, tier, i);
-        if (!(allowed >> i & 1) || !rate || rate <= best_rate || tli_vk_is_window(b, tier, allowed, i)) continue;
+        if (!(allowed >> i & 1) || !rate || rate <= best_rate) continue;
+        if (tli_vk_is_window(b, tier, allowed, i)) continue;
         if (rate > limit || (rate == limit && (int32_t)i <= last)) continue;
         best = (int32_t)i;
         best_rate = rate;
@@ -1538,6 +1542,7 @@ static tl_result tli_vk_find_piece(tli_vk *b, tl_tier tier, uint64_t bytes, cons
         if (!chunk->alive || !chunk->heap || chunk->tier != (uint8_t)tier || i == except ||
             chunk->bytes < bytes)
             continue;
+        if (except != TLI_VK_CHUNK_NONE && !chunk->block_count) continue;  // it is to be dropped, too
         if (tl_add_piece(chunk->heap, (size_t)bytes, at, piece) == TL_OK) {
             *index = i;
             return TL_OK;
@@ -2690,6 +2695,17 @@ static void tli_vk_promise_access(tli_vk *b, const tl_access *access) {
     promise->touch.writes = access->writes;
 }
 
+// A barrier forgets what was touched before it; what the caller has not recorded yet comes after it.
+static tl_result tli_vk_touch_open_promises(tli_vk *b, const char *function) {
+    uint64_t open = tli_vk_least(b->promise_count - b->kept_count, TLI_VK_TOUCH_CAPACITY), i;
+    tl_result result = TL_OK;
+    for (i = b->promise_count - open; i < b->promise_count && !result; i++) {
+        const tli_vk_touch *touch = &b->promises[i % TLI_VK_TOUCH_CAPACITY].touch;
+        result = tli_vk_touch_place(b, &touch->place, touch->writes, function);
+    }
+    return result;
+}
+
 // Order in the frame that is open what was ordered before it was.
 static tl_result tli_vk_order_early(tli_vk *b, const char *function) {
     uint64_t count = tli_vk_least(b->early_count, TLI_VK_TOUCH_CAPACITY), i;
@@ -2747,7 +2763,12 @@ static tl_result tli_vk_order_stages(tli_vk *b, const tl_access *accesses, int32
         place = tli_vk_place_of(&b->blocks[(accesses[i].range.block & 0xFFFFFFFFu) - 1], &accesses[i].range);
         follows |= tli_vk_must_follow(b, &place, accesses[i].writes);
     }
-    if (follows) tli_vk_record_barrier(b, stages, access);
+    if (follows) {
+        tli_vk_record_barrier(b, stages, access);
+        b->foreign_stages |= stages;
+        b->foreign_access |= access;
+        result = tli_vk_touch_open_promises(b, function);
+    }
     for (i = 0; i < count && !result; i++) {
         tli_vk_place place;
         if (!accesses[i].range.bytes) continue;
@@ -3161,7 +3182,9 @@ TLI_VK_IMPL tl_result tl_vk_find_commands(const tl_backend *backend, VkCommandBu
     result = tli_vk_open(b, "tl_vk_find_commands");
     if (!result) result = tli_vk_order_early(b, "tl_vk_find_commands");
     if (!result) result = tli_vk_flush(b, "tl_vk_find_commands");
+    if (!result) result = tli_vk_touch_open_promises(b, "tl_vk_find_commands");
     if (result) return result;
+    b->kept_count = b->promise_count;
     b->has_work = 1;
     *commands = tli_vk_batch_of(b, b->serial)->commands;
     return TL_OK;
@@ -3476,6 +3499,12 @@ static tl_result tli_vk_make_objects(const tl_backend *backend, tli_vk *b) {
     int32_t i;
     b->batches = (tli_vk_batch *)tl_add_memory(b->env, (size_t)b->desc.batch_count * sizeof *b->batches);
     if (!b->batches) return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the batches");
+    for (i = 0; i < b->desc.batch_count && !result; i++) {  // so that frames that grow do not allocate
+        tli_vk_batch *batch = &b->batches[i];
+        batch->writes = (tli_vk_place *)tl_add_memory(b->env, TLI_VK_WRITES * sizeof *batch->writes);
+        if (!batch->writes) return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the batches");
+        batch->write_capacity = TLI_VK_WRITES;
+    }
     for (i = 0; i < b->desc.batch_count && !result && !b->records; i++)
         result = tli_vk_make_batch(b, &b->batches[i]);
     if (!result) result = tli_vk_make_times(b);
@@ -3545,7 +3574,8 @@ TLI_VK_IMPL void tl_vk_free_backend(tl_env *env, tl_backend *backend) {
     int32_t i;
     if (!backend || !backend->self) return;
     b = tli_vk_self(backend);
-    if (!b->records && !b->lost) (void)tli_vk_wait_batch(b, b->serial - 1, "tl_vk_free_backend");
+    for (i = 0; i < 64 && !b->records && !b->lost; i++)  // a wait that fails for want of memory may work again
+        if (tli_vk_wait_batch(b, b->serial - 1, "tl_vk_free_backend") == TL_OK) break;
     for (i = 0; i < TL_VK_SHADER_COUNT; i++) tl_vk_free_kernel(backend, b->shaders[i]);
     for (i = 0; i < b->chunk_count; i++)
         if (b->chunks[i].alive) tli_vk_destroy_chunk(b, &b->chunks[i]);
@@ -3837,8 +3867,10 @@ TLI_VK_IMPL tl_result tl_vk_record_kernel(const tl_backend *backend, const tl_vk
     for (i = 0; i < kernel->buffer_count && !result; i++)
         if (ranges[i].bytes) result = tli_vk_touch_promised(b, &places[i], ranges[i].block, function);
     if (!result) result = tli_vk_dispatch(b, kernel, places, push, groups, function);
-    if (!result) b->calls.kernel_count++;
-    return result;
+    if (result) return result;
+    b->kept_count = b->promise_count;
+    b->calls.kernel_count++;
+    return TL_OK;
 }
 
 // -- timestamps --

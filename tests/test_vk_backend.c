@@ -213,10 +213,54 @@ static void copies_between_tiers_pass_ownership_of_their_ranges(void **state) {
     }
 }
 
+static tl_range add_range(pair *p, uint64_t bytes) {
+    tl_range range;
+    memset(&range, 0, sizeof range);
+    range.bytes = bytes;
+    assert_int_equal(p->vk.add_block(p->vk.self, TL_TIER_DEVICE, bytes, &range.block), TL_OK);
+    assert_int_equal(p->vk.claim(p->vk.self, range), TL_OK);
+    return range;
+}
+
+static void order_one(pair *p, tl_range range, int writes) {
+    tl_access access;
+    access.range = range;
+    access.writes = writes;
+    assert_int_equal(p->vk.order(p->vk.self, &access, 1), TL_OK);
+}
+
+// The barrier that the second `order` needs comes before the caller's commands, so the first one's
+// range is still going to be written after it.
+static void what_was_ordered_in_two_calls_is_remembered_over_the_barrier_between_them(void **state) {
+    vkt_desc device = {0};
+    VkCommandBuffer commands;
+    VkDescriptorBufferInfo info;
+    tl_range written, read, copy;
+    uint32_t words[64];
+    pair p;
+    (void)state;
+    if (!vkt_has_vulkan("what_was_ordered_in_two_calls_is_remembered_over_the_barrier_between_them")) skip();
+    open_pair(&p, &device, NULL);
+    written = add_range(&p, sizeof words);
+    read = add_range(&p, sizeof words);
+    copy = add_range(&p, sizeof words);
+    order_one(&p, written, 1);
+    assert_int_equal(p.vk.fill(p.vk.self, read, 1), TL_OK);
+    order_one(&p, read, 0);
+    assert_int_equal(tl_vk_find_commands(&p.vk, &commands), TL_OK);
+    assert_int_equal(tl_vk_find_buffer(&p.vk, written, &info), TL_OK);
+    p.v.vk.CmdFillBuffer(commands, info.buffer, info.offset, info.range, 77);
+    assert_int_equal(p.vk.copy(p.vk.self, copy, written), TL_OK);
+    read_range(&p, &p.vk, copy, words);
+    assert_int_equal(words[63], 77);
+    close_pair(&p);  // a hazard would be a message
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_work_gives_the_bytes_of_the_cpu),
         cmocka_unit_test(copies_between_tiers_pass_ownership_of_their_ranges),
+        cmocka_unit_test(what_was_ordered_in_two_calls_is_remembered_over_the_barrier_between_them),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests_name("vk_backend", tests, NULL, NULL);

@@ -878,6 +878,1061 @@ static void what_is_refused_changes_nothing(void **state) {
     printf("9: %d calls refused\n", error_cases);
 }
 
+// -- group 10: free, evict, write and read while work is in flight --
+
+#define LIVE 12
+#define LIVE_BYTES 3000
+
+typedef struct live {
+    tl_range range;
+    unsigned char model[LIVE_BYTES];
+} live;
+
+// A new block, possibly where another one was: its bytes come from the host, from a fill or from a copy.
+static void add_live(fixture *f, live *l, const live *other) {
+    tl_tier tier = tl_next_random_below(&f->random, 3) ? TL_TIER_DEVICE : TL_TIER_HOST;
+    uint64_t bytes = 1 + tl_next_random_below(&f->random, LIVE_BYTES), i;
+    uint32_t word = (uint32_t)tl_next_random(&f->random);
+    int how = (int)tl_next_random_below(&f->random, 3);
+    if (how == 2 && other) bytes = other->range.bytes;
+    l->range = add_tier(f, tier, bytes);
+    if (how == 2 && other) {
+        assert_int_equal(f->b.copy(f->b.self, l->range, other->range), TL_OK);
+        memcpy(l->model, other->model, (size_t)bytes);
+    } else if (how == 1) {
+        assert_int_equal(f->b.fill(f->b.self, l->range, word), TL_OK);
+        fill_expected(l->model, bytes, word);
+    } else {
+        for (i = 0; i < bytes; i++) l->model[i] = (unsigned char)tl_next_random(&f->random);
+        write_range(f, l->range, l->model);
+    }
+}
+
+static void check_live(fixture *f, const live *l, const char *when, int step) {
+    unsigned char bytes[LIVE_BYTES];
+    uint64_t i;
+    read_range(f, l->range, bytes);
+    for (i = 0; i < l->range.bytes; i++)
+        if (bytes[i] != l->model[i]) fail_msg("%s, step %d: byte %d of %d differs", when, step, (int)i, (int)l->range.bytes);
+}
+
+static void copy_live(fixture *f, live *to, const live *from) {
+    uint64_t least = to->range.bytes < from->range.bytes ? to->range.bytes : from->range.bytes;
+    uint64_t offset = tl_next_random_below(&f->random, least / f->alignment + 1) * f->alignment, bytes = least - offset;
+    if (least != to->range.bytes) bytes = bytes / f->alignment * f->alignment;
+    assert_int_equal(f->b.copy(f->b.self, part_of(to->range, offset, bytes), part_of(from->range, offset, bytes)), TL_OK);
+    memcpy(to->model + offset, from->model + offset, (size_t)bytes);
+}
+
+static void change_live(fixture *f, live *l) {
+    void *host;
+    uint64_t at = tl_next_random_below(&f->random, l->range.bytes);
+    if (f->b.map(f->b.self, l->range, TL_MAP_CHANGE, &host)) fail_msg("%s", f->env.error.text);
+    assert_memory_equal(host, l->model, (size_t)l->range.bytes);
+    ((unsigned char *)host)[at] ^= 0x5A;
+    l->model[at] ^= 0x5A;
+    assert_int_equal(f->b.unmap(f->b.self, l->range, TL_MAP_CHANGE, host), TL_OK);
+}
+
+// Returns how many blocks were freed while submits were under way.
+static int run_live(fixture *f, int steps) {
+    static live lives[LIVE];
+    int in_flight = 0, step, i;
+    tl_ticket ticket = {0};
+    for (i = 0; i < LIVE; i++) add_live(f, &lives[i], i ? &lives[i - 1] : NULL);
+    for (step = 0; step < steps; step++) {
+        int to = (int)tl_next_random_below(&f->random, LIVE), from = (int)tl_next_random_below(&f->random, LIVE);
+        uint32_t word = (uint32_t)tl_next_random(&f->random);
+        switch (tl_next_random_below(&f->random, 12)) {
+        case 0: case 1: case 2:
+            if (to != from) copy_live(f, &lives[to], &lives[from]);
+            break;
+        case 3:
+            assert_int_equal(f->b.fill(f->b.self, lives[to].range, word), TL_OK);
+            fill_expected(lives[to].model, lives[to].range.bytes, word);
+            break;
+        case 4: case 5: case 6:
+            in_flight += shim_counts().pending_count > 0;
+            forget(f, lives[to].range);
+            add_live(f, &lives[to], to != from ? &lives[from] : NULL);
+            break;
+        case 7:
+            memset(lives[to].model, (int)(word & 255), (size_t)lives[to].range.bytes);
+            write_range(f, lives[to].range, lives[to].model);
+            break;
+        case 8:
+            if (word % 4 == 0) change_live(f, &lives[to]);
+            else if (word % 4 == 1) check_live(f, &lives[to], "on the way", step);
+            break;
+        case 9: case 10:
+            assert_int_equal(f->b.submit(f->b.self, &ticket), TL_OK);
+            break;
+        default:
+            if (f->b.poll(f->b.self, ticket) > TL_NOT_READY) fail_msg("%s", f->env.error.text);
+        }
+    }
+    for (i = 0; i < LIVE; i++) check_live(f, &lives[i], "at the end", i);
+    for (i = 0; i < LIVE; i++) forget(f, lives[i].range);
+    return in_flight;
+}
+
+static void bytes_are_right_whatever_is_in_flight(void **state) {
+    static const vkshim_machine machines[] = { VKSHIM_MACHINE_REAL, VKSHIM_MACHINE_DISCRETE, VKSHIM_MACHINE_SMALL_BAR,
+                                               VKSHIM_MACHINE_UNCACHED, VKSHIM_MACHINE_NON_COHERENT };
+    int cases = 0, fences, in_flight = 0, freed = 0;
+    size_t m;
+    (void)state;
+    if (!vkt_has_vulkan("bytes_are_right_whatever_is_in_flight")) skip();
+    for (m = 0; m < sizeof machines / sizeof *machines; m++)
+    for (fences = 0; fences < 2; fences++) {
+        vkshim_config config;
+        vkt_desc device = {0};
+        tl_vk_backend_desc desc = {0};
+        fixture f;
+        vkshim_default(&config, machines[m]);
+        config.delay_polls = 3 + (uint32_t)m;
+        device.disable_timeline = fences;
+        desc.chunk_bytes = 1 << 20;
+        desc.staging_bytes = m % 2 ? 16384 : 0;
+        desc.copy_path = (tl_vk_copy_path)fences;
+        open_device(&f, &config, &device);
+        vkt_expect(&f.v, "BestPractices-vk");  // a ring as small as this one is bad practice
+        if (try_backend(&f, &desc)) fail_msg("%s", f.env.error.text);
+        vkt_expect(&f.v, NULL);
+        f.random.state = 100 + m;
+        freed = run_live(&f, 500);
+        assert_true(freed > 10);
+        in_flight += freed;
+        cases += 500;
+        close_fixture(&f);
+    }
+    printf("10: %d steps, %d blocks freed in flight\n", cases, in_flight);
+}
+
+static tl_ticket submit(fixture *f) {
+    tl_ticket ticket;
+    if (f->b.submit(f->b.self, &ticket)) fail_msg("%s", f->env.error.text);
+    return ticket;
+}
+
+static void expect_words(fixture *f, tl_range range, uint32_t word) {
+    uint32_t words[1024];
+    uint64_t i;
+    read_range(f, range, words);
+    for (i = 0; i < range.bytes / 4; i++)
+        if (words[i] != word) fail_msg("word %d is %08x, not %08x", (int)i, words[i], word);
+}
+
+// The device has not begun, and nobody waits for it, until bytes are read.
+static void freed_memory_is_given_on_at_once(void **state) {
+    int machine, how, cases = 0;
+    (void)state;
+    if (!vkt_has_vulkan("freed_memory_is_given_on_at_once")) skip();
+    for (machine = 0; machine < 2; machine++)
+    for (how = 0; how < 3; how++) {
+        vkshim_config config;
+        VkDescriptorBufferInfo old, now;
+        fixture f;
+        tl_range a, b, c, d, host;
+        uint64_t waits;
+        uint32_t words[256];
+        tl_ticket ticket;
+        vkshim_default(&config, machine ? VKSHIM_MACHINE_DISCRETE : VKSHIM_MACHINE_REAL);
+        config.delay_polls = 1000000;
+        open_fixture(&f, &config, NULL, NULL);
+        a = add(&f, 1024);
+        b = add(&f, 1024);
+        d = add(&f, 1024);
+        host = add_tier(&f, TL_TIER_HOST, 1024);
+        assert_int_equal(f.b.fill(f.b.self, d, 9), TL_OK);
+        assert_int_equal(f.b.fill(f.b.self, a, 1), TL_OK);
+        assert_int_equal(f.b.copy(f.b.self, host, a), TL_OK);   // a spill
+        submit(&f);
+        waits = measure(&f).host_wait_count;
+        assert_int_equal(f.b.copy(f.b.self, b, host), TL_OK);   // restored before the spill retired
+        assert_int_equal(tl_vk_find_buffer(&f.b, a, &old), TL_OK);
+        forget(&f, a);
+        c = add(&f, 1024);
+        assert_int_equal(tl_vk_find_buffer(&f.b, c, &now), TL_OK);
+        assert_true(old.buffer == now.buffer && old.offset == now.offset);
+        memset(words, 0, sizeof words);
+        if (how == 0) assert_int_equal(f.b.fill(f.b.self, c, 0), TL_OK);
+        else if (how == 1) write_range(&f, c, words);
+        else assert_int_equal(f.b.copy(f.b.self, c, d), TL_OK);
+        ticket = submit(&f);
+        forget(&f, host);
+        forget(&f, d);
+        assert_int_equal(f.b.poll(f.b.self, ticket), TL_NOT_READY);
+        assert_int_equal(shim_counts().pending_count, 2);
+        assert_int_equal(measure(&f).host_wait_count, waits);
+        expect_words(&f, c, how == 2 ? 9 : 0);
+        assert_int_equal(measure(&f).host_wait_count, waits + 1);
+        expect_words(&f, b, 1);
+        forget(&f, b);
+        forget(&f, c);
+        close_fixture(&f);
+        cases++;
+    }
+    printf("10: %d blocks given on in flight\n", cases);
+}
+
+static void checkpoints_are_evicted_and_restored_in_flight(void **state) {
+    int machine, round, cases = 0;
+    (void)state;
+    if (!vkt_has_vulkan("checkpoints_are_evicted_and_restored_in_flight")) skip();
+    for (machine = 0; machine < 2; machine++) {
+        vkshim_config config;
+        tl_manager_desc desc = {0};
+        tl_manager *manager;
+        fixture f;
+        tl_range a, b;
+        vkshim_default(&config, machine ? VKSHIM_MACHINE_DISCRETE : VKSHIM_MACHINE_REAL);
+        config.delay_polls = 50;
+        open_fixture(&f, &config, NULL, NULL);
+        desc.device_budget_bytes = 3 * 1024;
+        desc.host_budget_bytes = TL_UNLIMITED;
+        if (tl_init_manager(&f.env, &f.b, &desc, &manager)) fail_msg("%s", f.env.error.text);
+        a = add(&f, 1024);
+        b = add(&f, 1024);
+        for (round = 0; round < 30; round++) {
+            uint32_t word = (uint32_t)round * 77 + 1;
+            tl_save_desc save;
+            tl_checkpoint_statistics statistics;
+            tl_ticket ticket;
+            int32_t i;
+            memset(&save, 0, sizeof save);
+            for (i = 0; i < 6; i++) {  // three of them are spilled
+                assert_int_equal(f.b.fill(f.b.self, a, word + (uint32_t)i), TL_OK);
+                save.key.node = i;
+                save.source = a;
+                if (tl_save_checkpoint(&f.env, manager, &save)) fail_msg("%s", f.env.error.text);
+            }
+            tl_measure_manager(manager, &statistics);
+            assert_true(statistics.spills > 0);
+            for (i = 5; i >= 0; i--) {
+                save.key.node = i;
+                if (tl_take_checkpoint_range(&f.env, manager, save.key, b, &ticket)) fail_msg("%s", f.env.error.text);
+                if ((round + i) % 4 == 0) expect_words(&f, b, word + (uint32_t)i);
+                assert_int_equal(f.b.fill(f.b.self, a, 0), TL_OK);
+                cases++;
+            }
+            assert_int_equal(tl_find_checkpoint_count(manager), 0);
+        }
+        tl_free_manager(manager);
+        forget(&f, a);
+        forget(&f, b);
+        close_fixture(&f);
+    }
+    printf("10: %d checkpoints saved and taken in flight\n", cases);
+}
+
+// -- group 16: codecs --
+
+#define CODEC_WORDS (1 << 20)
+
+// Compress these words and expand what that gives, by the backend and by the host: the same bits.
+static void compare_codec(fixture *f, tl_codec codec, const uint32_t *words, uint64_t count) {
+    static uint32_t packed[CODEC_WORDS], plain[CODEC_WORDS];
+    uint64_t bytes = 4 * count, packed_bytes = tl_find_codec_bytes(codec, bytes), i;
+    tl_range from = add(f, bytes), small = add(f, packed_bytes), back = add(f, bytes);
+    void *host;
+    write_range(f, from, words);
+    assert_int_equal(f->b.compress(f->b.self, codec, small, from), TL_OK);
+    assert_int_equal(f->b.expand(f->b.self, codec, back, small), TL_OK);
+    tl_compress_bytes(codec, packed, words, bytes);
+    tl_expand_bytes(codec, plain, packed, bytes);
+    assert_int_equal(f->b.map(f->b.self, small, TL_MAP_READ, &host), TL_OK);
+    for (i = 0; i < packed_bytes; i++)
+        if (((unsigned char *)host)[i] != ((unsigned char *)packed)[i])
+            fail_msg("%s: byte %d of the compressed differs", tl_name_codec(codec), (int)i);
+    assert_int_equal(f->b.unmap(f->b.self, small, TL_MAP_READ, host), TL_OK);
+    assert_int_equal(f->b.map(f->b.self, back, TL_MAP_READ, &host), TL_OK);
+    for (i = 0; i < count; i++)
+        if (((uint32_t *)host)[i] != plain[i])
+            fail_msg("%s: %08x comes back as %08x, not %08x", tl_name_codec(codec), words[i], ((uint32_t *)host)[i], plain[i]);
+    assert_int_equal(f->b.unmap(f->b.self, back, TL_MAP_READ, host), TL_OK);
+    forget(f, from);
+    forget(f, small);
+    forget(f, back);
+}
+
+// All 65536 compressed values to f32, and back to themselves; a NaN comes back quiet.
+static void every_half_comes_back(void **state) {
+    static uint16_t halves[65536], back[65536];
+    static uint32_t wide[65536], expected[65536];
+    fixture f;
+    int codec, i;
+    (void)state;
+    if (!vkt_has_vulkan("every_half_comes_back")) skip();
+    open_fixture(&f, NULL, NULL, NULL);
+    for (i = 0; i < 65536; i++) halves[i] = (uint16_t)i;
+    for (codec = TL_CODEC_F16; codec <= TL_CODEC_BF16; codec++) {
+        uint16_t infinity = codec == TL_CODEC_F16 ? 0x7C00 : 0x7F80, quiet = codec == TL_CODEC_F16 ? 0x0200 : 0x0040;
+        tl_range small = add(&f, sizeof halves), plain = add(&f, sizeof wide), again = add(&f, sizeof halves);
+        write_range(&f, small, halves);
+        assert_int_equal(f.b.expand(f.b.self, (tl_codec)codec, plain, small), TL_OK);
+        assert_int_equal(f.b.compress(f.b.self, (tl_codec)codec, again, plain), TL_OK);
+        tl_expand_bytes((tl_codec)codec, expected, halves, sizeof wide);
+        read_range(&f, plain, wide);
+        read_range(&f, again, back);
+        for (i = 0; i < 65536; i++) {
+            int is_nan = (i & 0x7FFF) > infinity;
+            if (wide[i] != expected[i]) fail_msg("%04x is %08x, not %08x", i, wide[i], expected[i]);
+            if (back[i] != (is_nan ? i | quiet : i)) fail_msg("%04x comes back as %04x", i, back[i]);
+        }
+        forget(&f, small);
+        forget(&f, plain);
+        forget(&f, again);
+    }
+    close_fixture(&f);
+    printf("16: 131072 halves there and back\n");
+}
+
+static void floats_are_rounded_as_on_the_host(void **state) {
+    static const uint32_t lows[] = { 0, 1, 0x0FFF, 0x1000, 0x1001, 0x1FFF, 0x2000, 0x2001, 0x3000, 0x5555, 0x7FFF, 0x8000,
+                                     0x8001, 0xAAAA, 0xEFFF, 0xFFFF };
+    static uint32_t words[CODEC_WORDS];
+    const char *soak = getenv("SOAK");
+    uint64_t count = 0, first;
+    fixture f;
+    int codec;
+    (void)state;
+    if (!vkt_has_vulkan("floats_are_rounded_as_on_the_host")) skip();
+    open_fixture(&f, NULL, NULL, NULL);
+    for (codec = TL_CODEC_F16; codec <= TL_CODEC_BF16; codec++) {
+        for (first = 0; first < CODEC_WORDS; first++) words[first] = (uint32_t)(first / 16) << 16 | lows[first % 16];
+        compare_codec(&f, (tl_codec)codec, words, CODEC_WORDS);
+        count += CODEC_WORDS;
+        for (first = 0; soak && atoi(soak) && first < UINT64_C(1) << 32; first += CODEC_WORDS) {
+            uint32_t i;
+            for (i = 0; i < CODEC_WORDS; i++) words[i] = (uint32_t)first + i;
+            compare_codec(&f, (tl_codec)codec, words, CODEC_WORDS);
+            count += CODEC_WORDS;
+        }
+    }
+    close_fixture(&f);
+    printf("16: %llu floats rounded\n", (unsigned long long)count);
+}
+
+// Blocks of 32 of one kind: zeros, one kind of special value among numbers, denormals, any bits.
+static void make_block(fixture *f, uint32_t *words, int kind) {
+    static const uint32_t specials[] = { 0x7FC00000u, 0xFFC00001u, 0x7F800001u, 0x7F800000u, 0xFF800000u, 0x80000000u,
+                                         0x00000001u, 0x807FFFFFu, 0x00800000u, 0x7F7FFFFFu, 0xFF7FFFFFu };
+    int i;
+    for (i = 0; i < 32; i++) {
+        uint32_t bits = (uint32_t)tl_next_random(&f->random);
+        float value = ((float)(bits % 20001) - 10000) / 777;
+        memcpy(&words[i], &value, 4);
+        if (kind == 1) words[i] = bits & 0x80000000u;
+        if (kind == 2) words[i] = bits & 0x807FFFFFu;
+        if (kind == 3) words[i] = bits;
+        if (kind >= 4 && bits % 5 == 0) words[i] = specials[(kind - 4) % 11];
+        if (kind >= 15) words[i] = specials[kind - 15];
+    }
+}
+
+static void eight_bits_keep_their_bound(void **state) {
+    static uint32_t words[26 * 32 * 200];
+    static unsigned char packed[sizeof words / 128 * 36];
+    static float back[26 * 32 * 200];
+    const int blocks = 26 * 200;
+    float largest_error = 0;
+    fixture f;
+    tl_range from, small, plain;
+    int i, k;
+    (void)state;
+    if (!vkt_has_vulkan("eight_bits_keep_their_bound")) skip();
+    open_fixture(&f, NULL, NULL, NULL);
+    for (i = 0; i < blocks; i++) make_block(&f, words + 32 * i, i % 26);
+    compare_codec(&f, TL_CODEC_Q8, words, (uint64_t)blocks * 32);
+    compare_codec(&f, TL_CODEC_Q8, words, (uint64_t)blocks * 32 - 17);
+    from = add(&f, sizeof words);
+    small = add(&f, sizeof packed);
+    plain = add(&f, sizeof back);
+    write_range(&f, from, words);
+    assert_int_equal(f.b.compress(f.b.self, TL_CODEC_Q8, small, from), TL_OK);
+    assert_int_equal(f.b.expand(f.b.self, TL_CODEC_Q8, plain, small), TL_OK);
+    read_range(&f, plain, back);
+    for (i = 0; i < blocks; i += 26) {  // numbers: half a step off at most, zeros not at all
+        float most = 0;
+        for (k = 0; k < 32; k++) {
+            float x;
+            memcpy(&x, &words[32 * i + k], 4);
+            if (x > most || -x > most) most = x > 0 ? x : -x;
+        }
+        for (k = 0; k < 32; k++) {
+            float x, error;
+            memcpy(&x, &words[32 * i + k], 4);
+            error = (back[32 * i + k] - x) / (most / 127);
+            if (error < 0) error = -error;
+            if (error > largest_error) largest_error = error;
+            assert_true(back[32 * (i + 1) + k] == 0);
+        }
+    }
+    assert_true(largest_error <= 0.5001f && largest_error > 0.45f);
+    forget(&f, from);
+    forget(&f, small);
+    forget(&f, plain);
+    close_fixture(&f);
+    printf("16: %d blocks of 8 bits, off by %.4f steps at most\n", blocks, (double)largest_error);
+}
+
+// -- group 17: fragmentation, steady state --
+
+#define STORM 3000
+
+static uint32_t storm_word(int i) { return 0x9E3779B9u * (uint32_t)(i + 1); }
+
+static void compaction_changes_no_byte(void **state) {
+    static tl_range blocks[STORM];
+    int machine, drops, part, i;
+    uint64_t moved_in_all = 0;
+    (void)state;
+    if (!vkt_has_vulkan("compaction_changes_no_byte")) skip();
+    for (machine = 0; machine < 2; machine++)
+    for (drops = 0; drops < 2; drops++)
+    for (part = 2; part <= 8; part *= 4) {  // one block in so many stays
+        vkshim_config config;
+        tl_vk_backend_desc desc = {0};
+        fixture f;
+        uint64_t moved, kept = 0, before, after;
+        int rounds;
+        vkshim_default(&config, machine ? VKSHIM_MACHINE_DISCRETE : VKSHIM_MACHINE_REAL);
+        config.delay_polls = drops ? 3 : 0;
+        desc.chunk_bytes = 1 << 20;
+        open_fixture(&f, &config, NULL, &desc);
+        for (i = 0; i < STORM; i++) {
+            blocks[i] = add(&f, 64 + 4 * tl_next_random_below(&f.random, 1000));
+            assert_int_equal(f.b.fill(f.b.self, blocks[i], storm_word(i)), TL_OK);
+        }
+        for (i = 0; i < STORM; i++) {
+            if (tl_next_random_below(&f.random, (uint64_t)part) == 0) { kept += blocks[i].bytes; continue; }
+            forget(&f, blocks[i]);
+            blocks[i].bytes = 0;
+        }
+        before = measure(&f).memory_bytes;
+        for (rounds = 0; rounds < 200; rounds++) {
+            assert_int_equal(tl_vk_compact(&f.b, drops ? 100000 : UINT64_MAX, &moved), TL_OK);
+            if (!moved) break;
+            moved_in_all += moved;
+            if (!drops) continue;
+            assert_true(moved <= 100000);
+            assert_int_equal(f.b.wait(f.b.self, submit(&f)), TL_OK);
+            assert_int_equal(tl_vk_drop_unused(&f.b, 0), TL_OK);
+        }
+        if (rounds == 200) fail_msg("compaction never ends (%s)", drops ? "dropping" : "keeping");
+        assert_int_equal(f.b.wait(f.b.self, submit(&f)), TL_OK);
+        assert_int_equal(tl_vk_drop_unused(&f.b, 0), TL_OK);
+        after = measure(&f).memory_bytes;
+        if (after > (UINT64_C(4) << 20) + kept + (2 << 20)) fail_msg("%d KiB of %d KiB for %d KiB", (int)(after >> 10),
+                                                                    (int)(before >> 10), (int)(kept >> 10));
+        assert_true(after < before);
+        for (i = 0; i < STORM; i++) {
+            if (!blocks[i].bytes) continue;
+            expect_words(&f, part_of(blocks[i], 0, blocks[i].bytes), storm_word(i));
+            forget(&f, blocks[i]);
+        }
+        assert_int_equal(tl_vk_drop_unused(&f.b, 0), TL_OK);
+        assert_true(measure(&f).memory_bytes <= after);
+        close_fixture(&f);
+    }
+    printf("17: 8 storms of %d blocks, %llu bytes moved\n", STORM, (unsigned long long)moved_in_all);
+}
+
+static void unused_chunks_are_kept_up_to_a_size(void **state) {
+    tl_vk_backend_desc desc = {0};
+    tl_range blocks[6];
+    fixture f;
+    uint64_t least;
+    int i;
+    (void)state;
+    if (!vkt_has_vulkan("unused_chunks_are_kept_up_to_a_size")) skip();
+    desc.chunk_bytes = 1 << 20;
+    open_fixture(&f, NULL, NULL, &desc);
+    least = measure(&f).memory_bytes;
+    for (i = 0; i < 6; i++) blocks[i] = add(&f, 1 << 20);
+    assert_int_equal(measure(&f).memory_bytes, least + (6 << 20));
+    for (i = 0; i < 6; i++) forget(&f, blocks[i]);
+    assert_int_equal(measure(&f).memory_bytes, least + (6 << 20));
+    assert_int_equal(tl_vk_drop_unused(&f.b, 3 << 20), TL_OK);
+    assert_int_equal(measure(&f).memory_bytes, least + (3 << 20));
+    assert_int_equal(tl_vk_drop_unused(&f.b, 0), TL_OK);
+    assert_int_equal(measure(&f).memory_bytes, least);
+    close_fixture(&f);
+    printf("17: 6 chunks dropped\n");
+}
+
+#define STEADY 200
+
+static void nothing_grows_in_steady_state(void **state) {
+    static tl_range blocks[STEADY];
+    const char *soak = getenv("SOAK");
+    long total = soak && atoi(soak) ? 1000000 : 100000, step, allocs = 0;
+    tl_vk_counters before = {0}, after;
+    uint64_t calls = 0;
+    fixture f;
+    int i;
+    (void)state;
+    if (!vkt_has_vulkan("nothing_grows_in_steady_state")) skip();
+    open_fixture(&f, NULL, NULL, NULL);
+    for (i = 0; i < STEADY; i++) blocks[i] = add(&f, 4096);
+    for (step = 0; step < total; step++) {
+        int to = (int)tl_next_random_below(&f.random, STEADY), from = (int)tl_next_random_below(&f.random, STEADY);
+        if (step == total / 4) {
+            before = measure(&f);
+            calls = vkshim_calls("vkAllocateMemory");
+            allocs = f.alloc.count;
+        }
+        switch (tl_next_random_below(&f.random, 8)) {
+        case 0: case 1: case 2:
+            forget(&f, blocks[to]);
+            blocks[to] = add(&f, 64 * (1 + tl_next_random_below(&f.random, 64)));
+            break;
+        case 3:
+            assert_int_equal(f.b.fill(f.b.self, blocks[to], (uint32_t)step), TL_OK);
+            break;
+        case 4: {
+            uint32_t word = (uint32_t)step;
+            write_range(&f, part_of(blocks[to], 0, 4), &word);
+            break;
+        }
+        default:
+            if (to != from)
+                assert_int_equal(f.b.copy(f.b.self, part_of(blocks[to], 0, 64), part_of(blocks[from], 0, 64)), TL_OK);
+        }
+        if (step % 64 == 0) submit(&f);
+    }
+    after = measure(&f);
+    assert_int_equal(after.memory_count, before.memory_count);
+    assert_int_equal(after.memory_bytes, before.memory_bytes);
+    assert_int_equal(after.host_alloc_count, before.host_alloc_count);
+    assert_int_equal(vkshim_calls("vkAllocateMemory"), calls);
+    assert_int_equal(f.alloc.count, allocs);
+    for (i = 0; i < STEADY; i++) forget(&f, blocks[i]);
+    close_fixture(&f);
+    printf("17: %ld operations\n", total);
+}
+
+// -- runs on a queue of their own --
+
+static void read_sums(fixture *f, const net *n, float sums[NET_LAYERS][NET_COUNT]) {
+    int32_t i;
+    for (i = 0; i < NET_LAYERS; i++) read_range(f, n->sums[i], sums[i]);
+}
+
+// Passes that are counted: one submit each, no wait, no allocation.
+static void run_counted(fixture *f, net *n, float expected[NET_LAYERS][NET_COUNT], int passes) {
+    static float sums[NET_LAYERS][NET_COUNT];
+    tl_run_report report;
+    int i;
+    for (i = 0; i < passes; i++) {
+        tl_vk_counters before, after;
+        vkshim_counts shim_before, shim_after;
+        uint64_t calls;
+        long allocs;
+        if (net_write_input(n, 1)) fail_msg("%s", f->env.error.text);
+        submit(f);
+        before = measure(f);
+        shim_before = shim_counts();
+        calls = vkshim_calls("vkAllocateMemory");
+        allocs = f->alloc.count;
+        if (tl_run_plan(n->run)) fail_msg("%s", f->env.error.text);
+        after = measure(f);
+        shim_after = shim_counts();
+        assert_int_equal(after.submit_count - before.submit_count, 1);
+        assert_int_equal(shim_after.submit_count - shim_before.submit_count, 1);
+        assert_int_equal(after.host_wait_count - before.host_wait_count, 0);
+        assert_int_equal(shim_after.host_wait_count - shim_before.host_wait_count, 0);
+        if (i >= 8) {  // every batch has been used
+            assert_int_equal(after.memory_count - before.memory_count, 0);
+            assert_int_equal(vkshim_calls("vkAllocateMemory") - calls, 0);
+            assert_int_equal(f->alloc.count - allocs, 0);
+            assert_int_equal(after.host_alloc_count - before.host_alloc_count, 0);
+        }
+        tl_measure_run(n->run, &report);
+        assert_int_equal(report.planned_peak_bytes, report.measured_peak_bytes);
+        assert_int_equal(report.planned_host_peak_bytes, report.measured_host_peak_bytes);
+        assert_true(report.measured_peak_bytes > 0);
+        read_sums(f, n, sums);
+        assert_memory_equal(sums, expected, sizeof sums);
+    }
+}
+
+static void a_pass_is_one_submit_and_no_wait(void **state) {
+    static float expected[NET_LAYERS][NET_COUNT];
+    int machine, fences, passes = 0;
+    (void)state;
+    if (!vkt_has_vulkan("a_pass_is_one_submit_and_no_wait")) skip();
+    for (machine = 0; machine < 3; machine++)
+    for (fences = 0; fences < 2; fences++) {
+        vkshim_config config;
+        vkt_desc device = {0};
+        tl_run_report report;
+        fixture f;
+        net n;
+        tl_plan plan;
+        tl_run *online;
+        vkshim_default(&config, machine == 2 ? VKSHIM_MACHINE_NON_COHERENT : machine ? VKSHIM_MACHINE_DISCRETE
+                                                                                    : VKSHIM_MACHINE_REAL);
+        device.disable_timeline = fences;
+        open_fixture(&f, &config, &device, NULL);
+        net_open(&n, &f.env, &f.b, &f.b);
+        net_start(&n, 0, 0, NULL);             // keeps all
+        if (net_write_input(&n, 1) || tl_run_plan(n.run)) fail_msg("%s", f.env.error.text);
+        read_sums(&f, &n, expected);
+        assert_true(expected[0][NET_COUNT - 1] != 0 && expected[NET_LAYERS - 1][0] != 0);
+        net_stop(&n);
+        net_start(&n, 9 * NET_BYTES, 3 * NET_BYTES, NULL);   // spills and recomputes
+        run_counted(&f, &n, expected, 14);
+        tl_measure_run(n.run, &report);
+        assert_true(report.spill_count > 0 && report.fetch_count > 0 && report.recompute_count > 0);
+        tl_find_run_plan(n.run, &plan);        // the same once more, as a plan
+        online = n.run;
+        net_start(&n, 0, 0, &plan);
+        run_counted(&f, &n, expected, 14);
+        tl_measure_run(n.run, &report);
+        assert_true(report.spill_count > 0 && report.fetch_count > 0 && report.recompute_count > 0);
+        net_stop(&n);
+        tl_free_run(online);
+        net_close(&n);
+        close_fixture(&f);
+        passes += 28;
+    }
+    printf("run: %d passes counted\n", passes);
+}
+
+// The backend without `order`: whatever the caller does next overtakes what was enqueued.
+typedef struct careless { tl_backend inner; } careless;
+
+static tl_result careless_order(void *self, const tl_access *accesses, int32_t count) {
+    (void)self; (void)accesses; (void)count;
+    return TL_OK;
+}
+
+static void an_order_that_is_missing_is_seen(void **state) {
+    fixture f;
+    tl_backend without;
+    net n;
+    (void)state;
+    if (!vkt_has_vulkan("an_order_that_is_missing_is_seen")) skip();
+    open_fixture(&f, NULL, NULL, NULL);
+    if (!f.v.has_validation) { close_fixture(&f); skip(); }
+    without = f.b;
+    without.order = careless_order;
+    net_open(&n, &f.env, &without, &f.b);
+    net_start(&n, 9 * NET_BYTES, 3 * NET_BYTES, NULL);
+    vkt_expect(&f.v, "SYNC-HAZARD");
+    if (net_write_input(&n, 1) || tl_run_plan(n.run)) fail_msg("%s", f.env.error.text);
+    assert_int_equal(f.b.wait(f.b.self, submit(&f)), TL_OK);
+    assert_true(vkt_expected(&f.v) > 0);
+    printf("run: %d hazards where order is missing\n", vkt_expected(&f.v));
+    vkt_expect(&f.v, NULL);
+    net_stop(&n);
+    net_close(&n);
+    close_fixture(&f);
+}
+
+// -- buffers of the caller --
+
+typedef struct caller_buffer { VkBuffer buffer; VkDeviceMemory memory; } caller_buffer;
+
+static void make_caller_buffer(fixture *f, uint64_t bytes, VkBufferUsageFlags usage, caller_buffer *made) {
+    VkBufferCreateInfo info;
+    VkMemoryRequirements needs;
+    VkMemoryAllocateInfo memory;
+    memset(&info, 0, sizeof info);
+    memset(&memory, 0, sizeof memory);
+    info.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO;
+    info.size = bytes;
+    info.usage = usage;
+    vkt_ok(f->v.vk.CreateBuffer(f->v.device.device, &info, NULL, &made->buffer), "vkCreateBuffer");
+    f->v.vk.GetBufferMemoryRequirements(f->v.device.device, made->buffer, &needs);
+    memory.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO;
+    memory.allocationSize = needs.size;
+    memory.memoryTypeIndex = vkt_find_memory(&f->v, needs.memoryTypeBits, VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT);
+    vkt_ok(f->v.vk.AllocateMemory(f->v.device.device, &memory, NULL, &made->memory), "vkAllocateMemory");
+    vkt_ok(f->v.vk.BindBufferMemory(f->v.device.device, made->buffer, made->memory, 0), "vkBindBufferMemory");
+}
+
+static void free_caller_buffer(fixture *f, caller_buffer *made) {
+    f->v.vk.DestroyBuffer(f->v.device.device, made->buffer, NULL);
+    f->v.vk.FreeMemory(f->v.device.device, made->memory, NULL);
+}
+
+#define CALLER_USAGE \
+    (VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT)
+#define CALLER_BYTES (1 << 20)
+
+static tl_vk_buffer_desc describe(const caller_buffer *made) {
+    tl_vk_buffer_desc desc = {0};
+    desc.buffer = made->buffer;
+    desc.usage = CALLER_USAGE;
+    desc.bytes = CALLER_BYTES;
+    return desc;
+}
+
+static void refuse_buffers(fixture *f, const tl_vk_buffer_desc *good) {
+    const char *usage = "tl_vk_add_buffer: usage: needs STORAGE_BUFFER, TRANSFER_SRC and TRANSFER_DST";
+    const VkBufferUsageFlags bits[] = { VK_BUFFER_USAGE_STORAGE_BUFFER_BIT, VK_BUFFER_USAGE_TRANSFER_SRC_BIT,
+                                        VK_BUFFER_USAGE_TRANSFER_DST_BIT };
+    tl_vk_buffer_desc bad = *good;
+    uint64_t block = 1;
+    int i;
+    for (i = 0; i < 3; i++) {
+        bad.usage = CALLER_USAGE & ~bits[i];
+        expect_error(f, tl_vk_add_buffer(&f->b, &bad, &block), TL_ERROR_INVALID_ARG, usage);
+        assert_int_equal(block, 0);
+    }
+    bad = *good;
+    bad.buffer = VK_NULL_HANDLE;
+    expect_error(f, tl_vk_add_buffer(&f->b, &bad, &block), TL_ERROR_INVALID_ARG, "tl_vk_add_buffer: buffer: missing");
+    bad = *good;
+    for (bad.bytes = 0; bad.bytes < 7; bad.bytes += 6)
+        expect_error(f, tl_vk_add_buffer(&f->b, &bad, &block), TL_ERROR_INVALID_ARG,
+                     "tl_vk_add_buffer: bytes: must be a multiple of 4, not 0");
+    bad = *good;
+    bad.offset = f->alignment / 2;
+    expect_error(f, tl_vk_add_buffer(&f->b, &bad, &block), TL_ERROR_INVALID_ARG,
+                 "tl_vk_add_buffer: offset: not a multiple of the alignment");
+    bad.offset = UINT64_MAX / f->alignment * f->alignment;
+    assert_int_equal(tl_vk_add_buffer(&f->b, &bad, &block), TL_ERROR_INVALID_ARG);
+}
+
+static void buffers_of_the_caller_become_blocks(void **state) {
+    fixture f;
+    caller_buffer buffer;
+    tl_vk_buffer_desc desc;
+    VkDescriptorBufferInfo info;
+    tl_range whole = {0}, half = {0}, own;
+    int machine;
+    (void)state;
+    if (!vkt_has_vulkan("buffers_of_the_caller_become_blocks")) skip();
+    for (machine = 0; machine < 2; machine++) {
+        vkshim_config config;
+        vkshim_default(&config, machine ? VKSHIM_MACHINE_DISCRETE : VKSHIM_MACHINE_REAL);
+        open_fixture(&f, &config, NULL, NULL);
+        make_caller_buffer(&f, CALLER_BYTES, CALLER_USAGE, &buffer);
+        desc = describe(&buffer);
+        refuse_buffers(&f, &desc);
+        assert_int_equal(tl_vk_add_buffer(&f.b, &desc, &whole.block), TL_OK);
+        whole.bytes = CALLER_BYTES;
+        assert_int_equal(f.b.claim(f.b.self, whole), TL_OK);
+        assert_int_equal(f.b.claim(f.b.self, part_of(whole, 0, whole.bytes + 4)), TL_ERROR_INVALID_ARG);
+        own = add(&f, 4096);
+        assert_int_equal(f.b.fill(f.b.self, whole, 5), TL_OK);
+        assert_int_equal(f.b.copy(f.b.self, own, part_of(whole, CALLER_BYTES / 2, 4096)), TL_OK);
+        expect_words(&f, own, 5);
+        expect_words(&f, part_of(whole, CALLER_BYTES - 4096, 4096), 5);  // read through staging
+        forget(&f, whole);
+        assert_int_equal(f.b.free_block(f.b.self, whole.block), TL_ERROR_STALE);
+        desc.offset = CALLER_BYTES / 2;
+        desc.bytes = CALLER_BYTES / 2;
+        assert_int_equal(tl_vk_add_buffer(&f.b, &desc, &half.block), TL_OK);
+        half.bytes = CALLER_BYTES / 2;
+        assert_int_equal(f.b.claim(f.b.self, half), TL_OK);
+        assert_int_equal(tl_vk_find_buffer(&f.b, part_of(half, f.alignment, 8), &info), TL_OK);
+        assert_true(info.buffer == buffer.buffer && info.offset == CALLER_BYTES / 2 + f.alignment && info.range == 8);
+        expect_words(&f, part_of(half, 0, 4096), 5);
+        forget(&f, half);
+        forget(&f, own);
+        assert_int_equal(f.b.wait(f.b.self, submit(&f)), TL_OK);
+        free_caller_buffer(&f, &buffer);
+        close_fixture(&f);
+    }
+    printf("buffers: 2 machines, 16 refused\n");
+}
+
+// The caller fills its buffer in a submit of its own, the backend reads and writes it, the caller copies it.
+static void stages_of_the_caller_are_waited_for(void **state) {
+    int declares, i;
+    (void)state;
+    if (!vkt_has_vulkan("stages_of_the_caller_are_waited_for")) skip();
+    for (declares = 0; declares < 2; declares++) {
+        fixture f;
+        caller_buffer buffer, copy;
+        tl_vk_buffer_desc desc;
+        tl_range block = {0}, own;
+        VkBufferCopy region;
+        open_fixture(&f, NULL, NULL, NULL);
+        if (!f.v.has_validation) { close_fixture(&f); skip(); }
+        make_caller_buffer(&f, CALLER_BYTES, CALLER_USAGE | VK_BUFFER_USAGE_INDIRECT_BUFFER_BIT, &buffer);
+        make_caller_buffer(&f, CALLER_BYTES, CALLER_USAGE, &copy);
+        desc = describe(&buffer);
+        if (declares) {
+            desc.stages = VK_PIPELINE_STAGE_TRANSFER_BIT;
+            desc.access = VK_ACCESS_TRANSFER_WRITE_BIT | VK_ACCESS_TRANSFER_READ_BIT;
+        } else {
+            vkt_expect(&f.v, "SYNC-HAZARD");
+        }
+        assert_int_equal(tl_vk_add_buffer(&f.b, &desc, &block.block), TL_OK);
+        block.bytes = CALLER_BYTES;
+        assert_int_equal(f.b.claim(f.b.self, block), TL_OK);
+        own = add(&f, 4096);
+        assert_int_equal(f.b.fill(f.b.self, own, 1), TL_OK);
+        submit(&f);
+        memset(&region, 0, sizeof region);
+        region.size = 4096;
+        for (i = 0; i < 3; i++) {
+            VkCommandBuffer commands = vkt_begin(&f.v);
+            f.v.vk.CmdFillBuffer(commands, buffer.buffer, 0, 4096, (uint32_t)i + 50);
+            vkt_ok(f.v.vk.EndCommandBuffer(commands), "vkEndCommandBuffer");
+            vkt_submit(&f.v, commands, VK_NULL_HANDLE);
+            assert_int_equal(f.b.copy(f.b.self, own, part_of(block, 0, 4096)), TL_OK);
+            assert_int_equal(f.b.fill(f.b.self, part_of(block, 0, 4096), 7), TL_OK);
+            submit(&f);
+            vkt_ok(f.v.vk.DeviceWaitIdle(f.v.device.device), "vkDeviceWaitIdle");  // for the pool
+            if (declares) expect_words(&f, own, (uint32_t)i + 50);
+        }
+        assert_int_equal(vkt_expected(&f.v) > 0, !declares);
+        vkt_expect(&f.v, NULL);
+        forget(&f, block);
+        forget(&f, own);
+        assert_int_equal(f.b.wait(f.b.self, submit(&f)), TL_OK);
+        free_caller_buffer(&f, &buffer);
+        free_caller_buffer(&f, &copy);
+        close_fixture(&f);
+    }
+    printf("buffers: 3 rounds with stages, 3 without\n");
+}
+
+// In one batch: work of the backend, a dispatch of the caller whose counts stand in its buffer, work again.
+static void ordered_stages_are_waited_for_again(void **state) {
+    static const uint32_t one_group[3] = { 1, 1, 1 };
+    VkDescriptorBufferInfo parts[2];
+    VkCommandBuffer commands;
+    PFN_vkCmdDispatchIndirect dispatch_indirect;
+    fixture f;
+    caller_buffer buffer;
+    tl_vk_buffer_desc desc;
+    tl_range block = {0}, counts, x, y;
+    tl_access accesses[2];
+    vkt_kernel kernel;
+    uint32_t push = 64, i;
+    float values[64];
+    (void)state;
+    if (!vkt_has_vulkan("ordered_stages_are_waited_for_again")) skip();
+    open_fixture(&f, NULL, NULL, NULL);
+    dispatch_indirect = (PFN_vkCmdDispatchIndirect)f.v.vk.GetDeviceProcAddr(f.v.device.device, "vkCmdDispatchIndirect");
+    assert_non_null(dispatch_indirect);
+    make_caller_buffer(&f, CALLER_BYTES, CALLER_USAGE | VK_BUFFER_USAGE_INDIRECT_BUFFER_BIT, &buffer);
+    vkt_make_kernel(&f.v, vk_layer_forward_words, sizeof vk_layer_forward_words, 2, 4, 64, &kernel);
+    desc = describe(&buffer);
+    desc.stages = VK_PIPELINE_STAGE_DRAW_INDIRECT_BIT;
+    desc.access = VK_ACCESS_INDIRECT_COMMAND_READ_BIT;
+    assert_int_equal(tl_vk_add_buffer(&f.b, &desc, &block.block), TL_OK);
+    block.bytes = CALLER_BYTES;
+    assert_int_equal(f.b.claim(f.b.self, block), TL_OK);
+    counts = add(&f, 12);
+    x = add(&f, 256);
+    y = add(&f, 256);
+    write_range(&f, counts, one_group);
+    for (i = 0; i < 64; i++) values[i] = (float)i;
+    write_range(&f, x, values);
+    assert_int_equal(tl_vk_find_buffer(&f.b, y, &parts[0]), TL_OK);
+    assert_int_equal(tl_vk_find_buffer(&f.b, x, &parts[1]), TL_OK);
+    vkt_bind(&f.v, &kernel, parts);
+    for (i = 0; i < 3; i++) {
+        assert_int_equal(f.b.copy(f.b.self, part_of(block, 0, 12), counts), TL_OK);
+        accesses[0].range = y;
+        accesses[0].writes = 1;
+        accesses[1].range = x;
+        accesses[1].writes = 0;
+        assert_int_equal(f.b.order(f.b.self, accesses, 2), TL_OK);
+        accesses[0].range = part_of(block, 0, 12);
+        accesses[0].writes = 0;
+        assert_int_equal(tl_vk_order(&f.b, accesses, 1, VK_PIPELINE_STAGE_DRAW_INDIRECT_BIT,
+                                     VK_ACCESS_INDIRECT_COMMAND_READ_BIT), TL_OK);
+        assert_int_equal(tl_vk_find_commands(&f.b, &commands), TL_OK);
+        f.v.vk.CmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, kernel.pipeline);
+        f.v.vk.CmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, kernel.layout, 0, 1, &kernel.set, 0, NULL);
+        f.v.vk.CmdPushConstants(commands, kernel.layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, 4, &push);
+        dispatch_indirect(commands, buffer.buffer, 0);
+        assert_int_equal(f.b.fill(f.b.self, part_of(block, 0, 12), 0), TL_OK);  // only once it was read
+        submit(&f);
+    }
+    read_range(&f, y, values);
+    for (i = 0; i < 64; i++) assert_true(values[i] == (float)i * (1 - 0.25f * (float)i));
+    assert_int_equal(f.b.wait(f.b.self, submit(&f)), TL_OK);
+    vkt_free_kernel(&f.v, &kernel);
+    forget(&f, block);
+    forget(&f, counts);
+    forget(&f, x);
+    forget(&f, y);
+    free_caller_buffer(&f, &buffer);
+    close_fixture(&f);
+    printf("buffers: 3 dispatches whose counts the backend wrote\n");
+}
+
+// -- times --
+
+static void times_grow_with_the_work(void **state) {
+    tl_vk_backend_desc desc = {0};
+    uint64_t ns[4] = { 7, 7, 7, 7 };
+    tl_range a;
+    fixture f;
+    int i;
+    (void)state;
+    if (!vkt_has_vulkan("times_grow_with_the_work")) skip();
+    desc.time_count = 4;
+    open_fixture(&f, NULL, NULL, &desc);
+    a = add(&f, 4 << 20);
+    expect_error(&f, tl_vk_read_times(&f.b, 0, 1, ns), TL_ERROR_INVALID_ARG, "tl_vk_read_times: slot: was never written");
+    assert_int_equal(ns[0], 0);
+    for (i = 0; i < 4; i++) {
+        int k;
+        assert_int_equal(tl_vk_record_time(&f.b, (uint32_t)i), TL_OK);
+        for (k = 0; k < 1 + 20 * (i == 1); k++) assert_int_equal(f.b.fill(f.b.self, a, (uint32_t)k), TL_OK);
+        if (i == 2) submit(&f);
+    }
+    assert_int_equal(tl_vk_read_times(&f.b, 0, 4, ns), TL_OK);  // submits what it waits for
+    assert_true(ns[0] < ns[1] && ns[1] < ns[2] && ns[2] < ns[3]);
+    assert_true(ns[2] - ns[1] > ns[1] - ns[0]);                 // twenty times the work
+    expect_error(&f, tl_vk_record_time(&f.b, 4), TL_ERROR_INVALID_ARG, "tl_vk_record_time: slot: not below time_count");
+    expect_error(&f, tl_vk_read_times(&f.b, 3, 2, ns), TL_ERROR_INVALID_ARG, "tl_vk_read_times: slot: not below time_count");
+    assert_int_equal(tl_vk_read_times(&f.b, 4, 0, ns), TL_OK);
+    assert_int_equal(tl_vk_read_times(&f.b, 0, UINT32_MAX, ns), TL_ERROR_INVALID_ARG);
+    forget(&f, a);
+    close_fixture(&f);
+    {
+        vkshim_config config;
+        tl_vk_copy_path path = TL_VK_COPY_PATH_COUNT;
+        vkshim_default(&config, VKSHIM_MACHINE_REAL);
+        config.no_timestamps = 1;
+        open_fixture(&f, &config, NULL, &desc);
+        expect_error(&f, tl_vk_record_time(&f.b, 0), TL_ERROR_UNSUPPORTED,
+                     "tl_vk_record_time: the queue has no timestamps");
+        assert_int_equal(tl_vk_read_times(&f.b, 0, 1, ns), TL_ERROR_UNSUPPORTED);
+        assert_int_equal(tl_vk_measure_copies(&f.b, &path), TL_ERROR_UNSUPPORTED);
+        assert_int_equal(path, TL_VK_COPY_PATH_COMMAND);
+        close_fixture(&f);
+    }
+    printf("times: 4 slots, 8 refused\n");
+}
+
+static void copies_are_measured(void **state) {
+    tl_vk_backend_desc desc = {0};
+    tl_vk_copy_path path = TL_VK_COPY_PATH_COUNT;
+    tl_backend_counters counters;
+    fixture f;
+    (void)state;
+    if (!vkt_has_vulkan("copies_are_measured")) skip();
+    desc.chunk_bytes = 8 << 20;
+    open_fixture(&f, NULL, NULL, &desc);
+    assert_int_equal(tl_vk_measure_copies(&f.b, &path), TL_OK);
+    assert_true((unsigned)path < TL_VK_COPY_PATH_COUNT);
+    f.b.counters(f.b.self, &counters);
+    assert_int_equal(counters.block_count[TL_TIER_DEVICE], 0);
+    assert_int_equal(counters.live_bytes[TL_TIER_DEVICE], 0);
+    assert_true(measure(&f).dispatch_count > 0 && measure(&f).copy_count > 0);  // both were tried
+    try_all(&f, 70000);
+    close_fixture(&f);
+    printf("copies: measured, %s is taken\n", tl_vk_name_copy_path(path));
+}
+
+// -- kernels --
+
+static void kernels_are_checked(void **state) {
+    static const struct { int32_t words, buffers; uint32_t push, constants; tl_result result; const char *text; } cases[] = {
+        { 0, 2, 4, 0, TL_ERROR_INVALID_ARG, "tl_vk_init_kernel: words: not SPIR-V" },
+        { 1, 2, 4, 0, TL_ERROR_INVALID_ARG, "tl_vk_init_kernel: words: not SPIR-V" },
+        { 2, 2, 4, 0, TL_ERROR_INVALID_ARG, "tl_vk_init_kernel: words: not SPIR-V" },
+        { 3, -1, 4, 0, TL_ERROR_INVALID_ARG, "tl_vk_init_kernel: buffer_count: must be 0 to 16" },
+        { 3, 17, 4, 0, TL_ERROR_INVALID_ARG, "tl_vk_init_kernel: buffer_count: must be 0 to 16" },
+        { 3, 2, 3, 0, TL_ERROR_INVALID_ARG, "tl_vk_init_kernel: push_bytes: must be a multiple of 4 up to 128" },
+        { 3, 2, 132, 0, TL_ERROR_INVALID_ARG, "tl_vk_init_kernel: push_bytes: must be a multiple of 4 up to 128" },
+        { 3, 2, 4, 17, TL_ERROR_INVALID_ARG, "tl_vk_init_kernel: constant_count: must be 0 to 16" },
+        { 3, 2, 4, 1, TL_ERROR_INVALID_ARG, "tl_vk_init_kernel: constants: missing" },
+        { 3, 5, 4, 0, TL_ERROR_UNSUPPORTED, "tl_vk_init_kernel: buffer_count, push_bytes: more than the device binds" },
+        { 3, 2, 68, 0, TL_ERROR_UNSUPPORTED, "tl_vk_init_kernel: buffer_count, push_bytes: more than the device binds" },
+        { 3, 4, 64, 0, TL_OK, "" }, { 3, 2, 4, 0, TL_OK, "" }
+    };
+    static const uint32_t other[8] = { 0x03022307u, 0x10000u, 0, 1, 0, 0, 0, 0 };
+    vkshim_config config;
+    tl_vk_kernel *kernel;
+    tl_range ranges[4] = {{0}};
+    tl_range a;
+    uint32_t push[16] = {0};
+    fixture f;
+    size_t i;
+    (void)state;
+    if (!vkt_has_vulkan("kernels_are_checked")) skip();
+    vkshim_default(&config, VKSHIM_MACHINE_REAL);
+    config.stage_storage_buffers = 4;
+    config.push_constant_bytes = 64;
+    open_fixture(&f, &config, NULL, NULL);
+    a = add(&f, 64);
+    for (i = 0; i < sizeof cases / sizeof *cases; i++) {
+        tl_vk_kernel_desc desc = {0};
+        tl_result result;
+        kernel = (tl_vk_kernel *)&f;
+        desc.words = cases[i].words == 0 ? NULL : cases[i].words == 2 ? other : vk_layer_forward_words;
+        desc.word_count = cases[i].words == 1 ? 4 : cases[i].words == 2 ? 8 : sizeof vk_layer_forward_words / 4;
+        desc.buffer_count = cases[i].buffers;
+        desc.push_bytes = cases[i].push;
+        desc.constant_count = cases[i].constants;
+        result = tl_vk_init_kernel(&f.b, &desc, &kernel);
+        if (cases[i].result) {
+            expect_error(&f, result, cases[i].result, cases[i].text);
+            assert_null(kernel);
+            continue;
+        }
+        assert_int_equal(result, TL_OK);
+        ranges[0] = a;
+        ranges[1] = part_of(a, 0, 0);  // of nobody: the push constant keeps the kernel from reading it
+        assert_int_equal(tl_vk_record_kernel(&f.b, kernel, ranges, push, 1, 1, 1), TL_OK);
+        ranges[0].block += UINT64_C(1) << 32;
+        assert_int_equal(tl_vk_record_kernel(&f.b, kernel, ranges, push, 1, 1, 1), TL_ERROR_STALE);
+        ranges[0] = part_of(a, 4, 4);
+        assert_int_equal(tl_vk_record_kernel(&f.b, kernel, ranges, push, 1, 1, 1), TL_ERROR_INVALID_ARG);
+        assert_int_equal(f.b.wait(f.b.self, submit(&f)), TL_OK);
+        tl_vk_free_kernel(&f.b, kernel);
+    }
+    tl_vk_free_kernel(&f.b, NULL);
+    forget(&f, a);
+    close_fixture(&f);
+    printf("kernels: %d descriptions\n", (int)(sizeof cases / sizeof *cases));
+}
+
+// What was recorded of a sum before a call of Vulkan failed is not recorded again.
+static void a_sum_that_failed_half_way_is_added_once(void **state) {
+    int op, at, cases = 0;
+    (void)state;
+    if (!vkt_has_vulkan("a_sum_that_failed_half_way_is_added_once")) skip();
+    for (op = OP_ADD; op < OP_COUNT; op++)
+    for (at = 1; at <= 4; at++) {
+        static unsigned char from_bytes[40000], expected[40000], got[40000];
+        const uint64_t bytes = sizeof from_bytes, to_bytes = to_bytes_of((range_op)op, bytes);
+        vkshim_config config;
+        tl_range to, from;
+        tl_ticket ticket;
+        fixture f;
+        vkshim_default(&config, VKSHIM_MACHINE_REAL);
+        config.storage_range = 8192;
+        open_fixture(&f, &config, NULL, NULL);
+        to = add(&f, to_bytes);
+        from = add(&f, bytes);
+        make_source(&f, OP_ADD, from_bytes, bytes);
+        make_source(&f, OP_ADD, expected, to_bytes);
+        write_range(&f, from, from_bytes);
+        write_range(&f, to, expected);
+        expect_op((range_op)op, expected, from_bytes, bytes);
+        config.fail_call = "vkAllocateDescriptorSets";
+        config.fail_at = (uint64_t)at;
+        config.fail_with = VK_ERROR_OUT_OF_POOL_MEMORY;
+        assert_int_equal(do_op(&f, (range_op)op, to, from), TL_OK);
+        vkshim_change(&config);
+        assert_int_equal(f.b.submit(f.b.self, &ticket), TL_ERROR_NO_MEMORY);
+        assert_int_equal(f.b.submit(f.b.self, &ticket), TL_OK);
+        read_range(&f, to, got);
+        if (memcmp(got, expected, (size_t)to_bytes)) fail_msg("op %d, piece %d: the sum is another one", op, at);
+        forget(&f, to);
+        forget(&f, from);
+        close_fixture(&f);
+        cases++;
+    }
+    printf("kernels: %d reductions that failed half way\n", cases);
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_descriptor_never_reaches_beyond_the_limit),
@@ -888,6 +1943,24 @@ int main(int argc, char **argv) {
         cmocka_unit_test(sizes_and_tails_leave_their_neighbours_alone),
         cmocka_unit_test(sizes_above_4_gib_are_whole),
         cmocka_unit_test(what_is_refused_changes_nothing),
+        cmocka_unit_test(bytes_are_right_whatever_is_in_flight),
+        cmocka_unit_test(freed_memory_is_given_on_at_once),
+        cmocka_unit_test(checkpoints_are_evicted_and_restored_in_flight),
+        cmocka_unit_test(every_half_comes_back),
+        cmocka_unit_test(floats_are_rounded_as_on_the_host),
+        cmocka_unit_test(eight_bits_keep_their_bound),
+        cmocka_unit_test(compaction_changes_no_byte),
+        cmocka_unit_test(unused_chunks_are_kept_up_to_a_size),
+        cmocka_unit_test(nothing_grows_in_steady_state),
+        cmocka_unit_test(a_pass_is_one_submit_and_no_wait),
+        cmocka_unit_test(an_order_that_is_missing_is_seen),
+        cmocka_unit_test(buffers_of_the_caller_become_blocks),
+        cmocka_unit_test(stages_of_the_caller_are_waited_for),
+        cmocka_unit_test(ordered_stages_are_waited_for_again),
+        cmocka_unit_test(times_grow_with_the_work),
+        cmocka_unit_test(copies_are_measured),
+        cmocka_unit_test(kernels_are_checked),
+        cmocka_unit_test(a_sum_that_failed_half_way_is_added_once),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests_name("vk_ranges", tests, NULL, NULL);

@@ -8,6 +8,23 @@
 #include "vk_shim.c"
 #include "support.h"
 
+// Under -fsanitize=thread: what drivers and layers do among themselves was not compiled with it.
+#if defined __has_feature
+#if __has_feature(thread_sanitizer)
+#define VK_FAULTS_FINDS_RACES
+#endif
+#endif
+#ifdef __SANITIZE_THREAD__
+#define VK_FAULTS_FINDS_RACES
+#endif
+#ifdef VK_FAULTS_FINDS_RACES
+const char *__tsan_default_suppressions(void);
+const char *__tsan_default_suppressions(void) {
+    return "race:libvulkan_lvp\nrace:libVkLayer_khronos_validation\nrace:libLLVM\n"
+           "deadlock:libVkLayer_khronos_validation\n";
+}
+#endif
+
 #define LARGE_BYTES ((uint64_t)3 << 20)
 
 typedef struct world {
@@ -121,7 +138,7 @@ static void free_range(world *w, tl_range *range) {
     memset(range, 0, sizeof *range);
 }
 
-static tl_result write_range(world *w, tl_range range, const void *bytes) {
+static inline tl_result write_range(world *w, tl_range range, const void *bytes) {
     const tl_backend *b = &w->backend;
     void *host;
     tl_result result = b->map(b->self, range, TL_MAP_WRITE, &host);
@@ -130,7 +147,7 @@ static tl_result write_range(world *w, tl_range range, const void *bytes) {
     return b->unmap(b->self, range, TL_MAP_WRITE, host);
 }
 
-static tl_result read_range(world *w, tl_range range, void *bytes) {
+static inline tl_result read_range(world *w, tl_range range, void *bytes) {
     const tl_backend *b = &w->backend;
     void *host;
     tl_result result = b->map(b->self, range, TL_MAP_READ, &host);
@@ -153,7 +170,7 @@ static tl_result fill_and_expect(world *w, tl_range range, uint32_t word) {
 }
 
 // Have everything submitted and finished, whatever fails once on the way.
-static void finish(world *w) {
+static inline void finish(world *w) {
     const tl_backend *b = &w->backend;
     tl_ticket ticket = {0};
     int tries;
