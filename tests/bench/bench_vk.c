@@ -135,11 +135,22 @@ static VkDescriptorBufferInfo buffer_of(bench *b, tl_range range) {
 // -- two sides --
 
 typedef void (*side_fn)(bench *b, void *user);
-typedef struct outcome { double reference_ns, ours_ns; } outcome;
+typedef struct outcome { double reference_ns, ours_ns, ratio; } outcome;  // reference / ours
+
+// The two sides of a round ran one after the other, so the ratio is the median of theirs.
+static outcome sum_up(double times[2][MOST_ROUNDS], int rounds) {
+    static double ratios[MOST_ROUNDS];
+    outcome result;
+    int i;
+    for (i = 0; i < rounds; i++) ratios[i] = times[0][i] / times[1][i];
+    result.ratio = median(ratios, rounds);
+    result.reference_ns = median(times[0], rounds);
+    result.ours_ns = median(times[1], rounds);
+    return result;
+}
 
 static outcome compare(bench *b, int rounds, side_fn reference, side_fn ours, void *user) {
     static double times[2][MOST_ROUNDS];
-    outcome result;
     int round, side;
     for (round = -4; round < rounds; round++)
         for (side = 0; side < 2; side++) {
@@ -148,20 +159,17 @@ static outcome compare(bench *b, int rounds, side_fn reference, side_fn ours, vo
             (is_ours ? ours : reference)(b, user);
             times[is_ours][round < 0 ? 0 : round] = now_ns() - start;
         }
-    result.reference_ns = median(times[0], rounds);
-    result.ours_ns = median(times[1], rounds);
-    return result;
+    return sum_up(times, rounds);
 }
 
 // Speeds are ratios where more is better, costs where less is.
 static void print_speed(const char *what, outcome o, const char *goal) {
-    printf("%-44s %12.0f %12.0f %8.2f  %s\n", what, o.reference_ns, o.ours_ns, o.reference_ns / o.ours_ns,
-           goal);
+    printf("%-44s %12.0f %12.0f %8.2f  %s\n", what, o.reference_ns, o.ours_ns, o.ratio, goal);
 }
 
 static void print_cost(const char *what, outcome o, double count, const char *goal) {
     printf("%-44s %12.1f %12.1f %8.2f  %s\n", what, o.reference_ns / count, o.ours_ns / count,
-           o.ours_ns / o.reference_ns, goal);
+           1 / o.ratio, goal);
 }
 
 static void print_head(const char *title, const char *reference, const char *ours) {
@@ -521,7 +529,6 @@ static void run_by_backend(bench *b, void *user) {
 // Recording alone, turn by turn; what was recorded runs outside of the clock.
 static outcome compare_recording(bench *b, steps *s) {
     static double times[2][MOST_ROUNDS];
-    outcome result;
     int round;
     for (round = -4; round < MOST_ROUNDS; round++) {
         int at = round < 0 ? 0 : round;
@@ -534,9 +541,7 @@ static outcome compare_recording(bench *b, steps *s) {
         times[1][at] = now_ns() - start;
         finish(b);
     }
-    result.reference_ns = median(times[0], MOST_ROUNDS);
-    result.ours_ns = median(times[1], MOST_ROUNDS);
-    return result;
+    return sum_up(times, MOST_ROUNDS);
 }
 
 static void kernel_steps(bench *b) {
