@@ -2767,7 +2767,6 @@ static tl_result tli_vk_order_stages(tli_vk *b, const tl_access *accesses, int32
         tli_vk_record_barrier(b, stages, access);
         b->foreign_stages |= stages;
         b->foreign_access |= access;
-        result = tli_vk_touch_open_promises(b, function);
     }
     for (i = 0; i < count && !result; i++) {
         tli_vk_place place;
