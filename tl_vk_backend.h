@@ -1605,6 +1605,8 @@ TLI_VK_IMPL tl_result tl_vk_add_buffer(const tl_backend *backend, const tl_vk_bu
         return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "bytes: must be a multiple of 4, not 0");
     if (desc->offset % b->alignment)
         return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "offset: not a multiple of the alignment");
+    if (desc->offset > UINT64_MAX / 4)
+        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "offset: beyond any buffer");
     at = tli_vk_add_record(b);
     if (at == TLI_VK_CHUNK_NONE || !tli_vk_add_slot(b))
         return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the tables");
@@ -2718,6 +2720,8 @@ static tl_result tli_vk_order_stages(tli_vk *b, const tl_access *accesses, int32
         follows |= tli_vk_must_follow(b, &place, accesses[i].writes);
     }
     if (follows) tli_vk_record_barrier(b, stages, access);
+    b->foreign_stages |= stages;  // the next barrier is behind what the caller does there
+    b->foreign_access |= access;
     for (i = 0; i < count && !result; i++) {
         tli_vk_place place;
         if (!accesses[i].range.bytes) continue;
