@@ -8,42 +8,69 @@ CFLAGS       ?= -O2 -g
 FUZZ_SECONDS ?= 60
 CLANG        = clang
 RUNNER       =
+VMA          =
 
 # Bit-identical results need both: no contraction into FMA, and never -ffast-math.
 STD      := -std=c99 -ffp-contract=off
 WARN     := -Wall -Wextra -Wpedantic
 LDLIBS   := -lm -lpthread -ldl
 
-HEADERS  := tl_strategy.h $(wildcard examples/*.h tests/*.h)
+HEADERS  := tl_strategy.h tl_vk_backend.h $(wildcard examples/*.h tests/*.h)
 EXAMPLES := $(patsubst examples/%.c,$(B)/%,$(wildcard examples/*.c))
 TESTS    := $(patsubst tests/%.c,$(B)/%,$(wildcard tests/test_*.c))
 BENCHES  := $(patsubst tests/bench/%.c,$(B)/bench/%,$(wildcard tests/bench/*.c))
 FUZZERS  := $(patsubst tests/fuzz_%.c,%,$(wildcard tests/fuzz_*.c))
 
+# Compute shaders: the file that holds their words, the folder of their sources, their prefix.
+SHADERS  := tl_vk_backend.h,shaders,tli_vk_ examples/vk_nn.h,examples/shaders,vk_nn_ \
+            examples/engine_shaders.h,examples/shaders_engine,engine_ tests/bench/bench_vk.c,tests/bench/shaders,bench_
+
 # Looked up when used, not when read, so that `make deps test` finds what deps has just installed.
 CMOCKA_INCLUDES = \#include <stdarg.h>\n\#include <stddef.h>\n\#include <setjmp.h>\n\#include <cmocka.h>\n
 HAVE_CMOCKA = $(shell printf '$(CMOCKA_INCLUDES)' | $(CC) $(CFLAGS) -E - >/dev/null 2>&1 && echo yes)
 
-.PHONY: all examples tests run test bench fuzz soak mutate coverage size check deps format help clean cmocka
+# Programs with vulkan or _vk in their name need Vulkan's headers: empty where these are missing, and VULKAN=no leaves
+# such programs out without a word, for machines that have no driver.
+VULKAN = $(shell printf '\#include <vulkan/vulkan_core.h>\n' | $(CC) $(CFLAGS) -E - >/dev/null 2>&1 && echo yes)
+on_vulkan = $(foreach p,$1,$(if $(findstring vulkan,$(notdir $p))$(findstring _vk,$(notdir $p)),$p))
+present = $(if $(filter yes,$(VULKAN)),$1,$(filter-out $(call on_vulkan,$1),$1))
+skipped = $(if $(VULKAN)$(if $(call on_vulkan,$1),,none),:,echo "SKIPPED $(notdir $(call on_vulkan,$1)): no \
+    <vulkan/vulkan_core.h> (Debian: libvulkan-dev)"; [ "$${STRICT:-0}" != 1 ])
+build = $(if $(call present,$@),$1,@:)
+
+.PHONY: all examples tests run run-vulkan test bench fuzz soak shaders mutate coverage size check deps format help clean \
+        cmocka
 .DELETE_ON_ERROR:
 
 all: examples
 	@$(if $(HAVE_CMOCKA),$(MAKE) --no-print-directory tests,echo "SKIPPED tests: cmocka not found, see make deps")
 
 examples: $(EXAMPLES)
+	@$(call skipped,$^)
 tests: $(TESTS)
+	@$(call skipped,$^)
 
 $(EXAMPLES): $(B)/%: examples/%.c $(HEADERS)
 	@mkdir -p $(@D)
-	$(CC) -O3 $(STD) $(WARN) $(WERROR) -o $@ $< $(LDLIBS)
+	$(call build,$(CC) -O3 $(STD) $(WARN) $(WERROR) -o $@ $< $(LDLIBS))
 
 $(TESTS): $(B)/%: tests/%.c $(HEADERS) | cmocka
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(STD) $(WARN) $(WERROR) -Iexamples -o $@ $< $(LDFLAGS) -lcmocka $(LDLIBS)
+	$(call build,$(CC) $(CFLAGS) $(STD) $(WARN) $(WERROR) -Iexamples -o $@ $< $(LDFLAGS) -lcmocka $(LDLIBS))
 
 $(BENCHES): $(B)/bench/%: tests/bench/%.c $(HEADERS)
 	@mkdir -p $(@D)
-	$(CC) -O3 $(STD) $(WARN) $(WERROR) -Iexamples -o $@ $< $(LDLIBS)
+	$(call build,$(CC) -O3 $(STD) $(WARN) $(WERROR) -Iexamples -o $@ $< $(LDLIBS))
+
+# The Vulkan Memory Allocator beside the backend, where VMA=<path of a clone> says where it is.
+VMA_FLAGS := $(CFLAGS) -std=c++17 -Wall -Wextra -isystem $(VMA)/include
+$(B)/test_vk_vma: tests/vma/test_vma.c tests/vma/vma_hooks.cpp $(HEADERS) | cmocka
+	@mkdir -p $(@D)
+	$(CXX) $(VMA_FLAGS) $(WERROR) -c -o $@.o tests/vma/vma_hooks.cpp
+	$(CC) $(CFLAGS) $(STD) $(WARN) $(WERROR) -o $@ $< $@.o $(LDFLAGS) -lcmocka -lstdc++ $(LDLIBS)
+$(B)/bench/vma_virtual.so: tests/vma/vma_virtual.cpp
+	@mkdir -p $(@D)
+	$(CXX) $(VMA_FLAGS) -O3 $(WERROR) -shared -fPIC -o $@ $<
 
 cmocka: | $(filter deps,$(MAKECMDGOALS))
 	@$(if $(HAVE_CMOCKA),:,echo "tests need cmocka: run make deps (Debian: libcmocka-dev)" >&2; exit 1)
@@ -51,11 +78,28 @@ cmocka: | $(filter deps,$(MAKECMDGOALS))
 run: $(B)/01_train_text
 	$(RUNNER) ./$<
 
-test: $(TESTS)
-	@F='$(F)' RUNNER='$(RUNNER)' tests/run.sh $(TESTS)
+run-vulkan: $(B)/02_vulkan_train
+	@$(call skipped,$^)
+	$(call build,$(RUNNER) ./$<)
 
-bench: $(BENCHES)
-	@for b in $(BENCHES); do echo "== $$b"; $$b || exit 1; done
+test: $(TESTS) $(if $(VMA),$(B)/test_vk_vma)
+	@$(call skipped,$^)
+	@$(if $(VMA)$(filter no,$(VULKAN)),:,echo "SKIPPED vma: set VMA=<path of a clone>")
+	@F='$(F)' RUNNER='$(RUNNER)' tests/run.sh $(call present,$^)
+
+bench: $(BENCHES) $(if $(VMA),$(B)/bench/vma_virtual.so)
+	@$(call skipped,$(BENCHES))
+	@for b in $(call present,$(BENCHES)); do \
+	    echo "== $$b"; VMA_VIRTUAL='$(filter %.so,$^)' $$b || exit 1; \
+	done
+
+# Put the words of compute shaders into the files that hold them;  make shaders MODE=check  compares only.
+MODE = write
+shaders:
+	@for s in $(SHADERS); do \
+	    IFS=,; set -- $$s; unset IFS; \
+	    [ ! -e "$$1" ] || tests/shaders.sh $(MODE) "$$@" || exit 1; \
+	done
 
 fuzz: $(FUZZERS:%=fuzz-%)
 
@@ -96,10 +140,12 @@ clean:
 	rm -rf $(B)
 
 help:
-	@echo 'make           build examples and tests         make coverage  lines of the header that no test runs'
-	@echo 'make run       train, show the table            make size      Cortex-M4 code size, per symbol'
-	@echo 'make test      all tests, F=name filters        make mutate    break the header on purpose: tests must fail'
-	@echo 'make bench     tables of times, as ratios       make check     everything: compilers, languages, sanitizers,'
-	@echo 'make fuzz      each parser, FUZZ_SECONDS=60                    options, 32-bit, big endian, README, examples'
-	@echo 'make soak      longer sweeps and fuzzing        make deps      install what check needs (Debian)'
-	@echo 'make format    advice from clang-format         make help      this list; make clean removes build/'
+	@echo 'make             build examples and tests         make coverage  lines of the header that no test runs'
+	@echo 'make run         train, show the table            make size      Cortex-M4 code size, per symbol'
+	@echo 'make run-vulkan  the same on a Vulkan device      make shaders   compile *.comp into the headers'
+	@echo 'make test        all tests, F=name filters        make mutate    break the header: tests must fail'
+	@echo 'make bench       tables of times, as ratios       make check     everything: compilers, languages, options,'
+	@echo 'make fuzz        each parser, FUZZ_SECONDS=60                    sanitizers, 32-bit, big endian, examples'
+	@echo 'make soak        longer sweeps and fuzzing        make deps      install what check needs (Debian)'
+	@echo 'make format      advice from clang-format         make help      this list; make clean removes build/'
+	@echo 'VMA=<clone of the Vulkan Memory Allocator>: test and bench run beside it, too'

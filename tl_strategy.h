@@ -1000,8 +1000,9 @@ typedef struct tl_cpu_backend_desc {
     uint64_t (*now_ns)(void *user);  // 0 = none, every time is 0
     void    *user;
     // For tests, not with TL_NO_CHECKS: checked = 1 poisons dead ranges, guards blocks and hands
-    // kernels copies of their ranges, poisoned where they are only written; with deferred = 1, work finishes only when polled, waited for
-    // or ordered, in any legal order, which seed decides.
+    // kernels copies of their ranges, the host poison where it said that it writes every byte; with
+    // deferred = 1, work finishes only when polled, waited for or ordered, or when a block does not fit,
+    // in any legal order, which seed decides.
     int32_t  checked, deferred;
     uint64_t seed;
 } tl_cpu_backend_desc;
@@ -1487,7 +1488,8 @@ TLDEF tl_result tl_start_pass(tl_run *run, int32_t micro_batch);
 // Yield the next step. done is 1, and step is empty, after the last one: the pass is then
 // checked and closed.
 //
-// Returns TL_NOT_READY, and yields nothing, at a WAIT whose copy is under way: call again later.
+// Returns TL_NOT_READY, and yields nothing, at a WAIT whose copy is under way (never on a backend that
+// is in order), or where the backend can take no submit at present: call again later.
 // Errors:  as tl_run_plan.
 TLDEF tl_result tl_next_step(tl_run *run, tl_run_step *step, int32_t *done);
 
@@ -10803,12 +10805,11 @@ static tl_result tli_check_pass(tl_run *run) {
 }
 
 static tl_result tli_end_pass(tl_run *run) {
-    tl_result result = run->is_online ? tli_sim_end(&run->online.sim) : TL_OK;
-    if (result) return result;
-    result = tli_pool_submit(&run->pool);
+    tl_result result = tli_pool_submit(&run->pool);
     if (result == TL_NOT_READY) return result;  // the next call tries again
     if (result) return tli_run_fail_backend(run, result, "submit");
-    return tli_check_pass(run);
+    if (run->is_online) result = tli_sim_end(&run->online.sim);
+    return result ? result : tli_check_pass(run);
 }
 
 TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
@@ -11151,9 +11152,8 @@ static tl_result tli_move_tensor(tl_run *run, const char *function, tl_range ran
     if (!range.bytes) return TL_OK;
     access.range = range;
     access.writes = from != NULL;
-    result = run->backend.order(run->backend.self, &access, 1);
-    // Bytes that a dropped frame lost have to be written before anything may be ordered on them.
-    if (result == TL_ERROR_STALE && from) result = run->backend.fill(run->backend.self, range, 0);
+    // Where work runs in order, map knows by itself what it has to wait for.
+    result = run->limits.in_order ? TL_OK : run->backend.order(run->backend.self, &access, 1);
     if (!result) result = run->backend.map(run->backend.self, range, mode, &host);
     if (!result) {
         if (from) tli_copy(host, from, (size_t)range.bytes);

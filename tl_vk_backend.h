@@ -1,4 +1,4 @@
-/* tl_vk_backend.h - v0.1.0 - the buffers of tl_strategy.h on Vulkan compute
+/* tl_vk_backend.h - v0.2.0 - the buffers of tl_strategy.h on Vulkan compute
    Depends on tl_strategy.h and <vulkan/vulkan_core.h>. MIT or public domain: see the end.
 
    Implements [10] BACKEND of tl_strategy.h inside a VkDevice that you own: tensors are kept,
@@ -556,6 +556,8 @@ static tl_result tli_vk_load(tl_env *env, const tl_vk_device *device, tli_vk_cal
     const char *function = "tl_vk_init_backend";
     PFN_vkGetInstanceProcAddr get = device->get_instance_proc;
     int timelines_in_core = tli_vk_is_at_least(device, VK_API_VERSION_1_2);
+    const char *counter = timelines_in_core ? "vkGetSemaphoreCounterValue" : "vkGetSemaphoreCounterValueKHR";
+    const char *wait = timelines_in_core ? "vkWaitSemaphores" : "vkWaitSemaphoresKHR";
     size_t i;
     for (i = 0; i < sizeof tli_vk_instance_entries / sizeof *tli_vk_instance_entries; i++) {
         const tli_vk_entry *entry = &tli_vk_instance_entries[i];
@@ -576,16 +578,10 @@ static tl_result tli_vk_load(tl_env *env, const tl_vk_device *device, tli_vk_cal
                         get(device->instance, "vkGetPhysicalDeviceMemoryProperties2"));
     }
     if (!device->timeline_enabled) return TL_OK;
-    tli_vk_set_call(&calls->vkGetSemaphoreCounterValue,
-                    calls->vkGetDeviceProcAddr(device->device, timelines_in_core
-                                                   ? "vkGetSemaphoreCounterValue"
-                                                   : "vkGetSemaphoreCounterValueKHR"));
-    tli_vk_set_call(&calls->vkWaitSemaphores,
-                    calls->vkGetDeviceProcAddr(device->device, timelines_in_core ? "vkWaitSemaphores"
-                                                                                 : "vkWaitSemaphoresKHR"));
-    if (!calls->vkGetSemaphoreCounterValue || !calls->vkWaitSemaphores)
-        return tli_vk_fail_entry(env, function, "vkWaitSemaphores");
-    return TL_OK;
+    tli_vk_set_call(&calls->vkGetSemaphoreCounterValue, calls->vkGetDeviceProcAddr(device->device, counter));
+    tli_vk_set_call(&calls->vkWaitSemaphores, calls->vkGetDeviceProcAddr(device->device, wait));
+    if (!calls->vkGetSemaphoreCounterValue) return tli_vk_fail_entry(env, function, counter);
+    return calls->vkWaitSemaphores ? TL_OK : tli_vk_fail_entry(env, function, wait);
 }
 
 // -- a device of one's own --
@@ -755,7 +751,7 @@ static tl_result tli_vk_open_instance(tli_vk_loader *loader) {
     result = loader->enumerate(loader->instance, &loader->device_count, NULL);
     if (!result && loader->device_count) {
         loader->devices = (VkPhysicalDevice *)tl_add_memory(
-            loader->env, loader->device_count * sizeof *loader->devices);
+            loader->env, loader->device_count * sizeof(VkPhysicalDevice));
         if (!loader->devices) return tli_vk_loader_fail(loader, TL_ERROR_NO_MEMORY, "list of devices");
         result = loader->enumerate(loader->instance, &loader->device_count, loader->devices);
     }
@@ -1041,6 +1037,7 @@ typedef struct tli_vk_chunk {
     VkAccessFlags  access;
     int32_t        block_count;
     uint8_t        tier, alive, imported;
+    uint8_t        memory_heap;    // that the memory is from
 } tli_vk_chunk;
 
 typedef struct tli_vk_block {
@@ -1259,6 +1256,19 @@ static int32_t tli_vk_rate_type(const tli_vk *b, tl_tier tier, uint32_t index) {
     return visible ? 1 + 8 * cached + 4 * !local + coherent : 0;
 }
 
+// Device memory that the host can reach, where the tier has other: then not even the last resort.
+static int tli_vk_is_window(const tli_vk *b, tl_tier tier, uint32_t allowed, uint32_t index) {
+    const VkMemoryPropertyFlags local = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
+    const VkMemoryPropertyFlags visible = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT, both = local | visible;
+    uint32_t i;
+    if ((b->memory.memoryTypes[index].propertyFlags & both) != both) return 0;
+    for (i = 0; i < b->memory.memoryTypeCount; i++)
+        if ((allowed >> i & 1) && tli_vk_rate_type(b, tier, i) &&
+            (b->memory.memoryTypes[i].propertyFlags & both) == (tier == TL_TIER_DEVICE ? local : visible))
+            return 1;
+    return 0;
+}
+
 // The best allowed type that is worse than the last one tried, or at equal rating stands after it.
 static int32_t tli_vk_next_type(const tli_vk *b, tl_tier tier, uint32_t allowed, int32_t last) {
     int32_t best = -1, best_rate = 0, limit = last < 0 ? INT32_MAX : tli_vk_rate_type(b, tier, (uint32_t)last);
@@ -1266,6 +1276,7 @@ static int32_t tli_vk_next_type(const tli_vk *b, tl_tier tier, uint32_t allowed,
     for (i = 0; i < b->memory.memoryTypeCount; i++) {
         int32_t rate = tli_vk_rate_type(b, tier, i);
         if (!(allowed >> i & 1) || !rate || rate <= best_rate) continue;
+        if (tli_vk_is_window(b, tier, allowed, i)) continue;
         if (rate > limit || (rate == limit && (int32_t)i <= last)) continue;
         best = (int32_t)i;
         best_rate = rate;
@@ -1306,6 +1317,7 @@ static VkResult tli_vk_allocate_hooked(tli_vk *b, tl_tier tier, const VkMemoryRe
     }
     chunk->mapped = (char *)mapped;
     chunk->flags = b->memory.memoryTypes[type % VK_MAX_MEMORY_TYPES].propertyFlags;
+    chunk->memory_heap = (uint8_t)b->memory.memoryTypes[type % VK_MAX_MEMORY_TYPES].heapIndex;
     return tier == TL_TIER_HOST && !mapped ? VK_ERROR_MEMORY_MAP_FAILED : VK_SUCCESS;
 }
 
@@ -1320,6 +1332,8 @@ static VkResult tli_vk_allocate_typed(tli_vk *b, tl_tier tier, const VkMemoryReq
     while ((type = tli_vk_next_type(b, tier, needs->memoryTypeBits, type)) >= 0) {
         void *mapped = NULL;
         info.memoryTypeIndex = (uint32_t)type;
+        result = VK_ERROR_OUT_OF_DEVICE_MEMORY;
+        if (info.allocationSize > b->memory.memoryHeaps[b->memory.memoryTypes[type].heapIndex].size) continue;
         result = b->vk.vkAllocateMemory(b->device, &info, b->callbacks, &chunk->memory);
         if (result) {
             chunk->memory = VK_NULL_HANDLE;
@@ -1327,6 +1341,7 @@ static VkResult tli_vk_allocate_typed(tli_vk *b, tl_tier tier, const VkMemoryReq
             return result;
         }
         chunk->flags = b->memory.memoryTypes[type].propertyFlags;
+        chunk->memory_heap = (uint8_t)b->memory.memoryTypes[type].heapIndex;
         if (!(chunk->flags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT)) return VK_SUCCESS;
         result = b->vk.vkMapMemory(b->device, chunk->memory, 0, VK_WHOLE_SIZE, 0, &mapped);
         chunk->mapped = (char *)mapped;
@@ -1397,6 +1412,18 @@ static int32_t tli_vk_add_record(tli_vk *b) {
     return b->chunk_count++;
 }
 
+static tl_result tli_vk_reach(tli_vk *b, uint64_t serial, const char *function);
+
+// Empty chunks that only work under way keeps: 1 = it was waited for, and some were given back.
+static int tli_vk_drop_busy_chunks(tli_vk *b, const char *function) {
+    int32_t i, busy = 0;
+    for (i = 0; i < b->chunk_count; i++)
+        busy |= b->chunks[i].alive && b->chunks[i].heap && !b->chunks[i].block_count;
+    if (!busy || b->records) return 0;
+    if (tli_vk_reach(b, b->serial, function) || tli_vk_reach(b, b->serial - 1, function)) return 0;
+    return tli_vk_drop_chunks(b, 0);
+}
+
 // A new chunk: of the usual size, halved while the driver has no memory, never below what is asked.
 // usual = 0: for one user, without a heap.
 static tl_result tli_vk_add_chunk(tli_vk *b, tl_tier tier, uint64_t bytes, uint64_t usual,
@@ -1417,9 +1444,13 @@ static tl_result tli_vk_add_chunk(tli_vk *b, tl_tier tier, uint64_t bytes, uint6
         result = tli_vk_create_chunk(b, tier, size, &chunk);
         if (tli_vk_translate(result) != TL_ERROR_NO_MEMORY) break;
         if (tli_vk_drop_chunks(b, 0)) continue;
-        if (size == bytes) break;
+        if (size == bytes) {
+            if (tli_vk_drop_busy_chunks(b, function)) continue;
+            break;
+        }
         size = tli_vk_align(size / 2 > bytes ? size / 2 : bytes, b->alignment);
     }
+    if (result && b->lost) return tli_vk_fail_lost(b, function);
     if (result) return tli_vk_fail_result(b, function, "memory for a chunk", result);
     if (usual && tl_init_heap(b->env, (size_t)size, (size_t)b->alignment, &chunk.heap)) {
         tli_vk_destroy_chunk(b, &chunk);
@@ -1820,7 +1851,10 @@ static tl_result tli_vk_wait_batch(tli_vk *b, uint64_t serial, const char *funct
 
 // What a batch wrote did not happen, or never will.
 static void tli_vk_lose_batch(tli_vk *b, tli_vk_batch *batch) {
+    uint64_t slot;
     int32_t i;
+    for (slot = 0; b->time_serials && slot < (uint64_t)b->desc.time_count + TLI_VK_OWN_TIMES; slot++)
+        if (b->time_serials[slot] == batch->serial) b->time_serials[slot] = 0;  // its time is never written
     for (i = 0; i < batch->write_count; i++)
         if (!tli_vk_add_lost(b, batch->writes[i])) b->lost = 1;  // it cannot be told any more what is lost
     for (i = b->away_count - 1; i >= 0; i--)
@@ -1907,7 +1941,7 @@ static tl_result tli_vk_hand_over(tli_vk *b, const char *function) {
 
 // Have a command buffer that records. Record mode: only the caller can open a frame.
 static tl_result tli_vk_open(tli_vk *b, const char *function) {
-    tli_vk_batch *batch = tli_vk_batch_of(b, b->serial);
+    tli_vk_batch *batch;
     VkCommandBufferBeginInfo info;
     VkResult result;
     tl_result code;
@@ -2140,9 +2174,12 @@ static int tli_vk_reduces(tl_vk_shader shader) {
 static tl_result tli_vk_record_piece(tli_vk *b, tl_vk_shader shader, const tli_vk_place places[2],
                                      uint64_t bytes, uint32_t word, const char *function) {
     uint64_t groups = (tli_vk_invocations(shader, bytes) + b->desc.workgroup_size - 1) / b->desc.workgroup_size;
-    uint64_t across = tli_vk_least(groups, b->device_limits.maxComputeWorkGroupCount[0]);
+    uint64_t across;
     uint32_t push[3], size[3];
     tl_result result;
+    // A reduction ends in atomics once a group, so every invocation takes several words before.
+    if (tli_vk_reduces(shader)) groups = tli_vk_least((groups + 7) / 8, 4096);
+    across = tli_vk_least(groups, b->device_limits.maxComputeWorkGroupCount[0]);
     push[0] = (uint32_t)((bytes + 3) / 4);
     if (shader == TL_VK_SHADER_COPY) push[0] = (uint32_t)(bytes / 16);
     push[1] = word;
@@ -2393,6 +2430,7 @@ static void tli_vk_record_passage(tli_vk *b, VkCommandBuffer commands, const tli
     const VkAccessFlags access = VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT |
         (to_transfer == releases ? VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT : 0);
     const tl_vk_device *device = &b->desc.device;
+    VkPipelineStageFlags after = own;
     VkBufferMemoryBarrier barriers[2];
     uint32_t i;
     memset(barriers, 0, sizeof barriers);
@@ -2406,8 +2444,8 @@ static void tli_vk_record_passage(tli_vk *b, VkCommandBuffer commands, const tli
         barriers[i].offset = places[i].at;
         barriers[i].size = places[i].bytes;
     }
-    b->vk.vkCmdPipelineBarrier(commands, own, releases ? VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT : own, 0, 0, NULL,
-                               count, barriers, 0, NULL);
+    if (releases) after = VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT;
+    b->vk.vkCmdPipelineBarrier(commands, own, after, 0, 0, NULL, count, barriers, 0, NULL);
     b->calls.barrier_count++;
 }
 
@@ -2830,6 +2868,7 @@ static tl_result tli_vk_take_staging(tli_vk *b, uint64_t bytes, const char *func
     }
     place->chunk = slot.chunk;
     place->bytes = bytes;
+    if (b->lost_count) tli_vk_forget_lost(b, place);  // of its last user
     *number = b->slot_first + (uint64_t)b->slot_count;
     b->slots[b->slot_count++] = slot;
     b->calls.staged_bytes += bytes;
@@ -2918,9 +2957,9 @@ static tl_result tli_vk_map_direct(tli_vk *b, const tli_vk_block *block, tli_vk_
     uint64_t serial = m->mode == TL_MAP_READ ? block->last_write : block->last_use;
     VkResult result;
     tl_result code = TL_OK;
-    if (serial > b->passed && !b->lost) code = tli_vk_look(b, "map");
+    if (serial > b->passed) code = b->lost ? tli_vk_fail_lost(b, "map") : tli_vk_look(b, "map");
     if (code) return code;
-    if (serial > b->passed && !b->lost) {
+    if (serial > b->passed) {
         if (m->mode == TL_MAP_WRITE) return TL_NOT_READY;
         code = tli_vk_reach(b, serial, "map");
         if (code) return code;
@@ -3011,12 +3050,12 @@ static tl_result tli_vk_unmap(void *self, tl_range range, tl_map_mode mode, void
     m = &b->mappings[i];
     if (mode != m->mode)
         return tli_vk_fail(b, TL_ERROR_INVALID_ARG, "unmap", "mode: not that of the map");
-    if (mode != TL_MAP_READ && !b->lost) result = tli_vk_unmap_written(b, m);
-    else if (m->staged.chunk != TLI_VK_CHUNK_NONE) tli_vk_give_staging(b, m->slot, 0);
-    if (result) return result;
-    tli_vk_remove_mapping(b, i);
+    if (mode != TL_MAP_READ) result = b->lost ? tli_vk_fail_lost(b, "unmap") : tli_vk_unmap_written(b, m);
+    if (m->staged.chunk != TLI_VK_CHUNK_NONE && (mode == TL_MAP_READ || result))
+        tli_vk_give_staging(b, m->slot, 0);
+    tli_vk_remove_mapping(b, i);  // also where it failed: the pointer is dead, and not all callers try again
     block->map_count--;
-    return mode != TL_MAP_READ && b->lost ? tli_vk_fail_lost(b, "unmap") : TL_OK;
+    return result;
 }
 
 // -- measuring --
@@ -3041,7 +3080,11 @@ static uint32_t tli_vk_heap_of(const tli_vk *b, tl_tier tier) {
 static uint64_t tli_vk_heap_budget(const tli_vk *b, uint32_t heap) {
     VkPhysicalDeviceMemoryBudgetPropertiesEXT budget;
     VkPhysicalDeviceMemoryProperties2 properties;
-    uint64_t whole = b->memory.memoryHeaps[heap].size / 5 * 4, used = b->calls.memory_bytes;
+    uint64_t whole = b->memory.memoryHeaps[heap].size / 5 * 4, used = 0;
+    int32_t i;
+    for (i = 0; i < b->chunk_count; i++)
+        if (b->chunks[i].alive && !b->chunks[i].imported && b->chunks[i].memory_heap == heap)
+            used += b->chunks[i].bytes;
     if (b->has_budget) {
         memset(&budget, 0, sizeof budget);
         memset(&properties, 0, sizeof properties);
@@ -3351,6 +3394,7 @@ static tl_result tli_vk_make_commands(tli_vk *b, uint32_t family, VkCommandPool 
     info.flags = VK_COMMAND_POOL_CREATE_TRANSIENT_BIT;
     info.queueFamilyIndex = family;
     result = b->vk.vkCreateCommandPool(b->device, &info, b->callbacks, pool);
+    if (result) *pool = VK_NULL_HANDLE;  // what a call that failed left there is undefined
     if (result) return tli_vk_fail_result(b, function, "vkCreateCommandPool", result);
     commands.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO;
     commands.commandPool = *pool;
@@ -3372,6 +3416,7 @@ static tl_result tli_vk_make_batch(tli_vk *b, tli_vk_batch *batch) {
     memset(&fence, 0, sizeof fence);
     fence.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO;
     result = b->vk.vkCreateFence(b->device, &fence, b->callbacks, &batch->fence);
+    if (result) batch->fence = VK_NULL_HANDLE;
     return result ? tli_vk_fail_result(b, "tl_vk_init_backend", "vkCreateFence", result) : TL_OK;
 }
 
@@ -3387,8 +3432,11 @@ static tl_result tli_vk_make_timeline(tli_vk *b) {
     info.sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO;
     info.pNext = &type;
     result = b->vk.vkCreateSemaphore(b->device, &info, b->callbacks, &b->timeline);
-    if (!result && b->desc.device.transfer_queue)
+    if (result) b->timeline = VK_NULL_HANDLE;
+    if (!result && b->desc.device.transfer_queue) {
         result = b->vk.vkCreateSemaphore(b->device, &info, b->callbacks, &b->transfer_timeline);
+        if (result) b->transfer_timeline = VK_NULL_HANDLE;
+    }
     return result ? tli_vk_fail_result(b, "tl_vk_init_backend", "vkCreateSemaphore", result) : TL_OK;
 }
 
@@ -3408,6 +3456,7 @@ static tl_result tli_vk_make_times(tli_vk *b) {
     info.queryType = VK_QUERY_TYPE_TIMESTAMP;
     info.queryCount = count + TLI_VK_OWN_TIMES;
     result = b->vk.vkCreateQueryPool(b->device, &info, b->callbacks, &b->times);
+    if (result) b->times = VK_NULL_HANDLE;
     return result ? tli_vk_fail_result(b, "tl_vk_init_backend", "vkCreateQueryPool", result) : TL_OK;
 }
 
@@ -3508,7 +3557,8 @@ TLI_VK_IMPL void tl_vk_free_backend(tl_env *env, tl_backend *backend) {
     int32_t i;
     if (!backend || !backend->self) return;
     b = tli_vk_self(backend);
-    if (!b->records && !b->lost) (void)tli_vk_wait_batch(b, b->serial - 1, "tl_vk_free_backend");
+    for (i = 0; i < 64 && !b->records && !b->lost; i++)  // a wait that fails for want of memory may work again
+        if (tli_vk_wait_batch(b, b->serial - 1, "tl_vk_free_backend") == TL_OK) break;
     for (i = 0; i < TL_VK_SHADER_COUNT; i++) tl_vk_free_kernel(backend, b->shaders[i]);
     for (i = 0; i < b->chunk_count; i++)
         if (b->chunks[i].alive) tli_vk_destroy_chunk(b, &b->chunks[i]);
@@ -3629,8 +3679,6 @@ TLI_VK_IMPL tl_result tl_vk_drop_frame(const tl_backend *backend, tl_ticket fram
     tli_vk_lose_batch(b, batch);
     tli_vk_lose_ops(b, was_open, frame.value);
     b->has_work = b->op_count > 0;
-    for (i = 0; b->times && (uint32_t)i < b->desc.time_count; i++)
-        if (b->time_serials[i] == frame.value) b->time_serials[i] = 0;
     for (i = b->mapping_count - 1; i >= 0; i--) {
         if (!b->mappings[i].is_pending || b->mappings[i].serial != frame.value) continue;
         tli_vk_slot_of(b, b->mappings[i].slot)->serial = frame.value;
@@ -3677,6 +3725,7 @@ static VkResult tli_vk_make_layouts(tli_vk *b, const tl_vk_kernel_desc *desc, tl
     set.bindingCount = (uint32_t)desc->buffer_count;
     set.pBindings = bindings;
     result = b->vk.vkCreateDescriptorSetLayout(b->device, &set, b->callbacks, &kernel->set_layout);
+    if (result) kernel->set_layout = VK_NULL_HANDLE;
     if (result) return result;
     push.stageFlags = VK_SHADER_STAGE_COMPUTE_BIT;
     push.size = desc->push_bytes;
@@ -3685,7 +3734,9 @@ static VkResult tli_vk_make_layouts(tli_vk *b, const tl_vk_kernel_desc *desc, tl
     layout.pSetLayouts = &kernel->set_layout;
     layout.pushConstantRangeCount = desc->push_bytes != 0;
     layout.pPushConstantRanges = &push;
-    return b->vk.vkCreatePipelineLayout(b->device, &layout, b->callbacks, &kernel->layout);
+    result = b->vk.vkCreatePipelineLayout(b->device, &layout, b->callbacks, &kernel->layout);
+    if (result) kernel->layout = VK_NULL_HANDLE;
+    return result;
 }
 
 static VkResult tli_vk_make_pipeline(tli_vk *b, const tl_vk_kernel_desc *desc, tl_vk_kernel *kernel) {
@@ -3722,6 +3773,7 @@ static VkResult tli_vk_make_pipeline(tli_vk *b, const tl_vk_kernel_desc *desc, t
     pipeline.layout = kernel->layout;
     result = b->vk.vkCreateComputePipelines(b->device, VK_NULL_HANDLE, 1, &pipeline, b->callbacks,
                                             &kernel->pipeline);
+    if (result) kernel->pipeline = VK_NULL_HANDLE;
     b->vk.vkDestroyShaderModule(b->device, shader, b->callbacks);
     return result;
 }
@@ -4042,69 +4094,73 @@ static const uint32_t tli_vk_checksum_words[] = {
     0x000000b2, 0x000200f8, 0x000000b2, 0x000100fd, 0x00010038,
 };
 static const uint32_t tli_vk_copy_words[] = {
-    0x07230203, 0x00010000, 0x0008000b, 0x0000008e, 0x00000000, 0x00020011, 0x00000001, 0x0006000b,
+    0x07230203, 0x00010000, 0x0008000b, 0x000000b7, 0x00000000, 0x00020011, 0x00000001, 0x0006000b,
     0x00000001, 0x4c534c47, 0x6474732e, 0x3035342e, 0x00000000, 0x0003000e, 0x00000000, 0x00000001,
-    0x0008000f, 0x00000005, 0x00000004, 0x6e69616d, 0x00000000, 0x0000000c, 0x00000011, 0x00000026,
-    0x00060010, 0x00000004, 0x00000011, 0x00000040, 0x00000001, 0x00000001, 0x00040047, 0x0000000c,
-    0x0000000b, 0x0000001a, 0x00040047, 0x00000011, 0x0000000b, 0x00000018, 0x00040047, 0x0000001d,
-    0x00000001, 0x00000000, 0x00040047, 0x0000001e, 0x0000000b, 0x00000019, 0x00040047, 0x00000026,
-    0x0000000b, 0x0000001b, 0x00050048, 0x00000031, 0x00000000, 0x00000023, 0x00000000, 0x00050048,
-    0x00000031, 0x00000001, 0x00000023, 0x00000004, 0x00050048, 0x00000031, 0x00000002, 0x00000023,
-    0x00000008, 0x00030047, 0x00000031, 0x00000002, 0x00040047, 0x00000040, 0x00000006, 0x00000010,
-    0x00040048, 0x00000041, 0x00000000, 0x00000018, 0x00050048, 0x00000041, 0x00000000, 0x00000023,
-    0x00000000, 0x00030047, 0x00000041, 0x00000003, 0x00040047, 0x00000043, 0x00000022, 0x00000000,
-    0x00040047, 0x00000043, 0x00000021, 0x00000001, 0x00040047, 0x0000005a, 0x00000006, 0x00000010,
-    0x00040048, 0x0000005b, 0x00000000, 0x00000019, 0x00050048, 0x0000005b, 0x00000000, 0x00000023,
-    0x00000000, 0x00030047, 0x0000005b, 0x00000003, 0x00040047, 0x0000005d, 0x00000022, 0x00000000,
-    0x00040047, 0x0000005d, 0x00000021, 0x00000000, 0x00020013, 0x00000002, 0x00030021, 0x00000003,
-    0x00000002, 0x00040015, 0x00000006, 0x00000020, 0x00000000, 0x00040017, 0x0000000a, 0x00000006,
-    0x00000003, 0x00040020, 0x0000000b, 0x00000001, 0x0000000a, 0x0004003b, 0x0000000b, 0x0000000c,
-    0x00000001, 0x0004002b, 0x00000006, 0x0000000d, 0x00000001, 0x00040020, 0x0000000e, 0x00000001,
-    0x00000006, 0x0004003b, 0x0000000b, 0x00000011, 0x00000001, 0x0004002b, 0x00000006, 0x00000012,
-    0x00000000, 0x00040032, 0x00000006, 0x0000001d, 0x00000040, 0x00060033, 0x0000000a, 0x0000001e,
-    0x0000001d, 0x0000000d, 0x0000000d, 0x0004002b, 0x00000006, 0x00000022, 0x00000004, 0x0004003b,
-    0x0000000b, 0x00000026, 0x00000001, 0x0004002b, 0x00000006, 0x0000002c, 0x00000003, 0x0005001e,
-    0x00000031, 0x00000006, 0x00000006, 0x00000006, 0x00040020, 0x00000032, 0x00000009, 0x00000031,
-    0x0004003b, 0x00000032, 0x00000033, 0x00000009, 0x00040015, 0x00000034, 0x00000020, 0x00000001,
-    0x0004002b, 0x00000034, 0x00000035, 0x00000000, 0x00040020, 0x00000036, 0x00000009, 0x00000006,
-    0x00020014, 0x00000039, 0x00040017, 0x0000003d, 0x00000006, 0x00000004, 0x0003001d, 0x00000040,
-    0x0000003d, 0x0003001e, 0x00000041, 0x00000040, 0x00040020, 0x00000042, 0x00000002, 0x00000041,
-    0x0004003b, 0x00000042, 0x00000043, 0x00000002, 0x00040020, 0x00000045, 0x00000002, 0x0000003d,
-    0x0004002b, 0x00000006, 0x00000050, 0x00000002, 0x0003001d, 0x0000005a, 0x0000003d, 0x0003001e,
-    0x0000005b, 0x0000005a, 0x00040020, 0x0000005c, 0x00000002, 0x0000005b, 0x0004003b, 0x0000005c,
-    0x0000005d, 0x00000002, 0x00050036, 0x00000002, 0x00000004, 0x00000000, 0x00000003, 0x000200f8,
-    0x00000005, 0x00050051, 0x00000006, 0x0000001f, 0x0000001e, 0x00000000, 0x00050041, 0x0000000e,
-    0x00000085, 0x0000000c, 0x0000000d, 0x0004003d, 0x00000006, 0x00000086, 0x00000085, 0x00050041,
-    0x0000000e, 0x00000087, 0x00000011, 0x00000012, 0x0004003d, 0x00000006, 0x00000088, 0x00000087,
-    0x00050084, 0x00000006, 0x00000089, 0x00000086, 0x00000088, 0x00050041, 0x0000000e, 0x0000008a,
-    0x0000000c, 0x00000012, 0x0004003d, 0x00000006, 0x0000008b, 0x0000008a, 0x00050080, 0x00000006,
-    0x0000008c, 0x00000089, 0x0000008b, 0x00050084, 0x00000006, 0x00000023, 0x0000008c, 0x00000022,
-    0x00050084, 0x00000006, 0x00000025, 0x00000023, 0x0000001f, 0x00050041, 0x0000000e, 0x00000027,
-    0x00000026, 0x00000012, 0x0004003d, 0x00000006, 0x00000028, 0x00000027, 0x00050080, 0x00000006,
-    0x00000029, 0x00000025, 0x00000028, 0x00050084, 0x00000006, 0x0000002e, 0x0000002c, 0x0000001f,
-    0x00050080, 0x00000006, 0x0000002f, 0x00000029, 0x0000002e, 0x00050041, 0x00000036, 0x00000037,
-    0x00000033, 0x00000035, 0x0004003d, 0x00000006, 0x00000038, 0x00000037, 0x000500b0, 0x00000039,
-    0x0000003a, 0x0000002f, 0x00000038, 0x000300f7, 0x0000003c, 0x00000000, 0x000400fa, 0x0000003a,
-    0x0000003b, 0x0000006f, 0x000200f8, 0x0000003b, 0x00060041, 0x00000045, 0x00000046, 0x00000043,
-    0x00000035, 0x00000029, 0x0004003d, 0x0000003d, 0x00000047, 0x00000046, 0x00050080, 0x00000006,
-    0x0000004b, 0x00000029, 0x0000001f, 0x00060041, 0x00000045, 0x0000004c, 0x00000043, 0x00000035,
-    0x0000004b, 0x0004003d, 0x0000003d, 0x0000004d, 0x0000004c, 0x00050084, 0x00000006, 0x00000052,
-    0x00000050, 0x0000001f, 0x00050080, 0x00000006, 0x00000053, 0x00000029, 0x00000052, 0x00060041,
-    0x00000045, 0x00000054, 0x00000043, 0x00000035, 0x00000053, 0x0004003d, 0x0000003d, 0x00000055,
-    0x00000054, 0x00060041, 0x00000045, 0x00000058, 0x00000043, 0x00000035, 0x0000002f, 0x0004003d,
-    0x0000003d, 0x00000059, 0x00000058, 0x00060041, 0x00000045, 0x00000060, 0x0000005d, 0x00000035,
-    0x00000029, 0x0003003e, 0x00000060, 0x00000047, 0x00060041, 0x00000045, 0x00000065, 0x0000005d,
-    0x00000035, 0x0000004b, 0x0003003e, 0x00000065, 0x0000004d, 0x00060041, 0x00000045, 0x0000006b,
-    0x0000005d, 0x00000035, 0x00000053, 0x0003003e, 0x0000006b, 0x00000055, 0x00060041, 0x00000045,
-    0x0000006e, 0x0000005d, 0x00000035, 0x0000002f, 0x0003003e, 0x0000006e, 0x00000059, 0x000200f9,
-    0x0000003c, 0x000200f8, 0x0000006f, 0x000200f9, 0x00000072, 0x000200f8, 0x00000072, 0x000700f5,
-    0x00000006, 0x0000008d, 0x00000029, 0x0000006f, 0x00000082, 0x00000073, 0x000500b0, 0x00000039,
-    0x0000007a, 0x0000008d, 0x00000038, 0x000400f6, 0x00000074, 0x00000073, 0x00000000, 0x000400fa,
-    0x0000007a, 0x00000073, 0x00000074, 0x000200f8, 0x00000073, 0x00060041, 0x00000045, 0x0000007d,
-    0x00000043, 0x00000035, 0x0000008d, 0x0004003d, 0x0000003d, 0x0000007e, 0x0000007d, 0x00060041,
-    0x00000045, 0x0000007f, 0x0000005d, 0x00000035, 0x0000008d, 0x0003003e, 0x0000007f, 0x0000007e,
-    0x00050080, 0x00000006, 0x00000082, 0x0000008d, 0x0000001f, 0x000200f9, 0x00000072, 0x000200f8,
-    0x00000074, 0x000200f9, 0x0000003c, 0x000200f8, 0x0000003c, 0x000100fd, 0x00010038,
+    0x0008000f, 0x00000005, 0x00000004, 0x6e69616d, 0x00000000, 0x0000000e, 0x00000013, 0x00000022,
+    0x00060010, 0x00000004, 0x00000011, 0x00000040, 0x00000001, 0x00000001, 0x00040047, 0x0000000e,
+    0x0000000b, 0x0000001a, 0x00040047, 0x00000013, 0x0000000b, 0x00000018, 0x00040047, 0x0000001e,
+    0x00000001, 0x00000000, 0x00040047, 0x0000001f, 0x0000000b, 0x00000019, 0x00040047, 0x00000022,
+    0x0000000b, 0x0000001b, 0x00050048, 0x00000040, 0x00000000, 0x00000023, 0x00000000, 0x00050048,
+    0x00000040, 0x00000001, 0x00000023, 0x00000004, 0x00050048, 0x00000040, 0x00000002, 0x00000023,
+    0x00000008, 0x00030047, 0x00000040, 0x00000002, 0x00040047, 0x0000004f, 0x00000006, 0x00000010,
+    0x00040048, 0x00000050, 0x00000000, 0x00000018, 0x00050048, 0x00000050, 0x00000000, 0x00000023,
+    0x00000000, 0x00030047, 0x00000050, 0x00000003, 0x00040047, 0x00000052, 0x00000022, 0x00000000,
+    0x00040047, 0x00000052, 0x00000021, 0x00000001, 0x00040047, 0x00000069, 0x00000006, 0x00000010,
+    0x00040048, 0x0000006a, 0x00000000, 0x00000019, 0x00050048, 0x0000006a, 0x00000000, 0x00000023,
+    0x00000000, 0x00030047, 0x0000006a, 0x00000003, 0x00040047, 0x0000006c, 0x00000022, 0x00000000,
+    0x00040047, 0x0000006c, 0x00000021, 0x00000000, 0x00020013, 0x00000002, 0x00030021, 0x00000003,
+    0x00000002, 0x00040015, 0x00000006, 0x00000020, 0x00000000, 0x00040017, 0x0000000c, 0x00000006,
+    0x00000003, 0x00040020, 0x0000000d, 0x00000001, 0x0000000c, 0x0004003b, 0x0000000d, 0x0000000e,
+    0x00000001, 0x0004002b, 0x00000006, 0x0000000f, 0x00000001, 0x00040020, 0x00000010, 0x00000001,
+    0x00000006, 0x0004003b, 0x0000000d, 0x00000013, 0x00000001, 0x0004002b, 0x00000006, 0x00000014,
+    0x00000000, 0x00040032, 0x00000006, 0x0000001e, 0x00000040, 0x00060033, 0x0000000c, 0x0000001f,
+    0x0000001e, 0x0000000f, 0x0000000f, 0x0004003b, 0x0000000d, 0x00000022, 0x00000001, 0x0004002b,
+    0x00000006, 0x0000002a, 0x00000008, 0x0004002b, 0x00000006, 0x00000031, 0x00000004, 0x0004002b,
+    0x00000006, 0x0000003b, 0x00000003, 0x0005001e, 0x00000040, 0x00000006, 0x00000006, 0x00000006,
+    0x00040020, 0x00000041, 0x00000009, 0x00000040, 0x0004003b, 0x00000041, 0x00000042, 0x00000009,
+    0x00040015, 0x00000043, 0x00000020, 0x00000001, 0x0004002b, 0x00000043, 0x00000044, 0x00000000,
+    0x00040020, 0x00000045, 0x00000009, 0x00000006, 0x00020014, 0x00000048, 0x00040017, 0x0000004c,
+    0x00000006, 0x00000004, 0x0003001d, 0x0000004f, 0x0000004c, 0x0003001e, 0x00000050, 0x0000004f,
+    0x00040020, 0x00000051, 0x00000002, 0x00000050, 0x0004003b, 0x00000051, 0x00000052, 0x00000002,
+    0x00040020, 0x00000054, 0x00000002, 0x0000004c, 0x0004002b, 0x00000006, 0x0000005f, 0x00000002,
+    0x0003001d, 0x00000069, 0x0000004c, 0x0003001e, 0x0000006a, 0x00000069, 0x00040020, 0x0000006b,
+    0x00000002, 0x0000006a, 0x0004003b, 0x0000006b, 0x0000006c, 0x00000002, 0x00050036, 0x00000002,
+    0x00000004, 0x00000000, 0x00000003, 0x000200f8, 0x00000005, 0x00050051, 0x00000006, 0x0000002b,
+    0x0000001f, 0x00000000, 0x0007000c, 0x00000006, 0x0000002c, 0x00000001, 0x00000026, 0x0000002a,
+    0x0000002b, 0x00050041, 0x00000010, 0x0000009c, 0x0000000e, 0x0000000f, 0x0004003d, 0x00000006,
+    0x0000009d, 0x0000009c, 0x00050041, 0x00000010, 0x0000009e, 0x00000013, 0x00000014, 0x0004003d,
+    0x00000006, 0x0000009f, 0x0000009e, 0x00050084, 0x00000006, 0x000000a0, 0x0000009d, 0x0000009f,
+    0x00050041, 0x00000010, 0x000000a1, 0x0000000e, 0x00000014, 0x0004003d, 0x00000006, 0x000000a2,
+    0x000000a1, 0x00050080, 0x00000006, 0x000000a3, 0x000000a0, 0x000000a2, 0x00050084, 0x00000006,
+    0x00000096, 0x000000a3, 0x0000002b, 0x00050041, 0x00000010, 0x00000097, 0x00000022, 0x00000014,
+    0x0004003d, 0x00000006, 0x00000098, 0x00000097, 0x00050080, 0x00000006, 0x00000099, 0x00000096,
+    0x00000098, 0x00050086, 0x00000006, 0x00000030, 0x00000099, 0x0000002c, 0x00050084, 0x00000006,
+    0x00000032, 0x00000030, 0x00000031, 0x00050084, 0x00000006, 0x00000034, 0x00000032, 0x0000002c,
+    0x00050089, 0x00000006, 0x00000037, 0x00000099, 0x0000002c, 0x00050080, 0x00000006, 0x00000038,
+    0x00000034, 0x00000037, 0x00050084, 0x00000006, 0x0000003d, 0x0000003b, 0x0000002c, 0x00050080,
+    0x00000006, 0x0000003e, 0x00000038, 0x0000003d, 0x00050041, 0x00000045, 0x00000046, 0x00000042,
+    0x00000044, 0x0004003d, 0x00000006, 0x00000047, 0x00000046, 0x000500b0, 0x00000048, 0x00000049,
+    0x0000003e, 0x00000047, 0x000300f7, 0x0000004b, 0x00000000, 0x000400fa, 0x00000049, 0x0000004a,
+    0x0000007e, 0x000200f8, 0x0000004a, 0x00060041, 0x00000054, 0x00000055, 0x00000052, 0x00000044,
+    0x00000038, 0x0004003d, 0x0000004c, 0x00000056, 0x00000055, 0x00050080, 0x00000006, 0x0000005a,
+    0x00000038, 0x0000002c, 0x00060041, 0x00000054, 0x0000005b, 0x00000052, 0x00000044, 0x0000005a,
+    0x0004003d, 0x0000004c, 0x0000005c, 0x0000005b, 0x00050084, 0x00000006, 0x00000061, 0x0000005f,
+    0x0000002c, 0x00050080, 0x00000006, 0x00000062, 0x00000038, 0x00000061, 0x00060041, 0x00000054,
+    0x00000063, 0x00000052, 0x00000044, 0x00000062, 0x0004003d, 0x0000004c, 0x00000064, 0x00000063,
+    0x00060041, 0x00000054, 0x00000067, 0x00000052, 0x00000044, 0x0000003e, 0x0004003d, 0x0000004c,
+    0x00000068, 0x00000067, 0x00060041, 0x00000054, 0x0000006f, 0x0000006c, 0x00000044, 0x00000038,
+    0x0003003e, 0x0000006f, 0x00000056, 0x00060041, 0x00000054, 0x00000074, 0x0000006c, 0x00000044,
+    0x0000005a, 0x0003003e, 0x00000074, 0x0000005c, 0x00060041, 0x00000054, 0x0000007a, 0x0000006c,
+    0x00000044, 0x00000062, 0x0003003e, 0x0000007a, 0x00000064, 0x00060041, 0x00000054, 0x0000007d,
+    0x0000006c, 0x00000044, 0x0000003e, 0x0003003e, 0x0000007d, 0x00000068, 0x000200f9, 0x0000004b,
+    0x000200f8, 0x0000007e, 0x000200f9, 0x00000081, 0x000200f8, 0x00000081, 0x000700f5, 0x00000006,
+    0x000000b6, 0x00000038, 0x0000007e, 0x00000091, 0x00000082, 0x000500b0, 0x00000048, 0x00000089,
+    0x000000b6, 0x00000047, 0x000400f6, 0x00000083, 0x00000082, 0x00000000, 0x000400fa, 0x00000089,
+    0x00000082, 0x00000083, 0x000200f8, 0x00000082, 0x00060041, 0x00000054, 0x0000008c, 0x00000052,
+    0x00000044, 0x000000b6, 0x0004003d, 0x0000004c, 0x0000008d, 0x0000008c, 0x00060041, 0x00000054,
+    0x0000008e, 0x0000006c, 0x00000044, 0x000000b6, 0x0003003e, 0x0000008e, 0x0000008d, 0x00050080,
+    0x00000006, 0x00000091, 0x000000b6, 0x0000002c, 0x000200f9, 0x00000081, 0x000200f8, 0x00000083,
+    0x000200f9, 0x0000004b, 0x000200f8, 0x0000004b, 0x000100fd, 0x00010038,
 };
 static const uint32_t tli_vk_copy_uint_words[] = {
     0x07230203, 0x00010000, 0x0008000b, 0x00000058, 0x00000000, 0x00020011, 0x00000001, 0x0006000b,

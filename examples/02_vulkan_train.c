@@ -499,7 +499,7 @@ static void put_moves(const idle_span *span, int32_t i, int before, int packs, t
 // The keep-all plan with the first `moved` idle tensors moved; it owns its steps.
 static tl_result build_moves(tl_env *env, const tl_graph *graph, const tl_plan *keep_all,
                              const idle_span *spans, int32_t moved, int packs, tl_plan *plan) {
-    size_t most = (size_t)(keep_all->step_count + 5 * moved);
+    size_t most = (size_t)keep_all->step_count + 5 * (size_t)moved;
     tl_step *steps = (tl_step *)malloc(most * sizeof *steps);  // as the env does, which frees it
     int32_t i, k, before;
     tl_result result;
@@ -583,6 +583,8 @@ typedef struct training {
     tl_run_event *events;         // [plan.step_count]
     int32_t  event_count;
     int      times;               // 1 = the device wrote its time after every step
+    tl_run_event *fastest;        // [plan.step_count] those of the fastest pass: for the picture
+    uint64_t fastest_ns;
 } training;
 
 // Write the windows of a batch: where they begin depends on seed and step alone.
@@ -638,6 +640,7 @@ static void free_training(tl_env *env, training *t) {
     free(t->losses);
     free(t->rounds_ns);
     free(t->events);
+    free(t->fastest);
     memset(t, 0, sizeof *t);
 }
 
@@ -711,6 +714,8 @@ static tl_result init_memory(tl_env *env, training *t, const tl_vk_device *devic
     t->losses = (float *)calloc((size_t)t->o->steps, sizeof *t->losses);
     t->rounds_ns = (uint64_t *)calloc((size_t)t->o->steps, sizeof *t->rounds_ns);
     t->events = (tl_run_event *)calloc((size_t)t->plan.step_count, sizeof *t->events);
+    t->fastest = (tl_run_event *)calloc((size_t)t->plan.step_count, sizeof *t->fastest);
+    if (!t->fastest) return TL_ERROR_NO_MEMORY;
     if (!t->nodes || !t->window || !t->losses || !t->rounds_ns || !t->events)
         return TL_ERROR_NO_MEMORY;
     result = tl_vk_init_backend(env, &desc, &t->backend);
@@ -826,6 +831,13 @@ static tl_result patch_times(training *t) {
     return result;
 }
 
+static void keep_fastest(training *t) {
+    uint64_t ns = t->rounds_ns[t->step - 1];
+    if (t->fastest_ns && ns >= t->fastest_ns) return;
+    t->fastest_ns = ns;
+    memcpy(t->fastest, t->events, (size_t)t->event_count * sizeof *t->events);
+}
+
 // -- rounds: all trainings, a step each --
 
 enum { ROW_MAX = 6, LOSS_STEPS = 10 };
@@ -915,6 +927,7 @@ static int train_rounds(program *p) {
                 clear_progress(p);
                 return fail_result(p, t->label, result);
             }
+            keep_fastest(t);
             for (i = 0; i < t->event_count; i++) tl_record_event(&t->events[i], p->trace);
         }
         p->rounds++;
@@ -949,23 +962,28 @@ static void print_device(const char *label, const tl_vk_device_info *info) {
 
 static void print_header(const program *p) {
     const model *m = &p->m;
-    uint64_t base = base_bytes_of(m);
+    uint64_t base = base_bytes_of(m), weights = 0;
+    int32_t i;
+    for (i = 0; i < m->param_kinds; i++) weights += m->params[i].count;
     print_device("device    ", &p->info);
     printf("text       %s: %zu bytes, %u different ones\n", p->t.path, p->t.length, p->t.V);
-    printf("network    %u layers, %u channels, %u heads, context %u, batch %u: %llu weights\n", m->L,
-           m->C, m->C / VK_NN_HEAD, m->T, m->B, (unsigned long long)m->param_count);
+    printf("network    %u layers, %u channels, %u heads, context %u, batch %u: %llu weights\n",
+           m->L, m->C, m->C / VK_NN_HEAD, m->T, m->B, (unsigned long long)weights);
     printf("base       %llu bytes (%.2f MiB) beside every row: weights 1/4, gradients 1/4,"
            " AdamW 1/2\n", (unsigned long long)base, mib(base));
     fflush(stdout);
 }
 
-static uint64_t find_median(const uint64_t *from, uint64_t count, const uint64_t *by) {
-    uint64_t *values = (uint64_t *)malloc((size_t)count * sizeof *values), i, median;
+// The median over the rounds of what a row took; by: as a ratio to that of another row, times 10^6.
+static uint64_t find_median(const program *p, const training *t, const training *by) {
+    uint64_t *values = (uint64_t *)malloc((size_t)p->rounds * sizeof *values), i, median;
     if (!values) return 0;
-    for (i = 0; i < count; i++)
-        values[i] = by ? (uint64_t)(1e6 * (double)from[i] / (double)by[i]) : from[i];
-    qsort(values, (size_t)count, sizeof *values, compare_u64);
-    median = values[count / 2];
+    for (i = 0; i < p->rounds; i++) {
+        values[i] = t->rounds_ns[i];
+        if (by) values[i] = (uint64_t)(1e6 * (double)values[i] / (double)by->rounds_ns[i]);
+    }
+    qsort(values, (size_t)p->rounds, sizeof *values, compare_u64);
+    median = values[p->rounds / 2];
     free(values);
     return median;
 }
@@ -987,7 +1005,7 @@ static void print_bytes(const program *p) {
         char budget[24] = "-";
         tl_vk_measure(&t->backend, &c);
         if (t->budget) snprintf(budget, sizeof budget, "%llu", (unsigned long long)t->budget);
-        printf("%-13s %14s %13llu %14llu %12llu | %10llu %3llu: %llu\n", t->label, budget,
+        printf("%-16s %11s %13llu %14llu %12llu | %10llu %3llu: %llu\n", t->label, budget,
                (unsigned long long)t->report.planned_peak_bytes,
                (unsigned long long)t->report.measured_peak_bytes,
                (unsigned long long)t->report.measured_host_peak_bytes,
@@ -999,26 +1017,27 @@ static void print_bytes(const program *p) {
 }
 
 static void print_work(const program *p) {
-    const uint64_t *first = p->rows[0].rounds_ns;
     int32_t k;
     printf("\nwork of one step  made again  spilled  compressed  submits  waits   step ms  / keep all"
            "    loss  gradients\n");
     for (k = 0; k < p->row_count; k++) {
         const training *t = &p->rows[k];
-        char again[24], equal[32];
+        char again[24], equal[48];
         snprintf(again, sizeof again, "%d of %d", (int)t->report.recompute_count,
                  (int)(t->report.forward_count - t->report.recompute_count));
         if (k == 0) snprintf(equal, sizeof equal, "-");
-        else if (t->kind == ROW_F16) snprintf(equal, sizeof equal, "%.1e off", t->difference);
+        else if (t->kind == ROW_F16)
+            snprintf(equal, sizeof equal, "%.1e off, loss %+.1e", t->difference,
+                     mean_loss(p, t) - mean_loss(p, &p->rows[0]));
         else snprintf(equal, sizeof equal, "%s", t->equal ? "equal" : "DIFFERENT");
-        printf("%-13s %14s %8d %11d %8llu %6llu %9.2f %11.3f  %.4f  %s\n", t->label, again,
+        printf("%-16s %11s %8d %11d %8llu %6llu %9.2f %11.3f  %.4f  %s\n", t->label, again,
                (int)t->report.spill_count, (int)t->report.compress_count,
                (unsigned long long)t->submits, (unsigned long long)t->waits,
-               (double)find_median(t->rounds_ns, p->rounds, NULL) * 1e-6,
-               (double)find_median(t->rounds_ns, p->rounds, first) * 1e-6, mean_loss(p, t), equal);
+               (double)find_median(p, t, NULL) * 1e-6,
+               (double)find_median(p, t, &p->rows[0]) * 1e-6, mean_loss(p, t), equal);
     }
-    printf("%llu steps each%s; times: medians; loss: mean of the last %d steps; equal: every parameter\n"
-           "gradient and loss of every step, bit for bit; off: in the first step, relative\n",
+    printf("%llu steps each%s; times: medians; loss: mean of the last %d steps; equal: every\n"
+           "parameter gradient and loss of every step, bit for bit; off: in the first step, relative\n",
            (unsigned long long)p->rounds, interrupted ? " (interrupted)" : "",
            p->rounds < LOSS_STEPS ? (int)p->rounds : LOSS_STEPS);
 }
@@ -1047,17 +1066,17 @@ static int print_table(const program *p) {
 
 // -- pictures --
 
-// The curve of a row; live and times have room for its events.
+// The curve of a row's fastest pass; live and times have room for its events.
 static void draw_curve(const training *t, uint64_t *live, double *times, tl_memory_curve *curve) {
     double latest = 0.0;
     int32_t i;
     for (i = 0; i < t->event_count; i++) {
-        double ms = (double)(t->events[i].end_ns - t->events[0].start_ns) * 1e-6;
-        live[i] = t->events[i].device_bytes;
+        double ms = (double)(t->fastest[i].end_ns - t->fastest[0].start_ns) * 1e-6;
+        live[i] = t->fastest[i].device_bytes;
         times[i] = latest = ms > latest ? ms : latest;
     }
     curve->live_bytes = live;
-    curve->times = times;
+    curve->times = latest > 0.0 ? times : NULL;  // without any clock: by steps
     curve->count = t->event_count;
 }
 
@@ -1087,7 +1106,7 @@ static int write_picture(program *p, const char *name, int is_trace) {
         curves[k].label = labels[k];
     }
     style.title = "Activations on the device over one training step, measured";
-    style.time_label = p->rows[0].times ? "ms, by the device" : "ms";
+    if (curves[0].times) style.time_label = p->rows[0].times ? "ms, by the device" : "ms";
     if (!result) result = tl_init_file_sink(&p->env, path, &file, &sink);
     if (!result) {
         result = is_trace ? tl_write_trace_json(&p->env, p->trace, &p->m.graph, sink)
@@ -1137,7 +1156,7 @@ static int open_device(program *p) {
     tl_result result;
     memset(&desc, 0, sizeof desc);
     desc.validates = p->o.validates;
-    desc.message = on_message;
+    desc.message = p->o.validates ? on_message : NULL;
     desc.message_user = p;
     result = tl_vk_read_devices(&p->env, &desc, infos, DEVICE_MAX, &count);
     if (result) return fail_result(p, "devices", result);
@@ -1330,6 +1349,8 @@ static int prepare(program *p, const char *program_path) {
     p->m.T = (uint32_t)o->context;
     p->m.B = (uint32_t)o->batch;
     p->m.V = p->t.V;
+    if (o->batch * o->context * (4 * o->width > p->m.V ? 4 * o->width : p->m.V) >= (uint64_t)1 << 30)
+        return fail(CODE_INPUT, "--batch --context --width: an activation must have less than 2^30 floats");
     result = build_model(&p->env, &p->m);
     if (result) return fail_result(p, "graph", result);
     print_header(p);

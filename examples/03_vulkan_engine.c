@@ -1,27 +1,28 @@
 // 03_vulkan_engine.c -- a game engine trains a small network inside its own frames
 //
-// You learn: how the executor runs where somebody else owns the device. The engine below has an instance,
-// a queue and three frames in flight; in every frame it renders a scene, then lets the library record a
-// few steps of a training pass into the same command buffer, and submits once. The network learns the
-// picture: from a place (x, y) to a colour. It trains within a byte budget, so activations are dropped and
-// made again, and in a steady frame the library submits, waits and allocates nothing: the program counts
-// that itself and fails otherwise. It prints a line every 30 frames and leaves target | learned as PNG files
-// in the output folder. Read next: tl_vk_backend.h, [3] FRAMES and [4] KERNELS.
+// You learn: how the executor runs where somebody else owns the device. The engine below renders a
+// scene in every frame, lets the library record a slice of a training pass into the same command
+// buffer, and submits once. A network learns the picture, from a place (x, y) to a colour, within a
+// byte budget. It prints a line every 30 frames and leaves build/engine/engine.png: the scene, and
+// what was learned early, on the way and at the end. Read next: tl_vk_backend.h, [3] FRAMES.
 //
-// check: --frames 45 --validate --drop 20 --out build/check
+// check: --frames 45 --drop 17 --validate --out build/check/engine
 //
 //     cc -O2 -std=c99 -o build/03_vulkan_engine examples/03_vulkan_engine.c -ldl -lm
 //
-// HOW IT WORKS   The backend gets the engine's device without a queue: record mode. A training pass is a
-// list of steps pulled by tl_next_step, some sixteen of them compute; a frame takes a slice of it, so a
-// pass begins in one frame and ends in another. The target colours are read where the engine rendered
-// them: its buffers are added to the backend as blocks. The other way round, the engine's own pipeline
-// draws the learned picture from the backend's weights. The optimizer writes a second copy of the
-// weights, so a frame that is thrown away (--drop) loses an update at most, never the network.
+// HOW IT WORKS   The engine has an instance, a queue and three frames in flight, and gives the backend
+// its device without the queue: record mode. A pass is a list of steps pulled by tl_next_step, 22 of
+// them compute; a frame takes 18, so a pass begins in one frame and ends in another. Its activations
+// are dropped and made again to stay within the budget. The target colours are read where the engine
+// rendered them: its buffers are added to the backend as blocks. The other way round, the engine's own
+// pipeline draws the learned picture from the library's weights. The optimizer reads one copy of the
+// network and writes the other, so a frame that is thrown away (--drop) costs an update at most, never
+// the network. In a steady frame the library submits, waits and allocates nothing: the program counts
+// that from outside, and fails where it is not so.
 //
 // CONTENTS       (search for "// -- ")
 //                clock    vulkan    counters    device    buffers    pipelines    frames
-//                network    kernels    training    png    pictures    measures    options    main
+//                network    kernels    training    png    pictures    measures    loop    options    main
 
 #define _POSIX_C_SOURCE 200809L  // NOLINT: reserved for this; clock_gettime, mkdir
 
@@ -95,21 +96,23 @@ static double find_median(double *values, int count) {
 
 // -- vulkan: the functions that the engine calls, from the system's loader --
 
-#define INSTANCE_FUNCTIONS(X)                                                                        \
-    X(DestroyInstance) X(EnumeratePhysicalDevices) X(GetPhysicalDeviceProperties)                    \
-    X(GetPhysicalDeviceFeatures) X(GetPhysicalDeviceMemoryProperties)                                \
-    X(GetPhysicalDeviceQueueFamilyProperties) X(CreateDevice) X(GetDeviceProcAddr) X(DestroyDevice)  \
-    X(GetDeviceQueue) X(DeviceWaitIdle) X(QueueSubmit) X(QueueWaitIdle) X(AllocateMemory)            \
-    X(FreeMemory) X(MapMemory) X(UnmapMemory) X(CreateBuffer) X(DestroyBuffer)                       \
-    X(GetBufferMemoryRequirements) X(BindBufferMemory) X(CreateShaderModule) X(DestroyShaderModule)  \
-    X(CreateDescriptorSetLayout) X(DestroyDescriptorSetLayout) X(CreatePipelineLayout)               \
-    X(DestroyPipelineLayout) X(CreateComputePipelines) X(DestroyPipeline) X(CreateDescriptorPool)    \
-    X(DestroyDescriptorPool) X(AllocateDescriptorSets) X(UpdateDescriptorSets) X(CreateCommandPool)  \
-    X(DestroyCommandPool) X(AllocateCommandBuffers) X(BeginCommandBuffer) X(EndCommandBuffer)        \
-    X(CreateFence) X(DestroyFence) X(ResetFences) X(WaitForFences) X(CreateQueryPool)                \
-    X(DestroyQueryPool) X(GetQueryPoolResults) X(CmdResetQueryPool) X(CmdWriteTimestamp)             \
-    X(CmdPipelineBarrier) X(CmdCopyBuffer) X(CmdBindPipeline) X(CmdBindDescriptorSets)               \
-    X(CmdPushConstants) X(CmdDispatch)
+#define INSTANCE_FUNCTIONS(X)                                                              \
+    X(DestroyInstance) X(EnumeratePhysicalDevices) X(GetPhysicalDeviceProperties)          \
+    X(GetPhysicalDeviceFeatures) X(GetPhysicalDeviceMemoryProperties)                      \
+    X(GetPhysicalDeviceQueueFamilyProperties) X(CreateDevice) X(GetDeviceProcAddr)         \
+    X(DestroyDevice) X(GetDeviceQueue) X(DeviceWaitIdle) X(QueueSubmit) X(QueueWaitIdle)   \
+    X(AllocateMemory) X(FreeMemory) X(MapMemory) X(UnmapMemory) X(CreateBuffer)            \
+    X(DestroyBuffer) X(GetBufferMemoryRequirements) X(BindBufferMemory)                    \
+    X(CreateShaderModule) X(DestroyShaderModule) X(CreateDescriptorSetLayout)              \
+    X(DestroyDescriptorSetLayout) X(CreatePipelineLayout) X(DestroyPipelineLayout)         \
+    X(CreateComputePipelines) X(DestroyPipeline) X(CreateDescriptorPool)                   \
+    X(DestroyDescriptorPool) X(AllocateDescriptorSets) X(UpdateDescriptorSets)             \
+    X(CreateCommandPool) X(DestroyCommandPool) X(AllocateCommandBuffers)                   \
+    X(BeginCommandBuffer) X(EndCommandBuffer) X(CreateFence) X(DestroyFence)               \
+    X(ResetFences) X(WaitForFences) X(CreateQueryPool) X(DestroyQueryPool)                 \
+    X(GetQueryPoolResults) X(CmdResetQueryPool) X(CmdWriteTimestamp) X(CmdPipelineBarrier) \
+    X(CmdCopyBuffer) X(CmdBindPipeline) X(CmdBindDescriptorSets) X(CmdPushConstants)       \
+    X(CmdDispatch)
 
 #define DECLARE_FUNCTION(name) PFN_vk##name name;
 static struct vulkan {
@@ -130,8 +133,8 @@ static int open_loader(void) {
     function = vk.library ? dlsym(vk.library, "vkGetInstanceProcAddr") : NULL;
     memcpy(&vk.GetInstanceProcAddr, &function, sizeof function);
 #endif
-    return vk.GetInstanceProcAddr ? CODE_OK
-                                  : fail(CODE_DEVICE, "no Vulkan loader (Debian: libvulkan1, mesa-vulkan-drivers)");
+    if (vk.GetInstanceProcAddr) return CODE_OK;
+    return fail(CODE_DEVICE, "no Vulkan loader (Debian: libvulkan1, mesa-vulkan-drivers)");
 }
 
 static void close_loader(void) {
@@ -151,7 +154,8 @@ static int load_functions(VkInstance instance) {
 }
 
 static int check_vk(VkResult result, const char *function) {
-    return result == VK_SUCCESS ? CODE_OK : fail(CODE_DEVICE, "%s returned VkResult %d", function, (int)result);
+    if (result == VK_SUCCESS) return CODE_OK;
+    return fail(CODE_DEVICE, "%s returned VkResult %d", function, (int)result);
 }
 
 // -- counters: what the library asks of Vulkan and of the heap, seen from outside --
@@ -164,14 +168,15 @@ typedef struct counts {
 
 static counts seen;
 
-static VKAPI_ATTR VkResult VKAPI_CALL count_submit(VkQueue queue, uint32_t count, const VkSubmitInfo *infos,
-                                                   VkFence fence) {
+static VKAPI_ATTR VkResult VKAPI_CALL count_submit(VkQueue queue, uint32_t count,
+                                                   const VkSubmitInfo *infos, VkFence fence) {
     seen.submits++;
     return vk.QueueSubmit(queue, count, infos, fence);
 }
 
-static VKAPI_ATTR VkResult VKAPI_CALL count_wait(VkDevice device, uint32_t count, const VkFence *fences,
-                                                 VkBool32 all, uint64_t timeout) {
+static VKAPI_ATTR VkResult VKAPI_CALL count_wait(VkDevice device, uint32_t count,
+                                                 const VkFence *fences, VkBool32 all,
+                                                 uint64_t timeout) {
     seen.waits++;
     return vk.WaitForFences(device, count, fences, all, timeout);
 }
@@ -186,8 +191,10 @@ static VKAPI_ATTR VkResult VKAPI_CALL count_device_wait(VkDevice device) {
     return vk.DeviceWaitIdle(device);
 }
 
-static VKAPI_ATTR VkResult VKAPI_CALL count_memory(VkDevice device, const VkMemoryAllocateInfo *info,
-                                                   const VkAllocationCallbacks *callbacks, VkDeviceMemory *memory) {
+static VKAPI_ATTR VkResult VKAPI_CALL count_memory(VkDevice device,
+                                                   const VkMemoryAllocateInfo *info,
+                                                   const VkAllocationCallbacks *callbacks,
+                                                   VkDeviceMemory *memory) {
     seen.memory_allocations++;
     return vk.AllocateMemory(device, info, callbacks, memory);
 }
@@ -201,11 +208,13 @@ static PFN_vkVoidFunction find_counted(const char *name, PFN_vkVoidFunction func
     return function;
 }
 
-static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL find_device_function(VkDevice device, const char *name) {
+static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL find_device_function(VkDevice device,
+                                                                     const char *name) {
     return find_counted(name, vk.GetDeviceProcAddr(device, name));
 }
 
-static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL find_instance_function(VkInstance instance, const char *name) {
+static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL find_instance_function(VkInstance instance,
+                                                                       const char *name) {
     if (!strcmp(name, "vkGetDeviceProcAddr")) return (PFN_vkVoidFunction)find_device_function;
     return find_counted(name, vk.GetInstanceProcAddr(instance, name));
 }
@@ -235,8 +244,11 @@ typedef struct pipeline {
     VkPipeline            pipeline;
 } pipeline;
 
-enum { FRAMES_IN_FLIGHT = 3, BUFFER_USAGE = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
-                                            VK_BUFFER_USAGE_TRANSFER_DST_BIT };
+enum {
+    FRAMES_IN_FLIGHT = 3,
+    BUFFER_USAGE = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
+                   VK_BUFFER_USAGE_TRANSFER_DST_BIT
+};
 
 // What one frame in flight owns.
 typedef struct frame {
@@ -246,8 +258,11 @@ typedef struct frame {
     buffer          picture, learned, readback;  // readback: picture, learned, then the loss
     uint64_t        block;      // the picture, as the backend knows it
     tl_ticket       ticket;     // of the library's part
-    int32_t         number;     // of the frame; -1 = the slot is free
-    int32_t         trains, draws, has_loss, ended, update_count;
+    int32_t         number;     // of the frame, from 0
+    int32_t         is_open;    // 1 = recorded for the library, neither submitted nor dropped
+    int32_t         is_submitted;
+    int32_t         trains, draws, has_loss, update_count;
+    int32_t         ended;      // 1 = it holds the end of a pass and its optimizer step
     counts          counted;    // what the library asked for in it
     double          record_ms;  // host time the library took
 } frame;
@@ -272,11 +287,13 @@ typedef struct engine {
 
 static VKAPI_ATTR VkBool32 VKAPI_CALL on_message(VkDebugUtilsMessageSeverityFlagBitsEXT severity,
                                                  VkDebugUtilsMessageTypeFlagsEXT types,
-                                                 const VkDebugUtilsMessengerCallbackDataEXT *data, void *user) {
+                                                 const VkDebugUtilsMessengerCallbackDataEXT *data,
+                                                 void *user) {
     (void)types;
     ((engine *)user)->messages++;
     fprintf(stderr, "validation %s: %s\n",
-            severity >= VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT ? "error" : "warning", data->pMessage);
+            severity >= VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT ? "error" : "warning",
+            data->pMessage);
     return VK_FALSE;
 }
 
@@ -291,7 +308,8 @@ static int make_instance(engine *e, int validates) {
     VkInstanceCreateInfo info = { 0 };
     VkDebugUtilsMessengerCreateInfoEXT messenger = { 0 };
     VkValidationFeaturesEXT features = { 0 };
-    PFN_vkCreateInstance create = (PFN_vkCreateInstance)vk.GetInstanceProcAddr(NULL, "vkCreateInstance");
+    PFN_vkCreateInstance create =
+        (PFN_vkCreateInstance)vk.GetInstanceProcAddr(NULL, "vkCreateInstance");
     PFN_vkCreateDebugUtilsMessengerEXT create_messenger;
     VkResult result;
     app.sType = VK_STRUCTURE_TYPE_APPLICATION_INFO;
@@ -319,14 +337,18 @@ static int make_instance(engine *e, int validates) {
     }
     if (!create) return fail(CODE_DEVICE, "the Vulkan loader has no vkCreateInstance");
     result = create(&info, NULL, &e->instance);
+    if (result == VK_ERROR_INCOMPATIBLE_DRIVER)
+        return fail(CODE_DEVICE, "no Vulkan driver (Debian: mesa-vulkan-drivers)");
     if (result == VK_ERROR_LAYER_NOT_PRESENT)
         return fail(CODE_DEVICE, "--validate: no %s (Debian: vulkan-validationlayers)", layers[0]);
     if (check_vk(result, "vkCreateInstance") || load_functions(e->instance)) return CODE_DEVICE;
     if (!validates) return CODE_OK;
     create_messenger = (PFN_vkCreateDebugUtilsMessengerEXT)vk.GetInstanceProcAddr(
         e->instance, "vkCreateDebugUtilsMessengerEXT");
-    if (!create_messenger) return fail(CODE_DEVICE, "--validate: no vkCreateDebugUtilsMessengerEXT");
-    return check_vk(create_messenger(e->instance, &messenger, NULL, &e->messenger), "vkCreateDebugUtilsMessengerEXT");
+    if (!create_messenger)
+        return fail(CODE_DEVICE, "--validate: no vkCreateDebugUtilsMessengerEXT");
+    return check_vk(create_messenger(e->instance, &messenger, NULL, &e->messenger),
+                    "vkCreateDebugUtilsMessengerEXT");
 }
 
 // The first family that computes; timestamps says whether it tells the time.
@@ -348,9 +370,11 @@ static int pick_device(engine *e, int number, int *timestamps) {
     VkPhysicalDevice devices[16];
     uint32_t count = 16, i, pick = 0;
     VkResult result = vk.EnumeratePhysicalDevices(e->instance, &count, devices);
-    if (result != VK_INCOMPLETE && check_vk(result, "vkEnumeratePhysicalDevices")) return CODE_DEVICE;
+    if (result != VK_INCOMPLETE && check_vk(result, "vkEnumeratePhysicalDevices"))
+        return CODE_DEVICE;
     if (!count) return fail(CODE_DEVICE, "no Vulkan device (Debian: mesa-vulkan-drivers)");
-    if (number > (int)count) return fail(CODE_INPUT, "--device %d: there are %d", number, (int)count);
+    if (number > (int)count)
+        return fail(CODE_INPUT, "--device %d: there are %d", number, (int)count);
     for (i = count; number == 0 && i-- > 0;) {
         vk.GetPhysicalDeviceProperties(devices[i], &e->properties);
         if (e->properties.deviceType != VK_PHYSICAL_DEVICE_TYPE_CPU) pick = i;
@@ -366,20 +390,22 @@ static int pick_device(engine *e, int number, int *timestamps) {
 static int make_device(engine *e, int number) {
     static const float priority = 1.0f;
     VkPhysicalDeviceFeatures features;
-    VkDeviceQueueCreateInfo queue = { VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO, NULL, 0, 0, 1, &priority };
+    VkDeviceQueueCreateInfo queue = { VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO, NULL, 0, 0, 1,
+                                      &priority };
     VkDeviceCreateInfo info = { 0 };
     VkCommandPoolCreateInfo pool = { VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO, NULL,
                                      VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT, 0 };
-    VkQueryPoolCreateInfo times = { VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO, NULL, 0, VK_QUERY_TYPE_TIMESTAMP,
-                                    2 * FRAMES_IN_FLIGHT, 0 };
+    VkQueryPoolCreateInfo times = { VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO, NULL, 0,
+                                    VK_QUERY_TYPE_TIMESTAMP, 2 * FRAMES_IN_FLIGHT, 0 };
     int timestamps = 0, code = pick_device(e, number, &timestamps);
     if (code) return code;
-    vk.GetPhysicalDeviceFeatures(e->physical, &features);  // none is needed; the layer wants to see the question
+    vk.GetPhysicalDeviceFeatures(e->physical, &features);  // none is needed; layers expect the question
     queue.queueFamilyIndex = e->family;
     info.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO;
     info.queueCreateInfoCount = 1;
     info.pQueueCreateInfos = &queue;
-    if (check_vk(vk.CreateDevice(e->physical, &info, NULL, &e->device), "vkCreateDevice")) return CODE_DEVICE;
+    if (check_vk(vk.CreateDevice(e->physical, &info, NULL, &e->device), "vkCreateDevice"))
+        return CODE_DEVICE;
     vk.GetDeviceQueue(e->device, e->family, 0, &e->queue);
     pool.queueFamilyIndex = e->family;
     if (check_vk(vk.CreateCommandPool(e->device, &pool, NULL, &e->commands), "vkCreateCommandPool"))
@@ -414,16 +440,21 @@ static int make_buffer(engine *e, uint64_t bytes, int host, buffer *made) {
     info.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO;
     info.size = bytes;
     info.usage = BUFFER_USAGE;
-    if (check_vk(vk.CreateBuffer(e->device, &info, NULL, &made->buffer), "vkCreateBuffer")) return CODE_DEVICE;
+    if (check_vk(vk.CreateBuffer(e->device, &info, NULL, &made->buffer), "vkCreateBuffer"))
+        return CODE_DEVICE;
     vk.GetBufferMemoryRequirements(e->device, made->buffer, &needs);
     allocate.allocationSize = needs.size;
     allocate.memoryTypeIndex = find_memory_type(e, needs.memoryTypeBits, needed, wanted);
-    if (allocate.memoryTypeIndex == UINT32_MAX) return fail(CODE_DEVICE, "no memory type for a buffer");
-    if (check_vk(vk.AllocateMemory(e->device, &allocate, NULL, &made->memory), "vkAllocateMemory") ||
-        check_vk(vk.BindBufferMemory(e->device, made->buffer, made->memory, 0), "vkBindBufferMemory"))
+    if (allocate.memoryTypeIndex == UINT32_MAX)
+        return fail(CODE_DEVICE, "no memory type for a buffer");
+    if (check_vk(vk.AllocateMemory(e->device, &allocate, NULL, &made->memory),
+                 "vkAllocateMemory") ||
+        check_vk(vk.BindBufferMemory(e->device, made->buffer, made->memory, 0),
+                 "vkBindBufferMemory"))
         return CODE_DEVICE;
     if (!host) return CODE_OK;
-    return check_vk(vk.MapMemory(e->device, made->memory, 0, VK_WHOLE_SIZE, 0, &made->mapped), "vkMapMemory");
+    return check_vk(vk.MapMemory(e->device, made->memory, 0, VK_WHOLE_SIZE, 0, &made->mapped),
+                    "vkMapMemory");
 }
 
 static void free_buffer(engine *e, buffer *b) {
@@ -467,7 +498,8 @@ static int make_pipeline(engine *e, const uint32_t *words, size_t bytes, uint32_
     module.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO;
     module.codeSize = bytes;
     module.pCode = words;
-    if (check_vk(vk.CreatePipelineLayout(e->device, &layout, NULL, &made->layout), "vkCreatePipelineLayout") ||
+    if (check_vk(vk.CreatePipelineLayout(e->device, &layout, NULL, &made->layout),
+                 "vkCreatePipelineLayout") ||
         check_vk(vk.CreateShaderModule(e->device, &module, NULL, &shader), "vkCreateShaderModule"))
         return CODE_DEVICE;
     info.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO;
@@ -476,8 +508,9 @@ static int make_pipeline(engine *e, const uint32_t *words, size_t bytes, uint32_
     info.stage.module = shader;
     info.stage.pName = "main";
     info.layout = made->layout;
-    code = check_vk(vk.CreateComputePipelines(e->device, VK_NULL_HANDLE, 1, &info, NULL, &made->pipeline),
-                    "vkCreateComputePipelines");
+    code = check_vk(
+        vk.CreateComputePipelines(e->device, VK_NULL_HANDLE, 1, &info, NULL, &made->pipeline),
+        "vkCreateComputePipelines");
     vk.DestroyShaderModule(e->device, shader, NULL);
     return code;
 }
@@ -489,7 +522,8 @@ static void free_pipeline(engine *e, pipeline *p) {
 }
 
 // At most four, bound from 0.
-static void write_set(engine *e, VkDescriptorSet set, const VkDescriptorBufferInfo *infos, uint32_t count) {
+static void write_set(engine *e, VkDescriptorSet set, const VkDescriptorBufferInfo *infos,
+                      uint32_t count) {
     VkWriteDescriptorSet writes[4];
     uint32_t i;
     memset(writes, 0, sizeof writes);
@@ -504,16 +538,18 @@ static void write_set(engine *e, VkDescriptorSet set, const VkDescriptorBufferIn
     vk.UpdateDescriptorSets(e->device, count, writes, 0, NULL);
 }
 
-static void dispatch(VkCommandBuffer commands, const pipeline *p, VkDescriptorSet set, const void *push,
-                     uint32_t push_bytes, uint32_t groups_x, uint32_t groups_y) {
+static void dispatch(VkCommandBuffer commands, const pipeline *p, VkDescriptorSet set,
+                     const void *push, uint32_t push_bytes, uint32_t groups_x, uint32_t groups_y) {
     vk.CmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, p->pipeline);
-    vk.CmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, p->layout, 0, 1, &set, 0, NULL);
+    vk.CmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, p->layout, 0, 1, &set, 0,
+                             NULL);
     vk.CmdPushConstants(commands, p->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, push_bytes, push);
     vk.CmdDispatch(commands, groups_x, groups_y, 1);
 }
 
-static void put_barrier(VkCommandBuffer commands, VkPipelineStageFlags from, VkAccessFlags from_access,
-                        VkPipelineStageFlags to, VkAccessFlags to_access) {
+static void put_barrier(VkCommandBuffer commands, VkPipelineStageFlags from,
+                        VkAccessFlags from_access, VkPipelineStageFlags to,
+                        VkAccessFlags to_access) {
     VkMemoryBarrier barrier = { VK_STRUCTURE_TYPE_MEMORY_BARRIER, NULL, 0, 0 };
     barrier.srcAccessMask = from_access;
     barrier.dstAccessMask = to_access;
@@ -525,24 +561,25 @@ static void put_barrier(VkCommandBuffer commands, VkPipelineStageFlags from, VkA
 static uint64_t picture_bytes(const engine *e) { return (uint64_t)e->width * e->height * 16; }
 
 static int make_frame(engine *e, frame *f) {
-    VkCommandBufferAllocateInfo commands = { VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO, NULL, VK_NULL_HANDLE,
-                                             VK_COMMAND_BUFFER_LEVEL_PRIMARY, 1 };
+    VkCommandBufferAllocateInfo commands = { VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO, NULL,
+                                             VK_NULL_HANDLE, VK_COMMAND_BUFFER_LEVEL_PRIMARY, 1 };
     VkFenceCreateInfo fence = { VK_STRUCTURE_TYPE_FENCE_CREATE_INFO, NULL, 0 };
-    VkDescriptorSetAllocateInfo sets = { VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO, NULL, VK_NULL_HANDLE, 2,
-                                         NULL };
+    VkDescriptorSetAllocateInfo sets = { VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO, NULL,
+                                         VK_NULL_HANDLE, 2, NULL };
     VkDescriptorSetLayout layouts[2];
     VkDescriptorSet made[2];
     VkDescriptorBufferInfo info = { VK_NULL_HANDLE, 0, VK_WHOLE_SIZE };
-    f->number = -1;
     commands.commandPool = e->commands;
     layouts[0] = e->scene.set_layout;
     layouts[1] = e->draw.set_layout;
     sets.descriptorPool = e->sets;
     sets.pSetLayouts = layouts;
-    if (check_vk(vk.AllocateCommandBuffers(e->device, &commands, &f->commands), "vkAllocateCommandBuffers") ||
+    if (check_vk(vk.AllocateCommandBuffers(e->device, &commands, &f->commands),
+                 "vkAllocateCommandBuffers") ||
         check_vk(vk.CreateFence(e->device, &fence, NULL, &f->fence), "vkCreateFence") ||
         check_vk(vk.AllocateDescriptorSets(e->device, &sets, made), "vkAllocateDescriptorSets") ||
-        make_buffer(e, picture_bytes(e), 0, &f->picture) || make_buffer(e, picture_bytes(e), 0, &f->learned) ||
+        make_buffer(e, picture_bytes(e), 0, &f->picture) ||
+        make_buffer(e, picture_bytes(e), 0, &f->learned) ||
         make_buffer(e, 2 * picture_bytes(e) + 16, 1, &f->readback))
         return CODE_DEVICE;
     f->scene_set = made[0];
@@ -554,14 +591,15 @@ static int make_frame(engine *e, frame *f) {
 
 static int make_engine(engine *e, int device, int validates) {
     VkDescriptorPoolSize size = { VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 4 * FRAMES_IN_FLIGHT };
-    VkDescriptorPoolCreateInfo sets = { VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO, NULL, 0, 2 * FRAMES_IN_FLIGHT,
-                                        1, NULL };
+    VkDescriptorPoolCreateInfo sets = { VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO, NULL, 0,
+                                        2 * FRAMES_IN_FLIGHT, 1, NULL };
     int i, code = open_loader();
     if (!code) code = make_instance(e, validates);
     if (!code) code = make_device(e, device);
     if (code) return code;
     sets.pPoolSizes = &size;
-    if (check_vk(vk.CreateDescriptorPool(e->device, &sets, NULL, &e->sets), "vkCreateDescriptorPool") ||
+    if (check_vk(vk.CreateDescriptorPool(e->device, &sets, NULL, &e->sets),
+                 "vkCreateDescriptorPool") ||
         make_pipeline(e, engine_scene_words, sizeof engine_scene_words, 1, 8, &e->scene) ||
         make_pipeline(e, engine_draw_words, sizeof engine_draw_words, 3, 12, &e->draw))
         return CODE_DEVICE;
@@ -589,7 +627,8 @@ static void free_engine(engine *e) {
         vk.DestroyDevice(e->device, NULL);
     }
     if (e->messenger) {
-        PFN_vkDestroyDebugUtilsMessengerEXT destroy = (PFN_vkDestroyDebugUtilsMessengerEXT)vk.GetInstanceProcAddr(
+        PFN_vkDestroyDebugUtilsMessengerEXT destroy;
+        destroy = (PFN_vkDestroyDebugUtilsMessengerEXT)vk.GetInstanceProcAddr(
             e->instance, "vkDestroyDebugUtilsMessengerEXT");
         if (destroy) destroy(e->instance, e->messenger, NULL);
     }
@@ -608,12 +647,16 @@ static int submit_commands(engine *e, frame *f) {
     info.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO;
     info.commandBufferCount = 1;
     info.pCommandBuffers = &f->commands;
-    return check_vk(vk.QueueSubmit(e->queue, 1, &info, f->fence), "vkQueueSubmit");
+    if (check_vk(vk.QueueSubmit(e->queue, 1, &info, f->fence), "vkQueueSubmit")) return CODE_DEVICE;
+    f->is_open = 0;
+    f->is_submitted = 1;
+    return CODE_OK;
 }
 
 // Wait for the fence of a frame in flight and make it ready for the next use.
 static int wait_frame(engine *e, frame *f) {
-    if (check_vk(vk.WaitForFences(e->device, 1, &f->fence, VK_TRUE, UINT64_MAX), "vkWaitForFences")) return CODE_DEVICE;
+    if (check_vk(vk.WaitForFences(e->device, 1, &f->fence, VK_TRUE, UINT64_MAX), "vkWaitForFences"))
+        return CODE_DEVICE;
     return check_vk(vk.ResetFences(e->device, 1, &f->fence), "vkResetFences");
 }
 
@@ -621,7 +664,8 @@ static void render_scene(engine *e, frame *f) {
     uint32_t push[2];
     push[0] = e->width;
     push[1] = e->height;
-    dispatch(f->commands, &e->scene, f->scene_set, push, sizeof push, (e->width + 7) / 8, (e->height + 7) / 8);
+    dispatch(f->commands, &e->scene, f->scene_set, push, sizeof push, (e->width + 7) / 8,
+             (e->height + 7) / 8);
 }
 
 // -- network: a field from a place to a colour --
@@ -654,7 +698,8 @@ typedef struct trainer {
     tl_graph      graph;
     tl_run       *run;
     uint64_t      keep_all_bytes, budget_bytes, base_bytes;  // the budget includes the base
-    tl_range      states[2];      // weights, first and second moments: the optimizer reads one, writes the other
+    tl_range      states[2];      // weights, first and second moments; the optimizer reads one of
+                                  // them and writes the other
     tl_range      gradient, frequencies;
     int32_t       current;        // which of the states is the network
     int32_t       update_count;   // optimizer steps that count
@@ -678,7 +723,8 @@ static int make_kernels(trainer *t) {
     desc.word_count = sizeof engine_##name##_words / sizeof *engine_##name##_words; \
     desc.buffer_count = buffers;                                                    \
     desc.push_bytes = push;                                                         \
-    if (tl_vk_init_kernel(&t->backend, &desc, &t->kernels[KERNEL_##id])) return fail_library(t, #name);
+    if (tl_vk_init_kernel(&t->backend, &desc, &t->kernels[KERNEL_##id]))            \
+        return fail_library(t, #name);
     tl_vk_kernel_desc desc = { 0 };
     KERNELS(ADD_KERNEL)
     return CODE_OK;
@@ -715,15 +761,18 @@ static void bind_range(binding *b, tl_range range, int writes) {
     b->ranges[b->count++] = range;
 }
 
-// Record a dispatch whose ranges are in order. That is so in the first dispatch of a call: the executor
-// has ordered the operands, and begin_training the rest.
-static tl_result record(trainer *t, kernel_id id, const binding *b, const void *push, uint32_t groups) {
-    t->kernel_result = tl_vk_record_kernel(&t->backend, t->kernels[id], b->ranges, push, groups, 1, 1);
+// Record a dispatch whose ranges are in order. That is so in the first dispatch of a call: the
+// executor has ordered the operands, and begin_training the rest.
+static tl_result record(trainer *t, kernel_id id, const binding *b, const void *push,
+                        uint32_t groups) {
+    t->kernel_result =
+        tl_vk_record_kernel(&t->backend, t->kernels[id], b->ranges, push, groups, 1, 1);
     return t->kernel_result;
 }
 
 // Put all that a dispatch touches behind what was recorded before, then record it.
-static tl_result record_ordered(trainer *t, kernel_id id, const binding *b, const void *push, uint32_t groups) {
+static tl_result record_ordered(trainer *t, kernel_id id, const binding *b, const void *push,
+                                uint32_t groups) {
     tl_access accesses[4];
     int32_t i;
     for (i = 0; i < b->count; i++) {
@@ -746,7 +795,9 @@ static uint32_t groups_of(uint32_t count) { return (count + 63) / 64; }
 // -- kernels: what the executor calls --
 
 // The pixels of a training step: the same in every call of the pass, also when it runs again.
-static uint32_t seed_of(const tl_kernel_call *call) { return (uint32_t)call->step * 0x85ebca6bu + 1; }
+static uint32_t seed_of(const tl_kernel_call *call) {
+    return (uint32_t)call->step * 0x85ebca6bu + 1;
+}
 
 static tl_result run_encode(const tl_kernel_call *call, void *user) {
     trainer *t = (trainer *)user;
@@ -777,7 +828,9 @@ static tl_result run_target(const tl_kernel_call *call, void *user) {
 
 // Nodes 1 to LAYERS are the layers.
 static int32_t layer_of(const tl_kernel_call *call) { return call->node - 1; }
-static uint32_t out_groups_of(int32_t layer) { return layer == LAYERS - 1 ? OUT_WIDTH / 4 : WIDTH / 4; }
+static uint32_t out_groups_of(int32_t layer) {
+    return layer == LAYERS - 1 ? OUT_WIDTH / 4 : WIDTH / 4;
+}
 
 static tl_result run_dense(const tl_kernel_call *call, void *user) {
     trainer *t = (trainer *)user;
@@ -869,11 +922,12 @@ static tl_result run_adam(trainer *t) {
 
 // -- training: the graph, the run, a slice a frame --
 
-static int add_node(trainer *t, const char *name, const char *op, int32_t from, int32_t from2, uint64_t bytes,
-                    uint64_t work) {
+static int add_node(trainer *t, tl_graph *graph, const char *name, const char *op, int32_t from,
+                    int32_t from2, uint64_t bytes, uint64_t work) {
     tl_node_desc node = { 0 };
     tl_tensor inputs[2] = { { 0, 0 }, { 0, 0 } };
     int dense = !strcmp(op, "dense"), loss = !strcmp(op, "loss");
+    int has_relu = dense && bytes == (uint64_t)t->batch * WIDTH * 4;
     inputs[0].node = from;
     inputs[1].node = from2;
     node.name = name;
@@ -884,27 +938,32 @@ static int add_node(trainer *t, const char *name, const char *op, int32_t from, 
     node.output_count = 1;
     node.fwd_cost = work;
     node.bwd_cost = dense || loss ? 2 * work : 0;
-    node.needs = loss ? "in" : "none";
-    if (dense) node.needs = work > (uint64_t)t->batch * WIDTH * OUT_WIDTH ? "in,out" : "in";
-    if (dense && work > (uint64_t)t->batch * WIDTH * OUT_WIDTH) node.bwork_bytes = bytes;  // before the relu
+    node.needs = has_relu ? "in,out" : dense || loss ? "in" : "none";
+    if (has_relu) node.bwork_bytes = bytes;  // the gradient before the relu
     node.no_grad = !dense && !loss;
     node.keep = loss;
-    return tl_add_node(&t->env, &t->graph, &node, NULL) ? fail_library(t, name) : CODE_OK;
+    return tl_add_node(&t->env, graph, &node, NULL) ? fail_library(t, name) : CODE_OK;
+}
+
+static int add_nodes(trainer *t, tl_graph *graph) {
+    static const char *const names[LAYERS] = { "fc1", "fc2", "fc3", "fc4", "out" };
+    uint64_t B = t->batch;
+    int32_t i;
+    int code = add_node(t, graph, "encode", "encode", -1, -1, B * WIDTH * 4, B * WIDTH);
+    for (i = 0; i < LAYERS && !code; i++) {
+        uint64_t columns = i < LAYERS - 1 ? WIDTH : OUT_WIDTH;
+        code = add_node(t, graph, names[i], "dense", i, -1, B * columns * 4, B * WIDTH * columns);
+    }
+    if (!code) code = add_node(t, graph, "target", "target", -1, -1, B * 16, B);
+    return code ? code : add_node(t, graph, "loss", "loss", LAYERS, LAYERS + 1, 4, B);
 }
 
 static int make_graph(trainer *t) {
-    static const char *const names[LAYERS] = { "fc1", "fc2", "fc3", "fc4", "out" };
-    uint64_t B = t->batch;
+    tl_graph graph = { 0 };
     tl_plan all = { 0 };
-    int32_t i;
-    if (add_node(t, "encode", "encode", -1, -1, B * WIDTH * 4, B * WIDTH)) return CODE_DEVICE;
-    for (i = 0; i < LAYERS; i++) {
-        uint64_t columns = i < LAYERS - 1 ? WIDTH : OUT_WIDTH;
-        if (add_node(t, names[i], "dense", i, -1, B * columns * 4, B * WIDTH * columns)) return CODE_DEVICE;
-    }
-    if (add_node(t, "target", "target", -1, -1, B * 16, B) ||
-        add_node(t, "loss", "loss", LAYERS, LAYERS + 1, 4, B))
-        return CODE_DEVICE;
+    int code = add_nodes(t, &graph);
+    t->graph = graph;
+    if (code) return code;
     if (tl_plan_keep_all(&t->env, &t->graph, 0, &all)) return fail_library(t, "keep all");
     t->keep_all_bytes = all.peak_bytes;
     tl_free_plan(&t->env, &all);
@@ -952,7 +1011,8 @@ static int make_backend(trainer *t, engine *e) {
         picture.bytes = picture_bytes(e);
         picture.stages = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT;  // where render_scene writes it
         picture.access = VK_ACCESS_SHADER_WRITE_BIT;
-        if (tl_vk_add_buffer(&t->backend, &picture, &e->frames[i].block)) return fail_library(t, "a picture");
+        if (tl_vk_add_buffer(&t->backend, &picture, &e->frames[i].block))
+            return fail_library(t, "a picture");
     }
     return CODE_OK;
 }
@@ -962,7 +1022,8 @@ typedef struct start_push {
     float    scale;
 } start_push;
 
-static tl_result start_range(trainer *t, tl_range range, uint32_t limit, uint32_t seed, double scale) {
+static tl_result start_range(trainer *t, tl_range range, uint32_t limit, uint32_t seed,
+                             double scale) {
     binding b = { { { 0, 0, 0 } }, 0, 0 };
     start_push push;
     push.count = (uint32_t)(range.bytes / 4);
@@ -982,16 +1043,20 @@ static int start_network(trainer *t, engine *e) {
     result = tl_vk_start_frame(&t->backend, f->commands, &f->ticket);
     if (!result) result = t->backend.fill(t->backend.self, t->states[0], 0);  // the moments stay so
     if (!result) result = t->backend.fill(t->backend.self, t->gradient, 0);
-    if (!result) result = start_range(t, t->frequencies, WIDTH, 1, 1.8);
+    if (!result) result = start_range(t, t->frequencies, WIDTH, 1, 1.6);
     for (i = 0; i < LAYERS && !result; i++) {
         tl_range layer = find_layer(t->states[0], i);
-        uint32_t columns = i < LAYERS - 1 ? WIDTH : OUT_WIDTH;
-        result = start_range(t, layer, WIDTH * columns, (uint32_t)i + 2, sqrt(2.0 / WIDTH));
+        int last = i == LAYERS - 1;  // it begins near black: what the others begin with is noise
+        result = start_range(t, layer, WIDTH * (last ? OUT_WIDTH : WIDTH), (uint32_t)i + 2,
+                             last ? 0.02 : sqrt(2.0 / WIDTH));
     }
     if (!result) result = tl_vk_end_frame(&t->backend);
+    f->is_open = f->ticket.value != 0;
     if (result) return fail_library(t, "the first numbers");
-    if (check_vk(vk.EndCommandBuffer(f->commands), "vkEndCommandBuffer") || submit_commands(e, f) || wait_frame(e, f))
+    if (check_vk(vk.EndCommandBuffer(f->commands), "vkEndCommandBuffer") || submit_commands(e, f) ||
+        wait_frame(e, f))
         return CODE_DEVICE;
+    f->is_submitted = 0;
     return tl_vk_retire_frame(&t->backend, f->ticket) ? fail_library(t, "the first frame") : CODE_OK;
 }
 
@@ -1027,8 +1092,8 @@ static void free_trainer(trainer *t) {
     tl_vk_free_backend(&t->env, &t->backend);
 }
 
-// Copy the loss of a whole pass to where the host sees it. The engine's command stands after what it
-// reads because the library was told so.
+// Copy the loss of a whole pass to where the host sees it: a command of the engine's, put behind what
+// it reads by the library.
 static tl_result copy_loss(trainer *t, const engine *e, frame *f) {
     VkBufferCopy copy = { 0, 0, 4 };
     VkDescriptorBufferInfo info;
@@ -1036,7 +1101,8 @@ static tl_result copy_loss(trainer *t, const engine *e, frame *f) {
     tl_result result;
     access.range = t->loss;
     access.writes = 0;
-    result = tl_vk_order(&t->backend, &access, 1, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_READ_BIT);
+    result = tl_vk_order(&t->backend, &access, 1, VK_PIPELINE_STAGE_TRANSFER_BIT,
+                         VK_ACCESS_TRANSFER_READ_BIT);
     if (!result) result = tl_vk_find_buffer(&t->backend, access.range, &info);
     if (result) return result;
     copy.srcOffset = info.offset;
@@ -1052,8 +1118,12 @@ static tl_result end_pass(trainer *t, const engine *e, frame *f) {
     t->in_pass = 0;
     tl_measure_run(t->run, &t->report);
     if (t->report.measured_peak_bytes != t->report.planned_peak_bytes ||
-        t->base_bytes + t->report.measured_peak_bytes > t->budget_bytes)
+        t->base_bytes + t->report.measured_peak_bytes > t->budget_bytes) {
+        snprintf(t->env.error.text, sizeof t->env.error.text, "a pass took %llu bytes, planned were %llu",
+                 (unsigned long long)t->report.measured_peak_bytes,
+                 (unsigned long long)t->report.planned_peak_bytes);
         return TL_ERROR_MISMATCH;
+    }
     result = run_adam(t);
     if (result) return result;
     f->ended = 1;
@@ -1080,15 +1150,15 @@ static tl_result train_step(trainer *t, const engine *e, frame *f, int32_t *is_c
     return result || !step.is_compute ? result : tl_run_step_kernel(t->run, &step);
 }
 
-// Nothing that the range holds is wanted any more: kernels may write to it, also where a frame that was
-// thrown away had done so.
+// Nothing that the range holds is wanted any more. So kernels may write to it, also where a frame
+// that was thrown away had done so.
 static tl_result renew_range(trainer *t, tl_range range) {
     tl_result result = t->backend.release(t->backend.self, range);
     return result ? result : t->backend.claim(t->backend.self, range);
 }
 
-// At most `slice` compute steps, and at most one optimizer step, because a frame that is thrown away
-// takes back one. What such a frame had made is TL_ERROR_STALE: then the pass begins again.
+// At most `slice` compute steps, and at most one optimizer step, because a frame that is thrown
+// away takes back one. What such a frame had made is TL_ERROR_STALE: then the pass begins again.
 static tl_result train_slice(trainer *t, const engine *e, frame *f, int32_t slice) {
     int32_t count = 0;
     while (count < slice) {
@@ -1124,7 +1194,8 @@ typedef struct bit_writer {
 
 static void put_bits(bit_writer *w, uint32_t value, uint32_t count) {
     w->bits |= value << w->held;
-    for (w->held += count; w->held >= 8; w->held -= 8, w->bits >>= 8) w->bytes[w->count++] = (uint8_t)w->bits;
+    for (w->held += count; w->held >= 8; w->held -= 8, w->bits >>= 8)
+        w->bytes[w->count++] = (uint8_t)w->bits;
 }
 
 static uint32_t add_crc(uint32_t crc, const uint8_t *bytes, size_t count) {
@@ -1173,7 +1244,8 @@ static void find_codes(const uint8_t *lengths, uint16_t *codes) {
     for (length = 1; length <= LENGTH_LIMIT; length++, code <<= 1)
         for (i = 0; i < SYMBOL_COUNT; i++) {
             if (lengths[i] != length) continue;
-            for (codes[i] = 0, k = 0; k < length; k++) codes[i] = (uint16_t)(codes[i] << 1 | (code >> k & 1));
+            for (codes[i] = 0, k = 0; k < length; k++)
+                codes[i] = (uint16_t)((uint32_t)codes[i] << 1 | (code >> k & 1));
             code++;
         }
 }
@@ -1200,7 +1272,7 @@ static size_t deflate_bytes(const uint8_t *bytes, size_t count, uint8_t *to) {
     put_bits(&w, 5, 3);         // the last block, with codes of its own
     put_bits(&w, 0, 10);        // 257 symbols, one distance
     put_bits(&w, 15, 4);        // all 19 code length codes, in the order of the format:
-    for (i = 0; i < 19; i++) put_bits(&w, i < 3 ? 0 : 4, 3);  // 16, 17, 18 unused, the others 4 bits
+    for (i = 0; i < 19; i++) put_bits(&w, i < 3 ? 0 : 4, 3);  // not 16 to 18, the others 4 bits
     for (i = 0; i <= SYMBOL_COUNT; i++) {
         uint32_t l = i < SYMBOL_COUNT ? lengths[i] : 0;       // of the distance: no match, no code
         put_bits(&w, (l & 1) << 3 | (l & 2) << 1 | (l & 4) >> 1 | l >> 3, 4);
@@ -1214,7 +1286,8 @@ static size_t deflate_bytes(const uint8_t *bytes, size_t count, uint8_t *to) {
 }
 
 static uint8_t predict_paeth(int left, int up, int corner) {
-    int guess = left + up - corner, a = abs(guess - left), b = abs(guess - up), c = abs(guess - corner);
+    int guess = left + up - corner;
+    int a = abs(guess - left), b = abs(guess - up), c = abs(guess - corner);
     if (a <= b && a <= c) return (uint8_t)left;
     return (uint8_t)(b <= c ? up : corner);
 }
@@ -1223,11 +1296,11 @@ static uint8_t predict_paeth(int left, int up, int corner) {
 static void filter_rows(const uint8_t *rgb, uint32_t width, uint32_t height, uint8_t *to) {
     size_t stride = (size_t)width * 3, x, y;
     for (y = 0; y < height; y++) {
-        const uint8_t *row = rgb + y * stride;
+        const uint8_t *row = rgb + y * stride, *above = row - (y ? stride : 0);
         *to++ = 4;
         for (x = 0; x < stride; x++) {
-            int left = x >= 3 ? row[x - 3] : 0, up = y ? row[x - stride] : 0;
-            int corner = x >= 3 && y ? row[x - stride - 3] : 0;
+            int left = x >= 3 ? row[x - 3] : 0, up = y ? above[x] : 0;
+            int corner = x >= 3 && y ? above[x - 3] : 0;
             *to++ = (uint8_t)(row[x] - predict_paeth(left, up, corner));
         }
     }
@@ -1241,7 +1314,8 @@ static int write_chunk(FILE *file, const char *name, const uint8_t *bytes, size_
     memcpy(head + 4, name, 4);
     crc = ~add_crc(add_crc(0xffffffffu, head + 4, 4), bytes, count);
     for (i = 0; i < 4; i++) tail[i] = (uint8_t)(crc >> (24 - 8 * i));
-    return fwrite(head, 1, 8, file) == 8 && fwrite(bytes, 1, count, file) == count && fwrite(tail, 1, 4, file) == 4;
+    return fwrite(head, 1, 8, file) == 8 && fwrite(bytes, 1, count, file) == count &&
+           fwrite(tail, 1, 4, file) == 4;
 }
 
 static int write_png(const char *path, const uint8_t *rgb, uint32_t width, uint32_t height) {
@@ -1284,8 +1358,10 @@ typedef struct program {
     trainer  t;
     uint8_t *panels[PANEL_COUNT];   // target, learned early, on the way, last
     double   first_psnr, psnr, loss;
-    double  *with_ms, *without_ms, *record_ms;  // of frames that train and that do not, from the fourth on
+    double  *with_ms, *without_ms;  // device time of frames that train, and that do not
+    double  *record_ms;             // host time of the library; all from the fourth frame on
     int32_t  with_count, without_count, record_count, draw_count;
+    int32_t  first_update_count;    // when the first picture was drawn
 } program;
 
 static void store_pixels(const float *from, uint32_t pixels, uint8_t *rgb) {
@@ -1307,8 +1383,10 @@ static double find_psnr(const uint8_t *a, const uint8_t *b, size_t count) {
 }
 
 // Write panels side by side, four dark columns between them.
-static int write_panels(const program *p, const char *name, const int32_t *numbers, uint32_t count) {
-    uint32_t width = p->e.width, height = p->e.height, whole = count * width + (count - 1) * 4, x, y, i;
+static int write_panels(const program *p, const char *name, const int32_t *numbers,
+                        uint32_t count) {
+    uint32_t width = p->e.width, height = p->e.height, whole = count * width + (count - 1) * 4;
+    uint32_t x, y, i;
     uint8_t *rgb = (uint8_t *)malloc((size_t)whole * height * 3);
     char path[PATH_SIZE];
     int code;
@@ -1332,8 +1410,11 @@ static int take_pictures(program *p, const frame *f) {
     store_pixels((const float *)f->readback.mapped, pixels, p->panels[0]);
     store_pixels((const float *)f->readback.mapped + (size_t)pixels * 4, pixels, p->panels[3]);
     p->psnr = find_psnr(p->panels[0], p->panels[3], (size_t)pixels * 3);
-    if (p->draw_count == 0) p->first_psnr = p->psnr;
-    if (p->draw_count == 0) memcpy(p->panels[1], p->panels[3], (size_t)pixels * 3);
+    if (p->draw_count == 0) {
+        p->first_psnr = p->psnr;
+        p->first_update_count = f->update_count;
+        memcpy(p->panels[1], p->panels[3], (size_t)pixels * 3);
+    }
     if (p->draw_count <= 2) memcpy(p->panels[2], p->panels[3], (size_t)pixels * 3);
     p->draw_count++;
     snprintf(name, sizeof name, "engine_%04d.png", (int)f->number + 1);
@@ -1342,15 +1423,15 @@ static int take_pictures(program *p, const frame *f) {
 
 // -- measures: what a frame took --
 
-// The counters of the library and ours, which has not seen them: the larger of the two.
-static counts find_counts(const trainer *t) {
+// What the library says that it did. Ours, `seen`, does not know of it.
+static counts find_own_counts(const trainer *t) {
     tl_vk_counters own;
-    counts c = seen;
+    counts c;
     tl_vk_measure(&t->backend, &own);
-    if (own.submit_count > c.submits) c.submits = own.submit_count;
-    if (own.host_wait_count > c.waits) c.waits = own.host_wait_count;
-    if (own.memory_count > c.memory_allocations) c.memory_allocations = own.memory_count;
-    if (own.host_alloc_count > c.host_allocations) c.host_allocations = own.host_alloc_count;
+    c.submits = own.submit_count;
+    c.waits = own.host_wait_count;
+    c.memory_allocations = own.memory_count;
+    c.host_allocations = own.host_alloc_count;
     return c;
 }
 
@@ -1362,11 +1443,20 @@ static counts subtract_counts(counts a, counts b) {
     return a;
 }
 
+static counts find_larger_counts(counts a, counts b) {
+    if (b.submits > a.submits) a.submits = b.submits;
+    if (b.waits > a.waits) a.waits = b.waits;
+    if (b.memory_allocations > a.memory_allocations) a.memory_allocations = b.memory_allocations;
+    if (b.host_allocations > a.host_allocations) a.host_allocations = b.host_allocations;
+    return a;
+}
+
 static int read_time(program *p, const frame *f, int32_t slot) {
     uint64_t ticks[2];
     double ms;
     if (!p->e.times || f->number < FRAMES_IN_FLIGHT) return CODE_OK;
-    if (check_vk(vk.GetQueryPoolResults(p->e.device, p->e.times, 2 * (uint32_t)slot, 2, sizeof ticks, ticks, 8,
+    if (check_vk(vk.GetQueryPoolResults(p->e.device, p->e.times, 2 * (uint32_t)slot, 2,
+                                        sizeof ticks, ticks, 8,
                                         VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT),
                  "vkGetQueryPoolResults"))
         return CODE_DEVICE;
@@ -1394,6 +1484,7 @@ static void print_frame(const program *p, const frame *f, counts c) {
 static int finish_frame(program *p, frame *f) {
     int code = wait_frame(&p->e, f);
     if (code) return code;
+    f->is_submitted = 0;
     if (tl_vk_retire_frame(&p->t.backend, f->ticket)) return fail_library(&p->t, "a frame");
     code = read_time(p, f, (int32_t)(f - p->e.frames));
     if (!code && f->has_loss) {
@@ -1403,11 +1494,10 @@ static int finish_frame(program *p, frame *f) {
     }
     if (!code && f->draws) code = take_pictures(p, f);
     if (!code && (p->o.verbose || f->draws)) print_frame(p, f, f->counted);
-    f->number = -1;
     return code;
 }
 
-// -- a frame: render, train, draw, submit --
+// -- loop: a frame is rendered, trained in, drawn and submitted --
 
 // The engine's own pipeline reads the weights where the library keeps them.
 static tl_result draw_learned(program *p, frame *f) {
@@ -1419,7 +1509,8 @@ static tl_result draw_learned(program *p, frame *f) {
     accesses[0].range = p->t.frequencies;
     accesses[1].range = p->t.states[p->t.current];
     accesses[0].writes = accesses[1].writes = 0;
-    result = tl_vk_order(&p->t.backend, accesses, 2, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_ACCESS_SHADER_READ_BIT);
+    result = tl_vk_order(&p->t.backend, accesses, 2, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
+                         VK_ACCESS_SHADER_READ_BIT);
     if (!result) result = tl_vk_find_buffer(&p->t.backend, accesses[0].range, &infos[0]);
     if (!result) result = tl_vk_find_buffer(&p->t.backend, accesses[1].range, &infos[1]);
     if (result) return result;
@@ -1444,17 +1535,19 @@ static void copy_pictures(engine *e, frame *f) {
     vk.CmdCopyBuffer(f->commands, f->learned.buffer, f->readback.buffer, 1, &copy);
 }
 
-// The library's part of the frame: nothing here submits or waits. The first frame of every slot trains
-// a whole pass, so that the library's tables have grown to their size when the fourth frame begins.
+// The library's part of the frame: nothing here submits or waits. The first frame of every slot
+// trains a whole pass, so that the library's tables have grown when the fourth frame begins.
 static tl_result record_training(program *p, frame *f) {
     trainer *t = &p->t;
     tl_result result = tl_vk_start_frame(&t->backend, f->commands, &f->ticket), closed;
     if (result) return result;
+    f->is_open = 1;
     t->picture.block = f->block;
     t->picture.offset = 0;
     t->picture.bytes = picture_bytes(&p->e);
     if (f->trains) result = begin_training(t);
-    if (f->trains && !result) result = train_slice(t, &p->e, f, f->number < FRAMES_IN_FLIGHT ? WHOLE_PASS : p->o.slice);
+    if (f->trains && !result)
+        result = train_slice(t, &p->e, f, f->number < FRAMES_IN_FLIGHT ? WHOLE_PASS : p->o.slice);
     if (!result && f->draws) result = draw_learned(p, f);
     closed = tl_vk_end_frame(&t->backend);
     f->update_count = t->update_count;
@@ -1464,15 +1557,15 @@ static tl_result record_training(program *p, frame *f) {
 // This frame is not going to be submitted. Its optimizer step, if it had one, has not happened.
 static int drop_frame(program *p, frame *f) {
     trainer *t = &p->t;
+    f->is_open = 0;
     if (tl_vk_drop_frame(&t->backend, f->ticket)) return fail_library(t, "--drop");
     if (f->ended) {
         t->current = 1 - t->current;
         t->update_count--;
         if (renew_range(t, t->states[1 - t->current])) return fail_library(t, "--drop");
     }
-    printf("%6d  thrown away with %s\n", (int)f->number + 1,
-           f->ended ? "an update in it" : t->in_pass ? "a part of a pass in it" : "no training in it");
-    f->number = -1;
+    printf("%6d  thrown away, and %s with it\n", (int)f->number + 1,
+           f->ended ? "an update" : f->trains ? "a part of a pass" : "no training");
     return CODE_OK;
 }
 
@@ -1490,17 +1583,19 @@ static int record_frame(program *p, frame *f) {
     if (record_training(p, f)) return fail_library(&p->t, "a frame");
     f->record_ms = now_ms() - start;
     if (f->draws) copy_pictures(e, f);
-    put_barrier(f->commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_WRITE_BIT, VK_PIPELINE_STAGE_HOST_BIT,
-                VK_ACCESS_HOST_READ_BIT);
-    if (e->times) vk.CmdWriteTimestamp(f->commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, e->times, query + 1);
+    put_barrier(f->commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_WRITE_BIT,
+                VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT);
+    if (e->times)
+        vk.CmdWriteTimestamp(f->commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, e->times,
+                             query + 1);
     return check_vk(vk.EndCommandBuffer(f->commands), "vkEndCommandBuffer");
 }
 
 // Every tenth frame trains nothing, so that both kinds of frames are timed side by side.
 static int run_frame(program *p, int32_t number) {
     frame *f = &p->e.frames[number % FRAMES_IN_FLIGHT];
-    counts before = find_counts(&p->t), c;
-    int code = f->number >= 0 ? finish_frame(p, f) : CODE_OK;
+    counts before = seen, own_before = find_own_counts(&p->t), c;
+    int code = f->is_submitted ? finish_frame(p, f) : CODE_OK;
     if (code) return code;
     f->number = number;
     f->trains = number % 10 != 9;
@@ -1508,10 +1603,12 @@ static int run_frame(program *p, int32_t number) {
     f->has_loss = f->ended = 0;
     code = record_frame(p, f);
     if (code) return code;
-    c = f->counted = subtract_counts(find_counts(&p->t), before);
+    c = find_larger_counts(subtract_counts(seen, before),
+                           subtract_counts(find_own_counts(&p->t), own_before));
+    f->counted = c;
     if (number >= FRAMES_IN_FLIGHT) {
         if (c.submits || c.waits || c.memory_allocations || c.host_allocations)
-            return fail(CODE_MISMATCH, "frame %d: the library made %d submits, %d waits, %d vkAllocateMemory, %d mallocs",
+            return fail(CODE_MISMATCH, "frame %d: %d submits, %d waits, %d vkAllocateMemory, %d mallocs",
                         (int)number + 1, (int)c.submits, (int)c.waits, (int)c.memory_allocations,
                         (int)c.host_allocations);
         p->record_ms[p->record_count++] = f->record_ms;
@@ -1526,7 +1623,7 @@ static int finish_frames(program *p) {
         frame *oldest = NULL;
         for (i = 0; i < FRAMES_IN_FLIGHT; i++) {
             frame *f = &p->e.frames[i];
-            if (f->number >= 0 && (!oldest || f->number < oldest->number)) oldest = f;
+            if (f->is_submitted && (!oldest || f->number < oldest->number)) oldest = f;
         }
         if (!oldest || code) return code;
         code = finish_frame(p, oldest);
@@ -1538,9 +1635,9 @@ static int finish_frames(program *p) {
 static const char usage[] =
     "usage: 03_vulkan_engine [options]\n"
     "  --frames N     frames to render (300)\n"
-    "  --width N      of the picture, 16 to 1024 (128)\n"
-    "  --height N     (128)\n"
-    "  --batch N      pixels a training step, a multiple of 64; 0 = a quarter of them, at most 4096 (0)\n"
+    "  --width N      of the picture, 16 to 1024 (120)\n"
+    "  --height N     (90)\n"
+    "  --batch N      pixels a training step, a multiple of 64; 0 = a quarter, at most 2048 (0)\n"
     "  --slice N      steps of the pass that a frame records (18)\n"
     "  --budget P     activations and gradients, percent of what keeping all takes (70)\n"
     "  --drop N       throw the commands of frame N away instead of submitting them\n"
@@ -1549,7 +1646,8 @@ static const char usage[] =
     "  --validate     with the validation layer: a message is a failure\n"
     "  --verbose      a line every frame, not every 30\n"
     "  --help         this list\n"
-    "Codes: 0 done, 1 input or validation, 2 Vulkan or the library, 3 a figure that should be another.\n";
+    "Codes: 0 done, 1 input or validation, 2 Vulkan or the library, 3 a figure that is not as it "
+    "must be.\n";
 
 typedef struct number_option {
     const char *name;
@@ -1559,10 +1657,13 @@ typedef struct number_option {
 
 static int parse_number(options *o, const char *name, const char *value, int *code) {
     static const number_option rows[] = {
-        { "--frames", offsetof(options, frames), 1, 1000000 }, { "--width", offsetof(options, width), 16, 1024 },
-        { "--height", offsetof(options, height), 16, 1024 },   { "--batch", offsetof(options, batch), 0, 65536 },
-        { "--slice", offsetof(options, slice), 1, 1000 },      { "--drop", offsetof(options, drop), 1, 1000000 },
-        { "--device", offsetof(options, device), 0, 16 }
+        { "--frames", offsetof(options, frames), 1, 1000000 },
+        { "--width", offsetof(options, width), 16, 1024 },
+        { "--height", offsetof(options, height), 16, 1024 },
+        { "--batch", offsetof(options, batch), 0, 65536 },
+        { "--slice", offsetof(options, slice), 1, 1000 },
+        { "--drop", offsetof(options, drop), 1, 1000000 },
+        { "--device", offsetof(options, device), 0, 16 },
     };
     size_t i;
     for (i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -1572,7 +1673,8 @@ static int parse_number(options *o, const char *name, const char *value, int *co
         if (strcmp(name, rows[i].name) != 0) continue;
         number = value ? strtol(value, &end, 10) : 0;
         if (!value || end == value || *end || number < rows[i].least || number > rows[i].most)
-            *code = fail(CODE_INPUT, "%s: must be %d to %d", name, (int)rows[i].least, (int)rows[i].most);
+            *code = fail(CODE_INPUT, "%s: must be %d to %d", name, (int)rows[i].least,
+                         (int)rows[i].most);
         stored = (int32_t)number;
         memcpy((char *)o + rows[i].offset, &stored, sizeof stored);
         return 1;
@@ -1583,7 +1685,8 @@ static int parse_number(options *o, const char *name, const char *value, int *co
 static int parse_options(options *o, int count, char **argv, int *done) {
     int i, code = CODE_OK;
     o->frames = 300;
-    o->width = o->height = 128;
+    o->width = 120;
+    o->height = 90;
     o->slice = 18;
     o->budget = 70.0;
     o->out = "build/engine";
@@ -1606,15 +1709,17 @@ static int parse_options(options *o, int count, char **argv, int *done) {
         } else if (!strcmp(name, "--out") && value && *value) {
             o->out = value;
         } else {
-            return fail(CODE_INPUT, "%s: unknown option, or its value is missing; --help lists them", name);
+            return fail(CODE_INPUT,
+                        "%s: unknown option, or its value is missing; --help lists them", name);
         }
     }
     if (code) return code;
     if (o->batch % 64) return fail(CODE_INPUT, "--batch: must be a multiple of 64");
-    if (o->batch > o->width * o->height) return fail(CODE_INPUT, "--batch: must be at most the pixels of the picture");
+    if (o->batch > o->width * o->height)
+        return fail(CODE_INPUT, "--batch: must be at most the pixels of the picture");
     if (!o->batch) {
         o->batch = o->width * o->height / 4 / 64 * 64;
-        if (o->batch > 4096) o->batch = 4096;
+        if (o->batch > 2048) o->batch = 2048;
     }
     return CODE_OK;
 }
@@ -1631,9 +1736,11 @@ static int make_folder(const char *path) {
         memcpy(part, path, i);
         part[i] = 0;
 #ifdef _WIN32
-        if (_mkdir(part) != 0 && errno != EEXIST) return fail(CODE_INPUT, "%s: %s", part, strerror(errno));
+        if (_mkdir(part) != 0 && errno != EEXIST)
+            return fail(CODE_INPUT, "%s: %s", part, strerror(errno));
 #else
-        if (mkdir(part, 0777) != 0 && errno != EEXIST) return fail(CODE_INPUT, "%s: %s", part, strerror(errno));
+        if (mkdir(part, 0777) != 0 && errno != EEXIST)
+            return fail(CODE_INPUT, "%s: %s", part, strerror(errno));
 #endif
     }
     return CODE_OK;
@@ -1663,8 +1770,11 @@ static int make_program(program *p) {
 static void free_program(program *p) {
     int i;
     if (p->e.device) (void)vk.DeviceWaitIdle(p->e.device);
-    for (i = 0; p->t.has_backend && i < FRAMES_IN_FLIGHT; i++)
-        if (p->e.frames[i].number >= 0) (void)tl_vk_retire_frame(&p->t.backend, p->e.frames[i].ticket);
+    for (i = 0; p->t.has_backend && i < FRAMES_IN_FLIGHT; i++) {  // where something failed
+        frame *f = &p->e.frames[i];
+        if (f->is_open) (void)tl_vk_drop_frame(&p->t.backend, f->ticket);
+        if (f->is_submitted) (void)tl_vk_retire_frame(&p->t.backend, f->ticket);
+    }
     free_trainer(&p->t);
     free_engine(&p->e);
     free(p->with_ms);
@@ -1673,25 +1783,30 @@ static void free_program(program *p) {
 
 static void print_plan(const program *p) {
     const trainer *t = &p->t;
-    printf("%s; %d x %d pixels, %d a training step, %d weights\n", p->e.properties.deviceName, (int)p->o.width,
-           (int)p->o.height, (int)t->batch, LAYER_FLOATS);
-    printf("budget %d KiB = %d KiB for the network + %.0f %% of the %d KiB that keeping all takes\n\n",
-           (int)(t->budget_bytes / 1024), (int)(t->base_bytes / 1024), p->o.budget, (int)(t->keep_all_bytes / 1024));
+    printf("%s; %d x %d pixels, %d a training step, %d weights\n", p->e.properties.deviceName,
+           (int)p->o.width, (int)p->o.height, (int)t->batch, LAYER_FLOATS);
+    printf("budget %d KiB: %d KiB for the network, and %.0f %% of the %d KiB that keeping all takes\n\n",
+           (int)(t->budget_bytes / 1024), (int)(t->base_bytes / 1024), p->o.budget,
+           (int)(t->keep_all_bytes / 1024));
 }
 
 static int print_end(program *p) {
     static const int32_t all[PANEL_COUNT] = { 0, 1, 2, 3 };
     const tl_run_report *r = &p->t.report;
-    double without = find_median(p->without_ms, p->without_count), with = find_median(p->with_ms, p->with_count);
+    double with = find_median(p->with_ms, p->with_count);
+    double without = find_median(p->without_ms, p->without_count);
     tl_vk_counters own;
     tl_vk_measure(&p->t.backend, &own);
-    printf("\n%d updates, %d passes begun again; peak of a pass %d KiB, planned %d KiB; %d of %d forwards made again\n",
+    printf("\n%d updates, %d passes begun again\n"
+           "peak of a pass %d KiB, planned %d KiB; %d of its %d forwards are made again\n",
            (int)p->t.update_count, (int)p->t.dropped_count, (int)(r->measured_peak_bytes / 1024),
            (int)(r->planned_peak_bytes / 1024), (int)r->recompute_count, (int)r->forward_count);
     if (with > 0.0 && without > 0.0)
-        printf("device time of a frame: %.2f ms without training, %.2f ms with (medians)\n", without, with);
+        printf("device time of a frame: %.2f ms without training, %.2f ms with (medians)\n",
+               without, with);
     printf("host time of the library in a frame: %.3f ms (median); %.1f kernels, %.1f barriers\n",
-           find_median(p->record_ms, p->record_count), (double)own.kernel_count / (double)own.frame_count,
+           find_median(p->record_ms, p->record_count),
+           (double)own.kernel_count / (double)own.frame_count,
            (double)own.barrier_count / (double)own.frame_count);
     return p->draw_count ? write_panels(p, "engine.png", all, PANEL_COUNT) : CODE_OK;
 }
@@ -1702,14 +1817,15 @@ static int check_end(const program *p) {
     const tl_run_report *r = &t->report;
     if (p->e.messages) return fail(CODE_INPUT, "--validate: %d messages", p->e.messages);
     if (interrupted) return CODE_OK;
-    if (t->update_count && t->budget_bytes < t->base_bytes + t->keep_all_bytes && r->recompute_count < 1)
+    if (t->update_count && t->budget_bytes < t->base_bytes + t->keep_all_bytes &&
+        r->recompute_count < 1)
         return fail(CODE_MISMATCH, "no forward was made again below the bytes of keeping all");
-    if (p->o.drop && p->o.drop < p->o.frames && !t->dropped_count)
-        printf("the frame that was thrown away held no half of a pass\n");
-    if (p->draw_count > 1 && p->psnr <= p->first_psnr)
-        return fail(CODE_MISMATCH, "the picture learned nothing: %.1f dB, then %.1f dB", p->first_psnr, p->psnr);
+    if (t->update_count >= p->first_update_count + 10 && p->psnr <= p->first_psnr)
+        return fail(CODE_MISMATCH, "the picture learned nothing: %.1f dB, then %.1f dB",
+                    p->first_psnr, p->psnr);
     if (p->o.frames >= 300 && p->o.width * p->o.height <= 128 * 128 && p->psnr < 25.0)
-        return fail(CODE_MISMATCH, "%.1f dB after %d frames: 25 were expected", p->psnr, (int)p->o.frames);
+        return fail(CODE_MISMATCH, "%.1f dB after %d frames: 25 were expected", p->psnr,
+                    (int)p->o.frames);
     return CODE_OK;
 }
 

@@ -1,7 +1,8 @@
 // The codecs of tl_compress_bytes and tl_expand_bytes in tl_strategy.h, bit for bit: the same
 // functions under the same names there, with tli_ before them. Integers only.
 
-// value / 2^shift, rounded to nearest, ties to even; sticky = there were more bits below. 1 <= shift.
+// value / 2^shift, rounded to nearest, ties to even; sticky = there were more bits below.
+// 1 <= shift.
 uint round_shift(uint value, int shift, bool sticky) {
     if (shift > 31) return 0u;
     uint kept = value >> shift;
@@ -49,7 +50,8 @@ int split_f32(uint bits, out uint mantissa) {
     return -149 - shift;
 }
 
-// value 2^exponent (and a little more if sticky) as f32 bits, to nearest even. value in 2^24 .. 2^32-1.
+// value 2^exponent (and a little more if sticky) as f32 bits, to nearest even.
+// value in 2^24 .. 2^32-1.
 uint join_f32(uint value, int exponent, bool sticky) {
     int shift = findMSB(value) - 23;
     int field = exponent + shift + 150;

@@ -4,7 +4,9 @@
 #extension GL_GOOGLE_include_directive : require
 #include "layout.glsl"
 
-layout(set = 0, binding = 0, std430) buffer To { uint least_key, largest_key, finite_count, other_count; };
+layout(set = 0, binding = 0, std430) buffer To {
+    uint least_key, largest_key, finite_count, other_count;
+};
 layout(set = 0, binding = 1, std430) readonly buffer From { uint from[]; };
 
 shared uint group_least, group_largest, group_finite, group_other;

@@ -8,7 +8,8 @@
 # tests/build_*.c say in their first comment how they are compiled:
 #   // flags: -ffreestanding      added to the command; may name further source files
 #   // lang: c                    c, c++ or both (default)
-# One with a main() is linked and run, the others are compiled. examples/*.c say `// check: <arguments>`.
+# One with a main() is linked and run, the others are compiled. examples/*.c say `// check: <arguments>`. Those with _vk_
+# or vulkan in their name need Vulkan's headers: they are skipped without, and STRICT=1 makes a skip a failure.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -20,19 +21,35 @@ allowed='^(memcpy|memset|memmove|memcmp)$'
 mkdir -p $out
 unset F     # a filter is no bar
 
-steps=(build test test_clang differential headers options freestanding names contents mingw
+steps=(build test test_clang differential shaders headers options freestanding names contents mingw
        asan_gcc asan_clang tsan short_enums m32 s390x
        cppcheck tidy readme examples fuzz size coverage)
 
 fail() { echo "$*" >&2; exit 1; }
+skip() { echo "SKIPPED $*"; [ "${STRICT:-0}" != 1 ] || fail "a skip is a failure here"; }
 parallel() { xargs -d '\n' -r -P "$jobs" -n 1 bash -c; }      # one command a line, each run by bash
 header_line() { sed -n "1,10s|^// $2: *||p" "$1" | head -n 1; }
 
-# An object of the whole header, for the steps that look at its symbols:  implementation OUT COMPILER FLAGS...
+# An object of a whole header, for the steps that look at its symbols:  implementation HEADER OUT COMPILER FLAGS...
 implementation() {
-    printf '#define TL_STRATEGY_IMPLEMENTATION\n#include "tl_strategy.h"\n' > $out/implementation.c
-    "${@:2}" -I. -c -o "$1" $out/implementation.c
+    implementation_source "$1"
+    "${@:3}" -I. -c -o "$2" $out/implementation.c
 }
+implementation_source() {
+    printf '#define %s\n' TL_STRATEGY_IMPLEMENTATION TL_VK_BACKEND_IMPLEMENTATION > $out/implementation.c
+    echo "#include \"$1\"" >> $out/implementation.c
+}
+
+# The folder that holds Vulkan's headers; nothing where there is none.
+vulkan_include() {
+    echo '#include <vulkan/vulkan_core.h>' | gcc -x c -M - 2>/dev/null | grep -o '[^ ]*/vulkan/vulkan_core\.h' |
+        sed 's|/vulkan/[^/]*$||' || true
+}
+no_vulkan="no <vulkan/vulkan_core.h> (Debian: libvulkan-dev)"
+with_vulkan() { if [ -n "$(vulkan_include)" ]; then cat; else grep -vE '_vk_|vulkan'; fi; }
+build_tests() { printf '%s\n' tests/build_*.c | with_vulkan; }
+examples() { printf '%s\n' examples/*.c | with_vulkan; }
+headers() { echo tl_strategy.h; [ -z "$(vulkan_include)" ] || echo tl_vk_backend.h; }
 
 # The TL_NO_* options that the preprocessor asks for.
 options() { grep -E '^ *# *(if|elif)' tl_strategy.h | grep -oE 'TL_NO_[A-Z]+' | sort -u; }
@@ -44,27 +61,29 @@ tests_with() { STRICT=1 make -s -j"$jobs" test WERROR=-Werror "$@"; }
 
 step_build()      { make -s -j"$jobs" all WERROR=-Werror; }
 step_test()       { tests_with B=$out/gcc CC=gcc; }
-step_test_clang() { tests_with B=$out/clang CC=clang; }
+# The Vulkan tests run as they are, under gcc's sanitizers and for coverage: drivers and layers know no thread
+# sanitizer, and what they cost is theirs, not the compiler's.
+step_test_clang() { tests_with VULKAN=no B=$out/clang CC=clang; }
 
 asan="-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all"
 step_asan_gcc()   { tests_with B=$out/asan_gcc CC=gcc RUNNER="$(fixed_addresses)" CFLAGS="$asan"; }
-step_asan_clang() { tests_with B=$out/asan_clang CC=clang RUNNER="$(fixed_addresses)" CFLAGS="$asan"; }
+step_asan_clang() { tests_with VULKAN=no B=$out/asan_clang CC=clang RUNNER="$(fixed_addresses)" CFLAGS="$asan"; }
 step_tsan() {
-    TSAN_OPTIONS=halt_on_error=1 tests_with B=$out/tsan CC=clang RUNNER="$(fixed_addresses)" \
+    TSAN_OPTIONS=halt_on_error=1 tests_with VULKAN=no B=$out/tsan CC=clang RUNNER="$(fixed_addresses)" \
         CFLAGS="-O1 -g -fsanitize=thread"
 }
-step_short_enums() { tests_with B=$out/short_enums CC=gcc CFLAGS="-O1 -fshort-enums"; }
+step_short_enums() { tests_with VULKAN=no B=$out/short_enums CC=gcc CFLAGS="-O1 -fshort-enums"; }
 
 # 32 bit with SSE: x87 would round intermediate results differently.
 step_m32() {
     local lib=$cross/i386/usr/lib/i386-linux-gnu
-    tests_with B=$out/m32 CC=gcc LDFLAGS="-L$lib -Wl,-rpath,$lib" \
+    tests_with B=$out/m32 VULKAN=no CC=gcc LDFLAGS="-L$lib -Wl,-rpath,$lib" \
         CFLAGS="-O1 -m32 -msse2 -mfpmath=sse -I$cross/i386/usr/include -idirafter /usr/include/x86_64-linux-gnu"
 }
 step_s390x() {      # big endian, and char is unsigned
     # gcc computes floats as doubles here under -std=c99, -fexcess-precision=fast as floats
     local lib=$cross/s390x/usr/lib/s390x-linux-gnu
-    TIMEOUT=900 tests_with B=$out/s390x CC=s390x-linux-gnu-gcc LDFLAGS="-L$lib -Wl,-rpath,$lib" \
+    TIMEOUT=900 tests_with B=$out/s390x VULKAN=no CC=s390x-linux-gnu-gcc LDFLAGS="-L$lib -Wl,-rpath,$lib" \
         CFLAGS="-fexcess-precision=fast -O1 -I$cross/s390x/usr/include" RUNNER="qemu-s390x -L /usr/s390x-linux-gnu"
 }
 
@@ -80,7 +99,7 @@ build_command() {
 }
 step_headers() {
     local f lang std cc
-    for f in tests/build_*.c; do
+    for f in $(build_tests); do
         lang=$(header_line "$f" lang)
         if [ "$lang" != c++ ]; then
             for std in c99 c11 c17; do for cc in gcc clang; do build_command "$f" c $cc $std; done; done
@@ -90,8 +109,10 @@ step_headers() {
             for std in c++11 c++14 c++17 c++20; do for cc in g++ clang++; do build_command "$f" c++ $cc $std; done; done
         fi
     done > $out/headers.list
-    parallel < $out/headers.list
+    parallel < $out/headers.list 2> >(tee $out/headers.err >&2)
     echo "$(wc -l < $out/headers.list) builds without a warning"
+    [ -n "$(vulkan_include)" ] || skip "tests/build_vk_*.c: $no_vulkan"
+    ! grep -q '^SKIPPED' $out/headers.err || skip "runs of tests/build_vk_*.c: no Vulkan driver"
 }
 
 # Each TL_NO_* alone, all but one, all together; every one must have its build test.
@@ -111,7 +132,7 @@ step_options() {
             echo "${set[*]-}"
         done
     } | sort -u > $out/options.sets
-    printf '#define TL_STRATEGY_IMPLEMENTATION\n#include "tl_strategy.h"\n' > $out/implementation.c
+    implementation_source tl_strategy.h
     while read -r flags; do
         for cc in "gcc -std=c99" "clang -std=c11" "g++ -x c++ -std=c++11"; do
             echo "$cc ${strict[*]} -I. ${flags:+-D${flags// / -D}} -c -o /dev/null $out/implementation.c"
@@ -140,52 +161,89 @@ step_freestanding() {
     echo "gcc and clang, -O0 to -O3: no symbol but memcpy memset memmove memcmp"
 }
 
-# No reserved identifiers, no global but tl_*, nothing global under TL_STRATEGY_STATIC, no state.
-step_names() {
+# No reserved identifiers, no global but tl_*, nothing global under TL_STRATEGY_STATIC, no state, no function of Vulkan
+# that a linker would look for.
+check_symbols() {
+    local header=$1 object=$out/names.o bad
+    implementation "$header" $object clang++ -x c++ -std=c++11 -Wreserved-identifier -Werror
+    implementation "$header" $object clang -std=c99 -Wreserved-identifier -Werror
+    implementation "$header" $object gcc -std=c99 -fno-pie
+    bad=$(nm -g --defined-only $object | awk '$3 !~ /^tl_/' || true)
+    [ -z "$bad" ] || fail "$header: global names that do not begin with tl_:"$'\n'"$bad"
+    bad=$(nm $object | awk '$2 ~ /^[bBdDcC]$/' || true)
+    [ -z "$bad" ] || fail "$header: writable data, so state outside the arguments:"$'\n'"$bad"
+    bad=$(nm -u $object | grep ' vk' || true)
+    [ -z "$bad" ] || fail "$header: needs functions of Vulkan when it is linked:"$'\n'"$bad"
+    implementation "$header" $object gcc -std=c99 -DTL_STRATEGY_STATIC
+    bad=$(nm -g --defined-only $object)
+    [ -z "$bad" ] || fail "$header: TL_STRATEGY_STATIC leaves global names:"$'\n'"$bad"
+}
+check_text() {      # HEADER, and a pattern of the macros that it may define
     local bad
-    implementation $out/names.o clang++ -x c++ -std=c++11 -Wreserved-identifier -Werror
-    implementation $out/names.o clang -std=c99 -Wreserved-identifier -Werror
-    implementation $out/names.o gcc -std=c99 -fno-pie
-    bad=$(nm -g --defined-only $out/names.o | awk '$3 !~ /^tl_/' || true)
-    [ -z "$bad" ] || fail "global names that do not begin with tl_:"$'\n'"$bad"
-    bad=$(nm $out/names.o | awk '$2 ~ /^[bBdDcC]$/' || true)
-    [ -z "$bad" ] || fail "writable data, so state outside the arguments:"$'\n'"$bad"
-    implementation $out/static.o gcc -std=c99 -DTL_STRATEGY_STATIC
-    bad=$(nm -g --defined-only $out/static.o)
-    [ -z "$bad" ] || fail "TL_STRATEGY_STATIC leaves global names:"$'\n'"$bad"
-    bad=$(grep -nE '^ *# *define ' tl_strategy.h | grep -vE 'define (TL_|TLI_|TLDEF\b)' || true)
-    [ -z "$bad" ] || fail "macros that do not begin with TL_, TLI_ or TLDEF:"$'\n'"$bad"
-    bad=$(LC_ALL=C grep -nP '[^\x00-\x7F]|\t| +$|.{113,}' tl_strategy.h | head || true)
-    [ -z "$bad" ] || fail "non-ASCII, tab, space at the end, or more than 112 columns:"$'\n'"$bad"
+    bad=$(grep -nE '^ *# *define ' "$1" | grep -vE "define ($2)" || true)
+    [ -z "$bad" ] || fail "$1: macros that do not begin with $2:"$'\n'"$bad"
+    bad=$(LC_ALL=C grep -nP '[^\x00-\x7F]|\t| +$|.{113,}' "$1" | head || true)
+    [ -z "$bad" ] || fail "$1: non-ASCII, tab, space at the end, or more than 112 columns:"$'\n'"$bad"
+}
+step_names() {
+    local header
+    for header in $(headers); do check_symbols "$header"; done
+    check_text tl_strategy.h 'TL_|TLI_|TLDEF\b'
+    # its synopsis, and what Windows and Vulkan are told before they are included
+    check_text tl_vk_backend.h 'TL_VK_|TLI_VK_|TL_STRATEGY_IMPLEMENTATION\b|VK_NO_PROTOTYPES$|WIN32_LEAN_AND_MEAN$'
     echo "no reserved, foreign or stateful names"
+    [ -n "$(vulkan_include)" ] || skip "symbols of tl_vk_backend.h: $no_vulkan"
 }
 
 # CONTENTS, public banners and implementation banners must be the same list; the first two say the same about a section.
 step_contents() {
-    local contents public private
-    contents=$(awk '/^#ifndef TL_STRATEGY_H/ {exit} /CONTENTS/ {on = 1} on' tl_strategy.h |
-        sed -nE 's|^[ /*]*(\[[0-9]+\]) ([A-Z]+) +(-- )?(.*)|\1 \2 -- \4|p' | sed 's/ *$//')
-    public=$(sed -nE 's|^// (\[[0-9]+\] [A-Z]+ -- .*)|\1|p' tl_strategy.h)
-    private=$(sed -nE 's|^// (\[[0-9]+\] [A-Z]+) \(implementation\)$|\1|p' tl_strategy.h)
-    diff <(echo "$contents") <(echo "$public") || fail "CONTENTS (<) and the banners of the public half (>) differ"
-    diff <(sed 's/ -- .*//' <<<"$public") <(echo "$private") || fail "the banners of the public half (<) and of the implementation (>) differ"
-    echo "$private" | tr '\n' ' '
-    echo
+    local header contents public private
+    for header in tl_*.h; do
+        contents=$(awk '/^#ifndef TL_[A-Z_]*_H$/ {exit} /CONTENTS/ {on = 1} on' "$header" |
+            sed -nE 's|^[ /*]*(\[[0-9]+\]) ([A-Z]+) +(-- )?(.*)|\1 \2 -- \4|p' | sed 's/ *$//')
+        public=$(sed -nE 's|^// (\[[0-9]+\] [A-Z]+ -- .*)|\1|p' "$header")
+        private=$(sed -nE 's|^// (\[[0-9]+\] [A-Z]+) \(implementation\)$|\1|p' "$header")
+        [ -n "$contents" ] || fail "$header: no CONTENTS"
+        diff <(echo "$contents") <(echo "$public") ||
+            fail "$header: CONTENTS (<) and the banners of the public half (>) differ"
+        diff <(sed 's/ -- .*//' <<<"$public") <(echo "$private") ||
+            fail "$header: the banners of the public half (<) and of the implementation (>) differ"
+        echo "$header: ${private//$'\n'/ }"
+    done
 }
 
-step_mingw() {
+# The words of compute shaders, in every file that has some, are those of their sources.
+step_shaders() {
     local f
-    for f in tests/build_*.c; do
+    for f in $(grep -lFx -- '// -- words: made by make shaders --' ./*.h examples/*.[ch] tests/*.[ch] tests/bench/*.c || true); do
+        make -pn | grep '^SHADERS ' | tr ' ' '\n' | grep -q "^${f#./}," || fail "$f: the Makefile's SHADERS lacks it"
+    done
+    make -s shaders MODE=check > $out/shaders.log 2>&1 || { cat $out/shaders.log; fail "make shaders"; }
+    cat $out/shaders.log
+    ! grep -q '^SKIPPED' $out/shaders.log || skip "words of shaders are not compared"
+}
+
+# Vulkan's headers in a folder of their own: what lies beside them is of another system.
+step_mingw() {
+    local f vulkan include=$out/vulkan_include
+    vulkan=$(vulkan_include)
+    rm -rf $include
+    mkdir -p $include
+    if [ -n "$vulkan" ]; then
+        for f in vulkan vk_video volk.h volk.c; do ln -s "$vulkan/$f" $include/$f; done
+    fi
+    for f in $(build_tests); do
         [ "$(header_line "$f" lang)" != c++ ] || continue
-        echo "x86_64-w64-mingw32-gcc -std=c99 -O2 ${strict[*]} $f $(header_line "$f" flags | sed 's/[^ ]*\.c\b//g') -c -o $out/mingw-$(basename "$f").o"
+        echo "x86_64-w64-mingw32-gcc -std=c99 -O2 ${strict[*]} -isystem $include $f $(header_line "$f" flags | sed 's/[^ ]*\.c\b//g') -c -o $out/mingw-$(basename "$f").o"
     done | parallel
     echo "no warning"
+    [ -n "$vulkan" ] || skip "tests/build_vk_*.c with mingw: $no_vulkan"
 }
 
 step_cppcheck() {
-    local examples=(examples/*.c)
-    [ -e "${examples[0]}" ] || examples=()
-    implementation $out/cppcheck.o gcc -std=c99
+    local examples
+    mapfile -t examples < <(examples)
+    implementation tl_strategy.h $out/cppcheck.o gcc -std=c99
     cppcheck --quiet --std=c99 --language=c --platform=unix64 --enable=warning,performance,portability --inline-suppr \
         --suppress=missingIncludeSystem --suppress=preprocessorErrorDirective --error-exitcode=1 -I. -j "$jobs" \
         -DNDEBUG -DTL_STRATEGY_IMPLEMENTATION $out/implementation.c "${examples[@]}"
@@ -194,9 +252,9 @@ step_cppcheck() {
 
 step_tidy() {
     local f
-    implementation $out/tidy.o gcc -std=c99
-    for f in $out/implementation.c examples/*.c; do
-        [ -e "$f" ] && echo "clang-tidy --quiet --warnings-as-errors='*' $f -- -std=c99 -I. 2>$out/tidy-$(basename "$f").err || { grep -v 'warnings generated' $out/tidy-$(basename "$f").err; exit 1; }"
+    implementation tl_strategy.h $out/tidy.o gcc -std=c99
+    for f in $out/implementation.c $(examples); do
+        echo "clang-tidy --quiet --warnings-as-errors='*' $f -- -std=c99 -I. 2>$out/tidy-$(basename "$f").err || { grep -v 'warnings generated' $out/tidy-$(basename "$f").err; exit 1; }"
     done | parallel
     echo "clang-tidy found nothing"
 }
@@ -207,7 +265,7 @@ step_readme() { bash tests/readme.sh; }
 step_examples() {
     local f name args
     make -s -j"$jobs" examples WERROR=-Werror
-    for f in examples/*.c; do
+    for f in $(examples); do
         name=$(basename "$f" .c)
         grep -q '^// check:' "$f" || fail "$f: no '// check: <arguments>' line in its first comment"
         args=$(header_line "$f" check)
@@ -217,7 +275,9 @@ step_examples() {
         [ ! -e tests/expected/"$name".txt ] || diff -u tests/expected/"$name".txt $out/"$name".out ||
             fail "build/$name $args: output differs from tests/expected/$name.txt"
         echo "build/$name $args"
+        ! grep -q '^SKIPPED' $out/"$name".out $out/"$name".err || skip "a part of $name: see $out/$name.out"
     done
+    [ -n "$(vulkan_include)" ] || skip "examples on Vulkan: $no_vulkan"
 }
 
 step_fuzz() {

@@ -11,6 +11,10 @@ packages=(
     gcc-s390x-linux-gnu libc6-dev-s390x-cross qemu-user     # big endian
     gcc-mingw-w64-x86-64                    # Windows
     gcc-arm-none-eabi                       # code size on Cortex-M
+    libvulkan-dev mesa-vulkan-drivers       # headers, loader, and a driver that computes on the host
+    vulkan-validationlayers                 # every message of theirs fails a test
+    glslang-tools spirv-tools               # make shaders
+    libvulkan-volk-dev                      # the loader of many engines, beside which the backend must work
 )
 # cmocka for the two foreign machines is unpacked beside the system, not installed: a foreign libc6 is installable only
 # while its version equals the native one, which ends for s390x with the first security update.

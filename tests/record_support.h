@@ -30,6 +30,9 @@ typedef struct recorder {
     uint64_t   retired;         // the last one whose work was done
     int        is_open;
     int        out_of_order;    // 1 = limits say so
+    int        is_visible;      // 1 = limits say that the host maps operands
+    int        refuses_maps;    // 1 = every map is not ready
+    long       refuses_submits; // so many more submits are not ready
     long       submits, polls, waits, not_ready;
 } recorder;
 
@@ -152,6 +155,7 @@ static tl_result record_order(void *self, const tl_access *accesses, int32_t cou
 }
 static tl_result record_submit(void *self, tl_ticket *ticket) {
     recorder *r = (recorder *)self;
+    if (r->refuses_submits) { r->refuses_submits--; return TL_NOT_READY; }
     r->submits++;
     ticket->value = r->frame;
     return TL_OK;
@@ -170,6 +174,7 @@ static tl_result record_map(void *self, tl_range range, tl_map_mode mode, void *
     recorder *r = (recorder *)self;
     int32_t i;
     *host = NULL;
+    if (r->refuses_maps) return TL_NOT_READY;
     for (i = 0; i < r->op_count; i++)
         if (record_touches(&r->ops[i], range, mode != TL_MAP_READ)) { r->not_ready++; return TL_NOT_READY; }
     return r->inner.map(r->inner.self, range, mode, host);
@@ -189,7 +194,7 @@ static uint64_t record_now_ns(void *self) {
 static void record_limits(void *self, tl_backend_limits *limits) {
     recorder *r = (recorder *)self;
     r->inner.limits(r->inner.self, limits);
-    limits->host_visible = 0;
+    limits->host_visible = r->is_visible;
     limits->in_order = !r->out_of_order;
 }
 static void record_counters(void *self, tl_backend_counters *counters) {

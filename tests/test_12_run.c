@@ -1854,6 +1854,80 @@ static void a_whole_step_is_recorded_where_nothing_needs_waiting(void **state) {
     tl_free_graph(NULL, &graph);
 }
 
+// Kernels of the host on a backend that cannot wait: the step stays until its operands can be had.
+static void a_kernel_of_the_host_is_not_called_before_its_operands_are_ready(void **state) {
+    static record_bed r;
+    tl_graph graph = graph_of(everything);
+    tl_plan plan = plan_of(lossless_steps);
+    tl_run_step step;
+    uint64_t sums[2];
+    int32_t done = 0;
+    long not_ready = 0, submits_refused = 0;
+    (void)state;
+    undisturbed(&graph, 0, 0, &plan, NULL, sums, NULL);
+    record_bed_open(&r, &graph, 0);
+    r.recorder.is_visible = 1;
+    r.b.desc.kernel_count = mixer_kernels(&graph, &r.b.mixer, r.b.kernels);
+    r.b.desc.plan = &plan;
+    bed_must_init(&r.b);
+    record_finish(&r.recorder);
+    if (bed_load(r.b.run, 0, &r.b) || tl_start_pass(r.b.run, 0)) fail_msg("%s", r.b.env.error.text);
+    r.recorder.refuses_submits = 3;
+    while (!done) {
+        tl_result result = tl_next_step(r.b.run, &step, &done);
+        if (result == TL_NOT_READY) {  // the last submit
+            assert_int_equal(done, 0);
+            submits_refused++;
+            continue;
+        }
+        if (result) fail_msg("%s", r.b.env.error.text);
+        while (step.is_compute && (result = tl_run_step_kernel(r.b.run, &step)) == TL_NOT_READY) {
+            assert_string_equal(r.b.env.error.text, "tl_run_step_kernel: backend: work is under way that it cannot wait for");
+            not_ready++;
+            record_finish(&r.recorder);
+        }
+        if (result) fail_msg("%s", r.b.env.error.text);
+    }
+    assert_int_equal(submits_refused, 3);
+    assert_true(not_ready > 1);
+    record_finish(&r.recorder);
+    assert_int_equal(bed_outcome(&r.b, 0), sums[0]);
+    assert_int_equal(tl_run_plan(r.b.run), TL_NOT_READY);  // by itself it cannot go on
+    assert_only_inputs_are_held(&r.b);
+    record_bed_close(&r);
+    tl_free_plan(NULL, &plan);
+    tl_free_graph(NULL, &graph);
+}
+
+// A loss gradient in f64 is written by the host in the middle of a step, which cannot be begun twice.
+static void a_step_that_was_begun_and_cannot_wait_fails(void **state) {
+    static record_bed r;
+    tl_graph graph = graph_of("tlg 1\nnode 0 x input fwd=0 bwd=0 out=8 needs=none in=-\n"
+                              "node 1 l ce fwd=1 bwd=1 out=8 needs=in in=0\n");
+    tl_strategy strategy = tl_with_gradient(tl_strategy_new(), tl_gradient_full());
+    tl_run_step step;
+    int32_t done = 0;
+    tl_result result = TL_OK;
+    (void)state;
+    record_bed_open(&r, &graph, 0);
+    r.b.desc.strategy = &strategy;
+    r.b.desc.kernel_precisions = 1u << TL_PRECISION_FULL;
+    bed_must_init(&r.b);
+    record_start(&r.recorder);
+    if (tl_start_pass(r.b.run, 0)) fail_msg("%s", r.b.env.error.text);
+    r.recorder.refuses_maps = 1;
+    while (!result && !done) {
+        result = tl_next_step(r.b.run, &step, &done);
+        if (!result && step.is_compute && tl_run_step_kernel(r.b.run, &step)) fail_msg("%s", r.b.env.error.text);
+    }
+    assert_int_equal(result, TL_ERROR_BACKEND);
+    assert_non_null(strstr(r.b.env.error.text, "(B l): claim: work behind a ticket is still under way"));
+    assert_int_equal(tl_next_step(r.b.run, &step, &done), TL_ERROR_INVALID_ARG);  // given up
+    record_finish(&r.recorder);  // the graph of the kernels is the run's
+    record_bed_close(&r);
+    tl_free_graph(NULL, &graph);
+}
+
 // Given up, or freed, after any number of steps, while all of its frames are under way.
 static void a_recorded_pass_is_given_up_without_waiting(void **state) {
     static record_bed r;
@@ -3093,6 +3167,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(a_pass_in_order_submits_once_and_neither_polls_nor_waits),
         cmocka_unit_test(recorded_passes_compute_what_others_do),
         cmocka_unit_test(a_whole_step_is_recorded_where_nothing_needs_waiting),
+        cmocka_unit_test(a_kernel_of_the_host_is_not_called_before_its_operands_are_ready),
+        cmocka_unit_test(a_step_that_was_begun_and_cannot_wait_fails),
         cmocka_unit_test(a_recorded_pass_is_given_up_without_waiting),
         cmocka_unit_test(without_a_budget_nothing_runs_more_than_twice),
         cmocka_unit_test(layers_by_hand_compute_what_a_pass_computes),

@@ -1,7 +1,7 @@
 // Tests of examples/vk_nn.h: every kernel, forward and backward, against nn.h on the host and
 // against finite differences; odd sizes, guard bytes, equal bits; and a network in the executor.
 //
-//     cc -std=c99 -I. -Iexamples tests/test_vk_nn.c -lcmocka -lm -ldl -o test_vk_nn && ./test_vk_nn
+//     cc -std=c99 -Iexamples tests/test_vk_nn.c -lcmocka -lm -ldl -o test_vk_nn && ./test_vk_nn
 //
 // nn.h is tested against references in double by test_nn.c. The device rounds e^x and fuses sums as
 // it likes, so results are compared within 2e-5 of their size or of one. Gradients start from random
@@ -20,9 +20,9 @@
 #include <string.h>
 
 #define TL_STRATEGY_IMPLEMENTATION
-#include "tl_strategy.h"
+#include "../tl_strategy.h"
 #define TL_VK_BACKEND_IMPLEMENTATION
-#include "tl_vk_backend.h"
+#include "../tl_vk_backend.h"
 #include "vk_support.h"
 
 #include "nn.h"

@@ -2,8 +2,8 @@
 //
 // What a shader writes lies between canaries that it could reach. SOAK=1 compresses all 2^32 f32.
 #define TL_STRATEGY_IMPLEMENTATION
+#define TL_VK_BACKEND_IMPLEMENTATION
 #include "vk_support.h"
-#include "vk_shaders.h"
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,17 +14,6 @@
 
 #define CANARY_BYTES 256  // before and after; also a multiple of every alignment that Vulkan allows
 #define CANARY 0xC5
-
-typedef struct shader_words { const uint32_t *words; size_t bytes; } shader_words;
-
-#define WORDS(name) { tli_vk_##name##_words, sizeof tli_vk_##name##_words }
-static const shader_words all_words[TL_VK_SHADER_COUNT] = {
-    WORDS(copy), WORDS(copy_uint), WORDS(fill), WORDS(to_f16), WORDS(from_f16), WORDS(to_bf16),
-    WORDS(from_bf16), WORDS(to_q8), WORDS(from_q8), WORDS(min_max), WORDS(add), WORDS(checksum)
-};
-
-#define SHADER_NAME(id, name, help) name,
-static const char *const shader_names[] = { TL_VK_SHADERS(SHADER_NAME) };
 
 static const uint32_t workgroup_sizes[] = { 32, 64, 128, 256 };
 
@@ -93,10 +82,10 @@ typedef struct job {
 } job;
 
 static void use_kernel(fixture *f, const job *j) {
-    const shader_words *words = &all_words[j->shader];
+    tli_vk_words words = tli_vk_words_of((int)j->shader);
     if (f->workgroup_size == j->workgroup_size && f->shader == j->shader) return;
     if (f->workgroup_size) vkt_free_kernel(&f->v, &f->kernel);
-    vkt_make_kernel(&f->v, words->words, words->bytes, j->shader == TL_VK_SHADER_FILL ? 1 : 2, 12,
+    vkt_make_kernel(&f->v, words.words, words.count * 4, j->shader == TL_VK_SHADER_FILL ? 1 : 2, 12,
                     j->workgroup_size, &f->kernel);
     f->shader = j->shader;
     f->workgroup_size = j->workgroup_size;
@@ -119,8 +108,8 @@ static void run_job(fixture *f, const job *j) {
     vkt_submit_wait(&f->v);
     for (i = 0; i < CANARY_BYTES; i++) {
         if (f->to.mapped[i] == CANARY && f->to.mapped[CANARY_BYTES + f->to_bytes + i] == CANARY) continue;
-        fail_msg("%s: a canary died, count %u, workgroup %u", shader_names[j->shader], (unsigned)j->push[0],
-                 (unsigned)j->workgroup_size);
+        fail_msg("%s: a canary died, count %u, workgroup %u", tl_vk_name_shader(j->shader),
+                 (unsigned)j->push[0], (unsigned)j->workgroup_size);
     }
 }
 
@@ -129,7 +118,7 @@ static void expect_output(const fixture *f, const job *j, const void *expected) 
     size_t i = 0;
     if (!memcmp(want, got, f->to_bytes)) return;
     while (want[i] == got[i]) i++;
-    fail_msg("%s: byte %lu is %02x, not %02x: count %u, tail %u, workgroup %u", shader_names[j->shader],
+    fail_msg("%s: byte %lu is %02x, not %02x: count %u, tail %u, workgroup %u", tl_vk_name_shader(j->shader),
              (unsigned long)i, got[i], want[i], (unsigned)j->push[0], (unsigned)j->push[2],
              (unsigned)j->workgroup_size);
 }
@@ -456,20 +445,6 @@ static void extremes_are_those_of_the_host(void **state) {
     close_shaders(&f);
 }
 
-static uint32_t mix(uint32_t x, int first, uint32_t by_0, int second, uint32_t by_1) {
-    x = (x ^ x >> first) * by_0;
-    x = (x ^ x >> second) * by_1;
-    return x ^ x >> 16;
-}
-
-static void checksum_words(const uint32_t *words, uint32_t count, uint32_t sum[2]) {
-    uint32_t i;
-    for (i = 0; i < count; i++) {
-        sum[0] += mix(words[i] + i * 0x9E3779B9u, 16, 0x85EBCA6Bu, 13, 0xC2B2AE35u);
-        sum[1] += mix(words[i] + i * 0x7F4A7C15u, 16, 0x7FEB352Du, 15, 0x846CA68Bu);
-    }
-}
-
 static void run_checksum(fixture *f, uint32_t count, uint32_t workgroup_size, uint32_t groups,
                          uint32_t groups_x, uint32_t sum[2]) {
     job j = make_job(TL_VK_SHADER_CHECKSUM, workgroup_size, count, (size_t)count * 4);
@@ -493,8 +468,8 @@ static void checksums_are_those_of_the_host(void **state) {
     for (w = 0; w < sizeof workgroup_sizes / sizeof *workgroup_sizes; w++)
         for (c = 0; c < sizeof counts / sizeof *counts; c++)
             for (groups = 0; groups < 300; groups += 150) {
-                uint32_t expected[2] = { 0, 0 }, sum[2];
-                checksum_words(words_of(&f.from), counts[c], expected);
+                uint32_t expected[2], sum[2];
+                tl_vk_checksum_bytes(words_of(&f.from), counts[c] * 4, expected);
                 run_checksum(&f, counts[c], workgroup_sizes[w], groups, 11, sum);
                 assert_memory_equal(sum, expected, 8);
             }
@@ -504,13 +479,13 @@ static void checksums_are_those_of_the_host(void **state) {
 // The index of the first word is a push constant, so a long range is summed part by part.
 static void checksums_of_parts_add_up(void **state) {
     enum { PARTS = 3, WORDS_EACH = 256 };
-    uint32_t words[PARTS * WORDS_EACH], expected[2] = { 0, 0 }, i, part;
+    uint32_t words[PARTS * WORDS_EACH], expected[2], i, part;
     fixture f;
     (void)state;
     if (!vkt_has_vulkan("checksums_of_parts_add_up")) skip();
     open_shaders(&f, 4 * WORDS_EACH);
     for (i = 0; i < PARTS * WORDS_EACH; i++) words[i] = next_random(&f);
-    checksum_words(words, PARTS * WORDS_EACH, expected);
+    tl_vk_checksum_bytes(words, sizeof words, expected);
     clear_output(&f, 8);
     memset(words_of(&f.to), 0, 8);
     for (part = PARTS; part-- > 0;) {
@@ -546,6 +521,47 @@ static void a_checksum_sees_every_bit_and_the_order(void **state) {
     close_shaders(&f);
 }
 
+static void keys_become_numbers_again(void **state) {
+    static const float pairs[][2] = {
+        { -0.0f, 0.0f }, { -1.5f, -0.25f }, { -3.0e38f, 3.0e38f }, { -1.0f, 1.0e-30f }, { 2.0f, 2.0f }
+    };
+    tl_vk_extremes extremes;
+    float least, largest;
+    size_t i, k;
+    (void)state;
+    for (i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        float numbers[2];
+        memset(&extremes, 0, sizeof extremes);
+        extremes.least_key = UINT32_MAX;
+        for (k = 0; k < 2; k++) {
+            uint32_t bits;
+            memcpy(&bits, &pairs[i][k], 4);
+            add_to_extremes(&extremes, bits);
+        }
+        assert_int_equal(tl_vk_read_extremes(&extremes, &numbers[0], &numbers[1]), 1);
+        assert_memory_equal(numbers, pairs[i], sizeof numbers);
+    }
+    memset(&extremes, 0, sizeof extremes);
+    extremes.least_key = UINT32_MAX;
+    add_to_extremes(&extremes, 0x7FC00000u);
+    assert_int_equal(tl_vk_read_extremes(&extremes, &least, &largest), 0);
+}
+
+static void every_shader_has_words_and_a_name(void **state) {
+    int i, k;
+    (void)state;
+    for (i = 0; i < TL_VK_SHADER_COUNT; i++) {
+        assert_int_equal(tli_vk_words_of(i).words[0], 0x07230203u);
+        assert_int_equal(tli_vk_words_of(i).words[1], 0x00010000u);  // SPIR-V 1.0
+        for (k = 0; k < i; k++) {
+            assert_ptr_not_equal(tli_vk_words_of(i).words, tli_vk_words_of(k).words);
+            assert_string_not_equal(tl_vk_name_shader((tl_vk_shader)i), tl_vk_name_shader((tl_vk_shader)k));
+        }
+    }
+    assert_string_equal(tl_vk_name_shader(TL_VK_SHADER_COUNT), "?");
+    assert_string_equal(tl_vk_name_shader(TL_VK_SHADER_FROM_BF16), "from_bf16");
+}
+
 // -- many groups, barriers --
 
 // Workgroups of one invocation, 65537 of them and more, and small rows in which the last one is short.
@@ -553,7 +569,7 @@ static void more_groups_than_fit_a_row_are_spread_over_two_dimensions(void **sta
     enum { GROUPS = 65537 };
     fixture f;
     size_t bytes = (size_t)GROUPS * 128;
-    uint32_t i, shader, sum[2];
+    uint32_t i, shader, expected[2], sum[2];
     (void)state;
     if (!vkt_has_vulkan("more_groups_than_fit_a_row_are_spread_over_two_dimensions")) skip();
     open_shaders(&f, bytes);
@@ -575,12 +591,9 @@ static void more_groups_than_fit_a_row_are_spread_over_two_dimensions(void **sta
     check_expand(&f, TL_CODEC_BF16, 1, 2 * GROUPS - 1, 0);
     check_expand(&f, TL_CODEC_Q8, 1, GROUPS, 0);
     check_extremes(&f, GROUPS, 1, 0, 0);
-    {
-        uint32_t expected[2] = { 0, 0 };
-        checksum_words(words_of(&f.from), GROUPS, expected);
-        run_checksum(&f, GROUPS, 1, 0, 0, sum);
-        assert_memory_equal(sum, expected, 8);
-    }
+    tl_vk_checksum_bytes(words_of(&f.from), 4 * GROUPS, expected);
+    run_checksum(&f, GROUPS, 1, 0, 0, sum);
+    assert_memory_equal(sum, expected, 8);
     close_shaders(&f);
 }
 
@@ -597,7 +610,7 @@ static void every_shader_takes_every_workgroup_size(void **state) {
         most = f.v.properties.limits.maxComputeWorkGroupSize[0];
     for (i = 0; i < 8000; i++) words_of(&f.from)[i] = any_value(&f);
     for (w = 0; w < sizeof sizes / sizeof *sizes && sizes[w] <= most; w++) {
-        uint32_t expected[2] = { 0, 0 }, sum[2];
+        uint32_t expected[2], sum[2];
         int codec;
         job j = make_job(TL_VK_SHADER_COPY, sizes[w], 2000, 16 * 2000);
         clear_output(&f, 16 * 2000);
@@ -608,7 +621,7 @@ static void every_shader_takes_every_workgroup_size(void **state) {
             check_expand(&f, (tl_codec)codec, sizes[w], 1999, 3);
         }
         check_extremes(&f, 1999, sizes[w], 0, 3);
-        checksum_words(words_of(&f.from), 1999, expected);
+        tl_vk_checksum_bytes(words_of(&f.from), 4 * 1999, expected);
         run_checksum(&f, 1999, sizes[w], 0, 3, sum);
         assert_memory_equal(sum, expected, 8);
     }
@@ -655,6 +668,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(copies_and_fills_write_exactly_their_words),
         cmocka_unit_test(sums_are_those_of_the_host),
         cmocka_unit_test(extremes_are_those_of_the_host),
+        cmocka_unit_test(keys_become_numbers_again),
+        cmocka_unit_test(every_shader_has_words_and_a_name),
         cmocka_unit_test(checksums_are_those_of_the_host),
         cmocka_unit_test(checksums_of_parts_add_up),
         cmocka_unit_test(a_checksum_sees_every_bit_and_the_order),

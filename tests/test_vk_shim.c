@@ -629,6 +629,8 @@ static void a_heap_holds_exactly_its_bytes(void **state) {
     assert_int_equal(report().memory_bytes, 1 << 20);
     vk.FreeMemory(g.device, a, NULL);
     vk.FreeMemory(g.device, b, NULL);
+    assert_int_equal(allocate(&g, 0, 1 << 20, &a), VK_SUCCESS);
+    vk.FreeMemory(g.device, a, NULL);
     assert_violations(0);
     assert_int_equal(allocate(&g, 1, (1 << 20) + 1, &a), VK_ERROR_OUT_OF_DEVICE_MEMORY);
     assert_caught("its heap has 1048576 bytes");
@@ -1267,7 +1269,7 @@ static void two_threads(const gpu *g, VkQueue second, pthread_mutex_t *lock) {
         workers[i].g = g;
         workers[i].queue = i ? second : g->queue;
         workers[i].lock = lock;
-        workers[i].rounds = 50;
+        workers[i].rounds = 20;
         assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
     }
     for (i = 0; i < 2; i++) {
@@ -1283,12 +1285,12 @@ static void a_queue_is_used_by_one_thread_at_a_time(void **state) {
     (void)state;
     vkshim_default(&config, VKSHIM_MACHINE_REAL);
     config.transfer_family = 1;
-    config.queue_yields = 200;
+    config.queue_yields = 20;
     if (!open_gpu(&g, &config, "a_queue_is_used_by_one_thread_at_a_time")) return;
     two_threads(&g, g.queue, &lock);
     two_threads(&g, g.transfer, NULL);   // two queues need no lock
     assert_violations(0);
-    config.queue_yields = 20000;
+    config.queue_yields = 1000;
     vkshim_change(&config);
     two_threads(&g, g.queue, NULL);
     violations_seen = report().violation_count;
@@ -1568,6 +1570,50 @@ static void timeline_values_are_delayed_too(void **state) {
     close_gpu(&g);
 }
 
+typedef struct waiter {
+    VkDevice device;
+    VkSemaphore semaphore;
+    VkResult result;
+} waiter;
+
+static void *wait_for_one(void *user) {
+    waiter *w = (waiter *)user;
+    const uint64_t target = 1;
+    VkSemaphoreWaitInfo wait;
+    memset(&wait, 0, sizeof wait);
+    wait.sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO;
+    wait.semaphoreCount = 1;
+    wait.pSemaphores = &w->semaphore;
+    wait.pValues = &target;
+    w->result = vk.WaitSemaphores(w->device, &wait, UINT64_MAX);
+    return NULL;
+}
+
+static void a_thread_that_waits_gets_what_another_submits(void **state) {
+    VkCommandBuffer commands;
+    vkshim_config config;
+    pthread_t thread;
+    waiter w;
+    gpu g;
+    (void)state;
+    vkshim_default(&config, VKSHIM_MACHINE_REAL);
+    config.delay_polls = UINT32_MAX;
+    if (!open_gpu(&g, &config, "a_thread_that_waits_gets_what_another_submits")) return;
+    w.device = g.device;
+    w.result = VK_NOT_READY;
+    assert_int_equal(make_semaphore(&g, 1, &w.semaphore), VK_SUCCESS);
+    commands = start_commands(&g, 0);
+    assert_int_equal(vk.EndCommandBuffer(commands), VK_SUCCESS);
+    assert_int_equal(pthread_create(&thread, NULL, wait_for_one, &w), 0);
+    while (!report().host_wait_count) sched_yield();
+    submit_value(g.queue, commands, w.semaphore, 0, 1);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(w.result, VK_SUCCESS);
+    assert_int_equal(report().unseen_count, 0);
+    vk.DestroySemaphore(g.device, w.semaphore, NULL);
+    close_gpu(&g);
+}
+
 // -- objects --
 
 static void leaks_are_counted(void **state) {
@@ -1772,6 +1818,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(work_is_done_only_when_it_is_waited_or_polled_for),
         cmocka_unit_test(a_host_that_writes_too_early_spoils_the_copy),
         cmocka_unit_test(timeline_values_are_delayed_too),
+        cmocka_unit_test(a_thread_that_waits_gets_what_another_submits),
         cmocka_unit_test(leaks_are_counted),
         cmocka_unit_test(what_is_in_use_is_not_destroyed),
         cmocka_unit_test(the_host_has_seen_what_came_before_what_it_saw),

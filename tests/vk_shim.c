@@ -314,7 +314,7 @@ static void *vkshim_alloc(size_t bytes) {
 }
 
 static void *vkshim_duplicate(const void *from, size_t bytes) {
-    void *ptr = vkshim_alloc(bytes);
+    void *ptr = bytes ? vkshim_alloc(bytes) : NULL;  // layers warn of lists without elements
     if (bytes && from) memcpy(ptr, from, bytes);
     return ptr;
 }
@@ -351,6 +351,7 @@ static VkResult vkshim_count_call(vkshim_function function) {
         fails |= vkshim_in_window(number, config->fail_at, config->fail_count);
     if (!fails) return VK_SUCCESS;
     vkshim.counts.injected_count++;
+    vkshim.counts.injected_call = vkshim_function_names[function];
     if (result == VK_ERROR_DEVICE_LOST) vkshim_die();
     return result;
 }
@@ -899,6 +900,8 @@ static void vkshim_load(VkInstance instance) {
     vkshim.real.name = (PFN_vk##name)vkshim.real.GetInstanceProcAddr(instance, "vk" #name);
     VKSHIM_FUNCTIONS(VKSHIM_LOAD)
 #undef VKSHIM_LOAD
+    vkshim.real.EnumerateInstanceVersion =  // of no instance: newer ones do not give it
+        (PFN_vkEnumerateInstanceVersion)vkshim.real.GetInstanceProcAddr(NULL, "vkEnumerateInstanceVersion");
 }
 
 static VKAPI_ATTR VkResult VKAPI_CALL vkshim_CreateInstance(const VkInstanceCreateInfo *info,
@@ -1338,19 +1341,33 @@ static VKAPI_ATTR void VKAPI_CALL vkshim_GetDeviceQueue(VkDevice device, uint32_
     vkshim_leave(VK_SUCCESS);
 }
 
-// Take a queue, or all of a device, and then the mutex. Another user inside is a violation.
+// Whether more than one thread is inside a queue, with the guard held.
+static int vkshim_is_shared(VkQueue queue, VkDevice device) {
+    uint32_t i;
+    for (i = 0; i < VKSHIM_QUEUES; i++)
+        if (vkshim_guards[i].queue && vkshim_guards[i].users > 1
+            && (vkshim_guards[i].queue == queue || vkshim_guards[i].device == device)) return 1;
+    return 0;
+}
+
+// Take a queue, or all of a device, and then the mutex. Another user inside is a violation; with
+// queue_yields the first stays a while, so that the other is met.
 static VkResult vkshim_enter_queue(vkshim_function function, VkQueue queue, VkDevice device) {
-    uint32_t i, yields;
-    int is_shared = 0;
+    uint32_t i;
+    int is_shared;
     VkResult result;
     pthread_mutex_lock(&vkshim_guard_mutex);
     for (i = 0; i < VKSHIM_QUEUES; i++)
-        if (vkshim_guards[i].queue &&
-            (vkshim_guards[i].queue == queue || vkshim_guards[i].device == device))
-            is_shared |= vkshim_guards[i].users++ > 0;
-    yields = vkshim_guard_yields;
+        if (vkshim_guards[i].queue == queue || vkshim_guards[i].device == device)
+            vkshim_guards[i].users += vkshim_guards[i].queue != NULL;
+    is_shared = vkshim_is_shared(queue, device);
+    for (i = 0; i < vkshim_guard_yields && !is_shared; i++) {
+        pthread_mutex_unlock(&vkshim_guard_mutex);
+        sched_yield();
+        pthread_mutex_lock(&vkshim_guard_mutex);
+        is_shared = vkshim_is_shared(queue, device);
+    }
     pthread_mutex_unlock(&vkshim_guard_mutex);
-    for (i = 0; i < yields; i++) sched_yield();
     result = vkshim_enter(function);
     if (is_shared)
         vkshim_violate("%s: another thread uses the queue now", vkshim_function_names[function]);

@@ -125,6 +125,7 @@ typedef struct vkshim_counts {
     uint64_t host_wait_count;     // waits that blocked
     uint64_t fallible_count;      // calls that fail_any_at counts, since vkshim_reset or vkshim_change
     uint64_t injected_count;      // calls that were made to fail
+    const char *injected_call;    // the last of them; NULL = none
     uint64_t violation_count;
     char     violation_text[240]; // of the last one
 } vkshim_counts;

@@ -50,7 +50,7 @@ void main() {
     if (at.x >= width || at.y >= height) return;
     vec2 screen = (vec2(at) + 0.5 - 0.5 * vec2(width, height)) / float(min(width, height));
     vec3 eye = vec3(0.05, 2.0, -4.1);
-    vec3 ray = normalize(vec3(screen.x * 0.95, -screen.y * 0.95 - 0.36, 1.15));
+    vec3 ray = normalize(vec3(screen.x * 0.82, -screen.y * 0.82 - 0.37, 1.15));
     vec3 light = normalize(vec3(-0.55, 0.9, -0.5));
     vec3 sky = mix(vec3(0.80, 0.87, 0.92), vec3(0.30, 0.52, 0.78), clamp(ray.y * 2.2 + 0.25, 0.0, 1.0));
     vec3 colour = sky;
