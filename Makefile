@@ -23,7 +23,7 @@ FUZZERS  := $(patsubst tests/fuzz_%.c,%,$(wildcard tests/fuzz_*.c))
 
 # Compute shaders: the file that holds their words, the folder of their sources, their prefix.
 SHADERS  := tl_vk_backend.h,shaders,tli_vk_ examples/vk_nn.h,examples/shaders,vk_nn_ \
-            examples/engine_shaders.h,examples/shaders_engine,engine_ tests/bench/bench_vk.c,tests/bench/shaders,bench_
+            examples/engine_shaders.h,examples/shaders/engine,engine_ tests/bench/bench_vk.c,tests/bench/shaders,bench_
 
 # Looked up when used, not when read, so that `make deps test` finds what deps has just installed.
 CMOCKA_INCLUDES = \#include <stdarg.h>\n\#include <stddef.h>\n\#include <setjmp.h>\n\#include <cmocka.h>\n
