@@ -2771,17 +2771,9 @@ static tl_result tli_vk_order_stages(tli_vk *b, const tl_access *accesses, int32
         place = tli_vk_place_of(&b->blocks[(accesses[i].range.block & 0xFFFFFFFFu) - 1], &accesses[i].range);
         follows |= tli_vk_must_follow(b, &place, accesses[i].writes);
     }
-<<<<<<< HEAD
-    if (follows) {
-        tli_vk_record_barrier(b, stages, access);
-        b->foreign_stages |= stages;
-        b->foreign_access |= access;
-    }
-=======
     if (follows) tli_vk_record_barrier(b, stages, access);
     b->foreign_stages |= stages;  // the next barrier is behind what the caller does there
     b->foreign_access |= access;
->>>>>>> faults2
     for (i = 0; i < count && !result; i++) {
         tli_vk_place place;
         if (!accesses[i].range.bytes) continue;
