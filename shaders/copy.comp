@@ -1,5 +1,6 @@
 // to[] = from[]. count: in 16 bytes; an invocation moves four of them. Eight invocations move 512 bytes, in steps of
-// 128, a cache line of most devices: steps of a whole workgroup are slower where few invocations run at a time.
+// 128, a cache line of most devices; steps of a whole workgroup are slower where few invocations run at a time,
+// and are for workgroups that eight does not divide.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "layout.glsl"
@@ -8,8 +9,14 @@ layout(set = 0, binding = 0, std430) writeonly buffer To { uvec4 to[]; };
 layout(set = 0, binding = 1, std430) readonly buffer From { uvec4 from[]; };
 
 void main() {
-    uint step_count = min(8u, gl_WorkGroupSize.x);  // powers of two: no place is left out
-    uint first = invocation_index() / step_count * 4u * step_count + invocation_index() % step_count;
+    uint step_count = gl_WorkGroupSize.x, invocation = gl_LocalInvocationID.x;
+    uint first = group_index() * 4u * step_count;
+    if (step_count % 8u == 0u) {
+        step_count = 8u;
+        first += invocation / 8u * 32u + invocation % 8u;
+    } else {
+        first += invocation;
+    }
     uint last = first + 3u * step_count;
     if (last < count) {  // four loads under way before the first store
         uvec4 a = from[first], b = from[first + step_count];
