@@ -15,7 +15,7 @@ STD      := -std=c99 -ffp-contract=off
 WARN     := -Wall -Wextra -Wpedantic
 LDLIBS   := -lm -lpthread -ldl
 
-HEADERS  := tl_strategy.h tl_vk_backend.h $(wildcard examples/*.h tests/*.h)
+HEADERS  := tl_strategy.h tl_vk_backend.h $(wildcard examples/*.h tests/*.h) tests/vk_shim.c
 EXAMPLES := $(patsubst examples/%.c,$(B)/%,$(wildcard examples/*.c))
 TESTS    := $(patsubst tests/%.c,$(B)/%,$(wildcard tests/test_*.c))
 BENCHES  := $(patsubst tests/bench/%.c,$(B)/bench/%,$(wildcard tests/bench/*.c))
@@ -23,8 +23,8 @@ FUZZERS  := $(patsubst tests/fuzz_%.c,%,$(wildcard tests/fuzz_*.c))
 
 # Compute shaders: the file that holds their words, the folder of their sources, their prefix.
 SHADERS  := tl_vk_backend.h,shaders,tli_vk_ examples/vk_nn.h,examples/shaders,vk_nn_ \
-            examples/engine_shaders.h,examples/shaders_engine,engine_ \
-            tests/bench/bench_vk.c,tests/bench/shaders,bench_ tests/vk_layers.h,tests/shaders,vk_
+            examples/engine_shaders.h,examples/shaders/engine,engine_ tests/vk_layers.h,tests/shaders,vk_ \
+            tests/bench/bench_vk.c,tests/bench/shaders,bench_
 
 # Looked up when used, not when read, so that `make deps test` finds what deps has just installed.
 CMOCKA_INCLUDES = \#include <stdarg.h>\n\#include <stddef.h>\n\#include <setjmp.h>\n\#include <cmocka.h>\n

@@ -1639,6 +1639,8 @@ TLI_VK_IMPL tl_result tl_vk_add_buffer(const tl_backend *backend, const tl_vk_bu
         return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "bytes: must be a multiple of 4, not 0");
     if (desc->offset % b->alignment)
         return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "offset: not a multiple of the alignment");
+    if (desc->offset > UINT64_MAX / 4)
+        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "offset: beyond any buffer");
     at = tli_vk_add_record(b);
     if (at == TLI_VK_CHUNK_NONE || !tli_vk_add_slot(b))
         return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the tables");
@@ -2171,9 +2173,9 @@ static int tli_vk_reduces(tl_vk_shader shader) {
     return shader == TL_VK_SHADER_MIN_MAX || shader == TL_VK_SHADER_CHECKSUM;
 }
 
-// One dispatch of one of our shaders; both sides fit a descriptor. first = index of its first word.
+// One dispatch of one of our shaders; both sides fit a descriptor.
 static tl_result tli_vk_record_piece(tli_vk *b, tl_vk_shader shader, const tli_vk_place places[2],
-                                     uint64_t bytes, uint32_t word, uint64_t first, const char *function) {
+                                     uint64_t bytes, uint32_t word, const char *function) {
     uint64_t groups = (tli_vk_invocations(shader, bytes) + b->desc.workgroup_size - 1) / b->desc.workgroup_size;
     uint64_t across;
     uint32_t push[3], size[3];
@@ -2183,7 +2185,7 @@ static tl_result tli_vk_record_piece(tli_vk *b, tl_vk_shader shader, const tli_v
     across = tli_vk_least(groups, b->device_limits.maxComputeWorkGroupCount[0]);
     push[0] = (uint32_t)((bytes + 3) / 4);
     if (shader == TL_VK_SHADER_COPY) push[0] = (uint32_t)(bytes / 16);
-    push[1] = shader == TL_VK_SHADER_CHECKSUM ? (uint32_t)first : word;
+    push[1] = word;
     push[2] = (uint32_t)(bytes % 4);
     size[0] = (uint32_t)across;
     size[1] = (uint32_t)((groups + across - 1) / across);
@@ -2195,7 +2197,8 @@ static tl_result tli_vk_record_piece(tli_vk *b, tl_vk_shader shader, const tli_v
     return result;
 }
 
-// The part of an operation from `done` on, in bytes of its f32 side. A reduction keeps its target.
+// The part of an operation from `done` on, in bytes of its f32 side. A reduction keeps its target; a checksum
+// knows the index of its first word.
 static tli_vk_op tli_vk_part_of(const tli_vk_op *op, uint64_t done, uint64_t bytes) {
     int converts = op->kind == TLI_VK_OP_SHADER, expands = converts && tli_vk_expands(op->shader);
     uint64_t other_done = converts ? tli_vk_other_bytes(op->shader, done) : done;
@@ -2203,6 +2206,7 @@ static tli_vk_op tli_vk_part_of(const tli_vk_op *op, uint64_t done, uint64_t byt
     tli_vk_op part = *op;
     part.from.at += expands ? other_done : done;
     part.from.bytes = expands ? other_bytes : bytes;
+    if (converts && op->shader == TL_VK_SHADER_CHECKSUM) part.word += (uint32_t)(done / 4);
     if (converts && tli_vk_reduces(op->shader)) return part;
     part.to.at += expands ? done : other_done;
     part.to.bytes = expands ? bytes : other_bytes;
@@ -2216,20 +2220,24 @@ static uint64_t tli_vk_whole_bytes(const tli_vk_op *op) {
     return fills || (shades && tli_vk_expands(op->shader)) ? op->to.bytes : op->from.bytes;
 }
 
-// A shader over whole places, a descriptor's length at a time.
-static tl_result tli_vk_record_shader(tli_vk *b, const tli_vk_op *op, const char *function) {
+// A shader over whole places, a descriptor's length at a time. *op becomes what is left where that fails: a sum
+// must not be added twice.
+static tl_result tli_vk_record_shader(tli_vk *b, tli_vk_op *op, const char *function) {
+    const tli_vk_op all = *op;
     uint64_t whole = tli_vk_whole_bytes(op), done, bytes;
-    tl_result result = TL_OK;
-    for (done = 0; done < whole && !result; done += bytes) {
+    tl_result result;
+    for (done = 0; done < whole; done += bytes) {
         tli_vk_op part;
         tli_vk_place places[2];
         bytes = tli_vk_least(whole - done, b->range_bytes);
-        part = tli_vk_part_of(op, done, bytes);
+        part = tli_vk_part_of(&all, done, bytes);
         places[0] = part.to;
         places[1] = part.from;
-        result = tli_vk_record_piece(b, op->shader, places, bytes, op->word, done / 4, function);
+        result = tli_vk_record_piece(b, op->shader, places, bytes, part.word, function);
+        if (result) return result;
+        *op = tli_vk_part_of(&all, done + bytes, whole - done - bytes);
     }
-    return result;
+    return TL_OK;
 }
 
 // Large copies and fills inside the device tier go through shaders where these were found faster.
@@ -2251,8 +2259,8 @@ static tl_result tli_vk_record_move(tli_vk *b, const tli_vk_op *op, const char *
     part.to.bytes = part.from.bytes = bulk;
     result = tli_vk_record_shader(b, &part, function);
     part.shader = TL_VK_SHADER_COPY_UINT;
-    part.to.at += bulk;
-    part.from.at += bulk;
+    part.to.at = op->to.at + bulk;
+    part.from.at = op->from.at + bulk;
     part.to.bytes = part.from.bytes = op->to.bytes - bulk;
     return result ? result : tli_vk_record_shader(b, &part, function);
 }
@@ -2276,7 +2284,7 @@ static void tli_vk_record_copies(tli_vk *b, const tli_vk_op *ops, int32_t count,
 }
 
 // Record some of the enqueued work that nothing stands between: at least one.
-static tl_result tli_vk_record_ops(tli_vk *b, const tli_vk_op *ops, int32_t count, const char *function,
+static tl_result tli_vk_record_ops(tli_vk *b, tli_vk_op *ops, int32_t count, const char *function,
                                    int32_t *taken) {
     tl_result result = TL_OK;
     *taken = 1;
@@ -2337,7 +2345,7 @@ static tl_result tli_vk_flush(tli_vk *b, const char *function) {
         for (i = done; i < end; i++) follows |= tli_vk_op_must_follow(b, &b->ops[i]);
         if (follows) tli_vk_record_barrier(b, 0, 0);
         for (i = done; i < end && !result; i++) result = tli_vk_touch_op(b, &b->ops[i], function);
-        // What fails half way is recorded again from its start: the same bytes from the same bytes.
+        // A move that fails half way is recorded again from its start: the same bytes from the same bytes.
         while (!result && done < end) {
             result = tli_vk_record_ops(b, &b->ops[done], end - done, function, &taken);
             if (!result) done += taken;
@@ -2763,12 +2771,9 @@ static tl_result tli_vk_order_stages(tli_vk *b, const tl_access *accesses, int32
         place = tli_vk_place_of(&b->blocks[(accesses[i].range.block & 0xFFFFFFFFu) - 1], &accesses[i].range);
         follows |= tli_vk_must_follow(b, &place, accesses[i].writes);
     }
-    if (follows) {
-        tli_vk_record_barrier(b, stages, access);
-        b->foreign_stages |= stages;
-        b->foreign_access |= access;
-        result = tli_vk_touch_open_promises(b, function);
-    }
+    if (follows) tli_vk_record_barrier(b, stages, access);
+    b->foreign_stages |= stages;  // the next barrier is behind what the caller does there
+    b->foreign_access |= access;
     for (i = 0; i < count && !result; i++) {
         tli_vk_place place;
         if (!accesses[i].range.bytes) continue;
@@ -3666,7 +3671,8 @@ static void tli_vk_lose_ops(tli_vk *b, int all, uint64_t serial) {
     int32_t kept = 0, i;
     for (i = 0; i < b->op_count; i++) {
         const tli_vk_op op = b->ops[i];
-        int changes = op.kind == TLI_VK_OP_SHADER && (tli_vk_reduces(op.shader) || op.shader == TL_VK_SHADER_ADD);
+        int changes = op.kind == TLI_VK_OP_SHADER &&
+                      (tli_vk_reduces(op.shader) || op.shader == TL_VK_SHADER_ADD);
         if (all || (op.kind != TLI_VK_OP_FILL && tli_vk_is_lost(b, &op.from)) ||
             (changes && tli_vk_is_lost(b, &op.to))) {
             if (!tli_vk_add_lost(b, op.to)) b->lost = 1;

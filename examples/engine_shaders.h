@@ -1,6 +1,6 @@
-// engine_shaders.h -- the words of shaders_engine/*.comp for 03_vulkan_engine.c
+// engine_shaders.h -- the words of shaders/engine/*.comp for 03_vulkan_engine.c
 //
-//     tests/shaders.sh write examples/engine_shaders.h examples/shaders_engine engine_
+//     tests/shaders.sh write examples/engine_shaders.h examples/shaders/engine engine_
 
 #ifndef ENGINE_SHADERS_H
 #define ENGINE_SHADERS_H

