@@ -3851,6 +3851,7 @@ TLI_VK_IMPL tl_result tl_vk_record_kernel(const tl_backend *backend, const tl_vk
     uint32_t groups[3];
     tl_result result = TL_OK;
     int32_t i;
+    memset(places, 0, sizeof places);
     if (b->lost) return tli_vk_fail_lost(b, function);
     if (groups_x > most[0] || groups_y > most[1] || groups_z > most[2])
         return tli_vk_fail(b, TL_ERROR_UNSUPPORTED, function, "groups: more than the device takes");
