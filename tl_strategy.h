@@ -11149,7 +11149,7 @@ static tl_result tli_move_tensor(tl_run *run, const char *function, tl_range ran
     tl_access access;
     void *host = NULL;
     tl_result result;
-    if (!range.bytes) return TL_OK;
+    if (!range.bytes || (!to && !from)) return TL_OK;
     access.range = range;
     access.writes = from != NULL;
     // Where work runs in order, map knows by itself what it has to wait for.

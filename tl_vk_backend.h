@@ -107,8 +107,8 @@ typedef struct tl_vk_device_info {
     char     name[VK_MAX_PHYSICAL_DEVICE_NAME_SIZE];
     VkPhysicalDeviceType type;   // VK_PHYSICAL_DEVICE_TYPE_CPU: a driver that computes on the host
     uint32_t api_version, driver_version;
-    uint64_t device_bytes;       // of its largest device-local heap
     int32_t  has_compute;        // 0 = no queue that computes: tl_vk_init_device refuses it
+    uint64_t device_bytes;       // of its largest device-local heap
 } tl_vk_device_info;
 
 // List the devices of the machine.
@@ -539,7 +539,8 @@ static tl_result tli_vk_fail_entry(tl_env *env, const char *function, const char
     if (length > sizeof text - 1 - at) length = sizeof text - 1 - at;
     memcpy(text + at, entry, length);
     text[at + length] = 0;
-    return tl_record_error(env, TL_ERROR_UNSUPPORTED, function, text);
+    (void)tl_record_error(env, TL_ERROR_UNSUPPORTED, function, text);
+    return TL_ERROR_UNSUPPORTED;
 }
 
 static int tli_vk_has_extension(const tl_vk_device *device, const char *name) {
@@ -954,6 +955,7 @@ TLI_VK_IMPL tl_result tl_vk_init_device(tl_env *env, const tl_vk_device_desc *de
     tli_vk_owned *owned;
     tl_result result;
     memset(&loader, 0, sizeof loader);
+    memset(&info, 0, sizeof info);
     memset(device, 0, sizeof *device);
     loader.env = env;
     loader.desc = desc;
