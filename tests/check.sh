@@ -66,7 +66,7 @@ step_test()       { tests_with B=$out/gcc CC=gcc; }
 step_test_clang() { tests_with VULKAN=no B=$out/clang CC=clang; }
 
 asan="-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all"
-step_asan_gcc()   { tests_with B=$out/asan_gcc CC=gcc RUNNER="$(fixed_addresses)" CFLAGS="$asan"; }
+step_asan_gcc()   { SAMPLE=7 tests_with B=$out/asan_gcc CC=gcc RUNNER="$(fixed_addresses)" CFLAGS="$asan"; }
 step_asan_clang() { tests_with VULKAN=no B=$out/asan_clang CC=clang RUNNER="$(fixed_addresses)" CFLAGS="$asan"; }
 step_tsan() {
     TSAN_OPTIONS=halt_on_error=1 tests_with VULKAN=no B=$out/tsan CC=clang RUNNER="$(fixed_addresses)" \
