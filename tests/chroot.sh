@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Prove the README's two commands on a bare Debian 12:  tests/chroot.sh [DIRECTORY]     (root; needs debootstrap)
+# Prove the README's commands on a bare Debian 12:  tests/chroot.sh [DIRECTORY]     (root; needs debootstrap)
 #
 #   DIRECTORY/bare   only git, make and gcc:  git clone, make run
-#   DIRECTORY/full   a copy of it, with apt:  git clone, make deps test
+#   DIRECTORY/full   a copy of it, with apt:  git clone, make deps test, make run-vulkan
 #
 # The commit checked out now is cloned; `bare` is kept, so the next time is quick. DIRECTORY is /var/tmp/tl_strategy_chroot
 # unless given; MIRROR=... names another Debian mirror. STEPS="bare full" chooses.
@@ -50,13 +50,13 @@ for step in $steps; do
             make run; ls -l build/memory.svg build/trace.json; git status --short'
         ;;
     full)
-        echo "== with apt: make deps test"
+        echo "== with apt: make deps test, make run-vulkan"
         rm -rf --one-file-system "$dir/full"
         cp -a "$dir/bare" "$dir/full"
-        enter "$dir/full" "$clone"'; make deps test'
+        enter "$dir/full" "$clone"'; make deps test; make run-vulkan; git status --short'
         ;;
     *) echo "unknown step $step" >&2; exit 1 ;;
     esac
     echo "   $step: $SECONDS s"
 done
-echo "both commands hold"
+echo "the commands hold"
