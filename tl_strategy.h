@@ -27,6 +27,7 @@
        [2] STRATEGY      what the caller wants, in seven fields
        [3] GRAPH         nodes, tensors, sizes, costs; the device; .tlg text
        [4] PLAN          steps, the simulator, checkpoint configs as plans
+       [5] REMAT         recomputation under a byte budget, with a certified distance to the optimum
        [10] BACKEND      blocks, ranges, tickets; the CPU backend
        [11] MANAGER      the store and the online checkpoint manager
        [12] RUN          the executor: plans, online runs, layer-by-layer backprop
@@ -42,8 +43,8 @@
        TL_NO_STDIO                  drops functions that open files; nothing else uses stdio
        TL_NO_THREADS                no built-in lock; the caller may still give one
        TL_NO_CHECKS                 drops the checked and the deferred CPU backend, which are for tests
-       TL_NO_PLANNERS               drops what makes plans: checkpoint configs, kept sets, Revolve;
-                                    plans made elsewhere and online runs remain
+       TL_NO_PLANNERS               drops what makes plans: checkpoint configs, kept sets, Revolve,
+                                    [5]; plans made elsewhere and online runs remain
        TL_NO_TEXT                   drops printing, parsing and JSON; error text stays
        TL_NO_TRACE                  drops [13]
 
@@ -61,9 +62,9 @@
        of different compilers only with -ffp-contract=off.
 
    DOES NOT
-       compute: kernels are yours (examples/nn.h has a set in plain C). Plan recomputation from a
-       byte budget on graphs, place offsets, choose precisions or split work over devices: later
-       versions; what a strategy asks for and this version cannot do is TL_ERROR_UNSUPPORTED.
+       compute: kernels are yours (examples/nn.h has a set in plain C). Place offsets, choose
+       precisions or split work over devices: later versions; what a strategy asks for and this
+       version cannot do is TL_ERROR_UNSUPPORTED.
 */
 #ifndef TL_STRATEGY_H
 #define TL_STRATEGY_H
@@ -860,6 +861,85 @@ TLDEF size_t    tl_print_checkpoint_config_json(const tl_checkpoint_config *conf
 TLDEF tl_result tl_parse_checkpoint_config_json(tl_env *env, const char *text, size_t length,
                                                 tl_checkpoint_config *config);
 #endif
+#endif
+
+// ============================================================================
+// [5] REMAT -- recomputation under a byte budget, with a certified distance to the optimum
+//
+//     graph + budget --tl_plan_remat--> plan, cost, and a bound that no plan undercuts
+//
+//     cost
+//      |  x          what is found:       x    a schedule, simulated
+//      |  o x        what is certain:     o    no valid schedule costs less
+//      |    o  x
+//      |       o  *  *  *                 *    both: proven
+//      +------------------- budget
+//
+// Some tensors are dropped and made again before a backward wants them, as often as
+// it takes: which ones, and when, so that the peak stays within the budget and the
+// forwards made again cost least. Three parts share the work:
+//
+//   exact    A* from the end of the schedule to its start, for small graphs. A state
+//            is the set of tensors that the rest of the schedule cannot do without
+//   bound    a few backwards are instants that cut every schedule into spans: what lives
+//            across each of them fits the budget, what does not is made in the span. The
+//            Lagrangian of that is one minimum cut a span; its gap is narrowed by branching
+//   search   a schedule is its sequence of calls alone; greedy ones are improved by
+//            taking recomputations out and mending the budget with others
+//
+// Everything is counted in integers and in steps of work, never in time: one desc is
+// one plan on every machine.
+//
+// References: Griewank, Walther, Algorithm 799: Revolve, 2000. Jain et al., Checkmate, 2019,
+// arXiv:1910.02653. Beaumont et al., Optimal checkpointing for heterogeneous chains, 2019,
+// arXiv:1911.13214. Kirisame et al., Dynamic Tensor Rematerialization, 2020, arXiv:2006.09616.
+// ============================================================================
+
+#ifndef TL_NO_PLANNERS
+typedef struct tl_remat_progress {
+    uint64_t work, work_limit;  // elementary steps so far; those after which it ends
+    uint64_t cost, bound_cost;  // of the best plan so far; no plan costs less. 0 = none yet
+} tl_remat_progress;
+
+typedef struct tl_remat_desc {
+    const tl_graph *graph;      // not NULL
+    uint64_t budget_bytes;      // of the peak of live bytes and base_bytes together; 0 = no limit
+    uint64_t base_bytes;        // weights, gradients, optimizer: part of the budget
+    int32_t  inference;         // 1 = forward only
+    uint64_t work_limit;        // elementary steps of a few ns; 0 = 400 million, about a second
+    int    (*progress)(const tl_remat_progress *progress, void *user);  // 1 = stop with the best so far
+    void    *user;              // given to progress
+} tl_remat_desc;
+
+// What was found out besides the plan. Bytes are with base_bytes, as the budget is.
+typedef struct tl_remat_report {
+    uint64_t cost, bound_cost;  // of the plan; no plan of its class costs less
+    int32_t  proven;            // 1 = they are equal, or with TL_ERROR_INFEASIBLE: certainly no plan fits
+    double   gap_ratio;         // (cost - bound_cost) / bound_cost; 0 = proven, 0.01 = at most 1 % above
+    uint64_t least_budget_bytes;  // of TL_ERROR_INFEASIBLE: with so many a plan was found; else 0
+    uint64_t bound_budget_bytes;  // of TL_ERROR_INFEASIBLE: with fewer there is none; else 0
+    int32_t  limiting_node;     // of TL_ERROR_INFEASIBLE: at which the least plan peaks; -1 = none
+    uint64_t work;              // elementary steps done
+} tl_remat_report;
+
+// Plan what to drop and to make again, so that training (or inference) fits a byte budget.
+//
+//   desc     its progress is asked every million steps or so
+//   plan     overwritten; release with tl_free_plan; peaks, costs and bound_cost are filled in
+//   report   overwritten; may be NULL
+//
+// The class of plans that the bound speaks of: lossless, on one tier, backwards in reverse listing
+// order. What nobody needs does not run, so cost may be below base_cost. The same desc gives the
+// same plan everywhere, unless progress stops it.
+//
+// Errors:  those of tl_check_graph; TL_ERROR_INFEASIBLE names the least budget at which a plan was
+//          found and the node that it peaks at, and fills in the report; TL_ERROR_INVALID_ARG,
+//          TL_ERROR_NO_MEMORY; TL_ERROR_OVERFLOW where bytes do not fit 60 bits or costs of
+//          forwards 56, and the graph is not small. *plan is all zero then.
+// Cost:    work_limit, beyond it only what a first plan takes: O(calls made x what lives across one).
+//          Memory: at most 200 MiB, most of it for graphs of up to 128 tensors.
+// Threads: safe with one env per thread.
+TLDEF tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan *plan, tl_remat_report *report);
 #endif
 
 // ============================================================================
@@ -6810,6 +6890,4145 @@ TLI_IMPL tl_result tl_parse_checkpoint_config_json(tl_env *env, const char *text
     return j.result;
 }
 #endif
+#endif  // TL_NO_PLANNERS
+
+// ============================================================================
+// [5] REMAT (implementation)
+// ============================================================================
+
+#ifndef TL_NO_PLANNERS
+// -- progress --
+
+#define TLI_REMAT_ASK 1000000  // steps of work from one question to the next
+
+typedef struct tli_remat_watch {
+    const tl_remat_desc *desc;
+    tl_remat_progress    now;
+    uint64_t             before, next;  // work of the parts that are done; of all, at which to ask
+    int32_t              stopped;
+} tli_remat_watch;
+
+// Whether the caller wants no more; `work` is that of the part under way.
+static int tli_remat_stops(tli_remat_watch *watch, uint64_t work) {
+    watch->now.work = watch->before + work;
+    if (watch->stopped || !watch->desc->progress || watch->now.work < watch->next) return watch->stopped;
+    watch->next = watch->now.work + TLI_REMAT_ASK;
+    watch->stopped = watch->desc->progress(&watch->now, watch->desc->user) != 0;
+    return watch->stopped;
+}
+
+#define TLI_REMAT_STATE_WORK 64  // steps that a state of the exact search counts for
+
+// -- exact: the optimum of small graphs --
+//
+// A* from the end of the plan to its start, over what must be there.
+//
+// A state is a position (how many backwards are done) and the set of items without which the rest of
+// the plan cannot be carried out; its cost is that of the rest. Items are the tensors that anybody may
+// want, saved bytes, and for the few nodes where nothing else shows it the fact that forward ran.
+// Gradients follow from the position. The search starts with the results after the last backward and
+// ends with nothing before the first call:
+//   - before a backward, what it reads must be there as well;
+//   - before a forward, what it makes need not be there, but its inputs must. Only calls that make
+//     something wanted are tried, so no plan makes anything in vain or keeps it too long, and the bytes
+//     of a call follow from the state: nothing is chosen for dropping;
+//   - v runs again while an output is resident only if that output is dropped before: the call makes
+//     it anyway. A save beside all outputs has the peak of dropping them and running with save;
+//   - in place wherever the rest does not want the input: the same state for fewer bytes.
+// A state that wants no more than another at the same position and costs no more makes it needless.
+// The estimate of what the start of the plan costs: every forward without which a backward before, or
+// something wanted now, cannot be; and for one of those backwards, what has run by then, is wanted
+// after it and does not fit beside it: a fractional knapsack; the largest over these backwards counts.
+// The least budget is the same search with the largest peak of the rest in place of its cost.
+
+#define TLI_EXACT_WORDS 2
+#define TLI_EXACT_ITEMS (64 * TLI_EXACT_WORDS)
+
+typedef struct tli_set { uint64_t word[TLI_EXACT_WORDS]; } tli_set;  // of items
+
+// A node that may run.
+typedef struct tli_exact_call {
+    int32_t  node, turn;                // turn: position of its backward, -1 = none
+    tli_set  inputs, made, saved;       // items: read by forward; made by any forward; made by S alone
+    tli_set  source;                    // the input that v.0 may overwrite; empty = none
+    uint64_t fwd_cost, out_bytes, fwork_bytes, saved_bytes, source_bytes;
+} tli_exact_call;
+
+// What a call made may be kept beside a backward, or made again after it.
+typedef struct tli_exact_load {
+    tli_set  items;                     // without those that the backward reads
+    uint64_t bytes, cost;               // of the items; of the call
+} tli_exact_load;
+
+typedef struct tli_exact_settled { tli_set wanted; uint64_t cost; } tli_exact_settled;
+
+// What holds before backward number `position`; the last position is the end.
+typedef struct tli_exact_position {
+    int32_t  call;
+    tli_set  reads;                     // by this backward
+    tli_set  before;                    // must have been there for the backwards before this one
+    uint64_t between_bytes, during_bytes;  // graph inputs and gradients before it; and bwork, during it
+    uint64_t bwd_cost, before_cost;     // of this backward; of all before it and the forwards that these need
+    uint64_t spare_bytes;               // what the budget leaves beside this backward and what it reads
+    int32_t  first_load, end_load;      // in order of cost per byte, the cheapest first
+    tli_exact_settled *settled;         // states from which edges were tried
+    int32_t  settled_count, settled_capacity;
+} tli_exact_position;
+
+typedef struct tli_exact_state {
+    tli_set  wanted;
+    uint64_t cost, total;               // of the rest of the plan; and the estimate of its start
+    int32_t  position;
+    int32_t  after, call;               // the next state in the plan, and the step that leads there
+    int32_t  kind;                      // of that step: tl_step_kind
+    int32_t  next;                      // in the same bucket
+} tli_exact_state;
+
+typedef struct tli_exact_entry { uint64_t total; int32_t state; } tli_exact_entry;
+
+typedef struct tli_exact {
+    tl_env             *env;
+    const tl_graph     *graph;
+    uint64_t            budget, pinned_bytes;
+    int32_t             inference, peaks, found;  // peaks: the largest peak counts, not the cost
+    int32_t             item_count, call_count, position_count, load_count;
+    int32_t            *item_of;            // [tensor_count] -1 = none
+    int32_t            *call_of;            // [node_count] -1 = none
+    int32_t            *saved_of;           // [node_count] -1 = none
+    uint8_t            *wanted;             // [tensor_count]
+    tli_exact_call     *calls;              // [call_count] in listing order
+    tli_exact_position *positions;          // [position_count]: one per backward and the end
+    tli_exact_load     *loads;
+    uint64_t           *weights;            // [8 * TLI_EXACT_WORDS][256] bytes of each byte of a set
+    uint64_t            item_bytes[TLI_EXACT_ITEMS];
+    int32_t             last;               // position: the end
+    tli_set             target;             // wanted there
+    tli_remat_watch    *watch;
+    tli_exact_state    *states;  int32_t state_count, state_capacity;
+    tli_exact_entry    *heap;    int32_t heap_count, heap_capacity;
+    int32_t            *buckets, bucket_count;      // a power of two
+    int32_t             full;               // 1 = no memory for one more state, or a cost beyond 64 bits
+    int32_t             after, position, call;      // what the next states lead to, by which call
+    tli_set             wanted_after;
+    uint64_t            paid, work, work_limit;
+} tli_exact;
+
+// -- exact: sets --
+
+static tli_set tli_no_items(void) {
+    tli_set set;
+    tli_zero(&set, sizeof set);
+    return set;
+}
+
+static tli_set tli_set_of(int32_t item) {
+    tli_set set = tli_no_items();
+    set.word[item / 64] = (uint64_t)1 << item % 64;
+    return set;
+}
+
+static tli_set tli_set_join(tli_set a, tli_set b) {
+    int32_t k;
+    for (k = 0; k < TLI_EXACT_WORDS; k++) a.word[k] |= b.word[k];
+    return a;
+}
+
+static tli_set tli_set_meet(tli_set a, tli_set b) {
+    int32_t k;
+    for (k = 0; k < TLI_EXACT_WORDS; k++) a.word[k] &= b.word[k];
+    return a;
+}
+
+static tli_set tli_set_less(tli_set a, tli_set b) {
+    int32_t k;
+    for (k = 0; k < TLI_EXACT_WORDS; k++) a.word[k] &= ~b.word[k];
+    return a;
+}
+
+static int tli_set_is_within(tli_set a, tli_set b) {
+    uint64_t rest = 0;
+    int32_t k;
+    for (k = 0; k < TLI_EXACT_WORDS; k++) rest |= a.word[k] & ~b.word[k];
+    return !rest;
+}
+
+static int tli_set_is_empty(tli_set a) {
+    uint64_t all = 0;
+    int32_t k;
+    for (k = 0; k < TLI_EXACT_WORDS; k++) all |= a.word[k];
+    return !all;
+}
+
+static int tli_set_equals(tli_set a, tli_set b) {
+    return tli_set_is_within(a, b) && tli_set_is_within(b, a);
+}
+
+static int tli_set_has(tli_set a, int32_t item) {
+    return (int)(a.word[item / 64] >> item % 64 & 1);
+}
+
+static uint64_t tli_exact_weigh(const tli_exact *x, tli_set set) {
+    const uint64_t *row;
+    uint64_t sum = 0, word;
+    int32_t k;
+    for (k = 0; k < TLI_EXACT_WORDS; k++) {
+        row = x->weights + k * 2048;
+        for (word = set.word[k]; word; word >>= 8, row += 256) sum += row[word & 255];
+    }
+    return sum;
+}
+
+// -- exact: what the graph says, as items --
+
+static int tli_exact_runs_unseen(const tl_graph *graph, const uint8_t *read_by_grad,
+                                 const tl_node *node) {
+    int32_t i;
+    if (node->saved_bytes) return 0;
+    for (i = node->first_output; i < node->first_output + node->output_count; i++)
+        if (graph->outputs[i].needed || read_by_grad[i]) return 0;
+    return 1;
+}
+
+// Which tensors and nodes anything may ever want: x->wanted, and x->call_of >= 0.
+static void tli_exact_find_wanted(tli_exact *x) {
+    const tl_graph *graph = x->graph;
+    int32_t id, i;
+    tli_mark_results(graph, x->inference, x->wanted);
+    for (id = graph->node_count; id-- > 0;) {
+        const tl_node *node = &graph->nodes[id];
+        int grad = node->has_grad && !x->inference, runs = grad;
+        x->call_of[id] = -1;
+        for (i = node->first_output; i < node->first_output + node->output_count; i++) {
+            if (grad && graph->outputs[i].needed) x->wanted[i] = 1;
+            runs |= x->wanted[i];
+        }
+        if (node->is_input || !runs) continue;
+        x->call_of[id] = 0;
+        for (i = node->first_input; i < node->first_input + node->input_count; i++)
+            x->wanted[graph->inputs[i].tensor] = 1;
+    }
+}
+
+static int tli_exact_add_item(tli_exact *x, uint64_t bytes) {
+    if (x->item_count < TLI_EXACT_ITEMS) x->item_bytes[x->item_count] = bytes;
+    return x->item_count++;
+}
+
+// Number the items, node by node. read_by_grad[] says which tensors nodes with a gradient read: what
+// such a node has read was made, so their maker ran.
+static void tli_exact_number(tli_exact *x, uint8_t *read_by_grad) {
+    const tl_graph *graph = x->graph;
+    int32_t id, i;
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        for (i = node->first_input; i < node->first_input + node->input_count; i++)
+            if (node->has_grad) read_by_grad[graph->inputs[i].tensor] = 1;
+    }
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        x->saved_of[id] = -1;
+        for (i = node->first_output; i < node->first_output + node->output_count; i++) {
+            x->item_of[i] = -1;
+            if (node->is_input) x->pinned_bytes += graph->outputs[i].bytes;
+            else if (x->wanted[i]) x->item_of[i] = tli_exact_add_item(x, graph->outputs[i].bytes);
+        }
+        if (x->call_of[id] < 0) continue;
+        x->call_of[id] = x->call_count++;
+        if (!node->has_grad || x->inference) continue;
+        if (node->saved_bytes) x->saved_of[id] = tli_exact_add_item(x, node->saved_bytes);
+        else if (tli_exact_runs_unseen(graph, read_by_grad, node))
+            x->saved_of[id] = tli_exact_add_item(x, 0);
+        x->position_count++;
+    }
+    x->position_count++;
+}
+
+static tl_result tli_exact_alloc(tli_exact *x) {
+    uint64_t calls = (uint64_t)x->call_count, positions = (uint64_t)x->position_count;
+    x->calls = (tli_exact_call *)tli_alloc_array(x->env, calls, sizeof *x->calls);
+    x->positions = (tli_exact_position *)tli_alloc_array(x->env, positions, sizeof *x->positions);
+    x->loads = (tli_exact_load *)tli_alloc_array(x->env, calls * positions, sizeof *x->loads);
+    x->weights = (uint64_t *)tli_alloc_array(x->env, TLI_EXACT_WORDS * 2048, sizeof *x->weights);
+    x->bucket_count = 1024;
+    x->buckets = (int32_t *)tli_alloc_array(x->env, (uint64_t)x->bucket_count, sizeof *x->buckets);
+    return x->calls && x->positions && x->loads && x->weights && x->buckets ? TL_OK : TL_ERROR_NO_MEMORY;
+}
+
+static tli_set tli_exact_items_read(const tli_exact *x, const tl_node *node, int by_backward) {
+    const tl_graph *graph = x->graph;
+    tli_set set = tli_no_items();
+    int32_t i;
+    for (i = node->first_input; i < node->first_input + node->input_count; i++) {
+        int32_t item = x->item_of[graph->inputs[i].tensor];
+        if (item >= 0 && (!by_backward || graph->inputs[i].needed))
+            set = tli_set_join(set, tli_set_of(item));
+    }
+    return set;
+}
+
+// The input that may be overwritten: an item, read once.
+static void tli_exact_find_source(const tli_exact *x, const tl_node *node, tli_exact_call *call) {
+    const tl_graph *graph = x->graph;
+    int32_t i, from, reads = 0;
+    if (node->inplace < 0) return;
+    from = graph->inputs[node->first_input + node->inplace].tensor;
+    for (i = node->first_input; i < node->first_input + node->input_count; i++)
+        reads += graph->inputs[i].tensor == from;
+    if (reads != 1 || x->item_of[from] < 0 || !graph->outputs[from].bytes) return;
+    call->source = tli_set_of(x->item_of[from]);
+    call->source_bytes = graph->outputs[from].bytes;
+}
+
+static void tli_exact_read_call(tli_exact *x, int32_t id, int32_t *position) {
+    const tl_graph *graph = x->graph;
+    const tl_node *node = &graph->nodes[id];
+    tli_exact_call *call = &x->calls[x->call_of[id]];
+    int32_t i, item = x->saved_of[id];
+    call->node = id;
+    call->turn = -1;
+    call->fwd_cost = node->fwd_cost;
+    call->fwork_bytes = node->fwork_bytes;
+    call->inputs = tli_exact_items_read(x, node, 0);
+    tli_exact_find_source(x, node, call);
+    for (i = node->first_output; i < node->first_output + node->output_count; i++) {
+        call->out_bytes += graph->outputs[i].bytes;
+        if (x->item_of[i] >= 0) call->made = tli_set_join(call->made, tli_set_of(x->item_of[i]));
+    }
+    if (item >= 0 && node->saved_bytes) call->saved = tli_set_of(item);
+    if (item >= 0 && !node->saved_bytes) call->made = tli_set_join(call->made, tli_set_of(item));
+    call->saved_bytes = node->saved_bytes;
+    if (node->has_grad && !x->inference) call->turn = --*position;
+}
+
+static void tli_exact_read_calls(tli_exact *x) {
+    int32_t id, position = x->position_count - 1, k, i;
+    for (id = 0; id < x->graph->node_count; id++)
+        if (x->call_of[id] >= 0) tli_exact_read_call(x, id, &position);
+    for (k = 0; k < 8 * TLI_EXACT_WORDS; k++)
+        for (i = 1; i < 256; i++) {
+            int32_t bit = 0;
+            while (!(i >> bit & 1)) bit++;
+            x->weights[k * 256 + i] = x->weights[k * 256 + (i & (i - 1))] +
+                                      (8 * k + bit < x->item_count ? x->item_bytes[8 * k + bit] : 0);
+        }
+    tli_mark_results(x->graph, x->inference, x->wanted);
+    for (i = 0; i < x->graph->tensor_count; i++)
+        if (x->item_of[i] >= 0 && x->wanted[i])
+            x->target = tli_set_join(x->target, tli_set_of(x->item_of[i]));
+}
+
+// -- exact: positions --
+
+// Gradient bytes from the first backward on; x->wanted marks the gradients alive.
+static void tli_exact_add_gradients(tli_exact *x) {
+    const tl_graph *graph = x->graph;
+    uint64_t alive = x->pinned_bytes;
+    int32_t k, i;
+    tli_zero(x->wanted, (size_t)graph->tensor_count);
+    for (k = 0; k < x->position_count; k++) {
+        tli_exact_position *p = &x->positions[k];
+        const tl_node *node = &graph->nodes[x->calls[p->call].node];
+        p->between_bytes = alive;
+        if (k == x->position_count - 1) break;
+        for (i = node->first_output; i < node->first_output + node->output_count; i++) {
+            if (!x->wanted[i]) alive += graph->outputs[i].bytes;
+            x->wanted[i] = 1;
+        }
+        for (i = node->first_input; i < node->first_input + node->input_count; i++) {
+            int32_t tensor = graph->inputs[i].tensor;
+            if (x->wanted[tensor] || !graph->nodes[graph->outputs[tensor].node].has_grad) continue;
+            x->wanted[tensor] = 1;
+            alive += graph->outputs[tensor].bytes;
+        }
+        p->during_bytes = alive + node->bwork_bytes;
+        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+            alive -= graph->outputs[i].bytes;
+    }
+}
+
+// Add to what is wanted all that it is made from; returns the cost of making it, each call once.
+static uint64_t tli_exact_close(const tli_exact *x, tli_set *wanted) {
+    uint64_t cost = 0;
+    int32_t k;
+    for (k = x->call_count; k-- > 0;) {
+        const tli_exact_call *call = &x->calls[k];
+        tli_set items = tli_set_join(call->made, call->saved);
+        if (tli_set_is_empty(tli_set_meet(items, *wanted))) continue;
+        *wanted = tli_set_join(*wanted, call->inputs);
+        cost += call->fwd_cost;
+    }
+    return cost;
+}
+
+static void tli_exact_read_positions(tli_exact *x) {
+    const tl_graph *graph = x->graph;
+    int32_t k, i;
+    x->last = x->position_count - 1;
+    for (k = 0; k < x->call_count; k++)
+        if (x->calls[k].turn >= 0) x->positions[x->calls[k].turn].call = k;
+    tli_exact_add_gradients(x);
+    for (k = 0; k < x->last; k++) {
+        tli_exact_position *p = &x->positions[k];
+        const tl_node *node = &graph->nodes[x->calls[p->call].node];
+        int32_t saved = x->saved_of[x->calls[p->call].node];
+        p->reads = tli_exact_items_read(x, node, 1);
+        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+            if (graph->outputs[i].needed)
+                p->reads = tli_set_join(p->reads, tli_set_of(x->item_of[i]));
+        if (saved >= 0) p->reads = tli_set_join(p->reads, tli_set_of(saved));
+        p->bwd_cost = node->bwd_cost;
+    }
+}
+
+// What must have been there before each position, and what that costs.
+static void tli_exact_read_before(tli_exact *x) {
+    uint64_t bwd_cost = 0;
+    int32_t k;
+    for (k = 0; k < x->last; k++) {
+        tli_exact_position *p = &x->positions[k];
+        bwd_cost += p->bwd_cost;
+        p[1].before = tli_set_join(p->before, p->reads);
+        p[1].before_cost = bwd_cost + tli_exact_close(x, &p[1].before);
+    }
+}
+
+// -- exact: loads: what does not fit beside a backward --
+
+// Whether a * b < c * d, in 128 bits.
+static int tli_exact_is_less(uint64_t a, uint64_t b, uint64_t c, uint64_t d) {
+    uint64_t p[2], q[2], *to[2], from[2][2];
+    int32_t k;
+    from[0][0] = a; from[0][1] = b; from[1][0] = c; from[1][1] = d;
+    to[0] = p; to[1] = q;
+    for (k = 0; k < 2; k++) {
+        uint64_t ah = from[k][0] >> 32, al = from[k][0] & 0xFFFFFFFFu;
+        uint64_t bh = from[k][1] >> 32, bl = from[k][1] & 0xFFFFFFFFu;
+        uint64_t middle = (al * bl >> 32) + (ah * bl & 0xFFFFFFFFu) + (al * bh & 0xFFFFFFFFu);
+        to[k][0] = ah * bh + (ah * bl >> 32) + (al * bh >> 32) + (middle >> 32);
+        to[k][1] = from[k][0] * from[k][1];
+    }
+    return p[0] != q[0] ? p[0] < q[0] : p[1] < q[1];
+}
+
+static void tli_exact_add_load(tli_exact *x, const tli_exact_position *p,
+                               const tli_exact_call *call) {
+    tli_set items = tli_set_join(call->made, call->saved);
+    tli_exact_load load;
+    int32_t at;
+    // Of use where the estimate counts the call before this backward.
+    if (tli_set_is_empty(tli_set_meet(items, p[1].before))) return;
+    load.items = tli_set_less(items, p->reads);
+    load.bytes = tli_exact_weigh(x, load.items);
+    load.cost = call->fwd_cost;
+    if (!load.bytes || !load.cost) return;
+    for (at = x->load_count++; at > p->first_load; at--) {
+        const tli_exact_load *before = &x->loads[at - 1];
+        if (!tli_exact_is_less(load.cost, before->bytes, before->cost, load.bytes)) break;
+        x->loads[at] = *before;
+    }
+    x->loads[at] = load;
+}
+
+// Returns 0 where some backward does not fit whatever else is dropped.
+static int tli_exact_read_budget(tli_exact *x) {
+    int32_t k, i;
+    if (x->pinned_bytes > x->budget) return 0;
+    for (k = 0; k < x->last; k++) {
+        tli_exact_position *p = &x->positions[k];
+        uint64_t bytes = p->during_bytes + tli_exact_weigh(x, p->reads);
+        if (bytes > x->budget) return 0;
+        p->spare_bytes = x->budget - bytes;
+        p->first_load = x->load_count;
+        for (i = 0; i < x->call_count; i++) tli_exact_add_load(x, p, &x->calls[i]);
+        p->end_load = x->load_count;
+    }
+    return 1;
+}
+
+// -- exact: the estimate --
+
+// A lower bound of cost * part / whole, part < whole.
+static uint64_t tli_exact_share(uint64_t cost, uint64_t part, uint64_t whole) {
+    uint64_t product;
+    if (tli_mul_u64(cost, part, &product)) return product / whole;
+    return part ? cost / (whole / part + 1) : 0;
+}
+
+// What must be made again after a backward because it does not fit beside it. A call of which only a
+// part is wanted counts with that part of its cost, so that the order of the loads holds for it.
+static uint64_t tli_exact_overflow(const tli_exact *x, const tli_exact_position *p,
+                                   tli_set wanted) {
+    const tli_exact_load *load = x->loads + p->first_load, *end = x->loads + p->end_load;
+    uint64_t bytes = 0, cost = 0, part;
+    if (tli_exact_weigh(x, tli_set_less(wanted, p->reads)) <= p->spare_bytes) return 0;
+    for (; load < end; load++) bytes += tli_exact_weigh(x, tli_set_meet(load->items, wanted));
+    for (load = x->loads + p->first_load; bytes > p->spare_bytes; load++) {
+        part = tli_exact_weigh(x, tli_set_meet(load->items, wanted));
+        if (bytes - p->spare_bytes < part) part = bytes - p->spare_bytes;
+        cost += part == load->bytes ? load->cost : tli_exact_share(load->cost, part, load->bytes);
+        bytes -= part;
+    }
+    return cost;
+}
+
+// At least what the plan costs up to this position with all that is wanted there.
+static uint64_t tli_exact_estimate(const tli_exact *x, int32_t position, tli_set wanted) {
+    uint64_t cost = x->positions[position].before_cost, most = 0, again;
+    tli_set all = tli_set_join(x->positions[position].before, wanted);
+    int32_t k;
+    if (x->peaks) return 0;
+    if (!tli_set_is_within(wanted, x->positions[position].before)) {
+        cost = tli_exact_close(x, &all);
+        for (k = 0; k < position; k++) cost += x->positions[k].bwd_cost;
+    }
+    for (k = position; k-- > 0;) {
+        again = tli_exact_overflow(x, &x->positions[k], wanted);
+        if (again > most) most = again;
+        wanted = tli_set_join(wanted, x->positions[k].reads);
+    }
+    return cost + most;
+}
+
+// -- exact: states --
+
+static uint32_t tli_exact_hash(tli_set wanted, int32_t position) {
+    uint64_t h = (uint64_t)position;
+    int32_t k;
+    for (k = 0; k < TLI_EXACT_WORDS; k++) h = (h ^ (h >> 32) ^ wanted.word[k]) * 0xD6E8FEB86659FD93u;
+    h = (h ^ (h >> 32)) * 0xD6E8FEB86659FD93u;
+    return (uint32_t)(h >> 32);
+}
+
+// Among equals the one nearer to the start first: it is then reached without settling all of them.
+static int tli_exact_comes_first(const tli_exact *x, tli_exact_entry a, tli_exact_entry b) {
+    const tli_exact_state *s = &x->states[a.state], *t = &x->states[b.state];
+    if (a.total != b.total) return a.total < b.total;
+    if (s->position != t->position) return s->position < t->position;
+    if (s->cost != t->cost) return s->cost > t->cost;
+    return a.state > b.state;
+}
+
+static void tli_exact_push(tli_exact *x, int32_t state) {
+    void *heap = x->heap;
+    tli_exact_entry entry;
+    int32_t at = x->heap_count;
+    if (!tli_grow(x->env, &heap, &x->heap_capacity, at, (int64_t)at + 1, sizeof *x->heap)) {
+        x->full = 1;
+        return;
+    }
+    x->heap = (tli_exact_entry *)heap;
+    x->heap_count++;
+    entry.total = x->states[state].total;
+    entry.state = state;
+    for (; at && tli_exact_comes_first(x, entry, x->heap[(at - 1) / 2]); at = (at - 1) / 2)
+        x->heap[at] = x->heap[(at - 1) / 2];
+    x->heap[at] = entry;
+}
+
+static tli_exact_entry tli_exact_pop(tli_exact *x) {
+    tli_exact_entry top = x->heap[0], entry = x->heap[--x->heap_count];
+    int32_t at = 0, child;
+    while ((child = 2 * at + 1) < x->heap_count) {
+        if (child + 1 < x->heap_count &&
+            tli_exact_comes_first(x, x->heap[child + 1], x->heap[child])) child++;
+        if (!tli_exact_comes_first(x, x->heap[child], entry)) break;
+        x->heap[at] = x->heap[child];
+        at = child;
+    }
+    x->heap[at] = entry;
+    return top;
+}
+
+// More buckets where states are as many as buckets; without memory for them the lists get longer.
+static void tli_exact_rehash(tli_exact *x) {
+    int32_t *buckets, i;
+    if (x->state_count < x->bucket_count || x->bucket_count > INT32_MAX / 4) return;
+    buckets = (int32_t *)tli_alloc_array(x->env, (uint64_t)x->bucket_count * 4, sizeof *buckets);
+    if (!buckets) return;
+    tli_release(x->env, x->buckets);
+    x->buckets = buckets;
+    x->bucket_count *= 4;
+    for (i = 0; i < x->state_count; i++) {
+        tli_exact_state *s = &x->states[i];
+        uint32_t hash = tli_exact_hash(s->wanted, s->position) & (uint32_t)(x->bucket_count - 1);
+        s->next = buckets[hash];
+        buckets[hash] = i + 1;
+    }
+}
+
+static int32_t tli_exact_find(const tli_exact *x, tli_set wanted, int32_t position) {
+    uint32_t hash = tli_exact_hash(wanted, position) & (uint32_t)(x->bucket_count - 1);
+    int32_t at = x->buckets[hash];
+    while (at) {
+        const tli_exact_state *s = &x->states[at - 1];
+        if (s->position == position && tli_set_equals(s->wanted, wanted)) break;
+        at = s->next;
+    }
+    return at - 1;
+}
+
+// A new state; -1 = no memory, or a cost beyond 64 bits.
+static int32_t tli_exact_add_state(tli_exact *x, tli_set wanted, int32_t position, uint64_t cost) {
+    void *states = x->states;
+    tli_exact_state *s;
+    uint32_t hash;
+    int32_t at = x->state_count;
+    if (!tli_grow(x->env, &states, &x->state_capacity, at, (int64_t)at + 1, sizeof *s)) return -1;
+    x->states = (tli_exact_state *)states;
+    s = &x->states[at];
+    s->wanted = wanted;
+    s->position = position;
+    if (!tli_add_u64(tli_exact_estimate(x, position, wanted), cost, &s->total)) return -1;
+    hash = tli_exact_hash(wanted, position) & (uint32_t)(x->bucket_count - 1);
+    s->next = x->buckets[hash];
+    x->buckets[hash] = at + 1;
+    x->state_count++;
+    tli_exact_rehash(x);
+    return at;
+}
+
+// The step `kind` of x->call leads from this state to x->after; it costs so much and has this peak.
+static void tli_exact_reach(tli_exact *x, tli_set wanted, int32_t position, tl_step_kind kind,
+                            uint64_t cost, uint64_t peak) {
+    tli_exact_state *s;
+    int32_t at;
+    if (x->peaks) cost = peak > x->paid ? peak : x->paid;
+    else if (peak > x->budget) return;
+    else if (!tli_add_u64(cost, x->paid, &cost)) x->full = 1;
+    at = tli_exact_find(x, wanted, position);
+    x->work++;
+    if (at >= 0 && x->states[at].cost <= cost) return;
+    if (at >= 0) x->states[at].total -= x->states[at].cost - cost;
+    else if (!x->full) at = tli_exact_add_state(x, wanted, position, cost);
+    if (at < 0) { x->full = 1; return; }
+    s = &x->states[at];
+    s->cost = cost;
+    s->after = x->after;
+    s->call = x->call;
+    s->kind = (int32_t)kind;
+    tli_exact_push(x, at);
+}
+
+// -- exact: edges, backwards in time --
+
+static void tli_exact_undo_forward(tli_exact *x, const tli_exact_call *call) {
+    tli_set before = tli_set_join(tli_set_less(x->wanted_after, call->made), call->inputs);
+    uint64_t bytes = x->positions[x->position].between_bytes + call->out_bytes + call->fwork_bytes;
+    int makes = !tli_set_is_empty(tli_set_meet(x->wanted_after, call->made));
+    int saves = !tli_set_is_empty(tli_set_meet(x->wanted_after, call->saved));
+    int inplace = !tli_set_is_empty(tli_set_less(call->source, x->wanted_after));
+    if (saves)  // the saved bytes count during the call: they stay in the sum
+        tli_exact_reach(x, tli_set_less(before, call->saved), x->position, TL_STEP_FORWARD_SAVE,
+                        call->fwd_cost, bytes + tli_exact_weigh(x, before));
+    if (!makes) return;
+    bytes += tli_exact_weigh(x, before) - (inplace ? call->source_bytes : 0);
+    tli_exact_reach(x, before, x->position, inplace ? TL_STEP_FORWARD_INPLACE : TL_STEP_FORWARD,
+                    call->fwd_cost, bytes);
+}
+
+static void tli_exact_undo_backward(tli_exact *x) {
+    const tli_exact_position *p = &x->positions[x->position - 1];
+    tli_set before = tli_set_join(x->wanted_after, p->reads);
+    x->call = p->call;
+    tli_exact_reach(x, before, x->position - 1, TL_STEP_BACKWARD, p->bwd_cost,
+                    p->during_bytes + tli_exact_weigh(x, before));
+}
+
+// -- exact: the search --
+
+// Whether a state settled before wants and costs no more; if not, this one counts from now on.
+static int tli_exact_is_needless(tli_exact *x, const tli_exact_state *s) {
+    tli_exact_position *p = &x->positions[s->position];
+    void *settled = p->settled;
+    int32_t i;
+    for (i = 0; i < p->settled_count; i++) {
+        tli_exact_settled found = p->settled[i];
+        if (found.cost > s->cost || !tli_set_is_within(found.wanted, s->wanted)) continue;
+        p->settled[i] = p->settled[i / 2];  // what helped once is asked earlier the next time
+        p->settled[i / 2] = found;
+        x->work += (uint64_t)i / 64;
+        return 1;
+    }
+    x->work += (uint64_t)i / 64;
+    if (!tli_grow(x->env, &settled, &p->settled_capacity, i, (int64_t)i + 1, sizeof *p->settled))
+        return 0;
+    p->settled = (tli_exact_settled *)settled;
+    p->settled[i].wanted = s->wanted;
+    p->settled[i].cost = s->cost;
+    p->settled_count++;
+    return 0;
+}
+
+// Returns the state at the start, or -1: *bound is then what every plan costs at least, UINT64_MAX =
+// none fits.
+static int32_t tli_exact_search(tli_exact *x, uint64_t *bound) {
+    int32_t k;
+    *bound = 0;
+    x->after = x->call = -1;
+    tli_exact_reach(x, x->target, x->last, TL_STEP_COUNT, 0, 0);
+    while (x->heap_count && !x->full) {
+        tli_exact_entry top = x->heap[0];
+        const tli_exact_state *s = &x->states[top.state];
+        if (s->total > *bound && top.total == s->total) *bound = s->total;
+        if (x->work > x->work_limit ||
+            tli_remat_stops(x->watch, x->work * TLI_REMAT_STATE_WORK)) return -1;
+        tli_exact_pop(x);
+        if (top.total != s->total) continue;  // reached for less since
+        if (!s->position && tli_set_is_empty(s->wanted)) return top.state;
+        if (tli_exact_is_needless(x, s)) continue;
+        x->after = top.state;
+        x->wanted_after = s->wanted;
+        x->position = s->position;
+        x->paid = s->cost;
+        if (x->position > 0) tli_exact_undo_backward(x);
+        for (k = 0; k < x->call_count && !x->full; k++) {
+            x->call = k;
+            tli_exact_undo_forward(x, &x->calls[k]);
+        }
+    }
+    if (!x->full) *bound = UINT64_MAX;
+    return -1;
+}
+
+// -- exact: steps --
+
+static void tli_exact_add_drops(const tli_exact *x, tli_set items, tli_steps *steps) {
+    int32_t i;
+    for (i = 0; i < x->graph->tensor_count; i++)
+        if (x->item_of[i] >= 0 && tli_set_has(items, x->item_of[i]))
+            tli_add_tensor_step(steps, x->graph, TL_STEP_DROP, i);
+    for (i = 0; i < x->graph->node_count; i++)
+        if (x->saved_of[i] >= 0 && x->graph->nodes[i].saved_bytes && tli_set_has(items, x->saved_of[i]))
+            tli_add_step(steps, tli_step_of(TL_STEP_DROP_SAVED, i, TL_ALL_OUTPUTS));
+}
+
+// From the start on; what a step leaves that the next state does not want is dropped after it.
+static void tli_exact_add_steps(const tli_exact *x, int32_t state, tli_steps *steps) {
+    for (; x->states[state].after >= 0; state = x->states[state].after) {
+        const tli_exact_state *s = &x->states[state], *t = &x->states[s->after];
+        const tli_exact_call *call = &x->calls[s->call];
+        const tl_node *node = &x->graph->nodes[call->node];
+        tli_set gone = tli_set_less(s->wanted, t->wanted);
+        int32_t i, end = s->kind == TL_STEP_BACKWARD ? 0 : node->first_output + node->output_count;
+        tli_add_step(steps, tli_step_of((tl_step_kind)s->kind, call->node, TL_ALL_OUTPUTS));
+        if (s->kind == TL_STEP_FORWARD_INPLACE) gone = tli_set_less(gone, call->source);
+        if (s->kind == TL_STEP_BACKWARD) gone = tli_set_less(gone, call->saved);
+        tli_exact_add_drops(x, gone, steps);
+        for (i = node->first_output; i < end; i++)
+            if (x->item_of[i] < 0 || !tli_set_has(t->wanted, x->item_of[i]))
+                tli_add_tensor_step(steps, x->graph, TL_STEP_DROP, i);
+    }
+}
+
+// -- exact: from graph to plan --
+
+static void tli_exact_free(tli_exact *x) {
+    int32_t k;
+    for (k = 0; x->positions && k < x->position_count; k++)
+        tli_release(x->env, x->positions[k].settled);
+    tli_release(x->env, x->item_of);
+    tli_release(x->env, x->call_of);
+    tli_release(x->env, x->saved_of);
+    tli_release(x->env, x->wanted);
+    tli_release(x->env, x->calls);
+    tli_release(x->env, x->positions);
+    tli_release(x->env, x->loads);
+    tli_release(x->env, x->weights);
+    tli_release(x->env, x->states);
+    tli_release(x->env, x->heap);
+    tli_release(x->env, x->buckets);
+    tli_zero(x, sizeof *x);
+}
+
+// Read a graph that passed tl_check_graph. x->item_count > TLI_EXACT_ITEMS afterwards: too large,
+// nothing more was read. Release with tli_exact_free, also after an error.
+static tl_result tli_exact_init(tl_env *env, tli_exact *x, const tl_graph *graph,
+                                int32_t inference) {
+    uint64_t tensors = (uint64_t)graph->tensor_count, nodes = (uint64_t)graph->node_count;
+    uint8_t *read_by_grad = (uint8_t *)tli_alloc_array(env, tensors, 1);
+    tl_result result;
+    tli_zero(x, sizeof *x);
+    x->env = env;
+    x->graph = graph;
+    x->inference = inference;
+    x->item_of = (int32_t *)tli_alloc_array(env, tensors, sizeof *x->item_of);
+    x->call_of = (int32_t *)tli_alloc_array(env, nodes, sizeof *x->call_of);
+    x->saved_of = (int32_t *)tli_alloc_array(env, nodes, sizeof *x->saved_of);
+    x->wanted = (uint8_t *)tli_alloc_array(env, tensors, 1);
+    if (read_by_grad && x->item_of && x->call_of && x->saved_of && x->wanted) {
+        tli_exact_find_wanted(x);
+        tli_exact_number(x, read_by_grad);
+        result = x->item_count > TLI_EXACT_ITEMS ? TL_OK : tli_exact_alloc(x);
+        if (!result && x->item_count <= TLI_EXACT_ITEMS) {
+            tli_exact_read_calls(x);
+            tli_exact_read_positions(x);
+        }
+    } else {
+        result = TL_ERROR_NO_MEMORY;
+    }
+    tli_release(env, read_by_grad);
+    return result;
+}
+
+static tl_result tli_exact_plan(tli_exact *x, uint64_t budget, tli_steps *best, uint64_t *cost,
+                                uint64_t *bound) {
+    int32_t start = -1;
+    x->budget = budget;
+    tli_exact_read_before(x);
+    *bound = UINT64_MAX;
+    if (tli_exact_read_budget(x)) start = tli_exact_search(x, bound);
+    x->found = start >= 0;
+    if (start >= 0) {
+        *cost = *bound = x->states[start].cost;
+        tli_exact_add_steps(x, start, best);
+        return best->failed ? TL_ERROR_NO_MEMORY : TL_OK;
+    }
+    if (*bound != UINT64_MAX) return TL_OK;
+    *bound = 0;
+    return TL_ERROR_INFEASIBLE;
+}
+
+// Find a plan of least cost within the budget; graph inputs count, weights do not.
+//
+//   best   an empty list, gets the steps; nothing where no plan was found
+//   cost   of the plan, 0 = none was found
+//   bound  no plan costs less: the cost itself where it is proven
+//   proven 1 = the plan is optimal, or with TL_ERROR_INFEASIBLE that none fits; 0 = *work reached
+//          work_limit, memory was short, or the graph has more than TLI_EXACT_ITEMS items
+//   work   states reached, added to what stands there
+//
+// Errors: TL_ERROR_INFEASIBLE, TL_ERROR_NO_MEMORY where there is none to begin with or for the steps.
+static tl_result tli_remat_exact(tl_env *env, const tl_graph *graph, uint64_t budget, int32_t inference,
+                                 tli_remat_watch *watch, uint64_t work_limit, tli_steps *best,
+                                 uint64_t *cost, uint64_t *bound, int32_t *proven, uint64_t *work) {
+    tli_exact x;
+    tl_result result = tli_exact_init(env, &x, graph, inference);
+    *cost = *bound = 0;
+    *proven = 0;
+    x.watch = watch;
+    x.work = *work;
+    x.work_limit = work_limit;
+    if (!result && x.item_count <= TLI_EXACT_ITEMS) {
+        result = tli_exact_plan(&x, budget, best, cost, bound);
+        *proven = result == TL_ERROR_INFEASIBLE || (!result && x.found);
+    }
+    *work = x.work;
+    tli_exact_free(&x);
+    return result;
+}
+
+// What single calls need at least: every call that must run, alone.
+static uint64_t tli_exact_least(const tli_exact *x) {
+    uint64_t least = x->pinned_bytes, bytes;
+    tli_set wanted = tli_set_join(x->positions[x->last].before, x->target);
+    int32_t k;
+    tli_exact_close(x, &wanted);
+    for (k = 0; k < x->call_count; k++) {
+        const tli_exact_call *call = &x->calls[k];
+        if (tli_set_is_empty(tli_set_meet(wanted, tli_set_join(call->made, call->saved)))) continue;
+        bytes = x->pinned_bytes + tli_exact_weigh(x, call->inputs) + call->out_bytes + call->fwork_bytes;
+        bytes -= call->source_bytes;
+        if (bytes > least) least = bytes;
+    }
+    for (k = 0; k < x->position_count - 1; k++) {
+        bytes = x->positions[k].during_bytes + tli_exact_weigh(x, x->positions[k].reads);
+        if (bytes > least) least = bytes;
+    }
+    return least;
+}
+
+// Find the least budget that some plan fits. *proven = 0 (as above): none below *floor fits.
+static tl_result tli_remat_exact_floor(tl_env *env, const tl_graph *graph, int32_t inference,
+                                       tli_remat_watch *watch,
+                                       uint64_t work_limit, uint64_t *floor, int32_t *proven,
+                                       uint64_t *work) {
+    tli_exact x;
+    tl_result result = tli_exact_init(env, &x, graph, inference);
+    *floor = 0;
+    *proven = 0;
+    x.peaks = 1;
+    x.watch = watch;
+    x.work = *work;
+    x.work_limit = work_limit;
+    if (!result && x.item_count <= TLI_EXACT_ITEMS) {
+        tli_exact_read_before(&x);
+        x.paid = tli_exact_least(&x);
+        *proven = tli_exact_search(&x, floor) >= 0;
+    }
+    *work = x.work;
+    tli_exact_free(&x);
+    return result;
+}
+
+// -- bound: what any valid schedule costs under a budget, and the least budget --
+//
+// The relaxation. A training schedule runs its backwards in reverse listing order, so what must have been
+// read before and after a backward is known whatever the schedule does. Choose k backwards v_1 > .. > v_k,
+// the instants; they cut every schedule into spans: span 0 before B v_1, span a from B v_a to B v_(a+1),
+// span k to the end. A thing is a tensor, or saved(v); making either takes one forward of its node. Of a
+// schedule that fits the budget, let
+//     x[a][t] = 1   thing t is resident while B v_a runs
+//     d[a][n] = 1   a forward of n runs in span a                    (F, I or S: each costs fwd)
+//     w[a][t] = 1   thing t is resident at some moment of span a
+// Then, for every a >= 1:
+//     (1) w[a][t] = 1 where a backward of span a, or B v_(a+1), reads t; at the end where t is kept
+//     (2) w[a][t] <= x[a][t] + d[a][maker of t]         what is there was there, or was made
+//     (3) d[a][n] <= w[a][s] for each input s of n       a forward reads its inputs
+//     (4) x[a+1][t] <= w[a][t]
+//     (5) sum of bytes(t) x[a][t] <= budget - graph inputs - gradients alive during B v_a - bwork
+//     (6) x[a][t] = 1 where B v_a reads t
+// Every node on which a backward depends that comes no later than B v_a ran in some span below a. So the
+// schedule pays its base cost (each backward, and each forward that must run, once) plus at least
+//     sum over a >= 1 and such nodes n of fwd(n) d[a][n],
+// and the least of that over all 0/1 values of x, d, w that keep (1) .. (6) is a lower bound. Nodes that
+// nobody wants are not in the base cost, and their forwards are free in (2): the bound only gets lower.
+//
+// The bound. (4) goes into the objective with multipliers mu[a][t] >= 0, (5) with lambda[a] >= 0, which
+// leaves one problem per span: a minimum cut (source side = 1; x[a][t] is "w[a][t] and not d[a][maker]",
+// the arc from t to its maker), exact in integers. Whatever the multipliers, the sum is a lower bound
+// (weak duality), so how they are found is of no matter to its truth: by intersecting lines where there
+// is one instant, else by subgradient steps. What the duality gap leaves is narrowed by branching on
+// x[a][t]: the bound is the least over the open branches, and anytime. Bytes are divided by a unit and
+// rounded down on both sides of (5); costs are scaled by a power of two, rounded down where they shrink;
+// the result is rounded up to a multiple of what all forwards are multiples of.
+
+#define TLI_RB_INSTANTS 10                      // at most, of one relaxation
+#define TLI_RB_INFINITE (INT64_C(1) << 62)      // a capacity no flow reaches
+#define TLI_RB_COSTS (INT64_C(1) << 50)         // all scaled costs together, and the largest mu
+#define TLI_RB_UNITS 26                         // bits of all bytes together, in units
+#define TLI_RB_LAMBDA (INT64_C(1) << 32)        // the largest lambda: times all units still below 2^59
+
+enum { TLI_RB_FREE, TLI_RB_KEPT, TLI_RB_ABSENT };  // what is known of x[a][t]
+
+// The network, one for all spans: source -> thing -> maker -> its inputs; node -> sink. Arc e ^ 1 is arc
+// e the other way. Thing t enters by arc 2t and goes to its maker by arc 2 (things + t).
+typedef struct tli_rb_net {
+    int32_t  vertex_count, arc_count;
+    int32_t *to;                 // [arc_count]
+    int64_t *left;               // [arc_count] residual capacities
+    int32_t *first, *arcs;       // arcs of vertex v: arcs[first[v]] .. arcs[first[v + 1] - 1]
+    int32_t *level, *cursor, *queue, *path;  // [vertex_count]
+} tli_rb_net;
+
+struct tli_rb_label;
+
+typedef struct tli_rb {
+    tl_env         *env;
+    const tl_graph *graph;
+    tli_remat_watch *watch;
+    uint64_t       *work, work_limit, table_limit;  // of one table; 0 = none
+    int32_t   thing_count, order_count;
+    int32_t  *thing_of;          // [tensor_count + node_count] thing of a tensor, of saved(v); -1 = none
+    int32_t  *maker;             // [thing_count] node
+    uint64_t *exact;             // [thing_count] bytes
+    int64_t  *bytes;             // [thing_count] in units, rounded down
+    uint8_t  *at_end;            // [thing_count] 1 = resident at the end
+    int32_t  *order;             // [order_count] nodes in the order of their backwards
+    int32_t  *runs_by;           // [node_count] position of the first backward that needs it; INT32_MAX
+    int64_t  *cost;              // [node_count] scaled fwd
+    uint64_t *sets, *between;    // [order_count] tli_rb_find_sets
+    uint64_t *room;              // [order_count] bytes left at that backward beside its working set
+    uint8_t  *reads_mark;        // [thing_count] scratch
+    int64_t  *enter;             // [thing_count] scratch: tli_rb_find_enters
+    int32_t  *last_use;          // [thing_count] scratch: tli_rb_find_uses
+    struct tli_rb_label *labels, *made;  // [2 TLI_RB_LABELS], [TLI_RB_LABELS]
+    uint64_t  unit, base_cost, cost_step;
+    int32_t   cost_up, cost_down;  // scaled = cost << up >> down
+    int64_t   typical;           // bytes of a thing, for the length of steps
+    tli_rb_net net;
+    void     *memory[24];         // what tli_rb_take gave
+    int32_t   memory_count, failed;
+} tli_rb;
+
+// One relaxation: instants, multipliers, what is fixed. Arrays are [count][thing_count].
+typedef struct tli_rb_state {
+    int32_t  count;
+    int32_t  at[TLI_RB_INSTANTS];       // positions in order
+    int64_t  lambda[TLI_RB_INSTANTS];   // scaled cost per unit
+    int64_t  room[TLI_RB_INSTANTS];     // units
+    int64_t  value;                     // scaled bound at these multipliers
+    int32_t  is_exact;                  // 1 = no schedule of the relaxation is above it: branching is no use
+    int64_t *mu;
+    uint8_t *fixed;
+    uint8_t *share;                     // how often x was 1 lately, of 255
+} tli_rb_state;
+
+static void *tli_rb_take(tli_rb *rb, int64_t count, size_t item_bytes) {
+    void *memory = tli_alloc_array(rb->env, (uint64_t)count, item_bytes);
+    if (memory) rb->memory[rb->memory_count++] = memory;
+    else rb->failed = 1;
+    return memory;
+}
+
+static void tli_rb_free(tli_rb *rb) {
+    while (rb->memory_count > 0) tli_release(rb->env, rb->memory[--rb->memory_count]);
+}
+
+// -- bound: set up: what runs when, what is resident, what room is left --
+
+// The position of the first backward that each node must have run before; of results beyond these,
+// which must run some time, node_count. wanted: scratch [tensor_count].
+static void tli_rb_find_runs(tli_rb *rb, int32_t inference, uint8_t *wanted) {
+    const tl_graph *graph = rb->graph;
+    int32_t id, i;
+    tli_mark_results(graph, inference, wanted);
+    rb->order_count = 0;
+    for (id = graph->node_count; id-- > 0;) {
+        rb->runs_by[id] = wanted[graph->nodes[id].first_output] ? graph->node_count : INT32_MAX;
+        if (!graph->nodes[id].has_grad || inference) continue;
+        rb->runs_by[id] = rb->order_count;
+        rb->order[rb->order_count++] = id;
+    }
+    for (i = 0; i < graph->tensor_count; i++)
+        if (wanted[i] && rb->thing_of[i] >= 0) rb->at_end[rb->thing_of[i]] = 1;
+    for (id = graph->node_count; id-- > 0;) {
+        const tl_node *node = &graph->nodes[id];
+        for (i = node->first_input; i < node->first_input + node->input_count; i++) {
+            int32_t *by = &rb->runs_by[graph->outputs[graph->inputs[i].tensor].node];
+            if (rb->runs_by[id] < *by) *by = rb->runs_by[id];
+        }
+    }
+}
+
+static uint64_t tli_rb_gcd(uint64_t a, uint64_t b) {
+    while (b) { uint64_t rest = a % b; a = b; b = rest; }
+    return a;
+}
+
+// Base cost, and costs scaled so that all together are below TLI_RB_COSTS.
+static void tli_rb_scale_costs(tli_rb *rb) {
+    const tl_graph *graph = rb->graph;
+    uint64_t sum = 0;
+    int32_t id;
+    for (id = 0; id < graph->node_count; id++) {  // fits 64 bits: tl_check_graph
+        const tl_node *node = &graph->nodes[id];
+        if (node->is_input || rb->runs_by[id] == INT32_MAX) continue;
+        rb->base_cost += node->fwd_cost;
+        if (rb->runs_by[id] < rb->order_count && node->has_grad) rb->base_cost += node->bwd_cost;
+        sum += node->fwd_cost;
+        rb->cost_step = tli_rb_gcd(rb->cost_step, node->fwd_cost);
+    }
+    if (!sum) sum = 1;
+    while (sum >> rb->cost_down > (uint64_t)TLI_RB_COSTS) rb->cost_down++;
+    while (!rb->cost_down && sum << (rb->cost_up + 1) <= (uint64_t)TLI_RB_COSTS) rb->cost_up++;
+    for (id = 0; id < graph->node_count; id++)
+        if (rb->runs_by[id] != INT32_MAX && !graph->nodes[id].is_input)
+            rb->cost[id] = (int64_t)(graph->nodes[id].fwd_cost >> rb->cost_down << rb->cost_up);
+}
+
+// Set mark[] of what the backward of a node reads to `value`.
+static void tli_rb_mark_reads(const tli_rb *rb, int32_t id, uint8_t *mark, uint8_t value) {
+    const tl_graph *graph = rb->graph;
+    const tl_node *node = &graph->nodes[id];
+    int32_t i, thing;
+    for (i = node->first_input; i < node->first_input + node->input_count; i++) {
+        thing = graph->inputs[i].needed ? rb->thing_of[graph->inputs[i].tensor] : -1;
+        if (thing >= 0) mark[thing] = value;
+    }
+    for (i = node->first_output; i < node->first_output + node->output_count; i++) {
+        thing = graph->outputs[i].needed ? rb->thing_of[i] : -1;
+        if (thing >= 0) mark[thing] = value;
+    }
+    thing = rb->thing_of[graph->tensor_count + id];
+    if (thing >= 0) mark[thing] = value;
+}
+
+static uint64_t tli_rb_input_bytes(const tl_graph *graph) {
+    uint64_t sum = 0;
+    int32_t i;
+    for (i = 0; i < graph->tensor_count; i++)
+        if (graph->nodes[graph->outputs[i].node].is_input) sum += graph->outputs[i].bytes;
+    return sum;
+}
+
+// sets[]: the bytes of every backward's working set: graph inputs, gradients alive, scratch, what it reads.
+// between[]: graph inputs and the gradients alive after it.
+// has_gradient: scratch [tensor_count], zeroed. Sums fit: tl_check_graph counts each of them.
+static void tli_rb_find_sets(tli_rb *rb, uint8_t *has_gradient) {
+    const tl_graph *graph = rb->graph;
+    uint64_t live = tli_rb_input_bytes(graph);
+    int32_t p, i;
+    for (p = 0; p < rb->order_count; p++) {
+        const tl_node *node = &graph->nodes[rb->order[p]];
+        int32_t end = node->first_output + node->output_count;
+        for (i = node->first_output; i < end; i++)
+            if (!has_gradient[i]) { has_gradient[i] = 1; live += graph->outputs[i].bytes; }
+        for (i = node->first_input; i < node->first_input + node->input_count; i++) {
+            int32_t tensor = graph->inputs[i].tensor;
+            if (has_gradient[tensor] || !graph->nodes[graph->outputs[tensor].node].has_grad) continue;
+            has_gradient[tensor] = 1;
+            live += graph->outputs[tensor].bytes;
+        }
+        rb->sets[p] = live + node->bwork_bytes;
+        tli_rb_mark_reads(rb, rb->order[p], rb->reads_mark, 1);
+        for (i = 0; i < rb->thing_count; i++) if (rb->reads_mark[i]) rb->sets[p] += rb->exact[i];
+        tli_rb_mark_reads(rb, rb->order[p], rb->reads_mark, 0);
+        for (i = node->first_output; i < end; i++) live -= graph->outputs[i].bytes;
+        rb->between[p] = live;
+    }
+}
+
+// The things: tensors that are no graph inputs, and saved bytes that some backward reads.
+static void tli_rb_find_things(tli_rb *rb, int32_t inference) {
+    const tl_graph *graph = rb->graph;
+    int32_t i, id;
+    for (i = 0; i < graph->tensor_count; i++) {
+        int is_input = graph->nodes[graph->outputs[i].node].is_input;
+        rb->thing_of[i] = is_input ? -1 : rb->thing_count;
+        if (is_input) continue;
+        rb->exact[rb->thing_count] = graph->outputs[i].bytes;
+        rb->maker[rb->thing_count++] = graph->outputs[i].node;
+    }
+    for (id = 0; id < graph->node_count; id++) {
+        int is_read = !inference && graph->nodes[id].has_grad && graph->nodes[id].saved_bytes;
+        rb->thing_of[graph->tensor_count + id] = is_read ? rb->thing_count : -1;
+        if (!is_read) continue;
+        rb->exact[rb->thing_count] = graph->nodes[id].saved_bytes;
+        rb->maker[rb->thing_count++] = id;
+    }
+}
+
+// Bytes in units, so that all of them together are below 2^26: first by what all are multiples of.
+static void tli_rb_scale_bytes(tli_rb *rb) {
+    uint64_t sum = 0, divisor = 0;
+    int32_t t, count = 0;
+    for (t = 0; t < rb->thing_count; t++) {
+        sum += rb->exact[t];
+        divisor = tli_rb_gcd(divisor, rb->exact[t]);
+        count += rb->exact[t] > 0;
+    }
+    rb->unit = divisor ? divisor : 1;
+    if (sum / rb->unit >> TLI_RB_UNITS) rb->unit *= (sum / rb->unit >> TLI_RB_UNITS) + 1;
+    for (t = 0; t < rb->thing_count; t++) rb->bytes[t] = (int64_t)(rb->exact[t] / rb->unit);
+    rb->typical = count ? (int64_t)(sum / rb->unit / (uint64_t)count) : 1;
+    if (!rb->typical) rb->typical = 1;
+}
+
+// -- bound: the network --
+
+static void tli_rb_add_arc(tli_rb_net *net, int32_t from, int32_t to) {
+    net->to[net->arc_count++] = to;
+    net->to[net->arc_count++] = from;
+}
+
+// Arcs in the order of tli_rb_net, then node -> sink at 2 (2 things + node), then the inputs.
+static void tli_rb_make_net(tli_rb *rb) {
+    const tl_graph *graph = rb->graph;
+    tli_rb_net *net = &rb->net;
+    int32_t things = rb->thing_count, nodes = graph->node_count, source = things + nodes, i, v;
+    net->vertex_count = source + 2;
+    for (i = 0; i < things; i++) tli_rb_add_arc(net, source, i);
+    for (i = 0; i < things; i++) tli_rb_add_arc(net, i, things + rb->maker[i]);
+    for (i = 0; i < nodes; i++) tli_rb_add_arc(net, things + i, source + 1);
+    for (i = 0; i < nodes; i++) {
+        const tl_node *node = &graph->nodes[i];
+        for (v = node->first_input; v < node->first_input + node->input_count; v++) {
+            int32_t thing = rb->thing_of[graph->inputs[v].tensor];
+            if (thing >= 0) tli_rb_add_arc(net, things + i, thing);
+        }
+    }
+    for (i = 0; i < net->arc_count; i++) net->first[net->to[i ^ 1] + 1]++;
+    for (v = 0; v < net->vertex_count; v++) net->first[v + 1] += net->first[v];
+    for (v = 0; v < net->vertex_count; v++) net->cursor[v] = net->first[v];
+    for (i = 0; i < net->arc_count; i++) net->arcs[net->cursor[net->to[i ^ 1]]++] = i;
+}
+
+// Distances to the sink along arcs that have capacity left; 0 = none. 1 where the source has one.
+static int tli_rb_find_levels(tli_rb_net *net, uint64_t *work) {
+    int32_t source = net->vertex_count - 2, sink = source + 1, head = 0, tail = 0, k;
+    tli_zero(net->level, (size_t)net->vertex_count * sizeof *net->level);
+    net->level[sink] = 1;
+    net->queue[tail++] = sink;
+    while (head < tail) {
+        int32_t v = net->queue[head++];
+        *work += (uint64_t)(net->first[v + 1] - net->first[v]);
+        for (k = net->first[v]; k < net->first[v + 1]; k++) {
+            int32_t arc = net->arcs[k], from = net->to[arc];
+            if (net->level[from] || !net->left[arc ^ 1]) continue;
+            net->level[from] = net->level[v] + 1;
+            net->queue[tail++] = from;
+        }
+    }
+    return net->level[source] > 0;
+}
+
+// Send flow along path[0 .. length - 1]; returns the first place of an arc that is full now.
+static int32_t tli_rb_send(tli_rb_net *net, int32_t length, int64_t *flow) {
+    int64_t most = TLI_RB_INFINITE;
+    int32_t i, full = 0;
+    for (i = 0; i < length; i++) if (net->left[net->path[i]] < most) most = net->left[net->path[i]];
+    for (i = length; i-- > 0;) {
+        net->left[net->path[i]] -= most;
+        net->left[net->path[i] ^ 1] += most;
+        if (!net->left[net->path[i]]) full = i;
+    }
+    *flow += most;
+    return full;
+}
+
+// Dinic, 1970: the largest flow; left[] holds the residual capacities. Every path ends in an arc to the
+// sink whose capacity is a cost, so all of it is at most 2^50 and infinite arcs stay above that.
+static int64_t tli_rb_flow(tli_rb_net *net, uint64_t *work) {
+    int32_t source = net->vertex_count - 2, sink = source + 1, v;
+    int64_t flow = 0;
+    while (tli_rb_find_levels(net, work)) {
+        int32_t at = source, length = 0;
+        for (v = 0; v < net->vertex_count; v++) net->cursor[v] = net->first[v];
+        for (;;) {
+            int32_t arc = -1;
+            if (at == sink) {
+                length = tli_rb_send(net, length, &flow);
+                *work += (uint64_t)length;
+                at = net->to[net->path[length] ^ 1];
+            }
+            for (; net->cursor[at] < net->first[at + 1]; net->cursor[at]++) {
+                arc = net->arcs[net->cursor[at]];
+                if (net->left[arc] && net->level[net->to[arc]] == net->level[at] - 1 &&
+                    net->level[net->to[arc]]) break;
+            }
+            *work += 1;
+            if (net->cursor[at] < net->first[at + 1]) {
+                net->path[length++] = arc;
+                at = net->to[arc];
+            } else {
+                if (!length) break;
+                at = net->to[net->path[--length] ^ 1];
+                net->cursor[at]++;
+            }
+        }
+    }
+    return flow;
+}
+
+// The source's side of the cut that a largest flow leaves: level[v] = 1.
+static void tli_rb_find_side(tli_rb_net *net, uint64_t *work) {
+    int32_t source = net->vertex_count - 2, head = 0, tail = 0, k;
+    tli_zero(net->level, (size_t)net->vertex_count * sizeof *net->level);
+    net->level[source] = 1;
+    net->queue[tail++] = source;
+    while (head < tail) {
+        int32_t v = net->queue[head++];
+        *work += (uint64_t)(net->first[v + 1] - net->first[v]);
+        for (k = net->first[v]; k < net->first[v + 1]; k++) {
+            int32_t arc = net->arcs[k], to = net->to[arc];
+            if (net->level[to] || !net->left[arc]) continue;
+            net->level[to] = 1;
+            net->queue[tail++] = to;
+        }
+    }
+}
+
+// -- bound: one span --
+
+// What the span from instant a on has to have: mark[] = 1.
+static void tli_rb_mark_span(const tli_rb *rb, const tli_rb_state *s, int32_t a, uint8_t *mark) {
+    int32_t end = a + 1 < s->count ? s->at[a + 1] : rb->order_count - 1, p;
+    if (a + 1 < s->count) tli_zero(mark, (size_t)rb->thing_count);
+    else tli_copy(mark, rb->at_end, (size_t)rb->thing_count);
+    for (p = s->at[a] + 1; p <= end; p++) tli_rb_mark_reads(rb, rb->order[p], mark, 1);
+}
+
+static void tli_rb_set(tli_rb_net *net, int32_t arc, int64_t capacity) {
+    net->left[arc] = capacity;
+    net->left[arc ^ 1] = 0;
+}
+
+// What thing t costs to hold at instant a.
+static int64_t tli_rb_price(const tli_rb *rb, const tli_rb_state *s, int32_t a, int32_t t) {
+    int32_t at = a * rb->thing_count + t;
+    if (s->fixed[at] == TLI_RB_KEPT) return 0;
+    if (s->fixed[at] == TLI_RB_ABSENT) return TLI_RB_INFINITE;
+    return s->lambda[a] * rb->bytes[t] + s->mu[at];
+}
+
+// enter[]: what it costs that thing t is not there in span a (infinite: it must be), less `offers`, a
+// constant: what instant a + 1 pays for all that is there. 0 = that constant is too large to be of use.
+static int tli_rb_find_enters(tli_rb *rb, const tli_rb_state *s, int32_t a, int64_t *offers) {
+    int32_t things = rb->thing_count, t;
+    tli_rb_mark_span(rb, s, a, rb->reads_mark);
+    *offers = 0;
+    for (t = 0; t < things; t++) {
+        int32_t next = (a + 1) * things + t;
+        rb->enter[t] = rb->reads_mark[t] ? TLI_RB_INFINITE : 0;
+        if (a + 1 == s->count) continue;
+        if (s->fixed[next] == TLI_RB_KEPT) rb->enter[t] = TLI_RB_INFINITE;
+        if (s->fixed[next] != TLI_RB_FREE) continue;
+        if (*offers <= INT64_C(1) << 58) *offers += s->mu[next];  // for being there, whatever the reason
+        if (!rb->enter[t]) rb->enter[t] = s->mu[next];
+    }
+    tli_zero(rb->reads_mark, (size_t)things);
+    return *offers <= INT64_C(1) << 58;
+}
+
+// The least cost of span a under the multipliers, less its constant part; -2^59 where that is too large
+// to be of use. Afterwards level[] of the net is the source's side.
+static int64_t tli_rb_solve_span(tli_rb *rb, const tli_rb_state *s, int32_t a) {
+    tli_rb_net *net = &rb->net;
+    int32_t things = rb->thing_count, t, i;
+    int64_t offers, flow;
+    int is_useful = tli_rb_find_enters(rb, s, a, &offers);
+    for (t = 0; t < things; t++) {
+        tli_rb_set(net, 2 * t, rb->enter[t]);
+        tli_rb_set(net, 2 * (things + t), tli_rb_price(rb, s, a, t));
+    }
+    for (i = 0; i < rb->graph->node_count; i++)
+        tli_rb_set(net, 2 * (2 * things + i), rb->runs_by[i] <= s->at[a] ? rb->cost[i] : 0);
+    for (i = 2 * (2 * things + rb->graph->node_count); i < net->arc_count; i += 2)
+        tli_rb_set(net, i, TLI_RB_INFINITE);
+    flow = tli_rb_flow(net, rb->work);
+    tli_rb_find_side(net, rb->work);
+    return is_useful ? flow - offers - s->lambda[a] * s->room[a] : -(INT64_C(1) << 59);
+}
+
+// Bytes that the solution at hand holds at instant a, less the room: the slope along lambda[a].
+static int64_t tli_rb_slope(const tli_rb *rb, const tli_rb_state *s, int32_t a) {
+    const int32_t *level = rb->net.level;
+    int64_t held = 0;
+    int32_t t;
+    for (t = 0; t < rb->thing_count; t++)
+        if (s->fixed[a * rb->thing_count + t] == TLI_RB_FREE && level[t] &&
+            !level[rb->thing_count + rb->maker[t]]) held += rb->bytes[t];
+    return held - s->room[a];
+}
+
+// x of the solution at hand: add `weight` to share[] where thing t is held at instant a.
+static void tli_rb_add_share(const tli_rb *rb, tli_rb_state *s, int32_t a, uint8_t weight) {
+    const int32_t *level = rb->net.level;
+    int32_t t, things = rb->thing_count;
+    for (t = 0; t < things; t++)
+        if (level[t] && !level[things + rb->maker[t]])
+            s->share[a * things + t] = (uint8_t)(s->share[a * things + t] + weight);
+}
+
+// A point of the concave function value(lambda[a]): the line that touches it there.
+typedef struct tli_rb_line { int64_t lambda, value, slope; } tli_rb_line;
+
+static tli_rb_line tli_rb_touch(tli_rb *rb, tli_rb_state *s, int32_t a, int64_t lambda) {
+    tli_rb_line line;
+    s->lambda[a] = line.lambda = lambda;
+    line.value = tli_rb_solve_span(rb, s, a);
+    line.slope = tli_rb_slope(rb, s, a);
+    return line;
+}
+
+// The lambda[a] that is best for span a, the other multipliers as they are, by intersecting the lines on
+// both sides; returns the span's value there. ends[]: the lambdas of the two lines.
+static int64_t tli_rb_search_line(tli_rb *rb, tli_rb_state *s, int32_t a, int64_t ends[2]) {
+    tli_rb_line low, high, at = tli_rb_touch(rb, s, a, s->lambda[a]);
+    int64_t start = at.lambda > 0 ? at.lambda : 1;
+    int32_t tries;
+    low = high = at;
+    if (at.slope > 0) {
+        while (high.slope > 0 && high.lambda < TLI_RB_LAMBDA) {
+            low = high;
+            start = start > TLI_RB_LAMBDA / 16 ? TLI_RB_LAMBDA : start * 16;
+            high = tli_rb_touch(rb, s, a, start);
+        }
+    } else if (at.slope < 0 && at.lambda > 0) {
+        low = tli_rb_touch(rb, s, a, 0);
+    }
+    for (tries = 0; tries < 24 && low.slope > 0 && high.slope < 0; tries++) {
+        int64_t crossing = (high.value - high.slope * high.lambda) - (low.value - low.slope * low.lambda);
+        int64_t lambda = crossing / (low.slope - high.slope);
+        if (lambda <= low.lambda || lambda >= high.lambda) break;
+        at = tli_rb_touch(rb, s, a, lambda);
+        if (!at.slope) { low = high = at; break; }
+        if (at.slope > 0) low = at; else high = at;
+    }
+    at = low.value > high.value ? low : high;
+    s->lambda[a] = at.lambda;
+    ends[0] = low.lambda;
+    ends[1] = high.lambda;
+    return at.value;
+}
+
+// -- bound: one span with the room as it is, not its price: a table --
+//
+// Nodes in listing order; a label is what is there of the things that later nodes still take (mask), the
+// bytes held and the cost so far. A node is made (its inputs must be there; all its things are) or not
+// (each of its things is held or is not there). Of labels with one mask, those that are worse in both are
+// dropped. Where there are too many, bytes are rounded down more coarsely: the least cost only gets lower.
+
+#define TLI_RB_LABELS 16384
+#define TLI_RB_SLOTS 24
+
+typedef struct tli_rb_label { uint64_t mask; int64_t bytes, cost; } tli_rb_label;
+
+static int tli_rb_is_before(const tli_rb_label *a, const tli_rb_label *b) {
+    if (a->mask != b->mask) return a->mask < b->mask;
+    return a->bytes != b->bytes ? a->bytes < b->bytes : a->cost < b->cost;
+}
+
+static void tli_rb_sift(tli_rb_label *labels, int32_t at, int32_t count) {
+    tli_rb_label moved = labels[at];
+    int32_t child;
+    for (; (child = 2 * at + 1) < count; at = child) {
+        if (child + 1 < count && tli_rb_is_before(&labels[child], &labels[child + 1])) child++;
+        if (!tli_rb_is_before(&moved, &labels[child])) break;
+        labels[at] = labels[child];
+    }
+    labels[at] = moved;
+}
+
+// Sort, and drop what is worse than another of the same mask in both; returns how many are left.
+static int32_t tli_rb_prune(tli_rb_label *labels, int32_t count) {
+    int32_t i, kept = 0;
+    for (i = count / 2; i-- > 0;) tli_rb_sift(labels, i, count);
+    for (i = count; i-- > 1;) {
+        tli_rb_label last = labels[i];
+        labels[i] = labels[0];
+        labels[0] = last;
+        tli_rb_sift(labels, 0, i);
+    }
+    for (i = 0; i < count; i++)
+        if (!kept || labels[kept - 1].mask != labels[i].mask || labels[i].cost < labels[kept - 1].cost)
+            labels[kept++] = labels[i];
+    return kept;
+}
+
+static int32_t tli_rb_thin(tli_rb_label *labels, int32_t count, int32_t most, int64_t *grid) {
+    int32_t i;
+    count = tli_rb_prune(labels, count);
+    while (count > most && *grid < INT64_C(1) << TLI_RB_UNITS) {
+        *grid *= 2;
+        for (i = 0; i < count; i++) labels[i].bytes = labels[i].bytes / *grid * *grid;
+        count = tli_rb_prune(labels, count);
+    }
+    return count;
+}
+
+typedef struct tli_rb_table {
+    tli_rb             *rb;
+    const tli_rb_state *state;
+    int32_t  a;          // the span
+    int32_t  count;      // labels
+    int64_t  grid;       // bytes are rounded down to multiples
+    uint64_t start;      // work done before
+    uint64_t used;       // slots in use
+    int32_t  slot_things[TLI_RB_SLOTS];
+} tli_rb_table;
+
+// The slot of a thing; -1 = none, as no later node takes it.
+static int32_t tli_rb_find_slot(const tli_rb_table *table, int32_t thing) {
+    int32_t slot;
+    for (slot = 0; slot < TLI_RB_SLOTS; slot++)
+        if (table->used >> slot & 1 && table->slot_things[slot] == thing) return slot;
+    return -1;
+}
+
+// The other half of the list takes thing t of a node that is not made: held, or not there. 0 = full.
+static int tli_rb_spread(tli_rb_table *table, int32_t t, uint64_t bit) {
+    tli_rb *rb = table->rb;
+    const tli_rb_state *s = table->state;
+    int32_t cell = table->a * rb->thing_count + t, i, count = table->count;
+    int is_kept = s->fixed[cell] == TLI_RB_KEPT;
+    for (i = 0; i < count; i++) {
+        tli_rb_label held = rb->labels[i], *gone = &rb->labels[i];
+        held.mask |= bit;
+        held.bytes += is_kept ? 0 : rb->bytes[t];
+        held.cost += is_kept ? 0 : s->mu[cell];
+        gone->cost = rb->enter[t] >= TLI_RB_INFINITE || is_kept ? TLI_RB_INFINITE : gone->cost + rb->enter[t];
+        if (s->fixed[cell] == TLI_RB_ABSENT || held.bytes > s->room[table->a]) continue;
+        if (gone->cost >= TLI_RB_INFINITE) *gone = held;
+        else rb->labels[table->count++] = held;
+    }
+    for (i = count = 0; i < table->count; i++)
+        if (rb->labels[i].cost < TLI_RB_INFINITE) rb->labels[count++] = rb->labels[i];
+    table->count = count > TLI_RB_LABELS ? tli_rb_thin(rb->labels, count, TLI_RB_LABELS, &table->grid) : count;
+    return table->count <= TLI_RB_LABELS;
+}
+// last_use[]: of things that may be wanted, the last node that may take them (their maker: none does);
+// -1 = nothing in this span wants them.
+static void tli_rb_find_uses(tli_rb *rb) {
+    const tl_graph *graph = rb->graph;
+    int32_t t, id, i;
+    for (t = 0; t < rb->thing_count; t++) rb->last_use[t] = rb->enter[t] > 0 ? rb->maker[t] : -1;
+    for (id = graph->node_count; id-- > 0;) {
+        const tl_node *node = &graph->nodes[id];
+        int32_t saved = rb->thing_of[graph->tensor_count + id];
+        int is_wanted = saved >= 0 && rb->last_use[saved] >= 0;
+        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+            is_wanted |= rb->thing_of[i] >= 0 && rb->last_use[rb->thing_of[i]] >= 0;
+        for (i = node->first_input; i < node->first_input + node->input_count && is_wanted; i++) {
+            int32_t thing = rb->thing_of[graph->inputs[i].tensor];
+            if (thing >= 0 && rb->last_use[thing] < id) rb->last_use[thing] = id;
+        }
+    }
+}
+
+// Give thing t its slot, where a later node takes it; 0 = there is none left.
+static int tli_rb_add_slot(tli_rb_table *table, int32_t t, uint64_t *bit) {
+    int32_t slot = 0;
+    *bit = 0;
+    if (t < 0 || table->rb->last_use[t] <= table->rb->maker[t]) return 1;
+    while (slot < TLI_RB_SLOTS && table->used >> slot & 1) slot++;
+    if (slot == TLI_RB_SLOTS) return 0;
+    table->used |= *bit = UINT64_C(1) << slot;
+    table->slot_things[slot] = t;
+    return 1;
+}
+
+// One node: labels in which it is made, then those in which it is not. 0 = too many slots or labels.
+static int tli_rb_add_node(tli_rb_table *table, int32_t id) {
+    tli_rb *rb = table->rb;
+    const tl_node *node = &rb->graph->nodes[id];
+    uint64_t takes = 0, makes = 0, ends = 0, bit;
+    int64_t cost = rb->runs_by[id] <= table->state->at[table->a] ? rb->cost[id] : 0;
+    int32_t i, k, made = 0, wanted = 0;
+    for (i = node->first_input; i < node->first_input + node->input_count; i++) {
+        int32_t thing = rb->thing_of[rb->graph->inputs[i].tensor];
+        int32_t slot = thing >= 0 ? tli_rb_find_slot(table, thing) : -1;
+        if (slot < 0) continue;
+        takes |= UINT64_C(1) << slot;
+        if (rb->last_use[thing] == id) ends |= UINT64_C(1) << slot;
+    }
+    for (k = 0; k <= node->output_count; k++) {
+        int32_t t = k < node->output_count ? node->first_output + k : rb->graph->tensor_count + id;
+        t = rb->thing_of[t];
+        if (t < 0 || rb->last_use[t] < 0) continue;
+        if (!tli_rb_add_slot(table, t, &bit)) return 0;
+        makes |= bit;
+        for (i = 0; !wanted && i < table->count; i++) {
+            if (takes & ~rb->labels[i].mask) continue;
+            rb->made[made] = rb->labels[i];
+            rb->made[made++].cost += cost;
+        }
+        wanted = 1;
+        if (!tli_rb_spread(table, t, bit)) return 0;
+    }
+    for (i = 0; i < made; i++) {
+        rb->made[i].mask |= makes;
+        rb->labels[table->count++] = rb->made[i];
+    }
+    for (i = 0; i < table->count; i++) rb->labels[i].mask &= ~ends;
+    table->used &= ~ends;
+    *rb->work += 40 * (uint64_t)table->count + 1;
+    if (wanted || ends) table->count = tli_rb_thin(rb->labels, table->count, TLI_RB_LABELS, &table->grid);
+    if (*rb->work - table->start > rb->table_limit) return 0;
+    return table->count > 0 && table->count <= TLI_RB_LABELS;
+}
+
+// As tli_rb_solve_span, with the room in full; -2^59 where the table grows too wide. *is_exact becomes 0
+// where this is not the least cost of the span itself.
+static int64_t tli_rb_tabulate_span(tli_rb *rb, const tli_rb_state *s, int32_t a, int32_t *is_exact) {
+    tli_rb_table table;
+    int64_t offers, best = TLI_RB_INFINITE;
+    int32_t id, i, is_useful = tli_rb_find_enters(rb, s, a, &offers);
+    tli_zero(&table, sizeof table);
+    table.rb = rb; table.state = s; table.a = a;
+    table.grid = 1;
+    table.count = 1;
+    table.start = *rb->work;
+    tli_zero(rb->labels, sizeof *rb->labels);
+    tli_rb_find_uses(rb);
+    for (id = 0; id < rb->graph->node_count && is_useful; id++) is_useful = tli_rb_add_node(&table, id);
+    if (!is_useful || table.grid > 1) *is_exact = 0;
+    if (!is_useful) return -(INT64_C(1) << 59);
+    for (i = 0; i < table.count; i++) if (rb->labels[i].cost < best) best = rb->labels[i].cost;
+    return best - offers;
+}
+
+// Raise the value of a state to what its spans come to, each by the better of its two bounds.
+static void tli_rb_tabulate(tli_rb *rb, tli_rb_state *s) {
+    int64_t value = 0;
+    int32_t a, is_exact = s->count == 1;
+    for (a = 0; a < s->count; a++) {
+        int64_t cut = tli_rb_solve_span(rb, s, a);
+        int64_t full = rb->table_limit ? tli_rb_tabulate_span(rb, s, a, &is_exact) : cut;
+        value += cut > full ? cut : full;
+    }
+    if (value > s->value) s->value = value;
+    if (rb->table_limit) s->is_exact |= is_exact;
+}
+
+// -- bound: states --
+
+static void tli_rb_free_state(tli_rb *rb, tli_rb_state *s) {
+    if (s) { tli_release(rb->env, s->mu); tli_release(rb->env, s->fixed); tli_release(rb->env, s); }
+}
+
+// An empty state with room for so many instants; NULL: no memory (rb->failed).
+static tli_rb_state *tli_rb_add_state(tli_rb *rb, int32_t instants) {
+    tli_rb_state *s = (tli_rb_state *)tli_alloc_array(rb->env, 1, sizeof *s);
+    uint64_t cells = (uint64_t)instants * (uint64_t)rb->thing_count;
+    if (s) {
+        tli_zero(s, sizeof *s);
+        s->mu = (int64_t *)tli_alloc_array(rb->env, cells, sizeof *s->mu);
+        s->fixed = (uint8_t *)tli_alloc_array(rb->env, 2 * cells, 1);
+        s->share = s->fixed ? s->fixed + cells : NULL;
+    }
+    if (s && s->mu && s->fixed) return s;
+    tli_rb_free_state(rb, s);
+    rb->failed = 1;
+    return NULL;
+}
+
+static void tli_rb_copy_state(const tli_rb *rb, tli_rb_state *to, const tli_rb_state *from) {
+    size_t cells = (size_t)from->count * (size_t)rb->thing_count;
+    int64_t *mu = to->mu;
+    uint8_t *fixed = to->fixed, *share = to->share;
+    *to = *from;
+    to->mu = mu; to->fixed = fixed; to->share = share;
+    tli_copy(mu, from->mu, cells * sizeof *mu);
+    tli_copy(fixed, from->fixed, cells);
+    tli_copy(share, from->share, cells);
+}
+
+// What is larger than the room alone cannot be held; 0 where what is held already is too much.
+static int tli_rb_fix_large(const tli_rb *rb, tli_rb_state *s, int32_t a) {
+    uint8_t *fixed = s->fixed + (size_t)a * (size_t)rb->thing_count;
+    int32_t t;
+    if (s->room[a] < 0) return 0;
+    for (t = 0; t < rb->thing_count; t++)
+        if (fixed[t] == TLI_RB_FREE && rb->bytes[t] > s->room[a]) fixed[t] = TLI_RB_ABSENT;
+    return 1;
+}
+
+// Put an instant among those of a state, at the value the state has or nearly that: a thing is
+// worth here a part of what it is worth at the instant before, or of its forward.
+static void tli_rb_add_instant(tli_rb *rb, tli_rb_state *s, int32_t position) {
+    int32_t a = s->count++, things = rb->thing_count, t;
+    uint64_t room = rb->room[position] / rb->unit;
+    int64_t most = INT64_C(1) << TLI_RB_UNITS;
+    for (; a > 0 && s->at[a - 1] > position; a--) {
+        size_t to = (size_t)a * (size_t)things, from = to - (size_t)things, count = (size_t)things;
+        s->at[a] = s->at[a - 1]; s->lambda[a] = s->lambda[a - 1]; s->room[a] = s->room[a - 1];
+        tli_copy(s->mu + to, s->mu + from, count * sizeof *s->mu);
+        tli_copy(s->fixed + to, s->fixed + from, count);
+    }
+    s->at[a] = position;
+    s->lambda[a] = 0;
+    s->room[a] = room < (uint64_t)most ? (int64_t)room : most;
+    tli_zero(s->fixed + (size_t)a * (size_t)things, (size_t)things);
+    tli_rb_mark_reads(rb, rb->order[position], s->fixed + (size_t)a * (size_t)things, TLI_RB_KEPT);
+    for (t = 0; t < things; t++) {
+        int64_t price = a ? tli_rb_price(rb, s, a - 1, t) : 0, forward = rb->cost[rb->maker[t]];
+        s->mu[a * things + t] = (price < forward ? price : forward) / 4;
+    }
+    (void)tli_rb_fix_large(rb, s, a);
+}
+
+// -- bound: several instants: subgradient steps --
+
+typedef struct tli_rb_climb {
+    tli_rb_state *now, *best;
+    int32_t *slope;    // [instants][things] direction along mu, 1024 = 1
+    int8_t  *held;     // [instants][things] x, and w of the span before
+    int64_t  along[TLI_RB_INSTANTS];    // slope along lambda, bytes less room
+    int64_t  turn[TLI_RB_INSTANTS];     // direction along lambda x typical
+} tli_rb_climb;
+
+// The value of a state, all spans; the slopes along its multipliers go to climb.
+static int64_t tli_rb_measure(tli_rb *rb, tli_rb_state *s, tli_rb_climb *climb) {
+    int32_t a, t, things = rb->thing_count;
+    const int32_t *level = rb->net.level;
+    int64_t value = 0;
+    tli_zero(climb->held, (size_t)s->count * (size_t)things);
+    for (a = 0; a < s->count; a++) {
+        value += tli_rb_solve_span(rb, s, a);
+        climb->along[a] = tli_rb_slope(rb, s, a);
+        for (t = 0; t < things; t++) {
+            uint8_t *share = &s->share[a * things + t];
+            int is_held = level[t] && !level[things + rb->maker[t]];
+            *share = (uint8_t)((*share * 7 + (is_held ? 255 : 0)) / 8);  // a running mean
+            if (!level[t]) continue;
+            if (is_held) climb->held[a * things + t]++;
+            if (a + 1 < s->count) climb->held[(a + 1) * things + t]--;
+        }
+    }
+    return value;
+}
+
+// Turn the direction of the climb towards the slopes: three quarters of the old one and the new one.
+static void tli_rb_turn(tli_rb *rb, tli_rb_state *s, tli_rb_climb *climb, uint64_t *norm) {
+    int32_t a, t, things = rb->thing_count;
+    *norm = 1;
+    for (a = 0; a < s->count; a++) {
+        int64_t along = climb->along[a] * 256 / rb->typical;
+        if (along > 1 << 15) along = 1 << 15;
+        if (along < -(1 << 15)) along = -(1 << 15);
+        climb->turn[a] = climb->turn[a] * 3 / 4 + along;
+        if (s->lambda[a] > 0 || climb->turn[a] > 0) *norm += (uint64_t)(climb->turn[a] * climb->turn[a]);
+        for (t = 0; a && t < things; t++) {
+            int32_t at = a * things + t;
+            if (s->fixed[at] != TLI_RB_FREE) continue;
+            climb->slope[at] = climb->slope[at] * 3 / 4 + climb->held[at] * 256;
+            if (s->mu[at] > 0 || climb->slope[at] > 0)
+                *norm += (uint64_t)((int64_t)climb->slope[at] * climb->slope[at]);
+        }
+    }
+}
+
+static void tli_rb_step(tli_rb *rb, tli_rb_state *s, const tli_rb_climb *climb, int64_t gain, uint64_t norm) {
+    int32_t a, t, things = rb->thing_count;
+    int64_t length = (int64_t)(((uint64_t)gain << 8) / (norm >> 10 ? norm >> 10 : 1)), most = INT64_C(1) << 44;
+    if (length > most) length = most;
+    for (a = 0; a < s->count; a++) {
+        int64_t lambda = s->lambda[a] + length * climb->turn[a] / 1024 / rb->typical;
+        s->lambda[a] = lambda < 0 ? 0 : lambda > TLI_RB_LAMBDA ? TLI_RB_LAMBDA : lambda;
+        for (t = 0; a && t < things; t++) {
+            int32_t at = a * things + t;
+            int64_t mu = s->mu[at];
+            if (s->fixed[at] != TLI_RB_FREE || (!mu && climb->slope[at] <= 0)) continue;
+            mu += length * climb->slope[at] / 1024;
+            s->mu[at] = mu < 0 ? 0 : mu > TLI_RB_COSTS ? TLI_RB_COSTS : mu;
+        }
+    }
+}
+
+static int tli_rb_is_over(const tli_rb *rb) {
+    return *rb->work >= rb->work_limit || tli_remat_stops(rb->watch, *rb->work);
+}
+
+// Raise the value of climb->best by at most `rounds` steps towards a target that comes nearer where it
+// is not reached. best->value is what it reaches.
+static void tli_rb_climb_up(tli_rb *rb, tli_rb_climb *climb, int32_t rounds) {
+    tli_rb_state *best = climb->best, *now = climb->now;
+    size_t cells = (size_t)best->count * (size_t)rb->thing_count;
+    int64_t ahead, gap, ends[2];
+    int32_t round, failures = 0, a;
+    best->value = 0;
+    for (a = 0; a < best->count; a++) best->value += tli_rb_search_line(rb, best, a, ends);
+    tli_rb_copy_state(rb, now, best);
+    tli_zero(climb->slope, cells * sizeof *climb->slope);
+    tli_zero(climb->turn, sizeof climb->turn);
+    ahead = (best->value > 0 ? best->value : TLI_RB_COSTS / 64) / 16 + 1;
+    for (round = 0; round < rounds && !tli_rb_is_over(rb); round++) {
+        uint64_t norm;
+        now->value = tli_rb_measure(rb, now, climb);
+        if (now->value > best->value) {
+            if (now->value - best->value > ahead / 8) { failures = 0; ahead += ahead / 2; }
+            tli_rb_copy_state(rb, best, now);
+        } else if (++failures >= 5) {
+            ahead = ahead / 2 + 1;
+            failures = 0;
+            tli_rb_copy_state(rb, now, best);
+            tli_zero(climb->slope, cells * sizeof *climb->slope);
+            tli_zero(climb->turn, sizeof climb->turn);
+            continue;
+        }
+        tli_rb_turn(rb, now, climb, &norm);
+        gap = best->value - now->value + ahead;
+        tli_rb_step(rb, now, climb, gap < TLI_RB_COSTS ? gap : TLI_RB_COSTS, norm);
+    }
+}
+
+// -- bound: which instants --
+
+typedef struct tli_rb_search {
+    tli_rb       *rb;
+    tli_rb_climb  climb;
+    tli_rb_state *best, *trial;
+    int64_t      *single;    // [order_count] value of each instant alone; -1 = not known
+    int32_t      *listed;    // [order_count] positions to try
+    int32_t       listed_count;
+} tli_rb_search;
+
+// Whether all that is read after B at this position fits beside what it reads itself: no constraint then.
+static int tli_rb_is_slack(tli_rb *rb, int32_t position) {
+    uint64_t need = 0;
+    int32_t t, p;
+    tli_copy(rb->reads_mark, rb->at_end, (size_t)rb->thing_count);
+    for (p = position + 1; p < rb->order_count; p++) tli_rb_mark_reads(rb, rb->order[p], rb->reads_mark, 1);
+    tli_rb_mark_reads(rb, rb->order[position], rb->reads_mark, 0);
+    for (t = 0; t < rb->thing_count; t++) if (rb->reads_mark[t]) need += rb->exact[t];
+    tli_zero(rb->reads_mark, (size_t)rb->thing_count);
+    *rb->work += (uint64_t)rb->thing_count;
+    return need <= rb->room[position];
+}
+
+static void tli_rb_try_single(tli_rb_search *search, int32_t position) {
+    tli_rb *rb = search->rb;
+    tli_rb_state *s = search->trial;
+    int64_t ends[2];
+    if (search->single[position] >= 0 || tli_rb_is_over(rb)) return;
+    search->single[position] = 0;
+    if (tli_rb_is_slack(rb, position)) return;
+    s->count = 0;
+    tli_rb_add_instant(rb, s, position);
+    s->value = tli_rb_search_line(rb, s, 0, ends);
+    search->single[position] = s->value > 1 ? s->value : 1;  // not slack: of use beside others
+    if (!search->best->count || s->value > search->best->value) tli_rb_copy_state(rb, search->best, s);
+}
+
+// Every instant alone where there are few of them; else every so many, and all near the best.
+static void tli_rb_try_singles(tli_rb_search *search) {
+    tli_rb *rb = search->rb;
+    int32_t step = rb->order_count / 256 + 1, p, k;
+    for (p = 0; p < rb->order_count; p++) search->single[p] = -1;
+    tli_rb_try_single(search, rb->order_count - 1);
+    for (p = step / 2; p < rb->order_count; p += step) tli_rb_try_single(search, p);
+    for (k = step / 2; step > 1 && k > 0; k--) {
+        int32_t at = search->best->count ? search->best->at[0] : 0;
+        if (at - k >= 0) tli_rb_try_single(search, at - k);
+        if (at + k < rb->order_count) tli_rb_try_single(search, at + k);
+    }
+}
+
+// Whether no neighbour that is known has a higher value.
+static int tli_rb_is_top(const tli_rb_search *search, int32_t position) {
+    int64_t value = search->single[position];
+    int32_t p;
+    for (p = position - 1; p >= 0 && search->single[p] < 0; p--) { }
+    if (p >= 0 && search->single[p] >= value) return 0;
+    for (p = position + 1; p < search->rb->order_count && search->single[p] < 0; p++) { }
+    return p == search->rb->order_count || search->single[p] <= value;
+}
+
+// List the instants that are worth a try beside others: all where there are few, else the tops and
+// then some that stand evenly.
+static void tli_rb_list_instants(tli_rb_search *search) {
+    enum { LISTED = 64 };
+    int32_t p, count = 0, tops = 0, seen = 0, step;
+    for (p = 0; p < search->rb->order_count; p++) {
+        count += search->single[p] > 0;
+        tops += search->single[p] > 0 && tli_rb_is_top(search, p);
+    }
+    if (tops > LISTED / 2) tops = LISTED / 2;
+    step = count <= LISTED ? 1 : (count - 1) / (LISTED - tops) + 1;
+    for (p = 0; p < search->rb->order_count; p++) {
+        int is_top;
+        if (search->single[p] <= 0) continue;
+        is_top = tli_rb_is_top(search, p) ||
+                 (p >= search->best->at[0] - 3 && p <= search->best->at[0] + 3);
+        if (is_top || seen % step == step / 2) search->listed[search->listed_count++] = p;
+        seen += !is_top;
+    }
+}
+
+static int tli_rb_has_instant(const tli_rb_state *s, int32_t position) {
+    int32_t a;
+    for (a = 0; a < s->count; a++) if (s->at[a] == position) return 1;
+    return 0;
+}
+
+// The best state with one instant more, climbed a little; into climb.best.
+static int64_t tli_rb_try_more(tli_rb_search *search, int32_t position, int32_t rounds) {
+    tli_rb_copy_state(search->rb, search->climb.best, search->best);
+    tli_rb_add_instant(search->rb, search->climb.best, position);
+    tli_rb_climb_up(search->rb, &search->climb, rounds);
+    return search->climb.best->value;
+}
+
+// Add the instant that raises the value most, if one does: all listed ones are tried in a few steps, the
+// most hopeful of them in more. 0 = none.
+static int tli_rb_add_best(tli_rb_search *search) {
+    enum { HOPEFUL = 5 };
+    tli_rb *rb = search->rb;
+    int64_t values[HOPEFUL], before = search->best->value;
+    int32_t chosen[HOPEFUL], count = 0, nearby = -1, i, k;
+    for (i = 0; i < search->listed_count && !tli_rb_is_over(rb); i++) {
+        int64_t value;
+        if (tli_rb_has_instant(search->best, search->listed[i])) continue;
+        value = tli_rb_try_more(search, search->listed[i], 10);
+        if (count == HOPEFUL && value <= values[count - 1]) continue;
+        k = count < HOPEFUL ? count++ : count - 1;
+        for (; k > 0 && values[k - 1] < value; k--) { values[k] = values[k - 1]; chosen[k] = chosen[k - 1]; }
+        values[k] = value;
+        chosen[k] = search->listed[i];
+    }
+    tli_rb_copy_state(rb, search->trial, search->best);
+    for (i = 0; i < count && !tli_rb_is_over(rb); i++)
+        if (tli_rb_try_more(search, chosen[i], 60) > search->trial->value) {
+            tli_rb_copy_state(rb, search->trial, search->climb.best);
+            nearby = chosen[i];
+        }
+    for (i = -3; i <= 3 && nearby >= 0 && !tli_rb_is_over(rb); i++) {
+        if (nearby + i < 0 || nearby + i >= rb->order_count) continue;
+        if (tli_rb_has_instant(search->best, nearby + i)) continue;
+        if (tli_rb_try_more(search, nearby + i, 60) > search->trial->value)
+            tli_rb_copy_state(rb, search->trial, search->climb.best);
+    }
+    if (search->trial->value <= before) return 0;
+    tli_rb_copy_state(rb, search->best, search->trial);
+    return 1;
+}
+
+// -- bound: branching --
+
+#define TLI_RB_OPEN 2048                  // branches open at a time, at most,
+#define TLI_RB_OPEN_BYTES (48u << 20)     // and about their bytes
+
+typedef struct tli_rb_tree {
+    tli_rb_state *open[TLI_RB_OPEN];  // by falling value: the last is the next
+    int32_t       count, most;
+    int64_t       bound;              // no branch is below it
+} tli_rb_tree;
+
+// Bound a branch anew: its value only rises. 0 = nothing fits it.
+static int tli_rb_bound_branch(tli_rb_search *search, tli_rb_state *s, int32_t rounds) {
+    tli_rb *rb = search->rb;
+    int64_t before = s->value, ends[2];
+    int32_t a;
+    for (a = 0; a < s->count; a++) if (!tli_rb_fix_large(rb, s, a)) return 0;
+    if (s->count > 1) {
+        tli_rb_copy_state(rb, search->climb.best, s);
+        tli_rb_climb_up(rb, &search->climb, rounds);
+        search->climb.now->value = search->climb.best->value;
+        tli_rb_copy_state(rb, s, search->climb.best);
+        tli_copy(s->share, search->climb.now->share, (size_t)s->count * (size_t)rb->thing_count);
+        if (rb->table_limit) tli_rb_tabulate(rb, s);
+    } else {
+        s->value = tli_rb_search_line(rb, s, 0, ends);
+        s->is_exact = ends[0] == ends[1];
+        tli_zero(s->share, (size_t)rb->thing_count);
+        for (a = 0; a < 2 && ends[0] != ends[1]; a++) {
+            int64_t lambda = s->lambda[0];
+            (void)tli_rb_touch(rb, s, 0, ends[a]);
+            tli_rb_add_share(rb, s, 0, 127);
+            s->lambda[0] = lambda;
+        }
+    }
+    if (s->value < before) s->value = before;
+    return 1;
+}
+
+// The cell whose x is least decided, weighed by what it costs to hold; -1 = none.
+static int32_t tli_rb_choose_cell(const tli_rb *rb, const tli_rb_state *s) {
+    int32_t best = -1, a, t;
+    int64_t most = 0;
+    if (s->is_exact) return -1;
+    for (a = 0; a < s->count; a++)
+        for (t = 0; t < rb->thing_count; t++) {
+            int32_t at = a * rb->thing_count + t;
+            int64_t doubt = s->share[at] < 128 ? s->share[at] : 255 - s->share[at];
+            if (s->fixed[at] != TLI_RB_FREE || !rb->bytes[t]) continue;
+            doubt = (1 + 32 * doubt) * (1 + tli_rb_price(rb, s, a, t) / 4096);
+            if (doubt > most) { most = doubt; best = at; }
+        }
+    return best;
+}
+
+static void tli_rb_push(tli_rb_tree *tree, tli_rb_state *s) {
+    int32_t at = tree->count++;
+    for (; at > 0 && tree->open[at - 1]->value < s->value; at--) tree->open[at] = tree->open[at - 1];
+    tree->open[at] = s;
+}
+
+// Where all of a branch is decided, more is known only at another instant: add the one of the highest
+// value. 0 = there is none, or no memory for it.
+static int tli_rb_extend(tli_rb_search *search, tli_rb_tree *tree) {
+    tli_rb *rb = search->rb;
+    tli_rb_state *low = tree->open[tree->count - 1], *more;
+    int64_t most = 0;
+    int32_t i, found = -1;
+    if (low->count == TLI_RB_INSTANTS) return 0;
+    for (i = 0; i < search->listed_count && !tli_rb_is_over(rb); i++) {
+        if (tli_rb_has_instant(low, search->listed[i])) continue;
+        tli_rb_copy_state(rb, search->climb.best, low);
+        tli_rb_add_instant(rb, search->climb.best, search->listed[i]);
+        tli_rb_climb_up(rb, &search->climb, 12);
+        if (found >= 0 && (search->climb.best->value < most || (search->climb.best->value == most &&
+            search->single[search->listed[i]] <= search->single[found]))) continue;
+        most = search->climb.best->value;
+        found = search->listed[i];
+        tli_rb_copy_state(rb, search->trial, search->climb.best);
+    }
+    if (found < 0) return 0;
+    more = tli_rb_add_state(rb, low->count + 1);
+    if (!more) return 0;
+    tli_rb_copy_state(rb, more, search->trial);
+    more->is_exact = 0;
+    if (more->value < low->value) more->value = low->value;
+    tli_rb_free_state(rb, low);
+    tree->count--;
+    if (tli_rb_bound_branch(search, more, 30)) tli_rb_push(tree, more); else tli_rb_free_state(rb, more);
+    tree->bound = tree->count ? tree->open[tree->count - 1]->value : TLI_RB_INFINITE;
+    return tree->count > 0;
+}
+
+// Replace the lowest branch by its two halves: thing held, thing not held. 0 = that is no longer of use.
+static int tli_rb_split(tli_rb_search *search, tli_rb_tree *tree) {
+    tli_rb *rb = search->rb;
+    tli_rb_state *low = tree->open[tree->count - 1], *half;
+    int32_t cell = tli_rb_choose_cell(rb, low), rounds = low->count > 1 ? 24 : 0;
+    tree->bound = low->value;
+    if (tli_rb_is_over(rb)) return 0;
+    if (cell < 0) return tli_rb_extend(search, tree);
+    if (tree->count == tree->most) return 0;
+    half = tli_rb_add_state(rb, low->count);
+    if (!half) return 0;
+    tli_rb_copy_state(rb, half, low);
+    tree->count--;
+    low->fixed[cell] = TLI_RB_ABSENT;
+    low->mu[cell] = 0;
+    half->fixed[cell] = TLI_RB_KEPT;
+    half->mu[cell] = 0;
+    half->room[cell / rb->thing_count] -= rb->bytes[cell % rb->thing_count];
+    if (tli_rb_bound_branch(search, low, rounds)) tli_rb_push(tree, low); else tli_rb_free_state(rb, low);
+    if (tli_rb_bound_branch(search, half, rounds)) tli_rb_push(tree, half); else tli_rb_free_state(rb, half);
+    tree->bound = tree->count ? tree->open[tree->count - 1]->value : TLI_RB_INFINITE;
+    return tree->count > 0;
+}
+
+// Raise the value of the best state by branching; TLI_RB_INFINITE: no schedule fits.
+static int64_t tli_rb_branch(tli_rb_search *search) {
+    tli_rb *rb = search->rb;
+    tli_rb_tree *tree = (tli_rb_tree *)tli_rb_take(rb, 1, sizeof *tree);
+    tli_rb_state *root = tree ? tli_rb_add_state(rb, search->best->count) : NULL;
+    int64_t bound = search->best->value;
+    uint64_t most, start;
+    if (!root) return bound;
+    tli_rb_copy_state(rb, root, search->best);
+    most = TLI_RB_OPEN_BYTES / (sizeof *root + 10 * (uint64_t)root->count * (uint64_t)rb->thing_count);
+    tree->most = most < TLI_RB_OPEN ? (int32_t)most : TLI_RB_OPEN;
+    if (tli_rb_bound_branch(search, root, 40)) {
+        start = *rb->work;
+        tli_rb_tabulate(rb, root);
+        if (*rb->work - start > rb->table_limit / 4) rb->table_limit = 0;  // too dear for every branch
+        tli_rb_push(tree, root);
+    } else {
+        tli_rb_free_state(rb, root);
+    }
+    tree->bound = tree->count ? root->value : TLI_RB_INFINITE;
+    while (tree->count && tli_rb_split(search, tree)) { }
+    bound = tree->bound > bound ? tree->bound : bound;
+    while (tree->count > 0) tli_rb_free_state(rb, tree->open[--tree->count]);
+    return bound;
+}
+
+// -- bound: the two calls --
+
+// Everything that does not depend on the budget.
+static tl_result tli_rb_open(tli_rb *rb, int32_t inference) {
+    const tl_graph *graph = rb->graph;
+    int64_t tensors = graph->tensor_count, nodes = graph->node_count, things = tensors + nodes;
+    uint8_t *scratch = (uint8_t *)tli_rb_take(rb, tensors, 1);
+    rb->thing_of = (int32_t *)tli_rb_take(rb, things, sizeof(int32_t));
+    rb->maker = (int32_t *)tli_rb_take(rb, things, sizeof(int32_t));
+    rb->exact = (uint64_t *)tli_rb_take(rb, things, sizeof(uint64_t));
+    rb->bytes = (int64_t *)tli_rb_take(rb, things, sizeof(int64_t));
+    rb->at_end = (uint8_t *)tli_rb_take(rb, 2 * things, 1);
+    rb->enter = (int64_t *)tli_rb_take(rb, things, sizeof(int64_t));
+    rb->last_use = (int32_t *)tli_rb_take(rb, things, sizeof(int32_t));
+    rb->order = (int32_t *)tli_rb_take(rb, 2 * nodes, sizeof(int32_t));
+    rb->cost = (int64_t *)tli_rb_take(rb, nodes, sizeof(int64_t));
+    rb->room = (uint64_t *)tli_rb_take(rb, 3 * nodes, sizeof(uint64_t));
+    if (rb->failed) return TL_ERROR_NO_MEMORY;
+    rb->reads_mark = rb->at_end + things;
+    rb->runs_by = rb->order + nodes;
+    rb->sets = rb->room + nodes;
+    rb->between = rb->sets + nodes;
+    tli_rb_find_things(rb, inference);
+    tli_rb_find_runs(rb, inference, scratch);
+    tli_zero(scratch, (size_t)tensors);
+    tli_rb_find_sets(rb, scratch);
+    tli_rb_scale_bytes(rb);
+    tli_rb_scale_costs(rb);
+    return TL_OK;
+}
+
+static tl_result tli_rb_open_net(tli_rb *rb) {
+    int64_t vertices = (int64_t)rb->thing_count + rb->graph->node_count + 2;
+    int64_t arcs = 2 * (2 * (int64_t)rb->thing_count + rb->graph->node_count + rb->graph->input_count);
+    tli_rb_net *net = &rb->net;
+    net->to = (int32_t *)tli_rb_take(rb, arcs, sizeof(int32_t));
+    net->left = (int64_t *)tli_rb_take(rb, arcs, sizeof(int64_t));
+    net->arcs = (int32_t *)tli_rb_take(rb, arcs, sizeof(int32_t));
+    net->first = (int32_t *)tli_rb_take(rb, 5 * (vertices + 1), sizeof(int32_t));
+    rb->labels = (tli_rb_label *)tli_rb_take(rb, 2 * TLI_RB_LABELS, sizeof(tli_rb_label));
+    rb->made = (tli_rb_label *)tli_rb_take(rb, TLI_RB_LABELS, sizeof(tli_rb_label));
+    if (rb->failed) return TL_ERROR_NO_MEMORY;
+    net->level = net->first + vertices + 1;
+    net->cursor = net->level + vertices + 1;
+    net->queue = net->cursor + vertices + 1;
+    net->path = net->queue + vertices + 1;
+    tli_rb_make_net(rb);
+    return TL_OK;
+}
+
+static void tli_rb_search_all(tli_rb_search *search, int64_t *value) {
+    tli_rb *rb = search->rb;
+    uint64_t limit = rb->work_limit, start = *rb->work, share = limit > start ? (limit - start) / 8 : 0;
+    rb->work_limit = start + 3 * share;
+    tli_rb_try_singles(search);
+    *value = 0;
+    rb->table_limit = share / 2;
+    if (search->best->count > 0) {
+        tli_rb_list_instants(search);
+        rb->work_limit = start + 6 * share;
+        while (search->best->count < TLI_RB_INSTANTS && tli_rb_add_best(search)) { }
+        rb->work_limit = limit;
+        *value = tli_rb_branch(search);
+    }
+    rb->work_limit = limit;
+}
+
+// The scaled bound on what is paid again; TLI_RB_INFINITE: no schedule fits.
+static tl_result tli_rb_search_bound(tli_rb *rb, int64_t *value) {
+    tli_rb_search search;
+    int64_t cells = (int64_t)TLI_RB_INSTANTS * rb->thing_count;
+    tl_result result = tli_rb_open_net(rb);
+    if (result) return result;
+    tli_zero(&search, sizeof search);
+    search.rb = rb;
+    search.single = (int64_t *)tli_rb_take(rb, rb->order_count, sizeof(int64_t));
+    search.listed = (int32_t *)tli_rb_take(rb, rb->order_count, sizeof(int32_t));
+    search.climb.slope = (int32_t *)tli_rb_take(rb, cells, sizeof(int32_t));
+    search.climb.held = (int8_t *)tli_rb_take(rb, cells, 1);
+    search.climb.now = tli_rb_add_state(rb, TLI_RB_INSTANTS);
+    search.climb.best = tli_rb_add_state(rb, TLI_RB_INSTANTS);
+    search.best = tli_rb_add_state(rb, TLI_RB_INSTANTS);
+    search.trial = tli_rb_add_state(rb, TLI_RB_INSTANTS);
+    if (!rb->failed) tli_rb_search_all(&search, value);
+    tli_rb_free_state(rb, search.climb.now);
+    tli_rb_free_state(rb, search.climb.best);
+    tli_rb_free_state(rb, search.best);
+    tli_rb_free_state(rb, search.trial);
+    return rb->failed ? TL_ERROR_NO_MEMORY : TL_OK;
+}
+
+// base + ceil(value / scale), rounded up to a multiple of what every forward is a multiple of.
+static uint64_t tli_rb_round_up(const tli_rb *rb, int64_t value) {
+    uint64_t again, rest;
+    if (value <= 0) return rb->base_cost;
+    again = (uint64_t)value >> rb->cost_up;
+    if (again << rb->cost_up != (uint64_t)value) again++;
+    again <<= rb->cost_down;
+    rest = rb->cost_step ? again % rb->cost_step : 0;
+    if (rest) again += rb->cost_step - rest;
+    return rb->base_cost + again < again ? UINT64_MAX : rb->base_cost + again;
+}
+
+// -- bound: the least budget --
+
+// The working set of a node's cheapest call: its inputs once each, outputs, scratch; in place where that
+// may be. One that makes saved bytes has them beside all outputs. Graph inputs are not in it.
+static uint64_t tli_rb_call_bytes(const tl_graph *graph, int32_t id, int saves) {
+    const tl_node *node = &graph->nodes[id];
+    uint64_t sum = node->fwork_bytes + (saves ? node->saved_bytes : 0);
+    int32_t i, k, reads = 0, end = node->first_input + node->input_count;
+    for (i = node->first_output; i < node->first_output + node->output_count; i++)
+        sum += graph->outputs[i].bytes;
+    for (i = node->first_input; i < end; i++) {
+        int32_t tensor = graph->inputs[i].tensor;
+        for (k = node->first_input; k < i && graph->inputs[k].tensor != tensor; k++) { }
+        if (k == i && !graph->nodes[graph->outputs[tensor].node].is_input) sum += graph->outputs[tensor].bytes;
+    }
+    if (node->inplace < 0 || saves) return sum;
+    k = graph->inputs[node->first_input + node->inplace].tensor;
+    for (i = node->first_input; i < end; i++) reads += graph->inputs[i].tensor == k;
+    return reads == 1 ? sum - graph->outputs[k].bytes : sum;
+}
+
+// The bytes of the largest call that every schedule within the budget makes between the backwards at
+// positions p - 1 and p, and its node: what backward p reads is made there if there was no room for it
+// beside the working set of the one before, and what that takes likewise.
+static uint64_t tli_rb_find_gap(tli_rb *rb, uint64_t budget, int32_t p, int32_t *node) {
+    const tl_graph *graph = rb->graph;
+    uint64_t most = 0, room = budget - rb->sets[p - 1];
+    uint8_t *must = rb->reads_mark;
+    int32_t id, i, t;
+    tli_rb_mark_reads(rb, rb->order[p], must, 1);
+    tli_rb_mark_reads(rb, rb->order[p - 1], must, 0);
+    for (id = graph->node_count; id-- > 0;) {
+        const tl_node *maker = &graph->nodes[id];
+        int is_made = 0, saves;
+        uint64_t call;
+        t = rb->thing_of[graph->tensor_count + id];
+        saves = is_made = t >= 0 && must[t] && rb->exact[t] > room;
+        for (i = maker->first_output; i < maker->first_output + maker->output_count; i++) {
+            t = rb->thing_of[i];
+            is_made |= t >= 0 && must[t] && rb->exact[t] > room;
+        }
+        if (!is_made) continue;
+        call = rb->between[p - 1] + tli_rb_call_bytes(graph, id, saves);
+        if (call > most) { most = call; *node = id; }
+        for (i = maker->first_input; i < maker->first_input + maker->input_count; i++)
+            if (rb->thing_of[graph->inputs[i].tensor] >= 0) must[rb->thing_of[graph->inputs[i].tensor]] = 1;
+        tli_rb_mark_reads(rb, rb->order[p - 1], must, 0);
+    }
+    tli_zero(must, (size_t)rb->thing_count);
+    return most;
+}
+
+// Whether no call between two backwards is known to exceed the budget, which is at least every working
+// set; *node: the one that does.
+static int tli_rb_fits_gaps(tli_rb *rb, uint64_t budget, int32_t *node) {
+    int32_t p;
+    for (p = 1; p < rb->order_count; p++) {
+        int32_t largest = -1;
+        if (tli_rb_find_gap(rb, budget, p, &largest) <= budget) continue;
+        *node = largest;
+        return 0;
+    }
+    return 1;
+}
+
+// The largest working set of a call that every schedule makes, and its node; -1 = the graph inputs and
+// the results, whatever the calls.
+static uint64_t tli_rb_find_floor(tli_rb *rb, int32_t inference, int32_t *node) {
+    const tl_graph *graph = rb->graph;
+    uint64_t inputs = tli_rb_input_bytes(graph), most = inputs;
+    int32_t i;
+    *node = -1;
+    for (i = 0; i < rb->thing_count; i++) if (rb->at_end[i]) most += rb->exact[i];
+    for (i = 0; i < graph->node_count; i++) {
+        int saves = graph->nodes[i].has_grad && !inference && graph->nodes[i].saved_bytes;
+        uint64_t call;
+        if (graph->nodes[i].is_input || rb->runs_by[i] == INT32_MAX) continue;
+        call = inputs + tli_rb_call_bytes(graph, i, saves);
+        if (call > most) { most = call; *node = i; }
+    }
+    for (i = 0; i < rb->order_count; i++)
+        if (rb->sets[i] > most) { most = rb->sets[i]; *node = rb->order[i]; }
+    return most;
+}
+
+// A number of bytes below which no schedule fits, and the node that sets it: the largest working set of
+// a call that every schedule makes, or that every schedule makes that has so few bytes.
+static tl_result tli_remat_floor(tl_env *env, const tl_graph *graph, int32_t inference, uint64_t *bound_budget,
+                                 int32_t *node) {
+    tli_rb rb;
+    uint64_t low, high;
+    tl_result result;
+    tli_zero(&rb, sizeof rb);
+    rb.env = env; rb.graph = graph;
+    *bound_budget = 0;
+    *node = -1;
+    result = tli_rb_open(&rb, inference);
+    if (!result) {
+        low = high = tli_rb_find_floor(&rb, inference, node);
+        while (!tli_rb_fits_gaps(&rb, high, node)) {  // from here on, high - low bisects to the least that does
+            low = high + 1;
+            high = high > UINT64_MAX / 2 ? UINT64_MAX : 2 * high + 1;
+        }
+        while (low < high) {
+            uint64_t middle = low + (high - low) / 2;
+            if (tli_rb_fits_gaps(&rb, middle, node)) high = middle; else low = middle + 1;
+        }
+        *bound_budget = high;
+    }
+    tli_rb_free(&rb);
+    return result;
+}
+
+// A cost that no valid schedule within the budget undercuts; backwards in reverse listing order, no host
+// copies, no compression. Anytime: work_limit (arcs looked at, about 3 ns each) only makes it higher.
+// TL_ERROR_INFEASIBLE, without a sentence: no schedule fits; *bound_cost is UINT64_MAX.
+static tl_result tli_remat_bound(tl_env *env, const tl_graph *graph, uint64_t budget, int32_t inference,
+                                 tli_remat_watch *watch, uint64_t work_limit,
+                                 uint64_t *bound_cost, uint64_t *work) {
+    tli_rb rb;
+    int64_t value = 0;
+    int32_t p, node;
+    tl_result result;
+    tli_zero(&rb, sizeof rb);
+    rb.env = env; rb.graph = graph; rb.watch = watch; rb.work = work; rb.work_limit = work_limit;
+    *bound_cost = 0;
+    result = tli_rb_open(&rb, inference);
+    if (!result && (budget < tli_rb_find_floor(&rb, inference, &node) || !tli_rb_fits_gaps(&rb, budget, &node)))
+        value = TLI_RB_INFINITE;
+    for (p = 0; p < rb.order_count && !result && !value; p++) rb.room[p] = budget - rb.sets[p];
+    if (!result && !value && rb.order_count) result = tli_rb_search_bound(&rb, &value);
+    if (!result && value >= TLI_RB_INFINITE) { result = TL_ERROR_INFEASIBLE; *bound_cost = UINT64_MAX; }
+    else if (!result) *bound_cost = tli_rb_round_up(&rb, value);
+    tli_rb_free(&rb);
+    return result;
+}
+
+// -- search: whole graphs under a hard budget --
+//
+//     calls    F1 F2 F3 B3 F2 B2 B1        A plan is a sequence of calls, nothing else: from it
+//     item 2      m--u--u                  follow what each call saves, what is overwritten in
+//                           m--u           place and when each tensor is dropped. Tensor 2 lives
+//                                          from its making to the last use before the next one.
+//
+// Dropping at the last use is never worse than later, and making all outputs anew is never worse
+// than holding one of them across the call, so the sequence of calls is the whole decision.
+//
+//   1. greedy: forwards in listing order, backwards in reverse; what is missing is made on demand;
+//      over the budget, the item with the least (cost to have it again) / (bytes x distance) goes;
+//   2. improve: take some recomputations out, which breaks the budget, and mend it with other
+//      ones, chosen at the fullest call; then take out whatever fits. Kept where it is no worse
+//      than a slowly falling threshold. Every change is a call put in or taken out, in time
+//      proportional to what lives across it, and can be undone.
+
+typedef struct tli_remat_input {
+    tl_env         *env;
+    const tl_graph *graph;        // passed tl_check_graph
+    uint64_t        budget;       // of the peak of live bytes, graph inputs included
+    int32_t         inference;
+    uint64_t        work_limit;   // of the search in elementary steps (a few ns each); 0 = greedy alone
+    uint64_t        bound;        // no plan costs less: it ends there
+    tli_remat_watch *watch;
+} tli_remat_input;
+
+// -- search: numbers --
+
+// 2^16 log2(value), to about 2^-7: what scores are added up from, the same on every machine.
+static int64_t tli_rs_log(uint64_t value) {
+    int64_t whole = 0, part;
+    uint64_t top = value ? value : 1;
+    int shift;
+    for (shift = 32; shift; shift >>= 1)
+        if (top >> shift) { whole += shift; top >>= shift; }
+    top = value ? value : 1;
+    part = (int64_t)(whole > 16 ? top >> (whole - 16) : top << (16 - whole)) - 65536;
+    return whole * 65536 + part + part * (65536 - part) / 65536 * 22500 / 65536;
+}
+
+// -- search: the problem: items, and what each call makes and uses --
+//
+// Items: tensors, then saved bytes of each node, then for each node "it ran" (no bytes: what makes
+// B v come after some F v). Graph inputs are no items.
+
+#define TLI_RS_MOST_COST (UINT64_C(1) << 62)   // of a sequence
+#define TLI_RS_MOST_BYTES ((int64_t)1 << 60)  // of all together: what is counted here has a sign
+
+typedef struct tli_rs_touch { int32_t item; uint8_t is_use; } tli_rs_touch;
+
+typedef struct tli_rs_problem {
+    tl_env         *env;
+    const tl_graph *graph;
+    int64_t         budget;
+    int32_t         inference, item_count, node_count;
+    int64_t        *item_bytes;      // [item_count]
+    tli_rs_touch   *touches;         // of F 0, B 0, F 1, B 1, ..., then of the end
+    int32_t        *first_touch;     // [2 nodes + 2]
+    int64_t        *call_bytes;      // [2 nodes + 1] outputs, fwork of F; gradients, bwork of B
+    int64_t        *gradient_bytes;  // [nodes] gradients live after B v
+    uint8_t        *is_wanted;       // [nodes] its forward must run at least once
+    uint8_t        *is_result;       // [tensors]
+    int64_t         input_bytes;     // of graph inputs
+} tli_rs_problem;
+
+// Calls are numbered: 2v = F v, 2v + 1 = B v, 2 nodes = the end, which uses the results.
+static int32_t tli_rs_end_call(const tli_rs_problem *p) { return 2 * p->node_count; }
+
+static int32_t tli_rs_saved_item(const tli_rs_problem *p, int32_t id) { return p->graph->tensor_count + id; }
+
+static int32_t tli_rs_ran_item(const tli_rs_problem *p, int32_t id) {
+    return p->graph->tensor_count + p->node_count + id;
+}
+
+// The node whose forward makes an item.
+static int32_t tli_rs_maker(const tli_rs_problem *p, int32_t item) {
+    if (item < p->graph->tensor_count) return p->graph->outputs[item].node;
+    return (item - p->graph->tensor_count) % p->node_count;
+}
+
+static void tli_rs_free_problem(tli_rs_problem *p) {
+    tli_release(p->env, p->item_bytes);
+    tli_release(p->env, p->touches);
+    tli_release(p->env, p->first_touch);
+    tli_release(p->env, p->call_bytes);
+    tli_release(p->env, p->gradient_bytes);
+    tli_release(p->env, p->is_wanted);
+    tli_release(p->env, p->is_result);
+}
+
+// seen[item] = call + 1 where this call touched it already: each item once a call.
+static void tli_rs_touch_item(tli_rs_problem *p, int32_t *count, int32_t *seen, int32_t call, int32_t item,
+                              int is_use) {
+    if (item < p->graph->tensor_count && p->graph->nodes[p->graph->outputs[item].node].is_input) return;
+    if (seen[item] == call + 1) return;
+    seen[item] = call + 1;
+    p->touches[*count].item = item;
+    p->touches[*count].is_use = (uint8_t)is_use;
+    ++*count;
+}
+
+static void tli_rs_touch_node(tli_rs_problem *p, int32_t id, int32_t *seen, int32_t *count) {
+    const tl_graph *graph = p->graph;
+    const tl_node *node = &graph->nodes[id];
+    int32_t i, in_end = node->first_input + node->input_count;
+    int32_t out_end = node->first_output + node->output_count;
+    int trains = !p->inference && node->has_grad;
+    p->first_touch[2 * id] = *count;
+    if (node->is_input) { p->first_touch[2 * id + 1] = *count; return; }
+    for (i = node->first_input; i < in_end; i++)
+        tli_rs_touch_item(p, count, seen, 2 * id, graph->inputs[i].tensor, 1);
+    for (i = node->first_output; i < out_end; i++) tli_rs_touch_item(p, count, seen, 2 * id, i, 0);
+    if (trains && node->saved_bytes) tli_rs_touch_item(p, count, seen, 2 * id, tli_rs_saved_item(p, id), 0);
+    if (trains) tli_rs_touch_item(p, count, seen, 2 * id, tli_rs_ran_item(p, id), 0);
+    p->first_touch[2 * id + 1] = *count;
+    if (!trains) return;
+    for (i = node->first_input; i < in_end; i++)
+        if (graph->inputs[i].needed) tli_rs_touch_item(p, count, seen, 2 * id + 1, graph->inputs[i].tensor, 1);
+    for (i = node->first_output; i < out_end; i++)
+        if (graph->outputs[i].needed) tli_rs_touch_item(p, count, seen, 2 * id + 1, i, 1);
+    if (node->saved_bytes) tli_rs_touch_item(p, count, seen, 2 * id + 1, tli_rs_saved_item(p, id), 1);
+    tli_rs_touch_item(p, count, seen, 2 * id + 1, tli_rs_ran_item(p, id), 1);
+}
+
+// Gradients live by the order of backwards alone: their bytes during and after each B.
+static void tli_rs_count_gradients(tli_rs_problem *p, int32_t *seen) {
+    const tl_graph *graph = p->graph;
+    int64_t live = 0;
+    int32_t id, i;
+    tli_zero(seen, (size_t)graph->tensor_count * sizeof *seen);
+    for (id = graph->node_count; id-- > 0;) {
+        const tl_node *node = &graph->nodes[id];
+        if (!node->has_grad || p->inference) continue;
+        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+            if (!seen[i]) { seen[i] = 1; live += (int64_t)graph->outputs[i].bytes; }
+        for (i = node->first_input; i < node->first_input + node->input_count; i++) {
+            int32_t t = graph->inputs[i].tensor;
+            if (seen[t] || !graph->nodes[graph->outputs[t].node].has_grad) continue;
+            seen[t] = 1;
+            live += (int64_t)graph->outputs[t].bytes;
+        }
+        p->call_bytes[2 * id + 1] = live + (int64_t)node->bwork_bytes;
+        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+            live -= (int64_t)graph->outputs[i].bytes;
+        p->gradient_bytes[id] = live;
+    }
+}
+
+// A node is wanted where its backward runs, where a result comes from it, or where one that is
+// wanted reads it.
+static void tli_rs_mark_wanted(tli_rs_problem *p) {
+    const tl_graph *graph = p->graph;
+    int32_t id, i;
+    for (id = graph->node_count; id-- > 0;) {
+        const tl_node *node = &graph->nodes[id];
+        if (!p->inference && node->has_grad) p->is_wanted[id] = 1;
+        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+            if (p->is_result[i]) p->is_wanted[id] = 1;
+        if (node->is_input) p->is_wanted[id] = 0;
+        for (i = node->first_input; i < node->first_input + node->input_count && p->is_wanted[id]; i++)
+            p->is_wanted[graph->outputs[graph->inputs[i].tensor].node] = 1;
+    }
+}
+
+static void tli_rs_read_graph(tli_rs_problem *p, int32_t *seen) {
+    const tl_graph *graph = p->graph;
+    int32_t id, i, count = 0;
+    tli_mark_results(graph, p->inference, p->is_result);
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        tli_rs_touch_node(p, id, seen, &count);
+        p->item_bytes[tli_rs_saved_item(p, id)] = (int64_t)node->saved_bytes;
+        p->call_bytes[2 * id] = (int64_t)node->fwork_bytes;
+        for (i = node->first_output; i < node->first_output + node->output_count; i++) {
+            p->item_bytes[i] = (int64_t)graph->outputs[i].bytes;
+            p->call_bytes[2 * id] += (int64_t)graph->outputs[i].bytes;
+            if (node->is_input) p->input_bytes += (int64_t)graph->outputs[i].bytes;
+        }
+    }
+    p->first_touch[tli_rs_end_call(p)] = count;
+    for (i = 0; i < graph->tensor_count; i++)
+        if (p->is_result[i]) tli_rs_touch_item(p, &count, seen, tli_rs_end_call(p), i, 1);
+    p->first_touch[tli_rs_end_call(p) + 1] = count;
+    tli_rs_mark_wanted(p);
+    tli_rs_count_gradients(p, seen);
+}
+
+// tl_check_graph holds that the sums fit 64 bits.
+static int tli_rs_is_countable(const tl_graph *graph) {
+    uint64_t sum = 0, cost = 0;
+    int32_t i;
+    for (i = 0; i < graph->tensor_count; i++) sum += 2 * graph->outputs[i].bytes;
+    for (i = 0; i < graph->node_count; i++) {
+        sum += graph->nodes[i].saved_bytes + graph->nodes[i].fwork_bytes + graph->nodes[i].bwork_bytes;
+        cost += graph->nodes[i].fwd_cost;
+    }
+    return sum < (uint64_t)TLI_RS_MOST_BYTES && cost < TLI_RS_MOST_COST >> 6;
+}
+
+static tl_result tli_rs_init_problem(const tli_remat_input *in, tli_rs_problem *p) {
+    const tl_graph *graph = in->graph;
+    uint64_t nodes = (uint64_t)graph->node_count, tensors = (uint64_t)graph->tensor_count;
+    int32_t *seen;
+    tli_zero(p, sizeof *p);
+    p->env = in->env;
+    p->graph = graph;
+    p->budget = in->budget < (uint64_t)TLI_RS_MOST_BYTES ? (int64_t)in->budget : TLI_RS_MOST_BYTES;
+    p->inference = in->inference != 0;
+    p->node_count = graph->node_count;
+    if (tensors + 2 * nodes > INT32_MAX / 4)
+        return TL_ERROR_OVERFLOW;
+    if (!tli_rs_is_countable(graph))
+        return TL_ERROR_OVERFLOW;
+    p->item_count = graph->tensor_count + 2 * graph->node_count;
+    p->item_bytes = (int64_t *)tli_alloc_array(in->env, (uint64_t)p->item_count, sizeof *p->item_bytes);
+    p->touches = (tli_rs_touch *)tli_alloc_array(
+        in->env, 2 * (uint64_t)graph->input_count + 3 * tensors + 4 * nodes, sizeof *p->touches);
+    p->first_touch = (int32_t *)tli_alloc_array(in->env, 2 * nodes + 2, sizeof *p->first_touch);
+    p->call_bytes = (int64_t *)tli_alloc_array(in->env, 2 * nodes + 1, sizeof *p->call_bytes);
+    p->gradient_bytes = (int64_t *)tli_alloc_array(in->env, nodes, sizeof *p->gradient_bytes);
+    p->is_wanted = (uint8_t *)tli_alloc_array(in->env, nodes, 1);
+    p->is_result = (uint8_t *)tli_alloc_array(in->env, tensors, 1);
+    seen = (int32_t *)tli_alloc_array(in->env, (uint64_t)p->item_count, sizeof *seen);
+    if (p->item_bytes && p->touches && p->first_touch && p->call_bytes && p->gradient_bytes && p->is_wanted &&
+        p->is_result && seen) {
+        tli_rs_read_graph(p, seen);
+        tli_release(in->env, seen);
+        return TL_OK;
+    }
+    tli_release(in->env, seen);
+    tli_rs_free_problem(p);
+    return TL_ERROR_NO_MEMORY;
+}
+
+// A list of calls that grows.
+typedef struct tli_rs_calls { int32_t *calls; int32_t count, capacity; } tli_rs_calls;
+
+static int tli_rs_add_call(tl_env *env, tli_rs_calls *list, int32_t call) {
+    void *array = list->calls;
+    if (!tli_grow(env, &array, &list->capacity, list->count, (int64_t)list->count + 1, sizeof call)) return 0;
+    list->calls = (int32_t *)array;
+    list->calls[list->count++] = call;
+    return 1;
+}
+
+// -- search: greedy: on demand, with eviction --
+
+typedef struct tli_rs_rule {
+    int8_t cost, bytes, distance;  // exponents of the score, in halves
+    int8_t backwards;              // inputs are made last first
+    int8_t dead_first;             // what no call of the bare program uses goes before all else
+} tli_rs_rule;
+
+typedef struct tli_rs_frame { int32_t call, next; } tli_rs_frame;
+
+typedef struct tli_rs_greedy {
+    const tli_rs_problem *p;
+    tli_rs_rule   rule;
+    int64_t       budget, live, gradients;
+    uint8_t      *here;          // [items]
+    int32_t      *pins;          // [items]
+    int32_t      *first_use;     // [items + 1] into uses
+    int32_t      *uses;          // positions in the bare program at which an item is used, ascending
+    int32_t      *next_use;      // [items] cursor
+    int32_t      *resident;      // [resident_count] items that are here and have bytes
+    int32_t      *place;         // [items] index into resident
+    int32_t       resident_count;
+    int32_t      *program;       // [program_count] the bare program: each wanted call once
+    int32_t       program_count, now;
+    tli_rs_frame *stack;         // [nodes + 1]
+    int32_t      *queue;         // [nodes] closures
+    uint32_t     *stamp;         // [nodes]
+    uint32_t      stamped;
+    tli_rs_calls  calls;
+    int64_t       most_calls;
+    uint64_t      cost, work;
+    int           failed;        // 1 = no memory
+} tli_rs_greedy;
+
+static void tli_rs_free_greedy(tli_rs_greedy *g) {
+    tl_env *env = g->p->env;
+    tli_release(env, g->here);
+    tli_release(env, g->pins);
+    tli_release(env, g->first_use);
+    tli_release(env, g->uses);
+    tli_release(env, g->next_use);
+    tli_release(env, g->resident);
+    tli_release(env, g->place);
+    tli_release(env, g->program);
+    tli_release(env, g->stack);
+    tli_release(env, g->queue);
+    tli_release(env, g->stamp);
+    tli_release(env, g->calls.calls);
+}
+
+static void tli_rs_list_program(tli_rs_greedy *g) {
+    const tli_rs_problem *p = g->p;
+    int32_t id, i, k, total = 0;
+    for (id = 0; id < p->node_count; id++)
+        if (p->is_wanted[id]) g->program[g->program_count++] = 2 * id;
+    for (id = p->node_count; id-- > 0 && !p->inference;)
+        if (p->graph->nodes[id].has_grad) g->program[g->program_count++] = 2 * id + 1;
+    g->program[g->program_count++] = tli_rs_end_call(p);
+    for (i = 0; i < g->program_count; i++)
+        for (k = p->first_touch[g->program[i]]; k < p->first_touch[g->program[i] + 1]; k++)
+            if (p->touches[k].is_use) g->first_use[p->touches[k].item + 1]++;
+    for (i = 0; i < p->item_count; i++) {
+        total += g->first_use[i + 1];
+        g->first_use[i + 1] = total;
+        g->next_use[i] = g->first_use[i];
+    }
+    for (i = 0; i < g->program_count; i++)
+        for (k = p->first_touch[g->program[i]]; k < p->first_touch[g->program[i] + 1]; k++)
+            if (p->touches[k].is_use) g->uses[g->next_use[p->touches[k].item]++] = i;
+}
+
+static tl_result tli_rs_init_greedy(const tli_rs_problem *p, tli_rs_greedy *g) {
+    tl_env *env = p->env;
+    uint64_t items = (uint64_t)p->item_count, nodes = (uint64_t)p->node_count;
+    tli_zero(g, sizeof *g);
+    g->p = p;
+    g->here = (uint8_t *)tli_alloc_array(env, items, 1);
+    g->pins = (int32_t *)tli_alloc_array(env, items, sizeof *g->pins);
+    g->first_use = (int32_t *)tli_alloc_array(env, items + 1, sizeof *g->first_use);
+    g->uses = (int32_t *)tli_alloc_array(env, (uint64_t)p->first_touch[tli_rs_end_call(p) + 1],
+                                         sizeof *g->uses);
+    g->next_use = (int32_t *)tli_alloc_array(env, items, sizeof *g->next_use);
+    g->resident = (int32_t *)tli_alloc_array(env, items, sizeof *g->resident);
+    g->place = (int32_t *)tli_alloc_array(env, items, sizeof *g->place);
+    g->program = (int32_t *)tli_alloc_array(env, 2 * nodes + 1, sizeof *g->program);
+    g->stack = (tli_rs_frame *)tli_alloc_array(env, nodes + 1, sizeof *g->stack);
+    g->queue = (int32_t *)tli_alloc_array(env, nodes, sizeof *g->queue);
+    g->stamp = (uint32_t *)tli_alloc_array(env, nodes, sizeof *g->stamp);
+    if (g->here && g->pins && g->first_use && g->uses && g->next_use && g->resident && g->place && g->program &&
+        g->stack && g->queue && g->stamp) {
+        tli_rs_list_program(g);
+        return TL_OK;
+    }
+    tli_rs_free_greedy(g);
+    return TL_ERROR_NO_MEMORY;
+}
+
+#define TLI_RS_CLOSURE_LIMIT 200  // nodes looked at to price an eviction
+
+// What it costs to make an item again from what is here.
+static uint64_t tli_rs_price(tli_rs_greedy *g, int32_t item) {
+    const tl_graph *graph = g->p->graph;
+    uint64_t cost = 0;
+    int32_t at, i, count = 1;
+    g->queue[0] = tli_rs_maker(g->p, item);
+    g->stamp[g->queue[0]] = ++g->stamped;
+    for (at = 0; at < count; at++) {
+        const tl_node *node = &graph->nodes[g->queue[at]];
+        cost += node->fwd_cost;
+        if (count > TLI_RS_CLOSURE_LIMIT) break;
+        for (i = node->first_input; i < node->first_input + node->input_count; i++) {
+            int32_t tensor = graph->inputs[i].tensor, id = graph->outputs[tensor].node;
+            if (graph->nodes[id].is_input || g->here[tensor] || g->stamp[id] == g->stamped) continue;
+            g->stamp[id] = g->stamped;
+            g->queue[count++] = id;
+        }
+    }
+    g->work += (uint64_t)count + 4;
+    return cost;
+}
+
+static int64_t tli_rs_score(tli_rs_greedy *g, int32_t item) {
+    int32_t next = g->next_use[item] < g->first_use[item + 1] ? g->uses[g->next_use[item]] : -1;
+    int64_t distance = next < 0 ? 2 * (int64_t)g->program_count : (int64_t)next - g->now + 1, score;
+    score = g->rule.cost * tli_rs_log(tli_rs_price(g, item)) -
+            g->rule.bytes * tli_rs_log((uint64_t)g->p->item_bytes[item]) -
+            g->rule.distance * tli_rs_log((uint64_t)distance);
+    if (next < 0 && g->rule.dead_first) score -= (int64_t)1 << 40;
+    return score;
+}
+
+static void tli_rs_come(tli_rs_greedy *g, int32_t item) {
+    if (g->here[item]) return;
+    g->here[item] = 1;
+    g->live += g->p->item_bytes[item];
+    if (!g->p->item_bytes[item]) return;
+    g->place[item] = g->resident_count;
+    g->resident[g->resident_count++] = item;
+}
+
+static void tli_rs_go(tli_rs_greedy *g, int32_t item) {
+    int32_t last;
+    g->here[item] = 0;
+    g->live -= g->p->item_bytes[item];
+    last = g->resident[--g->resident_count];
+    g->resident[g->place[item]] = last;
+    g->place[last] = g->place[item];
+}
+
+// Make room for so many more bytes; 0 where everything left is pinned.
+static int tli_rs_make_room(tli_rs_greedy *g, int64_t bytes) {
+    while (g->live + g->gradients + bytes > g->budget) {
+        int64_t least = 0;
+        int32_t i, worst = -1;
+        for (i = 0; i < g->resident_count; i++) {
+            int32_t item = g->resident[i];
+            int64_t score;
+            if (g->pins[item]) continue;
+            score = tli_rs_score(g, item);
+            if (worst >= 0 && (score > least || (score == least && item > worst))) continue;
+            worst = item;
+            least = score;
+        }
+        if (worst < 0) return 0;
+        tli_rs_go(g, worst);
+    }
+    return 1;
+}
+
+static void tli_rs_pin(tli_rs_greedy *g, int32_t call, int32_t by) {
+    const tli_rs_problem *p = g->p;
+    int32_t k;
+    for (k = p->first_touch[call]; k < p->first_touch[call + 1]; k++)
+        if (p->touches[k].is_use) g->pins[p->touches[k].item] += by;
+}
+
+// In place: the input goes where nobody else holds it and no later call of the program uses it.
+static int64_t tli_rs_overwrite(tli_rs_greedy *g, int32_t id) {
+    const tl_node *node = &g->p->graph->nodes[id];
+    int32_t input;
+    if (node->inplace < 0 || g->here[node->first_output]) return 0;
+    input = g->p->graph->inputs[node->first_input + node->inplace].tensor;
+    if (g->pins[input] > 1 || g->next_use[input] < g->first_use[input + 1]) return 0;
+    return g->p->item_bytes[input];
+}
+
+// Run a call whose uses are here and pinned.
+static int tli_rs_run_call(tli_rs_greedy *g, int32_t call) {
+    const tli_rs_problem *p = g->p;
+    int32_t k, id = call / 2, saved = -1;
+    int is_forward = call < tli_rs_end_call(p) && call % 2 == 0;
+    int64_t bytes = is_forward ? p->call_bytes[call] : 0, over = 0;
+    g->work += 16;
+    if (call == tli_rs_end_call(p)) {
+        g->failed = !tli_rs_add_call(p->env, &g->calls, call);
+        return !g->failed;
+    }
+    if (call % 2) {
+        g->gradients = p->call_bytes[call];
+        if (!tli_rs_make_room(g, 0)) return 0;
+        g->gradients = p->gradient_bytes[id];
+    } else {
+        for (k = p->first_touch[call]; k < p->first_touch[call + 1]; k++) {
+            int32_t item = p->touches[k].item;
+            if (p->touches[k].is_use) continue;
+            if (item < p->graph->tensor_count) { if (g->here[item]) bytes -= p->item_bytes[item]; }
+            else if (item < p->graph->tensor_count + p->node_count && !g->here[item]) saved = item;
+        }
+        if (saved >= 0 && tli_rs_make_room(g, bytes + p->item_bytes[saved])) {
+            tli_rs_come(g, saved);
+        } else {
+            if (saved >= 0 && g->pins[saved]) return 0;
+            over = tli_rs_overwrite(g, id);
+            if (over && g->live + g->gradients + bytes > g->budget)
+                tli_rs_go(g, p->graph->inputs[p->graph->nodes[id].first_input +
+                                              p->graph->nodes[id].inplace].tensor);
+            if (!tli_rs_make_room(g, bytes)) return 0;
+        }
+        for (k = p->first_touch[call]; k < p->first_touch[call + 1]; k++)
+            if (!p->touches[k].is_use && p->touches[k].item < p->graph->tensor_count)
+                tli_rs_come(g, p->touches[k].item);
+    }
+    if (is_forward) g->cost += p->graph->nodes[id].fwd_cost;
+    if (g->calls.count >= g->most_calls || g->cost > TLI_RS_MOST_COST) return 0;
+    if (!tli_rs_add_call(p->env, &g->calls, call)) { g->failed = 1; return 0; }
+    return 1;
+}
+
+// The next item that the call of this frame uses and that is not here; -1 = none.
+static int32_t tli_rs_find_missing(const tli_rs_greedy *g, const tli_rs_frame *frame) {
+    const tli_rs_problem *p = g->p;
+    int32_t from = p->first_touch[frame->call], to = p->first_touch[frame->call + 1], k;
+    for (k = from; k < to; k++) {
+        const tli_rs_touch *touch = &p->touches[g->rule.backwards ? from + to - 1 - k : k];
+        if (touch->is_use && !g->here[touch->item] && touch->item < p->graph->tensor_count + p->node_count)
+            return touch->item;
+    }
+    return -1;
+}
+
+// Run a call, before it whatever it lacks, before that whatever that lacks.
+static int tli_rs_demand(tli_rs_greedy *g, int32_t call) {
+    int32_t depth = 1;
+    g->stack[0].call = call;
+    tli_rs_pin(g, call, 1);
+    while (depth > 0) {
+        int32_t item = tli_rs_find_missing(g, &g->stack[depth - 1]);
+        if (item >= 0) {
+            g->stack[depth].call = 2 * tli_rs_maker(g->p, item);
+            tli_rs_pin(g, g->stack[depth].call, 1);
+            depth++;
+            continue;
+        }
+        depth--;
+        if (!tli_rs_run_call(g, g->stack[depth].call)) return 0;
+        tli_rs_pin(g, g->stack[depth].call, -1);
+    }
+    return 1;
+}
+
+// One run under a rule; 1 = g->calls is a sequence that keeps the budget.
+static int tli_rs_run_greedy(tli_rs_greedy *g, const tli_rs_rule *rule, int64_t budget) {
+    const tli_rs_problem *p = g->p;
+    int64_t nodes = p->node_count;
+    int32_t k;
+    g->rule = *rule;
+    g->budget = budget;
+    g->live = p->input_bytes;
+    g->gradients = 0;
+    g->cost = 0;
+    g->resident_count = g->calls.count = 0;
+    g->most_calls = nodes * (nodes < 128 ? nodes : 128) + 1024;
+    tli_zero(g->here, (size_t)p->item_count);
+    tli_zero(g->pins, (size_t)p->item_count * sizeof *g->pins);
+    for (k = 0; k < p->graph->tensor_count; k++)
+        if (p->graph->nodes[p->graph->outputs[k].node].is_input) g->here[k] = 1;
+    for (k = 0; k < p->item_count; k++) g->next_use[k] = g->first_use[k];
+    for (g->now = 0; g->now < g->program_count; g->now++) {
+        int32_t call = g->program[g->now];
+        for (k = p->first_touch[call]; k < p->first_touch[call + 1]; k++)
+            if (p->touches[k].is_use) g->next_use[p->touches[k].item]++;
+        if (!tli_rs_demand(g, call)) return 0;
+    }
+    return 1;
+}
+
+// -- search: the sequence: calls in a list, of each item a list of events, the bytes that each call holds --
+//
+// An item lives from event x to the next event y where y is a use: then the calls behind x up to y
+// hold its bytes. Calls stand in blocks of a few, so that adding to many of them takes few steps.
+
+typedef struct tli_rs_event {
+    int32_t item, call;      // place in tli_rs_seq.places
+    int32_t before, behind;  // of the same item, in time; -1 = none
+    int32_t sibling;         // of the same call
+    uint8_t is_use;
+} tli_rs_event;
+
+typedef struct tli_rs_place {
+    int32_t  before, behind;  // in time
+    int32_t  call;            // 2v, 2v + 1, the end; -1 = place 0, before everything
+    int32_t  first_event;
+    int32_t  block;
+    int64_t  order;           // ascending in time
+    int64_t  held;            // live bytes during the call, less the block's
+    int64_t  own;             // of these, what lives neither before nor, as such, because of gradients
+    int64_t  gradients;       // live after the last B
+    uint8_t  saves, overwrites;
+} tli_rs_place;
+
+#define TLI_RS_BLOCK 24  // places of a block at most
+
+typedef struct tli_rs_block {
+    int32_t before, behind;  // in time
+    int32_t first, count;    // places
+    int64_t add;             // to what each of its places holds
+    int64_t top;             // the most that one of them holds, less add
+    int     is_over;
+} tli_rs_block;
+
+// place: put in behind; -1 - place: taken out.
+typedef struct tli_rs_change { int32_t call, place; } tli_rs_change;
+
+typedef struct tli_rs_seq {
+    const tli_rs_problem *p;
+    tli_rs_place  *places;   // place 0 stands before everything and is never taken out
+    int32_t        place_count, place_capacity, free_place, used;
+    tli_rs_event  *events;
+    int32_t        event_count, event_capacity, free_event;
+    tli_rs_block  *blocks;        // block 0 has place 0
+    int32_t        block_count, block_capacity, free_block;
+    int32_t       *first, *last;  // [items] events
+    int32_t        last_place;
+    int32_t        over_count;    // blocks with a call over the budget
+    uint64_t       cost;          // of forwards
+    int64_t        budget;
+    uint64_t       work;
+    tli_rs_change *changes;  // [change_count] to be undone, where logs is set
+    int32_t        change_count, change_capacity;
+    int            logs, failed;
+} tli_rs_seq;
+
+static void tli_rs_free_seq(tli_rs_seq *s) {
+    tli_release(s->p->env, s->places);
+    tli_release(s->p->env, s->events);
+    tli_release(s->p->env, s->blocks);
+    tli_release(s->p->env, s->first);
+    tli_release(s->p->env, s->last);
+    tli_release(s->p->env, s->changes);
+}
+
+static int32_t tli_rs_new_place(tli_rs_seq *s) {
+    int32_t at = s->free_place;
+    void *array = s->places;
+    if (at >= 0) { s->free_place = s->places[at].behind; return at; }
+    if (!tli_grow(s->p->env, &array, &s->place_capacity, s->place_count, (int64_t)s->place_count + 1,
+                  sizeof *s->places)) { s->failed = 1; return -1; }
+    s->places = (tli_rs_place *)array;
+    return s->place_count++;
+}
+
+// Room for the events of a call, so that putting it in cannot fail half way.
+static int tli_rs_reserve_events(tli_rs_seq *s, int32_t count) {
+    void *array = s->events;
+    if (!tli_grow(s->p->env, &array, &s->event_capacity, s->event_count, (int64_t)s->event_count + count,
+                  sizeof *s->events)) { s->failed = 1; return 0; }
+    s->events = (tli_rs_event *)array;
+    return 1;
+}
+
+// Room for one more block, so that a split cannot fail.
+static int tli_rs_reserve_block(tli_rs_seq *s) {
+    void *array = s->blocks;
+    if (s->free_block >= 0) return 1;
+    if (!tli_grow(s->p->env, &array, &s->block_capacity, s->block_count, (int64_t)s->block_count + 1,
+                  sizeof *s->blocks)) { s->failed = 1; return 0; }
+    s->blocks = (tli_rs_block *)array;
+    return 1;
+}
+
+static void tli_rs_empty_seq(tli_rs_seq *s) {
+    tli_rs_place *start = &s->places[0];
+    tli_rs_block *block = &s->blocks[0];
+    int32_t i;
+    for (i = 0; i < s->p->item_count; i++) s->first[i] = s->last[i] = -1;
+    s->place_count = s->block_count = 1;
+    s->event_count = 0;
+    s->free_place = s->free_event = s->free_block = -1;
+    s->last_place = s->over_count = s->change_count = s->used = 0;
+    s->cost = 0;
+    tli_zero(start, sizeof *start);
+    start->before = start->behind = start->call = start->first_event = -1;
+    start->held = -TLI_RS_MOST_BYTES;  // never the fullest
+    tli_zero(block, sizeof *block);
+    block->before = block->behind = -1;
+    block->count = 1;
+    block->top = start->held;
+}
+
+static tl_result tli_rs_init_seq(const tli_rs_problem *p, tli_rs_seq *s) {
+    void *array = NULL;
+    tli_zero(s, sizeof *s);
+    s->p = p;
+    s->budget = p->budget;
+    s->free_block = -1;
+    s->first = (int32_t *)tli_alloc_array(p->env, (uint64_t)p->item_count, sizeof *s->first);
+    s->last = (int32_t *)tli_alloc_array(p->env, (uint64_t)p->item_count, sizeof *s->last);
+    if (s->first && s->last && tli_rs_reserve_block(s) &&
+        tli_grow(p->env, &array, &s->place_capacity, 0, 64, sizeof *s->places)) {
+        s->places = (tli_rs_place *)array;
+        tli_rs_empty_seq(s);
+        return TL_OK;
+    }
+    tli_rs_free_seq(s);
+    return TL_ERROR_NO_MEMORY;
+}
+
+// -- search: the sequence: bytes --
+
+static int64_t tli_rs_held(const tli_rs_seq *s, int32_t at) {
+    return s->places[at].held + s->blocks[s->places[at].block].add;
+}
+
+static void tli_rs_judge(tli_rs_seq *s, tli_rs_block *block) {
+    int is_over = block->top + block->add > s->budget;
+    s->over_count += is_over - block->is_over;
+    block->is_over = is_over;
+}
+
+static void tli_rs_rescan(tli_rs_seq *s, int32_t at) {
+    tli_rs_block *block = &s->blocks[at];
+    int32_t place = block->first, count = block->count;
+    int64_t top = -TLI_RS_MOST_BYTES - TLI_RS_MOST_BYTES;
+    s->work += (uint64_t)count;
+    for (; count-- > 0; place = s->places[place].behind)
+        if (s->places[place].held > top) top = s->places[place].held;
+    block->top = top;
+    tli_rs_judge(s, block);
+}
+
+// Add to what the places behind `from` up to `to` hold.
+static void tli_rs_shift(tli_rs_seq *s, int32_t from, int32_t to, int64_t bytes) {
+    tli_rs_place *places = s->places;
+    int32_t a = places[from].block, b = places[to].block, at = places[from].behind, block;
+    if (!bytes) return;
+    s->work += TLI_RS_BLOCK / 2;
+    if (a == b) {
+        for (; at != to; at = places[at].behind) places[at].held += bytes;
+        places[to].held += bytes;
+        tli_rs_rescan(s, a);
+        return;
+    }
+    if (places[at].block == a) {
+        for (; places[at].block == a; at = places[at].behind) places[at].held += bytes;
+        tli_rs_rescan(s, a);
+    }
+    for (block = s->blocks[a].behind; block != b; block = s->blocks[block].behind) {
+        s->blocks[block].add += bytes;
+        tli_rs_judge(s, &s->blocks[block]);
+        s->work++;
+    }
+    for (at = s->blocks[b].first; at != to; at = places[at].behind) places[at].held += bytes;
+    places[to].held += bytes;
+    tli_rs_rescan(s, b);
+}
+
+// A place that was linked behind another joins its block, which splits where it grows too long.
+static void tli_rs_join(tli_rs_seq *s, int32_t at, int64_t held) {
+    int32_t old = s->places[s->places[at].before].block, new_block, i, first;
+    tli_rs_block *block = &s->blocks[old], *half;
+    s->places[at].block = old;
+    s->places[at].held = held - block->add;
+    block->count++;
+    if (block->count > TLI_RS_BLOCK) {
+        new_block = s->free_block;
+        if (new_block >= 0) s->free_block = s->blocks[new_block].behind;
+        else new_block = s->block_count++;
+        half = &s->blocks[new_block];
+        for (first = block->first, i = 0; i < TLI_RS_BLOCK / 2; i++) first = s->places[first].behind;
+        half->first = first;
+        half->count = block->count - TLI_RS_BLOCK / 2;
+        half->add = block->add;
+        half->is_over = 0;
+        half->before = old;
+        half->behind = block->behind;
+        if (block->behind >= 0) s->blocks[block->behind].before = new_block;
+        block->behind = new_block;
+        block->count = TLI_RS_BLOCK / 2;
+        for (i = 0; i < half->count; i++, first = s->places[first].behind) s->places[first].block = new_block;
+        tli_rs_rescan(s, new_block);
+    }
+    tli_rs_rescan(s, old);
+}
+
+// Before a place is unlinked.
+static void tli_rs_leave(tli_rs_seq *s, int32_t at) {
+    int32_t number = s->places[at].block;
+    tli_rs_block *block = &s->blocks[number];
+    if (block->first == at) block->first = s->places[at].behind;
+    if (--block->count) return;
+    s->over_count -= block->is_over;
+    s->blocks[block->before].behind = block->behind;  // block 0 is never empty
+    if (block->behind >= 0) s->blocks[block->behind].before = block->before;
+    block->behind = s->free_block;
+    s->free_block = number;
+}
+
+static int tli_rs_is_use(const tli_rs_seq *s, int32_t event) { return event >= 0 && s->events[event].is_use; }
+
+// What a forward saves and overwrites follows from the next events of its items.
+static void tli_rs_refresh(tli_rs_seq *s, int32_t at) {
+    const tl_graph *graph = s->p->graph;
+    tli_rs_place *place = &s->places[at];
+    const tl_node *node;
+    int32_t e, input = -1, i, reads = 0;
+    int saves = 0, overwrites = 0;
+    int64_t own;
+    if (place->call < 0 || place->call % 2 || place->call == tli_rs_end_call(s->p)) return;
+    node = &graph->nodes[place->call / 2];
+    if (!node->saved_bytes && node->inplace < 0) return;
+    if (node->inplace >= 0) input = graph->inputs[node->first_input + node->inplace].tensor;
+    for (i = node->first_input; i < node->first_input + node->input_count; i++)
+        reads += graph->inputs[i].tensor == input;
+    for (e = place->first_event; e >= 0; e = s->events[e].sibling) {
+        if (s->events[e].item == s->p->graph->tensor_count + place->call / 2 &&
+            tli_rs_is_use(s, s->events[e].behind))
+            saves = 1;
+        if (s->events[e].item == input && reads == 1 && !tli_rs_is_use(s, s->events[e].behind)) overwrites = 1;
+    }
+    if (saves) overwrites = 0;
+    if (saves == place->saves && overwrites == place->overwrites) return;
+    own = s->p->call_bytes[place->call];
+    if (saves) own += (int64_t)node->saved_bytes;
+    if (overwrites) own -= (int64_t)graph->outputs[node->first_output].bytes;
+    place->held += own - place->own;
+    place->own = own;
+    place->saves = (uint8_t)saves;
+    place->overwrites = (uint8_t)overwrites;
+    tli_rs_rescan(s, place->block);
+}
+
+static void tli_rs_refresh_event(tli_rs_seq *s, int32_t event) {
+    if (event >= 0) tli_rs_refresh(s, s->events[event].call);
+}
+
+static void tli_rs_link_event(tli_rs_seq *s, int32_t at, const tli_rs_touch *touch) {
+    int32_t e = s->free_event, x = s->last[touch->item], y = -1, c;
+    int64_t bytes = s->p->item_bytes[touch->item];
+    tli_rs_event *event;
+    int was, is_left, is_right;
+    if (e >= 0) s->free_event = s->events[e].sibling;
+    else e = s->event_count++;
+    while (x >= 0 && s->places[s->events[x].call].order > s->places[at].order) {
+        y = x;
+        x = s->events[x].before;
+        s->work++;
+    }
+    event = &s->events[e];
+    event->item = touch->item;
+    event->is_use = touch->is_use;
+    event->call = at;
+    event->sibling = s->places[at].first_event;
+    s->places[at].first_event = e;
+    event->before = x;
+    event->behind = y;
+    if (x >= 0) s->events[x].behind = e; else s->first[touch->item] = e;
+    if (y >= 0) s->events[y].before = e; else s->last[touch->item] = e;
+    was = x >= 0 && tli_rs_is_use(s, y);
+    is_left = x >= 0 && touch->is_use;
+    is_right = tli_rs_is_use(s, y);
+    c = x >= 0 ? s->events[x].call : 0;
+    if (was != is_left) tli_rs_shift(s, c, at, is_left ? bytes : -bytes);
+    if (was != is_right) tli_rs_shift(s, at, s->events[y].call, is_right ? bytes : -bytes);
+    tli_rs_refresh_event(s, x);
+}
+
+static void tli_rs_unlink_event(tli_rs_seq *s, int32_t e) {
+    tli_rs_event *event = &s->events[e];
+    int32_t x = event->before, y = event->behind, at = event->call;
+    int64_t bytes = s->p->item_bytes[event->item];
+    int will = x >= 0 && tli_rs_is_use(s, y), was_left = x >= 0 && event->is_use;
+    int was_right = tli_rs_is_use(s, y);
+    if (x >= 0) s->events[x].behind = y; else s->first[event->item] = y;
+    if (y >= 0) s->events[y].before = x; else s->last[event->item] = x;
+    if (will != was_left) tli_rs_shift(s, s->events[x].call, at, will ? bytes : -bytes);
+    if (will != was_right) tli_rs_shift(s, at, s->events[y].call, will ? bytes : -bytes);
+    event->sibling = s->free_event;
+    s->free_event = e;
+    tli_rs_refresh_event(s, x);
+}
+
+// Numbers in time order with room between them.
+static void tli_rs_number(tli_rs_seq *s) {
+    int64_t order = 0;
+    int32_t at;
+    for (at = 0; at >= 0; at = s->places[at].behind) {
+        s->places[at].order = order;
+        order += (int64_t)1 << 24;
+        s->work++;
+    }
+}
+
+static void tli_rs_log_change(tli_rs_seq *s, int32_t call, int32_t place) {
+    void *array = s->changes;
+    if (!s->logs) return;
+    if (!tli_grow(s->p->env, &array, &s->change_capacity, s->change_count, (int64_t)s->change_count + 1,
+                  sizeof *s->changes)) { s->failed = 1; return; }
+    s->changes = (tli_rs_change *)array;
+    s->changes[s->change_count].call = call;
+    s->changes[s->change_count++].place = place;
+}
+
+// Put a call in behind a place; -1 = no memory, nothing changed.
+static int32_t tli_rs_put(tli_rs_seq *s, int32_t call, int32_t behind) {
+    const tli_rs_problem *p = s->p;
+    int32_t k, at, next, from = p->first_touch[call], to = p->first_touch[call + 1];
+    int64_t live = p->input_bytes;  // between the call and the next
+    tli_rs_place *place;
+    if (!tli_rs_reserve_events(s, to - from) || !tli_rs_reserve_block(s)) return -1;
+    at = tli_rs_new_place(s);
+    if (at < 0) return -1;
+    place = &s->places[at];
+    next = s->places[behind].behind;
+    place->call = call;
+    place->first_event = -1;
+    place->before = behind;
+    place->behind = next;
+    s->places[behind].behind = at;
+    if (next >= 0) s->places[next].before = at; else s->last_place = at;
+    place->order = next >= 0 ? (s->places[behind].order + s->places[next].order) / 2
+                             : s->places[behind].order + ((int64_t)1 << 24);
+    if (place->order == s->places[behind].order) tli_rs_number(s);
+    if (next >= 0) live = tli_rs_held(s, next) - s->places[next].own - s->places[next].gradients;
+    place->own = p->call_bytes[call];
+    place->saves = place->overwrites = 0;
+    place->gradients = s->places[behind].gradients;
+    if (call % 2) place->gradients = p->gradient_bytes[call / 2];
+    if (call % 2) place->own -= place->gradients;
+    tli_rs_join(s, at, live + place->own + place->gradients);
+    if (call % 2 == 0 && call < tli_rs_end_call(p)) s->cost += p->graph->nodes[call / 2].fwd_cost;
+    for (k = from; k < to; k++) tli_rs_link_event(s, at, &p->touches[k]);
+    tli_rs_refresh(s, at);
+    s->used++;
+    s->work += 8 + 6 * (uint64_t)(to - from);
+    return at;
+}
+
+static void tli_rs_take(tli_rs_seq *s, int32_t at) {
+    tli_rs_place *place = &s->places[at];
+    int32_t call = place->call;
+    while (place->first_event >= 0) {
+        int32_t e = place->first_event;
+        place->first_event = s->events[e].sibling;
+        tli_rs_unlink_event(s, e);
+        s->work += 6;
+    }
+    tli_rs_leave(s, at);
+    if (call % 2 == 0 && call < tli_rs_end_call(s->p)) s->cost -= s->p->graph->nodes[call / 2].fwd_cost;
+    s->places[place->before].behind = place->behind;
+    if (place->behind >= 0) s->places[place->behind].before = place->before; else s->last_place = place->before;
+    if (s->blocks[place->block].count) tli_rs_rescan(s, place->block);
+    place->behind = s->free_place;
+    place->call = -1;
+    s->free_place = at;
+    s->used--;
+    s->work += 8;
+}
+
+// -- search: changes that can be undone --
+
+static int32_t tli_rs_insert(tli_rs_seq *s, int32_t call, int32_t behind) {
+    int32_t at = tli_rs_put(s, call, behind);
+    if (at >= 0) tli_rs_log_change(s, -1, at);
+    return at;
+}
+
+static void tli_rs_remove(tli_rs_seq *s, int32_t at) {
+    int32_t call = s->places[at].call, before = s->places[at].before;
+    tli_rs_take(s, at);
+    tli_rs_log_change(s, call, before);
+}
+
+static void tli_rs_undo(tli_rs_seq *s, int32_t count) {
+    while (s->change_count > count) {
+        tli_rs_change *change = &s->changes[--s->change_count];
+        if (change->call < 0) tli_rs_take(s, change->place);
+        else tli_rs_put(s, change->call, change->place);
+    }
+}
+
+static int tli_rs_is_forward(const tli_rs_seq *s, int32_t at) {
+    int32_t call = s->places[at].call;
+    return call >= 0 && call % 2 == 0 && call < tli_rs_end_call(s->p);
+}
+
+// Whether all that is used later was also made earlier.
+static int tli_rs_can_remove(const tli_rs_seq *s, int32_t at) {
+    int32_t e;
+    if (!tli_rs_is_forward(s, at)) return 0;
+    for (e = s->places[at].first_event; e >= 0; e = s->events[e].sibling)
+        if (!s->events[e].is_use && s->events[e].before < 0 && tli_rs_is_use(s, s->events[e].behind)) return 0;
+    return 1;
+}
+
+static int tli_rs_is_useless(const tli_rs_seq *s, int32_t at) {
+    int32_t e, ran;
+    if (!tli_rs_is_forward(s, at)) return 0;
+    ran = tli_rs_ran_item(s->p, s->places[at].call / 2);
+    for (e = s->places[at].first_event; e >= 0; e = s->events[e].sibling)
+        if (!s->events[e].is_use && tli_rs_is_use(s, s->events[e].behind) &&
+            (s->events[e].item != ran || s->events[e].before < 0)) return 0;
+    return 1;
+}
+
+// -- search: the search --
+
+typedef struct tli_rs_search {
+    const tli_rs_problem *p;
+    tli_rs_seq    seq;
+    tli_rs_calls  best;
+    uint64_t      best_cost;     // of forwards
+    tl_random     random;
+    uint64_t      limit;         // of work in seq.work
+    uint64_t goal, bwd_cost;  // no forwards cost less together; of all backwards
+    tli_remat_watch *watch;
+    int32_t      *stack;         // [items + 1]
+    int32_t      *closure;       // [nodes] being weighed
+    int32_t      *chosen;        // [nodes] the best so far
+    uint32_t     *stamp;         // [nodes]
+    uint32_t      stamped;
+    int32_t       chosen_count, chosen_place;
+    int64_t      *ratio;         // [items] 2 log (cost of its forward / bytes)
+    int64_t       excess;        // bytes of the fullest call over the budget
+    int64_t       noise;         // width of the random part of scores
+    int32_t       distance;      // exponent of the distance, in halves
+    int           is_exact;      // bytes beyond what is too much do not count
+    uint64_t      tries;
+} tli_rs_search;
+
+static int32_t tli_rs_below(tli_rs_search *r, int32_t limit) {
+    return (int32_t)((tl_next_random(&r->random) >> 33) * (uint64_t)limit >> 31);
+}
+
+// The event of an item at or before a moment; -1 = none.
+static int32_t tli_rs_event_before(tli_rs_seq *s, int32_t item, int64_t order) {
+    int32_t e = s->last[item];
+    while (e >= 0 && s->places[s->events[e].call].order > order) { e = s->events[e].before; s->work++; }
+    return e;
+}
+
+// Price making an item again just before its next use: nodes to run, in r->closure. What they read
+// and is not there by then is either made again too or held over the full call, whichever costs
+// less for a byte. Returns the score, less is better; *count 0 = it frees nothing.
+static int64_t tli_rs_weigh(tli_rs_search *r, int32_t item, int32_t x, int32_t y, int64_t full,
+                            int32_t *count) {
+    tli_rs_seq *s = &r->seq;
+    const tl_graph *graph = r->p->graph;
+    int64_t when = s->places[s->events[y].call].order - 1, score;
+    int64_t freed = r->p->item_bytes[item];
+    uint64_t cost;
+    int32_t at, i;
+    r->closure[0] = tli_rs_maker(r->p, item);
+    r->stamp[r->closure[0]] = ++r->stamped;
+    cost = graph->nodes[r->closure[0]].fwd_cost;
+    *count = 1;
+    for (at = 0; at < *count; at++) {
+        const tl_node *node = &graph->nodes[r->closure[at]];
+        for (i = node->first_input; i < node->first_input + node->input_count; i++) {
+            int32_t tensor = graph->inputs[i].tensor, id = graph->outputs[tensor].node, e;
+            int64_t bytes = (int64_t)graph->outputs[tensor].bytes;
+            if (graph->nodes[id].is_input || r->stamp[id] == r->stamped) continue;
+            e = tli_rs_event_before(s, tensor, when);
+            s->work += 4;
+            if (e < 0) { *count = 0; return 0; }
+            if (tli_rs_is_use(s, s->events[e].behind)) continue;
+            if (s->places[s->events[e].call].order >= full) continue;
+            if (bytes < freed && tli_rs_log(graph->nodes[id].fwd_cost) - tli_rs_log((uint64_t)bytes) >
+                                     tli_rs_log(cost) - tli_rs_log((uint64_t)freed) + 16384) {
+                freed -= bytes;
+                continue;
+            }
+            r->stamp[id] = r->stamped;
+            r->closure[(*count)++] = id;
+            cost += graph->nodes[id].fwd_cost;
+        }
+    }
+    if (!freed) { *count = 0; return 0; }
+    if (r->is_exact && freed > r->excess) freed = r->excess;
+    score = 2 * tli_rs_log(cost) - 2 * tli_rs_log((uint64_t)freed);
+    score -= r->distance * tli_rs_log((uint64_t)(when + 1 - s->places[s->events[x].call].order) >> 12);
+    if (r->noise) score += (int64_t)(tl_next_random(&r->random) >> 40) * r->noise >> 24;
+    return score;
+}
+
+// Find what to make again later instead of holding it across a call that is over the budget.
+static int tli_rs_choose(tli_rs_search *r, int32_t full) {
+    tli_rs_seq *s = &r->seq;
+    int64_t order = s->places[full].order, least = 0;
+    int32_t item, items = r->p->item_count - r->p->node_count;
+    r->chosen_count = 0;
+    r->excess = tli_rs_held(s, full) - s->budget;
+    for (item = 0; item < items; item++) {
+        int32_t x, y, count;
+        int64_t score;
+        if (!r->p->item_bytes[item] || s->last[item] < 0) continue;
+        x = tli_rs_event_before(s, item, order);
+        s->work++;
+        if (x < 0 || s->events[x].call == full) continue;
+        y = s->events[x].behind;
+        if (!tli_rs_is_use(s, y)) continue;
+        if (r->chosen_count) {  // its own forward is the least that it can cost
+            score = s->places[s->events[y].call].order - s->places[s->events[x].call].order;
+            score = r->ratio[item] - r->distance * tli_rs_log((uint64_t)score >> 12);
+            if (r->is_exact && r->p->item_bytes[item] > r->excess)
+                score += 2 * tli_rs_log((uint64_t)r->p->item_bytes[item]) - 2 * tli_rs_log((uint64_t)r->excess);
+            if (score >= least) continue;
+        }
+        score = tli_rs_weigh(r, item, x, y, order, &count);
+        if (!count || (r->chosen_count && score >= least)) continue;
+        least = score;
+        r->chosen_count = count;
+        r->chosen_place = s->events[y].call;
+        tli_copy(r->chosen, r->closure, (size_t)count * sizeof *r->closure);
+    }
+    return r->chosen_count > 0;
+}
+
+// Put the chosen nodes in before their place, in listing order.
+static int tli_rs_apply(tli_rs_search *r) {
+    int32_t i, k, behind = r->seq.places[r->chosen_place].before;
+    for (i = 1; i < r->chosen_count; i++) {
+        int32_t id = r->chosen[i];
+        for (k = i; k > 0 && r->chosen[k - 1] > id; k--) r->chosen[k] = r->chosen[k - 1];
+        r->chosen[k] = id;
+    }
+    for (i = 0; i < r->chosen_count; i++) {
+        behind = tli_rs_insert(&r->seq, 2 * r->chosen[i], behind);
+        if (behind < 0) return 0;
+    }
+    return 1;
+}
+
+// The call with the most bytes.
+static int32_t tli_rs_find_full(tli_rs_seq *s) {
+    int32_t b, at, full = 0;
+    for (b = 0; b >= 0; b = s->blocks[b].behind) {
+        s->work++;
+        if (s->blocks[b].top + s->blocks[b].add > s->blocks[full].top + s->blocks[full].add) full = b;
+    }
+    for (at = s->blocks[full].first; s->places[at].held != s->blocks[full].top;) at = s->places[at].behind;
+    return at;
+}
+
+// Put recomputations in until the budget is kept; 0 where that costs too much, or fails.
+static int tli_rs_mend(tli_rs_search *r, uint64_t most_cost, int32_t steps) {
+    tli_rs_seq *s = &r->seq;
+    while (s->over_count > 0) {
+        if (s->cost > most_cost || steps-- <= 0 || s->failed) return 0;
+        if (!tli_rs_choose(r, tli_rs_find_full(s)) || !tli_rs_apply(r)) return 0;
+    }
+    return s->cost <= most_cost;
+}
+
+#define TLI_RS_SPANS 12
+
+typedef struct tli_rs_spans {
+    int64_t orders[TLI_RS_SPANS], bytes[TLI_RS_SPANS];
+    int32_t count;
+} tli_rs_spans;
+
+// From when on which bytes would be more or less, up to a call, were it taken out. 0 = too many.
+static int tli_rs_list_spans(const tli_rs_seq *s, int32_t at, tli_rs_spans *spans) {
+    int32_t e;
+    spans->count = 0;
+    for (e = s->places[at].first_event; e >= 0; e = s->events[e].sibling) {
+        const tli_rs_event *event = &s->events[e];
+        int is_wanted = tli_rs_is_use(s, event->behind);
+        if (event->before < 0 || event->is_use == is_wanted || !s->p->item_bytes[event->item]) continue;
+        if (spans->count == TLI_RS_SPANS) return 0;
+        spans->orders[spans->count] = s->places[s->events[event->before].call].order;
+        spans->bytes[spans->count++] = event->is_use ? -s->p->item_bytes[event->item]
+                                                     : s->p->item_bytes[event->item];
+    }
+    return 1;
+}
+
+// What is more at a moment, and since when it is that much; 0 = nothing is more from there back.
+static int tli_rs_sum_spans(const tli_rs_spans *spans, int64_t order, int64_t *more, int64_t *since) {
+    int32_t i;
+    int any = 0;
+    *more = 0;
+    *since = -1;
+    for (i = 0; i < spans->count; i++) {
+        if (spans->orders[i] >= order) continue;
+        any |= spans->bytes[i] > 0;
+        *more += spans->bytes[i];
+        if (spans->orders[i] > *since) *since = spans->orders[i];
+    }
+    return any;
+}
+
+// Whether the budget is kept without a recomputation: asked often, answered before any work is done.
+static int tli_rs_may_fit(tli_rs_seq *s, int32_t at) {
+    tli_rs_spans spans;
+    int64_t more = 0, since = INT64_MAX;
+    int32_t q = s->places[at].before;
+    if (!tli_rs_list_spans(s, at, &spans)) return 1;
+    while (q > 0) {
+        const tli_rs_place *place = &s->places[q];
+        const tli_rs_block *block = &s->blocks[place->block];
+        s->work++;
+        if (place->order <= since && !tli_rs_sum_spans(&spans, place->order, &more, &since)) return 1;
+        if (block->top + block->add + more <= s->budget && s->places[block->first].order > since) {
+            q = s->places[block->first].before;
+            continue;
+        }
+        if (place->held + block->add + more > s->budget) return 0;
+        q = place->before;
+    }
+    return 1;
+}
+
+// Take out every recomputation that the budget does not need, from a place on, all around.
+static void tli_rs_tidy(tli_rs_search *r, int32_t from) {
+    tli_rs_seq *s = &r->seq;
+    int32_t at = s->places[from].call < 0 ? 0 : from, count = s->used;
+    while (count-- > 0 && !s->failed) {
+        int32_t next = s->places[at].behind, mark = s->change_count;
+        s->work += 2;
+        if (at && tli_rs_can_remove(s, at)) {
+            s->work += 8;
+            if (tli_rs_is_useless(s, at) || tli_rs_may_fit(s, at)) {
+                tli_rs_remove(s, at);
+                if (s->over_count) tli_rs_undo(s, mark);
+            }
+        }
+        at = next < 0 ? 0 : next;
+    }
+}
+
+// -- search: one try: take out, mend, tidy, keep or undo --
+
+static int32_t tli_rs_pick_forward(tli_rs_search *r) {
+    tli_rs_seq *s = &r->seq;
+    int32_t tries;
+    for (tries = 0; tries < 64; tries++) {
+        int32_t at = 1 + tli_rs_below(r, s->place_count - 1);
+        s->work += 4;
+        if (tli_rs_can_remove(s, at)) return at;
+    }
+    return -1;
+}
+
+// Take some recomputations out: some in a row near one that was drawn.
+static int32_t tli_rs_ruin(tli_rs_search *r) {
+    tli_rs_seq *s = &r->seq;
+    int32_t at = tli_rs_pick_forward(r), wanted = 1 + tli_rs_below(r, 6), span = 4 * wanted + 4, mark = 0;
+    int forwards = tli_rs_below(r, 2);
+    if (at < 0) return -1;
+    while (at > 0 && wanted > 0 && span-- > 0) {
+        int32_t next = forwards ? s->places[at].behind : s->places[at].before;
+        if (tli_rs_can_remove(s, at) && (!s->change_count || tli_rs_below(r, 3))) {
+            mark = s->places[at].before;
+            tli_rs_remove(s, at);
+            wanted--;
+        }
+        at = next;
+    }
+    return mark;
+}
+
+// Move a forward to another time at which its inputs were made and before its first use.
+static int32_t tli_rs_move(tli_rs_search *r) {
+    tli_rs_seq *s = &r->seq;
+    int32_t tries, at = -1, e, lo = 0, hi = -1, call, steps;
+    for (tries = 0; tries < 64 && at < 0; tries++) {
+        s->work += 4;
+        at = 1 + tli_rs_below(r, s->place_count - 1);
+        if (!tli_rs_is_forward(s, at)) at = -1;
+    }
+    if (at < 0) return -1;
+    for (e = s->places[at].first_event; e >= 0; e = s->events[e].sibling) {
+        int32_t x = s->events[e].before;
+        if (s->events[e].is_use) while (x >= 0 && s->events[x].is_use) x = s->events[x].before;
+        if (x >= 0 && s->places[s->events[x].call].order > s->places[lo].order) lo = s->events[x].call;
+        x = s->events[e].behind;
+        if (s->events[e].is_use || !tli_rs_is_use(s, x)) continue;
+        if (hi < 0 || s->places[s->events[x].call].order < s->places[hi].order) hi = s->events[x].call;
+    }
+    call = s->places[at].call;
+    steps = 1 + tli_rs_below(r, 8);
+    e = s->places[at].before;
+    if (hi < 0) return -1;
+    if (tli_rs_below(r, 2)) {
+        while (steps-- > 0 && e != lo) e = s->places[e].before;
+        if (e == s->places[at].before) return -1;
+    } else {
+        e = at;
+        while (steps-- > 0 && s->places[e].behind != hi) e = s->places[e].behind;
+        if (e == at) return -1;
+    }
+    tli_rs_remove(s, at);
+    tli_rs_insert(s, call, e);
+    return e;
+}
+
+static int tli_rs_list_calls(tli_rs_seq *s, tli_rs_calls *list) {
+    int32_t at;
+    list->count = 0;
+    for (at = s->places[0].behind; at >= 0 && !s->failed; at = s->places[at].behind)
+        if (!tli_rs_add_call(s->p->env, list, s->places[at].call)) s->failed = 1;
+    return !s->failed;
+}
+
+static int tli_rs_save_best(tli_rs_search *r) {
+    if (!tli_rs_list_calls(&r->seq, &r->best)) return 0;
+    r->best_cost = r->seq.cost;
+    return 1;
+}
+
+static void tli_rs_try(tli_rs_search *r, uint64_t heat) {
+    tli_rs_seq *s = &r->seq;
+    uint64_t was = s->cost, most;
+    int64_t u = 32 * 65536 - tli_rs_log((tl_next_random(&r->random) >> 32) + 1);  // -log2 of a ratio
+    int32_t mark;
+    s->change_count = 0;
+    s->logs = 1;
+    r->tries++;
+    most = was + (heat >> 16) * (uint64_t)u + ((heat & 65535) * (uint64_t)u >> 16);
+    r->noise = (int64_t)65536 * (1 + tli_rs_below(r, 4));
+    if (!tli_rs_below(r, 8)) r->noise *= 8;
+    r->distance = tli_rs_below(r, 4);
+    r->is_exact = !tli_rs_below(r, 8);
+    mark = tli_rs_below(r, 4) ? tli_rs_ruin(r) : tli_rs_move(r);
+    if (mark >= 0 && tli_rs_mend(r, most, 40)) {
+        tli_rs_tidy(r, mark);
+        if (!s->failed && s->cost < r->best_cost) tli_rs_save_best(r);
+        return;
+    }
+    tli_rs_undo(s, 0);
+}
+
+static int tli_rs_load(tli_rs_seq *s, const tli_rs_calls *calls) {
+    int32_t i;
+    tli_rs_empty_seq(s);
+    s->logs = 0;
+    for (i = 0; i < calls->count; i++)
+        if (tli_rs_put(s, calls->calls[i], s->last_place) < 0) return 0;
+    return 1;
+}
+
+// -- search: from a sequence to steps --
+
+static void tli_rs_emit_drops(tli_rs_seq *s, int32_t at, tli_steps *list) {
+    const tl_graph *graph = s->p->graph;
+    const tli_rs_place *place = &s->places[at];
+    int32_t e, over = -1;
+    if (place->overwrites) {
+        const tl_node *node = &graph->nodes[place->call / 2];
+        over = graph->inputs[node->first_input + node->inplace].tensor;
+    }
+    for (e = place->first_event; e >= 0; e = s->events[e].sibling)
+        if (s->events[e].item < graph->tensor_count && s->events[e].item != over &&
+            !tli_rs_is_use(s, s->events[e].behind))
+            tli_add_tensor_step(list, graph, TL_STEP_DROP, s->events[e].item);
+}
+
+static void tli_rs_emit(tli_rs_seq *s, tli_steps *list) {
+    int32_t at;
+    for (at = s->places[0].behind; at >= 0; at = s->places[at].behind) {
+        const tli_rs_place *place = &s->places[at];
+        tl_step_kind kind = place->saves ? TL_STEP_FORWARD_SAVE
+                            : place->overwrites ? TL_STEP_FORWARD_INPLACE : TL_STEP_FORWARD;
+        if (place->call == tli_rs_end_call(s->p)) continue;
+        if (place->call % 2) kind = TL_STEP_BACKWARD;
+        tli_add_step(list, tli_step_of(kind, place->call / 2, TL_ALL_OUTPUTS));
+        tli_rs_emit_drops(s, at, list);
+    }
+}
+
+// -- search: the whole --
+
+static const tli_rs_rule tli_rs_rules[] = {
+    { 2, 2, 2, 0, 0 }, { 2, 2, 2, 0, 1 }, { 2, 2, 1, 0, 0 }, { 2, 2, 4, 0, 0 }, { 2, 2, 0, 0, 0 },
+    { 2, 1, 2, 0, 0 }, { 2, 4, 2, 0, 0 }, { 1, 2, 2, 0, 1 }, { 0, 0, 2, 0, 1 }, { 2, 2, 2, 1, 0 },
+    { 2, 2, 2, 1, 1 }, { 2, 2, 0, 1, 1 }
+};
+
+#define TLI_RS_RULES ((int32_t)(sizeof tli_rs_rules / sizeof tli_rs_rules[0]))
+#define TLI_RS_STARTS 4
+#define TLI_RS_GREEDY_LIMIT 10000000  // work after which no further rule is tried
+
+typedef struct tli_rs_start { tli_rs_calls calls; uint64_t cost; } tli_rs_start;
+
+static void tli_rs_free_search(tli_rs_search *r, tli_rs_start *starts) {
+    tl_env *env = r->p->env;
+    int32_t i;
+    tli_rs_free_seq(&r->seq);
+    tli_release(env, r->best.calls);
+    tli_release(env, r->closure);
+    tli_release(env, r->chosen);
+    tli_release(env, r->stamp);
+    tli_release(env, r->ratio);
+    for (i = 0; i < TLI_RS_STARTS; i++) tli_release(env, starts[i].calls.calls);
+}
+
+static tl_result tli_rs_init_search(const tli_rs_problem *p, tli_rs_search *r) {
+    tl_result result;
+    uint64_t nodes = (uint64_t)p->node_count;
+    int32_t i;
+    tli_zero(r, sizeof *r);
+    r->p = p;
+    r->best_cost = UINT64_MAX;
+    r->random.state = 1;
+    for (i = 0; i < p->node_count; i++)
+        if (!p->inference && p->graph->nodes[i].has_grad) r->bwd_cost += p->graph->nodes[i].bwd_cost;
+    r->closure = (int32_t *)tli_alloc_array(p->env, nodes, sizeof *r->closure);
+    r->chosen = (int32_t *)tli_alloc_array(p->env, nodes, sizeof *r->chosen);
+    r->stamp = (uint32_t *)tli_alloc_array(p->env, nodes, sizeof *r->stamp);
+    r->ratio = (int64_t *)tli_alloc_array(p->env, (uint64_t)p->item_count, sizeof *r->ratio);
+    result = tli_rs_init_seq(p, &r->seq);
+    if (!result && (!r->closure || !r->chosen || !r->stamp || !r->ratio)) {
+        tli_rs_free_seq(&r->seq);
+        result = TL_ERROR_NO_MEMORY;
+    }
+    if (result) {
+        tli_release(p->env, r->closure);
+        tli_release(p->env, r->chosen);
+        tli_release(p->env, r->stamp);
+        tli_release(p->env, r->ratio);
+        return result;
+    }
+    for (i = 0; i < p->item_count; i++)
+        r->ratio[i] = 2 * tli_rs_log(p->graph->nodes[tli_rs_maker(p, i)].fwd_cost) -
+                      2 * tli_rs_log((uint64_t)p->item_bytes[i]);
+    return TL_OK;
+}
+
+// Remember the sequence among the best few.
+static int tli_rs_keep_start(tli_rs_search *r, tli_rs_start *starts) {
+    tli_rs_seq *s = &r->seq;
+    int32_t i, worst = 0;
+    for (i = 0; i < TLI_RS_STARTS; i++) {
+        if (starts[i].calls.count && starts[i].cost == s->cost) return 1;
+        if (!starts[worst].calls.count) continue;
+        if (!starts[i].calls.count || starts[i].cost > starts[worst].cost) worst = i;
+    }
+    if (starts[worst].calls.count && starts[worst].cost <= s->cost) return 1;
+    starts[worst].cost = s->cost;
+    return tli_rs_list_calls(s, &starts[worst].calls);
+}
+
+// Tidy the loaded sequence where it keeps the budget, and begin with it too. 0 = no memory.
+static int tli_rs_add_start(tli_rs_search *r, tli_rs_start *starts) {
+    tli_rs_seq *s = &r->seq;
+    if (s->failed) return 0;
+    if (s->over_count) return 1;
+    s->change_count = 0;
+    s->logs = 1;
+    tli_rs_tidy(r, 0);
+    if (s->failed || (s->cost < r->best_cost && !tli_rs_save_best(r))) return 0;
+    return tli_rs_keep_start(r, starts);
+}
+
+// Whether there is work left to do, and anything left to gain.
+static int tli_rs_goes_on(tli_rs_search *r) {
+    uint64_t *known = &r->watch->now.cost, cost = r->best_cost + r->bwd_cost;
+    if (r->seq.failed || r->seq.work >= r->limit || r->best_cost <= r->goal) return 0;
+    if (!*known || cost < *known) *known = cost;
+    return !tli_remat_stops(r->watch, r->seq.work);
+}
+
+// Phases of doubling length, each cooling down from a little above nothing; the first ones begin with
+// the starts, the later ones with the best. Nothing depends on the limit but when it ends.
+static void tli_rs_improve(tli_rs_search *r, tli_rs_start *starts) {
+    tli_rs_seq *s = &r->seq;
+    static const uint8_t heats[] = { 16, 2, 255, 1 };  // of the mean cost of a call, in 16ths
+    int32_t phase, turn;
+    for (phase = 0; tli_rs_goes_on(r); phase++) {
+        const tli_rs_calls *from = &r->best;
+        int32_t length = 400 << (phase < 24 ? phase / 2 : 12);
+        uint64_t heat;
+        if (phase < TLI_RS_STARTS) from = &starts[phase].calls;
+        if (!from->count) continue;
+        if (!tli_rs_load(s, from) || s->over_count) return;
+        heat = r->best_cost / (uint64_t)s->used / 16;
+        heat = (heat < TLI_RS_MOST_COST >> 12 ? heat : TLI_RS_MOST_COST >> 12) * heats[phase % 4];
+        for (turn = 0; turn < length && tli_rs_goes_on(r); turn++) {
+            tli_rs_try(r, heat);
+            if (turn % (length / 20 + 1) == length / 20) heat -= heat / 3;
+        }
+    }
+}
+
+static int tli_rs_load_program(tli_rs_seq *s, const tli_rs_greedy *g) {
+    tli_rs_calls bare;
+    tli_zero(&bare, sizeof bare);
+    bare.calls = g->program;
+    bare.count = g->program_count;
+    return tli_rs_load(s, &bare);
+}
+
+// Equal layers: the most slots whose binomial schedule keeps the budget.
+static int tli_rs_begin_chain(tli_rs_search *r, tli_rs_start *starts) {
+    const tli_rs_problem *p = r->p;
+    tli_rs_calls calls;
+    int32_t low = 0, high = p->node_count, *slots, i;
+    int ok;
+    slots = (int32_t *)tli_alloc_array(p->env, (uint64_t)p->node_count, sizeof *slots);
+    tli_zero(&calls, sizeof calls);
+    for (ok = slots != NULL; ok && high - low > 1;) {
+        int32_t middle = low + (high - low) / 2;
+        tli_chain chain;
+        chain.graph = p->graph;
+        chain.list = tli_steps_of(p->env);
+        chain.reached = 0;
+        if (middle > 1 || p->node_count < 200) tli_reverse_chain(&chain, middle, slots);
+        ok = !chain.list.failed;
+        for (calls.count = i = 0; i < chain.list.count && ok; i++) {
+            const tl_step *step = &chain.list.steps[i];
+            if (step->kind > TL_STEP_BACKWARD) continue;
+            ok = tli_rs_add_call(p->env, &calls, 2 * step->node + (step->kind == TL_STEP_BACKWARD));
+        }
+        ok = ok && tli_rs_add_call(p->env, &calls, tli_rs_end_call(p)) && tli_rs_load(&r->seq, &calls);
+        if (ok && chain.list.count && !r->seq.over_count) {
+            low = middle;
+            ok = tli_rs_add_start(r, starts);
+        } else {
+            high = middle;
+        }
+        tli_release(p->env, chain.list.steps);
+    }
+    tli_release(p->env, calls.calls);
+    tli_release(p->env, slots);
+    return ok;
+}
+
+static int tli_rs_is_equal_chain(const tl_graph *graph) {
+    const tl_node *first = &graph->nodes[graph->node_count > 1];
+    int32_t id;
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        if (node->is_input != (id == 0) || node->output_count != 1 || node->input_count != (id > 0) ||
+            node->has_grad != (id > 0) || node->keep) return 0;
+        if (graph->outputs[node->first_output].bytes != graph->outputs[first->first_output].bytes) return 0;
+        if (!id) continue;
+        if (graph->inputs[node->first_input].tensor != graph->nodes[id - 1].first_output) return 0;
+        if (node->fwd_cost != first->fwd_cost || node->saved_bytes != first->saved_bytes) return 0;
+    }
+    return graph->node_count > 2;
+}
+
+// All that there is to begin with. 0 = no memory.
+static int tli_rs_begin(tli_rs_search *r, tli_rs_greedy *g, tli_rs_start *starts) {
+    const tli_rs_problem *p = r->p;
+    int32_t i;
+    r->distance = 2;
+    if (!tli_rs_load_program(&r->seq, g)) return 0;
+    if (!r->seq.over_count || tli_rs_mend(r, TLI_RS_MOST_COST, 4 * p->node_count + 64))
+        if (!tli_rs_add_start(r, starts)) return 0;
+    if (r->seq.failed) return 0;
+    if (!p->inference && tli_rs_is_equal_chain(p->graph) && !tli_rs_begin_chain(r, starts)) return 0;
+    for (i = 0; i < TLI_RS_RULES && (!r->best.count || g->work < TLI_RS_GREEDY_LIMIT); i++) {
+        if (tli_rs_run_greedy(g, &tli_rs_rules[i], p->budget)) {
+            if (!tli_rs_load(&r->seq, &g->calls) || !tli_rs_add_start(r, starts)) return 0;
+        } else if (g->failed) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+static tl_result tli_rs_finish(tli_rs_search *r, tli_steps *best, uint64_t *cost) {
+    if (!tli_rs_load(&r->seq, &r->best))
+        return TL_ERROR_NO_MEMORY;
+    *best = tli_steps_of(r->p->env);
+    tli_rs_emit(&r->seq, best);
+    if (best->failed) {
+        tli_release(r->p->env, best->steps);
+        tli_zero(best, sizeof *best);
+        return TL_ERROR_NO_MEMORY;
+    }
+    *cost = r->seq.cost + r->bwd_cost;
+    return TL_OK;
+}
+
+// -- search: what is the least budget --
+
+// The largest working set of one call: no plan keeps less.
+static int64_t tli_rs_find_floor(const tli_rs_problem *p, int32_t *node) {
+    int64_t most = p->input_bytes;
+    int32_t call, k;
+    *node = -1;
+    for (call = 0; call < tli_rs_end_call(p); call++) {
+        int64_t bytes = p->call_bytes[call];
+        int is_inplace = call % 2 == 0 && p->graph->nodes[call / 2].inplace >= 0;
+        if (call % 2 ? p->inference || !p->graph->nodes[call / 2].has_grad : !p->is_wanted[call / 2]) continue;
+        for (k = p->first_touch[call]; k < p->first_touch[call + 1]; k++)
+            if (p->touches[k].is_use) bytes += p->item_bytes[p->touches[k].item];
+        if (is_inplace) bytes -= p->item_bytes[p->graph->nodes[call / 2].first_output];
+        if (p->input_bytes + bytes <= most) continue;
+        most = p->input_bytes + bytes;
+        *node = call / 2;
+    }
+    return most;
+}
+
+// Load a sequence that keeps a budget; -1 = no memory, 0 = none found.
+static int tli_rs_find_any(tli_rs_search *r, tli_rs_greedy *g, int64_t budget) {
+    int32_t i;
+    r->seq.budget = budget;
+    r->distance = 2;
+    r->noise = 0;
+    if (!tli_rs_load_program(&r->seq, g)) return -1;
+    if (!r->seq.over_count || tli_rs_mend(r, TLI_RS_MOST_COST, 4 * r->p->node_count + 64)) return 1;
+    for (i = 0; i < TLI_RS_RULES; i++) {
+        if (tli_rs_run_greedy(g, &tli_rs_rules[i], budget)) {
+            if (!tli_rs_load(&r->seq, &g->calls)) return -1;
+            if (!r->seq.over_count) return 1;
+        }
+        if (g->failed) return -1;
+    }
+    return r->seq.failed ? -1 : 0;
+}
+
+// Bisect between the floor and the peak of the bare program, both tried. Returns 0 where memory ran
+// out; the sequence of the least budget is in r->best.
+static int tli_rs_find_least(tli_rs_search *r, tli_rs_greedy *g, int64_t *least, int32_t *node) {
+    tli_rs_seq *s = &r->seq;
+    int64_t low = tli_rs_find_floor(r->p, node), high;
+    int32_t full;
+    int found = tli_rs_find_any(r, g, low);
+    *least = low;
+    if (found < 0) return 0;
+    if (found) return tli_rs_save_best(r);
+    if (!tli_rs_load_program(s, g)) return 0;
+    high = tli_rs_held(s, tli_rs_find_full(s));
+    if (!tli_rs_save_best(r)) return 0;
+    while (high - low > 1 + high / 4096) {
+        found = tli_rs_find_any(r, g, low + (high - low) / 2);
+        if (found < 0) return 0;
+        if (!found) { low += (high - low) / 2; continue; }
+        high = tli_rs_held(s, tli_rs_find_full(s));
+        if (!tli_rs_save_best(r)) return 0;
+    }
+    if (!tli_rs_load(s, &r->best)) return 0;
+    full = tli_rs_find_full(s);
+    *least = tli_rs_held(s, full);
+    *node = s->places[full].call / 2;
+    return 1;
+}
+
+// Lower the peak of the best sequence to the budget by mending it again and again; 1 = done.
+static int tli_rs_squeeze(tli_rs_search *r, tli_rs_greedy *g, tli_rs_start *starts, int64_t *least,
+                          int32_t *node) {
+    tli_rs_seq *s = &r->seq;
+    int32_t tries, floor_node;
+    int64_t floor = tli_rs_find_floor(r->p, &floor_node);
+    if (!tli_rs_find_least(r, g, least, node)) return 0;
+    for (tries = 0; tries < 200 && *least > r->p->budget && r->p->budget >= floor; tries++) {
+        int32_t full;
+        int64_t peak;
+        s->budget = r->p->budget;
+        if (!tli_rs_load(s, &r->best)) return 0;
+        r->noise = (int64_t)65536 * tries / 50;
+        r->distance = tries % 4;
+        tli_rs_mend(r, TLI_RS_MOST_COST, 2 * r->p->node_count + 64);
+        if (s->failed) return 0;
+        full = tli_rs_find_full(s);
+        peak = tli_rs_held(s, full);
+        if (peak < *least) {
+            *least = peak;
+            *node = s->places[full].call / 2;
+            if (!tli_rs_save_best(r)) return 0;
+        }
+    }
+    s->budget = r->p->budget;
+    if (*least > r->p->budget) { r->best.count = 0; return 1; }
+    r->best_cost = UINT64_MAX;
+    return tli_rs_load(s, &r->best) && tli_rs_add_start(r, starts);
+}
+
+static tl_result tli_rs_run(const tli_remat_input *in, tli_rs_search *r, tli_rs_greedy *g, tli_rs_start *starts,
+                            uint64_t *work, uint64_t *least_budget, int32_t *limiting_node) {
+    uint64_t spent;
+    int64_t least = 0;
+    if (!tli_rs_begin(r, g, starts)) return TL_ERROR_NO_MEMORY;
+    if (!r->best.count && !tli_rs_squeeze(r, g, starts, &least, limiting_node))
+        return TL_ERROR_NO_MEMORY;
+    *least_budget = (uint64_t)least;
+    *work = r->seq.work + g->work;
+    if (!r->best.count)
+        return TL_ERROR_INFEASIBLE;
+    spent = g->work;
+    r->goal = in->bound > r->bwd_cost ? in->bound - r->bwd_cost : 0;
+    r->watch = in->watch;
+    r->limit = in->work_limit > spent ? in->work_limit - spent : 0;
+    tli_rs_improve(r, starts);
+    *work = r->seq.work + spent;
+    return r->seq.failed ? TL_ERROR_NO_MEMORY : TL_OK;
+}
+
+static tl_result tli_remat_search(const tli_remat_input *in, tli_steps *best, uint64_t *cost, uint64_t *work,
+                                  uint64_t *least_budget, int32_t *limiting_node) {
+    tli_rs_problem p;
+    tli_rs_search r;
+    tli_rs_greedy g;
+    tli_rs_start starts[TLI_RS_STARTS];
+    tl_result result;
+    tli_zero(best, sizeof *best);
+    tli_zero(starts, sizeof starts);
+    *cost = *work = *least_budget = 0;
+    *limiting_node = -1;
+    result = tli_rs_init_problem(in, &p);
+    if (result) return result;
+    result = tli_rs_init_search(&p, &r);
+    if (result) { tli_rs_free_problem(&p); return result; }
+    result = tli_rs_init_greedy(&p, &g);
+    if (!result) {
+        result = tli_rs_run(in, &r, &g, starts, work, least_budget, limiting_node);
+        tli_rs_free_greedy(&g);
+    }
+    if (!result) result = tli_rs_finish(&r, best, cost);
+    tli_rs_free_search(&r, starts);
+    tli_rs_free_problem(&p);
+    return result;
+}
+
+// -- remat: the parts joined --
+
+#define TLI_REMAT_WORK UINT64_C(400000000)
+#define TLI_REMAT_STATES (UINT64_C(1) << 19)  // of the exact search, at most: memory
+
+typedef struct tli_remat {
+    tl_env          quiet;        // memory of the caller's env; what fails on the way is no error of the call
+    const tl_graph *graph;
+    uint64_t        budget;       // of the plan alone
+    uint64_t        work, work_limit, bound, least, floor;
+    int32_t         inference, node, floor_node;
+    int32_t         is_over;      // 1 = what stands beside the plan is more than the budget
+    int32_t         none;         // 1 = certainly no plan fits
+    int32_t         uncountable;  // 1 = numbers too large for the search
+    tli_remat_watch watch;
+    tl_plan         plan;         // the best so far; no steps = none
+    int32_t         found;
+} tli_remat;
+
+// A part has done some work.
+static void tli_remat_add_work(tli_remat *r, uint64_t work) {
+    r->work += work;
+    r->watch.before = r->watch.now.work = r->work;
+    r->watch.now.bound_cost = r->bound;
+}
+
+static uint64_t tli_remat_share(const tli_remat *r, uint64_t part, uint64_t of) {
+    uint64_t left = r->work < r->work_limit ? r->work_limit - r->work : 0;
+    return r->watch.stopped ? 0 : left / of * part;
+}
+
+// Keep a measured plan where it fits and none found before is as cheap; otherwise it is released.
+static void tli_remat_offer(tli_remat *r, tl_plan *plan) {
+    if (!r->is_over && plan->peak_bytes <= r->budget && (!r->found || plan->cost < r->plan.cost)) {
+        tl_plan last = r->plan;
+        r->plan = *plan;
+        *plan = last;
+        r->found = 1;
+        r->watch.now.cost = r->plan.cost;
+    }
+    tl_free_plan(&r->quiet, plan);
+}
+
+// Whatever made the steps, the simulator has the last word: what it refuses is not offered.
+static tl_result tli_remat_offer_steps(tli_remat *r, tli_steps *steps) {
+    tl_plan plan;
+    tl_result result;
+    tli_zero(&plan, sizeof plan);
+    result = tli_finish_plan(steps, "tl_plan_remat", r->graph, r->inference, &plan);
+    if (!result) tli_remat_offer(r, &plan);
+    return result == TL_ERROR_NO_MEMORY ? result : TL_OK;
+}
+
+static int tli_remat_is_done(const tli_remat *r) { return r->found && r->plan.cost <= r->bound; }
+
+// No plan fits: what is known of the least budget.
+static tl_result tli_remat_rule_out(tli_remat *r) {
+    r->none = 1;
+    if (r->floor <= r->budget && !r->is_over) { r->floor = r->budget + 1; r->floor_node = -1; }
+    return TL_OK;
+}
+
+// Everything kept, and what no plan can do without: the bound without any search.
+static tl_result tli_remat_begin(tli_remat *r) {
+    uint64_t work = 0;
+    tl_plan plan;
+    tl_result result = tl_plan_keep_all(&r->quiet, r->graph, r->inference, &plan);
+    r->node = r->floor_node = -1;
+    if (result) return result;
+    r->least = plan.peak_bytes;
+    tli_remat_offer(r, &plan);
+    result = tli_remat_floor(&r->quiet, r->graph, r->inference, &r->floor, &r->floor_node);
+    if (result) return result;
+    if (r->floor > r->budget || r->is_over) return tli_remat_rule_out(r);
+    result = tli_remat_bound(&r->quiet, r->graph, UINT64_MAX, r->inference, &r->watch, 0, &r->bound, &work);
+    tli_remat_add_work(r, (uint64_t)r->graph->node_count);
+    return result;
+}
+
+static tl_result tli_remat_try_exact(tli_remat *r) {
+    tli_steps steps = tli_steps_of(&r->quiet);
+    uint64_t cost, bound, work = 0, limit = tli_remat_share(r, 1, 4) / TLI_REMAT_STATE_WORK;
+    int32_t proven;
+    tl_result result = tli_remat_exact(&r->quiet, r->graph, r->budget, r->inference, &r->watch,
+                                       limit < TLI_REMAT_STATES ? limit : TLI_REMAT_STATES, &steps, &cost,
+                                       &bound, &proven, &work);
+    tli_remat_add_work(r, work * TLI_REMAT_STATE_WORK);
+    if (!result && bound > r->bound) r->watch.now.bound_cost = r->bound = bound;
+    if (!result && proven) return tli_remat_offer_steps(r, &steps);
+    return result == TL_ERROR_INFEASIBLE ? tli_remat_rule_out(r) : result;
+}
+
+static tl_result tli_remat_try_bound(tli_remat *r) {
+    uint64_t bound, work = 0;
+    tl_result result = tli_remat_bound(&r->quiet, r->graph, r->budget, r->inference, &r->watch,
+                                       tli_remat_share(r, 1, 2), &bound, &work);
+    tli_remat_add_work(r, work);
+    if (!result && bound > r->bound) r->watch.now.bound_cost = r->bound = bound;
+    return result == TL_ERROR_INFEASIBLE ? tli_remat_rule_out(r) : result;
+}
+
+// Without the work to improve it where that is of no use: then only a plan is wanted, or the least budget.
+static tl_result tli_remat_try_search(tli_remat *r) {
+    tli_remat_input in;
+    tli_steps steps;
+    uint64_t cost, work, least;
+    int32_t node;
+    tl_result result;
+    tli_zero(&in, sizeof in);
+    in.env = &r->quiet;
+    in.graph = r->graph;
+    in.budget = r->budget;
+    in.inference = r->inference;
+    in.work_limit = r->none ? 0 : tli_remat_share(r, 1, 1);
+    in.bound = r->bound;
+    in.watch = &r->watch;
+    result = tli_remat_search(&in, &steps, &cost, &work, &least, &node);
+    tli_remat_add_work(r, work);
+    r->uncountable = result == TL_ERROR_OVERFLOW;
+    if (result == TL_ERROR_INFEASIBLE && least < r->least) { r->least = least; r->node = node; }
+    if (!result) return tli_remat_offer_steps(r, &steps);
+    return result == TL_ERROR_INFEASIBLE || r->uncountable ? TL_OK : result;
+}
+
+// The least budget of a small graph, where nothing fits.
+static tl_result tli_remat_find_least(tli_remat *r) {
+    uint64_t floor, work = 0, limit = tli_remat_share(r, 1, 4) / TLI_REMAT_STATE_WORK;
+    int32_t proven;
+    tl_result result = tli_remat_exact_floor(&r->quiet, r->graph, r->inference, &r->watch,
+                                             limit < TLI_REMAT_STATES ? limit : TLI_REMAT_STATES, &floor,
+                                             &proven, &work);
+    tli_remat_add_work(r, work * TLI_REMAT_STATE_WORK);
+    if (!result && floor > r->floor) { r->floor = floor; r->floor_node = -1; }
+    if (!result && proven && r->floor < r->least) { r->least = r->floor; r->node = r->floor_node; }
+    return result;
+}
+
+// The parts in turn, until one of them has the last word.
+static tl_result tli_remat_run(tli_remat *r) {
+    tl_result result = tli_remat_begin(r);
+    if (!result && !r->none && !tli_remat_is_done(r)) result = tli_remat_try_exact(r);
+    if (!result && !r->none && !tli_remat_is_done(r)) result = tli_remat_try_bound(r);
+    if (!result && !tli_remat_is_done(r) && !(r->found && r->watch.stopped)) result = tli_remat_try_search(r);
+    if (!result && !r->found) result = tli_remat_find_least(r);
+    if (result) return result;
+    if (r->found) return TL_OK;
+    return r->uncountable && !r->none ? TL_ERROR_OVERFLOW : TL_ERROR_INFEASIBLE;
+}
+
+static tl_result tli_remat_refuse(tl_env *env, const tli_remat *r, const tl_remat_report *report) {
+    tli_writer w = tli_begin_error(env, TL_ERROR_INFEASIBLE, "tl_plan_remat");
+    tli_put(&w, "budget_bytes: no plan found below ");
+    tli_put_u64(&w, report->least_budget_bytes);
+    tli_put(&w, " bytes");
+    if (report->limiting_node >= 0) {
+        tli_put(&w, ", which node ");
+        tli_put_i64(&w, report->limiting_node);
+        tli_put(&w, " (");
+        tli_put(&w, tl_name_node(r->graph, report->limiting_node));
+        tli_put(&w, ") takes");
+    }
+    tli_put(&w, report->proven ? "; none fits" : "; whether one exists is not known");
+    return tli_end_error(env, &w, TL_ERROR_INFEASIBLE);
+}
+
+static uint64_t tli_remat_with_base(uint64_t bytes, uint64_t base) {
+    uint64_t sum;
+    return tli_add_u64(bytes, base, &sum) ? sum : UINT64_MAX;
+}
+
+static void tli_remat_report(const tli_remat *r, tl_result result, tl_remat_report *report) {
+    uint64_t base = r->watch.desc->base_bytes;
+    report->limiting_node = -1;
+    report->work = r->work;
+    if (!result) {
+        report->cost = r->plan.cost;
+        report->bound_cost = r->plan.bound_cost;
+        report->proven = report->cost == report->bound_cost;
+        if (!report->proven && report->bound_cost)
+            report->gap_ratio = (double)(report->cost - report->bound_cost) / (double)report->bound_cost;
+    } else if (result == TL_ERROR_INFEASIBLE) {
+        report->least_budget_bytes = tli_remat_with_base(r->least, base);
+        report->bound_budget_bytes = tli_remat_with_base(r->floor, base);
+        report->limiting_node = r->node;
+        report->proven = r->none;
+    }
+}
+
+static tl_result tli_check_remat(tl_env *env, const tl_remat_desc *desc) {
+    if (desc->inference == 0 || desc->inference == 1) return tl_check_graph(env, desc->graph);
+    return tli_fail(env, TL_ERROR_INVALID_ARG, "tl_plan_remat", "inference: must be 0 or 1");
+}
+
+TLI_IMPL tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan *plan,
+                                 tl_remat_report *report) {
+    uint64_t budget;
+    tli_remat r;
+    tl_remat_report local;
+    tl_result result;
+    TL_ASSERT(desc && desc->graph && plan);
+    if (!report) report = &local;
+    tli_zero(plan, sizeof *plan);
+    tli_zero(report, sizeof *report);
+    tli_zero(&r, sizeof r);
+    result = tli_check_remat(env, desc);
+    if (result) return result;
+    if (env) r.quiet = *env;
+    r.quiet.log = NULL;
+    budget = desc->budget_bytes ? desc->budget_bytes : UINT64_MAX;
+    r.graph = desc->graph;
+    r.inference = desc->inference;
+    r.is_over = budget < desc->base_bytes;
+    r.budget = budget > desc->base_bytes ? budget - desc->base_bytes : 0;
+    r.work_limit = r.watch.now.work_limit = desc->work_limit ? desc->work_limit : TLI_REMAT_WORK;
+    r.watch.desc = desc;
+    result = tli_remat_run(&r);
+    if (!result) {
+        r.plan.base_bytes = desc->base_bytes;
+        r.plan.bound_cost = r.bound < r.plan.cost ? r.bound : r.plan.cost;
+        *plan = r.plan;
+    }
+    tli_remat_report(&r, result, report);
+    if (result == TL_ERROR_INFEASIBLE) return tli_remat_refuse(env, &r, report);
+    if (result == TL_ERROR_OVERFLOW)
+        return tli_fail(env, result, "tl_plan_remat", "graph: bytes must fit 60 bits, costs of forwards 56");
+    if (result) return tli_fail(env, result, "tl_plan_remat", "no memory to plan");
+    return TL_OK;
+}
 #endif  // TL_NO_PLANNERS
 
 // ============================================================================
