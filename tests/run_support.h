@@ -390,7 +390,7 @@ static tl_result mixer_backward(const tl_kernel_call *call, void *user) {
 }
 
 // A stream of random numbers that repeats because the hook puts its state back.
-static void mixer_random_hook(tl_random_moment moment, int32_t node, int32_t micro_batch, void *user) {
+static inline void mixer_random_hook(tl_random_moment moment, int32_t node, int32_t micro_batch, void *user) {
     mixer *m = (mixer *)user;
     (void)micro_batch;
     m->moments[moment]++;

@@ -1,0 +1,653 @@
+// [5] REMAT: recomputation under a byte budget, and how far from the optimum it can be.
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#define TL_STRATEGY_IMPLEMENTATION
+#include "../tl_strategy.h"
+#include "support.h"
+#include "random_graph.h"
+#include "run_support.h"
+#include "brute_force.h"
+
+#define SOAK_TIMES(count) ((count) * (getenv("SOAK") ? 20 : 1))
+#define FEW 2000000     // steps of work where time matters more than the last percent
+
+static tl_remat_desc desc_of(const tl_graph *graph, uint64_t budget, int inference, uint64_t work_limit) {
+    tl_remat_desc desc;
+    memset(&desc, 0, sizeof desc);
+    desc.graph = graph;
+    desc.budget_bytes = budget;
+    desc.inference = inference;
+    desc.work_limit = work_limit;
+    return desc;
+}
+
+static int is_zero(const void *memory, size_t bytes) {
+    const unsigned char *at = (const unsigned char *)memory;
+    while (bytes && !at[bytes - 1]) bytes--;
+    return !bytes;
+}
+
+// What every answer must hold, whatever the graph.
+static void check_answer(const tl_remat_desc *desc, const tl_env *env, tl_result result, const tl_plan *plan,
+                         const tl_remat_report *report) {
+    uint64_t budget = desc->budget_bytes ? desc->budget_bytes : UINT64_MAX;
+    tl_simulate_desc replay;
+    tl_report simulated;
+    if (result) {
+        assert_true(is_zero(plan, sizeof *plan));
+        assert_int_equal(env->error.code, result);
+        assert_int_equal(strncmp(env->error.text, result == TL_ERROR_NO_MEMORY ? "tl_" : "tl_plan_remat: ",
+                                 result == TL_ERROR_NO_MEMORY ? 3 : 15), 0);
+    }
+    if (result == TL_ERROR_INFEASIBLE) {
+        assert_true(report->least_budget_bytes > budget);
+        assert_true(report->bound_budget_bytes <= report->least_budget_bytes);
+        assert_true(!report->proven || report->bound_budget_bytes > budget);
+        assert_true(report->limiting_node >= -1 && report->limiting_node < desc->graph->node_count);
+        return;
+    }
+    if (result) return;
+    memset(&replay, 0, sizeof replay);
+    replay.graph = desc->graph;
+    replay.plan = plan;
+    if (tl_simulate_plan(NULL, &replay, &simulated)) fail_msg("the plan is not valid");
+    assert_int_equal(env->error.code, TL_OK);
+    assert_true(plan->peak_bytes <= budget && plan->base_bytes <= budget - plan->peak_bytes);
+    assert_int_equal(plan->peak_bytes, simulated.peak_bytes);
+    assert_int_equal(plan->cost, simulated.cost);
+    assert_int_equal(plan->base_cost, simulated.base_cost);
+    assert_int_equal(plan->base_bytes, desc->base_bytes);
+    assert_int_equal(plan->inference, desc->inference);
+    assert_int_equal(report->cost, plan->cost);
+    assert_int_equal(report->bound_cost, plan->bound_cost);
+    assert_true(report->bound_cost <= report->cost);
+    assert_int_equal(report->proven, report->cost == report->bound_cost);
+    assert_int_equal(report->proven, report->gap_ratio <= 0 || !report->bound_cost);
+    assert_int_equal(report->least_budget_bytes + report->bound_budget_bytes, 0);
+    assert_int_equal(report->limiting_node, -1);
+}
+
+static tl_result plan_checked(const tl_remat_desc *desc, tl_env *env, tl_plan *plan, tl_remat_report *report) {
+    tl_result result;
+    memset(env, 0, sizeof *env);
+    result = tl_plan_remat(env, desc, plan, report);
+    check_answer(desc, env, result, plan, report);
+    return result;
+}
+
+static tl_graph graph_of(const char *text) {
+    tl_env env;
+    tl_graph graph;
+    memset(&env, 0, sizeof env);
+    if (tl_parse_graph(&env, text, strlen(text), &graph)) fail_msg("%s", env.error.text);
+    return graph;
+}
+
+static tl_graph chain_of(int32_t layers) {
+    tl_chain_desc chain;
+    tl_graph graph;
+    memset(&chain, 0, sizeof chain);
+    chain.layer_count = layers;
+    chain.input_bytes = 1;
+    if (tl_add_chain(NULL, &graph, &chain)) fail_msg("no chain");
+    return graph;
+}
+
+// -- the reference data --
+
+static void every_row_of_the_small_graphs_is_the_optimum(void **state) {
+    char path[512], name[256], mode[32], cost[32];
+    unsigned long long budget;
+    char *csv = read_reference("every_row_of_the_small_graphs_is_the_optimum", "small/optimum.csv", NULL), *line;
+    int rows = 0;
+    (void)state;
+    if (!csv) skip();
+    for (line = strchr(csv, '\n'); line && line[1]; line = strchr(line + 1, '\n'), rows++) {
+        tl_env env;
+        tl_graph graph;
+        tl_plan plan;
+        tl_remat_report report;
+        tl_remat_desc desc;
+        char *text;
+        assert_int_equal(sscanf(line + 1, "%255[^,],%31[^,],%llu,%31[^,],", name, mode, &budget, cost), 4);
+        snprintf(path, sizeof path, "small/%s.tlg", name);
+        text = read_reference("every_row_of_the_small_graphs_is_the_optimum", path, NULL);
+        assert_non_null(text);
+        graph = graph_of(text);
+        desc = desc_of(&graph, budget, mode[0] == 'i', 0);
+        if (plan_checked(&desc, &env, &plan, &report) != (cost[0] == 'i' ? TL_ERROR_INFEASIBLE : TL_OK))
+            fail_msg("%s %s %llu: %s", name, mode, budget, env.error.text);
+        if (!report.proven || (cost[0] != 'i' && report.cost != strtoull(cost, NULL, 10)))
+            fail_msg("%s %s %llu: %llu instead of %s, proven %d", name, mode, budget,
+                     (unsigned long long)report.cost, cost, (int)report.proven);
+        if (cost[0] == 'i') assert_int_equal(report.least_budget_bytes, budget + 1);  // the rows name that one
+        if (cost[0] == 'i') assert_int_equal(report.bound_budget_bytes, budget + 1);
+        tl_free_plan(&env, &plan);
+        tl_free_graph(NULL, &graph);
+        free(text);
+    }
+    assert_true(rows > 200);
+    free(csv);
+}
+
+typedef struct row { uint64_t budget; double best; } row;
+
+// The best schedule known for every budget at which the reference search ran, the tightest first.
+static int read_rows(char *csv, const char *model, row *rows) {
+    char name[64], method[64];
+    unsigned long long budget;
+    double fraction, value;
+    char *line;
+    int count = 0, i, pass;
+    for (pass = 0; pass < 2; pass++)
+        for (line = strchr(csv, '\n'); line && line[1]; line = strchr(line + 1, '\n')) {
+            if (sscanf(line + 1, "%63[^,],%llu,%lf,%*[^,],%63[^,],%lf", name, &budget, &fraction, method, &value) != 5) continue;
+            if (strcmp(name, model) || !strncmp(method, "lower_bound", 11)) continue;
+            for (i = 0; i < count && rows[i].budget != budget; i++) { }
+            if (!pass && i == count && !strncmp(method, "best_known", 10)) {
+                rows[count].budget = budget;
+                rows[count++].best = value;
+            }
+            if (pass && i < count && value < rows[i].best) rows[i].best = value;
+        }
+    return count;
+}
+
+static void public_models_are_not_above_the_best_known(void **state) {
+    static const char *const models[] = { "mlp8", "encoder2", "vgg16", "resnet18", "unet", "mobilenet_v2", "gpt2_small" };
+    const char *test = "public_models_are_not_above_the_best_known";
+    char *csv = read_reference(test, "remat_reference.csv", NULL);
+    size_t m;
+    (void)state;
+    if (!csv) skip();
+    for (m = 0; m < sizeof models / sizeof models[0]; m++) {
+        row rows[64];
+        char path[256];
+        char *text;
+        tl_graph graph;
+        int count = read_rows(csv, models[m], rows), k;
+        snprintf(path, sizeof path, "models/%s.tlg", models[m]);
+        text = read_reference(test, path, NULL);
+        assert_non_null(text);
+        graph = graph_of(text);
+        assert_true(count >= 3);
+        for (k = 0; k < 3; k++) {
+            const row *r = &rows[k * (count - 1) / 2];
+            tl_remat_desc desc = desc_of(&graph, r->budget, 0, 80000000);
+            tl_env env;
+            tl_plan plan;
+            tl_remat_report report;
+            if (plan_checked(&desc, &env, &plan, &report)) fail_msg("%s %s", models[m], env.error.text);
+            print_message("%s %llu: %.9f, reference %.9f, bound %.9f\n", models[m], (unsigned long long)r->budget,
+                          (double)report.cost / (double)plan.base_cost, r->best,
+                          (double)report.bound_cost / (double)plan.base_cost);
+            if ((double)report.cost > (r->best + 1e-9) * (double)plan.base_cost) fail_msg("above the best known");
+            if ((double)report.bound_cost > (r->best + 1e-9) * (double)plan.base_cost) fail_msg("the bound is none");
+            tl_free_plan(&env, &plan);
+        }
+        tl_free_graph(NULL, &graph);
+        free(text);
+    }
+    free(csv);
+}
+
+static void equal_layers_cost_what_revolve_says(void **state) {
+    static const int32_t layers[] = { 5, 10, 20, 50, 100 };
+    size_t k;
+    int32_t slots;
+    (void)state;
+    for (k = 0; k < sizeof layers / sizeof layers[0]; k++)
+        for (slots = 2; slots <= 5; slots++) {
+            tl_graph graph = chain_of(layers[k]);
+            tl_remat_desc desc = desc_of(&graph, (uint64_t)slots + 3, 0, 20 * FEW);
+            tl_env env;
+            tl_plan plan, revolve;
+            tl_remat_report report;
+            if (tl_plan_revolve(NULL, &graph, slots, &revolve)) fail_msg("no plan");
+            assert_true(revolve.peak_bytes <= desc.budget_bytes);
+            assert_int_equal(plan_checked(&desc, &env, &plan, &report), TL_OK);
+            assert_true(plan.cost <= revolve.cost);
+            tl_free_plan(NULL, &revolve);
+            tl_free_plan(&env, &plan);
+            tl_free_graph(NULL, &graph);
+        }
+}
+
+// -- random graphs --
+
+static void random_graphs_reach_the_optimum_of_brute_force(void **state) {
+    tl_random random = { 50 };
+    brute b;
+    brute_state *states = (brute_state *)calloc(1 << 17, sizeof *states);
+    brute_entry *heap = (brute_entry *)calloc(1 << 20, sizeof *heap);
+    int tried = 0;
+    (void)state;
+    while (tried < SOAK_TIMES(400)) {
+        tl_graph graph;
+        tl_plan all;
+        uint64_t cost, peak;
+        int inference = random_chance(&random, 15), k;
+        if (random_graph(NULL, &random, 6, &graph)) fail_msg("no graph");
+        if (brute_init(&b, &graph, inference) > 13) { tl_free_graph(NULL, &graph); continue; }
+        b.states = states; b.capacity = 1 << 17;
+        b.heap = heap; b.heap_capacity = 1 << 20;
+        if (tl_plan_keep_all(NULL, &graph, inference, &all)) fail_msg("no plan");
+        for (k = 0; k < 3; k++) {
+            uint64_t budget = all.peak_bytes - tl_next_random_below(&random, all.peak_bytes / 2 + 1);
+            tl_remat_desc desc = desc_of(&graph, budget ? budget : 1, inference, 0);
+            tl_env env;
+            tl_plan plan;
+            tl_remat_report report;
+            int fits = brute_solve(&b, desc.budget_bytes, &cost, &peak);
+            if (plan_checked(&desc, &env, &plan, &report) != (fits ? TL_OK : TL_ERROR_INFEASIBLE))
+                fail_msg("graph %d: %s", tried, env.error.text);
+            assert_true(report.proven);
+            if (fits) assert_int_equal(report.cost, cost);
+            if (!fits) {
+                assert_int_equal(report.least_budget_bytes, report.bound_budget_bytes);
+                assert_true(brute_solve(&b, report.least_budget_bytes, &cost, &peak));
+                assert_false(brute_solve(&b, report.least_budget_bytes - 1, &cost, &peak));
+            }
+            tl_free_plan(&env, &plan);
+        }
+        tl_free_plan(NULL, &all);
+        tl_free_graph(NULL, &graph);
+        tried++;
+    }
+    free(states);
+    free(heap);
+}
+
+// The search and the bound alone, as on graphs that are too large for the exact part.
+static void search_and_bound_enclose_the_optimum(void **state) {
+    tl_random random = { 51 };
+    int i, met = 0, tried = 0;
+    (void)state;
+    for (i = 0; i < SOAK_TIMES(300); i++) {
+        tl_graph graph;
+        tl_plan all, plan;
+        tl_env env;
+        tl_remat_report report;
+        tl_remat_desc desc;
+        tli_remat_watch watch;
+        tli_remat_input in;
+        tli_steps steps;
+        uint64_t cost, bound, work = 0, least;
+        int32_t node;
+        tl_result result;
+        if (random_graph(NULL, &random, 14, &graph) || tl_plan_keep_all(NULL, &graph, 0, &all)) fail_msg("no graph");
+        desc = desc_of(&graph, all.peak_bytes - tl_next_random_below(&random, all.peak_bytes / 2 + 1), 0, 0);
+        if (!desc.budget_bytes) desc.budget_bytes = 1;
+        result = plan_checked(&desc, &env, &plan, &report);
+        memset(&watch, 0, sizeof watch);
+        memset(&in, 0, sizeof in);
+        watch.desc = &desc;
+        in.env = &env;
+        in.graph = &graph;
+        in.budget = desc.budget_bytes;
+        in.work_limit = FEW;
+        in.watch = &watch;
+        if (report.proven) {
+            tl_result bounded = tli_remat_bound(&env, &graph, desc.budget_bytes, 0, &watch, FEW, &bound, &work);
+            tl_result searched = tli_remat_search(&in, &steps, &cost, &work, &least, &node);
+            if (result) assert_int_equal(searched, TL_ERROR_INFEASIBLE);
+            else assert_int_equal(bounded, TL_OK);
+            if (result) assert_true(least >= report.bound_budget_bytes);
+            if (!result) assert_true(bound <= report.cost);
+            if (!result && !searched) {
+                assert_true(cost >= report.cost);
+                tried++;
+                met += cost == report.cost;
+            }
+            if (!searched) tli_release(&env, steps.steps);
+        }
+        tl_free_plan(&env, &plan);
+        tl_free_plan(NULL, &all);
+        tl_free_graph(NULL, &graph);
+    }
+    print_message("%d of %d searches reach the optimum\n", met, tried);
+    assert_true(100 * met >= 95 * tried);
+}
+
+static void larger_random_graphs_are_valid_and_bounded(void **state) {
+    tl_random random = { 52 };
+    int i;
+    (void)state;
+    for (i = 0; i < SOAK_TIMES(60); i++) {
+        tl_graph graph;
+        tl_plan all, plan, again;
+        tl_env env;
+        tl_remat_report report, same;
+        tl_remat_desc desc;
+        int inference = random_chance(&random, 15);
+        if (random_graph(NULL, &random, 150, &graph) || tl_plan_keep_all(NULL, &graph, inference, &all)) fail_msg("no graph");
+        desc = desc_of(&graph, 1 + all.peak_bytes - tl_next_random_below(&random, all.peak_bytes * 2 / 3 + 1), inference, FEW);
+        desc.base_bytes = tl_next_random_below(&random, 1000);
+        desc.budget_bytes += desc.base_bytes;
+        (void)plan_checked(&desc, &env, &plan, &report);
+        (void)plan_checked(&desc, &env, &again, &same);
+        assert_memory_equal(&report, &same, sizeof report);   // the same answer, to the last step
+        assert_int_equal(plan.step_count, again.step_count);
+        if (plan.step_count) assert_memory_equal(plan.steps, again.steps, (size_t)plan.step_count * sizeof *plan.steps);
+        tl_free_plan(&env, &again);
+        tl_free_plan(&env, &plan);
+        tl_free_plan(NULL, &all);
+        tl_free_graph(NULL, &graph);
+    }
+}
+
+// -- what is refused --
+
+static void infeasible_names_the_least_budget_and_the_node(void **state) {
+    tl_graph graph = graph_of("tlg 1\n"
+                              "node 0 x input fwd=0 bwd=0 out=8 needs=none in=-\n"
+                              "node 1 wide conv fwd=3 bwd=5 out=100 needs=in in=0\n"
+                              "node 2 loss ce fwd=1 bwd=2 out=4 needs=in in=1\n");
+    tl_remat_desc desc = desc_of(&graph, 100, 0, 0);
+    tl_env env;
+    tl_plan plan;
+    tl_remat_report report;
+    (void)state;
+    assert_int_equal(plan_checked(&desc, &env, &plan, &report), TL_ERROR_INFEASIBLE);
+    assert_true(report.proven);
+    assert_non_null(strstr(env.error.text, "budget_bytes: no plan found below "));
+    assert_non_null(strstr(env.error.text, "; none fits"));
+    desc.budget_bytes = report.least_budget_bytes;
+    assert_int_equal(plan_checked(&desc, &env, &plan, &report), TL_OK);
+    tl_free_plan(&env, &plan);
+    desc.base_bytes = 10;       // they need their room, too
+    assert_int_equal(plan_checked(&desc, &env, &plan, &report), TL_ERROR_INFEASIBLE);
+    assert_int_equal(report.least_budget_bytes, desc.budget_bytes + 10);
+    desc.base_bytes = desc.budget_bytes + 1;
+    assert_int_equal(plan_checked(&desc, &env, &plan, &report), TL_ERROR_INFEASIBLE);
+    assert_int_equal(report.least_budget_bytes, 2 * desc.budget_bytes + 1);
+    desc.base_bytes = UINT64_MAX;
+    assert_int_equal(plan_checked(&desc, &env, &plan, &report), TL_ERROR_INFEASIBLE);
+    assert_int_equal(report.least_budget_bytes, UINT64_MAX);
+    tl_free_graph(NULL, &graph);
+}
+
+static void budgets_without_a_limit_keep_everything(void **state) {
+    tl_graph graph = chain_of(12);
+    tl_remat_desc desc = desc_of(&graph, 0, 0, 1);
+    tl_env env;
+    tl_plan plan;
+    tl_remat_report report;
+    (void)state;
+    assert_int_equal(plan_checked(&desc, &env, &plan, &report), TL_OK);
+    assert_int_equal(plan.cost, plan.base_cost);
+    assert_true(report.proven);
+    tl_free_plan(&env, &plan);
+    desc.budget_bytes = UINT64_MAX;
+    desc.base_bytes = UINT64_MAX - 100;
+    assert_int_equal(plan_checked(&desc, &env, &plan, &report), TL_OK);
+    tl_free_plan(&env, &plan);
+    desc.inference = 2;
+    assert_int_equal(plan_checked(&desc, &env, &plan, &report), TL_ERROR_INVALID_ARG);
+    tl_free_graph(NULL, &graph);
+}
+
+static void one_step_of_work_still_gives_a_plan(void **state) {
+    tl_graph graph = chain_of(300);
+    tl_remat_desc desc = desc_of(&graph, 20, 0, 1);
+    tl_env env;
+    tl_plan plan;
+    tl_remat_report report;
+    (void)state;
+    assert_int_equal(plan_checked(&desc, &env, &plan, &report), TL_OK);
+    assert_false(report.proven);
+    assert_int_equal(tl_plan_remat(NULL, &desc, &plan, NULL), TL_OK);     // neither env nor report is needed
+    tl_free_plan(NULL, &plan);
+    tl_free_graph(NULL, &graph);
+}
+
+static void a_node_that_nobody_wants_does_not_run(void **state) {
+    tl_graph graph = graph_of("tlg 1\n"
+                              "node 0 x input fwd=0 bwd=0 out=8 needs=none in=-\n"
+                              "node 1 side mask fwd=50 bwd=0 out=9 needs=none in=0 grad=no\n"
+                              "node 2 a conv fwd=3 bwd=5 out=8 needs=in in=0\n");
+    tl_remat_desc desc = desc_of(&graph, 0, 0, 0);
+    tl_env env;
+    tl_plan plan;
+    tl_remat_report report;
+    (void)state;
+    assert_int_equal(plan_checked(&desc, &env, &plan, &report), TL_OK);
+    assert_int_equal(plan.cost, 8);
+    assert_int_equal(plan.base_cost, 58);
+    assert_true(report.proven);
+    tl_free_plan(&env, &plan);
+    tl_free_graph(NULL, &graph);
+}
+
+// A chain whose numbers are near 64 bits.
+static tl_graph huge_chain(int32_t layers, uint64_t bytes, uint64_t cost) {
+    uint64_t sizes[256], costs[256];
+    tl_chain_desc chain;
+    tl_graph graph;
+    int32_t i;
+    for (i = 0; i < layers; i++) { sizes[i] = bytes; costs[i] = cost; }
+    memset(&chain, 0, sizeof chain);
+    chain.layer_count = layers;
+    chain.input_bytes = bytes;
+    chain.output_bytes = sizes;
+    chain.fwd_costs = costs;
+    if (tl_add_chain(NULL, &graph, &chain)) fail_msg("no chain");
+    return graph;
+}
+
+static void numbers_near_64_bits_are_planned_or_refused(void **state) {
+    static const int32_t layers[] = { 6, 200 };
+    int k, wide, refused = 0;
+    (void)state;
+    for (k = 0; k < 2; k++)
+        for (wide = 0; wide < 2; wide++) {
+            uint64_t large = UINT64_MAX / 8 / (uint64_t)layers[k];
+            tl_graph graph = huge_chain(layers[k], wide ? large : 1, wide ? 1 : large);
+            uint64_t share;
+            for (share = 1; share <= 8; share++) {
+                tl_remat_desc desc = desc_of(&graph, share * (uint64_t)(layers[k] + 3) / 8 * (wide ? large : 1), 0, FEW);
+                tl_env env;
+                tl_plan plan;
+                tl_remat_report report;
+                tl_result result = plan_checked(&desc, &env, &plan, &report);
+                assert_true(!result || result == TL_ERROR_INFEASIBLE || result == TL_ERROR_OVERFLOW);
+                refused += result == TL_ERROR_OVERFLOW;
+                tl_free_plan(&env, &plan);
+            }
+            tl_free_graph(NULL, &graph);
+        }
+    assert_true(refused > 0);
+}
+
+static void every_allocation_fails_in_turn(void **state) {
+    tl_random random = { 53 };
+    int i;
+    (void)state;
+    for (i = 0; i < 14; i++) {
+        tl_graph graph;
+        tl_plan all;
+        long at, step = 1;
+        int once;
+        if (i < 2) graph = chain_of(i ? 140 : 8);
+        else if (random_graph(NULL, &random, i < 10 ? 10 : 100, &graph)) fail_msg("no graph");
+        if (tl_plan_keep_all(NULL, &graph, 0, &all)) fail_msg("no plan");
+        for (once = 0; once < 2; once++)
+            for (at = 0; ; at += step) {
+                failing_alloc f = { 0, 0, 0, 0 };
+                tl_env env = failing_env(&f, at);
+                tl_remat_desc desc = desc_of(&graph, all.peak_bytes * 2 / 3 + 1, 0, 300000);
+                tl_plan plan;
+                tl_remat_report report;
+                tl_result result;
+                f.fails_once = once;
+                result = tl_plan_remat(&env, &desc, &plan, &report);
+                assert_true(!result || result == TL_ERROR_NO_MEMORY || result == TL_ERROR_INFEASIBLE);
+                check_answer(&desc, &env, result, &plan, &report);
+                tl_free_plan(&env, &plan);
+                assert_int_equal(f.live, 0);
+                if (f.count <= at) break;
+                if (at > 400) step = 37;
+            }
+        tl_free_plan(NULL, &all);
+        tl_free_graph(NULL, &graph);
+    }
+}
+
+static void a_broken_graph_is_refused(void **state) {
+    tl_graph graph = chain_of(3);
+    tl_remat_desc desc = desc_of(&graph, 4, 0, 0);
+    tl_env env;
+    tl_plan plan;
+    tl_remat_report report;
+    (void)state;
+    memset(&env, 0, sizeof env);
+    graph.inputs[1].tensor = 3;
+    assert_int_equal(tl_plan_remat(&env, &desc, &plan, &report), TL_ERROR_INVALID_ARG);
+    assert_true(is_zero(&plan, sizeof plan) && is_zero(&report, sizeof report));
+    tl_free_graph(NULL, &graph);
+}
+
+// -- progress --
+
+typedef struct watcher { long asked, stop_at; tl_remat_progress last; } watcher;
+
+static int watch_progress(const tl_remat_progress *progress, void *user) {
+    watcher *w = (watcher *)user;
+    assert_true(progress->work >= w->last.work);
+    assert_true(progress->bound_cost >= w->last.bound_cost);
+    assert_true(!w->last.cost || (progress->cost && progress->cost <= w->last.cost));
+    assert_true(!progress->cost || progress->bound_cost <= progress->cost);
+    w->last = *progress;
+    return w->asked++ == w->stop_at;
+}
+
+static void progress_stops_with_the_best_so_far(void **state) {
+    static const int32_t layers[] = { 40, 400 };
+    int k;
+    long stop_at;
+    (void)state;
+    for (k = 0; k < 2; k++)
+        for (stop_at = -1; stop_at < 24; stop_at++) {
+            tl_graph graph = chain_of(layers[k]);
+            tl_remat_desc desc = desc_of(&graph, 9, 0, 24000000);
+            watcher w;
+            tl_env env;
+            tl_plan plan;
+            tl_remat_report report;
+            memset(&w, 0, sizeof w);
+            w.stop_at = stop_at;
+            desc.progress = watch_progress;
+            desc.user = &w;
+            graph.nodes[layers[k] / 2].fwd_cost = 2;     // not equal layers: no start is the optimum
+            assert_int_equal(plan_checked(&desc, &env, &plan, &report), TL_OK);
+            assert_true(w.asked > 0 && w.last.work_limit == 24000000);
+            assert_true(stop_at < 0 || w.asked <= stop_at + 1);
+            tl_free_plan(&env, &plan);
+            tl_free_graph(NULL, &graph);
+        }
+}
+
+// -- run --
+
+static tl_result load_inputs(tl_run *run, int32_t micro_batch, void *user) {
+    const tl_graph *graph = tl_find_run_graph(run);
+    unsigned char bytes[512];
+    uint64_t k;
+    int32_t i;
+    mixer_start_pass((mixer *)user);
+    for (i = 0; i < graph->tensor_count; i++) {
+        const tl_node_output *output = &graph->outputs[i];
+        tl_tensor tensor;
+        if (!graph->nodes[output->node].is_input) continue;
+        for (k = 0; k < output->bytes; k++) bytes[k] = (unsigned char)tl_mix_u64((uint64_t)(micro_batch + i), k);
+        tensor.node = output->node;
+        tensor.output = output->output;
+        if (tl_write_tensor(run, tensor, bytes, output->bytes)) return TL_ERROR_IO;
+    }
+    return TL_OK;
+}
+
+// Two training steps under a plan: the checksum of every gradient, and the measured peak.
+static uint64_t gradients_of(const tl_graph *graph, const tl_plan *plan, uint64_t *peak) {
+    static mixer m;
+    static spy s;
+    static tl_kernel kernels[MIXER_NODES];
+    tl_env env;
+    tl_backend backend;
+    tl_run_desc desc;
+    tl_run_report report;
+    tl_run *run;
+    uint64_t sum = 0;
+    int32_t i;
+    memset(&env, 0, sizeof env);
+    memset(&desc, 0, sizeof desc);
+    mixer_init(&m);
+    backend = spy_open(&env, BACKEND_CHECKED, 1, 1, &s);
+    desc.graph = graph;
+    desc.backend = &backend;
+    desc.plan = plan;
+    desc.kernels = kernels;
+    desc.kernel_count = mixer_kernels(graph, &m, kernels);
+    desc.load = load_inputs;
+    desc.load_user = &m;
+    desc.seed = 42;
+    if (tl_init_run(&env, &desc, &run) || tl_run_plan(run) || tl_run_plan(run)) fail_msg("%s", env.error.text);
+    tl_measure_run(run, &report);
+    *peak = report.measured_peak_bytes;
+    for (i = 0; i < graph->node_count; i++) sum = tl_mix_u64(sum, m.gradients[i]);
+    tl_free_run(run);
+    spy_close(&env, &s);
+    return sum;
+}
+
+static void plans_run_with_the_same_gradients(void **state) {
+    tl_random random = { 54 };
+    int ran = 0;
+    (void)state;
+    while (ran < 20) {
+        tl_graph graph;
+        tl_plan all, plan;
+        tl_env env;
+        tl_remat_report report;
+        tl_remat_desc desc;
+        uint64_t peak, expected;
+        int id, grads = 0;
+        if (random_graph(NULL, &random, 30, &graph) || tl_plan_keep_all(NULL, &graph, 0, &all)) fail_msg("no graph");
+        for (id = 0; id < graph.node_count; id++) grads += graph.nodes[id].has_grad;
+        desc = desc_of(&graph, all.peak_bytes * 4 / 5 + 1, 0, FEW);
+        if (grads && plan_checked(&desc, &env, &plan, &report) == TL_OK) {
+            expected = gradients_of(&graph, &all, &peak);
+            assert_int_equal(peak, all.peak_bytes);
+            if (gradients_of(&graph, &plan, &peak) != expected) fail_msg("other gradients");
+            assert_int_equal(peak, plan.peak_bytes);
+            tl_free_plan(&env, &plan);
+            ran++;
+        }
+        tl_free_plan(NULL, &all);
+        tl_free_graph(NULL, &graph);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_row_of_the_small_graphs_is_the_optimum),
+        cmocka_unit_test(public_models_are_not_above_the_best_known),
+        cmocka_unit_test(equal_layers_cost_what_revolve_says),
+        cmocka_unit_test(random_graphs_reach_the_optimum_of_brute_force),
+        cmocka_unit_test(search_and_bound_enclose_the_optimum),
+        cmocka_unit_test(larger_random_graphs_are_valid_and_bounded),
+        cmocka_unit_test(infeasible_names_the_least_budget_and_the_node),
+        cmocka_unit_test(budgets_without_a_limit_keep_everything),
+        cmocka_unit_test(one_step_of_work_still_gives_a_plan),
+        cmocka_unit_test(a_node_that_nobody_wants_does_not_run),
+        cmocka_unit_test(numbers_near_64_bits_are_planned_or_refused),
+        cmocka_unit_test(every_allocation_fails_in_turn),
+        cmocka_unit_test(a_broken_graph_is_refused),
+        cmocka_unit_test(progress_stops_with_the_best_so_far),
+        cmocka_unit_test(plans_run_with_the_same_gradients),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
