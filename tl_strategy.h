@@ -11143,20 +11143,19 @@ static tl_result tli_access_tensor(tl_run *run, const char *function, tl_tensor 
     return TL_OK;
 }
 
-static tl_result tli_move_tensor(tl_run *run, const char *function, tl_range range, void *to,
-                                 const void *from) {
-    tl_map_mode mode = from ? TL_MAP_WRITE : TL_MAP_READ;
+static tl_result tli_move_tensor(tl_run *run, const char *function, tl_range range, tl_map_mode mode,
+                                 void *to, const void *from) {
     tl_access access;
     void *host = NULL;
     tl_result result;
-    if (!range.bytes || (!to && !from)) return TL_OK;
+    if (!range.bytes) return TL_OK;
     access.range = range;
-    access.writes = from != NULL;
+    access.writes = mode == TL_MAP_WRITE;
     // Where work runs in order, map knows by itself what it has to wait for.
     result = run->limits.in_order ? TL_OK : run->backend.order(run->backend.self, &access, 1);
     if (!result) result = run->backend.map(run->backend.self, range, mode, &host);
     if (!result) {
-        if (from) tli_copy(host, from, (size_t)range.bytes);
+        if (mode == TL_MAP_WRITE) tli_copy(host, from, (size_t)range.bytes);
         else tli_copy(to, host, (size_t)range.bytes);
         result = run->backend.unmap(run->backend.self, range, mode, host);
     }
@@ -11174,7 +11173,7 @@ TLI_IMPL tl_result tl_write_tensor(tl_run *run, tl_tensor tensor, const void *da
     if (!result && !run->graph->nodes[tensor.node].is_input)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, "tl_write_tensor",
                         "tensor: not a graph input");
-    return result ? result : tli_move_tensor(run, "tl_write_tensor", buffer->device, NULL, data);
+    return result ? result : tli_move_tensor(run, "tl_write_tensor", buffer->device, TL_MAP_WRITE, NULL, data);
 }
 
 TLI_IMPL tl_result tl_read_tensor(tl_run *run, tl_tensor tensor, void *data, uint64_t bytes) {
@@ -11182,7 +11181,7 @@ TLI_IMPL tl_result tl_read_tensor(tl_run *run, tl_tensor tensor, void *data, uin
     tl_result result;
     TL_ASSERT(run && (data || !bytes));
     result = tli_access_tensor(run, "tl_read_tensor", tensor, bytes, &buffer);
-    return result ? result : tli_move_tensor(run, "tl_read_tensor", buffer->device, data, NULL);
+    return result ? result : tli_move_tensor(run, "tl_read_tensor", buffer->device, TL_MAP_READ, data, NULL);
 }
 
 // -- preparing a run: what the strategy asks for --
