@@ -62,7 +62,8 @@ static void a_device_is_made_and_works(void **state) {
 }
 
 static void what_is_not_there_is_refused_with_a_sentence(void **state) {
-    static const char *const missing[] = { "vkDestroyDevice", "vkCreateInstance", "vkEnumeratePhysicalDevices" };
+    static const char *const missing[] = { "vkDestroyDevice", "vkCreateInstance",
+                                           "vkEnumeratePhysicalDevices" };
     tl_vk_device_desc desc = shim_desc();
     vkshim_config config;
     tl_vk_device device;
@@ -79,6 +80,11 @@ static void what_is_not_there_is_refused_with_a_sentence(void **state) {
     assert_int_equal(tl_vk_init_device(&env, &desc, &device), TL_ERROR_NOT_FOUND);
     assert_non_null(strstr(env.error.text, "loader"));
     desc = shim_desc();
+    vkshim_default(&config, VKSHIM_MACHINE_REAL);
+    config.family_flags = VK_QUEUE_TRANSFER_BIT;
+    vkshim_reset(&config);
+    assert_int_equal(tl_vk_init_device(&env, &desc, &device), TL_ERROR_UNSUPPORTED);
+    assert_non_null(strstr(env.error.text, "no queue that computes"));
     for (i = 0; i < sizeof missing / sizeof *missing; i++) {
         vkshim_default(&config, VKSHIM_MACHINE_REAL);
         config.missing = &missing[i];
