@@ -1,4 +1,4 @@
-/* tl_strategy.h - v0.1.0 - train and run neural networks inside a fixed number of bytes
+/* tl_strategy.h - v0.2.0 - train and run neural networks inside a fixed number of bytes
    No dependency but a C99 or C++11 compiler. MIT or public domain, your choice: see the end.
 
    One number in (bytes), a plan out, and the plan holds: what to keep, what to drop and make
@@ -73,7 +73,7 @@
 #include <stdint.h>
 
 #define TL_VERSION_MAJOR 0  // breaking change
-#define TL_VERSION_MINOR 1  // new feature, old code still compiles
+#define TL_VERSION_MINOR 2  // new feature, old code still compiles
 #define TL_VERSION_PATCH 0  // fix
 #define TL_VERSION (TL_VERSION_MAJOR * 10000 + TL_VERSION_MINOR * 100 + TL_VERSION_PATCH)
 

@@ -137,8 +137,10 @@ TLDEF void      tl_vk_free_device(tl_env *env, tl_vk_device *device);
 //
 // add_block takes a piece of a chunk; a chunk is made when none has room, halved where the
 // driver is out of memory, and kept for later when it is empty. So in steady state nothing is
-// allocated. The host tier is made of the same chunks in host memory, cached where the device
-// offers that. What the host cannot reach is mapped through a staging ring.
+// allocated. Where the device's own memory is full, the device tier goes on in other memory that the
+// device reads; device memory that the host reaches through a window is left alone. The host tier
+// is made of the same chunks in host memory, cached where the device offers that. What the host cannot
+// reach is mapped through a staging ring.
 // ============================================================================
 
 // An allocator of the caller, such as VMA. It serves memory for whole chunks.
@@ -228,7 +230,8 @@ TLDEF tl_result tl_vk_order(const tl_backend *backend, const tl_access *accesses
 TLDEF tl_result tl_vk_drop_unused(const tl_backend *backend, uint64_t keep_bytes);
 
 // Move blocks out of the emptiest chunk into others, at most so many bytes, so that it can be dropped.
-// The copies are enqueued; handles stay valid. Nothing may be mapped.
+// The copies are enqueued; handles stay valid. Nothing may be mapped. In a frame that is dropped, what was
+// moved is lost.
 //
 //   moved_bytes   0 = there is nothing left to gain
 TLDEF tl_result tl_vk_compact(const tl_backend *backend, uint64_t most_bytes, uint64_t *moved_bytes);

@@ -1787,6 +1787,13 @@ static void every_name_is_there(void **state) {
     assert_true(i > 30);
 }
 
+#ifdef __SANITIZE_ADDRESS__
+// Drivers leak a little with every instance, in modules that are unloaded by then: what the shim's programs
+// leak is counted by the shim.
+const char *__asan_default_options(void);
+const char *__asan_default_options(void) { return "detect_leaks=0"; }
+#endif
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_machine_shows_its_memory_and_gives_it),

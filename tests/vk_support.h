@@ -177,6 +177,12 @@ const char *__lsan_default_suppressions(void) {
     return "leak:libVkLayer_khronos_validation\nleak:libstdc++\n";  // C++: no test, nor what it tests
 }
 
+// The driver takes memory for every group of a dispatch: what is freed is not kept back for long.
+const char *__asan_default_options(void);
+const char *__asan_default_options(void) {
+    return "quarantine_size_mb=1:thread_local_quarantine_size_kb=16";
+}
+
 static inline void vkt_keep_loaded(PFN_vkGetInstanceProcAddr proc) {
     static VkInstance kept;  // its drivers stay
     PFN_vkCreateInstance create = proc ? (PFN_vkCreateInstance)proc(VK_NULL_HANDLE, "vkCreateInstance") : 0;
