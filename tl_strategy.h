@@ -9409,7 +9409,7 @@ typedef struct tli_rs_greedy {
     uint32_t      stamped;
     tli_rs_calls  calls;
     int64_t       most_calls;
-    uint64_t      cost, work;
+    uint64_t      cost, work, most_work;
     int           failed;        // 1 = no memory
 } tli_rs_greedy;
 
@@ -9455,6 +9455,7 @@ static tl_result tli_rs_init_greedy(const tli_rs_problem *p, tli_rs_greedy *g) {
     uint64_t items = (uint64_t)p->item_count, nodes = (uint64_t)p->node_count;
     tli_zero(g, sizeof *g);
     g->p = p;
+    g->most_work = UINT64_MAX;
     g->here = (uint8_t *)tli_alloc_array(env, items, 1);
     g->pins = (int32_t *)tli_alloc_array(env, items, sizeof *g->pins);
     g->first_use = (int32_t *)tli_alloc_array(env, items + 1, sizeof *g->first_use);
@@ -9602,7 +9603,7 @@ static int tli_rs_run_call(tli_rs_greedy *g, int32_t call) {
                 tli_rs_come(g, p->touches[k].item);
     }
     if (is_forward) g->cost += p->graph->nodes[id].fwd_cost;
-    if (g->calls.count >= g->most_calls || g->cost > TLI_RS_MOST_COST) return 0;
+    if (g->calls.count >= g->most_calls || g->cost > TLI_RS_MOST_COST || g->work > g->most_work) return 0;
     if (!tli_rs_add_call(p->env, &g->calls, call)) { g->failed = 1; return 0; }
     return 1;
 }
@@ -10102,6 +10103,7 @@ typedef struct tli_rs_search {
     uint64_t      best_cost;     // of forwards
     tl_random     random;
     uint64_t      limit;         // of work in seq.work
+    uint64_t      mend_limit;    // of work in seq.work, for what is mended now
     uint64_t goal, bwd_cost;  // no forwards cost less together; of all backwards
     tli_remat_watch *watch;
     int32_t      *stack;         // [items + 1]
@@ -10236,7 +10238,7 @@ static int32_t tli_rs_find_full(tli_rs_seq *s) {
 static int tli_rs_mend(tli_rs_search *r, uint64_t most_cost, int32_t steps) {
     tli_rs_seq *s = &r->seq;
     while (s->over_count > 0) {
-        if (s->cost > most_cost || steps-- <= 0 || s->failed) return 0;
+        if (s->cost > most_cost || steps-- <= 0 || s->failed || s->work > r->mend_limit) return 0;
         if (!tli_rs_choose(r, tli_rs_find_full(s)) || !tli_rs_apply(r)) return 0;
     }
     return s->cost <= most_cost;
@@ -10491,7 +10493,7 @@ static tl_result tli_rs_init_search(const tli_rs_problem *p, tli_rs_search *r) {
     int32_t i;
     tli_zero(r, sizeof *r);
     r->p = p;
-    r->best_cost = UINT64_MAX;
+    r->best_cost = r->mend_limit = UINT64_MAX;
     r->random.state = 1;
     for (i = 0; i < p->node_count; i++)
         if (!p->inference && p->graph->nodes[i].has_grad) r->bwd_cost += p->graph->nodes[i].bwd_cost;
@@ -10631,11 +10633,38 @@ static int tli_rs_is_equal_chain(const tl_graph *graph) {
     return graph->node_count > 2;
 }
 
+// The largest working set of one call: no plan keeps less.
+static int64_t tli_rs_find_floor(const tli_rs_problem *p, int32_t *node) {
+    int64_t most = p->input_bytes;
+    int32_t call, k;
+    *node = -1;
+    for (call = 0; call < tli_rs_end_call(p); call++) {
+        int64_t bytes = p->call_bytes[call];
+        int is_inplace = call % 2 == 0 && p->graph->nodes[call / 2].inplace >= 0;
+        if (call % 2 ? p->inference || !p->graph->nodes[call / 2].has_grad : !p->is_wanted[call / 2]) continue;
+        for (k = p->first_touch[call]; k < p->first_touch[call + 1]; k++)
+            if (p->touches[k].is_use) bytes += p->item_bytes[p->touches[k].item];
+        if (is_inplace) bytes -= p->item_bytes[p->graph->nodes[call / 2].first_output];
+        if (p->input_bytes + bytes <= most) continue;
+        most = p->input_bytes + bytes;
+        *node = call / 2;
+    }
+    return most;
+}
+
+// Work for one try of a budget that may be too small, so that no graph takes long to be refused.
+static uint64_t tli_rs_try_work(const tli_rs_problem *p) {
+    return UINT64_C(20000000) + 12000 * (uint64_t)p->node_count;
+}
+
 // All that there is to begin with. 0 = no memory.
 static int tli_rs_begin(tli_rs_search *r, tli_rs_greedy *g, tli_rs_start *starts) {
     const tli_rs_problem *p = r->p;
     int32_t i;
+    if (p->budget < tli_rs_find_floor(p, &i)) return 1;
     r->distance = 2;
+    r->mend_limit = r->seq.work + 4 * tli_rs_try_work(p);
+    g->most_work = g->work + 4 * tli_rs_try_work(p);
     if (!tli_rs_load_program(&r->seq, g)) return 0;
     if (!r->seq.over_count || tli_rs_mend(r, TLI_RS_MOST_COST, 4 * p->node_count + 64))
         if (!tli_rs_add_start(r, starts)) return 0;
@@ -10667,33 +10696,13 @@ static tl_result tli_rs_finish(tli_rs_search *r, tli_steps *best, uint64_t *cost
 
 // -- search: what is the least budget --
 
-// The largest working set of one call: no plan keeps less.
-static int64_t tli_rs_find_floor(const tli_rs_problem *p, int32_t *node) {
-    int64_t most = p->input_bytes;
-    int32_t call, k;
-    *node = -1;
-    for (call = 0; call < tli_rs_end_call(p); call++) {
-        int64_t bytes = p->call_bytes[call];
-        int is_inplace = call % 2 == 0 && p->graph->nodes[call / 2].inplace >= 0;
-        if (call % 2 ? p->inference || !p->graph->nodes[call / 2].has_grad : !p->is_wanted[call / 2]) continue;
-        for (k = p->first_touch[call]; k < p->first_touch[call + 1]; k++)
-            if (p->touches[k].is_use) bytes += p->item_bytes[p->touches[k].item];
-        if (is_inplace) bytes -= p->item_bytes[p->graph->nodes[call / 2].first_output];
-        if (p->input_bytes + bytes <= most) continue;
-        most = p->input_bytes + bytes;
-        *node = call / 2;
-    }
-    return most;
-}
-
 // Load a sequence that keeps a budget; -1 = no memory, 0 = none found.
 static int tli_rs_find_any(tli_rs_search *r, tli_rs_greedy *g, int64_t budget) {
     int32_t i;
+    g->most_work = g->work + tli_rs_try_work(r->p);
     r->seq.budget = budget;
     r->distance = 2;
     r->noise = 0;
-    if (!tli_rs_load_program(&r->seq, g)) return -1;
-    if (!r->seq.over_count || tli_rs_mend(r, TLI_RS_MOST_COST, 4 * r->p->node_count + 64)) return 1;
     for (i = 0; i < TLI_RS_RULES; i++) {
         if (tli_rs_run_greedy(g, &tli_rs_rules[i], budget)) {
             if (!tli_rs_load(&r->seq, &g->calls)) return -1;
@@ -10701,33 +10710,47 @@ static int tli_rs_find_any(tli_rs_search *r, tli_rs_greedy *g, int64_t budget) {
         }
         if (g->failed) return -1;
     }
+    r->mend_limit = r->seq.work + 4 * tli_rs_try_work(r->p);
+    if (!tli_rs_load_program(&r->seq, g)) return -1;
+    if (tli_rs_mend(r, TLI_RS_MOST_COST, 4 * r->p->node_count + 64)) return 1;
     return r->seq.failed ? -1 : 0;
 }
 
-// Bisect between the floor and the peak of the bare program, both tried. Returns 0 where memory ran
-// out; the sequence of the least budget is in r->best.
+// The node of a call; -1 = the end.
+static int32_t tli_rs_node_at(const tli_rs_seq *s, int32_t at) {
+    int32_t node = s->places[at].call / 2;
+    return node < s->p->node_count ? node : -1;
+}
+
+// The floor is tried, then budgets ever further above it, and what lies between is bisected until that takes
+// too long. Returns 0 where memory ran out; the sequence of the least budget is in r->best.
 static int tli_rs_find_least(tli_rs_search *r, tli_rs_greedy *g, int64_t *least, int32_t *node) {
     tli_rs_seq *s = &r->seq;
-    int64_t low = tli_rs_find_floor(r->p, node), high;
+    int64_t floor = tli_rs_find_floor(r->p, node), low = floor, high, step = floor / 32 + 1, budget = floor;
+    uint64_t limit = s->work + g->work + 16 * tli_rs_try_work(r->p);
     int32_t full;
-    int found = tli_rs_find_any(r, g, low);
-    *least = low;
-    if (found < 0) return 0;
-    if (found) return tli_rs_save_best(r);
+    int found, bracketed = 0;
     if (!tli_rs_load_program(s, g)) return 0;
     high = tli_rs_held(s, tli_rs_find_full(s));
     if (!tli_rs_save_best(r)) return 0;
-    while (high - low > 1 + high / 4096) {
-        found = tli_rs_find_any(r, g, low + (high - low) / 2);
+    while (budget < high) {
+        found = tli_rs_find_any(r, g, budget);
         if (found < 0) return 0;
-        if (!found) { low += (high - low) / 2; continue; }
-        high = tli_rs_held(s, tli_rs_find_full(s));
-        if (!tli_rs_save_best(r)) return 0;
+        if (found) {
+            high = tli_rs_held(s, tli_rs_find_full(s));
+            if (!tli_rs_save_best(r)) return 0;
+            bracketed = 1;
+        } else {
+            low = budget;
+        }
+        if (high - low <= 1 + high / 4096 || (bracketed && s->work + g->work > limit)) break;
+        budget = bracketed ? low + (high - low) / 2 : low + step;
+        step *= 2;
     }
     if (!tli_rs_load(s, &r->best)) return 0;
     full = tli_rs_find_full(s);
     *least = tli_rs_held(s, full);
-    *node = s->places[full].call / 2;
+    *node = tli_rs_node_at(s, full);
     return 1;
 }
 
@@ -10738,7 +10761,9 @@ static int tli_rs_squeeze(tli_rs_search *r, tli_rs_greedy *g, tli_rs_start *star
     int32_t tries, floor_node;
     int64_t floor = tli_rs_find_floor(r->p, &floor_node);
     if (!tli_rs_find_least(r, g, least, node)) return 0;
-    for (tries = 0; tries < 200 && *least > r->p->budget && r->p->budget >= floor; tries++) {
+    r->mend_limit = s->work + 4 * tli_rs_try_work(r->p);
+    for (tries = 0; tries < 200 && *least > r->p->budget && r->p->budget >= floor && s->work < r->mend_limit;
+         tries++) {
         int32_t full;
         int64_t peak;
         s->budget = r->p->budget;
@@ -10751,10 +10776,11 @@ static int tli_rs_squeeze(tli_rs_search *r, tli_rs_greedy *g, tli_rs_start *star
         peak = tli_rs_held(s, full);
         if (peak < *least) {
             *least = peak;
-            *node = s->places[full].call / 2;
+            *node = tli_rs_node_at(s, full);
             if (!tli_rs_save_best(r)) return 0;
         }
     }
+    r->mend_limit = UINT64_MAX;
     s->budget = r->p->budget;
     if (*least > r->p->budget) { r->best.count = 0; return 1; }
     r->best_cost = UINT64_MAX;
@@ -11028,7 +11054,8 @@ TLI_IMPL tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan
     r.inference = desc->inference;
     r.is_over = budget < desc->base_bytes;
     r.budget = budget > desc->base_bytes ? budget - desc->base_bytes : 0;
-    r.work_limit = r.watch.now.work_limit = desc->work_limit ? desc->work_limit : tli_remat_default_work(r.graph);
+    r.work_limit = desc->work_limit ? desc->work_limit : tli_remat_default_work(r.graph);
+    r.watch.now.work_limit = r.work_limit;
     r.watch.desc = desc;
     result = tli_remat_run(&r);
     if (!result) {
