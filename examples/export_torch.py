@@ -142,7 +142,7 @@ define('add sub rsub neg pos cumsum pad roll flip repeat repeat_interleave tile 
        'channel_shuffle unfold fold tril triu diag diag_embed stack', 'none')
 define('cat', 'none', 'concat')
 define('interpolate upsample', 'none', 'upsample')
-define('clone contiguous reshape reshape_as flatten view expand to float double half bfloat16 type type_as copy '
+define('split_copy unbind_copy split_with_sizes_copy clone contiguous reshape reshape_as flatten view expand to float double half bfloat16 type type_as copy '
        'split chunk', 'none', 'copy')
 # What is read beside the data: indices, masks, conditions.
 define('where masked_fill masked_scatter index_select index_add index_copy index_fill index_put gather scatter '
@@ -309,14 +309,14 @@ COSTS = {'element': cost_element, 'input': cost_input, 'loss': cost_loss, 'pool'
          'einsum': cost_einsum, 'attention': cost_attention, 'embedding': cost_element}
 
 
-def bytes_moved(call, op):
+def bytes_moved(call, op, given):
     """What a forward reads and writes; scales, biases and statistics are too small to count."""
     made = sum(map(size_of, call.results))
     if op.cost == 'embedding': return 2 * made      # rows read, rows written
     if op.cost == 'loss': return 2 * size_of(call.tensors[0])
     if op.cost in ('conv', 'conv_transpose', 'linear'):
         return size_of(call.tensors[0]) + size_of(call.argument(1, 'weight')) + made
-    return sum(size_of(t) for t in call.tensors if not isinstance(t, nn.Parameter)) + made
+    return sum(map(size_of, given)) + made
 
 
 def read_tensors(call, op):
@@ -344,10 +344,11 @@ def read_tensors(call, op):
 # -- tracing --
 
 class Buffer:
-    """A storage: the tensor of the graph that holds its present value; node None: a constant."""
+    """A storage: its bytes and the tensor of the graph that holds its present value; node None: a constant."""
 
-    def __init__(self, tensor, node=None, output=0):
+    def __init__(self, tensor, node=None, output=0, size=None):
         self.tensor, self.node, self.output = tensor, node, output      # tensor: keeps the storage alive
+        self.bytes = size_of(tensor) if size is None else size
 
 
 class ValueProxy(fx.Proxy):
@@ -515,7 +516,7 @@ class Tracer(fx.Tracer):
     def fold_copy(self, call):
         """The same tensor of the graph under a second storage, which may be changed by itself."""
         source = self.buffer(call.tensors[0])
-        if source.node is None or size_of(call.results[0]) != source.node.out[source.output]: return False
+        if source.node is None: return False
         source.node.reader_count += 1
         self.buffers[storage_of(call.results[0])] = Buffer(call.results[0], source.node, source.output)
         return True
@@ -524,8 +525,7 @@ class Tracer(fx.Tracer):
         given = [] if call.name in SHAPE_ONLY else call.tensors
         out = [size_of(t) for t in call.results]
         if in_place:
-            target = self.buffer(call.results[0])
-            whole = target.node.out[target.output]
+            whole = self.buffer(call.results[0]).bytes
             if call.name in OVERWRITES and out == [whole]: given = given[1:]
             out = [whole]
         read, read_out = read_tensors(call, op)
@@ -533,7 +533,8 @@ class Tracer(fx.Tracer):
         node.reads, node.reads_out = set(self.sources(read)), set(read_out)
         node.flops = COSTS[op.cost](call)
         node.backward_flops = node.flops * (2 if op.twice else 1)
-        node.bytes, node.parametric = bytes_moved(call, op), op.twice
+        counted = [t for t in given if op.cost in ('matmul', 'einsum') or self.buffer(t).node is not None]
+        node.bytes, node.parametric = bytes_moved(call, op, counted), op.twice
         if op.cost == 'attention': node.saved = 4 * (call.tensors[0].numel() // call.tensors[0].shape[-1])
         if call.module is not None: self.add_params(node, call.module.parameters())
         self.add_params(node, [t for t in call.tensors if isinstance(t, nn.Parameter)])
@@ -547,7 +548,7 @@ class Tracer(fx.Tracer):
     def add(self, node, results):
         node.grad = node.op != 'input' and any(t.requires_grad for t in results)
         for source, _ in node.inputs: source.reader_count += 1
-        for k, tensor in enumerate(results): self.buffers[storage_of(tensor)] = Buffer(tensor, node, k)
+        for k, tensor in enumerate(results): self.buffers[storage_of(tensor)] = Buffer(tensor, node, k, node.out[k])
         self.nodes.append(node)
 
     def record_attention(self, call, value):
@@ -586,7 +587,9 @@ class Tracer(fx.Tracer):
         mixed = stage('av', 'bmm', batch * lengths[0] * m.embed_dim, [attention, v], 'in', 2 * scores * head, twice=True)
         last = project('proj', query, m.embed_dim, m.embed_dim, [value[0]], [mixed])
         self.add_params(last[0], m.parameters())
-        if value[1] is not None: stage('weights', 'mean', value[1].numel(), [weights], 'none', scores, results=[value[1]])
+        if value[1] is None: return
+        if value[1].numel() == scores: self.buffers[storage_of(value[1])] = Buffer(value[1], *weights)
+        else: stage('weights', 'mean', value[1].numel(), [weights], 'none', scores, results=[value[1]])
 
 
 # -- export --
@@ -618,10 +621,10 @@ def finish(tracer, outputs, loss):
     """Drop what no output needs, gradients that never arrive, and number the rest."""
     graded = [t for t in outputs if t.requires_grad]
     roots = tracer.sources(outputs)
-    wants_loss = loss == 'add' or loss == 'auto' and any(t.numel() > 1 for t in graded) \
-        and not all(n.op.split('+')[0] == 'loss' for n, _ in tracer.sources(graded))
-    if wants_loss and not graded: raise ExportError('no output has a gradient, so there can be no loss')
-    ends = [add_loss(tracer, graded)] if wants_loss else [n for n, _ in tracer.sources(graded)]
+    losses = [t for t in graded if t.numel() == 1 or tracer.buffer(t).node.op == 'loss']
+    if loss == 'add' and not graded: raise ExportError('no output has a gradient, so there can be no loss')
+    if loss == 'add' or loss == 'auto' and graded and not losses: ends = [add_loss(tracer, graded)]
+    else: ends = [n for n, _ in tracer.sources(losses if loss == 'auto' else graded)]
     live = reach([n for n, _ in roots] + ends, lambda n: True)
     arrives = reach([n for n in ends if n.grad], lambda n: n.grad)
     nodes = [n for n in tracer.nodes if n in live or n.op == 'input']
@@ -647,7 +650,7 @@ def export(model, inputs, *, cost='flop', loss='auto', unknown='error', copies='
 
     inputs   tensors for forward, by position (a tuple) or by name (a dict); only shapes and types are read
     cost     'flop' or 'roofline'
-    loss     'add': a loss node behind the outputs; 'none'; 'auto': unless the module computes one itself
+    loss     'add': a loss node behind the outputs; 'none'; 'auto': unless one of them is a loss or a single number
     unknown  'error', or 'elementwise' for ops that are not in the table
     copies   'fold' reshape, flatten and contiguous as if they never copied, or 'node'
     params   whether nodes say how large their weights are
@@ -666,7 +669,7 @@ def export(model, inputs, *, cost='flop', loss='auto', unknown='error', copies='
         raise ExportError('%storch.fx cannot trace the module: %s' % (last, what)) from error
     output = next(n for n in graph.nodes if n.op == 'output')
     outputs = tensors_in(fx.node.map_arg(output.args, tracer.value_of))
-    if not tracer.sources(outputs): raise ExportError('the module returns no tensor that it computed')
+    if all(n.op == 'input' for n, _ in tracer.sources(outputs)): raise ExportError('the module returns no tensor that it computed')
     shapes = ', '.join('%s %s' % ('x'.join(map(str, t.shape)) or 'scalar', str(t.dtype)[6:])
                        for t in (inputs.values() if isinstance(inputs, dict) else inputs))
     nodes = finish(tracer, outputs, loss)

@@ -144,8 +144,8 @@ class Block(nn.Module):
         samples, tokens, width = x.shape
         q, k, v = (t.view(samples, tokens, self.heads, -1).transpose(1, 2) for t in self.qkv(self.ln1(x)).chunk(3, -1))
         mixed = self.softmax(q @ k.transpose(-2, -1)) @ v
-        x = x + self.proj(mixed.transpose(1, 2).reshape(samples, tokens, width))
-        return x + self.fc2(self.gelu(self.fc1(self.ln2(x))))
+        x = self.proj(mixed.transpose(1, 2).reshape(samples, tokens, width)) + x
+        return self.fc2(self.gelu(self.fc1(self.ln2(x)))) + x
 
 
 class Encoder(nn.Module):
@@ -155,7 +155,7 @@ class Encoder(nn.Module):
         for k in range(layers): setattr(self, 'b%d' % k, Block(width, heads))
         self.layers = layers
         self.lnf = nn.LayerNorm(width)
-        self.head = nn.Linear(width, words, bias=False)
+        self.head = nn.Linear(width, words)
 
     def forward(self, tok):
         x = self.emb(tok)
