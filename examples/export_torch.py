@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write a PyTorch module as a .tlg graph, which tl_read_graph reads: nodes, bytes, costs, what each backward reads.
+"""Write a PyTorch module as a .tlg graph for tl_read_graph: nodes, bytes, costs, what each backward reads.
 
     export_torch.py --model resnet18 --batch 64 -o resnet18.tlg
     export_torch.py --model torchvision.models:resnet50 --batch 32 --input 3x224x224 --cost roofline
@@ -10,25 +10,27 @@ or, in a program:
     from export_torch import export
     export(model, (torch.empty(8, 3, 64, 64),)).write('net.tlg')
 
-The module is traced by torch.fx and runs without data: its forward is called once on tensors of the meta device, so
-that shapes are plain numbers, no weight is touched, and a network larger than the machine can be exported. What decides
-on values of tensors cannot be traced.
+The module is traced by torch.fx and runs without data: its forward is called once on tensors of the meta device,
+so that shapes are plain numbers, no weight is touched, and a network larger than the machine can be exported.
+What decides on values of tensors cannot be traced.
 
-  views       (view, permute, chunk, detach, ...) are no nodes: they are found by the storage that they share.
-              reshape, flatten and contiguous count as views where they copy, too, since a kernel can read with
-              strides; --copies node makes them nodes then
-  in place    ReLU and other activations whose backward reads their output are folded into the node above ("bn+relu")
-              where nothing read the overwritten tensor before; any other change in place is a node with its own buffer
-  dropout     is a node whose backward reads nothing: its mask is made again from the seed
-  needs       what the backward has to read, by the mathematics of the op: nothing for sums, the output for ReLU and
-              softmax, the input for convolutions; a frozen weight does not need the input
-  gradient    grad=no where autograd has none, or where none arrives from the outputs. Graph inputs never have one
-  costs       convolution, linear and matrix products: 2 per multiply-add, and the bias; pools: window x outputs; all
-              else 1 per element. Backward: twice that with parameters and for products, else once.
-              roofline: the larger of that and 24 x bytes moved (about 10 TFLOP/s against 420 GB/s)
-  loss        a node of its own behind the output where the module computes none: one float a sample
-Weights, their gradients and constants (also tensors that forward makes from nothing) are not part of a plan and are not
-counted; --params adds the weights as param=.
+  views     (view, permute, chunk, detach, ...) are no nodes: they are found by the storage that they share.
+            reshape, flatten and contiguous count as views where they copy, too, since a kernel can read with
+            strides; --copies node makes them nodes then
+  in place  ReLU and other activations whose backward reads their output are folded into the node above
+            ("bn+relu") where nothing read the overwritten tensor before; any other change in place is a node
+            with a buffer of its own
+  dropout   is a node whose backward reads nothing: its mask is made again from the seed
+  needs     what the backward has to read, by the mathematics of the op: nothing for sums, the output for ReLU
+            and softmax, the input for convolutions; a frozen weight does not need the input
+  gradient  grad=no where autograd has none, or where none arrives from the outputs. Graph inputs have none
+  costs     convolution, linear and matrix products: 2 per multiply-add, and the bias; pools: window x outputs;
+            all else 1 per element. Backward: twice that with parameters and for products, else once.
+            roofline: the larger of that and 24 x bytes moved (about 10 TFLOP/s against 420 GB/s)
+  loss      a node of its own behind the output where the module computes none: one float a sample
+
+Weights, their gradients and constants (also tensors that forward makes from nothing) are no part of a plan and
+are not counted; --params adds the weights as param=.
 """
 import argparse, copy, importlib, importlib.util, inspect, math, operator, os, sys
 
@@ -49,7 +51,7 @@ class ExportError(Exception):
 # -- the graph --
 
 class Node:
-    """One line of the file. inputs: [(node, output number)], each tensor once; reads: those that backward reads."""
+    """One line of the file. inputs: [(node, output number)], each once; reads: those that backward reads."""
 
     def __init__(self, name, op, out, inputs=()):
         self.name, self.op, self.out, self.inputs = name, op, out, list(inputs)
@@ -61,13 +63,15 @@ class Node:
     def costs(self, roofline):
         if not roofline: return self.flops, self.backward_flops
         moved = FLOP_PER_BYTE * self.bytes
-        return max(self.flops, moved), max(self.backward_flops, moved * 2 if self.parametric else moved * 3 // 2)
+        moved_back = moved * 2 if self.parametric else moved * 3 // 2
+        return max(self.flops, moved), max(self.backward_flops, moved_back)
 
     def needs(self):
         if not self.grad: return 'none'
         read = [k for k, tensor in enumerate(self.inputs) if tensor in self.reads]
         words = ['in'] if read and len(read) == len(self.inputs) else ['in%d' % k for k in read]
-        words += ['out'] if len(self.reads_out) == len(self.out) else ['out%d' % k for k in sorted(self.reads_out)]
+        made = sorted(self.reads_out)
+        words += ['out'] if len(made) == len(self.out) else ['out%d' % k for k in made]
         return ','.join(words) or 'none'
 
     def line(self, roofline):
@@ -94,7 +98,7 @@ class Graph:
         return '\n'.join(head + [node.line(self.roofline) for node in self.nodes]) + '\n'
 
     def write(self, path):
-        with open(path, 'w', encoding='ascii') as file: file.write(str(self))
+        with open(path, 'w', encoding='ascii', errors='replace') as file: file.write(str(self))
 
 
 # -- what is known of each op --
@@ -129,21 +133,21 @@ define('layer_norm', 'in', 'layernorm', twice=True)
 define('group_norm instance_norm rms_norm local_response_norm prelu', 'in', twice=True)
 define('embedding embedding_bag', 'in', 'embedding', cost='embedding', twice=True)
 define('softmax log_softmax softmin', 'out', 'softmax')
-# By their outputs: the derivative is a function of what they gave.
+# Their derivative is a function of what they gave.
 define('relu relu6', 'out', 'relu')
 define('leaky_relu elu selu celu sigmoid tanh hardtanh exp expm1 sqrt rsqrt reciprocal', 'out')
-define('gelu silu mish softplus softsign logsigmoid hardswish hardsigmoid hardshrink softshrink tanhshrink rrelu glu '
-       'threshold abs log log2 log10 log1p sin cos tan atan sinh cosh erf square clamp maximum minimum atan2 '
+define('gelu silu mish softplus softsign logsigmoid hardswish hardsigmoid hardshrink softshrink tanhshrink rrelu '
+       'glu threshold abs log log2 log10 log1p sin cos tan atan sinh cosh erf square clamp maximum minimum atan2 '
        'addcmul addcdiv grid_sample lerp', 'in')
 define('normalize cumprod', 'in,out')
-define('dropout dropout1d dropout2d dropout3d alpha_dropout feature_alpha_dropout feature_dropout stochastic_depth '
-       'drop_path', 'none', 'dropout')
+define('dropout dropout1d dropout2d dropout3d alpha_dropout feature_alpha_dropout feature_dropout '
+       'stochastic_depth drop_path', 'none', 'dropout')
 define('add sub rsub neg pos cumsum pad roll flip repeat repeat_interleave tile pixel_shuffle pixel_unshuffle '
        'channel_shuffle unfold fold tril triu diag diag_embed stack', 'none')
 define('cat', 'none', 'concat')
 define('interpolate upsample', 'none', 'upsample')
-define('split_copy unbind_copy split_with_sizes_copy clone contiguous reshape reshape_as flatten view expand to float double half bfloat16 type type_as copy '
-       'split chunk', 'none', 'copy')
+define('clone contiguous reshape reshape_as flatten view expand to float double half bfloat16 type type_as copy '
+       'split_copy split_with_sizes_copy unbind_copy', 'none', 'copy')
 # What is read beside the data: indices, masks, conditions.
 define('where masked_fill masked_scatter index_select index_add index_copy index_fill index_put gather scatter '
        'scatter_add take_along_dim getitem setitem', 'index')
@@ -154,56 +158,53 @@ define('sum mean nansum', 'none', cost='input')
 define('norm std var var_mean std_mean cosine_similarity', 'in', cost='input')
 define('prod logsumexp amax amin', 'in,out', cost='input')
 define('max min topk sort kthvalue median mode cummax cummin', 'selection', cost='input')
+# Without a gradient.
 define('argmax argmin argsort all any count_nonzero', 'none', cost='input')
 define('eq ne lt le gt ge isnan isinf isfinite logical_and logical_or logical_xor logical_not and or xor invert '
-       'bitwise_and bitwise_or bitwise_xor bitwise_not floordiv floor_divide remainder fmod mod floor ceil round trunc '
-       'sign heaviside bernoulli one_hot zeros_like ones_like full_like empty_like rand_like randn_like new_zeros new_ones '
-       'new_full new_empty new_tensor zero fill uniform normal long int short bool', 'none')
+       'bitwise_and bitwise_or bitwise_xor bitwise_not floordiv floor_divide remainder fmod mod floor ceil round '
+       'trunc sign heaviside bernoulli one_hot zeros_like ones_like full_like empty_like rand_like randn_like '
+       'new_zeros new_ones new_full new_empty new_tensor zero fill uniform normal long int short bool', 'none')
 define('cross_entropy nll_loss mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy '
        'binary_cross_entropy_with_logits kl_div poisson_nll_loss gaussian_nll_loss hinge_embedding_loss '
-       'margin_ranking_loss soft_margin_loss cosine_embedding_loss triplet_margin_loss multi_margin_loss', 'in', 'loss',
-       cost='loss')
+       'margin_ranking_loss soft_margin_loss cosine_embedding_loss triplet_margin_loss multi_margin_loss', 'in',
+       'loss', cost='loss')
 
 ALIASES = {
-    'iadd': 'add', 'isub': 'sub', 'imul': 'mul', 'itruediv': 'div', 'ipow': 'pow', 'imatmul': 'matmul', 'truediv': 'div',
-    'divide': 'div', 'true_divide': 'div', 'multiply': 'mul', 'subtract': 'sub', 'negative': 'neg', 'absolute': 'abs',
-    'clip': 'clamp', 'concat': 'cat', 'concatenate': 'cat', 'swish': 'silu', 'iand': 'and', 'ior': 'or', 'ixor': 'xor',
-    'square_': 'square', 'hstack': 'cat', 'vstack': 'cat', 'inverse': 'invert', 'expand_as': 'expand',
+    'iadd': 'add', 'isub': 'sub', 'imul': 'mul', 'itruediv': 'div', 'ipow': 'pow', 'imatmul': 'matmul',
+    'iand': 'and', 'ior': 'or', 'ixor': 'xor', 'truediv': 'div', 'divide': 'div', 'true_divide': 'div',
+    'multiply': 'mul', 'subtract': 'sub', 'negative': 'neg', 'absolute': 'abs', 'clip': 'clamp', 'concat': 'cat',
+    'concatenate': 'cat', 'hstack': 'cat', 'vstack': 'cat', 'inverse': 'invert', 'expand_as': 'expand',
 }
-MODULES = {     # class in torch.nn -> name of the op
-    'ReLU': 'relu', 'ReLU6': 'relu6', 'LeakyReLU': 'leaky_relu', 'ELU': 'elu', 'SELU': 'selu', 'CELU': 'celu',
-    'GELU': 'gelu', 'SiLU': 'silu', 'Mish': 'mish', 'Sigmoid': 'sigmoid', 'Tanh': 'tanh', 'Hardtanh': 'hardtanh',
-    'Hardswish': 'hardswish', 'Hardsigmoid': 'hardsigmoid', 'Hardshrink': 'hardshrink', 'Softshrink': 'softshrink',
-    'Tanhshrink': 'tanhshrink', 'LogSigmoid': 'logsigmoid', 'Softplus': 'softplus', 'Softsign': 'softsign',
-    'Threshold': 'threshold', 'RReLU': 'rrelu', 'PReLU': 'prelu', 'GLU': 'glu', 'Softmax': 'softmax',
-    'Softmax2d': 'softmax', 'LogSoftmax': 'log_softmax', 'Softmin': 'softmin', 'Linear': 'linear',
+MODULES = {     # classes of torch.nn whose op has another name than theirs in lower case
+    'LeakyReLU': 'leaky_relu', 'LogSigmoid': 'logsigmoid', 'Softmax2d': 'softmax', 'LogSoftmax': 'log_softmax',
     'LayerNorm': 'layer_norm', 'GroupNorm': 'group_norm', 'RMSNorm': 'rms_norm', 'SyncBatchNorm': 'batch_norm',
-    'LocalResponseNorm': 'local_response_norm', 'Embedding': 'embedding', 'EmbeddingBag': 'embedding_bag',
-    'Dropout': 'dropout', 'Dropout1d': 'dropout', 'Dropout2d': 'dropout', 'Dropout3d': 'dropout',
-    'AlphaDropout': 'dropout', 'FeatureAlphaDropout': 'dropout', 'Upsample': 'upsample', 'Flatten': 'flatten',
-    'Unflatten': 'view', 'Identity': 'copy', 'PixelShuffle': 'pixel_shuffle', 'PixelUnshuffle': 'pixel_unshuffle',
-    'ChannelShuffle': 'channel_shuffle', 'Unfold': 'unfold', 'Fold': 'fold', 'ZeroPad2d': 'pad',
+    'LocalResponseNorm': 'local_response_norm', 'EmbeddingBag': 'embedding_bag', 'AlphaDropout': 'dropout',
+    'FeatureAlphaDropout': 'dropout', 'Unflatten': 'view', 'Identity': 'copy', 'PixelShuffle': 'pixel_shuffle',
+    'PixelUnshuffle': 'pixel_unshuffle', 'ChannelShuffle': 'channel_shuffle', 'ZeroPad2d': 'pad',
     'CosineSimilarity': 'cosine_similarity', 'CrossEntropyLoss': 'cross_entropy', 'NLLLoss': 'nll_loss',
     'MSELoss': 'mse_loss', 'L1Loss': 'l1_loss', 'SmoothL1Loss': 'smooth_l1_loss', 'HuberLoss': 'huber_loss',
-    'BCELoss': 'binary_cross_entropy', 'BCEWithLogitsLoss': 'binary_cross_entropy_with_logits', 'KLDivLoss': 'kl_div',
-    'PoissonNLLLoss': 'poisson_nll_loss', 'GaussianNLLLoss': 'gaussian_nll_loss',
+    'BCELoss': 'binary_cross_entropy', 'BCEWithLogitsLoss': 'binary_cross_entropy_with_logits',
+    'KLDivLoss': 'kl_div', 'PoissonNLLLoss': 'poisson_nll_loss', 'GaussianNLLLoss': 'gaussian_nll_loss',
     'CosineEmbeddingLoss': 'cosine_embedding_loss', 'TripletMarginLoss': 'triplet_margin_loss',
     'MultiheadAttention': 'multi_head_attention',
 }
 for d in '123':
-    MODULES.update({'Conv%sd' % d: 'conv%sd' % d, 'ConvTranspose%sd' % d: 'conv_transpose%sd' % d,
-                    'BatchNorm%sd' % d: 'batch_norm', 'InstanceNorm%sd' % d: 'instance_norm',
-                    'MaxPool%sd' % d: 'max_pool%sd' % d, 'AvgPool%sd' % d: 'avg_pool%sd' % d,
-                    'AdaptiveAvgPool%sd' % d: 'adaptive_avg_pool%sd' % d,
+    MODULES.update({'ConvTranspose%sd' % d: 'conv_transpose%sd' % d, 'BatchNorm%sd' % d: 'batch_norm',
+                    'InstanceNorm%sd' % d: 'instance_norm', 'MaxPool%sd' % d: 'max_pool%sd' % d,
+                    'AvgPool%sd' % d: 'avg_pool%sd' % d, 'AdaptiveAvgPool%sd' % d: 'adaptive_avg_pool%sd' % d,
                     'AdaptiveMaxPool%sd' % d: 'adaptive_max_pool%sd' % d, 'ReflectionPad%sd' % d: 'pad',
                     'ReplicationPad%sd' % d: 'pad', 'ConstantPad%sd' % d: 'pad'})
-CONTAINERS = ('Sequential', 'ModuleList', 'ModuleDict', 'Transformer', 'TransformerEncoder', 'TransformerEncoderLayer',
-              'TransformerDecoder', 'TransformerDecoderLayer')      # of torch.nn; looked into
-SHAPE_ONLY = {'zeros_like', 'ones_like', 'full_like', 'empty_like', 'rand_like', 'randn_like', 'new_zeros', 'new_ones',
-              'new_full', 'new_empty', 'new_tensor'}                # read no data of the tensor they are given
-OVERWRITES = {'copy', 'zero', 'fill', 'uniform', 'normal', 'bernoulli'}     # the same of the tensor they change
-RELAYOUTS = {'contiguous', 'reshape', 'reshape_as', 'flatten'}              # copies that kernels with strides do not need
+CONTAINERS = {'Sequential', 'ModuleList', 'ModuleDict', 'Transformer', 'TransformerEncoder', 'TransformerDecoder',
+              'TransformerEncoderLayer', 'TransformerDecoderLayer'}     # of torch.nn; looked into
+# Copies that kernels with strides do not need; what reads no data of its input; what reads none of its target.
+RELAYOUTS = {'contiguous', 'reshape', 'reshape_as', 'flatten'}
+SHAPE_ONLY = {'zeros_like', 'ones_like', 'full_like', 'empty_like', 'rand_like', 'randn_like', 'new_zeros',
+              'new_ones', 'new_full', 'new_empty', 'new_tensor'}
+OVERWRITES = {'copy', 'zero', 'fill', 'uniform', 'normal', 'bernoulli'}
 FOLDED = {'relu', 'relu6', 'leaky_relu', 'elu', 'selu', 'celu', 'sigmoid', 'tanh', 'hardtanh'}
+
+
+def first_line(error): return str(error).strip().split('\n')[0] or type(error).__name__
 
 
 def tensors_in(value):
@@ -240,7 +241,8 @@ class Call:
 
     def operands(self):
         """The tensors whose gradients need one another."""
-        if self.module is not None: return self.tensors[:1] + [p for p in [getattr(self.module, 'weight', None)] if p is not None]
+        weight = getattr(self.module, 'weight', None)
+        if weight is not None: return [self.tensors[0], weight]
         if self.name in ('baddbmm', 'addmm', 'addbmm'): return self.tensors[-2:]
         return self.tensors[:2] if self.name.startswith(('conv', 'linear')) else self.tensors
 
@@ -282,10 +284,9 @@ def cost_linear(call): return 2 * call.results[0].numel() * call.tensors[0].shap
 
 
 def cost_matmul(call):
-    added = call.results[0].numel() if call.name in ('baddbmm', 'addmm', 'addbmm') and call.kwargs.get('beta', 1) != 0 else 0
-    left = call.operands()[0]
-    summed = left.shape[-1] * (left.shape[0] if call.name == 'addbmm' else 1)
-    return 2 * call.results[0].numel() * summed + added
+    left, made = call.operands()[0], call.results[0].numel()
+    adds = call.name in ('baddbmm', 'addmm', 'addbmm') and call.kwargs.get('beta', 1) != 0
+    return 2 * made * left.shape[-1] * (left.shape[0] if call.name == 'addbmm' else 1) + (made if adds else 0)
 
 
 def cost_einsum(call):
@@ -304,9 +305,10 @@ def cost_attention(call):
     return 2 * scores * (query.shape[-1] + value.shape[-1]) + scores
 
 
-COSTS = {'element': cost_element, 'input': cost_input, 'loss': cost_loss, 'pool': cost_pool, 'adaptive': cost_adaptive,
-         'conv': cost_conv, 'conv_transpose': cost_conv_transpose, 'linear': cost_linear, 'matmul': cost_matmul,
-         'einsum': cost_einsum, 'attention': cost_attention, 'embedding': cost_element}
+COSTS = {'element': cost_element, 'input': cost_input, 'loss': cost_loss, 'pool': cost_pool,
+         'adaptive': cost_adaptive, 'conv': cost_conv, 'conv_transpose': cost_conv_transpose,
+         'linear': cost_linear, 'matmul': cost_matmul, 'einsum': cost_einsum, 'attention': cost_attention,
+         'embedding': cost_element}
 
 
 def bytes_moved(call, op, given):
@@ -321,24 +323,23 @@ def bytes_moved(call, op, given):
 
 def read_tensors(call, op):
     """([tensors given], [numbers of results]) that the backward reads."""
-    everything, results = call.tensors, list(range(len(call.results)))
-    def wants(tensor): return tensor.requires_grad
+    given, results = call.tensors, list(range(len(call.results)))
     if op.needs == 'none': return [], []
-    if op.needs == 'in': return everything, []
+    if op.needs == 'in': return given, []
     if op.needs == 'out': return [], results
-    if op.needs == 'in,out': return everything, results
-    if op.needs == 'index': return [t for t in everything if not t.is_floating_point()], []
+    if op.needs == 'in,out': return given, results
+    if op.needs == 'index': return [t for t in given if not t.is_floating_point()], []
     if op.needs == 'operands':      # one is read for the gradient of another
-        operands = call.operands()
-        return [a for i, a in enumerate(operands) if any(wants(b) for j, b in enumerate(operands) if i != j)], []
+        all_of = call.operands()
+        return [a for i, a in enumerate(all_of) if any(b.requires_grad for b in all_of[:i] + all_of[i + 1:])], []
+    first_is_tensor = isinstance(call.args[0], torch.Tensor)
     if op.needs == 'quotient':
-        if len(everything) == 1: return (everything, []) if not isinstance(call.args[0], torch.Tensor) else ([], [])
-        return (everything if wants(everything[1]) else everything[1:]), []
-    if op.needs == 'power': return (everything, results if len(everything) > 1 else []) \
-        if isinstance(call.args[0], torch.Tensor) else ([], results)
-    if op.needs == 'selection':     # with a dimension: values and their positions, which suffice
-        return ([], [1]) if len(call.results) > 1 else (everything, results)
-    raise AssertionError(op.needs)
+        if len(given) == 1: return [] if first_is_tensor else given, []
+        return given if given[1].requires_grad else given[1:], []
+    if op.needs == 'power':
+        return given if first_is_tensor else [], results if len(given) > 1 or not first_is_tensor else []
+    # With a dimension a selection gives values and their positions, which suffice.
+    return ([], [1]) if len(call.results) > 1 else (given, results)
 
 
 # -- tracing --
@@ -352,22 +353,20 @@ class Buffer:
 
 
 class ValueProxy(fx.Proxy):
-    """A proxy that knows its value on the meta device, so that shapes are numbers and control flow on them works."""
-
-    @property
-    def value(self): return self.tracer.value_of(self.node)
+    """A proxy that knows its value on the meta device: shapes are numbers, and control flow on them works."""
 
     def __getattr__(self, name):
         value = getattr(self.tracer.value_of(self.node), name)
-        if isinstance(value, torch.Tensor): return self.tracer.create_proxy('call_function', getattr, (self, name), {})
+        if isinstance(value, torch.Tensor):
+            return self.tracer.create_proxy('call_function', getattr, (self, name), {})
         return fx.proxy.Attribute(self, name) if callable(value) and not isinstance(value, type) else value
 
-    def __len__(self): return len(self.value)
+    def __len__(self): return len(self.tracer.value_of(self.node))
     def __iter__(self): return iter([self[k] for k in range(len(self))])
-    def __setitem__(self, key, value): self.tracer.create_proxy('call_function', operator.setitem, (self, key, value), {})
+    def __contains__(self, item): return self.tracer.to_bool(self)
 
-    def __contains__(self, item):
-        raise fx.proxy.TraceError('symbolically traced variables cannot be used as inputs to control flow')
+    def __setitem__(self, key, value):
+        self.tracer.create_proxy('call_function', operator.setitem, (self, key, value), {})
 
 
 def in_place_operator(name):
@@ -395,6 +394,8 @@ class Tracer(fx.Tracer):
         self.given, self.unknown, self.copies, self.counts_params = inputs, unknown, copies, params
         self.running = False        # inside of what is untraced
         self.nodes, self.buffers, self.counted = [], {}, set()
+        self.constants = {}         # name -> value
+        self.own = set()            # storages of the module
 
     # what fx asks
 
@@ -419,7 +420,8 @@ class Tracer(fx.Tracer):
         by_name = isinstance(self.given, dict)
         proxies = {}
         for k, (key, tensor) in enumerate(self.given.items() if by_name else enumerate(self.given)):
-            node = self.create_node('placeholder', key if by_name else names[k] if k < len(names) else 'input_%d' % k, (), {})
+            name = key if by_name else names[k] if k < len(names) else 'input_%d' % k
+            node = self.create_node('placeholder', name, (), {})
             value = torch.empty(tensor.shape, dtype=tensor.dtype, device='meta')
             node.meta['value'] = value
             self.add(Node(node.name, 'input', [size_of(value)]), [value])
@@ -440,11 +442,12 @@ class Tracer(fx.Tracer):
 
     @untraced
     def value_of(self, node):
-        if 'value' not in node.meta:        # a constant
+        if 'value' in node.meta: return node.meta['value']
+        if node.target not in self.constants:
             value = self.root
             for word in node.target.split('.'): value = getattr(value, word)
-            node.meta['value'] = value if value.device.type == 'meta' else value.to('meta')
-        return node.meta['value']
+            self.constants[node.target] = value if value.device.type == 'meta' else value.to('meta')
+        return self.constants[node.target]
 
     @untraced
     def execute(self, node):
@@ -458,8 +461,8 @@ class Tracer(fx.Tracer):
             elif node.op == 'call_method': value = getattr(args[0], node.target)(*args[1:], **kwargs)
             else: value = node.target(*args, **kwargs)
         except Exception as error:
-            what = str(error).strip().split('\n')[0]
-            raise ExportError("node '%s': %s does not run on shapes alone: %s" % (node.name, call.name, what)) from error
+            raise ExportError("node '%s': %s does not run on shapes alone: %s" % (
+                node.name, call.name, first_line(error))) from error
         if any(t.device.type != 'meta' for t in tensors_in(value)):
             value = fx.node.map_aggregate(value, lambda a: a.to('meta') if isinstance(a, torch.Tensor) else a)
         self.record(call, value, before)
@@ -468,9 +471,10 @@ class Tracer(fx.Tracer):
     def name_of(self, node, module):
         if module is not None:
             names = [c.__name__ for c in type(module).__mro__ if c.__module__.startswith('torch.nn')]
-            return next((MODULES[n] for n in names if n in MODULES), names[0])
-        name = node.target if isinstance(node.target, str) else getattr(node.target, '__name__', str(node.target))
-        name = name.strip('_')
+            found = (MODULES.get(n, n.lower()) for n in names)
+            return next((n for n in found if n in OPS or n == 'multi_head_attention'), names[0])
+        target = node.target
+        name = (target if isinstance(target, str) else getattr(target, '__name__', str(target))).strip('_')
         return ALIASES.get(name, name)
 
     def record(self, call, value, before):
@@ -480,20 +484,25 @@ class Tracer(fx.Tracer):
             if storage_of(tensor) not in before and storage_of(tensor) not in self.buffers:
                 made.setdefault(storage_of(tensor), tensor)
         for tensor in call.tensors:
-            if tensor._version != before[storage_of(tensor)] and self.buffer(tensor).node is not None:
-                changed.setdefault(storage_of(tensor), tensor)
+            if tensor._version == before[storage_of(tensor)]: continue
+            if self.buffer(tensor).node is not None: changed.setdefault(storage_of(tensor), tensor)
+            elif storage_of(tensor) not in self.own and self.sources(call.tensors):
+                raise ExportError("node '%s': %s writes into a tensor that forward made from nothing, which "
+                                  "torch.fx does not follow; new_zeros of an input is followed" % (
+                                      call.node_name, call.name))
         if not made and not changed: return
-        call.results = list(made.values()) or list(changed.values())
+        call.results = [*made.values(), *changed.values()]
         if call.name == 'multi_head_attention': return self.record_attention(call, value)
         op = OPS.get(call.name)
         if op is None:
             if self.unknown != 'elementwise':
-                raise ExportError("node '%s': the op %s is not known; --unknown elementwise counts it as 1 per element, "
-                                  "its backward as reading inputs and outputs" % (call.node_name, call.name))
-            op = Op(call.name.replace(' ', '_'), 'in,out')
+                raise ExportError("node '%s': the op %s is not known; --unknown elementwise counts it as 1 per "
+                                  "element, its backward as reading inputs and outputs" % (
+                                      call.node_name, call.name))
+            op = Op(call.name, 'in,out')
         if call.name in RELAYOUTS and self.copies == 'fold' and self.fold_copy(call): return
-        if changed and call.name in FOLDED and self.fold(call, op, call.results[0]): return
-        self.add_call(call, op, bool(changed))
+        if changed and call.name in FOLDED and self.fold(call, op): return
+        self.add_call(call, op, list(changed.values()))
 
     def buffer(self, tensor): return self.buffers.get(storage_of(tensor)) or Buffer(tensor)
 
@@ -502,10 +511,11 @@ class Tracer(fx.Tracer):
         found = [(b.node, b.output) for b in map(self.buffer, tensors) if b.node is not None]
         return list(dict.fromkeys(found))
 
-    def fold(self, call, op, tensor):
+    def fold(self, call, op):
         """An activation in place: part of the node above it, where nothing saw that node's own result."""
-        node = self.buffer(tensor).node
-        if node.op == 'input' or node.reader_count or node.reads_out or node.out != [size_of(tensor)]: return False
+        node = self.buffer(call.results[0]).node
+        if node.op == 'input' or node.reader_count or node.reads_out: return False
+        if node.out != [size_of(call.results[0])]: return False
         node.op += '+' + op.label
         node.reads_out = {0}
         cost = COSTS[op.cost](call)
@@ -521,13 +531,11 @@ class Tracer(fx.Tracer):
         self.buffers[storage_of(call.results[0])] = Buffer(call.results[0], source.node, source.output)
         return True
 
-    def add_call(self, call, op, in_place):
+    def add_call(self, call, op, changed):
         given = [] if call.name in SHAPE_ONLY else call.tensors
-        out = [size_of(t) for t in call.results]
-        if in_place:
-            whole = self.buffer(call.results[0]).bytes
-            if call.name in OVERWRITES and out == [whole]: given = given[1:]
-            out = [whole]
+        if call.name in OVERWRITES and changed and size_of(changed[0]) == self.buffer(changed[0]).bytes:
+            given = given[1:]
+        out = [self.buffer(t).bytes for t in call.results]      # of what is changed in part: the whole
         read, read_out = read_tensors(call, op)
         node = Node(call.node_name, op.label, out, self.sources(given))
         node.reads, node.reads_out = set(self.sources(read)), set(read_out)
@@ -548,12 +556,14 @@ class Tracer(fx.Tracer):
     def add(self, node, results):
         node.grad = node.op != 'input' and any(t.requires_grad for t in results)
         for source, _ in node.inputs: source.reader_count += 1
-        for k, tensor in enumerate(results): self.buffers[storage_of(tensor)] = Buffer(tensor, node, k, node.out[k])
+        for k, tensor in enumerate(results):
+            self.buffers[storage_of(tensor)] = Buffer(tensor, node, k, node.out[k])
         self.nodes.append(node)
 
     def record_attention(self, call, value):
         """nn.MultiheadAttention, which is several ops: projections, products, softmax, dropout, projection."""
-        m, (query, key, values) = call.module, (list(call.args) + [call.kwargs.get(n) for n in ('query', 'key', 'value')[len(call.args):]])[:3]
+        m = call.module
+        query, key, values = (call.argument(k, name) for k, name in enumerate(('query', 'key', 'value')))
         masks = [t for t in call.tensors if all(t is not x for x in (query, key, values))]
         lengths = [t.shape[0 if t.dim() == 2 or not m.batch_first else 1] for t in (query, key)]
         batch = query.numel() // query.shape[-1] // lengths[0]
@@ -570,7 +580,7 @@ class Tracer(fx.Tracer):
             return node, 0
 
         def project(suffix, tensor, width, factor, results=(), inputs=None):
-            rows = (tensor.numel() // tensor.shape[-1])
+            rows = tensor.numel() // tensor.shape[-1]
             flops = 2 * rows * width * factor + (rows * factor if m.in_proj_bias is not None else 0)
             return stage(suffix, 'linear', rows * factor, inputs or self.sources([tensor]), 'in', flops,
                          width * factor * element, True, results)
@@ -579,12 +589,13 @@ class Tracer(fx.Tracer):
         else:
             q, k, v = [project(s, t, t.shape[-1], m.embed_dim) for s, t in zip('qkv', (query, key, values))]
         scores = batch * m.num_heads * lengths[0] * lengths[1]
-        attention = stage('qk', 'bmm', scores, [q, k] + self.sources(masks), 'none', 2 * scores * head, twice=True)
+        flops = 2 * scores * head
+        attention = stage('qk', 'bmm', scores, [q, k] + self.sources(masks), 'none', flops, twice=True)
         attention[0].reads = {q, k}
         attention = weights = stage('softmax', 'softmax', scores, [attention], 'out', scores)
         if m.dropout and m.training:
             attention = stage('dropout', 'dropout', scores, [attention], 'none', scores)
-        mixed = stage('av', 'bmm', batch * lengths[0] * m.embed_dim, [attention, v], 'in', 2 * scores * head, twice=True)
+        mixed = stage('av', 'bmm', batch * lengths[0] * m.embed_dim, [attention, v], 'in', flops, twice=True)
         last = project('proj', query, m.embed_dim, m.embed_dim, [value[0]], [mixed])
         self.add_params(last[0], m.parameters())
         if value[1] is None: return
@@ -619,7 +630,7 @@ def add_loss(tracer, outputs):
 
 def finish(tracer, outputs, loss):
     """Drop what no output needs, gradients that never arrive, and number the rest."""
-    graded = [t for t in outputs if t.requires_grad]
+    graded = [t for t in outputs if t.requires_grad and tracer.buffer(t).node is not None]
     roots = tracer.sources(outputs)
     losses = [t for t in graded if t.numel() == 1 or tracer.buffer(t).node.op == 'loss']
     if loss == 'add' and not graded: raise ExportError('no output has a gradient, so there can be no loss')
@@ -650,7 +661,7 @@ def export(model, inputs, *, cost='flop', loss='auto', unknown='error', copies='
 
     inputs   tensors for forward, by position (a tuple) or by name (a dict); only shapes and types are read
     cost     'flop' or 'roofline'
-    loss     'add': a loss node behind the outputs; 'none'; 'auto': unless one of them is a loss or a single number
+    loss     'add': a loss node behind the outputs; 'none'; 'auto': unless one is a loss or a single number
     unknown  'error', or 'elementwise' for ops that are not in the table
     copies   'fold' reshape, flatten and contiguous as if they never copied, or 'node'
     params   whether nodes say how large their weights are
@@ -660,16 +671,17 @@ def export(model, inputs, *, cost='flop', loss='auto', unknown='error', copies='
     tracer = Tracer(inputs, unknown, copies, params)
     try:
         root = without_data(model)
+        tracer.own = {storage_of(t) for t in [*root.parameters(), *root.buffers()]}
         graph = tracer.trace(root)
     except ExportError:
         raise
     except Exception as error:
-        what = str(error).strip().split('\n')[0]
         last = "after node '%s': " % tracer.nodes[-1].name if tracer.nodes else ''
-        raise ExportError('%storch.fx cannot trace the module: %s' % (last, what)) from error
+        raise ExportError('%storch.fx cannot trace the module: %s' % (last, first_line(error))) from error
     output = next(n for n in graph.nodes if n.op == 'output')
     outputs = tensors_in(fx.node.map_arg(output.args, tracer.value_of))
-    if all(n.op == 'input' for n, _ in tracer.sources(outputs)): raise ExportError('the module returns no tensor that it computed')
+    if all(n.op == 'input' for n, _ in tracer.sources(outputs)):
+        raise ExportError('the module returns no tensor that it computed')
     shapes = ', '.join('%s %s' % ('x'.join(map(str, t.shape)) or 'scalar', str(t.dtype)[6:])
                        for t in (inputs.values() if isinstance(inputs, dict) else inputs))
     nodes = finish(tracer, outputs, loss)
@@ -680,7 +692,8 @@ def export(model, inputs, *, cost='flop', loss='auto', unknown='error', copies='
 
 def load_file(path):
     spec = importlib.util.spec_from_file_location(os.path.basename(path)[:-3], path)
-    module = importlib.util.module_from_spec(spec)
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
     spec.loader.exec_module(module)
     return module
 
@@ -692,7 +705,8 @@ def load_model(name):
         if not colon:
             presets = load_file(os.path.join(HERE, '..', 'tests', 'torch_models.py')).MODELS
             if name not in presets:
-                raise ExportError("--model %s: there is none; %s, or module.path:factory" % (name, ', '.join(presets)))
+                raise ExportError('--model %s: there is none; %s, or module.path:factory' % (
+                    name, ', '.join(presets)))
             make, batch, inputs = presets[name]
             return make(), batch, inputs
         if '' not in sys.path: sys.path.insert(0, '')
@@ -702,7 +716,7 @@ def load_model(name):
     except ExportError:
         raise
     except Exception as error:
-        raise ExportError('--model %s: %s' % (name, str(error).strip().split('\n')[0])) from error
+        raise ExportError('--model %s: %s' % (name, first_line(error))) from error
     if not isinstance(made, nn.Module): raise ExportError('--model %s: gives no torch.nn.Module' % name)
     return made, 1, []
 
@@ -712,26 +726,29 @@ def parse_input(text, batch):
     shape, _, kind = text.partition(':')
     dtype = getattr(torch, kind or 'float32', None)
     if not isinstance(dtype, torch.dtype) or not all(w.isdigit() and int(w) for w in shape.split('x') if shape):
-        raise ExportError('--input %s: must be sizes like 3x224x224, and a type of torch behind a colon or none' % text)
+        raise ExportError('--input %s: must be sizes like 3x224x224, or with a type of torch 128:int64' % text)
     return torch.empty([batch] + [int(w) for w in shape.split('x') if shape], dtype=dtype, device='meta')
 
 
 def main(arguments=None):
     about, _, more = __doc__.partition('\n\n')
-    parser = argparse.ArgumentParser(description=about, epilog=more, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=about, epilog=more,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--model', required=True, metavar='NAME',
-                        help='resnet18, vgg16, encoder, ... (tests/torch_models.py), or module.path:factory, file.py:factory')
+                        help='resnet18, vgg16, encoder, ... of tests/torch_models.py, module.path:factory, or '
+                             'file.py:factory')
     parser.add_argument('--batch', type=int, metavar='N', help='samples; first dimension of every input')
     parser.add_argument('--input', action='append', metavar='SHAPE[:TYPE]',
-                        help='one sample of one input: 3x224x224 (float32), 128:int64; once per input of forward')
+                        help='one sample of an input: 3x224x224 (float32), 128:int64; once per input of forward')
     parser.add_argument('--cost', choices=['flop', 'roofline'], default='flop', help='unit of costs (flop)')
     parser.add_argument('--loss', choices=['auto', 'add', 'none'], default='auto',
                         help='a loss node behind the outputs; auto: unless the module computes one')
-    parser.add_argument('--unknown', choices=['error', 'elementwise'], default='error', help='ops that are not known')
+    parser.add_argument('--unknown', choices=['error', 'elementwise'], default='error',
+                        help='ops that are not known')
     parser.add_argument('--copies', choices=['fold', 'node'], default='fold',
                         help='reshape, flatten and contiguous where they copy')
     parser.add_argument('--params', action='store_true', help='write param=<bytes of weights>')
-    parser.add_argument('--eval', action='store_true', help='the module as in evaluation; otherwise as in training')
+    parser.add_argument('--eval', action='store_true', help='the module as in evaluation, not as in training')
     parser.add_argument('-o', metavar='FILE', help='where to; standard output without')
     options = parser.parse_args(arguments)
     try:
@@ -739,9 +756,9 @@ def main(arguments=None):
         model, batch, inputs = load_model(options.model)
         batch, inputs = options.batch or batch, options.input or inputs
         if not inputs: raise ExportError('--input: needed for %s' % options.model)
-        graph = export(model.train(not options.eval), [parse_input(text, batch) for text in inputs], cost=options.cost,
-                       loss=options.loss, unknown=options.unknown, copies=options.copies, params=options.params,
-                       title=options.model)
+        graph = export(model.train(not options.eval), [parse_input(text, batch) for text in inputs],
+                       cost=options.cost, loss=options.loss, unknown=options.unknown, copies=options.copies,
+                       params=options.params, title=options.model)
         if options.o: graph.write(options.o)
         else: sys.stdout.write(str(graph))
     except (ExportError, OSError) as error:
