@@ -10,9 +10,9 @@ or, in a program:
     from export_torch import export
     export(model, (torch.empty(8, 3, 64, 64),)).write('net.tlg')
 
-The module is traced by torch.fx and runs without data: its forward is called once on tensors of the meta device,
-so that shapes are plain numbers, no weight is touched, and a network larger than the machine can be exported.
-What decides on values of tensors cannot be traced.
+The module is traced by torch.fx and runs without data: its forward is called once on tensors of the meta
+device, so that shapes are plain numbers, no weight is touched, and a network larger than the machine can be
+exported. What decides on values of tensors cannot be traced.
 
   views     (view, permute, chunk, detach, ...) are no nodes: they are found by the storage that they share.
             reshape, flatten and contiguous count as views where they copy, too, since a kernel can read with
@@ -32,7 +32,7 @@ What decides on values of tensors cannot be traced.
 Weights, their gradients and constants (also tensors that forward makes from nothing) are no part of a plan and
 are not counted; --params adds the weights as param=.
 """
-import argparse, copy, importlib, importlib.util, inspect, math, operator, os, sys
+import argparse, copy, importlib, importlib.util, inspect, math, operator, os, sys, types
 
 try:
     import torch
@@ -136,9 +136,9 @@ define('softmax log_softmax softmin', 'out', 'softmax')
 # Their derivative is a function of what they gave.
 define('relu relu6', 'out', 'relu')
 define('leaky_relu elu selu celu sigmoid tanh hardtanh exp expm1 sqrt rsqrt reciprocal', 'out')
-define('gelu silu mish softplus softsign logsigmoid hardswish hardsigmoid hardshrink softshrink tanhshrink rrelu '
-       'glu threshold abs log log2 log10 log1p sin cos tan atan sinh cosh erf square clamp maximum minimum atan2 '
-       'addcmul addcdiv grid_sample lerp', 'in')
+define('gelu silu mish softplus softsign logsigmoid hardswish hardsigmoid hardshrink softshrink tanhshrink '
+       'rrelu glu threshold abs log log2 log10 log1p sin cos tan atan sinh cosh erf square clamp maximum '
+       'minimum atan2 addcmul addcdiv grid_sample lerp', 'in')
 define('normalize cumprod', 'in,out')
 define('dropout dropout1d dropout2d dropout3d alpha_dropout feature_alpha_dropout feature_dropout '
        'stochastic_depth drop_path', 'none', 'dropout')
@@ -146,8 +146,8 @@ define('add sub rsub neg pos cumsum pad roll flip repeat repeat_interleave tile 
        'channel_shuffle unfold fold tril triu diag diag_embed stack', 'none')
 define('cat', 'none', 'concat')
 define('interpolate upsample', 'none', 'upsample')
-define('clone contiguous reshape reshape_as flatten view expand to float double half bfloat16 type type_as copy '
-       'split_copy split_with_sizes_copy unbind_copy', 'none', 'copy')
+define('clone contiguous reshape reshape_as flatten view expand to float double half bfloat16 type type_as '
+       'copy split_copy split_with_sizes_copy unbind_copy', 'none', 'copy')
 # What is read beside the data: indices, masks, conditions.
 define('where masked_fill masked_scatter index_select index_add index_copy index_fill index_put gather scatter '
        'scatter_add take_along_dim getitem setitem', 'index')
@@ -160,10 +160,11 @@ define('prod logsumexp amax amin', 'in,out', cost='input')
 define('max min topk sort kthvalue median mode cummax cummin', 'selection', cost='input')
 # Without a gradient.
 define('argmax argmin argsort all any count_nonzero', 'none', cost='input')
-define('eq ne lt le gt ge isnan isinf isfinite logical_and logical_or logical_xor logical_not and or xor invert '
-       'bitwise_and bitwise_or bitwise_xor bitwise_not floordiv floor_divide remainder fmod mod floor ceil round '
-       'trunc sign heaviside bernoulli one_hot zeros_like ones_like full_like empty_like rand_like randn_like '
-       'new_zeros new_ones new_full new_empty new_tensor zero fill uniform normal long int short bool', 'none')
+define('eq ne lt le gt ge isnan isinf isfinite logical_and logical_or logical_xor logical_not and or xor '
+       'invert bitwise_and bitwise_or bitwise_xor bitwise_not floordiv floor_divide remainder fmod mod floor '
+       'ceil round trunc sign heaviside bernoulli one_hot zeros_like ones_like full_like empty_like rand_like '
+       'randn_like new_zeros new_ones new_full new_empty new_tensor zero fill uniform normal long int short '
+       'bool', 'none')
 define('cross_entropy nll_loss mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy '
        'binary_cross_entropy_with_logits kl_div poisson_nll_loss gaussian_nll_loss hinge_embedding_loss '
        'margin_ranking_loss soft_margin_loss cosine_embedding_loss triplet_margin_loss multi_margin_loss', 'in',
@@ -172,8 +173,8 @@ define('cross_entropy nll_loss mse_loss l1_loss smooth_l1_loss huber_loss binary
 ALIASES = {
     'iadd': 'add', 'isub': 'sub', 'imul': 'mul', 'itruediv': 'div', 'ipow': 'pow', 'imatmul': 'matmul',
     'iand': 'and', 'ior': 'or', 'ixor': 'xor', 'truediv': 'div', 'divide': 'div', 'true_divide': 'div',
-    'multiply': 'mul', 'subtract': 'sub', 'negative': 'neg', 'absolute': 'abs', 'clip': 'clamp', 'concat': 'cat',
-    'concatenate': 'cat', 'hstack': 'cat', 'vstack': 'cat', 'inverse': 'invert', 'expand_as': 'expand',
+    'multiply': 'mul', 'subtract': 'sub', 'negative': 'neg', 'absolute': 'abs', 'clip': 'clamp',
+    'concat': 'cat', 'concatenate': 'cat', 'hstack': 'cat', 'vstack': 'cat', 'expand_as': 'expand',
 }
 MODULES = {     # classes of torch.nn whose op has another name than theirs in lower case
     'LeakyReLU': 'leaky_relu', 'LogSigmoid': 'logsigmoid', 'Softmax2d': 'softmax', 'LogSoftmax': 'log_softmax',
@@ -194,8 +195,8 @@ for d in '123':
                     'AvgPool%sd' % d: 'avg_pool%sd' % d, 'AdaptiveAvgPool%sd' % d: 'adaptive_avg_pool%sd' % d,
                     'AdaptiveMaxPool%sd' % d: 'adaptive_max_pool%sd' % d, 'ReflectionPad%sd' % d: 'pad',
                     'ReplicationPad%sd' % d: 'pad', 'ConstantPad%sd' % d: 'pad'})
-CONTAINERS = {'Sequential', 'ModuleList', 'ModuleDict', 'Transformer', 'TransformerEncoder', 'TransformerDecoder',
-              'TransformerEncoderLayer', 'TransformerDecoderLayer'}     # of torch.nn; looked into
+CONTAINERS = {'Sequential', 'ModuleList', 'ModuleDict', 'Transformer', 'TransformerEncoder',     # looked into
+              'TransformerDecoder', 'TransformerEncoderLayer', 'TransformerDecoderLayer'}
 # Copies that kernels with strides do not need; what reads no data of its input; what reads none of its target.
 RELAYOUTS = {'contiguous', 'reshape', 'reshape_as', 'flatten'}
 SHAPE_ONLY = {'zeros_like', 'ones_like', 'full_like', 'empty_like', 'rand_like', 'randn_like', 'new_zeros',
@@ -331,7 +332,8 @@ def read_tensors(call, op):
     if op.needs == 'index': return [t for t in given if not t.is_floating_point()], []
     if op.needs == 'operands':      # one is read for the gradient of another
         all_of = call.operands()
-        return [a for i, a in enumerate(all_of) if any(b.requires_grad for b in all_of[:i] + all_of[i + 1:])], []
+        wanted = [any(b.requires_grad for b in all_of[:i] + all_of[i + 1:]) for i in range(len(all_of))]
+        return [a for a, is_wanted in zip(all_of, wanted) if is_wanted], []
     first_is_tensor = isinstance(call.args[0], torch.Tensor)
     if op.needs == 'quotient':
         if len(given) == 1: return [] if first_is_tensor else given, []
@@ -376,7 +378,8 @@ def in_place_operator(name):
     return change
 
 
-for name in ('add', 'sub', 'mul', 'truediv', 'pow'): setattr(ValueProxy, '__i%s__' % name, in_place_operator(name))
+for name in ('add', 'sub', 'mul', 'truediv', 'pow'):
+    setattr(ValueProxy, '__i%s__' % name, in_place_operator(name))
 
 
 def untraced(method):
@@ -430,6 +433,9 @@ class Tracer(fx.Tracer):
         return root_fn, [self.root, *proxies.values()]
 
     def create_proxy(self, kind, target, args, kwargs, name=None, type_expr=None, proxy_factory_fn=None):
+        if isinstance(target, types.FunctionType) and not target.__module__.startswith('torch.') \
+                and target.__name__.strip('_') not in OPS:
+            return target(*args, **kwargs)      # torch.fx.wrap would hide what it does
         node = super().create_proxy(kind, target, args, kwargs, name, type_expr).node
         if kind == 'get_attr': return self.proxy(node)
         value = self.execute(node)
@@ -443,6 +449,8 @@ class Tracer(fx.Tracer):
     @untraced
     def value_of(self, node):
         if 'value' in node.meta: return node.meta['value']
+        if node.op == 'call_function':      # a namedtuple
+            return node.target(*fx.node.map_arg(node.args, self.value_of))
         if node.target not in self.constants:
             value = self.root
             for word in node.target.split('.'): value = getattr(value, word)
@@ -656,7 +664,8 @@ def reach(start, goes):
     return found
 
 
-def export(model, inputs, *, cost='flop', loss='auto', unknown='error', copies='fold', params=False, title=None):
+def export(model, inputs, *, cost='flop', loss='auto', unknown='error', copies='fold', params=False,
+           title=None):
     """Trace a module and return its Graph. Neither the module nor the inputs are changed or run.
 
     inputs   tensors for forward, by position (a tuple) or by name (a dict); only shapes and types are read
@@ -739,7 +748,7 @@ def main(arguments=None):
                              'file.py:factory')
     parser.add_argument('--batch', type=int, metavar='N', help='samples; first dimension of every input')
     parser.add_argument('--input', action='append', metavar='SHAPE[:TYPE]',
-                        help='one sample of an input: 3x224x224 (float32), 128:int64; once per input of forward')
+                        help='one sample of an input: 3x224x224 (float32), 128:int64; once per input')
     parser.add_argument('--cost', choices=['flop', 'roofline'], default='flop', help='unit of costs (flop)')
     parser.add_argument('--loss', choices=['auto', 'add', 'none'], default='auto',
                         help='a loss node behind the outputs; auto: unless the module computes one')

@@ -3,7 +3,7 @@
 
 Needs PyTorch; a test without its reference data prints SKIPPED.
 """
-import contextlib, io, os, subprocess, sys, tempfile, unittest
+import collections, contextlib, io, os, subprocess, sys, tempfile, unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SHARED = os.environ.get('TL_SHARED', os.path.join(HERE, '..', '..', 'shared'))
@@ -12,6 +12,7 @@ sys.dont_write_bytecode = True
 sys.path[:0] = [HERE, os.path.dirname(PROGRAM)]
 
 import torch
+import torch.fx
 import torch.nn.functional as F
 from torch import nn
 from export_torch import ExportError, export, main, parse_input
@@ -399,6 +400,26 @@ class Composites(unittest.TestCase):
         self.assertEqual((x._version, module.b.weight.device.type), (0, 'cpu'))
 
 
+    def test_wrapped_functions_and_named_tuples_are_looked_into(self):
+        pair = collections.namedtuple('Pair', 'first second')
+        def forward(self, x):
+            both = pair(self.a(x), wrapped(self.a(x), 2))
+            return pair(both.first + both.second, second=None)
+        nodes = nodes_of(net(forward, a=linear()), (2, 4))
+        self.assertEqual(list(nodes), ['x', 'a', 'a_1', 'mul', 'add'])
+
+    def test_no_grad_is_followed(self):
+        def forward(self, x):
+            with torch.no_grad(): y = self.a(x)
+            return self.b(y)
+        nodes = nodes_of(net(forward, a=linear(), b=linear()), (2, 4))
+        self.assertEqual(list(nodes.values())[1:], ['linear 32 none 0 grad=no', 'linear 32 in 1'])
+
+
+@torch.fx.wrap
+def wrapped(x, factor): return x * factor
+
+
 class Errors(unittest.TestCase):
     def test_an_unknown_op_is_named_with_its_node(self):
         module = net(lambda self, x: torch.lgamma(self.a(x)), a=linear())
@@ -422,6 +443,20 @@ class Errors(unittest.TestCase):
     def test_values_are_one_sentence(self):
         with self.assertRaisesRegex(ExportError, "^node 'item': item does not run on shapes alone: "):
             nodes_of(net(lambda self, x: self.a(x) * self.a(x).sum().item(), a=linear()), (2, 4))
+
+    def test_writing_into_a_tensor_made_from_nothing_is_refused(self):
+        def forward(self, x):
+            y = torch.zeros(2, 4)
+            y[:, 0] = self.a(x)[:, 1]
+            return y
+        with self.assertRaisesRegex(ExportError, "^node 'setitem.*: setitem writes into a tensor that forward made"):
+            nodes_of(net(forward, a=linear()), (2, 4))
+        def forward_followed(self, x):
+            y = x.new_zeros(2, 4)
+            y[:, 0] = self.a(x)[:, 1]
+            return y
+        nodes = nodes_of(net(forward_followed, a=linear()), (2, 4))
+        self.assertEqual(list(nodes.values())[1:], ['new_zeros 32 none - grad=no', 'linear 32 in 0', 'setitem 32 none 1,2'])
 
     def test_too_many_inputs_are_one_sentence(self):
         with self.assertRaisesRegex(ExportError, 'torch.fx cannot trace the module: .*positional argument'):
@@ -484,7 +519,7 @@ class CommandLine(unittest.TestCase):
     def test_help_says_what_there_is(self):
         with contextlib.redirect_stdout(io.StringIO()) as output, self.assertRaises(SystemExit) as raised: main(['--help'])
         self.assertEqual(raised.exception.code, 0)
-        for word in ('--unknown', '--cost', 'grad=no', 'meta device'): self.assertIn(word, output.getvalue())
+        for word in ('--unknown', '--cost', 'grad=no', 'tensors of the meta'): self.assertIn(word, output.getvalue())
 
 
 class Result(unittest.TextTestResult):
