@@ -411,8 +411,6 @@ class Tracer(fx.Tracer):
     def getattr(self, attr, attr_val, parameter_proxy_cache):
         return attr_val if self.running else super().getattr(attr, attr_val, parameter_proxy_cache)
 
-    _module_getattr = getattr       # its name in other versions
-
     def proxy(self, node): return ValueProxy(node, self)
 
     def create_arg(self, a): return super().create_arg(tuple(a) if isinstance(a, torch.Size) else a)

@@ -293,15 +293,17 @@ step_fuzz() {
 
 step_size()     { bash tests/size.sh; }
 step_coverage() { bash tests/coverage.sh; }
-step_torch() {      # the exporter, where some python3 has PyTorch
+step_torch() {      # the exporter, where some python3 has PyTorch, and the library on what it writes
     local python
     for python in python3 /usr/bin/python3; do
         "$python" -c 'import torch' 2>/dev/null || continue
         "$python" tests/test_export_torch.py > $out/torch.log 2>&1 || { cat $out/torch.log; fail "the exporter's tests"; }
         grep -E '^(SKIPPED|Ran )' $out/torch.log
+        gcc -std=c99 -O1 "${strict[@]}" -o $out/torch_plan tests/torch_plan.c -lm -lpthread
+        "$python" tests/torch_check.py $out/torch_plan
         return
     done
-    skip "tests/test_export_torch.py: no PyTorch (Debian: python3-torch)"
+    skip "tests/test_export_torch.py, tests/torch_check.py: no PyTorch (Debian: python3-torch)"
 }
 step_differential() { python3 tests/differential_plan.py 10000; }  # the simulator against the independent checker
 
