@@ -1,4 +1,4 @@
-"""Networks that test_export_torch.py exports and compares with the reference graphs; export_torch.py knows them by name."""
+"""Networks that the tests of export_torch.py compare with the reference graphs; it knows them by name."""
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -14,7 +14,8 @@ class BasicBlock(nn.Module):
         self.bn2 = nn.BatchNorm2d(width)
         self.downsample = None
         if stride > 1 or given != width:
-            self.downsample = nn.Sequential(nn.Conv2d(given, width, 1, stride, bias=False), nn.BatchNorm2d(width))
+            layers = nn.Conv2d(given, width, 1, stride, bias=False), nn.BatchNorm2d(width)
+            self.downsample = nn.Sequential(*layers)
 
     def forward(self, x):
         out = self.bn2(self.conv2(self.relu(self.bn1(self.conv1(x)))))
@@ -32,7 +33,8 @@ class ResNet18(nn.Module):
         given = 64
         for k, width in enumerate((64, 128, 256, 512), 1):
             stride = 1 if k == 1 else 2
-            setattr(self, 'layer%d' % k, nn.Sequential(BasicBlock(given, width, stride), BasicBlock(width, width, 1)))
+            blocks = nn.Sequential(BasicBlock(given, width, stride), BasicBlock(width, width, 1))
+            setattr(self, 'layer%d' % k, blocks)
             given = width
         self.avgpool = nn.AdaptiveAvgPool2d(1)
         self.fc = nn.Linear(512, 1000)
@@ -48,13 +50,13 @@ class VGG16(nn.Module):
         super().__init__()
         layers, given = [], 3
         for width in (64, 64, 0, 128, 128, 0, 256, 256, 256, 0, 512, 512, 512, 0, 512, 512, 512, 0):
-            layers += [nn.Conv2d(given, width, 3, padding=1), nn.ReLU(inplace=True)] if width else [nn.MaxPool2d(2)]
+            layers += [nn.Conv2d(given, width, 3, padding=1), nn.ReLU(True)] if width else [nn.MaxPool2d(2)]
             given = width or given
         self.features = nn.Sequential(*layers)
         self.avgpool = nn.AdaptiveAvgPool2d(7)
         self.classifier = nn.Sequential(
-            nn.Linear(512 * 49, 4096), nn.ReLU(True), nn.Dropout(), nn.Linear(4096, 4096), nn.ReLU(True), nn.Dropout(),
-            nn.Linear(4096, 1000))
+            nn.Linear(512 * 49, 4096), nn.ReLU(True), nn.Dropout(),
+            nn.Linear(4096, 4096), nn.ReLU(True), nn.Dropout(), nn.Linear(4096, 1000))
 
     def forward(self, x): return self.classifier(torch.flatten(self.avgpool(self.features(x)), 1))
 
@@ -65,7 +67,8 @@ class InvertedResidual(nn.Module):
         hidden = given * expand
         self.skips = stride == 1 and given == width
         layers = [] if expand == 1 else [self.unit(given, hidden, 1, 1, 1)]
-        layers += [self.unit(hidden, hidden, 3, stride, hidden), nn.Conv2d(hidden, width, 1, bias=False), nn.BatchNorm2d(width)]
+        layers += [self.unit(hidden, hidden, 3, stride, hidden), nn.Conv2d(hidden, width, 1, bias=False),
+                   nn.BatchNorm2d(width)]
         self.conv = nn.Sequential(*layers)
 
     @staticmethod
@@ -80,8 +83,8 @@ class MobileNetV2(nn.Module):
     def __init__(self):
         super().__init__()
         layers, given = [InvertedResidual.unit(3, 32, 3, 2, 1)], 32
-        for expand, width, count, stride in ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1),
-                                             (6, 160, 3, 2), (6, 320, 1, 1)):
+        for expand, width, count, stride in ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2),
+                                             (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1)):
             for k in range(count):
                 layers.append(InvertedResidual(given, width, 1 if k else stride, expand))
                 given = width
@@ -102,8 +105,10 @@ class UNet(nn.Module):
 
     @staticmethod
     def block(given, width):
-        return nn.Sequential(nn.Conv2d(given, width, 3, padding=1, bias=False), nn.BatchNorm2d(width), nn.ReLU(True),
-                             nn.Conv2d(width, width, 3, padding=1, bias=False), nn.BatchNorm2d(width), nn.ReLU(True))
+        layers = []
+        for inputs in (given, width):
+            layers += [nn.Conv2d(inputs, width, 3, padding=1, bias=False), nn.BatchNorm2d(width), nn.ReLU(True)]
+        return nn.Sequential(*layers)
 
     def forward(self, x):
         kept = []
@@ -142,7 +147,8 @@ class Block(nn.Module):
 
     def forward(self, x):
         samples, tokens, width = x.shape
-        q, k, v = (t.view(samples, tokens, self.heads, -1).transpose(1, 2) for t in self.qkv(self.ln1(x)).chunk(3, -1))
+        parts = self.qkv(self.ln1(x)).chunk(3, -1)
+        q, k, v = (t.view(samples, tokens, self.heads, -1).transpose(1, 2) for t in parts)
         mixed = self.softmax(q @ k.transpose(-2, -1)) @ v
         x = self.proj(mixed.transpose(1, 2).reshape(samples, tokens, width)) + x
         return self.fc2(self.gelu(self.fc1(self.ln2(x)))) + x

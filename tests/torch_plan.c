@@ -2,7 +2,7 @@
 //
 //     torch_plan FILE.tlg PERCENT
 //
-// Prints a line "# nodes <n> keep_all <bytes> budget <bytes> peak <bytes> cost <cost> base <cost> bound <cost>" and the
+// Prints "# nodes <n> keep_all <bytes> budget <bytes> peak <bytes> cost <cost> base <cost> bound <cost>" and the
 // schedule; or one sentence on the error stream, with status 1.
 #define TL_STRATEGY_IMPLEMENTATION
 #include "../tl_strategy.h"
@@ -31,9 +31,11 @@ int main(int argc, char **argv) {
     desc.graph = &graph;
     desc.budget_bytes = keep_all / 100 * strtoull(argv[2], NULL, 10);
     if (tl_plan_remat(&env, &desc, &plan, &report)) return fail(&env);
-    printf("# nodes %d keep_all %llu budget %llu peak %llu cost %llu base %llu bound %llu\n", (int)graph.node_count,
-           (unsigned long long)keep_all, (unsigned long long)desc.budget_bytes, (unsigned long long)plan.peak_bytes,
-           (unsigned long long)plan.cost, (unsigned long long)plan.base_cost, (unsigned long long)report.bound_cost);
+    printf("# nodes %d keep_all %llu budget %llu peak %llu", (int)graph.node_count,
+           (unsigned long long)keep_all, (unsigned long long)desc.budget_bytes,
+           (unsigned long long)plan.peak_bytes);
+    printf(" cost %llu base %llu bound %llu\n", (unsigned long long)plan.cost,
+           (unsigned long long)plan.base_cost, (unsigned long long)report.bound_cost);
     length = tl_print_schedule(&plan, NULL, 0);
     text = (char *)malloc(length + 1);
     if (!text) return 1;
