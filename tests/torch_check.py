@@ -3,7 +3,7 @@
 
 Each network is exported, read by tl_read_graph, held to tl_check_graph and planned by tl_plan_remat inside a
 share of what keeping everything takes (torch_plan.c; built with $CC, else cc, where no DRIVER is given). The
-plan must fit, and check_schedule.py of the reference data (TL_SHARED, else ../shared) must find its peak and cost.
+plan must fit, and check_schedule.py of the reference data (TL_SHARED, else ../shared) must say the same.
 """
 import os, subprocess, sys, tempfile
 

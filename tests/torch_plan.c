@@ -2,8 +2,8 @@
 //
 //     torch_plan FILE.tlg PERCENT
 //
-// Prints "# nodes <n> keep_all <bytes> budget <bytes> peak <bytes> cost <cost> base <cost> bound <cost>" and the
-// schedule; or one sentence on the error stream, with status 1.
+// Prints "# nodes <n> keep_all <bytes> budget <bytes> peak <bytes> cost <cost> base <cost> bound <cost>", then
+// the schedule; or one sentence on the error stream, with status 1.
 #define TL_STRATEGY_IMPLEMENTATION
 #include "../tl_strategy.h"
 #include <stdio.h>
