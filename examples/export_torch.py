@@ -12,7 +12,7 @@ or, in a program:
 
 The module is traced by torch.fx and runs without data: its forward is called once on tensors of the meta
 device, so that shapes are plain numbers, no weight is touched, and a network larger than the machine can be
-exported. What decides on values of tensors cannot be traced.
+exported. What decides on values of tensors cannot be traced. Works with PyTorch 1.13 (Debian 12) to 2.6.
 
   views     (view, permute, chunk, detach, ...) are no nodes: they are found by the storage that they share.
             reshape, flatten and contiguous count as views where they copy, too, since a kernel can read with

@@ -528,7 +528,7 @@ class CommandLine(unittest.TestCase):
         self.assertTrue(text.startswith('tlg 1\n# mlp8 of 2x784 float32; costs in FLOP\nnode 0 x input '))
         done = subprocess.run([sys.executable, PROGRAM, *arguments], capture_output=True, text=True,
                               timeout=120)
-        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, text, ''))
+        self.assertEqual((done.returncode, done.stdout), (0, text))
 
     def test_a_module_comes_from_a_file_or_a_package(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -555,7 +555,7 @@ class CommandLine(unittest.TestCase):
                 (['--model', 'os:getcwd'], '--model os:getcwd: gives no torch.nn.Module'),
                 (['--model', 'torch.nn:Identity'], '--input: needed for torch.nn:Identity'),
                 (['--model', 'mlp8', '--input', '7x'], '--input 7x: must be sizes like'),
-                (['--model', 'mlp8', '--input', '784:int5'], '--input 784:int5: must be sizes like'),
+                (['--model', 'mlp8', '--input', '784:int99'], '--input 784:int99: must be sizes like'),
                 (['--model', 'mlp8', '--input', '0'], '--input 0: must be sizes like'),
                 (['--model', 'mlp8', '--batch', '0'], '--batch: must be > 0'),
                 (['--model', 'mlp8', '-o', '/nowhere/x.tlg'], '[Errno 2] No such file')):
