@@ -758,6 +758,7 @@ def main(arguments=None):
     parser.add_argument('--eval', action='store_true', help='the module as in evaluation, not as in training')
     parser.add_argument('-o', metavar='FILE', help='where to; standard output without')
     options = parser.parse_args(arguments)
+    sys.dont_write_bytecode = True      # no folders beside the files that --model names
     try:
         if options.batch is not None and options.batch < 1: raise ExportError('--batch: must be > 0')
         model, batch, inputs = load_model(options.model)
