@@ -659,6 +659,8 @@ typedef struct tl_simulate_desc {
     const tl_device *device;      // 0 = copies and conversions take no time, alignment 1
     uint64_t        *live_bytes;  // [step_count] highest live bytes during each step; may be 0
     uint64_t        *host_bytes;  // [step_count] host bytes after each step; may be 0
+    uint64_t        *start_cost;  // [step_count] when each step begins, O and L on the link; may be 0
+    uint64_t        *end_cost;    // [step_count] when each step ends; may be 0
 } tl_simulate_desc;
 
 // Replay a plan under the model and report. One body is replayed; repeats change nothing, they
@@ -680,6 +682,17 @@ TLDEF tl_result tl_simulate_plan(tl_env *env, const tl_simulate_desc *desc, tl_r
 
 // Replay the plan and fill in its peaks, cost and base cost.
 TLDEF tl_result tl_measure_plan(tl_env *env, const tl_graph *graph, const tl_device *device, tl_plan *plan);
+
+#ifndef TL_NO_PLANNERS
+// Copy a plan, steps and offsets too, into memory of its own: of a const table, or the record of an
+// online run (tl_find_run_plan), which can then be simulated, improved, written and replayed.
+//
+//   copy   overwritten; not the plan itself; release with tl_free_plan
+//
+// Errors:  TL_ERROR_INVALID_ARG: counts without arrays; TL_ERROR_NO_MEMORY. *copy is all zero then.
+// Cost:    O(steps + offsets), one allocation.
+TLDEF tl_result tl_copy_plan(tl_env *env, const tl_plan *plan, tl_plan *copy);
+#endif
 
 TLDEF void        tl_free_plan(tl_env *env, tl_plan *plan);  // accepts zeroed plans and const tables
 TLDEF const char *tl_name_step(tl_step_kind kind);    // "F"; "?" out of range
@@ -843,6 +856,31 @@ TLDEF size_t tl_print_schedule(const tl_plan *plan, char *buf, size_t size);
 //
 // Errors:  TL_ERROR_PARSE with the line, TL_ERROR_NO_MEMORY; *plan is all zero then.
 TLDEF tl_result tl_parse_schedule(tl_env *env, const char *text, size_t length, tl_plan *plan);
+
+// Say in plain text what a plan does: its numbers, which tensors make its peak, largest first, which
+// forwards run again, how often and at what cost, and what is copied.
+//
+// Errors:  those of tl_simulate_plan, TL_ERROR_NO_MEMORY; what the sink returned.
+// Cost:    O(steps + tensors), as the simulator.
+TLDEF tl_result tl_explain_plan(tl_env *env, const tl_graph *graph, const tl_plan *plan, tl_sink sink);
+
+// Write a plan and its graph as C: const tables that need no memory but where they stand, for C99 and
+// C++11, on any machine.
+//
+//     #include "tl_strategy.h"
+//     #include "net.h"               // written with the name "net"
+//     desc.graph = &net_graph;       // tl_graph
+//     desc.plan  = &net_plan;        // tl_plan over net_steps; tl_free_plan does nothing to it
+//
+//   plan   replayed first, so that a table always holds; its numbers are written as they stand
+//   name   1 to 48 letters, digits and _, a letter first, no _ beside another _ or at the end
+//
+// A run of such a plan asks its env for memory in tl_init_run alone. A graph of tables cannot grow and
+// is never released. Tables are of one version: another tl_strategy.h stops at an #error.
+// Errors:  TL_ERROR_INVALID_ARG: name; those of tl_simulate_plan; what the sink returned.
+// Cost:    O(steps + tensors + texts).
+TLDEF tl_result tl_write_plan_table(tl_env *env, const tl_graph *graph, const tl_plan *plan, const char *name,
+                                    tl_sink sink);
 
 #ifndef TL_NO_PLANNERS
 TLDEF int tl_parse_checkpoint(const char *text, tl_checkpoint_kind *kind);
@@ -2768,6 +2806,109 @@ static void tli_put_json_text(tli_writer *w, const char *text) {
         text += length ? length : 1;
     }
     tli_put(w, "\"");
+}
+
+// -- stream: a small buffer in front of a sink; the first error stops it --
+
+typedef struct tli_stream {
+    tl_sink   sink;
+    tl_result result;   // of the sink
+    uint64_t  sent;     // bytes that the sink took
+    size_t    used;     // of buf
+    char      buf[512];
+} tli_stream;
+
+static void tli_open_stream(tli_stream *s, tl_sink sink) {
+    s->sink = sink;
+    s->result = TL_OK;
+    s->sent = 0;
+    s->used = 0;
+}
+
+static void tli_flush(tli_stream *s) {
+    if (!s->result && s->used) {
+        s->result = s->sink.write(s->sink.user, s->buf, s->used);
+        if (!s->result) s->sent += s->used;
+    }
+    s->used = 0;
+}
+
+static void tli_send_bytes(tli_stream *s, const char *text, size_t length) {
+    size_t i;
+    for (i = 0; i < length; i++) {
+        if (s->used == sizeof s->buf) tli_flush(s);
+        s->buf[s->used++] = text[i];
+    }
+}
+
+static void tli_send(tli_stream *s, const char *text) { tli_send_bytes(s, text, tli_text_length(text)); }
+
+static void tli_send_u64(tli_stream *s, uint64_t value) {
+    char digits[24];
+    tli_writer w = tli_writer_of(digits, sizeof digits);
+    tli_put_u64(&w, value);
+    tli_send_bytes(s, digits, w.length);
+}
+
+static void tli_send_i32(tli_stream *s, int32_t value) {
+    if (value < 0) tli_send(s, "-");
+    tli_send_u64(s, value < 0 ? (uint64_t)0 - (uint64_t)(int64_t)value : (uint64_t)value);
+}
+
+// value / 10^places, all places written.
+static void tli_send_decimal(tli_stream *s, uint64_t value, int places) {
+    uint64_t scale = 1;
+    int i;
+    for (i = 0; i < places; i++) scale *= 10;
+    tli_send_u64(s, value / scale);
+    if (places) tli_send(s, ".");
+    for (value %= scale; scale > 1; value %= scale) {
+        scale /= 10;
+        tli_send_u64(s, value / scale);
+    }
+}
+
+static tl_result tli_close_stream(tli_stream *s, tl_env *env, const char *function) {
+    tli_writer w;
+    tli_flush(s);
+    if (!s->result) return TL_OK;
+    w = tli_begin_error(env, s->result, function);
+    tli_put(&w, "sink: stopped with ");
+    tli_put(&w, tl_name_result(s->result));
+    tli_put(&w, " after ");
+    tli_put_u64(&w, s->sent);
+    tli_put(&w, " bytes");
+    return tli_end_error(env, &w, s->result);
+}
+
+// -- stream: bytes as text --
+
+static const char *const tli_byte_units[] = { " B", " KiB", " MiB", " GiB", " TiB", " PiB", " EiB" };
+
+// The largest unit, as a power of 1024, of which bytes hold at least one.
+static int tli_find_byte_unit(uint64_t bytes) {
+    int unit = 0;
+    while (unit < 6 && bytes >> (10 * unit + 10)) unit++;
+    return unit;
+}
+
+// bytes * factor / unit, to nearest.
+static uint64_t tli_scale_bytes_to(uint64_t bytes, int unit, uint64_t factor) {
+    int bits = 10 * unit;
+    uint64_t whole = bytes >> bits, rest = bytes & ((UINT64_C(1) << bits) - 1);
+    if (bits > 40) { rest >>= bits - 40; bits = 40; }  // so that rest * factor fits
+    return whole * factor + (bits ? (rest * factor + (UINT64_C(1) << (bits - 1))) >> bits : 0);
+}
+
+// Three digits that tell: 1.25 MiB, 12.0 MiB, 823 KiB.
+static void tli_send_size(tli_stream *s, uint64_t bytes) {
+    int unit = tli_find_byte_unit(bytes), places = 2;
+    uint64_t value = tli_scale_bytes_to(bytes, unit, 100);
+    if (value >= 1000) { value = tli_scale_bytes_to(bytes, unit, 10); places = 1; }
+    if (!unit || value >= 1000) { value = tli_scale_bytes_to(bytes, unit, 1); places = 0; }
+    if (value == 1024 && places == 0 && unit < 6) { unit++; value = 100; places = 2; }
+    tli_send_decimal(s, value, places);
+    tli_send(s, tli_byte_units[unit]);
 }
 #endif  // TL_NO_TEXT
 
@@ -5356,9 +5497,13 @@ static tl_result tli_simulate(tl_env *env, const char *function, const tl_simula
     int32_t i;
     tl_result result = tli_init_sim(env, &sim, function, desc->graph, desc->device, plan);
     for (i = 0; i < plan->step_count && !result; i++) {
+        int copies = plan->steps[i].kind == TL_STEP_SPILL || plan->steps[i].kind == TL_STEP_FETCH;
+        uint64_t start = copies && sim.link_free > sim.now ? sim.link_free : sim.now;
         result = tli_sim_step(&sim, &plan->steps[i]);
         if (desc->live_bytes) desc->live_bytes[i] = sim.step_bytes;
         if (desc->host_bytes) desc->host_bytes[i] = sim.host_bytes;
+        if (desc->start_cost) desc->start_cost[i] = start;
+        if (desc->end_cost) desc->end_cost[i] = copies ? sim.link_free : sim.now;
     }
     if (!result) result = tli_sim_end(&sim);
     if (result) {
@@ -5422,6 +5567,30 @@ TLI_IMPL tl_result tl_measure_plan(tl_env *env, const tl_graph *graph, const tl_
     TL_ASSERT(graph && plan);
     return tli_measure(env, "tl_measure_plan", graph, device, 0, plan);
 }
+
+#ifndef TL_NO_PLANNERS
+TLI_IMPL tl_result tl_copy_plan(tl_env *env, const tl_plan *plan, tl_plan *copy) {
+    uint64_t *offsets, bytes;
+    tl_step *steps;
+    tl_result result;
+    TL_ASSERT(plan && copy && plan != copy);
+    tli_zero(copy, sizeof *copy);
+    result = tli_check_plan(env, "tl_copy_plan", plan);
+    if (result) return result;
+    // counts are below 2^31: this fits; offsets stand first, because they need the larger alignment
+    bytes = (uint64_t)plan->step_count * sizeof *steps + (uint64_t)plan->offset_count * sizeof *offsets;
+    offsets = (uint64_t *)tli_alloc_array(env, bytes, 1);
+    if (!offsets) return tli_fail(env, TL_ERROR_NO_MEMORY, "tl_copy_plan", "no memory for the steps");
+    steps = (tl_step *)(void *)(offsets + plan->offset_count);
+    tli_copy(offsets, plan->offsets, (size_t)plan->offset_count * sizeof *offsets);
+    tli_copy(steps, plan->steps, (size_t)plan->step_count * sizeof *steps);
+    *copy = *plan;
+    copy->steps = plan->step_count ? steps : NULL;
+    copy->offsets = plan->offset_count ? offsets : NULL;
+    copy->memory = offsets;
+    return TL_OK;
+}
+#endif
 
 // -- revolve: the binomial numbers --
 //
@@ -5877,6 +6046,583 @@ TLI_IMPL tl_result tl_parse_schedule(tl_env *env, const char *text, size_t lengt
         tli_add_step(&list, step);
     }
     return tli_take_steps(&list, "tl_parse_schedule", plan);
+}
+
+// -- what makes the peak --
+
+typedef struct tli_peak {
+    tl_report report;      // of the whole plan
+    tli_made *live;        // [live_count] what lives when the peak is first reached; released by the caller
+    int32_t   live_count;
+} tli_peak;
+
+static void tli_add_live(tli_peak *peak, tli_use use, int32_t index, uint64_t bytes) {
+    tli_made *made = &peak->live[peak->live_count];
+    if (!bytes) return;
+    made->use = use; made->index = index; made->bytes = bytes; made->offset = 0;
+    peak->live_count++;
+}
+
+// Everything live between two steps.
+static void tli_list_live(const tli_sim *sim, tli_peak *peak) {
+    const tl_graph *graph = sim->graph;
+    int32_t i;
+    peak->live_count = 0;
+    for (i = 0; i < graph->tensor_count; i++) {
+        const tli_sim_tensor *t = &sim->tensors[i];
+        uint64_t bytes = graph->outputs[i].bytes;
+        if (t->state == TLI_PACKED) tli_add_live(peak, TLI_USE_PACKED, i, t->packed_bytes);
+        else if (t->state != TLI_ABSENT) tli_add_live(peak, TLI_USE_TENSOR, i, bytes);
+        if (t->has_gradient) tli_add_live(peak, TLI_USE_GRADIENT, i, bytes);
+    }
+    for (i = 0; i < graph->node_count; i++)
+        if (sim->nodes[i].has_saved) tli_add_live(peak, TLI_USE_SAVED, i, graph->nodes[i].saved_bytes);
+}
+
+// Simulate the step that reaches the peak: what lived before it, and what it makes. Conversions of
+// several outputs run one after the other, so each of them is looked at alone.
+static tl_result tli_list_peak(tli_sim *sim, const tl_step *step, tli_peak *peak) {
+    const tl_node *node = &sim->graph->nodes[step->node];
+    int alone = step->kind == TL_STEP_COMPRESS || step->kind == TL_STEP_EXPAND;
+    int32_t count = alone && step->output == TL_ALL_OUTPUTS ? node->output_count : 1, i;
+    tl_result result = TL_OK;
+    for (i = 0; i < count && !result; i++) {
+        tl_step one = *step;
+        if (count > 1) one.output = i;
+        if (count > 1 && !tli_sim_acts_on(sim, (tl_step_kind)step->kind, node->first_output + i)) continue;
+        tli_list_live(sim, peak);
+        result = tli_sim_step(sim, &one);
+        if (!result && sim->step_bytes == peak->report.peak_bytes) break;
+    }
+    for (i = 0; i < sim->made_count && !result; i++) peak->live[peak->live_count++] = sim->made[i];
+    return result;
+}
+
+// Replay a plan, and once more up to its peak.
+static tl_result tli_find_peak(tl_env *env, const char *function, const tl_simulate_desc *desc,
+                               tli_peak *peak) {
+    const tl_graph *graph = desc->graph;
+    uint64_t most = 3 * (uint64_t)graph->tensor_count + (uint64_t)graph->node_count;
+    tli_sim sim;
+    int32_t i;
+    tl_result result;
+    tli_zero(peak, sizeof *peak);
+    result = tli_simulate_checked(env, function, desc, &peak->report);
+    if (result) return result;
+    peak->live = (tli_made *)tli_alloc_array(env, most + tli_sim_most_made(graph), sizeof *peak->live);
+    if (!peak->live) return tli_fail(env, TL_ERROR_NO_MEMORY, function, "no memory to look at the peak");
+    result = tli_init_sim(env, &sim, function, graph, desc->device, desc->plan);
+    for (i = 0; i < peak->report.peak_step && !result; i++) result = tli_sim_step(&sim, &desc->plan->steps[i]);
+    if (!result && peak->report.peak_step < 0) tli_list_live(&sim, peak);
+    else if (!result) result = tli_list_peak(&sim, &desc->plan->steps[peak->report.peak_step], peak);
+    tli_free_sim(&sim);
+    if (!result) return TL_OK;
+    tli_release(env, peak->live);
+    peak->live = NULL;
+    return result;
+}
+
+static int tli_is_larger(const tli_made *a, const tli_made *b) {
+    if (a->bytes != b->bytes) return a->bytes > b->bytes;
+    return a->index != b->index ? a->index < b->index : a->use < b->use;
+}
+
+// Put the largest `count` allocations in front, largest first.
+static void tli_sort_largest(tli_peak *peak, int32_t count) {
+    int32_t i, k;
+    for (i = 0; i < count; i++) {
+        int32_t best = i;
+        tli_made swap = peak->live[i];
+        for (k = i + 1; k < peak->live_count; k++)
+            if (tli_is_larger(&peak->live[k], &peak->live[best])) best = k;
+        peak->live[i] = peak->live[best];
+        peak->live[best] = swap;
+    }
+}
+
+// "conv1.0": the output is left out where there is but one
+static void tli_put_tensor(tli_writer *w, const tl_graph *graph, int32_t tensor) {
+    const tl_node_output *output = &graph->outputs[tensor];
+    tli_put(w, tl_name_node(graph, output->node));
+    if (graph->nodes[output->node].output_count == 1) return;
+    tli_put(w, ".");
+    tli_put_i64(w, output->output);
+}
+
+static const char *tli_explain_use(tli_use use) {
+    switch (use) {
+    case TLI_USE_TENSOR: break;
+    case TLI_USE_PACKED: return ", compressed";
+    case TLI_USE_GRADIENT: return ", its gradient";
+    case TLI_USE_SAVED: return ", saved";
+    case TLI_USE_TWICE: return ", made again beside itself";
+    case TLI_USE_WORK: return ", scratch";
+    }
+    return "";
+}
+
+// "conv1, its gradient"; names of checked graphs are never cut in 320 bytes
+static void tli_name_made(const tl_graph *graph, const tli_made *made, char *buf, size_t size) {
+    tli_writer w = tli_writer_of(buf, size);
+    if (made->use == TLI_USE_SAVED || made->use == TLI_USE_WORK) tli_put(&w, tl_name_node(graph, made->index));
+    else tli_put_tensor(&w, graph, made->index);
+    tli_put(&w, tli_explain_use(made->use));
+    tli_finish(&w);
+}
+
+// -- a plan in words --
+
+#define TLI_EXPLAIN_ROWS 12
+
+// part / whole in hundredths of a percent; whole > 0.
+static uint64_t tli_find_share(uint64_t part, uint64_t whole) {
+    while (part > UINT64_MAX / 10001) { part >>= 1; whole >>= 1; }
+    return part * 10000 / (whole ? whole : 1);
+}
+
+static void tli_send_share(tli_stream *s, uint64_t part, uint64_t whole) {
+    tli_send_decimal(s, tli_find_share(part, whole), 2);
+    tli_send(s, " %");
+}
+
+// "1310720 bytes (1.25 MiB)"
+static void tli_send_bytes_of(tli_stream *s, uint64_t bytes) {
+    tli_send_u64(s, bytes);
+    tli_send(s, bytes == 1 ? " byte" : " bytes");
+    if (bytes < 1024) return;
+    tli_send(s, " (");
+    tli_send_size(s, bytes);
+    tli_send(s, ")");
+}
+
+static void tli_send_count(tli_stream *s, int32_t count, const char *one, const char *more) {
+    tli_send_i32(s, count);
+    tli_send(s, count == 1 ? one : more);
+}
+
+static const char *tli_explain_kind(tl_step_kind kind) {
+    switch (kind) {
+    case TL_STEP_FORWARD: return "forward of ";
+    case TL_STEP_FORWARD_INPLACE: return "forward in place of ";
+    case TL_STEP_FORWARD_SAVE: return "saving forward of ";
+    case TL_STEP_BACKWARD: return "backward of ";
+    case TL_STEP_DROP: return "drop of ";
+    case TL_STEP_DROP_SAVED: return "drop of what was saved by ";
+    case TL_STEP_SPILL: return "spill of ";
+    case TL_STEP_FETCH: return "fetch of ";
+    case TL_STEP_WAIT: return "wait for ";
+    case TL_STEP_DROP_HOST: return "drop of the host copy of ";
+    case TL_STEP_COMPRESS: return "compression of ";
+    case TL_STEP_EXPAND: return "expansion of ";
+    case TL_STEP_COUNT: break;
+    }
+    return "";
+}
+
+// "step 17, backward of conv1"
+static void tli_put_step(tli_writer *w, const tl_graph *graph, const tl_plan *plan, int32_t index) {
+    const tl_step *step;
+    if (index < 0) { tli_put(w, "before the first step"); return; }
+    step = &plan->steps[index];
+    tli_put(w, "step ");
+    tli_put_i64(w, index);
+    tli_put(w, ", ");
+    tli_put(w, tli_explain_kind((tl_step_kind)step->kind));
+    tli_put(w, tl_name_node(graph, step->node));
+    if (step->output == TL_ALL_OUTPUTS) return;
+    tli_put(w, ".");
+    tli_put_i64(w, step->output);
+}
+
+static void tli_explain_numbers(tli_stream *s, const tl_graph *graph, const tl_plan *plan, const tl_report *r) {
+    uint64_t cost = plan->cost ? plan->cost : r->cost;
+    tli_send_count(s, plan->step_count, " step on ", " steps on ");
+    tli_send_count(s, graph->node_count, " node, ", " nodes, ");
+    tli_send(s, plan->inference ? "forward only\n" : "training\n");
+    tli_send(s, "cost ");
+    tli_send_u64(s, cost);
+    tli_send(s, ": each call once ");
+    tli_send_u64(s, r->base_cost);
+    if (r->base_cost) {
+        tli_send(s, ", ratio ");
+        tli_send_decimal(s, tli_find_share(cost, r->base_cost), 4);
+    }
+    if (plan->bound_cost) {
+        tli_send(s, "; no plan costs less than ");
+        tli_send_u64(s, plan->bound_cost);
+        tli_send(s, plan->bound_cost >= cost ? ": proven" : ", at most ");
+        if (plan->bound_cost < cost) {
+            tli_send_share(s, cost - plan->bound_cost, plan->bound_cost);
+            tli_send(s, " above");
+        }
+    }
+    tli_send(s, "\n");
+    if (plan->base_bytes) {
+        tli_send(s, "base: ");
+        tli_send_bytes_of(s, plan->base_bytes);
+        tli_send(s, " beside the plan\n");
+    }
+    if (plan->offset_count) {
+        tli_send(s, "arena: ");
+        tli_send_bytes_of(s, r->arena_bytes);
+        tli_send(s, "\n");
+    }
+}
+
+static void tli_explain_peak(tli_stream *s, const tl_graph *graph, const tl_plan *plan, tli_peak *peak) {
+    int32_t rows = peak->live_count < TLI_EXPLAIN_ROWS ? peak->live_count : TLI_EXPLAIN_ROWS, i;
+    uint64_t rest = peak->report.peak_bytes;
+    char name[400];
+    tli_writer w = tli_writer_of(name, sizeof name);
+    tli_put_step(&w, graph, plan, peak->report.peak_step);
+    tli_finish(&w);
+    tli_send(s, "peak: ");
+    tli_send_bytes_of(s, peak->report.peak_bytes);
+    tli_send(s, ", ");
+    tli_send(s, name);
+    tli_send(s, "\n");
+    tli_sort_largest(peak, rows);
+    for (i = 0; i < rows; i++) {
+        tli_send(s, "    ");
+        tli_send_share(s, peak->live[i].bytes, peak->report.peak_bytes);
+        tli_send(s, "  ");
+        tli_send_bytes_of(s, peak->live[i].bytes);
+        tli_send(s, "  ");
+        tli_name_made(graph, &peak->live[i], name, sizeof name);
+        tli_send(s, name);
+        tli_send(s, "\n");
+        rest -= peak->live[i].bytes;
+    }
+    if (rows == peak->live_count) return;
+    tli_send(s, "    ");
+    tli_send_share(s, rest, peak->report.peak_bytes);
+    tli_send(s, "  ");
+    tli_send_bytes_of(s, rest);
+    tli_send(s, "  ");
+    tli_send_count(s, peak->live_count - rows, " smaller one\n", " smaller ones\n");
+}
+
+// What the further forwards of a node cost: it fits, because the whole plan's cost did.
+static uint64_t tli_find_again(const tl_graph *graph, const int32_t *forwards, int32_t id) {
+    return forwards[id] > 1 ? (uint64_t)(forwards[id] - 1) * graph->nodes[id].fwd_cost : 0;
+}
+
+static void tli_explain_again(tli_stream *s, const tl_graph *graph, int32_t *forwards) {
+    uint64_t cost = 0;
+    int32_t id, nodes = 0, again = 0, rows = 0;
+    for (id = 0; id < graph->node_count; id++) {
+        if (forwards[id] < 2) continue;
+        nodes++;
+        again += forwards[id] - 1;
+        cost += tli_find_again(graph, forwards, id);
+    }
+    if (!again) { tli_send(s, "nothing is made twice\n"); return; }
+    tli_send(s, "made again: ");
+    tli_send_count(s, again, " forward of ", " forwards of ");
+    tli_send_count(s, nodes, " node, cost ", " nodes, cost ");
+    tli_send_u64(s, cost);
+    tli_send(s, "\n");
+    for (; rows < TLI_EXPLAIN_ROWS && nodes; rows++, nodes--) {
+        int32_t best = -1;
+        for (id = 0; id < graph->node_count; id++) {
+            if (forwards[id] < 2) continue;
+            if (best < 0 || tli_find_again(graph, forwards, id) > tli_find_again(graph, forwards, best)) best = id;
+        }
+        tli_send(s, "    ");
+        tli_send_count(s, forwards[best] - 1, " time   cost ", " times  cost ");
+        tli_send_u64(s, tli_find_again(graph, forwards, best));
+        tli_send(s, "  ");
+        tli_send(s, tl_name_node(graph, best));
+        tli_send(s, "\n");
+        forwards[best] = 0;
+    }
+    if (nodes) { tli_send(s, "    and "); tli_send_count(s, nodes, " node more\n", " nodes more\n"); }
+}
+
+static void tli_explain_copies(tli_stream *s, const tl_report *report) {
+    if (report->copy_count) {
+        tli_send_count(s, report->copy_count, " copy", " copies");
+        tli_send(s, " from and to the host, which holds at most ");
+        tli_send_bytes_of(s, report->host_peak_bytes);
+        tli_send(s, "\n");
+    }
+    if (report->codec_count) tli_send_count(s, report->codec_count, " conversion\n", " conversions\n");
+}
+
+TLI_IMPL tl_result tl_explain_plan(tl_env *env, const tl_graph *graph, const tl_plan *plan, tl_sink sink) {
+    tl_simulate_desc desc;
+    tli_stream stream;
+    tli_peak peak;
+    int32_t *forwards, i;
+    tl_result result;
+    TL_ASSERT(graph && plan && sink.write);
+    tli_zero(&desc, sizeof desc);
+    desc.graph = graph;
+    desc.plan = plan;
+    result = tli_find_peak(env, "tl_explain_plan", &desc, &peak);
+    if (result) return result;
+    forwards = (int32_t *)tli_alloc_array(env, (uint64_t)graph->node_count, sizeof *forwards);
+    if (!forwards) {
+        tli_release(env, peak.live);
+        return tli_fail(env, TL_ERROR_NO_MEMORY, "tl_explain_plan", "no memory to count forwards");
+    }
+    for (i = 0; i < plan->step_count; i++)
+        if (plan->steps[i].kind < TL_STEP_BACKWARD) forwards[plan->steps[i].node]++;
+    tli_open_stream(&stream, sink);
+    tli_explain_numbers(&stream, graph, plan, &peak.report);
+    tli_explain_peak(&stream, graph, plan, &peak);
+    tli_explain_again(&stream, graph, forwards);
+    tli_explain_copies(&stream, &peak.report);
+    tli_release(env, forwards);
+    tli_release(env, peak.live);
+    return tli_close_stream(&stream, env, "tl_explain_plan");
+}
+
+// -- a plan as C --
+
+#define TLI_ID(id, name, help) #id,
+
+static const char *const tli_step_ids[] = { TL_STEPS(TLI_ID) };
+static const char *const tli_codec_ids[] = { TL_CODECS(TLI_ID) };
+
+#undef TLI_ID
+
+static const char *tli_check_identifier(const char *name) {
+    int32_t i;
+    for (i = 0; name[i] && i <= 48; i++) {
+        int letter = (name[i] >= 'a' && name[i] <= 'z') || (name[i] >= 'A' && name[i] <= 'Z');
+        int digit = name[i] >= '0' && name[i] <= '9';
+        int line = name[i] == '_' && name[i + 1] && name[i + 1] != '_';
+        if (!letter && !(i && (digit || line))) break;
+    }
+    if (i && i <= 48 && !name[i]) return NULL;
+    return "name: must be 1 to 48 letters, digits and single _, a letter first and no _ at the end";
+}
+
+// A number that every compiler takes for what it is.
+static void tli_send_constant(tli_stream *s, uint64_t value) {
+    int wide = value > INT32_MAX;
+    if (wide) tli_send(s, "UINT64_C(");
+    tli_send_u64(s, value);
+    if (wide) tli_send(s, ")");
+}
+
+// static const <type> <name>_<what>[count] = {
+static void tli_open_table(tli_stream *s, const char *type, const char *name, const char *what,
+                           uint64_t count) {
+    tli_send(s, "\nstatic const ");
+    tli_send(s, type);
+    tli_send(s, " ");
+    tli_send(s, name);
+    tli_send(s, what);
+    tli_send(s, "[");
+    tli_send_u64(s, count);
+    tli_send(s, "] = {\n");
+}
+
+static void tli_send_list(tli_stream *s, const int32_t *values, int32_t count) {
+    int32_t i;
+    for (i = 0; i < count; i++) {
+        if (i) tli_send(s, ", ");
+        tli_send_i32(s, values[i]);
+    }
+}
+
+static void tli_send_node(tli_stream *s, const tl_graph *graph, int32_t id) {
+    const tl_node *node = &graph->nodes[id];
+    uint64_t amounts[6];
+    int32_t numbers[13], k;
+    numbers[0] = (int32_t)node->name; numbers[1] = (int32_t)node->op; numbers[2] = (int32_t)node->unit;
+    numbers[3] = node->first_input; numbers[4] = node->input_count;
+    numbers[5] = node->first_output; numbers[6] = node->output_count;
+    numbers[7] = node->inplace; numbers[8] = node->layer;
+    numbers[9] = node->is_input; numbers[10] = node->has_grad;
+    numbers[11] = node->keep; numbers[12] = node->fixed;
+    amounts[0] = node->fwd_cost; amounts[1] = node->bwd_cost; amounts[2] = node->saved_bytes;
+    amounts[3] = node->fwork_bytes; amounts[4] = node->bwork_bytes; amounts[5] = node->param_bytes;
+    tli_send(s, "    { ");
+    tli_send_list(s, numbers, 13);
+    for (k = 0; k < 6; k++) { tli_send(s, ", "); tli_send_constant(s, amounts[k]); }
+    tli_send(s, " },  // ");
+    tli_send(s, tl_name_node(graph, id));
+    tli_send(s, ": node ");  // never a name at the end: a backslash there would join two lines
+    tli_send_i32(s, id);
+    tli_send(s, "\n");
+}
+
+// One character constant each: a literal of all texts would be longer than C99 promises to take.
+static void tli_send_text_table(tli_stream *s, const tl_graph *graph) {
+    uint32_t i;
+    for (i = 0; i < graph->text_bytes; i++) {
+        char c = graph->text[i];
+        int code = (unsigned char)c;
+        if (!i || !graph->text[i - 1]) tli_send(s, "    ");
+        if (c == '\'' || c == '\\') { tli_send(s, "'\\"); tli_send_bytes(s, &c, 1); tli_send(s, "'"); }
+        else if (c >= ' ' && c <= '~') { tli_send(s, "'"); tli_send_bytes(s, &c, 1); tli_send(s, "'"); }
+        else if (!c) tli_send(s, "0");
+        else {
+            tli_send(s, "'\\");
+            tli_send_i32(s, code >> 6); tli_send_i32(s, code >> 3 & 7); tli_send_i32(s, code & 7);
+            tli_send(s, "'");
+        }
+        tli_send(s, c ? "," : ",\n");
+    }
+    tli_send(s, "};\n");
+}
+
+static void tli_send_tensor_tables(tli_stream *s, const tl_graph *graph, const char *name) {
+    int32_t i;
+    if (graph->input_count) tli_open_table(s, "tl_node_input", name, "_inputs", (uint64_t)graph->input_count);
+    for (i = 0; i < graph->input_count; i++) {
+        tli_send(s, "    { ");
+        tli_send_i32(s, graph->inputs[i].tensor);
+        tli_send(s, graph->inputs[i].needed ? ", 1 },\n" : ", 0 },\n");
+    }
+    if (graph->input_count) tli_send(s, "};\n");
+    tli_open_table(s, "tl_node_output", name, "_outputs", (uint64_t)graph->tensor_count);
+    for (i = 0; i < graph->tensor_count; i++) {
+        tli_send(s, "    { ");
+        tli_send_i32(s, graph->outputs[i].node);
+        tli_send(s, ", ");
+        tli_send_i32(s, graph->outputs[i].output);
+        tli_send(s, ", ");
+        tli_send_constant(s, graph->outputs[i].bytes);
+        tli_send(s, graph->outputs[i].needed ? ", 1 },\n" : ", 0 },\n");
+    }
+    tli_send(s, "};\n");
+    if (graph->view_count) tli_open_table(s, "tl_view", name, "_views", (uint64_t)graph->view_count);
+    for (i = 0; i < graph->view_count; i++) {
+        tli_send(s, "    { ");
+        tli_send_u64(s, graph->views[i].name);
+        tli_send(s, ", ");
+        tli_send_i32(s, graph->views[i].tensor);
+        tli_send(s, " },\n");
+    }
+    if (graph->view_count) tli_send(s, "};\n");
+}
+
+// "    net_steps, 12,": an array that may be missing, and its count
+static void tli_send_array(tli_stream *s, const char *name, const char *what, int64_t count) {
+    tli_send(s, "    ");
+    if (count) { tli_send(s, name); tli_send(s, what); }
+    else tli_send(s, "NULL");
+    tli_send(s, ", ");
+    tli_send_u64(s, (uint64_t)count);
+    tli_send(s, ",");
+}
+
+static void tli_send_graph_table(tli_stream *s, const tl_graph *graph, const char *name) {
+    int32_t i;
+    tli_open_table(s, "tl_node", name, "_nodes", (uint64_t)graph->node_count);
+    for (i = 0; i < graph->node_count; i++) tli_send_node(s, graph, i);
+    tli_send(s, "};\n");
+    tli_send_tensor_tables(s, graph, name);
+    tli_open_table(s, "char", name, "_text", graph->text_bytes);
+    tli_send_text_table(s, graph);
+    tli_send(s, "\nstatic const tl_graph ");
+    tli_send(s, name);
+    tli_send(s, "_graph = {\n");
+    tli_send_array(s, name, "_nodes", graph->node_count);
+    tli_send(s, "\n");
+    tli_send_array(s, name, "_inputs", graph->input_count);
+    tli_send(s, "\n");
+    tli_send_array(s, name, "_outputs", graph->tensor_count);
+    tli_send(s, "\n");
+    tli_send_array(s, name, "_views", graph->view_count);
+    tli_send(s, "\n");
+    tli_send_array(s, name, "_text", graph->text_bytes);
+    tli_send(s, "\n    ");
+    tli_send_constant(s, graph->batch);
+    tli_send(s, ",  // batch\n    0, 0, 0, 0, 0  // no room to grow\n};\n");
+}
+
+static void tli_send_step(tli_stream *s, const tl_graph *graph, const tl_step *step, int32_t index) {
+    tli_send(s, "    { ");
+    tli_send(s, tli_step_ids[step->kind]);
+    tli_send(s, ", ");
+    tli_send(s, step->codec ? tli_codec_ids[step->codec] : "0");
+    tli_send(s, ", 0, ");
+    tli_send_i32(s, step->node);
+    tli_send(s, ", ");
+    tli_send_i32(s, step->output);
+    tli_send(s, " },  // ");
+    tli_send(s, tl_name_node(graph, step->node));
+    tli_send(s, ": step ");
+    tli_send_i32(s, index);
+    tli_send(s, "\n");
+}
+
+static void tli_send_field(tli_stream *s, uint64_t value, const char *field) {
+    tli_send(s, "    ");
+    tli_send_constant(s, value);
+    tli_send(s, ",  // ");
+    tli_send(s, field);
+    tli_send(s, "\n");
+}
+
+static void tli_send_plan_table(tli_stream *s, const tl_graph *graph, const tl_plan *plan, const char *name) {
+    int32_t i;
+    if (plan->step_count) tli_open_table(s, "tl_step", name, "_steps", (uint64_t)plan->step_count);
+    for (i = 0; i < plan->step_count; i++) tli_send_step(s, graph, &plan->steps[i], i);
+    if (plan->step_count) tli_send(s, "};\n");
+    if (plan->offset_count) tli_open_table(s, "uint64_t", name, "_offsets", (uint64_t)plan->offset_count);
+    for (i = 0; i < plan->offset_count; i++) {
+        tli_send(s, i % 8 ? " " : "    ");
+        tli_send_constant(s, plan->offsets[i]);
+        tli_send(s, i % 8 == 7 || i == plan->offset_count - 1 ? ",\n" : ",");
+    }
+    if (plan->offset_count) tli_send(s, "};\n");
+    tli_send(s, "\nstatic const tl_plan ");
+    tli_send(s, name);
+    tli_send(s, "_plan = {\n");
+    tli_send_array(s, name, "_steps", plan->step_count);
+    tli_send(s, "\n");
+    tli_send_field(s, (uint64_t)plan->repeat_count, "repeat_count");
+    tli_send_array(s, name, "_offsets", plan->offset_count);
+    tli_send(s, "\n");
+    tli_send_field(s, (uint64_t)plan->inference, "inference");
+    tli_send_field(s, (uint64_t)plan->any_order, "any_order");
+    tli_send_field(s, plan->peak_bytes, "peak_bytes");
+    tli_send_field(s, plan->arena_bytes, "arena_bytes");
+    tli_send_field(s, plan->host_peak_bytes, "host_peak_bytes");
+    tli_send_field(s, plan->base_bytes, "base_bytes");
+    tli_send_field(s, plan->cost, "cost");
+    tli_send_field(s, plan->base_cost, "base_cost");
+    tli_send_field(s, plan->bound_cost, "bound_cost");
+    tli_send(s, "    NULL  // memory: tl_free_plan leaves it alone\n};\n");
+}
+
+static void tli_send_table_head(tli_stream *s, const char *name) {
+    tli_send(s, "// A graph and a plan as const tables, made by tl_write_plan_table; include tl_strategy.h first.\n"
+                "//\n//     desc.graph = &");
+    tli_send(s, name);
+    tli_send(s, "_graph;\n//     desc.plan  = &");
+    tli_send(s, name);
+    tli_send(s, "_plan;\n\n#if !defined(TL_VERSION) || TL_VERSION / 100 != ");
+    tli_send_i32(s, TL_VERSION / 100);
+    tli_send(s, "\n#error \"write this table again, with the tl_strategy.h that is included\"\n#endif\n");
+}
+
+TLI_IMPL tl_result tl_write_plan_table(tl_env *env, const tl_graph *graph, const tl_plan *plan, const char *name,
+                                       tl_sink sink) {
+    tl_simulate_desc desc;
+    tl_report report;
+    tli_stream stream;
+    tl_result result;
+    const char *rule;
+    TL_ASSERT(graph && plan && name && sink.write);
+    rule = tli_check_identifier(name);
+    if (rule) return tli_fail(env, TL_ERROR_INVALID_ARG, "tl_write_plan_table", rule);
+    tli_zero(&desc, sizeof desc);
+    desc.graph = graph;
+    desc.plan = plan;
+    result = tli_simulate_checked(env, "tl_write_plan_table", &desc, &report);
+    if (result) return result;
+    tli_open_stream(&stream, sink);
+    tli_send_table_head(&stream, name);
+    tli_send_graph_table(&stream, graph, name);
+    tli_send_plan_table(&stream, graph, plan, name);
+    return tli_close_stream(&stream, env, "tl_write_plan_table");
 }
 #endif
 
@@ -16113,96 +16859,6 @@ TLI_IMPL const tl_run_event *tl_find_event(const tl_trace *trace, int32_t index)
 }
 
 #ifndef TL_NO_TEXT
-// -- stream: a small buffer in front of a sink; the first error stops it --
-
-typedef struct tli_stream {
-    tl_sink   sink;
-    tl_result result;   // of the sink
-    uint64_t  sent;     // bytes that the sink took
-    size_t    used;     // of buf
-    char      buf[512];
-} tli_stream;
-
-static void tli_open_stream(tli_stream *s, tl_sink sink) {
-    s->sink = sink;
-    s->result = TL_OK;
-    s->sent = 0;
-    s->used = 0;
-}
-
-static void tli_flush(tli_stream *s) {
-    if (!s->result && s->used) {
-        s->result = s->sink.write(s->sink.user, s->buf, s->used);
-        if (!s->result) s->sent += s->used;
-    }
-    s->used = 0;
-}
-
-static void tli_send_bytes(tli_stream *s, const char *text, size_t length) {
-    size_t i;
-    for (i = 0; i < length; i++) {
-        if (s->used == sizeof s->buf) tli_flush(s);
-        s->buf[s->used++] = text[i];
-    }
-}
-
-static void tli_send(tli_stream *s, const char *text) { tli_send_bytes(s, text, tli_text_length(text)); }
-
-static void tli_send_u64(tli_stream *s, uint64_t value) {
-    char digits[24];
-    tli_writer w = tli_writer_of(digits, sizeof digits);
-    tli_put_u64(&w, value);
-    tli_send_bytes(s, digits, w.length);
-}
-
-static void tli_send_i32(tli_stream *s, int32_t value) {
-    if (value < 0) tli_send(s, "-");
-    tli_send_u64(s, value < 0 ? (uint64_t)0 - (uint64_t)(int64_t)value : (uint64_t)value);
-}
-
-// value / 10^places, all places written.
-static void tli_send_decimal(tli_stream *s, uint64_t value, int places) {
-    uint64_t scale = 1;
-    int i;
-    for (i = 0; i < places; i++) scale *= 10;
-    tli_send_u64(s, value / scale);
-    if (places) tli_send(s, ".");
-    for (value %= scale; scale > 1; value %= scale) {
-        scale /= 10;
-        tli_send_u64(s, value / scale);
-    }
-}
-
-// At most `limit` characters of a text as XML, whatever it holds; what XML forbids becomes U+FFFD.
-static void tli_send_text(tli_stream *s, const char *text, int32_t limit) {
-    const char *end = text + tli_text_length(text);
-    for (; text < end && limit > 0; limit--) {
-        uint32_t code = 0;
-        size_t length = tli_utf8_length(text, end, &code);
-        if (!length || code == 0xFFFE || code == 0xFFFF) tli_send(s, "\xEF\xBF\xBD");
-        else if (code < 0x20) tli_send(s, " ");
-        else if (code == '&') tli_send(s, "&amp;");
-        else if (code == '<') tli_send(s, "&lt;");
-        else if (code == '>') tli_send(s, "&gt;");
-        else tli_send_bytes(s, text, length);
-        text += length ? length : 1;
-    }
-    if (text < end) tli_send(s, "\xE2\x80\xA6");  // an ellipsis
-}
-
-static tl_result tli_close_stream(tli_stream *s, tl_env *env, const char *function) {
-    tli_writer w;
-    tli_flush(s);
-    if (!s->result) return TL_OK;
-    w = tli_begin_error(env, s->result, function);
-    tli_put(&w, "sink: stopped with ");
-    tli_put(&w, tl_name_result(s->result));
-    tli_put(&w, " after ");
-    tli_put_u64(&w, s->sent);
-    tli_put(&w, " bytes");
-    return tli_end_error(env, &w, s->result);
-}
-
 // -- the trace as JSON --
 
 typedef struct tli_trace_writer {
@@ -16353,34 +17009,23 @@ TLI_IMPL tl_result tl_write_trace_json(tl_env *env, const tl_trace *trace, const
     return tli_close_stream(&t.out, env, "tl_write_trace_json");
 }
 
-// -- the picture: bytes as text --
+// -- the picture: texts --
 
-static const char *const tli_byte_units[] = { " B", " KiB", " MiB", " GiB", " TiB", " PiB", " EiB" };
-
-// The largest unit, as a power of 1024, of which bytes hold at least one.
-static int tli_find_byte_unit(uint64_t bytes) {
-    int unit = 0;
-    while (unit < 6 && bytes >> (10 * unit + 10)) unit++;
-    return unit;
-}
-
-// bytes * factor / unit, to nearest.
-static uint64_t tli_scale_bytes_to(uint64_t bytes, int unit, uint64_t factor) {
-    int bits = 10 * unit;
-    uint64_t whole = bytes >> bits, rest = bytes & ((UINT64_C(1) << bits) - 1);
-    if (bits > 40) { rest >>= bits - 40; bits = 40; }  // so that rest * factor fits
-    return whole * factor + (bits ? (rest * factor + (UINT64_C(1) << (bits - 1))) >> bits : 0);
-}
-
-// Three digits that tell: 1.25 MiB, 12.0 MiB, 823 KiB.
-static void tli_send_size(tli_stream *s, uint64_t bytes) {
-    int unit = tli_find_byte_unit(bytes), places = 2;
-    uint64_t value = tli_scale_bytes_to(bytes, unit, 100);
-    if (value >= 1000) { value = tli_scale_bytes_to(bytes, unit, 10); places = 1; }
-    if (!unit || value >= 1000) { value = tli_scale_bytes_to(bytes, unit, 1); places = 0; }
-    if (value == 1024 && places == 0 && unit < 6) { unit++; value = 100; places = 2; }
-    tli_send_decimal(s, value, places);
-    tli_send(s, tli_byte_units[unit]);
+// At most `limit` characters of a text as XML, whatever it holds; what XML forbids becomes U+FFFD.
+static void tli_send_text(tli_stream *s, const char *text, int32_t limit) {
+    const char *end = text + tli_text_length(text);
+    for (; text < end && limit > 0; limit--) {
+        uint32_t code = 0;
+        size_t length = tli_utf8_length(text, end, &code);
+        if (!length || code == 0xFFFE || code == 0xFFFF) tli_send(s, "\xEF\xBF\xBD");
+        else if (code < 0x20) tli_send(s, " ");
+        else if (code == '&') tli_send(s, "&amp;");
+        else if (code == '<') tli_send(s, "&lt;");
+        else if (code == '>') tli_send(s, "&gt;");
+        else tli_send_bytes(s, text, length);
+        text += length ? length : 1;
+    }
+    if (text < end) tli_send(s, "\xE2\x80\xA6");  // an ellipsis
 }
 
 // -- the picture: places, in hundredths of a pixel --
