@@ -442,13 +442,14 @@ typedef struct tl_view {
     int32_t  tensor;                // its storage: index into tl_graph.outputs, never a view
 } tl_view;
 
-// All arrays belong to the graph; read them freely, change them through the calls below.
+// All arrays belong to the graph; read them freely, change them through the calls below. An array whose
+// capacity is 0 is somebody else's, as a const table is: it is copied before it grows, and not released.
 typedef struct tl_graph {
-    tl_node        *nodes;    int32_t node_count;     // [node_count] topological order
-    tl_node_input  *inputs;   int32_t input_count;    // of all nodes, one after the other
-    tl_node_output *outputs;  int32_t tensor_count;   // of all nodes, one after the other
-    tl_view        *views;    int32_t view_count;
-    char           *text;     uint32_t text_bytes;    // names, each ended by 0; the one at 0 is empty
+    const tl_node        *nodes;    int32_t node_count;     // [node_count] topological order
+    const tl_node_input  *inputs;   int32_t input_count;    // of all nodes, one after the other
+    const tl_node_output *outputs;  int32_t tensor_count;   // of all nodes, one after the other
+    const tl_view        *views;    int32_t view_count;
+    const char           *text;     uint32_t text_bytes;    // names, each ended by 0; the one at 0 is empty
     uint64_t        batch;                            // samples that bytes and costs stand for; 0 = unknown
     int32_t         node_capacity, input_capacity, tensor_capacity, view_capacity;
     uint32_t        text_capacity;
@@ -875,12 +876,12 @@ TLDEF tl_result tl_explain_plan(tl_env *env, const tl_graph *graph, const tl_pla
 //   plan   replayed first, so that a table always holds; its numbers are written as they stand
 //   name   1 to 48 letters, digits and _, a letter first, no _ beside another _ or at the end
 //
-// A run of such a plan asks its env for memory in tl_init_run alone. A graph of tables cannot grow and
-// is never released. Tables are of one version: another tl_strategy.h stops at an #error.
+// A run of such a plan asks its env for memory in tl_init_run alone. A graph of tables is
+// never released. Tables are of one version: another tl_strategy.h stops at an #error.
 // Errors:  TL_ERROR_INVALID_ARG: name; those of tl_simulate_plan; what the sink returned.
 // Cost:    O(steps + tensors + texts).
-TLDEF tl_result tl_write_plan_table(tl_env *env, const tl_graph *graph, const tl_plan *plan, const char *name,
-                                    tl_sink sink);
+TLDEF tl_result tl_write_plan_table(tl_env *env, const tl_graph *graph, const tl_plan *plan,
+                                    const char *name, tl_sink sink);
 
 #ifndef TL_NO_PLANNERS
 TLDEF int tl_parse_checkpoint(const char *text, tl_checkpoint_kind *kind);
@@ -1945,7 +1946,8 @@ static void *tli_alloc_array(tl_env *env, uint64_t count, size_t item_bytes) {
     return array;
 }
 
-// Make room for `needed` items; the array moves, its first `used` items stay, the rest is zero.
+// Make room for `needed` items; the array moves, its first `used` items stay, the rest is zero. One
+// whose capacity is 0 is not ours to release.
 static int tli_grow(tl_env *env, void **array, int32_t *capacity, int32_t used, int64_t needed,
                     size_t item_bytes) {
     int64_t wanted = *capacity ? *capacity : 8;
@@ -1957,7 +1959,7 @@ static int tli_grow(tl_env *env, void **array, int32_t *capacity, int32_t used, 
     bigger = tli_alloc_array(env, (uint64_t)wanted, item_bytes);
     if (!bigger) return 0;
     tli_copy(bigger, *array, (size_t)used * item_bytes);
-    tli_release(env, *array);
+    if (*capacity) tli_release(env, *array);
     *array = bigger;
     *capacity = (int32_t)wanted;
     return 1;
@@ -3598,7 +3600,7 @@ static uint32_t tli_append_text(tl_graph *graph, const char *text) {
     size_t bytes = tli_text_length(text) + 1;
     uint32_t at = graph->text_bytes;
     if (bytes == 1) return 0;
-    tli_copy(graph->text + at, text, bytes);
+    tli_copy((char *)graph->text + at, text, bytes);
     graph->text_bytes += (uint32_t)bytes;
     return at;
 }
@@ -3907,6 +3909,8 @@ static int32_t tli_index_tensor(const tl_graph *graph, int32_t node_count, tl_te
 // Set the needed flags that a needs text names; 0 where it is none.
 static int tli_read_needs(const char *at, tl_graph *graph, const tl_node *node) {
     const char *end = at + tli_text_length(at);
+    tl_node_input *inputs = (tl_node_input *)graph->inputs;
+    tl_node_output *outputs = (tl_node_output *)graph->outputs;
     int all_inputs = 0, all_outputs = 0;
     int32_t k;
     if (tli_same_text(at, "none")) return 1;
@@ -3920,13 +3924,13 @@ static int tli_read_needs(const char *at, tl_graph *graph, const tl_node *node) 
         } else {
             if (!tli_read_index(&at, end, &k)) return 0;
             if (k >= (reads_output ? node->output_count : node->input_count)) return 0;
-            if (reads_output) graph->outputs[node->first_output + k].needed = 1;
-            else graph->inputs[node->first_input + k].needed = 1;
+            if (reads_output) outputs[node->first_output + k].needed = 1;
+            else inputs[node->first_input + k].needed = 1;
         }
         if (at < end && *at != ',') return 0;
     } while (at++ < end);
-    for (k = 0; k < node->input_count && all_inputs; k++) graph->inputs[node->first_input + k].needed = 1;
-    for (k = 0; k < node->output_count && all_outputs; k++) graph->outputs[node->first_output + k].needed = 1;
+    for (k = 0; k < node->input_count && all_inputs; k++) inputs[node->first_input + k].needed = 1;
+    for (k = 0; k < node->output_count && all_outputs; k++) outputs[node->first_output + k].needed = 1;
     return 1;
 }
 
@@ -3939,11 +3943,11 @@ TLI_IMPL void tl_init_graph(tl_graph *graph) {
 
 TLI_IMPL void tl_free_graph(tl_env *env, tl_graph *graph) {
     if (!graph) return;
-    tli_release(env, graph->nodes);
-    tli_release(env, graph->inputs);
-    tli_release(env, graph->outputs);
-    tli_release(env, graph->views);
-    tli_release(env, graph->text);
+    if (graph->node_capacity) tli_release(env, (tl_node *)graph->nodes);
+    if (graph->input_capacity) tli_release(env, (tl_node_input *)graph->inputs);
+    if (graph->tensor_capacity) tli_release(env, (tl_node_output *)graph->outputs);
+    if (graph->view_capacity) tli_release(env, (tl_view *)graph->views);
+    if (graph->text_capacity) tli_release(env, (char *)graph->text);
     tli_zero(graph, sizeof *graph);
 }
 
@@ -3951,8 +3955,9 @@ TLI_IMPL void tl_free_graph(tl_env *env, tl_graph *graph) {
 static tl_result tli_reserve_graph(const tli_graph_rules *rules, tl_graph *graph, int32_t input_count,
                                    int32_t output_count, size_t text_bytes) {
     tl_env *env = rules->env;
-    void *nodes = graph->nodes, *inputs = graph->inputs, *outputs = graph->outputs, *views = graph->views;
-    void *text = graph->text;
+    void *nodes = (tl_node *)graph->nodes, *inputs = (tl_node_input *)graph->inputs;
+    void *outputs = (tl_node_output *)graph->outputs, *views = (tl_view *)graph->views;
+    void *text = (char *)graph->text;
     int32_t text_capacity = (int32_t)graph->text_capacity;
     int64_t input_end = (int64_t)graph->input_count + input_count;
     int64_t tensor_end = (int64_t)graph->tensor_count + output_count;
@@ -3976,7 +3981,7 @@ static tl_result tli_reserve_graph(const tli_graph_rules *rules, tl_graph *graph
     graph->text_capacity = (uint32_t)text_capacity;
     if (!fits) return tli_fail(env, TL_ERROR_OVERFLOW, rules->function, "graph: counts must stay below 2^31");
     if (!ok) return tli_fail(env, TL_ERROR_NO_MEMORY, rules->function, "no memory for a larger graph");
-    if (!graph->text_bytes) graph->text[graph->text_bytes++] = 0;
+    if (!graph->text_bytes) *((char *)graph->text + graph->text_bytes++) = 0;
     return TL_OK;
 }
 
@@ -3997,7 +4002,7 @@ static const char *tli_check_desc(const tl_node_desc *desc, const char *name, co
 // Copy the plain fields of a desc into the node at the end of the arrays.
 static void tli_append_node(tl_graph *graph, const tl_node_desc *desc, const char *name, const char *op) {
     int32_t id = graph->node_count++, k;
-    tl_node *node = &graph->nodes[id];
+    tl_node *node = (tl_node *)graph->nodes + id;
     tli_zero(node, sizeof *node);
     node->name = tli_append_text(graph, name);
     node->op = tli_append_text(graph, op);
@@ -4019,7 +4024,7 @@ static void tli_append_node(tl_graph *graph, const tl_node_desc *desc, const cha
     node->bwork_bytes = desc->bwork_bytes;
     node->param_bytes = desc->param_bytes;
     for (k = 0; k < desc->output_count; k++) {
-        tl_node_output *output = &graph->outputs[graph->tensor_count++];
+        tl_node_output *output = (tl_node_output *)graph->outputs + graph->tensor_count++;
         output->node = id;
         output->output = k;
         output->bytes = desc->output_bytes[k];
@@ -4029,9 +4034,9 @@ static void tli_append_node(tl_graph *graph, const tl_node_desc *desc, const cha
 
 static tl_result tli_add_inputs(const tli_graph_rules *rules, tl_graph *graph, const tl_node_desc *desc) {
     int32_t id = graph->node_count - 1, k;
-    tl_node *node = &graph->nodes[id];
+    const tl_node *node = &graph->nodes[id];
     for (k = 0; k < desc->input_count; k++) {
-        tl_node_input *input = &graph->inputs[graph->input_count++];
+        tl_node_input *input = (tl_node_input *)graph->inputs + graph->input_count++;
         input->tensor = tli_index_tensor(graph, id, desc->inputs[k]);
         input->needed = 0;
         if (input->tensor < 0) {
@@ -4087,6 +4092,7 @@ TLI_IMPL tl_result tl_add_view(tl_env *env, tl_graph *graph, const char *name, t
     tli_graph_rules rules = tli_rules_of(env, "tl_add_view");
     int32_t tensor;
     tl_result result;
+    tl_view *view;
     TL_ASSERT(graph && name);
     if (storage) tli_zero(storage, sizeof *storage);
     tensor = tli_index_tensor(graph, graph->node_count, of);
@@ -4098,8 +4104,9 @@ TLI_IMPL tl_result tl_add_view(tl_env *env, tl_graph *graph, const char *name, t
                              "of: there is no such tensor");
     result = tli_reserve_graph(&rules, graph, 0, 0, tli_text_length(name) + 1);
     if (result) return result;
-    graph->views[graph->view_count].name = tli_append_text(graph, name);
-    graph->views[graph->view_count++].tensor = tensor;
+    view = (tl_view *)graph->views + graph->view_count++;
+    view->name = tli_append_text(graph, name);
+    view->tensor = tensor;
     if (storage) *storage = of;
     return TL_OK;
 }
@@ -6326,7 +6333,8 @@ static void tli_explain_again(tli_stream *s, const tl_graph *graph, int32_t *for
         int32_t best = -1;
         for (id = 0; id < graph->node_count; id++) {
             if (forwards[id] < 2) continue;
-            if (best < 0 || tli_find_again(graph, forwards, id) > tli_find_again(graph, forwards, best)) best = id;
+            if (best < 0 || tli_find_again(graph, forwards, id) > tli_find_again(graph, forwards, best))
+                best = id;
         }
         tli_send(s, "    ");
         tli_send_count(s, forwards[best] - 1, " time   cost ", " times  cost ");
@@ -6593,8 +6601,8 @@ static void tli_send_plan_table(tli_stream *s, const tl_graph *graph, const tl_p
 }
 
 static void tli_send_table_head(tli_stream *s, const char *name) {
-    tli_send(s, "// A graph and a plan as const tables, made by tl_write_plan_table; include tl_strategy.h first.\n"
-                "//\n//     desc.graph = &");
+    tli_send(s, "// A graph and a plan as const tables, made by tl_write_plan_table; include tl_strategy.h"
+                " first.\n//\n//     desc.graph = &");
     tli_send(s, name);
     tli_send(s, "_graph;\n//     desc.plan  = &");
     tli_send(s, name);
@@ -6603,8 +6611,8 @@ static void tli_send_table_head(tli_stream *s, const char *name) {
     tli_send(s, "\n#error \"write this table again, with the tl_strategy.h that is included\"\n#endif\n");
 }
 
-TLI_IMPL tl_result tl_write_plan_table(tl_env *env, const tl_graph *graph, const tl_plan *plan, const char *name,
-                                       tl_sink sink) {
+TLI_IMPL tl_result tl_write_plan_table(tl_env *env, const tl_graph *graph, const tl_plan *plan,
+                                       const char *name, tl_sink sink) {
     tl_simulate_desc desc;
     tl_report report;
     tli_stream stream;
@@ -16283,31 +16291,32 @@ static uint64_t tli_scale_bytes(uint64_t bytes, tl_precision precision) {
 // Graph inputs keep theirs.
 static tl_result tli_scale_graph(tl_run *run) {
     const tl_graph *graph = run->graph;
+    tl_node *nodes;
+    tl_node_output *outputs;
     uint32_t can =
         run->desc.kernel_precisions ? run->desc.kernel_precisions : 1u << TL_PRECISION_SINGLE;
     int32_t i;
     if (!(can & (1u << run->precision)))
         return tli_unsupported(run, "strategy.precision: not among kernel_precisions");
     if (run->precision == TL_PRECISION_SINGLE) return TL_OK;
+    nodes = (tl_node *)tli_alloc_array(run->env, (uint64_t)graph->node_count, sizeof *nodes);
+    outputs = (tl_node_output *)tli_alloc_array(run->env, (uint64_t)graph->tensor_count, sizeof *outputs);
     run->own_graph = *graph;
-    run->own_graph.nodes =
-        (tl_node *)tli_alloc_array(run->env, (uint64_t)graph->node_count, sizeof *graph->nodes);
-    run->own_graph.outputs = (tl_node_output *)tli_alloc_array(
-        run->env, (uint64_t)graph->tensor_count, sizeof *graph->outputs);
+    run->own_graph.nodes = nodes;
+    run->own_graph.outputs = outputs;
     run->owns_nodes = 1;
-    if (!run->own_graph.nodes || !run->own_graph.outputs)
+    if (!nodes || !outputs)
         return tli_fail(run->env, TL_ERROR_NO_MEMORY, "tl_init_run", "graph of another precision");
-    tli_copy(run->own_graph.nodes, graph->nodes, (size_t)graph->node_count * sizeof *graph->nodes);
-    tli_copy(run->own_graph.outputs, graph->outputs,
-             (size_t)graph->tensor_count * sizeof *graph->outputs);
+    tli_copy(nodes, graph->nodes, (size_t)graph->node_count * sizeof *nodes);
+    tli_copy(outputs, graph->outputs, (size_t)graph->tensor_count * sizeof *outputs);
     for (i = 0; i < graph->node_count; i++) {
-        tl_node *node = &run->own_graph.nodes[i];
+        tl_node *node = &nodes[i];
         node->saved_bytes = tli_scale_bytes(node->saved_bytes, run->precision);
         node->fwork_bytes = tli_scale_bytes(node->fwork_bytes, run->precision);
         node->bwork_bytes = tli_scale_bytes(node->bwork_bytes, run->precision);
     }
     for (i = 0; i < graph->tensor_count; i++) {
-        tl_node_output *output = &run->own_graph.outputs[i];
+        tl_node_output *output = &outputs[i];
         if (!graph->nodes[output->node].is_input)
             output->bytes = tli_scale_bytes(output->bytes, run->precision);
     }
@@ -16652,8 +16661,8 @@ TLI_IMPL void tl_free_run(tl_run *run) {
     tli_release(env, run->call.made);
     tli_release(env, run->touched);
     if (run->owns_nodes) {
-        tli_release(env, run->own_graph.nodes);
-        tli_release(env, run->own_graph.outputs);
+        tli_release(env, (tl_node *)run->own_graph.nodes);
+        tli_release(env, (tl_node_output *)run->own_graph.outputs);
     }
     if (run->owns_layers) tl_free_graph(env, &run->layer_graph);
     tli_release(env, run);

@@ -474,7 +474,7 @@ static void json_stays_json_whatever_an_event_holds(void **state) {
 static void json_escapes_names(void **state) {
     tl_graph graph = graph_of(network);
     tl_trace *trace = trace_of(2);
-    char *text, *name = graph.text + graph.nodes[1].name;
+    char *text, *name = TEXT(&graph) + graph.nodes[1].name;
     (void)state;
     memcpy(name, "\"\\\n\xff" "e", 5);  // over "conv1": no reader lets that through, a hand may
     add(trace, TL_STEP_FORWARD, 1, -1, 0, 1);
