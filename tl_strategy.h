@@ -876,8 +876,9 @@ TLDEF tl_result tl_explain_plan(tl_env *env, const tl_graph *graph, const tl_pla
 //   plan   replayed first, so that a table always holds; its numbers are written as they stand
 //   name   1 to 48 letters, digits and _, a letter first, no _ beside another _ or at the end
 //
-// A run of such a plan asks its env for memory in tl_init_run alone. A graph of tables is
-// never released. Tables are of one version: another tl_strategy.h stops at an #error.
+// A run of such a plan asks its env for memory in tl_init_run alone; the lists of the CPU backend grow in
+// its first pass. A graph of tables is never released. Tables belong to one version: any other
+// tl_strategy.h stops at an #error.
 // Errors:  TL_ERROR_INVALID_ARG: name; those of tl_simulate_plan; what the sink returned.
 // Cost:    O(steps + tensors + texts).
 TLDEF tl_result tl_write_plan_table(tl_env *env, const tl_graph *graph, const tl_plan *plan,
@@ -6187,11 +6188,6 @@ static uint64_t tli_find_share(uint64_t part, uint64_t whole) {
     return part * 10000 / (whole ? whole : 1);
 }
 
-static void tli_send_share(tli_stream *s, uint64_t part, uint64_t whole) {
-    tli_send_decimal(s, tli_find_share(part, whole), 2);
-    tli_send(s, " %");
-}
-
 // "1310720 bytes (1.25 MiB)"
 static void tli_send_bytes_of(tli_stream *s, uint64_t bytes) {
     tli_send_u64(s, bytes);
@@ -6259,8 +6255,8 @@ static void tli_explain_numbers(tli_stream *s, const tl_graph *graph, const tl_p
         tli_send_u64(s, plan->bound_cost);
         tli_send(s, plan->bound_cost >= cost ? ": proven" : ", at most ");
         if (plan->bound_cost < cost) {
-            tli_send_share(s, cost - plan->bound_cost, plan->bound_cost);
-            tli_send(s, " above");
+            tli_send_decimal(s, tli_find_share(cost - plan->bound_cost, plan->bound_cost), 2);
+            tli_send(s, " % above");
         }
     }
     tli_send(s, "\n");
@@ -6274,6 +6270,16 @@ static void tli_explain_numbers(tli_stream *s, const tl_graph *graph, const tl_p
         tli_send_bytes_of(s, r->arena_bytes);
         tli_send(s, "\n");
     }
+}
+
+// "     6.45 %  32 bytes (..)  "
+static void tli_send_row(tli_stream *s, uint64_t bytes, uint64_t whole) {
+    uint64_t share = whole ? tli_find_share(bytes, whole) : 0;
+    tli_send(s, share < 1000 ? "     " : share < 10000 ? "    " : "   ");
+    tli_send_decimal(s, share, 2);
+    tli_send(s, " %  ");
+    tli_send_bytes_of(s, bytes);
+    tli_send(s, "  ");
 }
 
 static void tli_explain_peak(tli_stream *s, const tl_graph *graph, const tl_plan *plan, tli_peak *peak) {
@@ -6290,22 +6296,14 @@ static void tli_explain_peak(tli_stream *s, const tl_graph *graph, const tl_plan
     tli_send(s, "\n");
     tli_sort_largest(peak, rows);
     for (i = 0; i < rows; i++) {
-        tli_send(s, "    ");
-        tli_send_share(s, peak->live[i].bytes, peak->report.peak_bytes);
-        tli_send(s, "  ");
-        tli_send_bytes_of(s, peak->live[i].bytes);
-        tli_send(s, "  ");
+        tli_send_row(s, peak->live[i].bytes, peak->report.peak_bytes);
         tli_name_made(graph, &peak->live[i], name, sizeof name);
         tli_send(s, name);
         tli_send(s, "\n");
         rest -= peak->live[i].bytes;
     }
     if (rows == peak->live_count) return;
-    tli_send(s, "    ");
-    tli_send_share(s, rest, peak->report.peak_bytes);
-    tli_send(s, "  ");
-    tli_send_bytes_of(s, rest);
-    tli_send(s, "  ");
+    tli_send_row(s, rest, peak->report.peak_bytes);
     tli_send_count(s, peak->live_count - rows, " smaller one\n", " smaller ones\n");
 }
 
