@@ -17578,9 +17578,9 @@ typedef struct tli_gantt {
 
 static const char tli_plan_style_text[] =
     "<style>\n"
-    ".idle{fill:#b6bec8}.bar{font-size:11px;fill:#fff;pointer-events:none}\n"
+    ".idle{fill:#b6bec8}.cut{stroke:#fff}.bar{font-size:11px;fill:#fff;pointer-events:none}\n"
     ".at{fill:none;stroke:#818b98;stroke-dasharray:3 3}.hover{fill-opacity:0}\n"
-    "@media (prefers-color-scheme:dark){.idle{fill:#4d5560}.bar{fill:#0d1117}}\n"
+    "@media (prefers-color-scheme:dark){.idle{fill:#4d5560}.cut{stroke:#0d1117}.bar{fill:#0d1117}}\n"
     "</style>\n";
 
 static tli_lane tli_find_lane(const tli_gantt *g, int32_t index, uint8_t *ran) {
@@ -17684,7 +17684,7 @@ static void tli_lay_out_gantt(tli_gantt *g) {
     }
 }
 
-// "cost 133, 1.0813 of every call once; peak 496 B at step 16, backward of join: relu2 96 B, ..."
+// "cost 133, 1.0813 x every call once; peak 496 B at step 16, backward of join: relu2 96 B, ..."
 static void tli_draw_summary(tli_gantt *g) {
     tli_stream *s = &g->p.out;
     const tl_report *r = &g->peak.report;
@@ -17697,7 +17697,7 @@ static void tli_draw_summary(tli_gantt *g) {
     if (r->base_cost) {
         tli_send(s, ", ");
         tli_send_decimal(s, tli_find_share(r->cost, r->base_cost), 4);
-        tli_send(s, " of every call once");
+        tli_send(s, " x every call once");
     }
     tli_send(s, "; peak ");
     tli_send_size(s, r->peak_bytes);
@@ -17793,6 +17793,7 @@ static void tli_draw_bar(tli_gantt *g, int32_t first, int32_t last, int32_t memb
     const char *name = tl_name_node(g->graph, g->plan->steps[first].node);
     tli_send(s, "<rect class=\"");
     tli_send(s, tli_lane_classes[lane]);
+    tli_send(s, right - left > 400 ? " cut" : "");
     tli_send_move(s, "\" x=\"", left, "\" y=\"", g->tops[lane]);
     tli_send_move(s, "\" width=\"", right - left, "\" height=\"", TLI_LANE_HIGH);
     tli_send(s, "\">");
