@@ -12,40 +12,12 @@
 #include "random_graph.h"
 #include "random_steps.h"
 #include "run_support.h"
+#include "sink_support.h"
 #include "table.h"
 #include "table_dump.h"
 #include <sys/mman.h>
 
-// -- a sink of memory --
-
-typedef struct memory_sink {
-    char  *text;
-    size_t length, capacity;
-    long   writes, fail_at;  // -1 = never
-} memory_sink;
-
-static tl_result write_memory(void *user, const char *text, size_t length) {
-    memory_sink *m = (memory_sink *)user;
-    if (m->writes++ == m->fail_at) return TL_ERROR_DEVICE_LOST;
-    if (m->length + length + 1 > m->capacity) {
-        m->capacity = 2 * (m->length + length + 1);
-        m->text = (char *)realloc(m->text, m->capacity);
-        assert_non_null(m->text);
-    }
-    memcpy(m->text + m->length, text, length);
-    m->length += length;
-    m->text[m->length] = 0;
-    return TL_OK;
-}
-
-static tl_sink sink_of(memory_sink *m, long fail_at) {
-    tl_sink sink;
-    memset(m, 0, sizeof *m);
-    m->fail_at = fail_at;
-    sink.write = write_memory;
-    sink.user = m;
-    return sink;
-}
+// -- helpers --
 
 static char *table_of(const tl_graph *graph, const tl_plan *plan, const char *name) {
     memory_sink m;
@@ -73,17 +45,14 @@ static tl_graph graph_of(const char *text) {
     return graph;
 }
 
-static tl_plan plan_of(const tl_graph *graph, const char *text) {
+static tl_plan plan_of(const tl_graph *graph, const char *text, int inference) {
     tl_env env;
     tl_plan plan;
     memset(&env, 0, sizeof env);
-    if (tl_parse_schedule(&env, text, strlen(text), &plan) || tl_measure_plan(&env, graph, NULL, &plan))
-        fail_msg("%s", env.error.text);
+    if (tl_parse_schedule(&env, text, strlen(text), &plan)) fail_msg("%s", env.error.text);
+    plan.inference = inference;
+    if (tl_measure_plan(&env, graph, NULL, &plan)) fail_msg("%s", env.error.text);
     return plan;
-}
-
-static void must_hold(const char *text, const char *part) {
-    if (!strstr(text, part)) fail_msg("\"%s\" is not in\n%s", part, text);
 }
 
 static const char small_graph[] =
@@ -98,7 +67,7 @@ static const char small_schedule[] = "F 1\nS 2\nB 2\nD 1.1\nB 1\n";
 
 static void table_is_what_it_should_be(void **state) {
     tl_graph graph = graph_of(small_graph);
-    tl_plan plan = plan_of(&graph, small_schedule);
+    tl_plan plan = plan_of(&graph, small_schedule, 0);
     char *text;
     (void)state;
     plan.bound_cost = 7;
@@ -144,7 +113,7 @@ static void table_needs_a_name_that_c_takes(void **state) {
     static const char *const bad[] = { "", "2n", "_n", "n_", "a__b", "a b", "a-b", "n\n", "n\xc3\xa9", "a.b",
                                        "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvw" };
     tl_graph graph = graph_of(small_graph);
-    tl_plan plan = plan_of(&graph, small_schedule);
+    tl_plan plan = plan_of(&graph, small_schedule, 0);
     memory_sink m;
     tl_sink sink;
     tl_env env;
@@ -157,7 +126,7 @@ static void table_needs_a_name_that_c_takes(void **state) {
         assert_int_equal(tl_write_plan_table(&env, &graph, &plan, bad[i], sink), TL_ERROR_INVALID_ARG);
         assert_string_equal(env.error.text, "tl_write_plan_table: name: must be 1 to 48 letters, digits and single _, "
                                             "a letter first and no _ at the end");
-        assert_int_equal(m.writes, 0);
+        assert_int_equal(m.count, 0);
     }
     tl_free_plan(NULL, &plan);
     tl_free_graph(NULL, &graph);
@@ -195,7 +164,7 @@ static void writers_refuse_plans_that_do_not_hold(void **state) {
         plan.step_count = -1;
         assert_int_equal(writers[w].write(&env, &graph, &plan, sink), TL_ERROR_INVALID_ARG);
         plan.step_count = 2;
-        assert_int_equal(m.writes, 0);
+        assert_int_equal(m.count, 0);
     }
     tl_free_plan(NULL, &plan);
     tl_free_graph(NULL, &graph);
@@ -203,7 +172,7 @@ static void writers_refuse_plans_that_do_not_hold(void **state) {
 
 static void writers_stop_at_each_failing_write(void **state) {
     tl_graph graph = graph_of(small_graph);
-    tl_plan plan = plan_of(&graph, small_schedule);
+    tl_plan plan = plan_of(&graph, small_schedule, 0);
     size_t w;
     (void)state;
     for (w = 0; w < WRITERS; w++) {
@@ -211,7 +180,7 @@ static void writers_stop_at_each_failing_write(void **state) {
         tl_sink sink = sink_of(&m, -1);
         long writes, at;
         assert_int_equal(writers[w].write(NULL, &graph, &plan, sink), TL_OK);
-        writes = m.writes;
+        writes = m.count;
         free(m.text);
         assert_true(writes > 0);
         for (at = 0; at < writes; at++) {
@@ -222,7 +191,7 @@ static void writers_stop_at_each_failing_write(void **state) {
             assert_int_equal(writers[w].write(&env, &graph, &plan, sink), TL_ERROR_DEVICE_LOST);
             snprintf(wanted, sizeof wanted, "%s: sink: stopped with device lost after %d bytes", writers[w].name, (int)m.length);
             assert_string_equal(env.error.text, wanted);
-            assert_int_equal(m.writes, at + 1);
+            assert_int_equal(m.count, at + 1);
             free(m.text);
         }
     }
@@ -232,7 +201,7 @@ static void writers_stop_at_each_failing_write(void **state) {
 
 static void writers_survive_every_failed_allocation(void **state) {
     tl_graph graph = graph_of(small_graph);
-    tl_plan plan = plan_of(&graph, small_schedule);
+    tl_plan plan = plan_of(&graph, small_schedule, 0);
     size_t w;
     long at;
     (void)state;
@@ -356,7 +325,7 @@ static void table_in_the_tests_is_up_to_date(void **state) {
     (void)state;
     assert_true(graph_text && schedule && table);
     graph = graph_of(graph_text);
-    plan = plan_of(&graph, schedule);
+    plan = plan_of(&graph, schedule, 0);
     text = table_of(&graph, &plan, "table");
     if (getenv("WRITE_TABLE")) {  // WRITE_TABLE=1 build/test_4_table table_in_the_tests_is_up_to_date
         remove("tests/table.h");
@@ -535,6 +504,124 @@ static void graph_over_tables_grows_and_is_freed_beside_them(void **state) {
     munmap(r.bytes, r.size);
 }
 
+// -- plans in words --
+
+static const char words_graph[] =
+    "tlg 1\n"
+    "node 0 x input fwd=0 bwd=0 out=4 needs=none in=-\n"
+    "node 1 a linear fwd=300 bwd=5 out=2048 needs=in in=0\n"
+    "node 2 s split fwd=20 bwd=5 out=1,1048576 needs=none in=1\n"
+    "node 3 c conv fwd=1 bwd=2 out=4 needs=in in=2.0,2.1 saved=8 bwork=100 keep\n";
+
+static void words_say_what_the_plan_does(void **state) {
+    tl_graph graph = graph_of(words_graph);
+    tl_plan plan = plan_of(&graph, "F 1\nF 2\nD 1\nS 3\nF 1\nD 2\nF 2\nB 3\nD 2\nB 2\nD 1\nF 1\nD 1\nB 1\n", 0);
+    uint64_t offsets[11], i;
+    char *text = words_of(&graph, &plan);
+    (void)state;
+    assert_string_equal(text,
+        "14 steps on 4 nodes, training\n"
+        "cost 953: each call once 333, ratio 2.8618\n"
+        "peak: 2099322 bytes (2.00 MiB), step 7, backward of c\n"
+        "    49.94 %  1048576 bytes (1.00 MiB)  s.1\n"
+        "    49.94 %  1048576 bytes (1.00 MiB)  s.1, its gradient\n"
+        "     0.09 %  2048 bytes (2.00 KiB)  a\n"
+        "     0.00 %  100 bytes  c, scratch\n"
+        "     0.00 %  8 bytes  c, saved\n"
+        "     0.00 %  4 bytes  x\n"
+        "     0.00 %  4 bytes  c\n"
+        "     0.00 %  4 bytes  c, its gradient\n"
+        "     0.00 %  1 byte  s.0\n"
+        "     0.00 %  1 byte  s.0, its gradient\n"
+        "made again: 3 forwards of 2 nodes, cost 620\n"
+        "    2 times  cost 600  a\n"
+        "    1 time   cost 20  s\n");
+    free(text);
+    plan.bound_cost = 900;
+    plan.base_bytes = 1024;
+    text = words_of(&graph, &plan);
+    must_hold(text, "ratio 2.8618; no plan costs less than 900, at most 5.88 % above\nbase: 1024 bytes (1.00 KiB) beside the plan\n");
+    free(text);
+    plan.bound_cost = 953;
+    text = words_of(&graph, &plan);
+    must_hold(text, "; no plan costs less than 953: proven\n");
+    free(text);
+    tl_free_plan(NULL, &plan);
+    plan = plan_of(&graph, "F 1\nF 2\nS 3\nB 3\nB 2\nO 2.0\nB 1\nW 2.0\n", 0);
+    text = words_of(&graph, &plan);
+    must_hold(text, "nothing is made twice\n1 copy from and to the host, which holds at most 1 byte\n");
+    free(text);
+    tl_free_plan(NULL, &plan);
+    plan = plan_of(&graph, "F 1\nF 2\nC 2.1 q8\nC 2.0 f16\nX 2\nF 3\n", 1);
+    text = words_of(&graph, &plan);
+    must_hold(text, "6 steps on 4 nodes, forward only\n");
+    must_hold(text, "4 conversions\n");
+    free(text);
+    tl_free_plan(NULL, &plan);
+    plan = plan_of(&graph, "F 1\nF 2\nS 3\nB 3\nB 2\nB 1\n", 0);
+    for (i = 0; i < 11; i++) offsets[i] = i << 21;
+    plan.offsets = offsets;
+    plan.offset_count = 11;
+    text = words_of(&graph, &plan);
+    must_hold(text, "\narena: 20973568 bytes (20.0 MiB)\npeak: ");
+    free(text);
+    tl_free_plan(NULL, &plan);
+    tl_free_graph(NULL, &graph);
+}
+
+static void words_are_few_whatever_the_plan(void **state) {
+    char graph_text[8192] = "tlg 1\nnode 0 x input fwd=0 bwd=0 out=1 needs=none in=-\n", *text;
+    tl_graph graph;
+    tl_plan plan;
+    char *at = graph_text + strlen(graph_text);
+    int i;
+    (void)state;
+    for (i = 1; i <= 40; i++)
+        at += sprintf(at, "node %d n%d op fwd=%d bwd=1 out=%d needs=in in=%d\n", i, i, i % 7 + 1, i % 5 + 1, i - 1);
+    graph = graph_of(graph_text);
+    assert_int_equal(tl_plan_revolve(NULL, &graph, 20, &plan), TL_OK);
+    text = words_of(&graph, &plan);
+    must_hold(text, " smaller ones\nmade again: ");
+    must_hold(text, " nodes more\n");
+    assert_true(strlen(text) < 1600);
+    free(text);
+    tl_free_plan(NULL, &plan);
+    tl_free_graph(NULL, &graph);
+}
+
+// The tensors that are listed add up to the peak, whatever the steps; and no sum overflows.
+static void what_makes_the_peak_adds_up(void **state) {
+    tl_random random = { 21 };
+    int i, kinds[TL_STEP_COUNT + 1] = {0}, uses[6] = {0};
+    (void)state;
+    for (i = 0; i < SOAK_TIMES(3000); i++) {
+        tl_graph graph;
+        tl_plan plan;
+        tl_simulate_desc desc;
+        tli_peak peak;
+        uint64_t sum = 0;
+        int32_t k;
+        random_table(&random, &graph, &plan);
+        memset(&desc, 0, sizeof desc);
+        desc.graph = &graph;
+        desc.plan = &plan;
+        assert_int_equal(tli_find_peak(NULL, "test", &desc, &peak), TL_OK);
+        for (k = 0; k < peak.live_count; k++) { sum += peak.live[k].bytes; uses[peak.live[k].use]++; }
+        assert_int_equal(sum, plan.peak_bytes);
+        kinds[peak.report.peak_step < 0 ? TL_STEP_COUNT : plan.steps[peak.report.peak_step].kind]++;
+        tli_sort_largest(&peak, peak.live_count);
+        for (k = 1; k < peak.live_count; k++) assert_true(peak.live[k - 1].bytes >= peak.live[k].bytes);
+        free(peak.live);
+        free(words_of(&graph, &plan));
+        random_free_plan(NULL, &plan);
+        tl_free_graph(NULL, &graph);
+    }
+    for (i = 0; i <= TL_STEP_COUNT; i++)  // peaks of every kind that can have one
+        if (i <= TL_STEP_BACKWARD || i == TL_STEP_FETCH || i == TL_STEP_COMPRESS || i == TL_STEP_EXPAND || i == TL_STEP_COUNT)
+            assert_true(kinds[i] > 0);
+    for (i = 0; i < 6; i++) assert_true(uses[i] > 0);
+}
+
 // -- copies --
 
 static void copy_is_owned_and_equal(void **state) {
@@ -603,6 +690,9 @@ int main(int argc, char **argv) {
         cmocka_unit_test(table_in_the_tests_is_up_to_date),
         cmocka_unit_test(tables_run_without_a_write_and_without_an_allocation),
         cmocka_unit_test(graph_over_tables_grows_and_is_freed_beside_them),
+        cmocka_unit_test(words_say_what_the_plan_does),
+        cmocka_unit_test(words_are_few_whatever_the_plan),
+        cmocka_unit_test(what_makes_the_peak_adds_up),
         cmocka_unit_test(copy_is_owned_and_equal),
         cmocka_unit_test(copy_of_a_plan_without_arrays_is_refused),
     };
