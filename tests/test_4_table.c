@@ -679,6 +679,138 @@ static void copy_of_a_plan_without_arrays_is_refused(void **state) {
     tl_free_plan(&env, &copy);
 }
 
+// -- the record of an online run --
+
+// What two training steps under a plan, or online under a budget, computed; the record of the second where it is asked for.
+static uint64_t train(const tl_graph *graph, const tl_plan *plan, uint64_t budget, uint64_t host_budget, tl_plan *record,
+                      tl_run_report *report) {
+    tl_env env, backend_env;
+    spy s;
+    tl_backend backend;
+    tl_run_desc desc;
+    tl_run *run;
+    static mixer m;
+    tl_kernel kernels[64];
+    uint64_t sum = 1;
+    int32_t i;
+    int pass;
+    memset(&env, 0, sizeof env);
+    memset(&backend_env, 0, sizeof backend_env);
+    memset(&desc, 0, sizeof desc);
+    mixer_init(&m);
+    backend = spy_open(&backend_env, 0, 0, 1, &s);
+    desc.graph = graph;
+    desc.plan = plan;
+    desc.backend = &backend;
+    desc.kernels = kernels;
+    desc.kernel_count = mixer_kernels(graph, &m, kernels);
+    desc.budget_bytes = budget;
+    desc.host_budget_bytes = host_budget;
+    desc.seed = 7;
+    if (record) memset(record, 0, sizeof *record);
+    if (tl_init_run(&env, &desc, &run)) {
+        assert_int_equal(env.error.code, TL_ERROR_INFEASIBLE);
+        spy_close(&backend_env, &s);
+        return 0;
+    }
+    for (pass = 0; pass < 2; pass++) {
+        mixer_start_pass(&m);
+        if (tl_run_plan(run)) fail_msg("%s", env.error.text);
+        for (i = 0; i < graph->node_count; i++) sum = tl_mix_u64(sum, m.gradients[i]);
+    }
+    tl_measure_run(run, report);
+    if (record) {
+        tl_plan found;
+        tl_find_run_plan(run, &found);
+        if (tl_copy_plan(&env, &found, record)) fail_msg("%s", env.error.text);
+    }
+    tl_free_run(run);
+    spy_close(&backend_env, &s);
+    return sum ? sum : 1;
+}
+
+// The plan, as text and back, is the same steps.
+static void must_survive_text(const tl_plan *plan) {
+    size_t length = tl_print_schedule(plan, NULL, 0);
+    char *text = (char *)malloc(length + 1);
+    tl_plan back;
+    tl_print_schedule(plan, text, length + 1);
+    assert_int_equal(tl_parse_schedule(NULL, text, length, &back), TL_OK);
+    assert_int_equal(back.step_count, plan->step_count);
+    if (plan->step_count) assert_memory_equal(back.steps, plan->steps, (size_t)plan->step_count * sizeof *plan->steps);
+    tl_free_plan(NULL, &back);
+    free(text);
+}
+
+// A plan that tl_plan_remat finds within the peak of the record costs no more than it, and computes the same.
+static int must_improve(const tl_graph *graph, const tl_plan *record, uint64_t outcome) {
+    tl_remat_desc desc;
+    tl_remat_report report;
+    tl_run_report run_report;
+    tl_plan plan;
+    tl_env env;
+    int better;
+    memset(&env, 0, sizeof env);
+    memset(&desc, 0, sizeof desc);
+    desc.graph = graph;
+    desc.budget_bytes = record->peak_bytes ? record->peak_bytes : 1;
+    desc.work_limit = 20000000;
+    if (tl_plan_remat(&env, &desc, &plan, &report)) fail_msg("%s", env.error.text);
+    assert_true(plan.peak_bytes <= record->peak_bytes && plan.cost <= record->cost && report.bound_cost <= record->cost);
+    assert_int_equal(train(graph, &plan, 0, 0, NULL, &run_report), outcome);
+    better = plan.cost < record->cost;
+    tl_free_plan(&env, &plan);
+    return better;
+}
+
+static void recorded_run_is_a_plan_that_runs_again(void **state) {
+    tl_random random = { 31 };
+    int i, tight = 0, hosted = 0, better = 0, compared = 0, count = SOAK_TIMES(300);
+    (void)state;
+    for (i = 0; i < count; i++) {
+        tl_env env;
+        tl_graph graph;
+        tl_plan keep_all, record;
+        tl_report report;
+        tl_simulate_desc desc;
+        tl_run_report online, replayed;
+        uint64_t expected, outcome, budget, host = random_chance(&random, 20) ? 1000 : 0;
+        memset(&env, 0, sizeof env);
+        memset(&desc, 0, sizeof desc);
+        if (random_graph(&env, &random, 16, &graph)) fail_msg("%s", env.error.text);
+        if (tl_plan_keep_all(&env, &graph, 0, &keep_all)) fail_msg("%s", env.error.text);
+        expected = train(&graph, &keep_all, 0, 0, NULL, &online);
+        budget = keep_all.peak_bytes * (uint64_t)random_count(&random, 55, 100) / 100;
+        outcome = train(&graph, NULL, budget ? budget : 1, host, &record, &online);
+        if (outcome) {
+            assert_int_equal(outcome, expected);
+            desc.graph = &graph;
+            desc.plan = &record;
+            if (tl_simulate_plan(&env, &desc, &report)) fail_msg("%s", env.error.text);
+            assert_int_equal(report.peak_bytes, record.peak_bytes);
+            assert_int_equal(report.peak_bytes, online.measured_peak_bytes);
+            assert_int_equal(report.cost, record.cost);
+            assert_int_equal(report.recompute_count, online.recompute_count);
+            must_survive_text(&record);
+            free(table_of(&graph, &record, "record"));
+            assert_int_equal(train(&graph, &record, record.peak_bytes, host, NULL, &replayed), outcome);
+            assert_int_equal(replayed.measured_peak_bytes, online.measured_peak_bytes);
+            assert_int_equal(replayed.measured_host_peak_bytes, online.measured_host_peak_bytes);
+            assert_int_equal(replayed.planned_cost, online.planned_cost);
+            assert_int_equal(replayed.recompute_count, online.recompute_count);
+            tight += record.peak_bytes < keep_all.peak_bytes;
+            hosted += record.host_peak_bytes > 0;
+            if (!host) { compared++; better += must_improve(&graph, &record, outcome); }
+        }
+        tl_free_plan(&env, &record);
+        tl_free_plan(&env, &keep_all);
+        tl_free_graph(&env, &graph);
+    }
+    printf("%d graphs, %d records below the peak of keep-all, %d with host copies, %d of %d improved\n", count, tight, hosted,
+           better, compared);
+    assert_true(tight > count / 5 && hosted > 0 && better > 0);
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(table_is_what_it_should_be),
@@ -695,6 +827,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(what_makes_the_peak_adds_up),
         cmocka_unit_test(copy_is_owned_and_equal),
         cmocka_unit_test(copy_of_a_plan_without_arrays_is_refused),
+        cmocka_unit_test(recorded_run_is_a_plan_that_runs_again),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
