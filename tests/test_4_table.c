@@ -241,7 +241,7 @@ static void random_table(tl_random *random, tl_graph *graph, tl_plan *plan) {
         desc.graph = graph;
         desc.plan = plan;
         if (!tl_simulate_plan(NULL, &desc, &report)) {
-            if (random_chance(random, 50) && random_offsets(&env, random, graph, &device, plan)) fail_msg("no memory");
+            if (random_chance(random, 50) && random_offsets(&env, random, graph, &device, plan)) fail_msg("%s", "no memory");
             if (!tl_measure_plan(NULL, graph, NULL, plan)) break;
         }
         random_free_plan(&env, plan);
