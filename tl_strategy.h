@@ -1675,10 +1675,11 @@ TLDEF const char *tl_name_random_moment(tl_random_moment moment);  // "replay"; 
 //     desc.observe = tl_record_event; desc.observe_user = trace;    // [12] RUN
 //     tl_write_trace_json(&env, trace, &graph, sink);  // chrome://tracing, ui.perfetto.dev
 //     tl_write_memory_svg(&env, curves, count, &style, sink);
+//     tl_write_plan_svg(&env, &graph, &plan, &device, sink);   // before anything runs
 //
-// A trace keeps the events of a run, up to a capacity, oldest first; both writers stream
-// to a sink of the caller and need no memory that grows with the run. Where a sink stops with
-// an error, that error is returned and nothing more is written.
+// A trace keeps the events of a run, up to a capacity, oldest first; all writers stream to a
+// sink of the caller, and those of runs need no memory that grows with the run. Where a sink
+// stops with an error, that error is returned and nothing more is written.
 // ============================================================================
 
 typedef struct tl_trace tl_trace;
@@ -6216,20 +6217,21 @@ static void tli_send_count(tli_stream *s, int32_t count, const char *one, const 
     tli_send(s, count == 1 ? one : more);
 }
 
+// Of the kinds that make something, which are those at which a peak can be.
 static const char *tli_explain_kind(tl_step_kind kind) {
     switch (kind) {
     case TL_STEP_FORWARD: return "forward of ";
     case TL_STEP_FORWARD_INPLACE: return "forward in place of ";
     case TL_STEP_FORWARD_SAVE: return "saving forward of ";
     case TL_STEP_BACKWARD: return "backward of ";
-    case TL_STEP_DROP: return "drop of ";
-    case TL_STEP_DROP_SAVED: return "drop of what was saved by ";
-    case TL_STEP_SPILL: return "spill of ";
     case TL_STEP_FETCH: return "fetch of ";
-    case TL_STEP_WAIT: return "wait for ";
-    case TL_STEP_DROP_HOST: return "drop of the host copy of ";
     case TL_STEP_COMPRESS: return "compression of ";
     case TL_STEP_EXPAND: return "expansion of ";
+    case TL_STEP_DROP:
+    case TL_STEP_DROP_SAVED:
+    case TL_STEP_SPILL:
+    case TL_STEP_WAIT:
+    case TL_STEP_DROP_HOST:
     case TL_STEP_COUNT: break;
     }
     return "";
