@@ -442,13 +442,14 @@ typedef struct tl_view {
     int32_t  tensor;                // its storage: index into tl_graph.outputs, never a view
 } tl_view;
 
-// All arrays belong to the graph; read them freely, change them through the calls below.
+// All arrays belong to the graph; read them freely, change them through the calls below. An array whose
+// capacity is 0 is somebody else's, as a const table is: it is copied before it grows, and not released.
 typedef struct tl_graph {
-    tl_node        *nodes;    int32_t node_count;     // [node_count] topological order
-    tl_node_input  *inputs;   int32_t input_count;    // of all nodes, one after the other
-    tl_node_output *outputs;  int32_t tensor_count;   // of all nodes, one after the other
-    tl_view        *views;    int32_t view_count;
-    char           *text;     uint32_t text_bytes;    // names, each ended by 0; the one at 0 is empty
+    const tl_node        *nodes;    int32_t node_count;     // [node_count] topological order
+    const tl_node_input  *inputs;   int32_t input_count;    // of all nodes, one after the other
+    const tl_node_output *outputs;  int32_t tensor_count;   // of all nodes, one after the other
+    const tl_view        *views;    int32_t view_count;
+    const char           *text;     uint32_t text_bytes;    // names, each ended by 0; the one at 0 is empty
     uint64_t        batch;                            // samples that bytes and costs stand for; 0 = unknown
     int32_t         node_capacity, input_capacity, tensor_capacity, view_capacity;
     uint32_t        text_capacity;
@@ -659,6 +660,8 @@ typedef struct tl_simulate_desc {
     const tl_device *device;      // 0 = copies and conversions take no time, alignment 1
     uint64_t        *live_bytes;  // [step_count] highest live bytes during each step; may be 0
     uint64_t        *host_bytes;  // [step_count] host bytes after each step; may be 0
+    uint64_t        *start_cost;  // [step_count] when each step begins, O and L on the link; may be 0
+    uint64_t        *end_cost;    // [step_count] when each step ends; may be 0
 } tl_simulate_desc;
 
 // Replay a plan under the model and report. One body is replayed; repeats change nothing, they
@@ -680,6 +683,17 @@ TLDEF tl_result tl_simulate_plan(tl_env *env, const tl_simulate_desc *desc, tl_r
 
 // Replay the plan and fill in its peaks, cost and base cost.
 TLDEF tl_result tl_measure_plan(tl_env *env, const tl_graph *graph, const tl_device *device, tl_plan *plan);
+
+#ifndef TL_NO_PLANNERS
+// Copy a plan, steps and offsets too, into memory of its own: of a const table, or the record of an
+// online run (tl_find_run_plan), which can then be simulated, improved, written and replayed.
+//
+//   copy   overwritten; not the plan itself; release with tl_free_plan
+//
+// Errors:  TL_ERROR_INVALID_ARG: counts without arrays; TL_ERROR_NO_MEMORY. *copy is all zero then.
+// Cost:    O(steps + offsets), one allocation.
+TLDEF tl_result tl_copy_plan(tl_env *env, const tl_plan *plan, tl_plan *copy);
+#endif
 
 TLDEF void        tl_free_plan(tl_env *env, tl_plan *plan);  // accepts zeroed plans and const tables
 TLDEF const char *tl_name_step(tl_step_kind kind);    // "F"; "?" out of range
@@ -843,6 +857,32 @@ TLDEF size_t tl_print_schedule(const tl_plan *plan, char *buf, size_t size);
 //
 // Errors:  TL_ERROR_PARSE with the line, TL_ERROR_NO_MEMORY; *plan is all zero then.
 TLDEF tl_result tl_parse_schedule(tl_env *env, const char *text, size_t length, tl_plan *plan);
+
+// Say in plain text what a plan does: its numbers, which tensors make its peak, largest first, which
+// forwards run again, how often and at what cost, and what is copied.
+//
+// Errors:  those of tl_simulate_plan, TL_ERROR_NO_MEMORY; what the sink returned.
+// Cost:    O(steps + tensors), as the simulator.
+TLDEF tl_result tl_explain_plan(tl_env *env, const tl_graph *graph, const tl_plan *plan, tl_sink sink);
+
+// Write a plan and its graph as C: const tables that need no memory but where they stand, for C99 and
+// C++11, on any machine.
+//
+//     #include "tl_strategy.h"
+//     #include "net.h"               // written with the name "net"
+//     desc.graph = &net_graph;       // tl_graph
+//     desc.plan  = &net_plan;        // tl_plan over net_steps; tl_free_plan does nothing to it
+//
+//   plan   replayed first, so that a table always holds; its numbers are written as they stand
+//   name   1 to 48 letters, digits and _, a letter first, no _ beside another _ or at the end
+//
+// A run of such a plan asks its env for memory in tl_init_run alone; the lists of the CPU backend grow in
+// its first pass. A graph of tables is never released. Tables belong to one version: any other
+// tl_strategy.h stops at an #error.
+// Errors:  TL_ERROR_INVALID_ARG: name; those of tl_simulate_plan; what the sink returned.
+// Cost:    O(steps + tensors + texts).
+TLDEF tl_result tl_write_plan_table(tl_env *env, const tl_graph *graph, const tl_plan *plan,
+                                    const char *name, tl_sink sink);
 
 #ifndef TL_NO_PLANNERS
 TLDEF int tl_parse_checkpoint(const char *text, tl_checkpoint_kind *kind);
@@ -1635,10 +1675,11 @@ TLDEF const char *tl_name_random_moment(tl_random_moment moment);  // "replay"; 
 //     desc.observe = tl_record_event; desc.observe_user = trace;    // [12] RUN
 //     tl_write_trace_json(&env, trace, &graph, sink);  // chrome://tracing, ui.perfetto.dev
 //     tl_write_memory_svg(&env, curves, count, &style, sink);
+//     tl_write_plan_svg(&env, &graph, &plan, &device, sink);   // before anything runs
 //
-// A trace keeps the events of a run, up to a capacity, oldest first; both writers stream
-// to a sink of the caller and need no memory that grows with the run. Where a sink stops with
-// an error, that error is returned and nothing more is written.
+// A trace keeps the events of a run, up to a capacity, oldest first; all writers stream to a
+// sink of the caller, and those of runs need no memory that grows with the run. Where a sink
+// stops with an error, that error is returned and nothing more is written.
 // ============================================================================
 
 typedef struct tl_trace tl_trace;
@@ -1694,6 +1735,18 @@ typedef struct tl_svg_style {
 // Cost:    O(points) time, no allocation; 2 pieces of line a pixel at most.
 TLDEF tl_result tl_write_memory_svg(tl_env *env, const tl_memory_curve *curves, int32_t curve_count,
                                     const tl_svg_style *style, tl_sink sink);
+
+// Draw a plan over simulated time: forwards, forwards that run again, backwards, conversions, waits and
+// copies in a lane each, below them the live bytes of both tiers on the same axis, with the peak, the step
+// and the tensors that make it. Each bar tells its node, times and bytes to a pointer; those narrower
+// than a pixel are drawn together, so that any number of steps can be read.
+//
+//   device   0 = copies and conversions take no time; else costs are nanoseconds
+//
+// Errors:  those of tl_simulate_plan, TL_ERROR_NO_MEMORY; what the sink returned.
+// Cost:    that of two simulations; 41 bytes of memory a step; at most 4 bars a pixel and lane.
+TLDEF tl_result tl_write_plan_svg(tl_env *env, const tl_graph *graph, const tl_plan *plan,
+                                  const tl_device *device, tl_sink sink);
 
 #ifndef TL_NO_STDIO
 // A sink that writes a file beside its place and puts it there only when it is whole:
@@ -1908,7 +1961,8 @@ static void *tli_alloc_array(tl_env *env, uint64_t count, size_t item_bytes) {
     return array;
 }
 
-// Make room for `needed` items; the array moves, its first `used` items stay, the rest is zero.
+// Make room for `needed` items; the array moves, its first `used` items stay, the rest is zero. One
+// whose capacity is 0 is not ours to release.
 static int tli_grow(tl_env *env, void **array, int32_t *capacity, int32_t used, int64_t needed,
                     size_t item_bytes) {
     int64_t wanted = *capacity ? *capacity : 8;
@@ -1920,7 +1974,7 @@ static int tli_grow(tl_env *env, void **array, int32_t *capacity, int32_t used, 
     bigger = tli_alloc_array(env, (uint64_t)wanted, item_bytes);
     if (!bigger) return 0;
     tli_copy(bigger, *array, (size_t)used * item_bytes);
-    tli_release(env, *array);
+    if (*capacity) tli_release(env, *array);
     *array = bigger;
     *capacity = (int32_t)wanted;
     return 1;
@@ -2770,6 +2824,109 @@ static void tli_put_json_text(tli_writer *w, const char *text) {
     }
     tli_put(w, "\"");
 }
+
+// -- stream: a small buffer in front of a sink; the first error stops it --
+
+typedef struct tli_stream {
+    tl_sink   sink;
+    tl_result result;   // of the sink
+    uint64_t  sent;     // bytes that the sink took
+    size_t    used;     // of buf
+    char      buf[512];
+} tli_stream;
+
+static void tli_open_stream(tli_stream *s, tl_sink sink) {
+    s->sink = sink;
+    s->result = TL_OK;
+    s->sent = 0;
+    s->used = 0;
+}
+
+static void tli_flush(tli_stream *s) {
+    if (!s->result && s->used) {
+        s->result = s->sink.write(s->sink.user, s->buf, s->used);
+        if (!s->result) s->sent += s->used;
+    }
+    s->used = 0;
+}
+
+static void tli_send_bytes(tli_stream *s, const char *text, size_t length) {
+    size_t i;
+    for (i = 0; i < length; i++) {
+        if (s->used == sizeof s->buf) tli_flush(s);
+        s->buf[s->used++] = text[i];
+    }
+}
+
+static void tli_send(tli_stream *s, const char *text) { tli_send_bytes(s, text, tli_text_length(text)); }
+
+static void tli_send_u64(tli_stream *s, uint64_t value) {
+    char digits[24];
+    tli_writer w = tli_writer_of(digits, sizeof digits);
+    tli_put_u64(&w, value);
+    tli_send_bytes(s, digits, w.length);
+}
+
+static void tli_send_i32(tli_stream *s, int32_t value) {
+    if (value < 0) tli_send(s, "-");
+    tli_send_u64(s, value < 0 ? (uint64_t)0 - (uint64_t)(int64_t)value : (uint64_t)value);
+}
+
+// value / 10^places, all places written.
+static void tli_send_decimal(tli_stream *s, uint64_t value, int places) {
+    uint64_t scale = 1;
+    int i;
+    for (i = 0; i < places; i++) scale *= 10;
+    tli_send_u64(s, value / scale);
+    if (places) tli_send(s, ".");
+    for (value %= scale; scale > 1; value %= scale) {
+        scale /= 10;
+        tli_send_u64(s, value / scale);
+    }
+}
+
+static tl_result tli_close_stream(tli_stream *s, tl_env *env, const char *function) {
+    tli_writer w;
+    tli_flush(s);
+    if (!s->result) return TL_OK;
+    w = tli_begin_error(env, s->result, function);
+    tli_put(&w, "sink: stopped with ");
+    tli_put(&w, tl_name_result(s->result));
+    tli_put(&w, " after ");
+    tli_put_u64(&w, s->sent);
+    tli_put(&w, " bytes");
+    return tli_end_error(env, &w, s->result);
+}
+
+// -- stream: bytes as text --
+
+static const char *const tli_byte_units[] = { " B", " KiB", " MiB", " GiB", " TiB", " PiB", " EiB" };
+
+// The largest unit, as a power of 1024, of which bytes hold at least one.
+static int tli_find_byte_unit(uint64_t bytes) {
+    int unit = 0;
+    while (unit < 6 && bytes >> (10 * unit + 10)) unit++;
+    return unit;
+}
+
+// bytes * factor / unit, to nearest.
+static uint64_t tli_scale_bytes_to(uint64_t bytes, int unit, uint64_t factor) {
+    int bits = 10 * unit;
+    uint64_t whole = bytes >> bits, rest = bytes & ((UINT64_C(1) << bits) - 1);
+    if (bits > 40) { rest >>= bits - 40; bits = 40; }  // so that rest * factor fits
+    return whole * factor + (bits ? (rest * factor + (UINT64_C(1) << (bits - 1))) >> bits : 0);
+}
+
+// Three digits that tell: 1.25 MiB, 12.0 MiB, 823 KiB.
+static void tli_send_size(tli_stream *s, uint64_t bytes) {
+    int unit = tli_find_byte_unit(bytes), places = 2;
+    uint64_t value = tli_scale_bytes_to(bytes, unit, 100);
+    if (value >= 1000) { value = tli_scale_bytes_to(bytes, unit, 10); places = 1; }
+    if (!unit || value >= 1000) { value = tli_scale_bytes_to(bytes, unit, 1); places = 0; }
+    if (value == 1024 && places == 0 && unit < 6) { unit++; value = 100; places = 2; }
+    tli_send_decimal(s, value, places);
+    tli_send(s, tli_byte_units[unit]);
+}
 #endif  // TL_NO_TEXT
 
 // ============================================================================
@@ -3458,7 +3615,7 @@ static uint32_t tli_append_text(tl_graph *graph, const char *text) {
     size_t bytes = tli_text_length(text) + 1;
     uint32_t at = graph->text_bytes;
     if (bytes == 1) return 0;
-    tli_copy(graph->text + at, text, bytes);
+    tli_copy((char *)graph->text + at, text, bytes);
     graph->text_bytes += (uint32_t)bytes;
     return at;
 }
@@ -3767,6 +3924,8 @@ static int32_t tli_index_tensor(const tl_graph *graph, int32_t node_count, tl_te
 // Set the needed flags that a needs text names; 0 where it is none.
 static int tli_read_needs(const char *at, tl_graph *graph, const tl_node *node) {
     const char *end = at + tli_text_length(at);
+    tl_node_input *inputs = (tl_node_input *)graph->inputs;
+    tl_node_output *outputs = (tl_node_output *)graph->outputs;
     int all_inputs = 0, all_outputs = 0;
     int32_t k;
     if (tli_same_text(at, "none")) return 1;
@@ -3780,13 +3939,13 @@ static int tli_read_needs(const char *at, tl_graph *graph, const tl_node *node) 
         } else {
             if (!tli_read_index(&at, end, &k)) return 0;
             if (k >= (reads_output ? node->output_count : node->input_count)) return 0;
-            if (reads_output) graph->outputs[node->first_output + k].needed = 1;
-            else graph->inputs[node->first_input + k].needed = 1;
+            if (reads_output) outputs[node->first_output + k].needed = 1;
+            else inputs[node->first_input + k].needed = 1;
         }
         if (at < end && *at != ',') return 0;
     } while (at++ < end);
-    for (k = 0; k < node->input_count && all_inputs; k++) graph->inputs[node->first_input + k].needed = 1;
-    for (k = 0; k < node->output_count && all_outputs; k++) graph->outputs[node->first_output + k].needed = 1;
+    for (k = 0; k < node->input_count && all_inputs; k++) inputs[node->first_input + k].needed = 1;
+    for (k = 0; k < node->output_count && all_outputs; k++) outputs[node->first_output + k].needed = 1;
     return 1;
 }
 
@@ -3799,11 +3958,11 @@ TLI_IMPL void tl_init_graph(tl_graph *graph) {
 
 TLI_IMPL void tl_free_graph(tl_env *env, tl_graph *graph) {
     if (!graph) return;
-    tli_release(env, graph->nodes);
-    tli_release(env, graph->inputs);
-    tli_release(env, graph->outputs);
-    tli_release(env, graph->views);
-    tli_release(env, graph->text);
+    if (graph->node_capacity) tli_release(env, (tl_node *)graph->nodes);
+    if (graph->input_capacity) tli_release(env, (tl_node_input *)graph->inputs);
+    if (graph->tensor_capacity) tli_release(env, (tl_node_output *)graph->outputs);
+    if (graph->view_capacity) tli_release(env, (tl_view *)graph->views);
+    if (graph->text_capacity) tli_release(env, (char *)graph->text);
     tli_zero(graph, sizeof *graph);
 }
 
@@ -3811,8 +3970,9 @@ TLI_IMPL void tl_free_graph(tl_env *env, tl_graph *graph) {
 static tl_result tli_reserve_graph(const tli_graph_rules *rules, tl_graph *graph, int32_t input_count,
                                    int32_t output_count, size_t text_bytes) {
     tl_env *env = rules->env;
-    void *nodes = graph->nodes, *inputs = graph->inputs, *outputs = graph->outputs, *views = graph->views;
-    void *text = graph->text;
+    void *nodes = (tl_node *)graph->nodes, *inputs = (tl_node_input *)graph->inputs;
+    void *outputs = (tl_node_output *)graph->outputs, *views = (tl_view *)graph->views;
+    void *text = (char *)graph->text;
     int32_t text_capacity = (int32_t)graph->text_capacity;
     int64_t input_end = (int64_t)graph->input_count + input_count;
     int64_t tensor_end = (int64_t)graph->tensor_count + output_count;
@@ -3836,7 +3996,7 @@ static tl_result tli_reserve_graph(const tli_graph_rules *rules, tl_graph *graph
     graph->text_capacity = (uint32_t)text_capacity;
     if (!fits) return tli_fail(env, TL_ERROR_OVERFLOW, rules->function, "graph: counts must stay below 2^31");
     if (!ok) return tli_fail(env, TL_ERROR_NO_MEMORY, rules->function, "no memory for a larger graph");
-    if (!graph->text_bytes) graph->text[graph->text_bytes++] = 0;
+    if (!graph->text_bytes) *((char *)graph->text + graph->text_bytes++) = 0;
     return TL_OK;
 }
 
@@ -3857,7 +4017,7 @@ static const char *tli_check_desc(const tl_node_desc *desc, const char *name, co
 // Copy the plain fields of a desc into the node at the end of the arrays.
 static void tli_append_node(tl_graph *graph, const tl_node_desc *desc, const char *name, const char *op) {
     int32_t id = graph->node_count++, k;
-    tl_node *node = &graph->nodes[id];
+    tl_node *node = (tl_node *)graph->nodes + id;
     tli_zero(node, sizeof *node);
     node->name = tli_append_text(graph, name);
     node->op = tli_append_text(graph, op);
@@ -3879,7 +4039,7 @@ static void tli_append_node(tl_graph *graph, const tl_node_desc *desc, const cha
     node->bwork_bytes = desc->bwork_bytes;
     node->param_bytes = desc->param_bytes;
     for (k = 0; k < desc->output_count; k++) {
-        tl_node_output *output = &graph->outputs[graph->tensor_count++];
+        tl_node_output *output = (tl_node_output *)graph->outputs + graph->tensor_count++;
         output->node = id;
         output->output = k;
         output->bytes = desc->output_bytes[k];
@@ -3889,9 +4049,9 @@ static void tli_append_node(tl_graph *graph, const tl_node_desc *desc, const cha
 
 static tl_result tli_add_inputs(const tli_graph_rules *rules, tl_graph *graph, const tl_node_desc *desc) {
     int32_t id = graph->node_count - 1, k;
-    tl_node *node = &graph->nodes[id];
+    const tl_node *node = &graph->nodes[id];
     for (k = 0; k < desc->input_count; k++) {
-        tl_node_input *input = &graph->inputs[graph->input_count++];
+        tl_node_input *input = (tl_node_input *)graph->inputs + graph->input_count++;
         input->tensor = tli_index_tensor(graph, id, desc->inputs[k]);
         input->needed = 0;
         if (input->tensor < 0) {
@@ -3947,6 +4107,7 @@ TLI_IMPL tl_result tl_add_view(tl_env *env, tl_graph *graph, const char *name, t
     tli_graph_rules rules = tli_rules_of(env, "tl_add_view");
     int32_t tensor;
     tl_result result;
+    tl_view *view;
     TL_ASSERT(graph && name);
     if (storage) tli_zero(storage, sizeof *storage);
     tensor = tli_index_tensor(graph, graph->node_count, of);
@@ -3958,8 +4119,9 @@ TLI_IMPL tl_result tl_add_view(tl_env *env, tl_graph *graph, const char *name, t
                              "of: there is no such tensor");
     result = tli_reserve_graph(&rules, graph, 0, 0, tli_text_length(name) + 1);
     if (result) return result;
-    graph->views[graph->view_count].name = tli_append_text(graph, name);
-    graph->views[graph->view_count++].tensor = tensor;
+    view = (tl_view *)graph->views + graph->view_count++;
+    view->name = tli_append_text(graph, name);
+    view->tensor = tensor;
     if (storage) *storage = of;
     return TL_OK;
 }
@@ -5357,9 +5519,13 @@ static tl_result tli_simulate(tl_env *env, const char *function, const tl_simula
     int32_t i;
     tl_result result = tli_init_sim(env, &sim, function, desc->graph, desc->device, plan);
     for (i = 0; i < plan->step_count && !result; i++) {
+        int copies = plan->steps[i].kind == TL_STEP_SPILL || plan->steps[i].kind == TL_STEP_FETCH;
+        uint64_t start = copies && sim.link_free > sim.now ? sim.link_free : sim.now;
         result = tli_sim_step(&sim, &plan->steps[i]);
         if (desc->live_bytes) desc->live_bytes[i] = sim.step_bytes;
         if (desc->host_bytes) desc->host_bytes[i] = sim.host_bytes;
+        if (desc->start_cost) desc->start_cost[i] = start;
+        if (desc->end_cost) desc->end_cost[i] = copies ? sim.link_free : sim.now;
     }
     if (!result) result = tli_sim_end(&sim);
     if (result) {
@@ -5423,6 +5589,30 @@ TLI_IMPL tl_result tl_measure_plan(tl_env *env, const tl_graph *graph, const tl_
     TL_ASSERT(graph && plan);
     return tli_measure(env, "tl_measure_plan", graph, device, 0, plan);
 }
+
+#ifndef TL_NO_PLANNERS
+TLI_IMPL tl_result tl_copy_plan(tl_env *env, const tl_plan *plan, tl_plan *copy) {
+    uint64_t *offsets, bytes;
+    tl_step *steps;
+    tl_result result;
+    TL_ASSERT(plan && copy && plan != copy);
+    tli_zero(copy, sizeof *copy);
+    result = tli_check_plan(env, "tl_copy_plan", plan);
+    if (result) return result;
+    // counts are below 2^31: this fits; offsets stand first, because they need the larger alignment
+    bytes = (uint64_t)plan->step_count * sizeof *steps + (uint64_t)plan->offset_count * sizeof *offsets;
+    offsets = (uint64_t *)tli_alloc_array(env, bytes, 1);
+    if (!offsets) return tli_fail(env, TL_ERROR_NO_MEMORY, "tl_copy_plan", "no memory for the steps");
+    steps = (tl_step *)(void *)(offsets + plan->offset_count);
+    tli_copy(offsets, plan->offsets, (size_t)plan->offset_count * sizeof *offsets);
+    tli_copy(steps, plan->steps, (size_t)plan->step_count * sizeof *steps);
+    *copy = *plan;
+    copy->steps = plan->step_count ? steps : NULL;
+    copy->offsets = plan->offset_count ? offsets : NULL;
+    copy->memory = offsets;
+    return TL_OK;
+}
+#endif
 
 // -- revolve: the binomial numbers --
 //
@@ -5878,6 +6068,582 @@ TLI_IMPL tl_result tl_parse_schedule(tl_env *env, const char *text, size_t lengt
         tli_add_step(&list, step);
     }
     return tli_take_steps(&list, "tl_parse_schedule", plan);
+}
+
+// -- what makes the peak --
+
+typedef struct tli_peak {
+    tl_report report;      // of the whole plan
+    tli_made *live;        // [live_count] what lives when the peak is first reached; released by the caller
+    int32_t   live_count;
+} tli_peak;
+
+static void tli_add_live(tli_peak *peak, tli_use use, int32_t index, uint64_t bytes) {
+    tli_made *made = &peak->live[peak->live_count];
+    if (!bytes) return;
+    made->use = use; made->index = index; made->bytes = bytes; made->offset = 0;
+    peak->live_count++;
+}
+
+// Everything live between two steps.
+static void tli_list_live(const tli_sim *sim, tli_peak *peak) {
+    const tl_graph *graph = sim->graph;
+    int32_t i;
+    peak->live_count = 0;
+    for (i = 0; i < graph->tensor_count; i++) {
+        const tli_sim_tensor *t = &sim->tensors[i];
+        uint64_t bytes = graph->outputs[i].bytes;
+        if (t->state == TLI_PACKED) tli_add_live(peak, TLI_USE_PACKED, i, t->packed_bytes);
+        else if (t->state != TLI_ABSENT) tli_add_live(peak, TLI_USE_TENSOR, i, bytes);
+        if (t->has_gradient) tli_add_live(peak, TLI_USE_GRADIENT, i, bytes);
+    }
+    for (i = 0; i < graph->node_count; i++)
+        if (sim->nodes[i].has_saved) tli_add_live(peak, TLI_USE_SAVED, i, graph->nodes[i].saved_bytes);
+}
+
+// Simulate the step that reaches the peak: what lived before it, and what it makes. Conversions of
+// several outputs run one after the other, so each of them is looked at alone.
+static tl_result tli_list_peak(tli_sim *sim, const tl_step *step, tli_peak *peak) {
+    const tl_node *node = &sim->graph->nodes[step->node];
+    int alone = step->kind == TL_STEP_COMPRESS || step->kind == TL_STEP_EXPAND;
+    int32_t count = alone && step->output == TL_ALL_OUTPUTS ? node->output_count : 1, i;
+    tl_result result = TL_OK;
+    for (i = 0; i < count && !result; i++) {
+        tl_step one = *step;
+        if (count > 1) one.output = i;
+        if (count > 1 && !tli_sim_acts_on(sim, (tl_step_kind)step->kind, node->first_output + i)) continue;
+        tli_list_live(sim, peak);
+        result = tli_sim_step(sim, &one);
+        if (!result && sim->step_bytes == peak->report.peak_bytes) break;
+    }
+    for (i = 0; i < sim->made_count && !result; i++) peak->live[peak->live_count++] = sim->made[i];
+    return result;
+}
+
+// Replay a plan, and once more up to its peak.
+static tl_result tli_find_peak(tl_env *env, const char *function, const tl_simulate_desc *desc,
+                               tli_peak *peak) {
+    const tl_graph *graph = desc->graph;
+    uint64_t most = 3 * (uint64_t)graph->tensor_count + (uint64_t)graph->node_count;
+    tli_sim sim;
+    int32_t i;
+    tl_result result;
+    tli_zero(peak, sizeof *peak);
+    result = tli_simulate_checked(env, function, desc, &peak->report);
+    if (result) return result;
+    peak->live = (tli_made *)tli_alloc_array(env, most + tli_sim_most_made(graph), sizeof *peak->live);
+    if (!peak->live) return tli_fail(env, TL_ERROR_NO_MEMORY, function, "no memory to look at the peak");
+    result = tli_init_sim(env, &sim, function, graph, desc->device, desc->plan);
+    for (i = 0; i < peak->report.peak_step && !result; i++) result = tli_sim_step(&sim, &desc->plan->steps[i]);
+    if (!result && peak->report.peak_step < 0) tli_list_live(&sim, peak);
+    else if (!result) result = tli_list_peak(&sim, &desc->plan->steps[peak->report.peak_step], peak);
+    tli_free_sim(&sim);
+    if (!result) return TL_OK;
+    tli_release(env, peak->live);
+    peak->live = NULL;
+    return result;
+}
+
+static int tli_is_larger(const tli_made *a, const tli_made *b) {
+    if (a->bytes != b->bytes) return a->bytes > b->bytes;
+    return a->index != b->index ? a->index < b->index : a->use < b->use;
+}
+
+// Put the largest `count` allocations in front, largest first.
+static void tli_sort_largest(tli_peak *peak, int32_t count) {
+    int32_t i, k;
+    for (i = 0; i < count; i++) {
+        int32_t best = i;
+        tli_made swap = peak->live[i];
+        for (k = i + 1; k < peak->live_count; k++)
+            if (tli_is_larger(&peak->live[k], &peak->live[best])) best = k;
+        peak->live[i] = peak->live[best];
+        peak->live[best] = swap;
+    }
+}
+
+// "conv1.0": the output is left out where there is but one
+static void tli_put_tensor(tli_writer *w, const tl_graph *graph, int32_t tensor) {
+    const tl_node_output *output = &graph->outputs[tensor];
+    tli_put(w, tl_name_node(graph, output->node));
+    if (graph->nodes[output->node].output_count == 1) return;
+    tli_put(w, ".");
+    tli_put_i64(w, output->output);
+}
+
+static const char *tli_explain_use(tli_use use) {
+    switch (use) {
+    case TLI_USE_TENSOR: break;
+    case TLI_USE_PACKED: return ", compressed";
+    case TLI_USE_GRADIENT: return ", its gradient";
+    case TLI_USE_SAVED: return ", saved";
+    case TLI_USE_TWICE: return ", made again beside itself";
+    case TLI_USE_WORK: return ", scratch";
+    }
+    return "";
+}
+
+// "conv1, its gradient"; names of checked graphs are never cut in 320 bytes
+static void tli_name_made(const tl_graph *graph, const tli_made *made, char *buf, size_t size) {
+    tli_writer w = tli_writer_of(buf, size);
+    if (made->use == TLI_USE_SAVED || made->use == TLI_USE_WORK) tli_put(&w, tl_name_node(graph, made->index));
+    else tli_put_tensor(&w, graph, made->index);
+    tli_put(&w, tli_explain_use(made->use));
+    tli_finish(&w);
+}
+
+// -- a plan in words --
+
+#define TLI_EXPLAIN_ROWS 12
+
+// part / whole in hundredths of a percent; whole > 0.
+static uint64_t tli_find_share(uint64_t part, uint64_t whole) {
+    while (part > UINT64_MAX / 10001) { part >>= 1; whole >>= 1; }
+    return part * 10000 / (whole ? whole : 1);
+}
+
+// "1310720 bytes (1.25 MiB)"
+static void tli_send_bytes_of(tli_stream *s, uint64_t bytes) {
+    tli_send_u64(s, bytes);
+    tli_send(s, bytes == 1 ? " byte" : " bytes");
+    if (bytes < 1024) return;
+    tli_send(s, " (");
+    tli_send_size(s, bytes);
+    tli_send(s, ")");
+}
+
+static void tli_send_count(tli_stream *s, int32_t count, const char *one, const char *more) {
+    tli_send_i32(s, count);
+    tli_send(s, count == 1 ? one : more);
+}
+
+// Of the kinds that make something, which are those at which a peak can be.
+static const char *tli_explain_kind(tl_step_kind kind) {
+    switch (kind) {
+    case TL_STEP_FORWARD: return "forward of ";
+    case TL_STEP_FORWARD_INPLACE: return "forward in place of ";
+    case TL_STEP_FORWARD_SAVE: return "saving forward of ";
+    case TL_STEP_BACKWARD: return "backward of ";
+    case TL_STEP_FETCH: return "fetch of ";
+    case TL_STEP_COMPRESS: return "compression of ";
+    case TL_STEP_EXPAND: return "expansion of ";
+    case TL_STEP_DROP:
+    case TL_STEP_DROP_SAVED:
+    case TL_STEP_SPILL:
+    case TL_STEP_WAIT:
+    case TL_STEP_DROP_HOST:
+    case TL_STEP_COUNT: break;
+    }
+    return "";
+}
+
+// "step 17, backward of conv1"
+static void tli_put_step(tli_writer *w, const tl_graph *graph, const tl_plan *plan, int32_t index) {
+    const tl_step *step;
+    if (index < 0) { tli_put(w, "before the first step"); return; }
+    step = &plan->steps[index];
+    tli_put(w, "step ");
+    tli_put_i64(w, index);
+    tli_put(w, ", ");
+    tli_put(w, tli_explain_kind((tl_step_kind)step->kind));
+    tli_put(w, tl_name_node(graph, step->node));
+    if (step->output == TL_ALL_OUTPUTS) return;
+    tli_put(w, ".");
+    tli_put_i64(w, step->output);
+}
+
+static void tli_explain_numbers(tli_stream *s, const tl_graph *graph, const tl_plan *plan, const tl_report *r) {
+    uint64_t cost = plan->cost ? plan->cost : r->cost;
+    tli_send_count(s, plan->step_count, " step on ", " steps on ");
+    tli_send_count(s, graph->node_count, " node, ", " nodes, ");
+    tli_send(s, plan->inference ? "forward only\n" : "training\n");
+    tli_send(s, "cost ");
+    tli_send_u64(s, cost);
+    tli_send(s, ": each call once ");
+    tli_send_u64(s, r->base_cost);
+    if (r->base_cost) {
+        tli_send(s, ", ratio ");
+        tli_send_decimal(s, tli_find_share(cost, r->base_cost), 4);
+    }
+    if (plan->bound_cost) {
+        tli_send(s, "; no plan costs less than ");
+        tli_send_u64(s, plan->bound_cost);
+        tli_send(s, plan->bound_cost >= cost ? ": proven" : ", at most ");
+        if (plan->bound_cost < cost) {
+            tli_send_decimal(s, tli_find_share(cost - plan->bound_cost, plan->bound_cost), 2);
+            tli_send(s, " % above");
+        }
+    }
+    tli_send(s, "\n");
+    if (plan->base_bytes) {
+        tli_send(s, "base: ");
+        tli_send_bytes_of(s, plan->base_bytes);
+        tli_send(s, " beside the plan\n");
+    }
+    if (plan->offset_count) {
+        tli_send(s, "arena: ");
+        tli_send_bytes_of(s, r->arena_bytes);
+        tli_send(s, "\n");
+    }
+}
+
+// "     6.45 %  32 bytes (..)  "
+static void tli_send_row(tli_stream *s, uint64_t bytes, uint64_t whole) {
+    uint64_t share = whole ? tli_find_share(bytes, whole) : 0;
+    tli_send(s, share < 1000 ? "     " : share < 10000 ? "    " : "   ");
+    tli_send_decimal(s, share, 2);
+    tli_send(s, " %  ");
+    tli_send_bytes_of(s, bytes);
+    tli_send(s, "  ");
+}
+
+static void tli_explain_peak(tli_stream *s, const tl_graph *graph, const tl_plan *plan, tli_peak *peak) {
+    int32_t rows = peak->live_count < TLI_EXPLAIN_ROWS ? peak->live_count : TLI_EXPLAIN_ROWS, i;
+    uint64_t rest = peak->report.peak_bytes;
+    char name[400];
+    tli_writer w = tli_writer_of(name, sizeof name);
+    tli_put_step(&w, graph, plan, peak->report.peak_step);
+    tli_finish(&w);
+    tli_send(s, "peak: ");
+    tli_send_bytes_of(s, peak->report.peak_bytes);
+    tli_send(s, ", ");
+    tli_send(s, name);
+    tli_send(s, "\n");
+    tli_sort_largest(peak, rows);
+    for (i = 0; i < rows; i++) {
+        tli_send_row(s, peak->live[i].bytes, peak->report.peak_bytes);
+        tli_name_made(graph, &peak->live[i], name, sizeof name);
+        tli_send(s, name);
+        tli_send(s, "\n");
+        rest -= peak->live[i].bytes;
+    }
+    if (rows == peak->live_count) return;
+    tli_send_row(s, rest, peak->report.peak_bytes);
+    tli_send_count(s, peak->live_count - rows, " smaller one\n", " smaller ones\n");
+}
+
+// What the further forwards of a node cost: it fits, because the whole plan's cost did.
+static uint64_t tli_find_again(const tl_graph *graph, const int32_t *forwards, int32_t id) {
+    return forwards[id] > 1 ? (uint64_t)(forwards[id] - 1) * graph->nodes[id].fwd_cost : 0;
+}
+
+static void tli_explain_again(tli_stream *s, const tl_graph *graph, int32_t *forwards) {
+    uint64_t cost = 0;
+    int32_t id, nodes = 0, again = 0, rows = 0;
+    for (id = 0; id < graph->node_count; id++) {
+        if (forwards[id] < 2) continue;
+        nodes++;
+        again += forwards[id] - 1;
+        cost += tli_find_again(graph, forwards, id);
+    }
+    if (!again) { tli_send(s, "nothing is made twice\n"); return; }
+    tli_send(s, "made again: ");
+    tli_send_count(s, again, " forward of ", " forwards of ");
+    tli_send_count(s, nodes, " node, cost ", " nodes, cost ");
+    tli_send_u64(s, cost);
+    tli_send(s, "\n");
+    for (; rows < TLI_EXPLAIN_ROWS && nodes; rows++, nodes--) {
+        int32_t best = -1;
+        for (id = 0; id < graph->node_count; id++) {
+            if (forwards[id] < 2) continue;
+            if (best < 0 || tli_find_again(graph, forwards, id) > tli_find_again(graph, forwards, best))
+                best = id;
+        }
+        tli_send(s, "    ");
+        tli_send_count(s, forwards[best] - 1, " time   cost ", " times  cost ");
+        tli_send_u64(s, tli_find_again(graph, forwards, best));
+        tli_send(s, "  ");
+        tli_send(s, tl_name_node(graph, best));
+        tli_send(s, "\n");
+        forwards[best] = 0;
+    }
+    if (nodes) { tli_send(s, "    and "); tli_send_count(s, nodes, " node more\n", " nodes more\n"); }
+}
+
+static void tli_explain_copies(tli_stream *s, const tl_report *report) {
+    if (report->copy_count) {
+        tli_send_count(s, report->copy_count, " copy", " copies");
+        tli_send(s, " from and to the host, which holds at most ");
+        tli_send_bytes_of(s, report->host_peak_bytes);
+        tli_send(s, "\n");
+    }
+    if (report->codec_count) tli_send_count(s, report->codec_count, " conversion\n", " conversions\n");
+}
+
+TLI_IMPL tl_result tl_explain_plan(tl_env *env, const tl_graph *graph, const tl_plan *plan, tl_sink sink) {
+    tl_simulate_desc desc;
+    tli_stream stream;
+    tli_peak peak;
+    int32_t *forwards, i;
+    tl_result result;
+    TL_ASSERT(graph && plan && sink.write);
+    tli_zero(&desc, sizeof desc);
+    desc.graph = graph;
+    desc.plan = plan;
+    result = tli_find_peak(env, "tl_explain_plan", &desc, &peak);
+    if (result) return result;
+    forwards = (int32_t *)tli_alloc_array(env, (uint64_t)graph->node_count, sizeof *forwards);
+    if (!forwards) {
+        tli_release(env, peak.live);
+        return tli_fail(env, TL_ERROR_NO_MEMORY, "tl_explain_plan", "no memory to count forwards");
+    }
+    for (i = 0; i < plan->step_count; i++)
+        if (plan->steps[i].kind < TL_STEP_BACKWARD) forwards[plan->steps[i].node]++;
+    tli_open_stream(&stream, sink);
+    tli_explain_numbers(&stream, graph, plan, &peak.report);
+    tli_explain_peak(&stream, graph, plan, &peak);
+    tli_explain_again(&stream, graph, forwards);
+    tli_explain_copies(&stream, &peak.report);
+    tli_release(env, forwards);
+    tli_release(env, peak.live);
+    return tli_close_stream(&stream, env, "tl_explain_plan");
+}
+
+// -- a plan as C --
+
+#define TLI_ID(id, name, help) #id,
+
+static const char *const tli_step_ids[] = { TL_STEPS(TLI_ID) };
+static const char *const tli_codec_ids[] = { TL_CODECS(TLI_ID) };
+
+#undef TLI_ID
+
+static const char *tli_check_identifier(const char *name) {
+    int32_t i;
+    for (i = 0; name[i] && i <= 48; i++) {
+        int letter = (name[i] >= 'a' && name[i] <= 'z') || (name[i] >= 'A' && name[i] <= 'Z');
+        int digit = name[i] >= '0' && name[i] <= '9';
+        int line = name[i] == '_' && name[i + 1] && name[i + 1] != '_';
+        if (!letter && !(i && (digit || line))) break;
+    }
+    if (i && i <= 48 && !name[i]) return NULL;
+    return "name: must be 1 to 48 letters, digits and single _, a letter first and no _ at the end";
+}
+
+// A number that every compiler takes for what it is.
+static void tli_send_constant(tli_stream *s, uint64_t value) {
+    int wide = value > INT32_MAX;
+    if (wide) tli_send(s, "UINT64_C(");
+    tli_send_u64(s, value);
+    if (wide) tli_send(s, ")");
+}
+
+// static const <type> <name>_<what>[count] = {
+static void tli_open_table(tli_stream *s, const char *type, const char *name, const char *what,
+                           uint64_t count) {
+    tli_send(s, "\nstatic const ");
+    tli_send(s, type);
+    tli_send(s, " ");
+    tli_send(s, name);
+    tli_send(s, what);
+    tli_send(s, "[");
+    tli_send_u64(s, count);
+    tli_send(s, "] = {\n");
+}
+
+static void tli_send_list(tli_stream *s, const int32_t *values, int32_t count) {
+    int32_t i;
+    for (i = 0; i < count; i++) {
+        if (i) tli_send(s, ", ");
+        tli_send_i32(s, values[i]);
+    }
+}
+
+static void tli_send_node(tli_stream *s, const tl_graph *graph, int32_t id) {
+    const tl_node *node = &graph->nodes[id];
+    uint64_t amounts[6];
+    int32_t numbers[13], k;
+    numbers[0] = (int32_t)node->name; numbers[1] = (int32_t)node->op; numbers[2] = (int32_t)node->unit;
+    numbers[3] = node->first_input; numbers[4] = node->input_count;
+    numbers[5] = node->first_output; numbers[6] = node->output_count;
+    numbers[7] = node->inplace; numbers[8] = node->layer;
+    numbers[9] = node->is_input; numbers[10] = node->has_grad;
+    numbers[11] = node->keep; numbers[12] = node->fixed;
+    amounts[0] = node->fwd_cost; amounts[1] = node->bwd_cost; amounts[2] = node->saved_bytes;
+    amounts[3] = node->fwork_bytes; amounts[4] = node->bwork_bytes; amounts[5] = node->param_bytes;
+    tli_send(s, "    { ");
+    tli_send_list(s, numbers, 13);
+    for (k = 0; k < 6; k++) { tli_send(s, ", "); tli_send_constant(s, amounts[k]); }
+    tli_send(s, " },  // ");
+    tli_send(s, tl_name_node(graph, id));
+    tli_send(s, ": node ");  // never a name at the end: a backslash there would join two lines
+    tli_send_i32(s, id);
+    tli_send(s, "\n");
+}
+
+// One character constant each: a literal of all texts would be longer than C99 promises to take.
+static void tli_send_text_table(tli_stream *s, const tl_graph *graph) {
+    uint32_t i;
+    for (i = 0; i < graph->text_bytes; i++) {
+        char c = graph->text[i];
+        int code = (unsigned char)c;
+        if (!i || !graph->text[i - 1]) tli_send(s, "    ");
+        if (c == '\'' || c == '\\') { tli_send(s, "'\\"); tli_send_bytes(s, &c, 1); tli_send(s, "'"); }
+        else if (c >= ' ' && c <= '~') { tli_send(s, "'"); tli_send_bytes(s, &c, 1); tli_send(s, "'"); }
+        else if (!c) tli_send(s, "0");
+        else {
+            tli_send(s, "'\\");
+            tli_send_i32(s, code >> 6); tli_send_i32(s, code >> 3 & 7); tli_send_i32(s, code & 7);
+            tli_send(s, "'");
+        }
+        tli_send(s, c ? "," : ",\n");
+    }
+    tli_send(s, "};\n");
+}
+
+static void tli_send_tensor_tables(tli_stream *s, const tl_graph *graph, const char *name) {
+    int32_t i;
+    if (graph->input_count) tli_open_table(s, "tl_node_input", name, "_inputs", (uint64_t)graph->input_count);
+    for (i = 0; i < graph->input_count; i++) {
+        tli_send(s, "    { ");
+        tli_send_i32(s, graph->inputs[i].tensor);
+        tli_send(s, graph->inputs[i].needed ? ", 1 },\n" : ", 0 },\n");
+    }
+    if (graph->input_count) tli_send(s, "};\n");
+    tli_open_table(s, "tl_node_output", name, "_outputs", (uint64_t)graph->tensor_count);
+    for (i = 0; i < graph->tensor_count; i++) {
+        tli_send(s, "    { ");
+        tli_send_i32(s, graph->outputs[i].node);
+        tli_send(s, ", ");
+        tli_send_i32(s, graph->outputs[i].output);
+        tli_send(s, ", ");
+        tli_send_constant(s, graph->outputs[i].bytes);
+        tli_send(s, graph->outputs[i].needed ? ", 1 },\n" : ", 0 },\n");
+    }
+    tli_send(s, "};\n");
+    if (graph->view_count) tli_open_table(s, "tl_view", name, "_views", (uint64_t)graph->view_count);
+    for (i = 0; i < graph->view_count; i++) {
+        tli_send(s, "    { ");
+        tli_send_u64(s, graph->views[i].name);
+        tli_send(s, ", ");
+        tli_send_i32(s, graph->views[i].tensor);
+        tli_send(s, " },\n");
+    }
+    if (graph->view_count) tli_send(s, "};\n");
+}
+
+// "    net_steps, 12,": an array that may be missing, and its count
+static void tli_send_array(tli_stream *s, const char *name, const char *what, int64_t count) {
+    tli_send(s, "    ");
+    if (count) { tli_send(s, name); tli_send(s, what); }
+    else tli_send(s, "NULL");
+    tli_send(s, ", ");
+    tli_send_u64(s, (uint64_t)count);
+    tli_send(s, ",");
+}
+
+static void tli_send_graph_table(tli_stream *s, const tl_graph *graph, const char *name) {
+    int32_t i;
+    tli_open_table(s, "tl_node", name, "_nodes", (uint64_t)graph->node_count);
+    for (i = 0; i < graph->node_count; i++) tli_send_node(s, graph, i);
+    tli_send(s, "};\n");
+    tli_send_tensor_tables(s, graph, name);
+    tli_open_table(s, "char", name, "_text", graph->text_bytes);
+    tli_send_text_table(s, graph);
+    tli_send(s, "\nstatic const tl_graph ");
+    tli_send(s, name);
+    tli_send(s, "_graph = {\n");
+    tli_send_array(s, name, "_nodes", graph->node_count);
+    tli_send(s, "\n");
+    tli_send_array(s, name, "_inputs", graph->input_count);
+    tli_send(s, "\n");
+    tli_send_array(s, name, "_outputs", graph->tensor_count);
+    tli_send(s, "\n");
+    tli_send_array(s, name, "_views", graph->view_count);
+    tli_send(s, "\n");
+    tli_send_array(s, name, "_text", graph->text_bytes);
+    tli_send(s, "\n    ");
+    tli_send_constant(s, graph->batch);
+    tli_send(s, ",  // batch\n    0, 0, 0, 0, 0  // no room to grow\n};\n");
+}
+
+static void tli_send_step(tli_stream *s, const tl_graph *graph, const tl_step *step, int32_t index) {
+    tli_send(s, "    { ");
+    tli_send(s, tli_step_ids[step->kind]);
+    tli_send(s, ", ");
+    tli_send(s, step->codec ? tli_codec_ids[step->codec] : "0");
+    tli_send(s, ", 0, ");
+    tli_send_i32(s, step->node);
+    tli_send(s, ", ");
+    tli_send_i32(s, step->output);
+    tli_send(s, " },  // ");
+    tli_send(s, tl_name_node(graph, step->node));
+    tli_send(s, ": step ");
+    tli_send_i32(s, index);
+    tli_send(s, "\n");
+}
+
+static void tli_send_field(tli_stream *s, uint64_t value, const char *field) {
+    tli_send(s, "    ");
+    tli_send_constant(s, value);
+    tli_send(s, ",  // ");
+    tli_send(s, field);
+    tli_send(s, "\n");
+}
+
+static void tli_send_plan_table(tli_stream *s, const tl_graph *graph, const tl_plan *plan, const char *name) {
+    int32_t i;
+    if (plan->step_count) tli_open_table(s, "tl_step", name, "_steps", (uint64_t)plan->step_count);
+    for (i = 0; i < plan->step_count; i++) tli_send_step(s, graph, &plan->steps[i], i);
+    if (plan->step_count) tli_send(s, "};\n");
+    if (plan->offset_count) tli_open_table(s, "uint64_t", name, "_offsets", (uint64_t)plan->offset_count);
+    for (i = 0; i < plan->offset_count; i++) {
+        tli_send(s, i % 8 ? " " : "    ");
+        tli_send_constant(s, plan->offsets[i]);
+        tli_send(s, i % 8 == 7 || i == plan->offset_count - 1 ? ",\n" : ",");
+    }
+    if (plan->offset_count) tli_send(s, "};\n");
+    tli_send(s, "\nstatic const tl_plan ");
+    tli_send(s, name);
+    tli_send(s, "_plan = {\n");
+    tli_send_array(s, name, "_steps", plan->step_count);
+    tli_send(s, "\n");
+    tli_send_field(s, (uint64_t)plan->repeat_count, "repeat_count");
+    tli_send_array(s, name, "_offsets", plan->offset_count);
+    tli_send(s, "\n");
+    tli_send_field(s, (uint64_t)plan->inference, "inference");
+    tli_send_field(s, (uint64_t)plan->any_order, "any_order");
+    tli_send_field(s, plan->peak_bytes, "peak_bytes");
+    tli_send_field(s, plan->arena_bytes, "arena_bytes");
+    tli_send_field(s, plan->host_peak_bytes, "host_peak_bytes");
+    tli_send_field(s, plan->base_bytes, "base_bytes");
+    tli_send_field(s, plan->cost, "cost");
+    tli_send_field(s, plan->base_cost, "base_cost");
+    tli_send_field(s, plan->bound_cost, "bound_cost");
+    tli_send(s, "    NULL  // memory: tl_free_plan leaves it alone\n};\n");
+}
+
+static void tli_send_table_head(tli_stream *s, const char *name) {
+    tli_send(s, "// A graph and a plan as const tables, made by tl_write_plan_table; include tl_strategy.h"
+                " first.\n//\n//     desc.graph = &");
+    tli_send(s, name);
+    tli_send(s, "_graph;\n//     desc.plan  = &");
+    tli_send(s, name);
+    tli_send(s, "_plan;\n\n#if !defined(TL_VERSION) || TL_VERSION / 100 != ");
+    tli_send_i32(s, TL_VERSION / 100);
+    tli_send(s, "\n#error \"write this table again, with the tl_strategy.h that is included\"\n#endif\n");
+}
+
+TLI_IMPL tl_result tl_write_plan_table(tl_env *env, const tl_graph *graph, const tl_plan *plan,
+                                       const char *name, tl_sink sink) {
+    tl_simulate_desc desc;
+    tl_report report;
+    tli_stream stream;
+    tl_result result;
+    const char *rule;
+    TL_ASSERT(graph && plan && name && sink.write);
+    rule = tli_check_identifier(name);
+    if (rule) return tli_fail(env, TL_ERROR_INVALID_ARG, "tl_write_plan_table", rule);
+    tli_zero(&desc, sizeof desc);
+    desc.graph = graph;
+    desc.plan = plan;
+    result = tli_simulate_checked(env, "tl_write_plan_table", &desc, &report);
+    if (result) return result;
+    tli_open_stream(&stream, sink);
+    tli_send_table_head(&stream, name);
+    tli_send_graph_table(&stream, graph, name);
+    tli_send_plan_table(&stream, graph, plan, name);
+    return tli_close_stream(&stream, env, "tl_write_plan_table");
 }
 #endif
 
@@ -15577,31 +16343,32 @@ static uint64_t tli_scale_bytes(uint64_t bytes, tl_precision precision) {
 // Graph inputs keep theirs.
 static tl_result tli_scale_graph(tl_run *run) {
     const tl_graph *graph = run->graph;
+    tl_node *nodes;
+    tl_node_output *outputs;
     uint32_t can =
         run->desc.kernel_precisions ? run->desc.kernel_precisions : 1u << TL_PRECISION_SINGLE;
     int32_t i;
     if (!(can & (1u << run->precision)))
         return tli_unsupported(run, "strategy.precision: not among kernel_precisions");
     if (run->precision == TL_PRECISION_SINGLE) return TL_OK;
+    nodes = (tl_node *)tli_alloc_array(run->env, (uint64_t)graph->node_count, sizeof *nodes);
+    outputs = (tl_node_output *)tli_alloc_array(run->env, (uint64_t)graph->tensor_count, sizeof *outputs);
     run->own_graph = *graph;
-    run->own_graph.nodes =
-        (tl_node *)tli_alloc_array(run->env, (uint64_t)graph->node_count, sizeof *graph->nodes);
-    run->own_graph.outputs = (tl_node_output *)tli_alloc_array(
-        run->env, (uint64_t)graph->tensor_count, sizeof *graph->outputs);
+    run->own_graph.nodes = nodes;
+    run->own_graph.outputs = outputs;
     run->owns_nodes = 1;
-    if (!run->own_graph.nodes || !run->own_graph.outputs)
+    if (!nodes || !outputs)
         return tli_fail(run->env, TL_ERROR_NO_MEMORY, "tl_init_run", "graph of another precision");
-    tli_copy(run->own_graph.nodes, graph->nodes, (size_t)graph->node_count * sizeof *graph->nodes);
-    tli_copy(run->own_graph.outputs, graph->outputs,
-             (size_t)graph->tensor_count * sizeof *graph->outputs);
+    tli_copy(nodes, graph->nodes, (size_t)graph->node_count * sizeof *nodes);
+    tli_copy(outputs, graph->outputs, (size_t)graph->tensor_count * sizeof *outputs);
     for (i = 0; i < graph->node_count; i++) {
-        tl_node *node = &run->own_graph.nodes[i];
+        tl_node *node = &nodes[i];
         node->saved_bytes = tli_scale_bytes(node->saved_bytes, run->precision);
         node->fwork_bytes = tli_scale_bytes(node->fwork_bytes, run->precision);
         node->bwork_bytes = tli_scale_bytes(node->bwork_bytes, run->precision);
     }
     for (i = 0; i < graph->tensor_count; i++) {
-        tl_node_output *output = &run->own_graph.outputs[i];
+        tl_node_output *output = &outputs[i];
         if (!graph->nodes[output->node].is_input)
             output->bytes = tli_scale_bytes(output->bytes, run->precision);
     }
@@ -15946,8 +16713,8 @@ TLI_IMPL void tl_free_run(tl_run *run) {
     tli_release(env, run->call.made);
     tli_release(env, run->touched);
     if (run->owns_nodes) {
-        tli_release(env, run->own_graph.nodes);
-        tli_release(env, run->own_graph.outputs);
+        tli_release(env, (tl_node *)run->own_graph.nodes);
+        tli_release(env, (tl_node_output *)run->own_graph.outputs);
     }
     if (run->owns_layers) tl_free_graph(env, &run->layer_graph);
     tli_release(env, run);
@@ -16153,96 +16920,6 @@ TLI_IMPL const tl_run_event *tl_find_event(const tl_trace *trace, int32_t index)
 }
 
 #ifndef TL_NO_TEXT
-// -- stream: a small buffer in front of a sink; the first error stops it --
-
-typedef struct tli_stream {
-    tl_sink   sink;
-    tl_result result;   // of the sink
-    uint64_t  sent;     // bytes that the sink took
-    size_t    used;     // of buf
-    char      buf[512];
-} tli_stream;
-
-static void tli_open_stream(tli_stream *s, tl_sink sink) {
-    s->sink = sink;
-    s->result = TL_OK;
-    s->sent = 0;
-    s->used = 0;
-}
-
-static void tli_flush(tli_stream *s) {
-    if (!s->result && s->used) {
-        s->result = s->sink.write(s->sink.user, s->buf, s->used);
-        if (!s->result) s->sent += s->used;
-    }
-    s->used = 0;
-}
-
-static void tli_send_bytes(tli_stream *s, const char *text, size_t length) {
-    size_t i;
-    for (i = 0; i < length; i++) {
-        if (s->used == sizeof s->buf) tli_flush(s);
-        s->buf[s->used++] = text[i];
-    }
-}
-
-static void tli_send(tli_stream *s, const char *text) { tli_send_bytes(s, text, tli_text_length(text)); }
-
-static void tli_send_u64(tli_stream *s, uint64_t value) {
-    char digits[24];
-    tli_writer w = tli_writer_of(digits, sizeof digits);
-    tli_put_u64(&w, value);
-    tli_send_bytes(s, digits, w.length);
-}
-
-static void tli_send_i32(tli_stream *s, int32_t value) {
-    if (value < 0) tli_send(s, "-");
-    tli_send_u64(s, value < 0 ? (uint64_t)0 - (uint64_t)(int64_t)value : (uint64_t)value);
-}
-
-// value / 10^places, all places written.
-static void tli_send_decimal(tli_stream *s, uint64_t value, int places) {
-    uint64_t scale = 1;
-    int i;
-    for (i = 0; i < places; i++) scale *= 10;
-    tli_send_u64(s, value / scale);
-    if (places) tli_send(s, ".");
-    for (value %= scale; scale > 1; value %= scale) {
-        scale /= 10;
-        tli_send_u64(s, value / scale);
-    }
-}
-
-// At most `limit` characters of a text as XML, whatever it holds; what XML forbids becomes U+FFFD.
-static void tli_send_text(tli_stream *s, const char *text, int32_t limit) {
-    const char *end = text + tli_text_length(text);
-    for (; text < end && limit > 0; limit--) {
-        uint32_t code = 0;
-        size_t length = tli_utf8_length(text, end, &code);
-        if (!length || code == 0xFFFE || code == 0xFFFF) tli_send(s, "\xEF\xBF\xBD");
-        else if (code < 0x20) tli_send(s, " ");
-        else if (code == '&') tli_send(s, "&amp;");
-        else if (code == '<') tli_send(s, "&lt;");
-        else if (code == '>') tli_send(s, "&gt;");
-        else tli_send_bytes(s, text, length);
-        text += length ? length : 1;
-    }
-    if (text < end) tli_send(s, "\xE2\x80\xA6");  // an ellipsis
-}
-
-static tl_result tli_close_stream(tli_stream *s, tl_env *env, const char *function) {
-    tli_writer w;
-    tli_flush(s);
-    if (!s->result) return TL_OK;
-    w = tli_begin_error(env, s->result, function);
-    tli_put(&w, "sink: stopped with ");
-    tli_put(&w, tl_name_result(s->result));
-    tli_put(&w, " after ");
-    tli_put_u64(&w, s->sent);
-    tli_put(&w, " bytes");
-    return tli_end_error(env, &w, s->result);
-}
-
 // -- the trace as JSON --
 
 typedef struct tli_trace_writer {
@@ -16393,34 +17070,23 @@ TLI_IMPL tl_result tl_write_trace_json(tl_env *env, const tl_trace *trace, const
     return tli_close_stream(&t.out, env, "tl_write_trace_json");
 }
 
-// -- the picture: bytes as text --
+// -- the picture: texts --
 
-static const char *const tli_byte_units[] = { " B", " KiB", " MiB", " GiB", " TiB", " PiB", " EiB" };
-
-// The largest unit, as a power of 1024, of which bytes hold at least one.
-static int tli_find_byte_unit(uint64_t bytes) {
-    int unit = 0;
-    while (unit < 6 && bytes >> (10 * unit + 10)) unit++;
-    return unit;
-}
-
-// bytes * factor / unit, to nearest.
-static uint64_t tli_scale_bytes_to(uint64_t bytes, int unit, uint64_t factor) {
-    int bits = 10 * unit;
-    uint64_t whole = bytes >> bits, rest = bytes & ((UINT64_C(1) << bits) - 1);
-    if (bits > 40) { rest >>= bits - 40; bits = 40; }  // so that rest * factor fits
-    return whole * factor + (bits ? (rest * factor + (UINT64_C(1) << (bits - 1))) >> bits : 0);
-}
-
-// Three digits that tell: 1.25 MiB, 12.0 MiB, 823 KiB.
-static void tli_send_size(tli_stream *s, uint64_t bytes) {
-    int unit = tli_find_byte_unit(bytes), places = 2;
-    uint64_t value = tli_scale_bytes_to(bytes, unit, 100);
-    if (value >= 1000) { value = tli_scale_bytes_to(bytes, unit, 10); places = 1; }
-    if (!unit || value >= 1000) { value = tli_scale_bytes_to(bytes, unit, 1); places = 0; }
-    if (value == 1024 && places == 0 && unit < 6) { unit++; value = 100; places = 2; }
-    tli_send_decimal(s, value, places);
-    tli_send(s, tli_byte_units[unit]);
+// At most `limit` characters of a text as XML, whatever it holds; what XML forbids becomes U+FFFD.
+static void tli_send_text(tli_stream *s, const char *text, int32_t limit) {
+    const char *end = text + tli_text_length(text);
+    for (; text < end && limit > 0; limit--) {
+        uint32_t code = 0;
+        size_t length = tli_utf8_length(text, end, &code);
+        if (!length || code == 0xFFFE || code == 0xFFFF) tli_send(s, "\xEF\xBF\xBD");
+        else if (code < 0x20) tli_send(s, " ");
+        else if (code == '&') tli_send(s, "&amp;");
+        else if (code == '<') tli_send(s, "&lt;");
+        else if (code == '>') tli_send(s, "&gt;");
+        else tli_send_bytes(s, text, length);
+        text += length ? length : 1;
+    }
+    if (text < end) tli_send(s, "\xE2\x80\xA6");  // an ellipsis
 }
 
 // -- the picture: places, in hundredths of a pixel --
@@ -16443,6 +17109,7 @@ typedef struct tli_picture {
     tli_box                plot;
 
     double                 last_time;    // right end of the time axis
+    int32_t                colour;       // of the first curve
     int32_t                peak_steps[TLI_CURVE_LIMIT];
     uint64_t               peak_bytes;   // of all curves
     int                    unit;         // of the byte axis
@@ -16703,19 +17370,46 @@ static void tli_send_tick(tli_stream *s, uint64_t value, int power) {
 }
 
 // Ticks at multiples of 1, 2 or 5 times a power of ten, about one in 70 pixels.
+static double tli_find_time_tick(const tli_picture *p, int *factor, int *power) {
+    double least = p->last_time * 7000 / (double)(p->plot.right - p->plot.left), ten = 1;
+    *factor = 1;
+    *power = 0;
+    while (ten > least && (*power > 0 || !p->whole_steps)) { ten /= 10; --*power; }
+    while (ten * *factor < least) {
+        *factor = *factor == 1 ? 2 : *factor == 2 ? 5 : 10;
+        if (*factor == 10) { *factor = 1; ten *= 10; ++*power; }
+    }
+    return ten * *factor;
+}
+
+// The place of tick i; 0 = there is none.
+static int32_t tli_find_tick_place(const tli_picture *p, double tick, uint64_t i) {
+    int32_t x;
+    if ((double)i * tick > p->last_time * (1 + 1e-9)) return 0;
+    x = tli_time_place(p, (double)i * tick);
+    return x > p->plot.right ? p->plot.right : x;
+}
+
+static void tli_draw_time_grid(tli_picture *p, int32_t top) {
+    int factor, power;
+    double tick = tli_find_time_tick(p, &factor, &power);
+    uint64_t i;
+    int32_t x;
+    for (i = 0; (x = tli_find_tick_place(p, tick, i)) > 0; i++) {
+        tli_send_move(&p->out, "<path class=\"grid\" d=\"M", x, " ", top);
+        tli_send(&p->out, "V");
+        tli_send_place(&p->out, p->plot.bottom);
+        tli_send(&p->out, "\"/>\n");
+    }
+}
+
 static void tli_draw_time_axis(tli_picture *p) {
     tli_stream *s = &p->out;
-    double least = p->last_time * 7000 / (double)(p->plot.right - p->plot.left), ten = 1;
-    int factor = 1, power = 0;
+    int factor, power;
+    double tick = tli_find_time_tick(p, &factor, &power);
     uint64_t i;
-    while (ten > least && (power > 0 || !p->whole_steps)) { ten /= 10; power--; }
-    while (ten * factor < least) {
-        factor = factor == 1 ? 2 : factor == 2 ? 5 : 10;
-        if (factor == 10) { factor = 1; ten *= 10; power++; }
-    }
-    for (i = 0; (double)i * (ten * factor) <= p->last_time * (1 + 1e-9); i++) {
-        int32_t x = tli_time_place(p, (double)i * (ten * factor));
-        if (x > p->plot.right) x = p->plot.right;
+    int32_t x;
+    for (i = 0; (x = tli_find_tick_place(p, tick, i)) > 0; i++) {
         tli_send_move(s, "<path class=\"axis\" d=\"M", x, " ", p->plot.bottom);
         tli_send(s, "v5\"/>\n");
         tli_send_text_start(s, x, p->plot.bottom + 2000, " text-anchor=\"middle\"");
@@ -16762,8 +17456,8 @@ static void tli_draw_curve(tli_picture *p, int32_t index) {
     pen.pending = 0;
     pen.highest = 0;
     pen.y = p->plot.bottom;
-    tli_send_number(s, "<path class=\"curve k", index);
-    tli_send_number(s, " f", index);
+    tli_send_number(s, "<path class=\"curve k", p->colour + index);
+    tli_send_number(s, " f", p->colour + index);
     tli_send_move(s, "\" d=\"M", p->plot.left - 1000, " ", p->plot.bottom);  // beyond the clip: no edge at 0
     if (curve->live_bytes[0]) {
         pen.y = tli_bytes_place(p, curve->live_bytes[0]);
@@ -16849,7 +17543,7 @@ static void tli_draw_peak(tli_picture *p, int32_t curve) {
         p->taken[p->taken_count++] = box;
         break;
     }
-    tli_send_number(s, "<circle class=\"mark k", curve);
+    tli_send_number(s, "<circle class=\"mark k", p->colour + curve);
     tli_send_move(s, "\" cx=\"", at.x, "\" cy=\"", at.y);
     tli_send(s, "\" r=\"4\"/>\n");
     tli_send_text_start(s, at.x + tli_label_places[best].x, at.y + tli_label_places[best].y,
@@ -16888,6 +17582,389 @@ TLI_IMPL tl_result tl_write_memory_svg(tl_env *env, const tl_memory_curve *curve
     tli_draw_peaks(&p);
     tli_send(&p.out, "</svg>\n");
     return tli_close_stream(&p.out, env, "tl_write_memory_svg");
+}
+
+// -- the picture of a plan: a lane for each kind of step above its memory, on one time axis --
+
+typedef enum tli_lane {
+    TLI_LANE_FORWARD, TLI_LANE_AGAIN, TLI_LANE_BACKWARD, TLI_LANE_CONVERT, TLI_LANE_WAIT, TLI_LANE_SPILL,
+    TLI_LANE_FETCH, TLI_LANE_COUNT
+} tli_lane;
+
+static const char *const tli_lane_names[] = { "forward", "recompute", "backward", "convert", "wait", "spill",
+                                              "fetch" };
+static const char *const tli_lane_classes[] = { "f0", "f1", "f2", "f3", "idle", "f4", "f5" };
+
+#define TLI_LANE_HIGH  2000  // hundredths of a pixel
+#define TLI_LANE_STEP  2600
+
+typedef struct tli_gantt {
+    tli_picture      p;            // memory: the lower half
+    const tl_graph  *graph;
+    const tl_plan   *plan;
+    tl_env          *env;
+    uint64_t        *start, *end;  // [count] of each step; in one block with live and host
+    uint64_t        *live, *host;  // [count]
+    double          *times;        // [count] when compute reaches the end of each step, in units of the axis
+    uint8_t         *lanes;        // [count] tli_lane; TLI_LANE_COUNT = not drawn
+    int32_t          count;        // steps, at least 1
+    int              by_step;      // 1 = nothing takes time: the axis counts steps
+    double           unit;         // cost in one unit of the time axis
+    int32_t          tops[TLI_LANE_COUNT];  // of each lane; 0 = not drawn
+    int32_t          lanes_bottom;
+    int32_t          legend_left;  // where the next entry goes
+    tl_memory_curve  curves[2];
+    char             title[64], time_label[48];
+    tli_peak         peak;
+} tli_gantt;
+
+static const char tli_plan_style_text[] =
+    "<style>\n"
+    ".idle{fill:#b6bec8}.cut{stroke:#fff}.bar{font-size:11px;fill:#fff;pointer-events:none}\n"
+    ".at{fill:none;stroke:#818b98;stroke-dasharray:3 3}.hover{fill-opacity:0}\n"
+    "@media (prefers-color-scheme:dark){.idle{fill:#4d5560}.cut{stroke:#0d1117}.bar{fill:#0d1117}}\n"
+    "</style>\n";
+
+static tli_lane tli_find_lane(const tli_gantt *g, int32_t index, uint8_t *ran) {
+    const tl_step *step = &g->plan->steps[index];
+    int takes_time = g->by_step || g->end[index] > g->start[index], again;
+    switch ((tl_step_kind)step->kind) {
+    case TL_STEP_FORWARD:
+    case TL_STEP_FORWARD_INPLACE:
+    case TL_STEP_FORWARD_SAVE:
+        again = ran[step->node];
+        ran[step->node] = 1;
+        return again ? TLI_LANE_AGAIN : TLI_LANE_FORWARD;
+    case TL_STEP_BACKWARD: return TLI_LANE_BACKWARD;
+    case TL_STEP_SPILL: return TLI_LANE_SPILL;
+    case TL_STEP_FETCH: return TLI_LANE_FETCH;
+    case TL_STEP_WAIT: return takes_time ? TLI_LANE_WAIT : TLI_LANE_COUNT;
+    case TL_STEP_COMPRESS:
+    case TL_STEP_EXPAND: return TLI_LANE_CONVERT;
+    case TL_STEP_DROP:
+    case TL_STEP_DROP_SAVED:
+    case TL_STEP_DROP_HOST:
+    case TL_STEP_COUNT: break;
+    }
+    return TLI_LANE_COUNT;
+}
+
+// The unit of the time axis: of nanoseconds where a device says what they are, else a power of 1000.
+static void tli_scale_time(tli_gantt *g, uint64_t total, int has_device) {
+    static const char *const seconds[] = { "simulated time, ns", "simulated time, us", "simulated time, ms",
+                                           "simulated time, s" };
+    static const char *const costs[] = { "cost", "cost, thousands", "cost, millions", "cost, 10^9",
+                                         "cost, 10^12", "cost, 10^15", "cost, 10^18" };
+    int power = 0, most = has_device ? 3 : 6;
+    tli_writer w = tli_writer_of(g->time_label, sizeof g->time_label);
+    g->by_step = !total;
+    g->unit = 1;
+    for (; total >= 10000 && power < most; total /= 1000) { power++; g->unit *= 1000; }
+    tli_put(&w, g->by_step ? "step" : has_device ? seconds[power] : costs[power]);
+    tli_finish(&w);
+}
+
+// Times, lanes and curves from the simulation.
+static tl_result tli_read_gantt(tli_gantt *g, int has_device) {
+    uint8_t *ran = (uint8_t *)tli_alloc_array(g->env, (uint64_t)g->graph->node_count, 1);
+    uint64_t total = 0, now = 0;
+    int32_t i;
+    if (!ran) return tli_fail(g->env, TL_ERROR_NO_MEMORY, "tl_write_plan_svg", "no memory for the picture");
+    for (i = 0; i < g->plan->step_count; i++) if (g->end[i] > total) total = g->end[i];
+    tli_scale_time(g, total, has_device);
+    for (i = 0; i < g->plan->step_count; i++) {
+        tl_step_kind kind = (tl_step_kind)g->plan->steps[i].kind;
+        if (g->by_step) { g->start[i] = (uint64_t)i; g->end[i] = (uint64_t)i + 1; }
+        if (g->by_step || (kind != TL_STEP_SPILL && kind != TL_STEP_FETCH)) now = g->end[i];
+        g->times[i] = (double)now / g->unit;
+        g->lanes[i] = (uint8_t)tli_find_lane(g, i, ran);
+        if (g->lanes[i] < TLI_LANE_COUNT) g->tops[g->lanes[i]] = 1;
+    }
+    tli_release(g->env, ran);
+    if (!g->plan->step_count) {  // a plan of no steps: what the inputs hold, for a unit of time
+        g->times[0] = 1;
+        g->live[0] = g->peak.report.peak_bytes;
+    }
+    g->p.last_time = (double)total / g->unit;
+    if (g->p.last_time < g->times[g->count - 1]) g->p.last_time = g->times[g->count - 1];
+    return TL_OK;
+}
+
+static void tli_lay_out_gantt(tli_gantt *g) {
+    tli_picture *p = &g->p;
+    tli_writer w = tli_writer_of(g->title, sizeof g->title);
+    int32_t top = 10800, lane, i;
+    tli_put(&w, "plan of ");
+    tli_put_i64(&w, g->plan->step_count);
+    tli_put(&w, g->plan->step_count == 1 ? " step on " : " steps on ");
+    tli_put_i64(&w, g->graph->node_count);
+    tli_put(&w, g->graph->node_count == 1 ? " node" : " nodes");
+    tli_finish(&w);
+    for (lane = 0; lane < TLI_LANE_COUNT; lane++)
+        if (g->tops[lane]) { g->tops[lane] = top; top += TLI_LANE_STEP; }
+    g->lanes_bottom = top;
+    for (i = 0; i < 2; i++) {
+        g->curves[i].live_bytes = i ? g->host : g->live;
+        g->curves[i].times = g->times;
+        g->curves[i].count = g->count;
+        g->curves[i].label = i ? "host" : "device";
+    }
+    p->curves = g->curves;
+    p->curve_count = g->peak.report.host_peak_bytes ? 2 : 1;
+    p->colour = 6;
+    p->width = 1200;
+    p->title = g->title;
+    p->time_label = g->time_label;
+    p->whole_steps = g->by_step || g->unit == 1;
+    p->plot = tli_box_of(8400, top + 4000, 117000, top + 28000);
+    for (i = 0; i < p->curve_count; i++) {
+        int32_t k;
+        for (k = 0; k < g->count; k++)
+            if (g->curves[i].live_bytes[k] > g->curves[i].live_bytes[p->peak_steps[i]]) p->peak_steps[i] = k;
+        if (g->curves[i].live_bytes[p->peak_steps[i]] > p->peak_bytes)
+            p->peak_bytes = g->curves[i].live_bytes[p->peak_steps[i]];
+    }
+}
+
+// "cost 133, 1.0813 x every call once; peak 496 B at step 16, backward of join: relu2 96 B, ..."
+static void tli_draw_summary(tli_gantt *g) {
+    tli_stream *s = &g->p.out;
+    const tl_report *r = &g->peak.report;
+    char name[400];
+    tli_writer w = tli_writer_of(name, sizeof name);
+    int32_t i, rows = g->peak.live_count < 3 ? g->peak.live_count : 3;
+    tli_send_text_start(s, 2400, 6000, "");
+    tli_send(s, "cost ");
+    tli_send_u64(s, r->cost);
+    if (r->base_cost) {
+        tli_send(s, ", ");
+        tli_send_decimal(s, tli_find_share(r->cost, r->base_cost), 4);
+        tli_send(s, " x every call once");
+    }
+    tli_send(s, "; peak ");
+    tli_send_size(s, r->peak_bytes);
+    tli_send(s, r->peak_step < 0 ? " " : " at ");
+    tli_put_step(&w, g->graph, g->plan, r->peak_step);
+    tli_finish(&w);
+    tli_send_text(s, name, 60);
+    for (i = 0; i < rows; i++) {
+        tli_send(s, i ? ", " : ": ");
+        tli_name_made(g->graph, &g->peak.live[i], name, sizeof name);
+        tli_send_text(s, name, 24);
+        tli_send(s, " ");
+        tli_send_size(s, g->peak.live[i].bytes);
+    }
+    if (rows < g->peak.live_count) {
+        tli_send_number(s, ", ", g->peak.live_count - rows);
+        tli_send(s, " more");
+    }
+    tli_send(s, "</text>\n");
+}
+
+static void tli_draw_legend_entry(tli_gantt *g, const char *fill, const char *name) {
+    tli_stream *s = &g->p.out;
+    tli_send(s, "<rect class=\"");
+    tli_send(s, fill);
+    tli_send_move(s, "\" x=\"", g->legend_left, "\" y=\"", 7700);
+    tli_send(s, "\" rx=\"2\" width=\"18\" height=\"10\"/>\n");
+    tli_send_text_start(s, g->legend_left + 2600, 8700, " class=\"label\"");
+    tli_send(s, name);
+    tli_send(s, "</text>\n");
+    g->legend_left += ((int32_t)tli_text_length(name) * TLI_LETTER) + 5200;
+}
+
+static void tli_draw_lane_names(tli_gantt *g) {
+    tli_stream *s = &g->p.out;
+    int32_t lane;
+    g->legend_left = 2400;
+    for (lane = 0; lane < TLI_LANE_COUNT; lane++) {
+        if (!g->tops[lane]) continue;
+        tli_draw_legend_entry(g, tli_lane_classes[lane], tli_lane_names[lane]);
+        tli_send_text_start(s, 7600, g->tops[lane] + 1450, " text-anchor=\"end\"");
+        tli_send(s, tli_lane_names[lane]);
+        tli_send(s, "</text>\n");
+        tli_send_move(s, "<path class=\"grid\" d=\"M", g->p.plot.left, " ", g->tops[lane] + 2300);
+        tli_send(s, "H");
+        tli_send_place(s, g->p.plot.right);
+        tli_send(s, "\"/>\n");
+    }
+    tli_draw_legend_entry(g, "f6", "device memory");
+    if (g->p.curve_count == 2) tli_draw_legend_entry(g, "f7", "host memory");
+}
+
+static int32_t tli_gantt_place(const tli_gantt *g, uint64_t cost) {
+    return tli_time_place(&g->p, (double)cost / g->unit);
+}
+
+// What the pointer is told: "conv1", "recompute, step 17", when and how long, how much memory.
+static void tli_send_hover(tli_gantt *g, int32_t first, int32_t last, int32_t members) {
+    tli_stream *s = &g->p.out;
+    const tl_step *step = &g->plan->steps[first];
+    tli_send(s, "<title>");
+    tli_send_text(s, tl_name_node(g->graph, step->node), 255);
+    if (step->output != TL_ALL_OUTPUTS) tli_send_number(s, ".", step->output);
+    if (members > 1) {
+        tli_send(s, " ... ");
+        tli_send_text(s, tl_name_node(g->graph, g->plan->steps[last].node), 255);
+    }
+    tli_send(s, "\n");
+    tli_send(s, tli_lane_names[g->lanes[first]]);
+    tli_send_number(s, ", step ", first);
+    if (members > 1) {
+        tli_send_number(s, " to ", last);
+        tli_send_number(s, ": ", members);
+        tli_send(s, " of them");
+    }
+    if (!g->by_step) {
+        tli_send(s, "\nfrom ");
+        tli_send_u64(s, g->start[first]);
+        tli_send(s, " to ");
+        tli_send_u64(s, g->end[last]);
+        tli_send(s, ": ");
+        tli_send_u64(s, g->end[last] - g->start[first]);
+    }
+    tli_send(s, "\n");
+    tli_send_size(s, g->live[last]);
+    tli_send(s, " live</title>");
+}
+
+static void tli_draw_bar(tli_gantt *g, int32_t first, int32_t last, int32_t members, int32_t left,
+                         int32_t right) {
+    tli_stream *s = &g->p.out;
+    int32_t lane = g->lanes[first], letters = (right - left - 800) / 640;
+    const char *name = tl_name_node(g->graph, g->plan->steps[first].node);
+    tli_send(s, "<rect class=\"");
+    tli_send(s, tli_lane_classes[lane]);
+    tli_send(s, right - left > 400 ? " cut" : "");
+    tli_send_move(s, "\" x=\"", left, "\" y=\"", g->tops[lane]);
+    tli_send_move(s, "\" width=\"", right - left, "\" height=\"", TLI_LANE_HIGH);
+    tli_send(s, "\">");
+    tli_send_hover(g, first, last, members);
+    tli_send(s, "</rect>\n");
+    if (members > 1 || letters < 2 || (letters < 5 && letters < (int32_t)tli_text_length(name))) return;
+    tli_send_text_start(s, left + 400, g->tops[lane] + 1400, " class=\"bar\"");
+    tli_send_text(s, name, letters < (int32_t)tli_text_length(name) ? letters - 1 : letters);
+    tli_send(s, "</text>\n");
+}
+
+// The bars of a lane. Narrower ones than a pixel are drawn together with those beside them.
+static void tli_draw_lane(tli_gantt *g, int32_t lane) {
+    int32_t first = -1, last = -1, members = 0, left = 0, right = 0, i;
+    for (i = 0; i < g->plan->step_count && !g->p.out.result; i++) {
+        int32_t from, to;
+        if (g->lanes[i] != lane) continue;
+        from = tli_gantt_place(g, g->start[i]);
+        to = tli_gantt_place(g, g->end[i]);
+        if (to - from < 60) to = from + 60;  // to be seen, and found by a pointer
+        if (members && to - from < 100 && from - right <= 50 && right - left < 400) {
+            if (to > right) right = to;
+        } else {
+            if (members) tli_draw_bar(g, first, last, members, left, right);
+            first = i;
+            members = 0;
+            left = from > right ? from : right;
+            right = to > left ? to : left + 20;
+        }
+        last = i;
+        members++;
+        if (to - from >= 100) { tli_draw_bar(g, first, last, members, left, right); members = 0; }
+    }
+    if (members) tli_draw_bar(g, first, last, members, left, right);
+}
+
+// Where the peak is, through all lanes, and what lives there for the pointer.
+static void tli_draw_peak_line(tli_gantt *g) {
+    tli_stream *s = &g->p.out;
+    tli_place at = tli_find_peak_place(&g->p, 0);
+    char name[400];
+    int32_t i;
+    tli_send_move(s, "<path class=\"at\" d=\"M", at.x, " ", 10400);
+    tli_send(s, "V");
+    tli_send_place(s, g->p.plot.bottom);
+    tli_send_move(s, "\"/>\n<circle class=\"hover\" cx=\"", at.x, "\" cy=\"", at.y);
+    tli_send(s, "\" r=\"9\"><title>");
+    for (i = 0; i < g->peak.live_count && i < TLI_EXPLAIN_ROWS; i++) {
+        if (i) tli_send(s, "\n");
+        tli_send_size(s, g->peak.live[i].bytes);
+        tli_send(s, "  ");
+        tli_name_made(g->graph, &g->peak.live[i], name, sizeof name);
+        tli_send_text(s, name, 300);
+    }
+    if (i < g->peak.live_count) { tli_send_number(s, "\n", g->peak.live_count - i); tli_send(s, " more"); }
+    tli_send(s, "</title></circle>\n");
+}
+
+static void tli_draw_gantt(tli_gantt *g) {
+    tli_picture *p = &g->p;
+    int32_t lane;
+    tli_draw_head(p);
+    tli_send(&p->out, tli_plan_style_text);
+    tli_draw_summary(g);
+    tli_draw_lane_names(g);
+    tli_draw_time_grid(p, 10400);
+    for (lane = 0; lane < TLI_LANE_COUNT; lane++) if (g->tops[lane]) tli_draw_lane(g, lane);
+    tli_draw_byte_axis(p);
+    tli_draw_curves(p);
+    tli_draw_time_axis(p);
+    tli_draw_peaks(p);
+    tli_draw_peak_line(g);
+    tli_send(&p->out, "</svg>\n");
+}
+
+static tl_result tli_alloc_gantt(tli_gantt *g) {
+    uint64_t count;
+    g->count = g->plan->step_count ? g->plan->step_count : 1;
+    count = (uint64_t)g->count;
+    g->start = (uint64_t *)tli_alloc_array(g->env, 4 * count, sizeof *g->start);
+    g->times = (double *)tli_alloc_array(g->env, count, sizeof *g->times);
+    g->lanes = (uint8_t *)tli_alloc_array(g->env, count, 1);
+    if (!g->start || !g->times || !g->lanes)
+        return tli_fail(g->env, TL_ERROR_NO_MEMORY, "tl_write_plan_svg", "no memory for the picture");
+    g->end = g->start + count;
+    g->live = g->end + count;
+    g->host = g->live + count;
+    return TL_OK;
+}
+
+static tl_result tli_write_gantt(tli_gantt *g, const tl_device *device, tl_sink sink) {
+    tl_simulate_desc desc;
+    tl_result result = tli_check_plan(g->env, "tl_write_plan_svg", g->plan);
+    if (!result) result = tli_alloc_gantt(g);
+    if (result) return result;
+    tli_zero(&desc, sizeof desc);
+    desc.graph = g->graph;
+    desc.plan = g->plan;
+    desc.device = device;
+    desc.live_bytes = g->live;
+    desc.host_bytes = g->host;
+    desc.start_cost = g->start;
+    desc.end_cost = g->end;
+    result = tli_find_peak(g->env, "tl_write_plan_svg", &desc, &g->peak);
+    if (!result) result = tli_read_gantt(g, device != NULL);
+    if (result) return result;
+    tli_sort_largest(&g->peak, g->peak.live_count < TLI_EXPLAIN_ROWS ? g->peak.live_count : TLI_EXPLAIN_ROWS);
+    tli_lay_out_gantt(g);
+    tli_scale_byte_axis(&g->p);
+    tli_open_stream(&g->p.out, sink);
+    tli_draw_gantt(g);
+    return tli_close_stream(&g->p.out, g->env, "tl_write_plan_svg");
+}
+
+TLI_IMPL tl_result tl_write_plan_svg(tl_env *env, const tl_graph *graph, const tl_plan *plan,
+                                     const tl_device *device, tl_sink sink) {
+    tli_gantt g;
+    tl_result result;
+    TL_ASSERT(graph && plan && sink.write);
+    tli_zero(&g, sizeof g);
+    g.env = env;
+    g.graph = graph;
+    g.plan = plan;
+    result = tli_write_gantt(&g, device, sink);
+    tli_release(env, g.start);
+    tli_release(env, g.times);
+    tli_release(env, g.lanes);
+    tli_release(env, g.peak.live);
+    return result;
 }
 
 #ifndef TL_NO_STDIO
