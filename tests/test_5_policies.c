@@ -8,6 +8,7 @@
 #include "../tl_strategy.h"
 #include "support.h"
 #include "random_graph.h"
+#include "layered_graph.h"
 
 #define SOAK_TIMES(count) ((count) * (getenv("SOAK") ? 20 : 1))
 
@@ -69,6 +70,18 @@ static tl_graph graph_of(const char *text) {
     memset(&env, 0, sizeof env);
     if (tl_parse_graph(&env, text, strlen(text), &graph)) fail_msg("%s", env.error.text);
     return graph;
+}
+
+// With every attribute, or layered: small byte counts, so that all of Algorithm 3's budgets can be tried.
+static void any_graph(tl_random *random, int is_wild, int32_t most, tl_graph *graph) {
+    int32_t i;
+    tl_result result = is_wild ? random_graph(NULL, random, most, graph)
+                               : layered_graph(NULL, random, random_count(random, 2, most), graph);
+    if (result) fail_msg("no graph");
+    if (is_wild) return;
+    for (i = 0; i < graph->tensor_count; i++) graph->outputs[i].bytes /= 2048;
+    for (i = 0; i < graph->node_count; i++) graph->nodes[i].saved_bytes /= 2048;
+    for (i = 0; i < graph->node_count; i++) graph->nodes[i].fwork_bytes /= 2048;
 }
 
 // A chain of equal layers of one byte.
@@ -306,6 +319,360 @@ static void rows_of_the_reference_are_reached(void **state) {
     free(csv);
 }
 
+// -- what is searched: every value tried by hand --
+
+typedef struct best { uint64_t cost, peak, least; int found; } best;
+
+static void try_kept(const tl_graph *graph, const uint8_t *keep, uint64_t budget, best *b) {
+    tl_plan plan;
+    if (tl_plan_kept_set(NULL, graph, keep, &plan)) fail_msg("no plan");
+    if (plan.peak_bytes < b->least) b->least = plan.peak_bytes;
+    if (plan.peak_bytes <= budget && (!b->found || plan.cost < b->cost)) {
+        b->cost = plan.cost;
+        b->found = 1;
+    }
+    tl_free_plan(NULL, &plan);
+}
+
+static void keep_node(const tl_graph *graph, uint8_t *keep, int32_t id, int kept) {
+    int32_t i;
+    for (i = 0; i < graph->nodes[id].output_count; i++) keep[graph->nodes[id].first_output + i] = (uint8_t)kept;
+}
+
+static uint64_t bytes_of(const tl_graph *graph, int32_t id) {
+    uint64_t sum = 0;
+    int32_t i;
+    for (i = 0; i < graph->nodes[id].output_count; i++) sum += graph->outputs[graph->nodes[id].first_output + i].bytes;
+    return sum;
+}
+
+static void try_intervals(const tl_graph *graph, uint64_t budget, uint8_t *keep, best *b) {
+    int32_t interval, id, number;
+    for (interval = 1; interval <= graph->node_count; interval++) {
+        for (id = number = 0; id < graph->node_count; id++)
+            if (!graph->nodes[id].is_input) keep_node(graph, keep, id, number++ % interval == 0);
+        try_kept(graph, keep, budget, b);
+    }
+}
+
+static void try_algorithm_3(const tl_graph *graph, uint64_t budget, uint8_t *keep, best *b) {
+    uint64_t bytes, sum, all = 0;
+    tl_policy_desc desc = desc_of(graph, TL_POLICY_CHEN_GREEDY, 0);
+    tli_policy p;
+    int32_t id, at;
+    if (tli_policy_init(NULL, &desc, &p)) fail_msg("no memory");
+    for (id = 0; id < graph->node_count; id++) all += bytes_of(graph, id);
+    for (bytes = 0; bytes <= all; bytes++) {
+        for (id = at = 0, sum = 0; id < graph->node_count; id++) {
+            int is_cut = at < p.cut_count && p.cuts[at] == id;
+            keep_node(graph, keep, id, 0);
+            if (graph->nodes[id].is_input) continue;
+            at += is_cut;
+            sum += bytes_of(graph, id);
+            if (is_cut && sum > bytes) { keep_node(graph, keep, id, 1); sum = 0; }
+        }
+        try_kept(graph, keep, budget, b);
+    }
+    tli_release(NULL, p.keep);
+    tli_release(NULL, p.cuts);
+    tli_release(NULL, p.last);
+}
+
+// Those at least as dear as some node, by cost and by cost per byte (in whole units for each MiB), and none.
+static void try_thresholds(const tl_graph *graph, uint64_t budget, uint8_t *keep, best *b) {
+    int32_t id, at;
+    int per_byte;
+    for (per_byte = 0; per_byte < 2; per_byte++)
+        for (at = 0; at <= graph->node_count; at++) {
+            for (id = 0; id < graph->node_count; id++) {
+                uint64_t worth[2];
+                int k;
+                for (k = 0; k < 2; k++) {
+                    int32_t node = k && at < graph->node_count ? at : id;
+                    uint64_t bytes = bytes_of(graph, node) + graph->nodes[node].saved_bytes;
+                    worth[k] = graph->nodes[node].fwd_cost;
+                    if (per_byte) worth[k] = bytes ? worth[k] * 1048576 / bytes : UINT64_MAX;
+                }
+                keep_node(graph, keep, id, at < graph->node_count ? worth[0] >= worth[1] : per_byte && worth[0] == UINT64_MAX);
+            }
+            try_kept(graph, keep, budget, b);
+        }
+}
+
+static void searches_find_the_best_of_all_values(void **state) {
+    tl_random random = { 61 };
+    int i, fit = 0, policy;
+    (void)state;
+    for (i = 0; i < SOAK_TIMES(getenv("SAMPLE") ? 10 : 60); i++) {
+        tl_graph graph;
+        uint8_t *keep;
+        uint64_t all;
+        any_graph(&random, i % 4 == 0, 25, &graph);
+        keep = (uint8_t *)calloc((size_t)graph.tensor_count, 1);
+        assert_non_null(keep);
+        all = keep_all_peak(&graph);
+        for (policy = TL_POLICY_EVERY_N; policy <= TL_POLICY_SELECTIVE; policy++) {
+            tl_policy_desc desc = desc_of(&graph, (tl_policy)policy, 1 + all - tl_next_random_below(&random, all / 2 + 1));
+            tl_env env;
+            tl_plan plan;
+            tl_result result;
+            best b;
+            memset(&b, 0, sizeof b);
+            b.least = UINT64_MAX;
+            if (policy == TL_POLICY_EVERY_N) try_intervals(&graph, desc.budget_bytes, keep, &b);
+            if (policy == TL_POLICY_CHEN_GREEDY) try_algorithm_3(&graph, desc.budget_bytes, keep, &b);
+            if (policy == TL_POLICY_SELECTIVE) try_thresholds(&graph, desc.budget_bytes, keep, &b);
+            if (b.least == UINT64_MAX) continue;
+            result = plan_checked(&desc, &env, &plan);
+            assert_int_equal(result, b.found ? TL_OK : TL_ERROR_INFEASIBLE);
+            if (result) assert_int_equal(least_of(&env), b.least);
+            else assert_int_equal(plan.cost, b.cost);
+            fit += b.found;
+            tl_free_plan(&env, &plan);
+            desc.budget_bytes = 0;      // the least peak
+            if (policy == TL_POLICY_CHEN_GREEDY) {
+                assert_int_equal(plan_checked(&desc, &env, &plan), TL_OK);
+                assert_int_equal(plan.peak_bytes, b.least);
+                tl_free_plan(&env, &plan);
+            }
+        }
+        free(keep);
+        tl_free_graph(NULL, &graph);
+    }
+    assert_true(fit > i);
+}
+
+// -- revolve --
+
+static void revolve_on_equal_layers_is_tl_plan_revolve(void **state) {
+    static const int32_t layers[] = { 1, 2, 3, 10, 37, 100 };
+    size_t k;
+    int32_t slots;
+    (void)state;
+    for (k = 0; k < sizeof layers / sizeof layers[0]; k++) {
+        tl_graph graph = chain_of(layers[k], "in");
+        for (slots = 1; slots <= layers[k] + 1; slots++) {
+            tl_policy_desc desc = desc_of(&graph, TL_POLICY_REVOLVE, 0);
+            tl_env env;
+            tl_plan plan, revolve;
+            uint64_t advances;
+            desc.slot_count = (uint64_t)slots;
+            assert_int_equal(plan_checked(&desc, &env, &plan), TL_OK);
+            assert_int_equal(tl_plan_revolve(&env, &graph, slots, &revolve), TL_OK);
+            assert_int_equal(tl_find_revolve_advances(&env, (uint64_t)layers[k], (uint64_t)slots, &advances), TL_OK);
+            assert_int_equal(plan.cost, advances + 1 + (uint64_t)layers[k]);
+            assert_int_equal(plan.step_count, revolve.step_count);
+            assert_memory_equal(plan.steps, revolve.steps, (size_t)plan.step_count * sizeof *plan.steps);
+            tl_free_plan(&env, &revolve);
+            tl_free_plan(&env, &plan);
+        }
+        tl_free_graph(NULL, &graph);
+    }
+}
+
+static void revolve_takes_the_most_slots_that_fit(void **state) {
+    tl_graph graph = chain_of(50, "in");
+    uint64_t budget;
+    (void)state;
+    for (budget = 5; budget < 55; budget++) {
+        tl_policy_desc desc = desc_of(&graph, TL_POLICY_REVOLVE, budget), more;
+        tl_env env;
+        tl_plan plan, same;
+        assert_int_equal(plan_checked(&desc, &env, &plan), TL_OK);
+        more = desc;
+        more.slot_count = budget - 2;   // one checkpoint too many; the last two layers need no more than the others
+        if (budget < 52) assert_int_equal(plan_checked(&more, &env, &same), TL_ERROR_INFEASIBLE);
+        more.slot_count = budget - 3;
+        assert_int_equal(plan_checked(&more, &env, &same), TL_OK);
+        assert_int_equal(plan.cost, same.cost);
+        tl_free_plan(&env, &same);
+        tl_free_plan(&env, &plan);
+    }
+    tl_free_graph(NULL, &graph);
+}
+
+// What a backward reads of its own node's output was made as a checkpoint: it is not made twice for that.
+static void revolve_needs_no_second_forward_for_an_output(void **state) {
+    tl_graph graph = chain_of(6, "out");
+    tl_policy_desc desc = desc_of(&graph, TL_POLICY_REVOLVE, 0);
+    (void)state;
+    desc.slot_count = 6;
+    assert_steps(&desc, "F1 F2 F3 F4 F5 F6 B6 B5 B4 B3 B2 B1");
+    graph.nodes[2].saved_bytes = 1;     // these are: only a forward before its backward makes them
+    assert_steps(&desc, "F1 F2 F3 F4 F5 F6 B6 B5 B4 B3 S2 B2 B1");
+    tl_free_graph(NULL, &graph);
+}
+
+// -- any graph --
+
+static void plans_on_random_graphs_are_valid(void **state) {
+    tl_random random = { 62 };
+    int i, policy, fit = 0, refused = 0;
+    (void)state;
+    for (i = 0; i < SOAK_TIMES(getenv("SAMPLE") ? 40 : 200); i++) {
+        tl_graph graph;
+        uint64_t all;
+        any_graph(&random, i % 3 == 0, i % 10 ? 40 : 200, &graph);
+        all = keep_all_peak(&graph);
+        for (policy = 0; policy < TL_POLICY_COUNT; policy++) {
+            tl_policy_desc desc = desc_of(&graph, (tl_policy)policy, 0);
+            tl_env env;
+            tl_plan plan;
+            if (random_chance(&random, 80)) desc.budget_bytes = 1 + all - tl_next_random_below(&random, all * 2 / 3 + 1);
+            if (random_chance(&random, 30)) desc.base_bytes = tl_next_random_below(&random, 50);
+            if (random_chance(&random, 20)) desc.interval = 1 + tl_next_random_below(&random, 20);
+            if (random_chance(&random, 20)) desc.slot_count = 1 + tl_next_random_below(&random, 20);
+            if (random_chance(&random, 20)) desc.cost_threshold = 1 + tl_next_random_below(&random, 30);
+            if (plan_checked(&desc, &env, &plan) == TL_OK) {
+                fit++;
+            } else {
+                uint64_t least = least_of(&env);
+                refused++;
+                assert_int_equal(env.error.code, TL_ERROR_INFEASIBLE);
+                desc.budget_bytes = least - 1;
+                if (desc.budget_bytes) assert_int_equal(plan_checked(&desc, &env, &plan), TL_ERROR_INFEASIBLE);
+                if (desc.budget_bytes) assert_int_equal(least_of(&env), least);
+                desc.budget_bytes = least;
+                assert_int_equal(plan_checked(&desc, &env, &plan), TL_OK);
+                assert_int_equal(plan.peak_bytes + plan.base_bytes, least);
+            }
+            tl_free_plan(&env, &plan);
+        }
+        tl_free_graph(NULL, &graph);
+    }
+    assert_true(fit > i && refused > i);
+}
+
+static void inference_keeps_all(void **state) {
+    tl_random random = { 63 };
+    int i;
+    (void)state;
+    for (i = 0; i < 50; i++) {
+        tl_graph graph;
+        tl_policy_desc desc;
+        tl_env env;
+        tl_plan plan, all;
+        if (random_graph(NULL, &random, 40, &graph)) fail_msg("no graph");
+        desc = desc_of(&graph, TL_POLICY_KEEP_ALL, 0);
+        desc.inference = 1;
+        assert_int_equal(plan_checked(&desc, &env, &plan), TL_OK);
+        assert_int_equal(tl_plan_keep_all(&env, &graph, 1, &all), TL_OK);
+        assert_int_equal(plan.step_count, all.step_count);
+        assert_int_equal(plan.peak_bytes, all.peak_bytes);
+        tl_free_plan(&env, &all);
+        tl_free_plan(&env, &plan);
+        tl_free_graph(NULL, &graph);
+    }
+}
+
+static void graphs_without_forwards_have_empty_plans(void **state) {
+    tl_graph graph = graph_of("tlg 1\nnode 0 x input fwd=0 bwd=0 out=8 needs=none in=-\n");
+    int policy;
+    (void)state;
+    for (policy = 0; policy < TL_POLICY_COUNT; policy++) {
+        tl_policy_desc desc = desc_of(&graph, (tl_policy)policy, 8);
+        tl_env env;
+        tl_plan plan;
+        assert_int_equal(plan_checked(&desc, &env, &plan), TL_OK);
+        assert_int_equal(plan.step_count, 0);
+        tl_free_plan(&env, &plan);
+        desc.budget_bytes = 7;
+        assert_int_equal(plan_checked(&desc, &env, &plan), TL_ERROR_INFEASIBLE);
+        assert_int_equal(least_of(&env), 8);
+    }
+    tl_free_graph(NULL, &graph);
+}
+
+// -- what is refused --
+
+static void errors_name_the_rule(void **state) {
+    tl_graph graph = nine_layers();
+    tl_policy_desc desc = desc_of(&graph, TL_POLICY_KEEP_ALL, 10);
+    (void)state;
+    assert_refused(&desc, TL_ERROR_INFEASIBLE, "tl_plan_policy: budget_bytes: keep-all needs 11 bytes, at node 9 (n9)");
+    desc.base_bytes = 100;
+    assert_refused(&desc, TL_ERROR_INFEASIBLE, "tl_plan_policy: budget_bytes: keep-all needs 111 bytes, at node 9 (n9)");
+    desc.base_bytes = UINT64_MAX;
+    assert_refused(&desc, TL_ERROR_INFEASIBLE,
+                   "tl_plan_policy: budget_bytes: keep-all needs 18446744073709551615 bytes, at node 9 (n9)");
+    desc.base_bytes = 0;
+    desc.budget_bytes = 6;
+    desc.policy = TL_POLICY_CHEN_SQRT;
+    assert_refused(&desc, TL_ERROR_INFEASIBLE, "tl_plan_policy: budget_bytes: chen-sqrt needs 7 bytes, at node 9 (n9)");
+    desc.inference = 1;
+    assert_refused(&desc, TL_ERROR_INVALID_ARG, "tl_plan_policy: policy: must be keep-all for inference: without backwards "
+                                                "there is nothing to keep");
+    desc.inference = 2;
+    assert_refused(&desc, TL_ERROR_INVALID_ARG, "tl_plan_policy: inference: must be 0 or 1");
+    desc.policy = TL_POLICY_COUNT;
+    assert_refused(&desc, TL_ERROR_INVALID_ARG, "tl_plan_policy: policy: there is no such one");
+    desc = desc_of(&graph, TL_POLICY_REVOLVE, 0);
+    graph.inputs[1].tensor = 9;
+    assert_refused(&desc, TL_ERROR_INVALID_ARG, "tl_check_graph: node 2 (n2): inputs: each must be made by a node above it");
+    tl_free_graph(NULL, &graph);
+}
+
+// Twice the forwards is more than 64 bits: what costs that much is left out, and an error where nothing else is tried.
+static void costs_beyond_64_bits_are_left_out(void **state) {
+    tl_graph graph = chain_of(6, "in");
+    int policy, refused = 0;
+    int32_t id;
+    (void)state;
+    for (id = 1; id <= 6; id++) graph.nodes[id].fwd_cost = UINT64_MAX / 7;
+    for (policy = 0; policy < TL_POLICY_COUNT; policy++) {
+        tl_policy_desc desc = desc_of(&graph, (tl_policy)policy, 100);
+        tl_env env;
+        tl_plan plan;
+        tl_result result = plan_checked(&desc, &env, &plan);
+        desc.interval = 6;
+        desc.slot_count = 1;
+        desc.cost_threshold = UINT64_MAX;
+        if (policy != TL_POLICY_CHEN_SQRT) assert_int_equal(result, TL_OK);
+        if (result == TL_OK) assert_int_equal(plan.cost, plan.base_cost);
+        tl_free_plan(&env, &plan);
+        if (plan_checked(&desc, &env, &plan) == TL_ERROR_OVERFLOW) {
+            assert_string_equal(env.error.text, "tl_plan_policy: graph: the cost of the plan does not fit 64 bits");
+            refused++;
+        }
+        tl_free_plan(&env, &plan);
+    }
+    assert_int_equal(refused, 4);   // not keep-all, and chen-greedy has no number of its own
+    tl_free_graph(NULL, &graph);
+}
+
+static void every_allocation_of_a_policy_fails_in_turn(void **state) {
+    tl_random random = { 64 };
+    int i, policy, once;
+    (void)state;
+    for (i = 0; i < (getenv("SAMPLE") ? 2 : 6); i++) {
+        tl_graph graph;
+        uint64_t all;
+        if (i == 0) graph = nine_layers();
+        else if (random_graph(NULL, &random, 15, &graph)) fail_msg("no graph");
+        all = keep_all_peak(&graph);
+        for (policy = 0; policy < TL_POLICY_COUNT; policy++)
+            for (once = 0; once < 2; once++) {
+                long at;
+                for (at = 0; ; at++) {
+                    failing_alloc f = { 0, 0, 0, 0 };
+                    tl_env env = failing_env(&f, at);
+                    tl_policy_desc desc = desc_of(&graph, (tl_policy)policy, all * 3 / 4 + 1);
+                    tl_plan plan;
+                    tl_result result;
+                    f.fails_once = once;
+                    result = tl_plan_policy(&env, &desc, &plan);
+                    if (f.count > at && result != TL_ERROR_NO_MEMORY) fail_msg("%s at %ld: %d", tl_name_policy(desc.policy), at, result);
+                    if (result) assert_true(is_zero(&plan, sizeof plan));
+                    assert_int_equal(env.error.code, result);
+                    tl_free_plan(&env, &plan);
+                    assert_int_equal(f.live, 0);
+                    if (f.count <= at) break;
+                }
+            }
+        tl_free_graph(NULL, &graph);
+    }
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_policy_has_a_name_that_parses_back),
@@ -314,6 +681,16 @@ int main(int argc, char **argv) {
         cmocka_unit_test(cut_nodes_are_what_nothing_passes_by),
         cmocka_unit_test(cut_nodes_of_random_graphs_are_those_of_the_definition),
         cmocka_unit_test(rows_of_the_reference_are_reached),
+        cmocka_unit_test(searches_find_the_best_of_all_values),
+        cmocka_unit_test(revolve_on_equal_layers_is_tl_plan_revolve),
+        cmocka_unit_test(revolve_takes_the_most_slots_that_fit),
+        cmocka_unit_test(revolve_needs_no_second_forward_for_an_output),
+        cmocka_unit_test(plans_on_random_graphs_are_valid),
+        cmocka_unit_test(inference_keeps_all),
+        cmocka_unit_test(graphs_without_forwards_have_empty_plans),
+        cmocka_unit_test(errors_name_the_rule),
+        cmocka_unit_test(costs_beyond_64_bits_are_left_out),
+        cmocka_unit_test(every_allocation_of_a_policy_fails_in_turn),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
