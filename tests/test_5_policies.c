@@ -204,6 +204,26 @@ static void numbers_of_a_policy_change_its_steps(void **state) {
     tl_free_graph(NULL, &graph);
 }
 
+static void without_a_budget_the_interval_is_the_root_rounded_up(void **state) {
+    int32_t layers;
+    (void)state;
+    for (layers = 1; layers < 30; layers++) {
+        tl_graph graph = chain_of(layers, "in");
+        tl_policy_desc desc = desc_of(&graph, TL_POLICY_EVERY_N, 0);
+        tl_env env;
+        tl_plan plan;
+        char steps[1024];
+        if (plan_checked(&desc, &env, &plan)) fail_msg("%s", env.error.text);
+        snprintf(steps, sizeof steps, "%s", steps_of(&plan, 1));
+        tl_free_plan(&env, &plan);
+        for (desc.interval = 1; desc.interval * desc.interval < (uint64_t)layers;) desc.interval++;
+        if (plan_checked(&desc, &env, &plan)) fail_msg("%s", env.error.text);
+        assert_string_equal(steps, steps_of(&plan, 1));
+        tl_free_plan(&env, &plan);
+        tl_free_graph(NULL, &graph);
+    }
+}
+
 // -- cut nodes --
 
 // Kept alone, each cut node is not made again, and every other node is.
@@ -503,6 +523,21 @@ static void revolve_needs_no_second_forward_for_an_output(void **state) {
     tl_free_graph(NULL, &graph);
 }
 
+static void revolve_makes_again_what_backwards_read_alone(void **state) {
+    tl_graph graph = graph_of("tlg 1\n"
+                              "node 0 x input fwd=0 bwd=0 out=8 needs=none in=-\n"
+                              "node 1 a conv fwd=3 bwd=5 out=8 needs=in in=0\n"
+                              "node 2 b conv fwd=3 bwd=5 out=8 needs=in in=1\n"
+                              "node 3 c relu fwd=3 bwd=5 out=8 needs=out in=1\n"
+                              "node 4 d add fwd=1 bwd=2 out=8 needs=none in=2,3\n"
+                              "node 5 e conv fwd=1 bwd=2 out=4 needs=in in=4\n");
+    tl_policy_desc desc = desc_of(&graph, TL_POLICY_REVOLVE, 0);
+    (void)state;
+    desc.slot_count = 1;
+    assert_steps(&desc, "F1 F2 F3 F4 F5 B5 F1 F3 B4 B3 B2 B1");     // the sum reads nothing: 2 is not made again
+    tl_free_graph(NULL, &graph);
+}
+
 // -- any graph --
 
 static void plans_on_random_graphs_are_valid(void **state) {
@@ -579,6 +614,11 @@ static void graphs_without_forwards_have_empty_plans(void **state) {
         desc.budget_bytes = 7;
         assert_int_equal(plan_checked(&desc, &env, &plan), TL_ERROR_INFEASIBLE);
         assert_int_equal(least_of(&env), 8);
+        graph.outputs[0].bytes = 0;     // nothing to hold, and yet the base alone is too much
+        desc.base_bytes = 8;
+        assert_int_equal(plan_checked(&desc, &env, &plan), TL_ERROR_INFEASIBLE);
+        assert_int_equal(least_of(&env), 8);
+        graph.outputs[0].bytes = 8;
     }
     tl_free_graph(NULL, &graph);
 }
@@ -678,6 +718,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(every_policy_has_a_name_that_parses_back),
         cmocka_unit_test(each_policy_makes_other_steps),
         cmocka_unit_test(numbers_of_a_policy_change_its_steps),
+        cmocka_unit_test(without_a_budget_the_interval_is_the_root_rounded_up),
         cmocka_unit_test(cut_nodes_are_what_nothing_passes_by),
         cmocka_unit_test(cut_nodes_of_random_graphs_are_those_of_the_definition),
         cmocka_unit_test(rows_of_the_reference_are_reached),
@@ -685,6 +726,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(revolve_on_equal_layers_is_tl_plan_revolve),
         cmocka_unit_test(revolve_takes_the_most_slots_that_fit),
         cmocka_unit_test(revolve_needs_no_second_forward_for_an_output),
+        cmocka_unit_test(revolve_makes_again_what_backwards_read_alone),
         cmocka_unit_test(plans_on_random_graphs_are_valid),
         cmocka_unit_test(inference_keeps_all),
         cmocka_unit_test(graphs_without_forwards_have_empty_plans),
