@@ -302,7 +302,7 @@ static void plot(const char *path, const growth *g) {
     fclose(file);
     file = open_beside(path, ".gp");
     fprintf(file, "set terminal svg size 900,420 background 'white'\nset output '%s'\nset multiplot layout 1,2\n"
-                  "set logscale xy\nset grid\nset key top left\nset xlabel 'nodes'\n"
+                  "set logscale xy\nset grid\nset key bottom right\nset xlabel 'nodes'\n"
                   "set ylabel 'milliseconds'\n"
                   "plot '%s.dat' using 1:2 with linespoints title 'first plan', '' using 1:4 with linespoints title 'whole call', "
                   "'' using 1:6 with linespoints title 'all policies'\n"
