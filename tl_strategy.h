@@ -10852,6 +10852,7 @@ static tl_result tli_remat_search(const tli_remat_input *in, tli_steps *best, ui
 #define TLI_PC_MOST_STAGES 1024     // more are joined
 #define TLI_PC_BLOCK 4096           // points of curves in one allocation
 #define TLI_PC_MOST_POINTS 8000000  // of all curves: 128 MB
+#define TLI_PC_PASSES 4             // over the curves that end with the last stage
 #define TLI_PC_LEAST_POINTS 4       // of a curve where only the least budget is wanted
 
 typedef struct tli_pc_stage {
@@ -10895,6 +10896,10 @@ typedef struct tli_pc {
     int64_t         point_count;
     int32_t         failed;                // 1 = no memory
     int32_t         most_points;           // of one curve; 0 = all: exact
+    int32_t         most_final;            // of the curve of a segment that ends with the last stage
+    uint64_t       *low, *high;            // [stage_count] of these curves, the bytes that are looked at
+    uint64_t       *path_costs; int32_t *path;  // [stage_count] of the shortest path at a price
+    tli_pc_curve   *final;                 // [stage_count] these curves, of the best pass so far
     int32_t         over;                  // 1 = work_limit was not enough, or the points
     uint64_t        work, work_limit;
 } tli_pc;
@@ -10927,6 +10932,11 @@ static void tli_pc_free(tli_pc *pc) {
     tli_release(pc->env, pc->curves);
     tli_release(pc->env, pc->least);
     tli_release(pc->env, pc->grid);
+    tli_release(pc->env, pc->low);
+    tli_release(pc->env, pc->high);
+    tli_release(pc->env, pc->final);
+    tli_release(pc->env, pc->path_costs);
+    tli_release(pc->env, pc->path);
     tli_release(pc->env, pc->same_from);
     tli_release(pc->env, pc->same_count);
     tli_release(pc->env, pc->best.points);
@@ -11263,8 +11273,13 @@ static tl_result tli_pc_alloc_stages(tli_pc *pc) {
     pc->same_from = (int32_t *)tli_alloc_array(pc->env, stages, sizeof *pc->same_from);
     pc->same_count = (int32_t *)tli_alloc_array(pc->env, stages, sizeof *pc->same_count);
     pc->grid = (int32_t *)tli_alloc_array(pc->env, stages, sizeof *pc->grid);
-    return pc->stages && pc->curves && pc->least && pc->same_from && pc->same_count && pc->grid
-           ? TL_OK : TL_ERROR_NO_MEMORY;
+    pc->low = (uint64_t *)tli_alloc_array(pc->env, stages, sizeof *pc->low);
+    pc->high = (uint64_t *)tli_alloc_array(pc->env, stages, sizeof *pc->high);
+    pc->final = (tli_pc_curve *)tli_alloc_array(pc->env, stages, sizeof *pc->final);
+    pc->path_costs = (uint64_t *)tli_alloc_array(pc->env, stages, sizeof *pc->path_costs);
+    pc->path = (int32_t *)tli_alloc_array(pc->env, stages, sizeof *pc->path);
+    return pc->stages && pc->curves && pc->least && pc->same_from && pc->same_count && pc->grid && pc->low &&
+           pc->high && pc->final && pc->path_costs && pc->path ? TL_OK : TL_ERROR_NO_MEMORY;
 }
 
 // Costs are added without a check: those of the costliest schedule must fit.
@@ -11473,16 +11488,24 @@ static void tli_pc_add_way(tli_pc *pc, const tli_pc_way *way, uint64_t limit) {
 }
 
 // Leave out steps that save little: the first and the last stay, so what fits and what is cheapest do.
-static void tli_pc_thin(tli_pc *pc) {
+static void tli_pc_thin(tli_pc *pc, int32_t most) {
     tli_pc_point *p = pc->best.points;
     uint64_t apart;
     int32_t at, count = 1, last = pc->best.count - 1;
-    if (!pc->most_points || pc->best.count <= pc->most_points) return;
-    apart = (p[0].cost - p[last].cost) / (uint64_t)pc->most_points;
+    if (!most || pc->best.count <= most) return;
+    apart = (p[0].cost - p[last].cost) / (uint64_t)most;
     for (at = 1; at < last; at++)
         if (p[count - 1].cost - p[at].cost > apart) p[count++] = p[at];
     p[count++] = p[last];
     pc->best.count = count;
+}
+
+// Leave out the steps that fewer bytes than these alone would use.
+static void tli_pc_cut_below(tli_pc_list *list, uint64_t low) {
+    int32_t at, first = 0;
+    while (first + 1 < list->count && list->points[first + 1].bytes <= low) first++;
+    for (at = first; at < list->count && first; at++) list->points[at - first] = list->points[at];
+    list->count -= first;
 }
 
 // Move the curve under way to where it stays.
@@ -11520,11 +11543,13 @@ static void tli_pc_find_curve(tli_pc *pc, int32_t first, int32_t last) {
     const tli_pc_stage *s = &pc->stages[first];
     uint64_t advanced = 0, peak = 0, limit;
     int32_t split, twin_last, twin = tli_pc_find_twin(pc, first, last, &twin_last);
+    int is_final = pc->most_points && last == pc->stage_count - 1;
     tli_pc_way way;
     if (twin >= 0) { *curve = *tli_pc_curve_of(pc, twin, twin_last); return; }
     curve->count = pc->best.count = 0;
     if (s->in_bytes > pc->budget) return;
     limit = pc->budget - s->in_bytes;
+    if (is_final && limit > pc->high[first]) limit = pc->high[first];
     if (first == last) {
         if (s->leaf_bytes > limit || !tli_pc_reserve(pc, &pc->best, 1)) return;
         tli_pc_put_point(&pc->best, s->leaf_bytes, s->leaf_cost);
@@ -11534,7 +11559,8 @@ static void tli_pc_find_curve(tli_pc *pc, int32_t first, int32_t last) {
         if (split > first && way.least > limit) break;
         if (exists) tli_pc_add_way(pc, &way, limit);
     }
-    tli_pc_thin(pc);
+    if (is_final) tli_pc_cut_below(&pc->best, pc->low[first]);
+    tli_pc_thin(pc, is_final ? pc->most_final : pc->most_points);
     tli_pc_keep_curve(pc, curve);
 }
 
@@ -11675,10 +11701,151 @@ static int tli_pc_may_be_exact(const tli_pc *pc, uint64_t work_limit) {
     return ways < work_limit / 16;
 }
 
+// A long chain keeps many checkpoints on the way to its last stage, and what is left out of a curve at each of
+// them adds up. So the curves that end with the last stage are looked at again, at more steps in less room:
+// near the bytes that a good schedule leaves where it comes by. One such schedule is the best so far; another
+// is the shortest path from stage to stage at a price per byte that makes it fit.
+
+// The bytes that a schedule leaves at stages first..next-1: on the line from what it leaves at both ends.
+static void tli_pc_set_room(tli_pc *pc, int32_t first, int32_t next, uint64_t bytes, uint64_t rest) {
+    uint64_t step = (bytes - rest) / (uint64_t)(next - first);
+    int32_t i;
+    for (i = first; i < next; i++) pc->low[i] = pc->high[i] = bytes - (uint64_t)(i - first) * step;
+}
+
+static uint64_t tli_pc_price_of(const tli_pc *pc, int32_t split, int32_t first) {
+    return split == first ? pc->stages[first].kept_bytes : pc->stages[split].in_bytes;
+}
+
+static void tli_pc_follow_best(tli_pc *pc) {
+    int32_t first = 0, next, n = pc->stage_count;
+    uint64_t bytes = pc->budget, rest;
+    for (; first < n; first = next, bytes = rest) {
+        int32_t split = tli_pc_choose(pc, first, n - 1, bytes);
+        next = split < 0 ? n : split == first ? first + 1 : split;
+        rest = split < 0 ? bytes : bytes - tli_pc_price_of(pc, split, first);
+        tli_pc_set_room(pc, first, next, bytes, rest);
+    }
+}
+
+// Scaled so that bytes take 20 bits and costs 40.
+typedef struct tli_pc_price { uint64_t per_byte; int32_t byte_shift, cost_shift; } tli_pc_price;
+
+static uint64_t tli_pc_pay(const tli_pc_price *price, uint64_t bytes) {
+    return (bytes >> price->byte_shift) * price->per_byte >> 16 << price->cost_shift;
+}
+
+// The shortest path at a price, where each stage leaves what pc->low says: the split of each stage that it comes
+// by, else n. Returns the bytes that the path holds in the end; UINT64_MAX = there is none.
+static uint64_t tli_pc_find_path(tli_pc *pc, const tli_pc_price *price) {
+    int32_t first, split, n = pc->stage_count;
+    uint64_t held = 0;
+    pc->path_costs[n - 1] = pc->stages[n - 1].leaf_cost;
+    pc->path[n - 1] = n;
+    for (first = n - 1; first-- > 0;) {
+        uint64_t advanced = 0, peak = 0, left = pc->low[first];
+        tli_pc_way way;
+        pc->path_costs[first] = UINT64_MAX;
+        for (split = first; split < n; split++) {
+            uint64_t sum, before = 0, after = pc->path_costs[split == first ? first + 1 : split];
+            int exists = tli_pc_next_way(pc, first, n - 1, split, &advanced, &peak, &way);
+            if (way.least > left && split > first) break;
+            if (!exists || way.least > left || after == UINT64_MAX) continue;
+            pc->work += 4;
+            if (way.b) before = tli_pc_cost_at(way.b, left);
+            if (before == UINT64_MAX) continue;
+            sum = way.cost + before + after + tli_pc_pay(price, tli_pc_price_of(pc, split, first));
+            if (sum >= pc->path_costs[first]) continue;
+            pc->path_costs[first] = sum;
+            pc->path[first] = split;
+        }
+    }
+    if (pc->path_costs[0] == UINT64_MAX) return UINT64_MAX;
+    for (first = 0; first < n - 1; first = split == first ? first + 1 : split) {
+        split = pc->path[first];
+        held += tli_pc_price_of(pc, split, first);
+    }
+    return held;
+}
+
+// What the path leaves at each stage, into pc->low and pc->high.
+static void tli_pc_follow_path(tli_pc *pc) {
+    int32_t first, next, n = pc->stage_count;
+    uint64_t bytes = pc->budget, price;
+    for (first = 0; first < n; first = next) {
+        int32_t split = pc->path[first];
+        next = split == first ? first + 1 : split;
+        price = first == n - 1 ? 0 : tli_pc_price_of(pc, split, first);
+        if (price > bytes) price = bytes;
+        tli_pc_set_room(pc, first, next, bytes, bytes - price);
+        bytes -= price;
+    }
+}
+
+// The dearest path that holds no more than there is beside the last stage, by bisection of the price; a few
+// times, because what segments cost depends on what the path leaves. 0 = none.
+static int tli_pc_price_path(tli_pc *pc) {
+    tli_pc_price price;
+    uint64_t most = pc->budget, low, high, total = 0;
+    int32_t i, round, n = pc->stage_count;
+    price.byte_shift = price.cost_shift = 0;
+    while (most >> price.byte_shift >> 20) price.byte_shift++;
+    for (i = 0; i < n; i++) total += pc->stages[i].save_cost;
+    while (total >> price.cost_shift >> 40) price.cost_shift++;
+    if (pc->stages[n - 1].leaf_bytes > most) return 0;
+    most -= pc->stages[n - 1].leaf_bytes;
+    for (i = 0; i < n; i++) pc->low[i] = pc->budget;
+    for (round = 0; round < 3; round++) {
+        for (low = 0, high = (uint64_t)1 << 43; high - low > 1 + low / 4096;) {
+            price.per_byte = low + (high - low) / 2;
+            if (low && high / low > 4) price.per_byte = low * 2;
+            if (!low && high > 4096) price.per_byte = high >> 6;
+            if (tli_pc_find_path(pc, &price) <= most) high = price.per_byte; else low = price.per_byte;
+        }
+        price.per_byte = high;
+        if (tli_pc_find_path(pc, &price) > most) return 0;
+        tli_pc_follow_path(pc);
+    }
+    return 1;
+}
+
+// Passes over the curves that end with the last stage, around what pc->low says, with less and less room.
+static void tli_pc_refine(tli_pc *pc, uint64_t room, uint64_t *cost) {
+    int32_t pass, i, n = pc->stage_count;
+    const tli_pc_curve *root = tli_pc_curve_of(pc, 0, n - 1);
+    for (pass = 0; pass < TLI_PC_PASSES && !pc->failed; pass++, room = room / 4 + 1) {
+        for (i = 0; i < n; i++) {
+            pc->low[i] = pc->low[i] > room ? pc->low[i] - room : 0;
+            pc->high[i] += room;
+        }
+        for (i = n - 1; i >= 0 && !pc->failed; i--) tli_pc_find_curve(pc, i, n - 1);
+        if (!root->count) break;
+        if (root->points[root->count - 1].cost < *cost) {
+            *cost = root->points[root->count - 1].cost;
+            for (i = 0; i < n; i++) pc->final[i] = *tli_pc_curve_of(pc, i, n - 1);
+        }
+        tli_pc_follow_best(pc);
+    }
+}
+
+static void tli_pc_search_final(tli_pc *pc) {
+    uint64_t cost = UINT64_MAX;
+    int32_t i, n = pc->stage_count;
+    const tli_pc_curve *root = tli_pc_curve_of(pc, 0, n - 1);
+    for (i = 0; i < n; i++) pc->final[i] = *tli_pc_curve_of(pc, i, n - 1);
+    if (root->count) {
+        cost = root->points[root->count - 1].cost;
+        tli_pc_follow_best(pc);
+        tli_pc_refine(pc, pc->budget / 16, &cost);
+    }
+    if (tli_pc_price_path(pc)) tli_pc_refine(pc, pc->budget / 32, &cost);
+    for (i = 0; i < n; i++) *tli_pc_curve_of(pc, i, n - 1) = pc->final[i];
+}
+
 // The curves: all where the work allows, else of fewer segments with fewer steps. 1 = all.
 static int tli_pc_solve(tli_pc *pc, uint64_t work_limit) {
-    static const int32_t widths[] = { 24, 12, 6, 3 }, points[] = { 48, 32, 16, 8 };
-    int32_t i;
+    static const int32_t widths[] = { 10, 6, 4, 2 }, points[] = { 12, 12, 8, 8 };
+    int32_t i, k;
     pc->work_limit = work_limit / 2;
     pc->most_points = 0;
     tli_pc_set_grid(pc, 0);
@@ -11686,14 +11853,17 @@ static int tli_pc_solve(tli_pc *pc, uint64_t work_limit) {
         tli_pc_find_curves(pc);
         if (!pc->over) return 1;
     }
+    for (k = 0; k < pc->stage_count; k++) { pc->low[k] = 0; pc->high[k] = UINT64_MAX; }
     for (i = 0; i < 4 && !pc->failed; i++) {
         tli_pc_forget_curves(pc);
         tli_pc_set_grid(pc, widths[i]);
         pc->most_points = points[i];
+        pc->most_final = 20 * points[i];
         pc->work_limit = i < 3 ? pc->work + work_limit / 2 : UINT64_MAX;
         tli_pc_find_curves(pc);
         if (!pc->over) break;
     }
+    if (!pc->failed) tli_pc_search_final(pc);
     return 0;
 }
 
@@ -11721,7 +11891,7 @@ static tl_result tli_remat_chain(tl_env *env, const tl_graph *graph, uint64_t bu
         if (!feasible && !pc.failed) {
             pc.budget = tli_pc_find_least(&pc);
             found->least = pc.budget + pc.pinned_bytes;
-            pc.most_points = TLI_PC_LEAST_POINTS;
+            pc.most_points = pc.most_final = TLI_PC_LEAST_POINTS;
             tli_pc_forget_curves(&pc);
             pc.work_limit = UINT64_MAX;
             tli_pc_find_curves(&pc);
