@@ -9178,6 +9178,8 @@ static tl_result tli_remat_bound(tl_env *env, const tl_graph *graph, uint64_t bu
 //      than a slowly falling threshold. Every change is a call put in or taken out, in time
 //      proportional to what lives across it, and can be undone.
 
+typedef struct tli_rs_calls { int32_t *calls; int32_t count, capacity; } tli_rs_calls;
+
 typedef struct tli_remat_input {
     tl_env         *env;
     const tl_graph *graph;        // passed tl_check_graph
@@ -9186,6 +9188,7 @@ typedef struct tli_remat_input {
     uint64_t        work_limit;   // of the search in elementary steps (a few ns each); 0 = greedy alone
     uint64_t        bound;        // no plan costs less: it ends there
     tli_remat_watch *watch;
+    const tli_rs_calls *start;    // a schedule to begin with, too; 0 or no calls: none
 } tli_remat_input;
 
 // -- search: numbers --
@@ -9397,8 +9400,6 @@ static tl_result tli_rs_init_problem(const tli_remat_input *in, tli_rs_problem *
 }
 
 // A list of calls that grows.
-typedef struct tli_rs_calls { int32_t *calls; int32_t count, capacity; } tli_rs_calls;
-
 static int tli_rs_add_call(tl_env *env, tli_rs_calls *list, int32_t call) {
     void *array = list->calls;
     if (!tli_grow(env, &array, &list->capacity, list->count, (int64_t)list->count + 1, sizeof call)) return 0;
@@ -10794,6 +10795,8 @@ static tl_result tli_rs_run(const tli_remat_input *in, tli_rs_search *r, tli_rs_
     uint64_t spent;
     int64_t least = 0;
     if (!tli_rs_begin(r, g, starts)) return TL_ERROR_NO_MEMORY;
+    if (in->start && in->start->count && (!tli_rs_load(&r->seq, in->start) || !tli_rs_add_start(r, starts)))
+        return TL_ERROR_NO_MEMORY;
     if (!r->best.count && !tli_rs_squeeze(r, g, starts, &least, limiting_node))
         return TL_ERROR_NO_MEMORY;
     *least_budget = (uint64_t)least;
@@ -10852,7 +10855,8 @@ static tl_result tli_remat_search(const tli_remat_input *in, tli_steps *best, ui
 #define TLI_PC_MOST_STAGES 1024     // more are joined
 #define TLI_PC_BLOCK 4096           // points of curves in one allocation
 #define TLI_PC_MOST_POINTS 8000000  // of all curves: 128 MB
-#define TLI_PC_PASSES 4             // over the curves that end with the last stage
+#define TLI_PC_FINAL_POINTS 240
+#define TLI_PC_PASSES 3             // over the curves that end with the last stage
 #define TLI_PC_LEAST_POINTS 4       // of a curve where only the least budget is wanted
 
 typedef struct tli_pc_stage {
@@ -11564,10 +11568,11 @@ static void tli_pc_find_curve(tli_pc *pc, int32_t first, int32_t last) {
     tli_pc_keep_curve(pc, curve);
 }
 
-// All curves that the grid asks for, the shorter segments before those that they are parts of.
-static void tli_pc_find_curves(tli_pc *pc) {
+// All curves that the grid asks for of segments that end before stage `end`, the shorter ones before those that
+// they are parts of.
+static void tli_pc_find_curves(tli_pc *pc, int32_t end) {
     int32_t first, last;
-    for (last = 0; last < pc->stage_count; last++)
+    for (last = 0; last < end; last++)
         for (first = last; first >= 0 && tli_pc_is_planned(pc, first, last); first--) {
             tli_pc_find_curve(pc, first, last);
             if (pc->work > pc->work_limit) pc->over = 1;
@@ -11688,7 +11693,7 @@ static void tli_pc_set_grid(tli_pc *pc, int32_t width) {
     }
 }
 
-// Whether all segments may be planned within the work: each takes a few steps a way at the least.
+// Whether all segments may be planned within the work: a way takes some 250 steps where sizes are random.
 static int tli_pc_may_be_exact(const tli_pc *pc, uint64_t work_limit) {
     uint64_t ways = 0, length;
     int32_t i;
@@ -11698,7 +11703,7 @@ static int tli_pc_may_be_exact(const tli_pc *pc, uint64_t work_limit) {
         length = (uint64_t)pc->same_count[i];
         ways -= length * (length + 1) / 2;
     }
-    return ways < work_limit / 16;
+    return ways < work_limit / 512;
 }
 
 // A long chain keeps many checkpoints on the way to its last stage, and what is left out of a curve at each of
@@ -11782,9 +11787,9 @@ static void tli_pc_follow_path(tli_pc *pc) {
     }
 }
 
-// The dearest path that holds no more than there is beside the last stage, by bisection of the price; a few
+// The dearest path that holds no more than there is beside a reserve for the last stages, by bisection of the price; a few
 // times, because what segments cost depends on what the path leaves. 0 = none.
-static int tli_pc_price_path(tli_pc *pc) {
+static int tli_pc_price_path(tli_pc *pc, uint64_t reserve) {
     tli_pc_price price;
     uint64_t most = pc->budget, low, high, total = 0;
     int32_t i, round, n = pc->stage_count;
@@ -11792,8 +11797,8 @@ static int tli_pc_price_path(tli_pc *pc) {
     while (most >> price.byte_shift >> 20) price.byte_shift++;
     for (i = 0; i < n; i++) total += pc->stages[i].save_cost;
     while (total >> price.cost_shift >> 40) price.cost_shift++;
-    if (pc->stages[n - 1].leaf_bytes > most) return 0;
-    most -= pc->stages[n - 1].leaf_bytes;
+    if (reserve > most) return 0;
+    most -= reserve;
     for (i = 0; i < n; i++) pc->low[i] = pc->budget;
     for (round = 0; round < 3; round++) {
         for (low = 0, high = (uint64_t)1 << 43; high - low > 1 + low / 4096;) {
@@ -11816,7 +11821,7 @@ static void tli_pc_refine(tli_pc *pc, uint64_t room, uint64_t *cost) {
     for (pass = 0; pass < TLI_PC_PASSES && !pc->failed; pass++, room = room / 4 + 1) {
         for (i = 0; i < n; i++) {
             pc->low[i] = pc->low[i] > room ? pc->low[i] - room : 0;
-            pc->high[i] += room;
+            pc->high[i] = pc->high[i] < UINT64_MAX - room ? pc->high[i] + room : UINT64_MAX;
         }
         for (i = n - 1; i >= 0 && !pc->failed; i--) tli_pc_find_curve(pc, i, n - 1);
         if (!root->count) break;
@@ -11828,43 +11833,94 @@ static void tli_pc_refine(tli_pc *pc, uint64_t room, uint64_t *cost) {
     }
 }
 
+// First along paths, which leave more and more for the last stages until they can be followed. Where there is
+// little room prices say little: then in all the room as well.
 static void tli_pc_search_final(tli_pc *pc) {
-    uint64_t cost = UINT64_MAX;
-    int32_t i, n = pc->stage_count;
-    const tli_pc_curve *root = tli_pc_curve_of(pc, 0, n - 1);
-    for (i = 0; i < n; i++) pc->final[i] = *tli_pc_curve_of(pc, i, n - 1);
-    if (root->count) {
-        cost = root->points[root->count - 1].cost;
-        tli_pc_follow_best(pc);
-        tli_pc_refine(pc, pc->budget / 16, &cost);
+    uint64_t cost = UINT64_MAX, reserve = pc->stages[pc->stage_count - 1].leaf_bytes, more = reserve / 2 + 1;
+    int32_t i, tries, n = pc->stage_count;
+    for (i = 0; i < n; i++) {
+        pc->final[i].count = 0;
+        if (pc->stages[i].go_bytes > more) more = pc->stages[i].go_bytes;
     }
-    if (tli_pc_price_path(pc)) tli_pc_refine(pc, pc->budget / 32, &cost);
+    for (tries = 0; tries < 5 && cost == UINT64_MAX; tries++, reserve += more)
+        if (tli_pc_price_path(pc, reserve)) tli_pc_refine(pc, pc->budget / 32, &cost);
+    if (tries > 1 && !pc->failed) {
+        for (i = 0; i < n; i++) { pc->low[i] = 0; pc->high[i] = UINT64_MAX; }
+        tli_pc_refine(pc, pc->budget / 4, &cost);
+    }
     for (i = 0; i < n; i++) *tli_pc_curve_of(pc, i, n - 1) = pc->final[i];
 }
 
 // The curves: all where the work allows, else of fewer segments with fewer steps. 1 = all.
 static int tli_pc_solve(tli_pc *pc, uint64_t work_limit) {
     static const int32_t widths[] = { 10, 6, 4, 2 }, points[] = { 12, 12, 8, 8 };
-    int32_t i, k;
+    int32_t i;
     pc->work_limit = work_limit / 2;
     pc->most_points = 0;
     tli_pc_set_grid(pc, 0);
     if (tli_pc_may_be_exact(pc, work_limit)) {
-        tli_pc_find_curves(pc);
+        tli_pc_find_curves(pc, pc->stage_count);
         if (!pc->over) return 1;
     }
-    for (k = 0; k < pc->stage_count; k++) { pc->low[k] = 0; pc->high[k] = UINT64_MAX; }
     for (i = 0; i < 4 && !pc->failed; i++) {
         tli_pc_forget_curves(pc);
         tli_pc_set_grid(pc, widths[i]);
         pc->most_points = points[i];
-        pc->most_final = 20 * points[i];
+        pc->most_final = TLI_PC_FINAL_POINTS;
         pc->work_limit = i < 3 ? pc->work + work_limit / 2 : UINT64_MAX;
-        tli_pc_find_curves(pc);
+        tli_pc_find_curves(pc, pc->stage_count - 1);
         if (!pc->over) break;
     }
     if (!pc->failed) tli_pc_search_final(pc);
     return 0;
+}
+
+// -- chain: equal layers --
+
+// Layers of equal bytes and costs whose backwards read what forward read, and which need no scratch but a
+// backward of at most one tensor: Revolve's chain. With n layers of b bytes behind the input, two tensors of an
+// advance and the gradient behind it, or the two gradients of a backward, stand beside the checkpoints. The
+// input is one of the c slots of Revolve, so (c + 2) b bytes are c slots, for n > 1. What the binomial schedule
+// costs then is the optimum over all schedules; the tests hold it against the exact search.
+static int tli_is_revolve_chain(const tl_graph *graph) {
+    const tl_node *one = &graph->nodes[graph->node_count - 1];
+    int32_t id;
+    if (graph->node_count < 3 || !graph->nodes[0].is_input || graph->nodes[0].output_count != 1) return 0;
+    for (id = 1; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        const tl_node_output *out = &graph->outputs[node->first_output];
+        if (!node->has_grad || node->keep || node->input_count != 1 || node->output_count != 1) return 0;
+        if (graph->inputs[node->first_input].tensor != graph->nodes[id - 1].first_output) return 0;
+        if (!graph->inputs[node->first_input].needed || out->needed || node->inplace >= 0) return 0;
+        if (node->saved_bytes || node->fwork_bytes || node->bwork_bytes > out->bytes) return 0;
+        if (!out->bytes || out->bytes != graph->outputs[one->first_output].bytes) return 0;
+        if (node->fwd_cost != one->fwd_cost) return 0;
+    }
+    return 1;
+}
+
+// The slots that a budget of bytes makes; 0 = none: no schedule fits.
+static uint64_t tli_find_slots(const tl_graph *graph, uint64_t budget) {
+    const tl_node *one = &graph->nodes[graph->node_count - 1];
+    uint64_t input = graph->outputs[graph->nodes[0].first_output].bytes, tensors;
+    if (budget < input) return 0;
+    tensors = (budget - input) / graph->outputs[one->first_output].bytes;
+    return tensors > 2 ? tensors - 2 : 0;
+}
+
+// The binomial schedule of so many slots.
+static tl_result tli_revolve(tl_env *env, const tl_graph *graph, uint64_t slot_count, tli_steps *steps) {
+    int32_t most = slot_count < (uint64_t)graph->node_count ? (int32_t)slot_count : graph->node_count;
+    tli_chain chain;
+    int32_t *slots = (int32_t *)tli_alloc_array(env, (uint64_t)most, sizeof *slots);
+    chain.graph = graph;
+    chain.list = tli_steps_of(env);
+    chain.reached = 0;
+    chain.list.failed = !slots;
+    if (slots) tli_reverse_chain(&chain, most, slots);
+    tli_release(env, slots);
+    *steps = chain.list;
+    return steps->failed ? TL_ERROR_NO_MEMORY : TL_OK;
 }
 
 // What planning stages found out, bytes without base.
@@ -11873,40 +11929,50 @@ typedef struct tli_pc_result {
     int32_t  exact;                 // 1 = no persistent schedule costs less; or where nothing fits, fits in less
 } tli_pc_result;
 
+// The steps of the curves, or where nothing fits those of the least budget.
+static tl_result tli_pc_finish(tli_pc *pc, int feasible, tli_steps *steps, tli_pc_result *found) {
+    const tli_pc_curve *curve = tli_pc_curve_of(pc, 0, pc->stage_count - 1);
+    tl_result result;
+    int32_t i;
+    feasible = feasible && curve->count;
+    if (!feasible && !pc->failed) {
+        pc->budget = tli_pc_find_least(pc);
+        found->least = pc->budget + pc->pinned_bytes;
+        pc->most_points = pc->most_final = TLI_PC_LEAST_POINTS;
+        tli_pc_forget_curves(pc);
+        pc->work_limit = UINT64_MAX;
+        for (i = 0; i < pc->stage_count; i++) { pc->low[i] = 0; pc->high[i] = UINT64_MAX; }
+        tli_pc_find_curves(pc, pc->stage_count);
+    }
+    if (pc->failed) return TL_ERROR_NO_MEMORY;
+    found->cost = curve->points[curve->count - 1].cost;
+    result = tli_pc_add_steps(pc, steps);
+    return !result && !feasible ? TL_ERROR_INFEASIBLE : result;
+}
+
 // The cheapest persistent schedule within the budget. TL_ERROR_INFEASIBLE, without a sentence: none was
 // found; steps are then those of the least budget.
 static tl_result tli_remat_chain(tl_env *env, const tl_graph *graph, uint64_t budget, uint64_t work_limit,
                                  tli_steps *steps, tli_pc_result *found) {
     tli_pc pc;
-    tl_result result = tli_pc_init(env, graph, &pc);
-    const tli_pc_curve *curve;
-    int feasible = budget >= pc.pinned_bytes;
+    tl_result result;
     tli_zero(found, sizeof *found);
     *steps = tli_steps_of(env);
+    if (tli_is_revolve_chain(graph)) {
+        uint64_t slots = tli_find_slots(graph, budget);
+        found->exact = 1;
+        result = tli_revolve(env, graph, slots ? slots : 1, steps);
+        return !result && !slots ? TL_ERROR_INFEASIBLE : result;
+    }
+    result = tli_pc_init(env, graph, &pc);
     if (!result) {
+        int feasible = budget >= pc.pinned_bytes;
         pc.budget = feasible ? budget - pc.pinned_bytes : 0;
         found->exact = tli_pc_solve(&pc, work_limit);
-        curve = tli_pc_curve_of(&pc, 0, pc.stage_count - 1);
-        feasible = feasible && curve->count && !pc.failed;
-        if (!feasible && !pc.failed) {
-            pc.budget = tli_pc_find_least(&pc);
-            found->least = pc.budget + pc.pinned_bytes;
-            pc.most_points = pc.most_final = TLI_PC_LEAST_POINTS;
-            tli_pc_forget_curves(&pc);
-            pc.work_limit = UINT64_MAX;
-            tli_pc_find_curves(&pc);
-        }
-        if (pc.failed) result = TL_ERROR_NO_MEMORY;
-        else if (curve->count) found->cost = curve->points[curve->count - 1].cost;
-        if (!result) result = tli_pc_add_steps(&pc, steps);
-        if (!result && !feasible) result = TL_ERROR_INFEASIBLE;
+        result = tli_pc_finish(&pc, feasible, steps, found);
+        found->work = pc.work;
     }
-    found->work = pc.work;
     tli_pc_free(&pc);
-    if (result && result != TL_ERROR_INFEASIBLE) {
-        tli_release(env, steps->steps);
-        tli_zero(steps, sizeof *steps);
-    }
     return result;
 }
 
@@ -11927,6 +11993,7 @@ typedef struct tli_remat {
     tli_remat_watch watch;
     tl_plan         plan;         // the best so far; no steps = none
     int32_t         found;
+    tli_rs_calls    start;        // what the search may begin with besides its own; none = 0
 } tli_remat;
 
 // A part has done some work.
@@ -12012,6 +12079,43 @@ static tl_result tli_remat_try_bound(tli_remat *r) {
     return result == TL_ERROR_INFEASIBLE ? tli_remat_rule_out(r) : result;
 }
 
+// The calls of a plan, for the search to begin with.
+static tl_result tli_remat_set_start(tli_remat *r, const tli_steps *steps) {
+    int32_t i;
+    for (i = 0; i < steps->count; i++) {
+        const tl_step *step = &steps->steps[i];
+        if (step->kind > TL_STEP_BACKWARD) continue;
+        if (!tli_rs_add_call(&r->quiet, &r->start, 2 * step->node + (step->kind == TL_STEP_BACKWARD)))
+            return TL_ERROR_NO_MEMORY;
+    }
+    return tli_rs_add_call(&r->quiet, &r->start, 2 * r->graph->node_count) ? TL_OK : TL_ERROR_NO_MEMORY;
+}
+
+// Equal layers: the optimum in closed form.
+static tl_result tli_remat_try_revolve(tli_remat *r) {
+    uint64_t slots = tli_find_slots(r->graph, r->budget);
+    tli_steps steps;
+    tl_result result;
+    if (!slots) return tli_remat_rule_out(r);
+    result = tli_revolve(&r->quiet, r->graph, slots, &steps);
+    if (result) { tli_release(&r->quiet, steps.steps); return result; }
+    result = tli_remat_offer_steps(r, &steps);
+    if (!result && r->found && r->plan.cost > r->bound) r->watch.now.bound_cost = r->bound = r->plan.cost;
+    return result;
+}
+
+// The optimum over persistent schedules, stage by stage.
+static tl_result tli_remat_try_chain(tli_remat *r) {
+    tli_pc_result found;
+    tli_steps steps;
+    tl_result result = tli_remat_chain(&r->quiet, r->graph, r->budget, tli_remat_share(r, 1, 10), &steps, &found);
+    tli_remat_add_work(r, found.work);
+    if (!result) result = tli_remat_set_start(r, &steps);
+    if (!result) return tli_remat_offer_steps(r, &steps);
+    tli_release(&r->quiet, steps.steps);
+    return result == TL_ERROR_INFEASIBLE || result == TL_ERROR_OVERFLOW ? TL_OK : result;
+}
+
 // Without the work to improve it where that is of no use: then only a plan is wanted, or the least budget.
 static tl_result tli_remat_try_search(tli_remat *r) {
     tli_remat_input in;
@@ -12026,6 +12130,7 @@ static tl_result tli_remat_try_search(tli_remat *r) {
     in.inference = r->inference;
     in.work_limit = r->none ? 0 : tli_remat_share(r, 1, 1);
     in.bound = r->bound;
+    in.start = &r->start;
     in.watch = &r->watch;
     result = tli_remat_search(&in, &steps, &cost, &work, &least, &node);
     tli_remat_add_work(r, work);
@@ -12051,8 +12156,13 @@ static tl_result tli_remat_find_least(tli_remat *r) {
 // The parts in turn, until one of them has the last word.
 static tl_result tli_remat_run(tli_remat *r) {
     tl_result result = tli_remat_begin(r);
+    int has_stages = !r->inference && !r->is_over;
+    if (!result && !r->none && has_stages && !tli_remat_is_done(r) && tli_is_revolve_chain(r->graph))
+        result = tli_remat_try_revolve(r);
     if (!result && !r->none && !tli_remat_is_done(r)) result = tli_remat_try_exact(r);
     if (!result && !r->none && !tli_remat_is_done(r)) result = tli_remat_try_bound(r);
+    if (!result && !r->none && has_stages && !tli_remat_is_done(r) && !r->watch.stopped)
+        result = tli_remat_try_chain(r);
     if (!result && !tli_remat_is_done(r) && !(r->found && r->watch.stopped)) result = tli_remat_try_search(r);
     if (!result && !r->found) result = tli_remat_find_least(r);
     if (result) return result;
@@ -12134,6 +12244,7 @@ TLI_IMPL tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan
     } else {
         tl_free_plan(&r.quiet, &r.plan);
     }
+    tli_release(&r.quiet, r.start.calls);
     tli_remat_report(&r, result, report);
     if (result == TL_ERROR_INFEASIBLE) return tli_remat_refuse(env, &r, report);
     if (result == TL_ERROR_OVERFLOW)
@@ -12185,7 +12296,10 @@ static tl_result tli_plan_stages(tl_env *env, const tl_chain_plan_desc *desc, ui
     tl_result result = tli_remat_chain(env, desc->graph, budget, limit, &steps, &found), last;
     int infeasible = result == TL_ERROR_INFEASIBLE;
     report->work = found.work;
-    if (result && !infeasible) return result;
+    if (result && !infeasible) {
+        tli_release(env, steps.steps);
+        return result;
+    }
     last = tli_finish_plan(&steps, "tl_plan_chain", desc->graph, 0, plan);
     if (last) return last;
     report->proven = found.exact;
@@ -12199,7 +12313,7 @@ static tl_result tli_plan_stages(tl_env *env, const tl_chain_plan_desc *desc, ui
     tli_zero(&remat, sizeof remat);
     tli_zero(&watch, sizeof watch);
     watch.desc = &remat;
-    result = tli_remat_bound(env, desc->graph, budget, 0, &watch, limit / 2, &report->bound_cost, &work);
+    result = tli_remat_bound(env, desc->graph, budget, 0, &watch, limit / 4, &report->bound_cost, &work);
     report->work += work;
     return result;
 }
