@@ -168,16 +168,19 @@ static void each_policy_makes_other_steps(void **state) {
         "F1 F2 F3 F4 F5 F6 F7 F8 F9 B9 F7 B8 B7 F5 B6 B5 F3 B4 B3 F1 B2 B1",            // 2, 4, 6, 8
         "F1 F2 F3 F4 F5 F6 F7 F8 F9 F8 B9 B8 F5 F6 B7 B6 B5 F1 F2 F3 B4 B3 B2 B1",      // 4, 7
         "F1 F2 F3 F4 F5 F6 F7 F8 F9 B9 B8 B7 B6 F1 F2 F3 F4 B5 B4 B3 B2 B1",            // slots: 0, 5, 6, 7
+        "F1 F2 F3 F4 F5 F6 F7 F8 F9 B9 B8 B7 B6 B5 F1 F2 F3 B4 B3 B2 B1",               // 4 to 8: the dear ones
     };
     tl_graph graph = nine_layers();
     int value;
     (void)state;
     assert_int_equal(sizeof steps / sizeof steps[0], TL_POLICY_COUNT);
     for (value = 0; value < TL_POLICY_COUNT; value++) {
-        tl_policy_desc desc = desc_of(&graph, (tl_policy)value, 0);
+        tl_policy_desc desc = desc_of(&graph, (tl_policy)value, value == TL_POLICY_CHAIN ? 8 : 0);
+        int other = value;
         if (value == TL_POLICY_SELECTIVE) desc.cost_threshold = 5;
         if (value == TL_POLICY_REVOLVE) desc.slot_count = 4;
         assert_steps(&desc, steps[value]);
+        while (other-- > 0) assert_string_not_equal(steps[other], steps[value]);
     }
     tl_free_graph(NULL, &graph);
 }
@@ -538,6 +541,44 @@ static void revolve_makes_again_what_backwards_read_alone(void **state) {
     tl_free_graph(NULL, &graph);
 }
 
+// -- chain --
+
+static void chain_is_tl_plan_chain(void **state) {
+    tl_random random = { 65 };
+    int i, fit = 0;
+    (void)state;
+    for (i = 0; i < 60; i++) {
+        tl_graph graph;
+        tl_chain_plan_desc chain;
+        tl_policy_desc desc;
+        tl_remat_report report;
+        tl_env env;
+        tl_plan plan, same;
+        uint64_t all;
+        any_graph(&random, i % 3 == 0, 30, &graph);
+        all = keep_all_peak(&graph);
+        desc = desc_of(&graph, TL_POLICY_CHAIN, 17 + all - tl_next_random_below(&random, all / 2 + 1));
+        desc.base_bytes = 16;
+        memset(&chain, 0, sizeof chain);
+        chain.graph = &graph;
+        chain.budget_bytes = desc.budget_bytes;
+        chain.base_bytes = desc.base_bytes;
+        if (plan_checked(&desc, &env, &plan) == TL_OK) {
+            assert_int_equal(tl_plan_chain(NULL, &chain, &same, &report), TL_OK);
+            assert_int_equal(plan.step_count, same.step_count);
+            if (plan.step_count) assert_memory_equal(plan.steps, same.steps, (size_t)plan.step_count * sizeof *plan.steps);
+            tl_free_plan(NULL, &same);
+            fit++;
+        } else {
+            assert_int_equal(tl_plan_chain(NULL, &chain, &same, &report), TL_ERROR_INFEASIBLE);
+            assert_int_equal(report.least_budget_bytes, least_of(&env));
+        }
+        tl_free_plan(NULL, &plan);
+        tl_free_graph(NULL, &graph);
+    }
+    assert_true(fit > 5 && fit < i - 5);
+}
+
 // -- any graph --
 
 static void plans_on_random_graphs_are_valid(void **state) {
@@ -676,7 +717,7 @@ static void costs_beyond_64_bits_are_left_out(void **state) {
         }
         tl_free_plan(&env, &plan);
     }
-    assert_int_equal(refused, 4);   // not keep-all, and chen-greedy has no number of its own
+    assert_int_equal(refused, 4);   // not keep-all; chen-greedy and chain have no number of their own
     tl_free_graph(NULL, &graph);
 }
 
@@ -727,6 +768,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(revolve_takes_the_most_slots_that_fit),
         cmocka_unit_test(revolve_needs_no_second_forward_for_an_output),
         cmocka_unit_test(revolve_makes_again_what_backwards_read_alone),
+        cmocka_unit_test(chain_is_tl_plan_chain),
         cmocka_unit_test(plans_on_random_graphs_are_valid),
         cmocka_unit_test(inference_keeps_all),
         cmocka_unit_test(graphs_without_forwards_have_empty_plans),
