@@ -82,6 +82,23 @@ static void plan_policies(const char *name, const tl_graph *graph, uint64_t budg
     }
 }
 
+// The chain planner with too little work for its exact curves.
+static void plan_chain(const char *name, const tl_graph *graph, uint64_t budget, uint64_t work_limit) {
+    tl_env env;
+    tl_chain_plan_desc desc;
+    tl_remat_report report;
+    tl_plan plan;
+    tl_result result;
+    memset(&env, 0, sizeof env);
+    memset(&desc, 0, sizeof desc);
+    desc.graph = graph;
+    desc.budget_bytes = budget;
+    desc.work_limit = work_limit;
+    result = tl_plan_chain(&env, &desc, &plan, &report);
+    print_plan(name, "short-chain", budget, result, &env, &plan, tl_mix_u64(report.work, report.least_budget_bytes));
+    tl_free_plan(&env, &plan);
+}
+
 static void plan_all(const char *family, int index, tl_graph *graph, tl_result made, uint64_t work_limit) {
     static const uint64_t percents[] = { 85, 65, 45 };
     char name[32];
@@ -97,6 +114,7 @@ static void plan_all(const char *family, int index, tl_graph *graph, tl_result m
             uint64_t fits = plan_remat(name, graph, budget, inference, work_limit);
             if (fits != budget && k == 2) plan_remat(name, graph, fits, inference, work_limit);
             if (!inference && k < 2) plan_policies(name, graph, k ? budget : 0);
+            if (!inference) plan_chain(name, graph, budget, work_limit / 10);
         }
         tl_free_plan(NULL, &all);
     }
