@@ -11,6 +11,12 @@
 #include "support.h"
 #include "random_graph.h"
 
+static tl_env silent(void) {
+    tl_env env;
+    memset(&env, 0, sizeof env);
+    return env;
+}
+
 static tl_layer_desc layer_desc(void) {
     tl_layer_desc desc;
     memset(&desc, 0, sizeof desc);
@@ -360,9 +366,166 @@ static void models_by_hand_equal_the_traced_ones(void **state) {
     }
 }
 
+// -- statistics, against slow and simple sums --
+
+static int reads(const tl_graph *graph, int32_t node, int32_t tensor, int needed) {
+    int32_t k;
+    for (k = 0; k < graph->nodes[node].input_count; k++) {
+        const tl_node_input *input = &graph->inputs[graph->nodes[node].first_input + k];
+        if (input->tensor == tensor && (!needed || input->needed)) return 1;
+    }
+    return 0;
+}
+
+// Bytes of a call: forward (0), forward that saves (1), backward (2).
+static uint64_t working_set(const tl_graph *graph, int32_t id, int call) {
+    const tl_node *node = &graph->nodes[id];
+    uint64_t sum = call == 2 ? node->bwork_bytes : node->fwork_bytes;
+    int32_t t;
+    if (call && !(call == 1 ? node->saved_bytes : node->has_grad)) return 0;
+    if (call) sum += node->saved_bytes;
+    for (t = 0; t < graph->tensor_count; t++) {
+        const tl_node_output *output = &graph->outputs[t];
+        const tl_node *from = &graph->nodes[output->node];
+        int own = output->node == id;
+        if (from->is_input) { sum += output->bytes; continue; }
+        if (call < 2 && (own || reads(graph, id, t, 0))) sum += output->bytes;
+        if (call == 2 && (reads(graph, id, t, 1) || (own && output->needed))) sum += output->bytes;
+        if (call == 2 && (own || (reads(graph, id, t, 0) && from->has_grad))) sum += output->bytes;
+    }
+    if (!call && node->inplace >= 0) sum -= graph->outputs[node->first_output].bytes;
+    return sum;
+}
+
+// Whether every plan runs the forward of a node.
+static int runs(const tl_graph *graph, int32_t id, int inference) {
+    int32_t r, t, i, read = 0, any_keep = 0;
+    for (i = 0; i < graph->node_count; i++) any_keep |= graph->nodes[i].keep;
+    if (graph->nodes[id].keep || (!inference && graph->nodes[id].has_grad)) return 1;
+    for (t = 0; t < graph->tensor_count; t++)
+        for (r = id + 1; r < graph->node_count; r++)
+            if (graph->outputs[t].node == id && reads(graph, r, t, 0)) {
+                read = 1;
+                if (runs(graph, r, inference)) return 1;
+            }
+    return inference && !any_keep && !read;
+}
+
+static int32_t path_to(const tl_graph *graph, int32_t id) {  // small graphs only
+    int32_t k, longest = 0;
+    for (k = 0; k < graph->nodes[id].input_count; k++) {
+        int32_t tensor = graph->inputs[graph->nodes[id].first_input + k].tensor;
+        int32_t length = path_to(graph, graph->outputs[tensor].node);
+        if (length > longest) longest = length;
+    }
+    return longest + 1;
+}
+
+static void assert_statistics(const tl_graph *graph, const tl_graph_statistics *s) {
+    uint64_t floor_bytes = 0, forward_bytes = 0, fwd = 0, bwd = 0, outputs = 0, saved = 0, params = 0;
+    int32_t floor_node = 0, floor_call = 0, i, t, r, call, cut_count = 0, width = 0, depth = 0, nodes = 0;
+    for (i = 0; i < graph->node_count; i++) {
+        int32_t crossing = 0, passed = 0;
+        for (t = 0; t < graph->tensor_count; t++) {
+            int32_t from = graph->outputs[t].node, read = 0;
+            for (r = i + 1; r < graph->node_count; r++) read |= reads(graph, r, t, 0);
+            crossing += from <= i && read;
+            passed |= from < i && read;
+        }
+        if (!passed) assert_int_equal(s->cuts[cut_count++], i);
+        if (crossing > width) width = crossing;
+        if (path_to(graph, i) > depth) depth = path_to(graph, i);
+        fwd += graph->nodes[i].fwd_cost; bwd += graph->nodes[i].bwd_cost;
+        saved += graph->nodes[i].saved_bytes; params += graph->nodes[i].param_bytes;
+        for (call = 0; call < 3; call++) {
+            uint64_t bytes = working_set(graph, i, call);
+            if (graph->nodes[i].is_input) {  // no call, but its bytes are there
+                if (!call && bytes > floor_bytes) floor_bytes = bytes;
+                if (!call && bytes > forward_bytes) forward_bytes = bytes;
+                continue;
+            }
+            if (!call && bytes > forward_bytes && runs(graph, i, 1)) forward_bytes = bytes;
+            if (bytes <= floor_bytes || (call < 2 && !runs(graph, i, 0))) continue;
+            floor_bytes = bytes; floor_node = i; floor_call = call;
+        }
+    }
+    for (t = 0; t < graph->tensor_count; t++) {
+        outputs += graph->outputs[t].bytes;
+        assert_true(graph->outputs[t].bytes <= s->largest_bytes);
+    }
+    t = graph->nodes[s->largest_tensor.node].first_output + s->largest_tensor.output;
+    assert_int_equal(graph->outputs[t].bytes, s->largest_bytes);
+    for (i = 0; i < s->op_count; i++) nodes += s->ops[i].node_count;
+    assert_int_equal(nodes, graph->node_count);
+    assert_int_equal(s->node_count, graph->node_count);
+    assert_int_equal(s->tensor_count, graph->tensor_count);
+    assert_int_equal(s->cut_count, cut_count);
+    assert_int_equal(s->width, width);
+    assert_int_equal(s->depth, depth);
+    assert_true(s->fwd_cost == fwd && s->bwd_cost == bwd && s->output_bytes == outputs && s->saved_bytes == saved &&
+                s->param_bytes == params);
+    assert_int_equal(s->inference_floor_bytes, forward_bytes);
+    assert_int_equal(s->floor_bytes, floor_bytes);
+    assert_int_equal(s->floor_node, floor_node);
+    assert_int_equal(s->floor_is_backward, floor_call == 2);
+}
+
+static void statistics_of_random_graphs_equal_simple_sums(void **state) {
+    tl_random random;
+    int i;
+    (void)state;
+    random.state = 20261121;
+    for (i = 0; i < 400; i++) {
+        tl_env env = silent();
+        tl_graph graph;
+        tl_graph_statistics s;
+        tl_plan plan;
+        assert_int_equal(random_graph(&env, &random, random_count(&random, 1, 12), &graph), TL_OK);
+        assert_int_equal(tl_measure_graph(&env, &graph, &s), TL_OK);
+        assert_statistics(&graph, &s);
+        assert_int_equal(tl_plan_keep_all(&env, &graph, 0, &plan), TL_OK);
+        assert_int_equal(s.keep_all_bytes, plan.peak_bytes);
+        tl_free_plan(&env, &plan);
+        tl_free_graph_statistics(&env, &s);
+        tl_free_graph(&env, &graph);
+    }
+}
+
+// A budget of the floor less one byte is never enough; where the chain is all there is, the floor is.
+static void no_plan_needs_less_than_the_floor(void **state) {
+    tl_random random;
+    int i, found = 0;
+    (void)state;
+    random.state = 7;
+    for (i = 0; i < 60; i++) {
+        tl_env env = silent();
+        tl_graph graph;
+        tl_graph_statistics s;
+        tl_remat_desc desc;
+        tl_remat_report report;
+        tl_plan plan;
+        memset(&desc, 0, sizeof desc);
+        assert_int_equal(random_graph(&env, &random, random_count(&random, 2, 7), &graph), TL_OK);
+        assert_int_equal(tl_measure_graph(&env, &graph, &s), TL_OK);
+        desc.graph = &graph;
+        desc.work_limit = 200000;
+        desc.budget_bytes = s.floor_bytes - 1;
+        if (desc.budget_bytes) {
+            assert_int_equal(tl_plan_remat(&env, &desc, &plan, &report), TL_ERROR_INFEASIBLE);
+            assert_true(report.least_budget_bytes >= s.floor_bytes);
+            found += report.least_budget_bytes == s.floor_bytes;
+        }
+        tl_free_graph_statistics(&env, &s);
+        tl_free_graph(&env, &graph);
+    }
+    assert_true(found > 0);
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(models_by_hand_equal_the_traced_ones),
+        cmocka_unit_test(statistics_of_random_graphs_equal_simple_sums),
+        cmocka_unit_test(no_plan_needs_less_than_the_floor),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
