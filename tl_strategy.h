@@ -794,7 +794,7 @@ typedef struct tl_op_statistics {
 // what the call reads and makes, its gradients, saved bytes and scratch. No plan needs less.
 typedef struct tl_graph_statistics {
     const tl_op_statistics *ops;  // [op_count] in order of first appearance
-    const int32_t *cuts;        // [cut_count] nodes that nothing passes by: all nodes below read no node above it
+    const int32_t *cuts;        // [cut_count] nodes that nothing passes by: those below read none above
     int32_t  op_count, cut_count;
     int32_t  node_count, tensor_count;
     int32_t  input_node_count;  // graph inputs
@@ -4891,22 +4891,28 @@ typedef struct tli_layer {
     int32_t       reads_in, reads_out;  // what backward reads
 } tli_layer;
 
+static void tli_break(tli_layer *layer, tl_result code, const char *rule) {
+    if (layer->rule) return;
+    layer->rule = rule;
+    layer->code = code;
+}
+
+static void tli_break_rule(tli_layer *layer, const char *rule) { tli_break(layer, TL_ERROR_INVALID_ARG, rule); }
+
+#define TLI_SHAPE_RULE "shape: bytes and costs must fit 64 bits"
+
 static uint64_t tli_layer_mul(tli_layer *layer, uint64_t a, uint64_t b) {
     uint64_t product;
     if (tli_mul_u64(a, b, &product)) return product;
-    if (!layer->rule) { layer->rule = "shape: bytes and costs must fit 64 bits"; layer->code = TL_ERROR_OVERFLOW; }
+    tli_break(layer, TL_ERROR_OVERFLOW, TLI_SHAPE_RULE);
     return 0;
 }
 
 static uint64_t tli_layer_add(tli_layer *layer, uint64_t a, uint64_t b) {
     uint64_t sum;
     if (tli_add_u64(a, b, &sum)) return sum;
-    if (!layer->rule) { layer->rule = "shape: bytes and costs must fit 64 bits"; layer->code = TL_ERROR_OVERFLOW; }
+    tli_break(layer, TL_ERROR_OVERFLOW, TLI_SHAPE_RULE);
     return 0;
-}
-
-static void tli_break_rule(tli_layer *layer, const char *rule) {
-    if (!layer->rule) { layer->rule = rule; layer->code = TL_ERROR_INVALID_ARG; }
 }
 
 static uint64_t tli_or_default(uint64_t value, uint64_t fallback) { return value ? value : fallback; }
@@ -4999,7 +5005,7 @@ static tli_layer tli_start_layer(tl_env *env, const char *function, tl_graph *gr
 }
 
 // The activation runs in place on the result, so its backward may read nothing else.
-static void tli_add_activation(tli_layer *layer, uint64_t elements, char *op, size_t size) {
+static void tli_add_activation(tli_layer *layer, tl_node_desc *node, uint64_t elements, char *op, size_t size) {
     tl_elementwise activation = layer->desc.activation;
     tli_writer w = tli_writer_of(op, size);
     if (!tli_is_below((int64_t)activation, TL_ELEMENTWISE_COUNT) || activation == TL_ELEMENTWISE_NONE ||
@@ -5007,12 +5013,12 @@ static void tli_add_activation(tli_layer *layer, uint64_t elements, char *op, si
         tli_break_rule(layer, "activation: its backward must read its output alone: make it a node of its own");
         return;
     }
-    tli_put(&w, layer->node.op); tli_put(&w, "+"); tli_put(&w, tli_elementwise_names[activation]);
+    tli_put(&w, node->op); tli_put(&w, "+"); tli_put(&w, tli_elementwise_names[activation]);
     tli_finish(&w);
-    layer->node.op = op;
+    node->op = op;
     layer->reads_out = 1;
-    layer->node.fwd_cost = tli_layer_add(layer, layer->node.fwd_cost, elements);
-    layer->node.bwd_cost = tli_layer_add(layer, layer->node.bwd_cost, elements);
+    node->fwd_cost = tli_layer_add(layer, node->fwd_cost, elements);
+    node->bwd_cost = tli_layer_add(layer, node->bwd_cost, elements);
 }
 
 static tl_result tli_refuse_layer(const tli_layer *layer, const char *name) {
@@ -5025,26 +5031,26 @@ static tl_result tli_finish_layer(tli_layer *layer, const tl_tensor *inputs, int
     static const char *const needs[] = { "none", "in", "out", "in,out" };
     uint64_t elements = tli_find_elements(layer, layer->out.shape);
     uint64_t bytes = tli_layer_mul(layer, elements, tli_element_size(layer->out.precision));
-    tl_node_desc *node = &layer->node;
+    tl_node_desc node = layer->node;
     char op[48];
     tl_result result;
     tli_zero(output, sizeof *output);
-    if (layer->desc.activation) tli_add_activation(layer, elements, op, sizeof op);
-    node->saved_bytes = tli_layer_add(layer, node->saved_bytes, layer->desc.saved_bytes);
-    node->fwork_bytes = tli_layer_add(layer, node->fwork_bytes, layer->desc.fwork_bytes);
-    node->bwork_bytes = tli_layer_add(layer, node->bwork_bytes, layer->desc.bwork_bytes);
-    node->unit = layer->desc.unit; node->layer = layer->desc.layer;
-    node->no_grad = layer->desc.no_grad; node->keep = layer->desc.keep;
-    node->inplace = layer->desc.inplace;
-    node->inputs = inputs; node->input_count = input_count;
-    if (!node->output_count) { node->output_bytes = &bytes; node->output_count = 1; }
-    if (!node->needs) node->needs = needs[layer->reads_in + 2 * layer->reads_out];
-    if (node->no_grad) {
-        node->needs = "none";
-        node->bwd_cost = node->saved_bytes = node->bwork_bytes = 0;
+    if (layer->desc.activation) tli_add_activation(layer, &node, elements, op, sizeof op);
+    node.saved_bytes = tli_layer_add(layer, node.saved_bytes, layer->desc.saved_bytes);
+    node.fwork_bytes = tli_layer_add(layer, node.fwork_bytes, layer->desc.fwork_bytes);
+    node.bwork_bytes = tli_layer_add(layer, node.bwork_bytes, layer->desc.bwork_bytes);
+    node.unit = layer->desc.unit; node.layer = layer->desc.layer;
+    node.no_grad = layer->desc.no_grad; node.keep = layer->desc.keep;
+    node.inplace = layer->desc.inplace;
+    node.inputs = inputs; node.input_count = input_count;
+    if (!node.output_count) { node.output_bytes = &bytes; node.output_count = 1; }
+    if (!node.needs) node.needs = needs[layer->reads_in + 2 * layer->reads_out];
+    if (node.no_grad) {
+        node.needs = "none";
+        node.bwd_cost = node.saved_bytes = node.bwork_bytes = 0;
     }
-    if (layer->rule) return tli_refuse_layer(layer, node->name ? node->name : node->op);
-    result = tli_add_node(&layer->rules, layer->graph, node);
+    if (layer->rule) return tli_refuse_layer(layer, node.name ? node.name : node.op);
+    result = tli_add_node(&layer->rules, layer->graph, &node);
     if (result) return result;
     *output = layer->out;
     output->tensor.node = layer->graph->node_count - 1;
@@ -5121,7 +5127,8 @@ static tli_window tli_find_window(tli_layer *layer, int is_width, int is_pool) {
     window.stride = tli_or_default(stride, is_pool ? window.kernel : 1);
     window.padding = padding ? padding : (window.kernel - 1) / 2;
     if (padding == TL_NO_PADDING) window.padding = 0;
-    window.span = tli_layer_add(layer, tli_layer_mul(layer, window.kernel - 1, tli_or_default(desc->dilation, 1)), 1);
+    window.span = tli_layer_mul(layer, window.kernel - 1, tli_or_default(desc->dilation, 1));
+    window.span = tli_layer_add(layer, window.span, 1);
     return window;
 }
 
@@ -5233,7 +5240,8 @@ TLI_IMPL tl_result tl_add_upsample(tl_env *env, tl_graph *graph, const tl_layer_
     tli_layer layer;
     tli_window height, width;
     TL_ASSERT(graph && output);
-    layer = tli_start_layer(env, "tl_add_upsample", graph, desc, TLI_FIELD_KERNEL | TLI_FIELD_STRIDE, &input, 1);
+    layer = tli_start_layer(env, "tl_add_upsample", graph, desc, TLI_FIELD_KERNEL | TLI_FIELD_STRIDE,
+                            &input, 1);
     height = tli_find_window(&layer, 0, 0);
     width = tli_find_window(&layer, 1, 0);
     layer.node.op = "upsample";
@@ -5291,7 +5299,7 @@ static int tli_fits_extent(uint64_t extent, uint64_t whole) { return extent == w
 static tl_tensor *tli_take_tensors(tli_layer *layer, const tl_value *values, int32_t count) {
     tl_tensor *tensors = (tl_tensor *)tli_alloc_array(layer->rules.env, (uint64_t)count, sizeof *tensors);
     int32_t i;
-    if (!tensors && !layer->rule) { layer->rule = "no memory for its inputs"; layer->code = TL_ERROR_NO_MEMORY; }
+    if (!tensors) tli_break(layer, TL_ERROR_NO_MEMORY, "no memory for its inputs");
     for (i = 0; i < count && tensors; i++) tensors[i] = values[i].tensor;
     return tensors;
 }
@@ -5379,10 +5387,11 @@ TLI_IMPL tl_result tl_add_concat(tl_env *env, tl_graph *graph, const tl_layer_de
     layer.node.op = "concat";
     if (!count) tli_break_rule(&layer, "inputs: there must be at least one");
     for (i = 1; i < count; i++) {
-        if (inputs[i].shape.batch != inputs[0].shape.batch || inputs[i].shape.height != inputs[0].shape.height ||
-            inputs[i].shape.width != inputs[0].shape.width || inputs[i].precision != inputs[0].precision)
+        const tl_shape *shape = &inputs[i].shape;
+        if (shape->batch != inputs[0].shape.batch || shape->height != inputs[0].shape.height ||
+            shape->width != inputs[0].shape.width || inputs[i].precision != inputs[0].precision)
             tli_break_rule(&layer, "inputs: all must have the same batch, height, width and precision");
-        layer.out.shape.channels = tli_layer_add(&layer, layer.out.shape.channels, inputs[i].shape.channels);
+        layer.out.shape.channels = tli_layer_add(&layer, layer.out.shape.channels, shape->channels);
     }
     tli_set_cost(&layer, tli_find_elements(&layer, layer.out.shape));
     return tli_finish_inputs(&layer, inputs, count, output);
@@ -5420,7 +5429,7 @@ TLI_IMPL tl_result tl_add_split(tl_env *env, tl_graph *graph, const tl_layer_des
     layer.node.op = "split";
     if (count < 1) tli_break_rule(&layer, "output_count: must be > 0");
     else bytes = (uint64_t *)tli_alloc_array(env, (uint64_t)count, sizeof *bytes);
-    if (count && !bytes && !layer.rule) { layer.rule = "no memory for its outputs"; layer.code = TL_ERROR_NO_MEMORY; }
+    if (count && !bytes) tli_break(&layer, TL_ERROR_NO_MEMORY, "no memory for its outputs");
     if (bytes) tli_find_parts(&layer, &input, channels, count, bytes, outputs);
     tli_set_cost(&layer, tli_find_elements(&layer, input.shape));
     layer.node.output_bytes = bytes;
@@ -5458,7 +5467,7 @@ static tli_scores tli_find_scores(tli_layer *layer, const tl_value *inputs, int3
         (inputs[1].shape.batch != s.value.batch || last->shape.batch != s.value.batch ||
          inputs[1].shape.channels != s.value.channels || last->shape.channels != s.value.channels ||
          inputs[1].shape.height != last->shape.height || inputs[1].shape.width != last->shape.width))
-        tli_break_rule(layer, "inputs: batch and channels must be equal, and so must be the tokens of the last two");
+        tli_break_rule(layer, "inputs: batch and channels must be equal, and the tokens of the last two");
     keys = tli_layer_mul(layer, last->shape.height, last->shape.width);
     s.rows = tli_layer_mul(layer, tli_find_positions(layer, s.value), heads);
     s.weights = tli_layer_mul(layer, s.rows, keys);
@@ -5595,7 +5604,8 @@ TLI_IMPL tl_result tl_add_recurrent(tl_env *env, tl_graph *graph, tl_cell kind, 
         if (values[i].shape.batch != input.shape.batch || values[i].shape.channels != state[0].shape.channels ||
             values[i].shape.height != 1 || values[i].shape.width != 1)
             tli_break_rule(&layer, "state: must have the batch of the input, equal channels and one position");
-    if (input.shape.height != 1 || input.shape.width != 1) tli_break_rule(&layer, "input: must have one position");
+    if (input.shape.height != 1 || input.shape.width != 1)
+        tli_break_rule(&layer, "input: must have one position");
     units = layer.out.shape.channels = state[0].shape.channels;
     inner = tli_layer_add(&layer, tli_layer_mul(&layer, 2, tli_layer_add(&layer, input.shape.channels, units)),
                           !layer.desc.no_bias);
@@ -5826,8 +5836,8 @@ static void tli_find_runs(tli_census *c) {
     for (i = 0; i < graph->node_count; i++)
         runs[i] = (graph->nodes[i].has_grad | graph->nodes[i].keep) + 2 * (graph->nodes[i].keep | !any_keep);
     for (i = graph->node_count; i-- > 0;)
-        for (k = graph->nodes[i].first_input; k < graph->nodes[i].first_input + graph->nodes[i].input_count; k++)
-            runs[graph->outputs[graph->inputs[k].tensor].node] |= runs[i];
+        for (k = 0; k < graph->nodes[i].input_count; k++)
+            runs[graph->outputs[graph->inputs[graph->nodes[i].first_input + k].tensor].node] |= runs[i];
 }
 
 static void tli_find_floor(tli_census *c, tl_graph_statistics *s) {
@@ -5857,8 +5867,10 @@ static void tli_find_shape(tli_census *c, tl_graph_statistics *s, int32_t *cuts)
     for (i = 0; i < graph->node_count; i++) {
         const tl_node *node = &graph->nodes[i];
         c->levels[i] = 1;
-        for (k = node->first_input; k < node->first_input + node->input_count; k++)
-            c->levels[i] = tli_larger_i32(c->levels[i], c->levels[graph->outputs[graph->inputs[k].tensor].node] + 1);
+        for (k = node->first_input; k < node->first_input + node->input_count; k++) {
+            int32_t from = graph->outputs[graph->inputs[k].tensor].node;
+            c->levels[i] = tli_larger_i32(c->levels[i], c->levels[from] + 1);
+        }
         s->depth = tli_larger_i32(s->depth, c->levels[i]);
     }
     for (i = 0; i < graph->node_count; i++) c->levels[i] = 0;
@@ -5933,7 +5945,8 @@ TLI_IMPL tl_result tl_measure_graph(tl_env *env, const tl_graph *graph, tl_graph
         s.op_count = tli_count_ops(&c);
         tli_find_lives(&c);
         tli_find_shape(&c, &s, NULL);
-        s.memory = tli_alloc_array(env, 1, (size_t)s.op_count * sizeof *ops + (size_t)s.cut_count * sizeof *cuts);
+        s.memory = tli_alloc_array(env, 1, (size_t)s.op_count * sizeof *ops +
+                                           (size_t)s.cut_count * sizeof *cuts);
     }
     if (!s.memory) {
         tli_free_census(env, &c);
@@ -6284,7 +6297,7 @@ static tli_fused tli_sum_members(const tli_fusion *f, int32_t last) {
     }
     sum.fits = sum.fits && tli_mul_u64(block, (uint64_t)turns, &scratch) &&
                tli_add_u64(sum.fwork_bytes, scratch, &sum.fwork_bytes) &&
-               tli_mul_u64(block, (uint64_t)(turns + remade), &scratch) &&
+               tli_mul_u64(block, (uint64_t)turns + (uint64_t)remade, &scratch) &&
                tli_add_u64(sum.bwork_bytes, scratch, &sum.bwork_bytes);
     if (!has_grad) sum.bwd_cost = sum.bwork_bytes = 0;
     if (sum.fits && f->desc->device && f->desc->device->bytes_per_second) {
@@ -6453,7 +6466,8 @@ TLI_IMPL tl_result tl_plan_fusion(tl_env *env, const tl_fusion_desc *desc, tl_fu
     if (!result && desc->device) result = tl_check_device(env, desc->device);
     if (result) return result;
     nodes = (uint64_t)desc->graph->node_count;
-    if (tli_open_fusion(env, desc, &f)) numbers = (int32_t *)tli_alloc_array(env, 4 * nodes + 1, sizeof *numbers);
+    if (tli_open_fusion(env, desc, &f))
+        numbers = (int32_t *)tli_alloc_array(env, 4 * nodes + 1, sizeof *numbers);
     if (numbers) {
         tli_find_readers(&f);
         tli_find_chains(&f);
@@ -14391,8 +14405,8 @@ static tl_result tli_measure_codecs(const tli_gauge *g, tl_device *device) {
     for (codec = TL_CODEC_NONE + 1; codec < TL_CODEC_COUNT; codec++) {
         if (!(g->limits.codecs >> codec & 1)) continue;
         for (expands = 0; expands < 2; expands++) {
-            tli_gauge_job job = tli_gauge_job_of(expands ? TLI_GAUGE_EXPAND : TLI_GAUGE_COMPRESS, (tl_codec)codec,
-                                                 r[expands ? 0 : 1], r[expands ? 1 : 0]);
+            tli_gauge_work work = expands ? TLI_GAUGE_EXPAND : TLI_GAUGE_COMPRESS;
+            tli_gauge_job job = tli_gauge_job_of(work, (tl_codec)codec, r[!expands], r[expands]);
             tl_result result = tli_fit_job(g, &job, &rate, &latency);
             if (result) return result;
             if (rate > 0 && (slowest <= 0 || rate < slowest)) slowest = rate;
@@ -14445,9 +14459,10 @@ static tl_result tli_measure_flops(const tli_gauge *g, tl_device *device) {
         if (!result) device->flops_per_second[p] = tli_find_median(samples, g->desc.sample_count);
     }
     single = device->flops_per_second[TL_PRECISION_SINGLE];
-    for (p = 0; p < TL_PRECISION_COUNT; p++)
-        if (device->flops_per_second[p] > 0 && (p == TL_PRECISION_FULL || device->flops_per_second[p] >= single))
-            device->supported |= 1u << p;
+    for (p = 0; p < TL_PRECISION_COUNT; p++) {
+        double rate = device->flops_per_second[p];
+        if (rate > 0 && (p == TL_PRECISION_FULL || rate >= single)) device->supported |= 1u << p;
+    }
     return TL_OK;
 }
 
@@ -14488,13 +14503,14 @@ static tl_result tli_open_gauge(tli_gauge *g, int uses_host) {
 // The largest size that there is room for: two ranges of it on the device, one on the host.
 static tl_result tli_size_gauge(tli_gauge *g) {
     const tl_backend_limits *limits = &g->limits;
-    uint64_t step = tli_larger_u64(limits->alignment_bytes, 64), room = limits->budget_bytes[TL_TIER_DEVICE] / 2;
-    int uses_host = limits->budget_bytes[TL_TIER_HOST] >= 2 * tli_align_u64(TLI_GAUGE_SMALL, step);
+    uint64_t step = tli_larger_u64(limits->alignment_bytes, 64);
+    uint64_t room = limits->budget_bytes[TL_TIER_DEVICE] / 2, host_room = limits->budget_bytes[TL_TIER_HOST];
+    int uses_host = host_room >= 2 * tli_align_u64(TLI_GAUGE_SMALL, step);
     tl_result result = TL_ERROR_NO_MEMORY;
     g->small = tli_align_u64(TLI_GAUGE_SMALL, step);
     g->large = g->desc.bytes;
     if (g->large > room) g->large = room;
-    if (uses_host && g->large > limits->budget_bytes[TL_TIER_HOST]) g->large = limits->budget_bytes[TL_TIER_HOST];
+    if (uses_host && g->large > host_room) g->large = host_room;
     if (g->large > limits->range_bytes) g->large = limits->range_bytes;
     if (g->large > UINT64_MAX / 4) g->large = UINT64_MAX / 4;
     for (g->large -= g->large % step; g->large >= 2 * g->small; g->large = g->large / 2 - g->large / 2 % step) {

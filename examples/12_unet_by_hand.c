@@ -16,8 +16,7 @@ static tl_env env;  // malloc, silent
 static tl_graph net;
 static tl_layer_desc conv, norm, half, twice, last;
 
-// Two convolutions, each normalised.
-static int unit(uint64_t channels, tl_value *x) {
+static int unit(uint64_t channels, tl_value *x) {  // two convolutions, each normalised
     conv.channels = channels;
     return tl_add_conv2d(&env, &net, &conv, *x, x) || tl_add_batch_norm(&env, &net, &norm, *x, x) ||
            tl_add_conv2d(&env, &net, &conv, *x, x) || tl_add_batch_norm(&env, &net, &norm, *x, x);
@@ -50,7 +49,7 @@ static void draw(FILE *file, const char *style, const double *ratios, int count)
     fprintf(file, "\"/>\n");
 }
 
-static int picture(const char *path, double least, int count) {
+static int picture(const char *path, const tl_graph_statistics *s, int count) {
     FILE *file = fopen(path, "w");
     int i;
     if (!file) { perror(path); return 1; }
@@ -62,7 +61,8 @@ static int picture(const char *path, double least, int count) {
     for (i = 0; i <= 30; i += 10)
         fprintf(file, "<path stroke=\"#ddd\" d=\"M60 %d h520\"/><text x=\"30\" y=\"%d\">1.%02d</text>\n",
                 320 - 8 * i, 324 - 8 * i, i);
-    fprintf(file, "<path stroke=\"#888\" stroke-dasharray=\"2 3\" d=\"M%.1f 60 V320\"/>\n", 60 + 520 * least);
+    fprintf(file, "<path stroke=\"#888\" stroke-dasharray=\"2 3\" d=\"M%.1f 60 V320\"/>\n",
+            60 + 520 * (double)s->floor_bytes / (double)s->keep_all_bytes);
     draw(file, "stroke=\"#d55e00\" stroke-dasharray=\"6 4\"", bound, count);
     draw(file, "stroke=\"#0072b2\" stroke-width=\"2\"", cost, count);
     fprintf(file, "</svg>\n");
@@ -93,7 +93,7 @@ int main(int argc, char **argv) {
         tl_free_plan(&env, &plan);
     }
     if (bad) fprintf(stderr, "%s\n", env.error.text);
-    if (i) bad |= picture(argc > 1 ? argv[1] : "curve.svg", (double)s.floor_bytes / (double)s.keep_all_bytes, i);
+    if (i) bad |= picture(argc > 1 ? argv[1] : "curve.svg", &s, i);
     tl_free_graph_statistics(&env, &s);
     tl_free_graph(&env, &net);
     return bad != 0;
