@@ -5035,7 +5035,7 @@ static tl_result tli_finish_layer(tli_layer *layer, const tl_tensor *inputs, int
     char op[48];
     tl_result result;
     tli_zero(output, sizeof *output);
-    if (layer->desc.activation) tli_add_activation(layer, &node, elements, op, sizeof op);
+    if (layer->desc.activation && !layer->rule) tli_add_activation(layer, &node, elements, op, sizeof op);
     node.saved_bytes = tli_layer_add(layer, node.saved_bytes, layer->desc.saved_bytes);
     node.fwork_bytes = tli_layer_add(layer, node.fwork_bytes, layer->desc.fwork_bytes);
     node.bwork_bytes = tli_layer_add(layer, node.bwork_bytes, layer->desc.bwork_bytes);

@@ -366,6 +366,654 @@ static void models_by_hand_equal_the_traced_ones(void **state) {
     }
 }
 
+// -- each layer: its line of .tlg text, by hand from the formulas of the header --
+
+// The lines of a graph from node `from` on.
+static void assert_lines(const model *m, int32_t from, const char *expected) {
+    char *text = printed(&m->graph), *at = text;
+    int32_t lines = 1 + (m->graph.batch > 0) + from;
+    for (; lines > 0; lines--) at = strchr(at, '\n') + 1;
+    if (strcmp(at, expected)) print_error("built:    %sexpected: %s", at, expected);
+    assert_string_equal(at, expected);
+    free(text);
+}
+
+// Layers that start at the same input: node 0 of 2 x 6 x 5 x 4 elements of 4 bytes.
+static void start_small(model *m) { start(m, "x", shape_of(2, 6, 5, 4)); }
+
+static void assert_shape(const tl_value *value, uint64_t batch, uint64_t channels, uint64_t height, uint64_t width) {
+    assert_int_equal(value->shape.batch, batch);
+    assert_int_equal(value->shape.channels, channels);
+    assert_int_equal(value->shape.height, height);
+    assert_int_equal(value->shape.width, width);
+}
+
+static void input_shapes_of_zero_are_one(void **state) {
+    model m[1];
+    tl_value y;
+    (void)state;
+    start(m, NULL, shape_of(0, 0, 0, 0));
+    assert_int_equal(m->graph.batch, 1);
+    MUST(tl_add_input(&m->env, &m->graph, "y", shape_of(3, 5, 0, 0), TL_PRECISION_BF16, &y));
+    assert_int_equal(m->graph.batch, 1);
+    assert_shape(&y, 3, 5, 1, 1);
+    assert_int_equal(y.tensor.node, 1);
+    assert_lines(m, 0, "node 0 n0 input fwd=0 bwd=0 out=4 needs=none in=-\n"
+                       "node 1 y input fwd=0 bwd=0 out=30 needs=none in=-\n");
+    tl_free_graph(&m->env, &m->graph);
+}
+
+static void dense_goes_over_positions_or_flattens_them(void **state) {
+    model m[1];
+    tl_layer_desc desc = layer_desc();
+    tl_value y;
+    (void)state;
+    start_small(m);
+    desc.channels = 10; desc.name = "a"; desc.layer = 3; desc.unit = "ffn"; desc.fwork_bytes = 7; desc.bwork_bytes = 8;
+    desc.saved_bytes = 9; desc.keep = 1;
+    MUST(tl_add_dense(&m->env, &m->graph, &desc, m->x, &y));  // 2 x 20 positions x 10, 13 each
+    assert_shape(&y, 2, 10, 5, 4);
+    desc = layer_desc();
+    desc.channels = 10; desc.flatten = desc.no_bias = 1; desc.activation = TL_ELEMENTWISE_TANH;
+    MUST(tl_add_dense(&m->env, &m->graph, &desc, m->x, &y));  // 2 x 10 x (2 x 120), and tanh
+    assert_shape(&y, 2, 10, 1, 1);
+    MUST(tl_add_dense(&m->env, &m->graph, NULL, y, &y));      // channels stay 10
+    desc = layer_desc();
+    desc.no_grad = 1; desc.precision = TL_PRECISION_FULL + 1;
+    desc.saved_bytes = desc.bwork_bytes = 5;                  // there is no backward that they could be for
+    MUST(tl_add_dense(&m->env, &m->graph, &desc, y, &y));
+    assert_int_equal(y.precision, TL_PRECISION_FULL);
+    assert_lines(m, 1,
+        "node 1 a linear fwd=5200 bwd=10400 out=1600 needs=in in=0 saved=9 fwork=7 bwork=8 param=280 layer=2 unit=ffn keep\n"
+        "node 2 n2 linear+tanh fwd=4820 bwd=9620 out=80 needs=in,out in=0 param=4800\n"
+        "node 3 n3 linear fwd=420 bwd=840 out=80 needs=in in=2 param=440\n"
+        "node 4 n4 linear fwd=420 bwd=0 out=160 needs=none in=3 param=880 grad=no\n");
+    tl_free_graph(&m->env, &m->graph);
+}
+
+static void convolutions_follow_their_windows(void **state) {
+    model m[1];
+    tl_layer_desc desc = layer_desc();
+    tl_value y;
+    (void)state;
+    start_small(m);
+    desc.kernel = 3;
+    MUST(tl_add_conv2d(&m->env, &m->graph, &desc, m->x, &y));    // 240 x (2 x 54 + 1)
+    assert_shape(&y, 2, 6, 5, 4);
+    desc.padding = TL_NO_PADDING; desc.stride = 2; desc.groups = 3; desc.channels = 9; desc.no_bias = 1;
+    MUST(tl_add_conv2d(&m->env, &m->graph, &desc, m->x, &y));    // 2 x 9 x 2 x 1 elements, 2 x 2 x 9 each
+    assert_shape(&y, 2, 9, 2, 1);
+    desc = layer_desc();
+    desc.kernel = 2; desc.kernel_width = 3; desc.stride = 1; desc.stride_width = 2; desc.padding = 1;
+    desc.padding_width = TL_NO_PADDING; desc.dilation = 1;
+    MUST(tl_add_conv2d(&m->env, &m->graph, &desc, m->x, &y));    // 5 + 2 - 2 + 1 = 6, (4 - 3) / 2 + 1 = 1
+    assert_shape(&y, 2, 6, 6, 1);
+    desc = layer_desc();
+    desc.kernel = 2; desc.dilation = 3; desc.padding = 2;
+    MUST(tl_add_conv2d(&m->env, &m->graph, &desc, m->x, &y));    // 5 + 4 - 4 + 1 = 6, 5
+    assert_shape(&y, 2, 6, 6, 5);
+    desc = layer_desc();
+    desc.kernel = 3; desc.channels = 12; desc.no_bias = 1;
+    MUST(tl_add_depthwise_conv2d(&m->env, &m->graph, &desc, m->x, &y));  // 480 x 2 x 9
+    assert_shape(&y, 2, 12, 5, 4);
+    desc = layer_desc();
+    desc.kernel = 4; desc.stride = 2; desc.channels = 3;
+    MUST(tl_add_transposed_conv2d(&m->env, &m->graph, &desc, m->x, &y));  // 240 x 3 x 16 x 2, and 2 x 3 x 10 x 8
+    assert_shape(&y, 2, 3, 10, 8);
+    assert_lines(m, 1,
+        "node 1 n1 conv2d fwd=26160 bwd=52320 out=960 needs=in in=0 param=1320\n"
+        "node 2 n2 conv2d fwd=1296 bwd=2592 out=144 needs=in in=0 param=648\n"
+        "node 3 n3 conv2d fwd=5256 bwd=10512 out=288 needs=in in=0 param=888\n"
+        "node 4 n4 conv2d fwd=17640 bwd=35280 out=1440 needs=in in=0 param=600\n"
+        "node 5 n5 conv2d fwd=8640 bwd=17280 out=1920 needs=in in=0 param=432\n"
+        "node 6 n6 convt2d fwd=23520 bwd=47040 out=1920 needs=in in=0 param=1164\n");
+    tl_free_graph(&m->env, &m->graph);
+}
+
+static void pools_and_upsampling_follow_their_windows(void **state) {
+    model m[1];
+    tl_layer_desc desc = layer_desc();
+    tl_value y;
+    (void)state;
+    start_small(m);
+    desc.kernel = 2;
+    MUST(tl_add_pool(&m->env, &m->graph, TL_POOL_AVERAGE, &desc, m->x, &y));  // the stride is the kernel
+    assert_shape(&y, 2, 6, 2, 2);
+    desc.kernel = 3; desc.stride = 1;
+    MUST(tl_add_pool(&m->env, &m->graph, TL_POOL_MAX, &desc, m->x, &y));
+    assert_shape(&y, 2, 6, 5, 4);
+    desc = layer_desc();
+    desc.height = 2; desc.width = 4;
+    MUST(tl_add_pool(&m->env, &m->graph, TL_POOL_GLOBAL, &desc, m->x, &y));   // shares of 3 x 1
+    assert_shape(&y, 2, 6, 2, 4);
+    desc = layer_desc();
+    desc.stride = 2; desc.stride_width = 3;
+    MUST(tl_add_upsample(&m->env, &m->graph, &desc, m->x, &y));
+    assert_shape(&y, 2, 6, 10, 12);
+    desc.kernel = 2;
+    MUST(tl_add_upsample(&m->env, &m->graph, &desc, m->x, &y));
+    assert_lines(m, 1,
+        "node 1 n1 avgpool fwd=192 bwd=192 out=192 needs=none in=0\n"
+        "node 2 n2 maxpool fwd=2160 bwd=2160 out=960 needs=in in=0\n"
+        "node 3 n3 gavgpool fwd=288 bwd=288 out=384 needs=none in=0\n"
+        "node 4 n4 upsample fwd=1440 bwd=1440 out=5760 needs=none in=0\n"
+        "node 5 n5 upsample fwd=5760 bwd=5760 out=5760 needs=none in=0\n");
+    tl_free_graph(&m->env, &m->graph);
+}
+
+static void elementwise_kinds_know_what_they_read(void **state) {
+    model m[1];
+    tl_layer_desc desc = layer_desc();
+    tl_value inputs[3], y;
+    int kind;
+    (void)state;
+    start_small(m);
+    MUST(tl_add_softmax(&m->env, &m->graph, NULL, m->x, &y));
+    inputs[0] = inputs[1] = y;
+    for (kind = 1; kind < TL_ELEMENTWISE_COUNT; kind++)
+        MUST(tl_add_elementwise(&m->env, &m->graph, (tl_elementwise)kind, NULL, inputs,
+                                kind < TL_ELEMENTWISE_ADD ? 1 : 2, &y));
+    inputs[2] = y;
+    desc.inplace = 1; desc.activation = TL_ELEMENTWISE_SIGMOID;
+    MUST(tl_add_elementwise(&m->env, &m->graph, TL_ELEMENTWISE_ADD, &desc, inputs, 3, &y));
+    MUST(tl_add_input(&m->env, &m->graph, "scales", shape_of(2, 6, 1, 1), TL_PRECISION_SINGLE, &inputs[1]));
+    MUST(tl_add_elementwise(&m->env, &m->graph, TL_ELEMENTWISE_MUL, NULL, inputs, 2, &y));
+    assert_shape(&y, 2, 6, 5, 4);
+    desc.no_bias = 1;
+    MUST(tl_add_layer_norm(&m->env, &m->graph, &desc, y, &y));
+    assert_lines(m, 1,
+        "node 1 n1 softmax fwd=240 bwd=240 out=960 needs=out in=0\n"
+        "node 2 n2 relu fwd=240 bwd=240 out=960 needs=out in=1\n"
+        "node 3 n3 sigmoid fwd=240 bwd=240 out=960 needs=out in=1\n"
+        "node 4 n4 tanh fwd=240 bwd=240 out=960 needs=out in=1\n"
+        "node 5 n5 gelu fwd=240 bwd=240 out=960 needs=in in=1\n"
+        "node 6 n6 silu fwd=240 bwd=240 out=960 needs=in in=1\n"
+        "node 7 n7 scale fwd=240 bwd=240 out=960 needs=none in=1\n"
+        "node 8 n8 dropout fwd=240 bwd=240 out=960 needs=none in=1\n"
+        "node 9 n9 add fwd=240 bwd=240 out=960 needs=none in=1,1\n"
+        "node 10 n10 sub fwd=240 bwd=240 out=960 needs=none in=1,1\n"
+        "node 11 n11 mul fwd=240 bwd=240 out=960 needs=in in=1,1\n"
+        "node 12 n12 add+sigmoid fwd=720 bwd=720 out=960 needs=out in=1,1,11 inplace=0\n"
+        "node 13 scales input fwd=0 bwd=0 out=48 needs=none in=-\n"
+        "node 14 n14 mul fwd=240 bwd=240 out=960 needs=in in=1,13\n"
+        "node 15 n15 layernorm+sigmoid fwd=480 bwd=720 out=960 needs=in,out in=14 param=24 inplace=0\n");
+    tl_free_graph(&m->env, &m->graph);
+}
+
+// 8 queries of 12 channels against 5 keys, 3 heads, 2 samples: 240 scores, products of 2 x 192 x 5.
+static void attention_has_three_forms(void **state) {
+    model m[1];
+    tl_layer_desc desc = layer_desc();
+    tl_value inputs[3], y;
+    (void)state;
+    start(m, "q", shape_of(2, 12, 8, 1));
+    inputs[0] = m->x;
+    MUST(tl_add_input(&m->env, &m->graph, "k", shape_of(2, 12, 5, 1), TL_PRECISION_SINGLE, &inputs[1]));
+    MUST(tl_add_input(&m->env, &m->graph, "v", shape_of(2, 12, 5, 1), TL_PRECISION_SINGLE, &inputs[2]));
+    desc.heads = 3; desc.name = "a"; desc.fwork_bytes = 1; desc.keep = 1;
+    MUST(tl_add_attention(&m->env, &m->graph, TL_ATTENTION_STORED, &desc, inputs, 3, &y));
+    assert_shape(&y, 2, 12, 8, 1);
+    desc.name = "b"; desc.fwork_bytes = 0;
+    MUST(tl_add_attention(&m->env, &m->graph, TL_ATTENTION_TILED, &desc, inputs, 3, &y));
+    desc.name = "c";
+    MUST(tl_add_attention(&m->env, &m->graph, TL_ATTENTION_SPLIT, &desc, inputs, 3, &y));
+    assert_shape(&y, 2, 12, 8, 1);
+    desc = layer_desc();  // packed: 12 channels are 4 of each; 128 scores of one head, products of 2 x 64 x 8
+    desc.precision = TL_PRECISION_HALF + 1;
+    MUST(tl_add_attention(&m->env, &m->graph, TL_ATTENTION_TILED, &desc, inputs, 1, &y));
+    assert_shape(&y, 2, 4, 8, 1);
+    MUST(tl_add_attention(&m->env, &m->graph, TL_ATTENTION_SPLIT, &desc, inputs, 1, &y));
+    assert_lines(m, 3,
+        "node 3 a attention fwd=4080 bwd=7920 out=768 needs=in in=0,1,2 saved=960 fwork=961 bwork=960 keep\n"
+        "node 4 b attention fwd=4080 bwd=10080 out=768 needs=in,out in=0,1,2 saved=192 bwork=192 keep\n"
+        "node 5 c_qk bmm fwd=1920 bwd=3840 out=960 needs=in in=0,1\n"
+        "node 6 c_softmax softmax fwd=240 bwd=240 out=960 needs=out in=5\n"
+        "node 7 c_av bmm fwd=1920 bwd=3840 out=768 needs=in in=6,2 keep\n"
+        "node 8 n8 attention fwd=2176 bwd=5376 out=128 needs=in,out in=0 saved=64 bwork=64\n"
+        "node 9 n9 bmm fwd=1024 bwd=2048 out=256 needs=in in=0\n"
+        "node 10 n10 softmax fwd=128 bwd=128 out=256 needs=out in=9\n"
+        "node 11 n11 bmm fwd=1024 bwd=2048 out=128 needs=in in=10,0\n");
+    tl_free_graph(&m->env, &m->graph);
+}
+
+// 3 samples, 4 inputs, 5 units: 15 elements a gate, 2 x 9 + 1 each.
+static void recurrent_cells_count_their_gates(void **state) {
+    model m[1];
+    tl_value h[2];
+    tl_layer_desc desc = layer_desc();
+    (void)state;
+    start(m, "x", shape_of(3, 4, 1, 1));
+    MUST(tl_add_input(&m->env, &m->graph, "h", shape_of(3, 5, 1, 1), TL_PRECISION_SINGLE, &h[0]));
+    MUST(tl_add_recurrent(&m->env, &m->graph, TL_CELL_RNN, NULL, m->x, h, h));
+    MUST(tl_add_recurrent(&m->env, &m->graph, TL_CELL_GRU, NULL, m->x, h, h));
+    h[1] = h[0];
+    MUST(tl_add_recurrent(&m->env, &m->graph, TL_CELL_LSTM, NULL, m->x, h, h));
+    assert_shape(&h[1], 3, 5, 1, 1);
+    assert_int_equal(h[1].tensor.output, 1);
+    desc.no_bias = 1;
+    MUST(tl_add_recurrent(&m->env, &m->graph, TL_CELL_LSTM, &desc, m->x, h, h));
+    assert_lines(m, 2,
+        "node 2 n2 rnn fwd=300 bwd=585 out=60 needs=in,out in=0,1 param=200\n"
+        "node 3 n3 gru fwd=960 bwd=1815 out=60 needs=in in=0,2 saved=180 param=600\n"
+        "node 4 n4 lstm fwd=1275 bwd=2415 out=60,60 needs=in,out1 in=0,3,3 saved=240 param=800\n"
+        "node 5 n5 lstm fwd=1215 bwd=2295 out=60,60 needs=in,out1 in=0,4.0,4.1 saved=240 param=720\n");
+    tl_free_graph(&m->env, &m->graph);
+}
+
+static void concat_and_split_are_inverse(void **state) {
+    static const uint64_t parts[] = { 1, 2, 3 };
+    model m[1];
+    tl_value values[3], y, labels;
+    tl_layer_desc desc = layer_desc();
+    (void)state;
+    start_small(m);
+    MUST(tl_add_split(&m->env, &m->graph, NULL, m->x, parts, 3, values));
+    assert_shape(&values[2], 2, 3, 5, 4);
+    assert_int_equal(values[2].tensor.output, 2);
+    MUST(tl_add_concat(&m->env, &m->graph, NULL, values, 3, &y));
+    assert_shape(&y, 2, 6, 5, 4);
+    MUST(tl_add_split(&m->env, &m->graph, NULL, y, NULL, 2, values));
+    MUST(tl_add_input(&m->env, &m->graph, "labels", shape_of(2, 1, 5, 4), TL_PRECISION_SINGLE, &labels));
+    MUST(tl_add_loss(&m->env, &m->graph, &desc, values[1], &labels, &y));
+    assert_shape(&y, 2, 1, 1, 1);
+    assert_lines(m, 1,
+        "node 1 n1 split fwd=240 bwd=240 out=160,320,480 needs=none in=0\n"
+        "node 2 n2 concat fwd=240 bwd=240 out=960 needs=none in=1.0,1.1,1.2\n"
+        "node 3 n3 split fwd=240 bwd=240 out=480,480 needs=none in=2\n"
+        "node 4 labels input fwd=0 bwd=0 out=160 needs=none in=-\n"
+        "node 5 n5 loss fwd=120 bwd=120 out=8 needs=in in=3.1,4\n");
+    tl_free_graph(&m->env, &m->graph);
+}
+
+static void every_precision_has_its_size(void **state) {
+    static const uint64_t sizes[] = { 8, 4, 4, 2, 2 };
+    model m[1];
+    tl_value y;
+    int p;
+    (void)state;
+    assert_int_equal(TL_PRECISION_COUNT, 5);
+    start_small(m);
+    for (p = 0; p < TL_PRECISION_COUNT; p++) {
+        tl_layer_desc desc = layer_desc();
+        desc.precision = p + 1;
+        MUST(tl_add_batch_norm(&m->env, &m->graph, &desc, m->x, &y));
+        assert_int_equal(m->graph.outputs[p + 1].bytes, 240 * sizes[p]);
+        assert_int_equal(m->graph.nodes[p + 1].param_bytes, 12 * sizes[p]);
+    }
+    tl_free_graph(&m->env, &m->graph);
+}
+
+static void kinds_have_names_and_parse_back(void **state) {
+    int i;
+    (void)state;
+    for (i = 0; i < TL_ELEMENTWISE_COUNT; i++) {
+        tl_elementwise kind = TL_ELEMENTWISE_COUNT;
+        assert_true(tl_parse_elementwise(tl_name_elementwise((tl_elementwise)i), &kind));
+        assert_int_equal(kind, i);
+    }
+    for (i = 0; i < TL_POOL_COUNT; i++) {
+        tl_pool kind = TL_POOL_COUNT;
+        assert_true(tl_parse_pool(tl_name_pool((tl_pool)i), &kind));
+        assert_int_equal(kind, i);
+    }
+    for (i = 0; i < TL_ATTENTION_COUNT; i++) {
+        tl_attention kind = TL_ATTENTION_COUNT;
+        assert_true(tl_parse_attention(tl_name_attention((tl_attention)i), &kind));
+        assert_int_equal(kind, i);
+    }
+    for (i = 0; i < TL_CELL_COUNT; i++) {
+        tl_cell kind = TL_CELL_COUNT;
+        assert_true(tl_parse_cell(tl_name_cell((tl_cell)i), &kind));
+        assert_int_equal(kind, i);
+    }
+    {
+        tl_elementwise e; tl_pool p; tl_attention a; tl_cell c;
+        assert_false(tl_parse_elementwise("Relu", &e) || tl_parse_pool("max", &p) || tl_parse_attention("", &a) ||
+                     tl_parse_cell("lstm ", &c));
+    }
+    assert_string_equal(tl_name_elementwise(TL_ELEMENTWISE_COUNT), "?");
+    assert_string_equal(tl_name_pool(TL_POOL_COUNT), "?");
+    assert_string_equal(tl_name_attention(TL_ATTENTION_COUNT), "?");
+    assert_string_equal(tl_name_cell(TL_CELL_COUNT), "?");
+}
+
+// -- what layers refuse --
+
+static void assert_refused(model *m, tl_result result, tl_result code, const tl_value *output, const char *text) {
+    tl_value zero;
+    memset(&zero, 0, sizeof zero);
+    if (result != code || strcmp(m->env.error.text, text))
+        print_error("%d: %s\nnot: %s\n", (int)result, m->env.error.text, text);
+    assert_int_equal(result, code);
+    assert_string_equal(m->env.error.text, text);
+    assert_memory_equal(&output->shape, &zero.shape, sizeof zero.shape);
+    assert_int_equal(m->graph.node_count, 2);
+    assert_int_equal(m->graph.tensor_count, 2);
+    assert_int_equal(m->graph.input_count, 0);
+}
+
+#define REFUSES(call, text) assert_refused(m, call, TL_ERROR_INVALID_ARG, &y, text)
+#define OVERFLOWS(call, text) assert_refused(m, call, TL_ERROR_OVERFLOW, &y, text)
+
+static void fields_without_a_use_are_refused(void **state) {
+    model m[1];
+    tl_layer_desc desc;
+    tl_value x, ids, y;
+    tl_env *e = &m->env;
+    tl_graph *g = &m->graph;
+    (void)state;
+    start_small(m);
+    x = m->x;
+    MUST(tl_add_input(e, g, "ids", shape_of(2, 1, 5, 1), TL_PRECISION_SINGLE, &ids));
+#define FIELD(set, call, text) desc = layer_desc(); set; REFUSES(call, text)
+    FIELD(desc.activation = TL_ELEMENTWISE_RELU, tl_add_softmax(e, g, &desc, x, &y),
+          "tl_add_softmax: node 2 (softmax): activation: must be none here");
+    FIELD(desc.inplace = 1, tl_add_conv2d(e, g, &desc, x, &y),
+          "tl_add_conv2d: node 2 (conv2d): inplace: must be 0 here");
+    FIELD(desc.no_bias = 1, tl_add_loss(e, g, &desc, x, NULL, &y),
+          "tl_add_loss: node 2 (loss): no_bias: must be 0 here");
+    FIELD(desc.flatten = 1, tl_add_loss(e, g, &desc, x, NULL, &y),
+          "tl_add_loss: node 2 (loss): flatten: must be 0 here");
+    FIELD(desc.channels = 1, tl_add_layer_norm(e, g, &desc, x, &y),
+          "tl_add_layer_norm: node 2 (layernorm): channels: must be 0 here");
+    FIELD(desc.kernel = 1, tl_add_dense(e, g, &desc, x, &y),
+          "tl_add_dense: node 2 (linear): kernel: must be 0 here");
+    FIELD(desc.kernel_width = 1, tl_add_dense(e, g, &desc, x, &y),
+          "tl_add_dense: node 2 (linear): kernel: must be 0 here");
+    FIELD(desc.stride = 1, tl_add_dense(e, g, &desc, x, &y),
+          "tl_add_dense: node 2 (linear): stride: must be 0 here");
+    FIELD(desc.padding = 1, tl_add_upsample(e, g, &desc, x, &y),
+          "tl_add_upsample: node 2 (upsample): padding: must be 0 here");
+    FIELD(desc.dilation = 1, tl_add_pool(e, g, TL_POOL_MAX, &desc, x, &y),
+          "tl_add_pool: node 2 (maxpool): dilation: must be 0 here");
+    FIELD(desc.groups = 1, tl_add_depthwise_conv2d(e, g, &desc, x, &y),
+          "tl_add_depthwise_conv2d: node 2 (conv2d): groups: must be 0 here");
+    FIELD(desc.width = 1, tl_add_pool(e, g, TL_POOL_MAX, &desc, x, &y),
+          "tl_add_pool: node 2 (maxpool): height, width: must be 0 here");
+    FIELD(desc.heads = 1, tl_add_embedding(e, g, &desc, ids, &y),
+          "tl_add_embedding: node 2 (embedding): heads: must be 0 here");
+    FIELD(desc.vocabulary = 1, tl_add_attention(e, g, TL_ATTENTION_TILED, &desc, &x, 1, &y),
+          "tl_add_attention: node 2 (attention): vocabulary: must be 0 here");
+    FIELD(desc.bwork_bytes = 1, tl_add_attention(e, g, TL_ATTENTION_SPLIT, &desc, &x, 1, &y),
+          "tl_add_attention: node 2 (attention): saved_bytes, fwork_bytes, bwork_bytes: must be 0 here");
+    FIELD(desc.kernel = 2, tl_add_pool(e, g, TL_POOL_GLOBAL, &desc, x, &y),
+          "tl_add_pool: node 2 (gavgpool): kernel: must be 0 here");
+    FIELD(desc.channels = 2, tl_add_concat(e, g, &desc, &x, 1, &y),
+          "tl_add_concat: node 2 (concat): channels: must be 0 here");
+    FIELD(desc.channels = 2, tl_add_split(e, g, &desc, x, NULL, 1, &y),
+          "tl_add_split: node 2 (split): channels: must be 0 here");
+    FIELD(desc.channels = 2, tl_add_recurrent(e, g, TL_CELL_RNN, &desc, x, &x, &y),
+          "tl_add_recurrent: node 2 (rnn): channels: must be 0 here");
+    FIELD(desc.inplace = 2, tl_add_softmax(e, g, &desc, x, &y),
+          "tl_add_softmax: node 2 (softmax): inplace, no_bias, flatten: must be 0 or 1");
+    FIELD(desc.precision = 6, tl_add_softmax(e, g, &desc, x, &y),
+          "tl_add_softmax: node 2 (softmax): precision: unknown");
+    FIELD(desc.precision = -1, tl_add_softmax(e, g, &desc, x, &y),
+          "tl_add_softmax: node 2 (softmax): precision: unknown");
+    FIELD(desc.keep = 2, tl_add_softmax(e, g, &desc, x, &y),
+          "tl_add_softmax: node 2 (n2): no_grad, keep, fixed: must be 0 or 1");
+    FIELD(desc.inplace = 1, tl_add_softmax(e, g, &desc, x, &y),
+          "tl_add_softmax: node 2 (n2): inplace: a graph input must not be overwritten");
+    FIELD(desc.name = "a b", tl_add_softmax(e, g, &desc, x, &y),
+          "tl_add_softmax: node 2 (a b): name: must be 1 to 255 printable ASCII characters other than space, # and =");
+    tl_free_graph(e, g);
+}
+
+static void shapes_that_do_not_fit_are_refused(void **state) {
+    static const uint64_t parts[] = { 2, 5 }, empty[] = { 6, 0 };
+    const char *activation =
+        "tl_add_dense: node 2 (linear): activation: its backward must read its output alone: make it a node of its own";
+    model m[1];
+    tl_layer_desc desc;
+    tl_value x, ids, y, wrong, three[3];
+    tl_env *e = &m->env;
+    tl_graph *g = &m->graph;
+    (void)state;
+    start_small(m);
+    x = m->x;
+    MUST(tl_add_input(e, g, "ids", shape_of(2, 1, 5, 1), TL_PRECISION_SINGLE, &ids));
+    FIELD(desc.activation = TL_ELEMENTWISE_GELU, tl_add_dense(e, g, &desc, x, &y), activation);
+    FIELD(desc.activation = TL_ELEMENTWISE_COUNT, tl_add_dense(e, g, &desc, x, &y), activation);
+    FIELD(desc.kernel = 9; desc.padding = 1, tl_add_conv2d(e, g, &desc, x, &y),
+          "tl_add_conv2d: node 2 (conv2d): kernel: larger than the padded input");
+    FIELD(desc.groups = 4, tl_add_conv2d(e, g, &desc, x, &y),
+          "tl_add_conv2d: node 2 (conv2d): groups: must divide the channels of the input and of the result");
+    FIELD(desc.groups = 3; desc.channels = 8, tl_add_conv2d(e, g, &desc, x, &y),
+          "tl_add_conv2d: node 2 (conv2d): groups: must divide the channels of the input and of the result");
+    FIELD(desc.padding = 3, tl_add_transposed_conv2d(e, g, &desc, x, &y),
+          "tl_add_transposed_conv2d: node 2 (convt2d): padding: nothing is left of the result");
+    FIELD(desc.height = 6, tl_add_pool(e, g, TL_POOL_GLOBAL, &desc, x, &y),
+          "tl_add_pool: node 2 (gavgpool): height, width: more positions than the input has");
+    FIELD((void)0, tl_add_pool(e, g, TL_POOL_COUNT, &desc, x, &y), "tl_add_pool: node 2 (?): kind: unknown");
+    FIELD(desc.channels = desc.vocabulary = 3, tl_add_embedding(e, g, &desc, x, &y),
+          "tl_add_embedding: node 2 (embedding): input: must have 1 channel, the id");
+    FIELD(desc.channels = 3, tl_add_embedding(e, g, &desc, ids, &y),
+          "tl_add_embedding: node 2 (embedding): channels, vocabulary: must be > 0");
+    FIELD((void)0, tl_add_elementwise(e, g, TL_ELEMENTWISE_NONE, &desc, &x, 1, &y),
+          "tl_add_elementwise: node 2 (none): kind: unknown, or none");
+    FIELD((void)0, tl_add_elementwise(e, g, TL_ELEMENTWISE_ADD, &desc, &x, 1, &y),
+          "tl_add_elementwise: node 2 (add): inputs: add and mul take 2 or more, sub 2, the others 1");
+    FIELD((void)0, tl_add_elementwise(e, g, TL_ELEMENTWISE_RELU, &desc, NULL, 1, &y),
+          "tl_add_elementwise: node 2 (relu): inputs: add and mul take 2 or more, sub 2, the others 1");
+    three[0] = three[1] = three[2] = x;
+    FIELD((void)0, tl_add_elementwise(e, g, TL_ELEMENTWISE_SUB, &desc, three, 3, &y),
+          "tl_add_elementwise: node 2 (sub): inputs: add and mul take 2 or more, sub 2, the others 1");
+    three[0] = ids;
+    FIELD((void)0, tl_add_elementwise(e, g, TL_ELEMENTWISE_SUB, &desc, three, 2, &y),
+          "tl_add_elementwise: node 2 (sub): inputs: each extent must be that of the first input, or 1");
+    FIELD((void)0, tl_add_concat(e, g, &desc, three, 2, &y),
+          "tl_add_concat: node 2 (concat): inputs: all must have the same batch, height, width and precision");
+    FIELD((void)0, tl_add_concat(e, g, &desc, three, 0, &y),
+          "tl_add_concat: node 2 (concat): inputs: there must be at least one");
+    FIELD((void)0, tl_add_split(e, g, &desc, x, parts, 2, three),
+          "tl_add_split: node 2 (split): channels: their sum must be that of the input");
+    FIELD((void)0, tl_add_split(e, g, &desc, x, empty, 2, three),
+          "tl_add_split: node 2 (split): channels: each must be > 0");
+    FIELD((void)0, tl_add_split(e, g, &desc, x, NULL, 0, &y),
+          "tl_add_split: node 2 (split): output_count: must be > 0");
+    FIELD((void)0, tl_add_split(e, g, &desc, ids, NULL, 3, three),
+          "tl_add_split: node 2 (split): output_count: must divide the channels of the input");
+    assert_int_equal(three[2].shape.batch, 0);
+    three[0] = three[1] = three[2] = x;
+    FIELD((void)0, tl_add_attention(e, g, TL_ATTENTION_COUNT, &desc, &x, 1, &y),
+          "tl_add_attention: node 2 (attention): kind: unknown");
+    FIELD((void)0, tl_add_attention(e, g, TL_ATTENTION_TILED, &desc, three, 2, &y),
+          "tl_add_attention: node 2 (attention): inputs: there must be 1 or 3");
+    FIELD((void)0, tl_add_attention(e, g, TL_ATTENTION_TILED, &desc, &ids, 1, &y),
+          "tl_add_attention: node 2 (attention): inputs: queries, keys and values in one tensor are 3 x the channels");
+    FIELD(desc.heads = 4, tl_add_attention(e, g, TL_ATTENTION_TILED, &desc, three, 3, &y),
+          "tl_add_attention: node 2 (attention): heads: must divide the channels");
+    three[2] = ids;
+    FIELD((void)0, tl_add_attention(e, g, TL_ATTENTION_SPLIT, &desc, three, 3, &y),
+          "tl_add_attention: node 2 (attention): inputs: batch and channels must be equal, and the tokens of the last two");
+    FIELD((void)0, tl_add_recurrent(e, g, TL_CELL_COUNT, &desc, x, three, &y),
+          "tl_add_recurrent: node 2 (?): kind: unknown");
+    FIELD((void)0, tl_add_recurrent(e, g, TL_CELL_GRU, &desc, x, &ids, &y),
+          "tl_add_recurrent: node 2 (gru): state: must have the batch of the input, equal channels and one position");
+    wrong = x; wrong.shape.height = 4;
+    FIELD((void)0, tl_add_softmax(e, g, &desc, wrong, &y),
+          "tl_add_softmax: node 2 (softmax): input: its shape does not have the bytes of its tensor");
+    wrong = x; wrong.shape.width = 0;
+    FIELD((void)0, tl_add_softmax(e, g, &desc, wrong, &y),
+          "tl_add_softmax: node 2 (softmax): input: no call made this value");
+    wrong = x; wrong.tensor.node = 2;
+    FIELD((void)0, tl_add_softmax(e, g, &desc, wrong, &y),
+          "tl_add_softmax: node 2 (softmax): input: there is no such tensor");
+    wrong = x; wrong.precision = TL_PRECISION_COUNT;
+    FIELD((void)0, tl_add_softmax(e, g, &desc, wrong, &y),
+          "tl_add_softmax: node 2 (softmax): input: unknown precision");
+    REFUSES(tl_add_input(e, g, "z", shape_of(1, 1, 1, 1), TL_PRECISION_COUNT, &y),
+            "tl_add_input: node 2 (z): precision: unknown");
+    tl_free_graph(e, g);
+}
+
+static void sizes_beyond_64_bits_are_an_overflow(void **state) {
+    const uint64_t huge = UINT64_C(1) << 61;
+    model m[1];
+    tl_layer_desc desc = layer_desc();
+    tl_value x, y, lone, pair[2];
+    tl_env *e = &m->env;
+    tl_graph *g = &m->graph;
+    (void)state;
+    start_small(m);
+    x = m->x;
+    MUST(tl_add_input(e, g, "lone", shape_of(1, 1, 1, 1), TL_PRECISION_SINGLE, &lone));
+    OVERFLOWS(tl_add_input(e, g, "z", shape_of(huge, 8, 1, 1), TL_PRECISION_HALF, &y),
+              "tl_add_input: node 2 (z): shape: bytes and costs must fit 64 bits");
+    OVERFLOWS(tl_add_input(e, g, "z", shape_of(huge, 2, 1, 1), TL_PRECISION_SINGLE, &y),
+              "tl_add_input: node 2 (z): shape: bytes and costs must fit 64 bits");
+    OVERFLOWS(tl_add_input(e, g, "z", shape_of(huge, 2, 1, 1), TL_PRECISION_HALF, &y),  // and a gradient of it
+              "tl_add_input: node 2 (z): out: the sum of all bytes, gradients included, must fit 64 bits");
+    desc.channels = UINT64_C(1) << 56;
+    OVERFLOWS(tl_add_dense(e, g, &desc, x, &y),
+              "tl_add_dense: node 2 (linear): shape: bytes and costs must fit 64 bits");
+    desc = layer_desc(); desc.kernel = UINT64_C(1) << 33; desc.padding = UINT64_C(1) << 32;
+    OVERFLOWS(tl_add_conv2d(e, g, &desc, x, &y),
+              "tl_add_conv2d: node 2 (conv2d): shape: bytes and costs must fit 64 bits");
+    desc = layer_desc(); desc.kernel = 3; desc.dilation = UINT64_MAX;
+    OVERFLOWS(tl_add_conv2d(e, g, &desc, x, &y),
+              "tl_add_conv2d: node 2 (conv2d): shape: bytes and costs must fit 64 bits");
+    desc = layer_desc(); desc.kernel = 3; desc.padding = UINT64_MAX / 2;
+    OVERFLOWS(tl_add_conv2d(e, g, &desc, x, &y),
+              "tl_add_conv2d: node 2 (conv2d): shape: bytes and costs must fit 64 bits");
+    desc = layer_desc(); desc.stride = UINT64_C(1) << 62;
+    OVERFLOWS(tl_add_transposed_conv2d(e, g, &desc, x, &y),
+              "tl_add_transposed_conv2d: node 2 (convt2d): shape: bytes and costs must fit 64 bits");
+    OVERFLOWS(tl_add_upsample(e, g, &desc, x, &y),
+              "tl_add_upsample: node 2 (upsample): shape: bytes and costs must fit 64 bits");
+    desc = layer_desc(); desc.kernel = UINT64_C(1) << 32; desc.padding = UINT64_C(1) << 31;
+    OVERFLOWS(tl_add_pool(e, g, TL_POOL_MAX, &desc, x, &y),
+              "tl_add_pool: node 2 (maxpool): shape: bytes and costs must fit 64 bits");
+    desc = layer_desc(); desc.saved_bytes = UINT64_MAX; desc.heads = 2;
+    OVERFLOWS(tl_add_attention(e, g, TL_ATTENTION_STORED, &desc, &x, 1, &y),
+              "tl_add_attention: node 2 (attention): shape: bytes and costs must fit 64 bits");
+    desc = layer_desc(); desc.channels = desc.vocabulary = UINT64_C(1) << 40;
+    OVERFLOWS(tl_add_embedding(e, g, &desc, lone, &y),
+              "tl_add_embedding: node 2 (embedding): shape: bytes and costs must fit 64 bits");
+    pair[0] = pair[1] = lone;
+    pair[1].shape.batch = pair[1].shape.channels = pair[1].shape.height = UINT64_C(1) << 30;
+    OVERFLOWS(tl_add_concat(e, g, NULL, pair, 2, &y),
+              "tl_add_concat: node 2 (concat): shape: bytes and costs must fit 64 bits");
+    tl_free_graph(e, g);
+}
+
+// A name that its part does not fit in takes all three nodes of an attention with it.
+static void failed_attention_leaves_no_part(void **state) {
+    char name[256];
+    model m[1];
+    tl_layer_desc desc = layer_desc();
+    tl_value y;
+    (void)state;
+    start_small(m);
+    MUST(tl_add_input(&m->env, &m->graph, "y", shape_of(1, 1, 1, 1), TL_PRECISION_SINGLE, &y));
+    memset(name, 'a', sizeof name);
+    name[250] = 0;  // _qk fits, _softmax does not
+    desc.name = name;
+    assert_int_equal(tl_add_attention(&m->env, &m->graph, TL_ATTENTION_SPLIT, &desc, &m->x, 1, &y), TL_ERROR_INVALID_ARG);
+    assert_non_null(strstr(m->env.error.text, "name: must be 1 to 255 printable"));
+    assert_int_equal(m->graph.node_count, 2);
+    assert_int_equal(m->graph.input_count, 0);
+    name[247] = 0;
+    MUST(tl_add_attention(&m->env, &m->graph, TL_ATTENTION_SPLIT, &desc, &m->x, 1, &y));
+    assert_int_equal(m->graph.node_count, 5);
+    tl_free_graph(&m->env, &m->graph);
+}
+
+// -- memory --
+
+// One of each kind of call on a graph that starts empty.
+static tl_result build_everything(tl_env *env, tl_graph *graph) {
+    static const uint64_t parts[] = { 2, 4 };
+    tl_layer_desc desc = layer_desc();
+    tl_value x, pair[2];
+    tl_graph_statistics s;
+    tl_result result = tl_add_input(env, graph, "x", shape_of(2, 6, 5, 4), TL_PRECISION_SINGLE, &x);
+    if (!result) result = tl_add_dense(env, graph, NULL, x, &x);
+    if (!result) result = tl_add_split(env, graph, NULL, x, parts, 2, pair);
+    if (!result) result = tl_add_concat(env, graph, NULL, pair, 2, &x);
+    if (!result) result = tl_add_attention(env, graph, TL_ATTENTION_SPLIT, NULL, &x, 1, &pair[0]);
+    pair[1] = pair[0];
+    if (!result) result = tl_add_elementwise(env, graph, TL_ELEMENTWISE_MUL, NULL, pair, 2, &x);
+    desc.height = 1;
+    if (!result) result = tl_add_pool(env, graph, TL_POOL_GLOBAL, &desc, x, &x);
+    pair[0] = pair[1] = x;
+    if (!result) result = tl_add_recurrent(env, graph, TL_CELL_LSTM, NULL, x, pair, pair);
+    if (!result) result = tl_add_loss(env, graph, NULL, pair[0], NULL, &x);
+    if (!result) result = tl_measure_graph(env, graph, &s);
+    if (!result) tl_free_graph_statistics(env, &s);
+    return result;
+}
+
+static void every_allocation_may_fail(void **state) {
+    long at;
+    int once;
+    (void)state;
+    for (once = 0; once < 2; once++)
+        for (at = 0; ; at++) {
+            failing_alloc f;
+            tl_env env;
+            tl_graph graph;
+            tl_result result;
+            memset(&f, 0, sizeof f);
+            env = failing_env(&f, at);
+            f.fails_once = once;
+            tl_init_graph(&graph);
+            result = build_everything(&env, &graph);
+            if (f.count > at) {
+                assert_int_equal(result, TL_ERROR_NO_MEMORY);
+                assert_int_equal(env.error.code, TL_ERROR_NO_MEMORY);
+                if (graph.node_count) assert_int_equal(tl_check_graph(NULL, &graph), TL_OK);
+            } else {
+                assert_int_equal(result, TL_OK);
+                assert_int_equal(graph.node_count, 11);
+            }
+            tl_free_graph(&env, &graph);
+            assert_int_equal(f.live, 0);
+            if (f.count <= at) break;
+        }
+}
+
+// -- statistics as text, and of graphs that are none --
+
+static void statistics_print_as_a_table(void **state) {
+    model m[1];
+    tl_graph_statistics s, zero;
+    char text[2048], small[40];
+    size_t length;
+    (void)state;
+    start_small(m);
+    MUST(tl_add_dense(&m->env, &m->graph, NULL, m->x, &m->x));
+    elementwise(m, TL_ELEMENTWISE_GELU, "gelu", NULL, TL_ELEMENTWISE_NONE);
+    MUST(tl_add_dense(&m->env, &m->graph, NULL, m->x, &m->x));
+    loss(m);
+    MUST(tl_measure_graph(&m->env, &m->graph, &s));
+    length = tl_print_graph_statistics(&m->graph, &s, text, sizeof text);
+    assert_int_equal(length, strlen(text));
+    assert_string_equal(text,
+        " nodes  op                    output bytes     saved bytes    weight bytes        forward cost       backward cost\n"
+        "     1  input                        960               0               0                   0                   0\n"
+        "     2  linear                      1920               0             336                6240               12480\n"
+        "     1  gelu                         960               0               0                 240                 240\n"
+        "     1  loss                           8               0               0                 240                 240\n"
+        "     5  all                         3848               0             336                6720               12960\n"
+        "depth 5, width 1, cuts 5\n"
+        "largest tensor: 960 bytes, of x\n"
+        "floor: 3840 bytes, backward of gelu; forward only 2880 bytes\n"
+        "keep all: 4808 bytes\n");
+    assert_int_equal(tl_print_graph_statistics(&m->graph, &s, NULL, 0), length);
+    assert_int_equal(tl_print_graph_statistics(&m->graph, &s, small, sizeof small), length);
+    assert_int_equal(strlen(small), sizeof small - 1);
+    memset(&zero, 0, sizeof zero);
+    tl_free_graph_statistics(&m->env, &s);
+    assert_memory_equal(&s, &zero, sizeof zero);
+    tl_free_graph_statistics(&m->env, &s);
+    tl_free_graph_statistics(&m->env, NULL);
+    tl_free_graph(&m->env, &m->graph);
+    memset(&s, 0xff, sizeof s);
+    assert_int_equal(tl_measure_graph(&m->env, &m->graph, &s), TL_ERROR_INVALID_ARG);
+    assert_memory_equal(&s, &zero, sizeof zero);
+}
+
 // -- statistics, against slow and simple sums --
 
 static int reads(const tl_graph *graph, int32_t node, int32_t tensor, int needed) {
@@ -524,6 +1172,22 @@ static void no_plan_needs_less_than_the_floor(void **state) {
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(models_by_hand_equal_the_traced_ones),
+        cmocka_unit_test(input_shapes_of_zero_are_one),
+        cmocka_unit_test(dense_goes_over_positions_or_flattens_them),
+        cmocka_unit_test(convolutions_follow_their_windows),
+        cmocka_unit_test(pools_and_upsampling_follow_their_windows),
+        cmocka_unit_test(elementwise_kinds_know_what_they_read),
+        cmocka_unit_test(attention_has_three_forms),
+        cmocka_unit_test(recurrent_cells_count_their_gates),
+        cmocka_unit_test(concat_and_split_are_inverse),
+        cmocka_unit_test(every_precision_has_its_size),
+        cmocka_unit_test(kinds_have_names_and_parse_back),
+        cmocka_unit_test(fields_without_a_use_are_refused),
+        cmocka_unit_test(shapes_that_do_not_fit_are_refused),
+        cmocka_unit_test(sizes_beyond_64_bits_are_an_overflow),
+        cmocka_unit_test(failed_attention_leaves_no_part),
+        cmocka_unit_test(every_allocation_may_fail),
+        cmocka_unit_test(statistics_print_as_a_table),
         cmocka_unit_test(statistics_of_random_graphs_equal_simple_sums),
         cmocka_unit_test(no_plan_needs_less_than_the_floor),
     };
