@@ -6233,7 +6233,6 @@ typedef struct tli_fused {
     uint64_t fwork_bytes, bwork_bytes;   // largest of a member
     uint64_t fwd_traffic, bwd_traffic;   // outer bytes that are read and written in any case
     uint64_t fwd_saved, bwd_saved;       // bytes of inner tensors that need not be written and read
-    int      fits;
 } tli_fused;
 
 // Bytes that member number `at` of `count` moves, in a fused node and beside it.
@@ -6271,23 +6270,19 @@ static uint64_t tli_fuse_cost(uint64_t sum, uint64_t largest, uint64_t traffic, 
     return cost < sum ? cost : sum;
 }
 
-// Costs and scratch of the fused node that ends at `last`.
+// Costs and scratch of the fused node that ends at `last`. Nothing here overflows: the graph was checked with
+// every cost and each member's output twice, which is more than its blocks.
 static tli_fused tli_sum_members(const tli_fusion *f, int32_t last) {
     const tl_graph *graph = f->graph;
     int32_t count = f->counts[last], remade = f->remade[last], id = f->heads[last], at;
-    uint64_t bytes = graph->outputs[graph->nodes[last].first_output].bytes, scratch;
-    uint64_t block = bytes < f->block_bytes ? bytes : f->block_bytes;
-    int32_t turns = count > 2 ? 2 : count - 1;
-    int has_grad = graph->nodes[last].has_grad;
+    uint64_t bytes = graph->outputs[graph->nodes[last].first_output].bytes;
+    uint64_t block = bytes < f->block_bytes ? bytes : f->block_bytes, turns = count > 2 ? 2 : 1;
     tli_fused sum;
     tli_zero(&sum, sizeof sum);
-    sum.fits = 1;
     for (at = 0; at < count; at++, id = f->next[id]) {
         const tl_node *node = &graph->nodes[id];
-        uint64_t backward = at < remade ? node->fwd_cost : 0;
-        sum.fwd_cost += node->fwd_cost;  // they fit together: the graph was checked
-        sum.fits = sum.fits && tli_add_u64(backward, node->bwd_cost, &backward) &&
-                   tli_add_u64(sum.bwd_cost, backward, &sum.bwd_cost);
+        sum.fwd_cost += node->fwd_cost;
+        sum.bwd_cost += node->bwd_cost + (at < remade ? node->fwd_cost : 0);
         sum.largest_fwd_cost = tli_larger_u64(sum.largest_fwd_cost, node->fwd_cost);
         sum.largest_bwd_cost = tli_larger_u64(sum.largest_bwd_cost, node->bwd_cost);
         sum.fwork_bytes = tli_larger_u64(sum.fwork_bytes, node->fwork_bytes);
@@ -6295,12 +6290,10 @@ static tli_fused tli_sum_members(const tli_fusion *f, int32_t last) {
         if (at < remade) sum.bwork_bytes = tli_larger_u64(sum.bwork_bytes, node->fwork_bytes);
         tli_add_member_traffic(f, id, at, count, remade, &sum);
     }
-    sum.fits = sum.fits && tli_mul_u64(block, (uint64_t)turns, &scratch) &&
-               tli_add_u64(sum.fwork_bytes, scratch, &sum.fwork_bytes) &&
-               tli_mul_u64(block, (uint64_t)turns + (uint64_t)remade, &scratch) &&
-               tli_add_u64(sum.bwork_bytes, scratch, &sum.bwork_bytes);
-    if (!has_grad) sum.bwd_cost = sum.bwork_bytes = 0;
-    if (sum.fits && f->desc->device && f->desc->device->bytes_per_second) {
+    sum.fwork_bytes += block * turns;
+    sum.bwork_bytes += block * (turns + (uint64_t)remade);
+    if (!graph->nodes[last].has_grad) sum.bwd_cost = sum.bwork_bytes = 0;
+    if (f->desc->device && f->desc->device->bytes_per_second) {
         uint64_t rate = f->desc->device->bytes_per_second;
         sum.fwd_cost = tli_fuse_cost(sum.fwd_cost, sum.largest_fwd_cost, sum.fwd_traffic, sum.fwd_saved, rate);
         sum.bwd_cost = tli_fuse_cost(sum.bwd_cost, sum.largest_bwd_cost, sum.bwd_traffic, sum.bwd_saved, rate);
@@ -6354,9 +6347,6 @@ static tl_result tli_add_fused(tli_fusion *f, tli_graph_rules *rules, tl_graph *
     desc.keep = end->keep; desc.fixed = end->fixed;
     if (count > 1) {
         sum = tli_sum_members(f, last);
-        if (!sum.fits)
-            return tli_fail_item(rules, TL_ERROR_OVERFLOW, "node", last, desc.name,
-                                 "bwd, bwork: with the forwards made again they must fit 64 bits");
         desc.fwd_cost = sum.fwd_cost; desc.bwd_cost = sum.bwd_cost;
         desc.fwork_bytes = sum.fwork_bytes; desc.bwork_bytes = sum.bwork_bytes;
     }

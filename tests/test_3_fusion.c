@@ -90,6 +90,361 @@ static void a_chain_becomes_one_node(void **state) {
         "node 2 c chain fwd=12 bwd=14 out=640 needs=out in=1,0 fwork=128 bwork=128 keep\n");
 }
 
+#define HEAD                                                    \
+    "tlg 1\n"                                                   \
+    "node 0 x input fwd=0 bwd=0 out=640 needs=none in=-\n"      \
+    "node 1 a conv fwd=9 bwd=9 out=640 needs=none in=0\n"
+
+// What backward reads must not grow: relu keeps one tensor, to make it again takes two that nobody keeps.
+static void backward_reads_no_more_than_before(void **state) {
+    tl_fusion_desc desc = plain();
+    const char *text = HEAD
+        "node 2 b conv fwd=9 bwd=9 out=640 needs=none in=0\n"
+        "node 3 c add fwd=5 bwd=6 out=640 needs=none in=1,2\n"
+        "node 4 d relu fwd=7 bwd=8 out=640 needs=out in=3\n"
+        "node 5 e scale fwd=1 bwd=2 out=640 needs=none in=4\n";
+    (void)state;
+    assert_fuses(desc, text, HEAD
+        "node 2 b conv fwd=9 bwd=9 out=640 needs=none in=0\n"
+        "node 3 d fused fwd=12 bwd=14 out=640 needs=out in=1,2 fwork=640 bwork=640\n"
+        "node 4 e scale fwd=1 bwd=2 out=640 needs=none in=3\n");
+    desc.inference = 1;
+    assert_fuses(desc, text, HEAD
+        "node 2 b conv fwd=9 bwd=9 out=640 needs=none in=0\n"
+        "node 3 e fused fwd=13 bwd=28 out=640 needs=in in=1,2 fwork=1280 bwork=2560\n");
+    // Where one of the two is kept in any case, the other one takes the place of what is made again.
+    assert_fuses(plain(), HEAD
+        "node 2 b conv fwd=9 bwd=9 out=640 needs=out in=0\n"
+        "node 3 c add fwd=5 bwd=6 out=640 needs=none in=1,2\n"
+        "node 4 d relu fwd=7 bwd=8 out=640 needs=out in=3\n"
+        "node 5 e scale fwd=1 bwd=2 out=640 needs=none in=4\n", HEAD
+        "node 2 b conv fwd=9 bwd=9 out=640 needs=out in=0\n"
+        "node 3 e fused fwd=13 bwd=28 out=640 needs=in in=1,2 fwork=1280 bwork=2560\n");
+}
+
+// Node 3 reads what the chain reads, between its members: its gradient would come after theirs.
+static void gradients_keep_their_order(void **state) {
+    tl_fusion_desc desc = plain();
+    const char *text = HEAD
+        "node 2 b scale fwd=1 bwd=1 out=640 needs=none in=1\n"
+        "node 3 c conv fwd=9 bwd=9 out=640 needs=none in=1\n"
+        "node 4 d scale fwd=1 bwd=1 out=640 needs=none in=2\n"
+        "node 5 e conv fwd=9 bwd=9 out=640 needs=none in=3,4,1\n";
+    const char *frozen = HEAD
+        "node 2 b scale fwd=1 bwd=1 out=640 needs=none in=1\n"
+        "node 3 c conv fwd=9 bwd=0 out=640 needs=none in=1 grad=no\n"
+        "node 4 d scale fwd=1 bwd=1 out=640 needs=none in=2\n";
+    (void)state;
+    assert_fuses(desc, text, text);
+    desc.inference = 1;
+    assert_fuses(desc, text, HEAD
+        "node 2 c conv fwd=9 bwd=9 out=640 needs=none in=1\n"
+        "node 3 d fused fwd=2 bwd=2 out=640 needs=none in=1 fwork=640 bwork=640\n"
+        "node 4 e conv fwd=9 bwd=9 out=640 needs=none in=2,3,1\n");
+    desc.inference = 0;
+    assert_fuses(desc, frozen, HEAD
+        "node 2 c conv fwd=9 bwd=0 out=640 needs=none in=1 grad=no\n"
+        "node 3 d fused fwd=2 bwd=2 out=640 needs=none in=1 fwork=640 bwork=640\n");
+}
+
+static int32_t count_fused(const char *text) {
+    tl_graph graph = parsed(text);
+    tl_fusion_desc desc = fusion_desc(&graph);
+    tl_fusion_plan plan;
+    int32_t count;
+    fused(&desc, &plan);
+    count = plan.fused_count;
+    tl_free_fusion_plan(NULL, &plan);
+    tl_free_graph(NULL, &graph);
+    return count;
+}
+
+// Two nodes that fuse, and each thing that keeps them apart.
+static void what_differs_is_not_fused(void **state) {
+    static const char *const apart[][2] = {
+        { "scale", "" }, { "scale", " keep" }, { "scale", " layer=1" }, { "scale", " unit=ffn" }, { "scale", " fixed" },
+        { "scale", " param=4" }, { "scale", " saved=4" }, { "conv", "" }, { "scale+conv", "" }, { "relu+scale", "" },
+        { "scale+", "" }, { "none", "" }
+    };
+    static const int expected[] = { 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0 };
+    char text[1024];
+    int i;
+    (void)state;
+    for (i = 0; i < 12; i++) {
+        snprintf(text, sizeof text, HEAD "node 2 b %s fwd=1 bwd=1 out=640 needs=none in=1%s\n"
+                 "node 3 c tanh fwd=1 bwd=1 out=640 needs=out in=2\n", apart[i][0], apart[i][1]);
+        if (count_fused(text) != expected[i]) fail_msg("%s", text);
+    }
+    assert_int_equal(count_fused(HEAD "node 2 b scale fwd=1 bwd=0 out=640 needs=none in=1 grad=no\n"
+                                      "node 3 c tanh fwd=1 bwd=1 out=640 needs=out in=2\n"), 0);
+    assert_int_equal(count_fused(HEAD "node 2 b scale fwd=1 bwd=1 out=640,640 needs=none in=1\n"
+                                      "node 3 c tanh fwd=1 bwd=1 out=640 needs=out in=2\n"), 0);
+    assert_int_equal(count_fused(HEAD "node 2 b scale fwd=1 bwd=1 out=320 needs=none in=1\n"
+                                      "node 3 c tanh fwd=1 bwd=1 out=320 needs=out in=2\n"
+                                      "node 4 d tanh fwd=1 bwd=1 out=320 needs=out in=3\n"), 1);
+    assert_int_equal(count_fused(HEAD "node 2 b scale fwd=1 bwd=1 out=640 needs=none in=1\n"
+                                      "node 3 c tanh fwd=1 bwd=1 out=640 needs=out in=2\n"
+                                      "node 4 d tanh fwd=1 bwd=1 out=640 needs=out in=2\n"), 0);
+    assert_int_equal(count_fused("tlg 1\nnode 0 x input fwd=0 bwd=0 out=0 needs=none in=-\n"
+                                 "node 1 b scale fwd=1 bwd=1 out=0 needs=none in=0\n"
+                                 "node 2 c tanh fwd=1 bwd=1 out=0 needs=out in=1\n"), 0);
+}
+
+// Read twice by one node, and by its second input: still one chain. Of two, the nearer one goes on.
+static void chains_go_through_any_input(void **state) {
+    (void)state;
+    assert_fuses(plain(), HEAD
+        "node 2 b scale fwd=1 bwd=1 out=640 needs=none in=1\n"
+        "node 3 c mul fwd=1 bwd=1 out=640 needs=in in=2,2\n"
+        "node 4 d sub fwd=1 bwd=1 out=640 needs=none in=0,3\n", HEAD
+        "node 2 d fused fwd=3 bwd=4 out=640 needs=in0 in=1,0 fwork=1280 bwork=1920\n");
+    assert_fuses(plain(), HEAD
+        "node 2 b scale fwd=1 bwd=1 out=640 needs=none in=0\n"
+        "node 3 c scale fwd=2 bwd=2 out=640 needs=none in=1\n"
+        "node 4 d sub fwd=4 bwd=4 out=640 needs=none in=3,2\n", HEAD
+        "node 2 b scale fwd=1 bwd=1 out=640 needs=none in=0\n"
+        "node 3 d fused fwd=6 bwd=6 out=640 needs=none in=1,2 fwork=640 bwork=640\n");
+}
+
+static void in_place_is_kept_where_it_is_safe(void **state) {
+    (void)state;
+    assert_fuses(plain(), HEAD
+        "node 2 b add fwd=1 bwd=1 out=640 needs=none in=0,1 inplace=1\n"
+        "node 3 c scale fwd=1 bwd=1 out=640 needs=none in=2 inplace=0\n", HEAD
+        "node 2 c fused fwd=2 bwd=2 out=640 needs=none in=0,1 fwork=640 bwork=640 inplace=1\n");
+    assert_fuses(plain(), HEAD
+        "node 2 b scale fwd=1 bwd=1 out=640 needs=none in=1 inplace=0\n"
+        "node 3 c add fwd=1 bwd=1 out=640 needs=none in=2,1\n", HEAD
+        "node 2 c fused fwd=2 bwd=2 out=640 needs=none in=1,1 fwork=640 bwork=640\n");
+}
+
+// 1 ns a byte. Forward: three of 640 bytes are moved anyway, two inner ones of 4 x 640 no more.
+static void with_a_device_memory_traffic_is_saved(void **state) {
+    tl_fusion_desc desc = plain();
+    tl_device device;
+    (void)state;
+    memset(&device, 0, sizeof device);
+    device.bytes_per_second = 1000000000;
+    desc.device = &device;
+    assert_fuses(desc, HEAD
+        "node 2 b add fwd=1920 bwd=3000 out=640 needs=none in=1,0\n"
+        "node 3 c gelu fwd=1280 bwd=3000 out=640 needs=in in=2\n"
+        "node 4 d dropout fwd=1280 bwd=3000 out=640 needs=none in=3\n", HEAD
+        "node 2 d fused fwd=1920 bwd=6440 out=640 needs=in in=1,0 fwork=1280 bwork=1920\n");
+    // A member that computes for long is not made faster, and nothing becomes dearer.
+    assert_fuses(desc, HEAD
+        "node 2 b scale fwd=5 bwd=5 out=640 needs=none in=1\n"
+        "node 3 c tanh fwd=9000 bwd=9000 out=640 needs=out in=2\n", HEAD
+        "node 2 c fused fwd=9000 bwd=9000 out=640 needs=out in=1 fwork=640 bwork=640\n");
+    device.bytes_per_second = 3;  // slower than all costs
+    assert_fuses(desc, HEAD
+        "node 2 b scale fwd=5 bwd=5 out=640 needs=none in=1\n"
+        "node 3 c tanh fwd=9000 bwd=9000 out=640 needs=out in=2\n", HEAD
+        "node 2 c fused fwd=9005 bwd=9005 out=640 needs=out in=1 fwork=640 bwork=640\n");
+    device.bytes_per_second = 0;
+    assert_fuses(desc, HEAD
+        "node 2 b scale fwd=5 bwd=5 out=640 needs=none in=1\n"
+        "node 3 c tanh fwd=9000 bwd=9000 out=640 needs=out in=2\n", HEAD
+        "node 2 c fused fwd=9005 bwd=9005 out=640 needs=out in=1 fwork=640 bwork=640\n");
+}
+
+static void ops_of_the_caller_replace_the_list(void **state) {
+    static const char *const ops[] = { "conv", "mine+yours" };
+    tl_fusion_desc desc = plain();
+    (void)state;
+    desc.ops = ops;
+    desc.op_count = 2;
+    assert_fuses(desc, HEAD
+        "node 2 b mine+yours fwd=1 bwd=1 out=640 needs=none in=1\n"
+        "node 3 c scale fwd=1 bwd=1 out=640 needs=none in=2\n", "tlg 1\n"
+        "node 0 x input fwd=0 bwd=0 out=640 needs=none in=-\n"
+        "node 1 b fused fwd=10 bwd=10 out=640 needs=none in=0 fwork=640 bwork=640\n"
+        "node 2 c scale fwd=1 bwd=1 out=640 needs=none in=1\n");
+    desc.op_count = 0;  // none at all
+    assert_fuses(desc, HEAD "node 2 b conv fwd=1 bwd=1 out=640 needs=none in=1\n",
+                 HEAD "node 2 b conv fwd=1 bwd=1 out=640 needs=none in=1\n");
+}
+
+// Everything that a node can have comes through, several outputs included.
+static void what_is_not_fused_is_copied(void **state) {
+    const char *text =
+        "tlg 1\n"
+        "batch 32\n"
+        "node 0 x input fwd=0 bwd=0 out=8,1 needs=none in=- keep fixed\n"
+        "node 1 frozen conv fwd=3 bwd=0 out=8 needs=none in=0.1 fwork=2 param=7 grad=no\n"
+        "node 2 split relu fwd=4 bwd=5 out=8,0,3 needs=in0,out2 in=1,0.0 saved=5 bwork=6 inplace=0 layer=0 unit=ffn\n"
+        "node 3 y ce fwd=1 bwd=2 out=9 needs=in,out in=2.0,2.2,2.2 layer=11 unit=attention keep\n";
+    (void)state;
+    assert_fuses(plain(), text, text);
+}
+
+static void views_of_inner_tensors_are_gone(void **state) {
+    tl_graph graph = parsed(HEAD "node 2 b scale fwd=1 bwd=1 out=640 needs=none in=1\n"
+                                 "node 3 c tanh fwd=1 bwd=1 out=640 needs=out in=2\n");
+    tl_fusion_desc desc = fusion_desc(&graph);
+    tl_fusion_plan plan;
+    tl_tensor of, found;
+    (void)state;
+    of.output = 0; of.node = 2;
+    assert_int_equal(tl_add_view(NULL, &graph, "inner", of, NULL), TL_OK);
+    of.node = 3;
+    assert_int_equal(tl_add_view(NULL, &graph, "outer", of, NULL), TL_OK);
+    fused(&desc, &plan);
+    assert_int_equal(plan.graph.view_count, 1);
+    assert_int_equal(tl_find_tensor(NULL, &plan.graph, "outer", &found), TL_OK);
+    assert_int_equal(found.node, 2);
+    assert_int_equal(tl_find_tensor(NULL, &plan.graph, "inner", &found), TL_ERROR_NOT_FOUND);
+    assert_int_equal(plan.nodes[1], 1);
+    assert_int_equal(plan.nodes[2], 2);
+    assert_int_equal(plan.nodes[3], 2);
+    assert_int_equal(plan.inner_bytes, 640);
+    assert_int_equal(plan.block_bytes, 65536);
+    tl_free_fusion_plan(NULL, &plan);
+    tl_free_fusion_plan(NULL, &plan);
+    tl_free_fusion_plan(NULL, NULL);
+    tl_free_graph(NULL, &graph);
+}
+
+// A chain of `count` nodes of one op; gelu reads its input, so all but the last are made again.
+static void long_chain(tl_graph *graph, int32_t count, const char *op, const char *needs, uint64_t cost) {
+    int32_t i;
+    tl_init_graph(graph);
+    for (i = 0; i <= count; i++) {
+        const uint64_t bytes = 640;
+        tl_tensor input;
+        tl_node_desc desc;
+        memset(&desc, 0, sizeof desc);
+        input.node = i - 1; input.output = 0;
+        desc.inputs = &input; desc.input_count = i > 0;
+        desc.op = i ? op : "input"; desc.needs = i ? needs : NULL;
+        desc.output_bytes = &bytes; desc.output_count = 1;
+        desc.fwd_cost = desc.bwd_cost = i ? cost : 0;
+        assert_int_equal(tl_add_node(NULL, graph, &desc, NULL), TL_OK);
+    }
+}
+
+static void long_chains_are_cut_at_256(void **state) {
+    tl_graph graph;
+    tl_fusion_desc desc;
+    tl_fusion_plan plan;
+    (void)state;
+    long_chain(&graph, 600, "gelu", "in", 1);
+    desc = fusion_desc(&graph);
+    fused(&desc, &plan);
+    assert_int_equal(plan.graph.node_count, 4);
+    assert_int_equal(plan.first_members[2], 257);
+    assert_int_equal(plan.first_members[3], 513);
+    assert_int_equal(plan.first_members[4], 601);
+    assert_int_equal(plan.remade_counts[1], 255);
+    assert_int_equal(plan.graph.nodes[1].bwd_cost, 256 + 255);
+    assert_int_equal(plan.graph.nodes[1].bwork_bytes, 640 * 257);
+    tl_free_fusion_plan(NULL, &plan);
+    tl_free_graph(NULL, &graph);
+    // 10^5 nodes of which none fuse are gone through quickly, too.
+    long_chain(&graph, 100000, "relu", "out", 1);
+    desc = fusion_desc(&graph);
+    fused(&desc, &plan);
+    assert_int_equal(plan.graph.node_count, 1 + (100000 + 255) / 256);
+    tl_free_fusion_plan(NULL, &plan);
+    tl_free_graph(NULL, &graph);
+}
+
+static void assert_refused(const tl_fusion_desc *desc, tl_result code, const char *text) {
+    tl_env env = silent();
+    tl_fusion_plan plan, zero;
+    memset(&plan, 0xff, sizeof plan);
+    memset(&zero, 0, sizeof zero);
+    assert_int_equal(tl_plan_fusion(&env, desc, &plan), code);
+    assert_string_equal(env.error.text, text);
+    assert_memory_equal(&plan, &zero, sizeof zero);
+}
+
+static void wrong_descs_are_refused(void **state) {
+    const char *no_name = "";
+    tl_graph graph = parsed(HEAD), none;
+    tl_fusion_desc desc = fusion_desc(&graph);
+    tl_fusion_plan plan;
+    tl_device device;
+    int32_t i;
+    (void)state;
+    desc.block_bytes = 65;
+    assert_refused(&desc, TL_ERROR_INVALID_ARG, "tl_plan_fusion: block_bytes: must be a multiple of 64");
+    desc = fusion_desc(&graph); desc.op = "input";
+    assert_refused(&desc, TL_ERROR_INVALID_ARG, "tl_plan_fusion: op: must not be input, and must be 1 to 255 printable "
+                   "ASCII characters other than space, # and =");
+    desc = fusion_desc(&graph); desc.op_count = 1;
+    assert_refused(&desc, TL_ERROR_INVALID_ARG, "tl_plan_fusion: ops: missing, or a negative count");
+    desc.op_count = -1;
+    assert_refused(&desc, TL_ERROR_INVALID_ARG, "tl_plan_fusion: ops: missing, or a negative count");
+    desc.op_count = 1; desc.ops = &no_name;
+    assert_refused(&desc, TL_ERROR_INVALID_ARG, "tl_plan_fusion: ops: each must be 1 to 255 printable ASCII characters "
+                   "other than space, # and =");
+    desc = fusion_desc(&graph); desc.inference = 2;
+    assert_refused(&desc, TL_ERROR_INVALID_ARG, "tl_plan_fusion: inference: must be 0 or 1");
+    desc = fusion_desc(&graph); desc.device = &device;
+    memset(&device, 0, sizeof device);
+    device.alignment_bytes = 3;
+    assert_refused(&desc, TL_ERROR_INVALID_ARG, "tl_check_device: alignment_bytes: must be 0 or a power of two");
+    tl_init_graph(&none);
+    desc = fusion_desc(&none);
+    assert_refused(&desc, TL_ERROR_INVALID_ARG, "tl_check_graph: nodes: there must be at least one");
+    tl_free_graph(NULL, &graph);
+    // Costs that fit once do not when forwards run twice.
+    long_chain(&graph, 4, "gelu", "in", UINT64_MAX / 8);
+    desc = fusion_desc(&graph);
+    assert_refused(&desc, TL_ERROR_OVERFLOW, "tl_plan_fusion: node 1 (n4): fwd, bwd: the sum of all costs must fit 64 bits");
+    tl_free_graph(NULL, &graph);
+    long_chain(&graph, 9, "gelu", "in", UINT64_MAX / 18);
+    desc = fusion_desc(&graph);
+    assert_refused(&desc, TL_ERROR_OVERFLOW,
+                   "tl_plan_fusion: node 1 (n9): fwd, bwd: the sum of all costs must fit 64 bits");
+    tl_free_graph(NULL, &graph);
+    // Scratch cannot overflow: it is less than the members' outputs and gradients.
+    long_chain(&graph, 60, "gelu", "in", 1);
+    for (i = 0; i < graph.tensor_count; i++) graph.outputs[i].bytes = UINT64_C(1) << 57;
+    desc = fusion_desc(&graph);
+    desc.block_bytes = UINT64_C(1) << 60;
+    fused(&desc, &plan);
+    assert_int_equal(plan.graph.nodes[1].bwork_bytes, UINT64_C(61) << 57);
+    tl_free_fusion_plan(NULL, &plan);
+    tl_free_graph(NULL, &graph);
+}
+
+static void every_allocation_may_fail(void **state) {
+    tl_graph graph;
+    long at;
+    (void)state;
+    long_chain(&graph, 9, "gelu", "in", 1);
+    {
+        tl_tensor of;
+        of.node = 9; of.output = 0;
+        assert_int_equal(tl_add_view(NULL, &graph, "v", of, NULL), TL_OK);
+    }
+    for (at = 0; ; at++) {
+        failing_alloc f;
+        tl_env env;
+        tl_fusion_plan plan, zero;
+        tl_fusion_desc desc = fusion_desc(&graph);
+        tl_result result;
+        memset(&f, 0, sizeof f);
+        memset(&zero, 0, sizeof zero);
+        env = failing_env(&f, at);
+        f.fails_once = 1;
+        result = tl_plan_fusion(&env, &desc, &plan);
+        if (f.count <= at) {
+            assert_int_equal(result, TL_OK);
+            tl_free_fusion_plan(&env, &plan);
+            assert_int_equal(f.live, 0);
+            break;
+        }
+        assert_int_equal(result, TL_ERROR_NO_MEMORY);
+        assert_memory_equal(&plan, &zero, sizeof zero);
+        assert_int_equal(f.live, 0);
+    }
+    assert_true(at > 8);
+    tl_free_graph(NULL, &graph);
+}
+
 // -- runs --
 
 #define ELEMENTS 700
@@ -489,10 +844,67 @@ static void fused_runs_equal_plain_ones_to_the_last_bit(void **state) {
     assert_true(fused_graphs > count / 2 && smaller > count / 4);
 }
 
+// Under a budget, the fused graph is planned and its tensors are made again: still the same bits.
+static void fused_runs_under_a_budget_equal_plain_ones(void **state) {
+    tl_random random;
+    int i, recomputed = 0;
+    (void)state;
+    random.state = 11;
+    for (i = 0; i < 40; i++) {
+        tl_env env = silent();
+        tl_graph graph;
+        tl_fusion_plan fusion;
+        tl_fusion_desc desc;
+        tl_remat_desc remat;
+        tl_plan before, after;
+        tl_run_report report;
+        tl_graph_statistics s;
+        static lab a, b;
+        random_lab_graph(&env, &random, 24, &graph);
+        desc = fusion_desc(&graph);
+        desc.block_bytes = 512;
+        fused(&desc, &fusion);
+        assert_int_equal(tl_measure_graph(&env, &fusion.graph, &s), TL_OK);
+        memset(&remat, 0, sizeof remat);
+        remat.graph = &fusion.graph;
+        remat.work_limit = 300000;
+        remat.budget_bytes = s.floor_bytes + (s.keep_all_bytes - s.floor_bytes) / 3;
+        if (!tl_plan_remat(&env, &remat, &after, NULL)) {
+            assert_int_equal(tl_plan_keep_all(&env, &graph, 0, &before), TL_OK);
+            lab_init(&a, &graph, NULL);
+            lab_run(&a, &before, &report);
+            lab_init(&b, &graph, &fusion);
+            lab_run(&b, &after, &report);
+            assert_same_runs(&a, &b);
+            recomputed += report.recompute_count > 0;
+            tl_free_plan(&env, &before);
+            tl_free_plan(&env, &after);
+        }
+        tl_free_graph_statistics(&env, &s);
+        tl_free_fusion_plan(&env, &fusion);
+        tl_free_graph(&env, &graph);
+    }
+    print_message("%d plans make tensors again\n", recomputed);
+    assert_true(recomputed > 5);
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_chain_becomes_one_node),
+        cmocka_unit_test(backward_reads_no_more_than_before),
+        cmocka_unit_test(gradients_keep_their_order),
+        cmocka_unit_test(what_differs_is_not_fused),
+        cmocka_unit_test(chains_go_through_any_input),
+        cmocka_unit_test(in_place_is_kept_where_it_is_safe),
+        cmocka_unit_test(with_a_device_memory_traffic_is_saved),
+        cmocka_unit_test(ops_of_the_caller_replace_the_list),
+        cmocka_unit_test(what_is_not_fused_is_copied),
+        cmocka_unit_test(views_of_inner_tensors_are_gone),
+        cmocka_unit_test(long_chains_are_cut_at_256),
+        cmocka_unit_test(wrong_descs_are_refused),
+        cmocka_unit_test(every_allocation_may_fail),
         cmocka_unit_test(fused_runs_equal_plain_ones_to_the_last_bit),
+        cmocka_unit_test(fused_runs_under_a_budget_equal_plain_ones),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
