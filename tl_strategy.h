@@ -860,9 +860,9 @@ typedef struct tl_fusion_plan {
 // Fuse chains of elementwise nodes. In a chain every node has one output, is the only reader of the one
 // before it, has no weights and no saved bytes, reads and makes tensors of equal bytes only, and shares
 // layer, unit, and whether it has a gradient and scales with the batch; only the last may be a result.
-// Chains are as long as they can be, at most 256 nodes, under two rules more: backward must not read
-// more bytes than before, and gradients are added up in the old order. A graph with nothing to fuse is
-// copied.
+// Chains are as long as they can be, at most 256 nodes, under three rules more: backward must not read
+// more bytes than before, other nodes between two members must not have more bytes beside them, and
+// gradients are added up in the old order. A graph with nothing to fuse is copied.
 //
 // A fused node has the name of its last member, and the members' outer inputs in their order. Its backward
 // reads those its members read, its output if the last one does, and where a member reads an inner
@@ -872,7 +872,8 @@ typedef struct tl_fusion_plan {
 // backward also the forwards made again. With a device, the time to write and to read inner tensors
 // is taken off, but never below the largest member or the time of the outer bytes. In place, the
 // output may overwrite what the first member might, unless the last one reads that, too. Views of
-// inner tensors are gone.
+// inner tensors are gone. One call holds the gradients of all outer inputs at once: a node with many of them
+// can have a larger working set than its members had one by one.
 //
 //   fusion   overwritten; release with tl_free_fusion_plan
 //
@@ -6151,6 +6152,34 @@ static int32_t tli_find_obstacle(const tli_fusion *f, int32_t id, int32_t tensor
     return graph->node_count;
 }
 
+// Whether an outer input of a member would be held from `id` to the next member, where it was not before:
+// the tensor, if nobody reads it later or keeps it, or its gradient, if nobody below adds to it.
+static void tli_count_held(const tli_fusion *f, int32_t id, int32_t tensor, int32_t *values, int32_t *gradients) {
+    const tl_graph *graph = f->graph;
+    const tl_node *from = &graph->nodes[graph->outputs[tensor].node];
+    int32_t i = f->first_readers[tensor + 1];
+    if (from->is_input) return;
+    if (!from->keep && f->readers[i - 1] <= id && (f->desc->inference || !f->needed[tensor])) (*values)++;
+    if (f->desc->inference || !from->has_grad || !graph->nodes[id].has_grad) return;
+    while (!graph->nodes[f->readers[i - 1]].has_grad) i--;  // ends: a member reads it
+    if (f->readers[i - 1] <= id) (*gradients)++;
+}
+
+// Between `id` and the next member other calls stand, beside one inner tensor and later its gradient. Fused,
+// the outer inputs of the members so far are held there instead: no more than that.
+static int tli_holds_more(const tli_fusion *f, int32_t head, int32_t id) {
+    const tl_graph *graph = f->graph;
+    int32_t values = 0, gradients = 0, at = head, k;
+    if (f->next[id] == id + 1) return 0;
+    for (;; at = f->next[at]) {
+        const tl_node *node = &graph->nodes[at];
+        for (k = node->first_input; k < node->first_input + node->input_count; k++)
+            if (at == head || graph->outputs[graph->inputs[k].tensor].node != f->previous[at])
+                tli_count_held(f, id, graph->inputs[k].tensor, &values, &gradients);
+        if (at == id || values > 1 || gradients > 1) return values > 1 || gradients > 1;
+    }
+}
+
 // Bytes that backward has to find anew where this member is made again.
 static uint64_t tli_count_new_needs(tli_fusion *f, int32_t id, int is_head) {
     const tl_graph *graph = f->graph;
@@ -6188,8 +6217,8 @@ static int32_t tli_find_length(tli_fusion *f, int32_t head, int32_t *remade) {
             for (; pending != f->next[id]; pending = f->next[pending])
                 lost += tli_count_new_needs(f, pending, pending == head);
         }
+        if (f->next[id] >= obstacle || tli_holds_more(f, head, id)) break;
         id = f->next[id];
-        if (id >= obstacle) break;
         if (lost > gained && !f->desc->inference) continue;
         best = length;
         *remade = again;

@@ -147,6 +147,27 @@ static void gradients_keep_their_order(void **state) {
         "node 3 d fused fwd=2 bwd=2 out=640 needs=none in=1 fwork=640 bwork=640\n");
 }
 
+// Node 4 stands between the members: it would have two tensors beside it instead of one.
+static void nodes_between_members_have_no_more_beside_them(void **state) {
+    const char *apart = HEAD
+        "node 2 b conv fwd=9 bwd=9 out=640 needs=none in=0\n"
+        "node 3 c add fwd=5 bwd=6 out=640 needs=none in=1,2\n"
+        "node 4 d conv fwd=7 bwd=8 out=640 needs=none in=0\n"
+        "node 5 e add fwd=1 bwd=2 out=640 needs=none in=3,4\n";
+    const char *one = HEAD
+        "node 2 b scale fwd=5 bwd=6 out=640 needs=none in=1\n"
+        "node 3 c conv fwd=7 bwd=8 out=640 needs=none in=0\n"
+        "node 4 d add fwd=1 bwd=2 out=640 needs=none in=2,3\n";
+    tl_fusion_desc desc = plain();
+    (void)state;
+    assert_fuses(desc, apart, apart);
+    desc.inference = 1;
+    assert_fuses(desc, apart, apart);
+    assert_fuses(plain(), one, HEAD
+        "node 2 c conv fwd=7 bwd=8 out=640 needs=none in=0\n"
+        "node 3 d fused fwd=6 bwd=8 out=640 needs=none in=1,2 fwork=640 bwork=640\n");
+}
+
 static int32_t count_fused(const char *text) {
     tl_graph graph = parsed(text);
     tl_fusion_desc desc = fusion_desc(&graph);
@@ -809,7 +830,8 @@ static void assert_members_are_a_partition(const tl_graph *graph, const tl_fusio
 static void fused_runs_equal_plain_ones_to_the_last_bit(void **state) {
     static const uint64_t blocks[] = { 64, 256, 1024, 0 };
     tl_random random;
-    int i, count = getenv("SOAK") ? 5000 : 250, fused_graphs = 0, smaller = 0;
+    uint64_t before_bytes = 0, after_bytes = 0;
+    int i, count = getenv("SOAK") ? 5000 : 250, fused_graphs = 0, smaller = 0, larger = 0;
     (void)state;
     random.state = 3;
     for (i = 0; i < count; i++) {
@@ -833,6 +855,10 @@ static void fused_runs_equal_plain_ones_to_the_last_bit(void **state) {
         lab_run(&b, &after, &report);
         assert_int_equal(report.measured_peak_bytes, after.peak_bytes);
         assert_same_runs(&a, &b);
+        assert_true(fusion.inner_bytes > 0 || after.peak_bytes == before.peak_bytes);
+        larger += after.peak_bytes > before.peak_bytes;
+        before_bytes += before.peak_bytes;
+        after_bytes += after.peak_bytes;
         fused_graphs += fusion.fused_count > 0;
         smaller += after.peak_bytes < before.peak_bytes;
         tl_free_plan(&env, &before);
@@ -840,8 +866,10 @@ static void fused_runs_equal_plain_ones_to_the_last_bit(void **state) {
         tl_free_fusion_plan(&env, &fusion);
         tl_free_graph(&env, &graph);
     }
-    print_message("%d graphs, %d fused, %d with a smaller peak\n", count, fused_graphs, smaller);
-    assert_true(fused_graphs > count / 2 && smaller > count / 4);
+    print_message("%d graphs, %d fused, %d with a smaller peak, %d with a larger one, peaks x %.3f\n", count,
+                  fused_graphs, smaller, larger, (double)after_bytes / (double)before_bytes);
+    assert_true(fused_graphs > count / 2 && smaller > count / 2 && larger < count / 2);
+    assert_true(after_bytes < before_bytes);
 }
 
 // Under a budget, the fused graph is planned and its tensors are made again: still the same bits.
@@ -888,11 +916,60 @@ static void fused_runs_under_a_budget_equal_plain_ones(void **state) {
     assert_true(recomputed > 5);
 }
 
+// Feed-forward blocks of a language model: silu(a) x b. Backward keeps silu(a) unless it is made again.
+static void gated_blocks_take_a_fifth_less(void **state) {
+    tl_env env = silent();
+    tl_graph graph;
+    tl_layer_desc wide, narrow;
+    tl_shape shape;
+    tl_value x, skip, gate[2], pair[2];
+    tl_graph_statistics before, after;
+    tl_fusion_plan fusion;
+    tl_fusion_desc desc;
+    int i;
+    (void)state;
+    memset(&shape, 0, sizeof shape);
+    memset(&wide, 0, sizeof wide);
+    memset(&narrow, 0, sizeof narrow);
+    tl_init_graph(&graph);
+    desc = fusion_desc(&graph);
+    shape.batch = 4; shape.channels = 64; shape.height = 32;
+    narrow.channels = 64;
+    wide.channels = 256;
+    assert_int_equal(tl_add_input(&env, &graph, "x", shape, TL_PRECISION_SINGLE, &x), TL_OK);
+    for (i = 0; i < 12; i++) {
+        skip = x;
+        assert_int_equal(tl_add_layer_norm(&env, &graph, NULL, x, &x), TL_OK);
+        assert_int_equal(tl_add_dense(&env, &graph, &wide, x, &gate[1]), TL_OK);
+        assert_int_equal(tl_add_dense(&env, &graph, &wide, x, &gate[0]), TL_OK);
+        assert_int_equal(tl_add_elementwise(&env, &graph, TL_ELEMENTWISE_SILU, NULL, gate, 1, &gate[0]), TL_OK);
+        assert_int_equal(tl_add_elementwise(&env, &graph, TL_ELEMENTWISE_MUL, NULL, gate, 2, &x), TL_OK);
+        assert_int_equal(tl_add_dense(&env, &graph, &narrow, x, &pair[0]), TL_OK);
+        assert_int_equal(tl_add_elementwise(&env, &graph, TL_ELEMENTWISE_DROPOUT, NULL, pair, 1, &pair[0]), TL_OK);
+        pair[1] = skip;
+        assert_int_equal(tl_add_elementwise(&env, &graph, TL_ELEMENTWISE_ADD, NULL, pair, 2, &x), TL_OK);
+    }
+    assert_int_equal(tl_add_loss(&env, &graph, NULL, x, NULL, &x), TL_OK);
+    fused(&desc, &fusion);
+    assert_int_equal(fusion.fused_count, 24);
+    assert_int_equal(tl_measure_graph(&env, &graph, &before), TL_OK);
+    assert_int_equal(tl_measure_graph(&env, &fusion.graph, &after), TL_OK);
+    print_message("keep all %d -> %d bytes, floor %d -> %d\n", (int)before.keep_all_bytes, (int)after.keep_all_bytes,
+                  (int)before.floor_bytes, (int)after.floor_bytes);
+    assert_true(after.keep_all_bytes * 100 < before.keep_all_bytes * 81);
+    assert_int_equal(after.output_bytes, before.output_bytes - fusion.inner_bytes);
+    tl_free_graph_statistics(&env, &before);
+    tl_free_graph_statistics(&env, &after);
+    tl_free_fusion_plan(&env, &fusion);
+    tl_free_graph(&env, &graph);
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_chain_becomes_one_node),
         cmocka_unit_test(backward_reads_no_more_than_before),
         cmocka_unit_test(gradients_keep_their_order),
+        cmocka_unit_test(nodes_between_members_have_no_more_beside_them),
         cmocka_unit_test(what_differs_is_not_fused),
         cmocka_unit_test(chains_go_through_any_input),
         cmocka_unit_test(in_place_is_kept_where_it_is_safe),
@@ -903,6 +980,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(long_chains_are_cut_at_256),
         cmocka_unit_test(wrong_descs_are_refused),
         cmocka_unit_test(every_allocation_may_fail),
+        cmocka_unit_test(gated_blocks_take_a_fifth_less),
         cmocka_unit_test(fused_runs_equal_plain_ones_to_the_last_bit),
         cmocka_unit_test(fused_runs_under_a_budget_equal_plain_ones),
     };
