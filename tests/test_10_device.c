@@ -18,7 +18,7 @@
 typedef struct model {
     tl_backend inner;
     uint64_t now, host_block;
-    uint64_t latency[2], rates[4];   // of device copies and the link; device, out, in, codecs
+    uint64_t latency[3], rates[4];   // of device copies, out and in; the same and codecs
     uint64_t compute_rates[TL_PRECISION_COUNT];  // FLOP/s; 0 = unsupported
     int      outliers;               // 1 = every seventh call takes ten times as long
     int      cannot_wait, is_deaf, no_codecs, compute_fails;
@@ -53,7 +53,7 @@ static tl_result model_claim(void *self, tl_range range) {
 
 static tl_result model_copy(void *self, tl_range to, tl_range from) {
     int out = to.block == m.host_block, in = from.block == m.host_block;
-    tl_result result = pass(m.latency[out || in], from.bytes, m.rates[out ? 1 : in ? 2 : 0]);
+    tl_result result = pass(m.latency[out ? 1 : in ? 2 : 0], from.bytes, m.rates[out ? 1 : in ? 2 : 0]);
     return result ? result : m.inner.copy(self, to, from);
 }
 
@@ -116,7 +116,7 @@ static tl_backend model_open(tl_env *env, uint64_t capacity, uint64_t alignment)
     desc.checked = 1;
     assert_int_equal(tl_init_cpu_backend(env, &desc, &m.inner), TL_OK);
     m.fail_at = -1;
-    m.latency[0] = 700; m.latency[1] = 12000;
+    m.latency[0] = 700; m.latency[1] = 12000; m.latency[2] = 9000;
     m.rates[0] = UINT64_C(9000000000);
     m.rates[1] = UINT64_C(3000000000); m.rates[2] = UINT64_C(2500000000);
     m.rates[3] = UINT64_C(1500000000);
@@ -230,8 +230,10 @@ static void the_slower_direction_counts(void **state) {
     tl_device device;
     (void)state;
     m.rates[1] = UINT64_C(1000000000);
+    m.latency[2] = 20000;
     assert_int_equal(tl_measure_device(&env, &backend, &desc, &device), TL_OK);
     assert_about((double)device.link_bytes_per_second, 1e9);
+    assert_true(device.link_latency_ns >= 19998 && device.link_latency_ns <= 20002);
     assert_int_equal(device.device_capacity_bytes, 0);
     model_close(&env);
 }

@@ -168,6 +168,21 @@ static void nodes_between_members_have_no_more_beside_them(void **state) {
         "node 3 d fused fwd=6 bwd=8 out=640 needs=none in=1,2 fwork=640 bwork=640\n");
 }
 
+// Where a chain is cut, what the first part makes is an outer input of the second one like any other.
+static void the_parts_of_a_chain_are_nodes_like_others(void **state) {
+    (void)state;
+    assert_fuses(plain(), HEAD
+        "node 2 b scale fwd=1 bwd=1 out=640 needs=none in=1\n"
+        "node 3 c conv fwd=9 bwd=9 out=640 needs=none in=1\n"
+        "node 4 d add fwd=1 bwd=1 out=640 needs=none in=2,3\n"
+        "node 5 e relu fwd=1 bwd=1 out=640 needs=out in=4\n"
+        "node 6 f scale fwd=1 bwd=1 out=640 needs=none in=5\n", HEAD
+        "node 2 b scale fwd=1 bwd=1 out=640 needs=none in=1\n"
+        "node 3 c conv fwd=9 bwd=9 out=640 needs=none in=1\n"
+        "node 4 e fused fwd=2 bwd=2 out=640 needs=out in=2,3 fwork=640 bwork=640\n"
+        "node 5 f scale fwd=1 bwd=1 out=640 needs=none in=4\n");
+}
+
 static int32_t count_fused(const char *text) {
     tl_graph graph = parsed(text);
     tl_fusion_desc desc = fusion_desc(&graph);
@@ -970,6 +985,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(backward_reads_no_more_than_before),
         cmocka_unit_test(gradients_keep_their_order),
         cmocka_unit_test(nodes_between_members_have_no_more_beside_them),
+        cmocka_unit_test(the_parts_of_a_chain_are_nodes_like_others),
         cmocka_unit_test(what_differs_is_not_fused),
         cmocka_unit_test(chains_go_through_any_input),
         cmocka_unit_test(in_place_is_kept_where_it_is_safe),
