@@ -564,6 +564,327 @@ TLDEF tl_result tl_write_graph(tl_env *env, const tl_graph *graph, const char *p
 #endif
 #endif
 
+#ifndef TL_NO_PLANNERS
+// -- layers: nodes whose bytes and costs follow from shapes --
+//
+//     shape.batch = 8; shape.channels = 3; shape.height = shape.width = 256;
+//     conv.channels = 64; conv.kernel = 3; norm.activation = TL_ELEMENTWISE_RELU;
+//     if (tl_add_input(&env, &graph, "x", shape, TL_PRECISION_SINGLE, &x) ||
+//         tl_add_conv2d(&env, &graph, &conv, x, &x) || tl_add_batch_norm(&env, &graph, &norm, x, &x)) ...
+//
+// Letters: B batch, C channels, H x W positions, of the input; E elements of the result; T tokens, that
+// is positions. Costs are FLOP: 2 for a multiplication with its addition, also where a tap falls into
+// the padding, and 1 for a bias; what only touches elements costs 1 for each. A backward costs twice the
+// forward where there are weights or two matrices are multiplied, else the same. Bytes are elements x
+// the size of the precision. Nothing is counted twice: caches, workspaces and statistics of a library
+// that computes a layer stand in saved_bytes, fwork_bytes and bwork_bytes of the desc.
+
+// id, name of the op, what backward reads
+#define TL_ELEMENTWISES(X) \
+    X(TL_ELEMENTWISE_NONE,    "none",    "none") \
+    X(TL_ELEMENTWISE_RELU,    "relu",    "out")  \
+    X(TL_ELEMENTWISE_SIGMOID, "sigmoid", "out")  \
+    X(TL_ELEMENTWISE_TANH,    "tanh",    "out")  \
+    X(TL_ELEMENTWISE_GELU,    "gelu",    "in")   \
+    X(TL_ELEMENTWISE_SILU,    "silu",    "in")   \
+    X(TL_ELEMENTWISE_SCALE,   "scale",   "none") \
+    X(TL_ELEMENTWISE_DROPOUT, "dropout", "none") \
+    X(TL_ELEMENTWISE_ADD,     "add",     "none") \
+    X(TL_ELEMENTWISE_SUB,     "sub",     "none") \
+    X(TL_ELEMENTWISE_MUL,     "mul",     "in")
+
+// id, name of the op, positions of the result
+#define TL_POOLS(X) \
+    X(TL_POOL_MAX,     "maxpool",  "one per stride; backward finds the largest again") \
+    X(TL_POOL_AVERAGE, "avgpool",  "one per stride")                                  \
+    X(TL_POOL_GLOBAL,  "gavgpool", "those of the desc, each the mean of its share")
+
+// id, name, what is kept of the weights softmax(Q K^T)
+#define TL_ATTENTIONS(X) \
+    X(TL_ATTENTION_STORED, "stored", "one node: the weights are saved bytes")                       \
+    X(TL_ATTENTION_TILED,  "tiled",  "one node: made again tile by tile, two numbers a row are saved") \
+    X(TL_ATTENTION_SPLIT,  "split",  "three nodes: the planner may drop scores and weights")
+
+// id, name of the op, gates
+#define TL_CELLS(X) \
+    X(TL_CELL_RNN,  "rnn",  "1: h = tanh(W x + U h + b)") \
+    X(TL_CELL_GRU,  "gru",  "3: reset, update, candidate") \
+    X(TL_CELL_LSTM, "lstm", "4: input, forget, candidate, output")
+
+typedef enum tl_elementwise { TL_ELEMENTWISES(TLI_ENUM) TL_ELEMENTWISE_COUNT } tl_elementwise;
+typedef enum tl_pool        { TL_POOLS(TLI_ENUM) TL_POOL_COUNT } tl_pool;
+typedef enum tl_attention   { TL_ATTENTIONS(TLI_ENUM) TL_ATTENTION_COUNT } tl_attention;
+typedef enum tl_cell        { TL_CELLS(TLI_ENUM) TL_CELL_COUNT } tl_cell;
+
+// 0 = 1. Rows are {B, C, 1, 1}, sequences {B, C, T, 1}, images {B, C, H, W}.
+typedef struct tl_shape {
+    uint64_t batch, channels, height, width;
+} tl_shape;
+
+// A tensor of a graph with its shape: what layers read and make.
+typedef struct tl_value {
+    tl_tensor    tensor;
+    tl_precision precision;  // of its elements: f64 8 bytes, f32 and mixed 4, f16 and bf16 2
+    tl_shape     shape;      // never 0 in a value that a layer made
+} tl_value;
+
+#define TL_NO_PADDING UINT64_MAX
+
+// What a layer is, beside what it reads. Zero is the default; a layer refuses fields that it has no
+// use for. Of two-dimensional fields, height comes first and width follows it where it is 0.
+typedef struct tl_layer_desc {
+    const char *name;           // 0 = "n<id>"
+    const char *unit;           // as in tl_node_desc
+    int32_t  layer;             // layer number + 1; 0 = belongs to no layer
+    int32_t  no_grad, keep;     // as in tl_node_desc
+    int32_t  precision;         // tl_precision of the result + 1; 0 = that of the first input
+    tl_elementwise activation;  // done in place by the same node: relu, sigmoid or tanh; 0 = none
+    int32_t  inplace;           // 1 = the result may overwrite the first input: same bytes, no graph input
+    int32_t  no_bias;           // 1 = without bias
+    int32_t  flatten;           // 1 = all positions of a sample are one row
+    uint64_t channels;          // of the result; 0 = those of the input
+    uint64_t kernel, kernel_width;    // 0 = 1
+    uint64_t stride, stride_width;    // 0 = 1; of a pool: the kernel
+    uint64_t padding, padding_width;  // 0 = (kernel - 1) / 2; TL_NO_PADDING
+    uint64_t dilation;          // 0 = 1
+    uint64_t groups;            // 0 = 1; divides both channels
+    uint64_t height, width;     // positions of a global pool; 0 = 1
+    uint64_t heads;             // of attention; 0 = 1; divides the channels
+    uint64_t vocabulary;        // rows of an embedding's table; > 0 there
+    uint64_t saved_bytes, fwork_bytes, bwork_bytes;  // of your kernels, beside what the layer has
+} tl_layer_desc;
+
+// Every call below adds a node, with op and needs as the comment says, and gives its result.
+//
+//   desc     0 = all defaults
+//   output   overwritten; may be where the input was
+//
+// Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_NO_MEMORY; TL_ERROR_OVERFLOW: bytes or costs do not fit 64
+//          bits. On error the graph is as it was, and *output is all zero.
+// Threads: as tl_add_node.
+
+// Add a graph input. The first one sets the batch of the graph, if it has none.
+TLDEF tl_result tl_add_input(tl_env *env, tl_graph *graph, const char *name, tl_shape shape,
+                             tl_precision precision, tl_value *output);
+
+// linear: each position times a matrix. (2 C + 1) E forward, 1 less each without bias; needs in.
+// Fields: channels, no_bias, flatten, activation.
+TLDEF tl_result tl_add_dense(tl_env *env, tl_graph *graph, const tl_layer_desc *desc, tl_value input,
+                             tl_value *output);
+
+// conv2d: (2 C kernel kernel_width / groups + 1) E forward; needs in.
+// Fields: channels, kernel, stride, padding, dilation, groups, no_bias, activation.
+TLDEF tl_result tl_add_conv2d(tl_env *env, tl_graph *graph, const tl_layer_desc *desc, tl_value input,
+                              tl_value *output);
+
+// The same with as many groups as there are channels: each is convolved alone.
+TLDEF tl_result tl_add_depthwise_conv2d(tl_env *env, tl_graph *graph, const tl_layer_desc *desc,
+                                        tl_value input, tl_value *output);
+
+// convt2d: transposed, grows (H - 1) stride + dilation (kernel - 1) + 1 - 2 padding. Every element of
+// the input meets each tap: 2 B C H W channels kernel kernel_width / groups + E forward; needs in.
+// Fields: as tl_add_conv2d.
+TLDEF tl_result tl_add_transposed_conv2d(tl_env *env, tl_graph *graph, const tl_layer_desc *desc,
+                                         tl_value input, tl_value *output);
+
+// Pools: E x the window forward and backward; needs in for maxpool, else none. Fields: kernel, stride,
+// padding; of a global one height and width, its window being ceil(H / height) x ceil(W / width).
+TLDEF tl_result tl_add_pool(tl_env *env, tl_graph *graph, tl_pool kind, const tl_layer_desc *desc,
+                            tl_value input, tl_value *output);
+
+// upsample: height x stride, width x stride. E x kernel x kernel_width taps forward and backward:
+// kernel 0 = 1 is nearest, 2 bilinear; needs none. Fields: kernel, stride.
+TLDEF tl_result tl_add_upsample(tl_env *env, tl_graph *graph, const tl_layer_desc *desc, tl_value input,
+                                tl_value *output);
+
+// bn, layernorm: E forward, 2 E backward; needs in; a scale and a bias per channel. Statistics are not
+// counted: they are small, and made again in the backward. Fields: no_bias, activation, inplace.
+TLDEF tl_result tl_add_batch_norm(tl_env *env, tl_graph *graph, const tl_layer_desc *desc, tl_value input,
+                                  tl_value *output);
+TLDEF tl_result tl_add_layer_norm(tl_env *env, tl_graph *graph, const tl_layer_desc *desc, tl_value input,
+                                  tl_value *output);
+
+// Elementwise: E forward and backward; add, sub and mul: E for each input but the first. Each extent
+// of a further input is that of the first, or 1. Dropout finds its mask again from the random state.
+//
+//   input_count   add, mul: 2 or more; sub: 2; the others: 1
+//
+// Fields: activation, inplace.
+TLDEF tl_result tl_add_elementwise(tl_env *env, tl_graph *graph, tl_elementwise kind,
+                                   const tl_layer_desc *desc, const tl_value *inputs, int32_t input_count,
+                                   tl_value *output);
+
+// softmax over the channels: E forward and backward; needs out. Fields: inplace.
+TLDEF tl_result tl_add_softmax(tl_env *env, tl_graph *graph, const tl_layer_desc *desc, tl_value input,
+                               tl_value *output);
+
+// embedding: a row of a table for each id. E forward, 2 E backward; needs in; vocabulary x channels
+// weights. Fields: vocabulary, channels (> 0).
+//
+//   input   ids, one a position: 1 channel, elements of any precision
+TLDEF tl_result tl_add_embedding(tl_env *env, tl_graph *graph, const tl_layer_desc *desc, tl_value input,
+                                 tl_value *output);
+
+// Attention of T tokens on S: scores and weights have N = B heads T S elements. Q K^T and weights x V
+// cost 2 B T S C each, softmax N.
+//
+//   stored   attention: the sum forward, backward the products twice and N; needs in; saves the weights
+//            N; fwork N (the scores), bwork N (their gradients)
+//   tiled    attention: the same forward; backward makes Q K^T and the weights again: 5/2 of the products
+//            and 2 N; needs in,out; saves the logarithm of the sum of each of B heads T rows, and bwork is
+//            a number a row, of 4 bytes or the element, if that is larger. Dao et al., FlashAttention,
+//            2022, arXiv:2205.14135, section 3
+//   split    bmm, softmax and bmm, called <name>_qk, _softmax and _av; the products need in, softmax out
+//
+//   inputs   1: queries, keys and values in one tensor of 3 C channels; or 3: of C channels, the
+//            last two of S tokens
+//
+// Fields: heads, unless in three nodes saved_bytes, fwork_bytes, bwork_bytes.
+TLDEF tl_result tl_add_attention(tl_env *env, tl_graph *graph, tl_attention kind, const tl_layer_desc *desc,
+                                 const tl_value *inputs, int32_t input_count, tl_value *output);
+
+// One step of a recurrent layer: with U channels and G gates, B G U (2 (C + U) + 1) for the products,
+// twice that backward, and E for each gate and 0, 4 (gru) or 5 (lstm) for the new state, the same
+// backward. rnn needs in,out; the others in, and save their gates; lstm also out1.
+//
+//   state       [1], of lstm [2]: hidden and cell; one position
+//   new_state   [1] or [2] overwritten; may be where the state was
+//
+// Fields: no_bias; channels is that of the state.
+TLDEF tl_result tl_add_recurrent(tl_env *env, tl_graph *graph, tl_cell kind, const tl_layer_desc *desc,
+                                 tl_value input, const tl_value *state, tl_value *new_state);
+
+// concat, split: along the channels; E (of split: of all parts) forward and backward; needs none.
+//
+//   channels   [output_count] of each part; 0 = equal parts
+TLDEF tl_result tl_add_concat(tl_env *env, tl_graph *graph, const tl_layer_desc *desc,
+                              const tl_value *inputs, int32_t input_count, tl_value *output);
+TLDEF tl_result tl_add_split(tl_env *env, tl_graph *graph, const tl_layer_desc *desc, tl_value input,
+                             const uint64_t *channels, int32_t output_count, tl_value *outputs);
+
+// loss: softmax and cross entropy, or any other that goes over its input once: as many as the input
+// has elements forward and backward; needs in. One element a sample comes out.
+//
+//   labels   0 = not part of the graph
+TLDEF tl_result tl_add_loss(tl_env *env, tl_graph *graph, const tl_layer_desc *desc, tl_value input,
+                            const tl_value *labels, tl_value *output);
+
+TLDEF const char *tl_name_elementwise(tl_elementwise kind);  // "relu"; "?" out of range
+TLDEF const char *tl_name_pool(tl_pool kind);                // "maxpool"
+TLDEF const char *tl_name_attention(tl_attention kind);      // "tiled"
+TLDEF const char *tl_name_cell(tl_cell kind);                // "lstm"
+#ifndef TL_NO_TEXT
+// Each accepts exactly what its tl_name_ returns: 1 and the value, or 0.
+TLDEF int tl_parse_elementwise(const char *text, tl_elementwise *kind);
+TLDEF int tl_parse_pool(const char *text, tl_pool *kind);
+TLDEF int tl_parse_attention(const char *text, tl_attention *kind);
+TLDEF int tl_parse_cell(const char *text, tl_cell *kind);
+#endif
+
+// -- statistics --
+
+// All nodes of one op.
+typedef struct tl_op_statistics {
+    const char *op;             // a text of the graph
+    int32_t  node_count;
+    uint64_t output_bytes, saved_bytes, param_bytes;
+    uint64_t fwd_cost, bwd_cost;
+} tl_op_statistics;
+
+// What a graph is like. The floor is the largest working set of a call that every plan makes: graph inputs,
+// what the call reads and makes, its gradients, saved bytes and scratch. No plan needs less.
+typedef struct tl_graph_statistics {
+    const tl_op_statistics *ops;  // [op_count] in order of first appearance
+    const int32_t *cuts;        // [cut_count] nodes that nothing passes by: those below read none above
+    int32_t  op_count, cut_count;
+    int32_t  node_count, tensor_count;
+    int32_t  input_node_count;  // graph inputs
+    int32_t  grad_node_count;   // nodes with a backward
+    int32_t  depth;             // nodes of the longest path
+    int32_t  width;             // most tensors that cross a place between two nodes of the listing
+    tl_tensor largest_tensor;
+    uint64_t largest_bytes;     // of it
+    uint64_t output_bytes, saved_bytes, param_bytes;  // sums
+    uint64_t fwd_cost, bwd_cost;      // sums
+    uint64_t floor_bytes;       // of the training, weights not counted
+    int32_t  floor_node;        // the first whose call takes so many
+    int32_t  floor_is_backward; // 1 = it is its backward
+    uint64_t inference_floor_bytes;
+    uint64_t keep_all_bytes;    // peak of the training that keeps what backward reads (tl_plan_keep_all)
+    void    *memory;            // what tl_free_graph_statistics releases
+} tl_graph_statistics;
+
+// Measure a graph.
+//
+//   statistics   overwritten; release with tl_free_graph_statistics; its texts are those of the graph
+//
+// Errors:  those of tl_check_graph; *statistics is all zero then.
+// Cost:    O(nodes + inputs), O(n log n) as tl_check_graph, and O(nodes x ops) at worst.
+TLDEF tl_result tl_measure_graph(tl_env *env, const tl_graph *graph, tl_graph_statistics *statistics);
+TLDEF void      tl_free_graph_statistics(tl_env *env, tl_graph_statistics *statistics);  // accepts zeroed ones
+
+#ifndef TL_NO_TEXT
+// Write statistics as a table, an op a line, for people to read.
+TLDEF size_t tl_print_graph_statistics(const tl_graph *graph, const tl_graph_statistics *statistics,
+                                       char *buf, size_t size);
+#endif
+
+// -- fusion: chains of elementwise nodes become one node, computed block by block --
+//
+//     a --> add --> gelu --> dropout --> y     three tensors, each written and read
+//     b ----^
+//     a, b --> [ fused: block 1, block 2, ... ] --> y     one tensor, and blocks of scratch
+
+typedef struct tl_fusion_desc {
+    const tl_graph    *graph;        // not NULL
+    const char *const *ops;          // [op_count] that are elementwise; 0 = all of TL_ELEMENTWISES. Of
+                                     // "add+relu" each part must be one
+    int32_t            op_count;
+    const char        *op;           // of fused nodes; 0 = "fused"
+    uint64_t           block_bytes;  // a multiple of 64; 0 = 65536
+    const tl_device   *device;       // costs are nanoseconds on it; 0 = costs are added up
+    int32_t            inference;    // 1 = forward only: what backward reads does not matter
+} tl_fusion_desc;
+
+typedef struct tl_fusion_plan {
+    tl_graph       graph;            // the fused graph
+    const int32_t *nodes;            // [nodes of the old graph] the node that computes it now
+    const int32_t *first_members;    // [graph.node_count + 1] into members
+    const int32_t *members;          // [nodes of the old graph] old nodes, by new node, in their order
+    const int32_t *remade_counts;    // [graph.node_count] first members whose forward backward runs again
+    uint64_t       block_bytes;      // defaults filled in
+    int32_t        fused_count;      // new nodes of two members and more
+    uint64_t       inner_bytes;      // of the tensors that are gone
+    void          *memory;           // what tl_free_fusion_plan releases, and the graph
+} tl_fusion_plan;
+
+// Fuse chains of elementwise nodes. In a chain every node has one output, is the only reader of the one
+// before it, has no weights and no saved bytes, reads and makes tensors of equal bytes only, and shares
+// layer, unit, and whether it has a gradient and scales with the batch; only the last may be a result.
+// Chains are as long as they can be, at most 256 nodes, under three rules more: backward must not read
+// more bytes than before, other nodes between two members must not have more bytes beside them, and
+// gradients are added up in the old order. A graph with nothing to fuse is copied.
+//
+// A fused node has the name of its last member, and the members' outer inputs in their order. Its backward
+// reads those its members read, its output if the last one does, and where a member reads an inner
+// tensor, all that the members above it need to make that again. Scratch is in blocks of block_bytes, or
+// the whole tensor if that is smaller: forward 1 (2 members) or 2 in turn; backward one for each member
+// made again, then 1 or 2 of gradients; then the largest scratch of a member. Costs are added up,
+// backward also the forwards made again. With a device, the time to write and to read inner tensors
+// is taken off, but never below the largest member or the time of the outer bytes. In place, the
+// output may overwrite what the first member might, unless the last one reads that, too. Views of
+// inner tensors are gone. One call holds the gradients of all outer inputs at once: a node with many of them
+// can have a larger working set than its members had one by one.
+//
+//   fusion   overwritten; release with tl_free_fusion_plan
+//
+// Errors:  those of tl_check_graph and tl_check_device; TL_ERROR_INVALID_ARG, TL_ERROR_NO_MEMORY,
+//          TL_ERROR_OVERFLOW; *fusion is all zero then.
+// Cost:    O(nodes + inputs) x at most 256 where chains part again and again.
+TLDEF tl_result tl_plan_fusion(tl_env *env, const tl_fusion_desc *desc, tl_fusion_plan *fusion);
+TLDEF void      tl_free_fusion_plan(tl_env *env, tl_fusion_plan *fusion);  // accepts zeroed ones
+#endif
+
 // ============================================================================
 // [4] PLAN -- steps, the simulator, checkpoint configs as plans
 //
@@ -1282,6 +1603,40 @@ TLDEF void tl_measure_heap(const tl_heap *heap, size_t *free_bytes, size_t *larg
 //   bytes   of the f32 side; a tail of fewer than 4 bytes is taken as zero-padded
 TLDEF void tl_compress_bytes(tl_codec codec, void *to, const void *from, uint64_t bytes);
 TLDEF void tl_expand_bytes(tl_codec codec, void *to, const void *from, uint64_t bytes);
+
+#ifndef TL_NO_PLANNERS
+// -- what a device can do, measured --
+
+typedef struct tl_measure_device_desc {
+    const char *name;          // of the device; borrowed
+    uint64_t    bytes;         // of the largest copy; 0 = 64 MiB; halved until the backend has room. Codecs
+                               // are timed on a sixteenth
+    int32_t     sample_count;  // of each time, whose median counts; 0 = 5; 1 .. 31
+    // Run a kernel in this precision, wait until it has passed, and tell how many FLOP it had: as many
+    // each time. TL_ERROR_UNSUPPORTED = not in this precision. 0 = where the backend is host-visible, a
+    // loop of the library's on one thread, f32 and f64; elsewhere FLOP/s remain unknown.
+    tl_result (*compute)(tl_precision precision, uint64_t *flops, void *user);
+    void       *user;
+} tl_measure_device_desc;
+
+// Measure what [3] and the planners want to know of a device, with the backend's own copies, codecs and
+// clock. Each is timed at two sizes, because a call takes latency + bytes / rate: memory counts what is
+// read and what is written; of both directions of the link, and of the codecs, the slower one is told.
+// Capacities and alignment are those of the limits. What cannot be measured, because there is no clock,
+// no room, no host tier or no kernel, stays 0. A precision is supported where FLOP/s were measured, and
+// those below f32 only where they are not slower than f32.
+//
+//   desc     0 = all defaults
+//   device   overwritten
+//
+// Errors:  TL_ERROR_INVALID_ARG; TL_ERROR_UNSUPPORTED: the backend cannot wait; TL_ERROR_KERNEL: compute
+//          failed; and those of the backend. *device is all zero then.
+// Cost:    three times `bytes` of memory while it runs; the calls are the same each time. The counters
+//          and peaks of the backend count them.
+// Threads: as the backend.
+TLDEF tl_result tl_measure_device(tl_env *env, const tl_backend *backend,
+                                  const tl_measure_device_desc *desc, tl_device *device);
+#endif
 
 // ============================================================================
 // [11] MANAGER -- the store and the online checkpoint manager
@@ -4753,6 +5108,1673 @@ TLI_IMPL tl_result tl_write_graph(tl_env *env, const tl_graph *graph, const char
     return tli_fail_path(env, TL_ERROR_IO, "tl_write_graph", file ? "cannot write" : "cannot open", path);
 }
 #endif
+#endif
+
+#ifndef TL_NO_PLANNERS
+// -- layers: what every one of them does --
+
+#define TLI_NEEDS(id, name, needs) needs,
+static const char *const tli_elementwise_names[] = { TL_ELEMENTWISES(TLI_NAME) };
+static const char *const tli_elementwise_needs[] = { TL_ELEMENTWISES(TLI_NEEDS) };
+static const char *const tli_pool_names[] = { TL_POOLS(TLI_NAME) };
+static const char *const tli_attention_names[] = { TL_ATTENTIONS(TLI_NAME) };
+static const char *const tli_cell_names[] = { TL_CELLS(TLI_NAME) };
+#undef TLI_NEEDS
+
+// Fields of a desc that only some layers read, as bits.
+#define TLI_FIELD_ACTIVATION 1u
+#define TLI_FIELD_INPLACE    2u
+#define TLI_FIELD_BIAS       4u
+#define TLI_FIELD_FLATTEN    8u
+#define TLI_FIELD_CHANNELS   16u
+#define TLI_FIELD_KERNEL     32u
+#define TLI_FIELD_STRIDE     64u
+#define TLI_FIELD_PADDING    128u
+#define TLI_FIELD_DILATION   256u
+#define TLI_FIELD_GROUPS     512u
+#define TLI_FIELD_POSITIONS  1024u
+#define TLI_FIELD_HEADS      2048u
+#define TLI_FIELD_VOCABULARY 4096u
+#define TLI_FIELD_EXTRA      8192u
+#define TLI_CONVOLUTION (TLI_FIELD_ACTIVATION | TLI_FIELD_BIAS | TLI_FIELD_CHANNELS | TLI_FIELD_KERNEL | \
+                         TLI_FIELD_STRIDE | TLI_FIELD_PADDING | TLI_FIELD_DILATION | TLI_FIELD_GROUPS)
+
+// A layer that is being made. The first broken rule sticks, and so does the first overflow.
+typedef struct tli_layer {
+    tli_graph_rules rules;
+    tl_graph     *graph;
+    tl_layer_desc desc;           // zero where the caller gave none
+    tl_node_desc  node;           // its costs, needs and bytes are filled in by the layer
+    tl_value      out;            // precision and shape of the result
+    const char   *rule;
+    tl_result     code;
+    int32_t       reads_in, reads_out;  // what backward reads
+} tli_layer;
+
+static void tli_break(tli_layer *layer, tl_result code, const char *rule) {
+    if (layer->rule) return;
+    layer->rule = rule;
+    layer->code = code;
+}
+
+static void tli_break_rule(tli_layer *layer, const char *rule) { tli_break(layer, TL_ERROR_INVALID_ARG, rule); }
+
+#define TLI_SHAPE_RULE "shape: bytes and costs must fit 64 bits"
+
+static uint64_t tli_layer_mul(tli_layer *layer, uint64_t a, uint64_t b) {
+    uint64_t product;
+    if (tli_mul_u64(a, b, &product)) return product;
+    tli_break(layer, TL_ERROR_OVERFLOW, TLI_SHAPE_RULE);
+    return 0;
+}
+
+static uint64_t tli_layer_add(tli_layer *layer, uint64_t a, uint64_t b) {
+    uint64_t sum;
+    if (tli_add_u64(a, b, &sum)) return sum;
+    tli_break(layer, TL_ERROR_OVERFLOW, TLI_SHAPE_RULE);
+    return 0;
+}
+
+static uint64_t tli_or_default(uint64_t value, uint64_t fallback) { return value ? value : fallback; }
+
+static uint64_t tli_element_size(tl_precision precision) {
+    switch (precision) {
+    case TL_PRECISION_FULL:   return 8;
+    case TL_PRECISION_SINGLE: case TL_PRECISION_MIXED: return 4;
+    case TL_PRECISION_HALF:   case TL_PRECISION_BF16:  return 2;
+    case TL_PRECISION_COUNT:  break;
+    }
+    return 0;
+}
+
+static uint64_t tli_find_positions(tli_layer *layer, tl_shape shape) {
+    return tli_layer_mul(layer, shape.batch, tli_layer_mul(layer, shape.height, shape.width));
+}
+
+static uint64_t tli_find_elements(tli_layer *layer, tl_shape shape) {
+    return tli_layer_mul(layer, tli_find_positions(layer, shape), shape.channels);
+}
+
+// Fields that this layer has no use for must be zero.
+static const char *tli_check_fields(const tl_layer_desc *desc, uint32_t known) {
+    static const char *const rules[] = {
+        "activation: must be none here", "inplace: must be 0 here", "no_bias: must be 0 here",
+        "flatten: must be 0 here", "channels: must be 0 here", "kernel: must be 0 here",
+        "stride: must be 0 here", "padding: must be 0 here", "dilation: must be 0 here",
+        "groups: must be 0 here", "height, width: must be 0 here", "heads: must be 0 here",
+        "vocabulary: must be 0 here", "saved_bytes, fwork_bytes, bwork_bytes: must be 0 here"
+    };
+    uint64_t values[14];
+    int32_t i;
+    values[0] = desc->activation != TL_ELEMENTWISE_NONE;
+    values[1] = desc->inplace != 0;
+    values[2] = desc->no_bias != 0;
+    values[3] = desc->flatten != 0;
+    values[4] = desc->channels;
+    values[5] = desc->kernel | desc->kernel_width;
+    values[6] = desc->stride | desc->stride_width;
+    values[7] = desc->padding | desc->padding_width;
+    values[8] = desc->dilation;
+    values[9] = desc->groups;
+    values[10] = desc->height | desc->width;
+    values[11] = desc->heads;
+    values[12] = desc->vocabulary;
+    values[13] = desc->saved_bytes | desc->fwork_bytes | desc->bwork_bytes;
+    for (i = 0; i < 14; i++)
+        if (values[i] && !(known >> i & 1)) return rules[i];
+    return NULL;
+}
+
+// A value that some call of this graph made, with the bytes that its shape says.
+static void tli_check_value(tli_layer *layer, const tl_value *value) {
+    int32_t tensor = tli_index_tensor(layer->graph, layer->graph->node_count, value->tensor);
+    uint64_t bytes;
+    if (!tli_is_below((int64_t)value->precision, TL_PRECISION_COUNT)) {
+        tli_break_rule(layer, "input: unknown precision");
+        return;
+    }
+    bytes = tli_layer_mul(layer, tli_find_elements(layer, value->shape), tli_element_size(value->precision));
+    if (!value->shape.batch || !value->shape.channels || !value->shape.height || !value->shape.width)
+        tli_break_rule(layer, "input: no call made this value");
+    else if (tensor < 0) tli_break_rule(layer, "input: there is no such tensor");
+    else if (layer->graph->outputs[tensor].bytes != bytes)
+        tli_break_rule(layer, "input: its shape does not have the bytes of its tensor");
+}
+
+// Begin a layer: its result has precision and shape of the first input, until something else is said.
+static tli_layer tli_start_layer(tl_env *env, const char *function, tl_graph *graph,
+                                 const tl_layer_desc *desc, uint32_t known, const tl_value *inputs,
+                                 int32_t input_count) {
+    tli_layer layer;
+    int32_t i;
+    tli_zero(&layer, sizeof layer);
+    layer.rules = tli_rules_of(env, function);
+    layer.graph = graph;
+    if (desc) layer.desc = *desc;
+    layer.node.name = layer.desc.name;
+    for (i = 0; i < input_count; i++) tli_check_value(&layer, &inputs[i]);
+    if (input_count > 0) layer.out = inputs[0];
+    layer.rule = layer.rule ? layer.rule : tli_check_fields(&layer.desc, known | TLI_FIELD_EXTRA);
+    if (layer.rule && !layer.code) layer.code = TL_ERROR_INVALID_ARG;
+    if (!tli_is_below(layer.desc.precision, TL_PRECISION_COUNT + 1))
+        tli_break_rule(&layer, "precision: unknown");
+    else if (layer.desc.precision) layer.out.precision = (tl_precision)(layer.desc.precision - 1);
+    if ((layer.desc.inplace | layer.desc.no_bias | layer.desc.flatten) & ~1)
+        tli_break_rule(&layer, "inplace, no_bias, flatten: must be 0 or 1");
+    return layer;
+}
+
+// The activation runs in place on the result, so its backward may read nothing else.
+static void tli_add_activation(tli_layer *layer, tl_node_desc *node, uint64_t elements, char *op, size_t size) {
+    tl_elementwise activation = layer->desc.activation;
+    tli_writer w = tli_writer_of(op, size);
+    if (!tli_is_below((int64_t)activation, TL_ELEMENTWISE_COUNT) || activation == TL_ELEMENTWISE_NONE ||
+        !tli_same_text(tli_elementwise_needs[activation], "out")) {
+        tli_break_rule(layer, "activation: its backward must read its output alone: make it a node of its own");
+        return;
+    }
+    tli_put(&w, node->op); tli_put(&w, "+"); tli_put(&w, tli_elementwise_names[activation]);
+    tli_finish(&w);
+    node->op = op;
+    layer->reads_out = 1;
+    node->fwd_cost = tli_layer_add(layer, node->fwd_cost, elements);
+    node->bwd_cost = tli_layer_add(layer, node->bwd_cost, elements);
+}
+
+static tl_result tli_refuse_layer(const tli_layer *layer, const char *name) {
+    return tli_fail_item(&layer->rules, layer->code, "node", layer->graph->node_count, name, layer->rule);
+}
+
+// Add the node. One output of the layer's shape, unless output_bytes and output_count are set.
+static tl_result tli_finish_layer(tli_layer *layer, const tl_tensor *inputs, int32_t input_count,
+                                  tl_value *output) {
+    static const char *const needs[] = { "none", "in", "out", "in,out" };
+    uint64_t elements = tli_find_elements(layer, layer->out.shape);
+    uint64_t bytes = tli_layer_mul(layer, elements, tli_element_size(layer->out.precision));
+    tl_node_desc node = layer->node;
+    char op[48];
+    tl_result result;
+    tli_zero(output, sizeof *output);
+    if (layer->desc.activation && !layer->rule) tli_add_activation(layer, &node, elements, op, sizeof op);
+    node.saved_bytes = tli_layer_add(layer, node.saved_bytes, layer->desc.saved_bytes);
+    node.fwork_bytes = tli_layer_add(layer, node.fwork_bytes, layer->desc.fwork_bytes);
+    node.bwork_bytes = tli_layer_add(layer, node.bwork_bytes, layer->desc.bwork_bytes);
+    node.unit = layer->desc.unit; node.layer = layer->desc.layer;
+    node.no_grad = layer->desc.no_grad; node.keep = layer->desc.keep;
+    node.inplace = layer->desc.inplace;
+    node.inputs = inputs; node.input_count = input_count;
+    if (!node.output_count) { node.output_bytes = &bytes; node.output_count = 1; }
+    if (!node.needs) node.needs = needs[layer->reads_in + 2 * layer->reads_out];
+    if (node.no_grad) {
+        node.needs = "none";
+        node.bwd_cost = node.saved_bytes = node.bwork_bytes = 0;
+    }
+    if (layer->rule) return tli_refuse_layer(layer, node.name ? node.name : node.op);
+    result = tli_add_node(&layer->rules, layer->graph, &node);
+    if (result) return result;
+    *output = layer->out;
+    output->tensor.node = layer->graph->node_count - 1;
+    output->tensor.output = 0;
+    return TL_OK;
+}
+
+// Costs of a layer with weights, and the weights.
+static void tli_set_weights(tli_layer *layer, uint64_t fwd_cost, uint64_t weights) {
+    layer->node.fwd_cost = fwd_cost;
+    layer->node.bwd_cost = tli_layer_mul(layer, 2, fwd_cost);
+    layer->node.param_bytes = tli_layer_mul(layer, weights, tli_element_size(layer->out.precision));
+    layer->reads_in = 1;
+}
+
+static void tli_set_cost(tli_layer *layer, uint64_t cost) {
+    layer->node.fwd_cost = layer->node.bwd_cost = cost;
+}
+
+TLI_IMPL tl_result tl_add_input(tl_env *env, tl_graph *graph, const char *name, tl_shape shape,
+                                tl_precision precision, tl_value *output) {
+    tli_layer layer;
+    tl_result result;
+    TL_ASSERT(graph && output);
+    layer = tli_start_layer(env, "tl_add_input", graph, NULL, 0, NULL, 0);
+    layer.node.name = name;
+    layer.node.op = "input";
+    layer.out.precision = precision;
+    layer.out.shape.batch = tli_or_default(shape.batch, 1);
+    layer.out.shape.channels = tli_or_default(shape.channels, 1);
+    layer.out.shape.height = tli_or_default(shape.height, 1);
+    layer.out.shape.width = tli_or_default(shape.width, 1);
+    if (!tli_is_below((int64_t)precision, TL_PRECISION_COUNT)) tli_break_rule(&layer, "precision: unknown");
+    result = tli_finish_layer(&layer, NULL, 0, output);
+    if (!result && !graph->batch) graph->batch = output->shape.batch;
+    return result;
+}
+
+// -- layers: matrices and windows --
+
+TLI_IMPL tl_result tl_add_dense(tl_env *env, tl_graph *graph, const tl_layer_desc *desc, tl_value input,
+                                tl_value *output) {
+    tli_layer layer;
+    uint64_t inner, channels, bias;
+    TL_ASSERT(graph && output);
+    layer = tli_start_layer(env, "tl_add_dense", graph, desc,
+                            TLI_FIELD_CHANNELS | TLI_FIELD_BIAS | TLI_FIELD_FLATTEN | TLI_FIELD_ACTIVATION,
+                            &input, 1);
+    inner = input.shape.channels;
+    if (layer.desc.flatten) {
+        inner = tli_layer_mul(&layer, inner, tli_layer_mul(&layer, input.shape.height, input.shape.width));
+        layer.out.shape.height = layer.out.shape.width = 1;
+    }
+    channels = layer.out.shape.channels = tli_or_default(layer.desc.channels, inner);
+    bias = !layer.desc.no_bias;
+    layer.node.op = "linear";
+    tli_set_weights(&layer, tli_layer_mul(&layer, tli_find_elements(&layer, layer.out.shape),
+                                          tli_layer_add(&layer, tli_layer_mul(&layer, 2, inner), bias)),
+                    tli_layer_mul(&layer, channels, tli_layer_add(&layer, inner, bias)));
+    return tli_finish_layer(&layer, &input.tensor, 1, output);
+}
+
+// One direction of a window, defaults filled in.
+typedef struct tli_window { uint64_t kernel, stride, padding, span; } tli_window;
+
+// What a window of a desc says: the width follows the height where it is 0.
+static tli_window tli_find_window(tli_layer *layer, int is_width, int is_pool) {
+    const tl_layer_desc *desc = &layer->desc;
+    uint64_t kernel = is_width && desc->kernel_width ? desc->kernel_width : desc->kernel;
+    uint64_t stride = is_width && desc->stride_width ? desc->stride_width : desc->stride;
+    uint64_t padding = is_width && desc->padding_width ? desc->padding_width : desc->padding;
+    tli_window window;
+    window.kernel = tli_or_default(kernel, 1);
+    window.stride = tli_or_default(stride, is_pool ? window.kernel : 1);
+    window.padding = padding ? padding : (window.kernel - 1) / 2;
+    if (padding == TL_NO_PADDING) window.padding = 0;
+    window.span = tli_layer_mul(layer, window.kernel - 1, tli_or_default(desc->dilation, 1));
+    window.span = tli_layer_add(layer, window.span, 1);
+    return window;
+}
+
+// Positions after a window has gone over them.
+static uint64_t tli_shrink(tli_layer *layer, uint64_t extent, const tli_window *window) {
+    uint64_t padded = tli_layer_add(layer, extent, tli_layer_mul(layer, 2, window->padding));
+    if (padded < window->span) {
+        tli_break_rule(layer, "kernel: larger than the padded input");
+        return 1;
+    }
+    return (padded - window->span) / window->stride + 1;
+}
+
+static uint64_t tli_enlarge(tli_layer *layer, uint64_t extent, const tli_window *window) {
+    uint64_t cut = tli_layer_mul(layer, 2, window->padding);
+    uint64_t grown = tli_layer_add(layer, tli_layer_mul(layer, extent - 1, window->stride), window->span);
+    if (grown <= cut) {
+        tli_break_rule(layer, "padding: nothing is left of the result");
+        return 1;
+    }
+    return grown - cut;
+}
+
+// Convolutions of all kinds. Of a transposed one, the elements of the input meet the taps.
+static tl_result tli_add_convolution(tli_layer *layer, const tl_value *input, int transposed,
+                                     tl_value *output) {
+    tli_window height = tli_find_window(layer, 0, 0), width = tli_find_window(layer, 1, 0);
+    uint64_t groups = tli_or_default(layer->desc.groups, 1), inner = input->shape.channels;
+    uint64_t channels = tli_or_default(layer->desc.channels, inner), bias = !layer->desc.no_bias;
+    uint64_t taps = tli_layer_mul(layer, height.kernel, width.kernel), weights, cost;
+    tl_shape *shape = &layer->out.shape;
+    if (inner % groups || channels % groups)
+        tli_break_rule(layer, "groups: must divide the channels of the input and of the result");
+    shape->channels = channels;
+    if (!layer->rule && transposed) {
+        shape->height = tli_enlarge(layer, shape->height, &height);
+        shape->width = tli_enlarge(layer, shape->width, &width);
+    } else if (!layer->rule) {
+        shape->height = tli_shrink(layer, shape->height, &height);
+        shape->width = tli_shrink(layer, shape->width, &width);
+    }
+    weights = tli_layer_mul(layer, channels, tli_layer_mul(layer, inner / groups, taps));
+    cost = tli_layer_mul(layer, tli_find_positions(layer, transposed ? input->shape : *shape),
+                         tli_layer_mul(layer, 2, weights));
+    if (bias) cost = tli_layer_add(layer, cost, tli_find_elements(layer, *shape));
+    layer->node.op = transposed ? "convt2d" : "conv2d";
+    tli_set_weights(layer, cost, tli_layer_add(layer, weights, bias ? channels : 0));
+    return tli_finish_layer(layer, &input->tensor, 1, output);
+}
+
+TLI_IMPL tl_result tl_add_conv2d(tl_env *env, tl_graph *graph, const tl_layer_desc *desc, tl_value input,
+                                 tl_value *output) {
+    tli_layer layer;
+    TL_ASSERT(graph && output);
+    layer = tli_start_layer(env, "tl_add_conv2d", graph, desc, TLI_CONVOLUTION, &input, 1);
+    return tli_add_convolution(&layer, &input, 0, output);
+}
+
+TLI_IMPL tl_result tl_add_depthwise_conv2d(tl_env *env, tl_graph *graph, const tl_layer_desc *desc,
+                                           tl_value input, tl_value *output) {
+    tli_layer layer;
+    TL_ASSERT(graph && output);
+    layer = tli_start_layer(env, "tl_add_depthwise_conv2d", graph, desc, TLI_CONVOLUTION & ~TLI_FIELD_GROUPS,
+                            &input, 1);
+    layer.desc.groups = input.shape.channels;
+    return tli_add_convolution(&layer, &input, 0, output);
+}
+
+TLI_IMPL tl_result tl_add_transposed_conv2d(tl_env *env, tl_graph *graph, const tl_layer_desc *desc,
+                                            tl_value input, tl_value *output) {
+    tli_layer layer;
+    TL_ASSERT(graph && output);
+    layer = tli_start_layer(env, "tl_add_transposed_conv2d", graph, desc, TLI_CONVOLUTION, &input, 1);
+    return tli_add_convolution(&layer, &input, 1, output);
+}
+
+static uint64_t tli_divide_up(uint64_t a, uint64_t b) { return a / b + (a % b > 0); }
+
+TLI_IMPL tl_result tl_add_pool(tl_env *env, tl_graph *graph, tl_pool kind, const tl_layer_desc *desc,
+                               tl_value input, tl_value *output) {
+    const uint32_t windows = TLI_FIELD_KERNEL | TLI_FIELD_STRIDE | TLI_FIELD_PADDING;
+    tli_layer layer;
+    uint64_t taps = 1;
+    TL_ASSERT(graph && output);
+    layer = tli_start_layer(env, "tl_add_pool", graph, desc,
+                            kind == TL_POOL_GLOBAL ? TLI_FIELD_POSITIONS : windows, &input, 1);
+    layer.node.op = tl_name_pool(kind);
+    if (!tli_is_below((int64_t)kind, TL_POOL_COUNT)) tli_break_rule(&layer, "kind: unknown");
+    if (!layer.rule && kind == TL_POOL_GLOBAL) {
+        layer.out.shape.height = tli_or_default(layer.desc.height, 1);
+        layer.out.shape.width = tli_or_default(layer.desc.width, tli_or_default(layer.desc.height, 1));
+        if (layer.out.shape.height > input.shape.height || layer.out.shape.width > input.shape.width)
+            tli_break_rule(&layer, "height, width: more positions than the input has");
+        taps = tli_layer_mul(&layer, tli_divide_up(input.shape.height, layer.out.shape.height),
+                             tli_divide_up(input.shape.width, layer.out.shape.width));
+    } else if (!layer.rule) {
+        tli_window height = tli_find_window(&layer, 0, 1), width = tli_find_window(&layer, 1, 1);
+        layer.out.shape.height = tli_shrink(&layer, input.shape.height, &height);
+        layer.out.shape.width = tli_shrink(&layer, input.shape.width, &width);
+        taps = tli_layer_mul(&layer, height.kernel, width.kernel);
+    }
+    tli_set_cost(&layer, tli_layer_mul(&layer, tli_find_elements(&layer, layer.out.shape), taps));
+    layer.reads_in = kind == TL_POOL_MAX;
+    return tli_finish_layer(&layer, &input.tensor, 1, output);
+}
+
+TLI_IMPL tl_result tl_add_upsample(tl_env *env, tl_graph *graph, const tl_layer_desc *desc, tl_value input,
+                                   tl_value *output) {
+    tli_layer layer;
+    tli_window height, width;
+    TL_ASSERT(graph && output);
+    layer = tli_start_layer(env, "tl_add_upsample", graph, desc, TLI_FIELD_KERNEL | TLI_FIELD_STRIDE,
+                            &input, 1);
+    height = tli_find_window(&layer, 0, 0);
+    width = tli_find_window(&layer, 1, 0);
+    layer.node.op = "upsample";
+    layer.out.shape.height = tli_layer_mul(&layer, input.shape.height, height.stride);
+    layer.out.shape.width = tli_layer_mul(&layer, input.shape.width, width.stride);
+    tli_set_cost(&layer, tli_layer_mul(&layer, tli_find_elements(&layer, layer.out.shape),
+                                       tli_layer_mul(&layer, height.kernel, width.kernel)));
+    return tli_finish_layer(&layer, &input.tensor, 1, output);
+}
+
+// -- layers: what goes over its elements --
+
+static tl_result tli_add_norm(tl_env *env, const char *function, tl_graph *graph, const char *op,
+                              const tl_layer_desc *desc, const tl_value *input, tl_value *output) {
+    tli_layer layer = tli_start_layer(env, function, graph, desc,
+                                      TLI_FIELD_BIAS | TLI_FIELD_ACTIVATION | TLI_FIELD_INPLACE, input, 1);
+    layer.node.op = op;
+    tli_set_weights(&layer, tli_find_elements(&layer, layer.out.shape),
+                    tli_layer_mul(&layer, input->shape.channels, layer.desc.no_bias ? 1 : 2));
+    return tli_finish_layer(&layer, &input->tensor, 1, output);
+}
+
+TLI_IMPL tl_result tl_add_batch_norm(tl_env *env, tl_graph *graph, const tl_layer_desc *desc, tl_value input,
+                                     tl_value *output) {
+    TL_ASSERT(graph && output);
+    return tli_add_norm(env, "tl_add_batch_norm", graph, "bn", desc, &input, output);
+}
+
+TLI_IMPL tl_result tl_add_layer_norm(tl_env *env, tl_graph *graph, const tl_layer_desc *desc, tl_value input,
+                                     tl_value *output) {
+    TL_ASSERT(graph && output);
+    return tli_add_norm(env, "tl_add_layer_norm", graph, "layernorm", desc, &input, output);
+}
+
+TLI_IMPL tl_result tl_add_softmax(tl_env *env, tl_graph *graph, const tl_layer_desc *desc, tl_value input,
+                                  tl_value *output) {
+    tli_layer layer;
+    TL_ASSERT(graph && output);
+    layer = tli_start_layer(env, "tl_add_softmax", graph, desc, TLI_FIELD_INPLACE, &input, 1);
+    layer.node.op = "softmax";
+    layer.reads_out = 1;
+    tli_set_cost(&layer, tli_find_elements(&layer, layer.out.shape));
+    return tli_finish_layer(&layer, &input.tensor, 1, output);
+}
+
+// Inputs of an elementwise node: 1, 2, or -2 = 2 and more.
+static int32_t tli_find_arity(tl_elementwise kind) {
+    if (kind == TL_ELEMENTWISE_ADD || kind == TL_ELEMENTWISE_MUL) return -2;
+    return kind == TL_ELEMENTWISE_SUB ? 2 : 1;
+}
+
+static int tli_fits_extent(uint64_t extent, uint64_t whole) { return extent == whole || extent == 1; }
+
+// The tensors of values, to be released; NULL and a broken rule where there is no memory.
+static tl_tensor *tli_take_tensors(tli_layer *layer, const tl_value *values, int32_t count) {
+    tl_tensor *tensors = (tl_tensor *)tli_alloc_array(layer->rules.env, (uint64_t)count, sizeof *tensors);
+    int32_t i;
+    if (!tensors) tli_break(layer, TL_ERROR_NO_MEMORY, "no memory for its inputs");
+    for (i = 0; i < count && tensors; i++) tensors[i] = values[i].tensor;
+    return tensors;
+}
+
+static tl_result tli_finish_inputs(tli_layer *layer, const tl_value *inputs, int32_t count, tl_value *output) {
+    tl_tensor *tensors = tli_take_tensors(layer, inputs, count);
+    tl_result result = tli_finish_layer(layer, tensors, tensors ? count : 0, output);
+    tli_release(layer->rules.env, tensors);
+    return result;
+}
+
+TLI_IMPL tl_result tl_add_elementwise(tl_env *env, tl_graph *graph, tl_elementwise kind,
+                                      const tl_layer_desc *desc, const tl_value *inputs, int32_t input_count,
+                                      tl_value *output) {
+    tli_layer layer;
+    tl_shape whole;
+    int32_t arity = tli_find_arity(kind), count = inputs && input_count > 0 ? input_count : 0, i;
+    TL_ASSERT(graph && output);
+    layer = tli_start_layer(env, "tl_add_elementwise", graph, desc, TLI_FIELD_ACTIVATION | TLI_FIELD_INPLACE,
+                            inputs, count);
+    layer.node.op = tl_name_elementwise(kind);
+    if (!tli_is_below((int64_t)kind, TL_ELEMENTWISE_COUNT) || kind == TL_ELEMENTWISE_NONE)
+        tli_break_rule(&layer, "kind: unknown, or none");
+    else if (arity < 0 ? count < 2 : count != arity)
+        tli_break_rule(&layer, "inputs: add and mul take 2 or more, sub 2, the others 1");
+    if (!layer.rule) {
+        whole = layer.out.shape;
+        layer.reads_in = tli_same_text(tli_elementwise_needs[kind], "in");
+        layer.reads_out = tli_same_text(tli_elementwise_needs[kind], "out");
+        for (i = 1; i < count; i++)
+            if (!tli_fits_extent(inputs[i].shape.batch, whole.batch) ||
+                !tli_fits_extent(inputs[i].shape.channels, whole.channels) ||
+                !tli_fits_extent(inputs[i].shape.height, whole.height) ||
+                !tli_fits_extent(inputs[i].shape.width, whole.width))
+                tli_break_rule(&layer, "inputs: each extent must be that of the first input, or 1");
+        tli_set_cost(&layer, tli_layer_mul(&layer, tli_find_elements(&layer, whole),
+                                           count > 1 ? (uint64_t)count - 1 : 1));
+    }
+    return tli_finish_inputs(&layer, inputs, count, output);
+}
+
+TLI_IMPL tl_result tl_add_embedding(tl_env *env, tl_graph *graph, const tl_layer_desc *desc, tl_value input,
+                                    tl_value *output) {
+    tli_layer layer;
+    TL_ASSERT(graph && output);
+    layer = tli_start_layer(env, "tl_add_embedding", graph, desc, TLI_FIELD_CHANNELS | TLI_FIELD_VOCABULARY,
+                            &input, 1);
+    layer.node.op = "embedding";
+    if (input.shape.channels != 1) tli_break_rule(&layer, "input: must have 1 channel, the id");
+    if (!layer.desc.channels || !layer.desc.vocabulary)
+        tli_break_rule(&layer, "channels, vocabulary: must be > 0");
+    layer.out.shape.channels = layer.desc.channels;
+    tli_set_weights(&layer, tli_find_elements(&layer, layer.out.shape),
+                    tli_layer_mul(&layer, layer.desc.vocabulary, layer.desc.channels));
+    return tli_finish_layer(&layer, &input.tensor, 1, output);
+}
+
+TLI_IMPL tl_result tl_add_loss(tl_env *env, tl_graph *graph, const tl_layer_desc *desc, tl_value input,
+                               const tl_value *labels, tl_value *output) {
+    tli_layer layer;
+    tl_value inputs[2];
+    int32_t count = labels ? 2 : 1;
+    tl_tensor tensors[2];
+    TL_ASSERT(graph && output);
+    inputs[0] = input;
+    inputs[1] = labels ? *labels : input;
+    tensors[0] = inputs[0].tensor;
+    tensors[1] = inputs[1].tensor;
+    layer = tli_start_layer(env, "tl_add_loss", graph, desc, 0, inputs, count);
+    layer.node.op = "loss";
+    layer.reads_in = 1;
+    tli_set_cost(&layer, tli_find_elements(&layer, input.shape));
+    layer.out.shape.channels = layer.out.shape.height = layer.out.shape.width = 1;
+    return tli_finish_layer(&layer, tensors, count, output);
+}
+
+// -- layers: several inputs, several outputs --
+
+TLI_IMPL tl_result tl_add_concat(tl_env *env, tl_graph *graph, const tl_layer_desc *desc,
+                                 const tl_value *inputs, int32_t input_count, tl_value *output) {
+    tli_layer layer;
+    int32_t count = inputs && input_count > 0 ? input_count : 0, i;
+    TL_ASSERT(graph && output);
+    layer = tli_start_layer(env, "tl_add_concat", graph, desc, 0, inputs, count);
+    layer.node.op = "concat";
+    if (!count) tli_break_rule(&layer, "inputs: there must be at least one");
+    for (i = 1; i < count; i++) {
+        const tl_shape *shape = &inputs[i].shape;
+        if (shape->batch != inputs[0].shape.batch || shape->height != inputs[0].shape.height ||
+            shape->width != inputs[0].shape.width || inputs[i].precision != inputs[0].precision)
+            tli_break_rule(&layer, "inputs: all must have the same batch, height, width and precision");
+        layer.out.shape.channels = tli_layer_add(&layer, layer.out.shape.channels, shape->channels);
+    }
+    tli_set_cost(&layer, tli_find_elements(&layer, layer.out.shape));
+    return tli_finish_inputs(&layer, inputs, count, output);
+}
+
+// The parts of a split; 0 and a broken rule where they are not those of the input.
+static void tli_find_parts(tli_layer *layer, const tl_value *input, const uint64_t *channels, int32_t count,
+                           uint64_t *bytes, tl_value *outputs) {
+    uint64_t sum = 0;
+    int32_t k;
+    if (!channels && input->shape.channels % (uint64_t)count)
+        tli_break_rule(layer, "output_count: must divide the channels of the input");
+    for (k = 0; k < count && !layer->rule; k++) {
+        outputs[k] = layer->out;
+        outputs[k].tensor.output = k;
+        outputs[k].shape.channels = channels ? channels[k] : input->shape.channels / (uint64_t)count;
+        if (!outputs[k].shape.channels) tli_break_rule(layer, "channels: each must be > 0");
+        sum = tli_layer_add(layer, sum, outputs[k].shape.channels);
+        bytes[k] = tli_layer_mul(layer, tli_find_elements(layer, outputs[k].shape),
+                                 tli_element_size(outputs[k].precision));
+    }
+    if (!layer->rule && sum != input->shape.channels)
+        tli_break_rule(layer, "channels: their sum must be that of the input");
+}
+
+TLI_IMPL tl_result tl_add_split(tl_env *env, tl_graph *graph, const tl_layer_desc *desc, tl_value input,
+                                const uint64_t *channels, int32_t output_count, tl_value *outputs) {
+    tli_layer layer;
+    tl_value whole;
+    uint64_t *bytes = NULL;
+    int32_t count = output_count > 0 ? output_count : 0, k;
+    tl_result result;
+    TL_ASSERT(graph && (outputs || !count));
+    layer = tli_start_layer(env, "tl_add_split", graph, desc, 0, &input, 1);
+    layer.node.op = "split";
+    if (count < 1) tli_break_rule(&layer, "output_count: must be > 0");
+    else bytes = (uint64_t *)tli_alloc_array(env, (uint64_t)count, sizeof *bytes);
+    if (count && !bytes) tli_break(&layer, TL_ERROR_NO_MEMORY, "no memory for its outputs");
+    if (bytes) tli_find_parts(&layer, &input, channels, count, bytes, outputs);
+    tli_set_cost(&layer, tli_find_elements(&layer, input.shape));
+    layer.node.output_bytes = bytes;
+    layer.node.output_count = count;
+    result = tli_finish_layer(&layer, &input.tensor, 1, &whole);
+    for (k = 0; k < count; k++) {
+        if (result) tli_zero(&outputs[k], sizeof outputs[k]);
+        else outputs[k].tensor.node = whole.tensor.node;
+    }
+    tli_release(env, bytes);
+    return result;
+}
+
+// -- layers: attention --
+
+// What the three kinds share: elements of one row of scores and costs, in FLOP.
+typedef struct tli_scores {
+    uint64_t rows;     // B heads T
+    uint64_t weights;  // B heads T S
+    uint64_t product;  // Q K^T, and the same again weights x V
+    tl_shape value;    // of the result
+} tli_scores;
+
+static tli_scores tli_find_scores(tli_layer *layer, const tl_value *inputs, int32_t count) {
+    uint64_t heads = tli_or_default(layer->desc.heads, 1), keys;
+    const tl_value *last = &inputs[count - 1];
+    tli_scores s;
+    tli_zero(&s, sizeof s);
+    s.value = inputs[0].shape;
+    if (count == 1 && s.value.channels % 3)
+        tli_break_rule(layer, "inputs: queries, keys and values in one tensor are 3 x the channels");
+    if (count == 1) s.value.channels /= 3;
+    if (s.value.channels % heads) tli_break_rule(layer, "heads: must divide the channels");
+    if (count == 3 &&
+        (inputs[1].shape.batch != s.value.batch || last->shape.batch != s.value.batch ||
+         inputs[1].shape.channels != s.value.channels || last->shape.channels != s.value.channels ||
+         inputs[1].shape.height != last->shape.height || inputs[1].shape.width != last->shape.width))
+        tli_break_rule(layer, "inputs: batch and channels must be equal, and the tokens of the last two");
+    keys = tli_layer_mul(layer, last->shape.height, last->shape.width);
+    s.rows = tli_layer_mul(layer, tli_find_positions(layer, s.value), heads);
+    s.weights = tli_layer_mul(layer, s.rows, keys);
+    s.product = tli_layer_mul(layer, tli_layer_mul(layer, 2, tli_find_elements(layer, s.value)), keys);
+    return s;
+}
+
+// One node: stored keeps the weights, tiled what it takes to make them again.
+static tl_result tli_add_one_attention(tli_layer *layer, tl_attention kind, const tli_scores *s,
+                                       const tl_tensor *inputs, int32_t count, tl_value *output) {
+    uint64_t products = tli_layer_mul(layer, 2, s->product), size = tli_element_size(layer->out.precision);
+    uint64_t number = size > 4 ? size : 4;
+    tl_node_desc *node = &layer->node;
+    layer->reads_in = 1;
+    node->op = "attention";
+    node->fwd_cost = tli_layer_add(layer, products, s->weights);
+    node->bwd_cost = tli_layer_add(layer, tli_layer_mul(layer, 2, products), s->weights);
+    if (kind == TL_ATTENTION_STORED) {
+        node->saved_bytes = node->fwork_bytes = node->bwork_bytes = tli_layer_mul(layer, s->weights, size);
+    } else {
+        layer->reads_out = 1;
+        node->bwd_cost = tli_layer_add(layer, node->bwd_cost, tli_layer_add(layer, s->product, s->weights));
+        node->saved_bytes = node->bwork_bytes = tli_layer_mul(layer, s->rows, number);
+    }
+    layer->out.shape = s->value;
+    return tli_finish_layer(layer, inputs, count, output);
+}
+
+// Start one of three nodes, called <name><ending>.
+static tli_layer tli_start_part(const tli_layer *whole, const char *op, const char *ending, char *name,
+                                size_t size) {
+    tli_layer part = *whole;
+    tli_writer w = tli_writer_of(name, size);
+    part.node.op = op;
+    if (!whole->desc.name) return part;
+    tli_put(&w, whole->desc.name); tli_put(&w, ending);
+    if (tli_finish(&w) >= size) tli_break_rule(&part, "name: " TLI_NAME_RULE);
+    part.node.name = name;
+    return part;
+}
+
+static tl_result tli_add_split_attention(const tli_layer *whole, const tli_scores *s, const tl_tensor *inputs,
+                                         int32_t count, tl_value *output) {
+    char name[TLI_NAME_LIMIT + 1];
+    tli_layer part = tli_start_part(whole, "bmm", "_qk", name, sizeof name);
+    tl_value scores, weights;
+    tl_tensor last[2];
+    tl_result result;
+    // Rows of scores have a number for each key: their channels.
+    part.out.shape.batch = s->rows; part.out.shape.height = part.out.shape.width = 1;
+    part.out.shape.channels = s->rows ? s->weights / s->rows : 0;
+    part.desc.keep = 0;
+    part.reads_in = 1;
+    part.node.fwd_cost = s->product;
+    part.node.bwd_cost = tli_layer_mul(&part, 2, s->product);
+    result = tli_finish_layer(&part, inputs, count == 3 ? 2 : 1, &scores);
+    if (result) return result;
+    part = tli_start_part(whole, "softmax", "_softmax", name, sizeof name);
+    part.out = scores;
+    part.desc.keep = 0;
+    part.reads_out = 1;
+    tli_set_cost(&part, s->weights);
+    result = tli_finish_layer(&part, &scores.tensor, 1, &weights);
+    if (result) return result;
+    part = tli_start_part(whole, "bmm", "_av", name, sizeof name);
+    part.reads_in = 1;
+    part.node.fwd_cost = s->product;
+    part.node.bwd_cost = tli_layer_mul(&part, 2, s->product);
+    part.out.shape = s->value;
+    last[0] = weights.tensor; last[1] = inputs[count - 1];
+    return tli_finish_layer(&part, last, 2, output);
+}
+
+// Take back the nodes above a count, after a call that adds several has failed.
+static void tli_cut_graph(tl_graph *graph, const tl_graph *before) {
+    graph->node_count = before->node_count;
+    graph->input_count = before->input_count;
+    graph->tensor_count = before->tensor_count;
+    graph->text_bytes = before->text_bytes;
+}
+
+TLI_IMPL tl_result tl_add_attention(tl_env *env, tl_graph *graph, tl_attention kind, const tl_layer_desc *desc,
+                                    const tl_value *inputs, int32_t input_count, tl_value *output) {
+    int32_t count = inputs && (input_count == 1 || input_count == 3) ? input_count : 0, i;
+    tli_layer layer;
+    tli_scores scores;
+    tl_tensor tensors[3];
+    tl_graph before;
+    tl_result result;
+    TL_ASSERT(graph && output);
+    layer = tli_start_layer(env, "tl_add_attention", graph, desc, TLI_FIELD_HEADS, inputs, count);
+    if (!tli_is_below((int64_t)kind, TL_ATTENTION_COUNT)) tli_break_rule(&layer, "kind: unknown");
+    if (!count) tli_break_rule(&layer, "inputs: there must be 1 or 3");
+    if (kind == TL_ATTENTION_SPLIT &&
+        (layer.desc.saved_bytes | layer.desc.fwork_bytes | layer.desc.bwork_bytes))
+        tli_break_rule(&layer, "saved_bytes, fwork_bytes, bwork_bytes: must be 0 here");
+    tli_zero(&scores, sizeof scores);
+    if (!layer.rule) scores = tli_find_scores(&layer, inputs, count);
+    for (i = 0; i < count; i++) tensors[i] = inputs[i].tensor;
+    before = *graph;
+    layer.node.op = "attention";
+    if (layer.rule) result = tli_finish_layer(&layer, tensors, count, output);
+    else if (kind == TL_ATTENTION_SPLIT)
+        result = tli_add_split_attention(&layer, &scores, tensors, count, output);
+    else result = tli_add_one_attention(&layer, kind, &scores, tensors, count, output);
+    if (result) {
+        tli_cut_graph(graph, &before);
+        tli_zero(output, sizeof *output);
+    }
+    return result;
+}
+
+// -- layers: recurrent cells --
+
+TLI_IMPL tl_result tl_add_recurrent(tl_env *env, tl_graph *graph, tl_cell kind, const tl_layer_desc *desc,
+                                    tl_value input, const tl_value *state, tl_value *new_state) {
+    static const char *const needs[] = { "in,out", "in", "in,out1" };
+    static const uint64_t gate_counts[] = { 1, 3, 4 }, update_costs[] = { 0, 4, 5 };
+    int known = tli_is_below((int64_t)kind, TL_CELL_COUNT);
+    int32_t count = kind == TL_CELL_LSTM ? 2 : 1, i;
+    uint64_t gates = known ? gate_counts[kind] : 1, units, inner, elements, product, bytes[2];
+    tl_value values[3], whole;
+    tl_tensor tensors[3];
+    tli_layer layer;
+    tl_result result;
+    TL_ASSERT(graph && state && new_state);
+    values[0] = input;
+    for (i = 0; i < count; i++) values[i + 1] = state[i];
+    for (i = 0; i <= count; i++) tensors[i] = values[i].tensor;
+    layer = tli_start_layer(env, "tl_add_recurrent", graph, desc, TLI_FIELD_BIAS, values, count + 1);
+    layer.node.op = tl_name_cell(kind);
+    if (!known) tli_break_rule(&layer, "kind: unknown");
+    for (i = 1; i <= count; i++)
+        if (values[i].shape.batch != input.shape.batch || values[i].shape.channels != state[0].shape.channels ||
+            values[i].shape.height != 1 || values[i].shape.width != 1)
+            tli_break_rule(&layer, "state: must have the batch of the input, equal channels and one position");
+    if (input.shape.height != 1 || input.shape.width != 1)
+        tli_break_rule(&layer, "input: must have one position");
+    units = layer.out.shape.channels = state[0].shape.channels;
+    inner = tli_layer_add(&layer, tli_layer_mul(&layer, 2, tli_layer_add(&layer, input.shape.channels, units)),
+                          !layer.desc.no_bias);
+    elements = tli_find_elements(&layer, layer.out.shape);
+    product = tli_layer_mul(&layer, tli_layer_mul(&layer, elements, gates), inner);
+    tli_set_weights(&layer, product,
+                    tli_layer_mul(&layer, tli_layer_mul(&layer, gates, units),
+                                  tli_layer_add(&layer, tli_layer_add(&layer, input.shape.channels, units),
+                                                !layer.desc.no_bias)));
+    product = tli_layer_mul(&layer, elements, gates + (known ? update_costs[kind] : 0));
+    layer.node.fwd_cost = tli_layer_add(&layer, layer.node.fwd_cost, product);
+    layer.node.bwd_cost = tli_layer_add(&layer, layer.node.bwd_cost, product);
+    bytes[0] = bytes[1] = tli_layer_mul(&layer, elements, tli_element_size(layer.out.precision));
+    if (kind != TL_CELL_RNN) layer.node.saved_bytes = tli_layer_mul(&layer, gates, bytes[0]);
+    layer.node.needs = known ? needs[kind] : NULL;
+    layer.node.output_bytes = bytes;
+    layer.node.output_count = count;
+    result = tli_finish_layer(&layer, tensors, count + 1, &whole);
+    for (i = 0; i < count; i++) {
+        new_state[i] = whole;
+        if (!result) new_state[i].tensor.output = i;
+    }
+    return result;
+}
+
+TLI_IMPL const char *tl_name_elementwise(tl_elementwise kind) {
+    return tli_name(tli_elementwise_names, TL_ELEMENTWISE_COUNT, (int64_t)kind);
+}
+
+TLI_IMPL const char *tl_name_pool(tl_pool kind) {
+    return tli_name(tli_pool_names, TL_POOL_COUNT, (int64_t)kind);
+}
+
+TLI_IMPL const char *tl_name_attention(tl_attention kind) {
+    return tli_name(tli_attention_names, TL_ATTENTION_COUNT, (int64_t)kind);
+}
+
+TLI_IMPL const char *tl_name_cell(tl_cell kind) {
+    return tli_name(tli_cell_names, TL_CELL_COUNT, (int64_t)kind);
+}
+
+#ifndef TL_NO_TEXT
+TLI_IMPL int tl_parse_elementwise(const char *text, tl_elementwise *kind) {
+    int32_t value;
+    int known;
+    TL_ASSERT(text && kind);
+    known = tli_parse_name(tli_elementwise_names, TL_ELEMENTWISE_COUNT, text, tli_text_length(text), &value);
+    *kind = (tl_elementwise)value;
+    return known;
+}
+
+TLI_IMPL int tl_parse_pool(const char *text, tl_pool *kind) {
+    int32_t value;
+    int known;
+    TL_ASSERT(text && kind);
+    known = tli_parse_name(tli_pool_names, TL_POOL_COUNT, text, tli_text_length(text), &value);
+    *kind = (tl_pool)value;
+    return known;
+}
+
+TLI_IMPL int tl_parse_attention(const char *text, tl_attention *kind) {
+    int32_t value;
+    int known;
+    TL_ASSERT(text && kind);
+    known = tli_parse_name(tli_attention_names, TL_ATTENTION_COUNT, text, tli_text_length(text), &value);
+    *kind = (tl_attention)value;
+    return known;
+}
+
+TLI_IMPL int tl_parse_cell(const char *text, tl_cell *kind) {
+    int32_t value;
+    int known;
+    TL_ASSERT(text && kind);
+    known = tli_parse_name(tli_cell_names, TL_CELL_COUNT, text, tli_text_length(text), &value);
+    *kind = (tl_cell)value;
+    return known;
+}
+#endif
+
+// -- statistics --
+
+typedef struct tli_census {
+    const tl_graph *graph;
+    int32_t  *ops;            // [nodes] index of its op
+    int32_t  *firsts;         // [nodes] by op: the first node that has it
+    int32_t  *last_readers;   // [tensors] node; the maker where nobody reads it
+    int32_t  *last_uses;      // [tensors] call: F v is v, B v is 2 nodes - 1 - v
+    int32_t  *first_grads;    // [tensors] call that makes its gradient
+    int32_t  *marks;          // [tensors] last node that counted it
+    int32_t  *levels;         // [nodes] longest path to it, then who is read here last, then who has to run
+    uint64_t *grows, *shrinks;  // [2 nodes] bytes at the start and the end of a call
+    uint64_t  input_bytes;    // of graph inputs: resident throughout
+} tli_census;
+
+static void tli_free_census(tl_env *env, tli_census *c) {
+    tli_release(env, c->ops);
+    tli_release(env, c->grows);
+}
+
+// Two blocks: numbers of 4 bytes and of 8.
+static int tli_open_census(tl_env *env, const tl_graph *graph, tli_census *c) {
+    uint64_t nodes = (uint64_t)graph->node_count, tensors = (uint64_t)graph->tensor_count;
+    tli_zero(c, sizeof *c);
+    c->graph = graph;
+    c->ops = (int32_t *)tli_alloc_array(env, 3 * nodes + 4 * tensors, sizeof *c->ops);
+    c->grows = (uint64_t *)tli_alloc_array(env, 4 * nodes, sizeof *c->grows);
+    if (!c->ops || !c->grows || graph->node_count > INT32_MAX / 2) return 0;
+    c->firsts = c->ops + nodes;
+    c->levels = c->firsts + nodes;
+    c->last_readers = c->levels + nodes;
+    c->last_uses = c->last_readers + tensors;
+    c->first_grads = c->last_uses + tensors;
+    c->marks = c->first_grads + tensors;
+    c->shrinks = c->grows + 2 * nodes;
+    return 1;
+}
+
+static int32_t tli_backward_call(const tl_graph *graph, int32_t node) {
+    return 2 * graph->node_count - 1 - node;
+}
+
+static int32_t tli_larger_i32(int32_t a, int32_t b) { return a > b ? a : b; }
+static uint64_t tli_larger_u64(uint64_t a, uint64_t b) { return a > b ? a : b; }
+
+static int tli_gets_gradient(const tl_graph *graph, int32_t tensor) {
+    return graph->nodes[graph->outputs[tensor].node].has_grad;
+}
+
+static int32_t tli_count_ops(tli_census *c) {
+    const tl_graph *graph = c->graph;
+    int32_t count = 0, i, k;
+    for (i = 0; i < graph->node_count; i++) {
+        for (k = 0; k < count && !tli_same_text(tl_name_op(graph, c->firsts[k]), tl_name_op(graph, i)); k++) {}
+        if (k == count) c->firsts[count++] = i;
+        c->ops[i] = k;
+    }
+    return count;
+}
+
+// Who reads what last, and when: for the lives of tensors, the width and the cuts.
+static void tli_find_lives(tli_census *c) {
+    const tl_graph *graph = c->graph;
+    int32_t i, k;
+    for (i = 0; i < graph->node_count; i++) {
+        const tl_node *node = &graph->nodes[i];
+        for (k = node->first_output; k < node->first_output + node->output_count; k++) {
+            c->last_readers[k] = i;
+            c->last_uses[k] = graph->outputs[k].needed ? tli_backward_call(graph, i) : i;
+            c->first_grads[k] = tli_backward_call(graph, i);
+        }
+        for (k = node->first_input; k < node->first_input + node->input_count; k++) {
+            int32_t tensor = graph->inputs[k].tensor;
+            c->last_readers[tensor] = i;
+            c->last_uses[tensor] = tli_larger_i32(c->last_uses[tensor], i);
+            if (graph->inputs[k].needed)
+                c->last_uses[tensor] = tli_larger_i32(c->last_uses[tensor], tli_backward_call(graph, i));
+            if (node->has_grad) c->first_grads[tensor] = tli_backward_call(graph, i);
+        }
+    }
+}
+
+// Peak of the training that keeps everything until its last use.
+static uint64_t tli_find_keep_all_peak(tli_census *c) {
+    const tl_graph *graph = c->graph;
+    uint64_t live = c->input_bytes, peak = c->input_bytes;
+    int32_t i, k;
+    for (i = 0; i < graph->node_count; i++) {
+        const tl_node *node = &graph->nodes[i];
+        int32_t back = tli_backward_call(graph, i);
+        if (node->is_input) continue;
+        for (k = node->first_output; k < node->first_output + node->output_count; k++) {
+            c->grows[i] += graph->outputs[k].bytes;
+            if (!node->keep) c->shrinks[c->last_uses[k]] += graph->outputs[k].bytes;
+            if (!node->has_grad) continue;
+            c->grows[c->first_grads[k]] += graph->outputs[k].bytes;
+            c->shrinks[back] += graph->outputs[k].bytes;
+        }
+        c->grows[i] += node->saved_bytes + node->fwork_bytes;
+        c->shrinks[i] += node->fwork_bytes;
+        c->grows[back] += node->bwork_bytes;
+        c->shrinks[back] += node->bwork_bytes + node->saved_bytes;
+    }
+    for (i = 0; i < 2 * graph->node_count; i++) {
+        live += c->grows[i];
+        peak = tli_larger_u64(peak, live);
+        live -= c->shrinks[i];
+    }
+    return peak;
+}
+
+// What one call cannot do without, graph inputs apart. Forward in place, one copy of output 0 is enough.
+static void tli_find_working_sets(tli_census *c, int32_t id, uint64_t *forward, uint64_t *save,
+                                  uint64_t *backward) {
+    const tl_graph *graph = c->graph;
+    const tl_node *node = &graph->nodes[id];
+    uint64_t inputs = 0, outputs = 0, kept = 0, gradients = 0;
+    int32_t k;
+    for (k = node->first_output; k < node->first_output + node->output_count; k++) {
+        outputs += graph->outputs[k].bytes;
+        if (graph->outputs[k].needed) kept += graph->outputs[k].bytes;
+    }
+    for (k = node->first_input; k < node->first_input + node->input_count; k++) {
+        int32_t tensor = graph->inputs[k].tensor;
+        uint64_t bytes = graph->outputs[tensor].bytes;
+        if (graph->nodes[graph->outputs[tensor].node].is_input) continue;
+        if (c->marks[tensor] < 2 * id + 2) {  // marked 2 id + 2: counted; 2 id + 3: counted as needed, too
+            inputs += bytes;
+            if (tli_gets_gradient(graph, tensor)) gradients += bytes;
+            c->marks[tensor] = 2 * id + 2;
+        }
+        if (graph->inputs[k].needed && c->marks[tensor] == 2 * id + 2) {
+            kept += bytes;
+            c->marks[tensor]++;
+        }
+    }
+    *forward = inputs + outputs + node->fwork_bytes;
+    if (node->inplace >= 0) *forward -= graph->outputs[node->first_output].bytes;
+    *save = node->saved_bytes ? inputs + outputs + node->fwork_bytes + node->saved_bytes : 0;
+    *backward = node->has_grad ? kept + outputs + gradients + node->saved_bytes + node->bwork_bytes : 0;
+}
+
+// Which forwards every plan runs: those of nodes with a gradient (bit 0: training), of results, and of what
+// these read. Forward only (bit 1) the results are what nobody reads, where no node is kept.
+static void tli_find_runs(tli_census *c) {
+    const tl_graph *graph = c->graph;
+    int32_t *runs = c->levels, i, k, any_keep = 0;
+    for (i = 0; i < graph->node_count; i++) any_keep |= graph->nodes[i].keep;
+    for (i = 0; i < graph->node_count; i++)
+        runs[i] = (graph->nodes[i].has_grad | graph->nodes[i].keep) + 2 * (graph->nodes[i].keep | !any_keep);
+    for (i = graph->node_count; i-- > 0;)
+        for (k = 0; k < graph->nodes[i].input_count; k++)
+            runs[graph->outputs[graph->inputs[graph->nodes[i].first_input + k].tensor].node] |= runs[i];
+}
+
+static void tli_find_floor(tli_census *c, tl_graph_statistics *s) {
+    const tl_graph *graph = c->graph;
+    uint64_t forward, save, backward;
+    int32_t i;
+    tli_find_runs(c);
+    s->floor_bytes = s->inference_floor_bytes = c->input_bytes;
+    for (i = 0; i < graph->node_count; i++) {
+        if (graph->nodes[i].is_input) continue;
+        tli_find_working_sets(c, i, &forward, &save, &backward);
+        if (c->levels[i] & 2)
+            s->inference_floor_bytes = tli_larger_u64(s->inference_floor_bytes, c->input_bytes + forward);
+        forward = c->levels[i] & 1 ? tli_larger_u64(forward, save) : 0;
+        if (c->input_bytes + tli_larger_u64(forward, backward) <= s->floor_bytes) continue;
+        s->floor_bytes = c->input_bytes + tli_larger_u64(forward, backward);
+        s->floor_node = i;
+        s->floor_is_backward = backward > forward;
+    }
+}
+
+// Paths, crossings and cuts. `cuts` may be NULL: count them only.
+static void tli_find_shape(tli_census *c, tl_graph_statistics *s, int32_t *cuts) {
+    const tl_graph *graph = c->graph;
+    int32_t i, k, reach = 0, crossing = 0;
+    s->cut_count = 0;
+    for (i = 0; i < graph->node_count; i++) {
+        const tl_node *node = &graph->nodes[i];
+        c->levels[i] = 1;
+        for (k = node->first_input; k < node->first_input + node->input_count; k++) {
+            int32_t from = graph->outputs[graph->inputs[k].tensor].node;
+            c->levels[i] = tli_larger_i32(c->levels[i], c->levels[from] + 1);
+        }
+        s->depth = tli_larger_i32(s->depth, c->levels[i]);
+    }
+    for (i = 0; i < graph->node_count; i++) c->levels[i] = 0;
+    for (i = 0; i < graph->node_count; i++) {
+        const tl_node *node = &graph->nodes[i];
+        if (reach <= i) {
+            if (cuts) cuts[s->cut_count] = i;
+            s->cut_count++;
+        }
+        crossing -= c->levels[i];  // tensors whose last reader this is
+        for (k = node->first_output; k < node->first_output + node->output_count; k++) {
+            if (c->last_readers[k] == i) continue;
+            reach = tli_larger_i32(reach, c->last_readers[k]);
+            c->levels[c->last_readers[k]]++;
+            crossing++;
+        }
+        s->width = tli_larger_i32(s->width, crossing);
+    }
+}
+
+static void tli_add_to_op(const tl_graph *graph, int32_t id, tl_op_statistics *op) {
+    const tl_node *node = &graph->nodes[id];
+    int32_t k;
+    op->op = tl_name_op(graph, id);
+    op->node_count++;
+    for (k = 0; k < node->output_count; k++) op->output_bytes += graph->outputs[node->first_output + k].bytes;
+    op->saved_bytes += node->saved_bytes;
+    op->param_bytes += node->param_bytes;
+    op->fwd_cost += node->fwd_cost;
+    op->bwd_cost += node->bwd_cost;
+}
+
+static void tli_sum_nodes(tli_census *c, tl_graph_statistics *s, tl_op_statistics *ops) {
+    const tl_graph *graph = c->graph;
+    int32_t i;
+    for (i = 0; i < graph->node_count; i++) {
+        tli_add_to_op(graph, i, &ops[c->ops[i]]);
+        s->input_node_count += graph->nodes[i].is_input;
+        s->grad_node_count += graph->nodes[i].has_grad;
+    }
+    for (i = 0; i < s->op_count; i++) {
+        s->output_bytes += ops[i].output_bytes;
+        s->saved_bytes += ops[i].saved_bytes;
+        s->param_bytes += ops[i].param_bytes;
+        s->fwd_cost += ops[i].fwd_cost;
+        s->bwd_cost += ops[i].bwd_cost;
+    }
+    for (i = 0; i < graph->tensor_count; i++) {
+        const tl_node_output *output = &graph->outputs[i];
+        if (graph->nodes[output->node].is_input) c->input_bytes += output->bytes;
+        if (i && output->bytes <= s->largest_bytes) continue;
+        s->largest_bytes = output->bytes;
+        s->largest_tensor.node = output->node;
+        s->largest_tensor.output = output->output;
+    }
+}
+
+TLI_IMPL tl_result tl_measure_graph(tl_env *env, const tl_graph *graph, tl_graph_statistics *statistics) {
+    tl_graph_statistics s;
+    tli_census c;
+    tl_op_statistics *ops;
+    tl_result result;
+    int32_t *cuts;
+    TL_ASSERT(graph && statistics);
+    tli_zero(statistics, sizeof *statistics);
+    result = tl_check_graph(env, graph);
+    if (result) return result;
+    tli_zero(&s, sizeof s);
+    s.node_count = graph->node_count;
+    s.tensor_count = graph->tensor_count;
+    if (tli_open_census(env, graph, &c)) {
+        s.op_count = tli_count_ops(&c);
+        tli_find_lives(&c);
+        tli_find_shape(&c, &s, NULL);
+        s.memory = tli_alloc_array(env, 1, (size_t)s.op_count * sizeof *ops +
+                                           (size_t)s.cut_count * sizeof *cuts);
+    }
+    if (!s.memory) {
+        tli_free_census(env, &c);
+        return tli_fail(env, TL_ERROR_NO_MEMORY, "tl_measure_graph", "no memory to count in");
+    }
+    ops = (tl_op_statistics *)s.memory;
+    cuts = (int32_t *)(void *)(ops + s.op_count);
+    tli_sum_nodes(&c, &s, ops);
+    tli_find_shape(&c, &s, cuts);
+    tli_find_floor(&c, &s);
+    s.keep_all_bytes = tli_find_keep_all_peak(&c);
+    s.ops = ops;
+    s.cuts = cuts;
+    tli_free_census(env, &c);
+    *statistics = s;
+    return TL_OK;
+}
+
+TLI_IMPL void tl_free_graph_statistics(tl_env *env, tl_graph_statistics *statistics) {
+    if (!statistics) return;
+    tli_release(env, statistics->memory);
+    tli_zero(statistics, sizeof *statistics);
+}
+
+#ifndef TL_NO_TEXT
+static void tli_put_column(tli_writer *w, uint64_t value, size_t width) {
+    char digits[24];
+    tli_writer number = tli_writer_of(digits, sizeof digits);
+    size_t length;
+    tli_put_u64(&number, value);
+    for (length = tli_finish(&number); length < width; length++) tli_put(w, " ");
+    tli_put(w, digits);
+}
+
+static void tli_put_op(tli_writer *w, const tl_op_statistics *op, const char *name) {
+    size_t length = tli_text_length(name);
+    tli_put_column(w, (uint64_t)op->node_count, 6);
+    tli_put(w, "  "); tli_put(w, name);
+    for (; length < 16; length++) tli_put(w, " ");
+    tli_put_column(w, op->output_bytes, 16);
+    tli_put_column(w, op->saved_bytes, 16);
+    tli_put_column(w, op->param_bytes, 16);
+    tli_put_column(w, op->fwd_cost, 20);
+    tli_put_column(w, op->bwd_cost, 20);
+    tli_put(w, "\n");
+}
+
+static void tli_put_fact(tli_writer *w, const char *before, uint64_t value, const char *after) {
+    tli_put(w, before); tli_put_u64(w, value); tli_put(w, after);
+}
+
+TLI_IMPL size_t tl_print_graph_statistics(const tl_graph *graph, const tl_graph_statistics *statistics,
+                                          char *buf, size_t size) {
+    tli_writer w = tli_writer_of(buf, size);
+    const tl_graph_statistics *s = statistics;
+    tl_op_statistics sum;
+    int32_t i;
+    TL_ASSERT(graph && statistics);
+    tli_put(&w, " nodes  op                    output bytes     saved bytes    weight bytes"
+                "        forward cost       backward cost\n");
+    for (i = 0; i < s->op_count; i++) tli_put_op(&w, &s->ops[i], s->ops[i].op);
+    tli_zero(&sum, sizeof sum);
+    sum.node_count = s->node_count;
+    sum.output_bytes = s->output_bytes; sum.saved_bytes = s->saved_bytes; sum.param_bytes = s->param_bytes;
+    sum.fwd_cost = s->fwd_cost; sum.bwd_cost = s->bwd_cost;
+    tli_put_op(&w, &sum, "all");
+    tli_put_fact(&w, "depth ", (uint64_t)s->depth, ", ");
+    tli_put_fact(&w, "width ", (uint64_t)s->width, ", ");
+    tli_put_fact(&w, "cuts ", (uint64_t)s->cut_count, "\n");
+    tli_put_fact(&w, "largest tensor: ", s->largest_bytes, " bytes, of ");
+    tli_put(&w, tl_name_node(graph, s->largest_tensor.node));
+    tli_put_fact(&w, "\nfloor: ", s->floor_bytes, " bytes, ");
+    tli_put(&w, s->floor_is_backward ? "backward of " : "forward of ");
+    tli_put(&w, tl_name_node(graph, s->floor_node));
+    tli_put_fact(&w, "; forward only ", s->inference_floor_bytes, " bytes\n");
+    tli_put_fact(&w, "keep all: ", s->keep_all_bytes, " bytes\n");
+    return tli_finish(&w);
+}
+#endif
+
+// -- fusion: which nodes --
+
+#define TLI_FUSION_LIMIT 256    // members of a fused node
+#define TLI_FUSION_BLOCK 65536  // bytes
+
+typedef struct tli_fusion {
+    tl_env  *env;
+    const tl_graph *graph;
+    const tl_fusion_desc *desc;
+    uint64_t block_bytes;
+    int32_t *next, *previous;  // [nodes] in its chain; -1 = none
+    int32_t *chains;           // [nodes] first node of its chain; -1 = not elementwise
+    int32_t *heads;            // [nodes] first member of the fused node that ends here; -1 = inside one
+    int32_t *counts;           // [nodes] members of it
+    int32_t *remade;           // [nodes] of these, members that backward runs again
+    int32_t *first_readers;    // [tensors + 1] into readers
+    int32_t *readers;          // [inputs] nodes, ascending
+    int32_t *marks;            // [tensors] the search that counted it last
+    int32_t *tensors;          // [tensors] its index in the fused graph; -1 = gone
+    uint8_t *needed;           // [tensors] 1 = some backward reads it
+    tl_tensor *inputs;         // [inputs] of the node that is made
+    uint64_t  *bytes;          // [tensors] of its outputs
+    int32_t  searches;
+} tli_fusion;
+
+static int tli_is_elementwise_part(const tl_fusion_desc *desc, const char *text, size_t length) {
+    int32_t count = desc->ops ? desc->op_count : TL_ELEMENTWISE_COUNT, i;
+    for (i = desc->ops ? 0 : 1; i < count; i++) {
+        const char *op = desc->ops ? desc->ops[i] : tli_elementwise_names[i];
+        if (tli_text_length(op) == length && TLI_MEMCMP(op, text, length) == 0) return 1;
+    }
+    return 0;
+}
+
+// The whole op is in the list, or all of its parts are.
+static int tli_is_elementwise_op(const tl_fusion_desc *desc, const char *op) {
+    size_t length = tli_text_length(op), at = 0, end;
+    if (tli_is_elementwise_part(desc, op, length)) return 1;
+    while (at <= length) {
+        for (end = at; end < length && op[end] != '+'; end++) {}
+        if (!tli_is_elementwise_part(desc, op + at, end - at)) return 0;
+        at = end + 1;
+    }
+    return 1;
+}
+
+static int tli_is_fusible(const tli_fusion *f, int32_t id) {
+    const tl_graph *graph = f->graph;
+    const tl_node *node = &graph->nodes[id];
+    uint64_t bytes = graph->outputs[node->first_output].bytes;
+    int32_t k;
+    if (node->is_input || node->output_count != 1 || node->input_count < 1 || node->param_bytes ||
+        node->saved_bytes || !bytes) return 0;
+    for (k = node->first_input; k < node->first_input + node->input_count; k++)
+        if (graph->outputs[graph->inputs[k].tensor].bytes != bytes) return 0;
+    return tli_is_elementwise_op(f->desc, tl_name_op(graph, id));
+}
+
+// Whether a node may follow another one in a chain.
+static int tli_is_linked(const tli_fusion *f, int32_t from, int32_t to) {
+    const tl_graph *graph = f->graph;
+    const tl_node *a = &graph->nodes[from], *b = &graph->nodes[to];
+    int32_t tensor = a->first_output, i;
+    if (f->chains[from] < 0 || a->keep || a->has_grad != b->has_grad || a->fixed != b->fixed ||
+        a->layer != b->layer || !tli_same_text(tl_name_unit(graph, from), tl_name_unit(graph, to))) return 0;
+    for (i = f->first_readers[tensor]; i < f->first_readers[tensor + 1]; i++)
+        if (f->readers[i] != to) return 0;
+    return 1;
+}
+
+static void tli_find_readers(tli_fusion *f) {
+    const tl_graph *graph = f->graph;
+    int32_t i, k;
+    for (i = 0; i < graph->input_count; i++) f->first_readers[graph->inputs[i].tensor + 1]++;
+    for (i = 0; i < graph->tensor_count; i++) f->first_readers[i + 1] += f->first_readers[i];
+    for (i = 0; i < graph->node_count; i++)
+        for (k = 0; k < graph->nodes[i].input_count; k++) {
+            int32_t tensor = graph->inputs[graph->nodes[i].first_input + k].tensor;
+            f->readers[f->first_readers[tensor] + f->marks[tensor]++] = i;
+            if (graph->inputs[graph->nodes[i].first_input + k].needed) f->needed[tensor] = 1;
+        }
+    for (i = 0; i < graph->tensor_count; i++) {
+        f->marks[i] = 0;
+        if (graph->outputs[i].needed) f->needed[i] = 1;
+    }
+}
+
+// A node that could follow several others follows the one listed last: nothing much stands between.
+static void tli_find_chains(tli_fusion *f) {
+    const tl_graph *graph = f->graph;
+    int32_t id, k;
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        f->next[id] = f->previous[id] = f->chains[id] = -1;
+        f->heads[id] = id;
+        f->counts[id] = 1;
+        if (!tli_is_fusible(f, id)) continue;
+        f->chains[id] = id;
+        for (k = node->first_input; k < node->first_input + node->input_count; k++) {
+            int32_t from = graph->outputs[graph->inputs[k].tensor].node;
+            if (from > f->previous[id] && tli_is_linked(f, from, id)) f->previous[id] = from;
+        }
+        if (f->previous[id] < 0) continue;
+        f->next[f->previous[id]] = id;
+        f->chains[id] = f->chains[f->previous[id]];
+    }
+}
+
+// -- fusion: how far --
+
+// The first reader below `id` whose gradient would no longer be added in the old order, were `id` to move
+// below it; node_count where there is none.
+static int32_t tli_find_obstacle(const tli_fusion *f, int32_t id, int32_t tensor) {
+    const tl_graph *graph = f->graph;
+    int32_t i;
+    if (f->desc->inference || !graph->nodes[id].has_grad || !tli_gets_gradient(graph, tensor))
+        return graph->node_count;
+    for (i = f->first_readers[tensor]; i < f->first_readers[tensor + 1]; i++) {
+        int32_t reader = f->readers[i];
+        if (reader > id && graph->nodes[reader].has_grad && f->chains[reader] != f->chains[id]) return reader;
+    }
+    return graph->node_count;
+}
+
+// Whether an outer input of a member would be held from `id` to the next member, where it was not before:
+// the tensor, if nobody reads it later or keeps it, or its gradient, if nobody below adds to it.
+static void tli_count_held(const tli_fusion *f, int32_t id, int32_t tensor, int32_t *values, int32_t *gradients) {
+    const tl_graph *graph = f->graph;
+    const tl_node *from = &graph->nodes[graph->outputs[tensor].node];
+    int32_t i = f->first_readers[tensor + 1];
+    if (from->is_input) return;
+    if (!from->keep && f->readers[i - 1] <= id && (f->desc->inference || !f->needed[tensor])) (*values)++;
+    if (f->desc->inference || !from->has_grad || !graph->nodes[id].has_grad) return;
+    while (!graph->nodes[f->readers[i - 1]].has_grad) i--;  // ends: a member reads it
+    if (f->readers[i - 1] <= id) (*gradients)++;
+}
+
+// Between `id` and the next member other calls stand, beside one inner tensor and later its gradient. Fused,
+// the outer inputs of the members so far are held there instead: no more than that.
+static int tli_holds_more(const tli_fusion *f, int32_t head, int32_t id) {
+    const tl_graph *graph = f->graph;
+    int32_t values = 0, gradients = 0, at = head, k;
+    if (f->next[id] == id + 1) return 0;
+    for (;; at = f->next[at]) {
+        const tl_node *node = &graph->nodes[at];
+        for (k = node->first_input; k < node->first_input + node->input_count; k++)
+            if (at == head || graph->outputs[graph->inputs[k].tensor].node != f->previous[at])
+                tli_count_held(f, id, graph->inputs[k].tensor, &values, &gradients);
+        if (at == id || values > 1 || gradients > 1) return values > 1 || gradients > 1;
+    }
+}
+
+// Bytes that backward has to find anew where this member is made again.
+static uint64_t tli_count_new_needs(tli_fusion *f, int32_t id, int is_head) {
+    const tl_graph *graph = f->graph;
+    const tl_node *node = &graph->nodes[id];
+    uint64_t bytes = 0;
+    int32_t k;
+    for (k = node->first_input; k < node->first_input + node->input_count; k++) {
+        int32_t tensor = graph->inputs[k].tensor, from = graph->outputs[tensor].node;
+        if ((!is_head && from == f->previous[id]) || graph->nodes[from].is_input) continue;
+        if (f->needed[tensor] || f->marks[tensor] == f->searches) continue;
+        f->marks[tensor] = f->searches;
+        bytes += graph->outputs[tensor].bytes;
+    }
+    return bytes;
+}
+
+// The longest fused node that may begin at `head`: its members and those made again.
+static int32_t tli_find_length(tli_fusion *f, int32_t head, int32_t *remade) {
+    const tl_graph *graph = f->graph;
+    uint64_t gained = 0, lost = 0;
+    int32_t best = 1, length, id = head, pending = head, obstacle = graph->node_count, again = 0, k;
+    f->searches++;
+    *remade = 0;
+    for (length = 2; length <= TLI_FUSION_LIMIT && f->next[id] >= 0; length++) {
+        const tl_node *node = &graph->nodes[id];
+        for (k = node->first_input; k < node->first_input + node->input_count; k++) {
+            int32_t tensor = graph->inputs[k].tensor, reader;
+            if (id != head && graph->outputs[tensor].node == f->previous[id]) continue;
+            reader = tli_find_obstacle(f, id, tensor);
+            if (reader < obstacle) obstacle = reader;
+        }
+        if (f->needed[node->first_output]) {  // inner from here on: made again with all above it
+            gained += graph->outputs[node->first_output].bytes;
+            again = length - 1;
+            for (; pending != f->next[id]; pending = f->next[pending])
+                lost += tli_count_new_needs(f, pending, pending == head);
+        }
+        if (f->next[id] >= obstacle || tli_holds_more(f, head, id)) break;
+        id = f->next[id];
+        if (lost > gained && !f->desc->inference) continue;
+        best = length;
+        *remade = again;
+    }
+    return best;
+}
+
+static void tli_cut_chains(tli_fusion *f) {
+    const tl_graph *graph = f->graph;
+    int32_t id, at, last, i, length, remade;
+    for (id = 0; id < graph->node_count; id++) {
+        if (f->chains[id] != id) continue;
+        for (at = id; at >= 0; at = f->next[last]) {
+            length = tli_find_length(f, at, &remade);
+            for (last = at, i = 1; i < length; i++) {
+                f->heads[last] = -1;
+                last = f->next[last];
+            }
+            f->heads[last] = at;
+            f->counts[last] = length;
+            f->remade[last] = remade;
+        }
+    }
+}
+
+// -- fusion: what a fused node takes --
+
+// floor(bytes * 10^9 / rate), the remainder to some 30 binary digits; the largest number where it does not fit.
+static uint64_t tli_find_traffic_ns(uint64_t bytes, uint64_t rate) {
+    uint64_t whole = bytes / rate, rest = bytes % rate, ns;
+    for (; rest > UINT64_MAX / UINT64_C(1000000000); rest >>= 1) rate >>= 1;
+    if (!tli_mul_u64(whole, UINT64_C(1000000000), &ns)) return UINT64_MAX;
+    return tli_add_u64(ns, rest * UINT64_C(1000000000) / rate, &ns) ? ns : UINT64_MAX;
+}
+
+static uint64_t tli_add_capped(uint64_t a, uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }
+
+// Sums over the members of a fused node.
+typedef struct tli_fused {
+    uint64_t fwd_cost, bwd_cost, largest_fwd_cost, largest_bwd_cost;
+    uint64_t fwork_bytes, bwork_bytes;   // largest of a member
+    uint64_t fwd_traffic, bwd_traffic;   // outer bytes that are read and written in any case
+    uint64_t fwd_saved, bwd_saved;       // bytes of inner tensors that need not be written and read
+} tli_fused;
+
+// Bytes that member number `at` of `count` moves, in a fused node and beside it.
+static void tli_add_member_traffic(const tli_fusion *f, int32_t id, int32_t at, int32_t count, int32_t remade,
+                                   tli_fused *sum) {
+    const tl_graph *graph = f->graph;
+    const tl_node *node = &graph->nodes[id];
+    uint64_t bytes = graph->outputs[node->first_output].bytes;
+    int32_t k;
+    for (k = node->first_input; k < node->first_input + node->input_count; k++) {
+        int32_t tensor = graph->inputs[k].tensor;
+        if (at > 0 && graph->outputs[tensor].node == f->previous[id]) continue;
+        sum->fwd_traffic = tli_add_capped(sum->fwd_traffic, bytes);
+        if (at < remade || graph->inputs[k].needed) sum->bwd_traffic = tli_add_capped(sum->bwd_traffic, bytes);
+        if (tli_gets_gradient(graph, tensor)) sum->bwd_traffic = tli_add_capped(sum->bwd_traffic, bytes);
+    }
+    if (at + 1 == count) {
+        sum->fwd_traffic = tli_add_capped(sum->fwd_traffic, bytes);
+        sum->bwd_traffic = tli_add_capped(sum->bwd_traffic, bytes);  // its gradient
+        if (graph->outputs[node->first_output].needed)
+            sum->bwd_traffic = tli_add_capped(sum->bwd_traffic, bytes);
+        return;
+    }
+    // Written once and read once: the tensor, its gradient, and the tensor that is made again.
+    sum->fwd_saved = tli_add_capped(sum->fwd_saved, tli_add_capped(bytes, bytes));
+    sum->bwd_saved = tli_add_capped(sum->bwd_saved, tli_add_capped(bytes, bytes));
+    if (at < remade) sum->bwd_saved = tli_add_capped(sum->bwd_saved, tli_add_capped(bytes, bytes));
+    if (f->needed[node->first_output]) sum->bwd_saved = tli_add_capped(sum->bwd_saved, bytes);
+}
+
+static uint64_t tli_fuse_cost(uint64_t sum, uint64_t largest, uint64_t traffic, uint64_t saved, uint64_t rate) {
+    uint64_t least = tli_larger_u64(largest, tli_find_traffic_ns(traffic, rate));
+    uint64_t off = tli_find_traffic_ns(saved, rate), cost = sum > off ? sum - off : 0;
+    cost = tli_larger_u64(cost, least);
+    return cost < sum ? cost : sum;
+}
+
+// Costs and scratch of the fused node that ends at `last`. Nothing here overflows: the graph was checked with
+// every cost and each member's output twice, which is more than its blocks.
+static tli_fused tli_sum_members(const tli_fusion *f, int32_t last) {
+    const tl_graph *graph = f->graph;
+    int32_t count = f->counts[last], remade = f->remade[last], id = f->heads[last], at;
+    uint64_t bytes = graph->outputs[graph->nodes[last].first_output].bytes;
+    uint64_t block = bytes < f->block_bytes ? bytes : f->block_bytes, turns = count > 2 ? 2 : 1;
+    tli_fused sum;
+    tli_zero(&sum, sizeof sum);
+    for (at = 0; at < count; at++, id = f->next[id]) {
+        const tl_node *node = &graph->nodes[id];
+        sum.fwd_cost += node->fwd_cost;
+        sum.bwd_cost += node->bwd_cost + (at < remade ? node->fwd_cost : 0);
+        sum.largest_fwd_cost = tli_larger_u64(sum.largest_fwd_cost, node->fwd_cost);
+        sum.largest_bwd_cost = tli_larger_u64(sum.largest_bwd_cost, node->bwd_cost);
+        sum.fwork_bytes = tli_larger_u64(sum.fwork_bytes, node->fwork_bytes);
+        sum.bwork_bytes = tli_larger_u64(sum.bwork_bytes, node->bwork_bytes);
+        if (at < remade) sum.bwork_bytes = tli_larger_u64(sum.bwork_bytes, node->fwork_bytes);
+        tli_add_member_traffic(f, id, at, count, remade, &sum);
+    }
+    sum.fwork_bytes += block * turns;
+    sum.bwork_bytes += block * (turns + (uint64_t)remade);
+    if (!graph->nodes[last].has_grad) sum.bwd_cost = sum.bwork_bytes = 0;
+    if (f->desc->device && f->desc->device->bytes_per_second) {
+        uint64_t rate = f->desc->device->bytes_per_second;
+        sum.fwd_cost = tli_fuse_cost(sum.fwd_cost, sum.largest_fwd_cost, sum.fwd_traffic, sum.fwd_saved, rate);
+        sum.bwd_cost = tli_fuse_cost(sum.bwd_cost, sum.largest_bwd_cost, sum.bwd_traffic, sum.bwd_saved, rate);
+    }
+    return sum;
+}
+
+// -- fusion: the new graph --
+
+// In place as the first member, unless the last one reads that tensor, too: its result would overwrite it.
+static int32_t tli_fuse_inplace(const tli_fusion *f, int32_t last) {
+    const tl_graph *graph = f->graph;
+    const tl_node *head = &graph->nodes[f->heads[last]], *end = &graph->nodes[last];
+    int32_t tensor, k;
+    if (head->inplace < 0) return -1;
+    tensor = graph->inputs[head->first_input + head->inplace].tensor;
+    for (k = end->first_input; k < end->first_input + end->input_count; k++)
+        if (graph->inputs[k].tensor == tensor) return -1;
+    return head->inplace;
+}
+
+// Collect the outer inputs of the members, and add the node. What backward reads is marked afterwards.
+static tl_result tli_add_fused(tli_fusion *f, tli_graph_rules *rules, tl_graph *graph, int32_t last) {
+    const tl_graph *old = f->graph;
+    const tl_node *end = &old->nodes[last];
+    int32_t id = f->heads[last], count = f->counts[last], input_count = 0, at, k;
+    tli_fused sum;
+    tl_node_desc desc;
+    tl_node_input *inputs;
+    tl_result result;
+    tli_zero(&desc, sizeof desc);
+    for (at = 0; at < count; at++, id = f->next[id])
+        for (k = old->nodes[id].first_input; k < old->nodes[id].first_input + old->nodes[id].input_count; k++) {
+            const tl_node_output *from = &old->outputs[old->inputs[k].tensor];
+            if (at > 0 && from->node == f->previous[id]) continue;
+            f->inputs[input_count].node = graph->outputs[f->tensors[old->inputs[k].tensor]].node;
+            f->inputs[input_count++].output = from->output;
+        }
+    for (k = 0; k < end->output_count; k++) f->bytes[k] = old->outputs[end->first_output + k].bytes;
+    desc.name = tl_name_node(old, last);
+    desc.op = count == 1 ? tl_name_op(old, last) : f->desc->op ? f->desc->op : "fused";
+    desc.unit = old->nodes[last].unit ? tl_name_unit(old, last) : NULL;
+    desc.inputs = f->inputs; desc.input_count = input_count;
+    desc.output_bytes = f->bytes; desc.output_count = end->output_count;
+    desc.fwd_cost = end->fwd_cost; desc.bwd_cost = end->bwd_cost;
+    desc.fwork_bytes = end->fwork_bytes; desc.bwork_bytes = end->bwork_bytes;
+    desc.saved_bytes = end->saved_bytes; desc.param_bytes = end->param_bytes;
+    desc.layer = end->layer + 1;
+    desc.inplace = (count == 1 ? end->inplace : tli_fuse_inplace(f, last)) + 1;
+    desc.no_grad = !end->is_input && !end->has_grad;
+    desc.keep = end->keep; desc.fixed = end->fixed;
+    if (count > 1) {
+        sum = tli_sum_members(f, last);
+        desc.fwd_cost = sum.fwd_cost; desc.bwd_cost = sum.bwd_cost;
+        desc.fwork_bytes = sum.fwork_bytes; desc.bwork_bytes = sum.bwork_bytes;
+    }
+    result = tli_add_node(rules, graph, &desc);
+    if (result) return result;
+    inputs = &graph->inputs[graph->nodes[graph->node_count - 1].first_input];
+    for (at = 0, id = f->heads[last]; at < count; at++, id = f->next[id])
+        for (k = old->nodes[id].first_input; k < old->nodes[id].first_input + old->nodes[id].input_count; k++) {
+            if (at > 0 && old->outputs[old->inputs[k].tensor].node == f->previous[id]) continue;
+            inputs->needed = (uint8_t)(old->inputs[k].needed || at < f->remade[last]);
+            inputs++;
+        }
+    for (k = 0; k < end->output_count; k++) {
+        int32_t tensor = graph->nodes[graph->node_count - 1].first_output + k;
+        graph->outputs[tensor].needed = old->outputs[end->first_output + k].needed;
+        f->tensors[end->first_output + k] = tensor;
+    }
+    return TL_OK;
+}
+
+static tl_result tli_build_fused(tli_fusion *f, tl_fusion_plan *plan, int32_t *nodes, int32_t *first_members,
+                                 int32_t *members, int32_t *remade) {
+    tli_graph_rules rules = tli_rules_of(f->env, "tl_plan_fusion");
+    const tl_graph *old = f->graph;
+    int32_t id, at, member, count = 0;
+    tl_result result = TL_OK;
+    plan->graph.batch = old->batch;
+    for (id = 0; id < old->tensor_count; id++) f->tensors[id] = -1;
+    for (id = 0; id < old->node_count && !result; id++) {
+        if (f->heads[id] < 0) {
+            plan->inner_bytes += old->outputs[old->nodes[id].first_output].bytes;
+            continue;
+        }
+        first_members[plan->graph.node_count] = count;
+        remade[plan->graph.node_count] = f->remade[id];
+        plan->fused_count += f->counts[id] > 1;
+        for (at = 0, member = f->heads[id]; at < f->counts[id]; at++, member = f->next[member]) {
+            nodes[member] = plan->graph.node_count;
+            members[count++] = member;
+        }
+        result = tli_add_fused(f, &rules, &plan->graph, id);
+    }
+    if (!result) first_members[plan->graph.node_count] = count;
+    for (id = 0; id < old->view_count && !result; id++) {
+        int32_t tensor = f->tensors[old->views[id].tensor];
+        tl_tensor of;
+        if (tensor < 0) continue;
+        of.node = plan->graph.outputs[tensor].node;
+        of.output = plan->graph.outputs[tensor].output;
+        result = tl_add_view(f->env, &plan->graph, tli_text_at(old, old->views[id].name), of, NULL);
+    }
+    return result;
+}
+
+static const char *tli_check_fusion_desc(const tl_fusion_desc *desc) {
+    int32_t i;
+    if (desc->block_bytes % 64) return "block_bytes: must be a multiple of 64";
+    if (desc->op && (!tli_is_name(desc->op) || tli_same_text(desc->op, "input")))
+        return "op: must not be input, and " TLI_NAME_RULE;
+    if (desc->op_count < 0 || (desc->op_count && !desc->ops)) return "ops: missing, or a negative count";
+    if (desc->inference & ~1) return "inference: must be 0 or 1";
+    for (i = 0; i < desc->op_count; i++)
+        if (!desc->ops[i] || !tli_is_name(desc->ops[i])) return "ops: each " TLI_NAME_RULE;
+    return NULL;
+}
+
+// One block each of numbers of 4 and of 8 bytes, and of flags.
+static int tli_open_fusion(tl_env *env, const tl_fusion_desc *desc, tli_fusion *f) {
+    const tl_graph *graph = desc->graph;
+    uint64_t nodes = (uint64_t)graph->node_count, tensors = (uint64_t)graph->tensor_count;
+    uint64_t inputs = (uint64_t)graph->input_count;
+    tli_zero(f, sizeof *f);
+    f->env = env;
+    f->graph = graph;
+    f->desc = desc;
+    f->block_bytes = tli_or_default(desc->block_bytes, TLI_FUSION_BLOCK);
+    f->next = (int32_t *)tli_alloc_array(env, 6 * nodes + 3 * tensors + 1 + inputs, sizeof *f->next);
+    f->bytes = (uint64_t *)tli_alloc_array(env, tensors, sizeof *f->bytes);
+    f->inputs = (tl_tensor *)tli_alloc_array(env, inputs, sizeof *f->inputs);
+    f->needed = (uint8_t *)tli_alloc_array(env, tensors, 1);
+    if (!f->next || !f->bytes || !f->inputs || !f->needed) return 0;
+    f->previous = f->next + nodes;
+    f->chains = f->previous + nodes;
+    f->heads = f->chains + nodes;
+    f->counts = f->heads + nodes;
+    f->remade = f->counts + nodes;
+    f->first_readers = f->remade + nodes;
+    f->marks = f->first_readers + tensors + 1;
+    f->tensors = f->marks + tensors;
+    f->readers = f->tensors + tensors;
+    return 1;
+}
+
+TLI_IMPL tl_result tl_plan_fusion(tl_env *env, const tl_fusion_desc *desc, tl_fusion_plan *fusion) {
+    const char *function = "tl_plan_fusion", *rule;
+    tli_fusion f;
+    tl_fusion_plan plan;
+    uint64_t nodes;
+    int32_t *numbers = NULL;
+    tl_result result;
+    TL_ASSERT(desc && desc->graph && fusion);
+    tli_zero(fusion, sizeof *fusion);
+    tli_zero(&plan, sizeof plan);
+    rule = tli_check_fusion_desc(desc);
+    if (rule) return tli_fail(env, TL_ERROR_INVALID_ARG, function, rule);
+    result = tl_check_graph(env, desc->graph);
+    if (!result && desc->device) result = tl_check_device(env, desc->device);
+    if (result) return result;
+    nodes = (uint64_t)desc->graph->node_count;
+    if (tli_open_fusion(env, desc, &f))
+        numbers = (int32_t *)tli_alloc_array(env, 4 * nodes + 1, sizeof *numbers);
+    if (numbers) {
+        tli_find_readers(&f);
+        tli_find_chains(&f);
+        tli_cut_chains(&f);
+        plan.block_bytes = f.block_bytes;
+        plan.memory = numbers;
+        plan.nodes = numbers;
+        plan.members = numbers + nodes;
+        plan.remade_counts = numbers + 2 * nodes;
+        plan.first_members = numbers + 3 * nodes;
+        result = tli_build_fused(&f, &plan, numbers, numbers + 3 * nodes, numbers + nodes, numbers + 2 * nodes);
+    } else {
+        result = tli_fail(env, TL_ERROR_NO_MEMORY, function, "no memory to find chains in");
+    }
+    tli_release(env, f.next);
+    tli_release(env, f.bytes);
+    tli_release(env, f.inputs);
+    tli_release(env, f.needed);
+    if (result) tl_free_fusion_plan(env, &plan);
+    *fusion = plan;
+    return result;
+}
+
+TLI_IMPL void tl_free_fusion_plan(tl_env *env, tl_fusion_plan *fusion) {
+    if (!fusion) return;
+    tl_free_graph(env, &fusion->graph);
+    tli_release(env, fusion->memory);
+    tli_zero(fusion, sizeof *fusion);
+}
 #endif
 
 // ============================================================================
@@ -14941,6 +16963,312 @@ TLI_IMPL void tl_free_cpu_backend(tl_env *env, tl_backend *backend) {
     tli_release(env, cpu);
     tli_zero(backend, sizeof *backend);
 }
+
+#ifndef TL_NO_PLANNERS
+// -- what a device can do, measured --
+
+#define TLI_GAUGE_SAMPLES 31
+#define TLI_GAUGE_SMALL   4096       // bytes of the smaller copy: little more than its latency
+#define TLI_GAUGE_LARGE   67108864   // bytes of the larger one
+
+typedef struct tli_gauge {
+    tl_env *env;
+    const tl_backend *backend;
+    tl_measure_device_desc desc;  // defaults filled in
+    tl_backend_limits limits;
+    uint64_t blocks[TL_TIER_COUNT];
+    tl_range ranges[3];           // two on the device, one on the host; bytes 0 = there is none
+    uint64_t small, large;        // bytes of the two sizes; large 0 = no room
+} tli_gauge;
+
+typedef enum tli_gauge_work { TLI_GAUGE_COPY, TLI_GAUGE_COMPRESS, TLI_GAUGE_EXPAND } tli_gauge_work;
+
+// One kind of work between two ranges.
+typedef struct tli_gauge_job {
+    tli_gauge_work work;
+    tl_codec codec;
+    tl_range to, from;
+} tli_gauge_job;
+
+static tl_result tli_gauge_fail(const tli_gauge *g, const char *call, tl_result code) {
+    tli_writer w = tli_begin_error(g->env, code, "tl_measure_device");
+    tli_put(&w, "backend: "); tli_put(&w, call); tli_put(&w, ": ");
+    tli_put(&w, tl_explain_result(code));
+    return tli_end_error(g->env, &w, code);
+}
+
+// Hand over and wait: only then has a time passed.
+static tl_result tli_gauge_wait(const tli_gauge *g) {
+    const tl_backend *b = g->backend;
+    tl_ticket ticket;
+    tl_result result = b->submit(b->self, &ticket);
+    if (result && result != TL_NOT_READY) return tli_gauge_fail(g, "submit", result);
+    if (!result) result = b->wait(b->self, ticket);
+    if (result == TL_NOT_READY)
+        return tli_fail(g->env, TL_ERROR_UNSUPPORTED, "tl_measure_device",
+                        "backend: cannot wait, so that nothing can be timed");
+    return result ? tli_gauge_fail(g, "wait", result) : TL_OK;
+}
+
+// Enqueue a job on the first so many bytes (uncompressed) of its ranges.
+static tl_result tli_gauge_enqueue(const tli_gauge *g, const tli_gauge_job *job, uint64_t bytes) {
+    const tl_backend *b = g->backend;
+    tl_range to = job->to, from = job->from;
+    tl_result result = TL_OK;
+    to.bytes = from.bytes = bytes;
+    switch (job->work) {
+    case TLI_GAUGE_COPY:
+        result = b->copy(b->self, to, from);
+        return result ? tli_gauge_fail(g, "copy", result) : TL_OK;
+    case TLI_GAUGE_COMPRESS:
+        to.bytes = tl_find_codec_bytes(job->codec, bytes);
+        result = b->compress(b->self, job->codec, to, from);
+        return result ? tli_gauge_fail(g, "compress", result) : TL_OK;
+    case TLI_GAUGE_EXPAND:
+        from.bytes = tl_find_codec_bytes(job->codec, bytes);
+        result = b->expand(b->self, job->codec, to, from);
+        return result ? tli_gauge_fail(g, "expand", result) : TL_OK;
+    }
+    return result;
+}
+
+static double tli_find_median(double *samples, int32_t count) {
+    int32_t i, k;
+    for (i = 1; i < count; i++) {
+        double sample = samples[i];
+        for (k = i; k > 0 && samples[k - 1] > sample; k--) samples[k] = samples[k - 1];
+        samples[k] = sample;
+    }
+    return count % 2 ? samples[count / 2] : (samples[count / 2 - 1] + samples[count / 2]) / 2;
+}
+
+// Median time of a job; the first run is not counted: it touches the bytes for the first time.
+static tl_result tli_time_job(const tli_gauge *g, const tli_gauge_job *job, uint64_t bytes, double *ns) {
+    const tl_backend *b = g->backend;
+    double samples[TLI_GAUGE_SAMPLES];
+    int32_t i;
+    for (i = -1; i < g->desc.sample_count; i++) {
+        uint64_t start = b->now_ns(b->self), end;
+        tl_result result = tli_gauge_enqueue(g, job, bytes);
+        if (!result) result = tli_gauge_wait(g);
+        if (result) return result;
+        end = b->now_ns(b->self);
+        if (i >= 0) samples[i] = end > start ? (double)(end - start) : 0;
+    }
+    *ns = tli_find_median(samples, g->desc.sample_count);
+    return TL_OK;
+}
+
+// Bytes a second of a job, from the difference of two sizes, and what is left of the smaller one; 0 where
+// the clock does not tell.
+static tl_result tli_fit_job(const tli_gauge *g, const tli_gauge_job *job, double *rate, double *latency_ns) {
+    // Codecs compute, so they need fewer bytes to be seen beside a latency.
+    uint64_t most = job->work == TLI_GAUGE_COPY ? g->large : tli_larger_u64(g->large / 16, 2 * g->small);
+    double small = 0, large = 0;
+    tl_result result = tli_time_job(g, job, g->small, &small);
+    if (!result) result = tli_time_job(g, job, most, &large);
+    *rate = *latency_ns = 0;
+    if (result || !(large > small)) return result;
+    *rate = (double)(most - g->small) * 1e9 / (large - small);
+    *latency_ns = small - (double)g->small * 1e9 / *rate;
+    if (*latency_ns < 0) *latency_ns = 0;
+    return TL_OK;
+}
+
+static tli_gauge_job tli_gauge_job_of(tli_gauge_work work, tl_codec codec, tl_range to, tl_range from) {
+    tli_gauge_job job;
+    job.work = work; job.codec = codec;
+    job.to = to; job.from = from;
+    return job;
+}
+
+static uint64_t tli_round_u64(double value) {
+    return value < 18446744073709549568.0 ? (uint64_t)(value + 0.5) : UINT64_MAX;
+}
+
+static tl_result tli_measure_copies(const tli_gauge *g, tl_device *device) {
+    const tl_range *r = g->ranges;
+    tli_gauge_job job = tli_gauge_job_of(TLI_GAUGE_COPY, TL_CODEC_NONE, r[1], r[0]);
+    double rate, latency, back, back_latency;
+    tl_result result = tli_fit_job(g, &job, &rate, &latency);
+    if (result) return result;
+    device->bytes_per_second = tli_round_u64(2 * rate);  // read and written
+    if (!r[2].bytes) return TL_OK;
+    job = tli_gauge_job_of(TLI_GAUGE_COPY, TL_CODEC_NONE, r[2], r[0]);
+    result = tli_fit_job(g, &job, &rate, &latency);
+    job = tli_gauge_job_of(TLI_GAUGE_COPY, TL_CODEC_NONE, r[1], r[2]);
+    if (!result) result = tli_fit_job(g, &job, &back, &back_latency);
+    if (result || rate <= 0 || back <= 0) return result;
+    device->link_bytes_per_second = tli_round_u64(rate < back ? rate : back);
+    device->link_latency_ns = tli_round_u64(latency > back_latency ? latency : back_latency);
+    return TL_OK;
+}
+
+static tl_result tli_measure_codecs(const tli_gauge *g, tl_device *device) {
+    const tl_range *r = g->ranges;
+    double slowest = 0, rate, latency;
+    int codec, expands;
+    for (codec = TL_CODEC_NONE + 1; codec < TL_CODEC_COUNT; codec++) {
+        if (!(g->limits.codecs >> codec & 1)) continue;
+        for (expands = 0; expands < 2; expands++) {
+            tli_gauge_work work = expands ? TLI_GAUGE_EXPAND : TLI_GAUGE_COMPRESS;
+            tli_gauge_job job = tli_gauge_job_of(work, (tl_codec)codec, r[!expands], r[expands]);
+            tl_result result = tli_fit_job(g, &job, &rate, &latency);
+            if (result) return result;
+            if (rate > 0 && (slowest <= 0 || rate < slowest)) slowest = rate;
+        }
+    }
+    device->codec_bytes_per_second = tli_round_u64(slowest);
+    return TL_OK;
+}
+
+// A loop of multiplications and additions that no compiler can foresee: 2^20 FLOP.
+static tl_result tli_run_flops(tl_precision precision, uint64_t *flops, void *user) {
+    const volatile float seeds[2] = { 0.75f, 0.5f };
+    volatile double sink;
+    float factor = seeds[0], term = seeds[1], a[16];
+    double factor_wide = (double)seeds[0], term_wide = (double)seeds[1], b[16];
+    int32_t i, k;
+    (void)user;
+    *flops = UINT64_C(1) << 20;
+    if (precision != TL_PRECISION_SINGLE && precision != TL_PRECISION_FULL) return TL_ERROR_UNSUPPORTED;
+    for (k = 0; k < 16; k++) { a[k] = (float)k; b[k] = k; }
+    if (precision == TL_PRECISION_SINGLE) {
+        for (i = 0; i < 32768; i++)
+            for (k = 0; k < 16; k++) a[k] = a[k] * factor + term;
+        for (k = 0; k < 16; k++) sink = (double)a[k];
+    } else {
+        for (i = 0; i < 32768; i++)
+            for (k = 0; k < 16; k++) b[k] = b[k] * factor_wide + term_wide;
+        for (k = 0; k < 16; k++) sink = b[k];
+    }
+    (void)sink;
+    return TL_OK;
+}
+
+static tl_result tli_measure_flops(const tli_gauge *g, tl_device *device) {
+    const tl_backend *b = g->backend;
+    tl_result (*compute)(tl_precision, uint64_t *, void *) = g->desc.compute;
+    double samples[TLI_GAUGE_SAMPLES], single;
+    int32_t p, i;
+    if (!compute && g->limits.host_visible) compute = tli_run_flops;
+    for (p = 0; p < TL_PRECISION_COUNT && compute; p++) {
+        tl_result result = TL_OK;
+        for (i = -1; i < g->desc.sample_count && !result; i++) {
+            uint64_t flops = 0, start = b->now_ns(b->self), end;
+            result = compute((tl_precision)p, &flops, g->desc.user);
+            end = b->now_ns(b->self);
+            if (i >= 0) samples[i] = end > start ? (double)flops * 1e9 / (double)(end - start) : 0;
+        }
+        if (result && result != TL_ERROR_UNSUPPORTED)
+            return tli_fail(g->env, TL_ERROR_KERNEL, "tl_measure_device", "compute: reported a failure");
+        if (!result) device->flops_per_second[p] = tli_find_median(samples, g->desc.sample_count);
+    }
+    single = device->flops_per_second[TL_PRECISION_SINGLE];
+    for (p = 0; p < TL_PRECISION_COUNT; p++) {
+        double rate = device->flops_per_second[p];
+        if (rate > 0 && (p == TL_PRECISION_FULL || rate >= single)) device->supported |= 1u << p;
+    }
+    return TL_OK;
+}
+
+static void tli_close_gauge(tli_gauge *g) {
+    const tl_backend *b = g->backend;
+    int32_t i;
+    for (i = 0; i < 3; i++) {
+        if (g->ranges[i].bytes) (void)b->release(b->self, g->ranges[i]);
+        tli_zero(&g->ranges[i], sizeof g->ranges[i]);
+    }
+    for (i = 0; i < TL_TIER_COUNT; i++) {
+        if (g->blocks[i]) (void)b->free_block(b->self, g->blocks[i]);
+        g->blocks[i] = 0;
+    }
+}
+
+static tl_result tli_claim_gauge(tli_gauge *g, int32_t index, tl_tier tier, uint64_t offset) {
+    tl_range range;
+    tl_result result;
+    range.block = g->blocks[tier]; range.offset = offset; range.bytes = g->large;
+    result = g->backend->claim(g->backend->self, range);
+    if (!result) g->ranges[index] = range;
+    return result;
+}
+
+// Blocks for copies of g->large bytes; TL_ERROR_NO_MEMORY where there is no room for so many.
+static tl_result tli_open_gauge(tli_gauge *g, int uses_host) {
+    const tl_backend *b = g->backend;
+    tl_result result = b->add_block(b->self, TL_TIER_DEVICE, 2 * g->large, &g->blocks[TL_TIER_DEVICE]);
+    if (!result && uses_host) result = b->add_block(b->self, TL_TIER_HOST, g->large, &g->blocks[TL_TIER_HOST]);
+    if (!result) result = tli_claim_gauge(g, 0, TL_TIER_DEVICE, 0);
+    if (!result) result = tli_claim_gauge(g, 1, TL_TIER_DEVICE, g->large);
+    if (!result && uses_host) result = tli_claim_gauge(g, 2, TL_TIER_HOST, 0);
+    if (result) tli_close_gauge(g);
+    return result;
+}
+
+// The largest size that there is room for: two ranges of it on the device, one on the host.
+static tl_result tli_size_gauge(tli_gauge *g) {
+    const tl_backend_limits *limits = &g->limits;
+    uint64_t step = tli_larger_u64(limits->alignment_bytes, 64);
+    uint64_t room = limits->budget_bytes[TL_TIER_DEVICE] / 2, host_room = limits->budget_bytes[TL_TIER_HOST];
+    int uses_host = host_room >= 2 * tli_align_u64(TLI_GAUGE_SMALL, step);
+    tl_result result = TL_ERROR_NO_MEMORY;
+    g->small = tli_align_u64(TLI_GAUGE_SMALL, step);
+    g->large = g->desc.bytes;
+    if (g->large > room) g->large = room;
+    if (uses_host && g->large > host_room) g->large = host_room;
+    if (g->large > limits->range_bytes) g->large = limits->range_bytes;
+    if (g->large > UINT64_MAX / 4) g->large = UINT64_MAX / 4;
+    for (g->large -= g->large % step; g->large >= 2 * g->small; g->large = g->large / 2 - g->large / 2 % step) {
+        result = tli_open_gauge(g, uses_host);
+        if (result != TL_ERROR_NO_MEMORY) break;
+    }
+    if (!result) return TL_OK;
+    g->large = 0;
+    return result == TL_ERROR_NO_MEMORY ? TL_OK : tli_gauge_fail(g, "add_block, claim", result);
+}
+
+static tl_result tli_measure_blocks(tli_gauge *g, tl_device *device) {
+    const tl_backend *b = g->backend;
+    tl_result result = tli_size_gauge(g);
+    if (result || !g->large) return result;
+    result = b->fill(b->self, g->ranges[0], 0x3F800000u);
+    if (result) result = tli_gauge_fail(g, "fill", result);
+    if (!result) result = tli_measure_copies(g, device);
+    if (!result) result = tli_measure_codecs(g, device);
+    tli_close_gauge(g);
+    return result;
+}
+
+TLI_IMPL tl_result tl_measure_device(tl_env *env, const tl_backend *backend,
+                                     const tl_measure_device_desc *desc, tl_device *device) {
+    tli_gauge g;
+    tl_device measured;
+    tl_result result;
+    TL_ASSERT(backend && backend->self && device);
+    tli_zero(device, sizeof *device);
+    tli_zero(&measured, sizeof measured);
+    tli_zero(&g, sizeof g);
+    if (desc) g.desc = *desc;
+    if (g.desc.sample_count < 0 || g.desc.sample_count > TLI_GAUGE_SAMPLES)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, "tl_measure_device", "sample_count: must be 0 .. 31");
+    if (!g.desc.sample_count) g.desc.sample_count = 5;
+    if (!g.desc.bytes) g.desc.bytes = TLI_GAUGE_LARGE;
+    g.env = env;
+    g.backend = backend;
+    backend->limits(backend->self, &g.limits);
+    measured.name = g.desc.name;
+    measured.alignment_bytes = g.limits.alignment_bytes;
+    if (g.limits.capacity_bytes[TL_TIER_DEVICE] != TL_UNLIMITED)
+        measured.device_capacity_bytes = g.limits.capacity_bytes[TL_TIER_DEVICE];
+    if (g.limits.capacity_bytes[TL_TIER_HOST] != TL_UNLIMITED)
+        measured.host_capacity_bytes = g.limits.capacity_bytes[TL_TIER_HOST];
+    result = tli_measure_blocks(&g, &measured);
+    if (!result) result = tli_measure_flops(&g, &measured);
+    if (!result) *device = measured;
+    return result;
+}
+#endif
 
 // ============================================================================
 // [11] MANAGER (implementation)
