@@ -837,17 +837,30 @@ static inline float training_rate(uint64_t step) {
     return n < warm ? top * n / warm : top * sqrtf(sqrtf(warm / n));
 }
 
-// The median over the rounds of values, or with `by` of their ratios to those, times 10^6.
-static inline uint64_t training_find_median(const uint64_t *values, const uint64_t *by,
-                                            size_t count) {
+// The median over the rounds; 0 where there is no memory for it.
+static inline double training_find_median(const uint64_t *values, size_t count) {
     uint64_t *sorted = (uint64_t *)malloc(count * sizeof *sorted), median;
-    size_t i;
-    if (!sorted) return 0;
-    for (i = 0; i < count; i++)
-        sorted[i] = by ? (uint64_t)(1e6 * (double)values[i] / (double)by[i]) : values[i];
-    median = count ? training_find_quantile(sorted, count, 1, 2) : 0;
+    if (!sorted || !count) {
+        free(sorted);
+        return 0.0;
+    }
+    memcpy(sorted, values, count * sizeof *sorted);
+    median = training_find_quantile(sorted, count, 1, 2);
     free(sorted);
-    return median;
+    return (double)median;
+}
+
+// The median over the rounds of the ratios to others.
+static inline double training_find_ratio(const uint64_t *values, const uint64_t *others,
+                                         size_t count) {
+    uint64_t *ratios = (uint64_t *)malloc(count * sizeof *ratios);
+    double ratio;
+    size_t i;
+    if (!ratios) return 0.0;
+    for (i = 0; i < count; i++) ratios[i] = (uint64_t)(1e6 * (double)values[i] / (double)others[i]);
+    ratio = training_find_median(ratios, count) * 1e-6;
+    free(ratios);
+    return ratio;
 }
 
 // -- progress --
