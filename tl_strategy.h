@@ -906,7 +906,8 @@ typedef struct tl_remat_desc {
     uint64_t budget_bytes;      // of the peak of live bytes and base_bytes together; 0 = no limit
     uint64_t base_bytes;        // weights, gradients, optimizer: part of the budget
     int32_t  inference;         // 1 = forward only
-    uint64_t work_limit;        // elementary steps of a few ns; 0 = 400 million, about a second
+    uint64_t work_limit;        // elementary steps of 2 to 3 ns; 0 = 4000 a squared node, 30 to 250 million:
+                                // a tenth of a second at 100 nodes, two thirds of one from 250 nodes on
     int    (*progress)(const tl_remat_progress *progress, void *user);  // 1 = stop with the best so far
     void    *user;              // given to progress
 } tl_remat_desc;
@@ -6921,7 +6922,6 @@ static int tli_remat_stops(tli_remat_watch *watch, uint64_t work) {
     return watch->stopped;
 }
 
-#define TLI_REMAT_STATE_WORK 64  // steps that a state of the exact search counts for
 
 // -- exact: the optimum of small graphs --
 //
@@ -6947,6 +6947,7 @@ static int tli_remat_stops(tli_remat_watch *watch, uint64_t work) {
 
 #define TLI_EXACT_WORDS 2
 #define TLI_EXACT_ITEMS (64 * TLI_EXACT_WORDS)
+#define TLI_EXACT_STATES (1 << 19)  // at most: memory
 
 typedef struct tli_set { uint64_t word[TLI_EXACT_WORDS]; } tli_set;  // of items
 
@@ -6975,6 +6976,7 @@ typedef struct tli_exact_position {
     uint64_t bwd_cost, before_cost;     // of this backward; of all before it and the forwards that these need
     uint64_t spare_bytes;               // what the budget leaves beside this backward and what it reads
     int32_t  first_load, end_load;      // in order of cost per byte, the cheapest first
+    tli_set  load_items;                // of all its loads
     tli_exact_settled *settled;         // states from which edges were tried
     int32_t  settled_count, settled_capacity;
 } tli_exact_position;
@@ -7314,7 +7316,7 @@ static int tli_exact_is_less(uint64_t a, uint64_t b, uint64_t c, uint64_t d) {
     return p[0] != q[0] ? p[0] < q[0] : p[1] < q[1];
 }
 
-static void tli_exact_add_load(tli_exact *x, const tli_exact_position *p,
+static void tli_exact_add_load(tli_exact *x, tli_exact_position *p,
                                const tli_exact_call *call) {
     tli_set items = tli_set_join(call->made, call->saved);
     tli_exact_load load;
@@ -7331,6 +7333,7 @@ static void tli_exact_add_load(tli_exact *x, const tli_exact_position *p,
         x->loads[at] = *before;
     }
     x->loads[at] = load;
+    p->load_items = tli_set_join(p->load_items, load.items);
 }
 
 // Returns 0 where some backward does not fit whatever else is dropped.
@@ -7343,6 +7346,7 @@ static int tli_exact_read_budget(tli_exact *x) {
         if (bytes > x->budget) return 0;
         p->spare_bytes = x->budget - bytes;
         p->first_load = x->load_count;
+        p->load_items = tli_no_items();
         for (i = 0; i < x->call_count; i++) tli_exact_add_load(x, p, &x->calls[i]);
         p->end_load = x->load_count;
     }
@@ -7360,14 +7364,15 @@ static uint64_t tli_exact_share(uint64_t cost, uint64_t part, uint64_t whole) {
 
 // What must be made again after a backward because it does not fit beside it. A call of which only a
 // part is wanted counts with that part of its cost, so that the order of the loads holds for it.
-static uint64_t tli_exact_overflow(const tli_exact *x, const tli_exact_position *p,
-                                   tli_set wanted) {
-    const tli_exact_load *load = x->loads + p->first_load, *end = x->loads + p->end_load;
-    uint64_t bytes = 0, cost = 0, part;
-    if (tli_exact_weigh(x, tli_set_less(wanted, p->reads)) <= p->spare_bytes) return 0;
-    for (; load < end; load++) bytes += tli_exact_weigh(x, tli_set_meet(load->items, wanted));
-    for (load = x->loads + p->first_load; bytes > p->spare_bytes; load++) {
-        part = tli_exact_weigh(x, tli_set_meet(load->items, wanted));
+static uint64_t tli_exact_overflow(tli_exact *x, const tli_exact_position *p, tli_set wanted) {
+    const tli_exact_load *load = x->loads + p->first_load;
+    uint64_t bytes = tli_exact_weigh(x, tli_set_meet(wanted, p->load_items)), cost = 0, part;
+    x->work += 4;
+    for (; bytes > p->spare_bytes; load++) {
+        tli_set items = tli_set_meet(load->items, wanted);
+        x->work++;
+        if (tli_set_is_empty(items)) continue;
+        part = tli_set_equals(items, load->items) ? load->bytes : tli_exact_weigh(x, items);
         if (bytes - p->spare_bytes < part) part = bytes - p->spare_bytes;
         cost += part == load->bytes ? load->cost : tli_exact_share(load->cost, part, load->bytes);
         bytes -= part;
@@ -7376,7 +7381,7 @@ static uint64_t tli_exact_overflow(const tli_exact *x, const tli_exact_position 
 }
 
 // At least what the plan costs up to this position with all that is wanted there.
-static uint64_t tli_exact_estimate(const tli_exact *x, int32_t position, tli_set wanted) {
+static uint64_t tli_exact_estimate(tli_exact *x, int32_t position, tli_set wanted) {
     uint64_t cost = x->positions[position].before_cost, most = 0, again;
     tli_set all = tli_set_join(x->positions[position].before, wanted);
     int32_t k;
@@ -7384,6 +7389,7 @@ static uint64_t tli_exact_estimate(const tli_exact *x, int32_t position, tli_set
     if (!tli_set_is_within(wanted, x->positions[position].before)) {
         cost = tli_exact_close(x, &all);
         for (k = 0; k < position; k++) cost += x->positions[k].bwd_cost;
+        x->work += (uint64_t)(x->call_count + position);
     }
     for (k = position; k-- > 0;) {
         again = tli_exact_overflow(x, &x->positions[k], wanted);
@@ -7500,7 +7506,7 @@ static void tli_exact_reach(tli_exact *x, tli_set wanted, int32_t position, tl_s
     else if (peak > x->budget) return;
     else if (!tli_add_u64(cost, x->paid, &cost)) x->full = 1;
     at = tli_exact_find(x, wanted, position);
-    x->work++;
+    x->work += 32;
     if (at >= 0 && x->states[at].cost <= cost) return;
     if (at >= 0) x->states[at].total -= x->states[at].cost - cost;
     else if (!x->full) at = tli_exact_add_state(x, wanted, position, cost);
@@ -7550,10 +7556,10 @@ static int tli_exact_is_needless(tli_exact *x, const tli_exact_state *s) {
         if (found.cost > s->cost || !tli_set_is_within(found.wanted, s->wanted)) continue;
         p->settled[i] = p->settled[i / 2];  // what helped once is asked earlier the next time
         p->settled[i / 2] = found;
-        x->work += (uint64_t)i / 64;
+        x->work += (uint64_t)i;
         return 1;
     }
-    x->work += (uint64_t)i / 64;
+    x->work += (uint64_t)i;
     if (!tli_grow(x->env, &settled, &p->settled_capacity, i, (int64_t)i + 1, sizeof *p->settled))
         return 0;
     p->settled = (tli_exact_settled *)settled;
@@ -7574,8 +7580,8 @@ static int32_t tli_exact_search(tli_exact *x, uint64_t *bound) {
         tli_exact_entry top = x->heap[0];
         const tli_exact_state *s = &x->states[top.state];
         if (s->total > *bound && top.total == s->total) *bound = s->total;
-        if (x->work > x->work_limit ||
-            tli_remat_stops(x->watch, x->work * TLI_REMAT_STATE_WORK)) return -1;
+        if (x->work > x->work_limit || x->state_count > TLI_EXACT_STATES ||
+            tli_remat_stops(x->watch, x->work)) return -1;
         tli_exact_pop(x);
         if (top.total != s->total) continue;  // reached for less since
         if (!s->position && tli_set_is_empty(s->wanted)) return top.state;
@@ -7699,7 +7705,7 @@ static tl_result tli_exact_plan(tli_exact *x, uint64_t budget, tli_steps *best, 
 //   bound  no plan costs less: the cost itself where it is proven
 //   proven 1 = the plan is optimal, or with TL_ERROR_INFEASIBLE that none fits; 0 = *work reached
 //          work_limit, memory was short, or the graph has more than TLI_EXACT_ITEMS items
-//   work   states reached, added to what stands there
+//   work   elementary steps, added to what stands there
 //
 // Errors: TL_ERROR_INFEASIBLE, TL_ERROR_NO_MEMORY where there is none to begin with or for the steps.
 static tl_result tli_remat_exact(tl_env *env, const tl_graph *graph, uint64_t budget, int32_t inference,
@@ -8879,7 +8885,7 @@ static int64_t tli_rb_branch(tli_rb_search *search) {
     if (tli_rb_bound_branch(search, root, 40)) {
         start = *rb->work;
         tli_rb_tabulate(rb, root);
-        if (*rb->work - start > rb->table_limit / 4) rb->table_limit = 0;  // too dear for every branch
+        if (*rb->work - start > rb->table_limit / 16) rb->table_limit = 0;  // too dear for every branch
         tli_rb_push(tree, root);
     } else {
         tli_rb_free_state(rb, root);
@@ -8947,7 +8953,7 @@ static void tli_rb_search_all(tli_rb_search *search, int64_t *value) {
     rb->work_limit = start + 3 * share;
     tli_rb_try_singles(search);
     *value = 0;
-    rb->table_limit = share / 2;
+    rb->table_limit = 2 * share;
     if (search->best->count > 0) {
         tli_rb_list_instants(search);
         rb->work_limit = start + 6 * share;
@@ -10807,8 +10813,11 @@ static tl_result tli_remat_search(const tli_remat_input *in, tli_steps *best, ui
 
 // -- remat: the parts joined --
 
-#define TLI_REMAT_WORK UINT64_C(400000000)
-#define TLI_REMAT_STATES (UINT64_C(1) << 19)  // of the exact search, at most: memory
+// Without a limit of the caller's: steps per node and node, within bounds. A step is 2 to 3 ns: a tenth of a
+// second at 100 nodes, from 250 nodes on two thirds of one.
+#define TLI_REMAT_WORK UINT64_C(4000)
+#define TLI_REMAT_LEAST_WORK UINT64_C(30000000)
+#define TLI_REMAT_MOST_WORK UINT64_C(250000000)
 
 typedef struct tli_remat {
     tl_env          quiet;        // memory of the caller's env; what fails on the way is no error of the call
@@ -10886,12 +10895,11 @@ static tl_result tli_remat_begin(tli_remat *r) {
 
 static tl_result tli_remat_try_exact(tli_remat *r) {
     tli_steps steps = tli_steps_of(&r->quiet);
-    uint64_t cost, bound, work = 0, limit = tli_remat_share(r, 1, 4) / TLI_REMAT_STATE_WORK;
+    uint64_t cost, bound, work = 0, limit = tli_remat_share(r, 1, r->graph->node_count > 64 ? 8 : 2);
     int32_t proven;
-    tl_result result = tli_remat_exact(&r->quiet, r->graph, r->budget, r->inference, &r->watch,
-                                       limit < TLI_REMAT_STATES ? limit : TLI_REMAT_STATES, &steps, &cost,
-                                       &bound, &proven, &work);
-    tli_remat_add_work(r, work * TLI_REMAT_STATE_WORK);
+    tl_result result = tli_remat_exact(&r->quiet, r->graph, r->budget, r->inference, &r->watch, limit,
+                                       &steps, &cost, &bound, &proven, &work);
+    tli_remat_add_work(r, work);
     if (!result && bound > r->bound) r->watch.now.bound_cost = r->bound = bound;
     if (!result && proven) return tli_remat_offer_steps(r, &steps);
     tli_release(&r->quiet, steps.steps);
@@ -10932,12 +10940,11 @@ static tl_result tli_remat_try_search(tli_remat *r) {
 
 // The least budget of a small graph, where nothing fits.
 static tl_result tli_remat_find_least(tli_remat *r) {
-    uint64_t floor, work = 0, limit = tli_remat_share(r, 1, 4) / TLI_REMAT_STATE_WORK;
+    uint64_t floor, work = 0, limit = tli_remat_share(r, 1, 4);
     int32_t proven;
-    tl_result result = tli_remat_exact_floor(&r->quiet, r->graph, r->inference, &r->watch,
-                                             limit < TLI_REMAT_STATES ? limit : TLI_REMAT_STATES, &floor,
+    tl_result result = tli_remat_exact_floor(&r->quiet, r->graph, r->inference, &r->watch, limit, &floor,
                                              &proven, &work);
-    tli_remat_add_work(r, work * TLI_REMAT_STATE_WORK);
+    tli_remat_add_work(r, work);
     if (!result && floor > r->floor) { r->floor = floor; r->floor_node = -1; }
     if (!result && proven && r->floor < r->least) { r->least = r->floor; r->node = r->floor_node; }
     return result;
@@ -10994,6 +11001,12 @@ static void tli_remat_report(const tli_remat *r, tl_result result, tl_remat_repo
     }
 }
 
+static uint64_t tli_remat_default_work(const tl_graph *graph) {
+    uint64_t nodes = (uint64_t)graph->node_count, work = TLI_REMAT_WORK * nodes * nodes;
+    if (work < TLI_REMAT_LEAST_WORK) return TLI_REMAT_LEAST_WORK;
+    return work < TLI_REMAT_MOST_WORK ? work : TLI_REMAT_MOST_WORK;
+}
+
 static tl_result tli_check_remat(tl_env *env, const tl_remat_desc *desc) {
     if (desc->inference == 0 || desc->inference == 1) return tl_check_graph(env, desc->graph);
     return tli_fail(env, TL_ERROR_INVALID_ARG, "tl_plan_remat", "inference: must be 0 or 1");
@@ -11019,7 +11032,7 @@ TLI_IMPL tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan
     r.inference = desc->inference;
     r.is_over = budget < desc->base_bytes;
     r.budget = budget > desc->base_bytes ? budget - desc->base_bytes : 0;
-    r.work_limit = r.watch.now.work_limit = desc->work_limit ? desc->work_limit : TLI_REMAT_WORK;
+    r.work_limit = r.watch.now.work_limit = desc->work_limit ? desc->work_limit : tli_remat_default_work(r.graph);
     r.watch.desc = desc;
     result = tli_remat_run(&r);
     if (!result) {
