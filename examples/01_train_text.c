@@ -1132,6 +1132,7 @@ static int add_budget_row(program *p) {
     if (result) return training_fail_result(&p->env, "keep all", result);
     code = parse_budget(p->o.budget, training_base_bytes(&p->m), p->keep_all.peak_bytes, &bytes);
     for (pass = p->o.estimates; pass < 2 && !code; pass++) {  // by estimated costs, then measured
+        if (pass == 1) training_print_costs(&p->m);
         result = training_find_plan(&p->env, &p->m, kind, bytes ? bytes : 1, &found);
         if (result) return training_fail_result(&p->env, "budget", result);
         if (!found.plan.steps) code = fail_infeasible(p, &found);

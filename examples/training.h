@@ -683,7 +683,7 @@ static inline tl_result training_search_layers(tl_env *env, const training_model
 
 typedef enum training_kind { TRAINING_LAYERS, TRAINING_GRAPH, TRAINING_KIND_COUNT } training_kind;
 
-enum { TRAINING_WORK = 60000000 };  // steps of the graph's planner: a second or two
+enum { TRAINING_WORK = 200000000 };  // steps of the graph's planner: half a second
 
 static const char *const training_kind_names[TRAINING_KIND_COUNT] = { "layers", "graph" };
 
@@ -765,12 +765,16 @@ static inline tl_result training_find_least_layers(tl_env *env, const training_m
 static inline tl_result training_find_least(tl_env *env, const training_model *m,
                                             training_kind kind, uint64_t keep_all_bytes,
                                             training_found *found) {
-    tl_result result;
+    uint64_t budget = 1;
+    tl_result result = TL_OK;
     memset(found, 0, sizeof *found);
     if (kind == TRAINING_LAYERS)
         return training_find_least_layers(env, m, keep_all_bytes, &found->plan);
-    result = training_find_graph(env, m, 1, found);
-    return result ? result : training_find_graph(env, m, found->least_bytes, found);
+    while (!result && !found->plan.steps) {  // what does not fit names a budget that does
+        result = training_find_graph(env, m, budget, found);
+        budget = found->least_bytes;
+    }
+    return result;
 }
 
 // What a row of the table is to be.
