@@ -1952,7 +1952,10 @@ typedef struct tl_run_desc {
     int32_t            kernel_count;
     uint32_t           kernel_precisions;  // bits 1 << tl_precision that they compute; 0 = f32 only
 
-    // What to do. A strategy may be left out: then a plan is replayed, else the run is online.
+    // What to do. A strategy may be left out: then a plan is replayed, else the run is online. A lazy
+    // one makes the plan where none is given. Gradient full keeps all, an interval of n every n-th
+    // node; checkpointed with interval 0, and gradient none under a budget, are planned by
+    // tl_plan_remat: the cheapest within budget_bytes.
     const tl_strategy *strategy;      // 0 = from the fields below; read during the call
     const tl_plan     *plan;          // must outlive the run; 0 = from what follows, or online
     const tl_checkpoint_config *checkpoints;  // lazy: which plan; read during the call
@@ -2013,7 +2016,8 @@ typedef struct tl_run_report {
 //          decisions can work with; the text names the least budget that works and the node that
 //          sets it; TL_ERROR_INVALID_PLAN, TL_ERROR_INVALID_ARG, TL_ERROR_NO_MEMORY, and those of
 //          the backend. *run is NULL then.
-// Cost:    online, the decisions of one pass are tried out; where they fail those of some forty.
+// Cost:    online, the decisions of one pass are tried out; where they fail those of some forty. Lazy,
+//          that of what makes the plan.
 // Threads: one run per thread.
 TLDEF tl_result tl_init_run(tl_env *env, const tl_run_desc *desc, tl_run **run);
 TLDEF void      tl_free_run(tl_run *run);  // accepts NULL
@@ -20453,10 +20457,6 @@ static tl_result tli_support_strategy(tl_run *run, const tl_strategy *strategy) 
         return tli_unsupported(run, "strategy.parallelism: this version runs one worker");
     if (strategy->enable_fusion)
         return tli_unsupported(run, "strategy.enable_fusion: this version fuses nothing");
-    if (strategy->mode == TL_MODE_LAZY && strategy->gradient.checkpointed &&
-        !strategy->gradient.checkpoint_interval && !desc->plan && !desc->checkpoints)
-        return tli_unsupported(run, "strategy.gradient: this version has no planner for interval "
-                                    "0; name an interval or a plan");
     return TL_OK;
 }
 
@@ -20636,14 +20636,27 @@ static tl_result tli_plan_interval(tl_run *run, uint64_t interval) {
     return result;
 }
 
+// The cheapest plan that stays within the budget.
+static tl_result tli_plan_run_budget(tl_run *run) {
+    tl_remat_desc remat;
+    tli_zero(&remat, sizeof remat);
+    remat.graph = run->graph;
+    remat.budget_bytes = run->desc.budget_bytes;
+    remat.base_bytes = run->desc.base_bytes;
+    remat.inference = run->inference;
+    return tl_plan_remat(run->env, &remat, &run->plan, NULL);
+}
+
 // The plan that checkpoints or strategy ask for.
 static tl_result tli_plan_desc(tl_run *run) {
     const tl_run_desc *desc = &run->desc;
-    const tl_strategy *strategy = desc->strategy;
+    const tl_gradient *gradient = desc->strategy ? &desc->strategy->gradient : NULL;
     if (desc->checkpoints && !run->inference)
         return tl_plan_checkpoints(run->env, run->graph, desc->checkpoints, &run->plan);
-    if (strategy && strategy->gradient.checkpointed && !run->inference)
-        return tli_plan_interval(run, strategy->gradient.checkpoint_interval);
+    if (gradient && gradient->checkpoint_interval)
+        return tli_plan_interval(run, gradient->checkpoint_interval);
+    if (gradient && (gradient->checkpointed || (run->inference && desc->budget_bytes)))
+        return tli_plan_run_budget(run);
     return tl_plan_keep_all(run->env, run->graph, run->inference, &run->plan);
 }
 #else
