@@ -11618,16 +11618,21 @@ static tl_result tli_remat_bound_offload(tli_remat *r) {
 
 // Without the host first, with half of the work; then with it.
 static tl_result tli_remat_run_offload(tli_remat *r) {
-    uint64_t limit = r->work_limit, known;
+    uint64_t limit = r->work_limit, bound, floor;
+    int32_t node;
     tl_result result = tli_remat_begin(r);
-    known = r->bound;
+    bound = r->bound;  // what holds with the host, too
+    floor = r->floor;
+    node = r->floor_node;
     r->work_limit = limit / 2;
     if (!result && !r->none && !tli_remat_is_done(r)) result = tli_remat_try_exact(r);
     if (!result && !tli_remat_is_done(r) && !r->watch.stopped) result = tli_remat_try_search(r);
     r->work_limit = limit;
-    if (!result && r->floor <= r->budget && !r->is_over && !(r->found && r->plan.cost <= known)) {
-        r->none = 0;
-        r->bound = known;
+    r->bound = bound;
+    r->floor = floor;
+    r->floor_node = node;
+    r->none = r->is_over || floor > r->budget;
+    if (!result && !r->none && !tli_remat_is_done(r)) {
         result = tli_remat_try_offload(r, tli_remat_share(r, 1, 8));
         if (!result && r->found) result = tli_remat_bound_offload(r);
         if (!result && !tli_remat_is_done(r)) result = tli_remat_try_offload(r, tli_remat_share(r, 1, 1));
