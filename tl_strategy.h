@@ -877,7 +877,8 @@ TLDEF tl_result tl_parse_checkpoint_config_json(tl_env *env, const char *text, s
 //
 // Some tensors are dropped and made again before a backward wants them, as often as
 // it takes: which ones, and when, so that the peak stays within the budget and the
-// forwards made again cost least. Three parts share the work:
+// forwards made again cost least. Others are spilled to the host and fetched again, where
+// there is one, while the calls go on. These parts share the work:
 //
 //   exact    A* from the end of the schedule to its start, for small graphs. A state
 //            is the set of tensors that the rest of the schedule cannot do without
@@ -886,6 +887,8 @@ TLDEF tl_result tl_parse_checkpoint_config_json(tl_env *env, const char *text, s
 //            Lagrangian of that is one minimum cut a span; its gap is narrowed by branching
 //   search   a schedule is its sequence of calls alone; greedy ones are improved by
 //            taking recomputations out and mending the budget with others
+//   offload  the same search, in which a fetch is one more way to have a tensor again;
+//            what counts is when the last call ends, copies and waits included
 //
 // Everything is counted in integers and in steps of work, never in time: one desc is
 // one plan on every machine.
@@ -893,6 +896,7 @@ TLDEF tl_result tl_parse_checkpoint_config_json(tl_env *env, const char *text, s
 // References: Griewank, Walther, Algorithm 799: Revolve, 2000. Jain et al., Checkmate, 2019,
 // arXiv:1910.02653. Beaumont et al., Optimal checkpointing for heterogeneous chains, 2019,
 // arXiv:1911.13214. Kirisame et al., Dynamic Tensor Rematerialization, 2020, arXiv:2006.09616.
+// Beaumont et al., Efficient Combination of Rematerialization and Offloading, NeurIPS 2021.
 // ============================================================================
 
 #ifndef TL_NO_PLANNERS
@@ -909,8 +913,8 @@ typedef struct tl_remat_desc {
     uint64_t work_limit;        // elementary steps of a few ns; 0 = 400 million, about a second
     int    (*progress)(const tl_remat_progress *progress, void *user);  // 1 = stop with the best so far
     void    *user;              // given to progress
-    const tl_device *device;    // 0 = copies take no time, no capacity is known
-    uint64_t host_budget_bytes; // of host copies at a time; 0 = no host tier, TL_UNLIMITED = no limit
+    const tl_device *device;    // link and capacities; 0 = copies take no time, no capacity is known
+    uint64_t host_budget_bytes; // of host copies at a time; 0 = no host tier, UINT64_MAX = no limit
 } tl_remat_desc;
 
 // What was found out besides the plan. Bytes are with base_bytes, as the budget is.
@@ -930,9 +934,16 @@ typedef struct tl_remat_report {
 //   plan     overwritten; release with tl_free_plan; peaks, costs and bound_cost are filled in
 //   report   overwritten; may be NULL
 //
-// The class of plans that the bound speaks of: lossless, on one tier, backwards in reverse listing
-// order. What nobody needs does not run, so cost may be below base_cost. The same desc gives the
-// same plan everywhere, unless progress stops it.
+// The class of plans that the bound speaks of: lossless, backwards in reverse listing order, copies to
+// a host only with a host budget. What nobody needs does not run, so cost may be below base_cost. The
+// same desc gives the same plan everywhere, unless progress stops it.
+//
+// With a host budget the plan may hold O, L, W and DH steps, and its cost is when it ends on the
+// device (tl_simulate_plan). Costs of the graph are nanoseconds then; where they are of another unit,
+// the link has to speak of that: link_bytes_per_second is what it carries in 10^9 units of cost, and
+// link_latency_ns is in units. In a graph whose unit is 0.1 ps, for instance, 12 GB/s is 1 200 000.
+// Capacities of the device that are known limit both budgets. Half of the work goes into a plan
+// without copies, which the answer never costs more than.
 //
 // Errors:  those of tl_check_graph; TL_ERROR_INFEASIBLE names the least budget at which a plan was
 //          found and the node that it peaks at, and fills in the report; TL_ERROR_INVALID_ARG,
@@ -9091,7 +9102,7 @@ static tl_result tli_remat_floor(tl_env *env, const tl_graph *graph, int32_t inf
     result = tli_rb_open(&rb, inference);
     if (!result) {
         low = high = tli_rb_find_floor(&rb, inference, node);
-        while (!has_host && !tli_rb_fits_gaps(&rb, high, node)) {  // from here on, high - low bisects to the least that does
+        while (!has_host && !tli_rb_fits_gaps(&rb, high, node)) {  // from here on, high - low bisects to it
             low = high + 1;
             high = high > UINT64_MAX / 2 ? UINT64_MAX : 2 * high + 1;
         }
@@ -11439,6 +11450,7 @@ typedef struct tli_remat {
     int32_t         inference, node, floor_node;
     int32_t         is_over;      // 1 = what stands beside the plan is more than the budget
     int32_t         none;         // 1 = certainly no plan fits
+    int32_t         settled;      // 1 = without a host, nothing is left to be found out
     int32_t         uncountable;  // 1 = numbers too large for the search
     tli_remat_watch watch;
     tl_plan         plan;         // the best so far; no steps = none
@@ -11518,7 +11530,8 @@ static tl_result tli_remat_try_exact(tli_remat *r) {
                                        limit < TLI_REMAT_STATES ? limit : TLI_REMAT_STATES, &steps, &cost,
                                        &bound, &proven, &work);
     tli_remat_add_work(r, work * TLI_REMAT_STATE_WORK);
-    if (!result && bound > r->bound) r->watch.now.bound_cost = r->bound = bound;
+    r->settled = result == TL_ERROR_INFEASIBLE || (!result && proven);
+    if (!result && bound > r->bound && !r->host_budget) r->watch.now.bound_cost = r->bound = bound;
     if (!result && proven) return tli_remat_offer_steps(r, &steps);
     tli_release(&r->quiet, steps.steps);
     return result == TL_ERROR_INFEASIBLE ? tli_remat_rule_out(r) : result;
@@ -11616,19 +11629,49 @@ static tl_result tli_remat_bound_offload(tli_remat *r) {
     return result;
 }
 
+// Nothing fits: look for the least budget with a host, by bisection between what no plan can do without
+// and what some plan takes.
+static tl_result tli_remat_least_offload(tli_remat *r) {
+    uint64_t low = r->floor, high = r->least, budget = low, work;
+    tl_result result = TL_OK;
+    while (low < high && !result && !r->watch.stopped) {
+        tl_plan plan, none;
+        tli_remat_input in;
+        tli_steps steps;
+        tli_zero(&plan, sizeof plan);
+        tli_zero(&none, sizeof none);
+        tli_zero(&in, sizeof in);
+        in.env = &r->quiet; in.graph = r->graph; in.budget = budget; in.inference = r->inference;
+        in.watch = &r->watch; in.fetches = 1;
+        result = tli_remat_offload(&in, r->device, r->host_budget, &none, &steps, &work);
+        tli_remat_add_work(r, work);
+        if (!result) result = tli_finish_plan(&steps, "tl_plan_remat", r->graph, r->inference, &plan);
+        if (!result && plan.peak_bytes < r->least) {
+            r->least = high = plan.peak_bytes;
+            r->node = plan.peak_bytes == r->floor ? r->floor_node : -1;
+        } else if (result != TL_ERROR_NO_MEMORY) {
+            low = budget + 1;
+        }
+        if (result != TL_ERROR_NO_MEMORY) result = TL_OK;
+        tl_free_plan(&r->quiet, &plan);
+        if (high - low <= high / 4096) break;
+        budget = low + (high - low) / 2;
+    }
+    return result;
+}
+
 // Without the host first, with half of the work; then with it.
 static tl_result tli_remat_run_offload(tli_remat *r) {
-    uint64_t limit = r->work_limit, bound, floor;
+    uint64_t limit = r->work_limit, floor;
     int32_t node;
     tl_result result = tli_remat_begin(r);
-    bound = r->bound;  // what holds with the host, too
-    floor = r->floor;
+    floor = r->floor;  // what holds with the host, too
     node = r->floor_node;
     r->work_limit = limit / 2;
     if (!result && !r->none && !tli_remat_is_done(r)) result = tli_remat_try_exact(r);
-    if (!result && !tli_remat_is_done(r) && !r->watch.stopped) result = tli_remat_try_search(r);
+    if (!result && !r->settled && !tli_remat_is_done(r) && !(r->found && r->watch.stopped))
+        result = tli_remat_try_search(r);
     r->work_limit = limit;
-    r->bound = bound;
     r->floor = floor;
     r->floor_node = node;
     r->none = r->is_over || floor > r->budget;
@@ -11637,6 +11680,7 @@ static tl_result tli_remat_run_offload(tli_remat *r) {
         if (!result && r->found) result = tli_remat_bound_offload(r);
         if (!result && !tli_remat_is_done(r)) result = tli_remat_try_offload(r, tli_remat_share(r, 1, 1));
     }
+    if (!result && !r->found) result = tli_remat_least_offload(r);
     if (result) return result;
     return r->found ? TL_OK : TL_ERROR_INFEASIBLE;
 }
@@ -11717,6 +11761,8 @@ TLI_IMPL tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan
     if (env) r.quiet = *env;
     r.quiet.log = NULL;
     budget = desc->budget_bytes ? desc->budget_bytes : UINT64_MAX;
+    if (desc->device && desc->device->device_capacity_bytes && desc->device->device_capacity_bytes < budget)
+        budget = desc->device->device_capacity_bytes;
     r.graph = desc->graph;
     r.inference = desc->inference;
     r.is_over = budget < desc->base_bytes;
@@ -11725,6 +11771,8 @@ TLI_IMPL tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan
     r.watch.desc = desc;
     r.device = desc->device;
     r.host_budget = desc->host_budget_bytes;
+    if (r.device && r.device->host_capacity_bytes && r.device->host_capacity_bytes < r.host_budget)
+        r.host_budget = r.device->host_capacity_bytes;
     result = tli_remat_run(&r);
     if (!result) {
         r.plan.base_bytes = desc->base_bytes;
