@@ -9133,9 +9133,12 @@ static tl_result tli_remat_floor(tl_env *env, const tl_graph *graph, int32_t inf
 // from v on come after t, and each forward that some backward up to v depends on and all backwards before v
 // come before it: t <= T - after, T - t - c <= T - before. So the schedule keeps, at each backward, the
 // budget M + min(H, floor(bw min(T / 2, T - after, T - before))), and the relaxation with these rooms bounds
-// T: T >= g(T). Rooms grow with T; hence g(T0) > T0 for some T0 rules out every T <= T0.
+// T: T >= g(T). Rooms grow with T and g falls: whatever T0 is, T > T0 or T >= g(T0).
 
-typedef struct tli_rb_host { uint64_t bytes, rate, time; } tli_rb_host;  // budget; of the link, 0 = no limit; T
+typedef struct tli_rb_host {
+    uint64_t bytes, rate, time;  // budget; of the link, 0 = no limit; T
+    int32_t  is_even;            // 1 = T / 2 alone: lower, but instants that differ less are found more easily
+} tli_rb_host;
 
 // floor(rate time / 10^9), the largest number where it does not fit.
 static uint64_t tli_rb_find_copied(uint64_t rate, uint64_t time) {
@@ -9159,7 +9162,7 @@ static void tli_rb_add_host(tli_rb *rb, const tli_rb_host *host) {
         before += cost;  // of this backward too: c
         most = after > before ? after : before;
         most = host->time > most ? host->time - most : 0;
-        if (most > host->time / 2) most = host->time / 2;
+        if (most > host->time / 2 || host->is_even) most = host->time / 2;
         after -= cost;
         bytes = host->rate ? tli_rb_find_copied(host->rate, most) : UINT64_MAX;
         if (bytes > host->bytes) bytes = host->bytes;
@@ -11605,28 +11608,32 @@ static tl_result tli_remat_try_offload(tli_remat *r, uint64_t work_limit) {
     return result == TL_ERROR_NO_MEMORY ? result : TL_OK;
 }
 
-// Raise the bound to the largest end that is ruled out, and one more: bisection between what is known
-// and the end of the plan, which is tried first.
+// Raise the bound by relaxations for one end T0 after the other: a plan ends behind T0, or not before
+// g(T0). First the end of the plan, in both ways, with half of the work; then bisection between what is
+// known and it, in the way that was better.
 static tl_result tli_remat_bound_offload(tli_remat *r) {
-    enum { ROUNDS = 16 };
-    uint64_t high = r->plan.cost, limit = tli_remat_share(r, 1, 2) / ROUNDS, bound, work;
+    enum { ROUNDS = 9 };
+    uint64_t high = r->plan.cost, limit = tli_remat_share(r, 1, 8), bound, work, last = 0;
     tli_rb_host host;
     int32_t round;
-    tl_result result = TL_OK;
+    tl_result result;
     host.bytes = r->host_budget;
     host.rate = r->device ? r->device->link_bytes_per_second : 0;
-    for (round = 0; round < ROUNDS && r->bound < high && !result && !r->watch.stopped; round++) {
-        host.time = round ? r->bound + (high - r->bound) / 2 : high - 1;
+    for (round = 0; round < ROUNDS && r->bound < high && !r->watch.stopped; round++) {
+        host.time = round > 1 ? r->bound + (high - r->bound) / 2 : r->plan.cost - 1;
+        if (round < 2) host.is_even = round;
         work = 0;
-        result = tli_remat_bound_host(&r->quiet, r->graph, r->budget, &host, r->inference, &r->watch, limit,
-                                      &bound, &work);
+        result = tli_remat_bound_host(&r->quiet, r->graph, r->budget, &host, r->inference, &r->watch,
+                                      round > 1 ? limit / (ROUNDS - 2) * 2 : limit, &bound, &work);
         tli_remat_add_work(r, work + (uint64_t)r->graph->node_count);
-        if (result == TL_ERROR_INFEASIBLE) { result = TL_OK; bound = UINT64_MAX; }
-        if (result) return result;
-        if (bound > host.time) r->watch.now.bound_cost = r->bound = host.time + 1;
-        else high = host.time;
+        if (result && result != TL_ERROR_INFEASIBLE) return result;
+        if (round == 1 && bound <= last) host.is_even = 0;
+        last = bound;
+        if (bound <= host.time) high = host.time;
+        else bound = host.time + 1;
+        if (bound > r->bound) r->watch.now.bound_cost = r->bound = bound;
     }
-    return result;
+    return TL_OK;
 }
 
 // Nothing fits: look for the least budget with a host, by bisection between what no plan can do without
