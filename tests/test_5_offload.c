@@ -146,6 +146,25 @@ static void lend_tables(brute_offload *b, const brute_offload *tables) {
     b->table_size = tables->table_size;
 }
 
+// A plan ends at `end`: no relaxation for that end, or for a later one, says that none ends before.
+static void bound_is_below(const tl_remat_desc *desc, uint64_t end, int number) {
+    tli_remat_watch watch;
+    tli_rb_host host;
+    int k;
+    memset(&watch, 0, sizeof watch);
+    watch.desc = desc;
+    host.bytes = desc->host_budget_bytes;
+    host.rate = desc->device->link_bytes_per_second;
+    for (k = 0; k < 4; k++) {
+        uint64_t bound, work = 0;
+        host.time = end + (uint64_t)(k / 2);
+        host.is_even = k % 2;
+        if (tli_remat_bound_host(NULL, desc->graph, desc->budget_bytes, &host, 0, &watch, FEW / 10, &bound, &work))
+            fail_msg("graph %d: ruled out, ends at %d", number, (int)end);
+        if (bound > end) fail_msg("graph %d: bound %d for %d, ends at %d", number, (int)bound, (int)host.time, (int)end);
+    }
+}
+
 typedef struct tally { int tried[6], met[6], proven, copies, missed, infeasible, large; } tally;
 
 // Whether the planner's answer is the optimum; every eighth time that brute force finds it, too.
@@ -164,6 +183,7 @@ static void compare_with_brute(brute_offload *b, const tl_remat_desc *desc, tl_r
     }
     if (!solved && number % 8 == 0) fail_msg("graph %d: nothing ends by %d", number, (int)plan->cost);
     if (!solved) least = plan->cost;
+    bound_is_below(desc, least, number);
     if (least < report->bound_cost) fail_msg("graph %d: bound %d, optimum %d", number, (int)report->bound_cost, (int)least);
     sums->tried[n]++;
     sums->met[n] += least == plan->cost;
@@ -297,6 +317,32 @@ static void a_slower_link_never_gives_a_cheaper_plan(void **state) {
         tl_free_graph(NULL, &graph);
     }
     assert_int_equal(last, 230);
+}
+
+// A copy each way takes all of the time there is: the bound has nothing to spare.
+static void a_link_that_is_just_fast_enough_is_used_and_not_ruled_out(void **state) {
+    static const uint64_t rates[] = { 160000000, 159999999 };   // 8 bytes in 50 and in 51 ns
+    int k;
+    (void)state;
+    for (k = 0; k < 2; k++) {
+        tl_graph graph = graph_of("tlg 1\n"
+                                  "node 0 in input fwd=0 bwd=0 out=1 needs=none in=-\n"
+                                  "node 1 a op fwd=1 bwd=0 out=8 needs=none in=0\n"
+                                  "node 2 b op fwd=0 bwd=0 out=1 needs=in in=1\n"
+                                  "node 3 c op fwd=50 bwd=50 out=1 needs=none in=2\n"
+                                  "node 4 d op fwd=0 bwd=0 out=20 needs=none in=3\n");
+        tl_device device = link_of(rates[k], 0);
+        tl_remat_desc desc = desc_of(&graph, 22, &device, TL_UNLIMITED);
+        tl_remat_report report;
+        tl_plan plan;
+        tl_env env;
+        assert_int_equal(plan_checked(&desc, &env, &plan, &report), TL_OK);
+        assert_int_equal(plan.cost, 101 + k);       // slower, and it is as cheap to make the tensor again
+        assert_true(report.proven);
+        bound_is_below(&desc, plan.cost, k);
+        tl_free_plan(&env, &plan);
+        tl_free_graph(NULL, &graph);
+    }
 }
 
 // Without a device, and with one whose link is not known.
@@ -714,6 +760,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(tiny_graphs_reach_the_optimum_of_brute_force),
         cmocka_unit_test(copies_that_hide_behind_calls_cost_nothing),
         cmocka_unit_test(a_slower_link_never_gives_a_cheaper_plan),
+        cmocka_unit_test(a_link_that_is_just_fast_enough_is_used_and_not_ruled_out),
         cmocka_unit_test(copies_over_an_unknown_link_take_no_time),
         cmocka_unit_test(capacities_of_the_device_limit_both_budgets),
         cmocka_unit_test(larger_random_graphs_are_valid_and_repeatable),
