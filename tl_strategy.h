@@ -1348,7 +1348,8 @@ typedef struct tl_chain_plan_desc {
 // Threads: safe with one env per thread.
 // Source:  Beaumont et al., Optimal checkpointing for heterogeneous chains, 2019, arXiv:1911.13214,
 //          section 4, with curves in place of memory slots.
-TLDEF tl_result tl_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, tl_plan *plan, tl_remat_report *report);
+TLDEF tl_result tl_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, tl_plan *plan,
+                              tl_remat_report *report);
 
 // -- policies --
 //
@@ -6430,7 +6431,8 @@ static int32_t tli_find_obstacle(const tli_fusion *f, int32_t id, int32_t tensor
 
 // Whether an outer input of a member would be held from `id` to the next member, where it was not before:
 // the tensor, if nobody reads it later or keeps it, or its gradient, if nobody below adds to it.
-static void tli_count_held(const tli_fusion *f, int32_t id, int32_t tensor, int32_t *values, int32_t *gradients) {
+static void tli_count_held(const tli_fusion *f, int32_t id, int32_t tensor, int32_t *values,
+                           int32_t *gradients) {
     const tl_graph *graph = f->graph;
     const tl_node *from = &graph->nodes[graph->outputs[tensor].node];
     int32_t i = f->first_readers[tensor + 1];
