@@ -11877,11 +11877,11 @@ static int tli_pc_solve(tli_pc *pc, uint64_t work_limit) {
 
 // -- chain: equal layers --
 
-// Layers of equal bytes and costs whose backwards read what forward read, and which need no scratch but a
-// backward of at most one tensor: Revolve's chain. With n layers of b bytes behind the input, two tensors of an
-// advance and the gradient behind it, or the two gradients of a backward, stand beside the checkpoints. The
-// input is one of the c slots of Revolve, so (c + 2) b bytes are c slots, for n > 1. What the binomial schedule
-// costs then is the optimum over all schedules; the tests hold it against the exact search.
+// Layers of equal bytes and costs whose backwards read what forward read, with the same scratch in either:
+// Revolve's chain. Of n > 1 layers of b bytes and w bytes of scratch, three tensors at a time are no
+// checkpoints: two of an advance and the gradient behind it, or two gradients and what a backward reads. The
+// input is the first of the c slots of Revolve, so (c + 2) b + w bytes beside the input are c slots. What the
+// binomial schedule costs then is the optimum over all schedules; the tests hold it against the exact search.
 static int tli_is_revolve_chain(const tl_graph *graph) {
     const tl_node *one = &graph->nodes[graph->node_count - 1];
     int32_t id;
@@ -11892,19 +11892,22 @@ static int tli_is_revolve_chain(const tl_graph *graph) {
         if (!node->has_grad || node->keep || node->input_count != 1 || node->output_count != 1) return 0;
         if (graph->inputs[node->first_input].tensor != graph->nodes[id - 1].first_output) return 0;
         if (!graph->inputs[node->first_input].needed || out->needed || node->inplace >= 0) return 0;
-        if (node->saved_bytes || node->fwork_bytes || node->bwork_bytes > out->bytes) return 0;
-        if (!out->bytes || out->bytes != graph->outputs[one->first_output].bytes) return 0;
+        if (node->saved_bytes || node->fwork_bytes != one->fwork_bytes) return 0;
+        if (node->bwork_bytes != one->fwork_bytes || !out->bytes) return 0;
+        if (out->bytes != graph->outputs[one->first_output].bytes) return 0;
         if (node->fwd_cost != one->fwd_cost) return 0;
     }
     return 1;
 }
 
-// The slots that a budget of bytes makes; 0 = none: no schedule fits.
-static uint64_t tli_find_slots(const tl_graph *graph, uint64_t budget) {
+// The slots that a budget of bytes makes; 0 = none: no schedule fits in less than *least, which the last
+// backward takes.
+static uint64_t tli_find_slots(const tl_graph *graph, uint64_t budget, uint64_t *least) {
     const tl_node *one = &graph->nodes[graph->node_count - 1];
-    uint64_t input = graph->outputs[graph->nodes[0].first_output].bytes, tensors;
-    if (budget < input) return 0;
-    tensors = (budget - input) / graph->outputs[one->first_output].bytes;
+    uint64_t beside = graph->outputs[graph->nodes[0].first_output].bytes + one->fwork_bytes, tensors;
+    *least = beside + 3 * graph->outputs[one->first_output].bytes;
+    if (budget < beside) return 0;
+    tensors = (budget - beside) / graph->outputs[one->first_output].bytes;
     return tensors > 2 ? tensors - 2 : 0;
 }
 
@@ -11959,7 +11962,7 @@ static tl_result tli_remat_chain(tl_env *env, const tl_graph *graph, uint64_t bu
     tli_zero(found, sizeof *found);
     *steps = tli_steps_of(env);
     if (tli_is_revolve_chain(graph)) {
-        uint64_t slots = tli_find_slots(graph, budget);
+        uint64_t slots = tli_find_slots(graph, budget, &found->least);
         found->exact = 1;
         result = tli_revolve(env, graph, slots ? slots : 1, steps);
         return !result && !slots ? TL_ERROR_INFEASIBLE : result;
@@ -12039,6 +12042,24 @@ static tl_result tli_remat_rule_out(tli_remat *r) {
     return TL_OK;
 }
 
+// Equal layers: the optimum in closed form.
+static tl_result tli_remat_try_revolve(tli_remat *r) {
+    uint64_t least, slots = tli_find_slots(r->graph, r->budget, &least);
+    tli_steps steps;
+    tl_result result;
+    if (!slots) {
+        r->least = r->floor = least;
+        r->node = r->floor_node = r->graph->node_count - 1;
+        return tli_remat_rule_out(r);
+    }
+    result = tli_revolve(&r->quiet, r->graph, slots, &steps);
+    if (result) { tli_release(&r->quiet, steps.steps); return result; }
+    result = tli_remat_offer_steps(r, &steps);
+    if (!result && r->found) r->watch.now.bound_cost = r->bound = r->plan.cost;
+    tli_remat_add_work(r, (uint64_t)r->graph->node_count);
+    return result;
+}
+
 // Everything kept, and what no plan can do without: the bound without any search.
 static tl_result tli_remat_begin(tli_remat *r) {
     uint64_t work = 0;
@@ -12048,6 +12069,10 @@ static tl_result tli_remat_begin(tli_remat *r) {
     if (result) return result;
     r->least = plan.peak_bytes;
     tli_remat_offer(r, &plan);
+    if (!r->inference && !r->is_over && tli_is_revolve_chain(r->graph)) {
+        result = tli_remat_try_revolve(r);
+        if (result || r->none || tli_remat_is_done(r)) return result;
+    }
     result = tli_remat_floor(&r->quiet, r->graph, r->inference, &r->floor, &r->floor_node);
     if (result) return result;
     if (r->floor > r->budget || r->is_over) return tli_remat_rule_out(r);
@@ -12089,19 +12114,6 @@ static tl_result tli_remat_set_start(tli_remat *r, const tli_steps *steps) {
             return TL_ERROR_NO_MEMORY;
     }
     return tli_rs_add_call(&r->quiet, &r->start, 2 * r->graph->node_count) ? TL_OK : TL_ERROR_NO_MEMORY;
-}
-
-// Equal layers: the optimum in closed form.
-static tl_result tli_remat_try_revolve(tli_remat *r) {
-    uint64_t slots = tli_find_slots(r->graph, r->budget);
-    tli_steps steps;
-    tl_result result;
-    if (!slots) return tli_remat_rule_out(r);
-    result = tli_revolve(&r->quiet, r->graph, slots, &steps);
-    if (result) { tli_release(&r->quiet, steps.steps); return result; }
-    result = tli_remat_offer_steps(r, &steps);
-    if (!result && r->found && r->plan.cost > r->bound) r->watch.now.bound_cost = r->bound = r->plan.cost;
-    return result;
 }
 
 // The optimum over persistent schedules, stage by stage.
@@ -12157,8 +12169,7 @@ static tl_result tli_remat_find_least(tli_remat *r) {
 static tl_result tli_remat_run(tli_remat *r) {
     tl_result result = tli_remat_begin(r);
     int has_stages = !r->inference && !r->is_over;
-    if (!result && !r->none && has_stages && !tli_remat_is_done(r) && tli_is_revolve_chain(r->graph))
-        result = tli_remat_try_revolve(r);
+    if (!result && r->none && r->least == r->floor) return TL_ERROR_INFEASIBLE;
     if (!result && !r->none && !tli_remat_is_done(r)) result = tli_remat_try_exact(r);
     if (!result && !r->none && !tli_remat_is_done(r)) result = tli_remat_try_bound(r);
     if (!result && !r->none && has_stages && !tli_remat_is_done(r) && !r->watch.stopped)
