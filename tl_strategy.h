@@ -887,6 +887,9 @@ TLDEF tl_result tl_parse_checkpoint_config_json(tl_env *env, const char *text, s
 //   search   a schedule is its sequence of calls alone; greedy ones are improved by
 //            taking recomputations out and mending the budget with others
 //
+// Chains are a case of their own: equal layers have a closed form, and stage by stage the
+// optimum over persistent schedules is found directly (tl_plan_chain); the search begins there too.
+//
 // Everything is counted in integers and in steps of work, never in time: one desc is
 // one plan on every machine.
 //
@@ -973,7 +976,8 @@ typedef struct tl_chain_plan_desc {
 // Threads: safe with one env per thread.
 // Source:  Beaumont et al., Optimal checkpointing for heterogeneous chains, 2019, arXiv:1911.13214,
 //          section 4, with curves in place of memory slots.
-TLDEF tl_result tl_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, tl_plan *plan, tl_remat_report *report);
+TLDEF tl_result tl_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, tl_plan *plan,
+                              tl_remat_report *report);
 #endif
 
 // ============================================================================
@@ -10954,9 +10958,11 @@ static void tli_pc_find_ends(tli_pc *pc) {
     const tl_graph *graph = pc->graph;
     int32_t id, i, farthest = -1, reach, computes = 0, *reader = pc->last_use;
     for (i = 0; i < graph->tensor_count; i++) reader[i] = -1;
-    for (id = 0; id < graph->node_count; id++)
-        for (i = graph->nodes[id].first_input; i < graph->nodes[id].first_input + graph->nodes[id].input_count; i++)
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        for (i = node->first_input; i < node->first_input + node->input_count; i++)
             reader[graph->inputs[i].tensor] = id;
+    }
     for (id = 0; id < graph->node_count; id++) {
         const tl_node *node = &graph->nodes[id];
         if (node->keep) break;
@@ -10975,7 +10981,8 @@ static uint64_t tli_pc_out_bytes(const tl_graph *graph, int32_t id) {
     const tl_node *node = &graph->nodes[id];
     uint64_t sum = 0;
     int32_t i;
-    for (i = node->first_output; i < node->first_output + node->output_count; i++) sum += graph->outputs[i].bytes;
+    for (i = node->first_output; i < node->first_output + node->output_count; i++)
+        sum += graph->outputs[i].bytes;
     return sum;
 }
 
@@ -11112,6 +11119,7 @@ static void tli_pc_forward(tli_pc_play *play, int32_t id) {
     tli_pc *pc = play->pc;
     const tl_node *node = &pc->graph->nodes[id];
     int saves = node->saved_bytes && node->has_grad && play->part != TLI_PC_RUN_ADVANCE, i;
+    tl_step_kind kind = saves ? TL_STEP_FORWARD_SAVE : TL_STEP_FORWARD;
     for (i = node->first_output; i < node->first_output + node->output_count; i++) {
         play->live += pc->graph->outputs[i].bytes;
         pc->here[i] = 1;
@@ -11119,8 +11127,7 @@ static void tli_pc_forward(tli_pc_play *play, int32_t id) {
     if (saves) play->live += node->saved_bytes;
     tli_pc_reach(play, node->fwork_bytes);
     play->cost += node->fwd_cost;
-    if (play->steps)
-        tli_add_step(play->steps, tli_step_of(saves ? TL_STEP_FORWARD_SAVE : TL_STEP_FORWARD, id, TL_ALL_OUTPUTS));
+    if (play->steps) tli_add_step(play->steps, tli_step_of(kind, id, TL_ALL_OUTPUTS));
 }
 
 static void tli_pc_make_gradient(tli_pc_play *play, int32_t tensor) {
@@ -11134,7 +11141,8 @@ static void tli_pc_backward(tli_pc_play *play, int32_t id) {
     tli_pc *pc = play->pc;
     const tl_node *node = &pc->graph->nodes[id];
     int32_t i;
-    for (i = node->first_output; i < node->first_output + node->output_count; i++) tli_pc_make_gradient(play, i);
+    for (i = node->first_output; i < node->first_output + node->output_count; i++)
+        tli_pc_make_gradient(play, i);
     for (i = node->first_input; i < node->first_input + node->input_count; i++)
         tli_pc_make_gradient(play, pc->graph->inputs[i].tensor);
     tli_pc_reach(play, node->bwork_bytes);
@@ -11177,7 +11185,7 @@ static tli_pc_play tli_pc_run(tli_pc *pc, int32_t stage, tli_pc_part part, int32
     const tl_graph *graph = pc->graph;
     const tli_pc_stage *s = &pc->stages[stage];
     tli_pc_play play;
-    int32_t at, i;
+    int32_t at, i, before = graph->nodes[s->first ? s->first - 1 : 0].first_output;
     tli_zero(&play, sizeof play);
     play.pc = pc;
     play.part = part;
@@ -11187,7 +11195,7 @@ static tli_pc_play tli_pc_run(tli_pc *pc, int32_t stage, tli_pc_part part, int32
     tli_pc_list_calls(pc, stage, part);
     tli_pc_begin(&play);
     tli_pc_find_last_uses(pc);
-    for (i = s->first ? graph->nodes[s->first - 1].first_output : 0; i < graph->nodes[s->first].first_output; i++)
+    for (i = before; i < graph->nodes[s->first].first_output; i++)
         tli_pc_drop_used(&play, -1, i);
     for (at = 0; at < pc->call_count; at++) {
         int32_t id = pc->calls[at] / 2;
@@ -11520,7 +11528,8 @@ static void tli_pc_keep_curve(tli_pc *pc, tli_pc_curve *curve) {
     if (pc->point_count > TLI_PC_MOST_POINTS - count) { pc->over = 1; return; }
     if (pc->free_count < count) {
         int32_t points = count > TLI_PC_BLOCK ? count : TLI_PC_BLOCK;
-        tli_pc_block *block = (tli_pc_block *)tli_alloc_array(pc->env, (uint64_t)points + 1, sizeof(tli_pc_point));
+        uint64_t items = (uint64_t)points + 1;  // the first holds the list
+        tli_pc_block *block = (tli_pc_block *)tli_alloc_array(pc->env, items, sizeof(tli_pc_point));
         if (!block) { pc->failed = 1; return; }
         block->next = pc->blocks;
         pc->blocks = block;
@@ -11604,7 +11613,8 @@ static uint64_t tli_pc_find_least(tli_pc *pc) {
 
 // -- chain: steps --
 
-typedef struct tli_pc_job { int32_t first, last; uint64_t bytes; } tli_pc_job;  // last -1: back; -2: drop the input
+// last -1: run the backwards; -2: drop the input.
+typedef struct tli_pc_job { int32_t first, last; uint64_t bytes; } tli_pc_job;
 
 // The cheapest way of a segment within so many bytes: its split; first = save; -1 = leaf.
 static int32_t tli_pc_choose(const tli_pc *pc, int32_t first, int32_t last, uint64_t bytes) {
@@ -11740,8 +11750,8 @@ static uint64_t tli_pc_pay(const tli_pc_price *price, uint64_t bytes) {
     return (bytes >> price->byte_shift) * price->per_byte >> 16 << price->cost_shift;
 }
 
-// The shortest path at a price, where each stage leaves what pc->low says: the split of each stage that it comes
-// by, else n. Returns the bytes that the path holds in the end; UINT64_MAX = there is none.
+// The shortest path at a price, where each stage leaves what pc->low says: the split of each stage, else n.
+// Returns the bytes that the path holds in the end; UINT64_MAX = there is none.
 static uint64_t tli_pc_find_path(tli_pc *pc, const tli_pc_price *price) {
     int32_t first, split, n = pc->stage_count;
     uint64_t held = 0;
@@ -11787,8 +11797,8 @@ static void tli_pc_follow_path(tli_pc *pc) {
     }
 }
 
-// The dearest path that holds no more than there is beside a reserve for the last stages, by bisection of the price; a few
-// times, because what segments cost depends on what the path leaves. 0 = none.
+// The dearest path that holds no more than there is beside a reserve for the last stages, by bisection of
+// the price; a few times, because what segments cost depends on what the path leaves. 0 = none.
 static int tli_pc_price_path(tli_pc *pc, uint64_t reserve) {
     tli_pc_price price;
     uint64_t most = pc->budget, low, high, total = 0;
@@ -11929,7 +11939,7 @@ static tl_result tli_revolve(tl_env *env, const tl_graph *graph, uint64_t slot_c
 // What planning stages found out, bytes without base.
 typedef struct tli_pc_result {
     uint64_t cost, least, work;     // least: bytes, where nothing fits
-    int32_t  exact;                 // 1 = no persistent schedule costs less; or where nothing fits, fits in less
+    int32_t  exact;                 // 1 = no persistent schedule costs less, or fits in less than the least
 } tli_pc_result;
 
 // The steps of the curves, or where nothing fits those of the least budget.
@@ -11954,7 +11964,7 @@ static tl_result tli_pc_finish(tli_pc *pc, int feasible, tli_steps *steps, tli_p
 }
 
 // The cheapest persistent schedule within the budget. TL_ERROR_INFEASIBLE, without a sentence: none was
-// found; steps are then those of the least budget.
+// found; steps are then those of the least budget, or none where the last node takes it.
 static tl_result tli_remat_chain(tl_env *env, const tl_graph *graph, uint64_t budget, uint64_t work_limit,
                                  tli_steps *steps, tli_pc_result *found) {
     tli_pc pc;
@@ -11964,8 +11974,7 @@ static tl_result tli_remat_chain(tl_env *env, const tl_graph *graph, uint64_t bu
     if (tli_is_revolve_chain(graph)) {
         uint64_t slots = tli_find_slots(graph, budget, &found->least);
         found->exact = 1;
-        result = tli_revolve(env, graph, slots ? slots : 1, steps);
-        return !result && !slots ? TL_ERROR_INFEASIBLE : result;
+        return slots ? tli_revolve(env, graph, slots, steps) : TL_ERROR_INFEASIBLE;
     }
     result = tli_pc_init(env, graph, &pc);
     if (!result) {
@@ -12120,7 +12129,8 @@ static tl_result tli_remat_set_start(tli_remat *r, const tli_steps *steps) {
 static tl_result tli_remat_try_chain(tli_remat *r) {
     tli_pc_result found;
     tli_steps steps;
-    tl_result result = tli_remat_chain(&r->quiet, r->graph, r->budget, tli_remat_share(r, 1, 10), &steps, &found);
+    uint64_t limit = tli_remat_share(r, 1, 10);
+    tl_result result = tli_remat_chain(&r->quiet, r->graph, r->budget, limit, &steps, &found);
     tli_remat_add_work(r, found.work);
     if (!result) result = tli_remat_set_start(r, &steps);
     if (!result) return tli_remat_offer_steps(r, &steps);
@@ -12311,9 +12321,14 @@ static tl_result tli_plan_stages(tl_env *env, const tl_chain_plan_desc *desc, ui
         tli_release(env, steps.steps);
         return result;
     }
+    report->proven = found.exact;
+    if (infeasible && !steps.count) {
+        report->least_budget_bytes = report->bound_budget_bytes = found.least;
+        report->limiting_node = desc->graph->node_count - 1;
+        return result;
+    }
     last = tli_finish_plan(&steps, "tl_plan_chain", desc->graph, 0, plan);
     if (last) return last;
-    report->proven = found.exact;
     if (infeasible) {
         report->least_budget_bytes = plan->peak_bytes;
         report->bound_budget_bytes = found.exact ? plan->peak_bytes : 0;
@@ -12345,8 +12360,9 @@ TLI_IMPL tl_result tl_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, tl
     if (env) quiet = *env;
     quiet.log = NULL;
     budget = desc->budget_bytes ? desc->budget_bytes : UINT64_MAX;
+    budget = budget > desc->base_bytes ? budget - desc->base_bytes : 0;
     report->limiting_node = -1;
-    result = tli_plan_stages(&quiet, desc, budget > desc->base_bytes ? budget - desc->base_bytes : 0, plan, report);
+    result = tli_plan_stages(&quiet, desc, budget, plan, report);
     if (!result) {
         plan->base_bytes = desc->base_bytes;
         plan->bound_cost = report->bound_cost;

@@ -1,4 +1,5 @@
-// [5] REMAT: chains: the optimum over persistent schedules, Revolve's closed form, and what tl_plan_remat takes from both.
+// [5] REMAT: chains: the optimum over persistent schedules, Revolve's closed form, and what tl_plan_remat
+// takes from both.
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -46,7 +47,8 @@ static void check_plan(const tl_graph *graph, const tl_plan *plan, uint64_t budg
 }
 
 // Plan, and hold what every answer must hold.
-static tl_result plan_checked(const tl_chain_plan_desc *desc, tl_env *env, tl_plan *plan, tl_remat_report *report) {
+static tl_result plan_checked(const tl_chain_plan_desc *desc, tl_env *env, tl_plan *plan,
+                              tl_remat_report *report) {
     uint64_t budget = desc->budget_bytes ? desc->budget_bytes : UINT64_MAX;
     tl_result result;
     memset(env, 0, sizeof *env);
@@ -124,7 +126,8 @@ static int gradient_of(const layers *c, int layer) { return layer > 0 ? c->out[l
 
 // During its backward: both gradients, and what it reads of its own.
 static int back_bytes(const layers *c, int i) {
-    return c->saved[i] + (c->reads_out[i] ? c->out[i] : 0) + gradient_of(c, i) + gradient_of(c, i - 1) + c->bwork[i];
+    int own = c->saved[i] + (c->reads_out[i] ? c->out[i] : 0);
+    return own + gradient_of(c, i) + gradient_of(c, i - 1) + c->bwork[i];
 }
 
 static int solve(layers *c, int i, int t, int m) {
@@ -163,8 +166,9 @@ static int brute_force(layers *c, uint64_t budget) {
 
 static tl_graph random_layers(tl_random *random, layers *c) {
     static const char *const needs[] = { "none", "in", "out", "in,out" };
-    int32_t wide = random_count(random, 1, 9), works = random_chance(random, 50), saves = random_chance(random, 30), i;
-    int32_t equal = random_chance(random, 10), need = random_count(random, 0, 3), mixes = random_chance(random, 50);
+    int32_t wide = random_count(random, 1, 9), need = random_count(random, 0, 3), i;
+    int works = random_chance(random, 50), saves = random_chance(random, 30), equal = random_chance(random, 10);
+    int mixes = random_chance(random, 50);
     tl_graph graph;
     memset(c->best, -1, sizeof c->best);
     tl_init_graph(&graph);
@@ -277,7 +281,8 @@ static void random_graphs_are_valid_and_not_below_the_bound(void **state) {
         tl_chain_plan_desc desc;
         tl_remat_desc remat;
         tl_result result;
-        if (random_graph(NULL, &random, 14, &graph) || tl_plan_keep_all(NULL, &graph, 0, &all)) fail_msg("no graph");
+        if (random_graph(NULL, &random, 14, &graph) || tl_plan_keep_all(NULL, &graph, 0, &all))
+            fail_msg("no graph");
         desc = desc_of(&graph, all.peak_bytes * (uint64_t)random_count(&random, 3, 11) / 10 + 8, 0);
         desc.base_bytes = 7;
         result = plan_checked(&desc, &env, &plan, &report);
@@ -305,7 +310,8 @@ static void random_graphs_are_valid_and_not_below_the_bound(void **state) {
 static void no_row_of_the_stage_optimum_is_cheaper(void **state) {
     char name[64], last[64] = "", method[64], ratio[32], path[512];
     unsigned long long budget;
-    char *csv = read_reference("no_row_of_the_stage_optimum_is_cheaper", "remat_reference.csv", NULL), *line, *text;
+    char *csv = read_reference("no_row_of_the_stage_optimum_is_cheaper", "remat_reference.csv", NULL);
+    char *line, *text;
     int rows = 0;
     tl_graph graph;
     (void)state;
@@ -317,7 +323,8 @@ static void no_row_of_the_stage_optimum_is_cheaper(void **state) {
         tl_remat_report report;
         tl_chain_plan_desc desc;
         tl_result result;
-        if (sscanf(line + 1, "%63[^,],%llu,%*[^,],%*[^,],%63[^,],%31[^,],", name, &budget, method, ratio) != 4) break;
+        if (sscanf(line + 1, "%63[^,],%llu,%*[^,],%*[^,],%63[^,],%31[^,],", name, &budget, method, ratio) != 4)
+            break;
         if (strncmp(method, "rotor_dp", 8)) continue;
         if (strcmp(name, last)) {
             snprintf(last, sizeof last, "%s", name);
@@ -382,14 +389,14 @@ static void equal_layers_cost_the_closed_form(void **state) {
         uint64_t n = (uint64_t)counts[k], slots, most = n < 200 ? n + 1 : 40;
         tl_graph graph = equal_chain(counts[k], 11, 6, 2, 3);
         for (slots = n > 2000 ? 4 : n > 200 ? 2 : 1; slots <= most; slots++) {
-            uint64_t budget = 11 + 2 + 6 * (slots + 2) + slots % 6, advances;
-            tl_chain_plan_desc desc = desc_of(&graph, slots == most && n > 200 ? 11 + 2 + 6 * (n / 3 + 2) : budget, 0);
+            uint64_t taken = slots == most && n > 200 ? n / 3 : slots, advances;
+            tl_chain_plan_desc desc = desc_of(&graph, 11 + 2 + 6 * (taken + 2) + slots % 6, 0);
             tl_env env;
             tl_plan plan;
             tl_remat_report report;
             assert_int_equal(plan_checked(&desc, &env, &plan, &report), TL_OK);
             assert_true(report.proven);
-            assert_int_equal(tl_find_revolve_advances(NULL, n, slots == most && n > 200 ? n / 3 : slots, &advances), TL_OK);
+            assert_int_equal(tl_find_revolve_advances(NULL, n, taken, &advances), TL_OK);
             assert_int_equal(plan.cost, 3 * (advances + 1) + n);
             tl_free_plan(&env, &plan);
         }
@@ -444,7 +451,8 @@ static void closed_form_is_the_optimum_of_the_exact_search(void **state) {
             desc.graph = &graph;
             desc.budget_bytes = budget;
             watch.desc = &desc;
-            exact = tli_remat_exact(NULL, &graph, budget, 0, &watch, 1 << 20, &steps, &cost, &bound, &proven, &spent);
+            exact = tli_remat_exact(NULL, &graph, budget, 0, &watch, 1 << 20, &steps, &cost, &bound, &proven,
+                                    &spent);
             result = tl_plan_remat(NULL, &desc, &plan, &report);
             assert_true(proven && report.proven);
             assert_int_equal(result, exact);
@@ -575,7 +583,7 @@ static uint64_t hash_of(const tl_plan *plan) {
 }
 
 static void the_same_desc_is_the_same_plan_on_every_machine(void **state) {
-    static const uint64_t limits[] = { 0, 100000 }, hashes[] = { UINT64_C(0xf97b1f90c4355b95), UINT64_C(0xf97b1f90c4355b95) };
+    static const uint64_t limits[] = { 0, 100000 }, hash = UINT64_C(0xf97b1f90c4355b95);  // the optimum in both
     tl_graph graph = random_chain(60, 9);
     uint64_t peak = keep_all_peak(&graph);
     size_t k;
@@ -586,7 +594,7 @@ static void the_same_desc_is_the_same_plan_on_every_machine(void **state) {
         tl_remat_report report;
         tl_chain_plan_desc desc = desc_of(&graph, peak / 3, limits[k]);
         assert_int_equal(plan_checked(&desc, &env, &plan, &report), TL_OK);
-        assert_int_equal(hash_of(&plan), hashes[k]);
+        assert_int_equal(hash_of(&plan), hash);
         tl_free_plan(&env, &plan);
     }
     tl_free_graph(NULL, &graph);
@@ -609,6 +617,11 @@ static void an_error_says_which_rule_was_broken(void **state) {
     desc.base_bytes = 1;
     assert_int_equal(plan_checked(&desc, &env, &plan, &report), TL_ERROR_INFEASIBLE);
     assert_int_equal(report.least_budget_bytes, desc.budget_bytes + 1);
+    tl_free_graph(NULL, &graph);
+    graph = equal_chain(10, 5, 4, 3, 1);
+    desc = desc_of(&graph, 19, 0);
+    assert_int_equal(plan_checked(&desc, &env, &plan, &report), TL_ERROR_INFEASIBLE);
+    assert_true(report.proven && report.least_budget_bytes == 20 && report.limiting_node == 10);
     desc.base_bytes = UINT64_MAX;
     assert_int_equal(plan_checked(&desc, &env, &plan, &report), TL_ERROR_INFEASIBLE);
     assert_int_equal(report.least_budget_bytes, UINT64_MAX);
