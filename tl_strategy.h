@@ -11450,7 +11450,7 @@ static void tli_pc_put_point(tli_pc_list *list, uint64_t bytes, uint64_t cost) {
 
 // Where the way first costs less than the curve under way; 0 = nowhere.
 static int tli_pc_finds_better(tli_pc *pc, const tli_pc_way *way, uint64_t limit, tli_pc_walk *walk) {
-    const tli_pc_point *best, *end = pc->best.points + pc->best.count;
+    const tli_pc_point *best, *end;
     tli_pc_curve curve;
     uint64_t least;
     int32_t step;
@@ -11459,6 +11459,7 @@ static int tli_pc_finds_better(tli_pc *pc, const tli_pc_way *way, uint64_t limit
     curve.count = pc->best.count;
     step = tli_pc_find_step(&curve, walk->bytes);
     if (step < 0) return 1;
+    end = pc->best.points + pc->best.count;
     least = walk->cost + walk->a_end[-1].cost + (walk->b ? walk->b_end[-1].cost : 0);
     if (least >= end[-1].cost && least >= pc->best.points[step].cost) return 0;
     for (best = pc->best.points + step;;) {
