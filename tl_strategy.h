@@ -10859,7 +10859,7 @@ static tl_result tli_remat_search(const tli_remat_input *in, tli_steps *best, ui
 #define TLI_PC_MOST_STAGES 1024     // more are joined
 #define TLI_PC_BLOCK 4096           // points of curves in one allocation
 #define TLI_PC_MOST_POINTS 8000000  // of all curves: 128 MB
-#define TLI_PC_FINAL_POINTS 240
+#define TLI_PC_FINAL_POINTS 240     // of a curve that ends with the last stage, where not all steps are kept
 #define TLI_PC_PASSES 3             // over the curves that end with the last stage
 #define TLI_PC_LEAST_POINTS 4       // of a curve where only the least budget is wanted
 
