@@ -680,6 +680,9 @@ static void errors_name_the_rule(void **state) {
     desc.budget_bytes = 6;
     desc.policy = TL_POLICY_CHEN_SQRT;
     assert_refused(&desc, TL_ERROR_INFEASIBLE, "tl_plan_policy: budget_bytes: chen-sqrt needs 7 bytes, at node 9 (n9)");
+    desc.policy = TL_POLICY_CHAIN;      // the base leaves nothing: not the same as no limit
+    desc.base_bytes = 6;
+    assert_refused(&desc, TL_ERROR_INFEASIBLE, "tl_plan_policy: budget_bytes: chain needs 10 bytes, at node 9 (n9)");
     desc.inference = 1;
     assert_refused(&desc, TL_ERROR_INVALID_ARG, "tl_plan_policy: policy: must be keep-all for inference: without backwards "
                                                 "there is nothing to keep");
