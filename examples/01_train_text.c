@@ -4,30 +4,30 @@
 // really drops activations and really makes them again. It prints one table: what was planned, what
 // was measured, what it cost, and whether the gradients are equal to the last bit; then text that
 // the network wrote. It leaves build/memory.svg (memory over one step) and build/trace.json (open
-// it in ui.perfetto.dev). Read next: 10, the manager alone in your own loop; nn.h has the kernels.
+// it in ui.perfetto.dev). Read next: 10, the manager alone in your own loop; nn.h has the kernels,
+// training.h the graph and its plans.
 //
 // check: --quick --out build/check
 //
 //     cc -O3 -std=c99 -ffp-contract=off -o build/01_train_text examples/01_train_text.c -lm
 //
-// HOW IT WORKS   The same training runs four times from one seed: with everything kept, and within
-// three shrinking budgets. The four take turns, a step each, so that a slow moment of the machine
-// hits all of them alike; after every turn the parameter gradients and the loss of each are
-// compared with those of the first, byte by byte. Before that a rehearsal, whose networks are
+// HOW IT WORKS   The same training runs from one seed with everything kept, and within shrinking
+// budgets by two kinds of plans, each down to the least it can do: made layer by layer, and of the
+// graph, tensor by tensor (tl_plan_remat). They take turns, a step each, so that a slow moment of
+// the machine hits all of them alike; after every turn the parameter gradients and the loss of each
+// are compared with those of the first, byte by byte. Before that a rehearsal, whose networks are
 // thrown away, measures every node: these nanoseconds become the costs of the graph, by which plans
-// are chosen and step times predicted. At last the smallest budget trains on alone, so that the
-// sample can be read.
+// are chosen and step times predicted; --estimate plans by FLOP instead, the same on every machine.
+// At last the smallest budget trains on alone, so that the sample can be read.
 //
 // CONTENTS       (search for "// -- ")
-//                model    kernels    text    weights    plans    training    rehearsal    rounds
-//                table    pictures    sample    options    main
+//                kernels    options    weights    training    rehearsal    rounds    table
+//                pictures    sample    command line    main
 
 #define _POSIX_C_SOURCE 200809L  // NOLINT: reserved for this; clock_gettime, isatty, fsync, mkdir
 
 #include <errno.h>
 #include <math.h>
-#include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,47 +37,15 @@
 
 #define TL_STRATEGY_IMPLEMENTATION
 #include "../tl_strategy.h"
+#define TRAINING_PROGRAM "01_train_text"
+#include "training.h"
 #include "nn.h"
 
-enum { CODE_OK = 0, CODE_INPUT = 1, CODE_INFEASIBLE = 2, CODE_MISMATCH = 3 };
-
-// Print one sentence; returns the code, for `return fail(...)`.
-static int fail(int code, const char *format, ...) {
-    va_list list;
-    fflush(stdout);
-    fprintf(stderr, "01_train_text: ");
-    va_start(list, format);
-    vfprintf(stderr, format, list);
-    va_end(list);
-    fprintf(stderr, "\n");
-    return code;
-}
-
-static uint64_t read_clock(clockid_t id) {
-    struct timespec t;
-    clock_gettime(id, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-// Two clocks: what the user waits for, and what steps cost. The second one counts the processor
-// time of this program, so that others on the machine do not show in the table.
-static uint64_t wall_ns(void) { return read_clock(CLOCK_MONOTONIC); }
-
+// Two clocks: training_wall_ns for what the user waits for, and this one for what steps cost. It
+// counts the processor time of this program: others on the machine do not show in the table.
 static uint64_t now_ns(void *user) {
     (void)user;
-    return read_clock(CLOCK_PROCESS_CPUTIME_ID);
-}
-
-static volatile sig_atomic_t interrupted;
-
-static void on_interrupt(int number) {
-    interrupted = 1;
-    signal(number, SIG_DFL);  // a second Ctrl-C ends the program at once
-}
-
-static int compare_u64(const void *a, const void *b) {
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return x < y ? -1 : x > y;
+    return training_read_clock(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 static uint32_t bits_of(float value) {
@@ -86,267 +54,22 @@ static uint32_t bits_of(float value) {
     return bits;
 }
 
-// The value above a share of the others; sorts them. 1/2 is the median.
-static uint64_t find_quantile(uint64_t *values, size_t count, size_t part, size_t parts) {
-    qsort(values, count, sizeof *values, compare_u64);
-    return values[count * part / parts];
-}
-
-static double mib(uint64_t bytes) { return (double)bytes / 1048576.0; }
-
-// -- model: the network as a table, then as a graph --
-//
-// B = sequences in a batch, T = tokens of context, C = channels, V = vocabulary, L = layers.
-
-typedef enum op_kind {
-    OP_INPUT, OP_EMBED, OP_NORM, OP_LINEAR, OP_ATTENTION, OP_GELU, OP_DROPOUT, OP_ADD, OP_LOSS,
-    OP_COUNT
-} op_kind;
-
-static const char *const op_names[OP_COUNT] = { "input", "embed",   "norm", "linear", "attention",
-                                                "gelu",  "dropout", "add",  "loss" };
-
-// One node of a layer. What no backward needs is dropped by every plan right after its last use.
-typedef struct layer_row {
-    const char *name;
-    const char *unit;             // checkpoint configs act on attention and ffn
-    const char *needs;            // what its backward reads
-    op_kind     op;
-    int32_t     from, from2;      // rows it reads; BEFORE = the layer before, NOTHING = none
-    int32_t     in_width, width;  // in C
-    int32_t     is_choice;        // 1 = some backward needs the result or what was saved with it
-} layer_row;
-
-enum { BEFORE = -1, NOTHING = -2, ROW_COUNT = 12, CHOICE_COUNT = 9 };
-
-static const layer_row layer_rows[ROW_COUNT] = {
-    { "norm1",  "attention", "in",   OP_NORM,      BEFORE, NOTHING, 1, 1, 1 },  //  0
-    { "qkv",    "attention", "in",   OP_LINEAR,    0,      NOTHING, 1, 3, 1 },  //  1
-    { "attend", "attention", "in",   OP_ATTENTION, 1,      NOTHING, 3, 1, 1 },  //  2
-    { "drop1",  "attention", "none", OP_DROPOUT,   2,      NOTHING, 1, 1, 1 },  //  3
-    { "proj",   "attention", "in",   OP_LINEAR,    3,      NOTHING, 1, 1, 0 },  //  4
-    { "add1",   "attention", "none", OP_ADD,       BEFORE, 4,       1, 1, 1 },  //  5
-    { "norm2",  "ffn",       "in",   OP_NORM,      5,      NOTHING, 1, 1, 1 },  //  6
-    { "fc1",    "ffn",       "in",   OP_LINEAR,    6,      NOTHING, 1, 4, 1 },  //  7
-    { "gelu",   "ffn",       "in",   OP_GELU,      7,      NOTHING, 4, 4, 1 },  //  8
-    { "fc2",    "ffn",       "in",   OP_LINEAR,    8,      NOTHING, 4, 1, 0 },  //  9
-    { "drop2",  "ffn",       "none", OP_DROPOUT,   9,      NOTHING, 1, 1, 0 },  // 10
-    { "add2",   "ffn",       "none", OP_ADD,       5,      10,      1, 1, 1 },  // 11
-};
-
-typedef struct dims {
-    uint64_t L, C, T, B, V;
-} dims;
-
-enum { HEAD_SIZE = 16 };  // channels of an attention head
-
-// What a kernel must know about its node. Widths are in floats per token.
-typedef struct node_info {
-    op_kind  op;
-    uint64_t in_width, width;
-    uint64_t weight, bias;        // where they begin in the parameters
-} node_info;
-
-typedef struct param_info {
-    uint64_t first, count;
-    float    mean, deviation;     // of what it starts with
-    int      decays;              // 1 = with weight decay: matrices, but no biases and norms
-} param_info;
-
-typedef struct model {
-    dims        size;
-    int         trains;           // 0 = without loss and dropout: what samples are made with
-    float       dropout;
-    uint64_t   *node_ns;          // [node_count][2] measured forward, backward; 0 = FLOP, estimated
-    tl_graph    graph;            // every node has one output: node id = tensor index
-    node_info  *nodes;            // [node_count]
-    param_info *params;           // [param_kinds]
-    int32_t     param_kinds;
-    uint64_t    param_count;      // floats, all together
-    int32_t     tokens, targets, first_layer, logits, loss;  // node ids
-} model;
-
-static uint64_t add_param(model *m, uint64_t count, float mean, float deviation, int decays) {
-    param_info *p = &m->params[m->param_kinds++];
-    p->first = m->param_count;
-    p->count = count;
-    p->mean = mean;
-    p->deviation = deviation;
-    p->decays = decays;
-    m->param_count += count;
-    return p->first;
-}
-
-// FLOP of one forward, roughly: the cost until the nodes are measured.
-static uint64_t estimate_flops(const model *m, const node_info *n) {
-    uint64_t R = m->size.B * m->size.T;
-    switch (n->op) {
-    case OP_EMBED:
-    case OP_ADD:       return R * n->width;
-    case OP_NORM:      return R * n->width * 8;
-    case OP_LINEAR:    return R * n->width * n->in_width * 2;
-    case OP_ATTENTION: return R * n->width * m->size.T * 4;
-    case OP_GELU:
-    case OP_DROPOUT:   return R * n->width * 20;
-    case OP_LOSS:      return R * n->in_width * 20;
-    case OP_INPUT:
-    case OP_COUNT:     break;
-    }
-    return 0;
-}
-
-// The parameters of a node, and the bytes that it needs besides its output.
-static void size_node(model *m, node_info *n, tl_node_desc *desc) {
-    const dims *s = &m->size;
-    uint64_t before = m->param_count;
-    float residual = 1.0f / sqrtf(2.0f * (float)s->L);  // 2 L branches add up to a variance of 1
-    switch (n->op) {
-    case OP_EMBED:
-        n->weight = add_param(m, s->V * n->width, 0.0f, 0.3f, 0);
-        n->bias = add_param(m, s->T * n->width, 0.0f, 0.1f, 0);
-        break;
-    case OP_NORM:
-        n->weight = add_param(m, n->width, 1.0f, 0.0f, 0);
-        n->bias = add_param(m, n->width, 0.0f, 0.0f, 0);
-        desc->saved_bytes = nn_norm_saved_bytes((size_t)(s->B * s->T));
-        break;
-    case OP_LINEAR:
-        n->weight = add_param(m, n->in_width * n->width, 0.0f,
-                              (n->width == s->C ? residual : 1.0f) / sqrtf((float)n->in_width), 1);
-        n->bias = add_param(m, n->width, 0.0f, 0.0f, 0);
-        break;
-    case OP_ATTENTION:
-        desc->saved_bytes = nn_attention_saved_bytes((size_t)s->B, (size_t)(s->C / HEAD_SIZE),
-                                                     (size_t)s->T);
-        desc->fwork_bytes = desc->bwork_bytes = nn_attention_scratch_bytes((size_t)s->T);
-        break;
-    case OP_INPUT:
-    case OP_GELU:
-    case OP_DROPOUT:
-    case OP_ADD:
-    case OP_LOSS:
-    case OP_COUNT: break;
-    }
-    desc->param_bytes = (m->param_count - before) * sizeof(float);
-}
-
-// Add a node of desc's name, unit, layer and needs that reads two nodes (below 0: none).
-static tl_result add_op(tl_env *env, model *m, op_kind op, tl_node_desc desc, int32_t from,
-                        int32_t from2, uint64_t in_width, uint64_t width) {
-    uint64_t bytes = (op == OP_LOSS ? 1 : m->size.B * m->size.T * width) * sizeof(float);
-    int32_t id = m->graph.node_count;
-    node_info *n = &m->nodes[id];
-    tl_tensor inputs[2];
-    inputs[0].node = from;
-    inputs[1].node = from2;
-    inputs[0].output = inputs[1].output = 0;
-    n->op = op;
-    n->in_width = in_width;
-    n->width = width;
-    size_node(m, n, &desc);
-    desc.op = op_names[op];
-    desc.inputs = inputs;
-    desc.input_count = (from >= 0) + (from2 >= 0);
-    desc.output_bytes = &bytes;
-    desc.output_count = 1;
-    desc.fwd_cost = m->node_ns ? m->node_ns[2 * id] : estimate_flops(m, n);
-    desc.bwd_cost = m->node_ns ? m->node_ns[2 * id + 1] : 2 * desc.fwd_cost;
-    desc.keep = id == (m->trains ? m->loss : m->logits);
-    if (!m->trains && op != OP_INPUT) {  // forward only: nothing is there for backward
-        desc.no_grad = 1;
-        desc.needs = NULL;
-        desc.bwd_cost = desc.saved_bytes = desc.bwork_bytes = 0;
-    }
-    return tl_add_node(env, &m->graph, &desc, NULL);
-}
-
-// Add the nodes of a layer; *last is the node it reads, then the node with its result.
-static tl_result add_layer(tl_env *env, model *m, int32_t layer, int32_t *last) {
-    int32_t ids[ROW_COUNT], i;
-    tl_result result = TL_OK;
-    memset(ids, 0, sizeof ids);
-    for (i = 0; i < ROW_COUNT && !result; i++) {
-        const layer_row *row = &layer_rows[i];
-        int32_t from = row->from == BEFORE ? *last : ids[row->from];
-        int32_t from2 = row->from2 == NOTHING ? NOTHING : ids[row->from2];
-        tl_node_desc desc;
-        char name[32];
-        if (row->op == OP_DROPOUT && !m->trains) {
-            ids[i] = from;
-            continue;
-        }
-        ids[i] = m->graph.node_count;
-        snprintf(name, sizeof name, "layer%d.%s", (int)layer, row->name);
-        memset(&desc, 0, sizeof desc);
-        desc.name = name;
-        desc.unit = row->unit;
-        desc.layer = layer + 1;
-        desc.needs = row->needs;
-        result = add_op(env, m, row->op, desc, from, from2, (uint64_t)row->in_width * m->size.C,
-                        (uint64_t)row->width * m->size.C);
-    }
-    *last = ids[ROW_COUNT - 1];
-    return result;
-}
-
-static void free_model(tl_env *env, model *m) {
-    tl_free_graph(env, &m->graph);
-    free(m->nodes);
-    free(m->params);
-    m->nodes = NULL;
-    m->params = NULL;
-}
-
-static tl_node_desc describe(const char *name, const char *needs) {
-    tl_node_desc desc;
-    memset(&desc, 0, sizeof desc);
-    desc.name = name;
-    desc.needs = needs;
-    return desc;
-}
-
-// Build the graph of size, trains, dropout and node_ns; release with free_model.
-static tl_result build_model(tl_env *env, model *m) {
-    const dims *s = &m->size;
-    size_t node_max = (size_t)s->L * ROW_COUNT + 6;
-    int32_t last, layer;
-    tl_result result;
-    m->nodes = (node_info *)calloc(node_max, sizeof *m->nodes);
-    m->params = (param_info *)calloc(2 * node_max, sizeof *m->params);
-    m->param_kinds = 0;
-    m->param_count = 0;
-    m->logits = m->loss = -1;
-    tl_init_graph(&m->graph);
-    if (!m->nodes || !m->params) return TL_ERROR_NO_MEMORY;
-    m->graph.batch = s->B;
-    m->tokens = 0;  // int32, as wide as a float
-    result = add_op(env, m, OP_INPUT, describe("tokens", NULL), NOTHING, NOTHING, 0, 1);
-    m->targets = m->graph.node_count;
-    if (!result && m->trains)
-        result = add_op(env, m, OP_INPUT, describe("targets", NULL), NOTHING, NOTHING, 0, 1);
-    last = m->graph.node_count;
-    if (!result) result = add_op(env, m, OP_EMBED, describe("embed", "in"), 0, NOTHING, 1, s->C);
-    m->first_layer = m->graph.node_count;
-    for (layer = 0; layer < (int32_t)s->L && !result; layer++)
-        result = add_layer(env, m, layer, &last);
-    if (!result)
-        result = add_op(env, m, OP_NORM, describe("norm", "in"), last, NOTHING, s->C, s->C);
-    last = m->graph.node_count - 1;
-    m->logits = last + 1;
-    if (!result)
-        result = add_op(env, m, OP_LINEAR, describe("head", "in"), last, NOTHING, s->C, s->V);
-    m->loss = m->graph.node_count;
-    if (!result && m->trains)
-        result = add_op(env, m, OP_LOSS, describe("loss", "in"), m->logits, m->targets, s->V, 1);
-    return result ? result : tl_check_graph(env, &m->graph);
-}
-
 // -- kernels: thin wrappers around nn.h --
 //
 // An operand that is not there has a NULL pointer, which is what nn.h takes for "not wanted".
 
+// The bytes that the kernels of a node need besides its output.
+static void add_bytes(const training_model *m, const training_node *n, tl_node_desc *desc) {
+    const training_dims *s = &m->size;
+    if (n->op == TRAINING_NORM) desc->saved_bytes = nn_norm_saved_bytes((size_t)(s->B * s->T));
+    if (n->op != TRAINING_ATTENTION) return;
+    desc->saved_bytes =
+        nn_attention_saved_bytes((size_t)s->B, (size_t)(s->C / TRAINING_HEAD), (size_t)s->T);
+    desc->fwork_bytes = desc->bwork_bytes = nn_attention_scratch_bytes((size_t)s->T);
+}
+
 typedef struct net {
-    const model *m;
+    const training_model *m;
     const float *params;          // [param_count]
     float       *grads;           // [param_count]; NULL: samples
 } net;
@@ -356,27 +79,31 @@ static const int32_t *i32(tl_operand operand) { return (const int32_t *)operand.
 
 // What every wrapper starts with.
 typedef struct args {
-    const model     *m;
-    const node_info *n;
-    const float     *weight, *bias;
-    float           *dweight, *dbias;
-    size_t           B, T, C, R, NH;  // R = rows = B T
+    const training_model *m;
+    const training_node  *n;
+    const float *weight, *bias;
+    float       *dweight, *dbias;
+    size_t       B, T, C, R, NH;  // R = rows = B T
 } args;
+
+static uint64_t first_of(const training_model *m, int32_t param) {
+    return param < 0 ? 0 : m->params[param].first;
+}
 
 static args args_of(const tl_kernel_call *call, void *user) {
     const net *network = (const net *)user;
     args a;
     a.m = network->m;
     a.n = &a.m->nodes[call->node];
-    a.weight = network->params + a.n->weight;
-    a.bias = network->params + a.n->bias;
-    a.dweight = network->grads ? network->grads + a.n->weight : NULL;
-    a.dbias = network->grads ? network->grads + a.n->bias : NULL;
+    a.weight = network->params + first_of(a.m, a.n->weight);
+    a.bias = network->params + first_of(a.m, a.n->bias);
+    a.dweight = network->grads ? network->grads + first_of(a.m, a.n->weight) : NULL;
+    a.dbias = network->grads ? network->grads + first_of(a.m, a.n->bias) : NULL;
     a.B = (size_t)a.m->size.B;
     a.T = (size_t)a.m->size.T;
     a.C = (size_t)a.m->size.C;
     a.R = a.B * a.T;
-    a.NH = a.C / HEAD_SIZE;
+    a.NH = a.C / TRAINING_HEAD;
     return a;
 }
 
@@ -492,21 +219,21 @@ static tl_result loss_backward(const tl_kernel_call *call, void *user) {
     return TL_OK;
 }
 
-enum { KERNEL_COUNT = OP_COUNT - 1 };
+enum { KERNEL_COUNT = TRAINING_OP_COUNT - 1 };
 
 // All kernels, with this net behind them.
 static void set_kernels(tl_kernel *kernels, net *user) {
-    static const tl_kernel_fn forwards[OP_COUNT] = {
+    static const tl_kernel_fn forwards[TRAINING_OP_COUNT] = {
         NULL, embed_forward, norm_forward, linear_forward, attention_forward, gelu_forward,
         dropout_forward, add_forward, loss_forward
     };
-    static const tl_kernel_fn backwards[OP_COUNT] = {
+    static const tl_kernel_fn backwards[TRAINING_OP_COUNT] = {
         NULL, embed_backward, norm_backward, linear_backward, attention_backward, gelu_backward,
         dropout_backward, add_backward, loss_backward
     };
     int i;
     for (i = 0; i < KERNEL_COUNT; i++) {
-        kernels[i].op = op_names[i + 1];
+        kernels[i].op = training_op_names[i + 1];
         kernels[i].forward = forwards[i + 1];
         kernels[i].backward = user->grads ? backwards[i + 1] : NULL;
         kernels[i].user = user;
@@ -516,97 +243,12 @@ static void set_kernels(tl_kernel *kernels, net *user) {
 // -- options, as the sections below see them --
 
 typedef struct options {
-    const char *text, *load, *save, *out, *budget;  // NULL = not given
+    const char *text, *load, *save, *out, *budget, *plan;  // NULL = not given
     uint64_t    layers, width, context, batch, micro_batches, seed;
     uint64_t    steps, seconds, sample;
-    int         given_size, given_seed, given_steps, given_seconds, checked;
+    int         given_size, given_seed, given_steps, given_seconds, checked, estimates;
+    int         kinds[TRAINING_KIND_COUNT];  // 1 = the table has plans of this kind
 } options;
-
-// -- text --
-
-typedef struct text {
-    uint8_t *ids;                 // [length] the file, as token numbers
-    size_t   length;
-    int      V;
-    uint8_t  is_used[256];        // 1 = this byte is a token
-    uint8_t  id_of[256], byte_of[256];
-    char     path[512];
-} text;
-
-static void number_tokens(text *t) {
-    int byte;
-    t->V = 0;
-    for (byte = 0; byte < 256; byte++) {
-        if (!t->is_used[byte]) continue;
-        t->byte_of[t->V] = (uint8_t)byte;
-        t->id_of[byte] = (uint8_t)t->V++;
-    }
-}
-
-// Read a whole file; *data is for the caller to free.
-static int read_file(const char *path, const char *what, uint8_t **data, size_t *length) {
-    FILE *file = fopen(path, "rb");
-    size_t capacity = (size_t)1 << 16, got = 1;
-    int error;
-    *length = 0;
-    *data = NULL;
-    if (!file) return fail(CODE_INPUT, "%s %s: %s", what, path, strerror(errno));
-    while (got) {
-        uint8_t *grown = (uint8_t *)realloc(*data, capacity);
-        if (!grown) break;
-        *data = grown;
-        errno = 0;
-        got = fread(*data + *length, 1, capacity - *length, file);
-        *length += got;
-        if (*length == capacity) capacity *= 2;
-    }
-    error = errno;
-    if (got || ferror(file)) {
-        fclose(file);
-        free(*data);
-        *data = NULL;
-        return fail(CODE_INPUT, "%s %s: %s", what, path,
-                    got ? "no memory for all of it" : strerror(error));
-    }
-    fclose(file);
-    return CODE_OK;
-}
-
-// The text trained on by default is the library itself: here, or above the program's directory.
-static void find_text(const char *program, char *path, size_t size) {
-    const char *name = "tl_strategy.h", *slash = strrchr(program, '/');
-    FILE *file;
-    snprintf(path, size, "%s", name);
-    file = fopen(path, "rb");
-    if (!file && slash) snprintf(path, size, "%.*s/../%s", (int)(slash - program), program, name);
-    if (file) fclose(file);
-}
-
-// Read the text. vocabulary: the tokens of loaded weights, 0 = whatever bytes the text has.
-static int read_text(const options *o, const char *program, const uint8_t *vocabulary, text *t) {
-    size_t i, window = (size_t)o->context + 1;
-    int code;
-    if (o->text) snprintf(t->path, sizeof t->path, "%s", o->text);
-    else find_text(program, t->path, sizeof t->path);
-    code = read_file(t->path, "text", &t->ids, &t->length);
-    if (code) return code;
-    if (!t->length) return fail(CODE_INPUT, "text %s: is empty", t->path);
-    if (memchr(t->ids, 0, t->length))
-        return fail(CODE_INPUT, "text %s: is binary, it has zero bytes", t->path);
-    if (t->length < window)
-        return fail(CODE_INPUT, "text %s: %zu bytes, but one window (--context + 1) takes %zu",
-                    t->path, t->length, window);
-    if (vocabulary) memcpy(t->is_used, vocabulary, sizeof t->is_used);
-    for (i = 0; i < t->length && !vocabulary; i++) t->is_used[t->ids[i]] = 1;
-    number_tokens(t);
-    for (i = 0; i < t->length; i++) {
-        if (!t->is_used[t->ids[i]])
-            return fail(CODE_INPUT, "text %s: byte %d at %zu is unknown to the weights of --load",
-                        t->path, t->ids[i], i);
-        t->ids[i] = t->id_of[t->ids[i]];
-    }
-    return CODE_OK;
-}
 
 // -- weights: the file of --save and --load --
 //
@@ -619,7 +261,7 @@ static const uint8_t file_magic[8] = { 'T', 'L', 'T', 'E', 'X', 'T', '1', '\n' }
 
 typedef struct weights {
     uint8_t *bytes;               // the file; NULL = none was loaded
-    dims     size;
+    training_dims size;
     uint64_t steps, seed, count;
     const uint8_t *vocabulary;    // [256]
     const uint8_t *floats;        // [3][count], little endian
@@ -651,14 +293,16 @@ static int load_weights(const options *o, weights *w) {
     size_t length;
     int i, code;
     memset(w, 0, sizeof *w);
-    if (!o->load) return CODE_OK;
-    code = read_file(o->load, "weights", &w->bytes, &length);
+    if (!o->load) return TRAINING_OK;
+    code = training_read_file(o->load, "weights", &w->bytes, &length);
     if (code) return code;
     if (!w->bytes || length < FILE_HEAD + 8 || memcmp(w->bytes, file_magic, 8) != 0)
-        return fail(CODE_INPUT, "weights %s: not a file that this program saved", o->load);
+        return training_fail(TRAINING_INPUT, "weights %s: not a file that this program saved",
+                             o->load);
     if (nn_checksum(0, w->bytes, length - 8) != get_bytes(w->bytes + length - 8, 8))
-        return fail(CODE_INPUT, "weights %s: damaged, the checksum is not that of the content",
-                    o->load);
+        return training_fail(TRAINING_INPUT,
+                             "weights %s: damaged, the checksum is not that of the content",
+                             o->load);
     for (i = 0; i < FILE_WORDS; i++) words[i] = get_bytes(w->bytes + 8 + 8 * i, 8);
     w->size.L = words[0];
     w->size.C = words[1];
@@ -670,13 +314,13 @@ static int load_weights(const options *o, weights *w) {
     w->vocabulary = w->bytes + 8 + 8 * FILE_WORDS;
     w->floats = w->bytes + FILE_HEAD;
     if (w->count > most || length != FILE_HEAD + 12 * w->count + 8)
-        return fail(CODE_INPUT, "weights %s: damaged, %zu bytes are not its length", o->load,
-                    length);
-    return CODE_OK;
+        return training_fail(TRAINING_INPUT, "weights %s: damaged, %zu bytes are not its length",
+                             o->load, length);
+    return TRAINING_OK;
 }
 
-static int write_weights(FILE *file, const model *m, const text *t, uint64_t steps, uint64_t seed,
-                         const float *floats) {
+static int write_weights(FILE *file, const training_model *m, const training_text *t,
+                         uint64_t steps, uint64_t seed, const float *floats) {
     uint64_t words[FILE_WORDS], i, count = 3 * m->param_count, checksum;
     uint8_t head[FILE_HEAD], block[4096];
     words[0] = m->size.L;
@@ -706,18 +350,19 @@ static int write_weights(FILE *file, const model *m, const text *t, uint64_t ste
 }
 
 // Write beside the place and rename: whoever looks finds the old file or the new one, never half.
-static int save_weights(const options *o, const model *m, const text *t, uint64_t steps,
-                        uint64_t seed, const float *floats) {
+static int save_weights(const options *o, const training_model *m, const training_text *t,
+                        uint64_t steps, uint64_t seed, const float *floats) {
     char part[1024];
     struct stat info;
     int written, in_place, error;
     FILE *file;
-    if (!o->save) return CODE_OK;
+    if (!o->save) return TRAINING_OK;
     in_place = stat(o->save, &info) == 0 && !S_ISREG(info.st_mode);  // a pipe or a device
     if (snprintf(part, sizeof part, "%s%s", o->save, in_place ? "" : ".part") >= (int)sizeof part)
-        return fail(CODE_INPUT, "weights %s: the name is too long", o->save);
+        return training_fail(TRAINING_INPUT, "weights %s: the name is too long", o->save);
     file = fopen(part, "wb");
-    if (!file) return fail(CODE_INPUT, "weights %s: not saved: %s", o->save, strerror(errno));
+    if (!file)
+        return training_fail(TRAINING_INPUT, "weights %s: not saved: %s", o->save, strerror(errno));
     errno = 0;
     written = write_weights(file, m, t, steps, seed, floats);
     if (written && !in_place) written = fsync(fileno(file)) == 0;
@@ -730,177 +375,16 @@ static int save_weights(const options *o, const model *m, const text *t, uint64_
         written = 0;
         error = errno;
     }
-    if (written) return CODE_OK;
+    if (written) return TRAINING_OK;
     if (!in_place) remove(part);
-    return fail(CODE_INPUT, "weights %s: not saved: %s", o->save, strerror(error));
-}
-
-// -- plans: the cheapest within a budget --
-//
-// Every candidate is simulated, and the cheapest that fits wins. The candidates are: keep all;
-// checkpoint configs, that is uniform intervals 1 to L with the inner activations of attention and
-// of ffn kept or dropped, and dynamic; kept sets: a layer has 9 tensors that can be kept for
-// backward, so each of the 2^9 choices, in the first layers or in all; and from the best of these,
-// single tensors kept again, the most expensive first, while that fits. It is the first layers that
-// are thinned out because backward comes to them last, when the memory above is free again.
-
-typedef struct search {
-    const model *m;
-    uint64_t budget;              // for activations
-    tl_plan  best;                // steps 0 = none fits
-    uint8_t *keep, *best_keep;    // [tensor_count] being tried; of the best kept set
-    uint64_t best_keep_cost;      // of that; 0 = none fits
-    uint64_t least_bytes;         // the least peak of all candidates
-    int32_t  least_node;          // where it stands
-} search;
-
-// Look at a plan: it becomes the best, or is freed.
-static tl_result consider(tl_env *env, search *s, tl_plan *plan) {
-    if (!s->least_bytes || plan->peak_bytes < s->least_bytes) {
-        tl_simulate_desc desc;
-        tl_report report;
-        tl_result result;
-        memset(&desc, 0, sizeof desc);
-        desc.graph = &s->m->graph;
-        desc.plan = plan;
-        result = tl_simulate_plan(env, &desc, &report);
-        if (result) return result;
-        s->least_bytes = plan->peak_bytes;
-        s->least_node = plan->steps[report.peak_step].node;
-    }
-    if (plan->peak_bytes <= s->budget && (!s->best.steps || plan->cost < s->best.cost)) {
-        tl_plan worse = s->best;
-        s->best = *plan;
-        *plan = worse;
-    }
-    tl_free_plan(env, plan);
-    return TL_OK;
-}
-
-static tl_result consider_config(tl_env *env, search *s, const tl_checkpoint_config *config) {
-    tl_plan plan;
-    tl_result result = tl_plan_checkpoints(env, &s->m->graph, config, &plan);
-    if (result == TL_ERROR_INFEASIBLE) return TL_OK;
-    return result ? result : consider(env, s, &plan);
-}
-
-static tl_result consider_kept_set(tl_env *env, search *s, int *fits) {
-    tl_plan plan;
-    tl_result result = tl_plan_kept_set(env, &s->m->graph, s->keep, &plan);
-    if (result) return result;
-    *fits = plan.peak_bytes <= s->budget;
-    if (*fits && (!s->best_keep_cost || plan.cost < s->best_keep_cost)) {
-        s->best_keep_cost = plan.cost;
-        memcpy(s->best_keep, s->keep, (size_t)s->m->graph.tensor_count);
-    }
-    return consider(env, s, &plan);
-}
-
-static tl_result consider_configs(tl_env *env, search *s, uint64_t keep_all_bytes) {
-    tl_checkpoint_config config;
-    uint64_t interval;
-    int flags;
-    double fraction = (double)s->budget / (double)keep_all_bytes;
-    tl_result result = TL_OK;
-    for (interval = 1; interval <= s->m->size.L && !result; interval++) {
-        for (flags = 0; flags < 4 && !result; flags++) {
-            config = tl_checkpoint_uniform(interval);
-            config = tl_with_checkpoint_attention(config, flags & 1);
-            config = tl_with_checkpoint_ffn(config, flags >> 1);
-            result = consider_config(env, s, &config);
-        }
-    }
-    if (!result && fraction < 1.0) {
-        result = tl_checkpoint_dynamic(env, s->m->size.L, fraction, &config);
-        if (!result) result = consider_config(env, s, &config);
-    }
-    return result;
-}
-
-// Drop in the first `layers` layers what the subset does not name.
-static void set_kept(search *s, uint32_t subset, uint64_t layers) {
-    uint64_t layer;
-    int row, choice;
-    memset(s->keep, 1, (size_t)s->m->graph.tensor_count);
-    for (layer = 0; layer < layers; layer++) {
-        uint8_t *keep = s->keep + s->m->first_layer + layer * ROW_COUNT;
-        for (row = choice = 0; row < ROW_COUNT; row++) {
-            if (layer_rows[row].is_choice) keep[row] = (uint8_t)(subset >> choice++ & 1);
-        }
-    }
-}
-
-static tl_result consider_kept_sets(tl_env *env, search *s) {
-    uint64_t part, L = s->m->size.L, parts = L < 8 ? L : 8;
-    uint32_t subset;
-    int fits = 0;
-    tl_result result = TL_OK;
-    for (subset = 0; subset + 1 < 1u << CHOICE_COUNT && !result; subset++) {
-        for (part = 1; part <= parts && !result; part++) {
-            set_kept(s, subset, L * part / parts);
-            result = consider_kept_set(env, s, &fits);
-        }
-    }
-    return result;
-}
-
-// From the best kept set on: keep single tensors again, the most expensive one that fits each time.
-static tl_result refine_kept_set(tl_env *env, search *s) {
-    const tl_graph *graph = &s->m->graph;
-    tl_result result = TL_OK;
-    uint64_t below = UINT64_MAX;
-    if (!s->best_keep_cost) return TL_OK;
-    memcpy(s->keep, s->best_keep, (size_t)graph->tensor_count);
-    while (!result) {
-        int32_t i, next = -1;
-        int fits = 0;
-        for (i = 0; i < graph->tensor_count; i++) {
-            uint64_t cost = graph->nodes[i].fwd_cost;
-            if (s->keep[i] || cost >= below) continue;
-            if (next < 0 || cost > graph->nodes[next].fwd_cost) next = i;
-        }
-        if (next < 0) break;
-        below = graph->nodes[next].fwd_cost;
-        s->keep[next] = 1;
-        result = consider_kept_set(env, s, &fits);
-        if (!fits) s->keep[next] = 0;
-    }
-    return result;
-}
-
-static void free_search(tl_env *env, search *s) {
-    tl_free_plan(env, &s->best);
-    free(s->keep);
-    free(s->best_keep);
-    memset(s, 0, sizeof *s);
-}
-
-// Find the cheapest plan within a budget; s->best has no steps where none fits. On success the plan
-// belongs to the caller, who takes it out of s->best.
-static tl_result search_plan(tl_env *env, const model *m, const tl_plan *keep_all, uint64_t budget,
-                             search *s) {
-    size_t tensors = (size_t)m->graph.tensor_count;
-    tl_plan plan;
-    tl_result result;
-    memset(s, 0, sizeof *s);
-    s->m = m;
-    s->budget = budget;
-    s->keep = (uint8_t *)malloc(tensors);
-    s->best_keep = (uint8_t *)malloc(tensors);
-    if (!s->keep || !s->best_keep) return TL_ERROR_NO_MEMORY;
-    result = tl_plan_keep_all(env, &m->graph, 0, &plan);
-    if (!result) result = consider(env, s, &plan);
-    if (!result) result = consider_configs(env, s, keep_all->peak_bytes);
-    if (!result) result = consider_kept_sets(env, s);
-    if (!result) result = refine_kept_set(env, s);
-    return result;
+    return training_fail(TRAINING_INPUT, "weights %s: not saved: %s", o->save, strerror(error));
 }
 
 // -- training: one network, its optimizer and its run --
 
 typedef struct training {
-    const model *m;
-    const text  *t;
+    const training_model *m;
+    const training_text *t;
     const options *o;
     net      network;
     float   *floats;              // [4][param_count]: parameters, both states of AdamW, gradients
@@ -926,6 +410,8 @@ typedef struct training {
     // what the table says about it
     char     label[16];
     uint64_t budget;              // for activations; 0 = keep all
+    double   gap_ratio;           // no plan costs less than cost / (1 + this); < 0 = not known
+    int      is_drawn;            // 1 = the picture shows it
     double   predicted_ratio, measured_ratio;
     int      equal;               // 1 = so far all gradients and losses are those of keep all
     uint64_t fastest_ns;          // its memory is what the picture shows
@@ -934,31 +420,18 @@ typedef struct training {
     uint64_t *rounds_ns;          // [steps]
 } training;
 
-// Write the windows of a micro-batch: where they begin depends on seed and step alone.
+// Write the windows of a micro-batch.
 static tl_result load_batch(tl_run *run, int32_t micro_batch, void *user) {
     training *t = (training *)user;
-    const dims *s = &t->m->size;
-    uint64_t b, k, rows = s->B * s->T, places = t->t->length - s->T;
-    uint64_t first = (t->step * t->o->micro_batches + (uint64_t)micro_batch) * s->B;
-    tl_tensor tokens = { 0, 0 }, targets = { 0, 0 }, loss = { 0, 0 };
+    uint64_t first = (t->step * t->o->micro_batches + (uint64_t)micro_batch) * t->m->size.B;
+    tl_tensor loss = { 0, 0 };
     tl_result result = TL_OK;
-    tokens.node = t->m->tokens;
-    targets.node = t->m->targets;
     loss.node = t->m->loss;
     if (micro_batch > 0) {  // the results of the micro-batch before stand until the next one begins
         result = tl_read_tensor(run, loss, &t->loss, sizeof t->loss);
         t->loss_sum += t->loss;
     }
-    for (b = 0; b < s->B; b++) {
-        const uint8_t *at = t->t->ids + nn_hash(t->seed ^ 0x74657874u, first + b) % places;
-        for (k = 0; k < s->T; k++) {
-            t->window[b * s->T + k] = at[k];
-            t->window[rows + b * s->T + k] = at[k + 1];
-        }
-    }
-    if (!result) result = tl_write_tensor(run, tokens, t->window, rows * sizeof(int32_t));
-    if (!result) result = tl_write_tensor(run, targets, t->window + rows, rows * sizeof(int32_t));
-    return result;
+    return result ? result : training_load_window(t->m, t->t, run, t->seed, first, t->window);
 }
 
 static void observe(const tl_run_event *event, void *user) {
@@ -992,24 +465,16 @@ static void free_training(tl_env *env, training *t) {
 }
 
 static void init_floats(training *t, const weights *w) {
-    const model *m = t->m;
-    int32_t i;
     if (w->bytes) {
-        get_floats(t->floats, w->floats, 3 * m->param_count);
+        get_floats(t->floats, w->floats, 3 * t->m->param_count);
         t->step = w->steps;
-        return;
-    }
-    for (i = 0; i < m->param_kinds; i++) {
-        const param_info *p = &m->params[i];
-        float *at = t->floats + p->first;
-        uint64_t k;
-        nn_fill_normal(at, (size_t)p->count, p->deviation, tl_mix_u64(t->seed, (uint64_t)i));
-        for (k = 0; k < p->count; k++) at[k] += p->mean;
+    } else {
+        training_fill_params(t->m, t->seed, t->floats);
     }
 }
 
 static tl_result init_arrays(training *t) {
-    const model *m = t->m;
+    const training_model *m = t->m;
     size_t count = (size_t)m->param_count, steps = (size_t)t->plan.step_count;
     t->floats = (float *)calloc(4 * count, sizeof *t->floats);
     t->window = (int32_t *)calloc((size_t)(2 * m->size.B * m->size.T), sizeof *t->window);
@@ -1038,12 +503,11 @@ static tl_result init_memory(training *t) {
     return t->arena ? tl_init_arena(&t->memory, t->arena, bytes) : TL_ERROR_NO_MEMORY;
 }
 
-static uint64_t base_bytes_of(const model *m) { return 4 * sizeof(float) * m->param_count; }
-
 // Begin a training from the seed, or from weights, by a plan, which belongs to the training then.
 // The backend has room for the budget and not one byte more. On error free_training is still due.
-static tl_result init_training(tl_env *env, training *t, const model *m, const text *txt,
-                               const options *o, const weights *w, tl_plan *plan, uint64_t budget) {
+static tl_result init_training(tl_env *env, training *t, const training_model *m,
+                               const training_text *txt, const options *o, const weights *w,
+                               tl_plan *plan, uint64_t budget) {
     tl_cpu_backend_desc cpu;
     tl_kernel kernels[KERNEL_COUNT];
     tl_run_desc desc;
@@ -1075,7 +539,7 @@ static tl_result init_training(tl_env *env, training *t, const model *m, const t
     desc.kernel_count = KERNEL_COUNT;
     desc.plan = &t->plan;
     desc.repeat_count = (int32_t)o->micro_batches;
-    desc.base_bytes = base_bytes_of(m);
+    desc.base_bytes = training_base_bytes(m);
     desc.budget_bytes = budget ? budget + desc.base_bytes : 0;
     desc.load = load_batch;
     desc.load_user = t;
@@ -1088,14 +552,8 @@ static tl_result init_training(tl_env *env, training *t, const model *m, const t
     return tl_init_run(env, &desc, &t->run);
 }
 
-// Learning rate: up to its top within 50 steps, then down with the fourth root.
-static float rate_at(uint64_t step) {
-    float top = 8e-3f, warm = 50.0f, n = (float)(step + 1);
-    return n < warm ? top * n / warm : top * sqrtf(sqrtf(warm / n));
-}
-
 static tl_result train_step(training *t) {
-    const model *m = t->m;
+    const training_model *m = t->m;
     uint64_t start = now_ns(NULL);
     tl_tensor loss = { 0, 0 };
     nn_adamw adamw = { 0.0f, 0.9f, 0.98f, 1e-8f, 0.0f };
@@ -1110,10 +568,10 @@ static tl_result train_step(training *t) {
     if (!result) result = tl_read_tensor(t->run, loss, &t->loss, sizeof t->loss);
     if (result) return result;
     t->loss = (t->loss_sum + t->loss) / (float)t->o->micro_batches;
-    adamw.rate = rate_at(t->step);
+    adamw.rate = training_rate(t->step);
     t->step++;
     for (i = 0; i < m->param_kinds; i++) {
-        const param_info *p = &m->params[i];
+        const training_param *p = &m->params[i];
         float *param = t->floats + p->first;
         adamw.weight_decay = p->decays ? 0.05f : 0.0f;
         nn_adamw_update(param, param + m->param_count, param + 2 * m->param_count,
@@ -1131,8 +589,9 @@ enum { REHEARSAL_MAX = 2, REHEARSAL_STEPS = 62, WARM_STEPS = 2 };
 // times: [count][2 node_count + 1] overwritten with the ns of each node's forward and backward in
 // a step, and at last of all that a step takes besides them. What disturbs a step can only add to
 // it, and may last as long as the rehearsal: the lower quartile is steadier than the median.
-static tl_result rehearse(tl_env *env, const model *m, const text *txt, const options *o,
-                          const weights *w, tl_plan *plans, int count, uint64_t *times) {
+static tl_result rehearse(tl_env *env, const training_model *m, const training_text *txt,
+                          const options *o, const weights *w, tl_plan *plans, int count,
+                          uint64_t *times) {
     size_t slots = 2 * (size_t)m->graph.node_count + 1, i, steps = 0;
     uint64_t *samples = (uint64_t *)calloc(slots * REHEARSAL_STEPS * REHEARSAL_MAX, 8);
     uint64_t column[REHEARSAL_STEPS];
@@ -1142,7 +601,7 @@ static tl_result rehearse(tl_env *env, const model *m, const text *txt, const op
     memset(t, 0, sizeof t);
     for (k = 0; k < count && !result; k++)
         result = init_training(env, &t[k], m, txt, o, w, &plans[k], 0);
-    for (; steps < REHEARSAL_STEPS && !result && !interrupted; steps++) {
+    for (; steps < REHEARSAL_STEPS && !result && !training_interrupted; steps++) {
         for (k = 0; k < count && !result; k++) {
             uint64_t *row = samples + ((size_t)k * REHEARSAL_STEPS + steps) * slots;
             t[k].node_ns = row;
@@ -1150,12 +609,12 @@ static tl_result rehearse(tl_env *env, const model *m, const text *txt, const op
             row[slots - 1] = t[k].step_ns - t[k].compute_ns;
         }
     }
-    for (k = 0; k < count && !result && !interrupted; k++) {
+    for (k = 0; k < count && !result && !training_interrupted; k++) {
         for (i = 0; i < slots; i++) {
             for (steps = WARM_STEPS; steps < REHEARSAL_STEPS; steps++)
                 column[steps] = samples[((size_t)k * REHEARSAL_STEPS + steps) * slots + i];
             times[(size_t)k * slots + i] =
-                find_quantile(column + WARM_STEPS, REHEARSAL_STEPS - WARM_STEPS, 1, 4);
+                training_find_quantile(column + WARM_STEPS, REHEARSAL_STEPS - WARM_STEPS, 1, 4);
         }
     }
     for (k = 0; k < count; k++) free_training(env, &t[k]);
@@ -1165,14 +624,14 @@ static tl_result rehearse(tl_env *env, const model *m, const text *txt, const op
 
 // -- rounds: all trainings, a step each --
 
-enum { ROW_MAX = 4, LOSS_STEPS = 10 };
+enum { ROW_MAX = 11, LOSS_STEPS = 10 };
 
 typedef struct program {
     tl_env   env;
     options  o;
-    text     t;
+    training_text t;
     weights  w;
-    model    m;
+    training_model m;
     tl_plan  keep_all;            // with measured costs: what ratios refer to
     uint64_t *node_ns;            // [node_count][2] measured: the costs of the graph
     uint64_t outside_ns;          // of a step, beside the nodes
@@ -1182,28 +641,9 @@ typedef struct program {
     uint64_t rounds;              // finished
     float   *losses;              // [steps] of the first row
     tl_trace *trace;              // of the last round
-    uint64_t start_ns, shown_ns;  // of the program; of the last progress line
-    int      terminal;            // 1 = stderr is one
+    uint64_t start_ns;            // of the program
+    training_progress progress;
 } program;
-
-static int fail_result(const program *p, const char *what, tl_result result) {
-    return fail(result == TL_ERROR_MISMATCH ? CODE_MISMATCH : CODE_INPUT, "%s: %s", what,
-                result == TL_ERROR_NO_MEMORY && p->env.error.code != result ? "no memory"
-                                                                            : p->env.error.text);
-}
-
-static void show_progress(program *p, const char *what, uint64_t step, float loss, double left_s) {
-    uint64_t now = wall_ns();
-    if (now - p->shown_ns < (p->terminal ? 100000000u : 5000000000u)) return;
-    p->shown_ns = now;
-    fprintf(stderr, "%s%s: step %llu, loss %.3f, %.0f s left%s", p->terminal ? "\r" : "", what,
-            (unsigned long long)step, (double)loss, left_s, p->terminal ? "   " : "\n");
-    fflush(stderr);
-}
-
-static void clear_progress(const program *p) {
-    if (p->terminal) fprintf(stderr, "\r%60s\r", "");
-}
 
 static void keep_fastest(training *t) {
     size_t count = (size_t)t->plan.step_count;
@@ -1215,8 +655,8 @@ static void keep_fastest(training *t) {
 
 // Take turns until the steps are done or Ctrl-C; ends with an unfinished round left out.
 static int train_rounds(program *p) {
-    uint64_t start = wall_ns();
-    while (p->rounds < p->o.steps && !interrupted) {
+    uint64_t start = training_wall_ns();
+    while (p->rounds < p->o.steps && !training_interrupted) {
         int32_t k;
         double done_s;
         tl_reset_trace(p->trace);
@@ -1224,8 +664,8 @@ static int train_rounds(program *p) {
             training *t = &p->rows[k], *first = &p->rows[0];
             tl_result result = train_step(t);
             if (result) {
-                clear_progress(p);
-                return fail_result(p, t->label, result);
+                training_clear_progress(&p->progress);
+                return training_fail_result(&p->env, t->label, result);
             }
             keep_fastest(t);
             t->rounds_ns[p->rounds] = t->step_ns;
@@ -1234,39 +674,15 @@ static int train_rounds(program *p) {
                 t->equal = 0;
         }
         p->losses[p->rounds++] = p->rows[0].loss;
-        done_s = (double)(wall_ns() - start) * 1e-9;
-        show_progress(p, "comparing", p->rounds, p->rows[0].loss,
-                      done_s / (double)p->rounds * (double)(p->o.steps - p->rounds));
+        done_s = (double)(training_wall_ns() - start) * 1e-9;
+        training_show_progress(&p->progress, "comparing", p->rounds, (double)p->rows[0].loss,
+                               done_s / (double)p->rounds * (double)(p->o.steps - p->rounds));
     }
-    clear_progress(p);
-    return CODE_OK;
-}
-
-// The median over the rounds of how much longer a row took than the first one.
-static double find_ratio(const program *p, const training *t) {
-    uint64_t *values = (uint64_t *)malloc((size_t)p->rounds * sizeof *values), i;
-    double ratio;
-    if (!values) return 0.0;
-    for (i = 0; i < p->rounds; i++)
-        values[i] = (uint64_t)(1e6 * (double)t->rounds_ns[i] / (double)p->rows[0].rounds_ns[i]);
-    ratio = (double)find_quantile(values, (size_t)p->rounds, 1, 2) * 1e-6;
-    free(values);
-    return ratio;
+    training_clear_progress(&p->progress);
+    return TRAINING_OK;
 }
 
 // -- table --
-
-static void print_header(const program *p) {
-    const dims *s = &p->m.size;
-    uint64_t base = base_bytes_of(&p->m);
-    printf("text       %s: %zu bytes, %d different ones\n", p->t.path, p->t.length, p->t.V);
-    printf("network    %d layers, %d channels, %d heads, context %d, batch %d x %d: %llu weights\n",
-           (int)s->L, (int)s->C, (int)(s->C / HEAD_SIZE), (int)s->T, (int)p->o.micro_batches,
-           (int)s->B, (unsigned long long)p->m.param_count);
-    printf("base       %llu bytes (%.2f MiB) beside every row: weights 1/4, gradients 1/4,"
-           " AdamW 1/2\n", (unsigned long long)base, mib(base));
-    fflush(stdout);
-}
 
 static uint64_t count_losses(const program *p) {  // that the printed one is the mean of
     return p->rounds < LOSS_STEPS ? p->rounds : (uint64_t)LOSS_STEPS;
@@ -1285,7 +701,7 @@ static void print_row(const program *p, const training *t, float loss) {
     if (t->budget) snprintf(budget, sizeof budget, "%llu", (unsigned long long)t->budget);
     snprintf(recomputed, sizeof recomputed, "%d of %d", (int)t->report.recompute_count,
              (int)(t->report.forward_count - t->report.recompute_count));
-    printf("%-9s %10s %13llu %14llu %11s", t->label, budget,
+    printf("%-12s %9s %13llu %14llu %11s", t->label, budget,
            (unsigned long long)t->report.planned_peak_bytes,
            (unsigned long long)t->report.measured_peak_bytes, recomputed);
     if (p->row_count == 1) printf("  %8s", "-");
@@ -1296,74 +712,59 @@ static void print_row(const program *p, const training *t, float loss) {
 
 // Returns what the rows say: 0, or 3 where a gradient or a peak is not as it must be.
 static int print_table(program *p) {
-    int32_t k;
-    int code = CODE_OK;
-    if (!p->rounds) return CODE_OK;
-    printf("\nactivations of one step, in bytes                    forwards   step time / keep all"
-           "          gradients\n");
-    printf("row           budget  planned peak  measured peak  made again  measured  predicted"
+    int32_t k, gaps = 0;
+    int code = TRAINING_OK;
+    if (!p->rounds) return TRAINING_OK;
+    printf("\nactivations of one step, in bytes                      forwards   step time /"
+           " keep all          gradients\n");
+    printf("row             budget  planned peak  measured peak  made again  measured  predicted"
            "    loss  equal\n");
     for (k = 0; k < p->row_count; k++) {
         training *t = &p->rows[k];
-        t->measured_ratio = find_ratio(p, t);
+        t->measured_ratio =
+            training_find_ratio(t->rounds_ns, p->rows[0].rounds_ns, (size_t)p->rounds);
         print_row(p, t, mean_loss(p));
         if (!t->equal || t->report.planned_peak_bytes != t->report.measured_peak_bytes)
-            code = CODE_MISMATCH;
+            code = TRAINING_MISMATCH;
     }
     printf("%llu steps each%s; times: processor time, medians; loss: mean of the last %d steps;\n"
            "equal: every parameter gradient and loss of every step, bit for bit\n",
-           (unsigned long long)p->rounds, interrupted ? " (interrupted)" : "",
+           (unsigned long long)p->rounds, training_interrupted ? " (interrupted)" : "",
            (int)count_losses(p));
+    for (k = 0; k < p->row_count; k++) training_print_gap(p->rows[k].gap_ratio, &gaps);
+    training_end_gaps(gaps);
     fflush(stdout);
     return code;
 }
 
 // -- pictures --
 
-static int join_path(char *path, size_t size, const char *directory, const char *name) {
-    return snprintf(path, size, "%s/%s", directory, name) < (int)size;
-}
-
-// Write one file of --out through a sink; trace or picture, whichever is asked for.
-static int write_picture(program *p, const char *name, int is_trace) {
+static int write_pictures(program *p) {
     tl_memory_curve curves[ROW_MAX];
-    char labels[ROW_MAX][48], path[460];
-    tl_svg_style style;
-    tl_file_sink file;
-    tl_sink sink;
-    tl_result result;
+    char labels[ROW_MAX][48];
+    training_pictures pictures;
     int32_t k;
-    if (!join_path(path, sizeof path, p->o.out, name))
-        return fail(CODE_INPUT, "%s: the name is too long", name);
+    if (!p->rounds) return TRAINING_OK;
     memset(curves, 0, sizeof curves);
-    memset(&style, 0, sizeof style);
+    memset(&pictures, 0, sizeof pictures);
     for (k = 0; k < p->row_count; k++) {
         const training *t = &p->rows[k];
+        tl_memory_curve *curve = &curves[pictures.count];
+        if (!t->is_drawn) continue;
         snprintf(labels[k], sizeof labels[k], "%s, %.2f MiB", t->label,
-                 mib(t->report.measured_peak_bytes));
-        curves[k].label = labels[k];
-        curves[k].live_bytes = t->fastest_live;
-        curves[k].times = t->fastest_ends;
-        curves[k].count = t->plan.step_count;
+                 training_mib(t->report.measured_peak_bytes));
+        curve->label = labels[k];
+        curve->live_bytes = t->fastest_live;
+        curve->times = t->fastest_ends;
+        curve->count = t->plan.step_count;
+        pictures.count++;
     }
-    style.title = "Activations over one training step, measured";
-    style.time_label = "ms";
-    result = tl_init_file_sink(&p->env, path, &file, &sink);
-    if (!result) {
-        result = is_trace ? tl_write_trace_json(&p->env, p->trace, &p->m.graph, sink)
-                          : tl_write_memory_svg(&p->env, curves, p->row_count, &style, sink);
-        result = tl_finish_file_sink(&p->env, &file, result);
-    }
-    return result ? fail(CODE_INPUT, "%s: not written: %s", path, p->env.error.text) : CODE_OK;
-}
-
-static int write_pictures(program *p) {
-    int svg, trace;
-    if (!p->rounds) return CODE_OK;
-    svg = write_picture(p, "memory.svg", 0);
-    trace = write_picture(p, "trace.json", 1);
-    if (!svg && !trace) printf("wrote %s/memory.svg and %s/trace.json\n", p->o.out, p->o.out);
-    return svg ? svg : trace;
+    pictures.curves = curves;
+    pictures.style.title = "Activations over one training step, measured";
+    pictures.style.time_label = "ms";
+    pictures.trace = p->trace;
+    pictures.graph = &p->m.graph;
+    return training_write_pictures(&p->env, &pictures, p->o.out);
 }
 
 // -- sample: train on, and let the network write --
@@ -1374,25 +775,26 @@ static int train_on(program *p) {
     uint64_t end = p->start_ns + p->o.seconds * 1000000000u, first = t->step, now;
     float mean = t->loss;
     t->trace = NULL;
-    while ((now = wall_ns()) < end && !interrupted) {
+    while ((now = training_wall_ns()) < end && !training_interrupted) {
         tl_result result = train_step(t);
         if (result) {
-            clear_progress(p);
-            return fail_result(p, t->label, result);
+            training_clear_progress(&p->progress);
+            return training_fail_result(&p->env, t->label, result);
         }
         mean += 0.05f * (t->loss - mean);
-        show_progress(p, "training on", t->step, mean, (double)(end - now) * 1e-9);
+        training_show_progress(&p->progress, "training on", t->step, (double)mean,
+                               (double)(end - now) * 1e-9);
     }
-    clear_progress(p);
+    training_clear_progress(&p->progress);
     if (t->step > first)
         printf("trained on within %s to step %llu: loss %.3f\n", t->label,
                (unsigned long long)t->step, (double)mean);
-    return CODE_OK;
+    return TRAINING_OK;
 }
 
 // A run of the same network for one sequence, forward only.
 typedef struct sampler {
-    model      m;
+    training_model m;
     net        network;
     tl_plan    plan;
     tl_backend backend;
@@ -1411,7 +813,8 @@ static tl_result init_sampler(program *p, sampler *s, const float *params) {
     memset(&desc, 0, sizeof desc);
     s->m.size = p->m.size;
     s->m.size.B = 1;
-    result = build_model(&p->env, &s->m);
+    s->m.add_bytes = add_bytes;
+    result = training_build_model(&p->env, &s->m);
     s->network.m = &s->m;
     s->network.params = params;
     s->window = (int32_t *)calloc((size_t)s->m.size.T, sizeof *s->window);
@@ -1432,14 +835,14 @@ static void free_sampler(program *p, sampler *s) {
     tl_free_run(s->run);
     tl_free_cpu_backend(&p->env, &s->backend);
     tl_free_plan(&p->env, &s->plan);
-    free_model(&p->env, &s->m);
+    training_free_model(&p->env, &s->m);
     free(s->window);
     free(s->logits);
 }
 
 // Write `count` characters, each drawn from what the network says after those before it.
 static tl_result sample_text(program *p, sampler *s, uint64_t count) {
-    const dims *d = &s->m.size;
+    const training_dims *d = &s->m.size;
     tl_tensor tokens = { 0, 0 }, logits = { 0, 0 };
     const int newline = '\n';
     uint64_t i, known = 1;  // tokens in the window; later ones do not matter: attention is causal
@@ -1472,15 +875,15 @@ static tl_result sample_text(program *p, sampler *s, uint64_t count) {
 static int print_sample(program *p) {
     sampler s;
     tl_result result;
-    if (!p->o.sample) return CODE_OK;
+    if (!p->o.sample) return TRAINING_OK;
     printf("\nwhat the network writes now:\n\n");
     result = init_sampler(p, &s, p->rows[p->row_count - 1].floats);
     if (!result) result = sample_text(p, &s, p->o.sample);
     free_sampler(p, &s);
-    return result ? fail_result(p, "sample", result) : CODE_OK;
+    return result ? training_fail_result(&p->env, "sample", result) : TRAINING_OK;
 }
 
-// -- options --
+// -- command line --
 
 static const char *const usage =
     "01_train_text: train a character-level transformer within a fixed number of bytes\n"
@@ -1488,6 +891,10 @@ static const char *const usage =
     "  --text FILE        train on this text (the library's own header)\n"
     "  --budget BYTES     one run within so many bytes, weights and optimizer included: 12MiB,\n"
     "                     640KiB, 1000000; or 40%: the base and 40 % of what keep all adds to it\n"
+    "  --plan KIND        layers, graph or both: what makes the plans of the table (both); of a\n"
+    "                     --budget the graph, unless this says layers\n"
+    "  --estimate         plan by estimated FLOP, not by what was measured: the same plans each"
+    " time\n"
     "  --steps N          steps of every row of the table (100), and nothing after it\n"
     "  --seconds N        then the last row trains on until the program has run so long (30)\n"
     "  --layers N --width N --context N --batch N    size of the network (6 48 32 4)\n"
@@ -1504,68 +911,26 @@ static const char *const usage =
     "exit code: 0 ok, 1 bad input or a file that could not be written, 2 the budget is below the\n"
     "least possible, 3 measured differs from planned or gradients are not equal\n";
 
-// Read a whole number of an option between two bounds.
-static int parse_number(const char *name, const char *value, uint64_t least, uint64_t most,
-                        uint64_t *number) {
-    const char *at = value;
-    *number = 0;
-    for (; *at >= '0' && *at <= '9'; at++) {
-        uint64_t digit = (uint64_t)(*at - '0');
-        if (*number > (UINT64_MAX - digit) / 10) break;
-        *number = *number * 10 + digit;
-    }
-    if (at != value && !*at && *number >= least && *number <= most) return CODE_OK;
-    return fail(CODE_INPUT, "%s %s: must be a whole number from %llu to %llu", name, value,
-                (unsigned long long)least, (unsigned long long)most);
-}
-
-typedef struct number_option {
-    const char *name;
-    uint64_t    least, most;
-    uint64_t   *value;
-    int        *given;
-} number_option;
-
-// 1 = it was an option with a number; *code says whether the number was right.
-static int parse_number_option(options *o, const char *name, const char *value, int *code) {
-    const number_option table[] = {
-        { "--steps", 1, 1000000, &o->steps, &o->given_steps },
-        { "--seconds", 0, 1000000, &o->seconds, &o->given_seconds },
-        { "--layers", 1, 64, &o->layers, &o->given_size },
-        { "--width", HEAD_SIZE, 1024, &o->width, &o->given_size },
-        { "--context", 2, 1024, &o->context, &o->given_size },
-        { "--batch", 1, 1024, &o->batch, NULL },
-        { "--micro-batches", 1, 1024, &o->micro_batches, NULL },
-        { "--seed", 0, UINT64_MAX, &o->seed, &o->given_seed },
-        { "--sample", 0, 1000000, &o->sample, NULL },
+// 1 = it was an option with a value; *code says whether the value was right.
+static int parse_value_option(options *o, const char *name, const char *value, int *code) {
+    const training_option table[] = {
+        { "--steps", 1, 1000000, &o->steps, NULL, &o->given_steps },
+        { "--seconds", 0, 1000000, &o->seconds, NULL, &o->given_seconds },
+        { "--layers", 1, 64, &o->layers, NULL, &o->given_size },
+        { "--width", TRAINING_HEAD, 1024, &o->width, NULL, &o->given_size },
+        { "--context", 2, 1024, &o->context, NULL, &o->given_size },
+        { "--batch", 1, 1024, &o->batch, NULL, NULL },
+        { "--micro-batches", 1, 1024, &o->micro_batches, NULL, NULL },
+        { "--seed", 0, UINT64_MAX, &o->seed, NULL, &o->given_seed },
+        { "--sample", 0, 1000000, &o->sample, NULL, NULL },
+        { "--text", 0, 0, NULL, &o->text, NULL },
+        { "--load", 0, 0, NULL, &o->load, NULL },
+        { "--save", 0, 0, NULL, &o->save, NULL },
+        { "--out", 0, 0, NULL, &o->out, NULL },
+        { "--budget", 0, 0, NULL, &o->budget, NULL },
+        { "--plan", 0, 0, NULL, &o->plan, NULL },
     };
-    size_t i;
-    for (i = 0; i < sizeof table / sizeof *table; i++) {
-        if (strcmp(name, table[i].name) != 0) continue;
-        if (table[i].given) *table[i].given = 1;
-        *code = value ? parse_number(name, value, table[i].least, table[i].most, table[i].value)
-                      : fail(CODE_INPUT, "%s: a number must follow", name);
-        return 1;
-    }
-    return 0;
-}
-
-static int parse_text_option(options *o, const char *name, const char *value, int *code) {
-    static const char *const names[] = { "--text", "--load", "--save", "--out", "--budget" };
-    const char **values[5];
-    size_t i;
-    values[0] = &o->text;
-    values[1] = &o->load;
-    values[2] = &o->save;
-    values[3] = &o->out;
-    values[4] = &o->budget;
-    for (i = 0; i < 5; i++) {
-        if (strcmp(name, names[i]) != 0) continue;
-        *values[i] = value;
-        *code = value && *value ? CODE_OK : fail(CODE_INPUT, "%s: a value must follow", name);
-        return 1;
-    }
-    return 0;
+    return training_parse_option(table, sizeof table / sizeof *table, name, value, code);
 }
 
 static void set_defaults(options *o, int quick) {
@@ -1580,11 +945,12 @@ static void set_defaults(options *o, int quick) {
     o->steps = quick ? 5 : 100;
     o->seconds = quick ? 0 : 30;
     o->sample = quick ? 60 : 600;
+    (void)training_parse_plan(NULL, o->kinds);
 }
 
 // *done is 1 after --help.
 static int parse_options(options *o, int count, char **argv, int *done) {
-    int i, quick = 0, code = CODE_OK;
+    int i, quick = 0, code = TRAINING_OK;
     *done = 0;
     for (i = 1; i < count; i++) quick |= strcmp(argv[i], "--quick") == 0;
     set_defaults(o, quick);
@@ -1593,22 +959,25 @@ static int parse_options(options *o, int count, char **argv, int *done) {
         if (strcmp(name, "--quick") == 0) continue;
         if (strcmp(name, "--checked") == 0) {
             o->checked = 1;
+        } else if (strcmp(name, "--estimate") == 0) {
+            o->estimates = 1;
         } else if (strcmp(name, "--help") == 0) {
             *done = 1;
             fputs(usage, stdout);
-            return CODE_OK;
-        } else if (parse_number_option(o, name, value, &code) ||
-                   parse_text_option(o, name, value, &code)) {
+            return TRAINING_OK;
+        } else if (parse_value_option(o, name, value, &code)) {
             i++;
         } else {
-            return fail(CODE_INPUT, "%s: unknown option; --help lists them", name);
+            return training_fail(TRAINING_INPUT, "%s: unknown option; --help lists them", name);
         }
     }
+    if (!code) code = training_parse_plan(o->plan, o->kinds);
     if (code) return code;
-    if (o->width % HEAD_SIZE)
-        return fail(CODE_INPUT, "--width %d: must be a multiple of %d", (int)o->width, HEAD_SIZE);
+    if (o->width % TRAINING_HEAD)
+        return training_fail(TRAINING_INPUT, "--width %d: must be a multiple of %d", (int)o->width,
+                             TRAINING_HEAD);
     if (o->given_steps && !o->given_seconds) o->seconds = 0;
-    return CODE_OK;
+    return TRAINING_OK;
 }
 
 // Bytes for activations of --budget: what is left of it beside the base; 0 with code 0 cannot be.
@@ -1625,10 +994,11 @@ static int parse_budget(const char *value, uint64_t base, uint64_t keep_all, uin
         total = i == 5 ? (double)base + number / 100.0 * (double)keep_all : number * factors[i];
         if (!(total > 0.0 && total < 1e15)) break;
         *bytes = (uint64_t)total > base ? (uint64_t)total - base : 0;
-        return CODE_OK;
+        return TRAINING_OK;
     }
-    return fail(CODE_INPUT, "--budget %s: must be bytes like 12MiB, 640KiB or 1000000, or 40%%",
-                value);
+    return training_fail(TRAINING_INPUT,
+                         "--budget %s: must be bytes like 12MiB, 640KiB or 1000000, or 40%%",
+                         value);
 }
 
 // -- main --
@@ -1637,20 +1007,21 @@ static int parse_budget(const char *value, uint64_t base, uint64_t keep_all, uin
 static int adopt_weights(program *p) {
     const weights *w = &p->w;
     options *o = &p->o;
-    if (!w->bytes) return CODE_OK;
+    if (!w->bytes) return TRAINING_OK;
     if (o->given_size &&
         (o->layers != w->size.L || o->width != w->size.C || o->context != w->size.T))
-        return fail(CODE_INPUT, "weights %s: are for --layers %llu --width %llu --context %llu",
-                    o->load, (unsigned long long)w->size.L, (unsigned long long)w->size.C,
-                    (unsigned long long)w->size.T);
-    if (w->size.L < 1 || w->size.L > 64 || w->size.C < HEAD_SIZE || w->size.C > 1024 ||
-        w->size.C % HEAD_SIZE || w->size.T < 2 || w->size.T > 1024 || w->steps > UINT32_MAX)
-        return fail(CODE_INPUT, "weights %s: sizes out of range", o->load);
+        return training_fail(TRAINING_INPUT,
+                             "weights %s: are for --layers %llu --width %llu --context %llu",
+                             o->load, (unsigned long long)w->size.L,
+                             (unsigned long long)w->size.C, (unsigned long long)w->size.T);
+    if (w->size.L < 1 || w->size.L > 64 || w->size.C < TRAINING_HEAD || w->size.C > 1024 ||
+        w->size.C % TRAINING_HEAD || w->size.T < 2 || w->size.T > 1024 || w->steps > UINT32_MAX)
+        return training_fail(TRAINING_INPUT, "weights %s: sizes out of range", o->load);
     o->layers = w->size.L;
     o->width = w->size.C;
     o->context = w->size.T;
     if (!o->given_seed) o->seed = w->seed;
-    return CODE_OK;
+    return TRAINING_OK;
 }
 
 // Measure the nodes and build the graph again with what they take.
@@ -1673,30 +1044,33 @@ static int prepare_costs(program *p, tl_plan *plans, int count) {
         for (i = 0; i < slots && count > 1; i++) p->keep_all_ns += times[i];
     }
     free(times);
-    if (result) return fail_result(p, "rehearsal", result);
-    if (interrupted) return fail(CODE_INPUT, "interrupted before the first step");
-    free_model(&p->env, &p->m);
+    if (result) return training_fail_result(&p->env, "rehearsal", result);
+    if (training_interrupted)
+        return training_fail(TRAINING_INPUT, "interrupted before the first step");
+    training_free_model(&p->env, &p->m);
     tl_free_plan(&p->env, &p->keep_all);
     p->m.node_ns = p->node_ns;
-    result = build_model(&p->env, &p->m);
+    result = training_build_model(&p->env, &p->m);
     if (!result) result = tl_plan_keep_all(&p->env, &p->m.graph, 0, &p->keep_all);
-    return result ? fail_result(p, "graph", result) : CODE_OK;
+    return result ? training_fail_result(&p->env, "graph", result) : TRAINING_OK;
 }
 
-static int fail_infeasible(const program *p, const search *s) {
-    const tl_node *node = &p->m.graph.nodes[s->least_node];
-    uint64_t base = base_bytes_of(&p->m), least = base + s->least_bytes;
+static int fail_infeasible(const program *p, const training_found *found) {
+    int32_t id = found->least_node;
+    uint64_t base = training_base_bytes(&p->m), least = base + found->least_bytes;
     char layer[32] = "";
-    if (node->layer >= 0) snprintf(layer, sizeof layer, " of layer %d", (int)node->layer);
-    return fail(CODE_INFEASIBLE,
-                "--budget %s: the least that works is %llu bytes (%.2f MiB), set by node %d (%s)%s:"
-                " base %llu and activations %llu",
-                p->o.budget, (unsigned long long)least, ceil(mib(least) * 100.0) / 100.0,
-                (int)s->least_node, tl_name_node(&p->m.graph, s->least_node), layer,
-                (unsigned long long)base, (unsigned long long)s->least_bytes);
+    if (id >= 0 && p->m.graph.nodes[id].layer >= 0)
+        snprintf(layer, sizeof layer, " of layer %d", (int)p->m.graph.nodes[id].layer);
+    return training_fail(TRAINING_INFEASIBLE,
+                         "--budget %s: the least that works is %llu bytes (%.2f MiB), set by node"
+                         " %d (%s)%s: base %llu and activations %llu",
+                         p->o.budget, (unsigned long long)least,
+                         ceil(training_mib(least) * 100.0) / 100.0, (int)id,
+                         tl_name_node(&p->m.graph, id), layer, (unsigned long long)base,
+                         (unsigned long long)found->least_bytes);
 }
 
-// Add a row; budget 0 = keep all.
+// Add a row; budget 0 = keep all. The plan belongs to it then.
 static int add_row(program *p, const char *label, tl_plan *plan, uint64_t budget) {
     training *t = &p->rows[p->row_count++];
     uint64_t repeat = p->o.micro_batches, keep_all_ns = p->keep_all_ns;
@@ -1705,32 +1079,45 @@ static int add_row(program *p, const char *label, tl_plan *plan, uint64_t budget
     snprintf(t->label, sizeof t->label, "%s", label);
     if (!keep_all_ns) keep_all_ns = repeat * p->keep_all.cost + p->outside_ns;
     t->predicted_ratio = budget ? predicted / (double)keep_all_ns : 1.0;
-    return result ? fail_result(p, label, result) : CODE_OK;
+    t->gap_ratio = -1.0;
+    t->is_drawn = 1;
+    return result ? training_fail_result(&p->env, label, result) : TRAINING_OK;
 }
 
-// The rows of the table: keep all, 60 %, 40 % and 25 % of its activations; or the least possible,
-// where that is more.
+// Add a row of the table; *is_least is 1 where it is the least that this kind of plan can do.
+static int add_found_row(program *p, const training_goal *goal, int *is_least) {
+    training_found found;
+    training *t = &p->rows[p->row_count];
+    uint64_t budget;
+    char label[16];
+    tl_result result =
+        training_find_row(&p->env, &p->m, goal, &found, &budget, label, is_least);
+    int code;
+    if (result) return training_fail_result(&p->env, label, result);
+    code = add_row(p, label, &found.plan, budget);
+    if (goal->kind == TRAINING_GRAPH) t->gap_ratio = found.gap_ratio;
+    t->is_drawn = goal->kind == TRAINING_GRAPH || !p->o.kinds[TRAINING_GRAPH];
+    return code;
+}
+
+// The rows of the table: keep all; then 60, 40, 25 and 15 % of its activations and the least there
+// is, by each kind of plan, until it can do no less.
 static int add_rows(program *p) {
-    static const unsigned percents[] = { 60, 40, 25 };
+    static const unsigned percents[] = { 60, 40, 25, 15, 0 };
+    int done[TRAINING_KIND_COUNT] = { 0 }, k, kind;
     tl_plan plan;
     tl_result result = tl_plan_keep_all(&p->env, &p->m.graph, 0, &plan);
-    int code = result ? fail_result(p, "keep all", result) : add_row(p, "keep all", &plan, 0);
-    int k;
-    for (k = 0; k < 3 && !code; k++) {
-        uint64_t budget = p->keep_all.peak_bytes / 100 * percents[k];
-        char label[16];
-        search s;
-        result = search_plan(&p->env, &p->m, &p->keep_all, budget, &s);
-        snprintf(label, sizeof label, "%u %%", percents[k]);
-        if (!result && !s.best.steps) {
-            budget = s.least_bytes;
-            free_search(&p->env, &s);
-            result = search_plan(&p->env, &p->m, &p->keep_all, budget, &s);
-            snprintf(label, sizeof label, "least %u%%",
-                     (unsigned)(budget * 100 / p->keep_all.peak_bytes));
+    int code = result ? training_fail_result(&p->env, "keep all", result)
+                      : add_row(p, "keep all", &plan, 0);
+    for (k = 0; k < 5; k++) {
+        for (kind = 0; kind < TRAINING_KIND_COUNT && !code; kind++) {
+            training_goal goal;
+            if (!p->o.kinds[kind] || done[kind]) continue;
+            goal.kind = (training_kind)kind;
+            goal.percent = percents[k];
+            goal.keep_all_bytes = p->keep_all.peak_bytes;
+            code = add_found_row(p, &goal, &done[kind]);
         }
-        code = result ? fail_result(p, label, result) : add_row(p, label, &s.best, budget);
-        free_search(&p->env, &s);
     }
     return code;
 }
@@ -1738,30 +1125,53 @@ static int add_rows(program *p) {
 // One run within --budget, and never a byte more: not in the rehearsal either.
 static int add_budget_row(program *p) {
     uint64_t bytes = 0;
-    search s;
+    training_kind kind = p->o.kinds[TRAINING_GRAPH] ? TRAINING_GRAPH : TRAINING_LAYERS;
+    training_found found;
     tl_result result = tl_plan_keep_all(&p->env, &p->m.graph, 0, &p->keep_all);
-    int pass, code = CODE_OK;
-    if (result) return fail_result(p, "keep all", result);
-    code = parse_budget(p->o.budget, base_bytes_of(&p->m), p->keep_all.peak_bytes, &bytes);
-    for (pass = 0; pass < 2 && !code; pass++) {  // first by estimated costs, then by measured ones
-        result = search_plan(&p->env, &p->m, &p->keep_all, bytes, &s);
-        if (result) code = fail_result(p, "budget", result);
-        else if (!s.best.steps) code = fail_infeasible(p, &s);
-        else if (pass == 1) code = add_row(p, "budget", &s.best, bytes);
-        else code = prepare_costs(p, &s.best, 1);
-        free_search(&p->env, &s);
+    int pass, code;
+    if (result) return training_fail_result(&p->env, "keep all", result);
+    code = parse_budget(p->o.budget, training_base_bytes(&p->m), p->keep_all.peak_bytes, &bytes);
+    for (pass = p->o.estimates; pass < 2 && !code; pass++) {  // by estimated costs, then measured
+        if (pass == 1) training_print_costs(&p->m);
+        result = training_find_plan(&p->env, &p->m, kind, bytes ? bytes : 1, &found);
+        if (result) return training_fail_result(&p->env, "budget", result);
+        if (!found.plan.steps) code = fail_infeasible(p, &found);
+        else if (pass == 1) code = add_row(p, "budget", &found.plan, bytes);
+        else code = prepare_costs(p, &found.plan, 1);
+        tl_free_plan(&p->env, &found.plan);
     }
+    if (!code && kind == TRAINING_GRAPH) p->rows[0].gap_ratio = found.gap_ratio;
     return code;
+}
+
+// Measure the nodes, unless FLOP are to do, and add the rows.
+static int add_table(program *p) {
+    tl_checkpoint_config config = tl_checkpoint_uniform(1);
+    tl_plan plans[2];
+    tl_result result = tl_plan_keep_all(&p->env, &p->m.graph, 0, &plans[0]);
+    int code;
+    if (!result) result = tl_plan_checkpoints(&p->env, &p->m.graph, &config, &plans[1]);
+    if (result) return training_fail_result(&p->env, "plan", result);
+    if (p->o.estimates) {
+        p->keep_all = plans[0];
+        tl_free_plan(&p->env, &plans[1]);
+        code = TRAINING_OK;
+    } else {
+        code = prepare_costs(p, plans, 2);
+    }
+    training_print_costs(&p->m);
+    return code ? code : add_rows(p);
 }
 
 static int prepare(program *p, const char *program_path) {
     options *o = &p->o;
     int32_t k, events = 0;
-    tl_plan plans[2];
     tl_result result;
     int code = load_weights(o, &p->w);
     if (!code) code = adopt_weights(p);
-    if (!code) code = read_text(o, program_path, p->w.bytes ? p->w.vocabulary : NULL, &p->t);
+    if (!code)
+        code = training_read_text(o->text, program_path, o->context,
+                                  p->w.bytes ? p->w.vocabulary : NULL, &p->t);
     if (code) return code;
     p->m.size.L = o->layers;
     p->m.size.C = o->width;
@@ -1770,40 +1180,22 @@ static int prepare(program *p, const char *program_path) {
     p->m.size.V = (uint64_t)p->t.V;
     p->m.trains = 1;
     p->m.dropout = 0.05f;
-    result = build_model(&p->env, &p->m);
-    if (result) return fail_result(p, "graph", result);
+    p->m.add_bytes = add_bytes;
+    result = training_build_model(&p->env, &p->m);
+    if (result) return training_fail_result(&p->env, "graph", result);
     if (p->w.bytes && (p->w.size.V != p->m.size.V || p->w.count != p->m.param_count))
-        return fail(CODE_INPUT, "weights %s: damaged, they do not fit their own sizes", o->load);
-    print_header(p);
-    if (o->budget) {
-        code = add_budget_row(p);
-    } else {
-        tl_checkpoint_config config = tl_checkpoint_uniform(1);
-        result = tl_plan_keep_all(&p->env, &p->m.graph, 0, &plans[0]);
-        if (!result) result = tl_plan_checkpoints(&p->env, &p->m.graph, &config, &plans[1]);
-        code = result ? fail_result(p, "plan", result) : prepare_costs(p, plans, 2);
-        if (!code) code = add_rows(p);
-    }
+        return training_fail(TRAINING_INPUT, "weights %s: damaged, they do not fit their own sizes",
+                             o->load);
+    training_print_text(&p->t);
+    training_print_network(&p->m, o->micro_batches);
+    code = o->budget ? add_budget_row(p) : add_table(p);
     if (code) return code;
     for (k = 0; k < p->row_count; k++)
         events += p->rows[k].plan.step_count * (int32_t)o->micro_batches;
     p->losses = (float *)calloc((size_t)o->steps, sizeof *p->losses);
     result = p->losses ? tl_init_trace(&p->env, events, &p->trace) : TL_ERROR_NO_MEMORY;
     for (k = 0; k < p->row_count; k++) p->rows[k].trace = p->trace;
-    return result ? fail_result(p, "trace", result) : CODE_OK;
-}
-
-// Make a directory and those above it; what cannot be made shows when a file is written.
-static void make_directory(const char *path) {
-    char part[480];
-    size_t i, length = strlen(path);
-    if (length >= sizeof part) return;
-    for (i = 1; i <= length; i++) {
-        if (path[i] != '/' && path[i]) continue;
-        memcpy(part, path, i);
-        part[i] = 0;
-        (void)mkdir(part, 0777);
-    }
+    return result ? training_fail_result(&p->env, "trace", result) : TRAINING_OK;
 }
 
 static int run(program *p, const char *program_path) {
@@ -1812,12 +1204,11 @@ static int run(program *p, const char *program_path) {
     if (code) return code;
     code = train_rounds(p);
     table = print_table(p);
-    make_directory(p->o.out);
     pictures = write_pictures(p);
     if (!code) code = table;
     if (!code) code = train_on(p);
     saved = save_weights(&p->o, &p->m, &p->t, last->step, p->o.seed, last->floats);
-    if (!code && !interrupted) code = print_sample(p);
+    if (!code && !training_interrupted) code = print_sample(p);
     if (!code) code = pictures ? pictures : saved;
     return code;
 }
@@ -1825,24 +1216,19 @@ static int run(program *p, const char *program_path) {
 int main(int count, char **argv) {
     static program p;  // zero
     int done, k, code;
-    p.start_ns = p.shown_ns = wall_ns();
-    p.terminal = isatty(STDERR_FILENO);
+    p.start_ns = p.progress.shown_ns = training_wall_ns();
+    p.progress.terminal = isatty(STDERR_FILENO);
     code = parse_options(&p.o, count, argv, &done);
     if (code || done) return code;
-    signal(SIGINT, on_interrupt);
-#ifdef SIGXFSZ
-    signal(SIGXFSZ, SIG_IGN);  // a file over the limit is an error of a write, not the end
-#endif
+    training_set_signals();
     code = run(&p, argv[0]);
     for (k = 0; k < p.row_count; k++) free_training(&p.env, &p.rows[k]);
     tl_free_trace(p.trace);
     tl_free_plan(&p.env, &p.keep_all);
-    free_model(&p.env, &p.m);
+    training_free_model(&p.env, &p.m);
     free(p.losses);
     free(p.node_ns);
     free(p.t.ids);
     free(p.w.bytes);
-    if (fflush(stdout) != 0 || ferror(stdout))
-        code = code ? code : fail(CODE_INPUT, "standard output: not all could be written");
-    return code;
+    return training_finish(code);
 }

@@ -1,9 +1,45 @@
-// No planners: plans made elsewhere and online runs remain.
+// TL_NO_PLANNERS: plans made elsewhere and online runs remain; a lazy run that would need one to be made is refused.
 // flags: -Wall
 // lang: both
 #define TL_NO_PLANNERS
 #define TL_STRATEGY_IMPLEMENTATION
 #include "../tl_strategy.h"
 
-int no_planners(void);
-int no_planners(void) { return tl_version(); }
+static tl_result compute(const tl_kernel_call *call, void *user) {
+    (void)call;
+    (void)user;
+    return TL_OK;
+}
+
+// A chain of one layer under a lazy strategy.
+static tl_result init_lazy(tl_gradient gradient) {
+    tl_env env;
+    tl_strategy strategy = tl_with_gradient(tl_with_precision(tl_strategy_new(), TL_PRECISION_SINGLE), gradient);
+    tl_cpu_backend_desc cpu;
+    tl_backend backend;
+    tl_run_desc desc;
+    tl_layer layer;
+    tl_run *run;
+    tl_result result;
+    tli_zero(&env, sizeof env);
+    tli_zero(&cpu, sizeof cpu);
+    tli_zero(&desc, sizeof desc);
+    tli_zero(&layer, sizeof layer);
+    strategy.mode = TL_MODE_LAZY;
+    if (tl_init_cpu_backend(&env, &cpu, &backend)) return TL_ERROR_NO_MEMORY;
+    desc.backend = &backend;
+    desc.strategy = &strategy;
+    desc.budget_bytes = 1000;
+    layer.forward = layer.backward = compute;
+    layer.output_bytes = 4;
+    result = tl_init_layer_run(&env, &desc, &layer, 1, 4, &run);
+    tl_free_run(run);
+    tl_free_cpu_backend(&env, &backend);
+    return result;
+}
+
+int main(void) {
+    return init_lazy(tl_gradient_checkpointed(0)) != TL_ERROR_UNSUPPORTED ||
+           init_lazy(tl_gradient_checkpointed(2)) != TL_ERROR_UNSUPPORTED ||
+           init_lazy(tl_gradient_none()) != TL_ERROR_UNSUPPORTED;
+}

@@ -21,7 +21,7 @@ allowed='^(memcpy|memset|memmove|memcmp)$'
 mkdir -p $out
 unset F     # a filter is no bar
 
-steps=(build test test_clang differential shaders headers options freestanding names contents mingw
+steps=(build test test_clang differential torch shaders headers options freestanding names contents mingw
        asan_gcc asan_clang tsan short_enums m32 s390x plans
        cppcheck tidy readme examples fuzz size coverage)
 
@@ -320,6 +320,18 @@ step_fuzz() {
 
 step_size()     { bash tests/size.sh; }
 step_coverage() { bash tests/coverage.sh; }
+step_torch() {      # the exporter, where some python3 has PyTorch, and the library on what it writes
+    local python
+    for python in python3 /usr/bin/python3; do
+        "$python" -c 'import torch' 2>/dev/null || continue
+        "$python" tests/test_export_torch.py > $out/torch.log 2>&1 || { cat $out/torch.log; fail "the exporter's tests"; }
+        grep -E '^(SKIPPED|Ran )' $out/torch.log
+        gcc -std=c99 -O1 "${strict[@]}" -o $out/torch_plan tests/torch_plan.c -lm -lpthread
+        "$python" tests/torch_check.py $out/torch_plan
+        return
+    done
+    skip "tests/test_export_torch.py, tests/torch_check.py: no PyTorch (Debian: python3-torch)"
+}
 step_differential() { python3 tests/differential_plan.py 10000; }  # the simulator against the independent checker
 
 case ${1:-} in

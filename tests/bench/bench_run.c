@@ -22,7 +22,7 @@ static double find_median(const double *values, int count) {
     static uint64_t sorted[ROUNDS];
     int i;
     for (i = 0; i < count; i++) sorted[i] = (uint64_t)(values[i] * 1e6);
-    return (double)find_quantile(sorted, (size_t)count, 1, 2) * 1e-6;
+    return (double)training_find_quantile(sorted, (size_t)count, 1, 2) * 1e-6;
 }
 
 // -- by hand: the same kernels on buffers that are there once --
@@ -100,7 +100,7 @@ static void close_hand(hand *h) {
 
 // The same windows as load_batch, straight into the inputs.
 static void load_by_hand(hand *h, const training *t) {
-    const dims *s = &t->m->size;
+    const training_dims *s = &t->m->size;
     int32_t *tokens = (int32_t *)h->nodes[t->m->tokens].output.host;
     int32_t *targets = (int32_t *)h->nodes[t->m->targets].output.host;
     uint64_t b, k, places = t->t->length - s->T;
@@ -138,7 +138,7 @@ static tl_result compute_by_hand(hand *h, const training *t) {
 
 // As train_step, without a run.
 static tl_result step_by_hand(hand *h, training *t) {
-    const model *m = t->m;
+    const training_model *m = t->m;
     uint64_t start = now_ns(NULL);
     nn_adamw adamw = { 0.0f, 0.9f, 0.98f, 1e-8f, 0.0f };
     int32_t i;
@@ -147,10 +147,10 @@ static tl_result step_by_hand(hand *h, training *t) {
     load_by_hand(h, t);
     result = compute_by_hand(h, t);
     memcpy(&t->loss, h->nodes[m->loss].output.host, sizeof t->loss);
-    adamw.rate = rate_at(t->step);
+    adamw.rate = training_rate(t->step);
     t->step++;
     for (i = 0; i < m->param_kinds; i++) {
-        const param_info *p = &m->params[i];
+        const training_param *p = &m->params[i];
         float *param = t->floats + p->first;
         adamw.weight_decay = p->decays ? 0.05f : 0.0f;
         nn_adamw_update(param, param + m->param_count, param + 2 * m->param_count, t->grads + p->first,
@@ -196,7 +196,7 @@ static void change_run(program *p, training *t, uint64_t budget, int32_t profili
     desc.kernels = kernels;
     desc.kernel_count = KERNEL_COUNT;
     desc.plan = budget ? NULL : &t->plan;
-    desc.base_bytes = base_bytes_of(&p->m);
+    desc.base_bytes = training_base_bytes(&p->m);
     desc.budget_bytes = budget ? budget + desc.base_bytes : 0;
     desc.load = load_batch;
     desc.load_user = t;
@@ -293,8 +293,9 @@ static int bench_steps(char *program_path) {
     static step_row rows[STEP_ROWS];
     hand h;
     int k, code;
-    p.start_ns = p.shown_ns = wall_ns();
+    p.start_ns = p.progress.shown_ns = training_wall_ns();
     set_defaults(&p.o, 0);
+    p.o.kinds[TRAINING_GRAPH] = 0;
     code = prepare(&p, program_path);
     if (code) return code;
     list_rows(&p, spares, &h, rows);
@@ -310,7 +311,7 @@ static int bench_steps(char *program_path) {
     for (k = 0; k < p.row_count; k++) free_training(&p.env, &p.rows[k]);
     tl_free_trace(p.trace);
     tl_free_plan(&p.env, &p.keep_all);
-    free_model(&p.env, &p.m);
+    training_free_model(&p.env, &p.m);
     free(p.losses);
     free(p.node_ns);
     free(p.t.ids);

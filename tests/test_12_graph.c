@@ -1,0 +1,332 @@
+// [12] RUN with plans of [5] REMAT: random graphs with dropout planned under budgets, run on the CPU. What was planned
+// is what is measured, and gradients and results are those of a run that keeps everything.
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#define TL_STRATEGY_IMPLEMENTATION
+#include "../tl_strategy.h"
+#include "support.h"
+#include "random_graph.h"
+#include "run_support.h"
+#include "run_bed.h"
+
+// SAMPLE thins the walk in slow builds.
+static long rounds_of(long count) { return getenv("SOAK") ? 20 * count : getenv("SAMPLE") ? count / 4 : count; }
+
+static tl_result plan_graph(const tl_graph *graph, uint64_t budget, int inference, uint64_t work, tl_plan *plan,
+                            tl_remat_report *report) {
+    tl_env env;
+    tl_remat_desc desc;
+    tl_result result;
+    memset(&env, 0, sizeof env);
+    memset(&desc, 0, sizeof desc);
+    desc.graph = graph;
+    desc.budget_bytes = budget;
+    desc.inference = inference;
+    desc.work_limit = work;
+    result = tl_plan_remat(&env, &desc, plan, report);
+    if (result && result != TL_ERROR_INFEASIBLE) fail_msg("%s", env.error.text);
+    return result;
+}
+
+// A random graph, the peak of keeping all of it, and a plan of it within less than that. Where nothing fits, the plan
+// is one within the least budget that was named, or within a little more.
+typedef struct case_of {
+    tl_graph graph;
+    tl_plan  plan;
+    tl_remat_report report;
+    uint64_t peak, budget, expected;
+    int32_t  repeat;
+    int      inference, was_infeasible;
+} case_of;
+
+static void make_case(tl_random *random, int32_t max_nodes, int inference, case_of *c) {
+    uint64_t work = 2000 + tl_next_random_below(random, 60000);
+    memset(c, 0, sizeof *c);
+    c->inference = inference;
+    c->repeat = random_chance(random, 20) ? 2 : 1;
+    if (random_graph(NULL, random, max_nodes, &c->graph)) fail_msg("no graph");
+    c->expected = keep_all_outcome(&c->graph, inference, c->repeat, &c->peak);
+    c->budget = 1 + c->peak - tl_next_random_below(random, c->peak * 2 / 3 + 1);
+    if (plan_graph(&c->graph, c->budget, inference, work, &c->plan, &c->report) == TL_OK) return;
+    c->was_infeasible = 1;
+    c->budget = c->report.least_budget_bytes;
+    if (random_chance(random, 50) && c->budget < c->peak) c->budget += tl_next_random_below(random, c->peak - c->budget);
+    if (plan_graph(&c->graph, c->budget, inference, work, &c->plan, &c->report)) fail_msg("the least budget fits nothing");
+}
+
+static void free_case(case_of *c) {
+    tl_free_plan(NULL, &c->plan);
+    tl_free_graph(NULL, &c->graph);
+}
+
+// Two training steps of the plan on a backend that has room for its budget and not one byte more.
+static void run_case(const case_of *c, int kind, uint64_t seed) {
+    static bed b;
+    tl_run_report report;
+    bed_open(&b, &c->graph, kind, seed, 1);
+    b.spy.limit = c->budget;
+    b.desc.plan = &c->plan;
+    b.desc.budget_bytes = c->budget;
+    b.desc.repeat_count = c->repeat;
+    bed_must_init(&b);
+    (void)bed_step(&b, c->inference);
+    if (bed_step(&b, c->inference) != c->expected) fail_msg("other gradients or results on a backend of kind %d", kind);
+    report = bed_report(&b);
+    assert_int_equal(report.planned_peak_bytes, c->plan.peak_bytes);
+    assert_int_equal(report.measured_peak_bytes, c->plan.peak_bytes);
+    assert_true(report.measured_peak_bytes <= c->budget);
+    assert_int_equal(report.planned_cost, c->plan.cost);
+    assert_int_equal(report.recompute_count, b.mixer.recomputes / (2 * c->repeat));
+    assert_int_equal(report.forward_count, b.mixer.forwards / (2 * c->repeat));
+    assert_false(b.spy.went_over);
+    bed_close(&b);
+}
+
+// What a fault in the kernels makes of it: 1 = it shows.
+static int fault_shows(const case_of *c, int reseeds) {
+    static bed b;
+    uint64_t outcome;
+    bed_open(&b, &c->graph, 0, 0, 1);
+    b.desc.plan = &c->plan;
+    b.desc.repeat_count = c->repeat;
+    b.mixer.reseeds_recompute = reseeds;
+    b.mixer.skips_recompute = !reseeds;
+    bed_must_init(&b);
+    (void)bed_step(&b, c->inference);
+    outcome = bed_step(&b, c->inference);
+    bed_close(&b);
+    return outcome != c->expected;
+}
+
+static void random_graphs_run_as_planned_with_the_gradients_of_keep_all(void **state) {
+    tl_random random = { 120 };
+    long round, rounds = rounds_of(1000), recomputes = 0, least = 0, lower = 0, faults = 0, seen = 0;
+    (void)state;
+    for (round = 0; round < rounds; round++) {
+        case_of c;
+        make_case(&random, 20, 0, &c);
+        run_case(&c, round % 4 == 3 ? (int)(round / 4 % BACKEND_KINDS) : BACKEND_CHECKED, tl_next_random(&random));
+        recomputes += c.plan.cost > c.plan.base_cost;
+        least += c.was_infeasible;
+        lower += c.plan.peak_bytes < c.peak;
+        if (c.plan.cost > c.plan.base_cost) {
+            faults++;
+            seen += fault_shows(&c, (int)(round % 2));
+        }
+        free_case(&c);
+    }
+    printf("%ld graphs: %ld with forwards made again, %ld first infeasible, %ld below the peak of keep all\n"
+           "%ld of %ld planted faults seen\n", rounds, recomputes, least, lower, seen, faults);
+    assert_true(recomputes > rounds / 5 && least > rounds / 20 && lower > rounds / 2);
+    assert_true(seen * 100 >= faults * 95);  // what is made again may have no byte
+}
+
+static void forward_only_graphs_give_the_results_of_keep_all(void **state) {
+    tl_random random = { 121 };
+    long round, rounds = rounds_of(400), recomputes = 0, lower = 0, skipped = 0;
+    (void)state;
+    for (round = 0; round < rounds; round++) {
+        case_of c;
+        make_case(&random, 24, 1, &c);
+        run_case(&c, round % 4 == 3 ? (int)(round / 4 % BACKEND_KINDS) : BACKEND_CHECKED, tl_next_random(&random));
+        assert_int_equal(c.plan.inference, 1);
+        recomputes += c.plan.cost > c.plan.base_cost;
+        lower += c.plan.peak_bytes < c.peak;
+        skipped += c.plan.cost < c.plan.base_cost;
+        free_case(&c);
+    }
+    printf("%ld graphs: %ld with forwards made again, %ld below the peak of keep all, %ld leave nodes out\n", rounds,
+           recomputes, lower, skipped);
+    assert_true(recomputes > rounds / 50 && lower > rounds / 5);
+}
+
+// -- the strategy plans by itself --
+
+static tl_strategy lazy(tl_gradient gradient) {
+    return tl_with_gradient(tl_with_mode(tl_with_precision(tl_strategy_new(), TL_PRECISION_SINGLE), TL_MODE_LAZY), gradient);
+}
+
+// A run that is told nothing but a strategy and a budget; the env and its sentence stay in *b.
+static tl_result init_lazy(bed *b, const tl_graph *graph, const tl_strategy *strategy, uint64_t budget, uint64_t base) {
+    bed_open(b, graph, BACKEND_CHECKED, 9, 1);
+    b->desc.strategy = strategy;
+    b->desc.budget_bytes = budget;
+    b->desc.base_bytes = base;
+    return bed_init(b);
+}
+
+static void a_lazy_run_within_a_budget_is_planned_as_tl_plan_remat_plans(void **state) {
+    static bed b;
+    tl_random random = { 122 };
+    long round, rounds = getenv("SOAK") ? 1000 : 60, refused = 0, recomputes = 0;
+    (void)state;
+    for (round = 0; round < rounds; round++) {
+        int inference = random_chance(&random, 40);
+        tl_strategy strategy = lazy(inference ? tl_gradient_none() : tl_gradient_checkpointed(0));
+        uint64_t base = tl_next_random_below(&random, 1000), budget;
+        tl_graph graph;
+        tl_plan all, plan;
+        tl_remat_report report;
+        tl_result result;
+        if (random_graph(NULL, &random, 7, &graph) || tl_plan_keep_all(NULL, &graph, inference, &all)) fail_msg("no graph");
+        budget = 1 + all.peak_bytes - tl_next_random_below(&random, all.peak_bytes * 2 / 3 + 1);
+        result = plan_graph(&graph, budget, inference, 0, &plan, &report);
+        assert_int_equal(init_lazy(&b, &graph, &strategy, budget + base, base), result);
+        if (result) {
+            char least[32];
+            snprintf(least, sizeof least, " %llu bytes", (unsigned long long)(report.least_budget_bytes + base));
+            assert_null(b.run);
+            if (!strstr(b.env.error.text, least)) fail_msg("%s", b.env.error.text);
+            bed_close(&b);
+            budget = report.least_budget_bytes;
+            if (plan_graph(&graph, budget, inference, 0, &plan, &report)) fail_msg("the least budget fits nothing");
+            if (init_lazy(&b, &graph, &strategy, budget + base, base)) fail_msg("%s", b.env.error.text);
+            refused++;
+        }
+        (void)bed_step(&b, inference);
+        if (bed_step(&b, inference) != keep_all_outcome(&graph, inference, 1, NULL)) fail_msg("other gradients or results");
+        {
+            tl_plan own;
+            tl_find_run_plan(b.run, &own);
+            assert_int_equal(own.step_count, plan.step_count);
+            assert_memory_equal(own.steps, plan.steps, (size_t)plan.step_count * sizeof *plan.steps);
+        }
+        assert_int_equal(bed_report(&b).measured_peak_bytes, plan.peak_bytes);
+        recomputes += bed_report(&b).recompute_count;
+        bed_close(&b);
+        tl_free_plan(NULL, &all);
+        tl_free_plan(NULL, &plan);
+        tl_free_graph(NULL, &graph);
+    }
+    printf("%ld runs, %ld first refused, %ld forwards made again\n", rounds, refused, recomputes);
+    assert_true(refused > rounds / 20 && recomputes > rounds / 4);
+}
+
+static tl_graph chain_of(int32_t layers) {
+    static uint64_t bytes[64];
+    tl_chain_desc chain;
+    tl_graph graph;
+    int32_t i;
+    memset(&chain, 0, sizeof chain);
+    for (i = 0; i < layers; i++) bytes[i] = 64;
+    chain.layer_count = layers;
+    chain.input_bytes = 64;
+    chain.output_bytes = bytes;
+    if (tl_add_chain(NULL, &graph, &chain)) fail_msg("no chain");
+    return graph;
+}
+
+static tl_run_report lazy_report(const tl_graph *graph, tl_strategy strategy, uint64_t budget) {
+    static bed b;
+    tl_run_report report;
+    bed_open(&b, graph, 0, 0, 4);
+    b.desc.strategy = &strategy;
+    b.desc.budget_bytes = budget;
+    b.desc.kernel_precisions = (1u << TL_PRECISION_COUNT) - 1;
+    bed_must_init(&b);
+    (void)bed_step(&b, !strategy.gradient.computes);
+    report = bed_report(&b);
+    bed_close(&b);
+    return report;
+}
+
+static void the_budget_decides_what_a_lazy_run_makes_again(void **state) {
+    tl_graph graph = chain_of(12);
+    tl_strategy planned = lazy(tl_gradient_checkpointed(0)), half = tl_with_precision(planned, TL_PRECISION_HALF);
+    tl_run_report all = lazy_report(&graph, lazy(tl_gradient_full()), 0), report;
+    (void)state;
+    // Without a limit nothing is made again, and the tighter it is the more.
+    report = lazy_report(&graph, planned, 0);
+    assert_int_equal(report.recompute_count, 0);
+    assert_int_equal(report.measured_peak_bytes, all.measured_peak_bytes);
+    assert_int_equal(lazy_report(&graph, planned, TL_UNLIMITED).recompute_count, 0);
+    report = lazy_report(&graph, planned, all.measured_peak_bytes - 1);
+    assert_int_equal(report.recompute_count, 1);
+    assert_true(lazy_report(&graph, planned, 7 * 64).recompute_count > report.recompute_count);
+    assert_int_equal(lazy_report(&graph, planned, 7 * 64).measured_peak_bytes, 7 * 64);
+    // Of elements of half the size twice as many fit; the graph input keeps its bytes.
+    assert_int_equal(lazy_report(&graph, half, 64 + 6 * 32).measured_peak_bytes, 64 + 6 * 32);
+    assert_int_equal(lazy_report(&graph, half, 64 + 6 * 32).recompute_count, lazy_report(&graph, planned, 7 * 64).recompute_count);
+    assert_int_equal(lazy_report(&graph, half, 7 * 64).recompute_count, 1);
+    // An interval stays what it was, whatever the budget.
+    report = lazy_report(&graph, lazy(tl_gradient_checkpointed(3)), 0);
+    assert_int_equal(lazy_report(&graph, lazy(tl_gradient_checkpointed(3)), 64 * 64).recompute_count, report.recompute_count);
+    tl_free_graph(NULL, &graph);
+}
+
+static void full_gradients_are_never_planned_below_keep_all(void **state) {
+    static bed b;
+    tl_graph graph = chain_of(12);
+    tl_strategy full = lazy(tl_gradient_full());
+    tl_run_report all = lazy_report(&graph, full, 0);
+    (void)state;
+    assert_int_equal(init_lazy(&b, &graph, &full, all.measured_peak_bytes - 1, 0), TL_ERROR_INFEASIBLE);
+    assert_non_null(strstr(b.env.error.text, "budget_bytes: the plan takes "));
+    bed_close(&b);
+    tl_free_graph(NULL, &graph);
+}
+
+static void a_base_above_the_budget_is_infeasible(void **state) {
+    static bed b;
+    tl_graph graph = chain_of(3);
+    int inference;
+    (void)state;
+    for (inference = 0; inference < 2; inference++) {
+        tl_strategy strategy = lazy(inference ? tl_gradient_none() : tl_gradient_checkpointed(0));
+        assert_int_equal(init_lazy(&b, &graph, &strategy, 1000, 1001), TL_ERROR_INFEASIBLE);
+        assert_null(b.run);
+        assert_non_null(strstr(b.env.error.text, "tl_plan_remat: budget_bytes: "));
+        bed_close(&b);
+    }
+    tl_free_graph(NULL, &graph);
+}
+
+static void every_allocation_of_a_planned_run_may_fail(void **state) {
+    static bed b;
+    tl_graph graph = chain_of(4);
+    int which;
+    (void)state;
+    for (which = 0; which < 3; which++) {  // gradients, results, and what no plan fits
+        tl_strategy strategy = lazy(which == 1 ? tl_gradient_none() : tl_gradient_checkpointed(0));
+        long at, failures = 0;
+        for (at = 0; ; at++) {
+            failing_alloc f;
+            tl_result result;
+            memset(&f, 0, sizeof f);
+            bed_open(&b, &graph, 0, 0, 4);
+            b.desc.strategy = &strategy;
+            b.desc.budget_bytes = which == 0 ? 5 * 64 : which == 1 ? 3 * 64 : 64;
+            b.env = failing_env(&f, at);
+            result = bed_init(&b);
+            if (result == TL_ERROR_NO_MEMORY) {
+                failures++;
+                assert_null(b.run);
+                assert_int_equal(f.live, 0);
+            } else {
+                assert_int_equal(result, which == 2 ? TL_ERROR_INFEASIBLE : TL_OK);
+            }
+            bed_close(&b);
+            assert_int_equal(f.live, 0);
+            if (f.count <= at) break;
+        }
+        assert_true(failures > 10);
+    }
+    tl_free_graph(NULL, &graph);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(random_graphs_run_as_planned_with_the_gradients_of_keep_all),
+        cmocka_unit_test(forward_only_graphs_give_the_results_of_keep_all),
+        cmocka_unit_test(a_lazy_run_within_a_budget_is_planned_as_tl_plan_remat_plans),
+        cmocka_unit_test(the_budget_decides_what_a_lazy_run_makes_again),
+        cmocka_unit_test(full_gradients_are_never_planned_below_keep_all),
+        cmocka_unit_test(a_base_above_the_budget_is_infeasible),
+        cmocka_unit_test(every_allocation_of_a_planned_run_may_fail),
+    };
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
