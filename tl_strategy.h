@@ -1357,7 +1357,7 @@ TLDEF tl_result tl_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, tl_pl
 // -- policies --
 //
 // Schedules made by a rule, for comparison and for old habits: what the rule does not keep is made
-// again as in tl_plan_kept_set. A cut node is one that nothing made above it is read below: all that
+// again as in tl_plan_kept_set. Nothing that was made above a cut node is read below it: all that
 // goes on goes through its outputs (graph inputs, which are always there, aside).
 //
 //     0 --> 1 --> 2 --> 4 --> 5      1, 4 and 5 are cut nodes: 1 is read past 2 and past 3,
@@ -1379,8 +1379,8 @@ TLDEF tl_result tl_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, tl_pl
 
 typedef enum tl_policy { TL_POLICIES(TLI_ENUM) TL_POLICY_COUNT } tl_policy;
 
-// Of the three numbers a policy reads its own alone. 0 = its own choice under the budget: of what it
-// tries, the cheapest that fits.
+// Of the three numbers a policy reads its own alone. 0 = its own choice under the budget: the
+// cheapest that fits of what it tries.
 typedef struct tl_policy_desc {
     const tl_graph *graph;      // not NULL
     tl_policy policy;           // 0 = keep-all
@@ -1397,16 +1397,17 @@ typedef struct tl_policy_desc {
 //
 //   plan   overwritten; release with tl_free_plan; peaks and costs are filled in
 //
-// Under a budget, every-n tries intervals, chen-greedy its bytes (without a budget: those of the least
-// peak), selective thresholds of the cost and of the cost per byte, revolve slots from the most down.
-// All values are tried in graphs of up to some 1000 nodes, in larger ones evenly thinned out.
+// Under a budget, every-n tries intervals, chen-greedy its bytes (without a budget: those of the
+// least peak), selective thresholds of the cost and of the cost per byte, revolve slots from the most
+// down. In graphs of up to 1000 nodes that is every interval, threshold and slot count, and bytes in
+// steps of less than a thousandth; in larger ones the steps are longer.
 //
-// Errors:  those of tl_check_graph; TL_ERROR_INFEASIBLE names the least budget of what was tried and
-//          the node that it peaks at; TL_ERROR_INVALID_ARG: no such policy, inference with another than
-//          keep-all; TL_ERROR_OVERFLOW: a cost; TL_ERROR_NO_MEMORY. *plan is all zero then.
+// Errors:  those of tl_check_graph; TL_ERROR_INFEASIBLE names the least budget of what was tried
+//          and the node that it peaks at; TL_ERROR_INVALID_ARG: no such policy, inference with
+//          another than keep-all; TL_ERROR_OVERFLOW: a cost; TL_ERROR_NO_MEMORY. *plan is all zero then.
 // Cost:    every-n, chen-greedy, selective: at most some thousand plans of O(nodes + inputs) each;
-//          revolve: O(forwards) for each slot count, to no more than a million forwards of stages if
-//          slot_count is 0; chain: as tl_plan_chain.
+//          revolve: O(forwards) for each slot count, and where slot_count is 0 none of more than a
+//          million forwards of stages; chain: as tl_plan_chain.
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_plan_policy(tl_env *env, const tl_policy_desc *desc, tl_plan *plan);
 
@@ -16068,7 +16069,7 @@ TLI_IMPL int tl_parse_policy(const char *text, tl_policy *policy) {
 #define TLI_POLICY_ADVANCES UINT64_C(1048576)
 
 typedef struct tli_policy {
-    tl_env          quiet;       // memory of the caller's env; what fails on the way is no error of the call
+    tl_env          quiet;       // memory of the caller's env; no candidate's failure is the call's
     const tl_policy_desc *desc;
     const tl_graph *graph;
     uint64_t        budget;      // of the plan alone
@@ -16197,8 +16198,8 @@ static tl_result tli_policy_chen_sqrt(tli_policy *p) {
     return tli_policy_try(p);
 }
 
-// Chen's Algorithm 3. Returns the least number of bytes for which a cut node kept here would not be: the
-// next that gives another set; 0 = none is kept.
+// Chen's Algorithm 3. Returns the least number of bytes for which a cut node kept here would not be,
+// the next that gives another set; 0 = none is kept.
 static uint64_t tli_policy_cut_greedily(tli_policy *p, uint64_t bytes) {
     const tl_graph *graph = p->graph;
     uint64_t since = 0, next = 0;
@@ -16332,8 +16333,8 @@ static void tli_stages_advance(tli_stages *s, int32_t from, int32_t to) {
         if (s->carries[id]) tli_stage_forward(s, id, 0);
 }
 
-// What the backwards of a stage read is made again, and what never ran does; then they run. The stage's
-// end is there already: it was the checkpoint that the stage behind was reversed from.
+// What the backwards of a stage read is made again, and what never ran does; then they run. The end
+// of the stage is there already: it was the checkpoint that the stage behind was reversed from.
 static void tli_stage_reverse(tli_stages *s, int32_t stage) {
     const tl_graph *graph = s->policy->graph;
     int32_t first = tli_find_stage_end(s, stage - 1) + 1, end = tli_find_stage_end(s, stage), id, i;
