@@ -17886,7 +17886,7 @@ static uint64_t tli_round_u64(double value) {
 static tl_result tli_measure_copies(const tli_gauge *g, tl_device *device) {
     const tl_range *r = g->ranges;
     tli_gauge_job job = tli_gauge_job_of(TLI_GAUGE_COPY, TL_CODEC_NONE, r[1], r[0]);
-    double rate, latency, back, back_latency;
+    double rate = 0, latency = 0, back = 0, back_latency = 0;
     tl_result result = tli_fit_job(g, &job, &rate, &latency);
     if (result) return result;
     device->bytes_per_second = tli_round_u64(2 * rate);  // read and written
@@ -17903,7 +17903,7 @@ static tl_result tli_measure_copies(const tli_gauge *g, tl_device *device) {
 
 static tl_result tli_measure_codecs(const tli_gauge *g, tl_device *device) {
     const tl_range *r = g->ranges;
-    double slowest = 0, rate, latency;
+    double slowest = 0, rate = 0, latency = 0;
     int codec, expands;
     for (codec = TL_CODEC_NONE + 1; codec < TL_CODEC_COUNT; codec++) {
         if (!(g->limits.codecs >> codec & 1)) continue;
@@ -17921,10 +17921,10 @@ static tl_result tli_measure_codecs(const tli_gauge *g, tl_device *device) {
 
 // A loop of multiplications and additions that no compiler can foresee: 2^20 FLOP.
 static tl_result tli_run_flops(tl_precision precision, uint64_t *flops, void *user) {
-    const volatile float seeds[2] = { 0.75f, 0.5f };
+    volatile float unknown_factor = 0.75f, unknown_term = 0.5f;
     volatile double sink;
-    float factor = seeds[0], term = seeds[1], a[16];
-    double factor_wide = (double)seeds[0], term_wide = (double)seeds[1], b[16];
+    float factor = unknown_factor, term = unknown_term, a[16];
+    double factor_wide = (double)factor, term_wide = (double)term, b[16];
     int32_t i, k;
     (void)user;
     *flops = UINT64_C(1) << 20;
