@@ -47,10 +47,11 @@ static int fail(int code, const char *format, ...) {
     return code;
 }
 
-// The sentence of an env without the name of the function before it.
+// The sentence of an env without the function, and without the argument where it is a path.
 static const char *reason_of(const tl_env *env) {
     const char *text = env->error.text, *rule = strstr(text, ": ");
-    return strncmp(text, "tl_", 3) == 0 && rule ? rule + 2 : text;
+    if (strncmp(text, "tl_", 3) == 0 && rule) text = rule + 2;
+    return strncmp(text, "path: ", 6) == 0 ? text + 6 : text;
 }
 
 static volatile sig_atomic_t interrupted;
@@ -1284,8 +1285,8 @@ static plot frame_curve(const program *p, const curve *c) {
 static void put_picture(const program *p, writer *w, const curve *c) {
     plot f = frame_curve(p, c);
     put(w, "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" "
-        "data-plot=\"%.17g %.17g %.17g %.17g\">\n<title>Memory against cost of ", PLOT_WIDTH, PLOT_HEIGHT, PLOT_WIDTH,
-        PLOT_HEIGHT, f.low_bytes, f.high_bytes, f.low_cost, f.high_cost);
+        "data-top=\"%d\" data-bottom=\"%d\">\n<title>Memory against cost of ", PLOT_WIDTH, PLOT_HEIGHT, PLOT_WIDTH,
+        PLOT_HEIGHT, PLOT_TOP, PLOT_BOTTOM);
     put_markup(w, p->model);
     put(w, "</title>\n");
     put_lines(w, picture_style, sizeof picture_style / sizeof *picture_style);
@@ -1441,13 +1442,14 @@ static const char *const plan_script[] = {
     "  let k=0;",
     "  for(;b>=1024&&k<6;k++)b/=1024;",
     "  return b.toFixed(k?2:0)+' '+['bytes','KiB','MiB','GiB','TiB','PiB','EiB'][k]};",
-    "const most=1.06*Math.max(D.budget,...[D.keep],D.live.reduce((a,b)=>Math.max(a,b),1));",
+    "const most=1.06*D.live.reduce((a,b)=>Math.max(a,b),Math.max(D.budget,D.keep,1));",
     "const y=b=>memory-(memory-16)*b/most;",
     "const rowOf=v=>memory+24+(canvas.clientHeight-memory-28)*v/V;",
-    "function draw(){",
-    "  const r=window.devicePixelRatio||1,w=canvas.clientWidth,h=canvas.clientHeight,g=canvas.getContext('2d');",
-    "  const style=getComputedStyle(document.documentElement),color=n=>style.getPropertyValue('--'+n);",
-    "  canvas.width=w*r;canvas.height=h*r;g.scale(r,r);width=w-left-8;",
+    "const base=document.createElement('canvas'),",
+    "  style=getComputedStyle(document.documentElement),color=n=>style.getPropertyValue('--'+n);",
+    "function paint(){",
+    "  const r=window.devicePixelRatio||1,w=canvas.clientWidth,h=canvas.clientHeight,g=base.getContext('2d');",
+    "  base.width=w*r;base.height=h*r;g.scale(r,r);width=w-left-8;",
     "  g.font='12px system-ui,sans-serif';g.textAlign='right';g.textBaseline='middle';",
     "  g.fillStyle=color('soft');g.strokeStyle=color('line');",
     "  for(let k=0;k<5;k++){",
@@ -1472,10 +1474,13 @@ static const char *const plan_script[] = {
     "    const thin=k>2?.5:1;",
     "    g.fillRect(x(a),rowOf(v)+(k>2?deep/2:0),Math.max(1,x(b+1)-x(a)),Math.max(1,deep*thin));",
     "  }",
-    "  if(N){",
-    "    g.fillStyle=color('text');g.globalAlpha=.3;",
-    "    g.fillRect(x(at),8,Math.max(1,x(at+1)-x(at)),h);g.globalAlpha=1;",
-    "  }",
+    "  draw();",
+    "}",
+    "function draw(){",
+    "  const r=window.devicePixelRatio||1,g=canvas.getContext('2d');",
+    "  canvas.width=base.width;canvas.height=base.height;g.drawImage(base,0,0);g.scale(r,r);",
+    "  g.fillStyle=color('text');g.globalAlpha=.3;",
+    "  if(N)g.fillRect(x(at),8,Math.max(1,x(at+1)-x(at)),canvas.clientHeight);",
     "}",
     "function show(s){",
     "  if(!N)return;",
@@ -1502,11 +1507,11 @@ static const char *const plan_script[] = {
     "    PageDown:at-far,PageUp:at+far,Home:0,End:N-1}[e.key];",
     "  if(to!==undefined){show(to);e.preventDefault()}});",
     "document.getElementById('axis').addEventListener('click',e=>{",
-    "  byCost=!byCost;e.target.textContent=byCost?'by cost':'by steps';draw()});",
-    "matchMedia('(prefers-color-scheme:dark)').addEventListener('change',draw);",
-    "addEventListener('resize',draw);",
+    "  byCost=!byCost;e.target.textContent=byCost?'by cost':'by steps';paint()});",
+    "matchMedia('(prefers-color-scheme:dark)').addEventListener('change',paint);",
+    "addEventListener('resize',paint);",
     "canvas.style.height=memory+28+Math.max(160,Math.min(900,V*8))+'px';",
-    "draw();",
+    "paint();",
     "show(at);",
     "</script>",
 };
