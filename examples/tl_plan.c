@@ -266,7 +266,7 @@ static label gap_label(uint64_t cost, uint64_t bound) {
 
 typedef struct options {
     const char *model;
-    const char *budget, *work, *schedule, *json, *svg, *html;
+    const char *budget, *policy, *work, *schedule, *json, *c_table, *svg, *html;
     int         inference, pareto, explain;
 } options;
 
@@ -282,6 +282,8 @@ static const char *const usage[] = {
     "  --budget B        largest sum of live bytes: 512MiB, 1.5GB, 1000000; or 60%, of the peak that",
     "                    keeping everything reaches. Weights and optimizer state are beside it",
     "  --inference       forward only: results are resident at the end",
+    "  --policy NAME     the plan of a rule instead, the cheapest that it has under the budget:",
+    "                    keep-all, every-n, chen-sqrt, chen-greedy, selective, revolve",
     "  --work N          elementary steps of search, a few ns each (400000000, about a second;",
     "                    with --pareto 60000000 for each budget). One N gives one plan everywhere",
     "  --explain         what makes the peak, what the next MiB would buy, what is made again and why",
@@ -291,6 +293,7 @@ static const char *const usage[] = {
     "FILE is written whole or not at all; - is standard output, for one of them:",
     "  --schedule FILE   the steps as text, one a line: F 1, D 1, B 2, ...",
     "  --json FILE       the figures, machine-readable",
+    "  --c-table FILE    graph and plan as const C tables, which need no memory and no planner",
     "  --svg FILE        with --pareto: the curve",
     "  --html FILE       one page without network or libraries: memory and lifetimes over the steps,",
     "                    or with --pareto the curve; read off with mouse, finger or arrow keys",
@@ -334,14 +337,16 @@ static int take_option(const option_row *row, const char *value, int has_own, in
 
 // Options whose files, or whose question, are about one plan or about the whole curve only.
 static int check_options(const options *o) {
-    const char *const files[] = { o->schedule, o->json, o->svg, o->html };
+    const char *const files[] = { o->schedule, o->json, o->c_table, o->svg, o->html };
     int count = 0;
     size_t i;
     if (!o->model) return fail(CODE_INPUT, "a model must be named, a .tlg file or -; --help tells more");
     for (i = 0; i < sizeof files / sizeof *files; i++) count += files[i] && strcmp(files[i], "-") == 0;
     if (count > 1) return fail(CODE_INPUT, "-: only one file may go to standard output");
     if (o->pareto && o->budget) return fail(CODE_INPUT, "--pareto: is for all budgets, --budget for one");
+    if (o->pareto && o->policy) return fail(CODE_INPUT, "--policy: is for one plan, --pareto shows all policies");
     if (o->pareto && o->schedule) return fail(CODE_INPUT, "--schedule: is for one plan, --pareto makes many");
+    if (o->pareto && o->c_table) return fail(CODE_INPUT, "--c-table: is for one plan, --pareto makes many");
     if (o->pareto && o->explain) return fail(CODE_INPUT, "--explain: is for one plan, --pareto makes many");
     if (o->svg && !o->pareto) return fail(CODE_INPUT, "--svg: draws the curve, so it needs --pareto");
     return CODE_OK;
@@ -352,6 +357,7 @@ static int parse_options(options *o, int count, char **argv, int *done) {
     const option_row rows[] = {
         { "--budget", &o->budget, NULL },     { "--work", &o->work, NULL },
         { "--schedule", &o->schedule, NULL }, { "--json", &o->json, NULL },
+        { "--policy", &o->policy, NULL },     { "--c-table", &o->c_table, NULL },
         { "--svg", &o->svg, NULL },           { "--html", &o->html, NULL },
         { "--inference", NULL, &o->inference }, { "--pareto", NULL, &o->pareto },
         { "--explain", NULL, &o->explain },
@@ -392,6 +398,7 @@ typedef struct program {
     tl_plan  keep_all;
     uint64_t budget_bytes;     // 0 = none was given
     uint64_t work_limit;       // of --work; 0 = not given
+    tl_policy policy;          // of --policy
     uint64_t work;             // done so far
     double   start;
     int      terminal;         // standard error is one
@@ -492,6 +499,25 @@ static tl_result make_plan(program *p, uint64_t budget, uint64_t work_limit, tl_
     result = tl_plan_remat(&p->env, &desc, plan, report);
     p->work += report->work;
     return result;
+}
+
+static int parse_policy(program *p) {
+    char names[256] = "";
+    int k;
+    if (tl_parse_policy(p->o.policy, &p->policy)) return CODE_OK;
+    for (k = 0; k < TL_POLICY_COUNT; k++)
+        snprintf(names + strlen(names), sizeof names - strlen(names), " %s", tl_name_policy((tl_policy)k));
+    return fail(CODE_INPUT, "--policy %s: must be one of%s", p->o.policy, names);
+}
+
+static tl_result make_policy_plan(program *p, tl_policy policy, uint64_t budget, tl_plan *plan) {
+    tl_policy_desc desc;
+    memset(&desc, 0, sizeof desc);
+    desc.graph = &p->graph;
+    desc.policy = policy;
+    desc.budget_bytes = budget;
+    desc.inference = p->o.inference;
+    return tl_plan_policy(&p->env, &desc, plan);
 }
 
 // Plan and keep the figures alone.
@@ -680,7 +706,7 @@ static int find_lives(program *p, const tl_plan *plan, lives *l) {
 // Where the report goes: standard output, unless a file goes there. An explanation that was asked
 // for comes on standard error then.
 static FILE *report_stream(const program *p) {
-    const char *const files[] = { p->o.schedule, p->o.json, p->o.svg, p->o.html };
+    const char *const files[] = { p->o.schedule, p->o.json, p->o.c_table, p->o.svg, p->o.html };
     size_t i;
     for (i = 0; i < sizeof files / sizeof *files; i++)
         if (files[i] && strcmp(files[i], "-") == 0) return p->o.explain ? stderr : NULL;
@@ -705,7 +731,8 @@ static void print_plan(const program *p, FILE *out, const tl_report *counts) {
     fprintf(out, "%-12s %20s %12s %10s %12s\n", "", "bytes", "", "keep all", "cost");
     print_row(p, out, "keep all", p->keep_all.peak_bytes, p->keep_all.cost);
     if (p->budget_bytes) print_row(p, out, "budget", p->budget_bytes, 0);
-    if (p->budget_bytes) print_row(p, out, "plan", plan->peak_bytes, plan->cost);
+    if (p->budget_bytes || p->o.policy)
+        print_row(p, out, p->o.policy ? p->o.policy : "plan", plan->peak_bytes, plan->cost);
     fprintf(out, "%-57s %12.6f\n\n", "lower bound, which no schedule undercuts",
             ratio_of(plan->bound_cost, plan->base_cost));
     fprintf(out, "cost %llu of %llu, gap to the bound: %s\n", (ull)plan->cost, (ull)plan->base_cost,
@@ -767,6 +794,30 @@ static int write_schedule(program *p) {
     return code;
 }
 
+// A name that C takes: letters, digits and single underscores.
+static void write_c_name(const char *text, char name[49]) {
+    size_t length = 0;
+    for (; *text && length < 48; text++) {
+        int letter = (*text >= 'a' && *text <= 'z') || (*text >= 'A' && *text <= 'Z');
+        int digit = *text >= '0' && *text <= '9';
+        if (letter || (digit && length)) name[length++] = *text;
+        else if (length && name[length - 1] != '_') name[length++] = '_';
+    }
+    while (length && name[length - 1] == '_') length--;
+    if (!length) name[length++] = 'm';  // nothing of the model's name can stand in C
+    name[length] = 0;
+}
+
+static int write_c_table(program *p) {
+    writer w;
+    char name[49];
+    int code = open_writer(p, p->o.c_table, &w);
+    if (code) return code;
+    write_c_name(p->model, name);
+    w.result = tl_write_plan_table(&p->env, &p->graph, &p->plan, name, w.sink);
+    return close_writer(p, &w);
+}
+
 // -- json --
 
 static void put_cost_json(writer *w, uint64_t cost, uint64_t base_cost, uint64_t bound) {
@@ -784,7 +835,9 @@ static void put_head_json(const program *p, writer *w) {
 }
 
 static void put_floor_json(const program *p, writer *w) {
-    put(w, ", \"minimal_budget_bytes\": %llu, \"limiting_node\": ", (ull)p->report.least_budget_bytes);
+    if (p->report.least_budget_bytes) put(w, ", \"minimal_budget_bytes\": %llu", (ull)p->report.least_budget_bytes);
+    else put(w, ", \"minimal_budget_bytes\": null");
+    put(w, ", \"limiting_node\": ");
     if (limiting_node(p)) put_json_text(w, limiting_node(p));
     else put(w, "null");
 }
@@ -1013,10 +1066,20 @@ typedef struct point {
     uint64_t budget, peak, cost, bound;
 } point;
 
+enum { POLICY_BUDGETS = 6 };
+
+// What a policy reaches under some budget.
+typedef struct dot {
+    int      policy;
+    uint64_t peak, cost;
+} dot;
+
 typedef struct curve {
-    point   points[POINT_LIMIT + 2];
-    int     count;
+    point    points[POINT_LIMIT + 2];
+    int      count;
     uint64_t bound_budget;     // no plan takes less
+    dot      dots[TL_POLICY_COUNT * POLICY_BUDGETS];
+    int      dot_count;
 } curve;
 
 // Bring what was found at one budget to the others: a plan fits every larger budget, a bound holds
@@ -1119,6 +1182,57 @@ static int make_curve(program *p, curve *c) {
 // 1 = the same plan as at the budget before.
 static int is_repeated(const curve *c, int i) { return i > 0 && c->points[i].peak == c->points[i - 1].peak; }
 
+// Every policy under a few budgets from the floor to keep all; what repeats itself is left out.
+static int make_dots(program *p, curve *c) {
+    uint64_t low = c->points[0].peak, width = p->keep_all.peak_bytes - low;
+    int policy, k, i;
+    for (policy = 0; policy < TL_POLICY_COUNT; policy++)
+        for (k = 0; k < POLICY_BUDGETS && !interrupted; k++) {
+            uint64_t budget = low + width / (POLICY_BUDGETS - 1) * (uint64_t)k;
+            tl_plan plan;
+            tl_result result;
+            if (policy == TL_POLICY_KEEP_ALL ? k > 0 : p->o.inference) continue;  // they are for training
+            if (policy == TL_POLICY_KEEP_ALL || k == POLICY_BUDGETS - 1) budget = p->keep_all.peak_bytes;
+            result = make_policy_plan(p, (tl_policy)policy, budget, &plan);
+            if (result == TL_ERROR_INFEASIBLE || result == TL_ERROR_OVERFLOW) continue;
+            if (result) return fail_result(p, path_of(p));
+            for (i = 0; i < c->dot_count; i++)
+                if (c->dots[i].policy == policy && c->dots[i].peak == plan.peak_bytes && c->dots[i].cost == plan.cost) break;
+            c->dots[i].policy = policy;
+            c->dots[i].peak = plan.peak_bytes;
+            c->dots[i].cost = plan.cost;
+            if (i == c->dot_count) c->dot_count++;
+            tl_free_plan(&p->env, &plan);
+        }
+    return CODE_OK;
+}
+
+// The cost that was found within the bytes of a dot.
+static uint64_t cost_at(const curve *c, uint64_t bytes) {
+    int i = c->count - 1;
+    while (i > 0 && c->points[i].peak > bytes) i--;
+    return c->points[i].cost;
+}
+
+static label excess_label(const curve *c, const dot *d) {
+    label l;
+    uint64_t cost = cost_at(c, d->peak);
+    if (d->cost <= cost) snprintf(l.text, sizeof l.text, "none");
+    else snprintf(l.text, sizeof l.text, "%.2f %%", 100 * (ratio_of(d->cost, cost) - 1));
+    return l;
+}
+
+static void print_dots(const program *p, const curve *c, FILE *out) {
+    int i;
+    fprintf(out, "\n%20s %12s %10s %12s %12s  %s\n", "bytes", "", "keep all", "cost", "over a plan", "policy");
+    for (i = 0; i < c->dot_count; i++) {
+        const dot *d = &c->dots[i];
+        fprintf(out, "%20llu %12s %8.2f %% %12.6f %12s  %s\n", (ull)d->peak, bytes_label(d->peak).text,
+                100 * ratio_of(d->peak, p->keep_all.peak_bytes), ratio_of(d->cost, p->keep_all.base_cost),
+                excess_label(c, d).text, tl_name_policy((tl_policy)d->policy));
+    }
+}
+
 static void print_curve(const program *p, const curve *c, FILE *out) {
     int i;
     print_head(p, out);
@@ -1130,6 +1244,7 @@ static void print_curve(const program *p, const curve *c, FILE *out) {
                 100 * ratio_of(at->peak, p->keep_all.peak_bytes), ratio_of(at->cost, p->keep_all.base_cost),
                 ratio_of(at->bound, p->keep_all.base_cost), gap_label(at->cost, at->bound).text);
     }
+    print_dots(p, c, out);
     if (c->bound_budget && limiting_node(p))
         fprintf(out, "\nno plan takes less than %llu bytes, none was found below %llu, because of node %s\n",
                 (ull)c->bound_budget, (ull)c->points[0].peak, limiting_node(p));
@@ -1160,7 +1275,7 @@ static int write_curve_json(program *p, const curve *c) {
 
 // -- picture of the curve --
 
-enum { PLOT_LEFT = 76, PLOT_RIGHT = 936, PLOT_TOP = 84, PLOT_BOTTOM = 428, PLOT_WIDTH = 960, PLOT_HEIGHT = 480 };
+enum { PLOT_LEFT = 76, PLOT_RIGHT = 936, PLOT_TOP = 108, PLOT_BOTTOM = 452, PLOT_WIDTH = 960, PLOT_HEIGHT = 504 };
 
 // What is drawn: bytes from left to right, cost / base cost upwards.
 typedef struct plot {
@@ -1194,6 +1309,7 @@ static const char *const picture_style[] = {
     ".page{fill:#fff;stroke:#d1d9e0}.grid{fill:none;stroke:#e4e8ec}.axis{fill:none;stroke:#818b98}",
     ".never{fill:#818b98;fill-opacity:.16}.open{fill:#0072b2;fill-opacity:.12}",
     ".found{fill:none;stroke:#0072b2;stroke-width:2}.bound{fill:none;stroke:#d55e00;stroke-width:2;stroke-dasharray:6 4}",
+    ".p0{fill:#59636e}.p1{fill:#009e73}.p2{fill:#cc79a7}.p3{fill:#e69f00}.p4{fill:#7a5fd0}.p5{fill:#b0a000}",
     ".at{fill:#0072b2}.sure{fill:#fff;stroke:#0072b2;stroke-width:2}",
     "@media (prefers-color-scheme:dark){text{fill:#9198a1}.title,.label{fill:#f0f6fc}",
     ".page{fill:#0d1117;stroke:#3d444d}.grid{stroke:#21262d}.axis{stroke:#656c76}.open{fill:#3d9be0}",
@@ -1259,6 +1375,29 @@ static void put_points(const program *p, writer *w, const curve *c, const plot *
     }
 }
 
+// Policies are diamonds in colours of their own.
+static void put_diamond(writer *w, int policy, double x, double y) {
+    put(w, "<path class=\"p%d\" d=\"M%.2f %.2fl5 5l-5 5l-5-5z\"", policy % 6, x, y - 5);
+}
+
+static void put_dots(const program *p, writer *w, const curve *c, const plot *f) {
+    int i, last = -1;
+    double x = 200;
+    for (i = 0; i < c->dot_count; i++) {
+        const dot *d = &c->dots[i];
+        const char *name = tl_name_policy((tl_policy)d->policy);
+        double cost = ratio_of(d->cost, p->keep_all.base_cost);
+        if (cost > f->high_cost) continue;
+        put_diamond(w, d->policy, plot_x(f, (double)d->peak), plot_y(f, cost));
+        put(w, "><title>%s: %llu bytes (%s), cost %.6f</title></path>\n", name, (ull)d->peak, bytes_label(d->peak).text, cost);
+        if (d->policy == last) continue;
+        last = d->policy;
+        put_diamond(w, d->policy, x, 84);
+        put(w, "/><text class=\"label\" x=\"%.0f\" y=\"88\">%s</text>\n", x + 10, name);
+        x += 26 + 7.5 * (double)strlen(name);
+    }
+}
+
 static void put_legend(writer *w) {
     put(w, "<path class=\"found\" d=\"M560 60h22\"/><text class=\"label\" x=\"588\" y=\"64\">found</text>\n");
     put(w, "<circle class=\"at\" cx=\"650\" cy=\"60\" r=\"3.5\"/><text class=\"label\" x=\"660\" y=\"64\">proven optimal</text>\n");
@@ -1268,13 +1407,20 @@ static void put_legend(writer *w) {
 static plot frame_curve(const program *p, const curve *c) {
     plot f;
     uint64_t base = p->keep_all.base_cost;
-    double step;
+    double step, cap;
+    int i;
     f.high_bytes = (double)p->keep_all.peak_bytes * 1.02 + 1;
     f.low_bytes = (double)(c->bound_budget < c->points[0].peak ? c->bound_budget : c->points[0].peak);
     f.low_bytes = f.low_bytes - 0.06 * (f.high_bytes - f.low_bytes);
-    if (f.low_bytes < 0 || f.low_bytes < 0.25 * f.high_bytes) f.low_bytes = 0;
+    if (f.low_bytes < 0) f.low_bytes = 0;
     f.high_cost = ratio_of(c->points[0].cost, base);
     f.low_cost = ratio_of(c->points[c->count - 1].bound, base);
+    cap = f.low_cost + 3 * (f.high_cost - f.low_cost);  // dearer dots would press the curve flat
+    if (cap < f.low_cost + 0.5) cap = f.low_cost + 0.5;
+    for (i = 0; i < c->dot_count; i++) {
+        double cost = ratio_of(c->dots[i].cost, base);
+        if (cost > f.high_cost && cost <= cap) f.high_cost = cost;
+    }
     if (f.high_cost - f.low_cost < 1e-6) f.high_cost = f.low_cost + 1e-6;
     step = nice_step(f.high_cost - f.low_cost, 7);
     f.low_cost = step * (double)(int64_t)(f.low_cost / step + 1e-9);
@@ -1300,6 +1446,7 @@ static void put_picture(const program *p, writer *w, const curve *c) {
             PLOT_TOP, plot_x(&f, (double)c->bound_budget), PLOT_BOTTOM, PLOT_LEFT, (ull)c->bound_budget);
     put_axes(w, &f);
     put_stairs(p, w, c, &f);
+    put_dots(p, w, c, &f);
     put_points(p, w, c, &f);
     put(w, "</svg>\n");
 }
@@ -1402,6 +1549,19 @@ static void put_curve_table(const program *p, writer *w, const curve *c) {
     put(w, "</tbody>\n</table></div>\n");
 }
 
+static void put_dot_table(const program *p, writer *w, const curve *c) {
+    int i;
+    put(w, "<h2>Policies, for comparison</h2>\n<div class=\"scroll\"><table>\n<thead><tr><th>policy</th><th>bytes</th>"
+        "<th></th><th>of keep all</th><th>cost</th><th>over a plan</th></tr></thead>\n<tbody>\n");
+    for (i = 0; i < c->dot_count; i++) {
+        const dot *d = &c->dots[i];
+        put(w, "<tr><th>%s</th><td>%llu</td><td>%s</td><td>%.2f %%</td><td>%.6f</td><td>%s</td></tr>\n",
+            tl_name_policy((tl_policy)d->policy), (ull)d->peak, bytes_label(d->peak).text,
+            100 * ratio_of(d->peak, p->keep_all.peak_bytes), ratio_of(d->cost, p->keep_all.base_cost), excess_label(c, d).text);
+    }
+    put(w, "</tbody>\n</table></div>\n");
+}
+
 static int write_curve_page(program *p, const curve *c) {
     writer w;
     int code = open_writer(p, p->o.html, &w);
@@ -1410,6 +1570,7 @@ static int write_curve_page(program *p, const curve *c) {
     put_picture(p, &w, c);
     put(&w, "<p id=\"read\" aria-live=\"polite\"></p>\n");
     put_curve_table(p, &w, c);
+    put_dot_table(p, &w, c);
     put(&w, "<p>Costs are shares of the base cost, every forward and backward once: %llu. A row holds for every budget "
         "from its bytes up to the next row's. The bound is certain for schedules that run backwards in reverse listing "
         "order and lose nothing.", (ull)p->keep_all.base_cost);
@@ -1635,19 +1796,41 @@ static int plan_budget(program *p) {
     return result ? fail_result(p, path_of(p)) : CODE_OK;
 }
 
+// The plan of a policy, and beside it the bound at the same budget.
+static int plan_policy(program *p) {
+    tl_plan figures;
+    tl_result result = make_policy_plan(p, p->policy, p->budget_bytes, &p->plan);
+    if (result == TL_ERROR_INFEASIBLE) {
+        const char *why = reason_of(&p->env);
+        int code;
+        if (strncmp(why, "budget_bytes: ", 14) == 0) why += 14;
+        p->report.limiting_node = -1;
+        code = p->o.json ? write_json(p, 1) : CODE_OK;
+        return code ? code : fail(CODE_INFEASIBLE, "%s: no plan fits %llu bytes: %s", path_of(p), (ull)p->budget_bytes, why);
+    }
+    p->doing = "the bound";
+    if (!result) result = try_budget(p, p->budget_bytes ? p->budget_bytes : p->plan.peak_bytes ? p->plan.peak_bytes : 1,
+                                     p->work_limit, &figures, &p->report);
+    clear_progress(p);
+    if (result && result != TL_ERROR_INFEASIBLE) return fail_result(p, path_of(p));
+    p->plan.bound_cost = p->report.bound_cost < p->plan.cost ? p->report.bound_cost : p->plan.cost;
+    return CODE_OK;
+}
+
 static int run_plan(program *p) {
     FILE *out = report_stream(p);
     lives l;
-    int code = p->budget_bytes ? plan_budget(p) : plan_keep_all(p);
+    int code = p->o.policy ? plan_policy(p) : p->budget_bytes ? plan_budget(p) : plan_keep_all(p);
     if (code) return code;
     if (interrupted) fprintf(stderr, "tl_plan: stopped early: this is the best plan so far\n");
     code = find_lives(p, &p->plan, &l);
     if (!code && p->o.schedule) code = write_schedule(p);
     if (!code && p->o.json) code = write_json(p, 0);
+    if (!code && p->o.c_table) code = write_c_table(p);
     if (!code && p->o.html) code = write_plan_page(p, &l);
     if (!code && out) print_plan(p, out, &l.report);
     if (!code && out && p->o.explain) code = explain_plan(p, &l, out);
-    if (!code && out == stdout && !p->budget_bytes) print_budgets(p, out);
+    if (!code && out == stdout && !p->budget_bytes && !p->o.policy) print_budgets(p, out);
     free_lives(&l);
     return code;
 }
@@ -1656,6 +1839,7 @@ static int run_curve(program *p) {
     FILE *out = report_stream(p);
     curve c;
     int code = make_curve(p, &c);
+    if (!code) code = make_dots(p, &c);
     if (code) return code;
     if (!code && p->o.json) code = write_curve_json(p, &c);
     if (!code && p->o.svg) code = write_picture(p, &c);
@@ -1667,6 +1851,7 @@ static int run_curve(program *p) {
 static int run(program *p) {
     int code = read_model(p);
     if (!code && p->o.work) code = parse_count("--work", p->o.work, &p->work_limit);
+    if (!code && p->o.policy) code = parse_policy(p);
     if (!code && tl_plan_keep_all(&p->env, &p->graph, p->o.inference, &p->keep_all)) code = fail_result(p, path_of(p));
     if (!code && p->o.budget) code = parse_bytes("--budget", p->o.budget, p->keep_all.peak_bytes, &p->budget_bytes);
     if (!code) code = p->o.pareto ? run_curve(p) : run_plan(p);

@@ -16,6 +16,7 @@ KEYS = {'model', 'nodes', 'budget_bytes', 'keep_all_peak_bytes', 'peak_bytes', '
         'cost_ratio', 'lower_bound_cost', 'gap', 'proven_optimal', 'work', 'seconds'}
 INFEASIBLE_KEYS = {'model', 'nodes', 'budget_bytes', 'keep_all_peak_bytes', 'base_cost', 'minimal_budget_bytes', 'limiting_node',
                    'work', 'seconds'}
+POLICIES = ['keep-all', 'every-n', 'chen-sqrt', 'chen-greedy', 'selective', 'revolve']
 program = folder = None
 every = 1
 
@@ -121,6 +122,39 @@ def standard_input_is_a_model():
     code, out, err = run('-', '--budget', '60%', '--json', '-', text=text)
     assert code == 0 and json.loads(out)['model'] == 'stdin', err
     refused(1, ['standard input', 'line 2'], '-', '--budget', '60%', text='tlg 1\nnode x\n')
+
+def policies_plan_or_say_what_they_need():
+    best = json.loads(planned(MODEL, '--budget', '60%', '--json', '-'))
+    tried = 0
+    for policy in POLICIES:
+        code, out, err = run(MODEL, '--budget', '60%', '--policy', policy, '--json', '-')
+        got = json.loads(out)
+        if code == 2:
+            assert set(got) == INFEASIBLE_KEYS and 'needs' in err and err.count('\n') == 1, (policy, got, err)
+            continue
+        tried += 1
+        assert code == 0 and set(got) == KEYS and got['peak_bytes'] <= got['budget_bytes'], (policy, got, err)
+        assert got['total_cost'] >= best['total_cost'] and got['lower_bound_cost'] == best['lower_bound_cost'], (policy, got)
+    assert tried >= 3
+    refused(1, ['--policy', 'greedy', *POLICIES], MODEL, '--budget', '60%', '--policy', 'greedy')
+    refused(1, ['inference'], MODEL, '--budget', '60%', '--policy', 'every-n', '--inference')
+    out = planned(MODEL, '--policy', 'chen-greedy', '--explain')
+    assert 'chen-greedy' in out and 'made again' in out
+    points = planned(MODEL, '--pareto', '--work', '100000')
+    for policy in POLICIES: assert '  %s\n' % policy in points, policy
+
+def tables_compile():
+    planned(MODEL, '--budget', '50%', '--c-table', path('residual.h'))
+    write('main.c', '#define TL_STRATEGY_IMPLEMENTATION\n#define TL_NO_PLANNERS\n#include "tl_strategy.h"\n#include "residual.h"\n'
+                    '#include <stdio.h>\nint main(void) { tl_plan plan = residual_plan; printf("%d\\n", (int)plan.peak_bytes);\n'
+                    'return (int)tl_measure_plan(NULL, &residual_graph, NULL, &plan); }\n')
+    subprocess.run([os.environ.get('CC', 'cc'), '-std=c99', '-I', os.path.join(HERE, '..'), '-o', path('main'), path('main.c'), '-lm', '-lpthread'],
+                   check=True, timeout=300)
+    got = json.loads(planned(MODEL, '--budget', '50%', '--json', '-'))
+    assert int(subprocess.run([path('main')], capture_output=True, check=True, text=True).stdout) == got['peak_bytes']
+    with open(MODEL) as file: text = file.read()
+    for name, prefix in [('8-net__v2_.tlg', 'net_v2_plan'), ('---.tlg', 'm_plan'), ('x' * 80 + '.tlg', 'x' * 48 + '_plan')]:
+        assert prefix in planned(write(name, text), '--budget', '50%', '--work', '1000', '--c-table', '-'), name
 
 def an_explanation_adds_up():
     out = planned(MODEL, '--budget', '45%', '--explain')
@@ -262,7 +296,8 @@ def hostile_options_are_refused():
         ([*good, '--frobnicate'], ['--frobnicate']), ([*good, '-x'], ['-x']), ([*good, '--work', '0'], ['--work']),
         ([*good, '--work', '-1'], ['--work']), ([*good, '--work', '1.5'], ['--work']), ([*good, '--work', '18446744073709551616'], ['--work']),
         ([*good, '--json', '-', '--schedule', '-'], ['standard output']), ([*good, '--pareto'], ['--pareto']),
-        ([MODEL, '--pareto', '--schedule', path('s')], ['--schedule']), ([MODEL, '--pareto', '--explain'], ['--explain']),
+        ([MODEL, '--pareto', '--schedule', path('s')], ['--schedule']), ([MODEL, '--pareto', '--c-table', path('s')], ['--c-table']),
+        ([MODEL, '--pareto', '--policy', 'chen-sqrt'], ['--policy']), ([MODEL, '--budget', '50%', '--svg', path('s')], ['--svg']), ([MODEL, '--pareto', '--explain'], ['--explain']),
     ]
     for args, words in cases: refused(1, words, *args)
     return '%d command lines' % len(cases)
@@ -286,7 +321,7 @@ def files_are_whole_or_absent():
     planned(MODEL, '--budget', '60%', '--schedule', target)
     assert open(target).read().startswith('F ')
     assert not [name for name in os.listdir(folder) if 'tl_tmp' in name]
-    for option in ('--schedule', '--json', '--html'):
+    for option in ('--schedule', '--json', '--html', '--c-table'):
         refused(1, ['nowhere'], MODEL, '--budget', '60%', option, path('nowhere/file'))
     for option in ('--json', '--svg', '--html'): refused(1, ['nowhere'], MODEL, '--pareto', '--work', '1', option, path('nowhere/file'))
     if os.path.exists('/dev/full'):
@@ -309,13 +344,14 @@ def an_interrupt_ends_with_the_best_so_far():
 
 def help_names_every_option():
     out = planned('--help')
-    for option in ('--budget', '--inference', '--work', '--schedule', '--json', '--svg', '--html', '--pareto', '--explain', '--help'):
+    for option in ('--budget', '--inference', '--policy', '--work', '--schedule', '--json', '--c-table', '--svg', '--html', '--pareto', '--explain', '--help'):
         assert '  ' + option + ' ' in out, option
     assert max(map(len, out.splitlines())) <= 100
 
 FACTS = [small_graphs_reach_the_optimum, json_holds_the_figures, keep_all_is_shown_without_a_budget,
          an_infeasible_budget_names_the_least_and_the_node, budgets_are_exact, one_work_limit_gives_one_plan,
-         standard_input_is_a_model, an_explanation_adds_up, curves_fall_and_bounds_stay_below, small_curves_hold_the_optimum,
+         standard_input_is_a_model, policies_plan_or_say_what_they_need,
+         tables_compile, an_explanation_adds_up, curves_fall_and_bounds_stay_below, small_curves_hold_the_optimum,
          pictures_are_xml, pages_are_whole, hostile_models_are_refused, hostile_options_are_refused,
          extreme_values_are_planned, files_are_whole_or_absent, an_interrupt_ends_with_the_best_so_far, help_names_every_option]
 
