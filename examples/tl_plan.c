@@ -294,7 +294,7 @@ static const char *const usage[] = {
     "  --schedule FILE   the steps as text, one a line: F 1, D 1, B 2, ...",
     "  --json FILE       the figures, machine-readable",
     "  --c-table FILE    graph and plan as const C tables, which need no memory and no planner",
-    "  --svg FILE        with --pareto: the curve",
+    "  --svg FILE        a picture: steps and live bytes over time, or with --pareto the curve",
     "  --html FILE       one page without network or libraries: memory and lifetimes over the steps,",
     "                    or with --pareto the curve; read off with mouse, finger or arrow keys",
     "  --help            this text",
@@ -348,7 +348,6 @@ static int check_options(const options *o) {
     if (o->pareto && o->schedule) return fail(CODE_INPUT, "--schedule: is for one plan, --pareto makes many");
     if (o->pareto && o->c_table) return fail(CODE_INPUT, "--c-table: is for one plan, --pareto makes many");
     if (o->pareto && o->explain) return fail(CODE_INPUT, "--explain: is for one plan, --pareto makes many");
-    if (o->svg && !o->pareto) return fail(CODE_INPUT, "--svg: draws the curve, so it needs --pareto");
     return CODE_OK;
 }
 
@@ -815,6 +814,14 @@ static int write_c_table(program *p) {
     if (code) return code;
     write_c_name(p->model, name);
     w.result = tl_write_plan_table(&p->env, &p->graph, &p->plan, name, w.sink);
+    return close_writer(p, &w);
+}
+
+static int write_plan_picture(program *p) {
+    writer w;
+    int code = open_writer(p, p->o.svg, &w);
+    if (code) return code;
+    w.result = tl_write_plan_svg(&p->env, &p->graph, &p->plan, NULL, w.sink);
     return close_writer(p, &w);
 }
 
@@ -1827,6 +1834,7 @@ static int run_plan(program *p) {
     if (!code && p->o.schedule) code = write_schedule(p);
     if (!code && p->o.json) code = write_json(p, 0);
     if (!code && p->o.c_table) code = write_c_table(p);
+    if (!code && p->o.svg) code = write_plan_picture(p);
     if (!code && p->o.html) code = write_plan_page(p, &l);
     if (!code && out) print_plan(p, out, &l.report);
     if (!code && out && p->o.explain) code = explain_plan(p, &l, out);

@@ -224,6 +224,10 @@ def pictures_are_xml():
     root = xml.parse(path('curve.svg')).getroot()
     assert root.tag == '{http://www.w3.org/2000/svg}svg'
     assert len(root.findall('.//{http://www.w3.org/2000/svg}circle')) > 10
+    planned(MODEL, '--budget', '50%', '--svg', path('plan.svg'))
+    root = xml.parse(path('plan.svg')).getroot()
+    assert root.tag == '{http://www.w3.org/2000/svg}svg' and len(list(root.iter())) > 50
+    assert 's3b2_relu2' in ''.join(root.itertext())
 
 def pages_are_whole():
     hostile = '<script>alert("&")</script>'
@@ -297,7 +301,7 @@ def hostile_options_are_refused():
         ([*good, '--work', '-1'], ['--work']), ([*good, '--work', '1.5'], ['--work']), ([*good, '--work', '18446744073709551616'], ['--work']),
         ([*good, '--json', '-', '--schedule', '-'], ['standard output']), ([*good, '--pareto'], ['--pareto']),
         ([MODEL, '--pareto', '--schedule', path('s')], ['--schedule']), ([MODEL, '--pareto', '--c-table', path('s')], ['--c-table']),
-        ([MODEL, '--pareto', '--policy', 'chen-sqrt'], ['--policy']), ([MODEL, '--budget', '50%', '--svg', path('s')], ['--svg']), ([MODEL, '--pareto', '--explain'], ['--explain']),
+        ([MODEL, '--pareto', '--policy', 'chen-sqrt'], ['--policy']), ([MODEL, '--pareto', '--explain'], ['--explain']),
     ]
     for args, words in cases: refused(1, words, *args)
     return '%d command lines' % len(cases)
@@ -321,7 +325,7 @@ def files_are_whole_or_absent():
     planned(MODEL, '--budget', '60%', '--schedule', target)
     assert open(target).read().startswith('F ')
     assert not [name for name in os.listdir(folder) if 'tl_tmp' in name]
-    for option in ('--schedule', '--json', '--html', '--c-table'):
+    for option in ('--schedule', '--json', '--svg', '--html', '--c-table'):
         refused(1, ['nowhere'], MODEL, '--budget', '60%', option, path('nowhere/file'))
     for option in ('--json', '--svg', '--html'): refused(1, ['nowhere'], MODEL, '--pareto', '--work', '1', option, path('nowhere/file'))
     if os.path.exists('/dev/full'):
