@@ -12,7 +12,7 @@
 //     build/tl_plan examples/residual.tlg --pareto --html build/residual.html
 //
 // CONTENTS       (search for "// -- ")
-//                output    numbers    options    model    planning    lifetimes    report    json
+//                output    numbers    options    model    host    planning    lifetimes    report    json
 //                explanation    curve    picture of the curve    pages    main
 
 #define _POSIX_C_SOURCE 200809L  // NOLINT: reserved for this; clock_gettime, isatty
@@ -223,6 +223,33 @@ static int parse_bytes(const char *option, const char *text, uint64_t whole, uin
     return CODE_OK;
 }
 
+// A number before a suffix that ends with `end`, the rest of which is one of bytes: 12GB/s, 10TFLOPS.
+static int parse_rate(const char *option, const char *text, const char *plain, const char *end, uint64_t *rate) {
+    decimal d;
+    char suffix[16];
+    int known = read_decimal(text, &d);
+    size_t length = strlen(d.suffix), cut = strlen(end);
+    uint64_t unit = 0;
+    if (known && length < sizeof suffix && length > cut && strcmp(d.suffix + length - cut, end) == 0) {
+        snprintf(suffix, sizeof suffix, "%.*s%s", (int)(length - cut), d.suffix, end[0] == '/' ? "" : "B");
+        unit = suffix[0] ? unit_of(suffix) : 0;
+    }
+    if (known && !length) unit = unit_of(plain);
+    if (!unit) return fail(CODE_INPUT, "%s %s: must be a speed like 12%s%s", option, text, plain[0] ? "GB" : "T", end);
+    if (!scale_decimal(d.whole, d.whole_length, d.fraction, d.fraction_length, unit, rate))
+        return fail(CODE_INPUT, "%s %s: does not fit 64 bits", option, text);
+    return *rate ? CODE_OK : fail(CODE_INPUT, "%s %s: must be at least 1 a second", option, text);
+}
+
+static uint64_t common_divisor(uint64_t a, uint64_t b) {
+    while (b) {
+        uint64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
 static int parse_count(const char *option, const char *text, uint64_t *count) {
     decimal d;
     if (read_decimal(text, &d) && d.whole_length && d.suffix == text + d.whole_length && !*d.suffix &&
@@ -266,7 +293,7 @@ static label gap_label(uint64_t cost, uint64_t bound) {
 
 typedef struct options {
     const char *model;
-    const char *budget, *policy, *work, *schedule, *json, *c_table, *svg, *html;
+    const char *budget, *host_budget, *link, *cost_unit, *policy, *work, *schedule, *json, *c_table, *svg, *html;
     int         inference, pareto, explain;
 } options;
 
@@ -282,6 +309,10 @@ static const char *const usage[] = {
     "  --budget B        largest sum of live bytes: 512MiB, 1.5GB, 1000000; or 60%, of the peak that",
     "                    keeping everything reaches. Weights and optimizer state are beside it",
     "  --inference       forward only: results are resident at the end",
+    "  --host-budget B   tensors may be copied to the host, so many bytes of them at a time (% as above)",
+    "  --link RATE       speed of these copies, one way: 12 or 12GB/s, 800MB/s, 11GiB/s",
+    "  --cost-unit U     what 1 unit of the model's costs is, beside copies: ns, us, ms, or FLOP at a",
+    "                    speed, flop@2.5TFLOPS (flop@10TFLOPS)",
     "  --policy NAME     the plan of a rule instead, the cheapest that it has under the budget:",
     "                    keep-all, every-n, chen-sqrt, chen-greedy, selective, revolve",
     "  --work N          elementary steps of search, a few ns each (400000000, about a second;",
@@ -344,6 +375,10 @@ static int check_options(const options *o) {
     for (i = 0; i < sizeof files / sizeof *files; i++) count += files[i] && strcmp(files[i], "-") == 0;
     if (count > 1) return fail(CODE_INPUT, "-: only one file may go to standard output");
     if (o->pareto && o->budget) return fail(CODE_INPUT, "--pareto: is for all budgets, --budget for one");
+    if (o->host_budget && !o->link) return fail(CODE_INPUT, "--host-budget: needs --link, the speed of the copies");
+    if (o->link && !o->host_budget) return fail(CODE_INPUT, "--link: needs --host-budget, the bytes that may go there");
+    if (o->cost_unit && !o->link) return fail(CODE_INPUT, "--cost-unit: says what --link is compared with, which is missing");
+    if (o->policy && o->host_budget) return fail(CODE_INPUT, "--policy: none of them copies to the host");
     if (o->pareto && o->policy) return fail(CODE_INPUT, "--policy: is for one plan, --pareto shows all policies");
     if (o->pareto && o->schedule) return fail(CODE_INPUT, "--schedule: is for one plan, --pareto makes many");
     if (o->pareto && o->c_table) return fail(CODE_INPUT, "--c-table: is for one plan, --pareto makes many");
@@ -357,6 +392,8 @@ static int parse_options(options *o, int count, char **argv, int *done) {
         { "--budget", &o->budget, NULL },     { "--work", &o->work, NULL },
         { "--schedule", &o->schedule, NULL }, { "--json", &o->json, NULL },
         { "--policy", &o->policy, NULL },     { "--c-table", &o->c_table, NULL },
+        { "--host-budget", &o->host_budget, NULL }, { "--link", &o->link, NULL },
+        { "--cost-unit", &o->cost_unit, NULL },
         { "--svg", &o->svg, NULL },           { "--html", &o->html, NULL },
         { "--inference", NULL, &o->inference }, { "--pareto", NULL, &o->pareto },
         { "--explain", NULL, &o->explain },
@@ -396,6 +433,10 @@ typedef struct program {
     tl_graph graph;
     tl_plan  keep_all;
     uint64_t budget_bytes;     // 0 = none was given
+    uint64_t host_bytes;       // of --host-budget; 0 = no host tier
+    uint64_t link_bytes;       // of --link, a second
+    uint64_t unit_count, unit_ns;  // so many units of cost are so many nanoseconds
+    tl_device device;          // its nanosecond is one unit of cost
     uint64_t work_limit;       // of --work; 0 = not given
     tl_policy policy;          // of --policy
     uint64_t work;             // done so far
@@ -461,6 +502,47 @@ static int read_model(program *p) {
     return result ? fail_result(p, path_of(p)) : CODE_OK;
 }
 
+// -- host --
+
+static int parse_cost_unit(program *p) {
+    static const char *const names[] = { "ns", "us", "ms" };
+    static const uint64_t lengths[] = { 1, 1000, 1000000 };
+    const char *text = p->o.cost_unit ? p->o.cost_unit : "flop@10TFLOPS";
+    uint64_t rate, divisor;
+    size_t i;
+    int code;
+    p->unit_count = 1;
+    for (i = 0; i < 3; i++)
+        if (strcmp(text, names[i]) == 0) {
+            p->unit_ns = lengths[i];
+            return CODE_OK;
+        }
+    if (strncmp(text, "flop@", 5) != 0)
+        return fail(CODE_INPUT, "--cost-unit %s: must be ns, us, ms or flop@ and a speed like flop@10TFLOPS", text);
+    code = parse_rate("--cost-unit", text + 5, "", "FLOPS", &rate);
+    if (code) return code;
+    divisor = common_divisor(rate, 1000000000);
+    p->unit_count = rate / divisor;
+    p->unit_ns = 1000000000 / divisor;
+    return CODE_OK;
+}
+
+// The planner takes costs for nanoseconds. Where they are something else, the link is told in their
+// unit: so many bytes in 10^9 of them.
+static int parse_host(program *p) {
+    int code = parse_bytes("--host-budget", p->o.host_budget, p->keep_all.peak_bytes, &p->host_bytes);
+    if (!code) code = parse_rate("--link", p->o.link, "GB", "/s", &p->link_bytes);
+    if (!code) code = parse_cost_unit(p);
+    if (code) return code;
+    if (p->link_bytes > UINT64_MAX / p->unit_ns)
+        return fail(CODE_INPUT, "--link %s: does not fit 64 bits in units of cost", p->o.link);
+    p->device.link_bytes_per_second = p->link_bytes * p->unit_ns / p->unit_count;
+    if (p->device.link_bytes_per_second) return CODE_OK;
+    return fail(CODE_INPUT, "--link %s: moves less than a byte in 10^9 units of cost", p->o.link);
+}
+
+static const tl_device *device_of(const program *p) { return p->host_bytes ? &p->device : NULL; }
+
 // -- planning --
 
 static void clear_progress(program *p) {
@@ -493,6 +575,8 @@ static tl_result make_plan(program *p, uint64_t budget, uint64_t work_limit, tl_
     desc.budget_bytes = budget;
     desc.inference = p->o.inference;
     desc.work_limit = work_limit;
+    desc.device = device_of(p);
+    desc.host_budget_bytes = p->host_bytes;
     desc.progress = on_progress;
     desc.user = p;
     result = tl_plan_remat(&p->env, &desc, plan, report);
@@ -537,6 +621,7 @@ static tl_result try_budget(program *p, uint64_t budget, uint64_t work_limit, tl
     X(LIFE_INPUT,    "graph input")   \
     X(LIFE_FIRST,    "activation")    \
     X(LIFE_AGAIN,    "made again")    \
+    X(LIFE_FETCHED,  "fetched from the host") \
     X(LIFE_GRADIENT, "gradient")      \
     X(LIFE_SAVED,    "saved state")   \
     X(LIFE_SCRATCH,  "scratch of the call")
@@ -560,6 +645,7 @@ typedef struct lives {
     int32_t *gradients;     // [tensor_count] the same of its gradient
     int32_t *saved;         // [node_count]
     uint8_t *made;          // [tensor_count] 1 = was resident before
+    uint8_t *copied;        // [tensor_count] 1 = a copy to the host is under way, 2 = one from it
     uint64_t *live_bytes;   // [step_count] highest live bytes during each step
     tl_report report;
     int      no_memory;
@@ -631,27 +717,48 @@ static void live_backward(lives *l, const tl_graph *graph, const tl_step *step, 
     close_life(l, &l->saved[step->node], at);
 }
 
-static void live_step(lives *l, const tl_graph *graph, const tl_step *step, int32_t at) {
-    const tl_node *node = &graph->nodes[step->node];
-    int32_t i;
-    switch ((tl_step_kind)step->kind) {
+// What one step on tensors does to one of them; those that it cannot act on are passed over, as by the
+// simulator.
+static void live_tensor(lives *l, const tl_graph *graph, tl_step_kind kind, int32_t t, int32_t at) {
+    const tl_node_output *output = &graph->outputs[t];
+    switch (kind) {
+    case TL_STEP_DROP:
+        if (!l->copied[t]) close_life(l, &l->open[t], at);
+        break;
+    case TL_STEP_SPILL:
+        if (l->open[t] >= 0 && !l->copied[t]) l->copied[t] = 1;
+        break;
+    case TL_STEP_FETCH:
+        if (l->open[t] >= 0) break;
+        l->open[t] = open_life(l, LIFE_FETCHED, output->node, output->output, at, output->bytes);
+        l->copied[t] = 2;
+        break;
+    case TL_STEP_WAIT:
+        if (l->copied[t] == 1) close_life(l, &l->open[t], at);
+        l->copied[t] = 0;
+        break;
     case TL_STEP_FORWARD:
     case TL_STEP_FORWARD_INPLACE:
-    case TL_STEP_FORWARD_SAVE: live_forward(l, graph, step, at); break;
-    case TL_STEP_BACKWARD: live_backward(l, graph, step, at); break;
-    case TL_STEP_DROP:
-        for (i = 0; i < node->output_count; i++)
-            if (step->output == TL_ALL_OUTPUTS || step->output == i) close_life(l, &l->open[node->first_output + i], at);
-        break;
-    case TL_STEP_DROP_SAVED: close_life(l, &l->saved[step->node], at); break;
-    case TL_STEP_SPILL:
-    case TL_STEP_FETCH:
-    case TL_STEP_WAIT:
+    case TL_STEP_FORWARD_SAVE:
+    case TL_STEP_BACKWARD:
+    case TL_STEP_DROP_SAVED:
     case TL_STEP_DROP_HOST:
     case TL_STEP_COMPRESS:
     case TL_STEP_EXPAND:
-    case TL_STEP_COUNT: break;  // plans on one tier have none
+    case TL_STEP_COUNT: break;  // not on tensors, not on the device, or in no plan without loss
     }
+}
+
+static void live_step(lives *l, const tl_graph *graph, const tl_step *step, int32_t at) {
+    const tl_node *node = &graph->nodes[step->node];
+    int32_t i;
+    if (step->kind <= TL_STEP_FORWARD_SAVE) live_forward(l, graph, step, at);
+    else if (step->kind == TL_STEP_BACKWARD) live_backward(l, graph, step, at);
+    else if (step->kind == TL_STEP_DROP_SAVED) close_life(l, &l->saved[step->node], at);
+    else
+        for (i = 0; i < node->output_count; i++)
+            if (step->output == TL_ALL_OUTPUTS || step->output == i)
+                live_tensor(l, graph, (tl_step_kind)step->kind, node->first_output + i, at);
 }
 
 static void free_lives(lives *l) {
@@ -660,6 +767,7 @@ static void free_lives(lives *l) {
     free(l->gradients);
     free(l->saved);
     free(l->made);
+    free(l->copied);
     free(l->live_bytes);
     memset(l, 0, sizeof *l);
 }
@@ -671,8 +779,9 @@ static int alloc_lives(lives *l, const tl_graph *graph, const tl_plan *plan) {
     l->gradients = (int32_t *)malloc(tensors * sizeof *l->gradients);
     l->saved = (int32_t *)malloc(nodes * sizeof *l->saved);
     l->made = (uint8_t *)calloc(tensors, 1);
+    l->copied = (uint8_t *)calloc(tensors, 1);
     l->live_bytes = (uint64_t *)calloc((size_t)plan->step_count + 1, sizeof *l->live_bytes);
-    if (!l->open || !l->gradients || !l->saved || !l->made || !l->live_bytes) return 0;
+    if (!l->open || !l->gradients || !l->saved || !l->made || !l->copied || !l->live_bytes) return 0;
     for (i = 0; i < tensors; i++) l->open[i] = l->gradients[i] = -1;
     for (i = 0; i < nodes; i++) l->saved[i] = -1;
     return 1;
@@ -696,6 +805,7 @@ static int find_lives(program *p, const tl_plan *plan, lives *l) {
     memset(&desc, 0, sizeof desc);
     desc.graph = graph;
     desc.plan = plan;
+    desc.device = device_of(p);
     desc.live_bytes = l->live_bytes;
     return tl_simulate_plan(&p->env, &desc, &l->report) ? fail_result(p, path_of(p)) : CODE_OK;
 }
@@ -732,12 +842,16 @@ static void print_plan(const program *p, FILE *out, const tl_report *counts) {
     if (p->budget_bytes) print_row(p, out, "budget", p->budget_bytes, 0);
     if (p->budget_bytes || p->o.policy)
         print_row(p, out, p->o.policy ? p->o.policy : "plan", plan->peak_bytes, plan->cost);
+    if (p->host_bytes) print_row(p, out, "host copies", plan->host_peak_bytes, 0);
     fprintf(out, "%-57s %12.6f\n\n", "lower bound, which no schedule undercuts",
             ratio_of(plan->bound_cost, plan->base_cost));
     fprintf(out, "cost %llu of %llu, gap to the bound: %s\n", (ull)plan->cost, (ull)plan->base_cost,
             gap_label(plan->cost, plan->bound_cost).text);
     fprintf(out, "%d steps: %d forwards, of these %d made again, %d backwards\n", (int)plan->step_count,
             (int)counts->forward_count, (int)counts->recompute_count, (int)counts->backward_count);
+    if (p->host_bytes)
+        fprintf(out, "%d copies to the host and back; waiting for them costs %.6f\n", (int)counts->copy_count,
+                ratio_of(counts->cost - counts->compute_cost, plan->base_cost));
     fprintf(out, "%.1f million steps of work, %.2f s\n", (double)p->work * 1e-6, now_seconds() - p->start);
 }
 
@@ -817,12 +931,36 @@ static int write_c_table(program *p) {
     return close_writer(p, &w);
 }
 
+// The graph with costs in nanoseconds, which is what the axis of the picture says beside copies; what
+// does not fit is drawn as long as it can be.
+static tl_node *time_nodes(const program *p) {
+    size_t count = (size_t)p->graph.node_count, i;
+    tl_node *nodes = (tl_node *)malloc(count * sizeof *nodes);
+    for (i = 0; nodes && i < count; i++) {
+        uint64_t most = UINT64_MAX / 4 / count / p->unit_ns;
+        nodes[i] = p->graph.nodes[i];
+        if (nodes[i].fwd_cost > most) nodes[i].fwd_cost = most;
+        if (nodes[i].bwd_cost > most) nodes[i].bwd_cost = most;
+        nodes[i].fwd_cost = nodes[i].fwd_cost * p->unit_ns / p->unit_count;
+        nodes[i].bwd_cost = nodes[i].bwd_cost * p->unit_ns / p->unit_count;
+    }
+    return nodes;
+}
+
 static int write_plan_picture(program *p) {
     writer w;
-    int code = open_writer(p, p->o.svg, &w);
-    if (code) return code;
-    w.result = tl_write_plan_svg(&p->env, &p->graph, &p->plan, NULL, w.sink);
-    return close_writer(p, &w);
+    tl_graph timed = p->graph;
+    tl_device device = p->device;
+    tl_node *nodes = p->host_bytes ? time_nodes(p) : NULL;
+    int code = p->host_bytes && !nodes ? fail(CODE_INPUT, "no memory to draw") : open_writer(p, p->o.svg, &w);
+    if (!code) {
+        if (nodes) timed.nodes = nodes;
+        device.link_bytes_per_second = p->link_bytes;
+        w.result = tl_write_plan_svg(&p->env, &timed, &p->plan, p->host_bytes ? &device : NULL, w.sink);
+        code = close_writer(p, &w);
+    }
+    free(nodes);
+    return code;
 }
 
 // -- json --
@@ -887,13 +1025,12 @@ static int compare_lives(const void *a, const void *b) {
 }
 
 static void print_step(const program *p, FILE *out, int32_t at) {
-    static const char *const words[] = { "forward of", "forward in place of", "forward with saved state of",
-                                         "backward of", "after dropping", "after dropping the saved state of" };
+    static const char *const words[] = { "forward of", "forward in place of", "forward with saved state of", "backward of",
+                                         "drop of", "drop of the saved state of", "copy to the host of",
+                                         "fetch from the host of", "wait for the copy of", "drop of the host copy of",
+                                         "compression of", "expansion of" };
     const tl_step *step = &p->plan.steps[at];
-    if (step->kind < sizeof words / sizeof *words)
-        fprintf(out, "step %d, the %s %s", (int)at + 1, words[step->kind], tl_name_node(&p->graph, step->node));
-    else
-        fprintf(out, "step %d, %s %d", (int)at + 1, tl_name_step((tl_step_kind)step->kind), (int)step->node);
+    fprintf(out, "step %d, the %s %s", (int)at + 1, words[step->kind], tl_name_node(&p->graph, step->node));
 }
 
 static void print_tensor(const program *p, FILE *out, const life *item) {
@@ -992,7 +1129,7 @@ static uint64_t find_absence(const program *p, const lives *l, int32_t node, int
         if (again->node != node || again->kind != LIFE_AGAIN) continue;
         for (k = i - 1; k >= 0; k--)
             if (l->items[k].node == node && l->items[k].output == again->output &&
-                (l->items[k].kind == LIFE_FIRST || l->items[k].kind == LIFE_AGAIN)) break;
+                l->items[k].kind >= LIFE_FIRST && l->items[k].kind <= LIFE_FETCHED) break;
         if (k < 0) continue;
         for (step = l->items[k].last + 1; step < again->first && step < p->plan.step_count; step++) {
             if (l->live_bytes[step] + again->bytes <= most) continue;
@@ -1471,7 +1608,7 @@ static int write_picture(program *p, const curve *c) {
 static const char *const page_style[] = {
     "<style>",
     ":root{--page:#fff;--text:#1f2328;--soft:#59636e;--line:#d1d9e0;--mark:#ddf4ff;--area:#0072b2;--first:#0072b2;",
-    "--again:#d55e00;--gradient:#009e73;--saved:#cc79a7;--scratch:#818b98;--input:#b0a000}",
+    "--again:#d55e00;--gradient:#009e73;--saved:#cc79a7;--scratch:#818b98;--fetched:#56b4e9;--input:#b0a000}",
     "@media (prefers-color-scheme:dark){:root{--page:#0d1117;--text:#f0f6fc;--soft:#9198a1;--line:#3d444d;",
     "--mark:#13304a;--area:#3d9be0;--first:#3d9be0;--again:#f0803c;--gradient:#17b890;--input:#f0e442}}",
     "body{margin:1.5rem auto;padding:0 1rem;max-width:980px;background:var(--page);color:var(--text);",
@@ -1595,10 +1732,11 @@ static int write_curve_page(program *p, const curve *c) {
 // Memory above, one row a node below: when its outputs, its gradients and its saved state live.
 static const char *const plan_script[] = {
     "const canvas=document.querySelector('canvas'),read=document.getElementById('read'),L=[],",
-    "  colors=['input','first','again','gradient','saved','scratch'],N=D.live.length,V=D.names.length;",
+    "  colors=['input','first','again','fetched','gradient','saved','scratch'],N=D.live.length,V=D.names.length;",
     "for(let i=0;i<D.lives.length;i+=6)L.push(D.lives.slice(i,i+6));",
     "const words={F:'forward of ',I:'forward in place of ',S:'forward with saved state of ',B:'backward of ',",
-    "  D:'drop ',DS:'drop the saved state of '};",
+    "  D:'drop ',DS:'drop the saved state of ',O:'copy to the host ',L:'fetch from the host ',",
+    "  W:'wait for the copy of ',DH:'drop the host copy of '};",
     "let at=D.peak,byCost=false,left=64,width=0,memory=240;",
     "const time=[0];",
     "for(let s=0;s<N;s++){",
@@ -1639,8 +1777,8 @@ static const char *const plan_script[] = {
     "  const deep=Math.max(1,rowOf(1)-rowOf(0)-(rowOf(1)-rowOf(0)>3?1:0));",
     "  for(const [k,v,o,a,b] of L){",
     "    g.fillStyle=color(colors[k]);",
-    "    const thin=k>2?.5:1;",
-    "    g.fillRect(x(a),rowOf(v)+(k>2?deep/2:0),Math.max(1,x(b+1)-x(a)),Math.max(1,deep*thin));",
+    "    const thin=k>3?.5:1;",
+    "    g.fillRect(x(a),rowOf(v)+(k>3?deep/2:0),Math.max(1,x(b+1)-x(a)),Math.max(1,deep*thin));",
     "  }",
     "  draw();",
     "}",
@@ -1736,7 +1874,7 @@ static void put_plan_table(const program *p, writer *w) {
 }
 
 static int write_plan_page(program *p, const lives *l) {
-    static const char *const colors[] = { "input", "first", "again", "gradient", "saved", "scratch" };
+    static const char *const colors[] = { "input", "first", "again", "fetched", "gradient", "saved", "scratch" };
     writer w;
     int i, code = open_writer(p, p->o.html, &w);
     if (code) return code;
@@ -1861,6 +1999,7 @@ static int run(program *p) {
     if (!code && p->o.work) code = parse_count("--work", p->o.work, &p->work_limit);
     if (!code && p->o.policy) code = parse_policy(p);
     if (!code && tl_plan_keep_all(&p->env, &p->graph, p->o.inference, &p->keep_all)) code = fail_result(p, path_of(p));
+    if (!code && p->o.host_budget) code = parse_host(p);
     if (!code && p->o.budget) code = parse_bytes("--budget", p->o.budget, p->keep_all.peak_bytes, &p->budget_bytes);
     if (!code) code = p->o.pareto ? run_curve(p) : run_plan(p);
     if (!code && (fflush(stdout) || ferror(stdout))) code = fail(CODE_INPUT, "standard output: cannot write");

@@ -16,7 +16,7 @@ KEYS = {'model', 'nodes', 'budget_bytes', 'keep_all_peak_bytes', 'peak_bytes', '
         'cost_ratio', 'lower_bound_cost', 'gap', 'proven_optimal', 'work', 'seconds'}
 INFEASIBLE_KEYS = {'model', 'nodes', 'budget_bytes', 'keep_all_peak_bytes', 'base_cost', 'minimal_budget_bytes', 'limiting_node',
                    'work', 'seconds'}
-POLICIES = ['keep-all', 'every-n', 'chen-sqrt', 'chen-greedy', 'selective', 'revolve']
+POLICIES = []           # their names, as the program lists them
 program = folder = None
 every = 1
 
@@ -124,6 +124,9 @@ def standard_input_is_a_model():
     refused(1, ['standard input', 'line 2'], '-', '--budget', '60%', text='tlg 1\nnode x\n')
 
 def policies_plan_or_say_what_they_need():
+    POLICIES[:] = run(MODEL, '--policy', 'greedy')[2].split(' one of ')[1].split()
+    assert {'keep-all', 'every-n', 'chen-sqrt', 'chen-greedy', 'selective', 'revolve'} <= set(POLICIES)
+    assert all(policy in planned('--help') for policy in POLICIES)
     best = json.loads(planned(MODEL, '--budget', '60%', '--json', '-'))
     tried = 0
     for policy in POLICIES:
@@ -155,6 +158,41 @@ def tables_compile():
     with open(MODEL) as file: text = file.read()
     for name, prefix in [('8-net__v2_.tlg', 'net_v2_plan'), ('---.tlg', 'm_plan'), ('x' * 80 + '.tlg', 'x' * 48 + '_plan')]:
         assert prefix in planned(write(name, text), '--budget', '50%', '--work', '1000', '--c-table', '-'), name
+
+class Link:
+    """A speed that gives whole units of cost, rounded up, as the library counts them: bytes in 10^9 units."""
+    def __init__(self, rate): self.rate = rate
+    def __rtruediv__(self, size): return -(-size * 10**9 // self.rate)
+
+def host_copies_take_what_the_link_takes():
+    checker = load_checker()
+    # model, budget, host budget, link and unit as said to the program; bytes in 10^9 units of cost
+    cases = [('gpt2_small_rl', '40%', '2GiB', ['--link', '12'], 1200000), ('vgg16_rl', '84%', '20%', ['--link', '12GB/s'], 1200000),
+             ('mobilenet_v2_rl', '40%', '1GiB', ['--link', '1.0', '--cost-unit', 'flop@10TFLOPS'], 100000),
+             ('mobilenet_v2_rl', '40%', '1GiB', ['--link', '6GB/s', '--cost-unit', 'flop@2.5TFLOPS'], 2400000),
+             ('encoder2', '30%', '100MiB', ['--link', '512MiB/s', '--cost-unit', 'us'], 512 * 2**20 * 1000),
+             ('encoder2', '30%', '100MiB', ['--link', '12', '--cost-unit', 'ns'], 12 * 10**9)]
+    spilled = 0
+    for name, budget, host, link, rate in cases:
+        model = reference('models/%s.tlg' % name)
+        args = [model, '--budget', budget, '--host-budget', host, *link, '--work', '30000000']
+        got = json.loads(planned(*args, '--json', '-', '--schedule', path('schedule')))
+        steps = list(checker.read_steps(path('schedule')))
+        replayed = checker.replay(checker.load(model), steps, link=Link(rate))
+        assert replayed['cost'] == got['total_cost'] and replayed['peak'] == got['peak_bytes'] <= got['budget_bytes'], (name, replayed, got)
+        assert replayed['host_peak'] == got['host_peak_bytes'] and got['lower_bound_cost'] <= got['total_cost'], (name, replayed, got)
+        near = checker.replay(checker.load(model), steps, link=rate / 1e9)['cost']      # as the tool is used by hand
+        assert abs(near - got['total_cost']) <= 1e-6 * got['total_cost'] + len(steps), (name, near, got)
+        alone = json.loads(planned(model, '--budget', budget, '--work', '30000000', '--json', '-'))
+        assert got['total_cost'] <= alone['total_cost'], (name, got, alone)
+        spilled += got['host_peak_bytes'] > 0
+    assert spilled >= 4
+    planned(*args, '--svg', path('host.svg'), '--html', path('host.html'))
+    xml.parse(path('host.svg')); check_page(path('host.html'))
+    out = planned(*args, '--explain')
+    lines = out[out.index('The peak of'):].splitlines()
+    assert int(lines[0].split()[3]) == sum(int(line.split()[0]) for line in lines[1:lines.index('')]), out
+    return '%d plans' % len(cases)
 
 def an_explanation_adds_up():
     out = planned(MODEL, '--budget', '45%', '--explain')
@@ -300,6 +338,15 @@ def hostile_options_are_refused():
         ([*good, '--frobnicate'], ['--frobnicate']), ([*good, '-x'], ['-x']), ([*good, '--work', '0'], ['--work']),
         ([*good, '--work', '-1'], ['--work']), ([*good, '--work', '1.5'], ['--work']), ([*good, '--work', '18446744073709551616'], ['--work']),
         ([*good, '--json', '-', '--schedule', '-'], ['standard output']), ([*good, '--pareto'], ['--pareto']),
+        ([*good, '--host-budget', '1GiB'], ['--link']), ([*good, '--link', '12'], ['--host-budget']),
+        ([*good, '--cost-unit', 'ns'], ['--link']), ([*good, '--policy', 'chen-sqrt', '--host-budget', '1GiB', '--link', '12'], ['--policy']),
+        *[([*good, '--host-budget', '1GiB', '--link', link], ['--link']) for link in ('0', '12GB', '12/s', 'GB/s', '-1', '12gb/s', '1e3', '12GB/s/s',
+          '0.0000000001', '99999999999999999999', '18446744074GB/s')],
+        ([*good, '--host-budget', '1GiB', '--link', '1000000GB/s', '--cost-unit', 'ms'], ['64 bits']),
+        *[([*good, '--host-budget', '1GiB', '--link', '12', '--cost-unit', unit], ['--cost-unit']) for unit in ('s', 'flop', 'flop@', 'flop@10',
+          'flop@0TFLOPS', 'flop@10TFLOP', 'flop@10TBFLOPS', 'flop@10KiFLOPS', 'NS')],
+        ([*good, '--host-budget', '0', '--link', '12'], ['--host-budget']), ([*good, '--host-budget', 'x', '--link', '12'], ['--host-budget']),
+        ([*good, '--host-budget', '1GiB', '--link', '1kB/s', '--cost-unit', 'flop@1000000000TFLOPS'], ['--link']),
         ([MODEL, '--pareto', '--schedule', path('s')], ['--schedule']), ([MODEL, '--pareto', '--c-table', path('s')], ['--c-table']),
         ([MODEL, '--pareto', '--policy', 'chen-sqrt'], ['--policy']), ([MODEL, '--pareto', '--explain'], ['--explain']),
     ]
@@ -348,14 +395,14 @@ def an_interrupt_ends_with_the_best_so_far():
 
 def help_names_every_option():
     out = planned('--help')
-    for option in ('--budget', '--inference', '--policy', '--work', '--schedule', '--json', '--c-table', '--svg', '--html', '--pareto', '--explain', '--help'):
+    for option in ('--budget', '--inference', '--host-budget', '--link', '--cost-unit', '--policy', '--work', '--schedule', '--json', '--c-table', '--svg', '--html', '--pareto', '--explain', '--help'):
         assert '  ' + option + ' ' in out, option
     assert max(map(len, out.splitlines())) <= 100
 
 FACTS = [small_graphs_reach_the_optimum, json_holds_the_figures, keep_all_is_shown_without_a_budget,
          an_infeasible_budget_names_the_least_and_the_node, budgets_are_exact, one_work_limit_gives_one_plan,
          standard_input_is_a_model, policies_plan_or_say_what_they_need,
-         tables_compile, an_explanation_adds_up, curves_fall_and_bounds_stay_below, small_curves_hold_the_optimum,
+         tables_compile, host_copies_take_what_the_link_takes, an_explanation_adds_up, curves_fall_and_bounds_stay_below, small_curves_hold_the_optimum,
          pictures_are_xml, pages_are_whole, hostile_models_are_refused, hostile_options_are_refused,
          extreme_values_are_planned, files_are_whole_or_absent, an_interrupt_ends_with_the_best_so_far, help_names_every_option]
 
