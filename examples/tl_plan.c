@@ -234,7 +234,7 @@ static int parse_rate(const char *option, const char *text, const char *plain, c
         snprintf(suffix, sizeof suffix, "%.*s%s", (int)(length - cut), d.suffix, end[0] == '/' ? "" : "B");
         unit = suffix[0] ? unit_of(suffix) : 0;
     }
-    if (known && !length) unit = unit_of(plain);
+    if (known && !length && plain[0]) unit = unit_of(plain);
     if (!unit) return fail(CODE_INPUT, "%s %s: must be a speed like 12%s%s", option, text, plain[0] ? "GB" : "T", end);
     if (!scale_decimal(d.whole, d.whole_length, d.fraction, d.fraction_length, unit, rate))
         return fail(CODE_INPUT, "%s %s: does not fit 64 bits", option, text);
