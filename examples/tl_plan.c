@@ -31,7 +31,7 @@
 enum { CODE_OK = 0, CODE_INPUT = 1, CODE_INFEASIBLE = 2 };
 
 enum { POINT_LIMIT = 40 };                    // budgets on a curve
-static const uint64_t curve_work = 60000000;  // steps of work for each of them, where --work says nothing
+static const uint64_t curve_work = 30000000;  // steps of work for each of them, where --work says nothing
 
 typedef unsigned long long ull;
 
@@ -315,8 +315,9 @@ static const char *const usage[] = {
     "                    speed, flop@2.5TFLOPS (flop@10TFLOPS)",
     "  --policy NAME     the plan of a rule instead, the cheapest that it has under the budget:",
     "                    keep-all, every-n, chen-sqrt, chen-greedy, selective, revolve",
-    "  --work N          elementary steps of search, a few ns each (400000000, about a second;",
-    "                    with --pareto 60000000 for each budget). One N gives one plan everywhere",
+    "  --work N          elementary steps of search, a few ns each (4000 for each squared node, within",
+    "                    30 to 250 million; with --pareto 30 million for each budget). One N gives one",
+    "                    plan, on every machine",
     "  --explain         what makes the peak, what the next MiB would buy, what is made again and why",
     "  --pareto          plan at budgets between the least possible and keep all, chosen where",
     "                    the curve is least known; a table with the certified bound of each",

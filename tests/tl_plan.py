@@ -344,7 +344,7 @@ def hostile_options_are_refused():
           '0.0000000001', '99999999999999999999', '18446744074GB/s')],
         ([*good, '--host-budget', '1GiB', '--link', '1000000GB/s', '--cost-unit', 'ms'], ['64 bits']),
         *[([*good, '--host-budget', '1GiB', '--link', '12', '--cost-unit', unit], ['--cost-unit']) for unit in ('s', 'flop', 'flop@', 'flop@10',
-          'flop@0TFLOPS', 'flop@10TFLOP', 'flop@10TBFLOPS', 'flop@10KiFLOPS', 'NS')],
+          'flop@0TFLOPS', 'flop@10TFLOP', 'flop@10TBFLOPS', 'NS')],
         ([*good, '--host-budget', '0', '--link', '12'], ['--host-budget']), ([*good, '--host-budget', 'x', '--link', '12'], ['--host-budget']),
         ([*good, '--host-budget', '1GiB', '--link', '1kB/s', '--cost-unit', 'flop@1000000000TFLOPS'], ['--link']),
         ([MODEL, '--pareto', '--schedule', path('s')], ['--schedule']), ([MODEL, '--pareto', '--c-table', path('s')], ['--c-table']),
