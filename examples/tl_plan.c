@@ -1220,7 +1220,7 @@ typedef struct dot {
 } dot;
 
 typedef struct curve {
-    point    points[POINT_LIMIT + 2];
+    point    points[POINT_LIMIT + 2 + 2 * TL_POLICY_COUNT * POLICY_BUDGETS];
     int      count;
     uint64_t bound_budget;     // no plan takes less
     dot      dots[TL_POLICY_COUNT * POLICY_BUDGETS];
@@ -1359,11 +1359,28 @@ static uint64_t cost_at(const curve *c, uint64_t bytes) {
     return c->points[i].cost;
 }
 
+// Where a policy gets below the stairs between two budgets that were planned, plan there, too; what it
+// found counts as found.
+static int plan_at_dots(program *p, curve *c) {
+    int i;
+    for (i = 0; i < c->dot_count && !interrupted; i++) {
+        const dot *d = &c->dots[i];
+        tl_result result;
+        if (d->cost >= cost_at(c, d->peak)) continue;
+        result = add_point(p, c, d->peak);
+        if (result && result != TL_ERROR_INFEASIBLE) return fail_result(p, path_of(p));
+        if (d->cost < cost_at(c, d->peak)) insert_point(c, d->peak, d->peak, d->cost, 0);
+    }
+    clear_progress(p);
+    return CODE_OK;
+}
+
 static label excess_label(const curve *c, const dot *d) {
     label l;
     uint64_t cost = cost_at(c, d->peak);
     if (d->cost <= cost) snprintf(l.text, sizeof l.text, "none");
-    else snprintf(l.text, sizeof l.text, "%.2f %%", 100 * (ratio_of(d->cost, cost) - 1));
+    else snprintf(l.text, sizeof l.text, d->cost - cost > cost / 20000 ? "%.2f %%" : "%.4f %%",
+                  100 * (ratio_of(d->cost, cost) - 1));
     return l;
 }
 
@@ -1987,6 +2004,7 @@ static int run_curve(program *p) {
     curve c;
     int code = make_curve(p, &c);
     if (!code) code = make_dots(p, &c);
+    if (!code) code = plan_at_dots(p, &c);
     if (code) return code;
     if (!code && p->o.json) code = write_curve_json(p, &c);
     if (!code && p->o.svg) code = write_picture(p, &c);
