@@ -107,8 +107,7 @@ static void put_lines(writer *w, const char *const *lines, size_t count) {
 // Length of the UTF-8 character at text, 0 where it is none.
 static int utf8_length(const char *text) {
     unsigned char c = (unsigned char)text[0];
-    int length = c < 0x80 ? 1 : c >= 0xC2 && c < 0xE0 ? 2 : c >= 0xE0 && c < 0xF0 ? 3 : c >= 0xF0 && c < 0xF5 ? 4 : 0;
-    int i;
+    int length = c < 0x80 ? 1 : c < 0xC2 ? 0 : c < 0xE0 ? 2 : c < 0xF0 ? 3 : c < 0xF5 ? 4 : 0, i;
     for (i = 1; i < length; i++)
         if (((unsigned char)text[i] & 0xC0) != 0x80) return 0;
     return length;
@@ -202,8 +201,10 @@ static int parse_bytes(const char *option, const char *text, uint64_t whole, uin
     uint64_t unit;
     *bytes = 0;
     if (!read_decimal(text, &d) || (strcmp(d.suffix, "%") != 0 && !unit_of(d.suffix)))
-        return fail(CODE_INPUT, "%s %s: must be bytes like 512MiB, 1.5GB or 1000000 "
-                    "(B, kB, MB, GB, TB, KiB, MiB, GiB, TiB), or a share of the keep-all peak like 60%%", option, text);
+        return fail(CODE_INPUT,
+                    "%s %s: must be bytes like 512MiB, 1.5GB or 1000000 "
+                    "(B, kB, MB, GB, TB, KiB, MiB, GiB, TiB), or a share of the keep-all peak like 60%%",
+                    option, text);
     unit = unit_of(d.suffix);
     if (!unit) {  // the point two places to the left: 5% is 0.05
         size_t cut = d.whole_length > 2 ? d.whole_length - 2 : 0, zeros = 2 - (d.whole_length - cut);
@@ -224,7 +225,8 @@ static int parse_bytes(const char *option, const char *text, uint64_t whole, uin
 }
 
 // A number before a suffix that ends with `end`, the rest of which is one of bytes: 12GB/s, 10TFLOPS.
-static int parse_rate(const char *option, const char *text, const char *plain, const char *end, uint64_t *rate) {
+static int parse_rate(const char *option, const char *text, const char *plain, const char *end,
+                      uint64_t *rate) {
     decimal d;
     char suffix[16];
     int known = read_decimal(text, &d);
@@ -235,7 +237,9 @@ static int parse_rate(const char *option, const char *text, const char *plain, c
         unit = suffix[0] ? unit_of(suffix) : 0;
     }
     if (known && !length && plain[0]) unit = unit_of(plain);
-    if (!unit) return fail(CODE_INPUT, "%s %s: must be a speed like 12%s%s", option, text, plain[0] ? "GB" : "T", end);
+    if (!unit)
+        return fail(CODE_INPUT, "%s %s: must be a speed like 12%s%s", option, text, plain[0] ? "GB" : "T",
+                    end);
     if (!scale_decimal(d.whole, d.whole_length, d.fraction, d.fraction_length, unit, rate))
         return fail(CODE_INPUT, "%s %s: does not fit 64 bits", option, text);
     return *rate ? CODE_OK : fail(CODE_INPUT, "%s %s: must be at least 1 a second", option, text);
@@ -293,7 +297,8 @@ static label gap_label(uint64_t cost, uint64_t bound) {
 
 typedef struct options {
     const char *model;
-    const char *budget, *host_budget, *link, *cost_unit, *policy, *work, *schedule, *json, *c_table, *svg, *html;
+    const char *budget, *host_budget, *link, *cost_unit, *policy, *work;
+    const char *schedule, *json, *c_table, *svg, *html;
     int         inference, pareto, explain;
 } options;
 
@@ -376,11 +381,15 @@ static int check_options(const options *o) {
     for (i = 0; i < sizeof files / sizeof *files; i++) count += files[i] && strcmp(files[i], "-") == 0;
     if (count > 1) return fail(CODE_INPUT, "-: only one file may go to standard output");
     if (o->pareto && o->budget) return fail(CODE_INPUT, "--pareto: is for all budgets, --budget for one");
-    if (o->host_budget && !o->link) return fail(CODE_INPUT, "--host-budget: needs --link, the speed of the copies");
-    if (o->link && !o->host_budget) return fail(CODE_INPUT, "--link: needs --host-budget, the bytes that may go there");
-    if (o->cost_unit && !o->link) return fail(CODE_INPUT, "--cost-unit: says what --link is compared with, which is missing");
+    if (o->host_budget && !o->link)
+        return fail(CODE_INPUT, "--host-budget: needs --link, the speed of the copies");
+    if (o->link && !o->host_budget)
+        return fail(CODE_INPUT, "--link: needs --host-budget, the bytes that may go there");
+    if (o->cost_unit && !o->link)
+        return fail(CODE_INPUT, "--cost-unit: says what --link is compared with, which is missing");
     if (o->policy && o->host_budget) return fail(CODE_INPUT, "--policy: none of them copies to the host");
-    if (o->pareto && o->policy) return fail(CODE_INPUT, "--policy: is for one plan, --pareto shows all policies");
+    if (o->pareto && o->policy)
+        return fail(CODE_INPUT, "--policy: is for one plan, --pareto shows all policies");
     if (o->pareto && o->schedule) return fail(CODE_INPUT, "--schedule: is for one plan, --pareto makes many");
     if (o->pareto && o->c_table) return fail(CODE_INPUT, "--c-table: is for one plan, --pareto makes many");
     if (o->pareto && o->explain) return fail(CODE_INPUT, "--explain: is for one plan, --pareto makes many");
@@ -482,7 +491,8 @@ static char *read_stdin(size_t *length) {
         *length += got;
     }
     if (text && !got && !ferror(stdin)) return text;
-    fail(CODE_INPUT, "standard input: %s", ferror(stdin) ? "cannot read" : "more than memory or 2^30 bytes hold");
+    fail(CODE_INPUT, "standard input: %s",
+         ferror(stdin) ? "cannot read" : "more than memory or 2^30 bytes hold");
     free(text);
     return NULL;
 }
@@ -519,7 +529,8 @@ static int parse_cost_unit(program *p) {
             return CODE_OK;
         }
     if (strncmp(text, "flop@", 5) != 0)
-        return fail(CODE_INPUT, "--cost-unit %s: must be ns, us, ms or flop@ and a speed like flop@10TFLOPS", text);
+        return fail(CODE_INPUT,
+                    "--cost-unit %s: must be ns, us, ms or flop@ and a speed like flop@10TFLOPS", text);
     code = parse_rate("--cost-unit", text + 5, "", "FLOPS", &rate);
     if (code) return code;
     divisor = common_divisor(rate, 1000000000);
@@ -693,8 +704,8 @@ static void live_forward(lives *l, const tl_graph *graph, const tl_step *step, i
             if (missing) twice += graph->outputs[t].bytes;
             continue;
         }
-        l->open[t] = open_life(l, l->made[t] ? LIFE_AGAIN : LIFE_FIRST, step->node, graph->outputs[t].output, at,
-                               graph->outputs[t].bytes);
+        l->open[t] = open_life(l, l->made[t] ? LIFE_AGAIN : LIFE_FIRST, step->node,
+                               graph->outputs[t].output, at, graph->outputs[t].bytes);
         l->made[t] = 1;
     }
     if (step->kind == TL_STEP_FORWARD_SAVE)
@@ -712,7 +723,8 @@ static void live_backward(lives *l, const tl_graph *graph, const tl_step *step, 
     const tl_node *node = &graph->nodes[step->node];
     int32_t i;
     for (i = 0; i < node->output_count; i++) live_gradient(l, graph, node->first_output + i, at);
-    for (i = 0; i < node->input_count; i++) live_gradient(l, graph, graph->inputs[node->first_input + i].tensor, at);
+    for (i = 0; i < node->input_count; i++)
+        live_gradient(l, graph, graph->inputs[node->first_input + i].tensor, at);
     live_call(l, step->node, at, node->bwork_bytes);
     for (i = 0; i < node->output_count; i++) close_life(l, &l->gradients[node->first_output + i], at);
     close_life(l, &l->saved[step->node], at);
@@ -863,10 +875,12 @@ static const char *limiting_node(const program *p) {
 static int fail_infeasible(const program *p) {
     const tl_remat_report *r = &p->report;
     const char *node = limiting_node(p);
-    return fail(CODE_INFEASIBLE, "%s: no plan %s %llu bytes; the least budget found is %llu bytes, %s %llu%s%s%s",
+    return fail(CODE_INFEASIBLE,
+                "%s: no plan %s %llu bytes; the least budget found is %llu bytes, %s %llu%s%s%s",
                 path_of(p), r->proven ? "fits" : "was found within", (ull)p->budget_bytes,
-                (ull)r->least_budget_bytes, r->least_budget_bytes == r->bound_budget_bytes ?
-                "and certainly it takes" : "and certainly it takes at least",
+                (ull)r->least_budget_bytes,
+                r->least_budget_bytes == r->bound_budget_bytes ? "and certainly it takes"
+                                                               : "and certainly it takes at least",
                 (ull)r->bound_budget_bytes, node ? ", because of node " : "", node ? node : "",
                 interrupted ? " (stopped early)" : "");
 }
@@ -981,7 +995,8 @@ static void put_head_json(const program *p, writer *w) {
 }
 
 static void put_floor_json(const program *p, writer *w) {
-    if (p->report.least_budget_bytes) put(w, ", \"minimal_budget_bytes\": %llu", (ull)p->report.least_budget_bytes);
+    if (p->report.least_budget_bytes)
+        put(w, ", \"minimal_budget_bytes\": %llu", (ull)p->report.least_budget_bytes);
     else put(w, ", \"minimal_budget_bytes\": null");
     put(w, ", \"limiting_node\": ");
     if (limiting_node(p)) put_json_text(w, limiting_node(p));
@@ -1026,10 +1041,11 @@ static int compare_lives(const void *a, const void *b) {
 }
 
 static void print_step(const program *p, FILE *out, int32_t at) {
-    static const char *const words[] = { "forward of", "forward in place of", "forward with saved state of", "backward of",
-                                         "drop of", "drop of the saved state of", "copy to the host of",
-                                         "fetch from the host of", "wait for the copy of", "drop of the host copy of",
-                                         "compression of", "expansion of" };
+    static const char *const words[] = {
+        "forward of", "forward in place of", "forward with saved state of", "backward of",
+        "drop of", "drop of the saved state of", "copy to the host of", "fetch from the host of",
+        "wait for the copy of", "drop of the host copy of", "compression of", "expansion of",
+    };
     const tl_step *step = &p->plan.steps[at];
     fprintf(out, "step %d, the %s %s", (int)at + 1, words[step->kind], tl_name_node(&p->graph, step->node));
 }
@@ -1058,7 +1074,8 @@ static int explain_peak(const program *p, const lives *l, FILE *out) {
     for (i = 0; i < count; i++) {
         const life *item = &l->items[index[i]];
         if (i >= LISTED) { rest += item->bytes; continue; }
-        fprintf(out, "%20llu %12s  %-20s ", (ull)item->bytes, bytes_label(item->bytes).text, life_names[item->kind]);
+        fprintf(out, "%20llu %12s  %-20s ", (ull)item->bytes, bytes_label(item->bytes).text,
+                life_names[item->kind]);
         print_tensor(p, out, item);
         fprintf(out, "\n");
     }
@@ -1084,7 +1101,8 @@ static int find_next_gain(program *p, uint64_t work, uint64_t *budget, uint64_t 
     tl_plan figures;
     tl_remat_report report;
     *budget = 0;
-    if (p->keep_all.peak_bytes <= low || try_budget(p, p->keep_all.peak_bytes, work, &figures, &report)) return 0;
+    if (p->keep_all.peak_bytes <= low || try_budget(p, p->keep_all.peak_bytes, work, &figures, &report))
+        return 0;
     if (figures.cost >= p->plan.cost) return 0;
     high = figures.peak_bytes;
     *cost = figures.cost;
@@ -1113,7 +1131,8 @@ static void explain_more(program *p, FILE *out) {
     p->doing = "1 MiB more";
     if (p->budget_bytes <= UINT64_MAX - 1048576 && p->budget_bytes < p->keep_all.peak_bytes && !interrupted &&
         !try_budget(p, p->budget_bytes + 1048576, p->work_limit, &figures, &report))
-        print_gain(p, out, p->budget_bytes + 1048576, figures.cost < p->plan.cost ? figures.cost : p->plan.cost);
+        print_gain(p, out, p->budget_bytes + 1048576,
+                   figures.cost < p->plan.cost ? figures.cost : p->plan.cost);
     p->doing = "the next gain";
     if (!interrupted && find_next_gain(p, work, &budget, &cost)) print_gain(p, out, budget, cost);
     else fprintf(out, "  no budget at which less cost was found\n");
@@ -1152,8 +1171,8 @@ static void print_absence(const program *p, const lives *l, FILE *out, int32_t n
         fprintf(out, "%33s for its saved state\n", "");
         return;
     }
-    fprintf(out, "%33s %s away from step %d to %d; kept, %s ", "", bytes_label(bytes).text, (int)from + 1, (int)to + 1,
-            bytes_label(most).text);
+    fprintf(out, "%33s %s away from step %d to %d; kept, %s ", "", bytes_label(bytes).text, (int)from + 1,
+            (int)to + 1, bytes_label(most).text);
     fprintf(out, "would live at step %d", (int)worst + 1);
     if (most > budget) fprintf(out, ", %s over the budget\n", bytes_label(most - budget).text);
     else fprintf(out, ", which fits where others go instead\n");
@@ -1185,8 +1204,8 @@ static int explain_again(const program *p, const lives *l, FILE *out) {
     fprintf(out, "\n%d nodes run again, the dearest first:\n", (int)count);
     listed = count < LISTED ? count : LISTED;
     for (i = 0; i < listed; i++) {
-        fprintf(out, "  %3d x  cost %.6f  %s\n", (int)items[i].count, ratio_of(items[i].cost, p->plan.base_cost),
-                tl_name_node(&p->graph, items[i].node));
+        fprintf(out, "  %3d x  cost %.6f  %s\n", (int)items[i].count,
+                ratio_of(items[i].cost, p->plan.base_cost), tl_name_node(&p->graph, items[i].node));
         print_absence(p, l, out, items[i].node);
     }
     for (; i < count; i++) rest += items[i].cost;
@@ -1272,7 +1291,8 @@ static uint64_t next_budget(const curve *c) {
     for (i = 0; i + 1 < c->count; i++) {
         const point *left = &c->points[i], *right = &c->points[i + 1];
         uint64_t width, rise, area;
-        if (right->peak <= left->budget + 1 || left->cost <= right->bound || left->cost == right->cost) continue;
+        if (right->peak <= left->budget + 1 || left->cost <= right->bound || left->cost == right->cost)
+            continue;
         width = (right->peak - left->budget) >> width_shift;
         rise = (left->cost - right->cost) >> cost_shift;
         area = (width ? width : 1) * (rise ? rise : 1);
@@ -1342,7 +1362,9 @@ static int make_dots(program *p, curve *c) {
             if (result == TL_ERROR_INFEASIBLE || result == TL_ERROR_OVERFLOW) continue;
             if (result) return fail_result(p, path_of(p));
             for (i = 0; i < c->dot_count; i++)
-                if (c->dots[i].policy == policy && c->dots[i].peak == plan.peak_bytes && c->dots[i].cost == plan.cost) break;
+                if (c->dots[i].policy == policy && c->dots[i].peak == plan.peak_bytes &&
+                    c->dots[i].cost == plan.cost)
+                    break;
             c->dots[i].policy = policy;
             c->dots[i].peak = plan.peak_bytes;
             c->dots[i].cost = plan.cost;
@@ -1426,7 +1448,8 @@ static int write_curve_json(program *p, const curve *c) {
     for (i = 0; i < c->count; i++) {
         const point *at = &c->points[i];
         if (is_repeated(c, i)) continue;
-        put(&w, "%s\n  {\"budget_bytes\": %llu, \"peak_bytes\": %llu, ", i ? "," : "", (ull)at->budget, (ull)at->peak);
+        put(&w, "%s\n  {\"budget_bytes\": %llu, \"peak_bytes\": %llu, ", i ? "," : "", (ull)at->budget,
+            (ull)at->peak);
         put_cost_json(&w, at->cost, p->keep_all.base_cost, at->bound);
         put(&w, "}");
     }
@@ -1437,7 +1460,8 @@ static int write_curve_json(program *p, const curve *c) {
 
 // -- picture of the curve --
 
-enum { PLOT_LEFT = 76, PLOT_RIGHT = 936, PLOT_TOP = 108, PLOT_BOTTOM = 452, PLOT_WIDTH = 960, PLOT_HEIGHT = 504 };
+enum { PLOT_LEFT = 76, PLOT_RIGHT = 936, PLOT_TOP = 108, PLOT_BOTTOM = 452 };
+enum { PLOT_WIDTH = 960, PLOT_HEIGHT = 504 };
 
 // What is drawn: bytes from left to right, cost / base cost upwards.
 typedef struct plot {
@@ -1466,11 +1490,13 @@ static double nice_step(double range, int parts) {
 
 static const char *const picture_style[] = {
     "<style>",
-    "text{font-family:system-ui,-apple-system,'Segoe UI',Roboto,Helvetica,Arial,sans-serif;font-size:13px;fill:#59636e}",
+    "text{font-family:system-ui,-apple-system,'Segoe UI',Roboto,Helvetica,Arial,sans-serif;font-size:13px;",
+    "fill:#59636e}",
     ".title{font-size:18px;font-weight:600;fill:#1f2328}.label{fill:#1f2328}",
     ".page{fill:#fff;stroke:#d1d9e0}.grid{fill:none;stroke:#e4e8ec}.axis{fill:none;stroke:#818b98}",
     ".never{fill:#818b98;fill-opacity:.16}.open{fill:#0072b2;fill-opacity:.12}",
-    ".found{fill:none;stroke:#0072b2;stroke-width:2}.bound{fill:none;stroke:#d55e00;stroke-width:2;stroke-dasharray:6 4}",
+    ".found{fill:none;stroke:#0072b2;stroke-width:2}",
+    ".bound{fill:none;stroke:#d55e00;stroke-width:2;stroke-dasharray:6 4}",
     ".p0{fill:#59636e}.p1{fill:#009e73}.p2{fill:#cc79a7}.p3{fill:#e69f00}.p4{fill:#7a5fd0}.p5{fill:#b0a000}",
     ".at{fill:#0072b2}.sure{fill:#fff;stroke:#0072b2;stroke-width:2}",
     "@media (prefers-color-scheme:dark){text{fill:#9198a1}.title,.label{fill:#f0f6fc}",
@@ -1490,15 +1516,17 @@ static void put_axes(writer *w, const plot *f) {
     for (at = 0; at <= f->high_bytes / unit; at += step) {
         if (at < f->low_bytes / unit) continue;
         put(w, "<path class=\"grid\" d=\"M%.2f %dV%d\"/>\n", plot_x(f, at * unit), PLOT_TOP, PLOT_BOTTOM);
-        put(w, "<text x=\"%.2f\" y=\"%d\" text-anchor=\"middle\">%.6g</text>\n", plot_x(f, at * unit), PLOT_BOTTOM + 18, at);
+        put(w, "<text x=\"%.2f\" y=\"%d\" text-anchor=\"middle\">%.6g</text>\n", plot_x(f, at * unit),
+            PLOT_BOTTOM + 18, at);
     }
-    put(w, "<text class=\"label\" x=\"%d\" y=\"%d\" text-anchor=\"end\">largest sum of live bytes, in %s</text>\n",
+    put(w, "<text class=\"label\" x=\"%d\" y=\"%d\" text-anchor=\"end\">largest sum of live bytes, %s</text>\n",
         PLOT_RIGHT, PLOT_BOTTOM + 38, names[k]);
     step = nice_step(f->high_cost - f->low_cost, 7);
     for (k = 0; f->low_cost + step * k <= f->high_cost * 1.0000001; k++) {
         at = f->low_cost + step * k;
         put(w, "<path class=\"grid\" d=\"M%d %.2fH%d\"/>\n", PLOT_LEFT, plot_y(f, at), PLOT_RIGHT);
-        put(w, "<text x=\"%d\" y=\"%.2f\" text-anchor=\"end\">%.6g</text>\n", PLOT_LEFT - 8, plot_y(f, at) + 4.5, at);
+        put(w, "<text x=\"%d\" y=\"%.2f\" text-anchor=\"end\">%.6g</text>\n", PLOT_LEFT - 8,
+            plot_y(f, at) + 4.5, at);
     }
     put(w, "<text class=\"label\" x=\"24\" y=\"%d\">cost / base cost</text>\n", PLOT_TOP - 12);
     put(w, "<path class=\"axis\" d=\"M%d %dV%dH%d\"/>\n", PLOT_LEFT, PLOT_TOP, PLOT_BOTTOM, PLOT_RIGHT);
@@ -1519,7 +1547,8 @@ static void put_stairs(const program *p, writer *w, const curve *c, const plot *
         if (pass == 0) put(w, "V%.2f", plot_y(f, ratio_of(c->points[c->count - 1].bound, base)));
         if (pass == 2) put(w, "M%d %.2f", PLOT_RIGHT, plot_y(f, ratio_of(c->points[c->count - 1].bound, base)));
         for (i = c->count - 1; i-- > 0 && pass != 1;)
-            put(w, "H%.2fV%.2f", plot_x(f, (double)c->points[i].budget), plot_y(f, ratio_of(c->points[i].bound, base)));
+            put(w, "H%.2fV%.2f", plot_x(f, (double)c->points[i].budget),
+                plot_y(f, ratio_of(c->points[i].bound, base)));
         if (pass != 1) put(w, "H%.2f", plot_x(f, (double)c->points[0].peak));
         put(w, pass == 0 ? "Z\"/>\n" : "\"/>\n");
     }
@@ -1531,8 +1560,9 @@ static void put_points(const program *p, writer *w, const curve *c, const plot *
         const point *at = &c->points[i];
         double cost = ratio_of(at->cost, p->keep_all.base_cost);
         if (is_repeated(c, i)) continue;
-        put(w, "<circle class=\"%s\" cx=\"%.2f\" cy=\"%.2f\" r=\"3.5\"><title>%llu bytes (%s), cost %.6f, %s</title></circle>\n",
-            at->cost == at->bound ? "at" : "sure", plot_x(f, (double)at->peak), plot_y(f, cost), (ull)at->peak,
+        put(w, "<circle class=\"%s\" cx=\"%.2f\" cy=\"%.2f\" r=\"3.5\">", at->cost == at->bound ? "at" : "sure",
+            plot_x(f, (double)at->peak), plot_y(f, cost));
+        put(w, "<title>%llu bytes (%s), cost %.6f, %s</title></circle>\n", (ull)at->peak,
             bytes_label(at->peak).text, cost, gap_label(at->cost, at->bound).text);
     }
 }
@@ -1551,7 +1581,8 @@ static void put_dots(const program *p, writer *w, const curve *c, const plot *f)
         double cost = ratio_of(d->cost, p->keep_all.base_cost);
         if (cost > f->high_cost) continue;
         put_diamond(w, d->policy, plot_x(f, (double)d->peak), plot_y(f, cost));
-        put(w, "><title>%s: %llu bytes (%s), cost %.6f</title></path>\n", name, (ull)d->peak, bytes_label(d->peak).text, cost);
+        put(w, "><title>%s: %llu bytes (%s), cost %.6f</title></path>\n", name, (ull)d->peak,
+            bytes_label(d->peak).text, cost);
         if (d->policy == last) continue;
         last = d->policy;
         put_diamond(w, d->policy, x, 84);
@@ -1562,8 +1593,10 @@ static void put_dots(const program *p, writer *w, const curve *c, const plot *f)
 
 static void put_legend(writer *w) {
     put(w, "<path class=\"found\" d=\"M560 60h22\"/><text class=\"label\" x=\"588\" y=\"64\">found</text>\n");
-    put(w, "<circle class=\"at\" cx=\"650\" cy=\"60\" r=\"3.5\"/><text class=\"label\" x=\"660\" y=\"64\">proven optimal</text>\n");
-    put(w, "<path class=\"bound\" d=\"M772 60h22\"/><text class=\"label\" x=\"800\" y=\"64\">no schedule is below</text>\n");
+    put(w, "<circle class=\"at\" cx=\"650\" cy=\"60\" r=\"3.5\"/>");
+    put(w, "<text class=\"label\" x=\"660\" y=\"64\">proven optimal</text>\n");
+    put(w, "<path class=\"bound\" d=\"M772 60h22\"/>");
+    put(w, "<text class=\"label\" x=\"800\" y=\"64\">no schedule is below</text>\n");
 }
 
 static plot frame_curve(const program *p, const curve *c) {
@@ -1592,20 +1625,23 @@ static plot frame_curve(const program *p, const curve *c) {
 
 static void put_picture(const program *p, writer *w, const curve *c) {
     plot f = frame_curve(p, c);
-    put(w, "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" "
-        "data-top=\"%d\" data-bottom=\"%d\">\n<title>Memory against cost of ", PLOT_WIDTH, PLOT_HEIGHT, PLOT_WIDTH,
-        PLOT_HEIGHT, PLOT_TOP, PLOT_BOTTOM);
+    put(w, "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" width=\"%d\" height=\"%d\"", PLOT_WIDTH,
+        PLOT_HEIGHT);
+    put(w, " viewBox=\"0 0 %d %d\" data-top=\"%d\" data-bottom=\"%d\">\n<title>Memory against cost of ",
+        PLOT_WIDTH, PLOT_HEIGHT, PLOT_TOP, PLOT_BOTTOM);
     put_markup(w, p->model);
     put(w, "</title>\n");
     put_lines(w, picture_style, sizeof picture_style / sizeof *picture_style);
-    put(w, "<rect class=\"page\" x=\"0.5\" y=\"0.5\" rx=\"6\" width=\"%d\" height=\"%d\"/>\n", PLOT_WIDTH - 1, PLOT_HEIGHT - 1);
+    put(w, "<rect class=\"page\" x=\"0.5\" y=\"0.5\" rx=\"6\" width=\"%d\" height=\"%d\"/>\n",
+        PLOT_WIDTH - 1, PLOT_HEIGHT - 1);
     put(w, "<text class=\"title\" x=\"24\" y=\"34\">");
     put_markup(w, p->model);
     put(w, ", %s</text>\n", p->o.inference ? "inference" : "training");
     put_legend(w);
     if (c->bound_budget)
-        put(w, "<path class=\"never\" d=\"M%d %dH%.2fV%dH%dZ\"><title>below %llu bytes no plan fits</title></path>\n", PLOT_LEFT,
-            PLOT_TOP, plot_x(&f, (double)c->bound_budget), PLOT_BOTTOM, PLOT_LEFT, (ull)c->bound_budget);
+        put(w, "<path class=\"never\" d=\"M%d %dH%.2fV%dH%dZ\"><title>below %llu bytes no plan fits</title>"
+            "</path>\n", PLOT_LEFT, PLOT_TOP, plot_x(&f, (double)c->bound_budget), PLOT_BOTTOM, PLOT_LEFT,
+            (ull)c->bound_budget);
     put_axes(w, &f);
     put_stairs(p, w, c, &f);
     put_dots(p, w, c, &f);
@@ -1625,8 +1661,9 @@ static int write_picture(program *p, const curve *c) {
 
 static const char *const page_style[] = {
     "<style>",
-    ":root{--page:#fff;--text:#1f2328;--soft:#59636e;--line:#d1d9e0;--mark:#ddf4ff;--area:#0072b2;--first:#0072b2;",
-    "--again:#d55e00;--gradient:#009e73;--saved:#cc79a7;--scratch:#818b98;--fetched:#56b4e9;--input:#b0a000}",
+    ":root{--page:#fff;--text:#1f2328;--soft:#59636e;--line:#d1d9e0;--mark:#ddf4ff;--area:#0072b2;",
+    "--first:#0072b2;--again:#d55e00;--gradient:#009e73;--saved:#cc79a7;--scratch:#818b98;",
+    "--fetched:#56b4e9;--input:#b0a000}",
     "@media (prefers-color-scheme:dark){:root{--page:#0d1117;--text:#f0f6fc;--soft:#9198a1;--line:#3d444d;",
     "--mark:#13304a;--area:#3d9be0;--first:#3d9be0;--again:#f0803c;--gradient:#17b890;--input:#f0e442}}",
     "body{margin:1.5rem auto;padding:0 1rem;max-width:980px;background:var(--page);color:var(--text);",
@@ -1634,10 +1671,12 @@ static const char *const page_style[] = {
     "h1{font-size:1.3rem}svg{max-width:100%;height:auto}canvas{width:100%;display:block}",
     "svg,canvas{touch-action:pan-y}svg:focus,canvas:focus{outline:2px solid var(--area);outline-offset:2px}",
     "#read{min-height:3em;white-space:pre-wrap;font-variant-numeric:tabular-nums}.scroll{overflow-x:auto}",
-    "table{border-collapse:collapse;font-variant-numeric:tabular-nums}th,td{padding:.2rem .7rem;text-align:right;",
-    "border-bottom:1px solid var(--line);white-space:nowrap}th{color:var(--soft);font-weight:600}",
-    "tr.on{background:var(--mark)}button{font:inherit;color:inherit;background:var(--page);border:1px solid var(--line);",
-    "border-radius:6px;padding:.2rem .8rem}.key{display:inline-block;width:.8em;height:.8em;margin:0 .3em 0 1em}",
+    "table{border-collapse:collapse;font-variant-numeric:tabular-nums}",
+    "th,td{padding:.2rem .7rem;text-align:right;border-bottom:1px solid var(--line);white-space:nowrap}",
+    "th{color:var(--soft);font-weight:600}",
+    "tr.on{background:var(--mark)}button{font:inherit;color:inherit;background:var(--page);",
+    "border:1px solid var(--line);border-radius:6px;padding:.2rem .8rem}",
+    ".key{display:inline-block;width:.8em;height:.8em;margin:0 .3em 0 1em}",
     "</style>",
 };
 
@@ -1705,21 +1744,22 @@ static void put_curve_table(const program *p, writer *w, const curve *c) {
         put(w, "<tr data-x=\"%.2f\" data-y=\"%.2f\"><td>%llu</td><td>%s</td><td>%.2f %%</td>",
             plot_x(&f, (double)at->peak), plot_y(&f, ratio_of(at->cost, base)), (ull)at->peak,
             bytes_label(at->peak).text, 100 * ratio_of(at->peak, p->keep_all.peak_bytes));
-        put(w, "<td>%.6f</td><td>%.6f</td><td>%s</td></tr>\n", ratio_of(at->cost, base), ratio_of(at->bound, base),
-            gap_label(at->cost, at->bound).text);
+        put(w, "<td>%.6f</td><td>%.6f</td><td>%s</td></tr>\n", ratio_of(at->cost, base),
+            ratio_of(at->bound, base), gap_label(at->cost, at->bound).text);
     }
     put(w, "</tbody>\n</table></div>\n");
 }
 
 static void put_dot_table(const program *p, writer *w, const curve *c) {
     int i;
-    put(w, "<h2>Policies, for comparison</h2>\n<div class=\"scroll\"><table>\n<thead><tr><th>policy</th><th>bytes</th>"
-        "<th></th><th>of keep all</th><th>cost</th><th>over a plan</th></tr></thead>\n<tbody>\n");
+    put(w, "<h2>Policies, for comparison</h2>\n<div class=\"scroll\"><table>\n<thead><tr><th>policy</th>"
+        "<th>bytes</th><th></th><th>of keep all</th><th>cost</th><th>over a plan</th></tr></thead>\n<tbody>\n");
     for (i = 0; i < c->dot_count; i++) {
         const dot *d = &c->dots[i];
         put(w, "<tr><th>%s</th><td>%llu</td><td>%s</td><td>%.2f %%</td><td>%.6f</td><td>%s</td></tr>\n",
             tl_name_policy((tl_policy)d->policy), (ull)d->peak, bytes_label(d->peak).text,
-            100 * ratio_of(d->peak, p->keep_all.peak_bytes), ratio_of(d->cost, p->keep_all.base_cost), excess_label(c, d).text);
+            100 * ratio_of(d->peak, p->keep_all.peak_bytes), ratio_of(d->cost, p->keep_all.base_cost),
+            excess_label(c, d).text);
     }
     put(w, "</tbody>\n</table></div>\n");
 }
@@ -1733,9 +1773,10 @@ static int write_curve_page(program *p, const curve *c) {
     put(&w, "<p id=\"read\" aria-live=\"polite\"></p>\n");
     put_curve_table(p, &w, c);
     put_dot_table(p, &w, c);
-    put(&w, "<p>Costs are shares of the base cost, every forward and backward once: %llu. A row holds for every budget "
-        "from its bytes up to the next row's. The bound is certain for schedules that run backwards in reverse listing "
-        "order and lose nothing.", (ull)p->keep_all.base_cost);
+    put(&w, "<p>Costs are shares of the base cost, every forward and backward once: %llu.",
+        (ull)p->keep_all.base_cost);
+    put(&w, " A row holds for every budget from its bytes up to the next row's. The bound is certain for"
+        " schedules that run backwards in reverse listing order and lose nothing.");
     if (c->bound_budget) put(&w, " Below %llu bytes no plan fits", (ull)c->bound_budget);
     if (c->bound_budget && limiting_node(p)) {
         put(&w, ", because of node ");
@@ -1750,7 +1791,8 @@ static int write_curve_page(program *p, const curve *c) {
 // Memory above, one row a node below: when its outputs, its gradients and its saved state live.
 static const char *const plan_script[] = {
     "const canvas=document.querySelector('canvas'),read=document.getElementById('read'),L=[],",
-    "  colors=['input','first','again','fetched','gradient','saved','scratch'],N=D.live.length,V=D.names.length;",
+    "  colors=['input','first','again','fetched','gradient','saved','scratch'],",
+    "  N=D.live.length,V=D.names.length;",
     "for(let i=0;i<D.lives.length;i+=6)L.push(D.lives.slice(i,i+6));",
     "const words={F:'forward of ',I:'forward in place of ',S:'forward with saved state of ',B:'backward of ',",
     "  D:'drop ',DS:'drop the saved state of ',O:'copy to the host ',L:'fetch from the host ',",
@@ -1812,10 +1854,12 @@ static const char *const plan_script[] = {
     "  const k=D.kinds[D.steps[2*at]],here=L.filter(l=>l[3]<=at&&at<=l[4]&&l[5]).sort((a,b)=>b[5]-a[5]);",
     "  const step=(words[k]||k+' ')+D.names[D.steps[2*at+1]];",
     "  let text='step '+(at+1)+' of '+N+': '+step+'. '+size(D.live[at])+' live in '+here.length+' things';",
-    "  for(const l of here.slice(0,10))text+='\\n  '+size(l[5])+'  '+D.lifes[l[0]]+' '+D.names[l[1]]+(l[2]>0?'.'+l[2]:'');",
+    "  for(const l of here.slice(0,10))",
+    "    text+='\\n  '+size(l[5])+'  '+D.lifes[l[0]]+' '+D.names[l[1]]+(l[2]>0?'.'+l[2]:'');",
     "  if(here.length>10)text+='\\n  and '+(here.length-10)+' more';",
     "  read.textContent=text;",
-    "  canvas.setAttribute('aria-valuenow',at+1);canvas.setAttribute('aria-valuetext',step+', '+size(D.live[at]));",
+    "  canvas.setAttribute('aria-valuenow',at+1);",
+    "  canvas.setAttribute('aria-valuetext',step+', '+size(D.live[at]));",
     "  draw();",
     "}",
     "function find(e){",
@@ -1871,15 +1915,16 @@ static void put_plan_data(const program *p, writer *w, const lives *l) {
     for (i = 0; i < TL_STEP_COUNT; i++) put(w, "%s\"%s\"", i ? "," : "", tl_name_step((tl_step_kind)i));
     put(w, "],\n\"lifes\":[");
     for (i = 0; i < LIFE_COUNT; i++) put(w, "%s\"%s\"", i ? "," : "", life_names[i]);
-    put(w, "],\n\"budget\":%llu,\"keep\":%llu,\"peak\":%d,\n", (ull)p->budget_bytes, (ull)p->keep_all.peak_bytes,
-        l->report.peak_step < 0 ? 0 : (int)l->report.peak_step);
+    put(w, "],\n\"budget\":%llu,\"keep\":%llu,\"peak\":%d,\n", (ull)p->budget_bytes,
+        (ull)p->keep_all.peak_bytes, l->report.peak_step < 0 ? 0 : (int)l->report.peak_step);
     put_plan_numbers(p, w, l);
     put(w, "};\n");
 }
 
 static void put_plan_table(const program *p, writer *w) {
     const tl_plan *plan = &p->plan;
-    put(w, "<div class=\"scroll\"><table>\n<thead><tr><th></th><th>bytes</th><th></th><th>cost</th></tr></thead>\n<tbody>\n");
+    put(w, "<div class=\"scroll\"><table>\n<thead><tr><th></th><th>bytes</th><th></th><th>cost</th></tr>"
+        "</thead>\n<tbody>\n");
     put(w, "<tr><th>keep all</th><td>%llu</td><td>%s</td><td>%.6f</td></tr>\n", (ull)p->keep_all.peak_bytes,
         bytes_label(p->keep_all.peak_bytes).text, ratio_of(p->keep_all.cost, p->keep_all.base_cost));
     if (p->budget_bytes)
@@ -1892,14 +1937,15 @@ static void put_plan_table(const program *p, writer *w) {
 }
 
 static int write_plan_page(program *p, const lives *l) {
-    static const char *const colors[] = { "input", "first", "again", "fetched", "gradient", "saved", "scratch" };
+    static const char *const colors[] = { "input", "first", "again", "fetched", "gradient", "saved",
+                                          "scratch" };
     writer w;
     int i, code = open_writer(p, p->o.html, &w);
     if (code) return code;
     put_page_start(p, &w);
     put_plan_table(p, &w);
-    put(&w, "<p>Live bytes over the steps, and below them one row a node: when its results, gradients and saved state "
-        "live. <button id=\"axis\" type=\"button\">by steps</button></p>\n<p>");
+    put(&w, "<p>Live bytes over the steps, and below them one row a node: when its results, gradients and"
+        " saved state live. <button id=\"axis\" type=\"button\">by steps</button></p>\n<p>");
     for (i = 0; i < LIFE_COUNT; i++)
         put(&w, "<span class=\"key\" style=\"background:var(--%s)\"></span>%s\n", colors[i], life_names[i]);
     put(&w, "</p>\n<canvas tabindex=\"0\" role=\"slider\" aria-label=\"step of the plan\" aria-valuemin=\"1\" "
@@ -1919,18 +1965,21 @@ static void print_budgets(program *p, FILE *out) {
     fprintf(out, "\n%8s %20s %12s %12s %12s  %s\n", "budget", "bytes", "", "cost", "lower bound", "gap");
     p->doing = "a few budgets";
     for (percent = 100; percent > 0 && !interrupted; percent -= 10) {
-        uint64_t budget = p->keep_all.peak_bytes / 100 * (uint64_t)percent + p->keep_all.peak_bytes % 100 * (uint64_t)percent / 100;
+        uint64_t budget = p->keep_all.peak_bytes / 100 * (uint64_t)percent +
+                          p->keep_all.peak_bytes % 100 * (uint64_t)percent / 100;
         uint64_t base = p->keep_all.base_cost;
         tl_plan plan;
-        tl_result result = try_budget(p, budget ? budget : 1, p->work_limit ? p->work_limit : curve_work, &plan, &p->report);
+        tl_result result = try_budget(p, budget ? budget : 1, p->work_limit ? p->work_limit : curve_work,
+                                      &plan, &p->report);
         clear_progress(p);
         if (result == TL_ERROR_INFEASIBLE)
-            fprintf(out, "%6d %% %20llu %12s  no plan fits; the least found is %llu bytes, because of %s\n", percent,
-                    (ull)budget, bytes_label(budget).text, (ull)p->report.least_budget_bytes,
+            fprintf(out, "%6d %% %20llu %12s  no plan fits; the least found is %llu bytes, because of %s\n",
+                    percent, (ull)budget, bytes_label(budget).text, (ull)p->report.least_budget_bytes,
                     limiting_node(p) ? limiting_node(p) : "all nodes");
         if (result) return;
-        fprintf(out, "%6d %% %20llu %12s %12.6f %12.6f  %s\n", percent, (ull)budget, bytes_label(budget).text,
-                ratio_of(plan.cost, base), ratio_of(plan.bound_cost, base), gap_label(plan.cost, plan.bound_cost).text);
+        fprintf(out, "%6d %% %20llu %12s %12.6f %12.6f  %s\n", percent, (ull)budget,
+                bytes_label(budget).text, ratio_of(plan.cost, base), ratio_of(plan.bound_cost, base),
+                gap_label(plan.cost, plan.bound_cost).text);
     }
 }
 
@@ -1963,17 +2012,19 @@ static int plan_budget(program *p) {
 static int plan_policy(program *p) {
     tl_plan figures;
     tl_result result = make_policy_plan(p, p->policy, p->budget_bytes, &p->plan);
+    uint64_t within;
     if (result == TL_ERROR_INFEASIBLE) {
         const char *why = reason_of(&p->env);
         int code;
         if (strncmp(why, "budget_bytes: ", 14) == 0) why += 14;
         p->report.limiting_node = -1;
         code = p->o.json ? write_json(p, 1) : CODE_OK;
-        return code ? code : fail(CODE_INFEASIBLE, "%s: no plan fits %llu bytes: %s", path_of(p), (ull)p->budget_bytes, why);
+        if (code) return code;
+        return fail(CODE_INFEASIBLE, "%s: no plan fits %llu bytes: %s", path_of(p), (ull)p->budget_bytes, why);
     }
     p->doing = "the bound";
-    if (!result) result = try_budget(p, p->budget_bytes ? p->budget_bytes : p->plan.peak_bytes ? p->plan.peak_bytes : 1,
-                                     p->work_limit, &figures, &p->report);
+    within = p->budget_bytes ? p->budget_bytes : p->plan.peak_bytes;
+    if (!result) result = try_budget(p, within ? within : 1, p->work_limit, &figures, &p->report);
     clear_progress(p);
     if (result && result != TL_ERROR_INFEASIBLE) return fail_result(p, path_of(p));
     p->plan.bound_cost = p->report.bound_cost < p->plan.cost ? p->report.bound_cost : p->plan.cost;
@@ -2017,9 +2068,11 @@ static int run(program *p) {
     int code = read_model(p);
     if (!code && p->o.work) code = parse_count("--work", p->o.work, &p->work_limit);
     if (!code && p->o.policy) code = parse_policy(p);
-    if (!code && tl_plan_keep_all(&p->env, &p->graph, p->o.inference, &p->keep_all)) code = fail_result(p, path_of(p));
+    if (!code && tl_plan_keep_all(&p->env, &p->graph, p->o.inference, &p->keep_all))
+        code = fail_result(p, path_of(p));
     if (!code && p->o.host_budget) code = parse_host(p);
-    if (!code && p->o.budget) code = parse_bytes("--budget", p->o.budget, p->keep_all.peak_bytes, &p->budget_bytes);
+    if (!code && p->o.budget)
+        code = parse_bytes("--budget", p->o.budget, p->keep_all.peak_bytes, &p->budget_bytes);
     if (!code) code = p->o.pareto ? run_curve(p) : run_plan(p);
     if (!code && (fflush(stdout) || ferror(stdout))) code = fail(CODE_INPUT, "standard output: cannot write");
     return code;

@@ -6,7 +6,7 @@ check_schedule.py accepts, JSON, SVG and HTML that other parsers read, and one s
 kind of bad input. --every N: every N-th row of the small graphs only.
 Exit status 0 all facts hold, 1 not; what lacks the reference data (TL_SHARED, else ../shared) prints SKIPPED.
 """
-import argparse, csv, html.parser, importlib.util, json, os, signal, subprocess, sys, tempfile, time
+import argparse, csv, html.parser, importlib.util, json, os, shutil, signal, subprocess, sys, tempfile, time
 import xml.etree.ElementTree as xml
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -254,6 +254,8 @@ def check_page(file):
     balance.feed(page); balance.close()
     assert not balance.open and balance.scripts == 1, balance.open
     for word in ('http:', 'https:', 'import', 'fetch('): assert word not in page.replace('http://www.w3.org/2000/svg', ''), word
+    script = page.split('<script>')[1].split('</script>')[0]
+    if shutil.which('node'): subprocess.run(['node', '--check', '-'], input=script, text=True, check=True, timeout=60)
     assert 'prefers-color-scheme:dark' in page and 'keydown' in page and 'pointermove' in page
     return page
 
