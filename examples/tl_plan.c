@@ -596,6 +596,23 @@ static tl_result make_plan(program *p, uint64_t budget, uint64_t work_limit, tl_
     return result;
 }
 
+// Where the planner names no node that sets the least budget: the one at which its plan there peaks.
+static void find_limiting_node(program *p) {
+    tl_remat_report least;
+    tl_simulate_desc desc;
+    tl_report counts;
+    tl_plan plan;
+    if (p->report.limiting_node >= 0 || !p->report.least_budget_bytes) return;
+    if (make_plan(p, p->report.least_budget_bytes, p->work_limit, &plan, &least)) return;
+    memset(&desc, 0, sizeof desc);
+    desc.graph = &p->graph;
+    desc.plan = &plan;
+    desc.device = device_of(p);
+    if (!tl_simulate_plan(&p->env, &desc, &counts) && counts.peak_step >= 0)
+        p->report.limiting_node = plan.steps[counts.peak_step].node;
+    tl_free_plan(&p->env, &plan);
+}
+
 static int parse_policy(program *p) {
     char names[256] = "";
     int k;
@@ -1313,10 +1330,12 @@ static tl_result start_curve(program *p, curve *c) {
     result = add_point(p, c, 1);
     if (result != TL_ERROR_INFEASIBLE) return result;
     c->bound_budget = p->report.bound_budget_bytes;
+    find_limiting_node(p);
     floor = p->report.least_budget_bytes;
     for (tries = 0; tries < 8 && floor < c->points[c->count - 1].peak; tries++) {
         tl_remat_report found = p->report;
         result = add_point(p, c, floor);
+        p->report.limiting_node = found.limiting_node;
         if (result != TL_ERROR_INFEASIBLE) { p->report = found; break; }
         floor = p->report.least_budget_bytes > floor ? p->report.least_budget_bytes : floor + floor / 64 + 1;
     }
@@ -2000,6 +2019,7 @@ static int plan_budget(program *p) {
     tl_result result;
     p->doing = "planning";
     result = make_plan(p, p->budget_bytes, p->work_limit, &p->plan, &p->report);
+    if (result == TL_ERROR_INFEASIBLE) find_limiting_node(p);
     clear_progress(p);
     if (result == TL_ERROR_INFEASIBLE) {
         int code = p->o.json ? write_json(p, 1) : CODE_OK;

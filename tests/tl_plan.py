@@ -99,6 +99,7 @@ def keep_all_is_shown_without_a_budget():
 def an_infeasible_budget_names_the_least_and_the_node():
     refused(2, ['10879104', 's1b1_norm1'], MODEL, '--budget', '10879103')
     planned(MODEL, '--budget', '10879104')
+    refused(2, ['6684800', 'because of node s1b1_norm1'], MODEL, '--budget', '6684799', '--inference')
     code, out, err = run(MODEL, '--budget', '1', '--json', '-')
     got = json.loads(out)
     assert code == 2 and set(got) == INFEASIBLE_KEYS and err.count('\n') == 1, (got, err)
