@@ -4,7 +4,7 @@
 build/tl_plan on every public model and budget of remat_reference.csv (TL_SHARED, else ../shared), against the best row known
 there at that budget or below. Each plan is replayed by check_schedule.py, which knows nothing of the library. A plan dearer than
 the best row, a bound above a value that somebody reached, a proven value other than a proven row's, an invalid schedule or
-one over its budget fails; prints one line a model.
+one over its budget fails; prints one line a model, and the rows where the reference has a higher lower bound.
 --every N: every N-th row only; --work N: steps of search for each (the program's own limit).
 Exit status 0 all hold, 1 not; without reference data one line SKIPPED and 0.
 """
@@ -78,8 +78,7 @@ def main():
     with concurrent.futures.ThreadPoolExecutor(a.jobs) as pool:
         results = list(pool.map(lambda row: plan(checker, os.path.abspath(a.program), a.work, row), rows))
     print('%-16s %5s %6s %7s %6s %11s %7s %9s %9s %12s %8s' % ('model', 'rows', 'equal', 'better', 'worse', 'infeasible', 'proven', 'gap mean', 'gap max', 'bound below', 'seconds'))
-    failures = []
-    total = [0] * 10
+    failures, lower = [], []
     for model in sorted({row.model for row in rows}) + [None]:
         equal = better = worse = infeasible = proven = below = count = 0; gaps = []; seconds = 0.0
         for row, error, figures in results:
@@ -93,10 +92,13 @@ def main():
             elif ratio < row.best - LAST_DIGIT: better += 1
             else: equal += 1
             proven += figures['proven_optimal']; gaps.append(100 * (figures['gap'] or 0))
-            below += row.bound is not None and figures['lower_bound_cost'] < (row.bound - LAST_DIGIT) * figures['base_cost']
+            bound = figures['lower_bound_cost'] / max(figures['base_cost'], 1)
+            if row.bound is not None and bound < row.bound - LAST_DIGIT:
+                below += 1
+                if model: lower.append('bound below: %s at %d: %.9f, reference %.9f' % (row.model, row.budget, bound, row.bound))
         print('%-16s %5d %6d %7d %6d %11d %7d %7.3f %% %7.3f %% %12d %8.1f' % (model or 'all', count, equal, better, worse, infeasible, proven,
               sum(gaps) / max(len(gaps), 1), max(gaps, default=0), below, seconds))
-    print('bound below: rows where the reference has a higher lower bound')
+    for line in lower: print(line)
     for line in failures: print('FAILED ' + line)
     return 1 if failures else 0
 

@@ -221,6 +221,12 @@ def curves_fall_and_bounds_stay_below():
         assert left['lower_bound_cost'] >= right['lower_bound_cost'], (left, right)
     for point in points:
         assert point['lower_bound_cost'] <= point['total_cost'] and point['peak_bytes'] <= point['budget_bytes'], point
+    # Little work: dearer plans, lower bounds, and none of these above what more work has found.
+    weak = json.loads(planned(MODEL, '--pareto', '--work', '1', '--json', '-'))['points']
+    for point in weak:
+        known = min(p['total_cost'] for p in points if p['peak_bytes'] <= point['budget_bytes'])
+        assert point['lower_bound_cost'] <= known, (point, known)
+    assert any(point['lower_bound_cost'] < point['total_cost'] for point in weak)
     again = json.loads(planned(MODEL, '--pareto', '--work', '5000000', '--json', '-'))
     assert again['points'] == points and again['work'] == got['work']
 
