@@ -302,6 +302,9 @@ typedef struct options {
     int         inference, pareto, explain;
 } options;
 
+#define POLICY_NAME(id, name, help) " " name
+static const char policy_names[] = "                   " TL_POLICIES(POLICY_NAME);
+
 static const char *const usage[] = {
     "tl_plan: plan a graph within a byte budget: what to keep, what to drop and make again",
     "",
@@ -319,7 +322,7 @@ static const char *const usage[] = {
     "  --cost-unit U     what 1 unit of the model's costs is, beside copies: ns, us, ms, or FLOP at a",
     "                    speed, flop@2.5TFLOPS (flop@10TFLOPS)",
     "  --policy NAME     the plan of a rule instead, the cheapest that it has under the budget:",
-    "                    keep-all, every-n, chen-sqrt, chen-greedy, selective, revolve",
+    policy_names,
     "  --work N          elementary steps of search, a few ns each (4000 for each squared node, within",
     "                    30 to 250 million; with --pareto 30 million for each budget). One N gives one",
     "                    plan, on every machine",
@@ -614,12 +617,8 @@ static void find_limiting_node(program *p) {
 }
 
 static int parse_policy(program *p) {
-    char names[256] = "";
-    int k;
     if (tl_parse_policy(p->o.policy, &p->policy)) return CODE_OK;
-    for (k = 0; k < TL_POLICY_COUNT; k++)
-        snprintf(names + strlen(names), sizeof names - strlen(names), " %s", tl_name_policy((tl_policy)k));
-    return fail(CODE_INPUT, "--policy %s: must be one of%s", p->o.policy, names);
+    return fail(CODE_INPUT, "--policy %s: must be one of%s", p->o.policy, policy_names + strspn(policy_names, " ") - 1);
 }
 
 static tl_result make_policy_plan(program *p, tl_policy policy, uint64_t budget, tl_plan *plan) {
