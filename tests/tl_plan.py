@@ -365,7 +365,8 @@ def hostile_options_are_refused():
 def extreme_values_are_planned():
     assert json.loads(planned(MODEL, '--budget', '18446744073709551615', '--json', '-'))['cost_ratio'] == 1
     low = json.loads(planned(MODEL, '--budget', '40%', '--work', '1', '--json', '-'))
-    assert low['lower_bound_cost'] <= low['total_cost'] and low['peak_bytes'] <= low['budget_bytes'], low
+    assert low['lower_bound_cost'] < low['total_cost'] and low['peak_bytes'] <= low['budget_bytes'], low
+    assert low['proven_optimal'] is False and abs(low['gap'] - (low['total_cost'] / low['lower_bound_cost'] - 1)) < 1e-8, low
     planned(MODEL, '--pareto', '--work', '1')
     nothing = write('nothing.tlg', head('node 0 x input fwd=0 bwd=0 out=0 needs=none in=-', 'node 1 y relu fwd=0 bwd=0 out=0 needs=in in=0'))
     for more in (['--budget', '1'], ['--budget', '1', '--explain'], [], ['--inference']): planned(nothing, *more)
