@@ -522,7 +522,7 @@ static int parse_cost_unit(program *p) {
     static const char *const names[] = { "ns", "us", "ms" };
     static const uint64_t lengths[] = { 1, 1000, 1000000 };
     const char *text = p->o.cost_unit ? p->o.cost_unit : "flop@10TFLOPS";
-    uint64_t rate, divisor;
+    uint64_t rate = 0, divisor;
     size_t i;
     int code;
     p->unit_count = 1;
@@ -535,7 +535,7 @@ static int parse_cost_unit(program *p) {
         return fail(CODE_INPUT,
                     "--cost-unit %s: must be ns, us, ms or flop@ and a speed like flop@10TFLOPS", text);
     code = parse_rate("--cost-unit", text + 5, "", "FLOPS", &rate);
-    if (code) return code;
+    if (code || !rate) return CODE_INPUT;
     divisor = common_divisor(rate, 1000000000);
     p->unit_count = rate / divisor;
     p->unit_ns = 1000000000 / divisor;
@@ -1526,12 +1526,13 @@ static const char *const picture_style[] = {
 static void put_axes(writer *w, const plot *f) {
     static const char *const names[] = { "bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
     double unit = 1, step, at;
-    int k = 0;
+    int k = 0, i;
     for (; f->high_bytes / unit >= 1024 && k < 6; k++) unit *= 1024;
     if (f->high_bytes / unit < 4 && k > 0) { unit /= 1024; k--; }
     step = nice_step((f->high_bytes - f->low_bytes) / unit, 9);
     if (k == 0 && step < 1) step = 1;
-    for (at = 0; at <= f->high_bytes / unit; at += step) {
+    for (i = (int)(f->low_bytes / unit / step); i * step <= f->high_bytes / unit; i++) {
+        at = i * step;
         if (at < f->low_bytes / unit) continue;
         put(w, "<path class=\"grid\" d=\"M%.2f %dV%d\"/>\n", plot_x(f, at * unit), PLOT_TOP, PLOT_BOTTOM);
         put(w, "<text x=\"%.2f\" y=\"%d\" text-anchor=\"middle\">%.6g</text>\n", plot_x(f, at * unit),
@@ -1540,7 +1541,7 @@ static void put_axes(writer *w, const plot *f) {
     put(w, "<text class=\"label\" x=\"%d\" y=\"%d\" text-anchor=\"end\">largest sum of live bytes, %s</text>\n",
         PLOT_RIGHT, PLOT_BOTTOM + 38, names[k]);
     step = nice_step(f->high_cost - f->low_cost, 7);
-    for (k = 0; f->low_cost + step * k <= f->high_cost * 1.0000001; k++) {
+    for (k = 0; k < 64 && f->low_cost + step * k <= f->high_cost * 1.0000001; k++) {
         at = f->low_cost + step * k;
         put(w, "<path class=\"grid\" d=\"M%d %.2fH%d\"/>\n", PLOT_LEFT, plot_y(f, at), PLOT_RIGHT);
         put(w, "<text x=\"%d\" y=\"%.2f\" text-anchor=\"end\">%.6g</text>\n", PLOT_LEFT - 8,
