@@ -1238,7 +1238,8 @@ TLDEF tl_result tl_parse_checkpoint_config_json(tl_env *env, const char *text, s
 //
 // Some tensors are dropped and made again before a backward wants them, as often as
 // it takes: which ones, and when, so that the peak stays within the budget and the
-// forwards made again cost least. Three parts share the work:
+// forwards made again cost least. Others are spilled to the host and fetched again, where
+// there is one, while the calls go on. These parts share the work:
 //
 //   exact    A* from the end of the schedule to its start, for small graphs. A state
 //            is the set of tensors that the rest of the schedule cannot do without
@@ -1247,6 +1248,8 @@ TLDEF tl_result tl_parse_checkpoint_config_json(tl_env *env, const char *text, s
 //            Lagrangian of that is one minimum cut a span; its gap is narrowed by branching
 //   search   a schedule is its sequence of calls alone; greedy ones are improved by
 //            taking recomputations out and mending the budget with others
+//   offload  the same search, in which a fetch is one more way to have a tensor again;
+//            what counts is when the last call ends, copies and waits included
 //
 // Everything is counted in integers and in steps of work, never in time: one desc is
 // one plan on every machine.
@@ -1254,6 +1257,7 @@ TLDEF tl_result tl_parse_checkpoint_config_json(tl_env *env, const char *text, s
 // References: Griewank, Walther, Algorithm 799: Revolve, 2000. Jain et al., Checkmate, 2019,
 // arXiv:1910.02653. Beaumont et al., Optimal checkpointing for heterogeneous chains, 2019,
 // arXiv:1911.13214. Kirisame et al., Dynamic Tensor Rematerialization, 2020, arXiv:2006.09616.
+// Beaumont et al., Efficient Combination of Rematerialization and Offloading, NeurIPS 2021.
 // ============================================================================
 
 #ifndef TL_NO_PLANNERS
@@ -1271,6 +1275,8 @@ typedef struct tl_remat_desc {
                                 // a tenth of a second at 100 nodes, two thirds of one from 250 nodes on
     int    (*progress)(const tl_remat_progress *progress, void *user);  // 1 = stop with the best so far
     void    *user;              // given to progress
+    const tl_device *device;    // link and capacities; 0 = copies take no time, no capacity is known
+    uint64_t host_budget_bytes; // of host copies at a time; 0 = no host tier, UINT64_MAX = no limit
 } tl_remat_desc;
 
 // What was found out besides the plan. Bytes are with base_bytes, as the budget is.
@@ -1290,9 +1296,16 @@ typedef struct tl_remat_report {
 //   plan     overwritten; release with tl_free_plan; peaks, costs and bound_cost are filled in
 //   report   overwritten; may be NULL
 //
-// The class of plans that the bound speaks of: lossless, on one tier, backwards in reverse listing
-// order. What nobody needs does not run, so cost may be below base_cost. The same desc gives the
-// same plan everywhere, unless progress stops it.
+// The class of plans that the bound speaks of: lossless, backwards in reverse listing order, copies to
+// a host only with a host budget. What nobody needs does not run, so cost may be below base_cost. The
+// same desc gives the same plan everywhere, unless progress stops it.
+//
+// With a host budget the plan may hold O, L, W and DH steps, and its cost is when it ends on the
+// device (tl_simulate_plan). Costs of the graph are nanoseconds then; where they are of another unit,
+// the link has to speak of that: link_bytes_per_second is what it carries in 10^9 units of cost, and
+// link_latency_ns is in units. In a graph whose unit is 0.1 ps, for instance, 12 GB/s is 1 200 000.
+// Capacities of the device that are known limit both budgets. Half of the work goes into a plan
+// without copies, which the answer never costs more than.
 //
 // Errors:  those of tl_check_graph; TL_ERROR_INFEASIBLE names the least budget at which a plan was
 //          found and the node that it peaks at, and fills in the report; TL_ERROR_INVALID_ARG,
@@ -1335,7 +1348,8 @@ typedef struct tl_chain_plan_desc {
 // Threads: safe with one env per thread.
 // Source:  Beaumont et al., Optimal checkpointing for heterogeneous chains, 2019, arXiv:1911.13214,
 //          section 4, with curves in place of memory slots.
-TLDEF tl_result tl_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, tl_plan *plan, tl_remat_report *report);
+TLDEF tl_result tl_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, tl_plan *plan,
+                              tl_remat_report *report);
 
 // -- policies --
 //
@@ -6417,7 +6431,8 @@ static int32_t tli_find_obstacle(const tli_fusion *f, int32_t id, int32_t tensor
 
 // Whether an outer input of a member would be held from `id` to the next member, where it was not before:
 // the tensor, if nobody reads it later or keeps it, or its gradient, if nobody below adds to it.
-static void tli_count_held(const tli_fusion *f, int32_t id, int32_t tensor, int32_t *values, int32_t *gradients) {
+static void tli_count_held(const tli_fusion *f, int32_t id, int32_t tensor, int32_t *values,
+                           int32_t *gradients) {
     const tl_graph *graph = f->graph;
     const tl_node *from = &graph->nodes[graph->outputs[tensor].node];
     int32_t i = f->first_readers[tensor + 1];
@@ -6644,7 +6659,7 @@ static tl_result tli_add_fused(tli_fusion *f, tli_graph_rules *rules, tl_graph *
     }
     result = tli_add_node(rules, graph, &desc);
     if (result) return result;
-    inputs = &graph->inputs[graph->nodes[graph->node_count - 1].first_input];
+    inputs = (tl_node_input *)&graph->inputs[graph->nodes[graph->node_count - 1].first_input];
     for (at = 0, id = f->heads[last]; at < count; at++, id = f->next[id])
         for (k = old->nodes[id].first_input; k < old->nodes[id].first_input + old->nodes[id].input_count; k++) {
             if (at > 0 && old->outputs[old->inputs[k].tensor].node == f->previous[id]) continue;
@@ -6653,7 +6668,7 @@ static tl_result tli_add_fused(tli_fusion *f, tli_graph_rules *rules, tl_graph *
         }
     for (k = 0; k < end->output_count; k++) {
         int32_t tensor = graph->nodes[graph->node_count - 1].first_output + k;
-        graph->outputs[tensor].needed = old->outputs[end->first_output + k].needed;
+        ((tl_node_output *)graph->outputs)[tensor].needed = old->outputs[end->first_output + k].needed;
         f->tensors[end->first_output + k] = tensor;
     }
     return TL_OK;
@@ -11969,9 +11984,9 @@ static uint64_t tli_rb_find_floor(tli_rb *rb, int32_t inference, int32_t *node) 
 }
 
 // A number of bytes below which no schedule fits, and the node that sets it: the largest working set of
-// a call that every schedule makes, or that every schedule makes that has so few bytes.
-static tl_result tli_remat_floor(tl_env *env, const tl_graph *graph, int32_t inference, uint64_t *bound_budget,
-                                 int32_t *node) {
+// a call that every schedule makes, or that every schedule makes that has so few bytes and no host tier.
+static tl_result tli_remat_floor(tl_env *env, const tl_graph *graph, int32_t inference, int32_t has_host,
+                                 uint64_t *bound_budget, int32_t *node) {
     tli_rb rb;
     uint64_t low, high;
     tl_result result;
@@ -11982,7 +11997,7 @@ static tl_result tli_remat_floor(tl_env *env, const tl_graph *graph, int32_t inf
     result = tli_rb_open(&rb, inference);
     if (!result) {
         low = high = tli_rb_find_floor(&rb, inference, node);
-        while (!tli_rb_fits_gaps(&rb, high, node)) {  // from here on, high - low bisects to the least that does
+        while (!has_host && !tli_rb_fits_gaps(&rb, high, node)) {  // from here on, high - low bisects to it
             low = high + 1;
             high = high > UINT64_MAX / 2 ? UINT64_MAX : 2 * high + 1;
         }
@@ -11996,12 +12011,67 @@ static tl_result tli_remat_floor(tl_env *env, const tl_graph *graph, int32_t inf
     return result;
 }
 
-// A cost that no valid schedule within the budget undercuts; backwards in reverse listing order, no host
-// copies, no compression. Anytime: work_limit (arcs looked at, about 3 ns each) only makes it higher.
+// -- bound: with a host tier --
+//
+// Take a schedule that spills and fetches, on a device budget M and a host budget H, over a link of bw bytes
+// a unit of time, and that ends at T. Keep each tensor on the device over every gap that ends with a fetch
+// that is waited for: from its D, W or I (which becomes an F) to its L. Without O, L, W and DH this is a valid
+// schedule without a host: whatever is read was there before and is there now; in such a gap no forward makes
+// the tensor, else the gap would end there; and a spill that is never fetched again becomes a drop. It makes
+// the same calls, so it costs at most T. Consider a call that begins at t and takes c, and let X be the bytes
+// of the tensors in such a gap meanwhile, which is what this schedule holds more than the first. All of them
+//   - are on the host: X <= H;
+//   - were spilled, each by a copy of its own that ended by t: X <= bw t;
+//   - are fetched after the call, by copies that end by T: X <= bw (T - t - c).
+// A copy takes its latency and ceil(bytes / bw), copies come one after the other, and X is an integer, so
+// X <= floor(bw t), floor(bw (T - t - c)), and t or T - t - c is at most floor(T / 2). For B v: the backwards
+// from v on come after t, and each forward that some backward up to v depends on and all backwards before v
+// come before it: t <= T - after, T - t - c <= T - before. So the schedule keeps, at each backward, the
+// budget M + min(H, floor(bw min(T / 2, T - after, T - before))), and the relaxation with these rooms bounds
+// T: T >= g(T). Rooms grow with T and g falls: whatever T0 is, T > T0 or T >= g(T0).
+
+typedef struct tli_rb_host {
+    uint64_t bytes, rate, time;  // budget; of the link, 0 = no limit; T
+    int32_t  is_even;            // 1 = T / 2 alone: lower, but instants that differ less are found more easily
+} tli_rb_host;
+
+// floor(rate time / 10^9), the largest number where it does not fit.
+static uint64_t tli_rb_find_copied(uint64_t rate, uint64_t time) {
+    uint64_t second = UINT64_C(1000000000), rest = rate % second, whole, part, sum;
+    if (!tli_mul_u64(rate / second, time, &whole) || !tli_mul_u64(rest, time / second, &part) ||
+        !tli_add_u64(whole, part, &sum) || !tli_add_u64(sum, rest * (time % second) / second, &sum))
+        return UINT64_MAX;
+    return sum;
+}
+
+// Add to the room at each backward what may be on the host meanwhile.
+static void tli_rb_add_host(tli_rb *rb, const tli_rb_host *host) {
+    const tl_graph *graph = rb->graph;
+    uint64_t before = 0, after = 0, most, bytes;
+    int32_t p, id;
+    for (p = 0; p < rb->order_count; p++) after += graph->nodes[rb->order[p]].bwd_cost;
+    for (p = 0; p < rb->order_count; p++) {
+        uint64_t cost = graph->nodes[rb->order[p]].bwd_cost;
+        for (id = 0; id < graph->node_count; id++)
+            if (rb->runs_by[id] == p && !graph->nodes[id].is_input) before += graph->nodes[id].fwd_cost;
+        before += cost;  // of this backward too: c
+        most = after > before ? after : before;
+        most = host->time > most ? host->time - most : 0;
+        if (most > host->time / 2 || host->is_even) most = host->time / 2;
+        after -= cost;
+        bytes = host->rate ? tli_rb_find_copied(host->rate, most) : UINT64_MAX;
+        if (bytes > host->bytes) bytes = host->bytes;
+        if (!tli_add_u64(rb->room[p], bytes, &rb->room[p])) rb->room[p] = UINT64_MAX;
+    }
+}
+
+// A cost that no valid schedule within the budget undercuts; backwards in reverse listing order, no
+// compression; no host copies where host is NULL, else the end of those that end by host->time. Anytime:
+// work_limit (arcs looked at, about 3 ns each) only makes it higher.
 // TL_ERROR_INFEASIBLE, without a sentence: no schedule fits; *bound_cost is UINT64_MAX.
-static tl_result tli_remat_bound(tl_env *env, const tl_graph *graph, uint64_t budget, int32_t inference,
-                                 tli_remat_watch *watch, uint64_t work_limit,
-                                 uint64_t *bound_cost, uint64_t *work) {
+static tl_result tli_remat_bound_host(tl_env *env, const tl_graph *graph, uint64_t budget,
+                                      const tli_rb_host *host, int32_t inference, tli_remat_watch *watch,
+                                      uint64_t work_limit, uint64_t *bound_cost, uint64_t *work) {
     tli_rb rb;
     int64_t value = 0;
     int32_t p, node;
@@ -12010,14 +12080,22 @@ static tl_result tli_remat_bound(tl_env *env, const tl_graph *graph, uint64_t bu
     rb.env = env; rb.graph = graph; rb.watch = watch; rb.work = work; rb.work_limit = work_limit;
     *bound_cost = 0;
     result = tli_rb_open(&rb, inference);
-    if (!result && (budget < tli_rb_find_floor(&rb, inference, &node) || !tli_rb_fits_gaps(&rb, budget, &node)))
+    if (!result && (budget < tli_rb_find_floor(&rb, inference, &node) ||
+                    (!host && !tli_rb_fits_gaps(&rb, budget, &node))))
         value = TLI_RB_INFINITE;
     for (p = 0; p < rb.order_count && !result && !value; p++) rb.room[p] = budget - rb.sets[p];
+    if (!result && !value && host) tli_rb_add_host(&rb, host);
     if (!result && !value && rb.order_count) result = tli_rb_search_bound(&rb, &value);
     if (!result && value >= TLI_RB_INFINITE) { result = TL_ERROR_INFEASIBLE; *bound_cost = UINT64_MAX; }
     else if (!result) *bound_cost = tli_rb_round_up(&rb, value);
     tli_rb_free(&rb);
     return result;
+}
+
+static tl_result tli_remat_bound(tl_env *env, const tl_graph *graph, uint64_t budget, int32_t inference,
+                                 tli_remat_watch *watch, uint64_t work_limit,
+                                 uint64_t *bound_cost, uint64_t *work) {
+    return tli_remat_bound_host(env, graph, budget, NULL, inference, watch, work_limit, bound_cost, work);
 }
 
 // -- search: whole graphs under a hard budget --
@@ -12048,6 +12126,7 @@ typedef struct tli_remat_input {
     uint64_t        bound;        // no plan costs less: it ends there
     tli_remat_watch *watch;
     const tli_rs_calls *start;    // a schedule to begin with, too; 0 or no calls: none
+    int32_t         fetches;      // 1 = tensors may come back from a host tier
 } tli_remat_input;
 
 // -- search: numbers --
@@ -12078,19 +12157,24 @@ typedef struct tli_rs_problem {
     tl_env         *env;
     const tl_graph *graph;
     int64_t         budget;
-    int32_t         inference, item_count, node_count;
+    int32_t         inference, item_count, node_count, fetches;
     int64_t        *item_bytes;      // [item_count]
     tli_rs_touch   *touches;         // of F 0, B 0, F 1, B 1, ..., then of the end
-    int32_t        *first_touch;     // [2 nodes + 2]
-    int64_t        *call_bytes;      // [2 nodes + 1] outputs, fwork of F; gradients, bwork of B
+    int32_t        *first_touch;     // [2 nodes + 2], with fetches [2 nodes + 2 tensors + 3]
+    int64_t        *call_bytes;      // [2 nodes + 1] outputs, fwork of F; gradients, bwork of B; fetches too
     int64_t        *gradient_bytes;  // [nodes] gradients live after B v
     uint8_t        *is_wanted;       // [nodes] its forward must run at least once
     uint8_t        *is_result;       // [tensors]
     int64_t         input_bytes;     // of graph inputs
 } tli_rs_problem;
 
-// Calls are numbered: 2v = F v, 2v + 1 = B v, 2 nodes = the end, which uses the results.
+// Calls are numbered: 2v = F v, 2v + 1 = B v, 2 nodes = the end, which uses the results; and 2 nodes + 2
+// + 2t = the fetch of tensor t from the host: it makes t, uses nothing and costs no forward.
 static int32_t tli_rs_end_call(const tli_rs_problem *p) { return 2 * p->node_count; }
+
+static int32_t tli_rs_fetch_call(const tli_rs_problem *p, int32_t tensor) {
+    return 2 * p->node_count + 2 + 2 * tensor;
+}
 
 static int32_t tli_rs_saved_item(const tli_rs_problem *p, int32_t id) { return p->graph->tensor_count + id; }
 
@@ -12207,6 +12291,13 @@ static void tli_rs_read_graph(tli_rs_problem *p, int32_t *seen) {
     for (i = 0; i < graph->tensor_count; i++)
         if (p->is_result[i]) tli_rs_touch_item(p, &count, seen, tli_rs_end_call(p), i, 1);
     p->first_touch[tli_rs_end_call(p) + 1] = count;
+    for (i = 0; i < graph->tensor_count && p->fetches; i++) {
+        int32_t call = tli_rs_fetch_call(p, i);
+        p->first_touch[call] = count;
+        tli_rs_touch_item(p, &count, seen, call, i, 0);
+        p->first_touch[call + 1] = count;
+        p->call_bytes[call] = p->item_bytes[i];
+    }
     tli_rs_mark_wanted(p);
     tli_rs_count_gradients(p, seen);
 }
@@ -12226,9 +12317,11 @@ static int tli_rs_is_countable(const tl_graph *graph) {
 static tl_result tli_rs_init_problem(const tli_remat_input *in, tli_rs_problem *p) {
     const tl_graph *graph = in->graph;
     uint64_t nodes = (uint64_t)graph->node_count, tensors = (uint64_t)graph->tensor_count;
+    uint64_t calls = 2 * nodes + 2 + (in->fetches ? 2 * tensors + 1 : 0);
     int32_t *seen;
     tli_zero(p, sizeof *p);
     p->env = in->env;
+    p->fetches = in->fetches;
     p->graph = graph;
     p->budget = in->budget < (uint64_t)TLI_RS_MOST_BYTES ? (int64_t)in->budget : TLI_RS_MOST_BYTES;
     p->inference = in->inference != 0;
@@ -12240,9 +12333,9 @@ static tl_result tli_rs_init_problem(const tli_remat_input *in, tli_rs_problem *
     p->item_count = graph->tensor_count + 2 * graph->node_count;
     p->item_bytes = (int64_t *)tli_alloc_array(in->env, (uint64_t)p->item_count, sizeof *p->item_bytes);
     p->touches = (tli_rs_touch *)tli_alloc_array(
-        in->env, 2 * (uint64_t)graph->input_count + 3 * tensors + 4 * nodes, sizeof *p->touches);
-    p->first_touch = (int32_t *)tli_alloc_array(in->env, 2 * nodes + 2, sizeof *p->first_touch);
-    p->call_bytes = (int64_t *)tli_alloc_array(in->env, 2 * nodes + 1, sizeof *p->call_bytes);
+        in->env, 2 * (uint64_t)graph->input_count + 4 * tensors + 4 * nodes, sizeof *p->touches);
+    p->first_touch = (int32_t *)tli_alloc_array(in->env, calls, sizeof *p->first_touch);
+    p->call_bytes = (int64_t *)tli_alloc_array(in->env, calls - 1, sizeof *p->call_bytes);
     p->gradient_bytes = (int64_t *)tli_alloc_array(in->env, nodes, sizeof *p->gradient_bytes);
     p->is_wanted = (uint8_t *)tli_alloc_array(in->env, nodes, 1);
     p->is_result = (uint8_t *)tli_alloc_array(in->env, tensors, 1);
@@ -12777,6 +12870,15 @@ static void tli_rs_leave(tli_rs_seq *s, int32_t at) {
 
 static int tli_rs_is_use(const tli_rs_seq *s, int32_t event) { return event >= 0 && s->events[event].is_use; }
 
+static int tli_rs_is_fetch(const tli_rs_seq *s, int32_t at) {
+    return s->places[at].call > tli_rs_end_call(s->p);
+}
+
+// Whether an event takes the item as it was left: a use does, and so does a fetch.
+static int tli_rs_is_kept(const tli_rs_seq *s, int32_t event) {
+    return event >= 0 && (s->events[event].is_use || tli_rs_is_fetch(s, s->events[event].call));
+}
+
 // What a forward saves and overwrites follows from the next events of its items.
 static void tli_rs_refresh(tli_rs_seq *s, int32_t at) {
     const tl_graph *graph = s->p->graph;
@@ -12785,7 +12887,7 @@ static void tli_rs_refresh(tli_rs_seq *s, int32_t at) {
     int32_t e, input = -1, i, reads = 0;
     int saves = 0, overwrites = 0;
     int64_t own;
-    if (place->call < 0 || place->call % 2 || place->call == tli_rs_end_call(s->p)) return;
+    if (place->call < 0 || place->call % 2 || place->call >= tli_rs_end_call(s->p)) return;
     node = &graph->nodes[place->call / 2];
     if (!node->saved_bytes && node->inplace < 0) return;
     if (node->inplace >= 0) input = graph->inputs[node->first_input + node->inplace].tensor;
@@ -12795,7 +12897,7 @@ static void tli_rs_refresh(tli_rs_seq *s, int32_t at) {
         if (s->events[e].item == s->p->graph->tensor_count + place->call / 2 &&
             tli_rs_is_use(s, s->events[e].behind))
             saves = 1;
-        if (s->events[e].item == input && reads == 1 && !tli_rs_is_use(s, s->events[e].behind)) overwrites = 1;
+        if (s->events[e].item == input && reads == 1 && !tli_rs_is_kept(s, s->events[e].behind)) overwrites = 1;
     }
     if (saves) overwrites = 0;
     if (saves == place->saves && overwrites == place->overwrites) return;
@@ -12966,19 +13068,22 @@ static int tli_rs_is_forward(const tli_rs_seq *s, int32_t at) {
 // Whether all that is used later was also made earlier.
 static int tli_rs_can_remove(const tli_rs_seq *s, int32_t at) {
     int32_t e;
+    if (tli_rs_is_fetch(s, at)) return 1;
     if (!tli_rs_is_forward(s, at)) return 0;
     for (e = s->places[at].first_event; e >= 0; e = s->events[e].sibling)
-        if (!s->events[e].is_use && s->events[e].before < 0 && tli_rs_is_use(s, s->events[e].behind)) return 0;
+        if (!s->events[e].is_use && s->events[e].before < 0 && tli_rs_is_kept(s, s->events[e].behind)) return 0;
     return 1;
 }
 
 static int tli_rs_is_useless(const tli_rs_seq *s, int32_t at) {
     int32_t e, ran;
+    if (tli_rs_is_fetch(s, at)) return !tli_rs_is_use(s, s->events[s->places[at].first_event].behind);
     if (!tli_rs_is_forward(s, at)) return 0;
     ran = tli_rs_ran_item(s->p, s->places[at].call / 2);
     for (e = s->places[at].first_event; e >= 0; e = s->events[e].sibling)
-        if (!s->events[e].is_use && tli_rs_is_use(s, s->events[e].behind) &&
-            (s->events[e].item != ran || s->events[e].before < 0)) return 0;
+        if (!s->events[e].is_use && tli_rs_is_kept(s, s->events[e].behind) &&
+            ((s->events[e].item != ran && tli_rs_is_use(s, s->events[e].behind)) || s->events[e].before < 0))
+            return 0;
     return 1;
 }
 
@@ -12995,8 +13100,8 @@ typedef struct tli_rs_search {
     uint64_t goal, bwd_cost;  // no forwards cost less together; of all backwards
     tli_remat_watch *watch;
     int32_t      *stack;         // [items + 1]
-    int32_t      *closure;       // [nodes] being weighed
-    int32_t      *chosen;        // [nodes] the best so far
+    int32_t      *closure;       // [nodes + tensors] being weighed; -1 - tensor = a fetch
+    int32_t      *chosen;        // [nodes + tensors] the best so far
     uint32_t     *stamp;         // [nodes]
     uint32_t      stamped;
     int32_t       chosen_count, chosen_place;
@@ -13006,6 +13111,8 @@ typedef struct tli_rs_search {
     int32_t       distance;      // exponent of the distance, in halves
     int           is_exact;      // bytes beyond what is too much do not count
     uint64_t      tries;
+    uint64_t     *copy_ns;       // [tensors] of one copy; 0 = there are none
+    uint64_t      link_price;    // cost of a moment of the link, of 256
 } tli_rs_search;
 
 static int32_t tli_rs_below(tli_rs_search *r, int32_t limit) {
@@ -13017,6 +13124,25 @@ static int32_t tli_rs_event_before(tli_rs_seq *s, int32_t item, int64_t order) {
     int32_t e = s->last[item];
     while (e >= 0 && s->places[s->events[e].call].order > order) { e = s->events[e].before; s->work++; }
     return e;
+}
+
+// What it costs to spill and fetch a tensor at the present price of the link.
+static uint64_t tli_rs_copy_price(const tli_rs_search *r, int32_t tensor) {
+    uint64_t ns = r->copy_ns[tensor];
+    return ns < TLI_RS_MOST_COST >> 10 ? 2 * ns * r->link_price >> 8 : TLI_RS_MOST_COST >> 10;
+}
+
+// Fetch what a call of the closure reads where that costs less than its forward alone.
+static int tli_rs_weigh_fetch(tli_rs_search *r, int32_t tensor, uint64_t *cost, int32_t *count) {
+    uint64_t price;
+    int32_t i;
+    if (!r->copy_ns) return 0;
+    price = tli_rs_copy_price(r, tensor);
+    if (price >= r->p->graph->nodes[r->p->graph->outputs[tensor].node].fwd_cost) return 0;
+    for (i = 0; i < *count; i++) if (r->closure[i] == -1 - tensor) return 1;
+    r->closure[(*count)++] = -1 - tensor;
+    *cost += price;
+    return 1;
 }
 
 // Price making an item again just before its next use: nodes to run, in r->closure. What they read
@@ -13035,7 +13161,8 @@ static int64_t tli_rs_weigh(tli_rs_search *r, int32_t item, int32_t x, int32_t y
     cost = graph->nodes[r->closure[0]].fwd_cost;
     *count = 1;
     for (at = 0; at < *count; at++) {
-        const tl_node *node = &graph->nodes[r->closure[at]];
+        const tl_node *node = &graph->nodes[r->closure[at] < 0 ? 0 : r->closure[at]];
+        if (r->closure[at] < 0) continue;
         for (i = node->first_input; i < node->first_input + node->input_count; i++) {
             int32_t tensor = graph->inputs[i].tensor, id = graph->outputs[tensor].node, e;
             int64_t bytes = (int64_t)graph->outputs[tensor].bytes;
@@ -13050,6 +13177,7 @@ static int64_t tli_rs_weigh(tli_rs_search *r, int32_t item, int32_t x, int32_t y
                 freed -= bytes;
                 continue;
             }
+            if (tli_rs_weigh_fetch(r, tensor, &cost, count)) continue;
             r->stamp[id] = r->stamped;
             r->closure[(*count)++] = id;
             cost += graph->nodes[id].fwd_cost;
@@ -13059,6 +13187,18 @@ static int64_t tli_rs_weigh(tli_rs_search *r, int32_t item, int32_t x, int32_t y
     if (r->is_exact && freed > r->excess) freed = r->excess;
     score = 2 * tli_rs_log(cost) - 2 * tli_rs_log((uint64_t)freed);
     score -= r->distance * tli_rs_log((uint64_t)(when + 1 - s->places[s->events[x].call].order) >> 12);
+    if (r->noise) score += (int64_t)(tl_next_random(&r->random) >> 40) * r->noise >> 24;
+    return score;
+}
+
+// As tli_rs_weigh, of a fetch just before the next use.
+static int64_t tli_rs_score_fetch(tli_rs_search *r, int32_t item, int32_t x, int32_t y) {
+    tli_rs_seq *s = &r->seq;
+    int64_t freed = r->p->item_bytes[item], score;
+    int64_t span = s->places[s->events[y].call].order - s->places[s->events[x].call].order;
+    if (r->is_exact && freed > r->excess) freed = r->excess;
+    score = 2 * tli_rs_log(tli_rs_copy_price(r, item)) - 2 * tli_rs_log((uint64_t)freed);
+    score -= r->distance * tli_rs_log((uint64_t)span >> 12);
     if (r->noise) score += (int64_t)(tl_next_random(&r->random) >> 40) * r->noise >> 24;
     return score;
 }
@@ -13079,6 +13219,15 @@ static int tli_rs_choose(tli_rs_search *r, int32_t full) {
         if (x < 0 || s->events[x].call == full) continue;
         y = s->events[x].behind;
         if (!tli_rs_is_use(s, y)) continue;
+        if (r->copy_ns && item < r->p->graph->tensor_count) {
+            score = tli_rs_score_fetch(r, item, x, y);
+            if (!r->chosen_count || score < least) {
+                least = score;
+                r->chosen_count = 1;
+                r->chosen[0] = -1 - item;
+                r->chosen_place = s->events[y].call;
+            }
+        }
         if (r->chosen_count) {  // its own forward is the least that it can cost
             score = s->places[s->events[y].call].order - s->places[s->events[x].call].order;
             score = r->ratio[item] - r->distance * tli_rs_log((uint64_t)score >> 12);
@@ -13105,7 +13254,8 @@ static int tli_rs_apply(tli_rs_search *r) {
         r->chosen[k] = id;
     }
     for (i = 0; i < r->chosen_count; i++) {
-        behind = tli_rs_insert(&r->seq, 2 * r->chosen[i], behind);
+        int32_t id = r->chosen[i], call = id < 0 ? tli_rs_fetch_call(r->p, -1 - id) : 2 * id;
+        behind = tli_rs_insert(&r->seq, call, behind);
         if (behind < 0) return 0;
     }
     return 1;
@@ -13255,7 +13405,7 @@ static int32_t tli_rs_move(tli_rs_search *r) {
         if (s->events[e].is_use) while (x >= 0 && s->events[x].is_use) x = s->events[x].before;
         if (x >= 0 && s->places[s->events[x].call].order > s->places[lo].order) lo = s->events[x].call;
         x = s->events[e].behind;
-        if (s->events[e].is_use || !tli_rs_is_use(s, x)) continue;
+        if (s->events[e].is_use || !tli_rs_is_kept(s, x)) continue;
         if (hi < 0 || s->places[s->events[x].call].order < s->places[hi].order) hi = s->events[x].call;
     }
     call = s->places[at].call;
@@ -13377,7 +13527,7 @@ static void tli_rs_free_search(tli_rs_search *r, tli_rs_start *starts) {
 
 static tl_result tli_rs_init_search(const tli_rs_problem *p, tli_rs_search *r) {
     tl_result result;
-    uint64_t nodes = (uint64_t)p->node_count;
+    uint64_t nodes = (uint64_t)p->node_count, tensors = p->fetches ? (uint64_t)p->graph->tensor_count : 0;
     int32_t i;
     tli_zero(r, sizeof *r);
     r->p = p;
@@ -13385,8 +13535,8 @@ static tl_result tli_rs_init_search(const tli_rs_problem *p, tli_rs_search *r) {
     r->random.state = 1;
     for (i = 0; i < p->node_count; i++)
         if (!p->inference && p->graph->nodes[i].has_grad) r->bwd_cost += p->graph->nodes[i].bwd_cost;
-    r->closure = (int32_t *)tli_alloc_array(p->env, nodes, sizeof *r->closure);
-    r->chosen = (int32_t *)tli_alloc_array(p->env, nodes, sizeof *r->chosen);
+    r->closure = (int32_t *)tli_alloc_array(p->env, nodes + tensors, sizeof *r->closure);
+    r->chosen = (int32_t *)tli_alloc_array(p->env, nodes + tensors, sizeof *r->chosen);
     r->stamp = (uint32_t *)tli_alloc_array(p->env, nodes, sizeof *r->stamp);
     r->ratio = (int64_t *)tli_alloc_array(p->env, (uint64_t)p->item_count, sizeof *r->ratio);
     result = tli_rs_init_seq(p, &r->seq);
@@ -14861,6 +15011,495 @@ static tl_result tli_remat_chain(tl_env *env, const tl_graph *graph, uint64_t bu
     return result;
 }
 
+// -- offload: when a sequence with fetches ends --
+//
+//     link     [ O 1 ][ O 2 ]      [ L 2 ][ L 1 ]     A fetch is a call of the sequence that makes its
+//     calls    F1  F2  F3  F4  B4  B3  B2  B1         tensor out of nothing, just before the use: what
+//     item 1   mu~~~~                  ----u          it saves at the fullest call is seen as with a
+//              made, spilled while     issued early,  forward made again, by the same search. Copies
+//              it is used, freed by    as bytes and   are placed here, calls as given:
+//              a WAIT                  link allow
+//
+//   spill   issued right after the tensor is made; its bytes go at the first moment at which they are
+//           in the way, the copy that ends first before all others: then every wait is as short as can be
+//   fetch   issued at the latest moment from which the copies in a row end just before their uses, when
+//           nothing waits; later where there is no room for it beside what the sequence holds
+//
+// What is in the way of a fetch is a pending spill, never the other way round: what the sequence and
+// the fetches hold fits the budget, so a sequence that the search may propose always has its moment.
+
+typedef struct tli_offload {
+    tl_env         *env;
+    const tl_graph *graph;
+    tli_rs_seq     *seq;
+    uint64_t        rate, latency, host_budget;
+    uint64_t       *copy_ns;      // [tensors]
+    uint64_t       *ready;        // [tensors] when the last copy ends; UINT64_MAX = not issued
+    int32_t        *left;         // [tensors] fetches to come
+    uint8_t        *on_host, *leaving, *coming;  // [tensors]
+    int32_t        *pending;      // [pending_count] spilled and used no more, in order of ready
+    int32_t         pending_count;
+    int32_t         capacity, count;
+    int32_t        *place, *index;  // [count] of the sequence, in time; [places] the other way
+    int32_t        *first, *next; // [count] fetches issued before a place, in order; -1 = no more
+    int32_t        *issue;        // [count] of a fetch: before which place it is issued
+    int64_t        *room;         // [count] bytes that nobody holds
+    uint64_t       *clock;        // [count] when a place begins, if nothing waits
+    uint64_t       *start;        // [count] of a fetch: when it has to start
+    tli_steps      *list;         // of steps; 0 = only the time is wanted
+    uint64_t        now, link_free, host_bytes;
+    int64_t         pending_bytes;
+    int             failed;       // 1 = a spill had no room on the host
+} tli_offload;
+
+static void tli_ro_free(tli_offload *o) {
+    tli_release(o->env, o->copy_ns);
+    tli_release(o->env, o->ready);
+    tli_release(o->env, o->left);
+    tli_release(o->env, o->on_host);
+    tli_release(o->env, o->pending);
+    tli_release(o->env, o->place);
+    tli_release(o->env, o->room);
+}
+
+// The time of each copy as the simulator takes it. 0 = no memory, or times that do not fit.
+static int tli_ro_init(tli_offload *o, tli_rs_seq *seq, const tl_device *device, uint64_t host_budget) {
+    uint64_t tensors = (uint64_t)seq->p->graph->tensor_count;
+    int32_t i;
+    tli_zero(o, sizeof *o);
+    o->env = seq->p->env;
+    o->graph = seq->p->graph;
+    o->seq = seq;
+    o->rate = device ? device->link_bytes_per_second : 0;
+    o->latency = device && o->rate ? device->link_latency_ns : 0;
+    o->host_budget = host_budget;
+    o->copy_ns = (uint64_t *)tli_alloc_array(o->env, tensors, sizeof *o->copy_ns);
+    o->ready = (uint64_t *)tli_alloc_array(o->env, tensors, sizeof *o->ready);
+    o->left = (int32_t *)tli_alloc_array(o->env, tensors, sizeof *o->left);
+    o->on_host = (uint8_t *)tli_alloc_array(o->env, 3 * tensors, 1);
+    o->pending = (int32_t *)tli_alloc_array(o->env, tensors, sizeof *o->pending);
+    if (!o->copy_ns || !o->ready || !o->left || !o->on_host || !o->pending) return 0;
+    o->leaving = o->on_host + tensors;
+    o->coming = o->leaving + tensors;
+    for (i = 0; i < o->graph->tensor_count && o->rate; i++)
+        if (!tli_find_time(o->graph->outputs[i].bytes, o->rate, &o->copy_ns[i]) ||
+            !tli_add_u64(o->copy_ns[i], o->latency, &o->copy_ns[i]) || o->copy_ns[i] > TLI_RS_MOST_COST >> 10)
+            o->copy_ns[i] = TLI_RS_MOST_COST >> 10;  // never of use: the simulator has the last word
+    return 1;
+}
+
+static int tli_ro_reserve(tli_offload *o) {
+    int32_t most = o->seq->place_count;
+    if (most <= o->capacity) return 1;
+    tli_release(o->env, o->place);
+    tli_release(o->env, o->room);
+    o->capacity = 2 * most;
+    o->place = (int32_t *)tli_alloc_array(o->env, 5 * (uint64_t)o->capacity, sizeof *o->place);
+    o->room = (int64_t *)tli_alloc_array(o->env, (uint64_t)o->capacity, 3 * sizeof *o->room);
+    if (!o->place || !o->room) { o->capacity = 0; return 0; }
+    o->index = o->place + o->capacity;
+    o->first = o->index + o->capacity;
+    o->next = o->first + o->capacity;
+    o->issue = o->next + o->capacity;
+    o->clock = (uint64_t *)(void *)(o->room + o->capacity);
+    o->start = o->clock + o->capacity;
+    return 1;
+}
+
+static uint64_t tli_ro_call_cost(const tli_offload *o, int32_t call) {
+    if (call >= tli_rs_end_call(o->seq->p)) return 0;
+    return call % 2 ? o->graph->nodes[call / 2].bwd_cost : o->graph->nodes[call / 2].fwd_cost;
+}
+
+// The event of a fetch.
+static const tli_rs_event *tli_ro_event(const tli_offload *o, int32_t i) {
+    return &o->seq->events[o->seq->places[o->place[i]].first_event];
+}
+
+// Places in time, what each leaves free, when each would begin. 0 = a fetch is of no use.
+static int tli_ro_read(tli_offload *o) {
+    tli_rs_seq *s = o->seq;
+    uint64_t clock = 0;
+    int32_t at, n = 0;
+    tli_zero(o->left, (size_t)o->graph->tensor_count * sizeof *o->left);
+    tli_zero(o->on_host, 3 * (size_t)o->graph->tensor_count);
+    for (at = s->places[0].behind; at >= 0; at = s->places[at].behind, n++) {
+        o->place[n] = at;
+        o->index[at] = n;
+        o->first[n] = -1;
+        o->room[n] = s->budget - tli_rs_held(s, at);
+        o->clock[n] = clock;
+        clock += tli_ro_call_cost(o, s->places[at].call);
+        if (!tli_rs_is_fetch(s, at)) continue;
+        if (!tli_rs_is_use(s, tli_ro_event(o, n)->behind)) return 0;
+        o->left[tli_ro_event(o, n)->item]++;
+    }
+    o->count = n;
+    return 1;
+}
+
+// Choose before which call each fetch is issued.
+static void tli_ro_hoist(tli_offload *o) {
+    tli_rs_seq *s = o->seq;
+    uint64_t latest = UINT64_MAX;
+    int32_t i;
+    for (i = o->count; i-- > 0;) {
+        uint64_t ns, use;
+        if (!tli_rs_is_fetch(s, o->place[i])) continue;
+        ns = o->copy_ns[tli_ro_event(o, i)->item];
+        use = o->clock[o->index[s->events[tli_ro_event(o, i)->behind].call]];
+        if (use < latest) latest = use;
+        latest = latest > ns ? latest - ns : 0;
+        o->start[i] = latest;
+    }
+    for (i = 0; i < o->count; i++) {
+        int32_t q = i, low;
+        int64_t bytes;
+        if (!tli_rs_is_fetch(s, o->place[i])) continue;
+        low = o->index[s->events[tli_ro_event(o, i)->before].call] + 1;
+        bytes = s->p->item_bytes[tli_ro_event(o, i)->item];
+        for (; q > low && o->clock[q] > o->start[i] && o->room[q - 1] >= bytes; s->work++)
+            o->room[--q] -= bytes;
+        o->issue[i] = q;
+    }
+    for (i = o->count; i-- > 0;) {
+        if (!tli_rs_is_fetch(s, o->place[i])) continue;
+        o->next[i] = o->first[o->issue[i]];
+        o->first[o->issue[i]] = i;
+    }
+}
+
+static void tli_ro_add_step(tli_offload *o, tl_step_kind kind, int32_t tensor) {
+    if (o->list) tli_add_tensor_step(o->list, o->graph, kind, tensor);
+}
+
+static void tli_ro_copy(tli_offload *o, int32_t tensor) {
+    uint64_t start = o->link_free > o->now ? o->link_free : o->now;
+    o->link_free = start + o->copy_ns[tensor];
+    o->ready[tensor] = o->link_free;
+}
+
+static void tli_ro_wait(tli_offload *o, int32_t tensor) {
+    tli_ro_add_step(o, TL_STEP_WAIT, tensor);
+    if (o->ready[tensor] > o->now) o->now = o->ready[tensor];
+}
+
+// Start a spill where the host has room; 0 = not yet.
+static int tli_ro_spill(tli_offload *o, int32_t tensor) {
+    uint64_t bytes = o->graph->outputs[tensor].bytes;
+    if (bytes > o->host_budget - o->host_bytes) return 0;
+    o->host_bytes += bytes;
+    o->on_host[tensor] = o->leaving[tensor] = 1;
+    tli_ro_add_step(o, TL_STEP_SPILL, tensor);
+    tli_ro_copy(o, tensor);
+    return 1;
+}
+
+// Wait for a pending spill, by its place in the list; its bytes are free.
+static void tli_ro_settle(tli_offload *o, int32_t i) {
+    int32_t tensor = o->pending[i];
+    if (o->ready[tensor] == UINT64_MAX) { o->failed = 1; return; }
+    tli_ro_wait(o, tensor);
+    o->leaving[tensor] = 0;
+    o->pending_bytes -= (int64_t)o->graph->outputs[tensor].bytes;
+    for (o->pending_count--; i < o->pending_count; i++) o->pending[i] = o->pending[i + 1];
+}
+
+// A tensor that is used no more before it is fetched.
+static void tli_ro_add_pending(tli_offload *o, int32_t tensor) {
+    int32_t i = o->pending_count++;
+    if (!o->on_host[tensor] && !tli_ro_spill(o, tensor)) o->ready[tensor] = UINT64_MAX;
+    for (; i > 0 && o->ready[o->pending[i - 1]] > o->ready[tensor]; i--) o->pending[i] = o->pending[i - 1];
+    o->pending[i] = tensor;
+    o->pending_bytes += (int64_t)o->graph->outputs[tensor].bytes;
+}
+
+// The host has more room: spills that waited for it start.
+static void tli_ro_drop_host(tli_offload *o, int32_t tensor) {
+    int32_t i;
+    tli_ro_add_step(o, TL_STEP_DROP_HOST, tensor);
+    o->on_host[tensor] = 0;
+    o->host_bytes -= o->graph->outputs[tensor].bytes;
+    for (i = 0; i < o->pending_count; i++)
+        if (o->ready[o->pending[i]] == UINT64_MAX) (void)tli_ro_spill(o, o->pending[i]);
+}
+
+static void tli_ro_fetch(tli_offload *o, int32_t tensor) {
+    int32_t i;
+    for (i = 0; i < o->pending_count && o->pending[i] != tensor; i++) { }
+    if (i < o->pending_count) tli_ro_settle(o, i);
+    tli_ro_add_step(o, TL_STEP_FETCH, tensor);
+    tli_ro_copy(o, tensor);
+    o->coming[tensor] = 1;
+}
+
+// Whether a tensor made by this event is next absent because it waits on the host for a fetch.
+static int tli_ro_goes_out(const tli_offload *o, int32_t e) {
+    const tli_rs_seq *s = o->seq;
+    if (!o->left[s->events[e].item] || o->on_host[s->events[e].item]) return 0;
+    while (tli_rs_is_use(s, s->events[e].behind)) e = s->events[e].behind;
+    e = s->events[e].behind;
+    return e >= 0 && tli_rs_is_fetch(s, s->events[e].call);
+}
+
+// What a call uses must have come.
+static void tli_ro_begin_call(tli_offload *o, const tli_rs_place *place) {
+    const tli_rs_seq *s = o->seq;
+    int32_t e;
+    for (e = place->first_event; e >= 0; e = s->events[e].sibling) {
+        int32_t item = s->events[e].item;
+        if (!s->events[e].is_use || item >= o->graph->tensor_count || !o->coming[item]) continue;
+        tli_ro_wait(o, item);
+        o->coming[item] = 0;
+        if (!--o->left[item]) tli_ro_drop_host(o, item);
+    }
+}
+
+static void tli_ro_end_call(tli_offload *o, const tli_rs_place *place) {
+    const tli_rs_seq *s = o->seq;
+    const tl_node *node = &o->graph->nodes[place->call / 2];
+    int32_t e, over = place->overwrites ? o->graph->inputs[node->first_input + node->inplace].tensor : -1;
+    for (e = place->first_event; e >= 0; e = s->events[e].sibling) {
+        int32_t item = s->events[e].item, behind = s->events[e].behind;
+        if (item >= o->graph->tensor_count || item == over) continue;
+        if (!s->events[e].is_use && tli_ro_goes_out(o, e)) (void)tli_ro_spill(o, item);
+        if (tli_rs_is_use(s, behind)) continue;
+        if (tli_rs_is_kept(s, behind) && (o->leaving[item] || !o->on_host[item])) tli_ro_add_pending(o, item);
+        else tli_ro_add_step(o, TL_STEP_DROP, item);
+    }
+}
+
+// What stands before a call: waits for room, then fetches. 0 = the host has no room.
+static int tli_ro_prepare(tli_offload *o, int32_t i) {
+    int32_t f;
+    while (o->pending_bytes > o->room[i] && o->pending_count && !o->failed) tli_ro_settle(o, 0);
+    for (f = o->first[i]; f >= 0 && !o->failed; f = o->next[f]) tli_ro_fetch(o, tli_ro_event(o, f)->item);
+    return !o->failed;
+}
+
+static void tli_ro_run_call(tli_offload *o, const tli_rs_place *place) {
+    tl_step_kind kind = place->saves ? TL_STEP_FORWARD_SAVE
+                        : place->overwrites ? TL_STEP_FORWARD_INPLACE : TL_STEP_FORWARD;
+    if (place->call > tli_rs_end_call(o->seq->p)) return;
+    tli_ro_begin_call(o, place);
+    if (place->call == tli_rs_end_call(o->seq->p)) return;
+    if (place->call % 2) kind = TL_STEP_BACKWARD;
+    if (o->list) tli_add_step(o->list, tli_step_of(kind, place->call / 2, TL_ALL_OUTPUTS));
+    o->now += tli_ro_call_cost(o, place->call);
+    tli_ro_end_call(o, place);
+}
+
+// When the sequence ends, which keeps the budget; UINT64_MAX = the host has no room for it, or there is
+// no memory. With a list, its steps.
+static uint64_t tli_ro_time(tli_offload *o, tli_steps *list) {
+    int32_t i;
+    o->list = list;
+    o->now = o->link_free = o->host_bytes = 0;
+    o->pending_bytes = 0;
+    o->pending_count = 0;
+    if (!tli_ro_reserve(o)) { o->seq->failed = 1; return UINT64_MAX; }
+    o->failed = !tli_ro_read(o);
+    if (o->failed) return UINT64_MAX;
+    tli_ro_hoist(o);
+    for (i = 0; i < o->count && tli_ro_prepare(o, i); i++) tli_ro_run_call(o, &o->seq->places[o->place[i]]);
+    o->seq->work += 16 * (uint64_t)o->count;
+    return o->failed ? UINT64_MAX : o->now;
+}
+
+// -- offload: the search --
+
+typedef struct tli_ro_search {
+    tli_rs_search  r;
+    tli_offload    o;
+    uint64_t       best_time, time;  // of the best sequence; of the present one
+} tli_ro_search;
+
+// What a moment of the link costs, of 256: next to nothing where it is idle, all where all wait for it.
+static uint64_t tli_ro_draw_price(tli_rs_search *r) {
+    static const uint8_t prices[] = { 0, 4, 16, 40, 80, 128, 200, 255 };
+    return prices[tli_rs_below(r, 8)];
+}
+
+static int tli_ro_save_best(tli_ro_search *x) {
+    if (!tli_rs_list_calls(&x->r.seq, &x->r.best)) return 0;
+    x->best_time = x->time;
+    x->r.best_cost = x->r.seq.cost;
+    return 1;
+}
+
+// As tli_rs_try, but what counts is when the sequence ends.
+static void tli_ro_try(tli_ro_search *x, uint64_t heat) {
+    tli_rs_search *r = &x->r;
+    tli_rs_seq *s = &r->seq;
+    uint64_t most, time;
+    int64_t u = 32 * 65536 - tli_rs_log((tl_next_random(&r->random) >> 32) + 1);
+    int32_t mark;
+    s->change_count = 0;
+    s->logs = 1;
+    r->tries++;
+    most = x->time + (heat >> 16) * (uint64_t)u + ((heat & 65535) * (uint64_t)u >> 16);
+    r->noise = (int64_t)65536 * (1 + tli_rs_below(r, 4));
+    if (!tli_rs_below(r, 8)) r->noise *= 8;
+    r->distance = tli_rs_below(r, 4);
+    r->is_exact = !tli_rs_below(r, 8);
+    r->link_price = tli_ro_draw_price(r);
+    mark = tli_rs_below(r, 4) ? tli_rs_ruin(r) : tli_rs_move(r);
+    if (mark >= 0 && most >= r->bwd_cost && tli_rs_mend(r, most - r->bwd_cost, 40)) {
+        tli_rs_tidy(r, mark);
+        time = s->failed ? UINT64_MAX : tli_ro_time(&x->o, NULL);
+        if (time <= most) {
+            x->time = time;
+            if (time < x->best_time) tli_ro_save_best(x);
+            return;
+        }
+    }
+    tli_rs_undo(s, 0);
+}
+
+static int tli_ro_goes_on(tli_ro_search *x) {
+    uint64_t *known = &x->r.watch->now.cost;
+    if (x->r.seq.failed || x->r.seq.work >= x->r.limit || x->best_time <= x->r.goal) return 0;
+    if (x->best_time != UINT64_MAX && (!*known || x->best_time < *known)) *known = x->best_time;
+    return !tli_remat_stops(x->r.watch, x->r.seq.work);
+}
+
+#define TLI_RO_STARTS 6
+
+// Phases as in tli_rs_improve: the first ones begin with the starts, the later ones with the best.
+static void tli_ro_improve(tli_ro_search *x, const tli_rs_calls *starts) {
+    static const uint8_t heats[] = { 16, 2, 255, 1 };  // of the mean cost of a call, in 16ths
+    tli_rs_search *r = &x->r;
+    int32_t phase, turn;
+    for (phase = 0; tli_ro_goes_on(x); phase++) {
+        const tli_rs_calls *from = phase < TLI_RO_STARTS ? &starts[phase] : &r->best;
+        int32_t length = 400 << (phase < 24 ? phase / 2 : 12);
+        uint64_t heat;
+        if (!from->count) continue;
+        if (!tli_rs_load(&r->seq, from) || r->seq.over_count) return;
+        x->time = tli_ro_time(&x->o, NULL);
+        heat = x->best_time / (uint64_t)r->seq.used / 16;
+        heat = (heat < TLI_RS_MOST_COST >> 12 ? heat : TLI_RS_MOST_COST >> 12) * heats[phase % 4];
+        for (turn = 0; turn < length && tli_ro_goes_on(x); turn++) {
+            tli_ro_try(x, heat);
+            if (turn % (length / 20 + 1) == length / 20) heat -= heat / 3;
+        }
+    }
+}
+
+// Tidy the loaded sequence where it keeps the budget, and begin with it too. 0 = no memory.
+static int tli_ro_add_start(tli_ro_search *x, tli_rs_calls *start) {
+    tli_rs_seq *s = &x->r.seq;
+    if (s->failed) return 0;
+    if (s->over_count) return 1;
+    s->change_count = 0;
+    s->logs = 1;
+    tli_rs_tidy(&x->r, 0);
+    if (s->failed) return 0;
+    x->time = tli_ro_time(&x->o, NULL);
+    if (s->failed || (x->time < x->best_time && !tli_ro_save_best(x))) return 0;
+    return x->time == UINT64_MAX || tli_rs_list_calls(s, start);
+}
+
+// The calls of a plan; a fetch stands where it is waited for. 0 = no memory.
+static int tli_ro_load_plan(tli_ro_search *x, const tl_plan *plan) {
+    const tli_rs_problem *p = x->r.p;
+    tli_rs_calls calls;
+    int32_t i, ok = 1;
+    tli_zero(&calls, sizeof calls);
+    tli_zero(x->o.coming, (size_t)p->graph->tensor_count);
+    for (i = 0; i < plan->step_count && ok; i++) {
+        const tl_step *step = &plan->steps[i];
+        int32_t tensor = p->graph->nodes[step->node].first_output + (step->output > 0 ? step->output : 0);
+        if (step->kind == TL_STEP_FETCH) x->o.coming[tensor] = 1;
+        if (step->kind == TL_STEP_WAIT && x->o.coming[tensor]) {
+            x->o.coming[tensor] = 0;
+            ok = tli_rs_add_call(p->env, &calls, tli_rs_fetch_call(p, tensor));
+        }
+        if (step->kind <= TL_STEP_BACKWARD)
+            ok = tli_rs_add_call(p->env, &calls, 2 * step->node + (step->kind == TL_STEP_BACKWARD));
+    }
+    ok = ok && tli_rs_add_call(p->env, &calls, tli_rs_end_call(p)) && tli_rs_load(&x->r.seq, &calls);
+    tli_release(p->env, calls.calls);
+    return ok;
+}
+
+// All that there is to begin with: the plan found before; and everything kept, mended at several
+// prices of the link. 0 = no memory.
+static int tli_ro_begin(tli_ro_search *x, const tli_rs_greedy *g, const tl_plan *plan, tli_rs_calls *starts) {
+    static const uint8_t prices[TLI_RO_STARTS - 1] = { 4, 40, 128, 255, 0 };
+    tli_rs_search *r = &x->r;
+    int32_t i;
+    if (plan->step_count && (!tli_ro_load_plan(x, plan) || !tli_ro_add_start(x, &starts[0]))) return 0;
+    for (i = 1; i < TLI_RO_STARTS; i++) {
+        r->distance = 2;
+        r->noise = 0;
+        r->is_exact = 0;
+        r->link_price = prices[i - 1];
+        r->seq.logs = 0;
+        if (!tli_rs_load_program(&r->seq, g)) return 0;
+        tli_rs_mend(r, TLI_RS_MOST_COST, 4 * r->p->node_count + 64);
+        if (!tli_ro_add_start(x, &starts[i])) return 0;
+    }
+    return 1;
+}
+
+static tl_result tli_ro_finish(tli_ro_search *x, tli_steps *best) {
+    if (!tli_rs_load(&x->r.seq, &x->r.best)) return TL_ERROR_NO_MEMORY;
+    *best = tli_steps_of(x->r.p->env);
+    (void)tli_ro_time(&x->o, best);
+    if (!best->failed && !x->r.seq.failed) return TL_OK;
+    tli_release(x->r.p->env, best->steps);
+    tli_zero(best, sizeof *best);
+    return TL_ERROR_NO_MEMORY;
+}
+
+static tl_result tli_ro_run(tli_ro_search *x, const tli_remat_input *in, const tl_plan *plan, tli_steps *best) {
+    tli_rs_greedy g;
+    tli_rs_calls starts[TLI_RO_STARTS];
+    int32_t i;
+    tl_result result = tli_rs_init_greedy(x->r.p, &g);
+    if (result) return result;
+    tli_zero(starts, sizeof starts);
+    x->best_time = UINT64_MAX;
+    x->r.goal = in->bound;
+    x->r.watch = in->watch;
+    x->r.limit = in->work_limit;
+    x->r.random.state = 1 + (uint64_t)plan->step_count;
+    if (!tli_ro_begin(x, &g, plan, starts)) result = TL_ERROR_NO_MEMORY;
+    else if (!x->r.best.count) result = TL_ERROR_INFEASIBLE;
+    if (!result) tli_ro_improve(x, starts);
+    if (!result) result = x->r.seq.failed ? TL_ERROR_NO_MEMORY : tli_ro_finish(x, best);
+    tli_rs_free_greedy(&g);
+    for (i = 0; i < TLI_RO_STARTS; i++) tli_release(in->env, starts[i].calls);
+    return result;
+}
+
+// The steps of a plan with a host tier, not later than `plan` (no steps = none is known) where its
+// sequence can be read. TL_ERROR_INFEASIBLE: none was found.
+static tl_result tli_remat_offload(const tli_remat_input *in, const tl_device *device, uint64_t host_budget,
+                                   const tl_plan *plan, tli_steps *best, uint64_t *work) {
+    tli_rs_problem p;
+    tli_rs_start none[TLI_RS_STARTS];
+    tli_ro_search x;
+    tl_result result;
+    tli_zero(best, sizeof *best);
+    tli_zero(none, sizeof none);
+    tli_zero(&x, sizeof x);
+    *work = 0;
+    result = tli_rs_init_problem(in, &p);
+    if (result) return result;
+    result = tli_rs_init_search(&p, &x.r);
+    if (result) { tli_rs_free_problem(&p); return result; }
+    if (!tli_ro_init(&x.o, &x.r.seq, device, host_budget)) result = TL_ERROR_NO_MEMORY;
+    x.r.copy_ns = x.o.copy_ns;
+    if (!result) result = tli_ro_run(&x, in, plan, best);
+    *work = x.r.seq.work;
+    tli_ro_free(&x.o);
+    tli_rs_free_search(&x.r, none);
+    tli_rs_free_problem(&p);
+    return result;
+}
+
 // -- remat: the parts joined --
 
 // Without a limit of the caller's: steps per node and node, within bounds. A step is 2 to 3 ns: a tenth of a
@@ -14873,10 +15512,13 @@ typedef struct tli_remat {
     tl_env          quiet;        // memory of the caller's env; what fails on the way is no error of the call
     const tl_graph *graph;
     uint64_t        budget;       // of the plan alone
+    const tl_device *device;
+    uint64_t        host_budget;  // 0 = no host tier
     uint64_t        work, work_limit, bound, least, floor;
     int32_t         inference, node, floor_node;
     int32_t         is_over;      // 1 = what stands beside the plan is more than the budget
     int32_t         none;         // 1 = certainly no plan fits
+    int32_t         settled;      // 1 = without a host, nothing is left to be found out
     int32_t         uncountable;  // 1 = numbers too large for the search
     tli_remat_watch watch;
     tl_plan         plan;         // the best so far; no steps = none
@@ -14898,7 +15540,8 @@ static uint64_t tli_remat_share(const tli_remat *r, uint64_t part, uint64_t of) 
 
 // Keep a measured plan where it fits and none found before is as cheap; otherwise it is released.
 static void tli_remat_offer(tli_remat *r, tl_plan *plan) {
-    if (!r->is_over && plan->peak_bytes <= r->budget && (!r->found || plan->cost < r->plan.cost)) {
+    if (!r->is_over && plan->peak_bytes <= r->budget && plan->host_peak_bytes <= r->host_budget &&
+        (!r->found || plan->cost < r->plan.cost)) {
         tl_plan last = r->plan;
         r->plan = *plan;
         *plan = last;
@@ -14914,6 +15557,10 @@ static tl_result tli_remat_offer_steps(tli_remat *r, tli_steps *steps) {
     tl_result result;
     tli_zero(&plan, sizeof plan);
     result = tli_finish_plan(steps, "tl_plan_remat", r->graph, r->inference, &plan);
+    if (!result && r->host_budget) {
+        result = tli_measure(&r->quiet, "tl_plan_remat", r->graph, r->device, 1, &plan);
+        if (result) tl_free_plan(&r->quiet, &plan);
+    }
     if (!result) tli_remat_offer(r, &plan);
     return result == TL_ERROR_NO_MEMORY ? result : TL_OK;
 }
@@ -14936,7 +15583,7 @@ static tl_result tli_remat_begin(tli_remat *r) {
     if (result) return result;
     r->least = plan.peak_bytes;
     tli_remat_offer(r, &plan);
-    result = tli_remat_floor(&r->quiet, r->graph, r->inference, &r->floor, &r->floor_node);
+    result = tli_remat_floor(&r->quiet, r->graph, r->inference, r->host_budget > 0, &r->floor, &r->floor_node);
     if (result) return result;
     if (r->floor > r->budget || r->is_over) return tli_remat_rule_out(r);
     result = tli_remat_bound(&r->quiet, r->graph, UINT64_MAX, r->inference, &r->watch, 0, &r->bound, &work);
@@ -14951,7 +15598,8 @@ static tl_result tli_remat_try_exact(tli_remat *r) {
     tl_result result = tli_remat_exact(&r->quiet, r->graph, r->budget, r->inference, &r->watch, limit,
                                        &steps, &cost, &bound, &proven, &work);
     tli_remat_add_work(r, work);
-    if (!result && bound > r->bound) r->watch.now.bound_cost = r->bound = bound;
+    r->settled = result == TL_ERROR_INFEASIBLE || (!result && proven);
+    if (!result && bound > r->bound && !r->host_budget) r->watch.now.bound_cost = r->bound = bound;
     if (!result && proven) return tli_remat_offer_steps(r, &steps);
     tli_release(&r->quiet, steps.steps);
     return result == TL_ERROR_INFEASIBLE ? tli_remat_rule_out(r) : result;
@@ -15039,10 +15687,119 @@ static tl_result tli_remat_find_least(tli_remat *r) {
     return result;
 }
 
+// -- remat: with a host tier --
+
+// Improve the plan found so far, or find one, with spills and fetches.
+static tl_result tli_remat_try_offload(tli_remat *r, uint64_t work_limit) {
+    tli_remat_input in;
+    tli_steps steps;
+    uint64_t work;
+    tl_result result;
+    tli_zero(&in, sizeof in);
+    in.env = &r->quiet;
+    in.graph = r->graph;
+    in.budget = r->budget;
+    in.inference = r->inference;
+    in.work_limit = work_limit;
+    in.bound = r->bound;
+    in.watch = &r->watch;
+    in.fetches = 1;
+    result = tli_remat_offload(&in, r->device, r->host_budget, &r->plan, &steps, &work);
+    tli_remat_add_work(r, work);
+    if (!result) return tli_remat_offer_steps(r, &steps);
+    return result == TL_ERROR_NO_MEMORY ? result : TL_OK;
+}
+
+// Raise the bound by relaxations for one end T0 after the other: a plan ends behind T0, or not before
+// g(T0). First the end of the plan, in both ways, with half of the work; then bisection between what is
+// known and it, in the way that was better.
+static tl_result tli_remat_bound_offload(tli_remat *r) {
+    enum { ROUNDS = 9 };
+    uint64_t high = r->plan.cost, limit = tli_remat_share(r, 1, 8), bound, work, last = 0;
+    tli_rb_host host;
+    int32_t round;
+    tl_result result;
+    host.bytes = r->host_budget;
+    host.rate = r->device ? r->device->link_bytes_per_second : 0;
+    for (round = 0; round < ROUNDS && r->bound < high && !r->watch.stopped; round++) {
+        host.time = round > 1 ? r->bound + (high - r->bound) / 2 : r->plan.cost - 1;
+        if (round < 2) host.is_even = round;
+        work = 0;
+        result = tli_remat_bound_host(&r->quiet, r->graph, r->budget, &host, r->inference, &r->watch,
+                                      round > 1 ? limit / (ROUNDS - 2) * 2 : limit, &bound, &work);
+        tli_remat_add_work(r, work + (uint64_t)r->graph->node_count);
+        if (result && result != TL_ERROR_INFEASIBLE) return result;
+        if (round == 1 && bound <= last) host.is_even = 0;
+        last = bound;
+        if (bound <= host.time) high = host.time;
+        else bound = host.time + 1;
+        if (bound > r->bound) r->watch.now.bound_cost = r->bound = bound;
+    }
+    return TL_OK;
+}
+
+// Nothing fits: look for the least budget with a host, by bisection between what no plan can do without
+// and what some plan takes.
+static tl_result tli_remat_least_offload(tli_remat *r) {
+    uint64_t low = r->floor, high = r->least, budget = low, work;
+    tl_result result = TL_OK;
+    while (low < high && !result && !r->watch.stopped) {
+        tl_plan plan, none;
+        tli_remat_input in;
+        tli_steps steps;
+        tli_zero(&plan, sizeof plan);
+        tli_zero(&none, sizeof none);
+        tli_zero(&in, sizeof in);
+        in.env = &r->quiet; in.graph = r->graph; in.budget = budget; in.inference = r->inference;
+        in.watch = &r->watch; in.fetches = 1;
+        result = tli_remat_offload(&in, r->device, r->host_budget, &none, &steps, &work);
+        tli_remat_add_work(r, work);
+        if (!result) result = tli_finish_plan(&steps, "tl_plan_remat", r->graph, r->inference, &plan);
+        if (!result && plan.peak_bytes < r->least) {
+            r->least = high = plan.peak_bytes;
+            r->node = plan.peak_bytes == r->floor ? r->floor_node : -1;
+        } else if (result != TL_ERROR_NO_MEMORY) {
+            low = budget + 1;
+        }
+        if (result != TL_ERROR_NO_MEMORY) result = TL_OK;
+        tl_free_plan(&r->quiet, &plan);
+        if (high - low <= high / 4096) break;
+        budget = low + (high - low) / 2;
+    }
+    return result;
+}
+
+// Without the host first, with half of the work; then with it.
+static tl_result tli_remat_run_offload(tli_remat *r) {
+    uint64_t limit = r->work_limit, floor;
+    int32_t node;
+    tl_result result = tli_remat_begin(r);
+    floor = r->floor;  // what holds with the host, too
+    node = r->floor_node;
+    r->work_limit = limit / 2;
+    if (!result && !r->none && !tli_remat_is_done(r)) result = tli_remat_try_exact(r);
+    if (!result && !r->settled && !tli_remat_is_done(r) && !(r->found && r->watch.stopped))
+        result = tli_remat_try_search(r);
+    r->work_limit = limit;
+    r->floor = floor;
+    r->floor_node = node;
+    r->none = r->is_over || floor > r->budget;
+    if (!result && !r->none && !tli_remat_is_done(r)) {
+        result = tli_remat_try_offload(r, tli_remat_share(r, 1, 8));
+        if (!result && r->found) result = tli_remat_bound_offload(r);
+        if (!result && !tli_remat_is_done(r)) result = tli_remat_try_offload(r, tli_remat_share(r, 1, 1));
+    }
+    if (!result && !r->found) result = tli_remat_least_offload(r);
+    if (result) return result;
+    return r->found ? TL_OK : TL_ERROR_INFEASIBLE;
+}
+
 // The parts in turn, until one of them has the last word.
 static tl_result tli_remat_run(tli_remat *r) {
-    tl_result result = tli_remat_begin(r);
     int has_stages = !r->inference && !r->is_over;
+    tl_result result;
+    if (r->host_budget) return tli_remat_run_offload(r);
+    result = tli_remat_begin(r);
     if (!result && !r->none && has_stages && !tli_remat_is_done(r) && tli_is_revolve_chain(r->graph))
         result = tli_remat_try_revolve(r);
     if (!result && !r->none && !tli_remat_is_done(r)) result = tli_remat_try_exact(r);
@@ -15102,8 +15859,10 @@ static uint64_t tli_remat_default_work(const tl_graph *graph) {
 }
 
 static tl_result tli_check_remat(tl_env *env, const tl_remat_desc *desc) {
-    if (desc->inference == 0 || desc->inference == 1) return tl_check_graph(env, desc->graph);
-    return tli_fail(env, TL_ERROR_INVALID_ARG, "tl_plan_remat", "inference: must be 0 or 1");
+    tl_result result = tl_check_graph(env, desc->graph);
+    if (desc->inference != 0 && desc->inference != 1)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, "tl_plan_remat", "inference: must be 0 or 1");
+    return !result && desc->device ? tl_check_device(env, desc->device) : result;
 }
 
 TLI_IMPL tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan *plan,
@@ -15122,6 +15881,8 @@ TLI_IMPL tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan
     if (env) r.quiet = *env;
     r.quiet.log = NULL;
     budget = desc->budget_bytes ? desc->budget_bytes : UINT64_MAX;
+    if (desc->device && desc->device->device_capacity_bytes && desc->device->device_capacity_bytes < budget)
+        budget = desc->device->device_capacity_bytes;
     r.graph = desc->graph;
     r.inference = desc->inference;
     r.is_over = budget < desc->base_bytes;
@@ -15129,6 +15890,10 @@ TLI_IMPL tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan
     r.work_limit = desc->work_limit ? desc->work_limit : tli_remat_default_work(r.graph);
     r.watch.now.work_limit = r.work_limit;
     r.watch.desc = desc;
+    r.device = desc->device;
+    r.host_budget = desc->host_budget_bytes;
+    if (r.device && r.device->host_capacity_bytes && r.device->host_capacity_bytes < r.host_budget)
+        r.host_budget = r.device->host_capacity_bytes;
     result = tli_remat_run(&r);
     if (!result) {
         r.plan.base_bytes = desc->base_bytes;
