@@ -618,7 +618,8 @@ static void find_limiting_node(program *p) {
 
 static int parse_policy(program *p) {
     if (tl_parse_policy(p->o.policy, &p->policy)) return CODE_OK;
-    return fail(CODE_INPUT, "--policy %s: must be one of%s", p->o.policy, policy_names + strspn(policy_names, " ") - 1);
+    return fail(CODE_INPUT, "--policy %s: must be one of%s", p->o.policy,
+                policy_names + strspn(policy_names, " ") - 1);
 }
 
 static tl_result make_policy_plan(program *p, tl_policy policy, uint64_t budget, tl_plan *plan) {
