@@ -442,13 +442,14 @@ typedef struct tl_view {
     int32_t  tensor;                // its storage: index into tl_graph.outputs, never a view
 } tl_view;
 
-// All arrays belong to the graph; read them freely, change them through the calls below.
+// All arrays belong to the graph; read them freely, change them through the calls below. An array whose
+// capacity is 0 is somebody else's, as a const table is: it is copied before it grows, and not released.
 typedef struct tl_graph {
-    tl_node        *nodes;    int32_t node_count;     // [node_count] topological order
-    tl_node_input  *inputs;   int32_t input_count;    // of all nodes, one after the other
-    tl_node_output *outputs;  int32_t tensor_count;   // of all nodes, one after the other
-    tl_view        *views;    int32_t view_count;
-    char           *text;     uint32_t text_bytes;    // names, each ended by 0; the one at 0 is empty
+    const tl_node        *nodes;    int32_t node_count;     // [node_count] topological order
+    const tl_node_input  *inputs;   int32_t input_count;    // of all nodes, one after the other
+    const tl_node_output *outputs;  int32_t tensor_count;   // of all nodes, one after the other
+    const tl_view        *views;    int32_t view_count;
+    const char           *text;     uint32_t text_bytes;    // names, each ended by 0; the one at 0 is empty
     uint64_t        batch;                            // samples that bytes and costs stand for; 0 = unknown
     int32_t         node_capacity, input_capacity, tensor_capacity, view_capacity;
     uint32_t        text_capacity;
@@ -563,6 +564,327 @@ TLDEF tl_result tl_write_graph(tl_env *env, const tl_graph *graph, const char *p
 #endif
 #endif
 
+#ifndef TL_NO_PLANNERS
+// -- layers: nodes whose bytes and costs follow from shapes --
+//
+//     shape.batch = 8; shape.channels = 3; shape.height = shape.width = 256;
+//     conv.channels = 64; conv.kernel = 3; norm.activation = TL_ELEMENTWISE_RELU;
+//     if (tl_add_input(&env, &graph, "x", shape, TL_PRECISION_SINGLE, &x) ||
+//         tl_add_conv2d(&env, &graph, &conv, x, &x) || tl_add_batch_norm(&env, &graph, &norm, x, &x)) ...
+//
+// Letters: B batch, C channels, H x W positions, of the input; E elements of the result; T tokens, that
+// is positions. Costs are FLOP: 2 for a multiplication with its addition, also where a tap falls into
+// the padding, and 1 for a bias; what only touches elements costs 1 for each. A backward costs twice the
+// forward where there are weights or two matrices are multiplied, else the same. Bytes are elements x
+// the size of the precision. Nothing is counted twice: caches, workspaces and statistics of a library
+// that computes a layer stand in saved_bytes, fwork_bytes and bwork_bytes of the desc.
+
+// id, name of the op, what backward reads
+#define TL_ELEMENTWISES(X) \
+    X(TL_ELEMENTWISE_NONE,    "none",    "none") \
+    X(TL_ELEMENTWISE_RELU,    "relu",    "out")  \
+    X(TL_ELEMENTWISE_SIGMOID, "sigmoid", "out")  \
+    X(TL_ELEMENTWISE_TANH,    "tanh",    "out")  \
+    X(TL_ELEMENTWISE_GELU,    "gelu",    "in")   \
+    X(TL_ELEMENTWISE_SILU,    "silu",    "in")   \
+    X(TL_ELEMENTWISE_SCALE,   "scale",   "none") \
+    X(TL_ELEMENTWISE_DROPOUT, "dropout", "none") \
+    X(TL_ELEMENTWISE_ADD,     "add",     "none") \
+    X(TL_ELEMENTWISE_SUB,     "sub",     "none") \
+    X(TL_ELEMENTWISE_MUL,     "mul",     "in")
+
+// id, name of the op, positions of the result
+#define TL_POOLS(X) \
+    X(TL_POOL_MAX,     "maxpool",  "one per stride; backward finds the largest again") \
+    X(TL_POOL_AVERAGE, "avgpool",  "one per stride")                                  \
+    X(TL_POOL_GLOBAL,  "gavgpool", "those of the desc, each the mean of its share")
+
+// id, name, what is kept of the weights softmax(Q K^T)
+#define TL_ATTENTIONS(X) \
+    X(TL_ATTENTION_STORED, "stored", "one node: the weights are saved bytes")                       \
+    X(TL_ATTENTION_TILED,  "tiled",  "one node: made again tile by tile, two numbers a row are saved") \
+    X(TL_ATTENTION_SPLIT,  "split",  "three nodes: the planner may drop scores and weights")
+
+// id, name of the op, gates
+#define TL_CELLS(X) \
+    X(TL_CELL_RNN,  "rnn",  "1: h = tanh(W x + U h + b)") \
+    X(TL_CELL_GRU,  "gru",  "3: reset, update, candidate") \
+    X(TL_CELL_LSTM, "lstm", "4: input, forget, candidate, output")
+
+typedef enum tl_elementwise { TL_ELEMENTWISES(TLI_ENUM) TL_ELEMENTWISE_COUNT } tl_elementwise;
+typedef enum tl_pool        { TL_POOLS(TLI_ENUM) TL_POOL_COUNT } tl_pool;
+typedef enum tl_attention   { TL_ATTENTIONS(TLI_ENUM) TL_ATTENTION_COUNT } tl_attention;
+typedef enum tl_cell        { TL_CELLS(TLI_ENUM) TL_CELL_COUNT } tl_cell;
+
+// 0 = 1. Rows are {B, C, 1, 1}, sequences {B, C, T, 1}, images {B, C, H, W}.
+typedef struct tl_shape {
+    uint64_t batch, channels, height, width;
+} tl_shape;
+
+// A tensor of a graph with its shape: what layers read and make.
+typedef struct tl_value {
+    tl_tensor    tensor;
+    tl_precision precision;  // of its elements: f64 8 bytes, f32 and mixed 4, f16 and bf16 2
+    tl_shape     shape;      // never 0 in a value that a layer made
+} tl_value;
+
+#define TL_NO_PADDING UINT64_MAX
+
+// What a layer is, beside what it reads. Zero is the default; a layer refuses fields that it has no
+// use for. Of two-dimensional fields, height comes first and width follows it where it is 0.
+typedef struct tl_layer_desc {
+    const char *name;           // 0 = "n<id>"
+    const char *unit;           // as in tl_node_desc
+    int32_t  layer;             // layer number + 1; 0 = belongs to no layer
+    int32_t  no_grad, keep;     // as in tl_node_desc
+    int32_t  precision;         // tl_precision of the result + 1; 0 = that of the first input
+    tl_elementwise activation;  // done in place by the same node: relu, sigmoid or tanh; 0 = none
+    int32_t  inplace;           // 1 = the result may overwrite the first input: same bytes, no graph input
+    int32_t  no_bias;           // 1 = without bias
+    int32_t  flatten;           // 1 = all positions of a sample are one row
+    uint64_t channels;          // of the result; 0 = those of the input
+    uint64_t kernel, kernel_width;    // 0 = 1
+    uint64_t stride, stride_width;    // 0 = 1; of a pool: the kernel
+    uint64_t padding, padding_width;  // 0 = (kernel - 1) / 2; TL_NO_PADDING
+    uint64_t dilation;          // 0 = 1
+    uint64_t groups;            // 0 = 1; divides both channels
+    uint64_t height, width;     // positions of a global pool; 0 = 1
+    uint64_t heads;             // of attention; 0 = 1; divides the channels
+    uint64_t vocabulary;        // rows of an embedding's table; > 0 there
+    uint64_t saved_bytes, fwork_bytes, bwork_bytes;  // of your kernels, beside what the layer has
+} tl_layer_desc;
+
+// Every call below adds a node, with op and needs as the comment says, and gives its result.
+//
+//   desc     0 = all defaults
+//   output   overwritten; may be where the input was
+//
+// Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_NO_MEMORY; TL_ERROR_OVERFLOW: bytes or costs do not fit 64
+//          bits. On error the graph is as it was, and *output is all zero.
+// Threads: as tl_add_node.
+
+// Add a graph input. The first one sets the batch of the graph, if it has none.
+TLDEF tl_result tl_add_input(tl_env *env, tl_graph *graph, const char *name, tl_shape shape,
+                             tl_precision precision, tl_value *output);
+
+// linear: each position times a matrix. (2 C + 1) E forward, 1 less each without bias; needs in.
+// Fields: channels, no_bias, flatten, activation.
+TLDEF tl_result tl_add_dense(tl_env *env, tl_graph *graph, const tl_layer_desc *desc, tl_value input,
+                             tl_value *output);
+
+// conv2d: (2 C kernel kernel_width / groups + 1) E forward; needs in.
+// Fields: channels, kernel, stride, padding, dilation, groups, no_bias, activation.
+TLDEF tl_result tl_add_conv2d(tl_env *env, tl_graph *graph, const tl_layer_desc *desc, tl_value input,
+                              tl_value *output);
+
+// The same with as many groups as there are channels: each is convolved alone.
+TLDEF tl_result tl_add_depthwise_conv2d(tl_env *env, tl_graph *graph, const tl_layer_desc *desc,
+                                        tl_value input, tl_value *output);
+
+// convt2d: transposed, grows (H - 1) stride + dilation (kernel - 1) + 1 - 2 padding. Every element of
+// the input meets each tap: 2 B C H W channels kernel kernel_width / groups + E forward; needs in.
+// Fields: as tl_add_conv2d.
+TLDEF tl_result tl_add_transposed_conv2d(tl_env *env, tl_graph *graph, const tl_layer_desc *desc,
+                                         tl_value input, tl_value *output);
+
+// Pools: E x the window forward and backward; needs in for maxpool, else none. Fields: kernel, stride,
+// padding; of a global one height and width, its window being ceil(H / height) x ceil(W / width).
+TLDEF tl_result tl_add_pool(tl_env *env, tl_graph *graph, tl_pool kind, const tl_layer_desc *desc,
+                            tl_value input, tl_value *output);
+
+// upsample: height x stride, width x stride. E x kernel x kernel_width taps forward and backward:
+// kernel 0 = 1 is nearest, 2 bilinear; needs none. Fields: kernel, stride.
+TLDEF tl_result tl_add_upsample(tl_env *env, tl_graph *graph, const tl_layer_desc *desc, tl_value input,
+                                tl_value *output);
+
+// bn, layernorm: E forward, 2 E backward; needs in; a scale and a bias per channel. Statistics are not
+// counted: they are small, and made again in the backward. Fields: no_bias, activation, inplace.
+TLDEF tl_result tl_add_batch_norm(tl_env *env, tl_graph *graph, const tl_layer_desc *desc, tl_value input,
+                                  tl_value *output);
+TLDEF tl_result tl_add_layer_norm(tl_env *env, tl_graph *graph, const tl_layer_desc *desc, tl_value input,
+                                  tl_value *output);
+
+// Elementwise: E forward and backward; add, sub and mul: E for each input but the first. Each extent
+// of a further input is that of the first, or 1. Dropout finds its mask again from the random state.
+//
+//   input_count   add, mul: 2 or more; sub: 2; the others: 1
+//
+// Fields: activation, inplace.
+TLDEF tl_result tl_add_elementwise(tl_env *env, tl_graph *graph, tl_elementwise kind,
+                                   const tl_layer_desc *desc, const tl_value *inputs, int32_t input_count,
+                                   tl_value *output);
+
+// softmax over the channels: E forward and backward; needs out. Fields: inplace.
+TLDEF tl_result tl_add_softmax(tl_env *env, tl_graph *graph, const tl_layer_desc *desc, tl_value input,
+                               tl_value *output);
+
+// embedding: a row of a table for each id. E forward, 2 E backward; needs in; vocabulary x channels
+// weights. Fields: vocabulary, channels (> 0).
+//
+//   input   ids, one a position: 1 channel, elements of any precision
+TLDEF tl_result tl_add_embedding(tl_env *env, tl_graph *graph, const tl_layer_desc *desc, tl_value input,
+                                 tl_value *output);
+
+// Attention of T tokens on S: scores and weights have N = B heads T S elements. Q K^T and weights x V
+// cost 2 B T S C each, softmax N.
+//
+//   stored   attention: the sum forward, backward the products twice and N; needs in; saves the weights
+//            N; fwork N (the scores), bwork N (their gradients)
+//   tiled    attention: the same forward; backward makes Q K^T and the weights again: 5/2 of the products
+//            and 2 N; needs in,out; saves the logarithm of the sum of each of B heads T rows, and bwork is
+//            a number a row, of 4 bytes or the element, if that is larger. Dao et al., FlashAttention,
+//            2022, arXiv:2205.14135, section 3
+//   split    bmm, softmax and bmm, called <name>_qk, _softmax and _av; the products need in, softmax out
+//
+//   inputs   1: queries, keys and values in one tensor of 3 C channels; or 3: of C channels, the
+//            last two of S tokens
+//
+// Fields: heads, unless in three nodes saved_bytes, fwork_bytes, bwork_bytes.
+TLDEF tl_result tl_add_attention(tl_env *env, tl_graph *graph, tl_attention kind, const tl_layer_desc *desc,
+                                 const tl_value *inputs, int32_t input_count, tl_value *output);
+
+// One step of a recurrent layer: with U channels and G gates, B G U (2 (C + U) + 1) for the products,
+// twice that backward, and E for each gate and 0, 4 (gru) or 5 (lstm) for the new state, the same
+// backward. rnn needs in,out; the others in, and save their gates; lstm also out1.
+//
+//   state       [1], of lstm [2]: hidden and cell; one position
+//   new_state   [1] or [2] overwritten; may be where the state was
+//
+// Fields: no_bias; channels is that of the state.
+TLDEF tl_result tl_add_recurrent(tl_env *env, tl_graph *graph, tl_cell kind, const tl_layer_desc *desc,
+                                 tl_value input, const tl_value *state, tl_value *new_state);
+
+// concat, split: along the channels; E (of split: of all parts) forward and backward; needs none.
+//
+//   channels   [output_count] of each part; 0 = equal parts
+TLDEF tl_result tl_add_concat(tl_env *env, tl_graph *graph, const tl_layer_desc *desc,
+                              const tl_value *inputs, int32_t input_count, tl_value *output);
+TLDEF tl_result tl_add_split(tl_env *env, tl_graph *graph, const tl_layer_desc *desc, tl_value input,
+                             const uint64_t *channels, int32_t output_count, tl_value *outputs);
+
+// loss: softmax and cross entropy, or any other that goes over its input once: as many as the input
+// has elements forward and backward; needs in. One element a sample comes out.
+//
+//   labels   0 = not part of the graph
+TLDEF tl_result tl_add_loss(tl_env *env, tl_graph *graph, const tl_layer_desc *desc, tl_value input,
+                            const tl_value *labels, tl_value *output);
+
+TLDEF const char *tl_name_elementwise(tl_elementwise kind);  // "relu"; "?" out of range
+TLDEF const char *tl_name_pool(tl_pool kind);                // "maxpool"
+TLDEF const char *tl_name_attention(tl_attention kind);      // "tiled"
+TLDEF const char *tl_name_cell(tl_cell kind);                // "lstm"
+#ifndef TL_NO_TEXT
+// Each accepts exactly what its tl_name_ returns: 1 and the value, or 0.
+TLDEF int tl_parse_elementwise(const char *text, tl_elementwise *kind);
+TLDEF int tl_parse_pool(const char *text, tl_pool *kind);
+TLDEF int tl_parse_attention(const char *text, tl_attention *kind);
+TLDEF int tl_parse_cell(const char *text, tl_cell *kind);
+#endif
+
+// -- statistics --
+
+// All nodes of one op.
+typedef struct tl_op_statistics {
+    const char *op;             // a text of the graph
+    int32_t  node_count;
+    uint64_t output_bytes, saved_bytes, param_bytes;
+    uint64_t fwd_cost, bwd_cost;
+} tl_op_statistics;
+
+// What a graph is like. The floor is the largest working set of a call that every plan makes: graph inputs,
+// what the call reads and makes, its gradients, saved bytes and scratch. No plan needs less.
+typedef struct tl_graph_statistics {
+    const tl_op_statistics *ops;  // [op_count] in order of first appearance
+    const int32_t *cuts;        // [cut_count] nodes that nothing passes by: those below read none above
+    int32_t  op_count, cut_count;
+    int32_t  node_count, tensor_count;
+    int32_t  input_node_count;  // graph inputs
+    int32_t  grad_node_count;   // nodes with a backward
+    int32_t  depth;             // nodes of the longest path
+    int32_t  width;             // most tensors that cross a place between two nodes of the listing
+    tl_tensor largest_tensor;
+    uint64_t largest_bytes;     // of it
+    uint64_t output_bytes, saved_bytes, param_bytes;  // sums
+    uint64_t fwd_cost, bwd_cost;      // sums
+    uint64_t floor_bytes;       // of the training, weights not counted
+    int32_t  floor_node;        // the first whose call takes so many
+    int32_t  floor_is_backward; // 1 = it is its backward
+    uint64_t inference_floor_bytes;
+    uint64_t keep_all_bytes;    // peak of the training that keeps what backward reads (tl_plan_keep_all)
+    void    *memory;            // what tl_free_graph_statistics releases
+} tl_graph_statistics;
+
+// Measure a graph.
+//
+//   statistics   overwritten; release with tl_free_graph_statistics; its texts are those of the graph
+//
+// Errors:  those of tl_check_graph; *statistics is all zero then.
+// Cost:    O(nodes + inputs), O(n log n) as tl_check_graph, and O(nodes x ops) at worst.
+TLDEF tl_result tl_measure_graph(tl_env *env, const tl_graph *graph, tl_graph_statistics *statistics);
+TLDEF void      tl_free_graph_statistics(tl_env *env, tl_graph_statistics *statistics);  // accepts zeroed ones
+
+#ifndef TL_NO_TEXT
+// Write statistics as a table, an op a line, for people to read.
+TLDEF size_t tl_print_graph_statistics(const tl_graph *graph, const tl_graph_statistics *statistics,
+                                       char *buf, size_t size);
+#endif
+
+// -- fusion: chains of elementwise nodes become one node, computed block by block --
+//
+//     a --> add --> gelu --> dropout --> y     three tensors, each written and read
+//     b ----^
+//     a, b --> [ fused: block 1, block 2, ... ] --> y     one tensor, and blocks of scratch
+
+typedef struct tl_fusion_desc {
+    const tl_graph    *graph;        // not NULL
+    const char *const *ops;          // [op_count] that are elementwise; 0 = all of TL_ELEMENTWISES. Of
+                                     // "add+relu" each part must be one
+    int32_t            op_count;
+    const char        *op;           // of fused nodes; 0 = "fused"
+    uint64_t           block_bytes;  // a multiple of 64; 0 = 65536
+    const tl_device   *device;       // costs are nanoseconds on it; 0 = costs are added up
+    int32_t            inference;    // 1 = forward only: what backward reads does not matter
+} tl_fusion_desc;
+
+typedef struct tl_fusion_plan {
+    tl_graph       graph;            // the fused graph
+    const int32_t *nodes;            // [nodes of the old graph] the node that computes it now
+    const int32_t *first_members;    // [graph.node_count + 1] into members
+    const int32_t *members;          // [nodes of the old graph] old nodes, by new node, in their order
+    const int32_t *remade_counts;    // [graph.node_count] first members whose forward backward runs again
+    uint64_t       block_bytes;      // defaults filled in
+    int32_t        fused_count;      // new nodes of two members and more
+    uint64_t       inner_bytes;      // of the tensors that are gone
+    void          *memory;           // what tl_free_fusion_plan releases, and the graph
+} tl_fusion_plan;
+
+// Fuse chains of elementwise nodes. In a chain every node has one output, is the only reader of the one
+// before it, has no weights and no saved bytes, reads and makes tensors of equal bytes only, and shares
+// layer, unit, and whether it has a gradient and scales with the batch; only the last may be a result.
+// Chains are as long as they can be, at most 256 nodes, under three rules more: backward must not read
+// more bytes than before, other nodes between two members must not have more bytes beside them, and
+// gradients are added up in the old order. A graph with nothing to fuse is copied.
+//
+// A fused node has the name of its last member, and the members' outer inputs in their order. Its backward
+// reads those its members read, its output if the last one does, and where a member reads an inner
+// tensor, all that the members above it need to make that again. Scratch is in blocks of block_bytes, or
+// the whole tensor if that is smaller: forward 1 (2 members) or 2 in turn; backward one for each member
+// made again, then 1 or 2 of gradients; then the largest scratch of a member. Costs are added up,
+// backward also the forwards made again. With a device, the time to write and to read inner tensors
+// is taken off, but never below the largest member or the time of the outer bytes. In place, the
+// output may overwrite what the first member might, unless the last one reads that, too. Views of
+// inner tensors are gone. One call holds the gradients of all outer inputs at once: a node with many of them
+// can have a larger working set than its members had one by one.
+//
+//   fusion   overwritten; release with tl_free_fusion_plan
+//
+// Errors:  those of tl_check_graph and tl_check_device; TL_ERROR_INVALID_ARG, TL_ERROR_NO_MEMORY,
+//          TL_ERROR_OVERFLOW; *fusion is all zero then.
+// Cost:    O(nodes + inputs) x at most 256 where chains part again and again.
+TLDEF tl_result tl_plan_fusion(tl_env *env, const tl_fusion_desc *desc, tl_fusion_plan *fusion);
+TLDEF void      tl_free_fusion_plan(tl_env *env, tl_fusion_plan *fusion);  // accepts zeroed ones
+#endif
+
 // ============================================================================
 // [4] PLAN -- steps, the simulator, checkpoint configs as plans
 //
@@ -659,6 +981,8 @@ typedef struct tl_simulate_desc {
     const tl_device *device;      // 0 = copies and conversions take no time, alignment 1
     uint64_t        *live_bytes;  // [step_count] highest live bytes during each step; may be 0
     uint64_t        *host_bytes;  // [step_count] host bytes after each step; may be 0
+    uint64_t        *start_cost;  // [step_count] when each step begins, O and L on the link; may be 0
+    uint64_t        *end_cost;    // [step_count] when each step ends; may be 0
 } tl_simulate_desc;
 
 // Replay a plan under the model and report. One body is replayed; repeats change nothing, they
@@ -680,6 +1004,17 @@ TLDEF tl_result tl_simulate_plan(tl_env *env, const tl_simulate_desc *desc, tl_r
 
 // Replay the plan and fill in its peaks, cost and base cost.
 TLDEF tl_result tl_measure_plan(tl_env *env, const tl_graph *graph, const tl_device *device, tl_plan *plan);
+
+#ifndef TL_NO_PLANNERS
+// Copy a plan, steps and offsets too, into memory of its own: of a const table, or the record of an
+// online run (tl_find_run_plan), which can then be simulated, improved, written and replayed.
+//
+//   copy   overwritten; not the plan itself; release with tl_free_plan
+//
+// Errors:  TL_ERROR_INVALID_ARG: counts without arrays; TL_ERROR_NO_MEMORY. *copy is all zero then.
+// Cost:    O(steps + offsets), one allocation.
+TLDEF tl_result tl_copy_plan(tl_env *env, const tl_plan *plan, tl_plan *copy);
+#endif
 
 TLDEF void        tl_free_plan(tl_env *env, tl_plan *plan);  // accepts zeroed plans and const tables
 TLDEF const char *tl_name_step(tl_step_kind kind);    // "F"; "?" out of range
@@ -844,6 +1179,32 @@ TLDEF size_t tl_print_schedule(const tl_plan *plan, char *buf, size_t size);
 // Errors:  TL_ERROR_PARSE with the line, TL_ERROR_NO_MEMORY; *plan is all zero then.
 TLDEF tl_result tl_parse_schedule(tl_env *env, const char *text, size_t length, tl_plan *plan);
 
+// Say in plain text what a plan does: its numbers, which tensors make its peak, largest first, which
+// forwards run again, how often and at what cost, and what is copied.
+//
+// Errors:  those of tl_simulate_plan, TL_ERROR_NO_MEMORY; what the sink returned.
+// Cost:    O(steps + tensors), as the simulator.
+TLDEF tl_result tl_explain_plan(tl_env *env, const tl_graph *graph, const tl_plan *plan, tl_sink sink);
+
+// Write a plan and its graph as C: const tables that need no memory but where they stand, for C99 and
+// C++11, on any machine.
+//
+//     #include "tl_strategy.h"
+//     #include "net.h"               // written with the name "net"
+//     desc.graph = &net_graph;       // tl_graph
+//     desc.plan  = &net_plan;        // tl_plan over net_steps; tl_free_plan does nothing to it
+//
+//   plan   replayed first, so that a table always holds; its numbers are written as they stand
+//   name   1 to 48 letters, digits and _, a letter first, no _ beside another _ or at the end
+//
+// A run of such a plan asks its env for memory in tl_init_run alone; the lists of the CPU backend grow in
+// its first pass. A graph of tables is never released. Tables belong to one version: any other
+// tl_strategy.h stops at an #error.
+// Errors:  TL_ERROR_INVALID_ARG: name; those of tl_simulate_plan; what the sink returned.
+// Cost:    O(steps + tensors + texts).
+TLDEF tl_result tl_write_plan_table(tl_env *env, const tl_graph *graph, const tl_plan *plan,
+                                    const char *name, tl_sink sink);
+
 #ifndef TL_NO_PLANNERS
 TLDEF int tl_parse_checkpoint(const char *text, tl_checkpoint_kind *kind);
 
@@ -877,7 +1238,8 @@ TLDEF tl_result tl_parse_checkpoint_config_json(tl_env *env, const char *text, s
 //
 // Some tensors are dropped and made again before a backward wants them, as often as
 // it takes: which ones, and when, so that the peak stays within the budget and the
-// forwards made again cost least. Three parts share the work:
+// forwards made again cost least. Others are spilled to the host and fetched again, where
+// there is one, while the calls go on. These parts share the work:
 //
 //   exact    A* from the end of the schedule to its start, for small graphs. A state
 //            is the set of tensors that the rest of the schedule cannot do without
@@ -886,6 +1248,8 @@ TLDEF tl_result tl_parse_checkpoint_config_json(tl_env *env, const char *text, s
 //            Lagrangian of that is one minimum cut a span; its gap is narrowed by branching
 //   search   a schedule is its sequence of calls alone; greedy ones are improved by
 //            taking recomputations out and mending the budget with others
+//   offload  the same search, in which a fetch is one more way to have a tensor again;
+//            what counts is when the last call ends, copies and waits included
 //
 // Everything is counted in integers and in steps of work, never in time: one desc is
 // one plan on every machine.
@@ -893,6 +1257,7 @@ TLDEF tl_result tl_parse_checkpoint_config_json(tl_env *env, const char *text, s
 // References: Griewank, Walther, Algorithm 799: Revolve, 2000. Jain et al., Checkmate, 2019,
 // arXiv:1910.02653. Beaumont et al., Optimal checkpointing for heterogeneous chains, 2019,
 // arXiv:1911.13214. Kirisame et al., Dynamic Tensor Rematerialization, 2020, arXiv:2006.09616.
+// Beaumont et al., Efficient Combination of Rematerialization and Offloading, NeurIPS 2021.
 // ============================================================================
 
 #ifndef TL_NO_PLANNERS
@@ -910,6 +1275,8 @@ typedef struct tl_remat_desc {
                                 // a tenth of a second at 100 nodes, two thirds of one from 250 nodes on
     int    (*progress)(const tl_remat_progress *progress, void *user);  // 1 = stop with the best so far
     void    *user;              // given to progress
+    const tl_device *device;    // link and capacities; 0 = copies take no time, no capacity is known
+    uint64_t host_budget_bytes; // of host copies at a time; 0 = no host tier, UINT64_MAX = no limit
 } tl_remat_desc;
 
 // What was found out besides the plan. Bytes are with base_bytes, as the budget is.
@@ -929,9 +1296,16 @@ typedef struct tl_remat_report {
 //   plan     overwritten; release with tl_free_plan; peaks, costs and bound_cost are filled in
 //   report   overwritten; may be NULL
 //
-// The class of plans that the bound speaks of: lossless, on one tier, backwards in reverse listing
-// order. What nobody needs does not run, so cost may be below base_cost. The same desc gives the
-// same plan everywhere, unless progress stops it.
+// The class of plans that the bound speaks of: lossless, backwards in reverse listing order, copies to
+// a host only with a host budget. What nobody needs does not run, so cost may be below base_cost. The
+// same desc gives the same plan everywhere, unless progress stops it.
+//
+// With a host budget the plan may hold O, L, W and DH steps, and its cost is when it ends on the
+// device (tl_simulate_plan). Costs of the graph are nanoseconds then; where they are of another unit,
+// the link has to speak of that: link_bytes_per_second is what it carries in 10^9 units of cost, and
+// link_latency_ns is in units. In a graph whose unit is 0.1 ps, for instance, 12 GB/s is 1 200 000.
+// Capacities of the device that are known limit both budgets. Half of the work goes into a plan
+// without copies, which the answer never costs more than.
 //
 // Errors:  those of tl_check_graph; TL_ERROR_INFEASIBLE names the least budget at which a plan was
 //          found and the node that it peaks at, and fills in the report; TL_ERROR_INVALID_ARG,
@@ -941,6 +1315,103 @@ typedef struct tl_remat_report {
 //          Memory: at most 200 MiB, most of it for graphs of up to 128 tensors.
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan *plan, tl_remat_report *report);
+
+// -- chains --
+
+typedef struct tl_chain_plan_desc {
+    const tl_graph *graph;      // not NULL
+    uint64_t budget_bytes;      // of the peak of live bytes and base_bytes together; 0 = no limit
+    uint64_t base_bytes;        // weights, gradients, optimizer: part of the budget
+    uint64_t work_limit;        // elementary steps of a few ns; 0 = 400 million, about a second
+} tl_chain_plan_desc;
+
+// Plan recomputation stage by stage: the optimum over persistent schedules, in exact bytes.
+//
+//     stages     1   2   3   4   5        a stage ends where later nodes read nothing but the
+//     keep       x       x                outputs of one node. A checkpoint is such an output,
+//     again          2       4            kept until all behind it has been reversed
+//
+//   plan     overwritten; release with tl_free_plan; peaks, costs and bound_cost are filled in
+//   report   overwritten; may be NULL. Costs, bound and least budget are those of persistent schedules
+//
+// A layer chain has one node a stage; a graph without such places is a single stage, and keeps all that
+// its backwards read. All results of a graph are in the last stage. A schedule is persistent where a
+// checkpoint, once made, stays until the stages behind it have been reversed; backward of a stage reads
+// the output before it and either what forward kept or what is made again just before. Chains of equal
+// layers are planned in closed form. Other chains whose exact curves take more than the work are planned
+// with fewer segments and steps; bound_cost is then that of tl_plan_remat's bound, and holds for any schedule.
+//
+// Errors:  those of tl_check_graph; TL_ERROR_INFEASIBLE names the least budget and the node that peaks
+//          there; TL_ERROR_NO_MEMORY; TL_ERROR_OVERFLOW where costs times stages do not fit 64 bits.
+//          *plan is all zero then.
+// Cost:    O(stages^3 x steps of a curve), work_limit and as much again at the most. Memory: 200 MiB at most.
+// Threads: safe with one env per thread.
+// Source:  Beaumont et al., Optimal checkpointing for heterogeneous chains, 2019, arXiv:1911.13214,
+//          section 4, with curves in place of memory slots.
+TLDEF tl_result tl_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, tl_plan *plan,
+                              tl_remat_report *report);
+
+// -- policies --
+//
+// Schedules made by a rule, for comparison and for old habits: what the rule does not keep is made
+// again as in tl_plan_kept_set. A cut node is one that nothing made above it is read below: all that
+// goes on goes through its outputs (graph inputs, which are always there, aside).
+//
+//     0 --> 1 --> 2 --> 4 --> 5      1, 4 and 5 are cut nodes: 1 is read past 2 and past 3,
+//            \--> 3 --/              so these two are none
+//
+// References: Chen et al., Training Deep Nets with Sublinear Memory Cost, 2016, arXiv:1604.06174,
+// section 3 and Algorithm 3. Korthikanti et al., Reducing Activation Recomputation in Large
+// Transformer Models, 2022, arXiv:2205.05198, section 5. Griewank, Walther, 2000.
+
+// id, name, what is kept
+#define TL_POLICIES(X) \
+    X(TL_POLICY_KEEP_ALL,    "keep-all",    "everything until backward has read it")                     \
+    X(TL_POLICY_EVERY_N,     "every-n",     "the first node of the listing and every n-th after it")     \
+    X(TL_POLICY_CHEN_SQRT,   "chen-sqrt",   "about sqrt(n) of the n cut nodes, evenly spaced")           \
+    X(TL_POLICY_CHEN_GREEDY, "chen-greedy", "a cut node whenever so many bytes were made since the last") \
+    X(TL_POLICY_SELECTIVE,   "selective",   "the nodes whose forward costs much, or much per byte")      \
+    X(TL_POLICY_REVOLVE,     "revolve",     "binomial checkpoints over the stages between cut nodes")    \
+    X(TL_POLICY_CHAIN,       "chain",       "what tl_plan_chain finds best, stage by stage")
+
+typedef enum tl_policy { TL_POLICIES(TLI_ENUM) TL_POLICY_COUNT } tl_policy;
+
+// Of the three numbers a policy reads its own alone. 0 = its own choice under the budget: of what it
+// tries, the cheapest that fits.
+typedef struct tl_policy_desc {
+    const tl_graph *graph;      // not NULL
+    tl_policy policy;           // 0 = keep-all
+    uint64_t interval;          // every-n: nodes; 0 without a budget = ceil(sqrt(nodes)). chen-sqrt: cut
+                                // nodes; 0 = the square root of their number, rounded, whatever the budget
+    uint64_t slot_count;        // revolve: checkpoints, the graph inputs are the first; 0 = the most that fit
+    uint64_t cost_threshold;    // selective: forwards below it are made again; 0 = see tl_plan_policy
+    uint64_t budget_bytes;      // of the peak of live bytes and base_bytes together; 0 = no limit
+    uint64_t base_bytes;        // weights, gradients, optimizer: part of the budget
+    int32_t  inference;         // 1 = forward only: keep-all alone can do that
+} tl_policy_desc;
+
+// Make the plan of a policy.
+//
+//   plan   overwritten; release with tl_free_plan; peaks and costs are filled in
+//
+// Under a budget, every-n tries intervals, chen-greedy its bytes (without a budget: those of the least
+// peak), selective thresholds of the cost and of the cost per byte, revolve slots from the most down.
+// All values are tried in graphs of up to some 1000 nodes, in larger ones evenly thinned out.
+//
+// Errors:  those of tl_check_graph; TL_ERROR_INFEASIBLE names the least budget of what was tried and
+//          the node that it peaks at; TL_ERROR_INVALID_ARG: no such policy, inference with another than
+//          keep-all; TL_ERROR_OVERFLOW: a cost; TL_ERROR_NO_MEMORY. *plan is all zero then.
+// Cost:    every-n, chen-greedy, selective: at most some thousand plans of O(nodes + inputs) each;
+//          revolve: O(forwards) for each slot count, to no more than a million forwards of stages if
+//          slot_count is 0; chain: as tl_plan_chain.
+// Threads: safe with one env per thread.
+TLDEF tl_result tl_plan_policy(tl_env *env, const tl_policy_desc *desc, tl_plan *plan);
+
+TLDEF const char *tl_name_policy(tl_policy policy);     // "chen-sqrt"; "?" out of range
+TLDEF const char *tl_explain_policy(tl_policy policy);  // "about sqrt(n) of the n cut nodes, evenly spaced"
+#ifndef TL_NO_TEXT
+TLDEF int tl_parse_policy(const char *text, tl_policy *policy);
+#endif
 #endif
 
 // ============================================================================
@@ -1146,6 +1617,40 @@ TLDEF void tl_measure_heap(const tl_heap *heap, size_t *free_bytes, size_t *larg
 //   bytes   of the f32 side; a tail of fewer than 4 bytes is taken as zero-padded
 TLDEF void tl_compress_bytes(tl_codec codec, void *to, const void *from, uint64_t bytes);
 TLDEF void tl_expand_bytes(tl_codec codec, void *to, const void *from, uint64_t bytes);
+
+#ifndef TL_NO_PLANNERS
+// -- what a device can do, measured --
+
+typedef struct tl_measure_device_desc {
+    const char *name;          // of the device; borrowed
+    uint64_t    bytes;         // of the largest copy; 0 = 64 MiB; halved until the backend has room. Codecs
+                               // are timed on a sixteenth
+    int32_t     sample_count;  // of each time, whose median counts; 0 = 5; 1 .. 31
+    // Run a kernel in this precision, wait until it has passed, and tell how many FLOP it had: as many
+    // each time. TL_ERROR_UNSUPPORTED = not in this precision. 0 = where the backend is host-visible, a
+    // loop of the library's on one thread, f32 and f64; elsewhere FLOP/s remain unknown.
+    tl_result (*compute)(tl_precision precision, uint64_t *flops, void *user);
+    void       *user;
+} tl_measure_device_desc;
+
+// Measure what [3] and the planners want to know of a device, with the backend's own copies, codecs and
+// clock. Each is timed at two sizes, because a call takes latency + bytes / rate: memory counts what is
+// read and what is written; of both directions of the link, and of the codecs, the slower one is told.
+// Capacities and alignment are those of the limits. What cannot be measured, because there is no clock,
+// no room, no host tier or no kernel, stays 0. A precision is supported where FLOP/s were measured, and
+// those below f32 only where they are not slower than f32.
+//
+//   desc     0 = all defaults
+//   device   overwritten
+//
+// Errors:  TL_ERROR_INVALID_ARG; TL_ERROR_UNSUPPORTED: the backend cannot wait; TL_ERROR_KERNEL: compute
+//          failed; and those of the backend. *device is all zero then.
+// Cost:    three times `bytes` of memory while it runs; the calls are the same each time. The counters
+//          and peaks of the backend count them.
+// Threads: as the backend.
+TLDEF tl_result tl_measure_device(tl_env *env, const tl_backend *backend,
+                                  const tl_measure_device_desc *desc, tl_device *device);
+#endif
 
 // ============================================================================
 // [11] MANAGER -- the store and the online checkpoint manager
@@ -1639,10 +2144,11 @@ TLDEF const char *tl_name_random_moment(tl_random_moment moment);  // "replay"; 
 //     desc.observe = tl_record_event; desc.observe_user = trace;    // [12] RUN
 //     tl_write_trace_json(&env, trace, &graph, sink);  // chrome://tracing, ui.perfetto.dev
 //     tl_write_memory_svg(&env, curves, count, &style, sink);
+//     tl_write_plan_svg(&env, &graph, &plan, &device, sink);   // before anything runs
 //
-// A trace keeps the events of a run, up to a capacity, oldest first; both writers stream
-// to a sink of the caller and need no memory that grows with the run. Where a sink stops with
-// an error, that error is returned and nothing more is written.
+// A trace keeps the events of a run, up to a capacity, oldest first; all writers stream to a
+// sink of the caller, and those of runs need no memory that grows with the run. Where a sink
+// stops with an error, that error is returned and nothing more is written.
 // ============================================================================
 
 typedef struct tl_trace tl_trace;
@@ -1698,6 +2204,18 @@ typedef struct tl_svg_style {
 // Cost:    O(points) time, no allocation; 2 pieces of line a pixel at most.
 TLDEF tl_result tl_write_memory_svg(tl_env *env, const tl_memory_curve *curves, int32_t curve_count,
                                     const tl_svg_style *style, tl_sink sink);
+
+// Draw a plan over simulated time: forwards, forwards that run again, backwards, conversions, waits and
+// copies in a lane each, below them the live bytes of both tiers on the same axis, with the peak, the step
+// and the tensors that make it. Each bar tells its node, times and bytes to a pointer; those narrower
+// than a pixel are drawn together, so that any number of steps can be read.
+//
+//   device   0 = copies and conversions take no time; else costs are nanoseconds
+//
+// Errors:  those of tl_simulate_plan, TL_ERROR_NO_MEMORY; what the sink returned.
+// Cost:    that of two simulations; 41 bytes of memory a step; at most 4 bars a pixel and lane.
+TLDEF tl_result tl_write_plan_svg(tl_env *env, const tl_graph *graph, const tl_plan *plan,
+                                  const tl_device *device, tl_sink sink);
 
 #ifndef TL_NO_STDIO
 // A sink that writes a file beside its place and puts it there only when it is whole:
@@ -1912,7 +2430,8 @@ static void *tli_alloc_array(tl_env *env, uint64_t count, size_t item_bytes) {
     return array;
 }
 
-// Make room for `needed` items; the array moves, its first `used` items stay, the rest is zero.
+// Make room for `needed` items; the array moves, its first `used` items stay, the rest is zero. One
+// whose capacity is 0 is not ours to release.
 static int tli_grow(tl_env *env, void **array, int32_t *capacity, int32_t used, int64_t needed,
                     size_t item_bytes) {
     int64_t wanted = *capacity ? *capacity : 8;
@@ -1924,7 +2443,7 @@ static int tli_grow(tl_env *env, void **array, int32_t *capacity, int32_t used, 
     bigger = tli_alloc_array(env, (uint64_t)wanted, item_bytes);
     if (!bigger) return 0;
     tli_copy(bigger, *array, (size_t)used * item_bytes);
-    tli_release(env, *array);
+    if (*capacity) tli_release(env, *array);
     *array = bigger;
     *capacity = (int32_t)wanted;
     return 1;
@@ -2774,6 +3293,109 @@ static void tli_put_json_text(tli_writer *w, const char *text) {
     }
     tli_put(w, "\"");
 }
+
+// -- stream: a small buffer in front of a sink; the first error stops it --
+
+typedef struct tli_stream {
+    tl_sink   sink;
+    tl_result result;   // of the sink
+    uint64_t  sent;     // bytes that the sink took
+    size_t    used;     // of buf
+    char      buf[512];
+} tli_stream;
+
+static void tli_open_stream(tli_stream *s, tl_sink sink) {
+    s->sink = sink;
+    s->result = TL_OK;
+    s->sent = 0;
+    s->used = 0;
+}
+
+static void tli_flush(tli_stream *s) {
+    if (!s->result && s->used) {
+        s->result = s->sink.write(s->sink.user, s->buf, s->used);
+        if (!s->result) s->sent += s->used;
+    }
+    s->used = 0;
+}
+
+static void tli_send_bytes(tli_stream *s, const char *text, size_t length) {
+    size_t i;
+    for (i = 0; i < length; i++) {
+        if (s->used == sizeof s->buf) tli_flush(s);
+        s->buf[s->used++] = text[i];
+    }
+}
+
+static void tli_send(tli_stream *s, const char *text) { tli_send_bytes(s, text, tli_text_length(text)); }
+
+static void tli_send_u64(tli_stream *s, uint64_t value) {
+    char digits[24];
+    tli_writer w = tli_writer_of(digits, sizeof digits);
+    tli_put_u64(&w, value);
+    tli_send_bytes(s, digits, w.length);
+}
+
+static void tli_send_i32(tli_stream *s, int32_t value) {
+    if (value < 0) tli_send(s, "-");
+    tli_send_u64(s, value < 0 ? (uint64_t)0 - (uint64_t)(int64_t)value : (uint64_t)value);
+}
+
+// value / 10^places, all places written.
+static void tli_send_decimal(tli_stream *s, uint64_t value, int places) {
+    uint64_t scale = 1;
+    int i;
+    for (i = 0; i < places; i++) scale *= 10;
+    tli_send_u64(s, value / scale);
+    if (places) tli_send(s, ".");
+    for (value %= scale; scale > 1; value %= scale) {
+        scale /= 10;
+        tli_send_u64(s, value / scale);
+    }
+}
+
+static tl_result tli_close_stream(tli_stream *s, tl_env *env, const char *function) {
+    tli_writer w;
+    tli_flush(s);
+    if (!s->result) return TL_OK;
+    w = tli_begin_error(env, s->result, function);
+    tli_put(&w, "sink: stopped with ");
+    tli_put(&w, tl_name_result(s->result));
+    tli_put(&w, " after ");
+    tli_put_u64(&w, s->sent);
+    tli_put(&w, " bytes");
+    return tli_end_error(env, &w, s->result);
+}
+
+// -- stream: bytes as text --
+
+static const char *const tli_byte_units[] = { " B", " KiB", " MiB", " GiB", " TiB", " PiB", " EiB" };
+
+// The largest unit, as a power of 1024, of which bytes hold at least one.
+static int tli_find_byte_unit(uint64_t bytes) {
+    int unit = 0;
+    while (unit < 6 && bytes >> (10 * unit + 10)) unit++;
+    return unit;
+}
+
+// bytes * factor / unit, to nearest.
+static uint64_t tli_scale_bytes_to(uint64_t bytes, int unit, uint64_t factor) {
+    int bits = 10 * unit;
+    uint64_t whole = bytes >> bits, rest = bytes & ((UINT64_C(1) << bits) - 1);
+    if (bits > 40) { rest >>= bits - 40; bits = 40; }  // so that rest * factor fits
+    return whole * factor + (bits ? (rest * factor + (UINT64_C(1) << (bits - 1))) >> bits : 0);
+}
+
+// Three digits that tell: 1.25 MiB, 12.0 MiB, 823 KiB.
+static void tli_send_size(tli_stream *s, uint64_t bytes) {
+    int unit = tli_find_byte_unit(bytes), places = 2;
+    uint64_t value = tli_scale_bytes_to(bytes, unit, 100);
+    if (value >= 1000) { value = tli_scale_bytes_to(bytes, unit, 10); places = 1; }
+    if (!unit || value >= 1000) { value = tli_scale_bytes_to(bytes, unit, 1); places = 0; }
+    if (value == 1024 && places == 0 && unit < 6) { unit++; value = 100; places = 2; }
+    tli_send_decimal(s, value, places);
+    tli_send(s, tli_byte_units[unit]);
+}
 #endif  // TL_NO_TEXT
 
 // ============================================================================
@@ -3462,7 +4084,7 @@ static uint32_t tli_append_text(tl_graph *graph, const char *text) {
     size_t bytes = tli_text_length(text) + 1;
     uint32_t at = graph->text_bytes;
     if (bytes == 1) return 0;
-    tli_copy(graph->text + at, text, bytes);
+    tli_copy((char *)graph->text + at, text, bytes);
     graph->text_bytes += (uint32_t)bytes;
     return at;
 }
@@ -3771,6 +4393,8 @@ static int32_t tli_index_tensor(const tl_graph *graph, int32_t node_count, tl_te
 // Set the needed flags that a needs text names; 0 where it is none.
 static int tli_read_needs(const char *at, tl_graph *graph, const tl_node *node) {
     const char *end = at + tli_text_length(at);
+    tl_node_input *inputs = (tl_node_input *)graph->inputs;
+    tl_node_output *outputs = (tl_node_output *)graph->outputs;
     int all_inputs = 0, all_outputs = 0;
     int32_t k;
     if (tli_same_text(at, "none")) return 1;
@@ -3784,13 +4408,13 @@ static int tli_read_needs(const char *at, tl_graph *graph, const tl_node *node) 
         } else {
             if (!tli_read_index(&at, end, &k)) return 0;
             if (k >= (reads_output ? node->output_count : node->input_count)) return 0;
-            if (reads_output) graph->outputs[node->first_output + k].needed = 1;
-            else graph->inputs[node->first_input + k].needed = 1;
+            if (reads_output) outputs[node->first_output + k].needed = 1;
+            else inputs[node->first_input + k].needed = 1;
         }
         if (at < end && *at != ',') return 0;
     } while (at++ < end);
-    for (k = 0; k < node->input_count && all_inputs; k++) graph->inputs[node->first_input + k].needed = 1;
-    for (k = 0; k < node->output_count && all_outputs; k++) graph->outputs[node->first_output + k].needed = 1;
+    for (k = 0; k < node->input_count && all_inputs; k++) inputs[node->first_input + k].needed = 1;
+    for (k = 0; k < node->output_count && all_outputs; k++) outputs[node->first_output + k].needed = 1;
     return 1;
 }
 
@@ -3803,11 +4427,11 @@ TLI_IMPL void tl_init_graph(tl_graph *graph) {
 
 TLI_IMPL void tl_free_graph(tl_env *env, tl_graph *graph) {
     if (!graph) return;
-    tli_release(env, graph->nodes);
-    tli_release(env, graph->inputs);
-    tli_release(env, graph->outputs);
-    tli_release(env, graph->views);
-    tli_release(env, graph->text);
+    if (graph->node_capacity) tli_release(env, (tl_node *)graph->nodes);
+    if (graph->input_capacity) tli_release(env, (tl_node_input *)graph->inputs);
+    if (graph->tensor_capacity) tli_release(env, (tl_node_output *)graph->outputs);
+    if (graph->view_capacity) tli_release(env, (tl_view *)graph->views);
+    if (graph->text_capacity) tli_release(env, (char *)graph->text);
     tli_zero(graph, sizeof *graph);
 }
 
@@ -3815,8 +4439,9 @@ TLI_IMPL void tl_free_graph(tl_env *env, tl_graph *graph) {
 static tl_result tli_reserve_graph(const tli_graph_rules *rules, tl_graph *graph, int32_t input_count,
                                    int32_t output_count, size_t text_bytes) {
     tl_env *env = rules->env;
-    void *nodes = graph->nodes, *inputs = graph->inputs, *outputs = graph->outputs, *views = graph->views;
-    void *text = graph->text;
+    void *nodes = (tl_node *)graph->nodes, *inputs = (tl_node_input *)graph->inputs;
+    void *outputs = (tl_node_output *)graph->outputs, *views = (tl_view *)graph->views;
+    void *text = (char *)graph->text;
     int32_t text_capacity = (int32_t)graph->text_capacity;
     int64_t input_end = (int64_t)graph->input_count + input_count;
     int64_t tensor_end = (int64_t)graph->tensor_count + output_count;
@@ -3840,7 +4465,7 @@ static tl_result tli_reserve_graph(const tli_graph_rules *rules, tl_graph *graph
     graph->text_capacity = (uint32_t)text_capacity;
     if (!fits) return tli_fail(env, TL_ERROR_OVERFLOW, rules->function, "graph: counts must stay below 2^31");
     if (!ok) return tli_fail(env, TL_ERROR_NO_MEMORY, rules->function, "no memory for a larger graph");
-    if (!graph->text_bytes) graph->text[graph->text_bytes++] = 0;
+    if (!graph->text_bytes) *((char *)graph->text + graph->text_bytes++) = 0;
     return TL_OK;
 }
 
@@ -3861,7 +4486,7 @@ static const char *tli_check_desc(const tl_node_desc *desc, const char *name, co
 // Copy the plain fields of a desc into the node at the end of the arrays.
 static void tli_append_node(tl_graph *graph, const tl_node_desc *desc, const char *name, const char *op) {
     int32_t id = graph->node_count++, k;
-    tl_node *node = &graph->nodes[id];
+    tl_node *node = (tl_node *)graph->nodes + id;
     tli_zero(node, sizeof *node);
     node->name = tli_append_text(graph, name);
     node->op = tli_append_text(graph, op);
@@ -3883,7 +4508,7 @@ static void tli_append_node(tl_graph *graph, const tl_node_desc *desc, const cha
     node->bwork_bytes = desc->bwork_bytes;
     node->param_bytes = desc->param_bytes;
     for (k = 0; k < desc->output_count; k++) {
-        tl_node_output *output = &graph->outputs[graph->tensor_count++];
+        tl_node_output *output = (tl_node_output *)graph->outputs + graph->tensor_count++;
         output->node = id;
         output->output = k;
         output->bytes = desc->output_bytes[k];
@@ -3893,9 +4518,9 @@ static void tli_append_node(tl_graph *graph, const tl_node_desc *desc, const cha
 
 static tl_result tli_add_inputs(const tli_graph_rules *rules, tl_graph *graph, const tl_node_desc *desc) {
     int32_t id = graph->node_count - 1, k;
-    tl_node *node = &graph->nodes[id];
+    const tl_node *node = &graph->nodes[id];
     for (k = 0; k < desc->input_count; k++) {
-        tl_node_input *input = &graph->inputs[graph->input_count++];
+        tl_node_input *input = (tl_node_input *)graph->inputs + graph->input_count++;
         input->tensor = tli_index_tensor(graph, id, desc->inputs[k]);
         input->needed = 0;
         if (input->tensor < 0) {
@@ -3951,6 +4576,7 @@ TLI_IMPL tl_result tl_add_view(tl_env *env, tl_graph *graph, const char *name, t
     tli_graph_rules rules = tli_rules_of(env, "tl_add_view");
     int32_t tensor;
     tl_result result;
+    tl_view *view;
     TL_ASSERT(graph && name);
     if (storage) tli_zero(storage, sizeof *storage);
     tensor = tli_index_tensor(graph, graph->node_count, of);
@@ -3962,8 +4588,9 @@ TLI_IMPL tl_result tl_add_view(tl_env *env, tl_graph *graph, const char *name, t
                              "of: there is no such tensor");
     result = tli_reserve_graph(&rules, graph, 0, 0, tli_text_length(name) + 1);
     if (result) return result;
-    graph->views[graph->view_count].name = tli_append_text(graph, name);
-    graph->views[graph->view_count++].tensor = tensor;
+    view = (tl_view *)graph->views + graph->view_count++;
+    view->name = tli_append_text(graph, name);
+    view->tensor = tensor;
     if (storage) *storage = of;
     return TL_OK;
 }
@@ -4499,6 +5126,1674 @@ TLI_IMPL tl_result tl_write_graph(tl_env *env, const tl_graph *graph, const char
     return tli_fail_path(env, TL_ERROR_IO, "tl_write_graph", file ? "cannot write" : "cannot open", path);
 }
 #endif
+#endif
+
+#ifndef TL_NO_PLANNERS
+// -- layers: what every one of them does --
+
+#define TLI_NEEDS(id, name, needs) needs,
+static const char *const tli_elementwise_names[] = { TL_ELEMENTWISES(TLI_NAME) };
+static const char *const tli_elementwise_needs[] = { TL_ELEMENTWISES(TLI_NEEDS) };
+static const char *const tli_pool_names[] = { TL_POOLS(TLI_NAME) };
+static const char *const tli_attention_names[] = { TL_ATTENTIONS(TLI_NAME) };
+static const char *const tli_cell_names[] = { TL_CELLS(TLI_NAME) };
+#undef TLI_NEEDS
+
+// Fields of a desc that only some layers read, as bits.
+#define TLI_FIELD_ACTIVATION 1u
+#define TLI_FIELD_INPLACE    2u
+#define TLI_FIELD_BIAS       4u
+#define TLI_FIELD_FLATTEN    8u
+#define TLI_FIELD_CHANNELS   16u
+#define TLI_FIELD_KERNEL     32u
+#define TLI_FIELD_STRIDE     64u
+#define TLI_FIELD_PADDING    128u
+#define TLI_FIELD_DILATION   256u
+#define TLI_FIELD_GROUPS     512u
+#define TLI_FIELD_POSITIONS  1024u
+#define TLI_FIELD_HEADS      2048u
+#define TLI_FIELD_VOCABULARY 4096u
+#define TLI_FIELD_EXTRA      8192u
+#define TLI_CONVOLUTION (TLI_FIELD_ACTIVATION | TLI_FIELD_BIAS | TLI_FIELD_CHANNELS | TLI_FIELD_KERNEL | \
+                         TLI_FIELD_STRIDE | TLI_FIELD_PADDING | TLI_FIELD_DILATION | TLI_FIELD_GROUPS)
+
+// A layer that is being made. The first broken rule sticks, and so does the first overflow.
+typedef struct tli_layer {
+    tli_graph_rules rules;
+    tl_graph     *graph;
+    tl_layer_desc desc;           // zero where the caller gave none
+    tl_node_desc  node;           // its costs, needs and bytes are filled in by the layer
+    tl_value      out;            // precision and shape of the result
+    const char   *rule;
+    tl_result     code;
+    int32_t       reads_in, reads_out;  // what backward reads
+} tli_layer;
+
+static void tli_break(tli_layer *layer, tl_result code, const char *rule) {
+    if (layer->rule) return;
+    layer->rule = rule;
+    layer->code = code;
+}
+
+static void tli_break_rule(tli_layer *layer, const char *rule) { tli_break(layer, TL_ERROR_INVALID_ARG, rule); }
+
+#define TLI_SHAPE_RULE "shape: bytes and costs must fit 64 bits"
+
+static uint64_t tli_layer_mul(tli_layer *layer, uint64_t a, uint64_t b) {
+    uint64_t product;
+    if (tli_mul_u64(a, b, &product)) return product;
+    tli_break(layer, TL_ERROR_OVERFLOW, TLI_SHAPE_RULE);
+    return 0;
+}
+
+static uint64_t tli_layer_add(tli_layer *layer, uint64_t a, uint64_t b) {
+    uint64_t sum;
+    if (tli_add_u64(a, b, &sum)) return sum;
+    tli_break(layer, TL_ERROR_OVERFLOW, TLI_SHAPE_RULE);
+    return 0;
+}
+
+static uint64_t tli_or_default(uint64_t value, uint64_t fallback) { return value ? value : fallback; }
+
+static uint64_t tli_element_size(tl_precision precision) {
+    switch (precision) {
+    case TL_PRECISION_FULL:   return 8;
+    case TL_PRECISION_SINGLE: case TL_PRECISION_MIXED: return 4;
+    case TL_PRECISION_HALF:   case TL_PRECISION_BF16:  return 2;
+    case TL_PRECISION_COUNT:  break;
+    }
+    return 0;
+}
+
+static uint64_t tli_find_positions(tli_layer *layer, tl_shape shape) {
+    return tli_layer_mul(layer, shape.batch, tli_layer_mul(layer, shape.height, shape.width));
+}
+
+static uint64_t tli_find_elements(tli_layer *layer, tl_shape shape) {
+    return tli_layer_mul(layer, tli_find_positions(layer, shape), shape.channels);
+}
+
+// Fields that this layer has no use for must be zero.
+static const char *tli_check_fields(const tl_layer_desc *desc, uint32_t known) {
+    static const char *const rules[] = {
+        "activation: must be none here", "inplace: must be 0 here", "no_bias: must be 0 here",
+        "flatten: must be 0 here", "channels: must be 0 here", "kernel: must be 0 here",
+        "stride: must be 0 here", "padding: must be 0 here", "dilation: must be 0 here",
+        "groups: must be 0 here", "height, width: must be 0 here", "heads: must be 0 here",
+        "vocabulary: must be 0 here", "saved_bytes, fwork_bytes, bwork_bytes: must be 0 here"
+    };
+    uint64_t values[14];
+    int32_t i;
+    values[0] = desc->activation != TL_ELEMENTWISE_NONE;
+    values[1] = desc->inplace != 0;
+    values[2] = desc->no_bias != 0;
+    values[3] = desc->flatten != 0;
+    values[4] = desc->channels;
+    values[5] = desc->kernel | desc->kernel_width;
+    values[6] = desc->stride | desc->stride_width;
+    values[7] = desc->padding | desc->padding_width;
+    values[8] = desc->dilation;
+    values[9] = desc->groups;
+    values[10] = desc->height | desc->width;
+    values[11] = desc->heads;
+    values[12] = desc->vocabulary;
+    values[13] = desc->saved_bytes | desc->fwork_bytes | desc->bwork_bytes;
+    for (i = 0; i < 14; i++)
+        if (values[i] && !(known >> i & 1)) return rules[i];
+    return NULL;
+}
+
+// A value that some call of this graph made, with the bytes that its shape says.
+static void tli_check_value(tli_layer *layer, const tl_value *value) {
+    int32_t tensor = tli_index_tensor(layer->graph, layer->graph->node_count, value->tensor);
+    uint64_t bytes;
+    if (!tli_is_below((int64_t)value->precision, TL_PRECISION_COUNT)) {
+        tli_break_rule(layer, "input: unknown precision");
+        return;
+    }
+    bytes = tli_layer_mul(layer, tli_find_elements(layer, value->shape), tli_element_size(value->precision));
+    if (!value->shape.batch || !value->shape.channels || !value->shape.height || !value->shape.width)
+        tli_break_rule(layer, "input: no call made this value");
+    else if (tensor < 0) tli_break_rule(layer, "input: there is no such tensor");
+    else if (layer->graph->outputs[tensor].bytes != bytes)
+        tli_break_rule(layer, "input: its shape does not have the bytes of its tensor");
+}
+
+// Begin a layer: its result has precision and shape of the first input, until something else is said.
+static tli_layer tli_start_layer(tl_env *env, const char *function, tl_graph *graph,
+                                 const tl_layer_desc *desc, uint32_t known, const tl_value *inputs,
+                                 int32_t input_count) {
+    tli_layer layer;
+    int32_t i;
+    tli_zero(&layer, sizeof layer);
+    layer.rules = tli_rules_of(env, function);
+    layer.graph = graph;
+    if (desc) layer.desc = *desc;
+    layer.node.name = layer.desc.name;
+    for (i = 0; i < input_count; i++) tli_check_value(&layer, &inputs[i]);
+    if (input_count > 0) layer.out = inputs[0];
+    layer.rule = layer.rule ? layer.rule : tli_check_fields(&layer.desc, known | TLI_FIELD_EXTRA);
+    if (layer.rule && !layer.code) layer.code = TL_ERROR_INVALID_ARG;
+    if (!tli_is_below(layer.desc.precision, TL_PRECISION_COUNT + 1))
+        tli_break_rule(&layer, "precision: unknown");
+    else if (layer.desc.precision) layer.out.precision = (tl_precision)(layer.desc.precision - 1);
+    if ((layer.desc.inplace | layer.desc.no_bias | layer.desc.flatten) & ~1)
+        tli_break_rule(&layer, "inplace, no_bias, flatten: must be 0 or 1");
+    return layer;
+}
+
+// The activation runs in place on the result, so its backward may read nothing else.
+static void tli_add_activation(tli_layer *layer, tl_node_desc *node, uint64_t elements, char *op, size_t size) {
+    tl_elementwise activation = layer->desc.activation;
+    tli_writer w = tli_writer_of(op, size);
+    if (!tli_is_below((int64_t)activation, TL_ELEMENTWISE_COUNT) || activation == TL_ELEMENTWISE_NONE ||
+        !tli_same_text(tli_elementwise_needs[activation], "out")) {
+        tli_break_rule(layer, "activation: its backward must read its output alone: make it a node of its own");
+        return;
+    }
+    tli_put(&w, node->op); tli_put(&w, "+"); tli_put(&w, tli_elementwise_names[activation]);
+    tli_finish(&w);
+    node->op = op;
+    layer->reads_out = 1;
+    node->fwd_cost = tli_layer_add(layer, node->fwd_cost, elements);
+    node->bwd_cost = tli_layer_add(layer, node->bwd_cost, elements);
+}
+
+static tl_result tli_refuse_layer(const tli_layer *layer, const char *name) {
+    return tli_fail_item(&layer->rules, layer->code, "node", layer->graph->node_count, name, layer->rule);
+}
+
+// Add the node. One output of the layer's shape, unless output_bytes and output_count are set.
+static tl_result tli_finish_layer(tli_layer *layer, const tl_tensor *inputs, int32_t input_count,
+                                  tl_value *output) {
+    static const char *const needs[] = { "none", "in", "out", "in,out" };
+    uint64_t elements = tli_find_elements(layer, layer->out.shape);
+    uint64_t bytes = tli_layer_mul(layer, elements, tli_element_size(layer->out.precision));
+    tl_node_desc node = layer->node;
+    char op[48];
+    tl_result result;
+    tli_zero(output, sizeof *output);
+    if (layer->desc.activation && !layer->rule) tli_add_activation(layer, &node, elements, op, sizeof op);
+    node.saved_bytes = tli_layer_add(layer, node.saved_bytes, layer->desc.saved_bytes);
+    node.fwork_bytes = tli_layer_add(layer, node.fwork_bytes, layer->desc.fwork_bytes);
+    node.bwork_bytes = tli_layer_add(layer, node.bwork_bytes, layer->desc.bwork_bytes);
+    node.unit = layer->desc.unit; node.layer = layer->desc.layer;
+    node.no_grad = layer->desc.no_grad; node.keep = layer->desc.keep;
+    node.inplace = layer->desc.inplace;
+    node.inputs = inputs; node.input_count = input_count;
+    if (!node.output_count) { node.output_bytes = &bytes; node.output_count = 1; }
+    if (!node.needs) node.needs = needs[layer->reads_in + 2 * layer->reads_out];
+    if (node.no_grad) {
+        node.needs = "none";
+        node.bwd_cost = node.saved_bytes = node.bwork_bytes = 0;
+    }
+    if (layer->rule) return tli_refuse_layer(layer, node.name ? node.name : node.op);
+    result = tli_add_node(&layer->rules, layer->graph, &node);
+    if (result) return result;
+    *output = layer->out;
+    output->tensor.node = layer->graph->node_count - 1;
+    output->tensor.output = 0;
+    return TL_OK;
+}
+
+// Costs of a layer with weights, and the weights.
+static void tli_set_weights(tli_layer *layer, uint64_t fwd_cost, uint64_t weights) {
+    layer->node.fwd_cost = fwd_cost;
+    layer->node.bwd_cost = tli_layer_mul(layer, 2, fwd_cost);
+    layer->node.param_bytes = tli_layer_mul(layer, weights, tli_element_size(layer->out.precision));
+    layer->reads_in = 1;
+}
+
+static void tli_set_cost(tli_layer *layer, uint64_t cost) {
+    layer->node.fwd_cost = layer->node.bwd_cost = cost;
+}
+
+TLI_IMPL tl_result tl_add_input(tl_env *env, tl_graph *graph, const char *name, tl_shape shape,
+                                tl_precision precision, tl_value *output) {
+    tli_layer layer;
+    tl_result result;
+    TL_ASSERT(graph && output);
+    layer = tli_start_layer(env, "tl_add_input", graph, NULL, 0, NULL, 0);
+    layer.node.name = name;
+    layer.node.op = "input";
+    layer.out.precision = precision;
+    layer.out.shape.batch = tli_or_default(shape.batch, 1);
+    layer.out.shape.channels = tli_or_default(shape.channels, 1);
+    layer.out.shape.height = tli_or_default(shape.height, 1);
+    layer.out.shape.width = tli_or_default(shape.width, 1);
+    if (!tli_is_below((int64_t)precision, TL_PRECISION_COUNT)) tli_break_rule(&layer, "precision: unknown");
+    result = tli_finish_layer(&layer, NULL, 0, output);
+    if (!result && !graph->batch) graph->batch = output->shape.batch;
+    return result;
+}
+
+// -- layers: matrices and windows --
+
+TLI_IMPL tl_result tl_add_dense(tl_env *env, tl_graph *graph, const tl_layer_desc *desc, tl_value input,
+                                tl_value *output) {
+    tli_layer layer;
+    uint64_t inner, channels, bias;
+    TL_ASSERT(graph && output);
+    layer = tli_start_layer(env, "tl_add_dense", graph, desc,
+                            TLI_FIELD_CHANNELS | TLI_FIELD_BIAS | TLI_FIELD_FLATTEN | TLI_FIELD_ACTIVATION,
+                            &input, 1);
+    inner = input.shape.channels;
+    if (layer.desc.flatten) {
+        inner = tli_layer_mul(&layer, inner, tli_layer_mul(&layer, input.shape.height, input.shape.width));
+        layer.out.shape.height = layer.out.shape.width = 1;
+    }
+    channels = layer.out.shape.channels = tli_or_default(layer.desc.channels, inner);
+    bias = !layer.desc.no_bias;
+    layer.node.op = "linear";
+    tli_set_weights(&layer, tli_layer_mul(&layer, tli_find_elements(&layer, layer.out.shape),
+                                          tli_layer_add(&layer, tli_layer_mul(&layer, 2, inner), bias)),
+                    tli_layer_mul(&layer, channels, tli_layer_add(&layer, inner, bias)));
+    return tli_finish_layer(&layer, &input.tensor, 1, output);
+}
+
+// One direction of a window, defaults filled in.
+typedef struct tli_window { uint64_t kernel, stride, padding, span; } tli_window;
+
+// What a window of a desc says: the width follows the height where it is 0.
+static tli_window tli_find_window(tli_layer *layer, int is_width, int is_pool) {
+    const tl_layer_desc *desc = &layer->desc;
+    uint64_t kernel = is_width && desc->kernel_width ? desc->kernel_width : desc->kernel;
+    uint64_t stride = is_width && desc->stride_width ? desc->stride_width : desc->stride;
+    uint64_t padding = is_width && desc->padding_width ? desc->padding_width : desc->padding;
+    tli_window window;
+    window.kernel = tli_or_default(kernel, 1);
+    window.stride = tli_or_default(stride, is_pool ? window.kernel : 1);
+    window.padding = padding ? padding : (window.kernel - 1) / 2;
+    if (padding == TL_NO_PADDING) window.padding = 0;
+    window.span = tli_layer_mul(layer, window.kernel - 1, tli_or_default(desc->dilation, 1));
+    window.span = tli_layer_add(layer, window.span, 1);
+    return window;
+}
+
+// Positions after a window has gone over them.
+static uint64_t tli_shrink(tli_layer *layer, uint64_t extent, const tli_window *window) {
+    uint64_t padded = tli_layer_add(layer, extent, tli_layer_mul(layer, 2, window->padding));
+    if (padded < window->span) {
+        tli_break_rule(layer, "kernel: larger than the padded input");
+        return 1;
+    }
+    return (padded - window->span) / window->stride + 1;
+}
+
+static uint64_t tli_enlarge(tli_layer *layer, uint64_t extent, const tli_window *window) {
+    uint64_t cut = tli_layer_mul(layer, 2, window->padding);
+    uint64_t grown = tli_layer_add(layer, tli_layer_mul(layer, extent - 1, window->stride), window->span);
+    if (grown <= cut) {
+        tli_break_rule(layer, "padding: nothing is left of the result");
+        return 1;
+    }
+    return grown - cut;
+}
+
+// Convolutions of all kinds. Of a transposed one, the elements of the input meet the taps.
+static tl_result tli_add_convolution(tli_layer *layer, const tl_value *input, int transposed,
+                                     tl_value *output) {
+    tli_window height = tli_find_window(layer, 0, 0), width = tli_find_window(layer, 1, 0);
+    uint64_t groups = tli_or_default(layer->desc.groups, 1), inner = input->shape.channels;
+    uint64_t channels = tli_or_default(layer->desc.channels, inner), bias = !layer->desc.no_bias;
+    uint64_t taps = tli_layer_mul(layer, height.kernel, width.kernel), weights, cost;
+    tl_shape *shape = &layer->out.shape;
+    if (inner % groups || channels % groups)
+        tli_break_rule(layer, "groups: must divide the channels of the input and of the result");
+    shape->channels = channels;
+    if (!layer->rule && transposed) {
+        shape->height = tli_enlarge(layer, shape->height, &height);
+        shape->width = tli_enlarge(layer, shape->width, &width);
+    } else if (!layer->rule) {
+        shape->height = tli_shrink(layer, shape->height, &height);
+        shape->width = tli_shrink(layer, shape->width, &width);
+    }
+    weights = tli_layer_mul(layer, channels, tli_layer_mul(layer, inner / groups, taps));
+    cost = tli_layer_mul(layer, tli_find_positions(layer, transposed ? input->shape : *shape),
+                         tli_layer_mul(layer, 2, weights));
+    if (bias) cost = tli_layer_add(layer, cost, tli_find_elements(layer, *shape));
+    layer->node.op = transposed ? "convt2d" : "conv2d";
+    tli_set_weights(layer, cost, tli_layer_add(layer, weights, bias ? channels : 0));
+    return tli_finish_layer(layer, &input->tensor, 1, output);
+}
+
+TLI_IMPL tl_result tl_add_conv2d(tl_env *env, tl_graph *graph, const tl_layer_desc *desc, tl_value input,
+                                 tl_value *output) {
+    tli_layer layer;
+    TL_ASSERT(graph && output);
+    layer = tli_start_layer(env, "tl_add_conv2d", graph, desc, TLI_CONVOLUTION, &input, 1);
+    return tli_add_convolution(&layer, &input, 0, output);
+}
+
+TLI_IMPL tl_result tl_add_depthwise_conv2d(tl_env *env, tl_graph *graph, const tl_layer_desc *desc,
+                                           tl_value input, tl_value *output) {
+    tli_layer layer;
+    TL_ASSERT(graph && output);
+    layer = tli_start_layer(env, "tl_add_depthwise_conv2d", graph, desc, TLI_CONVOLUTION & ~TLI_FIELD_GROUPS,
+                            &input, 1);
+    layer.desc.groups = input.shape.channels;
+    return tli_add_convolution(&layer, &input, 0, output);
+}
+
+TLI_IMPL tl_result tl_add_transposed_conv2d(tl_env *env, tl_graph *graph, const tl_layer_desc *desc,
+                                            tl_value input, tl_value *output) {
+    tli_layer layer;
+    TL_ASSERT(graph && output);
+    layer = tli_start_layer(env, "tl_add_transposed_conv2d", graph, desc, TLI_CONVOLUTION, &input, 1);
+    return tli_add_convolution(&layer, &input, 1, output);
+}
+
+static uint64_t tli_divide_up(uint64_t a, uint64_t b) { return a / b + (a % b > 0); }
+
+TLI_IMPL tl_result tl_add_pool(tl_env *env, tl_graph *graph, tl_pool kind, const tl_layer_desc *desc,
+                               tl_value input, tl_value *output) {
+    const uint32_t windows = TLI_FIELD_KERNEL | TLI_FIELD_STRIDE | TLI_FIELD_PADDING;
+    tli_layer layer;
+    uint64_t taps = 1;
+    TL_ASSERT(graph && output);
+    layer = tli_start_layer(env, "tl_add_pool", graph, desc,
+                            kind == TL_POOL_GLOBAL ? TLI_FIELD_POSITIONS : windows, &input, 1);
+    layer.node.op = tl_name_pool(kind);
+    if (!tli_is_below((int64_t)kind, TL_POOL_COUNT)) tli_break_rule(&layer, "kind: unknown");
+    if (!layer.rule && kind == TL_POOL_GLOBAL) {
+        layer.out.shape.height = tli_or_default(layer.desc.height, 1);
+        layer.out.shape.width = tli_or_default(layer.desc.width, tli_or_default(layer.desc.height, 1));
+        if (layer.out.shape.height > input.shape.height || layer.out.shape.width > input.shape.width)
+            tli_break_rule(&layer, "height, width: more positions than the input has");
+        taps = tli_layer_mul(&layer, tli_divide_up(input.shape.height, layer.out.shape.height),
+                             tli_divide_up(input.shape.width, layer.out.shape.width));
+    } else if (!layer.rule) {
+        tli_window height = tli_find_window(&layer, 0, 1), width = tli_find_window(&layer, 1, 1);
+        layer.out.shape.height = tli_shrink(&layer, input.shape.height, &height);
+        layer.out.shape.width = tli_shrink(&layer, input.shape.width, &width);
+        taps = tli_layer_mul(&layer, height.kernel, width.kernel);
+    }
+    tli_set_cost(&layer, tli_layer_mul(&layer, tli_find_elements(&layer, layer.out.shape), taps));
+    layer.reads_in = kind == TL_POOL_MAX;
+    return tli_finish_layer(&layer, &input.tensor, 1, output);
+}
+
+TLI_IMPL tl_result tl_add_upsample(tl_env *env, tl_graph *graph, const tl_layer_desc *desc, tl_value input,
+                                   tl_value *output) {
+    tli_layer layer;
+    tli_window height, width;
+    TL_ASSERT(graph && output);
+    layer = tli_start_layer(env, "tl_add_upsample", graph, desc, TLI_FIELD_KERNEL | TLI_FIELD_STRIDE,
+                            &input, 1);
+    height = tli_find_window(&layer, 0, 0);
+    width = tli_find_window(&layer, 1, 0);
+    layer.node.op = "upsample";
+    layer.out.shape.height = tli_layer_mul(&layer, input.shape.height, height.stride);
+    layer.out.shape.width = tli_layer_mul(&layer, input.shape.width, width.stride);
+    tli_set_cost(&layer, tli_layer_mul(&layer, tli_find_elements(&layer, layer.out.shape),
+                                       tli_layer_mul(&layer, height.kernel, width.kernel)));
+    return tli_finish_layer(&layer, &input.tensor, 1, output);
+}
+
+// -- layers: what goes over its elements --
+
+static tl_result tli_add_norm(tl_env *env, const char *function, tl_graph *graph, const char *op,
+                              const tl_layer_desc *desc, const tl_value *input, tl_value *output) {
+    tli_layer layer = tli_start_layer(env, function, graph, desc,
+                                      TLI_FIELD_BIAS | TLI_FIELD_ACTIVATION | TLI_FIELD_INPLACE, input, 1);
+    layer.node.op = op;
+    tli_set_weights(&layer, tli_find_elements(&layer, layer.out.shape),
+                    tli_layer_mul(&layer, input->shape.channels, layer.desc.no_bias ? 1 : 2));
+    return tli_finish_layer(&layer, &input->tensor, 1, output);
+}
+
+TLI_IMPL tl_result tl_add_batch_norm(tl_env *env, tl_graph *graph, const tl_layer_desc *desc, tl_value input,
+                                     tl_value *output) {
+    TL_ASSERT(graph && output);
+    return tli_add_norm(env, "tl_add_batch_norm", graph, "bn", desc, &input, output);
+}
+
+TLI_IMPL tl_result tl_add_layer_norm(tl_env *env, tl_graph *graph, const tl_layer_desc *desc, tl_value input,
+                                     tl_value *output) {
+    TL_ASSERT(graph && output);
+    return tli_add_norm(env, "tl_add_layer_norm", graph, "layernorm", desc, &input, output);
+}
+
+TLI_IMPL tl_result tl_add_softmax(tl_env *env, tl_graph *graph, const tl_layer_desc *desc, tl_value input,
+                                  tl_value *output) {
+    tli_layer layer;
+    TL_ASSERT(graph && output);
+    layer = tli_start_layer(env, "tl_add_softmax", graph, desc, TLI_FIELD_INPLACE, &input, 1);
+    layer.node.op = "softmax";
+    layer.reads_out = 1;
+    tli_set_cost(&layer, tli_find_elements(&layer, layer.out.shape));
+    return tli_finish_layer(&layer, &input.tensor, 1, output);
+}
+
+// Inputs of an elementwise node: 1, 2, or -2 = 2 and more.
+static int32_t tli_find_arity(tl_elementwise kind) {
+    if (kind == TL_ELEMENTWISE_ADD || kind == TL_ELEMENTWISE_MUL) return -2;
+    return kind == TL_ELEMENTWISE_SUB ? 2 : 1;
+}
+
+static int tli_fits_extent(uint64_t extent, uint64_t whole) { return extent == whole || extent == 1; }
+
+// The tensors of values, to be released; NULL and a broken rule where there is no memory.
+static tl_tensor *tli_take_tensors(tli_layer *layer, const tl_value *values, int32_t count) {
+    tl_tensor *tensors = (tl_tensor *)tli_alloc_array(layer->rules.env, (uint64_t)count, sizeof *tensors);
+    int32_t i;
+    if (!tensors) tli_break(layer, TL_ERROR_NO_MEMORY, "no memory for its inputs");
+    for (i = 0; i < count && tensors; i++) tensors[i] = values[i].tensor;
+    return tensors;
+}
+
+static tl_result tli_finish_inputs(tli_layer *layer, const tl_value *inputs, int32_t count, tl_value *output) {
+    tl_tensor *tensors = tli_take_tensors(layer, inputs, count);
+    tl_result result = tli_finish_layer(layer, tensors, tensors ? count : 0, output);
+    tli_release(layer->rules.env, tensors);
+    return result;
+}
+
+TLI_IMPL tl_result tl_add_elementwise(tl_env *env, tl_graph *graph, tl_elementwise kind,
+                                      const tl_layer_desc *desc, const tl_value *inputs, int32_t input_count,
+                                      tl_value *output) {
+    tli_layer layer;
+    tl_shape whole;
+    int32_t arity = tli_find_arity(kind), count = inputs && input_count > 0 ? input_count : 0, i;
+    TL_ASSERT(graph && output);
+    layer = tli_start_layer(env, "tl_add_elementwise", graph, desc, TLI_FIELD_ACTIVATION | TLI_FIELD_INPLACE,
+                            inputs, count);
+    layer.node.op = tl_name_elementwise(kind);
+    if (!tli_is_below((int64_t)kind, TL_ELEMENTWISE_COUNT) || kind == TL_ELEMENTWISE_NONE)
+        tli_break_rule(&layer, "kind: unknown, or none");
+    else if (arity < 0 ? count < 2 : count != arity)
+        tli_break_rule(&layer, "inputs: add and mul take 2 or more, sub 2, the others 1");
+    if (!layer.rule) {
+        whole = layer.out.shape;
+        layer.reads_in = tli_same_text(tli_elementwise_needs[kind], "in");
+        layer.reads_out = tli_same_text(tli_elementwise_needs[kind], "out");
+        for (i = 1; i < count; i++)
+            if (!tli_fits_extent(inputs[i].shape.batch, whole.batch) ||
+                !tli_fits_extent(inputs[i].shape.channels, whole.channels) ||
+                !tli_fits_extent(inputs[i].shape.height, whole.height) ||
+                !tli_fits_extent(inputs[i].shape.width, whole.width))
+                tli_break_rule(&layer, "inputs: each extent must be that of the first input, or 1");
+        tli_set_cost(&layer, tli_layer_mul(&layer, tli_find_elements(&layer, whole),
+                                           count > 1 ? (uint64_t)count - 1 : 1));
+    }
+    return tli_finish_inputs(&layer, inputs, count, output);
+}
+
+TLI_IMPL tl_result tl_add_embedding(tl_env *env, tl_graph *graph, const tl_layer_desc *desc, tl_value input,
+                                    tl_value *output) {
+    tli_layer layer;
+    TL_ASSERT(graph && output);
+    layer = tli_start_layer(env, "tl_add_embedding", graph, desc, TLI_FIELD_CHANNELS | TLI_FIELD_VOCABULARY,
+                            &input, 1);
+    layer.node.op = "embedding";
+    if (input.shape.channels != 1) tli_break_rule(&layer, "input: must have 1 channel, the id");
+    if (!layer.desc.channels || !layer.desc.vocabulary)
+        tli_break_rule(&layer, "channels, vocabulary: must be > 0");
+    layer.out.shape.channels = layer.desc.channels;
+    tli_set_weights(&layer, tli_find_elements(&layer, layer.out.shape),
+                    tli_layer_mul(&layer, layer.desc.vocabulary, layer.desc.channels));
+    return tli_finish_layer(&layer, &input.tensor, 1, output);
+}
+
+TLI_IMPL tl_result tl_add_loss(tl_env *env, tl_graph *graph, const tl_layer_desc *desc, tl_value input,
+                               const tl_value *labels, tl_value *output) {
+    tli_layer layer;
+    tl_value inputs[2];
+    int32_t count = labels ? 2 : 1;
+    tl_tensor tensors[2];
+    TL_ASSERT(graph && output);
+    inputs[0] = input;
+    inputs[1] = labels ? *labels : input;
+    tensors[0] = inputs[0].tensor;
+    tensors[1] = inputs[1].tensor;
+    layer = tli_start_layer(env, "tl_add_loss", graph, desc, 0, inputs, count);
+    layer.node.op = "loss";
+    layer.reads_in = 1;
+    tli_set_cost(&layer, tli_find_elements(&layer, input.shape));
+    layer.out.shape.channels = layer.out.shape.height = layer.out.shape.width = 1;
+    return tli_finish_layer(&layer, tensors, count, output);
+}
+
+// -- layers: several inputs, several outputs --
+
+TLI_IMPL tl_result tl_add_concat(tl_env *env, tl_graph *graph, const tl_layer_desc *desc,
+                                 const tl_value *inputs, int32_t input_count, tl_value *output) {
+    tli_layer layer;
+    int32_t count = inputs && input_count > 0 ? input_count : 0, i;
+    TL_ASSERT(graph && output);
+    layer = tli_start_layer(env, "tl_add_concat", graph, desc, 0, inputs, count);
+    layer.node.op = "concat";
+    if (!count) tli_break_rule(&layer, "inputs: there must be at least one");
+    for (i = 1; i < count; i++) {
+        const tl_shape *shape = &inputs[i].shape;
+        if (shape->batch != inputs[0].shape.batch || shape->height != inputs[0].shape.height ||
+            shape->width != inputs[0].shape.width || inputs[i].precision != inputs[0].precision)
+            tli_break_rule(&layer, "inputs: all must have the same batch, height, width and precision");
+        layer.out.shape.channels = tli_layer_add(&layer, layer.out.shape.channels, shape->channels);
+    }
+    tli_set_cost(&layer, tli_find_elements(&layer, layer.out.shape));
+    return tli_finish_inputs(&layer, inputs, count, output);
+}
+
+// The parts of a split; 0 and a broken rule where they are not those of the input.
+static void tli_find_parts(tli_layer *layer, const tl_value *input, const uint64_t *channels, int32_t count,
+                           uint64_t *bytes, tl_value *outputs) {
+    uint64_t sum = 0;
+    int32_t k;
+    if (!channels && input->shape.channels % (uint64_t)count)
+        tli_break_rule(layer, "output_count: must divide the channels of the input");
+    for (k = 0; k < count && !layer->rule; k++) {
+        outputs[k] = layer->out;
+        outputs[k].tensor.output = k;
+        outputs[k].shape.channels = channels ? channels[k] : input->shape.channels / (uint64_t)count;
+        if (!outputs[k].shape.channels) tli_break_rule(layer, "channels: each must be > 0");
+        sum = tli_layer_add(layer, sum, outputs[k].shape.channels);
+        bytes[k] = tli_layer_mul(layer, tli_find_elements(layer, outputs[k].shape),
+                                 tli_element_size(outputs[k].precision));
+    }
+    if (!layer->rule && sum != input->shape.channels)
+        tli_break_rule(layer, "channels: their sum must be that of the input");
+}
+
+TLI_IMPL tl_result tl_add_split(tl_env *env, tl_graph *graph, const tl_layer_desc *desc, tl_value input,
+                                const uint64_t *channels, int32_t output_count, tl_value *outputs) {
+    tli_layer layer;
+    tl_value whole;
+    uint64_t *bytes = NULL;
+    int32_t count = output_count > 0 ? output_count : 0, k;
+    tl_result result;
+    TL_ASSERT(graph && (outputs || !count));
+    layer = tli_start_layer(env, "tl_add_split", graph, desc, 0, &input, 1);
+    layer.node.op = "split";
+    if (count < 1) tli_break_rule(&layer, "output_count: must be > 0");
+    else bytes = (uint64_t *)tli_alloc_array(env, (uint64_t)count, sizeof *bytes);
+    if (count && !bytes) tli_break(&layer, TL_ERROR_NO_MEMORY, "no memory for its outputs");
+    if (bytes) tli_find_parts(&layer, &input, channels, count, bytes, outputs);
+    tli_set_cost(&layer, tli_find_elements(&layer, input.shape));
+    layer.node.output_bytes = bytes;
+    layer.node.output_count = count;
+    result = tli_finish_layer(&layer, &input.tensor, 1, &whole);
+    for (k = 0; k < count; k++) {
+        if (result) tli_zero(&outputs[k], sizeof outputs[k]);
+        else outputs[k].tensor.node = whole.tensor.node;
+    }
+    tli_release(env, bytes);
+    return result;
+}
+
+// -- layers: attention --
+
+// What the three kinds share: elements of one row of scores and costs, in FLOP.
+typedef struct tli_scores {
+    uint64_t rows;     // B heads T
+    uint64_t weights;  // B heads T S
+    uint64_t product;  // Q K^T, and the same again weights x V
+    tl_shape value;    // of the result
+} tli_scores;
+
+static tli_scores tli_find_scores(tli_layer *layer, const tl_value *inputs, int32_t count) {
+    uint64_t heads = tli_or_default(layer->desc.heads, 1), keys;
+    const tl_value *last = &inputs[count - 1];
+    tli_scores s;
+    tli_zero(&s, sizeof s);
+    s.value = inputs[0].shape;
+    if (count == 1 && s.value.channels % 3)
+        tli_break_rule(layer, "inputs: queries, keys and values in one tensor are 3 x the channels");
+    if (count == 1) s.value.channels /= 3;
+    if (s.value.channels % heads) tli_break_rule(layer, "heads: must divide the channels");
+    if (count == 3 &&
+        (inputs[1].shape.batch != s.value.batch || last->shape.batch != s.value.batch ||
+         inputs[1].shape.channels != s.value.channels || last->shape.channels != s.value.channels ||
+         inputs[1].shape.height != last->shape.height || inputs[1].shape.width != last->shape.width))
+        tli_break_rule(layer, "inputs: batch and channels must be equal, and the tokens of the last two");
+    keys = tli_layer_mul(layer, last->shape.height, last->shape.width);
+    s.rows = tli_layer_mul(layer, tli_find_positions(layer, s.value), heads);
+    s.weights = tli_layer_mul(layer, s.rows, keys);
+    s.product = tli_layer_mul(layer, tli_layer_mul(layer, 2, tli_find_elements(layer, s.value)), keys);
+    return s;
+}
+
+// One node: stored keeps the weights, tiled what it takes to make them again.
+static tl_result tli_add_one_attention(tli_layer *layer, tl_attention kind, const tli_scores *s,
+                                       const tl_tensor *inputs, int32_t count, tl_value *output) {
+    uint64_t products = tli_layer_mul(layer, 2, s->product), size = tli_element_size(layer->out.precision);
+    uint64_t number = size > 4 ? size : 4;
+    tl_node_desc *node = &layer->node;
+    layer->reads_in = 1;
+    node->op = "attention";
+    node->fwd_cost = tli_layer_add(layer, products, s->weights);
+    node->bwd_cost = tli_layer_add(layer, tli_layer_mul(layer, 2, products), s->weights);
+    if (kind == TL_ATTENTION_STORED) {
+        node->saved_bytes = node->fwork_bytes = node->bwork_bytes = tli_layer_mul(layer, s->weights, size);
+    } else {
+        layer->reads_out = 1;
+        node->bwd_cost = tli_layer_add(layer, node->bwd_cost, tli_layer_add(layer, s->product, s->weights));
+        node->saved_bytes = node->bwork_bytes = tli_layer_mul(layer, s->rows, number);
+    }
+    layer->out.shape = s->value;
+    return tli_finish_layer(layer, inputs, count, output);
+}
+
+// Start one of three nodes, called <name><ending>.
+static tli_layer tli_start_part(const tli_layer *whole, const char *op, const char *ending, char *name,
+                                size_t size) {
+    tli_layer part = *whole;
+    tli_writer w = tli_writer_of(name, size);
+    part.node.op = op;
+    if (!whole->desc.name) return part;
+    tli_put(&w, whole->desc.name); tli_put(&w, ending);
+    if (tli_finish(&w) >= size) tli_break_rule(&part, "name: " TLI_NAME_RULE);
+    part.node.name = name;
+    return part;
+}
+
+static tl_result tli_add_split_attention(const tli_layer *whole, const tli_scores *s, const tl_tensor *inputs,
+                                         int32_t count, tl_value *output) {
+    char name[TLI_NAME_LIMIT + 1];
+    tli_layer part = tli_start_part(whole, "bmm", "_qk", name, sizeof name);
+    tl_value scores, weights;
+    tl_tensor last[2];
+    tl_result result;
+    // Rows of scores have a number for each key: their channels.
+    part.out.shape.batch = s->rows; part.out.shape.height = part.out.shape.width = 1;
+    part.out.shape.channels = s->rows ? s->weights / s->rows : 0;
+    part.desc.keep = 0;
+    part.reads_in = 1;
+    part.node.fwd_cost = s->product;
+    part.node.bwd_cost = tli_layer_mul(&part, 2, s->product);
+    result = tli_finish_layer(&part, inputs, count == 3 ? 2 : 1, &scores);
+    if (result) return result;
+    part = tli_start_part(whole, "softmax", "_softmax", name, sizeof name);
+    part.out = scores;
+    part.desc.keep = 0;
+    part.reads_out = 1;
+    tli_set_cost(&part, s->weights);
+    result = tli_finish_layer(&part, &scores.tensor, 1, &weights);
+    if (result) return result;
+    part = tli_start_part(whole, "bmm", "_av", name, sizeof name);
+    part.reads_in = 1;
+    part.node.fwd_cost = s->product;
+    part.node.bwd_cost = tli_layer_mul(&part, 2, s->product);
+    part.out.shape = s->value;
+    last[0] = weights.tensor; last[1] = inputs[count - 1];
+    return tli_finish_layer(&part, last, 2, output);
+}
+
+// Take back the nodes above a count, after a call that adds several has failed.
+static void tli_cut_graph(tl_graph *graph, const tl_graph *before) {
+    graph->node_count = before->node_count;
+    graph->input_count = before->input_count;
+    graph->tensor_count = before->tensor_count;
+    graph->text_bytes = before->text_bytes;
+}
+
+TLI_IMPL tl_result tl_add_attention(tl_env *env, tl_graph *graph, tl_attention kind, const tl_layer_desc *desc,
+                                    const tl_value *inputs, int32_t input_count, tl_value *output) {
+    int32_t count = inputs && (input_count == 1 || input_count == 3) ? input_count : 0, i;
+    tli_layer layer;
+    tli_scores scores;
+    tl_tensor tensors[3];
+    tl_graph before;
+    tl_result result;
+    TL_ASSERT(graph && output);
+    layer = tli_start_layer(env, "tl_add_attention", graph, desc, TLI_FIELD_HEADS, inputs, count);
+    if (!tli_is_below((int64_t)kind, TL_ATTENTION_COUNT)) tli_break_rule(&layer, "kind: unknown");
+    if (!count) tli_break_rule(&layer, "inputs: there must be 1 or 3");
+    if (kind == TL_ATTENTION_SPLIT &&
+        (layer.desc.saved_bytes | layer.desc.fwork_bytes | layer.desc.bwork_bytes))
+        tli_break_rule(&layer, "saved_bytes, fwork_bytes, bwork_bytes: must be 0 here");
+    tli_zero(&scores, sizeof scores);
+    if (!layer.rule) scores = tli_find_scores(&layer, inputs, count);
+    for (i = 0; i < count; i++) tensors[i] = inputs[i].tensor;
+    before = *graph;
+    layer.node.op = "attention";
+    if (layer.rule) result = tli_finish_layer(&layer, tensors, count, output);
+    else if (kind == TL_ATTENTION_SPLIT)
+        result = tli_add_split_attention(&layer, &scores, tensors, count, output);
+    else result = tli_add_one_attention(&layer, kind, &scores, tensors, count, output);
+    if (result) {
+        tli_cut_graph(graph, &before);
+        tli_zero(output, sizeof *output);
+    }
+    return result;
+}
+
+// -- layers: recurrent cells --
+
+TLI_IMPL tl_result tl_add_recurrent(tl_env *env, tl_graph *graph, tl_cell kind, const tl_layer_desc *desc,
+                                    tl_value input, const tl_value *state, tl_value *new_state) {
+    static const char *const needs[] = { "in,out", "in", "in,out1" };
+    static const uint64_t gate_counts[] = { 1, 3, 4 }, update_costs[] = { 0, 4, 5 };
+    int known = tli_is_below((int64_t)kind, TL_CELL_COUNT);
+    int32_t count = kind == TL_CELL_LSTM ? 2 : 1, i;
+    uint64_t gates = known ? gate_counts[kind] : 1, units, inner, elements, product, bytes[2];
+    tl_value values[3], whole;
+    tl_tensor tensors[3];
+    tli_layer layer;
+    tl_result result;
+    TL_ASSERT(graph && state && new_state);
+    values[0] = input;
+    for (i = 0; i < count; i++) values[i + 1] = state[i];
+    for (i = 0; i <= count; i++) tensors[i] = values[i].tensor;
+    layer = tli_start_layer(env, "tl_add_recurrent", graph, desc, TLI_FIELD_BIAS, values, count + 1);
+    layer.node.op = tl_name_cell(kind);
+    if (!known) tli_break_rule(&layer, "kind: unknown");
+    for (i = 1; i <= count; i++)
+        if (values[i].shape.batch != input.shape.batch || values[i].shape.channels != state[0].shape.channels ||
+            values[i].shape.height != 1 || values[i].shape.width != 1)
+            tli_break_rule(&layer, "state: must have the batch of the input, equal channels and one position");
+    if (input.shape.height != 1 || input.shape.width != 1)
+        tli_break_rule(&layer, "input: must have one position");
+    units = layer.out.shape.channels = state[0].shape.channels;
+    inner = tli_layer_add(&layer, tli_layer_mul(&layer, 2, tli_layer_add(&layer, input.shape.channels, units)),
+                          !layer.desc.no_bias);
+    elements = tli_find_elements(&layer, layer.out.shape);
+    product = tli_layer_mul(&layer, tli_layer_mul(&layer, elements, gates), inner);
+    tli_set_weights(&layer, product,
+                    tli_layer_mul(&layer, tli_layer_mul(&layer, gates, units),
+                                  tli_layer_add(&layer, tli_layer_add(&layer, input.shape.channels, units),
+                                                !layer.desc.no_bias)));
+    product = tli_layer_mul(&layer, elements, gates + (known ? update_costs[kind] : 0));
+    layer.node.fwd_cost = tli_layer_add(&layer, layer.node.fwd_cost, product);
+    layer.node.bwd_cost = tli_layer_add(&layer, layer.node.bwd_cost, product);
+    bytes[0] = bytes[1] = tli_layer_mul(&layer, elements, tli_element_size(layer.out.precision));
+    if (kind != TL_CELL_RNN) layer.node.saved_bytes = tli_layer_mul(&layer, gates, bytes[0]);
+    layer.node.needs = known ? needs[kind] : NULL;
+    layer.node.output_bytes = bytes;
+    layer.node.output_count = count;
+    result = tli_finish_layer(&layer, tensors, count + 1, &whole);
+    for (i = 0; i < count; i++) {
+        new_state[i] = whole;
+        if (!result) new_state[i].tensor.output = i;
+    }
+    return result;
+}
+
+TLI_IMPL const char *tl_name_elementwise(tl_elementwise kind) {
+    return tli_name(tli_elementwise_names, TL_ELEMENTWISE_COUNT, (int64_t)kind);
+}
+
+TLI_IMPL const char *tl_name_pool(tl_pool kind) {
+    return tli_name(tli_pool_names, TL_POOL_COUNT, (int64_t)kind);
+}
+
+TLI_IMPL const char *tl_name_attention(tl_attention kind) {
+    return tli_name(tli_attention_names, TL_ATTENTION_COUNT, (int64_t)kind);
+}
+
+TLI_IMPL const char *tl_name_cell(tl_cell kind) {
+    return tli_name(tli_cell_names, TL_CELL_COUNT, (int64_t)kind);
+}
+
+#ifndef TL_NO_TEXT
+TLI_IMPL int tl_parse_elementwise(const char *text, tl_elementwise *kind) {
+    int32_t value;
+    int known;
+    TL_ASSERT(text && kind);
+    known = tli_parse_name(tli_elementwise_names, TL_ELEMENTWISE_COUNT, text, tli_text_length(text), &value);
+    *kind = (tl_elementwise)value;
+    return known;
+}
+
+TLI_IMPL int tl_parse_pool(const char *text, tl_pool *kind) {
+    int32_t value;
+    int known;
+    TL_ASSERT(text && kind);
+    known = tli_parse_name(tli_pool_names, TL_POOL_COUNT, text, tli_text_length(text), &value);
+    *kind = (tl_pool)value;
+    return known;
+}
+
+TLI_IMPL int tl_parse_attention(const char *text, tl_attention *kind) {
+    int32_t value;
+    int known;
+    TL_ASSERT(text && kind);
+    known = tli_parse_name(tli_attention_names, TL_ATTENTION_COUNT, text, tli_text_length(text), &value);
+    *kind = (tl_attention)value;
+    return known;
+}
+
+TLI_IMPL int tl_parse_cell(const char *text, tl_cell *kind) {
+    int32_t value;
+    int known;
+    TL_ASSERT(text && kind);
+    known = tli_parse_name(tli_cell_names, TL_CELL_COUNT, text, tli_text_length(text), &value);
+    *kind = (tl_cell)value;
+    return known;
+}
+#endif
+
+// -- statistics --
+
+typedef struct tli_census {
+    const tl_graph *graph;
+    int32_t  *ops;            // [nodes] index of its op
+    int32_t  *firsts;         // [nodes] by op: the first node that has it
+    int32_t  *last_readers;   // [tensors] node; the maker where nobody reads it
+    int32_t  *last_uses;      // [tensors] call: F v is v, B v is 2 nodes - 1 - v
+    int32_t  *first_grads;    // [tensors] call that makes its gradient
+    int32_t  *marks;          // [tensors] last node that counted it
+    int32_t  *levels;         // [nodes] longest path to it, then who is read here last, then who has to run
+    uint64_t *grows, *shrinks;  // [2 nodes] bytes at the start and the end of a call
+    uint64_t  input_bytes;    // of graph inputs: resident throughout
+} tli_census;
+
+static void tli_free_census(tl_env *env, tli_census *c) {
+    tli_release(env, c->ops);
+    tli_release(env, c->grows);
+}
+
+// Two blocks: numbers of 4 bytes and of 8.
+static int tli_open_census(tl_env *env, const tl_graph *graph, tli_census *c) {
+    uint64_t nodes = (uint64_t)graph->node_count, tensors = (uint64_t)graph->tensor_count;
+    tli_zero(c, sizeof *c);
+    c->graph = graph;
+    c->ops = (int32_t *)tli_alloc_array(env, 3 * nodes + 4 * tensors, sizeof *c->ops);
+    c->grows = (uint64_t *)tli_alloc_array(env, 4 * nodes, sizeof *c->grows);
+    if (!c->ops || !c->grows || graph->node_count > INT32_MAX / 2) return 0;
+    c->firsts = c->ops + nodes;
+    c->levels = c->firsts + nodes;
+    c->last_readers = c->levels + nodes;
+    c->last_uses = c->last_readers + tensors;
+    c->first_grads = c->last_uses + tensors;
+    c->marks = c->first_grads + tensors;
+    c->shrinks = c->grows + 2 * nodes;
+    return 1;
+}
+
+static int32_t tli_backward_call(const tl_graph *graph, int32_t node) {
+    return 2 * graph->node_count - 1 - node;
+}
+
+static int32_t tli_larger_i32(int32_t a, int32_t b) { return a > b ? a : b; }
+static uint64_t tli_larger_u64(uint64_t a, uint64_t b) { return a > b ? a : b; }
+
+static int tli_gets_gradient(const tl_graph *graph, int32_t tensor) {
+    return graph->nodes[graph->outputs[tensor].node].has_grad;
+}
+
+static int32_t tli_count_ops(tli_census *c) {
+    const tl_graph *graph = c->graph;
+    int32_t count = 0, i, k;
+    for (i = 0; i < graph->node_count; i++) {
+        for (k = 0; k < count && !tli_same_text(tl_name_op(graph, c->firsts[k]), tl_name_op(graph, i)); k++) {}
+        if (k == count) c->firsts[count++] = i;
+        c->ops[i] = k;
+    }
+    return count;
+}
+
+// Who reads what last, and when: for the lives of tensors, the width and the cuts.
+static void tli_find_lives(tli_census *c) {
+    const tl_graph *graph = c->graph;
+    int32_t i, k;
+    for (i = 0; i < graph->node_count; i++) {
+        const tl_node *node = &graph->nodes[i];
+        for (k = node->first_output; k < node->first_output + node->output_count; k++) {
+            c->last_readers[k] = i;
+            c->last_uses[k] = graph->outputs[k].needed ? tli_backward_call(graph, i) : i;
+            c->first_grads[k] = tli_backward_call(graph, i);
+        }
+        for (k = node->first_input; k < node->first_input + node->input_count; k++) {
+            int32_t tensor = graph->inputs[k].tensor;
+            c->last_readers[tensor] = i;
+            c->last_uses[tensor] = tli_larger_i32(c->last_uses[tensor], i);
+            if (graph->inputs[k].needed)
+                c->last_uses[tensor] = tli_larger_i32(c->last_uses[tensor], tli_backward_call(graph, i));
+            if (node->has_grad) c->first_grads[tensor] = tli_backward_call(graph, i);
+        }
+    }
+}
+
+// Peak of the training that keeps everything until its last use.
+static uint64_t tli_find_keep_all_peak(tli_census *c) {
+    const tl_graph *graph = c->graph;
+    uint64_t live = c->input_bytes, peak = c->input_bytes;
+    int32_t i, k;
+    for (i = 0; i < graph->node_count; i++) {
+        const tl_node *node = &graph->nodes[i];
+        int32_t back = tli_backward_call(graph, i);
+        if (node->is_input) continue;
+        for (k = node->first_output; k < node->first_output + node->output_count; k++) {
+            c->grows[i] += graph->outputs[k].bytes;
+            if (!node->keep) c->shrinks[c->last_uses[k]] += graph->outputs[k].bytes;
+            if (!node->has_grad) continue;
+            c->grows[c->first_grads[k]] += graph->outputs[k].bytes;
+            c->shrinks[back] += graph->outputs[k].bytes;
+        }
+        c->grows[i] += node->saved_bytes + node->fwork_bytes;
+        c->shrinks[i] += node->fwork_bytes;
+        c->grows[back] += node->bwork_bytes;
+        c->shrinks[back] += node->bwork_bytes + node->saved_bytes;
+    }
+    for (i = 0; i < 2 * graph->node_count; i++) {
+        live += c->grows[i];
+        peak = tli_larger_u64(peak, live);
+        live -= c->shrinks[i];
+    }
+    return peak;
+}
+
+// What one call cannot do without, graph inputs apart. Forward in place, one copy of output 0 is enough.
+static void tli_find_working_sets(tli_census *c, int32_t id, uint64_t *forward, uint64_t *save,
+                                  uint64_t *backward) {
+    const tl_graph *graph = c->graph;
+    const tl_node *node = &graph->nodes[id];
+    uint64_t inputs = 0, outputs = 0, kept = 0, gradients = 0;
+    int32_t k;
+    for (k = node->first_output; k < node->first_output + node->output_count; k++) {
+        outputs += graph->outputs[k].bytes;
+        if (graph->outputs[k].needed) kept += graph->outputs[k].bytes;
+    }
+    for (k = node->first_input; k < node->first_input + node->input_count; k++) {
+        int32_t tensor = graph->inputs[k].tensor;
+        uint64_t bytes = graph->outputs[tensor].bytes;
+        if (graph->nodes[graph->outputs[tensor].node].is_input) continue;
+        if (c->marks[tensor] < 2 * id + 2) {  // marked 2 id + 2: counted; 2 id + 3: counted as needed, too
+            inputs += bytes;
+            if (tli_gets_gradient(graph, tensor)) gradients += bytes;
+            c->marks[tensor] = 2 * id + 2;
+        }
+        if (graph->inputs[k].needed && c->marks[tensor] == 2 * id + 2) {
+            kept += bytes;
+            c->marks[tensor]++;
+        }
+    }
+    *forward = inputs + outputs + node->fwork_bytes;
+    if (node->inplace >= 0) *forward -= graph->outputs[node->first_output].bytes;
+    *save = node->saved_bytes ? inputs + outputs + node->fwork_bytes + node->saved_bytes : 0;
+    *backward = node->has_grad ? kept + outputs + gradients + node->saved_bytes + node->bwork_bytes : 0;
+}
+
+// Which forwards every plan runs: those of nodes with a gradient (bit 0: training), of results, and of what
+// these read. Forward only (bit 1) the results are what nobody reads, where no node is kept.
+static void tli_find_runs(tli_census *c) {
+    const tl_graph *graph = c->graph;
+    int32_t *runs = c->levels, i, k, any_keep = 0;
+    for (i = 0; i < graph->node_count; i++) any_keep |= graph->nodes[i].keep;
+    for (i = 0; i < graph->node_count; i++)
+        runs[i] = (graph->nodes[i].has_grad | graph->nodes[i].keep) + 2 * (graph->nodes[i].keep | !any_keep);
+    for (i = graph->node_count; i-- > 0;)
+        for (k = 0; k < graph->nodes[i].input_count; k++)
+            runs[graph->outputs[graph->inputs[graph->nodes[i].first_input + k].tensor].node] |= runs[i];
+}
+
+static void tli_find_floor(tli_census *c, tl_graph_statistics *s) {
+    const tl_graph *graph = c->graph;
+    uint64_t forward, save, backward;
+    int32_t i;
+    tli_find_runs(c);
+    s->floor_bytes = s->inference_floor_bytes = c->input_bytes;
+    for (i = 0; i < graph->node_count; i++) {
+        if (graph->nodes[i].is_input) continue;
+        tli_find_working_sets(c, i, &forward, &save, &backward);
+        if (c->levels[i] & 2)
+            s->inference_floor_bytes = tli_larger_u64(s->inference_floor_bytes, c->input_bytes + forward);
+        forward = c->levels[i] & 1 ? tli_larger_u64(forward, save) : 0;
+        if (c->input_bytes + tli_larger_u64(forward, backward) <= s->floor_bytes) continue;
+        s->floor_bytes = c->input_bytes + tli_larger_u64(forward, backward);
+        s->floor_node = i;
+        s->floor_is_backward = backward > forward;
+    }
+}
+
+// Paths, crossings and cuts. `cuts` may be NULL: count them only.
+static void tli_find_shape(tli_census *c, tl_graph_statistics *s, int32_t *cuts) {
+    const tl_graph *graph = c->graph;
+    int32_t i, k, reach = 0, crossing = 0;
+    s->cut_count = 0;
+    for (i = 0; i < graph->node_count; i++) {
+        const tl_node *node = &graph->nodes[i];
+        c->levels[i] = 1;
+        for (k = node->first_input; k < node->first_input + node->input_count; k++) {
+            int32_t from = graph->outputs[graph->inputs[k].tensor].node;
+            c->levels[i] = tli_larger_i32(c->levels[i], c->levels[from] + 1);
+        }
+        s->depth = tli_larger_i32(s->depth, c->levels[i]);
+    }
+    for (i = 0; i < graph->node_count; i++) c->levels[i] = 0;
+    for (i = 0; i < graph->node_count; i++) {
+        const tl_node *node = &graph->nodes[i];
+        if (reach <= i) {
+            if (cuts) cuts[s->cut_count] = i;
+            s->cut_count++;
+        }
+        crossing -= c->levels[i];  // tensors whose last reader this is
+        for (k = node->first_output; k < node->first_output + node->output_count; k++) {
+            if (c->last_readers[k] == i) continue;
+            reach = tli_larger_i32(reach, c->last_readers[k]);
+            c->levels[c->last_readers[k]]++;
+            crossing++;
+        }
+        s->width = tli_larger_i32(s->width, crossing);
+    }
+}
+
+static void tli_add_to_op(const tl_graph *graph, int32_t id, tl_op_statistics *op) {
+    const tl_node *node = &graph->nodes[id];
+    int32_t k;
+    op->op = tl_name_op(graph, id);
+    op->node_count++;
+    for (k = 0; k < node->output_count; k++) op->output_bytes += graph->outputs[node->first_output + k].bytes;
+    op->saved_bytes += node->saved_bytes;
+    op->param_bytes += node->param_bytes;
+    op->fwd_cost += node->fwd_cost;
+    op->bwd_cost += node->bwd_cost;
+}
+
+static void tli_sum_nodes(tli_census *c, tl_graph_statistics *s, tl_op_statistics *ops) {
+    const tl_graph *graph = c->graph;
+    int32_t i;
+    for (i = 0; i < graph->node_count; i++) {
+        tli_add_to_op(graph, i, &ops[c->ops[i]]);
+        s->input_node_count += graph->nodes[i].is_input;
+        s->grad_node_count += graph->nodes[i].has_grad;
+    }
+    for (i = 0; i < s->op_count; i++) {
+        s->output_bytes += ops[i].output_bytes;
+        s->saved_bytes += ops[i].saved_bytes;
+        s->param_bytes += ops[i].param_bytes;
+        s->fwd_cost += ops[i].fwd_cost;
+        s->bwd_cost += ops[i].bwd_cost;
+    }
+    for (i = 0; i < graph->tensor_count; i++) {
+        const tl_node_output *output = &graph->outputs[i];
+        if (graph->nodes[output->node].is_input) c->input_bytes += output->bytes;
+        if (i && output->bytes <= s->largest_bytes) continue;
+        s->largest_bytes = output->bytes;
+        s->largest_tensor.node = output->node;
+        s->largest_tensor.output = output->output;
+    }
+}
+
+TLI_IMPL tl_result tl_measure_graph(tl_env *env, const tl_graph *graph, tl_graph_statistics *statistics) {
+    tl_graph_statistics s;
+    tli_census c;
+    tl_op_statistics *ops;
+    tl_result result;
+    int32_t *cuts;
+    TL_ASSERT(graph && statistics);
+    tli_zero(statistics, sizeof *statistics);
+    result = tl_check_graph(env, graph);
+    if (result) return result;
+    tli_zero(&s, sizeof s);
+    s.node_count = graph->node_count;
+    s.tensor_count = graph->tensor_count;
+    if (tli_open_census(env, graph, &c)) {
+        s.op_count = tli_count_ops(&c);
+        tli_find_lives(&c);
+        tli_find_shape(&c, &s, NULL);
+        s.memory = tli_alloc_array(env, 1, (size_t)s.op_count * sizeof *ops +
+                                           (size_t)s.cut_count * sizeof *cuts);
+    }
+    if (!s.memory) {
+        tli_free_census(env, &c);
+        return tli_fail(env, TL_ERROR_NO_MEMORY, "tl_measure_graph", "no memory to count in");
+    }
+    ops = (tl_op_statistics *)s.memory;
+    cuts = (int32_t *)(void *)(ops + s.op_count);
+    tli_sum_nodes(&c, &s, ops);
+    tli_find_shape(&c, &s, cuts);
+    tli_find_floor(&c, &s);
+    s.keep_all_bytes = tli_find_keep_all_peak(&c);
+    s.ops = ops;
+    s.cuts = cuts;
+    tli_free_census(env, &c);
+    *statistics = s;
+    return TL_OK;
+}
+
+TLI_IMPL void tl_free_graph_statistics(tl_env *env, tl_graph_statistics *statistics) {
+    if (!statistics) return;
+    tli_release(env, statistics->memory);
+    tli_zero(statistics, sizeof *statistics);
+}
+
+#ifndef TL_NO_TEXT
+static void tli_put_column(tli_writer *w, uint64_t value, size_t width) {
+    char digits[24];
+    tli_writer number = tli_writer_of(digits, sizeof digits);
+    size_t length;
+    tli_put_u64(&number, value);
+    for (length = tli_finish(&number); length < width; length++) tli_put(w, " ");
+    tli_put(w, digits);
+}
+
+static void tli_put_op(tli_writer *w, const tl_op_statistics *op, const char *name) {
+    size_t length = tli_text_length(name);
+    tli_put_column(w, (uint64_t)op->node_count, 6);
+    tli_put(w, "  "); tli_put(w, name);
+    for (; length < 16; length++) tli_put(w, " ");
+    tli_put_column(w, op->output_bytes, 16);
+    tli_put_column(w, op->saved_bytes, 16);
+    tli_put_column(w, op->param_bytes, 16);
+    tli_put_column(w, op->fwd_cost, 20);
+    tli_put_column(w, op->bwd_cost, 20);
+    tli_put(w, "\n");
+}
+
+static void tli_put_fact(tli_writer *w, const char *before, uint64_t value, const char *after) {
+    tli_put(w, before); tli_put_u64(w, value); tli_put(w, after);
+}
+
+TLI_IMPL size_t tl_print_graph_statistics(const tl_graph *graph, const tl_graph_statistics *statistics,
+                                          char *buf, size_t size) {
+    tli_writer w = tli_writer_of(buf, size);
+    const tl_graph_statistics *s = statistics;
+    tl_op_statistics sum;
+    int32_t i;
+    TL_ASSERT(graph && statistics);
+    tli_put(&w, " nodes  op                    output bytes     saved bytes    weight bytes"
+                "        forward cost       backward cost\n");
+    for (i = 0; i < s->op_count; i++) tli_put_op(&w, &s->ops[i], s->ops[i].op);
+    tli_zero(&sum, sizeof sum);
+    sum.node_count = s->node_count;
+    sum.output_bytes = s->output_bytes; sum.saved_bytes = s->saved_bytes; sum.param_bytes = s->param_bytes;
+    sum.fwd_cost = s->fwd_cost; sum.bwd_cost = s->bwd_cost;
+    tli_put_op(&w, &sum, "all");
+    tli_put_fact(&w, "depth ", (uint64_t)s->depth, ", ");
+    tli_put_fact(&w, "width ", (uint64_t)s->width, ", ");
+    tli_put_fact(&w, "cuts ", (uint64_t)s->cut_count, "\n");
+    tli_put_fact(&w, "largest tensor: ", s->largest_bytes, " bytes, of ");
+    tli_put(&w, tl_name_node(graph, s->largest_tensor.node));
+    tli_put_fact(&w, "\nfloor: ", s->floor_bytes, " bytes, ");
+    tli_put(&w, s->floor_is_backward ? "backward of " : "forward of ");
+    tli_put(&w, tl_name_node(graph, s->floor_node));
+    tli_put_fact(&w, "; forward only ", s->inference_floor_bytes, " bytes\n");
+    tli_put_fact(&w, "keep all: ", s->keep_all_bytes, " bytes\n");
+    return tli_finish(&w);
+}
+#endif
+
+// -- fusion: which nodes --
+
+#define TLI_FUSION_LIMIT 256    // members of a fused node
+#define TLI_FUSION_BLOCK 65536  // bytes
+
+typedef struct tli_fusion {
+    tl_env  *env;
+    const tl_graph *graph;
+    const tl_fusion_desc *desc;
+    uint64_t block_bytes;
+    int32_t *next, *previous;  // [nodes] in its chain; -1 = none
+    int32_t *chains;           // [nodes] first node of its chain; -1 = not elementwise
+    int32_t *heads;            // [nodes] first member of the fused node that ends here; -1 = inside one
+    int32_t *counts;           // [nodes] members of it
+    int32_t *remade;           // [nodes] of these, members that backward runs again
+    int32_t *first_readers;    // [tensors + 1] into readers
+    int32_t *readers;          // [inputs] nodes, ascending
+    int32_t *marks;            // [tensors] the search that counted it last
+    int32_t *tensors;          // [tensors] its index in the fused graph; -1 = gone
+    uint8_t *needed;           // [tensors] 1 = some backward reads it
+    tl_tensor *inputs;         // [inputs] of the node that is made
+    uint64_t  *bytes;          // [tensors] of its outputs
+    int32_t  searches;
+} tli_fusion;
+
+static int tli_is_elementwise_part(const tl_fusion_desc *desc, const char *text, size_t length) {
+    int32_t count = desc->ops ? desc->op_count : TL_ELEMENTWISE_COUNT, i;
+    for (i = desc->ops ? 0 : 1; i < count; i++) {
+        const char *op = desc->ops ? desc->ops[i] : tli_elementwise_names[i];
+        if (tli_text_length(op) == length && TLI_MEMCMP(op, text, length) == 0) return 1;
+    }
+    return 0;
+}
+
+// The whole op is in the list, or all of its parts are.
+static int tli_is_elementwise_op(const tl_fusion_desc *desc, const char *op) {
+    size_t length = tli_text_length(op), at = 0, end;
+    if (tli_is_elementwise_part(desc, op, length)) return 1;
+    while (at <= length) {
+        for (end = at; end < length && op[end] != '+'; end++) {}
+        if (!tli_is_elementwise_part(desc, op + at, end - at)) return 0;
+        at = end + 1;
+    }
+    return 1;
+}
+
+static int tli_is_fusible(const tli_fusion *f, int32_t id) {
+    const tl_graph *graph = f->graph;
+    const tl_node *node = &graph->nodes[id];
+    uint64_t bytes = graph->outputs[node->first_output].bytes;
+    int32_t k;
+    if (node->is_input || node->output_count != 1 || node->input_count < 1 || node->param_bytes ||
+        node->saved_bytes || !bytes) return 0;
+    for (k = node->first_input; k < node->first_input + node->input_count; k++)
+        if (graph->outputs[graph->inputs[k].tensor].bytes != bytes) return 0;
+    return tli_is_elementwise_op(f->desc, tl_name_op(graph, id));
+}
+
+// Whether a node may follow another one in a chain.
+static int tli_is_linked(const tli_fusion *f, int32_t from, int32_t to) {
+    const tl_graph *graph = f->graph;
+    const tl_node *a = &graph->nodes[from], *b = &graph->nodes[to];
+    int32_t tensor = a->first_output, i;
+    if (f->chains[from] < 0 || a->keep || a->has_grad != b->has_grad || a->fixed != b->fixed ||
+        a->layer != b->layer || !tli_same_text(tl_name_unit(graph, from), tl_name_unit(graph, to))) return 0;
+    for (i = f->first_readers[tensor]; i < f->first_readers[tensor + 1]; i++)
+        if (f->readers[i] != to) return 0;
+    return 1;
+}
+
+static void tli_find_readers(tli_fusion *f) {
+    const tl_graph *graph = f->graph;
+    int32_t i, k;
+    for (i = 0; i < graph->input_count; i++) f->first_readers[graph->inputs[i].tensor + 1]++;
+    for (i = 0; i < graph->tensor_count; i++) f->first_readers[i + 1] += f->first_readers[i];
+    for (i = 0; i < graph->node_count; i++)
+        for (k = 0; k < graph->nodes[i].input_count; k++) {
+            int32_t tensor = graph->inputs[graph->nodes[i].first_input + k].tensor;
+            f->readers[f->first_readers[tensor] + f->marks[tensor]++] = i;
+            if (graph->inputs[graph->nodes[i].first_input + k].needed) f->needed[tensor] = 1;
+        }
+    for (i = 0; i < graph->tensor_count; i++) {
+        f->marks[i] = 0;
+        if (graph->outputs[i].needed) f->needed[i] = 1;
+    }
+}
+
+// A node that could follow several others follows the one listed last: nothing much stands between.
+static void tli_find_chains(tli_fusion *f) {
+    const tl_graph *graph = f->graph;
+    int32_t id, k;
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        f->next[id] = f->previous[id] = f->chains[id] = -1;
+        f->heads[id] = id;
+        f->counts[id] = 1;
+        if (!tli_is_fusible(f, id)) continue;
+        f->chains[id] = id;
+        for (k = node->first_input; k < node->first_input + node->input_count; k++) {
+            int32_t from = graph->outputs[graph->inputs[k].tensor].node;
+            if (from > f->previous[id] && tli_is_linked(f, from, id)) f->previous[id] = from;
+        }
+        if (f->previous[id] < 0) continue;
+        f->next[f->previous[id]] = id;
+        f->chains[id] = f->chains[f->previous[id]];
+    }
+}
+
+// -- fusion: how far --
+
+// The first reader below `id` whose gradient would no longer be added in the old order, were `id` to move
+// below it; node_count where there is none.
+static int32_t tli_find_obstacle(const tli_fusion *f, int32_t id, int32_t tensor) {
+    const tl_graph *graph = f->graph;
+    int32_t i;
+    if (f->desc->inference || !graph->nodes[id].has_grad || !tli_gets_gradient(graph, tensor))
+        return graph->node_count;
+    for (i = f->first_readers[tensor]; i < f->first_readers[tensor + 1]; i++) {
+        int32_t reader = f->readers[i];
+        if (reader > id && graph->nodes[reader].has_grad && f->chains[reader] != f->chains[id]) return reader;
+    }
+    return graph->node_count;
+}
+
+// Whether an outer input of a member would be held from `id` to the next member, where it was not before:
+// the tensor, if nobody reads it later or keeps it, or its gradient, if nobody below adds to it.
+static void tli_count_held(const tli_fusion *f, int32_t id, int32_t tensor, int32_t *values,
+                           int32_t *gradients) {
+    const tl_graph *graph = f->graph;
+    const tl_node *from = &graph->nodes[graph->outputs[tensor].node];
+    int32_t i = f->first_readers[tensor + 1];
+    if (from->is_input) return;
+    if (!from->keep && f->readers[i - 1] <= id && (f->desc->inference || !f->needed[tensor])) (*values)++;
+    if (f->desc->inference || !from->has_grad || !graph->nodes[id].has_grad) return;
+    while (!graph->nodes[f->readers[i - 1]].has_grad) i--;  // ends: a member reads it
+    if (f->readers[i - 1] <= id) (*gradients)++;
+}
+
+// Between `id` and the next member other calls stand, beside one inner tensor and later its gradient. Fused,
+// the outer inputs of the members so far are held there instead: no more than that.
+static int tli_holds_more(const tli_fusion *f, int32_t head, int32_t id) {
+    const tl_graph *graph = f->graph;
+    int32_t values = 0, gradients = 0, at = head, k;
+    if (f->next[id] == id + 1) return 0;
+    for (;; at = f->next[at]) {
+        const tl_node *node = &graph->nodes[at];
+        for (k = node->first_input; k < node->first_input + node->input_count; k++)
+            if (at == head || graph->outputs[graph->inputs[k].tensor].node != f->previous[at])
+                tli_count_held(f, id, graph->inputs[k].tensor, &values, &gradients);
+        if (at == id || values > 1 || gradients > 1) return values > 1 || gradients > 1;
+    }
+}
+
+// Bytes that backward has to find anew where this member is made again.
+static uint64_t tli_count_new_needs(tli_fusion *f, int32_t id, int is_head) {
+    const tl_graph *graph = f->graph;
+    const tl_node *node = &graph->nodes[id];
+    uint64_t bytes = 0;
+    int32_t k;
+    for (k = node->first_input; k < node->first_input + node->input_count; k++) {
+        int32_t tensor = graph->inputs[k].tensor, from = graph->outputs[tensor].node;
+        if ((!is_head && from == f->previous[id]) || graph->nodes[from].is_input) continue;
+        if (f->needed[tensor] || f->marks[tensor] == f->searches) continue;
+        f->marks[tensor] = f->searches;
+        bytes += graph->outputs[tensor].bytes;
+    }
+    return bytes;
+}
+
+// The longest fused node that may begin at `head`: its members and those made again.
+static int32_t tli_find_length(tli_fusion *f, int32_t head, int32_t *remade) {
+    const tl_graph *graph = f->graph;
+    uint64_t gained = 0, lost = 0;
+    int32_t best = 1, length, id = head, pending = head, obstacle = graph->node_count, again = 0, k;
+    f->searches++;
+    *remade = 0;
+    for (length = 2; length <= TLI_FUSION_LIMIT && f->next[id] >= 0; length++) {
+        const tl_node *node = &graph->nodes[id];
+        for (k = node->first_input; k < node->first_input + node->input_count; k++) {
+            int32_t tensor = graph->inputs[k].tensor, reader;
+            if (id != head && graph->outputs[tensor].node == f->previous[id]) continue;
+            reader = tli_find_obstacle(f, id, tensor);
+            if (reader < obstacle) obstacle = reader;
+        }
+        if (f->needed[node->first_output]) {  // inner from here on: made again with all above it
+            gained += graph->outputs[node->first_output].bytes;
+            again = length - 1;
+            for (; pending != f->next[id]; pending = f->next[pending])
+                lost += tli_count_new_needs(f, pending, pending == head);
+        }
+        if (f->next[id] >= obstacle || tli_holds_more(f, head, id)) break;
+        id = f->next[id];
+        if (lost > gained && !f->desc->inference) continue;
+        best = length;
+        *remade = again;
+    }
+    return best;
+}
+
+static void tli_cut_chains(tli_fusion *f) {
+    const tl_graph *graph = f->graph;
+    int32_t id, at, last, i, length, remade;
+    for (id = 0; id < graph->node_count; id++) {
+        if (f->chains[id] != id) continue;
+        for (at = id; at >= 0; at = f->next[last]) {
+            length = tli_find_length(f, at, &remade);
+            for (last = at, i = 1; i < length; i++) {
+                f->heads[last] = -1;
+                last = f->next[last];
+            }
+            f->heads[last] = at;
+            f->counts[last] = length;
+            f->remade[last] = remade;
+        }
+    }
+}
+
+// -- fusion: what a fused node takes --
+
+// floor(bytes * 10^9 / rate), the remainder to some 30 binary digits; the largest number where it does not fit.
+static uint64_t tli_find_traffic_ns(uint64_t bytes, uint64_t rate) {
+    uint64_t whole = bytes / rate, rest = bytes % rate, ns;
+    for (; rest > UINT64_MAX / UINT64_C(1000000000); rest >>= 1) rate >>= 1;
+    if (!tli_mul_u64(whole, UINT64_C(1000000000), &ns)) return UINT64_MAX;
+    return tli_add_u64(ns, rest * UINT64_C(1000000000) / rate, &ns) ? ns : UINT64_MAX;
+}
+
+static uint64_t tli_add_capped(uint64_t a, uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }
+
+// Sums over the members of a fused node.
+typedef struct tli_fused {
+    uint64_t fwd_cost, bwd_cost, largest_fwd_cost, largest_bwd_cost;
+    uint64_t fwork_bytes, bwork_bytes;   // largest of a member
+    uint64_t fwd_traffic, bwd_traffic;   // outer bytes that are read and written in any case
+    uint64_t fwd_saved, bwd_saved;       // bytes of inner tensors that need not be written and read
+} tli_fused;
+
+// Bytes that member number `at` of `count` moves, in a fused node and beside it.
+static void tli_add_member_traffic(const tli_fusion *f, int32_t id, int32_t at, int32_t count, int32_t remade,
+                                   tli_fused *sum) {
+    const tl_graph *graph = f->graph;
+    const tl_node *node = &graph->nodes[id];
+    uint64_t bytes = graph->outputs[node->first_output].bytes;
+    int32_t k;
+    for (k = node->first_input; k < node->first_input + node->input_count; k++) {
+        int32_t tensor = graph->inputs[k].tensor;
+        if (at > 0 && graph->outputs[tensor].node == f->previous[id]) continue;
+        sum->fwd_traffic = tli_add_capped(sum->fwd_traffic, bytes);
+        if (at < remade || graph->inputs[k].needed) sum->bwd_traffic = tli_add_capped(sum->bwd_traffic, bytes);
+        if (tli_gets_gradient(graph, tensor)) sum->bwd_traffic = tli_add_capped(sum->bwd_traffic, bytes);
+    }
+    if (at + 1 == count) {
+        sum->fwd_traffic = tli_add_capped(sum->fwd_traffic, bytes);
+        sum->bwd_traffic = tli_add_capped(sum->bwd_traffic, bytes);  // its gradient
+        if (graph->outputs[node->first_output].needed)
+            sum->bwd_traffic = tli_add_capped(sum->bwd_traffic, bytes);
+        return;
+    }
+    // Written once and read once: the tensor, its gradient, and the tensor that is made again.
+    sum->fwd_saved = tli_add_capped(sum->fwd_saved, tli_add_capped(bytes, bytes));
+    sum->bwd_saved = tli_add_capped(sum->bwd_saved, tli_add_capped(bytes, bytes));
+    if (at < remade) sum->bwd_saved = tli_add_capped(sum->bwd_saved, tli_add_capped(bytes, bytes));
+    if (f->needed[node->first_output]) sum->bwd_saved = tli_add_capped(sum->bwd_saved, bytes);
+}
+
+static uint64_t tli_fuse_cost(uint64_t sum, uint64_t largest, uint64_t traffic, uint64_t saved, uint64_t rate) {
+    uint64_t least = tli_larger_u64(largest, tli_find_traffic_ns(traffic, rate));
+    uint64_t off = tli_find_traffic_ns(saved, rate), cost = sum > off ? sum - off : 0;
+    cost = tli_larger_u64(cost, least);
+    return cost < sum ? cost : sum;
+}
+
+// Costs and scratch of the fused node that ends at `last`. Nothing here overflows: the graph was checked with
+// every cost and each member's output twice, which is more than its blocks.
+static tli_fused tli_sum_members(const tli_fusion *f, int32_t last) {
+    const tl_graph *graph = f->graph;
+    int32_t count = f->counts[last], remade = f->remade[last], id = f->heads[last], at;
+    uint64_t bytes = graph->outputs[graph->nodes[last].first_output].bytes;
+    uint64_t block = bytes < f->block_bytes ? bytes : f->block_bytes, turns = count > 2 ? 2 : 1;
+    tli_fused sum;
+    tli_zero(&sum, sizeof sum);
+    for (at = 0; at < count; at++, id = f->next[id]) {
+        const tl_node *node = &graph->nodes[id];
+        sum.fwd_cost += node->fwd_cost;
+        sum.bwd_cost += node->bwd_cost + (at < remade ? node->fwd_cost : 0);
+        sum.largest_fwd_cost = tli_larger_u64(sum.largest_fwd_cost, node->fwd_cost);
+        sum.largest_bwd_cost = tli_larger_u64(sum.largest_bwd_cost, node->bwd_cost);
+        sum.fwork_bytes = tli_larger_u64(sum.fwork_bytes, node->fwork_bytes);
+        sum.bwork_bytes = tli_larger_u64(sum.bwork_bytes, node->bwork_bytes);
+        if (at < remade) sum.bwork_bytes = tli_larger_u64(sum.bwork_bytes, node->fwork_bytes);
+        tli_add_member_traffic(f, id, at, count, remade, &sum);
+    }
+    sum.fwork_bytes += block * turns;
+    sum.bwork_bytes += block * (turns + (uint64_t)remade);
+    if (!graph->nodes[last].has_grad) sum.bwd_cost = sum.bwork_bytes = 0;
+    if (f->desc->device && f->desc->device->bytes_per_second) {
+        uint64_t rate = f->desc->device->bytes_per_second;
+        sum.fwd_cost = tli_fuse_cost(sum.fwd_cost, sum.largest_fwd_cost, sum.fwd_traffic, sum.fwd_saved, rate);
+        sum.bwd_cost = tli_fuse_cost(sum.bwd_cost, sum.largest_bwd_cost, sum.bwd_traffic, sum.bwd_saved, rate);
+    }
+    return sum;
+}
+
+// -- fusion: the new graph --
+
+// In place as the first member, unless the last one reads that tensor, too: its result would overwrite it.
+static int32_t tli_fuse_inplace(const tli_fusion *f, int32_t last) {
+    const tl_graph *graph = f->graph;
+    const tl_node *head = &graph->nodes[f->heads[last]], *end = &graph->nodes[last];
+    int32_t tensor, k;
+    if (head->inplace < 0) return -1;
+    tensor = graph->inputs[head->first_input + head->inplace].tensor;
+    for (k = end->first_input; k < end->first_input + end->input_count; k++)
+        if (graph->inputs[k].tensor == tensor) return -1;
+    return head->inplace;
+}
+
+// Collect the outer inputs of the members, and add the node. What backward reads is marked afterwards.
+static tl_result tli_add_fused(tli_fusion *f, tli_graph_rules *rules, tl_graph *graph, int32_t last) {
+    const tl_graph *old = f->graph;
+    const tl_node *end = &old->nodes[last];
+    int32_t id = f->heads[last], count = f->counts[last], input_count = 0, at, k;
+    tli_fused sum;
+    tl_node_desc desc;
+    tl_node_input *inputs;
+    tl_result result;
+    tli_zero(&desc, sizeof desc);
+    for (at = 0; at < count; at++, id = f->next[id])
+        for (k = old->nodes[id].first_input; k < old->nodes[id].first_input + old->nodes[id].input_count; k++) {
+            const tl_node_output *from = &old->outputs[old->inputs[k].tensor];
+            if (at > 0 && from->node == f->previous[id]) continue;
+            f->inputs[input_count].node = graph->outputs[f->tensors[old->inputs[k].tensor]].node;
+            f->inputs[input_count++].output = from->output;
+        }
+    for (k = 0; k < end->output_count; k++) f->bytes[k] = old->outputs[end->first_output + k].bytes;
+    desc.name = tl_name_node(old, last);
+    desc.op = count == 1 ? tl_name_op(old, last) : f->desc->op ? f->desc->op : "fused";
+    desc.unit = old->nodes[last].unit ? tl_name_unit(old, last) : NULL;
+    desc.inputs = f->inputs; desc.input_count = input_count;
+    desc.output_bytes = f->bytes; desc.output_count = end->output_count;
+    desc.fwd_cost = end->fwd_cost; desc.bwd_cost = end->bwd_cost;
+    desc.fwork_bytes = end->fwork_bytes; desc.bwork_bytes = end->bwork_bytes;
+    desc.saved_bytes = end->saved_bytes; desc.param_bytes = end->param_bytes;
+    desc.layer = end->layer + 1;
+    desc.inplace = (count == 1 ? end->inplace : tli_fuse_inplace(f, last)) + 1;
+    desc.no_grad = !end->is_input && !end->has_grad;
+    desc.keep = end->keep; desc.fixed = end->fixed;
+    if (count > 1) {
+        sum = tli_sum_members(f, last);
+        desc.fwd_cost = sum.fwd_cost; desc.bwd_cost = sum.bwd_cost;
+        desc.fwork_bytes = sum.fwork_bytes; desc.bwork_bytes = sum.bwork_bytes;
+    }
+    result = tli_add_node(rules, graph, &desc);
+    if (result) return result;
+    inputs = (tl_node_input *)&graph->inputs[graph->nodes[graph->node_count - 1].first_input];
+    for (at = 0, id = f->heads[last]; at < count; at++, id = f->next[id])
+        for (k = old->nodes[id].first_input; k < old->nodes[id].first_input + old->nodes[id].input_count; k++) {
+            if (at > 0 && old->outputs[old->inputs[k].tensor].node == f->previous[id]) continue;
+            inputs->needed = (uint8_t)(old->inputs[k].needed || at < f->remade[last]);
+            inputs++;
+        }
+    for (k = 0; k < end->output_count; k++) {
+        int32_t tensor = graph->nodes[graph->node_count - 1].first_output + k;
+        ((tl_node_output *)graph->outputs)[tensor].needed = old->outputs[end->first_output + k].needed;
+        f->tensors[end->first_output + k] = tensor;
+    }
+    return TL_OK;
+}
+
+static tl_result tli_build_fused(tli_fusion *f, tl_fusion_plan *plan, int32_t *nodes, int32_t *first_members,
+                                 int32_t *members, int32_t *remade) {
+    tli_graph_rules rules = tli_rules_of(f->env, "tl_plan_fusion");
+    const tl_graph *old = f->graph;
+    int32_t id, at, member, count = 0;
+    tl_result result = TL_OK;
+    plan->graph.batch = old->batch;
+    for (id = 0; id < old->tensor_count; id++) f->tensors[id] = -1;
+    for (id = 0; id < old->node_count && !result; id++) {
+        if (f->heads[id] < 0) {
+            plan->inner_bytes += old->outputs[old->nodes[id].first_output].bytes;
+            continue;
+        }
+        first_members[plan->graph.node_count] = count;
+        remade[plan->graph.node_count] = f->remade[id];
+        plan->fused_count += f->counts[id] > 1;
+        for (at = 0, member = f->heads[id]; at < f->counts[id]; at++, member = f->next[member]) {
+            nodes[member] = plan->graph.node_count;
+            members[count++] = member;
+        }
+        result = tli_add_fused(f, &rules, &plan->graph, id);
+    }
+    if (!result) first_members[plan->graph.node_count] = count;
+    for (id = 0; id < old->view_count && !result; id++) {
+        int32_t tensor = f->tensors[old->views[id].tensor];
+        tl_tensor of;
+        if (tensor < 0) continue;
+        of.node = plan->graph.outputs[tensor].node;
+        of.output = plan->graph.outputs[tensor].output;
+        result = tl_add_view(f->env, &plan->graph, tli_text_at(old, old->views[id].name), of, NULL);
+    }
+    return result;
+}
+
+static const char *tli_check_fusion_desc(const tl_fusion_desc *desc) {
+    int32_t i;
+    if (desc->block_bytes % 64) return "block_bytes: must be a multiple of 64";
+    if (desc->op && (!tli_is_name(desc->op) || tli_same_text(desc->op, "input")))
+        return "op: must not be input, and " TLI_NAME_RULE;
+    if (desc->op_count < 0 || (desc->op_count && !desc->ops)) return "ops: missing, or a negative count";
+    if (desc->inference & ~1) return "inference: must be 0 or 1";
+    for (i = 0; i < desc->op_count; i++)
+        if (!desc->ops[i] || !tli_is_name(desc->ops[i])) return "ops: each " TLI_NAME_RULE;
+    return NULL;
+}
+
+// One block each of numbers of 4 and of 8 bytes, and of flags.
+static int tli_open_fusion(tl_env *env, const tl_fusion_desc *desc, tli_fusion *f) {
+    const tl_graph *graph = desc->graph;
+    uint64_t nodes = (uint64_t)graph->node_count, tensors = (uint64_t)graph->tensor_count;
+    uint64_t inputs = (uint64_t)graph->input_count;
+    tli_zero(f, sizeof *f);
+    f->env = env;
+    f->graph = graph;
+    f->desc = desc;
+    f->block_bytes = tli_or_default(desc->block_bytes, TLI_FUSION_BLOCK);
+    f->next = (int32_t *)tli_alloc_array(env, 6 * nodes + 3 * tensors + 1 + inputs, sizeof *f->next);
+    f->bytes = (uint64_t *)tli_alloc_array(env, tensors, sizeof *f->bytes);
+    f->inputs = (tl_tensor *)tli_alloc_array(env, inputs, sizeof *f->inputs);
+    f->needed = (uint8_t *)tli_alloc_array(env, tensors, 1);
+    if (!f->next || !f->bytes || !f->inputs || !f->needed) return 0;
+    f->previous = f->next + nodes;
+    f->chains = f->previous + nodes;
+    f->heads = f->chains + nodes;
+    f->counts = f->heads + nodes;
+    f->remade = f->counts + nodes;
+    f->first_readers = f->remade + nodes;
+    f->marks = f->first_readers + tensors + 1;
+    f->tensors = f->marks + tensors;
+    f->readers = f->tensors + tensors;
+    return 1;
+}
+
+TLI_IMPL tl_result tl_plan_fusion(tl_env *env, const tl_fusion_desc *desc, tl_fusion_plan *fusion) {
+    const char *function = "tl_plan_fusion", *rule;
+    tli_fusion f;
+    tl_fusion_plan plan;
+    uint64_t nodes;
+    int32_t *numbers = NULL;
+    tl_result result;
+    TL_ASSERT(desc && desc->graph && fusion);
+    tli_zero(fusion, sizeof *fusion);
+    tli_zero(&plan, sizeof plan);
+    rule = tli_check_fusion_desc(desc);
+    if (rule) return tli_fail(env, TL_ERROR_INVALID_ARG, function, rule);
+    result = tl_check_graph(env, desc->graph);
+    if (!result && desc->device) result = tl_check_device(env, desc->device);
+    if (result) return result;
+    nodes = (uint64_t)desc->graph->node_count;
+    if (tli_open_fusion(env, desc, &f))
+        numbers = (int32_t *)tli_alloc_array(env, 4 * nodes + 1, sizeof *numbers);
+    if (numbers) {
+        tli_find_readers(&f);
+        tli_find_chains(&f);
+        tli_cut_chains(&f);
+        plan.block_bytes = f.block_bytes;
+        plan.memory = numbers;
+        plan.nodes = numbers;
+        plan.members = numbers + nodes;
+        plan.remade_counts = numbers + 2 * nodes;
+        plan.first_members = numbers + 3 * nodes;
+        result = tli_build_fused(&f, &plan, numbers, numbers + 3 * nodes, numbers + nodes, numbers + 2 * nodes);
+    } else {
+        result = tli_fail(env, TL_ERROR_NO_MEMORY, function, "no memory to find chains in");
+    }
+    tli_release(env, f.next);
+    tli_release(env, f.bytes);
+    tli_release(env, f.inputs);
+    tli_release(env, f.needed);
+    if (result) tl_free_fusion_plan(env, &plan);
+    *fusion = plan;
+    return result;
+}
+
+TLI_IMPL void tl_free_fusion_plan(tl_env *env, tl_fusion_plan *fusion) {
+    if (!fusion) return;
+    tl_free_graph(env, &fusion->graph);
+    tli_release(env, fusion->memory);
+    tli_zero(fusion, sizeof *fusion);
+}
 #endif
 
 // ============================================================================
@@ -5361,9 +7656,13 @@ static tl_result tli_simulate(tl_env *env, const char *function, const tl_simula
     int32_t i;
     tl_result result = tli_init_sim(env, &sim, function, desc->graph, desc->device, plan);
     for (i = 0; i < plan->step_count && !result; i++) {
+        int copies = plan->steps[i].kind == TL_STEP_SPILL || plan->steps[i].kind == TL_STEP_FETCH;
+        uint64_t start = copies && sim.link_free > sim.now ? sim.link_free : sim.now;
         result = tli_sim_step(&sim, &plan->steps[i]);
         if (desc->live_bytes) desc->live_bytes[i] = sim.step_bytes;
         if (desc->host_bytes) desc->host_bytes[i] = sim.host_bytes;
+        if (desc->start_cost) desc->start_cost[i] = start;
+        if (desc->end_cost) desc->end_cost[i] = copies ? sim.link_free : sim.now;
     }
     if (!result) result = tli_sim_end(&sim);
     if (result) {
@@ -5427,6 +7726,30 @@ TLI_IMPL tl_result tl_measure_plan(tl_env *env, const tl_graph *graph, const tl_
     TL_ASSERT(graph && plan);
     return tli_measure(env, "tl_measure_plan", graph, device, 0, plan);
 }
+
+#ifndef TL_NO_PLANNERS
+TLI_IMPL tl_result tl_copy_plan(tl_env *env, const tl_plan *plan, tl_plan *copy) {
+    uint64_t *offsets, bytes;
+    tl_step *steps;
+    tl_result result;
+    TL_ASSERT(plan && copy && plan != copy);
+    tli_zero(copy, sizeof *copy);
+    result = tli_check_plan(env, "tl_copy_plan", plan);
+    if (result) return result;
+    // counts are below 2^31: this fits; offsets stand first, because they need the larger alignment
+    bytes = (uint64_t)plan->step_count * sizeof *steps + (uint64_t)plan->offset_count * sizeof *offsets;
+    offsets = (uint64_t *)tli_alloc_array(env, bytes, 1);
+    if (!offsets) return tli_fail(env, TL_ERROR_NO_MEMORY, "tl_copy_plan", "no memory for the steps");
+    steps = (tl_step *)(void *)(offsets + plan->offset_count);
+    tli_copy(offsets, plan->offsets, (size_t)plan->offset_count * sizeof *offsets);
+    tli_copy(steps, plan->steps, (size_t)plan->step_count * sizeof *steps);
+    *copy = *plan;
+    copy->steps = plan->step_count ? steps : NULL;
+    copy->offsets = plan->offset_count ? offsets : NULL;
+    copy->memory = offsets;
+    return TL_OK;
+}
+#endif
 
 // -- revolve: the binomial numbers --
 //
@@ -5882,6 +8205,582 @@ TLI_IMPL tl_result tl_parse_schedule(tl_env *env, const char *text, size_t lengt
         tli_add_step(&list, step);
     }
     return tli_take_steps(&list, "tl_parse_schedule", plan);
+}
+
+// -- what makes the peak --
+
+typedef struct tli_peak {
+    tl_report report;      // of the whole plan
+    tli_made *live;        // [live_count] what lives when the peak is first reached; released by the caller
+    int32_t   live_count;
+} tli_peak;
+
+static void tli_add_live(tli_peak *peak, tli_use use, int32_t index, uint64_t bytes) {
+    tli_made *made = &peak->live[peak->live_count];
+    if (!bytes) return;
+    made->use = use; made->index = index; made->bytes = bytes; made->offset = 0;
+    peak->live_count++;
+}
+
+// Everything live between two steps.
+static void tli_list_live(const tli_sim *sim, tli_peak *peak) {
+    const tl_graph *graph = sim->graph;
+    int32_t i;
+    peak->live_count = 0;
+    for (i = 0; i < graph->tensor_count; i++) {
+        const tli_sim_tensor *t = &sim->tensors[i];
+        uint64_t bytes = graph->outputs[i].bytes;
+        if (t->state == TLI_PACKED) tli_add_live(peak, TLI_USE_PACKED, i, t->packed_bytes);
+        else if (t->state != TLI_ABSENT) tli_add_live(peak, TLI_USE_TENSOR, i, bytes);
+        if (t->has_gradient) tli_add_live(peak, TLI_USE_GRADIENT, i, bytes);
+    }
+    for (i = 0; i < graph->node_count; i++)
+        if (sim->nodes[i].has_saved) tli_add_live(peak, TLI_USE_SAVED, i, graph->nodes[i].saved_bytes);
+}
+
+// Simulate the step that reaches the peak: what lived before it, and what it makes. Conversions of
+// several outputs run one after the other, so each of them is looked at alone.
+static tl_result tli_list_peak(tli_sim *sim, const tl_step *step, tli_peak *peak) {
+    const tl_node *node = &sim->graph->nodes[step->node];
+    int alone = step->kind == TL_STEP_COMPRESS || step->kind == TL_STEP_EXPAND;
+    int32_t count = alone && step->output == TL_ALL_OUTPUTS ? node->output_count : 1, i;
+    tl_result result = TL_OK;
+    for (i = 0; i < count && !result; i++) {
+        tl_step one = *step;
+        if (count > 1) one.output = i;
+        if (count > 1 && !tli_sim_acts_on(sim, (tl_step_kind)step->kind, node->first_output + i)) continue;
+        tli_list_live(sim, peak);
+        result = tli_sim_step(sim, &one);
+        if (!result && sim->step_bytes == peak->report.peak_bytes) break;
+    }
+    for (i = 0; i < sim->made_count && !result; i++) peak->live[peak->live_count++] = sim->made[i];
+    return result;
+}
+
+// Replay a plan, and once more up to its peak.
+static tl_result tli_find_peak(tl_env *env, const char *function, const tl_simulate_desc *desc,
+                               tli_peak *peak) {
+    const tl_graph *graph = desc->graph;
+    uint64_t most = 3 * (uint64_t)graph->tensor_count + (uint64_t)graph->node_count;
+    tli_sim sim;
+    int32_t i;
+    tl_result result;
+    tli_zero(peak, sizeof *peak);
+    result = tli_simulate_checked(env, function, desc, &peak->report);
+    if (result) return result;
+    peak->live = (tli_made *)tli_alloc_array(env, most + tli_sim_most_made(graph), sizeof *peak->live);
+    if (!peak->live) return tli_fail(env, TL_ERROR_NO_MEMORY, function, "no memory to look at the peak");
+    result = tli_init_sim(env, &sim, function, graph, desc->device, desc->plan);
+    for (i = 0; i < peak->report.peak_step && !result; i++) result = tli_sim_step(&sim, &desc->plan->steps[i]);
+    if (!result && peak->report.peak_step < 0) tli_list_live(&sim, peak);
+    else if (!result) result = tli_list_peak(&sim, &desc->plan->steps[peak->report.peak_step], peak);
+    tli_free_sim(&sim);
+    if (!result) return TL_OK;
+    tli_release(env, peak->live);
+    peak->live = NULL;
+    return result;
+}
+
+static int tli_is_larger(const tli_made *a, const tli_made *b) {
+    if (a->bytes != b->bytes) return a->bytes > b->bytes;
+    return a->index != b->index ? a->index < b->index : a->use < b->use;
+}
+
+// Put the largest `count` allocations in front, largest first.
+static void tli_sort_largest(tli_peak *peak, int32_t count) {
+    int32_t i, k;
+    for (i = 0; i < count; i++) {
+        int32_t best = i;
+        tli_made swap = peak->live[i];
+        for (k = i + 1; k < peak->live_count; k++)
+            if (tli_is_larger(&peak->live[k], &peak->live[best])) best = k;
+        peak->live[i] = peak->live[best];
+        peak->live[best] = swap;
+    }
+}
+
+// "conv1.0": the output is left out where there is but one
+static void tli_put_tensor(tli_writer *w, const tl_graph *graph, int32_t tensor) {
+    const tl_node_output *output = &graph->outputs[tensor];
+    tli_put(w, tl_name_node(graph, output->node));
+    if (graph->nodes[output->node].output_count == 1) return;
+    tli_put(w, ".");
+    tli_put_i64(w, output->output);
+}
+
+static const char *tli_explain_use(tli_use use) {
+    switch (use) {
+    case TLI_USE_TENSOR: break;
+    case TLI_USE_PACKED: return ", compressed";
+    case TLI_USE_GRADIENT: return ", its gradient";
+    case TLI_USE_SAVED: return ", saved";
+    case TLI_USE_TWICE: return ", made again beside itself";
+    case TLI_USE_WORK: return ", scratch";
+    }
+    return "";
+}
+
+// "conv1, its gradient"; names of checked graphs are never cut in 320 bytes
+static void tli_name_made(const tl_graph *graph, const tli_made *made, char *buf, size_t size) {
+    tli_writer w = tli_writer_of(buf, size);
+    if (made->use == TLI_USE_SAVED || made->use == TLI_USE_WORK) tli_put(&w, tl_name_node(graph, made->index));
+    else tli_put_tensor(&w, graph, made->index);
+    tli_put(&w, tli_explain_use(made->use));
+    tli_finish(&w);
+}
+
+// -- a plan in words --
+
+#define TLI_EXPLAIN_ROWS 12
+
+// part / whole in hundredths of a percent; whole > 0.
+static uint64_t tli_find_share(uint64_t part, uint64_t whole) {
+    while (part > UINT64_MAX / 10001) { part >>= 1; whole >>= 1; }
+    return part * 10000 / (whole ? whole : 1);
+}
+
+// "1310720 bytes (1.25 MiB)"
+static void tli_send_bytes_of(tli_stream *s, uint64_t bytes) {
+    tli_send_u64(s, bytes);
+    tli_send(s, bytes == 1 ? " byte" : " bytes");
+    if (bytes < 1024) return;
+    tli_send(s, " (");
+    tli_send_size(s, bytes);
+    tli_send(s, ")");
+}
+
+static void tli_send_count(tli_stream *s, int32_t count, const char *one, const char *more) {
+    tli_send_i32(s, count);
+    tli_send(s, count == 1 ? one : more);
+}
+
+// Of the kinds that make something, which are those at which a peak can be.
+static const char *tli_explain_kind(tl_step_kind kind) {
+    switch (kind) {
+    case TL_STEP_FORWARD: return "forward of ";
+    case TL_STEP_FORWARD_INPLACE: return "forward in place of ";
+    case TL_STEP_FORWARD_SAVE: return "saving forward of ";
+    case TL_STEP_BACKWARD: return "backward of ";
+    case TL_STEP_FETCH: return "fetch of ";
+    case TL_STEP_COMPRESS: return "compression of ";
+    case TL_STEP_EXPAND: return "expansion of ";
+    case TL_STEP_DROP:
+    case TL_STEP_DROP_SAVED:
+    case TL_STEP_SPILL:
+    case TL_STEP_WAIT:
+    case TL_STEP_DROP_HOST:
+    case TL_STEP_COUNT: break;
+    }
+    return "";
+}
+
+// "step 17, backward of conv1"
+static void tli_put_step(tli_writer *w, const tl_graph *graph, const tl_plan *plan, int32_t index) {
+    const tl_step *step;
+    if (index < 0) { tli_put(w, "before the first step"); return; }
+    step = &plan->steps[index];
+    tli_put(w, "step ");
+    tli_put_i64(w, index);
+    tli_put(w, ", ");
+    tli_put(w, tli_explain_kind((tl_step_kind)step->kind));
+    tli_put(w, tl_name_node(graph, step->node));
+    if (step->output == TL_ALL_OUTPUTS) return;
+    tli_put(w, ".");
+    tli_put_i64(w, step->output);
+}
+
+static void tli_explain_numbers(tli_stream *s, const tl_graph *graph, const tl_plan *plan, const tl_report *r) {
+    uint64_t cost = plan->cost ? plan->cost : r->cost;
+    tli_send_count(s, plan->step_count, " step on ", " steps on ");
+    tli_send_count(s, graph->node_count, " node, ", " nodes, ");
+    tli_send(s, plan->inference ? "forward only\n" : "training\n");
+    tli_send(s, "cost ");
+    tli_send_u64(s, cost);
+    tli_send(s, ": each call once ");
+    tli_send_u64(s, r->base_cost);
+    if (r->base_cost) {
+        tli_send(s, ", ratio ");
+        tli_send_decimal(s, tli_find_share(cost, r->base_cost), 4);
+    }
+    if (plan->bound_cost) {
+        tli_send(s, "; no plan costs less than ");
+        tli_send_u64(s, plan->bound_cost);
+        tli_send(s, plan->bound_cost >= cost ? ": proven" : ", at most ");
+        if (plan->bound_cost < cost) {
+            tli_send_decimal(s, tli_find_share(cost - plan->bound_cost, plan->bound_cost), 2);
+            tli_send(s, " % above");
+        }
+    }
+    tli_send(s, "\n");
+    if (plan->base_bytes) {
+        tli_send(s, "base: ");
+        tli_send_bytes_of(s, plan->base_bytes);
+        tli_send(s, " beside the plan\n");
+    }
+    if (plan->offset_count) {
+        tli_send(s, "arena: ");
+        tli_send_bytes_of(s, r->arena_bytes);
+        tli_send(s, "\n");
+    }
+}
+
+// "     6.45 %  32 bytes (..)  "
+static void tli_send_row(tli_stream *s, uint64_t bytes, uint64_t whole) {
+    uint64_t share = whole ? tli_find_share(bytes, whole) : 0;
+    tli_send(s, share < 1000 ? "     " : share < 10000 ? "    " : "   ");
+    tli_send_decimal(s, share, 2);
+    tli_send(s, " %  ");
+    tli_send_bytes_of(s, bytes);
+    tli_send(s, "  ");
+}
+
+static void tli_explain_peak(tli_stream *s, const tl_graph *graph, const tl_plan *plan, tli_peak *peak) {
+    int32_t rows = peak->live_count < TLI_EXPLAIN_ROWS ? peak->live_count : TLI_EXPLAIN_ROWS, i;
+    uint64_t rest = peak->report.peak_bytes;
+    char name[400];
+    tli_writer w = tli_writer_of(name, sizeof name);
+    tli_put_step(&w, graph, plan, peak->report.peak_step);
+    tli_finish(&w);
+    tli_send(s, "peak: ");
+    tli_send_bytes_of(s, peak->report.peak_bytes);
+    tli_send(s, ", ");
+    tli_send(s, name);
+    tli_send(s, "\n");
+    tli_sort_largest(peak, rows);
+    for (i = 0; i < rows; i++) {
+        tli_send_row(s, peak->live[i].bytes, peak->report.peak_bytes);
+        tli_name_made(graph, &peak->live[i], name, sizeof name);
+        tli_send(s, name);
+        tli_send(s, "\n");
+        rest -= peak->live[i].bytes;
+    }
+    if (rows == peak->live_count) return;
+    tli_send_row(s, rest, peak->report.peak_bytes);
+    tli_send_count(s, peak->live_count - rows, " smaller one\n", " smaller ones\n");
+}
+
+// What the further forwards of a node cost: it fits, because the whole plan's cost did.
+static uint64_t tli_find_again(const tl_graph *graph, const int32_t *forwards, int32_t id) {
+    return forwards[id] > 1 ? (uint64_t)(forwards[id] - 1) * graph->nodes[id].fwd_cost : 0;
+}
+
+static void tli_explain_again(tli_stream *s, const tl_graph *graph, int32_t *forwards) {
+    uint64_t cost = 0;
+    int32_t id, nodes = 0, again = 0, rows = 0;
+    for (id = 0; id < graph->node_count; id++) {
+        if (forwards[id] < 2) continue;
+        nodes++;
+        again += forwards[id] - 1;
+        cost += tli_find_again(graph, forwards, id);
+    }
+    if (!again) { tli_send(s, "nothing is made twice\n"); return; }
+    tli_send(s, "made again: ");
+    tli_send_count(s, again, " forward of ", " forwards of ");
+    tli_send_count(s, nodes, " node, cost ", " nodes, cost ");
+    tli_send_u64(s, cost);
+    tli_send(s, "\n");
+    for (; rows < TLI_EXPLAIN_ROWS && nodes; rows++, nodes--) {
+        int32_t best = -1;
+        for (id = 0; id < graph->node_count; id++) {
+            if (forwards[id] < 2) continue;
+            if (best < 0 || tli_find_again(graph, forwards, id) > tli_find_again(graph, forwards, best))
+                best = id;
+        }
+        tli_send(s, "    ");
+        tli_send_count(s, forwards[best] - 1, " time   cost ", " times  cost ");
+        tli_send_u64(s, tli_find_again(graph, forwards, best));
+        tli_send(s, "  ");
+        tli_send(s, tl_name_node(graph, best));
+        tli_send(s, "\n");
+        forwards[best] = 0;
+    }
+    if (nodes) { tli_send(s, "    and "); tli_send_count(s, nodes, " node more\n", " nodes more\n"); }
+}
+
+static void tli_explain_copies(tli_stream *s, const tl_report *report) {
+    if (report->copy_count) {
+        tli_send_count(s, report->copy_count, " copy", " copies");
+        tli_send(s, " from and to the host, which holds at most ");
+        tli_send_bytes_of(s, report->host_peak_bytes);
+        tli_send(s, "\n");
+    }
+    if (report->codec_count) tli_send_count(s, report->codec_count, " conversion\n", " conversions\n");
+}
+
+TLI_IMPL tl_result tl_explain_plan(tl_env *env, const tl_graph *graph, const tl_plan *plan, tl_sink sink) {
+    tl_simulate_desc desc;
+    tli_stream stream;
+    tli_peak peak;
+    int32_t *forwards, i;
+    tl_result result;
+    TL_ASSERT(graph && plan && sink.write);
+    tli_zero(&desc, sizeof desc);
+    desc.graph = graph;
+    desc.plan = plan;
+    result = tli_find_peak(env, "tl_explain_plan", &desc, &peak);
+    if (result) return result;
+    forwards = (int32_t *)tli_alloc_array(env, (uint64_t)graph->node_count, sizeof *forwards);
+    if (!forwards) {
+        tli_release(env, peak.live);
+        return tli_fail(env, TL_ERROR_NO_MEMORY, "tl_explain_plan", "no memory to count forwards");
+    }
+    for (i = 0; i < plan->step_count; i++)
+        if (plan->steps[i].kind < TL_STEP_BACKWARD) forwards[plan->steps[i].node]++;
+    tli_open_stream(&stream, sink);
+    tli_explain_numbers(&stream, graph, plan, &peak.report);
+    tli_explain_peak(&stream, graph, plan, &peak);
+    tli_explain_again(&stream, graph, forwards);
+    tli_explain_copies(&stream, &peak.report);
+    tli_release(env, forwards);
+    tli_release(env, peak.live);
+    return tli_close_stream(&stream, env, "tl_explain_plan");
+}
+
+// -- a plan as C --
+
+#define TLI_ID(id, name, help) #id,
+
+static const char *const tli_step_ids[] = { TL_STEPS(TLI_ID) };
+static const char *const tli_codec_ids[] = { TL_CODECS(TLI_ID) };
+
+#undef TLI_ID
+
+static const char *tli_check_identifier(const char *name) {
+    int32_t i;
+    for (i = 0; name[i] && i <= 48; i++) {
+        int letter = (name[i] >= 'a' && name[i] <= 'z') || (name[i] >= 'A' && name[i] <= 'Z');
+        int digit = name[i] >= '0' && name[i] <= '9';
+        int line = name[i] == '_' && name[i + 1] && name[i + 1] != '_';
+        if (!letter && !(i && (digit || line))) break;
+    }
+    if (i && i <= 48 && !name[i]) return NULL;
+    return "name: must be 1 to 48 letters, digits and single _, a letter first and no _ at the end";
+}
+
+// A number that every compiler takes for what it is.
+static void tli_send_constant(tli_stream *s, uint64_t value) {
+    int wide = value > INT32_MAX;
+    if (wide) tli_send(s, "UINT64_C(");
+    tli_send_u64(s, value);
+    if (wide) tli_send(s, ")");
+}
+
+// static const <type> <name>_<what>[count] = {
+static void tli_open_table(tli_stream *s, const char *type, const char *name, const char *what,
+                           uint64_t count) {
+    tli_send(s, "\nstatic const ");
+    tli_send(s, type);
+    tli_send(s, " ");
+    tli_send(s, name);
+    tli_send(s, what);
+    tli_send(s, "[");
+    tli_send_u64(s, count);
+    tli_send(s, "] = {\n");
+}
+
+static void tli_send_list(tli_stream *s, const int32_t *values, int32_t count) {
+    int32_t i;
+    for (i = 0; i < count; i++) {
+        if (i) tli_send(s, ", ");
+        tli_send_i32(s, values[i]);
+    }
+}
+
+static void tli_send_node(tli_stream *s, const tl_graph *graph, int32_t id) {
+    const tl_node *node = &graph->nodes[id];
+    uint64_t amounts[6];
+    int32_t numbers[13], k;
+    numbers[0] = (int32_t)node->name; numbers[1] = (int32_t)node->op; numbers[2] = (int32_t)node->unit;
+    numbers[3] = node->first_input; numbers[4] = node->input_count;
+    numbers[5] = node->first_output; numbers[6] = node->output_count;
+    numbers[7] = node->inplace; numbers[8] = node->layer;
+    numbers[9] = node->is_input; numbers[10] = node->has_grad;
+    numbers[11] = node->keep; numbers[12] = node->fixed;
+    amounts[0] = node->fwd_cost; amounts[1] = node->bwd_cost; amounts[2] = node->saved_bytes;
+    amounts[3] = node->fwork_bytes; amounts[4] = node->bwork_bytes; amounts[5] = node->param_bytes;
+    tli_send(s, "    { ");
+    tli_send_list(s, numbers, 13);
+    for (k = 0; k < 6; k++) { tli_send(s, ", "); tli_send_constant(s, amounts[k]); }
+    tli_send(s, " },  // ");
+    tli_send(s, tl_name_node(graph, id));
+    tli_send(s, ": node ");  // never a name at the end: a backslash there would join two lines
+    tli_send_i32(s, id);
+    tli_send(s, "\n");
+}
+
+// One character constant each: a literal of all texts would be longer than C99 promises to take.
+static void tli_send_text_table(tli_stream *s, const tl_graph *graph) {
+    uint32_t i;
+    for (i = 0; i < graph->text_bytes; i++) {
+        char c = graph->text[i];
+        int code = (unsigned char)c;
+        if (!i || !graph->text[i - 1]) tli_send(s, "    ");
+        if (c == '\'' || c == '\\') { tli_send(s, "'\\"); tli_send_bytes(s, &c, 1); tli_send(s, "'"); }
+        else if (c >= ' ' && c <= '~') { tli_send(s, "'"); tli_send_bytes(s, &c, 1); tli_send(s, "'"); }
+        else if (!c) tli_send(s, "0");
+        else {
+            tli_send(s, "'\\");
+            tli_send_i32(s, code >> 6); tli_send_i32(s, code >> 3 & 7); tli_send_i32(s, code & 7);
+            tli_send(s, "'");
+        }
+        tli_send(s, c ? "," : ",\n");
+    }
+    tli_send(s, "};\n");
+}
+
+static void tli_send_tensor_tables(tli_stream *s, const tl_graph *graph, const char *name) {
+    int32_t i;
+    if (graph->input_count) tli_open_table(s, "tl_node_input", name, "_inputs", (uint64_t)graph->input_count);
+    for (i = 0; i < graph->input_count; i++) {
+        tli_send(s, "    { ");
+        tli_send_i32(s, graph->inputs[i].tensor);
+        tli_send(s, graph->inputs[i].needed ? ", 1 },\n" : ", 0 },\n");
+    }
+    if (graph->input_count) tli_send(s, "};\n");
+    tli_open_table(s, "tl_node_output", name, "_outputs", (uint64_t)graph->tensor_count);
+    for (i = 0; i < graph->tensor_count; i++) {
+        tli_send(s, "    { ");
+        tli_send_i32(s, graph->outputs[i].node);
+        tli_send(s, ", ");
+        tli_send_i32(s, graph->outputs[i].output);
+        tli_send(s, ", ");
+        tli_send_constant(s, graph->outputs[i].bytes);
+        tli_send(s, graph->outputs[i].needed ? ", 1 },\n" : ", 0 },\n");
+    }
+    tli_send(s, "};\n");
+    if (graph->view_count) tli_open_table(s, "tl_view", name, "_views", (uint64_t)graph->view_count);
+    for (i = 0; i < graph->view_count; i++) {
+        tli_send(s, "    { ");
+        tli_send_u64(s, graph->views[i].name);
+        tli_send(s, ", ");
+        tli_send_i32(s, graph->views[i].tensor);
+        tli_send(s, " },\n");
+    }
+    if (graph->view_count) tli_send(s, "};\n");
+}
+
+// "    net_steps, 12,": an array that may be missing, and its count
+static void tli_send_array(tli_stream *s, const char *name, const char *what, int64_t count) {
+    tli_send(s, "    ");
+    if (count) { tli_send(s, name); tli_send(s, what); }
+    else tli_send(s, "NULL");
+    tli_send(s, ", ");
+    tli_send_u64(s, (uint64_t)count);
+    tli_send(s, ",");
+}
+
+static void tli_send_graph_table(tli_stream *s, const tl_graph *graph, const char *name) {
+    int32_t i;
+    tli_open_table(s, "tl_node", name, "_nodes", (uint64_t)graph->node_count);
+    for (i = 0; i < graph->node_count; i++) tli_send_node(s, graph, i);
+    tli_send(s, "};\n");
+    tli_send_tensor_tables(s, graph, name);
+    tli_open_table(s, "char", name, "_text", graph->text_bytes);
+    tli_send_text_table(s, graph);
+    tli_send(s, "\nstatic const tl_graph ");
+    tli_send(s, name);
+    tli_send(s, "_graph = {\n");
+    tli_send_array(s, name, "_nodes", graph->node_count);
+    tli_send(s, "\n");
+    tli_send_array(s, name, "_inputs", graph->input_count);
+    tli_send(s, "\n");
+    tli_send_array(s, name, "_outputs", graph->tensor_count);
+    tli_send(s, "\n");
+    tli_send_array(s, name, "_views", graph->view_count);
+    tli_send(s, "\n");
+    tli_send_array(s, name, "_text", graph->text_bytes);
+    tli_send(s, "\n    ");
+    tli_send_constant(s, graph->batch);
+    tli_send(s, ",  // batch\n    0, 0, 0, 0, 0  // no room to grow\n};\n");
+}
+
+static void tli_send_step(tli_stream *s, const tl_graph *graph, const tl_step *step, int32_t index) {
+    tli_send(s, "    { ");
+    tli_send(s, tli_step_ids[step->kind]);
+    tli_send(s, ", ");
+    tli_send(s, step->codec ? tli_codec_ids[step->codec] : "0");
+    tli_send(s, ", 0, ");
+    tli_send_i32(s, step->node);
+    tli_send(s, ", ");
+    tli_send_i32(s, step->output);
+    tli_send(s, " },  // ");
+    tli_send(s, tl_name_node(graph, step->node));
+    tli_send(s, ": step ");
+    tli_send_i32(s, index);
+    tli_send(s, "\n");
+}
+
+static void tli_send_field(tli_stream *s, uint64_t value, const char *field) {
+    tli_send(s, "    ");
+    tli_send_constant(s, value);
+    tli_send(s, ",  // ");
+    tli_send(s, field);
+    tli_send(s, "\n");
+}
+
+static void tli_send_plan_table(tli_stream *s, const tl_graph *graph, const tl_plan *plan, const char *name) {
+    int32_t i;
+    if (plan->step_count) tli_open_table(s, "tl_step", name, "_steps", (uint64_t)plan->step_count);
+    for (i = 0; i < plan->step_count; i++) tli_send_step(s, graph, &plan->steps[i], i);
+    if (plan->step_count) tli_send(s, "};\n");
+    if (plan->offset_count) tli_open_table(s, "uint64_t", name, "_offsets", (uint64_t)plan->offset_count);
+    for (i = 0; i < plan->offset_count; i++) {
+        tli_send(s, i % 8 ? " " : "    ");
+        tli_send_constant(s, plan->offsets[i]);
+        tli_send(s, i % 8 == 7 || i == plan->offset_count - 1 ? ",\n" : ",");
+    }
+    if (plan->offset_count) tli_send(s, "};\n");
+    tli_send(s, "\nstatic const tl_plan ");
+    tli_send(s, name);
+    tli_send(s, "_plan = {\n");
+    tli_send_array(s, name, "_steps", plan->step_count);
+    tli_send(s, "\n");
+    tli_send_field(s, (uint64_t)plan->repeat_count, "repeat_count");
+    tli_send_array(s, name, "_offsets", plan->offset_count);
+    tli_send(s, "\n");
+    tli_send_field(s, (uint64_t)plan->inference, "inference");
+    tli_send_field(s, (uint64_t)plan->any_order, "any_order");
+    tli_send_field(s, plan->peak_bytes, "peak_bytes");
+    tli_send_field(s, plan->arena_bytes, "arena_bytes");
+    tli_send_field(s, plan->host_peak_bytes, "host_peak_bytes");
+    tli_send_field(s, plan->base_bytes, "base_bytes");
+    tli_send_field(s, plan->cost, "cost");
+    tli_send_field(s, plan->base_cost, "base_cost");
+    tli_send_field(s, plan->bound_cost, "bound_cost");
+    tli_send(s, "    NULL  // memory: tl_free_plan leaves it alone\n};\n");
+}
+
+static void tli_send_table_head(tli_stream *s, const char *name) {
+    tli_send(s, "// A graph and a plan as const tables, made by tl_write_plan_table; include tl_strategy.h"
+                " first.\n//\n//     desc.graph = &");
+    tli_send(s, name);
+    tli_send(s, "_graph;\n//     desc.plan  = &");
+    tli_send(s, name);
+    tli_send(s, "_plan;\n\n#if !defined(TL_VERSION) || TL_VERSION / 100 != ");
+    tli_send_i32(s, TL_VERSION / 100);
+    tli_send(s, "\n#error \"write this table again, with the tl_strategy.h that is included\"\n#endif\n");
+}
+
+TLI_IMPL tl_result tl_write_plan_table(tl_env *env, const tl_graph *graph, const tl_plan *plan,
+                                       const char *name, tl_sink sink) {
+    tl_simulate_desc desc;
+    tl_report report;
+    tli_stream stream;
+    tl_result result;
+    const char *rule;
+    TL_ASSERT(graph && plan && name && sink.write);
+    rule = tli_check_identifier(name);
+    if (rule) return tli_fail(env, TL_ERROR_INVALID_ARG, "tl_write_plan_table", rule);
+    tli_zero(&desc, sizeof desc);
+    desc.graph = graph;
+    desc.plan = plan;
+    result = tli_simulate_checked(env, "tl_write_plan_table", &desc, &report);
+    if (result) return result;
+    tli_open_stream(&stream, sink);
+    tli_send_table_head(&stream, name);
+    tli_send_graph_table(&stream, graph, name);
+    tli_send_plan_table(&stream, graph, plan, name);
+    return tli_close_stream(&stream, env, "tl_write_plan_table");
 }
 #endif
 
@@ -6921,7 +9820,6 @@ static int tli_remat_stops(tli_remat_watch *watch, uint64_t work) {
     watch->stopped = watch->desc->progress(&watch->now, watch->desc->user) != 0;
     return watch->stopped;
 }
-
 
 // -- exact: the optimum of small graphs --
 //
@@ -9086,9 +11984,9 @@ static uint64_t tli_rb_find_floor(tli_rb *rb, int32_t inference, int32_t *node) 
 }
 
 // A number of bytes below which no schedule fits, and the node that sets it: the largest working set of
-// a call that every schedule makes, or that every schedule makes that has so few bytes.
-static tl_result tli_remat_floor(tl_env *env, const tl_graph *graph, int32_t inference, uint64_t *bound_budget,
-                                 int32_t *node) {
+// a call that every schedule makes, or that every schedule makes that has so few bytes and no host tier.
+static tl_result tli_remat_floor(tl_env *env, const tl_graph *graph, int32_t inference, int32_t has_host,
+                                 uint64_t *bound_budget, int32_t *node) {
     tli_rb rb;
     uint64_t low, high;
     tl_result result;
@@ -9099,7 +11997,7 @@ static tl_result tli_remat_floor(tl_env *env, const tl_graph *graph, int32_t inf
     result = tli_rb_open(&rb, inference);
     if (!result) {
         low = high = tli_rb_find_floor(&rb, inference, node);
-        while (!tli_rb_fits_gaps(&rb, high, node)) {  // from here on, high - low bisects to the least that does
+        while (!has_host && !tli_rb_fits_gaps(&rb, high, node)) {  // from here on, high - low bisects to it
             low = high + 1;
             high = high > UINT64_MAX / 2 ? UINT64_MAX : 2 * high + 1;
         }
@@ -9113,12 +12011,67 @@ static tl_result tli_remat_floor(tl_env *env, const tl_graph *graph, int32_t inf
     return result;
 }
 
-// A cost that no valid schedule within the budget undercuts; backwards in reverse listing order, no host
-// copies, no compression. Anytime: work_limit (arcs looked at, about 3 ns each) only makes it higher.
+// -- bound: with a host tier --
+//
+// Take a schedule that spills and fetches, on a device budget M and a host budget H, over a link of bw bytes
+// a unit of time, and that ends at T. Keep each tensor on the device over every gap that ends with a fetch
+// that is waited for: from its D, W or I (which becomes an F) to its L. Without O, L, W and DH this is a valid
+// schedule without a host: whatever is read was there before and is there now; in such a gap no forward makes
+// the tensor, else the gap would end there; and a spill that is never fetched again becomes a drop. It makes
+// the same calls, so it costs at most T. Consider a call that begins at t and takes c, and let X be the bytes
+// of the tensors in such a gap meanwhile, which is what this schedule holds more than the first. All of them
+//   - are on the host: X <= H;
+//   - were spilled, each by a copy of its own that ended by t: X <= bw t;
+//   - are fetched after the call, by copies that end by T: X <= bw (T - t - c).
+// A copy takes its latency and ceil(bytes / bw), copies come one after the other, and X is an integer, so
+// X <= floor(bw t), floor(bw (T - t - c)), and t or T - t - c is at most floor(T / 2). For B v: the backwards
+// from v on come after t, and each forward that some backward up to v depends on and all backwards before v
+// come before it: t <= T - after, T - t - c <= T - before. So the schedule keeps, at each backward, the
+// budget M + min(H, floor(bw min(T / 2, T - after, T - before))), and the relaxation with these rooms bounds
+// T: T >= g(T). Rooms grow with T and g falls: whatever T0 is, T > T0 or T >= g(T0).
+
+typedef struct tli_rb_host {
+    uint64_t bytes, rate, time;  // budget; of the link, 0 = no limit; T
+    int32_t  is_even;            // 1 = T / 2 alone: lower, but instants that differ less are found more easily
+} tli_rb_host;
+
+// floor(rate time / 10^9), the largest number where it does not fit.
+static uint64_t tli_rb_find_copied(uint64_t rate, uint64_t time) {
+    uint64_t second = UINT64_C(1000000000), rest = rate % second, whole, part, sum;
+    if (!tli_mul_u64(rate / second, time, &whole) || !tli_mul_u64(rest, time / second, &part) ||
+        !tli_add_u64(whole, part, &sum) || !tli_add_u64(sum, rest * (time % second) / second, &sum))
+        return UINT64_MAX;
+    return sum;
+}
+
+// Add to the room at each backward what may be on the host meanwhile.
+static void tli_rb_add_host(tli_rb *rb, const tli_rb_host *host) {
+    const tl_graph *graph = rb->graph;
+    uint64_t before = 0, after = 0, most, bytes;
+    int32_t p, id;
+    for (p = 0; p < rb->order_count; p++) after += graph->nodes[rb->order[p]].bwd_cost;
+    for (p = 0; p < rb->order_count; p++) {
+        uint64_t cost = graph->nodes[rb->order[p]].bwd_cost;
+        for (id = 0; id < graph->node_count; id++)
+            if (rb->runs_by[id] == p && !graph->nodes[id].is_input) before += graph->nodes[id].fwd_cost;
+        before += cost;  // of this backward too: c
+        most = after > before ? after : before;
+        most = host->time > most ? host->time - most : 0;
+        if (most > host->time / 2 || host->is_even) most = host->time / 2;
+        after -= cost;
+        bytes = host->rate ? tli_rb_find_copied(host->rate, most) : UINT64_MAX;
+        if (bytes > host->bytes) bytes = host->bytes;
+        if (!tli_add_u64(rb->room[p], bytes, &rb->room[p])) rb->room[p] = UINT64_MAX;
+    }
+}
+
+// A cost that no valid schedule within the budget undercuts; backwards in reverse listing order, no
+// compression; no host copies where host is NULL, else the end of those that end by host->time. Anytime:
+// work_limit (arcs looked at, about 3 ns each) only makes it higher.
 // TL_ERROR_INFEASIBLE, without a sentence: no schedule fits; *bound_cost is UINT64_MAX.
-static tl_result tli_remat_bound(tl_env *env, const tl_graph *graph, uint64_t budget, int32_t inference,
-                                 tli_remat_watch *watch, uint64_t work_limit,
-                                 uint64_t *bound_cost, uint64_t *work) {
+static tl_result tli_remat_bound_host(tl_env *env, const tl_graph *graph, uint64_t budget,
+                                      const tli_rb_host *host, int32_t inference, tli_remat_watch *watch,
+                                      uint64_t work_limit, uint64_t *bound_cost, uint64_t *work) {
     tli_rb rb;
     int64_t value = 0;
     int32_t p, node;
@@ -9127,14 +12080,22 @@ static tl_result tli_remat_bound(tl_env *env, const tl_graph *graph, uint64_t bu
     rb.env = env; rb.graph = graph; rb.watch = watch; rb.work = work; rb.work_limit = work_limit;
     *bound_cost = 0;
     result = tli_rb_open(&rb, inference);
-    if (!result && (budget < tli_rb_find_floor(&rb, inference, &node) || !tli_rb_fits_gaps(&rb, budget, &node)))
+    if (!result && (budget < tli_rb_find_floor(&rb, inference, &node) ||
+                    (!host && !tli_rb_fits_gaps(&rb, budget, &node))))
         value = TLI_RB_INFINITE;
     for (p = 0; p < rb.order_count && !result && !value; p++) rb.room[p] = budget - rb.sets[p];
+    if (!result && !value && host) tli_rb_add_host(&rb, host);
     if (!result && !value && rb.order_count) result = tli_rb_search_bound(&rb, &value);
     if (!result && value >= TLI_RB_INFINITE) { result = TL_ERROR_INFEASIBLE; *bound_cost = UINT64_MAX; }
     else if (!result) *bound_cost = tli_rb_round_up(&rb, value);
     tli_rb_free(&rb);
     return result;
+}
+
+static tl_result tli_remat_bound(tl_env *env, const tl_graph *graph, uint64_t budget, int32_t inference,
+                                 tli_remat_watch *watch, uint64_t work_limit,
+                                 uint64_t *bound_cost, uint64_t *work) {
+    return tli_remat_bound_host(env, graph, budget, NULL, inference, watch, work_limit, bound_cost, work);
 }
 
 // -- search: whole graphs under a hard budget --
@@ -9154,6 +12115,8 @@ static tl_result tli_remat_bound(tl_env *env, const tl_graph *graph, uint64_t bu
 //      than a slowly falling threshold. Every change is a call put in or taken out, in time
 //      proportional to what lives across it, and can be undone.
 
+typedef struct tli_rs_calls { int32_t *calls; int32_t count, capacity; } tli_rs_calls;
+
 typedef struct tli_remat_input {
     tl_env         *env;
     const tl_graph *graph;        // passed tl_check_graph
@@ -9162,6 +12125,8 @@ typedef struct tli_remat_input {
     uint64_t        work_limit;   // of the search in elementary steps (a few ns each); 0 = greedy alone
     uint64_t        bound;        // no plan costs less: it ends there
     tli_remat_watch *watch;
+    const tli_rs_calls *start;    // a schedule to begin with, too; 0 or no calls: none
+    int32_t         fetches;      // 1 = tensors may come back from a host tier
 } tli_remat_input;
 
 // -- search: numbers --
@@ -9192,19 +12157,24 @@ typedef struct tli_rs_problem {
     tl_env         *env;
     const tl_graph *graph;
     int64_t         budget;
-    int32_t         inference, item_count, node_count;
+    int32_t         inference, item_count, node_count, fetches;
     int64_t        *item_bytes;      // [item_count]
     tli_rs_touch   *touches;         // of F 0, B 0, F 1, B 1, ..., then of the end
-    int32_t        *first_touch;     // [2 nodes + 2]
-    int64_t        *call_bytes;      // [2 nodes + 1] outputs, fwork of F; gradients, bwork of B
+    int32_t        *first_touch;     // [2 nodes + 2], with fetches [2 nodes + 2 tensors + 3]
+    int64_t        *call_bytes;      // [2 nodes + 1] outputs, fwork of F; gradients, bwork of B; fetches too
     int64_t        *gradient_bytes;  // [nodes] gradients live after B v
     uint8_t        *is_wanted;       // [nodes] its forward must run at least once
     uint8_t        *is_result;       // [tensors]
     int64_t         input_bytes;     // of graph inputs
 } tli_rs_problem;
 
-// Calls are numbered: 2v = F v, 2v + 1 = B v, 2 nodes = the end, which uses the results.
+// Calls are numbered: 2v = F v, 2v + 1 = B v, 2 nodes = the end, which uses the results; and 2 nodes + 2
+// + 2t = the fetch of tensor t from the host: it makes t, uses nothing and costs no forward.
 static int32_t tli_rs_end_call(const tli_rs_problem *p) { return 2 * p->node_count; }
+
+static int32_t tli_rs_fetch_call(const tli_rs_problem *p, int32_t tensor) {
+    return 2 * p->node_count + 2 + 2 * tensor;
+}
 
 static int32_t tli_rs_saved_item(const tli_rs_problem *p, int32_t id) { return p->graph->tensor_count + id; }
 
@@ -9321,6 +12291,13 @@ static void tli_rs_read_graph(tli_rs_problem *p, int32_t *seen) {
     for (i = 0; i < graph->tensor_count; i++)
         if (p->is_result[i]) tli_rs_touch_item(p, &count, seen, tli_rs_end_call(p), i, 1);
     p->first_touch[tli_rs_end_call(p) + 1] = count;
+    for (i = 0; i < graph->tensor_count && p->fetches; i++) {
+        int32_t call = tli_rs_fetch_call(p, i);
+        p->first_touch[call] = count;
+        tli_rs_touch_item(p, &count, seen, call, i, 0);
+        p->first_touch[call + 1] = count;
+        p->call_bytes[call] = p->item_bytes[i];
+    }
     tli_rs_mark_wanted(p);
     tli_rs_count_gradients(p, seen);
 }
@@ -9340,9 +12317,11 @@ static int tli_rs_is_countable(const tl_graph *graph) {
 static tl_result tli_rs_init_problem(const tli_remat_input *in, tli_rs_problem *p) {
     const tl_graph *graph = in->graph;
     uint64_t nodes = (uint64_t)graph->node_count, tensors = (uint64_t)graph->tensor_count;
+    uint64_t calls = 2 * nodes + 2 + (in->fetches ? 2 * tensors + 1 : 0);
     int32_t *seen;
     tli_zero(p, sizeof *p);
     p->env = in->env;
+    p->fetches = in->fetches;
     p->graph = graph;
     p->budget = in->budget < (uint64_t)TLI_RS_MOST_BYTES ? (int64_t)in->budget : TLI_RS_MOST_BYTES;
     p->inference = in->inference != 0;
@@ -9354,9 +12333,9 @@ static tl_result tli_rs_init_problem(const tli_remat_input *in, tli_rs_problem *
     p->item_count = graph->tensor_count + 2 * graph->node_count;
     p->item_bytes = (int64_t *)tli_alloc_array(in->env, (uint64_t)p->item_count, sizeof *p->item_bytes);
     p->touches = (tli_rs_touch *)tli_alloc_array(
-        in->env, 2 * (uint64_t)graph->input_count + 3 * tensors + 4 * nodes, sizeof *p->touches);
-    p->first_touch = (int32_t *)tli_alloc_array(in->env, 2 * nodes + 2, sizeof *p->first_touch);
-    p->call_bytes = (int64_t *)tli_alloc_array(in->env, 2 * nodes + 1, sizeof *p->call_bytes);
+        in->env, 2 * (uint64_t)graph->input_count + 4 * tensors + 4 * nodes, sizeof *p->touches);
+    p->first_touch = (int32_t *)tli_alloc_array(in->env, calls, sizeof *p->first_touch);
+    p->call_bytes = (int64_t *)tli_alloc_array(in->env, calls - 1, sizeof *p->call_bytes);
     p->gradient_bytes = (int64_t *)tli_alloc_array(in->env, nodes, sizeof *p->gradient_bytes);
     p->is_wanted = (uint8_t *)tli_alloc_array(in->env, nodes, 1);
     p->is_result = (uint8_t *)tli_alloc_array(in->env, tensors, 1);
@@ -9373,8 +12352,6 @@ static tl_result tli_rs_init_problem(const tli_remat_input *in, tli_rs_problem *
 }
 
 // A list of calls that grows.
-typedef struct tli_rs_calls { int32_t *calls; int32_t count, capacity; } tli_rs_calls;
-
 static int tli_rs_add_call(tl_env *env, tli_rs_calls *list, int32_t call) {
     void *array = list->calls;
     if (!tli_grow(env, &array, &list->capacity, list->count, (int64_t)list->count + 1, sizeof call)) return 0;
@@ -9413,7 +12390,7 @@ typedef struct tli_rs_greedy {
     uint32_t      stamped;
     tli_rs_calls  calls;
     int64_t       most_calls;
-    uint64_t      cost, work;
+    uint64_t      cost, work, most_work;
     int           failed;        // 1 = no memory
 } tli_rs_greedy;
 
@@ -9459,6 +12436,7 @@ static tl_result tli_rs_init_greedy(const tli_rs_problem *p, tli_rs_greedy *g) {
     uint64_t items = (uint64_t)p->item_count, nodes = (uint64_t)p->node_count;
     tli_zero(g, sizeof *g);
     g->p = p;
+    g->most_work = UINT64_MAX;
     g->here = (uint8_t *)tli_alloc_array(env, items, 1);
     g->pins = (int32_t *)tli_alloc_array(env, items, sizeof *g->pins);
     g->first_use = (int32_t *)tli_alloc_array(env, items + 1, sizeof *g->first_use);
@@ -9606,7 +12584,7 @@ static int tli_rs_run_call(tli_rs_greedy *g, int32_t call) {
                 tli_rs_come(g, p->touches[k].item);
     }
     if (is_forward) g->cost += p->graph->nodes[id].fwd_cost;
-    if (g->calls.count >= g->most_calls || g->cost > TLI_RS_MOST_COST) return 0;
+    if (g->calls.count >= g->most_calls || g->cost > TLI_RS_MOST_COST || g->work > g->most_work) return 0;
     if (!tli_rs_add_call(p->env, &g->calls, call)) { g->failed = 1; return 0; }
     return 1;
 }
@@ -9892,6 +12870,15 @@ static void tli_rs_leave(tli_rs_seq *s, int32_t at) {
 
 static int tli_rs_is_use(const tli_rs_seq *s, int32_t event) { return event >= 0 && s->events[event].is_use; }
 
+static int tli_rs_is_fetch(const tli_rs_seq *s, int32_t at) {
+    return s->places[at].call > tli_rs_end_call(s->p);
+}
+
+// Whether an event takes the item as it was left: a use does, and so does a fetch.
+static int tli_rs_is_kept(const tli_rs_seq *s, int32_t event) {
+    return event >= 0 && (s->events[event].is_use || tli_rs_is_fetch(s, s->events[event].call));
+}
+
 // What a forward saves and overwrites follows from the next events of its items.
 static void tli_rs_refresh(tli_rs_seq *s, int32_t at) {
     const tl_graph *graph = s->p->graph;
@@ -9900,7 +12887,7 @@ static void tli_rs_refresh(tli_rs_seq *s, int32_t at) {
     int32_t e, input = -1, i, reads = 0;
     int saves = 0, overwrites = 0;
     int64_t own;
-    if (place->call < 0 || place->call % 2 || place->call == tli_rs_end_call(s->p)) return;
+    if (place->call < 0 || place->call % 2 || place->call >= tli_rs_end_call(s->p)) return;
     node = &graph->nodes[place->call / 2];
     if (!node->saved_bytes && node->inplace < 0) return;
     if (node->inplace >= 0) input = graph->inputs[node->first_input + node->inplace].tensor;
@@ -9910,7 +12897,7 @@ static void tli_rs_refresh(tli_rs_seq *s, int32_t at) {
         if (s->events[e].item == s->p->graph->tensor_count + place->call / 2 &&
             tli_rs_is_use(s, s->events[e].behind))
             saves = 1;
-        if (s->events[e].item == input && reads == 1 && !tli_rs_is_use(s, s->events[e].behind)) overwrites = 1;
+        if (s->events[e].item == input && reads == 1 && !tli_rs_is_kept(s, s->events[e].behind)) overwrites = 1;
     }
     if (saves) overwrites = 0;
     if (saves == place->saves && overwrites == place->overwrites) return;
@@ -10081,19 +13068,22 @@ static int tli_rs_is_forward(const tli_rs_seq *s, int32_t at) {
 // Whether all that is used later was also made earlier.
 static int tli_rs_can_remove(const tli_rs_seq *s, int32_t at) {
     int32_t e;
+    if (tli_rs_is_fetch(s, at)) return 1;
     if (!tli_rs_is_forward(s, at)) return 0;
     for (e = s->places[at].first_event; e >= 0; e = s->events[e].sibling)
-        if (!s->events[e].is_use && s->events[e].before < 0 && tli_rs_is_use(s, s->events[e].behind)) return 0;
+        if (!s->events[e].is_use && s->events[e].before < 0 && tli_rs_is_kept(s, s->events[e].behind)) return 0;
     return 1;
 }
 
 static int tli_rs_is_useless(const tli_rs_seq *s, int32_t at) {
     int32_t e, ran;
+    if (tli_rs_is_fetch(s, at)) return !tli_rs_is_use(s, s->events[s->places[at].first_event].behind);
     if (!tli_rs_is_forward(s, at)) return 0;
     ran = tli_rs_ran_item(s->p, s->places[at].call / 2);
     for (e = s->places[at].first_event; e >= 0; e = s->events[e].sibling)
-        if (!s->events[e].is_use && tli_rs_is_use(s, s->events[e].behind) &&
-            (s->events[e].item != ran || s->events[e].before < 0)) return 0;
+        if (!s->events[e].is_use && tli_rs_is_kept(s, s->events[e].behind) &&
+            ((s->events[e].item != ran && tli_rs_is_use(s, s->events[e].behind)) || s->events[e].before < 0))
+            return 0;
     return 1;
 }
 
@@ -10106,11 +13096,12 @@ typedef struct tli_rs_search {
     uint64_t      best_cost;     // of forwards
     tl_random     random;
     uint64_t      limit;         // of work in seq.work
+    uint64_t      mend_limit;    // of work in seq.work, for what is mended now
     uint64_t goal, bwd_cost;  // no forwards cost less together; of all backwards
     tli_remat_watch *watch;
     int32_t      *stack;         // [items + 1]
-    int32_t      *closure;       // [nodes] being weighed
-    int32_t      *chosen;        // [nodes] the best so far
+    int32_t      *closure;       // [nodes + tensors] being weighed; -1 - tensor = a fetch
+    int32_t      *chosen;        // [nodes + tensors] the best so far
     uint32_t     *stamp;         // [nodes]
     uint32_t      stamped;
     int32_t       chosen_count, chosen_place;
@@ -10120,6 +13111,8 @@ typedef struct tli_rs_search {
     int32_t       distance;      // exponent of the distance, in halves
     int           is_exact;      // bytes beyond what is too much do not count
     uint64_t      tries;
+    uint64_t     *copy_ns;       // [tensors] of one copy; 0 = there are none
+    uint64_t      link_price;    // cost of a moment of the link, of 256
 } tli_rs_search;
 
 static int32_t tli_rs_below(tli_rs_search *r, int32_t limit) {
@@ -10131,6 +13124,25 @@ static int32_t tli_rs_event_before(tli_rs_seq *s, int32_t item, int64_t order) {
     int32_t e = s->last[item];
     while (e >= 0 && s->places[s->events[e].call].order > order) { e = s->events[e].before; s->work++; }
     return e;
+}
+
+// What it costs to spill and fetch a tensor at the present price of the link.
+static uint64_t tli_rs_copy_price(const tli_rs_search *r, int32_t tensor) {
+    uint64_t ns = r->copy_ns[tensor];
+    return ns < TLI_RS_MOST_COST >> 10 ? 2 * ns * r->link_price >> 8 : TLI_RS_MOST_COST >> 10;
+}
+
+// Fetch what a call of the closure reads where that costs less than its forward alone.
+static int tli_rs_weigh_fetch(tli_rs_search *r, int32_t tensor, uint64_t *cost, int32_t *count) {
+    uint64_t price;
+    int32_t i;
+    if (!r->copy_ns) return 0;
+    price = tli_rs_copy_price(r, tensor);
+    if (price >= r->p->graph->nodes[r->p->graph->outputs[tensor].node].fwd_cost) return 0;
+    for (i = 0; i < *count; i++) if (r->closure[i] == -1 - tensor) return 1;
+    r->closure[(*count)++] = -1 - tensor;
+    *cost += price;
+    return 1;
 }
 
 // Price making an item again just before its next use: nodes to run, in r->closure. What they read
@@ -10149,7 +13161,8 @@ static int64_t tli_rs_weigh(tli_rs_search *r, int32_t item, int32_t x, int32_t y
     cost = graph->nodes[r->closure[0]].fwd_cost;
     *count = 1;
     for (at = 0; at < *count; at++) {
-        const tl_node *node = &graph->nodes[r->closure[at]];
+        const tl_node *node = &graph->nodes[r->closure[at] < 0 ? 0 : r->closure[at]];
+        if (r->closure[at] < 0) continue;
         for (i = node->first_input; i < node->first_input + node->input_count; i++) {
             int32_t tensor = graph->inputs[i].tensor, id = graph->outputs[tensor].node, e;
             int64_t bytes = (int64_t)graph->outputs[tensor].bytes;
@@ -10164,6 +13177,7 @@ static int64_t tli_rs_weigh(tli_rs_search *r, int32_t item, int32_t x, int32_t y
                 freed -= bytes;
                 continue;
             }
+            if (tli_rs_weigh_fetch(r, tensor, &cost, count)) continue;
             r->stamp[id] = r->stamped;
             r->closure[(*count)++] = id;
             cost += graph->nodes[id].fwd_cost;
@@ -10173,6 +13187,18 @@ static int64_t tli_rs_weigh(tli_rs_search *r, int32_t item, int32_t x, int32_t y
     if (r->is_exact && freed > r->excess) freed = r->excess;
     score = 2 * tli_rs_log(cost) - 2 * tli_rs_log((uint64_t)freed);
     score -= r->distance * tli_rs_log((uint64_t)(when + 1 - s->places[s->events[x].call].order) >> 12);
+    if (r->noise) score += (int64_t)(tl_next_random(&r->random) >> 40) * r->noise >> 24;
+    return score;
+}
+
+// As tli_rs_weigh, of a fetch just before the next use.
+static int64_t tli_rs_score_fetch(tli_rs_search *r, int32_t item, int32_t x, int32_t y) {
+    tli_rs_seq *s = &r->seq;
+    int64_t freed = r->p->item_bytes[item], score;
+    int64_t span = s->places[s->events[y].call].order - s->places[s->events[x].call].order;
+    if (r->is_exact && freed > r->excess) freed = r->excess;
+    score = 2 * tli_rs_log(tli_rs_copy_price(r, item)) - 2 * tli_rs_log((uint64_t)freed);
+    score -= r->distance * tli_rs_log((uint64_t)span >> 12);
     if (r->noise) score += (int64_t)(tl_next_random(&r->random) >> 40) * r->noise >> 24;
     return score;
 }
@@ -10193,6 +13219,15 @@ static int tli_rs_choose(tli_rs_search *r, int32_t full) {
         if (x < 0 || s->events[x].call == full) continue;
         y = s->events[x].behind;
         if (!tli_rs_is_use(s, y)) continue;
+        if (r->copy_ns && item < r->p->graph->tensor_count) {
+            score = tli_rs_score_fetch(r, item, x, y);
+            if (!r->chosen_count || score < least) {
+                least = score;
+                r->chosen_count = 1;
+                r->chosen[0] = -1 - item;
+                r->chosen_place = s->events[y].call;
+            }
+        }
         if (r->chosen_count) {  // its own forward is the least that it can cost
             score = s->places[s->events[y].call].order - s->places[s->events[x].call].order;
             score = r->ratio[item] - r->distance * tli_rs_log((uint64_t)score >> 12);
@@ -10219,7 +13254,8 @@ static int tli_rs_apply(tli_rs_search *r) {
         r->chosen[k] = id;
     }
     for (i = 0; i < r->chosen_count; i++) {
-        behind = tli_rs_insert(&r->seq, 2 * r->chosen[i], behind);
+        int32_t id = r->chosen[i], call = id < 0 ? tli_rs_fetch_call(r->p, -1 - id) : 2 * id;
+        behind = tli_rs_insert(&r->seq, call, behind);
         if (behind < 0) return 0;
     }
     return 1;
@@ -10240,7 +13276,7 @@ static int32_t tli_rs_find_full(tli_rs_seq *s) {
 static int tli_rs_mend(tli_rs_search *r, uint64_t most_cost, int32_t steps) {
     tli_rs_seq *s = &r->seq;
     while (s->over_count > 0) {
-        if (s->cost > most_cost || steps-- <= 0 || s->failed) return 0;
+        if (s->cost > most_cost || steps-- <= 0 || s->failed || s->work > r->mend_limit) return 0;
         if (!tli_rs_choose(r, tli_rs_find_full(s)) || !tli_rs_apply(r)) return 0;
     }
     return s->cost <= most_cost;
@@ -10369,7 +13405,7 @@ static int32_t tli_rs_move(tli_rs_search *r) {
         if (s->events[e].is_use) while (x >= 0 && s->events[x].is_use) x = s->events[x].before;
         if (x >= 0 && s->places[s->events[x].call].order > s->places[lo].order) lo = s->events[x].call;
         x = s->events[e].behind;
-        if (s->events[e].is_use || !tli_rs_is_use(s, x)) continue;
+        if (s->events[e].is_use || !tli_rs_is_kept(s, x)) continue;
         if (hi < 0 || s->places[s->events[x].call].order < s->places[hi].order) hi = s->events[x].call;
     }
     call = s->places[at].call;
@@ -10491,16 +13527,16 @@ static void tli_rs_free_search(tli_rs_search *r, tli_rs_start *starts) {
 
 static tl_result tli_rs_init_search(const tli_rs_problem *p, tli_rs_search *r) {
     tl_result result;
-    uint64_t nodes = (uint64_t)p->node_count;
+    uint64_t nodes = (uint64_t)p->node_count, tensors = p->fetches ? (uint64_t)p->graph->tensor_count : 0;
     int32_t i;
     tli_zero(r, sizeof *r);
     r->p = p;
-    r->best_cost = UINT64_MAX;
+    r->best_cost = r->mend_limit = UINT64_MAX;
     r->random.state = 1;
     for (i = 0; i < p->node_count; i++)
         if (!p->inference && p->graph->nodes[i].has_grad) r->bwd_cost += p->graph->nodes[i].bwd_cost;
-    r->closure = (int32_t *)tli_alloc_array(p->env, nodes, sizeof *r->closure);
-    r->chosen = (int32_t *)tli_alloc_array(p->env, nodes, sizeof *r->chosen);
+    r->closure = (int32_t *)tli_alloc_array(p->env, nodes + tensors, sizeof *r->closure);
+    r->chosen = (int32_t *)tli_alloc_array(p->env, nodes + tensors, sizeof *r->chosen);
     r->stamp = (uint32_t *)tli_alloc_array(p->env, nodes, sizeof *r->stamp);
     r->ratio = (int64_t *)tli_alloc_array(p->env, (uint64_t)p->item_count, sizeof *r->ratio);
     result = tli_rs_init_seq(p, &r->seq);
@@ -10635,11 +13671,38 @@ static int tli_rs_is_equal_chain(const tl_graph *graph) {
     return graph->node_count > 2;
 }
 
+// The largest working set of one call: no plan keeps less.
+static int64_t tli_rs_find_floor(const tli_rs_problem *p, int32_t *node) {
+    int64_t most = p->input_bytes;
+    int32_t call, k;
+    *node = -1;
+    for (call = 0; call < tli_rs_end_call(p); call++) {
+        int64_t bytes = p->call_bytes[call];
+        int is_inplace = call % 2 == 0 && p->graph->nodes[call / 2].inplace >= 0;
+        if (call % 2 ? p->inference || !p->graph->nodes[call / 2].has_grad : !p->is_wanted[call / 2]) continue;
+        for (k = p->first_touch[call]; k < p->first_touch[call + 1]; k++)
+            if (p->touches[k].is_use) bytes += p->item_bytes[p->touches[k].item];
+        if (is_inplace) bytes -= p->item_bytes[p->graph->nodes[call / 2].first_output];
+        if (p->input_bytes + bytes <= most) continue;
+        most = p->input_bytes + bytes;
+        *node = call / 2;
+    }
+    return most;
+}
+
+// Work for one try of a budget that may be too small, so that no graph takes long to be refused.
+static uint64_t tli_rs_try_work(const tli_rs_problem *p) {
+    return UINT64_C(20000000) + 12000 * (uint64_t)p->node_count;
+}
+
 // All that there is to begin with. 0 = no memory.
 static int tli_rs_begin(tli_rs_search *r, tli_rs_greedy *g, tli_rs_start *starts) {
     const tli_rs_problem *p = r->p;
     int32_t i;
+    if (p->budget < tli_rs_find_floor(p, &i)) return 1;
     r->distance = 2;
+    r->mend_limit = r->seq.work + 4 * tli_rs_try_work(p);
+    g->most_work = g->work + 4 * tli_rs_try_work(p);
     if (!tli_rs_load_program(&r->seq, g)) return 0;
     if (!r->seq.over_count || tli_rs_mend(r, TLI_RS_MOST_COST, 4 * p->node_count + 64))
         if (!tli_rs_add_start(r, starts)) return 0;
@@ -10671,33 +13734,13 @@ static tl_result tli_rs_finish(tli_rs_search *r, tli_steps *best, uint64_t *cost
 
 // -- search: what is the least budget --
 
-// The largest working set of one call: no plan keeps less.
-static int64_t tli_rs_find_floor(const tli_rs_problem *p, int32_t *node) {
-    int64_t most = p->input_bytes;
-    int32_t call, k;
-    *node = -1;
-    for (call = 0; call < tli_rs_end_call(p); call++) {
-        int64_t bytes = p->call_bytes[call];
-        int is_inplace = call % 2 == 0 && p->graph->nodes[call / 2].inplace >= 0;
-        if (call % 2 ? p->inference || !p->graph->nodes[call / 2].has_grad : !p->is_wanted[call / 2]) continue;
-        for (k = p->first_touch[call]; k < p->first_touch[call + 1]; k++)
-            if (p->touches[k].is_use) bytes += p->item_bytes[p->touches[k].item];
-        if (is_inplace) bytes -= p->item_bytes[p->graph->nodes[call / 2].first_output];
-        if (p->input_bytes + bytes <= most) continue;
-        most = p->input_bytes + bytes;
-        *node = call / 2;
-    }
-    return most;
-}
-
 // Load a sequence that keeps a budget; -1 = no memory, 0 = none found.
 static int tli_rs_find_any(tli_rs_search *r, tli_rs_greedy *g, int64_t budget) {
     int32_t i;
+    g->most_work = g->work + tli_rs_try_work(r->p);
     r->seq.budget = budget;
     r->distance = 2;
     r->noise = 0;
-    if (!tli_rs_load_program(&r->seq, g)) return -1;
-    if (!r->seq.over_count || tli_rs_mend(r, TLI_RS_MOST_COST, 4 * r->p->node_count + 64)) return 1;
     for (i = 0; i < TLI_RS_RULES; i++) {
         if (tli_rs_run_greedy(g, &tli_rs_rules[i], budget)) {
             if (!tli_rs_load(&r->seq, &g->calls)) return -1;
@@ -10705,33 +13748,47 @@ static int tli_rs_find_any(tli_rs_search *r, tli_rs_greedy *g, int64_t budget) {
         }
         if (g->failed) return -1;
     }
+    r->mend_limit = r->seq.work + 4 * tli_rs_try_work(r->p);
+    if (!tli_rs_load_program(&r->seq, g)) return -1;
+    if (tli_rs_mend(r, TLI_RS_MOST_COST, 4 * r->p->node_count + 64)) return 1;
     return r->seq.failed ? -1 : 0;
 }
 
-// Bisect between the floor and the peak of the bare program, both tried. Returns 0 where memory ran
-// out; the sequence of the least budget is in r->best.
+// The node of a call; -1 = the end.
+static int32_t tli_rs_node_at(const tli_rs_seq *s, int32_t at) {
+    int32_t node = s->places[at].call / 2;
+    return node < s->p->node_count ? node : -1;
+}
+
+// The floor is tried, then budgets ever further above it, and what lies between is bisected until that takes
+// too long. Returns 0 where memory ran out; the sequence of the least budget is in r->best.
 static int tli_rs_find_least(tli_rs_search *r, tli_rs_greedy *g, int64_t *least, int32_t *node) {
     tli_rs_seq *s = &r->seq;
-    int64_t low = tli_rs_find_floor(r->p, node), high;
+    int64_t floor = tli_rs_find_floor(r->p, node), low = floor, high, step = floor / 32 + 1, budget = floor;
+    uint64_t limit = s->work + g->work + 16 * tli_rs_try_work(r->p);
     int32_t full;
-    int found = tli_rs_find_any(r, g, low);
-    *least = low;
-    if (found < 0) return 0;
-    if (found) return tli_rs_save_best(r);
+    int found, bracketed = 0;
     if (!tli_rs_load_program(s, g)) return 0;
     high = tli_rs_held(s, tli_rs_find_full(s));
     if (!tli_rs_save_best(r)) return 0;
-    while (high - low > 1 + high / 4096) {
-        found = tli_rs_find_any(r, g, low + (high - low) / 2);
+    while (budget < high) {
+        found = tli_rs_find_any(r, g, budget);
         if (found < 0) return 0;
-        if (!found) { low += (high - low) / 2; continue; }
-        high = tli_rs_held(s, tli_rs_find_full(s));
-        if (!tli_rs_save_best(r)) return 0;
+        if (found) {
+            high = tli_rs_held(s, tli_rs_find_full(s));
+            if (!tli_rs_save_best(r)) return 0;
+            bracketed = 1;
+        } else {
+            low = budget;
+        }
+        if (high - low <= 1 + high / 4096 || (bracketed && s->work + g->work > limit)) break;
+        budget = bracketed ? low + (high - low) / 2 : low + step;
+        step *= 2;
     }
     if (!tli_rs_load(s, &r->best)) return 0;
     full = tli_rs_find_full(s);
     *least = tli_rs_held(s, full);
-    *node = s->places[full].call / 2;
+    *node = tli_rs_node_at(s, full);
     return 1;
 }
 
@@ -10742,7 +13799,9 @@ static int tli_rs_squeeze(tli_rs_search *r, tli_rs_greedy *g, tli_rs_start *star
     int32_t tries, floor_node;
     int64_t floor = tli_rs_find_floor(r->p, &floor_node);
     if (!tli_rs_find_least(r, g, least, node)) return 0;
-    for (tries = 0; tries < 200 && *least > r->p->budget && r->p->budget >= floor; tries++) {
+    r->mend_limit = s->work + 4 * tli_rs_try_work(r->p);
+    for (tries = 0; tries < 200 && *least > r->p->budget && r->p->budget >= floor && s->work < r->mend_limit;
+         tries++) {
         int32_t full;
         int64_t peak;
         s->budget = r->p->budget;
@@ -10755,10 +13814,11 @@ static int tli_rs_squeeze(tli_rs_search *r, tli_rs_greedy *g, tli_rs_start *star
         peak = tli_rs_held(s, full);
         if (peak < *least) {
             *least = peak;
-            *node = s->places[full].call / 2;
+            *node = tli_rs_node_at(s, full);
             if (!tli_rs_save_best(r)) return 0;
         }
     }
+    r->mend_limit = UINT64_MAX;
     s->budget = r->p->budget;
     if (*least > r->p->budget) { r->best.count = 0; return 1; }
     r->best_cost = UINT64_MAX;
@@ -10770,6 +13830,8 @@ static tl_result tli_rs_run(const tli_remat_input *in, tli_rs_search *r, tli_rs_
     uint64_t spent;
     int64_t least = 0;
     if (!tli_rs_begin(r, g, starts)) return TL_ERROR_NO_MEMORY;
+    if (in->start && in->start->count && (!tli_rs_load(&r->seq, in->start) || !tli_rs_add_start(r, starts)))
+        return TL_ERROR_NO_MEMORY;
     if (!r->best.count && !tli_rs_squeeze(r, g, starts, &least, limiting_node))
         return TL_ERROR_NO_MEMORY;
     *least_budget = (uint64_t)least;
@@ -10811,6 +13873,1633 @@ static tl_result tli_remat_search(const tli_remat_input *in, tli_steps *best, ui
     return result;
 }
 
+// -- chain: the optimum over persistent schedules --
+//
+// The graph is cut into stages where nothing but the outputs of one node, and graph inputs, are read by
+// later nodes. A segment is a run of stages i..t whose input is resident and stays until the segment has
+// been reversed. It is reversed in one of three ways:
+//   leaf     i = t: what the backwards of the stage read is made, then they run
+//   save     the stage runs and keeps what its backwards read; i+1..t is reversed, then its backwards run
+//   advance  stages i..k-1 run and keep nothing but the input of k; k..t is reversed, then i..k-1
+// What the stages do in each is simulated once, call by call, so that all bytes are exact. The cost of
+// reversing a segment is a step function of the bytes that it may hold: a curve, which lists the steps. A
+// curve is the least of the sums of shifted shorter curves; there are no slots of memory to round to.
+// This departs from the paper in that a leaf makes again only what its backwards read, and a stage's
+// outputs that its own backwards do not read go before them.
+
+#define TLI_PC_MOST_STAGES 1024     // more are joined
+#define TLI_PC_BLOCK 4096           // points of curves in one allocation
+#define TLI_PC_MOST_POINTS 8000000  // of all curves: 128 MB
+#define TLI_PC_FINAL_POINTS 240
+#define TLI_PC_PASSES 3             // over the curves that end with the last stage
+#define TLI_PC_LEAST_POINTS 4       // of a curve where only the least budget is wanted
+
+typedef struct tli_pc_stage {
+    int32_t  first, last;           // nodes
+    uint64_t in_bytes;              // of what the stages before hand over: the price of a checkpoint here
+    uint64_t held_bytes;            // beside every segment that ends here: gradients, results of the last stage
+    uint64_t kept_bytes;            // by save: what the backwards read, and what is handed over
+    uint64_t advance_cost, save_cost, back_cost, leaf_cost;
+    uint64_t stay_bytes, go_bytes;  // most live during an advance whose input stays, or goes and counts
+    uint64_t save_bytes, back_bytes, leaf_bytes;  // most live, without the input
+} tli_pc_stage;
+
+typedef struct tli_pc_point { uint64_t bytes, cost; } tli_pc_point;  // with so many bytes, so much
+
+// Bytes ascend, costs descend. No points: the segment does not fit.
+typedef struct tli_pc_curve { const tli_pc_point *points; int32_t count; } tli_pc_curve;
+
+typedef struct tli_pc_list { tli_pc_point *points; int32_t count, capacity; } tli_pc_list;
+
+typedef struct tli_pc_block { struct tli_pc_block *next; } tli_pc_block;
+
+typedef struct tli_pc {
+    tl_env         *env;
+    const tl_graph *graph;
+    uint64_t        budget, pinned_bytes;  // pinned: graph inputs
+    tli_pc_stage   *stages;  int32_t stage_count;
+    int32_t        *stage_of;              // [node_count]
+    uint8_t        *marks;                 // [node_count] TLI_PC_ADVANCE, TLI_PC_LEAF
+    uint8_t        *kinds;                 // [tensor_count] TLI_PC_OUT and so on
+    uint8_t        *here, *has_gradient;   // [tensor_count] while a part is played
+    int32_t        *last_use;              // [tensor_count] the last call of the part that touches it
+    int32_t        *calls;                 // [2 * node_count] of the part: 2 * node, + 1 = backward
+    int32_t         call_count;
+    tli_pc_curve   *curves;                // [stage_count][stage_count] first stage, last stage
+    uint64_t       *least;                 // [stage_count][stage_count] bytes below which none fits
+    int32_t        *grid;                  // [stage_count] the longest segment that may end here
+    int32_t        *same_from, *same_count;  // [stage_count] an earlier run of equal stages, and its length
+    tli_pc_list     best, next;            // the curve under way
+    tli_pc_block   *blocks;
+    tli_pc_point   *free_points;  int32_t free_count;
+    int64_t         point_count;
+    int32_t         failed;                // 1 = no memory
+    int32_t         most_points;           // of one curve; 0 = all: exact
+    int32_t         most_final;            // of the curve of a segment that ends with the last stage
+    uint64_t       *low, *high;            // [stage_count] of these curves, the bytes that are looked at
+    uint64_t       *path_costs; int32_t *path;  // [stage_count] of the shortest path at a price
+    tli_pc_curve   *final;                 // [stage_count] these curves, of the best pass so far
+    int32_t         over;                  // 1 = work_limit was not enough, or the points
+    uint64_t        work, work_limit;
+} tli_pc;
+
+enum { TLI_PC_ADVANCE = 1, TLI_PC_LEAF = 2 };                          // node: which parts run it
+enum { TLI_PC_OUT = 1, TLI_PC_READ = 2, TLI_PC_GRAD = 4, TLI_PC_RESULT = 8, TLI_PC_WANTED = 16 };
+// tensor: handed over; read by backwards of its stage; of its gradient a part comes from later stages;
+// stays to the end; scratch
+
+typedef enum tli_pc_part { TLI_PC_RUN_ADVANCE, TLI_PC_RUN_SAVE, TLI_PC_RUN_BACK, TLI_PC_RUN_LEAF } tli_pc_part;
+
+static void tli_pc_free_blocks(tli_pc *pc) {
+    while (pc->blocks) {
+        tli_pc_block *next = pc->blocks->next;
+        tli_release(pc->env, pc->blocks);
+        pc->blocks = next;
+    }
+}
+
+static void tli_pc_free(tli_pc *pc) {
+    tli_pc_free_blocks(pc);
+    tli_release(pc->env, pc->stages);
+    tli_release(pc->env, pc->stage_of);
+    tli_release(pc->env, pc->marks);
+    tli_release(pc->env, pc->kinds);
+    tli_release(pc->env, pc->here);
+    tli_release(pc->env, pc->has_gradient);
+    tli_release(pc->env, pc->last_use);
+    tli_release(pc->env, pc->calls);
+    tli_release(pc->env, pc->curves);
+    tli_release(pc->env, pc->least);
+    tli_release(pc->env, pc->grid);
+    tli_release(pc->env, pc->low);
+    tli_release(pc->env, pc->high);
+    tli_release(pc->env, pc->final);
+    tli_release(pc->env, pc->path_costs);
+    tli_release(pc->env, pc->path);
+    tli_release(pc->env, pc->same_from);
+    tli_release(pc->env, pc->same_count);
+    tli_release(pc->env, pc->best.points);
+    tli_release(pc->env, pc->next.points);
+}
+
+// -- chain: stages --
+
+// stage_of[]: 1 = a stage ends at this node. A result stays, so all from its node on is one stage.
+static void tli_pc_find_ends(tli_pc *pc) {
+    const tl_graph *graph = pc->graph;
+    int32_t id, i, farthest = -1, reach, computes = 0, *reader = pc->last_use;
+    for (i = 0; i < graph->tensor_count; i++) reader[i] = -1;
+    for (id = 0; id < graph->node_count; id++)
+        for (i = graph->nodes[id].first_input; i < graph->nodes[id].first_input + graph->nodes[id].input_count; i++)
+            reader[graph->inputs[i].tensor] = id;
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        if (node->keep) break;
+        computes |= !node->is_input;
+        pc->stage_of[id] = computes && !node->is_input && farthest <= id;
+        if (pc->stage_of[id]) computes = 0;
+        for (i = node->first_output, reach = -1; i < node->first_output + node->output_count; i++)
+            if (!node->is_input && reader[i] > reach) reach = reader[i];
+        if (reach > farthest) farthest = reach;
+    }
+    for (; id < graph->node_count; id++) pc->stage_of[id] = 0;
+    pc->stage_of[graph->node_count - 1] = 1;
+}
+
+static uint64_t tli_pc_out_bytes(const tl_graph *graph, int32_t id) {
+    const tl_node *node = &graph->nodes[id];
+    uint64_t sum = 0;
+    int32_t i;
+    for (i = node->first_output; i < node->first_output + node->output_count; i++) sum += graph->outputs[i].bytes;
+    return sum;
+}
+
+// Join every two stages, where more bytes are handed over, until there are no more than can be planned.
+static int32_t tli_pc_join_stages(tli_pc *pc) {
+    int32_t id, count, last, other;
+    for (;;) {
+        for (id = count = 0; id < pc->graph->node_count; id++) count += pc->stage_of[id];
+        if (count <= TLI_PC_MOST_STAGES) break;
+        for (id = 0, last = -1; id < pc->graph->node_count - 1; id++) {
+            if (!pc->stage_of[id]) continue;
+            if (last < 0) { last = id; continue; }
+            other = tli_pc_out_bytes(pc->graph, id) > tli_pc_out_bytes(pc->graph, last) ? id : last;
+            pc->stage_of[other] = 0;
+            last = -1;
+        }
+    }
+    for (id = count = 0; id < pc->graph->node_count; id++) {
+        int32_t ends = pc->stage_of[id];
+        pc->stage_of[id] = count;
+        count += ends;
+    }
+    return count;
+}
+
+static void tli_pc_read_tensors(tli_pc *pc) {
+    const tl_graph *graph = pc->graph;
+    int32_t id, i;
+    for (i = 0; i < graph->tensor_count; i++) {
+        const tl_node *maker = &graph->nodes[graph->outputs[i].node];
+        pc->kinds[i] = (uint8_t)((maker->has_grad && graph->outputs[i].needed ? TLI_PC_READ : 0) |
+                                 (maker->keep ? TLI_PC_RESULT : 0));
+        if (maker->is_input) pc->pinned_bytes += graph->outputs[i].bytes;
+    }
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        for (i = node->first_input; i < node->first_input + node->input_count; i++) {
+            int32_t tensor = graph->inputs[i].tensor, maker = graph->outputs[tensor].node;
+            if (graph->nodes[maker].is_input) continue;
+            if (pc->stage_of[maker] == pc->stage_of[id]) {
+                if (node->has_grad && graph->inputs[i].needed) pc->kinds[tensor] |= TLI_PC_READ;
+                continue;
+            }
+            pc->kinds[tensor] |= TLI_PC_OUT;
+            if (node->has_grad && graph->nodes[maker].has_grad) pc->kinds[tensor] |= TLI_PC_GRAD;
+        }
+    }
+}
+
+// Which nodes an advance runs: what makes what is handed over. Which a leaf runs: what makes what its
+// backwards read, and what no advance ran.
+static void tli_pc_mark_nodes(tli_pc *pc, int32_t mark) {
+    const tl_graph *graph = pc->graph;
+    int32_t id, i;
+    for (i = 0; i < graph->tensor_count; i++) pc->kinds[i] &= (uint8_t)~TLI_PC_WANTED;
+    for (id = graph->node_count; id-- > 0;) {
+        const tl_node *node = &graph->nodes[id];
+        int runs = 0;
+        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+            runs |= pc->kinds[i] & (mark == TLI_PC_ADVANCE ? TLI_PC_OUT | TLI_PC_WANTED
+                                                           : TLI_PC_READ | TLI_PC_RESULT | TLI_PC_WANTED);
+        if (mark == TLI_PC_LEAF && node->has_grad)
+            runs |= node->saved_bytes || !(pc->marks[id] & TLI_PC_ADVANCE);
+        if (node->is_input || !runs) continue;
+        pc->marks[id] |= (uint8_t)mark;
+        for (i = node->first_input; i < node->first_input + node->input_count; i++)
+            if (pc->stage_of[graph->outputs[graph->inputs[i].tensor].node] == pc->stage_of[id])
+                pc->kinds[graph->inputs[i].tensor] |= TLI_PC_WANTED;
+    }
+}
+
+// -- chain: what a stage does, call by call --
+
+typedef struct tli_pc_play {
+    tli_pc     *pc;
+    tli_pc_part part;
+    int32_t     stage, goes;        // goes: 1 = the input is dropped after its last use, and counts
+    tli_steps  *steps;              // 0 = only bytes and cost are wanted
+    uint64_t    live, peak, cost;
+} tli_pc_play;
+
+static void tli_pc_list_calls(tli_pc *pc, int32_t stage, tli_pc_part part) {
+    const tli_pc_stage *s = &pc->stages[stage];
+    int32_t id, mark = part == TLI_PC_RUN_ADVANCE ? TLI_PC_ADVANCE : part == TLI_PC_RUN_LEAF ? TLI_PC_LEAF
+                     : part == TLI_PC_RUN_SAVE ? TLI_PC_ADVANCE | TLI_PC_LEAF : 0;
+    pc->call_count = 0;
+    for (id = s->first; id <= s->last; id++)
+        if (pc->marks[id] & mark) pc->calls[pc->call_count++] = 2 * id;
+    if (part != TLI_PC_RUN_BACK && part != TLI_PC_RUN_LEAF) return;
+    for (id = s->last; id >= s->first; id--)
+        if (pc->graph->nodes[id].has_grad) pc->calls[pc->call_count++] = 2 * id + 1;
+}
+
+static void tli_pc_find_last_uses(tli_pc *pc) {
+    const tl_graph *graph = pc->graph;
+    int32_t at, i;
+    for (at = 0; at < pc->call_count; at++) {
+        const tl_node *node = &graph->nodes[pc->calls[at] / 2];
+        int back = pc->calls[at] % 2;
+        for (i = node->first_input; i < node->first_input + node->input_count; i++)
+            if (!back || graph->inputs[i].needed) pc->last_use[graph->inputs[i].tensor] = at;
+        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+            if (!back || graph->outputs[i].needed) pc->last_use[i] = at;
+    }
+}
+
+// Whether a tensor is still there when the part is over.
+static int tli_pc_stays(const tli_pc_play *play, int32_t tensor) {
+    const tli_pc *pc = play->pc;
+    int32_t maker = pc->graph->outputs[tensor].node, kind = pc->kinds[tensor];
+    if (pc->graph->nodes[maker].is_input || kind & TLI_PC_RESULT) return 1;
+    if (pc->stage_of[maker] != play->stage) return !play->goes;
+    return (play->part == TLI_PC_RUN_ADVANCE && kind & TLI_PC_OUT) ||
+           (play->part == TLI_PC_RUN_SAVE && kind & (TLI_PC_OUT | TLI_PC_READ));
+}
+
+static void tli_pc_drop(tli_pc_play *play, int32_t tensor) {
+    tli_pc *pc = play->pc;
+    pc->here[tensor] = 0;
+    play->live -= pc->graph->outputs[tensor].bytes;
+    if (play->steps) tli_add_tensor_step(play->steps, pc->graph, TL_STEP_DROP, tensor);
+}
+
+static void tli_pc_drop_used(tli_pc_play *play, int32_t at, int32_t tensor) {
+    if (play->pc->here[tensor] && play->pc->last_use[tensor] == at && !tli_pc_stays(play, tensor))
+        tli_pc_drop(play, tensor);
+}
+
+static void tli_pc_reach(tli_pc_play *play, uint64_t bytes) {
+    if (play->live + bytes > play->peak) play->peak = play->live + bytes;
+}
+
+static void tli_pc_forward(tli_pc_play *play, int32_t id) {
+    tli_pc *pc = play->pc;
+    const tl_node *node = &pc->graph->nodes[id];
+    int saves = node->saved_bytes && node->has_grad && play->part != TLI_PC_RUN_ADVANCE, i;
+    for (i = node->first_output; i < node->first_output + node->output_count; i++) {
+        play->live += pc->graph->outputs[i].bytes;
+        pc->here[i] = 1;
+    }
+    if (saves) play->live += node->saved_bytes;
+    tli_pc_reach(play, node->fwork_bytes);
+    play->cost += node->fwd_cost;
+    if (play->steps)
+        tli_add_step(play->steps, tli_step_of(saves ? TL_STEP_FORWARD_SAVE : TL_STEP_FORWARD, id, TL_ALL_OUTPUTS));
+}
+
+static void tli_pc_make_gradient(tli_pc_play *play, int32_t tensor) {
+    const tl_node_output *output = &play->pc->graph->outputs[tensor];
+    if (play->pc->has_gradient[tensor] || !play->pc->graph->nodes[output->node].has_grad) return;
+    play->pc->has_gradient[tensor] = 1;
+    play->live += output->bytes;
+}
+
+static void tli_pc_backward(tli_pc_play *play, int32_t id) {
+    tli_pc *pc = play->pc;
+    const tl_node *node = &pc->graph->nodes[id];
+    int32_t i;
+    for (i = node->first_output; i < node->first_output + node->output_count; i++) tli_pc_make_gradient(play, i);
+    for (i = node->first_input; i < node->first_input + node->input_count; i++)
+        tli_pc_make_gradient(play, pc->graph->inputs[i].tensor);
+    tli_pc_reach(play, node->bwork_bytes);
+    for (i = node->first_output; i < node->first_output + node->output_count; i++) {
+        pc->has_gradient[i] = 0;
+        play->live -= pc->graph->outputs[i].bytes;
+    }
+    play->live -= node->saved_bytes;
+    play->cost += node->bwd_cost;
+    if (play->steps) tli_add_step(play->steps, tli_step_of(TL_STEP_BACKWARD, id, TL_ALL_OUTPUTS));
+}
+
+// What is there before the part: the input, gradients from later stages, and what save kept.
+static void tli_pc_begin(tli_pc_play *play) {
+    tli_pc *pc = play->pc;
+    const tl_graph *graph = pc->graph;
+    const tli_pc_stage *s = &pc->stages[play->stage];
+    int32_t back = play->part == TLI_PC_RUN_BACK, i;
+    int32_t first = graph->nodes[s->first ? s->first - 1 : 0].first_output;
+    int32_t own = graph->nodes[s->first].first_output;
+    int32_t end = graph->nodes[s->last].first_output + graph->nodes[s->last].output_count;
+    for (i = first; i < end; i++) {
+        int32_t kind = pc->kinds[i];
+        pc->last_use[i] = -1;
+        pc->has_gradient[i] = i >= own && play->part >= TLI_PC_RUN_BACK && kind & TLI_PC_GRAD ? 1 : 0;
+        pc->here[i] = (i < own ? kind & TLI_PC_OUT : back ? kind & TLI_PC_READ : 0) ? 1 : 0;
+        if (i < own) continue;
+        if (pc->here[i]) play->live += graph->outputs[i].bytes;
+        else if (back && kind & TLI_PC_OUT && play->steps)
+            tli_add_tensor_step(play->steps, graph, TL_STEP_DROP, i);
+    }
+    for (i = s->first; i <= s->last && back; i++)
+        if (graph->nodes[i].has_grad) play->live += graph->nodes[i].saved_bytes;
+    if (play->part >= TLI_PC_RUN_BACK) play->live += s->held_bytes;
+    if (play->goes) play->live += s->in_bytes;
+}
+
+// Play a part of a stage: its bytes and its cost, and its steps where they are wanted.
+static tli_pc_play tli_pc_run(tli_pc *pc, int32_t stage, tli_pc_part part, int32_t goes, tli_steps *steps) {
+    const tl_graph *graph = pc->graph;
+    const tli_pc_stage *s = &pc->stages[stage];
+    tli_pc_play play;
+    int32_t at, i;
+    tli_zero(&play, sizeof play);
+    play.pc = pc;
+    play.part = part;
+    play.stage = stage;
+    play.goes = goes;
+    play.steps = steps;
+    tli_pc_list_calls(pc, stage, part);
+    tli_pc_begin(&play);
+    tli_pc_find_last_uses(pc);
+    for (i = s->first ? graph->nodes[s->first - 1].first_output : 0; i < graph->nodes[s->first].first_output; i++)
+        tli_pc_drop_used(&play, -1, i);
+    for (at = 0; at < pc->call_count; at++) {
+        int32_t id = pc->calls[at] / 2;
+        const tl_node *node = &graph->nodes[id];
+        if (pc->calls[at] % 2) tli_pc_backward(&play, id); else tli_pc_forward(&play, id);
+        for (i = node->first_input; i < node->first_input + node->input_count; i++)
+            tli_pc_drop_used(&play, at, graph->inputs[i].tensor);
+        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+            tli_pc_drop_used(&play, at, i);
+    }
+    return play;
+}
+
+static void tli_pc_read_stage(tli_pc *pc, int32_t stage) {
+    const tl_graph *graph = pc->graph;
+    tli_pc_stage *s = &pc->stages[stage];
+    tli_pc_play play;
+    int32_t i, end = graph->nodes[s->last].first_output + graph->nodes[s->last].output_count;
+    for (i = s->first; i <= s->last; i++)
+        if (graph->nodes[i].has_grad) s->kept_bytes += graph->nodes[i].saved_bytes;
+    for (i = graph->nodes[s->first].first_output; i < end; i++) {
+        uint64_t bytes = graph->nodes[graph->outputs[i].node].is_input ? 0 : graph->outputs[i].bytes;
+        int32_t kind = pc->kinds[i], at;
+        if (kind & (TLI_PC_READ | TLI_PC_OUT)) s->kept_bytes += bytes;
+        if (kind & TLI_PC_GRAD) s->held_bytes += bytes;
+        if (kind & TLI_PC_OUT) s[1].in_bytes += bytes;
+        for (at = 0; at < stage && kind & TLI_PC_RESULT; at++) pc->stages[at].held_bytes += bytes;
+    }
+    play = tli_pc_run(pc, stage, TLI_PC_RUN_ADVANCE, 0, NULL);
+    s->stay_bytes = play.peak;
+    s->advance_cost = play.cost;
+    s->go_bytes = tli_pc_run(pc, stage, TLI_PC_RUN_ADVANCE, 1, NULL).peak;
+    play = tli_pc_run(pc, stage, TLI_PC_RUN_SAVE, 0, NULL);
+    s->save_bytes = play.peak;
+    s->save_cost = play.cost;
+}
+
+// After all stages are read: what is held beside the backwards is known only then.
+static void tli_pc_read_backwards(tli_pc *pc, int32_t stage) {
+    tli_pc_stage *s = &pc->stages[stage];
+    tli_pc_play play = tli_pc_run(pc, stage, TLI_PC_RUN_BACK, 0, NULL);
+    s->back_bytes = play.peak;
+    s->back_cost = play.cost;
+    play = tli_pc_run(pc, stage, TLI_PC_RUN_LEAF, 0, NULL);
+    s->leaf_bytes = play.peak;
+    s->leaf_cost = play.cost;
+}
+
+static int tli_pc_equals_stage(const tli_pc_stage *a, const tli_pc_stage *b) {
+    return a->in_bytes == b->in_bytes && a->held_bytes == b->held_bytes && a->kept_bytes == b->kept_bytes &&
+           a->advance_cost == b->advance_cost && a->save_cost == b->save_cost && a->back_cost == b->back_cost &&
+           a->leaf_cost == b->leaf_cost && a->stay_bytes == b->stay_bytes && a->go_bytes == b->go_bytes &&
+           a->save_bytes == b->save_bytes && a->back_bytes == b->back_bytes && a->leaf_bytes == b->leaf_bytes;
+}
+
+// For each stage, the longest run of stages from it on that equals one from an earlier stage on: repeated
+// blocks have the same curves.
+static void tli_pc_find_same(tli_pc *pc) {
+    int32_t apart, i, run;
+    for (apart = 1; apart < pc->stage_count; apart++)
+        for (i = pc->stage_count - 1 - apart, run = 0; i >= 0; i--) {
+            run = tli_pc_equals_stage(&pc->stages[i], &pc->stages[i + apart]) ? run + 1 : 0;
+            if (run <= pc->same_count[i + apart]) continue;
+            pc->same_count[i + apart] = run;
+            pc->same_from[i + apart] = i;
+        }
+}
+
+static tl_result tli_pc_alloc_graph(tli_pc *pc) {
+    uint64_t nodes = (uint64_t)pc->graph->node_count, tensors = (uint64_t)pc->graph->tensor_count;
+    pc->stage_of = (int32_t *)tli_alloc_array(pc->env, nodes, sizeof *pc->stage_of);
+    pc->marks = (uint8_t *)tli_alloc_array(pc->env, nodes, sizeof *pc->marks);
+    pc->kinds = (uint8_t *)tli_alloc_array(pc->env, tensors, sizeof *pc->kinds);
+    pc->here = (uint8_t *)tli_alloc_array(pc->env, tensors, sizeof *pc->here);
+    pc->has_gradient = (uint8_t *)tli_alloc_array(pc->env, tensors, sizeof *pc->has_gradient);
+    pc->last_use = (int32_t *)tli_alloc_array(pc->env, tensors, sizeof *pc->last_use);
+    pc->calls = (int32_t *)tli_alloc_array(pc->env, nodes, 2 * sizeof *pc->calls);
+    return pc->stage_of && pc->marks && pc->kinds && pc->here && pc->has_gradient && pc->last_use &&
+           pc->calls ? TL_OK : TL_ERROR_NO_MEMORY;
+}
+
+static tl_result tli_pc_alloc_stages(tli_pc *pc) {
+    uint64_t stages = (uint64_t)pc->stage_count;
+    pc->stages = (tli_pc_stage *)tli_alloc_array(pc->env, stages + 1, sizeof *pc->stages);
+    pc->curves = (tli_pc_curve *)tli_alloc_array(pc->env, stages * stages, sizeof *pc->curves);
+    pc->least = (uint64_t *)tli_alloc_array(pc->env, stages * stages, sizeof *pc->least);
+    pc->same_from = (int32_t *)tli_alloc_array(pc->env, stages, sizeof *pc->same_from);
+    pc->same_count = (int32_t *)tli_alloc_array(pc->env, stages, sizeof *pc->same_count);
+    pc->grid = (int32_t *)tli_alloc_array(pc->env, stages, sizeof *pc->grid);
+    pc->low = (uint64_t *)tli_alloc_array(pc->env, stages, sizeof *pc->low);
+    pc->high = (uint64_t *)tli_alloc_array(pc->env, stages, sizeof *pc->high);
+    pc->final = (tli_pc_curve *)tli_alloc_array(pc->env, stages, sizeof *pc->final);
+    pc->path_costs = (uint64_t *)tli_alloc_array(pc->env, stages, sizeof *pc->path_costs);
+    pc->path = (int32_t *)tli_alloc_array(pc->env, stages, sizeof *pc->path);
+    return pc->stages && pc->curves && pc->least && pc->same_from && pc->same_count && pc->grid && pc->low &&
+           pc->high && pc->final && pc->path_costs && pc->path ? TL_OK : TL_ERROR_NO_MEMORY;
+}
+
+// Costs are added without a check: those of the costliest schedule must fit.
+static int tli_pc_is_countable(const tli_pc *pc) {
+    uint64_t sum = 0;
+    int32_t i;
+    for (i = 0; i < pc->stage_count; i++) {
+        const tli_pc_stage *s = &pc->stages[i];
+        if (!tli_add_u64(sum, s->save_cost, &sum) || !tli_add_u64(sum, s->leaf_cost, &sum) ||
+            !tli_add_u64(sum, s->back_cost, &sum)) return 0;
+    }
+    return sum < UINT64_MAX / 4 / (uint64_t)(pc->stage_count + 1);
+}
+
+static tl_result tli_pc_init(tl_env *env, const tl_graph *graph, tli_pc *pc) {
+    tl_result result;
+    int32_t id, i;
+    tli_zero(pc, sizeof *pc);
+    pc->env = env;
+    pc->graph = graph;
+    result = tli_pc_alloc_graph(pc);
+    if (result) return result;
+    tli_pc_find_ends(pc);
+    pc->stage_count = tli_pc_join_stages(pc);
+    result = tli_pc_alloc_stages(pc);
+    if (result) return result;
+    for (id = graph->node_count; id-- > 0;) pc->stages[pc->stage_of[id]].first = id;
+    for (id = 0; id < graph->node_count; id++) pc->stages[pc->stage_of[id]].last = id;
+    tli_pc_read_tensors(pc);
+    tli_pc_mark_nodes(pc, TLI_PC_ADVANCE);
+    tli_pc_mark_nodes(pc, TLI_PC_LEAF);
+    for (i = 0; i < pc->stage_count; i++) tli_pc_read_stage(pc, i);
+    for (i = 0; i < pc->stage_count; i++) tli_pc_read_backwards(pc, i);
+    tli_pc_find_same(pc);
+    return tli_pc_is_countable(pc) ? TL_OK : TL_ERROR_OVERFLOW;
+}
+
+// -- chain: curves --
+
+// One way to reverse a segment: curve a with `shift` more bytes, then curve b (0 = none).
+typedef struct tli_pc_way {
+    const tli_pc_curve *a, *b;
+    uint64_t shift, least, cost;    // least: bytes that it takes in any case
+} tli_pc_way;
+
+static tli_pc_curve *tli_pc_curve_of(const tli_pc *pc, int32_t first, int32_t last) {
+    return &pc->curves[(int64_t)first * pc->stage_count + last];
+}
+
+static uint64_t *tli_pc_least_of(const tli_pc *pc, int32_t first, int32_t last) {
+    return &pc->least[(int64_t)first * pc->stage_count + last];
+}
+
+static int tli_pc_is_planned(const tli_pc *pc, int32_t first, int32_t last) {
+    return last - first < pc->grid[last];
+}
+
+// The step of a curve that holds at so many bytes; -1 = none does.
+static int32_t tli_pc_find_step(const tli_pc_curve *curve, uint64_t bytes) {
+    int32_t low = -1, high = curve->count;
+    while (high - low > 1) {
+        int32_t middle = low + (high - low) / 2;
+        if (curve->points[middle].bytes <= bytes) low = middle; else high = middle;
+    }
+    return low;
+}
+
+static uint64_t tli_pc_cost_at(const tli_pc_curve *curve, uint64_t bytes) {
+    int32_t step = tli_pc_find_step(curve, bytes);
+    return step < 0 ? UINT64_MAX : curve->points[step].cost;
+}
+
+// The ways of a segment: first the leaf or save, then by first stage of the later part.
+static int tli_pc_next_way(const tli_pc *pc, int32_t first, int32_t last, int32_t split, uint64_t *advanced,
+                           uint64_t *peak, tli_pc_way *way) {
+    const tli_pc_stage *s = &pc->stages[first], *t = &pc->stages[last];
+    way->b = NULL;
+    if (split == first) {
+        uint64_t forward = s->save_bytes + t->held_bytes;
+        *advanced = *peak = 0;
+        way->a = tli_pc_curve_of(pc, first + 1, last);
+        way->shift = s->kept_bytes;
+        way->least = forward > s->back_bytes ? forward : s->back_bytes;
+        way->cost = s->save_cost + s->back_cost;
+        return tli_pc_is_planned(pc, first + 1, last);
+    }
+    s = &pc->stages[split - 1];
+    *advanced += s->advance_cost;
+    if (split - 1 == first) *peak = s->stay_bytes;
+    else if (s->go_bytes > *peak) *peak = s->go_bytes;
+    way->a = tli_pc_curve_of(pc, split, last);
+    way->b = tli_pc_curve_of(pc, first, split - 1);
+    way->shift = pc->stages[split].in_bytes;
+    way->least = *peak + t->held_bytes;
+    way->cost = *advanced;
+    return tli_pc_is_planned(pc, first, split - 1) && tli_pc_is_planned(pc, split, last);
+}
+
+// A walk along the sum of two curves.
+typedef struct tli_pc_walk {
+    const tli_pc_point *a, *a_end, *b, *b_end;  // the steps that hold; b 0 = none
+    uint64_t shift, bytes, cost;
+} tli_pc_walk;
+
+static int tli_pc_begin_walk(const tli_pc_way *way, tli_pc_walk *walk) {
+    if (!way->a->count || (way->b && !way->b->count)) return 0;
+    walk->shift = way->shift;
+    walk->bytes = way->least;
+    if (way->a->points[0].bytes + way->shift > walk->bytes) walk->bytes = way->a->points[0].bytes + way->shift;
+    if (way->b && way->b->points[0].bytes > walk->bytes) walk->bytes = way->b->points[0].bytes;
+    walk->a = way->a->points + tli_pc_find_step(way->a, walk->bytes - way->shift);
+    walk->a_end = way->a->points + way->a->count;
+    walk->b = walk->b_end = NULL;
+    if (way->b) {
+        walk->b = way->b->points + tli_pc_find_step(way->b, walk->bytes);
+        walk->b_end = way->b->points + way->b->count;
+    }
+    walk->cost = way->cost;
+    return 1;
+}
+
+static uint64_t tli_pc_walk_cost(const tli_pc_walk *walk) {
+    return walk->cost + walk->a->cost + (walk->b ? walk->b->cost : 0);
+}
+
+// To the next step of either; 0 = there is none.
+static int tli_pc_walk_on(tli_pc_walk *walk) {
+    uint64_t a = walk->a + 1 < walk->a_end ? walk->a[1].bytes + walk->shift : UINT64_MAX;
+    uint64_t b = walk->b && walk->b + 1 < walk->b_end ? walk->b[1].bytes : UINT64_MAX;
+    walk->bytes = a < b ? a : b;
+    if (walk->bytes == UINT64_MAX) return 0;
+    if (a == walk->bytes) walk->a++;
+    if (b == walk->bytes) walk->b++;
+    return 1;
+}
+
+static int tli_pc_reserve(tli_pc *pc, tli_pc_list *list, int64_t count) {
+    void *points = list->points;
+    if (pc->failed || !tli_grow(pc->env, &points, &list->capacity, list->count, count, sizeof *list->points)) {
+        pc->failed = 1;
+        return 0;
+    }
+    list->points = (tli_pc_point *)points;
+    return 1;
+}
+
+static void tli_pc_put_point(tli_pc_list *list, uint64_t bytes, uint64_t cost) {
+    if (list->count) {
+        tli_pc_point *last = &list->points[list->count - 1];
+        if (last->cost <= cost) return;
+        if (last->bytes == bytes) { last->cost = cost; return; }
+    }
+    list->points[list->count].bytes = bytes;
+    list->points[list->count++].cost = cost;
+}
+
+// Where the way first costs less than the curve under way; 0 = nowhere.
+static int tli_pc_finds_better(tli_pc *pc, const tli_pc_way *way, uint64_t limit, tli_pc_walk *walk) {
+    const tli_pc_point *best, *end = pc->best.points + pc->best.count;
+    tli_pc_curve curve;
+    uint64_t least;
+    int32_t step;
+    if (!tli_pc_begin_walk(way, walk) || walk->bytes > limit) return 0;
+    curve.points = pc->best.points;
+    curve.count = pc->best.count;
+    step = tli_pc_find_step(&curve, walk->bytes);
+    if (step < 0) return 1;
+    least = walk->cost + walk->a_end[-1].cost + (walk->b ? walk->b_end[-1].cost : 0);
+    if (least >= end[-1].cost && least >= pc->best.points[step].cost) return 0;
+    for (best = pc->best.points + step;;) {
+        pc->work++;
+        if (tli_pc_walk_cost(walk) < best->cost) return 1;
+        if (best->cost <= least || !tli_pc_walk_on(walk) || walk->bytes > limit) return 0;
+        while (best + 1 < end && best[1].bytes <= walk->bytes) best++;
+    }
+}
+
+// The lower one of the curve under way and of a way.
+static void tli_pc_add_way(tli_pc *pc, const tli_pc_way *way, uint64_t limit) {
+    tli_pc_list swap;
+    tli_pc_walk walk;
+    int32_t at;
+    int more = 1;
+    uint64_t cost = UINT64_MAX;
+    if (!tli_pc_finds_better(pc, way, limit, &walk)) return;
+    if (!tli_pc_reserve(pc, &pc->next, (int64_t)pc->best.count + way->a->count + (way->b ? way->b->count : 0)))
+        return;
+    for (at = 0; at < pc->best.count && pc->best.points[at].bytes < walk.bytes; at++)
+        pc->next.points[at] = pc->best.points[at];
+    pc->next.count = at;
+    while (more || at < pc->best.count) {
+        uint64_t bytes = more ? walk.bytes : UINT64_MAX;
+        pc->work++;
+        if (at < pc->best.count && pc->best.points[at].bytes <= bytes) {
+            tli_pc_put_point(&pc->next, pc->best.points[at].bytes, pc->best.points[at].cost);
+            at++;
+            continue;
+        }
+        cost = tli_pc_walk_cost(&walk);
+        tli_pc_put_point(&pc->next, bytes, cost);
+        more = tli_pc_walk_on(&walk) && walk.bytes <= limit;
+    }
+    swap = pc->best;
+    pc->best = pc->next;
+    pc->next = swap;
+}
+
+// Leave out steps that save little: the first and the last stay, so what fits and what is cheapest do.
+static void tli_pc_thin(tli_pc *pc, int32_t most) {
+    tli_pc_point *p = pc->best.points;
+    uint64_t apart;
+    int32_t at, count = 1, last = pc->best.count - 1;
+    if (!most || pc->best.count <= most) return;
+    apart = (p[0].cost - p[last].cost) / (uint64_t)most;
+    for (at = 1; at < last; at++)
+        if (p[count - 1].cost - p[at].cost > apart) p[count++] = p[at];
+    p[count++] = p[last];
+    pc->best.count = count;
+}
+
+// Leave out the steps that fewer bytes than these alone would use.
+static void tli_pc_cut_below(tli_pc_list *list, uint64_t low) {
+    int32_t at, first = 0;
+    while (first + 1 < list->count && list->points[first + 1].bytes <= low) first++;
+    for (at = first; at < list->count && first; at++) list->points[at - first] = list->points[at];
+    list->count -= first;
+}
+
+// Move the curve under way to where it stays.
+static void tli_pc_keep_curve(tli_pc *pc, tli_pc_curve *curve) {
+    int32_t i, count = pc->best.count;
+    curve->count = 0;
+    if (!count) return;
+    if (pc->point_count > TLI_PC_MOST_POINTS - count) { pc->over = 1; return; }
+    if (pc->free_count < count) {
+        int32_t points = count > TLI_PC_BLOCK ? count : TLI_PC_BLOCK;
+        tli_pc_block *block = (tli_pc_block *)tli_alloc_array(pc->env, (uint64_t)points + 1, sizeof(tli_pc_point));
+        if (!block) { pc->failed = 1; return; }
+        block->next = pc->blocks;
+        pc->blocks = block;
+        pc->free_points = (tli_pc_point *)(void *)block + 1;
+        pc->free_count = points;
+    }
+    for (i = 0; i < count; i++) pc->free_points[i] = pc->best.points[i];
+    curve->points = pc->free_points;
+    curve->count = count;
+    pc->free_points += count;
+    pc->free_count -= count;
+    pc->point_count += count;
+}
+
+// Where the same stages stand elsewhere in the chain, earlier: their curve; else 0.
+static int tli_pc_find_twin(const tli_pc *pc, int32_t first, int32_t last, int32_t *twin_last) {
+    if (last - first >= pc->same_count[first]) return -1;
+    *twin_last = pc->same_from[first] + last - first;
+    return tli_pc_is_planned(pc, pc->same_from[first], *twin_last) ? pc->same_from[first] : -1;
+}
+
+static void tli_pc_find_curve(tli_pc *pc, int32_t first, int32_t last) {
+    tli_pc_curve *curve = tli_pc_curve_of(pc, first, last);
+    const tli_pc_stage *s = &pc->stages[first];
+    uint64_t advanced = 0, peak = 0, limit;
+    int32_t split, twin_last, twin = tli_pc_find_twin(pc, first, last, &twin_last);
+    int is_final = pc->most_points && last == pc->stage_count - 1;
+    tli_pc_way way;
+    if (twin >= 0) { *curve = *tli_pc_curve_of(pc, twin, twin_last); return; }
+    curve->count = pc->best.count = 0;
+    if (s->in_bytes > pc->budget) return;
+    limit = pc->budget - s->in_bytes;
+    if (is_final && limit > pc->high[first]) limit = pc->high[first];
+    if (first == last) {
+        if (s->leaf_bytes > limit || !tli_pc_reserve(pc, &pc->best, 1)) return;
+        tli_pc_put_point(&pc->best, s->leaf_bytes, s->leaf_cost);
+    }
+    for (split = first; split <= last && first < last; split++) {
+        int exists = tli_pc_next_way(pc, first, last, split, &advanced, &peak, &way);
+        if (split > first && way.least > limit) break;
+        if (exists) tli_pc_add_way(pc, &way, limit);
+    }
+    if (is_final) tli_pc_cut_below(&pc->best, pc->low[first]);
+    tli_pc_thin(pc, is_final ? pc->most_final : pc->most_points);
+    tli_pc_keep_curve(pc, curve);
+}
+
+// All curves that the grid asks for of segments that end before stage `end`, the shorter ones before those that
+// they are parts of.
+static void tli_pc_find_curves(tli_pc *pc, int32_t end) {
+    int32_t first, last;
+    for (last = 0; last < end; last++)
+        for (first = last; first >= 0 && tli_pc_is_planned(pc, first, last); first--) {
+            tli_pc_find_curve(pc, first, last);
+            if (pc->work > pc->work_limit) pc->over = 1;
+            if (pc->failed || pc->over) return;
+        }
+}
+
+// The least bytes of every segment: the same ways, the larger part counts.
+static uint64_t tli_pc_find_least(tli_pc *pc) {
+    int32_t first, last, split;
+    for (last = 0; last < pc->stage_count; last++)
+        for (first = last; first >= 0 && tli_pc_is_planned(pc, first, last); first--) {
+            uint64_t least = first == last ? pc->stages[first].leaf_bytes : UINT64_MAX, advanced = 0, peak = 0;
+            tli_pc_way way;
+            for (split = first; split <= last && first < last; split++) {
+                uint64_t bytes, part;
+                if (!tli_pc_next_way(pc, first, last, split, &advanced, &peak, &way)) continue;
+                bytes = way.least;
+                part = *tli_pc_least_of(pc, split == first ? first + 1 : split, last) + way.shift;
+                if (part > bytes) bytes = part;
+                if (way.b) part = *tli_pc_least_of(pc, first, split - 1);
+                if (part > bytes) bytes = part;
+                if (bytes < least) least = bytes;
+            }
+            *tli_pc_least_of(pc, first, last) = least;
+        }
+    return *tli_pc_least_of(pc, 0, pc->stage_count - 1);
+}
+
+// -- chain: steps --
+
+typedef struct tli_pc_job { int32_t first, last; uint64_t bytes; } tli_pc_job;  // last -1: back; -2: drop the input
+
+// The cheapest way of a segment within so many bytes: its split; first = save; -1 = leaf.
+static int32_t tli_pc_choose(const tli_pc *pc, int32_t first, int32_t last, uint64_t bytes) {
+    uint64_t advanced = 0, peak = 0, best = UINT64_MAX;
+    int32_t split, chosen = -1;
+    tli_pc_way way;
+    for (split = first; split <= last && first < last; split++) {
+        uint64_t a, b = 0;
+        if (!tli_pc_next_way(pc, first, last, split, &advanced, &peak, &way)) continue;
+        if (way.least > bytes || way.shift > bytes) continue;
+        a = tli_pc_cost_at(way.a, bytes - way.shift);
+        if (way.b) b = tli_pc_cost_at(way.b, bytes);
+        if (a == UINT64_MAX || b == UINT64_MAX || way.cost + a + b >= best) continue;
+        best = way.cost + a + b;
+        chosen = split;
+    }
+    return chosen;
+}
+
+static void tli_pc_drop_input(const tli_pc *pc, int32_t stage, tli_steps *steps) {
+    const tl_node *node = &pc->graph->nodes[pc->stages[stage].first - 1];
+    int32_t i;
+    for (i = node->first_output; i < node->first_output + node->output_count; i++)
+        if (pc->kinds[i] & TLI_PC_OUT) tli_add_tensor_step(steps, pc->graph, TL_STEP_DROP, i);
+}
+
+static void tli_pc_push_job(tli_pc_job *jobs, int32_t *count, int32_t first, int32_t last, uint64_t bytes) {
+    jobs[*count].first = first;
+    jobs[*count].last = last;
+    jobs[(*count)++].bytes = bytes;
+}
+
+// Reverse all stages: the segments that are left to do stand on a stack.
+static tl_result tli_pc_add_steps(tli_pc *pc, tli_steps *steps) {
+    uint64_t most = 3 * (uint64_t)pc->stage_count + 3;
+    tli_pc_job *jobs = (tli_pc_job *)tli_alloc_array(pc->env, most, sizeof *jobs);
+    int32_t count = 0, split, i;
+    if (!jobs) return TL_ERROR_NO_MEMORY;
+    tli_pc_push_job(jobs, &count, 0, pc->stage_count - 1, pc->budget);
+    while (count) {
+        tli_pc_job job = jobs[--count];
+        if (job.last == -1) { tli_pc_run(pc, job.first, TLI_PC_RUN_BACK, 0, steps); continue; }
+        if (job.last == -2) { tli_pc_drop_input(pc, job.first, steps); continue; }
+        split = tli_pc_choose(pc, job.first, job.last, job.bytes);
+        if (split < 0) {
+            tli_pc_run(pc, job.first, TLI_PC_RUN_LEAF, 0, steps);
+        } else if (split == job.first) {
+            tli_pc_run(pc, job.first, TLI_PC_RUN_SAVE, 0, steps);
+            tli_pc_push_job(jobs, &count, job.first, -1, 0);
+            tli_pc_push_job(jobs, &count, job.first + 1, job.last, job.bytes - pc->stages[split].kept_bytes);
+        } else {
+            for (i = job.first; i < split; i++) tli_pc_run(pc, i, TLI_PC_RUN_ADVANCE, i > job.first, steps);
+            tli_pc_push_job(jobs, &count, job.first, split - 1, job.bytes);
+            tli_pc_push_job(jobs, &count, split, -2, 0);
+            tli_pc_push_job(jobs, &count, split, job.last, job.bytes - pc->stages[split].in_bytes);
+        }
+    }
+    tli_release(pc->env, jobs);
+    return steps->failed ? TL_ERROR_NO_MEMORY : TL_OK;
+}
+
+// -- chain: from graph to plan --
+
+static void tli_pc_forget_curves(tli_pc *pc) {
+    tli_pc_free_blocks(pc);
+    tli_zero(pc->curves, (size_t)pc->stage_count * (size_t)pc->stage_count * sizeof *pc->curves);
+    pc->point_count = 0;
+    pc->free_count = pc->over = 0;
+}
+
+// Which segments are planned. width 0: all. Else segments of up to `width` stages may end anywhere, of up to
+// twice as many at every second stage, and so on: of two neighbours the one that hands over less.
+static void tli_pc_set_grid(tli_pc *pc, int32_t width) {
+    int32_t i, last, other, length = width ? width : pc->stage_count, most = length;
+    for (i = 0; i < pc->stage_count; i++) pc->grid[i] = length;
+    for (; length < pc->stage_count; length = most) {
+        most = length > pc->stage_count / 2 ? pc->stage_count : 2 * length;
+        for (i = pc->stage_count - 2, last = -1; i >= 0; i--) {
+            if (pc->grid[i] < length) continue;
+            if (last < 0) { last = i; continue; }
+            other = pc->stages[i + 1].in_bytes < pc->stages[last + 1].in_bytes ? i : last;
+            pc->grid[other] = most;
+            last = -1;
+        }
+        pc->grid[pc->stage_count - 1] = most;
+    }
+}
+
+// Whether all segments may be planned within the work: a way takes some 250 steps where sizes are random.
+static int tli_pc_may_be_exact(const tli_pc *pc, uint64_t work_limit) {
+    uint64_t ways = 0, length;
+    int32_t i;
+    for (i = 0; i < pc->stage_count; i++) {
+        length = (uint64_t)(pc->stage_count - i);
+        ways += length * (length + 1) / 2;
+        length = (uint64_t)pc->same_count[i];
+        ways -= length * (length + 1) / 2;
+    }
+    return ways < work_limit / 512;
+}
+
+// A long chain keeps many checkpoints on the way to its last stage, and what is left out of a curve at each of
+// them adds up. So the curves that end with the last stage are looked at again, at more steps in less room:
+// near the bytes that a good schedule leaves where it comes by. One such schedule is the best so far; another
+// is the shortest path from stage to stage at a price per byte that makes it fit.
+
+// The bytes that a schedule leaves at stages first..next-1: on the line from what it leaves at both ends.
+static void tli_pc_set_room(tli_pc *pc, int32_t first, int32_t next, uint64_t bytes, uint64_t rest) {
+    uint64_t step = (bytes - rest) / (uint64_t)(next - first);
+    int32_t i;
+    for (i = first; i < next; i++) pc->low[i] = pc->high[i] = bytes - (uint64_t)(i - first) * step;
+}
+
+static uint64_t tli_pc_price_of(const tli_pc *pc, int32_t split, int32_t first) {
+    return split == first ? pc->stages[first].kept_bytes : pc->stages[split].in_bytes;
+}
+
+static void tli_pc_follow_best(tli_pc *pc) {
+    int32_t first = 0, next, n = pc->stage_count;
+    uint64_t bytes = pc->budget, rest;
+    for (; first < n; first = next, bytes = rest) {
+        int32_t split = tli_pc_choose(pc, first, n - 1, bytes);
+        next = split < 0 ? n : split == first ? first + 1 : split;
+        rest = split < 0 ? bytes : bytes - tli_pc_price_of(pc, split, first);
+        tli_pc_set_room(pc, first, next, bytes, rest);
+    }
+}
+
+// Scaled so that bytes take 20 bits and costs 40.
+typedef struct tli_pc_price { uint64_t per_byte; int32_t byte_shift, cost_shift; } tli_pc_price;
+
+static uint64_t tli_pc_pay(const tli_pc_price *price, uint64_t bytes) {
+    return (bytes >> price->byte_shift) * price->per_byte >> 16 << price->cost_shift;
+}
+
+// The shortest path at a price, where each stage leaves what pc->low says: the split of each stage that it comes
+// by, else n. Returns the bytes that the path holds in the end; UINT64_MAX = there is none.
+static uint64_t tli_pc_find_path(tli_pc *pc, const tli_pc_price *price) {
+    int32_t first, split, n = pc->stage_count;
+    uint64_t held = 0;
+    pc->path_costs[n - 1] = pc->stages[n - 1].leaf_cost;
+    pc->path[n - 1] = n;
+    for (first = n - 1; first-- > 0;) {
+        uint64_t advanced = 0, peak = 0, left = pc->low[first];
+        tli_pc_way way;
+        pc->path_costs[first] = UINT64_MAX;
+        for (split = first; split < n; split++) {
+            uint64_t sum, before = 0, after = pc->path_costs[split == first ? first + 1 : split];
+            int exists = tli_pc_next_way(pc, first, n - 1, split, &advanced, &peak, &way);
+            if (way.least > left && split > first) break;
+            if (!exists || way.least > left || after == UINT64_MAX) continue;
+            pc->work += 4;
+            if (way.b) before = tli_pc_cost_at(way.b, left);
+            if (before == UINT64_MAX) continue;
+            sum = way.cost + before + after + tli_pc_pay(price, tli_pc_price_of(pc, split, first));
+            if (sum >= pc->path_costs[first]) continue;
+            pc->path_costs[first] = sum;
+            pc->path[first] = split;
+        }
+    }
+    if (pc->path_costs[0] == UINT64_MAX) return UINT64_MAX;
+    for (first = 0; first < n - 1; first = split == first ? first + 1 : split) {
+        split = pc->path[first];
+        held += tli_pc_price_of(pc, split, first);
+    }
+    return held;
+}
+
+// What the path leaves at each stage, into pc->low and pc->high.
+static void tli_pc_follow_path(tli_pc *pc) {
+    int32_t first, next, n = pc->stage_count;
+    uint64_t bytes = pc->budget, price;
+    for (first = 0; first < n; first = next) {
+        int32_t split = pc->path[first];
+        next = split == first ? first + 1 : split;
+        price = first == n - 1 ? 0 : tli_pc_price_of(pc, split, first);
+        if (price > bytes) price = bytes;
+        tli_pc_set_room(pc, first, next, bytes, bytes - price);
+        bytes -= price;
+    }
+}
+
+// The dearest path that holds no more than there is beside a reserve for the last stages, by bisection of the price; a few
+// times, because what segments cost depends on what the path leaves. 0 = none.
+static int tli_pc_price_path(tli_pc *pc, uint64_t reserve) {
+    tli_pc_price price;
+    uint64_t most = pc->budget, low, high, total = 0;
+    int32_t i, round, n = pc->stage_count;
+    price.byte_shift = price.cost_shift = 0;
+    while (most >> price.byte_shift >> 20) price.byte_shift++;
+    for (i = 0; i < n; i++) total += pc->stages[i].save_cost;
+    while (total >> price.cost_shift >> 40) price.cost_shift++;
+    if (reserve > most) return 0;
+    most -= reserve;
+    for (i = 0; i < n; i++) pc->low[i] = pc->budget;
+    for (round = 0; round < 3; round++) {
+        for (low = 0, high = (uint64_t)1 << 43; high - low > 1 + low / 4096;) {
+            price.per_byte = low + (high - low) / 2;
+            if (low && high / low > 4) price.per_byte = low * 2;
+            if (!low && high > 4096) price.per_byte = high >> 6;
+            if (tli_pc_find_path(pc, &price) <= most) high = price.per_byte; else low = price.per_byte;
+        }
+        price.per_byte = high;
+        if (tli_pc_find_path(pc, &price) > most) return 0;
+        tli_pc_follow_path(pc);
+    }
+    return 1;
+}
+
+// Passes over the curves that end with the last stage, around what pc->low says, with less and less room.
+static void tli_pc_refine(tli_pc *pc, uint64_t room, uint64_t *cost) {
+    int32_t pass, i, n = pc->stage_count;
+    const tli_pc_curve *root = tli_pc_curve_of(pc, 0, n - 1);
+    for (pass = 0; pass < TLI_PC_PASSES && !pc->failed; pass++, room = room / 4 + 1) {
+        for (i = 0; i < n; i++) {
+            pc->low[i] = pc->low[i] > room ? pc->low[i] - room : 0;
+            pc->high[i] = pc->high[i] < UINT64_MAX - room ? pc->high[i] + room : UINT64_MAX;
+        }
+        for (i = n - 1; i >= 0 && !pc->failed; i--) tli_pc_find_curve(pc, i, n - 1);
+        if (!root->count) break;
+        if (root->points[root->count - 1].cost < *cost) {
+            *cost = root->points[root->count - 1].cost;
+            for (i = 0; i < n; i++) pc->final[i] = *tli_pc_curve_of(pc, i, n - 1);
+        }
+        tli_pc_follow_best(pc);
+    }
+}
+
+// First along paths, which leave more and more for the last stages until they can be followed. Where there is
+// little room prices say little: then in all the room as well.
+static void tli_pc_search_final(tli_pc *pc) {
+    uint64_t cost = UINT64_MAX, reserve = pc->stages[pc->stage_count - 1].leaf_bytes, more = reserve / 2 + 1;
+    int32_t i, tries, n = pc->stage_count;
+    for (i = 0; i < n; i++) {
+        pc->final[i].count = 0;
+        if (pc->stages[i].go_bytes > more) more = pc->stages[i].go_bytes;
+    }
+    for (tries = 0; tries < 5 && cost == UINT64_MAX; tries++, reserve += more)
+        if (tli_pc_price_path(pc, reserve)) tli_pc_refine(pc, pc->budget / 32, &cost);
+    if (tries > 1 && !pc->failed) {
+        for (i = 0; i < n; i++) { pc->low[i] = 0; pc->high[i] = UINT64_MAX; }
+        tli_pc_refine(pc, pc->budget / 4, &cost);
+    }
+    for (i = 0; i < n; i++) *tli_pc_curve_of(pc, i, n - 1) = pc->final[i];
+}
+
+// The curves: all where the work allows, else of fewer segments with fewer steps. 1 = all.
+static int tli_pc_solve(tli_pc *pc, uint64_t work_limit) {
+    static const int32_t widths[] = { 10, 6, 4, 2 }, points[] = { 12, 12, 8, 8 };
+    int32_t i;
+    pc->work_limit = work_limit / 2;
+    pc->most_points = 0;
+    tli_pc_set_grid(pc, 0);
+    if (tli_pc_may_be_exact(pc, work_limit)) {
+        tli_pc_find_curves(pc, pc->stage_count);
+        if (!pc->over) return 1;
+    }
+    for (i = 0; i < 4 && !pc->failed; i++) {
+        tli_pc_forget_curves(pc);
+        tli_pc_set_grid(pc, widths[i]);
+        pc->most_points = points[i];
+        pc->most_final = TLI_PC_FINAL_POINTS;
+        pc->work_limit = i < 3 ? pc->work + work_limit / 2 : UINT64_MAX;
+        tli_pc_find_curves(pc, pc->stage_count - 1);
+        if (!pc->over) break;
+    }
+    if (!pc->failed) tli_pc_search_final(pc);
+    return 0;
+}
+
+// -- chain: equal layers --
+
+// Layers of equal bytes and costs whose backwards read what forward read, and which need no scratch but a
+// backward of at most one tensor: Revolve's chain. With n layers of b bytes behind the input, two tensors of an
+// advance and the gradient behind it, or the two gradients of a backward, stand beside the checkpoints. The
+// input is one of the c slots of Revolve, so (c + 2) b bytes are c slots, for n > 1. What the binomial schedule
+// costs then is the optimum over all schedules; the tests hold it against the exact search.
+static int tli_is_revolve_chain(const tl_graph *graph) {
+    const tl_node *one = &graph->nodes[graph->node_count - 1];
+    int32_t id;
+    if (graph->node_count < 3 || !graph->nodes[0].is_input || graph->nodes[0].output_count != 1) return 0;
+    for (id = 1; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        const tl_node_output *out = &graph->outputs[node->first_output];
+        if (!node->has_grad || node->keep || node->input_count != 1 || node->output_count != 1) return 0;
+        if (graph->inputs[node->first_input].tensor != graph->nodes[id - 1].first_output) return 0;
+        if (!graph->inputs[node->first_input].needed || out->needed || node->inplace >= 0) return 0;
+        if (node->saved_bytes || node->fwork_bytes || node->bwork_bytes > out->bytes) return 0;
+        if (!out->bytes || out->bytes != graph->outputs[one->first_output].bytes) return 0;
+        if (node->fwd_cost != one->fwd_cost) return 0;
+    }
+    return 1;
+}
+
+// The slots that a budget of bytes makes; 0 = none: no schedule fits.
+static uint64_t tli_find_slots(const tl_graph *graph, uint64_t budget) {
+    const tl_node *one = &graph->nodes[graph->node_count - 1];
+    uint64_t input = graph->outputs[graph->nodes[0].first_output].bytes, tensors;
+    if (budget < input) return 0;
+    tensors = (budget - input) / graph->outputs[one->first_output].bytes;
+    return tensors > 2 ? tensors - 2 : 0;
+}
+
+// The binomial schedule of so many slots.
+static tl_result tli_revolve(tl_env *env, const tl_graph *graph, uint64_t slot_count, tli_steps *steps) {
+    int32_t most = slot_count < (uint64_t)graph->node_count ? (int32_t)slot_count : graph->node_count;
+    tli_chain chain;
+    int32_t *slots = (int32_t *)tli_alloc_array(env, (uint64_t)most, sizeof *slots);
+    chain.graph = graph;
+    chain.list = tli_steps_of(env);
+    chain.reached = 0;
+    chain.list.failed = !slots;
+    if (slots) tli_reverse_chain(&chain, most, slots);
+    tli_release(env, slots);
+    *steps = chain.list;
+    return steps->failed ? TL_ERROR_NO_MEMORY : TL_OK;
+}
+
+// What planning stages found out, bytes without base.
+typedef struct tli_pc_result {
+    uint64_t cost, least, work;     // least: bytes, where nothing fits
+    int32_t  exact;                 // 1 = no persistent schedule costs less; or where nothing fits, fits in less
+} tli_pc_result;
+
+// The steps of the curves, or where nothing fits those of the least budget.
+static tl_result tli_pc_finish(tli_pc *pc, int feasible, tli_steps *steps, tli_pc_result *found) {
+    const tli_pc_curve *curve = tli_pc_curve_of(pc, 0, pc->stage_count - 1);
+    tl_result result;
+    int32_t i;
+    feasible = feasible && curve->count;
+    if (!feasible && !pc->failed) {
+        pc->budget = tli_pc_find_least(pc);
+        found->least = pc->budget + pc->pinned_bytes;
+        pc->most_points = pc->most_final = TLI_PC_LEAST_POINTS;
+        tli_pc_forget_curves(pc);
+        pc->work_limit = UINT64_MAX;
+        for (i = 0; i < pc->stage_count; i++) { pc->low[i] = 0; pc->high[i] = UINT64_MAX; }
+        tli_pc_find_curves(pc, pc->stage_count);
+    }
+    if (pc->failed) return TL_ERROR_NO_MEMORY;
+    found->cost = curve->points[curve->count - 1].cost;
+    result = tli_pc_add_steps(pc, steps);
+    return !result && !feasible ? TL_ERROR_INFEASIBLE : result;
+}
+
+// The cheapest persistent schedule within the budget. TL_ERROR_INFEASIBLE, without a sentence: none was
+// found; steps are then those of the least budget.
+static tl_result tli_remat_chain(tl_env *env, const tl_graph *graph, uint64_t budget, uint64_t work_limit,
+                                 tli_steps *steps, tli_pc_result *found) {
+    tli_pc pc;
+    tl_result result;
+    tli_zero(found, sizeof *found);
+    *steps = tli_steps_of(env);
+    if (tli_is_revolve_chain(graph)) {
+        uint64_t slots = tli_find_slots(graph, budget);
+        found->exact = 1;
+        result = tli_revolve(env, graph, slots ? slots : 1, steps);
+        return !result && !slots ? TL_ERROR_INFEASIBLE : result;
+    }
+    result = tli_pc_init(env, graph, &pc);
+    if (!result) {
+        int feasible = budget >= pc.pinned_bytes;
+        pc.budget = feasible ? budget - pc.pinned_bytes : 0;
+        found->exact = tli_pc_solve(&pc, work_limit);
+        result = tli_pc_finish(&pc, feasible, steps, found);
+        found->work = pc.work;
+    }
+    tli_pc_free(&pc);
+    return result;
+}
+
+// -- offload: when a sequence with fetches ends --
+//
+//     link     [ O 1 ][ O 2 ]      [ L 2 ][ L 1 ]     A fetch is a call of the sequence that makes its
+//     calls    F1  F2  F3  F4  B4  B3  B2  B1         tensor out of nothing, just before the use: what
+//     item 1   mu~~~~                  ----u          it saves at the fullest call is seen as with a
+//              made, spilled while     issued early,  forward made again, by the same search. Copies
+//              it is used, freed by    as bytes and   are placed here, calls as given:
+//              a WAIT                  link allow
+//
+//   spill   issued right after the tensor is made; its bytes go at the first moment at which they are
+//           in the way, the copy that ends first before all others: then every wait is as short as can be
+//   fetch   issued at the latest moment from which the copies in a row end just before their uses, when
+//           nothing waits; later where there is no room for it beside what the sequence holds
+//
+// What is in the way of a fetch is a pending spill, never the other way round: what the sequence and
+// the fetches hold fits the budget, so a sequence that the search may propose always has its moment.
+
+typedef struct tli_offload {
+    tl_env         *env;
+    const tl_graph *graph;
+    tli_rs_seq     *seq;
+    uint64_t        rate, latency, host_budget;
+    uint64_t       *copy_ns;      // [tensors]
+    uint64_t       *ready;        // [tensors] when the last copy ends; UINT64_MAX = not issued
+    int32_t        *left;         // [tensors] fetches to come
+    uint8_t        *on_host, *leaving, *coming;  // [tensors]
+    int32_t        *pending;      // [pending_count] spilled and used no more, in order of ready
+    int32_t         pending_count;
+    int32_t         capacity, count;
+    int32_t        *place, *index;  // [count] of the sequence, in time; [places] the other way
+    int32_t        *first, *next; // [count] fetches issued before a place, in order; -1 = no more
+    int32_t        *issue;        // [count] of a fetch: before which place it is issued
+    int64_t        *room;         // [count] bytes that nobody holds
+    uint64_t       *clock;        // [count] when a place begins, if nothing waits
+    uint64_t       *start;        // [count] of a fetch: when it has to start
+    tli_steps      *list;         // of steps; 0 = only the time is wanted
+    uint64_t        now, link_free, host_bytes;
+    int64_t         pending_bytes;
+    int             failed;       // 1 = a spill had no room on the host
+} tli_offload;
+
+static void tli_ro_free(tli_offload *o) {
+    tli_release(o->env, o->copy_ns);
+    tli_release(o->env, o->ready);
+    tli_release(o->env, o->left);
+    tli_release(o->env, o->on_host);
+    tli_release(o->env, o->pending);
+    tli_release(o->env, o->place);
+    tli_release(o->env, o->room);
+}
+
+// The time of each copy as the simulator takes it. 0 = no memory, or times that do not fit.
+static int tli_ro_init(tli_offload *o, tli_rs_seq *seq, const tl_device *device, uint64_t host_budget) {
+    uint64_t tensors = (uint64_t)seq->p->graph->tensor_count;
+    int32_t i;
+    tli_zero(o, sizeof *o);
+    o->env = seq->p->env;
+    o->graph = seq->p->graph;
+    o->seq = seq;
+    o->rate = device ? device->link_bytes_per_second : 0;
+    o->latency = device && o->rate ? device->link_latency_ns : 0;
+    o->host_budget = host_budget;
+    o->copy_ns = (uint64_t *)tli_alloc_array(o->env, tensors, sizeof *o->copy_ns);
+    o->ready = (uint64_t *)tli_alloc_array(o->env, tensors, sizeof *o->ready);
+    o->left = (int32_t *)tli_alloc_array(o->env, tensors, sizeof *o->left);
+    o->on_host = (uint8_t *)tli_alloc_array(o->env, 3 * tensors, 1);
+    o->pending = (int32_t *)tli_alloc_array(o->env, tensors, sizeof *o->pending);
+    if (!o->copy_ns || !o->ready || !o->left || !o->on_host || !o->pending) return 0;
+    o->leaving = o->on_host + tensors;
+    o->coming = o->leaving + tensors;
+    for (i = 0; i < o->graph->tensor_count && o->rate; i++)
+        if (!tli_find_time(o->graph->outputs[i].bytes, o->rate, &o->copy_ns[i]) ||
+            !tli_add_u64(o->copy_ns[i], o->latency, &o->copy_ns[i]) || o->copy_ns[i] > TLI_RS_MOST_COST >> 10)
+            o->copy_ns[i] = TLI_RS_MOST_COST >> 10;  // never of use: the simulator has the last word
+    return 1;
+}
+
+static int tli_ro_reserve(tli_offload *o) {
+    int32_t most = o->seq->place_count;
+    if (most <= o->capacity) return 1;
+    tli_release(o->env, o->place);
+    tli_release(o->env, o->room);
+    o->capacity = 2 * most;
+    o->place = (int32_t *)tli_alloc_array(o->env, 5 * (uint64_t)o->capacity, sizeof *o->place);
+    o->room = (int64_t *)tli_alloc_array(o->env, (uint64_t)o->capacity, 3 * sizeof *o->room);
+    if (!o->place || !o->room) { o->capacity = 0; return 0; }
+    o->index = o->place + o->capacity;
+    o->first = o->index + o->capacity;
+    o->next = o->first + o->capacity;
+    o->issue = o->next + o->capacity;
+    o->clock = (uint64_t *)(void *)(o->room + o->capacity);
+    o->start = o->clock + o->capacity;
+    return 1;
+}
+
+static uint64_t tli_ro_call_cost(const tli_offload *o, int32_t call) {
+    if (call >= tli_rs_end_call(o->seq->p)) return 0;
+    return call % 2 ? o->graph->nodes[call / 2].bwd_cost : o->graph->nodes[call / 2].fwd_cost;
+}
+
+// The event of a fetch.
+static const tli_rs_event *tli_ro_event(const tli_offload *o, int32_t i) {
+    return &o->seq->events[o->seq->places[o->place[i]].first_event];
+}
+
+// Places in time, what each leaves free, when each would begin. 0 = a fetch is of no use.
+static int tli_ro_read(tli_offload *o) {
+    tli_rs_seq *s = o->seq;
+    uint64_t clock = 0;
+    int32_t at, n = 0;
+    tli_zero(o->left, (size_t)o->graph->tensor_count * sizeof *o->left);
+    tli_zero(o->on_host, 3 * (size_t)o->graph->tensor_count);
+    for (at = s->places[0].behind; at >= 0; at = s->places[at].behind, n++) {
+        o->place[n] = at;
+        o->index[at] = n;
+        o->first[n] = -1;
+        o->room[n] = s->budget - tli_rs_held(s, at);
+        o->clock[n] = clock;
+        clock += tli_ro_call_cost(o, s->places[at].call);
+        if (!tli_rs_is_fetch(s, at)) continue;
+        if (!tli_rs_is_use(s, tli_ro_event(o, n)->behind)) return 0;
+        o->left[tli_ro_event(o, n)->item]++;
+    }
+    o->count = n;
+    return 1;
+}
+
+// Choose before which call each fetch is issued.
+static void tli_ro_hoist(tli_offload *o) {
+    tli_rs_seq *s = o->seq;
+    uint64_t latest = UINT64_MAX;
+    int32_t i;
+    for (i = o->count; i-- > 0;) {
+        uint64_t ns, use;
+        if (!tli_rs_is_fetch(s, o->place[i])) continue;
+        ns = o->copy_ns[tli_ro_event(o, i)->item];
+        use = o->clock[o->index[s->events[tli_ro_event(o, i)->behind].call]];
+        if (use < latest) latest = use;
+        latest = latest > ns ? latest - ns : 0;
+        o->start[i] = latest;
+    }
+    for (i = 0; i < o->count; i++) {
+        int32_t q = i, low;
+        int64_t bytes;
+        if (!tli_rs_is_fetch(s, o->place[i])) continue;
+        low = o->index[s->events[tli_ro_event(o, i)->before].call] + 1;
+        bytes = s->p->item_bytes[tli_ro_event(o, i)->item];
+        for (; q > low && o->clock[q] > o->start[i] && o->room[q - 1] >= bytes; s->work++)
+            o->room[--q] -= bytes;
+        o->issue[i] = q;
+    }
+    for (i = o->count; i-- > 0;) {
+        if (!tli_rs_is_fetch(s, o->place[i])) continue;
+        o->next[i] = o->first[o->issue[i]];
+        o->first[o->issue[i]] = i;
+    }
+}
+
+static void tli_ro_add_step(tli_offload *o, tl_step_kind kind, int32_t tensor) {
+    if (o->list) tli_add_tensor_step(o->list, o->graph, kind, tensor);
+}
+
+static void tli_ro_copy(tli_offload *o, int32_t tensor) {
+    uint64_t start = o->link_free > o->now ? o->link_free : o->now;
+    o->link_free = start + o->copy_ns[tensor];
+    o->ready[tensor] = o->link_free;
+}
+
+static void tli_ro_wait(tli_offload *o, int32_t tensor) {
+    tli_ro_add_step(o, TL_STEP_WAIT, tensor);
+    if (o->ready[tensor] > o->now) o->now = o->ready[tensor];
+}
+
+// Start a spill where the host has room; 0 = not yet.
+static int tli_ro_spill(tli_offload *o, int32_t tensor) {
+    uint64_t bytes = o->graph->outputs[tensor].bytes;
+    if (bytes > o->host_budget - o->host_bytes) return 0;
+    o->host_bytes += bytes;
+    o->on_host[tensor] = o->leaving[tensor] = 1;
+    tli_ro_add_step(o, TL_STEP_SPILL, tensor);
+    tli_ro_copy(o, tensor);
+    return 1;
+}
+
+// Wait for a pending spill, by its place in the list; its bytes are free.
+static void tli_ro_settle(tli_offload *o, int32_t i) {
+    int32_t tensor = o->pending[i];
+    if (o->ready[tensor] == UINT64_MAX) { o->failed = 1; return; }
+    tli_ro_wait(o, tensor);
+    o->leaving[tensor] = 0;
+    o->pending_bytes -= (int64_t)o->graph->outputs[tensor].bytes;
+    for (o->pending_count--; i < o->pending_count; i++) o->pending[i] = o->pending[i + 1];
+}
+
+// A tensor that is used no more before it is fetched.
+static void tli_ro_add_pending(tli_offload *o, int32_t tensor) {
+    int32_t i = o->pending_count++;
+    if (!o->on_host[tensor] && !tli_ro_spill(o, tensor)) o->ready[tensor] = UINT64_MAX;
+    for (; i > 0 && o->ready[o->pending[i - 1]] > o->ready[tensor]; i--) o->pending[i] = o->pending[i - 1];
+    o->pending[i] = tensor;
+    o->pending_bytes += (int64_t)o->graph->outputs[tensor].bytes;
+}
+
+// The host has more room: spills that waited for it start.
+static void tli_ro_drop_host(tli_offload *o, int32_t tensor) {
+    int32_t i;
+    tli_ro_add_step(o, TL_STEP_DROP_HOST, tensor);
+    o->on_host[tensor] = 0;
+    o->host_bytes -= o->graph->outputs[tensor].bytes;
+    for (i = 0; i < o->pending_count; i++)
+        if (o->ready[o->pending[i]] == UINT64_MAX) (void)tli_ro_spill(o, o->pending[i]);
+}
+
+static void tli_ro_fetch(tli_offload *o, int32_t tensor) {
+    int32_t i;
+    for (i = 0; i < o->pending_count && o->pending[i] != tensor; i++) { }
+    if (i < o->pending_count) tli_ro_settle(o, i);
+    tli_ro_add_step(o, TL_STEP_FETCH, tensor);
+    tli_ro_copy(o, tensor);
+    o->coming[tensor] = 1;
+}
+
+// Whether a tensor made by this event is next absent because it waits on the host for a fetch.
+static int tli_ro_goes_out(const tli_offload *o, int32_t e) {
+    const tli_rs_seq *s = o->seq;
+    if (!o->left[s->events[e].item] || o->on_host[s->events[e].item]) return 0;
+    while (tli_rs_is_use(s, s->events[e].behind)) e = s->events[e].behind;
+    e = s->events[e].behind;
+    return e >= 0 && tli_rs_is_fetch(s, s->events[e].call);
+}
+
+// What a call uses must have come.
+static void tli_ro_begin_call(tli_offload *o, const tli_rs_place *place) {
+    const tli_rs_seq *s = o->seq;
+    int32_t e;
+    for (e = place->first_event; e >= 0; e = s->events[e].sibling) {
+        int32_t item = s->events[e].item;
+        if (!s->events[e].is_use || item >= o->graph->tensor_count || !o->coming[item]) continue;
+        tli_ro_wait(o, item);
+        o->coming[item] = 0;
+        if (!--o->left[item]) tli_ro_drop_host(o, item);
+    }
+}
+
+static void tli_ro_end_call(tli_offload *o, const tli_rs_place *place) {
+    const tli_rs_seq *s = o->seq;
+    const tl_node *node = &o->graph->nodes[place->call / 2];
+    int32_t e, over = place->overwrites ? o->graph->inputs[node->first_input + node->inplace].tensor : -1;
+    for (e = place->first_event; e >= 0; e = s->events[e].sibling) {
+        int32_t item = s->events[e].item, behind = s->events[e].behind;
+        if (item >= o->graph->tensor_count || item == over) continue;
+        if (!s->events[e].is_use && tli_ro_goes_out(o, e)) (void)tli_ro_spill(o, item);
+        if (tli_rs_is_use(s, behind)) continue;
+        if (tli_rs_is_kept(s, behind) && (o->leaving[item] || !o->on_host[item])) tli_ro_add_pending(o, item);
+        else tli_ro_add_step(o, TL_STEP_DROP, item);
+    }
+}
+
+// What stands before a call: waits for room, then fetches. 0 = the host has no room.
+static int tli_ro_prepare(tli_offload *o, int32_t i) {
+    int32_t f;
+    while (o->pending_bytes > o->room[i] && o->pending_count && !o->failed) tli_ro_settle(o, 0);
+    for (f = o->first[i]; f >= 0 && !o->failed; f = o->next[f]) tli_ro_fetch(o, tli_ro_event(o, f)->item);
+    return !o->failed;
+}
+
+static void tli_ro_run_call(tli_offload *o, const tli_rs_place *place) {
+    tl_step_kind kind = place->saves ? TL_STEP_FORWARD_SAVE
+                        : place->overwrites ? TL_STEP_FORWARD_INPLACE : TL_STEP_FORWARD;
+    if (place->call > tli_rs_end_call(o->seq->p)) return;
+    tli_ro_begin_call(o, place);
+    if (place->call == tli_rs_end_call(o->seq->p)) return;
+    if (place->call % 2) kind = TL_STEP_BACKWARD;
+    if (o->list) tli_add_step(o->list, tli_step_of(kind, place->call / 2, TL_ALL_OUTPUTS));
+    o->now += tli_ro_call_cost(o, place->call);
+    tli_ro_end_call(o, place);
+}
+
+// When the sequence ends, which keeps the budget; UINT64_MAX = the host has no room for it, or there is
+// no memory. With a list, its steps.
+static uint64_t tli_ro_time(tli_offload *o, tli_steps *list) {
+    int32_t i;
+    o->list = list;
+    o->now = o->link_free = o->host_bytes = 0;
+    o->pending_bytes = 0;
+    o->pending_count = 0;
+    if (!tli_ro_reserve(o)) { o->seq->failed = 1; return UINT64_MAX; }
+    o->failed = !tli_ro_read(o);
+    if (o->failed) return UINT64_MAX;
+    tli_ro_hoist(o);
+    for (i = 0; i < o->count && tli_ro_prepare(o, i); i++) tli_ro_run_call(o, &o->seq->places[o->place[i]]);
+    o->seq->work += 16 * (uint64_t)o->count;
+    return o->failed ? UINT64_MAX : o->now;
+}
+
+// -- offload: the search --
+
+typedef struct tli_ro_search {
+    tli_rs_search  r;
+    tli_offload    o;
+    uint64_t       best_time, time;  // of the best sequence; of the present one
+} tli_ro_search;
+
+// What a moment of the link costs, of 256: next to nothing where it is idle, all where all wait for it.
+static uint64_t tli_ro_draw_price(tli_rs_search *r) {
+    static const uint8_t prices[] = { 0, 4, 16, 40, 80, 128, 200, 255 };
+    return prices[tli_rs_below(r, 8)];
+}
+
+static int tli_ro_save_best(tli_ro_search *x) {
+    if (!tli_rs_list_calls(&x->r.seq, &x->r.best)) return 0;
+    x->best_time = x->time;
+    x->r.best_cost = x->r.seq.cost;
+    return 1;
+}
+
+// As tli_rs_try, but what counts is when the sequence ends.
+static void tli_ro_try(tli_ro_search *x, uint64_t heat) {
+    tli_rs_search *r = &x->r;
+    tli_rs_seq *s = &r->seq;
+    uint64_t most, time;
+    int64_t u = 32 * 65536 - tli_rs_log((tl_next_random(&r->random) >> 32) + 1);
+    int32_t mark;
+    s->change_count = 0;
+    s->logs = 1;
+    r->tries++;
+    most = x->time + (heat >> 16) * (uint64_t)u + ((heat & 65535) * (uint64_t)u >> 16);
+    r->noise = (int64_t)65536 * (1 + tli_rs_below(r, 4));
+    if (!tli_rs_below(r, 8)) r->noise *= 8;
+    r->distance = tli_rs_below(r, 4);
+    r->is_exact = !tli_rs_below(r, 8);
+    r->link_price = tli_ro_draw_price(r);
+    mark = tli_rs_below(r, 4) ? tli_rs_ruin(r) : tli_rs_move(r);
+    if (mark >= 0 && most >= r->bwd_cost && tli_rs_mend(r, most - r->bwd_cost, 40)) {
+        tli_rs_tidy(r, mark);
+        time = s->failed ? UINT64_MAX : tli_ro_time(&x->o, NULL);
+        if (time <= most) {
+            x->time = time;
+            if (time < x->best_time) tli_ro_save_best(x);
+            return;
+        }
+    }
+    tli_rs_undo(s, 0);
+}
+
+static int tli_ro_goes_on(tli_ro_search *x) {
+    uint64_t *known = &x->r.watch->now.cost;
+    if (x->r.seq.failed || x->r.seq.work >= x->r.limit || x->best_time <= x->r.goal) return 0;
+    if (x->best_time != UINT64_MAX && (!*known || x->best_time < *known)) *known = x->best_time;
+    return !tli_remat_stops(x->r.watch, x->r.seq.work);
+}
+
+#define TLI_RO_STARTS 6
+
+// Phases as in tli_rs_improve: the first ones begin with the starts, the later ones with the best.
+static void tli_ro_improve(tli_ro_search *x, const tli_rs_calls *starts) {
+    static const uint8_t heats[] = { 16, 2, 255, 1 };  // of the mean cost of a call, in 16ths
+    tli_rs_search *r = &x->r;
+    int32_t phase, turn;
+    for (phase = 0; tli_ro_goes_on(x); phase++) {
+        const tli_rs_calls *from = phase < TLI_RO_STARTS ? &starts[phase] : &r->best;
+        int32_t length = 400 << (phase < 24 ? phase / 2 : 12);
+        uint64_t heat;
+        if (!from->count) continue;
+        if (!tli_rs_load(&r->seq, from) || r->seq.over_count) return;
+        x->time = tli_ro_time(&x->o, NULL);
+        heat = x->best_time / (uint64_t)r->seq.used / 16;
+        heat = (heat < TLI_RS_MOST_COST >> 12 ? heat : TLI_RS_MOST_COST >> 12) * heats[phase % 4];
+        for (turn = 0; turn < length && tli_ro_goes_on(x); turn++) {
+            tli_ro_try(x, heat);
+            if (turn % (length / 20 + 1) == length / 20) heat -= heat / 3;
+        }
+    }
+}
+
+// Tidy the loaded sequence where it keeps the budget, and begin with it too. 0 = no memory.
+static int tli_ro_add_start(tli_ro_search *x, tli_rs_calls *start) {
+    tli_rs_seq *s = &x->r.seq;
+    if (s->failed) return 0;
+    if (s->over_count) return 1;
+    s->change_count = 0;
+    s->logs = 1;
+    tli_rs_tidy(&x->r, 0);
+    if (s->failed) return 0;
+    x->time = tli_ro_time(&x->o, NULL);
+    if (s->failed || (x->time < x->best_time && !tli_ro_save_best(x))) return 0;
+    return x->time == UINT64_MAX || tli_rs_list_calls(s, start);
+}
+
+// The calls of a plan; a fetch stands where it is waited for. 0 = no memory.
+static int tli_ro_load_plan(tli_ro_search *x, const tl_plan *plan) {
+    const tli_rs_problem *p = x->r.p;
+    tli_rs_calls calls;
+    int32_t i, ok = 1;
+    tli_zero(&calls, sizeof calls);
+    tli_zero(x->o.coming, (size_t)p->graph->tensor_count);
+    for (i = 0; i < plan->step_count && ok; i++) {
+        const tl_step *step = &plan->steps[i];
+        int32_t tensor = p->graph->nodes[step->node].first_output + (step->output > 0 ? step->output : 0);
+        if (step->kind == TL_STEP_FETCH) x->o.coming[tensor] = 1;
+        if (step->kind == TL_STEP_WAIT && x->o.coming[tensor]) {
+            x->o.coming[tensor] = 0;
+            ok = tli_rs_add_call(p->env, &calls, tli_rs_fetch_call(p, tensor));
+        }
+        if (step->kind <= TL_STEP_BACKWARD)
+            ok = tli_rs_add_call(p->env, &calls, 2 * step->node + (step->kind == TL_STEP_BACKWARD));
+    }
+    ok = ok && tli_rs_add_call(p->env, &calls, tli_rs_end_call(p)) && tli_rs_load(&x->r.seq, &calls);
+    tli_release(p->env, calls.calls);
+    return ok;
+}
+
+// All that there is to begin with: the plan found before; and everything kept, mended at several
+// prices of the link. 0 = no memory.
+static int tli_ro_begin(tli_ro_search *x, const tli_rs_greedy *g, const tl_plan *plan, tli_rs_calls *starts) {
+    static const uint8_t prices[TLI_RO_STARTS - 1] = { 4, 40, 128, 255, 0 };
+    tli_rs_search *r = &x->r;
+    int32_t i;
+    if (plan->step_count && (!tli_ro_load_plan(x, plan) || !tli_ro_add_start(x, &starts[0]))) return 0;
+    for (i = 1; i < TLI_RO_STARTS; i++) {
+        r->distance = 2;
+        r->noise = 0;
+        r->is_exact = 0;
+        r->link_price = prices[i - 1];
+        r->seq.logs = 0;
+        if (!tli_rs_load_program(&r->seq, g)) return 0;
+        tli_rs_mend(r, TLI_RS_MOST_COST, 4 * r->p->node_count + 64);
+        if (!tli_ro_add_start(x, &starts[i])) return 0;
+    }
+    return 1;
+}
+
+static tl_result tli_ro_finish(tli_ro_search *x, tli_steps *best) {
+    if (!tli_rs_load(&x->r.seq, &x->r.best)) return TL_ERROR_NO_MEMORY;
+    *best = tli_steps_of(x->r.p->env);
+    (void)tli_ro_time(&x->o, best);
+    if (!best->failed && !x->r.seq.failed) return TL_OK;
+    tli_release(x->r.p->env, best->steps);
+    tli_zero(best, sizeof *best);
+    return TL_ERROR_NO_MEMORY;
+}
+
+static tl_result tli_ro_run(tli_ro_search *x, const tli_remat_input *in, const tl_plan *plan, tli_steps *best) {
+    tli_rs_greedy g;
+    tli_rs_calls starts[TLI_RO_STARTS];
+    int32_t i;
+    tl_result result = tli_rs_init_greedy(x->r.p, &g);
+    if (result) return result;
+    tli_zero(starts, sizeof starts);
+    x->best_time = UINT64_MAX;
+    x->r.goal = in->bound;
+    x->r.watch = in->watch;
+    x->r.limit = in->work_limit;
+    x->r.random.state = 1 + (uint64_t)plan->step_count;
+    if (!tli_ro_begin(x, &g, plan, starts)) result = TL_ERROR_NO_MEMORY;
+    else if (!x->r.best.count) result = TL_ERROR_INFEASIBLE;
+    if (!result) tli_ro_improve(x, starts);
+    if (!result) result = x->r.seq.failed ? TL_ERROR_NO_MEMORY : tli_ro_finish(x, best);
+    tli_rs_free_greedy(&g);
+    for (i = 0; i < TLI_RO_STARTS; i++) tli_release(in->env, starts[i].calls);
+    return result;
+}
+
+// The steps of a plan with a host tier, not later than `plan` (no steps = none is known) where its
+// sequence can be read. TL_ERROR_INFEASIBLE: none was found.
+static tl_result tli_remat_offload(const tli_remat_input *in, const tl_device *device, uint64_t host_budget,
+                                   const tl_plan *plan, tli_steps *best, uint64_t *work) {
+    tli_rs_problem p;
+    tli_rs_start none[TLI_RS_STARTS];
+    tli_ro_search x;
+    tl_result result;
+    tli_zero(best, sizeof *best);
+    tli_zero(none, sizeof none);
+    tli_zero(&x, sizeof x);
+    *work = 0;
+    result = tli_rs_init_problem(in, &p);
+    if (result) return result;
+    result = tli_rs_init_search(&p, &x.r);
+    if (result) { tli_rs_free_problem(&p); return result; }
+    if (!tli_ro_init(&x.o, &x.r.seq, device, host_budget)) result = TL_ERROR_NO_MEMORY;
+    x.r.copy_ns = x.o.copy_ns;
+    if (!result) result = tli_ro_run(&x, in, plan, best);
+    *work = x.r.seq.work;
+    tli_ro_free(&x.o);
+    tli_rs_free_search(&x.r, none);
+    tli_rs_free_problem(&p);
+    return result;
+}
+
 // -- remat: the parts joined --
 
 // Without a limit of the caller's: steps per node and node, within bounds. A step is 2 to 3 ns: a tenth of a
@@ -10823,14 +15512,18 @@ typedef struct tli_remat {
     tl_env          quiet;        // memory of the caller's env; what fails on the way is no error of the call
     const tl_graph *graph;
     uint64_t        budget;       // of the plan alone
+    const tl_device *device;
+    uint64_t        host_budget;  // 0 = no host tier
     uint64_t        work, work_limit, bound, least, floor;
     int32_t         inference, node, floor_node;
     int32_t         is_over;      // 1 = what stands beside the plan is more than the budget
     int32_t         none;         // 1 = certainly no plan fits
+    int32_t         settled;      // 1 = without a host, nothing is left to be found out
     int32_t         uncountable;  // 1 = numbers too large for the search
     tli_remat_watch watch;
     tl_plan         plan;         // the best so far; no steps = none
     int32_t         found;
+    tli_rs_calls    start;        // what the search may begin with besides its own; none = 0
 } tli_remat;
 
 // A part has done some work.
@@ -10847,7 +15540,8 @@ static uint64_t tli_remat_share(const tli_remat *r, uint64_t part, uint64_t of) 
 
 // Keep a measured plan where it fits and none found before is as cheap; otherwise it is released.
 static void tli_remat_offer(tli_remat *r, tl_plan *plan) {
-    if (!r->is_over && plan->peak_bytes <= r->budget && (!r->found || plan->cost < r->plan.cost)) {
+    if (!r->is_over && plan->peak_bytes <= r->budget && plan->host_peak_bytes <= r->host_budget &&
+        (!r->found || plan->cost < r->plan.cost)) {
         tl_plan last = r->plan;
         r->plan = *plan;
         *plan = last;
@@ -10863,6 +15557,10 @@ static tl_result tli_remat_offer_steps(tli_remat *r, tli_steps *steps) {
     tl_result result;
     tli_zero(&plan, sizeof plan);
     result = tli_finish_plan(steps, "tl_plan_remat", r->graph, r->inference, &plan);
+    if (!result && r->host_budget) {
+        result = tli_measure(&r->quiet, "tl_plan_remat", r->graph, r->device, 1, &plan);
+        if (result) tl_free_plan(&r->quiet, &plan);
+    }
     if (!result) tli_remat_offer(r, &plan);
     return result == TL_ERROR_NO_MEMORY ? result : TL_OK;
 }
@@ -10885,7 +15583,7 @@ static tl_result tli_remat_begin(tli_remat *r) {
     if (result) return result;
     r->least = plan.peak_bytes;
     tli_remat_offer(r, &plan);
-    result = tli_remat_floor(&r->quiet, r->graph, r->inference, &r->floor, &r->floor_node);
+    result = tli_remat_floor(&r->quiet, r->graph, r->inference, r->host_budget > 0, &r->floor, &r->floor_node);
     if (result) return result;
     if (r->floor > r->budget || r->is_over) return tli_remat_rule_out(r);
     result = tli_remat_bound(&r->quiet, r->graph, UINT64_MAX, r->inference, &r->watch, 0, &r->bound, &work);
@@ -10900,7 +15598,8 @@ static tl_result tli_remat_try_exact(tli_remat *r) {
     tl_result result = tli_remat_exact(&r->quiet, r->graph, r->budget, r->inference, &r->watch, limit,
                                        &steps, &cost, &bound, &proven, &work);
     tli_remat_add_work(r, work);
-    if (!result && bound > r->bound) r->watch.now.bound_cost = r->bound = bound;
+    r->settled = result == TL_ERROR_INFEASIBLE || (!result && proven);
+    if (!result && bound > r->bound && !r->host_budget) r->watch.now.bound_cost = r->bound = bound;
     if (!result && proven) return tli_remat_offer_steps(r, &steps);
     tli_release(&r->quiet, steps.steps);
     return result == TL_ERROR_INFEASIBLE ? tli_remat_rule_out(r) : result;
@@ -10913,6 +15612,43 @@ static tl_result tli_remat_try_bound(tli_remat *r) {
     tli_remat_add_work(r, work);
     if (!result && bound > r->bound) r->watch.now.bound_cost = r->bound = bound;
     return result == TL_ERROR_INFEASIBLE ? tli_remat_rule_out(r) : result;
+}
+
+// The calls of a plan, for the search to begin with.
+static tl_result tli_remat_set_start(tli_remat *r, const tli_steps *steps) {
+    int32_t i;
+    for (i = 0; i < steps->count; i++) {
+        const tl_step *step = &steps->steps[i];
+        if (step->kind > TL_STEP_BACKWARD) continue;
+        if (!tli_rs_add_call(&r->quiet, &r->start, 2 * step->node + (step->kind == TL_STEP_BACKWARD)))
+            return TL_ERROR_NO_MEMORY;
+    }
+    return tli_rs_add_call(&r->quiet, &r->start, 2 * r->graph->node_count) ? TL_OK : TL_ERROR_NO_MEMORY;
+}
+
+// Equal layers: the optimum in closed form.
+static tl_result tli_remat_try_revolve(tli_remat *r) {
+    uint64_t slots = tli_find_slots(r->graph, r->budget);
+    tli_steps steps;
+    tl_result result;
+    if (!slots) return tli_remat_rule_out(r);
+    result = tli_revolve(&r->quiet, r->graph, slots, &steps);
+    if (result) { tli_release(&r->quiet, steps.steps); return result; }
+    result = tli_remat_offer_steps(r, &steps);
+    if (!result && r->found && r->plan.cost > r->bound) r->watch.now.bound_cost = r->bound = r->plan.cost;
+    return result;
+}
+
+// The optimum over persistent schedules, stage by stage.
+static tl_result tli_remat_try_chain(tli_remat *r) {
+    tli_pc_result found;
+    tli_steps steps;
+    tl_result result = tli_remat_chain(&r->quiet, r->graph, r->budget, tli_remat_share(r, 1, 10), &steps, &found);
+    tli_remat_add_work(r, found.work);
+    if (!result) result = tli_remat_set_start(r, &steps);
+    if (!result) return tli_remat_offer_steps(r, &steps);
+    tli_release(&r->quiet, steps.steps);
+    return result == TL_ERROR_INFEASIBLE || result == TL_ERROR_OVERFLOW ? TL_OK : result;
 }
 
 // Without the work to improve it where that is of no use: then only a plan is wanted, or the least budget.
@@ -10929,6 +15665,7 @@ static tl_result tli_remat_try_search(tli_remat *r) {
     in.inference = r->inference;
     in.work_limit = r->none ? 0 : tli_remat_share(r, 1, 1);
     in.bound = r->bound;
+    in.start = &r->start;
     in.watch = &r->watch;
     result = tli_remat_search(&in, &steps, &cost, &work, &least, &node);
     tli_remat_add_work(r, work);
@@ -10950,11 +15687,125 @@ static tl_result tli_remat_find_least(tli_remat *r) {
     return result;
 }
 
+// -- remat: with a host tier --
+
+// Improve the plan found so far, or find one, with spills and fetches.
+static tl_result tli_remat_try_offload(tli_remat *r, uint64_t work_limit) {
+    tli_remat_input in;
+    tli_steps steps;
+    uint64_t work;
+    tl_result result;
+    tli_zero(&in, sizeof in);
+    in.env = &r->quiet;
+    in.graph = r->graph;
+    in.budget = r->budget;
+    in.inference = r->inference;
+    in.work_limit = work_limit;
+    in.bound = r->bound;
+    in.watch = &r->watch;
+    in.fetches = 1;
+    result = tli_remat_offload(&in, r->device, r->host_budget, &r->plan, &steps, &work);
+    tli_remat_add_work(r, work);
+    if (!result) return tli_remat_offer_steps(r, &steps);
+    return result == TL_ERROR_NO_MEMORY ? result : TL_OK;
+}
+
+// Raise the bound by relaxations for one end T0 after the other: a plan ends behind T0, or not before
+// g(T0). First the end of the plan, in both ways, with half of the work; then bisection between what is
+// known and it, in the way that was better.
+static tl_result tli_remat_bound_offload(tli_remat *r) {
+    enum { ROUNDS = 9 };
+    uint64_t high = r->plan.cost, limit = tli_remat_share(r, 1, 8), bound, work, last = 0;
+    tli_rb_host host;
+    int32_t round;
+    tl_result result;
+    host.bytes = r->host_budget;
+    host.rate = r->device ? r->device->link_bytes_per_second : 0;
+    for (round = 0; round < ROUNDS && r->bound < high && !r->watch.stopped; round++) {
+        host.time = round > 1 ? r->bound + (high - r->bound) / 2 : r->plan.cost - 1;
+        if (round < 2) host.is_even = round;
+        work = 0;
+        result = tli_remat_bound_host(&r->quiet, r->graph, r->budget, &host, r->inference, &r->watch,
+                                      round > 1 ? limit / (ROUNDS - 2) * 2 : limit, &bound, &work);
+        tli_remat_add_work(r, work + (uint64_t)r->graph->node_count);
+        if (result && result != TL_ERROR_INFEASIBLE) return result;
+        if (round == 1 && bound <= last) host.is_even = 0;
+        last = bound;
+        if (bound <= host.time) high = host.time;
+        else bound = host.time + 1;
+        if (bound > r->bound) r->watch.now.bound_cost = r->bound = bound;
+    }
+    return TL_OK;
+}
+
+// Nothing fits: look for the least budget with a host, by bisection between what no plan can do without
+// and what some plan takes.
+static tl_result tli_remat_least_offload(tli_remat *r) {
+    uint64_t low = r->floor, high = r->least, budget = low, work;
+    tl_result result = TL_OK;
+    while (low < high && !result && !r->watch.stopped) {
+        tl_plan plan, none;
+        tli_remat_input in;
+        tli_steps steps;
+        tli_zero(&plan, sizeof plan);
+        tli_zero(&none, sizeof none);
+        tli_zero(&in, sizeof in);
+        in.env = &r->quiet; in.graph = r->graph; in.budget = budget; in.inference = r->inference;
+        in.watch = &r->watch; in.fetches = 1;
+        result = tli_remat_offload(&in, r->device, r->host_budget, &none, &steps, &work);
+        tli_remat_add_work(r, work);
+        if (!result) result = tli_finish_plan(&steps, "tl_plan_remat", r->graph, r->inference, &plan);
+        if (!result && plan.peak_bytes < r->least) {
+            r->least = high = plan.peak_bytes;
+            r->node = plan.peak_bytes == r->floor ? r->floor_node : -1;
+        } else if (result != TL_ERROR_NO_MEMORY) {
+            low = budget + 1;
+        }
+        if (result != TL_ERROR_NO_MEMORY) result = TL_OK;
+        tl_free_plan(&r->quiet, &plan);
+        if (high - low <= high / 4096) break;
+        budget = low + (high - low) / 2;
+    }
+    return result;
+}
+
+// Without the host first, with half of the work; then with it.
+static tl_result tli_remat_run_offload(tli_remat *r) {
+    uint64_t limit = r->work_limit, floor;
+    int32_t node;
+    tl_result result = tli_remat_begin(r);
+    floor = r->floor;  // what holds with the host, too
+    node = r->floor_node;
+    r->work_limit = limit / 2;
+    if (!result && !r->none && !tli_remat_is_done(r)) result = tli_remat_try_exact(r);
+    if (!result && !r->settled && !tli_remat_is_done(r) && !(r->found && r->watch.stopped))
+        result = tli_remat_try_search(r);
+    r->work_limit = limit;
+    r->floor = floor;
+    r->floor_node = node;
+    r->none = r->is_over || floor > r->budget;
+    if (!result && !r->none && !tli_remat_is_done(r)) {
+        result = tli_remat_try_offload(r, tli_remat_share(r, 1, 8));
+        if (!result && r->found) result = tli_remat_bound_offload(r);
+        if (!result && !tli_remat_is_done(r)) result = tli_remat_try_offload(r, tli_remat_share(r, 1, 1));
+    }
+    if (!result && !r->found) result = tli_remat_least_offload(r);
+    if (result) return result;
+    return r->found ? TL_OK : TL_ERROR_INFEASIBLE;
+}
+
 // The parts in turn, until one of them has the last word.
 static tl_result tli_remat_run(tli_remat *r) {
-    tl_result result = tli_remat_begin(r);
+    int has_stages = !r->inference && !r->is_over;
+    tl_result result;
+    if (r->host_budget) return tli_remat_run_offload(r);
+    result = tli_remat_begin(r);
+    if (!result && !r->none && has_stages && !tli_remat_is_done(r) && tli_is_revolve_chain(r->graph))
+        result = tli_remat_try_revolve(r);
     if (!result && !r->none && !tli_remat_is_done(r)) result = tli_remat_try_exact(r);
     if (!result && !r->none && !tli_remat_is_done(r)) result = tli_remat_try_bound(r);
+    if (!result && !r->none && has_stages && !tli_remat_is_done(r) && !r->watch.stopped)
+        result = tli_remat_try_chain(r);
     if (!result && !tli_remat_is_done(r) && !(r->found && r->watch.stopped)) result = tli_remat_try_search(r);
     if (!result && !r->found) result = tli_remat_find_least(r);
     if (result) return result;
@@ -11008,8 +15859,10 @@ static uint64_t tli_remat_default_work(const tl_graph *graph) {
 }
 
 static tl_result tli_check_remat(tl_env *env, const tl_remat_desc *desc) {
-    if (desc->inference == 0 || desc->inference == 1) return tl_check_graph(env, desc->graph);
-    return tli_fail(env, TL_ERROR_INVALID_ARG, "tl_plan_remat", "inference: must be 0 or 1");
+    tl_result result = tl_check_graph(env, desc->graph);
+    if (desc->inference != 0 && desc->inference != 1)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, "tl_plan_remat", "inference: must be 0 or 1");
+    return !result && desc->device ? tl_check_device(env, desc->device) : result;
 }
 
 TLI_IMPL tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan *plan,
@@ -11028,12 +15881,19 @@ TLI_IMPL tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan
     if (env) r.quiet = *env;
     r.quiet.log = NULL;
     budget = desc->budget_bytes ? desc->budget_bytes : UINT64_MAX;
+    if (desc->device && desc->device->device_capacity_bytes && desc->device->device_capacity_bytes < budget)
+        budget = desc->device->device_capacity_bytes;
     r.graph = desc->graph;
     r.inference = desc->inference;
     r.is_over = budget < desc->base_bytes;
     r.budget = budget > desc->base_bytes ? budget - desc->base_bytes : 0;
-    r.work_limit = r.watch.now.work_limit = desc->work_limit ? desc->work_limit : tli_remat_default_work(r.graph);
+    r.work_limit = desc->work_limit ? desc->work_limit : tli_remat_default_work(r.graph);
+    r.watch.now.work_limit = r.work_limit;
     r.watch.desc = desc;
+    r.device = desc->device;
+    r.host_budget = desc->host_budget_bytes;
+    if (r.device && r.device->host_capacity_bytes && r.device->host_capacity_bytes < r.host_budget)
+        r.host_budget = r.device->host_capacity_bytes;
     result = tli_remat_run(&r);
     if (!result) {
         r.plan.base_bytes = desc->base_bytes;
@@ -11042,12 +15902,613 @@ TLI_IMPL tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan
     } else {
         tl_free_plan(&r.quiet, &r.plan);
     }
+    tli_release(&r.quiet, r.start.calls);
     tli_remat_report(&r, result, report);
     if (result == TL_ERROR_INFEASIBLE) return tli_remat_refuse(env, &r, report);
     if (result == TL_ERROR_OVERFLOW)
         return tli_fail(env, result, "tl_plan_remat", "graph: bytes must fit 60 bits, costs of forwards 56");
     if (result) return tli_fail(env, result, "tl_plan_remat", "no memory to plan");
     return TL_OK;
+}
+
+// -- remat: chains --
+
+typedef struct tli_chain_answer {
+    tl_plan  plan;
+    uint64_t budget, bound, least, work;   // bytes without base
+    int32_t  node;                         // that peaks at the least budget
+} tli_chain_answer;
+
+static tl_result tli_chain_refuse(tl_env *env, const tl_graph *graph, const tl_remat_report *report) {
+    tli_writer w = tli_begin_error(env, TL_ERROR_INFEASIBLE, "tl_plan_chain");
+    tli_put(&w, "budget_bytes: no persistent schedule ");
+    tli_put(&w, report->proven ? "fits below " : "found below ");
+    tli_put_u64(&w, report->least_budget_bytes);
+    tli_put(&w, " bytes, which node ");
+    tli_put_i64(&w, report->limiting_node);
+    tli_put(&w, " (");
+    tli_put(&w, tl_name_node(graph, report->limiting_node));
+    tli_put(&w, ") takes");
+    return tli_end_error(env, &w, TL_ERROR_INFEASIBLE);
+}
+
+// The node at which a plan peaks.
+static tl_result tli_find_peak_node(tl_env *env, const tl_graph *graph, const tl_plan *plan, int32_t *node) {
+    tl_simulate_desc desc;
+    tl_report report;
+    tl_result result;
+    tli_zero(&desc, sizeof desc);
+    desc.graph = graph;
+    desc.plan = plan;
+    result = tl_simulate_plan(env, &desc, &report);
+    *node = !result && report.peak_step >= 0 ? plan->steps[report.peak_step].node : 0;
+    return result;
+}
+
+static tl_result tli_plan_stages(tl_env *env, const tl_chain_plan_desc *desc, uint64_t budget, tl_plan *plan,
+                                 tl_remat_report *report) {
+    uint64_t limit = desc->work_limit ? desc->work_limit : TLI_REMAT_WORK, work = 0;
+    tli_pc_result found;
+    tli_steps steps;
+    tli_remat_watch watch;
+    tl_remat_desc remat;
+    tl_result result = tli_remat_chain(env, desc->graph, budget, limit, &steps, &found), last;
+    int infeasible = result == TL_ERROR_INFEASIBLE;
+    report->work = found.work;
+    if (result && !infeasible) {
+        tli_release(env, steps.steps);
+        return result;
+    }
+    last = tli_finish_plan(&steps, "tl_plan_chain", desc->graph, 0, plan);
+    if (last) return last;
+    report->proven = found.exact;
+    if (infeasible) {
+        report->least_budget_bytes = plan->peak_bytes;
+        report->bound_budget_bytes = found.exact ? plan->peak_bytes : 0;
+        return tli_find_peak_node(env, desc->graph, plan, &report->limiting_node) ? TL_ERROR_NO_MEMORY : result;
+    }
+    report->cost = report->bound_cost = plan->cost;
+    if (found.exact) return TL_OK;
+    tli_zero(&remat, sizeof remat);
+    tli_zero(&watch, sizeof watch);
+    watch.desc = &remat;
+    result = tli_remat_bound(env, desc->graph, budget, 0, &watch, limit / 4, &report->bound_cost, &work);
+    report->work += work;
+    return result;
+}
+
+TLI_IMPL tl_result tl_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, tl_plan *plan,
+                                 tl_remat_report *report) {
+    uint64_t budget;
+    tl_env quiet;
+    tl_remat_report local;
+    tl_result result;
+    TL_ASSERT(desc && desc->graph && plan);
+    if (!report) report = &local;
+    tli_zero(plan, sizeof *plan);
+    tli_zero(report, sizeof *report);
+    tli_zero(&quiet, sizeof quiet);
+    result = tl_check_graph(env, desc->graph);
+    if (result) return result;
+    if (env) quiet = *env;
+    quiet.log = NULL;
+    budget = desc->budget_bytes ? desc->budget_bytes : UINT64_MAX;
+    report->limiting_node = -1;
+    result = tli_plan_stages(&quiet, desc, budget > desc->base_bytes ? budget - desc->base_bytes : 0, plan, report);
+    if (!result) {
+        plan->base_bytes = desc->base_bytes;
+        plan->bound_cost = report->bound_cost;
+        report->proven = report->cost == report->bound_cost;
+        if (!report->proven && report->bound_cost)
+            report->gap_ratio = (double)(report->cost - report->bound_cost) / (double)report->bound_cost;
+        return TL_OK;
+    }
+    tl_free_plan(&quiet, plan);
+    if (result == TL_ERROR_INFEASIBLE) {
+        report->least_budget_bytes = tli_remat_with_base(report->least_budget_bytes, desc->base_bytes);
+        report->bound_budget_bytes = tli_remat_with_base(report->bound_budget_bytes, desc->base_bytes);
+        return tli_chain_refuse(env, desc->graph, report);
+    }
+    tli_zero(report, sizeof *report);
+    if (result == TL_ERROR_OVERFLOW)
+        return tli_fail(env, result, "tl_plan_chain", "graph: costs times stages must fit 62 bits");
+    return tli_fail(env, result, "tl_plan_chain", "no memory to plan");
+}
+
+// -- policies: what all of them share --
+
+static const char *const tli_policy_names[] = { TL_POLICIES(TLI_NAME) };
+static const char *const tli_policy_helps[] = { TL_POLICIES(TLI_HELP) };
+
+TLI_IMPL const char *tl_name_policy(tl_policy policy) {
+    return tli_name(tli_policy_names, TL_POLICY_COUNT, (int64_t)policy);
+}
+
+TLI_IMPL const char *tl_explain_policy(tl_policy policy) {
+    return tli_name(tli_policy_helps, TL_POLICY_COUNT, (int64_t)policy);
+}
+
+#ifndef TL_NO_TEXT
+TLI_IMPL int tl_parse_policy(const char *text, tl_policy *policy) {
+    int32_t value;
+    int ok = tli_parse_name(tli_policy_names, TL_POLICY_COUNT, text, tli_text_length(text), &value);
+    *policy = (tl_policy)value;
+    return ok;
+}
+#endif
+
+#define TLI_POLICY_NODES UINT64_C(1048576)  // of all the plans of one walk together, about
+#define TLI_POLICY_ADVANCES UINT64_C(1048576)
+
+typedef struct tli_policy {
+    tl_env          quiet;       // memory of the caller's env; what fails on the way is no error of the call
+    const tl_policy_desc *desc;
+    const tl_graph *graph;
+    uint64_t        budget;      // of the plan alone
+    int32_t         is_over;     // 1 = what stands beside the plan is more than the budget
+    int32_t         wants_peak;  // 1 = the least peak is wanted, not the least cost
+    int32_t         overflowed;  // 1 = a plan was left out because its cost does not fit 64 bits
+    int32_t         found;
+    tl_plan         plan;        // the best so far, if found
+    uint64_t        call_count;  // nodes that are no graph inputs
+    uint64_t        fineness;    // values are tried in steps of this part of them, and of 1 at least
+    uint8_t        *keep;        // [tensor_count]
+    int32_t        *cuts;        // [cut_count] ascending
+    int32_t        *last;        // [node_count] the last node that reads it
+    int32_t         cut_count;
+} tli_policy;
+
+static int tli_policy_fits(const tli_policy *p, const tl_plan *plan) {
+    return !p->is_over && plan->peak_bytes <= p->budget;
+}
+
+static int tli_policy_prefers(const tli_policy *p, const tl_plan *plan, const tl_plan *to) {
+    int fits = tli_policy_fits(p, plan);
+    if (fits != tli_policy_fits(p, to)) return fits;
+    if (fits && !p->wants_peak && plan->cost != to->cost) return plan->cost < to->cost;
+    if (plan->peak_bytes != to->peak_bytes) return plan->peak_bytes < to->peak_bytes;
+    return plan->cost < to->cost;
+}
+
+// Take a plan, or what became of it, as one that the policy may answer with.
+static tl_result tli_policy_offer(tli_policy *p, tl_result made, tl_plan *plan) {
+    if (made == TL_ERROR_OVERFLOW) {
+        p->overflowed = 1;
+        return TL_OK;
+    }
+    if (made) return made;
+    if (!p->found || tli_policy_prefers(p, plan, &p->plan)) {
+        tl_plan last = p->plan;
+        p->plan = *plan;
+        *plan = last;
+        p->found = 1;
+    }
+    tl_free_plan(&p->quiet, plan);
+    return TL_OK;
+}
+
+// Nothing that is still to come is better: it fits, and makes nothing twice.
+static int tli_policy_is_done(const tli_policy *p) {
+    return p->found && !p->wants_peak && tli_policy_fits(p, &p->plan) && p->plan.cost <= p->plan.base_cost;
+}
+
+static uint64_t tli_policy_step(const tli_policy *p, uint64_t value) {
+    return value / p->fineness ? value / p->fineness : 1;
+}
+
+static void tli_policy_keep(tli_policy *p, int32_t id, int kept) {
+    const tl_node *node = &p->graph->nodes[id];
+    int32_t i;
+    for (i = node->first_output; i < node->first_output + node->output_count; i++)
+        p->keep[i] = (uint8_t)kept;
+}
+
+static tl_result tli_policy_try(tli_policy *p) {
+    tl_plan plan;
+    tl_result made = tl_plan_kept_set(&p->quiet, p->graph, p->keep, &plan);
+    return tli_policy_offer(p, made, &plan);
+}
+
+static uint64_t tli_find_root(uint64_t value) {  // rounded down
+    uint64_t root = 0;
+    while ((root + 1) * (root + 1) <= value) root++;
+    return root;
+}
+
+// Nothing made above a cut node is read below it.
+static void tli_find_cuts(tli_policy *p) {
+    const tl_graph *graph = p->graph;
+    int32_t id, i, reach = -1;
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        p->last[id] = -1;
+        for (i = node->first_input; i < node->first_input + node->input_count; i++)
+            p->last[graph->outputs[graph->inputs[i].tensor].node] = id;
+    }
+    for (id = 0; id < graph->node_count; id++) {
+        if (graph->nodes[id].is_input) continue;
+        if (reach <= id) p->cuts[p->cut_count++] = id;
+        if (p->last[id] > reach) reach = p->last[id];
+    }
+}
+
+// -- policies: one after the other --
+
+static tl_result tli_policy_keep_all(tli_policy *p) {
+    tl_plan plan;
+    tl_result made = tl_plan_keep_all(&p->quiet, p->graph, p->desc->inference, &plan);
+    return tli_policy_offer(p, made, &plan);
+}
+
+static tl_result tli_policy_try_interval(tli_policy *p, uint64_t interval) {
+    uint64_t number = 0;
+    int32_t id;
+    for (id = 0; id < p->graph->node_count; id++)
+        if (!p->graph->nodes[id].is_input) tli_policy_keep(p, id, number++ % interval == 0);
+    return tli_policy_try(p);
+}
+
+static tl_result tli_policy_every_n(tli_policy *p) {
+    uint64_t interval = p->desc->interval, root = tli_find_root(p->call_count);
+    tl_result result = TL_OK;
+    if (!p->desc->budget_bytes && !interval) interval = root + (root * root < p->call_count);
+    if (interval) return tli_policy_try_interval(p, interval);
+    for (interval = 1; !result && !tli_policy_is_done(p); interval += tli_policy_step(p, interval)) {
+        result = tli_policy_try_interval(p, interval);
+        if (interval >= p->call_count) break;
+    }
+    return result;
+}
+
+static tl_result tli_policy_chen_sqrt(tli_policy *p) {
+    uint64_t interval = p->desc->interval, count = (uint64_t)p->cut_count, root = tli_find_root(count);
+    int32_t k;
+    if (!interval) interval = root + (count - root * root > root);
+    tli_zero(p->keep, (size_t)p->graph->tensor_count);
+    for (k = 0; k < p->cut_count; k++)
+        if (((uint64_t)k + 1) % interval == 0) tli_policy_keep(p, p->cuts[k], 1);
+    return tli_policy_try(p);
+}
+
+// Chen's Algorithm 3. Returns the least number of bytes for which a cut node kept here would not be: the
+// next that gives another set; 0 = none is kept.
+static uint64_t tli_policy_cut_greedily(tli_policy *p, uint64_t bytes) {
+    const tl_graph *graph = p->graph;
+    uint64_t since = 0, next = 0;
+    int32_t id, i, at = 0;
+    tli_zero(p->keep, (size_t)graph->tensor_count);
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        if (node->is_input) continue;
+        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+            since += graph->outputs[i].bytes;
+        if (at == p->cut_count || p->cuts[at] != id) continue;
+        at++;
+        if (since <= bytes) continue;
+        tli_policy_keep(p, id, 1);
+        if (!next || since < next) next = since;
+        since = 0;
+    }
+    return next;
+}
+
+static tl_result tli_policy_chen_greedy(tli_policy *p) {
+    uint64_t bytes = 0, next = 1;
+    tl_result result = TL_OK;
+    p->wants_peak = !p->desc->budget_bytes;
+    while (next && !result && !tli_policy_is_done(p)) {
+        next = tli_policy_cut_greedily(p, bytes);
+        result = tli_policy_try(p);
+        bytes = next - bytes > tli_policy_step(p, bytes) ? next : bytes + tli_policy_step(p, bytes);
+    }
+    return result;
+}
+
+// What a forward costs, or what it costs for each MiB that it leaves behind.
+static uint64_t tli_policy_find_worth(const tl_graph *graph, int32_t id, int per_byte) {
+    const tl_node *node = &graph->nodes[id];
+    uint64_t bytes = node->saved_bytes, scaled;
+    int32_t i;
+    if (!per_byte) return node->fwd_cost;
+    for (i = node->first_output; i < node->first_output + node->output_count; i++)
+        bytes += graph->outputs[i].bytes;
+    return bytes && tli_mul_u64(node->fwd_cost, 1048576, &scaled) ? scaled / bytes : UINT64_MAX;
+}
+
+static tl_result tli_policy_try_threshold(tli_policy *p, uint64_t threshold, int per_byte) {
+    int32_t id;
+    for (id = 0; id < p->graph->node_count; id++)
+        if (!p->graph->nodes[id].is_input)
+            tli_policy_keep(p, id, tli_policy_find_worth(p->graph, id, per_byte) >= threshold);
+    return tli_policy_try(p);
+}
+
+// Each value that occurs is a threshold, the lowest keeps all; `worths` has room for call_count.
+static tl_result tli_policy_try_thresholds(tli_policy *p, uint64_t *worths, int per_byte) {
+    uint64_t at = 0, last;
+    int32_t id;
+    tl_result result = TL_OK;
+    for (id = 0; id < p->graph->node_count; id++)
+        if (!p->graph->nodes[id].is_input) worths[at++] = tli_policy_find_worth(p->graph, id, per_byte);
+    tli_sort_u64(worths, (size_t)at);
+    for (at = 0; at < p->call_count && !result && !tli_policy_is_done(p);) {
+        last = worths[at];
+        result = tli_policy_try_threshold(p, last, per_byte);
+        at += tli_policy_step(p, at);
+        while (at < p->call_count && worths[at] == last) at++;
+    }
+    if (!result && !tli_policy_is_done(p)) result = tli_policy_try_threshold(p, UINT64_MAX, per_byte);
+    return result;
+}
+
+static tl_result tli_policy_selective(tli_policy *p) {
+    uint64_t *worths;
+    tl_result result;
+    if (p->desc->cost_threshold) return tli_policy_try_threshold(p, p->desc->cost_threshold, 0);
+    worths = (uint64_t *)tli_alloc_array(&p->quiet, p->call_count + 1, sizeof *worths);
+    if (!worths) return TL_ERROR_NO_MEMORY;
+    result = tli_policy_try_thresholds(p, worths, 0);
+    if (!result) result = tli_policy_try_thresholds(p, worths, 1);
+    tli_release(&p->quiet, worths);
+    return result;
+}
+
+// -- policies: revolve over the stages between cut nodes --
+//
+// Only calls are written down: a tensor lives from a call that makes it to its last reader before the
+// next such call, so what holds a slot is what an advance made last.
+
+typedef struct tli_stages {
+    const tli_policy *policy;
+    tli_steps         calls;
+    uint8_t *carries;   // [node_count] the end of its stage cannot be made without it
+    uint8_t *ran;       // [node_count]
+    uint8_t *wanted;    // [node_count] in the stage that is being reversed
+    int32_t *slots;     // [cut_count + 1] stages after which a checkpoint stands, from the first on
+} tli_stages;
+
+// Stage 0 is the graph inputs, stage k the nodes behind cut node k-1, up to and with cut node k.
+static int32_t tli_find_stage_end(const tli_stages *s, int32_t stage) {
+    return stage ? s->policy->cuts[stage - 1] : -1;
+}
+
+static void tli_stage_want(const tli_stages *s, int32_t id, int32_t first, int by_backward, uint8_t *wanted) {
+    const tl_graph *graph = s->policy->graph;
+    const tl_node *node = &graph->nodes[id];
+    int32_t i;
+    for (i = node->first_input; i < node->first_input + node->input_count; i++) {
+        int32_t maker = graph->outputs[graph->inputs[i].tensor].node;
+        if (maker >= first && (!by_backward || graph->inputs[i].needed)) wanted[maker] = 1;
+    }
+}
+
+static void tli_find_carriers(tli_stages *s) {
+    int32_t stage, id;
+    for (stage = s->policy->cut_count; stage > 0; stage--) {
+        int32_t first = tli_find_stage_end(s, stage - 1) + 1, end = tli_find_stage_end(s, stage);
+        s->carries[end] = 1;
+        for (id = end; id >= first; id--)
+            if (s->carries[id]) tli_stage_want(s, id, first, 0, s->carries);
+    }
+}
+
+static void tli_stage_forward(tli_stages *s, int32_t id, int saves) {
+    const tl_node *node = &s->policy->graph->nodes[id];
+    if (node->is_input) return;
+    s->ran[id] = 1;
+    tli_add_step(&s->calls, tli_step_of(tli_forward_kind(node, saves), id, TL_ALL_OUTPUTS));
+}
+
+static void tli_stages_advance(tli_stages *s, int32_t from, int32_t to) {
+    int32_t id;
+    for (id = tli_find_stage_end(s, from) + 1; id <= tli_find_stage_end(s, to); id++)
+        if (s->carries[id]) tli_stage_forward(s, id, 0);
+}
+
+// What the backwards of a stage read is made again, and what never ran does; then they run. The stage's
+// end is there already: it was the checkpoint that the stage behind was reversed from.
+static void tli_stage_reverse(tli_stages *s, int32_t stage) {
+    const tl_graph *graph = s->policy->graph;
+    int32_t first = tli_find_stage_end(s, stage - 1) + 1, end = tli_find_stage_end(s, stage), id, i;
+    tli_zero(s->wanted + first, (size_t)(end - first + 1));
+    for (id = end; id >= first; id--) {
+        const tl_node *node = &graph->nodes[id];
+        if (!s->ran[id] && (node->has_grad || node->keep)) s->wanted[id] = 1;
+        if (node->saved_bytes) s->wanted[id] = 1;
+        for (i = node->first_output; i < node->first_output + node->output_count && id < end; i++)
+            s->wanted[id] |= graph->outputs[i].needed;
+        if (node->has_grad) tli_stage_want(s, id, first, 1, s->wanted);
+        if (s->wanted[id]) tli_stage_want(s, id, first, 0, s->wanted);
+    }
+    for (id = first; id <= end; id++)
+        if (s->wanted[id]) tli_stage_forward(s, id, 1);
+    for (id = end; id >= first; id--)
+        if (graph->nodes[id].has_grad)
+            tli_add_step(&s->calls, tli_step_of(TL_STEP_BACKWARD, id, TL_ALL_OUTPUTS));
+}
+
+// The binomial schedule with an explicit stack of the checkpoints, as in tl_plan_revolve.
+static void tli_stages_reverse(tli_stages *s, int32_t slot_count) {
+    int32_t right = s->policy->cut_count, depth = 1;
+    tli_zero(s->ran, (size_t)s->policy->graph->node_count);
+    s->slots[0] = 0;
+    while (right > 0 && !s->calls.failed) {
+        int32_t left = s->slots[depth - 1], count = right - left;
+        if (count == 1) {
+            tli_stage_reverse(s, right--);
+            if (depth > 1) depth--;
+        } else if (depth == slot_count) {
+            tli_stages_advance(s, left, right - 1);
+            tli_stage_reverse(s, right--);
+        } else {
+            s->slots[depth] = left + tli_split_chain(count, slot_count - depth + 1);
+            tli_stages_advance(s, left, s->slots[depth]);
+            depth++;
+        }
+    }
+}
+
+static tl_result tli_policy_try_slots(tli_policy *p, tli_stages *s, uint64_t slots) {
+    uint64_t most = (uint64_t)p->cut_count + 1;
+    tl_plan plan;
+    tl_result made;
+    tli_zero(&plan, sizeof plan);
+    s->calls = tli_steps_of(&p->quiet);
+    tli_stages_reverse(s, (int32_t)(slots < most ? slots : most));
+    made = tli_plan_calls(&s->calls, s->calls.count, NULL, "tl_plan_policy", p->graph, 0, &plan);
+    return tli_policy_offer(p, made, &plan);
+}
+
+static tl_result tli_policy_walk_slots(tli_policy *p, tli_stages *s) {
+    uint64_t slots = (uint64_t)p->cut_count, advances;
+    tl_result result = tli_policy_try_slots(p, s, slots ? slots : 1);
+    while (!result && slots > 1 && !tli_policy_fits(p, &p->plan)) {
+        slots -= tli_policy_step(p, slots);
+        if (tl_find_revolve_advances(&p->quiet, (uint64_t)p->cut_count, slots, &advances) ||
+            advances > TLI_POLICY_ADVANCES) break;
+        result = tli_policy_try_slots(p, s, slots);
+    }
+    return result;
+}
+
+static tl_result tli_policy_revolve(tli_policy *p) {
+    uint64_t count = (uint64_t)p->graph->node_count;
+    tli_stages s;
+    tl_result result = TL_ERROR_NO_MEMORY;
+    tli_zero(&s, sizeof s);
+    s.policy = p;
+    s.carries = (uint8_t *)tli_alloc_array(&p->quiet, count, 3);
+    s.slots = (int32_t *)tli_alloc_array(&p->quiet, (uint64_t)p->cut_count + 1, sizeof *s.slots);
+    if (s.carries && s.slots) {
+        s.ran = s.carries + count;
+        s.wanted = s.ran + count;
+        tli_find_carriers(&s);
+        result = p->desc->slot_count ? tli_policy_try_slots(p, &s, p->desc->slot_count)
+                                     : tli_policy_walk_slots(p, &s);
+    }
+    tli_release(&p->quiet, s.carries);
+    tli_release(&p->quiet, s.slots);
+    return result;
+}
+
+// Where nothing fits, the plan of the least budget says what does.
+static tl_result tli_policy_chain(tli_policy *p) {
+    tl_chain_plan_desc desc;
+    tl_remat_report report;
+    tl_plan plan;
+    tl_result made;
+    tli_zero(&desc, sizeof desc);
+    desc.graph = p->graph;
+    desc.budget_bytes = p->budget ? p->budget : 1;
+    made = tl_plan_chain(&p->quiet, &desc, &plan, &report);
+    if (made == TL_ERROR_INFEASIBLE) {
+        desc.budget_bytes = report.least_budget_bytes;
+        made = tl_plan_chain(&p->quiet, &desc, &plan, &report);
+    }
+    return tli_policy_offer(p, made, &plan);
+}
+
+// -- policies: the call --
+
+static tl_result tli_policy_run(tli_policy *p) {
+    switch (p->desc->policy) {
+    case TL_POLICY_KEEP_ALL: return tli_policy_keep_all(p);
+    case TL_POLICY_EVERY_N: return tli_policy_every_n(p);
+    case TL_POLICY_CHEN_SQRT: return tli_policy_chen_sqrt(p);
+    case TL_POLICY_CHEN_GREEDY: return tli_policy_chen_greedy(p);
+    case TL_POLICY_SELECTIVE: return tli_policy_selective(p);
+    case TL_POLICY_REVOLVE: return tli_policy_revolve(p);
+    case TL_POLICY_CHAIN: return tli_policy_chain(p);
+    case TL_POLICY_COUNT: break;
+    }
+    return TL_OK;
+}
+
+// "budget_bytes: chen-sqrt needs 340 bytes, at node 3 (conv1)"
+static tl_result tli_policy_refuse(tl_env *env, tli_policy *p) {
+    tl_simulate_desc desc;
+    tl_report report;
+    tli_writer w;
+    tl_result result;
+    tli_zero(&desc, sizeof desc);
+    desc.graph = p->graph;
+    desc.plan = &p->plan;
+    result = tli_simulate(&p->quiet, "tl_plan_policy", &desc, &report);
+    if (result) return result;
+    w = tli_begin_error(env, TL_ERROR_INFEASIBLE, "tl_plan_policy");
+    tli_put(&w, "budget_bytes: ");
+    tli_put(&w, tl_name_policy(p->desc->policy));
+    tli_put(&w, " needs ");
+    tli_put_u64(&w, tli_remat_with_base(p->plan.peak_bytes, p->desc->base_bytes));
+    tli_put(&w, " bytes");
+    if (report.peak_step >= 0) {
+        int32_t node = p->plan.steps[report.peak_step].node;
+        tli_put(&w, ", at node ");
+        tli_put_i64(&w, node);
+        tli_put(&w, " (");
+        tli_put(&w, tl_name_node(p->graph, node));
+        tli_put(&w, ")");
+    }
+    return tli_end_error(env, &w, TL_ERROR_INFEASIBLE);
+}
+
+static tl_result tli_check_policy(tl_env *env, const tl_policy_desc *desc) {
+    const char *function = "tl_plan_policy";
+    if ((uint32_t)desc->policy >= (uint32_t)TL_POLICY_COUNT)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "policy: there is no such one");
+    if (desc->inference != 0 && desc->inference != 1)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "inference: must be 0 or 1");
+    if (desc->inference && desc->policy != TL_POLICY_KEEP_ALL)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function,
+                        "policy: must be keep-all for inference: without backwards there is nothing to keep");
+    return tl_check_graph(env, desc->graph);
+}
+
+static tl_result tli_policy_init(tl_env *env, const tl_policy_desc *desc, tli_policy *p) {
+    uint64_t budget = desc->budget_bytes ? desc->budget_bytes : UINT64_MAX;
+    int32_t id;
+    tli_zero(p, sizeof *p);
+    if (env) p->quiet = *env;
+    p->quiet.log = NULL;
+    p->desc = desc;
+    p->graph = desc->graph;
+    p->is_over = budget < desc->base_bytes;
+    p->budget = budget > desc->base_bytes ? budget - desc->base_bytes : 0;
+    for (id = 0; id < p->graph->node_count; id++) p->call_count += !p->graph->nodes[id].is_input;
+    p->fineness = TLI_POLICY_NODES / (uint64_t)p->graph->node_count;
+    if (p->fineness < 32) p->fineness = 32;
+    p->keep = (uint8_t *)tli_alloc_array(&p->quiet, (uint64_t)p->graph->tensor_count, 1);
+    p->cuts = (int32_t *)tli_alloc_array(&p->quiet, (uint64_t)p->graph->node_count, sizeof *p->cuts);
+    p->last = (int32_t *)tli_alloc_array(&p->quiet, (uint64_t)p->graph->node_count, sizeof *p->last);
+    if (!p->keep || !p->cuts || !p->last) return TL_ERROR_NO_MEMORY;
+    tli_find_cuts(p);
+    return TL_OK;
+}
+
+TLI_IMPL tl_result tl_plan_policy(tl_env *env, const tl_policy_desc *desc, tl_plan *plan) {
+    tli_policy p;
+    tl_result result;
+    TL_ASSERT(desc && desc->graph && plan);
+    tli_zero(plan, sizeof *plan);
+    result = tli_check_policy(env, desc);
+    if (result) return result;
+    result = tli_policy_init(env, desc, &p);
+    if (!result) result = tli_policy_run(&p);
+    if (!result && !p.found) result = TL_ERROR_OVERFLOW;
+    if (!result && !tli_policy_fits(&p, &p.plan)) result = tli_policy_refuse(env, &p);
+    tli_release(&p.quiet, p.keep);
+    tli_release(&p.quiet, p.cuts);
+    tli_release(&p.quiet, p.last);
+    if (!result) {
+        p.plan.base_bytes = desc->base_bytes;
+        *plan = p.plan;
+        return TL_OK;
+    }
+    tl_free_plan(&p.quiet, &p.plan);
+    if (result == TL_ERROR_INFEASIBLE) return result;
+    return result == TL_ERROR_OVERFLOW
+        ? tli_fail(env, result, "tl_plan_policy", "graph: the cost of the plan does not fit 64 bits")
+        : tli_fail(env, result, "tl_plan_policy", "no memory to plan");
 }
 #endif  // TL_NO_PLANNERS
 
@@ -12271,6 +17732,312 @@ TLI_IMPL void tl_free_cpu_backend(tl_env *env, tl_backend *backend) {
     tli_release(env, cpu);
     tli_zero(backend, sizeof *backend);
 }
+
+#ifndef TL_NO_PLANNERS
+// -- what a device can do, measured --
+
+#define TLI_GAUGE_SAMPLES 31
+#define TLI_GAUGE_SMALL   4096       // bytes of the smaller copy: little more than its latency
+#define TLI_GAUGE_LARGE   67108864   // bytes of the larger one
+
+typedef struct tli_gauge {
+    tl_env *env;
+    const tl_backend *backend;
+    tl_measure_device_desc desc;  // defaults filled in
+    tl_backend_limits limits;
+    uint64_t blocks[TL_TIER_COUNT];
+    tl_range ranges[3];           // two on the device, one on the host; bytes 0 = there is none
+    uint64_t small, large;        // bytes of the two sizes; large 0 = no room
+} tli_gauge;
+
+typedef enum tli_gauge_work { TLI_GAUGE_COPY, TLI_GAUGE_COMPRESS, TLI_GAUGE_EXPAND } tli_gauge_work;
+
+// One kind of work between two ranges.
+typedef struct tli_gauge_job {
+    tli_gauge_work work;
+    tl_codec codec;
+    tl_range to, from;
+} tli_gauge_job;
+
+static tl_result tli_gauge_fail(const tli_gauge *g, const char *call, tl_result code) {
+    tli_writer w = tli_begin_error(g->env, code, "tl_measure_device");
+    tli_put(&w, "backend: "); tli_put(&w, call); tli_put(&w, ": ");
+    tli_put(&w, tl_explain_result(code));
+    return tli_end_error(g->env, &w, code);
+}
+
+// Hand over and wait: only then has a time passed.
+static tl_result tli_gauge_wait(const tli_gauge *g) {
+    const tl_backend *b = g->backend;
+    tl_ticket ticket;
+    tl_result result = b->submit(b->self, &ticket);
+    if (result && result != TL_NOT_READY) return tli_gauge_fail(g, "submit", result);
+    if (!result) result = b->wait(b->self, ticket);
+    if (result == TL_NOT_READY)
+        return tli_fail(g->env, TL_ERROR_UNSUPPORTED, "tl_measure_device",
+                        "backend: cannot wait, so that nothing can be timed");
+    return result ? tli_gauge_fail(g, "wait", result) : TL_OK;
+}
+
+// Enqueue a job on the first so many bytes (uncompressed) of its ranges.
+static tl_result tli_gauge_enqueue(const tli_gauge *g, const tli_gauge_job *job, uint64_t bytes) {
+    const tl_backend *b = g->backend;
+    tl_range to = job->to, from = job->from;
+    tl_result result = TL_OK;
+    to.bytes = from.bytes = bytes;
+    switch (job->work) {
+    case TLI_GAUGE_COPY:
+        result = b->copy(b->self, to, from);
+        return result ? tli_gauge_fail(g, "copy", result) : TL_OK;
+    case TLI_GAUGE_COMPRESS:
+        to.bytes = tl_find_codec_bytes(job->codec, bytes);
+        result = b->compress(b->self, job->codec, to, from);
+        return result ? tli_gauge_fail(g, "compress", result) : TL_OK;
+    case TLI_GAUGE_EXPAND:
+        from.bytes = tl_find_codec_bytes(job->codec, bytes);
+        result = b->expand(b->self, job->codec, to, from);
+        return result ? tli_gauge_fail(g, "expand", result) : TL_OK;
+    }
+    return result;
+}
+
+static double tli_find_median(double *samples, int32_t count) {
+    int32_t i, k;
+    for (i = 1; i < count; i++) {
+        double sample = samples[i];
+        for (k = i; k > 0 && samples[k - 1] > sample; k--) samples[k] = samples[k - 1];
+        samples[k] = sample;
+    }
+    return count % 2 ? samples[count / 2] : (samples[count / 2 - 1] + samples[count / 2]) / 2;
+}
+
+// Median time of a job; the first run is not counted: it touches the bytes for the first time.
+static tl_result tli_time_job(const tli_gauge *g, const tli_gauge_job *job, uint64_t bytes, double *ns) {
+    const tl_backend *b = g->backend;
+    double samples[TLI_GAUGE_SAMPLES];
+    int32_t i;
+    for (i = -1; i < g->desc.sample_count; i++) {
+        uint64_t start = b->now_ns(b->self), end;
+        tl_result result = tli_gauge_enqueue(g, job, bytes);
+        if (!result) result = tli_gauge_wait(g);
+        if (result) return result;
+        end = b->now_ns(b->self);
+        if (i >= 0) samples[i] = end > start ? (double)(end - start) : 0;
+    }
+    *ns = tli_find_median(samples, g->desc.sample_count);
+    return TL_OK;
+}
+
+// Bytes a second of a job, from the difference of two sizes, and what is left of the smaller one; 0 where
+// the clock does not tell.
+static tl_result tli_fit_job(const tli_gauge *g, const tli_gauge_job *job, double *rate, double *latency_ns) {
+    // Codecs compute, so they need fewer bytes to be seen beside a latency.
+    uint64_t most = job->work == TLI_GAUGE_COPY ? g->large : tli_larger_u64(g->large / 16, 2 * g->small);
+    double small = 0, large = 0;
+    tl_result result = tli_time_job(g, job, g->small, &small);
+    if (!result) result = tli_time_job(g, job, most, &large);
+    *rate = *latency_ns = 0;
+    if (result || !(large > small)) return result;
+    *rate = (double)(most - g->small) * 1e9 / (large - small);
+    *latency_ns = small - (double)g->small * 1e9 / *rate;
+    if (*latency_ns < 0) *latency_ns = 0;
+    return TL_OK;
+}
+
+static tli_gauge_job tli_gauge_job_of(tli_gauge_work work, tl_codec codec, tl_range to, tl_range from) {
+    tli_gauge_job job;
+    job.work = work; job.codec = codec;
+    job.to = to; job.from = from;
+    return job;
+}
+
+static uint64_t tli_round_u64(double value) {
+    return value < 18446744073709549568.0 ? (uint64_t)(value + 0.5) : UINT64_MAX;
+}
+
+static tl_result tli_measure_copies(const tli_gauge *g, tl_device *device) {
+    const tl_range *r = g->ranges;
+    tli_gauge_job job = tli_gauge_job_of(TLI_GAUGE_COPY, TL_CODEC_NONE, r[1], r[0]);
+    double rate, latency, back, back_latency;
+    tl_result result = tli_fit_job(g, &job, &rate, &latency);
+    if (result) return result;
+    device->bytes_per_second = tli_round_u64(2 * rate);  // read and written
+    if (!r[2].bytes) return TL_OK;
+    job = tli_gauge_job_of(TLI_GAUGE_COPY, TL_CODEC_NONE, r[2], r[0]);
+    result = tli_fit_job(g, &job, &rate, &latency);
+    job = tli_gauge_job_of(TLI_GAUGE_COPY, TL_CODEC_NONE, r[1], r[2]);
+    if (!result) result = tli_fit_job(g, &job, &back, &back_latency);
+    if (result || rate <= 0 || back <= 0) return result;
+    device->link_bytes_per_second = tli_round_u64(rate < back ? rate : back);
+    device->link_latency_ns = tli_round_u64(latency > back_latency ? latency : back_latency);
+    return TL_OK;
+}
+
+static tl_result tli_measure_codecs(const tli_gauge *g, tl_device *device) {
+    const tl_range *r = g->ranges;
+    double slowest = 0, rate, latency;
+    int codec, expands;
+    for (codec = TL_CODEC_NONE + 1; codec < TL_CODEC_COUNT; codec++) {
+        if (!(g->limits.codecs >> codec & 1)) continue;
+        for (expands = 0; expands < 2; expands++) {
+            tli_gauge_work work = expands ? TLI_GAUGE_EXPAND : TLI_GAUGE_COMPRESS;
+            tli_gauge_job job = tli_gauge_job_of(work, (tl_codec)codec, r[!expands], r[expands]);
+            tl_result result = tli_fit_job(g, &job, &rate, &latency);
+            if (result) return result;
+            if (rate > 0 && (slowest <= 0 || rate < slowest)) slowest = rate;
+        }
+    }
+    device->codec_bytes_per_second = tli_round_u64(slowest);
+    return TL_OK;
+}
+
+// A loop of multiplications and additions that no compiler can foresee: 2^20 FLOP.
+static tl_result tli_run_flops(tl_precision precision, uint64_t *flops, void *user) {
+    const volatile float seeds[2] = { 0.75f, 0.5f };
+    volatile double sink;
+    float factor = seeds[0], term = seeds[1], a[16];
+    double factor_wide = (double)seeds[0], term_wide = (double)seeds[1], b[16];
+    int32_t i, k;
+    (void)user;
+    *flops = UINT64_C(1) << 20;
+    if (precision != TL_PRECISION_SINGLE && precision != TL_PRECISION_FULL) return TL_ERROR_UNSUPPORTED;
+    for (k = 0; k < 16; k++) { a[k] = (float)k; b[k] = k; }
+    if (precision == TL_PRECISION_SINGLE) {
+        for (i = 0; i < 32768; i++)
+            for (k = 0; k < 16; k++) a[k] = a[k] * factor + term;
+        for (k = 0; k < 16; k++) sink = (double)a[k];
+    } else {
+        for (i = 0; i < 32768; i++)
+            for (k = 0; k < 16; k++) b[k] = b[k] * factor_wide + term_wide;
+        for (k = 0; k < 16; k++) sink = b[k];
+    }
+    (void)sink;
+    return TL_OK;
+}
+
+static tl_result tli_measure_flops(const tli_gauge *g, tl_device *device) {
+    const tl_backend *b = g->backend;
+    tl_result (*compute)(tl_precision, uint64_t *, void *) = g->desc.compute;
+    double samples[TLI_GAUGE_SAMPLES], single;
+    int32_t p, i;
+    if (!compute && g->limits.host_visible) compute = tli_run_flops;
+    for (p = 0; p < TL_PRECISION_COUNT && compute; p++) {
+        tl_result result = TL_OK;
+        for (i = -1; i < g->desc.sample_count && !result; i++) {
+            uint64_t flops = 0, start = b->now_ns(b->self), end;
+            result = compute((tl_precision)p, &flops, g->desc.user);
+            end = b->now_ns(b->self);
+            if (i >= 0) samples[i] = end > start ? (double)flops * 1e9 / (double)(end - start) : 0;
+        }
+        if (result && result != TL_ERROR_UNSUPPORTED)
+            return tli_fail(g->env, TL_ERROR_KERNEL, "tl_measure_device", "compute: reported a failure");
+        if (!result) device->flops_per_second[p] = tli_find_median(samples, g->desc.sample_count);
+    }
+    single = device->flops_per_second[TL_PRECISION_SINGLE];
+    for (p = 0; p < TL_PRECISION_COUNT; p++) {
+        double rate = device->flops_per_second[p];
+        if (rate > 0 && (p == TL_PRECISION_FULL || rate >= single)) device->supported |= 1u << p;
+    }
+    return TL_OK;
+}
+
+static void tli_close_gauge(tli_gauge *g) {
+    const tl_backend *b = g->backend;
+    int32_t i;
+    for (i = 0; i < 3; i++) {
+        if (g->ranges[i].bytes) (void)b->release(b->self, g->ranges[i]);
+        tli_zero(&g->ranges[i], sizeof g->ranges[i]);
+    }
+    for (i = 0; i < TL_TIER_COUNT; i++) {
+        if (g->blocks[i]) (void)b->free_block(b->self, g->blocks[i]);
+        g->blocks[i] = 0;
+    }
+}
+
+static tl_result tli_claim_gauge(tli_gauge *g, int32_t index, tl_tier tier, uint64_t offset) {
+    tl_range range;
+    tl_result result;
+    range.block = g->blocks[tier]; range.offset = offset; range.bytes = g->large;
+    result = g->backend->claim(g->backend->self, range);
+    if (!result) g->ranges[index] = range;
+    return result;
+}
+
+// Blocks for copies of g->large bytes; TL_ERROR_NO_MEMORY where there is no room for so many.
+static tl_result tli_open_gauge(tli_gauge *g, int uses_host) {
+    const tl_backend *b = g->backend;
+    tl_result result = b->add_block(b->self, TL_TIER_DEVICE, 2 * g->large, &g->blocks[TL_TIER_DEVICE]);
+    if (!result && uses_host) result = b->add_block(b->self, TL_TIER_HOST, g->large, &g->blocks[TL_TIER_HOST]);
+    if (!result) result = tli_claim_gauge(g, 0, TL_TIER_DEVICE, 0);
+    if (!result) result = tli_claim_gauge(g, 1, TL_TIER_DEVICE, g->large);
+    if (!result && uses_host) result = tli_claim_gauge(g, 2, TL_TIER_HOST, 0);
+    if (result) tli_close_gauge(g);
+    return result;
+}
+
+// The largest size that there is room for: two ranges of it on the device, one on the host.
+static tl_result tli_size_gauge(tli_gauge *g) {
+    const tl_backend_limits *limits = &g->limits;
+    uint64_t step = tli_larger_u64(limits->alignment_bytes, 64);
+    uint64_t room = limits->budget_bytes[TL_TIER_DEVICE] / 2, host_room = limits->budget_bytes[TL_TIER_HOST];
+    int uses_host = host_room >= 2 * tli_align_u64(TLI_GAUGE_SMALL, step);
+    tl_result result = TL_ERROR_NO_MEMORY;
+    g->small = tli_align_u64(TLI_GAUGE_SMALL, step);
+    g->large = g->desc.bytes;
+    if (g->large > room) g->large = room;
+    if (uses_host && g->large > host_room) g->large = host_room;
+    if (g->large > limits->range_bytes) g->large = limits->range_bytes;
+    if (g->large > UINT64_MAX / 4) g->large = UINT64_MAX / 4;
+    for (g->large -= g->large % step; g->large >= 2 * g->small; g->large = g->large / 2 - g->large / 2 % step) {
+        result = tli_open_gauge(g, uses_host);
+        if (result != TL_ERROR_NO_MEMORY) break;
+    }
+    if (!result) return TL_OK;
+    g->large = 0;
+    return result == TL_ERROR_NO_MEMORY ? TL_OK : tli_gauge_fail(g, "add_block, claim", result);
+}
+
+static tl_result tli_measure_blocks(tli_gauge *g, tl_device *device) {
+    const tl_backend *b = g->backend;
+    tl_result result = tli_size_gauge(g);
+    if (result || !g->large) return result;
+    result = b->fill(b->self, g->ranges[0], 0x3F800000u);
+    if (result) result = tli_gauge_fail(g, "fill", result);
+    if (!result) result = tli_measure_copies(g, device);
+    if (!result) result = tli_measure_codecs(g, device);
+    tli_close_gauge(g);
+    return result;
+}
+
+TLI_IMPL tl_result tl_measure_device(tl_env *env, const tl_backend *backend,
+                                     const tl_measure_device_desc *desc, tl_device *device) {
+    tli_gauge g;
+    tl_device measured;
+    tl_result result;
+    TL_ASSERT(backend && backend->self && device);
+    tli_zero(device, sizeof *device);
+    tli_zero(&measured, sizeof measured);
+    tli_zero(&g, sizeof g);
+    if (desc) g.desc = *desc;
+    if (g.desc.sample_count < 0 || g.desc.sample_count > TLI_GAUGE_SAMPLES)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, "tl_measure_device", "sample_count: must be 0 .. 31");
+    if (!g.desc.sample_count) g.desc.sample_count = 5;
+    if (!g.desc.bytes) g.desc.bytes = TLI_GAUGE_LARGE;
+    g.env = env;
+    g.backend = backend;
+    backend->limits(backend->self, &g.limits);
+    measured.name = g.desc.name;
+    measured.alignment_bytes = g.limits.alignment_bytes;
+    if (g.limits.capacity_bytes[TL_TIER_DEVICE] != TL_UNLIMITED)
+        measured.device_capacity_bytes = g.limits.capacity_bytes[TL_TIER_DEVICE];
+    if (g.limits.capacity_bytes[TL_TIER_HOST] != TL_UNLIMITED)
+        measured.host_capacity_bytes = g.limits.capacity_bytes[TL_TIER_HOST];
+    result = tli_measure_blocks(&g, &measured);
+    if (!result) result = tli_measure_flops(&g, &measured);
+    if (!result) *device = measured;
+    return result;
+}
+#endif
 
 // ============================================================================
 // [11] MANAGER (implementation)
@@ -15550,31 +21317,32 @@ static uint64_t tli_scale_bytes(uint64_t bytes, tl_precision precision) {
 // Graph inputs keep theirs.
 static tl_result tli_scale_graph(tl_run *run) {
     const tl_graph *graph = run->graph;
+    tl_node *nodes;
+    tl_node_output *outputs;
     uint32_t can =
         run->desc.kernel_precisions ? run->desc.kernel_precisions : 1u << TL_PRECISION_SINGLE;
     int32_t i;
     if (!(can & (1u << run->precision)))
         return tli_unsupported(run, "strategy.precision: not among kernel_precisions");
     if (run->precision == TL_PRECISION_SINGLE) return TL_OK;
+    nodes = (tl_node *)tli_alloc_array(run->env, (uint64_t)graph->node_count, sizeof *nodes);
+    outputs = (tl_node_output *)tli_alloc_array(run->env, (uint64_t)graph->tensor_count, sizeof *outputs);
     run->own_graph = *graph;
-    run->own_graph.nodes =
-        (tl_node *)tli_alloc_array(run->env, (uint64_t)graph->node_count, sizeof *graph->nodes);
-    run->own_graph.outputs = (tl_node_output *)tli_alloc_array(
-        run->env, (uint64_t)graph->tensor_count, sizeof *graph->outputs);
+    run->own_graph.nodes = nodes;
+    run->own_graph.outputs = outputs;
     run->owns_nodes = 1;
-    if (!run->own_graph.nodes || !run->own_graph.outputs)
+    if (!nodes || !outputs)
         return tli_fail(run->env, TL_ERROR_NO_MEMORY, "tl_init_run", "graph of another precision");
-    tli_copy(run->own_graph.nodes, graph->nodes, (size_t)graph->node_count * sizeof *graph->nodes);
-    tli_copy(run->own_graph.outputs, graph->outputs,
-             (size_t)graph->tensor_count * sizeof *graph->outputs);
+    tli_copy(nodes, graph->nodes, (size_t)graph->node_count * sizeof *nodes);
+    tli_copy(outputs, graph->outputs, (size_t)graph->tensor_count * sizeof *outputs);
     for (i = 0; i < graph->node_count; i++) {
-        tl_node *node = &run->own_graph.nodes[i];
+        tl_node *node = &nodes[i];
         node->saved_bytes = tli_scale_bytes(node->saved_bytes, run->precision);
         node->fwork_bytes = tli_scale_bytes(node->fwork_bytes, run->precision);
         node->bwork_bytes = tli_scale_bytes(node->bwork_bytes, run->precision);
     }
     for (i = 0; i < graph->tensor_count; i++) {
-        tl_node_output *output = &run->own_graph.outputs[i];
+        tl_node_output *output = &outputs[i];
         if (!graph->nodes[output->node].is_input)
             output->bytes = tli_scale_bytes(output->bytes, run->precision);
     }
@@ -15932,8 +21700,8 @@ TLI_IMPL void tl_free_run(tl_run *run) {
     tli_release(env, run->call.made);
     tli_release(env, run->touched);
     if (run->owns_nodes) {
-        tli_release(env, run->own_graph.nodes);
-        tli_release(env, run->own_graph.outputs);
+        tli_release(env, (tl_node *)run->own_graph.nodes);
+        tli_release(env, (tl_node_output *)run->own_graph.outputs);
     }
     if (run->owns_layers) tl_free_graph(env, &run->layer_graph);
     tli_release(env, run);
@@ -16139,96 +21907,6 @@ TLI_IMPL const tl_run_event *tl_find_event(const tl_trace *trace, int32_t index)
 }
 
 #ifndef TL_NO_TEXT
-// -- stream: a small buffer in front of a sink; the first error stops it --
-
-typedef struct tli_stream {
-    tl_sink   sink;
-    tl_result result;   // of the sink
-    uint64_t  sent;     // bytes that the sink took
-    size_t    used;     // of buf
-    char      buf[512];
-} tli_stream;
-
-static void tli_open_stream(tli_stream *s, tl_sink sink) {
-    s->sink = sink;
-    s->result = TL_OK;
-    s->sent = 0;
-    s->used = 0;
-}
-
-static void tli_flush(tli_stream *s) {
-    if (!s->result && s->used) {
-        s->result = s->sink.write(s->sink.user, s->buf, s->used);
-        if (!s->result) s->sent += s->used;
-    }
-    s->used = 0;
-}
-
-static void tli_send_bytes(tli_stream *s, const char *text, size_t length) {
-    size_t i;
-    for (i = 0; i < length; i++) {
-        if (s->used == sizeof s->buf) tli_flush(s);
-        s->buf[s->used++] = text[i];
-    }
-}
-
-static void tli_send(tli_stream *s, const char *text) { tli_send_bytes(s, text, tli_text_length(text)); }
-
-static void tli_send_u64(tli_stream *s, uint64_t value) {
-    char digits[24];
-    tli_writer w = tli_writer_of(digits, sizeof digits);
-    tli_put_u64(&w, value);
-    tli_send_bytes(s, digits, w.length);
-}
-
-static void tli_send_i32(tli_stream *s, int32_t value) {
-    if (value < 0) tli_send(s, "-");
-    tli_send_u64(s, value < 0 ? (uint64_t)0 - (uint64_t)(int64_t)value : (uint64_t)value);
-}
-
-// value / 10^places, all places written.
-static void tli_send_decimal(tli_stream *s, uint64_t value, int places) {
-    uint64_t scale = 1;
-    int i;
-    for (i = 0; i < places; i++) scale *= 10;
-    tli_send_u64(s, value / scale);
-    if (places) tli_send(s, ".");
-    for (value %= scale; scale > 1; value %= scale) {
-        scale /= 10;
-        tli_send_u64(s, value / scale);
-    }
-}
-
-// At most `limit` characters of a text as XML, whatever it holds; what XML forbids becomes U+FFFD.
-static void tli_send_text(tli_stream *s, const char *text, int32_t limit) {
-    const char *end = text + tli_text_length(text);
-    for (; text < end && limit > 0; limit--) {
-        uint32_t code = 0;
-        size_t length = tli_utf8_length(text, end, &code);
-        if (!length || code == 0xFFFE || code == 0xFFFF) tli_send(s, "\xEF\xBF\xBD");
-        else if (code < 0x20) tli_send(s, " ");
-        else if (code == '&') tli_send(s, "&amp;");
-        else if (code == '<') tli_send(s, "&lt;");
-        else if (code == '>') tli_send(s, "&gt;");
-        else tli_send_bytes(s, text, length);
-        text += length ? length : 1;
-    }
-    if (text < end) tli_send(s, "\xE2\x80\xA6");  // an ellipsis
-}
-
-static tl_result tli_close_stream(tli_stream *s, tl_env *env, const char *function) {
-    tli_writer w;
-    tli_flush(s);
-    if (!s->result) return TL_OK;
-    w = tli_begin_error(env, s->result, function);
-    tli_put(&w, "sink: stopped with ");
-    tli_put(&w, tl_name_result(s->result));
-    tli_put(&w, " after ");
-    tli_put_u64(&w, s->sent);
-    tli_put(&w, " bytes");
-    return tli_end_error(env, &w, s->result);
-}
-
 // -- the trace as JSON --
 
 typedef struct tli_trace_writer {
@@ -16379,34 +22057,23 @@ TLI_IMPL tl_result tl_write_trace_json(tl_env *env, const tl_trace *trace, const
     return tli_close_stream(&t.out, env, "tl_write_trace_json");
 }
 
-// -- the picture: bytes as text --
+// -- the picture: texts --
 
-static const char *const tli_byte_units[] = { " B", " KiB", " MiB", " GiB", " TiB", " PiB", " EiB" };
-
-// The largest unit, as a power of 1024, of which bytes hold at least one.
-static int tli_find_byte_unit(uint64_t bytes) {
-    int unit = 0;
-    while (unit < 6 && bytes >> (10 * unit + 10)) unit++;
-    return unit;
-}
-
-// bytes * factor / unit, to nearest.
-static uint64_t tli_scale_bytes_to(uint64_t bytes, int unit, uint64_t factor) {
-    int bits = 10 * unit;
-    uint64_t whole = bytes >> bits, rest = bytes & ((UINT64_C(1) << bits) - 1);
-    if (bits > 40) { rest >>= bits - 40; bits = 40; }  // so that rest * factor fits
-    return whole * factor + (bits ? (rest * factor + (UINT64_C(1) << (bits - 1))) >> bits : 0);
-}
-
-// Three digits that tell: 1.25 MiB, 12.0 MiB, 823 KiB.
-static void tli_send_size(tli_stream *s, uint64_t bytes) {
-    int unit = tli_find_byte_unit(bytes), places = 2;
-    uint64_t value = tli_scale_bytes_to(bytes, unit, 100);
-    if (value >= 1000) { value = tli_scale_bytes_to(bytes, unit, 10); places = 1; }
-    if (!unit || value >= 1000) { value = tli_scale_bytes_to(bytes, unit, 1); places = 0; }
-    if (value == 1024 && places == 0 && unit < 6) { unit++; value = 100; places = 2; }
-    tli_send_decimal(s, value, places);
-    tli_send(s, tli_byte_units[unit]);
+// At most `limit` characters of a text as XML, whatever it holds; what XML forbids becomes U+FFFD.
+static void tli_send_text(tli_stream *s, const char *text, int32_t limit) {
+    const char *end = text + tli_text_length(text);
+    for (; text < end && limit > 0; limit--) {
+        uint32_t code = 0;
+        size_t length = tli_utf8_length(text, end, &code);
+        if (!length || code == 0xFFFE || code == 0xFFFF) tli_send(s, "\xEF\xBF\xBD");
+        else if (code < 0x20) tli_send(s, " ");
+        else if (code == '&') tli_send(s, "&amp;");
+        else if (code == '<') tli_send(s, "&lt;");
+        else if (code == '>') tli_send(s, "&gt;");
+        else tli_send_bytes(s, text, length);
+        text += length ? length : 1;
+    }
+    if (text < end) tli_send(s, "\xE2\x80\xA6");  // an ellipsis
 }
 
 // -- the picture: places, in hundredths of a pixel --
@@ -16429,6 +22096,7 @@ typedef struct tli_picture {
     tli_box                plot;
 
     double                 last_time;    // right end of the time axis
+    int32_t                colour;       // of the first curve
     int32_t                peak_steps[TLI_CURVE_LIMIT];
     uint64_t               peak_bytes;   // of all curves
     int                    unit;         // of the byte axis
@@ -16689,19 +22357,46 @@ static void tli_send_tick(tli_stream *s, uint64_t value, int power) {
 }
 
 // Ticks at multiples of 1, 2 or 5 times a power of ten, about one in 70 pixels.
+static double tli_find_time_tick(const tli_picture *p, int *factor, int *power) {
+    double least = p->last_time * 7000 / (double)(p->plot.right - p->plot.left), ten = 1;
+    *factor = 1;
+    *power = 0;
+    while (ten > least && (*power > 0 || !p->whole_steps)) { ten /= 10; --*power; }
+    while (ten * *factor < least) {
+        *factor = *factor == 1 ? 2 : *factor == 2 ? 5 : 10;
+        if (*factor == 10) { *factor = 1; ten *= 10; ++*power; }
+    }
+    return ten * *factor;
+}
+
+// The place of tick i; 0 = there is none.
+static int32_t tli_find_tick_place(const tli_picture *p, double tick, uint64_t i) {
+    int32_t x;
+    if ((double)i * tick > p->last_time * (1 + 1e-9)) return 0;
+    x = tli_time_place(p, (double)i * tick);
+    return x > p->plot.right ? p->plot.right : x;
+}
+
+static void tli_draw_time_grid(tli_picture *p, int32_t top) {
+    int factor, power;
+    double tick = tli_find_time_tick(p, &factor, &power);
+    uint64_t i;
+    int32_t x;
+    for (i = 0; (x = tli_find_tick_place(p, tick, i)) > 0; i++) {
+        tli_send_move(&p->out, "<path class=\"grid\" d=\"M", x, " ", top);
+        tli_send(&p->out, "V");
+        tli_send_place(&p->out, p->plot.bottom);
+        tli_send(&p->out, "\"/>\n");
+    }
+}
+
 static void tli_draw_time_axis(tli_picture *p) {
     tli_stream *s = &p->out;
-    double least = p->last_time * 7000 / (double)(p->plot.right - p->plot.left), ten = 1;
-    int factor = 1, power = 0;
+    int factor, power;
+    double tick = tli_find_time_tick(p, &factor, &power);
     uint64_t i;
-    while (ten > least && (power > 0 || !p->whole_steps)) { ten /= 10; power--; }
-    while (ten * factor < least) {
-        factor = factor == 1 ? 2 : factor == 2 ? 5 : 10;
-        if (factor == 10) { factor = 1; ten *= 10; power++; }
-    }
-    for (i = 0; (double)i * (ten * factor) <= p->last_time * (1 + 1e-9); i++) {
-        int32_t x = tli_time_place(p, (double)i * (ten * factor));
-        if (x > p->plot.right) x = p->plot.right;
+    int32_t x;
+    for (i = 0; (x = tli_find_tick_place(p, tick, i)) > 0; i++) {
         tli_send_move(s, "<path class=\"axis\" d=\"M", x, " ", p->plot.bottom);
         tli_send(s, "v5\"/>\n");
         tli_send_text_start(s, x, p->plot.bottom + 2000, " text-anchor=\"middle\"");
@@ -16748,8 +22443,8 @@ static void tli_draw_curve(tli_picture *p, int32_t index) {
     pen.pending = 0;
     pen.highest = 0;
     pen.y = p->plot.bottom;
-    tli_send_number(s, "<path class=\"curve k", index);
-    tli_send_number(s, " f", index);
+    tli_send_number(s, "<path class=\"curve k", p->colour + index);
+    tli_send_number(s, " f", p->colour + index);
     tli_send_move(s, "\" d=\"M", p->plot.left - 1000, " ", p->plot.bottom);  // beyond the clip: no edge at 0
     if (curve->live_bytes[0]) {
         pen.y = tli_bytes_place(p, curve->live_bytes[0]);
@@ -16835,7 +22530,7 @@ static void tli_draw_peak(tli_picture *p, int32_t curve) {
         p->taken[p->taken_count++] = box;
         break;
     }
-    tli_send_number(s, "<circle class=\"mark k", curve);
+    tli_send_number(s, "<circle class=\"mark k", p->colour + curve);
     tli_send_move(s, "\" cx=\"", at.x, "\" cy=\"", at.y);
     tli_send(s, "\" r=\"4\"/>\n");
     tli_send_text_start(s, at.x + tli_label_places[best].x, at.y + tli_label_places[best].y,
@@ -16874,6 +22569,389 @@ TLI_IMPL tl_result tl_write_memory_svg(tl_env *env, const tl_memory_curve *curve
     tli_draw_peaks(&p);
     tli_send(&p.out, "</svg>\n");
     return tli_close_stream(&p.out, env, "tl_write_memory_svg");
+}
+
+// -- the picture of a plan: a lane for each kind of step above its memory, on one time axis --
+
+typedef enum tli_lane {
+    TLI_LANE_FORWARD, TLI_LANE_AGAIN, TLI_LANE_BACKWARD, TLI_LANE_CONVERT, TLI_LANE_WAIT, TLI_LANE_SPILL,
+    TLI_LANE_FETCH, TLI_LANE_COUNT
+} tli_lane;
+
+static const char *const tli_lane_names[] = { "forward", "recompute", "backward", "convert", "wait", "spill",
+                                              "fetch" };
+static const char *const tli_lane_classes[] = { "f0", "f1", "f2", "f3", "idle", "f4", "f5" };
+
+#define TLI_LANE_HIGH  2000  // hundredths of a pixel
+#define TLI_LANE_STEP  2600
+
+typedef struct tli_gantt {
+    tli_picture      p;            // memory: the lower half
+    const tl_graph  *graph;
+    const tl_plan   *plan;
+    tl_env          *env;
+    uint64_t        *start, *end;  // [count] of each step; in one block with live and host
+    uint64_t        *live, *host;  // [count]
+    double          *times;        // [count] when compute reaches the end of each step, in units of the axis
+    uint8_t         *lanes;        // [count] tli_lane; TLI_LANE_COUNT = not drawn
+    int32_t          count;        // steps, at least 1
+    int              by_step;      // 1 = nothing takes time: the axis counts steps
+    double           unit;         // cost in one unit of the time axis
+    int32_t          tops[TLI_LANE_COUNT];  // of each lane; 0 = not drawn
+    int32_t          lanes_bottom;
+    int32_t          legend_left;  // where the next entry goes
+    tl_memory_curve  curves[2];
+    char             title[64], time_label[48];
+    tli_peak         peak;
+} tli_gantt;
+
+static const char tli_plan_style_text[] =
+    "<style>\n"
+    ".idle{fill:#b6bec8}.cut{stroke:#fff}.bar{font-size:11px;fill:#fff;pointer-events:none}\n"
+    ".at{fill:none;stroke:#818b98;stroke-dasharray:3 3}.hover{fill-opacity:0}\n"
+    "@media (prefers-color-scheme:dark){.idle{fill:#4d5560}.cut{stroke:#0d1117}.bar{fill:#0d1117}}\n"
+    "</style>\n";
+
+static tli_lane tli_find_lane(const tli_gantt *g, int32_t index, uint8_t *ran) {
+    const tl_step *step = &g->plan->steps[index];
+    int takes_time = g->by_step || g->end[index] > g->start[index], again;
+    switch ((tl_step_kind)step->kind) {
+    case TL_STEP_FORWARD:
+    case TL_STEP_FORWARD_INPLACE:
+    case TL_STEP_FORWARD_SAVE:
+        again = ran[step->node];
+        ran[step->node] = 1;
+        return again ? TLI_LANE_AGAIN : TLI_LANE_FORWARD;
+    case TL_STEP_BACKWARD: return TLI_LANE_BACKWARD;
+    case TL_STEP_SPILL: return TLI_LANE_SPILL;
+    case TL_STEP_FETCH: return TLI_LANE_FETCH;
+    case TL_STEP_WAIT: return takes_time ? TLI_LANE_WAIT : TLI_LANE_COUNT;
+    case TL_STEP_COMPRESS:
+    case TL_STEP_EXPAND: return TLI_LANE_CONVERT;
+    case TL_STEP_DROP:
+    case TL_STEP_DROP_SAVED:
+    case TL_STEP_DROP_HOST:
+    case TL_STEP_COUNT: break;
+    }
+    return TLI_LANE_COUNT;
+}
+
+// The unit of the time axis: of nanoseconds where a device says what they are, else a power of 1000.
+static void tli_scale_time(tli_gantt *g, uint64_t total, int has_device) {
+    static const char *const seconds[] = { "simulated time, ns", "simulated time, us", "simulated time, ms",
+                                           "simulated time, s" };
+    static const char *const costs[] = { "cost", "cost, thousands", "cost, millions", "cost, 10^9",
+                                         "cost, 10^12", "cost, 10^15", "cost, 10^18" };
+    int power = 0, most = has_device ? 3 : 6;
+    tli_writer w = tli_writer_of(g->time_label, sizeof g->time_label);
+    g->by_step = !total;
+    g->unit = 1;
+    for (; total >= 10000 && power < most; total /= 1000) { power++; g->unit *= 1000; }
+    tli_put(&w, g->by_step ? "step" : has_device ? seconds[power] : costs[power]);
+    tli_finish(&w);
+}
+
+// Times, lanes and curves from the simulation.
+static tl_result tli_read_gantt(tli_gantt *g, int has_device) {
+    uint8_t *ran = (uint8_t *)tli_alloc_array(g->env, (uint64_t)g->graph->node_count, 1);
+    uint64_t total = 0, now = 0;
+    int32_t i;
+    if (!ran) return tli_fail(g->env, TL_ERROR_NO_MEMORY, "tl_write_plan_svg", "no memory for the picture");
+    for (i = 0; i < g->plan->step_count; i++) if (g->end[i] > total) total = g->end[i];
+    tli_scale_time(g, total, has_device);
+    for (i = 0; i < g->plan->step_count; i++) {
+        tl_step_kind kind = (tl_step_kind)g->plan->steps[i].kind;
+        if (g->by_step) { g->start[i] = (uint64_t)i; g->end[i] = (uint64_t)i + 1; }
+        if (g->by_step || (kind != TL_STEP_SPILL && kind != TL_STEP_FETCH)) now = g->end[i];
+        g->times[i] = (double)now / g->unit;
+        g->lanes[i] = (uint8_t)tli_find_lane(g, i, ran);
+        if (g->lanes[i] < TLI_LANE_COUNT) g->tops[g->lanes[i]] = 1;
+    }
+    tli_release(g->env, ran);
+    if (!g->plan->step_count) {  // a plan of no steps: what the inputs hold, for a unit of time
+        g->times[0] = 1;
+        g->live[0] = g->peak.report.peak_bytes;
+    }
+    g->p.last_time = (double)total / g->unit;
+    if (g->p.last_time < g->times[g->count - 1]) g->p.last_time = g->times[g->count - 1];
+    return TL_OK;
+}
+
+static void tli_lay_out_gantt(tli_gantt *g) {
+    tli_picture *p = &g->p;
+    tli_writer w = tli_writer_of(g->title, sizeof g->title);
+    int32_t top = 10800, lane, i;
+    tli_put(&w, "plan of ");
+    tli_put_i64(&w, g->plan->step_count);
+    tli_put(&w, g->plan->step_count == 1 ? " step on " : " steps on ");
+    tli_put_i64(&w, g->graph->node_count);
+    tli_put(&w, g->graph->node_count == 1 ? " node" : " nodes");
+    tli_finish(&w);
+    for (lane = 0; lane < TLI_LANE_COUNT; lane++)
+        if (g->tops[lane]) { g->tops[lane] = top; top += TLI_LANE_STEP; }
+    g->lanes_bottom = top;
+    for (i = 0; i < 2; i++) {
+        g->curves[i].live_bytes = i ? g->host : g->live;
+        g->curves[i].times = g->times;
+        g->curves[i].count = g->count;
+        g->curves[i].label = i ? "host" : "device";
+    }
+    p->curves = g->curves;
+    p->curve_count = g->peak.report.host_peak_bytes ? 2 : 1;
+    p->colour = 6;
+    p->width = 1200;
+    p->title = g->title;
+    p->time_label = g->time_label;
+    p->whole_steps = g->by_step || g->unit == 1;
+    p->plot = tli_box_of(8400, top + 4000, 117000, top + 28000);
+    for (i = 0; i < p->curve_count; i++) {
+        int32_t k;
+        for (k = 0; k < g->count; k++)
+            if (g->curves[i].live_bytes[k] > g->curves[i].live_bytes[p->peak_steps[i]]) p->peak_steps[i] = k;
+        if (g->curves[i].live_bytes[p->peak_steps[i]] > p->peak_bytes)
+            p->peak_bytes = g->curves[i].live_bytes[p->peak_steps[i]];
+    }
+}
+
+// "cost 133, 1.0813 x every call once; peak 496 B at step 16, backward of join: relu2 96 B, ..."
+static void tli_draw_summary(tli_gantt *g) {
+    tli_stream *s = &g->p.out;
+    const tl_report *r = &g->peak.report;
+    char name[400];
+    tli_writer w = tli_writer_of(name, sizeof name);
+    int32_t i, rows = g->peak.live_count < 3 ? g->peak.live_count : 3;
+    tli_send_text_start(s, 2400, 6000, "");
+    tli_send(s, "cost ");
+    tli_send_u64(s, r->cost);
+    if (r->base_cost) {
+        tli_send(s, ", ");
+        tli_send_decimal(s, tli_find_share(r->cost, r->base_cost), 4);
+        tli_send(s, " x every call once");
+    }
+    tli_send(s, "; peak ");
+    tli_send_size(s, r->peak_bytes);
+    tli_send(s, r->peak_step < 0 ? " " : " at ");
+    tli_put_step(&w, g->graph, g->plan, r->peak_step);
+    tli_finish(&w);
+    tli_send_text(s, name, 60);
+    for (i = 0; i < rows; i++) {
+        tli_send(s, i ? ", " : ": ");
+        tli_name_made(g->graph, &g->peak.live[i], name, sizeof name);
+        tli_send_text(s, name, 24);
+        tli_send(s, " ");
+        tli_send_size(s, g->peak.live[i].bytes);
+    }
+    if (rows < g->peak.live_count) {
+        tli_send_number(s, ", ", g->peak.live_count - rows);
+        tli_send(s, " more");
+    }
+    tli_send(s, "</text>\n");
+}
+
+static void tli_draw_legend_entry(tli_gantt *g, const char *fill, const char *name) {
+    tli_stream *s = &g->p.out;
+    tli_send(s, "<rect class=\"");
+    tli_send(s, fill);
+    tli_send_move(s, "\" x=\"", g->legend_left, "\" y=\"", 7700);
+    tli_send(s, "\" rx=\"2\" width=\"18\" height=\"10\"/>\n");
+    tli_send_text_start(s, g->legend_left + 2600, 8700, " class=\"label\"");
+    tli_send(s, name);
+    tli_send(s, "</text>\n");
+    g->legend_left += ((int32_t)tli_text_length(name) * TLI_LETTER) + 5200;
+}
+
+static void tli_draw_lane_names(tli_gantt *g) {
+    tli_stream *s = &g->p.out;
+    int32_t lane;
+    g->legend_left = 2400;
+    for (lane = 0; lane < TLI_LANE_COUNT; lane++) {
+        if (!g->tops[lane]) continue;
+        tli_draw_legend_entry(g, tli_lane_classes[lane], tli_lane_names[lane]);
+        tli_send_text_start(s, 7600, g->tops[lane] + 1450, " text-anchor=\"end\"");
+        tli_send(s, tli_lane_names[lane]);
+        tli_send(s, "</text>\n");
+        tli_send_move(s, "<path class=\"grid\" d=\"M", g->p.plot.left, " ", g->tops[lane] + 2300);
+        tli_send(s, "H");
+        tli_send_place(s, g->p.plot.right);
+        tli_send(s, "\"/>\n");
+    }
+    tli_draw_legend_entry(g, "f6", "device memory");
+    if (g->p.curve_count == 2) tli_draw_legend_entry(g, "f7", "host memory");
+}
+
+static int32_t tli_gantt_place(const tli_gantt *g, uint64_t cost) {
+    return tli_time_place(&g->p, (double)cost / g->unit);
+}
+
+// What the pointer is told: "conv1", "recompute, step 17", when and how long, how much memory.
+static void tli_send_hover(tli_gantt *g, int32_t first, int32_t last, int32_t members) {
+    tli_stream *s = &g->p.out;
+    const tl_step *step = &g->plan->steps[first];
+    tli_send(s, "<title>");
+    tli_send_text(s, tl_name_node(g->graph, step->node), 255);
+    if (step->output != TL_ALL_OUTPUTS) tli_send_number(s, ".", step->output);
+    if (members > 1) {
+        tli_send(s, " ... ");
+        tli_send_text(s, tl_name_node(g->graph, g->plan->steps[last].node), 255);
+    }
+    tli_send(s, "\n");
+    tli_send(s, tli_lane_names[g->lanes[first]]);
+    tli_send_number(s, ", step ", first);
+    if (members > 1) {
+        tli_send_number(s, " to ", last);
+        tli_send_number(s, ": ", members);
+        tli_send(s, " of them");
+    }
+    if (!g->by_step) {
+        tli_send(s, "\nfrom ");
+        tli_send_u64(s, g->start[first]);
+        tli_send(s, " to ");
+        tli_send_u64(s, g->end[last]);
+        tli_send(s, ": ");
+        tli_send_u64(s, g->end[last] - g->start[first]);
+    }
+    tli_send(s, "\n");
+    tli_send_size(s, g->live[last]);
+    tli_send(s, " live</title>");
+}
+
+static void tli_draw_bar(tli_gantt *g, int32_t first, int32_t last, int32_t members, int32_t left,
+                         int32_t right) {
+    tli_stream *s = &g->p.out;
+    int32_t lane = g->lanes[first], letters = (right - left - 800) / 640;
+    const char *name = tl_name_node(g->graph, g->plan->steps[first].node);
+    tli_send(s, "<rect class=\"");
+    tli_send(s, tli_lane_classes[lane]);
+    tli_send(s, right - left > 400 ? " cut" : "");
+    tli_send_move(s, "\" x=\"", left, "\" y=\"", g->tops[lane]);
+    tli_send_move(s, "\" width=\"", right - left, "\" height=\"", TLI_LANE_HIGH);
+    tli_send(s, "\">");
+    tli_send_hover(g, first, last, members);
+    tli_send(s, "</rect>\n");
+    if (members > 1 || letters < 2 || (letters < 5 && letters < (int32_t)tli_text_length(name))) return;
+    tli_send_text_start(s, left + 400, g->tops[lane] + 1400, " class=\"bar\"");
+    tli_send_text(s, name, letters < (int32_t)tli_text_length(name) ? letters - 1 : letters);
+    tli_send(s, "</text>\n");
+}
+
+// The bars of a lane. Narrower ones than a pixel are drawn together with those beside them.
+static void tli_draw_lane(tli_gantt *g, int32_t lane) {
+    int32_t first = -1, last = -1, members = 0, left = 0, right = 0, i;
+    for (i = 0; i < g->plan->step_count && !g->p.out.result; i++) {
+        int32_t from, to;
+        if (g->lanes[i] != lane) continue;
+        from = tli_gantt_place(g, g->start[i]);
+        to = tli_gantt_place(g, g->end[i]);
+        if (to - from < 60) to = from + 60;  // to be seen, and found by a pointer
+        if (members && to - from < 100 && from - right <= 50 && right - left < 400) {
+            if (to > right) right = to;
+        } else {
+            if (members) tli_draw_bar(g, first, last, members, left, right);
+            first = i;
+            members = 0;
+            left = from > right ? from : right;
+            right = to > left ? to : left + 20;
+        }
+        last = i;
+        members++;
+        if (to - from >= 100) { tli_draw_bar(g, first, last, members, left, right); members = 0; }
+    }
+    if (members) tli_draw_bar(g, first, last, members, left, right);
+}
+
+// Where the peak is, through all lanes, and what lives there for the pointer.
+static void tli_draw_peak_line(tli_gantt *g) {
+    tli_stream *s = &g->p.out;
+    tli_place at = tli_find_peak_place(&g->p, 0);
+    char name[400];
+    int32_t i;
+    tli_send_move(s, "<path class=\"at\" d=\"M", at.x, " ", 10400);
+    tli_send(s, "V");
+    tli_send_place(s, g->p.plot.bottom);
+    tli_send_move(s, "\"/>\n<circle class=\"hover\" cx=\"", at.x, "\" cy=\"", at.y);
+    tli_send(s, "\" r=\"9\"><title>");
+    for (i = 0; i < g->peak.live_count && i < TLI_EXPLAIN_ROWS; i++) {
+        if (i) tli_send(s, "\n");
+        tli_send_size(s, g->peak.live[i].bytes);
+        tli_send(s, "  ");
+        tli_name_made(g->graph, &g->peak.live[i], name, sizeof name);
+        tli_send_text(s, name, 300);
+    }
+    if (i < g->peak.live_count) { tli_send_number(s, "\n", g->peak.live_count - i); tli_send(s, " more"); }
+    tli_send(s, "</title></circle>\n");
+}
+
+static void tli_draw_gantt(tli_gantt *g) {
+    tli_picture *p = &g->p;
+    int32_t lane;
+    tli_draw_head(p);
+    tli_send(&p->out, tli_plan_style_text);
+    tli_draw_summary(g);
+    tli_draw_lane_names(g);
+    tli_draw_time_grid(p, 10400);
+    for (lane = 0; lane < TLI_LANE_COUNT; lane++) if (g->tops[lane]) tli_draw_lane(g, lane);
+    tli_draw_byte_axis(p);
+    tli_draw_curves(p);
+    tli_draw_time_axis(p);
+    tli_draw_peaks(p);
+    tli_draw_peak_line(g);
+    tli_send(&p->out, "</svg>\n");
+}
+
+static tl_result tli_alloc_gantt(tli_gantt *g) {
+    uint64_t count;
+    g->count = g->plan->step_count ? g->plan->step_count : 1;
+    count = (uint64_t)g->count;
+    g->start = (uint64_t *)tli_alloc_array(g->env, 4 * count, sizeof *g->start);
+    g->times = (double *)tli_alloc_array(g->env, count, sizeof *g->times);
+    g->lanes = (uint8_t *)tli_alloc_array(g->env, count, 1);
+    if (!g->start || !g->times || !g->lanes)
+        return tli_fail(g->env, TL_ERROR_NO_MEMORY, "tl_write_plan_svg", "no memory for the picture");
+    g->end = g->start + count;
+    g->live = g->end + count;
+    g->host = g->live + count;
+    return TL_OK;
+}
+
+static tl_result tli_write_gantt(tli_gantt *g, const tl_device *device, tl_sink sink) {
+    tl_simulate_desc desc;
+    tl_result result = tli_check_plan(g->env, "tl_write_plan_svg", g->plan);
+    if (!result) result = tli_alloc_gantt(g);
+    if (result) return result;
+    tli_zero(&desc, sizeof desc);
+    desc.graph = g->graph;
+    desc.plan = g->plan;
+    desc.device = device;
+    desc.live_bytes = g->live;
+    desc.host_bytes = g->host;
+    desc.start_cost = g->start;
+    desc.end_cost = g->end;
+    result = tli_find_peak(g->env, "tl_write_plan_svg", &desc, &g->peak);
+    if (!result) result = tli_read_gantt(g, device != NULL);
+    if (result) return result;
+    tli_sort_largest(&g->peak, g->peak.live_count < TLI_EXPLAIN_ROWS ? g->peak.live_count : TLI_EXPLAIN_ROWS);
+    tli_lay_out_gantt(g);
+    tli_scale_byte_axis(&g->p);
+    tli_open_stream(&g->p.out, sink);
+    tli_draw_gantt(g);
+    return tli_close_stream(&g->p.out, g->env, "tl_write_plan_svg");
+}
+
+TLI_IMPL tl_result tl_write_plan_svg(tl_env *env, const tl_graph *graph, const tl_plan *plan,
+                                     const tl_device *device, tl_sink sink) {
+    tli_gantt g;
+    tl_result result;
+    TL_ASSERT(graph && plan && sink.write);
+    tli_zero(&g, sizeof g);
+    g.env = env;
+    g.graph = graph;
+    g.plan = plan;
+    result = tli_write_gantt(&g, device, sink);
+    tli_release(env, g.start);
+    tli_release(env, g.times);
+    tli_release(env, g.lanes);
+    tli_release(env, g.peak.live);
+    return result;
 }
 
 #ifndef TL_NO_STDIO

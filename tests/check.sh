@@ -21,8 +21,8 @@ allowed='^(memcpy|memset|memmove|memcmp)$'
 mkdir -p $out
 unset F     # a filter is no bar
 
-steps=(build test test_clang differential shaders headers options freestanding names contents mingw
-       asan_gcc asan_clang tsan short_enums m32 s390x
+steps=(build test test_clang differential torch shaders headers options freestanding names contents mingw
+       asan_gcc asan_clang tsan short_enums m32 s390x plans
        cppcheck tidy readme examples fuzz size coverage)
 
 fail() { echo "$*" >&2; exit 1; }
@@ -75,16 +75,43 @@ step_tsan() {
 step_short_enums() { tests_with VULKAN=no B=$out/short_enums CC=gcc CFLAGS="-O1 -fshort-enums"; }
 
 # 32 bit with SSE: x87 would round intermediate results differently.
+m32_flags="-m32 -msse2 -mfpmath=sse -idirafter /usr/include/x86_64-linux-gnu"
 step_m32() {
     local lib=$cross/i386/usr/lib/i386-linux-gnu
     tests_with B=$out/m32 VULKAN=no CC=gcc LDFLAGS="-L$lib -Wl,-rpath,$lib" \
-        CFLAGS="-O1 -m32 -msse2 -mfpmath=sse -I$cross/i386/usr/include -idirafter /usr/include/x86_64-linux-gnu"
+        CFLAGS="-O1 $m32_flags -I$cross/i386/usr/include"
 }
-step_s390x() {      # big endian, and char is unsigned
-    # gcc computes floats as doubles here under -std=c99, -fexcess-precision=fast as floats
+# Big endian, and char is unsigned. gcc computes floats as doubles here under -std=c99, -fexcess-precision=fast as floats.
+s390x_cc=s390x-linux-gnu-gcc
+s390x_flags="-fexcess-precision=fast"
+s390x_runner="qemu-s390x -L /usr/s390x-linux-gnu"
+step_s390x() {
     local lib=$cross/s390x/usr/lib/s390x-linux-gnu
-    TIMEOUT=900 tests_with B=$out/s390x VULKAN=no CC=s390x-linux-gnu-gcc LDFLAGS="-L$lib -Wl,-rpath,$lib" \
-        CFLAGS="-fexcess-precision=fast -O1 -I$cross/s390x/usr/include" RUNNER="qemu-s390x -L /usr/s390x-linux-gnu"
+    TIMEOUT=900 tests_with B=$out/s390x VULKAN=no CC=$s390x_cc LDFLAGS="-L$lib -Wl,-rpath,$lib" \
+        CFLAGS="$s390x_flags -O1 -I$cross/s390x/usr/include" RUNNER="$s390x_runner"
+}
+
+# The same plans, to the last step, from every compiler, optimisation, word size and byte order.
+step_plans() {
+    local name runner cc all=()
+    while IFS='|' read -r name runner cc; do
+        all+=("$name")
+        echo "$cc -std=c99 -ffp-contract=off ${strict[*]} -o $out/plans-$name tests/plan_hash.c && $runner $out/plans-$name > $out/plans-$name.txt"
+    done > $out/plans.list <<< "s390x|$s390x_runner|$s390x_cc $s390x_flags -O2
+gcc-O0||gcc -O0
+clang-O0||clang -O0
+m32||gcc $m32_flags -O1
+gcc-O3||gcc -O3
+clang-O3||clang -O3"
+    parallel < $out/plans.list
+    for name in "${all[@]}"; do
+        cmp $out/plans-gcc-O0.txt "$out/plans-$name.txt" || {
+            diff $out/plans-gcc-O0.txt "$out/plans-$name.txt" | head
+            fail "gcc -O0 (<) and $name (>) plan differently"
+        }
+    done
+    [ -s $out/plans-gcc-O0.txt ] || fail "tests/plan_hash.c planned nothing"
+    echo "$(wc -l < $out/plans-gcc-O0.txt) plans, the same from ${all[*]}"
 }
 
 # Print the command that compiles (and runs) one tests/build_*.c:  build_command FILE c|c++ COMPILER STANDARD FLAGS...
@@ -293,6 +320,18 @@ step_fuzz() {
 
 step_size()     { bash tests/size.sh; }
 step_coverage() { bash tests/coverage.sh; }
+step_torch() {      # the exporter, where some python3 has PyTorch, and the library on what it writes
+    local python
+    for python in python3 /usr/bin/python3; do
+        "$python" -c 'import torch' 2>/dev/null || continue
+        "$python" tests/test_export_torch.py > $out/torch.log 2>&1 || { cat $out/torch.log; fail "the exporter's tests"; }
+        grep -E '^(SKIPPED|Ran )' $out/torch.log
+        gcc -std=c99 -O1 "${strict[@]}" -o $out/torch_plan tests/torch_plan.c -lm -lpthread
+        "$python" tests/torch_check.py $out/torch_plan
+        return
+    done
+    skip "tests/test_export_torch.py, tests/torch_check.py: no PyTorch (Debian: python3-torch)"
+}
 step_differential() { python3 tests/differential_plan.py 10000; }  # the simulator against the independent checker
 
 case ${1:-} in

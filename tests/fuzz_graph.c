@@ -1,14 +1,12 @@
 // clang -g -O1 -fsanitize=fuzzer,address,undefined tests/fuzz_graph.c -o build/fuzz_graph && build/fuzz_graph -max_len=65536 tests/corpus/fuzz_graph
 //
 // What tl_parse_graph accepts, tl_check_graph accepts; it prints, parses back and prints the same bytes. What it
-// refuses has a code, a sentence and an empty graph.
+// refuses has a code, a sentence and an empty graph. Either way its memory is bounded by the length of the text.
 
 #define TL_STRATEGY_IMPLEMENTATION
 #include "../tl_strategy.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "counting_alloc.h"
 
 #define MUST(x) do { if (!(x)) { fprintf(stderr, "line %d: %s\n", __LINE__, #x); abort(); } } while (0)
 
@@ -16,16 +14,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static const tl_graph empty;
-    tl_env env;
+    counting_alloc counter = {0, 0};
+    tl_env env = counting_env(&counter);
     tl_graph graph, again;
-    memset(&env, 0, sizeof env);
     if (tl_parse_graph(&env, (const char *)data, size, &graph)) {
         MUST(env.error.code == TL_ERROR_PARSE || env.error.code == TL_ERROR_INVALID_ARG ||
              env.error.code == TL_ERROR_OVERFLOW);
         MUST(strstr(env.error.text, "tl_parse_graph: line "));
         MUST(!memcmp(&graph, &empty, sizeof empty));
+        MUST(!counter.live && counter.peak <= ALLOWED_BYTES(size));
         return 0;
     }
+    MUST(counter.peak <= ALLOWED_BYTES(size));
     MUST(!tl_check_graph(&env, &graph));
     {
         size_t length = tl_print_graph(&graph, NULL, 0);
@@ -41,5 +41,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         tl_free_graph(&env, &again);
     }
     tl_free_graph(&env, &graph);
+    MUST(!counter.live);
     return 0;
 }

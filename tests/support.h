@@ -46,6 +46,13 @@ static inline tl_env failing_env(failing_alloc *f, long fail_at) {
     return env;
 }
 
+// The arrays of a graph of one's own, to be written to.
+#define NODES(graph)   ((tl_node *)(graph)->nodes)
+#define INPUTS(graph)  ((tl_node_input *)(graph)->inputs)
+#define OUTPUTS(graph) ((tl_node_output *)(graph)->outputs)
+#define VIEWS(graph)   ((tl_view *)(graph)->views)
+#define TEXT(graph)    ((char *)(graph)->text)
+
 // A whole file as text ended by 0, or NULL; free() it.
 static inline char *read_text(const char *path, size_t *length) {
     FILE *file = fopen(path, "rb");

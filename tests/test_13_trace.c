@@ -8,141 +8,18 @@
 #define TL_STRATEGY_IMPLEMENTATION
 #include "../tl_strategy.h"
 #include "support.h"
+#include "sink_support.h"
 #ifndef _WIN32
 #include <unistd.h>
 #endif
 
 // -- helpers --
 
-// A sink that keeps what it was given, and fails at one write.
-typedef struct memory_sink {
-    char  *text;
-    size_t length;
-    long   count, fail_at;     // writes; -1 = none fails
-    long   after_failure;      // writes after the one that failed: none is allowed
-    size_t largest;
-} memory_sink;
-
-static tl_result memory_write(void *user, const char *text, size_t length) {
-    memory_sink *m = (memory_sink *)user;
-    if (m->fail_at >= 0 && m->count > m->fail_at) m->after_failure++;
-    if (m->count++ == m->fail_at) return TL_ERROR_DEVICE_LOST;
-    if (length > m->largest) m->largest = length;
-    m->text = (char *)realloc(m->text, m->length + length + 1);
-    assert_non_null(m->text);
-    memcpy(m->text + m->length, text, length);
-    m->length += length;
-    m->text[m->length] = 0;
-    return TL_OK;
-}
-
-static tl_sink sink_of(memory_sink *m, long fail_at) {
-    tl_sink sink;
-    memset(m, 0, sizeof *m);
-    m->fail_at = fail_at;
-    sink.write = memory_write;
-    sink.user = m;
-    return sink;
-}
-
-static tl_env silent_env(void) {
-    tl_env env;
-    memset(&env, 0, sizeof env);
-    return env;
-}
-
-static int contains(const char *text, const char *part) { return strstr(text, part) != NULL; }
-
-static int count_of(const char *text, const char *part) {
-    int count = 0;
-    for (; (text = strstr(text, part)) != NULL; text += strlen(part)) count++;
-    return count;
-}
-
-static void must_hold(const char *text, const char *part) {
-    if (!contains(text, part)) fail_msg("not found: %s\nin: %.3000s", part, text);
-}
-
 static void must_be_json(const char *text) {
     tl_env env = silent_env();
     tli_json j = tli_json_open(&env, "json", text, strlen(text));
     tli_json_skip(&j);
     if (tli_json_end(&j)) fail_msg("%s\n%s", env.error.text, text);
-}
-
-// Well-formed, as far as our pictures go: one root, tags closed in order, attributes in double
-// quotes and once each, the three entities that we write, UTF-8, no control character.
-static int xml_name_length(const char *at) {
-    int length = 0;
-    while ((at[length] >= 'a' && at[length] <= 'z') || (at[length] >= 'A' && at[length] <= 'Z') || at[length] == '-' ||
-           (length && at[length] >= '0' && at[length] <= '9'))
-        length++;
-    return length;
-}
-
-static void must_be_text(const char *from, const char *end) {
-    uint32_t code = 0;
-    while (from < end) {
-        size_t length = tli_utf8_length(from, end, &code);
-        if (!length || (code < 0x20 && code != '\n') || code == 0xFFFE || code == 0xFFFF || code == '<')
-            fail_msg("text: %.80s", from);
-        if (code == '&' && strncmp(from, "&amp;", 5) && strncmp(from, "&lt;", 4) && strncmp(from, "&gt;", 4))
-            fail_msg("entity: %.80s", from);
-        from += length;
-    }
-}
-
-static const char *must_be_attributes(const char *at) {
-    const char *seen[16];
-    int lengths[16], count = 0, i;
-    while (*at == ' ') {
-        const char *name = ++at, *value;
-        int length = xml_name_length(at);
-        assert_true(length > 0 && count < 16);
-        for (i = 0; i < count; i++) assert_false(lengths[i] == length && !strncmp(seen[i], name, (size_t)length));
-        seen[count] = name;
-        lengths[count++] = length;
-        at += length;
-        assert_true(at[0] == '=' && at[1] == '"');
-        value = at += 2;
-        while (*at && *at != '"') at++;
-        assert_int_equal(*at, '"');
-        must_be_text(value, at);
-        at++;
-    }
-    return at;
-}
-
-static void must_be_xml(const char *text) {
-    const char *open[16], *at = text;
-    int depth = 0, roots = 0;
-    while (*at) {
-        const char *from = at;
-        if (*at != '<') {
-            while (*at && *at != '<') at++;
-            must_be_text(from, at);
-            if (!depth) assert_true(at - from == 1 && *from == '\n');
-        } else if (at[1] == '/') {
-            int length = xml_name_length(at + 2);
-            assert_true(depth > 0 && !strncmp(open[depth - 1], at + 2, (size_t)length));
-            assert_int_equal(xml_name_length(open[depth - 1]), length);
-            depth--;
-            at += 2 + length;
-            assert_int_equal(*at++, '>');
-        } else {
-            int length = xml_name_length(at + 1);
-            assert_true(length > 0 && depth < 16);
-            if (!depth) roots++;
-            open[depth] = at + 1;
-            at = must_be_attributes(at + 1 + length);
-            if (*at == '/') at++;
-            else depth++;
-            if (*at != '>') fail_msg("tag: %.80s", from);
-            at++;
-        }
-    }
-    assert_int_equal(depth, 0);
-    assert_int_equal(roots, 1);
 }
 
 // -- the trace --
@@ -474,7 +351,7 @@ static void json_stays_json_whatever_an_event_holds(void **state) {
 static void json_escapes_names(void **state) {
     tl_graph graph = graph_of(network);
     tl_trace *trace = trace_of(2);
-    char *text, *name = graph.text + graph.nodes[1].name;
+    char *text, *name = TEXT(&graph) + graph.nodes[1].name;
     (void)state;
     memcpy(name, "\"\\\n\xff" "e", 5);  // over "conv1": no reader lets that through, a hand may
     add(trace, TL_STEP_FORWARD, 1, -1, 0, 1);

@@ -400,78 +400,78 @@ static void breaks(void (*change)(tl_graph *graph), tl_result code, const char *
     X(g->view_count = -1, "views: missing, or a negative count") \
     X(g->text = NULL, "text: must end with 0") \
     X(g->text_bytes = 0, "text: must end with 0") \
-    X(g->text[g->text_bytes - 1] = 'x', "text: must end with 0") \
-    X(g->nodes[0].first_input = 1, "node 0 (x): inputs: must follow those of the node above") \
-    X(g->nodes[2].first_input = -1, "node 2 (split): inputs: must follow") \
-    X(g->nodes[2].input_count = -1, "node 2 (split): inputs: must follow") \
-    X(g->nodes[1].input_count = 0, "node 2 (split): inputs: must follow") \
-    X(g->nodes[3].input_count = INT32_MAX, "node 3 (y): inputs: must follow") \
+    X(TEXT(g)[g->text_bytes - 1] = 'x', "text: must end with 0") \
+    X(NODES(g)[0].first_input = 1, "node 0 (x): inputs: must follow those of the node above") \
+    X(NODES(g)[2].first_input = -1, "node 2 (split): inputs: must follow") \
+    X(NODES(g)[2].input_count = -1, "node 2 (split): inputs: must follow") \
+    X(NODES(g)[1].input_count = 0, "node 2 (split): inputs: must follow") \
+    X(NODES(g)[3].input_count = INT32_MAX, "node 3 (y): inputs: must follow") \
     X(g->input_count--, "node 3 (y): inputs: must follow") \
     X(g->input_count++, "inputs, outputs: each must belong to a node") \
-    X(g->nodes[3].input_count--, "inputs, outputs: each must belong to a node") \
-    X(g->nodes[2].output_count = 0, "node 2 (split): outputs: there must be at least one") \
-    X(g->nodes[2].output_count = -1, "outputs: there must be at least one") \
-    X(g->nodes[2].first_output = 2, "node 2 (split): outputs: must follow") \
-    X(g->nodes[3].output_count = INT32_MAX, "node 3 (y): outputs: must follow") \
+    X(NODES(g)[3].input_count--, "inputs, outputs: each must belong to a node") \
+    X(NODES(g)[2].output_count = 0, "node 2 (split): outputs: there must be at least one") \
+    X(NODES(g)[2].output_count = -1, "outputs: there must be at least one") \
+    X(NODES(g)[2].first_output = 2, "node 2 (split): outputs: must follow") \
+    X(NODES(g)[3].output_count = INT32_MAX, "node 3 (y): outputs: must follow") \
     X(g->tensor_count--, "node 3 (y): outputs: must follow") \
     X(g->tensor_count = g->tensor_count + 1, "inputs, outputs: each must belong to a node") \
-    X(g->nodes[1].name = g->text_bytes, "node 1 (?): name: must be 1 to 255") \
-    X(g->nodes[1].name = UINT32_MAX, "node 1 (?): name: must be") \
-    X(g->nodes[1].name = 0, "node 1 (): name: must be") \
-    X(g->text[g->nodes[1].name] = ' ', "node 1 ( rozen): name: must be") \
-    X(g->nodes[1].op = g->text_bytes, "node 1 (frozen): op: must be 1 to 255") \
-    X(g->nodes[1].op = 0, "op: must be 1 to 255") \
-    X(g->nodes[1].unit = g->text_bytes + 7, "unit: must be 1 to 255") \
-    X(g->text[g->nodes[2].unit] = '#', "unit: must be 1 to 255") \
-    X(g->nodes[1].is_input = 2, "flags: must be 0 or 1") \
-    X(g->nodes[2].has_grad = 255, "flags: must be 0 or 1") \
-    X(g->nodes[2].keep = 2, "flags: must be 0 or 1") \
-    X(g->nodes[2].fixed = 2, "flags: must be 0 or 1") \
-    X(g->nodes[1].is_input = 1, "op: must be input exactly for inputs") \
-    X(g->nodes[0].is_input = 0, "op: must be input exactly for inputs") \
-    X(g->nodes[2].layer = -2, "layer: must be a number below") \
-    X(g->nodes[2].layer = INT32_MAX, "layer: must be a number below") \
-    X(g->nodes[0].has_grad = 1, "node 0 (x): grad: an input must have none") \
-    X(g->nodes[0].fwd_cost = 1, "fwd: must be 0 for an input") \
-    X(g->nodes[0].fwork_bytes = 1, "fwork: must be 0 for an input") \
-    X(g->nodes[0].param_bytes = 1, "param: must be 0 for an input") \
-    X(g->nodes[0].bwd_cost = 1, "bwd: must be 0 where there is no gradient") \
-    X(g->nodes[0].saved_bytes = 1, "saved: must be 0 where there is no gradient") \
-    X(g->nodes[0].bwork_bytes = 1, "bwork: must be 0 where there is no gradient") \
-    X(g->outputs[1].needed = 1, "node 0 (x): needs: must be none where there is no gradient") \
-    X(g->nodes[1].bwd_cost = 1, "node 1 (frozen): bwd: must be 0") \
-    X(g->nodes[1].saved_bytes = 1, "node 1 (frozen): saved: must be 0") \
-    X(g->nodes[1].bwork_bytes = 1, "node 1 (frozen): bwork: must be 0") \
-    X(g->inputs[0].needed = 1, "node 1 (frozen): needs: must be none") \
-    X(g->outputs[2].needed = 1, "node 1 (frozen): needs: must be none") \
-    X(g->inputs[1].needed = 2, "node 2 (split): needs: must be none") \
-    X(g->inputs[1].tensor = -1, "node 2 (split): inputs: each must be made by a node above it") \
-    X(g->inputs[1].tensor = 3, "node 2 (split): inputs: each must be made by a node above it") \
-    X(g->inputs[1].tensor = INT32_MAX, "node 2 (split): inputs: each must be made") \
-    X(g->inputs[0].tensor = 2, "node 1 (frozen): inputs: each must be made") \
-    X(g->outputs[4].node = 1, "node 2 (split): outputs: each must know its node and number") \
-    X(g->outputs[4].output = 0, "outputs: each must know its node and number") \
-    X(g->nodes[2].inplace = 2, "inplace: there is no such input") \
-    X(g->nodes[2].inplace = -2, "inplace: there is no such input") \
-    X(g->nodes[2].inplace = 1, "inplace: a graph input must not be overwritten") \
-    X(g->outputs[3].bytes = 7, "inplace: the input must have the bytes of output 0") \
-    X(g->views[0].name = 0, "view 0 (): name: must be") \
-    X(g->views[0].name = g->text_bytes, "view 0 (?): name: must be") \
-    X(g->views[0].tensor = -1, "view 0 (v): tensor: there is no such output") \
-    X(g->views[0].tensor = 7, "view 0 (v): tensor: there is no such output") \
-    X(g->nodes[3].name = g->nodes[1].name, "node 3 (frozen): name: must be unique") \
-    X((g->nodes[3].name = g->nodes[1].name, g->nodes[2].name = g->nodes[0].name), "node 2 (x): name: must be unique") \
-    X(g->views[0].name = g->nodes[3].name, "view 0 (y): name: must be unique")
+    X(NODES(g)[1].name = g->text_bytes, "node 1 (?): name: must be 1 to 255") \
+    X(NODES(g)[1].name = UINT32_MAX, "node 1 (?): name: must be") \
+    X(NODES(g)[1].name = 0, "node 1 (): name: must be") \
+    X(TEXT(g)[NODES(g)[1].name] = ' ', "node 1 ( rozen): name: must be") \
+    X(NODES(g)[1].op = g->text_bytes, "node 1 (frozen): op: must be 1 to 255") \
+    X(NODES(g)[1].op = 0, "op: must be 1 to 255") \
+    X(NODES(g)[1].unit = g->text_bytes + 7, "unit: must be 1 to 255") \
+    X(TEXT(g)[NODES(g)[2].unit] = '#', "unit: must be 1 to 255") \
+    X(NODES(g)[1].is_input = 2, "flags: must be 0 or 1") \
+    X(NODES(g)[2].has_grad = 255, "flags: must be 0 or 1") \
+    X(NODES(g)[2].keep = 2, "flags: must be 0 or 1") \
+    X(NODES(g)[2].fixed = 2, "flags: must be 0 or 1") \
+    X(NODES(g)[1].is_input = 1, "op: must be input exactly for inputs") \
+    X(NODES(g)[0].is_input = 0, "op: must be input exactly for inputs") \
+    X(NODES(g)[2].layer = -2, "layer: must be a number below") \
+    X(NODES(g)[2].layer = INT32_MAX, "layer: must be a number below") \
+    X(NODES(g)[0].has_grad = 1, "node 0 (x): grad: an input must have none") \
+    X(NODES(g)[0].fwd_cost = 1, "fwd: must be 0 for an input") \
+    X(NODES(g)[0].fwork_bytes = 1, "fwork: must be 0 for an input") \
+    X(NODES(g)[0].param_bytes = 1, "param: must be 0 for an input") \
+    X(NODES(g)[0].bwd_cost = 1, "bwd: must be 0 where there is no gradient") \
+    X(NODES(g)[0].saved_bytes = 1, "saved: must be 0 where there is no gradient") \
+    X(NODES(g)[0].bwork_bytes = 1, "bwork: must be 0 where there is no gradient") \
+    X(OUTPUTS(g)[1].needed = 1, "node 0 (x): needs: must be none where there is no gradient") \
+    X(NODES(g)[1].bwd_cost = 1, "node 1 (frozen): bwd: must be 0") \
+    X(NODES(g)[1].saved_bytes = 1, "node 1 (frozen): saved: must be 0") \
+    X(NODES(g)[1].bwork_bytes = 1, "node 1 (frozen): bwork: must be 0") \
+    X(INPUTS(g)[0].needed = 1, "node 1 (frozen): needs: must be none") \
+    X(OUTPUTS(g)[2].needed = 1, "node 1 (frozen): needs: must be none") \
+    X(INPUTS(g)[1].needed = 2, "node 2 (split): needs: must be none") \
+    X(INPUTS(g)[1].tensor = -1, "node 2 (split): inputs: each must be made by a node above it") \
+    X(INPUTS(g)[1].tensor = 3, "node 2 (split): inputs: each must be made by a node above it") \
+    X(INPUTS(g)[1].tensor = INT32_MAX, "node 2 (split): inputs: each must be made") \
+    X(INPUTS(g)[0].tensor = 2, "node 1 (frozen): inputs: each must be made") \
+    X(OUTPUTS(g)[4].node = 1, "node 2 (split): outputs: each must know its node and number") \
+    X(OUTPUTS(g)[4].output = 0, "outputs: each must know its node and number") \
+    X(NODES(g)[2].inplace = 2, "inplace: there is no such input") \
+    X(NODES(g)[2].inplace = -2, "inplace: there is no such input") \
+    X(NODES(g)[2].inplace = 1, "inplace: a graph input must not be overwritten") \
+    X(OUTPUTS(g)[3].bytes = 7, "inplace: the input must have the bytes of output 0") \
+    X(VIEWS(g)[0].name = 0, "view 0 (): name: must be") \
+    X(VIEWS(g)[0].name = g->text_bytes, "view 0 (?): name: must be") \
+    X(VIEWS(g)[0].tensor = -1, "view 0 (v): tensor: there is no such output") \
+    X(VIEWS(g)[0].tensor = 7, "view 0 (v): tensor: there is no such output") \
+    X(NODES(g)[3].name = NODES(g)[1].name, "node 3 (frozen): name: must be unique") \
+    X((NODES(g)[3].name = NODES(g)[1].name, NODES(g)[2].name = NODES(g)[0].name), "node 2 (x): name: must be unique") \
+    X(VIEWS(g)[0].name = NODES(g)[3].name, "view 0 (y): name: must be unique")
 
 #define OVERFLOWS(X) \
-    X(g->outputs[6].bytes = UINT64_MAX / 2 + 1, "node 3 (y): out: the sum of all bytes") \
-    X((g->outputs[5].bytes = UINT64_MAX / 4, g->outputs[6].bytes = UINT64_MAX / 4), "node 3 (y): out: the sum of all bytes") \
-    X(g->nodes[3].saved_bytes = UINT64_MAX - 70, "node 3 (y): saved, fwork, bwork: the sum of all bytes") \
-    X(g->nodes[3].fwork_bytes = UINT64_MAX - 70, "node 3 (y): saved, fwork, bwork: the sum of all bytes") \
-    X(g->nodes[3].bwork_bytes = UINT64_MAX - 70, "node 3 (y): saved, fwork, bwork: the sum of all bytes") \
-    X(g->nodes[3].fwd_cost = UINT64_MAX - 11, "node 3 (y): fwd, bwd: the sum of all costs") \
-    X(g->nodes[3].bwd_cost = UINT64_MAX - 12, "node 3 (y): fwd, bwd: the sum of all costs") \
-    X(g->nodes[3].param_bytes = UINT64_MAX - 6, "node 3 (y): param: the sum of all weights")
+    X(OUTPUTS(g)[6].bytes = UINT64_MAX / 2 + 1, "node 3 (y): out: the sum of all bytes") \
+    X((OUTPUTS(g)[5].bytes = UINT64_MAX / 4, OUTPUTS(g)[6].bytes = UINT64_MAX / 4), "node 3 (y): out: the sum of all bytes") \
+    X(NODES(g)[3].saved_bytes = UINT64_MAX - 70, "node 3 (y): saved, fwork, bwork: the sum of all bytes") \
+    X(NODES(g)[3].fwork_bytes = UINT64_MAX - 70, "node 3 (y): saved, fwork, bwork: the sum of all bytes") \
+    X(NODES(g)[3].bwork_bytes = UINT64_MAX - 70, "node 3 (y): saved, fwork, bwork: the sum of all bytes") \
+    X(NODES(g)[3].fwd_cost = UINT64_MAX - 11, "node 3 (y): fwd, bwd: the sum of all costs") \
+    X(NODES(g)[3].bwd_cost = UINT64_MAX - 12, "node 3 (y): fwd, bwd: the sum of all costs") \
+    X(NODES(g)[3].param_bytes = UINT64_MAX - 6, "node 3 (y): param: the sum of all weights")
 
 static int broken_rule;
 
@@ -498,17 +498,17 @@ static void check_graph_sums_fit_to_the_last_unit(void **state) {
     tl_graph graph = parsed(sample_text);
     (void)state;
     // bytes: outputs 37 twice, saved 5, fwork 2, bwork 6 = 87; costs 15; weights 7
-    graph.nodes[3].saved_bytes = UINT64_MAX - 87;
-    graph.nodes[3].fwd_cost += UINT64_MAX - 15;
-    graph.nodes[3].param_bytes = UINT64_MAX - 7;
+    NODES(&graph)[3].saved_bytes = UINT64_MAX - 87;
+    NODES(&graph)[3].fwd_cost += UINT64_MAX - 15;
+    NODES(&graph)[3].param_bytes = UINT64_MAX - 7;
     assert_int_equal(tl_check_graph(NULL, &graph), TL_OK);
-    graph.nodes[3].saved_bytes++;
+    NODES(&graph)[3].saved_bytes++;
     assert_int_equal(tl_check_graph(NULL, &graph), TL_ERROR_OVERFLOW);
-    graph.nodes[3].saved_bytes--;
-    graph.nodes[3].fwd_cost++;
+    NODES(&graph)[3].saved_bytes--;
+    NODES(&graph)[3].fwd_cost++;
     assert_int_equal(tl_check_graph(NULL, &graph), TL_ERROR_OVERFLOW);
-    graph.nodes[3].fwd_cost--;
-    graph.nodes[3].param_bytes++;
+    NODES(&graph)[3].fwd_cost--;
+    NODES(&graph)[3].param_bytes++;
     assert_int_equal(tl_check_graph(NULL, &graph), TL_ERROR_OVERFLOW);
     tl_free_graph(NULL, &graph);
 }
@@ -551,11 +551,11 @@ static void check_graph_survives_garbage(void **state) {
         assert_int_equal(random_graph(&env, &random, 6, &graph), TL_OK);
         assert_int_equal(tl_add_view(&env, &graph, "v", of, NULL), TL_OK);
         kept = graph;
-        arrays[0] = graph.nodes;   bytes[0] = sizeof *graph.nodes * (size_t)graph.node_count;
-        arrays[1] = graph.inputs;  bytes[1] = sizeof *graph.inputs * (size_t)graph.input_count;
-        arrays[2] = graph.outputs; bytes[2] = sizeof *graph.outputs * (size_t)graph.tensor_count;
-        arrays[3] = graph.views;   bytes[3] = sizeof *graph.views;
-        arrays[4] = graph.text;    bytes[4] = graph.text_bytes;
+        arrays[0] = NODES(&graph);   bytes[0] = sizeof *graph.nodes * (size_t)graph.node_count;
+        arrays[1] = INPUTS(&graph);  bytes[1] = sizeof *graph.inputs * (size_t)graph.input_count;
+        arrays[2] = OUTPUTS(&graph); bytes[2] = sizeof *graph.outputs * (size_t)graph.tensor_count;
+        arrays[3] = VIEWS(&graph);   bytes[3] = sizeof *graph.views;
+        arrays[4] = TEXT(&graph);    bytes[4] = graph.text_bytes;
         arrays[5] = &graph.text_bytes; bytes[5] = 0;
         for (changes = random_count(&random, 1, 3); changes > 0; changes--) {
             int which = random_count(&random, 0, 5);
@@ -1065,7 +1065,7 @@ static void names_that_look_alike_are_compared_quickly(void **state) {
         assert_int_equal(tl_add_node(&env, &graph, &desc, NULL), TL_OK);
     }
     assert_int_equal(tl_check_graph(&env, &graph), TL_OK);
-    graph.nodes[COUNT - 1].name = graph.nodes[COUNT / 3].name;
+    NODES(&graph)[COUNT - 1].name = NODES(&graph)[COUNT / 3].name;
     assert_int_equal(tl_check_graph(&env, &graph), TL_ERROR_INVALID_ARG);
     assert_true((double)(clock() - start) / CLOCKS_PER_SEC < 20);
     tl_free_graph(&env, &graph);

@@ -755,7 +755,7 @@ static void sums_that_do_not_fit_are_errors(void **state) {
     for (i = 0; i < sizeof rows / sizeof *rows; i++) {
         tl_device device = device_of(rows[i].link, rows[i].latency, rows[i].codec);
         tl_plan plan = plan_of(rows[i].steps, 0);
-        if (i == 6) graph.nodes[1].fwd_cost = (uint64_t)1 << 63;
+        if (i == 6) NODES(&graph)[1].fwd_cost = (uint64_t)1 << 63;
         if (simulate(&env, &graph, &plan, &device, &report) != TL_ERROR_OVERFLOW) fail_msg("row %d", (int)i);
         assert_non_null(strstr(env.error.text, "64 bits"));
         assert_memory_equal(&report, &zero, sizeof report);
@@ -1288,7 +1288,7 @@ static void revolve_serves_other_needs_and_results(void **state) {
                 int32_t id;
                 memset(&env, 0, sizeof env);
                 graph = unit_chain(6, (uint64_t)(keep & 1) * 3, needs[i]);
-                for (id = 1; id <= 6; id++) graph.nodes[id].keep = (uint8_t)(keep >> (id - 1) & 1);
+                for (id = 1; id <= 6; id++) NODES(&graph)[id].keep = (uint8_t)(keep >> (id - 1) & 1);
                 if (tl_plan_revolve(&env, &graph, c, &plan)) fail_msg("needs %s keep %d c %d: %s", needs[i], keep, c, env.error.text);
                 tl_free_plan(NULL, &plan);
                 tl_free_graph(NULL, &graph);

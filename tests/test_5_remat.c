@@ -504,7 +504,7 @@ static void a_broken_graph_is_refused(void **state) {
     tl_remat_report report;
     (void)state;
     memset(&env, 0, sizeof env);
-    graph.inputs[1].tensor = 3;
+    INPUTS(&graph)[1].tensor = 3;
     assert_int_equal(tl_plan_remat(&env, &desc, &plan, &report), TL_ERROR_INVALID_ARG);
     assert_true(is_zero(&plan, sizeof plan) && is_zero(&report, sizeof report));
     tl_free_graph(NULL, &graph);
@@ -541,7 +541,7 @@ static void progress_stops_with_the_best_so_far(void **state) {
             w.stop_at = stop_at;
             desc.progress = watch_progress;
             desc.user = &w;
-            graph.nodes[layers[k] / 2].fwd_cost = 2;     // not equal layers: no start is the optimum
+            NODES(&graph)[layers[k] / 2].fwd_cost = 2;     // not equal layers: no start is the optimum
             assert_int_equal(plan_checked(&desc, &env, &plan, &report), TL_OK);
             assert_true(w.asked > 0 && w.last.work_limit == 24000000);
             assert_true(stop_at < 0 || w.asked <= stop_at + 1);

@@ -1,0 +1,168 @@
+// One checksum a plan, of a fixed set of graphs, budgets and planners: the same text from every compiler, optimisation, word
+// size and byte order. tests/check.sh plans compares.
+//
+//     plan_hash            lines of: graph, planner, budget, result, steps, cost, bound, checksum
+#define TL_STRATEGY_STATIC
+#define TL_STRATEGY_IMPLEMENTATION
+#define TL_NO_TRACE
+#define TL_NO_CHECKS
+#include "../tl_strategy.h"
+#include "random_graph.h"
+#include "layered_graph.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { WORK = 200000 };     // elementary steps of one plan
+
+static uint64_t hash_plan(const tl_plan *plan) {
+    const uint64_t numbers[] = { plan->peak_bytes, plan->arena_bytes, plan->host_peak_bytes, plan->base_bytes, plan->cost,
+                                 plan->base_cost, plan->bound_cost };
+    uint64_t sum = 0;
+    int32_t i;
+    for (i = 0; i < plan->step_count; i++) {
+        const tl_step *step = &plan->steps[i];
+        sum = tl_mix_u64(sum, (uint64_t)step->kind << 8 | step->codec);
+        sum = tl_mix_u64(sum, (uint64_t)(uint32_t)step->node << 32 | (uint32_t)step->output);
+    }
+    for (i = 0; i < 7; i++) sum = tl_mix_u64(sum, numbers[i]);
+    return sum;
+}
+
+static uint64_t hash_text(uint64_t sum, const char *text) {
+    for (; *text; text++) sum = tl_mix_u64(sum, (uint64_t)(unsigned char)*text);
+    return sum;
+}
+
+static void print_plan(const char *name, const char *planner, uint64_t budget, tl_result result, const tl_env *env,
+                       const tl_plan *plan, uint64_t sum) {
+    sum = tl_mix_u64(sum, hash_plan(plan));
+    if (result) sum = hash_text(sum, env->error.text);
+    printf("%-14s %-12s %12llu %-10s %6d %14llu %14llu %016llx\n", name, planner, (unsigned long long)budget,
+           tl_name_result(result), (int)plan->step_count, (unsigned long long)plan->cost, (unsigned long long)plan->bound_cost,
+           (unsigned long long)sum);
+}
+
+// Plan, and return the budget that there is a plan for.
+static uint64_t plan_remat(const char *name, const tl_graph *graph, uint64_t budget, int inference, uint64_t work_limit) {
+    tl_env env;
+    tl_remat_desc desc;
+    tl_remat_report report;
+    tl_plan plan;
+    tl_result result;
+    uint64_t sum;
+    memset(&env, 0, sizeof env);
+    memset(&desc, 0, sizeof desc);
+    desc.graph = graph;
+    desc.budget_bytes = budget;
+    desc.inference = inference;
+    desc.work_limit = work_limit;
+    result = tl_plan_remat(&env, &desc, &plan, &report);
+    sum = tl_mix_u64(report.work, tl_mix_u64(report.least_budget_bytes, report.bound_budget_bytes));
+    sum = tl_mix_u64(sum, (uint64_t)(uint32_t)report.limiting_node << 1 | (uint64_t)report.proven);
+    print_plan(name, inference ? "inference" : "remat", budget, result, &env, &plan, sum);
+    tl_free_plan(&env, &plan);
+    return result ? report.least_budget_bytes : budget;
+}
+
+static void plan_policies(const char *name, const tl_graph *graph, uint64_t budget) {
+    int policy;
+    for (policy = 0; policy < TL_POLICY_COUNT; policy++) {
+        tl_env env;
+        tl_policy_desc desc;
+        tl_plan plan;
+        tl_result result;
+        memset(&env, 0, sizeof env);
+        memset(&desc, 0, sizeof desc);
+        desc.graph = graph;
+        desc.policy = (tl_policy)policy;
+        desc.budget_bytes = budget;
+        result = tl_plan_policy(&env, &desc, &plan);
+        print_plan(name, tl_name_policy(desc.policy), budget, result, &env, &plan, 0);
+        tl_free_plan(&env, &plan);
+    }
+}
+
+// The chain planner with too little work for its exact curves.
+static void plan_chain(const char *name, const tl_graph *graph, uint64_t budget, uint64_t work_limit) {
+    tl_env env;
+    tl_chain_plan_desc desc;
+    tl_remat_report report;
+    tl_plan plan;
+    tl_result result;
+    memset(&env, 0, sizeof env);
+    memset(&desc, 0, sizeof desc);
+    desc.graph = graph;
+    desc.budget_bytes = budget;
+    desc.work_limit = work_limit;
+    result = tl_plan_chain(&env, &desc, &plan, &report);
+    print_plan(name, "short-chain", budget, result, &env, &plan, tl_mix_u64(report.work, report.least_budget_bytes));
+    tl_free_plan(&env, &plan);
+}
+
+static void plan_all(const char *family, int index, tl_graph *graph, tl_result made, uint64_t work_limit) {
+    static const uint64_t percents[] = { 85, 65, 45 };
+    char name[32];
+    tl_plan all;
+    int inference;
+    size_t k;
+    if (made) { fprintf(stderr, "plan_hash: no graph\n"); exit(1); }
+    snprintf(name, sizeof name, "%s-%d", family, index);
+    for (inference = 0; inference < 2; inference++) {
+        if (tl_plan_keep_all(NULL, graph, inference, &all)) { fprintf(stderr, "plan_hash: no plan\n"); exit(1); }
+        for (k = (size_t)inference; k < 3; k++) {
+            uint64_t budget = all.peak_bytes / 100 * percents[k] + 1;
+            uint64_t fits = plan_remat(name, graph, budget, inference, work_limit);
+            if (fits != budget && k == 2) plan_remat(name, graph, fits, inference, work_limit);
+            if (!inference && k < 2) plan_policies(name, graph, k ? budget : 0);
+            if (!inference) plan_chain(name, graph, budget, work_limit / 10);
+        }
+        tl_free_plan(NULL, &all);
+    }
+    tl_free_graph(NULL, graph);
+}
+
+// A chain whose sizes and costs have nothing in common.
+static tl_result uneven_chain(tl_random *random, int32_t layers, tl_graph *graph) {
+    static const char *const needs[] = { "in", "out", "in,out", "none" };
+    uint64_t bytes[128], saved[128], fwd[128], bwd[128], work[128];
+    tl_chain_desc chain;
+    int32_t i;
+    memset(&chain, 0, sizeof chain);
+    for (i = 0; i < layers; i++) {
+        bytes[i] = 1 + tl_next_random_below(random, 10007);
+        saved[i] = tl_next_random_below(random, 4) ? 0 : 1 + tl_next_random_below(random, 5003);
+        work[i] = tl_next_random_below(random, 4) ? 0 : 1 + tl_next_random_below(random, 3001);
+        fwd[i] = tl_next_random_below(random, 1000003);
+        bwd[i] = 2 * fwd[i];
+    }
+    chain.layer_count = layers;
+    chain.input_bytes = 4099;
+    chain.output_bytes = bytes;
+    chain.saved_bytes = saved;
+    chain.bwork_bytes = work;
+    chain.fwd_costs = fwd;
+    chain.bwd_costs = bwd;
+    chain.needs = needs[tl_next_random_below(random, 4)];
+    return tl_add_chain(NULL, graph, &chain);
+}
+
+int main(void) {
+    static const int32_t nodes[] = { 8, 16, 30, 60, 120, 250 }, layers[] = { 6, 12, 25, 50, 100 };
+    tl_random random = { 70 };
+    tl_graph graph;
+    tl_result made;
+    int i;
+    for (i = 0; i < 6; i++) {
+        made = layered_graph(NULL, &random, nodes[i], &graph);
+        plan_all("layered", i, &graph, made, WORK);
+    }
+    for (i = 0; i < 5; i++) {
+        made = uneven_chain(&random, layers[i], &graph);
+        plan_all("chain", i, &graph, made, WORK);
+    }
+    for (i = 0; i < 25; i++) {      // several outputs, saved bytes, in place, frozen parts, results
+        made = random_graph(NULL, &random, i % 4 ? 12 : 80, &graph);
+        plan_all("random", i, &graph, made, WORK / 4);
+    }
+    return 0;
+}

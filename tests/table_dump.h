@@ -1,0 +1,49 @@
+// Every field of a graph and of a plan as numbers: what a table and the original must agree in. Needs declarations only.
+#ifndef TESTS_TABLE_DUMP_H
+#define TESTS_TABLE_DUMP_H
+
+#include <stdio.h>
+
+static void dump_numbers(FILE *file, const uint64_t *numbers, int count) {
+    int i;
+    for (i = 0; i < count; i++) fprintf(file, " %08lx%08lx", (unsigned long)(numbers[i] >> 32), (unsigned long)(numbers[i] & 0xffffffffu));
+    fprintf(file, "\n");
+}
+
+static void dump_tables(FILE *file, const tl_graph *graph, const tl_plan *plan) {
+    uint64_t amounts[7];
+    int32_t i;
+    uint32_t k;
+    fprintf(file, "graph %ld %ld %ld %ld %lu\n", (long)graph->node_count, (long)graph->input_count, (long)graph->tensor_count,
+            (long)graph->view_count, (unsigned long)graph->text_bytes);
+    dump_numbers(file, &graph->batch, 1);
+    for (i = 0; i < graph->node_count; i++) {
+        const tl_node *n = &graph->nodes[i];
+        fprintf(file, "node %lu %lu %lu %ld %ld %ld %ld %ld %ld %d %d %d %d", (unsigned long)n->name, (unsigned long)n->op,
+                (unsigned long)n->unit, (long)n->first_input, (long)n->input_count, (long)n->first_output, (long)n->output_count,
+                (long)n->inplace, (long)n->layer, n->is_input, n->has_grad, n->keep, n->fixed);
+        amounts[0] = n->fwd_cost; amounts[1] = n->bwd_cost; amounts[2] = n->saved_bytes;
+        amounts[3] = n->fwork_bytes; amounts[4] = n->bwork_bytes; amounts[5] = n->param_bytes;
+        dump_numbers(file, amounts, 6);
+    }
+    for (i = 0; i < graph->input_count; i++) fprintf(file, "input %ld %d\n", (long)graph->inputs[i].tensor, graph->inputs[i].needed);
+    for (i = 0; i < graph->tensor_count; i++) {
+        const tl_node_output *o = &graph->outputs[i];
+        fprintf(file, "output %ld %ld %d", (long)o->node, (long)o->output, o->needed);
+        dump_numbers(file, &o->bytes, 1);
+    }
+    for (i = 0; i < graph->view_count; i++) fprintf(file, "view %lu %ld\n", (unsigned long)graph->views[i].name, (long)graph->views[i].tensor);
+    for (k = 0; k < graph->text_bytes; k++) fprintf(file, "%d%s", graph->text[k] & 255, graph->text[k] ? " " : "\n");
+    fprintf(file, "plan %ld %ld %ld %ld %ld", (long)plan->step_count, (long)plan->repeat_count, (long)plan->offset_count,
+            (long)plan->inference, (long)plan->any_order);
+    amounts[0] = plan->peak_bytes; amounts[1] = plan->arena_bytes; amounts[2] = plan->host_peak_bytes;
+    amounts[3] = plan->base_bytes; amounts[4] = plan->cost; amounts[5] = plan->base_cost; amounts[6] = plan->bound_cost;
+    dump_numbers(file, amounts, 7);
+    for (i = 0; i < plan->step_count; i++) {
+        const tl_step *s = &plan->steps[i];
+        fprintf(file, "step %d %d %d %ld %ld\n", s->kind, s->codec, s->reserved, (long)s->node, (long)s->output);
+    }
+    for (i = 0; i < plan->offset_count; i++) dump_numbers(file, &plan->offsets[i], 1);
+}
+
+#endif

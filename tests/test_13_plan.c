@@ -1,0 +1,386 @@
+// [13] TRACE: plans as pictures; when each step of a simulation begins and ends.
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#define TL_STRATEGY_IMPLEMENTATION
+#include "../tl_strategy.h"
+#include "support.h"
+#include "random_graph.h"
+#include "random_steps.h"
+#include "sink_support.h"
+
+#define SOAK_TIMES(count) ((count) * (getenv("SOAK") ? 20 : 1))
+
+// Copies take 100 ns and 1 ns a byte, conversions 2 ns a byte.
+static tl_device device_of(void) {
+    tl_device device;
+    memset(&device, 0, sizeof device);
+    device.link_bytes_per_second = 1000000000;
+    device.link_latency_ns = 100;
+    device.codec_bytes_per_second = 500000000;
+    return device;
+}
+
+static tl_graph graph_of(const char *text) {
+    tl_env env = silent_env();
+    tl_graph graph;
+    if (tl_parse_graph(&env, text, strlen(text), &graph)) fail_msg("%s", env.error.text);
+    return graph;
+}
+
+static tl_plan plan_of(const char *text) {
+    tl_env env = silent_env();
+    tl_plan plan;
+    if (tl_parse_schedule(&env, text, strlen(text), &plan)) fail_msg("%s", env.error.text);
+    return plan;
+}
+
+static const char *const network =
+    "tlg 1\n"
+    "node 0 x input fwd=0 bwd=0 out=4 needs=none in=-\n"
+    "node 1 a<&> conv fwd=1000 bwd=2000 out=400 needs=in,out in=0\n"
+    "node 2 b\"' conv fwd=1000 bwd=2000 out=400 needs=in,out in=1\n"
+    "node 3 c conv fwd=1000 bwd=2000 out=400 needs=in,out in=2\n";
+static const char *const spilling =
+    "F 1\nF 2\nO 1\nO 2\nW 1\nW 2\nL 2\nW 2\nF 3\nC 3 f16\nX 3\nB 3\nD 3\nL 1\nW 1\nB 2\nD 2\nF 2\nD 2\nB 1\nD 1\nDH 1\nDH 2\n";
+
+// -- times --
+
+static void simulation_tells_when_each_step_begins_and_ends(void **state) {
+    //                                 F 1   F 2   O 1   O 2   W 1   W 2   L 2   W 2   F 3   C 3   X 3   B 3
+    static const uint64_t starts[] = { 0,    1000, 2000, 2500, 2000, 2500, 3000, 3000, 3500, 4500, 5300, 6100,
+    //                                 D 3   L 1   W 1   B 2   D 2    F 2    D 2    B 1    D 1    DH     DH
+                                       8100, 8100, 8100, 8600, 10600, 10600, 11600, 11600, 13600, 13600, 13600 };
+    static const uint64_t ends[] = {   1000, 2000, 2500, 3000, 2500, 3000, 3500, 3500, 4500, 5300, 6100, 8100,
+                                       8100, 8600, 8600, 10600, 10600, 11600, 11600, 13600, 13600, 13600, 13600 };
+    tl_graph graph = graph_of(network);
+    tl_plan plan = plan_of(spilling);
+    tl_device device = device_of();
+    uint64_t start[23], end[23];
+    tl_simulate_desc desc;
+    tl_report report;
+    int32_t i;
+    (void)state;
+    memset(&desc, 0, sizeof desc);
+    desc.graph = &graph;
+    desc.plan = &plan;
+    desc.device = &device;
+    desc.start_cost = start;
+    desc.end_cost = end;
+    assert_int_equal(tl_simulate_plan(NULL, &desc, &report), TL_OK);
+    assert_int_equal(report.cost, 13600);
+    for (i = 0; i < 23; i++) {
+        if (start[i] != starts[i] || end[i] != ends[i])
+            fail_msg("step %d: %d to %d", (int)i, (int)start[i], (int)end[i]);
+    }
+    desc.start_cost = NULL;
+    memset(end, 0, sizeof end);
+    assert_int_equal(tl_simulate_plan(NULL, &desc, &report), TL_OK);
+    assert_memory_equal(end, ends, sizeof end);
+    tl_free_plan(NULL, &plan);
+    tl_free_graph(NULL, &graph);
+}
+
+// Compute steps follow each other, so do copies on the link, and the last to end is the cost.
+static void times_of_random_plans_never_overlap_in_a_lane(void **state) {
+    tl_random random = { 5 };
+    int i, valid = 0;
+    (void)state;
+    for (i = 0; i < SOAK_TIMES(500); i++) {
+        tl_env env = silent_env();
+        tl_graph graph;
+        tl_plan plan;
+        tl_device device = device_of();
+        tl_simulate_desc desc;
+        tl_report report;
+        uint64_t *start, *end, now = 0, link = 0, spent = 0;
+        int32_t k;
+        if (random_graph(&env, &random, 10, &graph) || random_plan(&env, &random, &graph, &plan)) fail_msg("%s", env.error.text);
+        start = (uint64_t *)calloc((size_t)plan.step_count + 1, sizeof *start);
+        end = (uint64_t *)calloc((size_t)plan.step_count + 1, sizeof *end);
+        memset(&desc, 0, sizeof desc);
+        desc.graph = &graph;
+        desc.plan = &plan;
+        desc.device = &device;
+        desc.start_cost = start;
+        desc.end_cost = end;
+        if (!tl_simulate_plan(&env, &desc, &report)) {
+            valid++;
+            for (k = 0; k < plan.step_count; k++) {
+                int kind = plan.steps[k].kind, copies = kind == TL_STEP_SPILL || kind == TL_STEP_FETCH;
+                assert_true(end[k] >= start[k]);
+                if (copies) {
+                    assert_true(start[k] == (link > now ? link : now) && end[k] > start[k]);
+                    link = end[k];
+                } else {
+                    assert_int_equal(start[k], now);
+                    if (kind <= TL_STEP_BACKWARD) spent += end[k] - start[k];
+                    if (kind == TL_STEP_DROP || kind == TL_STEP_DROP_SAVED || kind == TL_STEP_DROP_HOST)
+                        assert_int_equal(start[k], end[k]);
+                    now = end[k];
+                }
+            }
+            assert_int_equal(now, report.cost);
+            assert_int_equal(spent, report.compute_cost);
+        }
+        free(start);
+        free(end);
+        random_free_plan(&env, &plan);
+        tl_free_graph(&env, &graph);
+    }
+    assert_true(valid > 100);
+}
+
+// -- the picture --
+
+// The picture as text, checked; free() it.
+static char *svg_of(const tl_graph *graph, const tl_plan *plan, const tl_device *device) {
+    tl_env env = silent_env();
+    memory_sink m;
+    tl_sink sink = sink_of(&m, -1);
+    if (tl_write_plan_svg(&env, graph, plan, device, sink)) fail_msg("%s", env.error.text);
+    must_be_xml(m.text);
+    return m.text;
+}
+
+static void plan_is_drawn_in_lanes_over_its_memory(void **state) {
+    tl_graph graph = graph_of(network);
+    tl_plan plan = plan_of(spilling);
+    tl_device device = device_of();
+    char *text = svg_of(&graph, &plan, &device);
+    (void)state;
+    must_hold(text, ">plan of 23 steps on 4 nodes</text>");
+    must_hold(text, ">cost 13600, 1.5111 x every call once; peak 1.57 KiB at step 11, backward of c: b\"' 400 B, b\"', its gradient "
+                    "400 B, c 400 B, 2 more</text>");
+    // 1086 pixels are 13600 ns: 1000 ns are 79.85 pixels
+    must_hold(text, "<rect class=\"f0 cut\" x=\"84\" y=\"108\" width=\"79.85\" height=\"20\"><title>a&lt;&amp;&gt;\nforward, step 0\n"
+                    "from 0 to 1000: 1000\n404 B live</title></rect>\n<text x=\"88\" y=\"122\" class=\"bar\">a&lt;&amp;&gt;</text>");
+    must_hold(text, "<title>b\"'\nrecompute, step 17\nfrom 10600 to 11600: 1000\n");
+    must_hold(text, "<title>a&lt;&amp;&gt;\nspill, step 2\nfrom 2000 to 2500: 500\n");
+    must_hold(text, "<title>b\"'\nspill, step 3\nfrom 2500 to 3000: 500\n");
+    must_hold(text, "<title>a&lt;&amp;&gt;\nwait, step 4\nfrom 2000 to 2500: 500\n");
+    must_hold(text, "<title>b\"'\nfetch, step 6\n");
+    must_hold(text, "<title>c\nconvert, step 9\n");
+    must_hold(text, "<title>c\nbackward, step 11\n");
+    must_hold(text, ">simulated time, us</text>");
+    // both spills are issued at 2000 (x 243.7), so the host has their bytes from there; the device gives up a at 2500 (283.63)
+    must_hold(text, "<path class=\"curve k6 f6\" d=\"M74 570V522.66H163.85V475.79H283.63V522.66H363.48V475.79H443.33V452.35H571.1"
+                    "V382.04H730.8V428.91H770.73V382.04H930.44V428.91H1010.29V475.79H1170V570\"><title>device</title></path>");
+    must_hold(text, "<path class=\"curve k7 f7\" d=\"M74 570H243.7V476.25H1170V570\"><title>host</title></path>");
+    must_hold(text, ">device memory</text>");
+    must_hold(text, ">host memory</text>");
+    must_hold(text, "<circle class=\"hover\"");
+    must_hold(text, "<title>400 B  b\"'\n400 B  b\"', its gradient\n400 B  c\n400 B  c, its gradient\n4 B  x</title>");
+    free(text);
+    tl_free_plan(NULL, &plan);
+    tl_free_graph(NULL, &graph);
+}
+
+static void lanes_that_nothing_is_in_are_not_drawn(void **state) {
+    tl_graph graph = graph_of(network);
+    tl_plan plan;
+    char *text;
+    (void)state;
+    assert_int_equal(tl_plan_keep_all(NULL, &graph, 0, &plan), TL_OK);
+    text = svg_of(&graph, &plan, NULL);
+    assert_int_equal(count_of(text, ">forward</text>"), 2);  // legend and lane
+    assert_int_equal(count_of(text, ">backward</text>"), 2);
+    assert_false(contains(text, ">recompute</text>") || contains(text, ">convert</text>") || contains(text, ">wait</text>") ||
+                 contains(text, ">spill</text>") || contains(text, ">fetch</text>") || contains(text, ">host memory</text>"));
+    must_hold(text, ">cost</text>");
+    free(text);
+    tl_free_plan(NULL, &plan);
+    tl_free_graph(NULL, &graph);
+}
+
+static void plans_without_time_or_steps_are_drawn_too(void **state) {
+    static const char *const idle = "tlg 1\nnode 0 x input fwd=0 bwd=0 out=4096 needs=none in=-\n"
+                                    "node 1 a op fwd=0 bwd=0 out=4 needs=in in=0\n";
+    static const char *const alone = "tlg 1\nnode 0 x input fwd=0 bwd=0 out=0 needs=none in=-\n";
+    tl_graph graph = graph_of(idle);
+    tl_plan plan = plan_of("F 1\nB 1\nD 1\n");
+    char *text = svg_of(&graph, &plan, NULL);
+    (void)state;
+    must_hold(text, ">step</text>");
+    must_hold(text, "x=\"84\" y=\"108\" width=\"362\"");
+    must_hold(text, "<title>a\nforward, step 0\n4.00 KiB live</title>");
+    free(text);
+    tl_free_plan(NULL, &plan);
+    tl_free_graph(NULL, &graph);
+    graph = graph_of(alone);
+    memset(&plan, 0, sizeof plan);
+    text = svg_of(&graph, &plan, NULL);
+    must_hold(text, ">plan of 0 steps on 1 node</text>");
+    must_hold(text, ">cost 0; peak 0 B before the first step</text>");
+    free(text);
+    tl_free_graph(NULL, &graph);
+}
+
+// How many steps the bars of a lane stand for, by what they tell the pointer; *bars: how many there are.
+static long steps_told(const char *text, const char *lane, long *bars) {
+    char start[40];
+    long count = 0;
+    snprintf(start, sizeof start, "\n%s, step ", lane);
+    *bars = 0;
+    for (; (text = strstr(text, start)) != NULL; text += strlen(start)) {
+        long first, last, members = 1;
+        if (sscanf(text + strlen(start), "%ld to %ld: %ld of them", &first, &last, &members) < 3) members = 1;
+        count += members;
+        ++*bars;
+    }
+    return count;
+}
+
+static void thousands_of_steps_are_drawn_together_and_none_is_lost(void **state) {
+    tl_chain_desc chain;
+    tl_graph graph;
+    tl_plan plan;
+    tl_report report;
+    tl_simulate_desc desc;
+    char *text;
+    long bars, all = 0;
+    (void)state;
+    memset(&chain, 0, sizeof chain);
+    memset(&desc, 0, sizeof desc);
+    chain.layer_count = 1000;
+    chain.input_bytes = 1;
+    assert_int_equal(tl_add_chain(NULL, &graph, &chain), TL_OK);
+    assert_int_equal(tl_plan_revolve(NULL, &graph, 12, &plan), TL_OK);
+    desc.graph = &graph;
+    desc.plan = &plan;
+    assert_int_equal(tl_simulate_plan(NULL, &desc, &report), TL_OK);
+    assert_true(plan.step_count > 5000);
+    text = svg_of(&graph, &plan, NULL);
+    assert_int_equal(steps_told(text, "forward", &bars), report.forward_count - report.recompute_count);
+    all += bars;
+    assert_int_equal(steps_told(text, "recompute", &bars), report.recompute_count);
+    all += bars;
+    assert_int_equal(steps_told(text, "backward", &bars), 1000);
+    all += bars;
+    assert_true(all < 1500 && all > 100);
+    assert_true(strlen(text) < 300000);
+    free(text);
+    tl_free_plan(NULL, &plan);
+    tl_free_graph(NULL, &graph);
+}
+
+// Bars stand inside the plot, below the legend; the other rectangles have round corners.
+static int must_be_inside(const char *text) {
+    int bars = 0;
+    for (; (text = strstr(text, "<rect class=\"")) != NULL; text++) {
+        double x, y, width, height;
+        if (sscanf(strstr(text, " x="), " x=\"%lf\" y=\"%lf\" width=\"%lf\" height=\"%lf\"", &x, &y, &width, &height) < 4) continue;
+        assert_true(x >= 84 && width > 0 && x + width <= 1171 && height == 20 && y >= 108);
+        bars++;
+    }
+    return bars;
+}
+
+static void any_plan_that_holds_is_drawn(void **state) {
+    tl_random random = { 77 };
+    int i, valid = 0;
+    (void)state;
+    for (i = 0; i < SOAK_TIMES(400); i++) {
+        tl_env env = silent_env();
+        tl_graph graph;
+        tl_plan plan;
+        tl_device device = device_of();
+        tl_simulate_desc desc;
+        tl_report report;
+        char *text;
+        if (random_graph(&env, &random, 14, &graph) || random_plan(&env, &random, &graph, &plan)) fail_msg("%s", env.error.text);
+        if (random_chance(&random, 20)) device.link_latency_ns = tl_next_random(&random) >> 20;
+        memset(&desc, 0, sizeof desc);
+        desc.graph = &graph;
+        desc.plan = &plan;
+        desc.device = random_chance(&random, 70) ? &device : NULL;
+        if (!tl_simulate_plan(&env, &desc, &report)) {
+            long bars;
+            valid++;
+            text = svg_of(&graph, &plan, desc.device);
+            assert_true(must_be_inside(text) > 0 || !report.forward_count);
+            assert_int_equal(steps_told(text, "backward", &bars), report.backward_count);
+            assert_int_equal(steps_told(text, "recompute", &bars), report.recompute_count);
+            free(text);
+        } else {
+            memory_sink m;
+            assert_int_equal(tl_write_plan_svg(&env, &graph, &plan, desc.device, sink_of(&m, -1)), env.error.code);
+            assert_int_equal(m.count, 0);
+        }
+        random_free_plan(&env, &plan);
+        tl_free_graph(&env, &graph);
+    }
+    assert_true(valid > 100);
+}
+
+static void picture_of_a_plan_holds_its_rules(void **state) {
+    tl_graph graph = graph_of(network);
+    tl_plan plan = plan_of("F 1\nB 2\n");
+    tl_device device = device_of();
+    tl_env env = silent_env();
+    memory_sink m;
+    tl_sink sink = sink_of(&m, -1);
+    (void)state;
+    assert_int_equal(tl_write_plan_svg(&env, &graph, &plan, NULL, sink), TL_ERROR_INVALID_PLAN);
+    assert_string_equal(env.error.text, "tl_write_plan_svg: step 1 (B 2 b\"'): forward never ran");
+    plan.step_count = -1;
+    assert_int_equal(tl_write_plan_svg(&env, &graph, &plan, NULL, sink), TL_ERROR_INVALID_ARG);
+    assert_string_equal(env.error.text, "tl_write_plan_svg: step_count: must be the number of steps");
+    plan.step_count = 2;
+    device.alignment_bytes = 3;
+    assert_int_equal(tl_write_plan_svg(&env, &graph, &plan, &device, sink), TL_ERROR_INVALID_ARG);
+    assert_int_equal(m.count, 0);
+    tl_free_plan(NULL, &plan);
+    tl_free_graph(NULL, &graph);
+}
+
+static void picture_of_a_plan_survives_every_failure(void **state) {
+    tl_graph graph = graph_of(network);
+    tl_plan plan = plan_of(spilling);
+    tl_device device = device_of();
+    memory_sink m;
+    long at, writes;
+    (void)state;
+    for (at = 0; ; at++) {
+        failing_alloc f = {0};
+        tl_env env = failing_env(&f, at);
+        tl_result result = tl_write_plan_svg(&env, &graph, &plan, &device, sink_of(&m, -1));
+        assert_int_equal(f.live, 0);
+        writes = m.count;
+        free(m.text);
+        if (f.count <= at) { assert_int_equal(result, TL_OK); break; }
+        assert_int_equal(result, TL_ERROR_NO_MEMORY);
+        assert_int_equal(writes, 0);
+    }
+    for (at = 0; at < writes; at++) {
+        failing_alloc f = {0};
+        tl_env env = failing_env(&f, -1);
+        char wanted[120];
+        assert_int_equal(tl_write_plan_svg(&env, &graph, &plan, &device, sink_of(&m, at)), TL_ERROR_DEVICE_LOST);
+        snprintf(wanted, sizeof wanted, "tl_write_plan_svg: sink: stopped with device lost after %d bytes", (int)m.length);
+        assert_string_equal(env.error.text, wanted);
+        assert_int_equal(m.after_failure, 0);
+        assert_int_equal(f.live, 0);
+        free(m.text);
+    }
+    tl_free_plan(NULL, &plan);
+    tl_free_graph(NULL, &graph);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(simulation_tells_when_each_step_begins_and_ends),
+        cmocka_unit_test(times_of_random_plans_never_overlap_in_a_lane),
+        cmocka_unit_test(plan_is_drawn_in_lanes_over_its_memory),
+        cmocka_unit_test(lanes_that_nothing_is_in_are_not_drawn),
+        cmocka_unit_test(plans_without_time_or_steps_are_drawn_too),
+        cmocka_unit_test(thousands_of_steps_are_drawn_together_and_none_is_lost),
+        cmocka_unit_test(any_plan_that_holds_is_drawn),
+        cmocka_unit_test(picture_of_a_plan_holds_its_rules),
+        cmocka_unit_test(picture_of_a_plan_survives_every_failure),
+    };
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

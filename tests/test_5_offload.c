@@ -1,0 +1,780 @@
+// [5] REMAT with a host tier: spills and fetches beside recomputation, and how far from the optimum they can be.
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#define TL_STRATEGY_IMPLEMENTATION
+#include "../tl_strategy.h"
+#include "support.h"
+#include "random_graph.h"
+#include "run_support.h"
+#include "brute_offload.h"
+
+#define SOAK_TIMES(count) ((count) * (getenv("SOAK") ? 20 : getenv("SAMPLE") ? 0.15 : 1))
+#define FEW 1000000     // steps of work where time matters more than the last percent
+
+static tl_remat_desc desc_of(const tl_graph *graph, uint64_t budget, const tl_device *device, uint64_t host_budget) {
+    tl_remat_desc desc;
+    memset(&desc, 0, sizeof desc);
+    desc.graph = graph;
+    desc.budget_bytes = budget;
+    desc.device = device;
+    desc.host_budget_bytes = host_budget;
+    desc.work_limit = FEW;
+    return desc;
+}
+
+// What every answer must hold, whatever the graph.
+static void check_answer(const tl_remat_desc *desc, const tl_env *env, tl_result result, const tl_plan *plan,
+                         const tl_remat_report *report) {
+    uint64_t budget = desc->budget_bytes ? desc->budget_bytes : UINT64_MAX;
+    tl_simulate_desc replay;
+    tl_report simulated;
+    if (desc->device && desc->device->device_capacity_bytes && desc->device->device_capacity_bytes < budget)
+        budget = desc->device->device_capacity_bytes;
+    if (result) {
+        assert_int_equal(env->error.code, result);
+        assert_true(!plan->steps && !plan->step_count);
+    }
+    if (result == TL_ERROR_INFEASIBLE) {
+        assert_true(report->least_budget_bytes > budget);
+        assert_true(report->bound_budget_bytes <= report->least_budget_bytes);
+        assert_true(!report->proven || report->bound_budget_bytes > budget);
+        return;
+    }
+    if (result) return;
+    memset(&replay, 0, sizeof replay);
+    replay.graph = desc->graph;
+    replay.plan = plan;
+    replay.device = desc->device;
+    if (tl_simulate_plan(NULL, &replay, &simulated)) fail_msg("the plan is not valid");
+    assert_true(plan->peak_bytes <= budget && plan->base_bytes <= budget - plan->peak_bytes);
+    assert_true(plan->host_peak_bytes <= desc->host_budget_bytes);
+    assert_int_equal(plan->peak_bytes, simulated.peak_bytes);
+    assert_int_equal(plan->host_peak_bytes, simulated.host_peak_bytes);
+    assert_int_equal(plan->cost, simulated.cost);
+    assert_int_equal(plan->base_cost, simulated.base_cost);
+    assert_int_equal(simulated.end_host_bytes, 0);
+    assert_int_equal(report->cost, plan->cost);
+    assert_int_equal(report->bound_cost, plan->bound_cost);
+    assert_true(report->bound_cost <= report->cost);
+    assert_int_equal(report->proven, report->cost == report->bound_cost);
+}
+
+static tl_result plan_checked(const tl_remat_desc *desc, tl_env *env, tl_plan *plan, tl_remat_report *report) {
+    tl_result result;
+    memset(env, 0, sizeof *env);
+    result = tl_plan_remat(env, desc, plan, report);
+    check_answer(desc, env, result, plan, report);
+    return result;
+}
+
+// -- against brute force --
+
+static void random_device(tl_random *random, tl_device *device) {
+    static const uint64_t rates[] = { 0, 300000000, 500000000, 1000000000, 1500000000, 2000000000, 5000000000 };
+    memset(device, 0, sizeof *device);
+    device->link_bytes_per_second = rates[tl_next_random_below(random, 7)];
+    device->link_latency_ns = tl_next_random_below(random, 4);
+}
+
+// So many nodes beside one input, few bytes, costs of the same order as the copies.
+static void tiny_graph(tl_random *random, int32_t count, tl_graph *graph) {
+    int32_t i, k;
+    tl_init_graph(graph);
+    for (i = 0; i <= count; i++) {
+        tl_node_desc node;
+        tl_tensor inputs[2];
+        uint64_t bytes[2];
+        char needs[64];
+        memset(&node, 0, sizeof node);
+        node.op = i ? "op" : "input";
+        node.inputs = inputs;
+        node.input_count = i ? 1 + (i > 1 && random_chance(random, 35)) : 0;
+        node.output_bytes = bytes;
+        node.output_count = i && random_chance(random, 10) ? 2 : 1;
+        for (k = 0; k < 2; k++) bytes[k] = 1 + tl_next_random_below(random, 9);
+        for (k = 0; k < node.input_count; k++) {
+            inputs[k].node = random_chance(random, 70) ? i - 1 : random_count(random, 0, i - 1);
+            inputs[k].output = random_count(random, 0, graph->nodes[inputs[k].node].output_count - 1);
+        }
+        node.keep = random_chance(random, 5);
+        if (i) {
+            node.fwd_cost = tl_next_random_below(random, 15);
+            if (random_chance(random, 20)) node.fwork_bytes = tl_next_random_below(random, 4);
+            node.no_grad = random_chance(random, 5);
+            if (random_chance(random, 15) && inputs[0].node) {
+                node.inplace = 1;
+                bytes[0] = graph->outputs[graph->nodes[inputs[0].node].first_output + inputs[0].output].bytes;
+            }
+        }
+        if (i && !node.no_grad) {
+            random_needs(random, node.input_count, node.output_count, needs);
+            node.needs = random_chance(random, 40) ? "in" : needs;
+            node.bwd_cost = tl_next_random_below(random, 25);
+            if (random_chance(random, 15)) node.saved_bytes = 1 + tl_next_random_below(random, 6);
+            if (random_chance(random, 20)) node.bwork_bytes = tl_next_random_below(random, 4);
+        }
+        if (tl_add_node(NULL, graph, &node, NULL)) fail_msg("no node");
+    }
+}
+
+static void alloc_brute(brute_offload *tables, uint32_t capacity) {
+    tables->capacity = tables->heap_capacity = capacity;
+    tables->heap_capacity *= 4;
+    tables->table_size = 2 * capacity + 1;
+    tables->states = (bo_state *)malloc(capacity * sizeof *tables->states);
+    tables->now = (uint64_t *)malloc(capacity * sizeof *tables->now);
+    tables->settled = (uint8_t *)malloc(capacity);
+    tables->table = (uint32_t *)malloc(tables->table_size * sizeof *tables->table);
+    tables->heap = (bo_entry *)malloc(tables->heap_capacity * sizeof *tables->heap);
+    if (!tables->states || !tables->now || !tables->settled || !tables->table || !tables->heap) fail_msg("no memory");
+}
+
+static void free_brute(brute_offload *tables) {
+    free(tables->states);
+    free(tables->now);
+    free(tables->settled);
+    free(tables->table);
+    free(tables->heap);
+}
+
+static void lend_tables(brute_offload *b, const brute_offload *tables) {
+    b->states = tables->states; b->now = tables->now; b->settled = tables->settled; b->table = tables->table;
+    b->heap = tables->heap; b->capacity = tables->capacity; b->heap_capacity = tables->heap_capacity;
+    b->table_size = tables->table_size;
+}
+
+// A plan ends at `end`: no relaxation for that end, or for a later one, says that none ends before.
+static void bound_is_below(const tl_remat_desc *desc, uint64_t end, int number) {
+    tli_remat_watch watch;
+    tli_rb_host host;
+    int k;
+    memset(&watch, 0, sizeof watch);
+    watch.desc = desc;
+    host.bytes = desc->host_budget_bytes;
+    host.rate = desc->device->link_bytes_per_second;
+    for (k = 0; k < 4; k++) {
+        uint64_t bound, work = 0;
+        host.time = end + (uint64_t)(k / 2);
+        host.is_even = k % 2;
+        if (tli_remat_bound_host(NULL, desc->graph, desc->budget_bytes, &host, 0, &watch, FEW / 10, &bound, &work))
+            fail_msg("graph %d: ruled out, ends at %d", number, (int)end);
+        if (bound > end) fail_msg("graph %d: bound %d for %d, ends at %d", number, (int)bound, (int)host.time, (int)end);
+    }
+}
+
+typedef struct tally { int tried[6], met[6], proven, copies, missed, infeasible, large; } tally;
+
+// Whether the planner's answer is the optimum; every eighth time that brute force finds it, too.
+static void compare_with_brute(brute_offload *b, const tl_remat_desc *desc, tl_result result, const tl_plan *plan,
+                               const tl_remat_report *report, int number, tally *sums) {
+    uint64_t least = 0, limit = result ? 1000 : plan->cost - (number % 8 > 0);
+    int n = desc->graph->node_count - 1, solved;
+    if (!result && !plan->cost) return;
+    solved = bo_solve(b, desc->device, desc->budget_bytes, desc->host_budget_bytes, limit, &least);
+    if (solved < 0) { sums->large++; return; }
+    if (result) {
+        if (solved && report->proven) fail_msg("graph %d: proven infeasible, ends at %d", number, (int)least);
+        sums->missed += solved;
+        sums->infeasible += !solved;
+        return;
+    }
+    if (!solved && number % 8 == 0) fail_msg("graph %d: nothing ends by %d", number, (int)plan->cost);
+    if (!solved) least = plan->cost;
+    bound_is_below(desc, least, number);
+    if (least < report->bound_cost) fail_msg("graph %d: bound %d, optimum %d", number, (int)report->bound_cost, (int)least);
+    sums->tried[n]++;
+    sums->met[n] += least == plan->cost;
+    sums->proven += report->proven;
+    sums->copies += plan->host_peak_bytes > 0;
+    if (least < plan->cost && getenv("SHOW")) {
+        char text[8192];
+        tl_print_graph(desc->graph, text, sizeof text);
+        printf("%s", text);
+        tl_print_schedule(plan, text, sizeof text);
+        for (n = 0; text[n]; n++) if (text[n] == '\n') text[n] = ' ';
+        printf("%s\nbudget %d host %d rate %d latency %d cost %d optimum %d\n\n", text, (int)desc->budget_bytes,
+               (int)desc->host_budget_bytes, (int)(desc->device->link_bytes_per_second / 1000000),
+               (int)desc->device->link_latency_ns, (int)plan->cost, (int)least);
+    }
+}
+
+static void tiny_graphs_reach_the_optimum_of_brute_force(void **state) {
+    tl_random random = { 61 };
+    brute_offload b, tables;
+    tally sums;
+    int i, count = (int)SOAK_TIMES(getenv("CASES") ? atoi(getenv("CASES")) : 150);
+    (void)state;
+    memset(&sums, 0, sizeof sums);
+    alloc_brute(&tables, 1u << 18);
+    for (i = 0; i < count; i++) {
+        tl_graph graph;
+        tl_device device;
+        tl_plan all, plan;
+        tl_remat_desc desc;
+        tl_remat_report report;
+        tl_env env;
+        tl_result result;
+        uint64_t host = random_chance(&random, 60) ? TL_UNLIMITED : 1 + tl_next_random_below(&random, 20), floor;
+        int32_t node;
+        tiny_graph(&random, 3 + i % 3, &graph);
+        random_device(&random, &device);
+        if (tl_plan_keep_all(NULL, &graph, 0, &all)) fail_msg("no plan");
+        if (tli_remat_floor(NULL, &graph, 0, 1, &floor, &node)) fail_msg("no floor");
+        floor += tl_next_random_below(&random, all.peak_bytes - floor + 1);
+        desc = desc_of(&graph, floor ? floor : 1, &device, host);
+        result = plan_checked(&desc, &env, &plan, &report);
+        if (bo_init(&b, &graph, 0)) {
+            lend_tables(&b, &tables);
+            compare_with_brute(&b, &desc, result, &plan, &report, i, &sums);
+        }
+        tl_free_plan(&env, &plan);
+        tl_free_plan(NULL, &all);
+        tl_free_graph(NULL, &graph);
+    }
+    free_brute(&tables);
+    print_message("optimum reached: 3 nodes %d of %d, 4 nodes %d of %d, 5 nodes %d of %d; %d proven, %d with copies, "
+                  "%d infeasible, %d missed, %d too large\n", sums.met[3], sums.tried[3], sums.met[4], sums.tried[4],
+                  sums.met[5], sums.tried[5], sums.proven, sums.copies, sums.infeasible, sums.missed, sums.large);
+    assert_int_equal(sums.met[3], sums.tried[3]);
+    assert_int_equal(sums.missed, 0);
+    assert_true(100 * (sums.met[4] + sums.met[5]) >= 97 * (sums.tried[4] + sums.tried[5]));
+    assert_true(sums.copies > 0 && sums.proven > 0);
+}
+
+// -- what the link is good for --
+
+static tl_graph graph_of(const char *text) {
+    tl_env env;
+    tl_graph graph;
+    memset(&env, 0, sizeof env);
+    if (tl_parse_graph(&env, text, strlen(text), &graph)) fail_msg("%s", env.error.text);
+    return graph;
+}
+
+// A chain whose first tensor is not read from F 2 on until B 2: it is away meanwhile.
+static tl_graph chain_with_a_gap(void) {
+    return graph_of("tlg 1\n"
+                    "node 0 in input fwd=0 bwd=0 out=1 needs=none in=-\n"
+                    "node 1 a op fwd=50 bwd=50 out=8 needs=none in=0\n"
+                    "node 2 b op fwd=10 bwd=10 out=4 needs=in in=1\n"
+                    "node 3 c op fwd=10 bwd=20 out=8 needs=none in=2\n"
+                    "node 4 d op fwd=10 bwd=20 out=8 needs=none in=3\n");
+}
+
+static tl_device link_of(uint64_t bytes_per_second, uint64_t latency) {
+    tl_device device;
+    memset(&device, 0, sizeof device);
+    device.link_bytes_per_second = bytes_per_second;
+    device.link_latency_ns = latency;
+    return device;
+}
+
+static void copies_that_hide_behind_calls_cost_nothing(void **state) {
+    tl_graph graph = chain_with_a_gap();
+    tl_device device = link_of(1000000000, 1);      // 8 bytes take 9 ns
+    tl_remat_desc desc = desc_of(&graph, 21, &device, TL_UNLIMITED);
+    tl_remat_report report;
+    tl_plan plan, none;
+    tl_env env;
+    char text[256];
+    (void)state;
+    assert_int_equal(plan_checked(&desc, &env, &plan, &report), TL_OK);
+    assert_true(report.proven);
+    assert_int_equal(plan.cost, plan.base_cost);
+    assert_int_equal(plan.host_peak_bytes, 8);
+    tl_print_schedule(&plan, text, sizeof text);
+    assert_non_null(strstr(text, "F 1\nO 1.0\n"));       // begun as soon as it was made,
+    assert_non_null(strstr(text, "W 1.0\nDH 1.0\nB 2\n"));  // awaited when it is wanted
+    desc.host_budget_bytes = 7;                             // too few for the tensor
+    assert_int_equal(plan_checked(&desc, &env, &none, &report), TL_OK);
+    assert_int_equal(none.host_peak_bytes, 0);
+    assert_int_equal(none.cost, plan.cost + 50);
+    tl_free_plan(&env, &none);
+    tl_free_plan(&env, &plan);
+    tl_free_graph(NULL, &graph);
+}
+
+static void a_slower_link_never_gives_a_cheaper_plan(void **state) {
+    static const uint64_t rates[] = { 1000000000, 400000000, 200000000, 100000000, 50000000, 1 };
+    uint64_t last = 0;
+    size_t k;
+    (void)state;
+    for (k = 0; k < sizeof rates / sizeof rates[0]; k++) {
+        tl_graph graph = chain_with_a_gap();
+        tl_device device = link_of(rates[k], 0);
+        tl_remat_desc desc = desc_of(&graph, 21, &device, TL_UNLIMITED);
+        tl_remat_report report;
+        tl_plan plan;
+        tl_env env;
+        assert_int_equal(plan_checked(&desc, &env, &plan, &report), TL_OK);
+        assert_true(plan.cost >= last && plan.cost <= plan.base_cost + 50);
+        last = plan.cost;
+        if (rates[k] == 1) assert_int_equal(plan.host_peak_bytes, 0);
+        tl_free_plan(&env, &plan);
+        tl_free_graph(NULL, &graph);
+    }
+    assert_int_equal(last, 230);
+}
+
+// A copy each way takes all of the time there is: the bound has nothing to spare.
+static void a_link_that_is_just_fast_enough_is_used_and_not_ruled_out(void **state) {
+    static const uint64_t rates[] = { 160000000, 159999999 };   // 8 bytes in 50 and in 51 ns
+    int k;
+    (void)state;
+    for (k = 0; k < 2; k++) {
+        tl_graph graph = graph_of("tlg 1\n"
+                                  "node 0 in input fwd=0 bwd=0 out=1 needs=none in=-\n"
+                                  "node 1 a op fwd=1 bwd=0 out=8 needs=none in=0\n"
+                                  "node 2 b op fwd=0 bwd=0 out=1 needs=in in=1\n"
+                                  "node 3 c op fwd=50 bwd=50 out=1 needs=none in=2\n"
+                                  "node 4 d op fwd=0 bwd=0 out=20 needs=none in=3\n");
+        tl_device device = link_of(rates[k], 0);
+        tl_remat_desc desc = desc_of(&graph, 22, &device, TL_UNLIMITED);
+        tl_remat_report report;
+        tl_plan plan;
+        tl_env env;
+        assert_int_equal(plan_checked(&desc, &env, &plan, &report), TL_OK);
+        assert_int_equal(plan.cost, 101 + k);       // slower, and it is as cheap to make the tensor again
+        assert_true(report.proven);
+        bound_is_below(&desc, plan.cost, k);
+        tl_free_plan(&env, &plan);
+        tl_free_graph(NULL, &graph);
+    }
+}
+
+// Without a device, and with one whose link is not known.
+static void copies_over_an_unknown_link_take_no_time(void **state) {
+    tl_graph graph = chain_with_a_gap();
+    tl_device device = link_of(0, 1000);
+    int k;
+    (void)state;
+    for (k = 0; k < 2; k++) {
+        tl_remat_desc desc = desc_of(&graph, 21, k ? &device : NULL, TL_UNLIMITED);
+        tl_remat_report report;
+        tl_plan plan;
+        tl_env env;
+        assert_int_equal(plan_checked(&desc, &env, &plan, &report), TL_OK);
+        assert_true(report.proven && plan.host_peak_bytes == 8);
+        assert_int_equal(plan.cost, plan.base_cost);
+        tl_free_plan(&env, &plan);
+    }
+    tl_free_graph(NULL, &graph);
+}
+
+static void capacities_of_the_device_limit_both_budgets(void **state) {
+    tl_graph graph = chain_with_a_gap();
+    tl_device device = link_of(1000000000, 0);
+    tl_remat_desc desc = desc_of(&graph, 0, &device, TL_UNLIMITED);
+    tl_remat_report report;
+    tl_plan plan;
+    tl_env env;
+    (void)state;
+    device.device_capacity_bytes = 21;
+    assert_int_equal(plan_checked(&desc, &env, &plan, &report), TL_OK);
+    assert_true(plan.peak_bytes <= 21 && plan.host_peak_bytes == 8);
+    tl_free_plan(&env, &plan);
+    device.host_capacity_bytes = 7;
+    assert_int_equal(plan_checked(&desc, &env, &plan, &report), TL_OK);
+    assert_true(plan.peak_bytes <= 21 && plan.host_peak_bytes == 0);
+    tl_free_plan(&env, &plan);
+    device.device_capacity_bytes = 5;
+    assert_int_equal(plan_checked(&desc, &env, &plan, &report), TL_ERROR_INFEASIBLE);
+    assert_true(report.proven);
+    tl_free_graph(NULL, &graph);
+}
+
+// -- random graphs --
+
+static void larger_random_graphs_are_valid_and_repeatable(void **state) {
+    tl_random random = { 62 };
+    int i, cheaper = 0, copies = 0;
+    (void)state;
+    for (i = 0; i < SOAK_TIMES(80); i++) {
+        tl_graph graph;
+        tl_device device;
+        tl_plan all, plan, again, none;
+        tl_env env;
+        tl_remat_report report, same;
+        tl_remat_desc desc;
+        tl_result result, without;
+        int inference = random_chance(&random, 15);
+        if (random_graph(NULL, &random, i % 2 ? 100 : 25, &graph) || tl_plan_keep_all(NULL, &graph, inference, &all))
+            fail_msg("no graph");
+        random_device(&random, &device);
+        desc = desc_of(&graph, 1 + all.peak_bytes - tl_next_random_below(&random, all.peak_bytes * 2 / 3 + 1), &device,
+                       1 + tl_next_random_below(&random, all.peak_bytes + 1));
+        desc.inference = inference;
+        desc.base_bytes = tl_next_random_below(&random, 1000);
+        desc.budget_bytes += desc.base_bytes;
+        desc.work_limit = 2 * FEW;
+        result = plan_checked(&desc, &env, &plan, &report);
+        assert_int_equal(plan_checked(&desc, &env, &again, &same), result);
+        assert_memory_equal(&report, &same, sizeof report);
+        assert_int_equal(plan.step_count, again.step_count);
+        if (plan.step_count) assert_memory_equal(plan.steps, again.steps, (size_t)plan.step_count * sizeof *plan.steps);
+        desc.host_budget_bytes = 0;
+        desc.work_limit = FEW;
+        without = tl_plan_remat(&env, &desc, &none, &same);
+        if (!without && (result || plan.cost > none.cost)) fail_msg("graph %d: dearer than without a host", i);
+        copies += !result && plan.host_peak_bytes;
+        cheaper += !result && !without && plan.cost < none.cost;
+        tl_free_plan(&env, &none);
+        tl_free_plan(&env, &again);
+        tl_free_plan(&env, &plan);
+        tl_free_plan(NULL, &all);
+        tl_free_graph(NULL, &graph);
+    }
+    print_message("%d plans: %d with copies, %d cheaper than without\n", i, copies, cheaper);
+    assert_true(cheaper > 0);
+}
+
+static void budgets_that_need_a_host_are_planned(void **state) {
+    tl_random random = { 68 };
+    int i, planned = 0, refused = 0;
+    (void)state;
+    for (i = 0; i < SOAK_TIMES(300); i++) {
+        tl_graph graph;
+        tl_device device;
+        tl_plan plan;
+        tl_env env;
+        tl_remat_report report;
+        tl_remat_desc desc;
+        uint64_t floor;
+        int32_t node;
+        tiny_graph(&random, 3 + i % 6, &graph);
+        random_device(&random, &device);
+        if (tli_remat_floor(NULL, &graph, 0, 1, &floor, &node)) fail_msg("no floor");
+        desc = desc_of(&graph, floor ? floor : 1, &device, 0);
+        desc.work_limit = 100000;
+        if (plan_checked(&desc, &env, &plan, &report) == TL_ERROR_INFEASIBLE && report.proven) {
+            desc.host_budget_bytes = TL_UNLIMITED;
+            if (plan_checked(&desc, &env, &plan, &report)) refused++;
+            else planned++;
+        }
+        tl_free_plan(&env, &plan);
+        tl_free_graph(NULL, &graph);
+    }
+    print_message("%d planned, %d refused\n", planned, refused);
+    assert_true(planned > 0);
+}
+
+static void without_a_host_budget_a_device_changes_nothing(void **state) {
+    tl_random random = { 63 };
+    int i;
+    (void)state;
+    for (i = 0; i < 20; i++) {
+        tl_graph graph;
+        tl_device device;
+        tl_plan all, plan, same;
+        tl_env env;
+        tl_remat_desc desc;
+        if (random_graph(NULL, &random, 60, &graph) || tl_plan_keep_all(NULL, &graph, 0, &all)) fail_msg("no graph");
+        random_device(&random, &device);
+        memset(&env, 0, sizeof env);
+        desc = desc_of(&graph, all.peak_bytes * 3 / 4 + 1, NULL, 0);
+        (void)tl_plan_remat(&env, &desc, &plan, NULL);
+        desc.device = &device;
+        (void)tl_plan_remat(&env, &desc, &same, NULL);
+        assert_int_equal(plan.cost, same.cost);
+        assert_int_equal(plan.step_count, same.step_count);
+        if (plan.step_count) assert_memory_equal(plan.steps, same.steps, (size_t)plan.step_count * sizeof *plan.steps);
+        tl_free_plan(&env, &same);
+        tl_free_plan(&env, &plan);
+        tl_free_plan(NULL, &all);
+        tl_free_graph(NULL, &graph);
+    }
+}
+
+// Of a game GPU's roofline; the unit of cost is 0.1 ps: 12 GB/s are 1 200 000 bytes in 10^9 units.
+static void a_public_model_gains_from_a_link(void **state) {
+    char *text = read_reference("a_public_model_gains_from_a_link", "models/gpt2_small_rl.tlg", NULL);
+    tl_device device = link_of(1200000, 0);
+    tl_remat_report with, without;
+    tl_plan all, plan, none;
+    tl_remat_desc desc;
+    tl_graph graph;
+    tl_env env;
+    (void)state;
+    if (!text) skip();
+    graph = graph_of(text);
+    if (tl_plan_keep_all(NULL, &graph, 0, &all)) fail_msg("no plan");
+    desc = desc_of(&graph, all.peak_bytes / 100 * 60, &device, TL_UNLIMITED);
+    desc.work_limit = 60000000;
+    assert_int_equal(plan_checked(&desc, &env, &plan, &with), TL_OK);
+    desc.host_budget_bytes = 0;
+    assert_int_equal(tl_plan_remat(&env, &desc, &none, &without), TL_OK);
+    print_message("%.5f with a host, at most %.5f above the optimum; %.5f without\n", (double)plan.cost / (double)plan.base_cost,
+                  with.gap_ratio, (double)none.cost / (double)none.base_cost);
+    assert_true(plan.cost < none.cost - none.cost / 50);
+    assert_true(with.gap_ratio < 0.01);
+    tl_free_plan(&env, &none);
+    tl_free_plan(&env, &plan);
+    tl_free_plan(NULL, &all);
+    tl_free_graph(NULL, &graph);
+    free(text);
+}
+
+// -- what is refused --
+
+static void infeasible_with_a_host_names_what_works(void **state) {
+    tl_random random = { 64 };
+    int i, refused = 0;
+    (void)state;
+    for (i = 0; i < 40; i++) {
+        tl_graph graph;
+        tl_device device;
+        tl_plan plan;
+        tl_env env;
+        tl_remat_report report, retry;
+        tl_remat_desc desc;
+        uint64_t floor;
+        int32_t node;
+        tiny_graph(&random, 3 + i % 20, &graph);
+        random_device(&random, &device);
+        if (tli_remat_floor(NULL, &graph, 0, 1, &floor, &node)) fail_msg("no floor");
+        desc = desc_of(&graph, floor > 1 ? floor - 1 : 1, &device, TL_UNLIMITED);
+        if (plan_checked(&desc, &env, &plan, &report) == TL_ERROR_INFEASIBLE) {
+            assert_true(report.proven);
+            assert_true(report.bound_budget_bytes == floor);
+            desc.budget_bytes = report.least_budget_bytes;
+            if (plan_checked(&desc, &env, &plan, &retry)) fail_msg("graph %d: %s", i, env.error.text);
+            refused++;
+        }
+        tl_free_plan(&env, &plan);
+        tl_free_graph(NULL, &graph);
+    }
+    assert_true(refused > 20);
+}
+
+static void a_broken_device_is_refused(void **state) {
+    tl_graph graph = chain_with_a_gap();
+    tl_device device = link_of(1000, 0);
+    tl_remat_desc desc = desc_of(&graph, 21, &device, TL_UNLIMITED);
+    tl_remat_report report;
+    tl_plan plan;
+    tl_env env;
+    (void)state;
+    memset(&env, 0, sizeof env);
+    device.alignment_bytes = 3;
+    assert_int_equal(tl_plan_remat(&env, &desc, &plan, &report), TL_ERROR_INVALID_ARG);
+    assert_true(!plan.steps && !report.cost);
+    tl_free_graph(NULL, &graph);
+}
+
+// Copies that would end beyond 64 bits are of no use; nothing overflows.
+static void copies_that_take_for_ever_are_not_made(void **state) {
+    tl_graph graph = chain_with_a_gap();
+    tl_device device = link_of(1, UINT64_MAX);
+    tl_remat_desc desc = desc_of(&graph, 21, &device, TL_UNLIMITED);
+    tl_remat_report report;
+    tl_plan plan;
+    tl_env env;
+    (void)state;
+    assert_int_equal(plan_checked(&desc, &env, &plan, &report), TL_OK);
+    assert_int_equal(plan.host_peak_bytes, 0);
+    assert_int_equal(plan.cost, plan.base_cost + 50);
+    assert_true(report.proven);
+    tl_free_plan(&env, &plan);
+    tl_free_graph(NULL, &graph);
+}
+
+static void what_a_link_carries_is_rounded_down_and_ends_at_64_bits(void **state) {
+    (void)state;
+    assert_int_equal(tli_rb_find_copied(1000000000, 7), 7);
+    assert_int_equal(tli_rb_find_copied(1500000000, 3), 4);
+    assert_int_equal(tli_rb_find_copied(1, 999999999), 0);
+    assert_int_equal(tli_rb_find_copied(1, 1000000000), 1);
+    assert_int_equal(tli_rb_find_copied(2999999999u, 4000000001u), 11999999998u);
+    assert_int_equal(tli_rb_find_copied(999999999, UINT64_MAX), UINT64_MAX - 18446744074u);
+    assert_int_equal(tli_rb_find_copied(UINT64_MAX, 1000000000), UINT64_MAX);
+    assert_int_equal(tli_rb_find_copied(UINT64_MAX, UINT64_MAX), UINT64_MAX);
+}
+
+static void every_allocation_fails_in_turn(void **state) {
+    tl_random random = { 65 };
+    int i;
+    (void)state;
+    for (i = 0; i < 8; i++) {
+        tl_graph graph;
+        tl_device device;
+        tl_plan all;
+        long at, step = getenv("SAMPLE") ? 7 : 1;
+        int once;
+        tiny_graph(&random, i < 4 ? 6 : 30, &graph);
+        random_device(&random, &device);
+        if (tl_plan_keep_all(NULL, &graph, 0, &all)) fail_msg("no plan");
+        for (once = 0; once < 2; once++)
+            for (at = 0; ; at += step) {
+                failing_alloc f = { 0, 0, 0, 0 };
+                tl_env env = failing_env(&f, at);
+                tl_remat_desc desc = desc_of(&graph, all.peak_bytes * 2 / 3 + 1, &device, TL_UNLIMITED);
+                tl_plan plan;
+                tl_remat_report report;
+                tl_result result;
+                desc.work_limit = 100000;
+                f.fails_once = once;
+                result = tl_plan_remat(&env, &desc, &plan, &report);
+                assert_true(!result || result == TL_ERROR_NO_MEMORY || result == TL_ERROR_INFEASIBLE);
+                check_answer(&desc, &env, result, &plan, &report);
+                tl_free_plan(&env, &plan);
+                assert_int_equal(f.live, 0);
+                if (f.count <= at) break;
+                if (at > 300) step = 23;
+            }
+        tl_free_plan(NULL, &all);
+        tl_free_graph(NULL, &graph);
+    }
+}
+
+// -- progress --
+
+typedef struct watcher { long asked, stop_at; tl_remat_progress last; } watcher;
+
+static int watch_progress(const tl_remat_progress *progress, void *user) {
+    watcher *w = (watcher *)user;
+    assert_true(progress->work >= w->last.work);
+    assert_true(progress->bound_cost >= w->last.bound_cost);
+    assert_true(!w->last.cost || (progress->cost && progress->cost <= w->last.cost));
+    assert_true(!progress->cost || progress->bound_cost <= progress->cost);
+    w->last = *progress;
+    return w->asked++ == w->stop_at;
+}
+
+static void progress_stops_with_the_best_so_far(void **state) {
+    tl_random random = { 66 };
+    long stop_at;
+    (void)state;
+    for (stop_at = -1; stop_at < 16; stop_at++) {
+        tl_graph graph;
+        tl_device device = link_of(1000000000, 0);
+        tl_remat_desc desc;
+        tl_remat_report report;
+        tl_plan all, plan;
+        watcher w;
+        tl_env env;
+        memset(&w, 0, sizeof w);
+        w.stop_at = stop_at;
+        random.state = 66;
+        tiny_graph(&random, 80, &graph);
+        if (tl_plan_keep_all(NULL, &graph, 0, &all)) fail_msg("no plan");
+        desc = desc_of(&graph, all.peak_bytes * 3 / 4, &device, TL_UNLIMITED);
+        desc.work_limit = 20000000;
+        desc.progress = watch_progress;
+        desc.user = &w;
+        assert_int_equal(plan_checked(&desc, &env, &plan, &report), TL_OK);
+        assert_true(w.asked > 0 && (stop_at < 0 || w.asked <= stop_at + 1));
+        tl_free_plan(&env, &plan);
+        tl_free_plan(NULL, &all);
+        tl_free_graph(NULL, &graph);
+    }
+}
+
+// -- run --
+
+static tl_result load_inputs(tl_run *run, int32_t micro_batch, void *user) {
+    const tl_graph *graph = tl_find_run_graph(run);
+    unsigned char bytes[512];
+    uint64_t k;
+    int32_t i;
+    mixer_start_pass((mixer *)user);
+    for (i = 0; i < graph->tensor_count; i++) {
+        const tl_node_output *output = &graph->outputs[i];
+        tl_tensor tensor;
+        if (!graph->nodes[output->node].is_input) continue;
+        for (k = 0; k < output->bytes; k++) bytes[k] = (unsigned char)tl_mix_u64((uint64_t)(micro_batch + i), k);
+        tensor.node = output->node;
+        tensor.output = output->output;
+        if (tl_write_tensor(run, tensor, bytes, output->bytes)) return TL_ERROR_IO;
+    }
+    return TL_OK;
+}
+
+// Two training steps under a plan: the checksum of every gradient, and the measured peak.
+static uint64_t gradients_of(const tl_graph *graph, const tl_plan *plan, uint64_t *peak) {
+    static mixer m;
+    static spy s;
+    static tl_kernel kernels[MIXER_NODES];
+    tl_env env;
+    tl_backend backend;
+    tl_run_desc desc;
+    tl_run_report report;
+    tl_run *run;
+    uint64_t sum = 0;
+    int32_t i;
+    memset(&env, 0, sizeof env);
+    memset(&desc, 0, sizeof desc);
+    mixer_init(&m);
+    backend = spy_open(&env, BACKEND_CHECKED, 1, 1, &s);
+    desc.graph = graph;
+    desc.backend = &backend;
+    desc.plan = plan;
+    desc.kernels = kernels;
+    desc.kernel_count = mixer_kernels(graph, &m, kernels);
+    desc.load = load_inputs;
+    desc.load_user = &m;
+    desc.seed = 42;
+    if (tl_init_run(&env, &desc, &run) || tl_run_plan(run) || tl_run_plan(run)) fail_msg("%s", env.error.text);
+    tl_measure_run(run, &report);
+    *peak = report.measured_peak_bytes;
+    for (i = 0; i < graph->node_count; i++) sum = tl_mix_u64(sum, m.gradients[i]);
+    tl_free_run(run);
+    spy_close(&env, &s);
+    return sum;
+}
+
+static void plans_with_copies_run_with_the_same_gradients(void **state) {
+    tl_random random = { 67 };
+    int ran = 0;
+    (void)state;
+    while (ran < 12) {
+        tl_graph graph;
+        tl_device device = link_of(1000000000, 1);
+        tl_plan all, plan;
+        tl_env env;
+        tl_remat_report report;
+        tl_remat_desc desc;
+        uint64_t peak, expected;
+        int id, grads = 0;
+        if (random_graph(NULL, &random, 30, &graph) || tl_plan_keep_all(NULL, &graph, 0, &all)) fail_msg("no graph");
+        for (id = 0; id < graph.node_count; id++) grads += graph.nodes[id].has_grad;
+        desc = desc_of(&graph, all.peak_bytes * 4 / 5 + 1, &device, TL_UNLIMITED);
+        if (grads && plan_checked(&desc, &env, &plan, &report) == TL_OK) {
+            if (plan.host_peak_bytes) {
+                expected = gradients_of(&graph, &all, &peak);
+                if (gradients_of(&graph, &plan, &peak) != expected) fail_msg("other gradients");
+                assert_int_equal(peak, plan.peak_bytes);
+                ran++;
+            }
+            tl_free_plan(&env, &plan);
+        }
+        tl_free_plan(NULL, &all);
+        tl_free_graph(NULL, &graph);
+    }
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tiny_graphs_reach_the_optimum_of_brute_force),
+        cmocka_unit_test(copies_that_hide_behind_calls_cost_nothing),
+        cmocka_unit_test(a_slower_link_never_gives_a_cheaper_plan),
+        cmocka_unit_test(a_link_that_is_just_fast_enough_is_used_and_not_ruled_out),
+        cmocka_unit_test(copies_over_an_unknown_link_take_no_time),
+        cmocka_unit_test(capacities_of_the_device_limit_both_budgets),
+        cmocka_unit_test(larger_random_graphs_are_valid_and_repeatable),
+        cmocka_unit_test(budgets_that_need_a_host_are_planned),
+        cmocka_unit_test(without_a_host_budget_a_device_changes_nothing),
+        cmocka_unit_test(a_public_model_gains_from_a_link),
+        cmocka_unit_test(infeasible_with_a_host_names_what_works),
+        cmocka_unit_test(a_broken_device_is_refused),
+        cmocka_unit_test(copies_that_take_for_ever_are_not_made),
+        cmocka_unit_test(what_a_link_carries_is_rounded_down_and_ends_at_64_bits),
+        cmocka_unit_test(every_allocation_fails_in_turn),
+        cmocka_unit_test(progress_stops_with_the_best_so_far),
+        cmocka_unit_test(plans_with_copies_run_with_the_same_gradients),
+    };
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

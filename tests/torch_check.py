@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+"""torch_check.py [DRIVER]   graphs of export_torch.py, read, checked and planned by the library
+
+Each network is exported, read by tl_read_graph, held to tl_check_graph and planned by tl_plan_remat inside a
+share of what keeping everything takes (torch_plan.c; built with $CC, else cc, where no DRIVER is given). The
+plan must fit, and check_schedule.py of the reference data (TL_SHARED, else ../shared) must say the same.
+"""
+import os, subprocess, sys, tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SHARED = os.environ.get('TL_SHARED', os.path.join(HERE, '..', '..', 'shared'))
+CHECKER = os.path.join(SHARED, 'tools', 'check_schedule.py')
+sys.dont_write_bytecode = True
+sys.path[:0] = [HERE, os.path.join(HERE, '..', 'examples')]
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+from export_torch import export, parse_input
+from torch_models import MODELS
+
+
+class Odd(nn.Module):
+    """What the networks do not have: several outputs, tensors made on the way, branches without a gradient."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(64, 64), nn.Linear(64, 64)
+        self.scale = nn.Parameter(torch.ones(64, 64))
+        self.attention = nn.MultiheadAttention(64, 4, dropout=0.1, batch_first=True)
+
+    def forward(self, x, labels):
+        y = self.a(x)
+        largest, where = y.max(1)
+        table = x.new_zeros(x.shape)
+        table[:, 0] = largest
+        y = F.linear(y, torch.sigmoid(self.scale) * self.b.weight) * (x > 0) + table
+        y[:, 1:].relu_()
+        y = self.attention(y, y, y)[0] + self.b(y).detach()
+        one, two = torch.split_copy(y, 32, 2)
+        return F.cross_entropy((one * two).sum(1), labels), y.argmax(2)
+
+
+def odd(): return Odd(), (torch.empty(16, 24, 64), torch.empty(16, dtype=torch.int64))
+
+
+def network(name, batch=None):
+    make, usual, inputs = MODELS[name]
+    return lambda: (make(), [parse_input(i, batch or usual) for i in inputs])
+
+
+CASES = (('resnet18', network('resnet18'), 70), ('encoder', network('encoder'), 40),
+         ('unet', network('unet'), 50), ('mobilenet_v2', network('mobilenet_v2'), 60), ('odd', odd, 80))
+
+
+def plan(driver, name, make, percent, folder):
+    path = os.path.join(folder, name + '.tlg')
+    export(*make(), title=name).write(path)
+    text = subprocess.run([driver, path, str(percent)], check=True, stdout=subprocess.PIPE, text=True).stdout
+    words = text.split('\n')[0].split()[1:]
+    got = {key: int(value) for key, value in zip(words[::2], words[1::2])}
+    assert got['peak'] <= got['budget'] < got['keep_all'], got
+    assert got['bound'] <= got['cost'], got
+    print('%-13s %3d nodes, %11d bytes kept, %2d %%: %11d; cost x %.5f, bound %.5f' % (
+        name, got['nodes'], got['keep_all'], percent, got['peak'], got['cost'] / got['base'],
+        got['bound'] / got['base']))
+    if not os.path.exists(CHECKER): return
+    schedule = os.path.join(folder, name + '.txt')
+    with open(schedule, 'w', encoding='ascii') as file: file.write(text)
+    done = subprocess.run([sys.executable, CHECKER, path, schedule, str(got['budget'])], stdout=subprocess.PIPE,
+                          text=True)
+    wanted = 'peak_bytes %d cost %d base_cost %d ' % (got['peak'], got['cost'], got['base'])
+    assert done.returncode == 0 and done.stdout.startswith(wanted), (name, wanted, done.stdout)
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        driver = sys.argv[1] if len(sys.argv) > 1 else os.path.join(folder, 'torch_plan')
+        if len(sys.argv) < 2:
+            source = os.path.join(HERE, 'torch_plan.c')
+            compiler = [os.environ.get('CC', 'cc'), '-std=c99', '-O1', '-o', driver]
+            subprocess.run([*compiler, source, '-lm', '-lpthread'], check=True)
+        for name, make, percent in CASES: plan(driver, name, make, percent, folder)
+    if not os.path.exists(CHECKER): print('SKIPPED torch_check: no reference data (tools/check_schedule.py)')
+
+
+if __name__ == '__main__': main()
