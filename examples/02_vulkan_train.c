@@ -215,6 +215,7 @@ typedef struct training {
     // what the table says about it
     float   *losses;              // [step_max]
     uint64_t *rounds_ns;          // [step_max] a step from load to optimizer
+    clockid_t clock;              // of these
     uint64_t submits, waits;      // of the last step
     uint64_t reserved_bytes;      // most in blocks of the device tier
     int      equal;               // 1 = so far all gradients and losses are those of keep all
@@ -391,7 +392,7 @@ static tl_result update_params(training *t) {
 static tl_result train_step(training *t) {
     const tl_backend *b = &t->backend;
     tl_vk_counters before, after;
-    uint64_t start = training_wall_ns();
+    uint64_t start = training_read_clock(t->clock);
     tl_tensor loss = { 0, 0 };
     tl_ticket ticket;
     tl_result result;
@@ -408,7 +409,7 @@ static tl_result train_step(training *t) {
     tl_vk_measure(b, &after);
     t->submits = after.submit_count - before.submit_count;
     t->waits = after.host_wait_count - before.host_wait_count;
-    t->rounds_ns[t->step] = training_wall_ns() - start;
+    t->rounds_ns[t->step] = training_read_clock(t->clock) - start;
     t->losses[t->step++] = t->loss;
     return TL_OK;
 }
@@ -640,10 +641,11 @@ static void print_work(const program *p) {
                training_find_ratio(t->rounds_ns, first->rounds_ns, rounds),
                (double)t->plan.cost / (double)first->plan.cost, mean_loss(p, t), equal);
     }
-    printf("%llu steps each%s; times: medians; cost: of the plan / keep all, without optimizer;\n"
-           "loss: mean of the last %d steps; equal: every parameter gradient and loss of every\n"
-           "step, bit for bit; off: in the first step, relative\n",
+    printf("%llu steps each%s; times: medians, of %s; cost: of the plan / keep all, without the\n"
+           "optimizer; loss: mean of the last %d steps; equal: every parameter gradient and loss of\n"
+           "every step, bit for bit; off: in the first step, relative\n",
            (unsigned long long)p->rounds, training_interrupted ? " (interrupted)" : "",
+           p->rows[0].clock == CLOCK_MONOTONIC ? "the clock" : "processor time",
            p->rounds < LOSS_STEPS ? (int)p->rounds : LOSS_STEPS);
     for (k = 0; k < p->row_count; k++) training_print_gap(p->rows[k].gap_ratio, &gaps);
     training_end_gaps(gaps);
@@ -863,7 +865,8 @@ static int parse_options(options *o, int count, char **argv, int *done) {
 
 // -- main --
 
-// Begin a training by a plan, which belongs to it then. Budget 0 = no limit.
+// Begin a training by a plan, which belongs to it then. Budget 0 = no limit. Where the device
+// computes on the host, steps are measured in processor time: others on the machine do not show.
 static tl_result init_training(program *p, training *t, row_kind kind, const char *label,
                                tl_plan *plan, uint64_t budget) {
     tl_result result;
@@ -875,6 +878,8 @@ static tl_result init_training(program *p, training *t, row_kind kind, const cha
     t->equal = 1;
     t->is_drawn = 1;
     t->gap_ratio = -1.0;
+    t->clock = p->info.type == VK_PHYSICAL_DEVICE_TYPE_CPU ? CLOCK_PROCESS_CPUTIME_ID
+                                                           : CLOCK_MONOTONIC;
     if (!t->step_max) t->step_max = p->o.steps;
     t->plan = *plan;
     memset(plan, 0, sizeof *plan);

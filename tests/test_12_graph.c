@@ -47,14 +47,14 @@ static void make_case(tl_random *random, int32_t max_nodes, int inference, case_
     memset(c, 0, sizeof *c);
     c->inference = inference;
     c->repeat = random_chance(random, 20) ? 2 : 1;
-    if (random_graph(NULL, random, max_nodes, &c->graph)) fail_msg("no graph");
+    if (random_graph(NULL, random, max_nodes, &c->graph)) fail_msg("%s", "no graph");
     c->expected = keep_all_outcome(&c->graph, inference, c->repeat, &c->peak);
     c->budget = 1 + c->peak - tl_next_random_below(random, c->peak * 2 / 3 + 1);
     if (plan_graph(&c->graph, c->budget, inference, work, &c->plan, &c->report) == TL_OK) return;
     c->was_infeasible = 1;
     c->budget = c->report.least_budget_bytes;
     if (random_chance(random, 50) && c->budget < c->peak) c->budget += tl_next_random_below(random, c->peak - c->budget);
-    if (plan_graph(&c->graph, c->budget, inference, work, &c->plan, &c->report)) fail_msg("the least budget fits nothing");
+    if (plan_graph(&c->graph, c->budget, inference, work, &c->plan, &c->report)) fail_msg("%s", "the least budget fits nothing");
 }
 
 static void free_case(case_of *c) {
@@ -171,7 +171,7 @@ static void a_lazy_run_within_a_budget_is_planned_as_tl_plan_remat_plans(void **
         tl_plan all, plan;
         tl_remat_report report;
         tl_result result;
-        if (random_graph(NULL, &random, 7, &graph) || tl_plan_keep_all(NULL, &graph, inference, &all)) fail_msg("no graph");
+        if (random_graph(NULL, &random, 7, &graph) || tl_plan_keep_all(NULL, &graph, inference, &all)) fail_msg("%s", "no graph");
         budget = 1 + all.peak_bytes - tl_next_random_below(&random, all.peak_bytes * 2 / 3 + 1);
         result = plan_graph(&graph, budget, inference, 0, &plan, &report);
         assert_int_equal(init_lazy(&b, &graph, &strategy, budget + base, base), result);
@@ -182,12 +182,12 @@ static void a_lazy_run_within_a_budget_is_planned_as_tl_plan_remat_plans(void **
             if (!strstr(b.env.error.text, least)) fail_msg("%s", b.env.error.text);
             bed_close(&b);
             budget = report.least_budget_bytes;
-            if (plan_graph(&graph, budget, inference, 0, &plan, &report)) fail_msg("the least budget fits nothing");
+            if (plan_graph(&graph, budget, inference, 0, &plan, &report)) fail_msg("%s", "the least budget fits nothing");
             if (init_lazy(&b, &graph, &strategy, budget + base, base)) fail_msg("%s", b.env.error.text);
             refused++;
         }
         (void)bed_step(&b, inference);
-        if (bed_step(&b, inference) != keep_all_outcome(&graph, inference, 1, NULL)) fail_msg("other gradients or results");
+        if (bed_step(&b, inference) != keep_all_outcome(&graph, inference, 1, NULL)) fail_msg("%s", "other gradients or results");
         {
             tl_plan own;
             tl_find_run_plan(b.run, &own);
@@ -215,7 +215,7 @@ static tl_graph chain_of(int32_t layers) {
     chain.layer_count = layers;
     chain.input_bytes = 64;
     chain.output_bytes = bytes;
-    if (tl_add_chain(NULL, &graph, &chain)) fail_msg("no chain");
+    if (tl_add_chain(NULL, &graph, &chain)) fail_msg("%s", "no chain");
     return graph;
 }
 

@@ -276,7 +276,7 @@ static int same_outcome(const outcome *a, const outcome *b) {
 // A random graph of whole words.
 static void make_graph(tl_random *random, tl_graph *graph) {
     int32_t i;
-    if (random_graph(NULL, random, NODES, graph)) fail_msg("no graph");
+    if (random_graph(NULL, random, NODES, graph)) fail_msg("%s", "no graph");
     for (i = 0; i < graph->tensor_count; i++) graph->outputs[i].bytes *= 4;
     for (i = 0; i < graph->node_count; i++) {
         graph->nodes[i].saved_bytes *= 4;
@@ -318,7 +318,7 @@ static void walk_graphs(uint64_t seed, int inference, long rounds) {
         tl_plan all, plan;
         uint64_t budget;
         make_graph(&random, &graph);
-        if (tl_plan_keep_all(NULL, &graph, inference, &all)) fail_msg("no plan");
+        if (tl_plan_keep_all(NULL, &graph, inference, &all)) fail_msg("%s", "no plan");
         make_plan(&random, &graph, &all, &budget, &plan);
         run_plan(&graph, &all, 0, NULL, &expected);
         run_plan(&graph, &plan, budget, NULL, &got);
