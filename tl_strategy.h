@@ -1307,14 +1307,15 @@ typedef struct tl_remat_report {
 // device (tl_simulate_plan). Costs of the graph are nanoseconds then; where they are of another unit,
 // the link has to speak of that: link_bytes_per_second is what it carries in 10^9 units of cost, and
 // link_latency_ns is in units. In a graph whose unit is 0.1 ps, for instance, 12 GB/s is 1 200 000.
-// Capacities of the device that are known limit both budgets. Half of the work goes into a plan
-// without copies, which the answer never costs more than.
+// Capacities of the device that are known limit both budgets. The plan without copies is made first,
+// as it would be alone, then as much work again goes into one with them: it never costs more.
 //
 // Errors:  those of tl_check_graph; TL_ERROR_INFEASIBLE names the least budget at which a plan was
 //          found and the node that it peaks at, and fills in the report; TL_ERROR_INVALID_ARG,
 //          TL_ERROR_NO_MEMORY; TL_ERROR_OVERFLOW where bytes do not fit 60 bits or costs of
 //          forwards 56, and the graph is not small. *plan is all zero then.
-// Cost:    work_limit, beyond it only what a first plan takes: O(calls made x what lives across one).
+// Cost:    work_limit (with a host budget twice), beyond it only what a first plan takes: O(calls made x
+//          what lives across one).
 //          Memory: at most 200 MiB, most of it for graphs of up to 128 tensors.
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan *plan, tl_remat_report *report);
@@ -15531,7 +15532,6 @@ typedef struct tli_remat {
     int32_t         inference, node, floor_node;
     int32_t         is_over;      // 1 = what stands beside the plan is more than the budget
     int32_t         none;         // 1 = certainly no plan fits
-    int32_t         settled;      // 1 = without a host, nothing is left to be found out
     int32_t         uncountable;  // 1 = numbers too large for the search
     tli_remat_watch watch;
     tl_plan         plan;         // the best so far; no steps = none
@@ -15633,8 +15633,7 @@ static tl_result tli_remat_try_exact(tli_remat *r) {
     tl_result result = tli_remat_exact(&r->quiet, r->graph, r->budget, r->inference, &r->watch, limit,
                                        &steps, &cost, &bound, &proven, &work);
     tli_remat_add_work(r, work);
-    r->settled = result == TL_ERROR_INFEASIBLE || (!result && proven);
-    if (!result && bound > r->bound && !r->host_budget) r->watch.now.bound_cost = r->bound = bound;
+    if (!result && bound > r->bound) r->watch.now.bound_cost = r->bound = bound;
     if (!result && proven) return tli_remat_offer_steps(r, &steps);
     tli_release(&r->quiet, steps.steps);
     return result == TL_ERROR_INFEASIBLE ? tli_remat_rule_out(r) : result;
@@ -15792,37 +15791,10 @@ static tl_result tli_remat_least_offload(tli_remat *r) {
     return result;
 }
 
-// Without the host first, with half of the work; then with it.
-static tl_result tli_remat_run_offload(tli_remat *r) {
-    uint64_t limit = r->work_limit, floor;
-    int32_t node;
-    tl_result result = tli_remat_begin(r);
-    floor = r->floor;  // what holds with the host, too
-    node = r->floor_node;
-    r->work_limit = limit / 2;
-    if (!result && !r->none && !tli_remat_is_done(r)) result = tli_remat_try_exact(r);
-    if (!result && !r->settled && !tli_remat_is_done(r) && !(r->found && r->watch.stopped))
-        result = tli_remat_try_search(r);
-    r->work_limit = limit;
-    r->floor = floor;
-    r->floor_node = node;
-    r->none = r->is_over || floor > r->budget;
-    if (!result && !r->none && !tli_remat_is_done(r)) {
-        result = tli_remat_try_offload(r, tli_remat_share(r, 1, 8));
-        if (!result && r->found) result = tli_remat_bound_offload(r);
-        if (!result && !tli_remat_is_done(r)) result = tli_remat_try_offload(r, tli_remat_share(r, 1, 1));
-    }
-    if (!result && !r->found) result = tli_remat_least_offload(r);
-    if (result) return result;
-    return r->found ? TL_OK : TL_ERROR_INFEASIBLE;
-}
-
-// The parts in turn, until one of them has the last word.
-static tl_result tli_remat_run(tli_remat *r) {
+// One tier: the parts in turn, until one of them has the last word.
+static tl_result tli_remat_run_alone(tli_remat *r) {
     int has_stages = !r->inference && !r->is_over;
-    tl_result result;
-    if (r->host_budget) return tli_remat_run_offload(r);
-    result = tli_remat_begin(r);
+    tl_result result = tli_remat_begin(r);
     if (!result && r->none && r->least == r->floor) return TL_ERROR_INFEASIBLE;
     if (!result && !r->none && !tli_remat_is_done(r)) result = tli_remat_try_exact(r);
     if (!result && !r->none && !tli_remat_is_done(r)) result = tli_remat_try_bound(r);
@@ -15833,6 +15805,40 @@ static tl_result tli_remat_run(tli_remat *r) {
     if (result) return result;
     if (r->found) return TL_OK;
     return r->uncountable && !r->none ? TL_ERROR_OVERFLOW : TL_ERROR_INFEASIBLE;
+}
+
+// Two tiers: first the plan without the host, made with all the work that it would get alone, so that the host
+// never makes a plan dearer; then as much work again.
+static tl_result tli_remat_run_offload(tli_remat *r) {
+    uint64_t host_budget = r->host_budget, bound, floor;
+    int32_t node;
+    tl_result result = tli_remat_begin(r);
+    bound = r->bound;
+    floor = r->floor;  // what holds with the host, too
+    node = r->floor_node;
+    if (!result && !r->none) {
+        r->host_budget = 0;
+        result = tli_remat_run_alone(r);
+        if (result == TL_ERROR_INFEASIBLE || result == TL_ERROR_OVERFLOW) result = TL_OK;
+        r->host_budget = host_budget;
+        r->none = 0;
+        r->watch.now.bound_cost = r->bound = bound;
+        r->floor = floor;
+        r->floor_node = node;
+        r->watch.now.work_limit = r->work_limit += r->work_limit;
+    }
+    if (!result && !r->none && !tli_remat_is_done(r)) {
+        result = tli_remat_try_offload(r, tli_remat_share(r, 1, 8));
+        if (!result && r->found) result = tli_remat_bound_offload(r);
+        if (!result && !tli_remat_is_done(r)) result = tli_remat_try_offload(r, tli_remat_share(r, 1, 1));
+    }
+    if (!result && !r->found) result = tli_remat_least_offload(r);
+    if (result) return result;
+    return r->found ? TL_OK : TL_ERROR_INFEASIBLE;
+}
+
+static tl_result tli_remat_run(tli_remat *r) {
+    return r->host_budget ? tli_remat_run_offload(r) : tli_remat_run_alone(r);
 }
 
 static tl_result tli_remat_refuse(tl_env *env, const tli_remat *r, const tl_remat_report *report) {
