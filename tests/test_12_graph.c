@@ -306,6 +306,13 @@ static void a_lazy_run_spills_where_there_is_a_host_tier(void **state) {
     assert_true(report.spill_count > 0 && report.spill_count <= 4 && report.fetch_count > 0);
     assert_true(report.measured_peak_bytes <= 7 * 64 && report.measured_host_peak_bytes <= 4 * 64);
     assert_true(report.recompute_count < lazy_report(&graph, planned, 7 * 64).recompute_count);
+    // Over a link that takes ages, it computes again instead.
+    tl_free_run(b.run);
+    device.link_bytes_per_second = 1;
+    bed_must_init(&b);
+    (void)bed_step(&b, 0);
+    assert_int_equal(bed_report(&b).spill_count, 0);
+    assert_true(bed_report(&b).recompute_count > report.recompute_count);
     bed_close(&b);
     tl_free_graph(NULL, &graph);
 }
