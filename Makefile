@@ -115,8 +115,10 @@ $(B)/fuzz/%: tests/fuzz_%.c $(HEADERS)
 	$(CLANG) -g -O1 $(STD) $(WARN) $(WERROR) -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
 	    -o $@ $< $(LDLIBS)
 
-soak:
+soak: $(B)/tl_plan
 	SOAK=1 TIMEOUT=7200 $(MAKE) test
+	python3 tests/tl_plan.py $(B)/tl_plan
+	python3 tests/reference.py $(B)/tl_plan
 	$(MAKE) fuzz FUZZ_SECONDS=600
 
 mutate:

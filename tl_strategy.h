@@ -1251,6 +1251,9 @@ TLDEF tl_result tl_parse_checkpoint_config_json(tl_env *env, const char *text, s
 //   offload  the same search, in which a fetch is one more way to have a tensor again;
 //            what counts is when the last call ends, copies and waits included
 //
+// Chains are a case of their own: equal layers have a closed form, and stage by stage the
+// optimum over persistent schedules is found directly (tl_plan_chain); the search begins there too.
+//
 // Everything is counted in integers and in steps of work, never in time: one desc is
 // one plan on every machine.
 //
@@ -1354,7 +1357,7 @@ TLDEF tl_result tl_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, tl_pl
 // -- policies --
 //
 // Schedules made by a rule, for comparison and for old habits: what the rule does not keep is made
-// again as in tl_plan_kept_set. A cut node is one that nothing made above it is read below: all that
+// again as in tl_plan_kept_set. Nothing that was made above a cut node is read below it: all that
 // goes on goes through its outputs (graph inputs, which are always there, aside).
 //
 //     0 --> 1 --> 2 --> 4 --> 5      1, 4 and 5 are cut nodes: 1 is read past 2 and past 3,
@@ -1376,8 +1379,8 @@ TLDEF tl_result tl_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, tl_pl
 
 typedef enum tl_policy { TL_POLICIES(TLI_ENUM) TL_POLICY_COUNT } tl_policy;
 
-// Of the three numbers a policy reads its own alone. 0 = its own choice under the budget: of what it
-// tries, the cheapest that fits.
+// Of the three numbers a policy reads its own alone. 0 = its own choice under the budget: the
+// cheapest that fits of what it tries.
 typedef struct tl_policy_desc {
     const tl_graph *graph;      // not NULL
     tl_policy policy;           // 0 = keep-all
@@ -1394,16 +1397,17 @@ typedef struct tl_policy_desc {
 //
 //   plan   overwritten; release with tl_free_plan; peaks and costs are filled in
 //
-// Under a budget, every-n tries intervals, chen-greedy its bytes (without a budget: those of the least
-// peak), selective thresholds of the cost and of the cost per byte, revolve slots from the most down.
-// All values are tried in graphs of up to some 1000 nodes, in larger ones evenly thinned out.
+// Under a budget, every-n tries intervals, chen-greedy its bytes (without a budget: those of the
+// least peak), selective thresholds of the cost and of the cost per byte, revolve slots from the most
+// down. In graphs of up to 1000 nodes that is every interval, threshold and slot count, and bytes in
+// steps of less than a thousandth; in larger ones the steps are longer.
 //
-// Errors:  those of tl_check_graph; TL_ERROR_INFEASIBLE names the least budget of what was tried and
-//          the node that it peaks at; TL_ERROR_INVALID_ARG: no such policy, inference with another than
-//          keep-all; TL_ERROR_OVERFLOW: a cost; TL_ERROR_NO_MEMORY. *plan is all zero then.
+// Errors:  those of tl_check_graph; TL_ERROR_INFEASIBLE names the least budget of what was tried
+//          and the node that it peaks at; TL_ERROR_INVALID_ARG: no such policy, inference with
+//          another than keep-all; TL_ERROR_OVERFLOW: a cost; TL_ERROR_NO_MEMORY. *plan is all zero then.
 // Cost:    every-n, chen-greedy, selective: at most some thousand plans of O(nodes + inputs) each;
-//          revolve: O(forwards) for each slot count, to no more than a million forwards of stages if
-//          slot_count is 0; chain: as tl_plan_chain.
+//          revolve: O(forwards) for each slot count, and where slot_count is 0 none of more than a
+//          million forwards of stages; chain: as tl_plan_chain.
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_plan_policy(tl_env *env, const tl_policy_desc *desc, tl_plan *plan);
 
@@ -13891,7 +13895,7 @@ static tl_result tli_remat_search(const tli_remat_input *in, tli_steps *best, ui
 #define TLI_PC_MOST_STAGES 1024     // more are joined
 #define TLI_PC_BLOCK 4096           // points of curves in one allocation
 #define TLI_PC_MOST_POINTS 8000000  // of all curves: 128 MB
-#define TLI_PC_FINAL_POINTS 240
+#define TLI_PC_FINAL_POINTS 240     // of a curve that ends with the last stage, where not all steps are kept
 #define TLI_PC_PASSES 3             // over the curves that end with the last stage
 #define TLI_PC_LEAST_POINTS 4       // of a curve where only the least budget is wanted
 
@@ -13990,9 +13994,11 @@ static void tli_pc_find_ends(tli_pc *pc) {
     const tl_graph *graph = pc->graph;
     int32_t id, i, farthest = -1, reach, computes = 0, *reader = pc->last_use;
     for (i = 0; i < graph->tensor_count; i++) reader[i] = -1;
-    for (id = 0; id < graph->node_count; id++)
-        for (i = graph->nodes[id].first_input; i < graph->nodes[id].first_input + graph->nodes[id].input_count; i++)
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        for (i = node->first_input; i < node->first_input + node->input_count; i++)
             reader[graph->inputs[i].tensor] = id;
+    }
     for (id = 0; id < graph->node_count; id++) {
         const tl_node *node = &graph->nodes[id];
         if (node->keep) break;
@@ -14011,7 +14017,8 @@ static uint64_t tli_pc_out_bytes(const tl_graph *graph, int32_t id) {
     const tl_node *node = &graph->nodes[id];
     uint64_t sum = 0;
     int32_t i;
-    for (i = node->first_output; i < node->first_output + node->output_count; i++) sum += graph->outputs[i].bytes;
+    for (i = node->first_output; i < node->first_output + node->output_count; i++)
+        sum += graph->outputs[i].bytes;
     return sum;
 }
 
@@ -14148,6 +14155,7 @@ static void tli_pc_forward(tli_pc_play *play, int32_t id) {
     tli_pc *pc = play->pc;
     const tl_node *node = &pc->graph->nodes[id];
     int saves = node->saved_bytes && node->has_grad && play->part != TLI_PC_RUN_ADVANCE, i;
+    tl_step_kind kind = saves ? TL_STEP_FORWARD_SAVE : TL_STEP_FORWARD;
     for (i = node->first_output; i < node->first_output + node->output_count; i++) {
         play->live += pc->graph->outputs[i].bytes;
         pc->here[i] = 1;
@@ -14155,8 +14163,7 @@ static void tli_pc_forward(tli_pc_play *play, int32_t id) {
     if (saves) play->live += node->saved_bytes;
     tli_pc_reach(play, node->fwork_bytes);
     play->cost += node->fwd_cost;
-    if (play->steps)
-        tli_add_step(play->steps, tli_step_of(saves ? TL_STEP_FORWARD_SAVE : TL_STEP_FORWARD, id, TL_ALL_OUTPUTS));
+    if (play->steps) tli_add_step(play->steps, tli_step_of(kind, id, TL_ALL_OUTPUTS));
 }
 
 static void tli_pc_make_gradient(tli_pc_play *play, int32_t tensor) {
@@ -14170,7 +14177,8 @@ static void tli_pc_backward(tli_pc_play *play, int32_t id) {
     tli_pc *pc = play->pc;
     const tl_node *node = &pc->graph->nodes[id];
     int32_t i;
-    for (i = node->first_output; i < node->first_output + node->output_count; i++) tli_pc_make_gradient(play, i);
+    for (i = node->first_output; i < node->first_output + node->output_count; i++)
+        tli_pc_make_gradient(play, i);
     for (i = node->first_input; i < node->first_input + node->input_count; i++)
         tli_pc_make_gradient(play, pc->graph->inputs[i].tensor);
     tli_pc_reach(play, node->bwork_bytes);
@@ -14213,7 +14221,7 @@ static tli_pc_play tli_pc_run(tli_pc *pc, int32_t stage, tli_pc_part part, int32
     const tl_graph *graph = pc->graph;
     const tli_pc_stage *s = &pc->stages[stage];
     tli_pc_play play;
-    int32_t at, i;
+    int32_t at, i, before = graph->nodes[s->first ? s->first - 1 : 0].first_output;
     tli_zero(&play, sizeof play);
     play.pc = pc;
     play.part = part;
@@ -14223,7 +14231,7 @@ static tli_pc_play tli_pc_run(tli_pc *pc, int32_t stage, tli_pc_part part, int32
     tli_pc_list_calls(pc, stage, part);
     tli_pc_begin(&play);
     tli_pc_find_last_uses(pc);
-    for (i = s->first ? graph->nodes[s->first - 1].first_output : 0; i < graph->nodes[s->first].first_output; i++)
+    for (i = before; i < graph->nodes[s->first].first_output; i++)
         tli_pc_drop_used(&play, -1, i);
     for (at = 0; at < pc->call_count; at++) {
         int32_t id = pc->calls[at] / 2;
@@ -14478,7 +14486,7 @@ static void tli_pc_put_point(tli_pc_list *list, uint64_t bytes, uint64_t cost) {
 
 // Where the way first costs less than the curve under way; 0 = nowhere.
 static int tli_pc_finds_better(tli_pc *pc, const tli_pc_way *way, uint64_t limit, tli_pc_walk *walk) {
-    const tli_pc_point *best, *end = pc->best.points + pc->best.count;
+    const tli_pc_point *best, *end;
     tli_pc_curve curve;
     uint64_t least;
     int32_t step;
@@ -14487,6 +14495,7 @@ static int tli_pc_finds_better(tli_pc *pc, const tli_pc_way *way, uint64_t limit
     curve.count = pc->best.count;
     step = tli_pc_find_step(&curve, walk->bytes);
     if (step < 0) return 1;
+    end = pc->best.points + pc->best.count;
     least = walk->cost + walk->a_end[-1].cost + (walk->b ? walk->b_end[-1].cost : 0);
     if (least >= end[-1].cost && least >= pc->best.points[step].cost) return 0;
     for (best = pc->best.points + step;;) {
@@ -14556,7 +14565,8 @@ static void tli_pc_keep_curve(tli_pc *pc, tli_pc_curve *curve) {
     if (pc->point_count > TLI_PC_MOST_POINTS - count) { pc->over = 1; return; }
     if (pc->free_count < count) {
         int32_t points = count > TLI_PC_BLOCK ? count : TLI_PC_BLOCK;
-        tli_pc_block *block = (tli_pc_block *)tli_alloc_array(pc->env, (uint64_t)points + 1, sizeof(tli_pc_point));
+        uint64_t items = (uint64_t)points + 1;  // the first holds the list
+        tli_pc_block *block = (tli_pc_block *)tli_alloc_array(pc->env, items, sizeof(tli_pc_point));
         if (!block) { pc->failed = 1; return; }
         block->next = pc->blocks;
         pc->blocks = block;
@@ -14640,7 +14650,8 @@ static uint64_t tli_pc_find_least(tli_pc *pc) {
 
 // -- chain: steps --
 
-typedef struct tli_pc_job { int32_t first, last; uint64_t bytes; } tli_pc_job;  // last -1: back; -2: drop the input
+// last -1: run the backwards; -2: drop the input.
+typedef struct tli_pc_job { int32_t first, last; uint64_t bytes; } tli_pc_job;
 
 // The cheapest way of a segment within so many bytes: its split; first = save; -1 = leaf.
 static int32_t tli_pc_choose(const tli_pc *pc, int32_t first, int32_t last, uint64_t bytes) {
@@ -14776,8 +14787,8 @@ static uint64_t tli_pc_pay(const tli_pc_price *price, uint64_t bytes) {
     return (bytes >> price->byte_shift) * price->per_byte >> 16 << price->cost_shift;
 }
 
-// The shortest path at a price, where each stage leaves what pc->low says: the split of each stage that it comes
-// by, else n. Returns the bytes that the path holds in the end; UINT64_MAX = there is none.
+// The shortest path at a price, where each stage leaves what pc->low says: the split of each stage, else n.
+// Returns the bytes that the path holds in the end; UINT64_MAX = there is none.
 static uint64_t tli_pc_find_path(tli_pc *pc, const tli_pc_price *price) {
     int32_t first, split, n = pc->stage_count;
     uint64_t held = 0;
@@ -14823,8 +14834,8 @@ static void tli_pc_follow_path(tli_pc *pc) {
     }
 }
 
-// The dearest path that holds no more than there is beside a reserve for the last stages, by bisection of the price; a few
-// times, because what segments cost depends on what the path leaves. 0 = none.
+// The dearest path that holds no more than there is beside a reserve for the last stages, by bisection of
+// the price; a few times, because what segments cost depends on what the path leaves. 0 = none.
 static int tli_pc_price_path(tli_pc *pc, uint64_t reserve) {
     tli_pc_price price;
     uint64_t most = pc->budget, low, high, total = 0;
@@ -14913,11 +14924,11 @@ static int tli_pc_solve(tli_pc *pc, uint64_t work_limit) {
 
 // -- chain: equal layers --
 
-// Layers of equal bytes and costs whose backwards read what forward read, and which need no scratch but a
-// backward of at most one tensor: Revolve's chain. With n layers of b bytes behind the input, two tensors of an
-// advance and the gradient behind it, or the two gradients of a backward, stand beside the checkpoints. The
-// input is one of the c slots of Revolve, so (c + 2) b bytes are c slots, for n > 1. What the binomial schedule
-// costs then is the optimum over all schedules; the tests hold it against the exact search.
+// Layers of equal bytes and costs whose backwards read what forward read, with the same scratch in either:
+// Revolve's chain. Of n > 1 layers of b bytes and w bytes of scratch, three tensors at a time are no
+// checkpoints: two of an advance and the gradient behind it, or two gradients and what a backward reads. The
+// input is the first of the c slots of Revolve, so (c + 2) b + w bytes beside the input are c slots. What the
+// binomial schedule costs then is the optimum over all schedules; the tests hold it against the exact search.
 static int tli_is_revolve_chain(const tl_graph *graph) {
     const tl_node *one = &graph->nodes[graph->node_count - 1];
     int32_t id;
@@ -14928,19 +14939,22 @@ static int tli_is_revolve_chain(const tl_graph *graph) {
         if (!node->has_grad || node->keep || node->input_count != 1 || node->output_count != 1) return 0;
         if (graph->inputs[node->first_input].tensor != graph->nodes[id - 1].first_output) return 0;
         if (!graph->inputs[node->first_input].needed || out->needed || node->inplace >= 0) return 0;
-        if (node->saved_bytes || node->fwork_bytes || node->bwork_bytes > out->bytes) return 0;
-        if (!out->bytes || out->bytes != graph->outputs[one->first_output].bytes) return 0;
+        if (node->saved_bytes || node->fwork_bytes != one->fwork_bytes) return 0;
+        if (node->bwork_bytes != one->fwork_bytes || !out->bytes) return 0;
+        if (out->bytes != graph->outputs[one->first_output].bytes) return 0;
         if (node->fwd_cost != one->fwd_cost) return 0;
     }
     return 1;
 }
 
-// The slots that a budget of bytes makes; 0 = none: no schedule fits.
-static uint64_t tli_find_slots(const tl_graph *graph, uint64_t budget) {
+// The slots that a budget of bytes makes; 0 = none: no schedule fits in less than *least, which the last
+// backward takes.
+static uint64_t tli_find_slots(const tl_graph *graph, uint64_t budget, uint64_t *least) {
     const tl_node *one = &graph->nodes[graph->node_count - 1];
-    uint64_t input = graph->outputs[graph->nodes[0].first_output].bytes, tensors;
-    if (budget < input) return 0;
-    tensors = (budget - input) / graph->outputs[one->first_output].bytes;
+    uint64_t beside = graph->outputs[graph->nodes[0].first_output].bytes + one->fwork_bytes, tensors;
+    *least = beside + 3 * graph->outputs[one->first_output].bytes;
+    if (budget < beside) return 0;
+    tensors = (budget - beside) / graph->outputs[one->first_output].bytes;
     return tensors > 2 ? tensors - 2 : 0;
 }
 
@@ -14962,7 +14976,7 @@ static tl_result tli_revolve(tl_env *env, const tl_graph *graph, uint64_t slot_c
 // What planning stages found out, bytes without base.
 typedef struct tli_pc_result {
     uint64_t cost, least, work;     // least: bytes, where nothing fits
-    int32_t  exact;                 // 1 = no persistent schedule costs less; or where nothing fits, fits in less
+    int32_t  exact;                 // 1 = no persistent schedule costs less, or fits in less than the least
 } tli_pc_result;
 
 // The steps of the curves, or where nothing fits those of the least budget.
@@ -14987,7 +15001,7 @@ static tl_result tli_pc_finish(tli_pc *pc, int feasible, tli_steps *steps, tli_p
 }
 
 // The cheapest persistent schedule within the budget. TL_ERROR_INFEASIBLE, without a sentence: none was
-// found; steps are then those of the least budget.
+// found; steps are then those of the least budget, or none where the last node takes it.
 static tl_result tli_remat_chain(tl_env *env, const tl_graph *graph, uint64_t budget, uint64_t work_limit,
                                  tli_steps *steps, tli_pc_result *found) {
     tli_pc pc;
@@ -14995,10 +15009,9 @@ static tl_result tli_remat_chain(tl_env *env, const tl_graph *graph, uint64_t bu
     tli_zero(found, sizeof *found);
     *steps = tli_steps_of(env);
     if (tli_is_revolve_chain(graph)) {
-        uint64_t slots = tli_find_slots(graph, budget);
+        uint64_t slots = tli_find_slots(graph, budget, &found->least);
         found->exact = 1;
-        result = tli_revolve(env, graph, slots ? slots : 1, steps);
-        return !result && !slots ? TL_ERROR_INFEASIBLE : result;
+        return slots ? tli_revolve(env, graph, slots, steps) : TL_ERROR_INFEASIBLE;
     }
     result = tli_pc_init(env, graph, &pc);
     if (!result) {
@@ -15575,6 +15588,24 @@ static tl_result tli_remat_rule_out(tli_remat *r) {
     return TL_OK;
 }
 
+// Equal layers: the optimum in closed form.
+static tl_result tli_remat_try_revolve(tli_remat *r) {
+    uint64_t least, slots = tli_find_slots(r->graph, r->budget, &least);
+    tli_steps steps;
+    tl_result result;
+    if (!slots) {
+        r->least = r->floor = least;
+        r->node = r->floor_node = r->graph->node_count - 1;
+        return tli_remat_rule_out(r);
+    }
+    result = tli_revolve(&r->quiet, r->graph, slots, &steps);
+    if (result) { tli_release(&r->quiet, steps.steps); return result; }
+    result = tli_remat_offer_steps(r, &steps);
+    if (!result && r->found) r->watch.now.bound_cost = r->bound = r->plan.cost;
+    tli_remat_add_work(r, (uint64_t)r->graph->node_count);
+    return result;
+}
+
 // Everything kept, and what no plan can do without: the bound without any search.
 static tl_result tli_remat_begin(tli_remat *r) {
     uint64_t work = 0;
@@ -15584,6 +15615,10 @@ static tl_result tli_remat_begin(tli_remat *r) {
     if (result) return result;
     r->least = plan.peak_bytes;
     tli_remat_offer(r, &plan);
+    if (!r->inference && !r->is_over && !r->host_budget && tli_is_revolve_chain(r->graph)) {
+        result = tli_remat_try_revolve(r);
+        if (result || r->none || tli_remat_is_done(r)) return result;
+    }
     result = tli_remat_floor(&r->quiet, r->graph, r->inference, r->host_budget > 0, &r->floor, &r->floor_node);
     if (result) return result;
     if (r->floor > r->budget || r->is_over) return tli_remat_rule_out(r);
@@ -15627,24 +15662,12 @@ static tl_result tli_remat_set_start(tli_remat *r, const tli_steps *steps) {
     return tli_rs_add_call(&r->quiet, &r->start, 2 * r->graph->node_count) ? TL_OK : TL_ERROR_NO_MEMORY;
 }
 
-// Equal layers: the optimum in closed form.
-static tl_result tli_remat_try_revolve(tli_remat *r) {
-    uint64_t slots = tli_find_slots(r->graph, r->budget);
-    tli_steps steps;
-    tl_result result;
-    if (!slots) return tli_remat_rule_out(r);
-    result = tli_revolve(&r->quiet, r->graph, slots, &steps);
-    if (result) { tli_release(&r->quiet, steps.steps); return result; }
-    result = tli_remat_offer_steps(r, &steps);
-    if (!result && r->found && r->plan.cost > r->bound) r->watch.now.bound_cost = r->bound = r->plan.cost;
-    return result;
-}
-
 // The optimum over persistent schedules, stage by stage.
 static tl_result tli_remat_try_chain(tli_remat *r) {
     tli_pc_result found;
     tli_steps steps;
-    tl_result result = tli_remat_chain(&r->quiet, r->graph, r->budget, tli_remat_share(r, 1, 10), &steps, &found);
+    uint64_t limit = tli_remat_share(r, 1, 10);
+    tl_result result = tli_remat_chain(&r->quiet, r->graph, r->budget, limit, &steps, &found);
     tli_remat_add_work(r, found.work);
     if (!result) result = tli_remat_set_start(r, &steps);
     if (!result) return tli_remat_offer_steps(r, &steps);
@@ -15801,8 +15824,7 @@ static tl_result tli_remat_run(tli_remat *r) {
     tl_result result;
     if (r->host_budget) return tli_remat_run_offload(r);
     result = tli_remat_begin(r);
-    if (!result && !r->none && has_stages && !tli_remat_is_done(r) && tli_is_revolve_chain(r->graph))
-        result = tli_remat_try_revolve(r);
+    if (!result && r->none && r->least == r->floor) return TL_ERROR_INFEASIBLE;
     if (!result && !r->none && !tli_remat_is_done(r)) result = tli_remat_try_exact(r);
     if (!result && !r->none && !tli_remat_is_done(r)) result = tli_remat_try_bound(r);
     if (!result && !r->none && has_stages && !tli_remat_is_done(r) && !r->watch.stopped)
@@ -15960,9 +15982,14 @@ static tl_result tli_plan_stages(tl_env *env, const tl_chain_plan_desc *desc, ui
         tli_release(env, steps.steps);
         return result;
     }
+    report->proven = found.exact;
+    if (infeasible && !steps.count) {
+        report->least_budget_bytes = report->bound_budget_bytes = found.least;
+        report->limiting_node = desc->graph->node_count - 1;
+        return result;
+    }
     last = tli_finish_plan(&steps, "tl_plan_chain", desc->graph, 0, plan);
     if (last) return last;
-    report->proven = found.exact;
     if (infeasible) {
         report->least_budget_bytes = plan->peak_bytes;
         report->bound_budget_bytes = found.exact ? plan->peak_bytes : 0;
@@ -15994,8 +16021,9 @@ TLI_IMPL tl_result tl_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, tl
     if (env) quiet = *env;
     quiet.log = NULL;
     budget = desc->budget_bytes ? desc->budget_bytes : UINT64_MAX;
+    budget = budget > desc->base_bytes ? budget - desc->base_bytes : 0;
     report->limiting_node = -1;
-    result = tli_plan_stages(&quiet, desc, budget > desc->base_bytes ? budget - desc->base_bytes : 0, plan, report);
+    result = tli_plan_stages(&quiet, desc, budget, plan, report);
     if (!result) {
         plan->base_bytes = desc->base_bytes;
         plan->bound_cost = report->bound_cost;
@@ -16042,7 +16070,7 @@ TLI_IMPL int tl_parse_policy(const char *text, tl_policy *policy) {
 #define TLI_POLICY_ADVANCES UINT64_C(1048576)
 
 typedef struct tli_policy {
-    tl_env          quiet;       // memory of the caller's env; what fails on the way is no error of the call
+    tl_env          quiet;       // memory of the caller's env; no candidate's failure is the call's
     const tl_policy_desc *desc;
     const tl_graph *graph;
     uint64_t        budget;      // of the plan alone
@@ -16171,8 +16199,8 @@ static tl_result tli_policy_chen_sqrt(tli_policy *p) {
     return tli_policy_try(p);
 }
 
-// Chen's Algorithm 3. Returns the least number of bytes for which a cut node kept here would not be: the
-// next that gives another set; 0 = none is kept.
+// Chen's Algorithm 3. Returns the least number of bytes for which a cut node kept here would not be,
+// the next that gives another set; 0 = none is kept.
 static uint64_t tli_policy_cut_greedily(tli_policy *p, uint64_t bytes) {
     const tl_graph *graph = p->graph;
     uint64_t since = 0, next = 0;
@@ -16306,8 +16334,8 @@ static void tli_stages_advance(tli_stages *s, int32_t from, int32_t to) {
         if (s->carries[id]) tli_stage_forward(s, id, 0);
 }
 
-// What the backwards of a stage read is made again, and what never ran does; then they run. The stage's
-// end is there already: it was the checkpoint that the stage behind was reversed from.
+// What the backwards of a stage read is made again, and what never ran does; then they run. The end
+// of the stage is there already: it was the checkpoint that the stage behind was reversed from.
 static void tli_stage_reverse(tli_stages *s, int32_t stage) {
     const tl_graph *graph = s->policy->graph;
     int32_t first = tli_find_stage_end(s, stage - 1) + 1, end = tli_find_stage_end(s, stage), id, i;
@@ -17859,7 +17887,7 @@ static uint64_t tli_round_u64(double value) {
 static tl_result tli_measure_copies(const tli_gauge *g, tl_device *device) {
     const tl_range *r = g->ranges;
     tli_gauge_job job = tli_gauge_job_of(TLI_GAUGE_COPY, TL_CODEC_NONE, r[1], r[0]);
-    double rate, latency, back, back_latency;
+    double rate = 0, latency = 0, back = 0, back_latency = 0;
     tl_result result = tli_fit_job(g, &job, &rate, &latency);
     if (result) return result;
     device->bytes_per_second = tli_round_u64(2 * rate);  // read and written
@@ -17876,7 +17904,7 @@ static tl_result tli_measure_copies(const tli_gauge *g, tl_device *device) {
 
 static tl_result tli_measure_codecs(const tli_gauge *g, tl_device *device) {
     const tl_range *r = g->ranges;
-    double slowest = 0, rate, latency;
+    double slowest = 0, rate = 0, latency = 0;
     int codec, expands;
     for (codec = TL_CODEC_NONE + 1; codec < TL_CODEC_COUNT; codec++) {
         if (!(g->limits.codecs >> codec & 1)) continue;
@@ -17894,10 +17922,10 @@ static tl_result tli_measure_codecs(const tli_gauge *g, tl_device *device) {
 
 // A loop of multiplications and additions that no compiler can foresee: 2^20 FLOP.
 static tl_result tli_run_flops(tl_precision precision, uint64_t *flops, void *user) {
-    const volatile float seeds[2] = { 0.75f, 0.5f };
+    volatile float unknown_factor = 0.75f, unknown_term = 0.5f;
     volatile double sink;
-    float factor = seeds[0], term = seeds[1], a[16];
-    double factor_wide = (double)seeds[0], term_wide = (double)seeds[1], b[16];
+    float factor = unknown_factor, term = unknown_term, a[16];
+    double factor_wide = (double)factor, term_wide = (double)term, b[16];
     int32_t i, k;
     (void)user;
     *flops = UINT64_C(1) << 20;

@@ -23,7 +23,7 @@ static int unit(uint64_t channels, tl_value *x) {  // two convolutions, each nor
 }
 
 static int build(tl_shape shape) {
-    tl_value x, pair[2], skips[4];
+    tl_value x, pair[2], skips[4] = { { { 0, 0 }, TL_PRECISION_SINGLE, { 0, 0, 0, 0 } } };
     int i, bad = tl_add_input(&env, &net, "image", shape, TL_PRECISION_SINGLE, &x);
     conv.kernel = 3; conv.no_bias = 1; norm.activation = TL_ELEMENTWISE_RELU;
     half.kernel = 2; twice.kernel = twice.stride = 2; twice.no_bias = 1; last.channels = 1;

@@ -23,7 +23,7 @@ unset F     # a filter is no bar
 
 steps=(build test test_clang differential torch shaders headers options freestanding names contents mingw
        asan_gcc asan_clang tsan short_enums m32 s390x plans
-       cppcheck tidy readme examples fuzz size coverage)
+       cppcheck tidy readme examples tl_plan fuzz size coverage)
 
 fail() { echo "$*" >&2; exit 1; }
 skip() { echo "SKIPPED $*"; [ "${STRICT:-0}" != 1 ] || fail "a skip is a failure here"; }
@@ -310,6 +310,13 @@ step_examples() {
         ! grep -q '^SKIPPED' $out/"$name".out $out/"$name".err || skip "a part of $name: see $out/$name.out"
     done
     [ -n "$(vulkan_include)" ] || skip "examples on Vulkan: $no_vulkan"
+}
+
+# What the planner on the command line promises, and every 20th row of the reference (all of them: make soak).
+step_tl_plan() {
+    make -s build/tl_plan WERROR=-Werror
+    python3 tests/tl_plan.py
+    python3 tests/reference.py --every 20
 }
 
 step_fuzz() {

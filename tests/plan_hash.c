@@ -42,8 +42,10 @@ static void print_plan(const char *name, const char *planner, uint64_t budget, t
            (unsigned long long)sum);
 }
 
-// Plan, and return the budget that there is a plan for.
-static uint64_t plan_remat(const char *name, const tl_graph *graph, uint64_t budget, int inference, uint64_t work_limit) {
+// Plan, and return the budget that there is a plan for. With a host, tensors may be spilled there over a slow link.
+static uint64_t plan_remat(const char *name, const tl_graph *graph, uint64_t budget, int inference, uint64_t work_limit,
+                           uint64_t host_budget) {
+    tl_device device;
     tl_env env;
     tl_remat_desc desc;
     tl_remat_report report;
@@ -56,10 +58,15 @@ static uint64_t plan_remat(const char *name, const tl_graph *graph, uint64_t bud
     desc.budget_bytes = budget;
     desc.inference = inference;
     desc.work_limit = work_limit;
+    memset(&device, 0, sizeof device);
+    device.link_bytes_per_second = 100000000;
+    device.link_latency_ns = 50;
+    if (host_budget) desc.device = &device;
+    desc.host_budget_bytes = host_budget;
     result = tl_plan_remat(&env, &desc, &plan, &report);
     sum = tl_mix_u64(report.work, tl_mix_u64(report.least_budget_bytes, report.bound_budget_bytes));
     sum = tl_mix_u64(sum, (uint64_t)(uint32_t)report.limiting_node << 1 | (uint64_t)report.proven);
-    print_plan(name, inference ? "inference" : "remat", budget, result, &env, &plan, sum);
+    print_plan(name, host_budget ? "host" : inference ? "inference" : "remat", budget, result, &env, &plan, sum);
     tl_free_plan(&env, &plan);
     return result ? report.least_budget_bytes : budget;
 }
@@ -111,8 +118,9 @@ static void plan_all(const char *family, int index, tl_graph *graph, tl_result m
         if (tl_plan_keep_all(NULL, graph, inference, &all)) { fprintf(stderr, "plan_hash: no plan\n"); exit(1); }
         for (k = (size_t)inference; k < 3; k++) {
             uint64_t budget = all.peak_bytes / 100 * percents[k] + 1;
-            uint64_t fits = plan_remat(name, graph, budget, inference, work_limit);
-            if (fits != budget && k == 2) plan_remat(name, graph, fits, inference, work_limit);
+            uint64_t fits = plan_remat(name, graph, budget, inference, work_limit, 0);
+            if (fits != budget && k == 2) plan_remat(name, graph, fits, inference, work_limit, 0);
+            if (!inference) plan_remat(name, graph, budget, inference, work_limit, all.peak_bytes / 2);
             if (!inference && k < 2) plan_policies(name, graph, k ? budget : 0);
             if (!inference) plan_chain(name, graph, budget, work_limit / 10);
         }

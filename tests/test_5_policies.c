@@ -79,9 +79,9 @@ static void any_graph(tl_random *random, int is_wild, int32_t most, tl_graph *gr
                                : layered_graph(NULL, random, random_count(random, 2, most), graph);
     if (result) fail_msg("no graph");
     if (is_wild) return;
-    for (i = 0; i < graph->tensor_count; i++) graph->outputs[i].bytes /= 2048;
-    for (i = 0; i < graph->node_count; i++) graph->nodes[i].saved_bytes /= 2048;
-    for (i = 0; i < graph->node_count; i++) graph->nodes[i].fwork_bytes /= 2048;
+    for (i = 0; i < graph->tensor_count; i++) OUTPUTS(graph)[i].bytes /= 2048;
+    for (i = 0; i < graph->node_count; i++) NODES(graph)[i].saved_bytes /= 2048;
+    for (i = 0; i < graph->node_count; i++) NODES(graph)[i].fwork_bytes /= 2048;
 }
 
 // A chain of equal layers of one byte.
@@ -156,7 +156,7 @@ static void every_policy_has_a_name_that_parses_back(void **state) {
 static tl_graph nine_layers(void) {
     tl_graph graph = chain_of(9, "in");
     int32_t id;
-    for (id = 1; id <= 9; id++) graph.nodes[id].fwd_cost = (uint64_t)(id == 4 ? 9 : id == 7 ? 5 : 2);
+    for (id = 1; id <= 9; id++) NODES(&graph)[id].fwd_cost = (uint64_t)(id == 4 ? 9 : id == 7 ? 5 : 2);
     return graph;
 }
 
@@ -521,7 +521,7 @@ static void revolve_needs_no_second_forward_for_an_output(void **state) {
     (void)state;
     desc.slot_count = 6;
     assert_steps(&desc, "F1 F2 F3 F4 F5 F6 B6 B5 B4 B3 B2 B1");
-    graph.nodes[2].saved_bytes = 1;     // these are: only a forward before its backward makes them
+    NODES(&graph)[2].saved_bytes = 1;     // these are: only a forward before its backward makes them
     assert_steps(&desc, "F1 F2 F3 F4 F5 F6 B6 B5 B4 B3 S2 B2 B1");
     tl_free_graph(NULL, &graph);
 }
@@ -655,11 +655,11 @@ static void graphs_without_forwards_have_empty_plans(void **state) {
         desc.budget_bytes = 7;
         assert_int_equal(plan_checked(&desc, &env, &plan), TL_ERROR_INFEASIBLE);
         assert_int_equal(least_of(&env), 8);
-        graph.outputs[0].bytes = 0;     // nothing to hold, and yet the base alone is too much
+        OUTPUTS(&graph)[0].bytes = 0;     // nothing to hold, and yet the base alone is too much
         desc.base_bytes = 8;
         assert_int_equal(plan_checked(&desc, &env, &plan), TL_ERROR_INFEASIBLE);
         assert_int_equal(least_of(&env), 8);
-        graph.outputs[0].bytes = 8;
+        OUTPUTS(&graph)[0].bytes = 8;
     }
     tl_free_graph(NULL, &graph);
 }
@@ -680,6 +680,9 @@ static void errors_name_the_rule(void **state) {
     desc.budget_bytes = 6;
     desc.policy = TL_POLICY_CHEN_SQRT;
     assert_refused(&desc, TL_ERROR_INFEASIBLE, "tl_plan_policy: budget_bytes: chen-sqrt needs 7 bytes, at node 9 (n9)");
+    desc.policy = TL_POLICY_CHAIN;      // the base leaves nothing: not the same as no limit
+    desc.base_bytes = 6;
+    assert_refused(&desc, TL_ERROR_INFEASIBLE, "tl_plan_policy: budget_bytes: chain needs 10 bytes, at node 9 (n9)");
     desc.inference = 1;
     assert_refused(&desc, TL_ERROR_INVALID_ARG, "tl_plan_policy: policy: must be keep-all for inference: without backwards "
                                                 "there is nothing to keep");
@@ -688,7 +691,7 @@ static void errors_name_the_rule(void **state) {
     desc.policy = TL_POLICY_COUNT;
     assert_refused(&desc, TL_ERROR_INVALID_ARG, "tl_plan_policy: policy: there is no such one");
     desc = desc_of(&graph, TL_POLICY_REVOLVE, 0);
-    graph.inputs[1].tensor = 9;
+    INPUTS(&graph)[1].tensor = 9;
     assert_refused(&desc, TL_ERROR_INVALID_ARG, "tl_check_graph: node 2 (n2): inputs: each must be made by a node above it");
     tl_free_graph(NULL, &graph);
 }
@@ -699,7 +702,7 @@ static void costs_beyond_64_bits_are_left_out(void **state) {
     int policy, refused = 0;
     int32_t id;
     (void)state;
-    for (id = 1; id <= 6; id++) graph.nodes[id].fwd_cost = UINT64_MAX / 7;
+    for (id = 1; id <= 6; id++) NODES(&graph)[id].fwd_cost = UINT64_MAX / 7;
     for (policy = 0; policy < TL_POLICY_COUNT; policy++) {
         tl_policy_desc desc = desc_of(&graph, (tl_policy)policy, 100);
         tl_env env;

@@ -397,6 +397,7 @@ static void one_step_of_work_still_gives_a_plan(void **state) {
     tl_plan plan;
     tl_remat_report report;
     (void)state;
+    graph.nodes[150].fwd_cost = 2;  // equal layers take no search
     assert_int_equal(plan_checked(&desc, &env, &plan, &report), TL_OK);
     assert_false(report.proven);
     assert_int_equal(tl_plan_remat(NULL, &desc, &plan, NULL), TL_OK);     // neither env nor report is needed
@@ -429,6 +430,7 @@ static tl_graph huge_chain(int32_t layers, uint64_t bytes, uint64_t cost) {
     tl_graph graph;
     int32_t i;
     for (i = 0; i < layers; i++) { sizes[i] = bytes; costs[i] = cost; }
+    costs[layers / 2] -= cost > 1;  // equal layers take no search
     memset(&chain, 0, sizeof chain);
     chain.layer_count = layers;
     chain.input_bytes = bytes;

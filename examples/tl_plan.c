@@ -1,0 +1,2120 @@
+// tl_plan.c -- plan any graph within a byte budget, from the command line
+//
+// You learn: what the planner finds for a model of yours before a line of it is written against
+// this library. A model is a .tlg file: one line a node with its bytes and costs. It prints what
+// keeping everything takes, what the plan takes, what it costs, and what no plan undercuts; it
+// writes the schedule, JSON, pictures and the curve of memory against cost. Read next: 01, where
+// such a plan trains a network.
+//
+// check: examples/residual.tlg --budget 55% --explain
+//
+//     cc -O3 -std=c99 -o build/tl_plan examples/tl_plan.c
+//     build/tl_plan examples/residual.tlg --pareto --html build/residual.html
+//
+// CONTENTS       (search for "// -- ")
+//                output    numbers    options    model    host    planning    lifetimes    report    json
+//                explanation    curve    picture of the curve    pages    main
+
+#define _POSIX_C_SOURCE 200809L  // NOLINT: reserved for this; clock_gettime, isatty
+
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define TL_STRATEGY_IMPLEMENTATION
+#include "../tl_strategy.h"
+
+enum { CODE_OK = 0, CODE_INPUT = 1, CODE_INFEASIBLE = 2 };
+
+enum { POINT_LIMIT = 40 };                    // budgets on a curve
+static const uint64_t curve_work = 30000000;  // steps of work for each of them, where --work says nothing
+
+typedef unsigned long long ull;
+
+// Print one sentence; returns the code, for `return fail(...)`.
+static int fail(int code, const char *format, ...) {
+    va_list list;
+    fflush(stdout);
+    fprintf(stderr, "tl_plan: ");
+    va_start(list, format);
+    vfprintf(stderr, format, list);
+    va_end(list);
+    fprintf(stderr, "\n");
+    return code;
+}
+
+// The sentence of an env without the function, and without the argument where it is a path.
+static const char *reason_of(const tl_env *env) {
+    const char *text = env->error.text, *rule = strstr(text, ": ");
+    if (strncmp(text, "tl_", 3) == 0 && rule) text = rule + 2;
+    return strncmp(text, "path: ", 6) == 0 ? text + 6 : text;
+}
+
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int number) {
+    interrupted = 1;
+    signal(number, SIG_DFL);  // a second Ctrl-C ends the program at once
+}
+
+static double now_seconds(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+// -- output --
+
+// Text on its way to a sink; after a failure nothing more is sent.
+typedef struct writer {
+    tl_sink      sink;
+    tl_file_sink file;      // where the sink is a file
+    const char  *path;
+    tl_result    result;
+} writer;
+
+static tl_result write_stdout(void *user, const char *text, size_t length) {
+    (void)user;
+    return fwrite(text, 1, length, stdout) == length ? TL_OK : TL_ERROR_IO;
+}
+
+static void put_text(writer *w, const char *text, size_t length) {
+    if (!w->result && length) w->result = w->sink.write(w->sink.user, text, length);
+}
+
+static void put(writer *w, const char *format, ...) {
+    char text[1024];
+    va_list list;
+    int length;
+    va_start(list, format);
+    length = vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    if (length > 0) put_text(w, text, (size_t)length < sizeof text ? (size_t)length : sizeof text - 1);
+}
+
+static void put_lines(writer *w, const char *const *lines, size_t count) {
+    size_t i;
+    for (i = 0; i < count; i++) {
+        put_text(w, lines[i], strlen(lines[i]));
+        put_text(w, "\n", 1);
+    }
+}
+
+// Length of the UTF-8 character at text, 0 where it is none.
+static int utf8_length(const char *text) {
+    unsigned char c = (unsigned char)text[0];
+    int length = c < 0x80 ? 1 : c < 0xC2 ? 0 : c < 0xE0 ? 2 : c < 0xF0 ? 3 : c < 0xF5 ? 4 : 0, i;
+    for (i = 1; i < length; i++)
+        if (((unsigned char)text[i] & 0xC0) != 0x80) return 0;
+    return length;
+}
+
+// A string of JSON, which is one of JavaScript inside a page, too: no < that could end a script.
+static void put_json_text(writer *w, const char *text) {
+    put(w, "\"");
+    while (*text) {
+        int length = utf8_length(text);
+        unsigned char c = (unsigned char)*text;
+        if (!length) put(w, "\\ufffd");
+        else if (c == '"' || c == '\\') put(w, "\\%c", c);
+        else if (c < 0x20 || c == '<' || c == '>' || c == '&' || c == 0x7F) put(w, "\\u%04x", c);
+        else put_text(w, text, (size_t)length);
+        text += length ? length : 1;
+    }
+    put(w, "\"");
+}
+
+// Text between tags and in attributes.
+static void put_markup(writer *w, const char *text) {
+    while (*text) {
+        int length = utf8_length(text);
+        unsigned char c = (unsigned char)*text;
+        if (!length || (c < 0x20 && c != '\t')) put(w, "?");
+        else if (c == '<' || c == '>' || c == '&' || c == '"') put(w, "&#%d;", c);
+        else put_text(w, text, (size_t)length);
+        text += length ? length : 1;
+    }
+}
+
+// -- numbers --
+
+// floor(digits . fraction x unit), exact whatever the number of digits; 0 where 64 bits do not hold it.
+static int scale_decimal(const char *whole, size_t whole_length, const char *fraction, size_t fraction_length,
+                         uint64_t unit, uint64_t *value) {
+    uint64_t rest = 0, number = 0;
+    size_t i;
+    for (i = fraction_length; i-- > 0;) {
+        // (digit x unit + rest) / 10, without the product
+        uint64_t digit = (uint64_t)(fraction[i] - '0');
+        rest = digit * (unit / 10) + rest / 10 + (digit * (unit % 10) + rest % 10) / 10;
+    }
+    for (i = 0; i < whole_length; i++) {
+        uint64_t digit = (uint64_t)(whole[i] - '0');
+        if (number > (UINT64_MAX - digit) / 10) return 0;
+        number = number * 10 + digit;
+    }
+    if (unit && number > (UINT64_MAX - rest) / unit) return 0;
+    *value = number * unit + rest;
+    return 1;
+}
+
+typedef struct decimal {
+    const char *whole, *fraction, *suffix;  // the digits before and behind the point, what follows
+    size_t      whole_length, fraction_length;
+} decimal;
+
+// 1 = the text begins with a number that is not negative.
+static int read_decimal(const char *text, decimal *d) {
+    d->whole = text;
+    while (*text >= '0' && *text <= '9') text++;
+    d->whole_length = (size_t)(text - d->whole);
+    d->fraction = text;
+    d->fraction_length = 0;
+    if (*text == '.') {
+        d->fraction = ++text;
+        while (*text >= '0' && *text <= '9') text++;
+        d->fraction_length = (size_t)(text - d->fraction);
+    }
+    d->suffix = text;
+    return d->whole_length || d->fraction_length;
+}
+
+// Bytes that a suffix stands for; 0 = unknown.
+static uint64_t unit_of(const char *suffix) {
+    static const char *const names[] = { "", "B", "kB", "KB", "MB", "GB", "TB", "KiB", "MiB", "GiB", "TiB" };
+    static const uint64_t units[] = { 1, 1, 1000, 1000, 1000000, 1000000000, 1000000000000u,
+                                      1024, 1048576, 1073741824, 1099511627776u };
+    size_t i;
+    for (i = 0; i < sizeof units / sizeof *units; i++)
+        if (strcmp(suffix, names[i]) == 0) return units[i];
+    return 0;
+}
+
+// Bytes like 512MiB, 1.5GB, 1000000, or a share like 60% of `whole`.
+static int parse_bytes(const char *option, const char *text, uint64_t whole, uint64_t *bytes) {
+    decimal d;
+    char shifted[512];
+    uint64_t unit;
+    *bytes = 0;
+    if (!read_decimal(text, &d) || (strcmp(d.suffix, "%") != 0 && !unit_of(d.suffix)))
+        return fail(CODE_INPUT,
+                    "%s %s: must be bytes like 512MiB, 1.5GB or 1000000 "
+                    "(B, kB, MB, GB, TB, KiB, MiB, GiB, TiB), or a share of the keep-all peak like 60%%",
+                    option, text);
+    unit = unit_of(d.suffix);
+    if (!unit) {  // the point two places to the left: 5% is 0.05
+        size_t cut = d.whole_length > 2 ? d.whole_length - 2 : 0, zeros = 2 - (d.whole_length - cut);
+        if (d.whole_length + d.fraction_length + 2 >= sizeof shifted)
+            return fail(CODE_INPUT, "%s: the number has more than %d digits", option, (int)sizeof shifted - 3);
+        memset(shifted, '0', zeros);
+        memcpy(shifted + zeros, d.whole + cut, d.whole_length - cut);
+        memcpy(shifted + 2, d.fraction, d.fraction_length);
+        d.whole_length = cut;
+        d.fraction = shifted;
+        d.fraction_length += 2;
+        unit = whole;
+    }
+    if (!scale_decimal(d.whole, d.whole_length, d.fraction, d.fraction_length, unit, bytes))
+        return fail(CODE_INPUT, "%s %s: does not fit 64 bits", option, text);
+    if (!*bytes) return fail(CODE_INPUT, "%s %s: must be at least 1 byte", option, text);
+    return CODE_OK;
+}
+
+// A number before a suffix that ends with `end`, the rest of which is one of bytes: 12GB/s, 10TFLOPS.
+static int parse_rate(const char *option, const char *text, const char *plain, const char *end,
+                      uint64_t *rate) {
+    decimal d;
+    char suffix[16];
+    int known = read_decimal(text, &d);
+    size_t length = strlen(d.suffix), cut = strlen(end);
+    uint64_t unit = 0;
+    if (known && length < sizeof suffix && length > cut && strcmp(d.suffix + length - cut, end) == 0) {
+        snprintf(suffix, sizeof suffix, "%.*s%s", (int)(length - cut), d.suffix, end[0] == '/' ? "" : "B");
+        unit = suffix[0] ? unit_of(suffix) : 0;
+    }
+    if (known && !length && plain[0]) unit = unit_of(plain);
+    if (!unit)
+        return fail(CODE_INPUT, "%s %s: must be a speed like 12%s%s", option, text, plain[0] ? "GB" : "T",
+                    end);
+    if (!scale_decimal(d.whole, d.whole_length, d.fraction, d.fraction_length, unit, rate))
+        return fail(CODE_INPUT, "%s %s: does not fit 64 bits", option, text);
+    return *rate ? CODE_OK : fail(CODE_INPUT, "%s %s: must be at least 1 a second", option, text);
+}
+
+static uint64_t common_divisor(uint64_t a, uint64_t b) {
+    while (b) {
+        uint64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+static int parse_count(const char *option, const char *text, uint64_t *count) {
+    decimal d;
+    if (read_decimal(text, &d) && d.whole_length && d.suffix == text + d.whole_length && !*d.suffix &&
+        scale_decimal(d.whole, d.whole_length, NULL, 0, 1, count) && *count)
+        return CODE_OK;
+    return fail(CODE_INPUT, "%s %s: must be a whole number from 1 to 18446744073709551615", option, text);
+}
+
+// Bytes as people read them: 1.50 GiB.
+typedef struct label { char text[40]; } label;
+
+static label bytes_label(uint64_t bytes) {
+    static const char *const names[] = { "bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
+    label l;
+    double value = (double)bytes;
+    int k = 0;
+    while (value >= 1023.995 && k < 6) { value /= 1024; k++; }
+    snprintf(l.text, sizeof l.text, k ? "%.2f %s" : "%.0f %s", value, names[k]);
+    return l;
+}
+
+static double ratio_of(uint64_t part, uint64_t whole) {
+    return whole ? (double)part / (double)whole : part ? (double)part : 1.0;
+}
+
+// How far above the bound a cost is at most: 0.01 = 1 %. Below 0 where no bound is known.
+static double gap_of(uint64_t cost, uint64_t bound) {
+    return cost == bound ? 0.0 : bound ? (double)(cost - bound) / (double)bound : -1.0;
+}
+
+static label gap_label(uint64_t cost, uint64_t bound) {
+    label l;
+    double gap = gap_of(cost, bound);
+    if (cost == bound) snprintf(l.text, sizeof l.text, "optimal");
+    else if (gap < 0) snprintf(l.text, sizeof l.text, "not known");
+    else snprintf(l.text, sizeof l.text, gap < 5e-5 ? "%.6f %%" : "%.2f %%", 100 * gap);
+    return l;
+}
+
+// -- options --
+
+typedef struct options {
+    const char *model;
+    const char *budget, *host_budget, *link, *cost_unit, *policy, *work;
+    const char *schedule, *json, *c_table, *svg, *html;
+    int         inference, pareto, explain;
+} options;
+
+#define POLICY_NAME(id, name, help) " " name
+static const char policy_names[] = "                   " TL_POLICIES(POLICY_NAME);
+
+static const char *const usage[] = {
+    "tl_plan: plan a graph within a byte budget: what to keep, what to drop and make again",
+    "",
+    "  tl_plan MODEL.tlg --budget BYTES|PERCENT [options]     one plan",
+    "  tl_plan MODEL.tlg --pareto [options]                   the curve of memory against cost",
+    "  tl_plan MODEL.tlg                                      what keeping everything takes",
+    "",
+    "MODEL is .tlg text, one line a node with its bytes and costs; - reads it from standard input.",
+    "",
+    "  --budget B        largest sum of live bytes: 512MiB, 1.5GB, 1000000; or 60%, of the peak that",
+    "                    keeping everything reaches. Weights and optimizer state are beside it",
+    "  --inference       forward only: results are resident at the end",
+    "  --host-budget B   tensors may be copied to the host, so many bytes of them at a time (% as above)",
+    "  --link RATE       speed of these copies, one way: 12 or 12GB/s, 800MB/s, 11GiB/s",
+    "  --cost-unit U     what 1 unit of the model's costs is, beside copies: ns, us, ms, or FLOP at a",
+    "                    speed, flop@2.5TFLOPS (flop@10TFLOPS)",
+    "  --policy NAME     the plan of a rule instead, the cheapest that it has under the budget:",
+    policy_names,
+    "  --work N          elementary steps of search, a few ns each (4000 for each squared node, within",
+    "                    30 to 250 million; with --pareto 30 million for each budget). One N gives one",
+    "                    plan, on every machine",
+    "  --explain         what makes the peak, what the next MiB would buy, what is made again and why",
+    "  --pareto          plan at budgets between the least possible and keep all, chosen where",
+    "                    the curve is least known; a table with the certified bound of each",
+    "",
+    "FILE is written whole or not at all; - is standard output, for one of them:",
+    "  --schedule FILE   the steps as text, one a line: F 1, D 1, B 2, ...",
+    "  --json FILE       the figures, machine-readable",
+    "  --c-table FILE    graph and plan as const C tables, which need no memory and no planner",
+    "  --svg FILE        a picture: steps and live bytes over time, or with --pareto the curve",
+    "  --html FILE       one page without network or libraries: memory and lifetimes over the steps,",
+    "                    or with --pareto the curve; read off with mouse, finger or arrow keys",
+    "  --help            this text",
+    "",
+    "Costs are what the model says: nanoseconds or FLOP. The bound is certain: no schedule that runs",
+    "backwards in reverse listing order and loses nothing costs less. Ctrl-C stops the search and",
+    "goes on with the best plan so far; a second one ends the program.",
+    "",
+    "  tl_plan gpt2.tlg --budget 6GiB --explain",
+    "  tl_plan gpt2.tlg --budget 40% --schedule gpt2.schedule --json - | python3 -m json.tool",
+    "  tl_plan unet.tlg --pareto --html unet.html",
+    "  python3 export.py | tl_plan - --budget 512MiB --inference",
+    "",
+    "exit code: 0 planned; 1 bad input, or a file that cannot be written; 2 no plan was found that",
+    "fits: the sentence names the least budget at which one was, and the node that sets it",
+};
+
+// One option: where its value goes, or the flag that it sets.
+typedef struct option_row {
+    const char  *name;
+    const char **text;
+    int         *flag;
+} option_row;
+
+static int take_option(const option_row *row, const char *value, int has_own, int *used_next) {
+    *used_next = 0;
+    if (row->flag) {
+        if (has_own) return fail(CODE_INPUT, "%s: takes no value", row->name);
+        if (*row->flag) return fail(CODE_INPUT, "%s: is given twice", row->name);
+        *row->flag = 1;
+        return CODE_OK;
+    }
+    if (!value || !*value || (!has_own && value[0] == '-' && value[1]))
+        return fail(CODE_INPUT, "%s: a value must follow", row->name);
+    if (*row->text) return fail(CODE_INPUT, "%s: is given twice", row->name);
+    *row->text = value;
+    *used_next = !has_own;
+    return CODE_OK;
+}
+
+// Options whose files, or whose question, are about one plan or about the whole curve only.
+static int check_options(const options *o) {
+    const char *const files[] = { o->schedule, o->json, o->c_table, o->svg, o->html };
+    int count = 0;
+    size_t i;
+    if (!o->model) return fail(CODE_INPUT, "a model must be named, a .tlg file or -; --help tells more");
+    for (i = 0; i < sizeof files / sizeof *files; i++) count += files[i] && strcmp(files[i], "-") == 0;
+    if (count > 1) return fail(CODE_INPUT, "-: only one file may go to standard output");
+    if (o->pareto && o->budget) return fail(CODE_INPUT, "--pareto: is for all budgets, --budget for one");
+    if (o->host_budget && !o->link)
+        return fail(CODE_INPUT, "--host-budget: needs --link, the speed of the copies");
+    if (o->link && !o->host_budget)
+        return fail(CODE_INPUT, "--link: needs --host-budget, the bytes that may go there");
+    if (o->cost_unit && !o->link)
+        return fail(CODE_INPUT, "--cost-unit: says what --link is compared with, which is missing");
+    if (o->policy && o->host_budget) return fail(CODE_INPUT, "--policy: none of them copies to the host");
+    if (o->pareto && o->policy)
+        return fail(CODE_INPUT, "--policy: is for one plan, --pareto shows all policies");
+    if (o->pareto && o->schedule) return fail(CODE_INPUT, "--schedule: is for one plan, --pareto makes many");
+    if (o->pareto && o->c_table) return fail(CODE_INPUT, "--c-table: is for one plan, --pareto makes many");
+    if (o->pareto && o->explain) return fail(CODE_INPUT, "--explain: is for one plan, --pareto makes many");
+    return CODE_OK;
+}
+
+// *done is 1 after --help.
+static int parse_options(options *o, int count, char **argv, int *done) {
+    const option_row rows[] = {
+        { "--budget", &o->budget, NULL },     { "--work", &o->work, NULL },
+        { "--schedule", &o->schedule, NULL }, { "--json", &o->json, NULL },
+        { "--policy", &o->policy, NULL },     { "--c-table", &o->c_table, NULL },
+        { "--host-budget", &o->host_budget, NULL }, { "--link", &o->link, NULL },
+        { "--cost-unit", &o->cost_unit, NULL },
+        { "--svg", &o->svg, NULL },           { "--html", &o->html, NULL },
+        { "--inference", NULL, &o->inference }, { "--pareto", NULL, &o->pareto },
+        { "--explain", NULL, &o->explain },
+    };
+    int i, code, used;
+    *done = 0;
+    for (i = 1; i < count; i++) {
+        const char *name = argv[i], *own = strchr(name, '=');
+        size_t length = own ? (size_t)(own - name) : strlen(name), k;
+        if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
+            *done = 1;
+            return CODE_OK;
+        }
+        if (name[0] != '-' || !name[1]) {
+            if (o->model) return fail(CODE_INPUT, "%s: a second model; one is planned at a time", name);
+            if (!*name) return fail(CODE_INPUT, "the model's name is empty");
+            o->model = name;
+            continue;
+        }
+        for (k = 0; k < sizeof rows / sizeof *rows; k++)
+            if (strlen(rows[k].name) == length && strncmp(rows[k].name, name, length) == 0) break;
+        if (k == sizeof rows / sizeof *rows)
+            return fail(CODE_INPUT, "%.*s: unknown option; --help lists them", (int)length, name);
+        code = take_option(&rows[k], own ? own + 1 : i + 1 < count ? argv[i + 1] : NULL, own != NULL, &used);
+        if (code) return code;
+        i += used;
+    }
+    return check_options(o);
+}
+
+// -- model --
+
+typedef struct program {
+    tl_env   env;
+    options  o;
+    char     model[256];       // its name: the file's without folder and .tlg
+    tl_graph graph;
+    tl_plan  keep_all;
+    uint64_t budget_bytes;     // 0 = none was given
+    uint64_t host_bytes;       // of --host-budget; 0 = no host tier
+    uint64_t link_bytes;       // of --link, a second
+    uint64_t unit_count, unit_ns;  // so many units of cost are so many nanoseconds
+    tl_device device;          // its nanosecond is one unit of cost
+    uint64_t work_limit;       // of --work; 0 = not given
+    tl_policy policy;          // of --policy
+    uint64_t work;             // done so far
+    double   start;
+    int      terminal;         // standard error is one
+    const char *doing;         // what the progress line names
+    double   shown;            // when it was last drawn; 0 = there is none
+    tl_plan  plan;
+    tl_remat_report report;
+} program;
+
+static int fail_result(const program *p, const char *what) {
+    return fail(CODE_INPUT, "%s: %s", what, reason_of(&p->env));
+}
+
+static const char *path_of(const program *p) {
+    return strcmp(p->o.model, "-") == 0 ? "standard input" : p->o.model;
+}
+
+static void name_model(program *p) {
+    const char *path = strcmp(p->o.model, "-") == 0 ? "stdin" : p->o.model, *slash = strrchr(path, '/');
+    size_t length;
+    if (slash && slash[1]) path = slash + 1;
+    length = strlen(path);
+    if (length > 4 && strcmp(path + length - 4, ".tlg") == 0) length -= 4;
+    snprintf(p->model, sizeof p->model, "%.*s", (int)length, path);
+}
+
+// Read standard input to its end; NULL where that fails, with the reason printed.
+static char *read_stdin(size_t *length) {
+    size_t capacity = 1 << 16, got = 1;
+    char *text = (char *)malloc(capacity);
+    *length = 0;
+    while (text && got) {
+        if (*length == capacity) {
+            char *more = capacity < ((size_t)1 << 30) ? (char *)realloc(text, capacity * 2) : NULL;
+            if (!more) break;
+            text = more;
+            capacity *= 2;
+        }
+        got = fread(text + *length, 1, capacity - *length, stdin);
+        *length += got;
+    }
+    if (text && !got && !ferror(stdin)) return text;
+    fail(CODE_INPUT, "standard input: %s",
+         ferror(stdin) ? "cannot read" : "more than memory or 2^30 bytes hold");
+    free(text);
+    return NULL;
+}
+
+static int read_model(program *p) {
+    tl_result result;
+    name_model(p);
+    if (strcmp(p->o.model, "-") == 0) {
+        size_t length;
+        char *text = read_stdin(&length);
+        if (!text) return CODE_INPUT;
+        result = tl_parse_graph(&p->env, text, length, &p->graph);
+        free(text);
+    } else {
+        result = tl_read_graph(&p->env, p->o.model, &p->graph);
+    }
+    if (result == TL_ERROR_IO) return fail(CODE_INPUT, "%s", reason_of(&p->env));  // names the path
+    return result ? fail_result(p, path_of(p)) : CODE_OK;
+}
+
+// -- host --
+
+static int parse_cost_unit(program *p) {
+    static const char *const names[] = { "ns", "us", "ms" };
+    static const uint64_t lengths[] = { 1, 1000, 1000000 };
+    const char *text = p->o.cost_unit ? p->o.cost_unit : "flop@10TFLOPS";
+    uint64_t rate = 0, divisor;
+    size_t i;
+    int code;
+    p->unit_count = 1;
+    for (i = 0; i < 3; i++)
+        if (strcmp(text, names[i]) == 0) {
+            p->unit_ns = lengths[i];
+            return CODE_OK;
+        }
+    if (strncmp(text, "flop@", 5) != 0)
+        return fail(CODE_INPUT,
+                    "--cost-unit %s: must be ns, us, ms or flop@ and a speed like flop@10TFLOPS", text);
+    code = parse_rate("--cost-unit", text + 5, "", "FLOPS", &rate);
+    if (code || !rate) return CODE_INPUT;
+    divisor = common_divisor(rate, 1000000000);
+    p->unit_count = rate / divisor;
+    p->unit_ns = 1000000000 / divisor;
+    return CODE_OK;
+}
+
+// The planner takes costs for nanoseconds. Where they are something else, the link is told in their
+// unit: so many bytes in 10^9 of them.
+static int parse_host(program *p) {
+    int code = parse_bytes("--host-budget", p->o.host_budget, p->keep_all.peak_bytes, &p->host_bytes);
+    if (!code) code = parse_rate("--link", p->o.link, "GB", "/s", &p->link_bytes);
+    if (!code) code = parse_cost_unit(p);
+    if (code) return code;
+    if (p->link_bytes > UINT64_MAX / p->unit_ns)
+        return fail(CODE_INPUT, "--link %s: does not fit 64 bits in units of cost", p->o.link);
+    p->device.link_bytes_per_second = p->link_bytes * p->unit_ns / p->unit_count;
+    if (p->device.link_bytes_per_second) return CODE_OK;
+    return fail(CODE_INPUT, "--link %s: moves less than a byte in 10^9 units of cost", p->o.link);
+}
+
+static const tl_device *device_of(const program *p) { return p->host_bytes ? &p->device : NULL; }
+
+// -- planning --
+
+static void clear_progress(program *p) {
+    if (p->shown > 0) fprintf(stderr, "\r%79s\r", "");
+    p->shown = 0;
+}
+
+// Called by the planner now and then: draw one line on a terminal, stop after Ctrl-C.
+static int on_progress(const tl_remat_progress *now, void *user) {
+    program *p = (program *)user;
+    double time = now_seconds();
+    if (interrupted) return 1;
+    if (!p->terminal || time - p->start < 1 || time - p->shown < 0.1) return 0;
+    p->shown = time;
+    fprintf(stderr, "\r%-30.30s %3.0f %%", p->doing, 100 * ratio_of(now->work, now->work_limit));
+    if (now->cost) fprintf(stderr, "  cost %.4f", ratio_of(now->cost, p->keep_all.base_cost));
+    if (now->bound_cost) fprintf(stderr, "  bound %.4f", ratio_of(now->bound_cost, p->keep_all.base_cost));
+    fprintf(stderr, "   ");
+    fflush(stderr);
+    return 0;
+}
+
+// Plan at one budget; 0 = no limit. What it costs in work is summed up.
+static tl_result make_plan(program *p, uint64_t budget, uint64_t work_limit, tl_plan *plan,
+                           tl_remat_report *report) {
+    tl_remat_desc desc;
+    tl_result result;
+    memset(&desc, 0, sizeof desc);
+    desc.graph = &p->graph;
+    desc.budget_bytes = budget;
+    desc.inference = p->o.inference;
+    desc.work_limit = work_limit;
+    desc.device = device_of(p);
+    desc.host_budget_bytes = p->host_bytes;
+    desc.progress = on_progress;
+    desc.user = p;
+    result = tl_plan_remat(&p->env, &desc, plan, report);
+    p->work += report->work;
+    return result;
+}
+
+// Where the planner names no node that sets the least budget: the one at which its plan there peaks.
+static void find_limiting_node(program *p) {
+    tl_remat_report least;
+    tl_simulate_desc desc;
+    tl_report counts;
+    tl_plan plan;
+    if (p->report.limiting_node >= 0 || !p->report.least_budget_bytes) return;
+    if (make_plan(p, p->report.least_budget_bytes, p->work_limit, &plan, &least)) return;
+    memset(&desc, 0, sizeof desc);
+    desc.graph = &p->graph;
+    desc.plan = &plan;
+    desc.device = device_of(p);
+    if (!tl_simulate_plan(&p->env, &desc, &counts) && counts.peak_step >= 0)
+        p->report.limiting_node = plan.steps[counts.peak_step].node;
+    tl_free_plan(&p->env, &plan);
+}
+
+static int parse_policy(program *p) {
+    if (tl_parse_policy(p->o.policy, &p->policy)) return CODE_OK;
+    return fail(CODE_INPUT, "--policy %s: must be one of%s", p->o.policy,
+                policy_names + strspn(policy_names, " ") - 1);
+}
+
+static tl_result make_policy_plan(program *p, tl_policy policy, uint64_t budget, tl_plan *plan) {
+    tl_policy_desc desc;
+    memset(&desc, 0, sizeof desc);
+    desc.graph = &p->graph;
+    desc.policy = policy;
+    desc.budget_bytes = budget;
+    desc.inference = p->o.inference;
+    return tl_plan_policy(&p->env, &desc, plan);
+}
+
+// Plan and keep the figures alone.
+static tl_result try_budget(program *p, uint64_t budget, uint64_t work_limit, tl_plan *figures,
+                            tl_remat_report *report) {
+    tl_result result = make_plan(p, budget, work_limit, figures, report);
+    tl_plan made = *figures;
+    tl_free_plan(&p->env, &made);
+    figures->steps = NULL;
+    figures->memory = NULL;
+    figures->step_count = 0;
+    return result;
+}
+
+// -- lifetimes: what lives from which step to which, as the simulator counts it --
+
+#define LIVES(X) \
+    X(LIFE_INPUT,    "graph input")   \
+    X(LIFE_FIRST,    "activation")    \
+    X(LIFE_AGAIN,    "made again")    \
+    X(LIFE_FETCHED,  "fetched from the host") \
+    X(LIFE_GRADIENT, "gradient")      \
+    X(LIFE_SAVED,    "saved state")   \
+    X(LIFE_SCRATCH,  "scratch of the call")
+
+#define LIFE_ENUM(id, name) id,
+#define LIFE_NAME(id, name) name,
+typedef enum life_kind { LIVES(LIFE_ENUM) LIFE_COUNT } life_kind;
+static const char *const life_names[] = { LIVES(LIFE_NAME) };
+
+typedef struct life {
+    int32_t  kind;         // life_kind
+    int32_t  node, output; // output -1 = of the whole node
+    int32_t  first, last;  // steps, both counted
+    uint64_t bytes;
+} life;
+
+typedef struct lives {
+    life    *items;
+    int32_t  count, capacity;
+    int32_t *open;          // [tensor_count] item of the resident tensor, -1 = absent
+    int32_t *gradients;     // [tensor_count] the same of its gradient
+    int32_t *saved;         // [node_count]
+    uint8_t *made;          // [tensor_count] 1 = was resident before
+    uint8_t *copied;        // [tensor_count] 1 = a copy to the host is under way, 2 = one from it
+    uint64_t *live_bytes;   // [step_count] highest live bytes during each step
+    tl_report report;
+    int      no_memory;
+} lives;
+
+static int32_t open_life(lives *l, life_kind kind, int32_t node, int32_t output, int32_t step, uint64_t bytes) {
+    life *item;
+    if (l->count == l->capacity) {
+        size_t capacity = l->capacity ? (size_t)l->capacity * 2 : 1024;
+        life *more = capacity < INT32_MAX ? (life *)realloc(l->items, capacity * sizeof *more) : NULL;
+        if (!more) { l->no_memory = 1; return -1; }
+        l->items = more;
+        l->capacity = (int32_t)capacity;
+    }
+    item = &l->items[l->count];
+    item->kind = (int32_t)kind;
+    item->node = node;
+    item->output = output;
+    item->first = step;
+    item->last = INT32_MAX;  // until it is closed
+    item->bytes = bytes;
+    return l->count++;
+}
+
+static void close_life(lives *l, int32_t *item, int32_t step) {
+    if (*item >= 0) l->items[*item].last = step;
+    *item = -1;
+}
+
+static void live_call(lives *l, int32_t node, int32_t step, uint64_t bytes) {
+    int32_t item = bytes ? open_life(l, LIFE_SCRATCH, node, -1, step, bytes) : -1;
+    close_life(l, &item, step);
+}
+
+static void live_forward(lives *l, const tl_graph *graph, const tl_step *step, int32_t at) {
+    const tl_node *node = &graph->nodes[step->node];
+    int32_t t, end = node->first_output + node->output_count, missing = 0;
+    uint64_t twice = 0;
+    if (step->kind == TL_STEP_FORWARD_INPLACE)  // its bytes are the output's from here on
+        close_life(l, &l->open[graph->inputs[node->first_input + node->inplace].tensor], at - 1);
+    for (t = node->first_output; t < end; t++) missing += l->open[t] < 0;
+    for (t = node->first_output; t < end; t++) {
+        if (l->open[t] >= 0) {
+            if (missing) twice += graph->outputs[t].bytes;
+            continue;
+        }
+        l->open[t] = open_life(l, l->made[t] ? LIFE_AGAIN : LIFE_FIRST, step->node,
+                               graph->outputs[t].output, at, graph->outputs[t].bytes);
+        l->made[t] = 1;
+    }
+    if (step->kind == TL_STEP_FORWARD_SAVE)
+        l->saved[step->node] = open_life(l, LIFE_SAVED, step->node, -1, at, node->saved_bytes);
+    live_call(l, step->node, at, node->fwork_bytes + twice);
+}
+
+static void live_gradient(lives *l, const tl_graph *graph, int32_t tensor, int32_t at) {
+    const tl_node_output *output = &graph->outputs[tensor];
+    if (l->gradients[tensor] >= 0 || !graph->nodes[output->node].has_grad) return;
+    l->gradients[tensor] = open_life(l, LIFE_GRADIENT, output->node, output->output, at, output->bytes);
+}
+
+static void live_backward(lives *l, const tl_graph *graph, const tl_step *step, int32_t at) {
+    const tl_node *node = &graph->nodes[step->node];
+    int32_t i;
+    for (i = 0; i < node->output_count; i++) live_gradient(l, graph, node->first_output + i, at);
+    for (i = 0; i < node->input_count; i++)
+        live_gradient(l, graph, graph->inputs[node->first_input + i].tensor, at);
+    live_call(l, step->node, at, node->bwork_bytes);
+    for (i = 0; i < node->output_count; i++) close_life(l, &l->gradients[node->first_output + i], at);
+    close_life(l, &l->saved[step->node], at);
+}
+
+// What one step on tensors does to one of them; those that it cannot act on are passed over, as by the
+// simulator.
+static void live_tensor(lives *l, const tl_graph *graph, tl_step_kind kind, int32_t t, int32_t at) {
+    const tl_node_output *output = &graph->outputs[t];
+    switch (kind) {
+    case TL_STEP_DROP:
+        if (!l->copied[t]) close_life(l, &l->open[t], at);
+        break;
+    case TL_STEP_SPILL:
+        if (l->open[t] >= 0 && !l->copied[t]) l->copied[t] = 1;
+        break;
+    case TL_STEP_FETCH:
+        if (l->open[t] >= 0) break;
+        l->open[t] = open_life(l, LIFE_FETCHED, output->node, output->output, at, output->bytes);
+        l->copied[t] = 2;
+        break;
+    case TL_STEP_WAIT:
+        if (l->copied[t] == 1) close_life(l, &l->open[t], at);
+        l->copied[t] = 0;
+        break;
+    case TL_STEP_FORWARD:
+    case TL_STEP_FORWARD_INPLACE:
+    case TL_STEP_FORWARD_SAVE:
+    case TL_STEP_BACKWARD:
+    case TL_STEP_DROP_SAVED:
+    case TL_STEP_DROP_HOST:
+    case TL_STEP_COMPRESS:
+    case TL_STEP_EXPAND:
+    case TL_STEP_COUNT: break;  // not on tensors, not on the device, or in no plan without loss
+    }
+}
+
+static void live_step(lives *l, const tl_graph *graph, const tl_step *step, int32_t at) {
+    const tl_node *node = &graph->nodes[step->node];
+    int32_t i;
+    if (step->kind <= TL_STEP_FORWARD_SAVE) live_forward(l, graph, step, at);
+    else if (step->kind == TL_STEP_BACKWARD) live_backward(l, graph, step, at);
+    else if (step->kind == TL_STEP_DROP_SAVED) close_life(l, &l->saved[step->node], at);
+    else
+        for (i = 0; i < node->output_count; i++)
+            if (step->output == TL_ALL_OUTPUTS || step->output == i)
+                live_tensor(l, graph, (tl_step_kind)step->kind, node->first_output + i, at);
+}
+
+static void free_lives(lives *l) {
+    free(l->items);
+    free(l->open);
+    free(l->gradients);
+    free(l->saved);
+    free(l->made);
+    free(l->copied);
+    free(l->live_bytes);
+    memset(l, 0, sizeof *l);
+}
+
+static int alloc_lives(lives *l, const tl_graph *graph, const tl_plan *plan) {
+    size_t tensors = (size_t)graph->tensor_count, nodes = (size_t)graph->node_count, i;
+    memset(l, 0, sizeof *l);
+    l->open = (int32_t *)malloc(tensors * sizeof *l->open);
+    l->gradients = (int32_t *)malloc(tensors * sizeof *l->gradients);
+    l->saved = (int32_t *)malloc(nodes * sizeof *l->saved);
+    l->made = (uint8_t *)calloc(tensors, 1);
+    l->copied = (uint8_t *)calloc(tensors, 1);
+    l->live_bytes = (uint64_t *)calloc((size_t)plan->step_count + 1, sizeof *l->live_bytes);
+    if (!l->open || !l->gradients || !l->saved || !l->made || !l->copied || !l->live_bytes) return 0;
+    for (i = 0; i < tensors; i++) l->open[i] = l->gradients[i] = -1;
+    for (i = 0; i < nodes; i++) l->saved[i] = -1;
+    return 1;
+}
+
+// Find all lifetimes of a plan; release with free_lives.
+static int find_lives(program *p, const tl_plan *plan, lives *l) {
+    const tl_graph *graph = &p->graph;
+    tl_simulate_desc desc;
+    int32_t i, end = plan->step_count ? plan->step_count - 1 : 0;
+    if (!alloc_lives(l, graph, plan)) return fail(CODE_INPUT, "no memory to follow the plan");
+    for (i = 0; i < graph->tensor_count; i++) {
+        const tl_node_output *output = &graph->outputs[i];
+        if (!graph->nodes[output->node].is_input) continue;
+        l->open[i] = open_life(l, LIFE_INPUT, output->node, output->output, 0, output->bytes);
+    }
+    for (i = 0; i < plan->step_count; i++) live_step(l, graph, &plan->steps[i], i);
+    if (l->no_memory) return fail(CODE_INPUT, "no memory to follow the plan");
+    for (i = 0; i < l->count; i++)
+        if (l->items[i].last == INT32_MAX) l->items[i].last = end;
+    memset(&desc, 0, sizeof desc);
+    desc.graph = graph;
+    desc.plan = plan;
+    desc.device = device_of(p);
+    desc.live_bytes = l->live_bytes;
+    return tl_simulate_plan(&p->env, &desc, &l->report) ? fail_result(p, path_of(p)) : CODE_OK;
+}
+
+// -- report --
+
+// Where the report goes: standard output, unless a file goes there. An explanation that was asked
+// for comes on standard error then.
+static FILE *report_stream(const program *p) {
+    const char *const files[] = { p->o.schedule, p->o.json, p->o.c_table, p->o.svg, p->o.html };
+    size_t i;
+    for (i = 0; i < sizeof files / sizeof *files; i++)
+        if (files[i] && strcmp(files[i], "-") == 0) return p->o.explain ? stderr : NULL;
+    return stdout;
+}
+
+static void print_head(const program *p, FILE *out) {
+    fprintf(out, "%s: %d nodes, %s\n\n", p->model, (int)p->graph.node_count,
+            p->o.inference ? "inference" : "training");
+}
+
+static void print_row(const program *p, FILE *out, const char *name, uint64_t bytes, uint64_t cost) {
+    fprintf(out, "%-12s %20llu %12s %8.2f %%", name, (ull)bytes, bytes_label(bytes).text,
+            100 * ratio_of(bytes, p->keep_all.peak_bytes));
+    if (cost) fprintf(out, " %12.6f", ratio_of(cost, p->keep_all.base_cost));
+    fprintf(out, "\n");
+}
+
+static void print_plan(const program *p, FILE *out, const tl_report *counts) {
+    const tl_plan *plan = &p->plan;
+    print_head(p, out);
+    fprintf(out, "%-12s %20s %12s %10s %12s\n", "", "bytes", "", "keep all", "cost");
+    print_row(p, out, "keep all", p->keep_all.peak_bytes, p->keep_all.cost);
+    if (p->budget_bytes) print_row(p, out, "budget", p->budget_bytes, 0);
+    if (p->budget_bytes || p->o.policy)
+        print_row(p, out, p->o.policy ? p->o.policy : "plan", plan->peak_bytes, plan->cost);
+    if (p->host_bytes) print_row(p, out, "host copies", plan->host_peak_bytes, 0);
+    fprintf(out, "%-57s %12.6f\n\n", "lower bound, which no schedule undercuts",
+            ratio_of(plan->bound_cost, plan->base_cost));
+    fprintf(out, "cost %llu of %llu, gap to the bound: %s\n", (ull)plan->cost, (ull)plan->base_cost,
+            gap_label(plan->cost, plan->bound_cost).text);
+    fprintf(out, "%d steps: %d forwards, of these %d made again, %d backwards\n", (int)plan->step_count,
+            (int)counts->forward_count, (int)counts->recompute_count, (int)counts->backward_count);
+    if (p->host_bytes)
+        fprintf(out, "%d copies to the host and back; waiting for them costs %.6f\n", (int)counts->copy_count,
+                ratio_of(counts->cost - counts->compute_cost, plan->base_cost));
+    fprintf(out, "%.1f million steps of work, %.2f s\n", (double)p->work * 1e-6, now_seconds() - p->start);
+}
+
+static const char *limiting_node(const program *p) {
+    return p->report.limiting_node >= 0 ? tl_name_node(&p->graph, p->report.limiting_node) : NULL;
+}
+
+static int fail_infeasible(const program *p) {
+    const tl_remat_report *r = &p->report;
+    const char *node = limiting_node(p);
+    return fail(CODE_INFEASIBLE,
+                "%s: no plan %s %llu bytes; the least budget found is %llu bytes, %s %llu%s%s%s",
+                path_of(p), r->proven ? "fits" : "was found within", (ull)p->budget_bytes,
+                (ull)r->least_budget_bytes,
+                r->least_budget_bytes == r->bound_budget_bytes ? "and certainly it takes"
+                                                               : "and certainly it takes at least",
+                (ull)r->bound_budget_bytes, node ? ", because of node " : "", node ? node : "",
+                interrupted ? " (stopped early)" : "");
+}
+
+// -- files --
+
+static int open_writer(program *p, const char *path, writer *w) {
+    memset(w, 0, sizeof *w);
+    w->path = path;
+    w->sink.write = write_stdout;
+    if (strcmp(path, "-") == 0) return CODE_OK;
+    if (tl_init_file_sink(&p->env, path, &w->file, &w->sink)) return fail(CODE_INPUT, "%s", reason_of(&p->env));
+    return CODE_OK;
+}
+
+static int close_writer(program *p, writer *w) {
+    if (strcmp(w->path, "-") != 0) {
+        if (!tl_finish_file_sink(&p->env, &w->file, w->result)) return CODE_OK;
+        if (w->result && w->result != TL_ERROR_IO) return fail_result(p, w->path);
+        return fail(CODE_INPUT, "%s", reason_of(&p->env));
+    }
+    if (w->result && w->result != TL_ERROR_IO) return fail_result(p, "standard output");
+    return w->result || fflush(stdout) ? fail(CODE_INPUT, "standard output: cannot write") : CODE_OK;
+}
+
+static int write_schedule(program *p) {
+    writer w;
+    size_t length = tl_print_schedule(&p->plan, NULL, 0);
+    char *text = (char *)malloc(length + 1);
+    int code;
+    if (!text) return fail(CODE_INPUT, "no memory to print the schedule");
+    tl_print_schedule(&p->plan, text, length + 1);
+    code = open_writer(p, p->o.schedule, &w);
+    if (!code) {
+        put_text(&w, text, length);
+        code = close_writer(p, &w);
+    }
+    free(text);
+    return code;
+}
+
+// A name that C takes: letters, digits and single underscores.
+static void write_c_name(const char *text, char name[49]) {
+    size_t length = 0;
+    for (; *text && length < 48; text++) {
+        int letter = (*text >= 'a' && *text <= 'z') || (*text >= 'A' && *text <= 'Z');
+        int digit = *text >= '0' && *text <= '9';
+        if (letter || (digit && length)) name[length++] = *text;
+        else if (length && name[length - 1] != '_') name[length++] = '_';
+    }
+    while (length && name[length - 1] == '_') length--;
+    if (!length) name[length++] = 'm';  // nothing of the model's name can stand in C
+    name[length] = 0;
+}
+
+static int write_c_table(program *p) {
+    writer w;
+    char name[49];
+    int code = open_writer(p, p->o.c_table, &w);
+    if (code) return code;
+    write_c_name(p->model, name);
+    w.result = tl_write_plan_table(&p->env, &p->graph, &p->plan, name, w.sink);
+    return close_writer(p, &w);
+}
+
+// The graph with costs in nanoseconds, which is what the axis of the picture says beside copies; what
+// does not fit is drawn as long as it can be.
+static tl_node *time_nodes(const program *p) {
+    size_t count = (size_t)p->graph.node_count, i;
+    tl_node *nodes = (tl_node *)malloc(count * sizeof *nodes);
+    for (i = 0; nodes && i < count; i++) {
+        uint64_t most = UINT64_MAX / 4 / count / p->unit_ns;
+        nodes[i] = p->graph.nodes[i];
+        if (nodes[i].fwd_cost > most) nodes[i].fwd_cost = most;
+        if (nodes[i].bwd_cost > most) nodes[i].bwd_cost = most;
+        nodes[i].fwd_cost = nodes[i].fwd_cost * p->unit_ns / p->unit_count;
+        nodes[i].bwd_cost = nodes[i].bwd_cost * p->unit_ns / p->unit_count;
+    }
+    return nodes;
+}
+
+static int write_plan_picture(program *p) {
+    writer w;
+    tl_graph timed = p->graph;
+    tl_device device = p->device;
+    tl_node *nodes = p->host_bytes ? time_nodes(p) : NULL;
+    int code = p->host_bytes && !nodes ? fail(CODE_INPUT, "no memory to draw") : open_writer(p, p->o.svg, &w);
+    if (!code) {
+        if (nodes) timed.nodes = nodes;
+        device.link_bytes_per_second = p->link_bytes;
+        w.result = tl_write_plan_svg(&p->env, &timed, &p->plan, p->host_bytes ? &device : NULL, w.sink);
+        code = close_writer(p, &w);
+    }
+    free(nodes);
+    return code;
+}
+
+// -- json --
+
+static void put_cost_json(writer *w, uint64_t cost, uint64_t base_cost, uint64_t bound) {
+    put(w, "\"total_cost\": %llu, \"cost_ratio\": %.9f, \"lower_bound_cost\": %llu, \"gap\": ", (ull)cost,
+        ratio_of(cost, base_cost), (ull)bound);
+    if (gap_of(cost, bound) < 0) put(w, "null");
+    else put(w, "%.9g", gap_of(cost, bound));
+    put(w, ", \"proven_optimal\": %s", cost == bound ? "true" : "false");
+}
+
+static void put_head_json(const program *p, writer *w) {
+    put(w, "{\"model\": ");
+    put_json_text(w, p->model);
+    put(w, ", \"nodes\": %d", (int)p->graph.node_count);
+}
+
+static void put_floor_json(const program *p, writer *w) {
+    if (p->report.least_budget_bytes)
+        put(w, ", \"minimal_budget_bytes\": %llu", (ull)p->report.least_budget_bytes);
+    else put(w, ", \"minimal_budget_bytes\": null");
+    put(w, ", \"limiting_node\": ");
+    if (limiting_node(p)) put_json_text(w, limiting_node(p));
+    else put(w, "null");
+}
+
+static void put_end_json(const program *p, writer *w) {
+    put(w, ", \"work\": %llu, \"seconds\": %.3f}\n", (ull)p->work, now_seconds() - p->start);
+}
+
+static int write_json(program *p, int infeasible) {
+    writer w;
+    int code = open_writer(p, p->o.json, &w);
+    if (code) return code;
+    put_head_json(p, &w);
+    if (p->budget_bytes) put(&w, ", \"budget_bytes\": %llu", (ull)p->budget_bytes);
+    else put(&w, ", \"budget_bytes\": null");
+    put(&w, ", \"keep_all_peak_bytes\": %llu", (ull)p->keep_all.peak_bytes);
+    if (!infeasible) put(&w, ", \"peak_bytes\": %llu, \"host_peak_bytes\": %llu", (ull)p->plan.peak_bytes,
+                         (ull)p->plan.host_peak_bytes);
+    put(&w, ", \"base_cost\": %llu", (ull)p->keep_all.base_cost);
+    if (infeasible) {
+        put_floor_json(p, &w);
+    } else {
+        put(&w, ", ");
+        put_cost_json(&w, p->plan.cost, p->plan.base_cost, p->plan.bound_cost);
+    }
+    put_end_json(p, &w);
+    return close_writer(p, &w);
+}
+
+// -- explanation --
+
+enum { LISTED = 16 };  // rows of a list, the largest first
+
+static const life *sorted_lives;  // what compare_lives looks at
+
+static int compare_lives(const void *a, const void *b) {
+    int32_t i = *(const int32_t *)a, k = *(const int32_t *)b;
+    uint64_t x = sorted_lives[i].bytes, y = sorted_lives[k].bytes;
+    return x != y ? (x < y ? 1 : -1) : i < k ? -1 : i > k;
+}
+
+static void print_step(const program *p, FILE *out, int32_t at) {
+    static const char *const words[] = {
+        "forward of", "forward in place of", "forward with saved state of", "backward of",
+        "drop of", "drop of the saved state of", "copy to the host of", "fetch from the host of",
+        "wait for the copy of", "drop of the host copy of", "compression of", "expansion of",
+    };
+    const tl_step *step = &p->plan.steps[at];
+    fprintf(out, "step %d, the %s %s", (int)at + 1, words[step->kind], tl_name_node(&p->graph, step->node));
+}
+
+static void print_tensor(const program *p, FILE *out, const life *item) {
+    const char *name = tl_name_node(&p->graph, item->node);
+    if (item->output > 0) fprintf(out, "%s.%d", name, (int)item->output);
+    else fprintf(out, "%s", name);
+}
+
+// What lives at the step that reaches the peak.
+static int explain_peak(const program *p, const lives *l, FILE *out) {
+    int32_t step = l->report.peak_step < 0 ? 0 : l->report.peak_step, *index, count = 0, i;
+    uint64_t rest = 0;
+    index = (int32_t *)malloc(((size_t)l->count + 1) * sizeof *index);
+    if (!index) return fail(CODE_INPUT, "no memory to sort");
+    for (i = 0; i < l->count; i++)
+        if (l->items[i].bytes && l->items[i].first <= step && step <= l->items[i].last) index[count++] = i;
+    sorted_lives = l->items;
+    qsort(index, (size_t)count, sizeof *index, compare_lives);
+    fprintf(out, "\nThe peak of %llu bytes (%s) is at ", (ull)l->report.peak_bytes,
+            bytes_label(l->report.peak_bytes).text);
+    if (p->plan.step_count) print_step(p, out, step);
+    else fprintf(out, "the start");
+    fprintf(out, ". %d things live there:\n", (int)count);
+    for (i = 0; i < count; i++) {
+        const life *item = &l->items[index[i]];
+        if (i >= LISTED) { rest += item->bytes; continue; }
+        fprintf(out, "%20llu %12s  %-20s ", (ull)item->bytes, bytes_label(item->bytes).text,
+                life_names[item->kind]);
+        print_tensor(p, out, item);
+        fprintf(out, "\n");
+    }
+    if (count > LISTED)
+        fprintf(out, "%20llu %12s  %d more\n", (ull)rest, bytes_label(rest).text, (int)count - LISTED);
+    free(index);
+    return CODE_OK;
+}
+
+static void print_gain(const program *p, FILE *out, uint64_t budget, uint64_t cost) {
+    uint64_t more = budget - p->budget_bytes;
+    fprintf(out, "  %llu bytes, %s more: cost %.6f, ", (ull)budget, bytes_label(more).text,
+            ratio_of(cost, p->plan.base_cost));
+    if (cost < p->plan.cost)
+        fprintf(out, "%.4f %% of the base cost less\n", 100 * ratio_of(p->plan.cost - cost, p->plan.base_cost));
+    else
+        fprintf(out, "nothing less was found\n");
+}
+
+// The least budget above the present one at which less cost is found: doubled steps, then halved ones.
+static int find_next_gain(program *p, uint64_t work, uint64_t *budget, uint64_t *cost) {
+    uint64_t low = p->budget_bytes, high, step = p->budget_bytes / 256 + 1, grain = p->budget_bytes / 4096 + 1;
+    tl_plan figures;
+    tl_remat_report report;
+    *budget = 0;
+    if (p->keep_all.peak_bytes <= low || try_budget(p, p->keep_all.peak_bytes, work, &figures, &report))
+        return 0;
+    if (figures.cost >= p->plan.cost) return 0;
+    high = figures.peak_bytes;
+    *cost = figures.cost;
+    for (; low + step < high && !interrupted; step *= 2) {
+        uint64_t at = low + step;
+        if (try_budget(p, at, work, &figures, &report) || figures.cost >= p->plan.cost) { low = at; continue; }
+        high = figures.peak_bytes;
+        *cost = figures.cost;
+        break;
+    }
+    while (high > low && high - low > grain && !interrupted) {
+        uint64_t at = low + (high - low) / 2;
+        if (try_budget(p, at, work, &figures, &report) || figures.cost >= p->plan.cost) { low = at; continue; }
+        high = figures.peak_bytes;
+        *cost = figures.cost;
+    }
+    *budget = high;
+    return high > p->budget_bytes;
+}
+
+static void explain_more(program *p, FILE *out) {
+    uint64_t work = p->work_limit ? p->work_limit : curve_work, budget = 0, cost = 0;
+    tl_plan figures;
+    tl_remat_report report;
+    fprintf(out, "\nWhat more memory would buy:\n");
+    p->doing = "1 MiB more";
+    if (p->budget_bytes <= UINT64_MAX - 1048576 && p->budget_bytes < p->keep_all.peak_bytes && !interrupted &&
+        !try_budget(p, p->budget_bytes + 1048576, p->work_limit, &figures, &report))
+        print_gain(p, out, p->budget_bytes + 1048576,
+                   figures.cost < p->plan.cost ? figures.cost : p->plan.cost);
+    p->doing = "the next gain";
+    if (!interrupted && find_next_gain(p, work, &budget, &cost)) print_gain(p, out, budget, cost);
+    else fprintf(out, "  no budget at which less cost was found\n");
+    clear_progress(p);
+}
+
+// Why a tensor was absent: what would have lived at most, had it stayed. 0 = it is saved state only.
+static uint64_t find_absence(const program *p, const lives *l, int32_t node, int32_t *from, int32_t *to,
+                             int32_t *worst, uint64_t *bytes) {
+    uint64_t most = 0;
+    int32_t i, k, step;
+    for (i = 0; i < l->count; i++) {
+        const life *again = &l->items[i];
+        if (again->node != node || again->kind != LIFE_AGAIN) continue;
+        for (k = i - 1; k >= 0; k--)
+            if (l->items[k].node == node && l->items[k].output == again->output &&
+                l->items[k].kind >= LIFE_FIRST && l->items[k].kind <= LIFE_FETCHED) break;
+        if (k < 0) continue;
+        for (step = l->items[k].last + 1; step < again->first && step < p->plan.step_count; step++) {
+            if (l->live_bytes[step] + again->bytes <= most) continue;
+            most = l->live_bytes[step] + again->bytes;
+            *from = l->items[k].last;
+            *to = again->first;
+            *worst = step;
+            *bytes = again->bytes;
+        }
+    }
+    return most;
+}
+
+static void print_absence(const program *p, const lives *l, FILE *out, int32_t node) {
+    int32_t from = 0, to = 0, worst = 0;
+    uint64_t bytes = 0, most = find_absence(p, l, node, &from, &to, &worst, &bytes);
+    uint64_t budget = p->budget_bytes ? p->budget_bytes : UINT64_MAX;
+    if (!most) {
+        fprintf(out, "%33s for its saved state\n", "");
+        return;
+    }
+    fprintf(out, "%33s %s away from step %d to %d; kept, %s ", "", bytes_label(bytes).text, (int)from + 1,
+            (int)to + 1, bytes_label(most).text);
+    fprintf(out, "would live at step %d", (int)worst + 1);
+    if (most > budget) fprintf(out, ", %s over the budget\n", bytes_label(most - budget).text);
+    else fprintf(out, ", which fits where others go instead\n");
+}
+
+typedef struct again { uint64_t cost; int32_t node, count; } again;
+
+static int compare_agains(const void *a, const void *b) {
+    const again *x = (const again *)a, *y = (const again *)b;
+    if (x->cost != y->cost) return x->cost < y->cost ? 1 : -1;
+    return x->node < y->node ? -1 : x->node > y->node;
+}
+
+// Which nodes run again, how often, at what cost, and what their absence frees.
+static int explain_again(const program *p, const lives *l, FILE *out) {
+    int32_t i, count = 0, nodes = p->graph.node_count, listed;
+    uint64_t rest = 0;
+    again *items = (again *)calloc((size_t)nodes, sizeof *items);
+    if (!items) return fail(CODE_INPUT, "no memory to sort");
+    for (i = 0; i < nodes; i++) { items[i].node = i; items[i].count = -1; }
+    for (i = 0; i < p->plan.step_count; i++)
+        if (p->plan.steps[i].kind <= TL_STEP_FORWARD_SAVE) items[p->plan.steps[i].node].count++;
+    for (i = 0; i < nodes; i++) {
+        if (items[i].count <= 0) continue;
+        items[i].cost = p->graph.nodes[i].fwd_cost * (uint64_t)items[i].count;
+        items[count++] = items[i];
+    }
+    qsort(items, (size_t)count, sizeof *items, compare_agains);
+    fprintf(out, "\n%d nodes run again, the dearest first:\n", (int)count);
+    listed = count < LISTED ? count : LISTED;
+    for (i = 0; i < listed; i++) {
+        fprintf(out, "  %3d x  cost %.6f  %s\n", (int)items[i].count,
+                ratio_of(items[i].cost, p->plan.base_cost), tl_name_node(&p->graph, items[i].node));
+        print_absence(p, l, out, items[i].node);
+    }
+    for (; i < count; i++) rest += items[i].cost;
+    if (count > listed)
+        fprintf(out, "  %d more nodes, cost %.6f\n", (int)(count - listed), ratio_of(rest, p->plan.base_cost));
+    free(items);
+    return CODE_OK;
+}
+
+static int explain_plan(program *p, const lives *l, FILE *out) {
+    int code = explain_peak(p, l, out);
+    if (!code) code = explain_again(p, l, out);
+    if (!code && p->budget_bytes) explain_more(p, out);
+    return code;
+}
+
+// -- curve: memory against cost --
+
+// One budget that was planned. Between two of them the cost is known to lie between the cost of the
+// left one and the bound of the right one.
+typedef struct point {
+    uint64_t budget, peak, cost, bound;
+} point;
+
+enum { POLICY_BUDGETS = 6 };
+
+// What a policy reaches under some budget.
+typedef struct dot {
+    int      policy;
+    uint64_t peak, cost;
+} dot;
+
+typedef struct curve {
+    point    points[POINT_LIMIT + 2 + 2 * TL_POLICY_COUNT * POLICY_BUDGETS];
+    int      count;
+    uint64_t bound_budget;     // no plan takes less
+    dot      dots[TL_POLICY_COUNT * POLICY_BUDGETS];
+    int      dot_count;
+} curve;
+
+// Bring what was found at one budget to the others: a plan fits every larger budget, a bound holds
+// at every smaller one.
+static void settle_curve(curve *c) {
+    int i;
+    for (i = 1; i < c->count; i++) {
+        if (c->points[i].cost < c->points[i - 1].cost) continue;
+        c->points[i].cost = c->points[i - 1].cost;
+        c->points[i].peak = c->points[i - 1].peak;
+    }
+    for (i = c->count - 1; i-- > 0;) {
+        if (c->points[i].bound < c->points[i + 1].bound) c->points[i].bound = c->points[i + 1].bound;
+        if (c->points[i + 1].peak > c->points[i].budget) continue;
+        c->points[i].cost = c->points[i + 1].cost;
+        c->points[i].peak = c->points[i + 1].peak;
+    }
+}
+
+static void insert_point(curve *c, uint64_t budget, uint64_t peak, uint64_t cost, uint64_t bound) {
+    int at = c->count++;
+    for (; at > 0 && c->points[at - 1].budget > budget; at--) c->points[at] = c->points[at - 1];
+    c->points[at].budget = budget;
+    c->points[at].peak = peak;
+    c->points[at].cost = cost;
+    c->points[at].bound = bound;
+    settle_curve(c);
+}
+
+static tl_result add_point(program *p, curve *c, uint64_t budget) {
+    tl_plan plan;
+    tl_remat_report report;
+    tl_result result = try_budget(p, budget, p->work_limit ? p->work_limit : curve_work, &plan, &report);
+    if (result == TL_ERROR_INFEASIBLE) p->report = report;
+    if (!result) insert_point(c, budget, plan.peak_bytes, plan.cost, plan.bound_cost);
+    return result;
+}
+
+// The next budget: half way in the span where width x rise is largest. 0 = all spans are known.
+static uint64_t next_budget(const curve *c) {
+    uint64_t width_all = c->points[c->count - 1].budget, cost_all = c->points[0].cost, best = 0, budget = 0;
+    int width_shift = 0, cost_shift = 0, i;
+    while (width_all >> width_shift >> 30) width_shift++;
+    while (cost_all >> cost_shift >> 30) cost_shift++;
+    for (i = 0; i + 1 < c->count; i++) {
+        const point *left = &c->points[i], *right = &c->points[i + 1];
+        uint64_t width, rise, area;
+        if (right->peak <= left->budget + 1 || left->cost <= right->bound || left->cost == right->cost)
+            continue;
+        width = (right->peak - left->budget) >> width_shift;
+        rise = (left->cost - right->cost) >> cost_shift;
+        area = (width ? width : 1) * (rise ? rise : 1);
+        if (area <= best) continue;
+        best = area;
+        budget = left->budget + (right->peak - left->budget) / 2;
+    }
+    return budget;
+}
+
+// The floor is where a plan was found when one byte was asked for; the search may do better or
+// worse when it is asked for that budget itself.
+static tl_result start_curve(program *p, curve *c) {
+    tl_result result = add_point(p, c, p->keep_all.peak_bytes ? p->keep_all.peak_bytes : 1);
+    uint64_t floor;
+    int tries;
+    if (result) return result;
+    result = add_point(p, c, 1);
+    if (result != TL_ERROR_INFEASIBLE) return result;
+    c->bound_budget = p->report.bound_budget_bytes;
+    find_limiting_node(p);
+    floor = p->report.least_budget_bytes;
+    for (tries = 0; tries < 8 && floor < c->points[c->count - 1].peak; tries++) {
+        tl_remat_report found = p->report;
+        result = add_point(p, c, floor);
+        p->report.limiting_node = found.limiting_node;
+        if (result != TL_ERROR_INFEASIBLE) { p->report = found; break; }
+        floor = p->report.least_budget_bytes > floor ? p->report.least_budget_bytes : floor + floor / 64 + 1;
+    }
+    return result == TL_ERROR_INFEASIBLE ? TL_OK : result;
+}
+
+static int make_curve(program *p, curve *c) {
+    tl_result result;
+    tl_remat_report floor;
+    memset(c, 0, sizeof *c);
+    p->doing = "the curve";
+    result = start_curve(p, c);
+    floor = p->report;
+    while (!result && c->count < POINT_LIMIT && !interrupted) {
+        uint64_t budget = next_budget(c);
+        if (!budget) break;
+        result = add_point(p, c, budget);
+        if (result != TL_ERROR_INFEASIBLE) continue;
+        result = TL_OK;  // the plan of a smaller budget is the best known here
+        insert_point(c, budget, UINT64_MAX, UINT64_MAX, 0);
+    }
+    clear_progress(p);
+    p->report = floor;
+    p->report.least_budget_bytes = c->count ? c->points[0].budget : 0;
+    return result ? fail_result(p, path_of(p)) : CODE_OK;
+}
+
+// 1 = the same plan as at the budget before.
+static int is_repeated(const curve *c, int i) { return i > 0 && c->points[i].peak == c->points[i - 1].peak; }
+
+// Every policy under a few budgets from the floor to keep all; what repeats itself is left out.
+static int make_dots(program *p, curve *c) {
+    uint64_t low = c->points[0].peak, width = p->keep_all.peak_bytes - low;
+    int policy, k, i;
+    for (policy = 0; policy < TL_POLICY_COUNT; policy++)
+        for (k = 0; k < POLICY_BUDGETS && !interrupted; k++) {
+            uint64_t budget = low + width / (POLICY_BUDGETS - 1) * (uint64_t)k;
+            tl_plan plan;
+            tl_result result;
+            if (policy == TL_POLICY_KEEP_ALL ? k > 0 : p->o.inference) continue;  // they are for training
+            if (policy == TL_POLICY_KEEP_ALL || k == POLICY_BUDGETS - 1) budget = p->keep_all.peak_bytes;
+            result = make_policy_plan(p, (tl_policy)policy, budget, &plan);
+            if (result == TL_ERROR_INFEASIBLE || result == TL_ERROR_OVERFLOW) continue;
+            if (result) return fail_result(p, path_of(p));
+            for (i = 0; i < c->dot_count; i++)
+                if (c->dots[i].policy == policy && c->dots[i].peak == plan.peak_bytes &&
+                    c->dots[i].cost == plan.cost)
+                    break;
+            c->dots[i].policy = policy;
+            c->dots[i].peak = plan.peak_bytes;
+            c->dots[i].cost = plan.cost;
+            if (i == c->dot_count) c->dot_count++;
+            tl_free_plan(&p->env, &plan);
+        }
+    return CODE_OK;
+}
+
+// The cost that was found within the bytes of a dot.
+static uint64_t cost_at(const curve *c, uint64_t bytes) {
+    int i = c->count - 1;
+    while (i > 0 && c->points[i].peak > bytes) i--;
+    return c->points[i].cost;
+}
+
+// Where a policy gets below the stairs between two budgets that were planned, plan there, too; what it
+// found counts as found.
+static int plan_at_dots(program *p, curve *c) {
+    int i;
+    for (i = 0; i < c->dot_count && !interrupted; i++) {
+        const dot *d = &c->dots[i];
+        tl_result result;
+        if (d->cost >= cost_at(c, d->peak)) continue;
+        result = add_point(p, c, d->peak);
+        if (result && result != TL_ERROR_INFEASIBLE) return fail_result(p, path_of(p));
+        if (d->cost < cost_at(c, d->peak)) insert_point(c, d->peak, d->peak, d->cost, 0);
+    }
+    clear_progress(p);
+    return CODE_OK;
+}
+
+static label excess_label(const curve *c, const dot *d) {
+    label l;
+    uint64_t cost = cost_at(c, d->peak);
+    if (d->cost <= cost) snprintf(l.text, sizeof l.text, "none");
+    else snprintf(l.text, sizeof l.text, d->cost - cost > cost / 20000 ? "%.2f %%" : "%.4f %%",
+                  100 * (ratio_of(d->cost, cost) - 1));
+    return l;
+}
+
+static void print_dots(const program *p, const curve *c, FILE *out) {
+    int i;
+    fprintf(out, "\n%20s %12s %10s %12s %12s  %s\n", "bytes", "", "keep all", "cost", "over a plan", "policy");
+    for (i = 0; i < c->dot_count; i++) {
+        const dot *d = &c->dots[i];
+        fprintf(out, "%20llu %12s %8.2f %% %12.6f %12s  %s\n", (ull)d->peak, bytes_label(d->peak).text,
+                100 * ratio_of(d->peak, p->keep_all.peak_bytes), ratio_of(d->cost, p->keep_all.base_cost),
+                excess_label(c, d).text, tl_name_policy((tl_policy)d->policy));
+    }
+}
+
+static void print_curve(const program *p, const curve *c, FILE *out) {
+    int i;
+    print_head(p, out);
+    fprintf(out, "%20s %12s %10s %12s %12s  %s\n", "bytes", "", "keep all", "cost", "lower bound", "gap");
+    for (i = 0; i < c->count; i++) {
+        const point *at = &c->points[i];
+        if (is_repeated(c, i)) continue;
+        fprintf(out, "%20llu %12s %8.2f %% %12.6f %12.6f  %s\n", (ull)at->peak, bytes_label(at->peak).text,
+                100 * ratio_of(at->peak, p->keep_all.peak_bytes), ratio_of(at->cost, p->keep_all.base_cost),
+                ratio_of(at->bound, p->keep_all.base_cost), gap_label(at->cost, at->bound).text);
+    }
+    print_dots(p, c, out);
+    if (c->bound_budget && limiting_node(p))
+        fprintf(out, "\nno plan takes less than %llu bytes, none was found below %llu, because of node %s\n",
+                (ull)c->bound_budget, (ull)c->points[0].peak, limiting_node(p));
+    fprintf(out, "\n%.1f million steps of work, %.2f s%s\n", (double)p->work * 1e-6, now_seconds() - p->start,
+            interrupted ? "; stopped early" : "");
+}
+
+static int write_curve_json(program *p, const curve *c) {
+    writer w;
+    int i, code = open_writer(p, p->o.json, &w);
+    if (code) return code;
+    put_head_json(p, &w);
+    put(&w, ", \"keep_all_peak_bytes\": %llu, \"base_cost\": %llu", (ull)p->keep_all.peak_bytes,
+        (ull)p->keep_all.base_cost);
+    put_floor_json(p, &w);
+    put(&w, ", \"points\": [");
+    for (i = 0; i < c->count; i++) {
+        const point *at = &c->points[i];
+        if (is_repeated(c, i)) continue;
+        put(&w, "%s\n  {\"budget_bytes\": %llu, \"peak_bytes\": %llu, ", i ? "," : "", (ull)at->budget,
+            (ull)at->peak);
+        put_cost_json(&w, at->cost, p->keep_all.base_cost, at->bound);
+        put(&w, "}");
+    }
+    put(&w, "\n]");
+    put_end_json(p, &w);
+    return close_writer(p, &w);
+}
+
+// -- picture of the curve --
+
+enum { PLOT_LEFT = 76, PLOT_RIGHT = 936, PLOT_TOP = 108, PLOT_BOTTOM = 452 };
+enum { PLOT_WIDTH = 960, PLOT_HEIGHT = 504 };
+
+// What is drawn: bytes from left to right, cost / base cost upwards.
+typedef struct plot {
+    double low_bytes, high_bytes, low_cost, high_cost;
+} plot;
+
+static double plot_x(const plot *f, double bytes) {
+    return PLOT_LEFT + (PLOT_RIGHT - PLOT_LEFT) * (bytes - f->low_bytes) / (f->high_bytes - f->low_bytes);
+}
+
+static double plot_y(const plot *f, double cost) {
+    return PLOT_BOTTOM - (PLOT_BOTTOM - PLOT_TOP) * (cost - f->low_cost) / (f->high_cost - f->low_cost);
+}
+
+// The least of 1, 2, 5, 10, ... that divides a range into at most so many parts.
+static double nice_step(double range, int parts) {
+    static const double factors[] = { 1, 2, 5 };
+    double step = 1;
+    int i;
+    while (step * parts > range) step /= 10;
+    while (step * 10 * parts <= range) step *= 10;
+    for (i = 0; i < 3; i++)
+        if (step * factors[i] * parts >= range) return step * factors[i];
+    return step * 10;
+}
+
+static const char *const picture_style[] = {
+    "<style>",
+    "text{font-family:system-ui,-apple-system,'Segoe UI',Roboto,Helvetica,Arial,sans-serif;font-size:13px;",
+    "fill:#59636e}",
+    ".title{font-size:18px;font-weight:600;fill:#1f2328}.label{fill:#1f2328}",
+    ".page{fill:#fff;stroke:#d1d9e0}.grid{fill:none;stroke:#e4e8ec}.axis{fill:none;stroke:#818b98}",
+    ".never{fill:#818b98;fill-opacity:.16}.open{fill:#0072b2;fill-opacity:.12}",
+    ".found{fill:none;stroke:#0072b2;stroke-width:2}",
+    ".bound{fill:none;stroke:#d55e00;stroke-width:2;stroke-dasharray:6 4}",
+    ".p0{fill:#59636e}.p1{fill:#009e73}.p2{fill:#cc79a7}.p3{fill:#e69f00}.p4{fill:#7a5fd0}.p5{fill:#b0a000}",
+    ".at{fill:#0072b2}.sure{fill:#fff;stroke:#0072b2;stroke-width:2}",
+    "@media (prefers-color-scheme:dark){text{fill:#9198a1}.title,.label{fill:#f0f6fc}",
+    ".page{fill:#0d1117;stroke:#3d444d}.grid{stroke:#21262d}.axis{stroke:#656c76}.open{fill:#3d9be0}",
+    ".found{stroke:#3d9be0}.bound{stroke:#f0803c}.at{fill:#3d9be0}.sure{fill:#0d1117;stroke:#3d9be0}}",
+    "</style>",
+};
+
+static void put_axes(writer *w, const plot *f) {
+    static const char *const names[] = { "bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
+    double unit = 1, step, at;
+    int k = 0, i;
+    for (; f->high_bytes / unit >= 1024 && k < 6; k++) unit *= 1024;
+    if (f->high_bytes / unit < 4 && k > 0) { unit /= 1024; k--; }
+    step = nice_step((f->high_bytes - f->low_bytes) / unit, 9);
+    if (k == 0 && step < 1) step = 1;
+    for (i = (int)(f->low_bytes / unit / step); i * step <= f->high_bytes / unit; i++) {
+        at = i * step;
+        if (at < f->low_bytes / unit) continue;
+        put(w, "<path class=\"grid\" d=\"M%.2f %dV%d\"/>\n", plot_x(f, at * unit), PLOT_TOP, PLOT_BOTTOM);
+        put(w, "<text x=\"%.2f\" y=\"%d\" text-anchor=\"middle\">%.6g</text>\n", plot_x(f, at * unit),
+            PLOT_BOTTOM + 18, at);
+    }
+    put(w, "<text class=\"label\" x=\"%d\" y=\"%d\" text-anchor=\"end\">largest sum of live bytes, %s</text>\n",
+        PLOT_RIGHT, PLOT_BOTTOM + 38, names[k]);
+    step = nice_step(f->high_cost - f->low_cost, 7);
+    for (k = 0; k < 64 && f->low_cost + step * k <= f->high_cost * 1.0000001; k++) {
+        at = f->low_cost + step * k;
+        put(w, "<path class=\"grid\" d=\"M%d %.2fH%d\"/>\n", PLOT_LEFT, plot_y(f, at), PLOT_RIGHT);
+        put(w, "<text x=\"%d\" y=\"%.2f\" text-anchor=\"end\">%.6g</text>\n", PLOT_LEFT - 8,
+            plot_y(f, at) + 4.5, at);
+    }
+    put(w, "<text class=\"label\" x=\"24\" y=\"%d\">cost / base cost</text>\n", PLOT_TOP - 12);
+    put(w, "<path class=\"axis\" d=\"M%d %dV%dH%d\"/>\n", PLOT_LEFT, PLOT_TOP, PLOT_BOTTOM, PLOT_RIGHT);
+}
+
+// The cost that was found as stairs, the bound as stairs, and what is open between them.
+static void put_stairs(const program *p, writer *w, const curve *c, const plot *f) {
+    uint64_t base = p->keep_all.base_cost;
+    int i, pass;
+    for (pass = 0; pass < 3; pass++) {
+        put(w, "<path class=\"%s\" d=\"", pass == 0 ? "open" : pass == 1 ? "found" : "bound");
+        for (i = 0; i < c->count && pass < 2; i++) {
+            double x = plot_x(f, (double)c->points[i].peak);
+            if (i) put(w, "H%.2fV%.2f", x, plot_y(f, ratio_of(c->points[i].cost, base)));
+            else put(w, "M%.2f %.2f", x, plot_y(f, ratio_of(c->points[i].cost, base)));
+        }
+        if (pass < 2) put(w, "H%d", PLOT_RIGHT);
+        if (pass == 0) put(w, "V%.2f", plot_y(f, ratio_of(c->points[c->count - 1].bound, base)));
+        if (pass == 2) put(w, "M%d %.2f", PLOT_RIGHT, plot_y(f, ratio_of(c->points[c->count - 1].bound, base)));
+        for (i = c->count - 1; i-- > 0 && pass != 1;)
+            put(w, "H%.2fV%.2f", plot_x(f, (double)c->points[i].budget),
+                plot_y(f, ratio_of(c->points[i].bound, base)));
+        if (pass != 1) put(w, "H%.2f", plot_x(f, (double)c->points[0].peak));
+        put(w, pass == 0 ? "Z\"/>\n" : "\"/>\n");
+    }
+}
+
+static void put_points(const program *p, writer *w, const curve *c, const plot *f) {
+    int i;
+    for (i = 0; i < c->count; i++) {
+        const point *at = &c->points[i];
+        double cost = ratio_of(at->cost, p->keep_all.base_cost);
+        if (is_repeated(c, i)) continue;
+        put(w, "<circle class=\"%s\" cx=\"%.2f\" cy=\"%.2f\" r=\"3.5\">", at->cost == at->bound ? "at" : "sure",
+            plot_x(f, (double)at->peak), plot_y(f, cost));
+        put(w, "<title>%llu bytes (%s), cost %.6f, %s</title></circle>\n", (ull)at->peak,
+            bytes_label(at->peak).text, cost, gap_label(at->cost, at->bound).text);
+    }
+}
+
+// Policies are diamonds in colours of their own.
+static void put_diamond(writer *w, int policy, double x, double y) {
+    put(w, "<path class=\"p%d\" d=\"M%.2f %.2fl5 5l-5 5l-5-5z\"", policy % 6, x, y - 5);
+}
+
+static void put_dots(const program *p, writer *w, const curve *c, const plot *f) {
+    int i, last = -1;
+    double x = 200;
+    for (i = 0; i < c->dot_count; i++) {
+        const dot *d = &c->dots[i];
+        const char *name = tl_name_policy((tl_policy)d->policy);
+        double cost = ratio_of(d->cost, p->keep_all.base_cost);
+        if (cost > f->high_cost) continue;
+        put_diamond(w, d->policy, plot_x(f, (double)d->peak), plot_y(f, cost));
+        put(w, "><title>%s: %llu bytes (%s), cost %.6f</title></path>\n", name, (ull)d->peak,
+            bytes_label(d->peak).text, cost);
+        if (d->policy == last) continue;
+        last = d->policy;
+        put_diamond(w, d->policy, x, 84);
+        put(w, "/><text class=\"label\" x=\"%.0f\" y=\"88\">%s</text>\n", x + 10, name);
+        x += 26 + 7.5 * (double)strlen(name);
+    }
+}
+
+static void put_legend(writer *w) {
+    put(w, "<path class=\"found\" d=\"M560 60h22\"/><text class=\"label\" x=\"588\" y=\"64\">found</text>\n");
+    put(w, "<circle class=\"at\" cx=\"650\" cy=\"60\" r=\"3.5\"/>");
+    put(w, "<text class=\"label\" x=\"660\" y=\"64\">proven optimal</text>\n");
+    put(w, "<path class=\"bound\" d=\"M772 60h22\"/>");
+    put(w, "<text class=\"label\" x=\"800\" y=\"64\">no schedule is below</text>\n");
+}
+
+static plot frame_curve(const program *p, const curve *c) {
+    plot f;
+    uint64_t base = p->keep_all.base_cost;
+    double step, cap;
+    int i;
+    f.high_bytes = (double)p->keep_all.peak_bytes * 1.02 + 1;
+    f.low_bytes = (double)(c->bound_budget < c->points[0].peak ? c->bound_budget : c->points[0].peak);
+    f.low_bytes = f.low_bytes - 0.06 * (f.high_bytes - f.low_bytes);
+    if (f.low_bytes < 0) f.low_bytes = 0;
+    f.high_cost = ratio_of(c->points[0].cost, base);
+    f.low_cost = ratio_of(c->points[c->count - 1].bound, base);
+    cap = f.low_cost + 3 * (f.high_cost - f.low_cost);  // dearer dots would press the curve flat
+    if (cap < f.low_cost + 0.5) cap = f.low_cost + 0.5;
+    for (i = 0; i < c->dot_count; i++) {
+        double cost = ratio_of(c->dots[i].cost, base);
+        if (cost > f.high_cost && cost <= cap) f.high_cost = cost;
+    }
+    if (f.high_cost - f.low_cost < 1e-6) f.high_cost = f.low_cost + 1e-6;
+    step = nice_step(f.high_cost - f.low_cost, 7);
+    f.low_cost = step * (double)(int64_t)(f.low_cost / step + 1e-9);
+    f.high_cost += 0.3 * step;
+    return f;
+}
+
+static void put_picture(const program *p, writer *w, const curve *c) {
+    plot f = frame_curve(p, c);
+    put(w, "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" width=\"%d\" height=\"%d\"", PLOT_WIDTH,
+        PLOT_HEIGHT);
+    put(w, " viewBox=\"0 0 %d %d\" data-top=\"%d\" data-bottom=\"%d\">\n<title>Memory against cost of ",
+        PLOT_WIDTH, PLOT_HEIGHT, PLOT_TOP, PLOT_BOTTOM);
+    put_markup(w, p->model);
+    put(w, "</title>\n");
+    put_lines(w, picture_style, sizeof picture_style / sizeof *picture_style);
+    put(w, "<rect class=\"page\" x=\"0.5\" y=\"0.5\" rx=\"6\" width=\"%d\" height=\"%d\"/>\n",
+        PLOT_WIDTH - 1, PLOT_HEIGHT - 1);
+    put(w, "<text class=\"title\" x=\"24\" y=\"34\">");
+    put_markup(w, p->model);
+    put(w, ", %s</text>\n", p->o.inference ? "inference" : "training");
+    put_legend(w);
+    if (c->bound_budget)
+        put(w, "<path class=\"never\" d=\"M%d %dH%.2fV%dH%dZ\"><title>below %llu bytes no plan fits</title>"
+            "</path>\n", PLOT_LEFT, PLOT_TOP, plot_x(&f, (double)c->bound_budget), PLOT_BOTTOM, PLOT_LEFT,
+            (ull)c->bound_budget);
+    put_axes(w, &f);
+    put_stairs(p, w, c, &f);
+    put_dots(p, w, c, &f);
+    put_points(p, w, c, &f);
+    put(w, "</svg>\n");
+}
+
+static int write_picture(program *p, const curve *c) {
+    writer w;
+    int code = open_writer(p, p->o.svg, &w);
+    if (code) return code;
+    put_picture(p, &w, c);
+    return close_writer(p, &w);
+}
+
+// -- pages: one file each, no network, no library --
+
+static const char *const page_style[] = {
+    "<style>",
+    ":root{--page:#fff;--text:#1f2328;--soft:#59636e;--line:#d1d9e0;--mark:#ddf4ff;--area:#0072b2;",
+    "--first:#0072b2;--again:#d55e00;--gradient:#009e73;--saved:#cc79a7;--scratch:#818b98;",
+    "--fetched:#56b4e9;--input:#b0a000}",
+    "@media (prefers-color-scheme:dark){:root{--page:#0d1117;--text:#f0f6fc;--soft:#9198a1;--line:#3d444d;",
+    "--mark:#13304a;--area:#3d9be0;--first:#3d9be0;--again:#f0803c;--gradient:#17b890;--input:#f0e442}}",
+    "body{margin:1.5rem auto;padding:0 1rem;max-width:980px;background:var(--page);color:var(--text);",
+    "font:15px/1.45 system-ui,-apple-system,'Segoe UI',Roboto,Helvetica,Arial,sans-serif}",
+    "h1{font-size:1.3rem}svg{max-width:100%;height:auto}canvas{width:100%;display:block}",
+    "svg,canvas{touch-action:pan-y}svg:focus,canvas:focus{outline:2px solid var(--area);outline-offset:2px}",
+    "#read{min-height:3em;white-space:pre-wrap;font-variant-numeric:tabular-nums}.scroll{overflow-x:auto}",
+    "table{border-collapse:collapse;font-variant-numeric:tabular-nums}",
+    "th,td{padding:.2rem .7rem;text-align:right;border-bottom:1px solid var(--line);white-space:nowrap}",
+    "th{color:var(--soft);font-weight:600}",
+    "tr.on{background:var(--mark)}button{font:inherit;color:inherit;background:var(--page);",
+    "border:1px solid var(--line);border-radius:6px;padding:.2rem .8rem}",
+    ".key{display:inline-block;width:.8em;height:.8em;margin:0 .3em 0 1em}",
+    "</style>",
+};
+
+static void put_page_start(const program *p, writer *w) {
+    put(w, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" "
+        "content=\"light dark\">\n<title>");
+    put_markup(w, p->model);
+    put(w, "</title>\n");
+    put_lines(w, page_style, sizeof page_style / sizeof *page_style);
+    put(w, "</head>\n<body>\n<h1>");
+    put_markup(w, p->model);
+    put(w, ", %s, %d nodes</h1>\n", p->o.inference ? "inference" : "training", (int)p->graph.node_count);
+}
+
+// Rows carry the places of their points; the picture and the table show the same row.
+static const char *const curve_script[] = {
+    "<script>",
+    "'use strict';",
+    "const svg=document.querySelector('svg'),rows=[...document.querySelectorAll('tr[data-x]')];",
+    "const read=document.getElementById('read'),make=(n,a)=>{",
+    "  const e=document.createElementNS(svg.namespaceURI,n);",
+    "  for(const k in a)e.setAttribute(k,a[k]);",
+    "  return svg.appendChild(e)};",
+    "const rule=make('path',{class:'axis','pointer-events':'none'});",
+    "const ring=make('circle',{r:7,class:'found','pointer-events':'none'});",
+    "let at=rows.length-1;",
+    "function show(i){",
+    "  rows[at].className='';",
+    "  at=Math.max(0,Math.min(rows.length-1,i));",
+    "  const r=rows[at],c=[...r.cells].map(e=>e.textContent);",
+    "  r.className='on';",
+    "  rule.setAttribute('d','M'+r.dataset.x+' '+svg.dataset.top+'V'+svg.dataset.bottom);",
+    "  ring.setAttribute('cx',r.dataset.x);",
+    "  ring.setAttribute('cy',r.dataset.y);",
+    "  read.textContent='From '+c[1]+' ('+c[0]+' bytes, '+c[2]+' of keep all): cost '+c[3]+",
+    "    '; no schedule is below '+c[4]+'; gap '+c[5];",
+    "}",
+    "function find(e){",
+    "  const b=svg.getBoundingClientRect(),x=(e.clientX-b.left)*svg.viewBox.baseVal.width/b.width;",
+    "  let i=0;",
+    "  while(i+1<rows.length&&rows[i+1].dataset.x<=x)i++;",
+    "  show(i);",
+    "}",
+    "svg.setAttribute('tabindex',0);",
+    "svg.addEventListener('pointermove',find);",
+    "svg.addEventListener('pointerdown',find);",
+    "svg.addEventListener('keydown',e=>{",
+    "  const to={ArrowLeft:at-1,ArrowRight:at+1,Home:0,End:rows.length-1}[e.key];",
+    "  if(to!==undefined){show(to);e.preventDefault()}});",
+    "rows.forEach((r,i)=>r.addEventListener('pointerenter',()=>show(i)));",
+    "show(at);",
+    "</script>",
+};
+
+static void put_curve_table(const program *p, writer *w, const curve *c) {
+    plot f = frame_curve(p, c);
+    uint64_t base = p->keep_all.base_cost;
+    int i;
+    put(w, "<div class=\"scroll\"><table>\n<thead><tr><th>bytes</th><th></th><th>of keep all</th><th>cost</th>"
+        "<th>lower bound</th><th>gap</th></tr></thead>\n<tbody>\n");
+    for (i = 0; i < c->count; i++) {
+        const point *at = &c->points[i];
+        if (is_repeated(c, i)) continue;
+        put(w, "<tr data-x=\"%.2f\" data-y=\"%.2f\"><td>%llu</td><td>%s</td><td>%.2f %%</td>",
+            plot_x(&f, (double)at->peak), plot_y(&f, ratio_of(at->cost, base)), (ull)at->peak,
+            bytes_label(at->peak).text, 100 * ratio_of(at->peak, p->keep_all.peak_bytes));
+        put(w, "<td>%.6f</td><td>%.6f</td><td>%s</td></tr>\n", ratio_of(at->cost, base),
+            ratio_of(at->bound, base), gap_label(at->cost, at->bound).text);
+    }
+    put(w, "</tbody>\n</table></div>\n");
+}
+
+static void put_dot_table(const program *p, writer *w, const curve *c) {
+    int i;
+    put(w, "<h2>Policies, for comparison</h2>\n<div class=\"scroll\"><table>\n<thead><tr><th>policy</th>"
+        "<th>bytes</th><th></th><th>of keep all</th><th>cost</th><th>over a plan</th></tr></thead>\n<tbody>\n");
+    for (i = 0; i < c->dot_count; i++) {
+        const dot *d = &c->dots[i];
+        put(w, "<tr><th>%s</th><td>%llu</td><td>%s</td><td>%.2f %%</td><td>%.6f</td><td>%s</td></tr>\n",
+            tl_name_policy((tl_policy)d->policy), (ull)d->peak, bytes_label(d->peak).text,
+            100 * ratio_of(d->peak, p->keep_all.peak_bytes), ratio_of(d->cost, p->keep_all.base_cost),
+            excess_label(c, d).text);
+    }
+    put(w, "</tbody>\n</table></div>\n");
+}
+
+static int write_curve_page(program *p, const curve *c) {
+    writer w;
+    int code = open_writer(p, p->o.html, &w);
+    if (code) return code;
+    put_page_start(p, &w);
+    put_picture(p, &w, c);
+    put(&w, "<p id=\"read\" aria-live=\"polite\"></p>\n");
+    put_curve_table(p, &w, c);
+    put_dot_table(p, &w, c);
+    put(&w, "<p>Costs are shares of the base cost, every forward and backward once: %llu.",
+        (ull)p->keep_all.base_cost);
+    put(&w, " A row holds for every budget from its bytes up to the next row's. The bound is certain for"
+        " schedules that run backwards in reverse listing order and lose nothing.");
+    if (c->bound_budget) put(&w, " Below %llu bytes no plan fits", (ull)c->bound_budget);
+    if (c->bound_budget && limiting_node(p)) {
+        put(&w, ", because of node ");
+        put_markup(&w, limiting_node(p));
+    }
+    put(&w, c->bound_budget ? ".</p>\n" : "</p>\n");
+    put_lines(&w, curve_script, sizeof curve_script / sizeof *curve_script);
+    put(&w, "</body>\n</html>\n");
+    return close_writer(p, &w);
+}
+
+// Memory above, one row a node below: when its outputs, its gradients and its saved state live.
+static const char *const plan_script[] = {
+    "const canvas=document.querySelector('canvas'),read=document.getElementById('read'),L=[],",
+    "  colors=['input','first','again','fetched','gradient','saved','scratch'],",
+    "  N=D.live.length,V=D.names.length;",
+    "for(let i=0;i<D.lives.length;i+=6)L.push(D.lives.slice(i,i+6));",
+    "const words={F:'forward of ',I:'forward in place of ',S:'forward with saved state of ',B:'backward of ',",
+    "  D:'drop ',DS:'drop the saved state of ',O:'copy to the host ',L:'fetch from the host ',",
+    "  W:'wait for the copy of ',DH:'drop the host copy of '};",
+    "let at=D.peak,byCost=false,left=64,width=0,memory=240;",
+    "const time=[0];",
+    "for(let s=0;s<N;s++){",
+    "  const k=D.kinds[D.steps[2*s]],v=D.steps[2*s+1];",
+    "  time.push(time[s]+(k=='B'?D.bwd[v]:'FIS'.includes(k)?D.fwd[v]:0));",
+    "}",
+    "const x=s=>left+width*(byCost&&time[N]?time[s]/time[N]:s/Math.max(N,1));",
+    "const size=b=>{",
+    "  let k=0;",
+    "  for(;b>=1024&&k<6;k++)b/=1024;",
+    "  return b.toFixed(k?2:0)+' '+['bytes','KiB','MiB','GiB','TiB','PiB','EiB'][k]};",
+    "const most=1.06*D.live.reduce((a,b)=>Math.max(a,b),Math.max(D.budget,D.keep,1));",
+    "const y=b=>memory-(memory-16)*b/most;",
+    "const rowOf=v=>memory+24+(canvas.clientHeight-memory-28)*v/V;",
+    "const base=document.createElement('canvas'),",
+    "  style=getComputedStyle(document.documentElement),color=n=>style.getPropertyValue('--'+n);",
+    "function paint(){",
+    "  const r=window.devicePixelRatio||1,w=canvas.clientWidth,h=canvas.clientHeight,g=base.getContext('2d');",
+    "  base.width=w*r;base.height=h*r;g.scale(r,r);width=w-left-8;",
+    "  g.font='12px system-ui,sans-serif';g.textAlign='right';g.textBaseline='middle';",
+    "  g.fillStyle=color('soft');g.strokeStyle=color('line');",
+    "  for(let k=0;k<5;k++){",
+    "    const b=most*k/5;",
+    "    g.beginPath();g.moveTo(left,y(b));g.lineTo(w-8,y(b));g.stroke();",
+    "    g.fillText(size(b).replace('bytes','B'),left-4,y(b));",
+    "  }",
+    "  g.beginPath();g.moveTo(left,y(0));",
+    "  for(let s=0;s<N;s++){g.lineTo(x(s),y(D.live[s]));g.lineTo(x(s+1),y(D.live[s]))}",
+    "  g.lineTo(x(N),y(0));g.fillStyle=g.strokeStyle=color('area');",
+    "  g.globalAlpha=.15;g.fill();g.globalAlpha=1;g.stroke();",
+    "  g.textAlign='left';g.setLineDash([6,4]);",
+    "  for(const [b,n,c] of [[D.budget,'budget','again'],[D.keep,'keep all','soft']]){",
+    "    if(!b)continue;",
+    "    g.strokeStyle=g.fillStyle=color(c);g.beginPath();g.moveTo(left,y(b));g.lineTo(w-8,y(b));g.stroke();",
+    "    g.fillText(n,left+4+(n=='budget'?80:0),y(b)-8);",
+    "  }",
+    "  g.setLineDash([]);",
+    "  const deep=Math.max(1,rowOf(1)-rowOf(0)-(rowOf(1)-rowOf(0)>3?1:0));",
+    "  for(const [k,v,o,a,b] of L){",
+    "    g.fillStyle=color(colors[k]);",
+    "    const thin=k>3?.5:1;",
+    "    g.fillRect(x(a),rowOf(v)+(k>3?deep/2:0),Math.max(1,x(b+1)-x(a)),Math.max(1,deep*thin));",
+    "  }",
+    "  draw();",
+    "}",
+    "function draw(){",
+    "  const r=window.devicePixelRatio||1,g=canvas.getContext('2d');",
+    "  canvas.width=base.width;canvas.height=base.height;g.drawImage(base,0,0);g.scale(r,r);",
+    "  g.fillStyle=color('text');g.globalAlpha=.3;",
+    "  if(N)g.fillRect(x(at),8,Math.max(1,x(at+1)-x(at)),canvas.clientHeight);",
+    "}",
+    "function show(s){",
+    "  if(!N)return;",
+    "  at=Math.max(0,Math.min(N-1,s));",
+    "  const k=D.kinds[D.steps[2*at]],here=L.filter(l=>l[3]<=at&&at<=l[4]&&l[5]).sort((a,b)=>b[5]-a[5]);",
+    "  const step=(words[k]||k+' ')+D.names[D.steps[2*at+1]];",
+    "  let text='step '+(at+1)+' of '+N+': '+step+'. '+size(D.live[at])+' live in '+here.length+' things';",
+    "  for(const l of here.slice(0,10))",
+    "    text+='\\n  '+size(l[5])+'  '+D.lifes[l[0]]+' '+D.names[l[1]]+(l[2]>0?'.'+l[2]:'');",
+    "  if(here.length>10)text+='\\n  and '+(here.length-10)+' more';",
+    "  read.textContent=text;",
+    "  canvas.setAttribute('aria-valuenow',at+1);",
+    "  canvas.setAttribute('aria-valuetext',step+', '+size(D.live[at]));",
+    "  draw();",
+    "}",
+    "function find(e){",
+    "  const p=e.clientX-canvas.getBoundingClientRect().left;",
+    "  let a=0,b=N-1;",
+    "  while(a<b){const m=(a+b+1)>>1;if(x(m)<=p)a=m;else b=m-1}",
+    "  show(a);",
+    "}",
+    "canvas.addEventListener('pointermove',find);",
+    "canvas.addEventListener('pointerdown',find);",
+    "canvas.addEventListener('keydown',e=>{",
+    "  const far=Math.max(1,Math.round(N/20)),to={ArrowLeft:at-1,ArrowRight:at+1,ArrowDown:at-1,ArrowUp:at+1,",
+    "    PageDown:at-far,PageUp:at+far,Home:0,End:N-1}[e.key];",
+    "  if(to!==undefined){show(to);e.preventDefault()}});",
+    "document.getElementById('axis').addEventListener('click',e=>{",
+    "  byCost=!byCost;e.target.textContent=byCost?'by cost':'by steps';paint()});",
+    "matchMedia('(prefers-color-scheme:dark)').addEventListener('change',paint);",
+    "addEventListener('resize',paint);",
+    "canvas.style.height=memory+28+Math.max(160,Math.min(900,V*8))+'px';",
+    "paint();",
+    "show(at);",
+    "</script>",
+};
+
+static void put_plan_numbers(const program *p, writer *w, const lives *l) {
+    int32_t i;
+    put(w, "\"steps\":[");
+    for (i = 0; i < p->plan.step_count; i++)
+        put(w, "%s%d,%d", i ? "," : "", (int)p->plan.steps[i].kind, (int)p->plan.steps[i].node);
+    put(w, "],\n\"live\":[");
+    for (i = 0; i < p->plan.step_count; i++) put(w, "%s%llu", i ? "," : "", (ull)l->live_bytes[i]);
+    put(w, "],\n\"lives\":[");
+    for (i = 0; i < l->count; i++) {
+        const life *item = &l->items[i];
+        put(w, "%s%d,%d,%d,%d,%d,%llu", i ? "," : "", (int)item->kind, (int)item->node, (int)item->output,
+            (int)item->first, (int)item->last, (ull)item->bytes);
+    }
+    put(w, "],\n\"fwd\":[");
+    for (i = 0; i < p->graph.node_count; i++) put(w, "%s%llu", i ? "," : "", (ull)p->graph.nodes[i].fwd_cost);
+    put(w, "],\n\"bwd\":[");
+    for (i = 0; i < p->graph.node_count; i++) put(w, "%s%llu", i ? "," : "", (ull)p->graph.nodes[i].bwd_cost);
+    put(w, "]");
+}
+
+static void put_plan_data(const program *p, writer *w, const lives *l) {
+    int i;
+    put(w, "<script>\n'use strict';\nconst D={\"names\":[");
+    for (i = 0; i < p->graph.node_count; i++) {
+        put(w, i ? "," : "");
+        put_json_text(w, tl_name_node(&p->graph, i));
+    }
+    put(w, "],\n\"kinds\":[");
+    for (i = 0; i < TL_STEP_COUNT; i++) put(w, "%s\"%s\"", i ? "," : "", tl_name_step((tl_step_kind)i));
+    put(w, "],\n\"lifes\":[");
+    for (i = 0; i < LIFE_COUNT; i++) put(w, "%s\"%s\"", i ? "," : "", life_names[i]);
+    put(w, "],\n\"budget\":%llu,\"keep\":%llu,\"peak\":%d,\n", (ull)p->budget_bytes,
+        (ull)p->keep_all.peak_bytes, l->report.peak_step < 0 ? 0 : (int)l->report.peak_step);
+    put_plan_numbers(p, w, l);
+    put(w, "};\n");
+}
+
+static void put_plan_table(const program *p, writer *w) {
+    const tl_plan *plan = &p->plan;
+    put(w, "<div class=\"scroll\"><table>\n<thead><tr><th></th><th>bytes</th><th></th><th>cost</th></tr>"
+        "</thead>\n<tbody>\n");
+    put(w, "<tr><th>keep all</th><td>%llu</td><td>%s</td><td>%.6f</td></tr>\n", (ull)p->keep_all.peak_bytes,
+        bytes_label(p->keep_all.peak_bytes).text, ratio_of(p->keep_all.cost, p->keep_all.base_cost));
+    if (p->budget_bytes)
+        put(w, "<tr><th>budget</th><td>%llu</td><td>%s</td><td></td></tr>\n", (ull)p->budget_bytes,
+            bytes_label(p->budget_bytes).text);
+    put(w, "<tr><th>plan</th><td>%llu</td><td>%s</td><td>%.6f</td></tr>\n", (ull)plan->peak_bytes,
+        bytes_label(plan->peak_bytes).text, ratio_of(plan->cost, plan->base_cost));
+    put(w, "<tr><th>lower bound</th><td></td><td>gap: %s</td><td>%.6f</td></tr>\n</tbody>\n</table></div>\n",
+        gap_label(plan->cost, plan->bound_cost).text, ratio_of(plan->bound_cost, plan->base_cost));
+}
+
+static int write_plan_page(program *p, const lives *l) {
+    static const char *const colors[] = { "input", "first", "again", "fetched", "gradient", "saved",
+                                          "scratch" };
+    writer w;
+    int i, code = open_writer(p, p->o.html, &w);
+    if (code) return code;
+    put_page_start(p, &w);
+    put_plan_table(p, &w);
+    put(&w, "<p>Live bytes over the steps, and below them one row a node: when its results, gradients and"
+        " saved state live. <button id=\"axis\" type=\"button\">by steps</button></p>\n<p>");
+    for (i = 0; i < LIFE_COUNT; i++)
+        put(&w, "<span class=\"key\" style=\"background:var(--%s)\"></span>%s\n", colors[i], life_names[i]);
+    put(&w, "</p>\n<canvas tabindex=\"0\" role=\"slider\" aria-label=\"step of the plan\" aria-valuemin=\"1\" "
+        "aria-valuemax=\"%d\" aria-valuenow=\"1\"></canvas>\n<p id=\"read\" aria-live=\"polite\"></p>\n",
+        (int)p->plan.step_count);
+    put_plan_data(p, &w, l);
+    put_lines(&w, plan_script, sizeof plan_script / sizeof *plan_script);
+    put(&w, "</body>\n</html>\n");
+    return close_writer(p, &w);
+}
+
+// -- main --
+
+// One line each for a few budgets, from keep all downwards to the first that nothing fits.
+static void print_budgets(program *p, FILE *out) {
+    int percent;
+    fprintf(out, "\n%8s %20s %12s %12s %12s  %s\n", "budget", "bytes", "", "cost", "lower bound", "gap");
+    p->doing = "a few budgets";
+    for (percent = 100; percent > 0 && !interrupted; percent -= 10) {
+        uint64_t budget = p->keep_all.peak_bytes / 100 * (uint64_t)percent +
+                          p->keep_all.peak_bytes % 100 * (uint64_t)percent / 100;
+        uint64_t base = p->keep_all.base_cost;
+        tl_plan plan;
+        tl_result result = try_budget(p, budget ? budget : 1, p->work_limit ? p->work_limit : curve_work,
+                                      &plan, &p->report);
+        clear_progress(p);
+        if (result == TL_ERROR_INFEASIBLE)
+            fprintf(out, "%6d %% %20llu %12s  no plan fits; the least found is %llu bytes, because of %s\n",
+                    percent, (ull)budget, bytes_label(budget).text, (ull)p->report.least_budget_bytes,
+                    limiting_node(p) ? limiting_node(p) : "all nodes");
+        if (result) return;
+        fprintf(out, "%6d %% %20llu %12s %12.6f %12.6f  %s\n", percent, (ull)budget,
+                bytes_label(budget).text, ratio_of(plan.cost, base), ratio_of(plan.bound_cost, base),
+                gap_label(plan.cost, plan.bound_cost).text);
+    }
+}
+
+// Without a budget the plan is keep all; its bound is that of planning within its peak.
+static int plan_keep_all(program *p) {
+    tl_plan figures;
+    p->doing = "the bound";
+    if (tl_plan_keep_all(&p->env, &p->graph, p->o.inference, &p->plan) ||
+        try_budget(p, p->plan.peak_bytes ? p->plan.peak_bytes : 1, p->work_limit, &figures, &p->report)) {
+        clear_progress(p);
+        return fail_result(p, path_of(p));
+    }
+    p->plan.bound_cost = p->report.bound_cost < p->plan.cost ? p->report.bound_cost : p->plan.cost;
+    return CODE_OK;
+}
+
+static int plan_budget(program *p) {
+    tl_result result;
+    p->doing = "planning";
+    result = make_plan(p, p->budget_bytes, p->work_limit, &p->plan, &p->report);
+    if (result == TL_ERROR_INFEASIBLE) find_limiting_node(p);
+    clear_progress(p);
+    if (result == TL_ERROR_INFEASIBLE) {
+        int code = p->o.json ? write_json(p, 1) : CODE_OK;
+        return code ? code : fail_infeasible(p);
+    }
+    return result ? fail_result(p, path_of(p)) : CODE_OK;
+}
+
+// The plan of a policy, and beside it the bound at the same budget.
+static int plan_policy(program *p) {
+    tl_plan figures;
+    tl_result result = make_policy_plan(p, p->policy, p->budget_bytes, &p->plan);
+    uint64_t within;
+    if (result == TL_ERROR_INFEASIBLE) {
+        const char *why = reason_of(&p->env);
+        int code;
+        if (strncmp(why, "budget_bytes: ", 14) == 0) why += 14;
+        p->report.limiting_node = -1;
+        code = p->o.json ? write_json(p, 1) : CODE_OK;
+        if (code) return code;
+        return fail(CODE_INFEASIBLE, "%s: no plan fits %llu bytes: %s", path_of(p), (ull)p->budget_bytes, why);
+    }
+    p->doing = "the bound";
+    within = p->budget_bytes ? p->budget_bytes : p->plan.peak_bytes;
+    if (!result) result = try_budget(p, within ? within : 1, p->work_limit, &figures, &p->report);
+    clear_progress(p);
+    if (result && result != TL_ERROR_INFEASIBLE) return fail_result(p, path_of(p));
+    p->plan.bound_cost = p->report.bound_cost < p->plan.cost ? p->report.bound_cost : p->plan.cost;
+    return CODE_OK;
+}
+
+static int run_plan(program *p) {
+    FILE *out = report_stream(p);
+    lives l;
+    int code = p->o.policy ? plan_policy(p) : p->budget_bytes ? plan_budget(p) : plan_keep_all(p);
+    if (code) return code;
+    if (interrupted) fprintf(stderr, "tl_plan: stopped early: this is the best plan so far\n");
+    code = find_lives(p, &p->plan, &l);
+    if (!code && p->o.schedule) code = write_schedule(p);
+    if (!code && p->o.json) code = write_json(p, 0);
+    if (!code && p->o.c_table) code = write_c_table(p);
+    if (!code && p->o.svg) code = write_plan_picture(p);
+    if (!code && p->o.html) code = write_plan_page(p, &l);
+    if (!code && out) print_plan(p, out, &l.report);
+    if (!code && out && p->o.explain) code = explain_plan(p, &l, out);
+    if (!code && out == stdout && !p->budget_bytes && !p->o.policy) print_budgets(p, out);
+    free_lives(&l);
+    return code;
+}
+
+static int run_curve(program *p) {
+    FILE *out = report_stream(p);
+    curve c;
+    int code = make_curve(p, &c);
+    if (!code) code = make_dots(p, &c);
+    if (!code) code = plan_at_dots(p, &c);
+    if (code) return code;
+    if (!code && p->o.json) code = write_curve_json(p, &c);
+    if (!code && p->o.svg) code = write_picture(p, &c);
+    if (!code && p->o.html) code = write_curve_page(p, &c);
+    if (!code && out) print_curve(p, &c, out);
+    return code;
+}
+
+static int run(program *p) {
+    int code = read_model(p);
+    if (!code && p->o.work) code = parse_count("--work", p->o.work, &p->work_limit);
+    if (!code && p->o.policy) code = parse_policy(p);
+    if (!code && tl_plan_keep_all(&p->env, &p->graph, p->o.inference, &p->keep_all))
+        code = fail_result(p, path_of(p));
+    if (!code && p->o.host_budget) code = parse_host(p);
+    if (!code && p->o.budget)
+        code = parse_bytes("--budget", p->o.budget, p->keep_all.peak_bytes, &p->budget_bytes);
+    if (!code) code = p->o.pareto ? run_curve(p) : run_plan(p);
+    if (!code && (fflush(stdout) || ferror(stdout))) code = fail(CODE_INPUT, "standard output: cannot write");
+    return code;
+}
+
+int main(int count, char **argv) {
+    static program p;
+    writer help;
+    int done, code = parse_options(&p.o, count, argv, &done);
+    if (code) return code;
+    if (done) {
+        (void)open_writer(&p, "-", &help);
+        put_lines(&help, usage, sizeof usage / sizeof *usage);
+        return close_writer(&p, &help);
+    }
+    p.start = now_seconds();
+    p.terminal = isatty(STDERR_FILENO);
+    signal(SIGINT, on_interrupt);
+    code = run(&p);
+    tl_free_plan(&p.env, &p.plan);
+    tl_free_plan(&p.env, &p.keep_all);
+    tl_free_graph(&p.env, &p.graph);
+    return code;
+}

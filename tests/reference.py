@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""reference.py [--every N] [--work N] [--jobs N] [PROGRAM]
+
+build/tl_plan on every public model and budget of remat_reference.csv (TL_SHARED, else ../shared), against the best row known
+there at that budget or below. Each plan is replayed by check_schedule.py, which knows nothing of the library. A plan dearer than
+the best row, a bound above a value that somebody reached, a proven value other than a proven row's, an invalid schedule or
+one over its budget fails; prints one line a model, and the rows where the reference has a higher lower bound.
+--every N: every N-th row only; --work N: steps of search for each (the program's own limit).
+Exit status 0 all hold, 1 not; without reference data one line SKIPPED and 0.
+"""
+import argparse, concurrent.futures, csv, importlib.util, json, os, subprocess, sys, tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.environ.get('TL_SHARED', os.path.join(HERE, '..', '..', 'shared'))
+LAST_DIGIT = 1e-9                       # ratios in the reference have nine digits
+
+def load_checker():
+    spec = importlib.util.spec_from_file_location('check_schedule', os.path.join(ROOT, 'tools', 'check_schedule.py'))
+    checker = importlib.util.module_from_spec(spec)
+    sys.dont_write_bytecode = True
+    spec.loader.exec_module(checker)
+    return checker
+
+class Row:
+    """What is known about one model at one budget."""
+    def __init__(self, model, budget):
+        self.model, self.budget = model, budget
+        self.best, self.proven, self.bound, self.infeasible = None, None, None, False
+
+def read_rows():
+    rows, values = {}, {}
+    for r in csv.DictReader(open(os.path.join(ROOT, 'remat_reference.csv'))):
+        key = r['instance'], int(r['budget_bytes'])
+        if not os.path.exists(os.path.join(ROOT, 'models', r['instance'] + '.tlg')): continue
+        row = rows.setdefault(key, Row(*key))
+        if r['method'] == 'any' and r['total_cost_ratio'] == 'infeasible': row.infeasible = True
+        if r['total_cost_ratio'] in ('infeasible', '-', ''): continue
+        ratio = float(r['total_cost_ratio'])
+        if r['method'].startswith('lower_bound'): row.bound = max(ratio, row.bound or 0)
+        else: values.setdefault(key[0], []).append((key[1], ratio))
+        if r['proven_optimal'] == '1': row.proven = min(ratio, row.proven or ratio)
+    for row in rows.values():           # what fits less fits this budget
+        fitting = [ratio for budget, ratio in values.get(row.model, []) if budget <= row.budget]
+        if fitting: row.best = min(fitting)
+    return [rows[key] for key in sorted(rows) if rows[key].infeasible or rows[key].best is not None]
+
+def plan(checker, program, work, row):
+    """(row, error or None, figures)"""
+    model = os.path.join(ROOT, 'models', row.model + '.tlg')
+    with tempfile.TemporaryDirectory() as folder:
+        schedule = os.path.join(folder, 'schedule')
+        command = [program, model, '--budget', str(row.budget), '--schedule', schedule, '--json', '-'] + (['--work', str(work)] if work else [])
+        done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+        if done.returncode not in (0, 2) or not done.stdout: return row, 'exit %d: %s' % (done.returncode, done.stderr.strip()), {}
+        figures = json.loads(done.stdout)
+        if row.infeasible: return row, None if done.returncode == 2 else 'a plan where none fits', figures
+        if done.returncode == 2: return row, done.stderr.strip(), figures
+        try: replayed = checker.replay(checker.load(model), list(checker.read_steps(schedule)))
+        except ValueError as e: return row, 'invalid schedule: %s' % e, figures
+    cost, base, bound = figures['total_cost'], figures['base_cost'], figures['lower_bound_cost']
+    if (replayed['peak'], replayed['cost'], replayed['base']) != (figures['peak_bytes'], cost, base): return row, 'replayed: %s' % replayed, figures
+    if figures['peak_bytes'] > row.budget: return row, 'over the budget', figures
+    if bound > cost or figures['proven_optimal'] != (bound == cost): return row, 'the bound is none', figures
+    if cost > (row.best + LAST_DIGIT) * base: return row, 'dearer than the best row by %.6f %%' % (100 * (cost / base / row.best - 1)), figures
+    if bound > (row.best + LAST_DIGIT) * base: return row, 'the bound is above a schedule that exists', figures
+    if row.proven is not None and abs(cost / base - row.proven) > 2 * LAST_DIGIT: return row, 'not the proven optimum', figures
+    return row, None, figures
+
+def main():
+    ap = argparse.ArgumentParser(); ap.add_argument('program', nargs='?', default='build/tl_plan')
+    ap.add_argument('--every', type=int, default=1); ap.add_argument('--work', type=int); ap.add_argument('--jobs', type=int, default=1)
+    a = ap.parse_args()
+    if not os.path.exists(os.path.join(ROOT, 'remat_reference.csv')):
+        print('SKIPPED reference: no reference data (remat_reference.csv)')
+        return 0
+    checker = load_checker()
+    rows = read_rows()[::a.every]
+    with concurrent.futures.ThreadPoolExecutor(a.jobs) as pool:
+        results = list(pool.map(lambda row: plan(checker, os.path.abspath(a.program), a.work, row), rows))
+    print('%-16s %5s %6s %7s %6s %11s %7s %9s %9s %12s %8s' % ('model', 'rows', 'equal', 'better', 'worse', 'infeasible', 'proven', 'gap mean', 'gap max', 'bound below', 'seconds'))
+    failures, lower = [], []
+    for model in sorted({row.model for row in rows}) + [None]:
+        equal = better = worse = infeasible = proven = below = count = 0; gaps = []; seconds = 0.0
+        for row, error, figures in results:
+            if model not in (None, row.model): continue
+            count += 1; seconds += figures.get('seconds', 0)
+            if error and model: failures.append('%s at %d: %s' % (row.model, row.budget, error))
+            if row.infeasible: infeasible += 1; continue
+            if 'total_cost' not in figures: worse += 1; continue
+            ratio = figures['total_cost'] / max(figures['base_cost'], 1)
+            if ratio > row.best + LAST_DIGIT: worse += 1
+            elif ratio < row.best - LAST_DIGIT: better += 1
+            else: equal += 1
+            proven += figures['proven_optimal']; gaps.append(100 * (figures['gap'] or 0))
+            bound = figures['lower_bound_cost'] / max(figures['base_cost'], 1)
+            if row.bound is not None and bound < row.bound - LAST_DIGIT:
+                below += 1
+                if model: lower.append('bound below: %s at %d: %.9f, reference %.9f' % (row.model, row.budget, bound, row.bound))
+        print('%-16s %5d %6d %7d %6d %11d %7d %7.3f %% %7.3f %% %12d %8.1f' % (model or 'all', count, equal, better, worse, infeasible, proven,
+              sum(gaps) / max(len(gaps), 1), max(gaps, default=0), below, seconds))
+    for line in lower: print(line)
+    for line in failures: print('FAILED ' + line)
+    return 1 if failures else 0
+
+if __name__ == '__main__': sys.exit(main())

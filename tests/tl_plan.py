@@ -1,0 +1,438 @@
+#!/usr/bin/env python3
+"""tl_plan.py [--every N] [PROGRAM]
+
+What build/tl_plan promises, held against the program as it runs: exact optima of small graphs, schedules that
+check_schedule.py accepts, JSON, SVG and HTML that other parsers read, and one sentence with the right exit code for every
+kind of bad input. --every N: every N-th row of the small graphs only.
+Exit status 0 all facts hold, 1 not; what lacks the reference data (TL_SHARED, else ../shared) prints SKIPPED.
+"""
+import argparse, csv, html.parser, importlib.util, json, os, shutil, signal, subprocess, sys, tempfile, time
+import xml.etree.ElementTree as xml
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.environ.get('TL_SHARED', os.path.join(HERE, '..', '..', 'shared'))
+MODEL = os.path.join(HERE, '..', 'examples', 'residual.tlg')
+KEYS = {'model', 'nodes', 'budget_bytes', 'keep_all_peak_bytes', 'peak_bytes', 'host_peak_bytes', 'base_cost', 'total_cost',
+        'cost_ratio', 'lower_bound_cost', 'gap', 'proven_optimal', 'work', 'seconds'}
+INFEASIBLE_KEYS = {'model', 'nodes', 'budget_bytes', 'keep_all_peak_bytes', 'base_cost', 'minimal_budget_bytes', 'limiting_node',
+                   'work', 'seconds'}
+POLICIES = []           # their names, as the program lists them
+program = folder = None
+every = 1
+
+def run(*args, text=None, timeout=300):
+    done = subprocess.run([program, *args], input=text, capture_output=True, text=True, timeout=timeout)
+    return done.returncode, done.stdout, done.stderr
+
+def planned(*args):
+    code, out, err = run(*args)
+    assert code == 0 and not err, (args, code, err)
+    return out
+
+def refused(code, words, *args, text=None):
+    """One sentence on standard error, nothing on standard output."""
+    got, out, err = run(*args, text=text)
+    assert got == code and not out, (args, got, out, err)
+    assert err.startswith('tl_plan: ') and err.count('\n') == 1 and err.endswith('\n'), (args, err)
+    assert all(word in err for word in words), (args, words, err)
+
+def path(name): return os.path.join(folder, name)
+
+def write(name, text):
+    with open(path(name), 'w') as file: file.write(text)
+    return path(name)
+
+class Skipped(Exception): pass
+
+def reference(name):
+    found = os.path.join(ROOT, name)
+    if not os.path.exists(found): raise Skipped('no reference data (%s)' % name)
+    return found
+
+def load_checker():
+    spec = importlib.util.spec_from_file_location('check_schedule', reference('tools/check_schedule.py'))
+    checker = importlib.util.module_from_spec(spec)
+    sys.dont_write_bytecode = True
+    spec.loader.exec_module(checker)
+    return checker
+
+# -- plans --
+
+def small_graphs_reach_the_optimum():
+    checker = load_checker()
+    rows = list(csv.DictReader(open(reference('small/optimum.csv'))))[::every]
+    for row in rows:
+        model = reference('small/%s.tlg' % row['model'])
+        inference = row['mode'] == 'inference'
+        code, out, err = run(model, '--budget', row['budget_bytes'], '--json', '-', '--schedule', path('small'),
+                             *(['--inference'] if inference else []))
+        got = json.loads(out)
+        if row['optimum_cost'] == 'infeasible':
+            assert code == 2 and set(got) == INFEASIBLE_KEYS, (row, got)
+            assert got['minimal_budget_bytes'] == int(row['budget_bytes']) + 1, (row, got)
+            continue
+        assert code == 0 and set(got) == KEYS, (row, got, err)
+        assert got['total_cost'] == int(row['optimum_cost']) == got['lower_bound_cost'], (row, got)
+        assert got['proven_optimal'] is True and got['gap'] == 0, (row, got)
+        replayed = checker.replay(checker.load(model), list(checker.read_steps(path('small'))), inference)
+        assert replayed['cost'] == got['total_cost'] and replayed['peak'] == got['peak_bytes'] <= int(row['budget_bytes']), (row, replayed)
+    return '%d rows' % len(rows)
+
+def json_holds_the_figures():
+    got = json.loads(planned(MODEL, '--budget', '55%', '--json', '-'))
+    assert set(got) == KEYS, got
+    assert got['model'] == 'residual' and got['nodes'] == 52
+    assert got['budget_bytes'] == got['keep_all_peak_bytes'] * 55 // 100
+    assert got['peak_bytes'] <= got['budget_bytes'] and got['host_peak_bytes'] == 0
+    assert abs(got['cost_ratio'] - got['total_cost'] / got['base_cost']) < 1e-8
+    assert got['lower_bound_cost'] <= got['total_cost']
+    assert got['proven_optimal'] == (got['lower_bound_cost'] == got['total_cost'])
+    assert got['work'] > 0 and got['seconds'] >= 0
+
+def keep_all_is_shown_without_a_budget():
+    out = planned(MODEL)
+    assert 'keep all' in out and '\n    50 %' in out and 'no plan fits' in out, out
+    got = json.loads(planned(MODEL, '--json', '-'))
+    assert got['budget_bytes'] is None and got['peak_bytes'] == got['keep_all_peak_bytes'], got
+    assert got['cost_ratio'] == 1 and set(got) == KEYS, got
+
+def an_infeasible_budget_names_the_least_and_the_node():
+    refused(2, ['10879104', 'because of node s1b'], MODEL, '--budget', '10879103')
+    planned(MODEL, '--budget', '10879104')
+    refused(2, ['6684800', 'because of node '], MODEL, '--budget', '6684799', '--inference')
+    code, out, err = run(MODEL, '--budget', '1', '--json', '-')
+    got = json.loads(out)
+    assert code == 2 and set(got) == INFEASIBLE_KEYS and err.count('\n') == 1, (got, err)
+    assert got['minimal_budget_bytes'] == 10879104 and got['limiting_node'] in ('s1b1_norm1', 's1b2_norm1'), got
+
+def budgets_are_exact():
+    def bytes_of(text): return json.loads(run(MODEL, '--budget', text, '--json', '-', '--work', '1')[1])['budget_bytes']
+    cases = [('20MiB', 20 << 20), ('20.5MiB', 41 << 19), ('20MB', 20 * 10**6), ('20000kB', 20 * 10**6), ('20000KB', 20 * 10**6),
+             ('20000000', 20 * 10**6), ('20000000B', 20 * 10**6), ('.02GB', 20 * 10**6), ('0.02GiB', (2 << 30) // 100), ('20480KiB', 20 << 20),
+             ('0.0000000001TiB', 109), ('1.9999999999999999999999KiB', 2047), ('18446744073709551615', 2**64 - 1),
+             ('17179869183.99999999999GiB', 17179869183 * 2**30 + (99999999999 * 2**30) // 10**11),
+             ('100%', 34996352), ('33.3%', 34996352 * 333 // 1000), ('0.001%', 349), ('250%', 34996352 * 250 // 100), ('5%', 34996352 * 5 // 100)]
+    for text, value in cases: assert bytes_of(text) == value, (text, value, bytes_of(text))
+
+def one_work_limit_gives_one_plan():
+    first = planned(MODEL, '--budget', '40%', '--work', '200000', '--schedule', '-')
+    assert first == planned(MODEL, '--budget=40%', '--work=200000', '--schedule=-') and first.startswith('F ')
+
+def standard_input_is_a_model():
+    with open(MODEL) as file: text = file.read()
+    code, out, err = run('-', '--budget', '60%', '--json', '-', text=text)
+    assert code == 0 and json.loads(out)['model'] == 'stdin', err
+    refused(1, ['standard input', 'line 2'], '-', '--budget', '60%', text='tlg 1\nnode x\n')
+
+def policies_plan_or_say_what_they_need():
+    POLICIES[:] = run(MODEL, '--policy', 'greedy')[2].split(' one of ')[1].split()
+    assert {'keep-all', 'every-n', 'chen-sqrt', 'chen-greedy', 'selective', 'revolve'} <= set(POLICIES)
+    assert all(policy in planned('--help') for policy in POLICIES)
+    best = json.loads(planned(MODEL, '--budget', '60%', '--json', '-'))
+    tried = 0
+    for policy in POLICIES:
+        code, out, err = run(MODEL, '--budget', '60%', '--policy', policy, '--json', '-')
+        got = json.loads(out)
+        if code == 2:
+            assert set(got) == INFEASIBLE_KEYS and 'needs' in err and err.count('\n') == 1, (policy, got, err)
+            continue
+        tried += 1
+        assert code == 0 and set(got) == KEYS and got['peak_bytes'] <= got['budget_bytes'], (policy, got, err)
+        assert got['total_cost'] >= best['total_cost'] and got['lower_bound_cost'] == best['lower_bound_cost'], (policy, got)
+    assert tried >= 3
+    refused(1, ['--policy', 'greedy', *POLICIES], MODEL, '--budget', '60%', '--policy', 'greedy')
+    refused(1, ['inference'], MODEL, '--budget', '60%', '--policy', 'every-n', '--inference')
+    out = planned(MODEL, '--policy', 'chen-greedy', '--explain')
+    assert 'chen-greedy' in out and 'made again' in out
+    points = planned(MODEL, '--pareto', '--work', '100000')
+    for policy in POLICIES: assert '  %s\n' % policy in points, policy
+
+def tables_compile():
+    planned(MODEL, '--budget', '50%', '--c-table', path('residual.h'))
+    write('main.c', '#define TL_STRATEGY_IMPLEMENTATION\n#define TL_NO_PLANNERS\n#include "tl_strategy.h"\n#include "residual.h"\n'
+                    '#include <stdio.h>\nint main(void) { tl_plan plan = residual_plan; printf("%d\\n", (int)plan.peak_bytes);\n'
+                    'return (int)tl_measure_plan(NULL, &residual_graph, NULL, &plan); }\n')
+    subprocess.run([os.environ.get('CC', 'cc'), '-std=c99', '-I', os.path.join(HERE, '..'), '-o', path('main'), path('main.c'), '-lm', '-lpthread'],
+                   check=True, timeout=300)
+    got = json.loads(planned(MODEL, '--budget', '50%', '--json', '-'))
+    assert int(subprocess.run([path('main')], capture_output=True, check=True, text=True).stdout) == got['peak_bytes']
+    with open(MODEL) as file: text = file.read()
+    for name, prefix in [('8-net__v2_.tlg', 'net_v2_plan'), ('---.tlg', 'm_plan'), ('x' * 80 + '.tlg', 'x' * 48 + '_plan')]:
+        assert prefix in planned(write(name, text), '--budget', '50%', '--work', '1000', '--c-table', '-'), name
+
+class Link:
+    """A speed that gives whole units of cost, rounded up, as the library counts them: bytes in 10^9 units."""
+    def __init__(self, rate): self.rate = rate
+    def __rtruediv__(self, size): return -(-size * 10**9 // self.rate)
+
+def host_copies_take_what_the_link_takes():
+    checker = load_checker()
+    # model, budget, host budget, link and unit as said to the program; bytes in 10^9 units of cost
+    cases = [('gpt2_small_rl', '40%', '2GiB', ['--link', '12'], 1200000), ('vgg16_rl', '84%', '20%', ['--link', '12GB/s'], 1200000),
+             ('mobilenet_v2_rl', '40%', '1GiB', ['--link', '1.0', '--cost-unit', 'flop@10TFLOPS'], 100000),
+             ('mobilenet_v2_rl', '40%', '1GiB', ['--link', '6GB/s', '--cost-unit', 'flop@2.5TFLOPS'], 2400000),
+             ('encoder2', '30%', '100MiB', ['--link', '512MiB/s', '--cost-unit', 'us'], 512 * 2**20 * 1000),
+             ('encoder2', '30%', '100MiB', ['--link', '12', '--cost-unit', 'ns'], 12 * 10**9)]
+    spilled = 0
+    for name, budget, host, link, rate in cases:
+        model = reference('models/%s.tlg' % name)
+        args = [model, '--budget', budget, '--host-budget', host, *link, '--work', '30000000']
+        got = json.loads(planned(*args, '--json', '-', '--schedule', path('schedule')))
+        steps = list(checker.read_steps(path('schedule')))
+        replayed = checker.replay(checker.load(model), steps, link=Link(rate))
+        assert replayed['cost'] == got['total_cost'] and replayed['peak'] == got['peak_bytes'] <= got['budget_bytes'], (name, replayed, got)
+        assert replayed['host_peak'] == got['host_peak_bytes'] and got['lower_bound_cost'] <= got['total_cost'], (name, replayed, got)
+        near = checker.replay(checker.load(model), steps, link=rate / 1e9)['cost']      # as the tool is used by hand
+        assert abs(near - got['total_cost']) <= 1e-6 * got['total_cost'] + len(steps), (name, near, got)
+        alone = json.loads(planned(model, '--budget', budget, '--work', '30000000', '--json', '-'))
+        assert got['total_cost'] <= 1.0001 * alone['total_cost'], (name, got, alone)    # the work is shared with copies
+        spilled += got['host_peak_bytes'] > 0
+    assert spilled >= 4
+    planned(*args, '--svg', path('host.svg'), '--html', path('host.html'))
+    xml.parse(path('host.svg')); check_page(path('host.html'))
+    out = planned(*args, '--explain')
+    lines = out[out.index('The peak of'):].splitlines()
+    assert int(lines[0].split()[3]) == sum(int(line.split()[0]) for line in lines[1:lines.index('')]), out
+    return '%d plans' % len(cases)
+
+def an_explanation_adds_up():
+    out = planned(MODEL, '--budget', '45%', '--explain')
+    lines = out.splitlines()
+    at = next(k for k, line in enumerate(lines) if line.startswith('The peak of'))
+    peak, total = int(lines[at].split()[3]), 0
+    for line in lines[at + 1:]:
+        if not line.strip(): break
+        total += int(line.split()[0])
+    assert peak == total, out
+    again = next(line for line in lines if 'run again' in line)
+    made = next(line for line in lines if 'made again' in line and 'steps' in line)
+    assert int(again.split()[0]) > 0 and int(made.split('of these ')[1].split()[0]) >= int(again.split()[0]), out
+    assert 'over the budget' in out and '1.00 MiB more: cost' in out, out
+
+# -- curves --
+
+def curves_fall_and_bounds_stay_below():
+    got = json.loads(planned(MODEL, '--pareto', '--work', '5000000', '--json', '-'))
+    points = got['points']
+    assert points[0]['peak_bytes'] == got['minimal_budget_bytes'] == 10879104 and points[-1]['peak_bytes'] <= got['keep_all_peak_bytes']
+    assert len(points) > 10
+    for left, right in zip(points, points[1:]):
+        assert left['peak_bytes'] < right['peak_bytes'] and left['total_cost'] > right['total_cost'], (left, right)
+        assert left['lower_bound_cost'] >= right['lower_bound_cost'], (left, right)
+    for point in points:
+        assert point['lower_bound_cost'] <= point['total_cost'] and point['peak_bytes'] <= point['budget_bytes'], point
+    # Little work: dearer plans, lower bounds, and none of these above what more work has found.
+    weak = json.loads(planned(MODEL, '--pareto', '--work', '1', '--json', '-'))['points']
+    for point in weak:
+        known = min(p['total_cost'] for p in points if p['peak_bytes'] <= point['budget_bytes'])
+        assert point['lower_bound_cost'] <= known, (point, known)
+    assert any(point['lower_bound_cost'] < point['total_cost'] for point in weak)
+    again = json.loads(planned(MODEL, '--pareto', '--work', '5000000', '--json', '-'))
+    assert again['points'] == points and again['work'] == got['work']
+
+def small_curves_hold_the_optimum():
+    rows = list(csv.DictReader(open(reference('small/optimum.csv'))))
+    models = sorted({row['model'] for row in rows})[::every]
+    for model in models:
+        exact = [(int(r['peak_bytes']), int(r['optimum_cost'])) for r in rows
+                 if r['model'] == model and r['mode'] == 'training' and r['optimum_cost'] != 'infeasible']
+        got = json.loads(planned(reference('small/%s.tlg' % model), '--pareto', '--json', '-'))
+        found = [(p['peak_bytes'], p['total_cost']) for p in got['points']]
+        kept = [pair for pair in exact if pair[0] <= got['keep_all_peak_bytes']]
+        assert found == kept, (model, found, exact)
+    return '%d models' % len(models)
+
+# -- pictures and pages --
+
+class Balance(html.parser.HTMLParser):
+    """Every tag is closed, nothing comes from elsewhere."""
+    def __init__(self):
+        super().__init__(); self.open = []; self.scripts = 0; self.text = ''
+    def handle_starttag(self, tag, attrs):
+        if tag == 'script': self.scripts += 1
+        for name, value in attrs: assert name not in ('src', 'href') and not name.startswith('on'), (tag, name)
+        if tag not in ('meta', 'br'): self.open.append(tag)
+    def handle_endtag(self, tag): assert self.open and self.open.pop() == tag, (tag, self.getpos())
+    def handle_data(self, data): self.text += data
+
+def check_page(file):
+    with open(file, encoding='utf-8') as source: page = source.read()
+    balance = Balance()
+    balance.feed(page); balance.close()
+    assert not balance.open and balance.scripts == 1, balance.open
+    for word in ('http:', 'https:', 'import', 'fetch('): assert word not in page.replace('http://www.w3.org/2000/svg', ''), word
+    script = page.split('<script>')[1].split('</script>')[0]
+    if shutil.which('node'): subprocess.run(['node', '--check', '-'], input=script, text=True, check=True, timeout=60)
+    assert 'prefers-color-scheme:dark' in page and 'keydown' in page and 'pointermove' in page
+    return page
+
+def pictures_are_xml():
+    planned(MODEL, '--pareto', '--work', '1000000', '--svg', path('curve.svg'))
+    root = xml.parse(path('curve.svg')).getroot()
+    assert root.tag == '{http://www.w3.org/2000/svg}svg'
+    assert len(root.findall('.//{http://www.w3.org/2000/svg}circle')) > 10
+    planned(MODEL, '--budget', '50%', '--svg', path('plan.svg'))
+    root = xml.parse(path('plan.svg')).getroot()
+    assert root.tag == '{http://www.w3.org/2000/svg}svg' and len(list(root.iter())) > 50
+    assert 's3b2_relu2' in ''.join(root.itertext())
+
+def pages_are_whole():
+    hostile = '<script>alert("&")</script>'
+    with open(MODEL) as file: text = file.read()
+    name = write('a&b.tlg', text.replace('s1b1_conv1', 'x"<b>&</script>'))
+    planned(name, '--budget', '50%', '--work', '1000000', '--html', path('plan.html'))
+    page = check_page(path('plan.html'))
+    assert '<b>' not in page and 'a&#38;b' in page and 'x\\"\\u003cb\\u003e\\u0026' in page
+    planned(name, '--pareto', '--work', '1000000', '--html', path('curve.html'))
+    check_page(path('curve.html'))
+    hostile_name = path(hostile.replace('/', ':') + '.tlg')
+    with open(hostile_name, 'w') as file: file.write(text)
+    for more in (['--budget', '50%'], ['--pareto']):
+        planned(hostile_name, *more, '--work', '100000', '--html', path('page.html'))
+        check_page(path('page.html'))
+
+# -- bad input --
+
+def head(*lines): return 'tlg 1\n' + ''.join(line + '\n' for line in lines)
+INPUT = 'node 0 x input fwd=0 bwd=0 out=4 needs=none in=-'
+def node(id, rest='fwd=1 bwd=1 out=4 needs=in in=0', name=None): return 'node %s %s relu %s' % (id, name or 'n%s' % id, rest)
+
+def hostile_models_are_refused():
+    cases = {
+        'empty file': ('', []),
+        'only a comment': ('# nothing\n', []),
+        'no nodes': ('tlg 1\n', []),
+        'other version': ('tlg 2\n' + INPUT + '\n', ['line 1']),
+        'a billion nodes announced': (head(INPUT, node(1000000000)), ['line 3']),
+        'an id beyond 32 bits': (head(INPUT, node(4294967297)), ['line 3']),
+        'an id beyond 64 bits': (head(INPUT, node('99999999999999999999999')), ['line 3']),
+        'a negative id': (head(INPUT, node(-1)), ['line 3']),
+        'a cycle': (head(INPUT, node(1, 'fwd=1 bwd=1 out=4 needs=in in=2'), node(2, 'fwd=1 bwd=1 out=4 needs=in in=1')), ['line 3']),
+        'an edge to itself': (head(INPUT, node(1, 'fwd=1 bwd=1 out=4 needs=in in=1')), ['line 3']),
+        'an output that is none': (head(INPUT, node(1, 'fwd=1 bwd=1 out=4 needs=in in=0.7')), ['line 3']),
+        'needs past the inputs': (head(INPUT, node(1, 'fwd=1 bwd=1 out=4 needs=in1 in=0')), ['line 3']),
+        'needs past the outputs': (head(INPUT, node(1, 'fwd=1 bwd=1 out=4 needs=out1 in=0')), ['line 3']),
+        'needs beyond 64 bits': (head(INPUT, node(1, 'fwd=1 bwd=1 out=4 needs=in18446744073709551616 in=0')), ['line 3']),
+        'the same name twice': (head(INPUT, node(1, name='a'), node(2, name='a')), ['a']),
+        'a negative size': (head(INPUT, node(1, 'fwd=1 bwd=1 out=-4 needs=in in=0')), ['line 3']),
+        'a negative cost': (head(INPUT, node(1, 'fwd=-1 bwd=1 out=4 needs=in in=0')), ['line 3']),
+        'a size beyond 64 bits': (head(INPUT, node(1, 'fwd=1 bwd=1 out=18446744073709551616 needs=in in=0')), ['line 3']),
+        'bytes that sum beyond 64 bits': (head(INPUT, node(1, 'fwd=1 bwd=1 out=18446744073709551615 needs=in in=0'),
+                                               node(2, 'fwd=1 bwd=1 out=18446744073709551615 needs=in in=1')), ['64 bits']),
+        'costs that sum beyond 64 bits': (head(INPUT, node(1, 'fwd=18446744073709551615 bwd=18446744073709551615 out=4 needs=in in=0')), ['64 bits']),
+        'an unknown attribute': (head(INPUT, node(1, 'fwd=1 bwd=1 out=4 needs=in in=0 colour=red')), ['line 3']),
+        'a missing attribute': (head(INPUT, node(1, 'fwd=1 out=4 needs=in in=0')), ['line 3']),
+        'bytes that are no text': ('tlg 1\n\x01\x02\x7f\n', ['line 2']),
+        'a line cut short': ('tlg 1\nnode 0 x inp', ['line 2']),
+    }
+    for what, (text, words) in cases.items():
+        for more in (['--budget', '100'], ['--pareto'], [], ['--budget', '60%', '--inference']):
+            refused(1, ['bad.tlg', *words], write('bad.tlg', text), *more)
+    return '%d models' % len(cases)
+
+def hostile_options_are_refused():
+    good = [MODEL, '--budget', '60%']
+    cases = [
+        ([], ['model']), (['--budget', '60%'], ['model']), ([''], ['empty']), ([MODEL, MODEL], ['second']),
+        ([path('none.tlg')], ['none.tlg']), ([folder], [folder]), ([MODEL, '--budget'], ['--budget']),
+        ([MODEL, '--budget', ''], ['--budget']), ([MODEL, '--budget='], ['--budget']), ([MODEL, '--budget', '--explain'], ['--budget']),
+        ([MODEL, '--budget', '0'], ['1 byte']), ([MODEL, '--budget', '0%'], ['1 byte']), ([MODEL, '--budget', '0.4'], ['1 byte']),
+        ([MODEL, '--budget', '-5'], ['--budget']), ([MODEL, '--budget=-5'], ['--budget']), ([MODEL, '--budget', '60 %'], ['--budget']),
+        ([MODEL, '--budget', '1e9'], ['--budget']), ([MODEL, '--budget', '12MiBs'], ['--budget']), ([MODEL, '--budget', '12mib'], ['--budget']),
+        ([MODEL, '--budget', 'nan'], ['--budget']), ([MODEL, '--budget', '.'], ['--budget']), ([MODEL, '--budget', '%'], ['--budget']),
+        ([MODEL, '--budget', '1..5MiB'], ['--budget']), ([MODEL, '--budget', '0x10'], ['--budget']),
+        ([MODEL, '--budget', '18446744073709551616'], ['64 bits']), ([MODEL, '--budget', '16777216TiB'], ['64 bits']),
+        ([MODEL, '--budget', '99999999999999999999%'], ['64 bits']), ([MODEL, '--budget', '1' * 600 + '%'], ['--budget']),
+        ([*good, '--budget', '50%'], ['twice']), ([*good, '--inference', '--inference'], ['twice']), ([*good, '--inference=1'], ['no value']),
+        ([*good, '--frobnicate'], ['--frobnicate']), ([*good, '-x'], ['-x']), ([*good, '--work', '0'], ['--work']),
+        ([*good, '--work', '-1'], ['--work']), ([*good, '--work', '1.5'], ['--work']), ([*good, '--work', '18446744073709551616'], ['--work']),
+        ([*good, '--json', '-', '--schedule', '-'], ['standard output']), ([*good, '--pareto'], ['--pareto']),
+        ([*good, '--host-budget', '1GiB'], ['--link']), ([*good, '--link', '12'], ['--host-budget']),
+        ([*good, '--cost-unit', 'ns'], ['--link']), ([*good, '--policy', 'chen-sqrt', '--host-budget', '1GiB', '--link', '12'], ['--policy']),
+        *[([*good, '--host-budget', '1GiB', '--link', link], ['--link']) for link in ('0', '12GB', '12/s', 'GB/s', '-1', '12gb/s', '1e3', '12GB/s/s',
+          '0.0000000001', '99999999999999999999', '18446744074GB/s')],
+        ([*good, '--host-budget', '1GiB', '--link', '1000000GB/s', '--cost-unit', 'ms'], ['64 bits']),
+        *[([*good, '--host-budget', '1GiB', '--link', '12', '--cost-unit', unit], ['--cost-unit']) for unit in ('s', 'flop', 'flop@', 'flop@10',
+          'flop@0TFLOPS', 'flop@10TFLOP', 'flop@10TBFLOPS', 'NS')],
+        ([*good, '--host-budget', '0', '--link', '12'], ['--host-budget']), ([*good, '--host-budget', 'x', '--link', '12'], ['--host-budget']),
+        ([*good, '--host-budget', '1GiB', '--link', '1kB/s', '--cost-unit', 'flop@10000TFLOPS'], ['less than a byte']),
+        ([MODEL, '--pareto', '--schedule', path('s')], ['--schedule']), ([MODEL, '--pareto', '--c-table', path('s')], ['--c-table']),
+        ([MODEL, '--pareto', '--policy', 'chen-sqrt'], ['--policy']), ([MODEL, '--pareto', '--explain'], ['--explain']),
+    ]
+    for args, words in cases: refused(1, words, *args)
+    return '%d command lines' % len(cases)
+
+def extreme_values_are_planned():
+    assert json.loads(planned(MODEL, '--budget', '18446744073709551615', '--json', '-'))['cost_ratio'] == 1
+    low = json.loads(planned(MODEL, '--budget', '40%', '--work', '1', '--json', '-'))
+    assert low['lower_bound_cost'] < low['total_cost'] and low['peak_bytes'] <= low['budget_bytes'], low
+    assert low['proven_optimal'] is False and abs(low['gap'] - (low['total_cost'] / low['lower_bound_cost'] - 1)) < 1e-8, low
+    planned(MODEL, '--pareto', '--work', '1')
+    nothing = write('nothing.tlg', head('node 0 x input fwd=0 bwd=0 out=0 needs=none in=-', 'node 1 y relu fwd=0 bwd=0 out=0 needs=in in=0'))
+    for more in (['--budget', '1'], ['--budget', '1', '--explain'], [], ['--inference']): planned(nothing, *more)
+    for more in (['--svg', path('n.svg')], ['--html', path('n.html')], ['--json', path('n.json')]): planned(nothing, '--pareto', *more)
+    xml.parse(path('n.svg')); check_page(path('n.html'))
+    only = write('only.tlg', head(INPUT))
+    for more in (['--budget', '4'], ['--budget', '4', '--html', path('o.html')], ['--budget', '4', '--explain'], [], ['--pareto']): planned(only, *more)
+
+def files_are_whole_or_absent():
+    target = write('kept', 'before')
+    args = [MODEL, '--budget', '10', '--schedule', target]
+    assert run(*args)[0] == 2 and open(target).read() == 'before'
+    planned(MODEL, '--budget', '60%', '--schedule', target)
+    assert open(target).read().startswith('F ')
+    assert not [name for name in os.listdir(folder) if 'tl_tmp' in name]
+    for option in ('--schedule', '--json', '--svg', '--html', '--c-table'):
+        refused(1, ['nowhere'], MODEL, '--budget', '60%', option, path('nowhere/file'))
+    for option in ('--json', '--svg', '--html'): refused(1, ['nowhere'], MODEL, '--pareto', '--work', '1', option, path('nowhere/file'))
+    if os.path.exists('/dev/full'):
+        for option in ('--schedule', '--json', '--html'):
+            refused(1, ['/dev/full'], MODEL, '--budget', '60%', option, '/dev/full')
+        with open('/dev/full', 'w') as full:
+            for more in (['--budget', '60%'], ['--budget', '60%', '--schedule', '-'], ['--pareto', '--work', '1'], ['--help']):
+                done = subprocess.run([program, MODEL, *more], stdout=full, stderr=subprocess.PIPE, text=True, timeout=300)
+                assert done.returncode == 1 and done.stderr == 'tl_plan: standard output: cannot write\n', (more, done)
+
+def an_interrupt_ends_with_the_best_so_far():
+    model = reference('models/unet.tlg')
+    child = subprocess.Popen([program, model, '--budget', '26%', '--work', '100000000000', '--json', '-'],
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    time.sleep(3)
+    child.send_signal(signal.SIGINT)
+    out, err = child.communicate(timeout=120)
+    got = json.loads(out)
+    assert child.returncode == 0 and 'stopped early' in err and got['peak_bytes'] <= got['budget_bytes'], (out, err)
+
+def help_names_every_option():
+    out = planned('--help')
+    for option in ('--budget', '--inference', '--host-budget', '--link', '--cost-unit', '--policy', '--work', '--schedule', '--json', '--c-table', '--svg', '--html', '--pareto', '--explain', '--help'):
+        assert '  ' + option + ' ' in out, option
+    assert max(map(len, out.splitlines())) <= 100
+
+FACTS = [small_graphs_reach_the_optimum, json_holds_the_figures, keep_all_is_shown_without_a_budget,
+         an_infeasible_budget_names_the_least_and_the_node, budgets_are_exact, one_work_limit_gives_one_plan,
+         standard_input_is_a_model, policies_plan_or_say_what_they_need,
+         tables_compile, host_copies_take_what_the_link_takes, an_explanation_adds_up, curves_fall_and_bounds_stay_below, small_curves_hold_the_optimum,
+         pictures_are_xml, pages_are_whole, hostile_models_are_refused, hostile_options_are_refused,
+         extreme_values_are_planned, files_are_whole_or_absent, an_interrupt_ends_with_the_best_so_far, help_names_every_option]
+
+def main():
+    global program, folder, every
+    ap = argparse.ArgumentParser(); ap.add_argument('program', nargs='?', default='build/tl_plan'); ap.add_argument('--every', type=int, default=1)
+    a = ap.parse_args()
+    program, every = os.path.abspath(a.program), a.every
+    failed = 0
+    for fact in FACTS:
+        begin = time.time()
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                note = fact() or ''
+                print('ok    %-52s %6.1f s  %s' % (fact.__name__, time.time() - begin, note), flush=True)
+            except Skipped as why: print('SKIPPED %s: %s' % (fact.__name__, why))
+            except Exception as error:          # a fact that does not hold, or a program that does not answer
+                failed += 1
+                print('FAIL  %s: %s %s' % (fact.__name__, type(error).__name__, error), flush=True)
+    print('%d facts, %d do not hold' % (len(FACTS), failed))
+    return 1 if failed else 0
+
+if __name__ == '__main__': sys.exit(main())
