@@ -1984,7 +1984,8 @@ typedef struct tl_run_desc {
 
     // Budgets: base + peak stay within, or the run refuses.
     uint64_t budget_bytes;            // device; 0 = TL_UNLIMITED
-    uint64_t host_budget_bytes;       // online: spill evicted tensors there; 0 = do not
+    uint64_t host_budget_bytes;       // online and lazy: spill tensors there; 0 = do not. Of a plan: of its
+                                      // host copies; 0 = no limit
     uint64_t base_bytes;              // part of the budget: weights, gradients, optimizer state
 
     // Online decisions.
@@ -21443,6 +21444,8 @@ static tl_result tli_plan_run_budget(tl_run *run) {
     remat.budget_bytes = run->desc.budget_bytes;
     remat.base_bytes = run->desc.base_bytes;
     remat.inference = run->inference;
+    remat.device = run->desc.device;
+    remat.host_budget_bytes = run->desc.host_budget_bytes;
     return tl_plan_remat(run->env, &remat, &run->plan, NULL);
 }
 

@@ -15,8 +15,8 @@
 // SAMPLE thins the walk in slow builds.
 static long rounds_of(long count) { return getenv("SOAK") ? 20 * count : getenv("SAMPLE") ? count / 4 : count; }
 
-static tl_result plan_graph(const tl_graph *graph, uint64_t budget, int inference, uint64_t work, tl_plan *plan,
-                            tl_remat_report *report) {
+static tl_result plan_tiers(const tl_graph *graph, uint64_t budget, const tl_device *device, uint64_t host_budget,
+                            int inference, uint64_t work, tl_plan *plan, tl_remat_report *report) {
     tl_env env;
     tl_remat_desc desc;
     tl_result result;
@@ -26,9 +26,16 @@ static tl_result plan_graph(const tl_graph *graph, uint64_t budget, int inferenc
     desc.budget_bytes = budget;
     desc.inference = inference;
     desc.work_limit = work;
+    desc.device = device;
+    desc.host_budget_bytes = host_budget;
     result = tl_plan_remat(&env, &desc, plan, report);
     if (result && result != TL_ERROR_INFEASIBLE) fail_msg("%s", env.error.text);
     return result;
+}
+
+static tl_result plan_graph(const tl_graph *graph, uint64_t budget, int inference, uint64_t work, tl_plan *plan,
+                            tl_remat_report *report) {
+    return plan_tiers(graph, budget, NULL, 0, inference, work, plan, report);
 }
 
 // A random graph, the peak of keeping all of it, and a plan of it within less than that. Where nothing fits, the plan
@@ -37,7 +44,8 @@ typedef struct case_of {
     tl_graph graph;
     tl_plan  plan;
     tl_remat_report report;
-    uint64_t peak, budget, expected;
+    uint64_t peak, budget, expected, host_budget;  // host_budget 0 = nothing is spilled
+    tl_device device;     // its link
     int32_t  repeat;
     int      inference, was_infeasible;
 } case_of;
@@ -50,11 +58,17 @@ static void make_case(tl_random *random, int32_t max_nodes, int inference, case_
     if (random_graph(NULL, random, max_nodes, &c->graph)) fail_msg("%s", "no graph");
     c->expected = keep_all_outcome(&c->graph, inference, c->repeat, &c->peak);
     c->budget = 1 + c->peak - tl_next_random_below(random, c->peak * 2 / 3 + 1);
-    if (plan_graph(&c->graph, c->budget, inference, work, &c->plan, &c->report) == TL_OK) return;
+    if (random_chance(random, 25)) {
+        c->host_budget = 1 + tl_next_random_below(random, c->peak);
+        c->device.link_bytes_per_second = 1000000000 * (1 + tl_next_random_below(random, 20));
+        c->device.link_latency_ns = tl_next_random_below(random, 3);
+    }
+    if (plan_tiers(&c->graph, c->budget, &c->device, c->host_budget, inference, work, &c->plan, &c->report) == TL_OK) return;
     c->was_infeasible = 1;
     c->budget = c->report.least_budget_bytes;
     if (random_chance(random, 50) && c->budget < c->peak) c->budget += tl_next_random_below(random, c->peak - c->budget);
-    if (plan_graph(&c->graph, c->budget, inference, work, &c->plan, &c->report)) fail_msg("%s", "the least budget fits nothing");
+    if (plan_tiers(&c->graph, c->budget, &c->device, c->host_budget, inference, work, &c->plan, &c->report))
+        fail_msg("%s", "the least budget fits nothing");
 }
 
 static void free_case(case_of *c) {
@@ -71,6 +85,8 @@ static void run_case(const case_of *c, int kind, uint64_t seed) {
     b.desc.plan = &c->plan;
     b.desc.budget_bytes = c->budget;
     b.desc.repeat_count = c->repeat;
+    b.desc.device = &c->device;
+    b.desc.host_budget_bytes = c->host_budget;
     bed_must_init(&b);
     (void)bed_step(&b, c->inference);
     if (bed_step(&b, c->inference) != c->expected) fail_msg("other gradients or results on a backend of kind %d", kind);
@@ -78,11 +94,21 @@ static void run_case(const case_of *c, int kind, uint64_t seed) {
     assert_int_equal(report.planned_peak_bytes, c->plan.peak_bytes);
     assert_int_equal(report.measured_peak_bytes, c->plan.peak_bytes);
     assert_true(report.measured_peak_bytes <= c->budget);
+    assert_int_equal(report.measured_host_peak_bytes, c->plan.host_peak_bytes);
+    assert_true(report.measured_host_peak_bytes <= c->host_budget);
     assert_int_equal(report.planned_cost, c->plan.cost);
     assert_int_equal(report.recompute_count, b.mixer.recomputes / (2 * c->repeat));
     assert_int_equal(report.forward_count, b.mixer.forwards / (2 * c->repeat));
     assert_false(b.spy.went_over);
     bed_close(&b);
+}
+
+// 1 = a node runs forward twice.
+static int is_made_again(const case_of *c) {
+    int32_t i, ran[MIXER_NODES] = { 0 };
+    for (i = 0; i < c->plan.step_count; i++)
+        if (c->plan.steps[i].kind <= TL_STEP_FORWARD_SAVE && ran[c->plan.steps[i].node]++) return 1;
+    return 0;
 }
 
 // What a fault in the kernels makes of it: 1 = it shows.
@@ -103,23 +129,25 @@ static int fault_shows(const case_of *c, int reseeds) {
 
 static void random_graphs_run_as_planned_with_the_gradients_of_keep_all(void **state) {
     tl_random random = { 120 };
-    long round, rounds = rounds_of(1000), recomputes = 0, least = 0, lower = 0, faults = 0, seen = 0;
+    long round, rounds = rounds_of(1000), recomputes = 0, spills = 0, least = 0, lower = 0, faults = 0, seen = 0;
     (void)state;
     for (round = 0; round < rounds; round++) {
         case_of c;
         make_case(&random, 20, 0, &c);
         run_case(&c, round % 4 == 3 ? (int)(round / 4 % BACKEND_KINDS) : BACKEND_CHECKED, tl_next_random(&random));
-        recomputes += c.plan.cost > c.plan.base_cost;
+        spills += c.plan.host_peak_bytes > 0;
+        recomputes += is_made_again(&c);
         least += c.was_infeasible;
         lower += c.plan.peak_bytes < c.peak;
-        if (c.plan.cost > c.plan.base_cost) {
+        if (is_made_again(&c)) {
             faults++;
             seen += fault_shows(&c, (int)(round % 2));
         }
         free_case(&c);
     }
-    printf("%ld graphs: %ld with forwards made again, %ld first infeasible, %ld below the peak of keep all\n"
-           "%ld of %ld planted faults seen\n", rounds, recomputes, least, lower, seen, faults);
+    printf("%ld graphs: %ld with forwards made again, %ld spilled, %ld first infeasible, %ld below the peak of keep all\n"
+           "%ld of %ld planted faults seen\n", rounds, recomputes, spills, least, lower, seen, faults);
+    assert_true(spills > rounds / 20);
     assert_true(recomputes > rounds / 5 && least > rounds / 20 && lower > rounds / 2);
     assert_true(seen * 100 >= faults * 95);  // what is made again may have no byte
 }
@@ -257,6 +285,38 @@ static void the_budget_decides_what_a_lazy_run_makes_again(void **state) {
     tl_free_graph(NULL, &graph);
 }
 
+static void a_lazy_run_spills_where_there_is_a_host_tier(void **state) {
+    static bed b;
+    tl_graph graph = chain_of(12);
+    tl_strategy planned = lazy(tl_gradient_checkpointed(0));
+    tl_device device;
+    tl_run_report report;
+    (void)state;
+    memset(&device, 0, sizeof device);
+    device.link_bytes_per_second = UINT64_C(64000000000);  // an activation in the time of a layer
+    bed_open(&b, &graph, BACKEND_CHECKED, 3, 1);
+    b.desc.strategy = &planned;
+    b.desc.device = &device;
+    b.desc.budget_bytes = 7 * 64;
+    b.desc.host_budget_bytes = 4 * 64;
+    bed_must_init(&b);
+    (void)bed_step(&b, 0);
+    if (bed_step(&b, 0) != keep_all_outcome(&graph, 0, 1, NULL)) fail_msg("%s", "other gradients");
+    report = bed_report(&b);
+    assert_true(report.spill_count > 0 && report.spill_count <= 4 && report.fetch_count > 0);
+    assert_true(report.measured_peak_bytes <= 7 * 64 && report.measured_host_peak_bytes <= 4 * 64);
+    assert_true(report.recompute_count < lazy_report(&graph, planned, 7 * 64).recompute_count);
+    // Over a link that takes ages, it computes again instead.
+    tl_free_run(b.run);
+    device.link_bytes_per_second = 1;
+    bed_must_init(&b);
+    (void)bed_step(&b, 0);
+    assert_int_equal(bed_report(&b).spill_count, 0);
+    assert_true(bed_report(&b).recompute_count > report.recompute_count);
+    bed_close(&b);
+    tl_free_graph(NULL, &graph);
+}
+
 static void full_gradients_are_never_planned_below_keep_all(void **state) {
     static bed b;
     tl_graph graph = chain_of(12);
@@ -323,6 +383,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(forward_only_graphs_give_the_results_of_keep_all),
         cmocka_unit_test(a_lazy_run_within_a_budget_is_planned_as_tl_plan_remat_plans),
         cmocka_unit_test(the_budget_decides_what_a_lazy_run_makes_again),
+        cmocka_unit_test(a_lazy_run_spills_where_there_is_a_host_tier),
         cmocka_unit_test(full_gradients_are_never_planned_below_keep_all),
         cmocka_unit_test(a_base_above_the_budget_is_infeasible),
         cmocka_unit_test(every_allocation_of_a_planned_run_may_fail),

@@ -275,13 +275,17 @@ static int same_outcome(const outcome *a, const outcome *b) {
 
 // A random graph of whole words.
 static void make_graph(tl_random *random, tl_graph *graph) {
+    tl_node *nodes;
+    tl_node_output *outputs;
     int32_t i;
     if (random_graph(NULL, random, NODES, graph)) fail_msg("%s", "no graph");
-    for (i = 0; i < graph->tensor_count; i++) graph->outputs[i].bytes *= 4;
+    nodes = (tl_node *)(uintptr_t)graph->nodes;
+    outputs = (tl_node_output *)(uintptr_t)graph->outputs;
+    for (i = 0; i < graph->tensor_count; i++) outputs[i].bytes *= 4;
     for (i = 0; i < graph->node_count; i++) {
-        graph->nodes[i].saved_bytes *= 4;
-        graph->nodes[i].fwork_bytes *= 4;
-        graph->nodes[i].bwork_bytes *= 4;
+        nodes[i].saved_bytes *= 4;
+        nodes[i].fwork_bytes *= 4;
+        nodes[i].bwork_bytes *= 4;
     }
 }
 
