@@ -1,9 +1,10 @@
-/* tl_strategy.h - v0.2.0 - train and run neural networks inside a fixed number of bytes
+/* tl_strategy.h - v0.3.0 - train and run neural networks inside a fixed number of bytes
    No dependency but a C99 or C++11 compiler. MIT or public domain, your choice: see the end.
 
    One number in (bytes), a plan out, and the plan holds: what to keep, what to drop and make
-   again, what to spill to the host or to compress. The run's measured peak equals the announced
-   one, and gradients are equal to the last bit to those of a run that keeps everything.
+   again, what to spill to the host or to compress. With it comes a bound that no plan undercuts.
+   The run's measured peak equals the announced one, and gradients are equal to the last bit to
+   those of a run that keeps everything.
 
    SYNOPSIS
        #define TL_STRATEGY_IMPLEMENTATION   // in exactly one .c or .cpp file
@@ -13,11 +14,13 @@
        tl_graph graph = {0};
        tl_plan  plan = {0};
        tl_chain_desc chain = {0};                    // zero = default, everywhere
-       tl_checkpoint_config config = tl_checkpoint_uniform(4);
+       tl_remat_desc desc = {0};
        chain.layer_count = 16;                       // 16 equal layers of 1 byte each
        chain.input_bytes = 1;
+       desc.graph = &graph;
+       desc.budget_bytes = 9;                        // keeping everything takes 18
        if (tl_add_chain(&env, &graph, &chain) ||
-           tl_plan_checkpoints(&env, &graph, &config, &plan)) puts(env.error.text);
+           tl_plan_remat(&env, &desc, &plan, NULL)) puts(env.error.text);
        printf("peak %d bytes, cost %d\n", (int)plan.peak_bytes, (int)plan.cost);
        tl_free_plan(&env, &plan);
        tl_free_graph(&env, &graph);
@@ -25,13 +28,13 @@
    CONTENTS          (every name below is a banner: search for "[2]")
        [1] CORE          results, env, sinks, random numbers, version
        [2] STRATEGY      what the caller wants, in seven fields
-       [3] GRAPH         nodes, tensors, sizes, costs; the device; .tlg text
-       [4] PLAN          steps, the simulator, checkpoint configs as plans
+       [3] GRAPH         nodes, tensors, sizes, costs; the device; .tlg text; layers, fusion
+       [4] PLAN          steps, the simulator, checkpoint configs; plans as text and C tables
        [5] REMAT         recomputation under a byte budget, with a certified distance to the optimum
-       [10] BACKEND      blocks, ranges, tickets; the CPU backend
+       [10] BACKEND      blocks, ranges, tickets; the CPU backend; what a device can do
        [11] MANAGER      the store and the online checkpoint manager
        [12] RUN          the executor: plans, online runs, layer-by-layer backprop
-       [13] TRACE        what a run did, as a picture and as a trace
+       [13] TRACE        what a run did, as a picture and as a trace; a plan as a picture
 
    OPTIONS           (define before the include; none is needed)
        TL_STRATEGY_IMPLEMENTATION   in one file: compile the second half
@@ -44,8 +47,9 @@
        TL_NO_THREADS                no built-in lock; the caller may still give one
        TL_NO_CHECKS                 drops the checked and the deferred CPU backend, which are for tests
        TL_NO_PLANNERS               drops what makes plans: checkpoint configs, kept sets, Revolve,
-                                    [5]; plans made elsewhere and online runs remain
-       TL_NO_TEXT                   drops printing, parsing and JSON; error text stays
+                                    [5], and what feeds it: layers, statistics, fusion, measured
+                                    devices; plans made elsewhere and online runs remain
+       TL_NO_TEXT                   drops printing, parsing, JSON and pictures; error text stays
        TL_NO_TRACE                  drops [13]
 
    RULES
@@ -73,7 +77,7 @@
 #include <stdint.h>
 
 #define TL_VERSION_MAJOR 0  // breaking change
-#define TL_VERSION_MINOR 2  // new feature, old code still compiles
+#define TL_VERSION_MINOR 3  // new feature, old code still compiles
 #define TL_VERSION_PATCH 0  // fix
 #define TL_VERSION (TL_VERSION_MAJOR * 10000 + TL_VERSION_MINOR * 100 + TL_VERSION_PATCH)
 
@@ -357,7 +361,7 @@ TLDEF tl_result tl_parse_strategy_json(tl_env *env, const char *text, size_t len
 #endif
 
 // ============================================================================
-// [3] GRAPH -- nodes, tensors, sizes, costs; the device; .tlg text
+// [3] GRAPH -- nodes, tensors, sizes, costs; the device; .tlg text; layers, fusion
 //
 //     node 1 s split fwd=4 bwd=3 out=3,5,2 needs=none in=0
 //
@@ -371,6 +375,10 @@ TLDEF tl_result tl_parse_strategy_json(tl_env *env, const char *text, size_t len
 // (attention weights, masks, statistics) is `saved`; scratch that lives during
 // one call is `fwork` and `bwork`. A layer chain is the graph whose node i reads
 // node i-1.
+//
+// Graphs are read from text, built node by node (tl_add_node), or layer by layer from
+// shapes (tl_add_conv2d and its neighbours). tl_measure_graph says what one is like, its
+// floor above all; tl_plan_fusion makes chains of elementwise nodes one node each.
 // ============================================================================
 
 typedef struct tl_tensor {
@@ -886,7 +894,7 @@ TLDEF void      tl_free_fusion_plan(tl_env *env, tl_fusion_plan *fusion);  // ac
 #endif
 
 // ============================================================================
-// [4] PLAN -- steps, the simulator, checkpoint configs as plans
+// [4] PLAN -- steps, the simulator, checkpoint configs; plans as text and C tables
 //
 //     F 1  F 2  F 3  D 2  B 3  F 2  B 2  B 1
 //     ---------------------------------------    tensor 2 is dropped after its
@@ -899,6 +907,10 @@ TLDEF void      tl_free_fusion_plan(tl_env *env, tl_fusion_plan *fusion);  // ac
 // largest sum of live bytes, and with offsets the high-water mark of the arena.
 // Copies end at an explicit WAIT, so peaks depend on the order of steps alone,
 // never on timing. Backwards run once each, in reverse listing order.
+//
+// Whatever made it, a plan can be copied, explained in plain text (tl_explain_plan), and
+// written: as a schedule, or with its graph as const C tables (tl_write_plan_table), which
+// programs without planners replay.
 //
 // References: Griewank, Walther, Algorithm 799: Revolve, 2000. Chen et al., Training Deep
 // Nets with Sublinear Memory Cost, 2016, arXiv:1604.06174, section 3.
@@ -1420,7 +1432,7 @@ TLDEF int tl_parse_policy(const char *text, tl_policy *policy);
 #endif
 
 // ============================================================================
-// [10] BACKEND -- blocks, ranges, tickets; the CPU backend
+// [10] BACKEND -- blocks, ranges, tickets; the CPU backend; what a device can do
 //
 //     block 1  |####....########|..............|      a block is one allocation;
 //               range: offset 8, bytes 8              a range is a part of it
@@ -2145,7 +2157,7 @@ TLDEF const char *tl_name_random_moment(tl_random_moment moment);  // "replay"; 
 
 #ifndef TL_NO_TRACE
 // ============================================================================
-// [13] TRACE -- what a run did, as a picture and as a trace
+// [13] TRACE -- what a run did, as a picture and as a trace; a plan as a picture
 //
 //     desc.observe = tl_record_event; desc.observe_user = trace;    // [12] RUN
 //     tl_write_trace_json(&env, trace, &graph, sink);  // chrome://tracing, ui.perfetto.dev

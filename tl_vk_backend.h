@@ -1,4 +1,4 @@
-/* tl_vk_backend.h - v0.2.0 - the buffers of tl_strategy.h on Vulkan compute
+/* tl_vk_backend.h - v0.3.0 - the buffers of tl_strategy.h on Vulkan compute
    Depends on tl_strategy.h and <vulkan/vulkan_core.h>. MIT or public domain: see the end.
 
    Implements [10] BACKEND of tl_strategy.h inside a VkDevice that you own: tensors are kept,
