@@ -13894,6 +13894,7 @@ static tl_result tli_remat_search(const tli_remat_input *in, tli_steps *best, ui
 // outputs that its own backwards do not read go before them.
 
 #define TLI_PC_MOST_STAGES 1024     // more are joined
+#define TLI_PC_WORK UINT64_C(400000000)  // without a limit of the caller's
 #define TLI_PC_BLOCK 4096           // points of curves in one allocation
 #define TLI_PC_MOST_POINTS 8000000  // of all curves: 128 MB
 #define TLI_PC_FINAL_POINTS 240     // of a curve that ends with the last stage, where not all steps are kept
@@ -15976,7 +15977,7 @@ static tl_result tli_find_peak_node(tl_env *env, const tl_graph *graph, const tl
 
 static tl_result tli_plan_stages(tl_env *env, const tl_chain_plan_desc *desc, uint64_t budget, tl_plan *plan,
                                  tl_remat_report *report) {
-    uint64_t limit = desc->work_limit ? desc->work_limit : TLI_REMAT_WORK, work = 0;
+    uint64_t limit = desc->work_limit ? desc->work_limit : TLI_PC_WORK, work = 0;
     tli_pc_result found;
     tli_steps steps;
     tli_remat_watch watch;
