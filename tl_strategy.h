@@ -14727,7 +14727,7 @@ static void tli_pc_forget_curves(tli_pc *pc) {
 // Which segments are planned. width 0: all. Else segments of up to `width` stages may end anywhere, of up to
 // twice as many at every second stage, and so on: of two neighbours the one that hands over less.
 static void tli_pc_set_grid(tli_pc *pc, int32_t width) {
-    int32_t i, last, other, length = width ? width : pc->stage_count, most = length;
+    int32_t i, last, other, length = width ? width : pc->stage_count, most;
     for (i = 0; i < pc->stage_count; i++) pc->grid[i] = length;
     for (; length < pc->stage_count; length = most) {
         most = length > pc->stage_count / 2 ? pc->stage_count : 2 * length;
@@ -16346,7 +16346,7 @@ static void tli_stages_advance(tli_stages *s, int32_t from, int32_t to) {
 static void tli_stage_reverse(tli_stages *s, int32_t stage) {
     const tl_graph *graph = s->policy->graph;
     int32_t first = tli_find_stage_end(s, stage - 1) + 1, end = tli_find_stage_end(s, stage), id, i;
-    tli_zero(s->wanted + first, (size_t)(end - first + 1));
+    tli_zero(s->wanted + first, (size_t)end + 1 - (size_t)first);
     for (id = end; id >= first; id--) {
         const tl_node *node = &graph->nodes[id];
         if (!s->ran[id] && (node->has_grad || node->keep)) s->wanted[id] = 1;
