@@ -13906,6 +13906,7 @@ static tl_result tli_remat_search(const tli_remat_input *in, tli_steps *best, ui
 // outputs that its own backwards do not read go before them.
 
 #define TLI_PC_MOST_STAGES 1024     // more are joined
+#define TLI_PC_WORK UINT64_C(400000000)  // without a limit of the caller's
 #define TLI_PC_BLOCK 4096           // points of curves in one allocation
 #define TLI_PC_MOST_POINTS 8000000  // of all curves: 128 MB
 #define TLI_PC_FINAL_POINTS 240     // of a curve that ends with the last stage, where not all steps are kept
@@ -14738,7 +14739,7 @@ static void tli_pc_forget_curves(tli_pc *pc) {
 // Which segments are planned. width 0: all. Else segments of up to `width` stages may end anywhere, of up to
 // twice as many at every second stage, and so on: of two neighbours the one that hands over less.
 static void tli_pc_set_grid(tli_pc *pc, int32_t width) {
-    int32_t i, last, other, length = width ? width : pc->stage_count, most = length;
+    int32_t i, last, other, length = width ? width : pc->stage_count, most;
     for (i = 0; i < pc->stage_count; i++) pc->grid[i] = length;
     for (; length < pc->stage_count; length = most) {
         most = length > pc->stage_count / 2 ? pc->stage_count : 2 * length;
@@ -15988,7 +15989,7 @@ static tl_result tli_find_peak_node(tl_env *env, const tl_graph *graph, const tl
 
 static tl_result tli_plan_stages(tl_env *env, const tl_chain_plan_desc *desc, uint64_t budget, tl_plan *plan,
                                  tl_remat_report *report) {
-    uint64_t limit = desc->work_limit ? desc->work_limit : TLI_REMAT_WORK, work = 0;
+    uint64_t limit = desc->work_limit ? desc->work_limit : TLI_PC_WORK, work = 0;
     tli_pc_result found;
     tli_steps steps;
     tli_remat_watch watch;
@@ -16357,7 +16358,7 @@ static void tli_stages_advance(tli_stages *s, int32_t from, int32_t to) {
 static void tli_stage_reverse(tli_stages *s, int32_t stage) {
     const tl_graph *graph = s->policy->graph;
     int32_t first = tli_find_stage_end(s, stage - 1) + 1, end = tli_find_stage_end(s, stage), id, i;
-    tli_zero(s->wanted + first, (size_t)(end - first + 1));
+    tli_zero(s->wanted + first, (size_t)end + 1 - (size_t)first);
     for (id = end; id >= first; id--) {
         const tl_node *node = &graph->nodes[id];
         if (!s->ran[id] && (node->has_grad || node->keep)) s->wanted[id] = 1;

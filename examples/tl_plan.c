@@ -984,7 +984,9 @@ static int write_plan_picture(program *p) {
     tl_graph timed = p->graph;
     tl_device device = p->device;
     tl_node *nodes = p->host_bytes ? time_nodes(p) : NULL;
-    int code = p->host_bytes && !nodes ? fail(CODE_INPUT, "no memory to draw") : open_writer(p, p->o.svg, &w);
+    int code;
+    if (p->host_bytes && !nodes) return fail(CODE_INPUT, "no memory to draw");
+    code = open_writer(p, p->o.svg, &w);
     if (!code) {
         if (nodes) timed.nodes = nodes;
         device.link_bytes_per_second = p->link_bytes;

@@ -129,9 +129,9 @@ step_headers() {
     for f in $(build_tests); do
         lang=$(header_line "$f" lang)
         c="c99 c11 c17" cpp="c++11 c++14 c++17 c++20"
-        case $f in      # loaders and link orders: the language is that of build_vk_impl.c
-            */build_vk_impl.c | */build_vk_only_header.c) ;;
-            */build_vk_*) c="c99 c17" cpp="c++11 c++20" ;;
+        case $f in      # options, loaders and link orders: the language between is that of these four
+            */build_only_header.c | */build_static_impl.c | */build_vk_impl.c | */build_vk_only_header.c) ;;
+            *) c="c99 c17" cpp="c++11 c++20" ;;
         esac
         if [ "$lang" != c++ ]; then
             for std in $c; do for cc in gcc clang; do build_command "$f" c $cc $std; done; done

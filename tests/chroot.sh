@@ -3,9 +3,10 @@
 #
 #   DIRECTORY/bare   only git, make and gcc:  git clone, make run
 #   DIRECTORY/full   a copy of it, with apt:  git clone, make deps test, make run-vulkan
+#   DIRECTORY/ci     a copy of it, with apt:  git clone, .ci/run
 #
 # The commit checked out now is cloned; `bare` is kept, so the next time is quick. DIRECTORY is /var/tmp/tl_strategy_chroot
-# unless given; MIRROR=... names another Debian mirror. STEPS="bare full" chooses.
+# unless given; MIRROR=... names another Debian mirror. STEPS="bare full ci" chooses; without it the first two.
 set -euo pipefail
 repository=$(cd "$(dirname "$0")/.." && pwd)
 dir=${1:-/var/tmp/tl_strategy_chroot}
@@ -16,7 +17,7 @@ mirror=${MIRROR:-http://deb.debian.org/debian}
 
 unmount() {
     local root
-    for root in "$dir/bare" "$dir/full"; do
+    for root in "$dir/bare" "$dir/full" "$dir/ci"; do
         umount -q "$root/source" "$root/dev" "$root/proc" 2>/dev/null || true
     done
 }
@@ -54,6 +55,12 @@ for step in $steps; do
         rm -rf --one-file-system "$dir/full"
         cp -a "$dir/bare" "$dir/full"
         enter "$dir/full" "$clone"'; make deps test; make run-vulkan; git status --short'
+        ;;
+    ci)
+        echo "== with apt: .ci/run"
+        rm -rf --one-file-system "$dir/ci"
+        cp -a "$dir/bare" "$dir/ci"
+        enter "$dir/ci" "$clone"'; .ci/run; git status --short'
         ;;
     *) echo "unknown step $step" >&2; exit 1 ;;
     esac

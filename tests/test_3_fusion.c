@@ -437,7 +437,7 @@ static void wrong_descs_are_refused(void **state) {
     tl_free_graph(NULL, &graph);
     // Scratch cannot overflow: it is less than the members' outputs and gradients.
     long_chain(&graph, 60, "gelu", "in", 1);
-    for (i = 0; i < graph.tensor_count; i++) graph.outputs[i].bytes = UINT64_C(1) << 57;
+    for (i = 0; i < graph.tensor_count; i++) OUTPUTS(&graph)[i].bytes = UINT64_C(1) << 57;
     desc = fusion_desc(&graph);
     desc.block_bytes = UINT64_C(1) << 60;
     fused(&desc, &plan);
@@ -484,17 +484,17 @@ static void every_allocation_may_fail(void **state) {
 // -- runs --
 
 #define ELEMENTS 700
-#define NODES 64
+#define MOST_NODES 64
 #define WEIGHTS 16
 
 // What the kernels of one run share. The fused ones call those of their members.
 typedef struct lab {
     const tl_graph *graph;            // the old one
     const tl_fusion_plan *fusion;     // 0 = the run is over the old graph
-    float    weights[NODES][WEIGHTS];
-    float    gradients[NODES][WEIGHTS];
-    uint32_t traces[NODES];           // of the gradients that arrive at a node that is not elementwise
-    float    loss[NODES];
+    float    weights[MOST_NODES][WEIGHTS];
+    float    gradients[MOST_NODES][WEIGHTS];
+    uint32_t traces[MOST_NODES];           // of the gradients that arrive at a node that is not elementwise
+    float    loss[MOST_NODES];
 } lab;
 
 static int32_t old_node(const lab *l, const tl_kernel_call *call) {
@@ -733,7 +733,7 @@ static void lab_init(lab *l, const tl_graph *graph, const tl_fusion_plan *fusion
     l->graph = graph;
     l->fusion = fusion;
     random.state = 5;
-    for (i = 0; i < NODES; i++)
+    for (i = 0; i < MOST_NODES; i++)
         for (k = 0; k < WEIGHTS; k++) l->weights[i][k] = (float)(tl_next_random_ratio(&random) - 0.5);
 }
 
@@ -857,7 +857,7 @@ static void fused_runs_equal_plain_ones_to_the_last_bit(void **state) {
         tl_plan before, after;
         tl_run_report report;
         static lab a, b;
-        random_lab_graph(&env, &random, NODES, &graph);
+        random_lab_graph(&env, &random, MOST_NODES, &graph);
         desc = fusion_desc(&graph);
         desc.block_bytes = blocks[i % 4];
         fused(&desc, &fusion);

@@ -352,7 +352,7 @@ static void models_by_hand_equal_the_traced_ones(void **state) {
         assert_int_equal(tl_find_base_bytes(&m.env, &m.graph, 0, 0, &weights), TL_OK);
         if (references[i].weights) assert_int_equal(weights, 4 * references[i].weights);
         // The files hold neither weights nor the batch.
-        for (k = 0; k < m.graph.node_count; k++) m.graph.nodes[k].param_bytes = 0;
+        for (k = 0; k < m.graph.node_count; k++) NODES(&m.graph)[k].param_bytes = 0;
         m.graph.batch = 0;
         assert_int_equal(tl_parse_graph(&m.env, text, length, &file), TL_OK);
         built = printed(&m.graph);

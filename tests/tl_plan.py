@@ -185,7 +185,7 @@ def host_copies_take_what_the_link_takes():
         near = checker.replay(checker.load(model), steps, link=rate / 1e9)['cost']      # as the tool is used by hand
         assert abs(near - got['total_cost']) <= 1e-6 * got['total_cost'] + len(steps), (name, near, got)
         alone = json.loads(planned(model, '--budget', budget, '--work', '30000000', '--json', '-'))
-        assert got['total_cost'] <= 1.0001 * alone['total_cost'], (name, got, alone)    # the work is shared with copies
+        assert got['total_cost'] <= alone['total_cost'], (name, got, alone)
         spilled += got['host_peak_bytes'] > 0
     assert spilled >= 4
     planned(*args, '--svg', path('host.svg'), '--html', path('host.html'))
