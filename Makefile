@@ -15,6 +15,9 @@ STD      := -std=c99 -ffp-contract=off
 WARN     := -Wall -Wextra -Wpedantic
 LDLIBS   := -lm -lpthread -ldl
 
+# A test holds the whole header: what it does not call is left out, which makes it in a tenth of the time.
+UNUSED   := -DTL_STRATEGY_STATIC
+
 HEADERS  := tl_strategy.h tl_vk_backend.h $(wildcard examples/*.h tests/*.h) tests/vk_shim.c
 EXAMPLES := $(patsubst examples/%.c,$(B)/%,$(wildcard examples/*.c))
 TESTS    := $(patsubst tests/%.c,$(B)/%,$(wildcard tests/test_*.c))
@@ -57,7 +60,7 @@ $(EXAMPLES): $(B)/%: examples/%.c $(HEADERS)
 
 $(TESTS): $(B)/%: tests/%.c $(HEADERS) | cmocka
 	@mkdir -p $(@D)
-	$(call build,$(CC) $(CFLAGS) $(STD) $(WARN) $(WERROR) -Iexamples -o $@ $< $(LDFLAGS) -lcmocka $(LDLIBS))
+	$(call build,$(CC) $(CFLAGS) $(STD) $(WARN) $(WERROR) $(UNUSED) -Iexamples -o $@ $< $(LDFLAGS) -lcmocka $(LDLIBS))
 
 $(BENCHES): $(B)/bench/%: tests/bench/%.c $(HEADERS)
 	@mkdir -p $(@D)

@@ -1,6 +1,7 @@
 // The validation of vk_support.h is on: each kind of check sees a fault that is planted here, and a
 // program without one gets no message. A layer that is missing, switched off or configured away
 // makes these tests fail, and so says that the silence of the other Vulkan tests is worth nothing.
+#undef TL_STRATEGY_STATIC  // of the other header the declarations are enough
 #define TL_STRATEGY_IMPLEMENTATION
 #include "vk_support.h"
 
