@@ -6644,7 +6644,7 @@ static int32_t tli_fuse_inplace(const tli_fusion *f, int32_t last) {
 static tl_result tli_add_fused(tli_fusion *f, tli_graph_rules *rules, tl_graph *graph, int32_t last) {
     const tl_graph *old = f->graph;
     const tl_node *end = &old->nodes[last];
-    int32_t id = f->heads[last], count = f->counts[last], input_count = 0, at, k;
+    int32_t id = f->heads[last], count = f->counts[last], input_count = 0, input, at, k;
     tli_fused sum;
     tl_node_desc desc;
     tl_node_input *inputs;
@@ -6677,12 +6677,12 @@ static tl_result tli_add_fused(tli_fusion *f, tli_graph_rules *rules, tl_graph *
     }
     result = tli_add_node(rules, graph, &desc);
     if (result) return result;
-    inputs = (tl_node_input *)&graph->inputs[graph->nodes[graph->node_count - 1].first_input];
+    inputs = (tl_node_input *)graph->inputs;
+    input = graph->nodes[graph->node_count - 1].first_input;
     for (at = 0, id = f->heads[last]; at < count; at++, id = f->next[id])
         for (k = old->nodes[id].first_input; k < old->nodes[id].first_input + old->nodes[id].input_count; k++) {
             if (at > 0 && old->outputs[old->inputs[k].tensor].node == f->previous[id]) continue;
-            inputs->needed = (uint8_t)(old->inputs[k].needed || at < f->remade[last]);
-            inputs++;
+            inputs[input++].needed = (uint8_t)(old->inputs[k].needed || at < f->remade[last]);
         }
     for (k = 0; k < end->output_count; k++) {
         int32_t tensor = graph->nodes[graph->node_count - 1].first_output + k;
@@ -18282,7 +18282,7 @@ struct tl_manager {
     int32_t  lost_count, lost_capacity;
     tl_checkpoint_info *candidates;  // TL_EVICTION_CALLER
     int32_t *candidate_entries;
-    int32_t  candidate_capacity;
+    int32_t  candidate_capacity, candidate_entry_capacity;
     tl_checkpoint_statistics statistics;
     char     lock;
 };
@@ -18369,14 +18369,12 @@ static int tli_reserve_entries(tl_manager *m, int64_t count) {
     if (!tli_grow(m->env, (void **)&m->entries, &m->entry_capacity, m->entry_count, count,
                   sizeof *m->entries))
         return 0;
-    if (m->desc.eviction == TL_EVICTION_CALLER && m->candidate_capacity < m->entry_capacity) {
-        int32_t entries = m->candidate_capacity, infos = m->candidate_capacity;
-        if (!tli_grow(m->env, (void **)&m->candidate_entries, &entries, 0, m->entry_capacity,
-                      sizeof *m->candidate_entries) ||
-            !tli_grow(m->env, (void **)&m->candidates, &infos, 0, m->entry_capacity, sizeof *m->candidates))
-            return 0;
-        m->candidate_capacity = entries;
-    }
+    if (m->desc.eviction == TL_EVICTION_CALLER &&
+        (!tli_grow(m->env, (void **)&m->candidate_entries, &m->candidate_entry_capacity, 0, m->entry_capacity,
+                   sizeof *m->candidate_entries) ||
+         !tli_grow(m->env, (void **)&m->candidates, &m->candidate_capacity, 0, m->entry_capacity,
+                   sizeof *m->candidates)))
+        return 0;
     while (cells < 2 * (uint64_t)count) cells *= 2;
     if (cells == m->cell_count) return 1;
     table = (tli_cell *)tli_alloc_array(m->env, cells, sizeof *table);

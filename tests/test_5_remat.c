@@ -400,6 +400,7 @@ static void one_step_of_work_still_gives_a_plan(void **state) {
     NODES(&graph)[150].fwd_cost = 2;  // equal layers take no search
     assert_int_equal(plan_checked(&desc, &env, &plan, &report), TL_OK);
     assert_false(report.proven);
+    tl_free_plan(&env, &plan);
     assert_int_equal(tl_plan_remat(NULL, &desc, &plan, NULL), TL_OK);     // neither env nor report is needed
     tl_free_plan(NULL, &plan);
     tl_free_graph(NULL, &graph);
