@@ -69,7 +69,7 @@ asan="-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined,float-cast-ove
 step_asan_gcc()   { SAMPLE=7 tests_with B=$out/asan_gcc CC=gcc RUNNER="$(fixed_addresses)" CFLAGS="$asan"; }
 step_asan_clang() { tests_with VULKAN=no B=$out/asan_clang CC=clang RUNNER="$(fixed_addresses)" CFLAGS="$asan"; }
 step_tsan() {
-    TSAN_OPTIONS=halt_on_error=1 tests_with VULKAN=no B=$out/tsan CC=clang RUNNER="$(fixed_addresses)" \
+    TSAN_OPTIONS=halt_on_error=1 SAMPLE=7 tests_with VULKAN=no B=$out/tsan CC=clang RUNNER="$(fixed_addresses)" \
         CFLAGS="-O1 -g -fsanitize=thread"
 }
 step_short_enums() { tests_with VULKAN=no B=$out/short_enums CC=gcc CFLAGS="-O1 -fshort-enums"; }
@@ -87,7 +87,7 @@ s390x_flags="-fexcess-precision=fast"
 s390x_runner="qemu-s390x -L /usr/s390x-linux-gnu"
 step_s390x() {
     local lib=$cross/s390x/usr/lib/s390x-linux-gnu
-    TIMEOUT=900 tests_with B=$out/s390x VULKAN=no CC=$s390x_cc LDFLAGS="-L$lib -Wl,-rpath,$lib" \
+    TIMEOUT=900 SAMPLE=7 tests_with B=$out/s390x VULKAN=no CC=$s390x_cc LDFLAGS="-L$lib -Wl,-rpath,$lib" \
         CFLAGS="$s390x_flags -O1 -I$cross/s390x/usr/include" RUNNER="$s390x_runner"
 }
 
