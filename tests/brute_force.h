@@ -24,7 +24,7 @@ static inline int brute_before(brute_entry s, brute_entry t) { return s.cost != 
 
 static inline void brute_push(brute *b, brute_entry entry) {
     size_t at = b->heap_count++;
-    if (b->heap_count > b->heap_capacity) fail_msg("brute: heap");
+    if (b->heap_count > b->heap_capacity) fail_msg("%s", "brute: heap");
     while (at && brute_before(entry, b->heap[(at - 1) / 2])) { b->heap[at] = b->heap[(at - 1) / 2]; at = (at - 1) / 2; }
     b->heap[at] = entry;
 }
@@ -49,7 +49,7 @@ static inline void brute_edge(brute *b, const brute_state *from, uint64_t key, u
     cost += from->cost;
     if (peak < from->peak) peak = from->peak;
     if (s->cost != UINT64_MAX && (s->settled || s->cost < cost || (s->cost == cost && s->peak <= peak))) return;
-    if (s->cost == UINT64_MAX && ++b->count * 2 > b->capacity) fail_msg("brute: states");
+    if (s->cost == UINT64_MAX && ++b->count * 2 > b->capacity) fail_msg("%s", "brute: states");
     s->key = key; s->cost = cost; s->peak = peak;
     entry.cost = cost; entry.peak = peak; entry.slot = (uint64_t)(s - b->states);
     brute_push(b, entry);

@@ -664,7 +664,7 @@ static void s5_checkpoints_and_accumulation_combine(void **state) {
     tl_strategy s = tl_with_gradient(tl_strategy_training(), gradient_of(1, 1, 5, 4)), back;
     char text[400];
     size_t length;
-    uint64_t interval, steps;
+    uint64_t interval = 0, steps = 0;
     (void)state;
     assert_int_equal(tl_check_strategy(NULL, &s), TL_OK);
     assert_true(tl_find_checkpoint_interval(&s, &interval) && tl_find_accumulation_steps(&s, &steps));

@@ -289,7 +289,7 @@ static void dump_file(const char *path, const tl_graph *graph, const tl_plan *pl
 
 static void tables_compile_as_c_and_cpp_to_the_same_numbers(void **state) {
     static const char *const compilers[] = { "cc -x c -std=c99 " STRICT, "c++ -x c++ -std=c++11 " STRICT };
-    char dir[] = "/tmp/tl_table_XXXXXX", source[64], wanted[64], got[64], command[512], call[64];
+    char dir[] = "/tmp/tl_table_XXXXXX", source[64], wanted[64], got[64], command[512], call[96];
     tl_random random = { 4711 };
     int count = 40, i;
     size_t c, length = 0;

@@ -38,7 +38,7 @@ static void check_plan(const tl_graph *graph, const tl_plan *plan, uint64_t budg
     memset(&replay, 0, sizeof replay);
     replay.graph = graph;
     replay.plan = plan;
-    if (tl_simulate_plan(NULL, &replay, &simulated)) fail_msg("the plan is not valid");
+    if (tl_simulate_plan(NULL, &replay, &simulated)) fail_msg("%s", "the plan is not valid");
     assert_true(plan->peak_bytes <= budget && plan->base_bytes <= budget - plan->peak_bytes);
     assert_int_equal(plan->peak_bytes, simulated.peak_bytes);
     assert_int_equal(plan->cost, simulated.cost);
@@ -101,7 +101,7 @@ static tl_graph equal_chain(int32_t layers, uint64_t input, uint64_t bytes, uint
     chain.output_bytes = arrays;
     chain.fwork_bytes = chain.bwork_bytes = arrays + layers;
     chain.fwd_costs = arrays + 2 * layers;
-    if (tl_add_chain(NULL, &graph, &chain)) fail_msg("no chain");
+    if (tl_add_chain(NULL, &graph, &chain)) fail_msg("%s", "no chain");
     free(arrays);
     return graph;
 }
@@ -205,7 +205,7 @@ static tl_graph random_layers(tl_random *random, layers *c) {
         node.saved_bytes = (uint64_t)c->saved[i];
         node.fwork_bytes = (uint64_t)c->fwork[i];
         node.bwork_bytes = (uint64_t)c->bwork[i];
-        if (tl_add_node(NULL, &graph, &node, NULL)) fail_msg("no chain");
+        if (tl_add_node(NULL, &graph, &node, NULL)) fail_msg("%s", "no chain");
     }
     return graph;
 }
@@ -282,7 +282,7 @@ static void random_graphs_are_valid_and_not_below_the_bound(void **state) {
         tl_remat_desc remat;
         tl_result result;
         if (random_graph(NULL, &random, 14, &graph) || tl_plan_keep_all(NULL, &graph, 0, &all))
-            fail_msg("no graph");
+            fail_msg("%s", "no graph");
         desc = desc_of(&graph, all.peak_bytes * (uint64_t)random_count(&random, 3, 11) / 10 + 8, 0);
         desc.base_bytes = 7;
         result = plan_checked(&desc, &env, &plan, &report);
@@ -516,7 +516,7 @@ static tl_graph random_chain(int32_t count, uint64_t seed) {
     chain.output_bytes = arrays;
     chain.fwd_costs = arrays + count;
     chain.bwd_costs = arrays + 2 * count;
-    if (tl_add_chain(NULL, &graph, &chain)) fail_msg("no chain");
+    if (tl_add_chain(NULL, &graph, &chain)) fail_msg("%s", "no chain");
     free(arrays);
     return graph;
 }
@@ -524,7 +524,7 @@ static tl_graph random_chain(int32_t count, uint64_t seed) {
 static uint64_t keep_all_peak(const tl_graph *graph) {
     tl_plan plan;
     uint64_t peak;
-    if (tl_plan_keep_all(NULL, graph, 0, &plan)) fail_msg("no plan");
+    if (tl_plan_keep_all(NULL, graph, 0, &plan)) fail_msg("%s", "no plan");
     peak = plan.peak_bytes;
     tl_free_plan(NULL, &plan);
     return peak;

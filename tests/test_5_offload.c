@@ -48,7 +48,7 @@ static void check_answer(const tl_remat_desc *desc, const tl_env *env, tl_result
     replay.graph = desc->graph;
     replay.plan = plan;
     replay.device = desc->device;
-    if (tl_simulate_plan(NULL, &replay, &simulated)) fail_msg("the plan is not valid");
+    if (tl_simulate_plan(NULL, &replay, &simulated)) fail_msg("%s", "the plan is not valid");
     assert_true(plan->peak_bytes <= budget && plan->base_bytes <= budget - plan->peak_bytes);
     assert_true(plan->host_peak_bytes <= desc->host_budget_bytes);
     assert_int_equal(plan->peak_bytes, simulated.peak_bytes);
@@ -116,7 +116,7 @@ static void tiny_graph(tl_random *random, int32_t count, tl_graph *graph) {
             if (random_chance(random, 15)) node.saved_bytes = 1 + tl_next_random_below(random, 6);
             if (random_chance(random, 20)) node.bwork_bytes = tl_next_random_below(random, 4);
         }
-        if (tl_add_node(NULL, graph, &node, NULL)) fail_msg("no node");
+        if (tl_add_node(NULL, graph, &node, NULL)) fail_msg("%s", "no node");
     }
 }
 
@@ -129,7 +129,7 @@ static void alloc_brute(brute_offload *tables, uint32_t capacity) {
     tables->settled = (uint8_t *)malloc(capacity);
     tables->table = (uint32_t *)malloc(tables->table_size * sizeof *tables->table);
     tables->heap = (bo_entry *)malloc(tables->heap_capacity * sizeof *tables->heap);
-    if (!tables->states || !tables->now || !tables->settled || !tables->table || !tables->heap) fail_msg("no memory");
+    if (!tables->states || !tables->now || !tables->settled || !tables->table || !tables->heap) fail_msg("%s", "no memory");
 }
 
 static void free_brute(brute_offload *tables) {
@@ -221,8 +221,8 @@ static void tiny_graphs_reach_the_optimum_of_brute_force(void **state) {
         int32_t node;
         tiny_graph(&random, 3 + i % 3, &graph);
         random_device(&random, &device);
-        if (tl_plan_keep_all(NULL, &graph, 0, &all)) fail_msg("no plan");
-        if (tli_remat_floor(NULL, &graph, 0, 1, &floor, &node)) fail_msg("no floor");
+        if (tl_plan_keep_all(NULL, &graph, 0, &all)) fail_msg("%s", "no plan");
+        if (tli_remat_floor(NULL, &graph, 0, 1, &floor, &node)) fail_msg("%s", "no floor");
         floor += tl_next_random_below(&random, all.peak_bytes - floor + 1);
         desc = desc_of(&graph, floor ? floor : 1, &device, host);
         result = plan_checked(&desc, &env, &plan, &report);
@@ -402,7 +402,7 @@ static void larger_random_graphs_are_valid_and_repeatable(void **state) {
         tl_result result, without;
         int inference = random_chance(&random, 15);
         if (random_graph(NULL, &random, i % 2 ? 100 : 25, &graph) || tl_plan_keep_all(NULL, &graph, inference, &all))
-            fail_msg("no graph");
+            fail_msg("%s", "no graph");
         random_device(&random, &device);
         desc = desc_of(&graph, 1 + all.peak_bytes - tl_next_random_below(&random, all.peak_bytes * 2 / 3 + 1), &device,
                        1 + tl_next_random_below(&random, all.peak_bytes + 1));
@@ -446,7 +446,7 @@ static void budgets_that_need_a_host_are_planned(void **state) {
         int32_t node;
         tiny_graph(&random, 3 + i % 6, &graph);
         random_device(&random, &device);
-        if (tli_remat_floor(NULL, &graph, 0, 1, &floor, &node)) fail_msg("no floor");
+        if (tli_remat_floor(NULL, &graph, 0, 1, &floor, &node)) fail_msg("%s", "no floor");
         desc = desc_of(&graph, floor ? floor : 1, &device, 0);
         desc.work_limit = 100000;
         if (plan_checked(&desc, &env, &plan, &report) == TL_ERROR_INFEASIBLE && report.proven) {
@@ -471,7 +471,7 @@ static void without_a_host_budget_a_device_changes_nothing(void **state) {
         tl_plan all, plan, same;
         tl_env env;
         tl_remat_desc desc;
-        if (random_graph(NULL, &random, 60, &graph) || tl_plan_keep_all(NULL, &graph, 0, &all)) fail_msg("no graph");
+        if (random_graph(NULL, &random, 60, &graph) || tl_plan_keep_all(NULL, &graph, 0, &all)) fail_msg("%s", "no graph");
         random_device(&random, &device);
         memset(&env, 0, sizeof env);
         desc = desc_of(&graph, all.peak_bytes * 3 / 4 + 1, NULL, 0);
@@ -500,7 +500,7 @@ static void a_public_model_gains_from_a_link(void **state) {
     (void)state;
     if (!text) skip();
     graph = graph_of(text);
-    if (tl_plan_keep_all(NULL, &graph, 0, &all)) fail_msg("no plan");
+    if (tl_plan_keep_all(NULL, &graph, 0, &all)) fail_msg("%s", "no plan");
     desc = desc_of(&graph, all.peak_bytes / 100 * 60, &device, TL_UNLIMITED);
     desc.work_limit = 60000000;
     assert_int_equal(plan_checked(&desc, &env, &plan, &with), TL_OK);
@@ -534,7 +534,7 @@ static void infeasible_with_a_host_names_what_works(void **state) {
         int32_t node;
         tiny_graph(&random, 3 + i % 20, &graph);
         random_device(&random, &device);
-        if (tli_remat_floor(NULL, &graph, 0, 1, &floor, &node)) fail_msg("no floor");
+        if (tli_remat_floor(NULL, &graph, 0, 1, &floor, &node)) fail_msg("%s", "no floor");
         desc = desc_of(&graph, floor > 1 ? floor - 1 : 1, &device, TL_UNLIMITED);
         if (plan_checked(&desc, &env, &plan, &report) == TL_ERROR_INFEASIBLE) {
             assert_true(report.proven);
@@ -605,7 +605,7 @@ static void every_allocation_fails_in_turn(void **state) {
         int once;
         tiny_graph(&random, i < 4 ? 6 : 30, &graph);
         random_device(&random, &device);
-        if (tl_plan_keep_all(NULL, &graph, 0, &all)) fail_msg("no plan");
+        if (tl_plan_keep_all(NULL, &graph, 0, &all)) fail_msg("%s", "no plan");
         for (once = 0; once < 2; once++)
             for (at = 0; ; at += step) {
                 failing_alloc f = { 0, 0, 0, 0 };
@@ -659,7 +659,7 @@ static void progress_stops_with_the_best_so_far(void **state) {
         w.stop_at = stop_at;
         random.state = 66;
         tiny_graph(&random, 80, &graph);
-        if (tl_plan_keep_all(NULL, &graph, 0, &all)) fail_msg("no plan");
+        if (tl_plan_keep_all(NULL, &graph, 0, &all)) fail_msg("%s", "no plan");
         desc = desc_of(&graph, all.peak_bytes * 3 / 4, &device, TL_UNLIMITED);
         desc.work_limit = 20000000;
         desc.progress = watch_progress;
@@ -738,13 +738,13 @@ static void plans_with_copies_run_with_the_same_gradients(void **state) {
         tl_remat_desc desc;
         uint64_t peak, expected;
         int id, grads = 0;
-        if (random_graph(NULL, &random, 30, &graph) || tl_plan_keep_all(NULL, &graph, 0, &all)) fail_msg("no graph");
+        if (random_graph(NULL, &random, 30, &graph) || tl_plan_keep_all(NULL, &graph, 0, &all)) fail_msg("%s", "no graph");
         for (id = 0; id < graph.node_count; id++) grads += graph.nodes[id].has_grad;
         desc = desc_of(&graph, all.peak_bytes * 4 / 5 + 1, &device, TL_UNLIMITED);
         if (grads && plan_checked(&desc, &env, &plan, &report) == TL_OK) {
             if (plan.host_peak_bytes) {
                 expected = gradients_of(&graph, &all, &peak);
-                if (gradients_of(&graph, &plan, &peak) != expected) fail_msg("other gradients");
+                if (gradients_of(&graph, &plan, &peak) != expected) fail_msg("%s", "other gradients");
                 assert_int_equal(peak, plan.peak_bytes);
                 ran++;
             }

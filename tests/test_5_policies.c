@@ -77,7 +77,7 @@ static void any_graph(tl_random *random, int is_wild, int32_t most, tl_graph *gr
     int32_t i;
     tl_result result = is_wild ? random_graph(NULL, random, most, graph)
                                : layered_graph(NULL, random, random_count(random, 2, most), graph);
-    if (result) fail_msg("no graph");
+    if (result) fail_msg("%s", "no graph");
     if (is_wild) return;
     for (i = 0; i < graph->tensor_count; i++) OUTPUTS(graph)[i].bytes /= 2048;
     for (i = 0; i < graph->node_count; i++) NODES(graph)[i].saved_bytes /= 2048;
@@ -92,14 +92,14 @@ static tl_graph chain_of(int32_t layers, const char *needs) {
     chain.layer_count = layers;
     chain.input_bytes = 1;
     chain.needs = needs;
-    if (tl_add_chain(NULL, &graph, &chain)) fail_msg("no chain");
+    if (tl_add_chain(NULL, &graph, &chain)) fail_msg("%s", "no chain");
     return graph;
 }
 
 static uint64_t keep_all_peak(const tl_graph *graph) {
     tl_plan all;
     uint64_t peak;
-    if (tl_plan_keep_all(NULL, graph, 0, &all)) fail_msg("no plan");
+    if (tl_plan_keep_all(NULL, graph, 0, &all)) fail_msg("%s", "no plan");
     peak = all.peak_bytes;
     tl_free_plan(NULL, &all);
     return peak;
@@ -254,7 +254,7 @@ static void cut_nodes_of_random_graphs_are_those_of_the_definition(void **state)
         tl_policy_desc desc;
         tli_policy p;
         int32_t id, k, reader, at = 0;
-        if (random_graph(NULL, &random, 40, &graph)) fail_msg("no graph");
+        if (random_graph(NULL, &random, 40, &graph)) fail_msg("%s", "no graph");
         desc = desc_of(&graph, TL_POLICY_CHEN_SQRT, 0);
         assert_int_equal(tli_policy_init(NULL, &desc, &p), TL_OK);
         for (id = 0; id < graph.node_count; id++) {
@@ -348,7 +348,7 @@ typedef struct best { uint64_t cost, peak, least; int found; } best;
 
 static void try_kept(const tl_graph *graph, const uint8_t *keep, uint64_t budget, best *b) {
     tl_plan plan;
-    if (tl_plan_kept_set(NULL, graph, keep, &plan)) fail_msg("no plan");
+    if (tl_plan_kept_set(NULL, graph, keep, &plan)) fail_msg("%s", "no plan");
     if (plan.peak_bytes < b->least) b->least = plan.peak_bytes;
     if (plan.peak_bytes <= budget && (!b->found || plan.cost < b->cost)) {
         b->cost = plan.cost;
@@ -383,7 +383,7 @@ static void try_algorithm_3(const tl_graph *graph, uint64_t budget, uint8_t *kee
     tl_policy_desc desc = desc_of(graph, TL_POLICY_CHEN_GREEDY, 0);
     tli_policy p;
     int32_t id, at;
-    if (tli_policy_init(NULL, &desc, &p)) fail_msg("no memory");
+    if (tli_policy_init(NULL, &desc, &p)) fail_msg("%s", "no memory");
     for (id = 0; id < graph->node_count; id++) all += bytes_of(graph, id);
     for (bytes = 0; bytes <= all; bytes++) {
         for (id = at = 0, sum = 0; id < graph->node_count; id++) {
@@ -628,7 +628,7 @@ static void inference_keeps_all(void **state) {
         tl_policy_desc desc;
         tl_env env;
         tl_plan plan, all;
-        if (random_graph(NULL, &random, 40, &graph)) fail_msg("no graph");
+        if (random_graph(NULL, &random, 40, &graph)) fail_msg("%s", "no graph");
         desc = desc_of(&graph, TL_POLICY_KEEP_ALL, 0);
         desc.inference = 1;
         assert_int_equal(plan_checked(&desc, &env, &plan), TL_OK);
@@ -732,7 +732,7 @@ static void every_allocation_of_a_policy_fails_in_turn(void **state) {
         tl_graph graph;
         uint64_t all;
         if (i == 0) graph = nine_layers();
-        else if (random_graph(NULL, &random, 15, &graph)) fail_msg("no graph");
+        else if (random_graph(NULL, &random, 15, &graph)) fail_msg("%s", "no graph");
         all = keep_all_peak(&graph);
         for (policy = 0; policy < TL_POLICY_COUNT; policy++)
             for (once = 0; once < 2; once++) {

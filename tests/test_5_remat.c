@@ -53,7 +53,7 @@ static void check_answer(const tl_remat_desc *desc, const tl_env *env, tl_result
     memset(&replay, 0, sizeof replay);
     replay.graph = desc->graph;
     replay.plan = plan;
-    if (tl_simulate_plan(NULL, &replay, &simulated)) fail_msg("the plan is not valid");
+    if (tl_simulate_plan(NULL, &replay, &simulated)) fail_msg("%s", "the plan is not valid");
     assert_int_equal(env->error.code, TL_OK);
     assert_true(plan->peak_bytes <= budget && plan->base_bytes <= budget - plan->peak_bytes);
     assert_int_equal(plan->peak_bytes, simulated.peak_bytes);
@@ -92,7 +92,7 @@ static tl_graph chain_of(int32_t layers) {
     memset(&chain, 0, sizeof chain);
     chain.layer_count = layers;
     chain.input_bytes = 1;
-    if (tl_add_chain(NULL, &graph, &chain)) fail_msg("no chain");
+    if (tl_add_chain(NULL, &graph, &chain)) fail_msg("%s", "no chain");
     return graph;
 }
 
@@ -184,8 +184,8 @@ static void public_models_are_not_above_the_best_known(void **state) {
             print_message("%s %llu: %.9f, reference %.9f, bound %.9f\n", models[m], (unsigned long long)r->budget,
                           (double)report.cost / (double)plan.base_cost, r->best,
                           (double)report.bound_cost / (double)plan.base_cost);
-            if ((double)report.cost > (r->best + 1e-9) * (double)plan.base_cost) fail_msg("above the best known");
-            if ((double)report.bound_cost > (r->best + 1e-9) * (double)plan.base_cost) fail_msg("the bound is none");
+            if ((double)report.cost > (r->best + 1e-9) * (double)plan.base_cost) fail_msg("%s", "above the best known");
+            if ((double)report.bound_cost > (r->best + 1e-9) * (double)plan.base_cost) fail_msg("%s", "the bound is none");
             tl_free_plan(&env, &plan);
         }
         tl_free_graph(NULL, &graph);
@@ -206,7 +206,7 @@ static void equal_layers_cost_what_revolve_says(void **state) {
             tl_env env;
             tl_plan plan, revolve;
             tl_remat_report report;
-            if (tl_plan_revolve(NULL, &graph, slots, &revolve)) fail_msg("no plan");
+            if (tl_plan_revolve(NULL, &graph, slots, &revolve)) fail_msg("%s", "no plan");
             assert_true(revolve.peak_bytes <= desc.budget_bytes);
             assert_int_equal(plan_checked(&desc, &env, &plan, &report), TL_OK);
             assert_true(plan.cost <= revolve.cost);
@@ -230,11 +230,11 @@ static void random_graphs_reach_the_optimum_of_brute_force(void **state) {
         tl_plan all;
         uint64_t cost, peak;
         int inference = random_chance(&random, 15), k;
-        if (random_graph(NULL, &random, 7, &graph)) fail_msg("no graph");
+        if (random_graph(NULL, &random, 7, &graph)) fail_msg("%s", "no graph");
         if (brute_init(&b, &graph, inference) > 13) { tl_free_graph(NULL, &graph); continue; }
         b.states = states; b.capacity = 1 << 17;
         b.heap = heap; b.heap_capacity = 1 << 20;
-        if (tl_plan_keep_all(NULL, &graph, inference, &all)) fail_msg("no plan");
+        if (tl_plan_keep_all(NULL, &graph, inference, &all)) fail_msg("%s", "no plan");
         for (k = 0; k < 3; k++) {
             uint64_t budget = all.peak_bytes - tl_next_random_below(&random, all.peak_bytes / 2 + 1);
             tl_remat_desc desc = desc_of(&graph, budget ? budget : 1, inference, 0);
@@ -278,7 +278,7 @@ static void search_and_bound_enclose_the_optimum(void **state) {
         uint64_t cost, bound, work = 0, least;
         int32_t node;
         tl_result result;
-        if (random_graph(NULL, &random, 14, &graph) || tl_plan_keep_all(NULL, &graph, 0, &all)) fail_msg("no graph");
+        if (random_graph(NULL, &random, 14, &graph) || tl_plan_keep_all(NULL, &graph, 0, &all)) fail_msg("%s", "no graph");
         desc = desc_of(&graph, all.peak_bytes - tl_next_random_below(&random, all.peak_bytes / 2 + 1), 0, 0);
         if (!desc.budget_bytes) desc.budget_bytes = 1;
         result = plan_checked(&desc, &env, &plan, &report);
@@ -323,7 +323,7 @@ static void larger_random_graphs_are_valid_and_bounded(void **state) {
         tl_remat_report report, same;
         tl_remat_desc desc;
         int inference = random_chance(&random, 15);
-        if (random_graph(NULL, &random, 150, &graph) || tl_plan_keep_all(NULL, &graph, inference, &all)) fail_msg("no graph");
+        if (random_graph(NULL, &random, 150, &graph) || tl_plan_keep_all(NULL, &graph, inference, &all)) fail_msg("%s", "no graph");
         desc = desc_of(&graph, 1 + all.peak_bytes - tl_next_random_below(&random, all.peak_bytes * 2 / 3 + 1), inference, FEW);
         desc.base_bytes = tl_next_random_below(&random, 1000);
         desc.budget_bytes += desc.base_bytes;
@@ -437,7 +437,7 @@ static tl_graph huge_chain(int32_t layers, uint64_t bytes, uint64_t cost) {
     chain.input_bytes = bytes;
     chain.output_bytes = sizes;
     chain.fwd_costs = costs;
-    if (tl_add_chain(NULL, &graph, &chain)) fail_msg("no chain");
+    if (tl_add_chain(NULL, &graph, &chain)) fail_msg("%s", "no chain");
     return graph;
 }
 
@@ -475,8 +475,8 @@ static void every_allocation_fails_in_turn(void **state) {
         long at, step = getenv("SAMPLE") ? 7 : 1;
         int once;
         if (i < 2) graph = chain_of(i ? 140 : 8);
-        else if (random_graph(NULL, &random, i < 10 ? 10 : 100, &graph)) fail_msg("no graph");
-        if (tl_plan_keep_all(NULL, &graph, 0, &all)) fail_msg("no plan");
+        else if (random_graph(NULL, &random, i < 10 ? 10 : 100, &graph)) fail_msg("%s", "no graph");
+        if (tl_plan_keep_all(NULL, &graph, 0, &all)) fail_msg("%s", "no plan");
         for (once = 0; once < 2; once++)
             for (at = 0; ; at += step) {
                 failing_alloc f = { 0, 0, 0, 0 };
@@ -618,13 +618,13 @@ static void plans_run_with_the_same_gradients(void **state) {
         tl_remat_desc desc;
         uint64_t peak, expected;
         int id, grads = 0;
-        if (random_graph(NULL, &random, 30, &graph) || tl_plan_keep_all(NULL, &graph, 0, &all)) fail_msg("no graph");
+        if (random_graph(NULL, &random, 30, &graph) || tl_plan_keep_all(NULL, &graph, 0, &all)) fail_msg("%s", "no graph");
         for (id = 0; id < graph.node_count; id++) grads += graph.nodes[id].has_grad;
         desc = desc_of(&graph, all.peak_bytes * 4 / 5 + 1, 0, FEW);
         if (grads && plan_checked(&desc, &env, &plan, &report) == TL_OK) {
             expected = gradients_of(&graph, &all, &peak);
             assert_int_equal(peak, all.peak_bytes);
-            if (gradients_of(&graph, &plan, &peak) != expected) fail_msg("other gradients");
+            if (gradients_of(&graph, &plan, &peak) != expected) fail_msg("%s", "other gradients");
             assert_int_equal(peak, plan.peak_bytes);
             tl_free_plan(&env, &plan);
             ran++;

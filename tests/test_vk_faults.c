@@ -324,7 +324,7 @@ static tl_result run_training(world *w, training *t, tl_run *run) {
     if (!result) result = tl_run_plan(run);
     if (result) return result;
     tl_measure_run(run, &report);
-    if (!report.spill_count || !report.fetch_count) fail_msg("the training step spilled nothing");
+    if (!report.spill_count || !report.fetch_count) fail_msg("%s", "the training step spilled nothing");
     return expect_gradients(w, t);
 }
 

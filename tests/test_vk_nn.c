@@ -103,7 +103,7 @@ static void download(tensor *t) {
     ok(g.backend.map(g.backend.self, t->whole, TL_MAP_READ, &mapped));
     bytes = (const unsigned char *)mapped;
     for (i = 0; i < GUARD; i++)
-        if (bytes[i] != 0xA5 || bytes[GUARD + size + i] != 0xA5) fail_msg("a guard byte changed");
+        if (bytes[i] != 0xA5 || bytes[GUARD + size + i] != 0xA5) fail_msg("%s", "a guard byte changed");
     memcpy(t->host, bytes + GUARD, size);
     ok(g.backend.unmap(g.backend.self, t->whole, TL_MAP_READ, mapped));
     g.checksum = nn_checksum(g.checksum, t->host, size);
