@@ -15,7 +15,7 @@ STD      := -std=c99 -ffp-contract=off
 WARN     := -Wall -Wextra -Wpedantic
 LDLIBS   := -lm -lpthread -ldl
 
-# A test holds the whole header: what it does not call is left out, which makes it in a tenth of the time.
+# Each program holds the whole header: what it does not call is left out, which builds it in a tenth of the time.
 UNUSED   := -DTL_STRATEGY_STATIC
 
 HEADERS  := tl_strategy.h tl_vk_backend.h $(wildcard examples/*.h tests/*.h) tests/vk_shim.c
@@ -56,7 +56,7 @@ tests: $(TESTS)
 
 $(EXAMPLES): $(B)/%: examples/%.c $(HEADERS)
 	@mkdir -p $(@D)
-	$(call build,$(CC) -O3 $(STD) $(WARN) $(WERROR) -o $@ $< $(LDLIBS))
+	$(call build,$(CC) -O3 $(STD) $(WARN) $(WERROR) $(UNUSED) -o $@ $< $(LDLIBS))
 
 $(TESTS): $(B)/%: tests/%.c $(HEADERS) | cmocka
 	@mkdir -p $(@D)
@@ -64,7 +64,7 @@ $(TESTS): $(B)/%: tests/%.c $(HEADERS) | cmocka
 
 $(BENCHES): $(B)/bench/%: tests/bench/%.c $(HEADERS)
 	@mkdir -p $(@D)
-	$(call build,$(CC) -O3 $(STD) $(WARN) $(WERROR) -Iexamples -o $@ $< $(LDLIBS))
+	$(call build,$(CC) -O3 $(STD) $(WARN) $(WERROR) $(UNUSED) -Iexamples -o $@ $< $(LDLIBS))
 
 # The Vulkan Memory Allocator beside the backend, where VMA=<path of a clone> says where it is.
 VMA_FLAGS := $(CFLAGS) -std=c++17 -Wall -Wextra -isystem $(VMA)/include
