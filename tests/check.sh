@@ -131,6 +131,7 @@ step_headers() {
         c="c99 c11 c17" cpp="c++11 c++14 c++17 c++20"
         case $f in      # options, loaders and link orders: the language between is that of these four
             */build_only_header.c | */build_static_impl.c | */build_vk_impl.c | */build_vk_only_header.c) ;;
+            */build_no_*) c="c99" cpp="c++20" ;;      # step options builds every set of them
             *) c="c99 c17" cpp="c++11 c++20" ;;
         esac
         if [ "$lang" != c++ ]; then
