@@ -115,7 +115,7 @@ fuzz-%: $(B)/fuzz/%
 .PRECIOUS: $(B)/fuzz/%
 $(B)/fuzz/%: tests/fuzz_%.c $(HEADERS)
 	@mkdir -p $(@D)
-	$(CLANG) -g -O1 $(STD) $(WARN) $(WERROR) -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
+	$(CLANG) -g -O1 $(STD) $(WARN) $(WERROR) $(UNUSED) -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
 	    -o $@ $< $(LDLIBS)
 
 soak: $(B)/tl_plan

@@ -267,7 +267,7 @@ step_mingw() {
     fi
     for f in $(build_tests); do
         [ "$(header_line "$f" lang)" != c++ ] || continue
-        echo "x86_64-w64-mingw32-gcc -std=c99 -O2 ${strict[*]} -isystem $include $f $(header_line "$f" flags | sed 's/[^ ]*\.c\b//g') -c -o $out/mingw-$(basename "$f").o"
+        echo "x86_64-w64-mingw32-gcc -std=c99 -O1 ${strict[*]} -isystem $include $f $(header_line "$f" flags | sed 's/[^ ]*\.c\b//g') -c -o $out/mingw-$(basename "$f").o"
     done | parallel
     echo "no warning"
     [ -n "$vulkan" ] || skip "tests/build_vk_*.c with mingw: $no_vulkan"
