@@ -1,4 +1,4 @@
-/* tl_strategy.h - v0.3.0 - train and run neural networks inside a fixed number of bytes
+/* tl_strategy.h - v0.4.0 - train and run neural networks inside a fixed number of bytes
    No dependency but a C99 or C++11 compiler. MIT or public domain, your choice: see the end.
 
    One number in (bytes), a plan out, and the plan holds: what to keep, what to drop and make
@@ -31,6 +31,7 @@
        [3] GRAPH         nodes, tensors, sizes, costs; the device; .tlg text; layers, fusion
        [4] PLAN          steps, the simulator, checkpoint configs; plans as text and C tables
        [5] REMAT         recomputation under a byte budget, with a certified distance to the optimum
+       [7] PRECISION     observers, quantisation parameters, an exact choice of schemes
        [10] BACKEND      blocks, ranges, tickets; the CPU backend; what a device can do
        [11] MANAGER      the store and the online checkpoint manager
        [12] RUN          the executor: plans, online runs, layer-by-layer backprop
@@ -47,8 +48,9 @@
        TL_NO_THREADS                no built-in lock; the caller may still give one
        TL_NO_CHECKS                 drops the checked and the deferred CPU backend, which are for tests
        TL_NO_PLANNERS               drops what makes plans: checkpoint configs, kept sets, Revolve,
-                                    [5], and what feeds it: layers, statistics, fusion, measured
-                                    devices; plans made elsewhere and online runs remain
+                                    [5], [7] but for quantisation and loss scales, and what feeds
+                                    it: layers, statistics, fusion, measured devices; plans made
+                                    elsewhere and online runs remain
        TL_NO_TEXT                   drops printing, parsing, JSON and pictures; error text stays
        TL_NO_TRACE                  drops [13]
 
@@ -66,9 +68,10 @@
        of different compilers only with -ffp-contract=off.
 
    DOES NOT
-       compute: kernels are yours (examples/nn.h has a set in plain C). Place offsets, choose
-       precisions or split work over devices: later versions; what a strategy asks for and this
-       version cannot do is TL_ERROR_UNSUPPORTED.
+       compute: kernels are yours (examples/nn.h has a set in plain C). Schemes of precision are
+       chosen, priced and applied to the graph; the kernels that run in 8 or 16 bits are yours, too,
+       and so is the data that they are calibrated on. Place offsets or split work over devices:
+       later versions; what a strategy asks for and this version cannot do is TL_ERROR_UNSUPPORTED.
 */
 #ifndef TL_STRATEGY_H
 #define TL_STRATEGY_H
@@ -77,7 +80,7 @@
 #include <stdint.h>
 
 #define TL_VERSION_MAJOR 0  // breaking change
-#define TL_VERSION_MINOR 3  // new feature, old code still compiles
+#define TL_VERSION_MINOR 4  // new feature, old code still compiles
 #define TL_VERSION_PATCH 0  // fix
 #define TL_VERSION (TL_VERSION_MAJOR * 10000 + TL_VERSION_MINOR * 100 + TL_VERSION_PATCH)
 
@@ -229,6 +232,7 @@ TLDEF tl_result tl_record_error(tl_env *env, tl_result code, const char *functio
     X(TL_PARALLELISM_AUTOMATIC, "automatic", "Automatic",        "as many workers as the device has, at most 8")
 
 #define TLI_ENUM4(id, name, label, help) id,  // undefined again at the end of this half
+#define TLI_ENUM5(id, name, label, bytes, help) id,  // the same
 typedef enum tl_mode             { TL_MODES(TLI_ENUM4) TL_MODE_COUNT } tl_mode;
 typedef enum tl_precision        { TL_PRECISIONS(TLI_ENUM4) TL_PRECISION_COUNT } tl_precision;
 typedef enum tl_memory           { TL_MEMORIES(TLI_ENUM4) TL_MEMORY_COUNT } tl_memory;
@@ -1432,6 +1436,886 @@ TLDEF int tl_parse_policy(const char *text, tl_policy *policy);
 #endif
 
 // ============================================================================
+// [7] PRECISION -- observers, quantisation parameters, an exact choice of schemes
+//
+//     data --observers--> ranges --> scale, zero point, noise          (how to store a tensor)
+//     graph + profiles + limit --tl_plan_precision--> a scheme a node  (where to)
+//     plan --tl_apply_precision--> graph with conversions, formats     (what runs, what [5] plans on)
+//
+//          f32          i8    i8          A tensor is converted once for each format that its
+//     x --[conv]--+--c--[a]--[b]--+       readers want (c), however many there are. So the
+//                 |               |       price of a scheme depends on the neighbours', and
+//                 +-------[add]---c       the choice is made for the whole graph at once.
+//                          f32
+//
+// A scheme says how a node computes and in which format it hands its tensors on. Losses are
+// noise powers, or anything else that adds up; percents of accuracy do not. The choice
+// minimises time or bytes under a limit of the summed loss, or the other way round; it says how far
+// from the optimum it can be at most, what a node's second best scheme would have cost, and all
+// the points between which there is a choice (the Pareto front). Limits of the caller are never
+// exceeded: where nothing fits, the nearest that does is named.
+//
+// References: Jacob et al., Quantization and Training of Neural Networks for Efficient
+// Integer-Arithmetic-Only Inference, 2018, arXiv:1712.05877, section 2. Migacz, 8-bit Inference with
+// TensorRT, GTC 2017. Micikevicius et al., Mixed Precision Training, 2018, arXiv:1710.03740.
+// Dechter, Bucket Elimination, 1999. Handler, Zang, A dual algorithm for the constrained
+// shortest path problem, 1980.
+// ============================================================================
+
+// -- formats and schemes --
+
+// id, name, bytes of an element, what it holds
+#define TL_FORMATS(X) \
+    X(TL_FORMAT_F32,  "f32",  4, "IEEE binary32")                                        \
+    X(TL_FORMAT_F16,  "f16",  2, "IEEE binary16: 11 binary digits, up to 65504")         \
+    X(TL_FORMAT_BF16, "bf16", 2, "the upper half of an f32: its range, 8 binary digits") \
+    X(TL_FORMAT_I16,  "i16",  2, "integers of a quantisation, symmetric")                \
+    X(TL_FORMAT_I8,   "i8",   1, "integers of a quantisation")
+
+// id, name, format of its tensors, bytes of a weight, rule
+#define TL_SCHEMES(X) \
+    X(TL_SCHEME_F32,        "f32",        TL_FORMAT_F32,  4, "as it is")                                     \
+    X(TL_SCHEME_F16,        "f16",        TL_FORMAT_F16,  2, "stored in 16 bits, sums in f32")               \
+    X(TL_SCHEME_BF16,       "bf16",       TL_FORMAT_BF16, 2, "stored in 16 bits, sums in f32")               \
+    X(TL_SCHEME_I16,        "i16",        TL_FORMAT_I16,  2, "tensors and weights in 16 bits, a scale each") \
+    X(TL_SCHEME_I8,         "i8",         TL_FORMAT_I8,   1, "tensors and weights in 8 bits, a scale each")  \
+    X(TL_SCHEME_I8_CHANNEL, "i8-channel", TL_FORMAT_I8,   1, "as i8, weights with a scale a channel")        \
+    X(TL_SCHEME_W8A16,      "w8a16",      TL_FORMAT_I16,  1, "tensors in 16 bits, weights as i8-channel's")   \
+    X(TL_SCHEME_DYNAMIC,    "dynamic",    TL_FORMAT_F32,  1, "weights in 8 bits, inputs quantised anew")      \
+    X(TL_SCHEME_FAKE,       "fake",       TL_FORMAT_F32,  4, "quantised to 8 bits and back: i8's loss, no gain")
+
+typedef enum tl_format { TL_FORMATS(TLI_ENUM4) TL_FORMAT_COUNT } tl_format;
+typedef enum tl_scheme { TL_SCHEMES(TLI_ENUM5) TL_SCHEME_COUNT } tl_scheme;
+
+// Bytes of a tensor that takes f32_bytes in f32: an element is 4 of them, a tail counts as one. f32 itself,
+// and what is no format, leaves the bytes as they are. Scales are not counted.
+TLDEF uint64_t tl_find_format_bytes(tl_format format, uint64_t f32_bytes);
+
+#ifndef TL_NO_PLANNERS
+// The same of the weights of a node.
+TLDEF uint64_t tl_find_weight_bytes(tl_scheme scheme, uint64_t f32_bytes);
+
+// What a node in this scheme hands its tensors on in; TL_FORMAT_COUNT for what is no scheme.
+TLDEF tl_format tl_find_scheme_format(tl_scheme scheme);
+
+TLDEF const char *tl_name_format(tl_format format);     // "bf16"; "?" out of range
+TLDEF const char *tl_name_scheme(tl_scheme scheme);     // "w8a16"
+TLDEF const char *tl_explain_scheme(tl_scheme scheme);  // "tensors in 16 bits, weights ..."
+#ifndef TL_NO_TEXT
+TLDEF int tl_parse_format(const char *text, tl_format *format);  // 1 and the value; 0 and f32: none of them
+TLDEF int tl_parse_scheme(const char *text, tl_scheme *scheme);
+#endif
+#endif
+
+// -- quantisation: an integer for a number --
+//
+//     q = clamp(round(x / scale) + zero_point, low, high)        x' = (q - zero_point) scale
+//
+// Zero is exact under every rule: 0 -> zero_point -> 0. Tools differ in what a symmetric scale divides
+// by, 127.5 or 127, and that is the commonest reason why two of them disagree; so each rule has a name.
+//
+// References: Jacob et al., 2018, sections 2.1 and 2.2. ONNX, QuantizeLinear-21,
+// DynamicQuantizeLinear-11. PyTorch 2, torch.ao.quantization.observer. TensorFlow Lite 8-bit
+// quantization specification.
+
+// id, name, scale from the least and the largest value, both drawn to 0; a = the larger magnitude
+#define TL_RANGE_RULES(X) \
+    X(TL_RANGE_AFFINE, "affine", "(most - least) / (high - low); the zero point puts least on low")       \
+    X(TL_RANGE_HALF,   "half",   "a / ((high - low) / 2), zero point 0: 127.5 steps for 8 bits, as PyTorch") \
+    X(TL_RANGE_NARROW, "narrow", "a / high on -high .. high, zero point 0: as TensorFlow Lite's weights") \
+    X(TL_RANGE_WIDE,   "wide",   "a / high on low .. high, zero point 0: as TensorRT")
+
+// id, name, where a number is half way between two integers
+#define TL_ROUNDINGS(X) \
+    X(TL_ROUNDING_EVEN, "even", "to the even one")            \
+    X(TL_ROUNDING_AWAY, "away", "to the one farther from zero")
+
+typedef enum tl_range_rule { TL_RANGE_RULES(TLI_ENUM) TL_RANGE_COUNT } tl_range_rule;
+typedef enum tl_rounding   { TL_ROUNDINGS(TLI_ENUM) TL_ROUNDING_COUNT } tl_rounding;
+
+typedef struct tl_quantization {
+    float       scale;       // > 0, finite
+    int32_t     zero_point;  // low .. high
+    int32_t     low, high;   // least and largest integer, of at most 16 bits: -32768 <= low < high <= 65535
+    tl_rounding rounding;    // 0 = to even
+} tl_quantization;
+
+// Find scale and zero point for a range of values.
+//
+//   rule           0 = affine
+//   least, most    finite, least <= most; a range that lies on one side of 0 is drawn to it
+//   low, high      of the integers: -32768 <= low < high <= 65535, of at most 16 bits. narrow takes -high
+//                  .. high of them (low <= -high), wide wants 0 among them; half has the zero point
+//                  (low + high + 1) / 2 where low >= 0, as PyTorch for unsigned integers
+//   quantization   overwritten; rounds to even
+//
+// All in f32, one rounding an operation. Scales of affine and half are at least 2^-23, as PyTorch's;
+// those of narrow and wide at least 2^-126, but 2^-23 where all is zero.
+//
+// Errors:  TL_ERROR_INVALID_ARG; TL_ERROR_OVERFLOW: most - least does not fit f32. *quantization is all
+//          zero then.
+TLDEF tl_result tl_find_quantization(tl_env *env, tl_range_rule rule, float least, float most,
+                                     int32_t low, int32_t high, tl_quantization *quantization);
+
+// Hold every rule of one: scale finite and > 0, bounds in order, zero point between them.
+TLDEF tl_result tl_check_quantization(tl_env *env, const tl_quantization *quantization);
+
+// Quantise numbers, and back.
+//
+//   quantizations   [channel_count] element i belongs to channel (i / inner_count) % channel_count;
+//                   1 and 1 = one for all
+//   format          i8, bounds within -128 .. 127 or 0 .. 255; i16, within -32768 .. 32767 or 0 .. 65535
+//   from, to        [count] one is f32, the other int8_t or int16_t in the machine's byte order, unsigned
+//                   where low >= 0. They do not overlap; NULL with count 0
+//
+// What is not a number becomes the zero point, infinities become the bounds. Back again, what is too
+// large for f32 becomes its largest number, so the result is always finite.
+//
+// Errors:  TL_ERROR_INVALID_ARG: a quantisation, or one that the format does not hold; nothing is
+//          written then.
+// Cost:    O(count + channel_count).
+TLDEF tl_result tl_quantize(tl_env *env, const tl_quantization *quantizations, int32_t channel_count,
+                            uint64_t inner_count, tl_format format, const float *from, void *to,
+                            uint64_t count);
+TLDEF tl_result tl_dequantize(tl_env *env, const tl_quantization *quantizations, int32_t channel_count,
+                              uint64_t inner_count, tl_format format, const void *from, float *to,
+                              uint64_t count);
+
+// ONNX DynamicQuantizeLinear: affine on 0 .. 255 over the range of the data, whatever small; data of zeroes
+// alone has the scale 2^-23.
+//
+// Errors:  TL_ERROR_INVALID_ARG: no data, or a value that is not finite; TL_ERROR_OVERFLOW as above.
+//          Nothing is written to `to` then, *quantization is all zero.
+TLDEF tl_result tl_quantize_dynamic(tl_env *env, const float *from, uint8_t *to, uint64_t count,
+                                    tl_quantization *quantization);
+
+// A positive real number as integers: real = multiplier 2^(exponent - 31).
+typedef struct tl_multiplier {
+    int32_t multiplier;  // 2^30 .. 2^31 - 1
+    int32_t exponent;    // > 0 = the number is 1 or more
+} tl_multiplier;
+
+// Find the multiplier that takes sums of products in scales a and b to scale c: a b / c, rounded once, half
+// away from zero.
+//
+// Errors:  TL_ERROR_INVALID_ARG: a scale that is not finite and > 0; *multiplier is all zero then.
+TLDEF tl_result tl_find_multiplier(tl_env *env, float a, float b, float c, tl_multiplier *multiplier);
+
+// A sum of products -> integer of the target: shifted left where the exponent is > 0 (and held within 32
+// bits), the rounding doubling high product, a rounding shift right, the zero point, clamped. Two
+// roundings: within 1 of sum x real rounded once. Integers alone: the same on every machine.
+// Source:  Jacob et al., 2018, section 2.2; MultiplyByQuantizedMultiplier of TensorFlow Lite.
+TLDEF int32_t tl_requantize(int32_t sum, tl_multiplier multiplier, const tl_quantization *to);
+
+#ifndef TL_NO_PLANNERS
+TLDEF const char *tl_name_range_rule(tl_range_rule rule);  // "narrow"; "?" out of range
+TLDEF const char *tl_name_rounding(tl_rounding rounding);  // "even"
+#ifndef TL_NO_TEXT
+TLDEF int tl_parse_range_rule(const char *text, tl_range_rule *rule);
+TLDEF int tl_parse_rounding(const char *text, tl_rounding *rounding);
+#endif
+#endif
+
+// -- guards for 16-bit floats --
+
+// The scale of the loss that keeps small gradients above 2^-24: doubled after so many clean steps,
+// halved at an overflow, and that step is not taken. Zero is the default everywhere, and so is what is
+// negative or not finite.
+//
+// Source:  Micikevicius et al., 2018, section 3.2; the numbers are those of torch.amp.GradScaler.
+typedef struct tl_loss_scaler {
+    float    scale;            // 0 = 65536, from the first tl_next_loss_scale on; within least .. most
+    float    least, most;      // 0 = 1, 2^24; most is at least `least`
+    uint32_t growth_interval;  // clean steps after which it doubles; 0 = 2000
+    uint32_t clean_count;      // steps since the last change
+    uint64_t skipped_count;    // steps that were not to be taken
+} tl_loss_scaler;
+
+// A copy with the defaults filled in; NULL = all of them. counts stay.
+TLDEF tl_loss_scaler tl_default_loss_scaler(const tl_loss_scaler *scaler);
+
+// Tell what became of a step: 1 = take it (the gradients are the true ones x the scale it had), 0 = skip it.
+TLDEF int tl_next_loss_scale(tl_loss_scaler *scaler, int overflowed);
+
+TLDEF int tl_has_overflow(const float *data, uint64_t count);  // 1 = an infinity or NaN is among them
+
+#ifndef TL_NO_PLANNERS
+// -- observers: ranges and noise of tensors, measured --
+//
+//     batches --tl_observe_data--> counts --tl_measure_observer--> range --tl_find_quantization--> scale
+//
+//     |         # #                      A histogram has bins of equal width, a power of two: a larger
+//     |       # # # #                    value joins the bins in pairs until it has room. So the counts
+//     |     # # # # # #           #      do not depend on the order of the data, and two observers
+//     +--|-------------|----------|->    merged have, bit for bit, what one of all the data has.
+//      least   range  most     outlier
+//
+// An observer takes a fixed amount of memory for a channel, whatever it sees. A wide range loses by
+// rounding, a narrow one by clipping: min-max clips nothing, the last three kinds weigh the two.
+//
+// References: Migacz, 8-bit Inference with TensorRT, GTC 2017 (entropy; P with the tail, Q without). Here
+// whole bins make a level, zeros, which are exact, take no part, and the threshold is the upper edge of
+// the last bin; tools differ in all of these, so their thresholds do. Banner et al., Post training
+// 4-bit quantization of convolutional networks, 2019, arXiv:1810.05723 (the optimal clip in closed form).
+
+// id, name, range
+#define TL_OBSERVERS(X) \
+    X(TL_OBSERVER_MIN_MAX,        "min-max",        "least and largest value")                             \
+    X(TL_OBSERVER_MOVING_AVERAGE, "moving-average", "of the least and the largest of each batch")          \
+    X(TL_OBSERVER_PERCENTILE,     "percentile",     "a share of all magnitudes lies within, nearest rank") \
+    X(TL_OBSERVER_MSE,            "mse",            "with the least squared error")                        \
+    X(TL_OBSERVER_ENTROPY,        "entropy",        "that loses the least information (Kullback-Leibler)")
+
+typedef enum tl_observer_kind { TL_OBSERVERS(TLI_ENUM) TL_OBSERVER_COUNT } tl_observer_kind;
+
+typedef struct tl_observer_desc {
+    tl_observer_kind kind;     // 0 = min-max
+    int32_t  channel_count;    // ranges to find; 0 = 1
+    uint64_t inner_count;      // elements of one channel side by side; 0 = 1
+    double   rate;             // moving-average: of a new batch; 0 = 0.01; (0, 1]
+    double   percentile_ratio; // percentile: 0 = 0.999; (0, 1]
+    int32_t  high;             // mse, entropy: largest integer of the quantisation; 0 = 127; 1 .. 32767
+    tl_range_rule rule;        // mse: of the quantisation; 0 = affine, on -high-1 .. high
+    int32_t  bin_count;        // of each sign, a power of two, 128 .. 8192; 0 = 2048 for the last three
+                               // kinds; 0 = no histogram for the first two. A bin takes 16 bytes
+} tl_observer_desc;
+
+typedef struct tl_observer tl_observer;
+
+// What an observer found out about a channel. All 0 where nothing was observed.
+typedef struct tl_observation {
+    float    least, most;              // of all values
+    float    range_least, range_most;  // what the kind makes of them: for tl_find_quantization
+    uint64_t count, zero_count;        // zeros: of data; tl_observe_extremes tells none
+    double   square_sum;               // signal power x count, exact but for its last bit; of data
+    double   clipped_ratio;            // of the values lie outside the range, to a bin; 0 without histogram
+} tl_observation;
+
+// Error of a quantisation on data.
+typedef struct tl_noise {
+    double   error_sum;      // of squares; where weights are given, of squares x weight
+    double   signal_sum;     // the same of the values
+    double   mse;            // error_sum / count
+    double   sqnr_db;        // 10 log10(signal / error); 0 without error (is_exact) or without signal
+    double   clipped_ratio;  // of the values would round to an integer beyond the bounds
+    uint64_t count;
+    int32_t  is_exact;       // 1 = no error at all (that has a weight)
+} tl_noise;
+
+// Make an observer, release it, and make it forget all that it saw.
+//
+//   env        must outlive the observer: the functions below put their sentences there
+//   observer   NULL after an error
+//
+// Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_NO_MEMORY.
+// Cost:    two allocations: about 350 bytes a channel and, with a histogram, 16 a bin: 32 KiB.
+// Threads: one observer is used by one thread at a time, one env by one thread. Give each thread its own
+//          and merge.
+TLDEF tl_result tl_init_observer(tl_env *env, const tl_observer_desc *desc, tl_observer **observer);
+TLDEF void      tl_free_observer(tl_observer *observer);   // accepts NULL
+TLDEF tl_result tl_reset_observer(tl_observer *observer);
+
+// Take one batch. Element i belongs to channel (i / inner_count) % channel_count.
+//
+// Errors:  TL_ERROR_INVALID_ARG: a value that is not finite; TL_ERROR_OVERFLOW: more than 2^48 values
+//          in a channel. Nothing of the batch is taken then.
+// Cost:    O(count + channel_count).
+TLDEF tl_result tl_observe_data(tl_observer *observer, const float *data, uint64_t count);
+
+// Take one batch of which a device has found the extremes (tl_vk_read_extremes). min-max and moving-average
+// alone, without a histogram.
+//
+// Errors:  TL_ERROR_INVALID_ARG: numbers that are not finite or not in order, no such channel, count 0;
+//          TL_ERROR_UNSUPPORTED: another kind; TL_ERROR_OVERFLOW as above. Nothing is taken then.
+TLDEF tl_result tl_observe_extremes(tl_observer *observer, int32_t channel, float least, float most,
+                                    uint64_t count);
+
+// Add what another observer of the same desc saw. The result is that of one observer of all the data,
+// but for moving averages: these depend on the order, and become the mean weighted by batches.
+//
+// Errors:  TL_ERROR_INVALID_ARG: another desc; TL_ERROR_OVERFLOW as above. Nothing is taken then.
+TLDEF tl_result tl_merge_observer(tl_observer *observer, const tl_observer *other);
+
+// Tell what was found out about a channel.
+//
+// percentile: the upper edge of the bin that the rank falls into, zeros counted. mse: of ranges in steps of
+// 1/200 of all that was seen, at edges of bins, values taken as spread evenly over their bins; under affine
+// both ends first by the same share, then each end alone. entropy: of all edges of bins from the
+// (high + 1)-th on; it wants many values, a few lie in bins of their own and any threshold keeps that. Of
+// equals the widest range is taken, and none exceeds what was seen. Integers choose: the same range on every
+// machine.
+//
+// Errors:  TL_ERROR_INVALID_ARG: no such channel. *observation is all zero then.
+// Cost:    O(bins) for percentile, O(200 bins) for mse (affine: 600), O(bins^2) for entropy.
+TLDEF tl_result tl_measure_observer(const tl_observer *observer, int32_t channel,
+                                    tl_observation *observation);
+
+// The quantisation for the range of a channel.
+//
+// Errors:  those of the two calls it stands for; TL_ERROR_NOT_FOUND: the channel has seen nothing.
+TLDEF tl_result tl_find_observed_quantization(const tl_observer *observer, int32_t channel,
+                                              tl_range_rule rule, int32_t low, int32_t high,
+                                              tl_quantization *quantization);
+
+// Estimate the noise of a quantisation on what a channel saw: exact but for the place of values in their
+// bins, over which they are taken as spread evenly. signal_sum is exact. Any observer with a histogram.
+//
+// Errors:  TL_ERROR_INVALID_ARG; TL_ERROR_UNSUPPORTED: no histogram; TL_ERROR_NOT_FOUND: the channel has
+//          seen nothing. *noise is all zero then.
+// Cost:    O(bins).
+TLDEF tl_result tl_estimate_noise(const tl_observer *observer, int32_t channel,
+                                  const tl_quantization *quantization, tl_noise *noise);
+
+// 1 = f16 holds what was observed in every channel: magnitudes x margin stay within 65504, and at most
+// lost_ratio of the values that are not 0 are smaller than its least number, 2^-24. 0 where nothing was
+// observed. Small values are those of data; tl_observe_extremes tells none.
+//
+//   margin       >= 1; 0 = 1. Anything else is not safe
+//   lost_ratio   0 .. 1
+TLDEF int tl_is_f16_safe(const tl_observer *observer, double margin, double lost_ratio);
+
+// The range of data in memory, exactly: percentile by rank, mse with the true error of 200 clips (in f32:
+// largest x (k / 200)). The rest as an observer of one channel and one batch finds it.
+//
+//   desc   channel_count and inner_count must be 0 or 1
+//
+// Errors:  TL_ERROR_INVALID_ARG: no data, or a value that is not finite; TL_ERROR_NO_MEMORY (entropy).
+//          Both are 0 then.
+// Cost:    O(count); mse O(200 count), affine 600.
+TLDEF tl_result tl_measure_range(tl_env *env, const tl_observer_desc *desc, const float *data,
+                                 uint64_t count, float *least, float *most);
+
+// The noise of a quantisation, or of a format (f32, f16, bf16; what is too large for it becomes its largest
+// number and counts as clipped), on data in memory. Sums in f64, in the order of the data.
+//
+//   weights   [count] >= 0, finite, not all 0: multiply squared errors (squared gradients: the expected
+//             change of the loss, to second order); 0 = all 1
+//
+// Errors:  TL_ERROR_INVALID_ARG: no data, a value or weight that is not finite. *noise is all zero then.
+// Cost:    O(count).
+TLDEF tl_result tl_measure_noise(tl_env *env, const tl_quantization *quantization, const float *data,
+                                 const float *weights, uint64_t count, tl_noise *noise);
+TLDEF tl_result tl_measure_format_noise(tl_env *env, tl_format format, const float *data,
+                                        const float *weights, uint64_t count, tl_noise *noise);
+
+TLDEF const char *tl_name_observer(tl_observer_kind kind);  // "entropy"; "?" out of range
+#ifndef TL_NO_TEXT
+TLDEF int tl_parse_observer(const char *text, tl_observer_kind *kind);
+#endif
+
+// -- choice: one of a few schemes for each node, exactly --
+//
+//   minimise   sum cost[v][x_v] + conversions     subject to   sum loss[v][x_v] <= loss_limit
+//
+// or the other way round. A net is what a node hands on: its readers want it in the formats of their
+// schemes, and each format that the producer's scheme does not give is paid for once, however many
+// readers want it. One net an edge prices edges one by one. Costs and losses are whole numbers of any unit.
+//
+//     cost |   A             A, B, C   corners of the hull: one pair of weights each, found first
+//          |    ` .  x       - - -     the line between two of them is the Lagrangian bound
+//          |       B         x, o      choices; o is the best within the limit, found by lists
+//          |        `o. - C
+//          +----------|----- loss      the gap is o - bound; 0 where the lists end
+//                   limit
+//
+// Exact: a tree decomposition of the nets (chains and trees are its simplest case), and over it, from the
+// leaves to the root, the list of all (loss, cost) that may be part of the best choice: what another
+// dominates, what must break the limit, and what by the Lagrangian bound cannot beat the best known
+// choice is left out. Lists are cut to their best few at first and grow until nothing was cut; what was cut
+// bounds the rest. Graphs too wide for that get their bound from chains that share the nodes, and choices by
+// fixing a part of the nodes and finding the best of the others exactly, again and again.
+//
+// References: Handler, Zang, A dual algorithm for the constrained shortest path problem, 1980. Dechter,
+// Bucket Elimination, 1999. Kolmogorov, Convergent Tree-Reweighted Message Passing for Energy
+// Minimization, 2006. Nemhauser, Ullmann, Discrete dynamic programming and capital allocation, 1969.
+
+#define TL_FORBIDDEN UINT64_MAX  // as a cost: this scheme, this conversion is not possible
+
+typedef struct tl_choice_net {
+    int32_t         producer;     // node
+    const int32_t  *readers;      // [reader_count] nodes, in any order; one that comes twice counts once
+    int32_t         reader_count; // 0 = nobody reads it: no price
+    const uint64_t *costs;        // [format_count x format_count] row: from, column: to, or TL_FORBIDDEN;
+                                  // the diagonal is not read: 0
+} tl_choice_net;
+
+typedef struct tl_choice_progress {
+    uint64_t work, work_limit;    // elementary steps so far; those after which it ends
+    uint64_t value, bound;        // best so far, UINT64_MAX = none yet, and what no choice undercuts; of a
+                                  // front those of the point under way
+} tl_choice_progress;
+
+typedef struct tl_choice_desc {
+    int32_t  node_count;          // 1 .. 2^24
+    int32_t  scheme_count;        // 1 .. 16
+    int32_t  format_count;        // with formats 1 .. 8; without 0 or scheme_count
+    const int32_t *formats;       // [scheme_count] of each scheme; 0 = each its own
+    const uint64_t *costs;        // [node_count x scheme_count] or TL_FORBIDDEN
+    const uint64_t *losses;       // [node_count x scheme_count]; where the cost is forbidden not read
+    const tl_choice_net *nets;    // [net_count] any number a node, in any order, cycles too
+    int32_t  net_count;
+    int32_t  least_loss;          // 0 = least cost within loss_limit; 1 = least loss within cost_limit
+    uint64_t loss_limit;          // 0 = none at all; TL_UNLIMITED
+    uint64_t cost_limit;          // of least_loss; conversions are part of it; TL_UNLIMITED
+    uint64_t work_limit;          // elementary steps of 2 to 8 ns; 0 = 200 million
+    int    (*progress)(const tl_choice_progress *progress, void *user);  // 1 = stop with the best so far
+    void    *user;                // given to progress
+} tl_choice_desc;
+
+// id, name, how the answer was found
+#define TL_CHOICE_METHODS(X) \
+    X(TL_CHOICE_ELIMINATION, "elimination", "lists over a tree decomposition; exact where they end")     \
+    X(TL_CHOICE_BOUND,       "bound",       "the bound over a tree decomposition met the value: exact")  \
+    X(TL_CHOICE_SEARCH,      "search",      "too wide: bound from chains, parts made best again and again")
+
+typedef enum tl_choice_method { TL_CHOICE_METHODS(TLI_ENUM) TL_CHOICE_METHOD_COUNT } tl_choice_method;
+
+typedef struct tl_choice_plan {
+    const uint8_t *schemes;       // [node_count]
+    uint64_t cost, conversion_cost, loss;  // cost includes conversions
+    int32_t  conversion_count;    // a net and a format that it is converted to
+    uint64_t bound;               // of what is minimised: no choice within the limit has less
+    int32_t  proven;              // 1 = it is the least
+    double   gap_ratio;           // (value - bound) / bound; 0 = proven, 0.01 = at most 1 % above; where the
+                                  // bound is 0 the value
+    tl_choice_method method;
+    uint64_t nearest_limit;       // of TL_ERROR_INFEASIBLE, else 0: the least limit that can be held, in a
+                                  // graph too wide one at which a choice was found; TL_UNLIMITED = none
+    uint64_t work;                // elementary steps done
+    void    *memory;
+} tl_choice_plan;
+
+// Hold every rule of a desc: counts in range, arrays there, nodes and formats that exist, and the
+// largest cost of each node and net, added up, below 2^60, losses as well.
+//
+// Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_OVERFLOW.
+// Cost:    O(nodes x schemes + readers + nets x formats^2).
+TLDEF tl_result tl_check_choice(tl_env *env, const tl_choice_desc *desc);
+
+// Choose a scheme for each node.
+//
+//   desc   its progress is asked every million steps or so, once a first choice is known
+//   plan   overwritten; release with tl_free_choice_plan
+//
+// The limit is always held, and the bound is always one: sums are rounded so that both are certain. A
+// graph whose decomposition fits work_limit / 64 cells (4 million at most) is solved by lists: a chain of
+// 1000 nodes, or 200 series-parallel ones, in 9 schemes, is proven in some hundredths of a second, now
+// and then in some tenths. A wider graph gets a value and a bound, mostly less than a thousandth apart in
+// cost; in loss, which falls by decades from scheme to scheme, they can be far apart. The same desc gives
+// the same plan everywhere, unless progress stops it. Among choices of the same value it need not find
+// the one of least loss.
+//
+// Errors:  those of tl_check_choice; TL_ERROR_INFEASIBLE names the node of which every scheme is
+//          forbidden, or the limit and the nearest that can be held; plan has nearest_limit alone then.
+//          In a graph too wide, with forbidden conversions or a limit of the cost, it says that none was
+//          found, not that there is none. TL_ERROR_NO_MEMORY. On these *plan is all zero.
+// Cost:    work_limit, beyond it only what a first choice takes. Memory: O(nodes x schemes + readers),
+//          48 bytes a cell at most, and lists of at most 300 MiB.
+// Threads: safe with one env per thread.
+TLDEF tl_result tl_plan_choice(tl_env *env, const tl_choice_desc *desc, tl_choice_plan *plan);
+TLDEF void      tl_free_choice_plan(tl_env *env, tl_choice_plan *plan);  // accepts a zeroed plan and NULL
+
+typedef struct tl_front_point {
+    uint64_t loss, cost;          // the least cost known within this loss
+    uint64_t bound_cost;          // nothing within this loss costs less
+    const uint8_t *schemes;       // [node_count] one choice that has them
+} tl_front_point;
+
+typedef struct tl_choice_front {
+    const tl_front_point *points; // [point_count] loss rises, cost falls
+    int32_t  point_count;         // > 0
+    int32_t  complete;            // 1 = all points there are, each proven; 0 = a selection
+    void    *memory;
+} tl_choice_front;
+
+// Find all points between which there is a choice (the Pareto front).
+//
+//   desc         its limits and least_loss are not read
+//   point_limit  0 = 256; where there are more points, or the work does not suffice, a selection of so
+//                many at most, from the end of least loss to that of least cost
+//   front        overwritten; release with tl_free_choice_front
+//
+// A selection has points equally far apart in cost, or corners of the hull, taken where the cost falls
+// most. Its points are proven, unless the graph is too wide: each has a bound of its own then.
+//
+// Errors:  those of tl_plan_choice, of limits aside; TL_ERROR_INVALID_ARG: point_limit. *front is all zero
+//          then.
+// Cost:    an eighth of work_limit for the complete front, then a pass over the cells for each point; in a
+//          graph too wide a sixteenth of work_limit for each point, until all is spent.
+// Threads: safe with one env per thread.
+TLDEF tl_result tl_plan_choice_front(tl_env *env, const tl_choice_desc *desc, int32_t point_limit,
+                                     tl_choice_front *front);
+TLDEF void      tl_free_choice_front(tl_env *env, tl_choice_front *front);  // accepts a zeroed front and NULL
+
+// Add a choice up: its cost, conversions and loss, whatever found it. Limits are not looked at.
+//
+//   schemes   [node_count] result->schemes points at it
+//   result    overwritten; nothing of it is to be released, bound and proven are 0
+//
+// Errors:  those of tl_check_choice; TL_ERROR_INVALID_ARG: a scheme that there is not;
+//          TL_ERROR_INVALID_PLAN: a forbidden scheme or conversion. *result is all zero then.
+// Cost:    as tl_check_choice.
+TLDEF tl_result tl_simulate_choice(tl_env *env, const tl_choice_desc *desc, const uint8_t *schemes,
+                                   tl_choice_plan *result);
+TLDEF const char *tl_name_choice_method(tl_choice_method method);  // "elimination"; "?" out of range
+
+// -- profiles: what a scheme costs and loses, as data --
+
+// Nodes of one op, and what each scheme does to them. Shapes and machines differ: rows may say for
+// which they hold, and the caller's rows, measured ones above all, take the place of the library's.
+typedef struct tl_precision_profile {
+    const char *op;               // upper and lower case are the same; "*" = where no other row fits
+    const char *device;           // tl_device.name; 0 = any
+    uint64_t least_elements, most_elements;  // of output 0, f32 elements; most_elements 0 = no limit
+    uint32_t schemes;             // bits 1 << tl_scheme; f32 is always possible, others where their bit is set
+    double   loss[TL_SCHEME_COUNT];     // of one call: noise / signal power, or what the limit is in; >= 0
+    double   speedup[TL_SCHEME_COUNT];  // time in f32 / time in the scheme; > 0
+    tl_scheme recommended;        // breaks ties first
+    int32_t  sensitive;           // 1 = tensors and weights of 16 bits and more alone, unless allow_sensitive
+} tl_precision_profile;
+
+// Tell the library's own rows, a const table: the ops that [3] makes, and "*". They are derived
+// from word lengths, as the implementation says line by line, not measured on any machine:
+// tl_measure_sensitivity and the caller's clock replace them.
+TLDEF const tl_precision_profile *tl_find_default_profiles(int32_t *count);
+
+// Find the row of a node: the first whose op, device and elements fit. Of an op "add+relu" that no
+// row names, each part needs a row; the first sensitive one counts, else that of the first part.
+// Then "*".
+//
+//   device   may be NULL: rows that name one do not fit then
+//
+// Returns NULL where there is none, and for graph inputs.
+// Cost:    O(rows x length of the op).
+TLDEF const tl_precision_profile *tl_find_profile(const tl_precision_profile *profiles, int32_t profile_count,
+                                                  const tl_graph *graph, int32_t node, const tl_device *device);
+
+// Hold every rule of a table: ops named, known schemes, losses finite and >= 0, speed-ups finite
+// and > 0 of all schemes that are possible, 0 and 1 for f32 where it is listed, a recommended
+// scheme that is possible, bounds in order, and no row that never fits because one above it always
+// does.
+//
+// Errors:  TL_ERROR_INVALID_ARG names the row.
+// Cost:    O(rows squared).
+TLDEF tl_result tl_check_profiles(tl_env *env, const tl_precision_profile *profiles, int32_t profile_count);
+
+// -- precision plan --
+
+// id, name, meaning
+#define TL_CRITERIA(X) \
+    X(TL_CRITERION_PERFORMANCE, "performance", "the least time within loss_limit")                       \
+    X(TL_CRITERION_BALANCED,    "balanced",    "the knee of the front, both axes scaled to 1")           \
+    X(TL_CRITERION_ACCURACY,    "accuracy",    "the least loss at which the speed-up is least_speedup")  \
+    X(TL_CRITERION_CUSTOM,      "custom",      "the least time within both limits")
+
+// id, name, what is minimised
+#define TL_PRECISION_OBJECTIVES(X) \
+    X(TL_OBJECTIVE_TIME,  "time",  "of the calls and the conversions")                       \
+    X(TL_OBJECTIVE_BYTES, "bytes", "of weights and of the tensors handed on, copies in other formats too")
+
+// id, name, where a node's loss comes from
+#define TL_LOSS_SOURCES(X) \
+    X(TL_LOSS_FROM_PROFILE,  "profile",  "the table")                                  \
+    X(TL_LOSS_FROM_DATA,     "data",     "noise of observed or given data")            \
+    X(TL_LOSS_FROM_MEASURED, "measured", "the caller evaluated the op in the scheme")
+
+typedef enum tl_criterion { TL_CRITERIA(TLI_ENUM) TL_CRITERION_COUNT } tl_criterion;
+typedef enum tl_precision_objective {
+    TL_PRECISION_OBJECTIVES(TLI_ENUM) TL_OBJECTIVE_COUNT
+} tl_precision_objective;
+typedef enum tl_loss_source { TL_LOSS_SOURCES(TLI_ENUM) TL_LOSS_SOURCE_COUNT } tl_loss_source;
+
+typedef struct tl_precision_plan tl_precision_plan;
+
+typedef struct tl_precision_desc {
+    const tl_graph  *graph;            // not NULL; bytes and costs are those of f32
+    const tl_device *device;           // 0 = conversions cost by their elements, see tl_plan_precision
+    tl_criterion     criterion;        // 0 = performance
+    double           loss_limit;       // performance, custom: >= 0; 0 = lossless, infinity = no limit
+    double           least_speedup;    // accuracy, custom: base_cost / cost; 0 = 1
+    tl_precision_objective objective;  // 0 = time
+    int32_t          training;         // 1 = backward costs count, and only f32, f16, bf16 are offered
+    uint32_t         schemes;          // bits 1 << tl_scheme that may be chosen; 0 = all but fake (training:
+                                       // the three)
+    const uint32_t  *node_schemes;     // [node_count] the same for each node; 0 (the array, or of a node) = no
+                                       // further limit
+    int32_t          allow_sensitive;  // 1 = sensitive ops may go below 16 bits
+    int32_t          allow_unknown;    // 1 = ops that no row names may leave f32, by the "*" row
+    int32_t          any_result;       // 1 = results (keep) may end in any format; 0 = converted back to f32
+    const tl_precision_profile *profiles;  // [profile_count] 0 = tl_find_default_profiles
+    int32_t          profile_count;
+    const double    *losses;           // [node_count x TL_SCHEME_COUNT] instead of the profiles'; NaN = not
+                                       // measured; of f32 not read: 0
+    const uint64_t  *costs;            // [node_count x TL_SCHEME_COUNT] instead of fwd (+ bwd) / speed-up;
+                                       // TL_FORBIDDEN = not measured; not read for bytes
+    double           performance_weight, accuracy_weight;  // balanced: >= 0; both 0 = 0.5 each
+    double           priorities[TL_SCHEME_COUNT];  // break ties, the larger first
+    uint64_t         work_limit;       // of each choice; 0 = default
+    // One run of the whole plan, after the choice: its loss, in the unit of the limit. No runner-up is
+    // known then. Where it is over, the choice is made again, at most round_limit times in all.
+    tl_result      (*evaluate)(const tl_precision_plan *plan, double *loss, void *user);
+    void            *user;
+    int32_t          round_limit;      // 0 = 8
+    tl_loss_source   loss_source;      // of losses; 0 = measured
+} tl_precision_desc;
+
+typedef struct tl_precision_node {
+    tl_scheme scheme;
+    tl_format format;                  // of the tensors it hands on
+    tl_loss_source source;             // of its loss
+    double    loss, speedup;           // of the scheme; time of its calls in f32 / time
+    double    confidence;              // 0 .. 1, see tl_plan_precision
+    tl_scheme runner_up;               // the next best choice gives this node this one; TL_SCHEME_COUNT = none
+    int32_t   runner_up_proven;        // 1 = with another scheme here, no choice is better than that
+    uint64_t  runner_up_cost;          // of the whole graph then
+    double    runner_up_loss;          // of the whole graph then
+    int32_t   conversion_count;        // of its outputs, to other formats
+    uint64_t  conversion_cost;
+} tl_precision_node;
+
+struct tl_precision_plan {
+    const tl_precision_node *nodes;    // [node_count]
+    int32_t  node_count;
+    tl_criterion criterion;
+    double   loss;                     // predicted: the sum of those of the nodes
+    double   loss_limit;               // it was made for: cut, where evaluate asked for it; infinity = none
+    double   measured_loss;            // by evaluate; NaN = none asked
+    int32_t  round_count;              // choices made
+    uint64_t cost, base_cost;          // of the objective, conversions included; everything in f32
+    uint64_t conversion_cost;
+    int32_t  conversion_count;
+    uint64_t bound_cost;               // no choice within this loss limit (accuracy: this loss) costs less
+    double   bound_loss;               // accuracy: no choice as fast loses less; else 0
+    int32_t  proven;                   // 1 = the best there is: value and bound are equal
+    double   gap_ratio, speedup;       // (value - bound) / bound, 0 = proven; base_cost / cost
+    uint64_t bytes, base_bytes;        // of weights and tensors, with copies, whatever the objective; in f32
+    int32_t  scheme_counts[TL_SCHEME_COUNT];  // nodes in each, graph inputs not counted
+    void    *memory;                   // what tl_free_precision_plan releases
+    tl_precision_objective objective;
+};
+
+TLDEF tl_precision_desc tl_default_precision(const tl_precision_desc *desc);  // NULL = all defaults
+// Hold every rule of a desc, its graph, device and profiles too.
+//
+// Errors:  TL_ERROR_INVALID_ARG, and those of tl_check_graph and tl_check_device.
+TLDEF tl_result tl_check_precision(tl_env *env, const tl_precision_desc *desc);
+
+// Choose a scheme for every node.
+//
+//   plan   overwritten; release with tl_free_precision_plan
+//
+// Time: a node costs fwd, in training fwd + bwd, / speed-up, rounded up. A tensor of E elements
+// that is wanted in another format is converted once for each: E (bytes of one format + bytes of
+// the other) / bytes_per_second of the device, in ns, rounded up (between f32 and f16 or bf16: 4 E
+// / codec_bytes_per_second, where that is known); without such a device E, as an elementwise call
+// in FLOP. In training, the gradient of a node that has one takes the same way back: twice as much, also
+// for a format that none but readers without a gradient want.
+// Bytes: weights and tensors in their formats, and copies of tensors in others; graph inputs are
+// f32 and count so.
+//
+// Losses add up over nodes. What makes the choice is integers: losses in units of loss_limit /
+// 2^40, rounded up, so that a limit is never exceeded; without a limit in units of a power of two,
+// that which takes the sum of the largest to 2^51 .. 2^52.
+//
+// Of choices that cost as much (for accuracy, lose as much) that of the least loss (cost) is taken,
+// as far as 50 million steps go. Then one node at a time changes, as long as costs and conversions
+// do not grow and limits hold: to the recommended scheme of its row, to larger priorities, to less
+// loss. Balanced takes the front's point with the least sum of weight x (value - least) / (most -
+// least), and of equal ones that of the most such preferences.
+//
+// The runner-up of a node is the best choice in which it has another scheme (balanced: within the
+// plan's loss), by one more choice a node. In graphs of more than 256 nodes, and for those nodes
+// that are left when these choices took 50 million steps, all others stay as they are, and it is
+// not proven.
+//
+// Confidence is 1 for a measured loss, 3/4 from data, 1/2 from the table, times (1 + m) / 2: m is
+// what the runner-up costs more (for accuracy loses more), over what the node costs in f32 (loses
+// in that scheme), at most 1; 1 where the node has no other scheme.
+//
+// With evaluate, a plan whose measured loss is over loss_limit is made again for a limit cut by
+// loss_limit / measured, by a sixteenth at least; the last try is the choice of the least loss. For
+// accuracy and balanced, and where loss_limit is infinite, it runs once.
+//
+// Errors:  those of tl_check_precision; TL_ERROR_INFEASIBLE names the limit that cannot be held and
+//          the nearest that can, the node that has no scheme, or the measured loss; TL_ERROR_KERNEL:
+//          evaluate failed, or its loss is NaN; TL_ERROR_OVERFLOW: costs do not fit 60 bits;
+//          TL_ERROR_NO_MEMORY. *plan is all zero then.
+// Cost:    tl_plan_choice's, times rounds and runners-up.
+// Threads: safe with one env per thread.
+TLDEF tl_result tl_plan_precision(tl_env *env, const tl_precision_desc *desc, tl_precision_plan *plan);
+TLDEF void      tl_free_precision_plan(tl_env *env, tl_precision_plan *plan);  // accepts zeroed ones
+
+typedef struct tl_precision_point {
+    double   loss, speedup;            // sum; base_cost / cost
+    uint64_t cost, bound_cost;         // nothing within this loss costs less than bound_cost
+    uint64_t bytes;                    // as tl_precision_plan.bytes
+    const uint8_t *schemes;            // [node_count] tl_scheme
+} tl_precision_point;
+
+typedef struct tl_precision_front {
+    const tl_precision_point *points;  // [point_count] loss rises, cost falls
+    int32_t  point_count;
+    int32_t  complete;                 // 1 = all points there are, each proven; 0 = a selection
+    int32_t  knee;                     // the point of balanced, with the weights of the desc
+    uint64_t base_cost, base_bytes;    // everything in f32
+    void    *memory;                   // what tl_free_precision_front releases
+} tl_precision_front;
+
+// Find all points between which there is a choice: what each loss buys. Criterion and limits are
+// not read.
+//
+//   point_limit   0 = 256; 2 and more
+//   front         overwritten; release with tl_free_precision_front
+//
+// Errors:  as tl_plan_precision, without evaluate.
+// Cost:    tl_plan_choice_front's.
+TLDEF tl_result tl_plan_precision_front(tl_env *env, const tl_precision_desc *desc, int32_t point_limit,
+                                        tl_precision_front *front);
+TLDEF void      tl_free_precision_front(tl_env *env, tl_precision_front *front);  // accepts zeroed ones
+
+// -- sensitivity: what each op loses in each scheme, measured --
+
+typedef struct tl_sensitivity_desc {
+    const tl_graph *graph;             // not NULL
+    uint32_t        schemes;           // bits to be evaluated; 0 = all but f32 and fake
+    const uint32_t *node_schemes;      // [node_count] further limits; 0 (the array, or of a node) = none
+    // Evaluate the network with one node in a scheme, all others in f32: how much worse it is.
+    tl_result     (*evaluate)(int32_t node, tl_scheme scheme, double *loss, void *user);  // not NULL
+    void           *user;
+    int           (*progress)(int32_t done, int32_t all, void *user);  // after each; 1 = stop
+} tl_sensitivity_desc;
+
+// Measure them one by one, graph inputs left out.
+//
+//   losses   [node_count x TL_SCHEME_COUNT] overwritten: for tl_precision_desc.losses. NaN where not
+//            evaluated, 0 for f32. Less than nothing counts as 0: chance is no credit for other nodes
+//
+// Errors:  those of tl_check_graph; TL_ERROR_INVALID_ARG; TL_ERROR_KERNEL: evaluate failed or did
+//          not give a finite number. *losses is all NaN then (with a desc that is wrong, not
+//          touched).
+// Cost:    one evaluate for each node and scheme.
+TLDEF tl_result tl_measure_sensitivity(tl_env *env, const tl_sensitivity_desc *desc, double *losses);
+
+// -- apply --
+//
+//     a --> b (result)          a --> a_i8 --> b --> b_f32 (result)     b in i8: two conversions
+//
+// A graph in which the conversions of a plan are nodes, and bytes are those of the formats: [4] and [5]
+// plan on it as on any other, and what they keep for backward is as small as the choice makes it.
+
+typedef struct tl_precision_graph {
+    tl_graph       graph;
+    const int32_t *nodes;              // [graph.node_count] old node; of a conversion, that of its tensor
+    const int32_t *new_nodes;          // [old node_count]
+    const uint8_t *formats;            // [graph.tensor_count] tl_format
+    const uint8_t *schemes;            // [graph.node_count] tl_scheme; of conversions that of f32
+    const tl_quantization *quantizations;  // [graph.tensor_count] of i8 and i16 tensors; scale 0 = none known
+    int32_t        conversion_count;
+    void          *memory;             // what tl_free_precision_graph releases, and the graph
+} tl_precision_graph;
+
+typedef struct tl_apply_desc {
+    const tl_graph          *graph;    // not NULL; that of the plan: bytes and costs are those of f32
+    const tl_precision_plan *plan;     // not NULL; of each node, scheme and speedup are read
+    const tl_device         *device;   // for the costs of conversions; 0 = one for each element
+    const tl_quantization   *quantizations;  // [tensor_count of graph] of each tensor in i8; 0 = none known
+    const tl_quantization   *wide_quantizations;  // [tensor_count of graph] the same in i16
+    int32_t                  training;    // 1 = conversions have a backward; 0 = gradients end there
+    int32_t                  any_result;  // 1 = results stay in the format of their node; 0 = end in f32
+} tl_apply_desc;
+
+// Make the graph of a plan.
+//
+//   applied   overwritten; release with tl_free_precision_graph
+//
+// A tensor that is wanted in a format other than its own is converted once, right before the first node
+// that wants it; a result (keep) that is not f32 after all nodes, and the conversion is the result.
+// The nodes of the old graph keep their names, order, views, needs (of the converted inputs), batch, layer,
+// unit and scratch, and may run in place as before. What changes:
+//
+//   outputs   elements in the format of the scheme; f32 as before
+//   saved     as if f32 elements, in that format, too: state for backward is as narrow as the tensors
+//   weights   4, 2 or 1 bytes each by the scheme; scales of channels are not counted, master weights of
+//             a training are the caller's
+//   costs     divided by the speed-up and rounded; of a training, so that fwd + bwd is rounded as one
+//
+// A conversion has op "convert", and is called conv1_i8, of several outputs split.2_i8; where a name is taken
+// or too long the number of the node follows: conv1_i8_17. Layer, unit and fixed are those of the node
+// whose tensor it converts; it needs nothing. It has a gradient where that node has one and it leads on:
+// to a reader with a gradient, or out of the graph, where nobody read the result. Its cost is
+// elements x (bytes from + bytes to) / bytes_per_second of the device, rounded up to ns; between f32
+// and f16 or bf16 the f32 bytes / codec_bytes_per_second, where that is known; the same backward.
+//
+// Errors:  TL_ERROR_INVALID_ARG: a plan of another graph, an unknown scheme, a graph input that is not f32, a
+//          speed-up that is not > 0, a quantisation that does not fit; TL_ERROR_OVERFLOW: a cost, or
+//          more bytes than 64 bits hold; TL_ERROR_NO_MEMORY; those of tl_check_graph and tl_check_device.
+//          *applied is all zero then.
+// Cost:    O(nodes + inputs), and O(n log n) for n names.
+// Threads: safe with one env per thread.
+TLDEF tl_result tl_apply_precision(tl_env *env, const tl_apply_desc *desc, tl_precision_graph *applied);
+TLDEF void      tl_free_precision_graph(tl_env *env, tl_precision_graph *applied);  // accepts zeroed ones
+
+// -- kept activations in fewer bits --
+//
+//     F 1  F 2  C 1  F 3  C 2 ...  X 2  B 3  D 2  X 1  B 2     tensor 1 waits in fewer bytes
+
+typedef struct tl_packing_desc {
+    const tl_graph  *graph;            // not NULL
+    const tl_plan   *plan;             // of a training; 0 = tl_plan_keep_all
+    const uint8_t   *tensors;          // [tensor_count] 1 = f32, and may be packed; 0 = all that could be f32
+    tl_codec         codec;            // not none
+    uint64_t         least_bytes;      // smaller tensors stay as they are
+    const tl_device *device;           // for the time of conversions; 0 = they take none
+} tl_packing_desc;
+
+// Compress activations while they wait for their backward: lossy.
+//
+//   plan   overwritten; not that of the desc; release with tl_free_plan; peaks and costs are filled in
+//
+// A tensor waits from its last reader before the first backward of the plan to the first reader after it,
+// backward or forward that runs again: behind the one stands C, before the other X. What was made and
+// dropped on either side is not touched, nor are graph inputs, results (keep), tensors that take part
+// in copies or conversions of the plan already, sizes that are no multiple of 4 bytes, and what
+// would not shrink. On a graph of tl_apply_precision give 1 for tensors whose format is f32.
+//
+// While a tensor is converted both copies count, so packing more can need more. Of all sets of waiting
+// tensors one with the least peak is taken, and in it no tensor is packed in vain: without it the
+// peak would be higher. So the peak never rises; where it cannot fall the plan stays as it is.
+//
+// Errors:  TL_ERROR_INVALID_ARG: codec, plan of an inference; TL_ERROR_INVALID_PLAN and the step; those of
+//          tl_check_graph and tl_check_device; TL_ERROR_OVERFLOW; TL_ERROR_NO_MEMORY. *plan is all zero then.
+// Cost:    O(waiting tensors x steps); memory O(steps + tensors).
+// Threads: safe with one env per thread.
+TLDEF tl_result tl_plan_packing(tl_env *env, const tl_packing_desc *desc, tl_plan *plan);
+
+// -- names and text --
+
+TLDEF const char *tl_name_criterion(tl_criterion criterion);         // "balanced"; "?" out of range
+TLDEF const char *tl_name_objective(tl_precision_objective objective);  // "bytes"
+TLDEF const char *tl_name_loss_source(tl_loss_source source);        // "measured"
+#ifndef TL_NO_TEXT
+// Each accepts exactly what its tl_name_ returns: 1 and the value, or 0.
+TLDEF int tl_parse_criterion(const char *text, tl_criterion *criterion);
+TLDEF int tl_parse_objective(const char *text, tl_precision_objective *objective);
+
+// Write a plan as a table for people to read, a node a line: scheme, loss, speed-up, runner-up and what it
+// costs more, conversions; then the sums. Numbers are rounded to four digits.
+TLDEF size_t tl_print_precision_plan(const tl_graph *graph, const tl_precision_plan *plan, char *buf,
+                                     size_t size);
+
+// Write it as JSON: one object with every field of the plan and, in "nodes", of its nodes; names of nodes
+// and ops beside them. Numbers are exact, what is not known is null.
+TLDEF size_t tl_print_precision_json(const tl_graph *graph, const tl_precision_plan *plan, char *buf,
+                                     size_t size);
+
+// Write one node in a sentence: what was chosen and why, the runner-up and its price, where its tensors
+// are converted.
+TLDEF size_t tl_explain_precision_node(const tl_graph *graph, const tl_precision_plan *plan, int32_t node,
+                                       char *buf, size_t size);
+#endif
+#endif
+
+// ============================================================================
 // [10] BACKEND -- blocks, ranges, tickets; the CPU backend; what a device can do
 //
 //     block 1  |####....########|..............|      a block is one allocation;
@@ -1912,14 +2796,26 @@ TLDEF int tl_parse_eviction(const char *text, tl_eviction *eviction);
 // again on the way at binomial distances (Revolve), so a chain of n costs O(n log n)
 // forwards at O(log n) checkpoints, never O(n^2). The decisions follow the simulator alone, so
 // tl_init_run tries them out: a budget that is too small is refused before anything runs.
+//
+// Mixed precision is a graph whose tensors have formats, as tl_apply_precision makes them:
+//
+//     a (f32) --> [convert] --> a_bf16 (bf16) --> [c]        forward   a_bf16 = round(a)
+//      da += (f32) da_bf16 <--- da_bf16 (bf16) <---+         backward  da += da_bf16
+//
+// Bytes are those of the formats, so the planners keep less and the peak falls. Parameters and what
+// updates them are the caller's, and stay f32. A loss scaler multiplies the gradient of the loss;
+// the caller divides the gradients of the parameters by the scale, or skips the step
+// (Micikevicius et al., Mixed Precision Training, 2018, arXiv:1710.03740, section 3).
 // ============================================================================
 
 typedef struct tl_run tl_run;
 
 // One tensor as a kernel sees it.
 typedef struct tl_operand {
-    tl_range range;  // where it is; bytes 0 = not there (no gradient wanted, no saved bytes)
-    void    *host;   // mapped address on a host-visible backend, else NULL; NULL for 0 bytes
+    tl_range  range;   // where it is; bytes 0 = not there (no gradient wanted, no saved bytes)
+    void     *host;    // mapped address on a host-visible backend, else NULL; NULL for 0 bytes
+    tl_format format;  // of the tensor, and of its gradient, by tl_run_desc.formats; f32 without them,
+                       // whatever call->precision is, and for saved bytes and scratch
 } tl_operand;
 
 // One call of a kernel. Counts are those of the node.
@@ -1932,7 +2828,7 @@ typedef struct tl_kernel_call {
     int32_t           micro_batch;     // from 0
     uint64_t          step;            // training step
     uint64_t          seed;            // the same in all calls of this node in this pass
-    tl_precision      precision;       // element size of the buffers
+    tl_precision      precision;       // element size of the buffers; mixed: as their formats say
     const tl_operand *inputs;          // [input_count] read only; in place: one is outputs[0]
     const tl_operand *outputs;         // [output_count] written; backward: read only, if needed
     const tl_operand *output_grads;    // [output_count] backward: read only
@@ -2017,7 +2913,23 @@ typedef struct tl_run_desc {
     int32_t     profiling;            // 1 = time every step (or the strategy's flag)
     uint64_t    seed;                 // of call->seed
     uint64_t    first_step;           // number of the first training step: a training that goes on
-    uint32_t    loss_gradient_word;   // fills the gradient of an output that nobody reads; 0 = 1.0f
+    uint32_t    loss_gradient_word;   // fills the gradient of an output that nobody reads; 0 = 1.0f. With
+                                      // formats or a loss_scaler: bits of an f32, converted to its format
+
+    // Mixed precision. The graph's bytes are those of the formats. Nodes of op "convert" for which there
+    // is no kernel are carried out by the run: one input, one output of as many elements, and nothing
+    // else. f16 and bf16 take the backend's codecs; what goes from one to the other goes through f32 in
+    // the node's scratch (fwork, and bwork with a backward). A host-visible backend does without that;
+    // only there integers are converted, and gradients to which further readers add: in f32, rounded once.
+    // TL_NO_PLANNERS leaves mixed precision out.
+    const uint8_t         *formats;   // [tensor_count] tl_format; must outlive the run; 0 = all f32. Goes
+                                      // with strategy.precision mixed, or without a strategy; kernels
+                                      // must compute mixed where one of them is not f32
+    const tl_quantization *quantizations;  // [tensor_count] of i8 and i16 tensors that conversions read or
+                                      // write; must outlive the run; 0 = none
+    tl_loss_scaler        *loss_scaler;  // the gradient of an output that nobody reads is multiplied by its
+                                      // scale, read at the start of each training step; defaults are
+                                      // filled in then. Must outlive the run; 0 = 1
 } tl_run_desc;
 
 // What the last pass did.
@@ -2036,6 +2948,7 @@ typedef struct tl_run_report {
     int32_t  step_count;          // steps carried out
     int32_t  limiting_node;       // TL_ERROR_OVER_BUDGET: the node that needs needed_bytes; else -1
     uint64_t needed_bytes;        // least budget under which that step could have gone on
+    int32_t  convert_count;       // of all forwards and backwards, conversions that the run carried out
 } tl_run_report;
 
 // Prepare a run.
@@ -2043,7 +2956,8 @@ typedef struct tl_run_report {
 //   desc   read during the call, except what it says must outlive the run
 //   run    overwritten; release with tl_free_run
 //
-// Errors:  TL_ERROR_UNSUPPORTED: the strategy holds a value that this version cannot carry out;
+// Errors:  TL_ERROR_UNSUPPORTED: the strategy holds a value that this version cannot carry out, or kernels
+//          and backend cannot do what the formats want;
 //          TL_ERROR_INFEASIBLE: the budget is below the plan's peak, or below what the online
 //          decisions can work with; the text names the least budget that works and the node that
 //          sets it; TL_ERROR_INVALID_PLAN, TL_ERROR_INVALID_ARG, TL_ERROR_NO_MEMORY, and those of
@@ -2075,8 +2989,8 @@ TLDEF tl_result tl_run_plan(tl_run *run);
 
 // -- one step at a time: tl_run_plan is a loop over these --
 
-// One step to carry out. Memory steps are carried out (or enqueued) by tl_next_step itself; for a
-// compute step call the kernel, or record it, before the next tl_next_step.
+// One step to carry out. Memory steps, and conversions without a kernel, are carried out (or enqueued)
+// by tl_next_step itself; for a compute step call the kernel, or record it, before the next tl_next_step.
 typedef struct tl_run_step {
     tl_step          step;
     int32_t          index;          // in the pass, from 0
@@ -2235,6 +3149,18 @@ TLDEF tl_result tl_write_memory_svg(tl_env *env, const tl_memory_curve *curves, 
 TLDEF tl_result tl_write_plan_svg(tl_env *env, const tl_graph *graph, const tl_plan *plan,
                                   const tl_device *device, tl_sink sink);
 
+#ifndef TL_NO_PLANNERS
+// Draw a Pareto front of [7]: what speed-up each loss buys, on a logarithmic axis of losses; a loss of 0
+// stands beside it. The knee is marked, and where the front is not proven a second line says how fast
+// no choice can be. Each point tells its loss, speed-up and bytes to a pointer; points
+// that would lie on each other are drawn once.
+//
+// Errors:  TL_ERROR_INVALID_ARG: no point, a knee that is none, losses that fall or are not 0 to 1e300, a
+//          speed-up that is not 0 to 1e18, a bound above its cost; what the sink returned.
+// Cost:    O(points) time, no allocation.
+TLDEF tl_result tl_write_front_svg(tl_env *env, const tl_precision_front *front, tl_sink sink);
+#endif
+
 #ifndef TL_NO_STDIO
 // A sink that writes a file beside its place and puts it there only when it is whole:
 //
@@ -2263,6 +3189,7 @@ TLDEF tl_result tl_finish_file_sink(tl_env *env, tl_file_sink *file, tl_result w
 
 #undef TLI_ENUM
 #undef TLI_ENUM4
+#undef TLI_ENUM5
 #ifdef __cplusplus
 }
 #endif
@@ -2343,6 +3270,142 @@ static int tli_mul_u64(uint64_t a, uint64_t b, uint64_t *product) {
 
 // Whether an enum, a flag or an index is one of `count` values, whatever its width and sign.
 static int tli_is_below(int64_t value, int64_t count) { return value >= 0 && value < count; }
+
+// floor(log2(value)), 0 for 0. With the instruction a heap is almost twice as fast.
+static int32_t tli_log2_u64(uint64_t value) {
+#if defined(__GNUC__) || defined(__clang__)
+    return value ? 63 - __builtin_clzll(value) : 0;
+#else
+    uint32_t high = (uint32_t)(value >> 32), half = high ? high : (uint32_t)value;
+    int32_t bit = high ? 32 : 0, step;
+    for (step = 16; step; step /= 2)
+        if (half >> step) { half >>= step; bit += step; }
+    return bit;
+#endif
+}
+
+// -- floats: their bits, because a comparison with NaN says nothing --
+
+static uint32_t tli_bits_of_f32(float value) {
+    uint32_t bits;
+    tli_copy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+static float tli_f32_of_bits(uint32_t bits) {
+    float value;
+    tli_copy(&value, &bits, sizeof value);
+    return value;
+}
+
+static int tli_is_finite_f32(float value) { return (tli_bits_of_f32(value) & 0x7F800000u) != 0x7F800000u; }
+
+// -- 16-bit floats: integers on the bits only, so that every compiler agrees --
+
+// value / 2^shift, rounded to nearest, ties to even; sticky = there were more bits below. 1 <= shift.
+static uint32_t tli_round_shift(uint32_t value, int32_t shift, int sticky) {
+    uint32_t kept, rest, half;
+    if (shift > 31) return 0;
+    kept = value >> shift;
+    rest = value & (((uint32_t)1 << shift) - 1);
+    half = (uint32_t)1 << (shift - 1);
+    return kept + (rest > half || (rest == half && (sticky || (kept & 1))));
+}
+
+static uint16_t tli_f16_of(uint32_t bits) {
+    uint32_t sign = bits >> 16 & 0x8000u, size = bits & 0x7FFFFFFFu, half;
+    if (size > 0x7F800000u) half = 0x7E00u | (size >> 13 & 0x3FFu);
+    else if (size >= 0x477FF000u) half = 0x7C00u;  // 65520 is half way to 2^16
+    else if (size >= 0x38800000u) half = tli_round_shift(size - 0x38000000u, 13, 0);
+    else half = tli_round_shift((size & 0x7FFFFFu) | 0x800000u, 126 - (int32_t)(size >> 23), 0);
+    return (uint16_t)(sign | half);
+}
+
+static uint32_t tli_f32_of_f16(uint16_t half) {
+    uint32_t sign = (uint32_t)(half & 0x8000) << 16, exponent = half >> 10 & 31u, mantissa = half & 0x3FFu;
+    if (exponent == 31) return sign | 0x7F800000u | (mantissa ? 0x400000u | mantissa << 13 : 0);
+    if (exponent) return sign | (exponent + 112) << 23 | mantissa << 13;
+    if (!mantissa) return sign;
+    for (exponent = 113; !(mantissa & 0x400u); exponent--) mantissa <<= 1;
+    return sign | exponent << 23 | (mantissa & 0x3FFu) << 13;
+}
+
+static uint16_t tli_bf16_of(uint32_t bits) {
+    if ((bits & 0x7FFFFFFFu) > 0x7F800000u) return (uint16_t)(bits >> 16 | 0x40u);
+    return (uint16_t)((bits + 0x7FFFu + (bits >> 16 & 1u)) >> 16);
+}
+
+static uint32_t tli_f32_of_bf16(uint16_t half) {
+    uint32_t bits = (uint32_t)half << 16;
+    return (bits & 0x7FFFFFFFu) > 0x7F800000u ? bits | 0x400000u : bits;
+}
+
+#ifndef TL_NO_PLANNERS
+// -- wide integers: modulo 2^128 --
+
+typedef struct tli_u128 { uint64_t high, low; } tli_u128;
+
+static tli_u128 tli_mul_u128(uint64_t a, uint64_t b) {
+    uint64_t low = (a & 0xFFFFFFFFu) * (b & 0xFFFFFFFFu), left = (a >> 32) * (b & 0xFFFFFFFFu);
+    uint64_t right = (a & 0xFFFFFFFFu) * (b >> 32);
+    uint64_t middle = (low >> 32) + (left & 0xFFFFFFFFu) + (right & 0xFFFFFFFFu);
+    tli_u128 product;
+    product.low = middle << 32 | (low & 0xFFFFFFFFu);
+    product.high = (a >> 32) * (b >> 32) + (left >> 32) + (right >> 32) + (middle >> 32);
+    return product;
+}
+
+static tli_u128 tli_add_u128(tli_u128 a, tli_u128 b) {
+    a.low += b.low;
+    a.high += b.high + (a.low < b.low);
+    return a;
+}
+
+static tli_u128 tli_sub_u128(tli_u128 a, tli_u128 b) {
+    a.high -= b.high + (a.low < b.low);
+    a.low -= b.low;
+    return a;
+}
+
+static int tli_is_below_u128(tli_u128 a, tli_u128 b) {
+    return a.high != b.high ? a.high < b.high : a.low < b.low;
+}
+
+// -- logarithms, without <math.h> --
+
+// The fraction of log2(m / 2^63) in units of 2^-bits, rounded down; m >= 2^63, bits <= 62. Each squaring
+// doubles the logarithm and shifts one bit of it out. What the products lose is below 2^-62 in all.
+static uint64_t tli_log2_fraction(uint64_t m, int32_t bits) {
+    uint64_t fraction = 0;
+    for (; bits > 0; bits--) {
+        tli_u128 square = tli_mul_u128(m, m);
+        int carry = (int)(square.high >> 63);
+        fraction = fraction << 1 | (uint64_t)carry;
+        m = carry ? square.high : square.high << 1 | square.low >> 63;
+    }
+    return fraction;
+}
+
+// log2(value) in units of 2^-52; value finite and > 0. Integers: the same on every machine.
+static int64_t tli_log2_f64(double value) {
+    uint64_t bits, mantissa;
+    int64_t exponent;
+    tli_copy(&bits, &value, sizeof bits);
+    mantissa = bits << 11 & UINT64_MAX >> 1;
+    exponent = (int64_t)(bits >> 52 & 0x7FF) - 1023;
+    if (exponent > -1023) mantissa |= (uint64_t)1 << 63;
+    else exponent = -1022;
+    for (; !(mantissa >> 63); exponent--) mantissa <<= 1;
+    return exponent * ((int64_t)1 << 52) + (int64_t)tli_log2_fraction(mantissa, 52);
+}
+
+// A product rounded to a double of its own. Compilers may fuse a product with the sum that it goes into, and
+// some do where the machine can: then the last bits of the sum would depend on who compiled.
+static double tli_product(double a, double b) {
+    volatile double product = a * b;
+    return product;
+}
+#endif
 
 // -- names --
 
@@ -2596,100 +3659,10 @@ TLI_IMPL uint64_t tl_next_random_below(tl_random *random, uint64_t limit) {
     return value % limit;
 }
 
-#ifndef TL_NO_TEXT
-// -- reader: lines of words, "#" starts a comment --
-
-#define TLI_TEXT_LIMIT ((size_t)1 << 30)  // no text of ours is that long
-
-typedef struct tli_reader {
-    const char *at, *end;
-    const char *line_end;  // of the current line, comment cut off
-    int32_t     line;      // from 1
-} tli_reader;
+#if !defined(TL_NO_TEXT) || !defined(TL_NO_PLANNERS)
+// -- number text: the grammar of JSON --
 
 typedef struct tli_word { const char *text; size_t length; } tli_word;
-
-static tli_reader tli_reader_of(const char *text, size_t length) {
-    tli_reader r;
-    r.at = text; r.end = text + length; r.line_end = text; r.line = 0;
-    return r;
-}
-
-// Step to the next line, whatever is left of this one; 0 at the end of the text.
-static int tli_next_line(tli_reader *r) {
-    if (r->line) {
-        while (r->at < r->end && *r->at != '\n') r->at++;
-        if (r->at < r->end) r->at++;
-    }
-    if (r->at >= r->end) return 0;
-    r->line++;
-    r->line_end = r->at;
-    while (r->line_end < r->end && *r->line_end != '\n' && *r->line_end != '#') r->line_end++;
-    return 1;
-}
-
-// The next word of the line; 0 and an empty word where there is none.
-static int tli_next_word(tli_reader *r, tli_word *word) {
-    while (r->at < r->line_end && (*r->at == ' ' || *r->at == '\t' || *r->at == '\r')) r->at++;
-    word->text = r->at;
-    while (r->at < r->line_end && *r->at != ' ' && *r->at != '\t' && *r->at != '\r') r->at++;
-    word->length = (size_t)(r->at - word->text);
-    return word->length > 0;
-}
-
-static int tli_word_is(tli_word word, const char *text) {
-    return word.length == tli_text_length(text) && TLI_MEMCMP(word.text, text, word.length) == 0;
-}
-
-// Cut "key=value" at the "="; 0 where there is none.
-static int tli_cut_word(tli_word word, tli_word *key, tli_word *value) {
-    size_t i = 0;
-    while (i < word.length && word.text[i] != '=') i++;
-    key->text = word.text; key->length = i;
-    value->text = word.text + i + (i < word.length);
-    value->length = word.length - i - (i < word.length);
-    return i < word.length;
-}
-
-// Exactly digits, and below 2^64.
-static int tli_read_u64(tli_word word, uint64_t *value) {
-    size_t i;
-    *value = 0;
-    for (i = 0; i < word.length; i++) {
-        uint64_t digit = (uint64_t)(unsigned char)word.text[i] - '0';
-        if (digit > 9 || *value > (UINT64_MAX - digit) / 10) return 0;
-        *value = *value * 10 + digit;
-    }
-    return word.length > 0;
-}
-
-static int tli_read_i32(tli_word word, int32_t *value) {
-    uint64_t wide;
-    int ok = tli_read_u64(word, &wide) && wide <= INT32_MAX;
-    *value = ok ? (int32_t)wide : 0;
-    return ok;
-}
-
-static tl_result tli_fail_line(tl_env *env, tl_result code, const char *function, int32_t line,
-                               const char *why) {
-    tli_writer w = tli_begin_error(env, code, function);
-    tli_put(&w, "line "); tli_put_i64(&w, line); tli_put(&w, ": "); tli_put(&w, why);
-    return tli_end_error(env, &w, code);
-}
-
-// The value with this name in a table; 0 where there is none.
-static int tli_parse_name(const char *const *names, int32_t count, const char *text, size_t length,
-                          int32_t *value) {
-    tli_word word;
-    int32_t i;
-    word.text = text; word.length = length;
-    *value = 0;
-    for (i = 0; i < count; i++)
-        if (tli_word_is(word, names[i])) { *value = i; return 1; }
-    return 0;
-}
-
-// -- number text: the grammar of JSON --
 
 static size_t tli_digits_length(const char *text, size_t length) {
     size_t count = 0;
@@ -2716,8 +3689,9 @@ static size_t tli_number_length(const char *text, size_t length) {
     }
     return at;
 }
+#endif
 
-#ifndef TL_NO_PLANNERS  // of all that is read and printed, only checkpoint configs hold fractions
+#ifndef TL_NO_PLANNERS  // of all that is read and printed, only checkpoint configs and losses hold fractions
 // -- number text: exact integers of any length, so every platform prints and reads the same --
 
 #define TLI_BIG_LIMBS 128  // 4096 bits: 10^1131, the largest power below, needs 3758
@@ -2915,6 +3889,7 @@ static void tli_put_f64(tli_writer *w, double value) {
     if (whole == count) tli_put(w, "0");
 }
 
+#ifndef TL_NO_TEXT
 // With 1..99 digits after the point: the exact value rounded half to even, as Rust's {:.1}.
 static void tli_put_fixed(tli_writer *w, double value, int32_t decimals) {
     char digits[1 + 309 + 99];  // the first one takes the carry out of the others
@@ -2938,6 +3913,7 @@ static void tli_put_fixed(tli_writer *w, double value, int32_t decimals) {
     i = count > decimals ? count - decimals : 0;
     tli_put_bytes(w, digits + i, (size_t)(count - i));
 }
+#endif
 
 // The double nearest to above / below, ties to even; infinity where it is too large. Changes both.
 static double tli_divide_big(tli_big *above, tli_big *below) {
@@ -3013,6 +3989,97 @@ static int tli_read_f64(tli_word word, double *value) {
     return 1;
 }
 #endif  // TL_NO_PLANNERS
+
+#ifndef TL_NO_TEXT
+// -- reader: lines of words, "#" starts a comment --
+
+#define TLI_TEXT_LIMIT ((size_t)1 << 30)  // no text of ours is that long
+
+typedef struct tli_reader {
+    const char *at, *end;
+    const char *line_end;  // of the current line, comment cut off
+    int32_t     line;      // from 1
+} tli_reader;
+
+static tli_reader tli_reader_of(const char *text, size_t length) {
+    tli_reader r;
+    r.at = text; r.end = text + length; r.line_end = text; r.line = 0;
+    return r;
+}
+
+// Step to the next line, whatever is left of this one; 0 at the end of the text.
+static int tli_next_line(tli_reader *r) {
+    if (r->line) {
+        while (r->at < r->end && *r->at != '\n') r->at++;
+        if (r->at < r->end) r->at++;
+    }
+    if (r->at >= r->end) return 0;
+    r->line++;
+    r->line_end = r->at;
+    while (r->line_end < r->end && *r->line_end != '\n' && *r->line_end != '#') r->line_end++;
+    return 1;
+}
+
+// The next word of the line; 0 and an empty word where there is none.
+static int tli_next_word(tli_reader *r, tli_word *word) {
+    while (r->at < r->line_end && (*r->at == ' ' || *r->at == '\t' || *r->at == '\r')) r->at++;
+    word->text = r->at;
+    while (r->at < r->line_end && *r->at != ' ' && *r->at != '\t' && *r->at != '\r') r->at++;
+    word->length = (size_t)(r->at - word->text);
+    return word->length > 0;
+}
+
+static int tli_word_is(tli_word word, const char *text) {
+    return word.length == tli_text_length(text) && TLI_MEMCMP(word.text, text, word.length) == 0;
+}
+
+// Cut "key=value" at the "="; 0 where there is none.
+static int tli_cut_word(tli_word word, tli_word *key, tli_word *value) {
+    size_t i = 0;
+    while (i < word.length && word.text[i] != '=') i++;
+    key->text = word.text; key->length = i;
+    value->text = word.text + i + (i < word.length);
+    value->length = word.length - i - (i < word.length);
+    return i < word.length;
+}
+
+// Exactly digits, and below 2^64.
+static int tli_read_u64(tli_word word, uint64_t *value) {
+    size_t i;
+    *value = 0;
+    for (i = 0; i < word.length; i++) {
+        uint64_t digit = (uint64_t)(unsigned char)word.text[i] - '0';
+        if (digit > 9 || *value > (UINT64_MAX - digit) / 10) return 0;
+        *value = *value * 10 + digit;
+    }
+    return word.length > 0;
+}
+
+static int tli_read_i32(tli_word word, int32_t *value) {
+    uint64_t wide;
+    int ok = tli_read_u64(word, &wide) && wide <= INT32_MAX;
+    *value = ok ? (int32_t)wide : 0;
+    return ok;
+}
+
+static tl_result tli_fail_line(tl_env *env, tl_result code, const char *function, int32_t line,
+                               const char *why) {
+    tli_writer w = tli_begin_error(env, code, function);
+    tli_put(&w, "line "); tli_put_i64(&w, line); tli_put(&w, ": "); tli_put(&w, why);
+    return tli_end_error(env, &w, code);
+}
+
+// The value with this name in a table; 0 where there is none.
+static int tli_parse_name(const char *const *names, int32_t count, const char *text, size_t length,
+                          int32_t *value) {
+    tli_word word;
+    int32_t i;
+    word.text = text; word.length = length;
+    *value = 0;
+    for (i = 0; i < count; i++)
+        if (tli_word_is(word, names[i])) { *value = i; return 1; }
+    return 0;
+}
 
 // -- JSON: a reader that pulls, strict as RFC 8259; the first error sticks and ends every loop --
 //
@@ -16561,6 +17628,6691 @@ TLI_IMPL tl_result tl_plan_policy(tl_env *env, const tl_policy_desc *desc, tl_pl
 #endif  // TL_NO_PLANNERS
 
 // ============================================================================
+// [7] PRECISION (implementation)
+// ============================================================================
+
+// -- formats and schemes --
+
+static const uint8_t tli_format_bytes[] = { TL_FORMATS(TLI_LABEL4) };
+
+// 4 bytes of f32 become so many
+static uint64_t tli_narrow_bytes(uint64_t f32_bytes, uint64_t element_bytes) {
+    return element_bytes == 4 ? f32_bytes : (f32_bytes / 4 + (f32_bytes % 4 != 0)) * element_bytes;
+}
+
+TLI_IMPL uint64_t tl_find_format_bytes(tl_format format, uint64_t f32_bytes) {
+    int known = tli_is_below((int64_t)format, TL_FORMAT_COUNT);
+    return tli_narrow_bytes(f32_bytes, known ? tli_format_bytes[format] : 4);
+}
+
+#ifndef TL_NO_PLANNERS  // a machine that quantises alone needs no names: texts of tables stay in its memory
+#define TLI_NAME5(id, name, format, bytes, help) name,      // undefined again below
+#define TLI_FORMAT5(id, name, format, bytes, help) format,  // the same
+#define TLI_BYTES5(id, name, format, bytes, help) bytes,    // the same
+#define TLI_HELP5(id, name, format, bytes, help) help,      // the same
+
+static const char *const tli_format_names[] = { TL_FORMATS(TLI_NAME4) };
+static const char *const tli_scheme_names[] = { TL_SCHEMES(TLI_NAME5) };
+static const char *const tli_scheme_helps[] = { TL_SCHEMES(TLI_HELP5) };
+static const tl_format tli_scheme_formats[] = { TL_SCHEMES(TLI_FORMAT5) };
+static const uint8_t tli_weight_bytes[] = { TL_SCHEMES(TLI_BYTES5) };
+
+#undef TLI_NAME5
+#undef TLI_FORMAT5
+#undef TLI_BYTES5
+#undef TLI_HELP5
+
+TLI_IMPL const char *tl_name_format(tl_format format) {
+    return tli_name(tli_format_names, TL_FORMAT_COUNT, (int64_t)format);
+}
+
+TLI_IMPL const char *tl_name_scheme(tl_scheme scheme) {
+    return tli_name(tli_scheme_names, TL_SCHEME_COUNT, (int64_t)scheme);
+}
+
+TLI_IMPL const char *tl_explain_scheme(tl_scheme scheme) {
+    return tli_name(tli_scheme_helps, TL_SCHEME_COUNT, (int64_t)scheme);
+}
+
+TLI_IMPL tl_format tl_find_scheme_format(tl_scheme scheme) {
+    return tli_is_below((int64_t)scheme, TL_SCHEME_COUNT) ? tli_scheme_formats[scheme] : TL_FORMAT_COUNT;
+}
+
+TLI_IMPL uint64_t tl_find_weight_bytes(tl_scheme scheme, uint64_t f32_bytes) {
+    int known = tli_is_below((int64_t)scheme, TL_SCHEME_COUNT);
+    return tli_narrow_bytes(f32_bytes, known ? tli_weight_bytes[scheme] : 4);
+}
+
+#ifndef TL_NO_TEXT
+TLI_IMPL int tl_parse_format(const char *text, tl_format *format) {
+    int32_t value;
+    int known;
+    TL_ASSERT(text && format);
+    known = tli_parse_name(tli_format_names, TL_FORMAT_COUNT, text, tli_text_length(text), &value);
+    *format = (tl_format)value;
+    return known;
+}
+
+TLI_IMPL int tl_parse_scheme(const char *text, tl_scheme *scheme) {
+    int32_t value;
+    int known;
+    TL_ASSERT(text && scheme);
+    known = tli_parse_name(tli_scheme_names, TL_SCHEME_COUNT, text, tli_text_length(text), &value);
+    *scheme = (tl_scheme)value;
+    return known;
+}
+#endif
+
+#endif  // TL_NO_PLANNERS
+
+// -- quantisation --
+
+#ifndef TL_NO_PLANNERS
+static const char *const tli_range_rule_names[] = { TL_RANGE_RULES(TLI_NAME) };
+static const char *const tli_rounding_names[] = { TL_ROUNDINGS(TLI_NAME) };
+
+TLI_IMPL const char *tl_name_range_rule(tl_range_rule rule) {
+    return tli_name(tli_range_rule_names, TL_RANGE_COUNT, (int64_t)rule);
+}
+
+TLI_IMPL const char *tl_name_rounding(tl_rounding rounding) {
+    return tli_name(tli_rounding_names, TL_ROUNDING_COUNT, (int64_t)rounding);
+}
+
+#ifndef TL_NO_TEXT
+TLI_IMPL int tl_parse_range_rule(const char *text, tl_range_rule *rule) {
+    int32_t value;
+    int known;
+    TL_ASSERT(text && rule);
+    known = tli_parse_name(tli_range_rule_names, TL_RANGE_COUNT, text, tli_text_length(text), &value);
+    *rule = (tl_range_rule)value;
+    return known;
+}
+
+TLI_IMPL int tl_parse_rounding(const char *text, tl_rounding *rounding) {
+    int32_t value;
+    int known;
+    TL_ASSERT(text && rounding);
+    known = tli_parse_name(tli_rounding_names, TL_ROUNDING_COUNT, text, tli_text_length(text), &value);
+    *rounding = (tl_rounding)value;
+    return known;
+}
+#endif
+
+#endif  // TL_NO_PLANNERS
+
+// The nearest integer of a number. Beyond 2^18 every quantisation is at its bounds, so it may stay there.
+static int32_t tli_round_f32(float value, tl_rounding rounding) {
+    int32_t whole;
+    float rest;
+    if (value >= 262144.0f) return 262144;
+    if (value <= -262144.0f) return -262144;
+    whole = (int32_t)value;
+    rest = value - (float)whole;  // exact
+    if (rest > 0.5f || (rest == 0.5f && (rounding == TL_ROUNDING_AWAY || whole % 2))) return whole + 1;
+    if (rest < -0.5f || (rest == -0.5f && (rounding == TL_ROUNDING_AWAY || whole % 2))) return whole - 1;
+    return whole;
+}
+
+static int tli_is_scale(float value) { return tli_is_finite_f32(value) && value > 0; }
+
+static const char *tli_bounds_broken(int32_t low, int32_t high) {
+    if (low < -32768 || high > 65535) return "low, high: must be within -32768 .. 65535";
+    if (low >= high) return "low: must be < high";
+    if (high - low > 65535) return "low, high: must be of at most 16 bits";
+    return NULL;
+}
+
+static const char *tli_range_broken(tl_range_rule rule, float least, float most, int32_t low, int32_t high) {
+    if (!tli_is_below((int64_t)rule, TL_RANGE_COUNT)) return "rule: no such rule";
+    if (!tli_is_finite_f32(least)) return "least: must be finite";
+    if (!tli_is_finite_f32(most)) return "most: must be finite";
+    if (least > most) return "least: must be <= most";
+    if (tli_bounds_broken(low, high)) return tli_bounds_broken(low, high);
+    if (rule == TL_RANGE_NARROW && (high < 1 || low > -high)) return "low: must be <= -high under narrow";
+    if (rule == TL_RANGE_WIDE && (low > 0 || high < 1)) return "low, high: must hold 0 under wide";
+    if (rule == TL_RANGE_HALF && high < 1) return "high: must be > 0 under half";
+    return NULL;
+}
+
+static float tli_at_least(float scale, float least) { return scale < least ? least : scale; }
+
+#define TLI_SMALLEST_SCALE 1.1920928955078125e-07f       // 2^-23
+#define TLI_NORMAL_SCALE   1.17549435082228750797e-38f   // 2^-126: below, an f32 loses digits
+
+// One operation in f32 a line: the same roundings as the tools that the rules are named after.
+static void tli_apply_affine(float least, float most, float least_scale, tl_quantization *q) {
+    float size = most - least, steps = (float)(q->high - q->low);
+    q->scale = tli_at_least(size / steps, least_scale);
+    size = least / q->scale;
+    q->zero_point = q->low - tli_round_f32(size, TL_ROUNDING_EVEN);
+    if (q->zero_point > q->high) q->zero_point = q->high;
+}
+
+static void tli_apply_symmetric(tl_range_rule rule, float size, tl_quantization *q) {
+    float steps;
+    if (rule == TL_RANGE_HALF) {
+        steps = (float)(q->high - q->low) * 0.5f;
+        q->scale = tli_at_least(size / steps, TLI_SMALLEST_SCALE);
+        q->zero_point = q->low < 0 ? 0 : (q->low + q->high + 1) / 2;
+        return;
+    }
+    if (rule == TL_RANGE_NARROW) q->low = -q->high;
+    steps = (float)q->high;
+    q->scale = size > 0 ? tli_at_least(size / steps, TLI_NORMAL_SCALE) : TLI_SMALLEST_SCALE;
+}
+
+TLI_IMPL tl_result tl_find_quantization(tl_env *env, tl_range_rule rule, float least, float most, int32_t low,
+                                        int32_t high, tl_quantization *quantization) {
+    static const char function[] = "tl_find_quantization";
+    const char *why = tli_range_broken(rule, least, most, low, high);
+    float below = least < 0 ? least : 0.0f, above = most > 0 ? most : 0.0f;
+    TL_ASSERT(quantization);
+    tli_zero(quantization, sizeof *quantization);
+    if (why) return tli_fail(env, TL_ERROR_INVALID_ARG, function, why);
+    if (rule == TL_RANGE_AFFINE && !tli_is_finite_f32(above - below))
+        return tli_fail(env, TL_ERROR_OVERFLOW, function, "most: most - least does not fit f32");
+    quantization->low = low;
+    quantization->high = high;
+    if (rule == TL_RANGE_AFFINE) tli_apply_affine(below, above, TLI_SMALLEST_SCALE, quantization);
+    else tli_apply_symmetric(rule, -below > above ? -below : above, quantization);
+    return TL_OK;
+}
+
+static const char *tli_quantization_broken(const tl_quantization *q) {
+    if (!tli_is_scale(q->scale)) return "scale: must be finite and > 0";
+    if (tli_bounds_broken(q->low, q->high)) return tli_bounds_broken(q->low, q->high);
+    if (q->zero_point < q->low || q->zero_point > q->high) return "zero_point: must be within low .. high";
+    if (!tli_is_below((int64_t)q->rounding, TL_ROUNDING_COUNT)) return "rounding: no such rounding";
+    return NULL;
+}
+
+TLI_IMPL tl_result tl_check_quantization(tl_env *env, const tl_quantization *quantization) {
+    const char *why;
+    TL_ASSERT(quantization);
+    why = tli_quantization_broken(quantization);
+    return why ? tli_fail(env, TL_ERROR_INVALID_ARG, "tl_check_quantization", why) : TL_OK;
+}
+
+// The integer before it is clamped; the bounds are inside of what it can be.
+static int32_t tli_quantize_freely(const tl_quantization *q, float value) {
+    if ((tli_bits_of_f32(value) & 0x7FFFFFFFu) > 0x7F800000u) return q->zero_point;
+    return tli_round_f32(value / q->scale, q->rounding) + q->zero_point;
+}
+
+static int32_t tli_clamp_integer(const tl_quantization *q, int32_t integer) {
+    return integer < q->low ? q->low : integer > q->high ? q->high : integer;
+}
+
+static float tli_dequantize_integer(const tl_quantization *q, int32_t integer) {
+    float value = (float)(integer - q->zero_point) * q->scale;
+    uint32_t bits = tli_bits_of_f32(value);
+    if ((bits & 0x7FFFFFFFu) == 0x7F800000u) return tli_f32_of_bits(bits - 1);  // the largest of this sign
+    return value;
+}
+
+// Elements side by side under one quantisation.
+static void tli_quantize_run(const tl_quantization *q, size_t width, const float *from, void *to,
+                             size_t count) {
+    unsigned char *bytes = (unsigned char *)to;
+    size_t i;
+    for (i = 0; i < count; i++) {
+        int32_t integer = tli_clamp_integer(q, tli_quantize_freely(q, from[i]));
+        uint16_t half = (uint16_t)integer;
+        if (width == 1) bytes[i] = (unsigned char)integer;
+        else tli_copy(bytes + 2 * i, &half, 2);
+    }
+}
+
+static void tli_dequantize_run(const tl_quantization *q, size_t width, const void *from, float *to,
+                               size_t count) {
+    const unsigned char *bytes = (const unsigned char *)from;
+    int32_t half = width == 1 ? 128 : 32768;
+    size_t i;
+    for (i = 0; i < count; i++) {
+        uint16_t wide = bytes[width == 1 ? i : 0];
+        int32_t integer;
+        if (width == 2) tli_copy(&wide, bytes + 2 * i, 2);
+        integer = (int32_t)wide;
+        if (q->low < 0 && integer >= half) integer -= 2 * half;
+        to[i] = tli_dequantize_integer(q, integer);
+    }
+}
+
+static const char *tli_format_lacks(const tl_quantization *q, tl_format format) {
+    int32_t half = format == TL_FORMAT_I8 ? 128 : 32768;
+    if (q->low >= 0 ? q->high < 2 * half : q->low >= -half && q->high < half) return NULL;
+    return format == TL_FORMAT_I8 ? "low, high: are more than i8 holds" : "low, high: are more than i16 holds";
+}
+
+static tl_result tli_check_quantize(tl_env *env, const char *function, const tl_quantization *quantizations,
+                                    int32_t channel_count, uint64_t inner_count, tl_format format,
+                                    int has_arrays) {
+    int32_t i;
+    if (channel_count < 1) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "channel_count: must be > 0");
+    if (!inner_count) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "inner_count: must be > 0");
+    if (format != TL_FORMAT_I8 && format != TL_FORMAT_I16)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "format: must be i8 or i16");
+    if (!quantizations) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "quantizations: must not be NULL");
+    if (!has_arrays) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "from, to: must not be NULL");
+    for (i = 0; i < channel_count; i++) {
+        const char *why = tli_quantization_broken(&quantizations[i]);
+        tli_writer w;
+        if (!why) why = tli_format_lacks(&quantizations[i], format);
+        if (!why) continue;
+        w = tli_begin_error(env, TL_ERROR_INVALID_ARG, function);
+        tli_put(&w, "quantizations["); tli_put_i64(&w, i); tli_put(&w, "]: "); tli_put(&w, why);
+        return tli_end_error(env, &w, TL_ERROR_INVALID_ARG);
+    }
+    return TL_OK;
+}
+
+// The elements of a tensor in order, cut where the channel changes.
+typedef struct tli_stripe {
+    uint64_t inner_count, count;
+    size_t   at, length;
+    int32_t  channel, channel_count;
+} tli_stripe;
+
+static tli_stripe tli_first_stripe(int32_t channel_count, uint64_t inner_count, uint64_t count) {
+    tli_stripe s;
+    tli_zero(&s, sizeof s);
+    s.inner_count = channel_count == 1 ? count : inner_count;
+    s.count = count;
+    s.channel = -1;
+    s.channel_count = channel_count;
+    return s;
+}
+
+static int tli_next_stripe(tli_stripe *s) {
+    uint64_t left;
+    s->at += s->length;
+    s->channel = s->channel + 1 < s->channel_count ? s->channel + 1 : 0;
+    left = s->count - s->at;
+    s->length = (size_t)(left < s->inner_count ? left : s->inner_count);
+    return left > 0;
+}
+
+TLI_IMPL tl_result tl_quantize(tl_env *env, const tl_quantization *quantizations, int32_t channel_count,
+                               uint64_t inner_count, tl_format format, const float *from, void *to,
+                               uint64_t count) {
+    size_t width = format == TL_FORMAT_I8 ? 1 : 2;
+    tli_stripe s;
+    tl_result result = tli_check_quantize(env, "tl_quantize", quantizations, channel_count, inner_count, format,
+                                          !count || (from && to));
+    if (result) return result;
+    s = tli_first_stripe(channel_count, inner_count, count);
+    while (tli_next_stripe(&s)) {
+        void *at = (char *)to + s.at * width;
+        tli_quantize_run(&quantizations[s.channel], width, from + s.at, at, s.length);
+    }
+    return TL_OK;
+}
+
+TLI_IMPL tl_result tl_dequantize(tl_env *env, const tl_quantization *quantizations, int32_t channel_count,
+                                 uint64_t inner_count, tl_format format, const void *from, float *to,
+                                 uint64_t count) {
+    size_t width = format == TL_FORMAT_I8 ? 1 : 2;
+    tli_stripe s;
+    tl_result result = tli_check_quantize(env, "tl_dequantize", quantizations, channel_count, inner_count,
+                                          format, !count || (from && to));
+    if (result) return result;
+    s = tli_first_stripe(channel_count, inner_count, count);
+    while (tli_next_stripe(&s)) {
+        const void *at = (const char *)from + s.at * width;
+        tli_dequantize_run(&quantizations[s.channel], width, at, to + s.at, s.length);
+    }
+    return TL_OK;
+}
+
+// The extremes of data; 0 where a value is not finite. count > 0.
+static int tli_find_extremes(const float *data, uint64_t count, float *least, float *most) {
+    uint64_t i;
+    *least = *most = data[0];
+    for (i = 0; i < count; i++) {
+        if (!tli_is_finite_f32(data[i])) return 0;
+        if (data[i] < *least) *least = data[i];
+        if (data[i] > *most) *most = data[i];
+    }
+    return 1;
+}
+
+TLI_IMPL tl_result tl_quantize_dynamic(tl_env *env, const float *from, uint8_t *to, uint64_t count,
+                                       tl_quantization *quantization) {
+    static const char function[] = "tl_quantize_dynamic";
+    tl_quantization found;
+    float least, most;
+    TL_ASSERT(quantization);
+    tli_zero(quantization, sizeof *quantization);
+    tli_zero(&found, sizeof found);
+    if (!count) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "count: must be > 0");
+    if (!from || !to) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "from, to: must not be NULL");
+    if (!tli_find_extremes(from, count, &least, &most))
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "from: a value is not finite");
+    if (least > 0) least = 0;
+    if (most < 0) most = 0;
+    if (!tli_is_finite_f32(most - least))
+        return tli_fail(env, TL_ERROR_OVERFLOW, function, "from: most - least does not fit f32");
+    found.high = 255;
+    tli_apply_affine(least, most, most - least > 0 ? TLI_NORMAL_SCALE : TLI_SMALLEST_SCALE, &found);
+    tli_quantize_run(&found, 1, from, to, (size_t)count);
+    *quantization = found;
+    return TL_OK;
+}
+
+// mantissa 2^exponent = value, with 24 bits in the mantissa; value finite and > 0.
+static int32_t tli_split_positive(float value, uint64_t *mantissa) {
+    uint32_t bits = tli_bits_of_f32(value);
+    int32_t exponent = (int32_t)(bits >> 23) - 150;
+    *mantissa = bits & 0x7FFFFFu;
+    if (exponent > -150) *mantissa |= 0x800000u;
+    else exponent = -149;
+    for (; *mantissa < 0x800000u; exponent--) *mantissa *= 2;
+    return exponent;
+}
+
+TLI_IMPL tl_result tl_find_multiplier(tl_env *env, float a, float b, float c, tl_multiplier *multiplier) {
+    static const char function[] = "tl_find_multiplier";
+    uint64_t over, factor, under, whole;
+    int32_t exponent, shift = 0;
+    TL_ASSERT(multiplier);
+    tli_zero(multiplier, sizeof *multiplier);
+    if (!tli_is_scale(a)) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "a: must be finite and > 0");
+    if (!tli_is_scale(b)) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "b: must be finite and > 0");
+    if (!tli_is_scale(c)) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "c: must be finite and > 0");
+    exponent = tli_split_positive(a, &over) + tli_split_positive(b, &factor) - tli_split_positive(c, &under);
+    over *= factor;  // 47 or 48 bits, so the quotient has 23 to 25
+    while ((over << shift) / under < ((uint64_t)1 << 30)) shift++;
+    whole = (over << shift) / under;
+    whole += (over << shift) % under * 2 >= under;
+    if (whole >> 31) { whole /= 2; shift--; }  // 2^31 - 1 and a half became 2^31
+    multiplier->multiplier = (int32_t)whole;
+    multiplier->exponent = exponent - shift + 31;
+    return TL_OK;
+}
+
+// value / 2^shift, half away from zero; 1 <= shift <= 32, |value| <= 2^31.
+static int64_t tli_shift_rounded(int64_t value, int32_t shift) {
+    int64_t half = (int64_t)1 << (shift - 1);
+    return value < 0 ? -((half - value) >> shift) : (value + half) >> shift;
+}
+
+TLI_IMPL int32_t tl_requantize(int32_t sum, tl_multiplier multiplier, const tl_quantization *to) {
+    const int64_t half = (int64_t)1 << 30;
+    int64_t value = sum;
+    int32_t shift;
+    TL_ASSERT(to);
+    for (shift = multiplier.exponent; shift > 0 && value && value <= INT32_MAX && value >= INT32_MIN; shift--)
+        value *= 2;
+    if (value > INT32_MAX) value = INT32_MAX;
+    if (value < INT32_MIN) value = INT32_MIN;
+    value *= multiplier.multiplier;
+    value = (value + (value < 0 ? 1 - half : half)) / (2 * half);  // towards zero, as the reference
+    if (multiplier.exponent < -32) value = 0;
+    else if (multiplier.exponent < 0) value = tli_shift_rounded(value, -multiplier.exponent);
+    value += to->zero_point;
+    return value < to->low ? to->low : value > to->high ? to->high : (int32_t)value;
+}
+
+// -- guards for 16-bit floats --
+
+static float tli_positive_or(float value, float otherwise) {
+    return tli_is_scale(value) ? value : otherwise;
+}
+
+TLI_IMPL tl_loss_scaler tl_default_loss_scaler(const tl_loss_scaler *scaler) {
+    tl_loss_scaler filled;
+    tli_zero(&filled, sizeof filled);
+    if (scaler) filled = *scaler;
+    filled.least = tli_positive_or(filled.least, 1.0f);
+    filled.most = tli_positive_or(filled.most, 16777216.0f);
+    if (filled.most < filled.least) filled.most = filled.least;
+    filled.scale = tli_positive_or(filled.scale, 65536.0f);
+    if (filled.scale < filled.least) filled.scale = filled.least;
+    if (filled.scale > filled.most) filled.scale = filled.most;
+    if (!filled.growth_interval) filled.growth_interval = 2000;
+    return filled;
+}
+
+TLI_IMPL int tl_next_loss_scale(tl_loss_scaler *scaler, int overflowed) {
+    TL_ASSERT(scaler);
+    *scaler = tl_default_loss_scaler(scaler);
+    if (overflowed) {
+        scaler->scale = scaler->scale * 0.5f < scaler->least ? scaler->least : scaler->scale * 0.5f;
+        scaler->clean_count = 0;
+        scaler->skipped_count++;
+        return 0;
+    }
+    if (++scaler->clean_count >= scaler->growth_interval) {
+        scaler->scale = scaler->scale > scaler->most * 0.5f ? scaler->most : scaler->scale * 2.0f;
+        scaler->clean_count = 0;
+    }
+    return 1;
+}
+
+TLI_IMPL int tl_has_overflow(const float *data, uint64_t count) {
+    uint64_t i;
+    TL_ASSERT(data || !count);
+    for (i = 0; i < count; i++)
+        if (!tli_is_finite_f32(data[i])) return 1;
+    return 0;
+}
+
+#ifndef TL_NO_PLANNERS
+// -- observers --
+
+static const char *const tli_observer_names[] = { TL_OBSERVERS(TLI_NAME) };
+
+TLI_IMPL const char *tl_name_observer(tl_observer_kind kind) {
+    return tli_name(tli_observer_names, TL_OBSERVER_COUNT, (int64_t)kind);
+}
+
+#ifndef TL_NO_TEXT
+TLI_IMPL int tl_parse_observer(const char *text, tl_observer_kind *kind) {
+    int32_t value;
+    int known;
+    TL_ASSERT(text && kind);
+    known = tli_parse_name(tli_observer_names, TL_OBSERVER_COUNT, text, tli_text_length(text), &value);
+    *kind = (tl_observer_kind)value;
+    return known;
+}
+#endif
+
+// -- observers: noise of data in memory --
+
+static const char *tli_weights_broken(const float *weights, uint64_t count) {
+    uint64_t i;
+    int any = 0;
+    for (i = 0; i < count; i++) {
+        if (!tli_is_finite_f32(weights[i]) || weights[i] < 0) return "weights: must be finite and >= 0";
+        any |= weights[i] > 0;
+    }
+    return any ? NULL : "weights: must not all be 0";
+}
+
+static tl_result tli_check_noise(tl_env *env, const char *function, const float *data, const float *weights,
+                                 uint64_t count) {
+    const char *why = NULL;
+    float least, most;
+    if (!count) why = "count: must be > 0";
+    else if (!data) why = "data: must not be NULL";
+    else if (!tli_find_extremes(data, count, &least, &most)) why = "data: a value is not finite";
+    else if (weights) why = tli_weights_broken(weights, count);
+    return why ? tli_fail(env, TL_ERROR_INVALID_ARG, function, why) : TL_OK;
+}
+
+static void tli_add_noise(tl_noise *noise, float value, float rounded, const float *weight) {
+    double error = (double)value - (double)rounded;
+    double error_square = tli_product(error, error), signal_square = tli_product(value, value);
+    noise->error_sum += weight ? tli_product(error_square, *weight) : error_square;
+    noise->signal_sum += weight ? tli_product(signal_square, *weight) : signal_square;
+}
+
+static void tli_finish_noise(tl_noise *noise, uint64_t count, double clipped_count) {
+    noise->count = count;
+    noise->mse = noise->error_sum / (double)count;
+    noise->clipped_ratio = clipped_count / (double)count;
+    noise->is_exact = !(noise->error_sum > 0);
+    if (noise->error_sum > 0 && noise->signal_sum > 0)  // 10 log10(2), and logarithms in units of 2^-52
+        noise->sqnr_db = (double)(tli_log2_f64(noise->signal_sum) - tli_log2_f64(noise->error_sum))
+                         * (3.010299956639811952137388947245 / 4503599627370496.0);
+}
+
+static tl_result tli_check_noise_quantization(tl_env *env, const char *function, const tl_quantization *q) {
+    const char *why = tli_quantization_broken(q);
+    tli_writer w;
+    if (!why) return TL_OK;
+    w = tli_begin_error(env, TL_ERROR_INVALID_ARG, function);
+    tli_put(&w, "quantization: "); tli_put(&w, why);
+    return tli_end_error(env, &w, TL_ERROR_INVALID_ARG);
+}
+
+TLI_IMPL tl_result tl_measure_noise(tl_env *env, const tl_quantization *quantization, const float *data,
+                                    const float *weights, uint64_t count, tl_noise *noise) {
+    uint64_t clipped = 0, i;
+    tl_result result;
+    TL_ASSERT(quantization && noise);
+    tli_zero(noise, sizeof *noise);
+    result = tli_check_noise_quantization(env, "tl_measure_noise", quantization);
+    if (!result) result = tli_check_noise(env, "tl_measure_noise", data, weights, count);
+    if (result) return result;
+    for (i = 0; i < count; i++) {
+        int32_t integer = tli_quantize_freely(quantization, data[i]);
+        int32_t clamped = tli_clamp_integer(quantization, integer);
+        float rounded = tli_dequantize_integer(quantization, clamped);
+        clipped += integer != clamped;
+        tli_add_noise(noise, data[i], rounded, weights ? &weights[i] : NULL);
+    }
+    tli_finish_noise(noise, count, (double)clipped);
+    return TL_OK;
+}
+
+// To a format and back; what is too large becomes its largest number.
+static float tli_round_to_format(tl_format format, float value, int *clipped) {
+    uint32_t bits = tli_bits_of_f32(value), back = bits, largest = 0x477FE000u;
+    if (format == TL_FORMAT_F16) back = tli_f32_of_f16(tli_f16_of(bits));
+    if (format == TL_FORMAT_BF16) {
+        back = tli_f32_of_bf16(tli_bf16_of(bits));
+        largest = 0x7F7F0000u;
+    }
+    *clipped = (back & 0x7FFFFFFFu) == 0x7F800000u;
+    return tli_f32_of_bits(*clipped ? (back & 0x80000000u) | largest : back);
+}
+
+TLI_IMPL tl_result tl_measure_format_noise(tl_env *env, tl_format format, const float *data,
+                                           const float *weights, uint64_t count, tl_noise *noise) {
+    static const char function[] = "tl_measure_format_noise";
+    uint64_t clipped_count = 0, i;
+    tl_result result;
+    TL_ASSERT(noise);
+    tli_zero(noise, sizeof *noise);
+    if (format != TL_FORMAT_F32 && format != TL_FORMAT_F16 && format != TL_FORMAT_BF16)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "format: must be f32, f16 or bf16");
+    result = tli_check_noise(env, function, data, weights, count);
+    if (result) return result;
+    for (i = 0; i < count; i++) {
+        int clipped;
+        float rounded = tli_round_to_format(format, data[i], &clipped);
+        clipped_count += clipped != 0;
+        tli_add_noise(noise, data[i], rounded, weights ? &weights[i] : NULL);
+    }
+    tli_finish_noise(noise, count, (double)clipped_count);
+    return TL_OK;
+}
+
+// -- observers: what they keep --
+
+#define TLI_OBSERVED_LIMIT ((uint64_t)1 << 48)  // values of a channel: then sums over bins fit 128 bits
+#define TLI_SQUARE_LIMBS 20                     // of 32 bits, from 2^-298 up: any sum of 2^48 squares
+#define TLI_CLIP_COUNT 200                      // ranges that mse tries
+
+typedef struct tli_channel {
+    float    least, most;             // of all values, if there are any
+    double   average_least, average_most;
+    uint64_t batch_count, count, zero_count;
+    uint64_t tiny_count;              // not 0, and below the least number of f16
+    int32_t  top;                     // the bins end at 2^top, the least power of two above all magnitudes
+    int32_t  has_bins;                // 1 = one of them holds something
+    float    new_least, new_most;     // of the batch under way
+    uint64_t new_count;
+    uint64_t squares[TLI_SQUARE_LIMBS];  // an exact sum; each is below 2^32 between two calls
+} tli_channel;
+
+struct tl_observer {
+    tl_env          *env;
+    tl_observer_desc desc;      // defaults filled in
+    tli_channel     *channels;  // [channel_count]
+    uint64_t        *bins;      // [channel_count][2][bin_count] by magnitude, above 0 and below; NULL = none
+    int32_t          bin_bits;  // bin_count = 2^bin_bits
+};
+
+static tl_observer_desc tli_fill_observer(const tl_observer_desc *desc) {
+    tl_observer_desc filled = *desc;
+    if (!filled.channel_count) filled.channel_count = 1;
+    if (!filled.inner_count) filled.inner_count = 1;
+    if (filled.rate == 0) filled.rate = 0.01;
+    if (filled.percentile_ratio == 0) filled.percentile_ratio = 0.999;
+    if (!filled.high) filled.high = 127;
+    if (!filled.bin_count && filled.kind >= TL_OBSERVER_PERCENTILE) filled.bin_count = 2048;
+    return filled;
+}
+
+static const char *tli_observer_broken(const tl_observer_desc *filled) {
+    int32_t bins = filled->bin_count;
+    if (!tli_is_below((int64_t)filled->kind, TL_OBSERVER_COUNT)) return "kind: no such observer";
+    if (filled->channel_count < 1) return "channel_count: must be >= 0";
+    if (!(filled->rate > 0 && filled->rate <= 1)) return "rate: must be > 0 and <= 1";
+    if (!(filled->percentile_ratio > 0 && filled->percentile_ratio <= 1))
+        return "percentile_ratio: must be > 0 and <= 1";
+    if (filled->high < 1 || filled->high > 32767) return "high: must be within 1 .. 32767";
+    if (!tli_is_below((int64_t)filled->rule, TL_RANGE_COUNT)) return "rule: no such rule";
+    if (bins && (bins < 128 || bins > 8192 || (bins & (bins - 1))))
+        return "bin_count: must be a power of two within 128 .. 8192";
+    return NULL;
+}
+
+TLI_IMPL tl_result tl_init_observer(tl_env *env, const tl_observer_desc *desc, tl_observer **observer) {
+    static const char function[] = "tl_init_observer";
+    tl_observer_desc filled;
+    uint64_t channels_bytes, bins_bytes, bytes;
+    tl_observer *made;
+    const char *why;
+    TL_ASSERT(desc && observer);
+    *observer = NULL;
+    filled = tli_fill_observer(desc);
+    why = tli_observer_broken(&filled);
+    if (why) return tli_fail(env, TL_ERROR_INVALID_ARG, function, why);
+    channels_bytes = (uint64_t)filled.channel_count * sizeof(tli_channel);  // far below 2^64, all of them
+    bins_bytes = (uint64_t)filled.channel_count * (uint64_t)filled.bin_count * 2 * sizeof(uint64_t);
+    bytes = sizeof *made + channels_bytes + bins_bytes;
+    made = (tl_observer *)tli_alloc_array(env, bytes, 1);
+    if (!made) return tli_fail(env, TL_ERROR_NO_MEMORY, function, "no memory for the channels");
+    made->env = env;
+    made->desc = filled;
+    made->channels = (tli_channel *)(void *)(made + 1);
+    if (filled.bin_count) {
+        made->bins = (uint64_t *)(void *)(made->channels + filled.channel_count);
+        made->bin_bits = tli_log2_u64((uint64_t)filled.bin_count);
+    }
+    *observer = made;
+    return TL_OK;
+}
+
+TLI_IMPL void tl_free_observer(tl_observer *observer) {
+    if (observer) tli_release(observer->env, observer);
+}
+
+TLI_IMPL tl_result tl_reset_observer(tl_observer *observer) {
+    size_t channels;
+    TL_ASSERT(observer);
+    channels = (size_t)observer->desc.channel_count;
+    tli_zero(observer->channels, channels * sizeof(tli_channel));
+    if (observer->bins)
+        tli_zero(observer->bins, channels * 2 * (size_t)observer->desc.bin_count * sizeof(uint64_t));
+    return TL_OK;
+}
+
+// The bins of one sign of a channel; NULL where there are none.
+static uint64_t *tli_bins_of(const tl_observer *observer, int32_t channel, int32_t sign) {
+    size_t bins = (size_t)observer->desc.bin_count;
+    return observer->bins ? observer->bins + (2 * (size_t)channel + (size_t)sign) * bins : NULL;
+}
+
+// The least exponent of a power of two above this magnitude; not 0.
+static int32_t tli_top_of(uint32_t size) {
+    return size >= 0x800000u ? (int32_t)(size >> 23) - 126 : tli_log2_u64(size) - 148;
+}
+
+// Join bins in pairs until they end at 2^top.
+static void tli_raise_top(tl_observer *observer, int32_t channel, int32_t top) {
+    tli_channel *c = &observer->channels[channel];
+    int32_t shift = top - c->top, sign, i;
+    if (!c->has_bins) {
+        c->has_bins = 1;
+        c->top = top;
+    }
+    if (top <= c->top) return;
+    if (shift > observer->bin_bits) shift = observer->bin_bits;
+    for (sign = 0; sign < 2; sign++) {
+        uint64_t *bins = tli_bins_of(observer, channel, sign);
+        for (i = 0; i < observer->desc.bin_count; i++) {
+            uint64_t count = bins[i];
+            bins[i] = 0;
+            bins[i >> shift] += count;
+        }
+    }
+    c->top = top;
+}
+
+static void tli_settle_squares(uint64_t squares[TLI_SQUARE_LIMBS]) {
+    int32_t i;
+    for (i = 0; i + 1 < TLI_SQUARE_LIMBS; i++) {
+        squares[i + 1] += squares[i] >> 32;
+        squares[i] &= 0xFFFFFFFFu;
+    }
+}
+
+// 64 bits from this limb down, of which the upper half may be empty, and whether there is more below.
+static double tli_sum_squares(const uint64_t squares[TLI_SQUARE_LIMBS]) {
+    int32_t i = TLI_SQUARE_LIMBS - 1, exponent, j;
+    uint64_t bits, rest, sticky = 0;
+    double sum;
+    while (i > 0 && !squares[i]) i--;
+    if (!squares[i]) return 0;
+    bits = squares[i] << 32 | (i > 0 ? squares[i - 1] : 0);
+    rest = (i > 1 ? squares[i - 2] : 0) << 32;
+    exponent = 32 * (i - 1) - 298;  // of the last bit
+    for (j = i - 3; j >= 0; j--) sticky |= squares[j];
+    for (; !(bits >> 63); exponent--, rest <<= 1) bits = bits << 1 | rest >> 63;
+    sticky |= rest | (bits & 0x3FF);
+    rest = bits >> 10 & 1;  // the first bit that does not fit
+    bits >>= 11;
+    bits += rest & ((bits & 1) | (sticky != 0));
+    bits += (uint64_t)(exponent + 11 + 52 + 1022) << 52;  // the leading 1 adds one more, a carry another
+    tli_copy(&sum, &bits, sizeof sum);
+    return sum;
+}
+
+// -- observers: batches --
+
+// First pass over a batch: extremes of each channel; 0 where a value is not finite.
+static int tli_scan_batch(tl_observer *observer, const float *data, uint64_t count) {
+    tli_stripe s = tli_first_stripe(observer->desc.channel_count, observer->desc.inner_count, count);
+    int32_t i;
+    for (i = 0; i < observer->desc.channel_count; i++) observer->channels[i].new_count = 0;
+    while (tli_next_stripe(&s)) {
+        tli_channel *c = &observer->channels[s.channel];
+        float least, most;
+        if (!tli_find_extremes(data + s.at, s.length, &least, &most)) return 0;
+        if (!c->new_count || least < c->new_least) c->new_least = least;
+        if (!c->new_count || most > c->new_most) c->new_most = most;
+        c->new_count += s.length;
+    }
+    return 1;
+}
+
+static tl_result tli_fail_batch_limit(const tl_observer *observer, const char *function) {
+    return tli_fail(observer->env, TL_ERROR_OVERFLOW, function, "count: a channel takes at most 2^48 values");
+}
+
+static int tli_batch_fits(const tl_observer *observer) {
+    int32_t i;
+    for (i = 0; i < observer->desc.channel_count; i++) {
+        const tli_channel *c = &observer->channels[i];
+        if (c->new_count > TLI_OBSERVED_LIMIT - c->count) return 0;
+    }
+    return 1;
+}
+
+// Take the extremes of a batch; the values are counted elsewhere.
+static void tli_take_extremes(const tl_observer *observer, tli_channel *c) {
+    if (!c->new_count) return;
+    if (!c->batch_count || c->new_least < c->least) c->least = c->new_least;
+    if (!c->batch_count || c->new_most > c->most) c->most = c->new_most;
+    if (!c->batch_count) {
+        c->average_least = c->new_least;
+        c->average_most = c->new_most;
+    } else {
+        c->average_least += tli_product(observer->desc.rate, c->new_least - c->average_least);
+        c->average_most += tli_product(observer->desc.rate, c->new_most - c->average_most);
+    }
+    c->batch_count++;
+}
+
+static void tli_count_values(tl_observer *observer, int32_t channel, const float *data, size_t count) {
+    tli_channel *c = &observer->channels[channel];
+    uint64_t *sides[2];
+    size_t i;
+    sides[0] = tli_bins_of(observer, channel, 0);
+    sides[1] = tli_bins_of(observer, channel, 1);
+    for (i = 0; i < count; i++) {
+        uint32_t bits = tli_bits_of_f32(data[i]), size = bits & 0x7FFFFFFFu, mantissa = size & 0x7FFFFFu;
+        int32_t exponent = (int32_t)(size >> 23), place;
+        uint64_t square;
+        if (!(++c->count & 0x3FFFFFFF)) tli_settle_squares(c->squares);
+        if (!size) {
+            c->zero_count++;
+            continue;
+        }
+        c->tiny_count += size < 0x33800000u;
+        if (exponent) mantissa |= 0x800000u;
+        else exponent = 1;  // from here on the value is mantissa 2^(exponent - 150)
+        place = 2 * (exponent - 1);
+        square = (uint64_t)mantissa * mantissa;
+        c->squares[place / 32] += square << place % 32 & 0xFFFFFFFFu;
+        square = place % 32 ? square >> (32 - place % 32) : square >> 16 >> 16;
+        c->squares[place / 32 + 1] += square & 0xFFFFFFFFu;
+        c->squares[place / 32 + 2] += square >> 32;
+        if (!sides[0]) continue;
+        place = exponent - 150 - c->top + observer->bin_bits;
+        sides[bits >> 31][place >= 0 ? mantissa << place : place > -32 ? mantissa >> -place : 0]++;
+    }
+}
+
+TLI_IMPL tl_result tl_observe_data(tl_observer *observer, const float *data, uint64_t count) {
+    static const char function[] = "tl_observe_data";
+    const char *why = NULL;
+    tli_stripe s;
+    int32_t i;
+    TL_ASSERT(observer);
+    if (count && !data) why = "data: must not be NULL";
+    else if (!tli_scan_batch(observer, data, count)) why = "data: a value is not finite";
+    if (why) return tli_fail(observer->env, TL_ERROR_INVALID_ARG, function, why);
+    if (!tli_batch_fits(observer)) return tli_fail_batch_limit(observer, function);
+    for (i = 0; i < observer->desc.channel_count; i++) {
+        tli_channel *c = &observer->channels[i];
+        float size = -c->new_least > c->new_most ? -c->new_least : c->new_most;
+        tli_take_extremes(observer, c);
+        if (!observer->bins || !c->new_count || !(size > 0)) continue;
+        tli_raise_top(observer, i, tli_top_of(tli_bits_of_f32(size)));
+    }
+    s = tli_first_stripe(observer->desc.channel_count, observer->desc.inner_count, count);
+    while (tli_next_stripe(&s)) tli_count_values(observer, s.channel, data + s.at, s.length);
+    for (i = 0; i < observer->desc.channel_count; i++) tli_settle_squares(observer->channels[i].squares);
+    return TL_OK;
+}
+
+TLI_IMPL tl_result tl_observe_extremes(tl_observer *observer, int32_t channel, float least, float most,
+                                       uint64_t count) {
+    static const char function[] = "tl_observe_extremes";
+    const char *why = NULL;
+    tli_channel *c;
+    TL_ASSERT(observer);
+    if (observer->bins || observer->desc.kind > TL_OBSERVER_MOVING_AVERAGE)
+        return tli_fail(observer->env, TL_ERROR_UNSUPPORTED, function, "observer: a histogram needs the data");
+    if (!tli_is_below(channel, observer->desc.channel_count)) why = "channel: no such channel";
+    else if (!tli_is_finite_f32(least)) why = "least: must be finite";
+    else if (!tli_is_finite_f32(most)) why = "most: must be finite";
+    else if (least > most) why = "least: must be <= most";
+    else if (!count) why = "count: must be > 0";
+    if (why) return tli_fail(observer->env, TL_ERROR_INVALID_ARG, function, why);
+    c = &observer->channels[channel];
+    if (count > TLI_OBSERVED_LIMIT - c->count) return tli_fail_batch_limit(observer, function);
+    c->new_least = least;
+    c->new_most = most;
+    c->new_count = count;
+    tli_take_extremes(observer, c);
+    c->count += count;
+    return TL_OK;
+}
+
+// -- observers: merged --
+
+static int tli_same_observers(const tl_observer_desc *a, const tl_observer_desc *b) {
+    return a->kind == b->kind && a->channel_count == b->channel_count && a->inner_count == b->inner_count
+        && a->rate == b->rate && a->percentile_ratio == b->percentile_ratio
+        && a->high == b->high && a->rule == b->rule && a->bin_count == b->bin_count;
+}
+
+static void tli_merge_average(double *to, uint64_t to_count, double from, uint64_t from_count) {
+    double sum = tli_product(*to, (double)to_count) + tli_product(from, (double)from_count);
+    *to = to_count ? sum / (double)(to_count + from_count) : from;
+}
+
+static void tli_merge_bins(tl_observer *observer, const tl_observer *other, int32_t channel) {
+    int32_t shift, sign, i;
+    if (!observer->bins || !other->channels[channel].has_bins) return;
+    tli_raise_top(observer, channel, other->channels[channel].top);
+    shift = observer->channels[channel].top - other->channels[channel].top;
+    if (shift > observer->bin_bits) shift = observer->bin_bits;
+    for (sign = 0; sign < 2; sign++) {
+        uint64_t *to = tli_bins_of(observer, channel, sign);
+        const uint64_t *from = tli_bins_of(other, channel, sign);
+        for (i = 0; i < observer->desc.bin_count; i++) to[i >> shift] += from[i];
+    }
+}
+
+TLI_IMPL tl_result tl_merge_observer(tl_observer *observer, const tl_observer *other) {
+    static const char function[] = "tl_merge_observer";
+    int32_t i, j;
+    TL_ASSERT(observer && other);
+    if (!tli_same_observers(&observer->desc, &other->desc))
+        return tli_fail(observer->env, TL_ERROR_INVALID_ARG, function, "other: must be of the same desc");
+    for (i = 0; i < observer->desc.channel_count; i++)
+        if (other->channels[i].count > TLI_OBSERVED_LIMIT - observer->channels[i].count)
+            return tli_fail_batch_limit(observer, function);
+    for (i = 0; i < observer->desc.channel_count; i++) {
+        tli_channel *to = &observer->channels[i];
+        const tli_channel *from = &other->channels[i];
+        if (!from->batch_count) continue;
+        if (!to->batch_count || from->least < to->least) to->least = from->least;
+        if (!to->batch_count || from->most > to->most) to->most = from->most;
+        tli_merge_average(&to->average_least, to->batch_count, from->average_least, from->batch_count);
+        tli_merge_average(&to->average_most, to->batch_count, from->average_most, from->batch_count);
+        tli_merge_bins(observer, other, i);
+        for (j = 0; j < TLI_SQUARE_LIMBS; j++) to->squares[j] += from->squares[j];
+        tli_settle_squares(to->squares);
+        to->zero_count += from->zero_count;
+        to->tiny_count += from->tiny_count;
+        to->count += from->count;
+        to->batch_count += from->batch_count;
+    }
+    return TL_OK;
+}
+
+// -- observers: ranges from histograms --
+
+typedef struct tli_histogram {
+    const uint64_t *sides[2];  // above 0, below 0
+    int32_t  used[2];          // bins up to the last that is not empty
+    int32_t  count;            // the larger of the two
+    double   width;            // of a bin
+    const tl_observer_desc *desc;
+} tli_histogram;
+
+static double tli_power_of_two(int32_t exponent) {  // -1022 .. 1023
+    uint64_t bits = (uint64_t)(exponent + 1023) << 52;
+    double value;
+    tli_copy(&value, &bits, sizeof value);
+    return value;
+}
+
+static tli_histogram tli_histogram_of(const tl_observer *observer, int32_t channel) {
+    tli_histogram h;
+    int32_t sign;
+    tli_zero(&h, sizeof h);
+    h.desc = &observer->desc;
+    if (!observer->bins) return h;
+    h.width = tli_power_of_two(observer->channels[channel].top - observer->bin_bits);
+    for (sign = 0; sign < 2; sign++) {
+        h.sides[sign] = tli_bins_of(observer, channel, sign);
+        h.used[sign] = observer->desc.bin_count;
+        while (h.used[sign] > 0 && !h.sides[sign][h.used[sign] - 1]) h.used[sign]--;
+    }
+    h.count = h.used[0] > h.used[1] ? h.used[0] : h.used[1];
+    return h;
+}
+
+// The rank of the value that a share of all lies up to, from 1.
+static uint64_t tli_find_nearest_rank(double ratio, uint64_t count) {
+    double exact = tli_product(ratio, (double)count);
+    uint64_t rank = (uint64_t)exact;
+    rank += (double)rank < exact;
+    return rank < 1 ? 1 : rank > count ? count : rank;
+}
+
+// The bins up to the rank.
+static int32_t tli_find_percentile(const tli_histogram *h, const tli_channel *c) {
+    uint64_t rank = tli_find_nearest_rank(h->desc->percentile_ratio, c->count), below = c->zero_count;
+    int32_t i;
+    for (i = 0; below < rank && i < h->count; i++) below += h->sides[0][i] + h->sides[1][i];
+    return i;
+}
+
+// -- observers: the range of least squared error, in integers --
+
+// A range for a quantisation: its ends in bins, and how many integers lie below and above the zero point. With
+// `spacing` bins and `steps` steps together, the unit is 1 / (2 steps) of a bin: a bin has 2 steps units, from
+// one integer to the next there are 2 spacing.
+typedef struct tli_clip {
+    int32_t ends[2];    // above 0, below 0
+    int32_t integers[2];
+    int32_t spacing, steps;
+} tli_clip;
+
+static tli_clip tli_clip_of(const tl_observer_desc *desc, int32_t above, int32_t below) {
+    tli_clip clip;
+    clip.ends[0] = above;
+    clip.ends[1] = below;
+    if (desc->rule == TL_RANGE_AFFINE) {
+        int64_t twice = 2 * (int64_t)(2 * desc->high + 1) * below;
+        clip.spacing = above + below;
+        clip.steps = 2 * desc->high + 1;
+        clip.integers[1] = (int32_t)((twice + clip.spacing) / (2 * (int64_t)clip.spacing));
+        clip.integers[0] = clip.steps - clip.integers[1];
+        return clip;
+    }
+    clip.spacing = 2 * above;
+    clip.steps = desc->rule == TL_RANGE_HALF ? 2 * desc->high + 1 : 2 * desc->high;
+    clip.integers[0] = desc->high;
+    clip.integers[1] = desc->rule == TL_RANGE_NARROW ? desc->high : desc->high + 1;
+    return clip;
+}
+
+static tli_u128 tli_scale_u128(tli_u128 a, uint64_t factor) {
+    tli_u128 product = tli_mul_u128(a.low, factor);
+    product.high += a.high * factor;
+    return product;
+}
+
+// Three times the integral of the squared error over the values of one sign, spread evenly over each bin,
+// times the unit of the clip cubed. From 0 up to t it is 2 r spacing^3 + d^3, where r is the integer that
+// t rounds to and d what is left. Below 2^127: spacing <= 2^14, steps <= 2^16, 2^13 bins, 2^48 values.
+static tli_u128 tli_find_clip_error(const tli_histogram *h, const tli_clip *clip, int32_t sign) {
+    const int64_t space = clip->spacing, bin = 2 * (int64_t)clip->steps, cube = space * space * space;
+    const uint32_t last = (uint32_t)clip->integers[sign];
+    tli_u128 sum;
+    uint32_t from = 0, to;
+    int64_t left = 0, right;
+    int32_t i;
+    sum.high = sum.low = 0;
+    for (i = 0; i < h->used[sign]; i++, from = to, left = right) {
+        uint64_t count = h->sides[sign][i];
+        to = ((uint32_t)(i + 1) * (uint32_t)bin + (uint32_t)space) / (uint32_t)(2 * space);
+        if (to > last) to = last;
+        right = (i + 1) * bin - 2 * (int64_t)to * space;
+        if (!count) continue;
+        if (from == last && left > space) {  // clipped: right^3 - left^3 takes more than 64 bits
+            uint64_t squares = (uint64_t)(3 * left * (left + bin) + bin * bin);
+            sum = tli_add_u128(sum, tli_scale_u128(tli_mul_u128(squares, (uint64_t)bin), count));
+        } else {
+            int64_t cubes = right * right * right - left * left * left;
+            uint64_t error = (uint64_t)(2 * (int64_t)(to - from) * cube + cubes);
+            sum = tli_add_u128(sum, tli_mul_u128(error, count));
+        }
+    }
+    return sum;
+}
+
+typedef struct tli_clip_search {
+    const tli_histogram *h;
+    tli_clip best;
+    tli_u128 error;     // of the best, in its unit
+    int32_t  found;
+} tli_clip_search;
+
+static void tli_try_clip(tli_clip_search *search, int32_t above, int32_t below) {
+    tli_clip clip = tli_clip_of(search->h->desc, above, below);
+    tli_u128 error = tli_find_clip_error(search->h, &clip, 0);
+    error = tli_add_u128(error, tli_find_clip_error(search->h, &clip, 1));
+    if (search->found && tli_is_below_u128(search->error, error)) return;
+    search->found = 1;
+    search->best = clip;
+    search->error = error;
+}
+
+static int32_t tli_share_of(int32_t bins, int32_t share) {
+    return (int32_t)(((int64_t)bins * share + TLI_CLIP_COUNT - 1) / TLI_CLIP_COUNT);
+}
+
+// Steps are the same for all ranges under one rule, so errors have one unit and can be compared.
+static tli_clip tli_find_best_clip(const tli_histogram *h) {
+    int32_t affine = h->desc->rule == TL_RANGE_AFFINE, k;
+    tli_clip_search search;
+    tli_zero(&search, sizeof search);
+    search.h = h;
+    for (k = 1; k <= TLI_CLIP_COUNT; k++) {
+        int32_t above = tli_share_of(affine ? h->used[0] : h->count, k);
+        int32_t below = tli_share_of(affine ? h->used[1] : h->count, k);
+        tli_try_clip(&search, above, below);
+    }
+    if (!affine || !h->used[0] || !h->used[1]) return search.best;
+    for (k = 1; k <= TLI_CLIP_COUNT; k++)
+        tli_try_clip(&search, tli_share_of(h->used[0], k), search.best.ends[1]);
+    for (k = 1; k <= TLI_CLIP_COUNT; k++)
+        tli_try_clip(&search, search.best.ends[0], tli_share_of(h->used[1], k));
+    return search.best;
+}
+
+// -- observers: the range that loses the least information, in integers --
+
+// count log2(of), in units of 2^-40; of > 0 and below 2^48.
+static tli_u128 tli_mul_log2(uint64_t count, uint64_t of) {
+    int32_t whole = tli_log2_u64(of);
+    return tli_mul_u128(count, ((uint64_t)whole << 40) + tli_log2_fraction(of << (63 - whole), 40));
+}
+
+static uint64_t tli_bin_count(const tli_histogram *h, int32_t i) { return h->sides[0][i] + h->sides[1][i]; }
+
+// The sum over levels of P log2(average of Q in the level): the first `used` bins in so many levels, P with the
+// tail in its last bin, Q spread evenly over the bins of a level that are not empty.
+static tli_u128 tli_find_level_sum(const tli_histogram *h, int32_t used, int32_t levels, uint64_t tail) {
+    uint64_t mass = 0, logs_of = 0;
+    tli_u128 sum, logs, term;
+    int32_t i, filled = 0;
+    sum.high = sum.low = 0;
+    logs = sum;
+    for (i = 0; i < used; i++) {
+        uint64_t count = tli_bin_count(h, i), all;
+        mass += count;
+        filled += count > 0;
+        if (i + 1 < used && (int64_t)i * levels / used == (int64_t)(i + 1) * levels / used) continue;
+        if (mass) {
+            all = mass + (i + 1 == used ? tail : 0);
+            if (logs_of != (uint64_t)filled) {
+                logs_of = (uint64_t)filled;
+                logs = tli_mul_log2(1, logs_of);
+            }
+            term = tli_sub_u128(tli_mul_log2(all, mass), tli_scale_u128(logs, all));
+            sum = tli_add_u128(sum, term);
+        }
+        mass = 0;
+        filled = 0;
+    }
+    return sum;
+}
+
+// The bins within the threshold: the least sum P log2(P / Q), times the number of values, which is the same for
+// all thresholds.
+static int32_t tli_find_least_entropy(const tli_histogram *h) {
+    int32_t levels = h->desc->high + 1, best = h->count, i;
+    uint64_t all = 0, within = 0;
+    tli_u128 own, least, slack;
+    if (h->count <= levels) return h->count;
+    own.high = own.low = 0;
+    least.high = least.low = UINT64_MAX;
+    for (i = 0; i < h->count; i++) all += tli_bin_count(h, i);
+    slack = tli_mul_u128(all, 8);  // logarithms are rounded down: this keeps the sums above 0
+    for (i = 1; i <= h->count; i++) {
+        uint64_t count = tli_bin_count(h, i - 1), tail = all - within - count;
+        tli_u128 sum;
+        within += count;
+        if (count && i >= levels) {  // else P has a tail where Q has nothing, and the sum is infinite
+            sum = tli_add_u128(tli_add_u128(own, slack), tli_mul_log2(count + tail, count + tail));
+            sum = tli_sub_u128(sum, tli_find_level_sum(h, i, levels, tail));
+            sum = tli_sub_u128(tli_add_u128(sum, tli_mul_log2(all, within)), tli_mul_log2(all, all));
+            if (!tli_is_below_u128(least, sum)) {
+                least = sum;
+                best = i;
+            }
+        }
+        if (count) own = tli_add_u128(own, tli_mul_log2(count, count));
+    }
+    return best;
+}
+
+// -- observers: what they found --
+
+static float tli_clamp_f32(float value, double least, double most) {
+    return value < least ? (float)least : value > most ? (float)most : value;
+}
+
+static void tli_find_channel_range(const tl_observer *observer, int32_t channel, tl_observation *o) {
+    const tli_channel *c = &observer->channels[channel];
+    tli_histogram h = tli_histogram_of(observer, channel);
+    double above = 0, below = 0;
+    o->range_least = o->least;
+    o->range_most = o->most;
+    switch (observer->desc.kind) {
+        case TL_OBSERVER_MIN_MAX: case TL_OBSERVER_COUNT: return;
+        case TL_OBSERVER_MOVING_AVERAGE:
+            o->range_least = (float)c->average_least;
+            o->range_most = (float)c->average_most;
+            return;
+        case TL_OBSERVER_PERCENTILE:
+            above = below = tli_product(h.width, tli_find_percentile(&h, c));
+            break;
+        case TL_OBSERVER_MSE:
+            if (h.count) {
+                tli_clip clip = tli_find_best_clip(&h);
+                above = tli_product(h.width, clip.ends[0]);
+                below = tli_product(h.width, clip.ends[1]);
+            }
+            break;
+        case TL_OBSERVER_ENTROPY:
+            above = below = tli_product(h.width, tli_find_least_entropy(&h));
+            break;
+    }
+    o->range_least = tli_clamp_f32(o->least, -below, above);
+    o->range_most = tli_clamp_f32(o->most, -below, above);
+}
+
+// Values in bins that begin at the limit or beyond.
+static uint64_t tli_count_beyond(const tli_histogram *h, int32_t sign, double limit) {
+    uint64_t count = 0;
+    int32_t i;
+    for (i = h->used[sign]; i > 0 && tli_product(h->width, i - 1) >= limit; i--) count += h->sides[sign][i - 1];
+    return count;
+}
+
+static tl_result tli_fail_channel(const tl_observer *observer, const char *function) {
+    return tli_fail(observer->env, TL_ERROR_INVALID_ARG, function, "channel: no such channel");
+}
+
+TLI_IMPL tl_result tl_measure_observer(const tl_observer *observer, int32_t channel,
+                                       tl_observation *observation) {
+    static const char function[] = "tl_measure_observer";
+    const tli_channel *c;
+    tli_histogram h;
+    TL_ASSERT(observer && observation);
+    tli_zero(observation, sizeof *observation);
+    if (!tli_is_below(channel, observer->desc.channel_count)) return tli_fail_channel(observer, function);
+    c = &observer->channels[channel];
+    if (!c->batch_count) return TL_OK;
+    observation->least = c->least + 0.0f;  // of a zero the sign is that of the first one seen: 0, not -0
+    observation->most = c->most + 0.0f;
+    observation->count = c->count;
+    observation->zero_count = c->zero_count;
+    observation->square_sum = tli_sum_squares(c->squares);
+    tli_find_channel_range(observer, channel, observation);
+    observation->range_least += 0.0f;
+    observation->range_most += 0.0f;
+    h = tli_histogram_of(observer, channel);
+    if (h.count) {
+        float least = observation->range_least, most = observation->range_most;
+        uint64_t count = most < c->most ? tli_count_beyond(&h, 0, most > 0 ? most : 0) : 0;
+        count += least > c->least ? tli_count_beyond(&h, 1, least < 0 ? -least : 0) : 0;
+        observation->clipped_ratio = (double)count / (double)c->count;
+    }
+    return TL_OK;
+}
+
+static tl_result tli_check_seen(const tl_observer *observer, int32_t channel, const char *function) {
+    tli_writer w;
+    if (!tli_is_below(channel, observer->desc.channel_count)) return tli_fail_channel(observer, function);
+    if (observer->channels[channel].batch_count) return TL_OK;
+    w = tli_begin_error(observer->env, TL_ERROR_NOT_FOUND, function);
+    tli_put(&w, "channel: "); tli_put_i64(&w, channel); tli_put(&w, " has seen nothing");
+    return tli_end_error(observer->env, &w, TL_ERROR_NOT_FOUND);
+}
+
+TLI_IMPL tl_result tl_find_observed_quantization(const tl_observer *observer, int32_t channel,
+                                                 tl_range_rule rule, int32_t low, int32_t high,
+                                                 tl_quantization *quantization) {
+    tl_observation seen;
+    tl_result result;
+    TL_ASSERT(observer && quantization);
+    tli_zero(quantization, sizeof *quantization);
+    result = tli_check_seen(observer, channel, "tl_find_observed_quantization");
+    if (!result) result = tl_measure_observer(observer, channel, &seen);
+    if (result) return result;
+    return tl_find_quantization(observer->env, rule, seen.range_least, seen.range_most, low, high,
+                                quantization);
+}
+
+// -- observers: noise from histograms --
+
+// The integer that a magnitude rounds to, at most `last`.
+static double tli_find_level(double magnitude, double scale, int32_t last) {
+    double level = magnitude / scale + 0.5;
+    return level >= last ? last : (double)(int64_t)level;
+}
+
+// Integral of the square from a to b.
+static double tli_integrate_square(double a, double b) {
+    double squares = tli_product(a, a) + tli_product(a, b);
+    return tli_product(b - a, (squares + tli_product(b, b)) / 3);
+}
+
+// Mean squared error of magnitudes spread evenly over from .. to.
+static double tli_find_mean_error(double from, double to, double scale, int32_t last) {
+    double first_level = tli_find_level(from, scale, last), last_level = tli_find_level(to, scale, last);
+    double left = from - tli_product(first_level, scale), right = to - tli_product(last_level, scale);
+    double half = scale * 0.5, sum;
+    if (!(from < to)) return tli_product(left, left);
+    if (first_level >= last_level) {
+        sum = tli_product(left, left) + tli_product(left, right);
+        return (sum + tli_product(right, right)) / 3;
+    }
+    sum = tli_product(last_level - first_level - 1, tli_integrate_square(-half, half));
+    sum += tli_integrate_square(left, half);
+    sum += tli_integrate_square(-half, right);
+    return sum / (to - from);
+}
+
+TLI_IMPL tl_result tl_estimate_noise(const tl_observer *observer, int32_t channel,
+                                     const tl_quantization *quantization, tl_noise *noise) {
+    static const char function[] = "tl_estimate_noise";
+    tl_noise estimate;
+    tli_histogram h;
+    const tli_channel *c;
+    double clipped = 0;
+    int32_t sign, i;
+    tl_result result;
+    TL_ASSERT(observer && quantization && noise);
+    tli_zero(noise, sizeof *noise);
+    tli_zero(&estimate, sizeof estimate);
+    result = tli_check_noise_quantization(observer->env, function, quantization);
+    if (!result && !observer->bins)
+        result = tli_fail(observer->env, TL_ERROR_UNSUPPORTED, function, "observer: has no histogram");
+    if (!result) result = tli_check_seen(observer, channel, function);
+    if (result) return result;
+    c = &observer->channels[channel];
+    h = tli_histogram_of(observer, channel);
+    for (sign = 0; sign < 2; sign++) {
+        int32_t last = sign ? quantization->zero_point - quantization->low
+                            : quantization->high - quantization->zero_point;
+        double least = sign ? -(double)c->most : c->least, most = sign ? -(double)c->least : c->most;
+        double edge = tli_product(quantization->scale, last + 0.5);
+        for (i = 0; i < h.used[sign]; i++) {
+            double from = tli_product(h.width, i), to = tli_product(h.width, i + 1);
+            double count = (double)h.sides[sign][i];
+            if (!h.sides[sign][i]) continue;
+            if (from < least) from = least;
+            if (to > most) to = most;
+            estimate.error_sum += tli_product(count, tli_find_mean_error(from, to, quantization->scale, last));
+            if (from >= edge) clipped += count;
+            else if (to > edge) clipped += tli_product(count, (to - edge) / (to - from));
+        }
+    }
+    estimate.signal_sum = tli_sum_squares(c->squares);
+    tli_finish_noise(&estimate, c->count, clipped);
+    *noise = estimate;
+    return TL_OK;
+}
+
+TLI_IMPL int tl_is_f16_safe(const tl_observer *observer, double margin, double lost_ratio) {
+    int32_t i, seen = 0;
+    TL_ASSERT(observer);
+    if (margin == 0) margin = 1;
+    if (!(margin >= 1 && margin <= 65504) || !(lost_ratio >= 0 && lost_ratio <= 1)) return 0;
+    for (i = 0; i < observer->desc.channel_count; i++) {
+        const tli_channel *c = &observer->channels[i];
+        double size = -(double)c->least > c->most ? -(double)c->least : c->most;
+        if (!c->batch_count) continue;
+        seen = 1;
+        if (size * margin > 65504) return 0;
+        if ((double)c->tiny_count > lost_ratio * (double)(c->count - c->zero_count)) return 0;
+    }
+    return seen;
+}
+
+// -- observers: ranges of data in memory --
+
+// The magnitude of this rank, from 1, digit by digit of its bits: four passes, no copy.
+static float tli_select_magnitude(const float *data, uint64_t count, uint64_t rank) {
+    uint64_t digits[256], i;
+    uint32_t prefix = 0, known = 0;
+    int32_t shift, digit;
+    for (shift = 24; shift >= 0; shift -= 8) {
+        tli_zero(digits, sizeof digits);
+        for (i = 0; i < count; i++) {
+            uint32_t size = tli_bits_of_f32(data[i]) & 0x7FFFFFFFu;
+            if ((size & known) == prefix) digits[size >> shift & 255]++;
+        }
+        for (digit = 0; rank > digits[digit]; digit++) rank -= digits[digit];
+        prefix |= (uint32_t)digit << shift;
+        known |= (uint32_t)255 << shift;
+    }
+    return tli_f32_of_bits(prefix);
+}
+
+typedef struct tli_range_search {
+    const tl_observer_desc *desc;
+    const float *data;
+    uint64_t count;
+    float    least, most;  // the best range so far
+    double   mse;
+    int32_t  found;
+} tli_range_search;
+
+static void tli_try_range(tli_range_search *search, float least, float most) {
+    int32_t high = search->desc->high, low = search->desc->rule == TL_RANGE_NARROW ? -high : -high - 1;
+    tl_quantization q;
+    double sum = 0;
+    uint64_t i;
+    if (tl_find_quantization(NULL, search->desc->rule, least, most, low, high, &q)) return;
+    for (i = 0; i < search->count; i++) {
+        int32_t integer = tli_clamp_integer(&q, tli_quantize_freely(&q, search->data[i]));
+        double error = (double)search->data[i] - (double)tli_dequantize_integer(&q, integer);
+        sum += tli_product(error, error);
+    }
+    sum /= (double)search->count;
+    if (search->found && sum > search->mse) return;
+    search->found = 1;
+    search->mse = sum;
+    search->least = least;
+    search->most = most;
+}
+
+// As tli_find_best_clip, with the true error. Each range is of f32 products.
+static void tli_find_best_range(tli_range_search *search, float least, float most) {
+    int32_t affine = search->desc->rule == TL_RANGE_AFFINE, k;
+    float below = least < 0 ? least : 0.0f, above = most > 0 ? most : 0.0f, share;
+    if (!affine) {
+        above = -below > above ? -below : above;
+        below = -above;
+    }
+    for (k = 1; k <= TLI_CLIP_COUNT; k++) {
+        share = (float)(k / (double)TLI_CLIP_COUNT);
+        tli_try_range(search, below * share, above * share);
+    }
+    for (k = 1; affine && k <= TLI_CLIP_COUNT; k++)
+        tli_try_range(search, search->least, above * (float)(k / (double)TLI_CLIP_COUNT));
+    for (k = 1; affine && k <= TLI_CLIP_COUNT; k++)
+        tli_try_range(search, below * (float)(k / (double)TLI_CLIP_COUNT), search->most);
+}
+
+static tl_result tli_measure_by_observer(tl_env *env, const tl_observer_desc *desc, const float *data,
+                                         uint64_t count, float *least, float *most) {
+    tl_observation seen;
+    tl_observer *observer;
+    tl_result result = tl_init_observer(env, desc, &observer);
+    if (result) return result;
+    result = tl_observe_data(observer, data, count);
+    if (!result) result = tl_measure_observer(observer, 0, &seen);
+    if (!result) {
+        *least = seen.range_least;
+        *most = seen.range_most;
+    }
+    tl_free_observer(observer);
+    return result;
+}
+
+TLI_IMPL tl_result tl_measure_range(tl_env *env, const tl_observer_desc *desc, const float *data,
+                                    uint64_t count, float *least, float *most) {
+    static const char function[] = "tl_measure_range";
+    float all_least, all_most, limit;
+    tl_observer_desc filled;
+    tli_range_search search;
+    const char *why;
+    TL_ASSERT(desc && least && most);
+    *least = *most = 0;
+    filled = tli_fill_observer(desc);
+    why = tli_observer_broken(&filled);
+    if (!why && (filled.channel_count > 1 || filled.inner_count > 1)) why = "desc: must be of one channel";
+    if (!why && !count) why = "count: must be > 0";
+    if (!why && !data) why = "data: must not be NULL";
+    if (!why && !tli_find_extremes(data, count, &all_least, &all_most)) why = "data: a value is not finite";
+    if (why) return tli_fail(env, TL_ERROR_INVALID_ARG, function, why);
+    if (filled.kind == TL_OBSERVER_ENTROPY)
+        return tli_measure_by_observer(env, &filled, data, count, least, most);
+    *least = all_least;
+    *most = all_most;
+    if (filled.kind == TL_OBSERVER_PERCENTILE) {
+        limit = tli_select_magnitude(data, count, tli_find_nearest_rank(filled.percentile_ratio, count));
+        *least = tli_clamp_f32(all_least, -limit, limit);
+        *most = tli_clamp_f32(all_most, -limit, limit);
+    } else if (filled.kind == TL_OBSERVER_MSE) {
+        tli_zero(&search, sizeof search);
+        search.desc = &filled;
+        search.data = data;
+        search.count = count;
+        tli_find_best_range(&search, all_least, all_most);
+        if (search.found) {
+            *least = tli_clamp_f32(all_least, search.least, search.most);
+            *most = tli_clamp_f32(all_most, search.least, search.most);
+        }
+    }
+    return TL_OK;
+}
+
+// -- choice --
+//
+// A net charges for formats, so the variables are the formats of nodes; the schemes of one format
+// are the labels that its state begins with. A net with few readers is one table over producer and
+// readers. One with many has a variable of its own, the set of formats that it is converted to,
+// which each reader's format must be in: all tables with it are of two variables, however many
+// readers there are.
+//
+// Quantities have roles instead of names: the value is minimised, the limited one is within the
+// limit. Cost is the value and loss the limited one, with least_loss the other way round;
+// conversions count as cost.
+
+#define TLI_CH_MOST_SCHEMES 16
+#define TLI_CH_MOST_FORMATS 8
+#define TLI_CH_MOST_NODES   ((int32_t)1 << 24)
+#define TLI_CH_MOST_SUM     ((uint64_t)1 << 60)
+#define TLI_CH_INFINITE     ((uint64_t)1 << 62)
+#define TLI_CH_NONE         UINT32_MAX
+#define TLI_CH_WORK         200000000u
+
+static const char *const tli_choice_method_names[] = { TL_CHOICE_METHODS(TLI_NAME) };
+
+TLI_IMPL const char *tl_name_choice_method(tl_choice_method method) {
+    return tli_name(tli_choice_method_names, TL_CHOICE_METHOD_COUNT, (int64_t)method);
+}
+
+static int32_t tli_ch_format_count(const tl_choice_desc *desc) {
+    return desc->formats ? desc->format_count : desc->scheme_count;
+}
+
+static int32_t tli_ch_format(const tl_choice_desc *desc, int32_t scheme) {
+    return desc->formats ? desc->formats[scheme] : scheme;
+}
+
+// What a net that comes in one format costs in a set of others; TLI_CH_INFINITE = a conversion is
+// forbidden.
+static uint64_t tli_ch_convert(const tl_choice_desc *desc, const tl_choice_net *net, int32_t from,
+                               uint32_t formats) {
+    const uint64_t *row = net->costs + (size_t)from * (size_t)tli_ch_format_count(desc);
+    uint64_t sum = 0;
+    int32_t to;
+    for (to = 0; formats >> to; to++) {
+        if (to == from || !(formats >> to & 1)) continue;
+        if (row[to] == TL_FORBIDDEN) return TLI_CH_INFINITE;
+        sum += row[to];
+    }
+    return sum;
+}
+
+// -- choice: check --
+
+static tl_result tli_ch_refuse(tl_env *env, const char *field, int32_t index, const char *rule) {
+    tli_writer w = tli_begin_error(env, TL_ERROR_INVALID_ARG, "tl_check_choice");
+    tli_put(&w, field);
+    tli_put(&w, " ");
+    tli_put_i64(&w, index);
+    tli_put(&w, ": ");
+    tli_put(&w, rule);
+    return tli_end_error(env, &w, TL_ERROR_INVALID_ARG);
+}
+
+static const char *tli_ch_check_fields(const tl_choice_desc *desc) {
+    if (desc->node_count < 1 || desc->node_count > TLI_CH_MOST_NODES) return "node_count: must be 1 .. 2^24";
+    if (desc->scheme_count < 1 || desc->scheme_count > TLI_CH_MOST_SCHEMES)
+        return "scheme_count: must be 1 .. 16";
+    if (desc->formats && (desc->format_count < 1 || desc->format_count > TLI_CH_MOST_FORMATS))
+        return "format_count: must be 1 .. 8 where formats are given";
+    if (!desc->formats && desc->format_count && desc->format_count != desc->scheme_count)
+        return "format_count: must be 0 or scheme_count where no formats are given";
+    if (!desc->costs) return "costs: missing";
+    if (!desc->losses) return "losses: missing";
+    if (desc->net_count < 0 || (desc->net_count && !desc->nets)) return "nets: missing, or a negative count";
+    if (desc->least_loss != 0 && desc->least_loss != 1) return "least_loss: must be 0 or 1";
+    return NULL;
+}
+
+static const char *tli_ch_check_net(const tl_choice_desc *desc, const tl_choice_net *net) {
+    int32_t i;
+    if (!tli_is_below(net->producer, desc->node_count)) return "producer: no such node";
+    if (net->reader_count < 0 || (net->reader_count && !net->readers))
+        return "readers: missing, or a negative count";
+    if (!net->costs) return "costs: missing";
+    for (i = 0; i < net->reader_count; i++)
+        if (!tli_is_below(net->readers[i], desc->node_count)) return "readers: no such node";
+    return NULL;
+}
+
+// Add the largest of what may be chosen; 0 = too much.
+static int tli_ch_add_most(uint64_t *sum, uint64_t most) {
+    if (most >= TLI_CH_MOST_SUM) return 0;
+    *sum += most;
+    return *sum < TLI_CH_MOST_SUM;
+}
+
+static int tli_ch_add_node_most(const tl_choice_desc *desc, int32_t node, uint64_t *cost, uint64_t *loss) {
+    uint64_t most_cost = 0, most_loss = 0;
+    size_t at = (size_t)node * (size_t)desc->scheme_count, end = at + (size_t)desc->scheme_count;
+    for (; at < end; at++) {
+        if (desc->costs[at] == TL_FORBIDDEN) continue;
+        if (desc->costs[at] > most_cost) most_cost = desc->costs[at];
+        if (desc->losses[at] > most_loss) most_loss = desc->losses[at];
+    }
+    return tli_ch_add_most(cost, most_cost) && tli_ch_add_most(loss, most_loss);
+}
+
+static int tli_ch_add_net_most(const tl_choice_desc *desc, const tl_choice_net *net, uint64_t *cost) {
+    int32_t count = tli_ch_format_count(desc), from, to;
+    uint64_t most = 0;
+    for (from = 0; from < count; from++) {
+        uint64_t sum = 0;
+        for (to = 0; to < count; to++) {
+            uint64_t one = net->costs[(size_t)from * (size_t)count + (size_t)to];
+            if (to != from && one != TL_FORBIDDEN && !tli_ch_add_most(&sum, one)) return 0;
+        }
+        if (sum > most) most = sum;
+    }
+    return tli_ch_add_most(cost, most);
+}
+
+// The sums of the largest costs and losses: 0 = not below 2^60.
+static int tli_ch_add_all_most(const tl_choice_desc *desc, uint64_t *cost, uint64_t *loss) {
+    int32_t i;
+    *cost = *loss = 0;
+    for (i = 0; i < desc->node_count; i++)
+        if (!tli_ch_add_node_most(desc, i, cost, loss)) return 0;
+    for (i = 0; i < desc->net_count; i++)
+        if (!tli_ch_add_net_most(desc, &desc->nets[i], cost)) return 0;
+    return 1;
+}
+
+TLI_IMPL tl_result tl_check_choice(tl_env *env, const tl_choice_desc *desc) {
+    const char *rule;
+    uint64_t cost, loss;
+    int32_t i;
+    TL_ASSERT(desc);
+    rule = tli_ch_check_fields(desc);
+    if (rule) return tli_fail(env, TL_ERROR_INVALID_ARG, "tl_check_choice", rule);
+    for (i = 0; desc->formats && i < desc->scheme_count; i++)
+        if (!tli_is_below(desc->formats[i], desc->format_count))
+            return tli_ch_refuse(env, "scheme", i, "formats: must be below format_count");
+    for (i = 0; i < desc->net_count; i++) {
+        rule = tli_ch_check_net(desc, &desc->nets[i]);
+        if (rule) return tli_ch_refuse(env, "net", i, rule);
+    }
+    if (!tli_ch_add_all_most(desc, &cost, &loss))
+        return tli_fail(env, TL_ERROR_OVERFLOW, "tl_check_choice",
+                        "costs, losses: the largest of every node and net must add up to less than 2^60");
+    return TL_OK;
+}
+
+// -- choice: replay --
+
+typedef struct tli_ch_sums {
+    uint64_t cost, conversion_cost, loss;
+    int32_t  conversion_count;
+} tli_ch_sums;
+
+static uint32_t tli_ch_wanted(const tl_choice_desc *desc, const tl_choice_net *net, const uint8_t *schemes) {
+    uint32_t formats = 0;
+    int32_t i;
+    for (i = 0; i < net->reader_count; i++) formats |= 1u << tli_ch_format(desc, schemes[net->readers[i]]);
+    return formats;
+}
+
+// Add a choice up; *node, *net = the first that has a forbidden scheme or conversion, -1 = none.
+static void tli_ch_measure(const tl_choice_desc *desc, const uint8_t *schemes, tli_ch_sums *sums, int32_t *node,
+                           int32_t *net) {
+    int32_t i;
+    tli_zero(sums, sizeof *sums);
+    *node = *net = -1;
+    for (i = 0; i < desc->node_count; i++) {
+        size_t at = (size_t)i * (size_t)desc->scheme_count + schemes[i];
+        if (desc->costs[at] == TL_FORBIDDEN) { *node = i; return; }
+        sums->cost += desc->costs[at];
+        sums->loss += desc->losses[at];
+    }
+    for (i = 0; i < desc->net_count; i++) {
+        int32_t from = tli_ch_format(desc, schemes[desc->nets[i].producer]);
+        uint32_t formats = tli_ch_wanted(desc, &desc->nets[i], schemes) & ~(1u << from);
+        uint64_t cost = tli_ch_convert(desc, &desc->nets[i], from, formats);
+        if (cost == TLI_CH_INFINITE) { *net = i; return; }
+        sums->conversion_cost += cost;
+        for (; formats; formats &= formats - 1) sums->conversion_count++;
+    }
+    sums->cost += sums->conversion_cost;
+}
+
+static tl_result tli_ch_refuse_choice(tl_env *env, tl_result code, const char *what, int32_t index,
+                                      const char *rule) {
+    tli_writer w = tli_begin_error(env, code, "tl_simulate_choice");
+    tli_put(&w, what);
+    tli_put_i64(&w, index);
+    tli_put(&w, rule);
+    return tli_end_error(env, &w, code);
+}
+
+TLI_IMPL tl_result tl_simulate_choice(tl_env *env, const tl_choice_desc *desc, const uint8_t *schemes,
+                                      tl_choice_plan *result) {
+    tl_result checked;
+    tli_ch_sums sums;
+    int32_t node, net;
+    TL_ASSERT(desc && schemes && result);
+    tli_zero(result, sizeof *result);
+    checked = tl_check_choice(env, desc);
+    if (checked) return checked;
+    for (node = 0; node < desc->node_count; node++)
+        if (schemes[node] >= desc->scheme_count)
+            return tli_ch_refuse_choice(env, TL_ERROR_INVALID_ARG, "schemes: node ", node,
+                                        ": must be below scheme_count");
+    tli_ch_measure(desc, schemes, &sums, &node, &net);
+    if (node >= 0)
+        return tli_ch_refuse_choice(env, TL_ERROR_INVALID_PLAN, "schemes: node ", node,
+                                    ": its scheme is forbidden");
+    if (net >= 0)
+        return tli_ch_refuse_choice(env, TL_ERROR_INVALID_PLAN, "schemes: net ", net,
+                                    ": a conversion is forbidden");
+    result->schemes = schemes;
+    result->cost = sums.cost;
+    result->conversion_cost = sums.conversion_cost;
+    result->conversion_count = sums.conversion_count;
+    result->loss = sums.loss;
+    return TL_OK;
+}
+
+// -- choice: variables and tables --
+
+// A choice for a part of the graph. Two that are made of others point at them, so that the schemes
+// can be read off.
+typedef struct tli_ch_label {
+    uint64_t limited, value, mixed;
+    uint32_t left, right;             // a leaf: TLI_CH_NONE, and node x 16 + scheme or TLI_CH_NONE
+} tli_ch_label;
+
+typedef struct tli_ch_state {
+    uint32_t code;                    // format, or set of formats
+    uint32_t first_leaf, leaf_count;
+} tli_ch_state;
+
+typedef struct tli_ch_variable {
+    int32_t node;                     // -1 = the formats that a net is converted to
+    int32_t first_state, state_count;
+    int32_t owner;                    // the node, or the producer of the net
+    int32_t bucket;                   // that eliminates it
+} tli_ch_variable;
+
+#define TLI_CH_RANGE_BITS 12
+#define TLI_CH_TABLE_SCOPE 4
+#define TLI_CH_TABLE_CELLS 256
+#define TLI_CH_SET_FORMATS 5          // of one variable; a net with more formats has several
+
+typedef struct tli_ch_table {
+    int32_t scope[TLI_CH_TABLE_SCOPE], scope_count;  // variables, the first runs fastest
+    int32_t first_cell, cell_count;
+} tli_ch_table;
+
+// What a bucket adds up: a table, or what another bucket hands up.
+typedef struct tli_ch_part {
+    int32_t source;                   // table, or ~bucket
+    int32_t first_stride;             // [1 + scope_count] cells from state to state of each variable
+} tli_ch_part;
+
+typedef struct tli_ch_bucket {
+    int32_t variable;                 // it eliminates; -1 = none: the last one, which joins components
+    int32_t first_scope, scope_count; // variables that it hands a table up of, the first runs fastest
+    int32_t first_part, part_count;
+    int32_t first_row, row_count;
+} tli_ch_bucket;
+
+// One weighted sum of value and limited: of each state, each cell, and its least within and outside
+// of each row.
+typedef struct tli_ch_view {
+    uint64_t *states, *cells, *inside, *outside;
+} tli_ch_view;
+
+typedef struct tli_ch_watch {
+    const tl_choice_desc *desc;
+    tl_choice_progress    now;
+    uint64_t              next;
+    int32_t               stopped;
+} tli_ch_watch;
+
+typedef struct tli_ch {
+    tl_env               *env;
+    const tl_choice_desc *desc;
+    const uint16_t       *allowed;    // [node_count] bits of schemes
+    int32_t   format_count, swap;     // swap: least_loss
+    int32_t   pairwise;               // 1 = no table of more than two variables
+    uint64_t  limit, value_sum, limited_sum;
+    uint64_t  slack;                  // no node's scheme may exceed its least by more
+    int32_t   complete, pruned;       // complete: prune none; pruned: some were
+    tli_ch_variable *variables; int32_t variable_count, variable_capacity;
+    tli_ch_state    *states;    int32_t state_count, state_capacity;
+    tli_ch_table    *tables;    int32_t table_count, table_capacity;
+    uint64_t        *cells;     int32_t cell_count, cell_capacity;
+    tli_ch_label    *labels;    int32_t label_count, label_capacity, leaf_count;
+    tli_ch_bucket   *buckets;   int32_t bucket_count;
+    tli_ch_part     *parts;     int32_t part_count, part_capacity;
+    int32_t         *strides;   int32_t stride_count, stride_capacity;
+    int32_t         *scopes;    int32_t scope_count, scope_capacity;
+    uint32_t        *marks, mark;     // [node_count]
+    int32_t         *readers;         // [node_count]
+    int32_t         *at;              // [largest part_count] the cell of each part
+    uint8_t         *picks;           // [variable_count] states
+    uint8_t         *schemes;         // [node_count]
+    uint64_t row_count, pass_work, work, most_cells;
+    tli_ch_view mixed, limited;
+    uint64_t value_weight, limited_weight, penalty;  // penalty: of what is not possible, in weighted sums
+    int32_t  shift, mixed_bits;       // weighted sums are below 2^(mixed_bits + 1)
+    // lists
+    int32_t       *first_label, *row_labels;  // [row_count]
+    tli_ch_label  *pool, *scratch; int32_t pool_count, pool_capacity, scratch_capacity;
+    uint64_t      *ranges;            // [2^TLI_CH_RANGE_BITS]
+    uint64_t       most_mixed, dropped;
+    int32_t        most_labels, label_limit, over;
+    uint64_t       work_limit, longest;
+    uint8_t       *best;              // [node_count]
+    uint64_t       best_value, best_limited, bound;
+    int32_t        found, inner;
+    tli_ch_watch  *watch;
+    tl_choice_method method;
+    uint64_t       nearest;           // of what is not possible
+} tli_ch;
+
+static int tli_ch_add_label(tli_ch *x, const tli_ch_label *label) {
+    if (!tli_grow(x->env, (void **)&x->labels, &x->label_capacity, x->label_count, (int64_t)x->label_count + 1,
+                  sizeof *x->labels)) return 0;
+    x->labels[x->label_count++] = *label;
+    return 1;
+}
+
+static int tli_ch_add_state(tli_ch *x, uint32_t code, int32_t first_leaf, int32_t leaf_count) {
+    tli_ch_state *state;
+    if (!tli_grow(x->env, (void **)&x->states, &x->state_capacity, x->state_count, (int64_t)x->state_count + 1,
+                  sizeof *x->states)) return 0;
+    state = &x->states[x->state_count++];
+    state->code = code;
+    state->first_leaf = (uint32_t)first_leaf;
+    state->leaf_count = (uint32_t)leaf_count;
+    return 1;
+}
+
+static int tli_ch_add_variable(tli_ch *x, int32_t node) {
+    tli_ch_variable *variable;
+    if (!tli_grow(x->env, (void **)&x->variables, &x->variable_capacity, x->variable_count,
+                  (int64_t)x->variable_count + 1, sizeof *x->variables)) return 0;
+    variable = &x->variables[x->variable_count++];
+    variable->node = node;
+    variable->first_state = x->state_count;
+    variable->state_count = 0;
+    variable->owner = node;
+    variable->bucket = -1;
+    return 1;
+}
+
+// Whether another scheme of the same format is as good in both respects; of equals the first stays.
+static int tli_ch_is_dominated(const tli_ch *x, int32_t node, int32_t scheme) {
+    const tl_choice_desc *desc = x->desc;
+    const uint64_t *costs = desc->costs + (size_t)node * (size_t)desc->scheme_count;
+    const uint64_t *losses = desc->losses + (size_t)node * (size_t)desc->scheme_count;
+    int32_t k;
+    for (k = 0; k < desc->scheme_count; k++) {
+        if (k == scheme || !(x->allowed[node] >> k & 1) || costs[k] == TL_FORBIDDEN) continue;
+        if (tli_ch_format(desc, k) != tli_ch_format(desc, scheme)) continue;
+        if (costs[k] > costs[scheme] || losses[k] > losses[scheme]) continue;
+        if (costs[k] < costs[scheme] || losses[k] < losses[scheme] || k < scheme) return 1;
+    }
+    return 0;
+}
+
+static uint64_t tli_ch_least_limited(const tli_ch *x, int32_t node) {
+    const tl_choice_desc *desc = x->desc;
+    size_t row = (size_t)node * (size_t)desc->scheme_count;
+    uint64_t least = UINT64_MAX;
+    int32_t k;
+    for (k = 0; k < desc->scheme_count; k++) {
+        uint64_t limited = x->swap ? desc->costs[row + (size_t)k] : desc->losses[row + (size_t)k];
+        if ((x->allowed[node] >> k & 1) && limited < least) least = limited;
+    }
+    return least;
+}
+
+// What the limit leaves to any one node where all others have the least.
+static void tli_ch_find_slack(tli_ch *x) {
+    uint64_t sum = 0;
+    int32_t i;
+    for (i = 0; i < x->desc->node_count; i++) sum += tli_ch_least_limited(x, i);
+    x->slack = x->complete || sum > x->limit ? UINT64_MAX : x->limit - sum;
+}
+
+static int tli_ch_add_node(tli_ch *x, int32_t node) {
+    const tl_choice_desc *desc = x->desc;
+    size_t row = (size_t)node * (size_t)desc->scheme_count;
+    uint64_t least = tli_ch_least_limited(x, node);
+    int32_t format, k;
+    if (!tli_ch_add_variable(x, node)) return 0;
+    for (format = 0; format < x->format_count; format++) {
+        int32_t first = x->label_count;
+        for (k = 0; k < desc->scheme_count; k++) {
+            tli_ch_label leaf;
+            uint64_t cost = desc->costs[row + (size_t)k], loss = desc->losses[row + (size_t)k];
+            if (!(x->allowed[node] >> k & 1) || cost == TL_FORBIDDEN) continue;
+            if (tli_ch_format(desc, k) != format || tli_ch_is_dominated(x, node, k)) continue;
+            leaf.value = x->swap ? loss : cost;
+            leaf.limited = x->swap ? cost : loss;
+            if (leaf.limited - least > x->slack) { x->pruned = 1; continue; }
+            leaf.mixed = 0;
+            leaf.left = TLI_CH_NONE;
+            leaf.right = (uint32_t)node * TLI_CH_MOST_SCHEMES + (uint32_t)k;
+            if (!tli_ch_add_label(x, &leaf)) return 0;
+        }
+        if (x->label_count == first) continue;
+        if (!tli_ch_add_state(x, (uint32_t)format, first, x->label_count - first)) return 0;
+        x->variables[node].state_count++;
+    }
+    return 1;
+}
+
+static const tli_ch_state *tli_ch_states_of(const tli_ch *x, int32_t variable) {
+    return x->states + x->variables[variable].first_state;
+}
+
+static uint32_t tli_ch_formats_of(const tli_ch *x, int32_t variable) {
+    const tli_ch_state *states = tli_ch_states_of(x, variable);
+    uint32_t formats = 0;
+    int32_t i;
+    for (i = 0; i < x->variables[variable].state_count; i++) formats |= 1u << states[i].code;
+    return formats;
+}
+
+// Start a table; its cells are to be filled in.
+static uint64_t *tli_ch_add_table(tli_ch *x, const int32_t *scope, int32_t scope_count) {
+    tli_ch_table *table;
+    int32_t cells = 1, i;
+    for (i = 0; i < scope_count; i++) cells *= x->variables[scope[i]].state_count;
+    if (!tli_grow(x->env, (void **)&x->tables, &x->table_capacity, x->table_count, (int64_t)x->table_count + 1,
+                  sizeof *x->tables)) return NULL;
+    if (!tli_grow(x->env, (void **)&x->cells, &x->cell_capacity, x->cell_count, (int64_t)x->cell_count + cells,
+                  sizeof *x->cells)) return NULL;
+    table = &x->tables[x->table_count++];
+    tli_zero(table, sizeof *table);
+    tli_copy(table->scope, scope, (size_t)scope_count * sizeof *scope);
+    table->scope_count = scope_count;
+    table->first_cell = x->cell_count;
+    table->cell_count = cells;
+    x->cell_count += cells;
+    return x->cells + table->first_cell;
+}
+
+// A net as one table: scope = the producer, unless that has one state, and then the readers.
+static int tli_ch_add_direct(tli_ch *x, const tl_choice_net *net, const int32_t *scope, int32_t scope_count,
+                             uint32_t fixed) {
+    uint64_t *cells = tli_ch_add_table(x, scope, scope_count);
+    int32_t digits[TLI_CH_TABLE_SCOPE] = { 0, 0, 0, 0 }, cell, i, count;
+    if (!cells) return 0;
+    count = x->tables[x->table_count - 1].cell_count;
+    for (cell = 0; cell < count; cell++) {
+        uint32_t from = tli_ch_states_of(x, net->producer)[0].code, formats = fixed;
+        for (i = 0; i < scope_count; i++) {
+            uint32_t code = tli_ch_states_of(x, scope[i])[digits[i]].code;
+            if (scope[i] == net->producer) from = code;
+            else formats |= 1u << code;
+        }
+        cells[cell] = tli_ch_convert(x->desc, net, (int32_t)from, formats);
+        for (i = 0; i < scope_count && ++digits[i] == x->variables[scope[i]].state_count; i++) digits[i] = 0;
+    }
+    return 1;
+}
+
+// The variable of a net's formats within `range`: producer and set make the price, readers must
+// find theirs.
+static int tli_ch_add_set(tli_ch *x, const tl_choice_net *net, int32_t reader_count, uint32_t range,
+                          uint32_t fixed) {
+    int32_t scope[2], set = x->variable_count, i, k, from;
+    const tli_ch_state *states;
+    uint64_t *cells;
+    uint32_t formats = 0;
+    if (!tli_ch_add_variable(x, -1)) return 0;
+    x->variables[set].owner = net->producer;
+    do {
+        if ((formats & fixed & range) == (fixed & range)) {
+            if (!tli_ch_add_state(x, formats, 0, 1)) return 0;
+            x->variables[set].state_count++;
+        }
+        formats = (formats - range) & range;
+    } while (formats);
+    scope[0] = set;
+    scope[1] = net->producer;
+    cells = tli_ch_add_table(x, scope, x->variables[net->producer].state_count > 1 ? 2 : 1);
+    if (!cells) return 0;
+    states = tli_ch_states_of(x, set);
+    for (k = 0; k < x->variables[net->producer].state_count; k++) {
+        from = (int32_t)tli_ch_states_of(x, net->producer)[k].code;
+        for (i = 0; i < x->variables[set].state_count; i++)
+            *cells++ = (range >> from & 1) && !(states[i].code >> from & 1)
+                ? TLI_CH_INFINITE : tli_ch_convert(x->desc, net, from, states[i].code);
+    }
+    for (k = 0; k < reader_count; k++) {
+        int32_t at;
+        scope[1] = x->readers[k];
+        cells = tli_ch_add_table(x, scope, 2);
+        if (!cells) return 0;
+        for (at = 0; at < x->variables[scope[1]].state_count; at++) {
+            uint32_t wanted = range & 1u << tli_ch_states_of(x, scope[1])[at].code;
+            for (i = 0; i < x->variables[set].state_count; i++)
+                *cells++ = wanted & ~states[i].code ? TLI_CH_INFINITE : 0;
+        }
+    }
+    return 1;
+}
+
+static int tli_ch_add_net(tli_ch *x, const tl_choice_net *net) {
+    int32_t scope[TLI_CH_TABLE_SCOPE], scope_count = 0, reader_count = 0, cells, i;
+    uint32_t fixed = 0, range = 0;
+    x->marks[net->producer] = ++x->mark;
+    cells = x->variables[net->producer].state_count;
+    if (cells > 1) scope[scope_count++] = net->producer;
+    for (i = 0; i < net->reader_count; i++) {
+        int32_t reader = net->readers[i];
+        if (x->marks[reader] == x->mark) continue;
+        x->marks[reader] = x->mark;
+        if (x->variables[reader].state_count == 1) { fixed |= tli_ch_formats_of(x, reader); continue; }
+        range |= tli_ch_formats_of(x, reader);
+        x->readers[reader_count++] = reader;
+        if (cells <= TLI_CH_TABLE_CELLS) cells *= x->variables[reader].state_count;
+        if (reader_count < TLI_CH_TABLE_SCOPE) scope[scope_count++] = reader;
+    }
+    range |= fixed;
+    if (!range) return 1;
+    if (reader_count < TLI_CH_TABLE_SCOPE && cells <= TLI_CH_TABLE_CELLS && (!x->pairwise || scope_count <= 2))
+        return tli_ch_add_direct(x, net, scope, scope_count, fixed);
+    while (range) {
+        uint32_t part = 0;
+        for (i = 0; i < TLI_CH_SET_FORMATS && range; i++) {
+            part |= range & (0u - range);
+            range &= range - 1;
+        }
+        if (!tli_ch_add_set(x, net, reader_count, part, fixed)) return 0;
+    }
+    return 1;
+}
+
+// 0 = no memory. Node i is variable i.
+static int tli_ch_build(tli_ch *x) {
+    tli_ch_label none;
+    int32_t i;
+    x->marks = (uint32_t *)tli_alloc_array(x->env, (uint64_t)x->desc->node_count, sizeof *x->marks);
+    x->readers = (int32_t *)tli_alloc_array(x->env, (uint64_t)x->desc->node_count, sizeof *x->readers);
+    x->schemes = (uint8_t *)tli_alloc_array(x->env, (uint64_t)x->desc->node_count, sizeof *x->schemes);
+    tli_zero(&none, sizeof none);
+    none.left = none.right = TLI_CH_NONE;
+    if (!x->marks || !x->readers || !x->schemes || !tli_ch_add_label(x, &none)) return 0;
+    tli_ch_find_slack(x);
+    for (i = 0; i < x->desc->node_count; i++) if (!tli_ch_add_node(x, i)) return 0;
+    for (i = 0; i < x->desc->net_count; i++) if (!tli_ch_add_net(x, &x->desc->nets[i])) return 0;
+    x->leaf_count = x->label_count;
+    return 1;
+}
+
+// -- choice: a tree decomposition --
+//
+// Variables are eliminated one after the other, always one whose bucket (it and its neighbours) has
+// the fewest cells; its neighbours become neighbours of each other (Dechter, Bucket Elimination,
+// 1999).
+
+typedef struct tli_ch_neighbours { int32_t *items, count, capacity; } tli_ch_neighbours;
+
+typedef struct tli_ch_order {
+    tli_ch            *x;
+    tli_ch_neighbours *neighbours;    // [variable_count]
+    uint64_t          *scores;        // [variable_count] cells; UINT64_MAX = eliminated
+    int32_t           *tree, leaf_count;  // of a tournament: the variable with the least score
+} tli_ch_order;
+
+static int tli_ch_link(tli_ch_order *o, int32_t from, int32_t to) {
+    tli_ch_neighbours *n = &o->neighbours[from];
+    int32_t i;
+    for (i = 0; i < n->count; i++) if (n->items[i] == to) return 1;
+    if (!tli_grow(o->x->env, (void **)&n->items, &n->capacity, n->count, (int64_t)n->count + 1,
+                  sizeof *n->items)) return 0;
+    n->items[n->count++] = to;
+    o->x->work++;
+    return 1;
+}
+
+static void tli_ch_unlink(tli_ch_order *o, int32_t from, int32_t to) {
+    tli_ch_neighbours *n = &o->neighbours[from];
+    int32_t i = 0;
+    while (n->items[i] != to) i++;
+    n->items[i] = n->items[--n->count];
+}
+
+static int tli_ch_beats(const tli_ch_order *o, int32_t a, int32_t b) {  // -1 = none
+    if (a < 0 || b < 0) return b < 0;
+    return o->scores[a] != o->scores[b] ? o->scores[a] < o->scores[b] : a < b;
+}
+
+static void tli_ch_score(tli_ch_order *o, int32_t variable) {
+    const tli_ch *x = o->x;
+    const tli_ch_neighbours *n = &o->neighbours[variable];
+    uint64_t cells = (uint64_t)x->variables[variable].state_count;
+    int32_t i, at;
+    for (i = 0; i < n->count && cells <= x->most_cells; i++)
+        cells *= (uint64_t)x->variables[n->items[i]].state_count;
+    o->scores[variable] = n->count < 24 ? cells : cells | (uint64_t)1 << 61;
+    for (at = (variable + o->leaf_count) / 2; at; at /= 2) {
+        int32_t a = o->tree[2 * at], b = o->tree[2 * at + 1];
+        o->tree[at] = tli_ch_beats(o, a, b) ? a : b;
+    }
+}
+
+static int tli_ch_start_order(tli_ch_order *o) {
+    tli_ch *x = o->x;
+    int32_t i, k, m;
+    o->leaf_count = 1;
+    while (o->leaf_count < x->variable_count) o->leaf_count *= 2;
+    o->neighbours = (tli_ch_neighbours *)tli_alloc_array(x->env, (uint64_t)x->variable_count,
+                                                         sizeof *o->neighbours);
+    o->scores = (uint64_t *)tli_alloc_array(x->env, (uint64_t)x->variable_count, sizeof *o->scores);
+    o->tree = (int32_t *)tli_alloc_array(x->env, 2 * (uint64_t)o->leaf_count, sizeof *o->tree);
+    if (!o->neighbours || !o->scores || !o->tree) return 0;
+    for (i = 0; i < 2 * o->leaf_count; i++)
+        o->tree[i] = i >= o->leaf_count && i - o->leaf_count < x->variable_count ? i - o->leaf_count : -1;
+    for (i = 0; i < x->table_count; i++)
+        for (k = 0; k < x->tables[i].scope_count; k++)
+            for (m = 0; m < x->tables[i].scope_count; m++)
+                if (m != k && !tli_ch_link(o, x->tables[i].scope[k], x->tables[i].scope[m])) return 0;
+    for (i = 0; i < x->variable_count; i++) tli_ch_score(o, i);
+    return 1;
+}
+
+static int tli_ch_eliminate(tli_ch_order *o, int32_t variable) {
+    tli_ch *x = o->x;
+    const tli_ch_neighbours *n = &o->neighbours[variable];
+    tli_ch_bucket *bucket = &x->buckets[x->bucket_count];
+    int32_t i, k;
+    bucket->variable = variable;
+    bucket->first_scope = x->scope_count;
+    bucket->scope_count = n->count;
+    if (!tli_grow(x->env, (void **)&x->scopes, &x->scope_capacity, x->scope_count,  // never NULL
+                  (int64_t)x->scope_count + n->count + 1, sizeof *x->scopes)) return 0;
+    tli_copy(x->scopes + x->scope_count, n->items, (size_t)n->count * sizeof *n->items);
+    x->scope_count += n->count;
+    x->variables[variable].bucket = x->bucket_count++;
+    for (i = 0; i < n->count; i++) tli_ch_unlink(o, n->items[i], variable);
+    for (i = 0; i < n->count; i++)
+        for (k = 0; k < n->count; k++)
+            if (k != i && !tli_ch_link(o, n->items[i], n->items[k])) return 0;
+    o->scores[variable] = UINT64_MAX;
+    for (i = 0; i < n->count; i++) tli_ch_score(o, n->items[i]);
+    o->tree[variable + o->leaf_count] = -1;
+    for (i = (variable + o->leaf_count) / 2; i; i /= 2) {
+        int32_t a = o->tree[2 * i], b = o->tree[2 * i + 1];
+        o->tree[i] = tli_ch_beats(o, a, b) ? a : b;
+    }
+    return 1;
+}
+
+// 1 = done, 0 = no memory, -1 = too wide.
+static int tli_ch_find_order(tli_ch *x) {
+    tli_ch_order o;
+    uint64_t cells = 0;
+    int result = 0;
+    int32_t i;
+    tli_zero(&o, sizeof o);
+    o.x = x;
+    x->buckets = (tli_ch_bucket *)tli_alloc_array(x->env, (uint64_t)x->variable_count + 1, sizeof *x->buckets);
+    if (x->buckets && tli_ch_start_order(&o)) result = 1;
+    while (result == 1 && x->bucket_count < x->variable_count) {
+        int32_t variable = o.tree[1];
+        cells += o.scores[variable];
+        if (cells > x->most_cells) result = -1;
+        else if (!tli_ch_eliminate(&o, variable)) result = 0;
+    }
+    for (i = 0; o.neighbours && i < x->variable_count; i++) tli_release(x->env, o.neighbours[i].items);
+    tli_release(x->env, o.neighbours);
+    tli_release(x->env, o.scores);
+    tli_release(x->env, o.tree);
+    return result;
+}
+
+static int32_t tli_ch_owner(const tli_ch *x, const int32_t *scope, int32_t scope_count) {
+    int32_t owner = x->variable_count, i;
+    for (i = 0; i < scope_count; i++)
+        if (x->variables[scope[i]].bucket < owner) owner = x->variables[scope[i]].bucket;
+    return owner;
+}
+
+// How far apart cells of a table over `scope` are for each variable of a bucket.
+static int tli_ch_add_part(tli_ch *x, int32_t source, const tli_ch_bucket *bucket, const int32_t *scope,
+                           int32_t scope_count, tli_ch_part *part) {
+    int32_t count = 1 + bucket->scope_count, i, k;
+    if (!tli_grow(x->env, (void **)&x->strides, &x->stride_capacity, x->stride_count,
+                  (int64_t)x->stride_count + count, sizeof *x->strides)) return 0;
+    part->source = source;
+    part->first_stride = x->stride_count;
+    for (i = 0; i < count; i++) {
+        int32_t variable = i ? x->scopes[bucket->first_scope + i - 1] : bucket->variable, stride = 1, found = 0;
+        for (k = 0; k < scope_count; k++) {
+            if (scope[k] == variable) { found = stride; break; }
+            stride *= x->variables[scope[k]].state_count;
+        }
+        x->strides[x->stride_count++] = found;
+    }
+    return 1;
+}
+
+// Give tables and what buckets hand up to the bucket that adds them up; the last one takes what has
+// no scope.
+static int tli_ch_place_parts(tli_ch *x) {
+    int32_t count = x->table_count + x->variable_count, most = 1, first = 0, i, result = 1;
+    int32_t *owners = (int32_t *)tli_alloc_array(x->env, (uint64_t)count, sizeof *owners);
+    x->parts = (tli_ch_part *)tli_alloc_array(x->env, (uint64_t)count, sizeof *x->parts);
+    if (!owners || !x->parts) { tli_release(x->env, owners); return 0; }
+    for (i = 0; i < count; i++) {
+        const tli_ch_bucket *b = x->buckets + (i - x->table_count);
+        owners[i] = i < x->table_count ? tli_ch_owner(x, x->tables[i].scope, x->tables[i].scope_count)
+                                       : tli_ch_owner(x, x->scopes + b->first_scope, b->scope_count);
+        x->buckets[owners[i]].part_count++;
+    }
+    for (i = 0; i < x->bucket_count; i++) {
+        x->buckets[i].first_part = first;
+        first += x->buckets[i].part_count;
+        if (x->buckets[i].part_count > most) most = x->buckets[i].part_count;
+        x->buckets[i].part_count = 0;
+    }
+    for (i = 0; i < count && result; i++) {
+        const tli_ch_bucket *b = x->buckets + (i - x->table_count);
+        tli_ch_bucket *owner = &x->buckets[owners[i]];
+        tli_ch_part *part = &x->parts[owner->first_part + owner->part_count++];
+        result = i < x->table_count
+            ? tli_ch_add_part(x, i, owner, x->tables[i].scope, x->tables[i].scope_count, part)
+            : tli_ch_add_part(x, ~(i - x->table_count), owner, x->scopes + b->first_scope, b->scope_count,
+                              part);
+    }
+    tli_release(x->env, owners);
+    x->part_count = count;
+    x->at = (int32_t *)tli_alloc_array(x->env, (uint64_t)most, sizeof *x->at);
+    return result && x->at;
+}
+
+static int tli_ch_add_view(tli_ch *x, tli_ch_view *view) {
+    view->states = (uint64_t *)tli_alloc_array(x->env, (uint64_t)x->state_count, sizeof *view->states);
+    view->cells = (uint64_t *)tli_alloc_array(x->env, (uint64_t)x->cell_count, sizeof *view->cells);
+    view->inside = (uint64_t *)tli_alloc_array(x->env, x->row_count, sizeof *view->inside);
+    view->outside = (uint64_t *)tli_alloc_array(x->env, x->row_count, sizeof *view->outside);
+    return view->states && view->cells && view->inside && view->outside;
+}
+
+// 1 = done, 0 = no memory, -1 = too wide.
+static int tli_ch_decompose(tli_ch *x) {
+    int result = tli_ch_find_order(x);
+    int32_t i, k;
+    if (result != 1) return result;
+    x->buckets[x->bucket_count].variable = -1;
+    x->buckets[x->bucket_count++].first_scope = x->scope_count;
+    if (!tli_ch_place_parts(x)) return 0;
+    for (i = 0; i < x->bucket_count; i++) {
+        tli_ch_bucket *bucket = &x->buckets[i];
+        int32_t rows = 1, states = bucket->variable < 0 ? 1 : x->variables[bucket->variable].state_count;
+        for (k = 0; k < bucket->scope_count; k++)
+            rows *= x->variables[x->scopes[bucket->first_scope + k]].state_count;
+        bucket->first_row = (int32_t)x->row_count;
+        bucket->row_count = rows;
+        x->row_count += (uint64_t)rows;
+        x->pass_work += (uint64_t)rows * (uint64_t)states * (uint64_t)(1 + bucket->part_count);
+    }
+    x->picks = (uint8_t *)tli_alloc_array(x->env, (uint64_t)x->variable_count, sizeof *x->picks);
+    x->first_label = (int32_t *)tli_alloc_array(x->env, x->row_count, sizeof *x->first_label);
+    x->row_labels = (int32_t *)tli_alloc_array(x->env, x->row_count, sizeof *x->row_labels);
+    x->ranges = (uint64_t *)tli_alloc_array(x->env, (uint64_t)1 << TLI_CH_RANGE_BITS, sizeof *x->ranges);
+    return x->picks && x->first_label && x->row_labels && x->ranges && tli_ch_add_view(x, &x->mixed) &&
+           tli_ch_add_view(x, &x->limited);
+}
+
+// -- choice: weighted sums over the decomposition --
+
+// floor(a weight / 2^shift); a negative shift only where the result is known to fit.
+static uint64_t tli_ch_scale(uint64_t a, uint64_t weight, int32_t shift) {
+    uint64_t ah = a >> 32, al = a & 0xFFFFFFFFu, bh = weight >> 32, bl = weight & 0xFFFFFFFFu;
+    uint64_t middle = (al * bl >> 32) + (ah * bl & 0xFFFFFFFFu) + (al * bh & 0xFFFFFFFFu);
+    uint64_t high = ah * bh + (ah * bl >> 32) + (al * bh >> 32) + (middle >> 32), low = a * weight;
+    if (shift <= 0) return low << -shift;
+    if (shift >= 64) return high >> (shift - 64);
+    return high << (64 - shift) | low >> shift;
+}
+
+static int32_t tli_ch_bits(uint64_t value) {
+    int32_t bits = 0;
+    while (value) { value >>= 1; bits++; }
+    return bits;
+}
+
+static uint64_t tli_ch_mix(const tli_ch *x, uint64_t limited, uint64_t value) {
+    return tli_ch_scale(value, x->value_weight, x->shift) + tli_ch_scale(limited, x->limited_weight, x->shift);
+}
+
+// Weigh a unit of the value and one of the limited quantity; both at most 2^60. Weighted sums are
+// rounded down, term by term, and stay below 2^(mixed_bits + 1): what is least of them, less a
+// limit's share rounded up, bounds the value for certain.
+static void tli_ch_weigh(tli_ch *x, uint64_t value_weight, uint64_t limited_weight) {
+    int32_t a = tli_ch_bits(value_weight) + tli_ch_bits(x->value_sum), i;
+    int32_t b = tli_ch_bits(limited_weight) + tli_ch_bits(x->limited_sum);
+    uint32_t k;
+    x->value_weight = value_weight;
+    x->limited_weight = limited_weight;
+    x->shift = (a > b ? a : b) - x->mixed_bits;
+    for (i = 0; i < x->leaf_count; i++)
+        x->labels[i].mixed = tli_ch_mix(x, x->labels[i].limited, x->labels[i].value);
+    for (i = 0; i < x->state_count; i++) {
+        const tli_ch_label *leaves = x->labels + x->states[i].first_leaf;
+        x->mixed.states[i] = leaves[0].mixed;
+        for (k = 1; k < x->states[i].leaf_count; k++)
+            if (leaves[k].mixed < x->mixed.states[i]) x->mixed.states[i] = leaves[k].mixed;
+    }
+    for (i = 0; i < x->cell_count; i++)
+        x->mixed.cells[i] = x->cells[i] >= TLI_CH_INFINITE ? x->penalty
+            : tli_ch_scale(x->cells[i], x->swap ? limited_weight : value_weight, x->shift);
+}
+
+static void tli_ch_weigh_limited(tli_ch *x) {
+    int32_t i;
+    uint32_t k;
+    for (i = 0; i < x->state_count; i++) {
+        const tli_ch_label *leaves = x->labels + x->states[i].first_leaf;
+        x->limited.states[i] = leaves[0].limited;
+        for (k = 1; k < x->states[i].leaf_count; k++)
+            if (leaves[k].limited < x->limited.states[i]) x->limited.states[i] = leaves[k].limited;
+    }
+    for (i = 0; i < x->cell_count; i++)
+        x->limited.cells[i] = x->swap || x->cells[i] >= TLI_CH_INFINITE ? x->cells[i] : 0;
+}
+
+typedef struct tli_ch_row { int32_t row, digits[24]; } tli_ch_row;
+
+static void tli_ch_first_row(tli_ch *x, const tli_ch_bucket *bucket, tli_ch_row *row) {
+    int32_t k;
+    tli_zero(row, sizeof *row);
+    row->row = bucket->first_row;
+    for (k = 0; k < bucket->part_count; k++) {
+        int32_t source = x->parts[bucket->first_part + k].source;
+        x->at[k] = source >= 0 ? x->tables[source].first_cell : x->buckets[~source].first_row;
+    }
+}
+
+static void tli_ch_next_row(tli_ch *x, const tli_ch_bucket *bucket, tli_ch_row *row) {
+    const tli_ch_part *parts = x->parts + bucket->first_part;
+    int32_t i, k;
+    row->row++;
+    for (i = 0; i < bucket->scope_count; i++) {
+        int32_t states = x->variables[x->scopes[bucket->first_scope + i]].state_count;
+        int32_t step = ++row->digits[i] == states ? 1 - states : 1;
+        for (k = 0; k < bucket->part_count; k++) x->at[k] += step * x->strides[parts[k].first_stride + 1 + i];
+        if (step == 1) return;
+        row->digits[i] = 0;
+    }
+}
+
+static int32_t tli_ch_bucket_states(const tli_ch *x, const tli_ch_bucket *bucket) {
+    return bucket->variable < 0 ? 1 : x->variables[bucket->variable].state_count;
+}
+
+// The sum of a row and a state: TLI_CH_INFINITE where it is not possible.
+static uint64_t tli_ch_add_cell(const tli_ch *x, const tli_ch_view *view, const tli_ch_bucket *bucket,
+                                int32_t state) {
+    const tli_ch_part *parts = x->parts + bucket->first_part;
+    uint64_t sum = bucket->variable < 0 ? 0 : view->states[x->variables[bucket->variable].first_state + state];
+    int32_t k;
+    for (k = 0; k < bucket->part_count; k++) {
+        int32_t at = x->at[k] + state * x->strides[parts[k].first_stride];
+        uint64_t one = parts[k].source >= 0 ? view->cells[at] : view->inside[at];
+        if (one >= TLI_CH_INFINITE) return TLI_CH_INFINITE;
+        sum += one;
+    }
+    return sum;
+}
+
+// The least sum of all that a row's bucket and those below it decide; returns the least of
+// everything.
+static uint64_t tli_ch_fill_inside(tli_ch *x, tli_ch_view *view) {
+    tli_ch_row row;
+    int32_t i, k, s;
+    x->work += x->pass_work;
+    for (i = 0; i < x->bucket_count; i++) {
+        const tli_ch_bucket *bucket = &x->buckets[i];
+        tli_ch_first_row(x, bucket, &row);
+        for (k = 0; k < bucket->row_count; k++) {
+            uint64_t least = TLI_CH_INFINITE;
+            for (s = 0; s < tli_ch_bucket_states(x, bucket); s++) {
+                uint64_t sum = tli_ch_add_cell(x, view, bucket, s);
+                if (sum < least) least = sum;
+            }
+            view->inside[row.row] = least;
+            tli_ch_next_row(x, bucket, &row);
+        }
+    }
+    return view->inside[x->row_count - 1];
+}
+
+// The least sum of all else.
+static void tli_ch_fill_outside(tli_ch *x, tli_ch_view *view) {
+    tli_ch_row row;
+    int32_t i, k, s, p;
+    uint64_t at;
+    x->work += 2 * x->pass_work;
+    for (at = 0; at < x->row_count; at++) view->outside[at] = TLI_CH_INFINITE;
+    view->outside[x->row_count - 1] = 0;
+    for (i = x->bucket_count; i-- > 0;) {
+        const tli_ch_bucket *bucket = &x->buckets[i];
+        const tli_ch_part *parts = x->parts + bucket->first_part;
+        tli_ch_first_row(x, bucket, &row);
+        for (k = 0; k < bucket->row_count; k++) {
+            for (s = 0; s < tli_ch_bucket_states(x, bucket); s++) {
+                uint64_t sum = tli_ch_add_cell(x, view, bucket, s) + view->outside[row.row];
+                if (sum >= TLI_CH_INFINITE) continue;
+                for (p = 0; p < bucket->part_count; p++) {
+                    int32_t below = x->at[p] + s * x->strides[parts[p].first_stride];
+                    if (parts[p].source < 0 && sum - view->inside[below] < view->outside[below])
+                        view->outside[below] = sum - view->inside[below];
+                }
+            }
+            tli_ch_next_row(x, bucket, &row);
+        }
+    }
+}
+
+// Read a choice of least sum off: the last variable first.
+static void tli_ch_read_picks(tli_ch *x, const tli_ch_view *view) {
+    int32_t i, k, p, s;
+    for (i = x->bucket_count - 1; i-- > 0;) {
+        const tli_ch_bucket *bucket = &x->buckets[i];
+        uint64_t least = UINT64_MAX;
+        tli_ch_row row;
+        tli_ch_first_row(x, bucket, &row);
+        for (p = 0; p < bucket->part_count; p++)
+            for (k = 0; k < bucket->scope_count; k++)
+                x->at[p] += x->strides[x->parts[bucket->first_part + p].first_stride + 1 + k] *
+                            x->picks[x->scopes[bucket->first_scope + k]];
+        for (s = 0; s < tli_ch_bucket_states(x, bucket); s++) {
+            uint64_t sum = tli_ch_add_cell(x, view, bucket, s);
+            if (sum >= least) continue;
+            least = sum;
+            x->picks[bucket->variable] = (uint8_t)s;
+        }
+    }
+}
+
+// Of the picked formats the schemes of least weighted sum, or of the least limited quantity.
+static void tli_ch_read_schemes(tli_ch *x, int limited_alone) {
+    int32_t i;
+    uint32_t k;
+    for (i = 0; i < x->desc->node_count; i++) {
+        const tli_ch_state *state = &tli_ch_states_of(x, i)[x->picks[i]];
+        const tli_ch_label *leaves = x->labels + state->first_leaf, *best = leaves;
+        for (k = 1; k < state->leaf_count; k++) {
+            uint64_t a = limited_alone ? leaves[k].limited : leaves[k].mixed;
+            uint64_t b = limited_alone ? best->limited : best->mixed;
+            if (a < b || (a == b && leaves[k].limited < best->limited)) best = &leaves[k];
+        }
+        x->schemes[i] = (uint8_t)(best->right % TLI_CH_MOST_SCHEMES);
+    }
+}
+
+// -- choice: the Lagrangian bound --
+//
+// Least weighted sums are points of the lower convex hull of (limited, value). From a point beyond
+// the limit and one within it, the weights at which both are equal lead to a point below the line
+// between them, or prove that the line is the hull there (Handler, Zang, A dual algorithm for the
+// constrained shortest path problem, 1980).
+
+#define TLI_CH_ASK 1000000u
+
+typedef struct tli_ch_point { uint64_t limited, value; } tli_ch_point;
+
+// Never before a first choice has been found.
+static int tli_ch_is_over(tli_ch *x) {
+    tli_ch_watch *watch = x->watch;
+    if (!x->found) return 0;
+    if (x->work >= x->work_limit || watch->stopped) return 1;
+    if (!watch->desc->progress || x->work < watch->next) return 0;
+    watch->next = x->work + TLI_CH_ASK;
+    watch->now.work = x->work;
+    if (!x->inner) {
+        watch->now.value = x->best_value;
+        watch->now.bound = x->bound;
+    }
+    watch->stopped = watch->desc->progress(&watch->now, watch->desc->user) != 0;
+    return watch->stopped;
+}
+
+// Keep the schemes at hand where they are within the limit and better than the best.
+static tli_ch_point tli_ch_keep(tli_ch *x) {
+    tli_ch_sums sums;
+    tli_ch_point point;
+    int32_t node, net;
+    tli_ch_measure(x->desc, x->schemes, &sums, &node, &net);
+    x->work += (uint64_t)x->desc->node_count;
+    point.value = x->swap ? sums.loss : sums.cost;
+    point.limited = x->swap ? sums.cost : sums.loss;
+    if (node >= 0 || net >= 0) { point.value = point.limited = UINT64_MAX; return point; }
+    if (point.limited > x->limit) return point;
+    if (x->found && (point.value > x->best_value ||
+                     (point.value == x->best_value && point.limited >= x->best_limited))) return point;
+    x->found = 1;
+    x->best_value = point.value;
+    x->best_limited = point.limited;
+    tli_copy(x->best, x->schemes, (size_t)x->desc->node_count);
+    return point;
+}
+
+// The largest weighted sum of a choice within the limit whose value is at most this.
+static uint64_t tli_ch_most_mixed(const tli_ch *x, uint64_t value) {
+    uint64_t most = value < x->value_sum ? value : x->value_sum;
+    return tli_ch_mix(x, x->limit < x->limited_sum ? x->limit : x->limited_sum, most) + 1;
+}
+
+// The least value within the limit of a choice whose weighted sum is at least this.
+static uint64_t tli_ch_find_bound(const tli_ch *x, uint64_t least_mixed) {
+    uint64_t low = 0, high = x->value_sum;
+    while (low < high) {
+        uint64_t middle = low + (high - low) / 2;
+        if (tli_ch_most_mixed(x, middle) >= least_mixed) high = middle;
+        else low = middle + 1;
+    }
+    return low;
+}
+
+static tli_ch_point tli_ch_find_point(tli_ch *x, uint64_t value_weight, uint64_t limited_weight,
+                                      uint64_t *least) {
+    tli_ch_weigh(x, value_weight, limited_weight);
+    *least = tli_ch_fill_inside(x, &x->mixed);
+    tli_ch_read_picks(x, &x->mixed);
+    tli_ch_read_schemes(x, 0);
+    return tli_ch_keep(x);
+}
+
+// Ends with the weights of the best bound. A feasible choice is known, and a < b in value.
+static void tli_ch_narrow(tli_ch *x, tli_ch_point a, tli_ch_point b) {
+    uint64_t best_value = 1, best_limited = 0, least, bound;
+    uint64_t terms = (uint64_t)x->variable_count + (uint64_t)x->table_count;
+    int32_t i;
+    for (i = 0; i < 100 && a.limited > b.limited && b.value > a.value && !tli_ch_is_over(x); i++) {
+        uint64_t value_weight = a.limited - b.limited, limited_weight = b.value - a.value;
+        tli_ch_point point = tli_ch_find_point(x, value_weight, limited_weight, &least);
+        bound = tli_ch_find_bound(x, least);
+        if (bound >= x->bound) {
+            x->bound = bound;
+            best_value = value_weight;
+            best_limited = limited_weight;
+        }
+        if (tli_ch_mix(x, point.limited, point.value) + terms >= tli_ch_mix(x, a.limited, a.value)) break;
+        if (point.limited <= x->limit) b = point;
+        else a = point;
+    }
+    tli_ch_weigh(x, best_value, best_limited);
+    tli_ch_fill_inside(x, &x->mixed);
+}
+
+// -- choice: lists --
+//
+// From the first bucket to the last, each row gets the list of labels that may be part of the best
+// choice: not dominated by another, within the limit with the least of all else, and with a
+// weighted sum, again with the least of all else, that a better choice than the best known can
+// have. A list that is cut to its best few makes the answer a choice and a bound, the least
+// weighted sum that was cut off.
+
+#define TLI_CH_MOST_LABELS ((int32_t)1 << 22)
+#define TLI_CH_MOST_POOL   ((int32_t)1 << 20)
+
+static int tli_ch_is_after(const tli_ch_label *a, const tli_ch_label *b, int by_mixed) {
+    if (by_mixed && a->mixed != b->mixed) return a->mixed > b->mixed;
+    return a->limited != b->limited ? a->limited > b->limited : a->value > b->value;
+}
+
+// Merge sort, with as much room in scratch; both are stable.
+static void tli_ch_sort_run(tli_ch_label *run, tli_ch_label *scratch, int32_t count, int by_mixed) {
+    tli_ch_label *from = run, *to = scratch, *swap;
+    int32_t width, start, i;
+    for (start = 0; start < count; start += 8)
+        for (i = start + 1; i < count && i < start + 8; i++) {
+            tli_ch_label label = from[i];
+            int32_t at = i;
+            for (; at > start && tli_ch_is_after(&from[at - 1], &label, by_mixed); at--)
+                from[at] = from[at - 1];
+            from[at] = label;
+        }
+    for (width = 8; width < count; width *= 2) {
+        for (start = 0; start < count; start += 2 * width) {
+            int32_t middle = start + width < count ? start + width : count;
+            int32_t end = middle + width < count ? middle + width : count, left = start, right = middle;
+            for (i = start; i < end; i++)
+                to[i] = left == middle || (right < end && tli_ch_is_after(&from[left], &from[right], by_mixed))
+                    ? from[right++] : from[left++];
+        }
+        swap = from; from = to; to = swap;
+    }
+    if (from != run) tli_copy(run, from, (size_t)count * sizeof *from);
+}
+
+static uint64_t tli_ch_key(const tli_ch_label *label, int by_mixed) {
+    return by_mixed ? label->mixed : label->limited;
+}
+
+// By the weighted sum, or by the limited quantity and then the value: ranges first, then within
+// each of them.
+static int tli_ch_sort(tli_ch *x, int32_t first, int by_mixed) {
+    tli_ch_label *pool = x->pool + first;
+    int32_t count = x->pool_count - first, bits = tli_ch_bits((uint64_t)count), shift, i, at;
+    uint64_t low = UINT64_MAX, high = 0;
+    if (!tli_grow(x->env, (void **)&x->scratch, &x->scratch_capacity, 0, count, sizeof *x->scratch)) return 0;
+    if (count <= 32) { tli_ch_sort_run(pool, x->scratch, count, by_mixed); return 1; }
+    if (bits > TLI_CH_RANGE_BITS) bits = TLI_CH_RANGE_BITS;
+    for (i = 0; i < count; i++) {
+        uint64_t key = tli_ch_key(&pool[i], by_mixed);
+        if (key < low) low = key;
+        if (key > high) high = key;
+    }
+    shift = tli_ch_bits(high - low) - bits;
+    if (shift < 0) shift = 0;
+    tli_zero(x->ranges, ((size_t)1 << bits) * sizeof *x->ranges);
+    for (i = 0; i < count; i++) x->ranges[(tli_ch_key(&pool[i], by_mixed) - low) >> shift]++;
+    for (i = at = 0; i < 1 << bits; i++) {
+        int32_t of_range = (int32_t)x->ranges[i];
+        x->ranges[i] = (uint64_t)at;
+        at += of_range;
+    }
+    for (i = 0; i < count; i++)
+        x->scratch[x->ranges[(tli_ch_key(&pool[i], by_mixed) - low) >> shift]++] = pool[i];
+    tli_copy(pool, x->scratch, (size_t)count * sizeof *pool);
+    for (i = at = 0; i < 1 << bits; i++) {
+        tli_ch_sort_run(pool + at, x->scratch, (int32_t)x->ranges[i] - at, by_mixed);
+        at = (int32_t)x->ranges[i];
+    }
+    return 1;
+}
+
+static void tli_ch_drop(tli_ch *x, uint64_t mixed) { if (mixed < x->dropped) x->dropped = mixed; }
+
+// Take out what is dominated by a label of another of some ranges of the limited quantity: what
+// remains is little more than what a sort would leave, and is found faster.
+static void tli_ch_thin(tli_ch *x, int32_t first) {
+    tli_ch_label *pool = x->pool;
+    uint64_t low = UINT64_MAX, high = 0, below = UINT64_MAX;
+    int32_t bits = tli_ch_bits((uint64_t)(x->pool_count - first)) + 1, shift, kept = first, i;
+    if (bits > TLI_CH_RANGE_BITS) bits = TLI_CH_RANGE_BITS;
+    for (i = first; i < x->pool_count; i++) {
+        if (pool[i].limited < low) low = pool[i].limited;
+        if (pool[i].limited > high) high = pool[i].limited;
+    }
+    shift = tli_ch_bits(high - low) - bits;
+    if (shift < 0) shift = 0;
+    for (i = 0; i < 1 << bits; i++) x->ranges[i] = UINT64_MAX;
+    for (i = first; i < x->pool_count; i++) {
+        uint64_t *least = &x->ranges[(pool[i].limited - low) >> shift];
+        if (pool[i].value < *least) *least = pool[i].value;
+    }
+    for (i = 0; i < 1 << bits; i++) {
+        uint64_t least = x->ranges[i];
+        x->ranges[i] = below;
+        if (least < below) below = least;
+    }
+    for (i = first; i < x->pool_count; i++)
+        if (pool[i].value < x->ranges[(pool[i].limited - low) >> shift]) pool[kept++] = pool[i];
+    x->pool_count = kept;
+}
+
+// Leave the undominated labels of the pool from `first` on, the best by the weighted sum first, at
+// most as many as a list may have. rest: least weighted sum of all else.
+static int tli_ch_prune(tli_ch *x, int32_t first, uint64_t rest) {
+    tli_ch_label *pool = x->pool;
+    uint64_t least = UINT64_MAX;
+    int32_t kept = first, i;
+    x->work += (uint64_t)(x->pool_count - first);
+    if (x->pool_count - first < 2) return 1;
+    if (x->pool_count - first > 32) tli_ch_thin(x, first);
+    x->work += 8 * (uint64_t)(x->pool_count - first);
+    if (!tli_ch_sort(x, first, 0)) return 0;
+    for (i = first; i < x->pool_count; i++) {
+        if (pool[i].value >= least) continue;
+        least = pool[i].value;
+        pool[kept++] = pool[i];
+    }
+    x->pool_count = kept;
+    if (!tli_ch_sort(x, first, 1)) return 0;
+    if (kept - first > x->most_labels) {
+        tli_ch_drop(x, pool[first + x->most_labels].mixed + rest);
+        x->pool_count = first + x->most_labels;
+    }
+    return 1;
+}
+
+static int tli_ch_save_list(tli_ch *x, int32_t first, int32_t *list, int32_t *count) {
+    int32_t added = x->pool_count - first;
+    if (x->label_count + added > TLI_CH_MOST_LABELS || (uint64_t)added > x->longest) { x->over = 1; return 1; }
+    if (!tli_grow(x->env, (void **)&x->labels, &x->label_capacity, x->label_count,
+                  (int64_t)x->label_count + added, sizeof *x->labels)) return 0;
+    if (added) tli_copy(x->labels + x->label_count, x->pool + first, (size_t)added * sizeof *x->pool);
+    *list = x->label_count;
+    *count = added;
+    x->label_count += added;
+    x->pool_count = first;
+    return 1;
+}
+
+// What a cell adds to labels that are put together, and the least of all that is not in them yet.
+typedef struct tli_ch_rest { uint64_t mixed, limited; } tli_ch_rest;
+
+// Put each label of one list together with each of another, as far as the sums may lead to a better
+// choice.
+static int tli_ch_join(tli_ch *x, int32_t left, int32_t left_count, int32_t right, int32_t right_count,
+                       const tli_ch_rest *rest) {
+    int64_t most = 4 * (int64_t)x->most_labels;
+    int32_t i, k;
+    for (i = 0; i < left_count; i++) {
+        const tli_ch_label a = x->labels[left + i];
+        if (a.mixed + x->labels[right].mixed + rest->mixed > x->most_mixed) break;
+        x->work += 2;
+        for (k = 0; k < right_count; k++) {
+            const tli_ch_label *b = &x->labels[right + k];
+            uint64_t mixed = a.mixed + b->mixed;
+            tli_ch_label *label;
+            if (mixed + rest->mixed > x->most_mixed) break;
+            if ((int64_t)(i + 1) * (k + 1) > most) { tli_ch_drop(x, mixed + rest->mixed); break; }
+            x->work++;
+            if (a.limited + b->limited + rest->limited > x->limit) continue;
+            if (!tli_grow(x->env, (void **)&x->pool, &x->pool_capacity, x->pool_count,
+                          (int64_t)x->pool_count + 1, sizeof *x->pool)) return 0;
+            label = &x->pool[x->pool_count++];
+            label->limited = a.limited + b->limited;
+            label->value = a.value + b->value;
+            label->mixed = mixed;
+            label->left = (uint32_t)(left + i);
+            label->right = (uint32_t)(right + k);
+        }
+        if (x->pool_count > TLI_CH_MOST_POOL || tli_ch_is_over(x)) { x->over = 1; return 1; }
+        if (i + 1 >= most && i + 1 < left_count) {
+            tli_ch_drop(x, x->labels[left + i + 1].mixed + x->labels[right].mixed + rest->mixed);
+            break;
+        }
+    }
+    return 1;
+}
+
+// Sums of a cell besides its lists; 0 = not possible, or of no use.
+static int tli_ch_open_cell(const tli_ch *x, const tli_ch_bucket *bucket, int32_t row, int32_t state,
+                            uint64_t *cost, tli_ch_rest *rest) {
+    const tli_ch_part *parts = x->parts + bucket->first_part;
+    int32_t i;
+    *cost = 0;
+    rest->mixed = x->mixed.outside[row];
+    rest->limited = x->limited.outside[row];
+    for (i = 0; i < bucket->part_count; i++) {
+        int32_t at = x->at[i] + state * x->strides[parts[i].first_stride];
+        if (parts[i].source >= 0) {
+            if (x->cells[at] >= TLI_CH_INFINITE) return 0;
+            *cost += x->cells[at];
+            rest->mixed += x->mixed.cells[at];
+            rest->limited += x->limited.cells[at];
+        } else {
+            if (!x->row_labels[at]) return 0;
+            rest->mixed += x->mixed.inside[at];
+            rest->limited += x->limited.inside[at];
+        }
+        if (rest->mixed >= TLI_CH_INFINITE || rest->limited >= TLI_CH_INFINITE) return 0;
+    }
+    return 1;
+}
+
+// Add what is made of a state in a row to the pool.
+static int tli_ch_fill_cell(tli_ch *x, const tli_ch_bucket *bucket, int32_t row, int32_t state) {
+    const tli_ch_part *parts = x->parts + bucket->first_part;
+    int32_t list = 0, count = 1, first = x->pool_count, i;
+    uint64_t cost, mixed = 0;
+    tli_ch_rest rest;
+    x->work += (uint64_t)(2 + bucket->part_count);
+    if (!tli_ch_open_cell(x, bucket, row, state, &cost, &rest)) return 1;
+    if (bucket->variable >= 0) {
+        const tli_ch_state *s = &tli_ch_states_of(x, bucket->variable)[state];
+        list = (int32_t)s->first_leaf;
+        count = (int32_t)s->leaf_count;
+    }
+    for (i = 0; i < bucket->part_count; i++) {
+        int32_t at = x->at[i] + state * x->strides[parts[i].first_stride];
+        if (parts[i].source >= 0) { mixed += x->mixed.cells[at]; continue; }
+        if (x->pool_count > first) {
+            if (!tli_ch_prune(x, first, rest.mixed) || !tli_ch_save_list(x, first, &list, &count)) return 0;
+        }
+        if (x->over) return 1;
+        rest.mixed -= x->mixed.inside[at];
+        rest.limited -= x->limited.inside[at];
+        if (!tli_ch_join(x, list, count, x->first_label[at], x->row_labels[at], &rest)) return 0;
+        if (x->over || x->pool_count == first) return 1;
+    }
+    if (x->pool_count == first && !tli_ch_join(x, list, count, 0, 1, &rest)) return 0;
+    for (i = first; i < x->pool_count; i++) {
+        x->pool[i].mixed += mixed;
+        if (x->swap) x->pool[i].limited += cost;
+        else x->pool[i].value += cost;
+    }
+    return 1;
+}
+
+static void tli_ch_sort_leaves(tli_ch *x) {
+    int32_t i;
+    for (i = 0; i < x->state_count; i++) {
+        tli_ch_label *leaves = x->labels + x->states[i].first_leaf;
+        uint32_t k, at;
+        for (k = 1; k < x->states[i].leaf_count; k++) {
+            tli_ch_label leaf = leaves[k];
+            for (at = k; at && leaves[at - 1].mixed > leaf.mixed; at--) leaves[at] = leaves[at - 1];
+            leaves[at] = leaf;
+        }
+    }
+}
+
+// All lists: 0 = no memory. over: not enough work or room, the lists are of no use.
+static int tli_ch_fill_lists(tli_ch *x) {
+    tli_ch_row row;
+    int32_t i, k, s;
+    x->label_count = x->leaf_count;
+    x->pool_count = x->over = 0;
+    x->dropped = UINT64_MAX;
+    tli_ch_sort_leaves(x);
+    for (i = 0; i < x->bucket_count; i++) {
+        const tli_ch_bucket *bucket = &x->buckets[i];
+        tli_ch_first_row(x, bucket, &row);
+        for (k = 0; k < bucket->row_count; k++) {
+            uint64_t rest = x->mixed.outside[row.row];
+            x->row_labels[row.row] = 0;
+            for (s = 0; s < tli_ch_bucket_states(x, bucket); s++) {
+                if (x->mixed.inside[row.row] + rest > x->most_mixed) break;
+                if (!tli_ch_fill_cell(x, bucket, row.row, s)) return 0;
+                if (x->over || tli_ch_is_over(x)) { x->over = 1; return 1; }
+            }
+            if (!tli_ch_prune(x, 0, rest) ||
+                !tli_ch_save_list(x, 0, &x->first_label[row.row], &x->row_labels[row.row])) return 0;
+            if (x->over) return 1;
+            tli_ch_next_row(x, bucket, &row);
+        }
+    }
+    return 1;
+}
+
+// Read the schemes of a label off; 0 = no memory.
+static int tli_ch_read_label(tli_ch *x, uint32_t label) {
+    uint64_t most = 2 * ((uint64_t)x->bucket_count + (uint64_t)x->part_count) + 8;
+    uint32_t *stack = (uint32_t *)tli_alloc_array(x->env, most, sizeof *stack);
+    int32_t count = 0;
+    if (!stack) return 0;
+    stack[count++] = label;
+    while (count) {
+        const tli_ch_label *l = &x->labels[stack[--count]];
+        if (l->left != TLI_CH_NONE) {
+            stack[count++] = l->left;
+            stack[count++] = l->right;
+        } else if (l->right != TLI_CH_NONE) {
+            x->schemes[l->right / TLI_CH_MOST_SCHEMES] = (uint8_t)(l->right % TLI_CH_MOST_SCHEMES);
+        }
+    }
+    tli_release(x->env, stack);
+    return 1;
+}
+
+// Longer and longer lists, until nothing was cut off: 0 = no memory.
+static int tli_ch_improve(tli_ch *x) {
+    int32_t root = (int32_t)x->row_count - 1, best, i;
+    tli_ch_fill_outside(x, &x->mixed);
+    tli_ch_fill_outside(x, &x->limited);
+    for (x->most_labels = 16; x->best_value > x->bound && !tli_ch_is_over(x); x->most_labels *= 8) {
+        if (x->most_labels > x->label_limit) break;
+        x->most_mixed = tli_ch_most_mixed(x, x->best_value - 1);
+        if (!tli_ch_fill_lists(x)) return 0;
+        if (x->over) break;
+        best = i = x->first_label[root];
+        for (; i < x->first_label[root] + x->row_labels[root]; i++)
+            if (x->labels[i].value < x->labels[best].value) best = i;
+        if (x->row_labels[root]) {
+            if (!tli_ch_read_label(x, (uint32_t)best)) return 0;
+            tli_ch_keep(x);
+        }
+        if (x->dropped == UINT64_MAX) x->bound = x->best_value;
+        else if (tli_ch_find_bound(x, x->dropped) > x->bound) x->bound = tli_ch_find_bound(x, x->dropped);
+        if (x->bound > x->best_value) x->bound = x->best_value;
+    }
+    return 1;
+}
+
+// -- choice: start and end --
+
+static void tli_ch_free(tli_ch *x) {
+    void *all[27];
+    size_t i, count = 0;
+    all[count++] = x->variables;   all[count++] = x->states;      all[count++] = x->tables;
+    all[count++] = x->cells;       all[count++] = x->labels;      all[count++] = x->buckets;
+    all[count++] = x->parts;       all[count++] = x->strides;     all[count++] = x->scopes;
+    all[count++] = x->marks;       all[count++] = x->readers;     all[count++] = x->at;
+    all[count++] = x->picks;       all[count++] = x->schemes;     all[count++] = x->first_label;
+    all[count++] = x->row_labels;  all[count++] = x->pool;        all[count++] = x->scratch;
+    all[count++] = x->mixed.states;   all[count++] = x->mixed.cells;   all[count++] = x->mixed.inside;
+    all[count++] = x->mixed.outside;  all[count++] = x->limited.states; all[count++] = x->limited.cells;
+    all[count++] = x->limited.inside; all[count++] = x->limited.outside; all[count++] = x->ranges;
+    for (i = 0; i < count; i++) tli_release(x->env, all[i]);
+}
+
+static void tli_ch_init(tli_ch *x, tl_env *env, const tl_choice_desc *desc, const uint16_t *allowed,
+                        uint8_t *best, tli_ch_watch *watch) {
+    uint64_t cost, loss;
+    tli_zero(x, sizeof *x);
+    tli_ch_add_all_most(desc, &cost, &loss);
+    x->env = env;
+    x->desc = desc;
+    x->allowed = allowed;
+    x->format_count = tli_ch_format_count(desc);
+    x->swap = desc->least_loss;
+    x->limit = x->swap ? desc->cost_limit : desc->loss_limit;
+    x->value_sum = x->swap ? loss : cost;
+    x->limited_sum = x->swap ? cost : loss;
+    x->work_limit = desc->work_limit ? desc->work_limit : TLI_CH_WORK;
+    x->most_cells = x->work_limit / 64;
+    if (x->most_cells > (uint64_t)1 << 22) x->most_cells = (uint64_t)1 << 22;
+    if (x->most_cells < 4096) x->most_cells = 4096;
+    x->longest = UINT64_MAX;
+    x->label_limit = (int32_t)1 << 22;
+    x->mixed_bits = 60;
+    x->penalty = TLI_CH_INFINITE;
+    x->best = best;
+    x->watch = watch;
+}
+
+// -- choice: too wide for lists: the bound --
+//
+// All tables are of one or two variables then. They make chains along the order of the variables,
+// each table in one of them, and a variable's own sums are shared out among the chains through it:
+// the sum of what each chain costs at least is a bound, however they are shared. Going back and
+// forth, each variable makes its chains agree on what its states cost (Kolmogorov, Convergent
+// Tree-Reweighted Message Passing for Energy Minimization, 2006); in integers nothing is lost.
+
+// A variable in one of its chains.
+typedef struct tli_ch_slot {
+    int32_t variable, first;          // of its [state_count] numbers
+    int32_t in_table, before;         // table and slot before it; -1 = none
+    int32_t out_table, after;
+} tli_ch_slot;
+
+typedef struct tli_ch_dual {
+    tli_ch      *x;
+    tli_ch_slot *slots; int32_t slot_count;
+    int32_t     *first_slot;          // [variable_count + 1]
+    int32_t     *ranks, *order;       // [variable_count]
+    int64_t     *shares, *left, *right;   // of each slot: own sums, the chain before and behind it
+    uint64_t     sweep_work;
+} tli_ch_dual;
+
+static void tli_ch_free_dual(tli_ch_dual *d) {
+    tli_release(d->x->env, d->slots);
+    tli_release(d->x->env, d->first_slot);
+    tli_release(d->x->env, d->ranks);
+    tli_release(d->x->env, d->order);
+    tli_release(d->x->env, d->shares);
+    tli_release(d->x->env, d->left);
+    tli_release(d->x->env, d->right);
+}
+
+// Nodes as they are listed, a net's sets behind its producer: stable, by counting.
+static int tli_ch_rank_variables(tli_ch_dual *d) {
+    tli_ch *x = d->x;
+    int32_t nodes = x->desc->node_count, i, at = 0;
+    int32_t *next = (int32_t *)tli_alloc_array(x->env, (uint64_t)nodes + 1, sizeof *next);
+    if (!next) return 0;
+    for (i = 0; i < x->variable_count; i++) next[(i < nodes ? i : x->variables[i].owner) + 1]++;
+    for (i = 0; i < nodes; i++) next[i + 1] += next[i];
+    for (i = 0; i < x->variable_count; i++) {
+        at = next[i < nodes ? i : x->variables[i].owner]++;
+        d->ranks[i] = at;
+        d->order[at] = i;
+    }
+    tli_release(x->env, next);
+    return 1;
+}
+
+static int tli_ch_add_slots(tli_ch_dual *d) {
+    tli_ch *x = d->x;
+    int32_t *ins = (int32_t *)tli_alloc_array(x->env, (uint64_t)x->variable_count, sizeof *ins);
+    int32_t *outs = (int32_t *)tli_alloc_array(x->env, (uint64_t)x->variable_count, sizeof *outs);
+    int32_t i, k, count = 0;
+    if (!ins || !outs) { tli_release(x->env, ins); tli_release(x->env, outs); return 0; }
+    for (i = 0; i < x->table_count; i++) {
+        const int32_t *scope = x->tables[i].scope;
+        int32_t up = x->tables[i].scope_count == 2 && d->ranks[scope[0]] > d->ranks[scope[1]];
+        if (x->tables[i].scope_count != 2) continue;
+        outs[scope[up]]++;
+        ins[scope[!up]]++;
+        d->sweep_work += 2 * (uint64_t)x->tables[i].cell_count;
+    }
+    for (i = 0; i < x->variable_count; i++) {
+        int32_t most = ins[i] > outs[i] ? ins[i] : outs[i];
+        d->first_slot[i] = d->slot_count;
+        d->slot_count += most ? most : 1;
+        ins[i] = outs[i] = 0;
+    }
+    d->first_slot[x->variable_count] = d->slot_count;
+    d->slots = (tli_ch_slot *)tli_alloc_array(x->env, (uint64_t)d->slot_count, sizeof *d->slots);
+    for (i = 0; d->slots && i < x->variable_count; i++)
+        for (k = d->first_slot[i]; k < d->first_slot[i + 1]; k++) {
+            d->slots[k].variable = i;
+            d->slots[k].first = count;
+            d->slots[k].in_table = d->slots[k].before = d->slots[k].out_table = d->slots[k].after = -1;
+            count += x->variables[i].state_count;
+        }
+    for (i = 0; d->slots && i < x->table_count; i++) {
+        const int32_t *scope = x->tables[i].scope;
+        int32_t up = x->tables[i].scope_count == 2 && d->ranks[scope[0]] > d->ranks[scope[1]], a, b;
+        if (x->tables[i].scope_count != 2) continue;
+        a = d->first_slot[scope[up]] + outs[scope[up]]++;
+        b = d->first_slot[scope[!up]] + ins[scope[!up]]++;
+        d->slots[a].out_table = d->slots[b].in_table = i;
+        d->slots[a].after = b;
+        d->slots[b].before = a;
+    }
+    tli_release(x->env, ins);
+    tli_release(x->env, outs);
+    d->shares = (int64_t *)tli_alloc_array(x->env, (uint64_t)count, sizeof *d->shares);
+    d->left = (int64_t *)tli_alloc_array(x->env, (uint64_t)count, sizeof *d->left);
+    d->right = (int64_t *)tli_alloc_array(x->env, (uint64_t)count, sizeof *d->right);
+    d->sweep_work += 4 * (uint64_t)count;
+    return d->slots && d->shares && d->left && d->right;
+}
+
+// 0 = no memory. Sums are so scaled that what is not possible can have a price and nothing
+// overflows.
+static int tli_ch_init_dual(tli_ch_dual *d, tli_ch *x) {
+    tli_zero(d, sizeof *d);
+    d->x = x;
+    d->first_slot = (int32_t *)tli_alloc_array(x->env, (uint64_t)x->variable_count + 1, sizeof *d->first_slot);
+    d->ranks = (int32_t *)tli_alloc_array(x->env, (uint64_t)x->variable_count, sizeof *d->ranks);
+    d->order = (int32_t *)tli_alloc_array(x->env, (uint64_t)x->variable_count, sizeof *d->order);
+    x->mixed_bits = 58 - tli_ch_bits((uint64_t)x->variable_count + (uint64_t)x->table_count);
+    x->penalty = (uint64_t)1 << (x->mixed_bits + 1);
+    return d->first_slot && d->ranks && d->order && tli_ch_rank_variables(d) && tli_ch_add_slots(d);
+}
+
+// Share the sums out evenly.
+static void tli_ch_share_out(tli_ch_dual *d) {
+    const tli_ch *x = d->x;
+    int32_t i, k, s;
+    for (i = 0; i < x->variable_count; i++) {
+        int32_t count = d->first_slot[i + 1] - d->first_slot[i];
+        for (s = 0; s < x->variables[i].state_count; s++) {
+            int64_t sum = (int64_t)x->mixed.states[x->variables[i].first_state + s];
+            for (k = 0; k < count; k++) {
+                int32_t at = d->slots[d->first_slot[i] + k].first + s;
+                d->shares[at] = sum / count + (k < sum % count);
+                d->left[at] = d->right[at] = 0;
+            }
+        }
+    }
+    for (i = 0; i < x->table_count; i++) {
+        const uint64_t *cells = x->mixed.cells + x->tables[i].first_cell;
+        const tli_ch_slot *slot = &d->slots[d->first_slot[x->tables[i].scope[0]]];
+        if (x->tables[i].scope_count != 1) continue;
+        for (s = 0; s < x->tables[i].cell_count; s++)
+            d->shares[slot->first + s] += (int64_t)cells[s];
+    }
+}
+
+// The least that one end of a table costs with each state of the other.
+static void tli_ch_send(const tli_ch_dual *d, int32_t table, const tli_ch_slot *from, const int64_t *side,
+                        const tli_ch_slot *to, int64_t *result) {
+    const tli_ch *x = d->x;
+    const uint64_t *cells = x->mixed.cells + x->tables[table].first_cell;
+    int32_t inner = x->variables[x->tables[table].scope[0]].state_count, a, b;
+    int32_t is_first = x->tables[table].scope[0] == from->variable;
+    int32_t from_step = is_first ? 1 : inner, to_step = is_first ? inner : 1;
+    int32_t from_count = x->variables[from->variable].state_count;
+    int32_t to_count = x->variables[to->variable].state_count;
+    const int64_t *own = d->shares + from->first;
+    for (b = 0; b < to_count; b++) {
+        int64_t least = INT64_MAX;
+        for (a = 0; a < from_count; a++) {
+            int64_t sum = side[from->first + a] + own[a] + (int64_t)cells[a * from_step + b * to_step];
+            if (sum < least) least = sum;
+        }
+        result[to->first + b] = least;
+    }
+}
+
+// Let the chains through a variable agree.
+static void tli_ch_average(tli_ch_dual *d, int32_t variable) {
+    int32_t first = d->first_slot[variable], count = d->first_slot[variable + 1] - first, s, k;
+    if (count < 2) return;
+    for (s = 0; s < d->x->variables[variable].state_count; s++) {
+        int64_t sum = 0, part, rest;
+        for (k = 0; k < count; k++) {
+            int32_t at = d->slots[first + k].first + s;
+            sum += d->shares[at] + d->left[at] + d->right[at];
+        }
+        part = sum / count;
+        rest = sum % count;
+        if (rest < 0) { rest += count; part--; }
+        for (k = 0; k < count; k++) {
+            int32_t at = d->slots[first + k].first + s;
+            d->shares[at] = part + (k < rest) - d->left[at] - d->right[at];
+        }
+    }
+}
+
+// The state that goes best with those of the variables before it.
+static void tli_ch_pick(tli_ch_dual *d, int32_t variable) {
+    tli_ch *x = d->x;
+    int64_t least = INT64_MAX;
+    int32_t s, k;
+    for (s = 0; s < x->variables[variable].state_count; s++) {
+        int64_t sum = 0;
+        for (k = d->first_slot[variable]; k < d->first_slot[variable + 1]; k++) {
+            const tli_ch_slot *slot = &d->slots[k];
+            sum += d->shares[slot->first + s] + d->right[slot->first + s];
+            if (slot->before >= 0) {
+                const tli_ch_table *table = &x->tables[slot->in_table];
+                int32_t before = x->picks[d->slots[slot->before].variable];
+                int32_t inner = x->variables[table->scope[0]].state_count;
+                int32_t cell = table->scope[0] == variable ? s + before * inner : before + s * inner;
+                sum += (int64_t)x->mixed.cells[table->first_cell + cell];
+            }
+        }
+        if (sum >= least) continue;
+        least = sum;
+        x->picks[variable] = (uint8_t)s;
+    }
+}
+
+// Back and forth once; returns the bound of the weighted sum, and leaves a choice in picks.
+static uint64_t tli_ch_sweep(tli_ch_dual *d) {
+    tli_ch *x = d->x;
+    int64_t bound = 0;
+    int32_t i, k, s;
+    for (i = x->variable_count; i-- > 0;) {
+        int32_t variable = d->order[i];
+        for (k = d->first_slot[variable]; k < d->first_slot[variable + 1]; k++)
+            if (d->slots[k].after >= 0)
+                tli_ch_send(d, d->slots[k].out_table, &d->slots[d->slots[k].after], d->right, &d->slots[k],
+                            d->right);
+        tli_ch_average(d, variable);
+    }
+    for (i = 0; i < x->variable_count; i++) {
+        int32_t variable = d->order[i];
+        for (k = d->first_slot[variable]; k < d->first_slot[variable + 1]; k++)
+            if (d->slots[k].before >= 0)
+                tli_ch_send(d, d->slots[k].in_table, &d->slots[d->slots[k].before], d->left, &d->slots[k],
+                            d->left);
+        tli_ch_pick(d, variable);
+        tli_ch_average(d, variable);
+        for (k = d->first_slot[variable]; k < d->first_slot[variable + 1]; k++) {
+            int64_t least = INT64_MAX;
+            if (d->slots[k].after >= 0) continue;
+            for (s = d->slots[k].first; s < d->slots[k].first + x->variables[variable].state_count; s++)
+                if (d->left[s] + d->shares[s] < least) least = d->left[s] + d->shares[s];
+            bound += least;
+        }
+    }
+    x->work += d->sweep_work;
+    return bound > 0 ? (uint64_t)bound : 0;
+}
+
+// -- choice: too wide for lists: better choices --
+
+// A choice, and what each net is read as, so that one node's change is priced by its nets alone.
+typedef struct tli_ch_local {
+    tli_ch   *x;
+    int32_t  *counts;                 // [net_count x format_count] readers other than the producer
+    int32_t  *first_use, *uses;       // of each node: 2 net + (1 = producer)
+    uint64_t  cost, loss;
+} tli_ch_local;
+
+typedef struct tli_ch_change { int64_t broken, cost, loss; } tli_ch_change;  // broken: forbidden conversions
+
+static void tli_ch_free_local(tli_ch_local *l) {
+    tli_release(l->x->env, l->counts);
+    tli_release(l->x->env, l->first_use);
+    tli_release(l->x->env, l->uses);
+}
+
+// Each node once a net; the producer where it reads itself as producer alone.
+static int tli_ch_init_local(tli_ch_local *l, tli_ch *x) {
+    const tl_choice_desc *desc = x->desc;
+    uint64_t all = 0, counts = (uint64_t)desc->net_count * (uint64_t)x->format_count;
+    int32_t n, i, pass, node;
+    tli_zero(l, sizeof *l);
+    l->x = x;
+    for (n = 0; n < desc->net_count; n++) all += 1 + (uint64_t)desc->nets[n].reader_count;
+    l->counts = (int32_t *)tli_alloc_array(x->env, counts, sizeof *l->counts);
+    l->first_use = (int32_t *)tli_alloc_array(x->env, (uint64_t)desc->node_count + 2, sizeof *l->first_use);
+    l->uses = all < INT32_MAX ? (int32_t *)tli_alloc_array(x->env, all, sizeof *l->uses) : NULL;
+    if (!l->counts || !l->first_use || !l->uses) return 0;
+    for (pass = 0; pass < 2; pass++) {
+        for (n = 0; n < desc->net_count; n++) {
+            x->mark++;
+            for (i = -1; i < desc->nets[n].reader_count; i++) {
+                node = i < 0 ? desc->nets[n].producer : desc->nets[n].readers[i];
+                if (x->marks[node] == x->mark) continue;
+                x->marks[node] = x->mark;
+                if (pass) l->uses[l->first_use[node + 1]++] = 2 * n + (i < 0);
+                else l->first_use[node + 2]++;
+            }
+        }
+        for (node = 0; !pass && node <= desc->node_count; node++) l->first_use[node + 1] += l->first_use[node];
+    }
+    return 1;
+}
+
+static int32_t *tli_ch_counts(const tli_ch_local *l, int32_t net) {
+    return l->counts + (size_t)net * (size_t)l->x->format_count;
+}
+
+static int32_t tli_ch_node_format(const tli_ch *x, int32_t node) {
+    return tli_ch_format(x->desc, x->schemes[node]);
+}
+
+// Begin with the schemes at hand.
+static void tli_ch_start_local(tli_ch_local *l) {
+    tli_ch *x = l->x;
+    int32_t i, k;
+    tli_zero(l->counts, (size_t)x->desc->net_count * (size_t)x->format_count * sizeof *l->counts);
+    l->cost = l->loss = 0;
+    for (i = 0; i < x->desc->node_count; i++) {
+        size_t at = (size_t)i * (size_t)x->desc->scheme_count + x->schemes[i];
+        l->cost += x->desc->costs[at];
+        l->loss += x->desc->losses[at];
+        for (k = l->first_use[i]; k < l->first_use[i + 1]; k++)
+            if (!(l->uses[k] & 1)) tli_ch_counts(l, l->uses[k] / 2)[tli_ch_node_format(x, i)]++;
+    }
+    for (i = 0; i < x->desc->net_count; i++) {
+        const tl_choice_net *net = &x->desc->nets[i];
+        int32_t from = tli_ch_node_format(x, net->producer);
+        uint64_t price;
+        for (k = 0; k < x->format_count; k++) {
+            if (k == from || !tli_ch_counts(l, i)[k]) continue;
+            price = net->costs[(size_t)from * (size_t)x->format_count + (size_t)k];
+            if (price != TL_FORBIDDEN) l->cost += price;
+        }
+    }
+}
+
+static void tli_ch_add_price(const tli_ch_local *l, int32_t net, int32_t from, int32_t to, int sign,
+                             tli_ch_change *c) {
+    uint64_t price;
+    if (from == to) return;
+    price = l->x->desc->nets[net].costs[(size_t)from * (size_t)l->x->format_count + (size_t)to];
+    if (price == TL_FORBIDDEN) c->broken += sign;
+    else c->cost += sign * (int64_t)price;
+}
+
+static tli_ch_change tli_ch_price_change(const tli_ch_local *l, int32_t node, int32_t scheme) {
+    tli_ch *x = l->x;
+    size_t row = (size_t)node * (size_t)x->desc->scheme_count;
+    int32_t was = tli_ch_node_format(x, node), is = tli_ch_format(x->desc, scheme), i, f;
+    tli_ch_change c;
+    c.broken = 0;
+    c.cost = (int64_t)x->desc->costs[row + (size_t)scheme] - (int64_t)x->desc->costs[row + x->schemes[node]];
+    c.loss = (int64_t)x->desc->losses[row + (size_t)scheme] - (int64_t)x->desc->losses[row + x->schemes[node]];
+    x->work += 4;
+    if (was == is) return c;
+    for (i = l->first_use[node]; i < l->first_use[node + 1]; i++) {
+        int32_t net = l->uses[i] / 2, from = tli_ch_node_format(x, x->desc->nets[net].producer);
+        const int32_t *counts = tli_ch_counts(l, net);
+        x->work += 2;
+        if (l->uses[i] & 1) {
+            for (f = 0; f < x->format_count; f++) {
+                if (!counts[f]) continue;
+                tli_ch_add_price(l, net, was, f, -1, &c);
+                tli_ch_add_price(l, net, is, f, 1, &c);
+            }
+        } else {
+            if (counts[was] == 1) tli_ch_add_price(l, net, from, was, -1, &c);
+            if (!counts[is]) tli_ch_add_price(l, net, from, is, 1, &c);
+        }
+    }
+    return c;
+}
+
+static void tli_ch_apply_change(tli_ch_local *l, int32_t node, int32_t scheme, const tli_ch_change *c) {
+    int32_t was = tli_ch_node_format(l->x, node), is = tli_ch_format(l->x->desc, scheme), i;
+    for (i = l->first_use[node]; was != is && i < l->first_use[node + 1]; i++)
+        if (!(l->uses[i] & 1)) {
+            tli_ch_counts(l, l->uses[i] / 2)[was]--;
+            tli_ch_counts(l, l->uses[i] / 2)[is]++;
+        }
+    l->x->schemes[node] = (uint8_t)scheme;
+    l->cost = (uint64_t)((int64_t)l->cost + c->cost);
+    l->loss = (uint64_t)((int64_t)l->loss + c->loss);
+}
+
+static int64_t tli_ch_mix_change(const tli_ch *x, const tli_ch_change *c) {
+    int64_t value = x->swap ? c->loss : c->cost, limited = x->swap ? c->cost : c->loss;
+    uint64_t a = tli_ch_scale((uint64_t)(value < 0 ? -value : value), x->value_weight, x->shift);
+    uint64_t b = tli_ch_scale((uint64_t)(limited < 0 ? -limited : limited), x->limited_weight, x->shift);
+    return (value < 0 ? -(int64_t)a : (int64_t)a) + (limited < 0 ? -(int64_t)b : (int64_t)b);
+}
+
+// Whether a change is one for the better: of the weighted sum, or of the value within the limit.
+static int tli_ch_is_gain(const tli_ch_local *l, const tli_ch_change *c, int within, int64_t *gain) {
+    const tli_ch *x = l->x;
+    int64_t limited = x->swap ? c->cost : c->loss;
+    if (!within) *gain = -tli_ch_mix_change(x, c);
+    else *gain = -(x->swap ? c->loss : c->cost);
+    if (c->broken) return c->broken < 0 && !within;
+    if (within && limited > 0 && (x->swap ? l->cost : l->loss) + (uint64_t)limited > x->limit) return 0;
+    return *gain > 0;
+}
+
+// Change nodes one by one for as long as that is of use.
+static void tli_ch_descend(tli_ch_local *l, int within) {
+    tli_ch *x = l->x;
+    int32_t changed = 1, node, k, sweep;
+    for (sweep = 0; changed && sweep < 50 && !tli_ch_is_over(x); sweep++) {
+        changed = 0;
+        for (node = 0; node < x->desc->node_count; node++) {
+            tli_ch_change best = { 0, 0, 0 };
+            int32_t best_scheme = -1;
+            int64_t best_gain = 0, gain;
+            for (k = 0; k < x->desc->scheme_count; k++) {
+                tli_ch_change c;
+                if (k == x->schemes[node] || !(x->allowed[node] >> k & 1)) continue;
+                c = tli_ch_price_change(l, node, k);
+                if (!tli_ch_is_gain(l, &c, within, &gain)) continue;
+                if (best_scheme >= 0 && c.broken > best.broken) continue;
+                if (best_scheme >= 0 && c.broken == best.broken && gain <= best_gain) continue;
+                best = c;
+                best_scheme = k;
+                best_gain = gain;
+            }
+            if (best_scheme < 0) continue;
+            tli_ch_apply_change(l, node, best_scheme, &best);
+            changed = 1;
+        }
+    }
+}
+
+// The change of a node that costs least for what it gives of the limited quantity: its scheme, or
+// -1.
+static int32_t tli_ch_find_gift(const tli_ch_local *l, int32_t node, tli_ch_change *best, uint64_t *price,
+                                uint64_t *give) {
+    const tli_ch *x = l->x;
+    int32_t scheme = -1, k;
+    for (k = 0; k < x->desc->scheme_count; k++) {
+        tli_ch_change c;
+        int64_t value, limited;
+        if (k == x->schemes[node] || !(x->allowed[node] >> k & 1)) continue;
+        c = tli_ch_price_change(l, node, k);
+        limited = x->swap ? c.cost : c.loss;
+        value = x->swap ? c.loss : c.cost;
+        if (c.broken > 0 || limited >= 0) continue;
+        if (value < 0) value = 0;
+        if (scheme >= 0 && !tli_exact_is_less((uint64_t)value, *give, *price, (uint64_t)-limited)) continue;
+        *best = c;
+        *price = (uint64_t)value;
+        *give = (uint64_t)-limited;
+        scheme = k;
+    }
+    return scheme;
+}
+
+// Bring the limited quantity within the limit, by changes that cost little for what they give: at
+// first those almost as good as the best, then more and more of them.
+static void tli_ch_repair(tli_ch_local *l) {
+    const tli_ch *x = l->x;
+    uint64_t most_price = 0, most_give = 1;
+    while ((x->swap ? l->cost : l->loss) > x->limit && !tli_ch_is_over(l->x)) {
+        uint64_t best_price = 0, best_give = 0, price = 0, give = 0;
+        int32_t changed = 0, node;
+        for (node = 0; node < x->desc->node_count && (x->swap ? l->cost : l->loss) > x->limit; node++) {
+            tli_ch_change c = { 0, 0, 0 };
+            int32_t scheme = tli_ch_find_gift(l, node, &c, &price, &give);
+            if (scheme < 0) continue;
+            if (!tli_exact_is_less(most_price, give, price, most_give)) {
+                tli_ch_apply_change(l, node, scheme, &c);
+                changed = 1;
+            } else if (!best_give || tli_exact_is_less(price, best_give, best_price, give)) {
+                best_price = price;
+                best_give = give;
+            }
+        }
+        if (changed) continue;
+        if (!best_give) return;
+        most_price = best_price + best_price / 8;
+        most_give = best_give;
+    }
+}
+
+// Make what the dual has picked a choice within the limit; returns what it was before.
+static tli_ch_point tli_ch_round(tli_ch_local *l, int repair) {
+    tli_ch *x = l->x;
+    tli_ch_point point;
+    tli_ch_read_schemes(x, 0);
+    tli_ch_start_local(l);
+    tli_ch_descend(l, 0);
+    point.value = x->swap ? l->loss : l->cost;
+    point.limited = x->swap ? l->cost : l->loss;
+    tli_ch_keep(x);
+    if (repair) tli_ch_repair(l);
+    tli_ch_descend(l, 1);
+    tli_ch_keep(x);
+    return point;
+}
+
+static tl_result tli_ch_solve(tli_ch *x);
+
+// Fix some nodes at random and find the best of the rest exactly, again and again: more are fixed
+// where the rest is too wide, fewer where it is not.
+static tl_result tli_ch_reoptimise(tli_ch *x, uint64_t work_limit) {
+    uint16_t *allowed = (uint16_t *)tli_alloc_array(x->env, (uint64_t)x->desc->node_count, sizeof *allowed);
+    tl_random random = { 1 };
+    uint64_t fixed = 512, idle = 0;
+    tl_result result = allowed ? TL_OK : TL_ERROR_NO_MEMORY;
+    int32_t i;
+    while (!result && x->work < work_limit && x->best_value > x->bound && idle < 60 && !tli_ch_is_over(x)) {
+        uint64_t before = x->best_value;
+        tli_ch part;
+        x->watch->now.value = before;
+        x->watch->now.bound = x->bound;
+        for (i = 0; i < x->desc->node_count; i++)
+            allowed[i] = tl_next_random_below(&random, 1024) < fixed ? (uint16_t)(1u << x->best[i])
+                                                                     : x->allowed[i];
+        tli_ch_init(&part, x->env, x->desc, allowed, x->best, x->watch);
+        part.inner = part.found = 1;
+        part.best_value = before;
+        part.best_limited = x->best_limited;
+        part.work = x->work;
+        part.work_limit = work_limit;
+        part.most_cells = 1 << 15;
+        part.label_limit = 64;
+        result = tli_ch_solve(&part);
+        x->work = part.work + 64 * (uint64_t)x->desc->node_count;
+        if (result == TL_ERROR_UNSUPPORTED) fixed += (1024 - fixed) / 16 + 1;
+        else if (fixed > 16) fixed -= 8;
+        idle = part.best_value < before ? 0 : idle + 1;
+        if (result == TL_ERROR_UNSUPPORTED || result == TL_ERROR_INFEASIBLE) result = TL_OK;
+        x->best_value = part.best_value;
+        x->best_limited = part.best_limited;
+        tli_ch_free(&part);
+    }
+    tli_release(x->env, allowed);
+    return result;
+}
+
+// -- choice: too wide for lists: bound and choices together --
+
+// Sweeps at one pair of weights: 1 = the bound of the value rose.
+static int tli_ch_raise(tli_ch_dual *d, uint64_t value_weight, uint64_t limited_weight, int32_t sweeps) {
+    tli_ch *x = d->x;
+    uint64_t most = 0, last = 0, bound;
+    int32_t i;
+    tli_ch_weigh(x, value_weight, limited_weight);
+    tli_ch_share_out(d);
+    for (i = 0; i < sweeps; i++) {
+        uint64_t least = tli_ch_sweep(d);
+        if (least > most) most = least;
+        if (tli_ch_is_over(x)) break;
+        if (i % 16 == 15) {
+            if (most - last < most >> 20) break;
+            last = most;
+        }
+    }
+    bound = tli_ch_find_bound(x, most);
+    if (bound <= x->bound) return 0;
+    x->bound = x->found && bound > x->best_value ? x->best_value : bound;
+    return 1;
+}
+
+static int32_t tli_ch_sweeps(const tli_ch_dual *d, uint64_t work, int32_t most) {
+    uint64_t sweeps = work / d->sweep_work;
+    return sweeps > (uint64_t)most ? most : sweeps < 2 ? 2 : (int32_t)sweeps;
+}
+
+// Weights between those of a choice within the limit and one beyond it, as tli_ch_narrow.
+static void tli_ch_search_weights(tli_ch_dual *d, tli_ch_local *l, tli_ch_point a, tli_ch_point b,
+                                  uint64_t work_limit, uint64_t *value_weight, uint64_t *limited_weight) {
+    tli_ch *x = d->x;
+    int32_t sweeps = tli_ch_sweeps(d, work_limit > x->work ? (work_limit - x->work) / 32 : 0, 32), i;
+    for (i = 0; i < 20 && a.limited > b.limited && b.value > a.value; i++) {
+        uint64_t value = a.limited - b.limited, limited = b.value - a.value;
+        tli_ch_point point;
+        if (x->work >= work_limit || tli_ch_is_over(x)) return;
+        if (tli_ch_raise(d, value, limited, sweeps)) {
+            *value_weight = value;
+            *limited_weight = limited;
+        }
+        point = tli_ch_round(l, 1);
+        if (point.limited <= x->limit) {
+            if (point.limited == b.limited && point.value >= b.value) return;
+            b = point;
+        } else {
+            if (point.value <= a.value && point.limited >= a.limited) return;
+            a = point;
+        }
+    }
+}
+
+// Weights to one side and the other, by smaller and smaller steps while the bound does not rise.
+static void tli_ch_tune_weights(tli_ch_dual *d, uint64_t *value_weight, uint64_t *limited_weight,
+                                uint64_t work_limit) {
+    tli_ch *x = d->x;
+    uint64_t value = *value_weight, limited = *limited_weight;
+    int32_t sweeps = tli_ch_sweeps(d, work_limit > x->work ? (work_limit - x->work) / 8 : 0, 32), shift = 1;
+    while ((value | limited) >> 40) { value >>= 1; limited >>= 1; }
+    value = (value ? value : 1) << 16;
+    limited <<= 16;
+    while (shift < 10 && x->work < work_limit && !tli_ch_is_over(x)) {
+        uint64_t step = limited >> shift;
+        if (tli_ch_raise(d, value, limited + step, sweeps)) limited += step;
+        else if (tli_ch_raise(d, value, limited - step, sweeps)) limited -= step;
+        else shift++;
+    }
+    *value_weight = value;
+    *limited_weight = limited;
+}
+
+static tl_result tli_ch_search(tli_ch *x);
+
+// Where no choice within the limit was found: look for the least limit, with the roles exchanged.
+static tl_result tli_ch_search_least(tli_ch *x) {
+    tl_choice_desc least = *x->desc;
+    tl_result result;
+    tli_ch y;
+    x->nearest = TL_UNLIMITED;
+    if (x->limit >= x->limited_sum) return TL_ERROR_INFEASIBLE;
+    least.least_loss = !least.least_loss;
+    least.loss_limit = least.cost_limit = TL_UNLIMITED;
+    tli_ch_init(&y, x->env, &least, x->allowed, x->best, x->watch);
+    y.pairwise = y.inner = 1;
+    y.work = x->work;
+    y.work_limit = x->work + (x->work_limit > x->work ? (x->work_limit - x->work) / 2 : 0);
+    result = tli_ch_build(&y) ? tli_ch_search(&y) : TL_ERROR_NO_MEMORY;
+    x->work = y.work;
+    if (!result) {
+        x->nearest = y.best_value;
+        tli_copy(x->schemes, x->best, (size_t)x->desc->node_count);
+        tli_ch_keep(x);
+        if (!x->found) result = TL_ERROR_INFEASIBLE;
+    }
+    tli_ch_free(&y);
+    return result;
+}
+
+static tl_result tli_ch_search_with(tli_ch *x, tli_ch_dual *d, tli_ch_local *l) {
+    uint64_t value_weight = 1, limited_weight = 0, start = x->work;
+    uint64_t share = x->work_limit > start ? (x->work_limit - start) / 4 : 0;
+    tli_ch_point a, b;
+    tl_result result = TL_OK;
+    tli_ch_raise(d, 0, 1, tli_ch_sweeps(d, share / 16, 16));
+    x->bound = 0;
+    tli_ch_round(l, 1);
+    tli_ch_raise(d, 1, 0, tli_ch_sweeps(d, share / 8, 64));
+    a = tli_ch_round(l, 0);
+    if (!x->found) result = tli_ch_search_least(x);
+    if (result) return result;
+    b.value = x->best_value;
+    b.limited = x->best_limited;
+    if (a.limited > x->limit) tli_ch_search_weights(d, l, a, b, start + share, &value_weight, &limited_weight);
+    if (x->best_value > x->bound) tli_ch_tune_weights(d, &value_weight, &limited_weight, start + 2 * share);
+    if (x->best_value > x->bound) {
+        tli_ch_raise(d, value_weight, limited_weight, tli_ch_sweeps(d, share / 2, 300));
+        tli_ch_round(l, 1);
+        result = tli_ch_reoptimise(x, x->work_limit);
+    }
+    return result;
+}
+
+// A graph that is too wide: x has been built for it.
+static tl_result tli_ch_search(tli_ch *x) {
+    tli_ch_dual d;
+    tli_ch_local l;
+    tl_result result = TL_ERROR_NO_MEMORY;
+    int ready;
+    x->method = TL_CHOICE_SEARCH;
+    x->picks = (uint8_t *)tli_alloc_array(x->env, (uint64_t)x->variable_count, sizeof *x->picks);
+    ready = tli_ch_init_dual(&d, x);
+    if (!tli_ch_init_local(&l, x)) ready = 0;
+    if (ready && x->picks && tli_ch_add_view(x, &x->mixed)) result = tli_ch_search_with(x, &d, &l);
+    tli_ch_free_dual(&d);
+    tli_ch_free_local(&l);
+    return result;
+}
+
+// -- choice: one limit --
+
+// Over a decomposition that was made.
+static tl_result tli_ch_solve_decomposed(tli_ch *x) {
+    tli_ch_point a, b;
+    uint64_t least;
+    x->method = TL_CHOICE_BOUND;
+    tli_ch_weigh_limited(x);
+    least = tli_ch_fill_inside(x, &x->limited);
+    x->nearest = least >= TLI_CH_INFINITE ? TL_UNLIMITED : least;
+    if (least >= TLI_CH_INFINITE || least > x->limit) return TL_ERROR_INFEASIBLE;
+    tli_ch_read_picks(x, &x->limited);
+    tli_ch_read_schemes(x, 1);
+    b = tli_ch_keep(x);
+    a = tli_ch_find_point(x, 1, 0, &least);
+    x->bound = tli_ch_find_bound(x, least);
+    if (a.limited <= x->limit) return TL_OK;
+    tli_ch_narrow(x, a, b);
+    if (x->bound >= x->best_value) return TL_OK;
+    x->method = TL_CHOICE_ELIMINATION;
+    return tli_ch_improve(x) ? TL_OK : TL_ERROR_NO_MEMORY;
+}
+
+static tl_result tli_ch_solve_built(tli_ch *x);
+
+// Build it again: with tables of two variables, for the search; or with all schemes, for the
+// nearest limit.
+static tl_result tli_ch_solve_again(tli_ch *x, int pairwise) {
+    tl_result result = TL_ERROR_NO_MEMORY;
+    tli_ch y;
+    tli_ch_init(&y, x->env, x->desc, x->allowed, x->best, x->watch);
+    y.pairwise = pairwise;
+    y.complete = !pairwise;
+    y.work = x->work;
+    y.work_limit = x->work_limit;
+    if (tli_ch_build(&y)) {
+        if (pairwise) result = tli_ch_search(&y);
+        else result = tli_ch_solve_built(&y);
+    }
+    x->work = y.work;
+    x->found = y.found;
+    x->best_value = y.best_value;
+    x->best_limited = y.best_limited;
+    x->bound = y.bound;
+    x->method = y.method;
+    x->nearest = y.nearest;
+    tli_ch_free(&y);
+    return result;
+}
+
+static tl_result tli_ch_solve_built(tli_ch *x) {
+    int decomposed = tli_ch_decompose(x);
+    if (!decomposed) return TL_ERROR_NO_MEMORY;
+    if (decomposed > 0) return tli_ch_solve_decomposed(x);
+    return x->inner ? TL_ERROR_UNSUPPORTED : tli_ch_solve_again(x, 1);
+}
+
+static tl_result tli_ch_solve(tli_ch *x) {
+    tl_result result = tli_ch_build(x) ? tli_ch_solve_built(x) : TL_ERROR_NO_MEMORY;
+    if (result != TL_ERROR_INFEASIBLE || !x->pruned || x->inner || x->method == TL_CHOICE_SEARCH) return result;
+    return tli_ch_solve_again(x, 0);
+}
+
+// -- choice: plan --
+
+// All schemes of all nodes; *node = the first that has none, -1 = none.
+static uint16_t *tli_ch_allow_all(tl_env *env, const tl_choice_desc *desc, int32_t *node) {
+    uint16_t *allowed = (uint16_t *)tli_alloc_array(env, (uint64_t)desc->node_count, sizeof *allowed);
+    size_t at = 0;
+    int32_t i, k;
+    *node = -1;
+    for (i = 0; allowed && i < desc->node_count; i++) {
+        for (k = 0; k < desc->scheme_count; k++, at++)
+            if (desc->costs[at] != TL_FORBIDDEN) allowed[i] = (uint16_t)(allowed[i] | 1u << k);
+        if (!allowed[i] && *node < 0) *node = i;
+    }
+    return allowed;
+}
+
+static tl_result tli_ch_refuse_node(tl_env *env, const char *function, int32_t node) {
+    tli_writer w = tli_begin_error(env, TL_ERROR_INFEASIBLE, function);
+    tli_put(&w, "costs: node ");
+    tli_put_i64(&w, node);
+    tli_put(&w, ": every scheme is forbidden");
+    return tli_end_error(env, &w, TL_ERROR_INFEASIBLE);
+}
+
+static tl_result tli_ch_explain(tl_env *env, const tli_ch *x, const char *function, tl_result result) {
+    tli_writer w;
+    if (result == TL_ERROR_NO_MEMORY) return tli_fail(env, result, function, "no memory to plan");
+    if (result != TL_ERROR_INFEASIBLE) return result;
+    if (x->nearest == TL_UNLIMITED)
+        return tli_fail(env, result, function, x->method == TL_CHOICE_SEARCH
+            ? "nets: no choice without a forbidden conversion was found"
+            : "nets: every choice needs a forbidden conversion");
+    w = tli_begin_error(env, result, function);
+    tli_put(&w, x->swap ? "cost_limit: " : "loss_limit: ");
+    tli_put_u64(&w, x->limit);
+    tli_put(&w, x->method == TL_CHOICE_SEARCH ? " is too little: a choice was found that needs "
+                                              : " is too little: the least that can be had is ");
+    tli_put_u64(&w, x->nearest);
+    return tli_end_error(env, &w, result);
+}
+
+static double tli_ch_gap(uint64_t value, uint64_t bound) {
+    if (value <= bound) return 0;
+    return bound ? (double)(value - bound) / (double)bound : (double)value;
+}
+
+TLI_IMPL tl_result tl_plan_choice(tl_env *env, const tl_choice_desc *desc, tl_choice_plan *plan) {
+    tl_env quiet;
+    tli_ch_watch watch;
+    tl_result result;
+    uint16_t *allowed;
+    uint8_t *best;
+    int32_t node;
+    tli_ch x;
+    TL_ASSERT(desc && plan);
+    tli_zero(plan, sizeof *plan);
+    result = tl_check_choice(env, desc);
+    if (result) return result;
+    tli_zero(&quiet, sizeof quiet);
+    if (env) { quiet = *env; quiet.log = NULL; }
+    tli_zero(&watch, sizeof watch);
+    allowed = tli_ch_allow_all(&quiet, desc, &node);
+    best = (uint8_t *)tli_alloc_array(&quiet, (uint64_t)desc->node_count, 1);
+    watch.desc = desc;
+    watch.next = TLI_CH_ASK;
+    watch.now.value = UINT64_MAX;
+    tli_ch_init(&x, &quiet, desc, allowed, best, &watch);
+    watch.now.work_limit = x.work_limit;
+    result = !allowed || !best ? TL_ERROR_NO_MEMORY : node >= 0 ? TL_ERROR_INFEASIBLE : tli_ch_solve(&x);
+    tli_ch_free(&x);
+    tli_release(&quiet, allowed);
+    if (!result) {
+        tl_simulate_choice(&quiet, desc, best, plan);
+        plan->bound = x.bound < x.best_value ? x.bound : x.best_value;
+        plan->proven = x.bound >= x.best_value;
+        plan->gap_ratio = tli_ch_gap(x.best_value, plan->bound);
+        plan->method = x.method;
+        plan->work = x.work;
+        plan->memory = best;
+        return TL_OK;
+    }
+    tli_release(&quiet, best);
+    if (result == TL_ERROR_INFEASIBLE) plan->nearest_limit = node >= 0 ? TL_UNLIMITED : x.nearest;
+    return node >= 0 && result == TL_ERROR_INFEASIBLE ? tli_ch_refuse_node(env, "tl_plan_choice", node)
+                                                      : tli_ch_explain(env, &x, "tl_plan_choice", result);
+}
+
+TLI_IMPL void tl_free_choice_plan(tl_env *env, tl_choice_plan *plan) {
+    if (!plan) return;
+    tli_release(env, plan->memory);
+    tli_zero(plan, sizeof *plan);
+}
+
+// -- choice: the front --
+
+// Points are kept by rising loss; the schemes of point i stand at row rows[i].
+typedef struct tli_ch_front {
+    tli_ch         *x;
+    tl_front_point *points;           // [limit]
+    uint8_t        *schemes;          // [limit x node_count]
+    int32_t        *rows;             // [limit]
+    uint8_t        *closed;           // [limit] 1 = nothing of the hull between this point and the next
+    int32_t         count, limit;
+    uint64_t        least_loss;       // found
+} tli_ch_front;
+
+// Put the schemes at hand where they belong; 0 = no room, or no better than a neighbour.
+static int tli_ch_add_point(tli_ch_front *f, tli_ch_point point, uint64_t bound) {
+    int32_t at = 0, i;
+    while (at < f->count && f->points[at].loss < point.limited) at++;
+    if (f->count == f->limit || (at && f->points[at - 1].cost <= point.value)) return 0;
+    if (at < f->count && (f->points[at].loss == point.limited || f->points[at].cost >= point.value)) return 0;
+    for (i = f->count++; i > at; i--) {
+        f->points[i] = f->points[i - 1];
+        f->rows[i] = f->rows[i - 1];
+        f->closed[i] = f->closed[i - 1];
+    }
+    f->points[at].loss = point.limited;
+    f->points[at].cost = point.value;
+    f->points[at].bound_cost = bound < point.value ? bound : point.value;
+    f->rows[at] = f->count - 1;
+    f->closed[at] = 0;
+    if (at) f->closed[at - 1] = 0;
+    tli_copy(f->schemes + (size_t)f->rows[at] * (size_t)f->x->desc->node_count, f->x->schemes,
+             (size_t)f->x->desc->node_count);
+    return 1;
+}
+
+// Of all points, by rising loss in the pool, at most as many as may be: where there are too many,
+// both ends and points about equally far apart in cost.
+static int tli_ch_pick_points(tli_ch_front *f) {
+    tli_ch *x = f->x;
+    int32_t count = x->pool_count, i;
+    uint64_t high = x->pool[0].value, step = 0, next = 0;
+    if (f->limit > 1) step = (high - x->pool[count - 1].value) / (uint64_t)(f->limit - 1);
+    for (i = 0; i < count; i++) {
+        tli_ch_point point;
+        point.limited = x->pool[i].limited;
+        point.value = x->pool[i].value;
+        if (count > f->limit && i + 1 < count) {
+            if (high - point.value < next || f->count + 1 >= f->limit) continue;
+        }
+        if (!tli_ch_read_label(x, x->pool[i].left)) return 0;
+        tli_ch_add_point(f, point, point.value);
+        while (step && next <= high - point.value) next += step;
+    }
+    return 1;
+}
+
+// Every point, by lists without a limit: 1 = done, 0 = no memory, -1 = there are too many.
+static int tli_ch_list_front(tli_ch_front *f) {
+    tli_ch *x = f->x;
+    int32_t root = (int32_t)x->row_count - 1, i, count;
+    uint64_t work_limit = x->work_limit;
+    tli_ch_weigh(x, x->limited_sum + 1, x->value_sum + 1);
+    tli_ch_fill_inside(x, &x->mixed);
+    tli_ch_fill_outside(x, &x->mixed);
+    tli_ch_fill_outside(x, &x->limited);
+    x->most_mixed = TLI_CH_INFINITE - 1;
+    x->most_labels = INT32_MAX;
+    x->longest = 8 * (uint64_t)f->limit + 1024;
+    x->work_limit = x->work + (work_limit > x->work ? (work_limit - x->work) / 8 : 0);
+    i = tli_ch_fill_lists(x);
+    x->work_limit = work_limit;
+    x->longest = UINT64_MAX;
+    if (!i || x->over) return i ? -1 : 0;
+    count = x->row_labels[root];
+    if (!tli_grow(x->env, (void **)&x->pool, &x->pool_capacity, 0, count, sizeof *x->pool)) return 0;
+    tli_copy(x->pool, x->labels + x->first_label[root], (size_t)count * sizeof *x->pool);
+    for (i = 0; i < count; i++) x->pool[i].left = (uint32_t)(x->first_label[root] + i);
+    x->pool_count = count;
+    return tli_ch_sort(x, 0, 0) && tli_ch_pick_points(f);
+}
+
+// Split where the cost falls most, for as long as the hull has points there.
+static void tli_ch_walk_hull(tli_ch_front *f) {
+    tli_ch *x = f->x;
+    while (f->count < f->limit && !tli_ch_is_over(x)) {
+        uint64_t most = 0, least;
+        int32_t widest = -1, i;
+        tli_ch_point point;
+        for (i = 0; i + 1 < f->count; i++) {
+            uint64_t fall = f->points[i].cost - f->points[i + 1].cost;
+            if (f->closed[i] || fall <= most) continue;
+            most = fall;
+            widest = i;
+        }
+        if (widest < 0) return;
+        point = tli_ch_find_point(x, f->points[widest + 1].loss - f->points[widest].loss, most, &least);
+        x->limit = point.limited;
+        if (point.limited <= f->points[widest].loss || point.limited >= f->points[widest + 1].loss ||
+            !tli_ch_add_point(f, point, tli_ch_find_bound(x, least))) f->closed[widest] = 1;
+        x->limit = TL_UNLIMITED;
+    }
+}
+
+// A point of a graph that is too wide, found for a limit of the loss, or the least loss itself.
+static tl_result tli_ch_search_point(tli_ch_front *f, int least_loss, uint64_t limit, uint64_t work) {
+    tli_ch *x = f->x;
+    tl_choice_desc desc = *x->desc;
+    tli_ch_point point;
+    tl_result result;
+    tli_ch y;
+    desc.least_loss = least_loss;
+    desc.cost_limit = TL_UNLIMITED;
+    desc.loss_limit = limit;
+    tli_ch_init(&y, x->env, &desc, x->allowed, x->best, x->watch);
+    y.work = x->work;
+    y.work_limit = x->work + work;
+    result = tli_ch_solve_again(&y, 1);
+    x->work = y.work;
+    x->method = y.method;
+    x->nearest = y.nearest;
+    if (!result) {
+        tli_copy(x->schemes, x->best, (size_t)x->desc->node_count);
+        point.limited = y.best_limited;
+        point.value = y.best_value;
+        if (least_loss) f->least_loss = y.best_value;
+        else tli_ch_add_point(f, point, y.bound);
+    }
+    tli_ch_free(&y);
+    return result;
+}
+
+// Both ends, and between them halves of the loss where the cost falls most.
+static tl_result tli_ch_search_front(tli_ch_front *f) {
+    tli_ch *x = f->x;
+    uint64_t share = x->work_limit / 16;
+    tl_result result = tli_ch_search_point(f, 0, TL_UNLIMITED, share);
+    if (!result && f->count < f->limit) {
+        result = tli_ch_search_point(f, 1, TL_UNLIMITED, share);
+        if (!result) result = tli_ch_search_point(f, 0, f->least_loss, share);
+    }
+    x->found = 1;
+    while (!result && f->count < f->limit && !tli_ch_is_over(x)) {
+        uint64_t most = 0;
+        int32_t widest = -1, before = f->count, i;
+        for (i = 0; i + 1 < f->count; i++) {
+            uint64_t fall = f->points[i].cost - f->points[i + 1].cost;
+            if (f->closed[i] || fall <= most) continue;
+            most = fall;
+            widest = i;
+        }
+        if (widest < 0) break;
+        most = f->points[widest].loss;
+        result = tli_ch_search_point(f, 0, most + (f->points[widest + 1].loss - most) / 2, share);
+        if (f->count == before) f->closed[widest] = 1;
+    }
+    return result;
+}
+
+static tl_result tli_ch_fill_front(tli_ch_front *f, int32_t *complete) {
+    tli_ch *x = f->x;
+    tli_ch_point point;
+    tl_result solved;
+    uint64_t least;
+    int decomposed;
+    if (!tli_ch_build(x)) return TL_ERROR_NO_MEMORY;
+    decomposed = tli_ch_decompose(x);
+    if (!decomposed) return TL_ERROR_NO_MEMORY;
+    if (decomposed < 0) return tli_ch_search_front(f);
+    x->found = 1;
+    tli_ch_weigh_limited(x);
+    x->nearest = tli_ch_fill_inside(x, &x->limited);
+    if (x->nearest >= TLI_CH_INFINITE) {
+        x->nearest = TL_UNLIMITED;
+        return TL_ERROR_INFEASIBLE;
+    }
+    decomposed = tli_ch_list_front(f);
+    if (!decomposed) return TL_ERROR_NO_MEMORY;
+    if (decomposed > 0) {
+        *complete = f->count == x->row_labels[x->row_count - 1];
+        return TL_OK;
+    }
+    // The least loss: its cost is a choice of its own, as no pair of weights is certain to find it.
+    x->limit = x->nearest;
+    x->found = 0;
+    solved = tli_ch_solve_decomposed(x);
+    if (solved) return solved;
+    x->limit = TL_UNLIMITED;
+    point.limited = x->best_limited;
+    point.value = x->best_value;
+    tli_copy(x->schemes, x->best, (size_t)x->desc->node_count);
+    tli_ch_add_point(f, point, x->bound);
+    point = tli_ch_find_point(x, x->limited_sum + 1, 1, &least);
+    tli_ch_add_point(f, point, tli_ch_find_bound(x, least));
+    tli_ch_walk_hull(f);
+    return TL_OK;
+}
+
+// One block: points, then schemes.
+static tl_result tli_ch_pack_front(tl_env *env, const tli_ch_front *f, int32_t complete,
+                                   tl_choice_front *front) {
+    size_t nodes = (size_t)f->x->desc->node_count, i;
+    char *block = (char *)tli_alloc_array(env, (uint64_t)f->count, sizeof *f->points + nodes);
+    tl_front_point *points = (tl_front_point *)(void *)block;
+    uint8_t *schemes;
+    if (!block) return TL_ERROR_NO_MEMORY;
+    schemes = (uint8_t *)(points + f->count);
+    for (i = 0; i < (size_t)f->count; i++) {
+        points[i] = f->points[i];
+        points[i].schemes = schemes + i * nodes;
+        tli_copy(schemes + i * nodes, f->schemes + (size_t)f->rows[i] * nodes, nodes);
+    }
+    front->points = points;
+    front->point_count = f->count;
+    front->complete = complete;
+    front->memory = block;
+    return TL_OK;
+}
+
+static tl_result tli_ch_find_front(tl_env *env, const tl_choice_desc *desc, int32_t point_limit, tli_ch *x,
+                                   tl_choice_front *front) {
+    uint64_t limit = (uint64_t)point_limit;
+    int32_t complete = 0;
+    tl_result result = TL_ERROR_NO_MEMORY;
+    tli_ch_front f;
+    tli_zero(&f, sizeof f);
+    f.x = x;
+    f.limit = point_limit;
+    f.points = (tl_front_point *)tli_alloc_array(env, limit, sizeof *f.points);
+    f.schemes = (uint8_t *)tli_alloc_array(env, limit * (uint64_t)desc->node_count, 1);
+    f.rows = (int32_t *)tli_alloc_array(env, limit, sizeof *f.rows);
+    f.closed = (uint8_t *)tli_alloc_array(env, limit, 1);
+    if (f.points && f.schemes && f.rows && f.closed && x->allowed && x->best)
+        result = tli_ch_fill_front(&f, &complete);
+    if (!result) result = tli_ch_pack_front(env, &f, complete, front);
+    tli_release(env, f.points);
+    tli_release(env, f.schemes);
+    tli_release(env, f.rows);
+    tli_release(env, f.closed);
+    return result;
+}
+
+TLI_IMPL tl_result tl_plan_choice_front(tl_env *env, const tl_choice_desc *desc, int32_t point_limit,
+                                        tl_choice_front *front) {
+    tl_env quiet;
+    tl_choice_desc unlimited;
+    tli_ch_watch watch;
+    tl_result result;
+    uint16_t *allowed;
+    uint8_t *best;
+    int32_t node;
+    tli_ch x;
+    TL_ASSERT(desc && front);
+    tli_zero(front, sizeof *front);
+    result = tl_check_choice(env, desc);
+    if (result) return result;
+    if (point_limit < 0)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, "tl_plan_choice_front", "point_limit: must be >= 0");
+    unlimited = *desc;
+    unlimited.least_loss = 0;
+    unlimited.loss_limit = TL_UNLIMITED;
+    tli_zero(&quiet, sizeof quiet);
+    if (env) { quiet = *env; quiet.log = NULL; }
+    tli_zero(&watch, sizeof watch);
+    allowed = tli_ch_allow_all(&quiet, desc, &node);
+    best = (uint8_t *)tli_alloc_array(&quiet, (uint64_t)desc->node_count, 1);
+    watch.desc = desc;
+    watch.next = TLI_CH_ASK;
+    watch.now.value = UINT64_MAX;
+    tli_ch_init(&x, &quiet, &unlimited, allowed, best, &watch);
+    watch.now.work_limit = x.work_limit;
+    result = node >= 0 ? TL_ERROR_INFEASIBLE
+                       : tli_ch_find_front(&quiet, &unlimited, point_limit ? point_limit : 256, &x, front);
+    tli_ch_free(&x);
+    tli_release(&quiet, allowed);
+    tli_release(&quiet, best);
+    return node >= 0 ? tli_ch_refuse_node(env, "tl_plan_choice_front", node)
+                     : tli_ch_explain(env, &x, "tl_plan_choice_front", result);
+}
+
+TLI_IMPL void tl_free_choice_front(tl_env *env, tl_choice_front *front) {
+    if (!front) return;
+    tli_release(env, front->memory);
+    tli_zero(front, sizeof *front);
+}
+
+// -- profiles --
+
+static uint64_t tli_count_elements(uint64_t bytes) { return bytes / 4 + (bytes % 4 != 0); }
+
+// The noise that a format adds to what it stores, over the power of the signal.
+//
+// Floats of p binary digits: the error is even over a step of 2^(1-p) of the power of two below the number,
+// whose mantissa m is spread as 1 / m (Benford): 4^(1-p) / 12 x E[1 / m^2] = 4^(1-p) / 12 x 3 / (8 ln 2).
+#define TLI_NOISE_F16   4.30e-8
+#define TLI_NOISE_BF16  2.75e-6
+// Integers of a tensor with long tails, Laplace's, clipped at a where the sum of both errors is least:
+// a^2 / (6 x 4^bits) of steps + exp(-a) of clipping, a = 9.90 and 20.27. 35.2 and 77.6 dB.
+#define TLI_NOISE_I8    2.99e-4
+#define TLI_NOISE_I16   1.75e-8
+// Integers of weights, Gauss's: a = 3.92 and 5.94, 40.6 dB in 8 bits. With one scale for all channels, a
+// typical one has half the range of the largest: a bit less, 6.02 dB, 4 times the noise.
+#define TLI_NOISE_W8    8.71e-5
+#define TLI_NOISE_W8_TENSOR  (4 * TLI_NOISE_W8)
+#define TLI_NOISE_W16_TENSOR (4 * 2.88e-9)
+
+// Independent noise adds up: of `tensors` that are read or handed on, and of weights. (What one node hands on
+// and the next one reads in the same format is counted by both: an upper estimate.) `factor` is how
+// much more of it leaves the op than enters.
+#define TLI_LOSSES(factor, tensors) \
+    { 0, (factor) * (tensors) * TLI_NOISE_F16, (factor) * (tensors) * TLI_NOISE_BF16, \
+      (factor) * (tensors) * TLI_NOISE_I16, (factor) * (tensors) * TLI_NOISE_I8, 0, 0, 0, \
+      (factor) * (tensors) * TLI_NOISE_I8 }
+#define TLI_LOSSES_OF_WEIGHTS \
+    { 0, 3 * TLI_NOISE_F16, 3 * TLI_NOISE_BF16, 2 * TLI_NOISE_I16 + TLI_NOISE_W16_TENSOR, \
+      2 * TLI_NOISE_I8 + TLI_NOISE_W8_TENSOR, 2 * TLI_NOISE_I8 + TLI_NOISE_W8, \
+      2 * TLI_NOISE_I16 + TLI_NOISE_W8, TLI_NOISE_I8 + TLI_NOISE_W8_TENSOR, \
+      2 * TLI_NOISE_I8 + TLI_NOISE_W8_TENSOR }
+
+// Speed-ups, to be replaced by measurements. What multiplies and adds: products of one instruction of 128 bits
+// with sums of 32: 4 of f32, 8 of 16 bits, 16 of 8 bits; w8a16 multiplies as 16 bits do; dynamic spends
+// a quarter of what it gains on its inputs. What only moves: bytes read and written. fake quantises and
+// restores beside the work: nothing to gain, where elements are moved two passes more.
+#define TLI_SPEEDUPS_OF_PRODUCTS { 1, 2, 2, 2, 4, 4, 2, 3, 1 }
+#define TLI_SPEEDUPS_OF_BYTES    { 1, 2, 2, 2, 4, 4, 4, 4, 0.5 }
+#define TLI_SPEEDUPS_OF_LOOKUPS  { 1, 1, 1, 1, 1, 1, 1, 1.6, 1 }  // 8 bytes an element; 1 read, 4 written
+
+#define TLI_BIT(scheme) ((uint32_t)1 << (scheme))
+#define TLI_FLOAT_SCHEMES (TLI_BIT(TL_SCHEME_F32) | TLI_BIT(TL_SCHEME_F16) | TLI_BIT(TL_SCHEME_BF16))
+#define TLI_TENSOR_SCHEMES \
+    (TLI_FLOAT_SCHEMES | TLI_BIT(TL_SCHEME_I16) | TLI_BIT(TL_SCHEME_I8) | TLI_BIT(TL_SCHEME_FAKE))
+#define TLI_WEIGHT_SCHEMES (TLI_BIT(TL_SCHEME_COUNT) - 1)
+// The state of a cell runs through all steps of a sequence: its tensors keep 16 bits.
+#define TLI_CELL_SCHEMES (TLI_FLOAT_SCHEMES | TLI_BIT(TL_SCHEME_I16) | TLI_BIT(TL_SCHEME_W8A16) | \
+                          TLI_BIT(TL_SCHEME_DYNAMIC))
+// Ids are not to be converted: the table alone is quantised, one scale for all of it.
+#define TLI_TABLE_SCHEMES (TLI_BIT(TL_SCHEME_F32) | TLI_BIT(TL_SCHEME_DYNAMIC))
+// What has fewer than 16 bits somewhere.
+#define TLI_NARROW_SCHEMES (TLI_BIT(TL_SCHEME_I8) | TLI_BIT(TL_SCHEME_I8_CHANNEL) | TLI_BIT(TL_SCHEME_W8A16) | \
+                            TLI_BIT(TL_SCHEME_DYNAMIC) | TLI_BIT(TL_SCHEME_FAKE))
+
+#define TLI_WEIGHTED(op, most, speedups) \
+    { op, NULL, 0, most, TLI_WEIGHT_SCHEMES, TLI_LOSSES_OF_WEIGHTS, speedups, TL_SCHEME_I8_CHANNEL, 0 }
+#define TLI_CELL(op) \
+    { op, NULL, 0, 0, TLI_CELL_SCHEMES, TLI_LOSSES_OF_WEIGHTS, TLI_SPEEDUPS_OF_PRODUCTS, TL_SCHEME_W8A16, 0 }
+#define TLI_MOVED(op, factor, tensors) \
+    { op, NULL, 0, 0, TLI_TENSOR_SCHEMES, TLI_LOSSES(factor, tensors), TLI_SPEEDUPS_OF_BYTES, TL_SCHEME_I8, 0 }
+#define TLI_SENSITIVE(op, factor, tensors, speedups) \
+    { op, NULL, 0, 0, TLI_TENSOR_SCHEMES, TLI_LOSSES(factor, tensors), speedups, TL_SCHEME_I16, 1 }
+
+static const tl_precision_profile tli_default_profiles[] = {
+    // up to 4096 outputs a matrix is read once and not used again: what counts is its bytes
+    TLI_WEIGHTED("linear", 4096, TLI_SPEEDUPS_OF_BYTES),
+    TLI_WEIGHTED("linear", 0, TLI_SPEEDUPS_OF_PRODUCTS),
+    TLI_WEIGHTED("conv2d", 0, TLI_SPEEDUPS_OF_PRODUCTS),  // depthwise, too: [3] gives it the same op
+    TLI_WEIGHTED("conv", 0, TLI_SPEEDUPS_OF_PRODUCTS),
+    TLI_WEIGHTED("convt2d", 0, TLI_SPEEDUPS_OF_PRODUCTS),
+    TLI_CELL("rnn"),
+    TLI_CELL("gru"),
+    TLI_CELL("lstm"),
+    { "embedding", NULL, 0, 0, TLI_TABLE_SCHEMES, { 0, 0, 0, 0, 0, 0, 0, TLI_NOISE_W8_TENSOR, 0 },
+      TLI_SPEEDUPS_OF_LOOKUPS, TL_SCHEME_DYNAMIC, 0 },
+    { "bmm", NULL, 0, 0, TLI_TENSOR_SCHEMES, TLI_LOSSES(1, 3), TLI_SPEEDUPS_OF_PRODUCTS, TL_SCHEME_I8, 0 },
+    { "matmul", NULL, 0, 0, TLI_TENSOR_SCHEMES, TLI_LOSSES(1, 3), TLI_SPEEDUPS_OF_PRODUCTS, TL_SCHEME_I8, 0 },
+    // exp turns what is added to a score into a factor: noise is multiplied by the power of the scores, 16
+    // where their deviation is 4
+    TLI_SENSITIVE("attention", 16, 4, TLI_SPEEDUPS_OF_PRODUCTS),
+    TLI_SENSITIVE("softmax", 16, 2, TLI_SPEEDUPS_OF_BYTES),
+    // what remains when the mean is taken off is smaller than what was rounded: 4 times in power. With known
+    // statistics bn is a scale and an addition for each channel, and takes 8 bits well
+    TLI_SENSITIVE("layernorm", 4, 2, TLI_SPEEDUPS_OF_BYTES),
+    TLI_MOVED("bn", 4, 2),
+    TLI_MOVED("batchnorm", 4, 2),
+    // in f32 alone: few calls, and labels are not to be converted
+    { "loss", NULL, 0, 0, TLI_BIT(TL_SCHEME_F32), TLI_LOSSES(0, 0), TLI_SPEEDUPS_OF_BYTES, TL_SCHEME_F32, 1 },
+    { "cross_entropy", NULL, 0, 0, TLI_BIT(TL_SCHEME_F32), TLI_LOSSES(0, 0), TLI_SPEEDUPS_OF_BYTES,
+      TL_SCHEME_F32, 1 },
+    TLI_MOVED("relu", 1, 2),
+    TLI_MOVED("sigmoid", 1, 2),
+    TLI_MOVED("tanh", 1, 2),
+    TLI_MOVED("gelu", 1, 2),
+    TLI_MOVED("silu", 1, 2),
+    TLI_MOVED("scale", 1, 2),
+    TLI_MOVED("dropout", 1, 2),
+    TLI_MOVED("add", 1, 3),
+    TLI_MOVED("sub", 2, 3),  // a difference of what is alike is smaller than both: twice in power
+    TLI_MOVED("mul", 1, 3),
+    TLI_MOVED("maxpool", 1, 2),
+    TLI_MOVED("avgpool", 1, 2),
+    TLI_MOVED("gavgpool", 1, 2),
+    TLI_MOVED("upsample", 1, 2),
+    TLI_MOVED("concat", 1, 2),
+    TLI_MOVED("split", 1, 2),
+    // not known what it does: as a norm of two inputs, and half of what bytes would gain
+    { "*", NULL, 0, 0, TLI_TENSOR_SCHEMES, TLI_LOSSES(4, 3), { 1, 1.5, 1.5, 1.5, 2, 2, 2, 2, 0.5 },
+      TL_SCHEME_I16, 1 },
+};
+
+TLI_IMPL const tl_precision_profile *tl_find_default_profiles(int32_t *count) {
+    TL_ASSERT(count);
+    *count = (int32_t)(sizeof tli_default_profiles / sizeof tli_default_profiles[0]);
+    return tli_default_profiles;
+}
+
+static char tli_lower_case(char c) { return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c; }
+
+// Whether the whole text is these letters, in whatever case.
+static int tli_is_same_op(const char *text, const char *part, size_t length) {
+    size_t i;
+    for (i = 0; i < length; i++)
+        if (!text[i] || tli_lower_case(text[i]) != tli_lower_case(part[i])) return 0;
+    return !text[length];
+}
+
+typedef struct tli_profiles {
+    const tl_precision_profile *rows;
+    int32_t     count;
+    const char *device;    // NULL = not known
+    uint64_t    elements;
+} tli_profiles;
+
+static int tli_is_any_op(const tl_precision_profile *row) { return row->op[0] == '*' && !row->op[1]; }
+
+static const tl_precision_profile *tli_find_row(const tli_profiles *p, const char *part, size_t length) {
+    int32_t i;
+    for (i = 0; i < p->count; i++) {
+        const tl_precision_profile *row = &p->rows[i];
+        if (row->device && (!p->device || !tli_same_text(row->device, p->device))) continue;
+        if (p->elements < row->least_elements) continue;
+        if (row->most_elements && p->elements > row->most_elements) continue;
+        if (tli_is_same_op(row->op, part, length)) return row;
+    }
+    return NULL;
+}
+
+static const tl_precision_profile *tli_find_row_of_parts(const tli_profiles *p, const char *op) {
+    const tl_precision_profile *found = NULL;
+    size_t length = tli_text_length(op), at = 0, end;
+    while (at <= length) {
+        const tl_precision_profile *row;
+        for (end = at; end < length && op[end] != '+'; end++) {}
+        row = tli_find_row(p, op + at, end - at);
+        if (!row || tli_is_any_op(row)) return NULL;
+        if (!found || (row->sensitive && !found->sensitive)) found = row;
+        at = end + 1;
+    }
+    return found;
+}
+
+TLI_IMPL const tl_precision_profile *tl_find_profile(const tl_precision_profile *profiles,
+                                                     int32_t profile_count, const tl_graph *graph,
+                                                     int32_t node, const tl_device *device) {
+    const tl_precision_profile *row;
+    tli_profiles p;
+    const char *op;
+    TL_ASSERT(graph && (profiles || profile_count <= 0));
+    if (!tli_is_below(node, graph->node_count) || graph->nodes[node].is_input) return NULL;
+    op = tl_name_op(graph, node);
+    p.rows = profiles;
+    p.count = profile_count;
+    p.device = device ? device->name : NULL;
+    p.elements = tli_count_elements(graph->outputs[graph->nodes[node].first_output].bytes);
+    row = tli_find_row(&p, op, tli_text_length(op));
+    if (!row) row = tli_find_row_of_parts(&p, op);
+    return row ? row : tli_find_row(&p, "*", 1);
+}
+
+static const char *tli_find_profile_rule(const tl_precision_profile *row) {
+    int32_t k;
+    if (!row->op || !row->op[0]) return "op: must not be empty";
+    if (row->most_elements && row->most_elements < row->least_elements)
+        return "most_elements: must be >= least_elements";
+    if (row->schemes >> TL_SCHEME_COUNT) return "schemes: unknown bit";
+    for (k = 0; k < TL_SCHEME_COUNT; k++) {
+        if (!(row->schemes >> k & 1)) continue;
+        if (!tli_is_amount(row->loss[k])) return "loss: must be finite and >= 0";
+        if (!tli_is_amount(row->speedup[k]) || row->speedup[k] <= 0) return "speedup: must be finite and > 0";
+        if (k == TL_SCHEME_F32 && (row->loss[k] > 0 || row->speedup[k] < 1 || row->speedup[k] > 1))
+            return "loss, speedup: must be 0 and 1 for f32";
+    }
+    if (!tli_is_below((int64_t)row->recommended, TL_SCHEME_COUNT) ||
+        (row->recommended != TL_SCHEME_F32 && !(row->schemes >> row->recommended & 1)))
+        return "recommended: must be one of its schemes";
+    if (row->sensitive & ~1) return "sensitive: must be 0 or 1";
+    return NULL;
+}
+
+// Whether a row fits wherever the other one does.
+static int tli_covers(const tl_precision_profile *row, const tl_precision_profile *other) {
+    if (!tli_is_same_op(row->op, other->op, tli_text_length(other->op))) return 0;
+    if (row->device && (!other->device || !tli_same_text(row->device, other->device))) return 0;
+    if (row->least_elements > other->least_elements) return 0;
+    return !row->most_elements || (other->most_elements && row->most_elements >= other->most_elements);
+}
+
+static tl_result tli_fail_row(tl_env *env, const char *function, int32_t index, const char *op,
+                              const char *rule) {
+    tli_writer w = tli_begin_error(env, TL_ERROR_INVALID_ARG, function);
+    tli_put(&w, "profiles: row ");
+    tli_put_i64(&w, index);
+    if (op) { tli_put(&w, " ("); tli_put(&w, op); tli_put(&w, ")"); }
+    tli_put(&w, ": ");
+    tli_put(&w, rule);
+    return tli_end_error(env, &w, TL_ERROR_INVALID_ARG);
+}
+
+static tl_result tli_check_rows(tl_env *env, const char *function, const tl_precision_profile *profiles,
+                                int32_t profile_count) {
+    int32_t i, k;
+    if (profile_count < 0) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "profile_count: must be >= 0");
+    if (profile_count > 0 && !profiles)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "profiles: must not be NULL where there are some");
+    for (i = 0; i < profile_count; i++) {
+        const char *rule = tli_find_profile_rule(&profiles[i]);
+        if (rule) return tli_fail_row(env, function, i, profiles[i].op, rule);
+        for (k = 0; k < i; k++)
+            if (tli_covers(&profiles[k], &profiles[i]))
+                return tli_fail_row(env, function, i, profiles[i].op, "never fits: a row above it always does");
+    }
+    return TL_OK;
+}
+
+TLI_IMPL tl_result tl_check_profiles(tl_env *env, const tl_precision_profile *profiles, int32_t profile_count) {
+    return tli_check_rows(env, "tl_check_profiles", profiles, profile_count);
+}
+
+// -- precision plan --
+
+#define TLI_LOSS_BITS 40         // of the loss limit
+#define TLI_EXACT_NODES 256      // up to so many, runners-up are choices of the whole graph
+#define TLI_EXTRA_WORK  50000000  // of all runners-up, and of the least loss among equal costs
+#define TLI_PRECISION_COST_BITS 60
+
+typedef struct tli_precision {
+    tl_env  *env;
+    tl_env   quiet;              // the sentences of the choice are not the caller's
+    const char *function;
+    const tl_graph *graph;
+    tl_precision_desc desc;      // defaults filled in
+    int32_t  node_count;         // of the choice: those of the graph, then one for each result in f32
+    int32_t  net_count;
+    uint64_t *numbers;           // the block of the next five
+    uint64_t *costs, *losses;    // [node_count x schemes] of the choice
+    uint64_t *times, *bytes;     // [nodes of the graph x schemes] of each call; weights and tensors
+    uint64_t *net_costs;         // [net_count x formats x formats] of the objective
+    double   *node_losses;       // [nodes of the graph x schemes]
+    int32_t  *indices;           // the block of the next four
+    int32_t  *net_tensors;       // [net_count] tensor
+    int32_t  *readers;           // of all nets
+    int32_t  *first_nets;        // [node_count + 1] into node_nets
+    int32_t  *node_nets;         // nets that a node is in
+    uint8_t  *marks;             // the block of the next three
+    uint8_t  *sources, *ranks;   // [node_count x schemes] tl_loss_source; place among equals, 0 = first
+    uint8_t  *schemes;           // [node_count] the choice
+    tl_choice_net *nets;         // [net_count]
+    int32_t  formats[TL_SCHEME_COUNT];
+    tl_choice_desc choice;
+    uint64_t base_cost, base_bytes;
+    uint64_t loss_units;         // the limit; TL_UNLIMITED = none
+    int32_t  unit_exponent;      // without a limit the unit is 2^unit_exponent
+    uint64_t cost_limit;         // of least_speedup
+    uint64_t most_loss;          // of the choice that was made last: runners-up hold it, too
+    uint64_t nearest_cost;       // where cost_limit cannot be held; 0 = it is loss_limit that cannot
+    int32_t  nearest_proven;
+} tli_precision;
+
+// What was chosen, in the units of the choice.
+typedef struct tli_pick {
+    uint64_t cost, loss;
+    uint64_t bound;              // of the cost at this loss limit
+    uint64_t bound_loss;         // of the least loss
+    int32_t  proven;
+    double   gap_ratio;
+} tli_pick;
+
+// -- precision plan: exact arithmetic: no compiler rounds it in another way --
+
+// a 2^shift / b, rounded down or up; UINT64_MAX where it does not fit. 0 < b < 2^63.
+static uint64_t tli_divide_shifted(uint64_t a, int32_t shift, uint64_t b, int up) {
+    uint64_t whole = a / b, rest = a % b;
+    if (shift < 0) {
+        int lost = rest != 0 || (shift <= -64 ? whole != 0 : (whole & ((UINT64_C(1) << -shift) - 1)) != 0);
+        whole = shift <= -64 ? 0 : whole >> -shift;
+        return whole + (uint64_t)(up && lost);
+    }
+    for (; shift > 0 && (whole | rest); shift--) {
+        if (whole >> 63) return UINT64_MAX;
+        whole *= 2;
+        rest *= 2;
+        if (rest >= b) { rest -= b; whole++; }
+    }
+    return whole + (uint64_t)(up && rest && whole != UINT64_MAX);
+}
+
+// value = mantissa 2^(what is returned); finite and > 0.
+static int32_t tli_split_f64(double value, uint64_t *mantissa) {
+    uint64_t bits = tli_bits_of_f64(value);
+    int32_t biased = (int32_t)(bits >> 52 & 0x7ff);
+    *mantissa = bits & ((UINT64_C(1) << 52) - 1);
+    if (!biased) return -1074;
+    *mantissa |= UINT64_C(1) << 52;
+    return biased - 1075;
+}
+
+// a / value; finite and > 0.
+static uint64_t tli_divide_by_f64(uint64_t a, double value, int up) {
+    uint64_t mantissa;
+    int32_t exponent = tli_split_f64(value, &mantissa);
+    return tli_divide_shifted(a, -exponent, mantissa, up);
+}
+
+// The largest number b of which a / b, rounded to a double, is not below the ratio: half of the last digit less
+// is enough, a quarter below a power of two. So a speed-up that can be read off a plan can be asked for.
+static uint64_t tli_find_divisor(uint64_t a, double ratio) {
+    uint64_t mantissa;
+    int32_t exponent = tli_split_f64(ratio, &mantissa);
+    uint64_t less = mantissa & (mantissa - 1) ? 511 : 255;
+    return tli_divide_shifted(a, 10 - exponent, 1024 * mantissa - less, 0);
+}
+
+// a 2^shift / b; a finite and >= 0, b finite and > 0.
+static uint64_t tli_divide_f64(double a, int32_t shift, double b, int up) {
+    uint64_t above, below;
+    int32_t exponent;
+    if (!(a > 0)) return 0;
+    exponent = tli_split_f64(a, &above) - tli_split_f64(b, &below);
+    return tli_divide_shifted(above, exponent + shift, below, up);
+}
+
+// value 2^exponent
+static double tli_scale_f64(double value, int32_t exponent) {
+    for (; exponent > 0; exponent--) value *= 2;
+    for (; exponent < 0 && value > 0; exponent++) value /= 2;
+    return value;
+}
+
+static double tli_f64_of(uint64_t bits) {
+    double value;
+    tli_copy(&value, &bits, sizeof value);
+    return value;
+}
+
+static double tli_infinity(void) { return tli_f64_of(UINT64_C(0x7ff) << 52); }
+
+static double tli_not_a_number(void) { return tli_f64_of(UINT64_C(0xfff) << 51); }
+
+static double tli_find_gap(uint64_t value, uint64_t bound) {
+    return value > bound ? (double)(value - bound) / (double)(bound ? bound : 1) : 0;
+}
+
+static double tli_find_speedup(uint64_t base, uint64_t cost) {
+    if (base == cost) return 1;
+    return (double)base / (double)(cost ? cost : 1);
+}
+
+// Of what tl_check_precision let pass.
+static int tli_is_unlimited(double limit) { return !tli_is_amount(limit); }
+
+// -- precision plan: rules --
+
+TLI_IMPL tl_precision_desc tl_default_precision(const tl_precision_desc *desc) {
+    tl_precision_desc d;
+    if (desc) d = *desc; else tli_zero(&d, sizeof d);
+    if (!(d.least_speedup < 0) && !(d.least_speedup > 0)) d.least_speedup = 1;
+    if (!d.schemes)
+        d.schemes = d.training ? TLI_FLOAT_SCHEMES : (TLI_BIT(TL_SCHEME_COUNT) - 1) & ~TLI_BIT(TL_SCHEME_FAKE);
+    if (!d.profiles && d.profile_count == 0) d.profiles = tl_find_default_profiles(&d.profile_count);
+    if (!(d.performance_weight > 0) && !(d.accuracy_weight > 0)) d.performance_weight = d.accuracy_weight = 0.5;
+    if (!d.round_limit) d.round_limit = 8;
+    if (d.loss_source == TL_LOSS_FROM_PROFILE) d.loss_source = TL_LOSS_FROM_MEASURED;
+    return d;
+}
+
+static const char *tli_find_precision_rule(const tl_precision_desc *desc) {
+    int32_t k;
+    if (!tli_is_below((int64_t)desc->criterion, TL_CRITERION_COUNT)) return "criterion: unknown";
+    if (!tli_is_below((int64_t)desc->objective, TL_OBJECTIVE_COUNT)) return "objective: unknown";
+    if (!tli_is_below((int64_t)desc->loss_source, TL_LOSS_SOURCE_COUNT)) return "loss_source: unknown";
+    if (!(desc->loss_limit >= 0)) return "loss_limit: must be >= 0 and a number";
+    if (!tli_is_amount(desc->least_speedup)) return "least_speedup: must be finite and >= 0";
+    if ((desc->training | desc->allow_sensitive | desc->allow_unknown | desc->any_result) & ~1)
+        return "training, allow_sensitive, allow_unknown, any_result: must be 0 or 1";
+    if (desc->schemes >> TL_SCHEME_COUNT) return "schemes: unknown bit";
+    if (desc->training && (desc->schemes & ~TLI_FLOAT_SCHEMES))
+        return "schemes: training takes f32, f16 and bf16 alone";
+    if (!tli_is_amount(desc->performance_weight) || !tli_is_amount(desc->accuracy_weight))
+        return "performance_weight, accuracy_weight: must be finite and >= 0";
+    for (k = 0; k < TL_SCHEME_COUNT; k++)
+        if (!tli_is_amount(desc->priorities[k]) && !tli_is_amount(-desc->priorities[k]))
+            return "priorities: must be finite";
+    if (desc->round_limit < 0) return "round_limit: must be >= 0";
+    return NULL;
+}
+
+static const char *tli_find_given_rule(const tl_precision_desc *desc, int32_t node) {
+    const double *losses = desc->losses ? desc->losses + (size_t)node * TL_SCHEME_COUNT : NULL;
+    int32_t k;
+    if (desc->node_schemes && desc->node_schemes[node] >> TL_SCHEME_COUNT) return "node_schemes: unknown bit";
+    for (k = 0; losses && k < TL_SCHEME_COUNT; k++) {
+        if (losses[k] == losses[k] && !tli_is_amount(losses[k]))
+            return "losses: must be finite and >= 0, or NaN";
+        if (k == TL_SCHEME_F32 && losses[k] > 0)
+            return "losses: must be 0 for f32: others are compared with it";
+    }
+    return NULL;
+}
+
+static tl_result tli_check_precision_of(tl_env *env, const char *function, const tl_precision_desc *desc) {
+    tli_graph_rules rules = tli_rules_of(env, function);
+    const char *rule = tli_find_precision_rule(desc);
+    tl_result result;
+    int32_t i;
+    if (rule) return tli_fail(env, TL_ERROR_INVALID_ARG, function, rule);
+    result = tl_check_graph(env, desc->graph);
+    if (!result && desc->device) result = tl_check_device(env, desc->device);
+    if (!result) result = tli_check_rows(env, function, desc->profiles, desc->profile_count);
+    for (i = 0; !result && i < desc->graph->node_count; i++) {
+        rule = tli_find_given_rule(desc, i);
+        if (rule)
+            result = tli_fail_item(&rules, TL_ERROR_INVALID_ARG, "node", i, tl_name_node(desc->graph, i), rule);
+    }
+    return result;
+}
+
+TLI_IMPL tl_result tl_check_precision(tl_env *env, const tl_precision_desc *desc) {
+    TL_ASSERT(desc && desc->graph);
+    return tli_check_precision_of(env, "tl_check_precision", desc);
+}
+
+// -- precision plan: what it costs --
+
+// A conversion of so many elements, forward or backward; 0 where it does not fit.
+static int tli_price_conversion(const tl_device *device, uint64_t elements, tl_format from, tl_format to,
+                                uint64_t *cost) {
+    uint64_t rate = device ? device->bytes_per_second : 0, bytes;
+    tl_format narrow = from == TL_FORMAT_F32 ? to : from;
+    uint64_t each = tl_find_format_bytes(from, 4) + tl_find_format_bytes(to, 4);
+    if (device && device->codec_bytes_per_second && (from == TL_FORMAT_F32 || to == TL_FORMAT_F32) &&
+        (narrow == TL_FORMAT_F16 || narrow == TL_FORMAT_BF16)) {
+        rate = device->codec_bytes_per_second;
+        each = 4;
+    }
+    *cost = elements;
+    return !rate || (tli_mul_u64(elements, each, &bytes) && tli_find_time(bytes, rate, cost));
+}
+
+// -- precision plan: which schemes a node may have --
+
+typedef struct tli_option {
+    const tl_precision_profile *row;  // NULL = none
+    const double   *losses;           // given; NULL = none
+    const uint64_t *costs;
+    uint32_t        schemes;          // that are possible
+} tli_option;
+
+static int tli_has_given_loss(const tli_option *o, int32_t k) {
+    return o->losses && o->losses[k] == o->losses[k];
+}
+
+static int tli_has_given_cost(const tli_option *o, int32_t k) {
+    return o->costs && o->costs[k] != TL_FORBIDDEN;
+}
+
+static tli_option tli_find_option(const tli_precision *p, int32_t id) {
+    const tl_precision_desc *desc = &p->desc;
+    uint32_t limit = desc->node_schemes && desc->node_schemes[id] ? desc->node_schemes[id] : ~(uint32_t)0;
+    tli_option o;
+    int32_t k;
+    tli_zero(&o, sizeof o);
+    if (p->graph->nodes[id].is_input) { o.schemes = TLI_BIT(TL_SCHEME_F32); return o; }
+    o.row = tl_find_profile(desc->profiles, desc->profile_count, p->graph, id, desc->device);
+    if (o.row && tli_is_any_op(o.row) && !desc->allow_unknown) o.row = NULL;
+    if (desc->losses) o.losses = desc->losses + (size_t)id * TL_SCHEME_COUNT;
+    if (desc->costs) o.costs = desc->costs + (size_t)id * TL_SCHEME_COUNT;
+    o.schemes = TLI_BIT(TL_SCHEME_F32) | (o.row ? o.row->schemes : 0);
+    for (k = 0; k < TL_SCHEME_COUNT; k++)  // measured: no table is needed
+        if (tli_has_given_loss(&o, k) && (tli_has_given_cost(&o, k) || desc->objective == TL_OBJECTIVE_BYTES))
+            o.schemes |= TLI_BIT(k);
+    if (o.row && o.row->sensitive && !desc->allow_sensitive) o.schemes &= ~TLI_NARROW_SCHEMES;
+    o.schemes &= desc->schemes & limit;
+    return o;
+}
+
+// Place of a scheme among equals: the recommended one, then by priority.
+static uint8_t tli_find_rank(const tli_precision *p, const tli_option *o, int32_t scheme) {
+    const double *priorities = p->desc.priorities;
+    uint8_t rank = 1;
+    int32_t k;
+    if (o->row && (int32_t)o->row->recommended == scheme) return 0;
+    for (k = 0; k < TL_SCHEME_COUNT; k++) rank = (uint8_t)(rank + (priorities[k] > priorities[scheme]));
+    return rank;
+}
+
+static uint64_t tli_find_node_bytes(const tli_precision *p, int32_t id, int32_t scheme) {
+    const tl_node *node = &p->graph->nodes[id];
+    tl_format format = tl_find_scheme_format((tl_scheme)scheme);
+    uint64_t bytes = tl_find_weight_bytes((tl_scheme)scheme, node->param_bytes);  // the sum of all fits, as f32
+    int32_t k;
+    for (k = node->first_output; k < node->first_output + node->output_count; k++)
+        bytes += tl_find_format_bytes(format, p->graph->outputs[k].bytes);
+    return bytes;
+}
+
+static void tli_fill_option(tli_precision *p, int32_t id, const tli_option *o, int32_t k) {
+    const tl_node *node = &p->graph->nodes[id];
+    size_t at = (size_t)id * TL_SCHEME_COUNT + (size_t)k;
+    uint64_t time = node->fwd_cost + (p->desc.training ? node->bwd_cost : 0);  // the sum of all fits
+    double speedup = o->row && o->row->schemes >> k & 1 ? o->row->speedup[k] : 1;
+    double loss = o->row && o->row->schemes >> k & 1 ? o->row->loss[k] : 0;
+    if (tli_has_given_loss(o, k)) {
+        loss = o->losses[k];
+        p->sources[at] = (uint8_t)p->desc.loss_source;
+    }
+    p->node_losses[at] = k == TL_SCHEME_F32 ? 0 : loss;
+    p->times[at] = tli_has_given_cost(o, k) ? o->costs[k] : tli_divide_by_f64(time, speedup, 1);
+    p->bytes[at] = tli_find_node_bytes(p, id, k);
+    p->ranks[at] = tli_find_rank(p, o, k);
+    if (o->schemes >> k & 1)
+        p->costs[at] = p->desc.objective == TL_OBJECTIVE_TIME ? p->times[at] : p->bytes[at];
+}
+
+static tl_result tli_fill_options(tli_precision *p) {
+    tli_graph_rules rules = tli_rules_of(p->env, p->function);
+    uint64_t i, places = (uint64_t)p->node_count * TL_SCHEME_COUNT;
+    int32_t id, k;
+    for (i = 0; i < places; i++) p->costs[i] = TL_FORBIDDEN;
+    for (id = 0; id < p->graph->node_count; id++) {
+        tli_option o = tli_find_option(p, id);
+        if (!o.schemes)
+            return tli_fail_item(&rules, TL_ERROR_INFEASIBLE, "node", id, tl_name_node(p->graph, id),
+                                 "schemes: none is left of those that its op can have");
+        for (k = 0; k < TL_SCHEME_COUNT; k++) tli_fill_option(p, id, &o, k);
+    }
+    for (; id < p->node_count; id++) p->costs[(size_t)id * TL_SCHEME_COUNT + TL_SCHEME_F32] = 0;
+    return TL_OK;
+}
+
+// -- precision plan: nets --
+
+// Whether the gradient of a tensor comes back through a conversion: from a node that has one, or into a result
+// that nobody reads, where backward begins.
+static int tli_is_converted_back(const tli_precision *p, const tl_choice_net *net) {
+    int32_t k, real_count = 0;
+    if (!p->desc.training || !p->graph->nodes[net->producer].has_grad) return 0;
+    for (k = 0; k < net->reader_count; k++) {
+        if (net->readers[k] >= p->graph->node_count) continue;
+        real_count++;
+        if (p->graph->nodes[net->readers[k]].has_grad) return 1;
+    }
+    return !real_count;
+}
+
+static int tli_price_net(tli_precision *p, int32_t index) {
+    tl_choice_net *net = &p->nets[index];
+    uint64_t *costs = p->net_costs + (size_t)index * TL_FORMAT_COUNT * TL_FORMAT_COUNT, bytes, cost;
+    int32_t from, to, back = tli_is_converted_back(p, net);
+    bytes = p->graph->outputs[p->net_tensors[index]].bytes;
+    net->costs = costs;
+    for (from = 0; from < TL_FORMAT_COUNT; from++)
+        for (to = 0; to < TL_FORMAT_COUNT; to++) {
+            if (from == to) continue;
+            if (p->desc.objective == TL_OBJECTIVE_BYTES) {
+                cost = tl_find_format_bytes((tl_format)to, bytes);
+            } else {
+                if (!tli_price_conversion(p->desc.device, tli_count_elements(bytes), (tl_format)from,
+                                          (tl_format)to, &cost)) return 0;
+                if (back && !tli_add_u64(cost, cost, &cost)) return 0;
+            }
+            costs[from * TL_FORMAT_COUNT + to] = cost;
+        }
+    return 1;
+}
+
+// The readers of each tensor; nets are by tensor here. The first pass counts, the second one lists.
+static void tli_list_readers(tli_precision *p, int listing) {
+    const tl_graph *graph = p->graph;
+    int32_t extra = graph->node_count, i, k;
+    for (i = 0; i < graph->node_count; i++)
+        for (k = 0; k < graph->nodes[i].input_count; k++) {
+            tl_choice_net *net = &p->nets[graph->inputs[graph->nodes[i].first_input + k].tensor];
+            int32_t *readers = (int32_t *)net->readers;
+            if (listing && net->reader_count && readers[net->reader_count - 1] == i) continue;  // read twice
+            if (listing) readers[net->reader_count] = i;
+            net->reader_count++;
+        }
+    for (i = 0; i < graph->tensor_count && !p->desc.any_result; i++) {
+        if (!graph->nodes[graph->outputs[i].node].keep) continue;
+        if (listing) ((int32_t *)p->nets[i].readers)[p->nets[i].reader_count] = extra++;
+        p->nets[i].reader_count++;
+    }
+}
+
+static void tli_find_nets(tli_precision *p) {
+    const tl_graph *graph = p->graph;
+    int32_t *readers = p->readers, i;
+    tli_list_readers(p, 0);
+    for (i = 0; i < graph->tensor_count; i++) {
+        p->nets[i].readers = readers;
+        readers += p->nets[i].reader_count;
+        p->nets[i].reader_count = 0;
+        p->nets[i].producer = graph->outputs[i].node;
+    }
+    tli_list_readers(p, 1);
+    for (i = 0; i < graph->tensor_count; i++) {
+        if (!p->nets[i].reader_count) continue;
+        p->net_tensors[p->net_count] = i;
+        p->nets[p->net_count++] = p->nets[i];
+    }
+}
+
+// Which nets each node is in, as producer or as reader.
+static void tli_find_node_nets(tli_precision *p) {
+    int32_t *firsts = p->first_nets, i, k;
+    for (i = 0; i < p->net_count; i++) {
+        firsts[p->nets[i].producer + 1]++;
+        for (k = 0; k < p->nets[i].reader_count; k++) firsts[p->nets[i].readers[k] + 1]++;
+    }
+    for (i = 0; i < p->node_count; i++) firsts[i + 1] += firsts[i];
+    for (i = p->net_count - 1; i >= 0; i--) {  // from the ends down: what follows restores the starts
+        p->node_nets[--firsts[p->nets[i].producer + 1]] = i;
+        for (k = 0; k < p->nets[i].reader_count; k++) p->node_nets[--firsts[p->nets[i].readers[k] + 1]] = i;
+    }
+    for (i = 0; i < p->node_count; i++) firsts[i] = firsts[i + 1];
+    firsts[p->node_count] = 0;
+    for (i = 0; i < p->net_count; i++) firsts[p->node_count] += 1 + p->nets[i].reader_count;
+}
+
+// Everything at its dearest has to fit, so that no sum of the choice overflows.
+static int tli_fits_costs(tli_precision *p) {
+    uint64_t sum = 0, most, places = (uint64_t)p->graph->node_count, i;
+    int32_t from, to, k;
+    for (i = 0; i < places; i++) {
+        for (most = 0, k = 0; k < TL_SCHEME_COUNT; k++) {
+            size_t at = (size_t)i * TL_SCHEME_COUNT + (size_t)k;
+            if (p->costs[at] != TL_FORBIDDEN) most = tli_larger_u64(most, p->costs[at]);
+        }
+        most = tli_larger_u64(most, p->desc.objective == TL_OBJECTIVE_TIME
+                                        ? p->times[i * TL_SCHEME_COUNT + TL_SCHEME_F32]
+                                        : p->bytes[i * TL_SCHEME_COUNT + TL_SCHEME_F32]);
+        if (!tli_add_u64(sum, most, &sum) || sum >> TLI_PRECISION_COST_BITS) return 0;
+    }
+    for (i = 0; i < (uint64_t)p->net_count; i++)
+        for (to = 0; to < TL_FORMAT_COUNT; to++) {
+            const uint64_t *costs = p->net_costs + i * TL_FORMAT_COUNT * TL_FORMAT_COUNT;
+            for (most = 0, from = 0; from < TL_FORMAT_COUNT; from++)
+                most = tli_larger_u64(most, costs[from * TL_FORMAT_COUNT + to]);
+            if (!tli_add_u64(sum, most, &sum) || sum >> TLI_PRECISION_COST_BITS) return 0;
+        }
+    return 1;
+}
+
+// -- precision plan: losses as integers --
+
+static double tli_find_most_loss(const tli_precision *p, uint64_t first) {
+    double most = 0;
+    int32_t k;
+    for (k = 0; k < TL_SCHEME_COUNT; k++)
+        if (p->costs[first + (uint64_t)k] != TL_FORBIDDEN && p->node_losses[first + (uint64_t)k] > most)
+            most = p->node_losses[first + (uint64_t)k];
+    return most;
+}
+
+static int tli_fits_losses(const tli_precision *p) {
+    uint64_t places = (uint64_t)p->graph->node_count * TL_SCHEME_COUNT, first;
+    double sum = 0;
+    for (first = 0; first < places; first += TL_SCHEME_COUNT) sum += tli_find_most_loss(p, first);
+    return tli_is_amount(sum);
+}
+
+// The exponent of the largest loss of a node: below 2^that; INT32_MIN where all are 0.
+static int32_t tli_find_loss_exponent(const tli_precision *p, uint64_t first) {
+    double most = tli_find_most_loss(p, first);
+    uint64_t mantissa;
+    int32_t exponent;
+    if (!(most > 0)) return INT32_MIN;
+    exponent = tli_split_f64(most, &mantissa);
+    return exponent + tli_log2_u64(mantissa) + 1;
+}
+
+// The unit that takes the sum of the largest losses below 2^52, and not below 2^50.
+static void tli_find_loss_unit(tli_precision *p) {
+    uint64_t places = (uint64_t)p->graph->node_count * TL_SCHEME_COUNT, first, sum = 0;
+    int32_t top = INT32_MIN;
+    for (first = 0; first < places; first += TL_SCHEME_COUNT)
+        top = tli_larger_i32(top, tli_find_loss_exponent(p, first));
+    p->unit_exponent = 0;
+    if (top == INT32_MIN) return;
+    for (first = 0; first < places; first += TL_SCHEME_COUNT)
+        sum += tli_divide_f64(tli_find_most_loss(p, first), 30 - top, 1, 1);  // 2^31 nodes of 2^30 at most
+    p->unit_exponent = top - 30 + tli_log2_u64(sum) + 1 - 52;
+}
+
+// A loss far over the limit stays over it, and n of them fit 64 bits.
+static void tli_count_losses(tli_precision *p, double limit) {
+    uint64_t places = (uint64_t)p->graph->node_count * TL_SCHEME_COUNT, i, units;
+    if (tli_is_unlimited(limit)) tli_find_loss_unit(p);
+    for (i = 0; i < places; i++) {
+        double loss = p->node_losses[i];
+        if (p->costs[i] == TL_FORBIDDEN) { p->losses[i] = 0; continue; }
+        if (tli_is_unlimited(limit)) units = tli_divide_f64(loss, -p->unit_exponent, 1, 1);
+        else if (limit > 0) units = tli_divide_f64(loss, TLI_LOSS_BITS, limit, 1);
+        else units = loss > 0;
+        p->losses[i] = units >> (TLI_LOSS_BITS + 1) && !tli_is_unlimited(limit)
+            ? UINT64_C(1) << (TLI_LOSS_BITS + 1) : units;
+    }
+    p->loss_units = tli_is_unlimited(limit) ? TL_UNLIMITED : limit > 0 ? UINT64_C(1) << TLI_LOSS_BITS : 0;
+}
+
+// -- precision plan: set up --
+
+static void tli_close_precision(tli_precision *p) {
+    tli_release(p->env, p->numbers);
+    tli_release(p->env, p->node_losses);
+    tli_release(p->env, p->indices);
+    tli_release(p->env, p->marks);
+    tli_release(p->env, p->nets);
+}
+
+static int tli_add_precision_arrays(tli_precision *p) {
+    uint64_t nodes = (uint64_t)p->node_count, tensors = (uint64_t)p->graph->tensor_count;
+    uint64_t old = (uint64_t)p->graph->node_count, reads = (uint64_t)p->graph->input_count + tensors;
+    p->numbers = (uint64_t *)tli_alloc_array(
+        p->env, 2 * (nodes + old) * TL_SCHEME_COUNT + tensors * TL_FORMAT_COUNT * TL_FORMAT_COUNT,
+        sizeof *p->numbers);
+    p->node_losses = (double *)tli_alloc_array(p->env, old * TL_SCHEME_COUNT, sizeof *p->node_losses);
+    p->indices = (int32_t *)tli_alloc_array(p->env, nodes + 1 + 2 * tensors + 2 * reads, sizeof *p->indices);
+    p->marks = (uint8_t *)tli_alloc_array(p->env, nodes * (2 * TL_SCHEME_COUNT + 1), 1);
+    p->nets = (tl_choice_net *)tli_alloc_array(p->env, tensors, sizeof *p->nets);
+    if (!p->numbers || !p->node_losses || !p->indices || !p->marks || !p->nets) return 0;
+    p->costs = p->numbers;
+    p->losses = p->costs + nodes * TL_SCHEME_COUNT;
+    p->times = p->losses + nodes * TL_SCHEME_COUNT;
+    p->bytes = p->times + old * TL_SCHEME_COUNT;
+    p->net_costs = p->bytes + old * TL_SCHEME_COUNT;
+    p->net_tensors = p->indices;
+    p->readers = p->net_tensors + tensors;
+    p->first_nets = p->readers + reads;
+    p->node_nets = p->first_nets + nodes + 1;
+    p->sources = p->marks;
+    p->ranks = p->sources + nodes * TL_SCHEME_COUNT;
+    p->schemes = p->ranks + nodes * TL_SCHEME_COUNT;
+    return 1;
+}
+
+static void tli_set_choice(tli_precision *p) {
+    int32_t k;
+    p->choice.node_count = p->node_count;
+    p->choice.scheme_count = TL_SCHEME_COUNT;
+    p->choice.format_count = TL_FORMAT_COUNT;
+    for (k = 0; k < TL_SCHEME_COUNT; k++) p->formats[k] = (int32_t)tli_scheme_formats[k];
+    p->choice.formats = p->formats;
+    p->choice.costs = p->costs;
+    p->choice.losses = p->losses;
+    p->choice.nets = p->nets;
+    p->choice.net_count = p->net_count;
+    p->choice.work_limit = p->desc.work_limit;
+}
+
+// The problem of a desc that was checked. limit: of the losses, infinity = none.
+static tl_result tli_open_precision(tl_env *env, const char *function, const tl_precision_desc *desc,
+                                    int limited, tli_precision *p) {
+    const tl_graph *graph = desc->graph;
+    int64_t nodes = graph->node_count;
+    tl_result result;
+    int32_t i;
+    tli_zero(p, sizeof *p);
+    p->env = env;
+    if (env) p->quiet = *env;
+    p->quiet.log = NULL;
+    p->function = function;
+    p->graph = graph;
+    p->desc = tl_default_precision(desc);
+    for (i = 0; i < graph->tensor_count && !desc->any_result; i++)
+        nodes += graph->nodes[graph->outputs[i].node].keep;
+    p->node_count = (int32_t)nodes;
+    if (nodes > INT32_MAX || !tli_add_precision_arrays(p))
+        return tli_fail(env, TL_ERROR_NO_MEMORY, function, "no memory for the choice");
+    result = tli_fill_options(p);
+    if (result) return result;
+    tli_find_nets(p);
+    tli_find_node_nets(p);
+    for (i = 0; i < p->net_count; i++)
+        if (!tli_price_net(p, i)) break;
+    if (i < p->net_count || !tli_fits_costs(p))
+        return tli_fail(env, TL_ERROR_OVERFLOW, function,
+                        "graph: the sum of costs and conversions must fit 60 bits");
+    if (!tli_fits_losses(p))
+        return tli_fail(env, TL_ERROR_OVERFLOW, function, "losses: the sum of the largest must be finite");
+    for (i = 0; i < graph->node_count; i++) {
+        p->base_bytes += p->bytes[(size_t)i * TL_SCHEME_COUNT + TL_SCHEME_F32];
+        p->base_cost += p->times[(size_t)i * TL_SCHEME_COUNT + TL_SCHEME_F32];
+    }
+    if (p->desc.objective == TL_OBJECTIVE_BYTES) p->base_cost = p->base_bytes;
+    p->cost_limit = tli_find_divisor(p->base_cost, p->desc.least_speedup);
+    tli_count_losses(p, limited ? p->desc.loss_limit : tli_infinity());
+    tli_set_choice(p);
+    return TL_OK;
+}
+
+// -- precision plan: what a choice is worth --
+
+// Formats to which a net's tensor is converted, as bits 1 << tl_format.
+static uint32_t tli_find_wanted(const tl_choice_net *net, const uint8_t *schemes) {
+    uint32_t wanted = 0;
+    int32_t k;
+    for (k = 0; k < net->reader_count; k++) wanted |= TLI_BIT(tli_scheme_formats[schemes[net->readers[k]]]);
+    return wanted & ~TLI_BIT(tli_scheme_formats[schemes[net->producer]]);
+}
+
+static uint64_t tli_sum_net(const tl_choice_net *net, const uint8_t *schemes) {
+    const uint64_t *costs = net->costs + tli_scheme_formats[schemes[net->producer]] * TL_FORMAT_COUNT;
+    uint32_t wanted = tli_find_wanted(net, schemes);
+    uint64_t sum = 0;
+    int32_t k;
+    for (k = 0; k < TL_FORMAT_COUNT; k++)
+        if (wanted >> k & 1) sum += costs[k];
+    return sum;
+}
+
+// What a node costs with its conversions, under the schemes as they are.
+static uint64_t tli_sum_around(const tli_precision *p, int32_t id) {
+    uint64_t sum = p->costs[(size_t)id * TL_SCHEME_COUNT + p->schemes[id]];
+    int32_t i;
+    for (i = p->first_nets[id]; i < p->first_nets[id + 1]; i++)
+        sum += tli_sum_net(&p->nets[p->node_nets[i]], p->schemes);
+    return sum;
+}
+
+// -- precision plan: equal choices --
+
+// One node at a time, to what comes first among equals, but not for conversions that eat up what is gained.
+// Each change lowers a place, so this ends.
+static int tli_prefer_scheme(tli_precision *p, uint64_t most_loss, tli_pick *pick, int32_t id) {
+    size_t row = (size_t)id * TL_SCHEME_COUNT;
+    uint64_t before = tli_sum_around(p, id), after, loss;
+    size_t now = p->schemes[id], best = now, k;
+    for (k = 0; k < TL_SCHEME_COUNT; k++) {
+        if (k == best || p->costs[row + k] == TL_FORBIDDEN || p->ranks[row + k] > p->ranks[row + best])
+            continue;
+        if (p->ranks[row + k] == p->ranks[row + best] &&
+            (p->losses[row + k] > p->losses[row + best] ||
+             (p->losses[row + k] == p->losses[row + best] && k > best))) continue;
+        p->schemes[id] = (uint8_t)k;
+        after = tli_sum_around(p, id);
+        p->schemes[id] = (uint8_t)now;
+        loss = pick->loss - p->losses[row + now] + p->losses[row + k];
+        if (loss > most_loss || after > before ||
+            after - p->costs[row + k] > before - p->costs[row + now]) continue;
+        best = k;
+    }
+    if (best == now) return 0;
+    p->schemes[id] = (uint8_t)best;
+    pick->cost = pick->cost - before + tli_sum_around(p, id);
+    pick->loss = pick->loss - p->losses[row + now] + p->losses[row + best];
+    return 1;
+}
+
+static void tli_break_ties(tli_precision *p, uint64_t most_loss, tli_pick *pick) {
+    int32_t id, changed = 1;
+    while (changed)
+        for (changed = 0, id = 0; id < p->graph->node_count; id++)
+            changed |= tli_prefer_scheme(p, most_loss, pick, id);
+}
+
+// -- precision plan: the criteria --
+
+static int tli_is_accuracy(const tli_precision *p) { return p->desc.criterion == TL_CRITERION_ACCURACY; }
+
+// Beside the choice itself: what makes it better is not worth as much.
+static uint64_t tli_least_work(uint64_t limit) {
+    return limit && limit < TLI_EXTRA_WORK ? limit : TLI_EXTRA_WORK;
+}
+
+static void tli_take_schemes(tli_precision *p, const uint8_t *schemes) {
+    tli_copy(p->schemes, schemes, (size_t)p->node_count);
+}
+
+static tl_result tli_choose(tli_precision *p, int least_loss, uint64_t loss_limit, uint64_t cost_limit,
+                            tl_choice_plan *chosen) {
+    p->choice.least_loss = least_loss;
+    p->choice.loss_limit = loss_limit;
+    p->choice.cost_limit = cost_limit;
+    return tl_plan_choice(&p->quiet, &p->choice, chosen);
+}
+
+// The sentence of a choice that failed for another reason than a limit.
+static tl_result tli_fail_choice(const tli_precision *p, tl_result result) {
+    tli_writer w = tli_begin_error(p->env, result, p->function);
+    tli_put(&w, result == TL_ERROR_NO_MEMORY ? "no memory for the choice" : p->quiet.error.text);
+    return tli_end_error(p->env, &w, result);
+}
+
+static tli_pick tli_take_choice(tli_precision *p, const tl_choice_plan *chosen) {
+    tli_pick pick;
+    pick.cost = chosen->cost;
+    pick.loss = chosen->loss;
+    pick.bound = chosen->bound;
+    pick.proven = chosen->proven;
+    pick.gap_ratio = chosen->gap_ratio;
+    pick.bound_loss = 0;
+    tli_take_schemes(p, chosen->schemes);
+    return pick;
+}
+
+// The least cost within a loss. TL_ERROR_INFEASIBLE has no sentence yet.
+static tl_result tli_pick_cost(tli_precision *p, uint64_t loss_limit, tli_pick *pick) {
+    tl_choice_plan chosen;
+    tl_result result = tli_choose(p, 0, loss_limit, 0, &chosen);
+    if (result == TL_ERROR_INFEASIBLE) return result;
+    if (result) return tli_fail_choice(p, result);
+    *pick = tli_take_choice(p, &chosen);
+    tl_free_choice_plan(&p->quiet, &chosen);
+    return TL_OK;
+}
+
+// The least loss within a cost, and among those the least cost. nearest: the least cost, where even that
+// is too much.
+static tl_result tli_pick_loss(tli_precision *p, uint64_t cost_limit, tli_pick *pick, uint64_t *nearest) {
+    tl_choice_plan chosen, second;
+    tl_result result = tli_choose(p, 1, 0, cost_limit, &chosen);
+    *nearest = chosen.nearest_limit;
+    if (result == TL_ERROR_INFEASIBLE) return result;
+    if (result) return tli_fail_choice(p, result);
+    *pick = tli_take_choice(p, &chosen);
+    pick->bound_loss = pick->bound;
+    pick->bound = 0;
+    tl_free_choice_plan(&p->quiet, &chosen);
+    result = tli_choose(p, 0, pick->loss, 0, &second);  // what was just found is within it
+    if (result == TL_ERROR_NO_MEMORY) return tli_fail_choice(p, result);
+    if (result) return TL_OK;
+    pick->bound = second.bound;
+    if (second.cost < pick->cost) {
+        pick->cost = second.cost;
+        pick->loss = second.loss;
+        tli_take_schemes(p, second.schemes);
+    }
+    tl_free_choice_plan(&p->quiet, &second);
+    return TL_OK;
+}
+
+static void tli_big_multiply(tli_big *a, uint64_t factor) {
+    tli_big high = *a;
+    tli_big_scale(a, (uint32_t)factor, 0);
+    while (a->count && !a->limb[a->count - 1]) a->count--;
+    tli_big_scale(&high, (uint32_t)(factor >> 32), 0);
+    while (high.count && !high.limb[high.count - 1]) high.count--;
+    tli_big_shift(&high, 32);
+    tli_big_add(a, &high);
+}
+
+// The weight of a coordinate, in 2^-32 of the larger weight, times the distance, times the other axis.
+static tli_big tli_weigh(double weight, double most, uint64_t distance, uint64_t axis) {
+    tli_big value;
+    tli_big_set(&value, tli_divide_f64(weight, 32, most, 0));
+    tli_big_multiply(&value, distance);
+    tli_big_multiply(&value, axis);
+    return value;
+}
+
+// How far from recommended schemes and large priorities a choice is.
+static uint64_t tli_sum_ranks(const tli_precision *p, const uint8_t *schemes) {
+    uint64_t sum = 0;
+    int32_t id;
+    for (id = 0; id < p->graph->node_count; id++) sum += p->ranks[(size_t)id * TL_SCHEME_COUNT + schemes[id]];
+    return sum;
+}
+
+// The point with the least weighted sum of both, each scaled to 0 .. 1; of equal ones the recommended, that of
+// larger priorities, that of less loss.
+static int32_t tli_find_knee(const tli_precision *p, const tl_choice_front *front) {
+    const tl_precision_desc *desc = &p->desc;
+    const tl_front_point *first = &front->points[0], *last = &front->points[front->point_count - 1];
+    double most = desc->performance_weight > desc->accuracy_weight ? desc->performance_weight
+                                                                   : desc->accuracy_weight;
+    tli_big least, sum, other;
+    int32_t knee = 0, i;
+    tli_big_set(&least, 0);
+    for (i = 0; i < front->point_count; i++) {
+        const tl_front_point *point = &front->points[i];
+        int order;
+        sum = tli_weigh(desc->accuracy_weight, most, point->loss - first->loss, first->cost - last->cost);
+        other = tli_weigh(desc->performance_weight, most, point->cost - last->cost, last->loss - first->loss);
+        tli_big_add(&sum, &other);
+        order = i ? tli_big_compare(&sum, &least) : -1;
+        if (order > 0 || (!order && tli_sum_ranks(p, point->schemes) >=
+                                        tli_sum_ranks(p, front->points[knee].schemes))) continue;
+        least = sum;
+        knee = i;
+    }
+    return knee;
+}
+
+static tl_result tli_pick_knee(tli_precision *p, tli_pick *pick) {
+    tl_choice_front front;
+    const tl_front_point *point;
+    tl_result result = tl_plan_choice_front(&p->quiet, &p->choice, 0, &front);
+    if (result) return tli_fail_choice(p, result);
+    point = &front.points[tli_find_knee(p, &front)];
+    tli_take_schemes(p, point->schemes);
+    pick->cost = point->cost;
+    pick->loss = point->loss;
+    pick->bound = point->bound_cost;
+    pick->bound_loss = 0;
+    pick->proven = point->bound_cost == point->cost;
+    pick->gap_ratio = pick->proven ? 0 : tli_find_gap(point->cost, point->bound_cost);
+    tl_free_choice_front(&p->quiet, &front);
+    return TL_OK;
+}
+
+// Of all choices that cost as much the one that loses least, as far as the work goes.
+static tl_result tli_lower_loss(tli_precision *p, tli_pick *pick) {
+    uint64_t limit = p->choice.work_limit;
+    tl_choice_plan chosen;
+    tl_result result;
+    if (!pick->loss || tli_is_accuracy(p)) return TL_OK;
+    p->choice.work_limit = tli_least_work(limit);
+    result = tli_choose(p, 1, 0, pick->cost, &chosen);
+    p->choice.work_limit = limit;
+    if (result == TL_ERROR_NO_MEMORY) return tli_fail_choice(p, result);
+    if (result) return TL_OK;
+    if (chosen.cost <= pick->cost && chosen.loss < pick->loss) {
+        pick->cost = chosen.cost;
+        pick->loss = chosen.loss;
+        tli_take_schemes(p, chosen.schemes);
+    }
+    tl_free_choice_plan(&p->quiet, &chosen);
+    return TL_OK;
+}
+
+// The choice that the criterion asks for. TL_ERROR_INFEASIBLE has no sentence yet: tli_fail_limit has it.
+static tl_result tli_pick_criterion(tli_precision *p, uint64_t loss_limit, tli_pick *pick) {
+    uint64_t nearest = 0, bound;
+    tl_result result = TL_OK;
+    p->most_loss = loss_limit;
+    p->nearest_cost = 0;
+    switch (p->desc.criterion) {
+    case TL_CRITERION_PERFORMANCE:
+    case TL_CRITERION_CUSTOM:
+        result = tli_pick_cost(p, loss_limit, pick);
+        break;
+    case TL_CRITERION_BALANCED:
+        result = tli_pick_knee(p, pick);
+        p->most_loss = pick->loss;
+        break;
+    case TL_CRITERION_ACCURACY:
+        result = tli_pick_loss(p, p->cost_limit, pick, &nearest);
+        p->most_loss = pick->loss;
+        p->nearest_cost = nearest;
+        p->nearest_proven = 1;
+        break;
+    case TL_CRITERION_COUNT: break;
+    }
+    if (result) return result;
+    if (p->desc.criterion == TL_CRITERION_CUSTOM && pick->cost > p->cost_limit) {
+        p->nearest_cost = pick->cost;
+        p->nearest_proven = pick->proven;
+        if (pick->proven) return TL_ERROR_INFEASIBLE;
+        bound = pick->bound;  // not proven: it may be within reach from the other side
+        result = tli_pick_loss(p, p->cost_limit, pick, &nearest);
+        if (!result && pick->loss > loss_limit) return TL_ERROR_INFEASIBLE;
+        pick->bound = bound;
+        pick->bound_loss = 0;
+        pick->proven = 0;
+        pick->gap_ratio = tli_find_gap(pick->cost, bound);
+        if (result) return result;
+    }
+    result = tli_lower_loss(p, pick);
+    if (result) return result;
+    tli_break_ties(p, p->most_loss, pick);
+    if (tli_is_accuracy(p)) return TL_OK;
+    if (pick->cost <= pick->bound) pick->proven = 1;  // what is preferred may cost less than what was found
+    pick->gap_ratio = pick->proven ? 0 : tli_find_gap(pick->cost, pick->bound);
+    return TL_OK;
+}
+
+// -- precision plan: limits that cannot be held --
+
+// The first four digits of a number > 0, rounded: digits 10^(*power).
+static int32_t tli_round_digits(double value, int32_t *power) {
+    tli_decimal d;
+    int32_t digits = 0, last = 0, i;
+    tli_open_decimal(&d, value, 0);
+    for (i = 0; i < 4; i++) {
+        last = tli_next_digit(&d);
+        digits = digits * 10 + last;
+    }
+    *power = d.point - 4;
+    return digits + tli_rounds_up(&d, last);
+}
+
+static void tli_put_digits(tli_writer *w, int32_t digits, int32_t power) {
+    char text[12];
+    tli_writer all = tli_writer_of(text, sizeof text);
+    int32_t count, point, whole;
+    for (; digits && digits % 10 == 0; power++) digits /= 10;
+    tli_put_i64(&all, digits);
+    count = (int32_t)tli_finish(&all);
+    point = count + power;
+    if (point > 6 || point < -3) {
+        tli_put_bytes(w, text, 1);
+        if (count > 1) { tli_put(w, "."); tli_put_bytes(w, text + 1, (size_t)count - 1); }
+        tli_put(w, "e");
+        tli_put_i64(w, point - 1);
+        return;
+    }
+    whole = point < 0 ? 0 : point < count ? point : count;
+    tli_put_bytes(w, text, (size_t)whole);
+    tli_put_zeros(w, point - count);
+    if (whole == count) return;
+    tli_put(w, whole ? "." : "0.");
+    tli_put_zeros(w, -point);
+    tli_put_bytes(w, text + whole, (size_t)(count - whole));
+}
+
+// A number for people: four digits.
+static void tli_put_rounded(tli_writer *w, double value) {
+    int32_t digits, power;
+    if (value != value) { tli_put(w, "not known"); return; }
+    if (value < 0) { tli_put(w, "-"); value = -value; }
+    if (!tli_is_amount(value)) { tli_put(w, "infinite"); return; }
+    if (!(value > 0)) { tli_put(w, "0"); return; }
+    digits = tli_round_digits(value, &power);
+    tli_put_digits(w, digits, power);
+}
+
+// a / b with up to four decimals, rounded down; b > 0 and below 2^60.
+static void tli_put_ratio_down(tli_writer *w, uint64_t a, uint64_t b) {
+    uint64_t rest = a % b;
+    int32_t i;
+    tli_put_u64(w, a / b);
+    for (i = 0; i < 4 && rest; i++) {
+        if (!i) tli_put(w, ".");
+        rest *= 10;
+        tli_put_u64(w, rest / b);
+        rest %= b;
+    }
+}
+
+static double tli_find_least_loss(const tli_precision *p, int32_t id) {
+    double least = tli_infinity();
+    int32_t k;
+    for (k = 0; k < TL_SCHEME_COUNT; k++) {
+        size_t at = (size_t)id * TL_SCHEME_COUNT + (size_t)k;
+        if (p->costs[at] != TL_FORBIDDEN && p->node_losses[at] < least) least = p->node_losses[at];
+    }
+    return least;
+}
+
+// Whether a limit can be held, as tli_count_losses counts.
+static int tli_is_loss_held(const tli_precision *p, double limit) {
+    uint64_t sum = 0, most = UINT64_C(1) << TLI_LOSS_BITS, units;
+    int32_t id;
+    for (id = 0; id < p->graph->node_count; id++) {
+        units = tli_divide_f64(tli_find_least_loss(p, id), TLI_LOSS_BITS, limit, 1);
+        if (units > most - sum) return 0;
+        sum += units;
+    }
+    return 1;
+}
+
+// The least limit of four digits that can be held.
+static void tli_put_least_loss(tli_writer *w, const tli_precision *p) {
+    double sum = 0, value;
+    int32_t id, digits, power;
+    char text[32];
+    tli_word word;
+    for (id = 0; id < p->graph->node_count; id++) sum += tli_find_least_loss(p, id);
+    if (!tli_is_amount(sum)) { tli_put(w, "infinite"); return; }
+    for (digits = tli_round_digits(sum, &power); ; digits++) {
+        tli_writer number = tli_writer_of(text, sizeof text);
+        tli_put_i64(&number, digits);
+        tli_put(&number, "e");
+        tli_put_i64(&number, power);
+        word.text = text;
+        word.length = tli_finish(&number);
+        if (!tli_read_f64(word, &value) || tli_is_loss_held(p, value)) break;
+    }
+    tli_put_digits(w, digits, power);
+}
+
+static tl_result tli_fail_limit(const tli_precision *p) {
+    tli_writer w = tli_begin_error(p->env, TL_ERROR_INFEASIBLE, p->function);
+    if (!p->nearest_cost) {
+        tli_put(&w, "loss_limit: ");
+        tli_put_f64(&w, p->desc.loss_limit);
+        tli_put(&w, " cannot be held: the least loss is ");
+        tli_put_least_loss(&w, p);
+        return tli_end_error(p->env, &w, TL_ERROR_INFEASIBLE);
+    }
+    tli_put(&w, "least_speedup: ");
+    tli_put_f64(&w, p->desc.least_speedup);
+    tli_put(&w, p->nearest_proven ? " cannot be held: at most " : " was not found: at most ");
+    tli_put_ratio_down(&w, p->base_cost, p->nearest_cost);
+    tli_put(&w, p->nearest_proven ? " can be reached" : " was");
+    if (p->desc.criterion == TL_CRITERION_CUSTOM) tli_put(&w, " within loss_limit");
+    return tli_end_error(p->env, &w, TL_ERROR_INFEASIBLE);
+}
+
+// -- precision plan: from a choice to a plan --
+
+// What the limits let pass, beside the loss of all but accuracy.
+static uint64_t tli_find_most_cost(const tli_precision *p) {
+    return tli_is_accuracy(p) || p->desc.criterion == TL_CRITERION_CUSTOM ? p->cost_limit : TL_UNLIMITED;
+}
+
+static double tli_sum_losses(const tli_precision *p, const uint8_t *schemes) {
+    double sum = 0;
+    int32_t id;
+    for (id = 0; id < p->graph->node_count; id++)
+        sum += p->node_losses[(size_t)id * TL_SCHEME_COUNT + schemes[id]];
+    return sum;
+}
+
+// Of all tensors and weights, and of the copies.
+static uint64_t tli_sum_bytes(const tli_precision *p, const uint8_t *schemes) {
+    uint64_t sum = 0;
+    int32_t i, k;
+    for (i = 0; i < p->graph->node_count; i++) sum += p->bytes[(size_t)i * TL_SCHEME_COUNT + schemes[i]];
+    for (i = 0; i < p->net_count; i++) {
+        uint32_t wanted = tli_find_wanted(&p->nets[i], schemes);
+        for (k = 0; k < TL_FORMAT_COUNT; k++)
+            if (wanted >> k & 1)
+                sum += tl_find_format_bytes((tl_format)k, p->graph->outputs[p->net_tensors[i]].bytes);
+    }
+    return sum;
+}
+
+static void tli_fill_chosen(const tli_precision *p, int32_t id, tl_precision_node *node) {
+    size_t row = (size_t)id * TL_SCHEME_COUNT, at = row + p->schemes[id];
+    int32_t i, k;
+    tli_zero(node, sizeof *node);
+    node->scheme = (tl_scheme)p->schemes[id];
+    node->format = tl_find_scheme_format(node->scheme);
+    node->source = (tl_loss_source)p->sources[at];
+    node->loss = p->node_losses[at];
+    node->speedup = tli_find_speedup(p->times[row + TL_SCHEME_F32], p->times[at]);
+    node->runner_up = TL_SCHEME_COUNT;
+    for (i = p->first_nets[id]; i < p->first_nets[id + 1]; i++) {
+        const tl_choice_net *net = &p->nets[p->node_nets[i]];
+        uint32_t wanted = net->producer == id ? tli_find_wanted(net, p->schemes) : 0;
+        if (wanted) node->conversion_cost += tli_sum_net(net, p->schemes);
+        for (k = 0; k < TL_FORMAT_COUNT; k++) node->conversion_count += (int32_t)(wanted >> k & 1);
+    }
+}
+
+static void tli_fill_precision_plan(const tli_precision *p, const tli_pick *pick, double limit,
+                                    tl_precision_plan *plan) {
+    tl_precision_node *nodes = (tl_precision_node *)plan->memory;
+    int32_t id;
+    tli_zero(plan->scheme_counts, sizeof plan->scheme_counts);
+    plan->nodes = nodes;
+    plan->node_count = p->graph->node_count;
+    plan->criterion = p->desc.criterion;
+    plan->objective = p->desc.objective;
+    plan->conversion_cost = 0;
+    plan->conversion_count = 0;
+    for (id = 0; id < plan->node_count; id++) {
+        tli_fill_chosen(p, id, &nodes[id]);
+        plan->conversion_cost += nodes[id].conversion_cost;
+        plan->conversion_count += nodes[id].conversion_count;
+        if (!p->graph->nodes[id].is_input) plan->scheme_counts[nodes[id].scheme]++;
+    }
+    plan->loss = tli_sum_losses(p, p->schemes);
+    plan->loss_limit = limit;
+    if (plan->loss > limit) plan->loss = limit;  // the exact sum is within it, what was added up may be rounded
+    plan->measured_loss = tli_not_a_number();
+    plan->cost = pick->cost;
+    plan->base_cost = p->base_cost;
+    plan->bound_cost = pick->bound;
+    plan->bound_loss = 0;
+    if (p->desc.criterion == TL_CRITERION_ACCURACY) {
+        plan->bound_loss = tli_scale_f64((double)pick->bound_loss, p->unit_exponent);
+        if (pick->proven || plan->bound_loss > plan->loss) plan->bound_loss = plan->loss;
+    }
+    plan->proven = pick->proven;
+    plan->gap_ratio = pick->gap_ratio;
+    plan->speedup = tli_find_speedup(plan->base_cost, plan->cost);
+    if (tli_find_most_cost(p) != TL_UNLIMITED && plan->speedup < p->desc.least_speedup)
+        plan->speedup = p->desc.least_speedup;  // held: costs of more than 53 digits are rounded to doubles
+    plan->bytes = tli_sum_bytes(p, p->schemes);
+    plan->base_bytes = p->base_bytes;
+}
+
+// -- precision plan: runners-up --
+
+typedef struct tli_runner_up {
+    uint64_t cost, loss;     // of the whole graph
+    double   loss_sum;
+    int32_t  scheme;         // of the node; TL_SCHEME_COUNT = none
+    int32_t  proven;
+} tli_runner_up;
+
+// With all others as they are.
+static tli_runner_up tli_find_local(tli_precision *p, const tli_pick *pick, int32_t id) {
+    size_t row = (size_t)id * TL_SCHEME_COUNT;
+    uint64_t before = tli_sum_around(p, id), cost, loss;
+    size_t now = p->schemes[id], k;
+    tli_runner_up best;
+    tli_zero(&best, sizeof best);
+    best.scheme = TL_SCHEME_COUNT;
+    for (k = 0; k < TL_SCHEME_COUNT; k++) {
+        if (k == now || p->costs[row + k] == TL_FORBIDDEN) continue;
+        p->schemes[id] = (uint8_t)k;
+        cost = pick->cost - before + tli_sum_around(p, id);
+        loss = pick->loss - p->losses[row + now] + p->losses[row + k];
+        if (cost <= tli_find_most_cost(p) && (tli_is_accuracy(p) || loss <= p->most_loss) &&
+            (best.scheme == TL_SCHEME_COUNT ||
+             (tli_is_accuracy(p) ? loss < best.loss || (loss == best.loss && cost < best.cost)
+                                 : cost < best.cost || (cost == best.cost && loss < best.loss)))) {
+            best.cost = cost;
+            best.loss = loss;
+            best.scheme = (uint8_t)k;
+            best.loss_sum = tli_sum_losses(p, p->schemes);
+        }
+    }
+    p->schemes[id] = (uint8_t)now;
+    return best;
+}
+
+// The choice of the whole graph without this scheme here. Takes from the work that is left.
+static tl_result tli_find_exact(tli_precision *p, int32_t id, uint64_t *work, tli_runner_up *found) {
+    size_t at = (size_t)id * TL_SCHEME_COUNT + p->schemes[id];
+    uint64_t kept = p->costs[at], limit = p->choice.work_limit;
+    tl_choice_plan chosen;
+    tl_result result;
+    tli_zero(found, sizeof *found);
+    found->scheme = TL_SCHEME_COUNT;
+    p->costs[at] = TL_FORBIDDEN;
+    p->choice.work_limit = *work;
+    result = tli_choose(p, tli_is_accuracy(p), p->most_loss, p->cost_limit, &chosen);
+    p->choice.work_limit = limit;
+    p->costs[at] = kept;
+    if (result == TL_ERROR_NO_MEMORY) return tli_fail_choice(p, result);
+    if (result == TL_ERROR_INFEASIBLE) { found->proven = 1; return TL_OK; }
+    if (result) { *work = 0; return TL_OK; }  // too wide for the work that is left
+    *work -= chosen.work < *work ? chosen.work : *work;
+    found->proven = chosen.proven;
+    if (chosen.cost <= tli_find_most_cost(p)) {
+        found->cost = chosen.cost;
+        found->loss = chosen.loss;
+        found->loss_sum = tli_sum_losses(p, chosen.schemes);
+        found->scheme = chosen.schemes[id];
+    }
+    tl_free_choice_plan(&p->quiet, &chosen);
+    return TL_OK;
+}
+
+static double tli_find_margin(const tli_precision *p, const tl_precision_plan *plan, int32_t id) {
+    const tl_precision_node *node = &plan->nodes[id];
+    size_t row = (size_t)id * TL_SCHEME_COUNT;
+    double more, all;
+    if (node->runner_up == TL_SCHEME_COUNT) return 1;
+    if (tli_is_accuracy(p)) {
+        more = node->runner_up_loss - plan->loss;
+        all = p->node_losses[row + (size_t)node->runner_up];
+    } else {
+        more = node->runner_up_cost > plan->cost ? (double)(node->runner_up_cost - plan->cost) : 0;
+        all = (double)(p->desc.objective == TL_OBJECTIVE_TIME ? p->times : p->bytes)[row + TL_SCHEME_F32];
+    }
+    return !(more > 0) ? 0 : more < all ? more / all : 1;
+}
+
+static double tli_find_confidence(const tli_precision *p, const tl_precision_plan *plan, int32_t id) {
+    double trust = 1;
+    switch (plan->nodes[id].source) {
+    case TL_LOSS_FROM_PROFILE: trust = p->graph->nodes[id].is_input ? 1 : 0.5; break;
+    case TL_LOSS_FROM_DATA: trust = 0.75; break;
+    case TL_LOSS_FROM_MEASURED:
+    case TL_LOSS_SOURCE_COUNT: break;
+    }
+    return trust * (1 + tli_find_margin(p, plan, id)) / 2;
+}
+
+static tl_result tli_find_runners_up(tli_precision *p, const tli_pick *pick, tl_precision_plan *plan) {
+    tl_precision_node *nodes = (tl_precision_node *)plan->memory;
+    uint64_t work = p->graph->node_count > TLI_EXACT_NODES ? 0 : TLI_EXTRA_WORK;
+    int32_t id;
+    for (id = 0; id < p->graph->node_count; id++) {
+        tli_runner_up best = tli_find_local(p, pick, id), exact;
+        int worse = 0;
+        if (work && !p->graph->nodes[id].is_input) {
+            tl_result result = tli_find_exact(p, id, &work, &exact);
+            if (result) return result;
+            worse = !exact.proven && best.scheme != TL_SCHEME_COUNT &&
+                    (exact.scheme == TL_SCHEME_COUNT ||
+                     (tli_is_accuracy(p) ? best.loss < exact.loss : best.cost < exact.cost));
+            if (!worse) best = exact;
+        } else if (p->graph->nodes[id].is_input) {
+            best.proven = 1;
+        }
+        nodes[id].runner_up = (tl_scheme)best.scheme;
+        nodes[id].runner_up_proven = best.proven;
+        nodes[id].runner_up_cost = best.cost;
+        nodes[id].runner_up_loss = best.loss_sum;
+        nodes[id].confidence = tli_find_confidence(p, plan, id);
+    }
+    return TL_OK;
+}
+
+// -- precision plan: rounds --
+
+static tl_result tli_measure_plan(const tli_precision *p, tl_precision_plan *plan) {
+    double loss = tli_not_a_number();
+    tl_result result = p->desc.evaluate(plan, &loss, p->desc.user);
+    tli_writer w;
+    if (result) {
+        w = tli_begin_error(p->env, TL_ERROR_KERNEL, p->function);
+        tli_put(&w, "evaluate: failed: ");
+        tli_put(&w, tl_name_result(result));
+        return tli_end_error(p->env, &w, TL_ERROR_KERNEL);
+    }
+    if (loss != loss)
+        return tli_fail(p->env, TL_ERROR_KERNEL, p->function, "evaluate: the loss is not a number");
+    plan->measured_loss = loss;
+    return TL_OK;
+}
+
+static int tli_has_loss_limit(const tl_precision_desc *desc) {
+    return (desc->criterion == TL_CRITERION_PERFORMANCE || desc->criterion == TL_CRITERION_CUSTOM) &&
+           !tli_is_unlimited(desc->loss_limit);
+}
+
+// A smaller limit, by limit / measured, in 2^-20, and by a sixteenth at least.
+static uint64_t tli_cut_limit(const tli_precision *p, uint64_t limit, double measured) {
+    uint64_t share = tli_is_amount(measured) ? tli_divide_f64(p->desc.loss_limit, 20, measured, 0) : 0;
+    uint64_t cut = limit * share >> 20, most = limit - limit / 16;
+    return cut < most ? cut : most;
+}
+
+static tl_result tli_fail_measured(const tli_precision *p, double measured) {
+    tli_writer w = tli_begin_error(p->env, TL_ERROR_INFEASIBLE, p->function);
+    tli_put(&w, "loss_limit: ");
+    tli_put_f64(&w, p->desc.loss_limit);
+    tli_put(&w, " cannot be held: evaluate measured ");
+    tli_put_rounded(&w, measured);
+    tli_put(&w, " for the choice of the least loss");
+    return tli_end_error(p->env, &w, TL_ERROR_INFEASIBLE);
+}
+
+// The least loss that there is, when no limit was small enough.
+static tl_result tli_try_least_loss(tli_precision *p, tli_pick *pick, tl_precision_plan *plan) {
+    uint64_t nearest;
+    tl_result result = tli_pick_loss(p, tli_find_most_cost(p), pick, &nearest);
+    if (result == TL_ERROR_INFEASIBLE) return tli_fail_measured(p, plan->measured_loss);
+    if (result) return result;
+    p->most_loss = pick->loss;
+    pick->bound_loss = 0;
+    plan->round_count++;
+    tli_fill_precision_plan(p, pick, p->desc.loss_limit, plan);
+    result = tli_measure_plan(p, plan);
+    if (result) return result;
+    plan->loss_limit = plan->loss;
+    return plan->measured_loss <= p->desc.loss_limit ? TL_OK : tli_fail_measured(p, plan->measured_loss);
+}
+
+static tl_result tli_run_rounds(tli_precision *p, tli_pick *pick, tl_precision_plan *plan) {
+    uint64_t units = p->loss_units;
+    int limited = tli_has_loss_limit(&p->desc);
+    tl_result result;
+    for (;;) {
+        result = tli_pick_criterion(p, units, pick);
+        if (result == TL_ERROR_INFEASIBLE && plan->round_count) break;
+        if (result) return result == TL_ERROR_INFEASIBLE ? tli_fail_limit(p) : result;
+        plan->round_count++;
+        tli_fill_precision_plan(p, pick, limited ? (units == p->loss_units ? p->desc.loss_limit :
+                                    tli_scale_f64((double)units, -TLI_LOSS_BITS) * p->desc.loss_limit)
+                                    : tli_infinity(), plan);
+        if (!p->desc.evaluate) return TL_OK;
+        result = tli_measure_plan(p, plan);
+        if (result || !limited || plan->measured_loss <= p->desc.loss_limit) return result;
+        if (plan->round_count >= p->desc.round_limit || !units) break;
+        units = tli_cut_limit(p, units, plan->measured_loss);
+    }
+    return tli_try_least_loss(p, pick, plan);
+}
+
+TLI_IMPL tl_result tl_plan_precision(tl_env *env, const tl_precision_desc *desc, tl_precision_plan *plan) {
+    static const char function[] = "tl_plan_precision";
+    tli_precision p;
+    tli_pick pick;
+    tl_result result;
+    TL_ASSERT(desc && desc->graph && plan);
+    tli_zero(plan, sizeof *plan);
+    result = tli_check_precision_of(env, function, desc);
+    if (result) return result;
+    tli_zero(&pick, sizeof pick);
+    result = tli_open_precision(env, function, desc, tli_has_loss_limit(desc), &p);
+    if (!result) {
+        plan->memory = tli_alloc_array(env, (uint64_t)desc->graph->node_count, sizeof *plan->nodes);
+        result = plan->memory ? tli_run_rounds(&p, &pick, plan)
+                              : tli_fail(env, TL_ERROR_NO_MEMORY, function, "no memory for the plan");
+    }
+    if (!result) result = tli_find_runners_up(&p, &pick, plan);
+    tli_close_precision(&p);
+    if (result) tl_free_precision_plan(env, plan);
+    return result;
+}
+
+TLI_IMPL void tl_free_precision_plan(tl_env *env, tl_precision_plan *plan) {
+    if (!plan) return;
+    tli_release(env, plan->memory);
+    tli_zero(plan, sizeof *plan);
+}
+
+// -- precision plan: the front --
+
+static tl_result tli_fill_front(tli_precision *p, const tl_choice_front *chosen, tl_precision_front *front) {
+    uint64_t points = (uint64_t)chosen->point_count, nodes = (uint64_t)p->graph->node_count;
+    tl_precision_point *point;
+    uint8_t *schemes;
+    int32_t i;
+    point = (tl_precision_point *)tli_alloc_array(p->env, points, sizeof *point + (size_t)nodes);
+    if (!point) return tli_fail(p->env, TL_ERROR_NO_MEMORY, p->function, "no memory for the points");
+    schemes = (uint8_t *)(point + points);
+    front->memory = point;
+    front->points = point;
+    front->point_count = chosen->point_count;
+    front->complete = chosen->complete;
+    front->knee = tli_find_knee(p, chosen);
+    front->base_cost = p->base_cost;
+    front->base_bytes = p->base_bytes;
+    for (i = 0; i < chosen->point_count; i++, point++, schemes += nodes) {
+        const tl_front_point *from = &chosen->points[i];
+        tli_copy(schemes, from->schemes, (size_t)nodes);
+        point->schemes = schemes;
+        point->loss = tli_sum_losses(p, schemes);
+        point->cost = from->cost;
+        point->bound_cost = from->bound_cost;
+        point->speedup = tli_find_speedup(p->base_cost, from->cost);
+        point->bytes = tli_sum_bytes(p, from->schemes);  // with the readers of results
+    }
+    return TL_OK;
+}
+
+TLI_IMPL tl_result tl_plan_precision_front(tl_env *env, const tl_precision_desc *desc, int32_t point_limit,
+                                           tl_precision_front *front) {
+    static const char function[] = "tl_plan_precision_front";
+    tl_choice_front chosen;
+    tli_precision p;
+    tl_result result;
+    TL_ASSERT(desc && desc->graph && front);
+    tli_zero(front, sizeof *front);
+    if (point_limit < 0 || point_limit == 1)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "point_limit: must be 0, or 2 and more");
+    result = tli_check_precision_of(env, function, desc);
+    if (result) return result;
+    result = tli_open_precision(env, function, desc, 0, &p);
+    if (!result) {
+        result = tl_plan_choice_front(&p.quiet, &p.choice, point_limit, &chosen);
+        if (result) {
+            result = tli_fail_choice(&p, result);
+        } else {
+            result = tli_fill_front(&p, &chosen, front);
+            tl_free_choice_front(&p.quiet, &chosen);
+        }
+    }
+    tli_close_precision(&p);
+    return result;
+}
+
+TLI_IMPL void tl_free_precision_front(tl_env *env, tl_precision_front *front) {
+    if (!front) return;
+    tli_release(env, front->memory);
+    tli_zero(front, sizeof *front);
+}
+
+// -- sensitivity --
+
+static tl_result tli_check_sensitivity(tl_env *env, const tl_sensitivity_desc *desc) {
+    static const char function[] = "tl_measure_sensitivity";
+    tl_result result;
+    int32_t i;
+    if (desc->schemes >> TL_SCHEME_COUNT)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "schemes: unknown bit");
+    if (!desc->evaluate) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "evaluate: must not be NULL");
+    result = tl_check_graph(env, desc->graph);
+    for (i = 0; !result && desc->node_schemes && i < desc->graph->node_count; i++)
+        if (desc->node_schemes[i] >> TL_SCHEME_COUNT)
+            result = tli_fail(env, TL_ERROR_INVALID_ARG, function, "node_schemes: unknown bit");
+    return result;
+}
+
+// Which schemes of a node are to be evaluated.
+static uint32_t tli_find_evaluated(const tl_sensitivity_desc *desc, int32_t id) {
+    uint32_t schemes = desc->schemes ? desc->schemes
+                                     : (TLI_BIT(TL_SCHEME_COUNT) - 1) & ~TLI_BIT(TL_SCHEME_FAKE);
+    if (desc->graph->nodes[id].is_input) return 0;
+    if (desc->node_schemes && desc->node_schemes[id]) schemes &= desc->node_schemes[id];
+    return schemes & ~TLI_BIT(TL_SCHEME_F32);
+}
+
+static tl_result tli_measure_op(tl_env *env, const tl_sensitivity_desc *desc, int32_t id, tl_scheme scheme,
+                                double *loss) {
+    double value = tli_not_a_number();
+    tl_result result = desc->evaluate(id, scheme, &value, desc->user);
+    tli_writer w;
+    if (!result && (tli_is_amount(value) || tli_is_amount(-value))) {
+        *loss = value > 0 ? value : 0;
+        return TL_OK;
+    }
+    w = tli_begin_error(env, TL_ERROR_KERNEL, "tl_measure_sensitivity");
+    tli_put(&w, "evaluate: node ");
+    tli_put_i64(&w, id);
+    tli_put(&w, " (");
+    tli_put(&w, tl_name_node(desc->graph, id));
+    tli_put(&w, ") in ");
+    tli_put(&w, tl_name_scheme(scheme));
+    tli_put(&w, ": ");
+    tli_put(&w, result ? tl_name_result(result) : "the loss is not finite");
+    return tli_end_error(env, &w, TL_ERROR_KERNEL);
+}
+
+static tl_result tli_measure_ops(tl_env *env, const tl_sensitivity_desc *desc, double *losses) {
+    int32_t done = 0, all = 0, id, k;
+    tl_result result;
+    for (id = 0; id < desc->graph->node_count; id++)
+        for (k = 0; k < TL_SCHEME_COUNT; k++) all += (int32_t)(tli_find_evaluated(desc, id) >> k & 1);
+    for (id = 0; id < desc->graph->node_count; id++)
+        for (k = 0; k < TL_SCHEME_COUNT; k++) {
+            if (!(tli_find_evaluated(desc, id) >> k & 1)) continue;
+            result = tli_measure_op(env, desc, id, (tl_scheme)k,
+                                    &losses[(size_t)id * TL_SCHEME_COUNT + (size_t)k]);
+            if (result) return result;
+            if (desc->progress && desc->progress(++done, all, desc->user)) return TL_OK;
+        }
+    return TL_OK;
+}
+
+// f32: what F32 itself loses, 0 or NaN.
+static void tli_reset_losses(const tl_graph *graph, double f32, double *losses) {
+    uint64_t places = (uint64_t)graph->node_count * TL_SCHEME_COUNT, i;
+    for (i = 0; i < places; i++) losses[i] = i % TL_SCHEME_COUNT == TL_SCHEME_F32 ? f32 : tli_not_a_number();
+}
+
+TLI_IMPL tl_result tl_measure_sensitivity(tl_env *env, const tl_sensitivity_desc *desc, double *losses) {
+    tl_result result;
+    TL_ASSERT(desc && desc->graph && losses);
+    result = tli_check_sensitivity(env, desc);
+    if (result) return result;
+    tli_reset_losses(desc->graph, 0, losses);
+    result = tli_measure_ops(env, desc, losses);
+    if (result) tli_reset_losses(desc->graph, tli_not_a_number(), losses);
+    return result;
+}
+
+// -- apply --
+
+// Why a tensor is converted to a format; 0 = it is not.
+#define TLI_WANT_READ   1  // a node reads it so
+#define TLI_WANT_GRAD   2  // a gradient comes back from there
+#define TLI_WANT_RESULT 4  // it is a result
+
+typedef struct tli_apply {
+    tl_env          *env;
+    const tl_apply_desc *desc;
+    const tl_graph  *old;
+    int32_t         *tensors;   // [old tensors x formats] its index in the new graph; -1 = not there
+    uint8_t         *wants;     // [old tensors x formats] TLI_WANT_ bits
+    uint8_t         *is_read;   // [old tensors] some node reads it
+    uint32_t        *names;     // [name_count] nodes and views of the old graph, by name
+    uint32_t         name_count;
+    tl_tensor       *inputs;    // [old inputs] of the node that is made
+    uint64_t        *bytes;     // [old tensors] of its outputs
+    int32_t         *nodes, *new_nodes;      // the arrays of the result
+    uint8_t         *formats, *schemes;
+    tl_quantization *quantizations;
+    tl_precision_graph applied;
+} tli_apply;
+
+static tl_scheme tli_apply_scheme(const tli_apply *a, int32_t node) {
+    return a->desc->plan->nodes[node].scheme;
+}
+
+// What a node reads and hands on.
+static tl_format tli_apply_format(const tli_apply *a, int32_t node) {
+    return tl_find_scheme_format(tli_apply_scheme(a, node));
+}
+
+static int32_t *tli_apply_place(const tli_apply *a, int32_t tensor, tl_format format) {
+    return a->tensors + (size_t)tensor * TL_FORMAT_COUNT + (size_t)format;
+}
+
+// -- apply: rules --
+
+static const char *tli_check_applied_node(const tl_precision_node *chosen, const tl_node *node) {
+    if (!tli_is_below((int64_t)chosen->scheme, TL_SCHEME_COUNT)) return "scheme: there is no such";
+    if (node->is_input && chosen->scheme != TL_SCHEME_F32) return "scheme: a graph input must be f32";
+    if (!tli_is_amount(chosen->speedup) || (chosen->speedup == 0 && (node->fwd_cost || node->bwd_cost)))
+        return "speedup: must be finite and > 0";
+    return NULL;
+}
+
+static tl_result tli_check_apply(tl_env *env, const tl_apply_desc *desc) {
+    tli_graph_rules rules = tli_rules_of(env, "tl_apply_precision");
+    const tl_graph *graph = desc->graph;
+    tl_result result;
+    int32_t id;
+    if ((desc->training | desc->any_result) & ~1)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, rules.function, "training, any_result: must be 0 or 1");
+    result = tl_check_graph(env, graph);
+    if (!result && desc->device) result = tl_check_device(env, desc->device);
+    if (result) return result;
+    if (desc->plan->node_count != graph->node_count || !desc->plan->nodes)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, rules.function,
+                        "plan: nodes: there must be one for each node of the graph");
+    for (id = 0; id < graph->node_count; id++) {
+        const char *rule = tli_check_applied_node(&desc->plan->nodes[id], &graph->nodes[id]);
+        if (rule)
+            return tli_fail_item(&rules, TL_ERROR_INVALID_ARG, "node", id, tl_name_node(graph, id), rule);
+    }
+    return TL_OK;
+}
+
+// -- apply: what is to be converted --
+
+static void tli_add_want(tli_apply *a, int32_t tensor, tl_format format, int has_grad, int why) {
+    a->wants[(size_t)tensor * TL_FORMAT_COUNT + (size_t)format] |=
+        (uint8_t)(has_grad && tli_gets_gradient(a->old, tensor) ? why | TLI_WANT_GRAD : why);
+}
+
+// Returns the number of conversions. Where nobody reads a result, backward starts there, in f32.
+static uint64_t tli_find_wants(tli_apply *a) {
+    const tl_graph *old = a->old;
+    uint64_t count = 0, i, places = (uint64_t)old->tensor_count * TL_FORMAT_COUNT;
+    int32_t id, k;
+    for (id = 0; id < old->node_count; id++) {
+        const tl_node *node = &old->nodes[id];
+        tl_format format = tli_apply_format(a, id);
+        for (k = node->first_input; k < node->first_input + node->input_count; k++) {
+            int32_t tensor = old->inputs[k].tensor;
+            a->is_read[tensor] = 1;
+            if (tli_apply_format(a, old->outputs[tensor].node) != format)
+                tli_add_want(a, tensor, format, node->has_grad, TLI_WANT_READ);
+        }
+    }
+    for (id = 0; id < old->node_count && !a->desc->any_result; id++) {
+        const tl_node *node = &old->nodes[id];
+        if (!node->keep || tli_apply_format(a, id) == TL_FORMAT_F32) continue;
+        for (k = node->first_output; k < node->first_output + node->output_count; k++)
+            tli_add_want(a, k, TL_FORMAT_F32, !a->is_read[k], TLI_WANT_RESULT);
+    }
+    for (i = 0; i < places; i++) count += a->wants[i] != 0;
+    return count;
+}
+
+// -- apply: costs --
+
+// To the nearest number, so that what was divided by a cost gives that cost again; 0 where it does not fit.
+static int tli_speed_up(uint64_t cost, double speedup, uint64_t *quick) {
+    uint64_t mantissa, twice;
+    int32_t exponent;
+    *quick = cost;
+    if (!cost || speedup == 1) return 1;
+    exponent = tli_split_f64(speedup, &mantissa);
+    twice = tli_divide_shifted(cost, 1 - exponent, mantissa, 0);
+    *quick = twice / 2 + twice % 2;
+    return twice != UINT64_MAX;
+}
+
+// Forward and backward of a training are rounded together: their sum is what the plan counted.
+static int tli_apply_costs(const tli_apply *a, int32_t id, tl_node_desc *desc) {
+    const tl_node *node = &a->old->nodes[id];
+    double speedup = a->desc->plan->nodes[id].speedup;
+    uint64_t sum;
+    if (!tli_speed_up(node->fwd_cost, speedup, &desc->fwd_cost) ||
+        !tli_speed_up(node->bwd_cost, speedup, &desc->bwd_cost) ||
+        !tli_speed_up(node->fwd_cost + node->bwd_cost, speedup, &sum)) return 0;
+    if (a->desc->training && node->bwd_cost) desc->bwd_cost = sum - desc->fwd_cost;  // sums round no lower
+    return 1;
+}
+
+// -- apply: names --
+
+static int tli_compare_text(const char *a, const char *b) {
+    while (*a && *a == *b) { a++; b++; }
+    return (int)(unsigned char)*a - (int)(unsigned char)*b;
+}
+
+// Sort the names of the old graph: in one half of the array, with the other for the merges.
+static void tli_sort_names(tli_apply *a) {
+    uint32_t *from = a->names, *to = a->names + a->name_count, *swap;
+    uint64_t width, i;
+    for (i = 0; i < a->name_count; i++) from[i] = (uint32_t)i;
+    for (width = 1; width < a->name_count; width *= 2) {
+        tli_merge_names(a->old, from, to, a->name_count, width);
+        swap = from; from = to; to = swap;
+    }
+    if (from != a->names) tli_copy(a->names, from, a->name_count * sizeof *from);
+}
+
+static int tli_is_name_taken(const tli_apply *a, const char *name) {
+    uint32_t low = 0, high = a->name_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        int order = tli_compare_text(tli_name_of(a->old, a->names[middle]), name);
+        if (!order) return 1;
+        if (order < 0) low = middle + 1; else high = middle;
+    }
+    return 0;
+}
+
+// conv1_i8, split.2_i8. Where that is taken, is too long, or could be another tensor's, the number of the new
+// node follows: conv1_i8_17, and what makes it unique after that. Two conversions never get one name: what
+// stands behind the last underscores is a format, or the number of the node behind one.
+static void tli_name_conversion(const tli_apply *a, int32_t tensor, tl_format format, char *name) {
+    char text[TLI_NAME_LIMIT + 16], tail[64];
+    const tl_node_output *output = &a->old->outputs[tensor];
+    tli_writer whole = tli_writer_of(text, sizeof text), end, w;
+    uint64_t attempt;
+    size_t length;
+    int several = a->old->nodes[output->node].output_count > 1;
+    tli_put(&whole, tl_name_node(a->old, output->node));
+    if (several) { tli_put(&whole, "."); tli_put_i64(&whole, output->output); }
+    tli_finish(&whole);
+    attempt = (several && tli_is_name_taken(a, text)) || whole.length + sizeof "_bf16" > TLI_NAME_LIMIT;
+    for (;; attempt++) {
+        end = tli_writer_of(tail, sizeof tail);
+        tli_put(&end, "_");
+        tli_put(&end, tl_name_format(format));
+        if (attempt > 0) { tli_put(&end, "_"); tli_put_i64(&end, a->applied.graph.node_count); }
+        if (attempt > 1) { tli_put(&end, "_"); tli_put_u64(&end, attempt); }
+        w = tli_writer_of(name, TLI_NAME_LIMIT + 1);
+        length = whole.length + end.length > TLI_NAME_LIMIT ? TLI_NAME_LIMIT - end.length : whole.length;
+        tli_put_bytes(&w, text, length);
+        tli_put_bytes(&w, tail, end.length);
+        tli_finish(&w);
+        if (!tli_is_name_taken(a, name)) return;
+    }
+}
+
+// -- apply: the new graph --
+
+static tl_result tli_apply_quantization(tli_apply *a, const tli_graph_rules *rules, int32_t old_tensor,
+                                        tl_format format, int32_t tensor) {
+    const tl_quantization *given = format == TL_FORMAT_I8 ? a->desc->quantizations
+                                 : format == TL_FORMAT_I16 ? a->desc->wide_quantizations : NULL;
+    int32_t node = a->old->outputs[old_tensor].node;
+    const char *why;
+    char rule[96];
+    tli_writer w = tli_writer_of(rule, sizeof rule);
+    if (!given || given[old_tensor].scale == 0) return TL_OK;
+    why = tli_quantization_broken(&given[old_tensor]);
+    if (!why) why = tli_format_lacks(&given[old_tensor], format);
+    a->quantizations[tensor] = given[old_tensor];
+    if (!why) return TL_OK;
+    tli_put(&w, "quantizations: ");
+    tli_put(&w, why);
+    tli_finish(&w);
+    return tli_fail_item(rules, TL_ERROR_INVALID_ARG, "node", node, tl_name_node(a->old, node), rule);
+}
+
+// The books of the node that was just added: its old node, scheme, formats, quantisations.
+static tl_result tli_note_applied(tli_apply *a, const tli_graph_rules *rules, int32_t old_node,
+                                  int32_t old_tensor, tl_scheme scheme, tl_format format) {
+    const tl_graph *graph = &a->applied.graph;
+    int32_t id = graph->node_count - 1, first = graph->nodes[id].first_output, k;
+    tl_result result = TL_OK;
+    a->nodes[id] = old_node;
+    a->schemes[id] = (uint8_t)scheme;
+    for (k = 0; k < graph->nodes[id].output_count && !result; k++) {
+        *tli_apply_place(a, old_tensor + k, format) = first + k;
+        a->formats[first + k] = (uint8_t)format;
+        result = tli_apply_quantization(a, rules, old_tensor + k, format, first + k);
+    }
+    return result;
+}
+
+static tl_result tli_add_conversion(tli_apply *a, tli_graph_rules *rules, int32_t tensor, tl_format format) {
+    const tl_node_output *output = &a->old->outputs[tensor];
+    const tl_node *producer = &a->old->nodes[output->node];
+    tl_format from = tli_apply_format(a, output->node);
+    uint8_t wants = a->wants[(size_t)tensor * TL_FORMAT_COUNT + (size_t)format];
+    int has_grad = a->desc->training && (wants & TLI_WANT_GRAD);
+    uint64_t bytes = tl_find_format_bytes(format, output->bytes);
+    char name[TLI_NAME_LIMIT + 1];
+    tl_node_desc desc;
+    tl_tensor input;
+    tl_result result;
+    tli_zero(&desc, sizeof desc);
+    tli_name_conversion(a, tensor, format, name);
+    input.node = a->new_nodes[output->node];
+    input.output = output->output;
+    desc.name = name;
+    desc.op = "convert";
+    desc.unit = producer->unit ? tl_name_unit(a->old, output->node) : NULL;
+    desc.layer = producer->layer + 1;
+    desc.inputs = &input; desc.input_count = 1;
+    desc.output_bytes = &bytes; desc.output_count = 1;
+    if (!tli_price_conversion(a->desc->device, tli_count_elements(output->bytes), from, format,
+                              &desc.fwd_cost))
+        return tli_fail_item(rules, TL_ERROR_OVERFLOW, "node", output->node, tl_name_node(a->old, output->node),
+                             "device: the time of a conversion must fit 64 bits");
+    desc.bwd_cost = has_grad ? desc.fwd_cost : 0;
+    desc.no_grad = !has_grad;
+    desc.keep = (wants & TLI_WANT_RESULT) != 0;
+    desc.fixed = producer->fixed;
+    result = tli_add_node(rules, &a->applied.graph, &desc);
+    if (result) return result;
+    a->applied.conversion_count++;
+    return tli_note_applied(a, rules, output->node, tensor, TL_SCHEME_F32, format);
+}
+
+// The inputs of a node in its format; what is not there yet is converted here, before the node.
+static tl_result tli_find_applied_inputs(tli_apply *a, tli_graph_rules *rules, int32_t id) {
+    const tl_node *node = &a->old->nodes[id];
+    tl_format format = tli_apply_format(a, id);
+    tl_result result = TL_OK;
+    int32_t k;
+    for (k = 0; k < node->input_count && !result; k++) {
+        int32_t tensor = a->old->inputs[node->first_input + k].tensor;
+        const int32_t *place = tli_apply_place(a, tensor, format);
+        if (*place < 0) result = tli_add_conversion(a, rules, tensor, format);
+        if (result) return result;
+        a->inputs[k].node = a->applied.graph.outputs[*place].node;
+        a->inputs[k].output = a->applied.graph.outputs[*place].output;
+    }
+    return TL_OK;
+}
+
+static tl_result tli_add_applied(tli_apply *a, tli_graph_rules *rules, int32_t id) {
+    const tl_graph *old = a->old;
+    const tl_node *node = &old->nodes[id], *made;
+    tl_graph *graph = &a->applied.graph;
+    tl_format format = tli_apply_format(a, id);
+    tl_scheme scheme = tli_apply_scheme(a, id);
+    tl_node_desc desc;
+    tl_result result = tli_find_applied_inputs(a, rules, id);
+    int32_t k;
+    if (result) return result;
+    tli_zero(&desc, sizeof desc);
+    for (k = 0; k < node->output_count; k++)
+        a->bytes[k] = tl_find_format_bytes(format, old->outputs[node->first_output + k].bytes);
+    desc.name = tl_name_node(old, id);
+    desc.op = tl_name_op(old, id);
+    desc.unit = node->unit ? tl_name_unit(old, id) : NULL;
+    desc.inputs = a->inputs; desc.input_count = node->input_count;
+    desc.output_bytes = a->bytes; desc.output_count = node->output_count;
+    if (!tli_apply_costs(a, id, &desc))
+        return tli_fail_item(rules, TL_ERROR_OVERFLOW, "node", id, desc.name,
+                             "speedup: the cost must fit 64 bits");
+    desc.saved_bytes = tl_find_format_bytes(format, node->saved_bytes);
+    desc.fwork_bytes = node->fwork_bytes; desc.bwork_bytes = node->bwork_bytes;
+    desc.param_bytes = tl_find_weight_bytes(scheme, node->param_bytes);
+    desc.layer = node->layer + 1;
+    desc.no_grad = !node->is_input && !node->has_grad;
+    desc.keep = node->keep && (format == TL_FORMAT_F32 || a->desc->any_result);
+    desc.fixed = node->fixed;
+    desc.inplace = node->inplace + 1;  // what had the same bytes has them in the same format, too
+    a->new_nodes[id] = graph->node_count;
+    result = tli_add_node(rules, graph, &desc);
+    if (result) return result;
+    made = &graph->nodes[graph->node_count - 1];
+    for (k = 0; k < node->input_count; k++)
+        ((tl_node_input *)graph->inputs)[made->first_input + k].needed =
+            old->inputs[node->first_input + k].needed;
+    for (k = 0; k < node->output_count; k++)
+        ((tl_node_output *)graph->outputs)[made->first_output + k].needed =
+            old->outputs[node->first_output + k].needed;
+    return tli_note_applied(a, rules, id, node->first_output, scheme, format);
+}
+
+static tl_result tli_build_applied(tli_apply *a) {
+    tli_graph_rules rules = tli_rules_of(a->env, "tl_apply_precision");
+    const tl_graph *old = a->old;
+    tl_graph *graph = &a->applied.graph;
+    tl_result result = TL_OK;
+    int32_t i, places = old->tensor_count;
+    graph->batch = old->batch;
+    for (i = 0; i < old->node_count && !result; i++) result = tli_add_applied(a, &rules, i);
+    for (i = 0; i < places && !result; i++)  // results that nobody read in f32
+        if (a->wants[(size_t)i * TL_FORMAT_COUNT + TL_FORMAT_F32] && *tli_apply_place(a, i, TL_FORMAT_F32) < 0)
+            result = tli_add_conversion(a, &rules, i, TL_FORMAT_F32);
+    for (i = 0; i < old->view_count && !result; i++) {
+        int32_t tensor = old->views[i].tensor, node = old->outputs[tensor].node;
+        tl_tensor of;
+        of.node = a->new_nodes[node];
+        of.output = old->outputs[tensor].output;
+        result = tl_add_view(a->env, graph, tli_text_at(old, old->views[i].name), of, NULL);
+    }
+    return result;
+}
+
+// What is needed while the graph is made.
+static int tli_open_apply(tl_env *env, const tl_apply_desc *desc, tli_apply *a) {
+    const tl_graph *old = desc->graph;
+    uint64_t tensors = (uint64_t)old->tensor_count, i;
+    tli_zero(a, sizeof *a);
+    a->env = env;
+    a->desc = desc;
+    a->old = old;
+    a->name_count = (uint32_t)old->node_count + (uint32_t)old->view_count;
+    a->tensors = (int32_t *)tli_alloc_array(env, tensors * TL_FORMAT_COUNT, sizeof *a->tensors);
+    a->wants = (uint8_t *)tli_alloc_array(env, tensors * (TL_FORMAT_COUNT + 1), 1);
+    a->names = (uint32_t *)tli_alloc_array(env, 2 * (uint64_t)a->name_count, sizeof *a->names);
+    a->inputs = (tl_tensor *)tli_alloc_array(env, (uint64_t)old->input_count, sizeof *a->inputs);
+    a->bytes = (uint64_t *)tli_alloc_array(env, tensors, sizeof *a->bytes);
+    if (!a->tensors || !a->wants || !a->names || !a->inputs || !a->bytes) return 0;
+    a->is_read = a->wants + tensors * TL_FORMAT_COUNT;
+    for (i = 0; i < tensors * TL_FORMAT_COUNT; i++) a->tensors[i] = -1;
+    tli_sort_names(a);
+    return 1;
+}
+
+// The arrays of the result, in one block: those of the largest items first.
+static int tli_add_applied_arrays(tli_apply *a, uint64_t conversions) {
+    uint64_t old_nodes = (uint64_t)a->old->node_count, nodes = old_nodes + conversions;
+    uint64_t tensors = (uint64_t)a->old->tensor_count + conversions;
+    uint64_t bytes = tensors * sizeof *a->quantizations + (nodes + old_nodes) * sizeof *a->nodes +
+                     tensors + nodes;
+    tl_precision_graph *applied = &a->applied;
+    applied->memory = tli_alloc_array(a->env, bytes, 1);
+    if (!applied->memory) return 0;
+    a->quantizations = (tl_quantization *)applied->memory;
+    a->nodes = (int32_t *)(void *)(a->quantizations + tensors);
+    a->new_nodes = a->nodes + nodes;
+    a->formats = (uint8_t *)(a->new_nodes + old_nodes);
+    a->schemes = a->formats + tensors;
+    applied->nodes = a->nodes;
+    applied->new_nodes = a->new_nodes;
+    applied->formats = a->formats;
+    applied->schemes = a->schemes;
+    applied->quantizations = a->quantizations;
+    return 1;
+}
+
+TLI_IMPL tl_result tl_apply_precision(tl_env *env, const tl_apply_desc *desc, tl_precision_graph *applied) {
+    tli_apply a;
+    tl_result result;
+    TL_ASSERT(desc && desc->graph && desc->plan && applied);
+    tli_zero(applied, sizeof *applied);
+    result = tli_check_apply(env, desc);
+    if (result) return result;
+    if (tli_open_apply(env, desc, &a) && tli_add_applied_arrays(&a, tli_find_wants(&a)))
+        result = tli_build_applied(&a);
+    else
+        result = tli_fail(env, TL_ERROR_NO_MEMORY, "tl_apply_precision", "no memory for the new graph");
+    tli_release(env, a.tensors);
+    tli_release(env, a.wants);
+    tli_release(env, a.names);
+    tli_release(env, a.inputs);
+    tli_release(env, a.bytes);
+    if (result) tl_free_precision_graph(env, &a.applied);
+    *applied = a.applied;
+    return result;
+}
+
+TLI_IMPL void tl_free_precision_graph(tl_env *env, tl_precision_graph *applied) {
+    if (!applied) return;
+    tl_free_graph(env, &applied->graph);
+    tli_release(env, applied->memory);
+    tli_zero(applied, sizeof *applied);
+}
+
+// -- packing --
+
+// A tensor that waits: packed behind the step after which nobody reads it forward, unpacked before the one that
+// reads it first when backwards have begun.
+typedef struct tli_wait {
+    int32_t  tensor;
+    int32_t  compress_after, expand_before;  // steps of the plan as it was given
+    uint64_t bytes, packed_bytes;
+    int32_t  leaves;          // how many left before it; INT32_MAX = it is packed
+} tli_wait;
+
+typedef enum tli_wait_order { TLI_BY_COMPRESS, TLI_BY_EXPAND, TLI_BY_BYTES, TLI_WAIT_ORDERS } tli_wait_order;
+
+typedef struct tli_packing {
+    tl_env         *env;
+    const tl_packing_desc *desc;
+    const tl_graph *graph;
+    const tl_plan  *plan;
+    tli_sim         sim;
+    uint64_t       *high, *after; // [step_count] live bytes: most during a step, and at its end
+    int32_t        *last, *first; // [tensor_count] last reader before the backwards, first one after; -1 = none
+    uint8_t        *fixed;        // [tensor_count] 1 = stays as it is
+    tli_wait       *waits;        // [wait_count]
+    int32_t         wait_count, left_count;
+    int32_t        *orders[TLI_WAIT_ORDERS];  // [wait_count] each
+    int32_t        *space;        // [wait_count] of the sorts
+    int32_t         started;      // the first backward; -1 = not yet
+} tli_packing;
+
+// -- packing: who waits --
+
+static void tli_note_reader(tli_packing *p, int32_t tensor, int32_t at) {
+    if (p->started < 0) p->last[tensor] = at;
+    else if (p->first[tensor] < 0) p->first[tensor] = at;
+}
+
+// Forwards read what they make, too: a tensor that is resident already must be there raw.
+static void tli_note_call(tli_packing *p, const tl_step *step, int32_t at) {
+    const tl_node *node = &p->graph->nodes[step->node];
+    int is_backward = step->kind == TL_STEP_BACKWARD;
+    int32_t i;
+    for (i = node->first_input; i < node->first_input + node->input_count; i++)
+        if (!is_backward || p->graph->inputs[i].needed) tli_note_reader(p, p->graph->inputs[i].tensor, at);
+    for (i = node->first_output; i < node->first_output + node->output_count; i++)
+        if (!is_backward || p->graph->outputs[i].needed) tli_note_reader(p, i, at);
+}
+
+// A drop before anybody has read it again, and any copy or conversion: the tensor is left alone.
+static void tli_note_tensor_step(tli_packing *p, const tl_step *step) {
+    const tl_node *node = &p->graph->nodes[step->node];
+    int drops = step->kind == TL_STEP_DROP;
+    int32_t i;
+    for (i = node->first_output; i < node->first_output + node->output_count; i++) {
+        if (step->output != TL_ALL_OUTPUTS && i != node->first_output + step->output) continue;
+        if (!drops || (p->started >= 0 && p->first[i] < 0)) p->fixed[i] = 1;
+    }
+}
+
+static void tli_note_step(tli_packing *p, const tl_step *step, int32_t at) {
+    switch ((tl_step_kind)step->kind) {
+    case TL_STEP_FORWARD:
+    case TL_STEP_FORWARD_INPLACE:
+    case TL_STEP_FORWARD_SAVE:
+    case TL_STEP_BACKWARD: tli_note_call(p, step, at); break;
+    case TL_STEP_DROP:
+    case TL_STEP_SPILL:
+    case TL_STEP_FETCH:
+    case TL_STEP_WAIT:
+    case TL_STEP_DROP_HOST:
+    case TL_STEP_COMPRESS:
+    case TL_STEP_EXPAND: tli_note_tensor_step(p, step); break;
+    case TL_STEP_DROP_SAVED:
+    case TL_STEP_COUNT: break;
+    }
+}
+
+// The backwards begin: what is not resident now does not wait, nor do graph inputs, results and what the caller
+// wants raw.
+static void tli_start_backwards(tli_packing *p, int32_t at) {
+    const tl_packing_desc *desc = p->desc;
+    const tl_graph *graph = p->graph;
+    int32_t i;
+    p->started = at;
+    for (i = 0; i < graph->tensor_count; i++) {
+        const tl_node *node = &graph->nodes[graph->outputs[i].node];
+        uint64_t bytes = graph->outputs[i].bytes;
+        if (p->sim.tensors[i].state != TLI_RESIDENT || node->is_input || node->keep || bytes % 4 ||
+            bytes < desc->least_bytes || tl_find_codec_bytes(desc->codec, bytes) >= bytes ||
+            (desc->tensors && !desc->tensors[i])) p->fixed[i] = 1;
+    }
+}
+
+// Replay the plan: its bytes, and who reads what.
+static tl_result tli_replay_for_packing(tli_packing *p) {
+    tl_plan bare = *p->plan;
+    tl_result result;
+    int32_t i;
+    bare.offsets = NULL;
+    bare.offset_count = 0;
+    result = tli_init_sim(p->env, &p->sim, "tl_plan_packing", p->graph, p->desc->device, &bare);
+    for (i = 0; i < bare.step_count && !result; i++) {
+        if (p->started < 0 && bare.steps[i].kind == TL_STEP_BACKWARD) tli_start_backwards(p, i);
+        result = tli_sim_step(&p->sim, &bare.steps[i]);
+        if (result) break;
+        tli_note_step(p, &bare.steps[i], i);
+        p->high[i] = p->sim.step_bytes;
+        p->after[i] = p->sim.live_bytes;
+    }
+    if (!result) result = tli_sim_end(&p->sim);
+    tli_free_sim(&p->sim);
+    return result;
+}
+
+static void tli_list_waits(tli_packing *p) {
+    int32_t i;
+    for (i = 0; i < p->graph->tensor_count && p->started >= 0; i++) {
+        tli_wait *wait = &p->waits[p->wait_count];
+        if (p->fixed[i] || p->first[i] < 0) continue;
+        wait->tensor = i;
+        wait->compress_after = p->last[i];
+        wait->expand_before = p->first[i];
+        wait->bytes = p->graph->outputs[i].bytes;
+        wait->packed_bytes = tl_find_codec_bytes(p->desc->codec, wait->bytes);
+        wait->leaves = INT32_MAX;
+        p->wait_count++;
+    }
+}
+
+// -- packing: in which order --
+
+// At one place the smallest is compressed first and expanded last: so both copies of one stand beside the least
+// of the others. The listing decides where all is equal.
+static int tli_is_wait_before(const tli_wait *a, const tli_wait *b, tli_wait_order order) {
+    int32_t from = 0, to = 0;
+    int largest_first = order != TLI_BY_COMPRESS;
+    if (order == TLI_BY_COMPRESS) { from = a->compress_after; to = b->compress_after; }
+    if (order == TLI_BY_EXPAND) { from = a->expand_before; to = b->expand_before; }
+    if (from != to) return from < to;
+    if (a->bytes != b->bytes) return largest_first ? a->bytes > b->bytes : a->bytes < b->bytes;
+    return a->tensor < b->tensor;
+}
+
+// By merges of runs that double; space [wait_count] is overwritten.
+static void tli_sort_waits(const tli_packing *p, tli_wait_order order, int32_t *space) {
+    int32_t *items = p->orders[order];
+    int64_t count = p->wait_count, width, start, middle, end, left, right, at;
+    for (at = 0; at < count; at++) items[at] = (int32_t)at;
+    for (width = 1; width < count; width *= 2) {
+        for (start = 0; start < count; start = end) {
+            middle = start + width < count ? start + width : count;
+            end = middle + width < count ? middle + width : count;
+            for (left = start, right = middle, at = start; at < end; at++) {
+                int takes_right = left == middle || (right < end &&
+                    tli_is_wait_before(&p->waits[items[right]], &p->waits[items[left]], order));
+                space[at] = takes_right ? items[right++] : items[left++];
+            }
+        }
+        tli_copy(items, space, (size_t)count * sizeof *items);
+    }
+}
+
+// -- packing: what it is worth --
+
+// The peak with what is packed now, and what stands at it: a tensor that is being converted, or -1 where
+// something else is as high.
+static uint64_t tli_find_packed_peak(const tli_packing *p, int32_t *at_peak) {
+    uint64_t peak = 0, away = 0, live;
+    int32_t step, c = 0, x = 0;
+    *at_peak = -1;
+    for (step = 0; step < p->plan->step_count; step++) {
+        for (; x < p->wait_count && p->waits[p->orders[TLI_BY_EXPAND][x]].expand_before == step; x++) {
+            const tli_wait *wait = &p->waits[p->orders[TLI_BY_EXPAND][x]];
+            if (wait->leaves != INT32_MAX) continue;
+            live = p->after[step - 1] - away + wait->bytes;
+            if (live > peak) { peak = live; *at_peak = p->orders[TLI_BY_EXPAND][x]; }
+            away -= wait->bytes - wait->packed_bytes;
+        }
+        live = p->high[step] - away;
+        if (live >= peak) { peak = live; *at_peak = -1; }
+        for (; c < p->wait_count && p->waits[p->orders[TLI_BY_COMPRESS][c]].compress_after == step; c++) {
+            const tli_wait *wait = &p->waits[p->orders[TLI_BY_COMPRESS][c]];
+            if (wait->leaves != INT32_MAX) continue;
+            live = p->after[step] - away + wait->packed_bytes;
+            if (live > peak) { peak = live; *at_peak = p->orders[TLI_BY_COMPRESS][c]; }
+            away += wait->bytes - wait->packed_bytes;
+        }
+    }
+    return peak;
+}
+
+// The least peak of all subsets, by as few tensors as it takes. Where a conversion alone makes the peak, every
+// better subset lacks that tensor, for taking others out lowers nothing there: so they are taken out one after
+// the other, until something else makes the peak. The best of these subsets is the best of all. Then, the
+// largest first, what is not needed for that peak is left raw.
+static void tli_choose_waits(tli_packing *p) {
+    int32_t at_peak, best_left = 0, i;
+    uint64_t peak = tli_find_packed_peak(p, &at_peak), best = peak;
+    while (at_peak >= 0) {
+        p->waits[at_peak].leaves = p->left_count++;
+        peak = tli_find_packed_peak(p, &at_peak);
+        if (peak < best) { best = peak; best_left = p->left_count; }
+    }
+    for (i = 0; i < p->wait_count; i++)
+        if (p->waits[i].leaves >= best_left) p->waits[i].leaves = INT32_MAX;
+    for (i = 0; i < p->wait_count; i++) {
+        tli_wait *wait = &p->waits[p->orders[TLI_BY_BYTES][i]];
+        if (wait->leaves != INT32_MAX) continue;
+        wait->leaves = 0;
+        if (tli_find_packed_peak(p, &at_peak) > best) wait->leaves = INT32_MAX;
+    }
+}
+
+// -- packing: the plan --
+
+static tl_result tli_write_packed(tli_packing *p, tl_plan *plan) {
+    tli_steps list = tli_steps_of(p->env);
+    tl_result result;
+    int32_t step, c = 0, x = 0;
+    for (step = 0; step < p->plan->step_count; step++) {
+        for (; x < p->wait_count && p->waits[p->orders[TLI_BY_EXPAND][x]].expand_before == step; x++) {
+            const tli_wait *wait = &p->waits[p->orders[TLI_BY_EXPAND][x]];
+            if (wait->leaves == INT32_MAX) tli_add_tensor_step(&list, p->graph, TL_STEP_EXPAND, wait->tensor);
+        }
+        tli_add_step(&list, p->plan->steps[step]);
+        for (; c < p->wait_count && p->waits[p->orders[TLI_BY_COMPRESS][c]].compress_after == step; c++) {
+            const tli_wait *wait = &p->waits[p->orders[TLI_BY_COMPRESS][c]];
+            if (wait->leaves != INT32_MAX) continue;
+            tli_add_tensor_step(&list, p->graph, TL_STEP_COMPRESS, wait->tensor);
+            if (!list.failed) list.steps[list.count - 1].codec = (uint8_t)p->desc->codec;
+        }
+    }
+    result = tli_take_steps(&list, "tl_plan_packing", plan);
+    if (result) return result;
+    plan->repeat_count = p->plan->repeat_count;
+    plan->any_order = p->plan->any_order;
+    plan->base_bytes = p->plan->base_bytes;
+    return tli_measure(p->env, "tl_plan_packing", p->graph, p->desc->device, 1, plan);
+}
+
+static tl_result tli_check_packing(tl_env *env, const tl_packing_desc *desc) {
+    const char *function = "tl_plan_packing";
+    tl_result result;
+    if (!tli_is_below((int64_t)desc->codec, TL_CODEC_COUNT) || desc->codec == TL_CODEC_NONE)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "codec: must be f16, bf16 or q8");
+    result = tl_check_graph(env, desc->graph);
+    if (!result && desc->device) result = tl_check_device(env, desc->device);
+    if (!result && desc->plan) result = tli_check_plan(env, function, desc->plan);
+    if (!result && desc->plan && desc->plan->inference)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "plan: must be one of a training");
+    return result;
+}
+
+// What is needed beside the plan.
+static int tli_open_packing(tl_env *env, const tl_packing_desc *desc, const tl_plan *plan, tli_packing *p) {
+    uint64_t steps = (uint64_t)plan->step_count, tensors = (uint64_t)desc->graph->tensor_count, i;
+    p->env = env;
+    p->desc = desc;
+    p->graph = desc->graph;
+    p->plan = plan;
+    p->started = -1;
+    p->high = (uint64_t *)tli_alloc_array(env, 2 * steps, sizeof *p->high);
+    p->waits = (tli_wait *)tli_alloc_array(env, tensors, sizeof *p->waits);
+    p->last = (int32_t *)tli_alloc_array(env, (uint64_t)(3 + TLI_WAIT_ORDERS) * tensors, sizeof *p->last);
+    p->fixed = (uint8_t *)tli_alloc_array(env, tensors, 1);
+    if (!p->high || !p->waits || !p->last || !p->fixed) return 0;
+    p->after = p->high + steps;
+    p->first = p->last + tensors;
+    for (i = 0; i < TLI_WAIT_ORDERS; i++) p->orders[i] = p->first + (1 + i) * tensors;
+    p->space = p->first + (1 + i) * tensors;
+    for (i = 0; i < tensors; i++) p->first[i] = p->last[i] = -1;
+    return 1;
+}
+
+TLI_IMPL tl_result tl_plan_packing(tl_env *env, const tl_packing_desc *desc, tl_plan *plan) {
+    tli_packing p;
+    tl_plan kept;
+    tl_result result;
+    int order;
+    TL_ASSERT(desc && desc->graph && plan && plan != desc->plan);
+    tli_zero(plan, sizeof *plan);
+    tli_zero(&p, sizeof p);
+    tli_zero(&kept, sizeof kept);
+    result = tli_check_packing(env, desc);
+    if (!result && !desc->plan) result = tl_plan_keep_all(env, desc->graph, 0, &kept);
+    if (result) return result;
+    if (tli_open_packing(env, desc, desc->plan ? desc->plan : &kept, &p)) {
+        result = tli_replay_for_packing(&p);
+        if (!result) {
+            tli_list_waits(&p);
+            for (order = 0; order < TLI_WAIT_ORDERS; order++)
+                tli_sort_waits(&p, (tli_wait_order)order, p.space);
+            tli_choose_waits(&p);
+            result = tli_write_packed(&p, plan);
+        }
+    } else {
+        result = tli_fail(env, TL_ERROR_NO_MEMORY, "tl_plan_packing", "no memory to plan in");
+    }
+    if (result) tl_free_plan(env, plan);
+    tl_free_plan(env, &kept);
+    tli_release(env, p.high);
+    tli_release(env, p.waits);
+    tli_release(env, p.last);
+    tli_release(env, p.fixed);
+    return result;
+}
+
+// -- text --
+
+static const char *const tli_criterion_names[] = { TL_CRITERIA(TLI_NAME) };
+static const char *const tli_objective_names[] = { TL_PRECISION_OBJECTIVES(TLI_NAME) };
+static const char *const tli_loss_source_names[] = { TL_LOSS_SOURCES(TLI_NAME) };
+
+TLI_IMPL const char *tl_name_criterion(tl_criterion criterion) {
+    return tli_name(tli_criterion_names, TL_CRITERION_COUNT, (int64_t)criterion);
+}
+
+TLI_IMPL const char *tl_name_objective(tl_precision_objective objective) {
+    return tli_name(tli_objective_names, TL_OBJECTIVE_COUNT, (int64_t)objective);
+}
+
+TLI_IMPL const char *tl_name_loss_source(tl_loss_source source) {
+    return tli_name(tli_loss_source_names, TL_LOSS_SOURCE_COUNT, (int64_t)source);
+}
+
+#ifndef TL_NO_TEXT
+TLI_IMPL int tl_parse_criterion(const char *text, tl_criterion *criterion) {
+    int32_t value;
+    int known;
+    TL_ASSERT(text && criterion);
+    known = tli_parse_name(tli_criterion_names, TL_CRITERION_COUNT, text, tli_text_length(text), &value);
+    *criterion = (tl_criterion)value;
+    return known;
+}
+
+TLI_IMPL int tl_parse_objective(const char *text, tl_precision_objective *objective) {
+    int32_t value;
+    int known;
+    TL_ASSERT(text && objective);
+    known = tli_parse_name(tli_objective_names, TL_OBJECTIVE_COUNT, text, tli_text_length(text), &value);
+    *objective = (tl_precision_objective)value;
+    return known;
+}
+
+// A field of so many places, and one between it and the next.
+static void tli_put_padded(tli_writer *w, const char *text, size_t width) {
+    size_t length = tli_text_length(text);
+    tli_put(w, text);
+    do tli_put(w, " "); while (++length <= width);
+}
+
+static void tli_put_padded_number(tli_writer *w, double value, size_t width) {
+    char text[32];
+    tli_writer number = tli_writer_of(text, sizeof text);
+    tli_put_rounded(&number, value);
+    tli_finish(&number);
+    tli_put_padded(w, text, width);
+}
+
+// "+12", of the cost
+static void tli_put_more_cost(tli_writer *w, const tl_precision_plan *plan, const tl_precision_node *node) {
+    int less = node->runner_up_cost < plan->cost;
+    tli_put(w, less ? "-" : "+");
+    tli_put_u64(w, less ? plan->cost - node->runner_up_cost : node->runner_up_cost - plan->cost);
+}
+
+// "+0.0012", of the loss
+static void tli_put_more_loss(tli_writer *w, const tl_precision_plan *plan, const tl_precision_node *node) {
+    double more = node->runner_up_loss - plan->loss;
+    if (!(more < 0)) tli_put(w, "+");
+    tli_put_rounded(w, more);
+}
+
+// What the criterion minimised.
+static void tli_put_price(tli_writer *w, const tl_precision_plan *plan, const tl_precision_node *node) {
+    if (plan->criterion == TL_CRITERION_ACCURACY) tli_put_more_loss(w, plan, node);
+    else tli_put_more_cost(w, plan, node);
+}
+
+static void tli_put_precision_row(tli_writer *w, const tl_graph *graph, const tl_precision_plan *plan,
+                                  int32_t id) {
+    const tl_precision_node *node = &plan->nodes[id];
+    char text[48];
+    tli_writer price = tli_writer_of(text, sizeof text);
+    if (node->runner_up == TL_SCHEME_COUNT) tli_put(&price, "-");
+    else tli_put_price(&price, plan, node);
+    if (!node->runner_up_proven) tli_put(&price, "?");
+    tli_finish(&price);
+    tli_put_padded(w, tl_name_node(graph, id), 20);
+    tli_put_padded(w, tl_name_op(graph, id), 14);
+    tli_put_padded(w, tl_name_scheme(node->scheme), 10);
+    tli_put_padded_number(w, node->loss, 10);
+    tli_put_padded_number(w, node->speedup, 8);
+    tli_put_padded(w, node->runner_up == TL_SCHEME_COUNT ? "-" : tl_name_scheme(node->runner_up), 10);
+    tli_put_padded(w, text, 16);
+    if (node->conversion_count) {
+        tli_put_i64(w, node->conversion_count);
+        tli_put_fact(w, " for ", node->conversion_cost, "");
+    } else {
+        tli_put(w, "-");
+    }
+    tli_put(w, "\n");
+}
+
+static void tli_put_share(tli_writer *w, double ratio) {
+    tli_put_rounded(w, ratio * 100);
+    tli_put(w, " %");
+}
+
+static void tli_put_precision_loss(tli_writer *w, const tl_precision_plan *plan) {
+    tli_put(w, "loss: ");
+    tli_put_rounded(w, plan->loss);
+    if (tli_is_amount(plan->loss_limit)) {
+        tli_put(w, ", limit ");
+        tli_put_rounded(w, plan->loss_limit);
+    }
+    if (plan->measured_loss == plan->measured_loss) {
+        tli_put(w, ", measured ");
+        tli_put_rounded(w, plan->measured_loss);
+        tli_put_fact(w, " in round ", (uint64_t)plan->round_count, "");
+    }
+    if (plan->criterion == TL_CRITERION_ACCURACY) {
+        tli_put(w, plan->proven ? "; proven: no choice as good loses less"
+                                : "; no choice as good loses less than ");
+        if (!plan->proven) {
+            tli_put_rounded(w, plan->bound_loss);
+            tli_put(w, ": at most ");
+            tli_put_share(w, plan->gap_ratio);
+            tli_put(w, " above");
+        }
+    }
+    tli_put(w, "\n");
+}
+
+static void tli_put_precision_cost(tli_writer *w, const tl_precision_plan *plan) {
+    tli_put(w, tl_name_objective(plan->objective));
+    tli_put_fact(w, ": ", plan->cost, ", in f32 ");
+    tli_put_fact(w, "", plan->base_cost, ": ");
+    tli_put_rounded(w, plan->speedup);
+    tli_put(w, " times as good");
+    if (plan->criterion != TL_CRITERION_ACCURACY) {
+        if (plan->proven) {
+            tli_put(w, "; proven: no choice within the loss costs less");
+        } else {
+            tli_put_fact(w, "; no choice within the loss costs less than ", plan->bound_cost, ": at most ");
+            tli_put_share(w, plan->gap_ratio);
+            tli_put(w, " above");
+        }
+    }
+    tli_put_fact(w, "\nconversions: ", (uint64_t)plan->conversion_count, ", of that ");
+    tli_put_fact(w, "", plan->conversion_cost, "\n");
+    tli_put_fact(w, "bytes of weights and tensors: ", plan->bytes, ", in f32 ");
+    tli_put_fact(w, "", plan->base_bytes, "\n");
+}
+
+TLI_IMPL size_t tl_print_precision_plan(const tl_graph *graph, const tl_precision_plan *plan, char *buf,
+                                        size_t size) {
+    tli_writer w = tli_writer_of(buf, size);
+    int32_t i, shown = 0;
+    TL_ASSERT(graph && plan);
+    tli_put(&w, "node                 op             scheme     loss       speed-up "
+                "runner-up  price            conversions\n");
+    for (i = 0; i < plan->node_count; i++) tli_put_precision_row(&w, graph, plan, i);
+    tli_put(&w, "criterion: ");
+    tli_put(&w, tl_name_criterion(plan->criterion));
+    tli_put(&w, "\n");
+    tli_put_precision_loss(&w, plan);
+    tli_put_precision_cost(&w, plan);
+    tli_put(&w, "nodes:");
+    for (i = 0; i < TL_SCHEME_COUNT; i++) {
+        if (!plan->scheme_counts[i]) continue;
+        tli_put(&w, shown++ ? ", " : " ");
+        tli_put_i64(&w, plan->scheme_counts[i]);
+        tli_put(&w, " in ");
+        tli_put(&w, tl_name_scheme((tl_scheme)i));
+    }
+    tli_put(&w, "\n");
+    return tli_finish(&w);
+}
+
+// -- text: JSON --
+
+static void tli_put_name_of(tli_writer *w, const char *key) {
+    tli_put(w, ",\"");
+    tli_put(w, key);
+    tli_put(w, "\":");
+}
+
+static void tli_put_named_text(tli_writer *w, const char *key, const char *text) {
+    tli_put_name_of(w, key);
+    tli_put_json_text(w, text);
+}
+
+static void tli_put_named_u64(tli_writer *w, const char *key, uint64_t value) {
+    tli_put_name_of(w, key);
+    tli_put_u64(w, value);
+}
+
+static void tli_put_named_f64(tli_writer *w, const char *key, double value) {
+    tli_put_name_of(w, key);
+    if (tli_is_amount(value) || tli_is_amount(-value)) tli_put_f64(w, value); else tli_put(w, "null");
+}
+
+static void tli_put_named_bool(tli_writer *w, const char *key, int value) {
+    tli_put_name_of(w, key);
+    tli_put(w, value ? "true" : "false");
+}
+
+static void tli_put_json_node(tli_writer *w, const tl_graph *graph, const tl_precision_node *node, int32_t id) {
+    tli_put(w, id ? ",\n{\"id\":" : "\n{\"id\":");
+    tli_put_i64(w, id);
+    tli_put_named_text(w, "name", tl_name_node(graph, id));
+    tli_put_named_text(w, "op", tl_name_op(graph, id));
+    tli_put_named_text(w, "scheme", tl_name_scheme(node->scheme));
+    tli_put_named_text(w, "format", tl_name_format(node->format));
+    tli_put_named_text(w, "source", tl_name_loss_source(node->source));
+    tli_put_named_f64(w, "loss", node->loss);
+    tli_put_named_f64(w, "speedup", node->speedup);
+    tli_put_named_f64(w, "confidence", node->confidence);
+    tli_put_name_of(w, "runner_up");
+    if (node->runner_up == TL_SCHEME_COUNT) {
+        tli_put(w, "null");
+    } else {
+        tli_put(w, "{\"scheme\":");
+        tli_put_json_text(w, tl_name_scheme(node->runner_up));
+        tli_put_named_bool(w, "proven", node->runner_up_proven);
+        tli_put_named_u64(w, "cost", node->runner_up_cost);
+        tli_put_named_f64(w, "loss", node->runner_up_loss);
+        tli_put(w, "}");
+    }
+    tli_put_named_u64(w, "conversion_count", (uint64_t)node->conversion_count);
+    tli_put_named_u64(w, "conversion_cost", node->conversion_cost);
+    tli_put(w, "}");
+}
+
+TLI_IMPL size_t tl_print_precision_json(const tl_graph *graph, const tl_precision_plan *plan, char *buf,
+                                        size_t size) {
+    tli_writer w = tli_writer_of(buf, size);
+    int32_t i;
+    TL_ASSERT(graph && plan);
+    tli_put(&w, "{\"criterion\":");
+    tli_put_json_text(&w, tl_name_criterion(plan->criterion));
+    tli_put_named_text(&w, "objective", tl_name_objective(plan->objective));
+    tli_put_named_f64(&w, "loss", plan->loss);
+    tli_put_named_f64(&w, "loss_limit", plan->loss_limit);
+    tli_put_named_f64(&w, "measured_loss", plan->measured_loss);
+    tli_put_named_u64(&w, "round_count", (uint64_t)plan->round_count);
+    tli_put_named_u64(&w, "cost", plan->cost);
+    tli_put_named_u64(&w, "base_cost", plan->base_cost);
+    tli_put_named_u64(&w, "conversion_cost", plan->conversion_cost);
+    tli_put_named_u64(&w, "conversion_count", (uint64_t)plan->conversion_count);
+    tli_put_named_u64(&w, "bound_cost", plan->bound_cost);
+    tli_put_named_f64(&w, "bound_loss", plan->bound_loss);
+    tli_put_named_bool(&w, "proven", plan->proven);
+    tli_put_named_f64(&w, "gap_ratio", plan->gap_ratio);
+    tli_put_named_f64(&w, "speedup", plan->speedup);
+    tli_put_named_u64(&w, "bytes", plan->bytes);
+    tli_put_named_u64(&w, "base_bytes", plan->base_bytes);
+    tli_put_name_of(&w, "scheme_counts");
+    for (i = 0; i < TL_SCHEME_COUNT; i++) {
+        tli_put(&w, i ? ",\"" : "{\"");
+        tli_put(&w, tl_name_scheme((tl_scheme)i));
+        tli_put(&w, "\":");
+        tli_put_i64(&w, plan->scheme_counts[i]);
+    }
+    tli_put(&w, "}");
+    tli_put_name_of(&w, "nodes");
+    tli_put(&w, "[");
+    for (i = 0; i < plan->node_count; i++) tli_put_json_node(&w, graph, &plan->nodes[i], i);
+    tli_put(&w, "\n]}\n");
+    return tli_finish(&w);
+}
+
+// -- text: one node --
+
+static const char *tli_explain_source(const tl_precision_node *node) {
+    switch (node->source) {
+    case TL_LOSS_FROM_PROFILE: return " by the table";
+    case TL_LOSS_FROM_DATA: return " from data";
+    case TL_LOSS_FROM_MEASURED: return " as measured";
+    case TL_LOSS_SOURCE_COUNT: break;
+    }
+    return "";
+}
+
+static void tli_explain_runner_up(tli_writer *w, const tl_precision_plan *plan, const tl_precision_node *node) {
+    if (node->runner_up == TL_SCHEME_COUNT) {
+        tli_put(w, node->runner_up_proven ? "; no other scheme is possible within the limits"
+                                          : "; no other scheme is possible with all others as they are");
+        return;
+    }
+    tli_put(w, node->runner_up_proven ? "; the best choice with another scheme here has "
+                                      : "; the best choice found with another scheme here has ");
+    tli_put(w, tl_name_scheme(node->runner_up));
+    if (plan->criterion == TL_CRITERION_ACCURACY) {
+        tli_put(w, ": loss ");
+        tli_put_more_loss(w, plan, node);
+        tli_put(w, ", cost ");
+        tli_put_more_cost(w, plan, node);
+    } else {
+        tli_put(w, ": cost ");
+        tli_put_more_cost(w, plan, node);
+        tli_put(w, ", loss ");
+        tli_put_more_loss(w, plan, node);
+    }
+    tli_put(w, " for the whole graph");
+}
+
+TLI_IMPL size_t tl_explain_precision_node(const tl_graph *graph, const tl_precision_plan *plan, int32_t node,
+                                          char *buf, size_t size) {
+    tli_writer w = tli_writer_of(buf, size);
+    const tl_precision_node *chosen;
+    TL_ASSERT(graph && plan);
+    tli_put(&w, tl_name_node(graph, node));
+    if (!tli_is_below(node, plan->node_count) || !tli_is_below(node, graph->node_count)) return tli_finish(&w);
+    chosen = &plan->nodes[node];
+    if (graph->nodes[node].is_input) {
+        tli_put(&w, " is a graph input: f32");
+    } else {
+        tli_put(&w, " (");
+        tli_put(&w, tl_name_op(graph, node));
+        tli_put(&w, "): ");
+        tli_put(&w, tl_name_scheme(chosen->scheme));
+        if (chosen->scheme == TL_SCHEME_F32) {
+            tli_put(&w, ", no loss");
+        } else {
+            tli_put(&w, ", loss ");
+            tli_put_rounded(&w, chosen->loss);
+            tli_put(&w, tli_explain_source(chosen));
+            tli_put(&w, ", ");
+            tli_put_rounded(&w, chosen->speedup);
+            tli_put(&w, " times as fast as in f32");
+        }
+        tli_explain_runner_up(&w, plan, chosen);
+    }
+    if (chosen->conversion_count) {
+        tli_put_fact(&w, "; what it hands on is converted ", (uint64_t)chosen->conversion_count,
+                     chosen->conversion_count == 1 ? " time" : " times");
+        tli_put_fact(&w, ", for ", chosen->conversion_cost, "");
+    }
+    tli_put(&w, ".");
+    return tli_finish(&w);
+}
+#endif
+#endif  // TL_NO_PLANNERS
+
+// ============================================================================
 // [10] BACKEND (implementation)
 // ============================================================================
 
@@ -16581,44 +24333,6 @@ TLI_IMPL const char *tl_name_map_mode(tl_map_mode mode) {
 static uint32_t tli_load_u32(const void *from) { uint32_t word; TLI_MEMCPY(&word, from, 4); return word; }
 
 static uint16_t tli_load_u16(const void *from) { uint16_t half; TLI_MEMCPY(&half, from, 2); return half; }
-
-// value / 2^shift, rounded to nearest, ties to even; sticky = there were more bits below. 1 <= shift.
-static uint32_t tli_round_shift(uint32_t value, int32_t shift, int sticky) {
-    uint32_t kept, rest, half;
-    if (shift > 31) return 0;
-    kept = value >> shift;
-    rest = value & (((uint32_t)1 << shift) - 1);
-    half = (uint32_t)1 << (shift - 1);
-    return kept + (rest > half || (rest == half && (sticky || (kept & 1))));
-}
-
-static uint16_t tli_f16_of(uint32_t bits) {
-    uint32_t sign = bits >> 16 & 0x8000u, size = bits & 0x7FFFFFFFu, half;
-    if (size > 0x7F800000u) half = 0x7E00u | (size >> 13 & 0x3FFu);
-    else if (size >= 0x477FF000u) half = 0x7C00u;  // 65520 is half way to 2^16
-    else if (size >= 0x38800000u) half = tli_round_shift(size - 0x38000000u, 13, 0);
-    else half = tli_round_shift((size & 0x7FFFFFu) | 0x800000u, 126 - (int32_t)(size >> 23), 0);
-    return (uint16_t)(sign | half);
-}
-
-static uint32_t tli_f32_of_f16(uint16_t half) {
-    uint32_t sign = (uint32_t)(half & 0x8000) << 16, exponent = half >> 10 & 31u, mantissa = half & 0x3FFu;
-    if (exponent == 31) return sign | 0x7F800000u | (mantissa ? 0x400000u | mantissa << 13 : 0);
-    if (exponent) return sign | (exponent + 112) << 23 | mantissa << 13;
-    if (!mantissa) return sign;
-    for (exponent = 113; !(mantissa & 0x400u); exponent--) mantissa <<= 1;
-    return sign | exponent << 23 | (mantissa & 0x3FFu) << 13;
-}
-
-static uint16_t tli_bf16_of(uint32_t bits) {
-    if ((bits & 0x7FFFFFFFu) > 0x7F800000u) return (uint16_t)(bits >> 16 | 0x40u);
-    return (uint16_t)((bits + 0x7FFFu + (bits >> 16 & 1u)) >> 16);
-}
-
-static uint32_t tli_f32_of_bf16(uint16_t half) {
-    uint32_t bits = (uint32_t)half << 16;
-    return (bits & 0x7FFFFFFFu) > 0x7F800000u ? bits | 0x400000u : bits;
-}
 
 // |x| = mantissa 2^exponent with exactly 24 bits in the mantissa; x finite and not 0.
 static int32_t tli_split_f32(uint32_t bits, uint32_t *mantissa) {
@@ -16754,19 +24468,6 @@ struct tl_heap {
     int32_t class_heads[TLI_CLASS_COUNT];  // extent + 1
     uint32_t class_bits[TLI_CLASS_COUNT / 32];
 };
-
-// floor(log2(value)), 0 for 0. With the instruction a heap is almost twice as fast.
-static int32_t tli_log2_u64(uint64_t value) {
-#if defined(__GNUC__) || defined(__clang__)
-    return value ? 63 - __builtin_clzll(value) : 0;
-#else
-    uint32_t high = (uint32_t)(value >> 32), half = high ? high : (uint32_t)value;
-    int32_t bit = high ? 32 : 0, step;
-    for (step = 16; step; step /= 2)
-        if (half >> step) { half >>= step; bit += step; }
-    return bit;
-#endif
-}
 
 static int32_t tli_class_of(uint64_t bytes) {
     int32_t high = tli_log2_u64(bytes);
@@ -19609,6 +27310,8 @@ typedef enum tli_computing {
     TLI_COMPUTING_CALLED    // its kernel was called
 } tli_computing;
 
+enum { TLI_CONVERSION = -2 };  // instead of a kernel: the run carries the node out itself
+
 struct tl_run {
     tl_env         *env;
     tl_backend      backend;
@@ -19618,8 +27321,9 @@ struct tl_run {
     tl_graph        layer_graph;     // made of layers
     tl_graph        own_graph;       // scaled to a precision: nodes and outputs of its own
     tl_kernel      *kernels;
-    int32_t        *kernel_of;       // [node_count] index into kernels, -1 = input
+    int32_t        *kernel_of;       // [node_count] index into kernels, -1 = input, TLI_CONVERSION
     tl_precision    precision;
+    float           loss_scale;      // of this training step
     tl_plan         plan;
     tl_report       planned;         // of the plan
     int32_t owns_layers, owns_nodes;  // 1 = layer_graph, own_graph's arrays belong to the run
@@ -19655,6 +27359,17 @@ struct tl_run {
 
 static const char *const tli_run_function = "tl_run_plan";
 
+#ifndef TL_NO_PLANNERS
+static tl_format tli_run_format(const tl_run *run, int32_t tensor) {
+    return run->desc.formats ? (tl_format)run->desc.formats[tensor] : TL_FORMAT_F32;
+}
+#else
+static tl_format tli_run_format(const tl_run *run, int32_t tensor) {
+    (void)run;
+    (void)tensor;
+    return TL_FORMAT_F32;
+}
+#endif
 
 // -- online decisions: the same steps as in a plan, decided one goal at a time --
 //
@@ -19831,8 +27546,8 @@ static tl_result tli_online_evict(tl_run *run, int32_t item) {
                                TL_ALL_OUTPUTS, TL_CODEC_NONE);
     bytes = run->graph->outputs[item].bytes;
     packed = tl_find_codec_bytes(codec, bytes);
-    if (codec != TL_CODEC_NONE && t->state == TLI_RESIDENT && packed < bytes &&
-        packed <= o->budget - o->sim.live_bytes)
+    if (codec != TL_CODEC_NONE && tli_run_format(run, item) == TL_FORMAT_F32 &&
+        t->state == TLI_RESIDENT && packed < bytes && packed <= o->budget - o->sim.live_bytes)
         return tli_online_emit_tensor(run, TL_STEP_COMPRESS, item, codec);
     if (t->state == TLI_RESIDENT && !t->on_host && run->desc.host_budget_bytes &&
         o->sim.host_bytes <= run->desc.host_budget_bytes &&
@@ -20426,15 +28141,34 @@ static void tli_call_operand(tli_call *call, tl_range range, int writes) {
     int32_t access = tli_call_access(call, range, writes);
     operand->range = range;
     operand->host = NULL;
+    operand->format = TL_FORMAT_F32;
     call->access_of[call->operand_count++] = access;
     if (access >= 0 && writes) call->writable[access] = 1;
 }
+
+#ifndef TL_NO_PLANNERS
+// A gradient has the format of its tensor.
+static void tli_name_formats(tl_run *run, const tl_node *node) {
+    tl_operand *inputs = run->call.operands, *outputs = inputs + node->input_count;
+    tl_operand *output_grads = outputs + node->output_count;
+    tl_operand *input_grads = output_grads + node->output_count;
+    int32_t i;
+    for (i = 0; i < node->input_count; i++)
+        inputs[i].format = input_grads[i].format =
+            tli_run_format(run, run->graph->inputs[node->first_input + i].tensor);
+    for (i = 0; i < node->output_count; i++)
+        outputs[i].format = output_grads[i].format = tli_run_format(run, node->first_output + i);
+}
+#endif
 
 // The operands in the order of tl_kernel_call: inputs, outputs, gradients of both, saved, scratch.
 static void tli_describe_call(tl_run *run, tl_kernel_call *out) {
     tli_call *call = &run->call;
     const tl_node *node = &run->graph->nodes[run->last.node];
     const tl_operand *at = call->operands;
+#ifndef TL_NO_PLANNERS
+    tli_name_formats(run, node);
+#endif
     tli_zero(out, sizeof *out);
     out->graph = run->graph;
     out->node = run->last.node;
@@ -20519,23 +28253,39 @@ static void tli_describe_forward(tl_run *run, int32_t outputs_ready) {
     tli_call_operand(call, call->scratch, 1);
 }
 
-// The bit pattern of 1 in the elements of the run, as a word that fills a range.
-static uint32_t tli_one_word(const tl_run *run) {
-    if (run->desc.loss_gradient_word) return run->desc.loss_gradient_word;
-    switch (run->precision) {
-    case TL_PRECISION_HALF: return UINT32_C(0x3c003c00);
-    case TL_PRECISION_BF16: return UINT32_C(0x3f803f80);
-    case TL_PRECISION_FULL:
-    case TL_PRECISION_SINGLE:
-    case TL_PRECISION_MIXED:
-    case TL_PRECISION_COUNT: break;
-    }
-    return UINT32_C(0x3f800000);
+// The gradient that a pass begins with: of one element, before it has a format.
+static float tli_first_gradient(const tl_run *run) {
+    float value = 1.0f;
+#ifndef TL_NO_PLANNERS
+    if (run->desc.loss_gradient_word) tli_copy(&value, &run->desc.loss_gradient_word, sizeof value);
+    value *= run->loss_scale;
+#else
+    (void)run;
+#endif
+    return value;
 }
 
-// A word cannot say 1.0 in 8 bytes.
+// The caller's word fills a gradient as it is.
+static int tli_takes_word(const tl_run *run) {
+    return run->desc.loss_gradient_word && !run->desc.formats && !run->desc.loss_scaler;
+}
+
+// The bits of the first gradient in the elements of a tensor, as a word that fills its range.
+static uint32_t tli_first_word(const tl_run *run, int32_t tensor) {
+    float value = tli_first_gradient(run);
+    uint32_t bits, half;
+    int is_f16 = run->precision == TL_PRECISION_HALF || tli_run_format(run, tensor) == TL_FORMAT_F16;
+    int is_bf16 = run->precision == TL_PRECISION_BF16 || tli_run_format(run, tensor) == TL_FORMAT_BF16;
+    if (tli_takes_word(run)) return run->desc.loss_gradient_word;
+    tli_copy(&bits, &value, sizeof bits);
+    if (!is_f16 && !is_bf16) return bits;
+    half = is_f16 ? tli_f16_of(bits) : tli_bf16_of(bits);
+    return half << 16 | half;
+}
+
+// A word cannot say a number in 8 bytes.
 static tl_result tli_fill_doubles(tl_run *run, tl_range range) {
-    const double one = 1.0;
+    const double value = (double)tli_first_gradient(run);
     void *host = NULL;
     uint64_t at;
     tl_access access;
@@ -20546,17 +28296,17 @@ static tl_result tli_fill_doubles(tl_run *run, tl_range range) {
     result = run->backend.order(run->backend.self, &access, 1);
     if (!result) result = run->backend.map(run->backend.self, range, TL_MAP_WRITE, &host);
     if (result) return result;
-    for (at = 0; range.bytes - at >= sizeof one; at += sizeof one)
-        tli_copy((char *)host + at, &one, sizeof one);
+    for (at = 0; range.bytes - at >= sizeof value; at += sizeof value)
+        tli_copy((char *)host + at, &value, sizeof value);
     tli_zero((char *)host + at, (size_t)(range.bytes - at));
     return run->backend.unmap(run->backend.self, range, TL_MAP_WRITE, host);
 }
 
-// The gradient of an output that nobody reads is 1, every other starts at 0.
+// The gradient of an output that nobody reads is 1 x the loss scale, every other starts at 0.
 static tl_result tli_make_gradient(tl_run *run, int32_t tensor) {
     const tl_node_output *output = &run->graph->outputs[tensor];
     tli_buffer *gradient = &run->gradients[tensor];
-    int doubles = run->precision == TL_PRECISION_FULL && !run->desc.loss_gradient_word;
+    int doubles = run->precision == TL_PRECISION_FULL && !tli_takes_word(run);
     tl_result result;
     if (gradient->state != TLI_ABSENT || !run->graph->nodes[output->node].has_grad) return TL_OK;
     result = tli_claim_device(run, output->bytes, &gradient->device);
@@ -20565,7 +28315,7 @@ static tl_result tli_make_gradient(tl_run *run, int32_t tensor) {
     (void)tli_call_access(&run->call, gradient->device, 1);
     if (run->is_read[tensor]) return tli_pool_fill(&run->pool, gradient->device, 0);
     if (doubles) return tli_fill_doubles(run, gradient->device);
-    return tli_pool_fill(&run->pool, gradient->device, tli_one_word(run));
+    return tli_pool_fill(&run->pool, gradient->device, tli_first_word(run, tensor));
 }
 
 static tl_result tli_begin_backward(tl_run *run) {
@@ -20603,17 +28353,196 @@ static void tli_describe_backward(tl_run *run) {
     tli_call_operand(call, call->scratch, 1);
 }
 
+// -- the executor: operands on the host --
+
+// What a kernel writes it may leave in part as it was.
+static tl_map_mode tli_mode_of(const tli_call *call, int32_t i) {
+    return call->writable[i] ? TL_MAP_CHANGE : TL_MAP_READ;
+}
+
+static tl_result tli_unmap_accesses(tl_run *run, int32_t count) {
+    tl_result first = TL_OK;
+    int32_t i;
+    for (i = 0; i < count; i++) {
+        const tl_access *access = &run->call.accesses[i];
+        tl_result result = run->backend.unmap(run->backend.self, access->range,
+                                              tli_mode_of(&run->call, i), run->call.hosts[i]);
+        if (!first) first = result;
+    }
+    return first;
+}
+
+static tl_result tli_map_accesses(tl_run *run) {
+    tli_call *call = &run->call;
+    tl_result result = TL_OK;
+    int32_t i;
+    for (i = 0; i < call->access_count && !result; i++) {
+        const tl_access *access = &call->accesses[i];
+        result = run->backend.map(run->backend.self, access->range, tli_mode_of(call, i),
+                                  &call->hosts[i]);
+        if (result) (void)tli_unmap_accesses(run, i);
+    }
+    for (i = 0; i < call->operand_count && !result; i++)
+        call->operands[i].host = call->access_of[i] >= 0 ? call->hosts[call->access_of[i]] : NULL;
+    return result;
+}
+
+#ifndef TL_NO_PLANNERS
+// -- the executor: conversions that the run carries out itself --
+
+enum { TLI_CONVERT_COUNT = 64 };  // elements at a time, on the host
+
+// One side of a conversion.
+typedef struct tli_side {
+    const tl_operand *operand;
+    tl_format         format;
+    const tl_quantization *quantization;  // of integers
+    uint64_t          count;              // elements
+} tli_side;
+
+static int tli_is_integer(tl_format format) {
+    return format == TL_FORMAT_I16 || format == TL_FORMAT_I8;
+}
+
+static tl_codec tli_format_codec(tl_format format) {
+    return format == TL_FORMAT_F16 ? TL_CODEC_F16 : format == TL_FORMAT_BF16 ? TL_CODEC_BF16 : TL_CODEC_NONE;
+}
+
+static uint64_t tli_count_in_format(tl_format format, uint64_t bytes) {
+    uint64_t size = tl_find_format_bytes(format, 4);
+    return bytes / size + (bytes % size != 0);
+}
+
+static tli_side tli_side_of(const tl_run *run, const tl_operand *operand, int32_t tensor) {
+    tli_side side;
+    side.operand = operand;
+    side.format = operand->format;
+    side.quantization = run->desc.quantizations ? &run->desc.quantizations[tensor] : NULL;
+    side.count = tli_count_in_format(operand->format, operand->range.bytes);
+    return side;
+}
+
+// What goes from f16 to bf16, or back, is f32 in between.
+static uint64_t tli_find_wide_bytes(const tli_side *to, const tli_side *from) {
+    tl_codec codec = tli_format_codec(from->format), other = tli_format_codec(to->format);
+    return codec == other || codec == TL_CODEC_NONE || other == TL_CODEC_NONE ? 0 : 4 * to->count;
+}
+
+// The f32 of a side, from an element on. The last one may be cut short.
+static tl_result tli_load_side(tl_run *run, const tli_side *side, uint64_t first, uint64_t count, float *to) {
+    const char *from = (const char *)side->operand->host + first * tl_find_format_bytes(side->format, 4);
+    uint64_t left = side->operand->range.bytes - 4 * first;
+    if (tli_is_integer(side->format))
+        return tl_dequantize(run->env, side->quantization, 1, 1, side->format, from, to, count);
+    if (side->format != TL_FORMAT_F32) {
+        tl_expand_bytes(tli_format_codec(side->format), to, from, 4 * count);
+        return TL_OK;
+    }
+    to[count - 1] = 0.0f;
+    tli_copy(to, from, (size_t)(4 * count < left ? 4 * count : left));
+    return TL_OK;
+}
+
+static tl_result tli_store_side(tl_run *run, const tli_side *side, uint64_t first, uint64_t count,
+                                const float *from) {
+    char *to = (char *)side->operand->host + first * tl_find_format_bytes(side->format, 4);
+    uint64_t left = side->operand->range.bytes - 4 * first;
+    if (tli_is_integer(side->format))
+        return tl_quantize(run->env, side->quantization, 1, 1, side->format, from, to, count);
+    if (side->format != TL_FORMAT_F32) tl_compress_bytes(tli_format_codec(side->format), to, from, 4 * count);
+    else tli_copy(to, from, (size_t)(4 * count < left ? 4 * count : left));
+    return TL_OK;
+}
+
+// From any format to any; adds: to what is there, in f32, rounded once.
+static tl_result tli_convert_elements(tl_run *run, const tli_side *to, const tli_side *from, int adds) {
+    float values[TLI_CONVERT_COUNT], sums[TLI_CONVERT_COUNT];
+    uint64_t first, count, i;
+    tl_result result = TL_OK;
+    for (first = 0; first < to->count && !result; first += count) {
+        count = to->count - first;
+        if (count > TLI_CONVERT_COUNT) count = TLI_CONVERT_COUNT;
+        result = tli_load_side(run, from, first, count, values);
+        if (!result && adds) result = tli_load_side(run, to, first, count, sums);
+        for (i = 0; i < count && adds; i++) values[i] = sums[i] + values[i];
+        if (!result) result = tli_store_side(run, to, first, count, values);
+    }
+    return result;
+}
+
+static tl_result tli_convert_on_host(tl_run *run, const tli_side *to, const tli_side *from, int adds) {
+    tl_result result = run->backend.order(run->backend.self, run->call.accesses, run->call.access_count);
+    tl_result unmapped;
+    if (!result) result = tli_map_accesses(run);
+    if (result) return result;
+    result = tli_convert_elements(run, to, from, adds);
+    unmapped = tli_unmap_accesses(run, run->call.access_count);
+    return result ? result : unmapped;
+}
+
+// Through the backend's codecs: nothing is waited for.
+static tl_result tli_convert_on_backend(tl_run *run, const tli_side *to, const tli_side *from) {
+    const tl_backend *backend = &run->backend;
+    tl_codec from_codec = tli_format_codec(from->format), to_codec = tli_format_codec(to->format);
+    tl_range wide = to->operand->range;
+    tl_result result;
+    run->pool.unsubmitted = 1;
+    if (from_codec == to_codec) return backend->copy(backend->self, to->operand->range, from->operand->range);
+    if (from_codec == TL_CODEC_NONE)
+        return backend->compress(backend->self, to_codec, to->operand->range, from->operand->range);
+    if (to_codec != TL_CODEC_NONE) {
+        wide = run->call.scratch;
+        wide.bytes = 4 * to->count;
+    }
+    result = backend->expand(backend->self, from_codec, wide, from->operand->range);
+    return result || to_codec == TL_CODEC_NONE
+               ? result : backend->compress(backend->self, to_codec, to->operand->range, wide);
+}
+
+// The operands of the step stand; adds: the gradient of the input held something before it.
+static tl_result tli_convert(tl_run *run, int adds) {
+    const tl_node *node = &run->graph->nodes[run->last.node];
+    const tl_operand *operands = run->call.operands;
+    int backward = run->last.kind == TL_STEP_BACKWARD;
+    int32_t input = run->graph->inputs[node->first_input].tensor, output = node->first_output;
+    tli_side from = backward ? tli_side_of(run, &operands[2], output) : tli_side_of(run, &operands[0], input);
+    tli_side to = backward ? tli_side_of(run, &operands[3], input) : tli_side_of(run, &operands[1], output);
+    tl_result result = TL_OK;
+    if (to.operand->range.bytes) {  // else nobody wants the gradient
+        if (adds || tli_is_integer(from.format) || tli_is_integer(to.format) ||
+            run->call.scratch.bytes < tli_find_wide_bytes(&to, &from))
+            result = tli_convert_on_host(run, &to, &from, adds);
+        else result = tli_convert_on_backend(run, &to, &from);
+    }
+    run->event.end_ns = tli_run_now(run);
+    run->report.convert_count++;
+    return result ? tli_run_fail_backend(run, result, "convert") : TL_OK;
+}
+#endif
+
+// -- the executor: compute steps --
+
 static tl_result tli_begin_compute(tl_run *run, tl_run_step *out) {
     int backward = run->last.kind == TL_STEP_BACKWARD;
-    int32_t outputs_ready = 0;
-    tl_result result = backward ? tli_begin_backward(run) : tli_begin_forward(run, &outputs_ready);
+    int32_t kernel = run->kernel_of[run->last.node], outputs_ready = 0;
+    int adds = 0;
+    tl_result result;
+    if (kernel == TLI_CONVERSION && backward) {
+        int32_t input = run->graph->nodes[run->last.node].first_input;
+        adds = run->gradients[run->graph->inputs[input].tensor].state != TLI_ABSENT;
+    }
+    result = backward ? tli_begin_backward(run) : tli_begin_forward(run, &outputs_ready);
     run->computing = TLI_COMPUTING_YIELDED;  // from here on there may be something to release
     if (result) return tli_run_fail_backend(run, result, "claim");
     if (backward) tli_describe_backward(run); else tli_describe_forward(run, outputs_ready);
     tli_describe_call(run, &out->call);
     out->call.outputs_ready = outputs_ready;
+#ifndef TL_NO_PLANNERS
+    if (kernel == TLI_CONVERSION) return outputs_ready ? TL_OK : tli_convert(run, adds);
+#endif
+    (void)adds;
     out->is_compute = 1;
-    out->kernel = &run->kernels[run->kernel_of[run->last.node]];
+    out->kernel = &run->kernels[kernel];
     result = run->backend.order(run->backend.self, run->call.accesses, run->call.access_count);
     return result ? tli_run_fail_backend(run, result, "order") : TL_OK;
 }
@@ -20864,6 +28793,16 @@ static tl_result tli_end_pass(tl_run *run) {
     return result ? result : tli_check_pass(run);
 }
 
+static void tli_start_training_step(tl_run *run) {
+    run->training_step = run->next_step++;
+    run->loss_scale = 1.0f;
+#ifndef TL_NO_PLANNERS
+    if (!run->desc.loss_scaler) return;
+    *run->desc.loss_scaler = tl_default_loss_scaler(run->desc.loss_scaler);
+    run->loss_scale = run->desc.loss_scaler->scale;
+#endif
+}
+
 TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
     tl_backend_counters counters;
     TL_ASSERT(run);
@@ -20874,7 +28813,7 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, "tl_start_pass",
                         "micro_batch: must be >= 0");
     tli_release_buffers(run, 0);
-    if (micro_batch == 0) run->training_step = run->next_step++;
+    if (micro_batch == 0) tli_start_training_step(run);
     run->micro_batch = micro_batch;
     run->position = 0;
     run->computing = TLI_COMPUTING_NOT;
@@ -21013,38 +28952,6 @@ TLI_IMPL tl_result tl_next_step(tl_run *run, tl_run_step *step, int32_t *done) {
 }
 
 // -- the executor: kernels --
-
-// What a kernel writes it may leave in part as it was.
-static tl_map_mode tli_mode_of(const tli_call *call, int32_t i) {
-    return call->writable[i] ? TL_MAP_CHANGE : TL_MAP_READ;
-}
-
-static tl_result tli_unmap_accesses(tl_run *run, int32_t count) {
-    tl_result first = TL_OK;
-    int32_t i;
-    for (i = 0; i < count; i++) {
-        const tl_access *access = &run->call.accesses[i];
-        tl_result result = run->backend.unmap(run->backend.self, access->range,
-                                              tli_mode_of(&run->call, i), run->call.hosts[i]);
-        if (!first) first = result;
-    }
-    return first;
-}
-
-static tl_result tli_map_accesses(tl_run *run) {
-    tli_call *call = &run->call;
-    tl_result result = TL_OK;
-    int32_t i;
-    for (i = 0; i < call->access_count && !result; i++) {
-        const tl_access *access = &call->accesses[i];
-        result = run->backend.map(run->backend.self, access->range, tli_mode_of(call, i),
-                                  &call->hosts[i]);
-        if (result) (void)tli_unmap_accesses(run, i);
-    }
-    for (i = 0; i < call->operand_count && !result; i++)
-        call->operands[i].host = call->access_of[i] >= 0 ? call->hosts[call->access_of[i]] : NULL;
-    return result;
-}
 
 static tl_result tli_fail_kernel(tl_run *run, tl_result code) {
     tli_writer w = tli_begin_error(run->env, TL_ERROR_KERNEL, tli_run_function);
@@ -21250,9 +29157,9 @@ static tl_result tli_support_strategy(tl_run *run, const tl_strategy *strategy) 
     if (strategy->mode == TL_MODE_HYBRID)
         return tli_unsupported(
             run, "strategy.mode: hybrid cannot be run by this version; use eager or lazy");
-    if (strategy->precision == TL_PRECISION_MIXED)
+    if (strategy->precision == TL_PRECISION_MIXED && !desc->formats)
         return tli_unsupported(
-            run, "strategy.precision: mixed cannot be run by this version; name one precision");
+            run, "strategy.precision: mixed needs formats, as tl_apply_precision makes them");
     if (strategy->memory == TL_MEMORY_POOLED && !placed)
         return tli_unsupported(
             run,
@@ -21339,6 +29246,10 @@ static tl_result tli_check_run_desc(tl_run *run) {
     if ((desc->plan || desc->checkpoints) &&
         (desc->policy.kind != TL_RECOMPUTE_POLICY_ALL || desc->eviction || desc->codec))
         why = "policy, eviction, codec: are for online runs, not for plans";
+#ifdef TL_NO_PLANNERS
+    if (desc->formats || desc->loss_scaler)
+        return tli_unsupported(run, "formats, loss_scaler: TL_NO_PLANNERS left them out");
+#endif
     if (why) return tli_fail(run->env, TL_ERROR_INVALID_ARG, "tl_init_run", why);
     if (desc->codec != TL_CODEC_NONE && !(run->limits.codecs & (1u << desc->codec)))
         return tli_unsupported(run, "codec: the backend cannot convert it");
@@ -21346,6 +29257,34 @@ static tl_result tli_check_run_desc(tl_run *run) {
 }
 
 // -- preparing a run: graph, kernels, plan --
+
+#ifndef TL_NO_PLANNERS
+// Every tensor has a format that is known, whole elements, and a gradient only where it can have one.
+static tl_result tli_check_formats(tl_run *run) {
+    const tl_run_desc *desc = &run->desc;
+    const tl_graph *graph = run->graph;
+    const char *why = NULL;
+    int is_mixed = 0;
+    int32_t i;
+    for (i = 0; i < graph->tensor_count && desc->formats && !why; i++) {
+        const tl_node_output *output = &graph->outputs[i];
+        uint8_t format = desc->formats[i];
+        is_mixed |= format != TL_FORMAT_F32;
+        if (format >= TL_FORMAT_COUNT) why = "formats: unknown format";
+        else if (format != TL_FORMAT_F32 && format != TL_FORMAT_I8 && output->bytes % 2)
+            why = "formats: 16-bit elements, but an odd number of bytes";
+        else if (format >= TL_FORMAT_I16 && !run->inference && graph->nodes[output->node].has_grad)
+            why = "formats: integers have no gradient, run the graph forward only";
+    }
+    if (desc->formats && run->desc.strategy && run->precision != TL_PRECISION_MIXED)
+        why = "strategy.precision: with formats it must be mixed";
+    if (why) return tli_fail(run->env, TL_ERROR_INVALID_ARG, "tl_init_run", why);
+    if (desc->formats) run->precision = TL_PRECISION_MIXED;
+    if (is_mixed && !(desc->kernel_precisions & (1u << TL_PRECISION_MIXED)))
+        return tli_unsupported(run, "formats: mixed is not among kernel_precisions");
+    return TL_OK;
+}
+#endif
 
 static uint64_t tli_scale_bytes(uint64_t bytes, tl_precision precision) {
     switch (precision) {
@@ -21368,6 +29307,9 @@ static tl_result tli_scale_graph(tl_run *run) {
     uint32_t can =
         run->desc.kernel_precisions ? run->desc.kernel_precisions : 1u << TL_PRECISION_SINGLE;
     int32_t i;
+#ifndef TL_NO_PLANNERS
+    if (run->desc.formats) return tli_check_formats(run);
+#endif
     if (!(can & (1u << run->precision)))
         return tli_unsupported(run, "strategy.precision: not among kernel_precisions");
     if (run->precision == TL_PRECISION_SINGLE) return TL_OK;
@@ -21406,6 +29348,84 @@ static tl_result tli_fail_kernels(tl_run *run, int32_t id) {
     return tli_end_error(run->env, &w, TL_ERROR_INVALID_ARG);
 }
 
+#ifndef TL_NO_PLANNERS
+static tl_result tli_fail_conversion(tl_run *run, tl_result code, const char *what, int32_t id) {
+    tli_writer w = tli_begin_error(run->env, code, "tl_init_run");
+    tli_put(&w, what);
+    tli_put(&w, ": node ");
+    tli_put_i64(&w, id);
+    tli_put(&w, " (");
+    tli_put(&w, tl_name_node(run->graph, id));
+    tli_put(&w, ")");
+    return tli_end_error(run->env, &w, code);
+}
+
+// What a tensor of a conversion lacks, or NULL.
+static const char *tli_find_missing(tl_run *run, int32_t tensor, tl_result *code) {
+    tl_format format = tli_run_format(run, tensor);
+    tl_codec codec = tli_format_codec(format);
+    float none = 0.0f;
+    int16_t to;
+    *code = TL_ERROR_UNSUPPORTED;
+    if (codec != TL_CODEC_NONE && !(run->limits.codecs & (1u << codec)))
+        return "formats: the backend has no such codec, give a kernel";
+    if (!tli_is_integer(format)) return NULL;
+    if (!run->limits.host_visible)
+        return "formats: integers need a host-visible backend, or a kernel of the caller";
+    *code = TL_ERROR_INVALID_ARG;
+    if (run->desc.quantizations &&
+        !tl_quantize(run->env, &run->desc.quantizations[tensor], 1, 1, format, &none, &to, 1)) return NULL;
+    return "quantizations: a conversion needs one that its format holds";
+}
+
+// 1 = a backward adds to the gradient of a tensor before that of this node.
+static int tli_is_added_to(const tl_run *run, int32_t tensor, int32_t id) {
+    const tl_graph *graph = run->graph;
+    int32_t i;
+    while (++id < graph->node_count) {
+        const tl_node *node = &graph->nodes[id];
+        for (i = 0; i < node->input_count && node->has_grad; i++)
+            if (graph->inputs[node->first_input + i].tensor == tensor) return 1;
+    }
+    return 0;
+}
+
+static tl_result tli_check_conversion(tl_run *run, int32_t id) {
+    const tl_graph *graph = run->graph;
+    const tl_node *node = &graph->nodes[id];
+    int32_t input, output = node->first_output;
+    tl_format from, to;
+    uint64_t wide;
+    const char *why = NULL;
+    tl_result code = TL_ERROR_INVALID_ARG;
+    int trains = !run->inference && node->has_grad;
+    if (node->input_count != 1 || node->output_count != 1 || node->inplace >= 0 || node->saved_bytes)
+        return tli_fail_conversion(run, code,
+                                   "formats: a conversion has one input, one output, and nothing else",
+                                   id);
+    input = graph->inputs[node->first_input].tensor;
+    from = tli_run_format(run, input);
+    to = tli_run_format(run, output);
+    wide = tli_count_in_format(to, graph->outputs[output].bytes);
+    if (wide != tli_count_in_format(from, graph->outputs[input].bytes))
+        why = "formats: a conversion has as many elements before as after";
+    wide = from != to && from != TL_FORMAT_F32 && to != TL_FORMAT_F32 ? 4 * wide : 0;
+    if (!why && !run->limits.host_visible &&
+        (node->fwork_bytes < wide || (trains && node->bwork_bytes < wide))) {
+        code = TL_ERROR_UNSUPPORTED;
+        why = "formats: between f16 and bf16 this backend needs 4 bytes an element of fwork and bwork";
+    }
+    if (!why) why = tli_find_missing(run, input, &code);
+    if (!why) why = tli_find_missing(run, output, &code);
+    trains = trains && graph->nodes[graph->outputs[input].node].has_grad;  // else the gradient ends here
+    if (!why && trains && !run->limits.host_visible && tli_is_added_to(run, input, id)) {
+        code = TL_ERROR_UNSUPPORTED;
+        why = "formats: adding to a gradient needs a host-visible backend, or a kernel of the caller";
+    }
+    return why ? tli_fail_conversion(run, code, why, id) : TL_OK;
+}
+#endif
+
 static tl_result tli_find_kernels(tl_run *run) {
     const tl_graph *graph = run->graph;
     int32_t id, k;
@@ -21419,6 +29439,14 @@ static tl_result tli_find_kernels(tl_run *run) {
         if (run->kernel_of[id] >= 0 && run->kernels[run->kernel_of[id]].forward &&
             (run->inference || !node->has_grad || run->kernels[run->kernel_of[id]].backward))
             continue;
+#ifndef TL_NO_PLANNERS
+        if (run->kernel_of[id] < 0 && run->desc.formats && tli_same_text(tl_name_op(graph, id), "convert")) {
+            tl_result result = tli_check_conversion(run, id);
+            if (result) return result;
+            run->kernel_of[id] = TLI_CONVERSION;
+            continue;
+        }
+#endif
         return tli_fail_kernels(run, id);
     }
     for (k = 0; k < run->desc.kernel_count; k++)
@@ -21478,6 +29506,23 @@ static tl_result tli_plan_desc(tl_run *run) {
 }
 #endif
 
+#ifndef TL_NO_PLANNERS
+// The backend's codecs read f32.
+static tl_result tli_check_compressed(tl_run *run) {
+    int32_t k, i, end;
+    for (k = 0; k < run->plan.step_count && run->desc.formats; k++) {
+        const tl_step *step = &run->plan.steps[k];
+        if (step->kind != TL_STEP_COMPRESS) continue;
+        tli_step_outputs(run, step, &i, &end);
+        for (; i < end; i++)
+            if (run->desc.formats[i] != TL_FORMAT_F32)
+                return tli_fail(run->env, TL_ERROR_INVALID_PLAN, "tl_init_run",
+                                "plan: compresses a tensor whose format is not f32");
+    }
+    return TL_OK;
+}
+#endif
+
 // The plan given or made, and its simulation.
 static tl_result tli_make_run_plan(tl_run *run) {
     const tl_run_desc *desc = &run->desc;
@@ -21495,7 +29540,11 @@ static tl_result tli_make_run_plan(tl_run *run) {
     simulate.graph = run->graph;
     simulate.plan = &run->plan;
     simulate.device = &device;
-    return tl_simulate_plan(run->env, &simulate, &run->planned);
+    result = tl_simulate_plan(run->env, &simulate, &run->planned);
+#ifndef TL_NO_PLANNERS
+    if (!result) result = tli_check_compressed(run);
+#endif
+    return result;
 }
 
 // -- preparing a run: budgets --
@@ -23001,6 +31050,327 @@ TLI_IMPL tl_result tl_write_plan_svg(tl_env *env, const tl_graph *graph, const t
     tli_release(env, g.peak.live);
     return result;
 }
+
+#ifndef TL_NO_PLANNERS
+// -- the picture of a front: what a loss buys --
+
+#define TLI_LOSS_MOST  1e300
+#define TLI_SPEED_MOST 1e18
+
+typedef struct tli_front_picture {
+    tli_picture p;
+    const tl_precision_front *front;
+    int32_t     zero;                   // where losses of 0 are drawn; 0 = there is none
+    int32_t     left;                   // of the logarithmic part
+    int32_t     first_tick, last_tick;  // of losses, see tli_loss_tick
+    double      least_speed, most_speed;  // ends of the other axis
+    double      step;                   // between its ticks: factor 10^power
+    int         factor, power;
+    uint64_t    first_step, step_count;
+    int         has_bound;              // 1 = some bound lies apart from its point
+} tli_front_picture;
+
+static const char tli_front_style_text[] =
+    "<style>\n"
+    ".front,.bound{fill:none;stroke-width:2;stroke-linejoin:round}.bound{stroke-dasharray:6 4}\n"
+    "</style>\n";
+
+// 1, 2, 5 times a power of ten: tick 0 is 1, tick 3 is 10, tick -1 is 0.5.
+static int32_t tli_tick_power(int32_t tick) { return tick >= 0 ? tick / 3 : -((2 - tick) / 3); }
+
+static int32_t tli_tick_factor(int32_t tick) {
+    int32_t part = tick - 3 * tli_tick_power(tick);
+    return part == 0 ? 1 : part == 1 ? 2 : 5;
+}
+
+static double tli_loss_tick(int32_t tick) {
+    double value = (double)tli_tick_factor(tick);
+    int32_t power = tli_tick_power(tick);
+    for (; power > 0; power--) value *= 10;
+    for (; power < 0; power++) value /= 10;
+    return value;
+}
+
+// -- the picture of a front: rules and axes --
+
+static const char *tli_check_front_point(const tl_precision_front *front, int32_t index) {
+    const tl_precision_point *point = &front->points[index];
+    if (!(point->loss >= 0 && point->loss <= TLI_LOSS_MOST) || (index && point->loss < point[-1].loss))
+        return "loss: must be 0 to 1e300 and never fall";
+    if (!(point->speedup >= 0 && point->speedup <= TLI_SPEED_MOST)) return "speedup: must be 0 to 1e18";
+    return point->bound_cost > point->cost ? "bound_cost: must not be above cost" : NULL;
+}
+
+static tl_result tli_check_front(tl_env *env, const tl_precision_front *front) {
+    static const char function[] = "tl_write_front_svg";
+    int32_t i;
+    if (front->point_count < 1 || !front->points)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "points: there must be at least one");
+    if (!tli_is_below(front->knee, front->point_count))
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "knee: must be one of the points");
+    for (i = 0; i < front->point_count; i++) {
+        const char *rule = tli_check_front_point(front, i);
+        tli_writer w;
+        if (!rule) continue;
+        w = tli_begin_error(env, TL_ERROR_INVALID_ARG, function);
+        tli_put(&w, "point ");
+        tli_put_i64(&w, i);
+        tli_put(&w, ": ");
+        tli_put(&w, rule);
+        return tli_end_error(env, &w, TL_ERROR_INVALID_ARG);
+    }
+    return TL_OK;
+}
+
+// No choice within the loss of a point is faster; at most so far that it can be drawn.
+static double tli_find_bound_speed(const tl_precision_point *point, double most) {
+    double speed;
+    if (point->bound_cost == point->cost) return point->speedup;
+    if (!point->bound_cost) return most;
+    speed = point->speedup * ((double)point->cost / (double)point->bound_cost);
+    return speed < most ? speed : most;
+}
+
+static void tli_scale_losses(tli_front_picture *f) {
+    const tl_precision_front *front = f->front;
+    int32_t first = 0;
+    double low, high;
+    while (first < front->point_count && !(front->points[first].loss > 0)) first++;
+    f->left = f->p.plot.left;
+    if (first) {
+        f->zero = f->p.plot.left + 1500;
+        f->left = f->p.plot.left + 5500;
+    }
+    low = first < front->point_count ? front->points[first].loss : 1;
+    high = first < front->point_count ? front->points[front->point_count - 1].loss : 1;
+    if (low < 1 / TLI_LOSS_MOST) low = 1 / TLI_LOSS_MOST;  // what is smaller is drawn there
+    if (high < low) high = low;
+    while (tli_loss_tick(f->first_tick) > low) f->first_tick--;
+    while (tli_loss_tick(f->first_tick + 1) <= low) f->first_tick++;
+    f->last_tick = f->first_tick + 1;
+    while (tli_loss_tick(f->last_tick) < high) f->last_tick++;
+}
+
+static void tli_scale_speeds(tli_front_picture *f) {
+    const tl_precision_front *front = f->front;
+    double low = TLI_SPEED_MOST, high = 0, most, bound, ten = 1;
+    int32_t i;
+    for (i = 0; i < front->point_count; i++) {
+        if (front->points[i].speedup < low) low = front->points[i].speedup;
+        if (front->points[i].speedup > high) high = front->points[i].speedup;
+    }
+    for (most = high, i = 0; i < front->point_count; i++) {
+        bound = tli_find_bound_speed(&front->points[i], 2 * high);
+        f->has_bound |= front->points[i].bound_cost != front->points[i].cost;
+        if (bound > most) most = bound;
+    }
+    if (most < 1e-6) most = 1e-6;
+    if (most - low < most * 1e-3) { low = most * 0.9; most *= 1.1; }
+    f->factor = 1;
+    while (ten * 1e6 < most - low) { ten *= 10; f->power++; }
+    while (ten > (most - low) / 10) { ten /= 10; f->power--; }
+    while (ten * f->factor < (most - low) * 5500 / (double)(f->p.plot.bottom - f->p.plot.top)) {
+        f->factor = f->factor == 1 ? 2 : f->factor == 2 ? 5 : 10;
+        if (f->factor == 10) { f->factor = 1; ten *= 10; f->power++; }
+    }
+    f->step = ten * f->factor;
+    f->first_step = (uint64_t)(low / f->step);
+    f->step_count = (uint64_t)(most / f->step) + 1 - f->first_step;
+    f->least_speed = (double)f->first_step * f->step;
+    f->most_speed = (double)(f->first_step + f->step_count) * f->step;
+}
+
+static int32_t tli_loss_place(const tli_front_picture *f, double loss) {
+    double low = (double)tli_log2_f64(tli_loss_tick(f->first_tick)), at;
+    double high = (double)tli_log2_f64(tli_loss_tick(f->last_tick));
+    if (!(loss > 0)) return f->zero;
+    if (loss < 1 / TLI_LOSS_MOST) return f->left;
+    at = ((double)tli_log2_f64(loss) - low) / (high - low);
+    return f->left + (int32_t)((at < 0 ? 0 : at > 1 ? 1 : at) * (double)(f->p.plot.right - f->left));
+}
+
+static int32_t tli_speed_place(const tli_front_picture *f, double speed) {
+    double at = (speed - f->least_speed) / (f->most_speed - f->least_speed);
+    double high = (double)(f->p.plot.bottom - f->p.plot.top);
+    return f->p.plot.bottom - (int32_t)((at < 0 ? 0 : at > 1 ? 1 : at) * high);
+}
+
+// -- the picture of a front: its parts --
+
+static void tli_send_rounded(tli_stream *s, double value) {
+    char text[48];
+    tli_writer w = tli_writer_of(text, sizeof text);
+    tli_put_rounded(&w, value);
+    tli_send_bytes(s, text, w.length);
+}
+
+static void tli_draw_speed_axis(tli_front_picture *f) {
+    tli_stream *s = &f->p.out;
+    uint64_t i;
+    for (i = 0; i <= f->step_count; i++) {
+        int32_t y = tli_speed_place(f, (double)(f->first_step + i) * f->step);
+        tli_send_move(s, "<path class=\"grid\" d=\"M", f->p.plot.left, " ", y);
+        tli_send(s, "H");
+        tli_send_place(s, f->p.plot.right);
+        tli_send(s, "\"/>\n");
+        tli_send_text_start(s, f->p.plot.left - 1000, y + 450, " text-anchor=\"end\"");
+        tli_send_tick(s, (f->first_step + i) * (uint64_t)f->factor, f->power);
+        tli_send(s, "x</text>\n");
+    }
+    tli_send_text_start(s, 2400, f->p.plot.top - 1500, "");
+    tli_send(s, "speed-up over f32</text>\n");
+}
+
+// A line up from the axis, its tick and a text; power INT32_MAX = 0 is written.
+static void tli_draw_loss_tick(tli_front_picture *f, int32_t x, int32_t factor, int32_t power) {
+    tli_stream *s = &f->p.out;
+    tli_send_move(s, "<path class=\"grid\" d=\"M", x, " ", f->p.plot.top);
+    tli_send(s, "V");
+    tli_send_place(s, f->p.plot.bottom);
+    tli_send(s, "\"/>\n");
+    tli_send_move(s, "<path class=\"axis\" d=\"M", x, " ", f->p.plot.bottom);
+    tli_send(s, "v5\"/>\n");
+    tli_send_text_start(s, x, f->p.plot.bottom + 2000, " text-anchor=\"middle\"");
+    if (power == INT32_MAX) {
+        tli_send(s, "0");
+    } else if (power < -4) {
+        tli_send_i32(s, factor);
+        tli_send_number(s, "e", power);
+    } else {
+        tli_send_tick(s, (uint64_t)factor, power);
+    }
+    tli_send(s, "</text>\n");
+}
+
+// As many ticks as have room for their texts: all of them, or one in so many powers of ten.
+static void tli_draw_loss_axis(tli_front_picture *f) {
+    tli_stream *s = &f->p.out;
+    int32_t room = (f->p.plot.right - f->left) / 5500, i;
+    int32_t powers = (f->last_tick - f->first_tick) / 3 + 1, every = powers / room + 1;
+    int all = f->last_tick - f->first_tick <= room;
+    if (f->zero) tli_draw_loss_tick(f, f->zero, 0, INT32_MAX);
+    for (i = f->first_tick; i <= f->last_tick; i++) {
+        int32_t factor = tli_tick_factor(i), power = tli_tick_power(i);
+        if (all || (factor == 1 && power % every == 0))
+            tli_draw_loss_tick(f, tli_loss_place(f, tli_loss_tick(i)), factor, power);
+    }
+    tli_send_move(s, "<path class=\"axis\" d=\"M", f->p.plot.left, " ", f->p.plot.bottom);
+    tli_send(s, "H");
+    tli_send_place(s, f->p.plot.right);
+    tli_send(s, "\"/>\n");
+    tli_send_text_start(s, (f->p.plot.left + f->p.plot.right) / 2, f->p.plot.bottom + 4200,
+                        " text-anchor=\"middle\"");
+    tli_send(s, "predicted loss, logarithmic</text>\n");
+}
+
+// Two stairs. Of what was found: from each point on, until the next. Of the bound: up to each point.
+static void tli_draw_stairs(tli_front_picture *f, int is_bound) {
+    const tl_precision_front *front = f->front;
+    tli_stream *s = &f->p.out;
+    int32_t i, x = 0, y = 0;
+    tli_send(s, is_bound ? "<path class=\"bound k1\" d=\"M" : "<path class=\"front k0\" d=\"M");
+    for (i = 0; i < front->point_count && !s->result; i++) {
+        const tl_precision_point *point = &front->points[i];
+        double speed = is_bound ? tli_find_bound_speed(point, f->most_speed) : point->speedup;
+        int32_t next_x = tli_loss_place(f, point->loss), next_y = tli_speed_place(f, speed);
+        if (!i) tli_send_move(s, "", next_x, " ", next_y);
+        else if (next_x == x && next_y == y) continue;
+        else if (is_bound) tli_send_move(s, "V", next_y, "H", next_x);
+        else tli_send_move(s, "H", next_x, "V", next_y);
+        x = next_x;
+        y = next_y;
+    }
+    if (!is_bound) tli_send(s, "H");
+    if (!is_bound) tli_send_place(s, f->p.plot.right);
+    tli_send(s, is_bound ? "\"><title>no choice is faster" : "\"><title>found");
+    tli_send(s, "</title></path>\n");
+}
+
+static void tli_draw_front_point(tli_front_picture *f, int32_t index, int32_t x, int32_t y) {
+    const tl_precision_point *point = &f->front->points[index];
+    tli_stream *s = &f->p.out;
+    tli_send(s, index == f->front->knee ? "<circle class=\"mark k2\"" : "<circle class=\"mark k0\"");
+    tli_send_move(s, " cx=\"", x, "\" cy=\"", y);
+    tli_send(s, index == f->front->knee ? "\" r=\"6\"><title>" : "\" r=\"3\"><title>");
+    tli_send(s, "loss ");
+    tli_send_rounded(s, point->loss);
+    tli_send(s, ", speed-up ");
+    tli_send_rounded(s, point->speedup);
+    tli_send(s, ", ");
+    tli_send_size(s, point->bytes);
+    tli_send(s, "</title></circle>\n");
+}
+
+// Points closer than two pixels to the one before are left out; the knee is drawn last, above the others.
+static void tli_draw_front_points(tli_front_picture *f) {
+    const tl_precision_front *front = f->front;
+    const tl_precision_point *knee = &front->points[front->knee];
+    tli_stream *s = &f->p.out;
+    int32_t last_x = INT32_MIN / 2, last_y = 0, i, x, y, letters = 24 * TLI_LETTER;
+    int fits;
+    for (i = 0; i < front->point_count && !s->result; i++) {
+        x = tli_loss_place(f, front->points[i].loss);
+        y = tli_speed_place(f, front->points[i].speedup);
+        if (i == front->knee || (x - last_x < 200 && last_y - y < 200 && y - last_y < 200)) continue;
+        tli_draw_front_point(f, i, x, y);
+        last_x = x;
+        last_y = y;
+    }
+    x = tli_loss_place(f, knee->loss);
+    y = tli_speed_place(f, knee->speedup);
+    tli_draw_front_point(f, front->knee, x, y);
+    fits = x + letters < f->p.plot.right && y + 2400 < f->p.plot.bottom;  // below the stairs, else above
+    tli_send_text_start(s, fits ? x + 1000 : x - 1000, fits ? y + 2000 : y - 1000,
+                        fits ? " class=\"value\"" : " class=\"value\" text-anchor=\"end\"");
+    tli_send(s, "knee: ");
+    tli_send_rounded(s, knee->speedup);
+    tli_send(s, "x at ");
+    tli_send_rounded(s, knee->loss);
+    tli_send(s, "</text>\n");
+}
+
+static void tli_draw_front_legend(tli_front_picture *f) {
+    static const char *const texts[] = { "found", "no choice is faster", "knee" };
+    tli_stream *s = &f->p.out;
+    int32_t i, x = 2400;
+    for (i = 0; i < 3; i++) {
+        if (i == 1 && !f->has_bound) continue;
+        tli_send_number(s, "<rect class=\"f", i);
+        tli_send_move(s, "\" x=\"", x, "\" y=\"", 5600);
+        tli_send(s, "\" rx=\"2\" width=\"18\" height=\"10\"/>\n");
+        tli_send_text_start(s, x + 2600, 6600, " class=\"label\"");
+        tli_send(s, i == 0 && f->front->complete ? "all there are, each proven" : texts[i]);
+        tli_send(s, "</text>\n");
+        x += i ? 20800 : 26000;
+    }
+}
+
+TLI_IMPL tl_result tl_write_front_svg(tl_env *env, const tl_precision_front *front, tl_sink sink) {
+    tli_front_picture f;
+    tl_result result;
+    TL_ASSERT(front && sink.write);
+    tli_zero(&f, sizeof f);
+    result = tli_check_front(env, front);
+    if (result) return result;
+    tli_open_stream(&f.p.out, sink);
+    f.front = front;
+    f.p.width = 960;
+    f.p.title = "Precision: the speed-up that a loss buys";
+    f.p.plot = tli_box_of(8400, 10800, 93000, 46200);
+    tli_scale_losses(&f);
+    tli_scale_speeds(&f);
+    tli_draw_head(&f.p);
+    tli_send(&f.p.out, tli_front_style_text);
+    tli_draw_front_legend(&f);
+    tli_draw_speed_axis(&f);
+    tli_draw_loss_axis(&f);
+    if (f.has_bound) tli_draw_stairs(&f, 1);
+    tli_draw_stairs(&f, 0);
+    tli_draw_front_points(&f);
+    tli_send(&f.p.out, "</svg>\n");
+    return tli_close_stream(&f.p.out, env, "tl_write_front_svg");
+}
+#endif
 
 #ifndef TL_NO_STDIO
 // -- files --

@@ -1,7 +1,8 @@
 // One checksum a plan, of a fixed set of graphs, budgets and planners: the same text from every compiler, optimisation, word
 // size and byte order. tests/check.sh plans compares.
 //
-//     plan_hash            lines of: graph, planner, budget, result, steps, cost, bound, checksum
+//     plan_hash            lines of: graph, planner, budget, result, steps, cost, bound, checksum; of precisions:
+//                          graph, criterion, objective, result, conversions, cost, bound, checksum
 #define TL_STRATEGY_STATIC
 #define TL_STRATEGY_IMPLEMENTATION
 #define TL_NO_TRACE
@@ -106,11 +107,62 @@ static void plan_chain(const char *name, const tl_graph *graph, uint64_t budget,
     tl_free_plan(&env, &plan);
 }
 
+// What a scheme is chosen for, and the graph with its conversions.
+static uint64_t hash_precision(const tl_precision_plan *plan, const tl_graph *graph) {
+    const double ratios[] = { plan->loss, plan->bound_loss, plan->gap_ratio, plan->speedup };
+    const uint64_t numbers[] = { plan->conversion_cost, plan->bytes, plan->base_bytes, (uint64_t)plan->proven };
+    uint64_t sum = 0, bits;
+    int32_t i;
+    for (i = 0; i < plan->node_count; i++) {
+        const tl_precision_node *node = &plan->nodes[i];
+        sum = tl_mix_u64(sum, (uint64_t)node->scheme << 8 | (uint64_t)node->runner_up);
+        sum = tl_mix_u64(sum, node->runner_up_cost);
+    }
+    for (i = 0; i < 4; i++) {
+        memcpy(&bits, &ratios[i], sizeof bits);
+        sum = tl_mix_u64(tl_mix_u64(sum, bits), numbers[i]);
+    }
+    for (i = 0; i < graph->tensor_count; i++) sum = tl_mix_u64(sum, graph->outputs[i].bytes);
+    return sum;
+}
+
+static void plan_precision(const char *name, const tl_graph *graph, int criterion, int objective) {
+    tl_env env;
+    tl_precision_desc desc;
+    tl_precision_plan plan;
+    tl_precision_graph applied;
+    tl_apply_desc apply;
+    tl_result result;
+    uint64_t sum;
+    memset(&env, 0, sizeof env);
+    memset(&desc, 0, sizeof desc);
+    memset(&apply, 0, sizeof apply);
+    memset(&applied, 0, sizeof applied);
+    desc.graph = graph;
+    desc.criterion = (tl_criterion)criterion;
+    desc.objective = (tl_precision_objective)objective;
+    desc.loss_limit = 0.005;
+    desc.least_speedup = 1.5;
+    desc.allow_sensitive = desc.allow_unknown = 1;
+    desc.work_limit = 10 * WORK;
+    result = tl_plan_precision(&env, &desc, &plan);
+    apply.graph = graph;
+    apply.plan = &plan;
+    if (!result) result = tl_apply_precision(&env, &apply, &applied);
+    sum = hash_precision(&plan, &applied.graph);
+    if (result) sum = hash_text(sum, env.error.text);
+    printf("%-14s %-12s %12s %-10s %6d %14llu %14llu %016llx\n", name, tl_name_criterion(desc.criterion),
+           tl_name_objective(desc.objective), tl_name_result(result), (int)applied.conversion_count,
+           (unsigned long long)plan.cost, (unsigned long long)plan.bound_cost, (unsigned long long)sum);
+    tl_free_precision_graph(&env, &applied);
+    tl_free_precision_plan(&env, &plan);
+}
+
 static void plan_all(const char *family, int index, tl_graph *graph, tl_result made, uint64_t work_limit) {
     static const uint64_t percents[] = { 85, 65, 45 };
     char name[32];
     tl_plan all;
-    int inference;
+    int inference, criterion;
     size_t k;
     if (made) { fprintf(stderr, "plan_hash: no graph\n"); exit(1); }
     snprintf(name, sizeof name, "%s-%d", family, index);
@@ -126,6 +178,8 @@ static void plan_all(const char *family, int index, tl_graph *graph, tl_result m
         }
         tl_free_plan(NULL, &all);
     }
+    for (criterion = 0; criterion < TL_CRITERION_COUNT; criterion++)
+        plan_precision(name, graph, criterion, (index + criterion) % TL_OBJECTIVE_COUNT);
     tl_free_graph(NULL, graph);
 }
 

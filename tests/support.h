@@ -79,4 +79,10 @@ static inline char *read_reference(const char *test, const char *name, size_t *l
     return text;
 }
 
+static inline int is_zero(const void *memory, size_t bytes) {
+    const unsigned char *at = (const unsigned char *)memory;
+    while (bytes && !at[bytes - 1]) bytes--;
+    return !bytes;
+}
+
 #endif

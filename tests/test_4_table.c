@@ -76,7 +76,7 @@ static void table_is_what_it_should_be(void **state) {
     assert_string_equal(text,
         "// A graph and a plan as const tables, made by tl_write_plan_table; include tl_strategy.h first.\n//\n"
         "//     desc.graph = &net_graph;\n//     desc.plan  = &net_plan;\n\n"
-        "#if !defined(TL_VERSION) || TL_VERSION / 100 != 3\n"
+        "#if !defined(TL_VERSION) || TL_VERSION / 100 != 4\n"
         "#error \"write this table again, with the tl_strategy.h that is included\"\n#endif\n\n"
         "static const tl_node net_nodes[3] = {\n"
         "    { 1, 3, 0, 0, 0, 0, 1, -1, -1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0 },  // x: node 0\n"

@@ -26,12 +26,6 @@ static tl_chain_plan_desc desc_of(const tl_graph *graph, uint64_t budget, uint64
     return desc;
 }
 
-static int is_zero(const void *memory, size_t bytes) {
-    const unsigned char *at = (const unsigned char *)memory;
-    while (bytes && !at[bytes - 1]) bytes--;
-    return !bytes;
-}
-
 static void check_plan(const tl_graph *graph, const tl_plan *plan, uint64_t budget) {
     tl_simulate_desc replay;
     tl_report simulated;

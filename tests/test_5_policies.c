@@ -23,12 +23,6 @@ static tl_policy_desc desc_of(const tl_graph *graph, tl_policy policy, uint64_t 
     return desc;
 }
 
-static int is_zero(const void *memory, size_t bytes) {
-    const unsigned char *at = (const unsigned char *)memory;
-    while (bytes && !at[bytes - 1]) bytes--;
-    return !bytes;
-}
-
 // "... needs 340 bytes ..." -> 340
 static uint64_t least_of(const tl_env *env) {
     const char *at = strstr(env->error.text, " needs ");
