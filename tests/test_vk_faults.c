@@ -379,61 +379,6 @@ static const struct { const char *name; scenario_fn run; } scenarios[] = {
 // Group 1: out of memory at every call
 // ============================================================================
 
-// Two kinds of machine, and both ways to know what is finished.
-typedef struct variant { const char *name; vkshim_machine machine; int disable_timeline; } variant;
-
-static const variant variants[] = {
-    { "staged, timeline", VKSHIM_MACHINE_DISCRETE, 0 },
-    { "mapped, fences", VKSHIM_MACHINE_NON_COHERENT, 1 },
-};
-#define VARIANTS (int)(sizeof variants / sizeof *variants)
-
-static void open_variant(world *w, const variant *kind) {
-    vkshim_config config;
-    vkt_desc device = {0};
-    vkshim_default(&config, kind->machine);
-    device.disable_timeline = kind->disable_timeline;
-    open_device(w, &config, &device);
-}
-
-// Call number `at` from here on that can fail does, once, with this; or the env's; or every vkAllocateMemory
-// from that number on.
-typedef enum fault_kind { FAULT_HOST, FAULT_DEVICE, FAULT_ENV, FAULT_LASTING, FAULT_KINDS } fault_kind;
-
-static void plan_fault(world *w, fault_kind kind, long at) {
-    vkshim_config config = w->config;
-    if (kind == FAULT_HOST || kind == FAULT_DEVICE) config.fail_any_at = (uint64_t)at;
-    if (kind == FAULT_LASTING) {
-        config.fail_call = "vkAllocateMemory";
-        config.fail_at = (uint64_t)at;
-        config.fail_count = UINT64_MAX;
-    }
-    config.fail_with = kind == FAULT_HOST ? VK_ERROR_OUT_OF_HOST_MEMORY : VK_ERROR_OUT_OF_DEVICE_MEMORY;
-    vkshim_change(&config);
-    w->alloc.count = 0;
-    w->alloc.fails_once = 1;
-    w->alloc.fail_at = kind == FAULT_ENV ? at - 1 : -1;
-}
-
-static int fault_happened(const world *w, fault_kind kind, long at, uint64_t injected_before) {
-    vkshim_counts now;
-    vkshim_report(&now);
-    return kind == FAULT_ENV ? w->alloc.count >= at : now.injected_count > injected_before;
-}
-
-static uint64_t injected(void) {
-    vkshim_counts now;
-    vkshim_report(&now);
-    return now.injected_count;
-}
-
-// Every call is tried; with SAMPLE=n in the environment every n-th, for builds that run slowly.
-static long stride(void) {
-    const char *text = getenv("SAMPLE");
-    long n = text ? strtol(text, NULL, 10) : 1;
-    return n > 1 ? n : 1;
-}
-
 static void init_survives_every_failure(void **state) {
     int v, kind;
     long at, cases = 0;

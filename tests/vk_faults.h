@@ -116,7 +116,7 @@ static void close_device(world *w) {
 
 // -- ranges --
 
-static tl_result add_range(world *w, tl_tier tier, uint64_t bytes, tl_range *range) {
+static inline tl_result add_range(world *w, tl_tier tier, uint64_t bytes, tl_range *range) {
     const tl_backend *b = &w->backend;
     tl_range added = {0};
     tl_result result = b->add_block(b->self, tier, bytes, &added.block);
@@ -130,7 +130,7 @@ static tl_result add_range(world *w, tl_tier tier, uint64_t bytes, tl_range *ran
 }
 
 // Legal always, also once the device was lost.
-static void free_range(world *w, tl_range *range) {
+static inline void free_range(world *w, tl_range *range) {
     const tl_backend *b = &w->backend;
     if (!range->block) return;
     expect_ok(w, b->release(b->self, *range), "release");
@@ -157,7 +157,7 @@ static inline tl_result read_range(world *w, tl_range range, void *bytes) {
 }
 
 // Fill a range of whole words and read it back: TL_ERROR_CORRUPT where a word is another.
-static tl_result fill_and_expect(world *w, tl_range range, uint32_t word) {
+static inline tl_result fill_and_expect(world *w, tl_range range, uint32_t word) {
     const tl_backend *b = &w->backend;
     uint64_t i, wrong = 0;
     void *host;
@@ -176,6 +176,63 @@ static inline void finish(world *w) {
     int tries;
     for (tries = 0; tries < 4; tries++)
         if (b->submit(b->self, &ticket) == TL_OK && b->wait(b->self, ticket) == TL_OK) return;
+}
+
+// -- failures --
+
+// Two kinds of machine, and both ways to know what is finished.
+typedef struct variant { const char *name; vkshim_machine machine; int disable_timeline; } variant;
+
+static const variant variants[] = {
+    { "staged, timeline", VKSHIM_MACHINE_DISCRETE, 0 },
+    { "mapped, fences", VKSHIM_MACHINE_NON_COHERENT, 1 },
+};
+#define VARIANTS (int)(sizeof variants / sizeof *variants)
+
+static inline void open_variant(world *w, const variant *kind) {
+    vkshim_config config;
+    vkt_desc device = {0};
+    vkshim_default(&config, kind->machine);
+    device.disable_timeline = kind->disable_timeline;
+    open_device(w, &config, &device);
+}
+
+// Call number `at` from here on that can fail does, once, with this; or the env's; or every vkAllocateMemory
+// from that number on.
+typedef enum fault_kind { FAULT_HOST, FAULT_DEVICE, FAULT_ENV, FAULT_LASTING, FAULT_KINDS } fault_kind;
+
+static inline void plan_fault(world *w, fault_kind kind, long at) {
+    vkshim_config config = w->config;
+    if (kind == FAULT_HOST || kind == FAULT_DEVICE) config.fail_any_at = (uint64_t)at;
+    if (kind == FAULT_LASTING) {
+        config.fail_call = "vkAllocateMemory";
+        config.fail_at = (uint64_t)at;
+        config.fail_count = UINT64_MAX;
+    }
+    config.fail_with = kind == FAULT_HOST ? VK_ERROR_OUT_OF_HOST_MEMORY : VK_ERROR_OUT_OF_DEVICE_MEMORY;
+    vkshim_change(&config);
+    w->alloc.count = 0;
+    w->alloc.fails_once = 1;
+    w->alloc.fail_at = kind == FAULT_ENV ? at - 1 : -1;
+}
+
+static inline int fault_happened(const world *w, fault_kind kind, long at, uint64_t injected_before) {
+    vkshim_counts now;
+    vkshim_report(&now);
+    return kind == FAULT_ENV ? w->alloc.count >= at : now.injected_count > injected_before;
+}
+
+static inline uint64_t injected(void) {
+    vkshim_counts now;
+    vkshim_report(&now);
+    return now.injected_count;
+}
+
+// Every call is tried; with SAMPLE=n in the environment every n-th, for builds that run slowly.
+static inline long stride(void) {
+    const char *text = getenv("SAMPLE");
+    long n = text ? strtol(text, NULL, 10) : 1;
+    return n > 1 ? n : 1;
 }
 
 #endif
