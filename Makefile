@@ -42,8 +42,8 @@ skipped = $(if $(VULKAN)$(if $(call on_vulkan,$1),,none),:,echo "SKIPPED $(notdi
     <vulkan/vulkan_core.h> (Debian: libvulkan-dev)"; [ "$${STRICT:-0}" != 1 ])
 build = $(if $(call present,$@),$1,@:)
 
-.PHONY: all examples tests run run-vulkan test bench fuzz soak shaders mutate coverage size check deps format help clean \
-        cmocka
+.PHONY: all examples tests run run-quantize run-vulkan test bench fuzz soak shaders mutate coverage size check deps \
+        format help clean cmocka
 .DELETE_ON_ERROR:
 
 all: examples
@@ -80,6 +80,9 @@ cmocka: | $(filter deps,$(MAKECMDGOALS))
 	@$(if $(HAVE_CMOCKA),:,echo "tests need cmocka: run make deps (Debian: libcmocka-dev)" >&2; exit 1)
 
 run: $(B)/01_train_text
+	$(RUNNER) ./$<
+
+run-quantize: $(B)/05_quantize
 	$(RUNNER) ./$<
 
 run-vulkan: $(B)/02_vulkan_train
@@ -149,6 +152,7 @@ help:
 	@echo 'make             build examples and tests         make coverage  lines of the header that no test runs'
 	@echo 'make run         train, show the table            make size      Cortex-M4 code size, per symbol'
 	@echo 'make run-vulkan  the same on a Vulkan device      make shaders   compile *.comp into the headers'
+	@echo 'make run-quantize  quantise two networks within loss budgets, run them with integer kernels'
 	@echo 'make test        all tests, F=name filters        make mutate    break the header: tests must fail'
 	@echo 'make bench       tables of times, as ratios       make check     everything: compilers, languages, options,'
 	@echo 'make fuzz        each parser, FUZZ_SECONDS=60                    sanitizers, 32-bit, big endian, examples'

@@ -19,6 +19,8 @@
 // thrown away, measures every node: these nanoseconds become the costs of the graph, by which plans
 // are chosen and step times predicted; --estimate plans by FLOP instead, the same on every machine.
 // At last the smallest budget trains on alone, so that the sample can be read.
+// With --precision bf16 or f16 activations are stored in 16 bits and take half the bytes, under any
+// plan, and the same training in f32 beside them shows what that costs in loss.
 //
 // CONTENTS       (search for "// -- ")
 //                kernels    options    weights    training    rehearsal    rounds    table
@@ -57,15 +59,59 @@ static uint32_t bits_of(float value) {
 // -- kernels: thin wrappers around nn.h --
 //
 // An operand that is not there has a NULL pointer, which is what nn.h takes for "not wanted".
+//
+// With --precision f16 or bf16 tensors are stored in 16 bits, and kernels compute in f32 all the
+// same: a few rows at a time they expand what they read into scratch, and round what they write.
+//
+//     in (16 bits)  |====| 16 rows --expand--> scratch --nn_linear--> scratch --round--> |====| out
+//
+// A gradient in 16 bits is expanded, added to, and rounded again. What is f32 is passed as it is,
+// so that without --precision each kernel is one call.
+
+enum { BLOCK_ROWS = 16, TILE_MAX = 6 };
+
+// The floats of a row of a node that its kernel expands, tensor by tensor; see the wrappers.
+static uint64_t count_row_floats(const training_model *m, const training_node *n, int backward) {
+    uint64_t in = n->in_width, out = n->width, heads = m->size.C / TRAINING_HEAD;
+    uint64_t stored_out = n->format == TL_FORMAT_F32 ? 0 : out;
+    switch (n->op) {
+    case TRAINING_EMBED:     return out;
+    case TRAINING_NORM:      return backward ? 2 * in + out : in + out;
+    case TRAINING_LINEAR:    return backward ? 2 * in + stored_out : in + stored_out;
+    case TRAINING_ATTENTION: return (backward ? 2 * in + out : in + out) + heads * m->size.T;
+    case TRAINING_GELU:      return backward ? 2 * in + out : in + out;
+    case TRAINING_DROPOUT:   return in + out;
+    case TRAINING_ADD:       return 3 * out;
+    case TRAINING_INPUT_OP:
+    case TRAINING_LOSS:
+    case TRAINING_OP_COUNT:  break;
+    }
+    return 0;
+}
+
+// Rows of a block: of 16 bits a few, or a sequence where rows belong together; of f32 all of them.
+static uint64_t count_block_rows(const training_model *m, const training_node *n) {
+    uint64_t rows = m->size.B * m->size.T;
+    if (m->format == TL_FORMAT_F32) return rows;
+    if (n->op == TRAINING_ATTENTION || n->op == TRAINING_EMBED) return m->size.T;
+    return rows < BLOCK_ROWS || n->op == TRAINING_LOSS ? rows : BLOCK_ROWS;
+}
 
 // The bytes that the kernels of a node need besides its output.
 static void add_bytes(const training_model *m, const training_node *n, tl_node_desc *desc) {
     const training_dims *s = &m->size;
+    uint64_t rows = count_block_rows(m, n) * sizeof(float), stored, scratch;
     if (n->op == TRAINING_NORM) desc->saved_bytes = nn_norm_saved_bytes((size_t)(s->B * s->T));
+    if (m->format != TL_FORMAT_F32) {
+        desc->fwork_bytes = rows * count_row_floats(m, n, 0);
+        desc->bwork_bytes = rows * count_row_floats(m, n, 1);
+    }
     if (n->op != TRAINING_ATTENTION) return;
-    desc->saved_bytes =
-        nn_attention_saved_bytes((size_t)s->B, (size_t)(s->C / TRAINING_HEAD), (size_t)s->T);
-    desc->fwork_bytes = desc->bwork_bytes = nn_attention_scratch_bytes((size_t)s->T);
+    stored = nn_attention_saved_bytes((size_t)s->B, (size_t)(s->C / TRAINING_HEAD), (size_t)s->T);
+    scratch = nn_attention_scratch_bytes((size_t)s->T);
+    desc->saved_bytes = tl_find_format_bytes(m->format, stored);
+    desc->fwork_bytes += scratch;
+    desc->bwork_bytes += scratch;
 }
 
 typedef struct net {
@@ -77,13 +123,26 @@ typedef struct net {
 static float *f32(tl_operand operand) { return (float *)operand.host; }
 static const int32_t *i32(tl_operand operand) { return (const int32_t *)operand.host; }
 
-// What every wrapper starts with.
+// Rows of an operand that were expanded and are to be rounded.
+typedef struct tile {
+    uint16_t *stored;
+    float    *floats;
+    size_t    count;
+    tl_format format;
+} tile;
+
+// What every wrapper works with.
 typedef struct args {
     const training_model *m;
     const training_node  *n;
     const float *weight, *bias;
     float       *dweight, *dbias;
-    size_t       B, T, C, R, NH;  // R = rows = B T
+    size_t       B, T, C, NH;
+    size_t       first, rows;     // the block: rows of the batch
+    size_t       R, step;         // R = rows of the batch = B T; step = of a block
+    float       *scratch, *free;  // its start; what is left of it
+    tile         tiles[TILE_MAX]; // [tile_count] to be rounded when the block ends
+    int          tile_count;
 } args;
 
 static uint64_t first_of(const training_model *m, int32_t param) {
@@ -93,6 +152,7 @@ static uint64_t first_of(const training_model *m, int32_t param) {
 static args args_of(const tl_kernel_call *call, void *user) {
     const net *network = (const net *)user;
     args a;
+    memset(&a, 0, sizeof a);
     a.m = network->m;
     a.n = &a.m->nodes[call->node];
     a.weight = network->params + first_of(a.m, a.n->weight);
@@ -104,106 +164,207 @@ static args args_of(const tl_kernel_call *call, void *user) {
     a.C = (size_t)a.m->size.C;
     a.R = a.B * a.T;
     a.NH = a.C / TRAINING_HEAD;
+    a.step = (size_t)count_block_rows(a.m, a.n);
+    a.scratch = f32(call->scratch);
     return a;
+}
+
+// Round what the last block wrote, and begin the next one; 0 = there is none.
+static int next_block(args *a) {
+    while (a->tile_count > 0) {
+        const tile *t = &a->tiles[--a->tile_count];
+        if (t->format == TL_FORMAT_F16) nn_round_f16(t->stored, t->floats, t->count);
+        else nn_round_bf16(t->stored, t->floats, t->count);
+    }
+    a->first += a->rows;
+    a->rows = nn_min(a->step, a->R - a->first);
+    a->free = a->scratch;
+    return a->rows > 0;
+}
+
+// The block's rows of an operand in f32. reads: its numbers are wanted; writes: they change.
+static float *open_rows(args *a, void *host, tl_format format, size_t width, int reads,
+                        int writes) {
+    size_t from = a->first * width, count = a->rows * width;
+    uint16_t *stored = (uint16_t *)host;
+    float *floats = a->free;
+    tile *t = &a->tiles[a->tile_count];
+    if (!host) return NULL;
+    if (format == TL_FORMAT_F32) return (float *)host + from;
+    stored += from;
+    a->free += count;
+    if (reads && format == TL_FORMAT_F16) nn_expand_f16(floats, stored, count);
+    else if (reads) nn_expand_bf16(floats, stored, count);
+    if (!writes) return floats;
+    t->stored = stored;
+    t->floats = floats;
+    t->count = count;
+    t->format = format;
+    a->tile_count++;
+    return floats;
+}
+
+static const float *read_rows(args *a, tl_operand operand, size_t width) {
+    return open_rows(a, operand.host, operand.format, width, 1, 0);
+}
+
+static float *write_rows(args *a, tl_operand operand, size_t width) {
+    return open_rows(a, operand.host, operand.format, width, 0, 1);
+}
+
+static float *change_rows(args *a, tl_operand operand, size_t width) {
+    return open_rows(a, operand.host, operand.format, width, 1, 1);
 }
 
 static tl_result embed_forward(const tl_kernel_call *call, void *user) {
     args a = args_of(call, user);
-    nn_embed_forward(f32(call->outputs[0]), i32(call->inputs[0]), a.weight, a.bias, a.B, a.T, a.C);
+    while (next_block(&a)) {
+        nn_embed_forward(write_rows(&a, call->outputs[0], a.C), i32(call->inputs[0]) + a.first,
+                         a.weight, a.bias, a.rows / a.T, a.T, a.C);
+    }
     return TL_OK;
 }
 
 static tl_result embed_backward(const tl_kernel_call *call, void *user) {
     args a = args_of(call, user);
-    nn_embed_backward(a.dweight, a.dbias, f32(call->output_grads[0]), i32(call->inputs[0]), a.B,
-                      a.T, a.C);
+    while (next_block(&a)) {
+        nn_embed_backward(a.dweight, a.dbias, read_rows(&a, call->output_grads[0], a.C),
+                          i32(call->inputs[0]) + a.first, a.rows / a.T, a.T, a.C);
+    }
     return TL_OK;
 }
 
 static tl_result norm_forward(const tl_kernel_call *call, void *user) {
     args a = args_of(call, user);
-    nn_norm_forward(f32(call->outputs[0]), f32(call->saved), f32(call->inputs[0]), a.weight, a.bias,
-                    a.R, a.C);
+    while (next_block(&a)) {
+        float *saved = open_rows(&a, call->saved.host, TL_FORMAT_F32, 2, 0, 1);
+        const float *in = read_rows(&a, call->inputs[0], a.C);
+        nn_norm_forward(write_rows(&a, call->outputs[0], a.C), saved, in, a.weight, a.bias, a.rows,
+                        a.C);
+    }
     return TL_OK;
 }
 
 static tl_result norm_backward(const tl_kernel_call *call, void *user) {
     args a = args_of(call, user);
-    nn_norm_backward(f32(call->input_grads[0]), a.dweight, a.dbias, f32(call->output_grads[0]),
-                     f32(call->saved), f32(call->inputs[0]), a.weight, a.R, a.C);
+    while (next_block(&a)) {
+        const float *saved = open_rows(&a, call->saved.host, TL_FORMAT_F32, 2, 1, 0);
+        const float *in = read_rows(&a, call->inputs[0], a.C);
+        const float *dout = read_rows(&a, call->output_grads[0], a.C);
+        nn_norm_backward(change_rows(&a, call->input_grads[0], a.C), a.dweight, a.dbias, dout,
+                         saved, in, a.weight, a.rows, a.C);
+    }
     return TL_OK;
 }
 
 static tl_result linear_forward(const tl_kernel_call *call, void *user) {
     args a = args_of(call, user);
-    nn_linear_forward(f32(call->outputs[0]), f32(call->inputs[0]), a.weight, a.bias, a.R,
-                      (size_t)a.n->in_width, (size_t)a.n->width);
+    size_t K = (size_t)a.n->in_width, N = (size_t)a.n->width;
+    while (next_block(&a)) {
+        const float *in = read_rows(&a, call->inputs[0], K);
+        nn_linear_forward(write_rows(&a, call->outputs[0], N), in, a.weight, a.bias, a.rows, K, N);
+    }
     return TL_OK;
 }
 
 static tl_result linear_backward(const tl_kernel_call *call, void *user) {
     args a = args_of(call, user);
-    nn_linear_backward(f32(call->input_grads[0]), a.dweight, a.dbias, f32(call->output_grads[0]),
-                       f32(call->inputs[0]), a.weight, a.R, (size_t)a.n->in_width,
-                       (size_t)a.n->width);
+    size_t K = (size_t)a.n->in_width, N = (size_t)a.n->width;
+    while (next_block(&a)) {
+        const float *in = read_rows(&a, call->inputs[0], K);
+        const float *dout = read_rows(&a, call->output_grads[0], N);
+        nn_linear_backward(change_rows(&a, call->input_grads[0], K), a.dweight, a.dbias, dout, in,
+                           a.weight, a.rows, K, N);
+    }
     return TL_OK;
 }
 
 static tl_result attention_forward(const tl_kernel_call *call, void *user) {
     args a = args_of(call, user);
-    nn_attention_forward(f32(call->outputs[0]), f32(call->saved), f32(call->inputs[0]),
-                         f32(call->scratch), a.B, a.T, a.C, a.NH);
+    while (next_block(&a)) {
+        const float *qkv = read_rows(&a, call->inputs[0], 3 * a.C);
+        float *out = write_rows(&a, call->outputs[0], a.C);
+        float *saved = open_rows(&a, call->saved.host, a.m->format, a.NH * a.T, 0, 1);
+        nn_attention_forward(out, saved, qkv, a.free, a.rows / a.T, a.T, a.C, a.NH);
+    }
     return TL_OK;
 }
 
 static tl_result attention_backward(const tl_kernel_call *call, void *user) {
     args a = args_of(call, user);
-    nn_attention_backward(f32(call->input_grads[0]), f32(call->output_grads[0]), f32(call->saved),
-                          f32(call->inputs[0]), f32(call->scratch), a.B, a.T, a.C, a.NH);
+    while (next_block(&a)) {
+        const float *qkv = read_rows(&a, call->inputs[0], 3 * a.C);
+        const float *dout = read_rows(&a, call->output_grads[0], a.C);
+        const float *saved = open_rows(&a, call->saved.host, a.m->format, a.NH * a.T, 1, 0);
+        float *dqkv = change_rows(&a, call->input_grads[0], 3 * a.C);
+        nn_attention_backward(dqkv, dout, saved, qkv, a.free, a.rows / a.T, a.T, a.C, a.NH);
+    }
     return TL_OK;
 }
 
 static tl_result gelu_forward(const tl_kernel_call *call, void *user) {
     args a = args_of(call, user);
-    nn_gelu_forward(f32(call->outputs[0]), f32(call->inputs[0]), a.R * (size_t)a.n->width);
+    size_t N = (size_t)a.n->width;
+    while (next_block(&a)) {
+        const float *in = read_rows(&a, call->inputs[0], N);
+        nn_gelu_forward(write_rows(&a, call->outputs[0], N), in, a.rows * N);
+    }
     return TL_OK;
 }
 
 static tl_result gelu_backward(const tl_kernel_call *call, void *user) {
     args a = args_of(call, user);
-    nn_gelu_backward(f32(call->input_grads[0]), f32(call->output_grads[0]), f32(call->inputs[0]),
-                     a.R * (size_t)a.n->width);
+    size_t N = (size_t)a.n->width;
+    while (next_block(&a)) {
+        const float *in = read_rows(&a, call->inputs[0], N);
+        const float *dout = read_rows(&a, call->output_grads[0], N);
+        nn_gelu_backward(change_rows(&a, call->input_grads[0], N), dout, in, a.rows * N);
+    }
     return TL_OK;
 }
 
 // The seed of a call is the same whenever this node runs in this pass: dropout repeats itself.
 static tl_result dropout_forward(const tl_kernel_call *call, void *user) {
     args a = args_of(call, user);
-    nn_dropout_forward(f32(call->outputs[0]), f32(call->inputs[0]), a.R * a.C, a.m->dropout,
-                       call->seed, 0);
+    while (next_block(&a)) {
+        const float *in = read_rows(&a, call->inputs[0], a.C);
+        nn_dropout_forward(write_rows(&a, call->outputs[0], a.C), in, a.rows * a.C, a.m->dropout,
+                           call->seed, a.first * a.C);
+    }
     return TL_OK;
 }
 
 static tl_result dropout_backward(const tl_kernel_call *call, void *user) {
     args a = args_of(call, user);
-    nn_dropout_backward(f32(call->input_grads[0]), f32(call->output_grads[0]), a.R * a.C,
-                        a.m->dropout, call->seed, 0);
+    while (next_block(&a)) {
+        const float *dout = read_rows(&a, call->output_grads[0], a.C);
+        nn_dropout_backward(change_rows(&a, call->input_grads[0], a.C), dout, a.rows * a.C,
+                            a.m->dropout, call->seed, a.first * a.C);
+    }
     return TL_OK;
 }
 
 static tl_result add_forward(const tl_kernel_call *call, void *user) {
     args a = args_of(call, user);
-    nn_add_forward(f32(call->outputs[0]), f32(call->inputs[0]), f32(call->inputs[1]), a.R * a.C);
+    while (next_block(&a)) {
+        const float *x = read_rows(&a, call->inputs[0], a.C);
+        const float *y = read_rows(&a, call->inputs[1], a.C);
+        nn_add_forward(write_rows(&a, call->outputs[0], a.C), x, y, a.rows * a.C);
+    }
     return TL_OK;
 }
 
 static tl_result add_backward(const tl_kernel_call *call, void *user) {
     args a = args_of(call, user);
-    nn_add_backward(f32(call->input_grads[0]), f32(call->input_grads[1]),
-                    f32(call->output_grads[0]), a.R * a.C);
+    while (next_block(&a)) {
+        const float *dout = read_rows(&a, call->output_grads[0], a.C);
+        float *dx = change_rows(&a, call->input_grads[0], a.C);
+        nn_add_backward(dx, change_rows(&a, call->input_grads[1], a.C), dout, a.rows * a.C);
+    }
     return TL_OK;
 }
 
+// Logits, the loss and their gradients are f32 whatever the precision.
 static tl_result loss_forward(const tl_kernel_call *call, void *user) {
     args a = args_of(call, user);
     nn_cross_entropy_forward(f32(call->outputs[0]), NULL, f32(call->inputs[0]),
@@ -243,10 +404,12 @@ static void set_kernels(tl_kernel *kernels, net *user) {
 // -- options, as the sections below see them --
 
 typedef struct options {
-    const char *text, *load, *save, *out, *budget, *plan;  // NULL = not given
+    const char *text, *load, *save, *out, *budget, *plan, *precision;  // NULL = not given
     uint64_t    layers, width, context, batch, micro_batches, seed;
     uint64_t    steps, seconds, sample;
+    uint64_t    loss_scale;       // what it starts with; 0 = as tl_default_loss_scaler
     int         given_size, given_seed, given_steps, given_seconds, checked, estimates;
+    tl_format   format;           // of --precision
     int         kinds[TRAINING_KIND_COUNT];  // 1 = the table has plans of this kind
 } options;
 
@@ -254,7 +417,7 @@ typedef struct options {
 //
 // "TLTEXT1\n", then little endian: u64 L, C, T, V, steps done, seed, parameters; the 256 flags of
 // the vocabulary; f32 parameters, then both states of AdamW, so that a training goes on as if it
-// had never ended; at last u64, the checksum of all before.
+// had never ended (a loss scale begins anew); at last u64, the checksum of all before.
 
 enum { FILE_WORDS = 7, FILE_HEAD = 8 + 8 * FILE_WORDS + 256 };
 static const uint8_t file_magic[8] = { 'T', 'L', 'T', 'E', 'X', 'T', '1', '\n' };
@@ -396,6 +559,8 @@ typedef struct training {
     tl_backend backend;
     tl_run  *run;
     tl_run_report report;         // of the last step
+    int      is_scaled;           // 1 = the loss is multiplied, by what the scaler says
+    tl_loss_scaler scaler;
     float    loss;                // of the last step
     float    loss_sum;            // of the micro-batches so far
     int32_t *window;              // [2][B T] tokens and targets of a micro-batch
@@ -503,6 +668,14 @@ static tl_result init_memory(training *t) {
     return t->arena ? tl_init_arena(&t->memory, t->arena, bytes) : TL_ERROR_NO_MEMORY;
 }
 
+// Gradients in f16 need a scale: what is below 2^-24 is lost. bf16 has the range of f32.
+static void init_scaler(training *t) {
+    t->is_scaled = t->m->format != TL_FORMAT_F32 &&
+                   (t->m->format == TL_FORMAT_F16 || t->o->loss_scale > 0);
+    t->scaler.scale = (float)t->o->loss_scale;
+    if (t->o->loss_scale > (uint64_t)1 << 24) t->scaler.most = (float)t->o->loss_scale;
+}
+
 // Begin a training from the seed, or from weights, by a plan, which belongs to the training then.
 // The backend has room for the budget and not one byte more. On error free_training is still due.
 static tl_result init_training(tl_env *env, training *t, const training_model *m,
@@ -523,6 +696,7 @@ static tl_result init_training(tl_env *env, training *t, const training_model *m
     memset(plan, 0, sizeof *plan);
     t->budget = budget;
     t->equal = 1;
+    init_scaler(t);
     result = init_arrays(t);
     if (result) return result;
     init_floats(t, w);
@@ -549,15 +723,32 @@ static tl_result init_training(tl_env *env, training *t, const training_model *m
     desc.seed = t->seed;
     desc.first_step = t->step;
     desc.loss_gradient_word = bits_of(1.0f / (float)o->micro_batches);  // of their mean
+    if (m->format != TL_FORMAT_F32) {
+        desc.formats = m->formats;
+        desc.kernel_precisions = 1u << TL_PRECISION_MIXED;
+    }
+    if (t->is_scaled) desc.loss_scaler = &t->scaler;
     return tl_init_run(env, &desc, &t->run);
 }
 
+// Divide the gradients by the scale of the loss; 0 = there was an overflow, the step is skipped.
+static int unscale_gradients(training *t) {
+    size_t i, count = (size_t)t->m->param_count;
+    float inverse = 1.0f / t->scaler.scale;
+    if (!tl_next_loss_scale(&t->scaler, tl_has_overflow(t->grads, count))) return 0;
+    for (i = 0; i < count; i++) t->grads[i] *= inverse;
+    return 1;
+}
+
+// A step that is skipped leaves weights and optimizer as they are; its batch is lost.
 static tl_result train_step(training *t) {
     const training_model *m = t->m;
     uint64_t start = now_ns(NULL);
     tl_tensor loss = { 0, 0 };
     nn_adamw adamw = { 0.0f, 0.9f, 0.98f, 1e-8f, 0.0f };
+    uint64_t taken;               // steps that changed the weights
     int32_t i;
+    int is_taken;
     tl_result result;
     memset(t->grads, 0, (size_t)m->param_count * sizeof *t->grads);
     t->loss_sum = 0.0f;
@@ -568,14 +759,16 @@ static tl_result train_step(training *t) {
     if (!result) result = tl_read_tensor(t->run, loss, &t->loss, sizeof t->loss);
     if (result) return result;
     t->loss = (t->loss_sum + t->loss) / (float)t->o->micro_batches;
-    adamw.rate = training_rate(t->step);
     t->step++;
-    for (i = 0; i < m->param_kinds; i++) {
+    is_taken = !t->is_scaled || unscale_gradients(t);
+    taken = t->step - t->scaler.skipped_count;
+    adamw.rate = training_rate(taken - 1);
+    for (i = 0; i < m->param_kinds && is_taken; i++) {
         const training_param *p = &m->params[i];
         float *param = t->floats + p->first;
         adamw.weight_decay = p->decays ? 0.05f : 0.0f;
         nn_adamw_update(param, param + m->param_count, param + 2 * m->param_count,
-                        t->grads + p->first, (size_t)p->count, t->step, &adamw);
+                        t->grads + p->first, (size_t)p->count, taken, &adamw);
     }
     t->step_ns = now_ns(NULL) - start;
     return TL_OK;
@@ -632,6 +825,8 @@ typedef struct program {
     training_text t;
     weights  w;
     training_model m;
+    training_model wide;          // of --precision f16 and bf16: the same network in f32
+    training plain;               // which trains beside the rows, keeping everything
     tl_plan  keep_all;            // with measured costs: what ratios refer to
     uint64_t *node_ns;            // [node_count][2] measured: the costs of the graph
     uint64_t outside_ns;          // of a step, beside the nodes
@@ -640,6 +835,7 @@ typedef struct program {
     int32_t  row_count;
     uint64_t rounds;              // finished
     float   *losses;              // [steps] of the first row
+    float   *plain_losses;        // [steps] of the f32 beside it; NULL = there is none
     tl_trace *trace;              // of the last round
     uint64_t start_ns;            // of the program
     training_progress progress;
@@ -673,6 +869,12 @@ static int train_rounds(program *p) {
                 bits_of(t->loss) != bits_of(first->loss))
                 t->equal = 0;
         }
+        if (p->plain_losses) {
+            tl_result result = train_step(&p->plain);
+            if (result) return training_fail_result(&p->env, p->plain.label, result);
+            p->plain.rounds_ns[p->rounds] = p->plain.step_ns;
+            p->plain_losses[p->rounds] = p->plain.loss;
+        }
         p->losses[p->rounds++] = p->rows[0].loss;
         done_s = (double)(training_wall_ns() - start) * 1e-9;
         training_show_progress(&p->progress, "comparing", p->rounds, (double)p->rows[0].loss,
@@ -688,26 +890,51 @@ static uint64_t count_losses(const program *p) {  // that the printed one is the
     return p->rounds < LOSS_STEPS ? p->rounds : (uint64_t)LOSS_STEPS;
 }
 
-static float mean_loss(const program *p) {
-    uint64_t i, count = count_losses(p);
+static float mean_loss(const program *p, const float *losses, uint64_t count) {
+    uint64_t i;
     float sum = 0.0f;
-    for (i = 0; i < count; i++) sum += p->losses[p->rounds - 1 - i];
+    for (i = 0; i < count; i++) sum += losses[p->rounds - 1 - i];
     return sum / (float)count;
 }
 
 static void print_row(const program *p, const training *t, float loss) {
     char budget[24] = "-", recomputed[24];
-    int is_reference = t == &p->rows[0];
+    int is_reference = t == &p->rows[0] || t == &p->plain;
     if (t->budget) snprintf(budget, sizeof budget, "%llu", (unsigned long long)t->budget);
     snprintf(recomputed, sizeof recomputed, "%d of %d", (int)t->report.recompute_count,
              (int)(t->report.forward_count - t->report.recompute_count));
     printf("%-12s %9s %13llu %14llu %11s", t->label, budget,
            (unsigned long long)t->report.planned_peak_bytes,
            (unsigned long long)t->report.measured_peak_bytes, recomputed);
-    if (p->row_count == 1) printf("  %8s", "-");
+    if (p->row_count == 1 && !p->plain_losses) printf("  %8s", "-");
     else printf("  %8.3f", t->measured_ratio);
-    printf("  %9.3f  %.4f  %s\n", t->predicted_ratio, (double)loss,
-           is_reference ? "-" : t->equal ? "yes" : "NO");
+    if (t == &p->plain) printf("  %9s", "-");
+    else printf("  %9.3f", t->predicted_ratio);
+    printf("  %.4f  %s", (double)loss, is_reference ? "-" : t->equal ? "yes" : "NO");
+    if (p->o.precision)
+        printf("%*s%-9s  %7llu", is_reference ? 6 : t->equal ? 4 : 5, "",
+               tl_name_format(t->m->format), (unsigned long long)t->scaler.skipped_count);
+    printf("\n");
+}
+
+// What 16 bits cost and save, held against the same steps in f32: by the mean of a quarter of them,
+// because two trainings that differ in a bit drift apart, and single batches tell little.
+static void print_precision(const program *p) {
+    const training *narrow = &p->rows[0];
+    uint64_t bytes = narrow->report.measured_peak_bytes;
+    uint64_t wide = p->plain.report.measured_peak_bytes;
+    uint64_t steps = (p->rounds + 3) / 4;
+    float loss = mean_loss(p, p->losses, steps), plain = mean_loss(p, p->plain_losses, steps);
+    printf("%s: loss %.4f, of f32 %.4f: %+.2f %%; peak %llu bytes, of f32 %llu: %.2f;\n"
+           "losses: mean of the last %llu steps",
+           tl_name_format(p->m.format), (double)loss, (double)plain,
+           100.0 * ((double)loss / (double)plain - 1.0), (unsigned long long)bytes,
+           (unsigned long long)wide, (double)bytes / (double)wide, (unsigned long long)steps);
+    if (narrow->is_scaled)
+        printf(";\nloss scale %.0f after %llu of %llu steps skipped for an overflow",
+               (double)narrow->scaler.scale, (unsigned long long)narrow->scaler.skipped_count,
+               (unsigned long long)p->rounds);
+    printf("\n");
 }
 
 // Returns what the rows say: 0, or 3 where a gradient or a peak is not as it must be.
@@ -718,12 +945,12 @@ static int print_table(program *p) {
     printf("\nactivations of one step, in bytes                      forwards   step time /"
            " keep all          gradients\n");
     printf("row             budget  planned peak  measured peak  made again  measured  predicted"
-           "    loss  equal\n");
-    for (k = 0; k < p->row_count; k++) {
-        training *t = &p->rows[k];
+           "    loss  equal%s\n", p->o.precision ? "  precision  skipped" : "");
+    for (k = p->plain_losses ? -1 : 0; k < p->row_count; k++) {
+        training *t = k < 0 ? &p->plain : &p->rows[k];
         t->measured_ratio =
             training_find_ratio(t->rounds_ns, p->rows[0].rounds_ns, (size_t)p->rounds);
-        print_row(p, t, mean_loss(p));
+        print_row(p, t, mean_loss(p, k < 0 ? p->plain_losses : p->losses, count_losses(p)));
         if (!t->equal || t->report.planned_peak_bytes != t->report.measured_peak_bytes)
             code = TRAINING_MISMATCH;
     }
@@ -733,6 +960,7 @@ static int print_table(program *p) {
            (int)count_losses(p));
     for (k = 0; k < p->row_count; k++) training_print_gap(p->rows[k].gap_ratio, &gaps);
     training_end_gaps(gaps);
+    if (p->plain_losses) print_precision(p);
     fflush(stdout);
     return code;
 }
@@ -891,10 +1119,14 @@ static const char *const usage =
     "  --text FILE        train on this text (the library's own header)\n"
     "  --budget BYTES     one run within so many bytes, weights and optimizer included: 12MiB,\n"
     "                     640KiB, 1000000; or 40%: the base and 40 % of what keep all adds to it\n"
-    "  --plan KIND        layers, graph or both: what makes the plans of the table (both); of a\n"
-    "                     --budget the graph, unless this says layers\n"
+    "  --plan KIND        layers, graph, both or none: what makes the plans of the table (both);\n"
+    "                     of a --budget the graph, unless this says layers\n"
     "  --estimate         plan by estimated FLOP, not by what was measured: the same plans each"
     " time\n"
+    "  --precision NAME   f32, bf16 or f16: how activations are stored (f32). Weights, optimizer,\n"
+    "                     sums stay f32; without --budget, f32 trains beside it for comparison\n"
+    "  --loss-scale N     of bf16 and f16: what the loss is multiplied by at first (f16: 65536);\n"
+    "                     halved at each overflow, and that step is skipped\n"
     "  --steps N          steps of every row of the table (100), and nothing after it\n"
     "  --seconds N        then the last row trains on until the program has run so long (30)\n"
     "  --layers N --width N --context N --batch N    size of the network (6 48 32 4)\n"
@@ -923,6 +1155,8 @@ static int parse_value_option(options *o, const char *name, const char *value, i
         { "--micro-batches", 1, 1024, &o->micro_batches, NULL, NULL },
         { "--seed", 0, UINT64_MAX, &o->seed, NULL, &o->given_seed },
         { "--sample", 0, 1000000, &o->sample, NULL, NULL },
+        { "--loss-scale", 1, (uint64_t)1 << 40, &o->loss_scale, NULL, NULL },
+        { "--precision", 0, 0, NULL, &o->precision, NULL },
         { "--text", 0, 0, NULL, &o->text, NULL },
         { "--load", 0, 0, NULL, &o->load, NULL },
         { "--save", 0, 0, NULL, &o->save, NULL },
@@ -946,6 +1180,15 @@ static void set_defaults(options *o, int quick) {
     o->seconds = quick ? 0 : 30;
     o->sample = quick ? 60 : 600;
     (void)training_parse_plan(NULL, o->kinds);
+}
+
+static int parse_precision(options *o) {
+    if (o->precision && (!tl_parse_format(o->precision, &o->format) || o->format > TL_FORMAT_BF16))
+        return training_fail(TRAINING_INPUT, "--precision %s: must be f32, bf16 or f16",
+                             o->precision);
+    if (o->loss_scale && o->format == TL_FORMAT_F32)
+        return training_fail(TRAINING_INPUT, "--loss-scale: goes with --precision bf16 or f16");
+    return TRAINING_OK;
 }
 
 // *done is 1 after --help.
@@ -972,6 +1215,7 @@ static int parse_options(options *o, int count, char **argv, int *done) {
         }
     }
     if (!code) code = training_parse_plan(o->plan, o->kinds);
+    if (!code) code = parse_precision(o);
     if (code) return code;
     if (o->width % TRAINING_HEAD)
         return training_fail(TRAINING_INPUT, "--width %d: must be a multiple of %d", (int)o->width,
@@ -1163,6 +1407,24 @@ static int add_table(program *p) {
     return code ? code : add_rows(p);
 }
 
+// The same network in f32: it keeps everything, and trains on the same batches.
+static int add_plain(program *p) {
+    tl_plan plan;
+    tl_result result;
+    p->wide.size = p->m.size;
+    p->wide.trains = 1;
+    p->wide.dropout = p->m.dropout;
+    p->wide.add_bytes = add_bytes;
+    result = training_build_model(&p->env, &p->wide);
+    if (!result) result = tl_plan_keep_all(&p->env, &p->wide.graph, 0, &plan);
+    if (!result)
+        result = init_training(&p->env, &p->plain, &p->wide, &p->t, &p->o, &p->w, &plan, 0);
+    p->plain_losses = (float *)calloc((size_t)p->o.steps, sizeof *p->plain_losses);
+    if (!result && !p->plain_losses) result = TL_ERROR_NO_MEMORY;
+    snprintf(p->plain.label, sizeof p->plain.label, "f32");
+    return result ? training_fail_result(&p->env, "f32", result) : TRAINING_OK;
+}
+
 static int prepare(program *p, const char *program_path) {
     options *o = &p->o;
     int32_t k, events = 0;
@@ -1181,6 +1443,7 @@ static int prepare(program *p, const char *program_path) {
     p->m.trains = 1;
     p->m.dropout = 0.05f;
     p->m.add_bytes = add_bytes;
+    p->m.format = o->format;
     result = training_build_model(&p->env, &p->m);
     if (result) return training_fail_result(&p->env, "graph", result);
     if (p->w.bytes && (p->w.size.V != p->m.size.V || p->w.count != p->m.param_count))
@@ -1189,6 +1452,7 @@ static int prepare(program *p, const char *program_path) {
     training_print_text(&p->t);
     training_print_network(&p->m, o->micro_batches);
     code = o->budget ? add_budget_row(p) : add_table(p);
+    if (!code && !o->budget && o->format != TL_FORMAT_F32) code = add_plain(p);
     if (code) return code;
     for (k = 0; k < p->row_count; k++)
         events += p->rows[k].plan.step_count * (int32_t)o->micro_batches;
@@ -1223,6 +1487,9 @@ int main(int count, char **argv) {
     training_set_signals();
     code = run(&p, argv[0]);
     for (k = 0; k < p.row_count; k++) free_training(&p.env, &p.rows[k]);
+    free_training(&p.env, &p.plain);
+    training_free_model(&p.env, &p.wide);
+    free(p.plain_losses);
     tl_free_trace(p.trace);
     tl_free_plan(&p.env, &p.keep_all);
     training_free_model(&p.env, &p.m);

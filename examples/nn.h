@@ -27,7 +27,7 @@
    Arrays are row-major; the shape of each is in its comment. din is the gradient of in, and so on.
 
    CONTENTS    (search for "// -- ")
-               numbers    matmul
+               numbers    16 bits    matmul
                embed    norm    linear    attention    gelu    add    dropout    cross entropy
                adamw    sample    checksum
 */
@@ -128,6 +128,62 @@ static inline void nn_softmax(float *x, size_t n, float scale) {
     for (size_t i = 0; i < n; i++) sum += x[i];
     float inverse = 1.0f / sum;
     for (size_t i = 0; i < n; i++) x[i] *= inverse;
+}
+
+// -- 16 bits: how activations can be stored; kernels compute in f32 --
+//
+// f16 has 11 binary digits up to 65504 and down to 2^-24, bf16 the range of f32 and 8 digits. Both
+// are rounded to nearest, ties to even, bit for bit as tl_compress_bytes does. No branches, so that
+// the compiler makes vectors of the loops.
+
+static inline uint32_t nn_bits(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+static inline float nn_float(uint32_t bits) {
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+static inline void nn_round_f16(uint16_t *out, const float *in, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        uint32_t bits = nn_bits(in[i]), size = bits & 0x7FFFFFFFu;
+        uint32_t normal = (size - 0x38000000u + 0xFFFu + (size >> 13 & 1u)) >> 13;
+        // below 2^-14: the last digit of a number from 0.5 to 1 is 2^-24, so the sum rounds there
+        uint32_t small = nn_bits(nn_float(size & 0x3FFFFFFFu) + 0.5f) - 0x3F000000u;
+        uint32_t special = size > 0x7F800000u ? 0x7E00u | (size >> 13 & 0x3FFu) : 0x7C00u;
+        uint32_t half = size < 0x38800000u ? small : normal;
+        half = size >= 0x477FF000u ? special : half;  // 65520 is half way to 2^16
+        out[i] = (uint16_t)((bits >> 16 & 0x8000u) | half);
+    }
+}
+
+static inline void nn_expand_f16(float *out, const uint16_t *in, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        uint32_t sign = (uint32_t)(in[i] & 0x8000u) << 16, size = in[i] & 0x7FFFu;
+        uint32_t small = nn_bits(nn_float((size << 13) + 0x38800000u) - 6.103515625e-5f);
+        uint32_t special = 0x7F800000u | size << 13 | (size > 0x7C00u ? 0x400000u : 0u);
+        uint32_t bits = size < 0x400u ? small : (size << 13) + 0x38000000u;
+        out[i] = nn_float(sign | (size >= 0x7C00u ? special : bits));
+    }
+}
+
+static inline void nn_round_bf16(uint16_t *out, const float *in, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        uint32_t bits = nn_bits(in[i]), rounded = bits + 0x7FFFu + (bits >> 16 & 1u);
+        uint32_t is_nan = (bits & 0x7FFFFFFFu) > 0x7F800000u;
+        out[i] = (uint16_t)((is_nan ? bits | 0x400000u : rounded) >> 16);
+    }
+}
+
+static inline void nn_expand_bf16(float *out, const uint16_t *in, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        uint32_t bits = (uint32_t)in[i] << 16;
+        out[i] = nn_float((bits & 0x7FFFFFFFu) > 0x7F800000u ? bits | 0x400000u : bits);
+    }
 }
 
 // -- matmul --

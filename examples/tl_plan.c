@@ -3,20 +3,23 @@
 // You learn: what the planner finds for a model of yours before a line of it is written against
 // this library. A model is a .tlg file: one line a node with its bytes and costs. It prints what
 // keeping everything takes, what the plan takes, what it costs, and what no plan undercuts; it
-// writes the schedule, JSON, pictures and the curve of memory against cost. Read next: 01, where
-// such a plan trains a network.
+// writes the schedule, JSON, pictures and the curve of memory against cost. Asked for it, it chooses
+// a precision for each node first. Read next: 01, where such a plan trains a network.
 //
 // check: examples/residual.tlg --budget 55% --explain
 //
 //     cc -O3 -std=c99 -o build/tl_plan examples/tl_plan.c
 //     build/tl_plan examples/residual.tlg --pareto --html build/residual.html
+//     build/tl_plan examples/residual.tlg --precision loss=0.01,training --budget 50%
 //
 // CONTENTS       (search for "// -- ")
 //                output    numbers    options    model    host    planning    lifetimes    report    json
-//                explanation    curve    picture of the curve    pages    main
+//                explanation    curve    picture of the curve    pages    profiles    precision    front
+//                main
 
 #define _POSIX_C_SOURCE 200809L  // NOLINT: reserved for this; clock_gettime, isatty
 
+#include <math.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -254,11 +257,15 @@ static uint64_t common_divisor(uint64_t a, uint64_t b) {
     return a;
 }
 
-static int parse_count(const char *option, const char *text, uint64_t *count) {
+// A whole number above 0. 1 = it is one.
+static int read_count(const char *text, uint64_t *count) {
     decimal d;
-    if (read_decimal(text, &d) && d.whole_length && d.suffix == text + d.whole_length && !*d.suffix &&
-        scale_decimal(d.whole, d.whole_length, NULL, 0, 1, count) && *count)
-        return CODE_OK;
+    return read_decimal(text, &d) && d.whole_length && d.suffix == text + d.whole_length && !*d.suffix &&
+           scale_decimal(d.whole, d.whole_length, NULL, 0, 1, count) && *count;
+}
+
+static int parse_count(const char *option, const char *text, uint64_t *count) {
+    if (read_count(text, count)) return CODE_OK;
     return fail(CODE_INPUT, "%s %s: must be a whole number from 1 to 18446744073709551615", option, text);
 }
 
@@ -299,7 +306,8 @@ typedef struct options {
     const char *model;
     const char *budget, *host_budget, *link, *cost_unit, *policy, *work;
     const char *schedule, *json, *c_table, *svg, *html;
-    int         inference, pareto, explain;
+    const char *precision, *profiles;
+    int         inference, pareto, explain, front, default_profiles;
 } options;
 
 #define POLICY_NAME(id, name, help) " " name
@@ -311,6 +319,8 @@ static const char *const usage[] = {
     "  tl_plan MODEL.tlg --budget BYTES|PERCENT [options]     one plan",
     "  tl_plan MODEL.tlg --pareto [options]                   the curve of memory against cost",
     "  tl_plan MODEL.tlg                                      what keeping everything takes",
+    "  tl_plan MODEL.tlg --precision HOW [--budget B]         a precision for each node, then a plan",
+    "  tl_plan MODEL.tlg --front                              loss against time: all such choices",
     "",
     "MODEL is .tlg text, one line a node with its bytes and costs; - reads it from standard input.",
     "",
@@ -319,8 +329,8 @@ static const char *const usage[] = {
     "  --inference       forward only: results are resident at the end",
     "  --host-budget B   tensors may be copied to the host, so many bytes of them at a time (% as above)",
     "  --link RATE       speed of these copies, one way: 12 or 12GB/s, 800MB/s, 11GiB/s",
-    "  --cost-unit U     what 1 unit of the model's costs is, beside copies: ns, us, ms, or FLOP at a",
-    "                    speed, flop@2.5TFLOPS (flop@10TFLOPS)",
+    "  --cost-unit U     what 1 unit of the model's costs is, beside copies and memory=: ns, us, ms, or",
+    "                    FLOP at a speed, flop@2.5TFLOPS (flop@10TFLOPS)",
     "  --policy NAME     the plan of a rule instead, the cheapest that it has under the budget:",
     policy_names,
     "  --work N          elementary steps of search, a few ns each (4000 for each squared node, within",
@@ -330,11 +340,32 @@ static const char *const usage[] = {
     "  --pareto          plan at budgets between the least possible and keep all, chosen where",
     "                    the curve is least known; a table with the certified bound of each",
     "",
+    "  --precision HOW   how each node computes and stores: f32, f16, bf16, i16, i8, i8-channel, w8a16,",
+    "                    dynamic, fake; conversions between them are priced. For inference, unless HOW",
+    "                    says training. What else is asked for is planned on the graph that results.",
+    "                    HOW is words with commas between:",
+    "      loss=0.01       least time at which the losses of all nodes sum to at most so much",
+    "      speedup=2       least loss at which f32 takes twice as long; with loss= least time within both",
+    "      balanced        the knee between the two; balanced=0.7: time weighs 0.7, loss 0.3",
+    "      objective=bytes fewest bytes of weights and tensors, instead of time",
+    "      schemes=f32+i8  only these may be chosen",
+    "      training        backward costs count; f32, f16 and bf16 may be chosen",
+    "      sensitive       below 16 bits, too, where a profile says that this op is sensitive",
+    "      unknown         ops without a profile may leave f32",
+    "      any-result      results need not be converted back to f32",
+    "      memory=900GB/s  conversions take what moving their bytes takes, see --cost-unit; else a",
+    "                      unit of cost an element",
+    "      device=NAME     rows of profiles for this device count, too",
+    "  --front           loss against time, or bytes: every point between which there is a choice",
+    "  --profiles FILE   what schemes lose and gain, op by op, and for single nodes where it was",
+    "                    measured, instead of the default table; - is standard input",
+    "  --default-profiles  print that table, in the form that FILE has",
+    "",
     "FILE is written whole or not at all; - is standard output, for one of them:",
     "  --schedule FILE   the steps as text, one a line: F 1, D 1, B 2, ...",
     "  --json FILE       the figures, machine-readable",
     "  --c-table FILE    graph and plan as const C tables, which need no memory and no planner",
-    "  --svg FILE        a picture: steps and live bytes over time, or with --pareto the curve",
+    "  --svg FILE        a picture: steps and live bytes over time, or with --pareto, --front the curve",
     "  --html FILE       one page without network or libraries: memory and lifetimes over the steps,",
     "                    or with --pareto the curve; read off with mouse, finger or arrow keys",
     "  --help            this text",
@@ -347,9 +378,12 @@ static const char *const usage[] = {
     "  tl_plan gpt2.tlg --budget 40% --schedule gpt2.schedule --json - | python3 -m json.tool",
     "  tl_plan unet.tlg --pareto --html unet.html",
     "  python3 export.py | tl_plan - --budget 512MiB --inference",
+    "  tl_plan resnet18.tlg --precision loss=0.01,training --budget 50%",
+    "  tl_plan resnet18.tlg --front --svg front.svg",
     "",
     "exit code: 0 planned; 1 bad input, or a file that cannot be written; 2 no plan was found that",
-    "fits: the sentence names the least budget at which one was, and the node that sets it",
+    "fits: the sentence names the least budget at which one was, and the node that sets it, or the",
+    "nearest limit of --precision that can be held",
 };
 
 // One option: where its value goes, or the flag that it sets.
@@ -375,6 +409,22 @@ static int take_option(const option_row *row, const char *value, int has_own, in
     return CODE_OK;
 }
 
+static int check_precision_options(const options *o) {
+    const char *const names[] = { "--budget", "--host-budget", "--policy", "--schedule", "--c-table",
+                                  "--html" };
+    const char *const plans[] = { o->budget, o->host_budget, o->policy, o->schedule, o->c_table, o->html };
+    size_t i;
+    if (o->profiles && !o->precision && !o->front)
+        return fail(CODE_INPUT, "--profiles: is for --precision or --front");
+    if (o->profiles && strcmp(o->profiles, "-") == 0 && strcmp(o->model, "-") == 0)
+        return fail(CODE_INPUT, "-: the model and the profiles cannot both be standard input");
+    for (i = 0; o->front && i < sizeof names / sizeof *names; i++)
+        if (plans[i]) return fail(CODE_INPUT, "%s: is for one choice, --front makes many", names[i]);
+    if (o->front && o->pareto) return fail(CODE_INPUT, "--front: draws one curve, --pareto another");
+    if (o->front && o->explain) return fail(CODE_INPUT, "--explain: is for one choice, --front makes many");
+    return CODE_OK;
+}
+
 // Options whose files, or whose question, are about one plan or about the whole curve only.
 static int check_options(const options *o) {
     const char *const files[] = { o->schedule, o->json, o->c_table, o->svg, o->html };
@@ -388,7 +438,7 @@ static int check_options(const options *o) {
         return fail(CODE_INPUT, "--host-budget: needs --link, the speed of the copies");
     if (o->link && !o->host_budget)
         return fail(CODE_INPUT, "--link: needs --host-budget, the bytes that may go there");
-    if (o->cost_unit && !o->link)
+    if (o->cost_unit && !o->link && !(o->precision && strstr(o->precision, "memory=")))
         return fail(CODE_INPUT, "--cost-unit: says what --link is compared with, which is missing");
     if (o->policy && o->host_budget) return fail(CODE_INPUT, "--policy: none of them copies to the host");
     if (o->pareto && o->policy)
@@ -396,7 +446,7 @@ static int check_options(const options *o) {
     if (o->pareto && o->schedule) return fail(CODE_INPUT, "--schedule: is for one plan, --pareto makes many");
     if (o->pareto && o->c_table) return fail(CODE_INPUT, "--c-table: is for one plan, --pareto makes many");
     if (o->pareto && o->explain) return fail(CODE_INPUT, "--explain: is for one plan, --pareto makes many");
-    return CODE_OK;
+    return check_precision_options(o);
 }
 
 // *done is 1 after --help.
@@ -410,6 +460,8 @@ static int parse_options(options *o, int count, char **argv, int *done) {
         { "--svg", &o->svg, NULL },           { "--html", &o->html, NULL },
         { "--inference", NULL, &o->inference }, { "--pareto", NULL, &o->pareto },
         { "--explain", NULL, &o->explain },
+        { "--precision", &o->precision, NULL }, { "--profiles", &o->profiles, NULL },
+        { "--front", NULL, &o->front },       { "--default-profiles", NULL, &o->default_profiles },
     };
     int i, code, used;
     *done = 0;
@@ -434,10 +486,25 @@ static int parse_options(options *o, int count, char **argv, int *done) {
         if (code) return code;
         i += used;
     }
-    return check_options(o);
+    return o->default_profiles ? CODE_OK : check_options(o);
 }
 
 // -- model --
+
+// What --precision and --front were told, and what came of it.
+typedef struct choice {
+    tl_precision_desc desc;
+    tl_device device;                // conversions; its nanosecond is one unit of cost
+    char     *words, *text;          // of --precision and of --profiles, cut into pieces
+    tl_precision_profile *profiles;
+    double   *losses;                // [node_count x TL_SCHEME_COUNT] measured, or NULL
+    uint64_t *costs;                 // the same
+    tl_graph  model;                 // as it was read
+    tl_plan   keep_all;              // of the model
+    tl_precision_plan  plan;
+    tl_precision_front front;
+    tl_precision_graph applied;
+} choice;
 
 typedef struct program {
     tl_env   env;
@@ -459,6 +526,8 @@ typedef struct program {
     double   shown;            // when it was last drawn; 0 = there is none
     tl_plan  plan;
     tl_remat_report report;
+    choice   choice;
+    int      has_choice;       // the graph is the one that --precision has made
 } program;
 
 static int fail_result(const program *p, const char *what) {
@@ -478,8 +547,8 @@ static void name_model(program *p) {
     snprintf(p->model, sizeof p->model, "%.*s", (int)length, path);
 }
 
-// Read standard input to its end; NULL where that fails, with the reason printed.
-static char *read_stdin(size_t *length) {
+// Read a file to its end, a 0 behind; NULL where that fails, with the reason printed.
+static char *read_text(FILE *file, const char *name, size_t *length) {
     size_t capacity = 1 << 16, got = 1;
     char *text = (char *)malloc(capacity);
     *length = 0;
@@ -490,12 +559,14 @@ static char *read_stdin(size_t *length) {
             text = more;
             capacity *= 2;
         }
-        got = fread(text + *length, 1, capacity - *length, stdin);
+        got = fread(text + *length, 1, capacity - *length, file);
         *length += got;
     }
-    if (text && !got && !ferror(stdin)) return text;
-    fail(CODE_INPUT, "standard input: %s",
-         ferror(stdin) ? "cannot read" : "more than memory or 2^30 bytes hold");
+    if (text && !got && !ferror(file)) {
+        text[*length] = 0;
+        return text;
+    }
+    fail(CODE_INPUT, "%s: %s", name, ferror(file) ? "cannot read" : "more than memory or 2^30 bytes hold");
     free(text);
     return NULL;
 }
@@ -505,7 +576,7 @@ static int read_model(program *p) {
     name_model(p);
     if (strcmp(p->o.model, "-") == 0) {
         size_t length;
-        char *text = read_stdin(&length);
+        char *text = read_text(stdin, path_of(p), &length);
         if (!text) return CODE_INPUT;
         result = tl_parse_graph(&p->env, text, length, &p->graph);
         free(text);
@@ -542,18 +613,23 @@ static int parse_cost_unit(program *p) {
     return CODE_OK;
 }
 
-// The planner takes costs for nanoseconds. Where they are something else, the link is told in their
+// The planner takes costs for nanoseconds. Where they are something else, a speed is told in their
 // unit: so many bytes in 10^9 of them.
+static int scale_rate(const program *p, const char *option, const char *text, uint64_t rate, uint64_t *scaled) {
+    *scaled = 0;
+    if (rate > UINT64_MAX / p->unit_ns)
+        return fail(CODE_INPUT, "%s %s: does not fit 64 bits in units of cost", option, text);
+    *scaled = rate * p->unit_ns / p->unit_count;
+    if (*scaled) return CODE_OK;
+    return fail(CODE_INPUT, "%s %s: moves less than a byte in 10^9 units of cost", option, text);
+}
+
 static int parse_host(program *p) {
     int code = parse_bytes("--host-budget", p->o.host_budget, p->keep_all.peak_bytes, &p->host_bytes);
     if (!code) code = parse_rate("--link", p->o.link, "GB", "/s", &p->link_bytes);
     if (!code) code = parse_cost_unit(p);
-    if (code) return code;
-    if (p->link_bytes > UINT64_MAX / p->unit_ns)
-        return fail(CODE_INPUT, "--link %s: does not fit 64 bits in units of cost", p->o.link);
-    p->device.link_bytes_per_second = p->link_bytes * p->unit_ns / p->unit_count;
-    if (p->device.link_bytes_per_second) return CODE_OK;
-    return fail(CODE_INPUT, "--link %s: moves less than a byte in 10^9 units of cost", p->o.link);
+    if (!code) code = scale_rate(p, "--link", p->o.link, p->link_bytes, &p->device.link_bytes_per_second);
+    return code;
 }
 
 static const tl_device *device_of(const program *p) { return p->host_bytes ? &p->device : NULL; }
@@ -868,6 +944,7 @@ static void print_plan(const program *p, FILE *out, const tl_report *counts) {
     const tl_plan *plan = &p->plan;
     print_head(p, out);
     fprintf(out, "%-12s %20s %12s %10s %12s\n", "", "bytes", "", "keep all", "cost");
+    if (p->has_choice) print_row(p, out, "all in f32", p->choice.keep_all.peak_bytes, 0);
     print_row(p, out, "keep all", p->keep_all.peak_bytes, p->keep_all.cost);
     if (p->budget_bytes) print_row(p, out, "budget", p->budget_bytes, 0);
     if (p->budget_bytes || p->o.policy)
@@ -1022,7 +1099,23 @@ static void put_floor_json(const program *p, writer *w) {
     else put(w, "null");
 }
 
+// What was chosen, as the library prints it.
+static void put_choice_json(const program *p, writer *w) {
+    size_t length = tl_print_precision_json(&p->choice.model, &p->choice.plan, NULL, 0);
+    char *text = (char *)malloc(length + 1);
+    if (!text) {
+        w->result = TL_ERROR_NO_MEMORY;
+        return;
+    }
+    tl_print_precision_json(&p->choice.model, &p->choice.plan, text, length + 1);
+    while (length && text[length - 1] == '\n') length--;
+    put(w, ", \"f32_peak_bytes\": %llu, \"precision\": ", (ull)p->choice.keep_all.peak_bytes);
+    put_text(w, text, length);
+    free(text);
+}
+
 static void put_end_json(const program *p, writer *w) {
+    if (p->has_choice) put_choice_json(p, w);
     put(w, ", \"work\": %llu, \"seconds\": %.3f}\n", (ull)p->work, now_seconds() - p->start);
 }
 
@@ -1979,6 +2072,547 @@ static int write_plan_page(program *p, const lives *l) {
     return close_writer(p, &w);
 }
 
+// -- profiles: what schemes lose and gain, as text --
+
+static const char *const profiles_head[] = {
+    "profiles 1",
+    "# profile OP [device=NAME] [least=N] [most=N] [best=SCHEME] [sensitive] SCHEME=LOSS:SPEEDUP ...",
+    "#   the first line that fits a node counts; * is any op; least and most: elements of its first output;",
+    "#   LOSS adds up over nodes (noise power / signal power); SPEEDUP is time in f32 / time in the scheme",
+    "# node NAME SCHEME=LOSS[:COST] ...",
+    "#   of one node, measured: instead of what its profile says; LOSS may be - where only COST is known",
+};
+
+// A number that is finite and not negative: 0.01, 1e-3. 1 = it is one.
+static int read_number(const char *text, double *value) {
+    size_t length = strlen(text);
+    char *end = NULL;
+    *value = 0;
+    if (!length || length > 64 || strspn(text, "0123456789.eE+-") != length) return 0;
+    *value = strtod(text, &end);
+    return !*end && *value >= 0 && *value < 1e300;
+}
+
+// The fewest digits that read back the same.
+static label number_label(double value) {
+    label l;
+    int digits = 1;
+    do snprintf(l.text, sizeof l.text, "%.*g", digits, value);
+    while (strtod(l.text, NULL) != value && digits++ < 17);
+    return l;
+}
+
+static int write_default_profiles(program *p) {
+    writer w;
+    int32_t count, i;
+    int k, code = open_writer(p, "-", &w);
+    const tl_precision_profile *rows = tl_find_default_profiles(&count);
+    put_lines(&w, profiles_head, sizeof profiles_head / sizeof *profiles_head);
+    for (i = 0; i < count; i++) {
+        const tl_precision_profile *row = &rows[i];
+        put(&w, "profile %s", row->op);
+        if (row->device) put(&w, " device=%s", row->device);
+        if (row->least_elements) put(&w, " least=%llu", (ull)row->least_elements);
+        if (row->most_elements) put(&w, " most=%llu", (ull)row->most_elements);
+        put(&w, " best=%s%s", tl_name_scheme(row->recommended), row->sensitive ? " sensitive" : "");
+        for (k = 0; k < TL_SCHEME_COUNT; k++)
+            if (row->schemes >> k & 1)
+                put(&w, " %s=%s:%s", tl_name_scheme((tl_scheme)k), number_label(row->loss[k]).text,
+                    number_label(row->speedup[k]).text);
+        put(&w, "\n");
+    }
+    return code ? code : close_writer(p, &w);
+}
+
+// A line of such a file, cut into words on the way.
+typedef struct profile_line {
+    const char *file;
+    int         number;
+    char       *at;
+} profile_line;
+
+static int fail_line(const profile_line *l, const char *word, const char *rule) {
+    return fail(CODE_INPUT, "%s: line %d: %.40s: %s", l->file, l->number, word, rule);
+}
+
+// The next word of the line, NULL at its end or where a comment begins.
+static char *next_word(profile_line *l) {
+    char *word = l->at + strspn(l->at, " \t\r");
+    size_t length = strcspn(word, " \t\r");
+    if (!length || *word == '#') return NULL;
+    l->at = word + length;
+    if (*l->at) *l->at++ = 0;
+    return word;
+}
+
+// SCHEME=FIRST[:SECOND]; FIRST and SECOND are left as texts, SECOND NULL where it is not there.
+static int read_scheme_word(const profile_line *l, char *word, tl_scheme *scheme, char **first, char **second) {
+    char *value = strchr(word, '=');
+    if (!value) return fail_line(l, word, "must be one of the words that --default-profiles explains");
+    *value++ = 0;
+    *second = strchr(value, ':');
+    if (*second) *(*second)++ = 0;
+    *first = value;
+    if (tl_parse_scheme(word, scheme)) return CODE_OK;
+    return fail_line(l, word, "is no scheme, and no other word that may stand here");
+}
+
+static int read_profile_word(const profile_line *l, char *word, tl_precision_profile *row) {
+    char *first = NULL, *second = NULL;
+    tl_scheme scheme = TL_SCHEME_F32;
+    if (strcmp(word, "sensitive") == 0) {
+        row->sensitive = 1;
+        return CODE_OK;
+    }
+    if (strncmp(word, "device=", 7) == 0 && word[7]) {
+        row->device = word + 7;
+        return CODE_OK;
+    }
+    if (strncmp(word, "least=", 6) == 0 && read_count(word + 6, &row->least_elements)) return CODE_OK;
+    if (strncmp(word, "most=", 5) == 0 && read_count(word + 5, &row->most_elements)) return CODE_OK;
+    if (strncmp(word, "least=", 6) == 0 || strncmp(word, "most=", 5) == 0)
+        return fail_line(l, word, "must be a number of elements, 1 or more");
+    if (strncmp(word, "best=", 5) == 0) {
+        if (tl_parse_scheme(word + 5, &row->recommended)) return CODE_OK;
+        return fail_line(l, word, "must name a scheme");
+    }
+    if (read_scheme_word(l, word, &scheme, &first, &second) || !first) return CODE_INPUT;
+    if (row->schemes >> scheme & 1) return fail_line(l, word, "is given twice");
+    if (!second) return fail_line(l, word, "needs its loss and its speed-up, like 0.001:2.5");
+    if (!read_number(first, &row->loss[scheme])) return fail_line(l, first, "must be a loss of 0 or more");
+    if (!read_number(second, &row->speedup[scheme]) || row->speedup[scheme] <= 0)
+        return fail_line(l, second, "must be a speed-up above 0");
+    row->schemes |= UINT32_C(1) << scheme;
+    return CODE_OK;
+}
+
+static int read_profile_row(program *p, profile_line *l) {
+    tl_precision_profile *row = &p->choice.profiles[p->choice.desc.profile_count++];
+    char *word = next_word(l);
+    if (!word) return fail_line(l, "profile", "must be followed by an op");
+    row->op = word;
+    while ((word = next_word(l)) != NULL)
+        if (read_profile_word(l, word, row)) return CODE_INPUT;
+    return row->schemes ? CODE_OK : fail_line(l, row->op, "has no scheme");
+}
+
+static int32_t find_node(const tl_graph *graph, const char *name) {
+    int32_t i;
+    for (i = 0; i < graph->node_count; i++)
+        if (strcmp(tl_name_node(graph, i), name) == 0) return i;
+    return -1;
+}
+
+// Room for what was measured of each node in each scheme: nothing yet.
+static int start_measured(program *p) {
+    size_t count = (size_t)p->graph.node_count * TL_SCHEME_COUNT, i;
+    choice *c = &p->choice;
+    if (c->losses) return CODE_OK;
+    c->losses = (double *)malloc(count * sizeof *c->losses);
+    c->costs = (uint64_t *)malloc(count * sizeof *c->costs);
+    if (!c->losses || !c->costs) return fail(CODE_INPUT, "no memory for what was measured");
+    for (i = 0; i < count; i++) {
+        c->losses[i] = NAN;
+        c->costs[i] = TL_FORBIDDEN;
+    }
+    c->desc.losses = c->losses;
+    c->desc.costs = c->costs;
+    return CODE_OK;
+}
+
+static int read_node_row(program *p, profile_line *l) {
+    char *word = next_word(l), *first = NULL, *second = NULL;
+    int32_t node = word ? find_node(&p->graph, word) : -1;
+    if (!word) return fail_line(l, "node", "must be followed by a name");
+    if (node < 0) return fail_line(l, word, "is no node of the model");
+    if (start_measured(p)) return CODE_INPUT;
+    while ((word = next_word(l)) != NULL) {
+        tl_scheme scheme = TL_SCHEME_F32;
+        size_t at;
+        if (read_scheme_word(l, word, &scheme, &first, &second) || !first) return CODE_INPUT;
+        at = (size_t)node * TL_SCHEME_COUNT + (size_t)scheme;
+        if (strcmp(first, "-") != 0 && !read_number(first, &p->choice.losses[at]))
+            return fail_line(l, first, "must be a loss of 0 or more, or -");
+        if (second && !read_count(second, &p->choice.costs[at]))
+            return fail_line(l, second, "must be a cost of 1 or more");
+    }
+    return CODE_OK;
+}
+
+static int read_profile_line(program *p, profile_line *l, int *has_head) {
+    char *word = next_word(l), *version;
+    if (!word) return CODE_OK;
+    if (*has_head && strcmp(word, "profile") == 0) return read_profile_row(p, l);
+    if (*has_head && strcmp(word, "node") == 0) return read_node_row(p, l);
+    if (*has_head) return fail_line(l, word, "must be profile or node");
+    version = next_word(l);
+    if (strcmp(word, "profiles") != 0 || !version || strcmp(version, "1") != 0)
+        return fail_line(l, word, "the first line must be: profiles 1");
+    *has_head = 1;
+    return CODE_OK;
+}
+
+static char *read_profile_text(const program *p, size_t *length) {
+    FILE *file;
+    char *text;
+    if (strcmp(p->o.profiles, "-") == 0) return read_text(stdin, "standard input", length);
+    file = fopen(p->o.profiles, "rb");
+    if (!file) {
+        fail(CODE_INPUT, "%s: cannot open", p->o.profiles);
+        return NULL;
+    }
+    text = read_text(file, p->o.profiles, length);
+    fclose(file);
+    return text;
+}
+
+static int read_profiles(program *p) {
+    choice *c = &p->choice;
+    profile_line l;
+    size_t length, count = 1, i;
+    int has_head = 0, code = CODE_OK;
+    char *at;
+    if (!p->o.profiles) return CODE_OK;
+    l.file = strcmp(p->o.profiles, "-") == 0 ? "standard input" : p->o.profiles;
+    c->text = read_profile_text(p, &length);
+    if (!c->text) return CODE_INPUT;
+    if (strlen(c->text) != length) return fail(CODE_INPUT, "%s: is no text: there is a zero byte", l.file);
+    for (i = 0; i < length; i++) count += c->text[i] == '\n';
+    c->profiles = (tl_precision_profile *)calloc(count, sizeof *c->profiles);
+    if (!c->profiles) return fail(CODE_INPUT, "no memory for profiles");
+    for (at = c->text, l.number = 1; !code && at; l.number++) {
+        char *end = strchr(at, '\n');
+        if (end) *end++ = 0;
+        l.at = at;
+        code = read_profile_line(p, &l, &has_head);
+        at = end;
+    }
+    if (!code && !has_head) return fail(CODE_INPUT, "%s: is empty; the first line must be: profiles 1", l.file);
+    // A file of single nodes alone leaves the default table as it is.
+    if (c->desc.profile_count) c->desc.profiles = c->profiles;
+    return code;
+}
+
+// -- precision: a scheme for each node, and the graph that results --
+
+// The words of --precision: the values of those that were there.
+typedef struct choice_words {
+    const char *loss, *speedup, *balanced, *objective, *schemes, *memory, *device;
+    const char *training, *sensitive, *unknown, *any_result;
+    const char *criterion;
+} choice_words;
+
+enum { WORD_ALONE = 1, WORD_WITH_VALUE = 2 };
+
+static int take_choice_word(choice_words *words, char *word) {
+    const struct { const char *name; int form; const char **value; } rows[] = {
+        { "loss", WORD_WITH_VALUE, &words->loss },         { "speedup", WORD_WITH_VALUE, &words->speedup },
+        { "objective", WORD_WITH_VALUE, &words->objective }, { "schemes", WORD_WITH_VALUE, &words->schemes },
+        { "memory", WORD_WITH_VALUE, &words->memory },     { "device", WORD_WITH_VALUE, &words->device },
+        { "balanced", WORD_ALONE | WORD_WITH_VALUE, &words->balanced },
+        { "training", WORD_ALONE, &words->training },      { "sensitive", WORD_ALONE, &words->sensitive },
+        { "unknown", WORD_ALONE, &words->unknown },        { "any-result", WORD_ALONE, &words->any_result },
+        { "performance", WORD_ALONE, &words->criterion },  { "accuracy", WORD_ALONE, &words->criterion },
+        { "custom", WORD_ALONE, &words->criterion },
+    };
+    char *value = strchr(word, '=');
+    size_t i;
+    if (value) *value++ = 0;
+    for (i = 0; i < sizeof rows / sizeof *rows && strcmp(rows[i].name, word) != 0; i++) {}
+    if (i == sizeof rows / sizeof *rows)
+        return fail(CODE_INPUT, "--precision: %.40s: unknown word; --help lists them", word);
+    if (value && !(rows[i].form & WORD_WITH_VALUE))
+        return fail(CODE_INPUT, "--precision: %s: takes no value", word);
+    if (value ? !*value : !(rows[i].form & WORD_ALONE))
+        return fail(CODE_INPUT, "--precision: %s: a value must follow, like %s=...", word, word);
+    if (*rows[i].value) return fail(CODE_INPUT, "--precision: %s: a second one", word);
+    *rows[i].value = value ? value : word;
+    return CODE_OK;
+}
+
+static int cut_choice_words(program *p, choice_words *words) {
+    size_t length = strlen(p->o.precision);
+    char *at;
+    memset(words, 0, sizeof *words);
+    p->choice.words = (char *)malloc(length + 1);
+    if (!p->choice.words) return fail(CODE_INPUT, "no memory for --precision");
+    memcpy(p->choice.words, p->o.precision, length + 1);
+    for (at = p->choice.words; at;) {
+        char *end = strchr(at, ',');
+        if (end) *end++ = 0;
+        if (take_choice_word(words, at)) return CODE_INPUT;
+        at = end;
+    }
+    return CODE_OK;
+}
+
+static int parse_schemes(const char *text, uint32_t *schemes) {
+    while (*text) {
+        char name[32];
+        size_t length = strcspn(text, "+");
+        tl_scheme scheme;
+        snprintf(name, sizeof name, "%.*s", (int)(length < sizeof name ? length : sizeof name - 1), text);
+        if (length >= sizeof name || !tl_parse_scheme(name, &scheme)) {
+            int k;
+            fflush(stdout);
+            fprintf(stderr, "tl_plan: --precision: schemes=%.60s: must be some of", text);
+            for (k = 0; k < TL_SCHEME_COUNT; k++) fprintf(stderr, " %s", tl_name_scheme((tl_scheme)k));
+            fprintf(stderr, ", with + between\n");
+            return CODE_INPUT;
+        }
+        *schemes |= UINT32_C(1) << scheme;
+        text += length;
+        if (*text == '+' && !*++text) return fail(CODE_INPUT, "--precision: schemes: ends with +");
+    }
+    return CODE_OK;
+}
+
+// The criterion follows from the limits that are there; a name that is there, too, must agree.
+static int choose_criterion(const choice_words *words, tl_precision_desc *desc) {
+    double share = 0.5;
+    if (words->loss && !read_number(words->loss, &desc->loss_limit))
+        return fail(CODE_INPUT, "--precision: loss=%s: must be a number of 0 or more, like 0.01", words->loss);
+    if (words->speedup && (!read_number(words->speedup, &desc->least_speedup) || desc->least_speedup <= 0))
+        return fail(CODE_INPUT, "--precision: speedup=%s: must be a number above 0, like 2", words->speedup);
+    if (words->balanced) {
+        if (words->loss || words->speedup || words->criterion)
+            return fail(CODE_INPUT, "--precision: balanced: takes no limit, and no other criterion beside it");
+        if (strcmp(words->balanced, "balanced") != 0 && (!read_number(words->balanced, &share) || share > 1))
+            return fail(CODE_INPUT, "--precision: balanced=%s: must be a share from 0 to 1, like 0.7",
+                        words->balanced);
+        desc->criterion = TL_CRITERION_BALANCED;
+        desc->performance_weight = share;
+        desc->accuracy_weight = 1 - share;
+        return CODE_OK;
+    }
+    if (!words->loss && !words->speedup)
+        return fail(CODE_INPUT, "--precision: needs loss=, speedup= or balanced; --front shows what there is");
+    desc->criterion = !words->speedup ? TL_CRITERION_PERFORMANCE
+                      : words->loss   ? TL_CRITERION_CUSTOM : TL_CRITERION_ACCURACY;
+    if (words->criterion && strcmp(words->criterion, tl_name_criterion(desc->criterion)) != 0)
+        return fail(CODE_INPUT, "--precision: %s: %s", words->criterion,
+                    strcmp(words->criterion, "performance") == 0 ? "takes loss= and nothing else"
+                    : strcmp(words->criterion, "accuracy") == 0  ? "takes speedup= and nothing else"
+                                                                 : "takes both loss= and speedup=");
+    return CODE_OK;
+}
+
+static int parse_choice_device(program *p, const choice_words *words) {
+    uint64_t rate;
+    int code;
+    if (!words->memory && !words->device) return CODE_OK;
+    p->choice.device.name = words->device;
+    p->choice.desc.device = &p->choice.device;
+    if (!words->memory) return CODE_OK;
+    code = parse_rate("--precision: memory", words->memory, "GB", "/s", &rate);
+    if (!code) code = parse_cost_unit(p);
+    if (!code)
+        code = scale_rate(p, "--precision: memory", words->memory, rate, &p->choice.device.bytes_per_second);
+    return code;
+}
+
+// Read --precision and --profiles into the desc.
+static int prepare_choice(program *p) {
+    tl_precision_desc *desc = &p->choice.desc;
+    choice_words words;
+    memset(&words, 0, sizeof words);
+    if (p->o.precision && cut_choice_words(p, &words)) return CODE_INPUT;
+    if (p->o.front && (words.loss || words.speedup || words.balanced || words.criterion))
+        return fail(CODE_INPUT, "--front: is for all limits; of --precision it takes the other words");
+    if (!p->o.front && choose_criterion(&words, desc)) return CODE_INPUT;
+    if (words.objective && !tl_parse_objective(words.objective, &desc->objective))
+        return fail(CODE_INPUT, "--precision: objective=%s: must be time or bytes", words.objective);
+    if (words.schemes && parse_schemes(words.schemes, &desc->schemes)) return CODE_INPUT;
+    if (words.training && p->o.inference)
+        return fail(CODE_INPUT, "--inference: and the word training of --precision exclude each other");
+    if (parse_choice_device(p, &words) || read_profiles(p)) return CODE_INPUT;
+    desc->graph = &p->graph;
+    desc->training = words.training != NULL;
+    desc->allow_sensitive = words.sensitive != NULL;
+    desc->allow_unknown = words.unknown != NULL;
+    desc->any_result = words.any_result != NULL;
+    desc->work_limit = p->work_limit;
+    p->o.inference = !desc->training;
+    return CODE_OK;
+}
+
+static int write_infeasible_choice(program *p) {
+    writer w;
+    int code = open_writer(p, p->o.json, &w);
+    if (code) return code;
+    put_head_json(p, &w);
+    put(&w, ", \"precision\": null, \"reason\": ");
+    put_json_text(&w, reason_of(&p->env));
+    put(&w, ", \"seconds\": %.3f}\n", now_seconds() - p->start);
+    return close_writer(p, &w);
+}
+
+// Choose, and put the graph that results in the model's place.
+static int make_choice(program *p) {
+    choice *c = &p->choice;
+    tl_apply_desc apply;
+    tl_result result = tl_plan_precision(&p->env, &c->desc, &c->plan);
+    if (result == TL_ERROR_INFEASIBLE) {
+        int code = p->o.json ? write_infeasible_choice(p) : CODE_OK;
+        return code ? code : fail(CODE_INFEASIBLE, "%s: %s", path_of(p), reason_of(&p->env));
+    }
+    memset(&apply, 0, sizeof apply);
+    apply.graph = &p->graph;
+    apply.plan = &c->plan;
+    apply.device = c->desc.device;
+    apply.training = c->desc.training;
+    apply.any_result = c->desc.any_result;
+    if (result || tl_plan_keep_all(&p->env, &p->graph, p->o.inference, &c->keep_all) ||
+        tl_apply_precision(&p->env, &apply, &c->applied))
+        return fail_result(p, path_of(p));
+    c->model = p->graph;
+    p->graph = c->applied.graph;
+    p->has_choice = 1;
+    return CODE_OK;
+}
+
+static int print_choice(const program *p, FILE *out) {
+    const choice *c = &p->choice;
+    size_t length = tl_print_precision_plan(&c->model, &c->plan, NULL, 0);
+    char *text = (char *)malloc(length + 1);
+    int32_t i;
+    if (!text) return fail(CODE_INPUT, "no memory to print the choice");
+    tl_print_precision_plan(&c->model, &c->plan, text, length + 1);
+    fprintf(out, "%s: %d nodes, precisions for %s\n\n%s\n", p->model, (int)c->model.node_count,
+            p->o.inference ? "inference" : "training", text);
+    free(text);
+    for (i = 0; p->o.explain && i < c->model.node_count; i++) {
+        char sentence[1024];
+        tl_explain_precision_node(&c->model, &c->plan, i, sentence, sizeof sentence);
+        fprintf(out, "%s\n", sentence);
+    }
+    if (p->o.explain) fprintf(out, "\n");
+    return CODE_OK;
+}
+
+// The choice alone: no plan was asked for.
+static int finish_choice(program *p) {
+    FILE *out = report_stream(p);
+    writer w;
+    int code = p->o.json ? open_writer(p, p->o.json, &w) : CODE_OK;
+    if (!code && p->o.json) {
+        put_head_json(p, &w);
+        put(&w, ", \"keep_all_peak_bytes\": %llu", (ull)p->keep_all.peak_bytes);
+        put_end_json(p, &w);
+        code = close_writer(p, &w);
+    }
+    if (!code && out) code = print_choice(p, out);
+    if (code || !out) return code;
+    fprintf(out, "%-12s %20s %12s %10s\n", "", "bytes", "", "all in f32");
+    fprintf(out, "%-12s %20llu %12s %8.2f %%\n", "all in f32", (ull)p->choice.keep_all.peak_bytes,
+            bytes_label(p->choice.keep_all.peak_bytes).text, 100.0);
+    fprintf(out, "%-12s %20llu %12s %8.2f %%\n", "as chosen", (ull)p->keep_all.peak_bytes,
+            bytes_label(p->keep_all.peak_bytes).text,
+            100 * ratio_of(p->keep_all.peak_bytes, p->choice.keep_all.peak_bytes));
+    fprintf(out, "bytes: largest sum of live ones where nothing is made again, copies in other formats too;\n"
+                 "--budget plans with less\n%.2f s\n", now_seconds() - p->start);
+    return CODE_OK;
+}
+
+// 1 = more than the choice was asked for.
+static int wants_plan(const options *o) {
+    return o->budget || o->pareto || o->policy || o->schedule || o->c_table || o->svg || o->html;
+}
+
+static void free_choice(program *p) {
+    choice *c = &p->choice;
+    if (p->has_choice) p->graph = c->model;  // the other one belongs to what was applied
+    tl_free_precision_graph(&p->env, &c->applied);
+    tl_free_precision_plan(&p->env, &c->plan);
+    tl_free_precision_front(&p->env, &c->front);
+    tl_free_plan(&p->env, &c->keep_all);
+    free(c->profiles);
+    free(c->losses);
+    free(c->costs);
+    free(c->words);
+    free(c->text);
+}
+
+// -- front: loss against time or bytes --
+
+// How many nodes are in which scheme: "f32 3, i8 17".
+static void count_schemes(const program *p, const tl_precision_point *at, char *text, size_t size) {
+    int32_t counts[TL_SCHEME_COUNT], i;
+    size_t length = 0;
+    memset(counts, 0, sizeof counts);
+    for (i = 0; i < p->graph.node_count; i++) counts[at->schemes[i]]++;
+    text[0] = 0;
+    for (i = 0; i < TL_SCHEME_COUNT && length < size; i++) {
+        if (!counts[i]) continue;
+        length += (size_t)snprintf(text + length, size - length, "%s%s %d", length ? ", " : "",
+                                   tl_name_scheme((tl_scheme)i), (int)counts[i]);
+    }
+}
+
+static void print_front(const program *p, FILE *out) {
+    const tl_precision_front *front = &p->choice.front;
+    int32_t i;
+    fprintf(out, "%s: %d nodes, precisions for %s, %s against loss\n\n", p->model, (int)p->graph.node_count,
+            p->o.inference ? "inference" : "training", tl_name_objective(p->choice.desc.objective));
+    fprintf(out, "%12s %9s %20s %12s %20s  %-9s  %s\n", "loss", "f32 is", "bytes", "", "cost", "gap",
+            "nodes in");
+    for (i = 0; i < front->point_count; i++) {
+        const tl_precision_point *at = &front->points[i];
+        char schemes[256];
+        count_schemes(p, at, schemes, sizeof schemes);
+        fprintf(out, "%12.6g %7.3f x %20llu %12s %20llu  %-9s  %s%s\n", at->loss, at->speedup,
+                (ull)at->bytes, bytes_label(at->bytes).text, (ull)at->cost,
+                gap_label(at->cost, at->bound_cost).text, schemes, i == front->knee ? "  <- knee" : "");
+    }
+    fprintf(out, "\n%d points, %s; bytes: of weights and of the tensors handed on\n%.2f s\n",
+            (int)front->point_count,
+            front->complete ? "all there are" : "a selection, from one end to the other",
+            now_seconds() - p->start);
+}
+
+static int write_front_json(program *p) {
+    const tl_precision_front *front = &p->choice.front;
+    writer w;
+    int32_t i, k;
+    int code = open_writer(p, p->o.json, &w);
+    if (code) return code;
+    put_head_json(p, &w);
+    put(&w, ", \"complete\": %s, \"knee\": %d, \"points\": [", front->complete ? "true" : "false",
+        (int)front->knee);
+    for (i = 0; i < front->point_count; i++) {
+        const tl_precision_point *at = &front->points[i];
+        put(&w, "%s\n  {\"loss\": %.17g, \"speedup\": %.9g, \"cost\": %llu, ", i ? "," : "", at->loss,
+            at->speedup, (ull)at->cost);
+        put(&w, "\"lower_bound_cost\": %llu", (ull)at->bound_cost);
+        put(&w, ", \"bytes\": %llu, \"schemes\": [", (ull)at->bytes);
+        for (k = 0; k < p->graph.node_count; k++)
+            put(&w, "%s\"%s\"", k ? ", " : "", tl_name_scheme((tl_scheme)at->schemes[k]));
+        put(&w, "]}");
+    }
+    put(&w, "\n], \"seconds\": %.3f}\n", now_seconds() - p->start);
+    return close_writer(p, &w);
+}
+
+static int write_front_picture(program *p) {
+    writer w;
+    int code = open_writer(p, p->o.svg, &w);
+    if (code) return code;
+    w.result = tl_write_front_svg(&p->env, &p->choice.front, w.sink);
+    return close_writer(p, &w);
+}
+
+static int run_front(program *p) {
+    FILE *out = report_stream(p);
+    tl_result result = tl_plan_precision_front(&p->env, &p->choice.desc, 0, &p->choice.front);
+    int code = CODE_OK;
+    if (result == TL_ERROR_INFEASIBLE) return fail(CODE_INFEASIBLE, "%s: %s", path_of(p), reason_of(&p->env));
+    if (result) return fail_result(p, path_of(p));
+    if (p->o.json) code = write_front_json(p);
+    if (!code && p->o.svg) code = write_front_picture(p);
+    if (!code && out) print_front(p, out);
+    return code;
+}
+
 // -- main --
 
 // One line each for a few budgets, from keep all downwards to the first that nothing fits.
@@ -2066,9 +2700,10 @@ static int run_plan(program *p) {
     if (!code && p->o.c_table) code = write_c_table(p);
     if (!code && p->o.svg) code = write_plan_picture(p);
     if (!code && p->o.html) code = write_plan_page(p, &l);
+    if (!code && out && p->has_choice) code = print_choice(p, out);
     if (!code && out) print_plan(p, out, &l.report);
     if (!code && out && p->o.explain) code = explain_plan(p, &l, out);
-    if (!code && out == stdout && !p->budget_bytes && !p->o.policy) print_budgets(p, out);
+    if (!code && out == stdout && !p->budget_bytes && !p->o.policy && !p->has_choice) print_budgets(p, out);
     free_lives(&l);
     return code;
 }
@@ -2083,20 +2718,30 @@ static int run_curve(program *p) {
     if (!code && p->o.json) code = write_curve_json(p, &c);
     if (!code && p->o.svg) code = write_picture(p, &c);
     if (!code && p->o.html) code = write_curve_page(p, &c);
+    if (!code && out && p->has_choice) code = print_choice(p, out);
     if (!code && out) print_curve(p, &c, out);
     return code;
 }
 
-static int run(program *p) {
+static int plan_model(program *p) {
     int code = read_model(p);
     if (!code && p->o.work) code = parse_count("--work", p->o.work, &p->work_limit);
     if (!code && p->o.policy) code = parse_policy(p);
+    if (!code && (p->o.precision || p->o.front)) code = prepare_choice(p);
+    if (!code && p->o.front) return run_front(p);
+    if (!code && p->o.precision) code = make_choice(p);
     if (!code && tl_plan_keep_all(&p->env, &p->graph, p->o.inference, &p->keep_all))
         code = fail_result(p, path_of(p));
     if (!code && p->o.host_budget) code = parse_host(p);
     if (!code && p->o.budget)
         code = parse_bytes("--budget", p->o.budget, p->keep_all.peak_bytes, &p->budget_bytes);
-    if (!code) code = p->o.pareto ? run_curve(p) : run_plan(p);
+    if (!code && p->has_choice && !wants_plan(&p->o)) code = finish_choice(p);
+    else if (!code) code = p->o.pareto ? run_curve(p) : run_plan(p);
+    return code;
+}
+
+static int run(program *p) {
+    int code = plan_model(p);
     if (!code && (fflush(stdout) || ferror(stdout))) code = fail(CODE_INPUT, "standard output: cannot write");
     return code;
 }
@@ -2111,10 +2756,12 @@ int main(int count, char **argv) {
         put_lines(&help, usage, sizeof usage / sizeof *usage);
         return close_writer(&p, &help);
     }
+    if (p.o.default_profiles) return write_default_profiles(&p);
     p.start = now_seconds();
     p.terminal = isatty(STDERR_FILENO);
     signal(SIGINT, on_interrupt);
     code = run(&p);
+    free_choice(&p);
     tl_free_plan(&p.env, &p.plan);
     tl_free_plan(&p.env, &p.keep_all);
     tl_free_graph(&p.env, &p.graph);

@@ -157,6 +157,7 @@ typedef struct training_node {
     training_op op;
     uint64_t    in_width, width;
     int32_t     weight, bias;     // index of a param; -1 = none
+    tl_format   format;           // of its output
 } training_node;
 
 typedef struct training_param {
@@ -171,6 +172,7 @@ struct training_model {
     training_dims size;
     int         trains;           // 0 = without loss and dropout: what samples are made with
     float       dropout;
+    tl_format   format;           // of the activations; inputs, logits and loss are f32
     uint64_t    param_align;      // floats: where params begin; 0 = 1
     void      (*add_bytes)(const training_model *m, const training_node *n, tl_node_desc *desc);
                                   // saved, fwork and bwork of the kernels of a node
@@ -179,6 +181,7 @@ struct training_model {
     // made by it
     tl_graph    graph;            // every node has one output: node id = tensor index
     training_node  *nodes;        // [node_count]
+    uint8_t        *formats;      // [node_count] tl_format of their outputs
     training_param *params;       // [param_kinds]
     int32_t     param_kinds;
     uint64_t    param_count;      // floats, all together, with the gaps between them
@@ -252,6 +255,7 @@ static inline tl_result training_add_op(tl_env *env, training_model *m, training
     uint64_t before = m->param_count;
     uint64_t bytes = (op == TRAINING_LOSS ? 1 : m->size.B * m->size.T * width) * sizeof(float);
     int32_t id = m->graph.node_count;
+    int is_f32 = op == TRAINING_INPUT_OP || op == TRAINING_LOSS || id == m->logits;
     training_node *n = &m->nodes[id];
     tl_tensor inputs[2];
     inputs[0].node = from;
@@ -260,6 +264,9 @@ static inline tl_result training_add_op(tl_env *env, training_model *m, training
     n->op = op;
     n->in_width = in_width;
     n->width = width;
+    n->format = is_f32 ? TL_FORMAT_F32 : m->format;
+    m->formats[id] = (uint8_t)n->format;
+    bytes = tl_find_format_bytes(n->format, bytes);
     training_add_params(m, n);
     m->add_bytes(m, n, &desc);
     desc.param_bytes = (m->param_count - before) * sizeof(float);
@@ -319,8 +326,10 @@ static inline void training_free_model(tl_env *env, training_model *m) {
     tl_free_graph(env, &m->graph);
     free(m->nodes);
     free(m->params);
+    free(m->formats);
     m->nodes = NULL;
     m->params = NULL;
+    m->formats = NULL;
 }
 
 static inline tl_result training_add_nodes(tl_env *env, training_model *m) {
@@ -362,11 +371,12 @@ static inline tl_result training_build_model(tl_env *env, training_model *m) {
     tl_result result;
     m->nodes = (training_node *)calloc(node_max, sizeof *m->nodes);
     m->params = (training_param *)calloc(2 * node_max, sizeof *m->params);
+    m->formats = (uint8_t *)calloc(node_max, 1);
     m->param_kinds = 0;
     m->param_count = 0;
     m->logits = m->loss = -1;
     tl_init_graph(&m->graph);
-    if (!m->nodes || !m->params) return TL_ERROR_NO_MEMORY;
+    if (!m->nodes || !m->params || !m->formats) return TL_ERROR_NO_MEMORY;
     m->graph.batch = m->size.B;
     result = training_add_nodes(env, m);
     return result ? result : tl_check_graph(env, &m->graph);
@@ -927,7 +937,7 @@ static inline int training_parse_option(const training_option *options, size_t c
         *code = training_fail(TRAINING_INPUT, "%s: a number must follow", name);
     } else if (options[i].number) {
         *code = training_parse_number(&options[i], value);
-    } else {
+    } else if (options[i].text) {
         *options[i].text = value;
         *code = value && *value ? TRAINING_OK
                                 : training_fail(TRAINING_INPUT, "%s: a value must follow", name);
@@ -937,14 +947,14 @@ static inline int training_parse_option(const training_option *options, size_t c
 
 // Read --plan: which kinds the table has; NULL = both. kinds: [TRAINING_KIND_COUNT] 1 = wanted.
 static inline int training_parse_plan(const char *value, int *kinds) {
-    int kind, found = 0;
+    int kind, found = value && strcmp(value, "none") == 0;
     for (kind = 0; kind < TRAINING_KIND_COUNT; kind++) {
         kinds[kind] = !value || strcmp(value, "both") == 0 ||
                       strcmp(value, training_kind_names[kind]) == 0;
         found |= kinds[kind];
     }
     if (found) return TRAINING_OK;
-    return training_fail(TRAINING_INPUT, "--plan %s: must be layers, graph or both", value);
+    return training_fail(TRAINING_INPUT, "--plan %s: must be layers, graph, both or none", value);
 }
 
 // -- files --

@@ -6,8 +6,9 @@ check_schedule.py accepts, JSON, SVG and HTML that other parsers read, and one s
 kind of bad input. --every N: every N-th row of the small graphs only.
 Exit status 0 all facts hold, 1 not; what lacks the reference data (TL_SHARED, else ../shared) prints SKIPPED.
 """
-import argparse, csv, html.parser, importlib.util, json, os, shutil, signal, subprocess, sys, tempfile, time
+import argparse, csv, html.parser, importlib.util, itertools, json, os, shutil, signal, subprocess, sys, tempfile, time
 import xml.etree.ElementTree as xml
+from fractions import Fraction
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.environ.get('TL_SHARED', os.path.join(HERE, '..', '..', 'shared'))
@@ -291,6 +292,309 @@ def pages_are_whole():
         planned(hostile_name, *more, '--work', '100000', '--html', path('page.html'))
         check_page(path('page.html'))
 
+# -- precisions: evaluated here on their own, from the .tlg text and the table of profiles --
+
+FORMATS = {'f32': ('f32', 4), 'f16': ('f16', 2), 'bf16': ('bf16', 2), 'i16': ('i16', 2), 'i8': ('i8', 1), 'i8-channel': ('i8', 1),
+           'w8a16': ('i16', 1), 'dynamic': ('f32', 1), 'fake': ('f32', 4)}     # of tensors; bytes of a weight
+WIDTH = {'f32': 4, 'f16': 2, 'bf16': 2, 'i16': 2, 'i8': 1}
+PRECISION_KEYS = {'model', 'nodes', 'keep_all_peak_bytes', 'f32_peak_bytes', 'precision', 'work', 'seconds'}
+
+class Node: pass
+
+def read_tlg(file):
+    nodes = []
+    for line in open(file):
+        words = line.split('#')[0].split()
+        if not words or words[0] != 'node': continue
+        node, values = Node(), dict(word.split('=', 1) for word in words[4:] if '=' in word)
+        node.name, node.op, node.keep = words[2], words[3], 'keep' in words
+        node.fwd, node.bwd, node.param = (int(values.get(key, 0)) for key in ('fwd', 'bwd', 'param'))
+        node.grad = node.op != 'input' and values.get('grad') != 'no'
+        node.out = [int(size) for size in values['out'].split(',')]
+        node.reads = [] if values['in'] == '-' else [tuple(int(part) for part in (word + '.0').split('.')[:2]) for word in values['in'].split(',')]
+        nodes.append(node)
+    return nodes
+
+def read_profiles(text):
+    rows = []
+    for line in text.splitlines():
+        words = line.split('#')[0].split()
+        if not words or words[0] != 'profile': continue
+        row = dict(op=words[1].lower(), device=None, least=0, most=0, sensitive=False, schemes={})
+        for word in words[2:]:
+            key, _, value = word.partition('=')
+            if key in ('least', 'most'): row[key] = int(value)
+            elif key == 'device': row[key] = value
+            elif key == 'sensitive': row[key] = True
+            elif key != 'best': row['schemes'][key] = tuple(Fraction(float(number)) for number in value.split(':'))
+        rows.append(row)
+    return rows
+
+class Evaluation:
+    """What a choice costs and loses: calls, conversions of each tensor to each format that is wanted, bytes."""
+    def __init__(self, nodes, rows, allowed, training=False, sensitive=False, unknown=False, any_result=False, measured={}, moved=None):
+        self.nodes, self.training, self.any_result, self.moved = nodes, training, any_result, moved
+        self.options, self.readers = [], {}
+        for i, node in enumerate(nodes):
+            for tensor in node.reads: self.readers.setdefault(tensor, []).append(i)
+            self.options.append(self.options_of(node, rows, allowed, sensitive, unknown, measured.get(node.name, {})))
+    def row_of(self, node, rows):
+        elements = -(-node.out[0] // 4)
+        def first(op):
+            for row in rows:
+                if row['op'] == op and not row['device'] and row['least'] <= elements and (not row['most'] or elements <= row['most']): return row
+        whole = first(node.op.lower())
+        if whole: return whole, True
+        parts = [first(part) for part in node.op.lower().split('+')]
+        if all(parts): return next((row for row in parts if row['sensitive']), parts[0]), True
+        return first('*'), False
+    def options_of(self, node, rows, allowed, sensitive, unknown, measured):
+        """scheme -> (cost, loss)"""
+        base = node.fwd + (node.bwd if self.training else 0)
+        if node.op == 'input': return {'f32': (0, Fraction(0))}
+        row, known = self.row_of(node, rows)
+        found = {'f32': (base, Fraction(0))} if 'f32' in allowed else {}
+        for scheme, (loss, speedup) in (row['schemes'] if row and (known or unknown) else {}).items():
+            if scheme == 'f32' or scheme not in allowed: continue
+            if self.training and scheme not in ('f16', 'bf16'): continue
+            if row['sensitive'] and not sensitive and (WIDTH[FORMATS[scheme][0]] < 2 or FORMATS[scheme][1] < 2 or scheme == 'fake'): continue
+            cost = -(-base // speedup)
+            found[scheme] = (cost, loss)
+        for scheme, (loss, cost) in measured.items():
+            if scheme in found: found[scheme] = (found[scheme][0] if cost is None else cost, found[scheme][1] if loss is None else loss)
+        return found
+    def conversions(self, schemes):
+        """(node, output, from, to) of each."""
+        for i, node in enumerate(self.nodes):
+            own = FORMATS[schemes[i]][0]
+            for k in range(len(node.out)):
+                wanted = {FORMATS[schemes[reader]][0] for reader in self.readers.get((i, k), [])}
+                if node.keep and not self.any_result: wanted.add('f32')
+                for to in sorted(wanted - {own}): yield i, k, own, to
+    def price(self, i, k, own, to):
+        size = self.nodes[i].out[k]
+        elements = -(-size // 4)
+        cost = elements if not self.moved else -(-elements * (WIDTH[own] + WIDTH[to]) * 10**9 // self.moved)
+        back = self.training and self.nodes[i].grad and any(self.nodes[reader].grad for reader in self.readers.get((i, k), [i]))
+        return cost * (2 if back else 1)        # in training the gradient comes back the same way, also of a result that nobody reads
+    def cost(self, schemes):
+        converted = sum(self.price(*one) for one in self.conversions(schemes))
+        return sum(self.options[i][scheme][0] for i, scheme in enumerate(schemes)) + converted, converted
+    def loss(self, schemes): return sum(self.options[i][scheme][1] for i, scheme in enumerate(schemes))
+    def units(self, schemes, limit):
+        """As the planner adds them: in parts of the limit, rounded up."""
+        return sum(-(-self.options[i][scheme][1] * 2**40 // limit) if limit else (2**63 if self.options[i][scheme][1] else 0) for i, scheme in enumerate(schemes))
+    def bytes(self, schemes):
+        def size_in(size, form): return size if form == 'f32' else -(-size // 4) * WIDTH[form]
+        total = sum(size_in(self.nodes[i].out[k], to) for i, k, own, to in self.conversions(schemes))
+        for node, scheme in zip(self.nodes, schemes):
+            form, weight = FORMATS[scheme]
+            total += sum(size_in(size, form) for size in node.out) + (node.param if weight == 4 else -(-node.param // 4) * weight)
+        return total
+    def every(self): return itertools.product(*[list(options) for options in self.options])
+
+def chosen(model, how, *more):
+    got = json.loads(planned(model, '--precision', how, '--json', '-', *more))
+    return got, got['precision']
+
+def check_choice(evaluation, got, limit=None):
+    """The printed choice holds what is said of it."""
+    schemes = [node['scheme'] for node in got['nodes']]
+    cost, converted = evaluation.cost(schemes)
+    assert (cost, converted) == (got['cost'], got['conversion_cost']), (got, cost, converted)
+    assert len(list(evaluation.conversions(schemes))) == got['conversion_count'], got
+    assert abs(float(evaluation.loss(schemes)) - got['loss']) <= 1e-12 * got['loss'], got
+    assert limit is None or evaluation.loss(schemes) <= limit, got
+    assert evaluation.bytes(schemes) == got['bytes'], (got, evaluation.bytes(schemes))
+    assert got['bound_cost'] <= got['cost'] and got['base_cost'] == sum(options.get('f32', (0,))[0] for options in evaluation.options), got
+    assert got['proven'] in (0, 1, True, False)
+    return schemes
+
+ALL = set(FORMATS) - {'fake'}
+
+def choices_are_what_they_say():
+    rows = read_profiles(planned('--default-profiles'))
+    assert len(rows) > 10 and rows[-1]['op'] == '*'
+    nodes = read_tlg(MODEL)
+    for how, options in [('loss=0.01', {}), ('loss=1e-6', {}), ('loss=0', {}), ('loss=0.5,sensitive', dict(sensitive=True)), ('loss=0.05,unknown,any-result', dict(unknown=True, any_result=True)),
+                         ('loss=0.01,training', dict(training=True)), ('loss=1', {}), ('loss=0.003,objective=bytes', None),
+                         ('loss=0.02,memory=900GB/s', dict(moved=900 * 10**9 // 10**4))]:
+        limit = Fraction(float(how.split(',')[0][5:]))
+        got, precision = chosen(MODEL, how)
+        assert set(got) == PRECISION_KEYS, got
+        if options is None: continue
+        evaluation = Evaluation(nodes, rows, ALL, **options)
+        check_choice(evaluation, precision, limit)
+    only = chosen(MODEL, 'loss=1,schemes=f32+i16')[1]
+    assert {node['scheme'] for node in only['nodes']} == {'f32', 'i16'}, only
+    out = planned(MODEL, '--precision', 'loss=0.01')
+    for words in ('precisions for inference', 's1b1_conv1', 'all in f32', 'as chosen'): assert words in out, out
+    assert 'training' in planned(MODEL, '--precision', 'loss=0.01,training')
+    assert planned(MODEL, '--precision', 'loss=0.01', '--explain').count('\n') >= 2 * len(nodes)
+    named = [('loss=0.01', 'performance'), ('speedup=1.5', 'accuracy'), ('loss=0.01,speedup=1.2', 'custom'), ('balanced', 'balanced')]
+    for how, name in named:
+        got = chosen(MODEL, how)[1]
+        assert got['criterion'] == name, got
+        if name != 'balanced': assert got == chosen(MODEL, how + ',' + name)[1], name
+
+PROFILES = '''profiles 1
+profile linear best=i8 f16=0.001:1.7 bf16=0.004:1.7 i16=0.0005:1.3 i8=0.02:3.1 i8-channel=0.01:2.9
+profile conv f16=0.002:1.5 i8=0.03:2.75 dynamic=0.02:2
+profile add sensitive f16=0.0001:1.25 i8=0.01:2
+profile relu least=3 f16=0:2 i8=0:4
+profile relu f16=0.01:1.1   # small ones
+profile * i8=0.05:2 f16=0.003:1.5 w8a16=0.004:1.4
+'''
+
+def small_graphs():
+    """name -> file: of reference data, else the few that are written here."""
+    lines = {'chain': [('x', 'input', 0, '7', '-'), ('a', 'linear', 40, '5', '0'), ('b', 'relu', 5, '9', '1'), ('c', 'conv+relu', 90, '4', '2'), ('d', 'linear', 30, '4 keep', '3')],
+             'diamond': [('x', 'input', 0, '16', '-'), ('a', 'conv', 61, '64', '0'), ('b', 'linear', 70, '24', '1'), ('c', 'relu', 13, '40', '1'), ('d', 'add', 9, '24 keep', '2,3'), ('e', 'linear', 55, '8', '4')],
+             'outputs': [('x', 'input', 0, '9', '-'), ('s', 'split', 31, '40,80', '0'), ('a', 'conv', 101, '12', '1.0'), ('b', 'conv', 77, '12', '1.1'), ('c', 'add', 20, '12', '2,3,1.1')],
+             'residual': [('x', 'input', 0, '100', '-'), ('a', 'linear', 300, '100', '0'), ('r', 'relu', 30, '100', '1'), ('b', 'linear', 200, '100', '2'), ('s', 'add', 25, '100', '3,1'), ('t', 'linear', 150, '20', '4')]}
+    files = {}
+    for name, nodes in lines.items():
+        text = ''.join('node %d %s %s fwd=%d bwd=%d out=%s needs=%s in=%s\n' % (i, n, op, fwd, 0 if op == 'input' else 2 * fwd, out, 'none' if op == 'input' else 'in', reads)
+                       for i, (n, op, fwd, out, reads) in enumerate(nodes))
+        files[name] = write(name + '.tlg', 'tlg 1\n' + text)
+    small = os.path.join(ROOT, 'small')
+    for name in sorted(os.listdir(small))[::every] if os.path.isdir(small) else []:
+        if name.endswith('.tlg') and sum(node.op != 'input' for node in read_tlg(os.path.join(small, name))) <= 5: files[name[:-4]] = os.path.join(small, name)
+    return files
+
+def small_choices_are_the_best():
+    own = write('own.profiles', PROFILES)
+    tables = [([], read_profiles(planned('--default-profiles'))), (['--profiles', own], read_profiles(PROFILES))]
+    count = 0
+    for name, model in small_graphs().items():
+        for more, rows in tables:
+            for training in (False, True):
+                how = ',unknown' + (',training' if training else ',schemes=f32+f16+i8+i8-channel+w8a16')
+                allowed = {'f32', 'f16', 'bf16'} if training else {'f32', 'f16', 'i8', 'i8-channel', 'w8a16'}
+                evaluation = Evaluation(read_tlg(model), rows, allowed, training=training, unknown=True)
+                best = [(evaluation.cost(schemes)[0], schemes) for schemes in evaluation.every()]
+                most = max(evaluation.loss(schemes) for cost, schemes in best)
+                for limit in sorted({0.0, float(most) / 9, float(most) / 3, float(most) * 0.7, float(most)}):
+                    got = chosen(model, 'loss=%r%s' % (limit, how), *more)[1]
+                    check_choice(evaluation, got, Fraction(limit))
+                    least = min(cost for cost, schemes in best if evaluation.units(schemes, Fraction(limit)) <= 2**40)
+                    assert got['cost'] == least == got['bound_cost'] and got['proven'] and got['gap_ratio'] == 0, (name, more, how, limit, least, got)
+                    count += 1
+                for speedup in (1.2, 2.0):
+                    within = [evaluation.loss(schemes) for cost, schemes in best if cost * Fraction(speedup) <= got['base_cost']]
+                    if not within:
+                        refused(2, [], model, '--precision', 'speedup=%r%s' % (speedup, how), *more)
+                        continue
+                    accurate = chosen(model, 'speedup=%r%s' % (speedup, how), *more)[1]
+                    check_choice(evaluation, accurate)
+                    assert abs(accurate['loss'] - float(min(within))) <= 1e-9 * float(most) and accurate['cost'] * speedup <= accurate['base_cost'], (name, more, how, speedup, accurate)
+                    count += 1
+                check_front(evaluation, best, model, 'schemes=' + '+'.join(sorted(allowed)) + ',unknown' + (',training' if training else ''), *more)
+    return '%d choices' % count
+
+def check_front(evaluation, best, model, how, *more):
+    points = json.loads(planned(model, '--front', '--precision', how, '--json', '-', *more))
+    assert points['complete'] and 0 <= points['knee'] < len(points['points']), points
+    exact, least = [], None
+    for loss, cost in sorted((evaluation.loss(schemes), cost) for cost, schemes in best):
+        if least is None or cost < least: exact.append((loss, cost)); least = cost
+    assert [cost for loss, cost in exact] == [point['cost'] for point in points['points']], (model, how, exact, points)
+    for (loss, cost), point in zip(exact, points['points']):
+        assert evaluation.cost(point['schemes'])[0] == point['cost'] == point['lower_bound_cost'] and evaluation.bytes(point['schemes']) == point['bytes'], point
+        assert abs(float(loss) - point['loss']) <= 1e-9 * float(exact[-1][0]), (loss, point)
+
+def measured_nodes_replace_their_profile():
+    file = write('measured', PROFILES + 'node a i8=0.5 f16=-:3\nnode b i8=0.25:7\n')
+    model = small_graphs()['chain']
+    plain = read_profiles(PROFILES)
+    evaluation = Evaluation(read_tlg(model), plain, ALL, measured={'a': {'i8': (Fraction(1, 2), None), 'f16': (None, 3)}, 'b': {'i8': (Fraction(1, 4), 7)}})
+    best = [(evaluation.cost(schemes)[0], schemes) for schemes in evaluation.every()]
+    for limit in (0.0, 0.01, 0.1, 1.0):
+        got = chosen(model, 'loss=%r' % limit, '--profiles', file)[1]
+        check_choice(evaluation, got, Fraction(limit))
+        assert got['cost'] == min(cost for cost, schemes in best if evaluation.units(schemes, Fraction(limit)) <= 2**40), (limit, got)
+    assert chosen(model, 'loss=0.1', '--profiles', write('again', planned('--default-profiles')))[1] == chosen(model, 'loss=0.1')[1]
+    with open(file) as source: text = source.read()
+    code, out, err = run(model, '--precision', 'loss=0.1', '--profiles', '-', '--json', '-', text=text)
+    assert code == 0 and json.loads(out)['precision'] == chosen(model, 'loss=0.1', '--profiles', file)[1], err
+
+def no_rounding_exceeds_a_limit():
+    """In doubles 0.1 + 0.2 is more than 0.3, by less than a part in 10^16."""
+    model = write('two.tlg', head('node 0 x input fwd=0 bwd=0 out=400 needs=none in=-', 'node 1 a conv fwd=90000 bwd=0 out=400 needs=in in=0', 'node 2 b linear fwd=80000 bwd=0 out=400 needs=in in=1'))
+    file = write('two.profiles', 'profiles 1\nprofile conv i8=0.1:2\nprofile linear i8=0.2:2\n')
+    assert chosen(model, 'loss=0.3', '--profiles', file)[1]['scheme_counts']['i8'] == 1
+    assert chosen(model, 'loss=0.30000000000000005', '--profiles', file)[1]['loss'] <= 0.30000000000000005
+    assert chosen(model, 'loss=0.3000001', '--profiles', file)[1]['scheme_counts']['i8'] == 2
+
+def choices_are_planned_in_memory():
+    got, precision = chosen(MODEL, 'loss=0.2,unknown,sensitive', '--budget', '2MiB', '--schedule', path('s'), '--svg', path('s.svg'), '--html', path('s.html'))
+    assert KEYS <= set(got) and got['peak_bytes'] <= got['budget_bytes'] == 2 << 20, got
+    assert got['nodes'] == 52 + precision['conversion_count'] and got['base_cost'] == precision['cost'], got
+    assert got['keep_all_peak_bytes'] < got['f32_peak_bytes'] and precision['bytes'] < precision['base_bytes'], got
+    assert open(path('s')).read().startswith('F '); xml.parse(path('s.svg')); check_page(path('s.html'))
+    half = chosen(MODEL, 'loss=0.01,training', '--budget', '50%')[0]
+    assert half['peak_bytes'] <= half['budget_bytes'] == half['keep_all_peak_bytes'] * 50 // 100 and half['keep_all_peak_bytes'] < half['f32_peak_bytes'] * 0.8, half
+    out = planned(MODEL, '--precision', 'loss=0.01,training', '--budget', '60%', '--explain')
+    assert 'all in f32' in out and 'The peak of' in out and 's1b1_conv1' in out, out
+    planned(MODEL, '--precision', 'loss=0.01,training', '--policy', 'chen-greedy')
+    points = json.loads(planned(MODEL, '--precision', 'loss=0.01,training', '--pareto', '--work', '100000', '--json', '-'))
+    assert len(points['points']) > 3 and points['precision']['criterion'] == 'performance', points
+    refused(2, ['least budget'], MODEL, '--precision', 'loss=0.01', '--budget', '1')
+
+def limits_that_cannot_be_held_are_named():
+    refused(2, ['least_speedup'], MODEL, '--precision', 'speedup=1000')
+    refused(2, ['loss_limit'], MODEL, '--precision', 'loss=0.01,schemes=i8,unknown', '--profiles', write('p', 'profiles 1\nprofile * i8=0.5:2\nprofile input f32=0:1\n'))
+    code, out, err = run(MODEL, '--precision', 'speedup=1000', '--json', '-')
+    got = json.loads(out)
+    assert code == 2 and set(got) == {'model', 'nodes', 'precision', 'reason', 'seconds'} and got['precision'] is None and 'least_speedup' in got['reason'], got
+
+def fronts_are_shown():
+    out = planned(MODEL, '--front')
+    assert out.count('<- knee') == 1 and 'points, ' in out, out
+    planned(MODEL, '--front', '--svg', path('front.svg'))
+    root = xml.parse(path('front.svg')).getroot()
+    assert root.tag == '{http://www.w3.org/2000/svg}svg' and len(list(root.iter())) > 10
+    points = json.loads(planned(MODEL, '--front', '--json', '-'))['points']
+    for left, right in zip(points, points[1:]): assert left['loss'] < right['loss'] and left['cost'] > right['cost'], (left, right)
+    assert points[0]['loss'] == 0 and all(point['lower_bound_cost'] <= point['cost'] for point in points)
+    middle = points[len(points) // 2]
+    again = chosen(MODEL, 'loss=%r' % middle['loss'])[1]
+    assert again['cost'] >= middle['lower_bound_cost'], (again, middle)
+    assert 'training' in planned(MODEL, '--front', '--precision', 'training')
+    assert 'bytes against loss' in planned(MODEL, '--front', '--precision', 'objective=bytes')
+
+def hostile_precisions_are_refused():
+    good = [MODEL, '--precision', 'loss=0.01']
+    words = [('', 'value'), (',', 'unknown'), ('loss', 'value'), ('loss=', 'value'), ('loss=x', 'loss'), ('loss=-1', 'loss'), ('loss=nan', 'loss'), ('loss=inf', 'loss'), ('loss=1e999', 'loss'),
+             ('loss=0x1', 'loss'), ('loss=1 ', 'loss'), ('loss=0.1,', 'unknown'), ('loss=0.1,loss=0.2', 'second'), ('speedup=0', 'speedup'), ('speedup=-2', 'speedup'), ('speedup=two', 'speedup'),
+             ('performance', 'loss='), ('accuracy', 'loss='), ('custom', 'loss='), ('performance,speedup=2', 'loss='), ('accuracy,loss=0.1', 'speedup='), ('custom,loss=0.1', 'both'),
+             ('balanced,loss=1', 'balanced'), ('balanced,accuracy', 'balanced'), ('balanced=2', 'share'), ('balanced=-0.1', 'share'), ('balanced=', 'value'), ('balanced,balanced', 'second'),
+             ('performance,accuracy,loss=1', 'second'), ('training', 'needs'), ('loss=1,training=1', 'no value'), ('loss=1,objective=speed', 'objective'), ('loss=1,objective', 'value'),
+             ('loss=1,schemes=', 'value'), ('loss=1,schemes=i7', 'w8a16'), ('loss=1,schemes=i8+', '+'), ('loss=1,schemes=+i8', 'w8a16'), ('loss=1,schemes=' + 'i' * 300, 'schemes'),
+             ('loss=1,memory=0', 'memory'), ('loss=1,memory=fast', 'memory'), ('loss=1,memory=', 'value'), ('loss=1,device=', 'value'), ('loss=1,frob', 'frob'), ('frob=1', 'frob'), ('=', 'unknown'),
+             ('loss=1,training,schemes=i8', 'schemes')]
+    for how, word in words: refused(1, [word], MODEL, '--precision=' + how)
+    texts = {'': [], 'profiles 2\n': ['line 1'], 'profile x i8=1:1\n': ['line 1'], 'profiles 1\nfrob\n': ['line 2', 'frob'], 'profiles 1\n\n# c\nprofile\n': ['line 4'],
+             'profiles 1\nprofile x\n': ['line 2'], 'profiles 1\nprofile x i8\n': ['line 2', 'i8'], 'profiles 1\nprofile x i8=1\n': ['line 2'], 'profiles 1\nprofile x i8=-1:1\n': ['line 2'],
+             'profiles 1\nprofile x i8=1:0\n': ['line 2'], 'profiles 1\nprofile x i8=nan:1\n': ['line 2'], 'profiles 1\nprofile x i8=1:inf\n': ['line 2'], 'profiles 1\nprofile x i8=1:1 i8=1:1\n': ['twice'],
+             'profiles 1\nprofile x i9=1:1\n': ['i9'], 'profiles 1\nprofile x best=i9 i8=1:1\n': ['best'], 'profiles 1\nprofile x least=0 i8=1:1\n': ['least'], 'profiles 1\nprofile x most=-1 i8=1:1\n': ['most'],
+             'profiles 1\nprofile x least=5 most=2 best=i8 i8=1:1\n': ['least'], 'profiles 1\nprofile x best=i8 i8=1:1\nprofile X best=i8 i8=1:1\n': ['profile'], 'profiles 1\nprofile x f32=1:1\n': ['f32'],
+             'profiles 1\nnode\n': ['line 2'], 'profiles 1\nnode nobody i8=1\n': ['nobody'], 'profiles 1\nnode stem i8=x\n': ['line 2'], 'profiles 1\nnode stem i8=1:0\n': ['line 2'],
+             'profiles 1\nnode stem i8=1:1:1\n': ['line 2'], 'profiles 1\0\n': ['zero byte']}
+    for text, words_of in texts.items(): refused(1, words_of, *good, '--profiles', write('bad.profiles', text))
+    cases = [
+        ([*good, '--precision', 'loss=1'], ['twice']), ([MODEL, '--precision'], ['--precision']), ([*good, '--profiles', path('none')], ['none']), ([*good, '--profiles', folder], [folder]),
+        ([MODEL, '--profiles', path('p')], ['--profiles']), ([MODEL, '--precision', 'loss=1,training', '--inference'], ['--inference']), (['-', *good[1:], '--profiles', '-'], ['standard input']),
+        ([*good, '--cost-unit', 'ns'], ['--link']), ([MODEL, '--front', '--budget', '60%'], ['--budget']), ([MODEL, '--front', '--pareto'], ['--front']), ([MODEL, '--front', '--explain'], ['--explain']),
+        ([MODEL, '--front', '--html', path('h')], ['--html']), ([MODEL, '--front', '--schedule', path('h')], ['--schedule']), ([MODEL, '--front', '--c-table', path('h')], ['--c-table']),
+        ([MODEL, '--front', '--policy', 'revolve'], ['--policy']), ([MODEL, '--front', '--host-budget', '1GiB', '--link', '1'], ['--host-budget']), ([MODEL, '--front', '--precision', 'loss=1'], ['--front']),
+        ([MODEL, '--front', '--precision', 'balanced'], ['--front']), ([MODEL, '--front', '--front'], ['twice']), ([MODEL, '--front=1'], ['no value']), ([MODEL, '--front', '--svg', path('no/where')], ['where']),
+        ([MODEL, '--precision', 'loss=1,memory=1kB/s', '--cost-unit', 'flop@10000TFLOPS'], ['less than a byte']), ([MODEL, '--precision', 'loss=1,memory=1000000GB/s', '--cost-unit', 'ms'], ['64 bits']),
+        ([*good, '--json', path('no/where')], ['where']), ([*good, '--policy', 'chen-sqrt'], ['inference']), ([path('none.tlg'), *good[1:]], ['none.tlg']),
+    ]
+    for args, words_of in cases: refused(1, words_of, *args)
+    return '%d command lines' % (len(words) + len(texts) + len(cases))
+
 # -- bad input --
 
 def head(*lines): return 'tlg 1\n' + ''.join(line + '\n' for line in lines)
@@ -405,7 +709,8 @@ def an_interrupt_ends_with_the_best_so_far():
 
 def help_names_every_option():
     out = planned('--help')
-    for option in ('--budget', '--inference', '--host-budget', '--link', '--cost-unit', '--policy', '--work', '--schedule', '--json', '--c-table', '--svg', '--html', '--pareto', '--explain', '--help'):
+    for option in ('--budget', '--inference', '--host-budget', '--link', '--cost-unit', '--policy', '--work', '--schedule', '--json', '--c-table', '--svg', '--html', '--pareto', '--explain',
+                   '--precision', '--front', '--profiles', '--default-profiles', '--help'):
         assert '  ' + option + ' ' in out, option
     assert max(map(len, out.splitlines())) <= 100
 
@@ -413,6 +718,8 @@ FACTS = [small_graphs_reach_the_optimum, json_holds_the_figures, keep_all_is_sho
          an_infeasible_budget_names_the_least_and_the_node, budgets_are_exact, one_work_limit_gives_one_plan,
          standard_input_is_a_model, policies_plan_or_say_what_they_need,
          tables_compile, host_copies_take_what_the_link_takes, an_explanation_adds_up, curves_fall_and_bounds_stay_below, small_curves_hold_the_optimum,
+         choices_are_what_they_say, small_choices_are_the_best, measured_nodes_replace_their_profile, no_rounding_exceeds_a_limit, choices_are_planned_in_memory,
+         limits_that_cannot_be_held_are_named, fronts_are_shown, hostile_precisions_are_refused,
          pictures_are_xml, pages_are_whole, hostile_models_are_refused, hostile_options_are_refused,
          extreme_values_are_planned, files_are_whole_or_absent, an_interrupt_ends_with_the_best_so_far, help_names_every_option]
 

@@ -1,0 +1,194 @@
+/* nn_image.h - kernels of a small convolution network, for the examples of tl_strategy.h
+
+   Beside nn.h, with its rules: plain C99 that is also C++11, float32, one thread, no allocation.
+   Forward writes, backward adds (+=), a gradient that is NULL is not computed.
+
+   LETTERS     B = images in the batch    H, W = rows and columns of an image    C = its channels
+               N = channels that come out    n = elements, where the shape does not matter
+   Images are (B, H, W, C), so that the channels of a pixel stand side by side.
+
+   CONTENTS    (search for "// -- ")
+               windows    conv2d    relu    pools
+*/
+#ifndef NN_IMAGE_H
+#define NN_IMAGE_H
+
+#include "nn.h"
+
+// -- windows: what a convolution reads, as rows of a matrix --
+//
+//     image (H, W, C)        rows (H W, size size C)
+//     +---+
+//     |[ ]|   window ->   |=====================|
+//     +---+
+//
+// A row for each pixel: the square of size x size pixels (an odd number) around it. Outside of the
+// image it is filled with `padding`. Elements may be of any type.
+
+static inline void nn_fill_padding(unsigned char *to, const void *padding, size_t bytes,
+                                   size_t count) {
+    for (size_t i = 0; i < count; i++) memcpy(to + i * bytes, padding, bytes);
+}
+
+// One row of the window of pixel x: size pixels from x - reach on.
+static inline void nn_fill_window_row(unsigned char *to, const unsigned char *row,
+                                      const void *padding, size_t bytes, size_t W, size_t C,
+                                      size_t size, size_t x) {
+    size_t reach = size / 2, pixel = C * bytes;
+    size_t before = x < reach ? reach - x : 0;
+    size_t behind = x + reach >= W ? x + reach - W + 1 : 0, inside = size - before - behind;
+    if (before) nn_fill_padding(to, padding, bytes, before * C);
+    memcpy(to + before * pixel, row + (x + before - reach) * pixel, inside * pixel);
+    if (behind) nn_fill_padding(to + (before + inside) * pixel, padding, bytes, behind * C);
+}
+
+// One image to windows.  bytes: of an element, to which padding points; W > size / 2.
+static inline void nn_fill_windows(void *windows, const void *in, const void *padding, size_t bytes,
+                                   size_t H, size_t W, size_t C, size_t size) {
+    size_t reach = size / 2, run = size * C * bytes;
+    for (size_t y = 0; y < H; y++) {
+        for (size_t dy = 0; dy < size; dy++) {
+            unsigned char *to = (unsigned char *)windows + (y * W * size + dy) * run;
+            int is_inside = y + dy >= reach && y + dy < H + reach;
+            const unsigned char *row =
+                (const unsigned char *)in + (is_inside ? y + dy - reach : 0) * W * C * bytes;
+            for (size_t x = 0; x < W; x++, to += size * run) {
+                if (is_inside) nn_fill_window_row(to, row, padding, bytes, W, C, size, x);
+                else nn_fill_padding(to, padding, bytes, size * C);
+            }
+        }
+    }
+}
+
+// The way back: each pixel gets the sum of what the windows say about it.
+static inline void nn_add_windows(float *din,             // (H, W, C)
+                                  const float *dwindows,  // (H, W, size, size, C)
+                                  size_t H, size_t W, size_t C, size_t size) {
+    size_t reach = size / 2;
+    for (size_t at = 0; at < H * W * size; at++) {  // a row of a window each
+        size_t x = at / size % W, y = at / size / W + at % size;  // y: + reach
+        if (y < reach || y >= H + reach) continue;
+        for (size_t dx = 0; dx < size; dx++) {
+            if (x + dx < reach || x + dx >= W + reach) continue;
+            float *pixel = din + ((y - reach) * W + x + dx - reach) * C;
+            for (size_t c = 0; c < C; c++) pixel[c] += dwindows[(at * size + dx) * C + c];
+        }
+    }
+}
+
+// -- conv2d: a window for each pixel, zeros outside; with windows it is linear --
+
+static inline size_t nn_conv2d_scratch_bytes(size_t H, size_t W, size_t C, size_t size) {
+    return H * W * size * size * C * sizeof(float);
+}
+
+static inline void nn_conv2d_forward(float *out,           // (B, H, W, N)
+                                     const float *in,      // (B, H, W, C)
+                                     const float *weight,  // (size, size, C, N)
+                                     const float *bias,    // (N)
+                                     float *scratch,       // nn_conv2d_scratch_bytes
+                                     size_t B, size_t H, size_t W, size_t C, size_t N,
+                                     size_t size) {
+    const float zero = 0.0f;
+    for (size_t b = 0; b < B; b++) {
+        nn_fill_windows(scratch, in + b * H * W * C, &zero, sizeof zero, H, W, C, size);
+        nn_linear_forward(out + b * H * W * N, scratch, weight, bias, H * W, size * size * C, N);
+    }
+}
+
+static inline void nn_conv2d_backward(float *din,           // (B, H, W, C) or NULL
+                                      float *dweight,       // (size, size, C, N) or NULL
+                                      float *dbias,         // (N) or NULL
+                                      const float *dout,    // (B, H, W, N)
+                                      const float *in,      // (B, H, W, C)
+                                      const float *weight,  // (size, size, C, N)
+                                      float *scratch,       // twice nn_conv2d_scratch_bytes
+                                      size_t B, size_t H, size_t W, size_t C, size_t N,
+                                      size_t size) {
+    const float zero = 0.0f;
+    size_t K = size * size * C;
+    float *dwindows = din ? scratch + H * W * K : NULL;
+    for (size_t b = 0; b < B; b++) {
+        nn_fill_windows(scratch, in + b * H * W * C, &zero, sizeof zero, H, W, C, size);
+        if (din) memset(dwindows, 0, H * W * K * sizeof(float));
+        nn_linear_backward(dwindows, dweight, dbias, dout + b * H * W * N, scratch, weight, H * W,
+                           K, N);
+        if (din) nn_add_windows(din + b * H * W * C, dwindows, H, W, C, size);
+    }
+}
+
+// -- relu --
+
+static inline void nn_relu_forward(float *out, const float *in, size_t n) {
+    for (size_t i = 0; i < n; i++) out[i] = in[i] > 0.0f ? in[i] : 0.0f;
+}
+
+static inline void nn_relu_backward(float *din, const float *dout, const float *in, size_t n) {
+    for (size_t i = 0; i < n; i++) din[i] += in[i] > 0.0f ? dout[i] : 0.0f;
+}
+
+// -- pools: squares of `size`, side by side; H and W are multiples of it --
+
+// Element c of pixel k of square i, in (B, H, W, C).
+static inline size_t nn_find_pool_place(size_t i, size_t k, size_t c, size_t W, size_t C,
+                                        size_t size) {
+    size_t columns = W / size, y = i / columns * size + k / size, x = i % columns * size + k % size;
+    return (y * W + x) * C + c;
+}
+
+// The pixel of a square whose channel c is the largest, the first of equals.
+static inline size_t nn_find_pool_most(const float *in, size_t i, size_t c, size_t W, size_t C,
+                                       size_t size) {
+    size_t best = nn_find_pool_place(i, 0, c, W, C, size);
+    for (size_t k = 1; k < size * size; k++) {
+        size_t place = nn_find_pool_place(i, k, c, W, C, size);
+        best = in[place] > in[best] ? place : best;
+    }
+    return best;
+}
+
+static inline void nn_max_pool_forward(float *out,       // (B, H / size, W / size, C)
+                                       const float *in,  // (B, H, W, C)
+                                       size_t B, size_t H, size_t W, size_t C, size_t size) {
+    for (size_t i = 0; i < B * (H / size) * (W / size); i++) {
+        for (size_t c = 0; c < C; c++) out[i * C + c] = in[nn_find_pool_most(in, i, c, W, C, size)];
+    }
+}
+
+static inline void nn_max_pool_backward(float *din,         // (B, H, W, C)
+                                        const float *dout,  // (B, H / size, W / size, C)
+                                        const float *in,    // (B, H, W, C)
+                                        size_t B, size_t H, size_t W, size_t C, size_t size) {
+    for (size_t i = 0; i < B * (H / size) * (W / size); i++) {
+        for (size_t c = 0; c < C; c++)
+            din[nn_find_pool_most(in, i, c, W, C, size)] += dout[i * C + c];
+    }
+}
+
+static inline void nn_mean_pool_forward(float *out,       // (B, H / size, W / size, C)
+                                        const float *in,  // (B, H, W, C)
+                                        size_t B, size_t H, size_t W, size_t C, size_t size) {
+    float share = 1.0f / (float)(size * size);
+    for (size_t i = 0; i < B * (H / size) * (W / size); i++) {
+        for (size_t c = 0; c < C; c++) {
+            float sum = 0.0f;
+            for (size_t k = 0; k < size * size; k++)
+                sum += in[nn_find_pool_place(i, k, c, W, C, size)];
+            out[i * C + c] = sum * share;
+        }
+    }
+}
+
+static inline void nn_mean_pool_backward(float *din,         // (B, H, W, C)
+                                         const float *dout,  // (B, H / size, W / size, C)
+                                         size_t B, size_t H, size_t W, size_t C, size_t size) {
+    float share = 1.0f / (float)(size * size);
+    for (size_t i = 0; i < B * (H / size) * (W / size); i++) {
+        for (size_t k = 0; k < size * size; k++) {
+            for (size_t c = 0; c < C; c++)
+                din[nn_find_pool_place(i, k, c, W, C, size)] += dout[i * C + c] * share;
+        }
+    }
+}
+
+#endif

@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# Mixed training of examples/01_train_text.c: 200 steps with activations in 16 bits end within 2 % of the loss of f32, in
+# bf16, and in f16 from a loss scale at which the first steps overflow; what is kept takes about half the bytes. The
+# program itself holds measured peaks against planned ones, and the gradients of every plan against keep all (exit code 3).
+set -euo pipefail
+cd "$(dirname "$0")/.."
+fail() { echo "$*" >&2; exit 1; }
+make -s build/01_train_text WERROR=-Werror
+out=build/check/mixed
+mkdir -p $out
+train() { timeout 300 build/01_train_text --out $out "$@"; }
+
+# NAME LEAST_SKIPPED: what the program says about 200 steps in this precision
+judge() {
+    awk -v name="$1" -v least="$2" '
+        $1 == name ":" { gsub(/[%;,]/, " "); seen++; loss = $3; wide = $6 + 0; bytes = $9; wide_bytes = $13 + 0 }
+        /^loss scale/  { skipped = $5; scale = $3 }
+        END {
+            if (!seen || wide <= 1 || bytes <= 0) { print "no result of " name; exit 1 }
+            if (loss > 1.02 * wide || loss < 0.98 * wide) { print name ": loss " loss " is not within 2 % of " wide; exit 1 }
+            if (bytes > 0.55 * wide_bytes) { print name ": peak " bytes " is not about half of " wide_bytes; exit 1 }
+            if (skipped < least || (least && scale < 1024)) { print name ": " skipped " steps skipped, scale " scale; exit 1 }
+        }' "$out/$1.txt" || { tail -n 5 "$out/$1.txt"; exit 1; }
+    grep -A2 "^$1:" "$out/$1.txt" | grep -v '^wrote'
+}
+long="--steps 200 --plan none --estimate --sample 0"
+# shellcheck disable=SC2086  # arguments are words
+{
+    train $long --precision bf16 > $out/bf16.txt 2> $out/bf16.err & bf16=$!
+    train $long --precision f16 --loss-scale 16777216 > $out/f16.txt 2> $out/f16.err & f16=$!
+}
+wait $bf16 || fail "bf16: exit $?: $(cat $out/bf16.err)"
+wait $f16 || fail "f16: exit $?: $(cat $out/f16.err)"
+judge bf16 0
+judge f16 1
+
+# With plans, within a budget, and with several micro-batches; kernels get no byte that is not theirs.
+train --quick --checked --estimate --precision bf16 --micro-batches 2 --loss-scale 1024 > $out/plans.txt 2> $out/plans.err ||
+    fail "plans: exit $?: $(cat $out/plans.err)"
+[ "$(grep -c ' yes *bf16 ' $out/plans.txt)" -ge 4 ] || fail "plans: $(cat $out/plans.txt)"
+train --quick --checked --estimate --precision f16 --budget 60% > $out/budget.txt 2> $out/budget.err ||
+    fail "budget: exit $?: $(cat $out/budget.err)"
+
+# Bad input.
+refuse() {      # SENTENCE ARGUMENTS...
+    local code=0
+    train --quick "${@:2}" > $out/bad.txt 2> $out/bad.err || code=$?
+    [ $code = 1 ] && grep -qF -- "$1" $out/bad.err || fail "${*:2}: exit $code: $(cat $out/bad.err)"
+}
+refuse '--precision i8: must be f32, bf16 or f16' --precision i8
+refuse '--precision half: must be f32, bf16 or f16' --precision half
+refuse '--loss-scale: goes with --precision bf16 or f16' --loss-scale 2
+refuse '--loss-scale: goes with --precision bf16 or f16' --loss-scale 2 --precision f32
+refuse '--loss-scale 0: must be a whole number' --loss-scale 0 --precision f16
+refuse '--plan some: must be layers, graph, both or none' --plan some
