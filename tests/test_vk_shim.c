@@ -1282,6 +1282,7 @@ static void a_queue_is_used_by_one_thread_at_a_time(void **state) {
     pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     vkshim_config config;
     gpu g;
+    int i;
     (void)state;
     vkshim_default(&config, VKSHIM_MACHINE_REAL);
     config.transfer_family = 1;
@@ -1292,8 +1293,10 @@ static void a_queue_is_used_by_one_thread_at_a_time(void **state) {
     assert_violations(0);
     config.queue_yields = 1000;
     vkshim_change(&config);
-    two_threads(&g, g.queue, NULL);
-    violations_seen = report().violation_count;
+    for (i = 0; i < 1000 && !violations_seen; i++) {    // on a busy machine they may miss each other for a while
+        two_threads(&g, g.queue, NULL);
+        violations_seen = report().violation_count;
+    }
     assert_true(violations_seen > 0);
     assert_non_null(strstr(report().violation_text, "another thread uses the queue"));
     close_gpu(&g);
