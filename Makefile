@@ -18,7 +18,7 @@ LDLIBS   := -lm -lpthread -ldl
 # Each program holds the whole header: what it does not call is left out, which builds it in a tenth of the time.
 UNUSED   := -DTL_STRATEGY_STATIC
 
-HEADERS  := tl_strategy.h tl_vk_backend.h $(wildcard examples/*.h tests/*.h) tests/vk_shim.c
+HEADERS  := tl_strategy.h tl_vk_backend.h $(wildcard examples/*.h tests/*.h tests/bench/*.h) tests/vk_shim.c
 EXAMPLES := $(patsubst examples/%.c,$(B)/%,$(wildcard examples/*.c))
 TESTS    := $(patsubst tests/%.c,$(B)/%,$(wildcard tests/test_*.c))
 BENCHES  := $(patsubst tests/bench/%.c,$(B)/bench/%,$(wildcard tests/bench/*.c))

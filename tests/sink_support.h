@@ -38,12 +38,6 @@ static inline tl_sink sink_of(memory_sink *m, long fail_at) {
     return sink;
 }
 
-static inline tl_env silent_env(void) {
-    tl_env env;
-    memset(&env, 0, sizeof env);
-    return env;
-}
-
 static inline int contains(const char *text, const char *part) { return strstr(text, part) != NULL; }
 
 static inline int count_of(const char *text, const char *part) {

@@ -46,6 +46,35 @@ static inline tl_env failing_env(failing_alloc *f, long fail_at) {
     return env;
 }
 
+// No callbacks.
+static inline tl_env silent_env(void) {
+    tl_env env;
+    memset(&env, 0, sizeof env);
+    return env;
+}
+
+static inline uint32_t bits_of_float(float value) {
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+static inline float float_of_bits(uint32_t bits) {
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static inline tl_quantization quantization_of(float scale, int32_t zero_point, int32_t low, int32_t high) {
+    tl_quantization q;
+    memset(&q, 0, sizeof q);
+    q.scale = scale;
+    q.zero_point = zero_point;
+    q.low = low;
+    q.high = high;
+    return q;
+}
+
 // The arrays of a graph of one's own, to be written to.
 #define NODES(graph)   ((tl_node *)(graph)->nodes)
 #define INPUTS(graph)  ((tl_node_input *)(graph)->inputs)

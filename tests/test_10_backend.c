@@ -1181,9 +1181,6 @@ static void every_failed_allocation_is_told_and_leaks_nothing(void **state) {
 
 // -- codecs --
 
-static uint32_t bits_of(float value) { uint32_t bits; memcpy(&bits, &value, 4); return bits; }
-static float float_of(uint32_t bits) { float value; memcpy(&value, &bits, 4); return value; }
-
 static uint32_t expand_half(tl_codec codec, uint16_t half) {
     uint32_t bits;
     tl_expand_bytes(codec, &bits, &half, 4);
@@ -1218,7 +1215,7 @@ static void f16_decodes_all_its_values_and_encodes_them_back(void **state) {
             }
             continue;
         }
-        if ((double)float_of(bits) != value_of_f16(half) || bits >> 31 != half >> 15) fail_msg("f16 %04x decodes wrong", half);
+        if ((double)float_of_bits(bits) != value_of_f16(half) || bits >> 31 != half >> 15) fail_msg("f16 %04x decodes wrong", half);
         if (compress_one(TL_CODEC_F16, bits) != half) fail_msg("f16 %04x does not come back", half);
     }
 }
@@ -1237,20 +1234,20 @@ static void bf16_decodes_all_its_values_and_encodes_them_back(void **state) {
 // Nearest of the representable values, ties to the even code: by search, in double.
 static uint16_t slow_half(tl_codec codec, uint32_t bits) {
     uint32_t low = 0, high, sign = bits >> 16 & 0x8000u, top = codec == TL_CODEC_F16 ? 0x7C00u : 0x7F80u;
-    double x = fabs((double)float_of(bits)), below, above;
+    double x = fabs((double)float_of_bits(bits)), below, above;
     if ((bits & 0x7FFFFFFFu) > 0x7F800000u)
         return (uint16_t)(codec == TL_CODEC_F16 ? sign | 0x7E00u | (bits >> 13 & 0x3FFu) : (bits >> 16) | 0x40u);
     high = top;  // infinity stands for the next power of two
     while (high - low > 1) {
         uint32_t middle = (low + high) / 2;
-        double value = codec == TL_CODEC_F16 ? value_of_f16(middle) : (double)float_of(middle << 16);
+        double value = codec == TL_CODEC_F16 ? value_of_f16(middle) : (double)float_of_bits(middle << 16);
         if (value <= x) low = middle;
         else high = middle;
     }
     if ((bits & 0x7FFFFFFFu) == 0x7F800000u) return (uint16_t)(sign | top);
-    below = codec == TL_CODEC_F16 ? value_of_f16(low) : (double)float_of(low << 16);
+    below = codec == TL_CODEC_F16 ? value_of_f16(low) : (double)float_of_bits(low << 16);
     above = high == top ? (codec == TL_CODEC_F16 ? 65536.0 : ldexp(1.0, 128))
-                        : codec == TL_CODEC_F16 ? value_of_f16(high) : (double)float_of(high << 16);
+                        : codec == TL_CODEC_F16 ? value_of_f16(high) : (double)float_of_bits(high << 16);
     if (x - below < above - x || (x - below == above - x && !(low & 1u))) return (uint16_t)(sign | low);
     return (uint16_t)(sign | high);
 }
@@ -1324,14 +1321,14 @@ static void q8_takes_the_nearest_value_and_scale(void **state) {
             uint32_t bits = (uint32_t)tl_next_random(&random);
             uint32_t exponent = (uint32_t)((uint64_t)round * 250 / 40000);  // 0: denormals
             if (spread) exponent -= (uint32_t)tl_next_random_below(&random, (uint64_t)spread) % (exponent + 1);
-            x[i] = float_of((bits & 0x807FFFFFu) | exponent << 23);
-            if (round % 7 == 0) x[i] = float_of(bits_of(x[i]) & 0xFFF00000u);  // ties
+            x[i] = float_of_bits((bits & 0x807FFFFFu) | exponent << 23);
+            if (round % 7 == 0) x[i] = float_of_bits(bits_of_float(x[i]) & 0xFFF00000u);  // ties
             if (fabsf(x[i]) > largest) largest = fabsf(x[i]);
         }
         block = pack_q8(x);
         {   // scale is nearest: no neighbour is closer to largest / 127 (compared times 127, exact in double)
             double error = fabs((double)block.scale * 127.0 - (double)largest);
-            double up = (double)float_of(bits_of(block.scale) + 1), down = block.scale > 0 ? (double)float_of(bits_of(block.scale) - 1) : 0;
+            double up = (double)float_of_bits(bits_of_float(block.scale) + 1), down = block.scale > 0 ? (double)float_of_bits(bits_of_float(block.scale) - 1) : 0;
             assert_true(error <= fabs(up * 127.0 - (double)largest) && error <= fabs(down * 127.0 - (double)largest));
         }
         {
@@ -1348,7 +1345,7 @@ static void q8_takes_the_nearest_value_and_scale(void **state) {
             if (y[i] != product)
                 fail_msg("round %d: %d x %a became %a", round, block.values[i], (double)block.scale, (double)y[i]);
             // Where the scale is a denormal its own error, up to 127 halves of the least one, comes on top.
-            if (bits_of(block.scale) < 0x01000000u) bound += 128 * ldexp(1, -150);
+            if (bits_of_float(block.scale) < 0x01000000u) bound += 128 * ldexp(1, -150);
             if (fabs((double)x[i] - (double)y[i]) > bound)
                 fail_msg("round %d: %a comes back as %a, scale %a", round, (double)x[i], (double)y[i], (double)block.scale);
         }
@@ -1362,11 +1359,11 @@ static void q8_defines_zeros_infinities_nans_and_extremes(void **state) {
     int i;
     (void)state;
     for (i = 0; i < 32; i++) x[i] = 0;
-    x[5] = float_of(0x80000000u);
+    x[5] = float_of_bits(0x80000000u);
     block = pack_q8(x);
-    assert_int_equal(bits_of(block.scale), 0);
+    assert_int_equal(bits_of_float(block.scale), 0);
     for (i = 0; i < 32; i++) assert_int_equal(block.values[i], 0);
-    x[0] = 2.0f; x[1] = float_of(0x7F800000u); x[2] = float_of(0xFF800000u); x[3] = float_of(0xFFC00001u); x[4] = -2.0f;
+    x[0] = 2.0f; x[1] = float_of_bits(0x7F800000u); x[2] = float_of_bits(0xFF800000u); x[3] = float_of_bits(0xFFC00001u); x[4] = -2.0f;
     block = pack_q8(x);
     assert_true(block.scale == (float)(2.0f / 127.0f));
     assert_int_equal(block.values[0], 127);
@@ -1379,22 +1376,22 @@ static void q8_defines_zeros_infinities_nans_and_extremes(void **state) {
     assert_true(y[0] == y[1] && y[2] == -y[1] && y[3] != y[3] && fabsf(y[0] - 2.0f) < 1e-6f);
     x[0] = x[4] = 0;  // nothing finite but zeros: infinities keep their code
     block = pack_q8(x);
-    assert_int_equal(bits_of(block.scale), 0);
+    assert_int_equal(bits_of_float(block.scale), 0);
     assert_int_equal(block.values[1], 127);
     assert_int_equal(block.values[3], -128);
-    x[0] = float_of(0x7F7FFFFFu);  // the largest number does not become infinite
+    x[0] = float_of_bits(0x7F7FFFFFu);  // the largest number does not become infinite
     x[1] = -x[0];
     tl_compress_bytes(TL_CODEC_Q8, bytes, x, 128);
     tl_expand_bytes(TL_CODEC_Q8, y, bytes, 128);
-    assert_int_equal(bits_of(y[0]), 0x7F7FFFFFu);
-    assert_int_equal(bits_of(y[1]), 0xFF7FFFFFu);
-    for (i = 0; i < 32; i++) x[i] = float_of(1);  // the least denormal: its scale is 0, its codes are 127
+    assert_int_equal(bits_of_float(y[0]), 0x7F7FFFFFu);
+    assert_int_equal(bits_of_float(y[1]), 0xFF7FFFFFu);
+    for (i = 0; i < 32; i++) x[i] = float_of_bits(1);  // the least denormal: its scale is 0, its codes are 127
     block = pack_q8(x);
-    assert_int_equal(bits_of(block.scale), 0);
+    assert_int_equal(bits_of_float(block.scale), 0);
     assert_int_equal(block.values[0], 127);
-    x[0] = float_of(64);
+    x[0] = float_of_bits(64);
     block = pack_q8(x);
-    assert_int_equal(bits_of(block.scale), 1);
+    assert_int_equal(bits_of_float(block.scale), 1);
     assert_int_equal(block.values[1], 2);
 }
 

@@ -143,12 +143,6 @@ static void model_close(tl_env *env) {
     tl_free_cpu_backend(env, &m.inner);
 }
 
-static tl_env silent(void) {
-    tl_env env;
-    memset(&env, 0, sizeof env);
-    return env;
-}
-
 static tl_measure_device_desc measure_desc(void) {
     tl_measure_device_desc desc;
     memset(&desc, 0, sizeof desc);
@@ -174,7 +168,7 @@ static void figures_are_those_of_the_model(void **state) {
     int i;
     (void)state;
     for (i = 0; i < 6; i++) {
-        tl_env env = silent();
+        tl_env env = silent_env();
         tl_backend backend = model_open(&env, UINT64_C(1) << 28, i % 2 ? 256 : 1);
         tl_measure_device_desc desc = measure_desc();
         tl_device device;
@@ -206,7 +200,7 @@ static void figures_are_those_of_the_model(void **state) {
 
 // Without codecs the default size is quickly gone through.
 static void sixty_four_mebibytes_are_the_default(void **state) {
-    tl_env env = silent();
+    tl_env env = silent_env();
     tl_backend backend = model_open(&env, 0, 64);
     tl_device device;
     tl_backend_counters counters;
@@ -224,7 +218,7 @@ static void sixty_four_mebibytes_are_the_default(void **state) {
 
 // The slower direction is told, whichever it is, and the larger latency.
 static void the_slower_direction_counts(void **state) {
-    tl_env env = silent();
+    tl_env env = silent_env();
     tl_backend backend = model_open(&env, 0, 64);
     tl_measure_device_desc desc = measure_desc();
     tl_device device;
@@ -239,7 +233,7 @@ static void the_slower_direction_counts(void **state) {
 }
 
 static void two_measurements_make_the_same_calls(void **state) {
-    tl_env env = silent();
+    tl_env env = silent_env();
     tl_backend backend = model_open(&env, 0, 64);
     tl_measure_device_desc desc = measure_desc();
     tl_device a, b;
@@ -255,7 +249,7 @@ static void two_measurements_make_the_same_calls(void **state) {
 }
 
 static void what_cannot_be_measured_stays_unknown(void **state) {
-    tl_env env = silent();
+    tl_env env = silent_env();
     tl_backend backend = model_open(&env, 0, 64);
     tl_measure_device_desc desc = measure_desc();
     tl_device device;
@@ -294,7 +288,7 @@ static void what_cannot_be_measured_stays_unknown(void **state) {
 
 // Halved until blocks fit, the sizes are smaller and the figures the same.
 static void little_room_gives_the_same_figures(void **state) {
-    tl_env env = silent();
+    tl_env env = silent_env();
     tl_backend backend = model_open(&env, 0, 64);
     tl_measure_device_desc desc = measure_desc();
     tl_device device;
@@ -318,7 +312,7 @@ static uint64_t clock_ns(void *user) {
 }
 
 static void a_real_machine_has_figures(void **state) {
-    tl_env env = silent();
+    tl_env env = silent_env();
     tl_measure_device_desc desc;
     tl_cpu_backend_desc cpu;
     tl_backend backend;
@@ -342,7 +336,7 @@ static void a_real_machine_has_figures(void **state) {
 
 static void assert_refused(tl_result code, const char *text, const tl_backend *backend,
                            const tl_measure_device_desc *desc) {
-    tl_env env = silent();
+    tl_env env = silent_env();
     tl_device device;
     memset(&device, 0xff, sizeof device);
     assert_int_equal(tl_measure_device(&env, backend, desc, &device), code);
@@ -351,7 +345,7 @@ static void assert_refused(tl_result code, const char *text, const tl_backend *b
 }
 
 static void wrong_descs_and_failing_kernels_are_named(void **state) {
-    tl_env env = silent();
+    tl_env env = silent_env();
     tl_backend backend = model_open(&env, 0, 64);
     tl_measure_device_desc desc = measure_desc();
     (void)state;
@@ -373,7 +367,7 @@ static void every_call_of_the_backend_may_fail(void **state) {
     int k;
     (void)state;
     for (k = 0; k < 2; k++) {
-        tl_env env = silent();
+        tl_env env = silent_env();
         tl_backend backend = model_open(&env, 0, 64);
         tl_measure_device_desc desc = measure_desc();
         long at;

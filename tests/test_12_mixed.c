@@ -13,6 +13,7 @@
 #include "run_bed.h"
 #include "record_support.h"
 #include "nn.h"
+#include "texts.h"
 
 #define F32  TL_FORMAT_F32
 #define F16  TL_FORMAT_F16
@@ -22,14 +23,6 @@
 
 // SAMPLE thins the walk in slow builds.
 static long rounds_of(long count) { return getenv("SOAK") ? 20 * count : getenv("SAMPLE") ? count / 4 : count; }
-
-static tl_graph graph_of(const char *text) {
-    tl_env env;
-    tl_graph graph;
-    memset(&env, 0, sizeof env);
-    if (tl_parse_graph(&env, text, strlen(text), &graph)) fail_msg("%s", env.error.text);
-    return graph;
-}
 
 static tl_tensor tensor_of(int32_t node) {
     tl_tensor tensor;
@@ -615,16 +608,6 @@ static void mixed_graphs_run_as_planned_with_the_gradients_of_keep_all(void **st
 
 // -- integers --
 
-static tl_quantization quantization_of(float scale, int32_t zero_point, int32_t low, int32_t high) {
-    tl_quantization q;
-    memset(&q, 0, sizeof q);
-    q.scale = scale;
-    q.zero_point = zero_point;
-    q.low = low;
-    q.high = high;
-    return q;
-}
-
 // x in i8, from there in f32, in i8 of another scale and in f16; in i16, and from bf16 in i8.
 static const char quantised[] =
     "tlg 1\n"
@@ -871,12 +854,6 @@ static void open_pair(net *n, const tl_graph *graph, const uint8_t *formats, fir
     n->desc.loss_scaler = scaler;
 }
 
-static uint32_t bits_of(float value) {
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    return bits;
-}
-
 static void the_first_gradient_is_the_loss_scale_in_the_format_of_its_tensor(void **state) {
     static const tl_precision precisions[] = { TL_PRECISION_SINGLE, TL_PRECISION_FULL, TL_PRECISION_HALF, TL_PRECISION_BF16 };
     static const float scales[] = { 1.0f, 65536.0f, 1536.0f, 1e-3f, 16777216.0f };
@@ -898,7 +875,7 @@ static void the_first_gradient_is_the_loss_scale_in_the_format_of_its_tensor(voi
                 scaler.scale = scales[k];
                 scaler.least = least;
                 open_pair(&n, &graph, formats, &first, &scaler);
-                n.desc.loss_gradient_word = word ? bits_of(0.375f) : 0;
+                n.desc.loss_gradient_word = word ? bits_of_float(0.375f) : 0;
                 OUTPUTS(&graph)[2].bytes = format == F32 ? 8 : 4;
                 net_must(&n, tl_init_run(&n.env, &n.desc, &n.run));
                 net_must(&n, tl_run_plan(n.run));
@@ -917,7 +894,7 @@ static void the_first_gradient_is_the_loss_scale_in_the_format_of_its_tensor(voi
                 scaler.scale = scales[k];
                 scaler.least = least;
                 open_pair(&n, &graph, NULL, &first, &scaler);
-                n.desc.loss_gradient_word = word ? bits_of(0.375f) : 0;
+                n.desc.loss_gradient_word = word ? bits_of_float(0.375f) : 0;
                 n.desc.strategy = &strategy;
                 n.desc.kernel_precisions = 1u << precisions[format];
                 net_must(&n, tl_init_run(&n.env, &n.desc, &n.run));
@@ -954,14 +931,14 @@ static void the_loss_scale_is_read_at_the_start_of_a_training_step(void **state)
     net_must(&n, tl_run_plan(n.run));
     assert_int_equal(scaler.growth_interval, 2000);  // the defaults are filled in
     assert_true(scaler.most == 16777216.0f && scaler.least == 1.0f);
-    assert_int_equal(first_word(&first), bits_of(65536.0f));  // the second micro-batch, too
+    assert_int_equal(first_word(&first), bits_of_float(65536.0f));  // the second micro-batch, too
     net_must(&n, tl_run_plan(n.run));
-    assert_int_equal(first_word(&first), bits_of(3.0f));
+    assert_int_equal(first_word(&first), bits_of_float(3.0f));
     // An overflow halves it for the next step.
     first.changes = 0;
     assert_int_equal(tl_next_loss_scale(&scaler, 1), 0);
     net_must(&n, tl_run_plan(n.run));
-    assert_int_equal(first_word(&first), bits_of(1.5f));
+    assert_int_equal(first_word(&first), bits_of_float(1.5f));
     net_close(&n);
     tl_free_graph(NULL, &graph);
 }
@@ -1288,7 +1265,7 @@ static void a_chain_trains_on_a_device_with_the_gradients_of_the_host(void **sta
         net_close(&n);
     }
     assert_memory_equal(gradients[0], gradients[1], sizeof gradients[0]);
-    assert_int_equal(bits_of(means[0]), bits_of(means[1]));
+    assert_int_equal(bits_of_float(means[0]), bits_of_float(means[1]));
     assert_true(gradients[0][0] != 0.0f);
     tl_free_graph(NULL, &graph);
 }

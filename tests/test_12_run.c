@@ -13,6 +13,7 @@
 #include "run_support.h"
 #include "run_bed.h"
 #include "record_support.h"
+#include "texts.h"
 
 #define SOAK_TIMES(count) ((count) * (getenv("SOAK") ? 100 : 1))
 
@@ -287,22 +288,6 @@ static const char *const lossy_steps =
     "S 1\nF 2\nO 1\nF 3\nW 1\nC 3 bf16\nX 3\nL 1\nW 1\nF 4\nF 5\nD 5\nC 2 q8\nX 2\nS 6\nB 6\nD 6\nB 4\nD 3.0\nB 3\nD 3.1\n"
     "B 2\nD 2\nDH 1\nB 1\nD 1\n";
 
-static tl_graph graph_of(const char *text) {
-    tl_env env;
-    tl_graph graph;
-    memset(&env, 0, sizeof env);
-    if (tl_parse_graph(&env, text, strlen(text), &graph)) fail_msg("%s", env.error.text);
-    return graph;
-}
-
-static tl_plan plan_of(const char *text) {
-    tl_env env;
-    tl_plan plan;
-    memset(&env, 0, sizeof env);
-    if (tl_parse_schedule(&env, text, strlen(text), &plan)) fail_msg("%s", env.error.text);
-    return plan;
-}
-
 static tl_tensor tensor_of(int32_t node, int32_t output) {
     tl_tensor tensor;
     tensor.node = node;
@@ -529,7 +514,7 @@ static void random_state_needs_the_hook_and_repeats_with_it(void **state) {
 static void a_kernel_that_writes_what_it_may_only_read_is_caught(void **state) {
     static bed b;
     tl_graph graph = graph_of(everything);
-    tl_plan plan = plan_of(lossless_steps);
+    tl_plan plan = schedule_of(lossless_steps);
     int stray, kind;
     (void)state;
     for (kind = BACKEND_CHECKED; kind < BACKEND_KINDS; kind += BACKEND_DEFERRED)
@@ -629,7 +614,7 @@ static void a_kernel_that_writes_outside_its_ranges_is_caught(void **state) {
 static void a_missing_order_is_an_error_on_a_deferred_backend(void **state) {
     static bed b;
     tl_graph graph = graph_of(everything);
-    tl_plan plan = plan_of(lossless_steps);
+    tl_plan plan = schedule_of(lossless_steps);
     int kind;
     (void)state;
     for (kind = BACKEND_DEFERRED; kind < BACKEND_KINDS; kind++) {
@@ -652,7 +637,7 @@ static void a_missing_order_is_an_error_on_a_deferred_backend(void **state) {
 static void a_wait_step_waits_for_its_copy(void **state) {
     static bed b;
     tl_graph graph = graph_of(everything);
-    tl_plan plan = plan_of(lossless_steps);
+    tl_plan plan = schedule_of(lossless_steps);
     int skips;
     (void)state;
     for (skips = 0; skips < 2; skips++) {
@@ -729,7 +714,7 @@ static void assert_only_inputs_are_held(const bed *b) {
 static void a_kernel_may_fail_at_every_call(void **state) {
     static bed b;
     tl_graph graph = graph_of(everything);
-    tl_plan lossless = plan_of(lossless_steps), lossy = plan_of(lossy_steps);
+    tl_plan lossless = schedule_of(lossless_steps), lossy = schedule_of(lossy_steps);
     int which, kind;
     (void)state;
     for (which = 0; which < 4; which++)
@@ -785,7 +770,7 @@ static void the_kernel_that_failed_is_named(void **state) {
 static void the_backend_may_fail_at_every_call(void **state) {
     static bed b;
     tl_graph graph = graph_of(everything);
-    tl_plan lossless = plan_of(lossless_steps), lossy = plan_of(lossy_steps);
+    tl_plan lossless = schedule_of(lossless_steps), lossy = schedule_of(lossy_steps);
     int which, kind, function;
     long failed[SPY_COUNT];
     (void)state;
@@ -837,7 +822,7 @@ static void the_backend_may_fail_at_every_call(void **state) {
 static void what_cannot_be_freed_at_once_is_freed_later(void **state) {
     static bed b;
     tl_graph graph = graph_of(everything);
-    tl_plan lossless = plan_of(lossless_steps), lossy = plan_of(lossy_steps);
+    tl_plan lossless = schedule_of(lossless_steps), lossy = schedule_of(lossy_steps);
     int which, function;
     (void)state;
     for (which = 0; which < 4; which++)
@@ -872,7 +857,7 @@ static void what_cannot_be_freed_at_once_is_freed_later(void **state) {
 static void a_lost_device_stays_lost_and_everything_can_be_freed(void **state) {
     static bed b;
     tl_graph graph = graph_of(everything);
-    tl_plan lossless = plan_of(lossless_steps), lossy = plan_of(lossy_steps);
+    tl_plan lossless = schedule_of(lossless_steps), lossy = schedule_of(lossy_steps);
     int which, kind;
     (void)state;
     for (which = 0; which < 4; which++)
@@ -924,7 +909,7 @@ static void every_allocation_of_a_run_may_fail(void **state) {
     static bed b;
     static tl_layer layers[5];
     tl_graph graph = graph_of(everything);
-    tl_plan lossless = plan_of(lossless_steps), lossy = plan_of(lossy_steps);
+    tl_plan lossless = schedule_of(lossless_steps), lossy = schedule_of(lossy_steps);
     tl_strategy half = tl_with_precision(tl_with_gradient(tl_strategy_new(), tl_gradient_checkpointed(2)), TL_PRECISION_HALF);
     int which;
     (void)state;
@@ -973,7 +958,7 @@ static void every_allocation_of_a_run_may_fail(void **state) {
 static void a_pass_needs_no_memory_but_to_tell_dependencies(void **state) {
     static bed b;
     tl_graph graph = graph_of(everything);
-    tl_plan lossless = plan_of(lossless_steps), lossy = plan_of(lossy_steps);
+    tl_plan lossless = schedule_of(lossless_steps), lossy = schedule_of(lossy_steps);
     int which;
     (void)state;
     for (which = 0; which < 4; which++) {
@@ -1033,7 +1018,7 @@ static void a_load_that_fails_ends_the_step(void **state) {
 static void a_plan_fits_its_budget_exactly_or_is_refused_by_one_byte(void **state) {
     static bed b;
     tl_graph graph = graph_of(everything);
-    tl_plan plan = plan_of(lossless_steps);
+    tl_plan plan = schedule_of(lossless_steps);
     tl_report report;
     uint64_t base;
     (void)state;
@@ -1325,7 +1310,7 @@ static void an_online_run_may_be_pulled(void **state) {
 static void a_wait_is_not_ready_until_its_copy_is_finished(void **state) {
     static bed b;
     tl_graph graph = graph_of(everything);
-    tl_plan plan = plan_of(lossless_steps);
+    tl_plan plan = schedule_of(lossless_steps);
     uint64_t seed;
     long not_ready = 0;
     (void)state;
@@ -1380,7 +1365,7 @@ static void a_wait_is_not_ready_until_its_copy_is_finished(void **state) {
 static void an_abandoned_pass_leaves_nothing_and_does_not_count(void **state) {
     static bed b;
     tl_graph graph = graph_of(everything);
-    tl_plan lossless = plan_of(lossless_steps), lossy = plan_of(lossy_steps);
+    tl_plan lossless = schedule_of(lossless_steps), lossy = schedule_of(lossy_steps);
     int which, kind;
     (void)state;
     for (which = 0; which < 4; which++)
@@ -1489,7 +1474,7 @@ static void a_pass_given_up_hands_over_what_was_recorded(void **state) {
 static void a_pass_in_order_submits_once_and_neither_polls_nor_waits(void **state) {
     static bed b;
     tl_graph graph = graph_of(everything);
-    tl_plan lossless = plan_of(lossless_steps), lossy = plan_of(lossy_steps);
+    tl_plan lossless = schedule_of(lossless_steps), lossy = schedule_of(lossy_steps);
     int which, kind, by_hand, pass;
     (void)state;
     for (which = 0; which < 4; which++)
@@ -1640,7 +1625,7 @@ static void record_pass(record_bed *r, tl_random *random, uint64_t frames) {
 static void recorded_passes_compute_what_others_do(void **state) {
     static record_bed r;
     tl_graph graph = graph_of(everything);
-    tl_plan lossless = plan_of(lossless_steps), lossy = plan_of(lossy_steps);
+    tl_plan lossless = schedule_of(lossless_steps), lossy = schedule_of(lossy_steps);
     int which, out_of_order;
     uint64_t seed, expected = keep_all_outcome(&graph, 0, 1, NULL);
     (void)state;
@@ -1681,7 +1666,7 @@ static void recorded_passes_compute_what_others_do(void **state) {
 static void a_whole_step_is_recorded_where_nothing_needs_waiting(void **state) {
     static record_bed r;
     tl_graph graph = graph_of(everything);
-    tl_plan plan = plan_of(lossless_steps);
+    tl_plan plan = schedule_of(lossless_steps);
     uint64_t sums[2];
     unsigned char bytes[8];
     int out_of_order;
@@ -1722,7 +1707,7 @@ static void a_whole_step_is_recorded_where_nothing_needs_waiting(void **state) {
 static void a_kernel_of_the_host_is_not_called_before_its_operands_are_ready(void **state) {
     static record_bed r;
     tl_graph graph = graph_of(everything);
-    tl_plan plan = plan_of(lossless_steps);
+    tl_plan plan = schedule_of(lossless_steps);
     tl_run_step step;
     uint64_t sums[2];
     int32_t done = 0;
@@ -1796,7 +1781,7 @@ static void a_step_that_was_begun_and_cannot_wait_fails(void **state) {
 static void a_recorded_pass_is_given_up_without_waiting(void **state) {
     static record_bed r;
     tl_graph graph = graph_of(everything);
-    tl_plan lossless = plan_of(lossless_steps), lossy = plan_of(lossy_steps);
+    tl_plan lossless = schedule_of(lossless_steps), lossy = schedule_of(lossy_steps);
     int which, frees;
     (void)state;
     for (which = 0; which < 4; which++)
@@ -2012,7 +1997,7 @@ static void checkpoints_can_be_switched_off_in_both_directions(void **state) {
 static void nothing_of_an_earlier_step_is_used(void **state) {
     static bed b;
     tl_graph graph = graph_of(everything);
-    tl_plan lossless = plan_of(lossless_steps), lossy = plan_of(lossy_steps);
+    tl_plan lossless = schedule_of(lossless_steps), lossy = schedule_of(lossy_steps);
     int which;
     (void)state;
     for (which = 0; which < 4; which++) {
@@ -2047,7 +2032,7 @@ static void a_difference_between_measured_and_planned_is_an_error(void **state) 
         "tl_run_plan: in use on the host after the pass: measured 1 bytes, planned 0" };
     static bed b;
     tl_graph graph = graph_of(everything);
-    tl_plan plan = plan_of(lossless_steps);
+    tl_plan plan = schedule_of(lossless_steps);
     tl_random random;
     tl_device device;
     tl_report report;
@@ -2354,7 +2339,7 @@ static void presets_run_or_say_what_is_missing(void **state) {
 static void a_strategy_and_a_desc_that_disagree_are_refused(void **state) {
     static bed b;
     tl_graph graph = graph_of(everything);
-    tl_plan plan = plan_of(lossless_steps);
+    tl_plan plan = schedule_of(lossless_steps);
     tl_checkpoint_config config = tl_checkpoint_uniform(2);
     tl_strategy strategy = single(TL_MODE_EAGER, tl_gradient_full());
     (void)state;
@@ -2391,7 +2376,7 @@ static void a_strategy_and_a_desc_that_disagree_are_refused(void **state) {
 static void a_desc_that_breaks_a_rule_is_refused(void **state) {
     static bed b;
     tl_graph graph = graph_of(everything), empty;
-    tl_plan plan = plan_of(lossless_steps);
+    tl_plan plan = schedule_of(lossless_steps);
     tl_checkpoint_config config = tl_checkpoint_uniform(2);
     tl_device device;
     long asked = 0;
@@ -2493,7 +2478,7 @@ static void tensors_are_read_and_written_within_the_rules(void **state) {
 static void a_result_that_is_being_spilled_can_be_read(void **state) {
     static bed b;
     tl_graph graph = graph_of(everything);
-    tl_plan plan = plan_of("F 1\nF 2\nF 3\nF 4\nF 5\nS 6\nO 4\n");
+    tl_plan plan = schedule_of("F 1\nF 2\nF 3\nF 4\nF 5\nS 6\nO 4\n");
     unsigned char spilled[16], kept[16];
     int spills;
     (void)state;
@@ -2517,7 +2502,7 @@ static void a_result_that_is_being_spilled_can_be_read(void **state) {
 static void plans_are_found_as_they_were_given_or_made(void **state) {
     static bed b;
     tl_graph graph = graph_of(everything);
-    tl_plan plan = plan_of(lossless_steps), found;
+    tl_plan plan = schedule_of(lossless_steps), found;
     tl_checkpoint_config config = tl_checkpoint_uniform(2);
     tl_device device;
     (void)state;
@@ -2870,7 +2855,7 @@ static void events_tell_every_step_and_the_peak(void **state) {
     static bed b;
     static seen s;
     tl_graph graph = graph_of(everything);
-    tl_plan lossless = plan_of(lossless_steps), lossy = plan_of(lossy_steps);
+    tl_plan lossless = schedule_of(lossless_steps), lossy = schedule_of(lossy_steps);
     int which, kind;
     (void)state;
     for (which = 0; which < 4; which++)
@@ -2941,7 +2926,7 @@ static void later_steps_allocate_nothing(void **state) {
     static tl_kernel kernels[8];
     static bed helper;
     tl_graph graph = graph_of(everything);
-    tl_plan keep_all, lossy = plan_of("S 1\nF 2\nF 3\nC 3 bf16\nX 3\nF 4\nF 5\nD 5\nS 6\nB 6\nD 6\nB 4\nD 3.0\nB 3\nD 3.1\nD 2\nI 2\nB 2\nD 2\nB 1\n");
+    tl_plan keep_all, lossy = schedule_of("S 1\nF 2\nF 3\nC 3 bf16\nX 3\nF 4\nF 5\nD 5\nS 6\nB 6\nD 6\nB 4\nD 3.0\nB 3\nD 3.1\nD 2\nI 2\nB 2\nD 2\nB 1\n");
     int which;
     (void)state;
     memset(&helper.env, 0, sizeof helper.env);

@@ -10,6 +10,7 @@
 #include "random_graph.h"
 #include "random_steps.h"
 #include "sink_support.h"
+#include "texts.h"
 
 #define SOAK_TIMES(count) ((count) * (getenv("SOAK") ? 20 : 1))
 
@@ -21,20 +22,6 @@ static tl_device device_of(void) {
     device.link_latency_ns = 100;
     device.codec_bytes_per_second = 500000000;
     return device;
-}
-
-static tl_graph graph_of(const char *text) {
-    tl_env env = silent_env();
-    tl_graph graph;
-    if (tl_parse_graph(&env, text, strlen(text), &graph)) fail_msg("%s", env.error.text);
-    return graph;
-}
-
-static tl_plan plan_of(const char *text) {
-    tl_env env = silent_env();
-    tl_plan plan;
-    if (tl_parse_schedule(&env, text, strlen(text), &plan)) fail_msg("%s", env.error.text);
-    return plan;
 }
 
 static const char *const network =
@@ -56,7 +43,7 @@ static void simulation_tells_when_each_step_begins_and_ends(void **state) {
     static const uint64_t ends[] = {   1000, 2000, 2500, 3000, 2500, 3000, 3500, 3500, 4500, 5300, 6100, 8100,
                                        8100, 8600, 8600, 10600, 10600, 11600, 11600, 13600, 13600, 13600, 13600 };
     tl_graph graph = graph_of(network);
-    tl_plan plan = plan_of(spilling);
+    tl_plan plan = schedule_of(spilling);
     tl_device device = device_of();
     uint64_t start[23], end[23];
     tl_simulate_desc desc;
@@ -147,7 +134,7 @@ static char *svg_of(const tl_graph *graph, const tl_plan *plan, const tl_device 
 
 static void plan_is_drawn_in_lanes_over_its_memory(void **state) {
     tl_graph graph = graph_of(network);
-    tl_plan plan = plan_of(spilling);
+    tl_plan plan = schedule_of(spilling);
     tl_device device = device_of();
     char *text = svg_of(&graph, &plan, &device);
     (void)state;
@@ -200,7 +187,7 @@ static void plans_without_time_or_steps_are_drawn_too(void **state) {
                                     "node 1 a op fwd=0 bwd=0 out=4 needs=in in=0\n";
     static const char *const alone = "tlg 1\nnode 0 x input fwd=0 bwd=0 out=0 needs=none in=-\n";
     tl_graph graph = graph_of(idle);
-    tl_plan plan = plan_of("F 1\nB 1\nD 1\n");
+    tl_plan plan = schedule_of("F 1\nB 1\nD 1\n");
     char *text = svg_of(&graph, &plan, NULL);
     (void)state;
     must_hold(text, ">step</text>");
@@ -317,7 +304,7 @@ static void any_plan_that_holds_is_drawn(void **state) {
 
 static void picture_of_a_plan_holds_its_rules(void **state) {
     tl_graph graph = graph_of(network);
-    tl_plan plan = plan_of("F 1\nB 2\n");
+    tl_plan plan = schedule_of("F 1\nB 2\n");
     tl_device device = device_of();
     tl_env env = silent_env();
     memory_sink m;
@@ -338,7 +325,7 @@ static void picture_of_a_plan_holds_its_rules(void **state) {
 
 static void picture_of_a_plan_survives_every_failure(void **state) {
     tl_graph graph = graph_of(network);
-    tl_plan plan = plan_of(spilling);
+    tl_plan plan = schedule_of(spilling);
     tl_device device = device_of();
     memory_sink m;
     long at, writes;

@@ -9,6 +9,7 @@
 #include "../tl_strategy.h"
 #include "support.h"
 #include "sink_support.h"
+#include "texts.h"
 #ifndef _WIN32
 #include <unistd.h>
 #endif
@@ -30,13 +31,6 @@ static const char *const network =
     "node 1 conv1 conv fwd=1 bwd=1 out=64 needs=in in=0\n"
     "node 2 split split fwd=1 bwd=1 out=32,32 needs=in in=1\n"
     "node 3 loss sum fwd=1 bwd=1 out=4 needs=in in=2.0,2.1 keep\n";
-
-static tl_graph graph_of(const char *text) {
-    tl_env env = silent_env();
-    tl_graph graph;
-    if (tl_parse_graph(&env, text, strlen(text), &graph)) fail_msg("%s", env.error.text);
-    return graph;
-}
 
 static tl_run_event event_of(tl_step_kind kind, int32_t node, int32_t output, uint64_t start_ns, uint64_t end_ns) {
     tl_run_event event;

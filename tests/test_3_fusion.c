@@ -10,12 +10,7 @@
 
 #include "support.h"
 #include "random_graph.h"
-
-static tl_env silent(void) {
-    tl_env env;
-    memset(&env, 0, sizeof env);
-    return env;
-}
+#include "texts.h"
 
 static tl_fusion_desc fusion_desc(const tl_graph *graph) {
     tl_fusion_desc desc;
@@ -24,17 +19,8 @@ static tl_fusion_desc fusion_desc(const tl_graph *graph) {
     return desc;
 }
 
-static tl_graph parsed(const char *text) {
-    tl_env env = silent();
-    tl_graph graph;
-    tl_result result = tl_parse_graph(&env, text, strlen(text), &graph);
-    if (result) print_error("%s\n", env.error.text);
-    assert_int_equal(result, TL_OK);
-    return graph;
-}
-
 static void fused(const tl_fusion_desc *desc, tl_fusion_plan *plan) {
-    tl_env env = silent();
+    tl_env env = silent_env();
     tl_result result = tl_plan_fusion(&env, desc, plan);
     if (result) print_error("%s\n", env.error.text);
     assert_int_equal(result, TL_OK);
@@ -43,7 +29,7 @@ static void fused(const tl_fusion_desc *desc, tl_fusion_plan *plan) {
 
 // Fuse what desc says about this text, and compare with the other text.
 static void assert_fuses(tl_fusion_desc desc, const char *text, const char *expected) {
-    tl_graph graph = parsed(text);
+    tl_graph graph = graph_of(text);
     tl_fusion_plan plan;
     char out[4096];
     desc.graph = &graph;
@@ -184,7 +170,7 @@ static void the_parts_of_a_chain_are_nodes_like_others(void **state) {
 }
 
 static int32_t count_fused(const char *text) {
-    tl_graph graph = parsed(text);
+    tl_graph graph = graph_of(text);
     tl_fusion_desc desc = fusion_desc(&graph);
     tl_fusion_plan plan;
     int32_t count;
@@ -315,7 +301,7 @@ static void what_is_not_fused_is_copied(void **state) {
 }
 
 static void views_of_inner_tensors_are_gone(void **state) {
-    tl_graph graph = parsed(HEAD "node 2 b scale fwd=1 bwd=1 out=640 needs=none in=1\n"
+    tl_graph graph = graph_of(HEAD "node 2 b scale fwd=1 bwd=1 out=640 needs=none in=1\n"
                                  "node 3 c tanh fwd=1 bwd=1 out=640 needs=out in=2\n");
     tl_fusion_desc desc = fusion_desc(&graph);
     tl_fusion_plan plan;
@@ -386,7 +372,7 @@ static void long_chains_are_cut_at_256(void **state) {
 }
 
 static void assert_refused(const tl_fusion_desc *desc, tl_result code, const char *text) {
-    tl_env env = silent();
+    tl_env env = silent_env();
     tl_fusion_plan plan, zero;
     memset(&plan, 0xff, sizeof plan);
     memset(&zero, 0, sizeof zero);
@@ -397,7 +383,7 @@ static void assert_refused(const tl_fusion_desc *desc, tl_result code, const cha
 
 static void wrong_descs_are_refused(void **state) {
     const char *no_name = "";
-    tl_graph graph = parsed(HEAD), none;
+    tl_graph graph = graph_of(HEAD), none;
     tl_fusion_desc desc = fusion_desc(&graph);
     tl_fusion_plan plan;
     tl_device device;
@@ -741,7 +727,7 @@ static void lab_init(lab *l, const tl_graph *graph, const tl_fusion_plan *fusion
 static void lab_run(lab *l, const tl_plan *plan, tl_run_report *report) {
     static const char *const ops[] = { "relu", "tanh", "gelu", "scale", "dropout", "add", "sub", "mul" };
     const tl_graph *graph = l->fusion ? &l->fusion->graph : l->graph;
-    tl_env env = silent();
+    tl_env env = silent_env();
     tl_cpu_backend_desc cpu;
     tl_backend backend;
     tl_kernel kernels[11];
@@ -850,7 +836,7 @@ static void fused_runs_equal_plain_ones_to_the_last_bit(void **state) {
     (void)state;
     random.state = 3;
     for (i = 0; i < count; i++) {
-        tl_env env = silent();
+        tl_env env = silent_env();
         tl_graph graph;
         tl_fusion_plan fusion;
         tl_fusion_desc desc;
@@ -894,7 +880,7 @@ static void fused_runs_under_a_budget_equal_plain_ones(void **state) {
     (void)state;
     random.state = 11;
     for (i = 0; i < 40; i++) {
-        tl_env env = silent();
+        tl_env env = silent_env();
         tl_graph graph;
         tl_fusion_plan fusion;
         tl_fusion_desc desc;
@@ -933,7 +919,7 @@ static void fused_runs_under_a_budget_equal_plain_ones(void **state) {
 
 // Feed-forward blocks of a language model: silu(a) x b. Backward keeps silu(a) unless it is made again.
 static void gated_blocks_take_a_fifth_less(void **state) {
-    tl_env env = silent();
+    tl_env env = silent_env();
     tl_graph graph;
     tl_layer_desc wide, narrow;
     tl_shape shape;

@@ -10,6 +10,7 @@
 
 #include "support.h"
 #include "random_graph.h"
+#include "texts.h"
 
 #include <time.h>
 
@@ -41,21 +42,6 @@ static const char sample_text[] =
     "node 1 frozen conv fwd=3 bwd=0 out=8 needs=none in=0.1 fwork=2 param=7 grad=no\n"
     "node 2 split relu fwd=4 bwd=5 out=8,0,3 needs=in0,out2 in=1,0.0 saved=5 bwork=6 inplace=0 layer=0 unit=ffn\n"
     "node 3 y ce fwd=1 bwd=2 out=9 needs=in,out in=2.0,2.2,2.2 layer=11 unit=attention keep\n";
-
-static tl_env silent(void) {
-    tl_env env;
-    memset(&env, 0, sizeof env);
-    return env;
-}
-
-static tl_graph parsed(const char *text) {
-    tl_env env = silent();
-    tl_graph graph;
-    tl_result result = tl_parse_graph(&env, text, strlen(text), &graph);
-    if (result) print_error("%s\n", env.error.text);
-    assert_int_equal(result, TL_OK);
-    return graph;
-}
 
 static char *printed(const tl_graph *graph) {
     size_t length = tl_print_graph(graph, NULL, 0);
@@ -109,7 +95,7 @@ static void init_makes_an_empty_graph_and_free_accepts_it(void **state) {
 
 static void add_node_fills_every_field(void **state) {
     static const uint64_t in_bytes[] = { 8, 4 }, bytes[] = { 8, 0, 3 };
-    tl_env env = silent();
+    tl_env env = silent_env();
     tl_graph graph;
     tl_node_desc desc = node_desc();
     tl_tensor inputs[2];
@@ -173,7 +159,7 @@ static void add_node_zero_means_default(void **state) {
 }
 
 static void names_out_of_range_are_question_marks(void **state) {
-    tl_graph graph = parsed(sample_text), garbage = graph, empty;
+    tl_graph graph = graph_of(sample_text), garbage = graph, empty;
     (void)state;
     assert_string_equal(tl_name_node(&graph, -1), "?");
     assert_string_equal(tl_name_node(&graph, 4), "?");
@@ -188,7 +174,7 @@ static void names_out_of_range_are_question_marks(void **state) {
 
 // What a wrong desc is answered with; the graph stays as it was and *id is 0.
 static void refuses(tl_graph *graph, const tl_node_desc *desc, tl_result code, const char *text) {
-    tl_env env = silent();
+    tl_env env = silent_env();
     tl_graph before = *graph;
     int32_t id = 77;
     assert_int_equal(tl_add_node(&env, graph, desc, &id), code);
@@ -204,8 +190,8 @@ static void refuses(tl_graph *graph, const tl_node_desc *desc, tl_result code, c
 }
 
 static void add_node_refuses_wrong_descs(void **state) {
-    tl_env env = silent();
-    tl_graph graph = parsed(sample_text);
+    tl_env env = silent_env();
+    tl_graph graph = graph_of(sample_text);
     tl_tensor inputs[2] = { { 2, 0 }, { 0, 0 } };  // 8 bytes each
     tl_node_desc plain = node_desc(), desc;
     uint64_t large = UINT64_MAX;
@@ -275,7 +261,7 @@ static void needs_takes_every_form_and_nothing_else(void **state) {
     (void)state;
     for (i = 0; i < sizeof good / sizeof *good + sizeof bad / sizeof *bad; i++) {
         int is_good = i < sizeof good / sizeof *good;
-        tl_env env = silent();
+        tl_env env = silent_env();
         tl_graph graph;
         tl_node_desc desc = node_desc();
         int32_t k;
@@ -317,7 +303,7 @@ static void names_are_printable_ascii_of_at_most_255_bytes(void **state) {
         tl_free_graph(NULL, &graph);
     }
     for (c = 255; c < 257; c++) {
-        tl_env env = silent();
+        tl_env env = silent_env();
         tl_graph graph;
         tl_node_desc desc = node_desc();
         tl_init_graph(&graph);
@@ -348,8 +334,8 @@ static void adding_nodes_allocates_ever_more_rarely(void **state) {
 }
 
 static void counts_beyond_31_bits_are_an_overflow(void **state) {
-    tl_graph graph = parsed(sample_text), full;
-    tl_env env = silent();
+    tl_graph graph = graph_of(sample_text), full;
+    tl_env env = silent_env();
     tl_node_desc desc = node_desc();
     tl_tensor storage;
     tl_tensor input = { 0, 0 };
@@ -373,8 +359,8 @@ static void counts_beyond_31_bits_are_an_overflow(void **state) {
 
 // A graph of its own for each broken rule; arrays that the change hides are freed all the same.
 static void breaks(void (*change)(tl_graph *graph), tl_result code, const char *text) {
-    tl_env env = silent();
-    tl_graph graph = parsed(sample_text), kept;
+    tl_env env = silent_env();
+    tl_graph graph = graph_of(sample_text), kept;
     tl_tensor of = { 1, 0 };
     assert_int_equal(tl_add_view(&env, &graph, "v", of, NULL), TL_OK);
     assert_int_equal(tl_check_graph(&env, &graph), TL_OK);
@@ -495,7 +481,7 @@ static void check_graph_holds_every_rule(void **state) {
 }
 
 static void check_graph_sums_fit_to_the_last_unit(void **state) {
-    tl_graph graph = parsed(sample_text);
+    tl_graph graph = graph_of(sample_text);
     (void)state;
     // bytes: outputs 37 twice, saved 5, fwork 2, bwork 6 = 87; costs 15; weights 7
     NODES(&graph)[3].saved_bytes = UINT64_MAX - 87;
@@ -541,7 +527,7 @@ static void check_graph_survives_garbage(void **state) {
     int round, accepted = 0;
     (void)state;
     for (round = 0; round < 30000; round++) {
-        tl_env env = silent();
+        tl_env env = silent_env();
         tl_graph graph, kept;
         tl_tensor of = { 0, 0 };
         void *arrays[6];
@@ -584,7 +570,7 @@ static void equal_names_are_found_anywhere(void **state) {
     (void)state;
     for (first = 0; first < COUNT; first += 3)
         for (second = first + 1; second < COUNT; second += 2) {
-            tl_env env = silent();
+            tl_env env = silent_env();
             tl_graph graph;
             char expected[64];
             tl_init_graph(&graph);
@@ -640,7 +626,7 @@ static void chain_zero_means_equal_layers(void **state) {
 
 static void chain_refuses_wrong_descs(void **state) {
     uint64_t large[2] = { UINT64_MAX / 2 - 1, 2 };
-    tl_env env = silent();
+    tl_env env = silent_env();
     tl_graph graph;
     tl_chain_desc desc;
     (void)state;
@@ -666,8 +652,8 @@ static void chain_refuses_wrong_descs(void **state) {
 // -- views and names --
 
 static void views_resolve_to_their_storage(void **state) {
-    tl_env env = silent();
-    tl_graph graph = parsed(sample_text);
+    tl_env env = silent_env();
+    tl_graph graph = graph_of(sample_text);
     tl_tensor found, storage;
     (void)state;
     assert_int_equal(tl_add_view(&env, &graph, "flat", tensor_of(2, 2), &storage), TL_OK);
@@ -690,11 +676,11 @@ static void views_of_nothing_are_refused(void **state) {
         { 1, 1, "v", "of: there is no such tensor" }, { 1, -1, "v", "of: there is no such tensor" },
         { 1, 0, "", "view 0 (): name: must be 1 to 255" }, { 1, 0, "a=b", "view 0 (a=b): name: must be 1 to 255" }
     };
-    tl_graph graph = parsed(sample_text);
+    tl_graph graph = graph_of(sample_text);
     size_t i;
     (void)state;
     for (i = 0; i < sizeof rows / sizeof *rows; i++) {
-        tl_env env = silent();
+        tl_env env = silent_env();
         tl_tensor storage = { 7, 7 };
         assert_int_equal(tl_add_view(&env, &graph, rows[i].name, tensor_of(rows[i].node, rows[i].output), &storage),
                          TL_ERROR_INVALID_ARG);
@@ -716,8 +702,8 @@ static void find_tensor_takes_names_views_and_ids_in_this_order(void **state) {
         "spli", "99999999999", "2.99999999999", "v.0", "."
     };
     static const uint64_t bytes[2] = { 1, 1 };
-    tl_env env = silent();
-    tl_graph graph = parsed(sample_text);
+    tl_env env = silent_env();
+    tl_graph graph = graph_of(sample_text);
     tl_node_desc desc = node_desc();
     size_t i;
     (void)state;
@@ -756,7 +742,7 @@ static void base_bytes_follow_the_ratios(void **state) {
     size_t i;
     (void)state;
     for (i = 0; i < sizeof rows / sizeof *rows; i++) {
-        tl_env env = silent();
+        tl_env env = silent_env();
         tl_graph graph;
         tl_node_desc desc = node_desc();
         uint64_t base = 0;
@@ -779,8 +765,8 @@ static void base_bytes_follow_the_ratios(void **state) {
 static void base_bytes_refuse_wrong_ratios(void **state) {
     static const double zero = 0;
     double bad[4];
-    tl_graph graph = parsed(sample_text);
-    tl_env env = silent();
+    tl_graph graph = graph_of(sample_text);
+    tl_env env = silent_env();
     uint64_t base;
     int i;
     (void)state;
@@ -802,7 +788,7 @@ static void base_bytes_refuse_wrong_ratios(void **state) {
 static void device_rules_hold(void **state) {
     static const double zero = 0;
     static const uint64_t alignments[] = { 0, 1, 2, 256, UINT64_C(1) << 63 }, odd[] = { 3, 6, 255, UINT64_MAX };
-    tl_env env = silent();
+    tl_env env = silent_env();
     tl_device device;
     double bad[3];
     int i, k;
@@ -836,7 +822,7 @@ static void device_rules_hold(void **state) {
 // -- text --
 
 static void print_graph_is_canonical_and_parses_back(void **state) {
-    tl_graph graph = parsed(sample_text);
+    tl_graph graph = graph_of(sample_text);
     (void)state;
     assert_int_equal(tl_check_graph(NULL, &graph), TL_OK);
     assert_int_equal(graph.batch, 32);
@@ -845,7 +831,7 @@ static void print_graph_is_canonical_and_parses_back(void **state) {
 }
 
 static void print_graph_counts_like_snprintf(void **state) {
-    tl_graph graph = parsed(sample_text);
+    tl_graph graph = graph_of(sample_text);
     size_t length = strlen(sample_text), size;
     char buf[sizeof sample_text + 8];
     (void)state;
@@ -861,7 +847,7 @@ static void print_graph_counts_like_snprintf(void **state) {
 }
 
 static void parse_graph_accepts_other_spellings(void **state) {
-    tl_graph graph = parsed(
+    tl_graph graph = graph_of(
         "\n  # a comment\r\n\ttlg  1 # with a comment \xe2\x82\xac\r\n\r\n"
         "batch\t032\r\n"
         "  node 0 x input fixed in=- out=8,1 keep bwd=0 needs=none fwd=000 saved=0\r\n"
@@ -968,7 +954,7 @@ static void parse_graph_refuses_wrong_text(void **state) {
     size_t i;
     (void)state;
     for (i = 0; i < sizeof rows / sizeof *rows; i++) {
-        tl_env env = silent();
+        tl_env env = silent_env();
         tl_graph graph;
         char expected[256];
         memset(&graph, 0xff, sizeof graph);
@@ -995,7 +981,7 @@ static void parse_graph_ends_where_the_length_says(void **state) {
         free(copy);
     }
     {
-        tl_env env = silent();
+        tl_env env = silent_env();
         tl_graph graph;
         assert_int_equal(tl_parse_graph(&env, HEAD "\0", sizeof HEAD, &graph), TL_ERROR_PARSE);  // a NUL byte
         assert_string_equal(env.error.text, "tl_parse_graph: line 3: text: holds a control character");
@@ -1022,7 +1008,7 @@ static tl_result parses_long(const char *before, const char *part, int count, co
 
 static void lines_of_a_megabyte_are_read_in_linear_time(void **state) {
     static const char end[] = "0 needs=in,out fwd=1 bwd=1";
-    tl_env env = silent();
+    tl_env env = silent_env();
     tl_graph graph;
     clock_t start = clock();
     (void)state;
@@ -1050,7 +1036,7 @@ static void lines_of_a_megabyte_are_read_in_linear_time(void **state) {
 // All names share 240 bytes, in an order that is bad for most ways of sorting.
 static void names_that_look_alike_are_compared_quickly(void **state) {
     enum { COUNT = 40000 };
-    tl_env env = silent();
+    tl_env env = silent_env();
     tl_graph graph;
     char name[256];
     clock_t start = clock();
@@ -1135,7 +1121,7 @@ static void random_graphs_come_back_the_same(void **state) {
     (void)state;
     random.state = seed;
     for (round = 0; round < 3000; round++) {
-        tl_env env = silent();
+        tl_env env = silent_env();
         tl_graph graph, again;
         char *text, *other;
         tl_result result;
@@ -1187,7 +1173,7 @@ static void reference_graphs_come_back_the_same(void **state) {
     int i;
     (void)state;
     for (i = 0; i < REFERENCE_COUNT; i++) {
-        tl_env env = silent();
+        tl_env env = silent_env();
         size_t length = 0;
         char *text = read_reference("reference_graphs_come_back_the_same", references[i], &length), *canonical;
         tl_graph graph, again;
@@ -1259,7 +1245,7 @@ static void the_independent_reader_reads_the_same(void **state) {
     assert_true(texts && mine);
     used = (size_t)snprintf(command, sizeof command, "python3 tests/dump_graph.py '%s/tools'", root);
     for (i = 0; i < REFERENCE_COUNT + 500; i++) {
-        tl_env env = silent();
+        tl_env env = silent_env();
         tl_graph graph;
         size_t length = 0;
         if (i < REFERENCE_COUNT) {
@@ -1301,7 +1287,7 @@ static void the_independent_reader_reads_the_same(void **state) {
 // -- files --
 
 static void graphs_are_written_and_read(void **state) {
-    tl_env env = silent();
+    tl_env env = silent_env();
     tl_graph graph, again;
     tl_chain_desc chain;
     char path[600], *text;
@@ -1324,8 +1310,8 @@ static void graphs_are_written_and_read(void **state) {
 }
 
 static void files_that_fail_are_named(void **state) {
-    tl_env env = silent();
-    tl_graph graph = parsed(sample_text), read;
+    tl_env env = silent_env();
+    tl_graph graph = graph_of(sample_text), read;
     char path[600];
     FILE *file;
     (void)state;
@@ -1399,7 +1385,7 @@ static void every_allocation_of_the_builder_may_fail(void **state) {
                 }
             }
             if (graph.node_count) {
-                tl_env plain = silent();
+                tl_env plain = silent_env();
                 assert_int_equal(tl_check_graph(&plain, &graph), TL_OK);
             }
             tl_free_graph(&env, &graph);
@@ -1428,7 +1414,7 @@ static tl_result call(tl_env *env, int which, const tl_graph *graph, const char 
 }
 
 static void every_allocation_of_every_call_may_fail(void **state) {
-    tl_graph graph = parsed(sample_text);
+    tl_graph graph = graph_of(sample_text);
     char path[600];
     int which, once;
     (void)state;

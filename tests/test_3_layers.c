@@ -11,12 +11,6 @@
 #include "support.h"
 #include "random_graph.h"
 
-static tl_env silent(void) {
-    tl_env env;
-    memset(&env, 0, sizeof env);
-    return env;
-}
-
 static tl_layer_desc layer_desc(void) {
     tl_layer_desc desc;
     memset(&desc, 0, sizeof desc);
@@ -1124,7 +1118,7 @@ static void statistics_of_random_graphs_equal_simple_sums(void **state) {
     (void)state;
     random.state = 20261121;
     for (i = 0; i < 400; i++) {
-        tl_env env = silent();
+        tl_env env = silent_env();
         tl_graph graph;
         tl_graph_statistics s;
         tl_plan plan;
@@ -1146,7 +1140,7 @@ static void no_plan_needs_less_than_the_floor(void **state) {
     (void)state;
     random.state = 7;
     for (i = 0; i < 60; i++) {
-        tl_env env = silent();
+        tl_env env = silent_env();
         tl_graph graph;
         tl_graph_statistics s;
         tl_remat_desc desc;

@@ -10,6 +10,7 @@
 #include "../tl_strategy.h"
 #include "support.h"
 #include "random_graph.h"
+#include "texts.h"
 
 #define SOAK_TIMES(count) ((count) * (getenv("SOAK") ? 20 : 1))
 #define COUNT_OF(array) (sizeof(array) / sizeof *(array))
@@ -19,26 +20,13 @@
 // Ratios are equal up to what a machine with wider registers rounds differently.
 static int near(double a, double b) { return fabs(a - b) < 1e-14; }
 
-static tl_env silent(void) {
-    tl_env env;
-    memset(&env, 0, sizeof env);
-    return env;
-}
-
 static void assert_text(const tl_env *env, const char *text) {
     if (strcmp(env->error.text, text)) fail_msg("\"%s\", not \"%s\"", env->error.text, text);
 }
 
-static tl_graph parsed(const char *text) {
-    tl_env env = silent();
-    tl_graph graph;
-    if (tl_parse_graph(&env, text, strlen(text), &graph)) fail_msg("%s", env.error.text);
-    return graph;
-}
-
 // Equal layers of one byte; backward costs twice the forward, as tl_measure_checkpoints has it.
 static tl_graph equal_layers(int32_t layer_count, const char *needs) {
-    tl_env env = silent();
+    tl_env env = silent_env();
     tl_chain_desc desc;
     tl_graph graph;
     uint64_t costs[1024];
@@ -54,21 +42,21 @@ static tl_graph equal_layers(int32_t layer_count, const char *needs) {
 }
 
 static tl_checkpoint_config dynamic(uint64_t layer_count, double memory_fraction) {
-    tl_env env = silent();
+    tl_env env = silent_env();
     tl_checkpoint_config config;
     if (tl_checkpoint_dynamic(&env, layer_count, memory_fraction, &config)) fail_msg("%s", env.error.text);
     return config;
 }
 
 static tl_checkpoint_effect effect_of(const tl_graph *graph, uint64_t layer_count, const tl_checkpoint_config *config) {
-    tl_env env = silent();
+    tl_env env = silent_env();
     tl_checkpoint_effect effect;
     if (tl_measure_checkpoints(&env, graph, layer_count, config, &effect)) fail_msg("%s", env.error.text);
     return effect;
 }
 
 static tl_plan plan_of(const tl_graph *graph, const tl_checkpoint_config *config) {
-    tl_env env = silent();
+    tl_env env = silent_env();
     tl_plan plan;
     if (tl_plan_checkpoints(&env, graph, config, &plan)) fail_msg("%s", env.error.text);
     return plan;
@@ -102,7 +90,7 @@ static void assert_recomputed(const tl_graph *graph, const tl_checkpoint_config 
 }
 
 static void assert_kept(const tl_graph *graph, const tl_checkpoint_config *config, const char *ones) {
-    tl_env env = silent();
+    tl_env env = silent_env();
     uint8_t kept[64];
     char text[65];
     size_t count = strlen(ones), i;
@@ -150,7 +138,7 @@ static const char *const transformer =
 static tl_graph random_chain(tl_random *random, int32_t layer_count) {
     static const char *const needs[] = { "in", "out", "in,out", "none" };
     uint64_t numbers[6][64];
-    tl_env env = silent();
+    tl_env env = silent_env();
     tl_chain_desc desc;
     tl_graph graph;
     int32_t i, k;
@@ -172,7 +160,7 @@ static tl_graph random_chain(tl_random *random, int32_t layer_count) {
 static tl_graph random_layers(tl_random *random, int32_t layer_count, int far) {
     static const char *const needs[] = { "in", "out", "in0,out", "none" };
     static const char *const units[] = { "attention", "ffn", "other", NULL };
-    tl_env env = silent();
+    tl_env env = silent_env();
     tl_graph graph;
     int32_t l, k, last = 0, below = 0, first;
     tl_init_graph(&graph);
@@ -261,7 +249,7 @@ static void every_kind_has_a_name_that_parses_back(void **state) {
 
 static void every_rule_of_a_config_has_its_sentence(void **state) {
     static const uint64_t twice[] = { 7, 0, 3, 7 }, far[] = { 0, 12 }, last[] = { 11, 0 };
-    tl_env env = silent();
+    tl_env env = silent_env();
     tl_checkpoint_config config;
     (void)state;
 #define REFUSES(layer_count, sentence)                                                               \
@@ -315,7 +303,7 @@ static void duplicates_are_found_wherever_they_stand(void **state) {
     (void)state;
     for (round = 0; round < 2000; round++) {
         int count = random_count(&random, 1, 64), expected = 0;
-        tl_env env = silent();
+        tl_env env = silent_env();
         tl_checkpoint_config config = tl_checkpoint_selective(layers, (uint64_t)count);
         for (i = 0; i < count; i++) layers[i] = random_u64(&random, 0, (uint64_t)count * (uint64_t)count);
         for (i = 0; i < count; i++)
@@ -403,7 +391,7 @@ static void an_ascending_list_of_a_million_layers_is_walked_once(void **state) {
 
 static void flags_and_layers_decide_which_tensors_are_made_again(void **state) {
     static const uint64_t last[] = { 1 };
-    tl_graph graph = parsed(transformer);
+    tl_graph graph = graph_of(transformer);
     tl_checkpoint_config config = tl_checkpoint_uniform(1), off;
     (void)state;
     assert_recomputed(&graph, &config, "2 3 5 8 9 11");  // att for its saved bytes; down is read by an add, which needs nothing
@@ -427,7 +415,7 @@ static void flags_and_layers_decide_which_tensors_are_made_again(void **state) {
 }
 
 static void a_tensor_that_nobody_reads_or_that_leaves_its_layer_is_no_inner_one(void **state) {
-    tl_graph graph = parsed(
+    tl_graph graph = graph_of(
         "tlg 1\n"
         "node 0 x input fwd=0 bwd=0 out=8 needs=none in=-\n"
         "node 1 a op fwd=1 bwd=1 out=4 needs=out in=0 layer=0 unit=ffn\n"        // read inside and by a node of no layer
@@ -498,7 +486,7 @@ static void no_layers_have_nothing_to_save(void **state) {
 }
 
 static void a_graph_without_bytes_or_costs_has_ratios_all_the_same(void **state) {
-    tl_graph graph = parsed("tlg 1\nnode 0 x input fwd=0 bwd=0 out=0 needs=none in=-\n"
+    tl_graph graph = graph_of("tlg 1\nnode 0 x input fwd=0 bwd=0 out=0 needs=none in=-\n"
                             "node 1 a op fwd=0 bwd=0 out=0 needs=in in=0 layer=0\n");
     tl_checkpoint_config config = tl_checkpoint_uniform(1);
     tl_checkpoint_effect effect = effect_of(&graph, 1, &config);
@@ -510,7 +498,7 @@ static void a_graph_without_bytes_or_costs_has_ratios_all_the_same(void **state)
 }
 
 static void graphs_and_counts_that_do_not_fit_are_errors(void **state) {
-    tl_env env = silent();
+    tl_env env = silent_env();
     tl_graph graph = equal_layers(3, "in"), bare, broken;
     tl_checkpoint_config config = tl_checkpoint_uniform(2);
     tl_checkpoint_effect effect, no_effect;
@@ -534,7 +522,7 @@ static void graphs_and_counts_that_do_not_fit_are_errors(void **state) {
     assert_memory_equal(&plan, &no_plan, sizeof plan);
     assert_int_equal(tl_measure_checkpoints(&env, &graph, 3, &config, &effect), TL_ERROR_INVALID_ARG);
     config = tl_checkpoint_uniform(1);
-    bare = parsed("tlg 1\nnode 0 x input fwd=0 bwd=0 out=1 needs=none in=-\n");
+    bare = graph_of("tlg 1\nnode 0 x input fwd=0 bwd=0 out=1 needs=none in=-\n");
     assert_int_equal(tl_plan_checkpoints(&env, &bare, &config, &plan), TL_ERROR_INVALID_ARG);
     assert_text(&env, "tl_plan_checkpoints: graph: no node carries a layer number");
     config = tl_checkpoint_none();
@@ -602,7 +590,7 @@ static uint64_t limit_of(const tl_graph *graph, double fraction) {
 
 // The plan of a dynamic config, against brute force; returns 1 where there is one.
 static int assert_dynamic_is_best(const tl_graph *graph, int32_t layer_count, const tl_checkpoint_config *config) {
-    tl_env env = silent();
+    tl_env env = silent_env();
     tl_plan plan;
     uint64_t limit = limit_of(graph, config->strategy.as.dynamic.memory_fraction);
     brute best = brute_force(graph, layer_count, config, limit);
@@ -678,7 +666,7 @@ static void dynamic_of_thirteen_layers_is_the_optimum_where_layers_read_the_one_
 
 // Either search on its own, past the choice by the number of layers.
 static tli_search search_with(tl_result (*search)(tli_search *), const tl_graph *graph, const tl_checkpoint_config *config, uint64_t limit) {
-    tl_env env = silent();
+    tl_env env = silent_env();
     tli_search s;
     tli_layers layers;
     tl_plan all;
@@ -756,7 +744,7 @@ static void dynamic_of_many_layers_is_no_worse_than_any_uniform_interval(void **
         tl_graph graph = round % 2 ? random_layers(&random, count, round > 3) : random_chain(&random, count);
         tl_checkpoint_config config = dynamic((uint64_t)count, 0.3 + 0.1 * round), uniform;
         uint64_t limit = limit_of(&graph, config.strategy.as.dynamic.memory_fraction), interval;
-        tl_env env = silent();
+        tl_env env = silent_env();
         tl_plan plan, again;
         tl_result result = tl_plan_checkpoints(&env, &graph, &config, &plan);
         if (!result) {
@@ -796,7 +784,7 @@ static void dynamic_of_equal_layers_has_known_values(void **state) {
 }
 
 static void an_infeasible_fraction_names_the_least_peak_and_its_node(void **state) {
-    tl_env env = silent();
+    tl_env env = silent_env();
     tl_graph graph = equal_layers(12, "in");
     tl_checkpoint_config config = dynamic(12, 0.1);
     tl_checkpoint_effect effect, no_effect;
@@ -825,7 +813,7 @@ static void the_named_least_peak_is_feasible(void **state) {
     for (i = 0; i < COUNT_OF(counts); i++) {
         tl_graph graph = equal_layers((int32_t)counts[i], "in,out");
         uint64_t all = keep_all_peak(&graph), least;
-        tl_env env = silent();
+        tl_env env = silent_env();
         tl_checkpoint_config config = dynamic(counts[i], 0.0);
         tl_plan plan;
         assert_int_equal(tl_plan_checkpoints(&env, &graph, &config, &plan), TL_ERROR_INFEASIBLE);
@@ -855,7 +843,7 @@ static void a_wide_minimal_interval_still_finds_plans(void **state) {
     size_t i;
     (void)state;
     for (i = 0; i < COUNT_OF(intervals); i++) {
-        tl_env env = silent();
+        tl_env env = silent_env();
         tl_checkpoint_config config = tl_with_min_interval(dynamic(120, 1.0), intervals[i]);
         uint8_t kept[120];
         if (tl_find_kept_layers(&env, &graph, &config, kept, 120)) fail_msg("%s", env.error.text);
@@ -904,7 +892,7 @@ static void labels_stay_sorted_and_within_their_number(void **state) {
 
 static void every_entry_point_survives_a_failing_allocator(void **state) {
     static const uint64_t layers[] = { 3, 1, 0 };
-    tl_graph few = parsed(transformer), many = equal_layers(14, "in");
+    tl_graph few = graph_of(transformer), many = equal_layers(14, "in");
     tl_checkpoint_config configs[5];
     tl_plan no_plan;
     tl_checkpoint_effect no_effect;
@@ -979,7 +967,7 @@ static void assert_json(const tl_checkpoint_config *config, const char *text) {
 }
 
 static tl_checkpoint_config read_json(const char *text) {
-    tl_env env = silent();
+    tl_env env = silent_env();
     tl_checkpoint_config config;
     if (tl_parse_checkpoint_config_json(&env, text, strlen(text), &config)) fail_msg("%s: %s", text, env.error.text);
     return config;
@@ -1125,7 +1113,7 @@ static void every_cut_of_a_json_text_is_an_error(void **state) {
     (void)state;
     for (i = 0; i < sizeof text - 1; i++) {
         char *cut = (char *)malloc(i ? i : 1);  // so that a read behind the end is seen by a sanitizer
-        tl_env env = silent();
+        tl_env env = silent_env();
         tl_checkpoint_config config;
         assert_non_null(cut);
         memcpy(cut, text, i);
@@ -1244,7 +1232,7 @@ static void seed_test_selective_checkpointing(void **state) {
 static void seed_test_dynamic_checkpointing(void **state) {
     tl_checkpoint_config config = dynamic(12, 0.3);
     tl_checkpoint_effect effect;
-    tl_env env = silent();
+    tl_env env = silent_env();
     (void)state;
     assert_int_equal(tl_check_checkpoint_config(NULL, &config, 12), TL_OK);
     assert_int_equal(tl_measure_checkpoints(&env, NULL, 12, &config, &effect), TL_ERROR_INFEASIBLE);
@@ -1271,7 +1259,7 @@ static void seed_test_compute_overhead(void **state) {
 
 static void seed_test_invalid_dynamic_memory_fraction(void **state) {
     tl_checkpoint_config config, none = tl_checkpoint_none();
-    tl_env env = silent();
+    tl_env env = silent_env();
     (void)state;
     assert_int_equal(tl_checkpoint_dynamic(&env, 12, 1.5, &config), TL_ERROR_INVALID_ARG);
     assert_true(same_config(&config, &none));
@@ -1444,7 +1432,7 @@ static void defect_c6_lists_are_held_to_the_layers_there_are(void **state) {
     static const uint64_t many[] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13 }, far[] = { 100, 200 };
     tl_checkpoint_config config = tl_checkpoint_selective(many, 14);
     tl_checkpoint_effect effect;
-    tl_env env = silent();
+    tl_env env = silent_env();
     (void)state;
     assert_int_equal(tl_measure_checkpoints(&env, NULL, 12, &config, &effect), TL_ERROR_INVALID_ARG);
     assert_text(&env, "tl_check_checkpoint_config: layers: 12 is not below the number of layers");
@@ -1479,7 +1467,7 @@ static void defect_c8_positions_matter(void **state) {
 }
 
 static void defect_c9_each_flag_changes_the_plan(void **state) {
-    tl_graph graph = parsed(transformer);
+    tl_graph graph = graph_of(transformer);
     uint64_t peaks[4], costs[4];
     int flags;
     (void)state;
@@ -1536,7 +1524,7 @@ static void defect_c11_dynamic_is_free_to_space_unevenly(void **state) {
 static void defect_c12_a_dynamic_config_is_for_its_layers_alone(void **state) {
     tl_checkpoint_config config = dynamic(12, 0.7);
     tl_checkpoint_effect effect;
-    tl_env env = silent();
+    tl_env env = silent_env();
     (void)state;
     assert_int_equal(tl_measure_checkpoints(&env, NULL, 24, &config, &effect), TL_ERROR_INVALID_ARG);
     assert_text(&env, "tl_check_checkpoint_config: dynamic layer_count: must be the number of layers, 24");
@@ -1553,7 +1541,7 @@ static void defect_c13_fields_set_by_hand_are_held_to_the_same_rules(void **stat
         tl_checkpoint_config config = dynamic(12, 0.5);
         tl_checkpoint_effect effect;
         tl_plan plan;
-        tl_env env = silent();
+        tl_env env = silent_env();
         uint8_t kept[12];
         config.strategy.as.dynamic.memory_fraction = strtod(fractions[i], NULL);
         assert_int_equal(tl_check_checkpoint_config(&env, &config, 0), TL_ERROR_INVALID_ARG);
@@ -1567,7 +1555,7 @@ static void defect_c13_fields_set_by_hand_are_held_to_the_same_rules(void **stat
 }
 
 static void defect_c14_an_error_names_the_field_that_is_wrong(void **state) {
-    tl_env env = silent();
+    tl_env env = silent_env();
     tl_checkpoint_config config;
     (void)state;
     assert_int_equal(tl_checkpoint_dynamic(&env, 12, 1.5, &config), TL_ERROR_INVALID_ARG);
@@ -1594,7 +1582,7 @@ static void defect_c15_dynamic_reports_and_the_config_is_usable_either_way(void 
 
 // Large and cheap is dropped, small and dear is kept.
 static void defect_c16_bytes_and_costs_of_the_layers_decide(void **state) {
-    tl_graph graph = parsed("tlg 1\n"
+    tl_graph graph = graph_of("tlg 1\n"
                             "node 0 x input fwd=0 bwd=0 out=1 needs=none in=-\n"
                             "node 1 a op fwd=90 bwd=1 out=1 needs=in in=0 layer=0\n"
                             "node 2 b op fwd=1 bwd=1 out=50 needs=in in=1 layer=1\n"
@@ -1758,7 +1746,7 @@ static void assert_effect_of_equal_layers(const tl_checkpoint_effect *effect, co
 
 static int explain_effect(const golden_row *row, const uint8_t *kept) {
     const tl_checkpoint *c = &row->config.strategy;
-    tl_env env = silent();
+    tl_env env = silent_env();
     tl_checkpoint_effect effect;
     tl_checkpoint_config config = row->config;
     uint64_t layers[96], count = 0, l;
@@ -1822,7 +1810,7 @@ static void golden_checkpoint_rows_agree_or_are_counter_examples(void **state) {
     next_line(&at);
     while ((line = next_line(&at)) != NULL) {
         golden_row row;
-        tl_env env = silent();
+        tl_env env = silent_env();
         const uint8_t *kept;
         int explained;
         read_golden_row(line, &row);
@@ -1861,7 +1849,7 @@ static void golden_constructor_rows_agree(void **state) {
     at = csv;
     next_line(&at);
     while ((line = next_line(&at)) != NULL) {
-        tl_env env = silent();
+        tl_env env = silent_env();
         tl_checkpoint_config config;
         uint64_t layer_count;
         double fraction;

@@ -9,6 +9,7 @@
 #include "support.h"
 #include "random_graph.h"
 #include "random_steps.h"
+#include "texts.h"
 
 #define SOAK_TIMES(count) ((count) * (getenv("SOAK") ? 20 : 1))
 
@@ -23,19 +24,8 @@ static const char *const everything =
     "node 4 c add fwd=2 bwd=2 out=4 needs=in0 in=3.0,3.1 keep\n"
     "node 5 frozen mask fwd=7 bwd=0 out=2 needs=none in=1 grad=no\n";
 
-static tl_graph graph_of(const char *text) {
-    tl_env env;
-    tl_graph graph;
-    memset(&env, 0, sizeof env);
-    if (tl_parse_graph(&env, text, strlen(text), &graph)) fail_msg("%s", env.error.text);
-    return graph;
-}
-
 static tl_plan plan_of(const char *text, int inference) {
-    tl_env env;
-    tl_plan plan;
-    memset(&env, 0, sizeof env);
-    if (tl_parse_schedule(&env, text, strlen(text), &plan)) fail_msg("%s", env.error.text);
+    tl_plan plan = schedule_of(text);
     plan.inference = inference;
     return plan;
 }
@@ -915,7 +905,7 @@ static void measure_answers_a_broken_plan_and_keeps_its_steps(void **state) {
 
 // -- keep all, kept sets --
 
-static char *schedule_of(const tl_plan *plan) {
+static char *written(const tl_plan *plan) {
     size_t length = tl_print_schedule(plan, NULL, 0);
     char *text = (char *)malloc(length + 1);
     assert_int_equal(tl_print_schedule(plan, text, length + 1), length);
@@ -923,7 +913,7 @@ static char *schedule_of(const tl_plan *plan) {
 }
 
 static void assert_schedule(const tl_plan *plan, const char *text) {
-    char *printed = schedule_of(plan);
+    char *printed = written(plan);
     assert_string_equal(printed, text);
     free(printed);
 }

@@ -15,6 +15,7 @@
 #include "sink_support.h"
 #include "table.h"
 #include "table_dump.h"
+#include "texts.h"
 #include <sys/mman.h>
 
 // -- helpers --
@@ -37,19 +38,9 @@ static char *words_of(const tl_graph *graph, const tl_plan *plan) {
     return m.text;
 }
 
-static tl_graph graph_of(const char *text) {
-    tl_env env;
-    tl_graph graph;
-    memset(&env, 0, sizeof env);
-    if (tl_parse_graph(&env, text, strlen(text), &graph)) fail_msg("%s", env.error.text);
-    return graph;
-}
-
 static tl_plan plan_of(const tl_graph *graph, const char *text, int inference) {
-    tl_env env;
-    tl_plan plan;
-    memset(&env, 0, sizeof env);
-    if (tl_parse_schedule(&env, text, strlen(text), &plan)) fail_msg("%s", env.error.text);
+    tl_env env = silent_env();
+    tl_plan plan = schedule_of(text);
     plan.inference = inference;
     if (tl_measure_plan(&env, graph, NULL, &plan)) fail_msg("%s", env.error.text);
     return plan;

@@ -9,6 +9,7 @@
 #include "../tl_strategy.h"
 #include "support.h"
 #include "random_graph.h"
+#include "texts.h"
 
 #define SOAK_TIMES(count) ((count) * (getenv("SOAK") ? 100 : 1))
 
@@ -69,14 +70,6 @@ static tl_result plan_checked(const tl_chain_plan_desc *desc, tl_env *env, tl_pl
     assert_int_equal(report->least_budget_bytes + report->bound_budget_bytes, 0);
     assert_int_equal(report->limiting_node, -1);
     return result;
-}
-
-static tl_graph graph_of(const char *text) {
-    tl_env env;
-    tl_graph graph;
-    memset(&env, 0, sizeof env);
-    if (tl_parse_graph(&env, text, strlen(text), &graph)) fail_msg("%s", env.error.text);
-    return graph;
 }
 
 static tl_graph equal_chain(int32_t layers, uint64_t input, uint64_t bytes, uint64_t work, uint64_t fwd) {

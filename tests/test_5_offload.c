@@ -11,6 +11,7 @@
 #include "run_support.h"
 #include "gradients.h"
 #include "brute_offload.h"
+#include "texts.h"
 
 #define SOAK_TIMES(count) ((count) * (getenv("SOAK") ? 20 : getenv("SAMPLE") ? 0.15 : 1))
 #define FEW 1000000     // steps of work where time matters more than the last percent
@@ -246,14 +247,6 @@ static void tiny_graphs_reach_the_optimum_of_brute_force(void **state) {
 }
 
 // -- what the link is good for --
-
-static tl_graph graph_of(const char *text) {
-    tl_env env;
-    tl_graph graph;
-    memset(&env, 0, sizeof env);
-    if (tl_parse_graph(&env, text, strlen(text), &graph)) fail_msg("%s", env.error.text);
-    return graph;
-}
 
 // A chain whose first tensor is not read from F 2 on until B 2: it is away meanwhile.
 static tl_graph chain_with_a_gap(void) {

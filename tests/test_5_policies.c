@@ -9,6 +9,7 @@
 #include "support.h"
 #include "random_graph.h"
 #include "layered_graph.h"
+#include "texts.h"
 
 #define SOAK_TIMES(count) ((count) * (getenv("SOAK") ? 20 : 1))
 
@@ -56,14 +57,6 @@ static tl_result plan_checked(const tl_policy_desc *desc, tl_env *env, tl_plan *
     assert_int_equal(plan->inference, desc->inference);
     assert_true(plan->base_bytes <= budget && plan->peak_bytes <= budget - plan->base_bytes);
     return TL_OK;
-}
-
-static tl_graph graph_of(const char *text) {
-    tl_env env;
-    tl_graph graph;
-    memset(&env, 0, sizeof env);
-    if (tl_parse_graph(&env, text, strlen(text), &graph)) fail_msg("%s", env.error.text);
-    return graph;
 }
 
 // With every attribute, or layered: small byte counts, so that all of Algorithm 3's budgets can be tried.

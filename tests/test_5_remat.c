@@ -11,6 +11,7 @@
 #include "run_support.h"
 #include "gradients.h"
 #include "brute_force.h"
+#include "texts.h"
 
 #define SOAK_TIMES(count) ((count) * (getenv("SOAK") ? 20 : 1))
 #define FEW 2000000     // steps of work where time matters more than the last percent
@@ -71,14 +72,6 @@ static tl_result plan_checked(const tl_remat_desc *desc, tl_env *env, tl_plan *p
     result = tl_plan_remat(env, desc, plan, report);
     check_answer(desc, env, result, plan, report);
     return result;
-}
-
-static tl_graph graph_of(const char *text) {
-    tl_env env;
-    tl_graph graph;
-    memset(&env, 0, sizeof env);
-    if (tl_parse_graph(&env, text, strlen(text), &graph)) fail_msg("%s", env.error.text);
-    return graph;
 }
 
 static tl_graph chain_of(int32_t layers) {

@@ -10,19 +10,7 @@
 
 #include "support.h"
 #include "random_graph.h"
-
-static tl_env silent(void) {
-    tl_env env;
-    memset(&env, 0, sizeof env);
-    return env;
-}
-
-static tl_graph parsed(const char *text) {
-    tl_env env = silent();
-    tl_graph graph;
-    if (tl_parse_graph(&env, text, strlen(text), &graph)) fail_msg("%s", env.error.text);
-    return graph;
-}
+#include "texts.h"
 
 // A plan by hand: schemes by their names, one a node, all of speed-up 1 or as given.
 #define MOST_NODES 64
@@ -52,13 +40,13 @@ static tl_apply_desc apply_desc(const tl_graph *graph, const made_plan *made) {
 }
 
 static void applied_to(const tl_apply_desc *desc, tl_precision_graph *applied) {
-    tl_env env = silent();
+    tl_env env = silent_env();
     if (tl_apply_precision(&env, desc, applied)) fail_msg("%s", env.error.text);
 }
 
 // Apply these schemes to this text, and compare with the other text.
 static void assert_applies(const char *text, const uint8_t *schemes, tl_apply_desc desc, const char *expected) {
-    tl_graph graph = parsed(text);
+    tl_graph graph = graph_of(text);
     made_plan made;
     tl_precision_graph applied;
     char out[4096];
@@ -167,7 +155,7 @@ static void without_training_gradients_end_at_conversions(void **state) {
 static void names_of_conversions_are_unique(void **state) {
     static const uint8_t schemes[] = { F32, I8, F32, F32, I8, I8, I8 };
     char text[2048], long_name[256];
-    tl_env env = silent();
+    tl_env env = silent_env();
     tl_graph graph;
     tl_tensor of = { 3, 0 };
     made_plan made;
@@ -185,7 +173,7 @@ static void names_of_conversions_are_unique(void **state) {
         "node 4 y conv fwd=1 bwd=0 out=4 needs=none in=3,2.1 grad=no\n"
         "node 5 z conv fwd=1 bwd=0 out=4 needs=none in=2.0 grad=no keep\n"
         "node 6 x_i8_1 conv fwd=1 bwd=0 out=4 needs=none in=1 grad=no\n", long_name);
-    graph = parsed(text);
+    graph = graph_of(text);
     if (tl_add_view(&env, &graph, "z_f32", of, NULL)) fail_msg("%s", env.error.text);
     make_plan(&made, &graph, schemes);
     desc = apply_desc(&graph, &made);
@@ -205,8 +193,8 @@ static void names_of_conversions_are_unique(void **state) {
 
 static void views_stand_for_the_same_tensors(void **state) {
     static const uint8_t schemes[] = { F32, I8, F16 };
-    tl_env env = silent();
-    tl_graph graph = parsed("tlg 1\n"
+    tl_env env = silent_env();
+    tl_graph graph = graph_of("tlg 1\n"
         "node 0 x input fwd=0 bwd=0 out=4 needs=none in=-\n"
         "node 1 a split fwd=1 bwd=0 out=4,8 needs=none in=0 grad=no\n"
         "node 2 b conv fwd=1 bwd=0 out=4 needs=none in=1.1 grad=no\n");
@@ -226,18 +214,9 @@ static void views_stand_for_the_same_tensors(void **state) {
     tl_free_graph(NULL, &graph);
 }
 
-static tl_quantization quantization_of(float scale, int32_t low, int32_t high) {
-    tl_quantization q;
-    memset(&q, 0, sizeof q);
-    q.scale = scale;
-    q.low = low;
-    q.high = high;
-    return q;
-}
-
 static void integers_carry_their_quantisation(void **state) {
     static const uint8_t schemes[] = { F32, I8, I16, TL_SCHEME_W8A16 };
-    tl_graph graph = parsed("tlg 1\n"
+    tl_graph graph = graph_of("tlg 1\n"
         "node 0 x input fwd=0 bwd=0 out=4 needs=none in=-\n"
         "node 1 a conv fwd=1 bwd=0 out=4 needs=none in=0 param=8 grad=no\n"
         "node 2 b conv fwd=1 bwd=0 out=4 needs=none in=1 param=8 grad=no\n"
@@ -249,8 +228,8 @@ static void integers_carry_their_quantisation(void **state) {
     int i;
     (void)state;
     for (i = 0; i < 4; i++) {
-        narrow[i] = quantization_of(1.0f + (float)i, -128, 127);
-        wide[i] = quantization_of(0.5f + (float)i, -32767, 32767);
+        narrow[i] = quantization_of(1.0f + (float)i, 0, -128, 127);
+        wide[i] = quantization_of(0.5f + (float)i, 0, -32767, 32767);
     }
     wide[3].scale = 0;
     make_plan(&made, &graph, schemes);
@@ -283,7 +262,7 @@ static void conversions_cost_what_they_move(void **state) {
         { F32, I8, 0, 500000000, 25 }, { F32, F16, 1000000000, 0, 150 }, { F32, F16, 1000000000, 500000000, 200 },
         { F32, BF16, 0, 500000000, 200 }, { F16, F32, 0, 300000000, 334 }, { F16, BF16, 1000000000, 500000000, 100 },
         { F16, BF16, 0, 500000000, 25 }, { I8, I16, 3000000000, 0, 25 }, { I8, F16, 700000000, 1, 108 } };
-    tl_graph graph = parsed("tlg 1\n"
+    tl_graph graph = graph_of("tlg 1\n"
         "node 0 x input fwd=0 bwd=0 out=98 needs=none in=-\n"
         "node 1 a conv fwd=1 bwd=0 out=98 needs=none in=0 grad=no\n"
         "node 2 b conv fwd=1 bwd=0 out=98 needs=none in=1 grad=no\n");
@@ -311,7 +290,7 @@ static void conversions_cost_what_they_move(void **state) {
 }
 
 static void costs_are_divided_and_their_sum_is_rounded_once(void **state) {
-    tl_graph graph = parsed("tlg 1\n"
+    tl_graph graph = graph_of("tlg 1\n"
         "node 0 x input fwd=0 bwd=0 out=4 needs=none in=-\n"
         "node 1 a conv fwd=5 bwd=9 out=4 needs=none in=0\n");
     uint8_t schemes[2] = { F32, F32 };
@@ -440,7 +419,7 @@ static void check_copy(const tl_apply_desc *desc, const tl_precision_graph *appl
 }
 
 static void check_applied(const tl_apply_desc *desc, const tl_precision_graph *applied) {
-    tl_env env = silent();
+    tl_env env = silent_env();
     uint8_t *seen = (uint8_t *)calloc((size_t)desc->graph->tensor_count * TL_FORMAT_COUNT, 1);
     tl_graph again;
     size_t length = tl_print_graph(&applied->graph, NULL, 0);
@@ -525,7 +504,7 @@ static uint64_t keep_all_peak(const tl_graph *graph) {
 }
 
 static void check_plans(const tl_precision_graph *applied, int with_remat) {
-    tl_env env = silent();
+    tl_env env = silent_env();
     tl_plan plan;
     tl_remat_desc desc;
     uint64_t peak = keep_all_peak(&applied->graph);
@@ -554,7 +533,7 @@ static void random_plans_are_applied_by_the_rules(void **state) {
     long copies = 0;
     (void)state;
     for (round = 0; round < rounds; round++) {
-        tl_env env = silent();
+        tl_env env = silent_env();
         tl_graph graph;
         made_plan made;
         uint8_t schemes[MOST_NODES];
@@ -589,7 +568,7 @@ static void sums_are_those_of_the_plan(void **state) {
     long copies = 0;
     (void)state;
     for (round = 0; round < rounds; round++) {
-        tl_env env = silent();
+        tl_env env = silent_env();
         tl_graph graph;
         tl_device device;
         tl_precision_desc desc;
@@ -649,7 +628,7 @@ static void sums_are_those_of_the_plan(void **state) {
 // -- what is refused --
 
 static void assert_refused(const tl_apply_desc *desc, tl_result code, const char *sentence) {
-    tl_env env = silent();
+    tl_env env = silent_env();
     tl_precision_graph applied;
     memset(&applied, 0xA5, sizeof applied);
     assert_int_equal(tl_apply_precision(&env, desc, &applied), code);
@@ -662,7 +641,7 @@ static void broken_plans_are_refused(void **state) {
     static const uint8_t schemes[] = { F32, I8, I16 };
     double huge = 1e308;
     const double speedups[] = { 0.0, -1.0, huge * 10, -huge * 10 };
-    tl_graph graph = parsed("tlg 1\n"
+    tl_graph graph = graph_of("tlg 1\n"
         "node 0 x input fwd=0 bwd=0 out=4 needs=none in=-\n"
         "node 1 a conv fwd=5 bwd=0 out=4 needs=none in=0 grad=no\n"
         "node 2 b conv fwd=5 bwd=0 out=4 needs=none in=1 grad=no\n");
@@ -736,7 +715,7 @@ static void broken_quantisations_are_refused(void **state) {
         { 1.0f, 0, 256, 0, 0, 0, "low, high: are more than i8 holds" },
         { 1.0f, -1, 32768, 0, 0, 1, "low, high: are more than i16 holds" } };
     static const uint8_t schemes[] = { F32, F32, I8, I16 };
-    tl_graph graph = parsed("tlg 1\n"
+    tl_graph graph = graph_of("tlg 1\n"
         "node 0 x input fwd=0 bwd=0 out=4 needs=none in=-\n"
         "node 1 a conv fwd=5 bwd=0 out=4 needs=none in=0 grad=no\n"
         "node 2 b conv fwd=5 bwd=0 out=4 needs=none in=1 grad=no\n"
@@ -752,11 +731,11 @@ static void broken_quantisations_are_refused(void **state) {
     for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         desc = apply_desc(&graph, &made);
         memset(given, 0, sizeof given);
-        given[1] = quantization_of(rows[i].scale, rows[i].low, rows[i].high);
+        given[1] = quantization_of(rows[i].scale, 0, rows[i].low, rows[i].high);
         given[1].zero_point = rows[i].zero_point;
         given[1].rounding = (tl_rounding)rows[i].rounding;
         if (i == 1) given[1].scale = huge * 10;
-        given[0] = quantization_of(-1.0f, 7, 3);  // of a tensor that stays as it is: not read
+        given[0] = quantization_of(-1.0f, 0, 7, 3);  // of a tensor that stays as it is: not read
         if (rows[i].wide) desc.wide_quantizations = given; else desc.quantizations = given;
         snprintf(sentence, sizeof sentence, "tl_apply_precision: node 1 (a): quantizations: %s", rows[i].rule);
         assert_refused(&desc, TL_ERROR_INVALID_ARG, sentence);
@@ -766,8 +745,8 @@ static void broken_quantisations_are_refused(void **state) {
 
 static void every_failing_allocation_is_survived(void **state) {
     static const uint8_t schemes[] = { F32, F16, F32, BF16, F32, F16 };
-    tl_graph graph = parsed(TRAINED);
-    tl_env plain_env = silent();
+    tl_graph graph = graph_of(TRAINED);
+    tl_env plain_env = silent_env();
     tl_tensor of = { 1, 1 };
     made_plan made;
     tl_apply_desc desc;

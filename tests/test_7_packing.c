@@ -12,12 +12,7 @@
 #include "random_steps.h"
 #include "run_support.h"
 #include "gradients.h"
-
-static tl_env silent(void) {
-    tl_env env;
-    memset(&env, 0, sizeof env);
-    return env;
-}
+#include "texts.h"
 
 static tl_packing_desc packing_desc(const tl_graph *graph, const tl_plan *plan, tl_codec codec) {
     tl_packing_desc desc;
@@ -29,19 +24,12 @@ static tl_packing_desc packing_desc(const tl_graph *graph, const tl_plan *plan, 
 }
 
 static void packed_by(const tl_packing_desc *desc, tl_plan *plan) {
-    tl_env env = silent();
+    tl_env env = silent_env();
     if (tl_plan_packing(&env, desc, plan)) fail_msg("%s", env.error.text);
 }
 
-static tl_graph parsed(const char *text) {
-    tl_env env = silent();
-    tl_graph graph;
-    if (tl_parse_graph(&env, text, strlen(text), &graph)) fail_msg("%s", env.error.text);
-    return graph;
-}
-
 static tl_plan scheduled(const char *text) {
-    tl_env env = silent();
+    tl_env env = silent_env();
     tl_plan plan;
     if (tl_parse_schedule(&env, text, strlen(text), &plan)) fail_msg("%s", env.error.text);
     return plan;
@@ -70,8 +58,8 @@ static void assert_schedule(const tl_plan *plan, const char *expected) {
     "node 4 d layer fwd=1 bwd=1 out=128 needs=in in=3\n"
 
 static void a_chain_is_packed_behind_its_last_reader(void **state) {
-    tl_graph graph = parsed(CHAIN);
-    tl_env env = silent();
+    tl_graph graph = graph_of(CHAIN);
+    tl_env env = silent_env();
     tl_packing_desc desc = packing_desc(&graph, NULL, TL_CODEC_Q8);
     tl_device device;
     tl_plan plan, raw;
@@ -93,7 +81,7 @@ static void a_chain_is_packed_behind_its_last_reader(void **state) {
 
 // Compressed first, c is beside everything: that alone is the peak. Packing b as well lowers nothing.
 static void what_lowers_no_peak_stays_raw(void **state) {
-    tl_graph graph = parsed(
+    tl_graph graph = graph_of(
         "tlg 1\n"
         "node 0 x input fwd=0 bwd=0 out=4 needs=none in=-\n"
         "node 1 a layer fwd=1 bwd=1 out=128 needs=in in=0\n"
@@ -102,7 +90,7 @@ static void what_lowers_no_peak_stays_raw(void **state) {
         "node 4 d layer fwd=1 bwd=1 out=4 needs=in in=3\n");
     tl_packing_desc desc = packing_desc(&graph, NULL, TL_CODEC_F16);
     uint8_t allowed[5] = { 0, 1, 1, 1, 1 };
-    tl_env env = silent();
+    tl_env env = silent_env();
     tl_plan plan;
     (void)state;
     packed_by(&desc, &plan);  // at F 3 a waits packed; b is read there, c made there
@@ -125,7 +113,7 @@ static void what_lowers_no_peak_stays_raw(void **state) {
 
 // a and b are read last by c. Were b compressed first, or expanded last, its two copies would stand beside a raw.
 static void at_one_place_the_small_is_compressed_first_and_expanded_last(void **state) {
-    tl_graph graph = parsed(
+    tl_graph graph = graph_of(
         "tlg 1\n"
         "node 0 x input fwd=0 bwd=0 out=4 needs=none in=-\n"
         "node 1 b layer fwd=1 bwd=0 out=1280 needs=none in=0 grad=no\n"
@@ -133,7 +121,7 @@ static void at_one_place_the_small_is_compressed_first_and_expanded_last(void **
         "node 3 c layer fwd=1 bwd=1 out=4 needs=in in=1,2\n"
         "node 4 m probe fwd=1 bwd=0 out=1300 needs=none in=3 grad=no\n");
     tl_packing_desc desc = packing_desc(&graph, NULL, TL_CODEC_F16);
-    tl_env env = silent();
+    tl_env env = silent_env();
     tl_plan plan;
     (void)state;
     packed_by(&desc, &plan);
@@ -145,7 +133,7 @@ static void at_one_place_the_small_is_compressed_first_and_expanded_last(void **
 
 // b runs again and reads a: a waits until then. c takes part in a copy, and e is a result: both stay.
 static void copies_and_results_are_left_alone(void **state) {
-    tl_graph graph = parsed(
+    tl_graph graph = graph_of(
         "tlg 1\n"
         "node 0 x input fwd=0 bwd=0 out=128 needs=none in=-\n"
         "node 1 a layer fwd=1 bwd=1 out=128 needs=in in=0\n"
@@ -156,7 +144,7 @@ static void copies_and_results_are_left_alone(void **state) {
         "node 6 g layer fwd=1 bwd=1 out=1280 needs=none in=5\n");
     tl_plan base = scheduled("F 1\nF 2\nF 3\nD 2\nO 3\nF 4\nW 3\nF 5\nF 6\nD 5\nD 6\nB 6\nB 5\nL 3\nW 3\nB 4\nD 3\nF 2\nB 3\nD 2\nB 2\nD 1\nB 1\n");
     tl_packing_desc desc = packing_desc(&graph, &base, TL_CODEC_BF16);
-    tl_env env = silent();
+    tl_env env = silent_env();
     tl_plan plan;
     (void)state;
     base.repeat_count = 3;
@@ -182,7 +170,7 @@ typedef struct waiting { int32_t tensor, compress_after, expand_before; } waitin
 static int try_packing(const tl_graph *graph, const tl_plan *base, const waiting *list, int32_t count, unsigned subset,
                        int descending, tl_codec codec, uint64_t *peak) {
     static tl_step steps[2000];
-    tl_env env = silent();
+    tl_env env = silent_env();
     tl_plan plan = *base;
     tl_simulate_desc desc;
     tl_report report;
@@ -393,7 +381,7 @@ static void the_peak_is_the_least_of_all_subsets(void **state) {
     int round, rounds = rounds_of(4000);
     (void)state;
     for (round = 0; round < rounds; round++) {
-        tl_env env = silent();
+        tl_env env = silent_env();
         tl_graph graph;
         tl_plan base;
         tl_simulate_desc desc;
@@ -421,7 +409,7 @@ static void what_an_applied_graph_keeps_in_f32_is_packed(void **state) {
     long packed = 0;
     (void)state;
     for (round = 0; round < rounds; round++) {
-        tl_env env = silent();
+        tl_env env = silent_env();
         tl_graph graph;
         tl_precision_plan choice;
         tl_precision_node nodes[16];
@@ -525,11 +513,11 @@ static tl_graph scale_graph(void) {
     for (i = 1; i <= LAYERS; i++)
         at += sprintf(at, "node %d h%d scale fwd=1 bwd=1 out=%d needs=in in=%d\n", (int)i, (int)i, 4 * WIDTH, (int)i - 1);
     sprintf(at, "node %d loss sum fwd=1 bwd=1 out=4 needs=none in=%d keep\n", (int)i, (int)i - 1);
-    return parsed(text);
+    return graph_of(text);
 }
 
 static void run_scales(const tl_graph *graph, const tl_plan *plan, scales *s) {
-    tl_env env = silent();
+    tl_env env = silent_env();
     tl_backend backend;
     tl_cpu_backend_desc backend_desc;
     tl_kernel kernels[2];
@@ -576,7 +564,7 @@ static double codec_error(tl_codec codec, const double *h, int32_t at) {
 
 static void gradients_are_off_by_what_the_codec_loses(void **state) {
     tl_graph graph = scale_graph();
-    tl_env env = silent();
+    tl_env env = silent_env();
     tl_random random = { 7103 };
     scales raw, lossy;
     tl_plan plan, packed;
@@ -624,7 +612,7 @@ static void gradients_are_off_by_what_the_codec_loses(void **state) {
 // Whole numbers up to 127, 127 in each block of 32, and weights that are powers of two: nothing is rounded.
 static void what_the_codec_can_say_is_not_changed(void **state) {
     tl_graph graph = scale_graph();
-    tl_env env = silent();
+    tl_env env = silent_env();
     tl_random random = { 7104 };
     scales raw, lossy;
     tl_plan plan, packed;
@@ -653,7 +641,7 @@ static void what_the_codec_can_say_is_not_changed(void **state) {
 // -- what is refused --
 
 static void assert_refused(const tl_packing_desc *desc, tl_result code, const char *sentence) {
-    tl_env env = silent();
+    tl_env env = silent_env();
     tl_plan plan;
     memset(&plan, 0xA5, sizeof plan);
     assert_int_equal(tl_plan_packing(&env, desc, &plan), code);
@@ -662,10 +650,10 @@ static void assert_refused(const tl_packing_desc *desc, tl_result code, const ch
 }
 
 static void broken_descs_are_refused(void **state) {
-    tl_graph graph = parsed(CHAIN);
+    tl_graph graph = graph_of(CHAIN);
     tl_plan base = scheduled("F 1\nF 2\nF 3\nF 4\nB 4\nD 3\nB 3\nB 2\nB 1\n");
     tl_packing_desc desc = packing_desc(&graph, &base, TL_CODEC_NONE);
-    tl_env env = silent();
+    tl_env env = silent_env();
     tl_device device;
     uint64_t offset = 0;
     tl_plan plan;
@@ -711,11 +699,11 @@ static void broken_descs_are_refused(void **state) {
 
 // Without a backward nobody waits.
 static void a_graph_without_gradients_is_left_alone(void **state) {
-    tl_graph graph = parsed("tlg 1\nnode 0 x input fwd=0 bwd=0 out=128 needs=none in=-\n"
+    tl_graph graph = graph_of("tlg 1\nnode 0 x input fwd=0 bwd=0 out=128 needs=none in=-\n"
                             "node 1 a layer fwd=1 bwd=0 out=128 needs=none in=0 grad=no\n"
                             "node 2 b layer fwd=1 bwd=0 out=128 needs=none in=1 grad=no keep\n");
     tl_packing_desc desc = packing_desc(&graph, NULL, TL_CODEC_Q8);
-    tl_env env = silent();
+    tl_env env = silent_env();
     tl_plan plan;
     (void)state;
     packed_by(&desc, &plan);
@@ -725,7 +713,7 @@ static void a_graph_without_gradients_is_left_alone(void **state) {
 }
 
 static void every_failing_allocation_is_survived(void **state) {
-    tl_graph graph = parsed(CHAIN);
+    tl_graph graph = graph_of(CHAIN);
     tl_plan base = scheduled("F 1\nF 2\nF 3\nF 4\nB 4\nD 3\nB 3\nB 2\nB 1\n");
     int given;
     long at;

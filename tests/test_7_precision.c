@@ -9,6 +9,7 @@
 #define TL_STRATEGY_IMPLEMENTATION
 #include "../tl_strategy.h"
 #include "support.h"
+#include "texts.h"
 
 #define SOAK_TIMES(count) ((count) * (getenv("SOAK") ? 100 : 1))
 #define BIT(scheme) (1u << (scheme))
@@ -16,14 +17,6 @@
 static int sampled(int count) {
     int part = getenv("SAMPLE") ? atoi(getenv("SAMPLE")) : 1;
     return part > 1 ? count / part + 1 : count;
-}
-
-static tl_graph graph_of(const char *text) {
-    tl_env env;
-    tl_graph graph;
-    memset(&env, 0, sizeof env);
-    if (tl_parse_graph(&env, text, strlen(text), &graph)) fail_msg("%s", env.error.text);
-    return graph;
 }
 
 static tl_precision_plan planned(const tl_precision_desc *desc) {

@@ -16,28 +16,6 @@
 
 // -- what the tests share --
 
-static uint32_t bits_of(float value) {
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    return bits;
-}
-
-static float of_bits(uint32_t bits) {
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
-static tl_quantization quantization_of(float scale, int32_t zero_point, int32_t low, int32_t high) {
-    tl_quantization q;
-    memset(&q, 0, sizeof q);
-    q.scale = scale;
-    q.zero_point = zero_point;
-    q.low = low;
-    q.high = high;
-    return q;
-}
-
 static tl_quantization found(tl_range_rule rule, float least, float most, int32_t low, int32_t high) {
     tl_quantization q;
     tl_env env = {0};
@@ -49,7 +27,7 @@ static tl_quantization found(tl_range_rule rule, float least, float most, int32_
 // A number of any size and sign, not infinite.
 static float random_float(tl_random *random) {
     for (;;) {
-        float value = of_bits((uint32_t)tl_next_random(random));
+        float value = float_of_bits((uint32_t)tl_next_random(random));
         if (value - value == 0) return value;
     }
 }
@@ -168,7 +146,7 @@ static void a_range_on_one_side_of_zero_is_drawn_to_it(void **state) {
 }
 
 static void scales_have_a_least_value(void **state) {
-    const float smallest = of_bits(0x34000000u), normal = of_bits(0x00800000u);
+    const float smallest = float_of_bits(0x34000000u), normal = float_of_bits(0x00800000u);
     int rule;
     (void)state;
     for (rule = 0; rule < TL_RANGE_COUNT; rule++)
@@ -176,7 +154,7 @@ static void scales_have_a_least_value(void **state) {
     assert_true(found(TL_RANGE_AFFINE, -1e-6f, 1e-6f, -128, 127).scale == smallest);
     assert_true(found(TL_RANGE_HALF, -1e-6f, 1e-6f, -128, 127).scale == smallest);
     assert_true(found(TL_RANGE_NARROW, -1e-6f, 1e-6f, -127, 127).scale == 1e-6f / 127.0f);
-    assert_true(found(TL_RANGE_WIDE, 0, of_bits(1), -128, 127).scale == normal);
+    assert_true(found(TL_RANGE_WIDE, 0, float_of_bits(1), -128, 127).scale == normal);
 }
 
 static void zero_is_exact_under_every_rule(void **state) {
@@ -238,7 +216,7 @@ static void what_is_no_range_is_refused(void **state) {
 }
 
 static void a_range_wider_than_f32_is_an_overflow_for_affine_alone(void **state) {
-    const float most = of_bits(0x7F7FFFFFu);
+    const float most = float_of_bits(0x7F7FFFFFu);
     tl_quantization q = quantization_of(1, 2, 3, 4);
     tl_env env = {0};
     tl_result result = tl_find_quantization(&env, TL_RANGE_AFFINE, -most, most, -128, 127, &q);
@@ -292,7 +270,7 @@ static void numbers_round_as_libm_does(void **state) {
     int i;
     (void)state;
     for (i = 0; i < SOAK_TIMES(200000); i++) {
-        tl_quantization q = quantization_of(of_bits(0x30000000u + (uint32_t)tl_next_random_below(&random, 0x20000000u)),
+        tl_quantization q = quantization_of(float_of_bits(0x30000000u + (uint32_t)tl_next_random_below(&random, 0x20000000u)),
                                             (int32_t)tl_next_random_below(&random, 256) - 128, -128, 127);
         int64_t half = (int64_t)tl_next_random_below(&random, 800) - 400;
         float value = i % 2 ? random_float(&random) : (float)half * 0.5f * q.scale;
@@ -363,7 +341,7 @@ static void what_is_no_number_becomes_zero_and_infinities_the_bounds(void **stat
     q.scale = 3e38f;
     assert_int_equal(tl_dequantize(&env, &q, 1, 1, TL_FORMAT_I8, integers, back, 5), TL_OK);
     assert_true(back[0] == 0);
-    for (i = 1; i < 5; i++) assert_int_equal(bits_of(back[i]), i % 2 ? 0x7F7FFFFFu : 0xFF7FFFFFu);
+    for (i = 1; i < 5; i++) assert_int_equal(bits_of_float(back[i]), i % 2 ? 0x7F7FFFFFu : 0xFF7FFFFFu);
 }
 
 static void channels_are_those_of_the_axis(void **state) {
@@ -471,7 +449,7 @@ static void onnx_dynamicquantizelinear_min_adjusted(void **state) {
 }
 
 static void dynamic_quantisation_takes_small_data_and_refuses_none(void **state) {
-    const float most = of_bits(0x7F7FFFFFu);
+    const float most = float_of_bits(0x7F7FFFFFu);
     float small[2] = {-1e-9f, 1e-9f}, zeros[2] = {0, 0}, wrong[2] = {1, NAN}, wide[2];
     tl_quantization q;
     uint8_t integers[2] = {9, 9};
@@ -492,7 +470,7 @@ static void dynamic_quantisation_takes_small_data_and_refuses_none(void **state)
     assert_int_equal(tl_quantize_dynamic(&env, small, integers, 2, &q), TL_OK);
     assert_true(q.scale == 2e-9f / 255.0f && integers[0] == 0 && integers[1] == 255);
     assert_int_equal(tl_quantize_dynamic(&env, zeros, integers, 2, &q), TL_OK);
-    assert_true(q.scale == of_bits(0x34000000u) && integers[0] == 0 && integers[1] == 0);
+    assert_true(q.scale == float_of_bits(0x34000000u) && integers[0] == 0 && integers[1] == 0);
 }
 
 // -- requantise --
@@ -535,9 +513,9 @@ static void multipliers_of_known_numbers(void **state) {
     assert_true(m.multiplier == 1 << 30 && m.exponent == -1);
     assert_int_equal(tl_find_multiplier(NULL, 1, 1, 3, &m), TL_OK);
     assert_true(m.multiplier == 1431655765 && m.exponent == -1);
-    assert_int_equal(tl_find_multiplier(NULL, of_bits(1), of_bits(1), of_bits(0x7F7FFFFFu), &m), TL_OK);
+    assert_int_equal(tl_find_multiplier(NULL, float_of_bits(1), float_of_bits(1), float_of_bits(0x7F7FFFFFu), &m), TL_OK);
     assert_int_equal(m.exponent, -425);
-    assert_int_equal(tl_find_multiplier(NULL, of_bits(0x7F7FFFFFu), of_bits(0x7F7FFFFFu), of_bits(1), &m), TL_OK);
+    assert_int_equal(tl_find_multiplier(NULL, float_of_bits(0x7F7FFFFFu), float_of_bits(0x7F7FFFFFu), float_of_bits(1), &m), TL_OK);
     assert_true(m.exponent == 405 && m.multiplier == 2147483392);
 }
 
@@ -730,7 +708,7 @@ static void a_loss_scale_stays_within_its_limits(void **state) {
     s.scale = 3;
     s = tl_default_loss_scaler(&s);
     assert_true(s.scale == 200 && s.least == 200 && s.most == 200);
-    s.most = of_bits(0x7F7FFFFFu);
+    s.most = float_of_bits(0x7F7FFFFFu);
     s.scale = 3e38f;
     for (i = 0; i < 3; i++) tl_next_loss_scale(&s, 0);
     assert_true(s.scale == s.most);

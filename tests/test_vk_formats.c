@@ -381,32 +381,27 @@ static void compare_machines(const job *j, const char *what, const char *refusal
 
 // -- graphs --
 
+#define CONVERTED \
+    "tlg 1\n" \
+    "node 0 x input fwd=0 bwd=0 out=4004 needs=none in=-\n" \
+    "node 1 a sum fwd=3 bwd=3 out=4004 needs=in in=0\n" \
+    "node 2 s sum fwd=3 bwd=3 out=4004 needs=in in=1\n" \
+    "node 3 a_bf16 convert fwd=1 bwd=1 out=2002 needs=none in=1\n" \
+    "node 4 b sum fwd=3 bwd=3 out=2002 needs=in in=3\n" \
+    "node 5 c sum fwd=3 bwd=3 out=2002 needs=in in=4,3\n" \
+    "node 6 c_f16 convert fwd=1 bwd=1 out=2002 needs=none in=5 fwork=4004 bwork=4004\n" \
+    "node 7 d sum fwd=3 bwd=3 out=2002 needs=in in=6\n"
+
 // A tensor is converted once more after all its other readers, so that the run adds to no gradient; bf16 becomes f16
 // through scratch.
 static const char plain_text[] =
-    "tlg 1\n"
-    "node 0 x input fwd=0 bwd=0 out=4004 needs=none in=-\n"
-    "node 1 a sum fwd=3 bwd=3 out=4004 needs=in in=0\n"
-    "node 2 s sum fwd=3 bwd=3 out=4004 needs=in in=1\n"
-    "node 3 a_bf16 convert fwd=1 bwd=1 out=2002 needs=none in=1\n"
-    "node 4 b sum fwd=3 bwd=3 out=2002 needs=in in=3\n"
-    "node 5 c sum fwd=3 bwd=3 out=2002 needs=in in=4,3\n"
-    "node 6 c_f16 convert fwd=1 bwd=1 out=2002 needs=none in=5 fwork=4004 bwork=4004\n"
-    "node 7 d sum fwd=3 bwd=3 out=2002 needs=in in=6\n"
+    CONVERTED
     "node 8 d_f32 convert fwd=1 bwd=1 out=4004 needs=none in=7\n"
     "node 9 e sum fwd=3 bwd=3 out=4004 needs=in in=8,2 keep\n";
 
 // Conversions whose gradients meet those of other readers.
 static const char shared_text[] =
-    "tlg 1\n"
-    "node 0 x input fwd=0 bwd=0 out=4004 needs=none in=-\n"
-    "node 1 a sum fwd=3 bwd=3 out=4004 needs=in in=0\n"
-    "node 2 s sum fwd=3 bwd=3 out=4004 needs=in in=1\n"
-    "node 3 a_bf16 convert fwd=1 bwd=1 out=2002 needs=none in=1\n"
-    "node 4 b sum fwd=3 bwd=3 out=2002 needs=in in=3\n"
-    "node 5 c sum fwd=3 bwd=3 out=2002 needs=in in=4,3\n"
-    "node 6 c_f16 convert fwd=1 bwd=1 out=2002 needs=none in=5 fwork=4004 bwork=4004\n"
-    "node 7 d sum fwd=3 bwd=3 out=2002 needs=in in=6\n"
+    CONVERTED
     "node 8 c_f32 convert fwd=1 bwd=1 out=4004 needs=none in=5\n"
     "node 9 d_f32 convert fwd=1 bwd=1 out=4004 needs=none in=7\n"
     "node 10 e sum fwd=3 bwd=3 out=4004 needs=in in=9,8,2,1 keep\n";

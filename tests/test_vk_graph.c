@@ -18,6 +18,7 @@
 #include "../tl_vk_backend.h"
 #include "random_graph.h"
 #include "vk_support.h"
+#include "vk_shared.h"
 #include "vk_layers.h"
 
 enum {
@@ -32,64 +33,49 @@ static long rounds_of(long count) { return getenv("SOAK") ? 10 * count : getenv(
 // -- the device, opened once --
 
 static struct {
-    vkt           v;
-    int           is_open;
-    tl_env        env;
-    tl_backend    backend;
+    shared_device device;
     tl_vk_kernel *mix;
     tl_range      digest, gradients;  // of the call under way; [NODES][SLOT] of the parameters of each node
 } g;
 
-static void ok(tl_result result) {
-    if (result) fail_msg("%s: %s", tl_name_result(result), g.env.error.text);
-}
+static void ok(tl_result result) { shared_ok(&g.device, result); }
 
 static tl_range add_range(uint64_t bytes) {
     tl_range range;
     memset(&range, 0, sizeof range);
     range.bytes = bytes;
-    ok(g.backend.add_block(g.backend.self, TL_TIER_DEVICE, bytes, &range.block));
-    ok(g.backend.claim(g.backend.self, range));
+    ok(g.device.backend.add_block(g.device.backend.self, TL_TIER_DEVICE, bytes, &range.block));
+    ok(g.device.backend.claim(g.device.backend.self, range));
     return range;
 }
 
 static int has_device(const char *test) {
-    vkt_desc desc;
-    tl_vk_backend_desc backend;
     tl_vk_kernel_desc kernel;
     if (!vkt_has_vulkan(test)) return 0;
-    if (g.is_open) return 1;
-    memset(&desc, 0, sizeof desc);
-    memset(&backend, 0, sizeof backend);
+    if (!shared_open(&g.device)) return 1;
     memset(&kernel, 0, sizeof kernel);
-    vkt_open(&desc, &g.v);
-    backend.device = g.v.device;
-    ok(tl_vk_init_backend(&g.env, &backend, &g.backend));
     kernel.words = vk_graph_mix_words;
     kernel.word_count = sizeof vk_graph_mix_words / 4;
     kernel.buffer_count = 2;
     kernel.push_bytes = 16;
-    ok(tl_vk_init_kernel(&g.backend, &kernel, &g.mix));
+    ok(tl_vk_init_kernel(&g.device.backend, &kernel, &g.mix));
     g.digest = add_range(DIGEST);
     g.gradients = add_range(NODES * SLOT);
-    g.is_open = 1;
     return 1;
 }
 
 static void free_range(tl_range range) {
-    ok(g.backend.release(g.backend.self, range));
-    ok(g.backend.free_block(g.backend.self, range.block));
+    ok(g.device.backend.release(g.device.backend.self, range));
+    ok(g.device.backend.free_block(g.device.backend.self, range.block));
 }
 
 static int close_device(void **state) {
     (void)state;
-    if (!g.is_open) return 0;
+    if (!g.device.is_open) return 0;
     free_range(g.digest);
     free_range(g.gradients);
-    tl_vk_free_kernel(&g.backend, g.mix);
-    tl_vk_free_backend(&g.env, &g.backend);
-    vkt_close(&g.v);
-    return vkt_messages(&g.v);  // not 0: the run fails
+    tl_vk_free_kernel(&g.device.backend, g.mix);
+    return shared_close(&g.device);
 }
 
 #define NEED_DEVICE() do { if (!has_device(__func__)) skip(); } while (0)
@@ -117,8 +103,8 @@ static tl_result mix(tl_range target, tl_range source, uint64_t seed, uint32_t f
     accesses[1].range = ranges[1] = source;
     accesses[0].writes = 1;
     accesses[1].writes = 0;
-    result = g.backend.order(g.backend.self, accesses, source.bytes ? 2 : 1);
-    return result ? result : tl_vk_record_kernel(&g.backend, g.mix, ranges, push, (push[0] + 63) / 64, 1, 1);
+    result = g.device.backend.order(g.device.backend.self, accesses, source.bytes ? 2 : 1);
+    return result ? result : tl_vk_record_kernel(&g.device.backend, g.mix, ranges, push, (push[0] + 63) / 64, 1, 1);
 }
 
 // Put what a call reads together in the digest. What a backward does not need is not there, and does not count.
@@ -234,10 +220,10 @@ static void read_outcome(tl_run *run, const tl_graph *graph, int inference, outc
     free(is_result);
     access.range = g.gradients;
     access.writes = 0;
-    ok(g.backend.order(g.backend.self, &access, 1));
-    ok(g.backend.map(g.backend.self, g.gradients, TL_MAP_READ, &mapped));
+    ok(g.device.backend.order(g.device.backend.self, &access, 1));
+    ok(g.device.backend.map(g.device.backend.self, g.gradients, TL_MAP_READ, &mapped));
     for (i = 0; i < NODES; i++) memcpy(out->gradients[i], (const char *)mapped + i * SLOT, DIGEST);
-    ok(g.backend.unmap(g.backend.self, g.gradients, TL_MAP_READ, mapped));
+    ok(g.device.backend.unmap(g.device.backend.self, g.gradients, TL_MAP_READ, mapped));
 }
 
 // Two training steps by a plan, within a budget (0 = none).
@@ -248,9 +234,9 @@ static void run_plan(const tl_graph *graph, const tl_plan *plan, uint64_t budget
     memset(out, 0, sizeof *out);
     memset(&desc, 0, sizeof desc);
     if (faults) out->m = *faults;
-    ok(g.backend.fill(g.backend.self, g.gradients, 0));
+    ok(g.device.backend.fill(g.device.backend.self, g.gradients, 0));
     desc.graph = graph;
-    desc.backend = &g.backend;
+    desc.backend = &g.device.backend;
     desc.kernels = kernels;
     desc.kernel_count = make_kernels(graph, &out->m, kernels);
     desc.plan = plan;
@@ -258,7 +244,7 @@ static void run_plan(const tl_graph *graph, const tl_plan *plan, uint64_t budget
     desc.load = load;
     desc.load_user = (void *)(uintptr_t)graph;
     desc.seed = 42;
-    ok(tl_init_run(&g.env, &desc, &run));
+    ok(tl_init_run(&g.device.env, &desc, &run));
     ok(tl_run_plan(run));
     ok(tl_run_plan(run));
     tl_measure_run(run, &out->report);
@@ -353,7 +339,7 @@ static void walk_graphs(uint64_t seed, int inference, long rounds) {
            rounds, recomputes, lower, seen, faults);
     assert_true(lower * 2 > rounds);
     if (!inference) assert_true(recomputes * 3 > rounds && faults > 0 && seen == faults);
-    assert_int_equal(vkt_messages(&g.v), 0);
+    assert_int_equal(vkt_messages(&g.device.v), 0);
 }
 
 static void random_graphs_run_as_planned_with_the_gradients_of_keep_all(void **state) {

@@ -16,40 +16,23 @@
 #define TL_VK_BACKEND_IMPLEMENTATION
 #include "../tl_vk_backend.h"
 #include "vk_support.h"
+#include "vk_shared.h"
 
 enum { ELEMENTS = 5000 };
 
-static struct {
-    vkt        v;
-    int        is_open;
-    tl_env     env;
-    tl_backend backend;
-} g;
+static shared_device g;
 
-static void ok(tl_result result) {
-    if (result) fail_msg("%s: %s", tl_name_result(result), g.env.error.text);
-}
+static void ok(tl_result result) { shared_ok(&g, result); }
 
 static int has_device(const char *test) {
-    vkt_desc desc;
-    tl_vk_backend_desc backend;
     if (!vkt_has_vulkan(test)) return 0;
-    if (g.is_open) return 1;
-    memset(&desc, 0, sizeof desc);
-    memset(&backend, 0, sizeof backend);
-    vkt_open(&desc, &g.v);
-    backend.device = g.v.device;
-    ok(tl_vk_init_backend(&g.env, &backend, &g.backend));
-    g.is_open = 1;
+    shared_open(&g);
     return 1;
 }
 
 static int close_device(void **state) {
     (void)state;
-    if (!g.is_open) return 0;
-    tl_vk_free_backend(&g.env, &g.backend);
-    vkt_close(&g.v);
-    return vkt_messages(&g.v);  // not 0: the run fails
+    return g.is_open ? shared_close(&g) : 0;
 }
 
 #define NEED_DEVICE() do { if (!has_device(__func__)) skip(); } while (0)

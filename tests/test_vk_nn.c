@@ -24,6 +24,7 @@
 #define TL_VK_BACKEND_IMPLEMENTATION
 #include "../tl_vk_backend.h"
 #include "vk_support.h"
+#include "vk_shared.h"
 
 #include "nn.h"
 #include "vk_nn.h"
@@ -42,42 +43,26 @@ typedef struct tensor {
 } tensor;
 
 static struct {
-    vkt        v;
-    int        is_open;
-    tl_env     env;
-    tl_backend backend;
-    vk_nn      nn;
-    tensor     tensors[TENSOR_MAX];
-    int        tensor_count;
-    uint64_t   checksum;  // of everything downloaded
+    shared_device device;
+    vk_nn         nn;
+    tensor        tensors[TENSOR_MAX];
+    int           tensor_count;
+    uint64_t      checksum;  // of everything downloaded
 } g;
 
-static void ok(tl_result result) {
-    if (result) fail_msg("%s: %s", tl_name_result(result), g.env.error.text);
-}
+static void ok(tl_result result) { shared_ok(&g.device, result); }
 
 static int has_device(const char *test) {
-    vkt_desc desc;
-    tl_vk_backend_desc backend;
     if (!vkt_has_vulkan(test)) return 0;
-    if (g.is_open) return 1;
-    memset(&desc, 0, sizeof desc);
-    memset(&backend, 0, sizeof backend);
-    vkt_open(&desc, &g.v);
-    backend.device = g.v.device;
-    ok(tl_vk_init_backend(&g.env, &backend, &g.backend));
-    ok(vk_nn_init(&g.backend, &g.nn));
-    g.is_open = 1;
+    if (shared_open(&g.device)) ok(vk_nn_init(&g.device.backend, &g.nn));
     return 1;
 }
 
 static int close_device(void **state) {
     (void)state;
-    if (!g.is_open) return 0;
+    if (!g.device.is_open) return 0;
     vk_nn_free(&g.nn);
-    tl_vk_free_backend(&g.env, &g.backend);
-    vkt_close(&g.v);
-    return vkt_messages(&g.v);  // not 0: the run fails
+    return shared_close(&g.device);
 }
 
 #define NEED_DEVICE() do { if (!has_device(__func__)) skip(); } while (0)
@@ -86,10 +71,10 @@ static int close_device(void **state) {
 
 static void upload(tensor *t) {
     void *mapped;
-    ok(g.backend.map(g.backend.self, t->whole, TL_MAP_WRITE, &mapped));
+    ok(g.device.backend.map(g.device.backend.self, t->whole, TL_MAP_WRITE, &mapped));
     memset(mapped, 0xA5, (size_t)t->whole.bytes);
     memcpy((char *)mapped + GUARD, t->host, t->n * sizeof(float));
-    ok(g.backend.unmap(g.backend.self, t->whole, TL_MAP_WRITE, mapped));
+    ok(g.device.backend.unmap(g.device.backend.self, t->whole, TL_MAP_WRITE, mapped));
 }
 
 // Wait for the device and fetch; a byte changed around the tensor is a failure.
@@ -98,14 +83,14 @@ static void download(tensor *t) {
     void *mapped;
     const unsigned char *bytes;
     size_t i, size = t->n * sizeof(float);
-    ok(g.backend.submit(g.backend.self, &ticket));
-    ok(g.backend.wait(g.backend.self, ticket));
-    ok(g.backend.map(g.backend.self, t->whole, TL_MAP_READ, &mapped));
+    ok(g.device.backend.submit(g.device.backend.self, &ticket));
+    ok(g.device.backend.wait(g.device.backend.self, ticket));
+    ok(g.device.backend.map(g.device.backend.self, t->whole, TL_MAP_READ, &mapped));
     bytes = (const unsigned char *)mapped;
     for (i = 0; i < GUARD; i++)
         if (bytes[i] != 0xA5 || bytes[GUARD + size + i] != 0xA5) fail_msg("%s", "a guard byte changed");
     memcpy(t->host, bytes + GUARD, size);
-    ok(g.backend.unmap(g.backend.self, t->whole, TL_MAP_READ, mapped));
+    ok(g.device.backend.unmap(g.device.backend.self, t->whole, TL_MAP_READ, mapped));
     g.checksum = nn_checksum(g.checksum, t->host, size);
 }
 
@@ -117,8 +102,8 @@ static tensor *make_empty(size_t n) {
     assert_non_null(t->host);
     t->whole.offset = 0;
     t->whole.bytes = n * sizeof(float) + 2 * GUARD;
-    ok(g.backend.add_block(g.backend.self, TL_TIER_DEVICE, t->whole.bytes, &t->whole.block));
-    ok(g.backend.claim(g.backend.self, t->whole));
+    ok(g.device.backend.add_block(g.device.backend.self, TL_TIER_DEVICE, t->whole.bytes, &t->whole.block));
+    ok(g.device.backend.claim(g.device.backend.self, t->whole));
     t->range = t->whole;
     t->range.offset = GUARD;
     t->range.bytes = n * sizeof(float);
@@ -164,11 +149,11 @@ static float *copy_of(const tensor *t) {
 static void free_tensors(void) {
     tl_ticket ticket;
     int i;
-    ok(g.backend.submit(g.backend.self, &ticket));
-    ok(g.backend.wait(g.backend.self, ticket));
+    ok(g.device.backend.submit(g.device.backend.self, &ticket));
+    ok(g.device.backend.wait(g.device.backend.self, ticket));
     for (i = 0; i < g.tensor_count; i++) {
-        ok(g.backend.release(g.backend.self, g.tensors[i].whole));
-        ok(g.backend.free_block(g.backend.self, g.tensors[i].whole.block));
+        ok(g.device.backend.release(g.device.backend.self, g.tensors[i].whole));
+        ok(g.device.backend.free_block(g.device.backend.self, g.tensors[i].whole.block));
         free(g.tensors[i].host);
     }
     memset(g.tensors, 0, sizeof g.tensors);
@@ -795,7 +780,7 @@ static void add_net_node(int32_t id) {
         desc.saved_bytes = vk_nn_attention_saved_bytes(NET_B, NET_C / VK_NN_HEAD, NET_T);
         desc.bwork_bytes = vk_nn_attention_scratch_bytes(NET_B, NET_C / VK_NN_HEAD, NET_T);
     }
-    ok(tl_add_node(&g.env, &n.graph, &desc, NULL));
+    ok(tl_add_node(&g.device.env, &n.graph, &desc, NULL));
 }
 
 static void make_net(void) {
@@ -829,15 +814,15 @@ static float run_net(uint8_t keep_flag, int32_t *recomputed) {
         memset(n.grads[i]->host, 0, n.grads[i]->n * sizeof(float));
         upload(n.grads[i]);
     }
-    ok(tl_plan_kept_set(&g.env, &n.graph, keep, &plan));
+    ok(tl_plan_kept_set(&g.device.env, &n.graph, keep, &plan));
     vk_nn_set_kernels(kernels, &n.net);
     desc.graph = &n.graph;
-    desc.backend = &g.backend;
+    desc.backend = &g.device.backend;
     desc.kernels = kernels;
     desc.kernel_count = VK_NN_OP_COUNT;
     desc.plan = &plan;
     desc.seed = 3;
-    ok(tl_init_run(&g.env, &desc, &run));
+    ok(tl_init_run(&g.device.env, &desc, &run));
     for (i = 0; i < NET_ROWS; i++) ids[i] = (int32_t)(nn_hash(9, (uint64_t)i) % NET_V);
     ok(tl_write_tensor(run, tokens, ids, sizeof ids));
     for (i = 0; i < NET_ROWS; i++) ids[i] = (int32_t)(nn_hash(8, (uint64_t)i) % NET_V);
@@ -847,14 +832,14 @@ static float run_net(uint8_t keep_flag, int32_t *recomputed) {
     tl_measure_run(run, &report);
     if (recomputed) *recomputed = report.recompute_count;
     tl_free_run(run);
-    tl_free_plan(&g.env, &plan);
+    tl_free_plan(&g.device.env, &plan);
     for (i = 0; i < n.count; i++) download(n.grads[i]);
     return value;
 }
 
 static void free_net(void) {
     free_tensors();
-    tl_free_graph(&g.env, &n.graph);
+    tl_free_graph(&g.device.env, &n.graph);
 }
 
 static void a_network_that_recomputes_has_the_gradients_of_one_that_keeps(void **state) {

@@ -61,27 +61,11 @@ static void *allocate(uint64_t bytes) {
     return made;
 }
 
-static float float_of(uint32_t bits) {
-    float value;
-    memcpy(&value, &bits, 4);
-    return value;
-}
-
-static uint32_t bits_of(float value) {
-    uint32_t bits;
-    memcpy(&bits, &value, 4);
-    return bits;
-}
-
 static uint32_t any_bits(tl_random *random) { return (uint32_t)(tl_next_random(random) >> 32); }
 
 static tl_quantization make_quantization(float scale, int32_t zero_point, int32_t low, int32_t high,
                                          tl_rounding rounding) {
-    tl_quantization q;
-    q.scale = scale;
-    q.zero_point = zero_point;
-    q.low = low;
-    q.high = high;
+    tl_quantization q = quantization_of(scale, zero_point, low, high);
     q.rounding = rounding;
     return q;
 }
@@ -99,7 +83,7 @@ typedef struct work {
 static void fail_at(const work *k, uint64_t i, const char *what, int64_t got, int64_t expected, uint32_t bits) {
     const tl_quantization *q = &k->quantizations[i / k->inner_count % (uint64_t)k->channel_count];
     fail_msg("%s %d of %d, from %08x: %lld, not %lld; scale %08x, zero point %d, %d .. %d, rounding %d", what, (int)i,
-             (int)k->count, (unsigned)bits, (long long)got, (long long)expected, (unsigned)bits_of(q->scale),
+             (int)k->count, (unsigned)bits, (long long)got, (long long)expected, (unsigned)bits_of_float(q->scale),
              (int)q->zero_point, (int)q->low, (int)q->high, (int)q->rounding);
 }
 
@@ -123,7 +107,7 @@ static void check_quantize(world *w, const work *k, const float *plain) {
     for (i = 0; i < k->count && memcmp(got, expected, (size_t)bytes); i++)
         if (integer_at(got, k->format, i) != integer_at(expected, k->format, i))
             fail_at(k, i, "integer", integer_at(got, k->format, i), integer_at(expected, k->format, i),
-                    bits_of(plain[i]));
+                    bits_of_float(plain[i]));
     drop(w, &from);
     drop(w, &to);
     free(expected);
@@ -141,8 +125,8 @@ static void check_dequantize(world *w, const work *k, const void *integers) {
                                          k->format), "tl_vk_record_dequantize");
     if (k->count) expect_ok(w, read_range(w, to, got), "read_range");
     for (i = 0; i < k->count && memcmp(got, expected, (size_t)(4 * k->count)); i++)
-        if (bits_of(got[i]) != bits_of(expected[i]))
-            fail_at(k, i, "f32", bits_of(got[i]), bits_of(expected[i]),
+        if (bits_of_float(got[i]) != bits_of_float(expected[i]))
+            fail_at(k, i, "f32", bits_of_float(got[i]), bits_of_float(expected[i]),
                     (uint32_t)integer_at(integers, k->format, i));
     drop(w, &from);
     drop(w, &to);
@@ -166,8 +150,8 @@ static const uint32_t scales[] = {
     0x00000003u, 0x007FFFFFu, 0x00800000u, 0x7F7FFFFFu, 0x7F000000u, 0x2A123457u, 0x55555555u
 };
 
-static tl_quantization quantization_of(int k, int s, int rounding) {
-    return make_quantization(float_of(scales[s]), kinds[k].zero_point, kinds[k].low, kinds[k].high,
+static tl_quantization swept_quantization(int k, int s, int rounding) {
+    return make_quantization(float_of_bits(scales[s]), kinds[k].zero_point, kinds[k].low, kinds[k].high,
                              (tl_rounding)rounding);
 }
 
@@ -183,7 +167,7 @@ static void every_bf16_pattern_quantizes_like_the_host(void **state) {
     for (k = 0; k < COUNT_OF(kinds); k++)
         for (s = 0; s < COUNT_OF(scales); s++)
             for (r = 0; r < TL_ROUNDING_COUNT; r++) {
-                tl_quantization q = quantization_of(k, s, r);
+                tl_quantization q = swept_quantization(k, s, r);
                 work job;
                 job.quantizations = &q;
                 job.channel_count = 1;
@@ -192,7 +176,7 @@ static void every_bf16_pattern_quantizes_like_the_host(void **state) {
                 job.format = kinds[k].format;
                 for (i = 0; i < COUNT; i++) {  // and what lies behind the patterns
                     uint32_t low = s % 3 == 0 ? 0 : s % 3 == 1 ? 1 : i * 40503u & 0xFFFFu;
-                    plain[i] = float_of(i << 16 | low);
+                    plain[i] = float_of_bits(i << 16 | low);
                 }
                 check_quantize(&w, &job, plain);
             }
@@ -212,7 +196,7 @@ static void halves_quantize_like_the_host(void **state) {
     for (k = 0; k < COUNT_OF(kinds); k++)
         for (s = 0; s < COUNT_OF(scales); s++)
             for (r = 0; r < TL_ROUNDING_COUNT; r++) {
-                tl_quantization q = quantization_of(k, s, r);
+                tl_quantization q = swept_quantization(k, s, r);
                 int32_t stride = kinds[k].format == TL_FORMAT_I8 ? 1 : 17;
                 work job;
                 job.quantizations = &q;
@@ -224,7 +208,7 @@ static void halves_quantize_like_the_host(void **state) {
                     for (side = 0; side < SIDES; side++) {
                         double half = ((double)(i - STEPS / 2) * stride + 0.5) * (double)q.scale;
                         float near = half > 3e38 ? 3e38f : half < -3e38 ? -3e38f : (float)half;
-                        plain[SIDES * i + side] = float_of(bits_of(near) + (uint32_t)(side - SIDES / 2));
+                        plain[SIDES * i + side] = float_of_bits(bits_of_float(near) + (uint32_t)(side - SIDES / 2));
                     }
                 check_quantize(&w, &job, plain);
             }
@@ -244,7 +228,7 @@ static void every_integer_dequantizes_like_the_host(void **state) {
     for (i = 0; i < COUNT; i++) integers[i] = (uint16_t)i;
     for (k = 0; k < COUNT_OF(kinds); k++)
         for (s = 0; s < COUNT_OF(scales); s++) {
-            tl_quantization q = quantization_of(k, s, 0);
+            tl_quantization q = swept_quantization(k, s, 0);
             work job;
             job.quantizations = &q;
             job.channel_count = 1;
@@ -275,7 +259,7 @@ static tl_quantization any_quantization(tl_random *random, tl_format format) {
         scale = any_bits(random) & 0x7FFFFFFFu;
         if (any_bits(random) % 4) scale = (scale & 0x07FFFFFFu) | 0x38000000u;
     } while (scale == 0 || scale >= 0x7F800000u);
-    return make_quantization(float_of(scale), low + (int32_t)(any_bits(random) % (uint32_t)(high - low + 1)), low, high,
+    return make_quantization(float_of_bits(scale), low + (int32_t)(any_bits(random) % (uint32_t)(high - low + 1)), low, high,
                              (tl_rounding)(any_bits(random) % TL_ROUNDING_COUNT));
 }
 
@@ -284,10 +268,10 @@ static float any_number(tl_random *random, const tl_quantization *q) {
     uint32_t bits = any_bits(random);
     int32_t steps = (int32_t)(bits % 65536u) - 32768;
     double value;
-    if (bits >> 30 == 0) return float_of(any_bits(random));
+    if (bits >> 30 == 0) return float_of_bits(any_bits(random));
     value = (double)steps / (bits >> 30 == 1 ? 2 : 256) * (double)q->scale;
-    if (value > 3e38 || value < -3e38) return float_of(any_bits(random));
-    return float_of(bits_of((float)value) + (bits >> 29 & 1u));
+    if (value > 3e38 || value < -3e38) return float_of_bits(any_bits(random));
+    return float_of_bits(bits_of_float((float)value) + (bits >> 29 & 1u));
 }
 
 static void any_numbers_quantize_like_the_host(void **state) {
@@ -313,7 +297,7 @@ static void any_numbers_quantize_like_the_host(void **state) {
         for (i = 0; i < 16; i++) q[i] = any_quantization(&random, job.format);
         for (i = 0; i < COUNT; i++) plain[i] = any_number(&random, &q[i / job.inner_count % 16]);
         check_quantize(&w, &job, plain);
-        for (i = 0; i < COUNT; i++) plain[i] = float_of(any_bits(&random));
+        for (i = 0; i < COUNT; i++) plain[i] = float_of_bits(any_bits(&random));
         check_dequantize(&w, &job, plain);
     }
     free(plain);
@@ -332,8 +316,19 @@ static const shape shapes[] = {
     { 1, 1000, 1, 999 },    { 1, 6, 1000, 1500 }, { 33, 17, 31, 17391 },  { 1, 2, 1, 1 },          { 2, 4000, 1, 8000 }
 };
 
+enum { WORKGROUP_SIZES = 3 };
+
+// Of one of so many workgroup sizes.
+static void open_sized(world *w, int which) {
+    static const uint32_t workgroup_sizes[WORKGROUP_SIZES] = { 32, 64, 256 };
+    tl_vk_backend_desc desc;
+    memset(&desc, 0, sizeof desc);
+    desc.workgroup_size = workgroup_sizes[which];
+    desc.staging_bytes = which ? 1 << 16 : 4096;  // the most channels do not fit the smaller one
+    open_world(w, NULL, &desc);
+}
+
 static void channels_have_quantizations_of_their_own(void **state) {
-    static const uint32_t workgroup_sizes[] = { 32, 64, 256 };
     enum { MOST = 17391 };
     float *plain = (float *)allocate(4 * MOST);
     tl_quantization *q = (tl_quantization *)allocate(4000 * sizeof *q);
@@ -342,13 +337,9 @@ static void channels_have_quantizations_of_their_own(void **state) {
     (void)state;
     if (!vkt_has_vulkan("channels_have_quantizations_of_their_own")) skip();
     random.state = 3;
-    for (g = 0; g < COUNT_OF(workgroup_sizes); g++) {
-        tl_vk_backend_desc desc;
+    for (g = 0; g < WORKGROUP_SIZES; g++) {
         world w;
-        memset(&desc, 0, sizeof desc);
-        desc.workgroup_size = workgroup_sizes[g];
-        desc.staging_bytes = g ? 1 << 16 : 4096;  // the most channels do not fit the smaller one
-        open_world(&w, NULL, &desc);
+        open_sized(&w, g);
         for (s = 0; s < COUNT_OF(shapes); s++)
             for (format = TL_FORMAT_I16; format <= TL_FORMAT_I8; format++) {
                 uint64_t i;
@@ -386,7 +377,7 @@ static void check_extremes(world *w, const shape *s, const float *plain) {
     tl_range from = add_with(w, plain, 4 * s->count), to = add(w, bytes);
     for (i = 0; i < (uint64_t)s->channel_count; i++) expected[i].least_key = UINT32_MAX;
     for (i = 0; i < s->count; i++)
-        add_to_extremes(&expected[i / s->inner_count % (uint64_t)s->channel_count], bits_of(plain[i]));
+        add_to_extremes(&expected[i / s->inner_count % (uint64_t)s->channel_count], bits_of_float(plain[i]));
     expect_ok(w, tl_vk_record_min_max_channels(&w->backend, to, from, s->channel_count, s->inner_count),
               "tl_vk_record_min_max_channels");
     expect_ok(w, read_range(w, to, got), "read_range");
@@ -404,7 +395,6 @@ static void check_extremes(world *w, const shape *s, const float *plain) {
 }
 
 static void extremes_of_channels_are_those_of_the_host(void **state) {
-    static const uint32_t workgroup_sizes[] = { 32, 64, 256 };
     enum { MOST = 17391 };
     float *plain = (float *)allocate(4 * MOST);
     tl_random random;
@@ -412,19 +402,15 @@ static void extremes_of_channels_are_those_of_the_host(void **state) {
     (void)state;
     if (!vkt_has_vulkan("extremes_of_channels_are_those_of_the_host")) skip();
     random.state = 11;
-    for (g = 0; g < COUNT_OF(workgroup_sizes); g++) {
-        tl_vk_backend_desc desc;
+    for (g = 0; g < WORKGROUP_SIZES; g++) {
         world w;
-        memset(&desc, 0, sizeof desc);
-        desc.workgroup_size = workgroup_sizes[g];
-        desc.staging_bytes = g ? 1 << 16 : 4096;
-        open_world(&w, NULL, &desc);
+        open_sized(&w, g);
         for (s = 0; s < COUNT_OF(shapes); s++)
             for (bits = 0; bits < 3; bits++) {  // of any bits; finite ones; none finite
                 uint64_t i;
                 for (i = 0; i < shapes[s].count; i++) {
                     uint32_t any = any_bits(&random);
-                    plain[i] = float_of(bits == 0 ? any : bits == 1 ? (any & 0xBFFFFFFFu) | 0x20000000u : any | 0x7F800000u);
+                    plain[i] = float_of_bits(bits == 0 ? any : bits == 1 ? (any & 0xBFFFFFFFu) | 0x20000000u : any | 0x7F800000u);
                 }
                 check_extremes(&w, &shapes[s], plain);
             }
@@ -540,7 +526,7 @@ static float finite_number(tl_random *random) {
     if (size % 8 == 0) bits &= 0x80000000u;
     else if (size % 8 < 6) bits = (bits & 0x81FFFFFFu) | 0x3E000000u;
     if ((bits & 0x7F800000u) == 0x7F800000u) bits &= 0xBFFFFFFFu;
-    return float_of(bits);
+    return float_of_bits(bits);
 }
 
 static void observers_find_by_the_device_what_they_find_on_the_cpu(void **state) {
@@ -596,7 +582,7 @@ static void a_batch_that_is_not_finite_is_refused_like_on_the_cpu(void **state) 
     expect_ok(&w, tl_vk_observe_extremes(&w.env, device, extremes, 3), "tl_vk_observe_extremes");
     for (k = 0; k < COUNT_OF(bad); k++) {
         for (i = 0; i < 60; i++) plain[i] = 1000;
-        plain[k * 17] = float_of(bad[k]);
+        plain[k * 17] = float_of_bits(bad[k]);
         find_extremes(&w, &s, plain, extremes);
         assert_int_equal(tl_observe_data(cpu, plain, 60), TL_ERROR_INVALID_ARG);
         refuse(&w, tl_vk_observe_extremes(&w.env, device, extremes, 3), TL_ERROR_INVALID_ARG,
@@ -715,7 +701,7 @@ static void work_in_flight_keeps_its_parameters(void **state) {
         assert_memory_equal(got, expected, sizeof got);
         memset(wanted, 0, sizeof wanted);
         for (i = 0; i < 7; i++) wanted[i].least_key = UINT32_MAX;
-        for (i = 0; i < CHAIN_COUNT; i++) add_to_extremes(&wanted[i / 3 % 7], bits_of(expected[i]));
+        for (i = 0; i < CHAIN_COUNT; i++) add_to_extremes(&wanted[i / 3 % 7], bits_of_float(expected[i]));
         expect_ok(&w, read_range(&w, result, extremes), "read_range");
         assert_memory_equal(extremes, wanted, sizeof wanted);
         drop(&w, &there);

@@ -5,16 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define TL_STRATEGY_IMPLEMENTATION
 #include "../../tl_strategy.h"
-
-static double now_ms(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
-}
+#include "timing.h"
 
 static tl_graph random_chain(int32_t count, uint64_t seed) {
     uint64_t *arrays = (uint64_t *)malloc(3 * (size_t)count * sizeof *arrays);
@@ -51,11 +45,11 @@ static void plan_at(const char *name, const tl_graph *graph, int percent) {
     if (tl_plan_keep_all(NULL, graph, 0, &all)) exit(1);
     desc.graph = graph;
     desc.budget_bytes = all.peak_bytes / 100 * (uint64_t)percent + all.peak_bytes % 100 * (uint64_t)percent / 100;
-    start = now_ms();
+    start = processor_ms();
     if (tl_plan_chain(&env, &desc, &plan, &report)) {
         printf("%-24s %5d %%   %s\n", name, percent, env.error.text);
     } else {
-        start = now_ms() - start;
+        start = processor_ms() - start;
         printf("%-24s %5d %% %9.1f ms   cost ratio %.5f   gap %.5f %s\n", name, percent, start,
                (double)plan.cost / (double)plan.base_cost, report.gap_ratio, report.proven ? "proven" : "");
         tl_free_plan(NULL, &plan);

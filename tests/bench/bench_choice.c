@@ -7,26 +7,15 @@
 #define _POSIX_C_SOURCE 199309L
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #define TL_STRATEGY_IMPLEMENTATION
 #include "../../tl_strategy.h"
 #include "../brute_choice.h"
+#include "timing.h"
 
 enum { GRAPHS = 7, LIMITS = 3, CALLS = GRAPHS * LIMITS };
 
 static const double limits[LIMITS] = { 0.1, 0.3, 0.7 };
-
-static double now_ms(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
-}
-
-static int by_value(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 static void must(tl_result result, const tl_env *env) {
     if (!result) return;
@@ -53,9 +42,9 @@ static void measure(const char *name, choice_shape shape, int nodes, int least_l
                 tl_free_choice_plan(&env, &plan);
             }
             c.desc.work_limit = work_limit;
-            begin = now_ms();
+            begin = processor_ms();
             must(tl_plan_choice(&env, &c.desc, &plan), &env);
-            times[count] = now_ms() - begin;
+            times[count] = processor_ms() - begin;
             gaps[count++] = 100 * plan.gap_ratio;
             proven += plan.proven;
             tl_free_choice_plan(&env, &plan);
@@ -77,9 +66,9 @@ static void measure_front(const char *name, choice_shape shape, int nodes) {
         double begin;
         memset(&env, 0, sizeof env);
         lc_init(&c, shape, nodes, (uint64_t)seed, limits[1]);
-        begin = now_ms();
+        begin = processor_ms();
         must(tl_plan_choice_front(&env, &c.desc, 0, &front), &env);
-        times[seed - 1] = now_ms() - begin;
+        times[seed - 1] = processor_ms() - begin;
         gaps[seed - 1] = 0;
         for (i = 0; i < front.point_count; i++) {
             const tl_front_point *p = &front.points[i];

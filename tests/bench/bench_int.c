@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "nn_int.h"
+#include "timing.h"
 
 typedef enum kind { F32, INT8, INT8_FLOAT, W8A16, INT16, KINDS } kind;
 
@@ -21,12 +21,6 @@ typedef struct bed {
     nn_int_factor factor;
     float scale;
 } bed;
-
-static double now_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
 
 static void *make(size_t count, size_t bytes) {
     void *block = calloc(count, bytes);
@@ -109,9 +103,9 @@ static void measure(size_t R, size_t K, size_t N, int rounds) {
     for (k = 0; k < KINDS; k++) ratios[k] = (double *)make((size_t)rounds, sizeof(double));
     for (round = -1; round < rounds; round++) {  // the first one warms up
         for (k = 0; k < KINDS; k++) {
-            double ns = now_ns();
+            double ns = processor_ns();
             for (i = 0; i < repeat; i++) run_kind(&b, (kind)k);
-            ns = (now_ns() - ns) / repeat;
+            ns = (processor_ns() - ns) / repeat;
             if (k == F32) f32_ns = ns;
             if (round >= 0) ratios[k][round] = k == F32 ? ns : f32_ns / ns;
         }

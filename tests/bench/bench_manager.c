@@ -3,26 +3,10 @@
 #define _POSIX_C_SOURCE 199309L
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #define TL_STRATEGY_IMPLEMENTATION
 #include "../../tl_strategy.h"
-
-static double now_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
-
-static int by_value(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *times, int count) {
-    qsort(times, (size_t)count, sizeof *times, by_value);
-    return times[count / 2];
-}
+#include "timing.h"
 
 static void must(tl_env *env, tl_result result) {
     if (result) { fprintf(stderr, "%s\n", env->error.text); exit(1); }
@@ -119,16 +103,16 @@ static times one_set(size_t memory_bytes, size_t bytes) {
         kept = borrow(&b, 1 - node);
         for (i = 0; i < repeat; i++) {
             for (side = 0; side < 2; side++) {  // who goes first finds the bytes cold: each does in turn
-                start = now_ns();
-                if ((side ^ i) & 1) { memcpy(kept, from, bytes);     t[0] += now_ns() - start; }
-                else                { save(&b, node, from, bytes);   t[2] += now_ns() - start; }
+                start = wall_ns();
+                if ((side ^ i) & 1) { memcpy(kept, from, bytes);     t[0] += wall_ns() - start; }
+                else                { save(&b, node, from, bytes);   t[2] += wall_ns() - start; }
             }
             for (side = 0; side < 2; side++) {
-                start = now_ns();
-                if ((side ^ i) & 1) { memcpy(to, kept, bytes);       t[1] += now_ns() - start; }
-                else                { take(&b, node, to, bytes);     t[3] += now_ns() - start; }
+                start = wall_ns();
+                if ((side ^ i) & 1) { memcpy(to, kept, bytes);       t[1] += wall_ns() - start; }
+                else                { take(&b, node, to, bytes);     t[3] += wall_ns() - start; }
             }
-            start = now_ns(); t[4] += now_ns() - start;  // the clock itself
+            start = wall_ns(); t[4] += wall_ns() - start;  // the clock itself
         }
         for (i = 0; i < 2; i++) copies[i][at] = (t[i] - t[4]) / repeat;
         saves[at] = (t[2] - t[4]) / repeat;
@@ -163,11 +147,11 @@ static void against_memcpy(const char *where, size_t memory_bytes, size_t bytes)
 static void bookkeeping(bench *b, int live, int32_t *first, double *save_ns, double *take_ns) {
     int batch = live < 1000 ? live : 1000, i;
     char bytes[4] = {0, 0, 0, 0};
-    double start = now_ns(), middle;
+    double start = wall_ns(), middle;
     for (i = 0; i < batch; i++) take(b, *first + i, bytes, 4);
-    middle = now_ns();
+    middle = wall_ns();
     for (i = 0; i < batch; i++) save(b, *first + live + i, bytes, 4);
-    *save_ns = (now_ns() - middle) / batch;
+    *save_ns = (wall_ns() - middle) / batch;
     *take_ns = (middle - start) / batch;
     *first += batch;
 }

@@ -7,23 +7,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define TL_STRATEGY_IMPLEMENTATION
 #include "../../tl_strategy.h"
 #include "../support.h"
+#include "timing.h"
 
 // -- measuring --
 
 enum { MOST_ROWS = 512 };
 static const double shares[] = { 0.01, 0.1, 0.3, 0.6, 0.9 };
 enum { SHARES = sizeof shares / sizeof shares[0] };
-
-static double now_ms(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
-}
 
 static void must(tl_result result, const tl_env *env, const char *what) {
     if (!result) return;
@@ -44,11 +38,6 @@ static void add_row(rows *r, double ms, double gap, int proven) {
     r->proven += proven;
 }
 
-static int by_value(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static void print_rows(rows *r, const char *what) {
     if (!r->count) return;
     qsort(r->ms, (size_t)r->count, sizeof *r->ms, by_value);
@@ -62,10 +51,10 @@ static void print_rows(rows *r, const char *what) {
 
 static double plan_once(const char *name, const tl_precision_desc *desc, tl_precision_plan *plan) {
     tl_env env;
-    double start = now_ms();
+    double start = processor_ms();
     memset(&env, 0, sizeof env);
     must(tl_plan_precision(&env, desc, plan), &env, name);
-    return now_ms() - start;
+    return processor_ms() - start;
 }
 
 // The choice alone, as tl_plan_precision sets it up: without the runner-up of each node.
@@ -77,9 +66,9 @@ static double choose_alone(const char *name, const tl_precision_desc *desc) {
     memset(&env, 0, sizeof env);
     must(tli_open_precision(&env, "bench_precision", desc, 1, &p), &env, name);
     p.choice.loss_limit = (uint64_t)1 << 40;
-    start = now_ms();
+    start = processor_ms();
     must(tl_plan_choice(&env, &p.choice, &plan), &env, name);
-    start = now_ms() - start;
+    start = processor_ms() - start;
     tl_free_choice_plan(&env, &plan);
     tli_close_precision(&p);
     return start;
@@ -239,10 +228,10 @@ static random_choice *make_choice(int series_parallel, int32_t node_count, uint6
 
 static double choose_once(const tl_choice_desc *desc, tl_choice_plan *plan) {
     tl_env env;
-    double start = now_ms();
+    double start = processor_ms();
     memset(&env, 0, sizeof env);
     must(tl_plan_choice(&env, desc, plan), &env, "choice");
-    return now_ms() - start;
+    return processor_ms() - start;
 }
 
 static void random_graphs(const char *what, int series_parallel, int32_t node_count, int seeds) {

@@ -10,33 +10,17 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #define TL_STRATEGY_IMPLEMENTATION
 #include "../../tl_strategy.h"
 #include "../support.h"
 #include "../layered_graph.h"
+#include "timing.h"
 
 // -- measuring --
 
 enum { CALLS = 5 };
 #define ENOUGH_MS 100.0     // no further call after so many
-
-static double now_ms(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
-}
-
-static int by_value(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *times, int count) {
-    qsort(times, (size_t)count, sizeof *times, by_value);
-    return times[count / 2];
-}
 
 // An allocator that knows its peak; the size stands before each piece.
 typedef struct meter { size_t live, peak; } meter;
@@ -83,17 +67,17 @@ typedef struct answer {
 
 // One call, as often as it is cheap: tl_plan_remat, or where there is a policy that.
 static answer ask(const tl_remat_desc *remat, const tl_policy_desc *policy) {
-    double times[CALLS], start = now_ms();
+    double times[CALLS], start = processor_ms();
     answer a;
     int count = 0;
     memset(&a, 0, sizeof a);
-    while (count < CALLS && (!count || now_ms() - start < ENOUGH_MS)) {
+    while (count < CALLS && (!count || processor_ms() - start < ENOUGH_MS)) {
         meter m;
         tl_env env = metered(&m);
         tl_plan plan;
-        double begin = now_ms();
+        double begin = processor_ms();
         a.result = policy ? tl_plan_policy(&env, policy, &plan) : tl_plan_remat(&env, remat, &plan, &a.report);
-        times[count++] = now_ms() - begin;
+        times[count++] = processor_ms() - begin;
         if (a.result != TL_ERROR_INFEASIBLE) must(a.result, env.error.text);
         a.cost = plan.cost;
         a.base_cost = plan.base_cost;

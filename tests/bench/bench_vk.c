@@ -3,11 +3,11 @@
 //
 // VMA_VIRTUAL names the library of tests/vma/vma_virtual.cpp:  make bench VMA=<path of a clone>
 #define _POSIX_C_SOURCE 200809L
-#include <time.h>
 
 #define TL_STRATEGY_IMPLEMENTATION
 #define TL_VK_BACKEND_IMPLEMENTATION
 #include "../vk_support.h"
+#include "timing.h"
 
 // -- words: made by make shaders --
 static const uint32_t bench_copy_uvec4_words[] = {
@@ -59,22 +59,6 @@ static const uint32_t bench_copy_uvec4_words[] = {
 // -- end of words --
 
 enum { MOST_ROUNDS = 101 };
-
-static double now_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
-
-static int by_value(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *times, int count) {
-    qsort(times, (size_t)count, sizeof *times, by_value);
-    return times[count / 2];
-}
 
 typedef struct bench {
     vkt v;
@@ -155,9 +139,9 @@ static outcome compare(bench *b, int rounds, side_fn reference, side_fn ours, vo
     for (round = -4; round < rounds; round++)
         for (side = 0; side < 2; side++) {
             int is_ours = (side ^ round) & 1;
-            double start = now_ns();
+            double start = wall_ns();
             (is_ours ? ours : reference)(b, user);
-            times[is_ours][round < 0 ? 0 : round] = now_ns() - start;
+            times[is_ours][round < 0 ? 0 : round] = wall_ns() - start;
         }
     return sum_up(times, rounds);
 }
@@ -532,13 +516,13 @@ static outcome compare_recording(bench *b, steps *s) {
     int round;
     for (round = -4; round < MOST_ROUNDS; round++) {
         int at = round < 0 ? 0 : round;
-        double start = now_ns();
+        double start = wall_ns();
         record_by_hand(b, s);
-        times[0][at] = now_ns() - start;
+        times[0][at] = wall_ns() - start;
         vkt_submit_wait(&b->v);
-        start = now_ns();
+        start = wall_ns();
         record_by_backend(b, s);
-        times[1][at] = now_ns() - start;
+        times[1][at] = wall_ns() - start;
         finish(b);
     }
     return sum_up(times, MOST_ROUNDS);
