@@ -19384,6 +19384,8 @@ typedef struct tli_ch {
     uint64_t row_count, pass_work, work, most_cells;
     tli_ch_view mixed, limited;
     uint64_t value_weight, limited_weight, penalty;  // penalty: of what is not possible, in weighted sums
+    uint64_t value_hint, limited_hint;   // weights to try first; 0 and 0 = none
+    int32_t  hub;                     // to branch on where it is too wide, -1 = none
     int32_t  shift, mixed_bits;       // weighted sums are below 2^(mixed_bits + 1)
     // lists
     int32_t       *first_label, *row_labels;  // [row_count]
@@ -19734,6 +19736,17 @@ static int tli_ch_eliminate(tli_ch_order *o, int32_t variable) {
     return 1;
 }
 
+// Of the nodes that are left the one with the most neighbours: without it the rest is narrower.
+static int32_t tli_ch_find_hub(const tli_ch_order *o) {
+    const tli_ch *x = o->x;
+    int32_t hub = -1, i;
+    for (i = 0; i < x->desc->node_count; i++) {
+        if (o->scores[i] == UINT64_MAX || x->variables[i].state_count < 2) continue;
+        if (hub < 0 || o->neighbours[i].count > o->neighbours[hub].count) hub = i;
+    }
+    return hub;
+}
+
 // 1 = done, 0 = no memory, -1 = too wide.
 static int tli_ch_find_order(tli_ch *x) {
     tli_ch_order o;
@@ -19750,6 +19763,7 @@ static int tli_ch_find_order(tli_ch *x) {
         if (cells > x->most_cells) result = -1;
         else if (!tli_ch_eliminate(&o, variable)) result = 0;
     }
+    if (result < 0) x->hub = tli_ch_find_hub(&o);
     for (i = 0; o.neighbours && i < x->variable_count; i++) tli_release(x->env, o.neighbours[i].items);
     tli_release(x->env, o.neighbours);
     tli_release(x->env, o.scores);
@@ -19873,9 +19887,9 @@ static uint64_t tli_ch_mix(const tli_ch *x, uint64_t limited, uint64_t value) {
     return tli_ch_scale(value, x->value_weight, x->shift) + tli_ch_scale(limited, x->limited_weight, x->shift);
 }
 
-// Weigh a unit of the value and one of the limited quantity; both at most 2^60. Weighted sums are
-// rounded down, term by term, and stay below 2^(mixed_bits + 1): what is least of them, less a
-// limit's share rounded up, bounds the value for certain.
+// Weigh a unit of the value and one of the limited quantity; both at most 2^60. Shares of both are
+// rounded down in every term by itself, so the terms of a choice add up to at most tli_ch_mix of its
+// sums; they stay below 2^(mixed_bits + 1).
 static void tli_ch_weigh(tli_ch *x, uint64_t value_weight, uint64_t limited_weight) {
     int32_t a = tli_ch_bits(value_weight) + tli_ch_bits(x->value_sum), i;
     int32_t b = tli_ch_bits(limited_weight) + tli_ch_bits(x->limited_sum);
@@ -20089,7 +20103,7 @@ static tli_ch_point tli_ch_keep(tli_ch *x) {
 // The largest weighted sum of a choice within the limit whose value is at most this.
 static uint64_t tli_ch_most_mixed(const tli_ch *x, uint64_t value) {
     uint64_t most = value < x->value_sum ? value : x->value_sum;
-    return tli_ch_mix(x, x->limit < x->limited_sum ? x->limit : x->limited_sum, most) + 1;
+    return tli_ch_mix(x, x->limit < x->limited_sum ? x->limit : x->limited_sum, most);
 }
 
 // The least value within the limit of a choice whose weighted sum is at least this.
@@ -20982,6 +20996,23 @@ static tli_ch_point tli_ch_round(tli_ch_local *l, int repair) {
 
 static tl_result tli_ch_solve(tli_ch *x);
 
+// A part: the same graph with fewer schemes, where only what is better than the best known matters.
+static void tli_ch_init_part(tli_ch *part, const tli_ch *x, const uint16_t *allowed, uint64_t work_limit) {
+    tli_ch_init(part, x->env, x->desc, allowed, x->best, x->watch);
+    part->inner = part->found = 1;
+    part->best_value = x->best_value;
+    part->best_limited = x->best_limited;
+    part->work = x->work;
+    part->work_limit = work_limit;
+}
+
+static void tli_ch_free_part(tli_ch *part, tli_ch *x) {
+    x->best_value = part->best_value;
+    x->best_limited = part->best_limited;
+    x->work = part->work + 64 * (uint64_t)x->desc->node_count;
+    tli_ch_free(part);
+}
+
 // Fix some nodes at random and find the best of the rest exactly, again and again: more are fixed
 // where the rest is too wide, fewer where it is not.
 static tl_result tli_ch_reoptimise(tli_ch *x, uint64_t work_limit) {
@@ -20998,23 +21029,15 @@ static tl_result tli_ch_reoptimise(tli_ch *x, uint64_t work_limit) {
         for (i = 0; i < x->desc->node_count; i++)
             allowed[i] = tl_next_random_below(&random, 1024) < fixed ? (uint16_t)(1u << x->best[i])
                                                                      : x->allowed[i];
-        tli_ch_init(&part, x->env, x->desc, allowed, x->best, x->watch);
-        part.inner = part.found = 1;
-        part.best_value = before;
-        part.best_limited = x->best_limited;
-        part.work = x->work;
-        part.work_limit = work_limit;
+        tli_ch_init_part(&part, x, allowed, work_limit);
         part.most_cells = 1 << 15;
         part.label_limit = 64;
         result = tli_ch_solve(&part);
-        x->work = part.work + 64 * (uint64_t)x->desc->node_count;
         if (result == TL_ERROR_UNSUPPORTED) fixed += (1024 - fixed) / 16 + 1;
         else if (fixed > 16) fixed -= 8;
         idle = part.best_value < before ? 0 : idle + 1;
         if (result == TL_ERROR_UNSUPPORTED || result == TL_ERROR_INFEASIBLE) result = TL_OK;
-        x->best_value = part.best_value;
-        x->best_limited = part.best_limited;
-        tli_ch_free(&part);
+        tli_ch_free_part(&part, x);
     }
     tli_release(x->env, allowed);
     return result;
@@ -21092,6 +21115,259 @@ static void tli_ch_tune_weights(tli_ch_dual *d, uint64_t *value_weight, uint64_t
     *limited_weight = limited;
 }
 
+// -- choice: too wide for lists: branch and bound --
+//
+// A state with which the chains cost at least what the best known choice does is left out; what remains
+// is often narrow enough for lists. Where it is not, one node's states are left to a part each, and the
+// part with the lowest bound is taken up next (Land and Doig, An Automatic Method of Solving Discrete
+// Programming Problems, 1960).
+
+#define TLI_CH_PART_CELLS  ((uint64_t)1 << 18)
+#define TLI_CH_PART_LABELS ((int32_t)1 << 13)
+#define TLI_CH_PART_SWEEPS 32
+
+typedef struct tli_ch_tree {
+    tli_ch   *x;
+    uint64_t  value_weight, limited_weight;           // of the best bound
+    uint64_t  share;                                  // of the work, for each phase before branching
+    int32_t   polished;
+    uint16_t *allowed; int32_t allowed_capacity;      // [count x node_count] of the open parts
+    uint64_t *bounds; int32_t bounds_capacity;        // [count]
+    int32_t   count;
+    uint64_t  floor;                                  // least bound of what cannot be divided further
+    uint16_t *part;                                   // [node_count] of the part taken up, its bound, and
+    uint64_t  bound;                                  // the node that keeps it wide, -1 = none
+    int32_t   hub;
+} tli_ch_tree;
+
+// Open what is in t->part; 0 = no memory.
+static int tli_ch_open_part(tli_ch_tree *t, uint64_t bound) {
+    int32_t nodes = t->x->desc->node_count, used = t->count * nodes;
+    if (!tli_grow(t->x->env, (void **)&t->allowed, &t->allowed_capacity, used, (int64_t)used + nodes,
+                  sizeof *t->allowed)) return 0;
+    if (!tli_grow(t->x->env, (void **)&t->bounds, &t->bounds_capacity, t->count, (int64_t)t->count + 1,
+                  sizeof *t->bounds)) return 0;
+    tli_copy(t->allowed + used, t->part, (size_t)nodes * sizeof *t->part);
+    t->bounds[t->count++] = bound;
+    return 1;
+}
+
+// The one with the lowest bound, of equals the latest.
+static void tli_ch_take_part(tli_ch_tree *t) {
+    size_t nodes = (size_t)t->x->desc->node_count;
+    int32_t at = 0, last = t->count - 1, i;
+    for (i = 1; i < t->count; i++) if (t->bounds[i] <= t->bounds[at]) at = i;
+    t->bound = t->bounds[at];
+    tli_copy(t->part, t->allowed + (size_t)at * nodes, nodes * sizeof *t->part);
+    if (at < last) {
+        t->bounds[at] = t->bounds[last];
+        tli_copy(t->allowed + (size_t)at * nodes, t->allowed + (size_t)last * nodes, nodes * sizeof *t->part);
+    }
+    t->count--;
+}
+
+// What the chains cost at least with each state, less what they cost at least; returns the latter.
+// After a sweep; [state_count] numbers.
+static uint64_t tli_ch_find_excess(tli_ch_dual *d, uint64_t *excess) {
+    const tli_ch *x = d->x;
+    int64_t bound = 0;
+    int32_t i, k, s;
+    for (i = x->variable_count; i-- > 0;) {
+        int32_t variable = d->order[i], count = x->variables[variable].state_count;
+        uint64_t *sums = excess + x->variables[variable].first_state;
+        for (s = 0; s < count; s++) sums[s] = 0;
+        for (k = d->first_slot[variable]; k < d->first_slot[variable + 1]; k++) {
+            const tli_ch_slot *slot = &d->slots[k];
+            int64_t *right = d->right + slot->first, least = INT64_MAX;
+            const int64_t *left = d->left + slot->first, *own = d->shares + slot->first;
+            if (slot->after >= 0)
+                tli_ch_send(d, slot->out_table, &d->slots[slot->after], d->right, slot, d->right);
+            for (s = 0; s < count; s++)
+                if (left[s] + own[s] + right[s] < least) least = left[s] + own[s] + right[s];
+            for (s = 0; s < count; s++) sums[s] += (uint64_t)(left[s] + own[s] + right[s] - least);
+            if (slot->before < 0) bound += least;
+        }
+    }
+    return bound > 0 ? (uint64_t)bound : 0;
+}
+
+// The schemes of a state as bits: those that a choice whose weighted sum is at most this can have.
+static uint16_t tli_ch_schemes_within(const tli_ch *x, int32_t state, uint64_t rest, uint64_t most) {
+    const tli_ch_label *leaves = x->labels + x->states[state].first_leaf;
+    uint16_t schemes = 0;
+    uint32_t k;
+    for (k = 0; k < x->states[state].leaf_count; k++)
+        if (leaves[k].mixed + rest <= most)
+            schemes = (uint16_t)(schemes | 1u << leaves[k].right % TLI_CH_MOST_SCHEMES);
+    return schemes;
+}
+
+// Leave to the part what a better choice can have: how many states were left out, -1 = all of a node.
+static int32_t tli_ch_leave_out(tli_ch_tree *t, const tli_ch *y, const uint64_t *excess, uint64_t bound) {
+    uint64_t most = tli_ch_most_mixed(y, y->best_value - 1);
+    int32_t count = 0, i, s;
+    for (i = 0; i < y->desc->node_count; i++) {
+        t->part[i] = 0;
+        for (s = 0; s < y->variables[i].state_count; s++) {
+            int32_t state = y->variables[i].first_state + s;
+            uint64_t rest = bound + excess[state] - y->mixed.states[state];
+            uint16_t schemes = tli_ch_schemes_within(y, state, rest, most);
+            count += !schemes;
+            t->part[i] = (uint16_t)(t->part[i] | schemes);
+        }
+        if (!t->part[i]) return -1;
+    }
+    return count;
+}
+
+// The node that keeps the part wide, or else the one whose second best state costs most; -1 = none.
+static int32_t tli_ch_choose_branch(const tli_ch_tree *t, const tli_ch *y, const uint64_t *excess) {
+    uint64_t most = 0;
+    int32_t node = -1, i, s;
+    if (t->hub >= 0 && y->variables[t->hub].state_count > 1) return t->hub;
+    for (i = 0; i < y->desc->node_count; i++) {
+        uint64_t best = UINT64_MAX, second = UINT64_MAX;
+        for (s = 0; s < y->variables[i].state_count; s++) {
+            uint64_t one = excess[y->variables[i].first_state + s];
+            if (one < best) { second = best; best = one; }
+            else if (one < second) second = one;
+        }
+        if (second == UINT64_MAX || (node >= 0 && second <= most)) continue;
+        node = i;
+        most = second;
+    }
+    return node;
+}
+
+// Open a part for each state of a node; 0 = no memory.
+static int tli_ch_branch(tli_ch_tree *t, const tli_ch *y, const uint64_t *excess, uint64_t bound) {
+    int32_t node = tli_ch_choose_branch(t, y, excess), s;
+    uint16_t left;
+    if (node < 0) {
+        if (t->bound < t->floor) t->floor = t->bound;
+        return 1;
+    }
+    left = t->part[node];
+    for (s = 0; s < y->variables[node].state_count; s++) {
+        int32_t state = y->variables[node].first_state + s;
+        uint64_t least = tli_ch_find_bound(y, bound + excess[state]);
+        t->part[node] = left & tli_ch_schemes_within(y, state, 0, UINT64_MAX);
+        if (!t->part[node] || least >= y->best_value) continue;
+        if (!tli_ch_open_part(t, least > t->bound ? least : t->bound)) return 0;
+    }
+    return 1;
+}
+
+// By lists: 1 = closed, 0 = too wide or too long, -1 = no memory.
+static int tli_ch_solve_part(tli_ch_tree *t) {
+    tli_ch *x = t->x, y;
+    tl_result result;
+    int closed;
+    tli_ch_init_part(&y, x, t->part, x->work_limit);
+    y.most_cells = x->most_cells < TLI_CH_PART_CELLS ? x->most_cells : TLI_CH_PART_CELLS;
+    y.label_limit = TLI_CH_PART_LABELS;
+    y.value_hint = t->value_weight;
+    y.limited_hint = t->limited_weight;
+    result = tli_ch_solve(&y);
+    closed = result == TL_ERROR_INFEASIBLE || (!result && y.bound >= y.best_value);
+    if (!result && y.bound > t->bound) t->bound = y.bound;
+    t->hub = result == TL_ERROR_UNSUPPORTED ? y.hub : -1;
+    tli_ch_free_part(&y, x);
+    return result == TL_ERROR_NO_MEMORY ? -1 : closed;
+}
+
+// Better weights and a better choice, once: with fewer states a sweep is much shorter. -1 = no memory.
+static int tli_ch_polish(tli_ch_tree *t, tli_ch *y, tli_ch_dual *d) {
+    tli_ch_local l;
+    int ready = tli_ch_init_local(&l, y);
+    if (ready) {
+        tli_ch_tune_weights(d, &t->value_weight, &t->limited_weight, y->work + t->share);
+        tli_ch_raise(d, t->value_weight, t->limited_weight, tli_ch_sweeps(d, t->share / 2, 300));
+        tli_ch_round(&l, 1);
+        if (tli_ch_reoptimise(y, y->work + t->share)) ready = 0;
+    }
+    tli_ch_free_local(&l);
+    if (y->bound > t->bound) t->bound = y->bound;
+    return ready ? 0 : -1;
+}
+
+// By chains: 1 = closed, or divided; 0 = something was left out, -1 = no memory.
+static int tli_ch_narrow_part(tli_ch_tree *t, tli_ch *y, tli_ch_dual *d) {
+    uint64_t *excess, bound;
+    int32_t count;
+    int result = 1;
+    tli_ch_raise(d, t->value_weight, t->limited_weight, TLI_CH_PART_SWEEPS);
+    if (y->bound > t->bound) t->bound = y->bound;
+    if (t->bound >= y->best_value) return 1;
+    excess = (uint64_t *)tli_alloc_array(y->env, (uint64_t)y->state_count, sizeof *excess);
+    if (!excess) return -1;
+    bound = tli_ch_find_excess(d, excess);
+    count = tli_ch_leave_out(t, y, excess, bound);
+    if (count >= 0 && t->polished++ == 1) result = tli_ch_polish(t, y, d);
+    else if (count > 0) result = 0;
+    else if (!count && !tli_ch_branch(t, y, excess, bound)) result = -1;
+    tli_release(y->env, excess);
+    return result;
+}
+
+static int tli_ch_bound_part(tli_ch_tree *t) {
+    tli_ch y;
+    tli_ch_dual d;
+    int result = -1, ready;
+    tli_ch_init_part(&y, t->x, t->part, t->x->work_limit);
+    y.pairwise = 1;
+    ready = tli_ch_build(&y);
+    if (!tli_ch_init_dual(&d, &y)) ready = 0;
+    y.picks = (uint8_t *)tli_alloc_array(y.env, (uint64_t)y.variable_count, sizeof *y.picks);
+    if (ready && y.picks && tli_ch_add_view(&y, &y.mixed)) result = tli_ch_narrow_part(t, &y, &d);
+    tli_ch_free_dual(&d);
+    tli_ch_free_part(&y, t->x);
+    return result;
+}
+
+// Close the part taken up, divide it, or open it again where the work is spent; 0 = no memory.
+static int tli_ch_visit_part(tli_ch_tree *t) {
+    tli_ch *x = t->x;
+    int closed = t->bound >= x->best_value;
+    while (!closed && !tli_ch_is_over(x)) {
+        closed = tli_ch_solve_part(t);
+        if (!closed && !tli_ch_is_over(x)) closed = tli_ch_bound_part(t);
+    }
+    return closed ? closed > 0 : tli_ch_open_part(t, t->bound);
+}
+
+// A choice is known, and the weights of its best bound; 0 = no memory.
+static int tli_ch_search_tree(tli_ch *x, uint64_t value_weight, uint64_t limited_weight, uint64_t share) {
+    tli_ch_tree t;
+    int ready;
+    tli_zero(&t, sizeof t);
+    t.x = x;
+    t.value_weight = value_weight;
+    t.limited_weight = limited_weight;
+    t.share = share;
+    t.floor = UINT64_MAX;
+    t.part = (uint16_t *)tli_alloc_array(x->env, (uint64_t)x->desc->node_count, sizeof *t.part);
+    if (t.part) tli_copy(t.part, x->allowed, (size_t)x->desc->node_count * sizeof *t.part);
+    ready = t.part && tli_ch_open_part(&t, x->bound);
+    while (ready && t.count && !tli_ch_is_over(x)) {
+        tli_ch_take_part(&t);
+        if (t.bound < t.floor && t.bound > x->bound) x->bound = t.bound;
+        x->watch->now.value = x->best_value;
+        x->watch->now.bound = x->bound;
+        ready = tli_ch_visit_part(&t);
+    }
+    if (ready) {
+        x->bound = x->best_value < t.floor ? x->best_value : t.floor;
+        if (t.count) tli_ch_take_part(&t);
+        else t.bound = x->bound;
+        if (t.bound < x->bound) x->bound = t.bound;
+    }
+    tli_release(x->env, t.allowed);
+    tli_release(x->env, t.bounds);
+    tli_release(x->env, t.part);
+    return ready;
+}
+
 static tl_result tli_ch_search(tli_ch *x);
 
 // Where no choice within the limit was found: look for the least limit, with the roles exchanged.
@@ -21134,12 +21410,8 @@ static tl_result tli_ch_search_with(tli_ch *x, tli_ch_dual *d, tli_ch_local *l) 
     b.value = x->best_value;
     b.limited = x->best_limited;
     if (a.limited > x->limit) tli_ch_search_weights(d, l, a, b, start + share, &value_weight, &limited_weight);
-    if (x->best_value > x->bound) tli_ch_tune_weights(d, &value_weight, &limited_weight, start + 2 * share);
-    if (x->best_value > x->bound) {
-        tli_ch_raise(d, value_weight, limited_weight, tli_ch_sweeps(d, share / 2, 300));
-        tli_ch_round(l, 1);
-        result = tli_ch_reoptimise(x, x->work_limit);
-    }
+    if (x->best_value > x->bound && !tli_ch_search_tree(x, value_weight, limited_weight, share))
+        result = TL_ERROR_NO_MEMORY;
     return result;
 }
 
@@ -21166,6 +21438,11 @@ static tl_result tli_ch_solve_decomposed(tli_ch *x) {
     tli_ch_point a, b;
     uint64_t least;
     x->method = TL_CHOICE_BOUND;
+    if (x->value_hint | x->limited_hint) {
+        tli_ch_find_point(x, x->value_hint, x->limited_hint, &least);
+        x->bound = tli_ch_find_bound(x, least);
+        if (x->found && x->bound >= x->best_value) return TL_OK;
+    }
     tli_ch_weigh_limited(x);
     least = tli_ch_fill_inside(x, &x->limited);
     x->nearest = least >= TLI_CH_INFINITE ? TL_UNLIMITED : least;
@@ -21174,7 +21451,7 @@ static tl_result tli_ch_solve_decomposed(tli_ch *x) {
     tli_ch_read_schemes(x, 1);
     b = tli_ch_keep(x);
     a = tli_ch_find_point(x, 1, 0, &least);
-    x->bound = tli_ch_find_bound(x, least);
+    if (tli_ch_find_bound(x, least) > x->bound) x->bound = tli_ch_find_bound(x, least);
     if (a.limited <= x->limit) return TL_OK;
     tli_ch_narrow(x, a, b);
     if (x->bound >= x->best_value) return TL_OK;

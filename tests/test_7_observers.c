@@ -16,12 +16,6 @@
 
 // -- what the tests share --
 
-static float of_bits(uint32_t bits) {
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
 static void expect_error(const tl_env *env, tl_result result, tl_result code, const char *text) {
     assert_string_equal(env->error.text, text);
     assert_int_equal(result, code);
@@ -320,7 +314,7 @@ static void formats_lose_what_their_conversions_lose(void **state) {
     data[1] = -1e6f;
     assert_int_equal(tl_measure_format_noise(NULL, TL_FORMAT_F16, data, NULL, 2, &noise), TL_OK);
     assert_true(noise.error_sum == 2 * pow(1e6 - 65504, 2) && noise.clipped_ratio == 1);
-    data[0] = of_bits(0x7F7FFFFFu);
+    data[0] = float_of_bits(0x7F7FFFFFu);
     assert_int_equal(tl_measure_format_noise(NULL, TL_FORMAT_BF16, data, NULL, 1, &noise), TL_OK);
     assert_true(noise.clipped_ratio == 1 && noise.mse > 0 && isfinite(noise.mse) && isfinite(noise.sqnr_db));
 }
@@ -421,6 +415,40 @@ static void the_exact_mse_range_is_the_best_of_the_grid(void **state) {
     }
 }
 
+// An outlier above in 4 bits: a common share of both ends could cut it only together with the data below.
+static void an_affine_mse_range_cuts_each_end_by_itself(void **state) {
+    enum { COUNT = 4001 };
+    tl_observer_desc desc = desc_of(TL_OBSERVER_MSE);
+    tl_random random = {23};
+    float data[COUNT], least[2], most[2];
+    tl_observation seen;
+    tl_observer *observer;
+    tl_env env = {0};
+    int i, k;
+    (void)state;
+    desc.rule = TL_RANGE_AFFINE;
+    desc.high = 7;
+    for (i = 0; i < COUNT - 1; i++) data[i] = 2 * (float)tl_next_random_ratio(&random) - 1;
+    data[COUNT - 1] = 40;
+    assert_int_equal(tl_measure_range(NULL, &desc, data, COUNT, &least[0], &most[0]), TL_OK);
+    observer = observer_of(&env, &desc);
+    assert_int_equal(tl_observe_data(observer, data, COUNT), TL_OK);
+    assert_int_equal(tl_measure_observer(observer, 0, &seen), TL_OK);
+    tl_free_observer(observer);
+    least[1] = seen.range_least;
+    most[1] = seen.range_most;
+    for (i = 0; i < 2; i++) {
+        tl_quantization q = found(desc.rule, least[i], most[i], -8, 7);
+        double ours = noise_of(&q, data, COUNT).mse;
+        assert_true(least[i] < -0.5f && most[i] < 20);
+        for (k = 1; k <= 100; k++) {
+            float share = (float)k / 100;
+            q = found(desc.rule, -share, 40 * share, -8, 7);
+            assert_true(ours < noise_of(&q, data, COUNT).mse);
+        }
+    }
+}
+
 static void a_range_of_what_is_no_data_is_refused(void **state) {
     tl_observer_desc desc = desc_of(TL_OBSERVER_MIN_MAX);
     float data[2] = {1, 2}, least = 5, most = 5;
@@ -493,7 +521,7 @@ static void min_max_and_sums_are_those_of_the_data(void **state) {
 }
 
 static void sums_of_squares_are_rounded_once(void **state) {
-    const float large = of_bits(0x7F7FFFFFu), small = of_bits(1);
+    const float large = float_of_bits(0x7F7FFFFFu), small = float_of_bits(1);
     tl_observer_desc desc = desc_of(TL_OBSERVER_MIN_MAX);
     float data[5000];
     tl_random random = {6};
@@ -984,7 +1012,7 @@ static void numbers_of_any_size_are_counted(void **state) {
             int i, j;
             for (i = 0; i < 9; i++) {
                 int at = (int)tl_next_random_below(&random, 9);
-                data[i] = of_bits(sizes[at] | (uint32_t)tl_next_random_below(&random, 2) << 31);
+                data[i] = float_of_bits(sizes[at] | (uint32_t)tl_next_random_below(&random, 2) << 31);
                 observe(observer, &data[i], 1);
             }
             seen = seen_by(observer, 0);
@@ -1232,6 +1260,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(noise_of_what_is_no_data_is_refused),
         cmocka_unit_test(a_percentile_is_the_value_of_that_rank),
         cmocka_unit_test(the_exact_mse_range_is_the_best_of_the_grid),
+        cmocka_unit_test(an_affine_mse_range_cuts_each_end_by_itself),
         cmocka_unit_test(a_range_of_what_is_no_data_is_refused),
         cmocka_unit_test(every_allocation_of_a_range_fails_in_turn),
         cmocka_unit_test(observers_have_names_that_parse),
