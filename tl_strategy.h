@@ -1821,13 +1821,16 @@ TLDEF int tl_parse_observer(const char *text, tl_observer_kind *kind);
 // Exact: a tree decomposition of the nets (chains and trees are its simplest case), and over it, from the
 // leaves to the root, the list of all (loss, cost) that may be part of the best choice: what another
 // dominates, what must break the limit, and what by the Lagrangian bound cannot beat the best known
-// choice is left out. Lists are cut to their best few at first and grow until nothing was cut; what was cut
-// bounds the rest. Graphs too wide for that get their bound from chains that share the nodes, and choices by
-// fixing a part of the nodes and finding the best of the others exactly, again and again.
+// choice is left out. Lists are cut to their best few at first; then they hold all that costs little more
+// than the bound, and ever more, until the best is among it. Graphs too wide for that get their bound from
+// chains that share the nodes, and choices by fixing a part of the nodes and finding the best of the others
+// exactly, again and again; then branch and bound: schemes that no better choice can have are left out, the
+// rest is divided until it is narrow enough for lists.
 //
 // References: Handler, Zang, A dual algorithm for the constrained shortest path problem, 1980. Dechter,
 // Bucket Elimination, 1999. Kolmogorov, Convergent Tree-Reweighted Message Passing for Energy
-// Minimization, 2006. Nemhauser, Ullmann, Discrete dynamic programming and capital allocation, 1969.
+// Minimization, 2006. Land, Doig, An Automatic Method of Solving Discrete Programming Problems, 1960.
+// Nemhauser, Ullmann, Discrete dynamic programming and capital allocation, 1969.
 
 #define TL_FORBIDDEN UINT64_MAX  // as a cost: this scheme, this conversion is not possible
 
@@ -1866,7 +1869,7 @@ typedef struct tl_choice_desc {
 #define TL_CHOICE_METHODS(X) \
     X(TL_CHOICE_ELIMINATION, "elimination", "lists over a tree decomposition; exact where they end")     \
     X(TL_CHOICE_BOUND,       "bound",       "the bound over a tree decomposition met the value: exact")  \
-    X(TL_CHOICE_SEARCH,      "search",      "too wide: bound from chains, parts made best again and again")
+    X(TL_CHOICE_SEARCH,      "search",      "too wide: bound from chains, branch and bound over them")
 
 typedef enum tl_choice_method { TL_CHOICE_METHODS(TLI_ENUM) TL_CHOICE_METHOD_COUNT } tl_choice_method;
 
@@ -1899,11 +1902,11 @@ TLDEF tl_result tl_check_choice(tl_env *env, const tl_choice_desc *desc);
 //
 // The limit is always held, and the bound is always one: sums are rounded so that both are certain. A
 // graph whose decomposition fits work_limit / 64 cells (4 million at most) is solved by lists: a chain of
-// 1000 nodes, or 200 series-parallel ones, in 9 schemes, is proven in some hundredths of a second, now
-// and then in some tenths. A wider graph gets a value and a bound, mostly less than a thousandth apart in
-// cost; in loss, which falls by decades from scheme to scheme, they can be far apart. The same desc gives
-// the same plan everywhere, unless progress stops it. Among choices of the same value it need not find
-// the one of least loss.
+// 1000 nodes, or 200 series-parallel ones, in 9 schemes, is proven in some hundredths of a second. A wider
+// graph is proven where it has some tens of nodes, mostly where it has 200; else it gets a value and a
+// bound, less than a thousandth apart in cost; in loss, which falls by decades from scheme to scheme, some
+// hundredths. The same desc gives the same plan everywhere, unless progress stops it. Among choices of the
+// same value it need not find the one of least loss.
 //
 // Errors:  those of tl_check_choice; TL_ERROR_INFEASIBLE names the node of which every scheme is
 //          forbidden, or the limit and the nearest that can be held; plan has nearest_limit alone then.
@@ -1936,7 +1939,8 @@ typedef struct tl_choice_front {
 //   front        overwritten; release with tl_free_choice_front
 //
 // A selection has points equally far apart in cost, or corners of the hull, taken where the cost falls
-// most. Its points are proven, unless the graph is too wide: each has a bound of its own then.
+// most. Its points are proven, unless the graph is too wide: each has a bound of its own then, which may be
+// below its cost.
 //
 // Errors:  those of tl_plan_choice, of limits aside; TL_ERROR_INVALID_ARG: point_limit. *front is all zero
 //          then.
@@ -20158,6 +20162,7 @@ static void tli_ch_narrow(tli_ch *x, tli_ch_point a, tli_ch_point b) {
 
 #define TLI_CH_MOST_LABELS ((int32_t)1 << 22)
 #define TLI_CH_MOST_POOL   ((int32_t)1 << 20)
+#define TLI_CH_SHORT_LIST  64
 
 static int tli_ch_is_after(const tli_ch_label *a, const tli_ch_label *b, int by_mixed) {
     if (by_mixed && a->mixed != b->mixed) return a->mixed > b->mixed;
@@ -20453,25 +20458,46 @@ static int tli_ch_read_label(tli_ch *x, uint32_t label) {
     return 1;
 }
 
-// Longer and longer lists, until nothing was cut off: 0 = no memory.
+// Keep the best choice of the lists; 0 = no memory.
+static int tli_ch_read_lists(tli_ch *x) {
+    int32_t root = (int32_t)x->row_count - 1, best = x->first_label[root], i;
+    for (i = best; i < x->first_label[root] + x->row_labels[root]; i++)
+        if (x->labels[i].value < x->labels[best].value) best = i;
+    if (!x->row_labels[root]) return 1;
+    if (!tli_ch_read_label(x, (uint32_t)best)) return 0;
+    tli_ch_keep(x);
+    return 1;
+}
+
+// Short lists first, which find good choices; then longer ones of what costs little more than the bound,
+// for they grow fast with that, until the best is among them: 0 = no memory.
 static int tli_ch_improve(tli_ch *x) {
-    int32_t root = (int32_t)x->row_count - 1, best, i;
+    uint64_t base = x->bound, window = 0, before = 0, target, bound;
     tli_ch_fill_outside(x, &x->mixed);
     tli_ch_fill_outside(x, &x->limited);
-    for (x->most_labels = 16; x->best_value > x->bound && !tli_ch_is_over(x); x->most_labels *= 8) {
-        if (x->most_labels > x->label_limit) break;
-        x->most_mixed = tli_ch_most_mixed(x, x->best_value - 1);
+    x->dropped = 0;
+    x->most_labels = TLI_CH_SHORT_LIST / 8;
+    while (x->best_value > x->bound && x->most_labels <= x->label_limit && !tli_ch_is_over(x)) {
+        if (x->dropped == UINT64_MAX) {
+            window += window + 1;
+            x->most_labels *= 2;
+        } else if (x->best_value != before) {
+            window = (x->best_value - base) / 6;
+        }
+        before = x->best_value;
+        target = before - 1;
+        if (base + window < x->bound) window = x->bound - base;
+        if (x->most_labels > TLI_CH_SHORT_LIST && target - base > window) target = base + window;
+        x->most_mixed = tli_ch_most_mixed(x, target);
         if (!tli_ch_fill_lists(x)) return 0;
         if (x->over) break;
-        best = i = x->first_label[root];
-        for (; i < x->first_label[root] + x->row_labels[root]; i++)
-            if (x->labels[i].value < x->labels[best].value) best = i;
-        if (x->row_labels[root]) {
-            if (!tli_ch_read_label(x, (uint32_t)best)) return 0;
-            tli_ch_keep(x);
+        if (!tli_ch_read_lists(x)) return 0;
+        bound = target + 1;
+        if (x->dropped != UINT64_MAX) {
+            if (tli_ch_find_bound(x, x->dropped) < bound) bound = tli_ch_find_bound(x, x->dropped);
+            x->most_labels *= 8;
         }
-        if (x->dropped == UINT64_MAX) x->bound = x->best_value;
-        else if (tli_ch_find_bound(x, x->dropped) > x->bound) x->bound = tli_ch_find_bound(x, x->dropped);
+        if (bound > x->bound) x->bound = bound;
         if (x->bound > x->best_value) x->bound = x->best_value;
     }
     return 1;
@@ -21409,7 +21435,7 @@ static tl_result tli_ch_search_with(tli_ch *x, tli_ch_dual *d, tli_ch_local *l) 
     if (result) return result;
     b.value = x->best_value;
     b.limited = x->best_limited;
-    if (a.limited > x->limit) tli_ch_search_weights(d, l, a, b, start + share, &value_weight, &limited_weight);
+    if (a.limited > x->limit) tli_ch_search_weights(d, l, a, b, start + 2 * share, &value_weight, &limited_weight);
     if (x->best_value > x->bound && !tli_ch_search_tree(x, value_weight, limited_weight, share))
         result = TL_ERROR_NO_MEMORY;
     return result;
