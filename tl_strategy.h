@@ -21156,7 +21156,7 @@ typedef struct tli_ch_tree {
     tli_ch   *x;
     uint64_t  value_weight, limited_weight;           // of the best bound
     uint64_t  share;                                  // of the work, for each phase before branching
-    int32_t   polished;
+    uint64_t  visits;                                 // by chains; the second one polishes
     uint16_t *allowed; int32_t allowed_capacity;      // [count x node_count] of the open parts
     uint64_t *bounds; int32_t bounds_capacity;        // [count]
     int32_t   count;
@@ -21329,7 +21329,7 @@ static int tli_ch_narrow_part(tli_ch_tree *t, tli_ch *y, tli_ch_dual *d) {
     if (!excess) return -1;
     bound = tli_ch_find_excess(d, excess);
     count = tli_ch_leave_out(t, y, excess, bound);
-    if (count >= 0 && t->polished++ == 1) result = tli_ch_polish(t, y, d);
+    if (count >= 0 && ++t->visits == 2) result = tli_ch_polish(t, y, d);
     else if (count > 0) result = 0;
     else if (!count && !tli_ch_branch(t, y, excess, bound)) result = -1;
     tli_release(y->env, excess);
