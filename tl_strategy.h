@@ -19368,6 +19368,7 @@ typedef struct tli_ch {
     const uint16_t       *allowed;    // [node_count] bits of schemes
     int32_t   format_count, swap;     // swap: least_loss
     int32_t   pairwise;               // 1 = no table of more than two variables
+    int32_t   hub;                    // the node to branch on where it is too wide, -1 = none
     uint64_t  limit, value_sum, limited_sum;
     uint64_t  slack;                  // no node's scheme may exceed its least by more
     int32_t   complete, pruned;       // complete: prune none; pruned: some were
@@ -19388,8 +19389,7 @@ typedef struct tli_ch {
     uint64_t row_count, pass_work, work, most_cells;
     tli_ch_view mixed, limited;
     uint64_t value_weight, limited_weight, penalty;  // penalty: of what is not possible, in weighted sums
-    uint64_t value_hint, limited_hint;   // weights to try first; 0 and 0 = none
-    int32_t  hub;                     // to branch on where it is too wide, -1 = none
+    uint64_t value_hint, limited_hint;  // weights to try first; 0 and 0 = none
     int32_t  shift, mixed_bits;       // weighted sums are below 2^(mixed_bits + 1)
     // lists
     int32_t       *first_label, *row_labels;  // [row_count]
@@ -21435,7 +21435,8 @@ static tl_result tli_ch_search_with(tli_ch *x, tli_ch_dual *d, tli_ch_local *l) 
     if (result) return result;
     b.value = x->best_value;
     b.limited = x->best_limited;
-    if (a.limited > x->limit) tli_ch_search_weights(d, l, a, b, start + 2 * share, &value_weight, &limited_weight);
+    if (a.limited > x->limit)
+        tli_ch_search_weights(d, l, a, b, start + 2 * share, &value_weight, &limited_weight);
     if (x->best_value > x->bound && !tli_ch_search_tree(x, value_weight, limited_weight, share))
         result = TL_ERROR_NO_MEMORY;
     return result;
