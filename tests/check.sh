@@ -2,7 +2,7 @@
 # The whole bar, step by step; stops at the first failure.
 #
 #   tests/check.sh                every step            (make check)
-#   tests/check.sh NAME...        only these; coverage, which builds all tests once more, is run by name alone
+#   tests/check.sh NAME...        only these
 #   tests/check.sh --list         their names
 #
 # tests/build_*.c say in their first comment how they are compiled:
@@ -23,7 +23,7 @@ unset F     # a filter is no bar
 
 steps=(build test differential torch shaders headers options freestanding names contents mingw
        asan_gcc asan_clang tsan short_enums m32 s390x plans
-       cppcheck tidy readme examples mixed tl_plan fuzz size)
+       cppcheck tidy readme examples mixed tl_plan fuzz size coverage)
 
 fail() { echo "$*" >&2; exit 1; }
 skip() { echo "SKIPPED $*"; [ "${STRICT:-0}" != 1 ] || fail "a skip is a failure here"; }

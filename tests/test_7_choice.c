@@ -203,6 +203,38 @@ static void the_search_is_valid_and_its_tree_is_exact(void **state) {
     assert_true(solved > 0 && best_found * 100 >= solved * 99 && proven * 100 >= solved * 99 && divided * 20 > solved);
 }
 
+// Without any lists a part of one state a node may stay open: the bound is its own then, and none too high.
+static void what_cannot_be_divided_further_keeps_its_bound(void **state) {
+    tl_random r;
+    int at, open = 0;
+    (void)state;
+    for (at = 0; at < 300; at++) {
+        uint8_t best[BC_NODES];
+        choice_case c;
+        tl_choice_plan plan;
+        bc_front front;
+        uint64_t optimum;
+        tli_ch x;
+        r.state = (uint64_t)at * 31 + 9;
+        bc_fill(&c, &r, 5, 4);
+        front = bc_solve(&c.desc);
+        c.desc.least_loss = 1;
+        c.desc.cost_limit = TL_UNLIMITED;
+        if (front.count && !tl_plan_choice(NULL, &c.desc, &plan)) {
+            memcpy(best, plan.schemes, (size_t)c.desc.node_count);
+            tl_free_choice_plan(NULL, &plan);
+            c.desc.least_loss = 0;
+            c.desc.loss_limit = front.points[front.count / 2].loss;
+            optimum = best_of(&front, 0, c.desc.loss_limit);
+            assert_true(divide_within(NULL, &c.desc, 1, best, &x));
+            assert_true(x.bound <= optimum && optimum <= x.best_value);
+            open += x.bound < x.best_value;
+        }
+        free(front.points);
+    }
+    assert_true(open > 10);
+}
+
 // Large enough to be divided, small enough to be solved by lists as well. All nodes in f32 lose nothing.
 static void a_divided_graph_has_the_same_best(void **state) {
     static const double limits[] = { 0.02, 0.1, 0.3, 0.6 };
@@ -936,6 +968,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_choices_are_what_brute_force_says),
         cmocka_unit_test(the_search_is_valid_and_its_tree_is_exact),
+        cmocka_unit_test(what_cannot_be_divided_further_keeps_its_bound),
         cmocka_unit_test(a_divided_graph_has_the_same_best),
         cmocka_unit_test(every_allocation_of_a_divided_graph_fails_in_turn),
         cmocka_unit_test(a_change_is_priced_by_its_nets_alone),
