@@ -316,49 +316,52 @@ static const shape shapes[] = {
     { 1, 1000, 1, 999 },    { 1, 6, 1000, 1500 }, { 33, 17, 31, 17391 },  { 1, 2, 1, 1 },          { 2, 4000, 1, 8000 }
 };
 
-enum { WORKGROUP_SIZES = 3 };
+typedef void (*shape_check)(world *w, const shape *s, float *plain, tl_random *random);
 
-// Of one of so many workgroup sizes.
-static void open_sized(world *w, int which) {
-    static const uint32_t workgroup_sizes[WORKGROUP_SIZES] = { 32, 64, 256 };
-    tl_vk_backend_desc desc;
-    memset(&desc, 0, sizeof desc);
-    desc.workgroup_size = workgroup_sizes[which];
-    desc.staging_bytes = which ? 1 << 16 : 4096;  // the most channels do not fit the smaller one
-    open_world(w, NULL, &desc);
-}
-
-static void channels_have_quantizations_of_their_own(void **state) {
-    enum { MOST = 17391 };
-    float *plain = (float *)allocate(4 * MOST);
-    tl_quantization *q = (tl_quantization *)allocate(4000 * sizeof *q);
+// Every shape on workgroups of three sizes; plain: room for the numbers of the largest.
+static void check_shapes(const char *test, uint64_t seed, shape_check check) {
+    static const uint32_t workgroup_sizes[] = { 32, 64, 256 };
+    float *plain = (float *)allocate(4 * 17391);
     tl_random random;
-    int g, s, format;
-    (void)state;
-    if (!vkt_has_vulkan("channels_have_quantizations_of_their_own")) skip();
-    random.state = 3;
-    for (g = 0; g < WORKGROUP_SIZES; g++) {
+    int g, s;
+    if (!vkt_has_vulkan(test)) { free(plain); skip(); }
+    random.state = seed;
+    for (g = 0; g < COUNT_OF(workgroup_sizes); g++) {
+        tl_vk_backend_desc desc;
         world w;
-        open_sized(&w, g);
-        for (s = 0; s < COUNT_OF(shapes); s++)
-            for (format = TL_FORMAT_I16; format <= TL_FORMAT_I8; format++) {
-                uint64_t i;
-                work job;
-                job.quantizations = q;
-                job.channel_count = shapes[s].channel_count;
-                job.inner_count = shapes[s].inner_count;
-                job.count = shapes[s].count;
-                job.format = (tl_format)format;
-                for (i = 0; i < (uint64_t)job.channel_count; i++) q[i] = any_quantization(&random, job.format);
-                for (i = 0; i < job.count; i++)
-                    plain[i] = any_number(&random, &q[i / job.inner_count % (uint64_t)job.channel_count]);
-                check_quantize(&w, &job, plain);
-                check_dequantize(&w, &job, plain);
-            }
+        memset(&desc, 0, sizeof desc);
+        desc.workgroup_size = workgroup_sizes[g];
+        desc.staging_bytes = g ? 1 << 16 : 4096;  // the most channels do not fit the smaller one
+        open_world(&w, NULL, &desc);
+        for (s = 0; s < COUNT_OF(shapes); s++) check(&w, &shapes[s], plain, &random);
         close_world(&w);
     }
     free(plain);
+}
+
+static void check_quantizations(world *w, const shape *s, float *plain, tl_random *random) {
+    tl_quantization *q = (tl_quantization *)allocate(4000 * sizeof *q);
+    uint64_t i;
+    int format;
+    for (format = TL_FORMAT_I16; format <= TL_FORMAT_I8; format++) {
+        work job;
+        job.quantizations = q;
+        job.channel_count = s->channel_count;
+        job.inner_count = s->inner_count;
+        job.count = s->count;
+        job.format = (tl_format)format;
+        for (i = 0; i < (uint64_t)job.channel_count; i++) q[i] = any_quantization(random, job.format);
+        for (i = 0; i < job.count; i++)
+            plain[i] = any_number(random, &q[i / job.inner_count % (uint64_t)job.channel_count]);
+        check_quantize(w, &job, plain);
+        check_dequantize(w, &job, plain);
+    }
     free(q);
+}
+
+static void channels_have_quantizations_of_their_own(void **state) {
+    (void)state;
+    check_shapes("channels_have_quantizations_of_their_own", 3, check_quantizations);
 }
 
 // -- extremes --
@@ -394,29 +397,22 @@ static void check_extremes(world *w, const shape *s, const float *plain) {
     free(got);
 }
 
-static void extremes_of_channels_are_those_of_the_host(void **state) {
-    enum { MOST = 17391 };
-    float *plain = (float *)allocate(4 * MOST);
-    tl_random random;
-    int g, s, bits;
-    (void)state;
-    if (!vkt_has_vulkan("extremes_of_channels_are_those_of_the_host")) skip();
-    random.state = 11;
-    for (g = 0; g < WORKGROUP_SIZES; g++) {
-        world w;
-        open_sized(&w, g);
-        for (s = 0; s < COUNT_OF(shapes); s++)
-            for (bits = 0; bits < 3; bits++) {  // of any bits; finite ones; none finite
-                uint64_t i;
-                for (i = 0; i < shapes[s].count; i++) {
-                    uint32_t any = any_bits(&random);
-                    plain[i] = float_of_bits(bits == 0 ? any : bits == 1 ? (any & 0xBFFFFFFFu) | 0x20000000u : any | 0x7F800000u);
-                }
-                check_extremes(&w, &shapes[s], plain);
-            }
-        close_world(&w);
+// Of any bits; of finite ones; of none that are finite.
+static void check_kinds_of_extremes(world *w, const shape *s, float *plain, tl_random *random) {
+    uint64_t i;
+    int kind;
+    for (kind = 0; kind < 3; kind++) {
+        for (i = 0; i < s->count; i++) {
+            uint32_t any = any_bits(random);
+            plain[i] = float_of_bits(kind == 0 ? any : kind == 1 ? (any & 0xBFFFFFFFu) | 0x20000000u : any | 0x7F800000u);
+        }
+        check_extremes(w, s, plain);
     }
-    free(plain);
+}
+
+static void extremes_of_channels_are_those_of_the_host(void **state) {
+    (void)state;
+    check_shapes("extremes_of_channels_are_those_of_the_host", 11, check_kinds_of_extremes);
 }
 
 // -- pieces --
