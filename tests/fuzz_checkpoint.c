@@ -5,14 +5,7 @@
 
 #define TL_STRATEGY_IMPLEMENTATION
 #include "../tl_strategy.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#define MUST(x) do { if (!(x)) { fprintf(stderr, "line %d: %s\n", __LINE__, #x); abort(); } } while (0)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "fuzz_bytes.h"
 
 static void use(tl_env *env, const tl_checkpoint_config *config) {
     tl_checkpoint_effect effect;

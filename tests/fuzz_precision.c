@@ -7,26 +7,9 @@
 
 #define TL_STRATEGY_IMPLEMENTATION
 #include "../tl_strategy.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#define MUST(x) do { if (!(x)) { fprintf(stderr, "line %d: %s\n", __LINE__, #x); abort(); } } while (0)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "fuzz_bytes.h"
 
 enum { NODES = 16, PROFILES = 3, SCHEMES = 6, NETS = 8, POINTS = 12 };
-
-typedef struct reader { const uint8_t *at, *end; } reader;
-
-static uint32_t next_byte(reader *r) { return r->at < r->end ? *r->at++ : 0; }
-
-// Mostly small; now and then anything up to 2^63.
-static uint64_t next_amount(reader *r) {
-    uint32_t byte = next_byte(r);
-    return byte < 224 ? byte : (uint64_t)(1 + next_byte(r)) << (byte - 224) * 2;
-}
 
 // Mostly a plain number from 0 to 2; else one of those that break rules.
 static double next_number(reader *r) {
@@ -66,19 +49,9 @@ static int add_node(tl_graph *graph, reader *r) {
     tl_tensor inputs[3];
     uint64_t bytes[3];
     uint32_t shape = next_byte(r), flags = next_byte(r);
-    int32_t k;
     memset(&desc, 0, sizeof desc);
     desc.op = !graph->node_count || shape >= 244 ? "input" : ops[flags & 7];
-    desc.input_count = !graph->node_count || shape >= 244 ? 0 : (int32_t)(shape % 4);
-    desc.output_count = 1 + (int32_t)(shape / 4 % 8 > 5 ? shape / 4 % 8 - 5 : 0);
-    desc.inputs = inputs;
-    desc.output_bytes = bytes;
-    for (k = 0; k < desc.input_count; k++) {
-        uint32_t back = next_byte(r);
-        inputs[k].node = graph->node_count - 1 - (int32_t)(back % 16 % (uint32_t)graph->node_count);
-        inputs[k].output = (int32_t)(back / 16) % graph->nodes[inputs[k].node].output_count;
-    }
-    for (k = 0; k < desc.output_count; k++) bytes[k] = next_amount(r);
+    next_tensors(r, graph, shape, &desc, inputs, bytes);
     desc.keep = flags >> 3 & 1;
     if (!strcmp(desc.op, "input")) return tl_add_node(NULL, graph, &desc, NULL) == TL_OK;
     desc.no_grad = flags >> 4 & flags >> 5 & 1;

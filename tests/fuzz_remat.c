@@ -6,24 +6,7 @@
 
 #define TL_STRATEGY_IMPLEMENTATION
 #include "../tl_strategy.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#define MUST(x) do { if (!(x)) { fprintf(stderr, "line %d: %s\n", __LINE__, #x); abort(); } } while (0)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-typedef struct reader { const uint8_t *at, *end; } reader;
-
-static uint32_t next_byte(reader *r) { return r->at < r->end ? *r->at++ : 0; }
-
-// Mostly small; now and then anything up to 2^63.
-static uint64_t next_amount(reader *r) {
-    uint32_t byte = next_byte(r);
-    return byte < 224 ? byte : (uint64_t)(1 + next_byte(r)) << (byte - 224) * 2;
-}
+#include "fuzz_bytes.h"
 
 static int add_node(tl_graph *graph, reader *r) {
     static const char *const needs[] = { "none", "in", "out", "in,out", "in0", "out0", "in0,out", "in,out0" };
@@ -31,19 +14,9 @@ static int add_node(tl_graph *graph, reader *r) {
     tl_tensor inputs[3];
     uint64_t bytes[3];
     uint32_t shape = next_byte(r), flags = next_byte(r);
-    int32_t k;
     memset(&desc, 0, sizeof desc);
     if (!graph->node_count || shape >= 250) desc.op = "input";
-    desc.input_count = desc.op ? 0 : (int32_t)(shape % 4);
-    desc.output_count = 1 + (int32_t)(shape / 4 % 8 > 5 ? shape / 4 % 8 - 5 : 0);
-    desc.inputs = inputs;
-    desc.output_bytes = bytes;
-    for (k = 0; k < desc.input_count; k++) {
-        uint32_t back = next_byte(r);
-        inputs[k].node = graph->node_count - 1 - (int32_t)(back % 16 % (uint32_t)graph->node_count);
-        inputs[k].output = (int32_t)(back / 16) % graph->nodes[inputs[k].node].output_count;
-    }
-    for (k = 0; k < desc.output_count; k++) bytes[k] = next_amount(r);
+    next_tensors(r, graph, shape, &desc, inputs, bytes);
     desc.keep = flags & 1;
     if (desc.op) return tl_add_node(NULL, graph, &desc, NULL) == TL_OK;
     desc.no_grad = flags >> 1 & flags >> 2 & 1;
