@@ -2288,7 +2288,7 @@ typedef struct tl_packing_desc {
 //
 // Errors:  TL_ERROR_INVALID_ARG: codec, plan of an inference; TL_ERROR_INVALID_PLAN and the step; those of
 //          tl_check_graph and tl_check_device; TL_ERROR_OVERFLOW; TL_ERROR_NO_MEMORY. *plan is all zero then.
-// Cost:    O(waiting tensors x steps); memory O(steps + tensors).
+// Cost:    O(waiting tensors x steps) twice, seldom more often; memory O(steps + tensors).
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_plan_packing(tl_env *env, const tl_packing_desc *desc, tl_plan *plan);
 
@@ -24164,9 +24164,10 @@ static uint64_t tli_find_packed_peak(const tli_packing *p, int32_t *at_peak) {
 // The least peak of all subsets, by as few tensors as it takes. Where a conversion alone makes the peak, every
 // better subset lacks that tensor, for taking others out lowers nothing there: so they are taken out one after
 // the other, until something else makes the peak. The best of these subsets is the best of all. Then, the
-// largest first, what is not needed for that peak is left raw.
+// largest first, what is not needed for that peak is left raw; and once more for as long as that finds one,
+// for one tensor less to convert can make another one needless.
 static void tli_choose_waits(tli_packing *p) {
-    int32_t at_peak, best_left = 0, i;
+    int32_t at_peak, best_left = 0, left_raw, i;
     uint64_t peak = tli_find_packed_peak(p, &at_peak), best = peak;
     while (at_peak >= 0) {
         p->waits[at_peak].leaves = p->left_count++;
@@ -24175,12 +24176,15 @@ static void tli_choose_waits(tli_packing *p) {
     }
     for (i = 0; i < p->wait_count; i++)
         if (p->waits[i].leaves >= best_left) p->waits[i].leaves = INT32_MAX;
-    for (i = 0; i < p->wait_count; i++) {
-        tli_wait *wait = &p->waits[p->orders[TLI_BY_BYTES][i]];
-        if (wait->leaves != INT32_MAX) continue;
-        wait->leaves = 0;
-        if (tli_find_packed_peak(p, &at_peak) > best) wait->leaves = INT32_MAX;
-    }
+    do {
+        for (left_raw = i = 0; i < p->wait_count; i++) {
+            tli_wait *wait = &p->waits[p->orders[TLI_BY_BYTES][i]];
+            if (wait->leaves != INT32_MAX) continue;
+            wait->leaves = 0;
+            if (tli_find_packed_peak(p, &at_peak) > best) wait->leaves = INT32_MAX;
+            else left_raw = 1;
+        }
+    } while (left_raw);
 }
 
 // -- packing: the plan --
