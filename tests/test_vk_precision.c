@@ -155,6 +155,17 @@ static tl_quantization swept_quantization(int k, int s, int rounding) {
                              (tl_rounding)rounding);
 }
 
+// One quantisation for all of a tensor.
+static work whole_tensor(const tl_quantization *q, uint64_t count, tl_format format) {
+    work job;
+    job.quantizations = q;
+    job.channel_count = 1;
+    job.inner_count = 1;
+    job.count = count;
+    job.format = format;
+    return job;
+}
+
 static void every_bf16_pattern_quantizes_like_the_host(void **state) {
     enum { COUNT = 65536 };
     float *plain = (float *)allocate(4 * COUNT);
@@ -168,12 +179,7 @@ static void every_bf16_pattern_quantizes_like_the_host(void **state) {
         for (s = 0; s < COUNT_OF(scales); s++)
             for (r = 0; r < TL_ROUNDING_COUNT; r++) {
                 tl_quantization q = swept_quantization(k, s, r);
-                work job;
-                job.quantizations = &q;
-                job.channel_count = 1;
-                job.inner_count = 1;
-                job.count = COUNT;
-                job.format = kinds[k].format;
+                work job = whole_tensor(&q, COUNT, kinds[k].format);
                 for (i = 0; i < COUNT; i++) {  // and what lies behind the patterns
                     uint32_t low = s % 3 == 0 ? 0 : s % 3 == 1 ? 1 : i * 40503u & 0xFFFFu;
                     plain[i] = float_of_bits(i << 16 | low);
@@ -198,12 +204,7 @@ static void halves_quantize_like_the_host(void **state) {
             for (r = 0; r < TL_ROUNDING_COUNT; r++) {
                 tl_quantization q = swept_quantization(k, s, r);
                 int32_t stride = kinds[k].format == TL_FORMAT_I8 ? 1 : 17;
-                work job;
-                job.quantizations = &q;
-                job.channel_count = 1;
-                job.inner_count = 1;
-                job.count = COUNT;
-                job.format = kinds[k].format;
+                work job = whole_tensor(&q, COUNT, kinds[k].format);
                 for (i = 0; i < STEPS; i++)
                     for (side = 0; side < SIDES; side++) {
                         double half = ((double)(i - STEPS / 2) * stride + 0.5) * (double)q.scale;
