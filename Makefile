@@ -24,8 +24,12 @@ TESTS    := $(patsubst tests/%.c,$(B)/%,$(wildcard tests/test_*.c))
 BENCHES  := $(patsubst tests/bench/%.c,$(B)/bench/%,$(wildcard tests/bench/*.c))
 FUZZERS  := $(patsubst tests/fuzz_%.c,%,$(wildcard tests/fuzz_*.c))
 
-# Compute shaders: the file that holds their words, the folder of their sources, their prefix.
-SHADERS  := tl_vk_backend.h,shaders,tli_vk_ examples/vk_nn.h,examples/shaders,vk_nn_ \
+# Both headers are joined from parts by plain concatenation, in the order of a list.
+PARTS    := $(addprefix src/,$(shell cat src/ORDER))
+VK_PARTS := $(addprefix src/vk/,$(shell cat src/vk/ORDER))
+
+# Compute shaders: the file or the folder that holds their words, the folder of their sources, their prefix.
+SHADERS  := src/vk/words,shaders,tli_vk_ examples/vk_nn.h,examples/shaders,vk_nn_ \
             examples/engine_shaders.h,examples/shaders/engine,engine_ tests/vk_layers.h,tests/shaders,vk_ \
             tests/bench/bench_vk.c,tests/bench/shaders,bench_
 
@@ -42,7 +46,7 @@ skipped = $(if $(VULKAN)$(if $(call on_vulkan,$1),,none),:,echo "SKIPPED $(notdi
     <vulkan/vulkan_core.h> (Debian: libvulkan-dev)"; [ "$${STRICT:-0}" != 1 ])
 build = $(if $(call present,$@),$1,@:)
 
-.PHONY: all examples tests run run-quantize run-vulkan test bench fuzz soak shaders mutate coverage size check deps \
+.PHONY: all header examples tests run run-quantize run-vulkan test bench fuzz soak shaders mutate coverage size check deps \
         format help clean cmocka
 .DELETE_ON_ERROR:
 
@@ -53,6 +57,14 @@ examples: $(EXAMPLES)
 	@$(call skipped,$^)
 tests: $(TESTS)
 	@$(call skipped,$^)
+
+# A header that is what its parts say stays untouched, so nothing is built again for it.
+join = cat $^ > $@.joined && if cmp -s $@ $@.joined; then rm $@.joined; else mv $@.joined $@; fi
+header: tl_strategy.h tl_vk_backend.h
+tl_strategy.h: $(PARTS)
+	@$(join)
+tl_vk_backend.h: $(VK_PARTS)
+	@$(join)
 
 $(EXAMPLES): $(B)/%: examples/%.c $(HEADERS)
 	@mkdir -p $(@D)

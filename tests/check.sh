@@ -21,7 +21,7 @@ allowed='^(memcpy|memset|memmove|memcmp)$'
 mkdir -p $out
 unset F     # a filter is no bar
 
-steps=(build test differential torch shaders headers options freestanding names contents mingw
+steps=(parts build test differential torch shaders headers options freestanding names contents mingw
        asan_gcc asan_clang tsan short_enums m32 s390x plans
        cppcheck tidy readme examples mixed tl_plan fuzz size coverage)
 
@@ -61,6 +61,18 @@ tests_with() { STRICT=1 make -s -j"$jobs" test WERROR=-Werror "$@"; }
 
 # The test programs whose names match, built into a directory:  programs DIRECTORY PATTERN
 programs() { printf '%s\n' tests/test_*.c | grep -E "$2" | sed "s|tests/\(.*\)\.c|$1/\1|" | paste -sd' '; }
+
+# Both headers are what their parts say, and every part is listed once.
+step_parts() {
+    local folder header
+    while read -r folder header; do
+        sed "s|^|$folder/|" $folder/ORDER | xargs cat | cmp - "$header" || fail "$header is not what $folder says: run make header"
+        diff <(sort $folder/ORDER) <(cd $folder && find . -path ./vk -prune -o -name '*.[ch]' -printf '%P\n' | sort) ||
+            fail "$folder/ORDER (<) and the parts in $folder (>) differ"
+        echo "$header: $(wc -l < $folder/ORDER) parts"
+    done <<< "src tl_strategy.h
+src/vk tl_vk_backend.h"
+}
 
 # Every step below is there for what the others do not see, and runs the programs in which that can show.
 # -O1 builds in half the time of -O2, and examples are -O3 all the same.
@@ -262,7 +274,7 @@ step_contents() {
 # The words of compute shaders, in every file that has some, are those of their sources.
 step_shaders() {
     local f
-    for f in $(grep -lFx -- '// -- words: made by make shaders --' ./*.h examples/*.[ch] tests/*.[ch] tests/bench/*.c || true); do
+    for f in $(grep -lFx -- '// -- words: made by make shaders --' examples/*.[ch] tests/*.[ch] tests/bench/*.c || true); do
         make -pn | grep '^SHADERS ' | tr ' ' '\n' | grep -q "^${f#./}," || fail "$f: the Makefile's SHADERS lacks it"
     done
     make -s shaders MODE=check > $out/shaders.log 2>&1 || { cat $out/shaders.log; fail "make shaders"; }

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Compile compute shaders and keep their words in a header, between two marker lines.
+# Compile compute shaders and keep their words in a header, between two marker lines, or in a folder, a file a shader.
 #
-#   tests/shaders.sh write FILE [DIR [PREFIX]]   put the words of DIR/*.comp into FILE
-#   tests/shaders.sh check FILE [DIR [PREFIX]]   compile again and compare; FILE is not changed
+#   tests/shaders.sh write FILE [DIR [PREFIX]]   put the words of DIR/*.comp into FILE, or each into FILE/*.c
+#   tests/shaders.sh check FILE [DIR [PREFIX]]   compile again and compare; nothing is changed
 #
 # write makes a FILE that does not exist. DIR is shaders and PREFIX tli_vk_ where they are not given; DIR/copy.comp
 # becomes the array tli_vk_copy_words. The words depend on the compiler, so its version is fixed. Where another one is
@@ -25,13 +25,18 @@ trap 'rm -rf "$temp"' EXIT
 
 fail() { echo "shaders.sh: $*" >&2; exit 1; }
 
-[ -f "$file" ] || [ "$mode" = check ] || printf '%s\n' "$first" "$last" >"$file"
-[ -f "$file" ] || fail "$file: there is no such file"
-if [ "$(grep -cxF -- "$first" "$file")" != 1 ] || [ "$(grep -cxF -- "$last" "$file")" != 1 ]; then
-    fail "$file: needs the two lines '$first' and '$last', once each and in this order"
-fi
-between() { awk -v a="$first" -v b="$last" '$0 == b {on = 0} on {print} $0 == a {on = 1}' "$1"; }
 shopt -s nullglob
+if [ ! -d "$file" ]; then
+    [ -f "$file" ] || [ "$mode" = check ] || printf '%s\n' "$first" "$last" >"$file"
+    [ -f "$file" ] || fail "$file: there is no such file"
+    if [ "$(grep -cxF -- "$first" "$file")" != 1 ] || [ "$(grep -cxF -- "$last" "$file")" != 1 ]; then
+        fail "$file: needs the two lines '$first' and '$last', once each and in this order"
+    fi
+fi
+held_words() {      # the words that FILE holds now
+    if [ -d "$file" ]; then cat "$file"/*.c
+    else awk -v a="$first" -v b="$last" '$0 == b {on = 0} on {print} $0 == a {on = 1}' "$file"; fi
+}
 sources=("$dir"/*.comp)
 [ ${#sources[@]} -gt 0 ] || fail "$dir: holds no *.comp"
 
@@ -53,25 +58,28 @@ validate_module() {
         fail "$2: needs another capability than Shader"
 }
 
-make_words() {
+make_words() {     # of each source, into $temp/made/NAME.c
     local source name
+    mkdir "$temp/made"
     for source in "${sources[@]}"; do
         name=$(basename "$source" .comp)
         "${compile[@]}" -o "$temp/plain.spv" "$source" >"$temp/log" ||
             fail "$source: does not compile: $(cat "$temp/log")"
         spirv-opt -O "$temp/plain.spv" -o "$temp/$name.spv"
         validate_module "$temp/$name.spv" "$source"
-        echo "static const uint32_t ${prefix}${name}_words[] = {"
-        od -An -v -tx4 -w32 "$temp/$name.spv" | sed -E 's/ ([0-9a-f]{8})/ 0x\1,/g; s/^ /    /'
-        echo "};"
+        {
+            echo "static const uint32_t ${prefix}${name}_words[] = {"
+            od -An -v -tx4 -w32 "$temp/$name.spv" | sed -E 's/ ([0-9a-f]{8})/ 0x\1,/g; s/^ /    /'
+            echo "};"
+        } >"$temp/made/$name.c"
     done
 }
 
 # The words that FILE holds, as modules again.
 validate_words() {
     local name escapes count=0
-    for name in $(between "$file" | sed -nE 's/^static const uint32_t (\w+)\[\] = \{$/\1/p'); do
-        escapes=$(between "$file" | sed -nE "/ $name\[\] = \{\$/,/^\};\$/p" | grep -oE '0x[0-9a-f]{8}' |
+    for name in $(held_words | sed -nE 's/^static const uint32_t (\w+)\[\] = \{$/\1/p'); do
+        escapes=$(held_words | sed -nE "/ $name\[\] = \{\$/,/^\};\$/p" | grep -oE '0x[0-9a-f]{8}' |
             sed -E 's/0x(..)(..)(..)(..)/\\x\4\\x\3\\x\2\\x\1/' | tr -d '\n')
         printf '%b' "$escapes" >"$temp/$name.spv"
         validate_module "$temp/$name.spv" "$file: $name"
@@ -92,11 +100,15 @@ if [ -n "$why" ]; then
     fi
     exit 0
 fi
-make_words >"$temp/words"
+make_words
+cat "$temp"/made/*.c >"$temp/words"
 if [ "$mode" = check ]; then
-    between "$file" | cmp -s - "$temp/words" ||
+    held_words | cmp -s - "$temp/words" ||
         fail "$file: the words differ from what $dir compiles to: run make shaders"
     echo "$(basename "$file"): the words of ${#sources[@]} shaders are those of $dir"
+elif [ -d "$file" ]; then
+    for held in "$file"/*.c; do [ -e "$temp/made/${held##*/}" ] || rm "$held"; done
+    for made in "$temp"/made/*.c; do cmp -s "$made" "$file/${made##*/}" || cp "$made" "$file/"; done
 else
     awk -v a="$first" -v b="$last" -v words="$temp/words" '
         $0 == b {on = 0}

@@ -1,0 +1,29 @@
+// ############################################################################
+//                              IMPLEMENTATION
+// ############################################################################
+
+#ifdef TL_STRATEGY_IMPLEMENTATION
+#ifndef TL_STRATEGY_IMPLEMENTATION_DONE
+#define TL_STRATEGY_IMPLEMENTATION_DONE
+
+#if defined(TL_MALLOC) != defined(TL_FREE)
+#error "tl_strategy.h: define both TL_MALLOC(user,size) and TL_FREE(user,ptr), or neither"
+#endif
+#ifndef TL_MALLOC
+#include <stdlib.h>
+#define TL_MALLOC(user, size) ((void)(user), malloc(size))
+#define TL_FREE(user, ptr)    ((void)(user), free(ptr))
+#endif
+#ifndef TL_ASSERT
+#include <assert.h>
+#define TL_ASSERT(x) assert(x)
+#endif
+#if !defined(TL_NO_STDIO) && !defined(TL_NO_TEXT)
+#include <stdio.h>
+#endif
+#ifdef TL_STRATEGY_STATIC
+#define TLI_IMPL static inline
+#else
+#define TLI_IMPL
+#endif
+

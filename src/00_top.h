@@ -1,0 +1,98 @@
+/* tl_strategy.h - v0.4.0 - train and run neural networks inside a fixed number of bytes
+   No dependency but a C99 or C++11 compiler. MIT or public domain, your choice: see the end.
+
+   One number in (bytes), a plan out, and the plan holds: what to keep, what to drop and make
+   again, what to spill to the host or to compress. With it comes a bound that no plan undercuts.
+   The run's measured peak equals the announced one, and gradients are equal to the last bit to
+   those of a run that keeps everything.
+
+   SYNOPSIS
+       #define TL_STRATEGY_IMPLEMENTATION   // in exactly one .c or .cpp file
+       #include "tl_strategy.h"
+
+       tl_env   env  = {0};                          // malloc, silent (C++: = {})
+       tl_graph graph = {0};
+       tl_plan  plan = {0};
+       tl_chain_desc chain = {0};                    // zero = default, everywhere
+       tl_remat_desc desc = {0};
+       chain.layer_count = 16;                       // 16 equal layers of 1 byte each
+       chain.input_bytes = 1;
+       desc.graph = &graph;
+       desc.budget_bytes = 9;                        // keeping everything takes 18
+       if (tl_add_chain(&env, &graph, &chain) ||
+           tl_plan_remat(&env, &desc, &plan, NULL)) puts(env.error.text);
+       printf("peak %d bytes, cost %d\n", (int)plan.peak_bytes, (int)plan.cost);
+       tl_free_plan(&env, &plan);
+       tl_free_graph(&env, &graph);
+
+   CONTENTS          (every name below is a banner: search for "[2]")
+       [1] CORE          results, env, sinks, random numbers, version
+       [2] STRATEGY      what the caller wants, in seven fields
+       [3] GRAPH         nodes, tensors, sizes, costs; the device; .tlg text; layers, fusion
+       [4] PLAN          steps, the simulator, checkpoint configs; plans as text and C tables
+       [5] REMAT         recomputation under a byte budget, with a certified distance to the optimum
+       [7] PRECISION     observers, quantisation parameters, an exact choice of schemes
+       [10] BACKEND      blocks, ranges, tickets; the CPU backend; what a device can do
+       [11] MANAGER      the store and the online checkpoint manager
+       [12] RUN          the executor: plans, online runs, layer-by-layer backprop
+       [13] TRACE        what a run did, as a picture and as a trace; a plan as a picture
+
+   OPTIONS           (define before the include; none is needed)
+       TL_STRATEGY_IMPLEMENTATION   in one file: compile the second half
+       TL_STRATEGY_STATIC           everything static inline: private to this file
+       TLDEF                        your own linkage or export attribute
+       TL_MALLOC(user,size)         default allocator, aligned for any type; both or neither
+       TL_FREE(user,ptr)
+       TL_ASSERT(x)                 default assert; only a NULL where none is allowed asserts
+       TL_NO_STDIO                  drops functions that open files; nothing else uses stdio
+       TL_NO_THREADS                no built-in lock; the caller may still give one
+       TL_NO_CHECKS                 drops the checked and the deferred CPU backend, which are for tests
+       TL_NO_PLANNERS               drops what makes plans: checkpoint configs, kept sets, Revolve,
+                                    [5], [7] but for quantisation and loss scales, and what feeds
+                                    it: layers, statistics, fusion, measured devices; plans made
+                                    elsewhere and online runs remain
+       TL_NO_TEXT                   drops printing, parsing, JSON and pictures; error text stays
+       TL_NO_TRACE                  drops [13]
+
+   RULES
+       Every fallible function returns a tl_result, TL_OK is 0, and env.error.text says which rule
+       of which field was broken. On error every output is all zero and safe to free. Wrong data is
+       an error and never aborts; the library never prints and keeps no state outside arguments.
+       Zero is the default for every field of every desc. Pointers in a desc are read during the
+       call only, unless it says that they must outlive something. One env per thread.
+
+       Gradients are bit-identical between plans of one program because a forward that runs again
+       gets the same inputs and takes its sums in the same order. That needs kernels that are
+       deterministic for given bytes (whatever the number of threads), and one compiled version of
+       them: -ffast-math and FMA contraction may differ between two functions, so compare programs
+       of different compilers only with -ffp-contract=off.
+
+   DOES NOT
+       compute: kernels are yours (examples/nn.h has a set in plain C). Schemes of precision are
+       chosen, priced and applied to the graph; the kernels that run in 8 or 16 bits are yours, too,
+       and so is the data that they are calibrated on. Place offsets or split work over devices:
+       later versions; what a strategy asks for and this version cannot do is TL_ERROR_UNSUPPORTED.
+*/
+#ifndef TL_STRATEGY_H
+#define TL_STRATEGY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define TL_VERSION_MAJOR 0  // breaking change
+#define TL_VERSION_MINOR 4  // new feature, old code still compiles
+#define TL_VERSION_PATCH 0  // fix
+#define TL_VERSION (TL_VERSION_MAJOR * 10000 + TL_VERSION_MINOR * 100 + TL_VERSION_PATCH)
+
+#ifndef TLDEF
+#ifdef TL_STRATEGY_STATIC
+#define TLDEF static inline
+#else
+#define TLDEF extern
+#endif
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+

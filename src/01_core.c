@@ -1,0 +1,436 @@
+// ============================================================================
+// [1] CORE (implementation)
+// ============================================================================
+
+// -- bytes: the four functions that compilers emit by themselves --
+
+#if defined(__GNUC__) || defined(__clang__)
+#define TLI_MEMCPY(to, from, bytes) __builtin_memcpy(to, from, bytes)
+#define TLI_MEMSET(to, value, bytes) __builtin_memset(to, value, bytes)
+#define TLI_MEMCMP(a, b, bytes) __builtin_memcmp(a, b, bytes)
+#else
+#include <string.h>
+#define TLI_MEMCPY(to, from, bytes) memcpy(to, from, bytes)
+#define TLI_MEMSET(to, value, bytes) memset(to, value, bytes)
+#define TLI_MEMCMP(a, b, bytes) memcmp(a, b, bytes)
+#endif
+
+static void tli_zero(void *to, size_t bytes) { if (bytes) TLI_MEMSET(to, 0, bytes); }
+
+static void tli_copy(void *to, const void *from, size_t bytes) { if (bytes) TLI_MEMCPY(to, from, bytes); }
+
+static size_t tli_text_length(const char *text) {
+    size_t length = 0;
+    while (text[length]) length++;
+    return length;
+}
+
+static int tli_same_text(const char *a, const char *b) {
+    while (*a && *a == *b) { a++; b++; }
+    return *a == *b;
+}
+
+// -- checked arithmetic: each returns 1 and the value, or 0 where it does not fit --
+
+static int tli_add_u64(uint64_t a, uint64_t b, uint64_t *sum) {
+    *sum = a + b;
+    return *sum >= a;
+}
+
+static int tli_mul_u64(uint64_t a, uint64_t b, uint64_t *product) {
+    *product = a * b;
+    return !a || *product / a == b;
+}
+
+// Whether an enum, a flag or an index is one of `count` values, whatever its width and sign.
+static int tli_is_below(int64_t value, int64_t count) { return value >= 0 && value < count; }
+
+// floor(log2(value)), 0 for 0. With the instruction a heap is almost twice as fast.
+static int32_t tli_log2_u64(uint64_t value) {
+#if defined(__GNUC__) || defined(__clang__)
+    return value ? 63 - __builtin_clzll(value) : 0;
+#else
+    uint32_t high = (uint32_t)(value >> 32), half = high ? high : (uint32_t)value;
+    int32_t bit = high ? 32 : 0, step;
+    for (step = 16; step; step /= 2)
+        if (half >> step) { half >>= step; bit += step; }
+    return bit;
+#endif
+}
+
+// -- floats: their bits, because a comparison with NaN says nothing --
+
+static uint32_t tli_bits_of_f32(float value) {
+    uint32_t bits;
+    tli_copy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+static float tli_f32_of_bits(uint32_t bits) {
+    float value;
+    tli_copy(&value, &bits, sizeof value);
+    return value;
+}
+
+static int tli_is_finite_f32(float value) { return (tli_bits_of_f32(value) & 0x7F800000u) != 0x7F800000u; }
+
+// -- 16-bit floats: integers on the bits only, so that every compiler agrees --
+
+// value / 2^shift, rounded to nearest, ties to even; sticky = there were more bits below. 1 <= shift.
+static uint32_t tli_round_shift(uint32_t value, int32_t shift, int sticky) {
+    uint32_t kept, rest, half;
+    if (shift > 31) return 0;
+    kept = value >> shift;
+    rest = value & (((uint32_t)1 << shift) - 1);
+    half = (uint32_t)1 << (shift - 1);
+    return kept + (rest > half || (rest == half && (sticky || (kept & 1))));
+}
+
+static uint16_t tli_f16_of(uint32_t bits) {
+    uint32_t sign = bits >> 16 & 0x8000u, size = bits & 0x7FFFFFFFu, half;
+    if (size > 0x7F800000u) half = 0x7E00u | (size >> 13 & 0x3FFu);
+    else if (size >= 0x477FF000u) half = 0x7C00u;  // 65520 is half way to 2^16
+    else if (size >= 0x38800000u) half = tli_round_shift(size - 0x38000000u, 13, 0);
+    else half = tli_round_shift((size & 0x7FFFFFu) | 0x800000u, 126 - (int32_t)(size >> 23), 0);
+    return (uint16_t)(sign | half);
+}
+
+static uint32_t tli_f32_of_f16(uint16_t half) {
+    uint32_t sign = (uint32_t)(half & 0x8000) << 16, exponent = half >> 10 & 31u, mantissa = half & 0x3FFu;
+    if (exponent == 31) return sign | 0x7F800000u | (mantissa ? 0x400000u | mantissa << 13 : 0);
+    if (exponent) return sign | (exponent + 112) << 23 | mantissa << 13;
+    if (!mantissa) return sign;
+    for (exponent = 113; !(mantissa & 0x400u); exponent--) mantissa <<= 1;
+    return sign | exponent << 23 | (mantissa & 0x3FFu) << 13;
+}
+
+static uint16_t tli_bf16_of(uint32_t bits) {
+    if ((bits & 0x7FFFFFFFu) > 0x7F800000u) return (uint16_t)(bits >> 16 | 0x40u);
+    return (uint16_t)((bits + 0x7FFFu + (bits >> 16 & 1u)) >> 16);
+}
+
+static uint32_t tli_f32_of_bf16(uint16_t half) {
+    uint32_t bits = (uint32_t)half << 16;
+    return (bits & 0x7FFFFFFFu) > 0x7F800000u ? bits | 0x400000u : bits;
+}
+
+#ifndef TL_NO_PLANNERS
+// -- wide integers: modulo 2^128 --
+
+typedef struct tli_u128 { uint64_t high, low; } tli_u128;
+
+static tli_u128 tli_mul_u128(uint64_t a, uint64_t b) {
+    uint64_t low = (a & 0xFFFFFFFFu) * (b & 0xFFFFFFFFu), left = (a >> 32) * (b & 0xFFFFFFFFu);
+    uint64_t right = (a & 0xFFFFFFFFu) * (b >> 32);
+    uint64_t middle = (low >> 32) + (left & 0xFFFFFFFFu) + (right & 0xFFFFFFFFu);
+    tli_u128 product;
+    product.low = middle << 32 | (low & 0xFFFFFFFFu);
+    product.high = (a >> 32) * (b >> 32) + (left >> 32) + (right >> 32) + (middle >> 32);
+    return product;
+}
+
+static tli_u128 tli_add_u128(tli_u128 a, tli_u128 b) {
+    a.low += b.low;
+    a.high += b.high + (a.low < b.low);
+    return a;
+}
+
+static tli_u128 tli_sub_u128(tli_u128 a, tli_u128 b) {
+    a.high -= b.high + (a.low < b.low);
+    a.low -= b.low;
+    return a;
+}
+
+static int tli_is_below_u128(tli_u128 a, tli_u128 b) {
+    return a.high != b.high ? a.high < b.high : a.low < b.low;
+}
+
+// -- logarithms, without <math.h> --
+
+// The fraction of log2(m / 2^63) in units of 2^-bits, rounded down; m >= 2^63, bits <= 62. Each squaring
+// doubles the logarithm and shifts one bit of it out. What the products lose is below 2^-62 in all.
+static uint64_t tli_log2_fraction(uint64_t m, int32_t bits) {
+    uint64_t fraction = 0;
+    for (; bits > 0; bits--) {
+        tli_u128 square = tli_mul_u128(m, m);
+        int carry = (int)(square.high >> 63);
+        fraction = fraction << 1 | (uint64_t)carry;
+        m = carry ? square.high : square.high << 1 | square.low >> 63;
+    }
+    return fraction;
+}
+
+// log2(value) in units of 2^-52; value finite and > 0. Integers: the same on every machine.
+static int64_t tli_log2_f64(double value) {
+    uint64_t bits, mantissa;
+    int64_t exponent;
+    tli_copy(&bits, &value, sizeof bits);
+    mantissa = bits << 11 & UINT64_MAX >> 1;
+    exponent = (int64_t)(bits >> 52 & 0x7FF) - 1023;
+    if (exponent > -1023) mantissa |= (uint64_t)1 << 63;
+    else exponent = -1022;
+    for (; !(mantissa >> 63); exponent--) mantissa <<= 1;
+    return exponent * ((int64_t)1 << 52) + (int64_t)tli_log2_fraction(mantissa, 52);
+}
+
+// A product rounded to a double of its own. Compilers may fuse a product with the sum that it goes into, and
+// some do where the machine can: then the last bits of the sum would depend on who compiled.
+static double tli_product(double a, double b) {
+    volatile double product = a * b;
+    return product;
+}
+#endif
+
+// -- names --
+
+#define TLI_NAME(id, name, help) name,        // undefined again at the end
+#define TLI_HELP(id, name, help) help,
+#define TLI_NAME4(id, name, label, help) name,
+#define TLI_LABEL4(id, name, label, help) label,
+
+static const char *const tli_result_names[] = { TL_RESULTS(TLI_NAME) };
+static const char *const tli_result_helps[] = { TL_RESULTS(TLI_HELP) };
+
+static const char *tli_name(const char *const *names, int32_t count, int64_t value) {
+    return tli_is_below(value, count) ? names[value] : "?";
+}
+
+TLI_IMPL int tl_version(void) { return TL_VERSION; }
+
+TLI_IMPL const char *tl_name_result(tl_result result) {
+    return tli_name(tli_result_names, TL_RESULT_COUNT, (int64_t)result);
+}
+
+TLI_IMPL const char *tl_explain_result(tl_result result) {
+    return tli_name(tli_result_helps, TL_RESULT_COUNT, (int64_t)result);
+}
+
+// -- writer: counts what it would have written, so printing and sizing are one code path --
+
+typedef struct tli_writer { char *buf; size_t size, length; } tli_writer;
+
+static tli_writer tli_writer_of(char *buf, size_t size) {
+    tli_writer w;
+    w.buf = buf; w.size = buf ? size : 0; w.length = 0;
+    return w;
+}
+
+static void tli_put_bytes(tli_writer *w, const char *text, size_t length) {
+    size_t i;
+    for (i = 0; i < length; i++, w->length++)
+        if (w->length + 1 < w->size) w->buf[w->length] = text[i];
+}
+
+static void tli_put(tli_writer *w, const char *text) { tli_put_bytes(w, text, tli_text_length(text)); }
+
+static void tli_put_u64(tli_writer *w, uint64_t value) {
+    char digits[20];
+    size_t at = sizeof digits;
+    do { digits[--at] = (char)('0' + value % 10); value /= 10; } while (value);
+    tli_put_bytes(w, digits + at, sizeof digits - at);
+}
+
+static void tli_put_i64(tli_writer *w, int64_t value) {
+    if (value < 0) tli_put(w, "-");
+    tli_put_u64(w, value < 0 ? (uint64_t)0 - (uint64_t)value : (uint64_t)value);
+}
+
+static size_t tli_finish(tli_writer *w) {
+    if (w->size) w->buf[w->length < w->size ? w->length : w->size - 1] = 0;
+    return w->length;
+}
+
+// -- errors: "function: field: rule" --
+
+// Start a sentence that needs numbers: put the rest into w, then return tli_end_error.
+static tli_writer tli_begin_error(tl_env *env, tl_result code, const char *function) {
+    tli_writer w = tli_writer_of(env ? env->error.text : NULL, env ? sizeof env->error.text : 0);
+    if (env) env->error.code = code;
+    tli_put(&w, function);
+    tli_put(&w, ": ");
+    return w;
+}
+
+static tl_result tli_end_error(tl_env *env, tli_writer *w, tl_result code) {
+    tli_finish(w);
+    if (env && env->log) env->log(env->user, env->error.text);
+    return code;
+}
+
+static tl_result tli_fail(tl_env *env, tl_result code, const char *function, const char *why) {
+    tli_writer w = tli_begin_error(env, code, function);
+    tli_put(&w, why);
+    return tli_end_error(env, &w, code);
+}
+
+// -- memory --
+
+static void *tli_alloc(tl_env *env, size_t bytes) {
+    return env && env->alloc ? env->alloc(env->user, bytes) : TL_MALLOC(env ? env->user : NULL, bytes);
+}
+
+static void tli_release(tl_env *env, void *ptr) {
+    if (!ptr) return;
+    if (env && env->release) env->release(env->user, ptr);
+    else TL_FREE(env ? env->user : NULL, ptr);
+}
+
+// An array of zeroes; NULL where there is no memory or the size does not fit. Never NULL for 0 items.
+static void *tli_alloc_array(tl_env *env, uint64_t count, size_t item_bytes) {
+    uint64_t bytes;
+    void *array;
+    if (!tli_mul_u64(count ? count : 1, item_bytes, &bytes) || bytes > SIZE_MAX / 2) return NULL;
+    array = tli_alloc(env, (size_t)bytes);
+    if (array) tli_zero(array, (size_t)bytes);
+    return array;
+}
+
+// Make room for `needed` items; the array moves, its first `used` items stay, the rest is zero. One
+// whose capacity is 0 is not ours to release.
+static int tli_grow(tl_env *env, void **array, int32_t *capacity, int32_t used, int64_t needed,
+                    size_t item_bytes) {
+    int64_t wanted = *capacity ? *capacity : 8;
+    void *bigger;
+    if (needed <= *capacity) return 1;
+    if (needed > INT32_MAX) return 0;
+    while (wanted < needed) wanted *= 2;
+    if (wanted > INT32_MAX) wanted = INT32_MAX;
+    bigger = tli_alloc_array(env, (uint64_t)wanted, item_bytes);
+    if (!bigger) return 0;
+    tli_copy(bigger, *array, (size_t)used * item_bytes);
+    if (*capacity) tli_release(env, *array);
+    *array = bigger;
+    *capacity = (int32_t)wanted;
+    return 1;
+}
+
+// -- for those who write a backend --
+
+TLI_IMPL void *tl_add_memory(tl_env *env, size_t bytes) {
+    return bytes ? tli_alloc_array(env, 1, bytes) : NULL;
+}
+
+TLI_IMPL void tl_free_memory(tl_env *env, void *memory) { tli_release(env, memory); }
+
+TLI_IMPL tl_result tl_record_error(tl_env *env, tl_result code, const char *function, const char *rule) {
+    TL_ASSERT(function && rule);
+    return tli_fail(env, code, function, rule);
+}
+
+// -- arena: pieces in address order, first fit, neighbours joined when freed --
+
+typedef struct tli_piece {
+    size_t bytes;       // of the piece, this head included
+    size_t free_bytes;  // 0 = in use
+} tli_piece;
+
+typedef struct tli_arena {
+    size_t size, used, peak;  // bytes after this head; used and peak count heads of pieces too
+    size_t reserved;          // keeps the head a multiple of 16 on 64-bit machines
+} tli_arena;
+
+#define TLI_ARENA_ALIGN ((size_t)16)
+
+static size_t tli_round_up(size_t bytes, size_t align) { return (bytes + align - 1) / align * align; }
+
+static size_t tli_piece_head(void) { return tli_round_up(sizeof(tli_piece), TLI_ARENA_ALIGN); }
+
+static char *tli_arena_start(tli_arena *arena) {
+    return (char *)arena + tli_round_up(sizeof *arena, TLI_ARENA_ALIGN);
+}
+
+static void *tli_arena_alloc(void *user, size_t bytes) {
+    tli_arena *arena = (tli_arena *)user;
+    size_t head = tli_piece_head(), at, need;
+    if (bytes > arena->size) return NULL;
+    need = tli_round_up(bytes ? bytes : 1, TLI_ARENA_ALIGN) + head;
+    for (at = 0; at < arena->size; at += ((tli_piece *)(void *)(tli_arena_start(arena) + at))->bytes) {
+        tli_piece *piece = (tli_piece *)(void *)(tli_arena_start(arena) + at);
+        if (!piece->free_bytes || piece->bytes < need) continue;
+        if (piece->bytes - need > head) {
+            tli_piece *rest = (tli_piece *)(void *)((char *)piece + need);
+            rest->bytes = rest->free_bytes = piece->bytes - need;
+            piece->bytes = need;
+        }
+        piece->free_bytes = 0;
+        arena->used += piece->bytes;
+        if (arena->used > arena->peak) arena->peak = arena->used;
+        return (char *)piece + head;
+    }
+    return NULL;
+}
+
+static void tli_arena_release(void *user, void *ptr) {
+    tli_arena *arena = (tli_arena *)user;
+    tli_piece *freed = (tli_piece *)(void *)((char *)ptr - tli_piece_head()), *last = NULL;
+    size_t at = 0;
+    arena->used -= freed->bytes;
+    freed->free_bytes = freed->bytes;
+    while (at < arena->size) {
+        tli_piece *piece = (tli_piece *)(void *)(tli_arena_start(arena) + at);
+        at += piece->bytes;
+        if (last && last->free_bytes && piece->free_bytes) {
+            last->bytes += piece->bytes;
+            last->free_bytes = last->bytes;
+        } else {
+            last = piece;
+        }
+    }
+}
+
+TLI_IMPL tl_result tl_init_arena(tl_env *env, void *memory, size_t bytes) {
+    size_t shift = (TLI_ARENA_ALIGN - (size_t)((uintptr_t)memory % TLI_ARENA_ALIGN)) % TLI_ARENA_ALIGN;
+    size_t head = tli_round_up(sizeof(tli_arena), TLI_ARENA_ALIGN);
+    tli_arena *arena;
+    tli_piece *all;
+    TL_ASSERT(env && memory);
+    if (bytes < shift + head + 2 * tli_piece_head())
+        return tli_fail(env, TL_ERROR_INVALID_ARG, "tl_init_arena", "bytes: too few for the bookkeeping");
+    arena = (tli_arena *)(void *)((char *)memory + shift);
+    arena->size = (bytes - shift - head) / TLI_ARENA_ALIGN * TLI_ARENA_ALIGN;
+    arena->used = arena->peak = arena->reserved = 0;
+    all = (tli_piece *)(void *)tli_arena_start(arena);
+    all->bytes = all->free_bytes = arena->size;
+    tli_zero(env, sizeof *env);
+    env->alloc = tli_arena_alloc;
+    env->release = tli_arena_release;
+    env->user = arena;
+    return TL_OK;
+}
+
+TLI_IMPL void tl_measure_arena(const tl_env *env, size_t *used_bytes, size_t *peak_bytes) {
+    const tli_arena *arena = (const tli_arena *)env->user;
+    size_t head = tli_round_up(sizeof *arena, TLI_ARENA_ALIGN);
+    TL_ASSERT(env->alloc == tli_arena_alloc);
+    if (used_bytes) *used_bytes = head + arena->used;
+    if (peak_bytes) *peak_bytes = head + arena->peak;
+}
+
+// -- random numbers --
+
+TLI_IMPL uint64_t tl_mix_u64(uint64_t a, uint64_t b) {
+    uint64_t z = a + (b + 1) * UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}
+
+TLI_IMPL uint64_t tl_next_random(tl_random *random) {
+    uint64_t value = tl_mix_u64(random->state, 0);
+    random->state += UINT64_C(0x9e3779b97f4a7c15);
+    return value;
+}
+
+TLI_IMPL double tl_next_random_ratio(tl_random *random) {
+    return (double)(tl_next_random(random) >> 11) * (1.0 / 9007199254740992.0);
+}
+
+TLI_IMPL uint64_t tl_next_random_below(tl_random *random, uint64_t limit) {
+    uint64_t value, uneven;
+    if (!limit) return 0;
+    uneven = ((uint64_t)0 - limit) % limit;  // 2^64 mod limit: reject the values that would be drawn too often
+    do value = tl_next_random(random); while (value < uneven);
+    return value % limit;
+}
+
+#if !defined(TL_NO_TEXT) || !defined(TL_NO_PLANNERS)

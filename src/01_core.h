@@ -1,0 +1,93 @@
+// ============================================================================
+// [1] CORE -- results, env, sinks, random numbers, version
+//
+// Every fallible call returns a tl_result and takes a tl_env first: where its
+// memory comes from and where the sentence about a failure goes. All-zero is a
+// valid env, NULL is allowed, and nothing else is shared between two calls.
+//
+//     tl_env env = {0};                                   // malloc, silent
+//     if (tl_check_graph(&env, &graph)) puts(env.error.text);
+// ============================================================================
+
+#define TL_RESULTS(X) \
+    X(TL_OK,                   "ok",             "success")                                        \
+    X(TL_NOT_READY,            "not ready",      "work behind a ticket is still under way")        \
+    X(TL_ERROR_INVALID_ARG,    "invalid argument", "a value breaks the rule named in the text")    \
+    X(TL_ERROR_NO_MEMORY,      "no memory",      "the allocator or the backend has none left")     \
+    X(TL_ERROR_OVERFLOW,       "overflow",       "a sum or product does not fit 64 bits")          \
+    X(TL_ERROR_UNSUPPORTED,    "unsupported",    "valid, but this version cannot carry it out")    \
+    X(TL_ERROR_PARSE,          "parse error",    "the text is not what the reader accepts")        \
+    X(TL_ERROR_INVALID_PLAN,   "invalid plan",   "a step breaks a rule of the model")              \
+    X(TL_ERROR_INFEASIBLE,     "infeasible",     "no plan fits; the text names the least budget")  \
+    X(TL_ERROR_OVER_BUDGET,    "over budget",    "refused: it would exceed the byte budget")       \
+    X(TL_ERROR_NOT_FOUND,      "not found",      "nothing is held under that key or name")         \
+    X(TL_ERROR_STALE,          "stale",          "the key or handle belongs to an earlier step")   \
+    X(TL_ERROR_KERNEL,         "kernel failed",  "a function of the caller reported a failure")    \
+    X(TL_ERROR_BACKEND,        "backend failed", "a copy, a conversion or a mapping failed")       \
+    X(TL_ERROR_DEVICE_LOST,    "device lost",    "sticky: every later call on the backend says so") \
+    X(TL_ERROR_CORRUPT,        "corrupt",        "bytes changed that nobody may change")           \
+    X(TL_ERROR_MISMATCH,       "mismatch",       "what was measured differs from what was planned") \
+    X(TL_ERROR_IO,             "i/o error",      "a sink or a file did not take the bytes")
+
+#define TLI_ENUM(id, name, help) id,  // undefined again at the end of this half
+typedef enum tl_result { TL_RESULTS(TLI_ENUM) TL_RESULT_COUNT } tl_result;
+
+typedef struct tl_error {
+    tl_result code;
+    char      text[248];  // "tl_check_graph: node 3 (conv1): inputs: id 7 is not above it"
+} tl_error;
+
+// Everything a call may touch besides its arguments. All-zero is valid.
+typedef struct tl_env {
+    void *(*alloc)(void *user, size_t bytes);     // 0 = TL_MALLOC; aligned for any type
+    void  (*release)(void *user, void *ptr);      // 0 = TL_FREE; set both or neither
+    void  (*log)(void *user, const char *text);   // 0 = silent; one sentence, no line end
+    void   *user;                                 // given to the three above
+    tl_error error;                               // why the last failing call failed
+} tl_env;
+
+// Where streamed output goes. A sink may be called many times with short texts.
+typedef struct tl_sink {
+    tl_result (*write)(void *user, const char *text, size_t length);  // TL_OK, or stop with an error
+    void       *user;
+} tl_sink;
+
+// A deterministic sequence of random numbers: the same on every machine.
+// Steele, Lea, Flood, Fast Splittable Pseudorandom Number Generators, 2014 (splitmix64).
+typedef struct tl_random {
+    uint64_t state;  // any value is a seed
+} tl_random;
+
+TLDEF int         tl_version(void);                 // TL_VERSION of the compiled half
+TLDEF const char *tl_name_result(tl_result result);  // "no memory"; "?" out of range
+TLDEF const char *tl_explain_result(tl_result result);  // "the allocator or the backend has none left"
+
+// Make an env whose memory is one block of the caller: nothing calls malloc after this.
+//
+//   memory   must outlive the env; the bookkeeping lives inside it
+//
+// First fit over a list of free pieces that are joined again when they meet.
+// Errors:  TL_ERROR_INVALID_ARG: memory too small for the bookkeeping (64 bytes).
+// Cost:    O(free pieces) per allocation.
+// Threads: one env per thread.
+TLDEF tl_result tl_init_arena(tl_env *env, void *memory, size_t bytes);
+
+// Report the bytes of an arena env in use now and at most so far (bookkeeping included).
+TLDEF void tl_measure_arena(const tl_env *env, size_t *used_bytes, size_t *peak_bytes);
+
+TLDEF uint64_t tl_next_random(tl_random *random);        // uniform in 0 .. 2^64-1
+TLDEF double   tl_next_random_ratio(tl_random *random);  // uniform in [0, 1), 53 bits
+TLDEF uint64_t tl_next_random_below(tl_random *random, uint64_t limit);  // uniform in 0 .. limit-1; 0 for 0
+
+// Mix two numbers into one: the counter-based generator behind seeds that repeat.
+TLDEF uint64_t tl_mix_u64(uint64_t a, uint64_t b);
+
+// -- for those who write a backend --
+
+// Take zeroed memory from an env, aligned for any type; NULL for 0 bytes and where there is none.
+TLDEF void *tl_add_memory(tl_env *env, size_t bytes);
+TLDEF void  tl_free_memory(tl_env *env, void *memory);  // accepts NULL
+
+// Put "function: rule" into env->error.text and its code beside it, log it, and return the code.
+TLDEF tl_result tl_record_error(tl_env *env, tl_result code, const char *function, const char *rule);
+

@@ -1,0 +1,823 @@
+// -- number text: the grammar of JSON --
+
+typedef struct tli_word { const char *text; size_t length; } tli_word;
+
+static size_t tli_digits_length(const char *text, size_t length) {
+    size_t count = 0;
+    while (count < length && text[count] >= '0' && text[count] <= '9') count++;
+    return count;
+}
+
+// How much of the text is a number of JSON; 0 where it does not begin with one.
+static size_t tli_number_length(const char *text, size_t length) {
+    size_t at = length && text[0] == '-', digits = tli_digits_length(text + at, length - at);
+    if (!digits) return 0;
+    at += text[at] == '0' ? 1 : digits;
+    if (at < length && text[at] == '.') {
+        digits = tli_digits_length(text + at + 1, length - at - 1);
+        if (!digits) return 0;
+        at += 1 + digits;
+    }
+    if (at < length && (text[at] == 'e' || text[at] == 'E')) {
+        at++;
+        at += at < length && (text[at] == '+' || text[at] == '-');
+        digits = tli_digits_length(text + at, length - at);
+        if (!digits) return 0;
+        at += digits;
+    }
+    return at;
+}
+#endif
+
+#ifndef TL_NO_PLANNERS  // of all that is read and printed, only checkpoint configs and losses hold fractions
+// -- number text: exact integers of any length, so every platform prints and reads the same --
+
+#define TLI_BIG_LIMBS 128  // 4096 bits: 10^1131, the largest power below, needs 3758
+
+typedef struct tli_big {
+    int32_t  count;  // limbs in use, lowest first; the last one is not 0
+    uint32_t limb[TLI_BIG_LIMBS];
+} tli_big;
+
+static void tli_big_set(tli_big *a, uint64_t value) {
+    a->limb[0] = (uint32_t)value;
+    a->limb[1] = (uint32_t)(value >> 32);
+    a->count = a->limb[1] ? 2 : a->limb[0] ? 1 : 0;
+}
+
+static void tli_big_scale(tli_big *a, uint32_t factor, uint32_t add) {
+    uint64_t carry = add;
+    int32_t i;
+    for (i = 0; i < a->count; i++) {
+        carry += (uint64_t)a->limb[i] * factor;
+        a->limb[i] = (uint32_t)carry;
+        carry >>= 32;
+    }
+    if (carry) a->limb[a->count++] = (uint32_t)carry;
+}
+
+static void tli_big_scale10(tli_big *a, int64_t power) {
+    for (; power >= 9; power -= 9) tli_big_scale(a, 1000000000u, 0);
+    for (; power > 0; power--) tli_big_scale(a, 10, 0);
+}
+
+static void tli_big_shift(tli_big *a, int32_t bits) {
+    int32_t limbs = bits / 32, i;
+    if (!a->count) return;
+    if (limbs) {
+        for (i = a->count - 1; i >= 0; i--) a->limb[i + limbs] = a->limb[i];
+        for (i = 0; i < limbs; i++) a->limb[i] = 0;
+        a->count += limbs;
+    }
+    tli_big_scale(a, (uint32_t)1 << bits % 32, 0);
+}
+
+static int32_t tli_big_bits(const tli_big *a) {
+    int32_t bits = a->count * 32;
+    uint32_t top = a->count ? a->limb[a->count - 1] : 0;
+    for (; top && !(top >> 31); top <<= 1) bits--;
+    return bits;
+}
+
+static int tli_big_compare(const tli_big *a, const tli_big *b) {  // < 0, 0 or > 0
+    int32_t i = a->count;
+    if (a->count != b->count) return a->count < b->count ? -1 : 1;
+    while (i > 0 && a->limb[i - 1] == b->limb[i - 1]) i--;
+    return !i ? 0 : a->limb[i - 1] < b->limb[i - 1] ? -1 : 1;
+}
+
+static void tli_big_add(tli_big *a, const tli_big *b) {
+    uint64_t carry = 0;
+    int32_t i;
+    for (i = 0; i < a->count || i < b->count; i++) {
+        carry += (uint64_t)(i < a->count ? a->limb[i] : 0) + (i < b->count ? b->limb[i] : 0);
+        a->limb[i] = (uint32_t)carry;
+        carry >>= 32;
+    }
+    a->count = i;
+    if (carry) a->limb[a->count++] = (uint32_t)carry;
+}
+
+static void tli_big_subtract(tli_big *a, const tli_big *b) {  // a >= b
+    uint64_t borrow = 0;
+    int32_t i;
+    for (i = 0; i < a->count; i++) {
+        uint64_t take = (i < b->count ? b->limb[i] : 0) + borrow;
+        borrow = a->limb[i] < take;
+        a->limb[i] = (uint32_t)(a->limb[i] - take);
+    }
+    while (a->count && !a->limb[a->count - 1]) a->count--;
+}
+
+// A positive double as 0.d1d2d3... x 10^point; the digits come one at a time.
+// Steele, White, How to Print Floating-Point Numbers Accurately, PLDI 1990 (dragon4).
+typedef struct tli_decimal {
+    tli_big rest, unit;  // what is left is rest / unit, below 1
+    tli_big low, high;   // how far down and up every number still reads back as this one
+    int32_t point;
+    int     even;        // 1 = the ends of that range read back as this one too
+} tli_decimal;
+
+static uint64_t tli_bits_of_f64(double value) {
+    uint64_t bits;
+    tli_copy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+// shortest: 0 = low and high are 0, for a fixed number of digits.
+static void tli_open_decimal(tli_decimal *d, double value, int shortest) {
+    uint64_t bits = tli_bits_of_f64(value), mantissa = bits & ((UINT64_C(1) << 52) - 1);
+    int32_t biased = (int32_t)(bits >> 52 & 0x7ff), exponent = biased ? biased - 1075 : -1074;
+    int wide = shortest && !mantissa && biased > 1;  // a power of two: half as far to the one below
+    int32_t log2, up;
+    int order;
+    tli_big sum;
+    if (biased) mantissa |= UINT64_C(1) << 52;
+    d->even = !(mantissa & 1);
+    tli_big_set(&d->rest, mantissa);
+    tli_big_set(&d->unit, 1);
+    tli_big_set(&d->low, (uint64_t)shortest);
+    tli_big_set(&d->high, (uint64_t)shortest);
+    log2 = exponent + tli_big_bits(&d->rest) - 1;
+    up = exponent > 0 ? exponent : 0;
+    tli_big_shift(&d->rest, up + 1 + wide);
+    tli_big_shift(&d->unit, up - exponent + 1 + wide);
+    tli_big_shift(&d->low, up);
+    tli_big_shift(&d->high, up + wide);
+    // floor(log2 x log10(2)) is exact over this range, and at most 1 below the true exponent
+    d->point = (log2 * 30103 - (log2 < 0 ? 99999 : 0)) / 100000 + 1;
+    tli_big_scale10(&d->unit, d->point);
+    tli_big_scale10(&d->rest, -d->point);
+    tli_big_scale10(&d->low, -d->point);
+    tli_big_scale10(&d->high, -d->point);
+    sum = d->rest;
+    tli_big_add(&sum, &d->high);
+    order = tli_big_compare(&sum, &d->unit);
+    if (order > 0 || (!order && d->even)) {
+        tli_big_scale(&d->unit, 10, 0);
+        d->point++;
+    }
+}
+
+static int tli_next_digit(tli_decimal *d) {
+    int digit = 0;
+    tli_big_scale(&d->rest, 10, 0);
+    for (; tli_big_compare(&d->rest, &d->unit) >= 0; digit++) tli_big_subtract(&d->rest, &d->unit);
+    return digit;
+}
+
+// Half to even: does what is left after this digit round it up?
+static int tli_rounds_up(const tli_decimal *d, int digit) {
+    tli_big twice = d->rest;
+    int order;
+    tli_big_shift(&twice, 1);
+    order = tli_big_compare(&twice, &d->unit);
+    return order > 0 || (!order && (digit & 1));
+}
+
+// The fewest digits that read back the same and, among these, the nearest; at most 17.
+static int32_t tli_shortest_digits(double value, char *digits, int32_t *point) {
+    tli_decimal d;
+    tli_big sum;
+    int32_t count = 0;
+    int digit, order, down, up;
+    tli_open_decimal(&d, value, 1);
+    do {
+        digit = tli_next_digit(&d);
+        tli_big_scale(&d.low, 10, 0);
+        tli_big_scale(&d.high, 10, 0);
+        order = tli_big_compare(&d.rest, &d.low);
+        down = order < 0 || (!order && d.even);
+        sum = d.rest;
+        tli_big_add(&sum, &d.high);
+        order = tli_big_compare(&sum, &d.unit);
+        up = order > 0 || (!order && d.even);
+        if (up && (!down || tli_rounds_up(&d, digit))) digit++;
+        digits[count++] = (char)('0' + digit);
+    } while (!down && !up);
+    *point = d.point;
+    return count;
+}
+
+static void tli_put_zeros(tli_writer *w, int32_t count) {
+    for (; count > 0; count--) tli_put(w, "0");
+}
+
+// The shortest text that reads back as the same double, in the forms of serde_json: 0.5, 1.0, 1e-7,
+// 1.5e16. NaN and infinity are the caller's.
+static void tli_put_f64(tli_writer *w, double value) {
+    char digits[20];
+    int32_t count, point, whole;
+    if (tli_bits_of_f64(value) >> 63) { tli_put(w, "-"); value = -value; }
+    if (!tli_bits_of_f64(value)) { tli_put(w, "0.0"); return; }
+    count = tli_shortest_digits(value, digits, &point);
+    if (point > 16 || point <= -5) {
+        tli_put_bytes(w, digits, 1);
+        if (count > 1) { tli_put(w, "."); tli_put_bytes(w, digits + 1, (size_t)(count - 1)); }
+        tli_put(w, "e");
+        tli_put_i64(w, point - 1);
+        return;
+    }
+    whole = point < 0 ? 0 : point < count ? point : count;
+    tli_put_bytes(w, digits, (size_t)whole);
+    tli_put_zeros(w, point - count);
+    tli_put(w, point <= 0 ? "0." : ".");
+    tli_put_zeros(w, -point);
+    tli_put_bytes(w, digits + whole, (size_t)(count - whole));
+    if (whole == count) tli_put(w, "0");
+}
+
+#ifndef TL_NO_TEXT
+// With 1..99 digits after the point: the exact value rounded half to even, as Rust's {:.1}.
+static void tli_put_fixed(tli_writer *w, double value, int32_t decimals) {
+    char digits[1 + 309 + 99];  // the first one takes the carry out of the others
+    tli_decimal d;
+    int32_t count = 0, i, skip;
+    digits[count++] = '0';
+    if (tli_bits_of_f64(value) >> 63) { tli_put(w, "-"); value = -value; }
+    if (tli_bits_of_f64(value)) {
+        tli_open_decimal(&d, value, 0);
+        while (count <= d.point + decimals) digits[count++] = (char)('0' + tli_next_digit(&d));
+        if (d.point + decimals >= 0 && tli_rounds_up(&d, digits[count - 1])) {
+            for (i = count - 1; digits[i] == '9'; i--) digits[i] = '0';
+            digits[i]++;
+        }
+    }
+    skip = digits[0] == '0' && count > decimals + 1;
+    tli_put_zeros(w, count <= decimals);
+    if (count > decimals) tli_put_bytes(w, digits + skip, (size_t)(count - decimals - skip));
+    tli_put(w, ".");
+    tli_put_zeros(w, decimals - count);
+    i = count > decimals ? count - decimals : 0;
+    tli_put_bytes(w, digits + i, (size_t)(count - i));
+}
+#endif
+
+// The double nearest to above / below, ties to even; infinity where it is too large. Changes both.
+static double tli_divide_big(tli_big *above, tli_big *below) {
+    int32_t log2 = tli_big_bits(above) - tli_big_bits(below), places;
+    uint64_t bits = 0;
+    double value;
+    int order;
+    tli_big_shift(log2 < 0 ? above : below, log2 < 0 ? -log2 : log2);
+    if (tli_big_compare(above, below) < 0) { tli_big_shift(above, 1); log2--; }
+    // above / below is in [1, 2) now, to be multiplied by 2^log2; a denormal has fewer places
+    for (places = log2 < -1022 ? 1075 + log2 : 53; places > 0; places--) {
+        bits *= 2;
+        if (tli_big_compare(above, below) >= 0) { tli_big_subtract(above, below); bits++; }
+        tli_big_shift(above, 1);
+    }
+    order = places < 0 ? -1 : tli_big_compare(above, below);
+    bits += order > 0 || (!order && (bits & 1));
+    // the hidden bit, and a carry into it, add 1 to the exponent
+    if (log2 >= -1022) bits += (uint64_t)(log2 + 1022) << 52;
+    if (bits > UINT64_C(0x7ff) << 52) bits = UINT64_C(0x7ff) << 52;
+    tli_copy(&value, &bits, sizeof value);
+    return value;
+}
+
+// The digits of a JSON number up to its exponent, leading zeros left out: *number x 10^*power.
+// Beyond 800 digits only "more than 0" matters: no double and no middle between two has more.
+static size_t tli_read_digits(const char *text, size_t length, tli_big *number, int64_t *power,
+                              int64_t *count) {
+    size_t i;
+    int after_point = 0, more = 0;
+    *power = *count = 0;
+    tli_big_set(number, 0);
+    for (i = 0; i < length && text[i] != 'e' && text[i] != 'E'; i++) {
+        if (text[i] == '.') { after_point = 1; continue; }
+        *power -= after_point;
+        if (!*count && text[i] == '0') continue;
+        if (*count < 800) {
+            tli_big_scale(number, 10, (uint32_t)(text[i] - '0'));
+            ++*count;
+        } else {
+            ++*power;
+            more |= text[i] != '0';
+        }
+    }
+    if (more) { tli_big_scale(number, 10, 1); ++*count; --*power; }
+    return i;
+}
+
+// Exactly a number of JSON, rounded once; 0 for anything else and where no double is that large.
+static int tli_read_f64(tli_word word, double *value) {
+    size_t at = word.length && word.text[0] == '-';
+    int64_t power, count, exponent = 0;
+    int negative = (int)at, down;
+    tli_big above, below;
+    *value = 0;
+    if (!word.length || tli_number_length(word.text, word.length) != word.length) return 0;
+    at += tli_read_digits(word.text + at, word.length - at, &above, &power, &count);
+    if (at < word.length) {
+        down = word.text[++at] == '-';
+        for (at += down || word.text[at] == '+'; at < word.length; at++)
+            if (exponent < INT64_C(1000000000000)) exponent = exponent * 10 + (word.text[at] - '0');
+        power += down ? -exponent : exponent;
+    }
+    if (count && power + count > 310) return 0;
+    if (count && power + count > -330) {
+        tli_big_set(&below, 1);
+        tli_big_scale10(&above, power);
+        tli_big_scale10(&below, -power);
+        *value = tli_divide_big(&above, &below);
+        if (tli_bits_of_f64(*value) == UINT64_C(0x7ff) << 52) { *value = 0; return 0; }
+    }
+    if (negative) *value = -*value;
+    return 1;
+}
+#endif  // TL_NO_PLANNERS
+
+#ifndef TL_NO_TEXT
+// -- reader: lines of words, "#" starts a comment --
+
+#define TLI_TEXT_LIMIT ((size_t)1 << 30)  // no text of ours is that long
+
+typedef struct tli_reader {
+    const char *at, *end;
+    const char *line_end;  // of the current line, comment cut off
+    int32_t     line;      // from 1
+} tli_reader;
+
+static tli_reader tli_reader_of(const char *text, size_t length) {
+    tli_reader r;
+    r.at = text; r.end = text + length; r.line_end = text; r.line = 0;
+    return r;
+}
+
+// Step to the next line, whatever is left of this one; 0 at the end of the text.
+static int tli_next_line(tli_reader *r) {
+    if (r->line) {
+        while (r->at < r->end && *r->at != '\n') r->at++;
+        if (r->at < r->end) r->at++;
+    }
+    if (r->at >= r->end) return 0;
+    r->line++;
+    r->line_end = r->at;
+    while (r->line_end < r->end && *r->line_end != '\n' && *r->line_end != '#') r->line_end++;
+    return 1;
+}
+
+// The next word of the line; 0 and an empty word where there is none.
+static int tli_next_word(tli_reader *r, tli_word *word) {
+    while (r->at < r->line_end && (*r->at == ' ' || *r->at == '\t' || *r->at == '\r')) r->at++;
+    word->text = r->at;
+    while (r->at < r->line_end && *r->at != ' ' && *r->at != '\t' && *r->at != '\r') r->at++;
+    word->length = (size_t)(r->at - word->text);
+    return word->length > 0;
+}
+
+static int tli_word_is(tli_word word, const char *text) {
+    return word.length == tli_text_length(text) && TLI_MEMCMP(word.text, text, word.length) == 0;
+}
+
+// Cut "key=value" at the "="; 0 where there is none.
+static int tli_cut_word(tli_word word, tli_word *key, tli_word *value) {
+    size_t i = 0;
+    while (i < word.length && word.text[i] != '=') i++;
+    key->text = word.text; key->length = i;
+    value->text = word.text + i + (i < word.length);
+    value->length = word.length - i - (i < word.length);
+    return i < word.length;
+}
+
+// Exactly digits, and below 2^64.
+static int tli_read_u64(tli_word word, uint64_t *value) {
+    size_t i;
+    *value = 0;
+    for (i = 0; i < word.length; i++) {
+        uint64_t digit = (uint64_t)(unsigned char)word.text[i] - '0';
+        if (digit > 9 || *value > (UINT64_MAX - digit) / 10) return 0;
+        *value = *value * 10 + digit;
+    }
+    return word.length > 0;
+}
+
+static int tli_read_i32(tli_word word, int32_t *value) {
+    uint64_t wide;
+    int ok = tli_read_u64(word, &wide) && wide <= INT32_MAX;
+    *value = ok ? (int32_t)wide : 0;
+    return ok;
+}
+
+static tl_result tli_fail_line(tl_env *env, tl_result code, const char *function, int32_t line,
+                               const char *why) {
+    tli_writer w = tli_begin_error(env, code, function);
+    tli_put(&w, "line "); tli_put_i64(&w, line); tli_put(&w, ": "); tli_put(&w, why);
+    return tli_end_error(env, &w, code);
+}
+
+// The value with this name in a table; 0 where there is none.
+static int tli_parse_name(const char *const *names, int32_t count, const char *text, size_t length,
+                          int32_t *value) {
+    tli_word word;
+    int32_t i;
+    word.text = text; word.length = length;
+    *value = 0;
+    for (i = 0; i < count; i++)
+        if (tli_word_is(word, names[i])) { *value = i; return 1; }
+    return 0;
+}
+
+// -- JSON: a reader that pulls, strict as RFC 8259; the first error sticks and ends every loop --
+//
+//     tli_json j = tli_json_open(env, "tl_parse_x", text, length);
+//     if (tli_json_enter(&j, '{'))
+//         while ((key = tli_json_next_key(&j, keys, 2, &seen)) >= 0)   // unknown keys are skipped
+//             if (key == 0) x->count = tli_json_u64(&j);
+//             else if (tli_json_enter(&j, '['))
+//                 while (tli_json_next(&j, NULL)) sum += tli_json_f64(&j);
+//     return tli_json_end(&j);
+//
+// Where the form depends on what comes, tli_json_peek tells: '{' '[' '"' or the first letter.
+
+#define TLI_JSON_DEPTH 32
+
+typedef struct tli_json {
+    tl_env     *env;
+    const char *function;
+    const char *text, *at, *end;
+    uint32_t    objects;  // bit d: the container at depth d is an object
+    int32_t     depth;    // containers entered and not ended
+    int         fresh;    // 1 = no item of this container was read yet
+    tl_result   result;   // the first error
+} tli_json;
+
+static tl_result tli_json_fail(tli_json *j, const char *why) {
+    uint64_t line = 1, column = 1;
+    const char *p;
+    tli_writer w;
+    if (j->result) return j->result;
+    for (p = j->text; p < j->at; p++) {
+        column = *p == '\n' ? 1 : column + 1;
+        line += *p == '\n';
+    }
+    w = tli_begin_error(j->env, TL_ERROR_PARSE, j->function);
+    tli_put(&w, "line "); tli_put_u64(&w, line);
+    tli_put(&w, ", column "); tli_put_u64(&w, column);
+    tli_put(&w, ": "); tli_put(&w, why);
+    j->at = j->end;
+    (void)tli_end_error(j->env, &w, TL_ERROR_PARSE);
+    j->result = TL_ERROR_PARSE;
+    return TL_ERROR_PARSE;
+}
+
+static tli_json tli_json_open(tl_env *env, const char *function, const char *text, size_t length) {
+    tli_json j;
+    tli_zero(&j, sizeof j);
+    j.env = env;
+    j.function = function;
+    j.text = j.at = text;
+    j.end = text + length;
+    if (length > TLI_TEXT_LIMIT) tli_json_fail(&j, "the text is longer than 2^30 bytes");
+    return j;
+}
+
+// The first character of what comes next; 0 at the end.
+static char tli_json_peek(tli_json *j) {
+    for (; j->at < j->end; j->at++)
+        if (*j->at != ' ' && *j->at != '\t' && *j->at != '\n' && *j->at != '\r') break;
+    return j->at < j->end ? *j->at : '\0';
+}
+
+// The bytes of the UTF-8 character at the start; 0 where there is none.
+static size_t tli_utf8_length(const char *at, const char *end, uint32_t *code) {
+    static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };  // by length: no longer than needed
+    unsigned char first = (unsigned char)*at;
+    size_t length = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4, i;
+    if ((first >= 0x80 && first < 0xc0) || first >= 0xf8 || length > (size_t)(end - at)) return 0;
+    *code = length == 1 ? first : first & (0x7fu >> length);
+    for (i = 1; i < length; i++) {
+        if (((unsigned char)at[i] & 0xc0) != 0x80) return 0;
+        *code = *code << 6 | ((unsigned char)at[i] & 0x3fu);
+    }
+    if (*code < least[length] || *code > 0x10ffff || (*code >= 0xd800 && *code <= 0xdfff)) return 0;
+    return length;
+}
+
+static size_t tli_json_hex(const char *at, const char *end, uint32_t *code) {
+    size_t i;
+    *code = 0;
+    if (end - at < 6 || at[0] != '\\' || at[1] != 'u') return 0;
+    for (i = 2; i < 6; i++) {
+        char c = at[i];
+        int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                  : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+        if (digit < 0) return 0;
+        *code = *code << 4 | (uint32_t)digit;
+    }
+    return 6;
+}
+
+// The bytes of the character of a string at the start, escaped or not; 0 where it is not one.
+static size_t tli_json_character(const char *at, const char *end, uint32_t *code) {
+    static const char letters[] = "\"\\/bfnrt", meant[] = "\"\\/\b\f\n\r\t";
+    uint32_t low;
+    size_t i;
+    if ((unsigned char)*at < 0x20) return 0;
+    if (*at != '\\') return tli_utf8_length(at, end, code);
+    for (i = 0; letters[i] && end - at > 1; i++)
+        if (at[1] == letters[i]) { *code = (unsigned char)meant[i]; return 2; }
+    if (!tli_json_hex(at, end, code)) return 0;
+    if (*code < 0xd800 || *code > 0xdfff) return 6;
+    if (*code > 0xdbff || !tli_json_hex(at + 6, end, &low)) return 0;
+    if (low < 0xdc00 || low > 0xdfff) return 0;
+    *code = 0x10000 + ((*code & 0x3ff) << 10 | (low & 0x3ff));
+    return 12;
+}
+
+// What stands between the quotes, checked and not yet unescaped: compare it with tli_json_is.
+static int tli_json_string(tli_json *j, tli_word *raw) {
+    uint32_t code;
+    size_t length = 1;
+    raw->text = j->at;
+    raw->length = 0;
+    if (tli_json_peek(j) != '"') return !tli_json_fail(j, "expected a string");
+    for (raw->text = ++j->at; j->at < j->end && *j->at != '"' && length; j->at += length)
+        length = tli_json_character(j->at, j->end, &code);
+    if (!length) return !tli_json_fail(j, "a string may not hold this");
+    if (j->at == j->end) return !tli_json_fail(j, "the string does not end");
+    raw->length = (size_t)(j->at++ - raw->text);
+    return 1;
+}
+
+static int tli_json_is(tli_word raw, const char *name) {
+    const char *at = raw.text, *end = raw.text + raw.length;
+    uint32_t code = 0;
+    for (; at < end && *name; name++) {
+        at += tli_json_character(at, end, &code);
+        if (code != (unsigned char)*name) return 0;
+    }
+    return at == end && !*name;
+}
+
+static int32_t tli_json_find(tli_word raw, const char *const *names, int32_t count) {
+    int32_t i = 0;
+    while (i < count && !tli_json_is(raw, names[i])) i++;
+    return i < count ? i : -1;
+}
+
+// Go into the object or array that comes next; open is '{' or '['.
+static int tli_json_enter(tli_json *j, char open) {
+    uint32_t bit;
+    if (tli_json_peek(j) != open)
+        return !tli_json_fail(j, open == '{' ? "expected an object" : "expected an array");
+    if (j->depth == TLI_JSON_DEPTH) return !tli_json_fail(j, "nested deeper than 32 levels");
+    bit = (uint32_t)1 << j->depth++;
+    j->objects = open == '{' ? j->objects | bit : j->objects & ~bit;
+    j->fresh = 1;
+    j->at++;
+    return 1;
+}
+
+// Step to the next item of this container, whose value has to be read then. 0 after the last one:
+// the container is left. In an object *raw is the key; in an array raw is not used.
+static int tli_json_next(tli_json *j, tli_word *raw) {
+    int object = j->depth && (j->objects >> (j->depth - 1) & 1), fresh = j->fresh;
+    char c;
+    if (j->result) return 0;
+    c = tli_json_peek(j);
+    j->fresh = 0;
+    if (c == (object ? '}' : ']')) {
+        j->at++;
+        j->depth--;
+        return 0;
+    }
+    if (!fresh) {
+        if (c != ',') return !tli_json_fail(j, object ? "expected , or }" : "expected , or ]");
+        j->at++;
+    }
+    if (!object) return 1;
+    if (!tli_json_string(j, raw)) return 0;
+    if (tli_json_peek(j) != ':') return !tli_json_fail(j, "expected :");
+    j->at++;
+    return 1;
+}
+
+static int tli_json_literal(tli_json *j, const char *text) {
+    size_t length = tli_text_length(text);
+    if ((size_t)(j->end - j->at) < length || TLI_MEMCMP(j->at, text, length) != 0) return 0;
+    j->at += length;
+    return 1;
+}
+
+static int tli_json_number(tli_json *j, tli_word *word) {
+    tli_json_peek(j);
+    word->text = j->at;
+    word->length = tli_number_length(j->at, (size_t)(j->end - j->at));
+    if (!word->length) return !tli_json_fail(j, "expected a number");
+    j->at += word->length;
+    return 1;
+}
+
+// Read a value of any kind and forget it. Not recursive: j counts the containers.
+static void tli_json_skip(tli_json *j) {
+    int32_t depth = j->depth;
+    tli_word word;
+    do {
+        char c = tli_json_peek(j);
+        if (c == '{' || c == '[') tli_json_enter(j, c);
+        else if (c == '"') tli_json_string(j, &word);
+        else if (c == '-' || (c >= '0' && c <= '9')) tli_json_number(j, &word);
+        else if (!tli_json_literal(j, c == 't' ? "true" : c == 'f' ? "false" : "null"))
+            tli_json_fail(j, "expected a value");
+        while (j->depth > depth && !tli_json_next(j, &word))
+            if (j->result) return;
+    } while (j->depth > depth && !j->result);
+}
+
+// The index of the next key of this object among names, each at most once; keys of other names are
+// skipped with their values. -1 at the end of the object. *seen: bit i = names[i] came; 0 to begin.
+static int32_t tli_json_next_key(tli_json *j, const char *const *names, int32_t count,
+                                 uint32_t *seen) {
+    tli_word raw;
+    tli_zero(&raw, sizeof raw);
+    while (tli_json_next(j, &raw)) {
+        int32_t key = tli_json_find(raw, names, count);
+        if (key < 0) { tli_json_skip(j); continue; }
+        if (*seen >> key & 1) {
+            j->at = raw.text;
+            tli_json_fail(j, "this key comes twice");
+            return -1;
+        }
+        *seen |= (uint32_t)1 << key;
+        return key;
+    }
+    return -1;
+}
+
+// Values: 0 on an error.
+static int tli_json_bool(tli_json *j) {
+    int on;
+    tli_json_peek(j);
+    on = tli_json_literal(j, "true");
+    if (!on && !tli_json_literal(j, "false")) tli_json_fail(j, "expected true or false");
+    return on;
+}
+
+static uint64_t tli_json_u64(tli_json *j) {
+    tli_word word;
+    uint64_t value;
+    if (!tli_json_number(j, &word)) return 0;
+    if (tli_read_u64(word, &value)) return value;
+    j->at = word.text;
+    tli_json_fail(j, "expected a whole number from 0 to 2^64 - 1");
+    return 0;
+}
+
+#ifndef TL_NO_PLANNERS
+static double tli_json_f64(tli_json *j) {
+    tli_word word;
+    double value;
+    if (!tli_json_number(j, &word)) return 0;
+    if (tli_read_f64(word, &value)) return value;
+    j->at = word.text;
+    tli_json_fail(j, "the number is too large");
+    return 0;
+}
+#endif
+
+static int32_t tli_json_name(tli_json *j, const char *const *names, int32_t count) {
+    tli_word raw;
+    int32_t value;
+    if (!tli_json_string(j, &raw)) return 0;
+    value = tli_json_find(raw, names, count);
+    if (value >= 0) return value;
+    j->at = raw.text;
+    tli_json_fail(j, "unknown name");
+    return 0;
+}
+
+// The result of the whole: nothing but white space may follow.
+static tl_result tli_json_end(tli_json *j) {
+    tli_json_peek(j);
+    return j->at < j->end ? tli_json_fail(j, "text after the value") : j->result;
+}
+
+// Write a text in quotes. What is not UTF-8 becomes U+FFFD, so that the result is always JSON.
+static void tli_put_json_text(tli_writer *w, const char *text) {
+    static const char hex[] = "0123456789abcdef";
+    const char *end = text + tli_text_length(text);
+    uint32_t code = 0;
+    tli_put(w, "\"");
+    while (text < end) {
+        size_t length = tli_utf8_length(text, end, &code);
+        if (!length) {
+            tli_put(w, "\\ufffd");
+        } else if (code < 0x20) {
+            tli_put(w, "\\u00");
+            tli_put_bytes(w, hex + (code >> 4), 1);
+            tli_put_bytes(w, hex + (code & 15), 1);
+        } else {
+            if (code == '"' || code == '\\') tli_put(w, "\\");
+            tli_put_bytes(w, text, length);
+        }
+        text += length ? length : 1;
+    }
+    tli_put(w, "\"");
+}
+
+// -- stream: a small buffer in front of a sink; the first error stops it --
+
+typedef struct tli_stream {
+    tl_sink   sink;
+    tl_result result;   // of the sink
+    uint64_t  sent;     // bytes that the sink took
+    size_t    used;     // of buf
+    char      buf[512];
+} tli_stream;
+
+static void tli_open_stream(tli_stream *s, tl_sink sink) {
+    s->sink = sink;
+    s->result = TL_OK;
+    s->sent = 0;
+    s->used = 0;
+}
+
+static void tli_flush(tli_stream *s) {
+    if (!s->result && s->used) {
+        s->result = s->sink.write(s->sink.user, s->buf, s->used);
+        if (!s->result) s->sent += s->used;
+    }
+    s->used = 0;
+}
+
+static void tli_send_bytes(tli_stream *s, const char *text, size_t length) {
+    size_t i;
+    for (i = 0; i < length; i++) {
+        if (s->used == sizeof s->buf) tli_flush(s);
+        s->buf[s->used++] = text[i];
+    }
+}
+
+static void tli_send(tli_stream *s, const char *text) { tli_send_bytes(s, text, tli_text_length(text)); }
+
+static void tli_send_u64(tli_stream *s, uint64_t value) {
+    char digits[24];
+    tli_writer w = tli_writer_of(digits, sizeof digits);
+    tli_put_u64(&w, value);
+    tli_send_bytes(s, digits, w.length);
+}
+
+static void tli_send_i32(tli_stream *s, int32_t value) {
+    if (value < 0) tli_send(s, "-");
+    tli_send_u64(s, value < 0 ? (uint64_t)0 - (uint64_t)(int64_t)value : (uint64_t)value);
+}
+
+// value / 10^places, all places written.
+static void tli_send_decimal(tli_stream *s, uint64_t value, int places) {
+    uint64_t scale = 1;
+    int i;
+    for (i = 0; i < places; i++) scale *= 10;
+    tli_send_u64(s, value / scale);
+    if (places) tli_send(s, ".");
+    for (value %= scale; scale > 1; value %= scale) {
+        scale /= 10;
+        tli_send_u64(s, value / scale);
+    }
+}
+
+static tl_result tli_close_stream(tli_stream *s, tl_env *env, const char *function) {
+    tli_writer w;
+    tli_flush(s);
+    if (!s->result) return TL_OK;
+    w = tli_begin_error(env, s->result, function);
+    tli_put(&w, "sink: stopped with ");
+    tli_put(&w, tl_name_result(s->result));
+    tli_put(&w, " after ");
+    tli_put_u64(&w, s->sent);
+    tli_put(&w, " bytes");
+    return tli_end_error(env, &w, s->result);
+}
+
+// -- stream: bytes as text --
+
+static const char *const tli_byte_units[] = { " B", " KiB", " MiB", " GiB", " TiB", " PiB", " EiB" };
+
+// The largest unit, as a power of 1024, of which bytes hold at least one.
+static int tli_find_byte_unit(uint64_t bytes) {
+    int unit = 0;
+    while (unit < 6 && bytes >> (10 * unit + 10)) unit++;
+    return unit;
+}
+
+// bytes * factor / unit, to nearest.
+static uint64_t tli_scale_bytes_to(uint64_t bytes, int unit, uint64_t factor) {
+    int bits = 10 * unit;
+    uint64_t whole = bytes >> bits, rest = bytes & ((UINT64_C(1) << bits) - 1);
+    if (bits > 40) { rest >>= bits - 40; bits = 40; }  // so that rest * factor fits
+    return whole * factor + (bits ? (rest * factor + (UINT64_C(1) << (bits - 1))) >> bits : 0);
+}
+
+// Three digits that tell: 1.25 MiB, 12.0 MiB, 823 KiB.
+static void tli_send_size(tli_stream *s, uint64_t bytes) {
+    int unit = tli_find_byte_unit(bytes), places = 2;
+    uint64_t value = tli_scale_bytes_to(bytes, unit, 100);
+    if (value >= 1000) { value = tli_scale_bytes_to(bytes, unit, 10); places = 1; }
+    if (!unit || value >= 1000) { value = tli_scale_bytes_to(bytes, unit, 1); places = 0; }
+    if (value == 1024 && places == 0 && unit < 6) { unit++; value = 100; places = 2; }
+    tli_send_decimal(s, value, places);
+    tli_send(s, tli_byte_units[unit]);
+}
+#endif  // TL_NO_TEXT
+

@@ -1,0 +1,491 @@
+// -- fusion: which nodes --
+
+#define TLI_FUSION_LIMIT 256    // members of a fused node
+#define TLI_FUSION_BLOCK 65536  // bytes
+
+typedef struct tli_fusion {
+    tl_env  *env;
+    const tl_graph *graph;
+    const tl_fusion_desc *desc;
+    uint64_t block_bytes;
+    int32_t *next, *previous;  // [nodes] in its chain; -1 = none
+    int32_t *chains;           // [nodes] first node of its chain; -1 = not elementwise
+    int32_t *heads;            // [nodes] first member of the fused node that ends here; -1 = inside one
+    int32_t *counts;           // [nodes] members of it
+    int32_t *remade;           // [nodes] of these, members that backward runs again
+    int32_t *first_readers;    // [tensors + 1] into readers
+    int32_t *readers;          // [inputs] nodes, ascending
+    int32_t *marks;            // [tensors] the search that counted it last
+    int32_t *tensors;          // [tensors] its index in the fused graph; -1 = gone
+    uint8_t *needed;           // [tensors] 1 = some backward reads it
+    tl_tensor *inputs;         // [inputs] of the node that is made
+    uint64_t  *bytes;          // [tensors] of its outputs
+    int32_t  searches;
+} tli_fusion;
+
+static int tli_is_elementwise_part(const tl_fusion_desc *desc, const char *text, size_t length) {
+    int32_t count = desc->ops ? desc->op_count : TL_ELEMENTWISE_COUNT, i;
+    for (i = desc->ops ? 0 : 1; i < count; i++) {
+        const char *op = desc->ops ? desc->ops[i] : tli_elementwise_names[i];
+        if (tli_text_length(op) == length && TLI_MEMCMP(op, text, length) == 0) return 1;
+    }
+    return 0;
+}
+
+// The whole op is in the list, or all of its parts are.
+static int tli_is_elementwise_op(const tl_fusion_desc *desc, const char *op) {
+    size_t length = tli_text_length(op), at = 0, end;
+    if (tli_is_elementwise_part(desc, op, length)) return 1;
+    while (at <= length) {
+        for (end = at; end < length && op[end] != '+'; end++) {}
+        if (!tli_is_elementwise_part(desc, op + at, end - at)) return 0;
+        at = end + 1;
+    }
+    return 1;
+}
+
+static int tli_is_fusible(const tli_fusion *f, int32_t id) {
+    const tl_graph *graph = f->graph;
+    const tl_node *node = &graph->nodes[id];
+    uint64_t bytes = graph->outputs[node->first_output].bytes;
+    int32_t k;
+    if (node->is_input || node->output_count != 1 || node->input_count < 1 || node->param_bytes ||
+        node->saved_bytes || !bytes) return 0;
+    for (k = node->first_input; k < node->first_input + node->input_count; k++)
+        if (graph->outputs[graph->inputs[k].tensor].bytes != bytes) return 0;
+    return tli_is_elementwise_op(f->desc, tl_name_op(graph, id));
+}
+
+// Whether a node may follow another one in a chain.
+static int tli_is_linked(const tli_fusion *f, int32_t from, int32_t to) {
+    const tl_graph *graph = f->graph;
+    const tl_node *a = &graph->nodes[from], *b = &graph->nodes[to];
+    int32_t tensor = a->first_output, i;
+    if (f->chains[from] < 0 || a->keep || a->has_grad != b->has_grad || a->fixed != b->fixed ||
+        a->layer != b->layer || !tli_same_text(tl_name_unit(graph, from), tl_name_unit(graph, to))) return 0;
+    for (i = f->first_readers[tensor]; i < f->first_readers[tensor + 1]; i++)
+        if (f->readers[i] != to) return 0;
+    return 1;
+}
+
+static void tli_find_readers(tli_fusion *f) {
+    const tl_graph *graph = f->graph;
+    int32_t i, k;
+    for (i = 0; i < graph->input_count; i++) f->first_readers[graph->inputs[i].tensor + 1]++;
+    for (i = 0; i < graph->tensor_count; i++) f->first_readers[i + 1] += f->first_readers[i];
+    for (i = 0; i < graph->node_count; i++)
+        for (k = 0; k < graph->nodes[i].input_count; k++) {
+            int32_t tensor = graph->inputs[graph->nodes[i].first_input + k].tensor;
+            f->readers[f->first_readers[tensor] + f->marks[tensor]++] = i;
+            if (graph->inputs[graph->nodes[i].first_input + k].needed) f->needed[tensor] = 1;
+        }
+    for (i = 0; i < graph->tensor_count; i++) {
+        f->marks[i] = 0;
+        if (graph->outputs[i].needed) f->needed[i] = 1;
+    }
+}
+
+// A node that could follow several others follows the one listed last: nothing much stands between.
+static void tli_find_chains(tli_fusion *f) {
+    const tl_graph *graph = f->graph;
+    int32_t id, k;
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        f->next[id] = f->previous[id] = f->chains[id] = -1;
+        f->heads[id] = id;
+        f->counts[id] = 1;
+        if (!tli_is_fusible(f, id)) continue;
+        f->chains[id] = id;
+        for (k = node->first_input; k < node->first_input + node->input_count; k++) {
+            int32_t from = graph->outputs[graph->inputs[k].tensor].node;
+            if (from > f->previous[id] && tli_is_linked(f, from, id)) f->previous[id] = from;
+        }
+        if (f->previous[id] < 0) continue;
+        f->next[f->previous[id]] = id;
+        f->chains[id] = f->chains[f->previous[id]];
+    }
+}
+
+// -- fusion: how far --
+
+// The first reader below `id` whose gradient would no longer be added in the old order, were `id` to move
+// below it; node_count where there is none.
+static int32_t tli_find_obstacle(const tli_fusion *f, int32_t id, int32_t tensor) {
+    const tl_graph *graph = f->graph;
+    int32_t i;
+    if (f->desc->inference || !graph->nodes[id].has_grad || !tli_gets_gradient(graph, tensor))
+        return graph->node_count;
+    for (i = f->first_readers[tensor]; i < f->first_readers[tensor + 1]; i++) {
+        int32_t reader = f->readers[i];
+        if (reader > id && graph->nodes[reader].has_grad && f->chains[reader] != f->chains[id]) return reader;
+    }
+    return graph->node_count;
+}
+
+// Whether an outer input of a member would be held from `id` to the next member, where it was not before:
+// the tensor, if nobody reads it later or keeps it, or its gradient, if nobody below adds to it.
+static void tli_count_held(const tli_fusion *f, int32_t id, int32_t tensor, int32_t *values,
+                           int32_t *gradients) {
+    const tl_graph *graph = f->graph;
+    const tl_node *from = &graph->nodes[graph->outputs[tensor].node];
+    int32_t i = f->first_readers[tensor + 1];
+    if (from->is_input) return;
+    if (!from->keep && f->readers[i - 1] <= id && (f->desc->inference || !f->needed[tensor])) (*values)++;
+    if (f->desc->inference || !from->has_grad || !graph->nodes[id].has_grad) return;
+    while (!graph->nodes[f->readers[i - 1]].has_grad) i--;  // ends: a member reads it
+    if (f->readers[i - 1] <= id) (*gradients)++;
+}
+
+// Between `id` and the next member other calls stand, beside one inner tensor and later its gradient. Fused,
+// the outer inputs of the members so far are held there instead: no more than that.
+static int tli_holds_more(const tli_fusion *f, int32_t head, int32_t id) {
+    const tl_graph *graph = f->graph;
+    int32_t values = 0, gradients = 0, at = head, k;
+    if (f->next[id] == id + 1) return 0;
+    for (;; at = f->next[at]) {
+        const tl_node *node = &graph->nodes[at];
+        for (k = node->first_input; k < node->first_input + node->input_count; k++)
+            if (at == head || graph->outputs[graph->inputs[k].tensor].node != f->previous[at])
+                tli_count_held(f, id, graph->inputs[k].tensor, &values, &gradients);
+        if (at == id || values > 1 || gradients > 1) return values > 1 || gradients > 1;
+    }
+}
+
+// Bytes that backward has to find anew where this member is made again.
+static uint64_t tli_count_new_needs(tli_fusion *f, int32_t id, int is_head) {
+    const tl_graph *graph = f->graph;
+    const tl_node *node = &graph->nodes[id];
+    uint64_t bytes = 0;
+    int32_t k;
+    for (k = node->first_input; k < node->first_input + node->input_count; k++) {
+        int32_t tensor = graph->inputs[k].tensor, from = graph->outputs[tensor].node;
+        if ((!is_head && from == f->previous[id]) || graph->nodes[from].is_input) continue;
+        if (f->needed[tensor] || f->marks[tensor] == f->searches) continue;
+        f->marks[tensor] = f->searches;
+        bytes += graph->outputs[tensor].bytes;
+    }
+    return bytes;
+}
+
+// The longest fused node that may begin at `head`: its members and those made again.
+static int32_t tli_find_length(tli_fusion *f, int32_t head, int32_t *remade) {
+    const tl_graph *graph = f->graph;
+    uint64_t gained = 0, lost = 0;
+    int32_t best = 1, length, id = head, pending = head, obstacle = graph->node_count, again = 0, k;
+    f->searches++;
+    *remade = 0;
+    for (length = 2; length <= TLI_FUSION_LIMIT && f->next[id] >= 0; length++) {
+        const tl_node *node = &graph->nodes[id];
+        for (k = node->first_input; k < node->first_input + node->input_count; k++) {
+            int32_t tensor = graph->inputs[k].tensor, reader;
+            if (id != head && graph->outputs[tensor].node == f->previous[id]) continue;
+            reader = tli_find_obstacle(f, id, tensor);
+            if (reader < obstacle) obstacle = reader;
+        }
+        if (f->needed[node->first_output]) {  // inner from here on: made again with all above it
+            gained += graph->outputs[node->first_output].bytes;
+            again = length - 1;
+            for (; pending != f->next[id]; pending = f->next[pending])
+                lost += tli_count_new_needs(f, pending, pending == head);
+        }
+        if (f->next[id] >= obstacle || tli_holds_more(f, head, id)) break;
+        id = f->next[id];
+        if (lost > gained && !f->desc->inference) continue;
+        best = length;
+        *remade = again;
+    }
+    return best;
+}
+
+static void tli_cut_chains(tli_fusion *f) {
+    const tl_graph *graph = f->graph;
+    int32_t id, at, last, i, length, remade;
+    for (id = 0; id < graph->node_count; id++) {
+        if (f->chains[id] != id) continue;
+        for (at = id; at >= 0; at = f->next[last]) {
+            length = tli_find_length(f, at, &remade);
+            for (last = at, i = 1; i < length; i++) {
+                f->heads[last] = -1;
+                last = f->next[last];
+            }
+            f->heads[last] = at;
+            f->counts[last] = length;
+            f->remade[last] = remade;
+        }
+    }
+}
+
+// -- fusion: what a fused node takes --
+
+// floor(bytes * 10^9 / rate), the remainder to some 30 binary digits; the largest number where it does not fit.
+static uint64_t tli_find_traffic_ns(uint64_t bytes, uint64_t rate) {
+    uint64_t whole = bytes / rate, rest = bytes % rate, ns;
+    for (; rest > UINT64_MAX / UINT64_C(1000000000); rest >>= 1) rate >>= 1;
+    if (!tli_mul_u64(whole, UINT64_C(1000000000), &ns)) return UINT64_MAX;
+    return tli_add_u64(ns, rest * UINT64_C(1000000000) / rate, &ns) ? ns : UINT64_MAX;
+}
+
+static uint64_t tli_add_capped(uint64_t a, uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }
+
+// Sums over the members of a fused node.
+typedef struct tli_fused {
+    uint64_t fwd_cost, bwd_cost, largest_fwd_cost, largest_bwd_cost;
+    uint64_t fwork_bytes, bwork_bytes;   // largest of a member
+    uint64_t fwd_traffic, bwd_traffic;   // outer bytes that are read and written in any case
+    uint64_t fwd_saved, bwd_saved;       // bytes of inner tensors that need not be written and read
+} tli_fused;
+
+// Bytes that member number `at` of `count` moves, in a fused node and beside it.
+static void tli_add_member_traffic(const tli_fusion *f, int32_t id, int32_t at, int32_t count, int32_t remade,
+                                   tli_fused *sum) {
+    const tl_graph *graph = f->graph;
+    const tl_node *node = &graph->nodes[id];
+    uint64_t bytes = graph->outputs[node->first_output].bytes;
+    int32_t k;
+    for (k = node->first_input; k < node->first_input + node->input_count; k++) {
+        int32_t tensor = graph->inputs[k].tensor;
+        if (at > 0 && graph->outputs[tensor].node == f->previous[id]) continue;
+        sum->fwd_traffic = tli_add_capped(sum->fwd_traffic, bytes);
+        if (at < remade || graph->inputs[k].needed) sum->bwd_traffic = tli_add_capped(sum->bwd_traffic, bytes);
+        if (tli_gets_gradient(graph, tensor)) sum->bwd_traffic = tli_add_capped(sum->bwd_traffic, bytes);
+    }
+    if (at + 1 == count) {
+        sum->fwd_traffic = tli_add_capped(sum->fwd_traffic, bytes);
+        sum->bwd_traffic = tli_add_capped(sum->bwd_traffic, bytes);  // its gradient
+        if (graph->outputs[node->first_output].needed)
+            sum->bwd_traffic = tli_add_capped(sum->bwd_traffic, bytes);
+        return;
+    }
+    // Written once and read once: the tensor, its gradient, and the tensor that is made again.
+    sum->fwd_saved = tli_add_capped(sum->fwd_saved, tli_add_capped(bytes, bytes));
+    sum->bwd_saved = tli_add_capped(sum->bwd_saved, tli_add_capped(bytes, bytes));
+    if (at < remade) sum->bwd_saved = tli_add_capped(sum->bwd_saved, tli_add_capped(bytes, bytes));
+    if (f->needed[node->first_output]) sum->bwd_saved = tli_add_capped(sum->bwd_saved, bytes);
+}
+
+static uint64_t tli_fuse_cost(uint64_t sum, uint64_t largest, uint64_t traffic, uint64_t saved, uint64_t rate) {
+    uint64_t least = tli_larger_u64(largest, tli_find_traffic_ns(traffic, rate));
+    uint64_t off = tli_find_traffic_ns(saved, rate), cost = sum > off ? sum - off : 0;
+    cost = tli_larger_u64(cost, least);
+    return cost < sum ? cost : sum;
+}
+
+// Costs and scratch of the fused node that ends at `last`. Nothing here overflows: the graph was checked with
+// every cost and each member's output twice, which is more than its blocks.
+static tli_fused tli_sum_members(const tli_fusion *f, int32_t last) {
+    const tl_graph *graph = f->graph;
+    int32_t count = f->counts[last], remade = f->remade[last], id = f->heads[last], at;
+    uint64_t bytes = graph->outputs[graph->nodes[last].first_output].bytes;
+    uint64_t block = bytes < f->block_bytes ? bytes : f->block_bytes, turns = count > 2 ? 2 : 1;
+    tli_fused sum;
+    tli_zero(&sum, sizeof sum);
+    for (at = 0; at < count; at++, id = f->next[id]) {
+        const tl_node *node = &graph->nodes[id];
+        sum.fwd_cost += node->fwd_cost;
+        sum.bwd_cost += node->bwd_cost + (at < remade ? node->fwd_cost : 0);
+        sum.largest_fwd_cost = tli_larger_u64(sum.largest_fwd_cost, node->fwd_cost);
+        sum.largest_bwd_cost = tli_larger_u64(sum.largest_bwd_cost, node->bwd_cost);
+        sum.fwork_bytes = tli_larger_u64(sum.fwork_bytes, node->fwork_bytes);
+        sum.bwork_bytes = tli_larger_u64(sum.bwork_bytes, node->bwork_bytes);
+        if (at < remade) sum.bwork_bytes = tli_larger_u64(sum.bwork_bytes, node->fwork_bytes);
+        tli_add_member_traffic(f, id, at, count, remade, &sum);
+    }
+    sum.fwork_bytes += block * turns;
+    sum.bwork_bytes += block * (turns + (uint64_t)remade);
+    if (!graph->nodes[last].has_grad) sum.bwd_cost = sum.bwork_bytes = 0;
+    if (f->desc->device && f->desc->device->bytes_per_second) {
+        uint64_t rate = f->desc->device->bytes_per_second;
+        sum.fwd_cost = tli_fuse_cost(sum.fwd_cost, sum.largest_fwd_cost, sum.fwd_traffic, sum.fwd_saved, rate);
+        sum.bwd_cost = tli_fuse_cost(sum.bwd_cost, sum.largest_bwd_cost, sum.bwd_traffic, sum.bwd_saved, rate);
+    }
+    return sum;
+}
+
+// -- fusion: the new graph --
+
+// In place as the first member, unless the last one reads that tensor, too: its result would overwrite it.
+static int32_t tli_fuse_inplace(const tli_fusion *f, int32_t last) {
+    const tl_graph *graph = f->graph;
+    const tl_node *head = &graph->nodes[f->heads[last]], *end = &graph->nodes[last];
+    int32_t tensor, k;
+    if (head->inplace < 0) return -1;
+    tensor = graph->inputs[head->first_input + head->inplace].tensor;
+    for (k = end->first_input; k < end->first_input + end->input_count; k++)
+        if (graph->inputs[k].tensor == tensor) return -1;
+    return head->inplace;
+}
+
+// Collect the outer inputs of the members, and add the node. What backward reads is marked afterwards.
+static tl_result tli_add_fused(tli_fusion *f, tli_graph_rules *rules, tl_graph *graph, int32_t last) {
+    const tl_graph *old = f->graph;
+    const tl_node *end = &old->nodes[last];
+    int32_t id = f->heads[last], count = f->counts[last], input_count = 0, input, at, k;
+    tli_fused sum;
+    tl_node_desc desc;
+    tl_node_input *inputs;
+    tl_result result;
+    tli_zero(&desc, sizeof desc);
+    for (at = 0; at < count; at++, id = f->next[id])
+        for (k = old->nodes[id].first_input; k < old->nodes[id].first_input + old->nodes[id].input_count; k++) {
+            const tl_node_output *from = &old->outputs[old->inputs[k].tensor];
+            if (at > 0 && from->node == f->previous[id]) continue;
+            f->inputs[input_count].node = graph->outputs[f->tensors[old->inputs[k].tensor]].node;
+            f->inputs[input_count++].output = from->output;
+        }
+    for (k = 0; k < end->output_count; k++) f->bytes[k] = old->outputs[end->first_output + k].bytes;
+    desc.name = tl_name_node(old, last);
+    desc.op = count == 1 ? tl_name_op(old, last) : f->desc->op ? f->desc->op : "fused";
+    desc.unit = old->nodes[last].unit ? tl_name_unit(old, last) : NULL;
+    desc.inputs = f->inputs; desc.input_count = input_count;
+    desc.output_bytes = f->bytes; desc.output_count = end->output_count;
+    desc.fwd_cost = end->fwd_cost; desc.bwd_cost = end->bwd_cost;
+    desc.fwork_bytes = end->fwork_bytes; desc.bwork_bytes = end->bwork_bytes;
+    desc.saved_bytes = end->saved_bytes; desc.param_bytes = end->param_bytes;
+    desc.layer = end->layer + 1;
+    desc.inplace = (count == 1 ? end->inplace : tli_fuse_inplace(f, last)) + 1;
+    desc.no_grad = !end->is_input && !end->has_grad;
+    desc.keep = end->keep; desc.fixed = end->fixed;
+    if (count > 1) {
+        sum = tli_sum_members(f, last);
+        desc.fwd_cost = sum.fwd_cost; desc.bwd_cost = sum.bwd_cost;
+        desc.fwork_bytes = sum.fwork_bytes; desc.bwork_bytes = sum.bwork_bytes;
+    }
+    result = tli_add_node(rules, graph, &desc);
+    if (result) return result;
+    inputs = (tl_node_input *)graph->inputs;
+    input = graph->nodes[graph->node_count - 1].first_input;
+    for (at = 0, id = f->heads[last]; at < count; at++, id = f->next[id])
+        for (k = old->nodes[id].first_input; k < old->nodes[id].first_input + old->nodes[id].input_count; k++) {
+            if (at > 0 && old->outputs[old->inputs[k].tensor].node == f->previous[id]) continue;
+            inputs[input++].needed = (uint8_t)(old->inputs[k].needed || at < f->remade[last]);
+        }
+    for (k = 0; k < end->output_count; k++) {
+        int32_t tensor = graph->nodes[graph->node_count - 1].first_output + k;
+        ((tl_node_output *)graph->outputs)[tensor].needed = old->outputs[end->first_output + k].needed;
+        f->tensors[end->first_output + k] = tensor;
+    }
+    return TL_OK;
+}
+
+static tl_result tli_build_fused(tli_fusion *f, tl_fusion_plan *plan, int32_t *nodes, int32_t *first_members,
+                                 int32_t *members, int32_t *remade) {
+    tli_graph_rules rules = tli_rules_of(f->env, "tl_plan_fusion");
+    const tl_graph *old = f->graph;
+    int32_t id, at, member, count = 0;
+    tl_result result = TL_OK;
+    plan->graph.batch = old->batch;
+    for (id = 0; id < old->tensor_count; id++) f->tensors[id] = -1;
+    for (id = 0; id < old->node_count && !result; id++) {
+        if (f->heads[id] < 0) {
+            plan->inner_bytes += old->outputs[old->nodes[id].first_output].bytes;
+            continue;
+        }
+        first_members[plan->graph.node_count] = count;
+        remade[plan->graph.node_count] = f->remade[id];
+        plan->fused_count += f->counts[id] > 1;
+        for (at = 0, member = f->heads[id]; at < f->counts[id]; at++, member = f->next[member]) {
+            nodes[member] = plan->graph.node_count;
+            members[count++] = member;
+        }
+        result = tli_add_fused(f, &rules, &plan->graph, id);
+    }
+    if (!result) first_members[plan->graph.node_count] = count;
+    for (id = 0; id < old->view_count && !result; id++) {
+        int32_t tensor = f->tensors[old->views[id].tensor];
+        tl_tensor of;
+        if (tensor < 0) continue;
+        of.node = plan->graph.outputs[tensor].node;
+        of.output = plan->graph.outputs[tensor].output;
+        result = tl_add_view(f->env, &plan->graph, tli_text_at(old, old->views[id].name), of, NULL);
+    }
+    return result;
+}
+
+static const char *tli_check_fusion_desc(const tl_fusion_desc *desc) {
+    int32_t i;
+    if (desc->block_bytes % 64) return "block_bytes: must be a multiple of 64";
+    if (desc->op && (!tli_is_name(desc->op) || tli_same_text(desc->op, "input")))
+        return "op: must not be input, and " TLI_NAME_RULE;
+    if (desc->op_count < 0 || (desc->op_count && !desc->ops)) return "ops: missing, or a negative count";
+    if (desc->inference & ~1) return "inference: must be 0 or 1";
+    for (i = 0; i < desc->op_count; i++)
+        if (!desc->ops[i] || !tli_is_name(desc->ops[i])) return "ops: each " TLI_NAME_RULE;
+    return NULL;
+}
+
+// One block each of numbers of 4 and of 8 bytes, and of flags.
+static int tli_open_fusion(tl_env *env, const tl_fusion_desc *desc, tli_fusion *f) {
+    const tl_graph *graph = desc->graph;
+    uint64_t nodes = (uint64_t)graph->node_count, tensors = (uint64_t)graph->tensor_count;
+    uint64_t inputs = (uint64_t)graph->input_count;
+    tli_zero(f, sizeof *f);
+    f->env = env;
+    f->graph = graph;
+    f->desc = desc;
+    f->block_bytes = tli_or_default(desc->block_bytes, TLI_FUSION_BLOCK);
+    f->next = (int32_t *)tli_alloc_array(env, 6 * nodes + 3 * tensors + 1 + inputs, sizeof *f->next);
+    f->bytes = (uint64_t *)tli_alloc_array(env, tensors, sizeof *f->bytes);
+    f->inputs = (tl_tensor *)tli_alloc_array(env, inputs, sizeof *f->inputs);
+    f->needed = (uint8_t *)tli_alloc_array(env, tensors, 1);
+    if (!f->next || !f->bytes || !f->inputs || !f->needed) return 0;
+    f->previous = f->next + nodes;
+    f->chains = f->previous + nodes;
+    f->heads = f->chains + nodes;
+    f->counts = f->heads + nodes;
+    f->remade = f->counts + nodes;
+    f->first_readers = f->remade + nodes;
+    f->marks = f->first_readers + tensors + 1;
+    f->tensors = f->marks + tensors;
+    f->readers = f->tensors + tensors;
+    return 1;
+}
+
+TLI_IMPL tl_result tl_plan_fusion(tl_env *env, const tl_fusion_desc *desc, tl_fusion_plan *fusion) {
+    const char *function = "tl_plan_fusion", *rule;
+    tli_fusion f;
+    tl_fusion_plan plan;
+    uint64_t nodes;
+    int32_t *numbers = NULL;
+    tl_result result;
+    TL_ASSERT(desc && desc->graph && fusion);
+    tli_zero(fusion, sizeof *fusion);
+    tli_zero(&plan, sizeof plan);
+    rule = tli_check_fusion_desc(desc);
+    if (rule) return tli_fail(env, TL_ERROR_INVALID_ARG, function, rule);
+    result = tl_check_graph(env, desc->graph);
+    if (!result && desc->device) result = tl_check_device(env, desc->device);
+    if (result) return result;
+    nodes = (uint64_t)desc->graph->node_count;
+    if (tli_open_fusion(env, desc, &f))
+        numbers = (int32_t *)tli_alloc_array(env, 4 * nodes + 1, sizeof *numbers);
+    if (numbers) {
+        tli_find_readers(&f);
+        tli_find_chains(&f);
+        tli_cut_chains(&f);
+        plan.block_bytes = f.block_bytes;
+        plan.memory = numbers;
+        plan.nodes = numbers;
+        plan.members = numbers + nodes;
+        plan.remade_counts = numbers + 2 * nodes;
+        plan.first_members = numbers + 3 * nodes;
+        result = tli_build_fused(&f, &plan, numbers, numbers + 3 * nodes, numbers + nodes, numbers + 2 * nodes);
+    } else {
+        result = tli_fail(env, TL_ERROR_NO_MEMORY, function, "no memory to find chains in");
+    }
+    tli_release(env, f.next);
+    tli_release(env, f.bytes);
+    tli_release(env, f.inputs);
+    tli_release(env, f.needed);
+    if (result) tl_free_fusion_plan(env, &plan);
+    *fusion = plan;
+    return result;
+}
+
+TLI_IMPL void tl_free_fusion_plan(tl_env *env, tl_fusion_plan *fusion) {
+    if (!fusion) return;
+    tl_free_graph(env, &fusion->graph);
+    tli_release(env, fusion->memory);
+    tli_zero(fusion, sizeof *fusion);
+}
+#endif
+

@@ -1,0 +1,1072 @@
+// ============================================================================
+// [3] GRAPH (implementation)
+// ============================================================================
+
+// -- texts: names in one block, the first of them empty --
+
+#define TLI_NAME_LIMIT 255  // bytes of a name
+#define TLI_NAME_RULE  "must be 1 to 255 printable ASCII characters other than space, # and ="
+
+static int tli_is_name(const char *text) {
+    size_t length = 0;
+    for (; text[length]; length++)
+        if (length == TLI_NAME_LIMIT || text[length] <= ' ' || text[length] > '~' || text[length] == '#' ||
+            text[length] == '=') return 0;
+    return length > 0;
+}
+
+// The text at an offset, or NULL: safe for any offset, also in a graph that nobody checked.
+static const char *tli_text_at(const tl_graph *graph, uint32_t offset) {
+    if (!graph->text || offset >= graph->text_bytes || graph->text[graph->text_bytes - 1]) return NULL;
+    return graph->text + offset;
+}
+
+static uint32_t tli_append_text(tl_graph *graph, const char *text) {
+    size_t bytes = tli_text_length(text) + 1;
+    uint32_t at = graph->text_bytes;
+    if (bytes == 1) return 0;
+    tli_copy((char *)graph->text + at, text, bytes);
+    graph->text_bytes += (uint32_t)bytes;
+    return at;
+}
+
+static int tli_has_node(const tl_graph *graph, int32_t node) {
+    return graph->nodes && node >= 0 && node < graph->node_count;
+}
+
+TLI_IMPL const char *tl_name_node(const tl_graph *graph, int32_t node) {
+    const char *text = tli_has_node(graph, node) ? tli_text_at(graph, graph->nodes[node].name) : NULL;
+    return text ? text : "?";
+}
+
+TLI_IMPL const char *tl_name_op(const tl_graph *graph, int32_t node) {
+    const char *text = tli_has_node(graph, node) ? tli_text_at(graph, graph->nodes[node].op) : NULL;
+    return text ? text : "?";
+}
+
+TLI_IMPL const char *tl_name_unit(const tl_graph *graph, int32_t node) {
+    const char *text = tli_has_node(graph, node) ? tli_text_at(graph, graph->nodes[node].unit) : NULL;
+    return text ? text : "?";
+}
+
+// -- rules: what one node must be; each function returns the broken rule, or NULL --
+
+typedef struct tli_graph_rules {
+    tl_env     *env;
+    const char *function;            // that an error names
+    int32_t     line;                // of the text that is read; 0 = none
+    uint64_t    bytes, cost, param;  // sums over the nodes seen so far
+} tli_graph_rules;
+
+static tli_graph_rules tli_rules_of(tl_env *env, const char *function) {
+    tli_graph_rules rules;
+    tli_zero(&rules, sizeof rules);
+    rules.env = env;
+    rules.function = function;
+    return rules;
+}
+
+// A word that somebody else chose, cut to what a sentence can hold.
+static void tli_put_clipped(tli_writer *w, const char *text, size_t length) {
+    size_t i;
+    for (i = 0; i < length && i < 48; i++)
+        tli_put_bytes(w, text[i] >= ' ' && text[i] <= '~' ? text + i : "?", 1);
+    if (length > 48) tli_put(w, "...");
+}
+
+// "tl_add_node: node 3 (conv1): inputs: ..."
+static tl_result tli_fail_item(const tli_graph_rules *rules, tl_result code, const char *kind, int64_t id,
+                               const char *name, const char *rule) {
+    tli_writer w = tli_begin_error(rules->env, code, rules->function);
+    if (rules->line) { tli_put(&w, "line "); tli_put_i64(&w, rules->line); tli_put(&w, ": "); }
+    tli_put(&w, kind); tli_put(&w, " "); tli_put_i64(&w, id); tli_put(&w, " (");
+    tli_put_clipped(&w, name, tli_text_length(name));
+    tli_put(&w, "): "); tli_put(&w, rule);
+    return tli_end_error(rules->env, &w, code);
+}
+
+// First rules, so that all others may follow the indices: arrays one after the other.
+static const char *tli_check_ranges(const tl_graph *graph, int32_t id) {
+    const tl_node *node = &graph->nodes[id], *last = id ? node - 1 : NULL;
+    int64_t input = last ? (int64_t)last->first_input + last->input_count : 0;
+    int64_t output = last ? (int64_t)last->first_output + last->output_count : 0;
+    const char *name = tli_text_at(graph, node->name), *op = tli_text_at(graph, node->op);
+    const char *unit = tli_text_at(graph, node->unit);
+    if (node->input_count < 0 || node->first_input != input || input + node->input_count > graph->input_count)
+        return "inputs: must follow those of the node above, inside the array";
+    if (node->output_count < 1) return "outputs: there must be at least one";
+    if (node->first_output != output || output + node->output_count > graph->tensor_count)
+        return "outputs: must follow those of the node above, inside the array";
+    if (!name || !tli_is_name(name)) return "name: " TLI_NAME_RULE;
+    if (!op || !tli_is_name(op)) return "op: " TLI_NAME_RULE;
+    if (!unit || (*unit && !tli_is_name(unit))) return "unit: " TLI_NAME_RULE;
+    return NULL;
+}
+
+static const char *tli_check_tensors(const tl_graph *graph, int32_t id) {
+    const tl_node *node = &graph->nodes[id];
+    int32_t k;
+    for (k = 0; k < node->input_count; k++) {
+        const tl_node_input *input = &graph->inputs[node->first_input + k];
+        if (input->tensor < 0 || input->tensor >= node->first_output)
+            return "inputs: each must be made by a node above it";
+        if (input->needed > node->has_grad) return "needs: must be none where there is no gradient";
+    }
+    for (k = 0; k < node->output_count; k++) {
+        const tl_node_output *output = &graph->outputs[node->first_output + k];
+        if (output->node != id || output->output != k) return "outputs: each must know its node and number";
+        if (output->needed > node->has_grad) return "needs: must be none where there is no gradient";
+    }
+    return NULL;
+}
+
+static const char *tli_check_inplace(const tl_graph *graph, int32_t id) {
+    const tl_node *node = &graph->nodes[id];
+    const tl_node_output *from;
+    if (node->inplace == -1) return NULL;
+    if (node->inplace < 0 || node->inplace >= node->input_count) return "inplace: there is no such input";
+    from = &graph->outputs[graph->inputs[node->first_input + node->inplace].tensor];
+    if (graph->nodes[from->node].is_input) return "inplace: a graph input must not be overwritten";
+    if (from->bytes != graph->outputs[node->first_output].bytes)
+        return "inplace: the input must have the bytes of output 0";
+    return NULL;
+}
+
+static const char *tli_check_attributes(const tl_graph *graph, int32_t id) {
+    const tl_node *node = &graph->nodes[id];
+    if (node->is_input > 1 || node->has_grad > 1 || node->keep > 1 || node->fixed > 1)
+        return "flags: must be 0 or 1";
+    if (node->is_input != tli_same_text(tl_name_op(graph, id), "input"))
+        return "op: must be input exactly for inputs";
+    if (node->layer < -1 || node->layer == INT32_MAX) return "layer: must be a number below 2^31 - 1";
+    if (node->is_input) {
+        if (node->has_grad) return "grad: an input must have none";
+        if (node->input_count) return "inputs: an input must have none of its own";
+        if (node->fwd_cost) return "fwd: must be 0 for an input";
+        if (node->fwork_bytes) return "fwork: must be 0 for an input";
+        if (node->param_bytes) return "param: must be 0 for an input";
+    }
+    if (!node->has_grad) {
+        if (node->bwd_cost) return "bwd: must be 0 where there is no gradient";
+        if (node->saved_bytes) return "saved: must be 0 where there is no gradient";
+        if (node->bwork_bytes) return "bwork: must be 0 where there is no gradient";
+    }
+    return NULL;
+}
+
+// Everything that may be live at once, each output with its gradient, all costs, all weights.
+static const char *tli_add_sums(tli_graph_rules *rules, const tl_graph *graph, const tl_node *node) {
+    int32_t k;
+    for (k = 0; k < node->output_count; k++) {
+        uint64_t bytes = graph->outputs[node->first_output + k].bytes;
+        if (!tli_add_u64(bytes, bytes, &bytes) || !tli_add_u64(rules->bytes, bytes, &rules->bytes))
+            return "out: the sum of all bytes, gradients included, must fit 64 bits";
+    }
+    if (!tli_add_u64(rules->bytes, node->saved_bytes, &rules->bytes) ||
+        !tli_add_u64(rules->bytes, node->fwork_bytes, &rules->bytes) ||
+        !tli_add_u64(rules->bytes, node->bwork_bytes, &rules->bytes))
+        return "saved, fwork, bwork: the sum of all bytes, gradients included, must fit 64 bits";
+    if (!tli_add_u64(rules->cost, node->fwd_cost, &rules->cost) ||
+        !tli_add_u64(rules->cost, node->bwd_cost, &rules->cost))
+        return "fwd, bwd: the sum of all costs must fit 64 bits";
+    if (!tli_add_u64(rules->param, node->param_bytes, &rules->param))
+        return "param: the sum of all weights must fit 64 bits";
+    return NULL;
+}
+
+static tl_result tli_check_node(tli_graph_rules *rules, const tl_graph *graph, int32_t id) {
+    const char *rule = tli_check_ranges(graph, id);
+    if (!rule) rule = tli_check_attributes(graph, id);
+    if (!rule) rule = tli_check_tensors(graph, id);
+    if (!rule) rule = tli_check_inplace(graph, id);
+    if (rule) return tli_fail_item(rules, TL_ERROR_INVALID_ARG, "node", id, tl_name_node(graph, id), rule);
+    rule = tli_add_sums(rules, graph, &graph->nodes[id]);
+    if (rule) return tli_fail_item(rules, TL_ERROR_OVERFLOW, "node", id, tl_name_node(graph, id), rule);
+    return TL_OK;
+}
+
+// -- unique names: sorted, because no choice of names makes a merge sort slow --
+
+static const char *tli_name_of(const tl_graph *graph, uint32_t index) {  // nodes first, then views
+    uint32_t count = (uint32_t)graph->node_count;
+    return graph->text + (index < count ? graph->nodes[index].name : graph->views[index - count].name);
+}
+
+static int tli_is_name_above(const tl_graph *graph, uint32_t a, uint32_t b) {
+    const char *x = tli_name_of(graph, a), *y = tli_name_of(graph, b);
+    while (*x && *x == *y) { x++; y++; }
+    return *x > *y;
+}
+
+static void tli_merge_names(const tl_graph *graph, const uint32_t *from, uint32_t *to, uint64_t count,
+                            uint64_t width) {
+    uint64_t start, at, left, right, middle, end;
+    for (start = 0; start < count; start = end) {
+        middle = start + width < count ? start + width : count;
+        end = middle + width < count ? middle + width : count;
+        left = start; right = middle;
+        for (at = start; at < end; at++) {
+            int takes_right = left == middle ||
+                              (right < end && tli_is_name_above(graph, from[left], from[right]));
+            to[at] = takes_right ? from[right++] : from[left++];
+        }
+    }
+}
+
+// Find the first name, in the order of nodes and views, that another one above it has too: -1 = none.
+static tl_result tli_find_duplicate(const tli_graph_rules *rules, const tl_graph *graph, int64_t *found) {
+    uint64_t count = (uint64_t)graph->node_count + (uint64_t)graph->view_count, width, i;
+    uint32_t *order = (uint32_t *)tli_alloc_array(rules->env, 2 * count, sizeof *order);
+    uint32_t *from = order, *to, *swap;
+    *found = -1;
+    if (!order) return tli_fail(rules->env, TL_ERROR_NO_MEMORY, rules->function, "no memory to compare names");
+    to = order + count;
+    for (i = 0; i < count; i++) from[i] = (uint32_t)i;
+    for (width = 1; width < count; width *= 2) {
+        tli_merge_names(graph, from, to, count, width);
+        swap = from; from = to; to = swap;
+    }
+    for (i = 1; i < count; i++)  // the sort is stable: of two equal names the later item stands second
+        if ((*found < 0 || from[i] < *found) &&
+            tli_same_text(tli_name_of(graph, from[i - 1]), tli_name_of(graph, from[i]))) *found = from[i];
+    tli_release(rules->env, order);
+    return TL_OK;
+}
+
+// -- check --
+
+static const char *tli_check_arrays(const tl_graph *graph) {
+    if (graph->node_count < 1 || !graph->nodes) return "nodes: there must be at least one";
+    if (graph->input_count < 0 || (graph->input_count && !graph->inputs))
+        return "inputs: missing, or a negative count";
+    if (graph->tensor_count < 0 || !graph->outputs) return "outputs: missing, or a negative count";
+    if (graph->view_count < 0 || (graph->view_count && !graph->views))
+        return "views: missing, or a negative count";
+    if (!graph->text || !graph->text_bytes || graph->text[graph->text_bytes - 1])
+        return "text: must end with 0";
+    return NULL;
+}
+
+static tl_result tli_check_view(const tli_graph_rules *rules, const tl_graph *graph, int32_t view) {
+    const tl_view *v = &graph->views[view];
+    const char *name = tli_text_at(graph, v->name), *rule = NULL;
+    if (!name || !tli_is_name(name)) rule = "name: " TLI_NAME_RULE;
+    else if (v->tensor < 0 || v->tensor >= graph->tensor_count) rule = "tensor: there is no such output";
+    return rule ? tli_fail_item(rules, TL_ERROR_INVALID_ARG, "view", view, name ? name : "?", rule) : TL_OK;
+}
+
+TLI_IMPL tl_result tl_check_graph(tl_env *env, const tl_graph *graph) {
+    tli_graph_rules rules = tli_rules_of(env, "tl_check_graph");
+    const char *rule;
+    const tl_node *last;
+    tl_result result = TL_OK;
+    int64_t found = -1;
+    int32_t i;
+    TL_ASSERT(graph);
+    rule = tli_check_arrays(graph);
+    if (rule) return tli_fail(env, TL_ERROR_INVALID_ARG, rules.function, rule);
+    for (i = 0; i < graph->node_count && !result; i++) result = tli_check_node(&rules, graph, i);
+    if (result) return result;
+    last = &graph->nodes[graph->node_count - 1];
+    if (last->first_input + last->input_count != graph->input_count ||
+        last->first_output + last->output_count != graph->tensor_count)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, rules.function,
+                        "inputs, outputs: each must belong to a node");
+    for (i = 0; i < graph->view_count && !result; i++) result = tli_check_view(&rules, graph, i);
+    if (!result) result = tli_find_duplicate(&rules, graph, &found);
+    if (result || found < 0) return result;
+    return tli_fail_item(&rules, TL_ERROR_INVALID_ARG, found < graph->node_count ? "node" : "view",
+                         found < graph->node_count ? found : found - graph->node_count,
+                         tli_name_of(graph, (uint32_t)found), "name: must be unique");
+}
+
+// Not negative, not NaN, finite.
+static int tli_is_amount(double value) { return value >= 0 && value <= 1.7976931348623157e308; }
+
+TLI_IMPL tl_result tl_check_device(tl_env *env, const tl_device *device) {
+    uint64_t alignment;
+    int32_t i;
+    TL_ASSERT(device);
+    alignment = device->alignment_bytes;
+    for (i = 0; i < TL_PRECISION_COUNT; i++)
+        if (!tli_is_amount(device->flops_per_second[i]))
+            return tli_fail(env, TL_ERROR_INVALID_ARG, "tl_check_device",
+                            "flops_per_second: must be finite and not negative");
+    if (alignment & (alignment - 1 + !alignment))
+        return tli_fail(env, TL_ERROR_INVALID_ARG, "tl_check_device",
+                        "alignment_bytes: must be 0 or a power of two");
+    if (device->supported >> TL_PRECISION_COUNT)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, "tl_check_device",
+                        "supported: must name known precisions only");
+    return TL_OK;
+}
+
+// -- numbers inside words: "3", "3.1", "in0,out1" --
+
+// Read digits up to anything else; 0 where there is none or the number does not fit.
+static int tli_read_index(const char **at, const char *end, int32_t *value) {
+    int64_t number = -1;
+    while (*at < end && **at >= '0' && **at <= '9') {
+        number = (number < 0 ? 0 : number) * 10 + (**at - '0');
+        if (number > INT32_MAX) return 0;
+        (*at)++;
+    }
+    *value = number < 0 ? 0 : (int32_t)number;
+    return number >= 0;
+}
+
+static int tli_read_tensor(const char *text, size_t length, tl_tensor *tensor) {
+    const char *end = text + length;
+    tensor->output = 0;
+    if (!tli_read_index(&text, end, &tensor->node)) return 0;
+    if (text == end) return 1;
+    return *text++ == '.' && tli_read_index(&text, end, &tensor->output) && text == end;
+}
+
+// The index of a tensor that one of the first node_count nodes makes; -1 = there is none.
+static int32_t tli_index_tensor(const tl_graph *graph, int32_t node_count, tl_tensor tensor) {
+    const tl_node *node;
+    if (tensor.node < 0 || tensor.node >= node_count || tensor.output < 0) return -1;
+    node = &graph->nodes[tensor.node];
+    return tensor.output < node->output_count ? node->first_output + tensor.output : -1;
+}
+
+// Set the needed flags that a needs text names; 0 where it is none.
+static int tli_read_needs(const char *at, tl_graph *graph, const tl_node *node) {
+    const char *end = at + tli_text_length(at);
+    tl_node_input *inputs = (tl_node_input *)graph->inputs;
+    tl_node_output *outputs = (tl_node_output *)graph->outputs;
+    int all_inputs = 0, all_outputs = 0;
+    int32_t k;
+    if (tli_same_text(at, "none")) return 1;
+    do {
+        int reads_output = *at == 'o';
+        ptrdiff_t length = reads_output ? 3 : 2;
+        if (end - at < length || TLI_MEMCMP(at, reads_output ? "out" : "in", (size_t)length) != 0) return 0;
+        at += length;
+        if (at == end || *at == ',') {
+            if (reads_output) all_outputs = 1; else all_inputs = 1;
+        } else {
+            if (!tli_read_index(&at, end, &k)) return 0;
+            if (k >= (reads_output ? node->output_count : node->input_count)) return 0;
+            if (reads_output) outputs[node->first_output + k].needed = 1;
+            else inputs[node->first_input + k].needed = 1;
+        }
+        if (at < end && *at != ',') return 0;
+    } while (at++ < end);
+    for (k = 0; k < node->input_count && all_inputs; k++) inputs[node->first_input + k].needed = 1;
+    for (k = 0; k < node->output_count && all_outputs; k++) outputs[node->first_output + k].needed = 1;
+    return 1;
+}
+
+// -- build --
+
+TLI_IMPL void tl_init_graph(tl_graph *graph) {
+    TL_ASSERT(graph);
+    tli_zero(graph, sizeof *graph);
+}
+
+TLI_IMPL void tl_free_graph(tl_env *env, tl_graph *graph) {
+    if (!graph) return;
+    if (graph->node_capacity) tli_release(env, (tl_node *)graph->nodes);
+    if (graph->input_capacity) tli_release(env, (tl_node_input *)graph->inputs);
+    if (graph->tensor_capacity) tli_release(env, (tl_node_output *)graph->outputs);
+    if (graph->view_capacity) tli_release(env, (tl_view *)graph->views);
+    if (graph->text_capacity) tli_release(env, (char *)graph->text);
+    tli_zero(graph, sizeof *graph);
+}
+
+// Make room for one more node or view, so that nothing can fail halfway.
+static tl_result tli_reserve_graph(const tli_graph_rules *rules, tl_graph *graph, int32_t input_count,
+                                   int32_t output_count, size_t text_bytes) {
+    tl_env *env = rules->env;
+    void *nodes = (tl_node *)graph->nodes, *inputs = (tl_node_input *)graph->inputs;
+    void *outputs = (tl_node_output *)graph->outputs, *views = (tl_view *)graph->views;
+    void *text = (char *)graph->text;
+    int32_t text_capacity = (int32_t)graph->text_capacity;
+    int64_t input_end = (int64_t)graph->input_count + input_count;
+    int64_t tensor_end = (int64_t)graph->tensor_count + output_count;
+    int64_t text_end = (int64_t)graph->text_bytes + 1 + (int64_t)text_bytes;
+    int fits = graph->node_count < INT32_MAX && graph->view_count < INT32_MAX && input_end <= INT32_MAX &&
+               tensor_end <= INT32_MAX && text_end <= INT32_MAX;
+    int ok = fits &&
+        tli_grow(env, &inputs, &graph->input_capacity, graph->input_count, input_end, sizeof(tl_node_input)) &&
+        tli_grow(env, &outputs, &graph->tensor_capacity, graph->tensor_count, tensor_end,
+                 sizeof(tl_node_output)) &&
+        tli_grow(env, &text, &text_capacity, (int32_t)graph->text_bytes, text_end, 1) &&
+        (output_count ? tli_grow(env, &nodes, &graph->node_capacity, graph->node_count,
+                                 (int64_t)graph->node_count + 1, sizeof(tl_node))
+                      : tli_grow(env, &views, &graph->view_capacity, graph->view_count,
+                                 (int64_t)graph->view_count + 1, sizeof(tl_view)));
+    graph->nodes = (tl_node *)nodes;
+    graph->inputs = (tl_node_input *)inputs;
+    graph->outputs = (tl_node_output *)outputs;
+    graph->views = (tl_view *)views;
+    graph->text = (char *)text;
+    graph->text_capacity = (uint32_t)text_capacity;
+    if (!fits) return tli_fail(env, TL_ERROR_OVERFLOW, rules->function, "graph: counts must stay below 2^31");
+    if (!ok) return tli_fail(env, TL_ERROR_NO_MEMORY, rules->function, "no memory for a larger graph");
+    if (!graph->text_bytes) *((char *)graph->text + graph->text_bytes++) = 0;
+    return TL_OK;
+}
+
+static const char *tli_check_desc(const tl_node_desc *desc, const char *name, const char *op,
+                                  const char *unit) {
+    if (!tli_is_name(name)) return "name: " TLI_NAME_RULE;
+    if (!tli_is_name(op)) return "op: " TLI_NAME_RULE;
+    if (*unit && !tli_is_name(unit)) return "unit: " TLI_NAME_RULE;
+    if (desc->input_count < 0 || (desc->input_count && !desc->inputs))
+        return "inputs: missing, or a negative count";
+    if (desc->output_count < 1 || !desc->output_bytes) return "outputs: there must be at least one";
+    if (desc->inplace < 0 || desc->inplace > desc->input_count) return "inplace: there is no such input";
+    if (desc->layer < 0) return "layer: must not be negative";
+    if ((desc->no_grad | desc->keep | desc->fixed) & ~1) return "no_grad, keep, fixed: must be 0 or 1";
+    return NULL;
+}
+
+// Copy the plain fields of a desc into the node at the end of the arrays.
+static void tli_append_node(tl_graph *graph, const tl_node_desc *desc, const char *name, const char *op) {
+    int32_t id = graph->node_count++, k;
+    tl_node *node = (tl_node *)graph->nodes + id;
+    tli_zero(node, sizeof *node);
+    node->name = tli_append_text(graph, name);
+    node->op = tli_append_text(graph, op);
+    node->unit = tli_append_text(graph, desc->unit ? desc->unit : "");
+    node->first_input = graph->input_count;
+    node->input_count = desc->input_count;
+    node->first_output = graph->tensor_count;
+    node->output_count = desc->output_count;
+    node->inplace = desc->inplace - 1;
+    node->layer = desc->layer - 1;
+    node->is_input = (uint8_t)tli_same_text(op, "input");
+    node->has_grad = (uint8_t)(!node->is_input && !desc->no_grad);
+    node->keep = (uint8_t)desc->keep;
+    node->fixed = (uint8_t)desc->fixed;
+    node->fwd_cost = desc->fwd_cost;
+    node->bwd_cost = desc->bwd_cost;
+    node->saved_bytes = desc->saved_bytes;
+    node->fwork_bytes = desc->fwork_bytes;
+    node->bwork_bytes = desc->bwork_bytes;
+    node->param_bytes = desc->param_bytes;
+    for (k = 0; k < desc->output_count; k++) {
+        tl_node_output *output = (tl_node_output *)graph->outputs + graph->tensor_count++;
+        output->node = id;
+        output->output = k;
+        output->bytes = desc->output_bytes[k];
+        output->needed = 0;
+    }
+}
+
+static tl_result tli_add_inputs(const tli_graph_rules *rules, tl_graph *graph, const tl_node_desc *desc) {
+    int32_t id = graph->node_count - 1, k;
+    const tl_node *node = &graph->nodes[id];
+    for (k = 0; k < desc->input_count; k++) {
+        tl_node_input *input = (tl_node_input *)graph->inputs + graph->input_count++;
+        input->tensor = tli_index_tensor(graph, id, desc->inputs[k]);
+        input->needed = 0;
+        if (input->tensor < 0) {
+            char rule[80];
+            tli_writer w = tli_writer_of(rule, sizeof rule);
+            tli_put(&w, "inputs: "); tli_put_i64(&w, desc->inputs[k].node);
+            tli_put(&w, "."); tli_put_i64(&w, desc->inputs[k].output);
+            tli_put(&w, " is not made by a node above it");
+            tli_finish(&w);
+            return tli_fail_item(rules, TL_ERROR_INVALID_ARG, "node", id, tl_name_node(graph, id), rule);
+        }
+    }
+    if (!tli_read_needs(desc->needs ? desc->needs : "none", graph, node))
+        return tli_fail_item(rules, TL_ERROR_INVALID_ARG, "node", id, tl_name_node(graph, id),
+                             "needs: must be none, or a list of in, in<k>, out, out<k> that exist");
+    return TL_OK;
+}
+
+// tl_add_node with sums that go on from node to node, and with the line of a text.
+static tl_result tli_add_node(tli_graph_rules *rules, tl_graph *graph, const tl_node_desc *desc) {
+    char number[16];
+    tli_writer w = tli_writer_of(number, sizeof number);
+    const char *name = desc->name ? desc->name : number, *op = desc->op ? desc->op : "op";
+    const char *unit = desc->unit ? desc->unit : "", *rule;
+    tl_graph before;
+    tl_result result;
+    tli_put(&w, "n"); tli_put_i64(&w, graph->node_count);
+    tli_finish(&w);
+    rule = tli_check_desc(desc, name, op, unit);
+    if (rule) return tli_fail_item(rules, TL_ERROR_INVALID_ARG, "node", graph->node_count, name, rule);
+    result = tli_reserve_graph(rules, graph, desc->input_count, desc->output_count,
+                               tli_text_length(name) + tli_text_length(op) + tli_text_length(unit) + 3);
+    if (result) return result;
+    before = *graph;
+    tli_append_node(graph, desc, name, op);
+    result = tli_add_inputs(rules, graph, desc);
+    if (!result) result = tli_check_node(rules, graph, before.node_count);
+    if (result) *graph = before;
+    return result;
+}
+
+TLI_IMPL tl_result tl_add_node(tl_env *env, tl_graph *graph, const tl_node_desc *desc, int32_t *id) {
+    tli_graph_rules rules = tli_rules_of(env, "tl_add_node");
+    tl_result result;
+    TL_ASSERT(graph && desc);
+    result = tli_add_node(&rules, graph, desc);
+    if (id) *id = result ? 0 : graph->node_count - 1;
+    return result;
+}
+
+TLI_IMPL tl_result tl_add_view(tl_env *env, tl_graph *graph, const char *name, tl_tensor of,
+                               tl_tensor *storage) {
+    tli_graph_rules rules = tli_rules_of(env, "tl_add_view");
+    int32_t tensor;
+    tl_result result;
+    tl_view *view;
+    TL_ASSERT(graph && name);
+    if (storage) tli_zero(storage, sizeof *storage);
+    tensor = tli_index_tensor(graph, graph->node_count, of);
+    if (!tli_is_name(name))
+        return tli_fail_item(&rules, TL_ERROR_INVALID_ARG, "view", graph->view_count, name,
+                             "name: " TLI_NAME_RULE);
+    if (tensor < 0)
+        return tli_fail_item(&rules, TL_ERROR_INVALID_ARG, "view", graph->view_count, name,
+                             "of: there is no such tensor");
+    result = tli_reserve_graph(&rules, graph, 0, 0, tli_text_length(name) + 1);
+    if (result) return result;
+    view = (tl_view *)graph->views + graph->view_count++;
+    view->name = tli_append_text(graph, name);
+    view->tensor = tensor;
+    if (storage) *storage = of;
+    return TL_OK;
+}
+
+// One layer of a chain, or its input for layer -1.
+static tl_result tli_add_layer(tli_graph_rules *rules, tl_graph *graph, const tl_chain_desc *desc, int32_t i) {
+    tl_node_desc node;
+    tl_tensor input;
+    uint64_t bytes = 1;
+    tli_zero(&node, sizeof node);
+    node.output_bytes = &bytes;
+    node.output_count = 1;
+    if (i < 0) {
+        node.name = "x"; node.op = "input";
+        bytes = desc->input_bytes;
+        return tli_add_node(rules, graph, &node);
+    }
+    input.node = i; input.output = 0;
+    node.op = "layer";
+    node.inputs = &input; node.input_count = 1;
+    node.needs = desc->needs ? desc->needs : "in";
+    node.layer = i + 1;
+    if (desc->output_bytes) bytes = desc->output_bytes[i];
+    node.fwd_cost = desc->fwd_costs ? desc->fwd_costs[i] : 1;
+    node.bwd_cost = desc->bwd_costs ? desc->bwd_costs[i] : 1;
+    node.saved_bytes = desc->saved_bytes ? desc->saved_bytes[i] : 0;
+    node.fwork_bytes = desc->fwork_bytes ? desc->fwork_bytes[i] : 0;
+    node.bwork_bytes = desc->bwork_bytes ? desc->bwork_bytes[i] : 0;
+    node.param_bytes = desc->param_bytes ? desc->param_bytes[i] : 0;
+    return tli_add_node(rules, graph, &node);
+}
+
+TLI_IMPL tl_result tl_add_chain(tl_env *env, tl_graph *graph, const tl_chain_desc *desc) {
+    tli_graph_rules rules = tli_rules_of(env, "tl_add_chain");
+    tl_result result = TL_OK;
+    int32_t i;
+    TL_ASSERT(graph && desc);
+    tl_init_graph(graph);
+    if (desc->layer_count < 1)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, rules.function, "layer_count: must be > 0");
+    for (i = -1; i < desc->layer_count && !result; i++) result = tli_add_layer(&rules, graph, desc, i);
+    if (result) tl_free_graph(env, graph);
+    return result;
+}
+
+// -- find --
+
+// The node or view with this name: nodes first, then node_count + view; -1 = none.
+static int64_t tli_find_name(const tl_graph *graph, const char *name, size_t length) {
+    int64_t i, count = (int64_t)graph->node_count + graph->view_count;
+    for (i = 0; i < count; i++) {
+        const char *text = tli_name_of(graph, (uint32_t)i);
+        size_t k = 0;
+        while (k < length && text[k] == name[k]) k++;
+        if (k == length && !text[k]) return i;
+    }
+    return -1;
+}
+
+TLI_IMPL tl_result tl_find_tensor(tl_env *env, const tl_graph *graph, const char *name, tl_tensor *tensor) {
+    size_t length, dot;
+    int64_t found;
+    tli_writer w;
+    TL_ASSERT(graph && name && tensor);
+    length = dot = tli_text_length(name);
+    tli_zero(tensor, sizeof *tensor);
+    found = tli_find_name(graph, name, length);
+    if (found >= graph->node_count) {
+        const tl_node_output *output = &graph->outputs[graph->views[found - graph->node_count].tensor];
+        tensor->node = output->node; tensor->output = output->output;
+        return TL_OK;
+    }
+    if (found >= 0) { tensor->node = (int32_t)found; return TL_OK; }
+    while (dot > 0 && name[dot - 1] != '.') dot--;
+    if (dot > 1) {
+        const char *digits = name + dot;
+        found = tli_find_name(graph, name, dot - 1);
+        if (found >= 0 && found < graph->node_count &&
+            tli_read_index(&digits, name + length, &tensor->output) &&
+            digits == name + length && tensor->output < graph->nodes[found].output_count) {
+            tensor->node = (int32_t)found;
+            return TL_OK;
+        }
+    }
+    if (tli_read_tensor(name, length, tensor) && tli_index_tensor(graph, graph->node_count, *tensor) >= 0)
+        return TL_OK;
+    tli_zero(tensor, sizeof *tensor);
+    w = tli_begin_error(env, TL_ERROR_NOT_FOUND, "tl_find_tensor");
+    tli_put(&w, "name: no tensor is called ");
+    tli_put_clipped(&w, name, length);
+    return tli_end_error(env, &w, TL_ERROR_NOT_FOUND);
+}
+
+// -- base --
+
+// sum x ratio, rounded up, the fraction of the ratio in steps of 2^-32; 0 where it does not fit.
+static int tli_scale_up(uint64_t sum, double ratio, uint64_t *scaled) {
+    uint64_t whole, step, high, low, part;
+    double fraction;
+    if (ratio >= 18446744073709551616.0) { *scaled = 0; return !sum; }
+    whole = (uint64_t)ratio;
+    fraction = (ratio - (double)whole) * 4294967296.0;
+    step = (uint64_t)fraction;
+    step += (double)step < fraction;
+    high = (sum >> 32) * step;
+    low = (sum & UINT32_MAX) * step;
+    part = high + (low >> 32) + ((low & UINT32_MAX) > 0);
+    return tli_mul_u64(sum, whole, scaled) && tli_add_u64(*scaled, part, scaled);
+}
+
+TLI_IMPL tl_result tl_find_base_bytes(tl_env *env, const tl_graph *graph, double gradient_ratio,
+                                      double optimizer_ratio, uint64_t *base_bytes) {
+    uint64_t sum = 0, state = 0;
+    int32_t i;
+    int fits = 1;
+    TL_ASSERT(graph && base_bytes);
+    *base_bytes = 0;
+    if (!tli_is_amount(gradient_ratio) || !tli_is_amount(optimizer_ratio))
+        return tli_fail(env, TL_ERROR_INVALID_ARG, "tl_find_base_bytes",
+                        "gradient_ratio, optimizer_ratio: must be finite and not negative");
+    for (i = 0; i < graph->node_count && fits; i++) fits = tli_add_u64(sum, graph->nodes[i].param_bytes, &sum);
+    fits = fits && tli_scale_up(sum, gradient_ratio, &state) && tli_add_u64(sum, state, base_bytes) &&
+           tli_scale_up(sum, optimizer_ratio, &state) && tli_add_u64(*base_bytes, state, base_bytes);
+    if (fits) return TL_OK;
+    *base_bytes = 0;
+    return tli_fail(env, TL_ERROR_OVERFLOW, "tl_find_base_bytes", "param: the sum must fit 64 bits");
+}
+
+#ifndef TL_NO_TEXT
+// -- .tlg: print --
+
+static int tli_is_needed(const tl_graph *graph, const tl_node *node, int of_outputs, int32_t k) {
+    return of_outputs ? graph->outputs[node->first_output + k].needed
+                      : graph->inputs[node->first_input + k].needed;
+}
+
+// "in" where all inputs are needed, else "in0,in2"; the same for outputs.
+static void tli_put_needs(tli_writer *w, const tl_graph *graph, const tl_node *node) {
+    const char *comma = "";
+    int of_outputs;
+    for (of_outputs = 0; of_outputs < 2; of_outputs++) {
+        int32_t count = of_outputs ? node->output_count : node->input_count, needed = 0, k;
+        for (k = 0; k < count; k++) needed += tli_is_needed(graph, node, of_outputs, k);
+        for (k = 0; k < count && needed; k++) {
+            if (!tli_is_needed(graph, node, of_outputs, k)) continue;
+            tli_put(w, comma); tli_put(w, of_outputs ? "out" : "in");
+            comma = ",";
+            if (needed == count) break;
+            tli_put_i64(w, k);
+        }
+    }
+    if (!*comma) tli_put(w, "none");
+}
+
+static void tli_put_attribute(tli_writer *w, const char *key, uint64_t value) {
+    if (!value) return;
+    tli_put(w, key);
+    tli_put_u64(w, value);
+}
+
+static void tli_put_tensors(tli_writer *w, const tl_graph *graph, const tl_node *node) {
+    int32_t k;
+    for (k = 0; k < node->output_count; k++) {
+        tli_put(w, k ? "," : " out=");
+        tli_put_u64(w, graph->outputs[node->first_output + k].bytes);
+    }
+    tli_put(w, " needs=");
+    tli_put_needs(w, graph, node);
+    tli_put(w, node->input_count ? " in=" : " in=-");
+    for (k = 0; k < node->input_count; k++) {
+        const tl_node_output *from = &graph->outputs[graph->inputs[node->first_input + k].tensor];
+        tli_put(w, k ? "," : "");
+        tli_put_i64(w, from->node);
+        if (graph->nodes[from->node].output_count > 1) { tli_put(w, "."); tli_put_i64(w, from->output); }
+    }
+}
+
+static void tli_put_node(tli_writer *w, const tl_graph *graph, int32_t id) {
+    const tl_node *node = &graph->nodes[id];
+    tli_put(w, "node "); tli_put_i64(w, id);
+    tli_put(w, " "); tli_put(w, tl_name_node(graph, id));
+    tli_put(w, " "); tli_put(w, tl_name_op(graph, id));
+    tli_put(w, " fwd="); tli_put_u64(w, node->fwd_cost);
+    tli_put(w, " bwd="); tli_put_u64(w, node->bwd_cost);
+    tli_put_tensors(w, graph, node);
+    tli_put_attribute(w, " saved=", node->saved_bytes);
+    tli_put_attribute(w, " fwork=", node->fwork_bytes);
+    tli_put_attribute(w, " bwork=", node->bwork_bytes);
+    tli_put_attribute(w, " param=", node->param_bytes);
+    if (node->inplace >= 0) { tli_put(w, " inplace="); tli_put_i64(w, node->inplace); }
+    if (node->layer >= 0) { tli_put(w, " layer="); tli_put_i64(w, node->layer); }
+    if (*tl_name_unit(graph, id)) { tli_put(w, " unit="); tli_put(w, tl_name_unit(graph, id)); }
+    if (!node->has_grad && !node->is_input) tli_put(w, " grad=no");
+    if (node->keep) tli_put(w, " keep");
+    if (node->fixed) tli_put(w, " fixed");
+    tli_put(w, "\n");
+}
+
+TLI_IMPL size_t tl_print_graph(const tl_graph *graph, char *buf, size_t size) {
+    tli_writer w = tli_writer_of(buf, size);
+    int32_t i;
+    TL_ASSERT(graph);
+    tli_put(&w, "tlg 1\n");
+    if (graph->batch) { tli_put(&w, "batch "); tli_put_u64(&w, graph->batch); tli_put(&w, "\n"); }
+    for (i = 0; i < graph->node_count; i++) tli_put_node(&w, graph, i);
+    return tli_finish(&w);
+}
+
+// -- .tlg: parse. Each line becomes a tl_node_desc, so a text can do no more than a caller --
+
+enum {  // attributes, numbers first
+    TLI_TLG_FWD, TLI_TLG_BWD, TLI_TLG_SAVED, TLI_TLG_FWORK, TLI_TLG_BWORK, TLI_TLG_PARAM, TLI_TLG_NUMBER_COUNT,
+    TLI_TLG_OUT = TLI_TLG_NUMBER_COUNT, TLI_TLG_NEEDS, TLI_TLG_IN, TLI_TLG_INPLACE, TLI_TLG_LAYER, TLI_TLG_UNIT,
+    TLI_TLG_GRAD, TLI_TLG_KEEP, TLI_TLG_FIXED, TLI_TLG_COUNT
+};
+
+static const char *const tli_tlg_keys[] = {
+    "fwd", "bwd", "saved", "fwork", "bwork", "param", "out", "needs", "in", "inplace", "layer", "unit", "grad",
+    "keep", "fixed"
+};
+
+typedef struct tli_tlg {
+    tli_graph_rules rules;             // rules.line: the line being read
+    tl_graph  *graph;
+    int        has_header;
+    tli_word   values[TLI_TLG_COUNT];  // of this line; text 0 = not given
+    tl_tensor *inputs;                 // of this line
+    uint64_t  *bytes;                  // of its outputs
+    char      *text;                   // its name, op, unit and needs, each ended by 0
+    int32_t    input_capacity, bytes_capacity, text_capacity;
+} tli_tlg;
+
+// "tl_parse_graph: line 3: fwd: ..."
+static tl_result tli_fail_word(const tli_tlg *t, tli_word word, const char *rule) {
+    tli_writer w = tli_begin_error(t->rules.env, TL_ERROR_PARSE, t->rules.function);
+    tli_put(&w, "line "); tli_put_i64(&w, t->rules.line); tli_put(&w, ": ");
+    tli_put_clipped(&w, word.text, word.length);
+    tli_put(&w, ": "); tli_put(&w, rule);
+    return tli_end_error(t->rules.env, &w, TL_ERROR_PARSE);
+}
+
+static tl_result tli_fail_key(const tli_tlg *t, int32_t key, const char *rule) {
+    tli_word word;
+    word.text = tli_tlg_keys[key]; word.length = tli_text_length(word.text);
+    return tli_fail_word(t, word, rule);
+}
+
+static tl_result tli_fail_read(const tli_tlg *t, const char *why) {
+    return tli_fail_line(t->rules.env, TL_ERROR_PARSE, t->rules.function, t->rules.line, why);
+}
+
+// The line of the first byte that is neither printable nor a space, tab or line end; 0 = none.
+static int32_t tli_find_control(const char *text, size_t length) {
+    int32_t line = 1;
+    size_t i;
+    for (i = 0; i < length; i++) {
+        unsigned char c = (unsigned char)text[i];
+        if (c == '\r' ? i + 1 < length && text[i + 1] != '\n' : (c < ' ' && c != '\t' && c != '\n') || c == 127)
+            return line;
+        line += c == '\n';
+    }
+    return 0;
+}
+
+static tl_result tli_read_attributes(tli_tlg *t, tli_reader *r) {
+    tli_word word, key, value;
+    int32_t k;
+    tli_zero(t->values, sizeof t->values);
+    while (tli_next_word(r, &word)) {
+        int has_value = tli_cut_word(word, &key, &value);
+        if (!tli_parse_name(tli_tlg_keys, TLI_TLG_COUNT, key.text, key.length, &k))
+            return tli_fail_word(t, key, "there is no such attribute");
+        if (t->values[k].text) return tli_fail_key(t, k, "is given twice");
+        if (has_value != (k < TLI_TLG_KEEP))
+            return tli_fail_key(t, k, has_value ? "takes no value" : "needs a value");
+        t->values[k] = value;
+    }
+    for (k = 0; k < TLI_TLG_COUNT; k++)
+        if (!t->values[k].text && (k <= TLI_TLG_BWD || (k >= TLI_TLG_OUT && k <= TLI_TLG_IN)))
+            return tli_fail_key(t, k, "is missing");
+    return TL_OK;
+}
+
+static tl_result tli_read_numbers(tli_tlg *t, tl_node_desc *desc) {
+    uint64_t *numbers[TLI_TLG_NUMBER_COUNT];
+    int32_t k;
+    numbers[TLI_TLG_FWD] = &desc->fwd_cost;      numbers[TLI_TLG_BWD] = &desc->bwd_cost;
+    numbers[TLI_TLG_SAVED] = &desc->saved_bytes; numbers[TLI_TLG_FWORK] = &desc->fwork_bytes;
+    numbers[TLI_TLG_BWORK] = &desc->bwork_bytes; numbers[TLI_TLG_PARAM] = &desc->param_bytes;
+    for (k = 0; k < TLI_TLG_NUMBER_COUNT; k++)
+        if (t->values[k].text && !tli_read_u64(t->values[k], numbers[k]))
+            return tli_fail_key(t, k, "must be a number below 2^64");
+    for (k = TLI_TLG_INPLACE; k <= TLI_TLG_LAYER; k++) {  // 0 = none in a desc
+        int32_t *number = k == TLI_TLG_LAYER ? &desc->layer : &desc->inplace;
+        if (!t->values[k].text) continue;
+        if (!tli_read_i32(t->values[k], number) || *number == INT32_MAX)
+            return tli_fail_key(t, k, "must be a number below 2^31 - 1");
+        ++*number;
+    }
+    if (t->values[TLI_TLG_GRAD].text && !tli_word_is(t->values[TLI_TLG_GRAD], "no"))
+        return tli_fail_key(t, TLI_TLG_GRAD, "can only be no");
+    desc->no_grad = t->values[TLI_TLG_GRAD].text != NULL;
+    desc->keep = t->values[TLI_TLG_KEEP].text != NULL;
+    desc->fixed = t->values[TLI_TLG_FIXED].text != NULL;
+    return TL_OK;
+}
+
+// Cut the next item off a list "a,b,c"; its number of items is its commas + 1.
+static tli_word tli_next_item(tli_word *list) {
+    tli_word item = *list;
+    item.length = 0;
+    while (item.length < list->length && item.text[item.length] != ',') item.length++;
+    list->text += item.length + (item.length < list->length);
+    list->length -= item.length + (item.length < list->length);
+    return item;
+}
+
+static int32_t tli_count_items(tli_word list) {
+    int32_t count = 1;
+    size_t i;
+    for (i = 0; i < list.length; i++) count += list.text[i] == ',';
+    return count;
+}
+
+static tl_result tli_read_lists(tli_tlg *t, tl_node_desc *desc) {
+    tli_word out = t->values[TLI_TLG_OUT], in = t->values[TLI_TLG_IN];
+    void *bytes = t->bytes, *inputs = t->inputs;
+    int32_t k;
+    int ok;
+    desc->output_count = tli_count_items(out);
+    desc->input_count = tli_word_is(in, "-") ? 0 : tli_count_items(in);
+    ok = tli_grow(t->rules.env, &bytes, &t->bytes_capacity, 0, desc->output_count, sizeof *t->bytes) &&
+         tli_grow(t->rules.env, &inputs, &t->input_capacity, 0, desc->input_count, sizeof *t->inputs);
+    desc->output_bytes = t->bytes = (uint64_t *)bytes;
+    desc->inputs = t->inputs = (tl_tensor *)inputs;
+    if (!ok) return tli_fail(t->rules.env, TL_ERROR_NO_MEMORY, t->rules.function, "no memory for a line");
+    for (k = 0; k < desc->output_count; k++)
+        if (!tli_read_u64(tli_next_item(&out), &t->bytes[k]))
+            return tli_fail_key(t, TLI_TLG_OUT, "must be numbers below 2^64, with commas between them");
+    for (k = 0; k < desc->input_count; k++) {
+        tli_word item = tli_next_item(&in);
+        if (!tli_read_tensor(item.text, item.length, &t->inputs[k]))
+            return tli_fail_key(t, TLI_TLG_IN, "must be - or tensors like 3 or 3.1, with commas between them");
+    }
+    return TL_OK;
+}
+
+// Append a word to the texts of the line, which have room for it.
+static const char *tli_keep_word(char **at, tli_word word) {
+    const char *text = *at;
+    tli_copy(*at, word.text, word.length);
+    (*at)[word.length] = 0;
+    *at += word.length + 1;
+    return text;
+}
+
+static tl_result tli_read_node(tli_tlg *t, tli_reader *r) {
+    tl_node_desc desc;
+    tli_word id, name, op, unit, needs;
+    void *text = t->text;
+    char *at;
+    int32_t number;
+    int ok;
+    tl_result result;
+    if (!tli_next_word(r, &id) || !tli_read_i32(id, &number) || number != t->graph->node_count)
+        return tli_fail_word(t, id, "node ids must be 0, 1, 2, ... in this order");
+    if (!tli_next_word(r, &name) || !tli_next_word(r, &op))
+        return tli_fail_read(t, "node: a name and an op must follow the id");
+    tli_zero(&desc, sizeof desc);
+    result = tli_read_attributes(t, r);
+    if (!result) result = tli_read_numbers(t, &desc);
+    if (!result) result = tli_read_lists(t, &desc);
+    if (result) return result;
+    unit = t->values[TLI_TLG_UNIT];
+    needs = t->values[TLI_TLG_NEEDS];
+    if (unit.text && !unit.length) return tli_fail_key(t, TLI_TLG_UNIT, "needs a value");
+    ok = tli_grow(t->rules.env, &text, &t->text_capacity, 0,
+                  (int64_t)(name.length + op.length + unit.length + needs.length + 4), 1);
+    at = t->text = (char *)text;
+    if (!ok) return tli_fail(t->rules.env, TL_ERROR_NO_MEMORY, t->rules.function, "no memory for a line");
+    desc.name = tli_keep_word(&at, name);
+    desc.op = tli_keep_word(&at, op);
+    desc.unit = tli_keep_word(&at, unit);
+    desc.needs = tli_keep_word(&at, needs);
+    return tli_add_node(&t->rules, t->graph, &desc);
+}
+
+static tl_result tli_read_line(tli_tlg *t, tli_reader *r, tli_word first) {
+    tli_word word, more;
+    if (!t->has_header) {
+        if (!tli_word_is(first, "tlg")) return tli_fail_word(t, first, "a graph must start with tlg 1");
+        if (!tli_next_word(r, &word) || !tli_word_is(word, "1") || tli_next_word(r, &more))
+            return tli_fail_word(t, first, "the version must be 1");
+        t->has_header = 1;
+        return TL_OK;
+    }
+    if (tli_word_is(first, "node")) return tli_read_node(t, r);
+    if (!tli_word_is(first, "batch")) return tli_fail_word(t, first, "a line must start with node or batch");
+    if (t->graph->batch || t->graph->node_count)
+        return tli_fail_word(t, first, "must stand once, and above the nodes");
+    if (!tli_next_word(r, &word) || !tli_read_u64(word, &t->graph->batch) || !t->graph->batch ||
+        tli_next_word(r, &more))
+        return tli_fail_word(t, first, "must be one number from 1 to 2^64 - 1");
+    return TL_OK;
+}
+
+// The line on which a node stands, in a text whose lines are right.
+static int32_t tli_find_line(const char *text, size_t length, int64_t node) {
+    tli_reader r = tli_reader_of(text, length);
+    tli_word word;
+    while (node >= 0 && tli_next_line(&r))
+        if (tli_next_word(&r, &word) && tli_word_is(word, "node")) node--;
+    return r.line;
+}
+
+static tl_result tli_read_tlg(tli_tlg *t, const char *text, size_t length) {
+    tli_reader r;
+    tli_word word;
+    tl_result result;
+    int64_t found;
+    if (length > TLI_TEXT_LIMIT)
+        return tli_fail(t->rules.env, TL_ERROR_PARSE, t->rules.function, "length: must not exceed 2^30 bytes");
+    t->rules.line = tli_find_control(text, length);
+    if (t->rules.line) return tli_fail_read(t, "text: holds a control character");
+    r = tli_reader_of(text, length);
+    while (tli_next_line(&r)) {
+        t->rules.line = r.line;
+        if (!tli_next_word(&r, &word)) continue;
+        result = tli_read_line(t, &r, word);
+        if (result) return result;
+    }
+    t->rules.line = r.line ? r.line : 1;
+    if (!t->has_header) return tli_fail_read(t, "text: must start with tlg 1");
+    if (!t->graph->node_count) return tli_fail_read(t, "text: ends before the first node");
+    result = tli_find_duplicate(&t->rules, t->graph, &found);
+    if (result || found < 0) return result;
+    t->rules.line = tli_find_line(text, length, found);
+    return tli_fail_item(&t->rules, TL_ERROR_INVALID_ARG, "node", found, tl_name_node(t->graph, (int32_t)found),
+                         "name: must be unique");
+}
+
+static tl_result tli_parse_tlg(tl_env *env, const char *function, const char *text, size_t length,
+                               tl_graph *graph) {
+    tli_tlg t;
+    tl_result result;
+    tli_zero(&t, sizeof t);
+    t.rules = tli_rules_of(env, function);
+    t.graph = graph;
+    tl_init_graph(graph);
+    result = tli_read_tlg(&t, text, length);
+    tli_release(env, t.inputs);
+    tli_release(env, t.bytes);
+    tli_release(env, t.text);
+    if (result) tl_free_graph(env, graph);
+    return result;
+}
+
+TLI_IMPL tl_result tl_parse_graph(tl_env *env, const char *text, size_t length, tl_graph *graph) {
+    TL_ASSERT((text || !length) && graph);
+    return tli_parse_tlg(env, "tl_parse_graph", text ? text : "", length, graph);
+}
+
+#ifndef TL_NO_STDIO
+// -- files --
+
+static tl_result tli_fail_path(tl_env *env, tl_result code, const char *function, const char *rule,
+                               const char *path) {
+    tli_writer w = tli_begin_error(env, code, function);
+    tli_put(&w, "path: "); tli_put(&w, rule); tli_put(&w, " "); tli_put(&w, path);
+    return tli_end_error(env, &w, code);
+}
+
+// A whole file; release the text with tli_release.
+static tl_result tli_read_file(tl_env *env, const char *function, const char *path, char **text,
+                               size_t *length) {
+    FILE *file = fopen(path, "rb");
+    void *bytes = NULL;
+    int32_t capacity = 0;
+    size_t got = 1;
+    tl_result result = TL_OK;
+    *text = NULL;
+    *length = 0;
+    if (!file) return tli_fail_path(env, TL_ERROR_IO, function, "cannot open", path);
+    while (!result && got) {
+        if (*length > TLI_TEXT_LIMIT) {
+            result = tli_fail_path(env, TL_ERROR_PARSE, function, "more than 2^30 bytes in", path);
+        } else if (!tli_grow(env, &bytes, &capacity, (int32_t)*length, (int64_t)*length + 4096, 1)) {
+            result = tli_fail_path(env, TL_ERROR_NO_MEMORY, function, "no memory to hold", path);
+        } else {
+            got = fread((char *)bytes + *length, 1, (size_t)capacity - *length, file);
+            *length += got;
+        }
+    }
+    if (!result && ferror(file)) result = tli_fail_path(env, TL_ERROR_IO, function, "cannot read", path);
+    fclose(file);
+    *text = (char *)bytes;
+    if (!result) return TL_OK;
+    tli_release(env, bytes);
+    *text = NULL;
+    *length = 0;
+    return result;
+}
+
+TLI_IMPL tl_result tl_read_graph(tl_env *env, const char *path, tl_graph *graph) {
+    char *text;
+    size_t length;
+    tl_result result;
+    TL_ASSERT(path && graph);
+    tl_init_graph(graph);
+    result = tli_read_file(env, "tl_read_graph", path, &text, &length);
+    if (result) return result;
+    result = tli_parse_tlg(env, "tl_read_graph", text, length, graph);
+    tli_release(env, text);
+    return result;
+}
+
+TLI_IMPL tl_result tl_write_graph(tl_env *env, const tl_graph *graph, const char *path) {
+    size_t length;
+    char *text;
+    FILE *file;
+    int ok;
+    TL_ASSERT(graph && path);
+    length = tl_print_graph(graph, NULL, 0);
+    text = (char *)tli_alloc_array(env, (uint64_t)length + 1, 1);
+    if (!text)
+        return tli_fail_path(env, TL_ERROR_NO_MEMORY, "tl_write_graph", "no memory to print for", path);
+    tl_print_graph(graph, text, length + 1);
+    file = fopen(path, "wb");
+    ok = file && fwrite(text, 1, length, file) == length;
+    if (file && fclose(file)) ok = 0;
+    tli_release(env, text);
+    if (ok) return TL_OK;
+    return tli_fail_path(env, TL_ERROR_IO, "tl_write_graph", file ? "cannot write" : "cannot open", path);
+}
+#endif
+#endif
+
+#ifndef TL_NO_PLANNERS

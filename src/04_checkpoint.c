@@ -1,0 +1,1011 @@
+// -- checkpoint configs: names and constructors --
+
+static const char *const tli_checkpoint_names[] = { TL_CHECKPOINTS(TLI_NAME) };
+
+TLI_IMPL const char *tl_name_checkpoint(tl_checkpoint_kind kind) {
+    return tli_name(tli_checkpoint_names, TL_CHECKPOINT_COUNT, (int64_t)kind);
+}
+
+TLI_IMPL tl_checkpoint_config tl_checkpoint_none(void) {
+    tl_checkpoint_config config;
+    tli_zero(&config, sizeof config);
+    config.min_checkpoint_interval = 1;
+    return config;
+}
+
+// What the three kinds that make checkpoints start from: flags on.
+static tl_checkpoint_config tli_checkpoint_of(tl_checkpoint_kind kind) {
+    tl_checkpoint_config config = tl_checkpoint_none();
+    config.strategy.kind = kind;
+    config.checkpoint_attention = config.checkpoint_ffn = 1;
+    return config;
+}
+
+TLI_IMPL tl_checkpoint_config tl_checkpoint_uniform(uint64_t interval) {
+    tl_checkpoint_config config = tli_checkpoint_of(TL_CHECKPOINT_UNIFORM);
+    config.strategy.as.uniform.interval = interval;
+    return config;
+}
+
+TLI_IMPL tl_checkpoint_config tl_checkpoint_selective(const uint64_t *layers, uint64_t layer_count) {
+    tl_checkpoint_config config = tli_checkpoint_of(TL_CHECKPOINT_SELECTIVE);
+    config.strategy.as.selective.layers = layers;
+    config.strategy.as.selective.layer_count = layer_count;
+    return config;
+}
+
+static tl_result tli_check_dynamic(tl_env *env, const char *function, uint64_t layer_count, double fraction) {
+    if (!layer_count)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "dynamic layer_count: must be > 0");
+    if (!(fraction >= 0.0 && fraction <= 1.0))  // NaN fails both
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "memory_fraction: must be in [0, 1]");
+    return TL_OK;
+}
+
+TLI_IMPL tl_result tl_checkpoint_dynamic(tl_env *env, uint64_t layer_count, double memory_fraction,
+                                         tl_checkpoint_config *config) {
+    tl_result result;
+    TL_ASSERT(config);
+    *config = tl_checkpoint_none();
+    result = tli_check_dynamic(env, "tl_checkpoint_dynamic", layer_count, memory_fraction);
+    if (result) return result;
+    *config = tli_checkpoint_of(TL_CHECKPOINT_DYNAMIC);
+    config->strategy.as.dynamic.layer_count = layer_count;
+    config->strategy.as.dynamic.memory_fraction = memory_fraction;
+    return TL_OK;
+}
+
+TLI_IMPL tl_checkpoint_config tl_with_checkpoint_attention(tl_checkpoint_config config, int32_t on) {
+    config.checkpoint_attention = on != 0;
+    return config;
+}
+
+TLI_IMPL tl_checkpoint_config tl_with_checkpoint_ffn(tl_checkpoint_config config, int32_t on) {
+    config.checkpoint_ffn = on != 0;
+    return config;
+}
+
+TLI_IMPL tl_checkpoint_config tl_with_min_interval(tl_checkpoint_config config, uint64_t interval) {
+    config.min_checkpoint_interval = interval;
+    return config;
+}
+
+TLI_IMPL void tl_free_checkpoint_config(tl_env *env, tl_checkpoint_config *config) {
+    TL_ASSERT(config);
+    tli_release(env, config->memory);
+    tli_zero(config, sizeof *config);
+}
+
+// -- checkpoint configs: check --
+
+// Let the item at root sink until no child is above it; half of a heap sort.
+static void tli_sink_u64(uint64_t *items, size_t root, size_t count) {
+    uint64_t item = items[root];
+    size_t child;
+    for (; (child = 2 * root + 1) < count; root = child) {
+        if (child + 1 < count && items[child + 1] > items[child]) child++;
+        if (items[child] <= item) break;
+        items[root] = items[child];
+    }
+    items[root] = item;
+}
+
+static void tli_sort_u64(uint64_t *items, size_t count) {
+    size_t i;
+    for (i = count / 2; i-- > 0;) tli_sink_u64(items, i, count);
+    for (i = count; i-- > 1;) {
+        uint64_t largest = items[0];
+        items[0] = items[i];
+        items[i] = largest;
+        tli_sink_u64(items, 0, i);
+    }
+}
+
+static tl_result tli_fail_layer(tl_env *env, const char *function, const char *before, uint64_t layer,
+                                const char *after) {
+    tli_writer w = tli_begin_error(env, TL_ERROR_INVALID_ARG, function);
+    tli_put(&w, before);
+    tli_put_u64(&w, layer);
+    tli_put(&w, after);
+    return tli_end_error(env, &w, TL_ERROR_INVALID_ARG);
+}
+
+static tl_result tli_check_selective(tl_env *env, const char *function, const tl_checkpoint *c,
+                                     uint64_t layer_count) {
+    const uint64_t *layers = c->as.selective.layers;
+    uint64_t count = c->as.selective.layer_count, *sorted, i;
+    tl_result result = TL_OK;
+    if (count && !layers) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "layers: missing");
+    for (i = 0; i < count && layer_count; i++)
+        if (layers[i] >= layer_count)
+            return tli_fail_layer(env, function, "layers: ", layers[i], " is not below the number of layers");
+    sorted = (uint64_t *)tli_alloc_array(env, count, sizeof *sorted);
+    if (!sorted) return tli_fail(env, TL_ERROR_NO_MEMORY, function, "no memory to sort the layers");
+    tli_copy(sorted, layers, (size_t)count * sizeof *sorted);
+    tli_sort_u64(sorted, (size_t)count);
+    for (i = 1; i < count && !result; i++)
+        if (sorted[i] == sorted[i - 1])
+            result = tli_fail_layer(env, function, "layers: ", sorted[i], " is listed twice");
+    tli_release(env, sorted);
+    return result;
+}
+
+TLI_IMPL tl_result tl_check_checkpoint_config(tl_env *env, const tl_checkpoint_config *config,
+                                              uint64_t layer_count) {
+    const char *function = "tl_check_checkpoint_config";
+    const tl_checkpoint *c;
+    tl_result result;
+    TL_ASSERT(config);
+    c = &config->strategy;
+    if ((config->checkpoint_attention | config->checkpoint_ffn) & ~1)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function,
+                        "checkpoint_attention, checkpoint_ffn: must be 0 or 1");
+    switch (c->kind) {
+    case TL_CHECKPOINT_NONE: return TL_OK;
+    case TL_CHECKPOINT_UNIFORM:
+        if (c->as.uniform.interval) return TL_OK;
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "interval: must be > 0");
+    case TL_CHECKPOINT_SELECTIVE: return tli_check_selective(env, function, c, layer_count);
+    case TL_CHECKPOINT_DYNAMIC:
+        result = tli_check_dynamic(env, function, c->as.dynamic.layer_count, c->as.dynamic.memory_fraction);
+        if (result || !layer_count || c->as.dynamic.layer_count == layer_count) return result;
+        return tli_fail_layer(env, function, "dynamic layer_count: must be the number of layers, ",
+                              layer_count, "");
+    case TL_CHECKPOINT_COUNT: break;
+    }
+    return tli_fail(env, TL_ERROR_INVALID_ARG, function, "strategy: there is no such kind");
+}
+
+// -- checkpoint configs: kept layers of uniform and selective --
+
+// Whether the walk upwards over the listed layers, in steps of at least `interval`, lands on `layer`.
+// A list in ascending order is walked once; of any other, the next layer is looked for in all of it.
+static int tli_selects(const uint64_t *layers, uint64_t count, uint64_t interval, uint64_t layer) {
+    uint64_t least = 0, from = 0, next, i;
+    int listed = 0, ascends = 1;
+    for (i = 0; i < count; i++) {
+        listed |= layers[i] == layer;
+        if (i) ascends &= layers[i - 1] < layers[i];
+    }
+    if (!listed || interval <= 1) return listed;
+    for (;;) {
+        next = layer;
+        for (i = from; i < count; i++) {
+            if (layers[i] < least || layers[i] >= next) continue;
+            next = layers[i];
+            if (ascends) { from = i + 1; break; }
+        }
+        if (next == layer) return 1;
+        if (layer - next < interval) return 0;
+        least = next + interval;
+    }
+}
+
+TLI_IMPL int tl_keeps_layer(const tl_checkpoint_config *config, uint64_t layer) {
+    const tl_checkpoint *c;
+    uint64_t interval, times;
+    TL_ASSERT(config);
+    c = &config->strategy;
+    interval = config->min_checkpoint_interval;
+    switch (c->kind) {
+    case TL_CHECKPOINT_NONE: return 1;
+    case TL_CHECKPOINT_UNIFORM:  // the walk goes by the first multiple that is far enough
+        if (!c->as.uniform.interval) return 0;
+        times = interval / c->as.uniform.interval + (interval % c->as.uniform.interval != 0);
+        if (!tli_mul_u64(c->as.uniform.interval, times ? times : 1, &interval)) return !layer;
+        return layer % interval == 0;
+    case TL_CHECKPOINT_SELECTIVE:
+        if (!c->as.selective.layers) return 0;
+        return tli_selects(c->as.selective.layers, c->as.selective.layer_count, interval, layer);
+    case TL_CHECKPOINT_DYNAMIC:
+    case TL_CHECKPOINT_COUNT: break;
+    }
+    return 0;
+}
+
+// tl_keeps_layer for all layers at once, in O(layers + listed layers).
+static void tli_keep_layers(const tl_checkpoint_config *config, uint8_t *kept, uint64_t layer_count) {
+    const tl_checkpoint *c = &config->strategy;
+    uint64_t interval = config->min_checkpoint_interval, next = 0, i;
+    int all = c->kind == TL_CHECKPOINT_NONE;
+    for (i = 0; i < layer_count; i++)
+        kept[i] = (uint8_t)(all || (c->kind == TL_CHECKPOINT_UNIFORM && i % c->as.uniform.interval == 0));
+    if (c->kind == TL_CHECKPOINT_SELECTIVE)
+        for (i = 0; i < c->as.selective.layer_count; i++) kept[c->as.selective.layers[i]] = 1;
+    for (i = 0; i < layer_count && !all; i++) {
+        if (!kept[i]) continue;
+        kept[i] = i >= next;
+        if (kept[i] && !tli_add_u64(i, interval, &next)) next = UINT64_MAX;
+    }
+}
+
+// -- checkpoint configs: from kept layers to a plan --
+
+static uint64_t tli_count_layers(const tl_graph *graph) {
+    int32_t id, last = -1;
+    for (id = 0; id < graph->node_count; id++)
+        if (graph->nodes[id].layer > last) last = graph->nodes[id].layer;
+    return (uint64_t)((int64_t)last + 1);
+}
+
+#define TLI_ALWAYS_KEPT (-1)
+#define TLI_NEVER_KEPT  (-2)
+
+// A graph seen as layers: what each tensor does when its layer is kept or not.
+typedef struct tli_layers {
+    tl_env         *env;
+    const char     *function;        // for error sentences
+    const tl_graph *graph;
+    uint64_t        count;           // of layers
+    uint64_t        min_interval;
+    int32_t        *follows;         // [tensor_count] the layer that decides, or one of the above
+    uint8_t        *keep;            // [tensor_count] for tl_plan_kept_set
+} tli_layers;
+
+// The flags decide about inner tensors of attention and ffn units; any other tensor follows its layer.
+static int32_t tli_find_decider(const tl_graph *graph, const tl_checkpoint_config *config, int32_t tensor,
+                                int is_inner) {
+    int32_t node = graph->outputs[tensor].node, layer = graph->nodes[node].layer;
+    const char *unit = tl_name_unit(graph, node);
+    if (layer < 0) return TLI_ALWAYS_KEPT;
+    if (is_inner && tli_same_text(unit, "attention"))
+        return config->checkpoint_attention ? TLI_NEVER_KEPT : TLI_ALWAYS_KEPT;
+    if (is_inner && tli_same_text(unit, "ffn"))
+        return config->checkpoint_ffn ? TLI_NEVER_KEPT : TLI_ALWAYS_KEPT;
+    return layer;
+}
+
+static void tli_free_layers(tli_layers *layers) {
+    tli_release(layers->env, layers->follows);
+    tli_release(layers->env, layers->keep);
+    layers->follows = NULL; layers->keep = NULL;
+}
+
+// Of a graph that was checked; release with tli_free_layers, also after an error.
+static tl_result tli_init_layers(tl_env *env, tli_layers *layers, const char *function, const tl_graph *graph,
+                                 const tl_checkpoint_config *config) {
+    enum { READ_INSIDE = 1, READ_OUTSIDE = 2 };
+    int32_t id, i;
+    tli_zero(layers, sizeof *layers);
+    layers->env = env;
+    layers->function = function;
+    layers->graph = graph;
+    layers->count = tli_count_layers(graph);
+    layers->min_interval = config->min_checkpoint_interval;
+    layers->follows = (int32_t *)tli_alloc_array(env, (uint64_t)graph->tensor_count, sizeof *layers->follows);
+    layers->keep = (uint8_t *)tli_alloc_array(env, (uint64_t)graph->tensor_count, 1);
+    if (!layers->follows || !layers->keep)
+        return tli_fail(env, TL_ERROR_NO_MEMORY, function, "no memory for the layers");
+    for (id = 0; id < graph->node_count; id++) {  // until the loop below, keep[] tells who reads the tensor
+        const tl_node *node = &graph->nodes[id];
+        for (i = node->first_input; i < node->first_input + node->input_count; i++) {
+            int32_t tensor = graph->inputs[i].tensor;
+            int same = graph->nodes[graph->outputs[tensor].node].layer == node->layer;
+            layers->keep[tensor] |= (uint8_t)(same ? READ_INSIDE : READ_OUTSIDE);
+        }
+    }
+    for (i = 0; i < graph->tensor_count; i++)
+        layers->follows[i] = tli_find_decider(graph, config, i, layers->keep[i] == READ_INSIDE);
+    return TL_OK;
+}
+
+static tl_result tli_plan_layers(tli_layers *layers, const uint8_t *kept, tl_plan *plan) {
+    int32_t i;
+    for (i = 0; i < layers->graph->tensor_count; i++) {
+        int32_t layer = layers->follows[i];
+        layers->keep[i] = layer >= 0 ? kept[layer] : layer == TLI_ALWAYS_KEPT;
+    }
+    return tl_plan_kept_set(layers->env, layers->graph, layers->keep, plan);
+}
+
+// -- dynamic: the cheapest kept set below a peak --
+
+#define TLI_EXHAUSTIVE_LAYERS 12
+#define TLI_SPACED_PLANS 4096    // that measure segments: of up to 90 layers without a minimal interval
+#define TLI_SEGMENT_LAYERS 256   // where the minimal interval asks for longer ones, no segment is measured
+#define TLI_SEGMENT_LABELS 128
+
+// The layers above one kept layer up to the next, relative to the live bytes at its start.
+typedef struct tli_segment {
+    uint64_t peak;   // highest live bytes in its forwards and backwards; UINT64_MAX = not measured
+    uint64_t grown;  // live bytes at its end, modulo 2^64
+    uint64_t cost;   // of the forwards made again
+} tli_segment;
+
+// A way to reach a kept layer.
+typedef struct tli_label {
+    uint64_t bytes, cost;    // live there, paid before it
+    uint32_t place, number;  // the label it came from
+} tli_label;
+
+typedef struct tli_search {
+    tli_layers  *layers;
+    uint64_t     limit;       // of the peak
+    uint64_t     base_cost;   // no plan costs less
+    uint64_t     peak, cost;  // of the last plan
+    uint64_t     best_cost;   // of the plans within the limit; found = there is one
+    uint64_t     least_peak;  // of all plans
+    int          found;
+    uint8_t     *kept, *best, *least;  // [count] being tried; cheapest within the limit; of least peak
+
+    // Beyond TLI_EXHAUSTIVE_LAYERS. Places are the layers, one before them and one behind: a segment
+    // goes from place p to place p + length, and layer l is place l + 1.
+    uint64_t     width;       // longest segment measured
+    int          useful;      // 1 = a segment of the length being measured may be part of the answer
+    uint64_t     start_bytes;   // live at the first place
+    tli_segment *segments;    // [count + 1][width] by first place and length - 1
+    tli_segment *now;         // [count + 1] of the plan being measured
+    uint64_t    *starts;      // [count + 1] live bytes at their starts
+    uint64_t    *segment_of;  // [count] by layer
+    tli_label   *labels;      // [count + 2][TLI_SEGMENT_LABELS] by place, bytes rising, cost falling
+    uint64_t    *label_counts;  // [count + 2]
+} tli_search;
+
+static int tli_is_spaced(const uint8_t *kept, uint64_t count, uint64_t min_interval) {
+    uint64_t next = 0, i;
+    for (i = 0; i < count; i++) {
+        if (!kept[i]) continue;
+        if (i < next) return 0;
+        if (!tli_add_u64(i, min_interval, &next)) next = UINT64_MAX;
+    }
+    return 1;
+}
+
+static tl_result tli_fail_search(tli_search *search) {
+    const tli_layers *layers = search->layers;
+    return tli_fail(layers->env, TL_ERROR_NO_MEMORY, layers->function, "no memory for the search");
+}
+
+// Plan search->kept, remember it where it is the best so far; the caller releases the plan.
+static tl_result tli_try_plan(tli_search *search, tl_plan *plan) {
+    size_t count = (size_t)search->layers->count;
+    tl_result result = tli_plan_layers(search->layers, search->kept, plan);
+    if (result) return result;
+    search->peak = plan->peak_bytes;
+    search->cost = plan->cost;
+    if (search->peak < search->least_peak) {
+        search->least_peak = search->peak;
+        tli_copy(search->least, search->kept, count);
+    }
+    if (search->peak <= search->limit && (!search->found || search->cost < search->best_cost)) {
+        search->found = 1;
+        search->best_cost = search->cost;
+        tli_copy(search->best, search->kept, count);
+    }
+    return TL_OK;
+}
+
+static tl_result tli_try_kept(tli_search *search) {
+    tl_plan plan;
+    tl_result result = tli_try_plan(search, &plan);
+    tl_free_plan(search->layers->env, &plan);
+    return result;
+}
+
+// All kept sets, except those that must cost as much as the best: what a kept set makes again, every
+// smaller one makes again too, so no cost is below that of a set with one more layer.
+static tl_result tli_search_all(tli_search *search) {
+    uint32_t count = (uint32_t)search->layers->count, sets = (uint32_t)1 << count, dropped, i;
+    uint64_t *costs = (uint64_t *)tli_alloc_array(search->layers->env, sets, sizeof *costs);
+    tl_result result = TL_OK;
+    if (!costs) return tli_fail_search(search);
+    for (dropped = 0; dropped < sets && !result; dropped++) {
+        for (i = 0; i < count; i++) {
+            uint32_t one_more = dropped & ~((uint32_t)1 << i);  // layer i kept, too
+            search->kept[i] = one_more == dropped;
+            if (costs[one_more] > costs[dropped]) costs[dropped] = costs[one_more];
+        }
+        if (search->found && costs[dropped] >= search->best_cost) continue;
+        if (!tli_is_spaced(search->kept, count, search->layers->min_interval)) continue;
+        result = tli_try_kept(search);
+        costs[dropped] = search->cost;
+    }
+    tli_release(search->layers->env, costs);
+    return result;
+}
+
+// -- dynamic: more layers. Evenly spaced kept sets are planned, each segment is measured in one of
+// them, and labels over the segments find the best mix: on a chain, what a segment holds, peaks at
+// and costs depends on its two ends alone. --
+
+// Replay the plan of search->kept segment by segment. Nodes without a layer count to the last one.
+static tl_result tli_replay_segments(tli_search *search, const tl_plan *plan, uint64_t segment_count) {
+    const tl_graph *graph = search->layers->graph;
+    uint64_t current = 0, reached = 0;
+    int32_t i;
+    tli_sim sim;
+    tl_result result = tli_init_sim(search->layers->env, &sim, search->layers->function, graph, NULL, plan);
+    search->starts[0] = search->start_bytes = sim.live_bytes;
+    for (i = 0; i < plan->step_count && !result; i++) {
+        const tl_step *step = &plan->steps[i];
+        const tl_node *node = &graph->nodes[step->node];
+        int again = step->kind <= TL_STEP_BACKWARD && sim.nodes[step->node].ran;
+        if (step->kind <= TL_STEP_BACKWARD && node->layer >= 0) current = search->segment_of[node->layer];
+        while (reached < current) search->starts[++reached] = sim.live_bytes;
+        result = tli_sim_step(&sim, step);
+        if (sim.step_bytes > search->starts[current]) {
+            uint64_t peak = sim.step_bytes - search->starts[current];
+            if (peak > search->now[current].peak) search->now[current].peak = peak;
+        }
+        if (again && step->kind < TL_STEP_BACKWARD) search->now[current].cost += node->fwd_cost;
+    }
+    for (; reached + 1 < segment_count; reached++) search->starts[reached + 1] = search->starts[reached];
+    tli_free_sim(&sim);
+    return result;
+}
+
+// Plan and replay search->kept, and enter its segments into the table.
+static tl_result tli_measure_segments(tli_search *search, uint64_t spacing) {
+    uint64_t count = search->layers->count, segment_count = 1, first = 0, k, l;
+    tl_plan plan;
+    tl_result result = tli_try_plan(search, &plan);
+    tli_zero(search->now, (size_t)(count + 1) * sizeof *search->now);
+    for (l = 0; l < count; l++) {
+        search->segment_of[l] = segment_count - 1;
+        segment_count += search->kept[l];
+    }
+    if (!result) result = tli_replay_segments(search, &plan, segment_count);
+    tl_free_plan(search->layers->env, &plan);
+    for (k = 0; k < segment_count && !result; k++) {
+        uint64_t last = first + 1, bound = search->found ? search->limit : search->least_peak;
+        tli_segment *segment = &search->now[k];
+        while (last <= count && !search->kept[last - 1]) last++;
+        if (k + 1 < segment_count) segment->grown = search->starts[k + 1] - search->starts[k];
+        if (last - first == spacing)
+            search->useful |= segment->peak <= bound && search->start_bytes <= bound - segment->peak &&
+                              (!search->found || segment->cost < search->best_cost - search->base_cost);
+        if (last - first <= search->width) {
+            tli_segment *entry = &search->segments[first * search->width + (last - first - 1)];
+            if (entry->peak == UINT64_MAX) *entry = *segment;
+        }
+        first = last;
+    }
+    return result;
+}
+
+static tl_result tli_measure_spaced(tli_search *search, uint64_t spacing, uint64_t offset) {
+    uint64_t l;
+    for (l = 0; l < search->layers->count; l++) search->kept[l] = l >= offset && (l - offset) % spacing == 0;
+    return tli_measure_segments(search, spacing);
+}
+
+// Keep a label unless another has no more bytes and costs no more; those it beats in both go. Of a
+// full list, every other one goes, never the first or the last.
+static void tli_add_label(tli_label *labels, uint64_t *count, tli_label label) {
+    uint64_t i, j;
+    if (*count == TLI_SEGMENT_LABELS) {
+        for (i = j = 1; i < *count; i += 2) labels[j++] = labels[i];
+        *count = j;
+    }
+    for (i = *count; i > 0 && labels[i - 1].bytes > label.bytes;) i--;
+    if (i > 0 && labels[i - 1].cost <= label.cost) return;
+    if (i > 0 && labels[i - 1].bytes == label.bytes) i--;
+    for (j = i; j < *count && labels[j].cost >= label.cost;) j++;
+    if (j == i) {
+        for (j = (*count)++; j > i; j--) labels[j] = labels[j - 1];
+        labels[i] = label;
+        return;
+    }
+    labels[i] = label;
+    for (i++; j < *count;) labels[i++] = labels[j++];
+    *count = i;
+}
+
+static void tli_label_place(tli_search *search, uint64_t limit, int by_cost, uint64_t place) {
+    uint64_t length, number, *count = &search->label_counts[place];
+    tli_label *labels = search->labels + place * TLI_SEGMENT_LABELS;
+    *count = 0;
+    for (length = 1; length <= search->width && length <= place; length++) {
+        uint64_t from = place - length;
+        const tli_segment *segment = &search->segments[from * search->width + (length - 1)];
+        if (segment->peak == UINT64_MAX) continue;
+        for (number = 0; number < search->label_counts[from]; number++) {
+            const tli_label *before = &search->labels[from * TLI_SEGMENT_LABELS + number];
+            tli_label label;
+            if (before->bytes > limit || segment->peak > limit - before->bytes) break;  // as all behind it
+            label.bytes = before->bytes + segment->grown;
+            label.cost = before->cost + (by_cost ? segment->cost : 0);
+            label.place = (uint32_t)from;
+            label.number = (uint32_t)number;
+            if (by_cost && search->found && label.cost >= search->best_cost - search->base_cost) continue;
+            tli_add_label(labels, count, label);
+        }
+    }
+}
+
+// Write the kept set of the cheapest way through the segments that stays within the limit to
+// search->kept; 0 where there is none that costs less than the best found (by_cost 0: none at all).
+static int tli_label_segments(tli_search *search, uint64_t limit, int by_cost) {
+    uint64_t behind = search->layers->count + 1, place, number;
+    tli_zero(search->labels, sizeof *search->labels);
+    search->labels[0].bytes = search->start_bytes;
+    search->label_counts[0] = 1;
+    for (place = 1; place <= behind; place++) tli_label_place(search, limit, by_cost, place);
+    if (!search->label_counts[behind]) return 0;
+    tli_zero(search->kept, (size_t)search->layers->count);
+    for (place = behind, number = search->label_counts[behind] - 1; place > 0;) {
+        const tli_label *label = &search->labels[place * TLI_SEGMENT_LABELS + number];
+        if (place < behind) search->kept[place - 1] = 1;
+        place = label->place;
+        number = label->number;
+    }
+    return 1;
+}
+
+// Every offset of every spacing, while segments of that length are of use and the plans last; the best
+// mix so far tells what is of use. Then spacings further and further apart.
+static tl_result tli_measure_all(tli_search *search, uint64_t least_spacing) {
+    uint64_t count = search->layers->count, spacing = least_spacing, offset;
+    tl_result result = TL_OK;
+    for (search->useful = 1; spacing <= search->width && search->useful && !result; spacing++) {
+        search->useful = 0;
+        for (offset = 0; offset < spacing && !result; offset++)
+            result = tli_measure_spaced(search, spacing, offset);
+        if (!result && !(spacing & (spacing - 1)) && tli_label_segments(search, search->limit, 1))
+            result = tli_try_kept(search);
+    }
+    if (!search->useful) return result;
+    for (; spacing <= count + 1 && !result; spacing += spacing / 8 + 1)
+        result = tli_measure_spaced(search, spacing, 0);
+    return result;
+}
+
+// The least limit within which the segments have a way, by bisection; its plan may be the best found.
+static tl_result tli_search_least(tli_search *search) {
+    uint64_t below = 0, within = search->least_peak;
+    if (!tli_label_segments(search, within, 0)) return TL_OK;
+    while (below < within) {
+        uint64_t middle = below + (within - below) / 2;
+        if (tli_label_segments(search, middle, 0)) within = middle; else below = middle + 1;
+    }
+    tli_label_segments(search, within, 0);
+    return tli_try_kept(search);
+}
+
+// Layers that can be kept in addition, one after the other.
+static tl_result tli_add_layers(tli_search *search) {
+    uint64_t count = search->layers->count, l;
+    tl_result result = TL_OK;
+    for (l = 0; l < count && l < TLI_SPACED_PLANS && search->best_cost > search->base_cost && !result; l++) {
+        if (search->best[l]) continue;
+        tli_copy(search->kept, search->best, (size_t)count);
+        search->kept[l] = 1;
+        if (tli_is_spaced(search->kept, count, search->layers->min_interval)) result = tli_try_kept(search);
+    }
+    return result;
+}
+
+static tl_result tli_run_segments(tli_search *search, uint64_t least_spacing) {
+    uint64_t limit = search->limit;
+    int round;
+    tl_result result = tli_measure_all(search, least_spacing);
+    for (round = 0; round < 8 && !result && tli_label_segments(search, limit, 1); round++) {
+        result = tli_try_kept(search);
+        if (search->peak <= search->limit || search->peak - search->limit > limit) break;
+        limit -= search->peak - search->limit;  // not a chain: what is held or peaks depends on more
+    }
+    if (!result && !search->found) result = tli_search_least(search);
+    if (!result && search->found) result = tli_add_layers(search);
+    return result;
+}
+
+static tl_result tli_search_segments(tli_search *search) {
+    tl_env *env = search->layers->env;
+    uint64_t count = search->layers->count, spacing = search->layers->min_interval, plans = 0, entries, i;
+    tl_result result = TL_OK;
+    if (spacing < 1) spacing = 1;
+    if (spacing > count + 1) spacing = count + 1;
+    for (search->width = spacing - 1; search->width <= count && plans + search->width < TLI_SPACED_PLANS;)
+        plans += ++search->width;
+    if (search->width > TLI_SEGMENT_LAYERS) search->width = 0;
+    if (!tli_mul_u64(count + 1, search->width, &entries)) entries = UINT64_MAX;
+    search->segments = (tli_segment *)tli_alloc_array(env, entries, sizeof(tli_segment));
+    search->now = (tli_segment *)tli_alloc_array(env, count + 1, sizeof(tli_segment));
+    search->starts = (uint64_t *)tli_alloc_array(env, count + 1, sizeof(uint64_t));
+    search->segment_of = (uint64_t *)tli_alloc_array(env, count, sizeof(uint64_t));
+    search->labels = (tli_label *)tli_alloc_array(env, (count + 2) * TLI_SEGMENT_LABELS, sizeof(tli_label));
+    search->label_counts = (uint64_t *)tli_alloc_array(env, count + 2, sizeof(uint64_t));
+    if (!search->segments || !search->now || !search->starts || !search->segment_of || !search->labels ||
+        !search->label_counts) result = tli_fail_search(search);
+    for (i = 0; i < entries && !result; i++) search->segments[i].peak = UINT64_MAX;
+    if (!result) result = tli_run_segments(search, spacing);
+    tli_release(env, search->segments);
+    tli_release(env, search->now);
+    tli_release(env, search->starts);
+    tli_release(env, search->segment_of);
+    tli_release(env, search->labels);
+    tli_release(env, search->label_counts);
+    return result;
+}
+
+// "no kept set has a peak of at most 12 bytes, the least found is 34, at node 3 (conv1)"
+static tl_result tli_fail_fraction(tli_search *search) {
+    tl_env *env = search->layers->env;
+    tl_simulate_desc desc;
+    tl_plan plan;
+    tl_report report;
+    tli_writer w;
+    int32_t node = -1;
+    tl_result result = tli_plan_layers(search->layers, search->least, &plan);
+    if (result) return result;
+    tli_zero(&desc, sizeof desc);
+    desc.graph = search->layers->graph;
+    desc.plan = &plan;
+    result = tl_simulate_plan(env, &desc, &report);
+    if (!result && report.peak_step >= 0) node = plan.steps[report.peak_step].node;
+    tl_free_plan(env, &plan);
+    if (result) return result;
+    w = tli_begin_error(env, TL_ERROR_INFEASIBLE, search->layers->function);
+    tli_put(&w, "memory_fraction: no kept set has a peak of at most ");
+    tli_put_u64(&w, search->limit);
+    tli_put(&w, " bytes, the least found is ");
+    tli_put_u64(&w, search->least_peak);
+    if (node >= 0) {
+        tli_put(&w, ", at node ");
+        tli_put_i64(&w, node);
+        tli_put(&w, " (");
+        tli_put(&w, tl_name_node(search->layers->graph, node));
+        tli_put(&w, ")");
+    }
+    return tli_end_error(env, &w, TL_ERROR_INFEASIBLE);
+}
+
+static uint64_t tli_take_fraction(uint64_t bytes, double fraction) {
+    volatile double product = (double)bytes * fraction;  // rounded to a double on every machine
+    return product >= (double)bytes ? bytes : (uint64_t)product;
+}
+
+static tl_result tli_find_dynamic(tli_layers *layers, double fraction, uint8_t *kept) {
+    tl_env *env = layers->env;
+    size_t count = (size_t)layers->count;
+    tli_search search;
+    tl_plan all;
+    tl_result result = tl_plan_keep_all(env, layers->graph, 0, &all);
+    if (result) return result;
+    tli_zero(&search, sizeof search);
+    search.layers = layers;
+    search.limit = tli_take_fraction(all.peak_bytes, fraction);
+    search.base_cost = all.cost;
+    search.least_peak = UINT64_MAX;
+    tl_free_plan(env, &all);
+    search.kept = (uint8_t *)tli_alloc_array(env, 3 * layers->count, 1);
+    if (!search.kept) return tli_fail(env, TL_ERROR_NO_MEMORY, layers->function, "no memory for the search");
+    search.best = search.kept + count;
+    search.least = search.best + count;
+    result = count <= TLI_EXHAUSTIVE_LAYERS ? tli_search_all(&search) : tli_search_segments(&search);
+    if (!result && search.found) tli_copy(kept, search.best, count);
+    else if (!result) result = tli_fail_fraction(&search);
+    tli_release(env, search.kept);
+    return result;
+}
+
+// -- checkpoint configs: plans and their effect --
+
+// Check both and look at the graph as layers; release with tli_free_layers, also after an error.
+static tl_result tli_open_config(tl_env *env, tli_layers *layers, const char *function, const tl_graph *graph,
+                                 const tl_checkpoint_config *config) {
+    tl_result result = tl_check_graph(env, graph);
+    tli_zero(layers, sizeof *layers);
+    layers->env = env;
+    if (!result) result = tl_check_checkpoint_config(env, config, tli_count_layers(graph));
+    if (!result && config->strategy.kind != TL_CHECKPOINT_NONE && !tli_count_layers(graph))
+        result = tli_fail(env, TL_ERROR_INVALID_ARG, function, "graph: no node carries a layer number");
+    return result ? result : tli_init_layers(env, layers, function, graph, config);
+}
+
+static tl_result tli_find_kept(tli_layers *layers, const tl_checkpoint_config *config, uint8_t *kept) {
+    if (config->strategy.kind == TL_CHECKPOINT_DYNAMIC)
+        return tli_find_dynamic(layers, config->strategy.as.dynamic.memory_fraction, kept);
+    tli_keep_layers(config, kept, layers->count);
+    return TL_OK;
+}
+
+static tl_result tli_check_layer_count(tl_env *env, const char *function, const tl_graph *graph,
+                                       uint64_t layer_count) {
+    uint64_t count = tli_count_layers(graph);
+    return layer_count == count ? TL_OK
+         : tli_fail_layer(env, function, "layer_count: must be that of the graph, ", count, "");
+}
+
+TLI_IMPL tl_result tl_find_kept_layers(tl_env *env, const tl_graph *graph, const tl_checkpoint_config *config,
+                                       uint8_t *kept, uint64_t layer_count) {
+    tli_layers layers;
+    tl_result result;
+    TL_ASSERT(graph && config && (kept || !layer_count));
+    tli_zero(kept, (size_t)layer_count);
+    result = tli_open_config(env, &layers, "tl_find_kept_layers", graph, config);
+    if (!result) result = tli_check_layer_count(env, "tl_find_kept_layers", graph, layer_count);
+    if (!result) result = tli_find_kept(&layers, config, kept);
+    tli_free_layers(&layers);
+    return result;
+}
+
+static tl_result tli_plan_config(tl_env *env, const char *function, const tl_graph *graph,
+                                 const tl_checkpoint_config *config, tl_plan *plan, uint64_t *kept_count) {
+    tli_layers layers;
+    uint8_t *kept = NULL;
+    uint64_t i;
+    tl_result result = tli_open_config(env, &layers, function, graph, config);
+    *kept_count = 0;
+    if (!result) {
+        kept = (uint8_t *)tli_alloc_array(env, layers.count, 1);
+        result = kept ? tli_find_kept(&layers, config, kept)
+                      : tli_fail(env, TL_ERROR_NO_MEMORY, function, "no memory for the kept layers");
+    }
+    for (i = 0; i < layers.count && kept && !result; i++) *kept_count += kept[i];
+    if (!result)
+        result = config->strategy.kind == TL_CHECKPOINT_NONE ? tl_plan_keep_all(env, graph, 0, plan)
+                                                             : tli_plan_layers(&layers, kept, plan);
+    tli_release(env, kept);
+    tli_free_layers(&layers);
+    return result;
+}
+
+TLI_IMPL tl_result tl_plan_checkpoints(tl_env *env, const tl_graph *graph, const tl_checkpoint_config *config,
+                                       tl_plan *plan) {
+    uint64_t kept_count;
+    TL_ASSERT(graph && config && plan);
+    tli_zero(plan, sizeof *plan);
+    return tli_plan_config(env, "tl_plan_checkpoints", graph, config, plan, &kept_count);
+}
+
+static tl_result tli_measure_config(tl_env *env, const tl_graph *graph, const tl_checkpoint_config *config,
+                                    tl_checkpoint_effect *effect) {
+    tl_plan plan, all;
+    uint64_t kept_count;
+    tl_result result;
+    tli_zero(&plan, sizeof plan);
+    tli_zero(&all, sizeof all);
+    result = tli_plan_config(env, "tl_measure_checkpoints", graph, config, &plan, &kept_count);
+    if (!result) result = tl_plan_keep_all(env, graph, 0, &all);
+    if (!result) {
+        double peak = (double)plan.peak_bytes, all_peak = (double)all.peak_bytes;
+        effect->peak_bytes = plan.peak_bytes;
+        effect->keep_all_peak_bytes = all.peak_bytes;
+        effect->memory_savings_ratio = all.peak_bytes ? 1.0 - peak / all_peak : 0.0;
+        effect->compute_overhead_ratio = plan.base_cost ? (double)plan.cost / (double)plan.base_cost : 1.0;
+        effect->kept_count = kept_count;
+    }
+    tl_free_plan(env, &plan);
+    tl_free_plan(env, &all);
+    return result;
+}
+
+// Layers of one byte, whose backward costs twice the forward.
+static tl_result tli_add_equal_layers(tl_env *env, tl_graph *graph, uint64_t layer_count) {
+    const char *function = "tl_measure_checkpoints";
+    tl_chain_desc desc;
+    uint64_t *costs, i;
+    tl_result result;
+    if (layer_count >= INT32_MAX)
+        return tli_fail(env, TL_ERROR_OVERFLOW, function, "layer_count: must be below 2^31 - 1");
+    costs = (uint64_t *)tli_alloc_array(env, layer_count, sizeof *costs);
+    if (!costs) return tli_fail(env, TL_ERROR_NO_MEMORY, function, "no memory for the layers");
+    for (i = 0; i < layer_count; i++) costs[i] = 2;
+    tli_zero(&desc, sizeof desc);
+    desc.layer_count = (int32_t)layer_count;
+    desc.input_bytes = 1;
+    desc.bwd_costs = costs;
+    result = tl_add_chain(env, graph, &desc);
+    tli_release(env, costs);
+    return result;
+}
+
+TLI_IMPL tl_result tl_measure_checkpoints(tl_env *env, const tl_graph *graph, uint64_t layer_count,
+                                          const tl_checkpoint_config *config, tl_checkpoint_effect *effect) {
+    tl_graph equal;
+    tl_result result;
+    TL_ASSERT(config && effect);
+    tli_zero(effect, sizeof *effect);
+    result = tl_check_checkpoint_config(env, config, layer_count);
+    if (result) return result;
+    tl_init_graph(&equal);
+    if (!graph && layer_count) result = tli_add_equal_layers(env, &equal, layer_count);
+    if (graph && layer_count) {
+        result = tl_check_graph(env, graph);
+        if (!result) result = tli_check_layer_count(env, "tl_measure_checkpoints", graph, layer_count);
+    }
+    if (!result && !graph && !layer_count) effect->compute_overhead_ratio = 1.0;  // nothing to make again
+    else if (!result) result = tli_measure_config(env, graph ? graph : &equal, config, effect);
+    tl_free_graph(env, &equal);
+    return result;
+}
+
+#ifndef TL_NO_TEXT
+// -- checkpoint configs as text --
+
+TLI_IMPL int tl_parse_checkpoint(const char *text, tl_checkpoint_kind *kind) {
+    int32_t value;
+    int ok = tli_parse_name(tli_checkpoint_names, TL_CHECKPOINT_COUNT, text, tli_text_length(text), &value);
+    *kind = (tl_checkpoint_kind)value;
+    return ok;
+}
+
+// With one digit after the point; also what Rust calls NaN, inf and -inf.
+static void tli_put_percent(tli_writer *w, double ratio) {
+    volatile double percent = ratio * 100.0;  // rounded to a double on every machine
+    double value = percent;
+    if (value != value) tli_put(w, "NaN");
+    else if (value - value != 0.0) tli_put(w, value > 0.0 ? "inf" : "-inf");
+    else tli_put_fixed(w, value, 1);
+}
+
+TLI_IMPL size_t tl_print_checkpoint_config(const tl_checkpoint_config *config, char *buf, size_t size) {
+    tli_writer w = tli_writer_of(buf, size);
+    const tl_checkpoint *c;
+    TL_ASSERT(config);
+    c = &config->strategy;
+    switch (c->kind) {
+    case TL_CHECKPOINT_NONE: tli_put(&w, "No checkpointing"); break;
+    case TL_CHECKPOINT_UNIFORM:
+        tli_put(&w, "Uniform checkpointing every ");
+        tli_put_u64(&w, c->as.uniform.interval);
+        tli_put(&w, " layers");
+        break;
+    case TL_CHECKPOINT_SELECTIVE:
+        tli_put(&w, "Selective checkpointing at ");
+        tli_put_u64(&w, c->as.selective.layer_count);
+        tli_put(&w, " layers");
+        break;
+    case TL_CHECKPOINT_DYNAMIC:
+        tli_put(&w, "Dynamic checkpointing (");
+        tli_put_u64(&w, c->as.dynamic.layer_count);
+        tli_put(&w, " layers, ");
+        tli_put_percent(&w, c->as.dynamic.memory_fraction);
+        tli_put(&w, "% memory target)");
+        break;
+    case TL_CHECKPOINT_COUNT: break;
+    }
+    return tli_finish(&w);
+}
+
+// -- checkpoint configs as JSON: an enum with fields is an object of one key, one without is a text --
+
+static const char *const tli_config_keys[] = {
+    "strategy", "checkpoint_attention", "checkpoint_ffn", "min_checkpoint_interval"
+};
+static const char *const tli_uniform_keys[] = { "interval" };
+static const char *const tli_selective_keys[] = { "layers" };
+static const char *const tli_dynamic_keys[] = { "num_layers", "memory_fraction" };
+
+static void tli_put_strategy_fields(tli_writer *w, const tl_checkpoint *c) {
+    uint64_t i;
+    if (c->kind == TL_CHECKPOINT_UNIFORM) {
+        tli_put(w, "\"interval\":");
+        tli_put_u64(w, c->as.uniform.interval);
+    } else if (c->kind == TL_CHECKPOINT_SELECTIVE) {
+        tli_put(w, "\"layers\":[");
+        for (i = 0; c->as.selective.layers && i < c->as.selective.layer_count; i++) {
+            if (i) tli_put(w, ",");
+            tli_put_u64(w, c->as.selective.layers[i]);
+        }
+        tli_put(w, "]");
+    } else {
+        double fraction = c->as.dynamic.memory_fraction;
+        tli_put(w, "\"num_layers\":");
+        tli_put_u64(w, c->as.dynamic.layer_count);
+        tli_put(w, ",\"memory_fraction\":");
+        if (fraction - fraction != 0.0) tli_put(w, "null");  // NaN and infinities, as serde_json has it
+        else tli_put_f64(w, fraction);
+    }
+}
+
+TLI_IMPL size_t tl_print_checkpoint_config_json(const tl_checkpoint_config *config, char *buf, size_t size) {
+    tli_writer w = tli_writer_of(buf, size);
+    const tl_checkpoint *c;
+    int has_fields;
+    TL_ASSERT(config);
+    c = &config->strategy;
+    has_fields = c->kind > TL_CHECKPOINT_NONE && c->kind < TL_CHECKPOINT_COUNT;
+    tli_put(&w, has_fields ? "{\"strategy\":{\"" : "{\"strategy\":\"");
+    tli_put(&w, tl_name_checkpoint(c->kind));
+    tli_put(&w, has_fields ? "\":{" : "\"");
+    if (has_fields) { tli_put_strategy_fields(&w, c); tli_put(&w, "}}"); }
+    tli_put(&w, ",\"checkpoint_attention\":");
+    tli_put(&w, config->checkpoint_attention ? "true" : "false");
+    tli_put(&w, ",\"checkpoint_ffn\":");
+    tli_put(&w, config->checkpoint_ffn ? "true" : "false");
+    tli_put(&w, ",\"min_checkpoint_interval\":");
+    tli_put_u64(&w, config->min_checkpoint_interval);
+    tli_put(&w, "}");
+    return tli_finish(&w);
+}
+
+// At the end of an object: all of its fields must have come.
+static void tli_require_keys(tli_json *j, const char *const *keys, int32_t count, uint32_t seen) {
+    char why[64];
+    tli_writer w = tli_writer_of(why, sizeof why);
+    int32_t i = 0;
+    while (i < count && (seen >> i & 1)) i++;
+    if (i == count) return;
+    tli_put(&w, "there must be ");
+    tli_put(&w, keys[i]);
+    tli_finish(&w);
+    tli_json_fail(j, why);
+}
+
+// An array of numbers, released by whoever releases the config, also after an error.
+static void tli_read_layers_json(tli_json *j, tl_checkpoint_config *config) {
+    tl_checkpoint *c = &config->strategy;
+    uint64_t *layers;
+    int32_t count = 0, capacity = 0;
+    tli_word unused;
+    if (!tli_json_enter(j, '[')) return;
+    while (tli_json_next(j, &unused)) {
+        uint64_t layer = tli_json_u64(j);
+        if (j->result) return;
+        if (!tli_grow(j->env, &config->memory, &capacity, count, (int64_t)count + 1, sizeof layer)) {
+            j->at = j->end;
+            j->result = tli_fail(j->env, TL_ERROR_NO_MEMORY, j->function, "no memory for the layers");
+            return;
+        }
+        layers = (uint64_t *)config->memory;
+        layers[count++] = layer;
+        c->as.selective.layers = layers;
+        c->as.selective.layer_count = (uint64_t)count;
+    }
+}
+
+static void tli_read_fields_json(tli_json *j, tl_checkpoint_config *config) {
+    tl_checkpoint *c = &config->strategy;
+    int is_uniform = c->kind == TL_CHECKPOINT_UNIFORM, is_selective = c->kind == TL_CHECKPOINT_SELECTIVE;
+    const char *const *keys = is_uniform ? tli_uniform_keys
+                            : is_selective ? tli_selective_keys : tli_dynamic_keys;
+    int32_t count = is_uniform || is_selective ? 1 : 2, key;
+    uint32_t seen = 0;
+    if (!tli_json_enter(j, '{')) return;
+    while ((key = tli_json_next_key(j, keys, count, &seen)) >= 0)
+        if (is_uniform) c->as.uniform.interval = tli_json_u64(j);
+        else if (is_selective) tli_read_layers_json(j, config);
+        else if (key == 0) c->as.dynamic.layer_count = tli_json_u64(j);
+        else c->as.dynamic.memory_fraction = tli_json_f64(j);
+    tli_require_keys(j, keys, count, seen);
+}
+
+// "None", {"None":null} or {"Uniform":{"interval":2}}
+static void tli_read_strategy_json(tli_json *j, tl_checkpoint_config *config) {
+    tl_checkpoint *c = &config->strategy;
+    tli_word raw;
+    int32_t kind;
+    if (tli_json_peek(j) == '"') {
+        if (tli_json_name(j, tli_checkpoint_names, TL_CHECKPOINT_COUNT) != TL_CHECKPOINT_NONE)
+            tli_json_fail(j, "this strategy must have its fields");
+        return;
+    }
+    tli_zero(&raw, sizeof raw);
+    if (!tli_json_enter(j, '{')) return;
+    if (!tli_json_next(j, &raw)) { tli_json_fail(j, "there must be a strategy"); return; }
+    kind = tli_json_find(raw, tli_checkpoint_names, TL_CHECKPOINT_COUNT);
+    if (kind < 0) {
+        j->at = raw.text;
+        tli_json_fail(j, "unknown name");
+        return;
+    }
+    c->kind = (tl_checkpoint_kind)kind;
+    if (c->kind != TL_CHECKPOINT_NONE) tli_read_fields_json(j, config);
+    else if (tli_json_peek(j) != 'n' || !tli_json_literal(j, "null")) tli_json_fail(j, "expected null");
+    if (tli_json_next(j, &raw)) tli_json_fail(j, "there must be one strategy only");
+}
+
+TLI_IMPL tl_result tl_parse_checkpoint_config_json(tl_env *env, const char *text, size_t length,
+                                                   tl_checkpoint_config *config) {
+    uint32_t seen = 0;
+    int32_t key;
+    tli_json j;
+    TL_ASSERT(config && (text || !length));
+    tli_zero(config, sizeof *config);
+    j = tli_json_open(env, "tl_parse_checkpoint_config_json", text ? text : "", length);
+    if (tli_json_enter(&j, '{')) {
+        while ((key = tli_json_next_key(&j, tli_config_keys, 4, &seen)) >= 0)
+            if (key == 0) tli_read_strategy_json(&j, config);
+            else if (key == 1) config->checkpoint_attention = tli_json_bool(&j);
+            else if (key == 2) config->checkpoint_ffn = tli_json_bool(&j);
+            else config->min_checkpoint_interval = tli_json_u64(&j);
+        tli_require_keys(&j, tli_config_keys, 4, seen);
+    }
+    if (tli_json_end(&j)) tl_free_checkpoint_config(env, config);
+    return j.result;
+}
+#endif
+#endif  // TL_NO_PLANNERS
+

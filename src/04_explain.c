@@ -1,0 +1,578 @@
+// -- what makes the peak --
+
+typedef struct tli_peak {
+    tl_report report;      // of the whole plan
+    tli_made *live;        // [live_count] what lives when the peak is first reached; released by the caller
+    int32_t   live_count;
+} tli_peak;
+
+static void tli_add_live(tli_peak *peak, tli_use use, int32_t index, uint64_t bytes) {
+    tli_made *made = &peak->live[peak->live_count];
+    if (!bytes) return;
+    made->use = use; made->index = index; made->bytes = bytes; made->offset = 0;
+    peak->live_count++;
+}
+
+// Everything live between two steps.
+static void tli_list_live(const tli_sim *sim, tli_peak *peak) {
+    const tl_graph *graph = sim->graph;
+    int32_t i;
+    peak->live_count = 0;
+    for (i = 0; i < graph->tensor_count; i++) {
+        const tli_sim_tensor *t = &sim->tensors[i];
+        uint64_t bytes = graph->outputs[i].bytes;
+        if (t->state == TLI_PACKED) tli_add_live(peak, TLI_USE_PACKED, i, t->packed_bytes);
+        else if (t->state != TLI_ABSENT) tli_add_live(peak, TLI_USE_TENSOR, i, bytes);
+        if (t->has_gradient) tli_add_live(peak, TLI_USE_GRADIENT, i, bytes);
+    }
+    for (i = 0; i < graph->node_count; i++)
+        if (sim->nodes[i].has_saved) tli_add_live(peak, TLI_USE_SAVED, i, graph->nodes[i].saved_bytes);
+}
+
+// Simulate the step that reaches the peak: what lived before it, and what it makes. Conversions of
+// several outputs run one after the other, so each of them is looked at alone.
+static tl_result tli_list_peak(tli_sim *sim, const tl_step *step, tli_peak *peak) {
+    const tl_node *node = &sim->graph->nodes[step->node];
+    int alone = step->kind == TL_STEP_COMPRESS || step->kind == TL_STEP_EXPAND;
+    int32_t count = alone && step->output == TL_ALL_OUTPUTS ? node->output_count : 1, i;
+    tl_result result = TL_OK;
+    for (i = 0; i < count && !result; i++) {
+        tl_step one = *step;
+        if (count > 1) one.output = i;
+        if (count > 1 && !tli_sim_acts_on(sim, (tl_step_kind)step->kind, node->first_output + i)) continue;
+        tli_list_live(sim, peak);
+        result = tli_sim_step(sim, &one);
+        if (!result && sim->step_bytes == peak->report.peak_bytes) break;
+    }
+    for (i = 0; i < sim->made_count && !result; i++) peak->live[peak->live_count++] = sim->made[i];
+    return result;
+}
+
+// Replay a plan, and once more up to its peak.
+static tl_result tli_find_peak(tl_env *env, const char *function, const tl_simulate_desc *desc,
+                               tli_peak *peak) {
+    const tl_graph *graph = desc->graph;
+    uint64_t most = 3 * (uint64_t)graph->tensor_count + (uint64_t)graph->node_count;
+    tli_sim sim;
+    int32_t i;
+    tl_result result;
+    tli_zero(peak, sizeof *peak);
+    result = tli_simulate_checked(env, function, desc, &peak->report);
+    if (result) return result;
+    peak->live = (tli_made *)tli_alloc_array(env, most + tli_sim_most_made(graph), sizeof *peak->live);
+    if (!peak->live) return tli_fail(env, TL_ERROR_NO_MEMORY, function, "no memory to look at the peak");
+    result = tli_init_sim(env, &sim, function, graph, desc->device, desc->plan);
+    for (i = 0; i < peak->report.peak_step && !result; i++) result = tli_sim_step(&sim, &desc->plan->steps[i]);
+    if (!result && peak->report.peak_step < 0) tli_list_live(&sim, peak);
+    else if (!result) result = tli_list_peak(&sim, &desc->plan->steps[peak->report.peak_step], peak);
+    tli_free_sim(&sim);
+    if (!result) return TL_OK;
+    tli_release(env, peak->live);
+    peak->live = NULL;
+    return result;
+}
+
+static int tli_is_larger(const tli_made *a, const tli_made *b) {
+    if (a->bytes != b->bytes) return a->bytes > b->bytes;
+    return a->index != b->index ? a->index < b->index : a->use < b->use;
+}
+
+// Put the largest `count` allocations in front, largest first.
+static void tli_sort_largest(tli_peak *peak, int32_t count) {
+    int32_t i, k;
+    for (i = 0; i < count; i++) {
+        int32_t best = i;
+        tli_made swap = peak->live[i];
+        for (k = i + 1; k < peak->live_count; k++)
+            if (tli_is_larger(&peak->live[k], &peak->live[best])) best = k;
+        peak->live[i] = peak->live[best];
+        peak->live[best] = swap;
+    }
+}
+
+// "conv1.0": the output is left out where there is but one
+static void tli_put_tensor(tli_writer *w, const tl_graph *graph, int32_t tensor) {
+    const tl_node_output *output = &graph->outputs[tensor];
+    tli_put(w, tl_name_node(graph, output->node));
+    if (graph->nodes[output->node].output_count == 1) return;
+    tli_put(w, ".");
+    tli_put_i64(w, output->output);
+}
+
+static const char *tli_explain_use(tli_use use) {
+    switch (use) {
+    case TLI_USE_TENSOR: break;
+    case TLI_USE_PACKED: return ", compressed";
+    case TLI_USE_GRADIENT: return ", its gradient";
+    case TLI_USE_SAVED: return ", saved";
+    case TLI_USE_TWICE: return ", made again beside itself";
+    case TLI_USE_WORK: return ", scratch";
+    }
+    return "";
+}
+
+// "conv1, its gradient"; names of checked graphs are never cut in 320 bytes
+static void tli_name_made(const tl_graph *graph, const tli_made *made, char *buf, size_t size) {
+    tli_writer w = tli_writer_of(buf, size);
+    if (made->use == TLI_USE_SAVED || made->use == TLI_USE_WORK) tli_put(&w, tl_name_node(graph, made->index));
+    else tli_put_tensor(&w, graph, made->index);
+    tli_put(&w, tli_explain_use(made->use));
+    tli_finish(&w);
+}
+
+// -- a plan in words --
+
+#define TLI_EXPLAIN_ROWS 12
+
+// part / whole in hundredths of a percent; whole > 0.
+static uint64_t tli_find_share(uint64_t part, uint64_t whole) {
+    while (part > UINT64_MAX / 10001) { part >>= 1; whole >>= 1; }
+    return part * 10000 / (whole ? whole : 1);
+}
+
+// "1310720 bytes (1.25 MiB)"
+static void tli_send_bytes_of(tli_stream *s, uint64_t bytes) {
+    tli_send_u64(s, bytes);
+    tli_send(s, bytes == 1 ? " byte" : " bytes");
+    if (bytes < 1024) return;
+    tli_send(s, " (");
+    tli_send_size(s, bytes);
+    tli_send(s, ")");
+}
+
+static void tli_send_count(tli_stream *s, int32_t count, const char *one, const char *more) {
+    tli_send_i32(s, count);
+    tli_send(s, count == 1 ? one : more);
+}
+
+// Of the kinds that make something, which are those at which a peak can be.
+static const char *tli_explain_kind(tl_step_kind kind) {
+    switch (kind) {
+    case TL_STEP_FORWARD: return "forward of ";
+    case TL_STEP_FORWARD_INPLACE: return "forward in place of ";
+    case TL_STEP_FORWARD_SAVE: return "saving forward of ";
+    case TL_STEP_BACKWARD: return "backward of ";
+    case TL_STEP_FETCH: return "fetch of ";
+    case TL_STEP_COMPRESS: return "compression of ";
+    case TL_STEP_EXPAND: return "expansion of ";
+    case TL_STEP_DROP:
+    case TL_STEP_DROP_SAVED:
+    case TL_STEP_SPILL:
+    case TL_STEP_WAIT:
+    case TL_STEP_DROP_HOST:
+    case TL_STEP_COUNT: break;
+    }
+    return "";
+}
+
+// "step 17, backward of conv1"
+static void tli_put_step(tli_writer *w, const tl_graph *graph, const tl_plan *plan, int32_t index) {
+    const tl_step *step;
+    if (index < 0) { tli_put(w, "before the first step"); return; }
+    step = &plan->steps[index];
+    tli_put(w, "step ");
+    tli_put_i64(w, index);
+    tli_put(w, ", ");
+    tli_put(w, tli_explain_kind((tl_step_kind)step->kind));
+    tli_put(w, tl_name_node(graph, step->node));
+    if (step->output == TL_ALL_OUTPUTS) return;
+    tli_put(w, ".");
+    tli_put_i64(w, step->output);
+}
+
+static void tli_explain_numbers(tli_stream *s, const tl_graph *graph, const tl_plan *plan, const tl_report *r) {
+    uint64_t cost = plan->cost ? plan->cost : r->cost;
+    tli_send_count(s, plan->step_count, " step on ", " steps on ");
+    tli_send_count(s, graph->node_count, " node, ", " nodes, ");
+    tli_send(s, plan->inference ? "forward only\n" : "training\n");
+    tli_send(s, "cost ");
+    tli_send_u64(s, cost);
+    tli_send(s, ": each call once ");
+    tli_send_u64(s, r->base_cost);
+    if (r->base_cost) {
+        tli_send(s, ", ratio ");
+        tli_send_decimal(s, tli_find_share(cost, r->base_cost), 4);
+    }
+    if (plan->bound_cost) {
+        tli_send(s, "; no plan costs less than ");
+        tli_send_u64(s, plan->bound_cost);
+        tli_send(s, plan->bound_cost >= cost ? ": proven" : ", at most ");
+        if (plan->bound_cost < cost) {
+            tli_send_decimal(s, tli_find_share(cost - plan->bound_cost, plan->bound_cost), 2);
+            tli_send(s, " % above");
+        }
+    }
+    tli_send(s, "\n");
+    if (plan->base_bytes) {
+        tli_send(s, "base: ");
+        tli_send_bytes_of(s, plan->base_bytes);
+        tli_send(s, " beside the plan\n");
+    }
+    if (plan->offset_count) {
+        tli_send(s, "arena: ");
+        tli_send_bytes_of(s, r->arena_bytes);
+        tli_send(s, "\n");
+    }
+}
+
+// "     6.45 %  32 bytes (..)  "
+static void tli_send_row(tli_stream *s, uint64_t bytes, uint64_t whole) {
+    uint64_t share = whole ? tli_find_share(bytes, whole) : 0;
+    tli_send(s, share < 1000 ? "     " : share < 10000 ? "    " : "   ");
+    tli_send_decimal(s, share, 2);
+    tli_send(s, " %  ");
+    tli_send_bytes_of(s, bytes);
+    tli_send(s, "  ");
+}
+
+static void tli_explain_peak(tli_stream *s, const tl_graph *graph, const tl_plan *plan, tli_peak *peak) {
+    int32_t rows = peak->live_count < TLI_EXPLAIN_ROWS ? peak->live_count : TLI_EXPLAIN_ROWS, i;
+    uint64_t rest = peak->report.peak_bytes;
+    char name[400];
+    tli_writer w = tli_writer_of(name, sizeof name);
+    tli_put_step(&w, graph, plan, peak->report.peak_step);
+    tli_finish(&w);
+    tli_send(s, "peak: ");
+    tli_send_bytes_of(s, peak->report.peak_bytes);
+    tli_send(s, ", ");
+    tli_send(s, name);
+    tli_send(s, "\n");
+    tli_sort_largest(peak, rows);
+    for (i = 0; i < rows; i++) {
+        tli_send_row(s, peak->live[i].bytes, peak->report.peak_bytes);
+        tli_name_made(graph, &peak->live[i], name, sizeof name);
+        tli_send(s, name);
+        tli_send(s, "\n");
+        rest -= peak->live[i].bytes;
+    }
+    if (rows == peak->live_count) return;
+    tli_send_row(s, rest, peak->report.peak_bytes);
+    tli_send_count(s, peak->live_count - rows, " smaller one\n", " smaller ones\n");
+}
+
+// What the further forwards of a node cost: it fits, because the whole plan's cost did.
+static uint64_t tli_find_again(const tl_graph *graph, const int32_t *forwards, int32_t id) {
+    return forwards[id] > 1 ? (uint64_t)(forwards[id] - 1) * graph->nodes[id].fwd_cost : 0;
+}
+
+static void tli_explain_again(tli_stream *s, const tl_graph *graph, int32_t *forwards) {
+    uint64_t cost = 0;
+    int32_t id, nodes = 0, again = 0, rows = 0;
+    for (id = 0; id < graph->node_count; id++) {
+        if (forwards[id] < 2) continue;
+        nodes++;
+        again += forwards[id] - 1;
+        cost += tli_find_again(graph, forwards, id);
+    }
+    if (!again) { tli_send(s, "nothing is made twice\n"); return; }
+    tli_send(s, "made again: ");
+    tli_send_count(s, again, " forward of ", " forwards of ");
+    tli_send_count(s, nodes, " node, cost ", " nodes, cost ");
+    tli_send_u64(s, cost);
+    tli_send(s, "\n");
+    for (; rows < TLI_EXPLAIN_ROWS && nodes; rows++, nodes--) {
+        int32_t best = -1;
+        for (id = 0; id < graph->node_count; id++) {
+            if (forwards[id] < 2) continue;
+            if (best < 0 || tli_find_again(graph, forwards, id) > tli_find_again(graph, forwards, best))
+                best = id;
+        }
+        tli_send(s, "    ");
+        tli_send_count(s, forwards[best] - 1, " time   cost ", " times  cost ");
+        tli_send_u64(s, tli_find_again(graph, forwards, best));
+        tli_send(s, "  ");
+        tli_send(s, tl_name_node(graph, best));
+        tli_send(s, "\n");
+        forwards[best] = 0;
+    }
+    if (nodes) { tli_send(s, "    and "); tli_send_count(s, nodes, " node more\n", " nodes more\n"); }
+}
+
+static void tli_explain_copies(tli_stream *s, const tl_report *report) {
+    if (report->copy_count) {
+        tli_send_count(s, report->copy_count, " copy", " copies");
+        tli_send(s, " from and to the host, which holds at most ");
+        tli_send_bytes_of(s, report->host_peak_bytes);
+        tli_send(s, "\n");
+    }
+    if (report->codec_count) tli_send_count(s, report->codec_count, " conversion\n", " conversions\n");
+}
+
+TLI_IMPL tl_result tl_explain_plan(tl_env *env, const tl_graph *graph, const tl_plan *plan, tl_sink sink) {
+    tl_simulate_desc desc;
+    tli_stream stream;
+    tli_peak peak;
+    int32_t *forwards, i;
+    tl_result result;
+    TL_ASSERT(graph && plan && sink.write);
+    tli_zero(&desc, sizeof desc);
+    desc.graph = graph;
+    desc.plan = plan;
+    result = tli_find_peak(env, "tl_explain_plan", &desc, &peak);
+    if (result) return result;
+    forwards = (int32_t *)tli_alloc_array(env, (uint64_t)graph->node_count, sizeof *forwards);
+    if (!forwards) {
+        tli_release(env, peak.live);
+        return tli_fail(env, TL_ERROR_NO_MEMORY, "tl_explain_plan", "no memory to count forwards");
+    }
+    for (i = 0; i < plan->step_count; i++)
+        if (plan->steps[i].kind < TL_STEP_BACKWARD) forwards[plan->steps[i].node]++;
+    tli_open_stream(&stream, sink);
+    tli_explain_numbers(&stream, graph, plan, &peak.report);
+    tli_explain_peak(&stream, graph, plan, &peak);
+    tli_explain_again(&stream, graph, forwards);
+    tli_explain_copies(&stream, &peak.report);
+    tli_release(env, forwards);
+    tli_release(env, peak.live);
+    return tli_close_stream(&stream, env, "tl_explain_plan");
+}
+
+// -- a plan as C --
+
+#define TLI_ID(id, name, help) #id,
+
+static const char *const tli_step_ids[] = { TL_STEPS(TLI_ID) };
+static const char *const tli_codec_ids[] = { TL_CODECS(TLI_ID) };
+
+#undef TLI_ID
+
+static const char *tli_check_identifier(const char *name) {
+    int32_t i;
+    for (i = 0; name[i] && i <= 48; i++) {
+        int letter = (name[i] >= 'a' && name[i] <= 'z') || (name[i] >= 'A' && name[i] <= 'Z');
+        int digit = name[i] >= '0' && name[i] <= '9';
+        int line = name[i] == '_' && name[i + 1] && name[i + 1] != '_';
+        if (!letter && !(i && (digit || line))) break;
+    }
+    if (i && i <= 48 && !name[i]) return NULL;
+    return "name: must be 1 to 48 letters, digits and single _, a letter first and no _ at the end";
+}
+
+// A number that every compiler takes for what it is.
+static void tli_send_constant(tli_stream *s, uint64_t value) {
+    int wide = value > INT32_MAX;
+    if (wide) tli_send(s, "UINT64_C(");
+    tli_send_u64(s, value);
+    if (wide) tli_send(s, ")");
+}
+
+// static const <type> <name>_<what>[count] = {
+static void tli_open_table(tli_stream *s, const char *type, const char *name, const char *what,
+                           uint64_t count) {
+    tli_send(s, "\nstatic const ");
+    tli_send(s, type);
+    tli_send(s, " ");
+    tli_send(s, name);
+    tli_send(s, what);
+    tli_send(s, "[");
+    tli_send_u64(s, count);
+    tli_send(s, "] = {\n");
+}
+
+static void tli_send_list(tli_stream *s, const int32_t *values, int32_t count) {
+    int32_t i;
+    for (i = 0; i < count; i++) {
+        if (i) tli_send(s, ", ");
+        tli_send_i32(s, values[i]);
+    }
+}
+
+static void tli_send_node(tli_stream *s, const tl_graph *graph, int32_t id) {
+    const tl_node *node = &graph->nodes[id];
+    uint64_t amounts[6];
+    int32_t numbers[13], k;
+    numbers[0] = (int32_t)node->name; numbers[1] = (int32_t)node->op; numbers[2] = (int32_t)node->unit;
+    numbers[3] = node->first_input; numbers[4] = node->input_count;
+    numbers[5] = node->first_output; numbers[6] = node->output_count;
+    numbers[7] = node->inplace; numbers[8] = node->layer;
+    numbers[9] = node->is_input; numbers[10] = node->has_grad;
+    numbers[11] = node->keep; numbers[12] = node->fixed;
+    amounts[0] = node->fwd_cost; amounts[1] = node->bwd_cost; amounts[2] = node->saved_bytes;
+    amounts[3] = node->fwork_bytes; amounts[4] = node->bwork_bytes; amounts[5] = node->param_bytes;
+    tli_send(s, "    { ");
+    tli_send_list(s, numbers, 13);
+    for (k = 0; k < 6; k++) { tli_send(s, ", "); tli_send_constant(s, amounts[k]); }
+    tli_send(s, " },  // ");
+    tli_send(s, tl_name_node(graph, id));
+    tli_send(s, ": node ");  // never a name at the end: a backslash there would join two lines
+    tli_send_i32(s, id);
+    tli_send(s, "\n");
+}
+
+// One character constant each: a literal of all texts would be longer than C99 promises to take.
+static void tli_send_text_table(tli_stream *s, const tl_graph *graph) {
+    uint32_t i;
+    for (i = 0; i < graph->text_bytes; i++) {
+        char c = graph->text[i];
+        int code = (unsigned char)c;
+        if (!i || !graph->text[i - 1]) tli_send(s, "    ");
+        if (c == '\'' || c == '\\') { tli_send(s, "'\\"); tli_send_bytes(s, &c, 1); tli_send(s, "'"); }
+        else if (c >= ' ' && c <= '~') { tli_send(s, "'"); tli_send_bytes(s, &c, 1); tli_send(s, "'"); }
+        else if (!c) tli_send(s, "0");
+        else {
+            tli_send(s, "'\\");
+            tli_send_i32(s, code >> 6); tli_send_i32(s, code >> 3 & 7); tli_send_i32(s, code & 7);
+            tli_send(s, "'");
+        }
+        tli_send(s, c ? "," : ",\n");
+    }
+    tli_send(s, "};\n");
+}
+
+static void tli_send_tensor_tables(tli_stream *s, const tl_graph *graph, const char *name) {
+    int32_t i;
+    if (graph->input_count) tli_open_table(s, "tl_node_input", name, "_inputs", (uint64_t)graph->input_count);
+    for (i = 0; i < graph->input_count; i++) {
+        tli_send(s, "    { ");
+        tli_send_i32(s, graph->inputs[i].tensor);
+        tli_send(s, graph->inputs[i].needed ? ", 1 },\n" : ", 0 },\n");
+    }
+    if (graph->input_count) tli_send(s, "};\n");
+    tli_open_table(s, "tl_node_output", name, "_outputs", (uint64_t)graph->tensor_count);
+    for (i = 0; i < graph->tensor_count; i++) {
+        tli_send(s, "    { ");
+        tli_send_i32(s, graph->outputs[i].node);
+        tli_send(s, ", ");
+        tli_send_i32(s, graph->outputs[i].output);
+        tli_send(s, ", ");
+        tli_send_constant(s, graph->outputs[i].bytes);
+        tli_send(s, graph->outputs[i].needed ? ", 1 },\n" : ", 0 },\n");
+    }
+    tli_send(s, "};\n");
+    if (graph->view_count) tli_open_table(s, "tl_view", name, "_views", (uint64_t)graph->view_count);
+    for (i = 0; i < graph->view_count; i++) {
+        tli_send(s, "    { ");
+        tli_send_u64(s, graph->views[i].name);
+        tli_send(s, ", ");
+        tli_send_i32(s, graph->views[i].tensor);
+        tli_send(s, " },\n");
+    }
+    if (graph->view_count) tli_send(s, "};\n");
+}
+
+// "    net_steps, 12,": an array that may be missing, and its count
+static void tli_send_array(tli_stream *s, const char *name, const char *what, int64_t count) {
+    tli_send(s, "    ");
+    if (count) { tli_send(s, name); tli_send(s, what); }
+    else tli_send(s, "NULL");
+    tli_send(s, ", ");
+    tli_send_u64(s, (uint64_t)count);
+    tli_send(s, ",");
+}
+
+static void tli_send_graph_table(tli_stream *s, const tl_graph *graph, const char *name) {
+    int32_t i;
+    tli_open_table(s, "tl_node", name, "_nodes", (uint64_t)graph->node_count);
+    for (i = 0; i < graph->node_count; i++) tli_send_node(s, graph, i);
+    tli_send(s, "};\n");
+    tli_send_tensor_tables(s, graph, name);
+    tli_open_table(s, "char", name, "_text", graph->text_bytes);
+    tli_send_text_table(s, graph);
+    tli_send(s, "\nstatic const tl_graph ");
+    tli_send(s, name);
+    tli_send(s, "_graph = {\n");
+    tli_send_array(s, name, "_nodes", graph->node_count);
+    tli_send(s, "\n");
+    tli_send_array(s, name, "_inputs", graph->input_count);
+    tli_send(s, "\n");
+    tli_send_array(s, name, "_outputs", graph->tensor_count);
+    tli_send(s, "\n");
+    tli_send_array(s, name, "_views", graph->view_count);
+    tli_send(s, "\n");
+    tli_send_array(s, name, "_text", graph->text_bytes);
+    tli_send(s, "\n    ");
+    tli_send_constant(s, graph->batch);
+    tli_send(s, ",  // batch\n    0, 0, 0, 0, 0  // no room to grow\n};\n");
+}
+
+static void tli_send_step(tli_stream *s, const tl_graph *graph, const tl_step *step, int32_t index) {
+    tli_send(s, "    { ");
+    tli_send(s, tli_step_ids[step->kind]);
+    tli_send(s, ", ");
+    tli_send(s, step->codec ? tli_codec_ids[step->codec] : "0");
+    tli_send(s, ", 0, ");
+    tli_send_i32(s, step->node);
+    tli_send(s, ", ");
+    tli_send_i32(s, step->output);
+    tli_send(s, " },  // ");
+    tli_send(s, tl_name_node(graph, step->node));
+    tli_send(s, ": step ");
+    tli_send_i32(s, index);
+    tli_send(s, "\n");
+}
+
+static void tli_send_field(tli_stream *s, uint64_t value, const char *field) {
+    tli_send(s, "    ");
+    tli_send_constant(s, value);
+    tli_send(s, ",  // ");
+    tli_send(s, field);
+    tli_send(s, "\n");
+}
+
+static void tli_send_plan_table(tli_stream *s, const tl_graph *graph, const tl_plan *plan, const char *name) {
+    int32_t i;
+    if (plan->step_count) tli_open_table(s, "tl_step", name, "_steps", (uint64_t)plan->step_count);
+    for (i = 0; i < plan->step_count; i++) tli_send_step(s, graph, &plan->steps[i], i);
+    if (plan->step_count) tli_send(s, "};\n");
+    if (plan->offset_count) tli_open_table(s, "uint64_t", name, "_offsets", (uint64_t)plan->offset_count);
+    for (i = 0; i < plan->offset_count; i++) {
+        tli_send(s, i % 8 ? " " : "    ");
+        tli_send_constant(s, plan->offsets[i]);
+        tli_send(s, i % 8 == 7 || i == plan->offset_count - 1 ? ",\n" : ",");
+    }
+    if (plan->offset_count) tli_send(s, "};\n");
+    tli_send(s, "\nstatic const tl_plan ");
+    tli_send(s, name);
+    tli_send(s, "_plan = {\n");
+    tli_send_array(s, name, "_steps", plan->step_count);
+    tli_send(s, "\n");
+    tli_send_field(s, (uint64_t)plan->repeat_count, "repeat_count");
+    tli_send_array(s, name, "_offsets", plan->offset_count);
+    tli_send(s, "\n");
+    tli_send_field(s, (uint64_t)plan->inference, "inference");
+    tli_send_field(s, (uint64_t)plan->any_order, "any_order");
+    tli_send_field(s, plan->peak_bytes, "peak_bytes");
+    tli_send_field(s, plan->arena_bytes, "arena_bytes");
+    tli_send_field(s, plan->host_peak_bytes, "host_peak_bytes");
+    tli_send_field(s, plan->base_bytes, "base_bytes");
+    tli_send_field(s, plan->cost, "cost");
+    tli_send_field(s, plan->base_cost, "base_cost");
+    tli_send_field(s, plan->bound_cost, "bound_cost");
+    tli_send(s, "    NULL  // memory: tl_free_plan leaves it alone\n};\n");
+}
+
+static void tli_send_table_head(tli_stream *s, const char *name) {
+    tli_send(s, "// A graph and a plan as const tables, made by tl_write_plan_table; include tl_strategy.h"
+                " first.\n//\n//     desc.graph = &");
+    tli_send(s, name);
+    tli_send(s, "_graph;\n//     desc.plan  = &");
+    tli_send(s, name);
+    tli_send(s, "_plan;\n\n#if !defined(TL_VERSION) || TL_VERSION / 100 != ");
+    tli_send_i32(s, TL_VERSION / 100);
+    tli_send(s, "\n#error \"write this table again, with the tl_strategy.h that is included\"\n#endif\n");
+}
+
+TLI_IMPL tl_result tl_write_plan_table(tl_env *env, const tl_graph *graph, const tl_plan *plan,
+                                       const char *name, tl_sink sink) {
+    tl_simulate_desc desc;
+    tl_report report;
+    tli_stream stream;
+    tl_result result;
+    const char *rule;
+    TL_ASSERT(graph && plan && name && sink.write);
+    rule = tli_check_identifier(name);
+    if (rule) return tli_fail(env, TL_ERROR_INVALID_ARG, "tl_write_plan_table", rule);
+    tli_zero(&desc, sizeof desc);
+    desc.graph = graph;
+    desc.plan = plan;
+    result = tli_simulate_checked(env, "tl_write_plan_table", &desc, &report);
+    if (result) return result;
+    tli_open_stream(&stream, sink);
+    tli_send_table_head(&stream, name);
+    tli_send_graph_table(&stream, graph, name);
+    tli_send_plan_table(&stream, graph, plan, name);
+    return tli_close_stream(&stream, env, "tl_write_plan_table");
+}
+#endif
+
+#ifndef TL_NO_PLANNERS

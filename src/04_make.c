@@ -1,0 +1,456 @@
+// -- revolve: the binomial numbers --
+//
+// b(c, r) = C(c+r, c): the longest chain that c slots reverse with at most r forwards of any layer.
+
+// b(c, r) from b(c, r-1); the largest number where it does not fit.
+static uint64_t tli_next_binomial(uint64_t last, uint64_t c, uint64_t r) {
+    uint64_t whole, part, next;
+    if (!tli_mul_u64(last / r, c + r, &whole) || !tli_mul_u64(last % r, c + r, &part)) return UINT64_MAX;
+    return tli_add_u64(whole, part / r, &next) ? next : UINT64_MAX;
+}
+
+// r n - C(c+r, r-1), as a sum of what is positive: r (n - b) + c b (r-1) / (c+1), b = b(c, r-1) < n.
+TLI_IMPL tl_result tl_find_revolve_advances(tl_env *env, uint64_t layer_count, uint64_t slot_count,
+                                            uint64_t *advances) {
+    const char *function = "tl_find_revolve_advances";
+    uint64_t n = layer_count, c = slot_count, r = 1, b = 1, next, more;
+    int fits = 1;
+    TL_ASSERT(advances);
+    *advances = 0;
+    if (!layer_count) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "layer_count: must be > 0");
+    if (!slot_count) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "slot_count: must be > 0");
+    if (c >= n - 1) {  // every tensor has a slot
+        *advances = n - 1;
+        return TL_OK;
+    }
+    if (c == 1) {  // r = n - 1: too far to count
+        fits = tli_mul_u64(n % 2 ? n : n / 2, n % 2 ? (n - 1) / 2 : n - 1, advances);
+    } else {
+        for (; fits; r++, b = next) {
+            fits = tli_mul_u64(r, n - b, advances);  // the answer is no less: where it does not fit, stop
+            next = tli_next_binomial(b, c, r);
+            if (next >= n) break;
+        }
+        fits = fits && tli_mul_u64(b / (c + 1), r - 1, &next) && tli_mul_u64(b % (c + 1), r - 1, &more) &&
+               tli_add_u64(next, more / (c + 1), &next) && tli_mul_u64(next, c, &next) &&
+               tli_add_u64(*advances, next, advances);
+    }
+    if (fits) return TL_OK;
+    *advances = 0;
+    return tli_fail(env, TL_ERROR_OVERFLOW, function, "the number of forwards does not fit 64 bits");
+}
+
+// How far to advance before the next checkpoint: n > 1 layers, c > 1 slots. Optimal where
+// b(c, r-2) <= m <= b(c, r-1) and b(c-1, r-1) <= n-m <= b(c-1, r); the largest such m.
+static int32_t tli_split_chain(int32_t layer_count, int32_t slot_count) {
+    uint64_t n = (uint64_t)layer_count, c = (uint64_t)(slot_count < layer_count ? slot_count : layer_count);
+    uint64_t r = 1, b = 1, next, rest;
+    for (; (next = tli_next_binomial(b, c, r)) < n; r++) b = next;
+    rest = b * c / (c + r - 1);  // b(c-1, r-1)
+    return (int32_t)(b < n - rest ? b : n - rest);
+}
+
+// The results of a graph, which stay to the end: nodes marked keep; in inference, where there are
+// none, nodes that nobody reads.
+static void tli_mark_results(const tl_graph *graph, int inference, uint8_t *wanted) {
+    int32_t id, i;
+    int any_keep = 0;
+    for (id = 0; id < graph->node_count; id++) any_keep |= graph->nodes[id].keep;
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        int is_result = node->keep || (inference && !any_keep && !node->is_input);
+        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+            wanted[i] = (uint8_t)is_result;
+    }
+    if (!inference || any_keep) return;
+    for (i = 0; i < graph->input_count; i++) {
+        const tl_node *maker = &graph->nodes[graph->outputs[graph->inputs[i].tensor].node];
+        tli_zero(wanted + maker->first_output, (size_t)maker->output_count);
+    }
+}
+
+#ifndef TL_NO_PLANNERS
+static void tli_add_tensor_step(tli_steps *list, const tl_graph *graph, tl_step_kind kind, int32_t tensor) {
+    const tl_node_output *output = &graph->outputs[tensor];
+    tli_add_step(list, tli_step_of(kind, output->node, output->output));
+}
+
+// -- plans: calls first, drops afterwards --
+
+// A plan of the collected steps, measured; on error everything is released and *plan is zero.
+static tl_result tli_finish_plan(tli_steps *list, const char *function, const tl_graph *graph, int inference,
+                                 tl_plan *plan) {
+    tl_result result = tli_take_steps(list, function, plan);
+    if (result) return result;
+    plan->repeat_count = 1;
+    plan->inference = inference;
+    result = tli_measure(list->env, function, graph, NULL, 1, plan);
+    if (result) tl_free_plan(list->env, plan);
+    return result;
+}
+
+// In time order: the last reader of a tensor is where its drop stands.
+static void tli_want(tli_steps *list, const tl_graph *graph, int32_t tensor, uint8_t *wanted) {
+    if (wanted[tensor] || graph->nodes[graph->outputs[tensor].node].is_input) return;
+    wanted[tensor] = 1;
+    tli_add_tensor_step(list, graph, TL_STEP_DROP, tensor);
+}
+
+// Walk the calls backwards and put each drop right after the last use of its tensor; `list` comes out
+// in reverse. The first first_count calls make all outputs of their nodes; later forwards make those
+// that do not stay[] (0 = there are no later ones).
+static void tli_place_drops(const tl_graph *graph, const tli_steps *calls, int32_t first_count,
+                            const uint8_t *stays,
+                            uint8_t *wanted, tli_steps *list) {
+    int32_t at, i;
+    for (at = calls->count; at-- > 0; tli_add_step(list, calls->steps[at])) {
+        const tl_node *node = &graph->nodes[calls->steps[at].node];
+        int is_backward = calls->steps[at].kind == TL_STEP_BACKWARD;
+        for (i = node->first_output + node->output_count; i-- > node->first_output;) {
+            int made = !is_backward && (at < first_count || !stays[i]), was = wanted[i];
+            if (!is_backward || graph->outputs[i].needed) tli_want(list, graph, i, wanted);
+            // Made here: not wanted before. Made again beside a copy that nobody reads later: the
+            // copy goes after its own last use, so it is not wanted before either.
+            if (!is_backward) wanted[i] = (uint8_t)(made ? 0 : was);
+        }
+        for (i = node->first_input + node->input_count; i-- > node->first_input;)
+            if (!is_backward || graph->inputs[i].needed)
+                tli_want(list, graph, graph->inputs[i].tensor, wanted);
+    }
+}
+
+static void tli_reverse_steps(tli_steps *list) {
+    int32_t i;
+    for (i = 0; i < list->count / 2; i++) {
+        tl_step step = list->steps[i];
+        list->steps[i] = list->steps[list->count - 1 - i];
+        list->steps[list->count - 1 - i] = step;
+    }
+}
+
+// The plan of these calls; they are released.
+static tl_result tli_plan_calls(tli_steps *calls, int32_t first_count, const uint8_t *stays,
+                                const char *function,
+                                const tl_graph *graph, int inference, tl_plan *plan) {
+    tl_env *env = calls->env;
+    tli_steps list = tli_steps_of(env);
+    uint8_t *wanted = (uint8_t *)tli_alloc_array(env, (uint64_t)graph->tensor_count, 1);
+    list.failed = calls->failed || !wanted;
+    if (!list.failed) {
+        tli_mark_results(graph, inference, wanted);
+        tli_place_drops(graph, calls, first_count, stays, wanted, &list);
+        tli_reverse_steps(&list);
+    }
+    tli_release(env, calls->steps);
+    tli_release(env, wanted);
+    return tli_finish_plan(&list, function, graph, inference, plan);
+}
+
+static tl_step_kind tli_forward_kind(const tl_node *node, int saves) {
+    return saves && node->saved_bytes ? TL_STEP_FORWARD_SAVE : TL_STEP_FORWARD;
+}
+
+TLI_IMPL tl_result tl_plan_keep_all(tl_env *env, const tl_graph *graph, int inference, tl_plan *plan) {
+    tli_steps calls = tli_steps_of(env);
+    int32_t id;
+    tl_result result;
+    TL_ASSERT(graph && plan);
+    tli_zero(plan, sizeof *plan);
+    result = tl_check_graph(env, graph);
+    if (result) return result;
+    for (id = 0; id < graph->node_count; id++) {
+        tl_step_kind kind = tli_forward_kind(&graph->nodes[id], !inference);
+        if (!graph->nodes[id].is_input) tli_add_step(&calls, tli_step_of(kind, id, TL_ALL_OUTPUTS));
+    }
+    for (id = graph->node_count; id-- > 0 && !inference;)
+        if (graph->nodes[id].has_grad)
+            tli_add_step(&calls, tli_step_of(TL_STEP_BACKWARD, id, TL_ALL_OUTPUTS));
+    return tli_plan_calls(&calls, calls.count, NULL, "tl_plan_keep_all", graph, inference != 0, plan);
+}
+
+// -- kept set: what is not kept is made again when backward first wants it, and stays until its last
+// reader; so every node is called forward at most twice --
+
+typedef struct tli_remake {
+    const tl_graph *graph;
+    tli_steps       calls;
+    uint8_t *stays, *here;     // [tensor_count]
+    uint8_t *has_saved;        // [node_count]
+    int32_t *stack, *cursors;  // [node_count] nodes being made again, and the next input of each to look at
+} tli_remake;
+
+static void tli_call_forward(tli_remake *r, int32_t id, int saves) {
+    const tl_node *node = &r->graph->nodes[id];
+    saves = saves && node->saved_bytes && !r->has_saved[id];
+    if (saves) r->has_saved[id] = 1;
+    tli_add_step(&r->calls, tli_step_of(tli_forward_kind(node, saves), id, TL_ALL_OUTPUTS));
+}
+
+// Call a node forward, and before it whatever makes its inputs, from the nearest resident ancestors.
+static void tli_make_again(tli_remake *r, int32_t root) {
+    const tl_graph *graph = r->graph;
+    int32_t depth = 1, i;
+    r->stack[0] = root;
+    r->cursors[0] = 0;
+    while (depth > 0) {
+        int32_t id = r->stack[depth - 1], *cursor = &r->cursors[depth - 1];
+        const tl_node *node = &graph->nodes[id];
+        const tl_node_input *inputs = tli_inputs_of(graph, node);
+        while (*cursor < node->input_count && r->here[inputs[*cursor].tensor]) ++*cursor;
+        if (*cursor < node->input_count) {
+            r->stack[depth] = graph->outputs[inputs[*cursor].tensor].node;
+            r->cursors[depth++] = 0;
+            continue;
+        }
+        tli_call_forward(r, id, 1);
+        for (i = node->first_output; i < node->first_output + node->output_count; i++) r->here[i] = 1;
+        depth--;
+    }
+}
+
+static void tli_call_backward(tli_remake *r, int32_t id) {
+    const tl_graph *graph = r->graph;
+    const tl_node *node = &graph->nodes[id];
+    int32_t i;
+    int missing = node->saved_bytes && !r->has_saved[id];
+    for (i = node->first_output; i < node->first_output + node->output_count; i++)
+        missing |= graph->outputs[i].needed && !r->here[i];
+    for (i = node->first_input; i < node->first_input + node->input_count; i++)
+        if (graph->inputs[i].needed && !r->here[graph->inputs[i].tensor])
+            tli_make_again(r, graph->outputs[graph->inputs[i].tensor].node);
+    if (missing) tli_make_again(r, id);
+    tli_add_step(&r->calls, tli_step_of(TL_STEP_BACKWARD, id, TL_ALL_OUTPUTS));
+}
+
+// First pass, all forwards; then each backward, preceded by what it wants. Returns the number of
+// calls of the first pass.
+static int32_t tli_call_all(tli_remake *r, const uint8_t *keep) {
+    const tl_graph *graph = r->graph;
+    int32_t id, i, first_count;
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        int all = 1;
+        for (i = node->first_output; i < node->first_output + node->output_count; i++) {
+            r->stays[i] = r->here[i] = keep[i] || node->keep || node->is_input;
+            all &= r->stays[i];
+        }
+        if (!node->is_input) tli_call_forward(r, id, all);
+    }
+    first_count = r->calls.count;
+    for (id = graph->node_count; id-- > 0;)
+        if (graph->nodes[id].has_grad) tli_call_backward(r, id);
+    return first_count;
+}
+
+TLI_IMPL tl_result tl_plan_kept_set(tl_env *env, const tl_graph *graph, const uint8_t *keep, tl_plan *plan) {
+    tli_remake r;
+    int32_t first_count = 0;
+    tl_result result;
+    TL_ASSERT(graph && plan && (keep || !graph->tensor_count));
+    tli_zero(plan, sizeof *plan);
+    result = tl_check_graph(env, graph);
+    if (result) return result;
+    r.graph = graph;
+    r.calls = tli_steps_of(env);
+    r.stays = (uint8_t *)tli_alloc_array(env, (uint64_t)graph->tensor_count, 1);
+    r.here = (uint8_t *)tli_alloc_array(env, (uint64_t)graph->tensor_count, 1);
+    r.has_saved = (uint8_t *)tli_alloc_array(env, (uint64_t)graph->node_count, 1);
+    r.stack = (int32_t *)tli_alloc_array(env, (uint64_t)graph->node_count, sizeof *r.stack);
+    r.cursors = (int32_t *)tli_alloc_array(env, (uint64_t)graph->node_count, sizeof *r.cursors);
+    r.calls.failed = !r.stays || !r.here || !r.has_saved || !r.stack || !r.cursors;
+    if (!r.calls.failed) first_count = tli_call_all(&r, keep);
+    result = tli_plan_calls(&r.calls, first_count, r.stays, "tl_plan_kept_set", graph, 0, plan);
+    tli_release(env, r.stays);
+    tli_release(env, r.here);
+    tli_release(env, r.has_saved);
+    tli_release(env, r.stack);
+    tli_release(env, r.cursors);
+    return result;
+}
+
+// -- revolve: the schedule --
+
+typedef struct tli_chain {
+    const tl_graph *graph;
+    tli_steps       list;
+    int32_t         reached;  // the last node that ran
+} tli_chain;
+
+static void tli_chain_drop(tli_chain *chain, int32_t id) {
+    if (id && !chain->graph->nodes[id].keep)
+        tli_add_tensor_step(&chain->list, chain->graph, TL_STEP_DROP, chain->graph->nodes[id].first_output);
+}
+
+static void tli_chain_forward(tli_chain *chain, int32_t id) {
+    if (chain->graph->nodes[id].keep && id <= chain->reached) return;  // resident since it first ran
+    if (id > chain->reached) chain->reached = id;
+    tli_add_step(&chain->list, tli_step_of(TL_STEP_FORWARD, id, TL_ALL_OUTPUTS));
+}
+
+static void tli_chain_advance(tli_chain *chain, int32_t from, int32_t to) {
+    int32_t id;
+    for (id = from + 1; id <= to; id++) {
+        tli_chain_forward(chain, id);
+        if (id - 1 > from) tli_chain_drop(chain, id - 1);
+    }
+}
+
+// Backward of a node whose input is resident, after one more forward where backward reads what that
+// leaves, or where the node never ran.
+static void tli_chain_backward(tli_chain *chain, int32_t id) {
+    const tl_node *node = &chain->graph->nodes[id];
+    int reads_output = chain->graph->outputs[node->first_output].needed;
+    int forward = node->saved_bytes || reads_output || id > chain->reached;
+    if (node->saved_bytes) tli_add_step(&chain->list, tli_step_of(TL_STEP_FORWARD_SAVE, id, TL_ALL_OUTPUTS));
+    else if (forward) tli_chain_forward(chain, id);
+    if (forward && !reads_output) tli_chain_drop(chain, id);
+    tli_add_step(&chain->list, tli_step_of(TL_STEP_BACKWARD, id, TL_ALL_OUTPUTS));
+    if (reads_output) tli_chain_drop(chain, id);
+}
+
+// The binomial schedule with an explicit stack of the tensors that hold a slot.
+static void tli_reverse_chain(tli_chain *chain, int32_t slot_count, int32_t *slots) {
+    int32_t right = chain->graph->node_count - 1, depth = 1;
+    slots[0] = 0;
+    while (right > 0) {
+        int32_t left = slots[depth - 1], count = right - left;
+        if (count == 1) {
+            tli_chain_backward(chain, right--);
+            if (depth > 1) { tli_chain_drop(chain, left); depth--; }
+        } else if (depth == slot_count) {
+            tli_chain_advance(chain, left, right - 1);
+            tli_chain_backward(chain, right);
+            tli_chain_drop(chain, --right);
+        } else {
+            slots[depth] = left + tli_split_chain(count, slot_count - depth + 1);
+            tli_chain_advance(chain, left, slots[depth]);
+            depth++;
+        }
+    }
+}
+
+static tl_result tli_check_chain(tl_env *env, const char *function, const tl_graph *graph) {
+    int32_t id;
+    int is_chain = graph->node_count > 1 && graph->nodes[0].is_input && graph->nodes[0].output_count == 1;
+    for (id = 1; id < graph->node_count && is_chain; id++) {
+        const tl_node *node = &graph->nodes[id];
+        is_chain = node->has_grad && node->output_count == 1 && node->input_count == 1 &&
+                   graph->inputs[node->first_input].tensor == graph->nodes[id - 1].first_output;
+    }
+    return is_chain ? TL_OK : tli_fail(env, TL_ERROR_INVALID_ARG, function,
+        "graph: must be a chain: an input, then nodes with one output and a gradient, each reading the last");
+}
+
+TLI_IMPL tl_result tl_plan_revolve(tl_env *env, const tl_graph *graph, int32_t slot_count, tl_plan *plan) {
+    tli_chain chain;
+    int32_t *slots, most;
+    tl_result result;
+    TL_ASSERT(graph && plan);
+    tli_zero(plan, sizeof *plan);
+    result = tl_check_graph(env, graph);
+    if (!result) result = tli_check_chain(env, "tl_plan_revolve", graph);
+    if (result) return result;
+    if (slot_count < 1)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, "tl_plan_revolve", "slot_count: must be > 0");
+    chain.graph = graph;
+    chain.list = tli_steps_of(env);
+    chain.reached = 0;
+    most = slot_count < graph->node_count ? slot_count : graph->node_count;
+    slots = (int32_t *)tli_alloc_array(env, (uint64_t)most, sizeof *slots);
+    chain.list.failed = !slots;
+    if (slots) tli_reverse_chain(&chain, slot_count, slots);
+    tli_release(env, slots);
+    return tli_finish_plan(&chain.list, "tl_plan_revolve", graph, 0, plan);
+}
+#endif  // TL_NO_PLANNERS
+
+#ifndef TL_NO_TEXT
+// -- schedule text --
+
+TLI_IMPL int tl_parse_step(const char *text, tl_step_kind *kind) {
+    int32_t value;
+    int ok = tli_parse_name(tli_step_names, TL_STEP_COUNT, text, tli_text_length(text), &value);
+    *kind = (tl_step_kind)value;
+    return ok;
+}
+
+TLI_IMPL int tl_parse_codec(const char *text, tl_codec *codec) {
+    int32_t value;
+    int ok = tli_parse_name(tli_codec_names, TL_CODEC_COUNT, text, tli_text_length(text), &value);
+    *codec = (tl_codec)value;
+    return ok;
+}
+
+TLI_IMPL size_t tl_print_schedule(const tl_plan *plan, char *buf, size_t size) {
+    tli_writer w = tli_writer_of(buf, size);
+    int32_t i;
+    for (i = 0; i < plan->step_count; i++) {
+        const tl_step *step = &plan->steps[i];
+        tli_put(&w, tli_name(tli_step_names, TL_STEP_COUNT, step->kind));
+        tli_put(&w, " ");
+        tli_put_i64(&w, step->node);
+        if (step->output != TL_ALL_OUTPUTS) { tli_put(&w, "."); tli_put_i64(&w, step->output); }
+        if (step->kind == TL_STEP_COMPRESS) {
+            tli_put(&w, " ");
+            tli_put(&w, tli_name(tli_codec_names, TL_CODEC_COUNT, step->codec));
+        }
+        tli_put(&w, "\n");
+    }
+    return tli_finish(&w);
+}
+
+// "3" or "3.1"
+static int tli_read_target(tli_word word, tl_step *step) {
+    tli_word node = word, output = word;
+    size_t dot = 0;
+    while (dot < word.length && word.text[dot] != '.') dot++;
+    node.length = dot;
+    step->output = TL_ALL_OUTPUTS;
+    if (!tli_read_i32(node, &step->node)) return 0;
+    if (dot == word.length) return 1;
+    output.text += dot + 1;
+    output.length -= dot + 1;
+    return !tli_acts_on_node((tl_step_kind)step->kind) && tli_read_i32(output, &step->output);
+}
+
+// Returns NULL, or the rule that the line breaks.
+static const char *tli_read_step(tli_reader *reader, tli_word word, tl_step *step) {
+    int32_t value;
+    if (!tli_parse_name(tli_step_names, TL_STEP_COUNT, word.text, word.length, &value))
+        return "step: must be F, I, S, B, D, DS, O, L, W, DH, C or X";
+    *step = tli_step_of((tl_step_kind)value, 0, TL_ALL_OUTPUTS);
+    if (!tli_next_word(reader, &word) || !tli_read_target(word, step))
+        return tli_acts_on_node((tl_step_kind)step->kind)
+                   ? "target: must be a node number, as in F 3"
+                   : "target: must be a node number or an output, as in D 3.1";
+    if (step->kind == TL_STEP_COMPRESS) {
+        if (!tli_next_word(reader, &word) || tli_word_is(word, tl_name_codec(TL_CODEC_NONE)) ||
+            !tli_parse_name(tli_codec_names, TL_CODEC_COUNT, word.text, word.length, &value))
+            return "codec: must be f16, bf16 or q8";
+        step->codec = (uint8_t)value;
+    }
+    return tli_next_word(reader, &word) ? "more words than the step takes" : NULL;
+}
+
+TLI_IMPL tl_result tl_parse_schedule(tl_env *env, const char *text, size_t length, tl_plan *plan) {
+    tli_reader reader = tli_reader_of(text ? text : "", length);
+    tli_steps list = tli_steps_of(env);
+    TL_ASSERT(plan && (text || !length));
+    tli_zero(plan, sizeof *plan);
+    if (length > TLI_TEXT_LIMIT)
+        return tli_fail(env, TL_ERROR_PARSE, "tl_parse_schedule", "text: longer than 1 GiB");
+    while (tli_next_line(&reader)) {
+        tl_step step;
+        tli_word word;
+        const char *why;
+        if (!tli_next_word(&reader, &word)) continue;
+        why = tli_read_step(&reader, word, &step);
+        if (why) {
+            tli_release(env, list.steps);
+            return tli_fail_line(env, TL_ERROR_PARSE, "tl_parse_schedule", reader.line, why);
+        }
+        tli_add_step(&list, step);
+    }
+    return tli_take_steps(&list, "tl_parse_schedule", plan);
+}
+

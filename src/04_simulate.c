@@ -1,0 +1,955 @@
+// ============================================================================
+// [4] PLAN (implementation)
+// ============================================================================
+
+// -- names and codecs --
+
+static const char *const tli_step_names[] = { TL_STEPS(TLI_NAME) };
+static const char *const tli_step_helps[] = { TL_STEPS(TLI_HELP) };
+static const char *const tli_codec_names[] = { TL_CODECS(TLI_NAME) };
+
+TLI_IMPL const char *tl_name_step(tl_step_kind kind) {
+    return tli_name(tli_step_names, TL_STEP_COUNT, (int64_t)kind);
+}
+
+TLI_IMPL const char *tl_explain_step(tl_step_kind kind) {
+    return tli_name(tli_step_helps, TL_STEP_COUNT, (int64_t)kind);
+}
+
+TLI_IMPL const char *tl_name_codec(tl_codec codec) {
+    return tli_name(tli_codec_names, TL_CODEC_COUNT, (int64_t)codec);
+}
+
+TLI_IMPL uint64_t tl_find_codec_bytes(tl_codec codec, uint64_t bytes) {
+    uint64_t count = bytes / 4 + (bytes % 4 != 0);  // f32 elements
+    switch (codec) {
+    case TL_CODEC_NONE: return bytes;
+    case TL_CODEC_F16:
+    case TL_CODEC_BF16: return 2 * count;
+    case TL_CODEC_Q8: return count + 4 * (count / 32 + (count % 32 != 0));
+    case TL_CODEC_COUNT: break;
+    }
+    return bytes;
+}
+
+// -- steps --
+
+static tl_step tli_step_of(tl_step_kind kind, int32_t node, int32_t output) {
+    tl_step step;
+    step.kind = (uint8_t)kind;
+    step.codec = TL_CODEC_NONE;
+    step.reserved = 0;
+    step.node = node;
+    step.output = output;
+    return step;
+}
+
+// F, I, S, B and DS act on a node; their output is TL_ALL_OUTPUTS.
+static int tli_acts_on_node(tl_step_kind kind) {
+    return kind <= TL_STEP_BACKWARD || kind == TL_STEP_DROP_SAVED;
+}
+
+// A list of steps that grows; its array becomes the memory of a plan.
+typedef struct tli_steps {
+    tl_env  *env;
+    tl_step *steps;
+    int32_t  count, capacity;
+    int      failed;  // 1 = out of memory; later steps are lost
+} tli_steps;
+
+static tli_steps tli_steps_of(tl_env *env) {
+    tli_steps list;
+    tli_zero(&list, sizeof list);
+    list.env = env;
+    return list;
+}
+
+static void tli_add_step(tli_steps *list, tl_step step) {
+    void *array = list->steps;
+    if (list->failed) return;
+    if (!tli_grow(list->env, &array, &list->capacity, list->count, (int64_t)list->count + 1, sizeof step)) {
+        list->failed = 1;
+        return;
+    }
+    list->steps = (tl_step *)array;
+    list->steps[list->count++] = step;
+}
+
+#if !defined(TL_NO_TEXT) || !defined(TL_NO_PLANNERS)
+// The list becomes the plan's; where memory ran out, everything is released and *plan stays zero.
+static tl_result tli_take_steps(tli_steps *list, const char *function, tl_plan *plan) {
+    if (list->failed) {
+        tli_release(list->env, list->steps);
+        return tli_fail(list->env, TL_ERROR_NO_MEMORY, function, "no memory for the steps");
+    }
+    plan->steps = list->steps;
+    plan->step_count = list->count;
+    plan->memory = list->steps;
+    return TL_OK;
+}
+#endif
+
+TLI_IMPL void tl_free_plan(tl_env *env, tl_plan *plan) {
+    TL_ASSERT(plan);
+    tli_release(env, plan->memory);
+    tli_zero(plan, sizeof *plan);
+}
+
+// -- the simulator: one step at a time, O(1) and the tensors of the node --
+//
+// The states of a tensor. A device copy is readable while RESIDENT or LEAVING; the host copy is a
+// flag of its own, set when a spill starts and cleared by DROP_HOST alone.
+typedef enum tli_state {
+    TLI_ABSENT,    // no device bytes
+    TLI_RESIDENT,
+    TLI_LEAVING,   // being spilled: readable, its bytes stay until WAIT
+    TLI_COMING,    // being fetched: has its bytes, not readable until WAIT
+    TLI_PACKED     // compressed: not readable, has the compressed bytes
+} tli_state;
+
+// What an allocation is for. With offsets, the first four find their place again when they are freed.
+typedef enum tli_use {
+    TLI_USE_TENSOR,    // index: tensor
+    TLI_USE_PACKED,    // index: tensor; its compressed copy
+    TLI_USE_GRADIENT,  // index: tensor
+    TLI_USE_SAVED,     // index: node
+    TLI_USE_TWICE,     // index: tensor; an output that is resident already, for the call only
+    TLI_USE_WORK       // index: node; fwork or bwork, for the call only
+} tli_use;
+
+typedef struct tli_made {
+    tli_use  use;
+    int32_t  index;   // tensor or node
+    uint64_t bytes;   // > 0: what has no bytes is no allocation and has no number
+    uint64_t offset;  // 0 without offsets
+} tli_made;
+
+typedef struct tli_live { uint64_t offset, end; int32_t owner; } tli_live;  // owner -1 = for the call only
+
+typedef struct tli_sim_tensor {
+    uint8_t  state;         // tli_state
+    uint8_t  on_host, has_gradient;
+    uint8_t  codec;         // while packed
+    uint64_t packed_bytes;  // while packed
+    uint64_t ready;         // when the copy under way ends
+} tli_sim_tensor;
+
+typedef struct tli_sim_node {
+    uint8_t ran, done, has_saved;
+    uint8_t is_read;   // some node reads one of its outputs
+    int32_t waits_for; // reads by nodes with a gradient whose backward has not run
+} tli_sim_node;
+
+typedef struct tli_sim {
+    tl_env         *env;
+    const char     *function;     // for error sentences
+    const tl_graph *graph;
+    int             inference, any_order;
+    uint64_t        link_rate, link_latency, codec_rate, alignment;
+    tli_sim_tensor *tensors;      // [tensor_count]
+    tli_sim_node   *nodes;        // [node_count]
+    int32_t         next_backward;  // the node whose backward is next in reverse listing order; -1 = none
+
+    uint64_t        live_bytes, host_bytes;
+    uint64_t        step_bytes;   // highest live bytes during the last step, its start included
+    uint64_t        call_bytes;   // of live_bytes, what lives during the call only
+    uint64_t        now, link_free;
+    const tl_step  *step;         // being simulated; NULL before the first and at the end
+    int32_t         step_count;   // steps begun
+    tl_report       report;       // so far
+
+    tli_made       *made;         // [made_count] allocations of the last step, in order
+    int32_t         made_count;
+
+    const uint64_t *offsets;      // 0 = none; then the rest is not used
+    int32_t         offset_count;
+    tli_live       *live;         // [live_count] in no order
+    int32_t        *places;       // [3 tensors + nodes] index into live, -1 = not live
+    int32_t         live_count;
+} tli_sim;
+
+// ceil(bytes * 10^9 / rate) by doubling and adding, so that nothing is wider than 64 bits; 0 where
+// it does not fit.
+static int tli_find_time(uint64_t bytes, uint64_t rate, uint64_t *ns) {
+    uint64_t whole = bytes / rate, rest = bytes % rate, left = 0, part = 0, bit;
+    for (bit = UINT64_C(1) << 29; bit; bit >>= 1) {  // part + left / rate = rest * (bits so far) / rate
+        part *= 2;
+        if (left >= rate - left) { left -= rate - left; part++; } else left += left;
+        if (!(UINT64_C(1000000000) & bit)) continue;
+        if (left >= rate - rest) { left -= rate - rest; part++; } else left += rest;
+    }
+    return tli_mul_u64(whole, UINT64_C(1000000000), ns) && tli_add_u64(*ns, part + (left > 0), ns);
+}
+
+// -- the simulator: error sentences --
+
+static tli_writer tli_sim_begin_error(tli_sim *sim, tl_result code) {
+    tli_writer w = tli_begin_error(sim->env, code, sim->function);
+    const tl_step *step = sim->step;
+    if (code == TL_ERROR_INVALID_PLAN)
+        sim->report.broken_step = step ? sim->step_count - 1 : sim->step_count;
+    if (!step) {
+        tli_put(&w, sim->step_count ? "after the last step: " : "before the first step: ");
+        return w;
+    }
+    tli_put(&w, "step ");
+    tli_put_i64(&w, sim->step_count - 1);
+    tli_put(&w, " (");
+    tli_put(&w, tli_name(tli_step_names, TL_STEP_COUNT, step->kind));
+    tli_put(&w, " ");
+    tli_put_i64(&w, step->node);
+    if (step->output != TL_ALL_OUTPUTS) { tli_put(&w, "."); tli_put_i64(&w, step->output); }
+    if (step->node >= 0 && step->node < sim->graph->node_count) {
+        tli_put(&w, " ");
+        tli_put(&w, tl_name_node(sim->graph, step->node));
+    }
+    tli_put(&w, "): ");
+    return w;
+}
+
+static tl_result tli_sim_fail(tli_sim *sim, tl_result code, const char *why) {
+    tli_writer w = tli_sim_begin_error(sim, code);
+    tli_put(&w, why);
+    return tli_end_error(sim->env, &w, code);
+}
+
+static tl_result tli_sim_broken(tli_sim *sim, const char *why) {
+    return tli_sim_fail(sim, TL_ERROR_INVALID_PLAN, why);
+}
+
+// "input 2.0 is not resident"
+static tl_result tli_sim_broken_tensor(tli_sim *sim, const char *before, int32_t tensor, const char *after) {
+    tli_writer w = tli_sim_begin_error(sim, TL_ERROR_INVALID_PLAN);
+    tli_put(&w, before);
+    tli_put_i64(&w, sim->graph->outputs[tensor].node);
+    tli_put(&w, ".");
+    tli_put_i64(&w, sim->graph->outputs[tensor].output);
+    tli_put(&w, after);
+    return tli_end_error(sim->env, &w, TL_ERROR_INVALID_PLAN);
+}
+
+static tl_result tli_sim_broken_node(tli_sim *sim, const char *before, int32_t node, const char *after) {
+    tli_writer w = tli_sim_begin_error(sim, TL_ERROR_INVALID_PLAN);
+    tli_put(&w, before);
+    tli_put_i64(&w, node);
+    tli_put(&w, " (");
+    tli_put(&w, tl_name_node(sim->graph, node));
+    tli_put(&w, ")");
+    tli_put(&w, after);
+    return tli_end_error(sim->env, &w, TL_ERROR_INVALID_PLAN);
+}
+
+// -- the simulator: bytes --
+
+static int32_t tli_sim_owner(const tli_sim *sim, tli_use use, int32_t index) {
+    switch (use) {
+    case TLI_USE_TENSOR: return index;
+    case TLI_USE_PACKED: return sim->graph->tensor_count + index;
+    case TLI_USE_GRADIENT: return 2 * sim->graph->tensor_count + index;
+    case TLI_USE_SAVED: return 3 * sim->graph->tensor_count + index;
+    case TLI_USE_TWICE:
+    case TLI_USE_WORK: break;
+    }
+    return -1;
+}
+
+// Put the newest allocation at its offset: aligned, and apart from everything live.
+static tl_result tli_sim_place(tli_sim *sim, tli_made *made) {
+    int32_t number = sim->report.allocation_count - 1, owner = tli_sim_owner(sim, made->use, made->index), i;
+    uint64_t end, padded;
+    if (number >= sim->offset_count) return tli_sim_broken(sim, "offsets: fewer than allocations");
+    made->offset = sim->offsets[number];
+    if (made->offset & (sim->alignment - 1))  // a power of two: tl_check_device
+        return tli_sim_broken(sim, "offsets: not a multiple of the alignment");
+    if (!tli_add_u64(made->offset, made->bytes, &end) || !tli_add_u64(end, sim->alignment - 1, &padded))
+        return tli_sim_fail(sim, TL_ERROR_OVERFLOW, "offsets: offset + bytes does not fit 64 bits");
+    for (i = 0; i < sim->live_count; i++)
+        if (made->offset < sim->live[i].end && sim->live[i].offset < end)
+            return tli_sim_broken(sim, "offsets: two live allocations overlap");
+    padded &= ~(sim->alignment - 1);
+    if (padded > sim->report.arena_bytes) sim->report.arena_bytes = padded;
+    sim->live[sim->live_count].offset = made->offset;
+    sim->live[sim->live_count].end = end;
+    sim->live[sim->live_count].owner = owner;
+    if (owner >= 0) sim->places[owner] = sim->live_count;
+    sim->live_count++;
+    return TL_OK;
+}
+
+static tl_result tli_sim_alloc(tli_sim *sim, tli_use use, int32_t index, uint64_t bytes) {
+    tli_made *made = &sim->made[sim->made_count];
+    if (!bytes) return TL_OK;
+    if (!tli_add_u64(sim->live_bytes, bytes, &sim->live_bytes))
+        return tli_sim_fail(sim, TL_ERROR_OVERFLOW, "live bytes do not fit 64 bits");
+    if (sim->report.allocation_count == INT32_MAX)
+        return tli_sim_fail(sim, TL_ERROR_OVERFLOW, "allocations do not fit 31 bits");
+    if (use == TLI_USE_TWICE || use == TLI_USE_WORK) sim->call_bytes += bytes;
+    if (sim->live_bytes > sim->step_bytes) sim->step_bytes = sim->live_bytes;
+    if (sim->live_bytes > sim->report.peak_bytes) {
+        sim->report.peak_bytes = sim->live_bytes;
+        sim->report.peak_step = sim->step ? sim->step_count - 1 : -1;
+    }
+    made->use = use; made->index = index; made->bytes = bytes; made->offset = 0;
+    sim->made_count++;
+    sim->report.allocation_count++;
+    return sim->offsets ? tli_sim_place(sim, made) : TL_OK;
+}
+
+static void tli_sim_unplace(tli_sim *sim, int32_t place) {
+    tli_live *last = &sim->live[--sim->live_count];
+    if (sim->live[place].owner >= 0) sim->places[sim->live[place].owner] = -1;
+    if (place == sim->live_count) return;
+    sim->live[place] = *last;
+    if (last->owner >= 0) sim->places[last->owner] = place;
+}
+
+static void tli_sim_release(tli_sim *sim, tli_use use, int32_t index, uint64_t bytes) {
+    if (!bytes) return;
+    sim->live_bytes -= bytes;
+    if (sim->offsets) tli_sim_unplace(sim, sim->places[tli_sim_owner(sim, use, index)]);
+}
+
+// The call is over: what was made twice and the scratch bytes go.
+static void tli_sim_release_call(tli_sim *sim) {
+    int32_t i;
+    if (!sim->call_bytes) return;
+    sim->live_bytes -= sim->call_bytes;
+    sim->call_bytes = 0;
+    if (!sim->offsets) return;
+    for (i = sim->live_count; i-- > 0;)
+        if (sim->live[i].owner < 0) tli_sim_unplace(sim, i);
+}
+
+// In place: output 0 takes over the allocation of the input, and its offset; no new one is made.
+static void tli_sim_hand_over(tli_sim *sim, int32_t from, int32_t to) {
+    sim->tensors[from].state = TLI_ABSENT;
+    sim->tensors[to].state = TLI_RESIDENT;
+    if (!sim->offsets || !sim->graph->outputs[from].bytes) return;
+    sim->places[to] = sim->places[from];
+    sim->places[from] = -1;
+    sim->live[sim->places[to]].owner = to;
+}
+
+// -- the simulator: time --
+
+static tl_result tli_sim_compute(tli_sim *sim, uint64_t cost) {
+    uint64_t *sum = &sim->report.compute_cost;
+    if (!tli_add_u64(sim->now, cost, &sim->now) || !tli_add_u64(*sum, cost, sum))
+        return tli_sim_fail(sim, TL_ERROR_OVERFLOW, "cost does not fit 64 bits");
+    return TL_OK;
+}
+
+// A conversion is a compute step.
+static tl_result tli_sim_convert(tli_sim *sim, uint64_t bytes) {
+    uint64_t ns = 0;
+    sim->report.codec_count++;
+    if (!sim->codec_rate) return TL_OK;
+    if (!tli_find_time(bytes, sim->codec_rate, &ns) || !tli_add_u64(sim->now, ns, &sim->now))
+        return tli_sim_fail(sim, TL_ERROR_OVERFLOW, "cost does not fit 64 bits");
+    return TL_OK;
+}
+
+// A copy starts when it is issued and the link is free.
+static tl_result tli_sim_copy(tli_sim *sim, int32_t tensor) {
+    uint64_t ns = 0, start = sim->link_free > sim->now ? sim->link_free : sim->now;
+    sim->report.copy_count++;
+    if (sim->link_rate && (!tli_find_time(sim->graph->outputs[tensor].bytes, sim->link_rate, &ns) ||
+                           !tli_add_u64(ns, sim->link_latency, &ns)))
+        return tli_sim_fail(sim, TL_ERROR_OVERFLOW, "cost does not fit 64 bits");
+    if (!tli_add_u64(start, ns, &sim->link_free))
+        return tli_sim_fail(sim, TL_ERROR_OVERFLOW, "cost does not fit 64 bits");
+    sim->tensors[tensor].ready = sim->link_free;
+    return TL_OK;
+}
+
+// -- the simulator: F, I, S, B --
+
+// NULL where the node has none: a graph without any has no array to point into.
+static const tl_node_input *tli_inputs_of(const tl_graph *graph, const tl_node *node) {
+    return node->input_count ? graph->inputs + node->first_input : NULL;
+}
+
+static int tli_sim_readable(const tli_sim *sim, int32_t tensor) {
+    return sim->tensors[tensor].state == TLI_RESIDENT || sim->tensors[tensor].state == TLI_LEAVING;
+}
+
+static tl_result tli_sim_check_inplace(tli_sim *sim, const tl_node *node) {
+    const tl_node_input *inputs = tli_inputs_of(sim->graph, node);
+    int32_t from, i, reads = 0;
+    if (node->inplace < 0) return tli_sim_broken(sim, "may not run in place");
+    from = inputs[node->inplace].tensor;  // no graph input, and of the same bytes: tl_check_graph
+    if (sim->tensors[from].state != TLI_RESIDENT)
+        return tli_sim_broken_tensor(sim, "input ", from, " cannot be overwritten: it is being spilled");
+    if (sim->tensors[node->first_output].state != TLI_ABSENT)
+        return tli_sim_broken(sim, "output 0 is already resident");
+    for (i = 0; i < node->input_count; i++) reads += inputs[i].tensor == from;
+    return reads == 1 ? TL_OK : tli_sim_broken_tensor(sim, "reads the overwritten tensor ", from, " twice");
+}
+
+static tl_result tli_sim_check_forward(tli_sim *sim, const tl_node *node, tl_step_kind kind,
+                                       int32_t *missing) {
+    const tl_node_input *inputs = tli_inputs_of(sim->graph, node);
+    int32_t i;
+    *missing = 0;
+    for (i = 0; i < node->input_count; i++)
+        if (!tli_sim_readable(sim, inputs[i].tensor))
+            return tli_sim_broken_tensor(sim, "input ", inputs[i].tensor, " is not resident");
+    for (i = node->first_output; i < node->first_output + node->output_count; i++) {
+        if (sim->tensors[i].state == TLI_COMING)
+            return tli_sim_broken_tensor(sim, "output ", i, " is being fetched");
+        if (sim->tensors[i].state == TLI_PACKED)
+            return tli_sim_broken_tensor(sim, "output ", i, " is compressed");
+        *missing += sim->tensors[i].state == TLI_ABSENT;
+    }
+    if (kind == TL_STEP_FORWARD_SAVE) {
+        if (!node->saved_bytes) return tli_sim_broken(sim, "has no saved bytes");
+        if (!sim->nodes[sim->step->node].has_saved) return TL_OK;
+        return tli_sim_broken(sim, "saved bytes are already resident");
+    }
+    if (!*missing) return tli_sim_broken(sim, "all outputs are already resident");
+    return kind == TL_STEP_FORWARD_INPLACE ? tli_sim_check_inplace(sim, node) : TL_OK;
+}
+
+// Allocations in this order: missing outputs; outputs made twice; saved; fwork. In place, output 0
+// takes the input's. A save where nothing is missing makes saved alone.
+static tl_result tli_sim_forward(tli_sim *sim, int32_t id, tl_step_kind kind) {
+    const tl_node *node = &sim->graph->nodes[id];
+    int32_t i, end = node->first_output + node->output_count, missing;
+    const tl_node_input *inputs = tli_inputs_of(sim->graph, node);
+    tl_result result = tli_sim_check_forward(sim, node, kind, &missing);
+    if (result) return result;
+    if (kind == TL_STEP_FORWARD_INPLACE)
+        tli_sim_hand_over(sim, inputs[node->inplace].tensor, node->first_output);
+    for (i = node->first_output; i < end; i++) {
+        if (sim->tensors[i].state != TLI_ABSENT) continue;
+        result = tli_sim_alloc(sim, TLI_USE_TENSOR, i, sim->graph->outputs[i].bytes);
+        if (result) return result;
+        sim->tensors[i].state = TLI_COMING;  // for the length of this call: marks what is made once
+    }
+    for (i = node->first_output; i < end; i++) {
+        int again = tli_sim_readable(sim, i) && missing;
+        if (kind == TL_STEP_FORWARD_INPLACE && i == node->first_output) again = 0;
+        if (sim->tensors[i].state == TLI_COMING) sim->tensors[i].state = TLI_RESIDENT;
+        result = again ? tli_sim_alloc(sim, TLI_USE_TWICE, i, sim->graph->outputs[i].bytes) : TL_OK;
+        if (result) return result;
+    }
+    if (kind == TL_STEP_FORWARD_SAVE) {
+        result = tli_sim_alloc(sim, TLI_USE_SAVED, id, node->saved_bytes);
+        if (result) return result;
+        sim->nodes[id].has_saved = 1;
+    }
+    result = tli_sim_alloc(sim, TLI_USE_WORK, id, node->fwork_bytes);
+    if (result) return result;
+    tli_sim_release_call(sim);
+    sim->report.forward_count++;
+    sim->report.recompute_count += sim->nodes[id].ran;
+    sim->nodes[id].ran = 1;
+    return tli_sim_compute(sim, node->fwd_cost);
+}
+
+// Some node that reads an output of this one and whose backward has not run.
+static int32_t tli_sim_find_waiting(const tli_sim *sim, int32_t id) {
+    const tl_graph *graph = sim->graph;
+    int32_t reader, i;
+    for (reader = id + 1; reader < graph->node_count; reader++) {
+        const tl_node *node = &graph->nodes[reader];
+        if (!node->has_grad || sim->nodes[reader].done) continue;
+        for (i = node->first_input; i < node->first_input + node->input_count; i++)
+            if (graph->outputs[graph->inputs[i].tensor].node == id) return reader;
+    }
+    return id;
+}
+
+static tl_result tli_sim_check_backward(tli_sim *sim, int32_t id) {
+    const tl_graph *graph = sim->graph;
+    const tl_node *node = &graph->nodes[id];
+    int32_t i;
+    if (sim->inference) return tli_sim_broken(sim, "no backward in inference");
+    if (!node->has_grad) return tli_sim_broken(sim, "has no gradient");
+    if (sim->nodes[id].done) return tli_sim_broken(sim, "backward already ran");
+    if (!sim->nodes[id].ran) return tli_sim_broken(sim, "forward never ran");
+    if (!sim->any_order && id != sim->next_backward)
+        return tli_sim_broken_node(sim, "backward out of order: node ", sim->next_backward, " is next");
+    if (sim->nodes[id].waits_for)
+        return tli_sim_broken_node(sim, "consumer ", tli_sim_find_waiting(sim, id), " has not run backward");
+    for (i = node->first_input; i < node->first_input + node->input_count; i++)
+        if (graph->inputs[i].needed && !tli_sim_readable(sim, graph->inputs[i].tensor))
+            return tli_sim_broken_tensor(sim, "needs ", graph->inputs[i].tensor, ", which is not resident");
+    for (i = node->first_output; i < node->first_output + node->output_count; i++)
+        if (graph->outputs[i].needed && !tli_sim_readable(sim, i))
+            return tli_sim_broken_tensor(sim, "needs ", i, ", which is not resident");
+    if (node->saved_bytes && !sim->nodes[id].has_saved) return tli_sim_broken(sim, "needs its saved bytes");
+    return TL_OK;
+}
+
+static tl_result tli_sim_make_gradient(tli_sim *sim, int32_t tensor) {
+    const tl_node_output *output = &sim->graph->outputs[tensor];
+    if (sim->tensors[tensor].has_gradient || !sim->graph->nodes[output->node].has_grad) return TL_OK;
+    sim->tensors[tensor].has_gradient = 1;
+    return tli_sim_alloc(sim, TLI_USE_GRADIENT, tensor, output->bytes);
+}
+
+// Allocations in this order: gradients of outputs, gradients of inputs, bwork; each gradient on its
+// first contribution only.
+static tl_result tli_sim_backward(tli_sim *sim, int32_t id) {
+    const tl_graph *graph = sim->graph;
+    const tl_node *node = &graph->nodes[id];
+    int32_t out_end = node->first_output + node->output_count;
+    int32_t in_end = node->first_input + node->input_count, i;
+    tl_result result = tli_sim_check_backward(sim, id);
+    for (i = node->first_output; i < out_end && !result; i++) result = tli_sim_make_gradient(sim, i);
+    for (i = node->first_input; i < in_end && !result; i++)
+        result = tli_sim_make_gradient(sim, graph->inputs[i].tensor);
+    if (!result) result = tli_sim_alloc(sim, TLI_USE_WORK, id, node->bwork_bytes);
+    if (!result) result = tli_sim_compute(sim, node->bwd_cost);
+    if (result) return result;
+    tli_sim_release_call(sim);
+    for (i = node->first_output; i < out_end; i++) {
+        tli_sim_release(sim, TLI_USE_GRADIENT, i, graph->outputs[i].bytes);
+        sim->tensors[i].has_gradient = 0;
+    }
+    if (sim->nodes[id].has_saved) tli_sim_release(sim, TLI_USE_SAVED, id, node->saved_bytes);
+    sim->nodes[id].has_saved = 0;
+    sim->nodes[id].done = 1;
+    for (i = node->first_input; i < in_end; i++)
+        sim->nodes[graph->outputs[graph->inputs[i].tensor].node].waits_for--;
+    while (sim->next_backward >= 0 &&
+           (sim->nodes[sim->next_backward].done || !graph->nodes[sim->next_backward].has_grad))
+        sim->next_backward--;
+    sim->report.backward_count++;
+    return TL_OK;
+}
+
+// -- the simulator: steps on tensors --
+
+static void tli_sim_drop(tli_sim *sim, int32_t tensor) {
+    tli_sim_tensor *t = &sim->tensors[tensor];
+    if (t->state == TLI_PACKED) tli_sim_release(sim, TLI_USE_PACKED, tensor, t->packed_bytes);
+    else tli_sim_release(sim, TLI_USE_TENSOR, tensor, sim->graph->outputs[tensor].bytes);
+    t->state = TLI_ABSENT;
+}
+
+static tl_result tli_sim_spill(tli_sim *sim, int32_t tensor) {
+    tli_sim_tensor *t = &sim->tensors[tensor];
+    if (t->on_host) return tli_sim_broken_tensor(sim, "the host has ", tensor, " already");
+    sim->host_bytes += sim->graph->outputs[tensor].bytes;  // fits: a tensor is there once
+    if (sim->host_bytes > sim->report.host_peak_bytes) sim->report.host_peak_bytes = sim->host_bytes;
+    t->on_host = 1;
+    t->state = TLI_LEAVING;
+    return tli_sim_copy(sim, tensor);
+}
+
+static tl_result tli_sim_fetch(tli_sim *sim, int32_t tensor) {
+    tl_result result;
+    if (!sim->tensors[tensor].on_host)
+        return tli_sim_broken_tensor(sim, "the host has no copy of ", tensor, "");
+    result = tli_sim_alloc(sim, TLI_USE_TENSOR, tensor, sim->graph->outputs[tensor].bytes);
+    if (result) return result;
+    sim->tensors[tensor].state = TLI_COMING;
+    return tli_sim_copy(sim, tensor);
+}
+
+static void tli_sim_wait(tli_sim *sim, int32_t tensor) {
+    tli_sim_tensor *t = &sim->tensors[tensor];
+    if (t->ready > sim->now) sim->now = t->ready;
+    if (t->state == TLI_LEAVING) tli_sim_drop(sim, tensor);
+    else t->state = TLI_RESIDENT;
+}
+
+// Of several outputs, one is converted after the other: both copies of a tensor live until its own
+// conversion ends, not until the step does.
+static tl_result tli_sim_compress(tli_sim *sim, int32_t tensor, uint8_t codec) {
+    tli_sim_tensor *t = &sim->tensors[tensor];
+    uint64_t bytes = sim->graph->outputs[tensor].bytes, packed = tl_find_codec_bytes((tl_codec)codec, bytes);
+    tl_result result = tli_sim_alloc(sim, TLI_USE_PACKED, tensor, packed);
+    if (result) return result;
+    tli_sim_release(sim, TLI_USE_TENSOR, tensor, bytes);
+    t->state = TLI_PACKED;
+    t->packed_bytes = packed;
+    t->codec = codec;
+    return tli_sim_convert(sim, bytes);
+}
+
+static tl_result tli_sim_expand(tli_sim *sim, int32_t tensor) {
+    tli_sim_tensor *t = &sim->tensors[tensor];
+    uint64_t bytes = sim->graph->outputs[tensor].bytes;
+    tl_result result = tli_sim_alloc(sim, TLI_USE_TENSOR, tensor, bytes);
+    if (result) return result;
+    tli_sim_release(sim, TLI_USE_PACKED, tensor, t->packed_bytes);
+    t->state = TLI_RESIDENT;
+    return tli_sim_convert(sim, bytes);
+}
+
+static tl_result tli_sim_drop_host(tli_sim *sim, int32_t tensor) {
+    tli_sim_tensor *t = &sim->tensors[tensor];
+    if (!t->on_host) return tli_sim_broken_tensor(sim, "the host has no copy of ", tensor, "");
+    if (t->state == TLI_LEAVING || t->state == TLI_COMING)
+        return tli_sim_broken_tensor(sim, "a copy of ", tensor, " is under way");
+    t->on_host = 0;
+    sim->host_bytes -= sim->graph->outputs[tensor].bytes;
+    return TL_OK;
+}
+
+// The states in which a step can act on a tensor. DROP_HOST goes by the host copy instead.
+static int tli_acts_in_state(tl_step_kind kind, tli_state state, int on_host) {
+    switch (kind) {
+    case TL_STEP_DROP: return state == TLI_RESIDENT || state == TLI_PACKED;
+    case TL_STEP_SPILL:
+    case TL_STEP_COMPRESS: return state == TLI_RESIDENT;
+    case TL_STEP_FETCH: return state == TLI_ABSENT;
+    case TL_STEP_WAIT: return state == TLI_LEAVING || state == TLI_COMING;
+    case TL_STEP_EXPAND: return state == TLI_PACKED;
+    case TL_STEP_DROP_HOST: return on_host;
+    case TL_STEP_FORWARD:
+    case TL_STEP_FORWARD_INPLACE:
+    case TL_STEP_FORWARD_SAVE:
+    case TL_STEP_BACKWARD:
+    case TL_STEP_DROP_SAVED:
+    case TL_STEP_COUNT: break;
+    }
+    return 0;
+}
+
+static int tli_sim_acts_on(const tli_sim *sim, tl_step_kind kind, int32_t tensor) {
+    const tli_sim_tensor *t = &sim->tensors[tensor];
+    return tli_acts_in_state(kind, (tli_state)t->state, t->on_host);
+}
+
+static tl_result tli_sim_act(tli_sim *sim, tl_step_kind kind, int32_t tensor) {
+    switch (kind) {
+    case TL_STEP_DROP: tli_sim_drop(sim, tensor); break;
+    case TL_STEP_SPILL: return tli_sim_spill(sim, tensor);
+    case TL_STEP_FETCH: return tli_sim_fetch(sim, tensor);
+    case TL_STEP_WAIT: tli_sim_wait(sim, tensor); break;
+    case TL_STEP_DROP_HOST: return tli_sim_drop_host(sim, tensor);
+    case TL_STEP_COMPRESS: return tli_sim_compress(sim, tensor, sim->step->codec);
+    case TL_STEP_EXPAND: return tli_sim_expand(sim, tensor);
+    case TL_STEP_FORWARD:
+    case TL_STEP_FORWARD_INPLACE:
+    case TL_STEP_FORWARD_SAVE:
+    case TL_STEP_BACKWARD:
+    case TL_STEP_DROP_SAVED:
+    case TL_STEP_COUNT: break;
+    }
+    return TL_OK;
+}
+
+// With TL_ALL_OUTPUTS the state alone chooses the tensors; a rule that one of them breaks breaks the
+// step. Only DROP_HOST may find nothing to do.
+static tl_result tli_sim_tensor_step(tli_sim *sim, const tl_step *step) {
+    static const char *const sentences[] = { "the tensor is absent", "the tensor is resident",
+        "the tensor is being spilled", "the tensor is being fetched", "the tensor is compressed" };
+    const tl_node *node = &sim->graph->nodes[step->node];
+    tl_step_kind kind = (tl_step_kind)step->kind;
+    int32_t i, acted = 0;
+    tl_result result;
+    if (step->output != TL_ALL_OUTPUTS) {
+        i = node->first_output + step->output;
+        if (kind == TL_STEP_DROP_HOST || tli_sim_acts_on(sim, kind, i)) return tli_sim_act(sim, kind, i);
+        return tli_sim_broken(sim, sentences[sim->tensors[i].state]);
+    }
+    for (i = node->first_output; i < node->first_output + node->output_count; i++) {
+        if (!tli_sim_acts_on(sim, kind, i)) continue;
+        acted++;
+        result = tli_sim_act(sim, kind, i);
+        if (result) return result;
+    }
+    if (acted || kind == TL_STEP_DROP_HOST) return TL_OK;
+    return tli_sim_broken(sim, "no output is in a state to act on");
+}
+
+// -- the simulator: from the first step to the end --
+
+static tl_result tli_sim_check_step(tli_sim *sim, const tl_step *step) {
+    const tl_graph *graph = sim->graph;
+    int packs = step->kind == TL_STEP_COMPRESS;
+    if (step->kind >= TL_STEP_COUNT) return tli_sim_broken(sim, "no such kind of step");
+    if (step->reserved) return tli_sim_broken(sim, "reserved must be 0");
+    if (step->node < 0 || step->node >= graph->node_count) return tli_sim_broken(sim, "no such node");
+    if (graph->nodes[step->node].is_input) return tli_sim_broken(sim, "input nodes take no steps");
+    if (tli_acts_on_node((tl_step_kind)step->kind)) {
+        if (step->output != TL_ALL_OUTPUTS)
+            return tli_sim_broken(sim, "acts on a node: output must be TL_ALL_OUTPUTS");
+    } else if (step->output < TL_ALL_OUTPUTS || step->output >= graph->nodes[step->node].output_count) {
+        return tli_sim_broken(sim, "no such output");
+    }
+    if (packs && (step->codec == TL_CODEC_NONE || step->codec >= TL_CODEC_COUNT))
+        return tli_sim_broken(sim, "codec must be f16, bf16 or q8");
+    if (!packs && step->codec != TL_CODEC_NONE) return tli_sim_broken(sim, "codec is for COMPRESS only");
+    return TL_OK;
+}
+
+static tl_result tli_sim_run_step(tli_sim *sim, const tl_step *step) {
+    tli_sim_node *node;
+    tl_result result = tli_sim_check_step(sim, step);
+    if (result) return result;
+    node = &sim->nodes[step->node];
+    switch ((tl_step_kind)step->kind) {
+    case TL_STEP_FORWARD:
+    case TL_STEP_FORWARD_INPLACE:
+    case TL_STEP_FORWARD_SAVE: return tli_sim_forward(sim, step->node, (tl_step_kind)step->kind);
+    case TL_STEP_BACKWARD: return tli_sim_backward(sim, step->node);
+    case TL_STEP_DROP_SAVED:
+        if (!node->has_saved) return tli_sim_broken(sim, "saved bytes are not resident");
+        node->has_saved = 0;
+        tli_sim_release(sim, TLI_USE_SAVED, step->node, sim->graph->nodes[step->node].saved_bytes);
+        return TL_OK;
+    case TL_STEP_DROP:
+    case TL_STEP_SPILL:
+    case TL_STEP_FETCH:
+    case TL_STEP_WAIT:
+    case TL_STEP_DROP_HOST:
+    case TL_STEP_COMPRESS:
+    case TL_STEP_EXPAND: return tli_sim_tensor_step(sim, step);
+    case TL_STEP_COUNT: break;
+    }
+    return TL_OK;
+}
+
+// Simulate one step. After an error the simulation is over: release it.
+static tl_result tli_sim_step(tli_sim *sim, const tl_step *step) {
+    tl_result result;
+    if (sim->step_count == INT32_MAX) return tli_sim_fail(sim, TL_ERROR_OVERFLOW, "steps do not fit 31 bits");
+    sim->step = step;
+    sim->step_count++;
+    sim->step_bytes = sim->live_bytes;
+    sim->made_count = 0;
+    result = tli_sim_run_step(sim, step);
+    sim->step = NULL;
+    return result;
+}
+
+static int tli_sim_is_result(const tli_sim *sim, int32_t id, int any_keep) {
+    const tl_node *node = &sim->graph->nodes[id];
+    if (node->keep) return 1;
+    return sim->inference && !any_keep && !node->is_input && !sim->nodes[id].is_read;
+}
+
+// Hold the rules of the end and complete sim->report.
+static tl_result tli_sim_end(tli_sim *sim) {
+    const tl_graph *graph = sim->graph;
+    int32_t id, i;
+    int any_keep = 0;
+    sim->made_count = 0;
+    for (id = 0; id < graph->node_count; id++) any_keep |= graph->nodes[id].keep;
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        if (!sim->inference && node->has_grad && !sim->nodes[id].done)
+            return tli_sim_broken_node(sim, "node ", id, " never ran backward");
+        if (!tli_sim_is_result(sim, id, any_keep)) continue;
+        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+            if (!tli_sim_readable(sim, i))
+                return tli_sim_broken_tensor(sim, "result ", i, " is not resident");
+    }
+    if (sim->offsets && sim->report.allocation_count != sim->offset_count)
+        return tli_sim_broken(sim, "offsets: more than allocations");
+    sim->report.end_bytes = sim->live_bytes;
+    sim->report.end_host_bytes = sim->host_bytes;
+    sim->report.cost = sim->now;
+    return TL_OK;
+}
+
+static void tli_free_sim(tli_sim *sim) {
+    tli_release(sim->env, sim->tensors);
+    tli_release(sim->env, sim->nodes);
+    tli_release(sim->env, sim->made);
+    tli_release(sim->env, sim->live);
+    tli_release(sim->env, sim->places);
+    sim->tensors = NULL; sim->nodes = NULL; sim->made = NULL; sim->live = NULL; sim->places = NULL;
+}
+
+// The largest number of allocations of one step, and of graph inputs.
+static uint64_t tli_sim_most_made(const tl_graph *graph) {
+    uint64_t most = 0, inputs = 0;
+    int32_t id;
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        uint64_t made = (uint64_t)node->output_count + (uint64_t)node->input_count + 2;
+        if (made > most) most = made;
+        if (node->is_input) inputs += (uint64_t)node->output_count;
+    }
+    return most > inputs ? most : inputs;
+}
+
+static tl_result tli_sim_alloc_state(tli_sim *sim) {
+    uint64_t tensors = (uint64_t)sim->graph->tensor_count, nodes = (uint64_t)sim->graph->node_count;
+    uint64_t most = tli_sim_most_made(sim->graph), owners = 3 * tensors + nodes;
+    if (owners > INT32_MAX) return tli_sim_fail(sim, TL_ERROR_OVERFLOW, "graph: too many tensors");
+    sim->tensors = (tli_sim_tensor *)tli_alloc_array(sim->env, tensors, sizeof *sim->tensors);
+    sim->nodes = (tli_sim_node *)tli_alloc_array(sim->env, nodes, sizeof *sim->nodes);
+    sim->made = (tli_made *)tli_alloc_array(sim->env, most, sizeof *sim->made);
+    if (sim->offsets) {
+        sim->live = (tli_live *)tli_alloc_array(sim->env, owners + most, sizeof *sim->live);
+        sim->places = (int32_t *)tli_alloc_array(sim->env, owners, sizeof *sim->places);
+    }
+    if (!sim->tensors || !sim->nodes || !sim->made || (sim->offsets && (!sim->live || !sim->places)))
+        return tli_fail(sim->env, TL_ERROR_NO_MEMORY, sim->function, "no memory for the simulation");
+    return TL_OK;
+}
+
+// What follows from the graph alone: who reads whom, the base cost, the first backward.
+static void tli_sim_read_graph(tli_sim *sim) {
+    const tl_graph *graph = sim->graph;
+    int32_t id, i;
+    sim->next_backward = -1;
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        sim->report.base_cost += node->fwd_cost + (!sim->inference && node->has_grad ? node->bwd_cost : 0);
+        if (node->has_grad) sim->next_backward = id;
+        for (i = node->first_input; i < node->first_input + node->input_count; i++) {
+            tli_sim_node *maker = &sim->nodes[graph->outputs[graph->inputs[i].tensor].node];
+            maker->is_read = 1;
+            maker->waits_for += node->has_grad;
+        }
+    }
+}
+
+// Go back to the state before the first step; no memory is asked for.
+static tl_result tli_reset_sim(tli_sim *sim) {
+    const tl_graph *graph = sim->graph;
+    int32_t i, owners = 3 * graph->tensor_count + graph->node_count;
+    tl_result result = TL_OK;
+    tli_zero(sim->tensors, (size_t)graph->tensor_count * sizeof *sim->tensors);
+    tli_zero(sim->nodes, (size_t)graph->node_count * sizeof *sim->nodes);
+    tli_zero(&sim->report, sizeof sim->report);
+    sim->report.broken_step = -1;
+    sim->report.peak_step = -1;
+    sim->live_bytes = sim->host_bytes = sim->step_bytes = sim->call_bytes = 0;
+    sim->now = sim->link_free = 0;
+    sim->step = NULL;
+    sim->step_count = sim->made_count = sim->live_count = 0;
+    for (i = 0; sim->offsets && i < owners; i++) sim->places[i] = -1;
+    tli_sim_read_graph(sim);
+    for (i = 0; i < graph->tensor_count && !result; i++) {
+        if (!graph->nodes[graph->outputs[i].node].is_input) continue;
+        sim->tensors[i].state = TLI_RESIDENT;
+        result = tli_sim_alloc(sim, TLI_USE_TENSOR, i, graph->outputs[i].bytes);
+    }
+    return result;
+}
+
+// Start a simulation of a graph that passed tl_check_graph; of the plan, only the flags and offsets
+// are read. Release it with tli_free_sim, also after an error.
+static tl_result tli_init_sim(tl_env *env, tli_sim *sim, const char *function, const tl_graph *graph,
+                              const tl_device *device, const tl_plan *plan) {
+    tl_result result;
+    tli_zero(sim, sizeof *sim);
+    sim->env = env;
+    sim->function = function;
+    sim->graph = graph;
+    sim->inference = plan->inference;
+    sim->any_order = plan->any_order;
+    sim->link_rate = device ? device->link_bytes_per_second : 0;
+    sim->link_latency = device ? device->link_latency_ns : 0;
+    sim->codec_rate = device ? device->codec_bytes_per_second : 0;
+    sim->alignment = device && device->alignment_bytes ? device->alignment_bytes : 1;
+    sim->offsets = plan->offset_count ? plan->offsets : NULL;
+    sim->offset_count = plan->offset_count;
+    sim->report.broken_step = -1;
+    result = tli_sim_alloc_state(sim);
+    return result ? result : tli_reset_sim(sim);
+}
+
+// The simulation behind tl_simulate_plan and the planners, for graphs and devices that were checked.
+static tl_result tli_simulate(tl_env *env, const char *function, const tl_simulate_desc *desc,
+                              tl_report *report) {
+    const tl_plan *plan = desc->plan;
+    tli_sim sim;
+    int32_t i;
+    tl_result result = tli_init_sim(env, &sim, function, desc->graph, desc->device, plan);
+    for (i = 0; i < plan->step_count && !result; i++) {
+        int copies = plan->steps[i].kind == TL_STEP_SPILL || plan->steps[i].kind == TL_STEP_FETCH;
+        uint64_t start = copies && sim.link_free > sim.now ? sim.link_free : sim.now;
+        result = tli_sim_step(&sim, &plan->steps[i]);
+        if (desc->live_bytes) desc->live_bytes[i] = sim.step_bytes;
+        if (desc->host_bytes) desc->host_bytes[i] = sim.host_bytes;
+        if (desc->start_cost) desc->start_cost[i] = start;
+        if (desc->end_cost) desc->end_cost[i] = copies ? sim.link_free : sim.now;
+    }
+    if (!result) result = tli_sim_end(&sim);
+    if (result) {
+        i = sim.report.broken_step;
+        tli_zero(&sim.report, sizeof sim.report);
+        sim.report.broken_step = i;
+    }
+    *report = sim.report;
+    tli_free_sim(&sim);
+    return result;
+}
+
+static tl_result tli_check_plan(tl_env *env, const char *function, const tl_plan *plan) {
+    if (plan->step_count < 0 || (plan->step_count && !plan->steps))
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "step_count: must be the number of steps");
+    if (plan->offset_count < 0 || (plan->offset_count && !plan->offsets))
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "offset_count: must be the number of offsets");
+    if (plan->repeat_count < 0)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "repeat_count: must be >= 0");
+    if ((plan->inference != 0 && plan->inference != 1) || (plan->any_order != 0 && plan->any_order != 1))
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "inference, any_order: must be 0 or 1");
+    return TL_OK;
+}
+
+static tl_result tli_simulate_checked(tl_env *env, const char *function, const tl_simulate_desc *desc,
+                                      tl_report *report) {
+    tl_result result = tl_check_graph(env, desc->graph);
+    tli_zero(report, sizeof *report);
+    report->broken_step = -1;
+    if (!result && desc->device) result = tl_check_device(env, desc->device);
+    if (!result) result = tli_check_plan(env, function, desc->plan);
+    return result ? result : tli_simulate(env, function, desc, report);
+}
+
+TLI_IMPL tl_result tl_simulate_plan(tl_env *env, const tl_simulate_desc *desc, tl_report *report) {
+    TL_ASSERT(desc && desc->graph && desc->plan && report);
+    return tli_simulate_checked(env, "tl_simulate_plan", desc, report);
+}
+
+static tl_result tli_measure(tl_env *env, const char *function, const tl_graph *graph, const tl_device *device,
+                             int is_checked, tl_plan *plan) {
+    tl_simulate_desc desc;
+    tl_report report;
+    tl_result result;
+    tli_zero(&desc, sizeof desc);
+    desc.graph = graph;
+    desc.device = device;
+    desc.plan = plan;
+    result = is_checked ? tli_simulate(env, function, &desc, &report)
+                        : tli_simulate_checked(env, function, &desc, &report);
+    plan->peak_bytes = report.peak_bytes;
+    plan->arena_bytes = report.arena_bytes;
+    plan->host_peak_bytes = report.host_peak_bytes;
+    plan->cost = report.cost;
+    plan->base_cost = report.base_cost;
+    return result;
+}
+
+TLI_IMPL tl_result tl_measure_plan(tl_env *env, const tl_graph *graph, const tl_device *device,
+                                   tl_plan *plan) {
+    TL_ASSERT(graph && plan);
+    return tli_measure(env, "tl_measure_plan", graph, device, 0, plan);
+}
+
+#ifndef TL_NO_PLANNERS
+TLI_IMPL tl_result tl_copy_plan(tl_env *env, const tl_plan *plan, tl_plan *copy) {
+    uint64_t *offsets, bytes;
+    tl_step *steps;
+    tl_result result;
+    TL_ASSERT(plan && copy && plan != copy);
+    tli_zero(copy, sizeof *copy);
+    result = tli_check_plan(env, "tl_copy_plan", plan);
+    if (result) return result;
+    // counts are below 2^31: this fits; offsets stand first, because they need the larger alignment
+    bytes = (uint64_t)plan->step_count * sizeof *steps + (uint64_t)plan->offset_count * sizeof *offsets;
+    offsets = (uint64_t *)tli_alloc_array(env, bytes, 1);
+    if (!offsets) return tli_fail(env, TL_ERROR_NO_MEMORY, "tl_copy_plan", "no memory for the steps");
+    steps = (tl_step *)(void *)(offsets + plan->offset_count);
+    tli_copy(offsets, plan->offsets, (size_t)plan->offset_count * sizeof *offsets);
+    tli_copy(steps, plan->steps, (size_t)plan->step_count * sizeof *steps);
+    *copy = *plan;
+    copy->steps = plan->step_count ? steps : NULL;
+    copy->offsets = plan->offset_count ? offsets : NULL;
+    copy->memory = offsets;
+    return TL_OK;
+}
+#endif
+

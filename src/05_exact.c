@@ -1,0 +1,872 @@
+// ============================================================================
+// [5] REMAT (implementation)
+// ============================================================================
+
+#ifndef TL_NO_PLANNERS
+// -- progress --
+
+#define TLI_REMAT_ASK 1000000  // steps of work from one question to the next
+
+typedef struct tli_remat_watch {
+    const tl_remat_desc *desc;
+    tl_remat_progress    now;
+    uint64_t             before, next;  // work of the parts that are done; of all, at which to ask
+    int32_t              stopped;
+} tli_remat_watch;
+
+// Whether the caller wants no more; `work` is that of the part under way.
+static int tli_remat_stops(tli_remat_watch *watch, uint64_t work) {
+    watch->now.work = watch->before + work;
+    if (watch->stopped || !watch->desc->progress || watch->now.work < watch->next) return watch->stopped;
+    watch->next = watch->now.work + TLI_REMAT_ASK;
+    watch->stopped = watch->desc->progress(&watch->now, watch->desc->user) != 0;
+    return watch->stopped;
+}
+
+// -- exact: the optimum of small graphs --
+//
+// A* from the end of the plan to its start, over what must be there.
+//
+// A state is a position (how many backwards are done) and the set of items without which the rest of
+// the plan cannot be carried out; its cost is that of the rest. Items are the tensors that anybody may
+// want, saved bytes, and for the few nodes where nothing else shows it the fact that forward ran.
+// Gradients follow from the position. The search starts with the results after the last backward and
+// ends with nothing before the first call:
+//   - before a backward, what it reads must be there as well;
+//   - before a forward, what it makes need not be there, but its inputs must. Only calls that make
+//     something wanted are tried, so no plan makes anything in vain or keeps it too long, and the bytes
+//     of a call follow from the state: nothing is chosen for dropping;
+//   - v runs again while an output is resident only if that output is dropped before: the call makes
+//     it anyway. A save beside all outputs has the peak of dropping them and running with save;
+//   - in place wherever the rest does not want the input: the same state for fewer bytes.
+// A state that wants no more than another at the same position and costs no more makes it needless.
+// The estimate of what the start of the plan costs: every forward without which a backward before, or
+// something wanted now, cannot be; and for one of those backwards, what has run by then, is wanted
+// after it and does not fit beside it: a fractional knapsack; the largest over these backwards counts.
+// The least budget is the same search with the largest peak of the rest in place of its cost.
+
+#define TLI_EXACT_WORDS 2
+#define TLI_EXACT_ITEMS (64 * TLI_EXACT_WORDS)
+#define TLI_EXACT_STATES (1 << 19)  // at most: memory
+
+typedef struct tli_set { uint64_t word[TLI_EXACT_WORDS]; } tli_set;  // of items
+
+// A node that may run.
+typedef struct tli_exact_call {
+    int32_t  node, turn;                // turn: position of its backward, -1 = none
+    tli_set  inputs, made, saved;       // items: read by forward; made by any forward; made by S alone
+    tli_set  source;                    // the input that v.0 may overwrite; empty = none
+    uint64_t fwd_cost, out_bytes, fwork_bytes, saved_bytes, source_bytes;
+} tli_exact_call;
+
+// What a call made may be kept beside a backward, or made again after it.
+typedef struct tli_exact_load {
+    tli_set  items;                     // without those that the backward reads
+    uint64_t bytes, cost;               // of the items; of the call
+} tli_exact_load;
+
+typedef struct tli_exact_settled { tli_set wanted; uint64_t cost; } tli_exact_settled;
+
+// What holds before backward number `position`; the last position is the end.
+typedef struct tli_exact_position {
+    int32_t  call;
+    tli_set  reads;                     // by this backward
+    tli_set  before;                    // must have been there for the backwards before this one
+    uint64_t between_bytes, during_bytes;  // graph inputs and gradients before it; and bwork, during it
+    uint64_t bwd_cost, before_cost;     // of this backward; of all before it and the forwards that these need
+    uint64_t spare_bytes;               // what the budget leaves beside this backward and what it reads
+    int32_t  first_load, end_load;      // in order of cost per byte, the cheapest first
+    tli_set  load_items;                // of all its loads
+    tli_exact_settled *settled;         // states from which edges were tried
+    int32_t  settled_count, settled_capacity;
+} tli_exact_position;
+
+typedef struct tli_exact_state {
+    tli_set  wanted;
+    uint64_t cost, total;               // of the rest of the plan; and the estimate of its start
+    int32_t  position;
+    int32_t  after, call;               // the next state in the plan, and the step that leads there
+    int32_t  kind;                      // of that step: tl_step_kind
+    int32_t  next;                      // in the same bucket
+} tli_exact_state;
+
+typedef struct tli_exact_entry { uint64_t total; int32_t state; } tli_exact_entry;
+
+typedef struct tli_exact {
+    tl_env             *env;
+    const tl_graph     *graph;
+    uint64_t            budget, pinned_bytes;
+    int32_t             inference, peaks, found;  // peaks: the largest peak counts, not the cost
+    int32_t             item_count, call_count, position_count, load_count;
+    int32_t            *item_of;            // [tensor_count] -1 = none
+    int32_t            *call_of;            // [node_count] -1 = none
+    int32_t            *saved_of;           // [node_count] -1 = none
+    uint8_t            *wanted;             // [tensor_count]
+    tli_exact_call     *calls;              // [call_count] in listing order
+    tli_exact_position *positions;          // [position_count]: one per backward and the end
+    tli_exact_load     *loads;
+    uint64_t           *weights;            // [8 * TLI_EXACT_WORDS][256] bytes of each byte of a set
+    uint64_t            item_bytes[TLI_EXACT_ITEMS];
+    int32_t             last;               // position: the end
+    tli_set             target;             // wanted there
+    tli_remat_watch    *watch;
+    tli_exact_state    *states;  int32_t state_count, state_capacity;
+    tli_exact_entry    *heap;    int32_t heap_count, heap_capacity;
+    int32_t            *buckets, bucket_count;      // a power of two
+    int32_t             full;               // 1 = no memory for one more state, or a cost beyond 64 bits
+    int32_t             after, position, call;      // what the next states lead to, by which call
+    tli_set             wanted_after;
+    uint64_t            paid, work, work_limit;
+} tli_exact;
+
+// -- exact: sets --
+
+static tli_set tli_no_items(void) {
+    tli_set set;
+    tli_zero(&set, sizeof set);
+    return set;
+}
+
+static tli_set tli_set_of(int32_t item) {
+    tli_set set = tli_no_items();
+    set.word[item / 64] = (uint64_t)1 << item % 64;
+    return set;
+}
+
+static tli_set tli_set_join(tli_set a, tli_set b) {
+    int32_t k;
+    for (k = 0; k < TLI_EXACT_WORDS; k++) a.word[k] |= b.word[k];
+    return a;
+}
+
+static tli_set tli_set_meet(tli_set a, tli_set b) {
+    int32_t k;
+    for (k = 0; k < TLI_EXACT_WORDS; k++) a.word[k] &= b.word[k];
+    return a;
+}
+
+static tli_set tli_set_less(tli_set a, tli_set b) {
+    int32_t k;
+    for (k = 0; k < TLI_EXACT_WORDS; k++) a.word[k] &= ~b.word[k];
+    return a;
+}
+
+static int tli_set_is_within(tli_set a, tli_set b) {
+    uint64_t rest = 0;
+    int32_t k;
+    for (k = 0; k < TLI_EXACT_WORDS; k++) rest |= a.word[k] & ~b.word[k];
+    return !rest;
+}
+
+static int tli_set_is_empty(tli_set a) {
+    uint64_t all = 0;
+    int32_t k;
+    for (k = 0; k < TLI_EXACT_WORDS; k++) all |= a.word[k];
+    return !all;
+}
+
+static int tli_set_equals(tli_set a, tli_set b) {
+    return tli_set_is_within(a, b) && tli_set_is_within(b, a);
+}
+
+static int tli_set_has(tli_set a, int32_t item) {
+    return (int)(a.word[item / 64] >> item % 64 & 1);
+}
+
+static uint64_t tli_exact_weigh(const tli_exact *x, tli_set set) {
+    const uint64_t *row;
+    uint64_t sum = 0, word;
+    int32_t k;
+    for (k = 0; k < TLI_EXACT_WORDS; k++) {
+        row = x->weights + k * 2048;
+        for (word = set.word[k]; word; word >>= 8, row += 256) sum += row[word & 255];
+    }
+    return sum;
+}
+
+// -- exact: what the graph says, as items --
+
+static int tli_exact_runs_unseen(const tl_graph *graph, const uint8_t *read_by_grad,
+                                 const tl_node *node) {
+    int32_t i;
+    if (node->saved_bytes) return 0;
+    for (i = node->first_output; i < node->first_output + node->output_count; i++)
+        if (graph->outputs[i].needed || read_by_grad[i]) return 0;
+    return 1;
+}
+
+// Which tensors and nodes anything may ever want: x->wanted, and x->call_of >= 0.
+static void tli_exact_find_wanted(tli_exact *x) {
+    const tl_graph *graph = x->graph;
+    int32_t id, i;
+    tli_mark_results(graph, x->inference, x->wanted);
+    for (id = graph->node_count; id-- > 0;) {
+        const tl_node *node = &graph->nodes[id];
+        int grad = node->has_grad && !x->inference, runs = grad;
+        x->call_of[id] = -1;
+        for (i = node->first_output; i < node->first_output + node->output_count; i++) {
+            if (grad && graph->outputs[i].needed) x->wanted[i] = 1;
+            runs |= x->wanted[i];
+        }
+        if (node->is_input || !runs) continue;
+        x->call_of[id] = 0;
+        for (i = node->first_input; i < node->first_input + node->input_count; i++)
+            x->wanted[graph->inputs[i].tensor] = 1;
+    }
+}
+
+static int tli_exact_add_item(tli_exact *x, uint64_t bytes) {
+    if (x->item_count < TLI_EXACT_ITEMS) x->item_bytes[x->item_count] = bytes;
+    return x->item_count++;
+}
+
+// Number the items, node by node. read_by_grad[] says which tensors nodes with a gradient read: what
+// such a node has read was made, so their maker ran.
+static void tli_exact_number(tli_exact *x, uint8_t *read_by_grad) {
+    const tl_graph *graph = x->graph;
+    int32_t id, i;
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        for (i = node->first_input; i < node->first_input + node->input_count; i++)
+            if (node->has_grad) read_by_grad[graph->inputs[i].tensor] = 1;
+    }
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        x->saved_of[id] = -1;
+        for (i = node->first_output; i < node->first_output + node->output_count; i++) {
+            x->item_of[i] = -1;
+            if (node->is_input) x->pinned_bytes += graph->outputs[i].bytes;
+            else if (x->wanted[i]) x->item_of[i] = tli_exact_add_item(x, graph->outputs[i].bytes);
+        }
+        if (x->call_of[id] < 0) continue;
+        x->call_of[id] = x->call_count++;
+        if (!node->has_grad || x->inference) continue;
+        if (node->saved_bytes) x->saved_of[id] = tli_exact_add_item(x, node->saved_bytes);
+        else if (tli_exact_runs_unseen(graph, read_by_grad, node))
+            x->saved_of[id] = tli_exact_add_item(x, 0);
+        x->position_count++;
+    }
+    x->position_count++;
+}
+
+static tl_result tli_exact_alloc(tli_exact *x) {
+    uint64_t calls = (uint64_t)x->call_count, positions = (uint64_t)x->position_count;
+    x->calls = (tli_exact_call *)tli_alloc_array(x->env, calls, sizeof *x->calls);
+    x->positions = (tli_exact_position *)tli_alloc_array(x->env, positions, sizeof *x->positions);
+    x->loads = (tli_exact_load *)tli_alloc_array(x->env, calls * positions, sizeof *x->loads);
+    x->weights = (uint64_t *)tli_alloc_array(x->env, TLI_EXACT_WORDS * 2048, sizeof *x->weights);
+    x->bucket_count = 1024;
+    x->buckets = (int32_t *)tli_alloc_array(x->env, (uint64_t)x->bucket_count, sizeof *x->buckets);
+    return x->calls && x->positions && x->loads && x->weights && x->buckets ? TL_OK : TL_ERROR_NO_MEMORY;
+}
+
+static tli_set tli_exact_items_read(const tli_exact *x, const tl_node *node, int by_backward) {
+    const tl_graph *graph = x->graph;
+    tli_set set = tli_no_items();
+    int32_t i;
+    for (i = node->first_input; i < node->first_input + node->input_count; i++) {
+        int32_t item = x->item_of[graph->inputs[i].tensor];
+        if (item >= 0 && (!by_backward || graph->inputs[i].needed))
+            set = tli_set_join(set, tli_set_of(item));
+    }
+    return set;
+}
+
+// The input that may be overwritten: an item, read once.
+static void tli_exact_find_source(const tli_exact *x, const tl_node *node, tli_exact_call *call) {
+    const tl_graph *graph = x->graph;
+    int32_t i, from, reads = 0;
+    if (node->inplace < 0) return;
+    from = graph->inputs[node->first_input + node->inplace].tensor;
+    for (i = node->first_input; i < node->first_input + node->input_count; i++)
+        reads += graph->inputs[i].tensor == from;
+    if (reads != 1 || x->item_of[from] < 0 || !graph->outputs[from].bytes) return;
+    call->source = tli_set_of(x->item_of[from]);
+    call->source_bytes = graph->outputs[from].bytes;
+}
+
+static void tli_exact_read_call(tli_exact *x, int32_t id, int32_t *position) {
+    const tl_graph *graph = x->graph;
+    const tl_node *node = &graph->nodes[id];
+    tli_exact_call *call = &x->calls[x->call_of[id]];
+    int32_t i, item = x->saved_of[id];
+    call->node = id;
+    call->turn = -1;
+    call->fwd_cost = node->fwd_cost;
+    call->fwork_bytes = node->fwork_bytes;
+    call->inputs = tli_exact_items_read(x, node, 0);
+    tli_exact_find_source(x, node, call);
+    for (i = node->first_output; i < node->first_output + node->output_count; i++) {
+        call->out_bytes += graph->outputs[i].bytes;
+        if (x->item_of[i] >= 0) call->made = tli_set_join(call->made, tli_set_of(x->item_of[i]));
+    }
+    if (item >= 0 && node->saved_bytes) call->saved = tli_set_of(item);
+    if (item >= 0 && !node->saved_bytes) call->made = tli_set_join(call->made, tli_set_of(item));
+    call->saved_bytes = node->saved_bytes;
+    if (node->has_grad && !x->inference) call->turn = --*position;
+}
+
+static void tli_exact_read_calls(tli_exact *x) {
+    int32_t id, position = x->position_count - 1, k, i;
+    for (id = 0; id < x->graph->node_count; id++)
+        if (x->call_of[id] >= 0) tli_exact_read_call(x, id, &position);
+    for (k = 0; k < 8 * TLI_EXACT_WORDS; k++)
+        for (i = 1; i < 256; i++) {
+            int32_t bit = 0;
+            while (!(i >> bit & 1)) bit++;
+            x->weights[k * 256 + i] = x->weights[k * 256 + (i & (i - 1))] +
+                                      (8 * k + bit < x->item_count ? x->item_bytes[8 * k + bit] : 0);
+        }
+    tli_mark_results(x->graph, x->inference, x->wanted);
+    for (i = 0; i < x->graph->tensor_count; i++)
+        if (x->item_of[i] >= 0 && x->wanted[i])
+            x->target = tli_set_join(x->target, tli_set_of(x->item_of[i]));
+}
+
+// -- exact: positions --
+
+// Gradient bytes from the first backward on; x->wanted marks the gradients alive.
+static void tli_exact_add_gradients(tli_exact *x) {
+    const tl_graph *graph = x->graph;
+    uint64_t alive = x->pinned_bytes;
+    int32_t k, i;
+    tli_zero(x->wanted, (size_t)graph->tensor_count);
+    for (k = 0; k < x->position_count; k++) {
+        tli_exact_position *p = &x->positions[k];
+        const tl_node *node = &graph->nodes[x->calls[p->call].node];
+        p->between_bytes = alive;
+        if (k == x->position_count - 1) break;
+        for (i = node->first_output; i < node->first_output + node->output_count; i++) {
+            if (!x->wanted[i]) alive += graph->outputs[i].bytes;
+            x->wanted[i] = 1;
+        }
+        for (i = node->first_input; i < node->first_input + node->input_count; i++) {
+            int32_t tensor = graph->inputs[i].tensor;
+            if (x->wanted[tensor] || !graph->nodes[graph->outputs[tensor].node].has_grad) continue;
+            x->wanted[tensor] = 1;
+            alive += graph->outputs[tensor].bytes;
+        }
+        p->during_bytes = alive + node->bwork_bytes;
+        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+            alive -= graph->outputs[i].bytes;
+    }
+}
+
+// Add to what is wanted all that it is made from; returns the cost of making it, each call once.
+static uint64_t tli_exact_close(const tli_exact *x, tli_set *wanted) {
+    uint64_t cost = 0;
+    int32_t k;
+    for (k = x->call_count; k-- > 0;) {
+        const tli_exact_call *call = &x->calls[k];
+        tli_set items = tli_set_join(call->made, call->saved);
+        if (tli_set_is_empty(tli_set_meet(items, *wanted))) continue;
+        *wanted = tli_set_join(*wanted, call->inputs);
+        cost += call->fwd_cost;
+    }
+    return cost;
+}
+
+static void tli_exact_read_positions(tli_exact *x) {
+    const tl_graph *graph = x->graph;
+    int32_t k, i;
+    x->last = x->position_count - 1;
+    for (k = 0; k < x->call_count; k++)
+        if (x->calls[k].turn >= 0) x->positions[x->calls[k].turn].call = k;
+    tli_exact_add_gradients(x);
+    for (k = 0; k < x->last; k++) {
+        tli_exact_position *p = &x->positions[k];
+        const tl_node *node = &graph->nodes[x->calls[p->call].node];
+        int32_t saved = x->saved_of[x->calls[p->call].node];
+        p->reads = tli_exact_items_read(x, node, 1);
+        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+            if (graph->outputs[i].needed)
+                p->reads = tli_set_join(p->reads, tli_set_of(x->item_of[i]));
+        if (saved >= 0) p->reads = tli_set_join(p->reads, tli_set_of(saved));
+        p->bwd_cost = node->bwd_cost;
+    }
+}
+
+// What must have been there before each position, and what that costs.
+static void tli_exact_read_before(tli_exact *x) {
+    uint64_t bwd_cost = 0;
+    int32_t k;
+    for (k = 0; k < x->last; k++) {
+        tli_exact_position *p = &x->positions[k];
+        bwd_cost += p->bwd_cost;
+        p[1].before = tli_set_join(p->before, p->reads);
+        p[1].before_cost = bwd_cost + tli_exact_close(x, &p[1].before);
+    }
+}
+
+// -- exact: loads: what does not fit beside a backward --
+
+// Whether a * b < c * d, in 128 bits.
+static int tli_exact_is_less(uint64_t a, uint64_t b, uint64_t c, uint64_t d) {
+    uint64_t p[2], q[2], *to[2], from[2][2];
+    int32_t k;
+    from[0][0] = a; from[0][1] = b; from[1][0] = c; from[1][1] = d;
+    to[0] = p; to[1] = q;
+    for (k = 0; k < 2; k++) {
+        uint64_t ah = from[k][0] >> 32, al = from[k][0] & 0xFFFFFFFFu;
+        uint64_t bh = from[k][1] >> 32, bl = from[k][1] & 0xFFFFFFFFu;
+        uint64_t middle = (al * bl >> 32) + (ah * bl & 0xFFFFFFFFu) + (al * bh & 0xFFFFFFFFu);
+        to[k][0] = ah * bh + (ah * bl >> 32) + (al * bh >> 32) + (middle >> 32);
+        to[k][1] = from[k][0] * from[k][1];
+    }
+    return p[0] != q[0] ? p[0] < q[0] : p[1] < q[1];
+}
+
+static void tli_exact_add_load(tli_exact *x, tli_exact_position *p,
+                               const tli_exact_call *call) {
+    tli_set items = tli_set_join(call->made, call->saved);
+    tli_exact_load load;
+    int32_t at;
+    // Of use where the estimate counts the call before this backward.
+    if (tli_set_is_empty(tli_set_meet(items, p[1].before))) return;
+    load.items = tli_set_less(items, p->reads);
+    load.bytes = tli_exact_weigh(x, load.items);
+    load.cost = call->fwd_cost;
+    if (!load.bytes || !load.cost) return;
+    for (at = x->load_count++; at > p->first_load; at--) {
+        const tli_exact_load *before = &x->loads[at - 1];
+        if (!tli_exact_is_less(load.cost, before->bytes, before->cost, load.bytes)) break;
+        x->loads[at] = *before;
+    }
+    x->loads[at] = load;
+    p->load_items = tli_set_join(p->load_items, load.items);
+}
+
+// Returns 0 where some backward does not fit whatever else is dropped.
+static int tli_exact_read_budget(tli_exact *x) {
+    int32_t k, i;
+    if (x->pinned_bytes > x->budget) return 0;
+    for (k = 0; k < x->last; k++) {
+        tli_exact_position *p = &x->positions[k];
+        uint64_t bytes = p->during_bytes + tli_exact_weigh(x, p->reads);
+        if (bytes > x->budget) return 0;
+        p->spare_bytes = x->budget - bytes;
+        p->first_load = x->load_count;
+        p->load_items = tli_no_items();
+        for (i = 0; i < x->call_count; i++) tli_exact_add_load(x, p, &x->calls[i]);
+        p->end_load = x->load_count;
+    }
+    return 1;
+}
+
+// -- exact: the estimate --
+
+// A lower bound of cost * part / whole, part < whole.
+static uint64_t tli_exact_share(uint64_t cost, uint64_t part, uint64_t whole) {
+    uint64_t product;
+    if (tli_mul_u64(cost, part, &product)) return product / whole;
+    return part ? cost / (whole / part + 1) : 0;
+}
+
+// What must be made again after a backward because it does not fit beside it. A call of which only a
+// part is wanted counts with that part of its cost, so that the order of the loads holds for it.
+static uint64_t tli_exact_overflow(tli_exact *x, const tli_exact_position *p, tli_set wanted) {
+    const tli_exact_load *load = x->loads + p->first_load;
+    uint64_t bytes = tli_exact_weigh(x, tli_set_meet(wanted, p->load_items)), cost = 0, part;
+    x->work += 4;
+    for (; bytes > p->spare_bytes; load++) {
+        tli_set items = tli_set_meet(load->items, wanted);
+        x->work++;
+        if (tli_set_is_empty(items)) continue;
+        part = tli_set_equals(items, load->items) ? load->bytes : tli_exact_weigh(x, items);
+        if (bytes - p->spare_bytes < part) part = bytes - p->spare_bytes;
+        cost += part == load->bytes ? load->cost : tli_exact_share(load->cost, part, load->bytes);
+        bytes -= part;
+    }
+    return cost;
+}
+
+// At least what the plan costs up to this position with all that is wanted there.
+static uint64_t tli_exact_estimate(tli_exact *x, int32_t position, tli_set wanted) {
+    uint64_t cost = x->positions[position].before_cost, most = 0, again;
+    tli_set all = tli_set_join(x->positions[position].before, wanted);
+    int32_t k;
+    if (x->peaks) return 0;
+    if (!tli_set_is_within(wanted, x->positions[position].before)) {
+        cost = tli_exact_close(x, &all);
+        for (k = 0; k < position; k++) cost += x->positions[k].bwd_cost;
+        x->work += (uint64_t)(x->call_count + position);
+    }
+    for (k = position; k-- > 0;) {
+        again = tli_exact_overflow(x, &x->positions[k], wanted);
+        if (again > most) most = again;
+        wanted = tli_set_join(wanted, x->positions[k].reads);
+    }
+    return cost + most;
+}
+
+// -- exact: states --
+
+static uint32_t tli_exact_hash(tli_set wanted, int32_t position) {
+    uint64_t h = (uint64_t)position;
+    int32_t k;
+    for (k = 0; k < TLI_EXACT_WORDS; k++) h = (h ^ (h >> 32) ^ wanted.word[k]) * 0xD6E8FEB86659FD93u;
+    h = (h ^ (h >> 32)) * 0xD6E8FEB86659FD93u;
+    return (uint32_t)(h >> 32);
+}
+
+// Among equals the one nearer to the start first: it is then reached without settling all of them.
+static int tli_exact_comes_first(const tli_exact *x, tli_exact_entry a, tli_exact_entry b) {
+    const tli_exact_state *s = &x->states[a.state], *t = &x->states[b.state];
+    if (a.total != b.total) return a.total < b.total;
+    if (s->position != t->position) return s->position < t->position;
+    if (s->cost != t->cost) return s->cost > t->cost;
+    return a.state > b.state;
+}
+
+static void tli_exact_push(tli_exact *x, int32_t state) {
+    void *heap = x->heap;
+    tli_exact_entry entry;
+    int32_t at = x->heap_count;
+    if (!tli_grow(x->env, &heap, &x->heap_capacity, at, (int64_t)at + 1, sizeof *x->heap)) {
+        x->full = 1;
+        return;
+    }
+    x->heap = (tli_exact_entry *)heap;
+    x->heap_count++;
+    entry.total = x->states[state].total;
+    entry.state = state;
+    for (; at && tli_exact_comes_first(x, entry, x->heap[(at - 1) / 2]); at = (at - 1) / 2)
+        x->heap[at] = x->heap[(at - 1) / 2];
+    x->heap[at] = entry;
+}
+
+static tli_exact_entry tli_exact_pop(tli_exact *x) {
+    tli_exact_entry top = x->heap[0], entry = x->heap[--x->heap_count];
+    int32_t at = 0, child;
+    while ((child = 2 * at + 1) < x->heap_count) {
+        if (child + 1 < x->heap_count &&
+            tli_exact_comes_first(x, x->heap[child + 1], x->heap[child])) child++;
+        if (!tli_exact_comes_first(x, x->heap[child], entry)) break;
+        x->heap[at] = x->heap[child];
+        at = child;
+    }
+    x->heap[at] = entry;
+    return top;
+}
+
+// More buckets where states are as many as buckets; without memory for them the lists get longer.
+static void tli_exact_rehash(tli_exact *x) {
+    int32_t *buckets, i;
+    if (x->state_count < x->bucket_count || x->bucket_count > INT32_MAX / 4) return;
+    buckets = (int32_t *)tli_alloc_array(x->env, (uint64_t)x->bucket_count * 4, sizeof *buckets);
+    if (!buckets) return;
+    tli_release(x->env, x->buckets);
+    x->buckets = buckets;
+    x->bucket_count *= 4;
+    for (i = 0; i < x->state_count; i++) {
+        tli_exact_state *s = &x->states[i];
+        uint32_t hash = tli_exact_hash(s->wanted, s->position) & (uint32_t)(x->bucket_count - 1);
+        s->next = buckets[hash];
+        buckets[hash] = i + 1;
+    }
+}
+
+static int32_t tli_exact_find(const tli_exact *x, tli_set wanted, int32_t position) {
+    uint32_t hash = tli_exact_hash(wanted, position) & (uint32_t)(x->bucket_count - 1);
+    int32_t at = x->buckets[hash];
+    while (at) {
+        const tli_exact_state *s = &x->states[at - 1];
+        if (s->position == position && tli_set_equals(s->wanted, wanted)) break;
+        at = s->next;
+    }
+    return at - 1;
+}
+
+// A new state; -1 = no memory, or a cost beyond 64 bits.
+static int32_t tli_exact_add_state(tli_exact *x, tli_set wanted, int32_t position, uint64_t cost) {
+    void *states = x->states;
+    tli_exact_state *s;
+    uint32_t hash;
+    int32_t at = x->state_count;
+    if (!tli_grow(x->env, &states, &x->state_capacity, at, (int64_t)at + 1, sizeof *s)) return -1;
+    x->states = (tli_exact_state *)states;
+    s = &x->states[at];
+    s->wanted = wanted;
+    s->position = position;
+    if (!tli_add_u64(tli_exact_estimate(x, position, wanted), cost, &s->total)) return -1;
+    hash = tli_exact_hash(wanted, position) & (uint32_t)(x->bucket_count - 1);
+    s->next = x->buckets[hash];
+    x->buckets[hash] = at + 1;
+    x->state_count++;
+    tli_exact_rehash(x);
+    return at;
+}
+
+// The step `kind` of x->call leads from this state to x->after; it costs so much and has this peak.
+static void tli_exact_reach(tli_exact *x, tli_set wanted, int32_t position, tl_step_kind kind,
+                            uint64_t cost, uint64_t peak) {
+    tli_exact_state *s;
+    int32_t at;
+    if (x->peaks) cost = peak > x->paid ? peak : x->paid;
+    else if (peak > x->budget) return;
+    else if (!tli_add_u64(cost, x->paid, &cost)) x->full = 1;
+    at = tli_exact_find(x, wanted, position);
+    x->work += 32;
+    if (at >= 0 && x->states[at].cost <= cost) return;
+    if (at >= 0) x->states[at].total -= x->states[at].cost - cost;
+    else if (!x->full) at = tli_exact_add_state(x, wanted, position, cost);
+    if (at < 0) { x->full = 1; return; }
+    s = &x->states[at];
+    s->cost = cost;
+    s->after = x->after;
+    s->call = x->call;
+    s->kind = (int32_t)kind;
+    tli_exact_push(x, at);
+}
+
+// -- exact: edges, backwards in time --
+
+static void tli_exact_undo_forward(tli_exact *x, const tli_exact_call *call) {
+    tli_set before = tli_set_join(tli_set_less(x->wanted_after, call->made), call->inputs);
+    uint64_t bytes = x->positions[x->position].between_bytes + call->out_bytes + call->fwork_bytes;
+    int makes = !tli_set_is_empty(tli_set_meet(x->wanted_after, call->made));
+    int saves = !tli_set_is_empty(tli_set_meet(x->wanted_after, call->saved));
+    int inplace = !tli_set_is_empty(tli_set_less(call->source, x->wanted_after));
+    if (saves)  // the saved bytes count during the call: they stay in the sum
+        tli_exact_reach(x, tli_set_less(before, call->saved), x->position, TL_STEP_FORWARD_SAVE,
+                        call->fwd_cost, bytes + tli_exact_weigh(x, before));
+    if (!makes) return;
+    bytes += tli_exact_weigh(x, before) - (inplace ? call->source_bytes : 0);
+    tli_exact_reach(x, before, x->position, inplace ? TL_STEP_FORWARD_INPLACE : TL_STEP_FORWARD,
+                    call->fwd_cost, bytes);
+}
+
+static void tli_exact_undo_backward(tli_exact *x) {
+    const tli_exact_position *p = &x->positions[x->position - 1];
+    tli_set before = tli_set_join(x->wanted_after, p->reads);
+    x->call = p->call;
+    tli_exact_reach(x, before, x->position - 1, TL_STEP_BACKWARD, p->bwd_cost,
+                    p->during_bytes + tli_exact_weigh(x, before));
+}
+
+// -- exact: the search --
+
+// Whether a state settled before wants and costs no more; if not, this one counts from now on.
+static int tli_exact_is_needless(tli_exact *x, const tli_exact_state *s) {
+    tli_exact_position *p = &x->positions[s->position];
+    void *settled = p->settled;
+    int32_t i;
+    for (i = 0; i < p->settled_count; i++) {
+        tli_exact_settled found = p->settled[i];
+        if (found.cost > s->cost || !tli_set_is_within(found.wanted, s->wanted)) continue;
+        p->settled[i] = p->settled[i / 2];  // what helped once is asked earlier the next time
+        p->settled[i / 2] = found;
+        x->work += (uint64_t)i;
+        return 1;
+    }
+    x->work += (uint64_t)i;
+    if (!tli_grow(x->env, &settled, &p->settled_capacity, i, (int64_t)i + 1, sizeof *p->settled))
+        return 0;
+    p->settled = (tli_exact_settled *)settled;
+    p->settled[i].wanted = s->wanted;
+    p->settled[i].cost = s->cost;
+    p->settled_count++;
+    return 0;
+}
+
+// Returns the state at the start, or -1: *bound is then what every plan costs at least, UINT64_MAX =
+// none fits.
+static int32_t tli_exact_search(tli_exact *x, uint64_t *bound) {
+    int32_t k;
+    *bound = 0;
+    x->after = x->call = -1;
+    tli_exact_reach(x, x->target, x->last, TL_STEP_COUNT, 0, 0);
+    while (x->heap_count && !x->full) {
+        tli_exact_entry top = x->heap[0];
+        const tli_exact_state *s = &x->states[top.state];
+        if (s->total > *bound && top.total == s->total) *bound = s->total;
+        if (x->work > x->work_limit || x->state_count > TLI_EXACT_STATES ||
+            tli_remat_stops(x->watch, x->work)) return -1;
+        tli_exact_pop(x);
+        if (top.total != s->total) continue;  // reached for less since
+        if (!s->position && tli_set_is_empty(s->wanted)) return top.state;
+        if (tli_exact_is_needless(x, s)) continue;
+        x->after = top.state;
+        x->wanted_after = s->wanted;
+        x->position = s->position;
+        x->paid = s->cost;
+        if (x->position > 0) tli_exact_undo_backward(x);
+        for (k = 0; k < x->call_count && !x->full; k++) {
+            x->call = k;
+            tli_exact_undo_forward(x, &x->calls[k]);
+        }
+    }
+    if (!x->full) *bound = UINT64_MAX;
+    return -1;
+}
+
+// -- exact: steps --
+
+static void tli_exact_add_drops(const tli_exact *x, tli_set items, tli_steps *steps) {
+    int32_t i;
+    for (i = 0; i < x->graph->tensor_count; i++)
+        if (x->item_of[i] >= 0 && tli_set_has(items, x->item_of[i]))
+            tli_add_tensor_step(steps, x->graph, TL_STEP_DROP, i);
+    for (i = 0; i < x->graph->node_count; i++)
+        if (x->saved_of[i] >= 0 && x->graph->nodes[i].saved_bytes && tli_set_has(items, x->saved_of[i]))
+            tli_add_step(steps, tli_step_of(TL_STEP_DROP_SAVED, i, TL_ALL_OUTPUTS));
+}
+
+// From the start on; what a step leaves that the next state does not want is dropped after it.
+static void tli_exact_add_steps(const tli_exact *x, int32_t state, tli_steps *steps) {
+    for (; x->states[state].after >= 0; state = x->states[state].after) {
+        const tli_exact_state *s = &x->states[state], *t = &x->states[s->after];
+        const tli_exact_call *call = &x->calls[s->call];
+        const tl_node *node = &x->graph->nodes[call->node];
+        tli_set gone = tli_set_less(s->wanted, t->wanted);
+        int32_t i, end = s->kind == TL_STEP_BACKWARD ? 0 : node->first_output + node->output_count;
+        tli_add_step(steps, tli_step_of((tl_step_kind)s->kind, call->node, TL_ALL_OUTPUTS));
+        if (s->kind == TL_STEP_FORWARD_INPLACE) gone = tli_set_less(gone, call->source);
+        if (s->kind == TL_STEP_BACKWARD) gone = tli_set_less(gone, call->saved);
+        tli_exact_add_drops(x, gone, steps);
+        for (i = node->first_output; i < end; i++)
+            if (x->item_of[i] < 0 || !tli_set_has(t->wanted, x->item_of[i]))
+                tli_add_tensor_step(steps, x->graph, TL_STEP_DROP, i);
+    }
+}
+
+// -- exact: from graph to plan --
+
+static void tli_exact_free(tli_exact *x) {
+    int32_t k;
+    for (k = 0; x->positions && k < x->position_count; k++)
+        tli_release(x->env, x->positions[k].settled);
+    tli_release(x->env, x->item_of);
+    tli_release(x->env, x->call_of);
+    tli_release(x->env, x->saved_of);
+    tli_release(x->env, x->wanted);
+    tli_release(x->env, x->calls);
+    tli_release(x->env, x->positions);
+    tli_release(x->env, x->loads);
+    tli_release(x->env, x->weights);
+    tli_release(x->env, x->states);
+    tli_release(x->env, x->heap);
+    tli_release(x->env, x->buckets);
+    tli_zero(x, sizeof *x);
+}
+
+// Read a graph that passed tl_check_graph. x->item_count > TLI_EXACT_ITEMS afterwards: too large,
+// nothing more was read. Release with tli_exact_free, also after an error.
+static tl_result tli_exact_init(tl_env *env, tli_exact *x, const tl_graph *graph,
+                                int32_t inference) {
+    uint64_t tensors = (uint64_t)graph->tensor_count, nodes = (uint64_t)graph->node_count;
+    uint8_t *read_by_grad = (uint8_t *)tli_alloc_array(env, tensors, 1);
+    tl_result result;
+    tli_zero(x, sizeof *x);
+    x->env = env;
+    x->graph = graph;
+    x->inference = inference;
+    x->item_of = (int32_t *)tli_alloc_array(env, tensors, sizeof *x->item_of);
+    x->call_of = (int32_t *)tli_alloc_array(env, nodes, sizeof *x->call_of);
+    x->saved_of = (int32_t *)tli_alloc_array(env, nodes, sizeof *x->saved_of);
+    x->wanted = (uint8_t *)tli_alloc_array(env, tensors, 1);
+    if (read_by_grad && x->item_of && x->call_of && x->saved_of && x->wanted) {
+        tli_exact_find_wanted(x);
+        tli_exact_number(x, read_by_grad);
+        result = x->item_count > TLI_EXACT_ITEMS ? TL_OK : tli_exact_alloc(x);
+        if (!result && x->item_count <= TLI_EXACT_ITEMS) {
+            tli_exact_read_calls(x);
+            tli_exact_read_positions(x);
+        }
+    } else {
+        result = TL_ERROR_NO_MEMORY;
+    }
+    tli_release(env, read_by_grad);
+    return result;
+}
+
+static tl_result tli_exact_plan(tli_exact *x, uint64_t budget, tli_steps *best, uint64_t *cost,
+                                uint64_t *bound) {
+    int32_t start = -1;
+    x->budget = budget;
+    tli_exact_read_before(x);
+    *bound = UINT64_MAX;
+    if (tli_exact_read_budget(x)) start = tli_exact_search(x, bound);
+    x->found = start >= 0;
+    if (start >= 0) {
+        *cost = *bound = x->states[start].cost;
+        tli_exact_add_steps(x, start, best);
+        return best->failed ? TL_ERROR_NO_MEMORY : TL_OK;
+    }
+    if (*bound != UINT64_MAX) return TL_OK;
+    *bound = 0;
+    return TL_ERROR_INFEASIBLE;
+}
+
+// Find a plan of least cost within the budget; graph inputs count, weights do not.
+//
+//   best   an empty list, gets the steps; nothing where no plan was found
+//   cost   of the plan, 0 = none was found
+//   bound  no plan costs less: the cost itself where it is proven
+//   proven 1 = the plan is optimal, or with TL_ERROR_INFEASIBLE that none fits; 0 = *work reached
+//          work_limit, memory was short, or the graph has more than TLI_EXACT_ITEMS items
+//   work   elementary steps, added to what stands there
+//
+// Errors: TL_ERROR_INFEASIBLE, TL_ERROR_NO_MEMORY where there is none to begin with or for the steps.
+static tl_result tli_remat_exact(tl_env *env, const tl_graph *graph, uint64_t budget, int32_t inference,
+                                 tli_remat_watch *watch, uint64_t work_limit, tli_steps *best,
+                                 uint64_t *cost, uint64_t *bound, int32_t *proven, uint64_t *work) {
+    tli_exact x;
+    tl_result result = tli_exact_init(env, &x, graph, inference);
+    *cost = *bound = 0;
+    *proven = 0;
+    x.watch = watch;
+    x.work = *work;
+    x.work_limit = work_limit;
+    if (!result && x.item_count <= TLI_EXACT_ITEMS) {
+        result = tli_exact_plan(&x, budget, best, cost, bound);
+        *proven = result == TL_ERROR_INFEASIBLE || (!result && x.found);
+    }
+    *work = x.work;
+    tli_exact_free(&x);
+    return result;
+}
+
+// What single calls need at least: every call that must run, alone.
+static uint64_t tli_exact_least(const tli_exact *x) {
+    uint64_t least = x->pinned_bytes, bytes;
+    tli_set wanted = tli_set_join(x->positions[x->last].before, x->target);
+    int32_t k;
+    tli_exact_close(x, &wanted);
+    for (k = 0; k < x->call_count; k++) {
+        const tli_exact_call *call = &x->calls[k];
+        if (tli_set_is_empty(tli_set_meet(wanted, tli_set_join(call->made, call->saved)))) continue;
+        bytes = x->pinned_bytes + tli_exact_weigh(x, call->inputs) + call->out_bytes + call->fwork_bytes;
+        bytes -= call->source_bytes;
+        if (bytes > least) least = bytes;
+    }
+    for (k = 0; k < x->position_count - 1; k++) {
+        bytes = x->positions[k].during_bytes + tli_exact_weigh(x, x->positions[k].reads);
+        if (bytes > least) least = bytes;
+    }
+    return least;
+}
+
+// Find the least budget that some plan fits. *proven = 0 (as above): none below *floor fits.
+static tl_result tli_remat_exact_floor(tl_env *env, const tl_graph *graph, int32_t inference,
+                                       tli_remat_watch *watch,
+                                       uint64_t work_limit, uint64_t *floor, int32_t *proven,
+                                       uint64_t *work) {
+    tli_exact x;
+    tl_result result = tli_exact_init(env, &x, graph, inference);
+    *floor = 0;
+    *proven = 0;
+    x.peaks = 1;
+    x.watch = watch;
+    x.work = *work;
+    x.work_limit = work_limit;
+    if (!result && x.item_count <= TLI_EXACT_ITEMS) {
+        tli_exact_read_before(&x);
+        x.paid = tli_exact_least(&x);
+        *proven = tli_exact_search(&x, floor) >= 0;
+    }
+    *work = x.work;
+    tli_exact_free(&x);
+    return result;
+}
+

@@ -1,0 +1,497 @@
+// -- policies: what all of them share --
+
+static const char *const tli_policy_names[] = { TL_POLICIES(TLI_NAME) };
+static const char *const tli_policy_helps[] = { TL_POLICIES(TLI_HELP) };
+
+TLI_IMPL const char *tl_name_policy(tl_policy policy) {
+    return tli_name(tli_policy_names, TL_POLICY_COUNT, (int64_t)policy);
+}
+
+TLI_IMPL const char *tl_explain_policy(tl_policy policy) {
+    return tli_name(tli_policy_helps, TL_POLICY_COUNT, (int64_t)policy);
+}
+
+#ifndef TL_NO_TEXT
+TLI_IMPL int tl_parse_policy(const char *text, tl_policy *policy) {
+    int32_t value;
+    int ok = tli_parse_name(tli_policy_names, TL_POLICY_COUNT, text, tli_text_length(text), &value);
+    *policy = (tl_policy)value;
+    return ok;
+}
+#endif
+
+#define TLI_POLICY_NODES UINT64_C(1048576)  // of all the plans of one walk together, about
+#define TLI_POLICY_ADVANCES UINT64_C(1048576)
+
+typedef struct tli_policy {
+    tl_env          quiet;       // memory of the caller's env; no candidate's failure is the call's
+    const tl_policy_desc *desc;
+    const tl_graph *graph;
+    uint64_t        budget;      // of the plan alone
+    int32_t         is_over;     // 1 = what stands beside the plan is more than the budget
+    int32_t         wants_peak;  // 1 = the least peak is wanted, not the least cost
+    int32_t         overflowed;  // 1 = a plan was left out because its cost does not fit 64 bits
+    int32_t         found;
+    tl_plan         plan;        // the best so far, if found
+    uint64_t        call_count;  // nodes that are no graph inputs
+    uint64_t        fineness;    // values are tried in steps of this part of them, and of 1 at least
+    uint8_t        *keep;        // [tensor_count]
+    int32_t        *cuts;        // [cut_count] ascending
+    int32_t        *last;        // [node_count] the last node that reads it
+    int32_t         cut_count;
+} tli_policy;
+
+static int tli_policy_fits(const tli_policy *p, const tl_plan *plan) {
+    return !p->is_over && plan->peak_bytes <= p->budget;
+}
+
+static int tli_policy_prefers(const tli_policy *p, const tl_plan *plan, const tl_plan *to) {
+    int fits = tli_policy_fits(p, plan);
+    if (fits != tli_policy_fits(p, to)) return fits;
+    if (fits && !p->wants_peak && plan->cost != to->cost) return plan->cost < to->cost;
+    if (plan->peak_bytes != to->peak_bytes) return plan->peak_bytes < to->peak_bytes;
+    return plan->cost < to->cost;
+}
+
+// Take a plan, or what became of it, as one that the policy may answer with.
+static tl_result tli_policy_offer(tli_policy *p, tl_result made, tl_plan *plan) {
+    if (made == TL_ERROR_OVERFLOW) {
+        p->overflowed = 1;
+        return TL_OK;
+    }
+    if (made) return made;
+    if (!p->found || tli_policy_prefers(p, plan, &p->plan)) {
+        tl_plan last = p->plan;
+        p->plan = *plan;
+        *plan = last;
+        p->found = 1;
+    }
+    tl_free_plan(&p->quiet, plan);
+    return TL_OK;
+}
+
+// Nothing that is still to come is better: it fits, and makes nothing twice.
+static int tli_policy_is_done(const tli_policy *p) {
+    return p->found && !p->wants_peak && tli_policy_fits(p, &p->plan) && p->plan.cost <= p->plan.base_cost;
+}
+
+static uint64_t tli_policy_step(const tli_policy *p, uint64_t value) {
+    return value / p->fineness ? value / p->fineness : 1;
+}
+
+static void tli_policy_keep(tli_policy *p, int32_t id, int kept) {
+    const tl_node *node = &p->graph->nodes[id];
+    int32_t i;
+    for (i = node->first_output; i < node->first_output + node->output_count; i++)
+        p->keep[i] = (uint8_t)kept;
+}
+
+static tl_result tli_policy_try(tli_policy *p) {
+    tl_plan plan;
+    tl_result made = tl_plan_kept_set(&p->quiet, p->graph, p->keep, &plan);
+    return tli_policy_offer(p, made, &plan);
+}
+
+static uint64_t tli_find_root(uint64_t value) {  // rounded down
+    uint64_t root = 0;
+    while ((root + 1) * (root + 1) <= value) root++;
+    return root;
+}
+
+// Nothing made above a cut node is read below it.
+static void tli_find_cuts(tli_policy *p) {
+    const tl_graph *graph = p->graph;
+    int32_t id, i, reach = -1;
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        p->last[id] = -1;
+        for (i = node->first_input; i < node->first_input + node->input_count; i++)
+            p->last[graph->outputs[graph->inputs[i].tensor].node] = id;
+    }
+    for (id = 0; id < graph->node_count; id++) {
+        if (graph->nodes[id].is_input) continue;
+        if (reach <= id) p->cuts[p->cut_count++] = id;
+        if (p->last[id] > reach) reach = p->last[id];
+    }
+}
+
+// -- policies: one after the other --
+
+static tl_result tli_policy_keep_all(tli_policy *p) {
+    tl_plan plan;
+    tl_result made = tl_plan_keep_all(&p->quiet, p->graph, p->desc->inference, &plan);
+    return tli_policy_offer(p, made, &plan);
+}
+
+static tl_result tli_policy_try_interval(tli_policy *p, uint64_t interval) {
+    uint64_t number = 0;
+    int32_t id;
+    for (id = 0; id < p->graph->node_count; id++)
+        if (!p->graph->nodes[id].is_input) tli_policy_keep(p, id, number++ % interval == 0);
+    return tli_policy_try(p);
+}
+
+static tl_result tli_policy_every_n(tli_policy *p) {
+    uint64_t interval = p->desc->interval, root = tli_find_root(p->call_count);
+    tl_result result = TL_OK;
+    if (!p->desc->budget_bytes && !interval) interval = root + (root * root < p->call_count);
+    if (interval) return tli_policy_try_interval(p, interval);
+    for (interval = 1; !result && !tli_policy_is_done(p); interval += tli_policy_step(p, interval)) {
+        result = tli_policy_try_interval(p, interval);
+        if (interval >= p->call_count) break;
+    }
+    return result;
+}
+
+static tl_result tli_policy_chen_sqrt(tli_policy *p) {
+    uint64_t interval = p->desc->interval, count = (uint64_t)p->cut_count, root = tli_find_root(count);
+    int32_t k;
+    if (!interval) interval = root + (count - root * root > root);
+    tli_zero(p->keep, (size_t)p->graph->tensor_count);
+    for (k = 0; k < p->cut_count; k++)
+        if (((uint64_t)k + 1) % interval == 0) tli_policy_keep(p, p->cuts[k], 1);
+    return tli_policy_try(p);
+}
+
+// Chen's Algorithm 3. Returns the least number of bytes for which a cut node kept here would not be,
+// the next that gives another set; 0 = none is kept.
+static uint64_t tli_policy_cut_greedily(tli_policy *p, uint64_t bytes) {
+    const tl_graph *graph = p->graph;
+    uint64_t since = 0, next = 0;
+    int32_t id, i, at = 0;
+    tli_zero(p->keep, (size_t)graph->tensor_count);
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        if (node->is_input) continue;
+        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+            since += graph->outputs[i].bytes;
+        if (at == p->cut_count || p->cuts[at] != id) continue;
+        at++;
+        if (since <= bytes) continue;
+        tli_policy_keep(p, id, 1);
+        if (!next || since < next) next = since;
+        since = 0;
+    }
+    return next;
+}
+
+static tl_result tli_policy_chen_greedy(tli_policy *p) {
+    uint64_t bytes = 0, next = 1;
+    tl_result result = TL_OK;
+    p->wants_peak = !p->desc->budget_bytes;
+    while (next && !result && !tli_policy_is_done(p)) {
+        next = tli_policy_cut_greedily(p, bytes);
+        result = tli_policy_try(p);
+        bytes = next - bytes > tli_policy_step(p, bytes) ? next : bytes + tli_policy_step(p, bytes);
+    }
+    return result;
+}
+
+// What a forward costs, or what it costs for each MiB that it leaves behind.
+static uint64_t tli_policy_find_worth(const tl_graph *graph, int32_t id, int per_byte) {
+    const tl_node *node = &graph->nodes[id];
+    uint64_t bytes = node->saved_bytes, scaled;
+    int32_t i;
+    if (!per_byte) return node->fwd_cost;
+    for (i = node->first_output; i < node->first_output + node->output_count; i++)
+        bytes += graph->outputs[i].bytes;
+    return bytes && tli_mul_u64(node->fwd_cost, 1048576, &scaled) ? scaled / bytes : UINT64_MAX;
+}
+
+static tl_result tli_policy_try_threshold(tli_policy *p, uint64_t threshold, int per_byte) {
+    int32_t id;
+    for (id = 0; id < p->graph->node_count; id++)
+        if (!p->graph->nodes[id].is_input)
+            tli_policy_keep(p, id, tli_policy_find_worth(p->graph, id, per_byte) >= threshold);
+    return tli_policy_try(p);
+}
+
+// Each value that occurs is a threshold, the lowest keeps all; `worths` has room for call_count.
+static tl_result tli_policy_try_thresholds(tli_policy *p, uint64_t *worths, int per_byte) {
+    uint64_t at = 0, last;
+    int32_t id;
+    tl_result result = TL_OK;
+    for (id = 0; id < p->graph->node_count; id++)
+        if (!p->graph->nodes[id].is_input) worths[at++] = tli_policy_find_worth(p->graph, id, per_byte);
+    tli_sort_u64(worths, (size_t)at);
+    for (at = 0; at < p->call_count && !result && !tli_policy_is_done(p);) {
+        last = worths[at];
+        result = tli_policy_try_threshold(p, last, per_byte);
+        at += tli_policy_step(p, at);
+        while (at < p->call_count && worths[at] == last) at++;
+    }
+    if (!result && !tli_policy_is_done(p)) result = tli_policy_try_threshold(p, UINT64_MAX, per_byte);
+    return result;
+}
+
+static tl_result tli_policy_selective(tli_policy *p) {
+    uint64_t *worths;
+    tl_result result;
+    if (p->desc->cost_threshold) return tli_policy_try_threshold(p, p->desc->cost_threshold, 0);
+    worths = (uint64_t *)tli_alloc_array(&p->quiet, p->call_count + 1, sizeof *worths);
+    if (!worths) return TL_ERROR_NO_MEMORY;
+    result = tli_policy_try_thresholds(p, worths, 0);
+    if (!result) result = tli_policy_try_thresholds(p, worths, 1);
+    tli_release(&p->quiet, worths);
+    return result;
+}
+
+// -- policies: revolve over the stages between cut nodes --
+//
+// Only calls are written down: a tensor lives from a call that makes it to its last reader before the
+// next such call, so what holds a slot is what an advance made last.
+
+typedef struct tli_stages {
+    const tli_policy *policy;
+    tli_steps         calls;
+    uint8_t *carries;   // [node_count] the end of its stage cannot be made without it
+    uint8_t *ran;       // [node_count]
+    uint8_t *wanted;    // [node_count] in the stage that is being reversed
+    int32_t *slots;     // [cut_count + 1] stages after which a checkpoint stands, from the first on
+} tli_stages;
+
+// Stage 0 is the graph inputs, stage k the nodes behind cut node k-1, up to and with cut node k.
+static int32_t tli_find_stage_end(const tli_stages *s, int32_t stage) {
+    return stage ? s->policy->cuts[stage - 1] : -1;
+}
+
+static void tli_stage_want(const tli_stages *s, int32_t id, int32_t first, int by_backward, uint8_t *wanted) {
+    const tl_graph *graph = s->policy->graph;
+    const tl_node *node = &graph->nodes[id];
+    int32_t i;
+    for (i = node->first_input; i < node->first_input + node->input_count; i++) {
+        int32_t maker = graph->outputs[graph->inputs[i].tensor].node;
+        if (maker >= first && (!by_backward || graph->inputs[i].needed)) wanted[maker] = 1;
+    }
+}
+
+static void tli_find_carriers(tli_stages *s) {
+    int32_t stage, id;
+    for (stage = s->policy->cut_count; stage > 0; stage--) {
+        int32_t first = tli_find_stage_end(s, stage - 1) + 1, end = tli_find_stage_end(s, stage);
+        s->carries[end] = 1;
+        for (id = end; id >= first; id--)
+            if (s->carries[id]) tli_stage_want(s, id, first, 0, s->carries);
+    }
+}
+
+static void tli_stage_forward(tli_stages *s, int32_t id, int saves) {
+    const tl_node *node = &s->policy->graph->nodes[id];
+    if (node->is_input) return;
+    s->ran[id] = 1;
+    tli_add_step(&s->calls, tli_step_of(tli_forward_kind(node, saves), id, TL_ALL_OUTPUTS));
+}
+
+static void tli_stages_advance(tli_stages *s, int32_t from, int32_t to) {
+    int32_t id;
+    for (id = tli_find_stage_end(s, from) + 1; id <= tli_find_stage_end(s, to); id++)
+        if (s->carries[id]) tli_stage_forward(s, id, 0);
+}
+
+// What the backwards of a stage read is made again, and what never ran does; then they run. The end
+// of the stage is there already: it was the checkpoint that the stage behind was reversed from.
+static void tli_stage_reverse(tli_stages *s, int32_t stage) {
+    const tl_graph *graph = s->policy->graph;
+    int32_t first = tli_find_stage_end(s, stage - 1) + 1, end = tli_find_stage_end(s, stage), id, i;
+    tli_zero(s->wanted + first, (size_t)end + 1 - (size_t)first);
+    for (id = end; id >= first; id--) {
+        const tl_node *node = &graph->nodes[id];
+        if (!s->ran[id] && (node->has_grad || node->keep)) s->wanted[id] = 1;
+        if (node->saved_bytes) s->wanted[id] = 1;
+        for (i = node->first_output; i < node->first_output + node->output_count && id < end; i++)
+            s->wanted[id] |= graph->outputs[i].needed;
+        if (node->has_grad) tli_stage_want(s, id, first, 1, s->wanted);
+        if (s->wanted[id]) tli_stage_want(s, id, first, 0, s->wanted);
+    }
+    for (id = first; id <= end; id++)
+        if (s->wanted[id]) tli_stage_forward(s, id, 1);
+    for (id = end; id >= first; id--)
+        if (graph->nodes[id].has_grad)
+            tli_add_step(&s->calls, tli_step_of(TL_STEP_BACKWARD, id, TL_ALL_OUTPUTS));
+}
+
+// The binomial schedule with an explicit stack of the checkpoints, as in tl_plan_revolve.
+static void tli_stages_reverse(tli_stages *s, int32_t slot_count) {
+    int32_t right = s->policy->cut_count, depth = 1;
+    tli_zero(s->ran, (size_t)s->policy->graph->node_count);
+    s->slots[0] = 0;
+    while (right > 0 && !s->calls.failed) {
+        int32_t left = s->slots[depth - 1], count = right - left;
+        if (count == 1) {
+            tli_stage_reverse(s, right--);
+            if (depth > 1) depth--;
+        } else if (depth == slot_count) {
+            tli_stages_advance(s, left, right - 1);
+            tli_stage_reverse(s, right--);
+        } else {
+            s->slots[depth] = left + tli_split_chain(count, slot_count - depth + 1);
+            tli_stages_advance(s, left, s->slots[depth]);
+            depth++;
+        }
+    }
+}
+
+static tl_result tli_policy_try_slots(tli_policy *p, tli_stages *s, uint64_t slots) {
+    uint64_t most = (uint64_t)p->cut_count + 1;
+    tl_plan plan;
+    tl_result made;
+    tli_zero(&plan, sizeof plan);
+    s->calls = tli_steps_of(&p->quiet);
+    tli_stages_reverse(s, (int32_t)(slots < most ? slots : most));
+    made = tli_plan_calls(&s->calls, s->calls.count, NULL, "tl_plan_policy", p->graph, 0, &plan);
+    return tli_policy_offer(p, made, &plan);
+}
+
+static tl_result tli_policy_walk_slots(tli_policy *p, tli_stages *s) {
+    uint64_t slots = (uint64_t)p->cut_count, advances;
+    tl_result result = tli_policy_try_slots(p, s, slots ? slots : 1);
+    while (!result && slots > 1 && !tli_policy_fits(p, &p->plan)) {
+        slots -= tli_policy_step(p, slots);
+        if (tl_find_revolve_advances(&p->quiet, (uint64_t)p->cut_count, slots, &advances) ||
+            advances > TLI_POLICY_ADVANCES) break;
+        result = tli_policy_try_slots(p, s, slots);
+    }
+    return result;
+}
+
+static tl_result tli_policy_revolve(tli_policy *p) {
+    uint64_t count = (uint64_t)p->graph->node_count;
+    tli_stages s;
+    tl_result result = TL_ERROR_NO_MEMORY;
+    tli_zero(&s, sizeof s);
+    s.policy = p;
+    s.carries = (uint8_t *)tli_alloc_array(&p->quiet, count, 3);
+    s.slots = (int32_t *)tli_alloc_array(&p->quiet, (uint64_t)p->cut_count + 1, sizeof *s.slots);
+    if (s.carries && s.slots) {
+        s.ran = s.carries + count;
+        s.wanted = s.ran + count;
+        tli_find_carriers(&s);
+        result = p->desc->slot_count ? tli_policy_try_slots(p, &s, p->desc->slot_count)
+                                     : tli_policy_walk_slots(p, &s);
+    }
+    tli_release(&p->quiet, s.carries);
+    tli_release(&p->quiet, s.slots);
+    return result;
+}
+
+// Where nothing fits, the plan of the least budget says what does.
+static tl_result tli_policy_chain(tli_policy *p) {
+    tl_chain_plan_desc desc;
+    tl_remat_report report;
+    tl_plan plan;
+    tl_result made;
+    tli_zero(&desc, sizeof desc);
+    desc.graph = p->graph;
+    desc.budget_bytes = p->budget ? p->budget : 1;
+    made = tl_plan_chain(&p->quiet, &desc, &plan, &report);
+    if (made == TL_ERROR_INFEASIBLE) {
+        desc.budget_bytes = report.least_budget_bytes;
+        made = tl_plan_chain(&p->quiet, &desc, &plan, &report);
+    }
+    return tli_policy_offer(p, made, &plan);
+}
+
+// -- policies: the call --
+
+static tl_result tli_policy_run(tli_policy *p) {
+    switch (p->desc->policy) {
+    case TL_POLICY_KEEP_ALL: return tli_policy_keep_all(p);
+    case TL_POLICY_EVERY_N: return tli_policy_every_n(p);
+    case TL_POLICY_CHEN_SQRT: return tli_policy_chen_sqrt(p);
+    case TL_POLICY_CHEN_GREEDY: return tli_policy_chen_greedy(p);
+    case TL_POLICY_SELECTIVE: return tli_policy_selective(p);
+    case TL_POLICY_REVOLVE: return tli_policy_revolve(p);
+    case TL_POLICY_CHAIN: return tli_policy_chain(p);
+    case TL_POLICY_COUNT: break;
+    }
+    return TL_OK;
+}
+
+// "budget_bytes: chen-sqrt needs 340 bytes, at node 3 (conv1)"
+static tl_result tli_policy_refuse(tl_env *env, tli_policy *p) {
+    tl_simulate_desc desc;
+    tl_report report;
+    tli_writer w;
+    tl_result result;
+    tli_zero(&desc, sizeof desc);
+    desc.graph = p->graph;
+    desc.plan = &p->plan;
+    result = tli_simulate(&p->quiet, "tl_plan_policy", &desc, &report);
+    if (result) return result;
+    w = tli_begin_error(env, TL_ERROR_INFEASIBLE, "tl_plan_policy");
+    tli_put(&w, "budget_bytes: ");
+    tli_put(&w, tl_name_policy(p->desc->policy));
+    tli_put(&w, " needs ");
+    tli_put_u64(&w, tli_remat_with_base(p->plan.peak_bytes, p->desc->base_bytes));
+    tli_put(&w, " bytes");
+    if (report.peak_step >= 0) {
+        int32_t node = p->plan.steps[report.peak_step].node;
+        tli_put(&w, ", at node ");
+        tli_put_i64(&w, node);
+        tli_put(&w, " (");
+        tli_put(&w, tl_name_node(p->graph, node));
+        tli_put(&w, ")");
+    }
+    return tli_end_error(env, &w, TL_ERROR_INFEASIBLE);
+}
+
+static tl_result tli_check_policy(tl_env *env, const tl_policy_desc *desc) {
+    const char *function = "tl_plan_policy";
+    if ((uint32_t)desc->policy >= (uint32_t)TL_POLICY_COUNT)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "policy: there is no such one");
+    if (desc->inference != 0 && desc->inference != 1)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "inference: must be 0 or 1");
+    if (desc->inference && desc->policy != TL_POLICY_KEEP_ALL)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function,
+                        "policy: must be keep-all for inference: without backwards there is nothing to keep");
+    return tl_check_graph(env, desc->graph);
+}
+
+static tl_result tli_policy_init(tl_env *env, const tl_policy_desc *desc, tli_policy *p) {
+    uint64_t budget = desc->budget_bytes ? desc->budget_bytes : UINT64_MAX;
+    int32_t id;
+    tli_zero(p, sizeof *p);
+    if (env) p->quiet = *env;
+    p->quiet.log = NULL;
+    p->desc = desc;
+    p->graph = desc->graph;
+    p->is_over = budget < desc->base_bytes;
+    p->budget = budget > desc->base_bytes ? budget - desc->base_bytes : 0;
+    for (id = 0; id < p->graph->node_count; id++) p->call_count += !p->graph->nodes[id].is_input;
+    p->fineness = TLI_POLICY_NODES / (uint64_t)p->graph->node_count;
+    if (p->fineness < 32) p->fineness = 32;
+    p->keep = (uint8_t *)tli_alloc_array(&p->quiet, (uint64_t)p->graph->tensor_count, 1);
+    p->cuts = (int32_t *)tli_alloc_array(&p->quiet, (uint64_t)p->graph->node_count, sizeof *p->cuts);
+    p->last = (int32_t *)tli_alloc_array(&p->quiet, (uint64_t)p->graph->node_count, sizeof *p->last);
+    if (!p->keep || !p->cuts || !p->last) return TL_ERROR_NO_MEMORY;
+    tli_find_cuts(p);
+    return TL_OK;
+}
+
+TLI_IMPL tl_result tl_plan_policy(tl_env *env, const tl_policy_desc *desc, tl_plan *plan) {
+    tli_policy p;
+    tl_result result;
+    TL_ASSERT(desc && desc->graph && plan);
+    tli_zero(plan, sizeof *plan);
+    result = tli_check_policy(env, desc);
+    if (result) return result;
+    result = tli_policy_init(env, desc, &p);
+    if (!result) result = tli_policy_run(&p);
+    if (!result && !p.found) result = TL_ERROR_OVERFLOW;
+    if (!result && !tli_policy_fits(&p, &p.plan)) result = tli_policy_refuse(env, &p);
+    tli_release(&p.quiet, p.keep);
+    tli_release(&p.quiet, p.cuts);
+    tli_release(&p.quiet, p.last);
+    if (!result) {
+        p.plan.base_bytes = desc->base_bytes;
+        *plan = p.plan;
+        return TL_OK;
+    }
+    tl_free_plan(&p.quiet, &p.plan);
+    if (result == TL_ERROR_INFEASIBLE) return result;
+    return result == TL_ERROR_OVERFLOW
+        ? tli_fail(env, result, "tl_plan_policy", "graph: the cost of the plan does not fit 64 bits")
+        : tli_fail(env, result, "tl_plan_policy", "no memory to plan");
+}
+#endif  // TL_NO_PLANNERS
+

@@ -1,0 +1,535 @@
+// -- remat: the parts joined --
+
+// Without a limit of the caller's: steps per node and node, within bounds. A step is 2 to 3 ns: a tenth of a
+// second at 100 nodes, from 250 nodes on two thirds of one.
+#define TLI_REMAT_WORK UINT64_C(4000)
+#define TLI_REMAT_LEAST_WORK UINT64_C(30000000)
+#define TLI_REMAT_MOST_WORK UINT64_C(250000000)
+
+typedef struct tli_remat {
+    tl_env          quiet;        // memory of the caller's env; what fails on the way is no error of the call
+    const tl_graph *graph;
+    uint64_t        budget;       // of the plan alone
+    const tl_device *device;
+    uint64_t        host_budget;  // 0 = no host tier
+    uint64_t        work, work_limit, bound, least, floor;
+    int32_t         inference, node, floor_node;
+    int32_t         is_over;      // 1 = what stands beside the plan is more than the budget
+    int32_t         none;         // 1 = certainly no plan fits
+    int32_t         uncountable;  // 1 = numbers too large for the search
+    tli_remat_watch watch;
+    tl_plan         plan;         // the best so far; no steps = none
+    int32_t         found;
+    tli_rs_calls    start;        // what the search may begin with besides its own; none = 0
+} tli_remat;
+
+// A part has done some work.
+static void tli_remat_add_work(tli_remat *r, uint64_t work) {
+    r->work += work;
+    r->watch.before = r->watch.now.work = r->work;
+    r->watch.now.bound_cost = r->bound;
+}
+
+static uint64_t tli_remat_share(const tli_remat *r, uint64_t part, uint64_t of) {
+    uint64_t left = r->work < r->work_limit ? r->work_limit - r->work : 0;
+    return r->watch.stopped ? 0 : left / of * part;
+}
+
+// Keep a measured plan where it fits and none found before is as cheap; otherwise it is released.
+static void tli_remat_offer(tli_remat *r, tl_plan *plan) {
+    if (!r->is_over && plan->peak_bytes <= r->budget && plan->host_peak_bytes <= r->host_budget &&
+        (!r->found || plan->cost < r->plan.cost)) {
+        tl_plan last = r->plan;
+        r->plan = *plan;
+        *plan = last;
+        r->found = 1;
+        r->watch.now.cost = r->plan.cost;
+    }
+    tl_free_plan(&r->quiet, plan);
+}
+
+// Whatever made the steps, the simulator has the last word: what it refuses is not offered.
+static tl_result tli_remat_offer_steps(tli_remat *r, tli_steps *steps) {
+    tl_plan plan;
+    tl_result result;
+    tli_zero(&plan, sizeof plan);
+    result = tli_finish_plan(steps, "tl_plan_remat", r->graph, r->inference, &plan);
+    if (!result && r->host_budget) {
+        result = tli_measure(&r->quiet, "tl_plan_remat", r->graph, r->device, 1, &plan);
+        if (result) tl_free_plan(&r->quiet, &plan);
+    }
+    if (!result) tli_remat_offer(r, &plan);
+    return result == TL_ERROR_NO_MEMORY ? result : TL_OK;
+}
+
+static int tli_remat_is_done(const tli_remat *r) { return r->found && r->plan.cost <= r->bound; }
+
+// No plan fits: what is known of the least budget.
+static tl_result tli_remat_rule_out(tli_remat *r) {
+    r->none = 1;
+    if (r->floor <= r->budget && !r->is_over) { r->floor = r->budget + 1; r->floor_node = -1; }
+    return TL_OK;
+}
+
+// Equal layers: the optimum in closed form.
+static tl_result tli_remat_try_revolve(tli_remat *r) {
+    uint64_t least, slots = tli_find_slots(r->graph, r->budget, &least);
+    tli_steps steps;
+    tl_result result;
+    if (!slots) {
+        r->least = r->floor = least;
+        r->node = r->floor_node = r->graph->node_count - 1;
+        return tli_remat_rule_out(r);
+    }
+    result = tli_revolve(&r->quiet, r->graph, slots, &steps);
+    if (result) { tli_release(&r->quiet, steps.steps); return result; }
+    result = tli_remat_offer_steps(r, &steps);
+    if (!result && r->found) r->watch.now.bound_cost = r->bound = r->plan.cost;
+    tli_remat_add_work(r, (uint64_t)r->graph->node_count);
+    return result;
+}
+
+// Everything kept, and what no plan can do without: the bound without any search.
+static tl_result tli_remat_begin(tli_remat *r) {
+    uint64_t work = 0;
+    tl_plan plan;
+    tl_result result = tl_plan_keep_all(&r->quiet, r->graph, r->inference, &plan);
+    r->node = r->floor_node = -1;
+    if (result) return result;
+    r->least = plan.peak_bytes;
+    tli_remat_offer(r, &plan);
+    if (!r->inference && !r->is_over && !r->host_budget && tli_is_revolve_chain(r->graph)) {
+        result = tli_remat_try_revolve(r);
+        if (result || r->none || tli_remat_is_done(r)) return result;
+    }
+    result = tli_remat_floor(&r->quiet, r->graph, r->inference, r->host_budget > 0, &r->floor, &r->floor_node);
+    if (result) return result;
+    if (r->floor > r->budget || r->is_over) return tli_remat_rule_out(r);
+    result = tli_remat_bound(&r->quiet, r->graph, UINT64_MAX, r->inference, &r->watch, 0, &r->bound, &work);
+    tli_remat_add_work(r, (uint64_t)r->graph->node_count);
+    return result;
+}
+
+static tl_result tli_remat_try_exact(tli_remat *r) {
+    tli_steps steps = tli_steps_of(&r->quiet);
+    uint64_t cost, bound, work = 0, limit = tli_remat_share(r, 1, r->graph->node_count > 64 ? 8 : 2);
+    int32_t proven;
+    tl_result result = tli_remat_exact(&r->quiet, r->graph, r->budget, r->inference, &r->watch, limit,
+                                       &steps, &cost, &bound, &proven, &work);
+    tli_remat_add_work(r, work);
+    if (!result && bound > r->bound) r->watch.now.bound_cost = r->bound = bound;
+    if (!result && proven) return tli_remat_offer_steps(r, &steps);
+    tli_release(&r->quiet, steps.steps);
+    return result == TL_ERROR_INFEASIBLE ? tli_remat_rule_out(r) : result;
+}
+
+static tl_result tli_remat_try_bound(tli_remat *r) {
+    uint64_t bound, work = 0;
+    tl_result result = tli_remat_bound(&r->quiet, r->graph, r->budget, r->inference, &r->watch,
+                                       tli_remat_share(r, 1, 2), &bound, &work);
+    tli_remat_add_work(r, work);
+    if (!result && bound > r->bound) r->watch.now.bound_cost = r->bound = bound;
+    return result == TL_ERROR_INFEASIBLE ? tli_remat_rule_out(r) : result;
+}
+
+// The calls of a plan, for the search to begin with.
+static tl_result tli_remat_set_start(tli_remat *r, const tli_steps *steps) {
+    int32_t i;
+    for (i = 0; i < steps->count; i++) {
+        const tl_step *step = &steps->steps[i];
+        if (step->kind > TL_STEP_BACKWARD) continue;
+        if (!tli_rs_add_call(&r->quiet, &r->start, 2 * step->node + (step->kind == TL_STEP_BACKWARD)))
+            return TL_ERROR_NO_MEMORY;
+    }
+    return tli_rs_add_call(&r->quiet, &r->start, 2 * r->graph->node_count) ? TL_OK : TL_ERROR_NO_MEMORY;
+}
+
+// The optimum over persistent schedules, stage by stage.
+static tl_result tli_remat_try_chain(tli_remat *r) {
+    tli_pc_result found;
+    tli_steps steps;
+    uint64_t limit = tli_remat_share(r, 1, 10);
+    tl_result result = tli_remat_chain(&r->quiet, r->graph, r->budget, limit, &steps, &found);
+    tli_remat_add_work(r, found.work);
+    if (!result) result = tli_remat_set_start(r, &steps);
+    if (!result) return tli_remat_offer_steps(r, &steps);
+    tli_release(&r->quiet, steps.steps);
+    return result == TL_ERROR_INFEASIBLE || result == TL_ERROR_OVERFLOW ? TL_OK : result;
+}
+
+// Without the work to improve it where that is of no use: then only a plan is wanted, or the least budget.
+static tl_result tli_remat_try_search(tli_remat *r) {
+    tli_remat_input in;
+    tli_steps steps;
+    uint64_t cost, work, least;
+    int32_t node;
+    tl_result result;
+    tli_zero(&in, sizeof in);
+    in.env = &r->quiet;
+    in.graph = r->graph;
+    in.budget = r->budget;
+    in.inference = r->inference;
+    in.work_limit = r->none ? 0 : tli_remat_share(r, 1, 1);
+    in.bound = r->bound;
+    in.start = &r->start;
+    in.watch = &r->watch;
+    result = tli_remat_search(&in, &steps, &cost, &work, &least, &node);
+    tli_remat_add_work(r, work);
+    r->uncountable = result == TL_ERROR_OVERFLOW;
+    if (result == TL_ERROR_INFEASIBLE && least < r->least) { r->least = least; r->node = node; }
+    if (!result) return tli_remat_offer_steps(r, &steps);
+    return result == TL_ERROR_INFEASIBLE || r->uncountable ? TL_OK : result;
+}
+
+// The least budget of a small graph, where nothing fits.
+static tl_result tli_remat_find_least(tli_remat *r) {
+    uint64_t floor, work = 0, limit = tli_remat_share(r, 1, 4);
+    int32_t proven;
+    tl_result result = tli_remat_exact_floor(&r->quiet, r->graph, r->inference, &r->watch, limit, &floor,
+                                             &proven, &work);
+    tli_remat_add_work(r, work);
+    if (!result && floor > r->floor) { r->floor = floor; r->floor_node = -1; }
+    if (!result && proven && r->floor < r->least) { r->least = r->floor; r->node = r->floor_node; }
+    return result;
+}
+
+// -- remat: with a host tier --
+
+// Improve the plan found so far, or find one, with spills and fetches.
+static tl_result tli_remat_try_offload(tli_remat *r, uint64_t work_limit) {
+    tli_remat_input in;
+    tli_steps steps;
+    uint64_t work;
+    tl_result result;
+    tli_zero(&in, sizeof in);
+    in.env = &r->quiet;
+    in.graph = r->graph;
+    in.budget = r->budget;
+    in.inference = r->inference;
+    in.work_limit = work_limit;
+    in.bound = r->bound;
+    in.watch = &r->watch;
+    in.fetches = 1;
+    result = tli_remat_offload(&in, r->device, r->host_budget, &r->plan, &steps, &work);
+    tli_remat_add_work(r, work);
+    if (!result) return tli_remat_offer_steps(r, &steps);
+    return result == TL_ERROR_NO_MEMORY ? result : TL_OK;
+}
+
+// Raise the bound by relaxations for one end T0 after the other: a plan ends behind T0, or not before
+// g(T0). First the end of the plan, in both ways, with half of the work; then bisection between what is
+// known and it, in the way that was better.
+static tl_result tli_remat_bound_offload(tli_remat *r) {
+    enum { ROUNDS = 9 };
+    uint64_t high = r->plan.cost, limit = tli_remat_share(r, 1, 8), bound, work, last = 0;
+    tli_rb_host host;
+    int32_t round;
+    tl_result result;
+    host.bytes = r->host_budget;
+    host.rate = r->device ? r->device->link_bytes_per_second : 0;
+    for (round = 0; round < ROUNDS && r->bound < high && !r->watch.stopped; round++) {
+        host.time = round > 1 ? r->bound + (high - r->bound) / 2 : r->plan.cost - 1;
+        if (round < 2) host.is_even = round;
+        work = 0;
+        result = tli_remat_bound_host(&r->quiet, r->graph, r->budget, &host, r->inference, &r->watch,
+                                      round > 1 ? limit / (ROUNDS - 2) * 2 : limit, &bound, &work);
+        tli_remat_add_work(r, work + (uint64_t)r->graph->node_count);
+        if (result && result != TL_ERROR_INFEASIBLE) return result;
+        if (round == 1 && bound <= last) host.is_even = 0;
+        last = bound;
+        if (bound <= host.time) high = host.time;
+        else bound = host.time + 1;
+        if (bound > r->bound) r->watch.now.bound_cost = r->bound = bound;
+    }
+    return TL_OK;
+}
+
+// Nothing fits: look for the least budget with a host, by bisection between what no plan can do without
+// and what some plan takes.
+static tl_result tli_remat_least_offload(tli_remat *r) {
+    uint64_t low = r->floor, high = r->least, budget = low, work;
+    tl_result result = TL_OK;
+    while (low < high && !result && !r->watch.stopped) {
+        tl_plan plan, none;
+        tli_remat_input in;
+        tli_steps steps;
+        tli_zero(&plan, sizeof plan);
+        tli_zero(&none, sizeof none);
+        tli_zero(&in, sizeof in);
+        in.env = &r->quiet; in.graph = r->graph; in.budget = budget; in.inference = r->inference;
+        in.watch = &r->watch; in.fetches = 1;
+        result = tli_remat_offload(&in, r->device, r->host_budget, &none, &steps, &work);
+        tli_remat_add_work(r, work);
+        if (!result) result = tli_finish_plan(&steps, "tl_plan_remat", r->graph, r->inference, &plan);
+        if (!result && plan.peak_bytes < r->least) {
+            r->least = high = plan.peak_bytes;
+            r->node = plan.peak_bytes == r->floor ? r->floor_node : -1;
+        } else if (result != TL_ERROR_NO_MEMORY) {
+            low = budget + 1;
+        }
+        if (result != TL_ERROR_NO_MEMORY) result = TL_OK;
+        tl_free_plan(&r->quiet, &plan);
+        if (high - low <= high / 4096) break;
+        budget = low + (high - low) / 2;
+    }
+    return result;
+}
+
+// One tier: the parts in turn, until one of them has the last word.
+static tl_result tli_remat_run_alone(tli_remat *r) {
+    int has_stages = !r->inference && !r->is_over;
+    tl_result result = tli_remat_begin(r);
+    if (!result && r->none && r->least == r->floor) return TL_ERROR_INFEASIBLE;
+    if (!result && !r->none && !tli_remat_is_done(r)) result = tli_remat_try_exact(r);
+    if (!result && !r->none && !tli_remat_is_done(r)) result = tli_remat_try_bound(r);
+    if (!result && !r->none && has_stages && !tli_remat_is_done(r) && !r->watch.stopped)
+        result = tli_remat_try_chain(r);
+    if (!result && !tli_remat_is_done(r) && !(r->found && r->watch.stopped)) result = tli_remat_try_search(r);
+    if (!result && !r->found) result = tli_remat_find_least(r);
+    if (result) return result;
+    if (r->found) return TL_OK;
+    return r->uncountable && !r->none ? TL_ERROR_OVERFLOW : TL_ERROR_INFEASIBLE;
+}
+
+// Two tiers: first the plan without the host, made with all the work that it would get alone, so that the host
+// never makes a plan dearer; then as much work again.
+static tl_result tli_remat_run_offload(tli_remat *r) {
+    uint64_t host_budget = r->host_budget, bound, floor;
+    int32_t node;
+    tl_result result = tli_remat_begin(r);
+    bound = r->bound;
+    floor = r->floor;  // what holds with the host, too
+    node = r->floor_node;
+    if (!result && !r->none) {
+        r->host_budget = 0;
+        result = tli_remat_run_alone(r);
+        if (result == TL_ERROR_INFEASIBLE || result == TL_ERROR_OVERFLOW) result = TL_OK;
+        r->host_budget = host_budget;
+        r->none = 0;
+        r->watch.now.bound_cost = r->bound = bound;
+        r->floor = floor;
+        r->floor_node = node;
+        r->watch.now.work_limit = r->work_limit += r->work_limit;
+    }
+    if (!result && !r->none && !tli_remat_is_done(r)) {
+        result = tli_remat_try_offload(r, tli_remat_share(r, 1, 8));
+        if (!result && r->found) result = tli_remat_bound_offload(r);
+        if (!result && !tli_remat_is_done(r)) result = tli_remat_try_offload(r, tli_remat_share(r, 1, 1));
+    }
+    if (!result && !r->found) result = tli_remat_least_offload(r);
+    if (result) return result;
+    return r->found ? TL_OK : TL_ERROR_INFEASIBLE;
+}
+
+static tl_result tli_remat_run(tli_remat *r) {
+    return r->host_budget ? tli_remat_run_offload(r) : tli_remat_run_alone(r);
+}
+
+static tl_result tli_remat_refuse(tl_env *env, const tli_remat *r, const tl_remat_report *report) {
+    tli_writer w = tli_begin_error(env, TL_ERROR_INFEASIBLE, "tl_plan_remat");
+    tli_put(&w, "budget_bytes: no plan found below ");
+    tli_put_u64(&w, report->least_budget_bytes);
+    tli_put(&w, " bytes");
+    if (report->limiting_node >= 0) {
+        tli_put(&w, ", which node ");
+        tli_put_i64(&w, report->limiting_node);
+        tli_put(&w, " (");
+        tli_put(&w, tl_name_node(r->graph, report->limiting_node));
+        tli_put(&w, ") takes");
+    }
+    tli_put(&w, report->proven ? "; none fits" : "; whether one exists is not known");
+    return tli_end_error(env, &w, TL_ERROR_INFEASIBLE);
+}
+
+static uint64_t tli_remat_with_base(uint64_t bytes, uint64_t base) {
+    uint64_t sum;
+    return tli_add_u64(bytes, base, &sum) ? sum : UINT64_MAX;
+}
+
+static void tli_remat_report(const tli_remat *r, tl_result result, tl_remat_report *report) {
+    uint64_t base = r->watch.desc->base_bytes;
+    report->limiting_node = -1;
+    report->work = r->work;
+    if (!result) {
+        report->cost = r->plan.cost;
+        report->bound_cost = r->plan.bound_cost;
+        report->proven = report->cost == report->bound_cost;
+        if (!report->proven && report->bound_cost)
+            report->gap_ratio = (double)(report->cost - report->bound_cost) / (double)report->bound_cost;
+    } else if (result == TL_ERROR_INFEASIBLE) {
+        report->least_budget_bytes = tli_remat_with_base(r->least, base);
+        report->bound_budget_bytes = tli_remat_with_base(r->floor, base);
+        report->limiting_node = r->node;
+        report->proven = r->none;
+    }
+}
+
+static uint64_t tli_remat_default_work(const tl_graph *graph) {
+    uint64_t nodes = (uint64_t)graph->node_count, work = TLI_REMAT_WORK * nodes * nodes;
+    if (work < TLI_REMAT_LEAST_WORK) return TLI_REMAT_LEAST_WORK;
+    return work < TLI_REMAT_MOST_WORK ? work : TLI_REMAT_MOST_WORK;
+}
+
+static tl_result tli_check_remat(tl_env *env, const tl_remat_desc *desc) {
+    tl_result result = tl_check_graph(env, desc->graph);
+    if (desc->inference != 0 && desc->inference != 1)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, "tl_plan_remat", "inference: must be 0 or 1");
+    return !result && desc->device ? tl_check_device(env, desc->device) : result;
+}
+
+TLI_IMPL tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan *plan,
+                                 tl_remat_report *report) {
+    uint64_t budget;
+    tli_remat r;
+    tl_remat_report local;
+    tl_result result;
+    TL_ASSERT(desc && desc->graph && plan);
+    if (!report) report = &local;
+    tli_zero(plan, sizeof *plan);
+    tli_zero(report, sizeof *report);
+    tli_zero(&r, sizeof r);
+    result = tli_check_remat(env, desc);
+    if (result) return result;
+    if (env) r.quiet = *env;
+    r.quiet.log = NULL;
+    budget = desc->budget_bytes ? desc->budget_bytes : UINT64_MAX;
+    if (desc->device && desc->device->device_capacity_bytes && desc->device->device_capacity_bytes < budget)
+        budget = desc->device->device_capacity_bytes;
+    r.graph = desc->graph;
+    r.inference = desc->inference;
+    r.is_over = budget < desc->base_bytes;
+    r.budget = budget > desc->base_bytes ? budget - desc->base_bytes : 0;
+    r.work_limit = desc->work_limit ? desc->work_limit : tli_remat_default_work(r.graph);
+    r.watch.now.work_limit = r.work_limit;
+    r.watch.desc = desc;
+    r.device = desc->device;
+    r.host_budget = desc->host_budget_bytes;
+    if (r.device && r.device->host_capacity_bytes && r.device->host_capacity_bytes < r.host_budget)
+        r.host_budget = r.device->host_capacity_bytes;
+    result = tli_remat_run(&r);
+    if (!result) {
+        r.plan.base_bytes = desc->base_bytes;
+        r.plan.bound_cost = r.bound < r.plan.cost ? r.bound : r.plan.cost;
+        *plan = r.plan;
+    } else {
+        tl_free_plan(&r.quiet, &r.plan);
+    }
+    tli_release(&r.quiet, r.start.calls);
+    tli_remat_report(&r, result, report);
+    if (result == TL_ERROR_INFEASIBLE) return tli_remat_refuse(env, &r, report);
+    if (result == TL_ERROR_OVERFLOW)
+        return tli_fail(env, result, "tl_plan_remat", "graph: bytes must fit 60 bits, costs of forwards 56");
+    if (result) return tli_fail(env, result, "tl_plan_remat", "no memory to plan");
+    return TL_OK;
+}
+
+// -- remat: chains --
+
+typedef struct tli_chain_answer {
+    tl_plan  plan;
+    uint64_t budget, bound, least, work;   // bytes without base
+    int32_t  node;                         // that peaks at the least budget
+} tli_chain_answer;
+
+static tl_result tli_chain_refuse(tl_env *env, const tl_graph *graph, const tl_remat_report *report) {
+    tli_writer w = tli_begin_error(env, TL_ERROR_INFEASIBLE, "tl_plan_chain");
+    tli_put(&w, "budget_bytes: no persistent schedule ");
+    tli_put(&w, report->proven ? "fits below " : "found below ");
+    tli_put_u64(&w, report->least_budget_bytes);
+    tli_put(&w, " bytes, which node ");
+    tli_put_i64(&w, report->limiting_node);
+    tli_put(&w, " (");
+    tli_put(&w, tl_name_node(graph, report->limiting_node));
+    tli_put(&w, ") takes");
+    return tli_end_error(env, &w, TL_ERROR_INFEASIBLE);
+}
+
+// The node at which a plan peaks.
+static tl_result tli_find_peak_node(tl_env *env, const tl_graph *graph, const tl_plan *plan, int32_t *node) {
+    tl_simulate_desc desc;
+    tl_report report;
+    tl_result result;
+    tli_zero(&desc, sizeof desc);
+    desc.graph = graph;
+    desc.plan = plan;
+    result = tl_simulate_plan(env, &desc, &report);
+    *node = !result && report.peak_step >= 0 ? plan->steps[report.peak_step].node : 0;
+    return result;
+}
+
+static tl_result tli_plan_stages(tl_env *env, const tl_chain_plan_desc *desc, uint64_t budget, tl_plan *plan,
+                                 tl_remat_report *report) {
+    uint64_t limit = desc->work_limit ? desc->work_limit : TLI_PC_WORK, work = 0;
+    tli_pc_result found;
+    tli_steps steps;
+    tli_remat_watch watch;
+    tl_remat_desc remat;
+    tl_result result = tli_remat_chain(env, desc->graph, budget, limit, &steps, &found), last;
+    int infeasible = result == TL_ERROR_INFEASIBLE;
+    report->work = found.work;
+    if (result && !infeasible) {
+        tli_release(env, steps.steps);
+        return result;
+    }
+    report->proven = found.exact;
+    if (infeasible && !steps.count) {
+        report->least_budget_bytes = report->bound_budget_bytes = found.least;
+        report->limiting_node = desc->graph->node_count - 1;
+        return result;
+    }
+    last = tli_finish_plan(&steps, "tl_plan_chain", desc->graph, 0, plan);
+    if (last) return last;
+    if (infeasible) {
+        report->least_budget_bytes = plan->peak_bytes;
+        report->bound_budget_bytes = found.exact ? plan->peak_bytes : 0;
+        return tli_find_peak_node(env, desc->graph, plan, &report->limiting_node) ? TL_ERROR_NO_MEMORY : result;
+    }
+    report->cost = report->bound_cost = plan->cost;
+    if (found.exact) return TL_OK;
+    tli_zero(&remat, sizeof remat);
+    tli_zero(&watch, sizeof watch);
+    watch.desc = &remat;
+    result = tli_remat_bound(env, desc->graph, budget, 0, &watch, limit / 4, &report->bound_cost, &work);
+    report->work += work;
+    return result;
+}
+
+TLI_IMPL tl_result tl_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, tl_plan *plan,
+                                 tl_remat_report *report) {
+    uint64_t budget;
+    tl_env quiet;
+    tl_remat_report local;
+    tl_result result;
+    TL_ASSERT(desc && desc->graph && plan);
+    if (!report) report = &local;
+    tli_zero(plan, sizeof *plan);
+    tli_zero(report, sizeof *report);
+    tli_zero(&quiet, sizeof quiet);
+    result = tl_check_graph(env, desc->graph);
+    if (result) return result;
+    if (env) quiet = *env;
+    quiet.log = NULL;
+    budget = desc->budget_bytes ? desc->budget_bytes : UINT64_MAX;
+    budget = budget > desc->base_bytes ? budget - desc->base_bytes : 0;
+    report->limiting_node = -1;
+    result = tli_plan_stages(&quiet, desc, budget, plan, report);
+    if (!result) {
+        plan->base_bytes = desc->base_bytes;
+        plan->bound_cost = report->bound_cost;
+        report->proven = report->cost == report->bound_cost;
+        if (!report->proven && report->bound_cost)
+            report->gap_ratio = (double)(report->cost - report->bound_cost) / (double)report->bound_cost;
+        return TL_OK;
+    }
+    tl_free_plan(&quiet, plan);
+    if (result == TL_ERROR_INFEASIBLE) {
+        report->least_budget_bytes = tli_remat_with_base(report->least_budget_bytes, desc->base_bytes);
+        report->bound_budget_bytes = tli_remat_with_base(report->bound_budget_bytes, desc->base_bytes);
+        return tli_chain_refuse(env, desc->graph, report);
+    }
+    tli_zero(report, sizeof *report);
+    if (result == TL_ERROR_OVERFLOW)
+        return tli_fail(env, result, "tl_plan_chain", "graph: costs times stages must fit 62 bits");
+    return tli_fail(env, result, "tl_plan_chain", "no memory to plan");
+}
+

@@ -1,0 +1,989 @@
+// -- search: whole graphs under a hard budget --
+//
+//     calls    F1 F2 F3 B3 F2 B2 B1        A plan is a sequence of calls, nothing else: from it
+//     item 2      m--u--u                  follow what each call saves, what is overwritten in
+//                           m--u           place and when each tensor is dropped. Tensor 2 lives
+//                                          from its making to the last use before the next one.
+//
+// Dropping at the last use is never worse than later, and making all outputs anew is never worse
+// than holding one of them across the call, so the sequence of calls is the whole decision.
+//
+//   1. greedy: forwards in listing order, backwards in reverse; what is missing is made on demand;
+//      over the budget, the item with the least (cost to have it again) / (bytes x distance) goes;
+//   2. improve: take some recomputations out, which breaks the budget, and mend it with other
+//      ones, chosen at the fullest call; then take out whatever fits. Kept where it is no worse
+//      than a slowly falling threshold. Every change is a call put in or taken out, in time
+//      proportional to what lives across it, and can be undone.
+
+typedef struct tli_rs_calls { int32_t *calls; int32_t count, capacity; } tli_rs_calls;
+
+typedef struct tli_remat_input {
+    tl_env         *env;
+    const tl_graph *graph;        // passed tl_check_graph
+    uint64_t        budget;       // of the peak of live bytes, graph inputs included
+    int32_t         inference;
+    uint64_t        work_limit;   // of the search in elementary steps (a few ns each); 0 = greedy alone
+    uint64_t        bound;        // no plan costs less: it ends there
+    tli_remat_watch *watch;
+    const tli_rs_calls *start;    // a schedule to begin with, too; 0 or no calls: none
+    int32_t         fetches;      // 1 = tensors may come back from a host tier
+} tli_remat_input;
+
+// -- search: numbers --
+
+// 2^16 log2(value), to about 2^-7: what scores are added up from, the same on every machine.
+static int64_t tli_rs_log(uint64_t value) {
+    int64_t whole = 0, part;
+    uint64_t top = value ? value : 1;
+    int shift;
+    for (shift = 32; shift; shift >>= 1)
+        if (top >> shift) { whole += shift; top >>= shift; }
+    top = value ? value : 1;
+    part = (int64_t)(whole > 16 ? top >> (whole - 16) : top << (16 - whole)) - 65536;
+    return whole * 65536 + part + part * (65536 - part) / 65536 * 22500 / 65536;
+}
+
+// -- search: the problem: items, and what each call makes and uses --
+//
+// Items: tensors, then saved bytes of each node, then for each node "it ran" (no bytes: what makes
+// B v come after some F v). Graph inputs are no items.
+
+#define TLI_RS_MOST_COST (UINT64_C(1) << 62)   // of a sequence
+#define TLI_RS_MOST_BYTES ((int64_t)1 << 60)  // of all together: what is counted here has a sign
+
+typedef struct tli_rs_touch { int32_t item; uint8_t is_use; } tli_rs_touch;
+
+typedef struct tli_rs_problem {
+    tl_env         *env;
+    const tl_graph *graph;
+    int64_t         budget;
+    int32_t         inference, item_count, node_count, fetches;
+    int64_t        *item_bytes;      // [item_count]
+    tli_rs_touch   *touches;         // of F 0, B 0, F 1, B 1, ..., then of the end
+    int32_t        *first_touch;     // [2 nodes + 2], with fetches [2 nodes + 2 tensors + 3]
+    int64_t        *call_bytes;      // [2 nodes + 1] outputs, fwork of F; gradients, bwork of B; fetches too
+    int64_t        *gradient_bytes;  // [nodes] gradients live after B v
+    uint8_t        *is_wanted;       // [nodes] its forward must run at least once
+    uint8_t        *is_result;       // [tensors]
+    int64_t         input_bytes;     // of graph inputs
+} tli_rs_problem;
+
+// Calls are numbered: 2v = F v, 2v + 1 = B v, 2 nodes = the end, which uses the results; and 2 nodes + 2
+// + 2t = the fetch of tensor t from the host: it makes t, uses nothing and costs no forward.
+static int32_t tli_rs_end_call(const tli_rs_problem *p) { return 2 * p->node_count; }
+
+static int32_t tli_rs_fetch_call(const tli_rs_problem *p, int32_t tensor) {
+    return 2 * p->node_count + 2 + 2 * tensor;
+}
+
+static int32_t tli_rs_saved_item(const tli_rs_problem *p, int32_t id) { return p->graph->tensor_count + id; }
+
+static int32_t tli_rs_ran_item(const tli_rs_problem *p, int32_t id) {
+    return p->graph->tensor_count + p->node_count + id;
+}
+
+// The node whose forward makes an item.
+static int32_t tli_rs_maker(const tli_rs_problem *p, int32_t item) {
+    if (item < p->graph->tensor_count) return p->graph->outputs[item].node;
+    return (item - p->graph->tensor_count) % p->node_count;
+}
+
+static void tli_rs_free_problem(tli_rs_problem *p) {
+    tli_release(p->env, p->item_bytes);
+    tli_release(p->env, p->touches);
+    tli_release(p->env, p->first_touch);
+    tli_release(p->env, p->call_bytes);
+    tli_release(p->env, p->gradient_bytes);
+    tli_release(p->env, p->is_wanted);
+    tli_release(p->env, p->is_result);
+}
+
+// seen[item] = call + 1 where this call touched it already: each item once a call.
+static void tli_rs_touch_item(tli_rs_problem *p, int32_t *count, int32_t *seen, int32_t call, int32_t item,
+                              int is_use) {
+    if (item < p->graph->tensor_count && p->graph->nodes[p->graph->outputs[item].node].is_input) return;
+    if (seen[item] == call + 1) return;
+    seen[item] = call + 1;
+    p->touches[*count].item = item;
+    p->touches[*count].is_use = (uint8_t)is_use;
+    ++*count;
+}
+
+static void tli_rs_touch_node(tli_rs_problem *p, int32_t id, int32_t *seen, int32_t *count) {
+    const tl_graph *graph = p->graph;
+    const tl_node *node = &graph->nodes[id];
+    int32_t i, in_end = node->first_input + node->input_count;
+    int32_t out_end = node->first_output + node->output_count;
+    int trains = !p->inference && node->has_grad;
+    p->first_touch[2 * id] = *count;
+    if (node->is_input) { p->first_touch[2 * id + 1] = *count; return; }
+    for (i = node->first_input; i < in_end; i++)
+        tli_rs_touch_item(p, count, seen, 2 * id, graph->inputs[i].tensor, 1);
+    for (i = node->first_output; i < out_end; i++) tli_rs_touch_item(p, count, seen, 2 * id, i, 0);
+    if (trains && node->saved_bytes) tli_rs_touch_item(p, count, seen, 2 * id, tli_rs_saved_item(p, id), 0);
+    if (trains) tli_rs_touch_item(p, count, seen, 2 * id, tli_rs_ran_item(p, id), 0);
+    p->first_touch[2 * id + 1] = *count;
+    if (!trains) return;
+    for (i = node->first_input; i < in_end; i++)
+        if (graph->inputs[i].needed) tli_rs_touch_item(p, count, seen, 2 * id + 1, graph->inputs[i].tensor, 1);
+    for (i = node->first_output; i < out_end; i++)
+        if (graph->outputs[i].needed) tli_rs_touch_item(p, count, seen, 2 * id + 1, i, 1);
+    if (node->saved_bytes) tli_rs_touch_item(p, count, seen, 2 * id + 1, tli_rs_saved_item(p, id), 1);
+    tli_rs_touch_item(p, count, seen, 2 * id + 1, tli_rs_ran_item(p, id), 1);
+}
+
+// Gradients live by the order of backwards alone: their bytes during and after each B.
+static void tli_rs_count_gradients(tli_rs_problem *p, int32_t *seen) {
+    const tl_graph *graph = p->graph;
+    int64_t live = 0;
+    int32_t id, i;
+    tli_zero(seen, (size_t)graph->tensor_count * sizeof *seen);
+    for (id = graph->node_count; id-- > 0;) {
+        const tl_node *node = &graph->nodes[id];
+        if (!node->has_grad || p->inference) continue;
+        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+            if (!seen[i]) { seen[i] = 1; live += (int64_t)graph->outputs[i].bytes; }
+        for (i = node->first_input; i < node->first_input + node->input_count; i++) {
+            int32_t t = graph->inputs[i].tensor;
+            if (seen[t] || !graph->nodes[graph->outputs[t].node].has_grad) continue;
+            seen[t] = 1;
+            live += (int64_t)graph->outputs[t].bytes;
+        }
+        p->call_bytes[2 * id + 1] = live + (int64_t)node->bwork_bytes;
+        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+            live -= (int64_t)graph->outputs[i].bytes;
+        p->gradient_bytes[id] = live;
+    }
+}
+
+// A node is wanted where its backward runs, where a result comes from it, or where one that is
+// wanted reads it.
+static void tli_rs_mark_wanted(tli_rs_problem *p) {
+    const tl_graph *graph = p->graph;
+    int32_t id, i;
+    for (id = graph->node_count; id-- > 0;) {
+        const tl_node *node = &graph->nodes[id];
+        if (!p->inference && node->has_grad) p->is_wanted[id] = 1;
+        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+            if (p->is_result[i]) p->is_wanted[id] = 1;
+        if (node->is_input) p->is_wanted[id] = 0;
+        for (i = node->first_input; i < node->first_input + node->input_count && p->is_wanted[id]; i++)
+            p->is_wanted[graph->outputs[graph->inputs[i].tensor].node] = 1;
+    }
+}
+
+static void tli_rs_read_graph(tli_rs_problem *p, int32_t *seen) {
+    const tl_graph *graph = p->graph;
+    int32_t id, i, count = 0;
+    tli_mark_results(graph, p->inference, p->is_result);
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        tli_rs_touch_node(p, id, seen, &count);
+        p->item_bytes[tli_rs_saved_item(p, id)] = (int64_t)node->saved_bytes;
+        p->call_bytes[2 * id] = (int64_t)node->fwork_bytes;
+        for (i = node->first_output; i < node->first_output + node->output_count; i++) {
+            p->item_bytes[i] = (int64_t)graph->outputs[i].bytes;
+            p->call_bytes[2 * id] += (int64_t)graph->outputs[i].bytes;
+            if (node->is_input) p->input_bytes += (int64_t)graph->outputs[i].bytes;
+        }
+    }
+    p->first_touch[tli_rs_end_call(p)] = count;
+    for (i = 0; i < graph->tensor_count; i++)
+        if (p->is_result[i]) tli_rs_touch_item(p, &count, seen, tli_rs_end_call(p), i, 1);
+    p->first_touch[tli_rs_end_call(p) + 1] = count;
+    for (i = 0; i < graph->tensor_count && p->fetches; i++) {
+        int32_t call = tli_rs_fetch_call(p, i);
+        p->first_touch[call] = count;
+        tli_rs_touch_item(p, &count, seen, call, i, 0);
+        p->first_touch[call + 1] = count;
+        p->call_bytes[call] = p->item_bytes[i];
+    }
+    tli_rs_mark_wanted(p);
+    tli_rs_count_gradients(p, seen);
+}
+
+// tl_check_graph holds that the sums fit 64 bits.
+static int tli_rs_is_countable(const tl_graph *graph) {
+    uint64_t sum = 0, cost = 0;
+    int32_t i;
+    for (i = 0; i < graph->tensor_count; i++) sum += 2 * graph->outputs[i].bytes;
+    for (i = 0; i < graph->node_count; i++) {
+        sum += graph->nodes[i].saved_bytes + graph->nodes[i].fwork_bytes + graph->nodes[i].bwork_bytes;
+        cost += graph->nodes[i].fwd_cost;
+    }
+    return sum < (uint64_t)TLI_RS_MOST_BYTES && cost < TLI_RS_MOST_COST >> 6;
+}
+
+static tl_result tli_rs_init_problem(const tli_remat_input *in, tli_rs_problem *p) {
+    const tl_graph *graph = in->graph;
+    uint64_t nodes = (uint64_t)graph->node_count, tensors = (uint64_t)graph->tensor_count;
+    uint64_t calls = 2 * nodes + 2 + (in->fetches ? 2 * tensors + 1 : 0);
+    int32_t *seen;
+    tli_zero(p, sizeof *p);
+    p->env = in->env;
+    p->fetches = in->fetches;
+    p->graph = graph;
+    p->budget = in->budget < (uint64_t)TLI_RS_MOST_BYTES ? (int64_t)in->budget : TLI_RS_MOST_BYTES;
+    p->inference = in->inference != 0;
+    p->node_count = graph->node_count;
+    if (tensors + 2 * nodes > INT32_MAX / 4)
+        return TL_ERROR_OVERFLOW;
+    if (!tli_rs_is_countable(graph))
+        return TL_ERROR_OVERFLOW;
+    p->item_count = graph->tensor_count + 2 * graph->node_count;
+    p->item_bytes = (int64_t *)tli_alloc_array(in->env, (uint64_t)p->item_count, sizeof *p->item_bytes);
+    p->touches = (tli_rs_touch *)tli_alloc_array(
+        in->env, 2 * (uint64_t)graph->input_count + 4 * tensors + 4 * nodes, sizeof *p->touches);
+    p->first_touch = (int32_t *)tli_alloc_array(in->env, calls, sizeof *p->first_touch);
+    p->call_bytes = (int64_t *)tli_alloc_array(in->env, calls - 1, sizeof *p->call_bytes);
+    p->gradient_bytes = (int64_t *)tli_alloc_array(in->env, nodes, sizeof *p->gradient_bytes);
+    p->is_wanted = (uint8_t *)tli_alloc_array(in->env, nodes, 1);
+    p->is_result = (uint8_t *)tli_alloc_array(in->env, tensors, 1);
+    seen = (int32_t *)tli_alloc_array(in->env, (uint64_t)p->item_count, sizeof *seen);
+    if (p->item_bytes && p->touches && p->first_touch && p->call_bytes && p->gradient_bytes && p->is_wanted &&
+        p->is_result && seen) {
+        tli_rs_read_graph(p, seen);
+        tli_release(in->env, seen);
+        return TL_OK;
+    }
+    tli_release(in->env, seen);
+    tli_rs_free_problem(p);
+    return TL_ERROR_NO_MEMORY;
+}
+
+// A list of calls that grows.
+static int tli_rs_add_call(tl_env *env, tli_rs_calls *list, int32_t call) {
+    void *array = list->calls;
+    if (!tli_grow(env, &array, &list->capacity, list->count, (int64_t)list->count + 1, sizeof call)) return 0;
+    list->calls = (int32_t *)array;
+    list->calls[list->count++] = call;
+    return 1;
+}
+
+// -- search: greedy: on demand, with eviction --
+
+typedef struct tli_rs_rule {
+    int8_t cost, bytes, distance;  // exponents of the score, in halves
+    int8_t backwards;              // inputs are made last first
+    int8_t dead_first;             // what no call of the bare program uses goes before all else
+} tli_rs_rule;
+
+typedef struct tli_rs_frame { int32_t call, next; } tli_rs_frame;
+
+typedef struct tli_rs_greedy {
+    const tli_rs_problem *p;
+    tli_rs_rule   rule;
+    int64_t       budget, live, gradients;
+    uint8_t      *here;          // [items]
+    int32_t      *pins;          // [items]
+    int32_t      *first_use;     // [items + 1] into uses
+    int32_t      *uses;          // positions in the bare program at which an item is used, ascending
+    int32_t      *next_use;      // [items] cursor
+    int32_t      *resident;      // [resident_count] items that are here and have bytes
+    int32_t      *place;         // [items] index into resident
+    int32_t       resident_count;
+    int32_t      *program;       // [program_count] the bare program: each wanted call once
+    int32_t       program_count, now;
+    tli_rs_frame *stack;         // [nodes + 1]
+    int32_t      *queue;         // [nodes] closures
+    uint32_t     *stamp;         // [nodes]
+    uint32_t      stamped;
+    tli_rs_calls  calls;
+    int64_t       most_calls;
+    uint64_t      cost, work, most_work;
+    int           failed;        // 1 = no memory
+} tli_rs_greedy;
+
+static void tli_rs_free_greedy(tli_rs_greedy *g) {
+    tl_env *env = g->p->env;
+    tli_release(env, g->here);
+    tli_release(env, g->pins);
+    tli_release(env, g->first_use);
+    tli_release(env, g->uses);
+    tli_release(env, g->next_use);
+    tli_release(env, g->resident);
+    tli_release(env, g->place);
+    tli_release(env, g->program);
+    tli_release(env, g->stack);
+    tli_release(env, g->queue);
+    tli_release(env, g->stamp);
+    tli_release(env, g->calls.calls);
+}
+
+static void tli_rs_list_program(tli_rs_greedy *g) {
+    const tli_rs_problem *p = g->p;
+    int32_t id, i, k, total = 0;
+    for (id = 0; id < p->node_count; id++)
+        if (p->is_wanted[id]) g->program[g->program_count++] = 2 * id;
+    for (id = p->node_count; id-- > 0 && !p->inference;)
+        if (p->graph->nodes[id].has_grad) g->program[g->program_count++] = 2 * id + 1;
+    g->program[g->program_count++] = tli_rs_end_call(p);
+    for (i = 0; i < g->program_count; i++)
+        for (k = p->first_touch[g->program[i]]; k < p->first_touch[g->program[i] + 1]; k++)
+            if (p->touches[k].is_use) g->first_use[p->touches[k].item + 1]++;
+    for (i = 0; i < p->item_count; i++) {
+        total += g->first_use[i + 1];
+        g->first_use[i + 1] = total;
+        g->next_use[i] = g->first_use[i];
+    }
+    for (i = 0; i < g->program_count; i++)
+        for (k = p->first_touch[g->program[i]]; k < p->first_touch[g->program[i] + 1]; k++)
+            if (p->touches[k].is_use) g->uses[g->next_use[p->touches[k].item]++] = i;
+}
+
+static tl_result tli_rs_init_greedy(const tli_rs_problem *p, tli_rs_greedy *g) {
+    tl_env *env = p->env;
+    uint64_t items = (uint64_t)p->item_count, nodes = (uint64_t)p->node_count;
+    tli_zero(g, sizeof *g);
+    g->p = p;
+    g->most_work = UINT64_MAX;
+    g->here = (uint8_t *)tli_alloc_array(env, items, 1);
+    g->pins = (int32_t *)tli_alloc_array(env, items, sizeof *g->pins);
+    g->first_use = (int32_t *)tli_alloc_array(env, items + 1, sizeof *g->first_use);
+    g->uses = (int32_t *)tli_alloc_array(env, (uint64_t)p->first_touch[tli_rs_end_call(p) + 1],
+                                         sizeof *g->uses);
+    g->next_use = (int32_t *)tli_alloc_array(env, items, sizeof *g->next_use);
+    g->resident = (int32_t *)tli_alloc_array(env, items, sizeof *g->resident);
+    g->place = (int32_t *)tli_alloc_array(env, items, sizeof *g->place);
+    g->program = (int32_t *)tli_alloc_array(env, 2 * nodes + 1, sizeof *g->program);
+    g->stack = (tli_rs_frame *)tli_alloc_array(env, nodes + 1, sizeof *g->stack);
+    g->queue = (int32_t *)tli_alloc_array(env, nodes, sizeof *g->queue);
+    g->stamp = (uint32_t *)tli_alloc_array(env, nodes, sizeof *g->stamp);
+    if (g->here && g->pins && g->first_use && g->uses && g->next_use && g->resident && g->place && g->program &&
+        g->stack && g->queue && g->stamp) {
+        tli_rs_list_program(g);
+        return TL_OK;
+    }
+    tli_rs_free_greedy(g);
+    return TL_ERROR_NO_MEMORY;
+}
+
+#define TLI_RS_CLOSURE_LIMIT 200  // nodes looked at to price an eviction
+
+// What it costs to make an item again from what is here.
+static uint64_t tli_rs_price(tli_rs_greedy *g, int32_t item) {
+    const tl_graph *graph = g->p->graph;
+    uint64_t cost = 0;
+    int32_t at, i, count = 1;
+    g->queue[0] = tli_rs_maker(g->p, item);
+    g->stamp[g->queue[0]] = ++g->stamped;
+    for (at = 0; at < count; at++) {
+        const tl_node *node = &graph->nodes[g->queue[at]];
+        cost += node->fwd_cost;
+        if (count > TLI_RS_CLOSURE_LIMIT) break;
+        for (i = node->first_input; i < node->first_input + node->input_count; i++) {
+            int32_t tensor = graph->inputs[i].tensor, id = graph->outputs[tensor].node;
+            if (graph->nodes[id].is_input || g->here[tensor] || g->stamp[id] == g->stamped) continue;
+            g->stamp[id] = g->stamped;
+            g->queue[count++] = id;
+        }
+    }
+    g->work += (uint64_t)count + 4;
+    return cost;
+}
+
+static int64_t tli_rs_score(tli_rs_greedy *g, int32_t item) {
+    int32_t next = g->next_use[item] < g->first_use[item + 1] ? g->uses[g->next_use[item]] : -1;
+    int64_t distance = next < 0 ? 2 * (int64_t)g->program_count : (int64_t)next - g->now + 1, score;
+    score = g->rule.cost * tli_rs_log(tli_rs_price(g, item)) -
+            g->rule.bytes * tli_rs_log((uint64_t)g->p->item_bytes[item]) -
+            g->rule.distance * tli_rs_log((uint64_t)distance);
+    if (next < 0 && g->rule.dead_first) score -= (int64_t)1 << 40;
+    return score;
+}
+
+static void tli_rs_come(tli_rs_greedy *g, int32_t item) {
+    if (g->here[item]) return;
+    g->here[item] = 1;
+    g->live += g->p->item_bytes[item];
+    if (!g->p->item_bytes[item]) return;
+    g->place[item] = g->resident_count;
+    g->resident[g->resident_count++] = item;
+}
+
+static void tli_rs_go(tli_rs_greedy *g, int32_t item) {
+    int32_t last;
+    g->here[item] = 0;
+    g->live -= g->p->item_bytes[item];
+    last = g->resident[--g->resident_count];
+    g->resident[g->place[item]] = last;
+    g->place[last] = g->place[item];
+}
+
+// Make room for so many more bytes; 0 where everything left is pinned.
+static int tli_rs_make_room(tli_rs_greedy *g, int64_t bytes) {
+    while (g->live + g->gradients + bytes > g->budget) {
+        int64_t least = 0;
+        int32_t i, worst = -1;
+        for (i = 0; i < g->resident_count; i++) {
+            int32_t item = g->resident[i];
+            int64_t score;
+            if (g->pins[item]) continue;
+            score = tli_rs_score(g, item);
+            if (worst >= 0 && (score > least || (score == least && item > worst))) continue;
+            worst = item;
+            least = score;
+        }
+        if (worst < 0) return 0;
+        tli_rs_go(g, worst);
+    }
+    return 1;
+}
+
+static void tli_rs_pin(tli_rs_greedy *g, int32_t call, int32_t by) {
+    const tli_rs_problem *p = g->p;
+    int32_t k;
+    for (k = p->first_touch[call]; k < p->first_touch[call + 1]; k++)
+        if (p->touches[k].is_use) g->pins[p->touches[k].item] += by;
+}
+
+// In place: the input goes where nobody else holds it and no later call of the program uses it.
+static int64_t tli_rs_overwrite(tli_rs_greedy *g, int32_t id) {
+    const tl_node *node = &g->p->graph->nodes[id];
+    int32_t input;
+    if (node->inplace < 0 || g->here[node->first_output]) return 0;
+    input = g->p->graph->inputs[node->first_input + node->inplace].tensor;
+    if (g->pins[input] > 1 || g->next_use[input] < g->first_use[input + 1]) return 0;
+    return g->p->item_bytes[input];
+}
+
+// Run a call whose uses are here and pinned.
+static int tli_rs_run_call(tli_rs_greedy *g, int32_t call) {
+    const tli_rs_problem *p = g->p;
+    int32_t k, id = call / 2, saved = -1;
+    int is_forward = call < tli_rs_end_call(p) && call % 2 == 0;
+    int64_t bytes = is_forward ? p->call_bytes[call] : 0, over = 0;
+    g->work += 16;
+    if (call == tli_rs_end_call(p)) {
+        g->failed = !tli_rs_add_call(p->env, &g->calls, call);
+        return !g->failed;
+    }
+    if (call % 2) {
+        g->gradients = p->call_bytes[call];
+        if (!tli_rs_make_room(g, 0)) return 0;
+        g->gradients = p->gradient_bytes[id];
+    } else {
+        for (k = p->first_touch[call]; k < p->first_touch[call + 1]; k++) {
+            int32_t item = p->touches[k].item;
+            if (p->touches[k].is_use) continue;
+            if (item < p->graph->tensor_count) { if (g->here[item]) bytes -= p->item_bytes[item]; }
+            else if (item < p->graph->tensor_count + p->node_count && !g->here[item]) saved = item;
+        }
+        if (saved >= 0 && tli_rs_make_room(g, bytes + p->item_bytes[saved])) {
+            tli_rs_come(g, saved);
+        } else {
+            if (saved >= 0 && g->pins[saved]) return 0;
+            over = tli_rs_overwrite(g, id);
+            if (over && g->live + g->gradients + bytes > g->budget)
+                tli_rs_go(g, p->graph->inputs[p->graph->nodes[id].first_input +
+                                              p->graph->nodes[id].inplace].tensor);
+            if (!tli_rs_make_room(g, bytes)) return 0;
+        }
+        for (k = p->first_touch[call]; k < p->first_touch[call + 1]; k++)
+            if (!p->touches[k].is_use && p->touches[k].item < p->graph->tensor_count)
+                tli_rs_come(g, p->touches[k].item);
+    }
+    if (is_forward) g->cost += p->graph->nodes[id].fwd_cost;
+    if (g->calls.count >= g->most_calls || g->cost > TLI_RS_MOST_COST || g->work > g->most_work) return 0;
+    if (!tli_rs_add_call(p->env, &g->calls, call)) { g->failed = 1; return 0; }
+    return 1;
+}
+
+// The next item that the call of this frame uses and that is not here; -1 = none.
+static int32_t tli_rs_find_missing(const tli_rs_greedy *g, const tli_rs_frame *frame) {
+    const tli_rs_problem *p = g->p;
+    int32_t from = p->first_touch[frame->call], to = p->first_touch[frame->call + 1], k;
+    for (k = from; k < to; k++) {
+        const tli_rs_touch *touch = &p->touches[g->rule.backwards ? from + to - 1 - k : k];
+        if (touch->is_use && !g->here[touch->item] && touch->item < p->graph->tensor_count + p->node_count)
+            return touch->item;
+    }
+    return -1;
+}
+
+// Run a call, before it whatever it lacks, before that whatever that lacks.
+static int tli_rs_demand(tli_rs_greedy *g, int32_t call) {
+    int32_t depth = 1;
+    g->stack[0].call = call;
+    tli_rs_pin(g, call, 1);
+    while (depth > 0) {
+        int32_t item = tli_rs_find_missing(g, &g->stack[depth - 1]);
+        if (item >= 0) {
+            g->stack[depth].call = 2 * tli_rs_maker(g->p, item);
+            tli_rs_pin(g, g->stack[depth].call, 1);
+            depth++;
+            continue;
+        }
+        depth--;
+        if (!tli_rs_run_call(g, g->stack[depth].call)) return 0;
+        tli_rs_pin(g, g->stack[depth].call, -1);
+    }
+    return 1;
+}
+
+// One run under a rule; 1 = g->calls is a sequence that keeps the budget.
+static int tli_rs_run_greedy(tli_rs_greedy *g, const tli_rs_rule *rule, int64_t budget) {
+    const tli_rs_problem *p = g->p;
+    int64_t nodes = p->node_count;
+    int32_t k;
+    g->rule = *rule;
+    g->budget = budget;
+    g->live = p->input_bytes;
+    g->gradients = 0;
+    g->cost = 0;
+    g->resident_count = g->calls.count = 0;
+    g->most_calls = nodes * (nodes < 128 ? nodes : 128) + 1024;
+    tli_zero(g->here, (size_t)p->item_count);
+    tli_zero(g->pins, (size_t)p->item_count * sizeof *g->pins);
+    for (k = 0; k < p->graph->tensor_count; k++)
+        if (p->graph->nodes[p->graph->outputs[k].node].is_input) g->here[k] = 1;
+    for (k = 0; k < p->item_count; k++) g->next_use[k] = g->first_use[k];
+    for (g->now = 0; g->now < g->program_count; g->now++) {
+        int32_t call = g->program[g->now];
+        for (k = p->first_touch[call]; k < p->first_touch[call + 1]; k++)
+            if (p->touches[k].is_use) g->next_use[p->touches[k].item]++;
+        if (!tli_rs_demand(g, call)) return 0;
+    }
+    return 1;
+}
+
+// -- search: the sequence: calls in a list, of each item a list of events, the bytes that each call holds --
+//
+// An item lives from event x to the next event y where y is a use: then the calls behind x up to y
+// hold its bytes. Calls stand in blocks of a few, so that adding to many of them takes few steps.
+
+typedef struct tli_rs_event {
+    int32_t item, call;      // place in tli_rs_seq.places
+    int32_t before, behind;  // of the same item, in time; -1 = none
+    int32_t sibling;         // of the same call
+    uint8_t is_use;
+} tli_rs_event;
+
+typedef struct tli_rs_place {
+    int32_t  before, behind;  // in time
+    int32_t  call;            // 2v, 2v + 1, the end; -1 = place 0, before everything
+    int32_t  first_event;
+    int32_t  block;
+    int64_t  order;           // ascending in time
+    int64_t  held;            // live bytes during the call, less the block's
+    int64_t  own;             // of these, what lives neither before nor, as such, because of gradients
+    int64_t  gradients;       // live after the last B
+    uint8_t  saves, overwrites;
+} tli_rs_place;
+
+#define TLI_RS_BLOCK 24  // places of a block at most
+
+typedef struct tli_rs_block {
+    int32_t before, behind;  // in time
+    int32_t first, count;    // places
+    int64_t add;             // to what each of its places holds
+    int64_t top;             // the most that one of them holds, less add
+    int     is_over;
+} tli_rs_block;
+
+// place: put in behind; -1 - place: taken out.
+typedef struct tli_rs_change { int32_t call, place; } tli_rs_change;
+
+typedef struct tli_rs_seq {
+    const tli_rs_problem *p;
+    tli_rs_place  *places;   // place 0 stands before everything and is never taken out
+    int32_t        place_count, place_capacity, free_place, used;
+    tli_rs_event  *events;
+    int32_t        event_count, event_capacity, free_event;
+    tli_rs_block  *blocks;        // block 0 has place 0
+    int32_t        block_count, block_capacity, free_block;
+    int32_t       *first, *last;  // [items] events
+    int32_t        last_place;
+    int32_t        over_count;    // blocks with a call over the budget
+    uint64_t       cost;          // of forwards
+    int64_t        budget;
+    uint64_t       work;
+    tli_rs_change *changes;  // [change_count] to be undone, where logs is set
+    int32_t        change_count, change_capacity;
+    int            logs, failed;
+} tli_rs_seq;
+
+static void tli_rs_free_seq(tli_rs_seq *s) {
+    tli_release(s->p->env, s->places);
+    tli_release(s->p->env, s->events);
+    tli_release(s->p->env, s->blocks);
+    tli_release(s->p->env, s->first);
+    tli_release(s->p->env, s->last);
+    tli_release(s->p->env, s->changes);
+}
+
+static int32_t tli_rs_new_place(tli_rs_seq *s) {
+    int32_t at = s->free_place;
+    void *array = s->places;
+    if (at >= 0) { s->free_place = s->places[at].behind; return at; }
+    if (!tli_grow(s->p->env, &array, &s->place_capacity, s->place_count, (int64_t)s->place_count + 1,
+                  sizeof *s->places)) { s->failed = 1; return -1; }
+    s->places = (tli_rs_place *)array;
+    return s->place_count++;
+}
+
+// Room for the events of a call, so that putting it in cannot fail half way.
+static int tli_rs_reserve_events(tli_rs_seq *s, int32_t count) {
+    void *array = s->events;
+    if (!tli_grow(s->p->env, &array, &s->event_capacity, s->event_count, (int64_t)s->event_count + count,
+                  sizeof *s->events)) { s->failed = 1; return 0; }
+    s->events = (tli_rs_event *)array;
+    return 1;
+}
+
+// Room for one more block, so that a split cannot fail.
+static int tli_rs_reserve_block(tli_rs_seq *s) {
+    void *array = s->blocks;
+    if (s->free_block >= 0) return 1;
+    if (!tli_grow(s->p->env, &array, &s->block_capacity, s->block_count, (int64_t)s->block_count + 1,
+                  sizeof *s->blocks)) { s->failed = 1; return 0; }
+    s->blocks = (tli_rs_block *)array;
+    return 1;
+}
+
+static void tli_rs_empty_seq(tli_rs_seq *s) {
+    tli_rs_place *start = &s->places[0];
+    tli_rs_block *block = &s->blocks[0];
+    int32_t i;
+    for (i = 0; i < s->p->item_count; i++) s->first[i] = s->last[i] = -1;
+    s->place_count = s->block_count = 1;
+    s->event_count = 0;
+    s->free_place = s->free_event = s->free_block = -1;
+    s->last_place = s->over_count = s->change_count = s->used = 0;
+    s->cost = 0;
+    tli_zero(start, sizeof *start);
+    start->before = start->behind = start->call = start->first_event = -1;
+    start->held = -TLI_RS_MOST_BYTES;  // never the fullest
+    tli_zero(block, sizeof *block);
+    block->before = block->behind = -1;
+    block->count = 1;
+    block->top = start->held;
+}
+
+static tl_result tli_rs_init_seq(const tli_rs_problem *p, tli_rs_seq *s) {
+    void *array = NULL;
+    tli_zero(s, sizeof *s);
+    s->p = p;
+    s->budget = p->budget;
+    s->free_block = -1;
+    s->first = (int32_t *)tli_alloc_array(p->env, (uint64_t)p->item_count, sizeof *s->first);
+    s->last = (int32_t *)tli_alloc_array(p->env, (uint64_t)p->item_count, sizeof *s->last);
+    if (s->first && s->last && tli_rs_reserve_block(s) &&
+        tli_grow(p->env, &array, &s->place_capacity, 0, 64, sizeof *s->places)) {
+        s->places = (tli_rs_place *)array;
+        tli_rs_empty_seq(s);
+        return TL_OK;
+    }
+    tli_rs_free_seq(s);
+    return TL_ERROR_NO_MEMORY;
+}
+
+// -- search: the sequence: bytes --
+
+static int64_t tli_rs_held(const tli_rs_seq *s, int32_t at) {
+    return s->places[at].held + s->blocks[s->places[at].block].add;
+}
+
+static void tli_rs_judge(tli_rs_seq *s, tli_rs_block *block) {
+    int is_over = block->top + block->add > s->budget;
+    s->over_count += is_over - block->is_over;
+    block->is_over = is_over;
+}
+
+static void tli_rs_rescan(tli_rs_seq *s, int32_t at) {
+    tli_rs_block *block = &s->blocks[at];
+    int32_t place = block->first, count = block->count;
+    int64_t top = -TLI_RS_MOST_BYTES - TLI_RS_MOST_BYTES;
+    s->work += (uint64_t)count;
+    for (; count-- > 0; place = s->places[place].behind)
+        if (s->places[place].held > top) top = s->places[place].held;
+    block->top = top;
+    tli_rs_judge(s, block);
+}
+
+// Add to what the places behind `from` up to `to` hold.
+static void tli_rs_shift(tli_rs_seq *s, int32_t from, int32_t to, int64_t bytes) {
+    tli_rs_place *places = s->places;
+    int32_t a = places[from].block, b = places[to].block, at = places[from].behind, block;
+    if (!bytes) return;
+    s->work += TLI_RS_BLOCK / 2;
+    if (a == b) {
+        for (; at != to; at = places[at].behind) places[at].held += bytes;
+        places[to].held += bytes;
+        tli_rs_rescan(s, a);
+        return;
+    }
+    if (places[at].block == a) {
+        for (; places[at].block == a; at = places[at].behind) places[at].held += bytes;
+        tli_rs_rescan(s, a);
+    }
+    for (block = s->blocks[a].behind; block != b; block = s->blocks[block].behind) {
+        s->blocks[block].add += bytes;
+        tli_rs_judge(s, &s->blocks[block]);
+        s->work++;
+    }
+    for (at = s->blocks[b].first; at != to; at = places[at].behind) places[at].held += bytes;
+    places[to].held += bytes;
+    tli_rs_rescan(s, b);
+}
+
+// A place that was linked behind another joins its block, which splits where it grows too long.
+static void tli_rs_join(tli_rs_seq *s, int32_t at, int64_t held) {
+    int32_t old = s->places[s->places[at].before].block, new_block, i, first;
+    tli_rs_block *block = &s->blocks[old], *half;
+    s->places[at].block = old;
+    s->places[at].held = held - block->add;
+    block->count++;
+    if (block->count > TLI_RS_BLOCK) {
+        new_block = s->free_block;
+        if (new_block >= 0) s->free_block = s->blocks[new_block].behind;
+        else new_block = s->block_count++;
+        half = &s->blocks[new_block];
+        for (first = block->first, i = 0; i < TLI_RS_BLOCK / 2; i++) first = s->places[first].behind;
+        half->first = first;
+        half->count = block->count - TLI_RS_BLOCK / 2;
+        half->add = block->add;
+        half->is_over = 0;
+        half->before = old;
+        half->behind = block->behind;
+        if (block->behind >= 0) s->blocks[block->behind].before = new_block;
+        block->behind = new_block;
+        block->count = TLI_RS_BLOCK / 2;
+        for (i = 0; i < half->count; i++, first = s->places[first].behind) s->places[first].block = new_block;
+        tli_rs_rescan(s, new_block);
+    }
+    tli_rs_rescan(s, old);
+}
+
+// Before a place is unlinked.
+static void tli_rs_leave(tli_rs_seq *s, int32_t at) {
+    int32_t number = s->places[at].block;
+    tli_rs_block *block = &s->blocks[number];
+    if (block->first == at) block->first = s->places[at].behind;
+    if (--block->count) return;
+    s->over_count -= block->is_over;
+    s->blocks[block->before].behind = block->behind;  // block 0 is never empty
+    if (block->behind >= 0) s->blocks[block->behind].before = block->before;
+    block->behind = s->free_block;
+    s->free_block = number;
+}
+
+static int tli_rs_is_use(const tli_rs_seq *s, int32_t event) { return event >= 0 && s->events[event].is_use; }
+
+static int tli_rs_is_fetch(const tli_rs_seq *s, int32_t at) {
+    return s->places[at].call > tli_rs_end_call(s->p);
+}
+
+// Whether an event takes the item as it was left: a use does, and so does a fetch.
+static int tli_rs_is_kept(const tli_rs_seq *s, int32_t event) {
+    return event >= 0 && (s->events[event].is_use || tli_rs_is_fetch(s, s->events[event].call));
+}
+
+// What a forward saves and overwrites follows from the next events of its items.
+static void tli_rs_refresh(tli_rs_seq *s, int32_t at) {
+    const tl_graph *graph = s->p->graph;
+    tli_rs_place *place = &s->places[at];
+    const tl_node *node;
+    int32_t e, input = -1, i, reads = 0;
+    int saves = 0, overwrites = 0;
+    int64_t own;
+    if (place->call < 0 || place->call % 2 || place->call >= tli_rs_end_call(s->p)) return;
+    node = &graph->nodes[place->call / 2];
+    if (!node->saved_bytes && node->inplace < 0) return;
+    if (node->inplace >= 0) input = graph->inputs[node->first_input + node->inplace].tensor;
+    for (i = node->first_input; i < node->first_input + node->input_count; i++)
+        reads += graph->inputs[i].tensor == input;
+    for (e = place->first_event; e >= 0; e = s->events[e].sibling) {
+        if (s->events[e].item == s->p->graph->tensor_count + place->call / 2 &&
+            tli_rs_is_use(s, s->events[e].behind))
+            saves = 1;
+        if (s->events[e].item == input && reads == 1 && !tli_rs_is_kept(s, s->events[e].behind)) overwrites = 1;
+    }
+    if (saves) overwrites = 0;
+    if (saves == place->saves && overwrites == place->overwrites) return;
+    own = s->p->call_bytes[place->call];
+    if (saves) own += (int64_t)node->saved_bytes;
+    if (overwrites) own -= (int64_t)graph->outputs[node->first_output].bytes;
+    place->held += own - place->own;
+    place->own = own;
+    place->saves = (uint8_t)saves;
+    place->overwrites = (uint8_t)overwrites;
+    tli_rs_rescan(s, place->block);
+}
+
+static void tli_rs_refresh_event(tli_rs_seq *s, int32_t event) {
+    if (event >= 0) tli_rs_refresh(s, s->events[event].call);
+}
+
+static void tli_rs_link_event(tli_rs_seq *s, int32_t at, const tli_rs_touch *touch) {
+    int32_t e = s->free_event, x = s->last[touch->item], y = -1, c;
+    int64_t bytes = s->p->item_bytes[touch->item];
+    tli_rs_event *event;
+    int was, is_left, is_right;
+    if (e >= 0) s->free_event = s->events[e].sibling;
+    else e = s->event_count++;
+    while (x >= 0 && s->places[s->events[x].call].order > s->places[at].order) {
+        y = x;
+        x = s->events[x].before;
+        s->work++;
+    }
+    event = &s->events[e];
+    event->item = touch->item;
+    event->is_use = touch->is_use;
+    event->call = at;
+    event->sibling = s->places[at].first_event;
+    s->places[at].first_event = e;
+    event->before = x;
+    event->behind = y;
+    if (x >= 0) s->events[x].behind = e; else s->first[touch->item] = e;
+    if (y >= 0) s->events[y].before = e; else s->last[touch->item] = e;
+    was = x >= 0 && tli_rs_is_use(s, y);
+    is_left = x >= 0 && touch->is_use;
+    is_right = tli_rs_is_use(s, y);
+    c = x >= 0 ? s->events[x].call : 0;
+    if (was != is_left) tli_rs_shift(s, c, at, is_left ? bytes : -bytes);
+    if (was != is_right) tli_rs_shift(s, at, s->events[y].call, is_right ? bytes : -bytes);
+    tli_rs_refresh_event(s, x);
+}
+
+static void tli_rs_unlink_event(tli_rs_seq *s, int32_t e) {
+    tli_rs_event *event = &s->events[e];
+    int32_t x = event->before, y = event->behind, at = event->call;
+    int64_t bytes = s->p->item_bytes[event->item];
+    int will = x >= 0 && tli_rs_is_use(s, y), was_left = x >= 0 && event->is_use;
+    int was_right = tli_rs_is_use(s, y);
+    if (x >= 0) s->events[x].behind = y; else s->first[event->item] = y;
+    if (y >= 0) s->events[y].before = x; else s->last[event->item] = x;
+    if (will != was_left) tli_rs_shift(s, s->events[x].call, at, will ? bytes : -bytes);
+    if (will != was_right) tli_rs_shift(s, at, s->events[y].call, will ? bytes : -bytes);
+    event->sibling = s->free_event;
+    s->free_event = e;
+    tli_rs_refresh_event(s, x);
+}
+
+// Numbers in time order with room between them.
+static void tli_rs_number(tli_rs_seq *s) {
+    int64_t order = 0;
+    int32_t at;
+    for (at = 0; at >= 0; at = s->places[at].behind) {
+        s->places[at].order = order;
+        order += (int64_t)1 << 24;
+        s->work++;
+    }
+}
+
+static void tli_rs_log_change(tli_rs_seq *s, int32_t call, int32_t place) {
+    void *array = s->changes;
+    if (!s->logs) return;
+    if (!tli_grow(s->p->env, &array, &s->change_capacity, s->change_count, (int64_t)s->change_count + 1,
+                  sizeof *s->changes)) { s->failed = 1; return; }
+    s->changes = (tli_rs_change *)array;
+    s->changes[s->change_count].call = call;
+    s->changes[s->change_count++].place = place;
+}
+
+// Put a call in behind a place; -1 = no memory, nothing changed.
+static int32_t tli_rs_put(tli_rs_seq *s, int32_t call, int32_t behind) {
+    const tli_rs_problem *p = s->p;
+    int32_t k, at, next, from = p->first_touch[call], to = p->first_touch[call + 1];
+    int64_t live = p->input_bytes;  // between the call and the next
+    tli_rs_place *place;
+    if (!tli_rs_reserve_events(s, to - from) || !tli_rs_reserve_block(s)) return -1;
+    at = tli_rs_new_place(s);
+    if (at < 0) return -1;
+    place = &s->places[at];
+    next = s->places[behind].behind;
+    place->call = call;
+    place->first_event = -1;
+    place->before = behind;
+    place->behind = next;
+    s->places[behind].behind = at;
+    if (next >= 0) s->places[next].before = at; else s->last_place = at;
+    place->order = next >= 0 ? (s->places[behind].order + s->places[next].order) / 2
+                             : s->places[behind].order + ((int64_t)1 << 24);
+    if (place->order == s->places[behind].order) tli_rs_number(s);
+    if (next >= 0) live = tli_rs_held(s, next) - s->places[next].own - s->places[next].gradients;
+    place->own = p->call_bytes[call];
+    place->saves = place->overwrites = 0;
+    place->gradients = s->places[behind].gradients;
+    if (call % 2) place->gradients = p->gradient_bytes[call / 2];
+    if (call % 2) place->own -= place->gradients;
+    tli_rs_join(s, at, live + place->own + place->gradients);
+    if (call % 2 == 0 && call < tli_rs_end_call(p)) s->cost += p->graph->nodes[call / 2].fwd_cost;
+    for (k = from; k < to; k++) tli_rs_link_event(s, at, &p->touches[k]);
+    tli_rs_refresh(s, at);
+    s->used++;
+    s->work += 8 + 6 * (uint64_t)(to - from);
+    return at;
+}
+
+static void tli_rs_take(tli_rs_seq *s, int32_t at) {
+    tli_rs_place *place = &s->places[at];
+    int32_t call = place->call;
+    while (place->first_event >= 0) {
+        int32_t e = place->first_event;
+        place->first_event = s->events[e].sibling;
+        tli_rs_unlink_event(s, e);
+        s->work += 6;
+    }
+    tli_rs_leave(s, at);
+    if (call % 2 == 0 && call < tli_rs_end_call(s->p)) s->cost -= s->p->graph->nodes[call / 2].fwd_cost;
+    s->places[place->before].behind = place->behind;
+    if (place->behind >= 0) s->places[place->behind].before = place->before; else s->last_place = place->before;
+    if (s->blocks[place->block].count) tli_rs_rescan(s, place->block);
+    place->behind = s->free_place;
+    place->call = -1;
+    s->free_place = at;
+    s->used--;
+    s->work += 8;
+}
+
+// -- search: changes that can be undone --
+
+static int32_t tli_rs_insert(tli_rs_seq *s, int32_t call, int32_t behind) {
+    int32_t at = tli_rs_put(s, call, behind);
+    if (at >= 0) tli_rs_log_change(s, -1, at);
+    return at;
+}
+
+static void tli_rs_remove(tli_rs_seq *s, int32_t at) {
+    int32_t call = s->places[at].call, before = s->places[at].before;
+    tli_rs_take(s, at);
+    tli_rs_log_change(s, call, before);
+}
+
+static void tli_rs_undo(tli_rs_seq *s, int32_t count) {
+    while (s->change_count > count) {
+        tli_rs_change *change = &s->changes[--s->change_count];
+        if (change->call < 0) tli_rs_take(s, change->place);
+        else tli_rs_put(s, change->call, change->place);
+    }
+}
+
+static int tli_rs_is_forward(const tli_rs_seq *s, int32_t at) {
+    int32_t call = s->places[at].call;
+    return call >= 0 && call % 2 == 0 && call < tli_rs_end_call(s->p);
+}
+
+// Whether all that is used later was also made earlier.
+static int tli_rs_can_remove(const tli_rs_seq *s, int32_t at) {
+    int32_t e;
+    if (tli_rs_is_fetch(s, at)) return 1;
+    if (!tli_rs_is_forward(s, at)) return 0;
+    for (e = s->places[at].first_event; e >= 0; e = s->events[e].sibling)
+        if (!s->events[e].is_use && s->events[e].before < 0 && tli_rs_is_kept(s, s->events[e].behind)) return 0;
+    return 1;
+}
+
+static int tli_rs_is_useless(const tli_rs_seq *s, int32_t at) {
+    int32_t e, ran;
+    if (tli_rs_is_fetch(s, at)) return !tli_rs_is_use(s, s->events[s->places[at].first_event].behind);
+    if (!tli_rs_is_forward(s, at)) return 0;
+    ran = tli_rs_ran_item(s->p, s->places[at].call / 2);
+    for (e = s->places[at].first_event; e >= 0; e = s->events[e].sibling)
+        if (!s->events[e].is_use && tli_rs_is_kept(s, s->events[e].behind) &&
+            ((s->events[e].item != ran && tli_rs_is_use(s, s->events[e].behind)) || s->events[e].before < 0))
+            return 0;
+    return 1;
+}
+

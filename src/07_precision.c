@@ -1,0 +1,1340 @@
+// -- precision plan --
+
+#define TLI_LOSS_BITS 40         // of the loss limit
+#define TLI_EXACT_NODES 256      // up to so many, runners-up are choices of the whole graph
+#define TLI_EXTRA_WORK  50000000  // of all runners-up, and of the least loss among equal costs
+#define TLI_PRECISION_COST_BITS 60
+
+typedef struct tli_precision {
+    tl_env  *env;
+    tl_env   quiet;              // the sentences of the choice are not the caller's
+    const char *function;
+    const tl_graph *graph;
+    tl_precision_desc desc;      // defaults filled in
+    int32_t  node_count;         // of the choice: those of the graph, then one for each result in f32
+    int32_t  net_count;
+    uint64_t *numbers;           // the block of the next five
+    uint64_t *costs, *losses;    // [node_count x schemes] of the choice
+    uint64_t *times, *bytes;     // [nodes of the graph x schemes] of each call; weights and tensors
+    uint64_t *net_costs;         // [net_count x formats x formats] of the objective
+    double   *node_losses;       // [nodes of the graph x schemes]
+    int32_t  *indices;           // the block of the next four
+    int32_t  *net_tensors;       // [net_count] tensor
+    int32_t  *readers;           // of all nets
+    int32_t  *first_nets;        // [node_count + 1] into node_nets
+    int32_t  *node_nets;         // nets that a node is in
+    uint8_t  *marks;             // the block of the next three
+    uint8_t  *sources, *ranks;   // [node_count x schemes] tl_loss_source; place among equals, 0 = first
+    uint8_t  *schemes;           // [node_count] the choice
+    tl_choice_net *nets;         // [net_count]
+    int32_t  formats[TL_SCHEME_COUNT];
+    tl_choice_desc choice;
+    uint64_t base_cost, base_bytes;
+    uint64_t loss_units;         // the limit; TL_UNLIMITED = none
+    int32_t  unit_exponent;      // without a limit the unit is 2^unit_exponent
+    uint64_t cost_limit;         // of least_speedup
+    uint64_t most_loss;          // of the choice that was made last: runners-up hold it, too
+    uint64_t nearest_cost;       // where cost_limit cannot be held; 0 = it is loss_limit that cannot
+    int32_t  nearest_proven;
+} tli_precision;
+
+// What was chosen, in the units of the choice.
+typedef struct tli_pick {
+    uint64_t cost, loss;
+    uint64_t bound;              // of the cost at this loss limit
+    uint64_t bound_loss;         // of the least loss
+    int32_t  proven;
+    double   gap_ratio;
+} tli_pick;
+
+// -- precision plan: exact arithmetic: no compiler rounds it in another way --
+
+// a 2^shift / b, rounded down or up; UINT64_MAX where it does not fit. 0 < b < 2^63.
+static uint64_t tli_divide_shifted(uint64_t a, int32_t shift, uint64_t b, int up) {
+    uint64_t whole = a / b, rest = a % b;
+    if (shift < 0) {
+        int lost = rest != 0 || (shift <= -64 ? whole != 0 : (whole & ((UINT64_C(1) << -shift) - 1)) != 0);
+        whole = shift <= -64 ? 0 : whole >> -shift;
+        return whole + (uint64_t)(up && lost);
+    }
+    for (; shift > 0 && (whole | rest); shift--) {
+        if (whole >> 63) return UINT64_MAX;
+        whole *= 2;
+        rest *= 2;
+        if (rest >= b) { rest -= b; whole++; }
+    }
+    return whole + (uint64_t)(up && rest && whole != UINT64_MAX);
+}
+
+// value = mantissa 2^(what is returned); finite and > 0.
+static int32_t tli_split_f64(double value, uint64_t *mantissa) {
+    uint64_t bits = tli_bits_of_f64(value);
+    int32_t biased = (int32_t)(bits >> 52 & 0x7ff);
+    *mantissa = bits & ((UINT64_C(1) << 52) - 1);
+    if (!biased) return -1074;
+    *mantissa |= UINT64_C(1) << 52;
+    return biased - 1075;
+}
+
+// a / value; finite and > 0.
+static uint64_t tli_divide_by_f64(uint64_t a, double value, int up) {
+    uint64_t mantissa;
+    int32_t exponent = tli_split_f64(value, &mantissa);
+    return tli_divide_shifted(a, -exponent, mantissa, up);
+}
+
+// The largest number b of which a / b, rounded to a double, is not below the ratio: half of the last digit less
+// is enough, a quarter below a power of two. So a speed-up that can be read off a plan can be asked for.
+static uint64_t tli_find_divisor(uint64_t a, double ratio) {
+    uint64_t mantissa;
+    int32_t exponent = tli_split_f64(ratio, &mantissa);
+    uint64_t less = mantissa & (mantissa - 1) ? 511 : 255;
+    return tli_divide_shifted(a, 10 - exponent, 1024 * mantissa - less, 0);
+}
+
+// a 2^shift / b; a finite and >= 0, b finite and > 0.
+static uint64_t tli_divide_f64(double a, int32_t shift, double b, int up) {
+    uint64_t above, below;
+    int32_t exponent;
+    if (!(a > 0)) return 0;
+    exponent = tli_split_f64(a, &above) - tli_split_f64(b, &below);
+    return tli_divide_shifted(above, exponent + shift, below, up);
+}
+
+// value 2^exponent
+static double tli_scale_f64(double value, int32_t exponent) {
+    for (; exponent > 0; exponent--) value *= 2;
+    for (; exponent < 0 && value > 0; exponent++) value /= 2;
+    return value;
+}
+
+static double tli_f64_of(uint64_t bits) {
+    double value;
+    tli_copy(&value, &bits, sizeof value);
+    return value;
+}
+
+static double tli_infinity(void) { return tli_f64_of(UINT64_C(0x7ff) << 52); }
+
+static double tli_not_a_number(void) { return tli_f64_of(UINT64_C(0xfff) << 51); }
+
+static double tli_find_gap(uint64_t value, uint64_t bound) {
+    return value > bound ? (double)(value - bound) / (double)(bound ? bound : 1) : 0;
+}
+
+static double tli_find_speedup(uint64_t base, uint64_t cost) {
+    if (base == cost) return 1;
+    return (double)base / (double)(cost ? cost : 1);
+}
+
+// Of what tl_check_precision let pass.
+static int tli_is_unlimited(double limit) { return !tli_is_amount(limit); }
+
+// -- precision plan: rules --
+
+TLI_IMPL tl_precision_desc tl_default_precision(const tl_precision_desc *desc) {
+    tl_precision_desc d;
+    if (desc) d = *desc; else tli_zero(&d, sizeof d);
+    if (!(d.least_speedup < 0) && !(d.least_speedup > 0)) d.least_speedup = 1;
+    if (!d.schemes)
+        d.schemes = d.training ? TLI_FLOAT_SCHEMES : (TLI_BIT(TL_SCHEME_COUNT) - 1) & ~TLI_BIT(TL_SCHEME_FAKE);
+    if (!d.profiles && d.profile_count == 0) d.profiles = tl_find_default_profiles(&d.profile_count);
+    if (!(d.performance_weight > 0) && !(d.accuracy_weight > 0)) d.performance_weight = d.accuracy_weight = 0.5;
+    if (!d.round_limit) d.round_limit = 8;
+    if (d.loss_source == TL_LOSS_FROM_PROFILE) d.loss_source = TL_LOSS_FROM_MEASURED;
+    return d;
+}
+
+static const char *tli_find_precision_rule(const tl_precision_desc *desc) {
+    int32_t k;
+    if (!tli_is_below((int64_t)desc->criterion, TL_CRITERION_COUNT)) return "criterion: unknown";
+    if (!tli_is_below((int64_t)desc->objective, TL_OBJECTIVE_COUNT)) return "objective: unknown";
+    if (!tli_is_below((int64_t)desc->loss_source, TL_LOSS_SOURCE_COUNT)) return "loss_source: unknown";
+    if (!(desc->loss_limit >= 0)) return "loss_limit: must be >= 0 and a number";
+    if (!tli_is_amount(desc->least_speedup)) return "least_speedup: must be finite and >= 0";
+    if ((desc->training | desc->allow_sensitive | desc->allow_unknown | desc->any_result) & ~1)
+        return "training, allow_sensitive, allow_unknown, any_result: must be 0 or 1";
+    if (desc->schemes >> TL_SCHEME_COUNT) return "schemes: unknown bit";
+    if (desc->training && (desc->schemes & ~TLI_FLOAT_SCHEMES))
+        return "schemes: training takes f32, f16 and bf16 alone";
+    if (!tli_is_amount(desc->performance_weight) || !tli_is_amount(desc->accuracy_weight))
+        return "performance_weight, accuracy_weight: must be finite and >= 0";
+    for (k = 0; k < TL_SCHEME_COUNT; k++)
+        if (!tli_is_amount(desc->priorities[k]) && !tli_is_amount(-desc->priorities[k]))
+            return "priorities: must be finite";
+    if (desc->round_limit < 0) return "round_limit: must be >= 0";
+    return NULL;
+}
+
+static const char *tli_find_given_rule(const tl_precision_desc *desc, int32_t node) {
+    const double *losses = desc->losses ? desc->losses + (size_t)node * TL_SCHEME_COUNT : NULL;
+    int32_t k;
+    if (desc->node_schemes && desc->node_schemes[node] >> TL_SCHEME_COUNT) return "node_schemes: unknown bit";
+    for (k = 0; losses && k < TL_SCHEME_COUNT; k++) {
+        if (losses[k] == losses[k] && !tli_is_amount(losses[k]))
+            return "losses: must be finite and >= 0, or NaN";
+        if (k == TL_SCHEME_F32 && losses[k] > 0)
+            return "losses: must be 0 for f32: others are compared with it";
+    }
+    return NULL;
+}
+
+static tl_result tli_check_precision_of(tl_env *env, const char *function, const tl_precision_desc *desc) {
+    tli_graph_rules rules = tli_rules_of(env, function);
+    const char *rule = tli_find_precision_rule(desc);
+    tl_result result;
+    int32_t i;
+    if (rule) return tli_fail(env, TL_ERROR_INVALID_ARG, function, rule);
+    result = tl_check_graph(env, desc->graph);
+    if (!result && desc->device) result = tl_check_device(env, desc->device);
+    if (!result) result = tli_check_rows(env, function, desc->profiles, desc->profile_count);
+    for (i = 0; !result && i < desc->graph->node_count; i++) {
+        rule = tli_find_given_rule(desc, i);
+        if (rule)
+            result = tli_fail_item(&rules, TL_ERROR_INVALID_ARG, "node", i, tl_name_node(desc->graph, i), rule);
+    }
+    return result;
+}
+
+TLI_IMPL tl_result tl_check_precision(tl_env *env, const tl_precision_desc *desc) {
+    TL_ASSERT(desc && desc->graph);
+    return tli_check_precision_of(env, "tl_check_precision", desc);
+}
+
+// -- precision plan: what it costs --
+
+// A conversion of so many elements, forward or backward; 0 where it does not fit.
+static int tli_price_conversion(const tl_device *device, uint64_t elements, tl_format from, tl_format to,
+                                uint64_t *cost) {
+    uint64_t rate = device ? device->bytes_per_second : 0, bytes;
+    tl_format narrow = from == TL_FORMAT_F32 ? to : from;
+    uint64_t each = tl_find_format_bytes(from, 4) + tl_find_format_bytes(to, 4);
+    if (device && device->codec_bytes_per_second && (from == TL_FORMAT_F32 || to == TL_FORMAT_F32) &&
+        (narrow == TL_FORMAT_F16 || narrow == TL_FORMAT_BF16)) {
+        rate = device->codec_bytes_per_second;
+        each = 4;
+    }
+    *cost = elements;
+    return !rate || (tli_mul_u64(elements, each, &bytes) && tli_find_time(bytes, rate, cost));
+}
+
+// -- precision plan: which schemes a node may have --
+
+typedef struct tli_option {
+    const tl_precision_profile *row;  // NULL = none
+    const double   *losses;           // given; NULL = none
+    const uint64_t *costs;
+    uint32_t        schemes;          // that are possible
+} tli_option;
+
+static int tli_has_given_loss(const tli_option *o, int32_t k) {
+    return o->losses && o->losses[k] == o->losses[k];
+}
+
+static int tli_has_given_cost(const tli_option *o, int32_t k) {
+    return o->costs && o->costs[k] != TL_FORBIDDEN;
+}
+
+static tli_option tli_find_option(const tli_precision *p, int32_t id) {
+    const tl_precision_desc *desc = &p->desc;
+    uint32_t limit = desc->node_schemes && desc->node_schemes[id] ? desc->node_schemes[id] : ~(uint32_t)0;
+    tli_option o;
+    int32_t k;
+    tli_zero(&o, sizeof o);
+    if (p->graph->nodes[id].is_input) { o.schemes = TLI_BIT(TL_SCHEME_F32); return o; }
+    o.row = tl_find_profile(desc->profiles, desc->profile_count, p->graph, id, desc->device);
+    if (o.row && tli_is_any_op(o.row) && !desc->allow_unknown) o.row = NULL;
+    if (desc->losses) o.losses = desc->losses + (size_t)id * TL_SCHEME_COUNT;
+    if (desc->costs) o.costs = desc->costs + (size_t)id * TL_SCHEME_COUNT;
+    o.schemes = TLI_BIT(TL_SCHEME_F32) | (o.row ? o.row->schemes : 0);
+    for (k = 0; k < TL_SCHEME_COUNT; k++)  // measured: no table is needed
+        if (tli_has_given_loss(&o, k) && (tli_has_given_cost(&o, k) || desc->objective == TL_OBJECTIVE_BYTES))
+            o.schemes |= TLI_BIT(k);
+    if (o.row && o.row->sensitive && !desc->allow_sensitive) o.schemes &= ~TLI_NARROW_SCHEMES;
+    o.schemes &= desc->schemes & limit;
+    return o;
+}
+
+// Place of a scheme among equals: the recommended one, then by priority.
+static uint8_t tli_find_rank(const tli_precision *p, const tli_option *o, int32_t scheme) {
+    const double *priorities = p->desc.priorities;
+    uint8_t rank = 1;
+    int32_t k;
+    if (o->row && (int32_t)o->row->recommended == scheme) return 0;
+    for (k = 0; k < TL_SCHEME_COUNT; k++) rank = (uint8_t)(rank + (priorities[k] > priorities[scheme]));
+    return rank;
+}
+
+static uint64_t tli_find_node_bytes(const tli_precision *p, int32_t id, int32_t scheme) {
+    const tl_node *node = &p->graph->nodes[id];
+    tl_format format = tl_find_scheme_format((tl_scheme)scheme);
+    uint64_t bytes = tl_find_weight_bytes((tl_scheme)scheme, node->param_bytes);  // the sum of all fits, as f32
+    int32_t k;
+    for (k = node->first_output; k < node->first_output + node->output_count; k++)
+        bytes += tl_find_format_bytes(format, p->graph->outputs[k].bytes);
+    return bytes;
+}
+
+static void tli_fill_option(tli_precision *p, int32_t id, const tli_option *o, int32_t k) {
+    const tl_node *node = &p->graph->nodes[id];
+    size_t at = (size_t)id * TL_SCHEME_COUNT + (size_t)k;
+    uint64_t time = node->fwd_cost + (p->desc.training ? node->bwd_cost : 0);  // the sum of all fits
+    double speedup = o->row && o->row->schemes >> k & 1 ? o->row->speedup[k] : 1;
+    double loss = o->row && o->row->schemes >> k & 1 ? o->row->loss[k] : 0;
+    if (tli_has_given_loss(o, k)) {
+        loss = o->losses[k];
+        p->sources[at] = (uint8_t)p->desc.loss_source;
+    }
+    p->node_losses[at] = k == TL_SCHEME_F32 ? 0 : loss;
+    p->times[at] = tli_has_given_cost(o, k) ? o->costs[k] : tli_divide_by_f64(time, speedup, 1);
+    p->bytes[at] = tli_find_node_bytes(p, id, k);
+    p->ranks[at] = tli_find_rank(p, o, k);
+    if (o->schemes >> k & 1)
+        p->costs[at] = p->desc.objective == TL_OBJECTIVE_TIME ? p->times[at] : p->bytes[at];
+}
+
+static tl_result tli_fill_options(tli_precision *p) {
+    tli_graph_rules rules = tli_rules_of(p->env, p->function);
+    uint64_t i, places = (uint64_t)p->node_count * TL_SCHEME_COUNT;
+    int32_t id, k;
+    for (i = 0; i < places; i++) p->costs[i] = TL_FORBIDDEN;
+    for (id = 0; id < p->graph->node_count; id++) {
+        tli_option o = tli_find_option(p, id);
+        if (!o.schemes)
+            return tli_fail_item(&rules, TL_ERROR_INFEASIBLE, "node", id, tl_name_node(p->graph, id),
+                                 "schemes: none is left of those that its op can have");
+        for (k = 0; k < TL_SCHEME_COUNT; k++) tli_fill_option(p, id, &o, k);
+    }
+    for (; id < p->node_count; id++) p->costs[(size_t)id * TL_SCHEME_COUNT + TL_SCHEME_F32] = 0;
+    return TL_OK;
+}
+
+// -- precision plan: nets --
+
+// Whether the gradient of a tensor comes back through a conversion: from a node that has one, or into a result
+// that nobody reads, where backward begins.
+static int tli_is_converted_back(const tli_precision *p, const tl_choice_net *net) {
+    int32_t k, real_count = 0;
+    if (!p->desc.training || !p->graph->nodes[net->producer].has_grad) return 0;
+    for (k = 0; k < net->reader_count; k++) {
+        if (net->readers[k] >= p->graph->node_count) continue;
+        real_count++;
+        if (p->graph->nodes[net->readers[k]].has_grad) return 1;
+    }
+    return !real_count;
+}
+
+static int tli_price_net(tli_precision *p, int32_t index) {
+    tl_choice_net *net = &p->nets[index];
+    uint64_t *costs = p->net_costs + (size_t)index * TL_FORMAT_COUNT * TL_FORMAT_COUNT, bytes, cost;
+    int32_t from, to, back = tli_is_converted_back(p, net);
+    bytes = p->graph->outputs[p->net_tensors[index]].bytes;
+    net->costs = costs;
+    for (from = 0; from < TL_FORMAT_COUNT; from++)
+        for (to = 0; to < TL_FORMAT_COUNT; to++) {
+            if (from == to) continue;
+            if (p->desc.objective == TL_OBJECTIVE_BYTES) {
+                cost = tl_find_format_bytes((tl_format)to, bytes);
+            } else {
+                if (!tli_price_conversion(p->desc.device, tli_count_elements(bytes), (tl_format)from,
+                                          (tl_format)to, &cost)) return 0;
+                if (back && !tli_add_u64(cost, cost, &cost)) return 0;
+            }
+            costs[from * TL_FORMAT_COUNT + to] = cost;
+        }
+    return 1;
+}
+
+// The readers of each tensor; nets are by tensor here. The first pass counts, the second one lists.
+static void tli_list_readers(tli_precision *p, int listing) {
+    const tl_graph *graph = p->graph;
+    int32_t extra = graph->node_count, i, k;
+    for (i = 0; i < graph->node_count; i++)
+        for (k = 0; k < graph->nodes[i].input_count; k++) {
+            tl_choice_net *net = &p->nets[graph->inputs[graph->nodes[i].first_input + k].tensor];
+            int32_t *readers = (int32_t *)net->readers;
+            if (listing && net->reader_count && readers[net->reader_count - 1] == i) continue;  // read twice
+            if (listing) readers[net->reader_count] = i;
+            net->reader_count++;
+        }
+    for (i = 0; i < graph->tensor_count && !p->desc.any_result; i++) {
+        if (!graph->nodes[graph->outputs[i].node].keep) continue;
+        if (listing) ((int32_t *)p->nets[i].readers)[p->nets[i].reader_count] = extra++;
+        p->nets[i].reader_count++;
+    }
+}
+
+static void tli_find_nets(tli_precision *p) {
+    const tl_graph *graph = p->graph;
+    int32_t *readers = p->readers, i;
+    tli_list_readers(p, 0);
+    for (i = 0; i < graph->tensor_count; i++) {
+        p->nets[i].readers = readers;
+        readers += p->nets[i].reader_count;
+        p->nets[i].reader_count = 0;
+        p->nets[i].producer = graph->outputs[i].node;
+    }
+    tli_list_readers(p, 1);
+    for (i = 0; i < graph->tensor_count; i++) {
+        if (!p->nets[i].reader_count) continue;
+        p->net_tensors[p->net_count] = i;
+        p->nets[p->net_count++] = p->nets[i];
+    }
+}
+
+// Which nets each node is in, as producer or as reader.
+static void tli_find_node_nets(tli_precision *p) {
+    int32_t *firsts = p->first_nets, i, k;
+    for (i = 0; i < p->net_count; i++) {
+        firsts[p->nets[i].producer + 1]++;
+        for (k = 0; k < p->nets[i].reader_count; k++) firsts[p->nets[i].readers[k] + 1]++;
+    }
+    for (i = 0; i < p->node_count; i++) firsts[i + 1] += firsts[i];
+    for (i = p->net_count - 1; i >= 0; i--) {  // from the ends down: what follows restores the starts
+        p->node_nets[--firsts[p->nets[i].producer + 1]] = i;
+        for (k = 0; k < p->nets[i].reader_count; k++) p->node_nets[--firsts[p->nets[i].readers[k] + 1]] = i;
+    }
+    for (i = 0; i < p->node_count; i++) firsts[i] = firsts[i + 1];
+    firsts[p->node_count] = 0;
+    for (i = 0; i < p->net_count; i++) firsts[p->node_count] += 1 + p->nets[i].reader_count;
+}
+
+// Everything at its dearest has to fit, so that no sum of the choice overflows.
+static int tli_fits_costs(tli_precision *p) {
+    uint64_t sum = 0, most, places = (uint64_t)p->graph->node_count, i;
+    int32_t from, to, k;
+    for (i = 0; i < places; i++) {
+        for (most = 0, k = 0; k < TL_SCHEME_COUNT; k++) {
+            size_t at = (size_t)i * TL_SCHEME_COUNT + (size_t)k;
+            if (p->costs[at] != TL_FORBIDDEN) most = tli_larger_u64(most, p->costs[at]);
+        }
+        most = tli_larger_u64(most, p->desc.objective == TL_OBJECTIVE_TIME
+                                        ? p->times[i * TL_SCHEME_COUNT + TL_SCHEME_F32]
+                                        : p->bytes[i * TL_SCHEME_COUNT + TL_SCHEME_F32]);
+        if (!tli_add_u64(sum, most, &sum) || sum >> TLI_PRECISION_COST_BITS) return 0;
+    }
+    for (i = 0; i < (uint64_t)p->net_count; i++)
+        for (to = 0; to < TL_FORMAT_COUNT; to++) {
+            const uint64_t *costs = p->net_costs + i * TL_FORMAT_COUNT * TL_FORMAT_COUNT;
+            for (most = 0, from = 0; from < TL_FORMAT_COUNT; from++)
+                most = tli_larger_u64(most, costs[from * TL_FORMAT_COUNT + to]);
+            if (!tli_add_u64(sum, most, &sum) || sum >> TLI_PRECISION_COST_BITS) return 0;
+        }
+    return 1;
+}
+
+// -- precision plan: losses as integers --
+
+static double tli_find_most_loss(const tli_precision *p, uint64_t first) {
+    double most = 0;
+    int32_t k;
+    for (k = 0; k < TL_SCHEME_COUNT; k++)
+        if (p->costs[first + (uint64_t)k] != TL_FORBIDDEN && p->node_losses[first + (uint64_t)k] > most)
+            most = p->node_losses[first + (uint64_t)k];
+    return most;
+}
+
+static int tli_fits_losses(const tli_precision *p) {
+    uint64_t places = (uint64_t)p->graph->node_count * TL_SCHEME_COUNT, first;
+    double sum = 0;
+    for (first = 0; first < places; first += TL_SCHEME_COUNT) sum += tli_find_most_loss(p, first);
+    return tli_is_amount(sum);
+}
+
+// The exponent of the largest loss of a node: below 2^that; INT32_MIN where all are 0.
+static int32_t tli_find_loss_exponent(const tli_precision *p, uint64_t first) {
+    double most = tli_find_most_loss(p, first);
+    uint64_t mantissa;
+    int32_t exponent;
+    if (!(most > 0)) return INT32_MIN;
+    exponent = tli_split_f64(most, &mantissa);
+    return exponent + tli_log2_u64(mantissa) + 1;
+}
+
+// The unit that takes the sum of the largest losses below 2^52, and not below 2^50.
+static void tli_find_loss_unit(tli_precision *p) {
+    uint64_t places = (uint64_t)p->graph->node_count * TL_SCHEME_COUNT, first, sum = 0;
+    int32_t top = INT32_MIN;
+    for (first = 0; first < places; first += TL_SCHEME_COUNT)
+        top = tli_larger_i32(top, tli_find_loss_exponent(p, first));
+    p->unit_exponent = 0;
+    if (top == INT32_MIN) return;
+    for (first = 0; first < places; first += TL_SCHEME_COUNT)
+        sum += tli_divide_f64(tli_find_most_loss(p, first), 30 - top, 1, 1);  // 2^31 nodes of 2^30 at most
+    p->unit_exponent = top - 30 + tli_log2_u64(sum) + 1 - 52;
+}
+
+// A loss far over the limit stays over it, and n of them fit 64 bits.
+static void tli_count_losses(tli_precision *p, double limit) {
+    uint64_t places = (uint64_t)p->graph->node_count * TL_SCHEME_COUNT, i, units;
+    if (tli_is_unlimited(limit)) tli_find_loss_unit(p);
+    for (i = 0; i < places; i++) {
+        double loss = p->node_losses[i];
+        if (p->costs[i] == TL_FORBIDDEN) { p->losses[i] = 0; continue; }
+        if (tli_is_unlimited(limit)) units = tli_divide_f64(loss, -p->unit_exponent, 1, 1);
+        else if (limit > 0) units = tli_divide_f64(loss, TLI_LOSS_BITS, limit, 1);
+        else units = loss > 0;
+        p->losses[i] = units >> (TLI_LOSS_BITS + 1) && !tli_is_unlimited(limit)
+            ? UINT64_C(1) << (TLI_LOSS_BITS + 1) : units;
+    }
+    p->loss_units = tli_is_unlimited(limit) ? TL_UNLIMITED : limit > 0 ? UINT64_C(1) << TLI_LOSS_BITS : 0;
+}
+
+// -- precision plan: set up --
+
+static void tli_close_precision(tli_precision *p) {
+    tli_release(p->env, p->numbers);
+    tli_release(p->env, p->node_losses);
+    tli_release(p->env, p->indices);
+    tli_release(p->env, p->marks);
+    tli_release(p->env, p->nets);
+}
+
+static int tli_add_precision_arrays(tli_precision *p) {
+    uint64_t nodes = (uint64_t)p->node_count, tensors = (uint64_t)p->graph->tensor_count;
+    uint64_t old = (uint64_t)p->graph->node_count, reads = (uint64_t)p->graph->input_count + tensors;
+    p->numbers = (uint64_t *)tli_alloc_array(
+        p->env, 2 * (nodes + old) * TL_SCHEME_COUNT + tensors * TL_FORMAT_COUNT * TL_FORMAT_COUNT,
+        sizeof *p->numbers);
+    p->node_losses = (double *)tli_alloc_array(p->env, old * TL_SCHEME_COUNT, sizeof *p->node_losses);
+    p->indices = (int32_t *)tli_alloc_array(p->env, nodes + 1 + 2 * tensors + 2 * reads, sizeof *p->indices);
+    p->marks = (uint8_t *)tli_alloc_array(p->env, nodes * (2 * TL_SCHEME_COUNT + 1), 1);
+    p->nets = (tl_choice_net *)tli_alloc_array(p->env, tensors, sizeof *p->nets);
+    if (!p->numbers || !p->node_losses || !p->indices || !p->marks || !p->nets) return 0;
+    p->costs = p->numbers;
+    p->losses = p->costs + nodes * TL_SCHEME_COUNT;
+    p->times = p->losses + nodes * TL_SCHEME_COUNT;
+    p->bytes = p->times + old * TL_SCHEME_COUNT;
+    p->net_costs = p->bytes + old * TL_SCHEME_COUNT;
+    p->net_tensors = p->indices;
+    p->readers = p->net_tensors + tensors;
+    p->first_nets = p->readers + reads;
+    p->node_nets = p->first_nets + nodes + 1;
+    p->sources = p->marks;
+    p->ranks = p->sources + nodes * TL_SCHEME_COUNT;
+    p->schemes = p->ranks + nodes * TL_SCHEME_COUNT;
+    return 1;
+}
+
+static void tli_set_choice(tli_precision *p) {
+    int32_t k;
+    p->choice.node_count = p->node_count;
+    p->choice.scheme_count = TL_SCHEME_COUNT;
+    p->choice.format_count = TL_FORMAT_COUNT;
+    for (k = 0; k < TL_SCHEME_COUNT; k++) p->formats[k] = (int32_t)tli_scheme_formats[k];
+    p->choice.formats = p->formats;
+    p->choice.costs = p->costs;
+    p->choice.losses = p->losses;
+    p->choice.nets = p->nets;
+    p->choice.net_count = p->net_count;
+    p->choice.work_limit = p->desc.work_limit;
+}
+
+// The problem of a desc that was checked. limit: of the losses, infinity = none.
+static tl_result tli_open_precision(tl_env *env, const char *function, const tl_precision_desc *desc,
+                                    int limited, tli_precision *p) {
+    const tl_graph *graph = desc->graph;
+    int64_t nodes = graph->node_count;
+    tl_result result;
+    int32_t i;
+    tli_zero(p, sizeof *p);
+    p->env = env;
+    if (env) p->quiet = *env;
+    p->quiet.log = NULL;
+    p->function = function;
+    p->graph = graph;
+    p->desc = tl_default_precision(desc);
+    for (i = 0; i < graph->tensor_count && !desc->any_result; i++)
+        nodes += graph->nodes[graph->outputs[i].node].keep;
+    p->node_count = (int32_t)nodes;
+    if (nodes > INT32_MAX || !tli_add_precision_arrays(p))
+        return tli_fail(env, TL_ERROR_NO_MEMORY, function, "no memory for the choice");
+    result = tli_fill_options(p);
+    if (result) return result;
+    tli_find_nets(p);
+    tli_find_node_nets(p);
+    for (i = 0; i < p->net_count; i++)
+        if (!tli_price_net(p, i)) break;
+    if (i < p->net_count || !tli_fits_costs(p))
+        return tli_fail(env, TL_ERROR_OVERFLOW, function,
+                        "graph: the sum of costs and conversions must fit 60 bits");
+    if (!tli_fits_losses(p))
+        return tli_fail(env, TL_ERROR_OVERFLOW, function, "losses: the sum of the largest must be finite");
+    for (i = 0; i < graph->node_count; i++) {
+        p->base_bytes += p->bytes[(size_t)i * TL_SCHEME_COUNT + TL_SCHEME_F32];
+        p->base_cost += p->times[(size_t)i * TL_SCHEME_COUNT + TL_SCHEME_F32];
+    }
+    if (p->desc.objective == TL_OBJECTIVE_BYTES) p->base_cost = p->base_bytes;
+    p->cost_limit = tli_find_divisor(p->base_cost, p->desc.least_speedup);
+    tli_count_losses(p, limited ? p->desc.loss_limit : tli_infinity());
+    tli_set_choice(p);
+    return TL_OK;
+}
+
+// -- precision plan: what a choice is worth --
+
+// Formats to which a net's tensor is converted, as bits 1 << tl_format.
+static uint32_t tli_find_wanted(const tl_choice_net *net, const uint8_t *schemes) {
+    uint32_t wanted = 0;
+    int32_t k;
+    for (k = 0; k < net->reader_count; k++) wanted |= TLI_BIT(tli_scheme_formats[schemes[net->readers[k]]]);
+    return wanted & ~TLI_BIT(tli_scheme_formats[schemes[net->producer]]);
+}
+
+static uint64_t tli_sum_net(const tl_choice_net *net, const uint8_t *schemes) {
+    const uint64_t *costs = net->costs + tli_scheme_formats[schemes[net->producer]] * TL_FORMAT_COUNT;
+    uint32_t wanted = tli_find_wanted(net, schemes);
+    uint64_t sum = 0;
+    int32_t k;
+    for (k = 0; k < TL_FORMAT_COUNT; k++)
+        if (wanted >> k & 1) sum += costs[k];
+    return sum;
+}
+
+// What a node costs with its conversions, under the schemes as they are.
+static uint64_t tli_sum_around(const tli_precision *p, int32_t id) {
+    uint64_t sum = p->costs[(size_t)id * TL_SCHEME_COUNT + p->schemes[id]];
+    int32_t i;
+    for (i = p->first_nets[id]; i < p->first_nets[id + 1]; i++)
+        sum += tli_sum_net(&p->nets[p->node_nets[i]], p->schemes);
+    return sum;
+}
+
+// -- precision plan: equal choices --
+
+// One node at a time, to what comes first among equals, but not for conversions that eat up what is gained.
+// Each change lowers a place, so this ends.
+static int tli_prefer_scheme(tli_precision *p, uint64_t most_loss, tli_pick *pick, int32_t id) {
+    size_t row = (size_t)id * TL_SCHEME_COUNT;
+    uint64_t before = tli_sum_around(p, id), after, loss;
+    size_t now = p->schemes[id], best = now, k;
+    for (k = 0; k < TL_SCHEME_COUNT; k++) {
+        if (k == best || p->costs[row + k] == TL_FORBIDDEN || p->ranks[row + k] > p->ranks[row + best])
+            continue;
+        if (p->ranks[row + k] == p->ranks[row + best] &&
+            (p->losses[row + k] > p->losses[row + best] ||
+             (p->losses[row + k] == p->losses[row + best] && k > best))) continue;
+        p->schemes[id] = (uint8_t)k;
+        after = tli_sum_around(p, id);
+        p->schemes[id] = (uint8_t)now;
+        loss = pick->loss - p->losses[row + now] + p->losses[row + k];
+        if (loss > most_loss || after > before ||
+            after - p->costs[row + k] > before - p->costs[row + now]) continue;
+        best = k;
+    }
+    if (best == now) return 0;
+    p->schemes[id] = (uint8_t)best;
+    pick->cost = pick->cost - before + tli_sum_around(p, id);
+    pick->loss = pick->loss - p->losses[row + now] + p->losses[row + best];
+    return 1;
+}
+
+static void tli_break_ties(tli_precision *p, uint64_t most_loss, tli_pick *pick) {
+    int32_t id, changed = 1;
+    while (changed)
+        for (changed = 0, id = 0; id < p->graph->node_count; id++)
+            changed |= tli_prefer_scheme(p, most_loss, pick, id);
+}
+
+// -- precision plan: the criteria --
+
+static int tli_is_accuracy(const tli_precision *p) { return p->desc.criterion == TL_CRITERION_ACCURACY; }
+
+// Beside the choice itself: what makes it better is not worth as much.
+static uint64_t tli_least_work(uint64_t limit) {
+    return limit && limit < TLI_EXTRA_WORK ? limit : TLI_EXTRA_WORK;
+}
+
+static void tli_take_schemes(tli_precision *p, const uint8_t *schemes) {
+    tli_copy(p->schemes, schemes, (size_t)p->node_count);
+}
+
+static tl_result tli_choose(tli_precision *p, int least_loss, uint64_t loss_limit, uint64_t cost_limit,
+                            tl_choice_plan *chosen) {
+    p->choice.least_loss = least_loss;
+    p->choice.loss_limit = loss_limit;
+    p->choice.cost_limit = cost_limit;
+    return tl_plan_choice(&p->quiet, &p->choice, chosen);
+}
+
+// The sentence of a choice that failed for another reason than a limit.
+static tl_result tli_fail_choice(const tli_precision *p, tl_result result) {
+    tli_writer w = tli_begin_error(p->env, result, p->function);
+    tli_put(&w, result == TL_ERROR_NO_MEMORY ? "no memory for the choice" : p->quiet.error.text);
+    return tli_end_error(p->env, &w, result);
+}
+
+static tli_pick tli_take_choice(tli_precision *p, const tl_choice_plan *chosen) {
+    tli_pick pick;
+    pick.cost = chosen->cost;
+    pick.loss = chosen->loss;
+    pick.bound = chosen->bound;
+    pick.proven = chosen->proven;
+    pick.gap_ratio = chosen->gap_ratio;
+    pick.bound_loss = 0;
+    tli_take_schemes(p, chosen->schemes);
+    return pick;
+}
+
+// The least cost within a loss. TL_ERROR_INFEASIBLE has no sentence yet.
+static tl_result tli_pick_cost(tli_precision *p, uint64_t loss_limit, tli_pick *pick) {
+    tl_choice_plan chosen;
+    tl_result result = tli_choose(p, 0, loss_limit, 0, &chosen);
+    if (result == TL_ERROR_INFEASIBLE) return result;
+    if (result) return tli_fail_choice(p, result);
+    *pick = tli_take_choice(p, &chosen);
+    tl_free_choice_plan(&p->quiet, &chosen);
+    return TL_OK;
+}
+
+// The least loss within a cost, and among those the least cost. nearest: the least cost, where even that
+// is too much.
+static tl_result tli_pick_loss(tli_precision *p, uint64_t cost_limit, tli_pick *pick, uint64_t *nearest) {
+    tl_choice_plan chosen, second;
+    tl_result result = tli_choose(p, 1, 0, cost_limit, &chosen);
+    *nearest = chosen.nearest_limit;
+    if (result == TL_ERROR_INFEASIBLE) return result;
+    if (result) return tli_fail_choice(p, result);
+    *pick = tli_take_choice(p, &chosen);
+    pick->bound_loss = pick->bound;
+    pick->bound = 0;
+    tl_free_choice_plan(&p->quiet, &chosen);
+    result = tli_choose(p, 0, pick->loss, 0, &second);  // what was just found is within it
+    if (result == TL_ERROR_NO_MEMORY) return tli_fail_choice(p, result);
+    if (result) return TL_OK;
+    pick->bound = second.bound;
+    if (second.cost < pick->cost) {
+        pick->cost = second.cost;
+        pick->loss = second.loss;
+        tli_take_schemes(p, second.schemes);
+    }
+    tl_free_choice_plan(&p->quiet, &second);
+    return TL_OK;
+}
+
+static void tli_big_multiply(tli_big *a, uint64_t factor) {
+    tli_big high = *a;
+    tli_big_scale(a, (uint32_t)factor, 0);
+    while (a->count && !a->limb[a->count - 1]) a->count--;
+    tli_big_scale(&high, (uint32_t)(factor >> 32), 0);
+    while (high.count && !high.limb[high.count - 1]) high.count--;
+    tli_big_shift(&high, 32);
+    tli_big_add(a, &high);
+}
+
+// The weight of a coordinate, in 2^-32 of the larger weight, times the distance, times the other axis.
+static tli_big tli_weigh(double weight, double most, uint64_t distance, uint64_t axis) {
+    tli_big value;
+    tli_big_set(&value, tli_divide_f64(weight, 32, most, 0));
+    tli_big_multiply(&value, distance);
+    tli_big_multiply(&value, axis);
+    return value;
+}
+
+// How far from recommended schemes and large priorities a choice is.
+static uint64_t tli_sum_ranks(const tli_precision *p, const uint8_t *schemes) {
+    uint64_t sum = 0;
+    int32_t id;
+    for (id = 0; id < p->graph->node_count; id++) sum += p->ranks[(size_t)id * TL_SCHEME_COUNT + schemes[id]];
+    return sum;
+}
+
+// The point with the least weighted sum of both, each scaled to 0 .. 1; of equal ones the recommended, that of
+// larger priorities, that of less loss.
+static int32_t tli_find_knee(const tli_precision *p, const tl_choice_front *front) {
+    const tl_precision_desc *desc = &p->desc;
+    const tl_front_point *first = &front->points[0], *last = &front->points[front->point_count - 1];
+    double most = desc->performance_weight > desc->accuracy_weight ? desc->performance_weight
+                                                                   : desc->accuracy_weight;
+    tli_big least, sum, other;
+    int32_t knee = 0, i;
+    tli_big_set(&least, 0);
+    for (i = 0; i < front->point_count; i++) {
+        const tl_front_point *point = &front->points[i];
+        int order;
+        sum = tli_weigh(desc->accuracy_weight, most, point->loss - first->loss, first->cost - last->cost);
+        other = tli_weigh(desc->performance_weight, most, point->cost - last->cost, last->loss - first->loss);
+        tli_big_add(&sum, &other);
+        order = i ? tli_big_compare(&sum, &least) : -1;
+        if (order > 0 || (!order && tli_sum_ranks(p, point->schemes) >=
+                                        tli_sum_ranks(p, front->points[knee].schemes))) continue;
+        least = sum;
+        knee = i;
+    }
+    return knee;
+}
+
+static tl_result tli_pick_knee(tli_precision *p, tli_pick *pick) {
+    tl_choice_front front;
+    const tl_front_point *point;
+    tl_result result = tl_plan_choice_front(&p->quiet, &p->choice, 0, &front);
+    if (result) return tli_fail_choice(p, result);
+    point = &front.points[tli_find_knee(p, &front)];
+    tli_take_schemes(p, point->schemes);
+    pick->cost = point->cost;
+    pick->loss = point->loss;
+    pick->bound = point->bound_cost;
+    pick->bound_loss = 0;
+    pick->proven = point->bound_cost == point->cost;
+    pick->gap_ratio = pick->proven ? 0 : tli_find_gap(point->cost, point->bound_cost);
+    tl_free_choice_front(&p->quiet, &front);
+    return TL_OK;
+}
+
+// Of all choices that cost as much the one that loses least, as far as the work goes.
+static tl_result tli_lower_loss(tli_precision *p, tli_pick *pick) {
+    uint64_t limit = p->choice.work_limit;
+    tl_choice_plan chosen;
+    tl_result result;
+    if (!pick->loss || tli_is_accuracy(p)) return TL_OK;
+    p->choice.work_limit = tli_least_work(limit);
+    result = tli_choose(p, 1, 0, pick->cost, &chosen);
+    p->choice.work_limit = limit;
+    if (result == TL_ERROR_NO_MEMORY) return tli_fail_choice(p, result);
+    if (result) return TL_OK;
+    if (chosen.cost <= pick->cost && chosen.loss < pick->loss) {
+        pick->cost = chosen.cost;
+        pick->loss = chosen.loss;
+        tli_take_schemes(p, chosen.schemes);
+    }
+    tl_free_choice_plan(&p->quiet, &chosen);
+    return TL_OK;
+}
+
+// The choice that the criterion asks for. TL_ERROR_INFEASIBLE has no sentence yet: tli_fail_limit has it.
+static tl_result tli_pick_criterion(tli_precision *p, uint64_t loss_limit, tli_pick *pick) {
+    uint64_t nearest = 0, bound;
+    tl_result result = TL_OK;
+    p->most_loss = loss_limit;
+    p->nearest_cost = 0;
+    switch (p->desc.criterion) {
+    case TL_CRITERION_PERFORMANCE:
+    case TL_CRITERION_CUSTOM:
+        result = tli_pick_cost(p, loss_limit, pick);
+        break;
+    case TL_CRITERION_BALANCED:
+        result = tli_pick_knee(p, pick);
+        p->most_loss = pick->loss;
+        break;
+    case TL_CRITERION_ACCURACY:
+        result = tli_pick_loss(p, p->cost_limit, pick, &nearest);
+        p->most_loss = pick->loss;
+        p->nearest_cost = nearest;
+        p->nearest_proven = 1;
+        break;
+    case TL_CRITERION_COUNT: break;
+    }
+    if (result) return result;
+    if (p->desc.criterion == TL_CRITERION_CUSTOM && pick->cost > p->cost_limit) {
+        p->nearest_cost = pick->cost;
+        p->nearest_proven = pick->proven;
+        if (pick->proven) return TL_ERROR_INFEASIBLE;
+        bound = pick->bound;  // not proven: it may be within reach from the other side
+        result = tli_pick_loss(p, p->cost_limit, pick, &nearest);
+        if (!result && pick->loss > loss_limit) return TL_ERROR_INFEASIBLE;
+        pick->bound = bound;
+        pick->bound_loss = 0;
+        pick->proven = 0;
+        pick->gap_ratio = tli_find_gap(pick->cost, bound);
+        if (result) return result;
+    }
+    result = tli_lower_loss(p, pick);
+    if (result) return result;
+    tli_break_ties(p, p->most_loss, pick);
+    if (tli_is_accuracy(p)) return TL_OK;
+    if (pick->cost <= pick->bound) pick->proven = 1;  // what is preferred may cost less than what was found
+    pick->gap_ratio = pick->proven ? 0 : tli_find_gap(pick->cost, pick->bound);
+    return TL_OK;
+}
+
+// -- precision plan: limits that cannot be held --
+
+// The first four digits of a number > 0, rounded: digits 10^(*power).
+static int32_t tli_round_digits(double value, int32_t *power) {
+    tli_decimal d;
+    int32_t digits = 0, last = 0, i;
+    tli_open_decimal(&d, value, 0);
+    for (i = 0; i < 4; i++) {
+        last = tli_next_digit(&d);
+        digits = digits * 10 + last;
+    }
+    *power = d.point - 4;
+    return digits + tli_rounds_up(&d, last);
+}
+
+static void tli_put_digits(tli_writer *w, int32_t digits, int32_t power) {
+    char text[12];
+    tli_writer all = tli_writer_of(text, sizeof text);
+    int32_t count, point, whole;
+    for (; digits && digits % 10 == 0; power++) digits /= 10;
+    tli_put_i64(&all, digits);
+    count = (int32_t)tli_finish(&all);
+    point = count + power;
+    if (point > 6 || point < -3) {
+        tli_put_bytes(w, text, 1);
+        if (count > 1) { tli_put(w, "."); tli_put_bytes(w, text + 1, (size_t)count - 1); }
+        tli_put(w, "e");
+        tli_put_i64(w, point - 1);
+        return;
+    }
+    whole = point < 0 ? 0 : point < count ? point : count;
+    tli_put_bytes(w, text, (size_t)whole);
+    tli_put_zeros(w, point - count);
+    if (whole == count) return;
+    tli_put(w, whole ? "." : "0.");
+    tli_put_zeros(w, -point);
+    tli_put_bytes(w, text + whole, (size_t)(count - whole));
+}
+
+// A number for people: four digits.
+static void tli_put_rounded(tli_writer *w, double value) {
+    int32_t digits, power;
+    if (value != value) { tli_put(w, "not known"); return; }
+    if (value < 0) { tli_put(w, "-"); value = -value; }
+    if (!tli_is_amount(value)) { tli_put(w, "infinite"); return; }
+    if (!(value > 0)) { tli_put(w, "0"); return; }
+    digits = tli_round_digits(value, &power);
+    tli_put_digits(w, digits, power);
+}
+
+// a / b with up to four decimals, rounded down; b > 0 and below 2^60.
+static void tli_put_ratio_down(tli_writer *w, uint64_t a, uint64_t b) {
+    uint64_t rest = a % b;
+    int32_t i;
+    tli_put_u64(w, a / b);
+    for (i = 0; i < 4 && rest; i++) {
+        if (!i) tli_put(w, ".");
+        rest *= 10;
+        tli_put_u64(w, rest / b);
+        rest %= b;
+    }
+}
+
+static double tli_find_least_loss(const tli_precision *p, int32_t id) {
+    double least = tli_infinity();
+    int32_t k;
+    for (k = 0; k < TL_SCHEME_COUNT; k++) {
+        size_t at = (size_t)id * TL_SCHEME_COUNT + (size_t)k;
+        if (p->costs[at] != TL_FORBIDDEN && p->node_losses[at] < least) least = p->node_losses[at];
+    }
+    return least;
+}
+
+// Whether a limit can be held, as tli_count_losses counts.
+static int tli_is_loss_held(const tli_precision *p, double limit) {
+    uint64_t sum = 0, most = UINT64_C(1) << TLI_LOSS_BITS, units;
+    int32_t id;
+    for (id = 0; id < p->graph->node_count; id++) {
+        units = tli_divide_f64(tli_find_least_loss(p, id), TLI_LOSS_BITS, limit, 1);
+        if (units > most - sum) return 0;
+        sum += units;
+    }
+    return 1;
+}
+
+// The least limit of four digits that can be held.
+static void tli_put_least_loss(tli_writer *w, const tli_precision *p) {
+    double sum = 0, value;
+    int32_t id, digits, power;
+    char text[32];
+    tli_word word;
+    for (id = 0; id < p->graph->node_count; id++) sum += tli_find_least_loss(p, id);
+    if (!tli_is_amount(sum)) { tli_put(w, "infinite"); return; }
+    for (digits = tli_round_digits(sum, &power); ; digits++) {
+        tli_writer number = tli_writer_of(text, sizeof text);
+        tli_put_i64(&number, digits);
+        tli_put(&number, "e");
+        tli_put_i64(&number, power);
+        word.text = text;
+        word.length = tli_finish(&number);
+        if (!tli_read_f64(word, &value) || tli_is_loss_held(p, value)) break;
+    }
+    tli_put_digits(w, digits, power);
+}
+
+static tl_result tli_fail_limit(const tli_precision *p) {
+    tli_writer w = tli_begin_error(p->env, TL_ERROR_INFEASIBLE, p->function);
+    if (!p->nearest_cost) {
+        tli_put(&w, "loss_limit: ");
+        tli_put_f64(&w, p->desc.loss_limit);
+        tli_put(&w, " cannot be held: the least loss is ");
+        tli_put_least_loss(&w, p);
+        return tli_end_error(p->env, &w, TL_ERROR_INFEASIBLE);
+    }
+    tli_put(&w, "least_speedup: ");
+    tli_put_f64(&w, p->desc.least_speedup);
+    tli_put(&w, p->nearest_proven ? " cannot be held: at most " : " was not found: at most ");
+    tli_put_ratio_down(&w, p->base_cost, p->nearest_cost);
+    tli_put(&w, p->nearest_proven ? " can be reached" : " was");
+    if (p->desc.criterion == TL_CRITERION_CUSTOM) tli_put(&w, " within loss_limit");
+    return tli_end_error(p->env, &w, TL_ERROR_INFEASIBLE);
+}
+
+// -- precision plan: from a choice to a plan --
+
+// What the limits let pass, beside the loss of all but accuracy.
+static uint64_t tli_find_most_cost(const tli_precision *p) {
+    return tli_is_accuracy(p) || p->desc.criterion == TL_CRITERION_CUSTOM ? p->cost_limit : TL_UNLIMITED;
+}
+
+static double tli_sum_losses(const tli_precision *p, const uint8_t *schemes) {
+    double sum = 0;
+    int32_t id;
+    for (id = 0; id < p->graph->node_count; id++)
+        sum += p->node_losses[(size_t)id * TL_SCHEME_COUNT + schemes[id]];
+    return sum;
+}
+
+// Of all tensors and weights, and of the copies.
+static uint64_t tli_sum_bytes(const tli_precision *p, const uint8_t *schemes) {
+    uint64_t sum = 0;
+    int32_t i, k;
+    for (i = 0; i < p->graph->node_count; i++) sum += p->bytes[(size_t)i * TL_SCHEME_COUNT + schemes[i]];
+    for (i = 0; i < p->net_count; i++) {
+        uint32_t wanted = tli_find_wanted(&p->nets[i], schemes);
+        for (k = 0; k < TL_FORMAT_COUNT; k++)
+            if (wanted >> k & 1)
+                sum += tl_find_format_bytes((tl_format)k, p->graph->outputs[p->net_tensors[i]].bytes);
+    }
+    return sum;
+}
+
+static void tli_fill_chosen(const tli_precision *p, int32_t id, tl_precision_node *node) {
+    size_t row = (size_t)id * TL_SCHEME_COUNT, at = row + p->schemes[id];
+    int32_t i, k;
+    tli_zero(node, sizeof *node);
+    node->scheme = (tl_scheme)p->schemes[id];
+    node->format = tl_find_scheme_format(node->scheme);
+    node->source = (tl_loss_source)p->sources[at];
+    node->loss = p->node_losses[at];
+    node->speedup = tli_find_speedup(p->times[row + TL_SCHEME_F32], p->times[at]);
+    node->runner_up = TL_SCHEME_COUNT;
+    for (i = p->first_nets[id]; i < p->first_nets[id + 1]; i++) {
+        const tl_choice_net *net = &p->nets[p->node_nets[i]];
+        uint32_t wanted = net->producer == id ? tli_find_wanted(net, p->schemes) : 0;
+        if (wanted) node->conversion_cost += tli_sum_net(net, p->schemes);
+        for (k = 0; k < TL_FORMAT_COUNT; k++) node->conversion_count += (int32_t)(wanted >> k & 1);
+    }
+}
+
+static void tli_fill_precision_plan(const tli_precision *p, const tli_pick *pick, double limit,
+                                    tl_precision_plan *plan) {
+    tl_precision_node *nodes = (tl_precision_node *)plan->memory;
+    int32_t id;
+    tli_zero(plan->scheme_counts, sizeof plan->scheme_counts);
+    plan->nodes = nodes;
+    plan->node_count = p->graph->node_count;
+    plan->criterion = p->desc.criterion;
+    plan->objective = p->desc.objective;
+    plan->conversion_cost = 0;
+    plan->conversion_count = 0;
+    for (id = 0; id < plan->node_count; id++) {
+        tli_fill_chosen(p, id, &nodes[id]);
+        plan->conversion_cost += nodes[id].conversion_cost;
+        plan->conversion_count += nodes[id].conversion_count;
+        if (!p->graph->nodes[id].is_input) plan->scheme_counts[nodes[id].scheme]++;
+    }
+    plan->loss = tli_sum_losses(p, p->schemes);
+    plan->loss_limit = limit;
+    if (plan->loss > limit) plan->loss = limit;  // the exact sum is within it, what was added up may be rounded
+    plan->measured_loss = tli_not_a_number();
+    plan->cost = pick->cost;
+    plan->base_cost = p->base_cost;
+    plan->bound_cost = pick->bound;
+    plan->bound_loss = 0;
+    if (p->desc.criterion == TL_CRITERION_ACCURACY) {
+        plan->bound_loss = tli_scale_f64((double)pick->bound_loss, p->unit_exponent);
+        if (pick->proven || plan->bound_loss > plan->loss) plan->bound_loss = plan->loss;
+    }
+    plan->proven = pick->proven;
+    plan->gap_ratio = pick->gap_ratio;
+    plan->speedup = tli_find_speedup(plan->base_cost, plan->cost);
+    if (tli_find_most_cost(p) != TL_UNLIMITED && plan->speedup < p->desc.least_speedup)
+        plan->speedup = p->desc.least_speedup;  // held: costs of more than 53 digits are rounded to doubles
+    plan->bytes = tli_sum_bytes(p, p->schemes);
+    plan->base_bytes = p->base_bytes;
+}
+
+// -- precision plan: runners-up --
+
+typedef struct tli_runner_up {
+    uint64_t cost, loss;     // of the whole graph
+    double   loss_sum;
+    int32_t  scheme;         // of the node; TL_SCHEME_COUNT = none
+    int32_t  proven;
+} tli_runner_up;
+
+// With all others as they are.
+static tli_runner_up tli_find_local(tli_precision *p, const tli_pick *pick, int32_t id) {
+    size_t row = (size_t)id * TL_SCHEME_COUNT;
+    uint64_t before = tli_sum_around(p, id), cost, loss;
+    size_t now = p->schemes[id], k;
+    tli_runner_up best;
+    tli_zero(&best, sizeof best);
+    best.scheme = TL_SCHEME_COUNT;
+    for (k = 0; k < TL_SCHEME_COUNT; k++) {
+        if (k == now || p->costs[row + k] == TL_FORBIDDEN) continue;
+        p->schemes[id] = (uint8_t)k;
+        cost = pick->cost - before + tli_sum_around(p, id);
+        loss = pick->loss - p->losses[row + now] + p->losses[row + k];
+        if (cost <= tli_find_most_cost(p) && (tli_is_accuracy(p) || loss <= p->most_loss) &&
+            (best.scheme == TL_SCHEME_COUNT ||
+             (tli_is_accuracy(p) ? loss < best.loss || (loss == best.loss && cost < best.cost)
+                                 : cost < best.cost || (cost == best.cost && loss < best.loss)))) {
+            best.cost = cost;
+            best.loss = loss;
+            best.scheme = (uint8_t)k;
+            best.loss_sum = tli_sum_losses(p, p->schemes);
+        }
+    }
+    p->schemes[id] = (uint8_t)now;
+    return best;
+}
+
+// The choice of the whole graph without this scheme here. Takes from the work that is left.
+static tl_result tli_find_exact(tli_precision *p, int32_t id, uint64_t *work, tli_runner_up *found) {
+    size_t at = (size_t)id * TL_SCHEME_COUNT + p->schemes[id];
+    uint64_t kept = p->costs[at], limit = p->choice.work_limit;
+    tl_choice_plan chosen;
+    tl_result result;
+    tli_zero(found, sizeof *found);
+    found->scheme = TL_SCHEME_COUNT;
+    p->costs[at] = TL_FORBIDDEN;
+    p->choice.work_limit = *work;
+    result = tli_choose(p, tli_is_accuracy(p), p->most_loss, p->cost_limit, &chosen);
+    p->choice.work_limit = limit;
+    p->costs[at] = kept;
+    if (result == TL_ERROR_NO_MEMORY) return tli_fail_choice(p, result);
+    if (result == TL_ERROR_INFEASIBLE) { found->proven = 1; return TL_OK; }
+    if (result) { *work = 0; return TL_OK; }  // too wide for the work that is left
+    *work -= chosen.work < *work ? chosen.work : *work;
+    found->proven = chosen.proven;
+    if (chosen.cost <= tli_find_most_cost(p)) {
+        found->cost = chosen.cost;
+        found->loss = chosen.loss;
+        found->loss_sum = tli_sum_losses(p, chosen.schemes);
+        found->scheme = chosen.schemes[id];
+    }
+    tl_free_choice_plan(&p->quiet, &chosen);
+    return TL_OK;
+}
+
+static double tli_find_margin(const tli_precision *p, const tl_precision_plan *plan, int32_t id) {
+    const tl_precision_node *node = &plan->nodes[id];
+    size_t row = (size_t)id * TL_SCHEME_COUNT;
+    double more, all;
+    if (node->runner_up == TL_SCHEME_COUNT) return 1;
+    if (tli_is_accuracy(p)) {
+        more = node->runner_up_loss - plan->loss;
+        all = p->node_losses[row + (size_t)node->runner_up];
+    } else {
+        more = node->runner_up_cost > plan->cost ? (double)(node->runner_up_cost - plan->cost) : 0;
+        all = (double)(p->desc.objective == TL_OBJECTIVE_TIME ? p->times : p->bytes)[row + TL_SCHEME_F32];
+    }
+    return !(more > 0) ? 0 : more < all ? more / all : 1;
+}
+
+static double tli_find_confidence(const tli_precision *p, const tl_precision_plan *plan, int32_t id) {
+    double trust = 1;
+    switch (plan->nodes[id].source) {
+    case TL_LOSS_FROM_PROFILE: trust = p->graph->nodes[id].is_input ? 1 : 0.5; break;
+    case TL_LOSS_FROM_DATA: trust = 0.75; break;
+    case TL_LOSS_FROM_MEASURED:
+    case TL_LOSS_SOURCE_COUNT: break;
+    }
+    return trust * (1 + tli_find_margin(p, plan, id)) / 2;
+}
+
+static tl_result tli_find_runners_up(tli_precision *p, const tli_pick *pick, tl_precision_plan *plan) {
+    tl_precision_node *nodes = (tl_precision_node *)plan->memory;
+    uint64_t work = p->graph->node_count > TLI_EXACT_NODES ? 0 : TLI_EXTRA_WORK;
+    int32_t id;
+    for (id = 0; id < p->graph->node_count; id++) {
+        tli_runner_up best = tli_find_local(p, pick, id), exact;
+        int worse = 0;
+        if (work && !p->graph->nodes[id].is_input) {
+            tl_result result = tli_find_exact(p, id, &work, &exact);
+            if (result) return result;
+            worse = !exact.proven && best.scheme != TL_SCHEME_COUNT &&
+                    (exact.scheme == TL_SCHEME_COUNT ||
+                     (tli_is_accuracy(p) ? best.loss < exact.loss : best.cost < exact.cost));
+            if (!worse) best = exact;
+        } else if (p->graph->nodes[id].is_input) {
+            best.proven = 1;
+        }
+        nodes[id].runner_up = (tl_scheme)best.scheme;
+        nodes[id].runner_up_proven = best.proven;
+        nodes[id].runner_up_cost = best.cost;
+        nodes[id].runner_up_loss = best.loss_sum;
+        nodes[id].confidence = tli_find_confidence(p, plan, id);
+    }
+    return TL_OK;
+}
+
+// -- precision plan: rounds --
+
+static tl_result tli_measure_plan(const tli_precision *p, tl_precision_plan *plan) {
+    double loss = tli_not_a_number();
+    tl_result result = p->desc.evaluate(plan, &loss, p->desc.user);
+    tli_writer w;
+    if (result) {
+        w = tli_begin_error(p->env, TL_ERROR_KERNEL, p->function);
+        tli_put(&w, "evaluate: failed: ");
+        tli_put(&w, tl_name_result(result));
+        return tli_end_error(p->env, &w, TL_ERROR_KERNEL);
+    }
+    if (loss != loss)
+        return tli_fail(p->env, TL_ERROR_KERNEL, p->function, "evaluate: the loss is not a number");
+    plan->measured_loss = loss;
+    return TL_OK;
+}
+
+static int tli_has_loss_limit(const tl_precision_desc *desc) {
+    return (desc->criterion == TL_CRITERION_PERFORMANCE || desc->criterion == TL_CRITERION_CUSTOM) &&
+           !tli_is_unlimited(desc->loss_limit);
+}
+
+// A smaller limit, by limit / measured, in 2^-20, and by a sixteenth at least.
+static uint64_t tli_cut_limit(const tli_precision *p, uint64_t limit, double measured) {
+    uint64_t share = tli_is_amount(measured) ? tli_divide_f64(p->desc.loss_limit, 20, measured, 0) : 0;
+    uint64_t cut = limit * share >> 20, most = limit - limit / 16;
+    return cut < most ? cut : most;
+}
+
+static tl_result tli_fail_measured(const tli_precision *p, double measured) {
+    tli_writer w = tli_begin_error(p->env, TL_ERROR_INFEASIBLE, p->function);
+    tli_put(&w, "loss_limit: ");
+    tli_put_f64(&w, p->desc.loss_limit);
+    tli_put(&w, " cannot be held: evaluate measured ");
+    tli_put_rounded(&w, measured);
+    tli_put(&w, " for the choice of the least loss");
+    return tli_end_error(p->env, &w, TL_ERROR_INFEASIBLE);
+}
+
+// The least loss that there is, when no limit was small enough.
+static tl_result tli_try_least_loss(tli_precision *p, tli_pick *pick, tl_precision_plan *plan) {
+    uint64_t nearest;
+    tl_result result = tli_pick_loss(p, tli_find_most_cost(p), pick, &nearest);
+    if (result == TL_ERROR_INFEASIBLE) return tli_fail_measured(p, plan->measured_loss);
+    if (result) return result;
+    p->most_loss = pick->loss;
+    pick->bound_loss = 0;
+    plan->round_count++;
+    tli_fill_precision_plan(p, pick, p->desc.loss_limit, plan);
+    result = tli_measure_plan(p, plan);
+    if (result) return result;
+    plan->loss_limit = plan->loss;
+    return plan->measured_loss <= p->desc.loss_limit ? TL_OK : tli_fail_measured(p, plan->measured_loss);
+}
+
+static tl_result tli_run_rounds(tli_precision *p, tli_pick *pick, tl_precision_plan *plan) {
+    uint64_t units = p->loss_units;
+    int limited = tli_has_loss_limit(&p->desc);
+    tl_result result;
+    for (;;) {
+        result = tli_pick_criterion(p, units, pick);
+        if (result == TL_ERROR_INFEASIBLE && plan->round_count) break;
+        if (result) return result == TL_ERROR_INFEASIBLE ? tli_fail_limit(p) : result;
+        plan->round_count++;
+        tli_fill_precision_plan(p, pick, limited ? (units == p->loss_units ? p->desc.loss_limit :
+                                    tli_scale_f64((double)units, -TLI_LOSS_BITS) * p->desc.loss_limit)
+                                    : tli_infinity(), plan);
+        if (!p->desc.evaluate) return TL_OK;
+        result = tli_measure_plan(p, plan);
+        if (result || !limited || plan->measured_loss <= p->desc.loss_limit) return result;
+        if (plan->round_count >= p->desc.round_limit || !units) break;
+        units = tli_cut_limit(p, units, plan->measured_loss);
+    }
+    return tli_try_least_loss(p, pick, plan);
+}
+
+TLI_IMPL tl_result tl_plan_precision(tl_env *env, const tl_precision_desc *desc, tl_precision_plan *plan) {
+    static const char function[] = "tl_plan_precision";
+    tli_precision p;
+    tli_pick pick;
+    tl_result result;
+    TL_ASSERT(desc && desc->graph && plan);
+    tli_zero(plan, sizeof *plan);
+    result = tli_check_precision_of(env, function, desc);
+    if (result) return result;
+    tli_zero(&pick, sizeof pick);
+    result = tli_open_precision(env, function, desc, tli_has_loss_limit(desc), &p);
+    if (!result) {
+        plan->memory = tli_alloc_array(env, (uint64_t)desc->graph->node_count, sizeof *plan->nodes);
+        result = plan->memory ? tli_run_rounds(&p, &pick, plan)
+                              : tli_fail(env, TL_ERROR_NO_MEMORY, function, "no memory for the plan");
+    }
+    if (!result) result = tli_find_runners_up(&p, &pick, plan);
+    tli_close_precision(&p);
+    if (result) tl_free_precision_plan(env, plan);
+    return result;
+}
+
+TLI_IMPL void tl_free_precision_plan(tl_env *env, tl_precision_plan *plan) {
+    if (!plan) return;
+    tli_release(env, plan->memory);
+    tli_zero(plan, sizeof *plan);
+}
+
+// -- precision plan: the front --
+
+static tl_result tli_fill_front(tli_precision *p, const tl_choice_front *chosen, tl_precision_front *front) {
+    uint64_t points = (uint64_t)chosen->point_count, nodes = (uint64_t)p->graph->node_count;
+    tl_precision_point *point;
+    uint8_t *schemes;
+    int32_t i;
+    point = (tl_precision_point *)tli_alloc_array(p->env, points, sizeof *point + (size_t)nodes);
+    if (!point) return tli_fail(p->env, TL_ERROR_NO_MEMORY, p->function, "no memory for the points");
+    schemes = (uint8_t *)(point + points);
+    front->memory = point;
+    front->points = point;
+    front->point_count = chosen->point_count;
+    front->complete = chosen->complete;
+    front->knee = tli_find_knee(p, chosen);
+    front->base_cost = p->base_cost;
+    front->base_bytes = p->base_bytes;
+    for (i = 0; i < chosen->point_count; i++, point++, schemes += nodes) {
+        const tl_front_point *from = &chosen->points[i];
+        tli_copy(schemes, from->schemes, (size_t)nodes);
+        point->schemes = schemes;
+        point->loss = tli_sum_losses(p, schemes);
+        point->cost = from->cost;
+        point->bound_cost = from->bound_cost;
+        point->speedup = tli_find_speedup(p->base_cost, from->cost);
+        point->bytes = tli_sum_bytes(p, from->schemes);  // with the readers of results
+    }
+    return TL_OK;
+}
+
+TLI_IMPL tl_result tl_plan_precision_front(tl_env *env, const tl_precision_desc *desc, int32_t point_limit,
+                                           tl_precision_front *front) {
+    static const char function[] = "tl_plan_precision_front";
+    tl_choice_front chosen;
+    tli_precision p;
+    tl_result result;
+    TL_ASSERT(desc && desc->graph && front);
+    tli_zero(front, sizeof *front);
+    if (point_limit < 0 || point_limit == 1)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "point_limit: must be 0, or 2 and more");
+    result = tli_check_precision_of(env, function, desc);
+    if (result) return result;
+    result = tli_open_precision(env, function, desc, 0, &p);
+    if (!result) {
+        result = tl_plan_choice_front(&p.quiet, &p.choice, point_limit, &chosen);
+        if (result) {
+            result = tli_fail_choice(&p, result);
+        } else {
+            result = tli_fill_front(&p, &chosen, front);
+            tl_free_choice_front(&p.quiet, &chosen);
+        }
+    }
+    tli_close_precision(&p);
+    return result;
+}
+
+TLI_IMPL void tl_free_precision_front(tl_env *env, tl_precision_front *front) {
+    if (!front) return;
+    tli_release(env, front->memory);
+    tli_zero(front, sizeof *front);
+}
+

@@ -1,0 +1,240 @@
+// -- profiles --
+
+static uint64_t tli_count_elements(uint64_t bytes) { return bytes / 4 + (bytes % 4 != 0); }
+
+// The noise that a format adds to what it stores, over the power of the signal.
+//
+// Floats of p binary digits: the error is even over a step of 2^(1-p) of the power of two below the number,
+// whose mantissa m is spread as 1 / m (Benford): 4^(1-p) / 12 x E[1 / m^2] = 4^(1-p) / 12 x 3 / (8 ln 2).
+#define TLI_NOISE_F16   4.30e-8
+#define TLI_NOISE_BF16  2.75e-6
+// Integers of a tensor with long tails, Laplace's, clipped at a where the sum of both errors is least:
+// a^2 / (6 x 4^bits) of steps + exp(-a) of clipping, a = 9.90 and 20.27. 35.2 and 77.6 dB.
+#define TLI_NOISE_I8    2.99e-4
+#define TLI_NOISE_I16   1.75e-8
+// Integers of weights, Gauss's: a = 3.92 and 5.94, 40.6 dB in 8 bits. With one scale for all channels, a
+// typical one has half the range of the largest: a bit less, 6.02 dB, 4 times the noise.
+#define TLI_NOISE_W8    8.71e-5
+#define TLI_NOISE_W8_TENSOR  (4 * TLI_NOISE_W8)
+#define TLI_NOISE_W16_TENSOR (4 * 2.88e-9)
+
+// Independent noise adds up: of `tensors` that are read or handed on, and of weights. (What one node hands on
+// and the next one reads in the same format is counted by both: an upper estimate.) `factor` is how
+// much more of it leaves the op than enters.
+#define TLI_LOSSES(factor, tensors) \
+    { 0, (factor) * (tensors) * TLI_NOISE_F16, (factor) * (tensors) * TLI_NOISE_BF16, \
+      (factor) * (tensors) * TLI_NOISE_I16, (factor) * (tensors) * TLI_NOISE_I8, 0, 0, 0, \
+      (factor) * (tensors) * TLI_NOISE_I8 }
+#define TLI_LOSSES_OF_WEIGHTS \
+    { 0, 3 * TLI_NOISE_F16, 3 * TLI_NOISE_BF16, 2 * TLI_NOISE_I16 + TLI_NOISE_W16_TENSOR, \
+      2 * TLI_NOISE_I8 + TLI_NOISE_W8_TENSOR, 2 * TLI_NOISE_I8 + TLI_NOISE_W8, \
+      2 * TLI_NOISE_I16 + TLI_NOISE_W8, TLI_NOISE_I8 + TLI_NOISE_W8_TENSOR, \
+      2 * TLI_NOISE_I8 + TLI_NOISE_W8_TENSOR }
+
+// Speed-ups, to be replaced by measurements. What multiplies and adds: products of one instruction of 128 bits
+// with sums of 32: 4 of f32, 8 of 16 bits, 16 of 8 bits; w8a16 multiplies as 16 bits do; dynamic spends
+// a quarter of what it gains on its inputs. What only moves: bytes read and written. fake quantises and
+// restores beside the work: nothing to gain, where elements are moved two passes more.
+#define TLI_SPEEDUPS_OF_PRODUCTS { 1, 2, 2, 2, 4, 4, 2, 3, 1 }
+#define TLI_SPEEDUPS_OF_BYTES    { 1, 2, 2, 2, 4, 4, 4, 4, 0.5 }
+#define TLI_SPEEDUPS_OF_LOOKUPS  { 1, 1, 1, 1, 1, 1, 1, 1.6, 1 }  // 8 bytes an element; 1 read, 4 written
+
+#define TLI_BIT(scheme) ((uint32_t)1 << (scheme))
+#define TLI_FLOAT_SCHEMES (TLI_BIT(TL_SCHEME_F32) | TLI_BIT(TL_SCHEME_F16) | TLI_BIT(TL_SCHEME_BF16))
+#define TLI_TENSOR_SCHEMES \
+    (TLI_FLOAT_SCHEMES | TLI_BIT(TL_SCHEME_I16) | TLI_BIT(TL_SCHEME_I8) | TLI_BIT(TL_SCHEME_FAKE))
+#define TLI_WEIGHT_SCHEMES (TLI_BIT(TL_SCHEME_COUNT) - 1)
+// The state of a cell runs through all steps of a sequence: its tensors keep 16 bits.
+#define TLI_CELL_SCHEMES (TLI_FLOAT_SCHEMES | TLI_BIT(TL_SCHEME_I16) | TLI_BIT(TL_SCHEME_W8A16) | \
+                          TLI_BIT(TL_SCHEME_DYNAMIC))
+// Ids are not to be converted: the table alone is quantised, one scale for all of it.
+#define TLI_TABLE_SCHEMES (TLI_BIT(TL_SCHEME_F32) | TLI_BIT(TL_SCHEME_DYNAMIC))
+// What has fewer than 16 bits somewhere.
+#define TLI_NARROW_SCHEMES (TLI_BIT(TL_SCHEME_I8) | TLI_BIT(TL_SCHEME_I8_CHANNEL) | TLI_BIT(TL_SCHEME_W8A16) | \
+                            TLI_BIT(TL_SCHEME_DYNAMIC) | TLI_BIT(TL_SCHEME_FAKE))
+
+#define TLI_WEIGHTED(op, most, speedups) \
+    { op, NULL, 0, most, TLI_WEIGHT_SCHEMES, TLI_LOSSES_OF_WEIGHTS, speedups, TL_SCHEME_I8_CHANNEL, 0 }
+#define TLI_CELL(op) \
+    { op, NULL, 0, 0, TLI_CELL_SCHEMES, TLI_LOSSES_OF_WEIGHTS, TLI_SPEEDUPS_OF_PRODUCTS, TL_SCHEME_W8A16, 0 }
+#define TLI_MOVED(op, factor, tensors) \
+    { op, NULL, 0, 0, TLI_TENSOR_SCHEMES, TLI_LOSSES(factor, tensors), TLI_SPEEDUPS_OF_BYTES, TL_SCHEME_I8, 0 }
+#define TLI_SENSITIVE(op, factor, tensors, speedups) \
+    { op, NULL, 0, 0, TLI_TENSOR_SCHEMES, TLI_LOSSES(factor, tensors), speedups, TL_SCHEME_I16, 1 }
+
+static const tl_precision_profile tli_default_profiles[] = {
+    // up to 4096 outputs a matrix is read once and not used again: what counts is its bytes
+    TLI_WEIGHTED("linear", 4096, TLI_SPEEDUPS_OF_BYTES),
+    TLI_WEIGHTED("linear", 0, TLI_SPEEDUPS_OF_PRODUCTS),
+    TLI_WEIGHTED("conv2d", 0, TLI_SPEEDUPS_OF_PRODUCTS),  // depthwise, too: [3] gives it the same op
+    TLI_WEIGHTED("conv", 0, TLI_SPEEDUPS_OF_PRODUCTS),
+    TLI_WEIGHTED("convt2d", 0, TLI_SPEEDUPS_OF_PRODUCTS),
+    TLI_CELL("rnn"),
+    TLI_CELL("gru"),
+    TLI_CELL("lstm"),
+    { "embedding", NULL, 0, 0, TLI_TABLE_SCHEMES, { 0, 0, 0, 0, 0, 0, 0, TLI_NOISE_W8_TENSOR, 0 },
+      TLI_SPEEDUPS_OF_LOOKUPS, TL_SCHEME_DYNAMIC, 0 },
+    { "bmm", NULL, 0, 0, TLI_TENSOR_SCHEMES, TLI_LOSSES(1, 3), TLI_SPEEDUPS_OF_PRODUCTS, TL_SCHEME_I8, 0 },
+    { "matmul", NULL, 0, 0, TLI_TENSOR_SCHEMES, TLI_LOSSES(1, 3), TLI_SPEEDUPS_OF_PRODUCTS, TL_SCHEME_I8, 0 },
+    // exp turns what is added to a score into a factor: noise is multiplied by the power of the scores, 16
+    // where their deviation is 4
+    TLI_SENSITIVE("attention", 16, 4, TLI_SPEEDUPS_OF_PRODUCTS),
+    TLI_SENSITIVE("softmax", 16, 2, TLI_SPEEDUPS_OF_BYTES),
+    // what remains when the mean is taken off is smaller than what was rounded: 4 times in power. With known
+    // statistics bn is a scale and an addition for each channel, and takes 8 bits well
+    TLI_SENSITIVE("layernorm", 4, 2, TLI_SPEEDUPS_OF_BYTES),
+    TLI_MOVED("bn", 4, 2),
+    TLI_MOVED("batchnorm", 4, 2),
+    // in f32 alone: few calls, and labels are not to be converted
+    { "loss", NULL, 0, 0, TLI_BIT(TL_SCHEME_F32), TLI_LOSSES(0, 0), TLI_SPEEDUPS_OF_BYTES, TL_SCHEME_F32, 1 },
+    { "cross_entropy", NULL, 0, 0, TLI_BIT(TL_SCHEME_F32), TLI_LOSSES(0, 0), TLI_SPEEDUPS_OF_BYTES,
+      TL_SCHEME_F32, 1 },
+    TLI_MOVED("relu", 1, 2),
+    TLI_MOVED("sigmoid", 1, 2),
+    TLI_MOVED("tanh", 1, 2),
+    TLI_MOVED("gelu", 1, 2),
+    TLI_MOVED("silu", 1, 2),
+    TLI_MOVED("scale", 1, 2),
+    TLI_MOVED("dropout", 1, 2),
+    TLI_MOVED("add", 1, 3),
+    TLI_MOVED("sub", 2, 3),  // a difference of what is alike is smaller than both: twice in power
+    TLI_MOVED("mul", 1, 3),
+    TLI_MOVED("maxpool", 1, 2),
+    TLI_MOVED("avgpool", 1, 2),
+    TLI_MOVED("gavgpool", 1, 2),
+    TLI_MOVED("upsample", 1, 2),
+    TLI_MOVED("concat", 1, 2),
+    TLI_MOVED("split", 1, 2),
+    // not known what it does: as a norm of two inputs, and half of what bytes would gain
+    { "*", NULL, 0, 0, TLI_TENSOR_SCHEMES, TLI_LOSSES(4, 3), { 1, 1.5, 1.5, 1.5, 2, 2, 2, 2, 0.5 },
+      TL_SCHEME_I16, 1 },
+};
+
+TLI_IMPL const tl_precision_profile *tl_find_default_profiles(int32_t *count) {
+    TL_ASSERT(count);
+    *count = (int32_t)(sizeof tli_default_profiles / sizeof tli_default_profiles[0]);
+    return tli_default_profiles;
+}
+
+static char tli_lower_case(char c) { return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c; }
+
+// Whether the whole text is these letters, in whatever case.
+static int tli_is_same_op(const char *text, const char *part, size_t length) {
+    size_t i;
+    for (i = 0; i < length; i++)
+        if (!text[i] || tli_lower_case(text[i]) != tli_lower_case(part[i])) return 0;
+    return !text[length];
+}
+
+typedef struct tli_profiles {
+    const tl_precision_profile *rows;
+    int32_t     count;
+    const char *device;    // NULL = not known
+    uint64_t    elements;
+} tli_profiles;
+
+static int tli_is_any_op(const tl_precision_profile *row) { return row->op[0] == '*' && !row->op[1]; }
+
+static const tl_precision_profile *tli_find_row(const tli_profiles *p, const char *part, size_t length) {
+    int32_t i;
+    for (i = 0; i < p->count; i++) {
+        const tl_precision_profile *row = &p->rows[i];
+        if (row->device && (!p->device || !tli_same_text(row->device, p->device))) continue;
+        if (p->elements < row->least_elements) continue;
+        if (row->most_elements && p->elements > row->most_elements) continue;
+        if (tli_is_same_op(row->op, part, length)) return row;
+    }
+    return NULL;
+}
+
+static const tl_precision_profile *tli_find_row_of_parts(const tli_profiles *p, const char *op) {
+    const tl_precision_profile *found = NULL;
+    size_t length = tli_text_length(op), at = 0, end;
+    while (at <= length) {
+        const tl_precision_profile *row;
+        for (end = at; end < length && op[end] != '+'; end++) {}
+        row = tli_find_row(p, op + at, end - at);
+        if (!row || tli_is_any_op(row)) return NULL;
+        if (!found || (row->sensitive && !found->sensitive)) found = row;
+        at = end + 1;
+    }
+    return found;
+}
+
+TLI_IMPL const tl_precision_profile *tl_find_profile(const tl_precision_profile *profiles,
+                                                     int32_t profile_count, const tl_graph *graph,
+                                                     int32_t node, const tl_device *device) {
+    const tl_precision_profile *row;
+    tli_profiles p;
+    const char *op;
+    TL_ASSERT(graph && (profiles || profile_count <= 0));
+    if (!tli_is_below(node, graph->node_count) || graph->nodes[node].is_input) return NULL;
+    op = tl_name_op(graph, node);
+    p.rows = profiles;
+    p.count = profile_count;
+    p.device = device ? device->name : NULL;
+    p.elements = tli_count_elements(graph->outputs[graph->nodes[node].first_output].bytes);
+    row = tli_find_row(&p, op, tli_text_length(op));
+    if (!row) row = tli_find_row_of_parts(&p, op);
+    return row ? row : tli_find_row(&p, "*", 1);
+}
+
+static const char *tli_find_profile_rule(const tl_precision_profile *row) {
+    int32_t k;
+    if (!row->op || !row->op[0]) return "op: must not be empty";
+    if (row->most_elements && row->most_elements < row->least_elements)
+        return "most_elements: must be >= least_elements";
+    if (row->schemes >> TL_SCHEME_COUNT) return "schemes: unknown bit";
+    for (k = 0; k < TL_SCHEME_COUNT; k++) {
+        if (!(row->schemes >> k & 1)) continue;
+        if (!tli_is_amount(row->loss[k])) return "loss: must be finite and >= 0";
+        if (!tli_is_amount(row->speedup[k]) || row->speedup[k] <= 0) return "speedup: must be finite and > 0";
+        if (k == TL_SCHEME_F32 && (row->loss[k] > 0 || row->speedup[k] < 1 || row->speedup[k] > 1))
+            return "loss, speedup: must be 0 and 1 for f32";
+    }
+    if (!tli_is_below((int64_t)row->recommended, TL_SCHEME_COUNT) ||
+        (row->recommended != TL_SCHEME_F32 && !(row->schemes >> row->recommended & 1)))
+        return "recommended: must be one of its schemes";
+    if (row->sensitive & ~1) return "sensitive: must be 0 or 1";
+    return NULL;
+}
+
+// Whether a row fits wherever the other one does.
+static int tli_covers(const tl_precision_profile *row, const tl_precision_profile *other) {
+    if (!tli_is_same_op(row->op, other->op, tli_text_length(other->op))) return 0;
+    if (row->device && (!other->device || !tli_same_text(row->device, other->device))) return 0;
+    if (row->least_elements > other->least_elements) return 0;
+    return !row->most_elements || (other->most_elements && row->most_elements >= other->most_elements);
+}
+
+static tl_result tli_fail_row(tl_env *env, const char *function, int32_t index, const char *op,
+                              const char *rule) {
+    tli_writer w = tli_begin_error(env, TL_ERROR_INVALID_ARG, function);
+    tli_put(&w, "profiles: row ");
+    tli_put_i64(&w, index);
+    if (op) { tli_put(&w, " ("); tli_put(&w, op); tli_put(&w, ")"); }
+    tli_put(&w, ": ");
+    tli_put(&w, rule);
+    return tli_end_error(env, &w, TL_ERROR_INVALID_ARG);
+}
+
+static tl_result tli_check_rows(tl_env *env, const char *function, const tl_precision_profile *profiles,
+                                int32_t profile_count) {
+    int32_t i, k;
+    if (profile_count < 0) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "profile_count: must be >= 0");
+    if (profile_count > 0 && !profiles)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "profiles: must not be NULL where there are some");
+    for (i = 0; i < profile_count; i++) {
+        const char *rule = tli_find_profile_rule(&profiles[i]);
+        if (rule) return tli_fail_row(env, function, i, profiles[i].op, rule);
+        for (k = 0; k < i; k++)
+            if (tli_covers(&profiles[k], &profiles[i]))
+                return tli_fail_row(env, function, i, profiles[i].op, "never fits: a row above it always does");
+    }
+    return TL_OK;
+}
+
+TLI_IMPL tl_result tl_check_profiles(tl_env *env, const tl_precision_profile *profiles, int32_t profile_count) {
+    return tli_check_rows(env, "tl_check_profiles", profiles, profile_count);
+}
+

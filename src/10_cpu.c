@@ -1,0 +1,832 @@
+// -- the CPU backend: its parts --
+
+#define TLI_POISON 0xFFFEAD5Au  // dead bytes: NaN as f32 and as f64
+#define TLI_GUARD_BYTES 64      // before and after a checked block, at least
+#define TLI_QUEUE_CAPACITY 256  // deferred work; beyond it the oldest is done
+
+typedef struct tli_span { uint64_t start, end; } tli_span;
+
+typedef struct tli_cpu_block {
+    char    *memory;          // first byte that a range can name
+    void    *allocation;      // to release, or NULL: a piece of the caller's memory
+    tli_span *spans;          // checked: claimed ranges, ascending
+    uint64_t bytes, reserved_bytes;
+    uint64_t claimed_bytes, claim_count;
+    uint32_t generation;      // upper half of its handle
+    int32_t  span_count, span_capacity;
+    int32_t  piece;
+    int32_t  next_free;       // slot + 1
+    int32_t  pending;         // deferred: copies, conversions and fills that touch it
+    uint8_t  tier, alive, dying;  // dying: freed, but pending work still needs the bytes
+} tli_cpu_block;
+
+typedef enum tli_work_kind {
+    TLI_WORK_COPY, TLI_WORK_COMPRESS, TLI_WORK_EXPAND, TLI_WORK_FILL,
+    TLI_WORK_CLAIM,   // checked: verify that the bytes were left alone, then fill with 0xFF
+    TLI_WORK_RELEASE  // checked: poison
+} tli_work_kind;
+
+typedef struct tli_work {
+    tli_work_kind kind;
+    tl_codec codec;
+    uint32_t word;
+    int32_t  marked;    // to be run by order
+    tl_range to, from;
+    uint64_t ticket;    // of its submit; 0 = not submitted
+} tli_work;
+
+typedef struct tli_mapping { tl_range range; void *host; tl_map_mode mode; } tli_mapping;
+
+typedef struct tli_cpu {
+    tl_env *env;
+    tl_cpu_backend_desc desc;        // defaults filled in
+    tl_backend_counters counters;
+    tli_cpu_block *blocks;
+    int32_t block_count, block_capacity, free_block;  // slot + 1
+    uint64_t submitted;
+    char *memory;                    // the caller's, aligned
+    tl_heap heap;                    // places blocks in it
+    tli_mapping *mappings;           // checked
+    int32_t mapping_count, mapping_capacity;
+    tli_work *queue;                 // deferred
+    int32_t queue_count, dying_count;
+    tl_random random;
+    tl_result late;                  // what work that ran later found out; told by the next call that can
+} tli_cpu;
+
+static tl_result tli_cpu_fail(tli_cpu *cpu, tl_result code, const char *function, const char *why) {
+    return tli_fail(cpu->env, code, function, why);
+}
+
+// The variants for tests. TL_NO_CHECKS makes both answers 0, so that the compiler drops whatever
+// stands behind them; init refuses to make such a backend then.
+#ifndef TL_NO_CHECKS
+static int tli_is_checked(const tli_cpu *cpu) { return cpu->desc.checked != 0; }
+static int tli_is_deferred(const tli_cpu *cpu) { return cpu->desc.deferred != 0; }
+#else
+static int tli_is_checked(const tli_cpu *cpu) { (void)cpu; return 0; }
+static int tli_is_deferred(const tli_cpu *cpu) { (void)cpu; return 0; }
+#endif
+
+static int32_t tli_queued(const tli_cpu *cpu) {
+    return tli_is_deferred(cpu) ? cpu->queue_count : 0;
+}
+
+static uint64_t tli_align_u64(uint64_t bytes, uint64_t alignment) {
+    return (bytes + alignment - 1) & ~(alignment - 1);
+}
+
+static int tli_is_same_range(const tl_range *a, const tl_range *b) {
+    return a->block == b->block && a->offset == b->offset && a->bytes == b->bytes;
+}
+
+static int tli_overlaps(tl_range a, tl_range b) {
+    return a.bytes && b.bytes && a.block == b.block && a.offset < b.offset + b.bytes &&
+           b.offset < a.offset + a.bytes;
+}
+
+// -- poison --
+
+static void tli_poison(char *at, uint64_t bytes) {
+    const uint32_t word = TLI_POISON;
+    char *end = at + bytes;
+    for (; at < end && ((uintptr_t)at & 3 || end - at < 4); at++)
+        *at = ((const char *)&word)[(uintptr_t)at & 3];
+    for (; end - at >= 4; at += 4) TLI_MEMCPY(at, &word, 4);
+    for (; at < end; at++) *at = ((const char *)&word)[(uintptr_t)at & 3];
+}
+
+static int tli_is_poisoned(const char *at, uint64_t bytes) {
+    const uint32_t word = TLI_POISON;
+    const char *end = at + bytes;
+    uint32_t wrong = 0;
+    for (; at < end && ((uintptr_t)at & 3 || end - at < 4); at++)
+        wrong |= *at != ((const char *)&word)[(uintptr_t)at & 3];
+    for (; end - at >= 4; at += 4) wrong |= tli_load_u32(at) ^ word;
+    for (; at < end; at++) wrong |= *at != ((const char *)&word)[(uintptr_t)at & 3];
+    return !wrong;
+}
+
+// -- blocks --
+
+static uint64_t tli_guard_bytes(const tli_cpu *cpu) {
+    return tli_is_checked(cpu) ? tli_align_u64(TLI_GUARD_BYTES, cpu->desc.alignment_bytes) : 0;
+}
+
+static tli_cpu_block *tli_find_block(tli_cpu *cpu, uint64_t handle, const char *function, tl_result *result) {
+    uint64_t slot = (handle & 0xFFFFFFFFu) - 1;
+    tli_cpu_block *block;
+    if (!(handle & 0xFFFFFFFFu) || slot >= (uint64_t)cpu->block_count) {
+        *result = tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, function, "block: not a handle of this backend");
+        return NULL;
+    }
+    block = &cpu->blocks[slot];
+    if (!block->alive || block->generation != handle >> 32) {
+        *result = tli_cpu_fail(cpu, TL_ERROR_STALE, function,
+                               "block: the handle is of a freed block or of another backend");
+        return NULL;
+    }
+    return block;
+}
+
+// The block of a range that is not empty, once the range was found to lie in it.
+static tli_cpu_block *tli_find_range(tli_cpu *cpu, const tl_range *range, const char *function,
+                                     tl_result *result) {
+    tli_cpu_block *block = tli_find_block(cpu, range->block, function, result);
+    if (!block) return NULL;
+    if (range->bytes > block->bytes || range->offset > block->bytes - range->bytes) {
+        *result = tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, function, "range: reaches beyond its block");
+        return NULL;
+    }
+    if (range->offset & (cpu->desc.alignment_bytes - 1)) {
+        *result = tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, function,
+                               "range: offset: not a multiple of the alignment");
+        return NULL;
+    }
+    return block;
+}
+
+// Index of the first claimed range that ends after an offset.
+static int32_t tli_find_span(const tli_cpu_block *block, uint64_t offset) {
+    int32_t low = 0, high = block->span_count;
+    while (low < high) {
+        int32_t middle = low + (high - low) / 2;
+        if (block->spans[middle].end <= offset) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
+// Hold the rules of a range that is about to be used: in a live block, checked: inside one claimed range.
+static tl_result tli_check_range(tli_cpu *cpu, const tl_range *range, const char *function) {
+    tl_result result = TL_OK;
+    tli_cpu_block *block;
+    int32_t at;
+    if (!range->bytes) return TL_OK;
+    block = tli_find_range(cpu, range, function, &result);
+    if (!block) return result;
+    if (!tli_is_checked(cpu)) return TL_OK;
+    at = tli_find_span(block, range->offset);
+    if (at < block->span_count && block->spans[at].start <= range->offset &&
+        range->offset + range->bytes <= block->spans[at].end) return TL_OK;
+    return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, function, "range: not inside a claimed range");
+}
+
+static char *tli_address(const tli_cpu *cpu, tl_range range) {
+    return cpu->blocks[(range.block & 0xFFFFFFFFu) - 1].memory + range.offset;
+}
+
+// Verify the guards of a block and every byte of it that is not claimed.
+static int tli_is_intact(const tli_cpu *cpu, const tli_cpu_block *block) {
+    uint64_t guard = tli_guard_bytes(cpu), at = 0;
+    int32_t i;
+    if (!tli_is_poisoned(block->memory - guard, guard)) return 0;
+    for (i = 0; i < block->span_count; i++) {
+        if (!tli_is_poisoned(block->memory + at, block->spans[i].start - at)) return 0;
+        at = block->spans[i].end;
+    }
+    return tli_is_poisoned(block->memory + at, block->reserved_bytes - guard - at);
+}
+
+// Find room for a block; TL_OK sets memory, and allocation or piece.
+static tl_result tli_place_block(tli_cpu *cpu, tli_cpu_block *block) {
+    size_t guard = (size_t)tli_guard_bytes(cpu), whole;
+    size_t alignment = (size_t)cpu->desc.alignment_bytes;
+    char *base;
+    block->allocation = NULL;
+    block->piece = 0;
+    if (block->bytes > SIZE_MAX / 4 - 2 * guard - 2 * alignment) return TL_ERROR_NO_MEMORY;
+    whole = (size_t)tli_align_u64(block->bytes ? block->bytes : 1, alignment) + 2 * guard;
+    if (block->tier == TL_TIER_DEVICE && cpu->memory) {
+        block->piece = tli_take_piece(&cpu->heap, whole);
+        if (!block->piece) return TL_ERROR_NO_MEMORY;
+        base = cpu->memory + cpu->heap.extents[block->piece - 1].offset;
+    } else {
+        block->allocation = tli_alloc(cpu->env, whole + alignment - 1);
+        if (!block->allocation) return TL_ERROR_NO_MEMORY;
+        base = (char *)block->allocation;
+        base += (0 - (size_t)(uintptr_t)base) & (alignment - 1);
+    }
+    block->memory = base + guard;
+    block->reserved_bytes = whole;
+    if (tli_is_checked(cpu)) tli_poison(base, whole);
+    return TL_OK;
+}
+
+// Give the bytes of a freed block back; TL_ERROR_CORRUPT where somebody wrote to dead ones.
+static tl_result tli_finish_block(tli_cpu *cpu, int32_t slot) {
+    tli_cpu_block *block = &cpu->blocks[slot];
+    tl_result result = TL_OK;
+    if (tli_is_checked(cpu) && !tli_is_intact(cpu, block))
+        result = tli_cpu_fail(cpu, TL_ERROR_CORRUPT, "free_block", "bytes that nobody claimed were written");
+    if (block->allocation) tli_release(cpu->env, block->allocation);
+    else tli_give_piece(&cpu->heap, block->piece);
+    tli_release(cpu->env, block->spans);
+    cpu->counters.reserved_bytes[block->tier] -= block->reserved_bytes;
+    block->spans = NULL;
+    block->span_count = block->span_capacity = 0;
+    cpu->dying_count -= block->dying;
+    block->alive = block->dying = 0;
+    block->generation++;
+    block->next_free = cpu->free_block;
+    cpu->free_block = slot + 1;
+    return result;
+}
+
+// -- work --
+
+static tl_result tli_do_upkeep(tli_cpu *cpu, const tli_work *work, char *to) {
+    int intact = 1;
+    if (work->kind == TLI_WORK_RELEASE) {
+        tli_poison(to, work->to.bytes);
+    } else {
+        intact = tli_is_poisoned(to, work->to.bytes);
+        TLI_MEMSET(to, 255, (size_t)work->to.bytes);
+    }
+    return intact ? TL_OK : tli_cpu_fail(cpu, TL_ERROR_CORRUPT, "claim",
+                                         "the bytes were written while nobody held them");
+}
+
+static tl_result tli_do_work(tli_cpu *cpu, const tli_work *work) {
+    char *to = tli_address(cpu, work->to);
+    uint64_t i;
+    switch (work->kind) {
+    case TLI_WORK_COPY: tli_copy(to, tli_address(cpu, work->from), (size_t)work->to.bytes); break;
+    case TLI_WORK_COMPRESS:
+        tl_compress_bytes(work->codec, to, tli_address(cpu, work->from), work->from.bytes);
+        break;
+    case TLI_WORK_EXPAND:
+        tl_expand_bytes(work->codec, to, tli_address(cpu, work->from), work->to.bytes);
+        break;
+    case TLI_WORK_FILL:
+        for (i = 0; i + 4 <= work->to.bytes; i += 4) TLI_MEMCPY(to + i, &work->word, 4);
+        TLI_MEMCPY(to + i, &work->word, (size_t)(work->to.bytes - i));
+        break;
+    case TLI_WORK_CLAIM:
+    case TLI_WORK_RELEASE: return tli_is_checked(cpu) ? tli_do_upkeep(cpu, work, to) : TL_OK;
+    }
+    return TL_OK;
+}
+
+static int tli_conflicts(const tli_work *a, const tli_work *b) {
+    return tli_overlaps(a->to, b->to) || tli_overlaps(a->to, b->from) || tli_overlaps(a->from, b->to);
+}
+
+static int tli_is_upkeep(const tli_work *work) {
+    return work->kind == TLI_WORK_CLAIM || work->kind == TLI_WORK_RELEASE;
+}
+
+static tli_cpu_block *tli_block_of_work(tli_cpu *cpu, tl_range range) {
+    return range.bytes ? &cpu->blocks[(range.block & 0xFFFFFFFFu) - 1] : NULL;
+}
+
+// Count a queued piece of work at its blocks, +1 or -1. Upkeep does not keep a block alive.
+static void tli_count_work(tli_cpu *cpu, const tli_work *work, int32_t by) {
+    tli_cpu_block *to = tli_block_of_work(cpu, work->to), *from = tli_block_of_work(cpu, work->from);
+    if (tli_is_upkeep(work)) return;
+    if (to) to->pending += by;
+    if (from) from->pending += by;
+}
+
+// Carry out one queued piece of work and take it off the queue. What it finds out is told later.
+static void tli_run_queued(tli_cpu *cpu, int32_t index) {
+    tli_work work = cpu->queue[index];
+    tl_result result = tli_do_work(cpu, &work);
+    int32_t i;
+    if (result) cpu->late = result;
+    for (i = index + 1; i < cpu->queue_count; i++) cpu->queue[i - 1] = cpu->queue[i];
+    cpu->queue_count--;
+    tli_count_work(cpu, &work, -1);
+}
+
+// Run the queued upkeep of a block that no other work needs any more, then give it back.
+static tl_result tli_drain_block(tli_cpu *cpu, int32_t slot) {
+    int32_t i = 0;
+    while (i < tli_queued(cpu))
+        if (tli_block_of_work(cpu, cpu->queue[i].to) == &cpu->blocks[slot]) tli_run_queued(cpu, i);
+        else i++;
+    return tli_finish_block(cpu, slot);
+}
+
+static void tli_finish_dying(tli_cpu *cpu, tl_range range) {
+    tli_cpu_block *block = tli_block_of_work(cpu, range);
+    tl_result result;
+    if (!block || !block->dying || block->pending) return;
+    result = tli_drain_block(cpu, (int32_t)(range.block & 0xFFFFFFFFu) - 1);
+    if (result) cpu->late = result;
+}
+
+static void tli_run_work(tli_cpu *cpu, int32_t index) {
+    tl_range to = cpu->queue[index].to, from = cpu->queue[index].from;
+    tli_run_queued(cpu, index);
+    tli_finish_dying(cpu, to);
+    tli_finish_dying(cpu, from);
+}
+
+// Do work now, or queue it. Its ranges were checked; from is NULL where nothing is read.
+static tl_result tli_enqueue(tli_cpu *cpu, tli_work_kind kind, tl_codec codec, const tl_range *to,
+                             const tl_range *from, uint32_t word) {
+    tli_work work;
+    if (!to->bytes) return TL_OK;
+    tli_zero(&work, sizeof work);
+    work.kind = kind; work.codec = codec; work.word = word;
+    work.to = *to;
+    if (from) work.from = *from;
+    if (!tli_is_deferred(cpu)) return tli_do_work(cpu, &work);
+    if (cpu->queue_count == TLI_QUEUE_CAPACITY) tli_run_work(cpu, 0);
+    cpu->queue[cpu->queue_count++] = work;
+    tli_count_work(cpu, &work, 1);
+    return TL_OK;
+}
+
+// Mark what must be done before an access, and what that needs itself. Tells whether anything
+// but upkeep was marked.
+static int tli_mark_work(tli_cpu *cpu, const tl_access *accesses, int32_t count) {
+    int32_t i, j;
+    int real = 0;
+    for (i = cpu->queue_count - 1; i >= 0; i--) {
+        tli_work *work = &cpu->queue[i];
+        work->marked = 0;
+        for (j = 0; j < count && !work->marked; j++)
+            work->marked = tli_overlaps(work->to, accesses[j].range) ||
+                        (accesses[j].writes && tli_overlaps(work->from, accesses[j].range));
+        for (j = i + 1; j < cpu->queue_count && !work->marked; j++)
+            work->marked = cpu->queue[j].marked && tli_conflicts(work, &cpu->queue[j]);
+        if (work->marked && !tli_is_upkeep(work)) real = 1;
+    }
+    return real;
+}
+
+static void tli_run_marked(tli_cpu *cpu) {
+    int32_t i = 0;
+    while (i < cpu->queue_count)
+        if (cpu->queue[i].marked) { tli_run_work(cpu, i); i = 0; }
+        else i++;
+}
+
+// Run one submitted piece of work at random among those that nothing earlier stands in the way of.
+static void tli_run_random(tli_cpu *cpu) {
+    int32_t count = 0, start, i, j;
+    while (count < cpu->queue_count && cpu->queue[count].ticket) count++;
+    if (!count) return;
+    start = (int32_t)tl_next_random_below(&cpu->random, (uint64_t)count);
+    for (i = start; ; i = (i + 1) % count) {
+        for (j = 0; j < i && !tli_conflicts(&cpu->queue[j], &cpu->queue[i]); j++) {}
+        if (j == i) { tli_run_work(cpu, i); return; }
+    }
+}
+
+static tl_result tli_tell_late(tli_cpu *cpu) {
+    tl_result result = cpu->late;  // work done at once told it itself
+    if (!tli_is_deferred(cpu)) return TL_OK;
+    cpu->late = TL_OK;
+    return result;
+}
+
+// -- the functions of the table --
+
+static tl_result tli_cpu_add_block(void *self, tl_tier tier, uint64_t bytes, uint64_t *handle) {
+    tli_cpu *cpu = (tli_cpu *)self;
+    int32_t slot = cpu->free_block - 1;
+    tli_cpu_block *block;
+    tl_result result;
+    *handle = 0;
+    if (!tli_is_below((int64_t)tier, TL_TIER_COUNT))
+        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "add_block", "tier: unknown");
+    if (slot < 0) {
+        if (!tli_grow(cpu->env, (void **)&cpu->blocks, &cpu->block_capacity, cpu->block_count,
+                      (int64_t)cpu->block_count + 1, sizeof *cpu->blocks))
+            return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, "add_block", "no memory for the table of blocks");
+        slot = cpu->block_count++;
+        // Another backend's handles do not fit.
+        cpu->blocks[slot].generation = (uint32_t)tl_mix_u64((uint64_t)(uintptr_t)cpu, (uint64_t)slot);
+        cpu->blocks[slot].next_free = 0;
+    }
+    block = &cpu->blocks[slot];
+    cpu->free_block = block->next_free;
+    block->tier = (uint8_t)tier;
+    block->bytes = bytes;
+    result = tli_place_block(cpu, block);
+    while (result && tli_queued(cpu) && cpu->dying_count) {  // what freed blocks wait for
+        tli_run_work(cpu, 0);
+        result = tli_place_block(cpu, block);
+    }
+    if (result) {
+        block->next_free = cpu->free_block;
+        cpu->free_block = slot + 1;
+        return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, "add_block", "no room for the block");
+    }
+    block->alive = 1;
+    block->claimed_bytes = block->claim_count = 0;
+    cpu->counters.added_count++;
+    cpu->counters.block_count[tier]++;
+    cpu->counters.reserved_bytes[tier] += block->reserved_bytes;
+    *handle = (uint64_t)block->generation << 32 | (uint64_t)(slot + 1);
+    return TL_OK;
+}
+
+static tl_result tli_cpu_free_block(void *self, uint64_t handle) {
+    tli_cpu *cpu = (tli_cpu *)self;
+    tl_result result = TL_OK;
+    tli_cpu_block *block = tli_find_block(cpu, handle, "free_block", &result);
+    if (!block) return result;
+    if (block->claim_count)
+        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "free_block", "block: a range in it is still claimed");
+    cpu->counters.block_count[block->tier]--;
+    if (!block->pending) return tli_drain_block(cpu, (int32_t)(block - cpu->blocks));
+    block->alive = 0;
+    block->dying = 1;
+    cpu->dying_count++;
+    return TL_OK;
+}
+
+// Note a claimed range of a checked block; no two may overlap.
+static tl_result tli_add_span(tli_cpu *cpu, tli_cpu_block *block, tl_range range) {
+    int32_t at = tli_find_span(block, range.offset), i;
+    if (at < block->span_count && block->spans[at].start < range.offset + range.bytes)
+        return tli_cpu_fail(cpu, TL_ERROR_CORRUPT, "claim", "range: overlaps one that is claimed");
+    if (!tli_grow(cpu->env, (void **)&block->spans, &block->span_capacity, block->span_count,
+                  (int64_t)block->span_count + 1, sizeof *block->spans))
+        return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, "claim", "no memory for the table of ranges");
+    for (i = block->span_count++; i > at; i--) block->spans[i] = block->spans[i - 1];
+    block->spans[at].start = range.offset;
+    block->spans[at].end = range.offset + range.bytes;
+    return TL_OK;
+}
+
+static void tli_remove_span(tli_cpu_block *block, int32_t at) {
+    int32_t i;
+    for (i = at + 1; i < block->span_count; i++) block->spans[i - 1] = block->spans[i];
+    block->span_count--;
+}
+
+static tl_result tli_cpu_claim(void *self, tl_range range) {
+    tli_cpu *cpu = (tli_cpu *)self;
+    tl_backend_counters *counters = &cpu->counters;
+    tl_result result = TL_OK;
+    tli_cpu_block *block;
+    uint64_t end;
+    if (!range.bytes) return TL_OK;
+    block = tli_find_range(cpu, &range, "claim", &result);
+    if (!block) return result;
+    if (range.bytes > cpu->desc.capacity_bytes[block->tier] - counters->live_bytes[block->tier])
+        return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, "claim", "range: bytes: the tier's capacity is used up");
+    if (tli_is_checked(cpu)) {
+        if ((result = tli_add_span(cpu, block, range)) != TL_OK) return result;
+        result = tli_enqueue(cpu, TLI_WORK_CLAIM, TL_CODEC_NONE, &range, NULL, 0);
+        if (result) {
+            tli_remove_span(block, tli_find_span(block, range.offset));
+            tli_poison(block->memory + range.offset, range.bytes);
+            return result;
+        }
+    }
+    block->claim_count++;
+    block->claimed_bytes += range.bytes;
+    counters->claim_count[block->tier]++;
+    counters->live_bytes[block->tier] += range.bytes;
+    if (counters->live_bytes[block->tier] > counters->peak_bytes[block->tier])
+        counters->peak_bytes[block->tier] = counters->live_bytes[block->tier];
+    end = tli_align_u64(range.offset + range.bytes, cpu->desc.alignment_bytes);
+    if (block->tier == TL_TIER_DEVICE && end > counters->arena_bytes) counters->arena_bytes = end;
+    return TL_OK;
+}
+
+static int tli_is_mapped(const tli_cpu *cpu, tl_range range, int writes) {
+    int32_t i;
+    for (i = 0; i < cpu->mapping_count; i++) {
+        const tli_mapping *mapping = &cpu->mappings[i];
+        if ((writes || mapping->mode != TL_MAP_READ) && tli_overlaps(mapping->range, range)) return 1;
+    }
+    return 0;
+}
+
+static tl_result tli_cpu_release(void *self, tl_range range) {
+    tli_cpu *cpu = (tli_cpu *)self;
+    tl_result result = TL_OK;
+    tli_cpu_block *block;
+    if (!range.bytes) return TL_OK;
+    block = tli_find_range(cpu, &range, "release", &result);
+    if (!block) return result;
+    if (!block->claim_count || block->claimed_bytes < range.bytes)
+        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "release", "range: was not claimed");
+    if (tli_is_checked(cpu)) {
+        int32_t at = tli_find_span(block, range.offset);
+        if (at == block->span_count || block->spans[at].start != range.offset ||
+            block->spans[at].end != range.offset + range.bytes)
+            return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "release", "range: was not claimed as it is");
+        if (tli_is_mapped(cpu, range, 1))
+            return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "release", "range: is mapped");
+        tli_remove_span(block, at);
+        result = tli_enqueue(cpu, TLI_WORK_RELEASE, TL_CODEC_NONE, &range, NULL, 0);
+    }
+    block->claim_count--;
+    block->claimed_bytes -= range.bytes;
+    cpu->counters.claim_count[block->tier]--;
+    cpu->counters.live_bytes[block->tier] -= range.bytes;
+    return result;
+}
+
+// Copy or convert: the rules they share. f32 is the side whose bytes `other` must follow from.
+static tl_result tli_move(tli_cpu *cpu, tli_work_kind kind, tl_codec codec, const tl_range *to,
+                          const tl_range *from, const char *function) {
+    uint64_t plain = kind == TLI_WORK_EXPAND ? to->bytes : from->bytes;
+    uint64_t other = kind == TLI_WORK_EXPAND ? from->bytes : to->bytes;
+    tl_result result = tli_check_range(cpu, to, function);
+    if (result || (result = tli_check_range(cpu, from, function)) != TL_OK) return result;
+    if (kind != TLI_WORK_COPY && ((int)codec <= TL_CODEC_NONE || (int)codec >= TL_CODEC_COUNT))
+        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, function, "codec: none or unknown");
+    if (tl_find_codec_bytes(codec, plain) != other)
+        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, function, "to: bytes: do not fit those of from");
+    if (tli_overlaps(*to, *from))
+        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, function, "to: overlaps from");
+    if (tli_is_checked(cpu) && (tli_is_mapped(cpu, *to, 1) || tli_is_mapped(cpu, *from, 0)))
+        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, function, "range: is mapped");
+    if (kind == TLI_WORK_COPY) cpu->counters.copy_count++;
+    else cpu->counters.convert_count++;
+    cpu->counters.copied_bytes += from->bytes;
+    return tli_enqueue(cpu, kind, codec, to, from, 0);
+}
+
+static tl_result tli_cpu_copy(void *self, tl_range to, tl_range from) {
+    return tli_move((tli_cpu *)self, TLI_WORK_COPY, TL_CODEC_NONE, &to, &from, "copy");
+}
+
+static tl_result tli_cpu_compress(void *self, tl_codec codec, tl_range to, tl_range from) {
+    return tli_move((tli_cpu *)self, TLI_WORK_COMPRESS, codec, &to, &from, "compress");
+}
+
+static tl_result tli_cpu_expand(void *self, tl_codec codec, tl_range to, tl_range from) {
+    return tli_move((tli_cpu *)self, TLI_WORK_EXPAND, codec, &to, &from, "expand");
+}
+
+static tl_result tli_cpu_fill(void *self, tl_range to, uint32_t word) {
+    tli_cpu *cpu = (tli_cpu *)self;
+    tl_result result = tli_check_range(cpu, &to, "fill");
+    if (result) return result;
+    if (tli_is_checked(cpu) && tli_is_mapped(cpu, to, 1))
+        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "fill", "range: is mapped");
+    cpu->counters.fill_count++;
+    return tli_enqueue(cpu, TLI_WORK_FILL, TL_CODEC_NONE, &to, NULL, word);
+}
+
+static tl_result tli_cpu_order(void *self, const tl_access *accesses, int32_t access_count) {
+    tli_cpu *cpu = (tli_cpu *)self;
+    tl_result result = TL_OK;
+    int32_t i;
+    for (i = 0; i < access_count && !result; i++)
+        result = tli_check_range(cpu, &accesses[i].range, "order");
+    if (result || !tli_queued(cpu)) return result ? result : tli_tell_late(cpu);
+    (void)tli_mark_work(cpu, accesses, access_count);
+    tli_run_marked(cpu);
+    return tli_tell_late(cpu);
+}
+
+static tl_result tli_cpu_submit(void *self, tl_ticket *ticket) {
+    tli_cpu *cpu = (tli_cpu *)self;
+    int32_t i;
+    cpu->counters.submit_count++;
+    ticket->value = ++cpu->submitted;
+    for (i = tli_queued(cpu) - 1; i >= 0 && !cpu->queue[i].ticket; i--)
+        cpu->queue[i].ticket = cpu->submitted;
+    return TL_OK;
+}
+
+// All submitted work stands in front of the queue, in order of its tickets.
+static int tli_has_passed(const tli_cpu *cpu, tl_ticket ticket) {
+    return !tli_queued(cpu) || !cpu->queue[0].ticket || cpu->queue[0].ticket > ticket.value;
+}
+
+static tl_result tli_cpu_poll(void *self, tl_ticket ticket) {
+    tli_cpu *cpu = (tli_cpu *)self;
+    tl_result result;
+    uint64_t runs;
+    cpu->counters.poll_count++;
+    if (ticket.value > cpu->submitted)
+        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "poll", "ticket: was never submitted");
+    if (tli_queued(cpu))
+        for (runs = tl_next_random_below(&cpu->random, 4); runs; runs--) tli_run_random(cpu);
+    result = tli_tell_late(cpu);
+    return result ? result : tli_has_passed(cpu, ticket) ? TL_OK : TL_NOT_READY;
+}
+
+static tl_result tli_cpu_wait(void *self, tl_ticket ticket) {
+    tli_cpu *cpu = (tli_cpu *)self;
+    cpu->counters.wait_count++;
+    if (ticket.value > cpu->submitted)
+        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "wait", "ticket: was never submitted");
+    while (!tli_has_passed(cpu, ticket)) tli_run_random(cpu);
+    return tli_tell_late(cpu);
+}
+
+// Deferred: a range may be mapped only when no work on it is left. Upkeep is nobody's to wait for.
+static tl_result tli_settle(tli_cpu *cpu, tl_range range, int writes, const char *function) {
+    tl_access access;
+    access.range = range;
+    access.writes = writes;
+    if (!tli_queued(cpu)) return TL_OK;
+    if (tli_mark_work(cpu, &access, 1))
+        return tli_cpu_fail(cpu, TL_ERROR_BACKEND, function,
+                            "range: work on it was neither ordered nor waited for");
+    tli_run_marked(cpu);
+    return tli_tell_late(cpu);
+}
+
+static tl_result tli_cpu_map(void *self, tl_range range, tl_map_mode mode, void **host) {
+    tli_cpu *cpu = (tli_cpu *)self;
+    tl_result result = tli_check_range(cpu, &range, "map");
+    int writes = mode != TL_MAP_READ;
+    tli_mapping *mapping;
+    *host = NULL;
+    if (!result && !tli_is_below((int64_t)mode, TL_MAP_MODE_COUNT))
+        result = tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "map", "mode: unknown");
+    if (result) return result;
+    cpu->counters.map_count++;
+    if (!range.bytes) return TL_OK;
+    if ((result = tli_settle(cpu, range, writes, "map")) != TL_OK) return result;
+    if (!tli_is_checked(cpu)) { *host = tli_address(cpu, range); return TL_OK; }
+    if (tli_is_mapped(cpu, range, writes))
+        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "map", "range: overlaps one that is mapped");
+    if (!tli_grow(cpu->env, (void **)&cpu->mappings, &cpu->mapping_capacity, cpu->mapping_count,
+                  (int64_t)cpu->mapping_count + 1, sizeof *cpu->mappings))
+        return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, "map", "no memory for the table of mappings");
+    *host = tli_alloc(cpu->env, (size_t)range.bytes);
+    if (!*host) return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, "map", "no memory for the copy of the range");
+    if (mode == TL_MAP_WRITE) tli_poison((char *)*host, range.bytes);
+    else tli_copy(*host, tli_address(cpu, range), (size_t)range.bytes);
+    mapping = &cpu->mappings[cpu->mapping_count++];
+    mapping->range = range;
+    mapping->host = *host;
+    mapping->mode = mode;
+    return TL_OK;
+}
+
+static tl_result tli_cpu_unmap(void *self, tl_range range, tl_map_mode mode, void *host) {
+    tli_cpu *cpu = (tli_cpu *)self;
+    tl_result result = tli_check_range(cpu, &range, "unmap");
+    int32_t i;
+    if (result || !range.bytes) return result;
+    result = tli_settle(cpu, range, mode != TL_MAP_READ, "unmap");
+    if (!tli_is_checked(cpu)) return result;
+    for (i = 0; i < cpu->mapping_count; i++)
+        if (cpu->mappings[i].host == host && tli_is_same_range(&cpu->mappings[i].range, &range)) break;
+    if (i == cpu->mapping_count)
+        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "unmap", "host: is not what map gave for this range");
+    if (mode != cpu->mappings[i].mode)
+        result = tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "unmap", "mode: is not that of the mapping");
+    else if (mode != TL_MAP_READ)
+        tli_copy(tli_address(cpu, range), host, (size_t)range.bytes);
+    else if (TLI_MEMCMP(tli_address(cpu, range), host, (size_t)range.bytes) != 0)
+        result = tli_cpu_fail(cpu, TL_ERROR_CORRUPT, "unmap", "bytes of a read-only range were written");
+    tli_release(cpu->env, host);
+    cpu->mappings[i] = cpu->mappings[--cpu->mapping_count];
+    return result;
+}
+
+static tl_result tli_cpu_check(void *self) {
+    tli_cpu *cpu = (tli_cpu *)self;
+    int32_t i = 0, j;
+    while (i < tli_queued(cpu)) {  // upkeep that nothing earlier stands in the way of
+        for (j = 0; j < i && !tli_conflicts(&cpu->queue[j], &cpu->queue[i]); j++) {}
+        if (j == i && tli_is_upkeep(&cpu->queue[i])) tli_run_work(cpu, i);
+        else i++;
+    }
+    for (i = 0; tli_is_checked(cpu) && i < cpu->block_count; i++)
+        if (cpu->blocks[i].alive && !cpu->blocks[i].pending && !tli_is_intact(cpu, &cpu->blocks[i]))
+            return tli_cpu_fail(cpu, TL_ERROR_CORRUPT, "check", "bytes that nobody claimed were written");
+    return tli_tell_late(cpu);
+}
+
+static uint64_t tli_cpu_now_ns(void *self) {
+    const tli_cpu *cpu = (const tli_cpu *)self;
+    return cpu->desc.now_ns ? cpu->desc.now_ns(cpu->desc.user) : 0;
+}
+
+static void tli_cpu_limits(void *self, tl_backend_limits *limits) {
+    const tli_cpu *cpu = (const tli_cpu *)self;
+    int tier;
+    tli_zero(limits, sizeof *limits);
+    limits->alignment_bytes = limits->granularity_bytes = cpu->desc.alignment_bytes;
+    limits->range_bytes = SIZE_MAX / 4;
+    for (tier = 0; tier < TL_TIER_COUNT; tier++) {
+        uint64_t capacity = cpu->desc.capacity_bytes[tier];
+        limits->capacity_bytes[tier] = capacity;
+        limits->budget_bytes[tier] =
+            capacity == TL_UNLIMITED ? capacity : capacity - cpu->counters.live_bytes[tier];
+    }
+    if (cpu->memory && limits->capacity_bytes[TL_TIER_DEVICE] > cpu->heap.bytes)
+        limits->capacity_bytes[TL_TIER_DEVICE] = cpu->heap.bytes;
+    if (cpu->memory && limits->budget_bytes[TL_TIER_DEVICE] > cpu->heap.free_bytes)
+        limits->budget_bytes[TL_TIER_DEVICE] = cpu->heap.free_bytes;
+    limits->codecs = 1u << TL_CODEC_F16 | 1u << TL_CODEC_BF16 | 1u << TL_CODEC_Q8;
+    limits->host_visible = 1;
+    limits->in_order = !tli_is_deferred(cpu);
+}
+
+static void tli_cpu_counters(void *self, tl_backend_counters *counters) {
+    *counters = ((const tli_cpu *)self)->counters;
+}
+
+static void tli_cpu_reset_peaks(void *self) {
+    tl_backend_counters *counters = &((tli_cpu *)self)->counters;
+    int tier;
+    for (tier = 0; tier < TL_TIER_COUNT; tier++) counters->peak_bytes[tier] = counters->live_bytes[tier];
+    counters->arena_bytes = 0;
+}
+
+// -- making and freeing it --
+
+static void tli_fill_backend(tl_backend *backend, tli_cpu *cpu) {
+    backend->self = cpu;
+    backend->add_block = tli_cpu_add_block;
+    backend->free_block = tli_cpu_free_block;
+    backend->claim = tli_cpu_claim;
+    backend->release = tli_cpu_release;
+    backend->copy = tli_cpu_copy;
+    backend->compress = tli_cpu_compress;
+    backend->expand = tli_cpu_expand;
+    backend->fill = tli_cpu_fill;
+    backend->order = tli_cpu_order;
+    backend->submit = tli_cpu_submit;
+    backend->poll = tli_cpu_poll;
+    backend->wait = tli_cpu_wait;
+    backend->map = tli_cpu_map;
+    backend->unmap = tli_cpu_unmap;
+    backend->check = tli_cpu_check;
+    backend->now_ns = tli_cpu_now_ns;
+    backend->limits = tli_cpu_limits;
+    backend->counters = tli_cpu_counters;
+    backend->reset_peaks = tli_cpu_reset_peaks;
+}
+
+// Make a heap of the caller's memory, less what its alignment takes.
+static tl_result tli_open_memory(tli_cpu *cpu) {
+    size_t alignment = (size_t)cpu->desc.alignment_bytes;
+    size_t shift = (0 - (size_t)(uintptr_t)cpu->desc.memory) & (alignment - 1), bytes;
+    if (cpu->desc.memory_bytes > SIZE_MAX / 4 || cpu->desc.memory_bytes < shift + alignment)
+        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "tl_init_cpu_backend",
+                            "memory_bytes: too few for one aligned block, or too many");
+    cpu->memory = (char *)cpu->desc.memory + shift;
+    bytes = ((size_t)cpu->desc.memory_bytes - shift) & ~(alignment - 1);
+    if (!tli_open_heap(cpu->env, bytes, alignment, &cpu->heap))
+        return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, "tl_init_cpu_backend",
+                            "no memory for the table of pieces");
+    return TL_OK;
+}
+
+TLI_IMPL tl_result tl_init_cpu_backend(tl_env *env, const tl_cpu_backend_desc *desc, tl_backend *backend) {
+    const char *function = "tl_init_cpu_backend";
+    tl_result result = TL_OK;
+    tli_cpu *cpu;
+    int tier;
+    TL_ASSERT(desc && backend);
+    tli_zero(backend, sizeof *backend);
+    if (desc->alignment_bytes & (desc->alignment_bytes - 1) || desc->alignment_bytes > SIZE_MAX / 16)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "alignment_bytes: not a power of two");
+    if (!desc->memory && desc->memory_bytes)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "memory_bytes: without memory");
+#ifdef TL_NO_CHECKS
+    if (desc->checked || desc->deferred)
+        return tli_fail(env, TL_ERROR_UNSUPPORTED, function,
+                        "checked, deferred: left out by TL_NO_CHECKS");
+#endif
+    cpu = (tli_cpu *)tli_alloc_array(env, 1, sizeof *cpu);
+    if (!cpu) return tli_fail(env, TL_ERROR_NO_MEMORY, function, "no memory");
+    cpu->env = env;
+    cpu->desc = *desc;
+    if (!cpu->desc.alignment_bytes) cpu->desc.alignment_bytes = 64;
+    for (tier = 0; tier < TL_TIER_COUNT; tier++)
+        if (!cpu->desc.capacity_bytes[tier]) cpu->desc.capacity_bytes[tier] = TL_UNLIMITED;
+    cpu->random.state = desc->seed;
+    tli_fill_backend(backend, cpu);
+    if (desc->memory) result = tli_open_memory(cpu);
+    if (!result && tli_is_deferred(cpu)) {
+        cpu->queue = (tli_work *)tli_alloc_array(env, TLI_QUEUE_CAPACITY, sizeof *cpu->queue);
+        if (!cpu->queue) result = tli_fail(env, TL_ERROR_NO_MEMORY, function, "no memory for the queue");
+    }
+    if (result) tl_free_cpu_backend(env, backend);
+    return result;
+}
+
+TLI_IMPL void tl_free_cpu_backend(tl_env *env, tl_backend *backend) {
+    tli_cpu *cpu;
+    int32_t i;
+    if (!backend || !backend->self) return;
+    cpu = (tli_cpu *)backend->self;
+    for (i = 0; tli_is_checked(cpu) && i < cpu->mapping_count; i++)
+        tli_release(env, cpu->mappings[i].host);
+    for (i = 0; i < cpu->block_count; i++) {
+        tli_cpu_block *block = &cpu->blocks[i];
+        if (block->alive || block->dying) {
+            tli_release(env, block->allocation);
+            tli_release(env, block->spans);
+        }
+    }
+    tli_release(env, cpu->mappings);
+    tli_release(env, cpu->queue);
+    tli_release(env, cpu->heap.extents);
+    tli_release(env, cpu->blocks);
+    tli_release(env, cpu);
+    tli_zero(backend, sizeof *backend);
+}
+
+#ifndef TL_NO_PLANNERS

@@ -1,0 +1,305 @@
+// -- what a device can do, measured --
+
+#define TLI_GAUGE_SAMPLES 31
+#define TLI_GAUGE_SMALL   4096       // bytes of the smaller copy: little more than its latency
+#define TLI_GAUGE_LARGE   67108864   // bytes of the larger one
+
+typedef struct tli_gauge {
+    tl_env *env;
+    const tl_backend *backend;
+    tl_measure_device_desc desc;  // defaults filled in
+    tl_backend_limits limits;
+    uint64_t blocks[TL_TIER_COUNT];
+    tl_range ranges[3];           // two on the device, one on the host; bytes 0 = there is none
+    uint64_t small, large;        // bytes of the two sizes; large 0 = no room
+} tli_gauge;
+
+typedef enum tli_gauge_work { TLI_GAUGE_COPY, TLI_GAUGE_COMPRESS, TLI_GAUGE_EXPAND } tli_gauge_work;
+
+// One kind of work between two ranges.
+typedef struct tli_gauge_job {
+    tli_gauge_work work;
+    tl_codec codec;
+    tl_range to, from;
+} tli_gauge_job;
+
+static tl_result tli_gauge_fail(const tli_gauge *g, const char *call, tl_result code) {
+    tli_writer w = tli_begin_error(g->env, code, "tl_measure_device");
+    tli_put(&w, "backend: "); tli_put(&w, call); tli_put(&w, ": ");
+    tli_put(&w, tl_explain_result(code));
+    return tli_end_error(g->env, &w, code);
+}
+
+// Hand over and wait: only then has a time passed.
+static tl_result tli_gauge_wait(const tli_gauge *g) {
+    const tl_backend *b = g->backend;
+    tl_ticket ticket;
+    tl_result result = b->submit(b->self, &ticket);
+    if (result && result != TL_NOT_READY) return tli_gauge_fail(g, "submit", result);
+    if (!result) result = b->wait(b->self, ticket);
+    if (result == TL_NOT_READY)
+        return tli_fail(g->env, TL_ERROR_UNSUPPORTED, "tl_measure_device",
+                        "backend: cannot wait, so that nothing can be timed");
+    return result ? tli_gauge_fail(g, "wait", result) : TL_OK;
+}
+
+// Enqueue a job on the first so many bytes (uncompressed) of its ranges.
+static tl_result tli_gauge_enqueue(const tli_gauge *g, const tli_gauge_job *job, uint64_t bytes) {
+    const tl_backend *b = g->backend;
+    tl_range to = job->to, from = job->from;
+    tl_result result = TL_OK;
+    to.bytes = from.bytes = bytes;
+    switch (job->work) {
+    case TLI_GAUGE_COPY:
+        result = b->copy(b->self, to, from);
+        return result ? tli_gauge_fail(g, "copy", result) : TL_OK;
+    case TLI_GAUGE_COMPRESS:
+        to.bytes = tl_find_codec_bytes(job->codec, bytes);
+        result = b->compress(b->self, job->codec, to, from);
+        return result ? tli_gauge_fail(g, "compress", result) : TL_OK;
+    case TLI_GAUGE_EXPAND:
+        from.bytes = tl_find_codec_bytes(job->codec, bytes);
+        result = b->expand(b->self, job->codec, to, from);
+        return result ? tli_gauge_fail(g, "expand", result) : TL_OK;
+    }
+    return result;
+}
+
+static double tli_find_median(double *samples, int32_t count) {
+    int32_t i, k;
+    for (i = 1; i < count; i++) {
+        double sample = samples[i];
+        for (k = i; k > 0 && samples[k - 1] > sample; k--) samples[k] = samples[k - 1];
+        samples[k] = sample;
+    }
+    return count % 2 ? samples[count / 2] : (samples[count / 2 - 1] + samples[count / 2]) / 2;
+}
+
+// Median time of a job; the first run is not counted: it touches the bytes for the first time.
+static tl_result tli_time_job(const tli_gauge *g, const tli_gauge_job *job, uint64_t bytes, double *ns) {
+    const tl_backend *b = g->backend;
+    double samples[TLI_GAUGE_SAMPLES];
+    int32_t i;
+    for (i = -1; i < g->desc.sample_count; i++) {
+        uint64_t start = b->now_ns(b->self), end;
+        tl_result result = tli_gauge_enqueue(g, job, bytes);
+        if (!result) result = tli_gauge_wait(g);
+        if (result) return result;
+        end = b->now_ns(b->self);
+        if (i >= 0) samples[i] = end > start ? (double)(end - start) : 0;
+    }
+    *ns = tli_find_median(samples, g->desc.sample_count);
+    return TL_OK;
+}
+
+// Bytes a second of a job, from the difference of two sizes, and what is left of the smaller one; 0 where
+// the clock does not tell.
+static tl_result tli_fit_job(const tli_gauge *g, const tli_gauge_job *job, double *rate, double *latency_ns) {
+    // Codecs compute, so they need fewer bytes to be seen beside a latency.
+    uint64_t most = job->work == TLI_GAUGE_COPY ? g->large : tli_larger_u64(g->large / 16, 2 * g->small);
+    double small = 0, large = 0;
+    tl_result result = tli_time_job(g, job, g->small, &small);
+    if (!result) result = tli_time_job(g, job, most, &large);
+    *rate = *latency_ns = 0;
+    if (result || !(large > small)) return result;
+    *rate = (double)(most - g->small) * 1e9 / (large - small);
+    *latency_ns = small - (double)g->small * 1e9 / *rate;
+    if (*latency_ns < 0) *latency_ns = 0;
+    return TL_OK;
+}
+
+static tli_gauge_job tli_gauge_job_of(tli_gauge_work work, tl_codec codec, tl_range to, tl_range from) {
+    tli_gauge_job job;
+    job.work = work; job.codec = codec;
+    job.to = to; job.from = from;
+    return job;
+}
+
+static uint64_t tli_round_u64(double value) {
+    return value < 18446744073709549568.0 ? (uint64_t)(value + 0.5) : UINT64_MAX;
+}
+
+static tl_result tli_measure_copies(const tli_gauge *g, tl_device *device) {
+    const tl_range *r = g->ranges;
+    tli_gauge_job job = tli_gauge_job_of(TLI_GAUGE_COPY, TL_CODEC_NONE, r[1], r[0]);
+    double rate = 0, latency = 0, back = 0, back_latency = 0;
+    tl_result result = tli_fit_job(g, &job, &rate, &latency);
+    if (result) return result;
+    device->bytes_per_second = tli_round_u64(2 * rate);  // read and written
+    if (!r[2].bytes) return TL_OK;
+    job = tli_gauge_job_of(TLI_GAUGE_COPY, TL_CODEC_NONE, r[2], r[0]);
+    result = tli_fit_job(g, &job, &rate, &latency);
+    job = tli_gauge_job_of(TLI_GAUGE_COPY, TL_CODEC_NONE, r[1], r[2]);
+    if (!result) result = tli_fit_job(g, &job, &back, &back_latency);
+    if (result || rate <= 0 || back <= 0) return result;
+    device->link_bytes_per_second = tli_round_u64(rate < back ? rate : back);
+    device->link_latency_ns = tli_round_u64(latency > back_latency ? latency : back_latency);
+    return TL_OK;
+}
+
+static tl_result tli_measure_codecs(const tli_gauge *g, tl_device *device) {
+    const tl_range *r = g->ranges;
+    double slowest = 0, rate = 0, latency = 0;
+    int codec, expands;
+    for (codec = TL_CODEC_NONE + 1; codec < TL_CODEC_COUNT; codec++) {
+        if (!(g->limits.codecs >> codec & 1)) continue;
+        for (expands = 0; expands < 2; expands++) {
+            tli_gauge_work work = expands ? TLI_GAUGE_EXPAND : TLI_GAUGE_COMPRESS;
+            tli_gauge_job job = tli_gauge_job_of(work, (tl_codec)codec, r[!expands], r[expands]);
+            tl_result result = tli_fit_job(g, &job, &rate, &latency);
+            if (result) return result;
+            if (rate > 0 && (slowest <= 0 || rate < slowest)) slowest = rate;
+        }
+    }
+    device->codec_bytes_per_second = tli_round_u64(slowest);
+    return TL_OK;
+}
+
+// A loop of multiplications and additions that no compiler can foresee: 2^20 FLOP.
+static tl_result tli_run_flops(tl_precision precision, uint64_t *flops, void *user) {
+    volatile float unknown_factor = 0.75f, unknown_term = 0.5f;
+    volatile double sink;
+    float factor = unknown_factor, term = unknown_term, a[16];
+    double factor_wide = (double)factor, term_wide = (double)term, b[16];
+    int32_t i, k;
+    (void)user;
+    *flops = UINT64_C(1) << 20;
+    if (precision != TL_PRECISION_SINGLE && precision != TL_PRECISION_FULL) return TL_ERROR_UNSUPPORTED;
+    for (k = 0; k < 16; k++) { a[k] = (float)k; b[k] = k; }
+    if (precision == TL_PRECISION_SINGLE) {
+        for (i = 0; i < 32768; i++)
+            for (k = 0; k < 16; k++) a[k] = a[k] * factor + term;
+        for (k = 0; k < 16; k++) sink = (double)a[k];
+    } else {
+        for (i = 0; i < 32768; i++)
+            for (k = 0; k < 16; k++) b[k] = b[k] * factor_wide + term_wide;
+        for (k = 0; k < 16; k++) sink = b[k];
+    }
+    (void)sink;
+    return TL_OK;
+}
+
+static tl_result tli_measure_flops(const tli_gauge *g, tl_device *device) {
+    const tl_backend *b = g->backend;
+    tl_result (*compute)(tl_precision, uint64_t *, void *) = g->desc.compute;
+    double samples[TLI_GAUGE_SAMPLES], single;
+    int32_t p, i;
+    if (!compute && g->limits.host_visible) compute = tli_run_flops;
+    for (p = 0; p < TL_PRECISION_COUNT && compute; p++) {
+        tl_result result = TL_OK;
+        for (i = -1; i < g->desc.sample_count && !result; i++) {
+            uint64_t flops = 0, start = b->now_ns(b->self), end;
+            result = compute((tl_precision)p, &flops, g->desc.user);
+            end = b->now_ns(b->self);
+            if (i >= 0) samples[i] = end > start ? (double)flops * 1e9 / (double)(end - start) : 0;
+        }
+        if (result && result != TL_ERROR_UNSUPPORTED)
+            return tli_fail(g->env, TL_ERROR_KERNEL, "tl_measure_device", "compute: reported a failure");
+        if (!result) device->flops_per_second[p] = tli_find_median(samples, g->desc.sample_count);
+    }
+    single = device->flops_per_second[TL_PRECISION_SINGLE];
+    for (p = 0; p < TL_PRECISION_COUNT; p++) {
+        double rate = device->flops_per_second[p];
+        if (rate > 0 && (p == TL_PRECISION_FULL || rate >= single)) device->supported |= 1u << p;
+    }
+    return TL_OK;
+}
+
+static void tli_close_gauge(tli_gauge *g) {
+    const tl_backend *b = g->backend;
+    int32_t i;
+    for (i = 0; i < 3; i++) {
+        if (g->ranges[i].bytes) (void)b->release(b->self, g->ranges[i]);
+        tli_zero(&g->ranges[i], sizeof g->ranges[i]);
+    }
+    for (i = 0; i < TL_TIER_COUNT; i++) {
+        if (g->blocks[i]) (void)b->free_block(b->self, g->blocks[i]);
+        g->blocks[i] = 0;
+    }
+}
+
+static tl_result tli_claim_gauge(tli_gauge *g, int32_t index, tl_tier tier, uint64_t offset) {
+    tl_range range;
+    tl_result result;
+    range.block = g->blocks[tier]; range.offset = offset; range.bytes = g->large;
+    result = g->backend->claim(g->backend->self, range);
+    if (!result) g->ranges[index] = range;
+    return result;
+}
+
+// Blocks for copies of g->large bytes; TL_ERROR_NO_MEMORY where there is no room for so many.
+static tl_result tli_open_gauge(tli_gauge *g, int uses_host) {
+    const tl_backend *b = g->backend;
+    tl_result result = b->add_block(b->self, TL_TIER_DEVICE, 2 * g->large, &g->blocks[TL_TIER_DEVICE]);
+    if (!result && uses_host) result = b->add_block(b->self, TL_TIER_HOST, g->large, &g->blocks[TL_TIER_HOST]);
+    if (!result) result = tli_claim_gauge(g, 0, TL_TIER_DEVICE, 0);
+    if (!result) result = tli_claim_gauge(g, 1, TL_TIER_DEVICE, g->large);
+    if (!result && uses_host) result = tli_claim_gauge(g, 2, TL_TIER_HOST, 0);
+    if (result) tli_close_gauge(g);
+    return result;
+}
+
+// The largest size that there is room for: two ranges of it on the device, one on the host.
+static tl_result tli_size_gauge(tli_gauge *g) {
+    const tl_backend_limits *limits = &g->limits;
+    uint64_t step = tli_larger_u64(limits->alignment_bytes, 64);
+    uint64_t room = limits->budget_bytes[TL_TIER_DEVICE] / 2, host_room = limits->budget_bytes[TL_TIER_HOST];
+    int uses_host = host_room >= 2 * tli_align_u64(TLI_GAUGE_SMALL, step);
+    tl_result result = TL_ERROR_NO_MEMORY;
+    g->small = tli_align_u64(TLI_GAUGE_SMALL, step);
+    g->large = g->desc.bytes;
+    if (g->large > room) g->large = room;
+    if (uses_host && g->large > host_room) g->large = host_room;
+    if (g->large > limits->range_bytes) g->large = limits->range_bytes;
+    if (g->large > UINT64_MAX / 4) g->large = UINT64_MAX / 4;
+    for (g->large -= g->large % step; g->large >= 2 * g->small; g->large = g->large / 2 - g->large / 2 % step) {
+        result = tli_open_gauge(g, uses_host);
+        if (result != TL_ERROR_NO_MEMORY) break;
+    }
+    if (!result) return TL_OK;
+    g->large = 0;
+    return result == TL_ERROR_NO_MEMORY ? TL_OK : tli_gauge_fail(g, "add_block, claim", result);
+}
+
+static tl_result tli_measure_blocks(tli_gauge *g, tl_device *device) {
+    const tl_backend *b = g->backend;
+    tl_result result = tli_size_gauge(g);
+    if (result || !g->large) return result;
+    result = b->fill(b->self, g->ranges[0], 0x3F800000u);
+    if (result) result = tli_gauge_fail(g, "fill", result);
+    if (!result) result = tli_measure_copies(g, device);
+    if (!result) result = tli_measure_codecs(g, device);
+    tli_close_gauge(g);
+    return result;
+}
+
+TLI_IMPL tl_result tl_measure_device(tl_env *env, const tl_backend *backend,
+                                     const tl_measure_device_desc *desc, tl_device *device) {
+    tli_gauge g;
+    tl_device measured;
+    tl_result result;
+    TL_ASSERT(backend && backend->self && device);
+    tli_zero(device, sizeof *device);
+    tli_zero(&measured, sizeof measured);
+    tli_zero(&g, sizeof g);
+    if (desc) g.desc = *desc;
+    if (g.desc.sample_count < 0 || g.desc.sample_count > TLI_GAUGE_SAMPLES)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, "tl_measure_device", "sample_count: must be 0 .. 31");
+    if (!g.desc.sample_count) g.desc.sample_count = 5;
+    if (!g.desc.bytes) g.desc.bytes = TLI_GAUGE_LARGE;
+    g.env = env;
+    g.backend = backend;
+    backend->limits(backend->self, &g.limits);
+    measured.name = g.desc.name;
+    measured.alignment_bytes = g.limits.alignment_bytes;
+    if (g.limits.capacity_bytes[TL_TIER_DEVICE] != TL_UNLIMITED)
+        measured.device_capacity_bytes = g.limits.capacity_bytes[TL_TIER_DEVICE];
+    if (g.limits.capacity_bytes[TL_TIER_HOST] != TL_UNLIMITED)
+        measured.host_capacity_bytes = g.limits.capacity_bytes[TL_TIER_HOST];
+    result = tli_measure_blocks(&g, &measured);
+    if (!result) result = tli_measure_flops(&g, &measured);
+    if (!result) *device = measured;
+    return result;
+}
+#endif
+

@@ -1,0 +1,1279 @@
+// ============================================================================
+// [11] MANAGER (implementation)
+// ============================================================================
+
+// -- names, policies --
+
+static const char *const tli_recompute_policy_names[] = { TL_RECOMPUTE_POLICIES(TLI_NAME) };
+static const char *const tli_eviction_names[] = { TL_EVICTIONS(TLI_NAME) };
+
+TLI_IMPL const char *tl_name_recompute_policy(tl_recompute_policy_kind kind) {
+    return tli_name(tli_recompute_policy_names, TL_RECOMPUTE_POLICY_COUNT, (int64_t)kind);
+}
+
+TLI_IMPL const char *tl_name_eviction(tl_eviction eviction) {
+    return tli_name(tli_eviction_names, TL_EVICTION_COUNT, (int64_t)eviction);
+}
+
+#ifndef TL_NO_TEXT
+TLI_IMPL int tl_parse_recompute_policy(const char *text, tl_recompute_policy_kind *kind) {
+    int32_t value;
+    int ok = tli_parse_name(tli_recompute_policy_names, TL_RECOMPUTE_POLICY_COUNT, text,
+                            tli_text_length(text), &value);
+    *kind = (tl_recompute_policy_kind)value;
+    return ok;
+}
+
+TLI_IMPL int tl_parse_eviction(const char *text, tl_eviction *eviction) {
+    int32_t value;
+    int ok = tli_parse_name(tli_eviction_names, TL_EVICTION_COUNT, text, tli_text_length(text), &value);
+    *eviction = (tl_eviction)value;
+    return ok;
+}
+#endif
+
+static tl_recompute_policy tli_recompute_policy_of(tl_recompute_policy_kind kind) {
+    tl_recompute_policy policy;
+    tli_zero(&policy, sizeof policy);
+    policy.kind = kind;
+    return policy;
+}
+
+TLI_IMPL tl_recompute_policy tl_recompute_policy_all(void) {
+    return tli_recompute_policy_of(TL_RECOMPUTE_POLICY_ALL);
+}
+TLI_IMPL tl_recompute_policy tl_recompute_policy_none(void) {
+    return tli_recompute_policy_of(TL_RECOMPUTE_POLICY_NONE);
+}
+
+TLI_IMPL tl_recompute_policy tl_recompute_policy_selective(uint64_t cost_threshold) {
+    tl_recompute_policy policy = tli_recompute_policy_of(TL_RECOMPUTE_POLICY_SELECTIVE);
+    policy.as.selective.cost_threshold = cost_threshold;
+    return policy;
+}
+
+TLI_IMPL tl_recompute_policy tl_recompute_policy_every_n(uint64_t n) {
+    tl_recompute_policy policy = tli_recompute_policy_of(TL_RECOMPUTE_POLICY_EVERY_N);
+    policy.as.every_n.n = n;
+    return policy;
+}
+
+TLI_IMPL tl_recompute_policy tl_default_recompute_policy(void) { return tl_recompute_policy_selective(100); }
+
+TLI_IMPL tl_result tl_check_recompute_policy(tl_env *env, const tl_recompute_policy *policy) {
+    const char *function = "tl_check_recompute_policy";
+    TL_ASSERT(policy);
+    if (!tli_is_below((int64_t)policy->kind, TL_RECOMPUTE_POLICY_COUNT))
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "kind: unknown");
+    if (policy->kind == TL_RECOMPUTE_POLICY_EVERY_N && !policy->as.every_n.n)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "n: must be > 0");
+    return TL_OK;
+}
+
+// Whether the policy wants a checkpoint of this node and cost; the policy was checked.
+static int tli_wants_checkpoint(const tl_recompute_policy *policy, int32_t node, uint64_t cost) {
+    switch (policy->kind) {
+    case TL_RECOMPUTE_POLICY_ALL:       return 1;
+    case TL_RECOMPUTE_POLICY_NONE:      return 0;
+    case TL_RECOMPUTE_POLICY_SELECTIVE: return cost >= policy->as.selective.cost_threshold;
+    case TL_RECOMPUTE_POLICY_EVERY_N:   return (uint64_t)node % policy->as.every_n.n == 0;
+    case TL_RECOMPUTE_POLICY_COUNT:     break;
+    }
+    return 0;
+}
+
+// -- which of two goes first --
+
+// What an eviction looks at.
+typedef struct tli_victim {
+    uint64_t timestamp, last_use;
+    uint64_t bytes;  // that it takes now
+    uint64_t cost;   // of having it again
+} tli_victim;
+
+// limbs = a b c: 192 bits, least significant first.
+static void tli_mul_wide(uint64_t a, uint64_t b, uint64_t c, uint64_t limbs[3]) {
+    uint32_t factors[4], words[6];
+    uint64_t carry;
+    int i, j;
+    factors[0] = (uint32_t)b; factors[1] = (uint32_t)(b >> 32);
+    factors[2] = (uint32_t)c; factors[3] = (uint32_t)(c >> 32);
+    words[0] = (uint32_t)a; words[1] = (uint32_t)(a >> 32);
+    words[2] = words[3] = words[4] = words[5] = 0;
+    for (i = 0; i < 4; i += 2) {
+        uint64_t low = 0, high = 0, sum;
+        uint32_t before = 0;
+        carry = 0;
+        for (j = 0; j < 6; j++) {  // words x (factors[i] + 2^32 factors[i + 1]), one word at a time
+            low = (uint64_t)words[j] * factors[i] + (carry & 0xFFFFFFFFu);
+            high = (uint64_t)before * factors[i + 1] + (carry >> 32);
+            before = words[j];
+            sum = (low & 0xFFFFFFFFu) + (high & 0xFFFFFFFFu);
+            words[j] = (uint32_t)sum;
+            carry = (low >> 32) + (sum >> 32);
+            carry = (carry & 0xFFFFFFFFu) | (high >> 32) << 32;
+        }
+    }
+    for (i = 0; i < 3; i++) limbs[i] = words[2 * i] | (uint64_t)words[2 * i + 1] << 32;
+}
+
+// Whether a goes before b. By cost: the least cost / (bytes x staleness), staleness counted in saves
+// and from 1, compared exactly; equal ones by age. The caller's own order falls back to age.
+static int tli_evict_before(tl_eviction eviction, const tli_victim *a, const tli_victim *b, uint64_t now) {
+    uint64_t left[3], right[3];
+    int i;
+    switch (eviction) {
+    case TL_EVICTION_COST:
+        tli_mul_wide(a->cost, b->bytes, now - b->last_use + 1, left);
+        tli_mul_wide(b->cost, a->bytes, now - a->last_use + 1, right);
+        for (i = 2; i >= 0; i--)
+            if (left[i] != right[i]) return left[i] < right[i];
+        break;
+    case TL_EVICTION_RECENT:
+        if (a->last_use != b->last_use) return a->last_use < b->last_use;
+        break;
+    case TL_EVICTION_LARGEST:
+        if (a->bytes != b->bytes) return a->bytes > b->bytes;
+        break;
+    case TL_EVICTION_OLDEST:
+    case TL_EVICTION_CALLER:
+    case TL_EVICTION_COUNT: break;
+    }
+    return a->timestamp < b->timestamp;
+}
+
+// -- the store --
+
+typedef struct tli_entry {
+    tl_checkpoint_key key;
+    tli_victim victim;     // bytes: those it takes in its tier
+    uint64_t bytes;        // uncompressed
+    uint64_t block;        // 0 where bytes are 0
+    const void *mapped;    // while borrowed
+    int32_t  borrows;
+    int32_t  list;         // that it stands in; -1 = none
+    int32_t  before, after;  // there; after also links unused entries
+    uint32_t hash;
+    uint8_t  tier, codec, keep, lossless;
+    uint8_t  owns_mapped;  // 1 = mapped is memory of the env, not of the backend
+} tli_entry;
+
+typedef struct tli_cell { uint32_t hash; int32_t entry; } tli_cell;  // entry + 1; 0 = empty
+
+typedef struct tli_list { int32_t head, tail; } tli_list;  // entry + 1
+
+#define TLI_LIST_COUNT 256  // of a bank: one list, or one for each class of size or of cost per byte
+#define TLI_DROPPABLE  0    // bank of what may be dropped
+#define TLI_KEPT       1    // bank of what may be moved only
+
+// What could not be given back when it should have been, and is tried again later: a mapping where
+// there is a host address, else a block, of which bytes are still claimed.
+typedef struct tli_lost { uint64_t block, bytes; void *host; tl_tier tier; tl_map_mode mode; } tli_lost;
+
+struct tl_manager {
+    tl_env *env;
+    tl_backend backend;
+    tl_manager_desc desc;
+    uint64_t budget[TL_TIER_COUNT];  // what binds: the desc's, and no more than the backend has
+    int32_t  device_is_finite;       // the backend knows its capacity: no memory there means full
+    int32_t  host_visible;
+    tli_entry *entries;
+    int32_t  entry_capacity, entry_count, free_entry;  // entry_count: ever used; free_entry: + 1
+    tli_cell *cells;
+    uint32_t cell_count;             // a power of two
+    int32_t  held, spilled;          // entries; of these, in the host tier
+    tli_list lists[2 * TLI_LIST_COUNT];
+    uint32_t list_bits[2 * TLI_LIST_COUNT / 32];
+    uint64_t clock;                  // timestamp of the last save
+    uint64_t bytes[TL_TIER_COUNT];   // claimed
+    uint64_t droppable_bytes;        // in the device tier, neither kept nor borrowed
+    int32_t  enqueued;               // 1 = work was enqueued since the last submit
+    tl_ticket last_ticket;
+    tli_lost *lost;
+    int32_t  lost_count, lost_capacity;
+    tl_checkpoint_info *candidates;  // TL_EVICTION_CALLER
+    int32_t *candidate_entries;
+    int32_t  candidate_capacity, candidate_entry_capacity;
+    tl_checkpoint_statistics statistics;
+    char     lock;
+};
+
+// -- lock: the caller's or a spin lock; never taken twice by one call --
+
+#ifndef TL_NO_THREADS
+#if defined(__GNUC__) || defined(__clang__)
+static void tli_spin_lock(char *lock) {
+    while (__atomic_test_and_set(lock, __ATOMIC_ACQUIRE))
+        while (__atomic_load_n(lock, __ATOMIC_RELAXED)) {}
+}
+static void tli_spin_unlock(char *lock) { __atomic_clear(lock, __ATOMIC_RELEASE); }
+#elif defined(_MSC_VER)
+#include <intrin.h>
+static void tli_spin_lock(char *lock) { while (_InterlockedExchange8(lock, 1)) {} }
+static void tli_spin_unlock(char *lock) { _InterlockedExchange8(lock, 0); }
+#else
+#error "tl_strategy.h: no spin lock for this compiler: define TL_NO_THREADS, give a manager your own lock"
+#endif
+#endif
+
+static void tli_lock_manager(tl_manager *m) {
+    if (m->desc.lock.lock) { m->desc.lock.lock(m->desc.lock.user); return; }
+#ifndef TL_NO_THREADS
+    tli_spin_lock(&m->lock);
+#endif
+}
+
+static void tli_unlock_manager(tl_manager *m) {
+    if (m->desc.lock.unlock) { m->desc.lock.unlock(m->desc.lock.user); return; }
+#ifndef TL_NO_THREADS
+    tli_spin_unlock(&m->lock);
+#endif
+}
+
+// -- table: open addressing on micro-batch, node, output; the step is not part of the place --
+
+// Eight neighbouring nodes share a cache line of cells: passes go through the nodes in order.
+static uint32_t tli_hash_key(const tl_checkpoint_key *key) {
+    uint64_t place = (uint64_t)((uint32_t)key->node >> 3) << 32 | (uint32_t)key->output;
+    uint32_t hash = (uint32_t)(tl_mix_u64(place, (uint64_t)(uint32_t)key->micro_batch) >> 32);
+    return (hash & ~7u) | ((uint32_t)key->node & 7u);
+}
+
+static int tli_same_place(const tl_checkpoint_key *a, const tl_checkpoint_key *b) {
+    return a->node == b->node && a->output == b->output && a->micro_batch == b->micro_batch;
+}
+
+// The entry at the key's place, whatever its step; -1 where there is none.
+static int32_t tli_find_entry(const tl_manager *m, const tl_checkpoint_key *key) {
+    uint32_t hash = tli_hash_key(key), mask = m->cell_count - 1, at;
+    if (!m->cell_count) return -1;
+    for (at = hash & mask; m->cells[at].entry; at = (at + 1) & mask)
+        if (m->cells[at].hash == hash && tli_same_place(&m->entries[m->cells[at].entry - 1].key, key))
+            return m->cells[at].entry - 1;
+    return -1;
+}
+
+static void tli_put_cell(tli_cell *cells, uint32_t cell_count, uint32_t hash, int32_t entry) {
+    uint32_t at = hash & (cell_count - 1);
+    while (cells[at].entry) at = (at + 1) & (cell_count - 1);
+    cells[at].hash = hash;
+    cells[at].entry = entry + 1;
+}
+
+// Empty a cell and close the gap, so that no probe ever ends too early and nothing piles up.
+static void tli_clear_cell(tl_manager *m, int32_t entry) {
+    uint32_t mask = m->cell_count - 1, gap = m->entries[entry].hash & mask, at;
+    while (m->cells[gap].entry != entry + 1) gap = (gap + 1) & mask;
+    for (at = (gap + 1) & mask; m->cells[at].entry; at = (at + 1) & mask) {
+        if (((at - m->cells[at].hash) & mask) < ((at - gap) & mask)) continue;  // would move before its home
+        m->cells[gap] = m->cells[at];
+        gap = at;
+    }
+    m->cells[gap].entry = 0;
+}
+
+// Make room for one more entry, in every table.
+static int tli_reserve_entries(tl_manager *m, int64_t count) {
+    uint32_t cells = m->cell_count ? m->cell_count : 16, i;
+    tli_cell *table;
+    if (count > (int64_t)1 << 29) return 0;
+    if (!tli_grow(m->env, (void **)&m->entries, &m->entry_capacity, m->entry_count, count,
+                  sizeof *m->entries))
+        return 0;
+    if (m->desc.eviction == TL_EVICTION_CALLER &&
+        (!tli_grow(m->env, (void **)&m->candidate_entries, &m->candidate_entry_capacity, 0, m->entry_capacity,
+                   sizeof *m->candidate_entries) ||
+         !tli_grow(m->env, (void **)&m->candidates, &m->candidate_capacity, 0, m->entry_capacity,
+                   sizeof *m->candidates)))
+        return 0;
+    while (cells < 2 * (uint64_t)count) cells *= 2;
+    if (cells == m->cell_count) return 1;
+    table = (tli_cell *)tli_alloc_array(m->env, cells, sizeof *table);
+    if (!table) return 0;
+    for (i = 0; i < m->cell_count; i++)
+        if (m->cells[i].entry) tli_put_cell(table, cells, m->cells[i].hash, m->cells[i].entry - 1);
+    tli_release(m->env, m->cells);
+    m->cells = table;
+    m->cell_count = cells;
+    return 1;
+}
+
+// Take an unused entry for a key; there is room.
+static int32_t tli_add_entry(tl_manager *m, const tl_checkpoint_key *key) {
+    int32_t i = m->free_entry ? m->free_entry - 1 : m->entry_count++;
+    tli_entry *e = &m->entries[i];
+    if (m->free_entry) m->free_entry = e->after;
+    tli_zero(e, sizeof *e);
+    e->key = *key;
+    e->list = -1;
+    e->hash = tli_hash_key(key);
+    tli_put_cell(m->cells, m->cell_count, e->hash, i);
+    m->held++;
+    return i;
+}
+
+static void tli_remove_entry(tl_manager *m, int32_t i) {
+    tli_clear_cell(m, i);
+    m->spilled -= m->entries[i].tier == TL_TIER_HOST;
+    m->entries[i].after = m->free_entry;
+    m->free_entry = i + 1;
+    m->held--;
+}
+
+// -- lists of what may be evicted, each in order of age or of use --
+
+// Classes only save time: by size, or by cost per byte, in steps of a fraction of a power of two.
+static int32_t tli_list_of(const tl_manager *m, const tli_entry *e) {
+    int32_t bank = e->keep ? TLI_LIST_COUNT * TLI_KEPT : TLI_LIST_COUNT * TLI_DROPPABLE;
+    if (m->desc.eviction == TL_EVICTION_LARGEST) return bank + tli_class_of(e->victim.bytes);
+    if (m->desc.eviction != TL_EVICTION_COST || !e->victim.cost) return bank;
+    return bank + (tli_class_of(e->victim.cost) - tli_class_of(e->victim.bytes) + 258) / 2;
+}
+
+static uint64_t tli_list_key(const tl_manager *m, const tli_entry *e) {
+    int by_use = m->desc.eviction == TL_EVICTION_COST || m->desc.eviction == TL_EVICTION_RECENT;
+    return by_use ? e->victim.last_use : e->victim.timestamp;
+}
+
+static int tli_is_droppable(const tli_entry *e) {
+    return e->tier == TL_TIER_DEVICE && !e->keep && !e->borrows;
+}
+
+// Put an entry that takes device bytes into its list. New ones go to the end, those that were at
+// the front a moment ago to the front; in between the nearer end is walked from.
+static void tli_enlist(tl_manager *m, int32_t i) {
+    tli_entry *e = &m->entries[i];
+    uint64_t key = tli_list_key(m, e);
+    int32_t front, back;
+    tli_list *list;
+    if (!e->victim.bytes) return;
+    e->list = tli_list_of(m, e);
+    list = &m->lists[e->list];
+    m->list_bits[e->list >> 5] |= (uint32_t)1 << (e->list & 31);
+    front = list->head;
+    back = list->tail;
+    while (back && tli_list_key(m, &m->entries[back - 1]) > key) {
+        if (tli_list_key(m, &m->entries[front - 1]) > key) { back = m->entries[front - 1].before; break; }
+        front = m->entries[front - 1].after;
+        back = m->entries[back - 1].before;
+    }
+    e->before = back;
+    e->after = back ? m->entries[back - 1].after : list->head;
+    if (e->before) m->entries[e->before - 1].after = i + 1; else list->head = i + 1;
+    if (e->after) m->entries[e->after - 1].before = i + 1; else list->tail = i + 1;
+    if (tli_is_droppable(e)) m->droppable_bytes += e->victim.bytes;
+}
+
+static void tli_delist(tl_manager *m, int32_t i) {
+    tli_entry *e = &m->entries[i];
+    tli_list *list;
+    if (e->list < 0) return;
+    list = &m->lists[e->list];
+    if (e->before) m->entries[e->before - 1].after = e->after; else list->head = e->after;
+    if (e->after) m->entries[e->after - 1].before = e->before; else list->tail = e->before;
+    if (!list->head) m->list_bits[e->list >> 5] &= ~((uint32_t)1 << (e->list & 31));
+    if (tli_is_droppable(e)) m->droppable_bytes -= e->victim.bytes;
+    e->list = -1;
+}
+
+// While borrowed an entry stays in its list and is stepped over.
+static void tli_borrow(tl_manager *m, int32_t i) {
+    tli_entry *e = &m->entries[i];
+    if (e->list >= 0 && tli_is_droppable(e)) m->droppable_bytes -= e->victim.bytes;
+    e->borrows++;
+}
+
+static void tli_unborrow(tl_manager *m, int32_t i) {
+    tli_entry *e = &m->entries[i];
+    e->borrows--;
+    if (e->list >= 0 && tli_is_droppable(e)) m->droppable_bytes += e->victim.bytes;
+}
+
+// -- memory and work of the backend --
+
+static tl_result tli_fail_backend(tl_env *env, const char *function, const char *what, tl_result result) {
+    tli_writer w = tli_begin_error(env, result, function);
+    tli_put(&w, "backend: ");
+    tli_put(&w, what);
+    tli_put(&w, ": ");
+    tli_put(&w, tl_explain_result(result));
+    return tli_end_error(env, &w, result);
+}
+
+static tl_range tli_range_of(uint64_t block, uint64_t bytes) {
+    tl_range range;
+    range.block = block;
+    range.offset = 0;
+    range.bytes = bytes;
+    return range;
+}
+
+static tl_range tli_entry_range(const tli_entry *e) { return tli_range_of(e->block, e->victim.bytes); }
+
+static tl_result tli_submit_work(tl_manager *m) {
+    tl_ticket ticket;
+    tl_result result;
+    if (!m->enqueued) return TL_OK;
+    result = m->backend.submit(m->backend.self, &ticket);
+    if (result) return result;
+    m->last_ticket = ticket;
+    m->enqueued = 0;
+    return TL_OK;
+}
+
+static tl_result tli_order_range(tl_manager *m, tl_range range, int writes) {
+    tl_access access;
+    access.range = range;
+    access.writes = writes;
+    return m->backend.order(m->backend.self, &access, 1);
+}
+
+// Map a range once the work on it is finished. After the device was lost, the host tier is still there.
+static tl_result tli_map(tl_manager *m, tl_tier tier, tl_range range, tl_map_mode mode, void **host) {
+    tl_result result = tli_order_range(m, range, mode != TL_MAP_READ);
+    *host = NULL;
+    if (result == TL_ERROR_DEVICE_LOST && tier == TL_TIER_HOST && mode == TL_MAP_READ) result = TL_OK;
+    return result ? result : m->backend.map(m->backend.self, range, mode, host);
+}
+
+static void tli_lose(tl_manager *m, tl_tier tier, uint64_t block, uint64_t bytes, void *host,
+                     tl_map_mode mode) {
+    tli_lost *lost;
+    if (!tli_grow(m->env, (void **)&m->lost, &m->lost_capacity, m->lost_count, (int64_t)m->lost_count + 1,
+                  sizeof *m->lost))
+        return;
+    lost = &m->lost[m->lost_count++];
+    lost->block = block;
+    lost->bytes = bytes;
+    lost->host = host;
+    lost->tier = tier;
+    lost->mode = mode;
+}
+
+// TL_OK once nothing is left to do about it.
+static tl_result tli_retry_one(tl_manager *m, tli_lost *lost) {
+    tl_range range = tli_range_of(lost->block, lost->bytes);
+    tl_result result = TL_OK;
+    if (lost->host) {
+        result = m->backend.unmap(m->backend.self, range, lost->mode, lost->host);
+        return result == TL_ERROR_CORRUPT ? TL_OK : result;
+    }
+    if (lost->bytes) result = m->backend.release(m->backend.self, range);
+    if (result) return result;
+    m->bytes[lost->tier] -= lost->bytes;
+    lost->bytes = 0;
+    result = m->backend.free_block(m->backend.self, lost->block);
+    return result == TL_ERROR_CORRUPT ? TL_OK : result;
+}
+
+// Try again to give back what could not be, mappings first. What fails for good goes with the backend.
+static void tli_retry_lost(tl_manager *m) {
+    int32_t i, kept = 0;
+    for (i = 0; i < m->lost_count; i++)
+        if (tli_retry_one(m, &m->lost[i])) m->lost[kept++] = m->lost[i];
+    m->lost_count = kept;
+}
+
+// Unmap; where it fails the mapping is remembered, so that it does not outlive its range.
+static tl_result tli_unmap(tl_manager *m, tl_range range, tl_map_mode mode, void *host) {
+    tl_result result = m->backend.unmap(m->backend.self, range, mode, host);
+    if (result && result != TL_ERROR_CORRUPT)
+        tli_lose(m, TL_TIER_DEVICE, range.block, range.bytes, host, mode);
+    return result;
+}
+
+// Give a range and its block back. *gone tells whether the bytes are: an error without it changes nothing.
+static tl_result tli_give_back(tl_manager *m, tl_tier tier, uint64_t block, uint64_t bytes, int *gone) {
+    tl_result result;
+    *gone = 1;
+    if (!bytes) return TL_OK;
+    *gone = 0;
+    if (m->lost_count) tli_retry_lost(m);
+    result = m->backend.release(m->backend.self, tli_range_of(block, bytes));
+    if (result) return result;
+    *gone = 1;
+    m->bytes[tier] -= bytes;
+    result = m->backend.free_block(m->backend.self, block);
+    if (!result || result == TL_ERROR_CORRUPT) return result;
+    tli_lose(m, tier, block, 0, NULL, TL_MAP_READ);
+    return TL_OK;
+}
+
+// Give back what nobody came to hold; it cannot fail for the caller.
+static void tli_abandon(tl_manager *m, tl_tier tier, uint64_t block, uint64_t bytes) {
+    int gone;
+    (void)tli_give_back(m, tier, block, bytes, &gone);
+    if (!gone) tli_lose(m, tier, block, bytes, NULL, TL_MAP_READ);
+}
+
+// Claim the whole of a new block; the block is given back where that fails.
+static tl_result tli_claim_block(tl_manager *m, tl_tier tier, uint64_t block, uint64_t bytes) {
+    tl_result result = m->backend.claim(m->backend.self, tli_range_of(block, bytes));
+    if (result) {
+        if (m->backend.free_block(m->backend.self, block))
+            tli_lose(m, tier, block, 0, NULL, TL_MAP_READ);
+        return result;
+    }
+    m->bytes[tier] += bytes;
+    if (tier == TL_TIER_DEVICE && m->bytes[tier] > m->statistics.peak_bytes)
+        m->statistics.peak_bytes = m->bytes[tier];
+    return TL_OK;
+}
+
+static int tli_has_room(const tl_manager *m, tl_tier tier, uint64_t bytes) {
+    return m->bytes[tier] <= m->budget[tier] && bytes <= m->budget[tier] - m->bytes[tier];
+}
+
+// -- eviction --
+
+static int tli_may_compress(const tl_manager *m, const tli_entry *e) {
+    uint64_t packed = tl_find_codec_bytes(m->desc.codec, e->bytes);
+    return m->desc.codec != TL_CODEC_NONE && e->codec == TL_CODEC_NONE && !e->lossless && packed < e->bytes &&
+        tli_has_room(m, TL_TIER_DEVICE, packed);
+}
+
+static int tli_may_evict(const tl_manager *m, const tli_entry *e) {
+    return !e->borrows &&
+           (!e->keep || tli_may_compress(m, e) || tli_has_room(m, TL_TIER_HOST, e->victim.bytes));
+}
+
+static void tli_fill_info(const tli_entry *e, tl_checkpoint_info *info) {
+    info->key = e->key;
+    info->timestamp = e->victim.timestamp;
+    info->last_use = e->victim.last_use;
+    info->bytes = e->bytes;
+    info->held_bytes = e->victim.bytes;
+    info->cost = e->victim.cost;
+    info->in_memory = e->tier == TL_TIER_DEVICE;
+    info->tier = (tl_tier)e->tier;
+    info->codec = (tl_codec)e->codec;
+}
+
+static int32_t tli_ask_caller(tl_manager *m, int32_t bank) {
+    int32_t at, count = 0, picked;
+    for (at = m->lists[bank * TLI_LIST_COUNT].head; at; at = m->entries[at - 1].after) {
+        if (!tli_may_evict(m, &m->entries[at - 1])) continue;
+        tli_fill_info(&m->entries[at - 1], &m->candidates[count]);
+        m->candidate_entries[count++] = at - 1;
+    }
+    picked = count ? m->desc.evict(m->candidates, count, m->desc.user) : -1;
+    return picked >= 0 && picked < count ? m->candidate_entries[picked] : -1;
+}
+
+// Pick from a bank: the best of the first of each list; -1 where there is none.
+static int32_t tli_pick_victim(tl_manager *m, int32_t bank) {
+    int32_t best = -1, word, at;
+    if (m->desc.eviction == TL_EVICTION_CALLER) return tli_ask_caller(m, bank);
+    for (word = TLI_LIST_COUNT / 32 - 1; word >= 0; word--) {
+        uint32_t bits = m->list_bits[bank * TLI_LIST_COUNT / 32 + word];
+        while (bits) {
+            int32_t bit = tli_log2_u64(bits);
+            bits &= ~((uint32_t)1 << bit);
+            at = m->lists[bank * TLI_LIST_COUNT + word * 32 + bit].head;
+            while (at && !tli_may_evict(m, &m->entries[at - 1])) at = m->entries[at - 1].after;
+            if (!at) continue;
+            if (best < 0 || tli_evict_before(m->desc.eviction, &m->entries[at - 1].victim,
+                                             &m->entries[best].victim, m->clock))
+                best = at - 1;
+            if (m->desc.eviction == TL_EVICTION_LARGEST) return best;
+        }
+    }
+    return best;
+}
+
+// The bytes of an entry now stand in another block: free those it had. Where that fails nothing changed.
+static tl_result tli_change_place(tl_manager *m, int32_t i, tl_tier tier, uint64_t block, uint64_t bytes,
+                                  tl_codec codec) {
+    tli_entry *e = &m->entries[i];
+    int gone;
+    tl_result result = tli_give_back(m, (tl_tier)e->tier, e->block, e->victim.bytes, &gone);
+    if (!gone) {
+        tli_abandon(m, tier, block, bytes);
+        return result;
+    }
+    tli_delist(m, i);
+    m->spilled += (tier == TL_TIER_HOST) - (e->tier == TL_TIER_HOST);
+    e->tier = (uint8_t)tier;
+    e->block = block;
+    e->victim.bytes = bytes;
+    e->codec = (uint8_t)codec;
+    if (tier == TL_TIER_DEVICE) tli_enlist(m, i);
+    return result;
+}
+
+// Copy, or convert, an entry into a claimed block and let it live there.
+static tl_result tli_move_entry(tl_manager *m, int32_t i, tl_tier tier, uint64_t block, uint64_t bytes,
+                                tl_codec codec) {
+    tl_codec from = (tl_codec)m->entries[i].codec;
+    tl_range target = tli_range_of(block, bytes), source = tli_entry_range(&m->entries[i]);
+    tl_result result;
+    if (codec == from) result = m->backend.copy(m->backend.self, target, source);
+    else if (codec == TL_CODEC_NONE) result = m->backend.expand(m->backend.self, from, target, source);
+    else result = m->backend.compress(m->backend.self, codec, target, source);
+    if (result) {
+        tli_abandon(m, tier, block, bytes);
+        return result;
+    }
+    m->enqueued = 1;
+    return tli_change_place(m, i, tier, block, bytes, codec);
+}
+
+// Compress or spill one entry. *moved is 0, with TL_OK, where neither is possible.
+static tl_result tli_relocate(tl_env *env, tl_manager *m, const char *function, int32_t i, int *moved) {
+    tli_entry *e = &m->entries[i];
+    int packs = tli_may_compress(m, e);
+    tl_result result;
+    uint64_t block;
+    *moved = 1;
+    if (packs) {
+        uint64_t bytes = tl_find_codec_bytes(m->desc.codec, e->bytes);
+        result = m->backend.add_block(m->backend.self, TL_TIER_DEVICE, bytes, &block);
+        if (!result) {
+            result = tli_claim_block(m, TL_TIER_DEVICE, block, bytes);
+            if (!result) result = tli_move_entry(m, i, TL_TIER_DEVICE, block, bytes, m->desc.codec);
+            if (!result) m->statistics.compressions++;
+            return result ? tli_fail_backend(env, function, "compress", result) : TL_OK;
+        }
+        if (result != TL_ERROR_NO_MEMORY || !m->device_is_finite)
+            return tli_fail_backend(env, function, "add_block", result);
+    }
+    *moved = tli_has_room(m, TL_TIER_HOST, e->victim.bytes);
+    if (!*moved) return TL_OK;
+    result = m->backend.add_block(m->backend.self, TL_TIER_HOST, e->victim.bytes, &block);
+    if (result) return tli_fail_backend(env, function, "add_block", result);
+    result = tli_claim_block(m, TL_TIER_HOST, block, e->victim.bytes);
+    if (!result) result = tli_move_entry(m, i, TL_TIER_HOST, block, e->victim.bytes, (tl_codec)e->codec);
+    if (!result) m->statistics.spills++;
+    return result ? tli_fail_backend(env, function, "spill", result) : TL_OK;
+}
+
+// Free the bytes of an entry and forget it.
+static tl_result tli_discard(tl_env *env, tl_manager *m, const char *function, int32_t i) {
+    tli_entry *e = &m->entries[i];
+    int gone;
+    tl_result result = tli_give_back(m, (tl_tier)e->tier, e->block, e->victim.bytes, &gone);
+    if (gone) {
+        tli_delist(m, i);
+        tli_remove_entry(m, i);
+    }
+    return result ? tli_fail_backend(env, function, "release", result) : TL_OK;
+}
+
+// Evict one of a bank. TL_ERROR_OVER_BUDGET without a word where there is nothing to evict.
+static tl_result tli_evict_one(tl_env *env, tl_manager *m, const char *function, int32_t bank) {
+    int32_t i = tli_pick_victim(m, bank);
+    tl_result result;
+    int moved;
+    if (i < 0) return TL_ERROR_OVER_BUDGET;
+    result = tli_relocate(env, m, function, i, &moved);
+    if (!moved && bank == TLI_KEPT) return TL_ERROR_OVER_BUDGET;
+    if (!moved) {
+        result = tli_discard(env, m, function, i);
+        if (!result) m->statistics.dropped++;
+    }
+    if (!result) m->statistics.evictions++;
+    return result;
+}
+
+static tl_result tli_refuse(tl_env *env, tl_manager *m, const char *function, uint64_t bytes) {
+    tli_writer w = tli_begin_error(env, TL_ERROR_OVER_BUDGET, function);
+    tli_put(&w, "budget: ");
+    tli_put_u64(&w, bytes);
+    tli_put(&w, " bytes do not fit, ");
+    tli_put_u64(&w, m->bytes[TL_TIER_DEVICE]);
+    tli_put(&w, " of ");
+    tli_put_u64(&w, m->budget[TL_TIER_DEVICE]);
+    tli_put(&w, " are in use and ");
+    tli_put_u64(&w, m->droppable_bytes);
+    tli_put(&w, " of these may be evicted");
+    return tli_end_error(env, &w, TL_ERROR_OVER_BUDGET);
+}
+
+// See to it that dropping all that may be dropped would make room: else move what must be kept.
+// So a refusal comes before anything was dropped.
+static tl_result tli_clear_way(tl_env *env, tl_manager *m, const char *function, uint64_t bytes) {
+    uint64_t budget = m->budget[TL_TIER_DEVICE];
+    tl_result result = bytes > budget ? TL_ERROR_OVER_BUDGET : TL_OK;
+    while (!result && m->bytes[TL_TIER_DEVICE] - m->droppable_bytes > budget - bytes)
+        result = tli_evict_one(env, m, function, TLI_KEPT);
+    return result == TL_ERROR_OVER_BUDGET ? tli_refuse(env, m, function, bytes) : result;
+}
+
+static tl_result tli_evict_until(tl_env *env, tl_manager *m, const char *function, uint64_t bytes) {
+    tl_result result = TL_OK;
+    while (!result && !tli_has_room(m, TL_TIER_DEVICE, bytes))
+        result = tli_evict_one(env, m, function, TLI_DROPPABLE);
+    return result == TL_ERROR_OVER_BUDGET ? tli_refuse(env, m, function, bytes) : result;
+}
+
+// Get a claimed block in the device tier, evicting for it. The block is made first: where there is
+// no memory for it nothing is evicted, unless that memory is finite and what it holds is ours.
+static tl_result tli_acquire(tl_env *env, tl_manager *m, const char *function, uint64_t bytes,
+                             uint64_t *block) {
+    tl_result result, evicted = TL_OK;
+    *block = 0;
+    if (!bytes) return TL_OK;
+    result = tli_clear_way(env, m, function, bytes);
+    if (result) return result;
+    result = m->backend.add_block(m->backend.self, TL_TIER_DEVICE, bytes, block);
+    while (result == TL_ERROR_NO_MEMORY && m->device_is_finite && !evicted) {
+        evicted = tli_evict_one(env, m, function, TLI_DROPPABLE);
+        if (!evicted) result = m->backend.add_block(m->backend.self, TL_TIER_DEVICE, bytes, block);
+    }
+    if (evicted && evicted != TL_ERROR_OVER_BUDGET) return evicted;
+    if (result) return tli_fail_backend(env, function, "add_block", result);
+    result = tli_evict_until(env, m, function, bytes);
+    if (result) {
+        if (m->backend.free_block(m->backend.self, *block))
+            tli_lose(m, TL_TIER_DEVICE, *block, 0, NULL, TL_MAP_READ);
+        return result;
+    }
+    result = tli_claim_block(m, TL_TIER_DEVICE, *block, bytes);
+    return result ? tli_fail_backend(env, function, "claim", result) : TL_OK;
+}
+
+// -- save --
+
+static tl_result tli_check_save(tl_env *env, const tl_save_desc *desc) {
+    const char *why = NULL;
+    if (desc->key.node < 0) why = "key: node: must be >= 0";
+    else if (desc->key.output < TL_SAVED) why = "key: output: must be >= 0 or TL_SAVED";
+    else if (desc->key.micro_batch < 0) why = "key: micro_batch: must be >= 0";
+    else if (desc->data && desc->source.bytes) why = "source: only where data is 0";
+    else if (!desc->data && desc->bytes && desc->bytes != desc->source.bytes) why = "data: missing";
+    return why ? tli_fail(env, TL_ERROR_INVALID_ARG, "tl_save_checkpoint", why) : TL_OK;
+}
+
+static tl_result tli_fail_step(tl_env *env, const char *function, uint64_t held, uint64_t asked) {
+    tli_writer w = tli_begin_error(env, TL_ERROR_STALE, function);
+    tli_put(&w, "key: step: is ");
+    tli_put_u64(&w, asked);
+    tli_put(&w, ", held is that of step ");
+    tli_put_u64(&w, held);
+    return tli_end_error(env, &w, TL_ERROR_STALE);
+}
+
+// Write the bytes of a save into a claimed range.
+static tl_result tli_write_save(tl_manager *m, const tl_save_desc *desc, tl_range to) {
+    tl_result result;
+    void *host;
+    if (!to.bytes) return TL_OK;
+    if (!desc->data) {
+        result = m->backend.copy(m->backend.self, to, desc->source);
+        if (!result) m->enqueued = 1;
+        return result;
+    }
+    result = tli_map(m, TL_TIER_DEVICE, to, TL_MAP_WRITE, &host);
+    if (result) return result;
+    tli_copy(host, desc->data, (size_t)to.bytes);
+    return tli_unmap(m, to, TL_MAP_WRITE, host);
+}
+
+static void tli_fill_entry(tl_manager *m, int32_t i, const tl_save_desc *desc, uint64_t bytes) {
+    tli_entry *e = &m->entries[i];
+    e->key.step = desc->key.step;
+    e->victim.timestamp = e->victim.last_use = ++m->clock;
+    e->victim.bytes = e->bytes = bytes;
+    e->victim.cost = desc->cost;
+    m->spilled -= e->tier == TL_TIER_HOST;
+    e->tier = TL_TIER_DEVICE;
+    e->codec = TL_CODEC_NONE;
+    e->keep = desc->keep != 0;
+    e->lossless = desc->lossless != 0;
+    tli_enlist(m, i);
+    m->statistics.saved++;
+}
+
+// Replace the bytes of an entry where they are. Only where no copy can fail half way: the host
+// writes them, and the old bytes stay untouched until the mapping stands. A backend that cannot
+// even unmap then leaves an unknown mix of both: that entry is dropped.
+static tl_result tli_rewrite(tl_env *env, tl_manager *m, const tl_save_desc *desc, int32_t i) {
+    const char *function = "tl_save_checkpoint";
+    tl_range range = tli_entry_range(&m->entries[i]);
+    void *host;
+    tl_result result = tli_map(m, TL_TIER_DEVICE, range, TL_MAP_WRITE, &host);
+    if (result) return tli_fail_backend(env, function, "map", result);
+    tli_copy(host, desc->data, (size_t)range.bytes);
+    result = tli_unmap(m, range, TL_MAP_WRITE, host);
+    if (result) {
+        (void)tli_discard(NULL, m, function, i);
+        return tli_fail_backend(env, function, "unmap", result);
+    }
+    tli_delist(m, i);
+    tli_fill_entry(m, i, desc, desc->bytes);
+    return TL_OK;
+}
+
+static int tli_may_rewrite(const tl_manager *m, const tl_save_desc *desc, int32_t i) {
+    const tli_entry *e = i >= 0 ? &m->entries[i] : NULL;
+    return e && desc->data && m->host_visible && e->tier == TL_TIER_DEVICE && e->codec == TL_CODEC_NONE &&
+        e->bytes == desc->bytes && e->bytes;
+}
+
+// Write the bytes of a save into a new block; the one it replaces goes when the new one is whole.
+static tl_result tli_store(tl_env *env, tl_manager *m, const tl_save_desc *desc, int32_t old,
+                           uint64_t block, uint64_t bytes) {
+    const char *function = "tl_save_checkpoint";
+    tl_result result = tli_write_save(m, desc, tli_range_of(block, bytes));
+    int gone = 1;
+    if (result) {
+        tli_abandon(m, TL_TIER_DEVICE, block, bytes);
+        return tli_fail_backend(env, function, "copy", result);
+    }
+    if (old >= 0) {
+        tli_entry *e = &m->entries[old];
+        result = tli_give_back(m, (tl_tier)e->tier, e->block, e->victim.bytes, &gone);
+        if (!gone) {
+            tli_abandon(m, TL_TIER_DEVICE, block, bytes);
+            return tli_fail_backend(env, function, "release", result);
+        }
+        tli_delist(m, old);
+    } else {
+        old = tli_add_entry(m, &desc->key);
+    }
+    m->entries[old].block = block;
+    tli_fill_entry(m, old, desc, bytes);
+    return result ? tli_fail_backend(env, function, "release", result) : TL_OK;
+}
+
+static tl_result tli_save_unlocked(tl_env *env, tl_manager *m, const tl_save_desc *desc) {
+    const char *function = "tl_save_checkpoint";
+    uint64_t bytes = desc->data ? desc->bytes : desc->source.bytes, block;
+    int32_t old = tli_find_entry(m, &desc->key);
+    tl_result result;
+    if (old >= 0 && m->entries[old].key.step > desc->key.step)
+        return tli_fail_step(env, function, m->entries[old].key.step, desc->key.step);
+    if (old >= 0 && m->entries[old].borrows)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "key: is borrowed");
+    if (!desc->keep && !tli_wants_checkpoint(&m->desc.policy, desc->key.node, desc->cost)) {
+        result = old >= 0 ? tli_discard(env, m, function, old) : TL_OK;  // it would be taken for this one
+        if (!result) m->statistics.skipped++;
+        return result;
+    }
+    if (old < 0 && !tli_reserve_entries(m, (int64_t)m->held + 1))
+        return tli_fail(env, TL_ERROR_NO_MEMORY, function, "no memory for the table of checkpoints");
+    if (old >= 0) tli_borrow(m, old);
+    result = tli_acquire(env, m, function, bytes, &block);
+    if (old >= 0) tli_unborrow(m, old);
+    if (result == TL_ERROR_OVER_BUDGET && tli_may_rewrite(m, desc, old))
+        return tli_rewrite(env, m, desc, old);
+    if (result == TL_ERROR_OVER_BUDGET) m->statistics.refused++;
+    return result ? result : tli_store(env, m, desc, old, block, bytes);
+}
+
+TLI_IMPL tl_result tl_save_checkpoint(tl_env *env, tl_manager *manager, const tl_save_desc *desc) {
+    tl_result result;
+    TL_ASSERT(manager && desc);
+    result = tli_check_save(env, desc);
+    if (result) return result;
+    tli_lock_manager(manager);
+    result = tli_save_unlocked(env, manager, desc);
+    tli_unlock_manager(manager);
+    return result;
+}
+
+// -- take, peek, release --
+
+// The entry of a key and of its step. counts = a take or a peek.
+static tl_result tli_look_up(tl_env *env, tl_manager *m, const char *function, const tl_checkpoint_key *key,
+                             int counts, int32_t *entry) {
+    *entry = tli_find_entry(m, key);
+    if (*entry >= 0 && m->entries[*entry].key.step == key->step) {
+        m->statistics.hits += counts != 0;
+        return TL_OK;
+    }
+    m->statistics.misses += counts != 0;
+    if (*entry >= 0) return tli_fail_step(env, function, m->entries[*entry].key.step, key->step);
+    return tli_fail(env, TL_ERROR_NOT_FOUND, function, "key: nothing is held under it");
+}
+
+static tl_result tli_check_take(tl_env *env, tl_manager *m, const char *function,
+                                const tl_checkpoint_key *key, uint64_t bytes, int32_t *entry) {
+    tl_result result = tli_look_up(env, m, function, key, 1, entry);
+    if (result) return result;
+    if (m->entries[*entry].borrows) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "key: is borrowed");
+    if (m->entries[*entry].bytes != bytes)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "bytes: are not those of the checkpoint");
+    return TL_OK;
+}
+
+static tl_result tli_take_unlocked(tl_env *env, tl_manager *m, const tl_checkpoint_key *key, void *data,
+                                   uint64_t bytes) {
+    const char *function = "tl_take_checkpoint";
+    int32_t i;
+    tl_range range;
+    void *host;
+    tl_result result = tli_check_take(env, m, function, key, bytes, &i);
+    if (result) return result;
+    range = tli_entry_range(&m->entries[i]);
+    if (range.bytes) {
+        result = tli_map(m, (tl_tier)m->entries[i].tier, range, TL_MAP_READ, &host);
+        if (result) return tli_fail_backend(env, function, "map", result);
+        tl_expand_bytes((tl_codec)m->entries[i].codec, data, host, bytes);
+        result = tli_unmap(m, range, TL_MAP_READ, host);
+        if (result) return tli_fail_backend(env, function, "unmap", result);
+    }
+    return tli_discard(env, m, function, i);
+}
+
+TLI_IMPL tl_result tl_take_checkpoint(tl_env *env, tl_manager *manager, tl_checkpoint_key key, void *data,
+                                      uint64_t bytes) {
+    tl_result result;
+    TL_ASSERT(manager && (data || !bytes));
+    tli_lock_manager(manager);
+    result = tli_take_unlocked(env, manager, &key, data, bytes);
+    tli_unlock_manager(manager);
+    return result;
+}
+
+static tl_result tli_take_range_unlocked(tl_env *env, tl_manager *m, const tl_checkpoint_key *key,
+                                         tl_range to, tl_ticket *ticket) {
+    const char *function = "tl_take_checkpoint_range";
+    int32_t i;
+    tl_codec codec;
+    tl_range from;
+    tl_result result = tli_check_take(env, m, function, key, to.bytes, &i);
+    if (result) return result;
+    codec = (tl_codec)m->entries[i].codec;
+    from = tli_entry_range(&m->entries[i]);
+    if (to.bytes) {
+        result = codec == TL_CODEC_NONE ? m->backend.copy(m->backend.self, to, from)
+                                        : m->backend.expand(m->backend.self, codec, to, from);
+        if (result) return tli_fail_backend(env, function, "copy", result);
+        m->enqueued = 1;
+        result = ticket ? tli_submit_work(m) : TL_OK;
+        if (result) return tli_fail_backend(env, function, "submit", result);
+    }
+    result = tli_discard(env, m, function, i);
+    if (!result && ticket) *ticket = m->last_ticket;
+    return result;
+}
+
+TLI_IMPL tl_result tl_take_checkpoint_range(tl_env *env, tl_manager *manager, tl_checkpoint_key key,
+                                            tl_range to, tl_ticket *ticket) {
+    tl_result result;
+    TL_ASSERT(manager);
+    if (ticket) ticket->value = 0;
+    tli_lock_manager(manager);
+    result = tli_take_range_unlocked(env, manager, &key, to, ticket);
+    tli_unlock_manager(manager);
+    return result;
+}
+
+TLI_IMPL tl_result tl_submit_checkpoints(tl_env *env, tl_manager *manager, tl_ticket *ticket) {
+    tl_result result;
+    TL_ASSERT(manager && ticket);
+    tli_lock_manager(manager);
+    result = tli_submit_work(manager);
+    *ticket = manager->last_ticket;
+    tli_unlock_manager(manager);
+    if (!result) return TL_OK;
+    ticket->value = 0;
+    return tli_fail_backend(env, "tl_submit_checkpoints", "submit", result);
+}
+
+// Put a raw copy of an entry into the device tier, if it is not there.
+static tl_result tli_bring_back(tl_env *env, tl_manager *m, const char *function, int32_t i) {
+    const tli_entry *e = &m->entries[i];
+    int fetches = e->tier == TL_TIER_HOST;
+    uint64_t block;
+    tl_result result;
+    if (!e->bytes || (!fetches && e->codec == TL_CODEC_NONE)) return TL_OK;
+    result = tli_acquire(env, m, function, e->bytes, &block);
+    if (result) return result;
+    result = tli_move_entry(m, i, TL_TIER_DEVICE, block, m->entries[i].bytes, TL_CODEC_NONE);
+    if (result) return tli_fail_backend(env, function, "fetch", result);
+    m->statistics.fetches += fetches != 0;
+    return TL_OK;
+}
+
+// Unpack a compressed entry of the host tier into memory of the env.
+static tl_result tli_unpack(tl_manager *m, const tli_entry *e, void **data) {
+    tl_range range = tli_entry_range(e);
+    void *host;
+    tl_result result = tli_map(m, TL_TIER_HOST, range, TL_MAP_READ, &host);
+    if (result) return result;
+    *data = tli_alloc(m->env, (size_t)e->bytes);
+    if (*data) tl_expand_bytes((tl_codec)e->codec, *data, host, e->bytes);
+    result = tli_unmap(m, range, TL_MAP_READ, host);
+    if (!result && *data) return TL_OK;
+    tli_release(m->env, *data);
+    *data = NULL;
+    return result ? result : TL_ERROR_NO_MEMORY;
+}
+
+// Give the host the bytes of an entry: brought back into the device tier; after the device was lost,
+// those of the host tier where they are.
+static tl_result tli_map_entry(tl_env *env, tl_manager *m, const char *function, int32_t i) {
+    tli_entry *e = &m->entries[i];
+    void *host = NULL;
+    tl_result result = tli_bring_back(env, m, function, i);
+    int is_lost = result && e->tier == TL_TIER_HOST &&
+                  tli_order_range(m, tli_entry_range(e), 0) == TL_ERROR_DEVICE_LOST;
+    if (result && !is_lost) return result;
+    e->owns_mapped = is_lost && e->codec != TL_CODEC_NONE;
+    result = TL_OK;
+    if (e->owns_mapped) result = tli_unpack(m, e, &host);
+    else if (e->bytes) result = tli_map(m, (tl_tier)e->tier, tli_entry_range(e), TL_MAP_READ, &host);
+    if (result) return tli_fail_backend(env, function, "map", result);
+    e->mapped = host;
+    return TL_OK;
+}
+
+static tl_result tli_peek_unlocked(tl_env *env, tl_manager *m, const tl_checkpoint_key *key,
+                                   const void **data, uint64_t *bytes) {
+    const char *function = "tl_peek_checkpoint";
+    tl_result result;
+    tli_entry *e;
+    int32_t i;
+    result = tli_look_up(env, m, function, key, 1, &i);
+    if (result) return result;
+    if (!m->entries[i].borrows) {
+        tli_borrow(m, i);
+        result = tli_map_entry(env, m, function, i);
+        tli_unborrow(m, i);
+        if (result) return result;
+    }
+    tli_borrow(m, i);
+    e = &m->entries[i];
+    e->victim.last_use = m->clock;
+    if (e->list >= 0 && (m->desc.eviction == TL_EVICTION_COST || m->desc.eviction == TL_EVICTION_RECENT)) {
+        tli_delist(m, i);
+        tli_enlist(m, i);
+    }
+    *data = e->mapped;
+    *bytes = e->bytes;
+    return TL_OK;
+}
+
+TLI_IMPL tl_result tl_peek_checkpoint(tl_env *env, tl_manager *manager, tl_checkpoint_key key,
+                                      const void **data, uint64_t *bytes) {
+    tl_result result;
+    TL_ASSERT(manager && data && bytes);
+    *data = NULL;
+    *bytes = 0;
+    tli_lock_manager(manager);
+    result = tli_peek_unlocked(env, manager, &key, data, bytes);
+    tli_unlock_manager(manager);
+    return result;
+}
+
+// End the mapping of an entry. TL_ERROR_CORRUPT ends it too.
+static tl_result tli_unmap_entry(tl_manager *m, int32_t i) {
+    tli_entry *e = &m->entries[i];
+    tl_result result = TL_OK;
+    union { const void *in; void *out; } host;
+    host.in = e->mapped;
+    if (host.in && e->owns_mapped) tli_release(m->env, host.out);
+    else if (host.in) result = m->backend.unmap(m->backend.self, tli_entry_range(e), TL_MAP_READ, host.out);
+    if (!result || result == TL_ERROR_CORRUPT) e->mapped = NULL;
+    return result;
+}
+
+static tl_result tli_release_unlocked(tl_env *env, tl_manager *m, const tl_checkpoint_key *key) {
+    const char *function = "tl_release_checkpoint";
+    int32_t i;
+    tl_result result = tli_look_up(env, m, function, key, 0, &i);
+    if (result) return result;
+    if (!m->entries[i].borrows) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "key: is not borrowed");
+    if (m->entries[i].borrows == 1) result = tli_unmap_entry(m, i);
+    if (!result || result == TL_ERROR_CORRUPT) tli_unborrow(m, i);
+    return result ? tli_fail_backend(env, function, "unmap", result) : TL_OK;
+}
+
+TLI_IMPL tl_result tl_release_checkpoint(tl_env *env, tl_manager *manager, tl_checkpoint_key key) {
+    tl_result result;
+    TL_ASSERT(manager);
+    tli_lock_manager(manager);
+    result = tli_release_unlocked(env, manager, &key);
+    tli_unlock_manager(manager);
+    return result;
+}
+
+// -- has, drop, find, evict, reset, measure --
+
+TLI_IMPL int tl_has_checkpoint(tl_manager *manager, tl_checkpoint_key key) {
+    int32_t i;
+    int has;
+    TL_ASSERT(manager);
+    tli_lock_manager(manager);
+    i = tli_find_entry(manager, &key);
+    has = i >= 0 && manager->entries[i].key.step == key.step;
+    tli_unlock_manager(manager);
+    return has;
+}
+
+static tl_result tli_drop_unlocked(tl_env *env, tl_manager *m, const tl_checkpoint_key *key) {
+    const char *function = "tl_drop_checkpoint";
+    int32_t i;
+    tl_result result = tli_look_up(env, m, function, key, 0, &i);
+    if (result) return result;
+    if (m->entries[i].borrows) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "key: is borrowed");
+    return tli_discard(env, m, function, i);
+}
+
+TLI_IMPL tl_result tl_drop_checkpoint(tl_env *env, tl_manager *manager, tl_checkpoint_key key) {
+    tl_result result;
+    TL_ASSERT(manager);
+    tli_lock_manager(manager);
+    result = tli_drop_unlocked(env, manager, &key);
+    tli_unlock_manager(manager);
+    return result;
+}
+
+TLI_IMPL tl_result tl_find_checkpoint(tl_env *env, tl_manager *manager, tl_checkpoint_key key,
+                                      tl_checkpoint_info *info) {
+    tl_result result;
+    int32_t i;
+    TL_ASSERT(manager && info);
+    tli_zero(info, sizeof *info);
+    tli_lock_manager(manager);
+    result = tli_look_up(env, manager, "tl_find_checkpoint", &key, 0, &i);
+    if (!result) tli_fill_info(&manager->entries[i], info);
+    tli_unlock_manager(manager);
+    return result;
+}
+
+TLI_IMPL tl_result tl_evict_checkpoints(tl_env *env, tl_manager *manager, uint64_t bytes) {
+    const char *function = "tl_evict_checkpoints";
+    tl_result result;
+    TL_ASSERT(manager);
+    tli_lock_manager(manager);
+    result = tli_clear_way(env, manager, function, bytes);
+    if (!result) result = tli_evict_until(env, manager, function, bytes);
+    tli_unlock_manager(manager);
+    return result;
+}
+
+static tl_result tli_reset_unlocked(tl_env *env, tl_manager *m, const char *function) {
+    tl_result first = TL_OK;
+    uint32_t at = 0;
+    int32_t i;
+    while (at < m->cell_count) {
+        tl_result result;
+        if (!m->cells[at].entry) { at++; continue; }
+        i = m->cells[at].entry - 1;
+        result = tli_unmap_entry(m, i);
+        if (result && !first) first = tli_fail_backend(env, function, "unmap", result);
+        if (!m->entries[i].mapped) {
+            while (m->entries[i].borrows) tli_unborrow(m, i);
+            result = tli_discard(env, m, function, i);
+            if (result && !first) first = result;
+        }
+        if (m->cells[at].entry == i + 1) at++;  // it could not be dropped: step over it
+    }
+    return first;
+}
+
+TLI_IMPL tl_result tl_reset_manager(tl_env *env, tl_manager *manager) {
+    tl_result result;
+    TL_ASSERT(manager);
+    tli_lock_manager(manager);
+    result = tli_reset_unlocked(env, manager, "tl_reset_manager");
+    if (manager->lost_count) tli_retry_lost(manager);
+    tli_zero(&manager->statistics, sizeof manager->statistics);
+    manager->statistics.peak_bytes = manager->bytes[TL_TIER_DEVICE];
+    tli_unlock_manager(manager);
+    return result;
+}
+
+TLI_IMPL uint64_t tl_find_memory_usage(tl_manager *manager) {
+    uint64_t bytes;
+    TL_ASSERT(manager);
+    tli_lock_manager(manager);
+    bytes = manager->bytes[TL_TIER_DEVICE];
+    tli_unlock_manager(manager);
+    return bytes;
+}
+
+TLI_IMPL uint64_t tl_find_checkpoint_count(tl_manager *manager) {
+    uint64_t count;
+    TL_ASSERT(manager);
+    tli_lock_manager(manager);
+    count = (uint64_t)manager->held;
+    tli_unlock_manager(manager);
+    return count;
+}
+
+TLI_IMPL void tl_measure_manager(tl_manager *manager, tl_checkpoint_statistics *statistics) {
+    uint64_t budget;
+    TL_ASSERT(manager && statistics);
+    tli_lock_manager(manager);
+    *statistics = manager->statistics;
+    budget = manager->desc.device_budget_bytes;
+    statistics->total_checkpoints = (uint64_t)manager->held;
+    statistics->in_memory_checkpoints = (uint64_t)(manager->held - manager->spilled);
+    statistics->total_memory_bytes = manager->bytes[TL_TIER_DEVICE];
+    statistics->memory_budget_bytes = budget;
+    statistics->memory_utilization = budget == TL_UNLIMITED || !budget ? 0.0
+                                   : (double)manager->bytes[TL_TIER_DEVICE] / (double)budget;
+    statistics->host_memory_bytes = manager->bytes[TL_TIER_HOST];
+    statistics->host_budget_bytes = manager->desc.host_budget_bytes;
+    tli_unlock_manager(manager);
+}
+
+// -- making and freeing it --
+
+static tl_result tli_check_manager(tl_env *env, const tl_backend *backend, const tl_manager_desc *desc,
+                                   const tl_backend_limits *limits) {
+    const char *function = "tl_init_manager", *why = NULL;
+    if (!backend->self && !backend->add_block) why = "backend: is not initialised";
+    else if (tl_check_recompute_policy(env, &desc->policy)) return TL_ERROR_INVALID_ARG;
+    else if (!tli_is_below((int64_t)desc->eviction, TL_EVICTION_COUNT)) why = "eviction: unknown";
+    else if ((desc->eviction == TL_EVICTION_CALLER) != (desc->evict != NULL))
+        why = "evict: must be given with TL_EVICTION_CALLER, and only then";
+    else if (!tli_is_below((int64_t)desc->codec, TL_CODEC_COUNT)) why = "codec: unknown";
+    else if (!desc->lock.lock != !desc->lock.unlock) why = "lock: both functions or neither";
+    else if (desc->checkpoint_capacity < 0) why = "checkpoint_capacity: must be >= 0";
+    if (why) return tli_fail(env, TL_ERROR_INVALID_ARG, function, why);
+    if (desc->codec != TL_CODEC_NONE && !(limits->codecs >> desc->codec & 1u))
+        return tli_fail(env, TL_ERROR_UNSUPPORTED, function, "codec: the backend cannot convert to it");
+    return TL_OK;
+}
+
+TLI_IMPL tl_result tl_init_manager(tl_env *env, const tl_backend *backend, const tl_manager_desc *desc,
+                                   tl_manager **manager) {
+    tl_backend_limits limits;
+    tl_result result;
+    tl_manager *m;
+    int tier;
+    TL_ASSERT(backend && desc && manager);
+    *manager = NULL;
+    tli_zero(&limits, sizeof limits);
+    if (backend->limits) backend->limits(backend->self, &limits);
+    result = tli_check_manager(env, backend, desc, &limits);
+    if (result) return result;
+    m = (tl_manager *)tli_alloc_array(env, 1, sizeof *m);
+    if (!m) return tli_fail(env, TL_ERROR_NO_MEMORY, "tl_init_manager", "no memory");
+    m->env = env;
+    m->backend = *backend;
+    m->desc = *desc;
+    if (!desc->device_budget_bytes) m->desc.device_budget_bytes = TL_UNLIMITED;
+    m->budget[TL_TIER_DEVICE] = m->desc.device_budget_bytes;
+    m->budget[TL_TIER_HOST] = desc->host_budget_bytes;
+    for (tier = 0; tier < TL_TIER_COUNT; tier++)
+        if (m->budget[tier] > limits.capacity_bytes[tier]) m->budget[tier] = limits.capacity_bytes[tier];
+    m->device_is_finite = limits.capacity_bytes[TL_TIER_DEVICE] != TL_UNLIMITED;
+    m->host_visible = limits.host_visible;
+    if (desc->checkpoint_capacity && !tli_reserve_entries(m, desc->checkpoint_capacity)) {
+        tl_free_manager(m);
+        return tli_fail(env, TL_ERROR_NO_MEMORY, "tl_init_manager", "no memory for the table of checkpoints");
+    }
+    *manager = m;
+    return TL_OK;
+}
+
+TLI_IMPL void tl_free_manager(tl_manager *manager) {
+    tl_env *env;
+    if (!manager) return;
+    env = manager->env;
+    (void)tli_reset_unlocked(NULL, manager, "tl_free_manager");
+    if (manager->lost_count) tli_retry_lost(manager);
+    tli_release(env, manager->lost);
+    tli_release(env, manager->candidates);
+    tli_release(env, manager->candidate_entries);
+    tli_release(env, manager->cells);
+    tli_release(env, manager->entries);
+    tli_release(env, manager);
+}
+

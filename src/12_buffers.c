@@ -1,0 +1,304 @@
+// ============================================================================
+// [12] RUN (implementation)
+// ============================================================================
+
+static const char *const tli_random_moment_names[] = { TL_RANDOM_MOMENTS(TLI_NAME) };
+
+TLI_IMPL const char *tl_name_random_moment(tl_random_moment moment) {
+    return tli_name(tli_random_moment_names, TL_RANDOM_MOMENT_COUNT, (int64_t)moment);
+}
+
+// -- buffers: what really stands in the backend, claimed and released step by step --
+
+typedef struct tli_buffer {
+    tl_range  device;      // raw or compressed bytes; bytes 0 = none
+    tl_range  host;        // bytes 0 = none
+    tl_ticket copied;      // of the copy under way
+    uint64_t  copy_ns;     // when it was issued
+    uint8_t   state;       // tli_state
+    uint8_t   on_host;
+    uint8_t   codec;       // while compressed
+} tli_buffer;
+
+// Where buffers come from: one block each, or planned offsets in one block.
+typedef struct tli_pool {
+    const tl_backend *backend;
+    uint64_t          arena;         // block of all device ranges; 0 = a block each
+    const uint64_t   *offsets;       // [offset_count] by number of the allocation
+    int32_t           offset_count, next_offset;
+    int32_t           unsubmitted;   // 1 = work was enqueued since the last submit
+    int32_t           in_order;      // 1 = the backend's: a copy has no ticket of its own
+    int32_t           watches;       // 1 = note high_bytes
+    uint64_t          high_bytes;    // device: most live bytes after a claim
+    tl_range          spare;         // the other copy of a tensor while it is converted
+    tl_ticket         last;          // of the last submit
+} tli_pool;
+
+static uint64_t tli_pool_live_bytes(const tli_pool *pool, tl_tier tier) {
+    tl_backend_counters counters;
+    pool->backend->counters(pool->backend->self, &counters);
+    return counters.live_bytes[tier];
+}
+
+static const char tli_cannot_wait[] = "backend: work is under way that it cannot wait for";
+
+static tl_result tli_pool_submit(tli_pool *pool) {
+    tl_result result;
+    if (!pool->unsubmitted) return TL_OK;
+    result = pool->backend->submit(pool->backend->self, &pool->last);
+    if (!result) pool->unsubmitted = 0;
+    return result;
+}
+
+// Give a range back, and its block unless it is the arena. What could not be given back stays
+// described by *range (no bytes: a block without a claim), so that the next try goes on from there.
+static tl_result tli_pool_release(tli_pool *pool, tl_range *range) {
+    const tl_backend *backend = pool->backend;
+    tl_result result = range->bytes ? backend->release(backend->self, *range) : TL_OK;
+    if (result) return result;
+    range->bytes = 0;
+    if (range->block && range->block != pool->arena) {
+        result = backend->free_block(backend->self, range->block);
+        if (result) return result;
+    }
+    tli_zero(range, sizeof *range);
+    return result;
+}
+
+static tl_result tli_pool_claim(tli_pool *pool, tl_tier tier, uint64_t bytes, tl_range *range) {
+    const tl_backend *backend = pool->backend;
+    tl_result result = tli_pool_release(pool, range);  // of an earlier pass that failed
+    if (result || !bytes) return result;
+    if (tier == TL_TIER_DEVICE && pool->arena) {
+        if (pool->next_offset >= pool->offset_count) return TL_ERROR_INVALID_PLAN;
+        range->block = pool->arena;
+        range->offset = pool->offsets[pool->next_offset++];
+    } else {
+        result = backend->add_block(backend->self, tier, bytes, &range->block);
+        if (result) return result;
+    }
+    range->bytes = bytes;
+    result = backend->claim(backend->self, *range);
+    if (result) {
+        range->bytes = 0;
+        (void)tli_pool_release(pool, range);
+    } else if (pool->watches && tier == TL_TIER_DEVICE) {
+        uint64_t live = tli_pool_live_bytes(pool, TL_TIER_DEVICE);
+        if (live > pool->high_bytes) pool->high_bytes = live;
+    }
+    return result;
+}
+
+static tl_result tli_pool_copy(tli_pool *pool, tl_range to, tl_range from) {
+    if (!from.bytes) return TL_OK;
+    pool->unsubmitted = 1;
+    return pool->backend->copy(pool->backend->self, to, from);
+}
+
+static tl_result tli_pool_fill(tli_pool *pool, tl_range to, uint32_t word) {
+    if (!to.bytes) return TL_OK;
+    pool->unsubmitted = 1;
+    return pool->backend->fill(pool->backend->self, to, word);
+}
+
+// -- buffers: the steps on one tensor --
+
+static tl_result tli_buffer_drop(tli_pool *pool, tli_buffer *buffer) {
+    buffer->state = TLI_ABSENT;
+    return tli_pool_release(pool, &buffer->device);
+}
+
+// Enqueue a copy that a WAIT ends. In order, what comes after it needs no ticket.
+static tl_result tli_buffer_copy(tli_pool *pool, tli_buffer *buffer, tl_range to, tl_range from) {
+    tl_result result = tli_pool_copy(pool, to, from);
+    if (!result && !pool->in_order) result = tli_pool_submit(pool);
+    buffer->copied = pool->last;
+    return result;
+}
+
+static tl_result tli_buffer_spill(tli_pool *pool, tli_buffer *buffer) {
+    tl_result result = tli_pool_claim(pool, TL_TIER_HOST, buffer->device.bytes, &buffer->host);
+    if (result) return result;
+    buffer->on_host = 1;
+    buffer->state = TLI_LEAVING;
+    return tli_buffer_copy(pool, buffer, buffer->host, buffer->device);
+}
+
+static tl_result tli_buffer_fetch(tli_pool *pool, tli_buffer *buffer) {
+    tl_result result = tli_pool_claim(pool, TL_TIER_DEVICE, buffer->host.bytes, &buffer->device);
+    if (result) return result;
+    buffer->state = TLI_COMING;
+    return tli_buffer_copy(pool, buffer, buffer->device, buffer->host);
+}
+
+// The copy has passed, or what follows is ordered after it.
+static tl_result tli_buffer_wait(tli_pool *pool, tli_buffer *buffer) {
+    if (buffer->state == TLI_LEAVING) return tli_buffer_drop(pool, buffer);
+    buffer->state = TLI_RESIDENT;
+    return TL_OK;
+}
+
+static tl_result tli_buffer_drop_host(tli_pool *pool, tli_buffer *buffer) {
+    buffer->on_host = 0;
+    return tli_pool_release(pool, &buffer->host);
+}
+
+// Both copies stand until the conversion is enqueued; then the new one takes the buffer's place.
+static tl_result tli_buffer_swap(tli_pool *pool, tli_buffer *buffer, tli_state state) {
+    tl_range old = buffer->device;
+    buffer->device = pool->spare;
+    buffer->state = (uint8_t)state;
+    pool->spare = old;
+    return tli_pool_release(pool, &pool->spare);
+}
+
+static tl_result tli_buffer_compress(tli_pool *pool, tli_buffer *buffer, tl_codec codec) {
+    const tl_backend *backend = pool->backend;
+    uint64_t packed = tl_find_codec_bytes(codec, buffer->device.bytes);
+    tl_result result = tli_pool_claim(pool, TL_TIER_DEVICE, packed, &pool->spare);
+    pool->unsubmitted = 1;
+    if (!result && packed)
+        result = backend->compress(backend->self, codec, pool->spare, buffer->device);
+    buffer->codec = (uint8_t)codec;
+    return result ? result : tli_buffer_swap(pool, buffer, TLI_PACKED);
+}
+
+// bytes are those of the tensor.
+static tl_result tli_buffer_expand(tli_pool *pool, tli_buffer *buffer, uint64_t bytes) {
+    const tl_backend *backend = pool->backend;
+    tl_codec codec = (tl_codec)buffer->codec;
+    tl_result result = tli_pool_claim(pool, TL_TIER_DEVICE, bytes, &pool->spare);
+    pool->unsubmitted = 1;
+    if (!result && bytes)
+        result = backend->expand(backend->self, codec, pool->spare, buffer->device);
+    return result ? result : tli_buffer_swap(pool, buffer, TLI_RESIDENT);
+}
+
+// -- the run --
+
+// What a compute step hands to its kernel; the arrays are made once, for the widest node.
+typedef struct tli_call {
+    tl_operand *operands;    // inputs, outputs, output_grads, input_grads, saved, scratch
+    int32_t    *access_of;   // [operand_count] index into accesses, -1 = none
+    int32_t     operand_count;
+    tl_access  *accesses;    // [access_count] each range once; written by the step or by its kernel
+    uint8_t    *writable;    // [access_count] 1 = its kernel may write it
+    void      **hosts;       // [access_count] while mapped
+    int32_t     access_count;
+    tl_range   *twice;       // [output_count] outputs made again beside the resident ones
+    uint8_t    *made;        // [output_count] 1 = made by this call
+    int32_t     twice_count; // outputs of the widest node
+    tl_range    scratch;
+} tli_call;
+
+// The last accesses of a range, for tl_run_step.depends_on.
+typedef struct tli_touched {
+    tl_range range;
+    int32_t  written, read;  // step index, -1 = never
+} tli_touched;
+
+// How online decisions see the pass: the simulator's state, and what the tensors are still for.
+// Arrays over "items" hold the tensors first and then the saved bytes of each node.
+typedef struct tli_online {
+    tli_sim   sim;
+    tli_steps record;          // every step decided so far
+    int32_t   next_forward;    // node whose forward comes next; node_count = all done
+    int32_t   next_backward;   // node whose backward comes next; -1 = all done
+    int32_t   closed;          // 1 = leftovers were dropped
+    uint64_t  budget;          // of live bytes, base left out
+    uint64_t  clock;           // grows with every step
+    int32_t   eviction_count;
+    int32_t   is_bare;         // 1 = the goal has been begun again with nothing held
+    int32_t   searches;        // 1 = the budget grows to what a bare goal needs
+    int32_t  *forward_uses;    // [tensor_count] forwards to come that read it
+    int32_t  *backward_uses;   // [tensor_count] backwards to come that read it
+    int32_t  *pins;            // [item_count] > 0 = may not be evicted
+    uint64_t *made_at;         // [item_count] clock
+    uint64_t *used_at;         // [item_count] clock
+    // The nodes to run again for one goal.
+    int32_t  *closure;         // [closure_count] ascending
+    int32_t   closure_count;
+    int32_t   open_count;      // tensors wanted that are not there and whose node was not met yet
+    int32_t   save_all;        // 1 = there is room to keep all that the closure makes
+    uint8_t  *wanted;          // [tensor_count] tli_want_kind
+    int32_t  *wanted_uses;     // [tensor_count] reads left in the closure and by the goal
+    int32_t  *left;            // [tensor_count] the same, counted down ahead of time
+    uint64_t *cuts;            // [node_count] bytes that cross from closure[k] to closure[k + 1]
+    tl_checkpoint_info *candidates;  // [item_count] for the caller's eviction function; else NULL
+    int32_t  *candidate_items;       // [item_count]
+} tli_online;
+
+typedef enum tli_want_kind {
+    TLI_WANT_NOT,
+    TLI_WANT_HELD,   // was held when the closure was collected
+    TLI_WANT_MADE,   // the closure makes it, and drops it after its last read there
+    TLI_WANT_SAVED   // the closure makes it and keeps it on the way
+} tli_want_kind;
+
+typedef enum tli_computing {
+    TLI_COMPUTING_NOT,      // nothing lives for the length of a call
+    TLI_COMPUTING_YIELDED,  // a compute step was yielded
+    TLI_COMPUTING_CALLED    // its kernel was called
+} tli_computing;
+
+enum { TLI_CONVERSION = -2 };  // instead of a kernel: the run carries the node out itself
+
+struct tl_run {
+    tl_env         *env;
+    tl_backend      backend;
+    tl_backend_limits limits;
+    tl_run_desc     desc;            // pointers that need not outlive the call are NULL
+    const tl_graph *graph;
+    tl_graph        layer_graph;     // made of layers
+    tl_graph        own_graph;       // scaled to a precision: nodes and outputs of its own
+    tl_kernel      *kernels;
+    int32_t        *kernel_of;       // [node_count] index into kernels, -1 = input, TLI_CONVERSION
+    tl_precision    precision;
+    float           loss_scale;      // of this training step
+    tl_plan         plan;
+    tl_report       planned;         // of the plan
+    int32_t owns_layers, owns_nodes;  // 1 = layer_graph, own_graph's arrays belong to the run
+    int32_t         owns_plan, is_online, inference, repeat_count, profiling, checkpoints_on;
+
+    tli_pool        pool;
+    tli_buffer     *tensors;         // [tensor_count]
+    tli_buffer     *gradients;       // [tensor_count]
+    tli_buffer     *saved;           // [node_count]
+    uint8_t        *ran;             // [node_count] in this pass
+    uint8_t        *is_read;         // [tensor_count] some node reads it
+    uint8_t        *is_result;       // [tensor_count] it stays to the end
+    tli_call        call;
+    tli_touched    *touched;
+    int32_t         touched_count, touched_capacity;
+
+    int32_t         active;          // 1 = inside a pass
+    int32_t         position;        // index of the next step
+    int32_t         by_itself;       // 1 = inside tl_run_plan: nobody asks for depends_on
+    int32_t         by_hand;         // 1 = tl_run_forward and tl_run_backward choose the goals
+    tli_computing   computing;       // the last step
+    tl_step         last;
+    tl_run_event    event;           // of the last step
+    int32_t         micro_batch;
+    uint64_t        training_step, next_step;
+    uint64_t        input_bytes;     // claimed between passes
+    int32_t         input_count;     // of them in the arena
+    uint64_t        input_arena_bytes;  // where the last of them ends in the arena
+    uint64_t        foreign_bytes, foreign_host_bytes;  // claimed by others
+    tl_run_report   report;
+    tli_online      online;
+};
+
+static const char *const tli_run_function = "tl_run_plan";
+
+#ifndef TL_NO_PLANNERS
+static tl_format tli_run_format(const tl_run *run, int32_t tensor) {
+    return run->desc.formats ? (tl_format)run->desc.formats[tensor] : TL_FORMAT_F32;
+}
+#else
+static tl_format tli_run_format(const tl_run *run, int32_t tensor) {
+    (void)run;
+    (void)tensor;
+    return TL_FORMAT_F32;
+}
+#endif
+

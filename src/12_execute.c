@@ -1,0 +1,1046 @@
+// -- the executor: one step --
+
+// A step that was begun cannot be yielded again: TL_NOT_READY is a failure then.
+static tl_result tli_run_fail_backend(tl_run *run, tl_result why, const char *what) {
+    tl_result code = why == TL_NOT_READY ? TL_ERROR_BACKEND : why;
+    tli_writer w = tli_begin_error(run->env, code, tli_run_function);
+    tli_put(&w, "step ");
+    tli_put_i64(&w, run->event.index);
+    tli_put(&w, " (");
+    tli_put(&w, tl_name_step((tl_step_kind)run->last.kind));
+    tli_put(&w, " ");
+    tli_put(&w, tl_name_node(run->graph, run->last.node));
+    tli_put(&w, "): ");
+    tli_put(&w, what);
+    tli_put(&w, ": ");
+    tli_put(&w, tl_explain_result(why));
+    return tli_end_error(run->env, &w, code);
+}
+
+static uint64_t tli_run_now(const tl_run *run) {
+    return run->profiling ? run->backend.now_ns(run->backend.self) : 0;
+}
+
+// A range of the step; the same range twice is one access.
+static int32_t tli_call_access(tli_call *call, tl_range range, int writes) {
+    int32_t i;
+    if (!range.bytes) return -1;
+    for (i = 0; i < call->access_count; i++) {
+        if (!tli_is_same_range(&call->accesses[i].range, &range)) continue;
+        call->accesses[i].writes |= writes;
+        return i;
+    }
+    call->accesses[i].range = range;
+    call->accesses[i].writes = writes;
+    call->writable[i] = 0;
+    call->access_count++;
+    return i;
+}
+
+static void tli_call_operand(tli_call *call, tl_range range, int writes) {
+    tl_operand *operand = &call->operands[call->operand_count];
+    int32_t access = tli_call_access(call, range, writes);
+    operand->range = range;
+    operand->host = NULL;
+    operand->format = TL_FORMAT_F32;
+    call->access_of[call->operand_count++] = access;
+    if (access >= 0 && writes) call->writable[access] = 1;
+}
+
+#ifndef TL_NO_PLANNERS
+// A gradient has the format of its tensor.
+static void tli_name_formats(tl_run *run, const tl_node *node) {
+    tl_operand *inputs = run->call.operands, *outputs = inputs + node->input_count;
+    tl_operand *output_grads = outputs + node->output_count;
+    tl_operand *input_grads = output_grads + node->output_count;
+    int32_t i;
+    for (i = 0; i < node->input_count; i++)
+        inputs[i].format = input_grads[i].format =
+            tli_run_format(run, run->graph->inputs[node->first_input + i].tensor);
+    for (i = 0; i < node->output_count; i++)
+        outputs[i].format = output_grads[i].format = tli_run_format(run, node->first_output + i);
+}
+#endif
+
+// The operands in the order of tl_kernel_call: inputs, outputs, gradients of both, saved, scratch.
+static void tli_describe_call(tl_run *run, tl_kernel_call *out) {
+    tli_call *call = &run->call;
+    const tl_node *node = &run->graph->nodes[run->last.node];
+    const tl_operand *at = call->operands;
+#ifndef TL_NO_PLANNERS
+    tli_name_formats(run, node);
+#endif
+    tli_zero(out, sizeof *out);
+    out->graph = run->graph;
+    out->node = run->last.node;
+    out->kind = (tl_step_kind)run->last.kind;
+    out->recompute = run->event.recompute;
+    out->micro_batch = run->micro_batch;
+    out->step = run->training_step;
+    out->seed = tl_mix_u64(tl_mix_u64(run->desc.seed, run->training_step),
+                           (uint64_t)run->micro_batch * (uint64_t)run->graph->node_count +
+                               (uint64_t)run->last.node);
+    out->precision = run->precision;
+    out->inputs = at;                         at += node->input_count;
+    out->outputs = at;                        at += node->output_count;
+    out->output_grads = at;                   at += node->output_count;
+    out->input_grads = at;                    at += node->input_count;
+    out->saved = at[0];
+    out->scratch = at[1];
+}
+
+// In place, output 0 takes over the input's bytes.
+static void tli_hand_over(tl_run *run, const tl_node *node) {
+    tli_buffer *from = &run->tensors[run->graph->inputs[node->first_input + node->inplace].tensor];
+    tli_buffer *to = &run->tensors[node->first_output];
+    to->device = from->device;
+    to->state = TLI_RESIDENT;
+    tli_zero(&from->device, sizeof from->device);
+    from->state = TLI_ABSENT;
+}
+
+static tl_result tli_claim_device(tl_run *run, uint64_t bytes, tl_range *range) {
+    return tli_pool_claim(&run->pool, TL_TIER_DEVICE, bytes, range);
+}
+
+// Claim what a forward makes, in the simulator's order; outputs that stand already are made again
+// beside themselves, and a save where nothing is missing makes saved alone.
+static tl_result tli_begin_forward(tl_run *run, int32_t *outputs_ready) {
+    const tl_node *node = &run->graph->nodes[run->last.node];
+    const tl_node_output *outputs = &run->graph->outputs[node->first_output];
+    tli_buffer *buffers = &run->tensors[node->first_output], *saved = &run->saved[run->last.node];
+    int32_t i, missing = 0, inplace = run->last.kind == TL_STEP_FORWARD_INPLACE;
+    tl_result result = TL_OK;
+    if (inplace) tli_hand_over(run, node);
+    for (i = 0; i < node->output_count && !result; i++) {
+        run->call.made[i] = inplace && i == 0;
+        if (buffers[i].state != TLI_ABSENT) continue;
+        result = tli_claim_device(run, outputs[i].bytes, &buffers[i].device);
+        buffers[i].state = TLI_RESIDENT;
+        run->call.made[i] = 1;
+        missing++;
+    }
+    *outputs_ready = !missing && !inplace;
+    for (i = 0; i < node->output_count && !result && !*outputs_ready; i++)
+        if (!run->call.made[i])
+            result = tli_claim_device(run, outputs[i].bytes, &run->call.twice[i]);
+    if (!result && run->last.kind == TL_STEP_FORWARD_SAVE) {
+        result = tli_claim_device(run, node->saved_bytes, &saved->device);
+        saved->state = TLI_RESIDENT;
+    }
+    return result ? result : tli_claim_device(run, node->fwork_bytes, &run->call.scratch);
+}
+
+static void tli_describe_forward(tl_run *run, int32_t outputs_ready) {
+    const tl_graph *graph = run->graph;
+    const tl_node *node = &graph->nodes[run->last.node];
+    int inplace = run->last.kind == TL_STEP_FORWARD_INPLACE;
+    tli_call *call = &run->call;
+    tl_range none;
+    int32_t i;
+    tli_zero(&none, sizeof none);
+    for (i = 0; i < node->input_count; i++) {
+        int32_t tensor = graph->inputs[node->first_input + i].tensor;
+        if (inplace && i == node->inplace) tensor = node->first_output;
+        tli_call_operand(call, run->tensors[tensor].device, 0);
+    }
+    for (i = 0; i < node->output_count; i++) {
+        tl_range twice = call->twice[i], own = run->tensors[node->first_output + i].device;
+        tli_call_operand(call, twice.bytes ? twice : own, !outputs_ready);
+    }
+    for (i = 0; i < node->output_count + node->input_count; i++) tli_call_operand(call, none, 0);
+    tli_call_operand(
+        call, run->last.kind == TL_STEP_FORWARD_SAVE ? run->saved[run->last.node].device : none, 1);
+    tli_call_operand(call, call->scratch, 1);
+}
+
+// The gradient that a pass begins with: of one element, before it has a format.
+static float tli_first_gradient(const tl_run *run) {
+    float value = 1.0f;
+#ifndef TL_NO_PLANNERS
+    if (run->desc.loss_gradient_word) tli_copy(&value, &run->desc.loss_gradient_word, sizeof value);
+    value *= run->loss_scale;
+#else
+    (void)run;
+#endif
+    return value;
+}
+
+// The caller's word fills a gradient as it is.
+static int tli_takes_word(const tl_run *run) {
+    return run->desc.loss_gradient_word && !run->desc.formats && !run->desc.loss_scaler;
+}
+
+// The bits of the first gradient in the elements of a tensor, as a word that fills its range.
+static uint32_t tli_first_word(const tl_run *run, int32_t tensor) {
+    float value = tli_first_gradient(run);
+    uint32_t bits, half;
+    int is_f16 = run->precision == TL_PRECISION_HALF || tli_run_format(run, tensor) == TL_FORMAT_F16;
+    int is_bf16 = run->precision == TL_PRECISION_BF16 || tli_run_format(run, tensor) == TL_FORMAT_BF16;
+    if (tli_takes_word(run)) return run->desc.loss_gradient_word;
+    tli_copy(&bits, &value, sizeof bits);
+    if (!is_f16 && !is_bf16) return bits;
+    half = is_f16 ? tli_f16_of(bits) : tli_bf16_of(bits);
+    return half << 16 | half;
+}
+
+// A word cannot say a number in 8 bytes.
+static tl_result tli_fill_doubles(tl_run *run, tl_range range) {
+    const double value = (double)tli_first_gradient(run);
+    void *host = NULL;
+    uint64_t at;
+    tl_access access;
+    tl_result result;
+    if (!range.bytes) return TL_OK;
+    access.range = range;
+    access.writes = 1;
+    result = run->backend.order(run->backend.self, &access, 1);
+    if (!result) result = run->backend.map(run->backend.self, range, TL_MAP_WRITE, &host);
+    if (result) return result;
+    for (at = 0; range.bytes - at >= sizeof value; at += sizeof value)
+        tli_copy((char *)host + at, &value, sizeof value);
+    tli_zero((char *)host + at, (size_t)(range.bytes - at));
+    return run->backend.unmap(run->backend.self, range, TL_MAP_WRITE, host);
+}
+
+// The gradient of an output that nobody reads is 1 x the loss scale, every other starts at 0.
+static tl_result tli_make_gradient(tl_run *run, int32_t tensor) {
+    const tl_node_output *output = &run->graph->outputs[tensor];
+    tli_buffer *gradient = &run->gradients[tensor];
+    int doubles = run->precision == TL_PRECISION_FULL && !tli_takes_word(run);
+    tl_result result;
+    if (gradient->state != TLI_ABSENT || !run->graph->nodes[output->node].has_grad) return TL_OK;
+    result = tli_claim_device(run, output->bytes, &gradient->device);
+    if (result) return result;
+    gradient->state = TLI_RESIDENT;
+    (void)tli_call_access(&run->call, gradient->device, 1);
+    if (run->is_read[tensor]) return tli_pool_fill(&run->pool, gradient->device, 0);
+    if (doubles) return tli_fill_doubles(run, gradient->device);
+    return tli_pool_fill(&run->pool, gradient->device, tli_first_word(run, tensor));
+}
+
+static tl_result tli_begin_backward(tl_run *run) {
+    const tl_graph *graph = run->graph;
+    const tl_node *node = &graph->nodes[run->last.node];
+    tl_result result = TL_OK;
+    int32_t i;
+    for (i = 0; i < node->output_count && !result; i++)
+        result = tli_make_gradient(run, node->first_output + i);
+    for (i = 0; i < node->input_count && !result; i++)
+        result = tli_make_gradient(run, graph->inputs[node->first_input + i].tensor);
+    return result ? result : tli_claim_device(run, node->bwork_bytes, &run->call.scratch);
+}
+
+// A backward sees what its `needs` name, and nothing else.
+static void tli_describe_backward(tl_run *run) {
+    const tl_graph *graph = run->graph;
+    const tl_node *node = &graph->nodes[run->last.node];
+    tli_call *call = &run->call;
+    tl_range none;
+    int32_t i;
+    tli_zero(&none, sizeof none);
+    for (i = 0; i < node->input_count; i++) {
+        const tl_node_input *input = &graph->inputs[node->first_input + i];
+        tli_call_operand(call, input->needed ? run->tensors[input->tensor].device : none, 0);
+    }
+    for (i = node->first_output; i < node->first_output + node->output_count; i++)
+        tli_call_operand(call, graph->outputs[i].needed ? run->tensors[i].device : none, 0);
+    for (i = node->first_output; i < node->first_output + node->output_count; i++)
+        tli_call_operand(call, run->gradients[i].device, 0);
+    for (i = 0; i < node->input_count; i++)
+        tli_call_operand(call, run->gradients[graph->inputs[node->first_input + i].tensor].device,
+                         1);
+    tli_call_operand(call, run->saved[run->last.node].device, 0);
+    tli_call_operand(call, call->scratch, 1);
+}
+
+// -- the executor: operands on the host --
+
+// What a kernel writes it may leave in part as it was.
+static tl_map_mode tli_mode_of(const tli_call *call, int32_t i) {
+    return call->writable[i] ? TL_MAP_CHANGE : TL_MAP_READ;
+}
+
+static tl_result tli_unmap_accesses(tl_run *run, int32_t count) {
+    tl_result first = TL_OK;
+    int32_t i;
+    for (i = 0; i < count; i++) {
+        const tl_access *access = &run->call.accesses[i];
+        tl_result result = run->backend.unmap(run->backend.self, access->range,
+                                              tli_mode_of(&run->call, i), run->call.hosts[i]);
+        if (!first) first = result;
+    }
+    return first;
+}
+
+static tl_result tli_map_accesses(tl_run *run) {
+    tli_call *call = &run->call;
+    tl_result result = TL_OK;
+    int32_t i;
+    for (i = 0; i < call->access_count && !result; i++) {
+        const tl_access *access = &call->accesses[i];
+        result = run->backend.map(run->backend.self, access->range, tli_mode_of(call, i),
+                                  &call->hosts[i]);
+        if (result) (void)tli_unmap_accesses(run, i);
+    }
+    for (i = 0; i < call->operand_count && !result; i++)
+        call->operands[i].host = call->access_of[i] >= 0 ? call->hosts[call->access_of[i]] : NULL;
+    return result;
+}
+
+#ifndef TL_NO_PLANNERS
+// -- the executor: conversions that the run carries out itself --
+
+enum { TLI_CONVERT_COUNT = 64 };  // elements at a time, on the host
+
+// One side of a conversion.
+typedef struct tli_side {
+    const tl_operand *operand;
+    tl_format         format;
+    const tl_quantization *quantization;  // of integers
+    uint64_t          count;              // elements
+} tli_side;
+
+static int tli_is_integer(tl_format format) {
+    return format == TL_FORMAT_I16 || format == TL_FORMAT_I8;
+}
+
+static tl_codec tli_format_codec(tl_format format) {
+    return format == TL_FORMAT_F16 ? TL_CODEC_F16 : format == TL_FORMAT_BF16 ? TL_CODEC_BF16 : TL_CODEC_NONE;
+}
+
+static uint64_t tli_count_in_format(tl_format format, uint64_t bytes) {
+    uint64_t size = tl_find_format_bytes(format, 4);
+    return bytes / size + (bytes % size != 0);
+}
+
+static tli_side tli_side_of(const tl_run *run, const tl_operand *operand, int32_t tensor) {
+    tli_side side;
+    side.operand = operand;
+    side.format = operand->format;
+    side.quantization = run->desc.quantizations ? &run->desc.quantizations[tensor] : NULL;
+    side.count = tli_count_in_format(operand->format, operand->range.bytes);
+    return side;
+}
+
+// What goes from f16 to bf16, or back, is f32 in between.
+static uint64_t tli_find_wide_bytes(const tli_side *to, const tli_side *from) {
+    tl_codec codec = tli_format_codec(from->format), other = tli_format_codec(to->format);
+    return codec == other || codec == TL_CODEC_NONE || other == TL_CODEC_NONE ? 0 : 4 * to->count;
+}
+
+// The f32 of a side, from an element on. The last one may be cut short.
+static tl_result tli_load_side(tl_run *run, const tli_side *side, uint64_t first, uint64_t count, float *to) {
+    const char *from = (const char *)side->operand->host + first * tl_find_format_bytes(side->format, 4);
+    uint64_t left = side->operand->range.bytes - 4 * first;
+    if (tli_is_integer(side->format))
+        return tl_dequantize(run->env, side->quantization, 1, 1, side->format, from, to, count);
+    if (side->format != TL_FORMAT_F32) {
+        tl_expand_bytes(tli_format_codec(side->format), to, from, 4 * count);
+        return TL_OK;
+    }
+    to[count - 1] = 0.0f;
+    tli_copy(to, from, (size_t)(4 * count < left ? 4 * count : left));
+    return TL_OK;
+}
+
+static tl_result tli_store_side(tl_run *run, const tli_side *side, uint64_t first, uint64_t count,
+                                const float *from) {
+    char *to = (char *)side->operand->host + first * tl_find_format_bytes(side->format, 4);
+    uint64_t left = side->operand->range.bytes - 4 * first;
+    if (tli_is_integer(side->format))
+        return tl_quantize(run->env, side->quantization, 1, 1, side->format, from, to, count);
+    if (side->format != TL_FORMAT_F32) tl_compress_bytes(tli_format_codec(side->format), to, from, 4 * count);
+    else tli_copy(to, from, (size_t)(4 * count < left ? 4 * count : left));
+    return TL_OK;
+}
+
+// From any format to any; adds: to what is there, in f32, rounded once.
+static tl_result tli_convert_elements(tl_run *run, const tli_side *to, const tli_side *from, int adds) {
+    float values[TLI_CONVERT_COUNT], sums[TLI_CONVERT_COUNT];
+    uint64_t first, count, i;
+    tl_result result = TL_OK;
+    for (first = 0; first < to->count && !result; first += count) {
+        count = to->count - first;
+        if (count > TLI_CONVERT_COUNT) count = TLI_CONVERT_COUNT;
+        result = tli_load_side(run, from, first, count, values);
+        if (!result && adds) result = tli_load_side(run, to, first, count, sums);
+        for (i = 0; i < count && adds; i++) values[i] = sums[i] + values[i];
+        if (!result) result = tli_store_side(run, to, first, count, values);
+    }
+    return result;
+}
+
+static tl_result tli_convert_on_host(tl_run *run, const tli_side *to, const tli_side *from, int adds) {
+    tl_result result = run->backend.order(run->backend.self, run->call.accesses, run->call.access_count);
+    tl_result unmapped;
+    if (!result) result = tli_map_accesses(run);
+    if (result) return result;
+    result = tli_convert_elements(run, to, from, adds);
+    unmapped = tli_unmap_accesses(run, run->call.access_count);
+    return result ? result : unmapped;
+}
+
+// Through the backend's codecs: nothing is waited for.
+static tl_result tli_convert_on_backend(tl_run *run, const tli_side *to, const tli_side *from) {
+    const tl_backend *backend = &run->backend;
+    tl_codec from_codec = tli_format_codec(from->format), to_codec = tli_format_codec(to->format);
+    tl_range wide = to->operand->range;
+    tl_result result;
+    run->pool.unsubmitted = 1;
+    if (from_codec == to_codec) return backend->copy(backend->self, to->operand->range, from->operand->range);
+    if (from_codec == TL_CODEC_NONE)
+        return backend->compress(backend->self, to_codec, to->operand->range, from->operand->range);
+    if (to_codec != TL_CODEC_NONE) {
+        wide = run->call.scratch;
+        wide.bytes = 4 * to->count;
+    }
+    result = backend->expand(backend->self, from_codec, wide, from->operand->range);
+    return result || to_codec == TL_CODEC_NONE
+               ? result : backend->compress(backend->self, to_codec, to->operand->range, wide);
+}
+
+// The operands of the step stand; adds: the gradient of the input held something before it.
+static tl_result tli_convert(tl_run *run, int adds) {
+    const tl_node *node = &run->graph->nodes[run->last.node];
+    const tl_operand *operands = run->call.operands;
+    int backward = run->last.kind == TL_STEP_BACKWARD;
+    int32_t input = run->graph->inputs[node->first_input].tensor, output = node->first_output;
+    tli_side from = backward ? tli_side_of(run, &operands[2], output) : tli_side_of(run, &operands[0], input);
+    tli_side to = backward ? tli_side_of(run, &operands[3], input) : tli_side_of(run, &operands[1], output);
+    tl_result result = TL_OK;
+    if (to.operand->range.bytes) {  // else nobody wants the gradient
+        if (adds || tli_is_integer(from.format) || tli_is_integer(to.format) ||
+            run->call.scratch.bytes < tli_find_wide_bytes(&to, &from))
+            result = tli_convert_on_host(run, &to, &from, adds);
+        else result = tli_convert_on_backend(run, &to, &from);
+    }
+    run->event.end_ns = tli_run_now(run);
+    run->report.convert_count++;
+    return result ? tli_run_fail_backend(run, result, "convert") : TL_OK;
+}
+#endif
+
+// -- the executor: compute steps --
+
+static tl_result tli_begin_compute(tl_run *run, tl_run_step *out) {
+    int backward = run->last.kind == TL_STEP_BACKWARD;
+    int32_t kernel = run->kernel_of[run->last.node], outputs_ready = 0;
+    int adds = 0;
+    tl_result result;
+    if (kernel == TLI_CONVERSION && backward) {
+        int32_t input = run->graph->nodes[run->last.node].first_input;
+        adds = run->gradients[run->graph->inputs[input].tensor].state != TLI_ABSENT;
+    }
+    result = backward ? tli_begin_backward(run) : tli_begin_forward(run, &outputs_ready);
+    run->computing = TLI_COMPUTING_YIELDED;  // from here on there may be something to release
+    if (result) return tli_run_fail_backend(run, result, "claim");
+    if (backward) tli_describe_backward(run); else tli_describe_forward(run, outputs_ready);
+    tli_describe_call(run, &out->call);
+    out->call.outputs_ready = outputs_ready;
+#ifndef TL_NO_PLANNERS
+    if (kernel == TLI_CONVERSION) return outputs_ready ? TL_OK : tli_convert(run, adds);
+#endif
+    (void)adds;
+    out->is_compute = 1;
+    out->kernel = &run->kernels[kernel];
+    result = run->backend.order(run->backend.self, run->call.accesses, run->call.access_count);
+    return result ? tli_run_fail_backend(run, result, "order") : TL_OK;
+}
+
+static void tli_keep_first(tl_result *first, tl_result result) { if (!*first) *first = result; }
+
+// The kernel ran or was recorded: release what lives during the call only.
+static tl_result tli_finish_compute(tl_run *run) {
+    const tl_node *node = &run->graph->nodes[run->last.node];
+    tl_result first;
+    int32_t i;
+    run->computing = TLI_COMPUTING_NOT;
+    run->pool.unsubmitted = 1;
+    first = tli_pool_release(&run->pool, &run->call.scratch);
+    for (i = 0; i < node->output_count; i++)
+        tli_keep_first(&first, tli_pool_release(&run->pool, &run->call.twice[i]));
+    if (run->last.kind != TL_STEP_BACKWARD) return first;
+    for (i = node->first_output; i < node->first_output + node->output_count; i++)
+        tli_keep_first(&first, tli_buffer_drop(&run->pool, &run->gradients[i]));
+    tli_keep_first(&first, tli_buffer_drop(&run->pool, &run->saved[run->last.node]));
+    return first;
+}
+
+static int tli_acts_on_buffer(const tli_buffer *buffer, tl_step_kind kind) {
+    return tli_acts_in_state(kind, (tli_state)buffer->state, buffer->on_host);
+}
+
+static tl_result tli_memory_act(tl_run *run, int32_t tensor) {
+    tli_buffer *buffer = &run->tensors[tensor];
+    tli_pool *pool = &run->pool;
+    tl_run_report *report = &run->report;
+    switch ((tl_step_kind)run->last.kind) {
+    case TL_STEP_DROP:
+        report->drop_count++;
+        return tli_buffer_drop(pool, buffer);
+    case TL_STEP_SPILL:
+        report->spill_count++;
+        buffer->copy_ns = run->event.start_ns;
+        return tli_buffer_spill(pool, buffer);
+    case TL_STEP_FETCH:
+        report->fetch_count++;
+        buffer->copy_ns = run->event.start_ns;
+        return tli_buffer_fetch(pool, buffer);
+    case TL_STEP_WAIT:
+        run->event.start_ns = buffer->copy_ns;
+        return tli_buffer_wait(pool, buffer);
+    case TL_STEP_DROP_HOST:
+        return tli_buffer_drop_host(pool, buffer);
+    case TL_STEP_COMPRESS:
+        report->compress_count++;
+        return tli_buffer_compress(pool, buffer, (tl_codec)run->last.codec);
+    case TL_STEP_EXPAND:
+        report->expand_count++;
+        return tli_buffer_expand(pool, buffer, run->graph->outputs[tensor].bytes);
+    case TL_STEP_FORWARD:
+    case TL_STEP_FORWARD_INPLACE:
+    case TL_STEP_FORWARD_SAVE:
+    case TL_STEP_BACKWARD:
+    case TL_STEP_DROP_SAVED:
+    case TL_STEP_COUNT: break;
+    }
+    return TL_OK;
+}
+
+// The ranges of a memory step are those that its tensor has before it and those it has after it. A
+// SPILL only reads the device, a FETCH only reads the host; what is freed counts as written, so
+// that it follows all that used it.
+static void tli_note_buffer(tl_run *run, int32_t tensor) {
+    const tli_buffer *buffer = &run->tensors[tensor];
+    int spill = run->last.kind == TL_STEP_SPILL, fetch = run->last.kind == TL_STEP_FETCH;
+    int frees_host = run->last.kind == TL_STEP_DROP_HOST;
+    if (!frees_host) (void)tli_call_access(&run->call, buffer->device, !spill);
+    if (spill || fetch || frees_host || run->last.kind == TL_STEP_WAIT)
+        (void)tli_call_access(&run->call, buffer->host, !fetch);
+}
+
+// The outputs that a step names: from .. end of the graph's tensors.
+static void tli_step_outputs(const tl_run *run, const tl_step *step, int32_t *from, int32_t *end) {
+    const tl_node *node = &run->graph->nodes[step->node];
+    *from = node->first_output + (step->output == TL_ALL_OUTPUTS ? 0 : step->output);
+    *end = step->output == TL_ALL_OUTPUTS ? node->first_output + node->output_count : *from + 1;
+}
+
+static tl_result tli_memory_step(tl_run *run) {
+    tli_buffer *saved = &run->saved[run->last.node];
+    tl_result result = TL_OK;
+    int32_t i, end;
+    if (run->last.kind == TL_STEP_DROP_SAVED) {
+        run->report.drop_count++;
+        (void)tli_call_access(&run->call, saved->device, 1);
+        result = tli_buffer_drop(&run->pool, saved);
+        return result ? tli_run_fail_backend(run, result, "release") : TL_OK;
+    }
+    tli_step_outputs(run, &run->last, &i, &end);
+    for (; i < end && !result; i++) {
+        if (!tli_acts_on_buffer(&run->tensors[i], (tl_step_kind)run->last.kind)) continue;
+        tli_note_buffer(run, i);
+        result = tli_memory_act(run, i);
+        tli_note_buffer(run, i);
+    }
+    return result ? tli_run_fail_backend(run, result, "memory") : TL_OK;
+}
+
+// -- the executor: what a step must follow --
+
+// Latest earlier step that wrote what an access touches, or touched what it writes. What a write
+// covers whole is forgotten: who touches it later touches the write.
+static void tli_follow(tl_run *run, const tl_access *access, int32_t *depends_on) {
+    uint64_t from = access->range.offset, end = from + access->range.bytes;
+    int32_t k;
+    for (k = 0; k < run->touched_count; k++) {
+        const tli_touched *t = &run->touched[k];
+        if (!tli_overlaps(t->range, access->range)) continue;
+        if (t->written > *depends_on) *depends_on = t->written;
+        if (!access->writes) continue;
+        if (t->read > *depends_on) *depends_on = t->read;
+        if (t->range.offset >= from && t->range.offset + t->range.bytes <= end)
+            run->touched[k--] = run->touched[--run->touched_count];
+    }
+}
+
+static int tli_note_access(tl_run *run, const tl_access *access) {
+    void *array = run->touched;
+    tli_touched *t;
+    int32_t k;
+    for (k = 0; k < run->touched_count; k++) {
+        t = &run->touched[k];
+        if (!tli_is_same_range(&t->range, &access->range)) continue;
+        t->read = run->event.index;  // a write would have removed it
+        return 1;
+    }
+    if (!tli_grow(run->env, &array, &run->touched_capacity, run->touched_count,
+                  (int64_t)run->touched_count + 1, sizeof *run->touched)) return 0;
+    run->touched = (tli_touched *)array;
+    t = &run->touched[run->touched_count++];
+    t->range = access->range;
+    t->written = access->writes ? run->event.index : -1;
+    t->read = access->writes ? -1 : run->event.index;
+    return 1;
+}
+
+static tl_result tli_find_dependency(tl_run *run, int32_t *depends_on) {
+    int32_t i;
+    *depends_on = -1;
+    for (i = 0; i < run->call.access_count; i++) {
+        tli_follow(run, &run->call.accesses[i], depends_on);
+        if (!tli_note_access(run, &run->call.accesses[i]))
+            return tli_fail(run->env, TL_ERROR_NO_MEMORY, "tl_next_step", "record of the ranges");
+    }
+    return TL_OK;
+}
+
+// -- the executor: a pass --
+
+// What cannot be given back now is tried again by the next pass.
+static void tli_release_buffers(tl_run *run, int with_inputs) {
+    const tl_graph *graph = run->graph;
+    tli_pool *pool = &run->pool;
+    int32_t i;
+    (void)tli_pool_release(pool, &pool->spare);
+    (void)tli_pool_release(pool, &run->call.scratch);
+    for (i = 0; i < run->call.twice_count; i++) (void)tli_pool_release(pool, &run->call.twice[i]);
+    for (i = 0; i < graph->tensor_count; i++) {
+        (void)tli_buffer_drop(pool, &run->gradients[i]);
+        if (graph->nodes[graph->outputs[i].node].is_input && !with_inputs) continue;
+        (void)tli_buffer_drop(pool, &run->tensors[i]);
+        (void)tli_buffer_drop_host(pool, &run->tensors[i]);
+    }
+    for (i = 0; i < graph->node_count; i++) (void)tli_buffer_drop(pool, &run->saved[i]);
+}
+
+// Wherever the pass stands: hand over what was enqueued and release everything, finished or not.
+static void tli_clear_run(tl_run *run, int with_inputs) {
+    tli_pool *pool = &run->pool;
+    if (run->computing) pool->unsubmitted = 1;  // the kernel may have been recorded
+    run->computing = TLI_COMPUTING_NOT;
+    (void)tli_pool_submit(pool);
+    tli_release_buffers(run, with_inputs);
+}
+
+static tl_result tli_abort_pass(tl_run *run, tl_result why) {
+    tl_error error;  // the reason stands, whatever the clean-up meets
+    tli_zero(&error, sizeof error);
+    if (run->env) error = run->env->error;
+    tli_clear_run(run, 0);
+    if (run->active) run->next_step = run->training_step;  // it did not happen: the same again
+    run->active = 0;
+    if (run->env) run->env->error = error;
+    return why;
+}
+
+static tl_result tli_run_mismatch(tl_run *run, const char *what, uint64_t measured,
+                                  uint64_t planned) {
+    tli_writer w = tli_begin_error(run->env, TL_ERROR_MISMATCH, tli_run_function);
+    tli_put(&w, what);
+    tli_put(&w, ": measured ");
+    tli_put_u64(&w, measured);
+    tli_put(&w, " bytes, planned ");
+    tli_put_u64(&w, planned);
+    return tli_end_error(run->env, &w, TL_ERROR_MISMATCH);
+}
+
+// Compare what the backend counted with what was planned; the two have not met before.
+static tl_result tli_check_pass(tl_run *run) {
+    tl_run_report *report = &run->report;
+    const tl_report *planned = run->is_online ? &run->online.sim.report : &run->planned;
+    tl_backend_counters counters;
+    tl_result result = run->backend.check(run->backend.self);
+    if (result) return tli_run_fail_backend(run, result, "check");
+    run->backend.counters(run->backend.self, &counters);
+    report->planned_peak_bytes = planned->peak_bytes;
+    report->planned_arena_bytes = planned->arena_bytes;
+    report->planned_host_peak_bytes = planned->host_peak_bytes;
+    report->planned_cost = planned->cost;
+    report->base_cost = planned->base_cost;
+    report->measured_peak_bytes = counters.peak_bytes[TL_TIER_DEVICE] - run->foreign_bytes;
+    report->measured_host_peak_bytes = counters.peak_bytes[TL_TIER_HOST] - run->foreign_host_bytes;
+    report->measured_arena_bytes = 0;
+    if (run->pool.arena)
+        report->measured_arena_bytes = counters.arena_bytes > run->input_arena_bytes
+                                     ? counters.arena_bytes : run->input_arena_bytes;
+    report->end_bytes = counters.live_bytes[TL_TIER_DEVICE] - run->foreign_bytes;
+    if (run->is_online) report->eviction_count = run->online.eviction_count;
+    if (report->measured_peak_bytes != report->planned_peak_bytes)
+        return tli_run_mismatch(run, "peak", report->measured_peak_bytes,
+                                report->planned_peak_bytes);
+    if (report->measured_host_peak_bytes != report->planned_host_peak_bytes)
+        return tli_run_mismatch(run, "host peak", report->measured_host_peak_bytes,
+                                report->planned_host_peak_bytes);
+    if (report->measured_arena_bytes != report->planned_arena_bytes)
+        return tli_run_mismatch(run, "arena", report->measured_arena_bytes,
+                                report->planned_arena_bytes);
+    if (report->end_bytes != planned->end_bytes)
+        return tli_run_mismatch(run, "in use after the pass", report->end_bytes,
+                                planned->end_bytes);
+    if (counters.live_bytes[TL_TIER_HOST] - run->foreign_host_bytes != planned->end_host_bytes)
+        return tli_run_mismatch(run, "in use on the host after the pass",
+                                counters.live_bytes[TL_TIER_HOST] - run->foreign_host_bytes,
+                                planned->end_host_bytes);
+    return TL_OK;
+}
+
+static tl_result tli_end_pass(tl_run *run) {
+    tl_result result = tli_pool_submit(&run->pool);
+    if (result == TL_NOT_READY) return result;  // the next call tries again
+    if (result) return tli_run_fail_backend(run, result, "submit");
+    if (run->is_online) result = tli_sim_end(&run->online.sim);
+    return result ? result : tli_check_pass(run);
+}
+
+static void tli_start_training_step(tl_run *run) {
+    run->training_step = run->next_step++;
+    run->loss_scale = 1.0f;
+#ifndef TL_NO_PLANNERS
+    if (!run->desc.loss_scaler) return;
+    *run->desc.loss_scaler = tl_default_loss_scaler(run->desc.loss_scaler);
+    run->loss_scale = run->desc.loss_scaler->scale;
+#endif
+}
+
+TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
+    tl_backend_counters counters;
+    TL_ASSERT(run);
+    if (run->active)
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, "tl_start_pass",
+                        "run: a pass is under way");
+    if (micro_batch < 0)
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, "tl_start_pass",
+                        "micro_batch: must be >= 0");
+    tli_release_buffers(run, 0);
+    if (micro_batch == 0) tli_start_training_step(run);
+    run->micro_batch = micro_batch;
+    run->position = 0;
+    run->computing = TLI_COMPUTING_NOT;
+    run->touched_count = 0;
+    run->pool.next_offset = run->input_count;  // the inputs have their places
+    run->pool.watches = run->profiling;
+    tli_zero(run->ran, (size_t)run->graph->node_count);
+    tli_zero(&run->report, sizeof run->report);
+    run->report.limiting_node = -1;
+    run->backend.counters(run->backend.self, &counters);
+    run->foreign_bytes = counters.live_bytes[TL_TIER_DEVICE] - run->input_bytes;
+    run->foreign_host_bytes = counters.live_bytes[TL_TIER_HOST];
+    run->backend.reset_peaks(run->backend.self);
+    if (run->is_online) {
+        tl_result result = tli_start_online(run, tli_online_budget(run));
+        if (result) return result;
+    }
+    run->active = 1;
+    return TL_OK;
+}
+
+// The next step of the source; *done where there is none.
+static tl_result tli_pull_step(tl_run *run, tl_step *step, int32_t *done) {
+    const tl_step *steps = run->plan.steps;
+    int32_t count = run->plan.step_count;
+    tl_result result = TL_OK;
+    *done = 0;
+    while (run->is_online && !run->by_hand && !result && !*done &&
+           run->position >= run->online.record.count)
+        result = tli_online_next_goal(run, done);
+    if (result) return result;
+    if (run->is_online) { steps = run->online.record.steps; count = run->online.record.count; }
+    if (run->position >= count) { *done = 1; return TL_OK; }
+    *step = steps[run->position];
+    return TL_OK;
+}
+
+// Wait for the copies that a WAIT ends; TL_NOT_READY where it would block and the caller pulls
+// steps himself.
+static tl_result tli_poll_step(tl_run *run, const tl_step *step) {
+    const tl_backend *backend = &run->backend;
+    tl_result result = TL_OK;
+    int32_t i, end;
+    if (step->kind != TL_STEP_WAIT || run->pool.in_order) return TL_OK;
+    tli_step_outputs(run, step, &i, &end);
+    for (; i < end && !result; i++)
+        if (tli_acts_on_buffer(&run->tensors[i], TL_STEP_WAIT))
+            result = (run->by_itself ? backend->wait : backend->poll)(backend->self, run->tensors[i].copied);
+    return result;
+}
+
+static void tli_observe_step(tl_run *run) {
+    if (!run->profiling) return;
+    run->event.device_bytes = run->pool.high_bytes - run->foreign_bytes;
+    run->event.host_bytes = tli_pool_live_bytes(&run->pool, TL_TIER_HOST) - run->foreign_host_bytes;
+    if (run->desc.observe) run->desc.observe(&run->event, run->desc.observe_user);
+}
+
+static void tli_count_compute(tl_run *run) {
+    int32_t id = run->last.node;
+    if (run->last.kind == TL_STEP_BACKWARD) { run->report.backward_count++; return; }
+    run->event.recompute = run->ran[id];
+    run->report.forward_count++;
+    run->report.recompute_count += run->ran[id];
+    run->ran[id] = 1;
+}
+
+static tl_result tli_close_compute(tl_run *run) {
+    tl_result result = tli_finish_compute(run);
+    if (result) return tli_run_fail_backend(run, result, "release");
+    if (!run->event.end_ns) run->event.end_ns = tli_run_now(run);
+    tli_observe_step(run);
+    return TL_OK;
+}
+
+static void tli_open_step(tl_run *run, tl_step step, tl_run_step *out) {
+    run->last = step;
+    tli_zero(&run->event, sizeof run->event);
+    run->event.step = step;
+    run->event.index = run->position;
+    run->event.micro_batch = run->micro_batch;
+    run->event.training_step = run->training_step;
+    run->event.start_ns = tli_run_now(run);
+    if (run->profiling) run->pool.high_bytes = tli_pool_live_bytes(&run->pool, TL_TIER_DEVICE);
+    run->call.operand_count = 0;
+    run->call.access_count = 0;
+    out->step = step;
+    out->index = run->event.index;
+    out->depends_on = -1;
+}
+
+// Close the step before, pull one, carry it out or prepare it.
+static tl_result tli_take_step(tl_run *run, tl_run_step *out, int32_t *done) {
+    tl_step step;
+    tl_result result = run->computing ? tli_close_compute(run) : TL_OK;
+    if (!result) result = tli_pull_step(run, &step, done);
+    if (result || *done) return result;
+    tli_open_step(run, step, out);
+    result = tli_poll_step(run, &step);
+    if (result == TL_NOT_READY) return result;
+    if (result) return tli_run_fail_backend(run, result, "poll");
+    run->position++;
+    run->report.step_count++;
+    if (step.kind <= TL_STEP_BACKWARD) {
+        tli_count_compute(run);
+        result = tli_begin_compute(run, out);
+    } else {
+        result = tli_memory_step(run);
+        run->event.end_ns = tli_run_now(run);
+        if (!result) tli_observe_step(run);
+    }
+    out->accesses = run->call.accesses;
+    out->access_count = run->call.access_count;
+    if (!run->pool.in_order) out->ticket = run->pool.last;
+    if (!result && !run->by_itself) result = tli_find_dependency(run, &out->depends_on);
+    return result;
+}
+
+TLI_IMPL tl_result tl_next_step(tl_run *run, tl_run_step *step, int32_t *done) {
+    tl_result result;
+    TL_ASSERT(run && step && done);
+    tli_zero(step, sizeof *step);
+    *done = 0;
+    if (!run->active)
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, "tl_next_step",
+                        "run: no pass is under way");
+    result = tli_take_step(run, step, done);
+    if (!result && *done && !run->by_hand) {
+        result = tli_end_pass(run);
+        if (!result) run->active = 0;
+    }
+    if (!result) return TL_OK;
+    tli_zero(step, sizeof *step);
+    *done = 0;
+    return result == TL_NOT_READY ? result : tli_abort_pass(run, result);
+}
+
+// -- the executor: kernels --
+
+static tl_result tli_fail_kernel(tl_run *run, tl_result code) {
+    tli_writer w = tli_begin_error(run->env, TL_ERROR_KERNEL, tli_run_function);
+    tli_put(&w, run->last.kind == TL_STEP_BACKWARD ? "backward of node " : "forward of node ");
+    tli_put_i64(&w, run->last.node);
+    tli_put(&w, " (");
+    tli_put(&w, tl_name_node(run->graph, run->last.node));
+    tli_put(&w, "): the kernel returned ");
+    tli_put(&w, tl_name_result(code));
+    return tli_end_error(run->env, &w, TL_ERROR_KERNEL);
+}
+
+// Random state that the caller keeps: as it was when the node first ran.
+static void tli_call_random(tl_run *run, tl_random_moment moment) {
+    if (run->desc.random)
+        run->desc.random(moment, run->last.node, run->micro_batch, run->desc.random_user);
+}
+
+static tl_result tli_call_kernel(tl_run *run, const tl_run_step *step) {
+    int backward = run->last.kind == TL_STEP_BACKWARD;
+    tl_kernel_fn function = backward ? step->kernel->backward : step->kernel->forward;
+    tl_kernel_call call = step->call;
+    uint64_t start, end;
+    tl_result result;
+    const tl_operand *at = run->call.operands + run->call.operand_count;
+    call.saved = at[-2];
+    call.scratch = at[-1];
+    if (!backward) tli_call_random(run, run->event.recompute ? TL_RANDOM_REPLAY : TL_RANDOM_RECORD);
+    start = tli_run_now(run);
+    result = function(&call, step->kernel->user);
+    end = tli_run_now(run);
+    run->event.end_ns = end;
+    run->report.compute_ns += end - start;
+    if (!backward && run->event.recompute) tli_call_random(run, TL_RANDOM_RESUME);
+    return result ? tli_fail_kernel(run, result) : TL_OK;
+}
+
+// Whether it is the compute step that was yielded last, and its kernel was not called yet.
+static int tli_is_current(const tl_run *run, const tl_run_step *step) {
+    return run->active && run->computing == TLI_COMPUTING_YIELDED && step->is_compute &&
+           step->index == run->event.index && step->call.step == run->training_step &&
+           step->call.micro_batch == run->micro_batch;
+}
+
+TLI_IMPL tl_result tl_run_step_kernel(tl_run *run, const tl_run_step *step) {
+    tl_result result, unmapped;
+    TL_ASSERT(run && step);
+    if (!tli_is_current(run, step))
+        return tli_fail(run->env, TL_ERROR_STALE, "tl_run_step_kernel",
+                        "step: not the compute step that was yielded last, or called already");
+    result = run->limits.host_visible ? tli_map_accesses(run) : TL_OK;
+    if (result == TL_NOT_READY) return tli_fail(run->env, result, "tl_run_step_kernel", tli_cannot_wait);
+    if (result) return tli_abort_pass(run, tli_run_fail_backend(run, result, "map"));
+    run->computing = TLI_COMPUTING_CALLED;
+    result = tli_call_kernel(run, step);
+    unmapped = run->limits.host_visible ? tli_unmap_accesses(run, run->call.access_count) : TL_OK;
+    if (!result && unmapped) result = tli_run_fail_backend(run, unmapped, "unmap");
+    return result ? tli_abort_pass(run, result) : TL_OK;
+}
+
+// Carry out what is left of the pass (by hand: of the goals decided so far).
+static tl_result tli_run_steps(tl_run *run) {
+    tl_run_step step;
+    int32_t done = 0;
+    tl_result result = TL_OK;
+    run->by_itself = 1;
+    while (!result && !done) {
+        result = tl_next_step(run, &step, &done);
+        if (!result && !done && step.is_compute) result = tl_run_step_kernel(run, &step);
+    }
+    run->by_itself = 0;
+    if (result != TL_NOT_READY) return result;
+    return tli_abort_pass(run, tli_fail(run->env, result, tli_run_function, tli_cannot_wait));
+}
+
+TLI_IMPL tl_result tl_run_plan(tl_run *run) {
+    uint64_t step;
+    tl_result result = TL_OK;
+    int32_t k;
+    TL_ASSERT(run);
+    if (run->active)
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, "tl_run_plan", "run: a pass is under way");
+    step = run->next_step;
+    for (k = 0; k < run->repeat_count && !result; k++) {
+        if (run->desc.load && run->desc.load(run, k, run->desc.load_user)) {
+            result = tli_fail(run->env, TL_ERROR_KERNEL, "tl_run_plan",
+                              "load: the hook reported a failure");
+            (void)tli_abort_pass(run, result);
+        }
+        if (!result) result = tl_start_pass(run, k);
+        if (!result) result = tli_run_steps(run);
+    }
+    if (result) run->next_step = step;
+    return result;
+}
+
+TLI_IMPL tl_result tl_reset_run(tl_run *run) {
+    TL_ASSERT(run);
+    return tli_abort_pass(run, TL_OK);
+}
+
+TLI_IMPL void tl_measure_run(const tl_run *run, tl_run_report *report) {
+    TL_ASSERT(run && report);
+    *report = run->report;
+}
+
+TLI_IMPL void tl_find_run_plan(const tl_run *run, tl_plan *plan) {
+    const tl_report *report = run->is_online ? &run->online.sim.report : &run->planned;
+    TL_ASSERT(run && plan);
+    *plan = run->plan;
+    plan->memory = NULL;
+    plan->base_bytes = run->desc.base_bytes;
+    if (!run->is_online) return;
+    plan->steps = run->online.record.steps;
+    plan->step_count = run->online.record.count;
+    plan->inference = run->inference;
+    plan->repeat_count = run->repeat_count;
+    plan->peak_bytes = report->peak_bytes;
+    plan->host_peak_bytes = report->host_peak_bytes;
+    plan->cost = report->cost;
+    plan->base_cost = report->base_cost;
+}
+
+TLI_IMPL const tl_graph *tl_find_run_graph(const tl_run *run) {
+    TL_ASSERT(run);
+    return run->graph;
+}
+
+// -- tensors of the caller --
+
+static tl_result tli_access_tensor(tl_run *run, const char *function, tl_tensor tensor,
+                                   uint64_t bytes, tli_buffer **buffer) {
+    const tl_graph *graph = run->graph;
+    int32_t index;
+    *buffer = NULL;
+    if (tensor.node < 0 || tensor.node >= graph->node_count || tensor.output < 0 ||
+        tensor.output >= graph->nodes[tensor.node].output_count)
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, function, "tensor: not of this graph");
+    index = graph->nodes[tensor.node].first_output + tensor.output;
+    if (bytes != graph->outputs[index].bytes)
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, function, "bytes: not those of the tensor");
+    if (run->active)
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, function, "run: a pass is under way");
+    if (run->tensors[index].state != TLI_RESIDENT && run->tensors[index].state != TLI_LEAVING)
+        return tli_fail(run->env, TL_ERROR_NOT_FOUND, function,
+                        "tensor: neither an input nor a result of the last pass");
+    *buffer = &run->tensors[index];
+    return TL_OK;
+}
+
+static tl_result tli_move_tensor(tl_run *run, const char *function, tl_range range, tl_map_mode mode,
+                                 void *to, const void *from) {
+    tl_access access;
+    void *host = NULL;
+    tl_result result;
+    if (!range.bytes) return TL_OK;
+    access.range = range;
+    access.writes = mode == TL_MAP_WRITE;
+    // Where work runs in order, map knows by itself what it has to wait for.
+    result = run->limits.in_order ? TL_OK : run->backend.order(run->backend.self, &access, 1);
+    if (!result) result = run->backend.map(run->backend.self, range, mode, &host);
+    if (!result) {
+        if (mode == TL_MAP_WRITE) tli_copy(host, from, (size_t)range.bytes);
+        else tli_copy(to, host, (size_t)range.bytes);
+        result = run->backend.unmap(run->backend.self, range, mode, host);
+    }
+    if (result == TL_NOT_READY) return tli_fail(run->env, result, function, tli_cannot_wait);
+    return result ? tli_fail(run->env, result, function, "tensor: the backend could not map it")
+                  : TL_OK;
+}
+
+TLI_IMPL tl_result tl_write_tensor(tl_run *run, tl_tensor tensor, const void *data,
+                                   uint64_t bytes) {
+    tli_buffer *buffer;
+    tl_result result;
+    TL_ASSERT(run && (data || !bytes));
+    result = tli_access_tensor(run, "tl_write_tensor", tensor, bytes, &buffer);
+    if (!result && !run->graph->nodes[tensor.node].is_input)
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, "tl_write_tensor",
+                        "tensor: not a graph input");
+    return result ? result : tli_move_tensor(run, "tl_write_tensor", buffer->device, TL_MAP_WRITE, NULL, data);
+}
+
+TLI_IMPL tl_result tl_read_tensor(tl_run *run, tl_tensor tensor, void *data, uint64_t bytes) {
+    tli_buffer *buffer;
+    tl_result result;
+    TL_ASSERT(run && (data || !bytes));
+    result = tli_access_tensor(run, "tl_read_tensor", tensor, bytes, &buffer);
+    return result ? result : tli_move_tensor(run, "tl_read_tensor", buffer->device, TL_MAP_READ, data, NULL);
+}
+

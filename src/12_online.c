@@ -1,0 +1,726 @@
+// -- online decisions: the same steps as in a plan, decided one goal at a time --
+//
+// A goal is the forward or the backward of one node. Its steps are decided on the simulator's
+// state, which so runs ahead of the executor by one goal, and are appended to the record; the
+// executor pulls them from there.
+
+static int32_t tli_item_of_saved(const tl_run *run, int32_t node) {
+    return run->graph->tensor_count + node;
+}
+
+// Results stay, and so do the graph's inputs.
+static int tli_online_stays(const tl_run *run, int32_t tensor) {
+    return run->is_result[tensor] || run->graph->nodes[run->graph->outputs[tensor].node].is_input;
+}
+
+static int tli_online_has_uses(const tl_run *run, int32_t tensor) {
+    const tli_online *o = &run->online;
+    return o->forward_uses[tensor] > 0 || o->backward_uses[tensor] > 0;
+}
+
+static int tli_online_is_held(const tl_run *run, int32_t tensor) {
+    const tli_sim_tensor *t = &run->online.sim.tensors[tensor];
+    return t->state != TLI_ABSENT || t->on_host;
+}
+
+static int tli_policy_keeps(const tl_run *run, int32_t id) {
+    const tl_node *node = &run->graph->nodes[id];
+    if (!run->checkpoints_on) return 1;
+    return tli_wants_checkpoint(&run->desc.policy, node->layer >= 0 ? node->layer : id,
+                                node->fwd_cost);
+}
+
+static tl_result tli_online_emit(tl_run *run, tl_step_kind kind, int32_t node, int32_t output,
+                                 tl_codec codec) {
+    tli_online *o = &run->online;
+    tl_step step = tli_step_of(kind, node, output);
+    tl_result result;
+    step.codec = (uint8_t)codec;
+    result = tli_sim_step(&o->sim, &step);
+    if (result) return result;
+    o->clock++;
+    tli_add_step(&o->record, step);
+    return o->record.failed
+               ? tli_fail(run->env, TL_ERROR_NO_MEMORY, tli_run_function, "record of the steps")
+               : TL_OK;
+}
+
+static tl_result tli_online_emit_tensor(tl_run *run, tl_step_kind kind, int32_t tensor,
+                                        tl_codec codec) {
+    const tl_node_output *output = &run->graph->outputs[tensor];
+    return tli_online_emit(run, kind, output->node, output->output, codec);
+}
+
+// Let go of a tensor in both tiers.
+static tl_result tli_online_drop(tl_run *run, int32_t tensor) {
+    const tli_sim_tensor *t = &run->online.sim.tensors[tensor];
+    tl_result result = TL_OK;
+    if (t->state == TLI_RESIDENT || t->state == TLI_PACKED)
+        result = tli_online_emit_tensor(run, TL_STEP_DROP, tensor, TL_CODEC_NONE);
+    if (!result && t->on_host)
+        result = tli_online_emit_tensor(run, TL_STEP_DROP_HOST, tensor, TL_CODEC_NONE);
+    return result;
+}
+
+static tl_result tli_online_let_go(tl_run *run, int32_t tensor) {
+    return tli_online_stays(run, tensor) ? TL_OK : tli_online_drop(run, tensor);
+}
+
+// -- online decisions: eviction --
+
+static int tli_online_may_evict(const tl_run *run, int32_t item) {
+    const tli_online *o = &run->online;
+    const tl_graph *graph = run->graph;
+    int32_t node = item - graph->tensor_count;
+    if (o->pins[item] || !run->checkpoints_on) return 0;
+    if (node >= 0) return o->sim.nodes[node].has_saved;
+    if (!graph->outputs[item].bytes || tli_online_stays(run, item)) return 0;
+    return o->sim.tensors[item].state == TLI_RESIDENT || o->sim.tensors[item].state == TLI_PACKED;
+}
+
+// What it would cost to have it again: its node, and the nodes above it that are gone too, along
+// the first input that is gone (the evicted neighbourhood of DTR, section 2, on its main line).
+static uint64_t tli_online_cost(const tl_run *run, int32_t node) {
+    const tl_graph *graph = run->graph;
+    uint64_t cost = 0;
+    int32_t next = node, hops;
+    for (hops = 0; next >= 0 && hops < 64; hops++) {
+        const tl_node *at = &graph->nodes[next];
+        int32_t i;
+        if (!tli_add_u64(cost, at->fwd_cost, &cost)) return UINT64_MAX;
+        next = -1;
+        for (i = at->first_input; i < at->first_input + at->input_count && next < 0; i++)
+            if (!tli_online_is_held(run, graph->inputs[i].tensor))
+                next = graph->outputs[graph->inputs[i].tensor].node;
+    }
+    return cost;
+}
+
+static tli_victim tli_online_victim(const tl_run *run, int32_t item) {
+    const tli_online *o = &run->online;
+    const tl_graph *graph = run->graph;
+    int32_t node = item - graph->tensor_count;
+    tli_victim victim;
+    victim.timestamp = o->made_at[item];
+    victim.last_use = o->used_at[item];
+    victim.bytes = node >= 0 ? graph->nodes[node].saved_bytes
+                 : o->sim.tensors[item].state == TLI_PACKED ? o->sim.tensors[item].packed_bytes
+                 : graph->outputs[item].bytes;
+    victim.cost = tli_online_cost(run, node >= 0 ? node : graph->outputs[item].node);
+    return victim;
+}
+
+static void tli_online_describe(const tl_run *run, int32_t item, tl_checkpoint_info *info) {
+    const tl_graph *graph = run->graph;
+    tli_victim victim = tli_online_victim(run, item);
+    int32_t node = item - graph->tensor_count;
+    tli_zero(info, sizeof *info);
+    info->key.step = run->training_step;
+    info->key.micro_batch = run->micro_batch;
+    info->key.node = node >= 0 ? node : graph->outputs[item].node;
+    info->key.output = node >= 0 ? TL_SAVED : graph->outputs[item].output;
+    info->timestamp = victim.timestamp;
+    info->last_use = victim.last_use;
+    info->bytes = node >= 0 ? victim.bytes : graph->outputs[item].bytes;
+    info->held_bytes = victim.bytes;
+    info->cost = victim.cost;
+    info->in_memory = 1;
+    info->tier = TL_TIER_DEVICE;
+    info->codec = node < 0 ? (tl_codec)run->online.sim.tensors[item].codec : TL_CODEC_NONE;
+    if (node < 0 && run->online.sim.tensors[item].state != TLI_PACKED) info->codec = TL_CODEC_NONE;
+}
+
+static int32_t tli_online_ask_caller(tl_run *run) {
+    tli_online *o = &run->online;
+    int32_t item, count = 0, picked, items = run->graph->tensor_count + run->graph->node_count;
+    for (item = 0; item < items; item++) {
+        if (!tli_online_may_evict(run, item)) continue;
+        tli_online_describe(run, item, &o->candidates[count]);
+        o->candidate_items[count++] = item;
+    }
+    picked = count ? run->desc.evict(o->candidates, count, run->desc.evict_user) : -1;
+    return picked >= 0 && picked < count ? o->candidate_items[picked] : -1;
+}
+
+static int32_t tli_online_pick(tl_run *run) {
+    int32_t item, best = -1, items = run->graph->tensor_count + run->graph->node_count;
+    tli_victim best_victim, victim;
+    if (run->desc.eviction == TL_EVICTION_CALLER) return tli_online_ask_caller(run);
+    tli_zero(&best_victim, sizeof best_victim);
+    for (item = 0; item < items; item++) {
+        if (!tli_online_may_evict(run, item)) continue;
+        victim = tli_online_victim(run, item);
+        if (best >= 0 &&
+            !tli_evict_before(run->desc.eviction, &victim, &best_victim, run->online.clock))
+            continue;
+        best = item;
+        best_victim = victim;
+    }
+    return best;
+}
+
+// Compressed where that is allowed and both copies fit, else spilled where the host has room, else
+// dropped.
+static tl_result tli_online_evict(tl_run *run, int32_t item) {
+    tli_online *o = &run->online;
+    const tli_sim_tensor *t = &o->sim.tensors[item];
+    tl_codec codec = run->desc.codec;
+    uint64_t bytes, packed;
+    tl_result result;
+    o->eviction_count++;
+    if (item >= run->graph->tensor_count)
+        return tli_online_emit(run, TL_STEP_DROP_SAVED, item - run->graph->tensor_count,
+                               TL_ALL_OUTPUTS, TL_CODEC_NONE);
+    bytes = run->graph->outputs[item].bytes;
+    packed = tl_find_codec_bytes(codec, bytes);
+    if (codec != TL_CODEC_NONE && tli_run_format(run, item) == TL_FORMAT_F32 &&
+        t->state == TLI_RESIDENT && packed < bytes && packed <= o->budget - o->sim.live_bytes)
+        return tli_online_emit_tensor(run, TL_STEP_COMPRESS, item, codec);
+    if (t->state == TLI_RESIDENT && !t->on_host && run->desc.host_budget_bytes &&
+        o->sim.host_bytes <= run->desc.host_budget_bytes &&
+        bytes <= run->desc.host_budget_bytes - o->sim.host_bytes) {
+        result = tli_online_emit_tensor(run, TL_STEP_SPILL, item, TL_CODEC_NONE);
+        return result ? result : tli_online_emit_tensor(run, TL_STEP_WAIT, item, TL_CODEC_NONE);
+    }
+    return tli_online_emit_tensor(run, TL_STEP_DROP, item, TL_CODEC_NONE);
+}
+
+// Nothing is left to evict. That is final for a bare goal only: any other is begun again as one.
+static tl_result tli_online_refuse(tl_run *run, uint64_t bytes, int32_t node) {
+    tli_online *o = &run->online;
+    tli_writer w;
+    if (!o->is_bare) return TL_ERROR_OVER_BUDGET;
+    if (o->searches) { o->budget = o->sim.live_bytes + bytes; return TL_OK; }
+    run->report.limiting_node = node;
+    if (!tli_add_u64(run->desc.base_bytes, o->sim.live_bytes + bytes, &run->report.needed_bytes))
+        run->report.needed_bytes = UINT64_MAX;
+    w = tli_begin_error(run->env, TL_ERROR_OVER_BUDGET, tli_run_function);
+    tli_put(&w, "budget_bytes: node ");
+    tli_put_i64(&w, node);
+    tli_put(&w, " (");
+    tli_put(&w, tl_name_node(run->graph, node));
+    tli_put(&w, ") needs ");
+    tli_put_u64(&w, run->report.needed_bytes);
+    tli_put(&w, " bytes with all else evicted");
+    return tli_end_error(run->env, &w, TL_ERROR_OVER_BUDGET);
+}
+
+// Evict until `bytes` more fit, for the step that node is about to take.
+static tl_result tli_online_make_room(tl_run *run, uint64_t bytes, int32_t node) {
+    tli_online *o = &run->online;
+    tl_result result = TL_OK;
+    while (!result && (bytes > o->budget || o->sim.live_bytes > o->budget - bytes)) {
+        int32_t item = tli_online_pick(run);
+        result = item < 0 ? tli_online_refuse(run, bytes, node) : tli_online_evict(run, item);
+    }
+    return result;
+}
+
+// Make a held tensor readable again.
+static tl_result tli_online_bring(tl_run *run, int32_t tensor, int32_t node) {
+    const tli_sim_tensor *t = &run->online.sim.tensors[tensor];
+    tl_result result = TL_OK;
+    run->online.used_at[tensor] = run->online.clock;
+    if (t->state == TLI_RESIDENT) return TL_OK;
+    result = tli_online_make_room(run, run->graph->outputs[tensor].bytes, node);
+    if (result) return result;
+    if (t->state == TLI_PACKED)
+        return tli_online_emit_tensor(run, TL_STEP_EXPAND, tensor, TL_CODEC_NONE);
+    result = tli_online_emit_tensor(run, TL_STEP_FETCH, tensor, TL_CODEC_NONE);
+    return result ? result : tli_online_emit_tensor(run, TL_STEP_WAIT, tensor, TL_CODEC_NONE);
+}
+
+// -- online decisions: what has to run again for a goal --
+
+// One more reader of a tensor; what is wanted stays pinned until its last read.
+static void tli_online_want(tl_run *run, int32_t tensor) {
+    tli_online *o = &run->online;
+    o->wanted_uses[tensor]++;
+    if (o->wanted[tensor] != TLI_WANT_NOT) return;
+    o->wanted[tensor] = tli_online_is_held(run, tensor) ? TLI_WANT_HELD : TLI_WANT_MADE;
+    o->open_count += o->wanted[tensor] == TLI_WANT_MADE;
+    o->pins[tensor]++;
+}
+
+static void tli_online_want_inputs(tl_run *run, int32_t id) {
+    const tl_node *node = &run->graph->nodes[id];
+    int32_t i;
+    for (i = node->first_input; i < node->first_input + node->input_count; i++)
+        tli_online_want(run, run->graph->inputs[i].tensor);
+}
+
+// Walk up from the goal until everything wanted is held or made on the way.
+static void tli_online_collect(tl_run *run, int32_t from) {
+    tli_online *o = &run->online;
+    const tl_graph *graph = run->graph;
+    int32_t id, i;
+    o->closure_count = 0;
+    for (id = from; id >= 0 && o->open_count > 0; id--) {
+        const tl_node *node = &graph->nodes[id];
+        int32_t made = 0;
+        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+            made += o->wanted[i] == TLI_WANT_MADE;
+        if (!made) continue;
+        o->open_count -= made;
+        o->closure[o->closure_count++] = id;
+        tli_online_want_inputs(run, id);
+    }
+    for (i = 0; i < o->closure_count / 2; i++) {
+        int32_t other = o->closure_count - 1 - i, swapped = o->closure[i];
+        o->closure[i] = o->closure[other];
+        o->closure[other] = swapped;
+    }
+}
+
+static uint64_t tli_online_forward_bytes(const tl_run *run, int32_t id, int with_saved) {
+    const tl_node *node = &run->graph->nodes[id];
+    uint64_t bytes = node->fwork_bytes + (with_saved ? node->saved_bytes : 0);
+    int32_t i, missing = 0;
+    for (i = node->first_output; i < node->first_output + node->output_count; i++)
+        missing += run->online.sim.tensors[i].state == TLI_ABSENT;
+    for (i = node->first_output; i < node->first_output + node->output_count && missing; i++)
+        bytes += run->graph->outputs[i].bytes;  // those that stand already are made twice
+    return bytes;
+}
+
+static uint64_t tli_online_backward_bytes(const tl_run *run, int32_t id) {
+    const tl_graph *graph = run->graph;
+    const tl_node *node = &graph->nodes[id];
+    const tli_sim_tensor *tensors = run->online.sim.tensors;
+    uint64_t bytes = node->bwork_bytes;
+    int32_t i, k;
+    for (i = node->first_output; i < node->first_output + node->output_count; i++)
+        if (!tensors[i].has_gradient) bytes += graph->outputs[i].bytes;
+    for (i = node->first_input; i < node->first_input + node->input_count; i++) {
+        int32_t tensor = graph->inputs[i].tensor;
+        for (k = node->first_input; k < i && graph->inputs[k].tensor != tensor;) k++;
+        if (k == i && !tensors[tensor].has_gradient &&
+            graph->nodes[graph->outputs[tensor].node].has_grad)
+            bytes += graph->outputs[tensor].bytes;
+    }
+    return bytes;
+}
+
+// What the closure takes: bytes made in all, and at most beside what is held, when each tensor goes
+// after its last read; cuts[k] is what stays of it between closure[k] and closure[k + 1].
+typedef struct tli_closure_bytes { uint64_t all, saved, most, least_cut, work; } tli_closure_bytes;
+
+static tli_closure_bytes tli_online_measure_closure(tl_run *run) {
+    tli_online *o = &run->online;
+    const tl_graph *graph = run->graph;
+    tli_closure_bytes sum;
+    uint64_t cut = 0;
+    int32_t k, i;
+    tli_zero(&sum, sizeof sum);
+    sum.least_cut = UINT64_MAX;
+    for (k = 0; k < o->closure_count; k++) {
+        const tl_node *node = &graph->nodes[o->closure[k]];
+        for (i = node->first_output; i < node->first_output + node->output_count; i++) {
+            o->left[i] = o->wanted_uses[i];
+            if (o->sim.tensors[i].state == TLI_ABSENT) sum.all += graph->outputs[i].bytes;
+            if (o->wanted[i] == TLI_WANT_MADE) cut += graph->outputs[i].bytes;
+        }
+        if (cut + node->fwork_bytes > sum.most) sum.most = cut + node->fwork_bytes;
+        if (node->fwork_bytes > sum.work) sum.work = node->fwork_bytes;
+        if (node->has_grad && !o->sim.nodes[o->closure[k]].has_saved)
+            sum.saved += node->saved_bytes;
+        for (i = node->first_input; i < node->first_input + node->input_count; i++) {
+            int32_t tensor = graph->inputs[i].tensor;
+            if (o->wanted[tensor] == TLI_WANT_MADE && --o->left[tensor] == 0)
+                cut -= graph->outputs[tensor].bytes;
+        }
+        o->cuts[k] = cut;
+        if (k + 1 < o->closure_count && cut && cut < sum.least_cut) sum.least_cut = cut;
+    }
+    return sum;
+}
+
+// The tensors that cross after closure[k] are kept on the way.
+static void tli_online_save_cut(tl_run *run, int32_t cut_after) {
+    tli_online *o = &run->online;
+    const tl_graph *graph = run->graph;
+    int32_t k, i;
+    for (k = 0; k <= cut_after; k++) {
+        const tl_node *node = &graph->nodes[o->closure[k]];
+        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+            o->left[i] = o->wanted_uses[i];
+        for (i = node->first_input; i < node->first_input + node->input_count; i++)
+            if (o->wanted[graph->inputs[i].tensor] >= TLI_WANT_MADE)
+                o->left[graph->inputs[i].tensor]--;
+    }
+    for (k = 0; k <= cut_after; k++) {
+        const tl_node *node = &graph->nodes[o->closure[k]];
+        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+            if (o->wanted[i] == TLI_WANT_MADE && o->left[i] > 0) o->wanted[i] = TLI_WANT_SAVED;
+    }
+}
+
+// Choose what to save again on the way: everything where it fits, else Revolve's distances, counted
+// in narrow cuts of the closure (at most a quarter wider than the narrowest).
+static void tli_online_choose_saves(tl_run *run, uint64_t goal_bytes) {
+    tli_online *o = &run->online;
+    tli_closure_bytes sum = tli_online_measure_closure(run);
+    uint64_t free_bytes = o->budget - o->sim.live_bytes, reserve = sum.most, narrow, length = 1,
+             slots;
+    int32_t k, next;
+    o->save_all = sum.all + sum.saved <= free_bytes &&
+                  sum.work <= free_bytes - sum.all - sum.saved &&
+                  goal_bytes <= free_bytes - sum.all - sum.saved;
+    if (o->save_all) {
+        for (k = 0; k < run->graph->tensor_count; k++)
+            if (o->wanted[k] == TLI_WANT_MADE) o->wanted[k] = TLI_WANT_SAVED;
+        return;
+    }
+    if (o->closure_count < 2 || sum.least_cut == UINT64_MAX) return;
+    if (o->cuts[o->closure_count - 1] + goal_bytes > reserve)
+        reserve = o->cuts[o->closure_count - 1] + goal_bytes;
+    if (reserve >= free_bytes) return;
+    narrow = sum.least_cut + sum.least_cut / 4;
+    slots = 1 + (free_bytes - reserve) / narrow;
+    for (k = 0; k + 1 < o->closure_count; k++) length += o->cuts[k] && o->cuts[k] <= narrow;
+    length++;  // the goal is the last step of the segment
+    for (k = -1; slots > 1 && length > 1; slots--) {
+        uint64_t skip = (uint64_t)tli_split_chain(
+            (int32_t)length, slots < length ? (int32_t)slots : (int32_t)length);
+        if (!skip || skip >= length) break;
+        length -= skip;
+        for (next = k + 1; next + 1 < o->closure_count; next++)
+            if (o->cuts[next] && o->cuts[next] <= narrow && --skip == 0) break;
+        if (next + 1 >= o->closure_count) break;
+        tli_online_save_cut(run, next);
+        k = next;
+    }
+}
+
+// -- online decisions: carrying a closure out --
+
+// One read of a tensor is over.
+static tl_result tli_online_unwant(tl_run *run, int32_t tensor) {
+    tli_online *o = &run->online;
+    uint8_t want = o->wanted[tensor];
+    if (--o->wanted_uses[tensor]) return TL_OK;
+    o->wanted[tensor] = TLI_WANT_NOT;
+    o->pins[tensor]--;
+    if (want == TLI_WANT_MADE && o->forward_uses[tensor] > 0) return TL_OK;
+    if (want == TLI_WANT_MADE || !tli_online_has_uses(run, tensor))
+        return tli_online_let_go(run, tensor);
+    return TL_OK;
+}
+
+static tl_result tli_online_unwant_inputs(tl_run *run, int32_t id) {
+    const tl_node *node = &run->graph->nodes[id];
+    tl_result result = TL_OK;
+    int32_t i;
+    for (i = node->first_input; i < node->first_input + node->input_count && !result; i++)
+        result = tli_online_unwant(run, run->graph->inputs[i].tensor);
+    return result;
+}
+
+// Bring the inputs, make room, run. What nobody wants of its outputs goes at once.
+static tl_result tli_online_run_node(tl_run *run, int32_t id, int with_saved) {
+    tli_online *o = &run->online;
+    const tl_graph *graph = run->graph;
+    const tl_node *node = &graph->nodes[id];
+    int32_t i, saved = tli_item_of_saved(run, id);
+    tl_result result = TL_OK;
+    for (i = node->first_input; i < node->first_input + node->input_count && !result; i++)
+        result = tli_online_bring(run, graph->inputs[i].tensor, id);
+    for (i = node->first_output; i < node->first_output + node->output_count; i++) o->pins[i]++;
+    for (i = node->first_output; i < node->first_output + node->output_count && !result; i++)
+        if (o->sim.tensors[i].state == TLI_PACKED) result = tli_online_bring(run, i, id);
+    if (!result)
+        result = tli_online_make_room(run, tli_online_forward_bytes(run, id, with_saved), id);
+    if (!result)
+        result = tli_online_emit(run, with_saved ? TL_STEP_FORWARD_SAVE : TL_STEP_FORWARD, id,
+                                 TL_ALL_OUTPUTS, TL_CODEC_NONE);
+    for (i = node->first_output; i < node->first_output + node->output_count; i++) {
+        o->pins[i]--;
+        o->made_at[i] = o->used_at[i] = o->clock;
+    }
+    if (with_saved) o->made_at[saved] = o->used_at[saved] = o->clock;
+    for (i = node->first_output; i < node->first_output + node->output_count && !result; i++)
+        if (o->wanted[i] == TLI_WANT_NOT && !tli_online_has_uses(run, i))
+            result = tli_online_let_go(run, i);
+    return result;
+}
+
+// Make everything that the goal wants readable, whatever has to run again for it.
+static tl_result tli_online_reach(tl_run *run, int32_t goal, uint64_t goal_bytes) {
+    tli_online *o = &run->online;
+    int in_backward = o->next_forward == run->graph->node_count;
+    tl_result result = TL_OK;
+    int32_t k;
+    o->save_all = 0;
+    tli_online_collect(run, goal);
+    if (o->closure_count && in_backward && !o->is_bare) tli_online_choose_saves(run, goal_bytes);
+    for (k = 0; k < o->closure_count && !result; k++) {
+        int32_t id = o->closure[k];
+        const tl_node *node = &run->graph->nodes[id];
+        int with_saved =
+            o->save_all && node->saved_bytes && node->has_grad && !o->sim.nodes[id].has_saved;
+        result = tli_online_run_node(run, id, with_saved);
+        if (!result) result = tli_online_unwant_inputs(run, id);
+    }
+    return result;
+}
+
+// -- online decisions: the two kinds of goal --
+
+static tl_result tli_online_forward(tl_run *run, int32_t id) {
+    tli_online *o = &run->online;
+    const tl_graph *graph = run->graph;
+    const tl_node *node = &graph->nodes[id];
+    int keeps = tli_policy_keeps(run, id);
+    int with_saved = !run->inference && node->has_grad && node->saved_bytes && keeps;
+    tl_result result;
+    int32_t i;
+    tli_online_want_inputs(run, id);
+    result = tli_online_reach(run, id, 0);
+    if (!result) result = tli_online_run_node(run, id, with_saved);
+    for (i = node->first_input; i < node->first_input + node->input_count && !result; i++) {
+        int32_t tensor = graph->inputs[i].tensor;
+        o->forward_uses[tensor]--;
+        if (!o->forward_uses[tensor] && !tli_policy_keeps(run, graph->outputs[tensor].node) &&
+            o->wanted_uses[tensor] == 1)
+            result = tli_online_let_go(run, tensor);
+        if (!result) result = tli_online_unwant(run, tensor);
+    }
+    for (i = node->first_output; i < node->first_output + node->output_count && !result; i++)
+        if (!o->forward_uses[i] && !keeps) result = tli_online_let_go(run, i);
+    return result;
+}
+
+// Want what a backward reads; where its saved bytes are gone, what its forward reads as well.
+static void tli_online_want_reads(tl_run *run, int32_t id, int remake) {
+    const tl_graph *graph = run->graph;
+    const tl_node *node = &graph->nodes[id];
+    int32_t i;
+    for (i = node->first_input; i < node->first_input + node->input_count; i++)
+        if (graph->inputs[i].needed) tli_online_want(run, graph->inputs[i].tensor);
+    if (remake) tli_online_want_inputs(run, id);
+    for (i = node->first_output; i < node->first_output + node->output_count && !remake; i++)
+        if (graph->outputs[i].needed) tli_online_want(run, i);
+}
+
+// The forward that makes the saved bytes again also makes the outputs that backward reads.
+static tl_result tli_online_remake_saved(tl_run *run, int32_t id) {
+    const tl_graph *graph = run->graph;
+    const tl_node *node = &graph->nodes[id];
+    tl_result result;
+    int32_t i;
+    for (i = node->first_output; i < node->first_output + node->output_count; i++)
+        if (graph->outputs[i].needed) tli_online_want(run, i);
+    run->online.open_count = 0;
+    result = tli_online_run_node(run, id, 1);
+    return result ? result : tli_online_unwant_inputs(run, id);
+}
+
+static tl_result tli_online_backward(tl_run *run, int32_t id) {
+    tli_online *o = &run->online;
+    const tl_graph *graph = run->graph;
+    const tl_node *node = &graph->nodes[id];
+    int remake = node->saved_bytes && !o->sim.nodes[id].has_saved;
+    int32_t i, saved = tli_item_of_saved(run, id);
+    tl_result result;
+    o->pins[saved]++;
+    tli_online_want_reads(run, id, remake);
+    result = tli_online_reach(
+        run, id, tli_online_backward_bytes(run, id) + (remake ? node->saved_bytes : 0));
+    if (!result && remake) result = tli_online_remake_saved(run, id);
+    for (i = node->first_input; i < node->first_input + node->input_count && !result; i++)
+        if (graph->inputs[i].needed) result = tli_online_bring(run, graph->inputs[i].tensor, id);
+    for (i = node->first_output; i < node->first_output + node->output_count && !result; i++)
+        if (graph->outputs[i].needed) result = tli_online_bring(run, i, id);
+    if (!result) result = tli_online_make_room(run, tli_online_backward_bytes(run, id), id);
+    if (!result) result = tli_online_emit(run, TL_STEP_BACKWARD, id, TL_ALL_OUTPUTS, TL_CODEC_NONE);
+    o->pins[saved]--;
+    for (i = node->first_input; i < node->first_input + node->input_count && !result; i++) {
+        if (!graph->inputs[i].needed) continue;
+        o->backward_uses[graph->inputs[i].tensor]--;
+        result = tli_online_unwant(run, graph->inputs[i].tensor);
+    }
+    for (i = node->first_output; i < node->first_output + node->output_count && !result; i++) {
+        if (!graph->outputs[i].needed) continue;
+        o->backward_uses[i]--;
+        result = tli_online_unwant(run, i);
+    }
+    return result;
+}
+
+// Forget what a goal wanted, and let everything go that may go.
+static tl_result tli_online_clear(tl_run *run) {
+    tli_online *o = &run->online;
+    const tl_graph *graph = run->graph;
+    tl_result result = TL_OK;
+    int32_t i;
+    for (i = 0; i < graph->tensor_count; i++) {
+        o->wanted[i] = TLI_WANT_NOT;
+        o->wanted_uses[i] = 0;
+        o->pins[i] = 0;
+    }
+    o->open_count = 0;
+    for (i = 0; i < graph->tensor_count && !result && run->checkpoints_on; i++)
+        result = tli_online_let_go(run, i);
+    for (i = 0; i < graph->node_count && !result; i++) {
+        o->pins[tli_item_of_saved(run, i)] = 0;
+        if (o->sim.nodes[i].has_saved && run->checkpoints_on)
+            result = tli_online_emit(run, TL_STEP_DROP_SAVED, i, TL_ALL_OUTPUTS, TL_CODEC_NONE);
+    }
+    return result;
+}
+
+// Decide the steps of one goal. What it finds held and wants later takes room until then; where
+// that is too much, the goal is begun again with nothing held. What such a bare goal needs does not
+// depend on the budget, so a budget above one that works with bare goals alone works as well.
+static tl_result tli_online_reach_goal(tl_run *run, int32_t id, int backward) {
+    tl_result result = backward ? tli_online_backward(run, id) : tli_online_forward(run, id);
+    if (result != TL_ERROR_OVER_BUDGET) return result;
+    result = tli_online_clear(run);
+    run->online.is_bare = 1;
+    if (!result) result = backward ? tli_online_backward(run, id) : tli_online_forward(run, id);
+    run->online.is_bare = 0;
+    return result;
+}
+
+// What is left at the end: tensors that no backward reads, host copies, saved bytes.
+static tl_result tli_online_close(tl_run *run) {
+    tli_online *o = &run->online;
+    const tl_graph *graph = run->graph;
+    tl_result result = TL_OK;
+    int32_t i;
+    for (i = 0; i < graph->tensor_count && !result; i++) result = tli_online_let_go(run, i);
+    for (i = 0; i < graph->node_count && !result; i++)
+        if (o->sim.nodes[i].has_saved)
+            result = tli_online_emit(run, TL_STEP_DROP_SAVED, i, TL_ALL_OUTPUTS, TL_CODEC_NONE);
+    o->closed = 1;
+    return result;
+}
+
+// Decide the steps of the next goal; 0 steps and *done where there is none.
+static tl_result tli_online_next_goal(tl_run *run, int32_t *done) {
+    tli_online *o = &run->online;
+    const tl_graph *graph = run->graph;
+    *done = 0;
+    while (o->next_forward < graph->node_count) {
+        int32_t id = o->next_forward++;
+        if (!graph->nodes[id].is_input) return tli_online_reach_goal(run, id, 0);
+    }
+    while (!run->inference && o->next_backward >= 0) {
+        int32_t id = o->next_backward--;
+        if (graph->nodes[id].has_grad) return tli_online_reach_goal(run, id, 1);
+    }
+    if (!o->closed) return tli_online_close(run);
+    *done = 1;
+    return TL_OK;
+}
+
+// -- online decisions: the state of a pass --
+
+static void tli_free_online(tl_run *run) {
+    tli_online *o = &run->online;
+    tl_env *env = run->env;
+    tli_free_sim(&o->sim);
+    tli_release(env, o->record.steps);
+    tli_release(env, o->forward_uses);
+    tli_release(env, o->backward_uses);
+    tli_release(env, o->pins);
+    tli_release(env, o->made_at);
+    tli_release(env, o->used_at);
+    tli_release(env, o->closure);
+    tli_release(env, o->wanted);
+    tli_release(env, o->wanted_uses);
+    tli_release(env, o->left);
+    tli_release(env, o->cuts);
+    tli_release(env, o->candidates);
+    tli_release(env, o->candidate_items);
+    tli_zero(o, sizeof *o);
+}
+
+static tl_result tli_init_online(tl_run *run) {
+    tli_online *o = &run->online;
+    tl_env *env = run->env;
+    uint64_t tensors = (uint64_t)run->graph->tensor_count, nodes = (uint64_t)run->graph->node_count;
+    uint64_t items = tensors + nodes;
+    int asks = run->desc.eviction == TL_EVICTION_CALLER;
+    tl_plan flags;
+    o->record = tli_steps_of(env);
+    o->forward_uses = (int32_t *)tli_alloc_array(env, tensors, sizeof *o->forward_uses);
+    o->backward_uses = (int32_t *)tli_alloc_array(env, tensors, sizeof *o->backward_uses);
+    o->pins = (int32_t *)tli_alloc_array(env, items, sizeof *o->pins);
+    o->made_at = (uint64_t *)tli_alloc_array(env, items, sizeof *o->made_at);
+    o->used_at = (uint64_t *)tli_alloc_array(env, items, sizeof *o->used_at);
+    o->closure = (int32_t *)tli_alloc_array(env, nodes, sizeof *o->closure);
+    o->wanted = (uint8_t *)tli_alloc_array(env, tensors, sizeof *o->wanted);
+    o->wanted_uses = (int32_t *)tli_alloc_array(env, tensors, sizeof *o->wanted_uses);
+    o->left = (int32_t *)tli_alloc_array(env, tensors, sizeof *o->left);
+    o->cuts = (uint64_t *)tli_alloc_array(env, nodes, sizeof *o->cuts);
+    o->candidates =
+        asks ? (tl_checkpoint_info *)tli_alloc_array(env, items, sizeof *o->candidates) : NULL;
+    o->candidate_items =
+        asks ? (int32_t *)tli_alloc_array(env, items, sizeof *o->candidate_items) : NULL;
+    if (!o->forward_uses || !o->backward_uses || !o->pins || !o->made_at || !o->used_at ||
+        !o->closure || !o->wanted || !o->wanted_uses || !o->left || !o->cuts ||
+        (asks && (!o->candidates || !o->candidate_items)))
+        return tli_fail(env, TL_ERROR_NO_MEMORY, "tl_init_run", "state of the online decisions");
+    tli_zero(&flags, sizeof flags);
+    flags.inference = run->inference;
+    return tli_init_sim(env, &o->sim, tli_run_function, run->graph, run->desc.device, &flags);
+}
+
+static void tli_online_count_uses(tl_run *run) {
+    tli_online *o = &run->online;
+    const tl_graph *graph = run->graph;
+    int32_t id, i;
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        int reads = !run->inference && node->has_grad;
+        for (i = node->first_input; i < node->first_input + node->input_count; i++) {
+            o->forward_uses[graph->inputs[i].tensor]++;
+            o->backward_uses[graph->inputs[i].tensor] += reads && graph->inputs[i].needed;
+        }
+        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+            o->backward_uses[i] += reads && graph->outputs[i].needed;
+    }
+}
+
+// Live bytes that the budget leaves beside the base.
+static uint64_t tli_online_budget(const tl_run *run) {
+    const tl_run_desc *desc = &run->desc;
+    if (desc->budget_bytes == TL_UNLIMITED) return UINT64_MAX;
+    return desc->budget_bytes > desc->base_bytes ? desc->budget_bytes - desc->base_bytes : 0;
+}
+
+// Start afresh: nothing but the graph's inputs is held.
+static tl_result tli_start_online(tl_run *run, uint64_t budget) {
+    tli_online *o = &run->online;
+    size_t tensors = (size_t)run->graph->tensor_count,
+           items = tensors + (size_t)run->graph->node_count;
+    tli_zero(o->forward_uses, tensors * sizeof *o->forward_uses);
+    tli_zero(o->backward_uses, tensors * sizeof *o->backward_uses);
+    tli_zero(o->wanted, tensors * sizeof *o->wanted);
+    tli_zero(o->wanted_uses, tensors * sizeof *o->wanted_uses);
+    tli_zero(o->pins, items * sizeof *o->pins);
+    tli_zero(o->made_at, items * sizeof *o->made_at);
+    tli_zero(o->used_at, items * sizeof *o->used_at);
+    o->record.count = 0;
+    o->record.failed = 0;
+    o->next_forward = 0;
+    o->next_backward = run->graph->node_count - 1;
+    o->closed = 0;
+    o->clock = 0;
+    o->eviction_count = 0;
+    o->open_count = 0;
+    o->is_bare = 0;
+    o->budget = budget;
+    tli_online_count_uses(run);
+    return tli_reset_sim(&o->sim);
+}
+
+// Try the decisions of a whole pass out: nothing runs. The record stays until the first pass.
+static tl_result tli_rehearse(tl_run *run, uint64_t budget) {
+    int32_t done = 0;
+    tl_result result = tli_start_online(run, budget);
+    while (!result && !done) result = tli_online_next_goal(run, &done);
+    return result ? result : tli_sim_end(&run->online.sim);
+}
+

@@ -1,0 +1,802 @@
+// -- preparing a run: what the strategy asks for --
+
+static tl_result tli_unsupported(tl_run *run, const char *what) {
+    return tli_fail(run->env, TL_ERROR_UNSUPPORTED, "tl_init_run", what);
+}
+
+static tl_result tli_support_strategy(tl_run *run, const tl_strategy *strategy) {
+    const tl_run_desc *desc = &run->desc;
+    uint64_t workers =
+        tl_find_worker_count(strategy, desc->device ? desc->device->worker_count : 1);
+    int placed = desc->plan && desc->plan->offset_count > 0;
+    if (strategy->mode == TL_MODE_HYBRID)
+        return tli_unsupported(
+            run, "strategy.mode: hybrid cannot be run by this version; use eager or lazy");
+    if (strategy->precision == TL_PRECISION_MIXED && !desc->formats)
+        return tli_unsupported(
+            run, "strategy.precision: mixed needs formats, as tl_apply_precision makes them");
+    if (strategy->memory == TL_MEMORY_POOLED && !placed)
+        return tli_unsupported(
+            run,
+            "strategy.memory: pooled needs a plan with offsets; this version makes none by itself");
+    if (strategy->memory == TL_MEMORY_CACHED || strategy->memory == TL_MEMORY_MINIMAL_PEAK)
+        return tli_unsupported(
+            run, "strategy.memory: this version runs standard, or pooled with planned offsets");
+    if (strategy->memory == TL_MEMORY_STANDARD && placed)
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, "tl_init_run",
+                        "strategy.memory: standard, but the plan has offsets");
+    if (workers > 1 || strategy->parallelism.kind == TL_PARALLELISM_MODEL ||
+        strategy->parallelism.kind == TL_PARALLELISM_PIPELINE)
+        return tli_unsupported(run, "strategy.parallelism: this version runs one worker");
+    if (strategy->enable_fusion)
+        return tli_unsupported(run, "strategy.enable_fusion: this version fuses nothing");
+    return TL_OK;
+}
+
+// The strategy and the rest of the desc may not say different things.
+static tl_result tli_match_strategy(tl_run *run, const tl_strategy *strategy) {
+    const tl_run_desc *desc = &run->desc;
+    const tl_gradient *gradient = &strategy->gradient;
+    const char *why = NULL;
+    if (strategy->mode == TL_MODE_EAGER && !run->is_online)
+        why = "strategy.mode: eager decides online, leave plan and checkpoints out";
+    if (desc->plan && desc->plan->inference == gradient->computes)
+        why = "strategy.gradient: the plan is of the other kind";
+    if ((desc->plan || desc->checkpoints) && gradient->checkpoint_interval)
+        why = "strategy.gradient: an interval, and a plan or checkpoints: give one of them";
+    if (desc->checkpoints && !gradient->checkpointed)
+        why = "strategy.gradient: not checkpointed, but checkpoints are given";
+    if (desc->policy.kind != TL_RECOMPUTE_POLICY_ALL && gradient->computes &&
+        (!gradient->checkpointed || gradient->checkpoint_interval))
+        why = "strategy.gradient: says what is kept, leave policy out";
+    if (gradient->accumulation_steps > INT32_MAX)
+        why = "strategy.gradient: accumulation_steps must be below 2^31";
+    return why ? tli_fail(run->env, TL_ERROR_INVALID_ARG, "tl_init_run", why) : TL_OK;
+}
+
+// A strategy becomes the flags of the run.
+static tl_result tli_apply_strategy(tl_run *run) {
+    tl_run_desc *desc = &run->desc;
+    const tl_strategy *strategy = desc->strategy;
+    tl_result result;
+    run->precision = TL_PRECISION_SINGLE;
+    run->profiling = desc->profiling;
+    run->checkpoints_on = 1;
+    run->inference = desc->plan ? desc->plan->inference : desc->inference;
+    run->is_online = !desc->plan && !desc->checkpoints;
+    if (!strategy) return TL_OK;
+    result = tl_check_strategy(run->env, strategy);
+    if (!result) result = tli_support_strategy(run, strategy);
+    if (result) return result;
+    result = tli_match_strategy(run, strategy);
+    if (result) return result;
+    run->is_online = strategy->mode == TL_MODE_EAGER;
+    run->inference = !strategy->gradient.computes;
+    run->precision = strategy->precision;
+    run->profiling = desc->profiling || strategy->enable_profiling;
+    if (!desc->repeat_count) desc->repeat_count = (int32_t)strategy->gradient.accumulation_steps;
+    if (run->is_online) {
+        run->checkpoints_on = run->inference || strategy->gradient.checkpointed;
+        if (strategy->gradient.checkpoint_interval)
+            desc->policy = tl_recompute_policy_every_n(strategy->gradient.checkpoint_interval);
+    }
+    return TL_OK;
+}
+
+static tl_result tli_check_run_desc(tl_run *run) {
+    const tl_run_desc *desc = &run->desc;
+    const char *why = NULL;
+    tl_result result = tl_check_recompute_policy(run->env, &desc->policy);
+    if (!result && desc->device) result = tl_check_device(run->env, desc->device);
+    if (result) return result;
+    if (desc->plan && desc->checkpoints) why = "plan, checkpoints: give one of them";
+    if ((uint32_t)desc->eviction >= TL_EVICTION_COUNT || (uint32_t)desc->codec >= TL_CODEC_COUNT)
+        why = "eviction, codec: unknown kind";
+    if ((desc->eviction == TL_EVICTION_CALLER) != (desc->evict != NULL))
+        why = "evict: goes with TL_EVICTION_CALLER";
+    if (desc->kernel_count < 0 || (desc->kernel_count && !desc->kernels) || desc->repeat_count < 0)
+        why = "kernel_count, repeat_count: must be >= 0, with kernels";
+    if (desc->inference != 0 && desc->inference != 1) why = "inference: must be 0 or 1";
+    if (desc->checkpoints && desc->inference) why = "checkpoints: a forward-only run has none";
+    if ((desc->plan || desc->checkpoints) &&
+        (desc->policy.kind != TL_RECOMPUTE_POLICY_ALL || desc->eviction || desc->codec))
+        why = "policy, eviction, codec: are for online runs, not for plans";
+#ifdef TL_NO_PLANNERS
+    if (desc->formats || desc->loss_scaler)
+        return tli_unsupported(run, "formats, loss_scaler: TL_NO_PLANNERS left them out");
+#endif
+    if (why) return tli_fail(run->env, TL_ERROR_INVALID_ARG, "tl_init_run", why);
+    if (desc->codec != TL_CODEC_NONE && !(run->limits.codecs & (1u << desc->codec)))
+        return tli_unsupported(run, "codec: the backend cannot convert it");
+    return TL_OK;
+}
+
+// -- preparing a run: graph, kernels, plan --
+
+#ifndef TL_NO_PLANNERS
+// Every tensor has a format that is known, whole elements, and a gradient only where it can have one.
+static tl_result tli_check_formats(tl_run *run) {
+    const tl_run_desc *desc = &run->desc;
+    const tl_graph *graph = run->graph;
+    const char *why = NULL;
+    int is_mixed = 0;
+    int32_t i;
+    for (i = 0; i < graph->tensor_count && desc->formats && !why; i++) {
+        const tl_node_output *output = &graph->outputs[i];
+        uint8_t format = desc->formats[i];
+        is_mixed |= format != TL_FORMAT_F32;
+        if (format >= TL_FORMAT_COUNT) why = "formats: unknown format";
+        else if (format != TL_FORMAT_F32 && format != TL_FORMAT_I8 && output->bytes % 2)
+            why = "formats: 16-bit elements, but an odd number of bytes";
+        else if (format >= TL_FORMAT_I16 && !run->inference && graph->nodes[output->node].has_grad)
+            why = "formats: integers have no gradient, run the graph forward only";
+    }
+    if (desc->formats && run->desc.strategy && run->precision != TL_PRECISION_MIXED)
+        why = "strategy.precision: with formats it must be mixed";
+    if (why) return tli_fail(run->env, TL_ERROR_INVALID_ARG, "tl_init_run", why);
+    if (desc->formats) run->precision = TL_PRECISION_MIXED;
+    if (is_mixed && !(desc->kernel_precisions & (1u << TL_PRECISION_MIXED)))
+        return tli_unsupported(run, "formats: mixed is not among kernel_precisions");
+    return TL_OK;
+}
+#endif
+
+static uint64_t tli_scale_bytes(uint64_t bytes, tl_precision precision) {
+    switch (precision) {
+    case TL_PRECISION_FULL: return bytes <= UINT64_MAX / 2 ? 2 * bytes : UINT64_MAX;
+    case TL_PRECISION_HALF:
+    case TL_PRECISION_BF16: return bytes / 2 + bytes % 2;
+    case TL_PRECISION_SINGLE:
+    case TL_PRECISION_MIXED:
+    case TL_PRECISION_COUNT: break;
+    }
+    return bytes;
+}
+
+// The bytes of a graph are those of f32 elements: another precision makes them larger or smaller.
+// Graph inputs keep theirs.
+static tl_result tli_scale_graph(tl_run *run) {
+    const tl_graph *graph = run->graph;
+    tl_node *nodes;
+    tl_node_output *outputs;
+    uint32_t can =
+        run->desc.kernel_precisions ? run->desc.kernel_precisions : 1u << TL_PRECISION_SINGLE;
+    int32_t i;
+#ifndef TL_NO_PLANNERS
+    if (run->desc.formats) return tli_check_formats(run);
+#endif
+    if (!(can & (1u << run->precision)))
+        return tli_unsupported(run, "strategy.precision: not among kernel_precisions");
+    if (run->precision == TL_PRECISION_SINGLE) return TL_OK;
+    nodes = (tl_node *)tli_alloc_array(run->env, (uint64_t)graph->node_count, sizeof *nodes);
+    outputs = (tl_node_output *)tli_alloc_array(run->env, (uint64_t)graph->tensor_count, sizeof *outputs);
+    run->own_graph = *graph;
+    run->own_graph.nodes = nodes;
+    run->own_graph.outputs = outputs;
+    run->owns_nodes = 1;
+    if (!nodes || !outputs)
+        return tli_fail(run->env, TL_ERROR_NO_MEMORY, "tl_init_run", "graph of another precision");
+    tli_copy(nodes, graph->nodes, (size_t)graph->node_count * sizeof *nodes);
+    tli_copy(outputs, graph->outputs, (size_t)graph->tensor_count * sizeof *outputs);
+    for (i = 0; i < graph->node_count; i++) {
+        tl_node *node = &nodes[i];
+        node->saved_bytes = tli_scale_bytes(node->saved_bytes, run->precision);
+        node->fwork_bytes = tli_scale_bytes(node->fwork_bytes, run->precision);
+        node->bwork_bytes = tli_scale_bytes(node->bwork_bytes, run->precision);
+    }
+    for (i = 0; i < graph->tensor_count; i++) {
+        tl_node_output *output = &outputs[i];
+        if (!graph->nodes[output->node].is_input)
+            output->bytes = tli_scale_bytes(output->bytes, run->precision);
+    }
+    run->graph = &run->own_graph;
+    return tl_check_graph(run->env, run->graph);
+}
+
+static tl_result tli_fail_kernels(tl_run *run, int32_t id) {
+    tli_writer w = tli_begin_error(run->env, TL_ERROR_INVALID_ARG, "tl_init_run");
+    tli_put(&w, run->kernel_of[id] < 0 ? "kernels: none for op "
+                                       : "kernels: forward or backward missing for op ");
+    tli_put(&w, tl_name_op(run->graph, id));
+    tli_put(&w, " of node ");
+    tli_put_i64(&w, id);
+    return tli_end_error(run->env, &w, TL_ERROR_INVALID_ARG);
+}
+
+#ifndef TL_NO_PLANNERS
+static tl_result tli_fail_conversion(tl_run *run, tl_result code, const char *what, int32_t id) {
+    tli_writer w = tli_begin_error(run->env, code, "tl_init_run");
+    tli_put(&w, what);
+    tli_put(&w, ": node ");
+    tli_put_i64(&w, id);
+    tli_put(&w, " (");
+    tli_put(&w, tl_name_node(run->graph, id));
+    tli_put(&w, ")");
+    return tli_end_error(run->env, &w, code);
+}
+
+// What a tensor of a conversion lacks, or NULL.
+static const char *tli_find_missing(tl_run *run, int32_t tensor, tl_result *code) {
+    tl_format format = tli_run_format(run, tensor);
+    tl_codec codec = tli_format_codec(format);
+    float none = 0.0f;
+    int16_t to;
+    *code = TL_ERROR_UNSUPPORTED;
+    if (codec != TL_CODEC_NONE && !(run->limits.codecs & (1u << codec)))
+        return "formats: the backend has no such codec, give a kernel";
+    if (!tli_is_integer(format)) return NULL;
+    if (!run->limits.host_visible)
+        return "formats: integers need a host-visible backend, or a kernel of the caller";
+    *code = TL_ERROR_INVALID_ARG;
+    if (run->desc.quantizations &&
+        !tl_quantize(run->env, &run->desc.quantizations[tensor], 1, 1, format, &none, &to, 1)) return NULL;
+    return "quantizations: a conversion needs one that its format holds";
+}
+
+// 1 = a backward adds to the gradient of a tensor before that of this node.
+static int tli_is_added_to(const tl_run *run, int32_t tensor, int32_t id) {
+    const tl_graph *graph = run->graph;
+    int32_t i;
+    while (++id < graph->node_count) {
+        const tl_node *node = &graph->nodes[id];
+        for (i = 0; i < node->input_count && node->has_grad; i++)
+            if (graph->inputs[node->first_input + i].tensor == tensor) return 1;
+    }
+    return 0;
+}
+
+static tl_result tli_check_conversion(tl_run *run, int32_t id) {
+    const tl_graph *graph = run->graph;
+    const tl_node *node = &graph->nodes[id];
+    int32_t input, output = node->first_output;
+    tl_format from, to;
+    uint64_t wide;
+    const char *why = NULL;
+    tl_result code = TL_ERROR_INVALID_ARG;
+    int trains = !run->inference && node->has_grad;
+    if (node->input_count != 1 || node->output_count != 1 || node->inplace >= 0 || node->saved_bytes)
+        return tli_fail_conversion(run, code,
+                                   "formats: a conversion has one input, one output, and nothing else",
+                                   id);
+    input = graph->inputs[node->first_input].tensor;
+    from = tli_run_format(run, input);
+    to = tli_run_format(run, output);
+    wide = tli_count_in_format(to, graph->outputs[output].bytes);
+    if (wide != tli_count_in_format(from, graph->outputs[input].bytes))
+        why = "formats: a conversion has as many elements before as after";
+    wide = from != to && from != TL_FORMAT_F32 && to != TL_FORMAT_F32 ? 4 * wide : 0;
+    if (!why && !run->limits.host_visible &&
+        (node->fwork_bytes < wide || (trains && node->bwork_bytes < wide))) {
+        code = TL_ERROR_UNSUPPORTED;
+        why = "formats: between f16 and bf16 this backend needs 4 bytes an element of fwork and bwork";
+    }
+    if (!why) why = tli_find_missing(run, input, &code);
+    if (!why) why = tli_find_missing(run, output, &code);
+    trains = trains && graph->nodes[graph->outputs[input].node].has_grad;  // else the gradient ends here
+    if (!why && trains && !run->limits.host_visible && tli_is_added_to(run, input, id)) {
+        code = TL_ERROR_UNSUPPORTED;
+        why = "formats: adding to a gradient needs a host-visible backend, or a kernel of the caller";
+    }
+    return why ? tli_fail_conversion(run, code, why, id) : TL_OK;
+}
+#endif
+
+static tl_result tli_find_kernels(tl_run *run) {
+    const tl_graph *graph = run->graph;
+    int32_t id, k;
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        run->kernel_of[id] = -1;
+        if (node->is_input) continue;
+        if (run->owns_layers) run->kernel_of[id] = id - 1;  // as tl_init_layer_run made them
+        for (k = 0; k < run->desc.kernel_count && run->kernel_of[id] < 0; k++)
+            if (tli_same_text(run->kernels[k].op, tl_name_op(graph, id))) run->kernel_of[id] = k;
+        if (run->kernel_of[id] >= 0 && run->kernels[run->kernel_of[id]].forward &&
+            (run->inference || !node->has_grad || run->kernels[run->kernel_of[id]].backward))
+            continue;
+#ifndef TL_NO_PLANNERS
+        if (run->kernel_of[id] < 0 && run->desc.formats && tli_same_text(tl_name_op(graph, id), "convert")) {
+            tl_result result = tli_check_conversion(run, id);
+            if (result) return result;
+            run->kernel_of[id] = TLI_CONVERSION;
+            continue;
+        }
+#endif
+        return tli_fail_kernels(run, id);
+    }
+    for (k = 0; k < run->desc.kernel_count; k++)
+        run->kernels[k].op = "";  // the caller's text may go
+    for (id = 0; id < graph->node_count; id++)
+        if (run->kernel_of[id] >= 0) run->kernels[run->kernel_of[id]].op = tl_name_op(graph, id);
+    return TL_OK;
+}
+
+#ifndef TL_NO_PLANNERS
+static tl_result tli_plan_interval(tl_run *run, uint64_t interval) {
+    uint8_t *keep = (uint8_t *)tli_alloc_array(run->env, (uint64_t)run->graph->tensor_count, 1);
+    uint64_t number = 0;
+    int32_t id, i;
+    tl_result result;
+    if (!keep) return tli_fail(run->env, TL_ERROR_NO_MEMORY, "tl_init_run", "kept set");
+    for (id = 0; id < run->graph->node_count; id++) {
+        const tl_node *node = &run->graph->nodes[id];
+        int kept = node->is_input || number % interval == 0;
+        number += !node->is_input;
+        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+            keep[i] = (uint8_t)kept;
+    }
+    result = tl_plan_kept_set(run->env, run->graph, keep, &run->plan);
+    tli_release(run->env, keep);
+    return result;
+}
+
+// The cheapest plan that stays within the budget.
+static tl_result tli_plan_run_budget(tl_run *run) {
+    tl_remat_desc remat;
+    tli_zero(&remat, sizeof remat);
+    remat.graph = run->graph;
+    remat.budget_bytes = run->desc.budget_bytes;
+    remat.base_bytes = run->desc.base_bytes;
+    remat.inference = run->inference;
+    remat.device = run->desc.device;
+    remat.host_budget_bytes = run->desc.host_budget_bytes;
+    return tl_plan_remat(run->env, &remat, &run->plan, NULL);
+}
+
+// The plan that checkpoints or strategy ask for.
+static tl_result tli_plan_desc(tl_run *run) {
+    const tl_run_desc *desc = &run->desc;
+    const tl_gradient *gradient = desc->strategy ? &desc->strategy->gradient : NULL;
+    if (desc->checkpoints && !run->inference)
+        return tl_plan_checkpoints(run->env, run->graph, desc->checkpoints, &run->plan);
+    if (gradient && gradient->checkpoint_interval)
+        return tli_plan_interval(run, gradient->checkpoint_interval);
+    if (gradient && (gradient->checkpointed || (run->inference && desc->budget_bytes)))
+        return tli_plan_run_budget(run);
+    return tl_plan_keep_all(run->env, run->graph, run->inference, &run->plan);
+}
+#else
+static tl_result tli_plan_desc(tl_run *run) {
+    return tli_unsupported(run, "plan: give one; TL_NO_PLANNERS left the planners out");
+}
+#endif
+
+#ifndef TL_NO_PLANNERS
+// The backend's codecs read f32.
+static tl_result tli_check_compressed(tl_run *run) {
+    int32_t k, i, end;
+    for (k = 0; k < run->plan.step_count && run->desc.formats; k++) {
+        const tl_step *step = &run->plan.steps[k];
+        if (step->kind != TL_STEP_COMPRESS) continue;
+        tli_step_outputs(run, step, &i, &end);
+        for (; i < end; i++)
+            if (run->desc.formats[i] != TL_FORMAT_F32)
+                return tli_fail(run->env, TL_ERROR_INVALID_PLAN, "tl_init_run",
+                                "plan: compresses a tensor whose format is not f32");
+    }
+    return TL_OK;
+}
+#endif
+
+// The plan given or made, and its simulation.
+static tl_result tli_make_run_plan(tl_run *run) {
+    const tl_run_desc *desc = &run->desc;
+    tl_simulate_desc simulate;
+    tl_device device;
+    tl_result result = TL_OK;
+    run->owns_plan = !desc->plan;
+    if (desc->plan) run->plan = *desc->plan;
+    else result = tli_plan_desc(run);
+    if (result) return result;
+    tli_zero(&device, sizeof device);
+    if (desc->device) device = *desc->device;
+    if (run->plan.offset_count) device.alignment_bytes = run->limits.alignment_bytes;
+    tli_zero(&simulate, sizeof simulate);
+    simulate.graph = run->graph;
+    simulate.plan = &run->plan;
+    simulate.device = &device;
+    result = tl_simulate_plan(run->env, &simulate, &run->planned);
+#ifndef TL_NO_PLANNERS
+    if (!result) result = tli_check_compressed(run);
+#endif
+    return result;
+}
+
+// -- preparing a run: budgets --
+
+static tl_result tli_infeasible(tl_run *run, const char *what, uint64_t bytes, int32_t node) {
+    tli_writer w = tli_begin_error(run->env, TL_ERROR_INFEASIBLE, "tl_init_run");
+    tli_put(&w, what);
+    tli_put_u64(&w, bytes);
+    tli_put(&w, " bytes");
+    if (node >= 0) {
+        tli_put(&w, ", because of node ");
+        tli_put_i64(&w, node);
+        tli_put(&w, " (");
+        tli_put(&w, tl_name_node(run->graph, node));
+        tli_put(&w, ")");
+    }
+    return tli_end_error(run->env, &w, TL_ERROR_INFEASIBLE);
+}
+
+// A budget at which the decisions work: it grows, goal by goal, to what the goal needs, until a
+// whole pass works without growing.
+static tl_result tli_grow_budget(tl_run *run, uint64_t *works) {
+    tli_online *o = &run->online;
+    tl_result result = TL_OK;
+    o->searches = 1;
+    while (!result) {
+        result = tli_rehearse(run, *works);
+        if (o->budget == *works) break;
+        *works = o->budget;
+    }
+    o->searches = 0;
+    return result;
+}
+
+// The decisions are tried out at the budget. Where they fail, the least one is searched: it works,
+// and one byte less does not.
+static tl_result tli_check_online_budget(tl_run *run) {
+    uint64_t fails = tli_online_budget(run), works = fails, need;
+    tl_result result = tli_rehearse(run, fails);
+    int32_t node = run->report.limiting_node;
+    if (result != TL_ERROR_OVER_BUDGET) return result;
+    result = tli_grow_budget(run, &works);
+    while (!result && works - fails > 1) {
+        uint64_t middle = fails + (works - fails) / 2;
+        result = tli_rehearse(run, middle);
+        if (!result) { works = middle; continue; }
+        if (result != TL_ERROR_OVER_BUDGET) return result;
+        fails = middle;
+        node = run->report.limiting_node;
+        result = TL_OK;
+    }
+    if (result) return result;
+    if (!tli_add_u64(run->desc.base_bytes, works, &need)) need = UINT64_MAX;
+    return tli_infeasible(run, "budget_bytes: the least that works is ", need, node);
+}
+
+static tl_result tli_check_budget(tl_run *run) {
+    const tl_report *planned = &run->planned;
+    uint64_t need;
+    if (!run->desc.budget_bytes) run->desc.budget_bytes = TL_UNLIMITED;
+    if (run->is_online) return tli_check_online_budget(run);
+    if (!tli_add_u64(run->desc.base_bytes,
+                     run->plan.offset_count ? planned->arena_bytes : planned->peak_bytes, &need))
+        need = UINT64_MAX;
+    if (need > run->desc.budget_bytes)
+        return tli_infeasible(run, "budget_bytes: the plan takes ", need,
+                              planned->peak_step >= 0 ? run->plan.steps[planned->peak_step].node
+                                                      : -1);
+    if (run->desc.host_budget_bytes && planned->host_peak_bytes > run->desc.host_budget_bytes)
+        return tli_infeasible(run, "host_budget_bytes: the plan takes ", planned->host_peak_bytes,
+                              -1);
+    return TL_OK;
+}
+
+// -- preparing a run: memory --
+
+static tl_result tli_alloc_run(tl_run *run) {
+    const tl_graph *graph = run->graph;
+    tl_env *env = run->env;
+    uint64_t nodes = (uint64_t)graph->node_count, tensors = (uint64_t)graph->tensor_count,
+             inputs = 0, outputs = 0;
+    uint64_t widest;
+    int32_t id;
+    for (id = 0; id < graph->node_count; id++) {
+        if ((uint64_t)graph->nodes[id].input_count > inputs)
+            inputs = (uint64_t)graph->nodes[id].input_count;
+        if ((uint64_t)graph->nodes[id].output_count > outputs)
+            outputs = (uint64_t)graph->nodes[id].output_count;
+    }
+    widest = 2 * inputs + 2 * outputs + 2;
+    run->tensors = (tli_buffer *)tli_alloc_array(env, tensors, sizeof *run->tensors);
+    run->gradients = (tli_buffer *)tli_alloc_array(env, tensors, sizeof *run->gradients);
+    run->saved = (tli_buffer *)tli_alloc_array(env, nodes, sizeof *run->saved);
+    run->ran = (uint8_t *)tli_alloc_array(env, nodes, 1);
+    run->is_read = (uint8_t *)tli_alloc_array(env, tensors, 1);
+    run->is_result = (uint8_t *)tli_alloc_array(env, tensors, 1);
+    run->kernel_of = (int32_t *)tli_alloc_array(env, nodes, sizeof *run->kernel_of);
+    run->kernels =
+        (tl_kernel *)tli_alloc_array(env, (uint64_t)run->desc.kernel_count, sizeof *run->kernels);
+    run->call.operands = (tl_operand *)tli_alloc_array(env, widest, sizeof *run->call.operands);
+    run->call.access_of = (int32_t *)tli_alloc_array(env, widest, sizeof *run->call.access_of);
+    run->call.accesses = (tl_access *)tli_alloc_array(env, widest, sizeof *run->call.accesses);
+    run->call.writable = (uint8_t *)tli_alloc_array(env, widest, 1);
+    run->call.hosts = (void **)tli_alloc_array(env, widest, sizeof *run->call.hosts);
+    run->call.twice = (tl_range *)tli_alloc_array(env, outputs, sizeof *run->call.twice);
+    run->call.made = (uint8_t *)tli_alloc_array(env, outputs, 1);
+    run->call.twice_count = (int32_t)outputs;
+    if (!run->tensors || !run->gradients || !run->saved || !run->ran || !run->is_read ||
+        !run->is_result || !run->kernel_of || !run->kernels || !run->call.operands ||
+        !run->call.access_of || !run->call.accesses || !run->call.writable || !run->call.hosts ||
+        !run->call.twice || !run->call.made)
+        return tli_fail(env, TL_ERROR_NO_MEMORY, "tl_init_run", "state of the run");
+    tli_copy(run->kernels, run->desc.kernels,
+             (size_t)run->desc.kernel_count * sizeof *run->kernels);
+    for (id = 0; id < graph->input_count; id++) run->is_read[graph->inputs[id].tensor] = 1;
+    tli_mark_results(graph, run->inference, run->is_result);
+    return TL_OK;
+}
+
+// The arena where offsets are planned.
+static tl_result tli_add_arena(tl_run *run) {
+    tli_pool *pool = &run->pool;
+    pool->offsets = run->plan.offsets;
+    pool->offset_count = run->plan.offset_count;
+    if (!run->planned.arena_bytes) return TL_OK;
+    return pool->backend->add_block(pool->backend->self, TL_TIER_DEVICE, run->planned.arena_bytes,
+                                    &pool->arena);
+}
+
+// The graph's inputs stay between passes; they start as zeroes.
+static tl_result tli_claim_inputs(tl_run *run) {
+    const tl_graph *graph = run->graph;
+    tli_pool *pool = &run->pool;
+    tl_backend_counters counters;
+    tl_result result;
+    int32_t i;
+    pool->backend = &run->backend;
+    pool->in_order = run->limits.in_order;
+    result = run->plan.offset_count ? tli_add_arena(run) : TL_OK;
+    run->backend.reset_peaks(run->backend.self);
+    for (i = 0; i < graph->tensor_count && !result; i++) {
+        tli_buffer *input = &run->tensors[i];
+        if (!graph->nodes[graph->outputs[i].node].is_input) continue;
+        input->state = TLI_RESIDENT;
+        result = tli_pool_claim(pool, TL_TIER_DEVICE, graph->outputs[i].bytes, &input->device);
+        if (!result) result = tli_pool_fill(pool, input->device, 0);
+        run->input_bytes += input->device.bytes;
+    }
+    if (result)
+        return tli_fail(run->env, result, "tl_init_run",
+                        "backend: could not take the graph's inputs");
+    run->backend.counters(run->backend.self, &counters);
+    run->input_arena_bytes = counters.arena_bytes;
+    run->input_count = pool->next_offset;
+    return TL_OK;
+}
+
+static tl_result tli_prepare_run(tl_run *run) {
+    const tl_run_desc *desc = &run->desc;
+    tl_result result = tl_check_graph(run->env, run->graph);
+    if (!result) result = tli_check_run_desc(run);
+    if (!result) result = tli_apply_strategy(run);
+    if (!result) result = tli_scale_graph(run);
+    if (!result) result = tli_alloc_run(run);
+    if (!result) result = tli_find_kernels(run);
+    if (!result && !run->is_online) result = tli_make_run_plan(run);
+    if (!result && run->is_online) result = tli_init_online(run);
+    if (!result) result = tli_check_budget(run);
+    if (result) return result;
+    run->repeat_count = desc->repeat_count ? desc->repeat_count : run->plan.repeat_count;
+    if (!run->repeat_count) run->repeat_count = 1;
+    run->next_step = desc->first_step;
+    tli_zero(&run->report, sizeof run->report);  // it was used to try decisions out
+    run->report.limiting_node = -1;
+    return tli_claim_inputs(run);
+}
+
+// What was read during the call only is not kept.
+static void tli_forget_desc(tl_run *run) {
+    run->desc.strategy = NULL;
+    run->desc.checkpoints = NULL;
+    run->desc.device = NULL;
+    run->desc.kernels = NULL;
+    run->desc.graph = NULL;
+    run->desc.backend = NULL;
+}
+
+// graph: 0 = desc's, else made for the run, which takes it over.
+static tl_result tli_init_run(tl_env *env, const tl_run_desc *desc, tl_graph *graph, tl_run **out) {
+    tl_run *run = (tl_run *)tli_alloc_array(env, 1, sizeof *run);
+    tl_result result;
+    if (!run) {
+        if (graph) tl_free_graph(env, graph);
+        return tli_fail(env, TL_ERROR_NO_MEMORY, "tl_init_run", "run");
+    }
+    run->env = env;
+    run->backend = *desc->backend;
+    run->desc = *desc;
+    run->graph = desc->graph;
+    if (graph) {
+        run->layer_graph = *graph;
+        run->owns_layers = 1;
+        run->graph = &run->layer_graph;
+    }
+    run->backend.limits(run->backend.self, &run->limits);
+    result = tli_prepare_run(run);
+    if (result) {
+        tl_error error;
+        tli_zero(&error, sizeof error);
+        if (env) error = env->error;
+        tl_free_run(run);
+        if (env) env->error = error;
+        return result;
+    }
+    tli_forget_desc(run);
+    *out = run;
+    return TL_OK;
+}
+
+TLI_IMPL tl_result tl_init_run(tl_env *env, const tl_run_desc *desc, tl_run **run) {
+    TL_ASSERT(desc && desc->graph && desc->backend && run);
+    *run = NULL;
+    return tli_init_run(env, desc, NULL, run);
+}
+
+TLI_IMPL void tl_free_run(tl_run *run) {
+    tl_env *env;
+    if (!run) return;
+    env = run->env;
+    if (run->pool.backend) {
+        tli_clear_run(run, 1);
+        if (run->pool.arena) (void)run->backend.free_block(run->backend.self, run->pool.arena);
+    }
+    tli_free_online(run);
+    if (run->owns_plan) tl_free_plan(env, &run->plan);
+    tli_release(env, run->tensors);
+    tli_release(env, run->gradients);
+    tli_release(env, run->saved);
+    tli_release(env, run->ran);
+    tli_release(env, run->is_read);
+    tli_release(env, run->is_result);
+    tli_release(env, run->kernel_of);
+    tli_release(env, run->kernels);
+    tli_release(env, run->call.operands);
+    tli_release(env, run->call.access_of);
+    tli_release(env, run->call.accesses);
+    tli_release(env, run->call.writable);
+    tli_release(env, run->call.hosts);
+    tli_release(env, run->call.twice);
+    tli_release(env, run->call.made);
+    tli_release(env, run->touched);
+    if (run->owns_nodes) {
+        tli_release(env, (tl_node *)run->own_graph.nodes);
+        tli_release(env, (tl_node_output *)run->own_graph.outputs);
+    }
+    if (run->owns_layers) tl_free_graph(env, &run->layer_graph);
+    tli_release(env, run);
+}
+
+// -- layer by layer --
+
+static tl_result tli_add_layer_node(tl_env *env, tl_graph *graph, const tl_layer *layer,
+                                    int32_t index, char *op) {
+    tli_writer w = tli_writer_of(op, 24);
+    tl_node_desc node;
+    tl_tensor input;
+    if (!layer->forward)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, "tl_init_layer_run",
+                        "layers: forward is missing");
+    tli_put(&w, "layer");
+    tli_put_i64(&w, index);
+    tli_finish(&w);
+    input.node = index;
+    input.output = 0;
+    tli_zero(&node, sizeof node);
+    node.name = layer->name ? layer->name : op;
+    node.op = op;
+    node.inputs = &input;
+    node.input_count = 1;
+    node.output_bytes = &layer->output_bytes;
+    node.output_count = 1;
+    node.needs = layer->needs ? layer->needs : "in";
+    node.fwd_cost = layer->fwd_cost ? layer->fwd_cost : 1;
+    node.bwd_cost = layer->bwd_cost ? layer->bwd_cost : 1;
+    node.saved_bytes = layer->saved_bytes;
+    node.fwork_bytes = layer->fwork_bytes;
+    node.bwork_bytes = layer->bwork_bytes;
+    node.param_bytes = layer->param_bytes;
+    node.layer = index + 1;
+    node.keep = layer->keep;
+    return tl_add_node(env, graph, &node, NULL);
+}
+
+// The chain as a graph, and one kernel an op named after its layer.
+static tl_result tli_add_layer_nodes(tl_env *env, const tl_layer *layers, int32_t layer_count,
+                                     uint64_t input_bytes, tl_graph *graph, tl_kernel *kernels,
+                                     char *ops) {
+    tl_node_desc input;
+    tl_result result;
+    int32_t i;
+    tli_zero(&input, sizeof input);
+    input.name = "input";
+    input.op = "input";
+    input.output_bytes = &input_bytes;
+    input.output_count = 1;
+    result = tl_add_node(env, graph, &input, NULL);
+    for (i = 0; i < layer_count && !result; i++) {
+        result = tli_add_layer_node(env, graph, &layers[i], i, ops + (size_t)i * 24);
+        kernels[i].op = ops + (size_t)i * 24;
+        kernels[i].forward = layers[i].forward;
+        kernels[i].backward = layers[i].backward;
+        kernels[i].user = layers[i].user;
+    }
+    return result;
+}
+
+TLI_IMPL tl_result tl_init_layer_run(tl_env *env, const tl_run_desc *desc, const tl_layer *layers,
+                                     int32_t layer_count, uint64_t input_bytes, tl_run **run) {
+    tl_run_desc layered;
+    tl_graph graph;
+    tl_kernel *kernels;
+    char *ops;
+    tl_result result;
+    TL_ASSERT(desc && desc->backend && layers && run);
+    *run = NULL;
+    if (layer_count < 1)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, "tl_init_layer_run", "layer_count: must be > 0");
+    tl_init_graph(&graph);
+    kernels = (tl_kernel *)tli_alloc_array(env, (uint64_t)layer_count, sizeof *kernels);
+    ops = (char *)tli_alloc_array(env, (uint64_t)layer_count, 24);
+    result = kernels && ops
+                 ? tli_add_layer_nodes(env, layers, layer_count, input_bytes, &graph, kernels, ops)
+                 : tli_fail(env, TL_ERROR_NO_MEMORY, "tl_init_layer_run", "layers");
+    layered = *desc;
+    layered.graph = NULL;
+    layered.kernels = kernels;
+    layered.kernel_count = layer_count;
+    if (result) tl_free_graph(env, &graph);
+    else result = tli_init_run(env, &layered, &graph, run);
+    tli_release(env, kernels);
+    tli_release(env, ops);
+    return result;
+}
+
+// The goals of a pass by hand; the last one closes it.
+static tl_result tli_run_goal(tl_run *run, int32_t id, int backward, int is_last) {
+    tl_result result;
+    run->by_hand = 1;
+    result = tli_online_reach_goal(run, id, backward);
+    if (result) (void)tli_abort_pass(run, result);
+    else result = tli_run_steps(run);
+    run->by_hand = 0;
+    return result || !is_last ? result : tli_run_steps(run);
+}
+
+static tl_result tli_fail_layer_turn(tl_run *run, const char *function) {
+    return tli_fail(run->env, TL_ERROR_INVALID_ARG, function,
+                    "layer: forward goes 0, 1, ... to the last, then backward down to 0, on an "
+                    "online run over layers");
+}
+
+TLI_IMPL tl_result tl_run_forward(tl_run *run, int32_t layer) {
+    tl_result result = TL_OK;
+    int32_t id, last;
+    TL_ASSERT(run);
+    last = run->graph->node_count - 1;
+    if (!run->is_online || !run->owns_layers || layer < 0 || layer >= last)
+        return tli_fail_layer_turn(run, "tl_run_forward");
+    id = layer + 1;
+    if (!run->active && layer == 0) result = tl_start_pass(run, 0);
+    if (result) return result;
+    if (run->active && run->online.next_forward == 0) run->online.next_forward = 1;  // the input
+    if (!run->active || id != run->online.next_forward)
+        return tli_fail_layer_turn(run, "tl_run_forward");
+    run->online.next_forward = id + 1;
+    return tli_run_goal(run, id, 0, run->inference && id == last);
+}
+
+TLI_IMPL tl_result tl_run_backward(tl_run *run, int32_t layer) {
+    TL_ASSERT(run);
+    if (!run->is_online || !run->owns_layers || !run->active || run->inference || layer < 0 ||
+        run->online.next_forward != run->graph->node_count ||
+        layer != run->online.next_backward - 1)
+        return tli_fail_layer_turn(run, "tl_run_backward");
+    run->online.next_backward = layer;
+    return tli_run_goal(run, layer + 1, 1, layer == 0);
+}
+
+TLI_IMPL tl_result tl_enable_checkpoints(tl_run *run, int32_t on) {
+    TL_ASSERT(run);
+    if (run->active || !run->is_online)
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, "tl_enable_checkpoints",
+                        "run: not online, or a pass is under way");
+    run->checkpoints_on = on != 0;
+    return TL_OK;
+}
+
+TLI_IMPL int tl_uses_checkpoints(const tl_run *run) { return run->checkpoints_on; }
+
+#ifndef TL_NO_TRACE

@@ -1,0 +1,384 @@
+// -- the picture of a plan: a lane for each kind of step above its memory, on one time axis --
+
+typedef enum tli_lane {
+    TLI_LANE_FORWARD, TLI_LANE_AGAIN, TLI_LANE_BACKWARD, TLI_LANE_CONVERT, TLI_LANE_WAIT, TLI_LANE_SPILL,
+    TLI_LANE_FETCH, TLI_LANE_COUNT
+} tli_lane;
+
+static const char *const tli_lane_names[] = { "forward", "recompute", "backward", "convert", "wait", "spill",
+                                              "fetch" };
+static const char *const tli_lane_classes[] = { "f0", "f1", "f2", "f3", "idle", "f4", "f5" };
+
+#define TLI_LANE_HIGH  2000  // hundredths of a pixel
+#define TLI_LANE_STEP  2600
+
+typedef struct tli_gantt {
+    tli_picture      p;            // memory: the lower half
+    const tl_graph  *graph;
+    const tl_plan   *plan;
+    tl_env          *env;
+    uint64_t        *start, *end;  // [count] of each step; in one block with live and host
+    uint64_t        *live, *host;  // [count]
+    double          *times;        // [count] when compute reaches the end of each step, in units of the axis
+    uint8_t         *lanes;        // [count] tli_lane; TLI_LANE_COUNT = not drawn
+    int32_t          count;        // steps, at least 1
+    int              by_step;      // 1 = nothing takes time: the axis counts steps
+    double           unit;         // cost in one unit of the time axis
+    int32_t          tops[TLI_LANE_COUNT];  // of each lane; 0 = not drawn
+    int32_t          lanes_bottom;
+    int32_t          legend_left;  // where the next entry goes
+    tl_memory_curve  curves[2];
+    char             title[64], time_label[48];
+    tli_peak         peak;
+} tli_gantt;
+
+static const char tli_plan_style_text[] =
+    "<style>\n"
+    ".idle{fill:#b6bec8}.cut{stroke:#fff}.bar{font-size:11px;fill:#fff;pointer-events:none}\n"
+    ".at{fill:none;stroke:#818b98;stroke-dasharray:3 3}.hover{fill-opacity:0}\n"
+    "@media (prefers-color-scheme:dark){.idle{fill:#4d5560}.cut{stroke:#0d1117}.bar{fill:#0d1117}}\n"
+    "</style>\n";
+
+static tli_lane tli_find_lane(const tli_gantt *g, int32_t index, uint8_t *ran) {
+    const tl_step *step = &g->plan->steps[index];
+    int takes_time = g->by_step || g->end[index] > g->start[index], again;
+    switch ((tl_step_kind)step->kind) {
+    case TL_STEP_FORWARD:
+    case TL_STEP_FORWARD_INPLACE:
+    case TL_STEP_FORWARD_SAVE:
+        again = ran[step->node];
+        ran[step->node] = 1;
+        return again ? TLI_LANE_AGAIN : TLI_LANE_FORWARD;
+    case TL_STEP_BACKWARD: return TLI_LANE_BACKWARD;
+    case TL_STEP_SPILL: return TLI_LANE_SPILL;
+    case TL_STEP_FETCH: return TLI_LANE_FETCH;
+    case TL_STEP_WAIT: return takes_time ? TLI_LANE_WAIT : TLI_LANE_COUNT;
+    case TL_STEP_COMPRESS:
+    case TL_STEP_EXPAND: return TLI_LANE_CONVERT;
+    case TL_STEP_DROP:
+    case TL_STEP_DROP_SAVED:
+    case TL_STEP_DROP_HOST:
+    case TL_STEP_COUNT: break;
+    }
+    return TLI_LANE_COUNT;
+}
+
+// The unit of the time axis: of nanoseconds where a device says what they are, else a power of 1000.
+static void tli_scale_time(tli_gantt *g, uint64_t total, int has_device) {
+    static const char *const seconds[] = { "simulated time, ns", "simulated time, us", "simulated time, ms",
+                                           "simulated time, s" };
+    static const char *const costs[] = { "cost", "cost, thousands", "cost, millions", "cost, 10^9",
+                                         "cost, 10^12", "cost, 10^15", "cost, 10^18" };
+    int power = 0, most = has_device ? 3 : 6;
+    tli_writer w = tli_writer_of(g->time_label, sizeof g->time_label);
+    g->by_step = !total;
+    g->unit = 1;
+    for (; total >= 10000 && power < most; total /= 1000) { power++; g->unit *= 1000; }
+    tli_put(&w, g->by_step ? "step" : has_device ? seconds[power] : costs[power]);
+    tli_finish(&w);
+}
+
+// Times, lanes and curves from the simulation.
+static tl_result tli_read_gantt(tli_gantt *g, int has_device) {
+    uint8_t *ran = (uint8_t *)tli_alloc_array(g->env, (uint64_t)g->graph->node_count, 1);
+    uint64_t total = 0, now = 0;
+    int32_t i;
+    if (!ran) return tli_fail(g->env, TL_ERROR_NO_MEMORY, "tl_write_plan_svg", "no memory for the picture");
+    for (i = 0; i < g->plan->step_count; i++) if (g->end[i] > total) total = g->end[i];
+    tli_scale_time(g, total, has_device);
+    for (i = 0; i < g->plan->step_count; i++) {
+        tl_step_kind kind = (tl_step_kind)g->plan->steps[i].kind;
+        if (g->by_step) { g->start[i] = (uint64_t)i; g->end[i] = (uint64_t)i + 1; }
+        if (g->by_step || (kind != TL_STEP_SPILL && kind != TL_STEP_FETCH)) now = g->end[i];
+        g->times[i] = (double)now / g->unit;
+        g->lanes[i] = (uint8_t)tli_find_lane(g, i, ran);
+        if (g->lanes[i] < TLI_LANE_COUNT) g->tops[g->lanes[i]] = 1;
+    }
+    tli_release(g->env, ran);
+    if (!g->plan->step_count) {  // a plan of no steps: what the inputs hold, for a unit of time
+        g->times[0] = 1;
+        g->live[0] = g->peak.report.peak_bytes;
+    }
+    g->p.last_time = (double)total / g->unit;
+    if (g->p.last_time < g->times[g->count - 1]) g->p.last_time = g->times[g->count - 1];
+    return TL_OK;
+}
+
+static void tli_lay_out_gantt(tli_gantt *g) {
+    tli_picture *p = &g->p;
+    tli_writer w = tli_writer_of(g->title, sizeof g->title);
+    int32_t top = 10800, lane, i;
+    tli_put(&w, "plan of ");
+    tli_put_i64(&w, g->plan->step_count);
+    tli_put(&w, g->plan->step_count == 1 ? " step on " : " steps on ");
+    tli_put_i64(&w, g->graph->node_count);
+    tli_put(&w, g->graph->node_count == 1 ? " node" : " nodes");
+    tli_finish(&w);
+    for (lane = 0; lane < TLI_LANE_COUNT; lane++)
+        if (g->tops[lane]) { g->tops[lane] = top; top += TLI_LANE_STEP; }
+    g->lanes_bottom = top;
+    for (i = 0; i < 2; i++) {
+        g->curves[i].live_bytes = i ? g->host : g->live;
+        g->curves[i].times = g->times;
+        g->curves[i].count = g->count;
+        g->curves[i].label = i ? "host" : "device";
+    }
+    p->curves = g->curves;
+    p->curve_count = g->peak.report.host_peak_bytes ? 2 : 1;
+    p->colour = 6;
+    p->width = 1200;
+    p->title = g->title;
+    p->time_label = g->time_label;
+    p->whole_steps = g->by_step || g->unit == 1;
+    p->plot = tli_box_of(8400, top + 4000, 117000, top + 28000);
+    for (i = 0; i < p->curve_count; i++) {
+        int32_t k;
+        for (k = 0; k < g->count; k++)
+            if (g->curves[i].live_bytes[k] > g->curves[i].live_bytes[p->peak_steps[i]]) p->peak_steps[i] = k;
+        if (g->curves[i].live_bytes[p->peak_steps[i]] > p->peak_bytes)
+            p->peak_bytes = g->curves[i].live_bytes[p->peak_steps[i]];
+    }
+}
+
+// "cost 133, 1.0813 x every call once; peak 496 B at step 16, backward of join: relu2 96 B, ..."
+static void tli_draw_summary(tli_gantt *g) {
+    tli_stream *s = &g->p.out;
+    const tl_report *r = &g->peak.report;
+    char name[400];
+    tli_writer w = tli_writer_of(name, sizeof name);
+    int32_t i, rows = g->peak.live_count < 3 ? g->peak.live_count : 3;
+    tli_send_text_start(s, 2400, 6000, "");
+    tli_send(s, "cost ");
+    tli_send_u64(s, r->cost);
+    if (r->base_cost) {
+        tli_send(s, ", ");
+        tli_send_decimal(s, tli_find_share(r->cost, r->base_cost), 4);
+        tli_send(s, " x every call once");
+    }
+    tli_send(s, "; peak ");
+    tli_send_size(s, r->peak_bytes);
+    tli_send(s, r->peak_step < 0 ? " " : " at ");
+    tli_put_step(&w, g->graph, g->plan, r->peak_step);
+    tli_finish(&w);
+    tli_send_text(s, name, 60);
+    for (i = 0; i < rows; i++) {
+        tli_send(s, i ? ", " : ": ");
+        tli_name_made(g->graph, &g->peak.live[i], name, sizeof name);
+        tli_send_text(s, name, 24);
+        tli_send(s, " ");
+        tli_send_size(s, g->peak.live[i].bytes);
+    }
+    if (rows < g->peak.live_count) {
+        tli_send_number(s, ", ", g->peak.live_count - rows);
+        tli_send(s, " more");
+    }
+    tli_send(s, "</text>\n");
+}
+
+static void tli_draw_legend_entry(tli_gantt *g, const char *fill, const char *name) {
+    tli_stream *s = &g->p.out;
+    tli_send(s, "<rect class=\"");
+    tli_send(s, fill);
+    tli_send_move(s, "\" x=\"", g->legend_left, "\" y=\"", 7700);
+    tli_send(s, "\" rx=\"2\" width=\"18\" height=\"10\"/>\n");
+    tli_send_text_start(s, g->legend_left + 2600, 8700, " class=\"label\"");
+    tli_send(s, name);
+    tli_send(s, "</text>\n");
+    g->legend_left += ((int32_t)tli_text_length(name) * TLI_LETTER) + 5200;
+}
+
+static void tli_draw_lane_names(tli_gantt *g) {
+    tli_stream *s = &g->p.out;
+    int32_t lane;
+    g->legend_left = 2400;
+    for (lane = 0; lane < TLI_LANE_COUNT; lane++) {
+        if (!g->tops[lane]) continue;
+        tli_draw_legend_entry(g, tli_lane_classes[lane], tli_lane_names[lane]);
+        tli_send_text_start(s, 7600, g->tops[lane] + 1450, " text-anchor=\"end\"");
+        tli_send(s, tli_lane_names[lane]);
+        tli_send(s, "</text>\n");
+        tli_send_move(s, "<path class=\"grid\" d=\"M", g->p.plot.left, " ", g->tops[lane] + 2300);
+        tli_send(s, "H");
+        tli_send_place(s, g->p.plot.right);
+        tli_send(s, "\"/>\n");
+    }
+    tli_draw_legend_entry(g, "f6", "device memory");
+    if (g->p.curve_count == 2) tli_draw_legend_entry(g, "f7", "host memory");
+}
+
+static int32_t tli_gantt_place(const tli_gantt *g, uint64_t cost) {
+    return tli_time_place(&g->p, (double)cost / g->unit);
+}
+
+// What the pointer is told: "conv1", "recompute, step 17", when and how long, how much memory.
+static void tli_send_hover(tli_gantt *g, int32_t first, int32_t last, int32_t members) {
+    tli_stream *s = &g->p.out;
+    const tl_step *step = &g->plan->steps[first];
+    tli_send(s, "<title>");
+    tli_send_text(s, tl_name_node(g->graph, step->node), 255);
+    if (step->output != TL_ALL_OUTPUTS) tli_send_number(s, ".", step->output);
+    if (members > 1) {
+        tli_send(s, " ... ");
+        tli_send_text(s, tl_name_node(g->graph, g->plan->steps[last].node), 255);
+    }
+    tli_send(s, "\n");
+    tli_send(s, tli_lane_names[g->lanes[first]]);
+    tli_send_number(s, ", step ", first);
+    if (members > 1) {
+        tli_send_number(s, " to ", last);
+        tli_send_number(s, ": ", members);
+        tli_send(s, " of them");
+    }
+    if (!g->by_step) {
+        tli_send(s, "\nfrom ");
+        tli_send_u64(s, g->start[first]);
+        tli_send(s, " to ");
+        tli_send_u64(s, g->end[last]);
+        tli_send(s, ": ");
+        tli_send_u64(s, g->end[last] - g->start[first]);
+    }
+    tli_send(s, "\n");
+    tli_send_size(s, g->live[last]);
+    tli_send(s, " live</title>");
+}
+
+static void tli_draw_bar(tli_gantt *g, int32_t first, int32_t last, int32_t members, int32_t left,
+                         int32_t right) {
+    tli_stream *s = &g->p.out;
+    int32_t lane = g->lanes[first], letters = (right - left - 800) / 640;
+    const char *name = tl_name_node(g->graph, g->plan->steps[first].node);
+    tli_send(s, "<rect class=\"");
+    tli_send(s, tli_lane_classes[lane]);
+    tli_send(s, right - left > 400 ? " cut" : "");
+    tli_send_move(s, "\" x=\"", left, "\" y=\"", g->tops[lane]);
+    tli_send_move(s, "\" width=\"", right - left, "\" height=\"", TLI_LANE_HIGH);
+    tli_send(s, "\">");
+    tli_send_hover(g, first, last, members);
+    tli_send(s, "</rect>\n");
+    if (members > 1 || letters < 2 || (letters < 5 && letters < (int32_t)tli_text_length(name))) return;
+    tli_send_text_start(s, left + 400, g->tops[lane] + 1400, " class=\"bar\"");
+    tli_send_text(s, name, letters < (int32_t)tli_text_length(name) ? letters - 1 : letters);
+    tli_send(s, "</text>\n");
+}
+
+// The bars of a lane. Narrower ones than a pixel are drawn together with those beside them.
+static void tli_draw_lane(tli_gantt *g, int32_t lane) {
+    int32_t first = -1, last = -1, members = 0, left = 0, right = 0, i;
+    for (i = 0; i < g->plan->step_count && !g->p.out.result; i++) {
+        int32_t from, to;
+        if (g->lanes[i] != lane) continue;
+        from = tli_gantt_place(g, g->start[i]);
+        to = tli_gantt_place(g, g->end[i]);
+        if (to - from < 60) to = from + 60;  // to be seen, and found by a pointer
+        if (members && to - from < 100 && from - right <= 50 && right - left < 400) {
+            if (to > right) right = to;
+        } else {
+            if (members) tli_draw_bar(g, first, last, members, left, right);
+            first = i;
+            members = 0;
+            left = from > right ? from : right;
+            right = to > left ? to : left + 20;
+        }
+        last = i;
+        members++;
+        if (to - from >= 100) { tli_draw_bar(g, first, last, members, left, right); members = 0; }
+    }
+    if (members) tli_draw_bar(g, first, last, members, left, right);
+}
+
+// Where the peak is, through all lanes, and what lives there for the pointer.
+static void tli_draw_peak_line(tli_gantt *g) {
+    tli_stream *s = &g->p.out;
+    tli_place at = tli_find_peak_place(&g->p, 0);
+    char name[400];
+    int32_t i;
+    tli_send_move(s, "<path class=\"at\" d=\"M", at.x, " ", 10400);
+    tli_send(s, "V");
+    tli_send_place(s, g->p.plot.bottom);
+    tli_send_move(s, "\"/>\n<circle class=\"hover\" cx=\"", at.x, "\" cy=\"", at.y);
+    tli_send(s, "\" r=\"9\"><title>");
+    for (i = 0; i < g->peak.live_count && i < TLI_EXPLAIN_ROWS; i++) {
+        if (i) tli_send(s, "\n");
+        tli_send_size(s, g->peak.live[i].bytes);
+        tli_send(s, "  ");
+        tli_name_made(g->graph, &g->peak.live[i], name, sizeof name);
+        tli_send_text(s, name, 300);
+    }
+    if (i < g->peak.live_count) { tli_send_number(s, "\n", g->peak.live_count - i); tli_send(s, " more"); }
+    tli_send(s, "</title></circle>\n");
+}
+
+static void tli_draw_gantt(tli_gantt *g) {
+    tli_picture *p = &g->p;
+    int32_t lane;
+    tli_draw_head(p);
+    tli_send(&p->out, tli_plan_style_text);
+    tli_draw_summary(g);
+    tli_draw_lane_names(g);
+    tli_draw_time_grid(p, 10400);
+    for (lane = 0; lane < TLI_LANE_COUNT; lane++) if (g->tops[lane]) tli_draw_lane(g, lane);
+    tli_draw_byte_axis(p);
+    tli_draw_curves(p);
+    tli_draw_time_axis(p);
+    tli_draw_peaks(p);
+    tli_draw_peak_line(g);
+    tli_send(&p->out, "</svg>\n");
+}
+
+static tl_result tli_alloc_gantt(tli_gantt *g) {
+    uint64_t count;
+    g->count = g->plan->step_count ? g->plan->step_count : 1;
+    count = (uint64_t)g->count;
+    g->start = (uint64_t *)tli_alloc_array(g->env, 4 * count, sizeof *g->start);
+    g->times = (double *)tli_alloc_array(g->env, count, sizeof *g->times);
+    g->lanes = (uint8_t *)tli_alloc_array(g->env, count, 1);
+    if (!g->start || !g->times || !g->lanes)
+        return tli_fail(g->env, TL_ERROR_NO_MEMORY, "tl_write_plan_svg", "no memory for the picture");
+    g->end = g->start + count;
+    g->live = g->end + count;
+    g->host = g->live + count;
+    return TL_OK;
+}
+
+static tl_result tli_write_gantt(tli_gantt *g, const tl_device *device, tl_sink sink) {
+    tl_simulate_desc desc;
+    tl_result result = tli_check_plan(g->env, "tl_write_plan_svg", g->plan);
+    if (!result) result = tli_alloc_gantt(g);
+    if (result) return result;
+    tli_zero(&desc, sizeof desc);
+    desc.graph = g->graph;
+    desc.plan = g->plan;
+    desc.device = device;
+    desc.live_bytes = g->live;
+    desc.host_bytes = g->host;
+    desc.start_cost = g->start;
+    desc.end_cost = g->end;
+    result = tli_find_peak(g->env, "tl_write_plan_svg", &desc, &g->peak);
+    if (!result) result = tli_read_gantt(g, device != NULL);
+    if (result) return result;
+    tli_sort_largest(&g->peak, g->peak.live_count < TLI_EXPLAIN_ROWS ? g->peak.live_count : TLI_EXPLAIN_ROWS);
+    tli_lay_out_gantt(g);
+    tli_scale_byte_axis(&g->p);
+    tli_open_stream(&g->p.out, sink);
+    tli_draw_gantt(g);
+    return tli_close_stream(&g->p.out, g->env, "tl_write_plan_svg");
+}
+
+TLI_IMPL tl_result tl_write_plan_svg(tl_env *env, const tl_graph *graph, const tl_plan *plan,
+                                     const tl_device *device, tl_sink sink) {
+    tli_gantt g;
+    tl_result result;
+    TL_ASSERT(graph && plan && sink.write);
+    tli_zero(&g, sizeof g);
+    g.env = env;
+    g.graph = graph;
+    g.plan = plan;
+    result = tli_write_gantt(&g, device, sink);
+    tli_release(env, g.start);
+    tli_release(env, g.times);
+    tli_release(env, g.lanes);
+    tli_release(env, g.peak.live);
+    return result;
+}
+
+#ifndef TL_NO_PLANNERS

@@ -1,0 +1,209 @@
+// ============================================================================
+// [13] TRACE (implementation)
+// ============================================================================
+
+struct tl_trace {
+    tl_env       *env;
+    tl_run_event *events;    // [capacity] the first `kept` are set
+    int32_t       capacity, kept, dropped;
+};
+
+TLI_IMPL tl_result tl_init_trace(tl_env *env, int32_t capacity, tl_trace **trace) {
+    tl_trace *made;
+    TL_ASSERT(trace);
+    *trace = NULL;
+    if (capacity < 1) return tli_fail(env, TL_ERROR_INVALID_ARG, "tl_init_trace", "capacity: must be > 0");
+    made = (tl_trace *)tli_alloc_array(env, 1, sizeof *made);
+    if (made) made->events = (tl_run_event *)tli_alloc_array(env, (uint64_t)capacity, sizeof *made->events);
+    if (!made || !made->events) {
+        tli_release(env, made);
+        return tli_fail(env, TL_ERROR_NO_MEMORY, "tl_init_trace", "capacity: no memory for the events");
+    }
+    made->env = env;
+    made->capacity = capacity;
+    *trace = made;
+    return TL_OK;
+}
+
+TLI_IMPL void tl_free_trace(tl_trace *trace) {
+    tl_env *env = trace ? trace->env : NULL;
+    if (!trace) return;
+    tli_release(env, trace->events);
+    tli_release(env, trace);
+}
+
+TLI_IMPL void tl_reset_trace(tl_trace *trace) {
+    TL_ASSERT(trace);
+    trace->kept = 0;
+    trace->dropped = 0;
+}
+
+TLI_IMPL void tl_record_event(const tl_run_event *event, void *trace) {
+    tl_trace *into = (tl_trace *)trace;
+    TL_ASSERT(event && trace);
+    if (into->kept < into->capacity) into->events[into->kept++] = *event;
+    else if (into->dropped < INT32_MAX) into->dropped++;
+}
+
+TLI_IMPL void tl_measure_trace(const tl_trace *trace, int32_t *kept, int32_t *dropped) {
+    TL_ASSERT(trace);
+    if (kept) *kept = trace->kept;
+    if (dropped) *dropped = trace->dropped;
+}
+
+TLI_IMPL const tl_run_event *tl_find_event(const tl_trace *trace, int32_t index) {
+    TL_ASSERT(trace);
+    return index >= 0 && index < trace->kept ? &trace->events[index] : NULL;
+}
+
+#ifndef TL_NO_TEXT
+// -- the trace as JSON --
+
+typedef struct tli_trace_writer {
+    tli_stream      out;
+    const tl_trace *trace;
+    const tl_graph *graph;
+    uint64_t        origin_ns;      // the earliest start
+    int             has_clock;      // 0 = every time is 0: each step is drawn 1 us long
+    uint64_t        lane_end_ns[2];  // of compute, of copies
+    uint64_t        bytes[2];       // last written of device, of host
+} tli_trace_writer;
+
+// The event that issued the copy which this WAIT ends; -1 = not in the trace.
+static int32_t tli_find_issue(const tl_trace *trace, int32_t wait) {
+    const tl_run_event *end = &trace->events[wait];
+    int32_t i;
+    for (i = wait - 1; i >= 0; i--) {
+        const tl_run_event *event = &trace->events[i];
+        const tl_step *step = &event->step;
+        if (event->training_step != end->training_step || event->micro_batch != end->micro_batch) return -1;
+        if (step->kind != TL_STEP_SPILL && step->kind != TL_STEP_FETCH) continue;
+        if (step->node != end->step.node) continue;
+        if (step->output == end->step.output) return i;
+        if (step->output == TL_ALL_OUTPUTS || end->step.output == TL_ALL_OUTPUTS) return i;
+    }
+    return -1;
+}
+
+// What a step does, in words; a WAIT ends the copy that its issue began.
+static const char *tli_explain_event(const tl_run_event *event, const tl_run_event *issue) {
+    switch ((tl_step_kind)event->step.kind) {
+    case TL_STEP_FORWARD:
+    case TL_STEP_FORWARD_INPLACE:
+    case TL_STEP_FORWARD_SAVE: return event->recompute ? "recompute " : "forward ";
+    case TL_STEP_BACKWARD: return "backward ";
+    case TL_STEP_DROP: return "drop ";
+    case TL_STEP_DROP_SAVED: return "drop saved ";
+    case TL_STEP_SPILL: return "start spill ";
+    case TL_STEP_FETCH: return "start fetch ";
+    case TL_STEP_WAIT: return !issue ? "copy " : issue->step.kind == TL_STEP_SPILL ? "spill " : "fetch ";
+    case TL_STEP_DROP_HOST: return "drop host copy ";
+    case TL_STEP_COMPRESS: return "compress ";
+    case TL_STEP_EXPAND: return "expand ";
+    case TL_STEP_COUNT: break;
+    }
+    return "unknown step ";
+}
+
+// "recompute conv1", "spill conv1.0"; names of checked graphs are never cut
+static void tli_send_event_name(tli_trace_writer *t, const tl_run_event *event, const tl_run_event *issue) {
+    char name[320], quoted[6 * sizeof name + 2];
+    const tl_step *step = &event->step;
+    tli_writer w = tli_writer_of(name, sizeof name);
+    tli_put(&w, tli_explain_event(event, issue));
+    tli_put(&w, tl_name_node(t->graph, step->node));
+    if (!tli_acts_on_node((tl_step_kind)step->kind) && step->output != TL_ALL_OUTPUTS) {
+        tli_put(&w, ".");
+        tli_put_i64(&w, step->output);
+    }
+    tli_finish(&w);
+    w = tli_writer_of(quoted, sizeof quoted);
+    tli_put_json_text(&w, name);
+    tli_send_bytes(&t->out, quoted, w.length);
+}
+
+static void tli_send_counter(tli_trace_writer *t, const char *name, tl_tier tier, uint64_t bytes,
+                             uint64_t ns) {
+    if (t->bytes[tier] == bytes) return;
+    t->bytes[tier] = bytes;
+    tli_send(&t->out, ",\n{\"name\":\"");
+    tli_send(&t->out, name);
+    tli_send(&t->out, "\",\"ph\":\"C\",\"pid\":1,\"ts\":");
+    tli_send_decimal(&t->out, ns, 3);
+    tli_send(&t->out, ",\"args\":{\"bytes\":");
+    tli_send_u64(&t->out, bytes);
+    tli_send(&t->out, "}}");
+}
+
+// One complete event. Those of a thread must not overlap: a copy begins when it was issued and the
+// one before it has ended.
+static void tli_send_event(tli_trace_writer *t, int32_t index) {
+    const tl_run_event *event = &t->trace->events[index];
+    int copies = event->step.kind == TL_STEP_WAIT;
+    int32_t issued = copies ? tli_find_issue(t->trace, index) : -1;
+    uint64_t start = event->start_ns - t->origin_ns, end = event->end_ns - t->origin_ns;
+    tli_stream *out = &t->out;
+    if (!t->has_clock) {
+        start = (uint64_t)(issued < 0 ? index : issued) * 1000;
+        end = (uint64_t)index * 1000 + 1000;
+    }
+    if (start < t->lane_end_ns[copies]) start = t->lane_end_ns[copies];
+    if (event->end_ns < event->start_ns || end < start) end = start;
+    t->lane_end_ns[copies] = end;
+    tli_send(out, ",\n{\"name\":");
+    tli_send_event_name(t, event, issued < 0 ? NULL : &t->trace->events[issued]);
+    tli_send(out, copies ? ",\"cat\":\"copy\",\"ph\":\"X\",\"pid\":1,\"tid\":2,\"ts\":"
+                         : ",\"cat\":\"compute\",\"ph\":\"X\",\"pid\":1,\"tid\":1,\"ts\":");
+    tli_send_decimal(out, start, 3);
+    tli_send(out, ",\"dur\":");
+    tli_send_decimal(out, end - start, 3);
+    tli_send(out, ",\"args\":{\"step\":");
+    tli_send_i32(out, event->index);
+    tli_send(out, ",\"micro_batch\":");
+    tli_send_i32(out, event->micro_batch);
+    tli_send(out, ",\"training_step\":");
+    tli_send_u64(out, event->training_step);
+    tli_send(out, ",\"device_bytes\":");
+    tli_send_u64(out, event->device_bytes);
+    tli_send(out, "}}");
+    tli_send_counter(t, "device memory", TL_TIER_DEVICE, event->device_bytes, copies ? end : start);
+    tli_send_counter(t, "host memory", TL_TIER_HOST, event->host_bytes, end);
+}
+
+static void tli_find_clock(tli_trace_writer *t) {
+    int32_t i;
+    t->origin_ns = t->trace->kept ? t->trace->events[0].start_ns : 0;
+    for (i = 0; i < t->trace->kept; i++) {
+        const tl_run_event *event = &t->trace->events[i];
+        if (event->start_ns < t->origin_ns) t->origin_ns = event->start_ns;
+        if (event->end_ns) t->has_clock = 1;
+    }
+}
+
+static const char tli_trace_head[] =
+    "{\"traceEvents\":[\n"
+    "{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":1,\"args\":{\"name\":\"tl_strategy\"}},\n"
+    "{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":1,\"tid\":1,\"args\":{\"name\":\"compute\"}},\n"
+    "{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":1,\"tid\":2,\"args\":{\"name\":\"copies\"}}";
+
+TLI_IMPL tl_result tl_write_trace_json(tl_env *env, const tl_trace *trace, const tl_graph *graph,
+                                       tl_sink sink) {
+    tli_trace_writer t;
+    int32_t i;
+    TL_ASSERT(trace && graph && sink.write);
+    tli_zero(&t, sizeof t);
+    tli_open_stream(&t.out, sink);
+    t.trace = trace;
+    t.graph = graph;
+    t.bytes[TL_TIER_DEVICE] = UINT64_MAX;  // the first event writes its count; the host's starts at 0
+    tli_find_clock(&t);
+    tli_send(&t.out, tli_trace_head);
+    for (i = 0; i < trace->kept && !t.out.result; i++) tli_send_event(&t, i);
+    tli_send(&t.out, "\n],\"displayTimeUnit\":\"ms\",\"otherData\":{\"kept\":");
+    tli_send_i32(&t.out, trace->kept);
+    tli_send(&t.out, ",\"dropped\":");
+    tli_send_i32(&t.out, trace->dropped);
+    tli_send(&t.out, "}}\n");
+    return tli_close_stream(&t.out, env, "tl_write_trace_json");
+}
+

@@ -1,0 +1,23 @@
+#ifdef TL_VK_BACKEND_IMPLEMENTATION
+#ifndef TL_VK_BACKEND_IMPLEMENTATION_DONE
+#define TL_VK_BACKEND_IMPLEMENTATION_DONE
+
+#include <string.h>
+#ifdef TL_STRATEGY_STATIC
+#define TLI_VK_IMPL static inline
+#else
+#define TLI_VK_IMPL
+#endif
+#define TLI_VK_NAME(id, name, help) name,  // undefined again at the end
+
+#ifdef TL_VK_OPEN_LOADER
+#ifdef _WIN32
+#ifndef WIN32_LEAN_AND_MEAN
+#define WIN32_LEAN_AND_MEAN
+#endif
+#include <windows.h>
+#else
+#include <dlfcn.h>
+#endif
+#endif
+

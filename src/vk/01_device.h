@@ -1,0 +1,70 @@
+// ============================================================================
+// [1] DEVICE -- borrow the engine's device, or make one
+//
+//     engine:      instance, device, queue  --borrowed-->  tl_vk_backend_desc.device
+//     standalone:  tl_vk_init_device        --made for you-->  the same struct
+//
+// The owner of a device knows what was enabled on it and Vulkan cannot be asked, so the
+// struct says it. Nothing that is not declared here is used.
+// ============================================================================
+
+// A device and what its owner enabled. Everything in it must outlive the backends made from it.
+typedef struct tl_vk_device {
+    PFN_vkGetInstanceProcAddr get_instance_proc;  // 0 = see TL_VK_LINKED and TL_VK_OPEN_LOADER
+    VkInstance         instance;
+    VkPhysicalDevice   physical;
+    VkDevice           device;
+    uint32_t           api_version;      // that instance and device were created for; 0 = Vulkan 1.0
+    const char *const *extensions;       // [extension_count] enabled on the device
+    uint32_t           extension_count;
+    int32_t            timeline_enabled; // 1 = the feature timelineSemaphore is; 0 = fences are used
+    VkQueue            queue;            // with compute; VK_NULL_HANDLE = record mode, see [3] FRAMES
+    uint32_t           queue_family;     // of the queue; in record mode of the caller's command buffers
+    VkQueue            transfer_queue;   // for copies between the tiers, needs timelines and a queue;
+                                         // VK_NULL_HANDLE = the queue
+    uint32_t           transfer_family;
+    void             (*lock_queue)(void *user);    // around every use of a queue; both or neither
+    void             (*unlock_queue)(void *user);
+    void              *lock_user;
+    const VkAllocationCallbacks *callbacks;        // for every vkCreate and vkAllocateMemory; 0 = none
+    void              *owned;            // set by tl_vk_init_device, 0 elsewhere
+} tl_vk_device;
+
+typedef struct tl_vk_device_desc {
+    PFN_vkGetInstanceProcAddr get_instance_proc;  // as in tl_vk_device
+    int32_t  number;             // 1 = the first that tl_vk_read_devices lists; 0 = the first GPU, else
+                                 // the first of any kind
+    uint32_t api_version;        // 0 = Vulkan 1.1, or what the loader and the device have if that is less
+    int32_t  validates;          // 1 = with VK_LAYER_KHRONOS_validation, or TL_ERROR_NOT_FOUND
+    PFN_vkDebugUtilsMessengerCallbackEXT message;  // its messages; 0 = those of the layer's settings
+    void    *message_user;
+    int32_t  enable_transfer;    // 1 = a transfer queue of a family of its own, where there is one
+} tl_vk_device_desc;
+
+// One device of the machine.
+typedef struct tl_vk_device_info {
+    char     name[VK_MAX_PHYSICAL_DEVICE_NAME_SIZE];
+    VkPhysicalDeviceType type;   // VK_PHYSICAL_DEVICE_TYPE_CPU: a driver that computes on the host
+    uint32_t api_version, driver_version;
+    int32_t  has_compute;        // 0 = no queue that computes: tl_vk_init_device refuses it
+    uint64_t device_bytes;       // of its largest device-local heap
+} tl_vk_device_info;
+
+// List the devices of the machine.
+//
+//   infos   [capacity] filled from the start; may be NULL where capacity is 0
+//   count   how many there are, also beyond the capacity
+//
+// Errors:  TL_ERROR_NOT_FOUND: no loader, or no driver; TL_ERROR_NO_MEMORY, TL_ERROR_BACKEND.
+TLDEF tl_result tl_vk_read_devices(tl_env *env, const tl_vk_device_desc *desc, tl_vk_device_info *infos,
+                                   int32_t capacity, int32_t *count);
+
+// Make an instance, a device and a compute queue, for programs that have none.
+//
+//   device   overwritten; release with tl_vk_free_device, after all backends made from it
+//
+// Errors:  TL_ERROR_NOT_FOUND: no loader, no such device, no validation layer; TL_ERROR_UNSUPPORTED:
+//          the device has no queue that computes; TL_ERROR_NO_MEMORY, TL_ERROR_BACKEND.
+TLDEF tl_result tl_vk_init_device(tl_env *env, const tl_vk_device_desc *desc, tl_vk_device *device);
+TLDEF void      tl_vk_free_device(tl_env *env, tl_vk_device *device);
+

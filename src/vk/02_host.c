@@ -1,0 +1,816 @@
+// -- tickets --
+
+static tl_result tli_vk_submit(void *self, tl_ticket *ticket) {
+    tli_vk *b = (tli_vk *)self;
+    tl_result result;
+    ticket->value = 0;
+    if (b->lost) return tli_vk_fail_lost(b, "submit");
+    b->counters.submit_count++;
+    if (b->records) {  // what is enqueued goes into the frame that is open, or into the next
+        ticket->value = b->has_work || b->open ? b->serial : b->serial - 1;
+        return TL_OK;
+    }
+    result = tli_vk_submit_work(b, "submit");
+    if (!result) ticket->value = b->serial - 1;
+    return result;
+}
+
+static tl_result tli_vk_poll(void *self, tl_ticket ticket) {
+    tli_vk *b = (tli_vk *)self;
+    tl_result result;
+    b->counters.poll_count++;
+    if (ticket.value > b->serial || (!b->records && ticket.value == b->serial))
+        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, "poll", "ticket: was never submitted");
+    if (b->lost) return tli_vk_fail_lost(b, "poll");
+    if (ticket.value <= b->passed) return TL_OK;
+    result = tli_vk_look(b, "poll");
+    return result ? result : ticket.value <= b->passed ? TL_OK : TL_NOT_READY;
+}
+
+static tl_result tli_vk_wait(void *self, tl_ticket ticket) {
+    tli_vk *b = (tli_vk *)self;
+    b->counters.wait_count++;
+    if (ticket.value > b->serial || (!b->records && ticket.value == b->serial))
+        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, "wait", "ticket: was never submitted");
+    if (b->lost) return tli_vk_fail_lost(b, "wait");
+    return tli_vk_reach(b, ticket.value, "wait");
+}
+
+// -- staging: what the host cannot reach, or may not touch yet --
+
+static tli_vk_slot *tli_vk_slot_of(tli_vk *b, uint64_t number) { return &b->slots[number - b->slot_first]; }
+
+// Room in the ring: TL_NOT_READY where it is taken by work of frames that were not retired.
+static tl_result tli_vk_make_room(tli_vk *b, uint64_t needed, const char *function) {
+    uint64_t size = b->staging_size, at = b->staging_head % size;
+    uint64_t start = at + needed > size ? b->staging_head + size - at : b->staging_head;
+    tl_result result;
+    if (b->slot_count == 0) b->staging_tail = b->staging_head;
+    while (start + needed - b->staging_tail > size) {
+        uint64_t serial = b->slot_count ? b->slots[0].serial : 0;
+        if (serial == UINT64_MAX)
+            return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "staging: is full of ranges that are mapped");
+        result = tli_vk_reach(b, serial, function);
+        if (result) return result;
+        if (b->slot_count && b->slots[0].serial == serial && serial > b->passed)
+            return tli_vk_fail(b, TL_NOT_READY, function, "staging: is in use");
+        tli_vk_free_slots(b);
+        if (!b->slot_count) b->staging_tail = start;
+    }
+    b->staging_head = start;
+    return TL_OK;
+}
+
+// A piece of host-visible memory for a range; given back when its serial has passed.
+static tl_result tli_vk_take_staging(tli_vk *b, uint64_t bytes, const char *function, tli_vk_place *place,
+                                     uint64_t *number) {
+    uint64_t needed = tli_vk_align(bytes, b->alignment);
+    tli_vk_slot slot;
+    tl_result result;
+    if (!tli_vk_grow(b, &b->slots, &b->slot_capacity, b->slot_count, sizeof *b->slots))
+        return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the table of staging");
+    slot.serial = UINT64_MAX;
+    slot.chunk = b->staging;
+    if (needed > b->staging_size) {
+        result = tli_vk_add_chunk(b, TL_TIER_HOST, needed, 0, function, &slot.chunk);
+        if (result) return result;
+        slot.start = slot.end = b->staging_head;
+        place->at = 0;
+    } else {
+        result = tli_vk_make_room(b, needed, function);
+        if (result) return result;
+        slot.start = b->staging_head;
+        slot.end = b->staging_head += needed;
+        place->at = slot.start % b->staging_size;
+    }
+    place->chunk = slot.chunk;
+    place->bytes = bytes;
+    if (b->lost_count) tli_vk_forget_lost(b, place);  // of its last user
+    *number = b->slot_first + (uint64_t)b->slot_count;
+    b->slots[b->slot_count++] = slot;
+    b->calls.staged_bytes += bytes;
+    return TL_OK;
+}
+
+static void tli_vk_give_staging(tli_vk *b, uint64_t number, uint64_t serial) {
+    tli_vk_slot_of(b, number)->serial = serial;
+    tli_vk_free_slots(b);
+}
+
+// Enqueue a copy between a range and its staging.
+static tl_result tli_vk_stage(tli_vk *b, const tli_vk_mapping *m, int to_range, const char *function) {
+    tli_vk_op op;
+    memset(&op, 0, sizeof op);
+    op.kind = TLI_VK_OP_COPY;
+    op.to = to_range ? m->place : m->staged;
+    op.from = to_range ? m->staged : m->place;
+    return tli_vk_enqueue(b, &op, to_range ? m->range.block : 0, to_range ? 0 : m->range.block, function);
+}
+
+static void *tli_vk_address(const tli_vk *b, const tli_vk_place *place) {
+    return b->chunks[place->chunk].mapped + place->at;
+}
+
+// -- mapping --
+
+static int32_t tli_vk_find_mapping(const tli_vk *b, const tl_range *range, const void *host, int pending) {
+    int32_t i;
+    for (i = 0; i < b->mapping_count; i++) {
+        const tli_vk_mapping *m = &b->mappings[i];
+        if (m->is_pending == pending && (pending || m->host == host) && m->range.block == range->block &&
+            m->range.offset == range->offset && m->range.bytes == range->bytes)
+            return i;
+    }
+    return -1;
+}
+
+static void tli_vk_remove_mapping(tli_vk *b, int32_t i) { b->mappings[i] = b->mappings[--b->mapping_count]; }
+
+// Ask for a read whose frame has to pass first, or find that it has. TL_OK: mappings[*index] holds the bytes.
+static tl_result tli_vk_read_later(tli_vk *b, const tli_vk_mapping *wanted, uint64_t writes, int32_t *index) {
+    int32_t i = tli_vk_find_mapping(b, &wanted->range, NULL, 1);
+    tli_vk_mapping m = *wanted;
+    tl_result result;
+    if (i >= 0 && b->mappings[i].writes != writes) {  // the bytes changed since
+        tli_vk_give_staging(b, b->mappings[i].slot, b->mappings[i].serial);
+        tli_vk_remove_mapping(b, i);
+        i = -1;
+    }
+    if (i >= 0) {
+        if (b->mappings[i].serial > b->passed)
+            return tli_vk_fail(b, TL_NOT_READY, "map", "the frame that reads the range was not retired yet");
+        b->mappings[i].mode = wanted->mode;
+        *index = i;
+        return TL_OK;
+    }
+    result = tli_vk_take_staging(b, m.range.bytes, "map", &m.staged, &m.slot);
+    if (result) return result;
+    result = tli_vk_stage(b, &m, 0, "map");
+    if (result) {
+        tli_vk_give_staging(b, m.slot, 0);
+        return result;
+    }
+    m.is_pending = 1;
+    m.serial = b->serial;
+    m.writes = writes;
+    b->mappings[b->mapping_count++] = m;
+    return tli_vk_fail(b, TL_NOT_READY, "map", "the range is read by the frame that is open, or the next");
+}
+
+// Own queue: copy into staging and wait for it.
+static tl_result tli_vk_read_now(tli_vk *b, tli_vk_mapping *m) {
+    uint64_t serial;
+    tl_result result = tli_vk_take_staging(b, m->range.bytes, "map", &m->staged, &m->slot);
+    if (result) return result;
+    result = tli_vk_stage(b, m, 0, "map");
+    serial = b->serial;
+    if (!result) result = tli_vk_reach(b, serial, "map");
+    if (result) tli_vk_give_staging(b, m->slot, serial);
+    return result;
+}
+
+// Map a range where it is: TL_NOT_READY, without a word, where writing has to go through staging.
+static tl_result tli_vk_map_direct(tli_vk *b, const tli_vk_block *block, tli_vk_mapping *m) {
+    uint64_t serial = m->mode == TL_MAP_READ ? block->last_write : block->last_use;
+    VkResult result;
+    tl_result code = TL_OK;
+    if (serial > b->passed) code = b->lost ? tli_vk_fail_lost(b, "map") : tli_vk_look(b, "map");
+    if (code) return code;
+    if (serial > b->passed) {
+        if (m->mode == TL_MAP_WRITE) return TL_NOT_READY;
+        code = tli_vk_reach(b, serial, "map");
+        if (code) return code;
+    }
+    m->staged.chunk = TLI_VK_CHUNK_NONE;
+    m->host = tli_vk_address(b, &m->place);
+    if (m->mode == TL_MAP_WRITE) return TL_OK;
+    result = tli_vk_invalidate_host(b, &m->place);
+    return result ? tli_vk_fail_result(b, "map", "vkInvalidateMappedMemoryRanges", result) : TL_OK;
+}
+
+static tl_result tli_vk_map_staged(tli_vk *b, const tli_vk_block *block, tli_vk_mapping *m, int32_t *ready) {
+    VkResult invalidated;
+    tl_result result;
+    *ready = -1;
+    if (m->mode == TL_MAP_WRITE) result = tli_vk_take_staging(b, m->range.bytes, "map", &m->staged, &m->slot);
+    else if (b->records) result = tli_vk_read_later(b, m, block->writes, ready);
+    else result = tli_vk_read_now(b, m);
+    if (result) return result;
+    if (*ready >= 0) *m = b->mappings[*ready];
+    m->host = tli_vk_address(b, &m->staged);
+    if (m->mode == TL_MAP_WRITE) return TL_OK;
+    invalidated = tli_vk_invalidate_host(b, &m->staged);
+    if (!invalidated) return TL_OK;
+    if (*ready < 0) tli_vk_give_staging(b, m->slot, b->serial);
+    return tli_vk_fail_result(b, "map", "vkInvalidateMappedMemoryRanges", invalidated);
+}
+
+static tl_result tli_vk_map(void *self, tl_range range, tl_map_mode mode, void **host) {
+    tli_vk *b = (tli_vk *)self;
+    tl_result result = TL_OK;
+    int32_t ready = -1;
+    tli_vk_block *block;
+    tli_vk_mapping m;
+    *host = NULL;
+    b->counters.map_count++;
+    if (!range.bytes) return b->lost ? tli_vk_fail_lost(b, "map") : TL_OK;
+    block = tli_vk_find_range(b, &range, "map", &result);
+    if (!block) return result;
+    if (b->lost && (mode != TL_MAP_READ || block->tier != TL_TIER_HOST)) return tli_vk_fail_lost(b, "map");
+    if (!tli_vk_grow(b, &b->mappings, &b->mapping_capacity, b->mapping_count, sizeof *b->mappings))
+        return tli_vk_fail(b, TL_ERROR_NO_MEMORY, "map", "no memory for the table of mappings");
+    memset(&m, 0, sizeof m);
+    m.range = range;
+    m.mode = mode;
+    m.place = tli_vk_place_of(block, &range);
+    if (mode != TL_MAP_WRITE && b->lost_count && tli_vk_is_lost(b, &m.place))
+        return tli_vk_fail(b, TL_ERROR_STALE, "map", "range: was written by a frame that was dropped");
+    result = b->chunks[block->chunk].mapped ? tli_vk_map_direct(b, block, &m) : TL_NOT_READY;
+    if (result == TL_NOT_READY && (mode == TL_MAP_WRITE || !b->chunks[block->chunk].mapped))
+        result = tli_vk_map_staged(b, block, &m, &ready);
+    if (result) return result;
+    m.is_pending = 0;
+    if (ready >= 0) b->mappings[ready] = m;
+    else b->mappings[b->mapping_count++] = m;
+    block->map_count++;
+    *host = m.host;
+    return TL_OK;
+}
+
+// What the host wrote goes where it belongs.
+static tl_result tli_vk_unmap_written(tli_vk *b, tli_vk_mapping *m) {
+    int staged = m->staged.chunk != TLI_VK_CHUNK_NONE;
+    VkResult flushed = tli_vk_flush_host(b, staged ? &m->staged : &m->place);
+    tl_result result;
+    if (flushed) return tli_vk_fail_result(b, "unmap", "vkFlushMappedMemoryRanges", flushed);
+    if (!staged) {
+        if (b->lost_count) tli_vk_forget_lost(b, &m->place);
+        return TL_OK;
+    }
+    result = tli_vk_stage(b, m, 1, "unmap");
+    if (!result) tli_vk_give_staging(b, m->slot, b->serial);
+    return result;
+}
+
+static tl_result tli_vk_unmap(void *self, tl_range range, tl_map_mode mode, void *host) {
+    tli_vk *b = (tli_vk *)self;
+    tl_result result = TL_OK;
+    tli_vk_block *block;
+    tli_vk_mapping *m;
+    int32_t i;
+    if (!range.bytes) return TL_OK;
+    block = tli_vk_find_range(b, &range, "unmap", &result);
+    if (!block) return result;
+    i = tli_vk_find_mapping(b, &range, host, 0);
+    if (i < 0)
+        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, "unmap", "host: is not what map gave for this range");
+    m = &b->mappings[i];
+    if (mode != m->mode)
+        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, "unmap", "mode: not that of the map");
+    if (mode != TL_MAP_READ) result = b->lost ? tli_vk_fail_lost(b, "unmap") : tli_vk_unmap_written(b, m);
+    if (m->staged.chunk != TLI_VK_CHUNK_NONE && (mode == TL_MAP_READ || result))
+        tli_vk_give_staging(b, m->slot, 0);
+    tli_vk_remove_mapping(b, i);  // also where it failed: the pointer is dead, and not all callers try again
+    block->map_count--;
+    return result;
+}
+
+// -- measuring --
+
+static tl_result tli_vk_check(void *self) {
+    tli_vk *b = (tli_vk *)self;
+    return b->lost ? tli_vk_fail_lost(b, "check") : TL_OK;
+}
+
+static uint64_t tli_vk_now_ns(void *self) {
+    const tli_vk *b = (const tli_vk *)self;
+    return b->desc.now_ns ? b->desc.now_ns(b->desc.user) : 0;
+}
+
+// The heap that a tier's chunks come from first.
+static uint32_t tli_vk_heap_of(const tli_vk *b, tl_tier tier) {
+    int32_t type = tli_vk_next_type(b, tier, ~(uint32_t)0, -1);
+    return type < 0 ? 0 : b->memory.memoryTypes[type].heapIndex;
+}
+
+// What the heap still takes: as the driver says where it was enabled to, else four fifths less our own.
+static uint64_t tli_vk_heap_budget(const tli_vk *b, uint32_t heap) {
+    VkPhysicalDeviceMemoryBudgetPropertiesEXT budget;
+    VkPhysicalDeviceMemoryProperties2 properties;
+    uint64_t whole = b->memory.memoryHeaps[heap].size / 5 * 4, used = 0;
+    int32_t i;
+    for (i = 0; i < b->chunk_count; i++)
+        if (b->chunks[i].alive && !b->chunks[i].imported && b->chunks[i].memory_heap == heap)
+            used += b->chunks[i].bytes;
+    if (b->has_budget) {
+        memset(&budget, 0, sizeof budget);
+        memset(&properties, 0, sizeof properties);
+        budget.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT;
+        properties.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2;
+        properties.pNext = &budget;
+        b->vk.vkGetPhysicalDeviceMemoryProperties2(b->desc.device.physical, &properties);
+        whole = budget.heapBudget[heap];
+        used = budget.heapUsage[heap];
+    }
+    return whole > used ? whole - used : 0;
+}
+
+static void tli_vk_limits(void *self, tl_backend_limits *limits) {
+    const tli_vk *b = (const tli_vk *)self;
+    int32_t i;
+    int tier;
+    memset(limits, 0, sizeof *limits);
+    limits->alignment_bytes = limits->granularity_bytes = b->alignment;
+    limits->range_bytes = b->most_allocation_bytes;
+    limits->codecs = 1u << TL_CODEC_F16 | 1u << TL_CODEC_BF16 | 1u << TL_CODEC_Q8;
+    limits->in_order = 1;
+    for (tier = 0; tier < TL_TIER_COUNT; tier++) {
+        uint32_t heap = tli_vk_heap_of(b, (tl_tier)tier);
+        uint64_t live = b->counters.live_bytes[tier], left = b->desc.capacity_bytes[tier] - live;
+        uint64_t free_bytes = tli_vk_heap_budget(b, heap), piece, largest;
+        for (i = 0; i < b->chunk_count; i++) {
+            size_t in_chunk = 0, biggest = 0;
+            if (!b->chunks[i].alive || !b->chunks[i].heap || b->chunks[i].tier != tier) continue;
+            tl_measure_heap(b->chunks[i].heap, &in_chunk, &biggest);
+            free_bytes += in_chunk;
+        }
+        piece = b->memory.memoryHeaps[heap].size;
+        largest = b->desc.capacity_bytes[tier];
+        limits->capacity_bytes[tier] = tli_vk_least(piece, largest);
+        limits->budget_bytes[tier] = tli_vk_least(free_bytes, left);
+    }
+}
+
+static void tli_vk_counters(void *self, tl_backend_counters *counters) {
+    *counters = ((const tli_vk *)self)->counters;
+}
+
+static void tli_vk_reset_peaks(void *self) {
+    tl_backend_counters *counters = &((tli_vk *)self)->counters;
+    int tier;
+    for (tier = 0; tier < TL_TIER_COUNT; tier++) counters->peak_bytes[tier] = counters->live_bytes[tier];
+    counters->arena_bytes = 0;
+}
+
+TLI_VK_IMPL void tl_vk_measure(const tl_backend *backend, tl_vk_counters *counters) {
+    const tli_vk *b = tli_vk_self(backend);
+    int32_t i;
+    *counters = b->calls;
+    counters->largest_free_bytes = 0;
+    for (i = 0; i < b->chunk_count; i++) {
+        size_t free_bytes = 0, largest = 0;
+        if (!b->chunks[i].alive || !b->chunks[i].heap || b->chunks[i].tier != TL_TIER_DEVICE) continue;
+        tl_measure_heap(b->chunks[i].heap, &free_bytes, &largest);
+        if (largest > counters->largest_free_bytes) counters->largest_free_bytes = largest;
+    }
+}
+
+// -- for the caller's own commands --
+
+TLI_VK_IMPL tl_result tl_vk_find_buffer(const tl_backend *backend, tl_range range,
+                                        VkDescriptorBufferInfo *info) {
+    tli_vk *b = tli_vk_self(backend);
+    tl_result result = TL_OK;
+    const tli_vk_block *block;
+    memset(info, 0, sizeof *info);
+    if (!range.bytes) return TL_OK;
+    block = tli_vk_find_range(b, &range, "tl_vk_find_buffer", &result);
+    if (!block) return result;
+    info->buffer = b->chunks[block->chunk].buffer;
+    info->offset = block->at + range.offset;
+    info->range = tli_vk_align(range.bytes, 4);
+    return TL_OK;
+}
+
+TLI_VK_IMPL tl_result tl_vk_find_commands(const tl_backend *backend, VkCommandBuffer *commands) {
+    tli_vk *b = tli_vk_self(backend);
+    tl_result result;
+    *commands = VK_NULL_HANDLE;
+    if (b->lost) return tli_vk_fail_lost(b, "tl_vk_find_commands");
+    result = tli_vk_open(b, "tl_vk_find_commands");
+    if (!result) result = tli_vk_order_early(b, "tl_vk_find_commands");
+    if (!result) result = tli_vk_flush(b, "tl_vk_find_commands");
+    if (!result) result = tli_vk_touch_open_promises(b, "tl_vk_find_commands");
+    if (result) return result;
+    b->kept_count = b->promise_count;
+    b->has_work = 1;
+    *commands = tli_vk_batch_of(b, b->serial)->commands;
+    return TL_OK;
+}
+
+TLI_VK_IMPL tl_result tl_vk_drop_unused(const tl_backend *backend, uint64_t keep_bytes) {
+    tli_vk *b = tli_vk_self(backend);
+    tl_result result = tli_vk_look(b, "tl_vk_drop_unused");
+    if (!result) (void)tli_vk_drop_chunks(b, keep_bytes);
+    return result;
+}
+
+// -- compaction --
+
+static uint64_t tli_vk_used_bytes(const tli_vk_chunk *chunk) {
+    size_t free_bytes = 0, largest = 0;
+    tl_measure_heap(chunk->heap, &free_bytes, &largest);
+    return chunk->bytes - free_bytes;
+}
+
+// The chunk with the fewest bytes in use that can be emptied; NONE where there are not two.
+static int32_t tli_vk_emptiest_chunk(const tli_vk *b) {
+    int32_t best = TLI_VK_CHUNK_NONE, candidates = 0, i;
+    uint64_t least = UINT64_MAX;
+    for (i = 0; i < b->chunk_count; i++) {
+        const tli_vk_chunk *chunk = &b->chunks[i];
+        if (!chunk->alive || !chunk->heap || chunk->tier != TL_TIER_DEVICE || !chunk->block_count) continue;
+        candidates++;
+        if (tli_vk_used_bytes(chunk) >= least) continue;
+        least = tli_vk_used_bytes(chunk);
+        best = i;
+    }
+    return candidates > 1 ? best : TLI_VK_CHUNK_NONE;
+}
+
+static tli_vk_place tli_vk_whole_place(const tli_vk_block *block) {
+    tli_vk_place place;
+    place.chunk = block->chunk;
+    place.at = block->at;
+    place.bytes = block->reserved_bytes;
+    return place;
+}
+
+// Copy a block to a piece of another chunk; it lives there from now on. TL_ERROR_NO_MEMORY: no other has room.
+static tl_result tli_vk_move_block(tli_vk *b, uint64_t handle, tli_vk_block *block) {
+    tli_vk_chunk *old = &b->chunks[block->chunk];
+    int32_t chunk, piece;
+    size_t at;
+    tli_vk_op op;
+    tl_result result = tli_vk_find_piece(b, TL_TIER_DEVICE, block->reserved_bytes, "tl_vk_compact",
+                                         block->chunk, &chunk, &at, &piece);
+    if (result) return result;
+    memset(&op, 0, sizeof op);
+    op.kind = TLI_VK_OP_COPY;
+    op.from = tli_vk_whole_place(block);
+    op.to = op.from;
+    op.to.chunk = chunk;
+    op.to.at = at;
+    result = tli_vk_enqueue(b, &op, handle, 0, "tl_vk_compact");
+    if (result) {
+        tl_free_piece(b->chunks[chunk].heap, piece);
+        return result;
+    }
+    old->last_use = b->serial;
+    tl_free_piece(old->heap, block->piece);
+    old->block_count--;
+    b->chunks[chunk].block_count++;
+    b->chunks[chunk].last_use = b->serial;
+    block->chunk = chunk;
+    block->piece = piece;
+    block->at = at;
+    return TL_OK;
+}
+
+TLI_VK_IMPL tl_result tl_vk_compact(const tl_backend *backend, uint64_t most_bytes, uint64_t *moved_bytes) {
+    tli_vk *b = tli_vk_self(backend);
+    int32_t from, i;
+    *moved_bytes = 0;
+    if (b->lost) return tli_vk_fail_lost(b, "tl_vk_compact");
+    for (i = 0; i < b->mapping_count; i++)
+        if (!b->mappings[i].is_pending)
+            return tli_vk_fail(b, TL_ERROR_INVALID_ARG, "tl_vk_compact", "backend: a range is mapped");
+    from = tli_vk_emptiest_chunk(b);
+    for (i = 0; i < b->block_count && from != TLI_VK_CHUNK_NONE; i++) {
+        tli_vk_block *block = &b->blocks[i];
+        const tli_vk_place whole = tli_vk_whole_place(block);
+        tl_result result;
+        if (b->lost_count && tli_vk_is_lost(b, &whole)) continue;
+        if (!block->alive || block->chunk != from || block->reserved_bytes > most_bytes - *moved_bytes)
+            continue;
+        result = tli_vk_move_block(b, (uint64_t)block->generation << 32 | (uint64_t)(i + 1), block);
+        if (result == TL_ERROR_NO_MEMORY) continue;  // a smaller one may fit
+        if (result) return result;
+        *moved_bytes += block->reserved_bytes;
+    }
+    return TL_OK;
+}
+
+// -- making and freeing it --
+
+static void tli_vk_fill_backend(tl_backend *backend, tli_vk *b) {
+    backend->self = b;
+    backend->add_block = tli_vk_add_block;
+    backend->free_block = tli_vk_free_block;
+    backend->claim = tli_vk_claim;
+    backend->release = tli_vk_release;
+    backend->copy = tli_vk_copy;
+    backend->compress = tli_vk_compress;
+    backend->expand = tli_vk_expand;
+    backend->fill = tli_vk_fill;
+    backend->order = tli_vk_order;
+    backend->submit = tli_vk_submit;
+    backend->poll = tli_vk_poll;
+    backend->wait = tli_vk_wait;
+    backend->map = tli_vk_map;
+    backend->unmap = tli_vk_unmap;
+    backend->check = tli_vk_check;
+    backend->now_ns = tli_vk_now_ns;
+    backend->limits = tli_vk_limits;
+    backend->counters = tli_vk_counters;
+    backend->reset_peaks = tli_vk_reset_peaks;
+}
+
+static const char *tli_vk_explain_desc(const tl_vk_backend_desc *desc) {
+    const tl_vk_device *device = &desc->device;
+    if (!device->get_instance_proc) return "device: get_instance_proc: missing";
+    if (!device->instance || !device->physical || !device->device)
+        return "device: instance, physical and device: all three are needed";
+    if (!device->lock_queue != !device->unlock_queue)
+        return "device: lock_queue, unlock_queue: set both or neither";
+    if (device->transfer_queue && (!device->queue || !device->timeline_enabled))
+        return "device: transfer_queue: needs timeline_enabled and a queue";
+    if (!desc->hooks.allocate != !desc->hooks.release) return "hooks: set both or neither";
+    if (desc->batch_count < 0 || desc->batch_count > 64) return "batch_count: must be 0 to 64";
+    if (desc->workgroup_size > 1024 || (desc->workgroup_size & (desc->workgroup_size - 1)))
+        return "workgroup_size: must be a power of two up to 1024";
+    if ((int)desc->copy_path < 0 || (int)desc->copy_path >= TL_VK_COPY_PATH_COUNT) return "copy_path: unknown";
+    return NULL;
+}
+
+// What the device can do, and the limits that follow from it.
+static tl_result tli_vk_read_device(tli_vk *b) {
+    const char *function = "tl_vk_init_backend";
+    const tl_vk_device *device = &b->desc.device;
+    VkPhysicalDeviceProperties properties;
+    VkPhysicalDeviceProperties2 more;
+    VkPhysicalDeviceMaintenance3Properties largest;
+    VkQueueFamilyProperties families[TLI_VK_FAMILIES];
+    uint32_t family_count = 0;
+    const VkPhysicalDeviceLimits *limits = &b->device_limits;
+    uint64_t unit;
+    b->vk.vkGetPhysicalDeviceProperties(device->physical, &properties);
+    b->vk.vkGetPhysicalDeviceMemoryProperties(device->physical, &b->memory);
+    b->vk.vkGetPhysicalDeviceQueueFamilyProperties(device->physical, &family_count, NULL);
+    if (family_count > TLI_VK_FAMILIES) family_count = TLI_VK_FAMILIES;
+    b->vk.vkGetPhysicalDeviceQueueFamilyProperties(device->physical, &family_count, families);
+    b->device_limits = properties.limits;
+    if (device->queue_family >= family_count ||
+        !(families[device->queue_family].queueFlags & VK_QUEUE_COMPUTE_BIT))
+        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function,
+                           "device: queue_family: no such family that computes");
+    b->time_bits = families[device->queue_family].timestampValidBits;
+    b->alignment = 16;
+    if (limits->minStorageBufferOffsetAlignment > b->alignment)
+        b->alignment = limits->minStorageBufferOffsetAlignment;
+    if (limits->nonCoherentAtomSize > b->alignment) b->alignment = limits->nonCoherentAtomSize;
+    unit = 128 * b->alignment;  // halves and 8-bit blocks of so many bytes end at the alignment too
+    b->range_bytes = limits->maxStorageBufferRange / unit * unit;
+    if (!b->range_bytes)
+        return tli_vk_fail(b, TL_ERROR_UNSUPPORTED, function, "maxStorageBufferRange: too small for any block");
+    if (b->desc.workgroup_size > limits->maxComputeWorkGroupInvocations ||
+        b->desc.workgroup_size > limits->maxComputeWorkGroupSize[0])
+        return tli_vk_fail(b, TL_ERROR_UNSUPPORTED, function, "workgroup_size: more than the device takes");
+    b->desc.submit_bytes = b->desc.submit_bytes < unit ? unit : b->desc.submit_bytes / unit * unit;
+    b->most_allocation_bytes = UINT64_MAX / 4;
+    if (b->vk.vkGetPhysicalDeviceProperties2 && tli_vk_is_at_least(device, VK_API_VERSION_1_1) &&
+        properties.apiVersion >= VK_API_VERSION_1_1) {
+        memset(&more, 0, sizeof more);
+        memset(&largest, 0, sizeof largest);
+        more.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2;
+        largest.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES;
+        more.pNext = &largest;
+        b->vk.vkGetPhysicalDeviceProperties2(device->physical, &more);
+        if (largest.maxMemoryAllocationSize) b->most_allocation_bytes = largest.maxMemoryAllocationSize;
+    }
+    b->has_budget = tli_vk_has_extension(device, "VK_EXT_memory_budget") &&
+                    b->vk.vkGetPhysicalDeviceMemoryProperties2 != NULL;
+    return TL_OK;
+}
+
+static void tli_vk_fill_defaults(tl_vk_backend_desc *desc) {
+    int tier;
+    for (tier = 0; tier < TL_TIER_COUNT; tier++)
+        if (!desc->capacity_bytes[tier]) desc->capacity_bytes[tier] = TL_UNLIMITED;
+    if (!desc->staging_bytes) desc->staging_bytes = (uint64_t)4 << 20;
+    if (!desc->submit_bytes) desc->submit_bytes = (uint64_t)256 << 20;
+    if (!desc->batch_count) desc->batch_count = desc->device.transfer_queue ? 16 : 4;
+    if (!desc->workgroup_size) desc->workgroup_size = 64;
+}
+
+static void tli_vk_fill_chunk_bytes(tli_vk *b) {
+    uint64_t eighth = b->memory.memoryHeaps[tli_vk_heap_of(b, TL_TIER_DEVICE)].size / 8;
+    uint64_t least = (uint64_t)4 << 20, most = (uint64_t)64 << 20;
+    if (!b->desc.chunk_bytes) b->desc.chunk_bytes = eighth < least ? least : tli_vk_least(eighth, most);
+    b->desc.chunk_bytes = tli_vk_align(b->desc.chunk_bytes, b->alignment);
+    b->desc.staging_bytes = tli_vk_align(b->desc.staging_bytes, b->alignment);
+}
+
+static tl_result tli_vk_make_commands(tli_vk *b, uint32_t family, VkCommandPool *pool,
+                                      VkCommandBuffer *buffer) {
+    const char *function = "tl_vk_init_backend";
+    VkCommandPoolCreateInfo info;
+    VkCommandBufferAllocateInfo commands;
+    VkResult result;
+    memset(&info, 0, sizeof info);
+    memset(&commands, 0, sizeof commands);
+    info.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO;
+    info.flags = VK_COMMAND_POOL_CREATE_TRANSIENT_BIT;
+    info.queueFamilyIndex = family;
+    result = b->vk.vkCreateCommandPool(b->device, &info, b->callbacks, pool);
+    if (result) *pool = VK_NULL_HANDLE;  // what a call that failed left there is undefined
+    if (result) return tli_vk_fail_result(b, function, "vkCreateCommandPool", result);
+    commands.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO;
+    commands.commandPool = *pool;
+    commands.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
+    commands.commandBufferCount = 1;
+    result = b->vk.vkAllocateCommandBuffers(b->device, &commands, buffer);
+    return result ? tli_vk_fail_result(b, function, "vkAllocateCommandBuffers", result) : TL_OK;
+}
+
+static tl_result tli_vk_make_batch(tli_vk *b, tli_vk_batch *batch) {
+    const tl_vk_device *device = &b->desc.device;
+    VkFenceCreateInfo fence;
+    VkResult result;
+    tl_result code = tli_vk_make_commands(b, device->queue_family, &batch->pool, &batch->commands);
+    if (!code && b->transfer_timeline)
+        code =
+            tli_vk_make_commands(b, device->transfer_family, &batch->transfer_pool, &batch->transfer_commands);
+    if (code || b->timeline) return code;
+    memset(&fence, 0, sizeof fence);
+    fence.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO;
+    result = b->vk.vkCreateFence(b->device, &fence, b->callbacks, &batch->fence);
+    if (result) batch->fence = VK_NULL_HANDLE;
+    return result ? tli_vk_fail_result(b, "tl_vk_init_backend", "vkCreateFence", result) : TL_OK;
+}
+
+static tl_result tli_vk_make_timeline(tli_vk *b) {
+    VkSemaphoreTypeCreateInfo type;
+    VkSemaphoreCreateInfo info;
+    VkResult result;
+    if (b->records || !b->desc.device.timeline_enabled) return TL_OK;
+    memset(&type, 0, sizeof type);
+    memset(&info, 0, sizeof info);
+    type.sType = VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO;
+    type.semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE;
+    info.sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO;
+    info.pNext = &type;
+    result = b->vk.vkCreateSemaphore(b->device, &info, b->callbacks, &b->timeline);
+    if (result) b->timeline = VK_NULL_HANDLE;
+    if (!result && b->desc.device.transfer_queue) {
+        result = b->vk.vkCreateSemaphore(b->device, &info, b->callbacks, &b->transfer_timeline);
+        if (result) b->transfer_timeline = VK_NULL_HANDLE;
+    }
+    return result ? tli_vk_fail_result(b, "tl_vk_init_backend", "vkCreateSemaphore", result) : TL_OK;
+}
+
+static tl_result tli_vk_make_times(tli_vk *b) {
+    VkQueryPoolCreateInfo info;
+    VkResult result;
+    uint32_t count = b->desc.time_count;
+    if (!b->time_bits) return TL_OK;
+    if (count > UINT32_MAX - TLI_VK_OWN_TIMES)
+        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, "tl_vk_init_backend", "time_count: too many");
+    b->time_serials =
+        (uint64_t *)tl_add_memory(b->env, ((size_t)count + TLI_VK_OWN_TIMES) * sizeof *b->time_serials);
+    if (!b->time_serials)
+        return tli_vk_fail(b, TL_ERROR_NO_MEMORY, "tl_vk_init_backend", "no memory for the times");
+    memset(&info, 0, sizeof info);
+    info.sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO;
+    info.queryType = VK_QUERY_TYPE_TIMESTAMP;
+    info.queryCount = count + TLI_VK_OWN_TIMES;
+    result = b->vk.vkCreateQueryPool(b->device, &info, b->callbacks, &b->times);
+    if (result) b->times = VK_NULL_HANDLE;
+    return result ? tli_vk_fail_result(b, "tl_vk_init_backend", "vkCreateQueryPool", result) : TL_OK;
+}
+
+typedef struct tli_vk_words { const uint32_t *words; size_t count; } tli_vk_words;
+
+static tli_vk_words tli_vk_words_of(int shader);  // [5]
+
+static tl_result tli_vk_make_shader(const tl_backend *backend, tl_vk_shader shader) {
+    tli_vk *b = tli_vk_self(backend);
+    tl_vk_kernel_desc desc;
+    if (b->shaders[shader]) return TL_OK;
+    memset(&desc, 0, sizeof desc);
+    desc.words = tli_vk_words_of((int)shader).words;
+    desc.word_count = tli_vk_words_of((int)shader).count;
+    desc.buffer_count = shader == TL_VK_SHADER_FILL ? 1 : tli_vk_quantizes(shader) ? 3 : 2;
+    desc.push_bytes = tli_vk_knows_channels(shader) ? 24 : 12;
+    desc.constants = &b->desc.workgroup_size;
+    desc.constant_count = 1;
+    return tl_vk_init_kernel(backend, &desc, &b->shaders[shader]);
+}
+
+// Those that any run may need; the others are made when they are used first.
+static tl_result tli_vk_make_shaders(const tl_backend *backend) {
+    tl_result result = TL_OK;
+    int i;
+    for (i = 0; i < TL_VK_SHADER_COUNT && !result; i++)
+        if (!tli_vk_knows_channels((tl_vk_shader)i)) result = tli_vk_make_shader(backend, (tl_vk_shader)i);
+    return result;
+}
+
+static tl_result tli_vk_make_objects(const tl_backend *backend, tli_vk *b) {
+    const char *function = "tl_vk_init_backend";
+    tl_result result = tli_vk_make_timeline(b);
+    int32_t i;
+    b->batches = (tli_vk_batch *)tl_add_memory(b->env, (size_t)b->desc.batch_count * sizeof *b->batches);
+    if (!b->batches) return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the batches");
+    for (i = 0; i < b->desc.batch_count && !result; i++) {  // so that frames that grow do not allocate
+        tli_vk_batch *batch = &b->batches[i];
+        batch->writes = (tli_vk_place *)tl_add_memory(b->env, TLI_VK_WRITES * sizeof *batch->writes);
+        if (!batch->writes) return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the batches");
+        batch->write_capacity = TLI_VK_WRITES;
+    }
+    for (i = 0; i < b->desc.batch_count && !result && !b->records; i++)
+        result = tli_vk_make_batch(b, &b->batches[i]);
+    if (!result) result = tli_vk_make_times(b);
+    if (!result) result = tli_vk_make_shaders(backend);
+    b->staging_size = b->desc.staging_bytes;
+    if (!result)
+        result = tli_vk_add_chunk(b, TL_TIER_HOST, b->staging_size + b->alignment, 0, function, &b->staging);
+    b->nobody.chunk = b->staging;
+    b->nobody.at = b->staging_size;
+    b->nobody.bytes = 4;
+    return result;
+}
+
+TLI_VK_IMPL tl_result tl_vk_init_backend(tl_env *env, const tl_vk_backend_desc *desc, tl_backend *backend) {
+    const char *why = tli_vk_explain_desc(desc);
+    tl_result result;
+    tli_vk *b;
+    memset(backend, 0, sizeof *backend);
+    if (why) return tl_record_error(env, TL_ERROR_INVALID_ARG, "tl_vk_init_backend", why);
+    b = (tli_vk *)tl_add_memory(env, sizeof *b);
+    if (!b) return tl_record_error(env, TL_ERROR_NO_MEMORY, "tl_vk_init_backend", "no memory");
+    b->env = env;
+    b->desc = *desc;
+    if (!b->desc.device.api_version) b->desc.device.api_version = VK_API_VERSION_1_0;
+    if (b->desc.device.transfer_queue == b->desc.device.queue) b->desc.device.transfer_queue = VK_NULL_HANDLE;
+    b->device = desc->device.device;
+    b->callbacks = desc->device.callbacks;
+    b->records = desc->device.queue == VK_NULL_HANDLE;
+    b->serial = 1;
+    b->all_touched = 1;
+    b->staging = TLI_VK_CHUNK_NONE;
+    tli_vk_fill_defaults(&b->desc);
+    result = tli_vk_load(env, &b->desc.device, &b->vk);
+    if (result) {  // nothing was made, and nothing can be called
+        tl_free_memory(env, b);
+        return result;
+    }
+    tli_vk_fill_backend(backend, b);
+    result = tli_vk_read_device(b);
+    if (!result) {
+        tli_vk_fill_chunk_bytes(b);
+        result = tli_vk_make_objects(backend, b);
+    }
+    if (result) {
+        tl_error error;
+        memset(&error, 0, sizeof error);
+        if (env) error = env->error;
+        tl_vk_free_backend(env, backend);
+        if (env) env->error = error;
+    }
+    return result;
+}
+
+static void tli_vk_free_batch(tli_vk *b, tli_vk_batch *batch) {
+    int32_t i;
+    for (i = 0; i < batch->set_count; i++)
+        b->vk.vkDestroyDescriptorPool(b->device, batch->sets[i].pool, b->callbacks);
+    if (batch->fence) b->vk.vkDestroyFence(b->device, batch->fence, b->callbacks);
+    if (batch->pool) b->vk.vkDestroyCommandPool(b->device, batch->pool, b->callbacks);
+    if (batch->transfer_pool) b->vk.vkDestroyCommandPool(b->device, batch->transfer_pool, b->callbacks);
+    tl_free_memory(b->env, batch->sets);
+    tl_free_memory(b->env, batch->writes);
+}
+
+TLI_VK_IMPL void tl_vk_free_backend(tl_env *env, tl_backend *backend) {
+    tli_vk *b;
+    int32_t i;
+    if (!backend || !backend->self) return;
+    b = tli_vk_self(backend);
+    for (i = 0; i < 64 && !b->records && !b->lost; i++)  // a wait that fails for want of memory may work again
+        if (tli_vk_wait_batch(b, b->serial - 1, "tl_vk_free_backend") == TL_OK) break;
+    for (i = 0; i < TL_VK_SHADER_COUNT; i++) tl_vk_free_kernel(backend, b->shaders[i]);
+    for (i = 0; i < b->chunk_count; i++)
+        if (b->chunks[i].alive) tli_vk_destroy_chunk(b, &b->chunks[i]);
+    for (i = 0; b->batches && i < b->desc.batch_count; i++) tli_vk_free_batch(b, &b->batches[i]);
+    if (b->timeline) b->vk.vkDestroySemaphore(b->device, b->timeline, b->callbacks);
+    if (b->transfer_timeline) b->vk.vkDestroySemaphore(b->device, b->transfer_timeline, b->callbacks);
+    if (b->times) b->vk.vkDestroyQueryPool(b->device, b->times, b->callbacks);
+    tl_free_memory(env, b->time_serials);
+    tl_free_memory(env, b->away);
+    tl_free_memory(env, b->batches);
+    tl_free_memory(env, b->chunks);
+    tl_free_memory(env, b->blocks);
+    tl_free_memory(env, b->slots);
+    tl_free_memory(env, b->mappings);
+    tl_free_memory(env, b->lost_places);
+    tl_free_memory(env, b);
+    memset(backend, 0, sizeof *backend);
+}
+
+static const char *const tli_vk_copy_path_names[] = { TL_VK_COPY_PATHS(TLI_VK_NAME) };
+
+TLI_VK_IMPL const char *tl_vk_name_copy_path(tl_vk_copy_path path) {
+    return (unsigned)path < TL_VK_COPY_PATH_COUNT ? tli_vk_copy_path_names[path] : "?";
+}
+

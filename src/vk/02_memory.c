@@ -1,0 +1,977 @@
+// ============================================================================
+// [2] MEMORY (implementation)
+// ============================================================================
+
+#define TLI_VK_TOUCH_CAPACITY 128  // ranges remembered since the last barrier
+#define TLI_VK_OP_CAPACITY 128     // enqueued work that no command stands for yet
+#define TLI_VK_REGION_CAPACITY 32  // copies in one command
+#define TLI_VK_CHUNK_NONE (-1)
+#define TLI_VK_SETS 64             // descriptor sets of a pool
+#define TLI_VK_SET_BUFFERS 256     // and their descriptors
+#define TLI_VK_BINDINGS 16         // of one kernel, at most
+#define TLI_VK_WRITES 1024         // of one batch, before their record grows
+#define TLI_VK_SHADER_COPY_BYTES 65536  // smaller copies are commands in any case
+#define TLI_VK_OWN_TIMES 2         // slots of our own behind the caller's
+#define TLI_VK_OPEN 1              // tli_vk.open: the command buffer records
+#define TLI_VK_ENDED 2             // it is complete, and submitting it failed so far
+
+// A range as Vulkan sees it.
+typedef struct tli_vk_place {
+    int32_t  chunk;
+    uint64_t at, bytes;
+} tli_vk_place;
+
+typedef struct tli_vk_touch { tli_vk_place place; int32_t writes; } tli_vk_touch;
+
+// What the caller said that a kernel is going to touch.
+typedef struct tli_vk_promise { tli_vk_touch touch; uint64_t handle; } tli_vk_promise;
+
+// Memory with one buffer over it; blocks are pieces of it, one block is all of it where it was imported.
+typedef struct tli_vk_chunk {
+    VkBuffer       buffer;
+    VkDeviceMemory memory;
+    VkDeviceSize   memory_offset;
+    void          *cookie;         // of the hook
+    char          *mapped;         // NULL = the host cannot reach it
+    tl_heap       *heap;           // NULL = imported
+    uint64_t       bytes;
+    uint64_t       last_use;       // serial of the latest work in it
+    uint64_t       seen;           // imported: serial of the batch that has ordered the caller's use
+    VkMemoryPropertyFlags flags;
+    VkPipelineStageFlags stages;   // imported: of the caller
+    VkAccessFlags  access;
+    int32_t        block_count;
+    uint8_t        tier, alive, imported;
+    uint8_t        memory_heap;    // that the memory is from
+} tli_vk_chunk;
+
+typedef struct tli_vk_block {
+    uint64_t at;                   // in its chunk
+    uint64_t bytes, reserved_bytes;
+    uint64_t claimed_bytes, claim_count;
+    uint64_t last_write, last_use; // serials of the latest work on it
+    uint64_t writes;               // how many wrote to it
+    int32_t  chunk, piece;
+    int32_t  map_count;
+    uint32_t generation;           // upper half of its handle
+    int32_t  next_free;            // slot + 1
+    uint8_t  tier, alive;
+} tli_vk_block;
+
+// A place that was given to the transfer queue and not taken back.
+typedef struct tli_vk_away { tli_vk_place place; uint64_t serial; } tli_vk_away;
+
+typedef enum tli_vk_op_kind { TLI_VK_OP_COPY, TLI_VK_OP_FILL, TLI_VK_OP_SHADER } tli_vk_op_kind;
+
+typedef struct tli_vk_op {
+    tli_vk_op_kind kind;
+    tl_vk_shader   shader;
+    tli_vk_place   to, from;       // bytes as they were given
+    uint32_t       word;           // fill: the value; checksum: index of the first word; integers: their bytes
+    uint32_t       channel_count, inner_count;  // 0 = the shader knows no channels
+    uint64_t       first;          // element of `from` or `to`, whichever is f32, that the places begin with
+    tli_vk_place   quantizations;  // bytes 0 = none
+} tli_vk_op;
+
+// Descriptor sets for one batch at a time.
+typedef struct tli_vk_sets {
+    VkDescriptorPool pool;
+    uint32_t sets_left, buffers_left;
+} tli_vk_sets;
+
+// One command buffer: of our own queue, or a frame of the caller.
+typedef struct tli_vk_batch {
+    VkCommandPool   pool;
+    VkCommandBuffer commands;
+    VkFence         fence;         // where there is no timeline
+    VkCommandPool   transfer_pool;
+    VkCommandBuffer transfer_commands;
+    int32_t         transfers;     // 1 = a copy between the tiers follows it on the transfer queue
+    int32_t         is_half;       // 1 = the copy is all that is left to submit
+    uint64_t        waits_for;     // serial of a copy on the transfer queue that it must follow
+    uint64_t        serial;        // 0 = holds nothing
+    uint64_t        dropped;       // serial of the frame in it that was dropped last
+    tli_vk_sets    *sets;
+    int32_t         set_count, set_capacity, set_at;
+    tli_vk_place   *writes;        // record mode: what is lost if the frame is dropped
+    int32_t         write_count, write_capacity;
+} tli_vk_batch;
+
+// A piece of the staging ring, or a chunk of its own where the ring is too small.
+typedef struct tli_vk_slot {
+    uint64_t start, end;           // in the ring, growing; start = end: own chunk
+    uint64_t serial;               // after which it is free; UINT64_MAX = mapped
+    int32_t  chunk;
+} tli_vk_slot;
+
+// A mapping, or in record mode a read that was asked for and is under way.
+typedef struct tli_vk_mapping {
+    tl_range     range;
+    tli_vk_place place;            // of the range
+    tli_vk_place staged;           // chunk NONE = mapped where it is
+    void        *host;
+    uint64_t     serial;           // of the copy into staging
+    uint64_t     writes;           // to the block, before that copy
+    uint64_t     slot;             // number of the staging slot
+    int32_t      is_pending;       // 1 = waiting for its frame
+    tl_map_mode  mode;
+} tli_vk_mapping;
+
+struct tl_vk_kernel {
+    VkDescriptorSetLayout set_layout;
+    VkPipelineLayout layout;
+    VkPipeline pipeline;
+    int32_t  buffer_count;
+    uint32_t push_bytes;
+};
+
+typedef struct tli_vk {
+    tl_env *env;
+    tl_vk_backend_desc desc;          // defaults filled in
+    tli_vk_calls vk;
+    VkDevice device;
+    const VkAllocationCallbacks *callbacks;
+    VkPhysicalDeviceLimits device_limits;
+    VkPhysicalDeviceMemoryProperties memory;
+    uint64_t most_allocation_bytes;
+    uint64_t alignment, range_bytes;  // range: of one descriptor, a multiple of what shaders are split at
+    uint32_t time_bits;
+    int32_t  records, has_budget, lost;
+
+    tl_backend_counters counters;
+    tl_vk_counters calls;
+    tli_vk_chunk *chunks;
+    int32_t chunk_count, chunk_capacity;
+    tli_vk_block *blocks;
+    int32_t block_count, block_capacity, free_block;  // slot + 1
+
+    tli_vk_batch *batches;            // [batch_count] ring by serial
+    uint64_t serial;                  // of the batch that takes work now, or will
+    uint64_t passed;                  // everything up to it is finished
+    int32_t  open;                    // 1 = its command buffer is recording
+    int32_t  has_work;                // 1 = something was enqueued or recorded since the last submit
+    VkSemaphore timeline;
+    VkSemaphore transfer_timeline;    // of the transfer queue, by the same serials
+    tli_vk_away *away;                // [away_count] what the transfer queue owns
+    int32_t  away_count, away_capacity;
+
+    tli_vk_op ops[TLI_VK_OP_CAPACITY];
+    int32_t op_count;
+    tli_vk_touch touches[TLI_VK_TOUCH_CAPACITY];
+    int32_t touch_count;
+    int32_t all_touched;              // 1 = nothing is known: a barrier comes first
+    tli_vk_promise promises[TLI_VK_TOUCH_CAPACITY];  // ring of what was ordered last
+    uint64_t promise_count, early_count;  // early: of these, the last ones, before their frame was open
+    uint64_t kept_count;              // promises that were kept: the caller has recorded since
+    VkPipelineStageFlags foreign_stages;  // of the caller's use of imported buffers in this batch
+    VkAccessFlags foreign_access;
+
+    int32_t  staging;                 // chunk
+    uint64_t staging_size, staging_head, staging_tail;
+    tli_vk_slot *slots;               // [slot_count] from slot_first, in order
+    int32_t  slot_count, slot_capacity;
+    uint64_t slot_first;              // number of slots[0]
+    tli_vk_mapping *mappings;
+    int32_t  mapping_count, mapping_capacity;
+    tli_vk_place *lost_places;        // written by frames that were dropped
+    int32_t  lost_count, lost_capacity;
+
+    tl_vk_kernel *shaders[TL_VK_SHADER_COUNT];
+    tli_vk_place nobody;              // a few bytes behind the ring, for bindings without a range
+    VkQueryPool times;
+    uint64_t *time_serials;           // [time_count]
+} tli_vk;
+
+static tli_vk *tli_vk_self(const tl_backend *backend) { return (tli_vk *)backend->self; }
+
+static tl_result tli_vk_fail(tli_vk *b, tl_result code, const char *function, const char *why) {
+    return tl_record_error(b->env, code, function, why);
+}
+
+// A call of Vulkan failed: losing the device is remembered.
+static tl_result tli_vk_fail_result(tli_vk *b, const char *function, const char *call, VkResult result) {
+    if (result == VK_ERROR_DEVICE_LOST) b->lost = 1;
+    return tli_vk_fail_call(b->env, function, call, result);
+}
+
+static tl_result tli_vk_fail_lost(tli_vk *b, const char *function) {
+    return tli_vk_fail(b, TL_ERROR_DEVICE_LOST, function, "the device was lost");
+}
+
+static uint64_t tli_vk_align(uint64_t bytes, uint64_t alignment) {
+    return (bytes + alignment - 1) / alignment * alignment;
+}
+
+static uint64_t tli_vk_least(uint64_t a, uint64_t b) { return a < b ? a : b; }
+
+// Make room for one more element, doubling.
+static int tli_vk_grow(tli_vk *b, void *array, int32_t *capacity, int32_t count, size_t size) {
+    void *old, *grown;
+    int32_t larger = *capacity ? *capacity * 2 : 16;
+    if (count < *capacity) return 1;
+    if (*capacity > INT32_MAX / 4) return 0;
+    grown = tl_add_memory(b->env, (size_t)larger * size);
+    if (!grown) return 0;
+    b->calls.host_alloc_count++;
+    memcpy(&old, array, sizeof old);  // array is the address of a pointer of some type
+    if (count) memcpy(grown, old, (size_t)count * size);
+    tl_free_memory(b->env, old);
+    memcpy(array, &grown, sizeof grown);
+    *capacity = larger;
+    return 1;
+}
+
+// -- chunks --
+
+static VkMappedMemoryRange tli_vk_mapped_range(const tli_vk *b, const tli_vk_chunk *chunk, uint64_t at,
+                                               uint64_t bytes) {
+    uint64_t atom = b->device_limits.nonCoherentAtomSize, from = chunk->memory_offset + at;
+    uint64_t end = tli_vk_align(from + bytes, atom);
+    VkMappedMemoryRange range;
+    memset(&range, 0, sizeof range);
+    range.sType = VK_STRUCTURE_TYPE_MAPPED_MEMORY_RANGE;
+    range.memory = chunk->memory;
+    range.offset = from / atom * atom;
+    range.size = end - range.offset;
+    return range;  // the memory's size is a multiple of the atom, so it never reaches beyond
+}
+
+// What the host wrote becomes visible to the device, or the other way round.
+static VkResult tli_vk_flush_host(tli_vk *b, const tli_vk_place *place) {
+    const tli_vk_chunk *chunk = &b->chunks[place->chunk];
+    VkMappedMemoryRange range = tli_vk_mapped_range(b, chunk, place->at, place->bytes);
+    if (chunk->flags & VK_MEMORY_PROPERTY_HOST_COHERENT_BIT) return VK_SUCCESS;
+    return b->vk.vkFlushMappedMemoryRanges(b->device, 1, &range);
+}
+
+static VkResult tli_vk_invalidate_host(tli_vk *b, const tli_vk_place *place) {
+    const tli_vk_chunk *chunk = &b->chunks[place->chunk];
+    VkMappedMemoryRange range = tli_vk_mapped_range(b, chunk, place->at, place->bytes);
+    if (chunk->flags & VK_MEMORY_PROPERTY_HOST_COHERENT_BIT) return VK_SUCCESS;
+    return b->vk.vkInvalidateMappedMemoryRanges(b->device, 1, &range);
+}
+
+// How well a memory type serves a tier; 0 = not at all. Device memory that the host can reach is
+// left alone where there is other: on many machines it is a small window. Host memory that is cached
+// is read many times faster.
+static int32_t tli_vk_rate_type(const tli_vk *b, tl_tier tier, uint32_t index) {
+    VkMemoryPropertyFlags flags = b->memory.memoryTypes[index].propertyFlags;
+    int visible = (flags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT) != 0;
+    int local = (flags & VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT) != 0;
+    int cached = (flags & VK_MEMORY_PROPERTY_HOST_CACHED_BIT) != 0;
+    int coherent = (flags & VK_MEMORY_PROPERTY_HOST_COHERENT_BIT) != 0;
+    if (flags & (VK_MEMORY_PROPERTY_LAZILY_ALLOCATED_BIT | VK_MEMORY_PROPERTY_PROTECTED_BIT)) return 0;
+    if (tier == TL_TIER_DEVICE) return 1 + 8 * local + 4 * !visible + 2 * cached + coherent;
+    return visible ? 1 + 8 * cached + 4 * !local + coherent : 0;
+}
+
+// Device memory that the host can reach, where the tier has other: then not even the last resort.
+static int tli_vk_is_window(const tli_vk *b, tl_tier tier, uint32_t allowed, uint32_t index) {
+    const VkMemoryPropertyFlags local = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
+    const VkMemoryPropertyFlags visible = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT, both = local | visible;
+    uint32_t i;
+    if ((b->memory.memoryTypes[index].propertyFlags & both) != both) return 0;
+    for (i = 0; i < b->memory.memoryTypeCount; i++)
+        if ((allowed >> i & 1) && tli_vk_rate_type(b, tier, i) &&
+            (b->memory.memoryTypes[i].propertyFlags & both) == (tier == TL_TIER_DEVICE ? local : visible))
+            return 1;
+    return 0;
+}
+
+// The best allowed type that is worse than the last one tried, or at equal rating stands after it.
+static int32_t tli_vk_next_type(const tli_vk *b, tl_tier tier, uint32_t allowed, int32_t last) {
+    int32_t best = -1, best_rate = 0, limit = last < 0 ? INT32_MAX : tli_vk_rate_type(b, tier, (uint32_t)last);
+    uint32_t i;
+    for (i = 0; i < b->memory.memoryTypeCount; i++) {
+        int32_t rate = tli_vk_rate_type(b, tier, i);
+        if (!(allowed >> i & 1) || !rate || rate <= best_rate) continue;
+        if (tli_vk_is_window(b, tier, allowed, i)) continue;
+        if (rate > limit || (rate == limit && (int32_t)i <= last)) continue;
+        best = (int32_t)i;
+        best_rate = rate;
+    }
+    return best;
+}
+
+static void tli_vk_destroy_chunk(tli_vk *b, tli_vk_chunk *chunk) {
+    if (!chunk->imported) {
+        if (chunk->buffer) b->vk.vkDestroyBuffer(b->device, chunk->buffer, b->callbacks);
+        if (chunk->memory && b->desc.hooks.release) {
+            b->desc.hooks.release(b->desc.hooks.user, chunk->cookie);
+        } else if (chunk->memory) {
+            if (chunk->mapped) b->vk.vkUnmapMemory(b->device, chunk->memory);
+            b->vk.vkFreeMemory(b->device, chunk->memory, b->callbacks);
+        }
+        if (chunk->memory) {
+            b->calls.memory_bytes -= chunk->bytes;
+            b->calls.chunk_count--;
+        }
+        tl_free_heap(chunk->heap);
+    }
+    memset(chunk, 0, sizeof *chunk);
+}
+
+static VkResult tli_vk_allocate_hooked(tli_vk *b, tl_tier tier, const VkMemoryRequirements *needs,
+                                       tli_vk_chunk *chunk) {
+    VkMemoryPropertyFlags required = tier == TL_TIER_HOST ? VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT : 0;
+    VkMemoryPropertyFlags preferred = tier == TL_TIER_HOST ? VK_MEMORY_PROPERTY_HOST_CACHED_BIT
+                                                           : VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
+    void *mapped = NULL;
+    uint32_t type = 0;
+    VkResult result = b->desc.hooks.allocate(b->desc.hooks.user, needs, required, preferred, &chunk->memory,
+                                             &chunk->memory_offset, &type, &mapped, &chunk->cookie);
+    if (result) {
+        chunk->memory = VK_NULL_HANDLE;
+        return result;
+    }
+    chunk->mapped = (char *)mapped;
+    chunk->flags = b->memory.memoryTypes[type % VK_MAX_MEMORY_TYPES].propertyFlags;
+    chunk->memory_heap = (uint8_t)b->memory.memoryTypes[type % VK_MAX_MEMORY_TYPES].heapIndex;
+    return tier == TL_TIER_HOST && !mapped ? VK_ERROR_MEMORY_MAP_FAILED : VK_SUCCESS;
+}
+
+static VkResult tli_vk_allocate_typed(tli_vk *b, tl_tier tier, const VkMemoryRequirements *needs,
+                                      tli_vk_chunk *chunk) {
+    VkResult result = VK_ERROR_OUT_OF_DEVICE_MEMORY;
+    VkMemoryAllocateInfo info;
+    int32_t type = -1;
+    memset(&info, 0, sizeof info);
+    info.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO;
+    info.allocationSize = tli_vk_align(needs->size, b->device_limits.nonCoherentAtomSize);
+    while ((type = tli_vk_next_type(b, tier, needs->memoryTypeBits, type)) >= 0) {
+        void *mapped = NULL;
+        info.memoryTypeIndex = (uint32_t)type;
+        result = VK_ERROR_OUT_OF_DEVICE_MEMORY;
+        if (info.allocationSize > b->memory.memoryHeaps[b->memory.memoryTypes[type].heapIndex].size) continue;
+        result = b->vk.vkAllocateMemory(b->device, &info, b->callbacks, &chunk->memory);
+        if (result) {
+            chunk->memory = VK_NULL_HANDLE;
+            if (result == VK_ERROR_OUT_OF_DEVICE_MEMORY) continue;  // another heap may have room
+            return result;
+        }
+        chunk->flags = b->memory.memoryTypes[type].propertyFlags;
+        chunk->memory_heap = (uint8_t)b->memory.memoryTypes[type].heapIndex;
+        if (!(chunk->flags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT)) return VK_SUCCESS;
+        result = b->vk.vkMapMemory(b->device, chunk->memory, 0, VK_WHOLE_SIZE, 0, &mapped);
+        chunk->mapped = (char *)mapped;
+        if (result && tier == TL_TIER_DEVICE) result = VK_SUCCESS;  // staging reaches it
+        return result;
+    }
+    return result;
+}
+
+// A buffer of so many bytes with memory of its own.
+static VkResult tli_vk_create_chunk(tli_vk *b, tl_tier tier, uint64_t bytes, tli_vk_chunk *chunk) {
+    VkBufferCreateInfo info;
+    VkMemoryRequirements needs;
+    VkResult result;
+    memset(chunk, 0, sizeof *chunk);
+    memset(&info, 0, sizeof info);
+    info.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO;
+    info.size = bytes;
+    info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
+                 VK_BUFFER_USAGE_TRANSFER_DST_BIT;
+    info.sharingMode = VK_SHARING_MODE_EXCLUSIVE;
+    result = b->vk.vkCreateBuffer(b->device, &info, b->callbacks, &chunk->buffer);
+    if (result) {
+        chunk->buffer = VK_NULL_HANDLE;
+        return result;
+    }
+    b->vk.vkGetBufferMemoryRequirements(b->device, chunk->buffer, &needs);
+    b->calls.memory_count++;
+    result = b->desc.hooks.allocate ? tli_vk_allocate_hooked(b, tier, &needs, chunk)
+                                    : tli_vk_allocate_typed(b, tier, &needs, chunk);
+    chunk->bytes = bytes;
+    chunk->tier = (uint8_t)tier;
+    if (chunk->memory) {
+        b->calls.memory_bytes += bytes;
+        b->calls.chunk_count++;
+    }
+    if (!result)
+        result = b->vk.vkBindBufferMemory(b->device, chunk->buffer, chunk->memory, chunk->memory_offset);
+    if (result) tli_vk_destroy_chunk(b, chunk);
+    return result;
+}
+
+// Give empty chunks back, largest numbers first, until at most so many bytes of them are kept.
+static int tli_vk_drop_chunks(tli_vk *b, uint64_t keep_bytes) {
+    uint64_t kept = 0;
+    int32_t i, dropped = 0;
+    for (i = 0; i < b->chunk_count; i++) {
+        tli_vk_chunk *chunk = &b->chunks[i];
+        if (!chunk->alive || !chunk->heap || chunk->block_count) continue;
+        if (kept + chunk->bytes <= keep_bytes) { kept += chunk->bytes; continue; }
+        if (chunk->last_use > b->passed && !b->lost) continue;
+        tli_vk_destroy_chunk(b, chunk);
+        dropped++;
+    }
+    return dropped;
+}
+
+// A free record for a chunk; TLI_VK_CHUNK_NONE where there is no memory for it.
+static int32_t tli_vk_add_record(tli_vk *b) {
+    int32_t i;
+    for (i = 0; i < b->chunk_count; i++) {
+        const tli_vk_chunk *chunk = &b->chunks[i];
+        if (!chunk->alive || (chunk->imported && !chunk->block_count && chunk->last_use <= b->passed)) return i;
+    }
+    if (!tli_vk_grow(b, &b->chunks, &b->chunk_capacity, b->chunk_count, sizeof *b->chunks))
+        return TLI_VK_CHUNK_NONE;
+    memset(&b->chunks[b->chunk_count], 0, sizeof *b->chunks);
+    return b->chunk_count++;
+}
+
+static tl_result tli_vk_reach(tli_vk *b, uint64_t serial, const char *function);
+
+// Empty chunks that only work under way keeps: 1 = it was waited for, and some were given back.
+static int tli_vk_drop_busy_chunks(tli_vk *b, const char *function) {
+    int32_t i, busy = 0;
+    for (i = 0; i < b->chunk_count; i++)
+        busy |= b->chunks[i].alive && b->chunks[i].heap && !b->chunks[i].block_count;
+    if (!busy || b->records) return 0;
+    if (tli_vk_reach(b, b->serial, function) || tli_vk_reach(b, b->serial - 1, function)) return 0;
+    return tli_vk_drop_chunks(b, 0);
+}
+
+// A new chunk: of the usual size, halved while the driver has no memory, never below what is asked.
+// usual = 0: for one user, without a heap.
+static tl_result tli_vk_add_chunk(tli_vk *b, tl_tier tier, uint64_t bytes, uint64_t usual,
+                                  const char *function, int32_t *index) {
+    uint64_t size = bytes > usual ? bytes : usual;
+    tli_vk_chunk chunk;
+    VkResult result;
+    int32_t at;
+    *index = TLI_VK_CHUNK_NONE;
+    if (bytes > b->most_allocation_bytes || bytes > SIZE_MAX / 4)
+        return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "bytes: more than the device allocates at once");
+    size = tli_vk_least(size, b->most_allocation_bytes / b->alignment * b->alignment);
+    if (size < bytes) size = bytes;
+    at = tli_vk_add_record(b);
+    if (at == TLI_VK_CHUNK_NONE)
+        return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the table of chunks");
+    for (;;) {
+        result = tli_vk_create_chunk(b, tier, size, &chunk);
+        if (tli_vk_translate(result) != TL_ERROR_NO_MEMORY) break;
+        if (tli_vk_drop_chunks(b, 0)) continue;
+        if (size == bytes) {
+            if (tli_vk_drop_busy_chunks(b, function)) continue;
+            break;
+        }
+        size = tli_vk_align(size / 2 > bytes ? size / 2 : bytes, b->alignment);
+    }
+    if (result && b->lost) return tli_vk_fail_lost(b, function);
+    if (result) return tli_vk_fail_result(b, function, "memory for a chunk", result);
+    if (usual && tl_init_heap(b->env, (size_t)size, (size_t)b->alignment, &chunk.heap)) {
+        tli_vk_destroy_chunk(b, &chunk);
+        return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the heap of a chunk");
+    }
+    b->calls.host_alloc_count += usual != 0;
+    chunk.alive = 1;
+    b->chunks[at] = chunk;
+    *index = at;
+    return TL_OK;
+}
+
+// -- blocks --
+
+static tli_vk_block *tli_vk_find_block(tli_vk *b, uint64_t handle, const char *function, tl_result *result) {
+    uint64_t slot = (handle & 0xFFFFFFFFu) - 1;
+    tli_vk_block *block;
+    if (!(handle & 0xFFFFFFFFu) || slot >= (uint64_t)b->block_count) {
+        *result = tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "block: not a handle of this backend");
+        return NULL;
+    }
+    block = &b->blocks[slot];
+    if (!block->alive || block->generation != handle >> 32) {
+        *result = tli_vk_fail(b, TL_ERROR_STALE, function,
+                              "block: the handle is of a freed block or of another backend");
+        return NULL;
+    }
+    return block;
+}
+
+// The block of a range that is not empty, once the range was found to lie in it.
+static tli_vk_block *tli_vk_find_range(tli_vk *b, const tl_range *range, const char *function,
+                                       tl_result *result) {
+    tli_vk_block *block = tli_vk_find_block(b, range->block, function, result);
+    if (!block) return NULL;
+    if (range->bytes > block->bytes || range->offset > block->bytes - range->bytes) {
+        *result = tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "range: reaches beyond its block");
+        return NULL;
+    }
+    if (range->offset % b->alignment) {
+        *result = tli_vk_fail(b, TL_ERROR_INVALID_ARG, function,
+                              "range: offset: not a multiple of the alignment");
+        return NULL;
+    }
+    return block;
+}
+
+static tli_vk_place tli_vk_place_of(const tli_vk_block *block, const tl_range *range) {
+    tli_vk_place place;
+    place.chunk = block->chunk;
+    place.at = block->at + range->offset;
+    place.bytes = range->bytes;
+    return place;
+}
+
+// A free slot of the table of blocks at the head of its list; 0 where there is no memory.
+static int tli_vk_add_slot(tli_vk *b) {
+    tli_vk_block *block;
+    if (b->free_block) return 1;
+    if (!tli_vk_grow(b, &b->blocks, &b->block_capacity, b->block_count, sizeof *b->blocks)) return 0;
+    block = &b->blocks[b->block_count];
+    memset(block, 0, sizeof *block);
+    // Another backend's handles do not fit.
+    block->generation = (uint32_t)tl_mix_u64((uint64_t)(uintptr_t)b, (uint64_t)b->block_count);
+    b->free_block = ++b->block_count;
+    return 1;
+}
+
+static uint64_t tli_vk_take_slot(tli_vk *b, tli_vk_block **block) {
+    int32_t slot = b->free_block - 1;
+    *block = &b->blocks[slot];
+    b->free_block = (*block)->next_free;
+    (*block)->alive = 1;
+    (*block)->claimed_bytes = (*block)->claim_count = 0;
+    (*block)->map_count = 0;
+    return (uint64_t)(*block)->generation << 32 | (uint64_t)(slot + 1);
+}
+
+// Find a piece of a chunk of the tier; a new chunk where none has room.
+static tl_result tli_vk_find_piece(tli_vk *b, tl_tier tier, uint64_t bytes, const char *function,
+                                   int32_t except, int32_t *index, size_t *at, int32_t *piece) {
+    tl_result result;
+    int32_t i;
+    for (i = 0; i < b->chunk_count; i++) {
+        tli_vk_chunk *chunk = &b->chunks[i];
+        if (!chunk->alive || !chunk->heap || chunk->tier != (uint8_t)tier || i == except ||
+            chunk->bytes < bytes)
+            continue;
+        if (except != TLI_VK_CHUNK_NONE && !chunk->block_count) continue;  // it is to be dropped, too
+        if (tl_add_piece(chunk->heap, (size_t)bytes, at, piece) == TL_OK) {
+            *index = i;
+            return TL_OK;
+        }
+    }
+    if (except != TLI_VK_CHUNK_NONE) return TL_ERROR_NO_MEMORY;
+    result = tli_vk_add_chunk(b, tier, bytes, b->desc.chunk_bytes, function, index);
+    if (result) return result;
+    if (tl_add_piece(b->chunks[*index].heap, (size_t)bytes, at, piece) == TL_OK) return TL_OK;
+    return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the heap of a chunk");
+}
+
+static tl_result tli_vk_add_block(void *self, tl_tier tier, uint64_t bytes, uint64_t *handle) {
+    tli_vk *b = (tli_vk *)self;
+    uint64_t reserved = tli_vk_align(bytes ? bytes : 1, b->alignment);
+    tli_vk_block *block;
+    tl_result result;
+    int32_t chunk, piece;
+    size_t at;
+    *handle = 0;
+    if (b->lost) return tli_vk_fail_lost(b, "add_block");
+    if ((uint64_t)tier >= TL_TIER_COUNT)
+        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, "add_block", "tier: unknown");
+    if (reserved < bytes) return tli_vk_fail(b, TL_ERROR_NO_MEMORY, "add_block", "bytes: more than there are");
+    if (!tli_vk_add_slot(b))
+        return tli_vk_fail(b, TL_ERROR_NO_MEMORY, "add_block", "no memory for the table of blocks");
+    result = tli_vk_find_piece(b, tier, reserved, "add_block", TLI_VK_CHUNK_NONE, &chunk, &at, &piece);
+    if (result) return result;
+    *handle = tli_vk_take_slot(b, &block);
+    block->tier = (uint8_t)tier;
+    block->bytes = bytes;
+    block->reserved_bytes = reserved;
+    block->chunk = chunk;
+    block->piece = piece;
+    block->at = at;
+    // Whoever had the piece before may still be at work on it.
+    block->last_write = block->last_use = b->chunks[chunk].last_use;
+    b->chunks[chunk].block_count++;
+    b->counters.added_count++;
+    b->counters.block_count[tier]++;
+    b->counters.reserved_bytes[tier] += reserved;
+    return TL_OK;
+}
+
+// Reads of a block that were asked for and not fetched.
+static void tli_vk_drop_reads(tli_vk *b, uint64_t handle) {
+    int32_t i;
+    for (i = b->mapping_count - 1; i >= 0; i--) {
+        if (!b->mappings[i].is_pending || b->mappings[i].range.block != handle) continue;
+        b->slots[b->mappings[i].slot - b->slot_first].serial = b->mappings[i].serial;
+        b->mappings[i] = b->mappings[--b->mapping_count];
+    }
+}
+
+static tl_result tli_vk_free_block(void *self, uint64_t handle) {
+    tli_vk *b = (tli_vk *)self;
+    tl_result result = TL_OK;
+    tli_vk_block *block = tli_vk_find_block(b, handle, "free_block", &result);
+    tli_vk_chunk *chunk;
+    if (!block) return result;
+    if (block->claim_count)
+        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, "free_block", "block: a range in it is still claimed");
+    if (block->map_count)
+        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, "free_block", "block: a range in it is mapped");
+    chunk = &b->chunks[block->chunk];
+    b->counters.block_count[block->tier]--;
+    b->counters.reserved_bytes[block->tier] -= block->reserved_bytes;
+    chunk->block_count--;
+    tli_vk_drop_reads(b, handle);
+    if (!chunk->imported) tl_free_piece(chunk->heap, block->piece);  // its next user comes later in the queue
+    block->alive = 0;
+    block->generation++;
+    block->next_free = b->free_block;
+    b->free_block = (int32_t)(block - b->blocks) + 1;
+    return TL_OK;
+}
+
+TLI_VK_IMPL tl_result tl_vk_add_buffer(const tl_backend *backend, const tl_vk_buffer_desc *desc,
+                                       uint64_t *handle) {
+    const VkBufferUsageFlags needed = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
+                                      VK_BUFFER_USAGE_TRANSFER_DST_BIT;
+    const char *function = "tl_vk_add_buffer";
+    tli_vk *b = tli_vk_self(backend);
+    tli_vk_chunk *chunk;
+    tli_vk_block *block;
+    int32_t at;
+    *handle = 0;
+    if (b->lost) return tli_vk_fail_lost(b, function);
+    if (!desc->buffer) return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "buffer: missing");
+    if ((desc->usage & needed) != needed)
+        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function,
+                           "usage: needs STORAGE_BUFFER, TRANSFER_SRC and TRANSFER_DST");
+    if (!desc->bytes || desc->bytes % 4 || desc->bytes > UINT64_MAX / 4)
+        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "bytes: must be a multiple of 4, not 0");
+    if (desc->offset % b->alignment)
+        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "offset: not a multiple of the alignment");
+    if (desc->offset > UINT64_MAX / 4)
+        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "offset: beyond any buffer");
+    at = tli_vk_add_record(b);
+    if (at == TLI_VK_CHUNK_NONE || !tli_vk_add_slot(b))
+        return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the tables");
+    chunk = &b->chunks[at];
+    memset(chunk, 0, sizeof *chunk);
+    chunk->buffer = desc->buffer;
+    chunk->bytes = desc->offset + desc->bytes;
+    chunk->stages = desc->stages;
+    chunk->access = desc->access;
+    chunk->tier = TL_TIER_DEVICE;
+    chunk->alive = chunk->imported = 1;
+    chunk->block_count = 1;
+    *handle = tli_vk_take_slot(b, &block);
+    block->tier = TL_TIER_DEVICE;
+    block->bytes = block->reserved_bytes = desc->bytes;
+    block->chunk = at;
+    block->piece = -1;
+    block->at = desc->offset;
+    block->last_write = block->last_use = 0;
+    b->counters.added_count++;
+    b->counters.block_count[TL_TIER_DEVICE]++;
+    b->counters.reserved_bytes[TL_TIER_DEVICE] += desc->bytes;
+    return TL_OK;
+}
+
+// -- what frames that were dropped wrote --
+
+static int tli_vk_meet(const tli_vk_place *a, const tli_vk_place *b) {
+    return a->chunk == b->chunk && a->bytes && b->bytes && a->at < b->at + b->bytes && b->at < a->at + a->bytes;
+}
+
+static int tli_vk_is_lost(const tli_vk *b, const tli_vk_place *place) {
+    int32_t i;
+    for (i = 0; i < b->lost_count; i++)
+        if (tli_vk_meet(&b->lost_places[i], place)) return 1;
+    return 0;
+}
+
+static int tli_vk_add_lost(tli_vk *b, tli_vk_place place) {
+    if (!b->chunks[place.chunk].heap && !b->chunks[place.chunk].imported) return 1;  // staging: for one use
+    if (!tli_vk_grow(b, &b->lost_places, &b->lost_capacity, b->lost_count, sizeof *b->lost_places)) return 0;
+    b->lost_places[b->lost_count++] = place;
+    return 1;
+}
+
+// These bytes are made anew: what was lost of them no longer matters.
+static void tli_vk_forget_lost(tli_vk *b, const tli_vk_place *place) {
+    int32_t i;
+    for (i = b->lost_count - 1; i >= 0; i--) {
+        tli_vk_place *lost = &b->lost_places[i], rest;
+        uint64_t end = lost->at + lost->bytes, place_end = place->at + place->bytes;
+        if (!tli_vk_meet(lost, place)) continue;
+        rest = *lost;
+        if (lost->at < place->at && end > place_end) {  // a hole: where it cannot be noted, all stays lost
+            rest.at = place_end;
+            rest.bytes = end - place_end;
+            if (!tli_vk_add_lost(b, rest)) continue;
+            b->lost_places[i].bytes = place->at - b->lost_places[i].at;
+        } else if (lost->at < place->at) {
+            lost->bytes = place->at - lost->at;
+        } else if (end > place_end) {
+            lost->at = place_end;
+            lost->bytes = end - place_end;
+        } else {
+            *lost = b->lost_places[--b->lost_count];
+        }
+    }
+}
+
+// -- claims --
+
+static tl_result tli_vk_claim(void *self, tl_range range) {
+    tli_vk *b = (tli_vk *)self;
+    tl_backend_counters *counters = &b->counters;
+    tl_result result = TL_OK;
+    tli_vk_block *block;
+    tli_vk_place place;
+    uint64_t end;
+    if (b->lost) return tli_vk_fail_lost(b, "claim");
+    if (!range.bytes) return TL_OK;
+    block = tli_vk_find_range(b, &range, "claim", &result);
+    if (!block) return result;
+    if (range.bytes > b->desc.capacity_bytes[block->tier] - counters->live_bytes[block->tier])
+        return tli_vk_fail(b, TL_ERROR_NO_MEMORY, "claim", "range: bytes: the tier's capacity is used up");
+    place = tli_vk_place_of(block, &range);
+    if (b->lost_count) tli_vk_forget_lost(b, &place);
+    block->claim_count++;
+    block->claimed_bytes += range.bytes;
+    counters->claim_count[block->tier]++;
+    counters->live_bytes[block->tier] += range.bytes;
+    if (counters->live_bytes[block->tier] > counters->peak_bytes[block->tier])
+        counters->peak_bytes[block->tier] = counters->live_bytes[block->tier];
+    end = tli_vk_align(range.offset + range.bytes, b->alignment);
+    if (block->tier == TL_TIER_DEVICE && end > counters->arena_bytes) counters->arena_bytes = end;
+    return TL_OK;
+}
+
+static tl_result tli_vk_release(void *self, tl_range range) {
+    tli_vk *b = (tli_vk *)self;
+    tl_result result = TL_OK;
+    tli_vk_block *block;
+    if (!range.bytes) return TL_OK;
+    block = tli_vk_find_range(b, &range, "release", &result);
+    if (!block) return result;
+    if (!block->claim_count || block->claimed_bytes < range.bytes)
+        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, "release", "range: was not claimed");
+    block->claim_count--;
+    block->claimed_bytes -= range.bytes;
+    b->counters.claim_count[block->tier]--;
+    b->counters.live_bytes[block->tier] -= range.bytes;
+    return TL_OK;
+}
+
+// -- batches: what was submitted, what has passed --
+
+static tli_vk_batch *tli_vk_batch_of(tli_vk *b, uint64_t serial) {
+    return &b->batches[serial % (uint64_t)b->desc.batch_count];
+}
+
+static void tli_vk_lock(tli_vk *b) {
+    if (b->desc.device.lock_queue) b->desc.device.lock_queue(b->desc.device.lock_user);
+}
+
+static void tli_vk_unlock(tli_vk *b) {
+    if (b->desc.device.unlock_queue) b->desc.device.unlock_queue(b->desc.device.lock_user);
+}
+
+// Staging pieces come and go in order; one that is mapped holds up those behind it.
+static void tli_vk_free_slots(tli_vk *b) {
+    int32_t gone = 0, i;
+    while (gone < b->slot_count && b->slots[gone].serial <= b->passed) {
+        tli_vk_slot *slot = &b->slots[gone++];
+        if (slot->start == slot->end) tli_vk_destroy_chunk(b, &b->chunks[slot->chunk]);
+        else b->staging_tail = slot->end;
+    }
+    if (!gone) return;
+    b->slot_count -= gone;
+    b->slot_first += (uint64_t)gone;
+    for (i = 0; i < b->slot_count; i++) b->slots[i] = b->slots[i + gone];
+}
+
+static void tli_vk_pass(tli_vk *b, uint64_t serial) {
+    if (serial <= b->passed) return;
+    b->passed = serial;
+    while (b->passed + 1 < b->serial && tli_vk_batch_of(b, b->passed + 1)->dropped == b->passed + 1)
+        b->passed++;
+    tli_vk_free_slots(b);
+}
+
+// The last serial, up to one that the queue has passed, whose copies have passed the transfer queue too.
+static uint64_t tli_vk_untransferred(tli_vk *b, uint64_t serial, uint64_t transferred) {
+    uint64_t at = b->passed;
+    if (serial >= b->serial) serial = b->serial - 1;  // its copy was not submitted yet
+    while (at < serial && (!tli_vk_batch_of(b, at + 1)->transfers || at + 1 <= transferred)) at++;
+    return at;
+}
+
+// Look how far the device is. Never blocks.
+static tl_result tli_vk_look(tli_vk *b, const char *function) {
+    uint64_t serial = b->passed, transferred = UINT64_MAX;
+    VkResult result = VK_SUCCESS;
+    if (b->records || b->lost) return TL_OK;
+    if (b->timeline) {
+        result = b->vk.vkGetSemaphoreCounterValue(b->device, b->timeline, &serial);
+        if (!result && serial >= b->serial + 1) {  // what drivers answer for a device that is gone
+            result = VK_ERROR_DEVICE_LOST;
+            serial = b->passed;
+        }
+        if (!result && b->transfer_timeline)
+            result = b->vk.vkGetSemaphoreCounterValue(b->device, b->transfer_timeline, &transferred);
+    } else {
+        while (serial + 1 < b->serial && !result) {
+            result = b->vk.vkGetFenceStatus(b->device, tli_vk_batch_of(b, serial + 1)->fence);
+            if (!result) serial++;
+        }
+        if (result == VK_NOT_READY) result = VK_SUCCESS;
+    }
+    if (result) return tli_vk_fail_result(b, function, "status of the device", result);
+    tli_vk_pass(b, tli_vk_untransferred(b, serial, transferred));
+    return TL_OK;
+}
+
+// Block until a batch that was submitted has passed.
+static tl_result tli_vk_wait_batch(tli_vk *b, uint64_t serial, const char *function) {
+    VkSemaphoreWaitInfo info;
+    VkSemaphore timelines[2];
+    uint64_t values[2], at;
+    VkResult result;
+    if (serial <= b->passed) return TL_OK;
+    b->calls.host_wait_count++;
+    if (b->timeline) {
+        memset(&info, 0, sizeof info);
+        timelines[0] = b->timeline;
+        timelines[1] = b->transfer_timeline;
+        values[0] = serial;
+        values[1] = 0;
+        for (at = b->passed + 1; at <= serial; at++)
+            if (tli_vk_batch_of(b, at)->transfers) values[1] = at;
+        info.sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO;
+        info.semaphoreCount = values[1] ? 2 : 1;
+        info.pSemaphores = timelines;
+        info.pValues = values;
+        result = b->vk.vkWaitSemaphores(b->device, &info, UINT64_MAX);
+    } else {
+        result = b->vk.vkWaitForFences(b->device, 1, &tli_vk_batch_of(b, serial)->fence, VK_TRUE, UINT64_MAX);
+    }
+    if (result) return tli_vk_fail_result(b, function, "wait for the device", result);
+    tli_vk_pass(b, serial);
+    return TL_OK;
+}
+
+// What a batch wrote did not happen, or never will.
+static void tli_vk_lose_batch(tli_vk *b, tli_vk_batch *batch) {
+    uint64_t slot;
+    int32_t i;
+    for (slot = 0; b->time_serials && slot < (uint64_t)b->desc.time_count + TLI_VK_OWN_TIMES; slot++)
+        if (b->time_serials[slot] == batch->serial) b->time_serials[slot] = 0;  // its time is never written
+    for (i = 0; i < batch->write_count; i++)
+        if (!tli_vk_add_lost(b, batch->writes[i])) b->lost = 1;  // it cannot be told any more what is lost
+    for (i = b->away_count - 1; i >= 0; i--)
+        if (b->away[i].serial == batch->serial) b->away[i] = b->away[--b->away_count];
+    batch->write_count = 0;
+    batch->serial = 0;
+    batch->transfers = 0;
+    b->open = 0;
+    b->has_work = b->op_count > 0;
+    b->touch_count = 0;
+    b->all_touched = 1;
+    b->calls.recorded_bytes = 0;
+}
+
+static tl_result tli_vk_reset_batch(tli_vk *b, tli_vk_batch *batch, const char *function) {
+    VkResult result;
+    int32_t i;
+    for (i = 0; i < batch->set_count && i <= batch->set_at; i++) {
+        result = b->vk.vkResetDescriptorPool(b->device, batch->sets[i].pool, 0);
+        if (result) return tli_vk_fail_result(b, function, "vkResetDescriptorPool", result);
+        batch->sets[i].sets_left = TLI_VK_SETS;
+        batch->sets[i].buffers_left = TLI_VK_SET_BUFFERS;
+    }
+    batch->set_at = 0;
+    batch->write_count = 0;
+    batch->transfers = batch->is_half = 0;
+    batch->waits_for = 0;
+    return TL_OK;
+}
+
+// Submit one command buffer to a queue, between what it waits for and what it signals: values of
+// timelines, 0 = none.
+static VkResult tli_vk_submit_to(tli_vk *b, VkQueue queue, const VkCommandBuffer *commands, VkSemaphore wait,
+                                 uint64_t wait_value, VkSemaphore signal, VkFence fence) {
+    const VkPipelineStageFlags stages = VK_PIPELINE_STAGE_TRANSFER_BIT |
+        (queue == b->desc.device.queue ? VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT : 0);
+    VkTimelineSemaphoreSubmitInfo timeline;
+    VkSubmitInfo info;
+    VkResult result;
+    memset(&info, 0, sizeof info);
+    info.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO;
+    info.commandBufferCount = 1;
+    info.pCommandBuffers = commands;
+    if (signal) {
+        memset(&timeline, 0, sizeof timeline);
+        timeline.sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO;
+        timeline.waitSemaphoreValueCount = info.waitSemaphoreCount = wait_value != 0;
+        timeline.pWaitSemaphoreValues = &wait_value;
+        timeline.signalSemaphoreValueCount = info.signalSemaphoreCount = 1;
+        timeline.pSignalSemaphoreValues = &b->serial;
+        info.pNext = &timeline;
+        info.pSignalSemaphores = &signal;
+        if (wait_value) info.pWaitSemaphores = &wait;
+        if (wait_value) info.pWaitDstStageMask = &stages;
+    }
+    tli_vk_lock(b);
+    result = b->vk.vkQueueSubmit(queue, 1, &info, fence);
+    tli_vk_unlock(b);
+    if (!result) b->calls.submit_count++;
+    return result;
+}
+
+// Submit a batch that is complete. Where that fails it stays complete, for another try.
+static tl_result tli_vk_hand_over(tli_vk *b, const char *function) {
+    tli_vk_batch *batch = tli_vk_batch_of(b, b->serial);
+    VkResult result = VK_SUCCESS;
+    if (!b->timeline) result = b->vk.vkResetFences(b->device, 1, &batch->fence);
+    if (result) return tli_vk_fail_result(b, function, "vkResetFences", result);
+    if (!batch->is_half)
+        result = tli_vk_submit_to(b, b->desc.device.queue, &batch->commands, b->transfer_timeline,
+                                  batch->waits_for, b->timeline, batch->fence);
+    if (!result && batch->transfers) {
+        batch->is_half = 1;
+        result = tli_vk_submit_to(b, b->desc.device.transfer_queue, &batch->transfer_commands, b->timeline,
+                                  b->serial, b->transfer_timeline, VK_NULL_HANDLE);
+    }
+    if (result) return tli_vk_fail_result(b, function, "vkQueueSubmit", result);
+    b->serial++;
+    b->open = 0;
+    b->has_work = b->op_count > 0;
+    b->calls.recorded_bytes = 0;
+    return TL_OK;
+}
+
+// Have a command buffer that records. Record mode: only the caller can open a frame.
+static tl_result tli_vk_open(tli_vk *b, const char *function) {
+    tli_vk_batch *batch;
+    VkCommandBufferBeginInfo info;
+    VkResult result;
+    tl_result code;
+    if (b->lost) return tli_vk_fail_lost(b, function);
+    if (b->open == TLI_VK_ENDED && (code = tli_vk_hand_over(b, function)) != TL_OK) return code;
+    if (b->open) return TL_OK;
+    if (b->records) return tli_vk_fail(b, TL_NOT_READY, function, "no frame is open");
+    batch = tli_vk_batch_of(b, b->serial);
+    if (batch->serial > b->passed && (code = tli_vk_look(b, function)) != TL_OK) return code;
+    if (batch->serial > b->passed && (code = tli_vk_wait_batch(b, batch->serial, function)) != TL_OK)
+        return code;
+    if ((code = tli_vk_reset_batch(b, batch, function)) != TL_OK) return code;
+    result = b->vk.vkResetCommandPool(b->device, batch->pool, 0);
+    if (result) return tli_vk_fail_result(b, function, "vkResetCommandPool", result);
+    memset(&info, 0, sizeof info);
+    info.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO;
+    info.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
+    result = b->vk.vkBeginCommandBuffer(batch->commands, &info);
+    if (result) return tli_vk_fail_result(b, function, "vkBeginCommandBuffer", result);
+    batch->serial = b->serial;
+    b->open = TLI_VK_OPEN;
+    return TL_OK;
+}
+

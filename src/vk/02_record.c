@@ -1,0 +1,865 @@
+// -- order: what must not overtake what --
+
+static void tli_vk_note_foreign(tli_vk *b, tli_vk_chunk *chunk) {
+    chunk->seen = b->serial;
+    b->foreign_stages |= chunk->stages;
+    b->foreign_access |= chunk->access;
+}
+
+// Whether a barrier must stand between what was recorded since the last one and this access.
+static int tli_vk_must_follow(tli_vk *b, const tli_vk_place *place, int writes) {
+    tli_vk_chunk *chunk = &b->chunks[place->chunk];
+    int32_t i;
+    if (chunk->imported && chunk->stages && chunk->seen != b->serial) {
+        tli_vk_note_foreign(b, chunk);
+        return 1;
+    }
+    if (b->all_touched) return 1;
+    for (i = 0; i < b->touch_count; i++)
+        if ((writes || b->touches[i].writes) && tli_vk_meet(&b->touches[i].place, place)) return 1;
+    return 0;
+}
+
+static void tli_vk_record_barrier(tli_vk *b, VkPipelineStageFlags stages, VkAccessFlags access) {
+    const VkPipelineStageFlags own = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
+    VkMemoryBarrier barrier;
+    memset(&barrier, 0, sizeof barrier);
+    barrier.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER;
+    barrier.srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT | b->foreign_access;
+    barrier.dstAccessMask = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT |
+                            VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT | access;
+    b->vk.vkCmdPipelineBarrier(tli_vk_batch_of(b, b->serial)->commands, own | b->foreign_stages,
+                               own | stages, 0, 1, &barrier, 0, NULL, 0, NULL);
+    b->calls.barrier_count++;
+    b->touch_count = 0;
+    b->all_touched = 0;
+    b->foreign_stages = 0;
+    b->foreign_access = 0;
+}
+
+// Remember an access until the next barrier, and what the batch writes.
+static tl_result tli_vk_touch_place(tli_vk *b, const tli_vk_place *place, int writes, const char *function) {
+    tli_vk_batch *batch = tli_vk_batch_of(b, b->serial);
+    int32_t i;
+    if (writes) {
+        if (!tli_vk_grow(b, &batch->writes, &batch->write_capacity, batch->write_count, sizeof *batch->writes))
+            return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the record of writes");
+        batch->writes[batch->write_count++] = *place;
+    }
+    if (b->all_touched) return TL_OK;
+    for (i = 0; i < b->touch_count; i++) {
+        tli_vk_touch *touch = &b->touches[i];
+        if (touch->place.chunk == place->chunk && touch->place.at == place->at &&
+            touch->place.bytes == place->bytes && touch->writes >= writes)
+            return TL_OK;
+    }
+    if (b->touch_count == TLI_VK_TOUCH_CAPACITY) {
+        b->all_touched = 1;
+        return TL_OK;
+    }
+    b->touches[b->touch_count].place = *place;
+    b->touches[b->touch_count++].writes = writes;
+    return TL_OK;
+}
+
+// -- recording --
+
+static tl_result tli_vk_add_sets(tli_vk *b, tli_vk_batch *batch, const char *function) {
+    VkDescriptorPoolSize size;
+    VkDescriptorPoolCreateInfo info;
+    tli_vk_sets sets;
+    VkResult result;
+    if (!tli_vk_grow(b, &batch->sets, &batch->set_capacity, batch->set_count, sizeof *batch->sets))
+        return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the table of descriptor pools");
+    memset(&sets, 0, sizeof sets);
+    memset(&info, 0, sizeof info);
+    size.type = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
+    size.descriptorCount = TLI_VK_SET_BUFFERS;
+    info.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO;
+    info.maxSets = TLI_VK_SETS;
+    info.poolSizeCount = 1;
+    info.pPoolSizes = &size;
+    result = b->vk.vkCreateDescriptorPool(b->device, &info, b->callbacks, &sets.pool);
+    if (result) return tli_vk_fail_result(b, function, "vkCreateDescriptorPool", result);
+    sets.sets_left = TLI_VK_SETS;
+    sets.buffers_left = TLI_VK_SET_BUFFERS;
+    batch->sets[batch->set_count++] = sets;
+    return TL_OK;
+}
+
+static tl_result tli_vk_take_set(tli_vk *b, const tl_vk_kernel *kernel, const char *function,
+                                 VkDescriptorSet *set) {
+    tli_vk_batch *batch = tli_vk_batch_of(b, b->serial);
+    VkDescriptorSetAllocateInfo info;
+    tli_vk_sets *sets;
+    VkResult result;
+    if (batch->set_at < batch->set_count) {
+        sets = &batch->sets[batch->set_at];
+        if (!sets->sets_left || sets->buffers_left < (uint32_t)kernel->buffer_count) batch->set_at++;
+    }
+    if (batch->set_at == batch->set_count) {
+        tl_result code = tli_vk_add_sets(b, batch, function);
+        if (code) return code;
+    }
+    sets = &batch->sets[batch->set_at];
+    memset(&info, 0, sizeof info);
+    info.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO;
+    info.descriptorPool = sets->pool;
+    info.descriptorSetCount = 1;
+    info.pSetLayouts = &kernel->set_layout;
+    result = b->vk.vkAllocateDescriptorSets(b->device, &info, set);
+    if (result) return tli_vk_fail_result(b, function, "vkAllocateDescriptorSets", result);
+    sets->sets_left--;
+    sets->buffers_left -= (uint32_t)kernel->buffer_count;
+    return TL_OK;
+}
+
+// Bind places and dispatch. They were ordered before.
+static tl_result tli_vk_dispatch(tli_vk *b, const tl_vk_kernel *kernel, const tli_vk_place *places,
+                                 const void *push, const uint32_t groups[3], const char *function) {
+    VkDescriptorBufferInfo buffers[TLI_VK_BINDINGS];
+    VkWriteDescriptorSet writes[TLI_VK_BINDINGS];
+    VkCommandBuffer commands;
+    VkDescriptorSet set = VK_NULL_HANDLE;
+    int32_t i;
+    tl_result result = tli_vk_open(b, function);
+    if (!result && kernel->buffer_count) result = tli_vk_take_set(b, kernel, function, &set);
+    if (result) return result;
+    memset(writes, 0, sizeof writes);
+    for (i = 0; i < kernel->buffer_count; i++) {
+        buffers[i].buffer = b->chunks[places[i].chunk].buffer;
+        buffers[i].offset = places[i].at;
+        buffers[i].range = tli_vk_align(places[i].bytes, 4);
+        writes[i].sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET;
+        writes[i].dstSet = set;
+        writes[i].dstBinding = (uint32_t)i;
+        writes[i].descriptorCount = 1;
+        writes[i].descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
+        writes[i].pBufferInfo = &buffers[i];
+    }
+    commands = tli_vk_batch_of(b, b->serial)->commands;
+    if (kernel->buffer_count) {
+        b->vk.vkUpdateDescriptorSets(b->device, (uint32_t)kernel->buffer_count, writes, 0, NULL);
+        b->vk.vkCmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, kernel->layout, 0, 1, &set, 0,
+                                      NULL);
+    }
+    b->vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, kernel->pipeline);
+    if (kernel->push_bytes)
+        b->vk.vkCmdPushConstants(commands, kernel->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, kernel->push_bytes,
+                                 push);
+    b->vk.vkCmdDispatch(commands, groups[0], groups[1], groups[2]);
+    b->has_work = 1;
+    return TL_OK;
+}
+
+// Invocations that an operation by shader needs for so many bytes of its f32 side.
+static uint64_t tli_vk_invocations(const tli_vk_op *op, uint64_t bytes) {
+    uint64_t words = (bytes + 3) / 4;
+    switch (op->shader) {
+    case TL_VK_SHADER_COPY: return (words / 4 + 3) / 4;
+    case TL_VK_SHADER_TO_F16:
+    case TL_VK_SHADER_FROM_F16:
+    case TL_VK_SHADER_TO_BF16:
+    case TL_VK_SHADER_FROM_BF16: return (words + 1) / 2;
+    case TL_VK_SHADER_TO_Q8: return (words + 31) / 32;
+    case TL_VK_SHADER_QUANTIZE:
+    case TL_VK_SHADER_DEQUANTIZE: return (words * op->word + 3) / 4;
+    case TL_VK_SHADER_COPY_UINT:
+    case TL_VK_SHADER_FILL:
+    case TL_VK_SHADER_FROM_Q8:
+    case TL_VK_SHADER_MIN_MAX:
+    case TL_VK_SHADER_ADD:
+    case TL_VK_SHADER_CHECKSUM:
+    case TL_VK_SHADER_MIN_MAX_CHANNELS:
+    case TL_VK_SHADER_COUNT: break;
+    }
+    return words;
+}
+
+// The bytes of the other side that belong to so many bytes of the f32 side.
+static uint64_t tli_vk_other_bytes(const tli_vk_op *op, uint64_t bytes) {
+    switch (op->shader) {
+    case TL_VK_SHADER_TO_F16:
+    case TL_VK_SHADER_FROM_F16: return tl_find_codec_bytes(TL_CODEC_F16, bytes);
+    case TL_VK_SHADER_TO_BF16:
+    case TL_VK_SHADER_FROM_BF16: return tl_find_codec_bytes(TL_CODEC_BF16, bytes);
+    case TL_VK_SHADER_TO_Q8:
+    case TL_VK_SHADER_FROM_Q8: return tl_find_codec_bytes(TL_CODEC_Q8, bytes);
+    case TL_VK_SHADER_QUANTIZE:
+    case TL_VK_SHADER_DEQUANTIZE: return bytes / 4 * op->word;
+    case TL_VK_SHADER_COPY:
+    case TL_VK_SHADER_COPY_UINT:
+    case TL_VK_SHADER_FILL:
+    case TL_VK_SHADER_MIN_MAX:
+    case TL_VK_SHADER_ADD:
+    case TL_VK_SHADER_CHECKSUM:
+    case TL_VK_SHADER_MIN_MAX_CHANNELS:
+    case TL_VK_SHADER_COUNT: break;
+    }
+    return bytes;
+}
+
+static int tli_vk_expands(tl_vk_shader shader) {
+    return shader == TL_VK_SHADER_FROM_F16 || shader == TL_VK_SHADER_FROM_BF16 ||
+           shader == TL_VK_SHADER_FROM_Q8 || shader == TL_VK_SHADER_DEQUANTIZE;
+}
+
+static int tli_vk_quantizes(tl_vk_shader shader) {
+    return shader == TL_VK_SHADER_QUANTIZE || shader == TL_VK_SHADER_DEQUANTIZE;
+}
+
+static int tli_vk_knows_channels(tl_vk_shader shader) {
+    return tli_vk_quantizes(shader) || shader == TL_VK_SHADER_MIN_MAX_CHANNELS;
+}
+
+static int tli_vk_reduces(tl_vk_shader shader) {
+    return shader == TL_VK_SHADER_MIN_MAX || shader == TL_VK_SHADER_CHECKSUM ||
+           shader == TL_VK_SHADER_MIN_MAX_CHANNELS;
+}
+
+// Slices of a channel for min_max_channels: as many tasks of groups, or of invocations where rows of
+// channels are short, as there would be without channels, each of several elements at least.
+static uint32_t tli_vk_find_slices(const tli_vk *b, const tli_vk_op *op, uint32_t count) {
+    uint64_t size = b->desc.workgroup_size, tasks = (count + 8 * size - 1) / (8 * size);
+    uint64_t of_period = op->channel_count;
+    if (op->inner_count < size) {
+        tasks *= size;
+        of_period *= op->inner_count;
+    }
+    return tasks < of_period ? 1 : (uint32_t)(tasks / of_period);
+}
+
+// One dispatch of one of our shaders; both sides fit a descriptor.
+static tl_result tli_vk_record_piece(tli_vk *b, const tli_vk_op *op, uint64_t bytes, const char *function) {
+    uint64_t groups = (tli_vk_invocations(op, bytes) + b->desc.workgroup_size - 1) / b->desc.workgroup_size;
+    uint64_t across;
+    uint32_t push[6], size[3];
+    tli_vk_place places[3];
+    tl_result result;
+    places[0] = op->to;
+    places[1] = op->from;
+    places[2] = op->quantizations;
+    // A reduction ends in atomics once a group, so every invocation takes several words before.
+    if (tli_vk_reduces(op->shader)) groups = tli_vk_least((groups + 7) / 8, 4096);
+    across = tli_vk_least(groups, b->device_limits.maxComputeWorkGroupCount[0]);
+    push[0] = (uint32_t)((bytes + 3) / 4);
+    if (op->shader == TL_VK_SHADER_COPY) push[0] = (uint32_t)(bytes / 16);
+    push[1] = op->word;
+    push[2] = (uint32_t)(bytes % 4);
+    if (op->shader == TL_VK_SHADER_MIN_MAX_CHANNELS) push[1] = tli_vk_find_slices(b, op, push[0]);
+    push[3] = op->channel_count;
+    push[4] = op->inner_count;
+    push[5] = 0;
+    if (op->channel_count) push[5] = (uint32_t)(op->first % ((uint64_t)op->channel_count * op->inner_count));
+    size[0] = (uint32_t)across;
+    size[1] = (uint32_t)((groups + across - 1) / across);
+    size[2] = 1;
+    if (size[1] > b->device_limits.maxComputeWorkGroupCount[1])
+        return tli_vk_fail(b, TL_ERROR_UNSUPPORTED, function, "range: needs more groups than the device takes");
+    result = tli_vk_dispatch(b, b->shaders[op->shader], places, push, size, function);
+    if (!result) b->calls.dispatch_count++;
+    return result;
+}
+
+// The part of an operation from `done` on, in bytes of its f32 side. A reduction keeps its target; a checksum
+// knows the index of its first word.
+static tli_vk_op tli_vk_part_of(const tli_vk_op *op, uint64_t done, uint64_t bytes) {
+    int converts = op->kind == TLI_VK_OP_SHADER, expands = converts && tli_vk_expands(op->shader);
+    uint64_t other_done = converts ? tli_vk_other_bytes(op, done) : done;
+    uint64_t other_bytes = converts ? tli_vk_other_bytes(op, bytes) : bytes;
+    tli_vk_op part = *op;
+    part.from.at += expands ? other_done : done;
+    part.from.bytes = expands ? other_bytes : bytes;
+    part.first += done / 4;
+    if (converts && op->shader == TL_VK_SHADER_CHECKSUM) part.word += (uint32_t)(done / 4);
+    if (converts && tli_vk_reduces(op->shader)) return part;
+    part.to.at += expands ? done : other_done;
+    part.to.bytes = expands ? bytes : other_bytes;
+    return part;
+}
+
+// Bytes of the f32 side.
+static uint64_t tli_vk_whole_bytes(const tli_vk_op *op) {
+    int shades = op->kind == TLI_VK_OP_SHADER;
+    int fills = op->kind == TLI_VK_OP_FILL || (shades && op->shader == TL_VK_SHADER_FILL);
+    return fills || (shades && tli_vk_expands(op->shader)) ? op->to.bytes : op->from.bytes;
+}
+
+// A shader over whole places, a descriptor's length at a time. *op becomes what is left where that fails: a sum
+// must not be added twice.
+static tl_result tli_vk_record_shader(tli_vk *b, tli_vk_op *op, const char *function) {
+    const tli_vk_op all = *op;
+    uint64_t whole = tli_vk_whole_bytes(op), done, bytes;
+    tl_result result;
+    for (done = 0; done < whole; done += bytes) {
+        tli_vk_op part;
+        bytes = tli_vk_least(whole - done, b->range_bytes);
+        part = tli_vk_part_of(&all, done, bytes);
+        result = tli_vk_record_piece(b, &part, bytes, function);
+        if (result) return result;
+        *op = tli_vk_part_of(&all, done + bytes, whole - done - bytes);
+    }
+    return TL_OK;
+}
+
+// Large copies and fills inside the device tier go through shaders where these were found faster.
+static int tli_vk_goes_by_shader(const tli_vk *b, const tli_vk_op *op) {
+    return op->kind != TLI_VK_OP_SHADER && b->desc.copy_path == TL_VK_COPY_PATH_SHADER &&
+           op->to.bytes >= TLI_VK_SHADER_COPY_BYTES && b->chunks[op->to.chunk].tier == TL_TIER_DEVICE &&
+           (op->kind == TLI_VK_OP_FILL || b->chunks[op->from.chunk].tier == TL_TIER_DEVICE);
+}
+
+// The bulk of a copy in 64-byte steps, what is left behind the last aligned offset word by word.
+static tl_result tli_vk_record_move(tli_vk *b, const tli_vk_op *op, const char *function) {
+    uint64_t bulk = op->to.bytes / b->alignment * b->alignment;
+    tli_vk_op part = *op;
+    tl_result result;
+    part.kind = TLI_VK_OP_SHADER;
+    part.shader = TL_VK_SHADER_FILL;
+    if (op->kind == TLI_VK_OP_FILL) return tli_vk_record_shader(b, &part, function);
+    part.shader = TL_VK_SHADER_COPY;
+    part.to.bytes = part.from.bytes = bulk;
+    result = tli_vk_record_shader(b, &part, function);
+    part.shader = TL_VK_SHADER_COPY_UINT;
+    part.to.at = op->to.at + bulk;
+    part.from.at = op->from.at + bulk;
+    part.to.bytes = part.from.bytes = op->to.bytes - bulk;
+    return result ? result : tli_vk_record_shader(b, &part, function);
+}
+
+// Copies between the same two buffers as one command, from the first of `count` on; *taken tells how many.
+static void tli_vk_record_copies(tli_vk *b, const tli_vk_op *ops, int32_t count, int32_t *taken) {
+    VkBufferCopy regions[TLI_VK_REGION_CAPACITY];
+    int32_t n = 0;
+    while (n < count && n < TLI_VK_REGION_CAPACITY && ops[n].kind == TLI_VK_OP_COPY &&
+           ops[n].to.chunk == ops[0].to.chunk && ops[n].from.chunk == ops[0].from.chunk &&
+           !tli_vk_goes_by_shader(b, &ops[n])) {
+        regions[n].srcOffset = ops[n].from.at;
+        regions[n].dstOffset = ops[n].to.at;
+        regions[n].size = ops[n].to.bytes;
+        n++;
+    }
+    b->vk.vkCmdCopyBuffer(tli_vk_batch_of(b, b->serial)->commands, b->chunks[ops[0].from.chunk].buffer,
+                          b->chunks[ops[0].to.chunk].buffer, (uint32_t)n, regions);
+    b->calls.copy_count++;
+    *taken = n;
+}
+
+// Record some of the enqueued work that nothing stands between: at least one.
+static tl_result tli_vk_record_ops(tli_vk *b, tli_vk_op *ops, int32_t count, const char *function,
+                                   int32_t *taken) {
+    tl_result result = TL_OK;
+    *taken = 1;
+    if (tli_vk_goes_by_shader(b, ops)) {
+        result = tli_vk_record_move(b, ops, function);
+    } else if (ops->kind == TLI_VK_OP_COPY) {
+        tli_vk_record_copies(b, ops, count, taken);
+    } else if (ops->kind == TLI_VK_OP_FILL) {
+        b->vk.vkCmdFillBuffer(tli_vk_batch_of(b, b->serial)->commands, b->chunks[ops->to.chunk].buffer,
+                              ops->to.at, tli_vk_align(ops->to.bytes, 4), ops->word);
+        b->calls.fill_count++;
+    } else {
+        result = tli_vk_record_shader(b, ops, function);
+    }
+    if (!result) b->has_work = 1;
+    return result;
+}
+
+static int tli_vk_op_must_follow(tli_vk *b, const tli_vk_op *op) {
+    int follows = tli_vk_must_follow(b, &op->to, 1);
+    if (op->kind != TLI_VK_OP_FILL && tli_vk_must_follow(b, &op->from, 0)) follows = 1;
+    return follows;
+}
+
+static int tli_vk_ops_meet(const tli_vk_op *a, const tli_vk_op *b) {
+    return tli_vk_meet(&a->to, &b->to) || (b->kind != TLI_VK_OP_FILL && tli_vk_meet(&a->to, &b->from)) ||
+           (a->kind != TLI_VK_OP_FILL && tli_vk_meet(&a->from, &b->to));
+}
+
+// How many operations from `at` on are independent of each other: they share one barrier.
+static int32_t tli_vk_group_end(const tli_vk *b, int32_t at) {
+    int32_t end, i;
+    for (end = at + 1; end < b->op_count; end++)
+        for (i = at; i < end; i++)
+            if (tli_vk_ops_meet(&b->ops[i], &b->ops[end])) return end;
+    return end;
+}
+
+static tl_result tli_vk_touch_op(tli_vk *b, const tli_vk_op *op, const char *function) {
+    tl_result result = tli_vk_touch_place(b, &op->to, 1, function);
+    if (!result && op->kind != TLI_VK_OP_FILL) result = tli_vk_touch_place(b, &op->from, 0, function);
+    return result;
+}
+
+static void tli_vk_remove_ops(tli_vk *b, int32_t count) {
+    int32_t i;
+    b->op_count -= count;
+    for (i = 0; i < b->op_count; i++) b->ops[i] = b->ops[i + count];
+}
+
+// Record everything that was enqueued, group by group: one barrier, if one is needed, then all of it.
+// Where that fails, what was not recorded stays enqueued.
+static tl_result tli_vk_flush(tli_vk *b, const char *function) {
+    int32_t done = 0;
+    tl_result result = b->op_count ? tli_vk_open(b, function) : TL_OK;
+    while (!result && done < b->op_count) {
+        int32_t end = tli_vk_group_end(b, done), i, follows = 0, taken;
+        for (i = done; i < end; i++) follows |= tli_vk_op_must_follow(b, &b->ops[i]);
+        if (follows) tli_vk_record_barrier(b, 0, 0);
+        for (i = done; i < end && !result; i++) result = tli_vk_touch_op(b, &b->ops[i], function);
+        // A move that fails half way is recorded again from its start: the same bytes from the same bytes.
+        while (!result && done < end) {
+            result = tli_vk_record_ops(b, &b->ops[done], end - done, function, &taken);
+            if (!result) done += taken;
+        }
+    }
+    tli_vk_remove_ops(b, done);
+    return result;
+}
+
+// Complete the command buffer: what it wrote can be read by the host and by the caller after it.
+static tl_result tli_vk_complete(tli_vk *b, const char *function) {
+    VkPipelineStageFlags stages = VK_PIPELINE_STAGE_HOST_BIT;
+    VkAccessFlags access = VK_ACCESS_HOST_READ_BIT;
+    tl_result result = tli_vk_flush(b, function);
+    int32_t i;
+    if (result || !b->open) return result;
+    for (i = 0; i < b->chunk_count; i++) {
+        const tli_vk_chunk *chunk = &b->chunks[i];
+        if (!chunk->alive || !chunk->imported || chunk->last_use != b->serial) continue;
+        stages |= chunk->stages;
+        access |= chunk->access;
+    }
+    tli_vk_record_barrier(b, stages, access);
+    return TL_OK;
+}
+
+static tl_result tli_vk_submit_work(tli_vk *b, const char *function) {
+    tli_vk_batch *batch;
+    tl_result result;
+    VkResult ended;
+    if (b->lost) return tli_vk_fail_lost(b, function);
+    if (b->open == TLI_VK_ENDED) {
+        result = tli_vk_hand_over(b, function);
+        if (result) return result;
+    }
+    if (!b->has_work) return TL_OK;
+    result = tli_vk_complete(b, function);
+    if (result || !b->open) return result;
+    batch = tli_vk_batch_of(b, b->serial);
+    ended = b->vk.vkEndCommandBuffer(batch->commands);
+    if (ended) {  // the command buffer is invalid: its work is gone
+        tli_vk_lose_batch(b, batch);
+        return tli_vk_fail_result(b, function, "vkEndCommandBuffer", ended);
+    }
+    b->open = TLI_VK_ENDED;
+    return tli_vk_hand_over(b, function);
+}
+
+// Have the device finish everything up to a serial, submitting what that needs.
+static tl_result tli_vk_reach(tli_vk *b, uint64_t serial, const char *function) {
+    tl_result result;
+    if (serial <= b->passed) return TL_OK;
+    if ((result = tli_vk_look(b, function)) != TL_OK || serial <= b->passed) return result;
+    if (b->records) return tli_vk_fail(b, TL_NOT_READY, function, "the frame was not retired yet");
+    if (serial == b->serial) result = tli_vk_submit_work(b, function);
+    if (!result && serial == b->serial) return TL_OK;  // there was no work
+    return result ? result : tli_vk_wait_batch(b, serial, function);
+}
+
+// -- enqueueing --
+
+static void tli_vk_note_use(tli_vk *b, uint64_t handle, int writes) {  // 0 = staging
+    tli_vk_block *block;
+    if (!handle) return;
+    block = &b->blocks[(handle & 0xFFFFFFFFu) - 1];
+    block->last_use = b->chunks[block->chunk].last_use = b->serial;
+    if (!writes) return;
+    block->last_write = b->serial;
+    block->writes++;
+}
+
+// -- the transfer queue --
+
+static int tli_vk_is_transfer(const tli_vk *b, const tli_vk_op *op) {
+    return b->transfer_timeline && op->kind == TLI_VK_OP_COPY && !b->chunks[op->to.chunk].imported &&
+           !b->chunks[op->from.chunk].imported &&
+           b->chunks[op->to.chunk].tier != b->chunks[op->from.chunk].tier;
+}
+
+// Pass places from one queue family to the other: the same barrier is recorded on both sides.
+static void tli_vk_record_passage(tli_vk *b, VkCommandBuffer commands, const tli_vk_place *places,
+                                  uint32_t count, int to_transfer, int releases) {
+    const VkPipelineStageFlags own = VK_PIPELINE_STAGE_TRANSFER_BIT |
+        (to_transfer == releases ? VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT : 0);
+    const VkAccessFlags access = VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT |
+        (to_transfer == releases ? VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT : 0);
+    const tl_vk_device *device = &b->desc.device;
+    VkPipelineStageFlags after = own;
+    VkBufferMemoryBarrier barriers[2];
+    uint32_t i;
+    memset(barriers, 0, sizeof barriers);
+    for (i = 0; i < count; i++) {
+        barriers[i].sType = VK_STRUCTURE_TYPE_BUFFER_MEMORY_BARRIER;
+        barriers[i].srcAccessMask = releases ? access : 0;
+        barriers[i].dstAccessMask = releases ? 0 : access;
+        barriers[i].srcQueueFamilyIndex = to_transfer ? device->queue_family : device->transfer_family;
+        barriers[i].dstQueueFamilyIndex = to_transfer ? device->transfer_family : device->queue_family;
+        barriers[i].buffer = b->chunks[places[i].chunk].buffer;
+        barriers[i].offset = places[i].at;
+        barriers[i].size = places[i].bytes;
+    }
+    if (releases) after = VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT;
+    b->vk.vkCmdPipelineBarrier(commands, own, after, 0, 0, NULL, count, barriers, 0, NULL);
+    b->calls.barrier_count++;
+}
+
+// The copy as the transfer queue carries it out; both places come back to the queue afterwards.
+static tl_result tli_vk_record_transfer(tli_vk *b, tli_vk_batch *batch, const tli_vk_op *op,
+                                        const char *function) {
+    int differ = b->desc.device.transfer_family != b->desc.device.queue_family;
+    VkCommandBufferBeginInfo info;
+    VkMemoryBarrier barrier;
+    tli_vk_place places[2];
+    VkBufferCopy region;
+    VkResult result = b->vk.vkResetCommandPool(b->device, batch->transfer_pool, 0);
+    if (result) return tli_vk_fail_result(b, function, "vkResetCommandPool", result);
+    memset(&info, 0, sizeof info);
+    info.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO;
+    info.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
+    result = b->vk.vkBeginCommandBuffer(batch->transfer_commands, &info);
+    if (result) return tli_vk_fail_result(b, function, "vkBeginCommandBuffer", result);
+    places[0] = op->to;
+    places[1] = op->from;
+    if (differ) tli_vk_record_passage(b, batch->transfer_commands, places, 2, 1, 0);
+    region.srcOffset = op->from.at;
+    region.dstOffset = op->to.at;
+    region.size = op->to.bytes;
+    b->vk.vkCmdCopyBuffer(batch->transfer_commands, b->chunks[op->from.chunk].buffer,
+                          b->chunks[op->to.chunk].buffer, 1, &region);
+    b->calls.copy_count++;
+    memset(&barrier, 0, sizeof barrier);
+    barrier.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER;
+    barrier.srcAccessMask = VK_ACCESS_TRANSFER_WRITE_BIT;
+    barrier.dstAccessMask = VK_ACCESS_HOST_READ_BIT;
+    b->vk.vkCmdPipelineBarrier(batch->transfer_commands, VK_PIPELINE_STAGE_TRANSFER_BIT,
+                               VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &barrier, 0, NULL, 0, NULL);
+    b->calls.barrier_count++;
+    if (differ) tli_vk_record_passage(b, batch->transfer_commands, places, 2, 0, 1);
+    result = b->vk.vkEndCommandBuffer(batch->transfer_commands);
+    return result ? tli_vk_fail_result(b, function, "vkEndCommandBuffer", result) : TL_OK;
+}
+
+static int tli_vk_add_away(tli_vk *b, const tli_vk_place *place) {
+    if (!tli_vk_grow(b, &b->away, &b->away_capacity, b->away_count, sizeof *b->away)) return 0;
+    b->away[b->away_count].place = *place;
+    b->away[b->away_count++].serial = b->serial;
+    return 1;
+}
+
+// Hand a copy between the tiers to the transfer queue at once, behind all that was enqueued so far.
+static tl_result tli_vk_transfer(tli_vk *b, const tli_vk_op *op, uint64_t to, uint64_t from,
+                                 const char *function) {
+    tli_vk_batch *batch;
+    tli_vk_place places[2];
+    tl_result result = tli_vk_open(b, function);
+    if (!result) result = tli_vk_flush(b, function);
+    if (result) return result;
+    batch = tli_vk_batch_of(b, b->serial);
+    result = tli_vk_touch_place(b, &op->to, 1, function);  // for the record of writes
+    if (!result) result = tli_vk_record_transfer(b, batch, op, function);
+    if (result) return result;
+    if (!tli_vk_add_away(b, &op->to))
+        return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the copy");
+    if (!tli_vk_add_away(b, &op->from)) {
+        b->away_count--;
+        return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the copy");
+    }
+    places[0] = op->to;
+    places[1] = op->from;
+    if (b->desc.device.transfer_family != b->desc.device.queue_family)
+        tli_vk_record_passage(b, batch->commands, places, 2, 1, 1);
+    batch->transfers = 1;
+    b->has_work = 1;
+    if (b->lost_count) tli_vk_forget_lost(b, &op->to);
+    b->chunks[op->to.chunk].last_use = b->chunks[op->from.chunk].last_use = b->serial;
+    tli_vk_note_use(b, to, 1);
+    tli_vk_note_use(b, from, 0);
+    return tli_vk_submit_work(b, function);
+}
+
+// Take what the transfer queue has of a place: the batch that goes on with it waits for its copy on the
+// device, what was recorded before that does not.
+static tl_result tli_vk_take_back(tli_vk *b, const tli_vk_place *place, const char *function) {
+    int32_t i;
+    for (i = b->away_count - 1; i >= 0; i--) {
+        tli_vk_away away = b->away[i];
+        tli_vk_batch *batch;
+        tl_result result;
+        if (!tli_vk_meet(&away.place, place)) continue;
+        if (b->has_work && tli_vk_batch_of(b, b->serial)->waits_for < away.serial &&
+            (result = tli_vk_submit_work(b, function)) != TL_OK)
+            return result;
+        result = tli_vk_open(b, function);
+        if (result) return result;
+        batch = tli_vk_batch_of(b, b->serial);
+        if (batch->waits_for < away.serial) batch->waits_for = away.serial;
+        if (b->desc.device.transfer_family != b->desc.device.queue_family)
+            tli_vk_record_passage(b, batch->commands, &away.place, 1, 0, 0);
+        b->has_work = 1;
+        b->away[i] = b->away[--b->away_count];
+    }
+    return TL_OK;
+}
+
+// Enqueue; to and from are handles of the blocks, 0 = staging.
+static tl_result tli_vk_enqueue(tli_vk *b, const tli_vk_op *op, uint64_t to, uint64_t from,
+                                const char *function) {
+    uint64_t bytes = op->kind == TLI_VK_OP_FILL ? op->to.bytes : op->from.bytes;
+    tl_result result;
+    if (op->kind != TLI_VK_OP_FILL && b->lost_count && tli_vk_is_lost(b, &op->from))
+        return tli_vk_fail(b, TL_ERROR_STALE, function, "range: was written by a frame that was dropped");
+    if (b->open == TLI_VK_ENDED && (result = tli_vk_hand_over(b, function)) != TL_OK) return result;
+    if (b->away_count && (result = tli_vk_take_back(b, &op->to, function)) != TL_OK) return result;
+    if (b->away_count && op->kind != TLI_VK_OP_FILL &&
+        (result = tli_vk_take_back(b, &op->from, function)) != TL_OK)
+        return result;
+    if (to && from && tli_vk_is_transfer(b, op)) return tli_vk_transfer(b, op, to, from, function);
+    if (!b->records && b->calls.recorded_bytes && b->calls.recorded_bytes + bytes > b->desc.submit_bytes &&
+        (result = tli_vk_submit_work(b, function)) != TL_OK)
+        return result;
+    if (b->op_count == TLI_VK_OP_CAPACITY && (result = tli_vk_flush(b, function)) != TL_OK) return result;
+    b->ops[b->op_count++] = *op;
+    b->has_work = 1;
+    b->calls.recorded_bytes += bytes;
+    if (b->lost_count) tli_vk_forget_lost(b, &op->to);
+    b->chunks[op->to.chunk].last_use = b->serial;
+    if (op->kind != TLI_VK_OP_FILL) b->chunks[op->from.chunk].last_use = b->serial;
+    tli_vk_note_use(b, to, 1);
+    tli_vk_note_use(b, from, 0);
+    return TL_OK;
+}
+
+// A large move in own-queue mode goes in pieces, a submit's worth each, so that no submit runs for seconds.
+static tl_result tli_vk_enqueue_move(tli_vk *b, const tli_vk_op *op, uint64_t to, uint64_t from,
+                                     const char *function) {
+    uint64_t whole = tli_vk_whole_bytes(op), piece = b->records ? UINT64_MAX : b->desc.submit_bytes, done;
+    tl_result result = TL_OK;
+    if (whole <= piece) return tli_vk_enqueue(b, op, to, from, function);
+    for (done = 0; done < whole && !result; done += piece) {
+        tli_vk_op part = tli_vk_part_of(op, done, tli_vk_least(piece, whole - done));
+        result = tli_vk_enqueue(b, &part, to, from, function);
+    }
+    return result;
+}
+
+static int tli_vk_overlap(const tl_range *a, const tl_range *b) {
+    return a->bytes && b->bytes && a->block == b->block && a->offset < b->offset + b->bytes &&
+           b->offset < a->offset + a->bytes;
+}
+
+// Copy, convert, add or reduce: the rules they share. expected = bytes that `to` must have; of *op all but the
+// places is filled in.
+static tl_result tli_vk_move_by(tli_vk *b, tli_vk_op *op, const tl_range *to, const tl_range *from,
+                                uint64_t expected, const char *function) {
+    tl_result result = TL_OK;
+    tli_vk_block *target, *source;
+    if (to->bytes != expected)
+        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "to: bytes: do not fit those of from");
+    if (!from->bytes) return TL_OK;
+    target = tli_vk_find_range(b, to, function, &result);
+    source = target ? tli_vk_find_range(b, from, function, &result) : NULL;
+    if (!source) return result;
+    op->to = tli_vk_place_of(target, to);
+    op->from = tli_vk_place_of(source, from);
+    if (tli_vk_overlap(to, from) || tli_vk_meet(&op->to, &op->from))
+        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "to: overlaps from");
+    return tli_vk_enqueue_move(b, op, to->block, from->block, function);
+}
+
+static tl_result tli_vk_move(tli_vk *b, tli_vk_op_kind kind, tl_vk_shader shader, const tl_range *to,
+                             const tl_range *from, uint64_t expected, const char *function) {
+    tli_vk_op op;
+    memset(&op, 0, sizeof op);
+    op.kind = kind;
+    op.shader = shader;
+    return tli_vk_move_by(b, &op, to, from, expected, function);
+}
+
+static tl_result tli_vk_copy(void *self, tl_range to, tl_range from) {
+    tli_vk *b = (tli_vk *)self;
+    tl_result result = b->lost ? tli_vk_fail_lost(b, "copy") : TL_OK;
+    if (!result) result = tli_vk_move(b, TLI_VK_OP_COPY, TL_VK_SHADER_COPY, &to, &from, from.bytes, "copy");
+    if (result) return result;
+    b->counters.copy_count++;
+    b->counters.copied_bytes += from.bytes;
+    return TL_OK;
+}
+
+static tl_result tli_vk_convert(tli_vk *b, tl_codec codec, tl_vk_shader first, int expands, tl_range to,
+                                tl_range from, const char *function) {
+    uint64_t plain = expands ? to.bytes : from.bytes, packed = tl_find_codec_bytes(codec, plain);
+    tl_vk_shader shader;
+    tl_result result;
+    if (b->lost) return tli_vk_fail_lost(b, function);
+    if ((int)codec <= TL_CODEC_NONE || (int)codec >= TL_CODEC_COUNT)
+        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "codec: none or unknown");
+    if (expands && from.bytes != packed)
+        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "to: bytes: do not fit those of from");
+    shader = (tl_vk_shader)((int)first + 2 * ((int)codec - (int)TL_CODEC_F16));
+    result = tli_vk_move(b, TLI_VK_OP_SHADER, shader, &to, &from, expands ? to.bytes : packed, function);
+    if (result) return result;
+    b->counters.convert_count++;
+    b->counters.copied_bytes += from.bytes;
+    return TL_OK;
+}
+
+static tl_result tli_vk_compress(void *self, tl_codec codec, tl_range to, tl_range from) {
+    return tli_vk_convert((tli_vk *)self, codec, TL_VK_SHADER_TO_F16, 0, to, from, "compress");
+}
+
+static tl_result tli_vk_expand(void *self, tl_codec codec, tl_range to, tl_range from) {
+    return tli_vk_convert((tli_vk *)self, codec, TL_VK_SHADER_FROM_F16, 1, to, from, "expand");
+}
+
+static tl_result tli_vk_fill(void *self, tl_range to, uint32_t word) {
+    tli_vk *b = (tli_vk *)self;
+    tl_result result = TL_OK;
+    tli_vk_block *block;
+    tli_vk_op op;
+    if (b->lost) return tli_vk_fail_lost(b, "fill");
+    if (!to.bytes) {
+        b->counters.fill_count++;
+        return TL_OK;
+    }
+    block = tli_vk_find_range(b, &to, "fill", &result);
+    if (!block) return result;
+    memset(&op, 0, sizeof op);
+    op.kind = TLI_VK_OP_FILL;
+    op.to = tli_vk_place_of(block, &to);
+    op.word = word;
+    result = tli_vk_enqueue(b, &op, to.block, 0, "fill");
+    if (!result) b->counters.fill_count++;
+    return result;
+}
+
+// Check the ranges of a kernel; *bytes = what they hold together.
+static tl_result tli_vk_check_accesses(tli_vk *b, const tl_access *accesses, int32_t count,
+                                       const char *function, uint64_t *bytes) {
+    tl_result result = TL_OK;
+    int32_t i;
+    *bytes = 0;
+    for (i = 0; i < count; i++) {
+        tli_vk_block *block;
+        tli_vk_place place;
+        if (!accesses[i].range.bytes) continue;
+        block = tli_vk_find_range(b, &accesses[i].range, function, &result);
+        if (!block) return result;
+        place = tli_vk_place_of(block, &accesses[i].range);
+        if (b->lost_count && tli_vk_is_lost(b, &place))
+            return tli_vk_fail(b, TL_ERROR_STALE, function, "range: was written by a frame that was dropped");
+        *bytes += accesses[i].range.bytes;
+        if (b->away_count && (result = tli_vk_take_back(b, &place, function)) != TL_OK) return result;
+    }
+    return TL_OK;
+}
+
+static void tli_vk_promise_access(tli_vk *b, const tl_access *access) {
+    tli_vk_promise *promise = &b->promises[b->promise_count++ % TLI_VK_TOUCH_CAPACITY];
+    promise->handle = access->range.block;
+    promise->touch.place = tli_vk_place_of(&b->blocks[(promise->handle & 0xFFFFFFFFu) - 1], &access->range);
+    promise->touch.writes = access->writes;
+}
+
+// A barrier forgets what was touched before it; what the caller has not recorded yet comes after it.
+static tl_result tli_vk_touch_open_promises(tli_vk *b, const char *function) {
+    uint64_t open = tli_vk_least(b->promise_count - b->kept_count, TLI_VK_TOUCH_CAPACITY), i;
+    tl_result result = TL_OK;
+    for (i = b->promise_count - open; i < b->promise_count && !result; i++) {
+        const tli_vk_touch *touch = &b->promises[i % TLI_VK_TOUCH_CAPACITY].touch;
+        result = tli_vk_touch_place(b, &touch->place, touch->writes, function);
+    }
+    return result;
+}
+
+// Order in the frame that is open what was ordered before it was.
+static tl_result tli_vk_order_early(tli_vk *b, const char *function) {
+    uint64_t count = tli_vk_least(b->early_count, TLI_VK_TOUCH_CAPACITY), i;
+    tl_result result = count ? tli_vk_flush(b, function) : TL_OK;
+    if (result || !count) return result;
+    tli_vk_record_barrier(b, 0, 0);
+    for (i = b->promise_count - count; i < b->promise_count && !result; i++) {
+        const tli_vk_promise *promise = &b->promises[i % TLI_VK_TOUCH_CAPACITY];
+        tl_result code = TL_OK;
+        if (!tli_vk_find_block(b, promise->handle, function, &code)) continue;
+        result = tli_vk_touch_place(b, &promise->touch.place, promise->touch.writes, function);
+        tli_vk_note_use(b, promise->handle, promise->touch.writes);
+    }
+    if (!result) b->early_count = 0;
+    return result;
+}
+
+// A kernel touches a place now, which was ordered before; a barrier for other work may have come since.
+static tl_result tli_vk_touch_promised(tli_vk *b, const tli_vk_place *place, uint64_t handle,
+                                       const char *function) {
+    uint64_t oldest = b->promise_count - tli_vk_least(b->promise_count, TLI_VK_TOUCH_CAPACITY), i;
+    int writes = 1;  // not ordered: who knows
+    for (i = b->promise_count; i > oldest; i--) {
+        const tli_vk_promise *promise = &b->promises[(i - 1) % TLI_VK_TOUCH_CAPACITY];
+        if (!tli_vk_meet(&promise->touch.place, place)) continue;
+        writes = promise->touch.writes;
+        break;
+    }
+    tli_vk_note_use(b, handle, writes);
+    return tli_vk_touch_place(b, place, writes, function);
+}
+
+static tl_result tli_vk_order_stages(tli_vk *b, const tl_access *accesses, int32_t count,
+                                     VkPipelineStageFlags stages, VkAccessFlags access, const char *function) {
+    uint64_t bytes;
+    int32_t i, follows = stages != 0;
+    tl_result result;
+    if (b->lost) return tli_vk_fail_lost(b, function);
+    result = tli_vk_check_accesses(b, accesses, count, function, &bytes);
+    if (result) return result;
+    for (i = 0; i < count; i++) {
+        if (!accesses[i].range.bytes) continue;
+        tli_vk_promise_access(b, &accesses[i]);
+        b->early_count += b->records && !b->open;
+    }
+    if (b->records && !b->open) return TL_OK;  // nothing is recorded before the next frame opens
+    if (!b->records && b->calls.recorded_bytes && b->calls.recorded_bytes + bytes > b->desc.submit_bytes)
+        result = tli_vk_submit_work(b, function);
+    if (!result) result = tli_vk_open(b, function);
+    if (!result) result = tli_vk_flush(b, function);
+    if (result) return result;
+    for (i = 0; i < count; i++) {
+        tli_vk_place place;
+        if (!accesses[i].range.bytes) continue;
+        place = tli_vk_place_of(&b->blocks[(accesses[i].range.block & 0xFFFFFFFFu) - 1], &accesses[i].range);
+        follows |= tli_vk_must_follow(b, &place, accesses[i].writes);
+    }
+    if (follows) tli_vk_record_barrier(b, stages, access);
+    b->foreign_stages |= stages;  // the next barrier is behind what the caller does there
+    b->foreign_access |= access;
+    for (i = 0; i < count && !result; i++) {
+        tli_vk_place place;
+        if (!accesses[i].range.bytes) continue;
+        place = tli_vk_place_of(&b->blocks[(accesses[i].range.block & 0xFFFFFFFFu) - 1], &accesses[i].range);
+        result = tli_vk_touch_place(b, &place, accesses[i].writes, function);
+        tli_vk_note_use(b, accesses[i].range.block, accesses[i].writes);
+    }
+    b->calls.recorded_bytes += bytes;
+    b->has_work = 1;
+    return result;
+}
+
+static tl_result tli_vk_order(void *self, const tl_access *accesses, int32_t access_count) {
+    return tli_vk_order_stages((tli_vk *)self, accesses, access_count, 0, 0, "order");
+}
+
+TLI_VK_IMPL tl_result tl_vk_order(const tl_backend *backend, const tl_access *accesses, int32_t access_count,
+                                  VkPipelineStageFlags stages, VkAccessFlags access) {
+    return tli_vk_order_stages(tli_vk_self(backend), accesses, access_count, stages, access, "tl_vk_order");
+}
+

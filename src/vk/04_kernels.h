@@ -1,0 +1,54 @@
+// ============================================================================
+// [4] KERNELS -- compute shaders on ranges, timestamps
+//
+//     tl_vk_init_kernel(words, 3 buffers, 16 bytes of push constants)  once
+//     tl_vk_record_kernel(kernel, ranges, push, groups)                in a tl_kernel_fn
+//
+// A thin layer for kernels of your own: pipeline, descriptor sets and push constants. The
+// executor [12] has called `order` on the ranges before it calls your kernel; call it yourself
+// elsewhere.
+// ============================================================================
+
+typedef struct tl_vk_kernel tl_vk_kernel;
+
+typedef struct tl_vk_kernel_desc {
+    const uint32_t *words;        // [word_count] SPIR-V; the entry point is "main"
+    size_t          word_count;
+    int32_t         buffer_count; // storage buffers: set 0, bindings 0 .. buffer_count - 1; at most 16
+    uint32_t        push_bytes;   // push constants; a multiple of 4, at most 128
+    const uint32_t *constants;    // [constant_count] specialisation constants 0, 1, ...
+    uint32_t        constant_count;  // at most 16
+} tl_vk_kernel_desc;
+
+// Make a kernel.
+//
+//   kernel   overwritten; release with tl_vk_free_kernel before the backend, once its work has passed
+//
+// Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_UNSUPPORTED: more buffers than the device binds;
+//          TL_ERROR_NO_MEMORY, TL_ERROR_BACKEND. *kernel is NULL then.
+TLDEF tl_result tl_vk_init_kernel(const tl_backend *backend, const tl_vk_kernel_desc *desc,
+                                  tl_vk_kernel **kernel);
+TLDEF void      tl_vk_free_kernel(const tl_backend *backend, tl_vk_kernel *kernel);  // accepts NULL
+
+// Record one dispatch.
+//
+//   ranges   [buffer_count] what is bound; an empty one binds four bytes of nobody. A length that is not a
+//            multiple of four is rounded up
+//   push     [push_bytes]
+//
+// Errors:  TL_NOT_READY: record mode, no frame is open; TL_ERROR_UNSUPPORTED: a range is longer than the
+//          device can bind, or there are more groups than it takes; TL_ERROR_INVALID_ARG,
+//          TL_ERROR_STALE, TL_ERROR_NO_MEMORY, TL_ERROR_DEVICE_LOST.
+TLDEF tl_result tl_vk_record_kernel(const tl_backend *backend, const tl_vk_kernel *kernel,
+                                    const tl_range *ranges, const void *push, uint32_t groups_x,
+                                    uint32_t groups_y, uint32_t groups_z);
+
+// Write the device's time into a slot once everything before it is finished. tl_vk_read_times
+// waits for what was submitted (record mode: TL_NOT_READY before the frame was retired) and converts
+// to nanoseconds.
+//
+// Errors:  TL_ERROR_UNSUPPORTED: the queue has no timestamps; TL_ERROR_INVALID_ARG: slot not below
+//          time_count, or never written; and those of the backend.
+TLDEF tl_result tl_vk_record_time(const tl_backend *backend, uint32_t slot);
+TLDEF tl_result tl_vk_read_times(const tl_backend *backend, uint32_t first, uint32_t count, uint64_t *ns);
+
