@@ -58,13 +58,22 @@ examples: $(EXAMPLES)
 tests: $(TESTS)
 	@$(call skipped,$^)
 
-# A header that is what its parts say stays untouched, so nothing is built again for it.
-join = cat $^ > $@.joined && if cmp -s $@ $@.joined; then rm $@.joined; else mv $@.joined $@; fi
+# A header that is what its parts say stays untouched, so nothing is built again for it. NUMBERED=1: compilers and
+# debuggers name lines of the parts; such a header is for development, check refuses it.
+hash := \#
+numbered = awk 'FNR == 1 {printf "$(hash)line 1 \"%s\"\n", FILENAME} {print}'
+parts = $(if $(NUMBERED),$(numbered),cat) $(filter src/%,$^)
+join = $(parts) > $@.joined && if cmp -s $@ $@.joined; then rm $@.joined; else mv $@.joined $@; fi
 header: tl_strategy.h tl_vk_backend.h
-tl_strategy.h: $(PARTS)
+tl_strategy.h: $(PARTS) $(if $(NUMBERED),FORCE)
 	@$(join)
-tl_vk_backend.h: $(VK_PARTS)
+tl_vk_backend.h: $(VK_PARTS) $(if $(NUMBERED),FORCE)
 	@$(join)
+FORCE:
+
+# For language servers: each part is read with the parts above it.
+compile_commands.json: src/ORDER src/vk/ORDER
+	@bash tests/compile_commands.sh > $@
 
 $(EXAMPLES): $(B)/%: examples/%.c $(HEADERS)
 	@mkdir -p $(@D)
@@ -170,4 +179,5 @@ help:
 	@echo 'make fuzz        each parser, FUZZ_SECONDS=60                    sanitizers, 32-bit, big endian, examples'
 	@echo 'make soak        longer sweeps and fuzzing        make deps      install what check needs (Debian)'
 	@echo 'make format      advice from clang-format         make help      this list; make clean removes build/'
+	@echo 'make header      join src/ into both headers       make compile_commands.json   for language servers'
 	@echo 'VMA=<clone of the Vulkan Memory Allocator>: test and bench run beside it, too'

@@ -1,4 +1,5 @@
 /* tl_strategy.h - v0.4.0 - train and run neural networks inside a fixed number of bytes
+   Joined from the parts in src by `make header`: change those, this file is written over.
    No dependency but a C99 or C++11 compiler. MIT or public domain, your choice: see the end.
 
    One number in (bytes), a plan out, and the plan holds: what to keep, what to drop and make
@@ -74,7 +75,6 @@
        later versions; what a strategy asks for and this version cannot do is TL_ERROR_UNSUPPORTED.
 */
 #ifndef TL_STRATEGY_H
-#define TL_STRATEGY_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -91,7 +91,9 @@
 #define TLDEF extern
 #endif
 #endif
+#endif  // TL_STRATEGY_H
 
+#ifndef TL_STRATEGY_H
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -188,6 +190,16 @@ TLDEF void  tl_free_memory(tl_env *env, void *memory);  // accepts NULL
 
 // Put "function: rule" into env->error.text and its code beside it, log it, and return the code.
 TLDEF tl_result tl_record_error(tl_env *env, tl_result code, const char *function, const char *rule);
+
+#ifdef __cplusplus
+}
+#endif
+#endif  // TL_STRATEGY_H
+
+#ifndef TL_STRATEGY_H
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 // ============================================================================
 // [2] STRATEGY -- what the caller wants, in seven fields
@@ -362,6 +374,16 @@ TLDEF tl_result tl_parse_strategy(tl_env *env, const char *text, size_t length, 
 // Errors:  TL_ERROR_PARSE with line and column, TL_ERROR_INVALID_ARG; *strategy is all zero then.
 TLDEF size_t    tl_print_strategy_json(const tl_strategy *strategy, char *buf, size_t size);
 TLDEF tl_result tl_parse_strategy_json(tl_env *env, const char *text, size_t length, tl_strategy *strategy);
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+#endif  // TL_STRATEGY_H
+
+#ifndef TL_STRATEGY_H
+#ifdef __cplusplus
+extern "C" {
 #endif
 
 // ============================================================================
@@ -897,6 +919,16 @@ TLDEF tl_result tl_plan_fusion(tl_env *env, const tl_fusion_desc *desc, tl_fusio
 TLDEF void      tl_free_fusion_plan(tl_env *env, tl_fusion_plan *fusion);  // accepts zeroed ones
 #endif
 
+#ifdef __cplusplus
+}
+#endif
+#endif  // TL_STRATEGY_H
+
+#ifndef TL_STRATEGY_H
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 // ============================================================================
 // [4] PLAN -- steps, the simulator, checkpoint configs; plans as text and C tables
 //
@@ -1240,6 +1272,16 @@ TLDEF tl_result tl_parse_checkpoint_config_json(tl_env *env, const char *text, s
 #endif
 #endif
 
+#ifdef __cplusplus
+}
+#endif
+#endif  // TL_STRATEGY_H
+
+#ifndef TL_STRATEGY_H
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 // ============================================================================
 // [5] REMAT -- recomputation under a byte budget, with a certified distance to the optimum
 //
@@ -1433,6 +1475,16 @@ TLDEF const char *tl_explain_policy(tl_policy policy);  // "about sqrt(n) of the
 #ifndef TL_NO_TEXT
 TLDEF int tl_parse_policy(const char *text, tl_policy *policy);
 #endif
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+#endif  // TL_STRATEGY_H
+
+#ifndef TL_STRATEGY_H
+#ifdef __cplusplus
+extern "C" {
 #endif
 
 // ============================================================================
@@ -2319,6 +2371,16 @@ TLDEF size_t tl_explain_precision_node(const tl_graph *graph, const tl_precision
 #endif
 #endif
 
+#ifdef __cplusplus
+}
+#endif
+#endif  // TL_STRATEGY_H
+
+#ifndef TL_STRATEGY_H
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 // ============================================================================
 // [10] BACKEND -- blocks, ranges, tickets; the CPU backend; what a device can do
 //
@@ -2557,6 +2619,16 @@ TLDEF tl_result tl_measure_device(tl_env *env, const tl_backend *backend,
                                   const tl_measure_device_desc *desc, tl_device *device);
 #endif
 
+#ifdef __cplusplus
+}
+#endif
+#endif  // TL_STRATEGY_H
+
+#ifndef TL_STRATEGY_H
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 // ============================================================================
 // [11] MANAGER -- the store and the online checkpoint manager
 //
@@ -2777,6 +2849,16 @@ TLDEF const char *tl_name_eviction(tl_eviction eviction);                   // "
 #ifndef TL_NO_TEXT
 TLDEF int tl_parse_recompute_policy(const char *text, tl_recompute_policy_kind *kind);
 TLDEF int tl_parse_eviction(const char *text, tl_eviction *eviction);
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+#endif  // TL_STRATEGY_H
+
+#ifndef TL_STRATEGY_H
+#ifdef __cplusplus
+extern "C" {
 #endif
 
 // ============================================================================
@@ -3074,6 +3156,19 @@ TLDEF const tl_graph *tl_find_run_graph(const tl_run *run);
 TLDEF const char *tl_name_random_moment(tl_random_moment moment);  // "replay"; "?" out of range
 
 #ifndef TL_NO_TRACE
+#endif  // TL_NO_TRACE
+
+#ifdef __cplusplus
+}
+#endif
+#endif  // TL_STRATEGY_H
+
+#ifndef TL_STRATEGY_H
+#ifdef __cplusplus
+extern "C" {
+#endif
+#ifndef TL_NO_TRACE
+
 // ============================================================================
 // [13] TRACE -- what a run did, as a picture and as a trace; a plan as a picture
 //
@@ -3194,6 +3289,7 @@ TLDEF tl_result tl_finish_file_sink(tl_env *env, tl_file_sink *file, tl_result w
 #undef TLI_ENUM
 #undef TLI_ENUM4
 #undef TLI_ENUM5
+#define TL_STRATEGY_H
 #ifdef __cplusplus
 }
 #endif
@@ -3203,9 +3299,7 @@ TLDEF tl_result tl_finish_file_sink(tl_env *env, tl_file_sink *file, tl_result w
 //                              IMPLEMENTATION
 // ############################################################################
 
-#ifdef TL_STRATEGY_IMPLEMENTATION
-#ifndef TL_STRATEGY_IMPLEMENTATION_DONE
-#define TL_STRATEGY_IMPLEMENTATION_DONE
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
 #if defined(TL_MALLOC) != defined(TL_FREE)
 #error "tl_strategy.h: define both TL_MALLOC(user,size) and TL_FREE(user,ptr), or neither"
@@ -3227,6 +3321,9 @@ TLDEF tl_result tl_finish_file_sink(tl_env *env, tl_file_sink *file, tl_result w
 #else
 #define TLI_IMPL
 #endif
+#endif  // TL_STRATEGY_IMPLEMENTATION
+
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
 // ============================================================================
 // [1] CORE (implementation)
@@ -3664,6 +3761,12 @@ TLI_IMPL uint64_t tl_next_random_below(tl_random *random, uint64_t limit) {
 }
 
 #if !defined(TL_NO_TEXT) || !defined(TL_NO_PLANNERS)
+#endif  // !defined(TL_NO_TEXT) || !defined(TL_NO_PLANNERS)
+#endif  // TL_STRATEGY_IMPLEMENTATION
+
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#if !defined(TL_NO_TEXT) || !defined(TL_NO_PLANNERS)
+
 // -- number text: the grammar of JSON --
 
 typedef struct tli_word { const char *text; size_t length; } tli_word;
@@ -4486,6 +4589,9 @@ static void tli_send_size(tli_stream *s, uint64_t bytes) {
     tli_send(s, tli_byte_units[unit]);
 }
 #endif  // TL_NO_TEXT
+#endif  // TL_STRATEGY_IMPLEMENTATION
+
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
 // ============================================================================
 // [2] STRATEGY (implementation)
@@ -5145,6 +5251,9 @@ TLI_IMPL tl_result tl_parse_strategy_json(tl_env *env, const char *text, size_t 
     return TL_OK;
 }
 #endif  // TL_NO_TEXT
+#endif  // TL_STRATEGY_IMPLEMENTATION
+
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
 // ============================================================================
 // [3] GRAPH (implementation)
@@ -6218,6 +6327,12 @@ TLI_IMPL tl_result tl_write_graph(tl_env *env, const tl_graph *graph, const char
 #endif
 
 #ifndef TL_NO_PLANNERS
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
+
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
+
 // -- layers: what every one of them does --
 
 #define TLI_NEEDS(id, name, needs) needs,
@@ -7051,6 +7166,11 @@ TLI_IMPL int tl_parse_cell(const char *text, tl_cell *kind) {
     return known;
 }
 #endif
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
+
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
 
 // -- statistics --
 
@@ -7393,6 +7513,11 @@ TLI_IMPL size_t tl_print_graph_statistics(const tl_graph *graph, const tl_graph_
     return tli_finish(&w);
 }
 #endif
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
+
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
 
 // -- fusion: which nodes --
 
@@ -7884,6 +8009,9 @@ TLI_IMPL void tl_free_fusion_plan(tl_env *env, tl_fusion_plan *fusion) {
     tli_zero(fusion, sizeof *fusion);
 }
 #endif
+#endif  // TL_STRATEGY_IMPLEMENTATION
+
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
 // ============================================================================
 // [4] PLAN (implementation)
@@ -8839,6 +8967,9 @@ TLI_IMPL tl_result tl_copy_plan(tl_env *env, const tl_plan *plan, tl_plan *copy)
     return TL_OK;
 }
 #endif
+#endif  // TL_STRATEGY_IMPLEMENTATION
+
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
 // -- revolve: the binomial numbers --
 //
@@ -9295,6 +9426,11 @@ TLI_IMPL tl_result tl_parse_schedule(tl_env *env, const char *text, size_t lengt
     }
     return tli_take_steps(&list, "tl_parse_schedule", plan);
 }
+#endif  // TL_NO_TEXT
+#endif  // TL_STRATEGY_IMPLEMENTATION
+
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_TEXT
 
 // -- what makes the peak --
 
@@ -9874,6 +10010,12 @@ TLI_IMPL tl_result tl_write_plan_table(tl_env *env, const tl_graph *graph, const
 #endif
 
 #ifndef TL_NO_PLANNERS
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
+
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
+
 // -- checkpoint configs: names and constructors --
 
 static const char *const tli_checkpoint_names[] = { TL_CHECKPOINTS(TLI_NAME) };
@@ -10884,6 +11026,9 @@ TLI_IMPL tl_result tl_parse_checkpoint_config_json(tl_env *env, const char *text
 }
 #endif
 #endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
+
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
 // ============================================================================
 // [5] REMAT (implementation)
@@ -11756,6 +11901,11 @@ static tl_result tli_remat_exact_floor(tl_env *env, const tl_graph *graph, int32
     tli_exact_free(&x);
     return result;
 }
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
+
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
 
 // -- bound: what any valid schedule costs under a budget, and the least budget --
 //
@@ -13186,6 +13336,11 @@ static tl_result tli_remat_bound(tl_env *env, const tl_graph *graph, uint64_t bu
                                  uint64_t *bound_cost, uint64_t *work) {
     return tli_remat_bound_host(env, graph, budget, NULL, inference, watch, work_limit, bound_cost, work);
 }
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
+
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
 
 // -- search: whole graphs under a hard budget --
 //
@@ -14175,6 +14330,11 @@ static int tli_rs_is_useless(const tli_rs_seq *s, int32_t at) {
             return 0;
     return 1;
 }
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
+
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
 
 // -- search: the search --
 
@@ -14961,6 +15121,11 @@ static tl_result tli_remat_search(const tli_remat_input *in, tli_steps *best, ui
     tli_rs_free_problem(&p);
     return result;
 }
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
+
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
 
 // -- chain: the optimum over persistent schedules --
 //
@@ -16109,6 +16274,11 @@ static tl_result tli_remat_chain(tl_env *env, const tl_graph *graph, uint64_t bu
     tli_pc_free(&pc);
     return result;
 }
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
+
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
 
 // -- offload: when a sequence with fetches ends --
 //
@@ -16598,6 +16768,11 @@ static tl_result tli_remat_offload(const tli_remat_input *in, const tl_device *d
     tli_rs_free_problem(&p);
     return result;
 }
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
+
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
 
 // -- remat: the parts joined --
 
@@ -17133,6 +17308,11 @@ TLI_IMPL tl_result tl_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, tl
         return tli_fail(env, result, "tl_plan_chain", "graph: costs times stages must fit 62 bits");
     return tli_fail(env, result, "tl_plan_chain", "no memory to plan");
 }
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
+
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
 
 // -- policies: what all of them share --
 
@@ -17630,6 +17810,9 @@ TLI_IMPL tl_result tl_plan_policy(tl_env *env, const tl_policy_desc *desc, tl_pl
         : tli_fail(env, result, "tl_plan_policy", "no memory to plan");
 }
 #endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
+
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
 // ============================================================================
 // [7] PRECISION (implementation)
@@ -18103,6 +18286,12 @@ TLI_IMPL int tl_has_overflow(const float *data, uint64_t count) {
 }
 
 #ifndef TL_NO_PLANNERS
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
+
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
+
 // -- observers --
 
 static const char *const tli_observer_names[] = { TL_OBSERVERS(TLI_NAME) };
@@ -19080,6 +19269,11 @@ TLI_IMPL tl_result tl_measure_range(tl_env *env, const tl_observer_desc *desc, c
     }
     return TL_OK;
 }
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
+
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
 
 // -- choice --
 //
@@ -20544,6 +20738,11 @@ static void tli_ch_init(tli_ch *x, tl_env *env, const tl_choice_desc *desc, cons
     x->best = best;
     x->watch = watch;
 }
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
+
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
 
 // -- choice: too wide for lists: the bound --
 //
@@ -21457,6 +21656,11 @@ static tl_result tli_ch_search(tli_ch *x) {
     tli_ch_free_local(&l);
     return result;
 }
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
+
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
 
 // -- choice: one limit --
 
@@ -21903,6 +22107,11 @@ TLI_IMPL void tl_free_choice_front(tl_env *env, tl_choice_front *front) {
     tli_release(env, front->memory);
     tli_zero(front, sizeof *front);
 }
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
+
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
 
 // -- profiles --
 
@@ -22143,6 +22352,11 @@ static tl_result tli_check_rows(tl_env *env, const char *function, const tl_prec
 TLI_IMPL tl_result tl_check_profiles(tl_env *env, const tl_precision_profile *profiles, int32_t profile_count) {
     return tli_check_rows(env, "tl_check_profiles", profiles, profile_count);
 }
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
+
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
 
 // -- precision plan --
 
@@ -23483,6 +23697,11 @@ TLI_IMPL void tl_free_precision_front(tl_env *env, tl_precision_front *front) {
     tli_release(env, front->memory);
     tli_zero(front, sizeof *front);
 }
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
+
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
 
 // -- sensitivity --
 
@@ -23970,6 +24189,11 @@ TLI_IMPL void tl_free_precision_graph(tl_env *env, tl_precision_graph *applied) 
     tli_release(env, applied->memory);
     tli_zero(applied, sizeof *applied);
 }
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
+
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
 
 // -- packing --
 
@@ -24280,6 +24504,11 @@ TLI_IMPL tl_result tl_plan_packing(tl_env *env, const tl_packing_desc *desc, tl_
     tli_release(env, p.fixed);
     return result;
 }
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
+
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
 
 // -- text --
 
@@ -24619,6 +24848,9 @@ TLI_IMPL size_t tl_explain_precision_node(const tl_graph *graph, const tl_precis
 }
 #endif
 #endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
+
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
 // ============================================================================
 // [10] BACKEND (implementation)
@@ -24958,6 +25190,9 @@ TLI_IMPL void tl_measure_heap(const tl_heap *heap, size_t *free_bytes, size_t *l
     if (free_bytes) *free_bytes = heap->free_bytes;
     if (largest_bytes) *largest_bytes = largest;
 }
+#endif  // TL_STRATEGY_IMPLEMENTATION
+
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
 // -- the CPU backend: its parts --
 
@@ -25791,6 +26026,12 @@ TLI_IMPL void tl_free_cpu_backend(tl_env *env, tl_backend *backend) {
 }
 
 #ifndef TL_NO_PLANNERS
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
+
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
+
 // -- what a device can do, measured --
 
 #define TLI_GAUGE_SAMPLES 31
@@ -26095,6 +26336,9 @@ TLI_IMPL tl_result tl_measure_device(tl_env *env, const tl_backend *backend,
     return result;
 }
 #endif
+#endif  // TL_STRATEGY_IMPLEMENTATION
+
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
 // ============================================================================
 // [11] MANAGER (implementation)
@@ -27374,6 +27618,9 @@ TLI_IMPL void tl_free_manager(tl_manager *manager) {
     tli_release(env, manager->entries);
     tli_release(env, manager);
 }
+#endif  // TL_STRATEGY_IMPLEMENTATION
+
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
 // ============================================================================
 // [12] RUN (implementation)
@@ -27678,6 +27925,9 @@ static tl_format tli_run_format(const tl_run *run, int32_t tensor) {
     return TL_FORMAT_F32;
 }
 #endif
+#endif  // TL_STRATEGY_IMPLEMENTATION
+
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
 // -- online decisions: the same steps as in a plan, decided one goal at a time --
 //
@@ -28404,6 +28654,9 @@ static tl_result tli_rehearse(tl_run *run, uint64_t budget) {
     while (!result && !done) result = tli_online_next_goal(run, &done);
     return result ? result : tli_sim_end(&run->online.sim);
 }
+#endif  // TL_STRATEGY_IMPLEMENTATION
+
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
 // -- the executor: one step --
 
@@ -29450,6 +29703,9 @@ TLI_IMPL tl_result tl_read_tensor(tl_run *run, tl_tensor tensor, void *data, uin
     result = tli_access_tensor(run, "tl_read_tensor", tensor, bytes, &buffer);
     return result ? result : tli_move_tensor(run, "tl_read_tensor", buffer->device, TL_MAP_READ, data, NULL);
 }
+#endif  // TL_STRATEGY_IMPLEMENTATION
+
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
 // -- preparing a run: what the strategy asks for --
 
@@ -30253,6 +30509,12 @@ TLI_IMPL tl_result tl_enable_checkpoints(tl_run *run, int32_t on) {
 TLI_IMPL int tl_uses_checkpoints(const tl_run *run) { return run->checkpoints_on; }
 
 #ifndef TL_NO_TRACE
+#endif  // TL_NO_TRACE
+#endif  // TL_STRATEGY_IMPLEMENTATION
+
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_TRACE
+
 // ============================================================================
 // [13] TRACE (implementation)
 // ============================================================================
@@ -30461,6 +30723,13 @@ TLI_IMPL tl_result tl_write_trace_json(tl_env *env, const tl_trace *trace, const
     tli_send(&t.out, "}}\n");
     return tli_close_stream(&t.out, env, "tl_write_trace_json");
 }
+#endif  // TL_NO_TEXT
+#endif  // TL_NO_TRACE
+#endif  // TL_STRATEGY_IMPLEMENTATION
+
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_TRACE
+#ifndef TL_NO_TEXT
 
 // -- the picture: texts --
 
@@ -30975,6 +31244,13 @@ TLI_IMPL tl_result tl_write_memory_svg(tl_env *env, const tl_memory_curve *curve
     tli_send(&p.out, "</svg>\n");
     return tli_close_stream(&p.out, env, "tl_write_memory_svg");
 }
+#endif  // TL_NO_TEXT
+#endif  // TL_NO_TRACE
+#endif  // TL_STRATEGY_IMPLEMENTATION
+
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_TRACE
+#ifndef TL_NO_TEXT
 
 // -- the picture of a plan: a lane for each kind of step above its memory, on one time axis --
 
@@ -31360,6 +31636,16 @@ TLI_IMPL tl_result tl_write_plan_svg(tl_env *env, const tl_graph *graph, const t
 }
 
 #ifndef TL_NO_PLANNERS
+#endif  // TL_NO_PLANNERS
+#endif  // TL_NO_TEXT
+#endif  // TL_NO_TRACE
+#endif  // TL_STRATEGY_IMPLEMENTATION
+
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_TRACE
+#ifndef TL_NO_TEXT
+#ifndef TL_NO_PLANNERS
+
 // -- the picture of a front: what a loss buys --
 
 #define TLI_LOSS_MOST  1e300
@@ -31752,14 +32038,16 @@ TLI_IMPL tl_result tl_finish_file_sink(tl_env *env, tl_file_sink *file, tl_resul
 #endif
 #endif
 #endif  // TL_NO_TRACE
+#endif  // TL_STRATEGY_IMPLEMENTATION
 
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #undef TLI_NAME
 #undef TLI_HELP
 #undef TLI_NAME4
 #undef TLI_LABEL4
 #undef TLI_IMPL
-#endif  // TL_STRATEGY_IMPLEMENTATION_DONE
-#endif  // TL_STRATEGY_IMPLEMENTATION
+#define TL_STRATEGY_IMPLEMENTATION_DONE
+#endif
 
 /*
    This software is available under two licenses; choose whichever you prefer.

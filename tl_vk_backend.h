@@ -1,4 +1,5 @@
 /* tl_vk_backend.h - v0.4.0 - the buffers of tl_strategy.h on Vulkan compute
+   Joined from the parts in src/vk by `make header`: change those, this file is written over.
    Depends on tl_strategy.h and <vulkan/vulkan_core.h>. MIT or public domain: see the end.
 
    Implements [10] BACKEND of tl_strategy.h inside a VkDevice that you own: tensors are kept,
@@ -44,7 +45,6 @@
        are submitted there at once, and what comes after them on their ranges waits on the device.
 */
 #ifndef TL_VK_BACKEND_H
-#define TL_VK_BACKEND_H
 
 #include "tl_strategy.h"
 
@@ -54,7 +54,9 @@
 #endif
 #include <vulkan/vulkan_core.h>
 #endif
+#endif  // TL_VK_BACKEND_H
 
+#ifndef TL_VK_BACKEND_H
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -128,6 +130,16 @@ TLDEF tl_result tl_vk_read_devices(tl_env *env, const tl_vk_device_desc *desc, t
 //          the device has no queue that computes; TL_ERROR_NO_MEMORY, TL_ERROR_BACKEND.
 TLDEF tl_result tl_vk_init_device(tl_env *env, const tl_vk_device_desc *desc, tl_vk_device *device);
 TLDEF void      tl_vk_free_device(tl_env *env, tl_vk_device *device);
+
+#ifdef __cplusplus
+}
+#endif
+#endif  // TL_VK_BACKEND_H
+
+#ifndef TL_VK_BACKEND_H
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 // ============================================================================
 // [2] MEMORY -- blocks in large buffers, allocators of others, staging
@@ -262,6 +274,16 @@ TLDEF void tl_vk_measure(const tl_backend *backend, tl_vk_counters *counters);
 
 TLDEF const char *tl_vk_name_copy_path(tl_vk_copy_path path);  // "command"; "?" out of range
 
+#ifdef __cplusplus
+}
+#endif
+#endif  // TL_VK_BACKEND_H
+
+#ifndef TL_VK_BACKEND_H
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 // ============================================================================
 // [3] FRAMES -- recording into command buffers of the caller
 //
@@ -298,6 +320,16 @@ TLDEF tl_result tl_vk_drop_frame(const tl_backend *backend, tl_ticket frame);
 
 // The device was lost, as the caller found out: every later call says so.
 TLDEF void tl_vk_lose_device(const tl_backend *backend);
+
+#ifdef __cplusplus
+}
+#endif
+#endif  // TL_VK_BACKEND_H
+
+#ifndef TL_VK_BACKEND_H
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 // ============================================================================
 // [4] KERNELS -- compute shaders on ranges, timestamps
@@ -352,6 +384,16 @@ TLDEF tl_result tl_vk_record_kernel(const tl_backend *backend, const tl_vk_kerne
 //          time_count, or never written; and those of the backend.
 TLDEF tl_result tl_vk_record_time(const tl_backend *backend, uint32_t slot);
 TLDEF tl_result tl_vk_read_times(const tl_backend *backend, uint32_t first, uint32_t count, uint64_t *ns);
+
+#ifdef __cplusplus
+}
+#endif
+#endif  // TL_VK_BACKEND_H
+
+#ifndef TL_VK_BACKEND_H
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 // ============================================================================
 // [5] SHADERS -- copy, fill and convert on the device
@@ -451,15 +493,13 @@ TLDEF void      tl_vk_checksum_bytes(const void *bytes, size_t count, uint32_t s
 TLDEF const char *tl_vk_name_shader(tl_vk_shader shader);  // "to_f16"; "?" out of range
 
 #undef TLI_VK_ENUM
+#define TL_VK_BACKEND_H
 #ifdef __cplusplus
 }
 #endif
 #endif  // TL_VK_BACKEND_H
 
-#ifdef TL_VK_BACKEND_IMPLEMENTATION
-#ifndef TL_VK_BACKEND_IMPLEMENTATION_DONE
-#define TL_VK_BACKEND_IMPLEMENTATION_DONE
-
+#if defined(TL_VK_BACKEND_IMPLEMENTATION) && !defined(TL_VK_BACKEND_IMPLEMENTATION_DONE)
 #include <string.h>
 #ifdef TL_STRATEGY_STATIC
 #define TLI_VK_IMPL static inline
@@ -478,6 +518,9 @@ TLDEF const char *tl_vk_name_shader(tl_vk_shader shader);  // "to_f16"; "?" out 
 #include <dlfcn.h>
 #endif
 #endif
+#endif  // TL_VK_BACKEND_IMPLEMENTATION
+
+#if defined(TL_VK_BACKEND_IMPLEMENTATION) && !defined(TL_VK_BACKEND_IMPLEMENTATION_DONE)
 
 // ============================================================================
 // [1] DEVICE (implementation)
@@ -1043,6 +1086,9 @@ TLI_VK_IMPL void tl_vk_free_device(tl_env *env, tl_vk_device *device) {
     tl_free_memory(env, owned);
     memset(device, 0, sizeof *device);
 }
+#endif  // TL_VK_BACKEND_IMPLEMENTATION
+
+#if defined(TL_VK_BACKEND_IMPLEMENTATION) && !defined(TL_VK_BACKEND_IMPLEMENTATION_DONE)
 
 // ============================================================================
 // [2] MEMORY (implementation)
@@ -2020,6 +2066,9 @@ static tl_result tli_vk_open(tli_vk *b, const char *function) {
     b->open = TLI_VK_OPEN;
     return TL_OK;
 }
+#endif  // TL_VK_BACKEND_IMPLEMENTATION
+
+#if defined(TL_VK_BACKEND_IMPLEMENTATION) && !defined(TL_VK_BACKEND_IMPLEMENTATION_DONE)
 
 // -- order: what must not overtake what --
 
@@ -2885,6 +2934,9 @@ TLI_VK_IMPL tl_result tl_vk_order(const tl_backend *backend, const tl_access *ac
                                   VkPipelineStageFlags stages, VkAccessFlags access) {
     return tli_vk_order_stages(tli_vk_self(backend), accesses, access_count, stages, access, "tl_vk_order");
 }
+#endif  // TL_VK_BACKEND_IMPLEMENTATION
+
+#if defined(TL_VK_BACKEND_IMPLEMENTATION) && !defined(TL_VK_BACKEND_IMPLEMENTATION_DONE)
 
 // -- tickets --
 
@@ -3701,6 +3753,9 @@ static const char *const tli_vk_copy_path_names[] = { TL_VK_COPY_PATHS(TLI_VK_NA
 TLI_VK_IMPL const char *tl_vk_name_copy_path(tl_vk_copy_path path) {
     return (unsigned)path < TL_VK_COPY_PATH_COUNT ? tli_vk_copy_path_names[path] : "?";
 }
+#endif  // TL_VK_BACKEND_IMPLEMENTATION
+
+#if defined(TL_VK_BACKEND_IMPLEMENTATION) && !defined(TL_VK_BACKEND_IMPLEMENTATION_DONE)
 
 // ============================================================================
 // [3] FRAMES (implementation)
@@ -3808,6 +3863,9 @@ TLI_VK_IMPL tl_result tl_vk_drop_frame(const tl_backend *backend, tl_ticket fram
 }
 
 TLI_VK_IMPL void tl_vk_lose_device(const tl_backend *backend) { tli_vk_self(backend)->lost = 1; }
+#endif  // TL_VK_BACKEND_IMPLEMENTATION
+
+#if defined(TL_VK_BACKEND_IMPLEMENTATION) && !defined(TL_VK_BACKEND_IMPLEMENTATION_DONE)
 
 // ============================================================================
 // [4] KERNELS (implementation)
@@ -4075,12 +4133,18 @@ TLI_VK_IMPL tl_result tl_vk_measure_copies(const tl_backend *backend, tl_vk_copy
     *path = b->desc.copy_path;
     return TL_OK;
 }
+#endif  // TL_VK_BACKEND_IMPLEMENTATION
+
+#if defined(TL_VK_BACKEND_IMPLEMENTATION) && !defined(TL_VK_BACKEND_IMPLEMENTATION_DONE)
 
 // ============================================================================
 // [5] SHADERS (implementation)
 // ============================================================================
 
-// -- words: made by make shaders --
+// The words of the shaders follow, a part for each: `make shaders` compiles shaders/*.comp and writes them.
+#endif  // TL_VK_BACKEND_IMPLEMENTATION
+
+#if defined(TL_VK_BACKEND_IMPLEMENTATION) && !defined(TL_VK_BACKEND_IMPLEMENTATION_DONE)
 static const uint32_t tli_vk_add_words[] = {
     0x07230203, 0x00010000, 0x0008000b, 0x0000005c, 0x00000000, 0x00020011, 0x00000001, 0x0006000b,
     0x00000001, 0x4c534c47, 0x6474732e, 0x3035342e, 0x00000000, 0x0003000e, 0x00000000, 0x00000001,
@@ -4127,6 +4191,9 @@ static const uint32_t tli_vk_add_words[] = {
     0x00050081, 0x00000038, 0x00000048, 0x00000047, 0x00000045, 0x0003003e, 0x00000046, 0x00000048,
     0x000200f9, 0x00000037, 0x000200f8, 0x00000037, 0x000100fd, 0x00010038,
 };
+#endif  // TL_VK_BACKEND_IMPLEMENTATION
+
+#if defined(TL_VK_BACKEND_IMPLEMENTATION) && !defined(TL_VK_BACKEND_IMPLEMENTATION_DONE)
 static const uint32_t tli_vk_checksum_words[] = {
     0x07230203, 0x00010000, 0x0008000b, 0x000000fd, 0x00000000, 0x00020011, 0x00000001, 0x0006000b,
     0x00000001, 0x4c534c47, 0x6474732e, 0x3035342e, 0x00000000, 0x0003000e, 0x00000000, 0x00000001,
@@ -4215,6 +4282,9 @@ static const uint32_t tli_vk_checksum_words[] = {
     0x000700ea, 0x00000006, 0x000000be, 0x000000bb, 0x00000019, 0x0000001e, 0x000000bd, 0x000200f9,
     0x000000b2, 0x000200f8, 0x000000b2, 0x000100fd, 0x00010038,
 };
+#endif  // TL_VK_BACKEND_IMPLEMENTATION
+
+#if defined(TL_VK_BACKEND_IMPLEMENTATION) && !defined(TL_VK_BACKEND_IMPLEMENTATION_DONE)
 static const uint32_t tli_vk_copy_words[] = {
     0x07230203, 0x00010000, 0x0008000b, 0x000000a5, 0x00000000, 0x00020011, 0x00000001, 0x0006000b,
     0x00000001, 0x4c534c47, 0x6474732e, 0x3035342e, 0x00000000, 0x0003000e, 0x00000000, 0x00000001,
@@ -4289,6 +4359,9 @@ static const uint32_t tli_vk_copy_words[] = {
     0x00000091, 0x00050080, 0x00000006, 0x00000095, 0x000000a2, 0x000000a4, 0x000200f9, 0x00000085,
     0x000200f8, 0x00000087, 0x000200f9, 0x0000004f, 0x000200f8, 0x0000004f, 0x000100fd, 0x00010038,
 };
+#endif  // TL_VK_BACKEND_IMPLEMENTATION
+
+#if defined(TL_VK_BACKEND_IMPLEMENTATION) && !defined(TL_VK_BACKEND_IMPLEMENTATION_DONE)
 static const uint32_t tli_vk_copy_uint_words[] = {
     0x07230203, 0x00010000, 0x0008000b, 0x00000058, 0x00000000, 0x00020011, 0x00000001, 0x0006000b,
     0x00000001, 0x4c534c47, 0x6474732e, 0x3035342e, 0x00000000, 0x0003000e, 0x00000000, 0x00000001,
@@ -4334,6 +4407,9 @@ static const uint32_t tli_vk_copy_uint_words[] = {
     0x00000042, 0x00000045, 0x0000003b, 0x00000030, 0x0000004d, 0x0003003e, 0x00000045, 0x00000044,
     0x000200f9, 0x00000037, 0x000200f8, 0x00000037, 0x000100fd, 0x00010038,
 };
+#endif  // TL_VK_BACKEND_IMPLEMENTATION
+
+#if defined(TL_VK_BACKEND_IMPLEMENTATION) && !defined(TL_VK_BACKEND_IMPLEMENTATION_DONE)
 static const uint32_t tli_vk_dequantize_words[] = {
     0x07230203, 0x00010000, 0x0008000b, 0x000002c3, 0x00000000, 0x00020011, 0x00000001, 0x0006000b,
     0x00000001, 0x4c534c47, 0x6474732e, 0x3035342e, 0x00000000, 0x0003000e, 0x00000000, 0x00000001,
@@ -4500,6 +4576,9 @@ static const uint32_t tli_vk_dequantize_words[] = {
     0x0000005a, 0x000200f9, 0x00000153, 0x000200f8, 0x00000155, 0x000200f9, 0x0000018c, 0x000200f8,
     0x0000018c, 0x000100fd, 0x00010038,
 };
+#endif  // TL_VK_BACKEND_IMPLEMENTATION
+
+#if defined(TL_VK_BACKEND_IMPLEMENTATION) && !defined(TL_VK_BACKEND_IMPLEMENTATION_DONE)
 static const uint32_t tli_vk_fill_words[] = {
     0x07230203, 0x00010000, 0x0008000b, 0x00000054, 0x00000000, 0x00020011, 0x00000001, 0x0006000b,
     0x00000001, 0x4c534c47, 0x6474732e, 0x3035342e, 0x00000000, 0x0003000e, 0x00000000, 0x00000001,
@@ -4541,6 +4620,9 @@ static const uint32_t tli_vk_fill_words[] = {
     0x00000030, 0x00000049, 0x0003003e, 0x00000041, 0x0000003f, 0x000200f9, 0x00000037, 0x000200f8,
     0x00000037, 0x000100fd, 0x00010038,
 };
+#endif  // TL_VK_BACKEND_IMPLEMENTATION
+
+#if defined(TL_VK_BACKEND_IMPLEMENTATION) && !defined(TL_VK_BACKEND_IMPLEMENTATION_DONE)
 static const uint32_t tli_vk_from_bf16_words[] = {
     0x07230203, 0x00010000, 0x0008000b, 0x000000b0, 0x00000000, 0x00020011, 0x00000001, 0x0006000b,
     0x00000001, 0x4c534c47, 0x6474732e, 0x3035342e, 0x00000000, 0x0003000e, 0x00000000, 0x00000001,
@@ -4608,6 +4690,9 @@ static const uint32_t tli_vk_from_bf16_words[] = {
     0x00000069, 0x0003003e, 0x00000075, 0x000000af, 0x000200f9, 0x0000006e, 0x000200f8, 0x0000006e,
     0x000200f9, 0x00000076, 0x000200f8, 0x00000076, 0x000100fd, 0x00010038,
 };
+#endif  // TL_VK_BACKEND_IMPLEMENTATION
+
+#if defined(TL_VK_BACKEND_IMPLEMENTATION) && !defined(TL_VK_BACKEND_IMPLEMENTATION_DONE)
 static const uint32_t tli_vk_from_f16_words[] = {
     0x07230203, 0x00010000, 0x0008000b, 0x0000015a, 0x00000000, 0x00020011, 0x00000001, 0x0006000b,
     0x00000001, 0x4c534c47, 0x6474732e, 0x3035342e, 0x00000000, 0x0003000e, 0x00000000, 0x00000001,
@@ -4724,6 +4809,9 @@ static const uint32_t tli_vk_from_f16_words[] = {
     0x000000a3, 0x0003003e, 0x000000af, 0x00000158, 0x000200f9, 0x000000a8, 0x000200f8, 0x000000a8,
     0x000200f9, 0x000000b0, 0x000200f8, 0x000000b0, 0x000100fd, 0x00010038,
 };
+#endif  // TL_VK_BACKEND_IMPLEMENTATION
+
+#if defined(TL_VK_BACKEND_IMPLEMENTATION) && !defined(TL_VK_BACKEND_IMPLEMENTATION_DONE)
 static const uint32_t tli_vk_from_q8_words[] = {
     0x07230203, 0x00010000, 0x0008000b, 0x00000218, 0x00000000, 0x00020011, 0x00000001, 0x0006000b,
     0x00000001, 0x4c534c47, 0x6474732e, 0x3035342e, 0x00000000, 0x0003000e, 0x00000000, 0x00000001,
@@ -4854,6 +4942,9 @@ static const uint32_t tli_vk_from_q8_words[] = {
     0x000000ff, 0x0000014e, 0x0003003e, 0x0000012e, 0x00000214, 0x000200f9, 0x0000012f, 0x000200f8,
     0x0000012f, 0x000100fd, 0x00010038,
 };
+#endif  // TL_VK_BACKEND_IMPLEMENTATION
+
+#if defined(TL_VK_BACKEND_IMPLEMENTATION) && !defined(TL_VK_BACKEND_IMPLEMENTATION_DONE)
 static const uint32_t tli_vk_min_max_words[] = {
     0x07230203, 0x00010000, 0x0008000b, 0x000000c2, 0x00000000, 0x00020011, 0x00000001, 0x0006000b,
     0x00000001, 0x4c534c47, 0x6474732e, 0x3035342e, 0x00000000, 0x0003000e, 0x00000000, 0x00000001,
@@ -4945,6 +5036,9 @@ static const uint32_t tli_vk_min_max_words[] = {
     0x0000009b, 0x0000003e, 0x000700ea, 0x00000006, 0x0000009c, 0x0000009a, 0x00000011, 0x00000016,
     0x0000009b, 0x000200f9, 0x0000008b, 0x000200f8, 0x0000008b, 0x000100fd, 0x00010038,
 };
+#endif  // TL_VK_BACKEND_IMPLEMENTATION
+
+#if defined(TL_VK_BACKEND_IMPLEMENTATION) && !defined(TL_VK_BACKEND_IMPLEMENTATION_DONE)
 static const uint32_t tli_vk_min_max_channels_words[] = {
     0x07230203, 0x00010000, 0x0008000b, 0x00000347, 0x00000000, 0x00020011, 0x00000001, 0x0006000b,
     0x00000001, 0x4c534c47, 0x6474732e, 0x3035342e, 0x00000000, 0x0003000e, 0x00000000, 0x00000001,
@@ -5131,6 +5225,9 @@ static const uint32_t tli_vk_min_max_channels_words[] = {
     0x00000163, 0x00050080, 0x00000006, 0x0000026d, 0x00000321, 0x000002cf, 0x000200f9, 0x00000241,
     0x000200f8, 0x0000026e, 0x000200f9, 0x00000166, 0x000200f8, 0x00000166, 0x000100fd, 0x00010038,
 };
+#endif  // TL_VK_BACKEND_IMPLEMENTATION
+
+#if defined(TL_VK_BACKEND_IMPLEMENTATION) && !defined(TL_VK_BACKEND_IMPLEMENTATION_DONE)
 static const uint32_t tli_vk_quantize_words[] = {
     0x07230203, 0x00010000, 0x0008000b, 0x00000367, 0x00000000, 0x00020011, 0x00000001, 0x0006000b,
     0x00000001, 0x4c534c47, 0x6474732e, 0x3035342e, 0x00000000, 0x0003000e, 0x00000000, 0x00000001,
@@ -5325,6 +5422,9 @@ static const uint32_t tli_vk_quantize_words[] = {
     0x000001a3, 0x0000019e, 0x0000009f, 0x000001a1, 0x0003003e, 0x000001a3, 0x0000032f, 0x000200f9,
     0x000001a4, 0x000200f8, 0x000001a4, 0x000100fd, 0x00010038,
 };
+#endif  // TL_VK_BACKEND_IMPLEMENTATION
+
+#if defined(TL_VK_BACKEND_IMPLEMENTATION) && !defined(TL_VK_BACKEND_IMPLEMENTATION_DONE)
 static const uint32_t tli_vk_to_bf16_words[] = {
     0x07230203, 0x00010000, 0x0008000b, 0x0000012a, 0x00000000, 0x00020011, 0x00000001, 0x0006000b,
     0x00000001, 0x4c534c47, 0x6474732e, 0x3035342e, 0x00000000, 0x0003000e, 0x00000000, 0x00000001,
@@ -5427,6 +5527,9 @@ static const uint32_t tli_vk_to_bf16_words[] = {
     0x0003003e, 0x0000009f, 0x0000009e, 0x000200f9, 0x000000a0, 0x000200f8, 0x000000a0, 0x000100fd,
     0x00010038,
 };
+#endif  // TL_VK_BACKEND_IMPLEMENTATION
+
+#if defined(TL_VK_BACKEND_IMPLEMENTATION) && !defined(TL_VK_BACKEND_IMPLEMENTATION_DONE)
 static const uint32_t tli_vk_to_f16_words[] = {
     0x07230203, 0x00010000, 0x0008000b, 0x00000291, 0x00000000, 0x00020011, 0x00000001, 0x0006000b,
     0x00000001, 0x4c534c47, 0x6474732e, 0x3035342e, 0x00000000, 0x0003000e, 0x00000000, 0x00000001,
@@ -5611,6 +5714,9 @@ static const uint32_t tli_vk_to_f16_words[] = {
     0x0000003f, 0x000000fb, 0x0003003e, 0x00000100, 0x000000ff, 0x000200f9, 0x00000101, 0x000200f8,
     0x00000101, 0x000100fd, 0x00010038,
 };
+#endif  // TL_VK_BACKEND_IMPLEMENTATION
+
+#if defined(TL_VK_BACKEND_IMPLEMENTATION) && !defined(TL_VK_BACKEND_IMPLEMENTATION_DONE)
 static const uint32_t tli_vk_to_q8_words[] = {
     0x07230203, 0x00010000, 0x0008000b, 0x00000414, 0x00000000, 0x00020011, 0x00000001, 0x0006000b,
     0x00000001, 0x4c534c47, 0x6474732e, 0x3035342e, 0x00000000, 0x0003000e, 0x00000000, 0x00000001,
@@ -5855,7 +5961,11 @@ static const uint32_t tli_vk_to_q8_words[] = {
     0x000001d0, 0x000003ad, 0x00000101, 0x000200f9, 0x000001a6, 0x000200f8, 0x000001a8, 0x000200f9,
     0x000001d1, 0x000200f8, 0x000001d1, 0x000100fd, 0x00010038,
 };
-// -- end of words --
+#endif  // TL_VK_BACKEND_IMPLEMENTATION
+
+#if defined(TL_VK_BACKEND_IMPLEMENTATION) && !defined(TL_VK_BACKEND_IMPLEMENTATION_DONE)
+
+// -- the table of words --
 
 static tli_vk_words tli_vk_words_of(int shader) {
 #define TLI_VK_WORDS(name) { tli_vk_##name##_words, sizeof tli_vk_##name##_words / 4 }
@@ -6156,11 +6266,13 @@ static const char *const tli_vk_shader_names[] = { TL_VK_SHADERS(TLI_VK_NAME) };
 TLI_VK_IMPL const char *tl_vk_name_shader(tl_vk_shader shader) {
     return (unsigned)shader < TL_VK_SHADER_COUNT ? tli_vk_shader_names[shader] : "?";
 }
+#endif  // TL_VK_BACKEND_IMPLEMENTATION
 
+#if defined(TL_VK_BACKEND_IMPLEMENTATION) && !defined(TL_VK_BACKEND_IMPLEMENTATION_DONE)
 #undef TLI_VK_NAME
 #undef TLI_VK_IMPL
-#endif  // TL_VK_BACKEND_IMPLEMENTATION_DONE
-#endif  // TL_VK_BACKEND_IMPLEMENTATION
+#define TL_VK_BACKEND_IMPLEMENTATION_DONE
+#endif
 
 /*
    This software is available under two licenses; choose whichever you prefer.

@@ -2,9 +2,7 @@
 //                              IMPLEMENTATION
 // ############################################################################
 
-#ifdef TL_STRATEGY_IMPLEMENTATION
-#ifndef TL_STRATEGY_IMPLEMENTATION_DONE
-#define TL_STRATEGY_IMPLEMENTATION_DONE
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
 #if defined(TL_MALLOC) != defined(TL_FREE)
 #error "tl_strategy.h: define both TL_MALLOC(user,size) and TL_FREE(user,ptr), or neither"
@@ -26,4 +24,5 @@
 #else
 #define TLI_IMPL
 #endif
+#endif  // TL_STRATEGY_IMPLEMENTATION
 

@@ -1,4 +1,5 @@
 /* tl_strategy.h - v0.4.0 - train and run neural networks inside a fixed number of bytes
+   Joined from the parts in src by `make header`: change those, this file is written over.
    No dependency but a C99 or C++11 compiler. MIT or public domain, your choice: see the end.
 
    One number in (bytes), a plan out, and the plan holds: what to keep, what to drop and make
@@ -74,7 +75,6 @@
        later versions; what a strategy asks for and this version cannot do is TL_ERROR_UNSUPPORTED.
 */
 #ifndef TL_STRATEGY_H
-#define TL_STRATEGY_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -91,8 +91,5 @@
 #define TLDEF extern
 #endif
 #endif
-
-#ifdef __cplusplus
-extern "C" {
-#endif
+#endif  // TL_STRATEGY_H
 

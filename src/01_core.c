@@ -1,3 +1,5 @@
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
 // ============================================================================
 // [1] CORE (implementation)
 // ============================================================================
@@ -434,3 +436,6 @@ TLI_IMPL uint64_t tl_next_random_below(tl_random *random, uint64_t limit) {
 }
 
 #if !defined(TL_NO_TEXT) || !defined(TL_NO_PLANNERS)
+#endif  // !defined(TL_NO_TEXT) || !defined(TL_NO_PLANNERS)
+#endif  // TL_STRATEGY_IMPLEMENTATION
+

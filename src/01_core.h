@@ -1,3 +1,8 @@
+#ifndef TL_STRATEGY_H
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 // ============================================================================
 // [1] CORE -- results, env, sinks, random numbers, version
 //
@@ -90,4 +95,9 @@ TLDEF void  tl_free_memory(tl_env *env, void *memory);  // accepts NULL
 
 // Put "function: rule" into env->error.text and its code beside it, log it, and return the code.
 TLDEF tl_result tl_record_error(tl_env *env, tl_result code, const char *function, const char *rule);
+
+#ifdef __cplusplus
+}
+#endif
+#endif  // TL_STRATEGY_H
 

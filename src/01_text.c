@@ -1,3 +1,6 @@
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#if !defined(TL_NO_TEXT) || !defined(TL_NO_PLANNERS)
+
 // -- number text: the grammar of JSON --
 
 typedef struct tli_word { const char *text; size_t length; } tli_word;
@@ -820,4 +823,5 @@ static void tli_send_size(tli_stream *s, uint64_t bytes) {
     tli_send(s, tli_byte_units[unit]);
 }
 #endif  // TL_NO_TEXT
+#endif  // TL_STRATEGY_IMPLEMENTATION
 

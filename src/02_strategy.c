@@ -1,3 +1,5 @@
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
 // ============================================================================
 // [2] STRATEGY (implementation)
 // ============================================================================
@@ -656,4 +658,5 @@ TLI_IMPL tl_result tl_parse_strategy_json(tl_env *env, const char *text, size_t 
     return TL_OK;
 }
 #endif  // TL_NO_TEXT
+#endif  // TL_STRATEGY_IMPLEMENTATION
 

@@ -1,3 +1,8 @@
+#ifndef TL_STRATEGY_H
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 // ============================================================================
 // [2] STRATEGY -- what the caller wants, in seven fields
 //
@@ -172,4 +177,9 @@ TLDEF tl_result tl_parse_strategy(tl_env *env, const char *text, size_t length, 
 TLDEF size_t    tl_print_strategy_json(const tl_strategy *strategy, char *buf, size_t size);
 TLDEF tl_result tl_parse_strategy_json(tl_env *env, const char *text, size_t length, tl_strategy *strategy);
 #endif
+
+#ifdef __cplusplus
+}
+#endif
+#endif  // TL_STRATEGY_H
 

@@ -1,3 +1,6 @@
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
+
 // -- fusion: which nodes --
 
 #define TLI_FUSION_LIMIT 256    // members of a fused node
@@ -488,4 +491,5 @@ TLI_IMPL void tl_free_fusion_plan(tl_env *env, tl_fusion_plan *fusion) {
     tli_zero(fusion, sizeof *fusion);
 }
 #endif
+#endif  // TL_STRATEGY_IMPLEMENTATION
 

@@ -1,3 +1,5 @@
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
 // ============================================================================
 // [3] GRAPH (implementation)
 // ============================================================================
@@ -1070,3 +1072,6 @@ TLI_IMPL tl_result tl_write_graph(tl_env *env, const tl_graph *graph, const char
 #endif
 
 #ifndef TL_NO_PLANNERS
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
+

@@ -1,3 +1,8 @@
+#ifndef TL_STRATEGY_H
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 // ============================================================================
 // [3] GRAPH -- nodes, tensors, sizes, costs; the device; .tlg text; layers, fusion
 //
@@ -530,4 +535,9 @@ typedef struct tl_fusion_plan {
 TLDEF tl_result tl_plan_fusion(tl_env *env, const tl_fusion_desc *desc, tl_fusion_plan *fusion);
 TLDEF void      tl_free_fusion_plan(tl_env *env, tl_fusion_plan *fusion);  // accepts zeroed ones
 #endif
+
+#ifdef __cplusplus
+}
+#endif
+#endif  // TL_STRATEGY_H
 

@@ -1,3 +1,6 @@
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
+
 // -- layers: what every one of them does --
 
 #define TLI_NEEDS(id, name, needs) needs,
@@ -831,4 +834,6 @@ TLI_IMPL int tl_parse_cell(const char *text, tl_cell *kind) {
     return known;
 }
 #endif
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
 

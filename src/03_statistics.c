@@ -1,3 +1,6 @@
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
+
 // -- statistics --
 
 typedef struct tli_census {
@@ -339,4 +342,6 @@ TLI_IMPL size_t tl_print_graph_statistics(const tl_graph *graph, const tl_graph_
     return tli_finish(&w);
 }
 #endif
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
 

@@ -1,3 +1,6 @@
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
+
 // -- checkpoint configs: names and constructors --
 
 static const char *const tli_checkpoint_names[] = { TL_CHECKPOINTS(TLI_NAME) };
@@ -1008,4 +1011,5 @@ TLI_IMPL tl_result tl_parse_checkpoint_config_json(tl_env *env, const char *text
 }
 #endif
 #endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
 

@@ -1,3 +1,6 @@
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_TEXT
+
 // -- what makes the peak --
 
 typedef struct tli_peak {
@@ -576,3 +579,6 @@ TLI_IMPL tl_result tl_write_plan_table(tl_env *env, const tl_graph *graph, const
 #endif
 
 #ifndef TL_NO_PLANNERS
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
+

@@ -1,3 +1,5 @@
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
 // -- revolve: the binomial numbers --
 //
 // b(c, r) = C(c+r, c): the longest chain that c slots reverse with at most r forwards of any layer.
@@ -453,4 +455,6 @@ TLI_IMPL tl_result tl_parse_schedule(tl_env *env, const char *text, size_t lengt
     }
     return tli_take_steps(&list, "tl_parse_schedule", plan);
 }
+#endif  // TL_NO_TEXT
+#endif  // TL_STRATEGY_IMPLEMENTATION
 

@@ -1,3 +1,8 @@
+#ifndef TL_STRATEGY_H
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 // ============================================================================
 // [4] PLAN -- steps, the simulator, checkpoint configs; plans as text and C tables
 //
@@ -340,4 +345,9 @@ TLDEF tl_result tl_parse_checkpoint_config_json(tl_env *env, const char *text, s
                                                 tl_checkpoint_config *config);
 #endif
 #endif
+
+#ifdef __cplusplus
+}
+#endif
+#endif  // TL_STRATEGY_H
 

@@ -1,3 +1,5 @@
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
 // ============================================================================
 // [4] PLAN (implementation)
 // ============================================================================
@@ -952,4 +954,5 @@ TLI_IMPL tl_result tl_copy_plan(tl_env *env, const tl_plan *plan, tl_plan *copy)
     return TL_OK;
 }
 #endif
+#endif  // TL_STRATEGY_IMPLEMENTATION
 

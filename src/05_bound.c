@@ -1,3 +1,6 @@
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
+
 // -- bound: what any valid schedule costs under a budget, and the least budget --
 //
 // The relaxation. A training schedule runs its backwards in reverse listing order, so what must have been
@@ -1427,4 +1430,6 @@ static tl_result tli_remat_bound(tl_env *env, const tl_graph *graph, uint64_t bu
                                  uint64_t *bound_cost, uint64_t *work) {
     return tli_remat_bound_host(env, graph, budget, NULL, inference, watch, work_limit, bound_cost, work);
 }
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
 

@@ -1,3 +1,6 @@
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
+
 // -- chain: the optimum over persistent schedules --
 //
 // The graph is cut into stages where nothing but the outputs of one node, and graph inputs, are read by
@@ -1145,4 +1148,6 @@ static tl_result tli_remat_chain(tl_env *env, const tl_graph *graph, uint64_t bu
     tli_pc_free(&pc);
     return result;
 }
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
 

@@ -1,3 +1,5 @@
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
 // ============================================================================
 // [5] REMAT (implementation)
 // ============================================================================
@@ -869,4 +871,6 @@ static tl_result tli_remat_exact_floor(tl_env *env, const tl_graph *graph, int32
     tli_exact_free(&x);
     return result;
 }
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
 

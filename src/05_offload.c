@@ -1,3 +1,6 @@
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
+
 // -- offload: when a sequence with fetches ends --
 //
 //     link     [ O 1 ][ O 2 ]      [ L 2 ][ L 1 ]     A fetch is a call of the sequence that makes its
@@ -486,4 +489,6 @@ static tl_result tli_remat_offload(const tli_remat_input *in, const tl_device *d
     tli_rs_free_problem(&p);
     return result;
 }
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
 

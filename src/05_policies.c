@@ -1,3 +1,6 @@
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
+
 // -- policies: what all of them share --
 
 static const char *const tli_policy_names[] = { TL_POLICIES(TLI_NAME) };
@@ -494,4 +497,5 @@ TLI_IMPL tl_result tl_plan_policy(tl_env *env, const tl_policy_desc *desc, tl_pl
         : tli_fail(env, result, "tl_plan_policy", "no memory to plan");
 }
 #endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
 

@@ -1,3 +1,6 @@
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
+
 // -- remat: the parts joined --
 
 // Without a limit of the caller's: steps per node and node, within bounds. A step is 2 to 3 ns: a tenth of a
@@ -532,4 +535,6 @@ TLI_IMPL tl_result tl_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, tl
         return tli_fail(env, result, "tl_plan_chain", "graph: costs times stages must fit 62 bits");
     return tli_fail(env, result, "tl_plan_chain", "no memory to plan");
 }
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
 

@@ -1,3 +1,8 @@
+#ifndef TL_STRATEGY_H
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 // ============================================================================
 // [5] REMAT -- recomputation under a byte budget, with a certified distance to the optimum
 //
@@ -192,4 +197,9 @@ TLDEF const char *tl_explain_policy(tl_policy policy);  // "about sqrt(n) of the
 TLDEF int tl_parse_policy(const char *text, tl_policy *policy);
 #endif
 #endif
+
+#ifdef __cplusplus
+}
+#endif
+#endif  // TL_STRATEGY_H
 

@@ -1,3 +1,6 @@
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
+
 // -- search: the search --
 
 typedef struct tli_rs_search {
@@ -783,4 +786,6 @@ static tl_result tli_remat_search(const tli_remat_input *in, tli_steps *best, ui
     tli_rs_free_problem(&p);
     return result;
 }
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
 

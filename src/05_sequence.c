@@ -1,3 +1,6 @@
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
+
 // -- search: whole graphs under a hard budget --
 //
 //     calls    F1 F2 F3 B3 F2 B2 B1        A plan is a sequence of calls, nothing else: from it
@@ -986,4 +989,6 @@ static int tli_rs_is_useless(const tli_rs_seq *s, int32_t at) {
             return 0;
     return 1;
 }
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
 

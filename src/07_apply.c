@@ -1,3 +1,6 @@
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
+
 // -- sensitivity --
 
 static tl_result tli_check_sensitivity(tl_env *env, const tl_sensitivity_desc *desc) {
@@ -484,4 +487,6 @@ TLI_IMPL void tl_free_precision_graph(tl_env *env, tl_precision_graph *applied) 
     tli_release(env, applied->memory);
     tli_zero(applied, sizeof *applied);
 }
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
 

@@ -1,3 +1,6 @@
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
+
 // -- choice --
 //
 // A net charges for formats, so the variables are the formats of nodes; the schemes of one format
@@ -1461,4 +1464,6 @@ static void tli_ch_init(tli_ch *x, tl_env *env, const tl_choice_desc *desc, cons
     x->best = best;
     x->watch = watch;
 }
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
 

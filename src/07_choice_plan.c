@@ -1,3 +1,6 @@
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
+
 // -- choice: one limit --
 
 // Over a decomposition that was made.
@@ -443,4 +446,6 @@ TLI_IMPL void tl_free_choice_front(tl_env *env, tl_choice_front *front) {
     tli_release(env, front->memory);
     tli_zero(front, sizeof *front);
 }
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
 

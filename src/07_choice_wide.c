@@ -1,3 +1,6 @@
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
+
 // -- choice: too wide for lists: the bound --
 //
 // All tables are of one or two variables then. They make chains along the order of the variables,
@@ -910,4 +913,6 @@ static tl_result tli_ch_search(tli_ch *x) {
     tli_ch_free_local(&l);
     return result;
 }
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
 

@@ -1,3 +1,6 @@
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
+
 // -- observers --
 
 static const char *const tli_observer_names[] = { TL_OBSERVERS(TLI_NAME) };
@@ -975,4 +978,6 @@ TLI_IMPL tl_result tl_measure_range(tl_env *env, const tl_observer_desc *desc, c
     }
     return TL_OK;
 }
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
 

@@ -1,3 +1,6 @@
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
+
 // -- packing --
 
 // A tensor that waits: packed behind the step after which nobody reads it forward, unpacked before the one that
@@ -307,4 +310,6 @@ TLI_IMPL tl_result tl_plan_packing(tl_env *env, const tl_packing_desc *desc, tl_
     tli_release(env, p.fixed);
     return result;
 }
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
 

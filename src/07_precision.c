@@ -1,3 +1,6 @@
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
+
 // -- precision plan --
 
 #define TLI_LOSS_BITS 40         // of the loss limit
@@ -1337,4 +1340,6 @@ TLI_IMPL void tl_free_precision_front(tl_env *env, tl_precision_front *front) {
     tli_release(env, front->memory);
     tli_zero(front, sizeof *front);
 }
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
 

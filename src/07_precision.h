@@ -1,3 +1,8 @@
+#ifndef TL_STRATEGY_H
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 // ============================================================================
 // [7] PRECISION -- observers, quantisation parameters, an exact choice of schemes
 //
@@ -881,4 +886,9 @@ TLDEF size_t tl_explain_precision_node(const tl_graph *graph, const tl_precision
                                        char *buf, size_t size);
 #endif
 #endif
+
+#ifdef __cplusplus
+}
+#endif
+#endif  // TL_STRATEGY_H
 

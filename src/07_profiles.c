@@ -1,3 +1,6 @@
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
+
 // -- profiles --
 
 static uint64_t tli_count_elements(uint64_t bytes) { return bytes / 4 + (bytes % 4 != 0); }
@@ -237,4 +240,6 @@ static tl_result tli_check_rows(tl_env *env, const char *function, const tl_prec
 TLI_IMPL tl_result tl_check_profiles(tl_env *env, const tl_precision_profile *profiles, int32_t profile_count) {
     return tli_check_rows(env, "tl_check_profiles", profiles, profile_count);
 }
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
 

@@ -1,3 +1,5 @@
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
 // ============================================================================
 // [7] PRECISION (implementation)
 // ============================================================================
@@ -470,3 +472,6 @@ TLI_IMPL int tl_has_overflow(const float *data, uint64_t count) {
 }
 
 #ifndef TL_NO_PLANNERS
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
+

@@ -1,3 +1,6 @@
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
+
 // -- text --
 
 static const char *const tli_criterion_names[] = { TL_CRITERIA(TLI_NAME) };
@@ -336,4 +339,5 @@ TLI_IMPL size_t tl_explain_precision_node(const tl_graph *graph, const tl_precis
 }
 #endif
 #endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
 

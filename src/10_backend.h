@@ -1,3 +1,8 @@
+#ifndef TL_STRATEGY_H
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 // ============================================================================
 // [10] BACKEND -- blocks, ranges, tickets; the CPU backend; what a device can do
 //
@@ -235,4 +240,9 @@ typedef struct tl_measure_device_desc {
 TLDEF tl_result tl_measure_device(tl_env *env, const tl_backend *backend,
                                   const tl_measure_device_desc *desc, tl_device *device);
 #endif
+
+#ifdef __cplusplus
+}
+#endif
+#endif  // TL_STRATEGY_H
 

@@ -1,3 +1,5 @@
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
 // -- the CPU backend: its parts --
 
 #define TLI_POISON 0xFFFEAD5Au  // dead bytes: NaN as f32 and as f64
@@ -830,3 +832,6 @@ TLI_IMPL void tl_free_cpu_backend(tl_env *env, tl_backend *backend) {
 }
 
 #ifndef TL_NO_PLANNERS
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
+

@@ -1,3 +1,5 @@
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
 // ============================================================================
 // [10] BACKEND (implementation)
 // ============================================================================
@@ -336,4 +338,5 @@ TLI_IMPL void tl_measure_heap(const tl_heap *heap, size_t *free_bytes, size_t *l
     if (free_bytes) *free_bytes = heap->free_bytes;
     if (largest_bytes) *largest_bytes = largest;
 }
+#endif  // TL_STRATEGY_IMPLEMENTATION
 

@@ -1,3 +1,6 @@
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
+
 // -- what a device can do, measured --
 
 #define TLI_GAUGE_SAMPLES 31
@@ -302,4 +305,5 @@ TLI_IMPL tl_result tl_measure_device(tl_env *env, const tl_backend *backend,
     return result;
 }
 #endif
+#endif  // TL_STRATEGY_IMPLEMENTATION
 

@@ -1,3 +1,5 @@
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
 // ============================================================================
 // [11] MANAGER (implementation)
 // ============================================================================
@@ -1276,4 +1278,5 @@ TLI_IMPL void tl_free_manager(tl_manager *manager) {
     tli_release(env, manager->entries);
     tli_release(env, manager);
 }
+#endif  // TL_STRATEGY_IMPLEMENTATION
 

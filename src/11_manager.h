@@ -1,3 +1,8 @@
+#ifndef TL_STRATEGY_H
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 // ============================================================================
 // [11] MANAGER -- the store and the online checkpoint manager
 //
@@ -219,4 +224,9 @@ TLDEF const char *tl_name_eviction(tl_eviction eviction);                   // "
 TLDEF int tl_parse_recompute_policy(const char *text, tl_recompute_policy_kind *kind);
 TLDEF int tl_parse_eviction(const char *text, tl_eviction *eviction);
 #endif
+
+#ifdef __cplusplus
+}
+#endif
+#endif  // TL_STRATEGY_H
 

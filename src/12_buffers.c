@@ -1,3 +1,5 @@
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
 // ============================================================================
 // [12] RUN (implementation)
 // ============================================================================
@@ -301,4 +303,5 @@ static tl_format tli_run_format(const tl_run *run, int32_t tensor) {
     return TL_FORMAT_F32;
 }
 #endif
+#endif  // TL_STRATEGY_IMPLEMENTATION
 

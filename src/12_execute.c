@@ -1,3 +1,5 @@
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
 // -- the executor: one step --
 
 // A step that was begun cannot be yielded again: TL_NOT_READY is a failure then.
@@ -1043,4 +1045,5 @@ TLI_IMPL tl_result tl_read_tensor(tl_run *run, tl_tensor tensor, void *data, uin
     result = tli_access_tensor(run, "tl_read_tensor", tensor, bytes, &buffer);
     return result ? result : tli_move_tensor(run, "tl_read_tensor", buffer->device, TL_MAP_READ, data, NULL);
 }
+#endif  // TL_STRATEGY_IMPLEMENTATION
 

@@ -1,3 +1,5 @@
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
 // -- online decisions: the same steps as in a plan, decided one goal at a time --
 //
 // A goal is the forward or the backward of one node. Its steps are decided on the simulator's
@@ -723,4 +725,5 @@ static tl_result tli_rehearse(tl_run *run, uint64_t budget) {
     while (!result && !done) result = tli_online_next_goal(run, &done);
     return result ? result : tli_sim_end(&run->online.sim);
 }
+#endif  // TL_STRATEGY_IMPLEMENTATION
 

@@ -1,3 +1,5 @@
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
 // -- preparing a run: what the strategy asks for --
 
 static tl_result tli_unsupported(tl_run *run, const char *what) {
@@ -800,3 +802,6 @@ TLI_IMPL tl_result tl_enable_checkpoints(tl_run *run, int32_t on) {
 TLI_IMPL int tl_uses_checkpoints(const tl_run *run) { return run->checkpoints_on; }
 
 #ifndef TL_NO_TRACE
+#endif  // TL_NO_TRACE
+#endif  // TL_STRATEGY_IMPLEMENTATION
+

@@ -1,3 +1,8 @@
+#ifndef TL_STRATEGY_H
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 // ============================================================================
 // [12] RUN -- the executor: plans, online runs, layer-by-layer backprop
 //
@@ -293,3 +298,10 @@ TLDEF const tl_graph *tl_find_run_graph(const tl_run *run);
 TLDEF const char *tl_name_random_moment(tl_random_moment moment);  // "replay"; "?" out of range
 
 #ifndef TL_NO_TRACE
+#endif  // TL_NO_TRACE
+
+#ifdef __cplusplus
+}
+#endif
+#endif  // TL_STRATEGY_H
+

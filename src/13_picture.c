@@ -1,3 +1,7 @@
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_TRACE
+#ifndef TL_NO_TEXT
+
 // -- the picture: texts --
 
 // At most `limit` characters of a text as XML, whatever it holds; what XML forbids becomes U+FFFD.
@@ -511,4 +515,7 @@ TLI_IMPL tl_result tl_write_memory_svg(tl_env *env, const tl_memory_curve *curve
     tli_send(&p.out, "</svg>\n");
     return tli_close_stream(&p.out, env, "tl_write_memory_svg");
 }
+#endif  // TL_NO_TEXT
+#endif  // TL_NO_TRACE
+#endif  // TL_STRATEGY_IMPLEMENTATION
 

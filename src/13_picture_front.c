@@ -1,3 +1,8 @@
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_TRACE
+#ifndef TL_NO_TEXT
+#ifndef TL_NO_PLANNERS
+
 // -- the picture of a front: what a loss buys --
 
 #define TLI_LOSS_MOST  1e300
@@ -390,4 +395,5 @@ TLI_IMPL tl_result tl_finish_file_sink(tl_env *env, tl_file_sink *file, tl_resul
 #endif
 #endif
 #endif  // TL_NO_TRACE
+#endif  // TL_STRATEGY_IMPLEMENTATION
 

@@ -1,3 +1,7 @@
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_TRACE
+#ifndef TL_NO_TEXT
+
 // -- the picture of a plan: a lane for each kind of step above its memory, on one time axis --
 
 typedef enum tli_lane {
@@ -382,3 +386,8 @@ TLI_IMPL tl_result tl_write_plan_svg(tl_env *env, const tl_graph *graph, const t
 }
 
 #ifndef TL_NO_PLANNERS
+#endif  // TL_NO_PLANNERS
+#endif  // TL_NO_TEXT
+#endif  // TL_NO_TRACE
+#endif  // TL_STRATEGY_IMPLEMENTATION
+

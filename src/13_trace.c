@@ -1,3 +1,6 @@
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_TRACE
+
 // ============================================================================
 // [13] TRACE (implementation)
 // ============================================================================
@@ -206,4 +209,7 @@ TLI_IMPL tl_result tl_write_trace_json(tl_env *env, const tl_trace *trace, const
     tli_send(&t.out, "}}\n");
     return tli_close_stream(&t.out, env, "tl_write_trace_json");
 }
+#endif  // TL_NO_TEXT
+#endif  // TL_NO_TRACE
+#endif  // TL_STRATEGY_IMPLEMENTATION
 

@@ -1,3 +1,9 @@
+#ifndef TL_STRATEGY_H
+#ifdef __cplusplus
+extern "C" {
+#endif
+#ifndef TL_NO_TRACE
+
 // ============================================================================
 // [13] TRACE -- what a run did, as a picture and as a trace; a plan as a picture
 //
@@ -118,6 +124,7 @@ TLDEF tl_result tl_finish_file_sink(tl_env *env, tl_file_sink *file, tl_result w
 #undef TLI_ENUM
 #undef TLI_ENUM4
 #undef TLI_ENUM5
+#define TL_STRATEGY_H
 #ifdef __cplusplus
 }
 #endif

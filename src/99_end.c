@@ -1,10 +1,11 @@
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #undef TLI_NAME
 #undef TLI_HELP
 #undef TLI_NAME4
 #undef TLI_LABEL4
 #undef TLI_IMPL
-#endif  // TL_STRATEGY_IMPLEMENTATION_DONE
-#endif  // TL_STRATEGY_IMPLEMENTATION
+#define TL_STRATEGY_IMPLEMENTATION_DONE
+#endif
 
 /*
    This software is available under two licenses; choose whichever you prefer.

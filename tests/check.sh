@@ -72,6 +72,7 @@ step_parts() {
         echo "$header: $(wc -l < $folder/ORDER) parts"
     done <<< "src tl_strategy.h
 src/vk tl_vk_backend.h"
+    if [ -n "$(vulkan_include)" ]; then bash tests/compile_commands.sh --check; else skip "parts by themselves: $no_vulkan"; fi
 }
 
 # Every step below is there for what the others do not see, and runs the programs in which that can show.

@@ -5,7 +5,7 @@
 #   tests/shaders.sh check FILE [DIR [PREFIX]]   compile again and compare; nothing is changed
 #
 # write makes a FILE that does not exist. DIR is shaders and PREFIX tli_vk_ where they are not given; DIR/copy.comp
-# becomes the array tli_vk_copy_words. The words depend on the compiler, so its version is fixed. Where another one is
+# becomes the array tli_vk_copy_words. Files of a folder are parts of tl_vk_backend.h and end in an empty line. The words depend on the compiler, so its version is fixed. Where another one is
 # installed, check says SKIPPED and validates the words as they are.
 set -euo pipefail
 mode=${1:-} file=${2:-} prefix=${4:-tli_vk_}
@@ -20,6 +20,7 @@ first='// -- words: made by make shaders --' last='// -- end of words --'
 glslang='11:12.0.0' tools='v2023.1'  # Debian 12
 compile=(glslangValidator -V --target-env vulkan1.0 -g0)
 validate=(spirv-val --target-env vulkan1.0)
+guard=TL_VK_BACKEND_IMPLEMENTATION
 temp=$(mktemp -d)
 trap 'rm -rf "$temp"' EXIT
 
@@ -68,9 +69,11 @@ make_words() {     # of each source, into $temp/made/NAME.c
         spirv-opt -O "$temp/plain.spv" -o "$temp/$name.spv"
         validate_module "$temp/$name.spv" "$source"
         {
+            [ ! -d "$file" ] || echo "#if defined($guard) && !defined(${guard}_DONE)"
             echo "static const uint32_t ${prefix}${name}_words[] = {"
             od -An -v -tx4 -w32 "$temp/$name.spv" | sed -E 's/ ([0-9a-f]{8})/ 0x\1,/g; s/^ /    /'
             echo "};"
+            [ ! -d "$file" ] || printf '#endif  // %s\n\n' $guard
         } >"$temp/made/$name.c"
     done
 }

@@ -1,7 +1,4 @@
-#ifdef TL_VK_BACKEND_IMPLEMENTATION
-#ifndef TL_VK_BACKEND_IMPLEMENTATION_DONE
-#define TL_VK_BACKEND_IMPLEMENTATION_DONE
-
+#if defined(TL_VK_BACKEND_IMPLEMENTATION) && !defined(TL_VK_BACKEND_IMPLEMENTATION_DONE)
 #include <string.h>
 #ifdef TL_STRATEGY_STATIC
 #define TLI_VK_IMPL static inline
@@ -20,4 +17,5 @@
 #include <dlfcn.h>
 #endif
 #endif
+#endif  // TL_VK_BACKEND_IMPLEMENTATION
 

@@ -1,4 +1,5 @@
 /* tl_vk_backend.h - v0.4.0 - the buffers of tl_strategy.h on Vulkan compute
+   Joined from the parts in src/vk by `make header`: change those, this file is written over.
    Depends on tl_strategy.h and <vulkan/vulkan_core.h>. MIT or public domain: see the end.
 
    Implements [10] BACKEND of tl_strategy.h inside a VkDevice that you own: tensors are kept,
@@ -44,7 +45,6 @@
        are submitted there at once, and what comes after them on their ranges waits on the device.
 */
 #ifndef TL_VK_BACKEND_H
-#define TL_VK_BACKEND_H
 
 #include "tl_strategy.h"
 
@@ -54,8 +54,5 @@
 #endif
 #include <vulkan/vulkan_core.h>
 #endif
-
-#ifdef __cplusplus
-extern "C" {
-#endif
+#endif  // TL_VK_BACKEND_H
 

@@ -1,3 +1,5 @@
+#if defined(TL_VK_BACKEND_IMPLEMENTATION) && !defined(TL_VK_BACKEND_IMPLEMENTATION_DONE)
+
 // ============================================================================
 // [1] DEVICE (implementation)
 // ============================================================================
@@ -562,4 +564,5 @@ TLI_VK_IMPL void tl_vk_free_device(tl_env *env, tl_vk_device *device) {
     tl_free_memory(env, owned);
     memset(device, 0, sizeof *device);
 }
+#endif  // TL_VK_BACKEND_IMPLEMENTATION
 

@@ -1,3 +1,8 @@
+#ifndef TL_VK_BACKEND_H
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 // ============================================================================
 // [1] DEVICE -- borrow the engine's device, or make one
 //
@@ -67,4 +72,9 @@ TLDEF tl_result tl_vk_read_devices(tl_env *env, const tl_vk_device_desc *desc, t
 //          the device has no queue that computes; TL_ERROR_NO_MEMORY, TL_ERROR_BACKEND.
 TLDEF tl_result tl_vk_init_device(tl_env *env, const tl_vk_device_desc *desc, tl_vk_device *device);
 TLDEF void      tl_vk_free_device(tl_env *env, tl_vk_device *device);
+
+#ifdef __cplusplus
+}
+#endif
+#endif  // TL_VK_BACKEND_H
 

@@ -1,3 +1,5 @@
+#if defined(TL_VK_BACKEND_IMPLEMENTATION) && !defined(TL_VK_BACKEND_IMPLEMENTATION_DONE)
+
 // -- tickets --
 
 static tl_result tli_vk_submit(void *self, tl_ticket *ticket) {
@@ -813,4 +815,5 @@ static const char *const tli_vk_copy_path_names[] = { TL_VK_COPY_PATHS(TLI_VK_NA
 TLI_VK_IMPL const char *tl_vk_name_copy_path(tl_vk_copy_path path) {
     return (unsigned)path < TL_VK_COPY_PATH_COUNT ? tli_vk_copy_path_names[path] : "?";
 }
+#endif  // TL_VK_BACKEND_IMPLEMENTATION
 

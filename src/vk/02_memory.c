@@ -1,3 +1,5 @@
+#if defined(TL_VK_BACKEND_IMPLEMENTATION) && !defined(TL_VK_BACKEND_IMPLEMENTATION_DONE)
+
 // ============================================================================
 // [2] MEMORY (implementation)
 // ============================================================================
@@ -974,4 +976,5 @@ static tl_result tli_vk_open(tli_vk *b, const char *function) {
     b->open = TLI_VK_OPEN;
     return TL_OK;
 }
+#endif  // TL_VK_BACKEND_IMPLEMENTATION
 

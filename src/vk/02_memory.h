@@ -1,3 +1,8 @@
+#ifndef TL_VK_BACKEND_H
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 // ============================================================================
 // [2] MEMORY -- blocks in large buffers, allocators of others, staging
 //
@@ -130,4 +135,9 @@ typedef struct tl_vk_counters {
 TLDEF void tl_vk_measure(const tl_backend *backend, tl_vk_counters *counters);
 
 TLDEF const char *tl_vk_name_copy_path(tl_vk_copy_path path);  // "command"; "?" out of range
+
+#ifdef __cplusplus
+}
+#endif
+#endif  // TL_VK_BACKEND_H
 

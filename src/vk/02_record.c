@@ -1,3 +1,5 @@
+#if defined(TL_VK_BACKEND_IMPLEMENTATION) && !defined(TL_VK_BACKEND_IMPLEMENTATION_DONE)
+
 // -- order: what must not overtake what --
 
 static void tli_vk_note_foreign(tli_vk *b, tli_vk_chunk *chunk) {
@@ -862,4 +864,5 @@ TLI_VK_IMPL tl_result tl_vk_order(const tl_backend *backend, const tl_access *ac
                                   VkPipelineStageFlags stages, VkAccessFlags access) {
     return tli_vk_order_stages(tli_vk_self(backend), accesses, access_count, stages, access, "tl_vk_order");
 }
+#endif  // TL_VK_BACKEND_IMPLEMENTATION
 

@@ -1,3 +1,5 @@
+#if defined(TL_VK_BACKEND_IMPLEMENTATION) && !defined(TL_VK_BACKEND_IMPLEMENTATION_DONE)
+
 // ============================================================================
 // [3] FRAMES (implementation)
 // ============================================================================
@@ -104,4 +106,5 @@ TLI_VK_IMPL tl_result tl_vk_drop_frame(const tl_backend *backend, tl_ticket fram
 }
 
 TLI_VK_IMPL void tl_vk_lose_device(const tl_backend *backend) { tli_vk_self(backend)->lost = 1; }
+#endif  // TL_VK_BACKEND_IMPLEMENTATION
 

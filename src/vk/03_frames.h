@@ -1,3 +1,8 @@
+#ifndef TL_VK_BACKEND_H
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 // ============================================================================
 // [3] FRAMES -- recording into command buffers of the caller
 //
@@ -34,4 +39,9 @@ TLDEF tl_result tl_vk_drop_frame(const tl_backend *backend, tl_ticket frame);
 
 // The device was lost, as the caller found out: every later call says so.
 TLDEF void tl_vk_lose_device(const tl_backend *backend);
+
+#ifdef __cplusplus
+}
+#endif
+#endif  // TL_VK_BACKEND_H
 

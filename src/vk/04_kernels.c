@@ -1,3 +1,5 @@
+#if defined(TL_VK_BACKEND_IMPLEMENTATION) && !defined(TL_VK_BACKEND_IMPLEMENTATION_DONE)
+
 // ============================================================================
 // [4] KERNELS (implementation)
 // ============================================================================
@@ -264,4 +266,5 @@ TLI_VK_IMPL tl_result tl_vk_measure_copies(const tl_backend *backend, tl_vk_copy
     *path = b->desc.copy_path;
     return TL_OK;
 }
+#endif  // TL_VK_BACKEND_IMPLEMENTATION
 

@@ -1,3 +1,8 @@
+#ifndef TL_VK_BACKEND_H
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 // ============================================================================
 // [4] KERNELS -- compute shaders on ranges, timestamps
 //
@@ -51,4 +56,9 @@ TLDEF tl_result tl_vk_record_kernel(const tl_backend *backend, const tl_vk_kerne
 //          time_count, or never written; and those of the backend.
 TLDEF tl_result tl_vk_record_time(const tl_backend *backend, uint32_t slot);
 TLDEF tl_result tl_vk_read_times(const tl_backend *backend, uint32_t first, uint32_t count, uint64_t *ns);
+
+#ifdef __cplusplus
+}
+#endif
+#endif  // TL_VK_BACKEND_H
 

@@ -1,4 +1,6 @@
-// -- end of words --
+#if defined(TL_VK_BACKEND_IMPLEMENTATION) && !defined(TL_VK_BACKEND_IMPLEMENTATION_DONE)
+
+// -- the table of words --
 
 static tli_vk_words tli_vk_words_of(int shader) {
 #define TLI_VK_WORDS(name) { tli_vk_##name##_words, sizeof tli_vk_##name##_words / 4 }
@@ -299,4 +301,5 @@ static const char *const tli_vk_shader_names[] = { TL_VK_SHADERS(TLI_VK_NAME) };
 TLI_VK_IMPL const char *tl_vk_name_shader(tl_vk_shader shader) {
     return (unsigned)shader < TL_VK_SHADER_COUNT ? tli_vk_shader_names[shader] : "?";
 }
+#endif  // TL_VK_BACKEND_IMPLEMENTATION
 

@@ -1,3 +1,8 @@
+#ifndef TL_VK_BACKEND_H
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 // ============================================================================
 // [5] SHADERS -- copy, fill and convert on the device
 //
@@ -96,6 +101,7 @@ TLDEF void      tl_vk_checksum_bytes(const void *bytes, size_t count, uint32_t s
 TLDEF const char *tl_vk_name_shader(tl_vk_shader shader);  // "to_f16"; "?" out of range
 
 #undef TLI_VK_ENUM
+#define TL_VK_BACKEND_H
 #ifdef __cplusplus
 }
 #endif

@@ -1,7 +1,8 @@
+#if defined(TL_VK_BACKEND_IMPLEMENTATION) && !defined(TL_VK_BACKEND_IMPLEMENTATION_DONE)
 #undef TLI_VK_NAME
 #undef TLI_VK_IMPL
-#endif  // TL_VK_BACKEND_IMPLEMENTATION_DONE
-#endif  // TL_VK_BACKEND_IMPLEMENTATION
+#define TL_VK_BACKEND_IMPLEMENTATION_DONE
+#endif
 
 /*
    This software is available under two licenses; choose whichever you prefer.
