@@ -30,8 +30,8 @@
        [1] CORE          results, env, sinks, random numbers, version
        [2] STRATEGY      what the caller wants, in seven fields
        [3] GRAPH         nodes, tensors, sizes, costs; the device; .tlg text; layers, fusion
-       [4] PLAN          steps, the simulator, checkpoint configs; plans as text and C tables
-       [5] REMAT         recomputation under a byte budget, with a certified distance to the optimum
+       [5] PLAN          steps, the simulator, checkpoint configs; plans as text and C tables
+       [6] REMAT         recomputation under a byte budget, with a certified distance to the optimum
        [7] PRECISION     observers, quantisation parameters, an exact choice of schemes
        [10] BACKEND      blocks, ranges, tickets; the CPU backend; what a device can do
        [11] MANAGER      the store and the online checkpoint manager
@@ -49,7 +49,7 @@
        TL_NO_THREADS                no built-in lock; the caller may still give one
        TL_NO_CHECKS                 drops the checked and the deferred CPU backend, which are for tests
        TL_NO_PLANNERS               drops what makes plans: checkpoint configs, kept sets, Revolve,
-                                    [5], [7] but for quantisation and loss scales, and what feeds
+                                    [6], [7] but for quantisation and loss scales, and what feeds
                                     it: layers, statistics, fusion, measured devices; plans made
                                     elsewhere and online runs remain
        TL_NO_TEXT                   drops printing, parsing, JSON and pictures; error text stays
@@ -930,7 +930,7 @@ extern "C" {
 #endif
 
 // ============================================================================
-// [4] PLAN -- steps, the simulator, checkpoint configs; plans as text and C tables
+// [5] PLAN -- steps, the simulator, checkpoint configs; plans as text and C tables
 //
 //     F 1  F 2  F 3  D 2  B 3  F 2  B 2  B 1
 //     ---------------------------------------    tensor 2 is dropped after its
@@ -1283,7 +1283,7 @@ extern "C" {
 #endif
 
 // ============================================================================
-// [5] REMAT -- recomputation under a byte budget, with a certified distance to the optimum
+// [6] REMAT -- recomputation under a byte budget, with a certified distance to the optimum
 //
 //     graph + budget --tl_plan_remat--> plan, cost, and a bound that no plan undercuts
 //
@@ -1492,7 +1492,7 @@ extern "C" {
 //
 //     data --observers--> ranges --> scale, zero point, noise          (how to store a tensor)
 //     graph + profiles + limit --tl_plan_precision--> a scheme a node  (where to)
-//     plan --tl_apply_precision--> graph with conversions, formats     (what runs, what [5] plans on)
+//     plan --tl_apply_precision--> graph with conversions, formats     (what runs, what [6] plans on)
 //
 //          f32          i8    i8          A tensor is converted once for each format that its
 //     x --[conv]--+--c--[a]--[b]--+       readers want (c), however many there are. So the
@@ -2256,7 +2256,7 @@ TLDEF tl_result tl_measure_sensitivity(tl_env *env, const tl_sensitivity_desc *d
 //
 //     a --> b (result)          a --> a_i8 --> b --> b_f32 (result)     b in i8: two conversions
 //
-// A graph in which the conversions of a plan are nodes, and bytes are those of the formats: [4] and [5]
+// A graph in which the conversions of a plan are nodes, and bytes are those of the formats: [5] and [6]
 // plan on it as on any other, and what they keep for backward is as small as the choice makes it.
 
 typedef struct tl_precision_graph {
@@ -8014,7 +8014,7 @@ TLI_IMPL void tl_free_fusion_plan(tl_env *env, tl_fusion_plan *fusion) {
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
 // ============================================================================
-// [4] PLAN (implementation)
+// [5] PLAN (implementation)
 // ============================================================================
 
 // -- names and codecs --
@@ -11031,7 +11031,7 @@ TLI_IMPL tl_result tl_parse_checkpoint_config_json(tl_env *env, const char *text
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
 // ============================================================================
-// [5] REMAT (implementation)
+// [6] REMAT (implementation)
 // ============================================================================
 
 #ifndef TL_NO_PLANNERS

@@ -2,7 +2,7 @@
 //
 // You learn: how what was decided is stored as text, read back and checked, so that a file can
 // hold it, and what a wrong file is answered with. It prints both texts, what the config does to a
-// chain of 12 layers, and two refusals. Read next: the banners [2] and [4] of tl_strategy.h.
+// chain of 12 layers, and two refusals. Read next: the banners [2] and [5] of tl_strategy.h.
 //
 // check:
 //

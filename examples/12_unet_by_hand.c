@@ -3,7 +3,7 @@
 // You learn: layers add nodes whose bytes and costs follow from shapes, so a U-Net is ten calls; what
 // a graph is like (its floor: no plan needs less); and the curve of cost against memory, each plan
 // beside the bound that no plan undercuts. It prints the statistics and the curve, and draws it as
-// curve.svg or the file that you name. Read next: the banner [5] of tl_strategy.h.
+// curve.svg or the file that you name. Read next: the banner [6] of tl_strategy.h.
 //
 // check: build/12_unet_by_hand.svg
 //     cc -std=c99 -o build/12_unet_by_hand examples/12_unet_by_hand.c && build/12_unet_by_hand

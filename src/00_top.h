@@ -30,8 +30,8 @@
        [1] CORE          results, env, sinks, random numbers, version
        [2] STRATEGY      what the caller wants, in seven fields
        [3] GRAPH         nodes, tensors, sizes, costs; the device; .tlg text; layers, fusion
-       [4] PLAN          steps, the simulator, checkpoint configs; plans as text and C tables
-       [5] REMAT         recomputation under a byte budget, with a certified distance to the optimum
+       [5] PLAN          steps, the simulator, checkpoint configs; plans as text and C tables
+       [6] REMAT         recomputation under a byte budget, with a certified distance to the optimum
        [7] PRECISION     observers, quantisation parameters, an exact choice of schemes
        [10] BACKEND      blocks, ranges, tickets; the CPU backend; what a device can do
        [11] MANAGER      the store and the online checkpoint manager
@@ -49,7 +49,7 @@
        TL_NO_THREADS                no built-in lock; the caller may still give one
        TL_NO_CHECKS                 drops the checked and the deferred CPU backend, which are for tests
        TL_NO_PLANNERS               drops what makes plans: checkpoint configs, kept sets, Revolve,
-                                    [5], [7] but for quantisation and loss scales, and what feeds
+                                    [6], [7] but for quantisation and loss scales, and what feeds
                                     it: layers, statistics, fusion, measured devices; plans made
                                     elsewhere and online runs remain
        TL_NO_TEXT                   drops printing, parsing, JSON and pictures; error text stays

@@ -8,7 +8,7 @@ extern "C" {
 //
 //     data --observers--> ranges --> scale, zero point, noise          (how to store a tensor)
 //     graph + profiles + limit --tl_plan_precision--> a scheme a node  (where to)
-//     plan --tl_apply_precision--> graph with conversions, formats     (what runs, what [5] plans on)
+//     plan --tl_apply_precision--> graph with conversions, formats     (what runs, what [6] plans on)
 //
 //          f32          i8    i8          A tensor is converted once for each format that its
 //     x --[conv]--+--c--[a]--[b]--+       readers want (c), however many there are. So the
@@ -772,7 +772,7 @@ TLDEF tl_result tl_measure_sensitivity(tl_env *env, const tl_sensitivity_desc *d
 //
 //     a --> b (result)          a --> a_i8 --> b --> b_f32 (result)     b in i8: two conversions
 //
-// A graph in which the conversions of a plan are nodes, and bytes are those of the formats: [4] and [5]
+// A graph in which the conversions of a plan are nodes, and bytes are those of the formats: [5] and [6]
 // plan on it as on any other, and what they keep for backward is as small as the choice makes it.
 
 typedef struct tl_precision_graph {

@@ -96,12 +96,12 @@ step_tsan() {   # the programs that have threads
         RUNNER="$(fixed_addresses)" CFLAGS="-O1 -g -fsanitize=thread"
 }
 step_short_enums() {  # the programs that store enums: in tables, text, keys, runs
-    SAMPLE=7 tests_with TESTS="$(programs $out/short_enums '_2_|_4_|_7_apply|_7_prec|_manager|_12_run|_13_trace')" VULKAN=no \
+    SAMPLE=7 tests_with TESTS="$(programs $out/short_enums '_2_|_5_|_7_apply|_7_prec|_manager|_12_run|_13_trace')" VULKAN=no \
         B=$out/short_enums CC=gcc CFLAGS="-O1 -fshort-enums"
 }
 
 # What depends on the machine beside decisions of planners, which step plans holds.
-portable='_[1-4]_|_7_[aopq]|_1[0-3]_|_nn|_quantize'
+portable='_[1235]_|_7_[aopq]|_1[0-3]_|_nn|_quantize'
 
 # 32 bit with SSE: x87 would round intermediate results differently.
 m32_flags="-m32 -msse2 -mfpmath=sse -idirafter /usr/include/x86_64-linux-gnu"

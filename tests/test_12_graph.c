@@ -1,4 +1,4 @@
-// [12] RUN with plans of [5] REMAT: random graphs with dropout planned under budgets, run on the CPU. What was planned
+// [12] RUN with plans of [6] REMAT: random graphs with dropout planned under budgets, run on the CPU. What was planned
 // is what is measured, and gradients and results are those of a run that keeps everything.
 #include <stdarg.h>
 #include <stddef.h>

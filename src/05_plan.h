@@ -4,7 +4,7 @@ extern "C" {
 #endif
 
 // ============================================================================
-// [4] PLAN -- steps, the simulator, checkpoint configs; plans as text and C tables
+// [5] PLAN -- steps, the simulator, checkpoint configs; plans as text and C tables
 //
 //     F 1  F 2  F 3  D 2  B 3  F 2  B 2  B 1
 //     ---------------------------------------    tensor 2 is dropped after its

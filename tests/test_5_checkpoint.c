@@ -1,4 +1,4 @@
-// [4] PLAN, checkpoint configs: constructors, rules, kept layers, plans and their effect, the dynamic search, JSON, summary;
+// [5] PLAN, checkpoint configs: constructors, rules, kept layers, plans and their effect, the dynamic search, JSON, summary;
 // the defects of the seed, list C, each by its number; the seed's own tests and golden rows.
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-// [5] REMAT with a host tier: spills and fetches beside recomputation, and how far from the optimum they can be.
+// [6] REMAT with a host tier: spills and fetches beside recomputation, and how far from the optimum they can be.
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>

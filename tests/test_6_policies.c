@@ -1,4 +1,4 @@
-// [5] REMAT, policies: schedules made by a rule, for comparison and for old habits.
+// [6] REMAT, policies: schedules made by a rule, for comparison and for old habits.
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
 // ============================================================================
-// [4] PLAN (implementation)
+// [5] PLAN (implementation)
 // ============================================================================
 
 // -- names and codecs --

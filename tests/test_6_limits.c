@@ -1,4 +1,4 @@
-// [5] REMAT: the ends of what may be asked for: no budget, every budget, one step of work.
+// [6] REMAT: the ends of what may be asked for: no budget, every budget, one step of work.
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
 // ============================================================================
-// [5] REMAT (implementation)
+// [6] REMAT (implementation)
 // ============================================================================
 
 #ifndef TL_NO_PLANNERS

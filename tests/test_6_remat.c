@@ -1,4 +1,4 @@
-// [5] REMAT: recomputation under a byte budget, and how far from the optimum it can be.
+// [6] REMAT: recomputation under a byte budget, and how far from the optimum it can be.
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>

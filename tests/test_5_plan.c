@@ -1,4 +1,4 @@
-// [4] PLAN: steps, the simulator, keep all, kept sets, revolve, schedules as text.
+// [5] PLAN: steps, the simulator, keep all, kept sets, revolve, schedules as text.
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-// [5] REMAT: chains: the optimum over persistent schedules, Revolve's closed form, and what tl_plan_remat
+// [6] REMAT: chains: the optimum over persistent schedules, Revolve's closed form, and what tl_plan_remat
 // takes from both.
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-// [4] PLAN: plans as C tables, compiled and run; copies of plans; plans in words.
+// [5] PLAN: plans as C tables, compiled and run; copies of plans; plans in words.
 #define _POSIX_C_SOURCE 200809L
 #define _DEFAULT_SOURCE  // MAP_ANONYMOUS
 #include <stdarg.h>
@@ -337,7 +337,7 @@ static void table_in_the_tests_is_up_to_date(void **state) {
     graph = graph_of(graph_text);
     plan = plan_of(&graph, schedule, 0);
     text = table_of(&graph, &plan, "table");
-    if (getenv("WRITE_TABLE")) {  // WRITE_TABLE=1 build/test_4_table table_in_the_tests_is_up_to_date
+    if (getenv("WRITE_TABLE")) {  // WRITE_TABLE=1 build/test_5_table table_in_the_tests_is_up_to_date
         remove("tests/table.h");
         write_file("tests/table.h", text);
     }

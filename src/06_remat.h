@@ -4,7 +4,7 @@ extern "C" {
 #endif
 
 // ============================================================================
-// [5] REMAT -- recomputation under a byte budget, with a certified distance to the optimum
+// [6] REMAT -- recomputation under a byte budget, with a certified distance to the optimum
 //
 //     graph + budget --tl_plan_remat--> plan, cost, and a bound that no plan undercuts
 //
