@@ -9243,60 +9243,60 @@ TLI_IMPL tl_result tl_plan_kept_set(tl_env *env, const tl_graph *graph, const ui
 
 // -- revolve: the schedule --
 
-typedef struct tli_chain {
+typedef struct tli_unit_chain {
     const tl_graph *graph;
     tli_steps       list;
     int32_t         reached;  // the last node that ran
-} tli_chain;
+} tli_unit_chain;
 
-static void tli_chain_drop(tli_chain *chain, int32_t id) {
+static void tli_revolve_drop(tli_unit_chain *chain, int32_t id) {
     if (id && !chain->graph->nodes[id].keep)
         tli_add_tensor_step(&chain->list, chain->graph, TL_STEP_DROP, chain->graph->nodes[id].first_output);
 }
 
-static void tli_chain_forward(tli_chain *chain, int32_t id) {
+static void tli_revolve_forward(tli_unit_chain *chain, int32_t id) {
     if (chain->graph->nodes[id].keep && id <= chain->reached) return;  // resident since it first ran
     if (id > chain->reached) chain->reached = id;
     tli_add_step(&chain->list, tli_step_of(TL_STEP_FORWARD, id, TL_ALL_OUTPUTS));
 }
 
-static void tli_chain_advance(tli_chain *chain, int32_t from, int32_t to) {
+static void tli_revolve_advance(tli_unit_chain *chain, int32_t from, int32_t to) {
     int32_t id;
     for (id = from + 1; id <= to; id++) {
-        tli_chain_forward(chain, id);
-        if (id - 1 > from) tli_chain_drop(chain, id - 1);
+        tli_revolve_forward(chain, id);
+        if (id - 1 > from) tli_revolve_drop(chain, id - 1);
     }
 }
 
 // Backward of a node whose input is resident, after one more forward where backward reads what that
 // leaves, or where the node never ran.
-static void tli_chain_backward(tli_chain *chain, int32_t id) {
+static void tli_revolve_backward(tli_unit_chain *chain, int32_t id) {
     const tl_node *node = &chain->graph->nodes[id];
     int reads_output = chain->graph->outputs[node->first_output].needed;
     int forward = node->saved_bytes || reads_output || id > chain->reached;
     if (node->saved_bytes) tli_add_step(&chain->list, tli_step_of(TL_STEP_FORWARD_SAVE, id, TL_ALL_OUTPUTS));
-    else if (forward) tli_chain_forward(chain, id);
-    if (forward && !reads_output) tli_chain_drop(chain, id);
+    else if (forward) tli_revolve_forward(chain, id);
+    if (forward && !reads_output) tli_revolve_drop(chain, id);
     tli_add_step(&chain->list, tli_step_of(TL_STEP_BACKWARD, id, TL_ALL_OUTPUTS));
-    if (reads_output) tli_chain_drop(chain, id);
+    if (reads_output) tli_revolve_drop(chain, id);
 }
 
 // The binomial schedule with an explicit stack of the tensors that hold a slot.
-static void tli_reverse_chain(tli_chain *chain, int32_t slot_count, int32_t *slots) {
+static void tli_reverse_chain(tli_unit_chain *chain, int32_t slot_count, int32_t *slots) {
     int32_t right = chain->graph->node_count - 1, depth = 1;
     slots[0] = 0;
     while (right > 0) {
         int32_t left = slots[depth - 1], count = right - left;
         if (count == 1) {
-            tli_chain_backward(chain, right--);
-            if (depth > 1) { tli_chain_drop(chain, left); depth--; }
+            tli_revolve_backward(chain, right--);
+            if (depth > 1) { tli_revolve_drop(chain, left); depth--; }
         } else if (depth == slot_count) {
-            tli_chain_advance(chain, left, right - 1);
-            tli_chain_backward(chain, right);
-            tli_chain_drop(chain, --right);
+            tli_revolve_advance(chain, left, right - 1);
+            tli_revolve_backward(chain, right);
+            tli_revolve_drop(chain, --right);
         } else {
             slots[depth] = left + tli_split_chain(count, slot_count - depth + 1);
-            tli_chain_advance(chain, left, slots[depth]);
+            tli_revolve_advance(chain, left, slots[depth]);
             depth++;
         }
     }
@@ -9315,7 +9315,7 @@ static tl_result tli_check_chain(tl_env *env, const char *function, const tl_gra
 }
 
 TLI_IMPL tl_result tl_plan_revolve(tl_env *env, const tl_graph *graph, int32_t slot_count, tl_plan *plan) {
-    tli_chain chain;
+    tli_unit_chain chain;
     int32_t *slots, most;
     tl_result result;
     TL_ASSERT(graph && plan);
@@ -11939,27 +11939,27 @@ static tl_result tli_remat_exact_floor(tl_env *env, const tl_graph *graph, int32
 // rounded down on both sides of (5); costs are scaled by a power of two, rounded down where they shrink;
 // the result is rounded up to a multiple of what all forwards are multiples of.
 
-#define TLI_RB_INSTANTS 10                      // at most, of one relaxation
-#define TLI_RB_INFINITE (INT64_C(1) << 62)      // a capacity no flow reaches
-#define TLI_RB_COSTS (INT64_C(1) << 50)         // all scaled costs together, and the largest mu
-#define TLI_RB_UNITS 26                         // bits of all bytes together, in units
-#define TLI_RB_LAMBDA (INT64_C(1) << 32)        // the largest lambda: times all units still below 2^59
+#define TLI_BOUND_INSTANTS 10                      // at most, of one relaxation
+#define TLI_BOUND_INFINITE (INT64_C(1) << 62)      // a capacity no flow reaches
+#define TLI_BOUND_COSTS (INT64_C(1) << 50)         // all scaled costs together, and the largest mu
+#define TLI_BOUND_UNITS 26                         // bits of all bytes together, in units
+#define TLI_BOUND_LAMBDA (INT64_C(1) << 32)        // the largest lambda: times all units still below 2^59
 
-enum { TLI_RB_FREE, TLI_RB_KEPT, TLI_RB_ABSENT };  // what is known of x[a][t]
+enum { TLI_BOUND_FREE, TLI_BOUND_KEPT, TLI_BOUND_ABSENT };  // what is known of x[a][t]
 
 // The network, one for all spans: source -> thing -> maker -> its inputs; node -> sink. Arc e ^ 1 is arc
 // e the other way. Thing t enters by arc 2t and goes to its maker by arc 2 (things + t).
-typedef struct tli_rb_net {
+typedef struct tli_bound_net {
     int32_t  vertex_count, arc_count;
     int32_t *to;                 // [arc_count]
     int64_t *left;               // [arc_count] residual capacities
     int32_t *first, *arcs;       // arcs of vertex v: arcs[first[v]] .. arcs[first[v + 1] - 1]
     int32_t *level, *cursor, *queue, *path;  // [vertex_count]
-} tli_rb_net;
+} tli_bound_net;
 
-struct tli_rb_label;
+struct tli_bound_label;
 
-typedef struct tli_rb {
+typedef struct tli_bound {
     tl_env         *env;
     const tl_graph *graph;
     tli_remat_watch *watch;
@@ -11973,41 +11973,41 @@ typedef struct tli_rb {
     int32_t  *order;             // [order_count] nodes in the order of their backwards
     int32_t  *runs_by;           // [node_count] position of the first backward that needs it; INT32_MAX
     int64_t  *cost;              // [node_count] scaled fwd
-    uint64_t *sets, *between;    // [order_count] tli_rb_find_sets
+    uint64_t *sets, *between;    // [order_count] tli_bound_find_sets
     uint64_t *room;              // [order_count] bytes left at that backward beside its working set
     uint8_t  *reads_mark;        // [thing_count] scratch
-    int64_t  *enter;             // [thing_count] scratch: tli_rb_find_enters
-    int32_t  *last_use;          // [thing_count] scratch: tli_rb_find_uses
-    struct tli_rb_label *labels, *made;  // [2 TLI_RB_LABELS], [TLI_RB_LABELS]
+    int64_t  *enter;             // [thing_count] scratch: tli_bound_find_enters
+    int32_t  *last_use;          // [thing_count] scratch: tli_bound_find_uses
+    struct tli_bound_label *labels, *made;  // [2 TLI_BOUND_LABELS], [TLI_BOUND_LABELS]
     uint64_t  unit, base_cost, cost_step;
     int32_t   cost_up, cost_down;  // scaled = cost << up >> down
     int64_t   typical;           // bytes of a thing, for the length of steps
-    tli_rb_net net;
-    void     *memory[24];         // what tli_rb_take gave
+    tli_bound_net net;
+    void     *memory[24];         // what tli_bound_take gave
     int32_t   memory_count, failed;
-} tli_rb;
+} tli_bound;
 
 // One relaxation: instants, multipliers, what is fixed. Arrays are [count][thing_count].
-typedef struct tli_rb_state {
+typedef struct tli_bound_state {
     int32_t  count;
-    int32_t  at[TLI_RB_INSTANTS];       // positions in order
-    int64_t  lambda[TLI_RB_INSTANTS];   // scaled cost per unit
-    int64_t  room[TLI_RB_INSTANTS];     // units
+    int32_t  at[TLI_BOUND_INSTANTS];       // positions in order
+    int64_t  lambda[TLI_BOUND_INSTANTS];   // scaled cost per unit
+    int64_t  room[TLI_BOUND_INSTANTS];     // units
     int64_t  value;                     // scaled bound at these multipliers
     int32_t  is_exact;                  // 1 = no schedule of the relaxation is above it: branching is no use
     int64_t *mu;
     uint8_t *fixed;
     uint8_t *share;                     // how often x was 1 lately, of 255
-} tli_rb_state;
+} tli_bound_state;
 
-static void *tli_rb_take(tli_rb *rb, int64_t count, size_t item_bytes) {
+static void *tli_bound_take(tli_bound *rb, int64_t count, size_t item_bytes) {
     void *memory = tli_alloc_array(rb->env, (uint64_t)count, item_bytes);
     if (memory) rb->memory[rb->memory_count++] = memory;
     else rb->failed = 1;
     return memory;
 }
 
-static void tli_rb_free(tli_rb *rb) {
+static void tli_bound_free(tli_bound *rb) {
     while (rb->memory_count > 0) tli_release(rb->env, rb->memory[--rb->memory_count]);
 }
 
@@ -12015,7 +12015,7 @@ static void tli_rb_free(tli_rb *rb) {
 
 // The position of the first backward that each node must have run before; of results beyond these,
 // which must run some time, node_count. wanted: scratch [tensor_count].
-static void tli_rb_find_runs(tli_rb *rb, int32_t inference, uint8_t *wanted) {
+static void tli_bound_find_runs(tli_bound *rb, int32_t inference, uint8_t *wanted) {
     const tl_graph *graph = rb->graph;
     int32_t id, i;
     tli_mark_results(graph, inference, wanted);
@@ -12037,13 +12037,13 @@ static void tli_rb_find_runs(tli_rb *rb, int32_t inference, uint8_t *wanted) {
     }
 }
 
-static uint64_t tli_rb_gcd(uint64_t a, uint64_t b) {
+static uint64_t tli_bound_gcd(uint64_t a, uint64_t b) {
     while (b) { uint64_t rest = a % b; a = b; b = rest; }
     return a;
 }
 
-// Base cost, and costs scaled so that all together are below TLI_RB_COSTS.
-static void tli_rb_scale_costs(tli_rb *rb) {
+// Base cost, and costs scaled so that all together are below TLI_BOUND_COSTS.
+static void tli_bound_scale_costs(tli_bound *rb) {
     const tl_graph *graph = rb->graph;
     uint64_t sum = 0;
     int32_t id;
@@ -12053,18 +12053,18 @@ static void tli_rb_scale_costs(tli_rb *rb) {
         rb->base_cost += node->fwd_cost;
         if (rb->runs_by[id] < rb->order_count && node->has_grad) rb->base_cost += node->bwd_cost;
         sum += node->fwd_cost;
-        rb->cost_step = tli_rb_gcd(rb->cost_step, node->fwd_cost);
+        rb->cost_step = tli_bound_gcd(rb->cost_step, node->fwd_cost);
     }
     if (!sum) sum = 1;
-    while (sum >> rb->cost_down > (uint64_t)TLI_RB_COSTS) rb->cost_down++;
-    while (!rb->cost_down && sum << (rb->cost_up + 1) <= (uint64_t)TLI_RB_COSTS) rb->cost_up++;
+    while (sum >> rb->cost_down > (uint64_t)TLI_BOUND_COSTS) rb->cost_down++;
+    while (!rb->cost_down && sum << (rb->cost_up + 1) <= (uint64_t)TLI_BOUND_COSTS) rb->cost_up++;
     for (id = 0; id < graph->node_count; id++)
         if (rb->runs_by[id] != INT32_MAX && !graph->nodes[id].is_input)
             rb->cost[id] = (int64_t)(graph->nodes[id].fwd_cost >> rb->cost_down << rb->cost_up);
 }
 
 // Set mark[] of what the backward of a node reads to `value`.
-static void tli_rb_mark_reads(const tli_rb *rb, int32_t id, uint8_t *mark, uint8_t value) {
+static void tli_bound_mark_reads(const tli_bound *rb, int32_t id, uint8_t *mark, uint8_t value) {
     const tl_graph *graph = rb->graph;
     const tl_node *node = &graph->nodes[id];
     int32_t i, thing;
@@ -12080,7 +12080,7 @@ static void tli_rb_mark_reads(const tli_rb *rb, int32_t id, uint8_t *mark, uint8
     if (thing >= 0) mark[thing] = value;
 }
 
-static uint64_t tli_rb_input_bytes(const tl_graph *graph) {
+static uint64_t tli_bound_input_bytes(const tl_graph *graph) {
     uint64_t sum = 0;
     int32_t i;
     for (i = 0; i < graph->tensor_count; i++)
@@ -12091,9 +12091,9 @@ static uint64_t tli_rb_input_bytes(const tl_graph *graph) {
 // sets[]: the bytes of every backward's working set: graph inputs, gradients alive, scratch, what it reads.
 // between[]: graph inputs and the gradients alive after it.
 // has_gradient: scratch [tensor_count], zeroed. Sums fit: tl_check_graph counts each of them.
-static void tli_rb_find_sets(tli_rb *rb, uint8_t *has_gradient) {
+static void tli_bound_find_sets(tli_bound *rb, uint8_t *has_gradient) {
     const tl_graph *graph = rb->graph;
-    uint64_t live = tli_rb_input_bytes(graph);
+    uint64_t live = tli_bound_input_bytes(graph);
     int32_t p, i;
     for (p = 0; p < rb->order_count; p++) {
         const tl_node *node = &graph->nodes[rb->order[p]];
@@ -12107,16 +12107,16 @@ static void tli_rb_find_sets(tli_rb *rb, uint8_t *has_gradient) {
             live += graph->outputs[tensor].bytes;
         }
         rb->sets[p] = live + node->bwork_bytes;
-        tli_rb_mark_reads(rb, rb->order[p], rb->reads_mark, 1);
+        tli_bound_mark_reads(rb, rb->order[p], rb->reads_mark, 1);
         for (i = 0; i < rb->thing_count; i++) if (rb->reads_mark[i]) rb->sets[p] += rb->exact[i];
-        tli_rb_mark_reads(rb, rb->order[p], rb->reads_mark, 0);
+        tli_bound_mark_reads(rb, rb->order[p], rb->reads_mark, 0);
         for (i = node->first_output; i < end; i++) live -= graph->outputs[i].bytes;
         rb->between[p] = live;
     }
 }
 
 // The things: tensors that are no graph inputs, and saved bytes that some backward reads.
-static void tli_rb_find_things(tli_rb *rb, int32_t inference) {
+static void tli_bound_find_things(tli_bound *rb, int32_t inference) {
     const tl_graph *graph = rb->graph;
     int32_t i, id;
     for (i = 0; i < graph->tensor_count; i++) {
@@ -12136,16 +12136,16 @@ static void tli_rb_find_things(tli_rb *rb, int32_t inference) {
 }
 
 // Bytes in units, so that all of them together are below 2^26: first by what all are multiples of.
-static void tli_rb_scale_bytes(tli_rb *rb) {
+static void tli_bound_scale_bytes(tli_bound *rb) {
     uint64_t sum = 0, divisor = 0;
     int32_t t, count = 0;
     for (t = 0; t < rb->thing_count; t++) {
         sum += rb->exact[t];
-        divisor = tli_rb_gcd(divisor, rb->exact[t]);
+        divisor = tli_bound_gcd(divisor, rb->exact[t]);
         count += rb->exact[t] > 0;
     }
     rb->unit = divisor ? divisor : 1;
-    if (sum / rb->unit >> TLI_RB_UNITS) rb->unit *= (sum / rb->unit >> TLI_RB_UNITS) + 1;
+    if (sum / rb->unit >> TLI_BOUND_UNITS) rb->unit *= (sum / rb->unit >> TLI_BOUND_UNITS) + 1;
     for (t = 0; t < rb->thing_count; t++) rb->bytes[t] = (int64_t)(rb->exact[t] / rb->unit);
     rb->typical = count ? (int64_t)(sum / rb->unit / (uint64_t)count) : 1;
     if (!rb->typical) rb->typical = 1;
@@ -12153,25 +12153,25 @@ static void tli_rb_scale_bytes(tli_rb *rb) {
 
 // -- bound: the network --
 
-static void tli_rb_add_arc(tli_rb_net *net, int32_t from, int32_t to) {
+static void tli_bound_add_arc(tli_bound_net *net, int32_t from, int32_t to) {
     net->to[net->arc_count++] = to;
     net->to[net->arc_count++] = from;
 }
 
-// Arcs in the order of tli_rb_net, then node -> sink at 2 (2 things + node), then the inputs.
-static void tli_rb_make_net(tli_rb *rb) {
+// Arcs in the order of tli_bound_net, then node -> sink at 2 (2 things + node), then the inputs.
+static void tli_bound_make_net(tli_bound *rb) {
     const tl_graph *graph = rb->graph;
-    tli_rb_net *net = &rb->net;
+    tli_bound_net *net = &rb->net;
     int32_t things = rb->thing_count, nodes = graph->node_count, source = things + nodes, i, v;
     net->vertex_count = source + 2;
-    for (i = 0; i < things; i++) tli_rb_add_arc(net, source, i);
-    for (i = 0; i < things; i++) tli_rb_add_arc(net, i, things + rb->maker[i]);
-    for (i = 0; i < nodes; i++) tli_rb_add_arc(net, things + i, source + 1);
+    for (i = 0; i < things; i++) tli_bound_add_arc(net, source, i);
+    for (i = 0; i < things; i++) tli_bound_add_arc(net, i, things + rb->maker[i]);
+    for (i = 0; i < nodes; i++) tli_bound_add_arc(net, things + i, source + 1);
     for (i = 0; i < nodes; i++) {
         const tl_node *node = &graph->nodes[i];
         for (v = node->first_input; v < node->first_input + node->input_count; v++) {
             int32_t thing = rb->thing_of[graph->inputs[v].tensor];
-            if (thing >= 0) tli_rb_add_arc(net, things + i, thing);
+            if (thing >= 0) tli_bound_add_arc(net, things + i, thing);
         }
     }
     for (i = 0; i < net->arc_count; i++) net->first[net->to[i ^ 1] + 1]++;
@@ -12181,7 +12181,7 @@ static void tli_rb_make_net(tli_rb *rb) {
 }
 
 // Distances to the sink along arcs that have capacity left; 0 = none. 1 where the source has one.
-static int tli_rb_find_levels(tli_rb_net *net, uint64_t *work) {
+static int tli_bound_find_levels(tli_bound_net *net, uint64_t *work) {
     int32_t source = net->vertex_count - 2, sink = source + 1, head = 0, tail = 0, k;
     tli_zero(net->level, (size_t)net->vertex_count * sizeof *net->level);
     net->level[sink] = 1;
@@ -12200,8 +12200,8 @@ static int tli_rb_find_levels(tli_rb_net *net, uint64_t *work) {
 }
 
 // Send flow along path[0 .. length - 1]; returns the first place of an arc that is full now.
-static int32_t tli_rb_send(tli_rb_net *net, int32_t length, int64_t *flow) {
-    int64_t most = TLI_RB_INFINITE;
+static int32_t tli_bound_send(tli_bound_net *net, int32_t length, int64_t *flow) {
+    int64_t most = TLI_BOUND_INFINITE;
     int32_t i, full = 0;
     for (i = 0; i < length; i++) if (net->left[net->path[i]] < most) most = net->left[net->path[i]];
     for (i = length; i-- > 0;) {
@@ -12215,16 +12215,16 @@ static int32_t tli_rb_send(tli_rb_net *net, int32_t length, int64_t *flow) {
 
 // Dinic, 1970: the largest flow; left[] holds the residual capacities. Every path ends in an arc to the
 // sink whose capacity is a cost, so all of it is at most 2^50 and infinite arcs stay above that.
-static int64_t tli_rb_flow(tli_rb_net *net, uint64_t *work) {
+static int64_t tli_bound_flow(tli_bound_net *net, uint64_t *work) {
     int32_t source = net->vertex_count - 2, sink = source + 1, v;
     int64_t flow = 0;
-    while (tli_rb_find_levels(net, work)) {
+    while (tli_bound_find_levels(net, work)) {
         int32_t at = source, length = 0;
         for (v = 0; v < net->vertex_count; v++) net->cursor[v] = net->first[v];
         for (;;) {
             int32_t arc = -1;
             if (at == sink) {
-                length = tli_rb_send(net, length, &flow);
+                length = tli_bound_send(net, length, &flow);
                 *work += (uint64_t)length;
                 at = net->to[net->path[length] ^ 1];
             }
@@ -12248,7 +12248,7 @@ static int64_t tli_rb_flow(tli_rb_net *net, uint64_t *work) {
 }
 
 // The source's side of the cut that a largest flow leaves: level[v] = 1.
-static void tli_rb_find_side(tli_rb_net *net, uint64_t *work) {
+static void tli_bound_find_side(tli_bound_net *net, uint64_t *work) {
     int32_t source = net->vertex_count - 2, head = 0, tail = 0, k;
     tli_zero(net->level, (size_t)net->vertex_count * sizeof *net->level);
     net->level[source] = 1;
@@ -12268,38 +12268,38 @@ static void tli_rb_find_side(tli_rb_net *net, uint64_t *work) {
 // -- bound: one span --
 
 // What the span from instant a on has to have: mark[] = 1.
-static void tli_rb_mark_span(const tli_rb *rb, const tli_rb_state *s, int32_t a, uint8_t *mark) {
+static void tli_bound_mark_span(const tli_bound *rb, const tli_bound_state *s, int32_t a, uint8_t *mark) {
     int32_t end = a + 1 < s->count ? s->at[a + 1] : rb->order_count - 1, p;
     if (a + 1 < s->count) tli_zero(mark, (size_t)rb->thing_count);
     else tli_copy(mark, rb->at_end, (size_t)rb->thing_count);
-    for (p = s->at[a] + 1; p <= end; p++) tli_rb_mark_reads(rb, rb->order[p], mark, 1);
+    for (p = s->at[a] + 1; p <= end; p++) tli_bound_mark_reads(rb, rb->order[p], mark, 1);
 }
 
-static void tli_rb_set(tli_rb_net *net, int32_t arc, int64_t capacity) {
+static void tli_bound_set(tli_bound_net *net, int32_t arc, int64_t capacity) {
     net->left[arc] = capacity;
     net->left[arc ^ 1] = 0;
 }
 
 // What thing t costs to hold at instant a.
-static int64_t tli_rb_price(const tli_rb *rb, const tli_rb_state *s, int32_t a, int32_t t) {
+static int64_t tli_bound_price(const tli_bound *rb, const tli_bound_state *s, int32_t a, int32_t t) {
     int32_t at = a * rb->thing_count + t;
-    if (s->fixed[at] == TLI_RB_KEPT) return 0;
-    if (s->fixed[at] == TLI_RB_ABSENT) return TLI_RB_INFINITE;
+    if (s->fixed[at] == TLI_BOUND_KEPT) return 0;
+    if (s->fixed[at] == TLI_BOUND_ABSENT) return TLI_BOUND_INFINITE;
     return s->lambda[a] * rb->bytes[t] + s->mu[at];
 }
 
 // enter[]: what it costs that thing t is not there in span a (infinite: it must be), less `offers`, a
 // constant: what instant a + 1 pays for all that is there. 0 = that constant is too large to be of use.
-static int tli_rb_find_enters(tli_rb *rb, const tli_rb_state *s, int32_t a, int64_t *offers) {
+static int tli_bound_find_enters(tli_bound *rb, const tli_bound_state *s, int32_t a, int64_t *offers) {
     int32_t things = rb->thing_count, t;
-    tli_rb_mark_span(rb, s, a, rb->reads_mark);
+    tli_bound_mark_span(rb, s, a, rb->reads_mark);
     *offers = 0;
     for (t = 0; t < things; t++) {
         int32_t next = (a + 1) * things + t;
-        rb->enter[t] = rb->reads_mark[t] ? TLI_RB_INFINITE : 0;
+        rb->enter[t] = rb->reads_mark[t] ? TLI_BOUND_INFINITE : 0;
         if (a + 1 == s->count) continue;
-        if (s->fixed[next] == TLI_RB_KEPT) rb->enter[t] = TLI_RB_INFINITE;
-        if (s->fixed[next] != TLI_RB_FREE) continue;
+        if (s->fixed[next] == TLI_BOUND_KEPT) rb->enter[t] = TLI_BOUND_INFINITE;
+        if (s->fixed[next] != TLI_BOUND_FREE) continue;
         if (*offers <= INT64_C(1) << 58) *offers += s->mu[next];  // for being there, whatever the reason
         if (!rb->enter[t]) rb->enter[t] = s->mu[next];
     }
@@ -12309,37 +12309,37 @@ static int tli_rb_find_enters(tli_rb *rb, const tli_rb_state *s, int32_t a, int6
 
 // The least cost of span a under the multipliers, less its constant part; -2^59 where that is too large
 // to be of use. Afterwards level[] of the net is the source's side.
-static int64_t tli_rb_solve_span(tli_rb *rb, const tli_rb_state *s, int32_t a) {
-    tli_rb_net *net = &rb->net;
+static int64_t tli_bound_solve_span(tli_bound *rb, const tli_bound_state *s, int32_t a) {
+    tli_bound_net *net = &rb->net;
     int32_t things = rb->thing_count, t, i;
     int64_t offers, flow;
-    int is_useful = tli_rb_find_enters(rb, s, a, &offers);
+    int is_useful = tli_bound_find_enters(rb, s, a, &offers);
     for (t = 0; t < things; t++) {
-        tli_rb_set(net, 2 * t, rb->enter[t]);
-        tli_rb_set(net, 2 * (things + t), tli_rb_price(rb, s, a, t));
+        tli_bound_set(net, 2 * t, rb->enter[t]);
+        tli_bound_set(net, 2 * (things + t), tli_bound_price(rb, s, a, t));
     }
     for (i = 0; i < rb->graph->node_count; i++)
-        tli_rb_set(net, 2 * (2 * things + i), rb->runs_by[i] <= s->at[a] ? rb->cost[i] : 0);
+        tli_bound_set(net, 2 * (2 * things + i), rb->runs_by[i] <= s->at[a] ? rb->cost[i] : 0);
     for (i = 2 * (2 * things + rb->graph->node_count); i < net->arc_count; i += 2)
-        tli_rb_set(net, i, TLI_RB_INFINITE);
-    flow = tli_rb_flow(net, rb->work);
-    tli_rb_find_side(net, rb->work);
+        tli_bound_set(net, i, TLI_BOUND_INFINITE);
+    flow = tli_bound_flow(net, rb->work);
+    tli_bound_find_side(net, rb->work);
     return is_useful ? flow - offers - s->lambda[a] * s->room[a] : -(INT64_C(1) << 59);
 }
 
 // Bytes that the solution at hand holds at instant a, less the room: the slope along lambda[a].
-static int64_t tli_rb_slope(const tli_rb *rb, const tli_rb_state *s, int32_t a) {
+static int64_t tli_bound_slope(const tli_bound *rb, const tli_bound_state *s, int32_t a) {
     const int32_t *level = rb->net.level;
     int64_t held = 0;
     int32_t t;
     for (t = 0; t < rb->thing_count; t++)
-        if (s->fixed[a * rb->thing_count + t] == TLI_RB_FREE && level[t] &&
+        if (s->fixed[a * rb->thing_count + t] == TLI_BOUND_FREE && level[t] &&
             !level[rb->thing_count + rb->maker[t]]) held += rb->bytes[t];
     return held - s->room[a];
 }
 
 // x of the solution at hand: add `weight` to share[] where thing t is held at instant a.
-static void tli_rb_add_share(const tli_rb *rb, tli_rb_state *s, int32_t a, uint8_t weight) {
+static void tli_bound_add_share(const tli_bound *rb, tli_bound_state *s, int32_t a, uint8_t weight) {
     const int32_t *level = rb->net.level;
     int32_t t, things = rb->thing_count;
     for (t = 0; t < things; t++)
@@ -12348,37 +12348,37 @@ static void tli_rb_add_share(const tli_rb *rb, tli_rb_state *s, int32_t a, uint8
 }
 
 // A point of the concave function value(lambda[a]): the line that touches it there.
-typedef struct tli_rb_line { int64_t lambda, value, slope; } tli_rb_line;
+typedef struct tli_bound_line { int64_t lambda, value, slope; } tli_bound_line;
 
-static tli_rb_line tli_rb_touch(tli_rb *rb, tli_rb_state *s, int32_t a, int64_t lambda) {
-    tli_rb_line line;
+static tli_bound_line tli_bound_touch(tli_bound *rb, tli_bound_state *s, int32_t a, int64_t lambda) {
+    tli_bound_line line;
     s->lambda[a] = line.lambda = lambda;
-    line.value = tli_rb_solve_span(rb, s, a);
-    line.slope = tli_rb_slope(rb, s, a);
+    line.value = tli_bound_solve_span(rb, s, a);
+    line.slope = tli_bound_slope(rb, s, a);
     return line;
 }
 
 // The lambda[a] that is best for span a, the other multipliers as they are, by intersecting the lines on
 // both sides; returns the span's value there. ends[]: the lambdas of the two lines.
-static int64_t tli_rb_search_line(tli_rb *rb, tli_rb_state *s, int32_t a, int64_t ends[2]) {
-    tli_rb_line low, high, at = tli_rb_touch(rb, s, a, s->lambda[a]);
+static int64_t tli_bound_search_line(tli_bound *rb, tli_bound_state *s, int32_t a, int64_t ends[2]) {
+    tli_bound_line low, high, at = tli_bound_touch(rb, s, a, s->lambda[a]);
     int64_t start = at.lambda > 0 ? at.lambda : 1;
     int32_t tries;
     low = high = at;
     if (at.slope > 0) {
-        while (high.slope > 0 && high.lambda < TLI_RB_LAMBDA) {
+        while (high.slope > 0 && high.lambda < TLI_BOUND_LAMBDA) {
             low = high;
-            start = start > TLI_RB_LAMBDA / 16 ? TLI_RB_LAMBDA : start * 16;
-            high = tli_rb_touch(rb, s, a, start);
+            start = start > TLI_BOUND_LAMBDA / 16 ? TLI_BOUND_LAMBDA : start * 16;
+            high = tli_bound_touch(rb, s, a, start);
         }
     } else if (at.slope < 0 && at.lambda > 0) {
-        low = tli_rb_touch(rb, s, a, 0);
+        low = tli_bound_touch(rb, s, a, 0);
     }
     for (tries = 0; tries < 24 && low.slope > 0 && high.slope < 0; tries++) {
         int64_t crossing = (high.value - high.slope * high.lambda) - (low.value - low.slope * low.lambda);
         int64_t lambda = crossing / (low.slope - high.slope);
         if (lambda <= low.lambda || lambda >= high.lambda) break;
-        at = tli_rb_touch(rb, s, a, lambda);
+        at = tli_bound_touch(rb, s, a, lambda);
         if (!at.slope) { low = high = at; break; }
         if (at.slope > 0) low = at; else high = at;
     }
@@ -12396,36 +12396,36 @@ static int64_t tli_rb_search_line(tli_rb *rb, tli_rb_state *s, int32_t a, int64_
 // (each of its things is held or is not there). Of labels with one mask, those that are worse in both are
 // dropped. Where there are too many, bytes are rounded down more coarsely: the least cost only gets lower.
 
-#define TLI_RB_LABELS 16384
-#define TLI_RB_SLOTS 24
+#define TLI_BOUND_LABELS 16384
+#define TLI_BOUND_SLOTS 24
 
-typedef struct tli_rb_label { uint64_t mask; int64_t bytes, cost; } tli_rb_label;
+typedef struct tli_bound_label { uint64_t mask; int64_t bytes, cost; } tli_bound_label;
 
-static int tli_rb_is_before(const tli_rb_label *a, const tli_rb_label *b) {
+static int tli_bound_is_before(const tli_bound_label *a, const tli_bound_label *b) {
     if (a->mask != b->mask) return a->mask < b->mask;
     return a->bytes != b->bytes ? a->bytes < b->bytes : a->cost < b->cost;
 }
 
-static void tli_rb_sift(tli_rb_label *labels, int32_t at, int32_t count) {
-    tli_rb_label moved = labels[at];
+static void tli_bound_sift(tli_bound_label *labels, int32_t at, int32_t count) {
+    tli_bound_label moved = labels[at];
     int32_t child;
     for (; (child = 2 * at + 1) < count; at = child) {
-        if (child + 1 < count && tli_rb_is_before(&labels[child], &labels[child + 1])) child++;
-        if (!tli_rb_is_before(&moved, &labels[child])) break;
+        if (child + 1 < count && tli_bound_is_before(&labels[child], &labels[child + 1])) child++;
+        if (!tli_bound_is_before(&moved, &labels[child])) break;
         labels[at] = labels[child];
     }
     labels[at] = moved;
 }
 
 // Sort, and drop what is worse than another of the same mask in both; returns how many are left.
-static int32_t tli_rb_prune(tli_rb_label *labels, int32_t count) {
+static int32_t tli_bound_prune(tli_bound_label *labels, int32_t count) {
     int32_t i, kept = 0;
-    for (i = count / 2; i-- > 0;) tli_rb_sift(labels, i, count);
+    for (i = count / 2; i-- > 0;) tli_bound_sift(labels, i, count);
     for (i = count; i-- > 1;) {
-        tli_rb_label last = labels[i];
+        tli_bound_label last = labels[i];
         labels[i] = labels[0];
         labels[0] = last;
-        tli_rb_sift(labels, 0, i);
+        tli_bound_sift(labels, 0, i);
     }
     for (i = 0; i < count; i++)
         if (!kept || labels[kept - 1].mask != labels[i].mask || labels[i].cost < labels[kept - 1].cost)
@@ -12433,60 +12433,63 @@ static int32_t tli_rb_prune(tli_rb_label *labels, int32_t count) {
     return kept;
 }
 
-static int32_t tli_rb_thin(tli_rb_label *labels, int32_t count, int32_t most, int64_t *grid) {
+static int32_t tli_bound_thin(tli_bound_label *labels, int32_t count, int32_t most, int64_t *grid) {
     int32_t i;
-    count = tli_rb_prune(labels, count);
-    while (count > most && *grid < INT64_C(1) << TLI_RB_UNITS) {
+    count = tli_bound_prune(labels, count);
+    while (count > most && *grid < INT64_C(1) << TLI_BOUND_UNITS) {
         *grid *= 2;
         for (i = 0; i < count; i++) labels[i].bytes = labels[i].bytes / *grid * *grid;
-        count = tli_rb_prune(labels, count);
+        count = tli_bound_prune(labels, count);
     }
     return count;
 }
 
-typedef struct tli_rb_table {
-    tli_rb             *rb;
-    const tli_rb_state *state;
+typedef struct tli_bound_table {
+    tli_bound             *rb;
+    const tli_bound_state *state;
     int32_t  a;          // the span
     int32_t  count;      // labels
     int64_t  grid;       // bytes are rounded down to multiples
     uint64_t start;      // work done before
     uint64_t used;       // slots in use
-    int32_t  slot_things[TLI_RB_SLOTS];
-} tli_rb_table;
+    int32_t  slot_things[TLI_BOUND_SLOTS];
+} tli_bound_table;
 
 // The slot of a thing; -1 = none, as no later node takes it.
-static int32_t tli_rb_find_slot(const tli_rb_table *table, int32_t thing) {
+static int32_t tli_bound_find_slot(const tli_bound_table *table, int32_t thing) {
     int32_t slot;
-    for (slot = 0; slot < TLI_RB_SLOTS; slot++)
+    for (slot = 0; slot < TLI_BOUND_SLOTS; slot++)
         if (table->used >> slot & 1 && table->slot_things[slot] == thing) return slot;
     return -1;
 }
 
 // The other half of the list takes thing t of a node that is not made: held, or not there. 0 = full.
-static int tli_rb_spread(tli_rb_table *table, int32_t t, uint64_t bit) {
-    tli_rb *rb = table->rb;
-    const tli_rb_state *s = table->state;
+static int tli_bound_spread(tli_bound_table *table, int32_t t, uint64_t bit) {
+    tli_bound *rb = table->rb;
+    const tli_bound_state *s = table->state;
     int32_t cell = table->a * rb->thing_count + t, i, count = table->count;
-    int is_kept = s->fixed[cell] == TLI_RB_KEPT;
+    int is_kept = s->fixed[cell] == TLI_BOUND_KEPT;
     for (i = 0; i < count; i++) {
-        tli_rb_label held = rb->labels[i], *gone = &rb->labels[i];
+        tli_bound_label held = rb->labels[i], *gone = &rb->labels[i];
         held.mask |= bit;
         held.bytes += is_kept ? 0 : rb->bytes[t];
         held.cost += is_kept ? 0 : s->mu[cell];
-        gone->cost = rb->enter[t] >= TLI_RB_INFINITE || is_kept ? TLI_RB_INFINITE : gone->cost + rb->enter[t];
-        if (s->fixed[cell] == TLI_RB_ABSENT || held.bytes > s->room[table->a]) continue;
-        if (gone->cost >= TLI_RB_INFINITE) *gone = held;
+        gone->cost = rb->enter[t] >= TLI_BOUND_INFINITE || is_kept ? TLI_BOUND_INFINITE
+                                                                   : gone->cost + rb->enter[t];
+        if (s->fixed[cell] == TLI_BOUND_ABSENT || held.bytes > s->room[table->a]) continue;
+        if (gone->cost >= TLI_BOUND_INFINITE) *gone = held;
         else rb->labels[table->count++] = held;
     }
     for (i = count = 0; i < table->count; i++)
-        if (rb->labels[i].cost < TLI_RB_INFINITE) rb->labels[count++] = rb->labels[i];
-    table->count = count > TLI_RB_LABELS ? tli_rb_thin(rb->labels, count, TLI_RB_LABELS, &table->grid) : count;
-    return table->count <= TLI_RB_LABELS;
+        if (rb->labels[i].cost < TLI_BOUND_INFINITE) rb->labels[count++] = rb->labels[i];
+    table->count = count > TLI_BOUND_LABELS
+                       ? tli_bound_thin(rb->labels, count, TLI_BOUND_LABELS, &table->grid)
+                       : count;
+    return table->count <= TLI_BOUND_LABELS;
 }
 // last_use[]: of things that may be wanted, the last node that may take them (their maker: none does);
 // -1 = nothing in this span wants them.
-static void tli_rb_find_uses(tli_rb *rb) {
+static void tli_bound_find_uses(tli_bound *rb) {
     const tl_graph *graph = rb->graph;
     int32_t t, id, i;
     for (t = 0; t < rb->thing_count; t++) rb->last_use[t] = rb->enter[t] > 0 ? rb->maker[t] : -1;
@@ -12504,27 +12507,27 @@ static void tli_rb_find_uses(tli_rb *rb) {
 }
 
 // Give thing t its slot, where a later node takes it; 0 = there is none left.
-static int tli_rb_add_slot(tli_rb_table *table, int32_t t, uint64_t *bit) {
+static int tli_bound_add_slot(tli_bound_table *table, int32_t t, uint64_t *bit) {
     int32_t slot = 0;
     *bit = 0;
     if (t < 0 || table->rb->last_use[t] <= table->rb->maker[t]) return 1;
-    while (slot < TLI_RB_SLOTS && table->used >> slot & 1) slot++;
-    if (slot == TLI_RB_SLOTS) return 0;
+    while (slot < TLI_BOUND_SLOTS && table->used >> slot & 1) slot++;
+    if (slot == TLI_BOUND_SLOTS) return 0;
     table->used |= *bit = UINT64_C(1) << slot;
     table->slot_things[slot] = t;
     return 1;
 }
 
 // One node: labels in which it is made, then those in which it is not. 0 = too many slots or labels.
-static int tli_rb_add_node(tli_rb_table *table, int32_t id) {
-    tli_rb *rb = table->rb;
+static int tli_bound_add_node(tli_bound_table *table, int32_t id) {
+    tli_bound *rb = table->rb;
     const tl_node *node = &rb->graph->nodes[id];
     uint64_t takes = 0, makes = 0, ends = 0, bit;
     int64_t cost = rb->runs_by[id] <= table->state->at[table->a] ? rb->cost[id] : 0;
     int32_t i, k, made = 0, wanted = 0;
     for (i = node->first_input; i < node->first_input + node->input_count; i++) {
         int32_t thing = rb->thing_of[rb->graph->inputs[i].tensor];
-        int32_t slot = thing >= 0 ? tli_rb_find_slot(table, thing) : -1;
+        int32_t slot = thing >= 0 ? tli_bound_find_slot(table, thing) : -1;
         if (slot < 0) continue;
         takes |= UINT64_C(1) << slot;
         if (rb->last_use[thing] == id) ends |= UINT64_C(1) << slot;
@@ -12533,7 +12536,7 @@ static int tli_rb_add_node(tli_rb_table *table, int32_t id) {
         int32_t t = k < node->output_count ? node->first_output + k : rb->graph->tensor_count + id;
         t = rb->thing_of[t];
         if (t < 0 || rb->last_use[t] < 0) continue;
-        if (!tli_rb_add_slot(table, t, &bit)) return 0;
+        if (!tli_bound_add_slot(table, t, &bit)) return 0;
         makes |= bit;
         for (i = 0; !wanted && i < table->count; i++) {
             if (takes & ~rb->labels[i].mask) continue;
@@ -12541,7 +12544,7 @@ static int tli_rb_add_node(tli_rb_table *table, int32_t id) {
             rb->made[made++].cost += cost;
         }
         wanted = 1;
-        if (!tli_rb_spread(table, t, bit)) return 0;
+        if (!tli_bound_spread(table, t, bit)) return 0;
     }
     for (i = 0; i < made; i++) {
         rb->made[i].mask |= makes;
@@ -12550,25 +12553,25 @@ static int tli_rb_add_node(tli_rb_table *table, int32_t id) {
     for (i = 0; i < table->count; i++) rb->labels[i].mask &= ~ends;
     table->used &= ~ends;
     *rb->work += 40 * (uint64_t)table->count + 1;
-    if (wanted || ends) table->count = tli_rb_thin(rb->labels, table->count, TLI_RB_LABELS, &table->grid);
+    if (wanted || ends) table->count = tli_bound_thin(rb->labels, table->count, TLI_BOUND_LABELS, &table->grid);
     if (*rb->work - table->start > rb->table_limit) return 0;
-    return table->count > 0 && table->count <= TLI_RB_LABELS;
+    return table->count > 0 && table->count <= TLI_BOUND_LABELS;
 }
 
-// As tli_rb_solve_span, with the room in full; -2^59 where the table grows too wide. *is_exact becomes 0
+// As tli_bound_solve_span, with the room in full; -2^59 where the table grows too wide. *is_exact becomes 0
 // where this is not the least cost of the span itself.
-static int64_t tli_rb_tabulate_span(tli_rb *rb, const tli_rb_state *s, int32_t a, int32_t *is_exact) {
-    tli_rb_table table;
-    int64_t offers, best = TLI_RB_INFINITE;
-    int32_t id, i, is_useful = tli_rb_find_enters(rb, s, a, &offers);
+static int64_t tli_bound_tabulate_span(tli_bound *rb, const tli_bound_state *s, int32_t a, int32_t *is_exact) {
+    tli_bound_table table;
+    int64_t offers, best = TLI_BOUND_INFINITE;
+    int32_t id, i, is_useful = tli_bound_find_enters(rb, s, a, &offers);
     tli_zero(&table, sizeof table);
     table.rb = rb; table.state = s; table.a = a;
     table.grid = 1;
     table.count = 1;
     table.start = *rb->work;
     tli_zero(rb->labels, sizeof *rb->labels);
-    tli_rb_find_uses(rb);
-    for (id = 0; id < rb->graph->node_count && is_useful; id++) is_useful = tli_rb_add_node(&table, id);
+    tli_bound_find_uses(rb);
+    for (id = 0; id < rb->graph->node_count && is_useful; id++) is_useful = tli_bound_add_node(&table, id);
     if (!is_useful || table.grid > 1) *is_exact = 0;
     if (!is_useful) return -(INT64_C(1) << 59);
     for (i = 0; i < table.count; i++) if (rb->labels[i].cost < best) best = rb->labels[i].cost;
@@ -12576,12 +12579,12 @@ static int64_t tli_rb_tabulate_span(tli_rb *rb, const tli_rb_state *s, int32_t a
 }
 
 // Raise the value of a state to what its spans come to, each by the better of its two bounds.
-static void tli_rb_tabulate(tli_rb *rb, tli_rb_state *s) {
+static void tli_bound_tabulate(tli_bound *rb, tli_bound_state *s) {
     int64_t value = 0;
     int32_t a, is_exact = s->count == 1;
     for (a = 0; a < s->count; a++) {
-        int64_t cut = tli_rb_solve_span(rb, s, a);
-        int64_t full = rb->table_limit ? tli_rb_tabulate_span(rb, s, a, &is_exact) : cut;
+        int64_t cut = tli_bound_solve_span(rb, s, a);
+        int64_t full = rb->table_limit ? tli_bound_tabulate_span(rb, s, a, &is_exact) : cut;
         value += cut > full ? cut : full;
     }
     if (value > s->value) s->value = value;
@@ -12590,13 +12593,13 @@ static void tli_rb_tabulate(tli_rb *rb, tli_rb_state *s) {
 
 // -- bound: states --
 
-static void tli_rb_free_state(tli_rb *rb, tli_rb_state *s) {
+static void tli_bound_free_state(tli_bound *rb, tli_bound_state *s) {
     if (s) { tli_release(rb->env, s->mu); tli_release(rb->env, s->fixed); tli_release(rb->env, s); }
 }
 
 // An empty state with room for so many instants; NULL: no memory (rb->failed).
-static tli_rb_state *tli_rb_add_state(tli_rb *rb, int32_t instants) {
-    tli_rb_state *s = (tli_rb_state *)tli_alloc_array(rb->env, 1, sizeof *s);
+static tli_bound_state *tli_bound_add_state(tli_bound *rb, int32_t instants) {
+    tli_bound_state *s = (tli_bound_state *)tli_alloc_array(rb->env, 1, sizeof *s);
     uint64_t cells = (uint64_t)instants * (uint64_t)rb->thing_count;
     if (s) {
         tli_zero(s, sizeof *s);
@@ -12605,12 +12608,12 @@ static tli_rb_state *tli_rb_add_state(tli_rb *rb, int32_t instants) {
         s->share = s->fixed ? s->fixed + cells : NULL;
     }
     if (s && s->mu && s->fixed) return s;
-    tli_rb_free_state(rb, s);
+    tli_bound_free_state(rb, s);
     rb->failed = 1;
     return NULL;
 }
 
-static void tli_rb_copy_state(const tli_rb *rb, tli_rb_state *to, const tli_rb_state *from) {
+static void tli_bound_copy_state(const tli_bound *rb, tli_bound_state *to, const tli_bound_state *from) {
     size_t cells = (size_t)from->count * (size_t)rb->thing_count;
     int64_t *mu = to->mu;
     uint8_t *fixed = to->fixed, *share = to->share;
@@ -12622,21 +12625,21 @@ static void tli_rb_copy_state(const tli_rb *rb, tli_rb_state *to, const tli_rb_s
 }
 
 // What is larger than the room alone cannot be held; 0 where what is held already is too much.
-static int tli_rb_fix_large(const tli_rb *rb, tli_rb_state *s, int32_t a) {
+static int tli_bound_fix_large(const tli_bound *rb, tli_bound_state *s, int32_t a) {
     uint8_t *fixed = s->fixed + (size_t)a * (size_t)rb->thing_count;
     int32_t t;
     if (s->room[a] < 0) return 0;
     for (t = 0; t < rb->thing_count; t++)
-        if (fixed[t] == TLI_RB_FREE && rb->bytes[t] > s->room[a]) fixed[t] = TLI_RB_ABSENT;
+        if (fixed[t] == TLI_BOUND_FREE && rb->bytes[t] > s->room[a]) fixed[t] = TLI_BOUND_ABSENT;
     return 1;
 }
 
 // Put an instant among those of a state, at the value the state has or nearly that: a thing is
 // worth here a part of what it is worth at the instant before, or of its forward.
-static void tli_rb_add_instant(tli_rb *rb, tli_rb_state *s, int32_t position) {
+static void tli_bound_add_instant(tli_bound *rb, tli_bound_state *s, int32_t position) {
     int32_t a = s->count++, things = rb->thing_count, t;
     uint64_t room = rb->room[position] / rb->unit;
-    int64_t most = INT64_C(1) << TLI_RB_UNITS;
+    int64_t most = INT64_C(1) << TLI_BOUND_UNITS;
     for (; a > 0 && s->at[a - 1] > position; a--) {
         size_t to = (size_t)a * (size_t)things, from = to - (size_t)things, count = (size_t)things;
         s->at[a] = s->at[a - 1]; s->lambda[a] = s->lambda[a - 1]; s->room[a] = s->room[a - 1];
@@ -12647,33 +12650,33 @@ static void tli_rb_add_instant(tli_rb *rb, tli_rb_state *s, int32_t position) {
     s->lambda[a] = 0;
     s->room[a] = room < (uint64_t)most ? (int64_t)room : most;
     tli_zero(s->fixed + (size_t)a * (size_t)things, (size_t)things);
-    tli_rb_mark_reads(rb, rb->order[position], s->fixed + (size_t)a * (size_t)things, TLI_RB_KEPT);
+    tli_bound_mark_reads(rb, rb->order[position], s->fixed + (size_t)a * (size_t)things, TLI_BOUND_KEPT);
     for (t = 0; t < things; t++) {
-        int64_t price = a ? tli_rb_price(rb, s, a - 1, t) : 0, forward = rb->cost[rb->maker[t]];
+        int64_t price = a ? tli_bound_price(rb, s, a - 1, t) : 0, forward = rb->cost[rb->maker[t]];
         s->mu[a * things + t] = (price < forward ? price : forward) / 4;
     }
-    (void)tli_rb_fix_large(rb, s, a);
+    (void)tli_bound_fix_large(rb, s, a);
 }
 
 // -- bound: several instants: subgradient steps --
 
-typedef struct tli_rb_climb {
-    tli_rb_state *now, *best;
+typedef struct tli_bound_climb {
+    tli_bound_state *now, *best;
     int32_t *slope;    // [instants][things] direction along mu, 1024 = 1
     int8_t  *held;     // [instants][things] x, and w of the span before
-    int64_t  along[TLI_RB_INSTANTS];    // slope along lambda, bytes less room
-    int64_t  turn[TLI_RB_INSTANTS];     // direction along lambda x typical
-} tli_rb_climb;
+    int64_t  along[TLI_BOUND_INSTANTS];    // slope along lambda, bytes less room
+    int64_t  turn[TLI_BOUND_INSTANTS];     // direction along lambda x typical
+} tli_bound_climb;
 
 // The value of a state, all spans; the slopes along its multipliers go to climb.
-static int64_t tli_rb_measure(tli_rb *rb, tli_rb_state *s, tli_rb_climb *climb) {
+static int64_t tli_bound_measure(tli_bound *rb, tli_bound_state *s, tli_bound_climb *climb) {
     int32_t a, t, things = rb->thing_count;
     const int32_t *level = rb->net.level;
     int64_t value = 0;
     tli_zero(climb->held, (size_t)s->count * (size_t)things);
     for (a = 0; a < s->count; a++) {
-        value += tli_rb_solve_span(rb, s, a);
-        climb->along[a] = tli_rb_slope(rb, s, a);
+        value += tli_bound_solve_span(rb, s, a);
+        climb->along[a] = tli_bound_slope(rb, s, a);
         for (t = 0; t < things; t++) {
             uint8_t *share = &s->share[a * things + t];
             int is_held = level[t] && !level[things + rb->maker[t]];
@@ -12687,7 +12690,7 @@ static int64_t tli_rb_measure(tli_rb *rb, tli_rb_state *s, tli_rb_climb *climb) 
 }
 
 // Turn the direction of the climb towards the slopes: three quarters of the old one and the new one.
-static void tli_rb_turn(tli_rb *rb, tli_rb_state *s, tli_rb_climb *climb, uint64_t *norm) {
+static void tli_bound_turn(tli_bound *rb, tli_bound_state *s, tli_bound_climb *climb, uint64_t *norm) {
     int32_t a, t, things = rb->thing_count;
     *norm = 1;
     for (a = 0; a < s->count; a++) {
@@ -12698,7 +12701,7 @@ static void tli_rb_turn(tli_rb *rb, tli_rb_state *s, tli_rb_climb *climb, uint64
         if (s->lambda[a] > 0 || climb->turn[a] > 0) *norm += (uint64_t)(climb->turn[a] * climb->turn[a]);
         for (t = 0; a && t < things; t++) {
             int32_t at = a * things + t;
-            if (s->fixed[at] != TLI_RB_FREE) continue;
+            if (s->fixed[at] != TLI_BOUND_FREE) continue;
             climb->slope[at] = climb->slope[at] * 3 / 4 + climb->held[at] * 256;
             if (s->mu[at] > 0 || climb->slope[at] > 0)
                 *norm += (uint64_t)((int64_t)climb->slope[at] * climb->slope[at]);
@@ -12706,114 +12709,115 @@ static void tli_rb_turn(tli_rb *rb, tli_rb_state *s, tli_rb_climb *climb, uint64
     }
 }
 
-static void tli_rb_step(tli_rb *rb, tli_rb_state *s, const tli_rb_climb *climb, int64_t gain, uint64_t norm) {
+static void tli_bound_step(tli_bound *rb, tli_bound_state *s, const tli_bound_climb *climb,
+                           int64_t gain, uint64_t norm) {
     int32_t a, t, things = rb->thing_count;
     int64_t length = (int64_t)(((uint64_t)gain << 8) / (norm >> 10 ? norm >> 10 : 1)), most = INT64_C(1) << 44;
     if (length > most) length = most;
     for (a = 0; a < s->count; a++) {
         int64_t lambda = s->lambda[a] + length * climb->turn[a] / 1024 / rb->typical;
-        s->lambda[a] = lambda < 0 ? 0 : lambda > TLI_RB_LAMBDA ? TLI_RB_LAMBDA : lambda;
+        s->lambda[a] = lambda < 0 ? 0 : lambda > TLI_BOUND_LAMBDA ? TLI_BOUND_LAMBDA : lambda;
         for (t = 0; a && t < things; t++) {
             int32_t at = a * things + t;
             int64_t mu = s->mu[at];
-            if (s->fixed[at] != TLI_RB_FREE || (!mu && climb->slope[at] <= 0)) continue;
+            if (s->fixed[at] != TLI_BOUND_FREE || (!mu && climb->slope[at] <= 0)) continue;
             mu += length * climb->slope[at] / 1024;
-            s->mu[at] = mu < 0 ? 0 : mu > TLI_RB_COSTS ? TLI_RB_COSTS : mu;
+            s->mu[at] = mu < 0 ? 0 : mu > TLI_BOUND_COSTS ? TLI_BOUND_COSTS : mu;
         }
     }
 }
 
-static int tli_rb_is_over(const tli_rb *rb) {
+static int tli_bound_is_over(const tli_bound *rb) {
     return *rb->work >= rb->work_limit || tli_remat_stops(rb->watch, *rb->work);
 }
 
 // Raise the value of climb->best by at most `rounds` steps towards a target that comes nearer where it
 // is not reached. best->value is what it reaches.
-static void tli_rb_climb_up(tli_rb *rb, tli_rb_climb *climb, int32_t rounds) {
-    tli_rb_state *best = climb->best, *now = climb->now;
+static void tli_bound_climb_up(tli_bound *rb, tli_bound_climb *climb, int32_t rounds) {
+    tli_bound_state *best = climb->best, *now = climb->now;
     size_t cells = (size_t)best->count * (size_t)rb->thing_count;
     int64_t ahead, gap, ends[2];
     int32_t round, failures = 0, a;
     best->value = 0;
-    for (a = 0; a < best->count; a++) best->value += tli_rb_search_line(rb, best, a, ends);
-    tli_rb_copy_state(rb, now, best);
+    for (a = 0; a < best->count; a++) best->value += tli_bound_search_line(rb, best, a, ends);
+    tli_bound_copy_state(rb, now, best);
     tli_zero(climb->slope, cells * sizeof *climb->slope);
     tli_zero(climb->turn, sizeof climb->turn);
-    ahead = (best->value > 0 ? best->value : TLI_RB_COSTS / 64) / 16 + 1;
-    for (round = 0; round < rounds && !tli_rb_is_over(rb); round++) {
+    ahead = (best->value > 0 ? best->value : TLI_BOUND_COSTS / 64) / 16 + 1;
+    for (round = 0; round < rounds && !tli_bound_is_over(rb); round++) {
         uint64_t norm;
-        now->value = tli_rb_measure(rb, now, climb);
+        now->value = tli_bound_measure(rb, now, climb);
         if (now->value > best->value) {
             if (now->value - best->value > ahead / 8) { failures = 0; ahead += ahead / 2; }
-            tli_rb_copy_state(rb, best, now);
+            tli_bound_copy_state(rb, best, now);
         } else if (++failures >= 5) {
             ahead = ahead / 2 + 1;
             failures = 0;
-            tli_rb_copy_state(rb, now, best);
+            tli_bound_copy_state(rb, now, best);
             tli_zero(climb->slope, cells * sizeof *climb->slope);
             tli_zero(climb->turn, sizeof climb->turn);
             continue;
         }
-        tli_rb_turn(rb, now, climb, &norm);
+        tli_bound_turn(rb, now, climb, &norm);
         gap = best->value - now->value + ahead;
-        tli_rb_step(rb, now, climb, gap < TLI_RB_COSTS ? gap : TLI_RB_COSTS, norm);
+        tli_bound_step(rb, now, climb, gap < TLI_BOUND_COSTS ? gap : TLI_BOUND_COSTS, norm);
     }
 }
 
 // -- bound: which instants --
 
-typedef struct tli_rb_search {
-    tli_rb       *rb;
-    tli_rb_climb  climb;
-    tli_rb_state *best, *trial;
+typedef struct tli_bound_search {
+    tli_bound       *rb;
+    tli_bound_climb  climb;
+    tli_bound_state *best, *trial;
     int64_t      *single;    // [order_count] value of each instant alone; -1 = not known
     int32_t      *listed;    // [order_count] positions to try
     int32_t       listed_count;
-} tli_rb_search;
+} tli_bound_search;
 
 // Whether all that is read after B at this position fits beside what it reads itself: no constraint then.
-static int tli_rb_is_slack(tli_rb *rb, int32_t position) {
+static int tli_bound_is_slack(tli_bound *rb, int32_t position) {
     uint64_t need = 0;
     int32_t t, p;
     tli_copy(rb->reads_mark, rb->at_end, (size_t)rb->thing_count);
-    for (p = position + 1; p < rb->order_count; p++) tli_rb_mark_reads(rb, rb->order[p], rb->reads_mark, 1);
-    tli_rb_mark_reads(rb, rb->order[position], rb->reads_mark, 0);
+    for (p = position + 1; p < rb->order_count; p++) tli_bound_mark_reads(rb, rb->order[p], rb->reads_mark, 1);
+    tli_bound_mark_reads(rb, rb->order[position], rb->reads_mark, 0);
     for (t = 0; t < rb->thing_count; t++) if (rb->reads_mark[t]) need += rb->exact[t];
     tli_zero(rb->reads_mark, (size_t)rb->thing_count);
     *rb->work += (uint64_t)rb->thing_count;
     return need <= rb->room[position];
 }
 
-static void tli_rb_try_single(tli_rb_search *search, int32_t position) {
-    tli_rb *rb = search->rb;
-    tli_rb_state *s = search->trial;
+static void tli_bound_try_single(tli_bound_search *search, int32_t position) {
+    tli_bound *rb = search->rb;
+    tli_bound_state *s = search->trial;
     int64_t ends[2];
-    if (search->single[position] >= 0 || tli_rb_is_over(rb)) return;
+    if (search->single[position] >= 0 || tli_bound_is_over(rb)) return;
     search->single[position] = 0;
-    if (tli_rb_is_slack(rb, position)) return;
+    if (tli_bound_is_slack(rb, position)) return;
     s->count = 0;
-    tli_rb_add_instant(rb, s, position);
-    s->value = tli_rb_search_line(rb, s, 0, ends);
+    tli_bound_add_instant(rb, s, position);
+    s->value = tli_bound_search_line(rb, s, 0, ends);
     search->single[position] = s->value > 1 ? s->value : 1;  // not slack: of use beside others
-    if (!search->best->count || s->value > search->best->value) tli_rb_copy_state(rb, search->best, s);
+    if (!search->best->count || s->value > search->best->value) tli_bound_copy_state(rb, search->best, s);
 }
 
 // Every instant alone where there are few of them; else every so many, and all near the best.
-static void tli_rb_try_singles(tli_rb_search *search) {
-    tli_rb *rb = search->rb;
+static void tli_bound_try_singles(tli_bound_search *search) {
+    tli_bound *rb = search->rb;
     int32_t step = rb->order_count / 256 + 1, p, k;
     for (p = 0; p < rb->order_count; p++) search->single[p] = -1;
-    tli_rb_try_single(search, rb->order_count - 1);
-    for (p = step / 2; p < rb->order_count; p += step) tli_rb_try_single(search, p);
+    tli_bound_try_single(search, rb->order_count - 1);
+    for (p = step / 2; p < rb->order_count; p += step) tli_bound_try_single(search, p);
     for (k = step / 2; step > 1 && k > 0; k--) {
         int32_t at = search->best->count ? search->best->at[0] : 0;
-        if (at - k >= 0) tli_rb_try_single(search, at - k);
-        if (at + k < rb->order_count) tli_rb_try_single(search, at + k);
+        if (at - k >= 0) tli_bound_try_single(search, at - k);
+        if (at + k < rb->order_count) tli_bound_try_single(search, at + k);
     }
 }
 
 // Whether no neighbour that is known has a higher value.
-static int tli_rb_is_top(const tli_rb_search *search, int32_t position) {
+static int tli_bound_is_top(const tli_bound_search *search, int32_t position) {
     int64_t value = search->single[position];
     int32_t p;
     for (p = position - 1; p >= 0 && search->single[p] < 0; p--) { }
@@ -12824,105 +12828,105 @@ static int tli_rb_is_top(const tli_rb_search *search, int32_t position) {
 
 // List the instants that are worth a try beside others: all where there are few, else the tops and
 // then some that stand evenly.
-static void tli_rb_list_instants(tli_rb_search *search) {
+static void tli_bound_list_instants(tli_bound_search *search) {
     enum { LISTED = 64 };
     int32_t p, count = 0, tops = 0, seen = 0, step;
     for (p = 0; p < search->rb->order_count; p++) {
         count += search->single[p] > 0;
-        tops += search->single[p] > 0 && tli_rb_is_top(search, p);
+        tops += search->single[p] > 0 && tli_bound_is_top(search, p);
     }
     if (tops > LISTED / 2) tops = LISTED / 2;
     step = count <= LISTED ? 1 : (count - 1) / (LISTED - tops) + 1;
     for (p = 0; p < search->rb->order_count; p++) {
         int is_top;
         if (search->single[p] <= 0) continue;
-        is_top = tli_rb_is_top(search, p) ||
+        is_top = tli_bound_is_top(search, p) ||
                  (p >= search->best->at[0] - 3 && p <= search->best->at[0] + 3);
         if (is_top || seen % step == step / 2) search->listed[search->listed_count++] = p;
         seen += !is_top;
     }
 }
 
-static int tli_rb_has_instant(const tli_rb_state *s, int32_t position) {
+static int tli_bound_has_instant(const tli_bound_state *s, int32_t position) {
     int32_t a;
     for (a = 0; a < s->count; a++) if (s->at[a] == position) return 1;
     return 0;
 }
 
 // The best state with one instant more, climbed a little; into climb.best.
-static int64_t tli_rb_try_more(tli_rb_search *search, int32_t position, int32_t rounds) {
-    tli_rb_copy_state(search->rb, search->climb.best, search->best);
-    tli_rb_add_instant(search->rb, search->climb.best, position);
-    tli_rb_climb_up(search->rb, &search->climb, rounds);
+static int64_t tli_bound_try_more(tli_bound_search *search, int32_t position, int32_t rounds) {
+    tli_bound_copy_state(search->rb, search->climb.best, search->best);
+    tli_bound_add_instant(search->rb, search->climb.best, position);
+    tli_bound_climb_up(search->rb, &search->climb, rounds);
     return search->climb.best->value;
 }
 
 // Add the instant that raises the value most, if one does: all listed ones are tried in a few steps, the
 // most hopeful of them in more. 0 = none.
-static int tli_rb_add_best(tli_rb_search *search) {
+static int tli_bound_add_best(tli_bound_search *search) {
     enum { HOPEFUL = 5 };
-    tli_rb *rb = search->rb;
+    tli_bound *rb = search->rb;
     int64_t values[HOPEFUL], before = search->best->value;
     int32_t chosen[HOPEFUL], count = 0, nearby = -1, i, k;
-    for (i = 0; i < search->listed_count && !tli_rb_is_over(rb); i++) {
+    for (i = 0; i < search->listed_count && !tli_bound_is_over(rb); i++) {
         int64_t value;
-        if (tli_rb_has_instant(search->best, search->listed[i])) continue;
-        value = tli_rb_try_more(search, search->listed[i], 10);
+        if (tli_bound_has_instant(search->best, search->listed[i])) continue;
+        value = tli_bound_try_more(search, search->listed[i], 10);
         if (count == HOPEFUL && value <= values[count - 1]) continue;
         k = count < HOPEFUL ? count++ : count - 1;
         for (; k > 0 && values[k - 1] < value; k--) { values[k] = values[k - 1]; chosen[k] = chosen[k - 1]; }
         values[k] = value;
         chosen[k] = search->listed[i];
     }
-    tli_rb_copy_state(rb, search->trial, search->best);
-    for (i = 0; i < count && !tli_rb_is_over(rb); i++)
-        if (tli_rb_try_more(search, chosen[i], 60) > search->trial->value) {
-            tli_rb_copy_state(rb, search->trial, search->climb.best);
+    tli_bound_copy_state(rb, search->trial, search->best);
+    for (i = 0; i < count && !tli_bound_is_over(rb); i++)
+        if (tli_bound_try_more(search, chosen[i], 60) > search->trial->value) {
+            tli_bound_copy_state(rb, search->trial, search->climb.best);
             nearby = chosen[i];
         }
-    for (i = -3; i <= 3 && nearby >= 0 && !tli_rb_is_over(rb); i++) {
+    for (i = -3; i <= 3 && nearby >= 0 && !tli_bound_is_over(rb); i++) {
         if (nearby + i < 0 || nearby + i >= rb->order_count) continue;
-        if (tli_rb_has_instant(search->best, nearby + i)) continue;
-        if (tli_rb_try_more(search, nearby + i, 60) > search->trial->value)
-            tli_rb_copy_state(rb, search->trial, search->climb.best);
+        if (tli_bound_has_instant(search->best, nearby + i)) continue;
+        if (tli_bound_try_more(search, nearby + i, 60) > search->trial->value)
+            tli_bound_copy_state(rb, search->trial, search->climb.best);
     }
     if (search->trial->value <= before) return 0;
-    tli_rb_copy_state(rb, search->best, search->trial);
+    tli_bound_copy_state(rb, search->best, search->trial);
     return 1;
 }
 
 // -- bound: branching --
 
-#define TLI_RB_OPEN 2048                  // branches open at a time, at most,
-#define TLI_RB_OPEN_BYTES (48u << 20)     // and about their bytes
+#define TLI_BOUND_OPEN 2048                  // branches open at a time, at most,
+#define TLI_BOUND_OPEN_BYTES (48u << 20)     // and about their bytes
 
-typedef struct tli_rb_tree {
-    tli_rb_state *open[TLI_RB_OPEN];  // by falling value: the last is the next
+typedef struct tli_bound_tree {
+    tli_bound_state *open[TLI_BOUND_OPEN];  // by falling value: the last is the next
     int32_t       count, most;
     int64_t       bound;              // no branch is below it
-} tli_rb_tree;
+} tli_bound_tree;
 
 // Bound a branch anew: its value only rises. 0 = nothing fits it.
-static int tli_rb_bound_branch(tli_rb_search *search, tli_rb_state *s, int32_t rounds) {
-    tli_rb *rb = search->rb;
+static int tli_bound_find_branch(tli_bound_search *search, tli_bound_state *s, int32_t rounds) {
+    tli_bound *rb = search->rb;
     int64_t before = s->value, ends[2];
     int32_t a;
-    for (a = 0; a < s->count; a++) if (!tli_rb_fix_large(rb, s, a)) return 0;
+    for (a = 0; a < s->count; a++) if (!tli_bound_fix_large(rb, s, a)) return 0;
     if (s->count > 1) {
-        tli_rb_copy_state(rb, search->climb.best, s);
-        tli_rb_climb_up(rb, &search->climb, rounds);
+        tli_bound_copy_state(rb, search->climb.best, s);
+        tli_bound_climb_up(rb, &search->climb, rounds);
         search->climb.now->value = search->climb.best->value;
-        tli_rb_copy_state(rb, s, search->climb.best);
+        tli_bound_copy_state(rb, s, search->climb.best);
         tli_copy(s->share, search->climb.now->share, (size_t)s->count * (size_t)rb->thing_count);
-        if (rb->table_limit) tli_rb_tabulate(rb, s);
+        if (rb->table_limit) tli_bound_tabulate(rb, s);
     } else {
-        s->value = tli_rb_search_line(rb, s, 0, ends);
+        s->value = tli_bound_search_line(rb, s, 0, ends);
         s->is_exact = ends[0] == ends[1];
         tli_zero(s->share, (size_t)rb->thing_count);
         for (a = 0; a < 2 && ends[0] != ends[1]; a++) {
             int64_t lambda = s->lambda[0];
-            (void)tli_rb_touch(rb, s, 0, ends[a]);
-            tli_rb_add_share(rb, s, 0, 127);
+            (void)tli_bound_touch(rb, s, 0, ends[a]);
+            tli_bound_add_share(rb, s, 0, 127);
             s->lambda[0] = lambda;
         }
     }
@@ -12931,7 +12935,7 @@ static int tli_rb_bound_branch(tli_rb_search *search, tli_rb_state *s, int32_t r
 }
 
 // The cell whose x is least decided, weighed by what it costs to hold; -1 = none.
-static int32_t tli_rb_choose_cell(const tli_rb *rb, const tli_rb_state *s) {
+static int32_t tli_bound_choose_cell(const tli_bound *rb, const tli_bound_state *s) {
     int32_t best = -1, a, t;
     int64_t most = 0;
     if (s->is_exact) return -1;
@@ -12939,14 +12943,14 @@ static int32_t tli_rb_choose_cell(const tli_rb *rb, const tli_rb_state *s) {
         for (t = 0; t < rb->thing_count; t++) {
             int32_t at = a * rb->thing_count + t;
             int64_t doubt = s->share[at] < 128 ? s->share[at] : 255 - s->share[at];
-            if (s->fixed[at] != TLI_RB_FREE || !rb->bytes[t]) continue;
-            doubt = (1 + 32 * doubt) * (1 + tli_rb_price(rb, s, a, t) / 4096);
+            if (s->fixed[at] != TLI_BOUND_FREE || !rb->bytes[t]) continue;
+            doubt = (1 + 32 * doubt) * (1 + tli_bound_price(rb, s, a, t) / 4096);
             if (doubt > most) { most = doubt; best = at; }
         }
     return best;
 }
 
-static void tli_rb_push(tli_rb_tree *tree, tli_rb_state *s) {
+static void tli_bound_push(tli_bound_tree *tree, tli_bound_state *s) {
     int32_t at = tree->count++;
     for (; at > 0 && tree->open[at - 1]->value < s->value; at--) tree->open[at] = tree->open[at - 1];
     tree->open[at] = s;
@@ -12954,179 +12958,182 @@ static void tli_rb_push(tli_rb_tree *tree, tli_rb_state *s) {
 
 // Where all of a branch is decided, more is known only at another instant: add the one of the highest
 // value. 0 = there is none, or no memory for it.
-static int tli_rb_extend(tli_rb_search *search, tli_rb_tree *tree) {
-    tli_rb *rb = search->rb;
-    tli_rb_state *low = tree->open[tree->count - 1], *more;
+static int tli_bound_extend(tli_bound_search *search, tli_bound_tree *tree) {
+    tli_bound *rb = search->rb;
+    tli_bound_state *low = tree->open[tree->count - 1], *more;
     int64_t most = 0;
     int32_t i, found = -1;
-    if (low->count == TLI_RB_INSTANTS) return 0;
-    for (i = 0; i < search->listed_count && !tli_rb_is_over(rb); i++) {
-        if (tli_rb_has_instant(low, search->listed[i])) continue;
-        tli_rb_copy_state(rb, search->climb.best, low);
-        tli_rb_add_instant(rb, search->climb.best, search->listed[i]);
-        tli_rb_climb_up(rb, &search->climb, 12);
+    if (low->count == TLI_BOUND_INSTANTS) return 0;
+    for (i = 0; i < search->listed_count && !tli_bound_is_over(rb); i++) {
+        if (tli_bound_has_instant(low, search->listed[i])) continue;
+        tli_bound_copy_state(rb, search->climb.best, low);
+        tli_bound_add_instant(rb, search->climb.best, search->listed[i]);
+        tli_bound_climb_up(rb, &search->climb, 12);
         if (found >= 0 && (search->climb.best->value < most || (search->climb.best->value == most &&
             search->single[search->listed[i]] <= search->single[found]))) continue;
         most = search->climb.best->value;
         found = search->listed[i];
-        tli_rb_copy_state(rb, search->trial, search->climb.best);
+        tli_bound_copy_state(rb, search->trial, search->climb.best);
     }
     if (found < 0) return 0;
-    more = tli_rb_add_state(rb, low->count + 1);
+    more = tli_bound_add_state(rb, low->count + 1);
     if (!more) return 0;
-    tli_rb_copy_state(rb, more, search->trial);
+    tli_bound_copy_state(rb, more, search->trial);
     more->is_exact = 0;
     if (more->value < low->value) more->value = low->value;
-    tli_rb_free_state(rb, low);
+    tli_bound_free_state(rb, low);
     tree->count--;
-    if (tli_rb_bound_branch(search, more, 30)) tli_rb_push(tree, more); else tli_rb_free_state(rb, more);
-    tree->bound = tree->count ? tree->open[tree->count - 1]->value : TLI_RB_INFINITE;
+    if (tli_bound_find_branch(search, more, 30)) tli_bound_push(tree, more);
+    else tli_bound_free_state(rb, more);
+    tree->bound = tree->count ? tree->open[tree->count - 1]->value : TLI_BOUND_INFINITE;
     return tree->count > 0;
 }
 
 // Replace the lowest branch by its two halves: thing held, thing not held. 0 = that is no longer of use.
-static int tli_rb_split(tli_rb_search *search, tli_rb_tree *tree) {
-    tli_rb *rb = search->rb;
-    tli_rb_state *low = tree->open[tree->count - 1], *half;
-    int32_t cell = tli_rb_choose_cell(rb, low), rounds = low->count > 1 ? 24 : 0;
+static int tli_bound_split(tli_bound_search *search, tli_bound_tree *tree) {
+    tli_bound *rb = search->rb;
+    tli_bound_state *low = tree->open[tree->count - 1], *half;
+    int32_t cell = tli_bound_choose_cell(rb, low), rounds = low->count > 1 ? 24 : 0;
     tree->bound = low->value;
-    if (tli_rb_is_over(rb)) return 0;
-    if (cell < 0) return tli_rb_extend(search, tree);
+    if (tli_bound_is_over(rb)) return 0;
+    if (cell < 0) return tli_bound_extend(search, tree);
     if (tree->count == tree->most) return 0;
-    half = tli_rb_add_state(rb, low->count);
+    half = tli_bound_add_state(rb, low->count);
     if (!half) return 0;
-    tli_rb_copy_state(rb, half, low);
+    tli_bound_copy_state(rb, half, low);
     tree->count--;
-    low->fixed[cell] = TLI_RB_ABSENT;
+    low->fixed[cell] = TLI_BOUND_ABSENT;
     low->mu[cell] = 0;
-    half->fixed[cell] = TLI_RB_KEPT;
+    half->fixed[cell] = TLI_BOUND_KEPT;
     half->mu[cell] = 0;
     half->room[cell / rb->thing_count] -= rb->bytes[cell % rb->thing_count];
-    if (tli_rb_bound_branch(search, low, rounds)) tli_rb_push(tree, low); else tli_rb_free_state(rb, low);
-    if (tli_rb_bound_branch(search, half, rounds)) tli_rb_push(tree, half); else tli_rb_free_state(rb, half);
-    tree->bound = tree->count ? tree->open[tree->count - 1]->value : TLI_RB_INFINITE;
+    if (tli_bound_find_branch(search, low, rounds)) tli_bound_push(tree, low);
+    else tli_bound_free_state(rb, low);
+    if (tli_bound_find_branch(search, half, rounds)) tli_bound_push(tree, half);
+    else tli_bound_free_state(rb, half);
+    tree->bound = tree->count ? tree->open[tree->count - 1]->value : TLI_BOUND_INFINITE;
     return tree->count > 0;
 }
 
-// Raise the value of the best state by branching; TLI_RB_INFINITE: no schedule fits.
-static int64_t tli_rb_branch(tli_rb_search *search) {
-    tli_rb *rb = search->rb;
-    tli_rb_tree *tree = (tli_rb_tree *)tli_rb_take(rb, 1, sizeof *tree);
-    tli_rb_state *root = tree ? tli_rb_add_state(rb, search->best->count) : NULL;
+// Raise the value of the best state by branching; TLI_BOUND_INFINITE: no schedule fits.
+static int64_t tli_bound_branch(tli_bound_search *search) {
+    tli_bound *rb = search->rb;
+    tli_bound_tree *tree = (tli_bound_tree *)tli_bound_take(rb, 1, sizeof *tree);
+    tli_bound_state *root = tree ? tli_bound_add_state(rb, search->best->count) : NULL;
     int64_t bound = search->best->value;
     uint64_t most, start;
     if (!root) return bound;
-    tli_rb_copy_state(rb, root, search->best);
-    most = TLI_RB_OPEN_BYTES / (sizeof *root + 10 * (uint64_t)root->count * (uint64_t)rb->thing_count);
-    tree->most = most < TLI_RB_OPEN ? (int32_t)most : TLI_RB_OPEN;
-    if (tli_rb_bound_branch(search, root, 40)) {
+    tli_bound_copy_state(rb, root, search->best);
+    most = TLI_BOUND_OPEN_BYTES / (sizeof *root + 10 * (uint64_t)root->count * (uint64_t)rb->thing_count);
+    tree->most = most < TLI_BOUND_OPEN ? (int32_t)most : TLI_BOUND_OPEN;
+    if (tli_bound_find_branch(search, root, 40)) {
         start = *rb->work;
-        tli_rb_tabulate(rb, root);
+        tli_bound_tabulate(rb, root);
         if (*rb->work - start > rb->table_limit / 16) rb->table_limit = 0;  // too dear for every branch
-        tli_rb_push(tree, root);
+        tli_bound_push(tree, root);
     } else {
-        tli_rb_free_state(rb, root);
+        tli_bound_free_state(rb, root);
     }
-    tree->bound = tree->count ? root->value : TLI_RB_INFINITE;
-    while (tree->count && tli_rb_split(search, tree)) { }
+    tree->bound = tree->count ? root->value : TLI_BOUND_INFINITE;
+    while (tree->count && tli_bound_split(search, tree)) { }
     bound = tree->bound > bound ? tree->bound : bound;
-    while (tree->count > 0) tli_rb_free_state(rb, tree->open[--tree->count]);
+    while (tree->count > 0) tli_bound_free_state(rb, tree->open[--tree->count]);
     return bound;
 }
 
 // -- bound: the two calls --
 
 // Everything that does not depend on the budget.
-static tl_result tli_rb_open(tli_rb *rb, int32_t inference) {
+static tl_result tli_bound_open(tli_bound *rb, int32_t inference) {
     const tl_graph *graph = rb->graph;
     int64_t tensors = graph->tensor_count, nodes = graph->node_count, things = tensors + nodes;
-    uint8_t *scratch = (uint8_t *)tli_rb_take(rb, tensors, 1);
-    rb->thing_of = (int32_t *)tli_rb_take(rb, things, sizeof(int32_t));
-    rb->maker = (int32_t *)tli_rb_take(rb, things, sizeof(int32_t));
-    rb->exact = (uint64_t *)tli_rb_take(rb, things, sizeof(uint64_t));
-    rb->bytes = (int64_t *)tli_rb_take(rb, things, sizeof(int64_t));
-    rb->at_end = (uint8_t *)tli_rb_take(rb, 2 * things, 1);
-    rb->enter = (int64_t *)tli_rb_take(rb, things, sizeof(int64_t));
-    rb->last_use = (int32_t *)tli_rb_take(rb, things, sizeof(int32_t));
-    rb->order = (int32_t *)tli_rb_take(rb, 2 * nodes, sizeof(int32_t));
-    rb->cost = (int64_t *)tli_rb_take(rb, nodes, sizeof(int64_t));
-    rb->room = (uint64_t *)tli_rb_take(rb, 3 * nodes, sizeof(uint64_t));
+    uint8_t *scratch = (uint8_t *)tli_bound_take(rb, tensors, 1);
+    rb->thing_of = (int32_t *)tli_bound_take(rb, things, sizeof(int32_t));
+    rb->maker = (int32_t *)tli_bound_take(rb, things, sizeof(int32_t));
+    rb->exact = (uint64_t *)tli_bound_take(rb, things, sizeof(uint64_t));
+    rb->bytes = (int64_t *)tli_bound_take(rb, things, sizeof(int64_t));
+    rb->at_end = (uint8_t *)tli_bound_take(rb, 2 * things, 1);
+    rb->enter = (int64_t *)tli_bound_take(rb, things, sizeof(int64_t));
+    rb->last_use = (int32_t *)tli_bound_take(rb, things, sizeof(int32_t));
+    rb->order = (int32_t *)tli_bound_take(rb, 2 * nodes, sizeof(int32_t));
+    rb->cost = (int64_t *)tli_bound_take(rb, nodes, sizeof(int64_t));
+    rb->room = (uint64_t *)tli_bound_take(rb, 3 * nodes, sizeof(uint64_t));
     if (rb->failed) return TL_ERROR_NO_MEMORY;
     rb->reads_mark = rb->at_end + things;
     rb->runs_by = rb->order + nodes;
     rb->sets = rb->room + nodes;
     rb->between = rb->sets + nodes;
-    tli_rb_find_things(rb, inference);
-    tli_rb_find_runs(rb, inference, scratch);
+    tli_bound_find_things(rb, inference);
+    tli_bound_find_runs(rb, inference, scratch);
     tli_zero(scratch, (size_t)tensors);
-    tli_rb_find_sets(rb, scratch);
-    tli_rb_scale_bytes(rb);
-    tli_rb_scale_costs(rb);
+    tli_bound_find_sets(rb, scratch);
+    tli_bound_scale_bytes(rb);
+    tli_bound_scale_costs(rb);
     return TL_OK;
 }
 
-static tl_result tli_rb_open_net(tli_rb *rb) {
+static tl_result tli_bound_open_net(tli_bound *rb) {
     int64_t vertices = (int64_t)rb->thing_count + rb->graph->node_count + 2;
     int64_t arcs = 2 * (2 * (int64_t)rb->thing_count + rb->graph->node_count + rb->graph->input_count);
-    tli_rb_net *net = &rb->net;
-    net->to = (int32_t *)tli_rb_take(rb, arcs, sizeof(int32_t));
-    net->left = (int64_t *)tli_rb_take(rb, arcs, sizeof(int64_t));
-    net->arcs = (int32_t *)tli_rb_take(rb, arcs, sizeof(int32_t));
-    net->first = (int32_t *)tli_rb_take(rb, 5 * (vertices + 1), sizeof(int32_t));
-    rb->labels = (tli_rb_label *)tli_rb_take(rb, 2 * TLI_RB_LABELS, sizeof(tli_rb_label));
-    rb->made = (tli_rb_label *)tli_rb_take(rb, TLI_RB_LABELS, sizeof(tli_rb_label));
+    tli_bound_net *net = &rb->net;
+    net->to = (int32_t *)tli_bound_take(rb, arcs, sizeof(int32_t));
+    net->left = (int64_t *)tli_bound_take(rb, arcs, sizeof(int64_t));
+    net->arcs = (int32_t *)tli_bound_take(rb, arcs, sizeof(int32_t));
+    net->first = (int32_t *)tli_bound_take(rb, 5 * (vertices + 1), sizeof(int32_t));
+    rb->labels = (tli_bound_label *)tli_bound_take(rb, 2 * TLI_BOUND_LABELS, sizeof(tli_bound_label));
+    rb->made = (tli_bound_label *)tli_bound_take(rb, TLI_BOUND_LABELS, sizeof(tli_bound_label));
     if (rb->failed) return TL_ERROR_NO_MEMORY;
     net->level = net->first + vertices + 1;
     net->cursor = net->level + vertices + 1;
     net->queue = net->cursor + vertices + 1;
     net->path = net->queue + vertices + 1;
-    tli_rb_make_net(rb);
+    tli_bound_make_net(rb);
     return TL_OK;
 }
 
-static void tli_rb_search_all(tli_rb_search *search, int64_t *value) {
-    tli_rb *rb = search->rb;
+static void tli_bound_search_all(tli_bound_search *search, int64_t *value) {
+    tli_bound *rb = search->rb;
     uint64_t limit = rb->work_limit, start = *rb->work, share = limit > start ? (limit - start) / 8 : 0;
     rb->work_limit = start + 3 * share;
-    tli_rb_try_singles(search);
+    tli_bound_try_singles(search);
     *value = 0;
     rb->table_limit = 2 * share;
     if (search->best->count > 0) {
-        tli_rb_list_instants(search);
+        tli_bound_list_instants(search);
         rb->work_limit = start + 6 * share;
-        while (search->best->count < TLI_RB_INSTANTS && tli_rb_add_best(search)) { }
+        while (search->best->count < TLI_BOUND_INSTANTS && tli_bound_add_best(search)) { }
         rb->work_limit = limit;
-        *value = tli_rb_branch(search);
+        *value = tli_bound_branch(search);
     }
     rb->work_limit = limit;
 }
 
-// The scaled bound on what is paid again; TLI_RB_INFINITE: no schedule fits.
-static tl_result tli_rb_search_bound(tli_rb *rb, int64_t *value) {
-    tli_rb_search search;
-    int64_t cells = (int64_t)TLI_RB_INSTANTS * rb->thing_count;
-    tl_result result = tli_rb_open_net(rb);
+// The scaled bound on what is paid again; TLI_BOUND_INFINITE: no schedule fits.
+static tl_result tli_bound_search_bound(tli_bound *rb, int64_t *value) {
+    tli_bound_search search;
+    int64_t cells = (int64_t)TLI_BOUND_INSTANTS * rb->thing_count;
+    tl_result result = tli_bound_open_net(rb);
     if (result) return result;
     tli_zero(&search, sizeof search);
     search.rb = rb;
-    search.single = (int64_t *)tli_rb_take(rb, rb->order_count, sizeof(int64_t));
-    search.listed = (int32_t *)tli_rb_take(rb, rb->order_count, sizeof(int32_t));
-    search.climb.slope = (int32_t *)tli_rb_take(rb, cells, sizeof(int32_t));
-    search.climb.held = (int8_t *)tli_rb_take(rb, cells, 1);
-    search.climb.now = tli_rb_add_state(rb, TLI_RB_INSTANTS);
-    search.climb.best = tli_rb_add_state(rb, TLI_RB_INSTANTS);
-    search.best = tli_rb_add_state(rb, TLI_RB_INSTANTS);
-    search.trial = tli_rb_add_state(rb, TLI_RB_INSTANTS);
-    if (!rb->failed) tli_rb_search_all(&search, value);
-    tli_rb_free_state(rb, search.climb.now);
-    tli_rb_free_state(rb, search.climb.best);
-    tli_rb_free_state(rb, search.best);
-    tli_rb_free_state(rb, search.trial);
+    search.single = (int64_t *)tli_bound_take(rb, rb->order_count, sizeof(int64_t));
+    search.listed = (int32_t *)tli_bound_take(rb, rb->order_count, sizeof(int32_t));
+    search.climb.slope = (int32_t *)tli_bound_take(rb, cells, sizeof(int32_t));
+    search.climb.held = (int8_t *)tli_bound_take(rb, cells, 1);
+    search.climb.now = tli_bound_add_state(rb, TLI_BOUND_INSTANTS);
+    search.climb.best = tli_bound_add_state(rb, TLI_BOUND_INSTANTS);
+    search.best = tli_bound_add_state(rb, TLI_BOUND_INSTANTS);
+    search.trial = tli_bound_add_state(rb, TLI_BOUND_INSTANTS);
+    if (!rb->failed) tli_bound_search_all(&search, value);
+    tli_bound_free_state(rb, search.climb.now);
+    tli_bound_free_state(rb, search.climb.best);
+    tli_bound_free_state(rb, search.best);
+    tli_bound_free_state(rb, search.trial);
     return rb->failed ? TL_ERROR_NO_MEMORY : TL_OK;
 }
 
 // base + ceil(value / scale), rounded up to a multiple of what every forward is a multiple of.
-static uint64_t tli_rb_round_up(const tli_rb *rb, int64_t value) {
+static uint64_t tli_bound_round_up(const tli_bound *rb, int64_t value) {
     uint64_t again, rest;
     if (value <= 0) return rb->base_cost;
     again = (uint64_t)value >> rb->cost_up;
@@ -13141,7 +13148,7 @@ static uint64_t tli_rb_round_up(const tli_rb *rb, int64_t value) {
 
 // The working set of a node's cheapest call: its inputs once each, outputs, scratch; in place where that
 // may be. One that makes saved bytes has them beside all outputs. Graph inputs are not in it.
-static uint64_t tli_rb_call_bytes(const tl_graph *graph, int32_t id, int saves) {
+static uint64_t tli_bound_call_bytes(const tl_graph *graph, int32_t id, int saves) {
     const tl_node *node = &graph->nodes[id];
     uint64_t sum = node->fwork_bytes + (saves ? node->saved_bytes : 0);
     int32_t i, k, reads = 0, end = node->first_input + node->input_count;
@@ -13161,13 +13168,13 @@ static uint64_t tli_rb_call_bytes(const tl_graph *graph, int32_t id, int saves) 
 // The bytes of the largest call that every schedule within the budget makes between the backwards at
 // positions p - 1 and p, and its node: what backward p reads is made there if there was no room for it
 // beside the working set of the one before, and what that takes likewise.
-static uint64_t tli_rb_find_gap(tli_rb *rb, uint64_t budget, int32_t p, int32_t *node) {
+static uint64_t tli_bound_find_gap(tli_bound *rb, uint64_t budget, int32_t p, int32_t *node) {
     const tl_graph *graph = rb->graph;
     uint64_t most = 0, room = budget - rb->sets[p - 1];
     uint8_t *must = rb->reads_mark;
     int32_t id, i, t;
-    tli_rb_mark_reads(rb, rb->order[p], must, 1);
-    tli_rb_mark_reads(rb, rb->order[p - 1], must, 0);
+    tli_bound_mark_reads(rb, rb->order[p], must, 1);
+    tli_bound_mark_reads(rb, rb->order[p - 1], must, 0);
     for (id = graph->node_count; id-- > 0;) {
         const tl_node *maker = &graph->nodes[id];
         int is_made = 0, saves;
@@ -13179,11 +13186,11 @@ static uint64_t tli_rb_find_gap(tli_rb *rb, uint64_t budget, int32_t p, int32_t 
             is_made |= t >= 0 && must[t] && rb->exact[t] > room;
         }
         if (!is_made) continue;
-        call = rb->between[p - 1] + tli_rb_call_bytes(graph, id, saves);
+        call = rb->between[p - 1] + tli_bound_call_bytes(graph, id, saves);
         if (call > most) { most = call; *node = id; }
         for (i = maker->first_input; i < maker->first_input + maker->input_count; i++)
             if (rb->thing_of[graph->inputs[i].tensor] >= 0) must[rb->thing_of[graph->inputs[i].tensor]] = 1;
-        tli_rb_mark_reads(rb, rb->order[p - 1], must, 0);
+        tli_bound_mark_reads(rb, rb->order[p - 1], must, 0);
     }
     tli_zero(must, (size_t)rb->thing_count);
     return most;
@@ -13191,11 +13198,11 @@ static uint64_t tli_rb_find_gap(tli_rb *rb, uint64_t budget, int32_t p, int32_t 
 
 // Whether no call between two backwards is known to exceed the budget, which is at least every working
 // set; *node: the one that does.
-static int tli_rb_fits_gaps(tli_rb *rb, uint64_t budget, int32_t *node) {
+static int tli_bound_fits_gaps(tli_bound *rb, uint64_t budget, int32_t *node) {
     int32_t p;
     for (p = 1; p < rb->order_count; p++) {
         int32_t largest = -1;
-        if (tli_rb_find_gap(rb, budget, p, &largest) <= budget) continue;
+        if (tli_bound_find_gap(rb, budget, p, &largest) <= budget) continue;
         *node = largest;
         return 0;
     }
@@ -13204,9 +13211,9 @@ static int tli_rb_fits_gaps(tli_rb *rb, uint64_t budget, int32_t *node) {
 
 // The largest working set of a call that every schedule makes, and its node; -1 = the graph inputs and
 // the results, whatever the calls.
-static uint64_t tli_rb_find_floor(tli_rb *rb, int32_t inference, int32_t *node) {
+static uint64_t tli_bound_find_floor(tli_bound *rb, int32_t inference, int32_t *node) {
     const tl_graph *graph = rb->graph;
-    uint64_t inputs = tli_rb_input_bytes(graph), most = inputs;
+    uint64_t inputs = tli_bound_input_bytes(graph), most = inputs;
     int32_t i;
     *node = -1;
     for (i = 0; i < rb->thing_count; i++) if (rb->at_end[i]) most += rb->exact[i];
@@ -13214,7 +13221,7 @@ static uint64_t tli_rb_find_floor(tli_rb *rb, int32_t inference, int32_t *node) 
         int saves = graph->nodes[i].has_grad && !inference && graph->nodes[i].saved_bytes;
         uint64_t call;
         if (graph->nodes[i].is_input || rb->runs_by[i] == INT32_MAX) continue;
-        call = inputs + tli_rb_call_bytes(graph, i, saves);
+        call = inputs + tli_bound_call_bytes(graph, i, saves);
         if (call > most) { most = call; *node = i; }
     }
     for (i = 0; i < rb->order_count; i++)
@@ -13226,27 +13233,27 @@ static uint64_t tli_rb_find_floor(tli_rb *rb, int32_t inference, int32_t *node) 
 // a call that every schedule makes, or that every schedule makes that has so few bytes and no host tier.
 static tl_result tli_remat_floor(tl_env *env, const tl_graph *graph, int32_t inference, int32_t has_host,
                                  uint64_t *bound_budget, int32_t *node) {
-    tli_rb rb;
+    tli_bound rb;
     uint64_t low, high;
     tl_result result;
     tli_zero(&rb, sizeof rb);
     rb.env = env; rb.graph = graph;
     *bound_budget = 0;
     *node = -1;
-    result = tli_rb_open(&rb, inference);
+    result = tli_bound_open(&rb, inference);
     if (!result) {
-        low = high = tli_rb_find_floor(&rb, inference, node);
-        while (!has_host && !tli_rb_fits_gaps(&rb, high, node)) {  // from here on, high - low bisects to it
+        low = high = tli_bound_find_floor(&rb, inference, node);
+        while (!has_host && !tli_bound_fits_gaps(&rb, high, node)) {  // from here on, high - low bisects to it
             low = high + 1;
             high = high > UINT64_MAX / 2 ? UINT64_MAX : 2 * high + 1;
         }
         while (low < high) {
             uint64_t middle = low + (high - low) / 2;
-            if (tli_rb_fits_gaps(&rb, middle, node)) high = middle; else low = middle + 1;
+            if (tli_bound_fits_gaps(&rb, middle, node)) high = middle; else low = middle + 1;
         }
         *bound_budget = high;
     }
-    tli_rb_free(&rb);
+    tli_bound_free(&rb);
     return result;
 }
 
@@ -13269,13 +13276,13 @@ static tl_result tli_remat_floor(tl_env *env, const tl_graph *graph, int32_t inf
 // budget M + min(H, floor(bw min(T / 2, T - after, T - before))), and the relaxation with these rooms bounds
 // T: T >= g(T). Rooms grow with T and g falls: whatever T0 is, T > T0 or T >= g(T0).
 
-typedef struct tli_rb_host {
+typedef struct tli_bound_host {
     uint64_t bytes, rate, time;  // budget; of the link, 0 = no limit; T
     int32_t  is_even;            // 1 = T / 2 alone: lower, but instants that differ less are found more easily
-} tli_rb_host;
+} tli_bound_host;
 
 // floor(rate time / 10^9), the largest number where it does not fit.
-static uint64_t tli_rb_find_copied(uint64_t rate, uint64_t time) {
+static uint64_t tli_bound_find_copied(uint64_t rate, uint64_t time) {
     uint64_t second = UINT64_C(1000000000), rest = rate % second, whole, part, sum;
     if (!tli_mul_u64(rate / second, time, &whole) || !tli_mul_u64(rest, time / second, &part) ||
         !tli_add_u64(whole, part, &sum) || !tli_add_u64(sum, rest * (time % second) / second, &sum))
@@ -13284,7 +13291,7 @@ static uint64_t tli_rb_find_copied(uint64_t rate, uint64_t time) {
 }
 
 // Add to the room at each backward what may be on the host meanwhile.
-static void tli_rb_add_host(tli_rb *rb, const tli_rb_host *host) {
+static void tli_bound_add_host(tli_bound *rb, const tli_bound_host *host) {
     const tl_graph *graph = rb->graph;
     uint64_t before = 0, after = 0, most, bytes;
     int32_t p, id;
@@ -13298,7 +13305,7 @@ static void tli_rb_add_host(tli_rb *rb, const tli_rb_host *host) {
         most = host->time > most ? host->time - most : 0;
         if (most > host->time / 2 || host->is_even) most = host->time / 2;
         after -= cost;
-        bytes = host->rate ? tli_rb_find_copied(host->rate, most) : UINT64_MAX;
+        bytes = host->rate ? tli_bound_find_copied(host->rate, most) : UINT64_MAX;
         if (bytes > host->bytes) bytes = host->bytes;
         if (!tli_add_u64(rb->room[p], bytes, &rb->room[p])) rb->room[p] = UINT64_MAX;
     }
@@ -13309,25 +13316,25 @@ static void tli_rb_add_host(tli_rb *rb, const tli_rb_host *host) {
 // work_limit (arcs looked at, about 3 ns each) only makes it higher.
 // TL_ERROR_INFEASIBLE, without a sentence: no schedule fits; *bound_cost is UINT64_MAX.
 static tl_result tli_remat_bound_host(tl_env *env, const tl_graph *graph, uint64_t budget,
-                                      const tli_rb_host *host, int32_t inference, tli_remat_watch *watch,
+                                      const tli_bound_host *host, int32_t inference, tli_remat_watch *watch,
                                       uint64_t work_limit, uint64_t *bound_cost, uint64_t *work) {
-    tli_rb rb;
+    tli_bound rb;
     int64_t value = 0;
     int32_t p, node;
     tl_result result;
     tli_zero(&rb, sizeof rb);
     rb.env = env; rb.graph = graph; rb.watch = watch; rb.work = work; rb.work_limit = work_limit;
     *bound_cost = 0;
-    result = tli_rb_open(&rb, inference);
-    if (!result && (budget < tli_rb_find_floor(&rb, inference, &node) ||
-                    (!host && !tli_rb_fits_gaps(&rb, budget, &node))))
-        value = TLI_RB_INFINITE;
+    result = tli_bound_open(&rb, inference);
+    if (!result && (budget < tli_bound_find_floor(&rb, inference, &node) ||
+                    (!host && !tli_bound_fits_gaps(&rb, budget, &node))))
+        value = TLI_BOUND_INFINITE;
     for (p = 0; p < rb.order_count && !result && !value; p++) rb.room[p] = budget - rb.sets[p];
-    if (!result && !value && host) tli_rb_add_host(&rb, host);
-    if (!result && !value && rb.order_count) result = tli_rb_search_bound(&rb, &value);
-    if (!result && value >= TLI_RB_INFINITE) { result = TL_ERROR_INFEASIBLE; *bound_cost = UINT64_MAX; }
-    else if (!result) *bound_cost = tli_rb_round_up(&rb, value);
-    tli_rb_free(&rb);
+    if (!result && !value && host) tli_bound_add_host(&rb, host);
+    if (!result && !value && rb.order_count) result = tli_bound_search_bound(&rb, &value);
+    if (!result && value >= TLI_BOUND_INFINITE) { result = TL_ERROR_INFEASIBLE; *bound_cost = UINT64_MAX; }
+    else if (!result) *bound_cost = tli_bound_round_up(&rb, value);
+    tli_bound_free(&rb);
     return result;
 }
 
@@ -13359,7 +13366,7 @@ static tl_result tli_remat_bound(tl_env *env, const tl_graph *graph, uint64_t bu
 //      than a slowly falling threshold. Every change is a call put in or taken out, in time
 //      proportional to what lives across it, and can be undone.
 
-typedef struct tli_rs_calls { int32_t *calls; int32_t count, capacity; } tli_rs_calls;
+typedef struct tli_search_calls { int32_t *calls; int32_t count, capacity; } tli_search_calls;
 
 typedef struct tli_remat_input {
     tl_env         *env;
@@ -13369,14 +13376,14 @@ typedef struct tli_remat_input {
     uint64_t        work_limit;   // of the search in elementary steps (a few ns each); 0 = greedy alone
     uint64_t        bound;        // no plan costs less: it ends there
     tli_remat_watch *watch;
-    const tli_rs_calls *start;    // a schedule to begin with, too; 0 or no calls: none
+    const tli_search_calls *start;    // a schedule to begin with, too; 0 or no calls: none
     int32_t         fetches;      // 1 = tensors may come back from a host tier
 } tli_remat_input;
 
 // -- search: numbers --
 
 // 2^16 log2(value), to about 2^-7: what scores are added up from, the same on every machine.
-static int64_t tli_rs_log(uint64_t value) {
+static int64_t tli_search_log(uint64_t value) {
     int64_t whole = 0, part;
     uint64_t top = value ? value : 1;
     int shift;
@@ -13392,47 +13399,49 @@ static int64_t tli_rs_log(uint64_t value) {
 // Items: tensors, then saved bytes of each node, then for each node "it ran" (no bytes: what makes
 // B v come after some F v). Graph inputs are no items.
 
-#define TLI_RS_MOST_COST (UINT64_C(1) << 62)   // of a sequence
-#define TLI_RS_MOST_BYTES ((int64_t)1 << 60)  // of all together: what is counted here has a sign
+#define TLI_SEARCH_MOST_COST (UINT64_C(1) << 62)   // of a sequence
+#define TLI_SEARCH_MOST_BYTES ((int64_t)1 << 60)  // of all together: what is counted here has a sign
 
-typedef struct tli_rs_touch { int32_t item; uint8_t is_use; } tli_rs_touch;
+typedef struct tli_search_touch { int32_t item; uint8_t is_use; } tli_search_touch;
 
-typedef struct tli_rs_problem {
+typedef struct tli_search_problem {
     tl_env         *env;
     const tl_graph *graph;
     int64_t         budget;
     int32_t         inference, item_count, node_count, fetches;
     int64_t        *item_bytes;      // [item_count]
-    tli_rs_touch   *touches;         // of F 0, B 0, F 1, B 1, ..., then of the end
+    tli_search_touch   *touches;         // of F 0, B 0, F 1, B 1, ..., then of the end
     int32_t        *first_touch;     // [2 nodes + 2], with fetches [2 nodes + 2 tensors + 3]
     int64_t        *call_bytes;      // [2 nodes + 1] outputs, fwork of F; gradients, bwork of B; fetches too
     int64_t        *gradient_bytes;  // [nodes] gradients live after B v
     uint8_t        *is_wanted;       // [nodes] its forward must run at least once
     uint8_t        *is_result;       // [tensors]
     int64_t         input_bytes;     // of graph inputs
-} tli_rs_problem;
+} tli_search_problem;
 
 // Calls are numbered: 2v = F v, 2v + 1 = B v, 2 nodes = the end, which uses the results; and 2 nodes + 2
 // + 2t = the fetch of tensor t from the host: it makes t, uses nothing and costs no forward.
-static int32_t tli_rs_end_call(const tli_rs_problem *p) { return 2 * p->node_count; }
+static int32_t tli_search_end_call(const tli_search_problem *p) { return 2 * p->node_count; }
 
-static int32_t tli_rs_fetch_call(const tli_rs_problem *p, int32_t tensor) {
+static int32_t tli_search_fetch_call(const tli_search_problem *p, int32_t tensor) {
     return 2 * p->node_count + 2 + 2 * tensor;
 }
 
-static int32_t tli_rs_saved_item(const tli_rs_problem *p, int32_t id) { return p->graph->tensor_count + id; }
+static int32_t tli_search_saved_item(const tli_search_problem *p, int32_t id) {
+    return p->graph->tensor_count + id;
+}
 
-static int32_t tli_rs_ran_item(const tli_rs_problem *p, int32_t id) {
+static int32_t tli_search_ran_item(const tli_search_problem *p, int32_t id) {
     return p->graph->tensor_count + p->node_count + id;
 }
 
 // The node whose forward makes an item.
-static int32_t tli_rs_maker(const tli_rs_problem *p, int32_t item) {
+static int32_t tli_search_maker(const tli_search_problem *p, int32_t item) {
     if (item < p->graph->tensor_count) return p->graph->outputs[item].node;
     return (item - p->graph->tensor_count) % p->node_count;
 }
 
-static void tli_rs_free_problem(tli_rs_problem *p) {
+static void tli_search_free_problem(tli_search_problem *p) {
     tli_release(p->env, p->item_bytes);
     tli_release(p->env, p->touches);
     tli_release(p->env, p->first_touch);
@@ -13443,8 +13452,8 @@ static void tli_rs_free_problem(tli_rs_problem *p) {
 }
 
 // seen[item] = call + 1 where this call touched it already: each item once a call.
-static void tli_rs_touch_item(tli_rs_problem *p, int32_t *count, int32_t *seen, int32_t call, int32_t item,
-                              int is_use) {
+static void tli_search_touch_item(tli_search_problem *p, int32_t *count, int32_t *seen,
+                                  int32_t call, int32_t item, int is_use) {
     if (item < p->graph->tensor_count && p->graph->nodes[p->graph->outputs[item].node].is_input) return;
     if (seen[item] == call + 1) return;
     seen[item] = call + 1;
@@ -13453,7 +13462,7 @@ static void tli_rs_touch_item(tli_rs_problem *p, int32_t *count, int32_t *seen, 
     ++*count;
 }
 
-static void tli_rs_touch_node(tli_rs_problem *p, int32_t id, int32_t *seen, int32_t *count) {
+static void tli_search_touch_node(tli_search_problem *p, int32_t id, int32_t *seen, int32_t *count) {
     const tl_graph *graph = p->graph;
     const tl_node *node = &graph->nodes[id];
     int32_t i, in_end = node->first_input + node->input_count;
@@ -13462,22 +13471,24 @@ static void tli_rs_touch_node(tli_rs_problem *p, int32_t id, int32_t *seen, int3
     p->first_touch[2 * id] = *count;
     if (node->is_input) { p->first_touch[2 * id + 1] = *count; return; }
     for (i = node->first_input; i < in_end; i++)
-        tli_rs_touch_item(p, count, seen, 2 * id, graph->inputs[i].tensor, 1);
-    for (i = node->first_output; i < out_end; i++) tli_rs_touch_item(p, count, seen, 2 * id, i, 0);
-    if (trains && node->saved_bytes) tli_rs_touch_item(p, count, seen, 2 * id, tli_rs_saved_item(p, id), 0);
-    if (trains) tli_rs_touch_item(p, count, seen, 2 * id, tli_rs_ran_item(p, id), 0);
+        tli_search_touch_item(p, count, seen, 2 * id, graph->inputs[i].tensor, 1);
+    for (i = node->first_output; i < out_end; i++) tli_search_touch_item(p, count, seen, 2 * id, i, 0);
+    if (trains && node->saved_bytes)
+        tli_search_touch_item(p, count, seen, 2 * id, tli_search_saved_item(p, id), 0);
+    if (trains) tli_search_touch_item(p, count, seen, 2 * id, tli_search_ran_item(p, id), 0);
     p->first_touch[2 * id + 1] = *count;
     if (!trains) return;
     for (i = node->first_input; i < in_end; i++)
-        if (graph->inputs[i].needed) tli_rs_touch_item(p, count, seen, 2 * id + 1, graph->inputs[i].tensor, 1);
+        if (graph->inputs[i].needed)
+            tli_search_touch_item(p, count, seen, 2 * id + 1, graph->inputs[i].tensor, 1);
     for (i = node->first_output; i < out_end; i++)
-        if (graph->outputs[i].needed) tli_rs_touch_item(p, count, seen, 2 * id + 1, i, 1);
-    if (node->saved_bytes) tli_rs_touch_item(p, count, seen, 2 * id + 1, tli_rs_saved_item(p, id), 1);
-    tli_rs_touch_item(p, count, seen, 2 * id + 1, tli_rs_ran_item(p, id), 1);
+        if (graph->outputs[i].needed) tli_search_touch_item(p, count, seen, 2 * id + 1, i, 1);
+    if (node->saved_bytes) tli_search_touch_item(p, count, seen, 2 * id + 1, tli_search_saved_item(p, id), 1);
+    tli_search_touch_item(p, count, seen, 2 * id + 1, tli_search_ran_item(p, id), 1);
 }
 
 // Gradients live by the order of backwards alone: their bytes during and after each B.
-static void tli_rs_count_gradients(tli_rs_problem *p, int32_t *seen) {
+static void tli_search_count_gradients(tli_search_problem *p, int32_t *seen) {
     const tl_graph *graph = p->graph;
     int64_t live = 0;
     int32_t id, i;
@@ -13502,7 +13513,7 @@ static void tli_rs_count_gradients(tli_rs_problem *p, int32_t *seen) {
 
 // A node is wanted where its backward runs, where a result comes from it, or where one that is
 // wanted reads it.
-static void tli_rs_mark_wanted(tli_rs_problem *p) {
+static void tli_search_mark_wanted(tli_search_problem *p) {
     const tl_graph *graph = p->graph;
     int32_t id, i;
     for (id = graph->node_count; id-- > 0;) {
@@ -13516,14 +13527,14 @@ static void tli_rs_mark_wanted(tli_rs_problem *p) {
     }
 }
 
-static void tli_rs_read_graph(tli_rs_problem *p, int32_t *seen) {
+static void tli_search_read_graph(tli_search_problem *p, int32_t *seen) {
     const tl_graph *graph = p->graph;
     int32_t id, i, count = 0;
     tli_mark_results(graph, p->inference, p->is_result);
     for (id = 0; id < graph->node_count; id++) {
         const tl_node *node = &graph->nodes[id];
-        tli_rs_touch_node(p, id, seen, &count);
-        p->item_bytes[tli_rs_saved_item(p, id)] = (int64_t)node->saved_bytes;
+        tli_search_touch_node(p, id, seen, &count);
+        p->item_bytes[tli_search_saved_item(p, id)] = (int64_t)node->saved_bytes;
         p->call_bytes[2 * id] = (int64_t)node->fwork_bytes;
         for (i = node->first_output; i < node->first_output + node->output_count; i++) {
             p->item_bytes[i] = (int64_t)graph->outputs[i].bytes;
@@ -13531,23 +13542,23 @@ static void tli_rs_read_graph(tli_rs_problem *p, int32_t *seen) {
             if (node->is_input) p->input_bytes += (int64_t)graph->outputs[i].bytes;
         }
     }
-    p->first_touch[tli_rs_end_call(p)] = count;
+    p->first_touch[tli_search_end_call(p)] = count;
     for (i = 0; i < graph->tensor_count; i++)
-        if (p->is_result[i]) tli_rs_touch_item(p, &count, seen, tli_rs_end_call(p), i, 1);
-    p->first_touch[tli_rs_end_call(p) + 1] = count;
+        if (p->is_result[i]) tli_search_touch_item(p, &count, seen, tli_search_end_call(p), i, 1);
+    p->first_touch[tli_search_end_call(p) + 1] = count;
     for (i = 0; i < graph->tensor_count && p->fetches; i++) {
-        int32_t call = tli_rs_fetch_call(p, i);
+        int32_t call = tli_search_fetch_call(p, i);
         p->first_touch[call] = count;
-        tli_rs_touch_item(p, &count, seen, call, i, 0);
+        tli_search_touch_item(p, &count, seen, call, i, 0);
         p->first_touch[call + 1] = count;
         p->call_bytes[call] = p->item_bytes[i];
     }
-    tli_rs_mark_wanted(p);
-    tli_rs_count_gradients(p, seen);
+    tli_search_mark_wanted(p);
+    tli_search_count_gradients(p, seen);
 }
 
 // tl_check_graph holds that the sums fit 64 bits.
-static int tli_rs_is_countable(const tl_graph *graph) {
+static int tli_search_is_countable(const tl_graph *graph) {
     uint64_t sum = 0, cost = 0;
     int32_t i;
     for (i = 0; i < graph->tensor_count; i++) sum += 2 * graph->outputs[i].bytes;
@@ -13555,10 +13566,10 @@ static int tli_rs_is_countable(const tl_graph *graph) {
         sum += graph->nodes[i].saved_bytes + graph->nodes[i].fwork_bytes + graph->nodes[i].bwork_bytes;
         cost += graph->nodes[i].fwd_cost;
     }
-    return sum < (uint64_t)TLI_RS_MOST_BYTES && cost < TLI_RS_MOST_COST >> 6;
+    return sum < (uint64_t)TLI_SEARCH_MOST_BYTES && cost < TLI_SEARCH_MOST_COST >> 6;
 }
 
-static tl_result tli_rs_init_problem(const tli_remat_input *in, tli_rs_problem *p) {
+static tl_result tli_search_init_problem(const tli_remat_input *in, tli_search_problem *p) {
     const tl_graph *graph = in->graph;
     uint64_t nodes = (uint64_t)graph->node_count, tensors = (uint64_t)graph->tensor_count;
     uint64_t calls = 2 * nodes + 2 + (in->fetches ? 2 * tensors + 1 : 0);
@@ -13567,16 +13578,16 @@ static tl_result tli_rs_init_problem(const tli_remat_input *in, tli_rs_problem *
     p->env = in->env;
     p->fetches = in->fetches;
     p->graph = graph;
-    p->budget = in->budget < (uint64_t)TLI_RS_MOST_BYTES ? (int64_t)in->budget : TLI_RS_MOST_BYTES;
+    p->budget = in->budget < (uint64_t)TLI_SEARCH_MOST_BYTES ? (int64_t)in->budget : TLI_SEARCH_MOST_BYTES;
     p->inference = in->inference != 0;
     p->node_count = graph->node_count;
     if (tensors + 2 * nodes > INT32_MAX / 4)
         return TL_ERROR_OVERFLOW;
-    if (!tli_rs_is_countable(graph))
+    if (!tli_search_is_countable(graph))
         return TL_ERROR_OVERFLOW;
     p->item_count = graph->tensor_count + 2 * graph->node_count;
     p->item_bytes = (int64_t *)tli_alloc_array(in->env, (uint64_t)p->item_count, sizeof *p->item_bytes);
-    p->touches = (tli_rs_touch *)tli_alloc_array(
+    p->touches = (tli_search_touch *)tli_alloc_array(
         in->env, 2 * (uint64_t)graph->input_count + 4 * tensors + 4 * nodes, sizeof *p->touches);
     p->first_touch = (int32_t *)tli_alloc_array(in->env, calls, sizeof *p->first_touch);
     p->call_bytes = (int64_t *)tli_alloc_array(in->env, calls - 1, sizeof *p->call_bytes);
@@ -13586,17 +13597,17 @@ static tl_result tli_rs_init_problem(const tli_remat_input *in, tli_rs_problem *
     seen = (int32_t *)tli_alloc_array(in->env, (uint64_t)p->item_count, sizeof *seen);
     if (p->item_bytes && p->touches && p->first_touch && p->call_bytes && p->gradient_bytes && p->is_wanted &&
         p->is_result && seen) {
-        tli_rs_read_graph(p, seen);
+        tli_search_read_graph(p, seen);
         tli_release(in->env, seen);
         return TL_OK;
     }
     tli_release(in->env, seen);
-    tli_rs_free_problem(p);
+    tli_search_free_problem(p);
     return TL_ERROR_NO_MEMORY;
 }
 
 // A list of calls that grows.
-static int tli_rs_add_call(tl_env *env, tli_rs_calls *list, int32_t call) {
+static int tli_search_add_call(tl_env *env, tli_search_calls *list, int32_t call) {
     void *array = list->calls;
     if (!tli_grow(env, &array, &list->capacity, list->count, (int64_t)list->count + 1, sizeof call)) return 0;
     list->calls = (int32_t *)array;
@@ -13606,17 +13617,17 @@ static int tli_rs_add_call(tl_env *env, tli_rs_calls *list, int32_t call) {
 
 // -- search: greedy: on demand, with eviction --
 
-typedef struct tli_rs_rule {
+typedef struct tli_search_rule {
     int8_t cost, bytes, distance;  // exponents of the score, in halves
     int8_t backwards;              // inputs are made last first
     int8_t dead_first;             // what no call of the bare program uses goes before all else
-} tli_rs_rule;
+} tli_search_rule;
 
-typedef struct tli_rs_frame { int32_t call, next; } tli_rs_frame;
+typedef struct tli_search_frame { int32_t call, next; } tli_search_frame;
 
-typedef struct tli_rs_greedy {
-    const tli_rs_problem *p;
-    tli_rs_rule   rule;
+typedef struct tli_search_greedy {
+    const tli_search_problem *p;
+    tli_search_rule   rule;
     int64_t       budget, live, gradients;
     uint8_t      *here;          // [items]
     int32_t      *pins;          // [items]
@@ -13628,17 +13639,17 @@ typedef struct tli_rs_greedy {
     int32_t       resident_count;
     int32_t      *program;       // [program_count] the bare program: each wanted call once
     int32_t       program_count, now;
-    tli_rs_frame *stack;         // [nodes + 1]
+    tli_search_frame *stack;         // [nodes + 1]
     int32_t      *queue;         // [nodes] closures
     uint32_t     *stamp;         // [nodes]
     uint32_t      stamped;
-    tli_rs_calls  calls;
+    tli_search_calls  calls;
     int64_t       most_calls;
     uint64_t      cost, work, most_work;
     int           failed;        // 1 = no memory
-} tli_rs_greedy;
+} tli_search_greedy;
 
-static void tli_rs_free_greedy(tli_rs_greedy *g) {
+static void tli_search_free_greedy(tli_search_greedy *g) {
     tl_env *env = g->p->env;
     tli_release(env, g->here);
     tli_release(env, g->pins);
@@ -13654,14 +13665,14 @@ static void tli_rs_free_greedy(tli_rs_greedy *g) {
     tli_release(env, g->calls.calls);
 }
 
-static void tli_rs_list_program(tli_rs_greedy *g) {
-    const tli_rs_problem *p = g->p;
+static void tli_search_list_program(tli_search_greedy *g) {
+    const tli_search_problem *p = g->p;
     int32_t id, i, k, total = 0;
     for (id = 0; id < p->node_count; id++)
         if (p->is_wanted[id]) g->program[g->program_count++] = 2 * id;
     for (id = p->node_count; id-- > 0 && !p->inference;)
         if (p->graph->nodes[id].has_grad) g->program[g->program_count++] = 2 * id + 1;
-    g->program[g->program_count++] = tli_rs_end_call(p);
+    g->program[g->program_count++] = tli_search_end_call(p);
     for (i = 0; i < g->program_count; i++)
         for (k = p->first_touch[g->program[i]]; k < p->first_touch[g->program[i] + 1]; k++)
             if (p->touches[k].is_use) g->first_use[p->touches[k].item + 1]++;
@@ -13675,7 +13686,7 @@ static void tli_rs_list_program(tli_rs_greedy *g) {
             if (p->touches[k].is_use) g->uses[g->next_use[p->touches[k].item]++] = i;
 }
 
-static tl_result tli_rs_init_greedy(const tli_rs_problem *p, tli_rs_greedy *g) {
+static tl_result tli_search_init_greedy(const tli_search_problem *p, tli_search_greedy *g) {
     tl_env *env = p->env;
     uint64_t items = (uint64_t)p->item_count, nodes = (uint64_t)p->node_count;
     tli_zero(g, sizeof *g);
@@ -13684,37 +13695,37 @@ static tl_result tli_rs_init_greedy(const tli_rs_problem *p, tli_rs_greedy *g) {
     g->here = (uint8_t *)tli_alloc_array(env, items, 1);
     g->pins = (int32_t *)tli_alloc_array(env, items, sizeof *g->pins);
     g->first_use = (int32_t *)tli_alloc_array(env, items + 1, sizeof *g->first_use);
-    g->uses = (int32_t *)tli_alloc_array(env, (uint64_t)p->first_touch[tli_rs_end_call(p) + 1],
+    g->uses = (int32_t *)tli_alloc_array(env, (uint64_t)p->first_touch[tli_search_end_call(p) + 1],
                                          sizeof *g->uses);
     g->next_use = (int32_t *)tli_alloc_array(env, items, sizeof *g->next_use);
     g->resident = (int32_t *)tli_alloc_array(env, items, sizeof *g->resident);
     g->place = (int32_t *)tli_alloc_array(env, items, sizeof *g->place);
     g->program = (int32_t *)tli_alloc_array(env, 2 * nodes + 1, sizeof *g->program);
-    g->stack = (tli_rs_frame *)tli_alloc_array(env, nodes + 1, sizeof *g->stack);
+    g->stack = (tli_search_frame *)tli_alloc_array(env, nodes + 1, sizeof *g->stack);
     g->queue = (int32_t *)tli_alloc_array(env, nodes, sizeof *g->queue);
     g->stamp = (uint32_t *)tli_alloc_array(env, nodes, sizeof *g->stamp);
     if (g->here && g->pins && g->first_use && g->uses && g->next_use && g->resident && g->place && g->program &&
         g->stack && g->queue && g->stamp) {
-        tli_rs_list_program(g);
+        tli_search_list_program(g);
         return TL_OK;
     }
-    tli_rs_free_greedy(g);
+    tli_search_free_greedy(g);
     return TL_ERROR_NO_MEMORY;
 }
 
-#define TLI_RS_CLOSURE_LIMIT 200  // nodes looked at to price an eviction
+#define TLI_SEARCH_CLOSURE_LIMIT 200  // nodes looked at to price an eviction
 
 // What it costs to make an item again from what is here.
-static uint64_t tli_rs_price(tli_rs_greedy *g, int32_t item) {
+static uint64_t tli_search_price(tli_search_greedy *g, int32_t item) {
     const tl_graph *graph = g->p->graph;
     uint64_t cost = 0;
     int32_t at, i, count = 1;
-    g->queue[0] = tli_rs_maker(g->p, item);
+    g->queue[0] = tli_search_maker(g->p, item);
     g->stamp[g->queue[0]] = ++g->stamped;
     for (at = 0; at < count; at++) {
         const tl_node *node = &graph->nodes[g->queue[at]];
         cost += node->fwd_cost;
-        if (count > TLI_RS_CLOSURE_LIMIT) break;
+        if (count > TLI_SEARCH_CLOSURE_LIMIT) break;
         for (i = node->first_input; i < node->first_input + node->input_count; i++) {
             int32_t tensor = graph->inputs[i].tensor, id = graph->outputs[tensor].node;
             if (graph->nodes[id].is_input || g->here[tensor] || g->stamp[id] == g->stamped) continue;
@@ -13726,17 +13737,17 @@ static uint64_t tli_rs_price(tli_rs_greedy *g, int32_t item) {
     return cost;
 }
 
-static int64_t tli_rs_score(tli_rs_greedy *g, int32_t item) {
+static int64_t tli_search_score(tli_search_greedy *g, int32_t item) {
     int32_t next = g->next_use[item] < g->first_use[item + 1] ? g->uses[g->next_use[item]] : -1;
     int64_t distance = next < 0 ? 2 * (int64_t)g->program_count : (int64_t)next - g->now + 1, score;
-    score = g->rule.cost * tli_rs_log(tli_rs_price(g, item)) -
-            g->rule.bytes * tli_rs_log((uint64_t)g->p->item_bytes[item]) -
-            g->rule.distance * tli_rs_log((uint64_t)distance);
+    score = g->rule.cost * tli_search_log(tli_search_price(g, item)) -
+            g->rule.bytes * tli_search_log((uint64_t)g->p->item_bytes[item]) -
+            g->rule.distance * tli_search_log((uint64_t)distance);
     if (next < 0 && g->rule.dead_first) score -= (int64_t)1 << 40;
     return score;
 }
 
-static void tli_rs_come(tli_rs_greedy *g, int32_t item) {
+static void tli_search_come(tli_search_greedy *g, int32_t item) {
     if (g->here[item]) return;
     g->here[item] = 1;
     g->live += g->p->item_bytes[item];
@@ -13745,7 +13756,7 @@ static void tli_rs_come(tli_rs_greedy *g, int32_t item) {
     g->resident[g->resident_count++] = item;
 }
 
-static void tli_rs_go(tli_rs_greedy *g, int32_t item) {
+static void tli_search_go(tli_search_greedy *g, int32_t item) {
     int32_t last;
     g->here[item] = 0;
     g->live -= g->p->item_bytes[item];
@@ -13755,7 +13766,7 @@ static void tli_rs_go(tli_rs_greedy *g, int32_t item) {
 }
 
 // Make room for so many more bytes; 0 where everything left is pinned.
-static int tli_rs_make_room(tli_rs_greedy *g, int64_t bytes) {
+static int tli_search_make_room(tli_search_greedy *g, int64_t bytes) {
     while (g->live + g->gradients + bytes > g->budget) {
         int64_t least = 0;
         int32_t i, worst = -1;
@@ -13763,26 +13774,26 @@ static int tli_rs_make_room(tli_rs_greedy *g, int64_t bytes) {
             int32_t item = g->resident[i];
             int64_t score;
             if (g->pins[item]) continue;
-            score = tli_rs_score(g, item);
+            score = tli_search_score(g, item);
             if (worst >= 0 && (score > least || (score == least && item > worst))) continue;
             worst = item;
             least = score;
         }
         if (worst < 0) return 0;
-        tli_rs_go(g, worst);
+        tli_search_go(g, worst);
     }
     return 1;
 }
 
-static void tli_rs_pin(tli_rs_greedy *g, int32_t call, int32_t by) {
-    const tli_rs_problem *p = g->p;
+static void tli_search_pin(tli_search_greedy *g, int32_t call, int32_t by) {
+    const tli_search_problem *p = g->p;
     int32_t k;
     for (k = p->first_touch[call]; k < p->first_touch[call + 1]; k++)
         if (p->touches[k].is_use) g->pins[p->touches[k].item] += by;
 }
 
 // In place: the input goes where nobody else holds it and no later call of the program uses it.
-static int64_t tli_rs_overwrite(tli_rs_greedy *g, int32_t id) {
+static int64_t tli_search_overwrite(tli_search_greedy *g, int32_t id) {
     const tl_node *node = &g->p->graph->nodes[id];
     int32_t input;
     if (node->inplace < 0 || g->here[node->first_output]) return 0;
@@ -13792,19 +13803,19 @@ static int64_t tli_rs_overwrite(tli_rs_greedy *g, int32_t id) {
 }
 
 // Run a call whose uses are here and pinned.
-static int tli_rs_run_call(tli_rs_greedy *g, int32_t call) {
-    const tli_rs_problem *p = g->p;
+static int tli_search_run_call(tli_search_greedy *g, int32_t call) {
+    const tli_search_problem *p = g->p;
     int32_t k, id = call / 2, saved = -1;
-    int is_forward = call < tli_rs_end_call(p) && call % 2 == 0;
+    int is_forward = call < tli_search_end_call(p) && call % 2 == 0;
     int64_t bytes = is_forward ? p->call_bytes[call] : 0, over = 0;
     g->work += 16;
-    if (call == tli_rs_end_call(p)) {
-        g->failed = !tli_rs_add_call(p->env, &g->calls, call);
+    if (call == tli_search_end_call(p)) {
+        g->failed = !tli_search_add_call(p->env, &g->calls, call);
         return !g->failed;
     }
     if (call % 2) {
         g->gradients = p->call_bytes[call];
-        if (!tli_rs_make_room(g, 0)) return 0;
+        if (!tli_search_make_room(g, 0)) return 0;
         g->gradients = p->gradient_bytes[id];
     } else {
         for (k = p->first_touch[call]; k < p->first_touch[call + 1]; k++) {
@@ -13813,32 +13824,32 @@ static int tli_rs_run_call(tli_rs_greedy *g, int32_t call) {
             if (item < p->graph->tensor_count) { if (g->here[item]) bytes -= p->item_bytes[item]; }
             else if (item < p->graph->tensor_count + p->node_count && !g->here[item]) saved = item;
         }
-        if (saved >= 0 && tli_rs_make_room(g, bytes + p->item_bytes[saved])) {
-            tli_rs_come(g, saved);
+        if (saved >= 0 && tli_search_make_room(g, bytes + p->item_bytes[saved])) {
+            tli_search_come(g, saved);
         } else {
             if (saved >= 0 && g->pins[saved]) return 0;
-            over = tli_rs_overwrite(g, id);
+            over = tli_search_overwrite(g, id);
             if (over && g->live + g->gradients + bytes > g->budget)
-                tli_rs_go(g, p->graph->inputs[p->graph->nodes[id].first_input +
+                tli_search_go(g, p->graph->inputs[p->graph->nodes[id].first_input +
                                               p->graph->nodes[id].inplace].tensor);
-            if (!tli_rs_make_room(g, bytes)) return 0;
+            if (!tli_search_make_room(g, bytes)) return 0;
         }
         for (k = p->first_touch[call]; k < p->first_touch[call + 1]; k++)
             if (!p->touches[k].is_use && p->touches[k].item < p->graph->tensor_count)
-                tli_rs_come(g, p->touches[k].item);
+                tli_search_come(g, p->touches[k].item);
     }
     if (is_forward) g->cost += p->graph->nodes[id].fwd_cost;
-    if (g->calls.count >= g->most_calls || g->cost > TLI_RS_MOST_COST || g->work > g->most_work) return 0;
-    if (!tli_rs_add_call(p->env, &g->calls, call)) { g->failed = 1; return 0; }
+    if (g->calls.count >= g->most_calls || g->cost > TLI_SEARCH_MOST_COST || g->work > g->most_work) return 0;
+    if (!tli_search_add_call(p->env, &g->calls, call)) { g->failed = 1; return 0; }
     return 1;
 }
 
 // The next item that the call of this frame uses and that is not here; -1 = none.
-static int32_t tli_rs_find_missing(const tli_rs_greedy *g, const tli_rs_frame *frame) {
-    const tli_rs_problem *p = g->p;
+static int32_t tli_search_find_missing(const tli_search_greedy *g, const tli_search_frame *frame) {
+    const tli_search_problem *p = g->p;
     int32_t from = p->first_touch[frame->call], to = p->first_touch[frame->call + 1], k;
     for (k = from; k < to; k++) {
-        const tli_rs_touch *touch = &p->touches[g->rule.backwards ? from + to - 1 - k : k];
+        const tli_search_touch *touch = &p->touches[g->rule.backwards ? from + to - 1 - k : k];
         if (touch->is_use && !g->here[touch->item] && touch->item < p->graph->tensor_count + p->node_count)
             return touch->item;
     }
@@ -13846,28 +13857,28 @@ static int32_t tli_rs_find_missing(const tli_rs_greedy *g, const tli_rs_frame *f
 }
 
 // Run a call, before it whatever it lacks, before that whatever that lacks.
-static int tli_rs_demand(tli_rs_greedy *g, int32_t call) {
+static int tli_search_demand(tli_search_greedy *g, int32_t call) {
     int32_t depth = 1;
     g->stack[0].call = call;
-    tli_rs_pin(g, call, 1);
+    tli_search_pin(g, call, 1);
     while (depth > 0) {
-        int32_t item = tli_rs_find_missing(g, &g->stack[depth - 1]);
+        int32_t item = tli_search_find_missing(g, &g->stack[depth - 1]);
         if (item >= 0) {
-            g->stack[depth].call = 2 * tli_rs_maker(g->p, item);
-            tli_rs_pin(g, g->stack[depth].call, 1);
+            g->stack[depth].call = 2 * tli_search_maker(g->p, item);
+            tli_search_pin(g, g->stack[depth].call, 1);
             depth++;
             continue;
         }
         depth--;
-        if (!tli_rs_run_call(g, g->stack[depth].call)) return 0;
-        tli_rs_pin(g, g->stack[depth].call, -1);
+        if (!tli_search_run_call(g, g->stack[depth].call)) return 0;
+        tli_search_pin(g, g->stack[depth].call, -1);
     }
     return 1;
 }
 
 // One run under a rule; 1 = g->calls is a sequence that keeps the budget.
-static int tli_rs_run_greedy(tli_rs_greedy *g, const tli_rs_rule *rule, int64_t budget) {
-    const tli_rs_problem *p = g->p;
+static int tli_search_run_greedy(tli_search_greedy *g, const tli_search_rule *rule, int64_t budget) {
+    const tli_search_problem *p = g->p;
     int64_t nodes = p->node_count;
     int32_t k;
     g->rule = *rule;
@@ -13886,7 +13897,7 @@ static int tli_rs_run_greedy(tli_rs_greedy *g, const tli_rs_rule *rule, int64_t 
         int32_t call = g->program[g->now];
         for (k = p->first_touch[call]; k < p->first_touch[call + 1]; k++)
             if (p->touches[k].is_use) g->next_use[p->touches[k].item]++;
-        if (!tli_rs_demand(g, call)) return 0;
+        if (!tli_search_demand(g, call)) return 0;
     }
     return 1;
 }
@@ -13896,14 +13907,14 @@ static int tli_rs_run_greedy(tli_rs_greedy *g, const tli_rs_rule *rule, int64_t 
 // An item lives from event x to the next event y where y is a use: then the calls behind x up to y
 // hold its bytes. Calls stand in blocks of a few, so that adding to many of them takes few steps.
 
-typedef struct tli_rs_event {
-    int32_t item, call;      // place in tli_rs_seq.places
+typedef struct tli_search_event {
+    int32_t item, call;      // place in tli_search_seq.places
     int32_t before, behind;  // of the same item, in time; -1 = none
     int32_t sibling;         // of the same call
     uint8_t is_use;
-} tli_rs_event;
+} tli_search_event;
 
-typedef struct tli_rs_place {
+typedef struct tli_search_place {
     int32_t  before, behind;  // in time
     int32_t  call;            // 2v, 2v + 1, the end; -1 = place 0, before everything
     int32_t  first_event;
@@ -13913,28 +13924,28 @@ typedef struct tli_rs_place {
     int64_t  own;             // of these, what lives neither before nor, as such, because of gradients
     int64_t  gradients;       // live after the last B
     uint8_t  saves, overwrites;
-} tli_rs_place;
+} tli_search_place;
 
-#define TLI_RS_BLOCK 24  // places of a block at most
+#define TLI_SEARCH_BLOCK 24  // places of a block at most
 
-typedef struct tli_rs_block {
+typedef struct tli_search_block {
     int32_t before, behind;  // in time
     int32_t first, count;    // places
     int64_t add;             // to what each of its places holds
     int64_t top;             // the most that one of them holds, less add
     int     is_over;
-} tli_rs_block;
+} tli_search_block;
 
 // place: put in behind; -1 - place: taken out.
-typedef struct tli_rs_change { int32_t call, place; } tli_rs_change;
+typedef struct tli_search_change { int32_t call, place; } tli_search_change;
 
-typedef struct tli_rs_seq {
-    const tli_rs_problem *p;
-    tli_rs_place  *places;   // place 0 stands before everything and is never taken out
+typedef struct tli_search_seq {
+    const tli_search_problem *p;
+    tli_search_place  *places;   // place 0 stands before everything and is never taken out
     int32_t        place_count, place_capacity, free_place, used;
-    tli_rs_event  *events;
+    tli_search_event  *events;
     int32_t        event_count, event_capacity, free_event;
-    tli_rs_block  *blocks;        // block 0 has place 0
+    tli_search_block  *blocks;        // block 0 has place 0
     int32_t        block_count, block_capacity, free_block;
     int32_t       *first, *last;  // [items] events
     int32_t        last_place;
@@ -13942,12 +13953,12 @@ typedef struct tli_rs_seq {
     uint64_t       cost;          // of forwards
     int64_t        budget;
     uint64_t       work;
-    tli_rs_change *changes;  // [change_count] to be undone, where logs is set
+    tli_search_change *changes;  // [change_count] to be undone, where logs is set
     int32_t        change_count, change_capacity;
     int            logs, failed;
-} tli_rs_seq;
+} tli_search_seq;
 
-static void tli_rs_free_seq(tli_rs_seq *s) {
+static void tli_search_free_seq(tli_search_seq *s) {
     tli_release(s->p->env, s->places);
     tli_release(s->p->env, s->events);
     tli_release(s->p->env, s->blocks);
@@ -13956,38 +13967,38 @@ static void tli_rs_free_seq(tli_rs_seq *s) {
     tli_release(s->p->env, s->changes);
 }
 
-static int32_t tli_rs_new_place(tli_rs_seq *s) {
+static int32_t tli_search_new_place(tli_search_seq *s) {
     int32_t at = s->free_place;
     void *array = s->places;
     if (at >= 0) { s->free_place = s->places[at].behind; return at; }
     if (!tli_grow(s->p->env, &array, &s->place_capacity, s->place_count, (int64_t)s->place_count + 1,
                   sizeof *s->places)) { s->failed = 1; return -1; }
-    s->places = (tli_rs_place *)array;
+    s->places = (tli_search_place *)array;
     return s->place_count++;
 }
 
 // Room for the events of a call, so that putting it in cannot fail half way.
-static int tli_rs_reserve_events(tli_rs_seq *s, int32_t count) {
+static int tli_search_reserve_events(tli_search_seq *s, int32_t count) {
     void *array = s->events;
     if (!tli_grow(s->p->env, &array, &s->event_capacity, s->event_count, (int64_t)s->event_count + count,
                   sizeof *s->events)) { s->failed = 1; return 0; }
-    s->events = (tli_rs_event *)array;
+    s->events = (tli_search_event *)array;
     return 1;
 }
 
 // Room for one more block, so that a split cannot fail.
-static int tli_rs_reserve_block(tli_rs_seq *s) {
+static int tli_search_reserve_block(tli_search_seq *s) {
     void *array = s->blocks;
     if (s->free_block >= 0) return 1;
     if (!tli_grow(s->p->env, &array, &s->block_capacity, s->block_count, (int64_t)s->block_count + 1,
                   sizeof *s->blocks)) { s->failed = 1; return 0; }
-    s->blocks = (tli_rs_block *)array;
+    s->blocks = (tli_search_block *)array;
     return 1;
 }
 
-static void tli_rs_empty_seq(tli_rs_seq *s) {
-    tli_rs_place *start = &s->places[0];
-    tli_rs_block *block = &s->blocks[0];
+static void tli_search_empty_seq(tli_search_seq *s) {
+    tli_search_place *start = &s->places[0];
+    tli_search_block *block = &s->blocks[0];
     int32_t i;
     for (i = 0; i < s->p->item_count; i++) s->first[i] = s->last[i] = -1;
     s->place_count = s->block_count = 1;
@@ -13997,14 +14008,14 @@ static void tli_rs_empty_seq(tli_rs_seq *s) {
     s->cost = 0;
     tli_zero(start, sizeof *start);
     start->before = start->behind = start->call = start->first_event = -1;
-    start->held = -TLI_RS_MOST_BYTES;  // never the fullest
+    start->held = -TLI_SEARCH_MOST_BYTES;  // never the fullest
     tli_zero(block, sizeof *block);
     block->before = block->behind = -1;
     block->count = 1;
     block->top = start->held;
 }
 
-static tl_result tli_rs_init_seq(const tli_rs_problem *p, tli_rs_seq *s) {
+static tl_result tli_search_init_seq(const tli_search_problem *p, tli_search_seq *s) {
     void *array = NULL;
     tli_zero(s, sizeof *s);
     s->p = p;
@@ -14012,97 +14023,97 @@ static tl_result tli_rs_init_seq(const tli_rs_problem *p, tli_rs_seq *s) {
     s->free_block = -1;
     s->first = (int32_t *)tli_alloc_array(p->env, (uint64_t)p->item_count, sizeof *s->first);
     s->last = (int32_t *)tli_alloc_array(p->env, (uint64_t)p->item_count, sizeof *s->last);
-    if (s->first && s->last && tli_rs_reserve_block(s) &&
+    if (s->first && s->last && tli_search_reserve_block(s) &&
         tli_grow(p->env, &array, &s->place_capacity, 0, 64, sizeof *s->places)) {
-        s->places = (tli_rs_place *)array;
-        tli_rs_empty_seq(s);
+        s->places = (tli_search_place *)array;
+        tli_search_empty_seq(s);
         return TL_OK;
     }
-    tli_rs_free_seq(s);
+    tli_search_free_seq(s);
     return TL_ERROR_NO_MEMORY;
 }
 
 // -- search: the sequence: bytes --
 
-static int64_t tli_rs_held(const tli_rs_seq *s, int32_t at) {
+static int64_t tli_search_held(const tli_search_seq *s, int32_t at) {
     return s->places[at].held + s->blocks[s->places[at].block].add;
 }
 
-static void tli_rs_judge(tli_rs_seq *s, tli_rs_block *block) {
+static void tli_search_judge(tli_search_seq *s, tli_search_block *block) {
     int is_over = block->top + block->add > s->budget;
     s->over_count += is_over - block->is_over;
     block->is_over = is_over;
 }
 
-static void tli_rs_rescan(tli_rs_seq *s, int32_t at) {
-    tli_rs_block *block = &s->blocks[at];
+static void tli_search_rescan(tli_search_seq *s, int32_t at) {
+    tli_search_block *block = &s->blocks[at];
     int32_t place = block->first, count = block->count;
-    int64_t top = -TLI_RS_MOST_BYTES - TLI_RS_MOST_BYTES;
+    int64_t top = -TLI_SEARCH_MOST_BYTES - TLI_SEARCH_MOST_BYTES;
     s->work += (uint64_t)count;
     for (; count-- > 0; place = s->places[place].behind)
         if (s->places[place].held > top) top = s->places[place].held;
     block->top = top;
-    tli_rs_judge(s, block);
+    tli_search_judge(s, block);
 }
 
 // Add to what the places behind `from` up to `to` hold.
-static void tli_rs_shift(tli_rs_seq *s, int32_t from, int32_t to, int64_t bytes) {
-    tli_rs_place *places = s->places;
+static void tli_search_shift(tli_search_seq *s, int32_t from, int32_t to, int64_t bytes) {
+    tli_search_place *places = s->places;
     int32_t a = places[from].block, b = places[to].block, at = places[from].behind, block;
     if (!bytes) return;
-    s->work += TLI_RS_BLOCK / 2;
+    s->work += TLI_SEARCH_BLOCK / 2;
     if (a == b) {
         for (; at != to; at = places[at].behind) places[at].held += bytes;
         places[to].held += bytes;
-        tli_rs_rescan(s, a);
+        tli_search_rescan(s, a);
         return;
     }
     if (places[at].block == a) {
         for (; places[at].block == a; at = places[at].behind) places[at].held += bytes;
-        tli_rs_rescan(s, a);
+        tli_search_rescan(s, a);
     }
     for (block = s->blocks[a].behind; block != b; block = s->blocks[block].behind) {
         s->blocks[block].add += bytes;
-        tli_rs_judge(s, &s->blocks[block]);
+        tli_search_judge(s, &s->blocks[block]);
         s->work++;
     }
     for (at = s->blocks[b].first; at != to; at = places[at].behind) places[at].held += bytes;
     places[to].held += bytes;
-    tli_rs_rescan(s, b);
+    tli_search_rescan(s, b);
 }
 
 // A place that was linked behind another joins its block, which splits where it grows too long.
-static void tli_rs_join(tli_rs_seq *s, int32_t at, int64_t held) {
+static void tli_search_join(tli_search_seq *s, int32_t at, int64_t held) {
     int32_t old = s->places[s->places[at].before].block, new_block, i, first;
-    tli_rs_block *block = &s->blocks[old], *half;
+    tli_search_block *block = &s->blocks[old], *half;
     s->places[at].block = old;
     s->places[at].held = held - block->add;
     block->count++;
-    if (block->count > TLI_RS_BLOCK) {
+    if (block->count > TLI_SEARCH_BLOCK) {
         new_block = s->free_block;
         if (new_block >= 0) s->free_block = s->blocks[new_block].behind;
         else new_block = s->block_count++;
         half = &s->blocks[new_block];
-        for (first = block->first, i = 0; i < TLI_RS_BLOCK / 2; i++) first = s->places[first].behind;
+        for (first = block->first, i = 0; i < TLI_SEARCH_BLOCK / 2; i++) first = s->places[first].behind;
         half->first = first;
-        half->count = block->count - TLI_RS_BLOCK / 2;
+        half->count = block->count - TLI_SEARCH_BLOCK / 2;
         half->add = block->add;
         half->is_over = 0;
         half->before = old;
         half->behind = block->behind;
         if (block->behind >= 0) s->blocks[block->behind].before = new_block;
         block->behind = new_block;
-        block->count = TLI_RS_BLOCK / 2;
+        block->count = TLI_SEARCH_BLOCK / 2;
         for (i = 0; i < half->count; i++, first = s->places[first].behind) s->places[first].block = new_block;
-        tli_rs_rescan(s, new_block);
+        tli_search_rescan(s, new_block);
     }
-    tli_rs_rescan(s, old);
+    tli_search_rescan(s, old);
 }
 
 // Before a place is unlinked.
-static void tli_rs_leave(tli_rs_seq *s, int32_t at) {
+static void tli_search_leave(tli_search_seq *s, int32_t at) {
     int32_t number = s->places[at].block;
-    tli_rs_block *block = &s->blocks[number];
+    tli_search_block *block = &s->blocks[number];
     if (block->first == at) block->first = s->places[at].behind;
     if (--block->count) return;
     s->over_count -= block->is_over;
@@ -14112,26 +14123,28 @@ static void tli_rs_leave(tli_rs_seq *s, int32_t at) {
     s->free_block = number;
 }
 
-static int tli_rs_is_use(const tli_rs_seq *s, int32_t event) { return event >= 0 && s->events[event].is_use; }
+static int tli_search_is_use(const tli_search_seq *s, int32_t event) {
+    return event >= 0 && s->events[event].is_use;
+}
 
-static int tli_rs_is_fetch(const tli_rs_seq *s, int32_t at) {
-    return s->places[at].call > tli_rs_end_call(s->p);
+static int tli_search_is_fetch(const tli_search_seq *s, int32_t at) {
+    return s->places[at].call > tli_search_end_call(s->p);
 }
 
 // Whether an event takes the item as it was left: a use does, and so does a fetch.
-static int tli_rs_is_kept(const tli_rs_seq *s, int32_t event) {
-    return event >= 0 && (s->events[event].is_use || tli_rs_is_fetch(s, s->events[event].call));
+static int tli_search_is_kept(const tli_search_seq *s, int32_t event) {
+    return event >= 0 && (s->events[event].is_use || tli_search_is_fetch(s, s->events[event].call));
 }
 
 // What a forward saves and overwrites follows from the next events of its items.
-static void tli_rs_refresh(tli_rs_seq *s, int32_t at) {
+static void tli_search_refresh(tli_search_seq *s, int32_t at) {
     const tl_graph *graph = s->p->graph;
-    tli_rs_place *place = &s->places[at];
+    tli_search_place *place = &s->places[at];
     const tl_node *node;
     int32_t e, input = -1, i, reads = 0;
     int saves = 0, overwrites = 0;
     int64_t own;
-    if (place->call < 0 || place->call % 2 || place->call >= tli_rs_end_call(s->p)) return;
+    if (place->call < 0 || place->call % 2 || place->call >= tli_search_end_call(s->p)) return;
     node = &graph->nodes[place->call / 2];
     if (!node->saved_bytes && node->inplace < 0) return;
     if (node->inplace >= 0) input = graph->inputs[node->first_input + node->inplace].tensor;
@@ -14139,9 +14152,10 @@ static void tli_rs_refresh(tli_rs_seq *s, int32_t at) {
         reads += graph->inputs[i].tensor == input;
     for (e = place->first_event; e >= 0; e = s->events[e].sibling) {
         if (s->events[e].item == s->p->graph->tensor_count + place->call / 2 &&
-            tli_rs_is_use(s, s->events[e].behind))
+            tli_search_is_use(s, s->events[e].behind))
             saves = 1;
-        if (s->events[e].item == input && reads == 1 && !tli_rs_is_kept(s, s->events[e].behind)) overwrites = 1;
+        if (s->events[e].item == input && reads == 1 && !tli_search_is_kept(s, s->events[e].behind))
+            overwrites = 1;
     }
     if (saves) overwrites = 0;
     if (saves == place->saves && overwrites == place->overwrites) return;
@@ -14152,17 +14166,17 @@ static void tli_rs_refresh(tli_rs_seq *s, int32_t at) {
     place->own = own;
     place->saves = (uint8_t)saves;
     place->overwrites = (uint8_t)overwrites;
-    tli_rs_rescan(s, place->block);
+    tli_search_rescan(s, place->block);
 }
 
-static void tli_rs_refresh_event(tli_rs_seq *s, int32_t event) {
-    if (event >= 0) tli_rs_refresh(s, s->events[event].call);
+static void tli_search_refresh_event(tli_search_seq *s, int32_t event) {
+    if (event >= 0) tli_search_refresh(s, s->events[event].call);
 }
 
-static void tli_rs_link_event(tli_rs_seq *s, int32_t at, const tli_rs_touch *touch) {
+static void tli_search_link_event(tli_search_seq *s, int32_t at, const tli_search_touch *touch) {
     int32_t e = s->free_event, x = s->last[touch->item], y = -1, c;
     int64_t bytes = s->p->item_bytes[touch->item];
-    tli_rs_event *event;
+    tli_search_event *event;
     int was, is_left, is_right;
     if (e >= 0) s->free_event = s->events[e].sibling;
     else e = s->event_count++;
@@ -14181,32 +14195,32 @@ static void tli_rs_link_event(tli_rs_seq *s, int32_t at, const tli_rs_touch *tou
     event->behind = y;
     if (x >= 0) s->events[x].behind = e; else s->first[touch->item] = e;
     if (y >= 0) s->events[y].before = e; else s->last[touch->item] = e;
-    was = x >= 0 && tli_rs_is_use(s, y);
+    was = x >= 0 && tli_search_is_use(s, y);
     is_left = x >= 0 && touch->is_use;
-    is_right = tli_rs_is_use(s, y);
+    is_right = tli_search_is_use(s, y);
     c = x >= 0 ? s->events[x].call : 0;
-    if (was != is_left) tli_rs_shift(s, c, at, is_left ? bytes : -bytes);
-    if (was != is_right) tli_rs_shift(s, at, s->events[y].call, is_right ? bytes : -bytes);
-    tli_rs_refresh_event(s, x);
+    if (was != is_left) tli_search_shift(s, c, at, is_left ? bytes : -bytes);
+    if (was != is_right) tli_search_shift(s, at, s->events[y].call, is_right ? bytes : -bytes);
+    tli_search_refresh_event(s, x);
 }
 
-static void tli_rs_unlink_event(tli_rs_seq *s, int32_t e) {
-    tli_rs_event *event = &s->events[e];
+static void tli_search_unlink_event(tli_search_seq *s, int32_t e) {
+    tli_search_event *event = &s->events[e];
     int32_t x = event->before, y = event->behind, at = event->call;
     int64_t bytes = s->p->item_bytes[event->item];
-    int will = x >= 0 && tli_rs_is_use(s, y), was_left = x >= 0 && event->is_use;
-    int was_right = tli_rs_is_use(s, y);
+    int will = x >= 0 && tli_search_is_use(s, y), was_left = x >= 0 && event->is_use;
+    int was_right = tli_search_is_use(s, y);
     if (x >= 0) s->events[x].behind = y; else s->first[event->item] = y;
     if (y >= 0) s->events[y].before = x; else s->last[event->item] = x;
-    if (will != was_left) tli_rs_shift(s, s->events[x].call, at, will ? bytes : -bytes);
-    if (will != was_right) tli_rs_shift(s, at, s->events[y].call, will ? bytes : -bytes);
+    if (will != was_left) tli_search_shift(s, s->events[x].call, at, will ? bytes : -bytes);
+    if (will != was_right) tli_search_shift(s, at, s->events[y].call, will ? bytes : -bytes);
     event->sibling = s->free_event;
     s->free_event = e;
-    tli_rs_refresh_event(s, x);
+    tli_search_refresh_event(s, x);
 }
 
 // Numbers in time order with room between them.
-static void tli_rs_number(tli_rs_seq *s) {
+static void tli_search_number(tli_search_seq *s) {
     int64_t order = 0;
     int32_t at;
     for (at = 0; at >= 0; at = s->places[at].behind) {
@@ -14216,24 +14230,24 @@ static void tli_rs_number(tli_rs_seq *s) {
     }
 }
 
-static void tli_rs_log_change(tli_rs_seq *s, int32_t call, int32_t place) {
+static void tli_search_log_change(tli_search_seq *s, int32_t call, int32_t place) {
     void *array = s->changes;
     if (!s->logs) return;
     if (!tli_grow(s->p->env, &array, &s->change_capacity, s->change_count, (int64_t)s->change_count + 1,
                   sizeof *s->changes)) { s->failed = 1; return; }
-    s->changes = (tli_rs_change *)array;
+    s->changes = (tli_search_change *)array;
     s->changes[s->change_count].call = call;
     s->changes[s->change_count++].place = place;
 }
 
 // Put a call in behind a place; -1 = no memory, nothing changed.
-static int32_t tli_rs_put(tli_rs_seq *s, int32_t call, int32_t behind) {
-    const tli_rs_problem *p = s->p;
+static int32_t tli_search_put(tli_search_seq *s, int32_t call, int32_t behind) {
+    const tli_search_problem *p = s->p;
     int32_t k, at, next, from = p->first_touch[call], to = p->first_touch[call + 1];
     int64_t live = p->input_bytes;  // between the call and the next
-    tli_rs_place *place;
-    if (!tli_rs_reserve_events(s, to - from) || !tli_rs_reserve_block(s)) return -1;
-    at = tli_rs_new_place(s);
+    tli_search_place *place;
+    if (!tli_search_reserve_events(s, to - from) || !tli_search_reserve_block(s)) return -1;
+    at = tli_search_new_place(s);
     if (at < 0) return -1;
     place = &s->places[at];
     next = s->places[behind].behind;
@@ -14245,36 +14259,36 @@ static int32_t tli_rs_put(tli_rs_seq *s, int32_t call, int32_t behind) {
     if (next >= 0) s->places[next].before = at; else s->last_place = at;
     place->order = next >= 0 ? (s->places[behind].order + s->places[next].order) / 2
                              : s->places[behind].order + ((int64_t)1 << 24);
-    if (place->order == s->places[behind].order) tli_rs_number(s);
-    if (next >= 0) live = tli_rs_held(s, next) - s->places[next].own - s->places[next].gradients;
+    if (place->order == s->places[behind].order) tli_search_number(s);
+    if (next >= 0) live = tli_search_held(s, next) - s->places[next].own - s->places[next].gradients;
     place->own = p->call_bytes[call];
     place->saves = place->overwrites = 0;
     place->gradients = s->places[behind].gradients;
     if (call % 2) place->gradients = p->gradient_bytes[call / 2];
     if (call % 2) place->own -= place->gradients;
-    tli_rs_join(s, at, live + place->own + place->gradients);
-    if (call % 2 == 0 && call < tli_rs_end_call(p)) s->cost += p->graph->nodes[call / 2].fwd_cost;
-    for (k = from; k < to; k++) tli_rs_link_event(s, at, &p->touches[k]);
-    tli_rs_refresh(s, at);
+    tli_search_join(s, at, live + place->own + place->gradients);
+    if (call % 2 == 0 && call < tli_search_end_call(p)) s->cost += p->graph->nodes[call / 2].fwd_cost;
+    for (k = from; k < to; k++) tli_search_link_event(s, at, &p->touches[k]);
+    tli_search_refresh(s, at);
     s->used++;
     s->work += 8 + 6 * (uint64_t)(to - from);
     return at;
 }
 
-static void tli_rs_take(tli_rs_seq *s, int32_t at) {
-    tli_rs_place *place = &s->places[at];
+static void tli_search_take(tli_search_seq *s, int32_t at) {
+    tli_search_place *place = &s->places[at];
     int32_t call = place->call;
     while (place->first_event >= 0) {
         int32_t e = place->first_event;
         place->first_event = s->events[e].sibling;
-        tli_rs_unlink_event(s, e);
+        tli_search_unlink_event(s, e);
         s->work += 6;
     }
-    tli_rs_leave(s, at);
-    if (call % 2 == 0 && call < tli_rs_end_call(s->p)) s->cost -= s->p->graph->nodes[call / 2].fwd_cost;
+    tli_search_leave(s, at);
+    if (call % 2 == 0 && call < tli_search_end_call(s->p)) s->cost -= s->p->graph->nodes[call / 2].fwd_cost;
     s->places[place->before].behind = place->behind;
     if (place->behind >= 0) s->places[place->behind].before = place->before; else s->last_place = place->before;
-    if (s->blocks[place->block].count) tli_rs_rescan(s, place->block);
+    if (s->blocks[place->block].count) tli_search_rescan(s, place->block);
     place->behind = s->free_place;
     place->call = -1;
     s->free_place = at;
@@ -14284,49 +14298,52 @@ static void tli_rs_take(tli_rs_seq *s, int32_t at) {
 
 // -- search: changes that can be undone --
 
-static int32_t tli_rs_insert(tli_rs_seq *s, int32_t call, int32_t behind) {
-    int32_t at = tli_rs_put(s, call, behind);
-    if (at >= 0) tli_rs_log_change(s, -1, at);
+static int32_t tli_search_insert(tli_search_seq *s, int32_t call, int32_t behind) {
+    int32_t at = tli_search_put(s, call, behind);
+    if (at >= 0) tli_search_log_change(s, -1, at);
     return at;
 }
 
-static void tli_rs_remove(tli_rs_seq *s, int32_t at) {
+static void tli_search_remove(tli_search_seq *s, int32_t at) {
     int32_t call = s->places[at].call, before = s->places[at].before;
-    tli_rs_take(s, at);
-    tli_rs_log_change(s, call, before);
+    tli_search_take(s, at);
+    tli_search_log_change(s, call, before);
 }
 
-static void tli_rs_undo(tli_rs_seq *s, int32_t count) {
+static void tli_search_undo(tli_search_seq *s, int32_t count) {
     while (s->change_count > count) {
-        tli_rs_change *change = &s->changes[--s->change_count];
-        if (change->call < 0) tli_rs_take(s, change->place);
-        else tli_rs_put(s, change->call, change->place);
+        tli_search_change *change = &s->changes[--s->change_count];
+        if (change->call < 0) tli_search_take(s, change->place);
+        else tli_search_put(s, change->call, change->place);
     }
 }
 
-static int tli_rs_is_forward(const tli_rs_seq *s, int32_t at) {
+static int tli_search_is_forward(const tli_search_seq *s, int32_t at) {
     int32_t call = s->places[at].call;
-    return call >= 0 && call % 2 == 0 && call < tli_rs_end_call(s->p);
+    return call >= 0 && call % 2 == 0 && call < tli_search_end_call(s->p);
 }
 
 // Whether all that is used later was also made earlier.
-static int tli_rs_can_remove(const tli_rs_seq *s, int32_t at) {
+static int tli_search_can_remove(const tli_search_seq *s, int32_t at) {
     int32_t e;
-    if (tli_rs_is_fetch(s, at)) return 1;
-    if (!tli_rs_is_forward(s, at)) return 0;
+    if (tli_search_is_fetch(s, at)) return 1;
+    if (!tli_search_is_forward(s, at)) return 0;
     for (e = s->places[at].first_event; e >= 0; e = s->events[e].sibling)
-        if (!s->events[e].is_use && s->events[e].before < 0 && tli_rs_is_kept(s, s->events[e].behind)) return 0;
+        if (!s->events[e].is_use && s->events[e].before < 0 &&
+            tli_search_is_kept(s, s->events[e].behind))
+            return 0;
     return 1;
 }
 
-static int tli_rs_is_useless(const tli_rs_seq *s, int32_t at) {
+static int tli_search_is_useless(const tli_search_seq *s, int32_t at) {
     int32_t e, ran;
-    if (tli_rs_is_fetch(s, at)) return !tli_rs_is_use(s, s->events[s->places[at].first_event].behind);
-    if (!tli_rs_is_forward(s, at)) return 0;
-    ran = tli_rs_ran_item(s->p, s->places[at].call / 2);
+    if (tli_search_is_fetch(s, at)) return !tli_search_is_use(s, s->events[s->places[at].first_event].behind);
+    if (!tli_search_is_forward(s, at)) return 0;
+    ran = tli_search_ran_item(s->p, s->places[at].call / 2);
     for (e = s->places[at].first_event; e >= 0; e = s->events[e].sibling)
-        if (!s->events[e].is_use && tli_rs_is_kept(s, s->events[e].behind) &&
-            ((s->events[e].item != ran && tli_rs_is_use(s, s->events[e].behind)) || s->events[e].before < 0))
+        if (!s->events[e].is_use && tli_search_is_kept(s, s->events[e].behind) &&
+            ((s->events[e].item != ran && tli_search_is_use(s, s->events[e].behind)) ||
+             s->events[e].before < 0))
             return 0;
     return 1;
 }
@@ -14338,10 +14355,10 @@ static int tli_rs_is_useless(const tli_rs_seq *s, int32_t at) {
 
 // -- search: the search --
 
-typedef struct tli_rs_search {
-    const tli_rs_problem *p;
-    tli_rs_seq    seq;
-    tli_rs_calls  best;
+typedef struct tli_search_state {
+    const tli_search_problem *p;
+    tli_search_seq    seq;
+    tli_search_calls  best;
     uint64_t      best_cost;     // of forwards
     tl_random     random;
     uint64_t      limit;         // of work in seq.work
@@ -14362,31 +14379,31 @@ typedef struct tli_rs_search {
     uint64_t      tries;
     uint64_t     *copy_ns;       // [tensors] of one copy; 0 = there are none
     uint64_t      link_price;    // cost of a moment of the link, of 256
-} tli_rs_search;
+} tli_search_state;
 
-static int32_t tli_rs_below(tli_rs_search *r, int32_t limit) {
+static int32_t tli_search_below(tli_search_state *r, int32_t limit) {
     return (int32_t)((tl_next_random(&r->random) >> 33) * (uint64_t)limit >> 31);
 }
 
 // The event of an item at or before a moment; -1 = none.
-static int32_t tli_rs_event_before(tli_rs_seq *s, int32_t item, int64_t order) {
+static int32_t tli_search_event_before(tli_search_seq *s, int32_t item, int64_t order) {
     int32_t e = s->last[item];
     while (e >= 0 && s->places[s->events[e].call].order > order) { e = s->events[e].before; s->work++; }
     return e;
 }
 
 // What it costs to spill and fetch a tensor at the present price of the link.
-static uint64_t tli_rs_copy_price(const tli_rs_search *r, int32_t tensor) {
+static uint64_t tli_search_copy_price(const tli_search_state *r, int32_t tensor) {
     uint64_t ns = r->copy_ns[tensor];
-    return ns < TLI_RS_MOST_COST >> 10 ? 2 * ns * r->link_price >> 8 : TLI_RS_MOST_COST >> 10;
+    return ns < TLI_SEARCH_MOST_COST >> 10 ? 2 * ns * r->link_price >> 8 : TLI_SEARCH_MOST_COST >> 10;
 }
 
 // Fetch what a call of the closure reads where that costs less than its forward alone.
-static int tli_rs_weigh_fetch(tli_rs_search *r, int32_t tensor, uint64_t *cost, int32_t *count) {
+static int tli_search_weigh_fetch(tli_search_state *r, int32_t tensor, uint64_t *cost, int32_t *count) {
     uint64_t price;
     int32_t i;
     if (!r->copy_ns) return 0;
-    price = tli_rs_copy_price(r, tensor);
+    price = tli_search_copy_price(r, tensor);
     if (price >= r->p->graph->nodes[r->p->graph->outputs[tensor].node].fwd_cost) return 0;
     for (i = 0; i < *count; i++) if (r->closure[i] == -1 - tensor) return 1;
     r->closure[(*count)++] = -1 - tensor;
@@ -14397,15 +14414,15 @@ static int tli_rs_weigh_fetch(tli_rs_search *r, int32_t tensor, uint64_t *cost, 
 // Price making an item again just before its next use: nodes to run, in r->closure. What they read
 // and is not there by then is either made again too or held over the full call, whichever costs
 // less for a byte. Returns the score, less is better; *count 0 = it frees nothing.
-static int64_t tli_rs_weigh(tli_rs_search *r, int32_t item, int32_t x, int32_t y, int64_t full,
-                            int32_t *count) {
-    tli_rs_seq *s = &r->seq;
+static int64_t tli_search_weigh(tli_search_state *r, int32_t item, int32_t x, int32_t y, int64_t full,
+                                int32_t *count) {
+    tli_search_seq *s = &r->seq;
     const tl_graph *graph = r->p->graph;
     int64_t when = s->places[s->events[y].call].order - 1, score;
     int64_t freed = r->p->item_bytes[item];
     uint64_t cost;
     int32_t at, i;
-    r->closure[0] = tli_rs_maker(r->p, item);
+    r->closure[0] = tli_search_maker(r->p, item);
     r->stamp[r->closure[0]] = ++r->stamped;
     cost = graph->nodes[r->closure[0]].fwd_cost;
     *count = 1;
@@ -14416,17 +14433,17 @@ static int64_t tli_rs_weigh(tli_rs_search *r, int32_t item, int32_t x, int32_t y
             int32_t tensor = graph->inputs[i].tensor, id = graph->outputs[tensor].node, e;
             int64_t bytes = (int64_t)graph->outputs[tensor].bytes;
             if (graph->nodes[id].is_input || r->stamp[id] == r->stamped) continue;
-            e = tli_rs_event_before(s, tensor, when);
+            e = tli_search_event_before(s, tensor, when);
             s->work += 4;
             if (e < 0) { *count = 0; return 0; }
-            if (tli_rs_is_use(s, s->events[e].behind)) continue;
+            if (tli_search_is_use(s, s->events[e].behind)) continue;
             if (s->places[s->events[e].call].order >= full) continue;
-            if (bytes < freed && tli_rs_log(graph->nodes[id].fwd_cost) - tli_rs_log((uint64_t)bytes) >
-                                     tli_rs_log(cost) - tli_rs_log((uint64_t)freed) + 16384) {
+            if (bytes < freed && tli_search_log(graph->nodes[id].fwd_cost) - tli_search_log((uint64_t)bytes) >
+                                     tli_search_log(cost) - tli_search_log((uint64_t)freed) + 16384) {
                 freed -= bytes;
                 continue;
             }
-            if (tli_rs_weigh_fetch(r, tensor, &cost, count)) continue;
+            if (tli_search_weigh_fetch(r, tensor, &cost, count)) continue;
             r->stamp[id] = r->stamped;
             r->closure[(*count)++] = id;
             cost += graph->nodes[id].fwd_cost;
@@ -14434,42 +14451,42 @@ static int64_t tli_rs_weigh(tli_rs_search *r, int32_t item, int32_t x, int32_t y
     }
     if (!freed) { *count = 0; return 0; }
     if (r->is_exact && freed > r->excess) freed = r->excess;
-    score = 2 * tli_rs_log(cost) - 2 * tli_rs_log((uint64_t)freed);
-    score -= r->distance * tli_rs_log((uint64_t)(when + 1 - s->places[s->events[x].call].order) >> 12);
+    score = 2 * tli_search_log(cost) - 2 * tli_search_log((uint64_t)freed);
+    score -= r->distance * tli_search_log((uint64_t)(when + 1 - s->places[s->events[x].call].order) >> 12);
     if (r->noise) score += (int64_t)(tl_next_random(&r->random) >> 40) * r->noise >> 24;
     return score;
 }
 
-// As tli_rs_weigh, of a fetch just before the next use.
-static int64_t tli_rs_score_fetch(tli_rs_search *r, int32_t item, int32_t x, int32_t y) {
-    tli_rs_seq *s = &r->seq;
+// As tli_search_weigh, of a fetch just before the next use.
+static int64_t tli_search_score_fetch(tli_search_state *r, int32_t item, int32_t x, int32_t y) {
+    tli_search_seq *s = &r->seq;
     int64_t freed = r->p->item_bytes[item], score;
     int64_t span = s->places[s->events[y].call].order - s->places[s->events[x].call].order;
     if (r->is_exact && freed > r->excess) freed = r->excess;
-    score = 2 * tli_rs_log(tli_rs_copy_price(r, item)) - 2 * tli_rs_log((uint64_t)freed);
-    score -= r->distance * tli_rs_log((uint64_t)span >> 12);
+    score = 2 * tli_search_log(tli_search_copy_price(r, item)) - 2 * tli_search_log((uint64_t)freed);
+    score -= r->distance * tli_search_log((uint64_t)span >> 12);
     if (r->noise) score += (int64_t)(tl_next_random(&r->random) >> 40) * r->noise >> 24;
     return score;
 }
 
 // Find what to make again later instead of holding it across a call that is over the budget.
-static int tli_rs_choose(tli_rs_search *r, int32_t full) {
-    tli_rs_seq *s = &r->seq;
+static int tli_search_choose(tli_search_state *r, int32_t full) {
+    tli_search_seq *s = &r->seq;
     int64_t order = s->places[full].order, least = 0;
     int32_t item, items = r->p->item_count - r->p->node_count;
     r->chosen_count = 0;
-    r->excess = tli_rs_held(s, full) - s->budget;
+    r->excess = tli_search_held(s, full) - s->budget;
     for (item = 0; item < items; item++) {
         int32_t x, y, count;
         int64_t score;
         if (!r->p->item_bytes[item] || s->last[item] < 0) continue;
-        x = tli_rs_event_before(s, item, order);
+        x = tli_search_event_before(s, item, order);
         s->work++;
         if (x < 0 || s->events[x].call == full) continue;
         y = s->events[x].behind;
-        if (!tli_rs_is_use(s, y)) continue;
+        if (!tli_search_is_use(s, y)) continue;
         if (r->copy_ns && item < r->p->graph->tensor_count) {
-            score = tli_rs_score_fetch(r, item, x, y);
+            score = tli_search_score_fetch(r, item, x, y);
             if (!r->chosen_count || score < least) {
                 least = score;
                 r->chosen_count = 1;
@@ -14479,12 +14496,13 @@ static int tli_rs_choose(tli_rs_search *r, int32_t full) {
         }
         if (r->chosen_count) {  // its own forward is the least that it can cost
             score = s->places[s->events[y].call].order - s->places[s->events[x].call].order;
-            score = r->ratio[item] - r->distance * tli_rs_log((uint64_t)score >> 12);
+            score = r->ratio[item] - r->distance * tli_search_log((uint64_t)score >> 12);
             if (r->is_exact && r->p->item_bytes[item] > r->excess)
-                score += 2 * tli_rs_log((uint64_t)r->p->item_bytes[item]) - 2 * tli_rs_log((uint64_t)r->excess);
+                score += 2 * tli_search_log((uint64_t)r->p->item_bytes[item]) -
+                         2 * tli_search_log((uint64_t)r->excess);
             if (score >= least) continue;
         }
-        score = tli_rs_weigh(r, item, x, y, order, &count);
+        score = tli_search_weigh(r, item, x, y, order, &count);
         if (!count || (r->chosen_count && score >= least)) continue;
         least = score;
         r->chosen_count = count;
@@ -14495,7 +14513,7 @@ static int tli_rs_choose(tli_rs_search *r, int32_t full) {
 }
 
 // Put the chosen nodes in before their place, in listing order.
-static int tli_rs_apply(tli_rs_search *r) {
+static int tli_search_apply(tli_search_state *r) {
     int32_t i, k, behind = r->seq.places[r->chosen_place].before;
     for (i = 1; i < r->chosen_count; i++) {
         int32_t id = r->chosen[i];
@@ -14503,15 +14521,15 @@ static int tli_rs_apply(tli_rs_search *r) {
         r->chosen[k] = id;
     }
     for (i = 0; i < r->chosen_count; i++) {
-        int32_t id = r->chosen[i], call = id < 0 ? tli_rs_fetch_call(r->p, -1 - id) : 2 * id;
-        behind = tli_rs_insert(&r->seq, call, behind);
+        int32_t id = r->chosen[i], call = id < 0 ? tli_search_fetch_call(r->p, -1 - id) : 2 * id;
+        behind = tli_search_insert(&r->seq, call, behind);
         if (behind < 0) return 0;
     }
     return 1;
 }
 
 // The call with the most bytes.
-static int32_t tli_rs_find_full(tli_rs_seq *s) {
+static int32_t tli_search_find_full(tli_search_seq *s) {
     int32_t b, at, full = 0;
     for (b = 0; b >= 0; b = s->blocks[b].behind) {
         s->work++;
@@ -14522,31 +14540,31 @@ static int32_t tli_rs_find_full(tli_rs_seq *s) {
 }
 
 // Put recomputations in until the budget is kept; 0 where that costs too much, or fails.
-static int tli_rs_mend(tli_rs_search *r, uint64_t most_cost, int32_t steps) {
-    tli_rs_seq *s = &r->seq;
+static int tli_search_mend(tli_search_state *r, uint64_t most_cost, int32_t steps) {
+    tli_search_seq *s = &r->seq;
     while (s->over_count > 0) {
         if (s->cost > most_cost || steps-- <= 0 || s->failed || s->work > r->mend_limit) return 0;
-        if (!tli_rs_choose(r, tli_rs_find_full(s)) || !tli_rs_apply(r)) return 0;
+        if (!tli_search_choose(r, tli_search_find_full(s)) || !tli_search_apply(r)) return 0;
     }
     return s->cost <= most_cost;
 }
 
-#define TLI_RS_SPANS 12
+#define TLI_SEARCH_SPANS 12
 
-typedef struct tli_rs_spans {
-    int64_t orders[TLI_RS_SPANS], bytes[TLI_RS_SPANS];
+typedef struct tli_search_spans {
+    int64_t orders[TLI_SEARCH_SPANS], bytes[TLI_SEARCH_SPANS];
     int32_t count;
-} tli_rs_spans;
+} tli_search_spans;
 
 // From when on which bytes would be more or less, up to a call, were it taken out. 0 = too many.
-static int tli_rs_list_spans(const tli_rs_seq *s, int32_t at, tli_rs_spans *spans) {
+static int tli_search_list_spans(const tli_search_seq *s, int32_t at, tli_search_spans *spans) {
     int32_t e;
     spans->count = 0;
     for (e = s->places[at].first_event; e >= 0; e = s->events[e].sibling) {
-        const tli_rs_event *event = &s->events[e];
-        int is_wanted = tli_rs_is_use(s, event->behind);
+        const tli_search_event *event = &s->events[e];
+        int is_wanted = tli_search_is_use(s, event->behind);
         if (event->before < 0 || event->is_use == is_wanted || !s->p->item_bytes[event->item]) continue;
-        if (spans->count == TLI_RS_SPANS) return 0;
+        if (spans->count == TLI_SEARCH_SPANS) return 0;
         spans->orders[spans->count] = s->places[s->events[event->before].call].order;
         spans->bytes[spans->count++] = event->is_use ? -s->p->item_bytes[event->item]
                                                      : s->p->item_bytes[event->item];
@@ -14555,7 +14573,7 @@ static int tli_rs_list_spans(const tli_rs_seq *s, int32_t at, tli_rs_spans *span
 }
 
 // What is more at a moment, and since when it is that much; 0 = nothing is more from there back.
-static int tli_rs_sum_spans(const tli_rs_spans *spans, int64_t order, int64_t *more, int64_t *since) {
+static int tli_search_sum_spans(const tli_search_spans *spans, int64_t order, int64_t *more, int64_t *since) {
     int32_t i;
     int any = 0;
     *more = 0;
@@ -14570,16 +14588,16 @@ static int tli_rs_sum_spans(const tli_rs_spans *spans, int64_t order, int64_t *m
 }
 
 // Whether the budget is kept without a recomputation: asked often, answered before any work is done.
-static int tli_rs_may_fit(tli_rs_seq *s, int32_t at) {
-    tli_rs_spans spans;
+static int tli_search_may_fit(tli_search_seq *s, int32_t at) {
+    tli_search_spans spans;
     int64_t more = 0, since = INT64_MAX;
     int32_t q = s->places[at].before;
-    if (!tli_rs_list_spans(s, at, &spans)) return 1;
+    if (!tli_search_list_spans(s, at, &spans)) return 1;
     while (q > 0) {
-        const tli_rs_place *place = &s->places[q];
-        const tli_rs_block *block = &s->blocks[place->block];
+        const tli_search_place *place = &s->places[q];
+        const tli_search_block *block = &s->blocks[place->block];
         s->work++;
-        if (place->order <= since && !tli_rs_sum_spans(&spans, place->order, &more, &since)) return 1;
+        if (place->order <= since && !tli_search_sum_spans(&spans, place->order, &more, &since)) return 1;
         if (block->top + block->add + more <= s->budget && s->places[block->first].order > since) {
             q = s->places[block->first].before;
             continue;
@@ -14591,17 +14609,17 @@ static int tli_rs_may_fit(tli_rs_seq *s, int32_t at) {
 }
 
 // Take out every recomputation that the budget does not need, from a place on, all around.
-static void tli_rs_tidy(tli_rs_search *r, int32_t from) {
-    tli_rs_seq *s = &r->seq;
+static void tli_search_tidy(tli_search_state *r, int32_t from) {
+    tli_search_seq *s = &r->seq;
     int32_t at = s->places[from].call < 0 ? 0 : from, count = s->used;
     while (count-- > 0 && !s->failed) {
         int32_t next = s->places[at].behind, mark = s->change_count;
         s->work += 2;
-        if (at && tli_rs_can_remove(s, at)) {
+        if (at && tli_search_can_remove(s, at)) {
             s->work += 8;
-            if (tli_rs_is_useless(s, at) || tli_rs_may_fit(s, at)) {
-                tli_rs_remove(s, at);
-                if (s->over_count) tli_rs_undo(s, mark);
+            if (tli_search_is_useless(s, at) || tli_search_may_fit(s, at)) {
+                tli_search_remove(s, at);
+                if (s->over_count) tli_search_undo(s, mark);
             }
         }
         at = next < 0 ? 0 : next;
@@ -14610,28 +14628,29 @@ static void tli_rs_tidy(tli_rs_search *r, int32_t from) {
 
 // -- search: one try: take out, mend, tidy, keep or undo --
 
-static int32_t tli_rs_pick_forward(tli_rs_search *r) {
-    tli_rs_seq *s = &r->seq;
+static int32_t tli_search_pick_forward(tli_search_state *r) {
+    tli_search_seq *s = &r->seq;
     int32_t tries;
     for (tries = 0; tries < 64; tries++) {
-        int32_t at = 1 + tli_rs_below(r, s->place_count - 1);
+        int32_t at = 1 + tli_search_below(r, s->place_count - 1);
         s->work += 4;
-        if (tli_rs_can_remove(s, at)) return at;
+        if (tli_search_can_remove(s, at)) return at;
     }
     return -1;
 }
 
 // Take some recomputations out: some in a row near one that was drawn.
-static int32_t tli_rs_ruin(tli_rs_search *r) {
-    tli_rs_seq *s = &r->seq;
-    int32_t at = tli_rs_pick_forward(r), wanted = 1 + tli_rs_below(r, 6), span = 4 * wanted + 4, mark = 0;
-    int forwards = tli_rs_below(r, 2);
+static int32_t tli_search_ruin(tli_search_state *r) {
+    tli_search_seq *s = &r->seq;
+    int32_t at = tli_search_pick_forward(r), wanted = 1 + tli_search_below(r, 6),
+            span = 4 * wanted + 4, mark = 0;
+    int forwards = tli_search_below(r, 2);
     if (at < 0) return -1;
     while (at > 0 && wanted > 0 && span-- > 0) {
         int32_t next = forwards ? s->places[at].behind : s->places[at].before;
-        if (tli_rs_can_remove(s, at) && (!s->change_count || tli_rs_below(r, 3))) {
+        if (tli_search_can_remove(s, at) && (!s->change_count || tli_search_below(r, 3))) {
             mark = s->places[at].before;
-            tli_rs_remove(s, at);
+            tli_search_remove(s, at);
             wanted--;
         }
         at = next;
@@ -14640,13 +14659,13 @@ static int32_t tli_rs_ruin(tli_rs_search *r) {
 }
 
 // Move a forward to another time at which its inputs were made and before its first use.
-static int32_t tli_rs_move(tli_rs_search *r) {
-    tli_rs_seq *s = &r->seq;
+static int32_t tli_search_move(tli_search_state *r) {
+    tli_search_seq *s = &r->seq;
     int32_t tries, at = -1, e, lo = 0, hi = -1, call, steps;
     for (tries = 0; tries < 64 && at < 0; tries++) {
         s->work += 4;
-        at = 1 + tli_rs_below(r, s->place_count - 1);
-        if (!tli_rs_is_forward(s, at)) at = -1;
+        at = 1 + tli_search_below(r, s->place_count - 1);
+        if (!tli_search_is_forward(s, at)) at = -1;
     }
     if (at < 0) return -1;
     for (e = s->places[at].first_event; e >= 0; e = s->events[e].sibling) {
@@ -14654,14 +14673,14 @@ static int32_t tli_rs_move(tli_rs_search *r) {
         if (s->events[e].is_use) while (x >= 0 && s->events[x].is_use) x = s->events[x].before;
         if (x >= 0 && s->places[s->events[x].call].order > s->places[lo].order) lo = s->events[x].call;
         x = s->events[e].behind;
-        if (s->events[e].is_use || !tli_rs_is_kept(s, x)) continue;
+        if (s->events[e].is_use || !tli_search_is_kept(s, x)) continue;
         if (hi < 0 || s->places[s->events[x].call].order < s->places[hi].order) hi = s->events[x].call;
     }
     call = s->places[at].call;
-    steps = 1 + tli_rs_below(r, 8);
+    steps = 1 + tli_search_below(r, 8);
     e = s->places[at].before;
     if (hi < 0) return -1;
-    if (tli_rs_below(r, 2)) {
+    if (tli_search_below(r, 2)) {
         while (steps-- > 0 && e != lo) e = s->places[e].before;
         if (e == s->places[at].before) return -1;
     } else {
@@ -14669,61 +14688,61 @@ static int32_t tli_rs_move(tli_rs_search *r) {
         while (steps-- > 0 && s->places[e].behind != hi) e = s->places[e].behind;
         if (e == at) return -1;
     }
-    tli_rs_remove(s, at);
-    tli_rs_insert(s, call, e);
+    tli_search_remove(s, at);
+    tli_search_insert(s, call, e);
     return e;
 }
 
-static int tli_rs_list_calls(tli_rs_seq *s, tli_rs_calls *list) {
+static int tli_search_list_calls(tli_search_seq *s, tli_search_calls *list) {
     int32_t at;
     list->count = 0;
     for (at = s->places[0].behind; at >= 0 && !s->failed; at = s->places[at].behind)
-        if (!tli_rs_add_call(s->p->env, list, s->places[at].call)) s->failed = 1;
+        if (!tli_search_add_call(s->p->env, list, s->places[at].call)) s->failed = 1;
     return !s->failed;
 }
 
-static int tli_rs_save_best(tli_rs_search *r) {
-    if (!tli_rs_list_calls(&r->seq, &r->best)) return 0;
+static int tli_search_save_best(tli_search_state *r) {
+    if (!tli_search_list_calls(&r->seq, &r->best)) return 0;
     r->best_cost = r->seq.cost;
     return 1;
 }
 
-static void tli_rs_try(tli_rs_search *r, uint64_t heat) {
-    tli_rs_seq *s = &r->seq;
+static void tli_search_try(tli_search_state *r, uint64_t heat) {
+    tli_search_seq *s = &r->seq;
     uint64_t was = s->cost, most;
-    int64_t u = 32 * 65536 - tli_rs_log((tl_next_random(&r->random) >> 32) + 1);  // -log2 of a ratio
+    int64_t u = 32 * 65536 - tli_search_log((tl_next_random(&r->random) >> 32) + 1);  // -log2 of a ratio
     int32_t mark;
     s->change_count = 0;
     s->logs = 1;
     r->tries++;
     most = was + (heat >> 16) * (uint64_t)u + ((heat & 65535) * (uint64_t)u >> 16);
-    r->noise = (int64_t)65536 * (1 + tli_rs_below(r, 4));
-    if (!tli_rs_below(r, 8)) r->noise *= 8;
-    r->distance = tli_rs_below(r, 4);
-    r->is_exact = !tli_rs_below(r, 8);
-    mark = tli_rs_below(r, 4) ? tli_rs_ruin(r) : tli_rs_move(r);
-    if (mark >= 0 && tli_rs_mend(r, most, 40)) {
-        tli_rs_tidy(r, mark);
-        if (!s->failed && s->cost < r->best_cost) tli_rs_save_best(r);
+    r->noise = (int64_t)65536 * (1 + tli_search_below(r, 4));
+    if (!tli_search_below(r, 8)) r->noise *= 8;
+    r->distance = tli_search_below(r, 4);
+    r->is_exact = !tli_search_below(r, 8);
+    mark = tli_search_below(r, 4) ? tli_search_ruin(r) : tli_search_move(r);
+    if (mark >= 0 && tli_search_mend(r, most, 40)) {
+        tli_search_tidy(r, mark);
+        if (!s->failed && s->cost < r->best_cost) tli_search_save_best(r);
         return;
     }
-    tli_rs_undo(s, 0);
+    tli_search_undo(s, 0);
 }
 
-static int tli_rs_load(tli_rs_seq *s, const tli_rs_calls *calls) {
+static int tli_search_load(tli_search_seq *s, const tli_search_calls *calls) {
     int32_t i;
-    tli_rs_empty_seq(s);
+    tli_search_empty_seq(s);
     s->logs = 0;
     for (i = 0; i < calls->count; i++)
-        if (tli_rs_put(s, calls->calls[i], s->last_place) < 0) return 0;
+        if (tli_search_put(s, calls->calls[i], s->last_place) < 0) return 0;
     return 1;
 }
 
 // -- search: from a sequence to steps --
 
-static void tli_rs_emit_drops(tli_rs_seq *s, int32_t at, tli_steps *list) {
+static void tli_search_emit_drops(tli_search_seq *s, int32_t at, tli_steps *list) {
     const tl_graph *graph = s->p->graph;
-    const tli_rs_place *place = &s->places[at];
+    const tli_search_place *place = &s->places[at];
     int32_t e, over = -1;
     if (place->overwrites) {
         const tl_node *node = &graph->nodes[place->call / 2];
@@ -14731,50 +14750,50 @@ static void tli_rs_emit_drops(tli_rs_seq *s, int32_t at, tli_steps *list) {
     }
     for (e = place->first_event; e >= 0; e = s->events[e].sibling)
         if (s->events[e].item < graph->tensor_count && s->events[e].item != over &&
-            !tli_rs_is_use(s, s->events[e].behind))
+            !tli_search_is_use(s, s->events[e].behind))
             tli_add_tensor_step(list, graph, TL_STEP_DROP, s->events[e].item);
 }
 
-static void tli_rs_emit(tli_rs_seq *s, tli_steps *list) {
+static void tli_search_emit(tli_search_seq *s, tli_steps *list) {
     int32_t at;
     for (at = s->places[0].behind; at >= 0; at = s->places[at].behind) {
-        const tli_rs_place *place = &s->places[at];
+        const tli_search_place *place = &s->places[at];
         tl_step_kind kind = place->saves ? TL_STEP_FORWARD_SAVE
                             : place->overwrites ? TL_STEP_FORWARD_INPLACE : TL_STEP_FORWARD;
-        if (place->call == tli_rs_end_call(s->p)) continue;
+        if (place->call == tli_search_end_call(s->p)) continue;
         if (place->call % 2) kind = TL_STEP_BACKWARD;
         tli_add_step(list, tli_step_of(kind, place->call / 2, TL_ALL_OUTPUTS));
-        tli_rs_emit_drops(s, at, list);
+        tli_search_emit_drops(s, at, list);
     }
 }
 
 // -- search: the whole --
 
-static const tli_rs_rule tli_rs_rules[] = {
+static const tli_search_rule tli_search_rules[] = {
     { 2, 2, 2, 0, 0 }, { 2, 2, 2, 0, 1 }, { 2, 2, 1, 0, 0 }, { 2, 2, 4, 0, 0 }, { 2, 2, 0, 0, 0 },
     { 2, 1, 2, 0, 0 }, { 2, 4, 2, 0, 0 }, { 1, 2, 2, 0, 1 }, { 0, 0, 2, 0, 1 }, { 2, 2, 2, 1, 0 },
     { 2, 2, 2, 1, 1 }, { 2, 2, 0, 1, 1 }
 };
 
-#define TLI_RS_RULES ((int32_t)(sizeof tli_rs_rules / sizeof tli_rs_rules[0]))
-#define TLI_RS_STARTS 4
-#define TLI_RS_GREEDY_LIMIT 10000000  // work after which no further rule is tried
+#define TLI_SEARCH_RULES ((int32_t)(sizeof tli_search_rules / sizeof tli_search_rules[0]))
+#define TLI_SEARCH_STARTS 4
+#define TLI_SEARCH_GREEDY_LIMIT 10000000  // work after which no further rule is tried
 
-typedef struct tli_rs_start { tli_rs_calls calls; uint64_t cost; } tli_rs_start;
+typedef struct tli_search_start { tli_search_calls calls; uint64_t cost; } tli_search_start;
 
-static void tli_rs_free_search(tli_rs_search *r, tli_rs_start *starts) {
+static void tli_search_free_search(tli_search_state *r, tli_search_start *starts) {
     tl_env *env = r->p->env;
     int32_t i;
-    tli_rs_free_seq(&r->seq);
+    tli_search_free_seq(&r->seq);
     tli_release(env, r->best.calls);
     tli_release(env, r->closure);
     tli_release(env, r->chosen);
     tli_release(env, r->stamp);
     tli_release(env, r->ratio);
-    for (i = 0; i < TLI_RS_STARTS; i++) tli_release(env, starts[i].calls.calls);
+    for (i = 0; i < TLI_SEARCH_STARTS; i++) tli_release(env, starts[i].calls.calls);
 }
 
-static tl_result tli_rs_init_search(const tli_rs_problem *p, tli_rs_search *r) {
+static tl_result tli_search_init_search(const tli_search_problem *p, tli_search_state *r) {
     tl_result result;
     uint64_t nodes = (uint64_t)p->node_count, tensors = p->fetches ? (uint64_t)p->graph->tensor_count : 0;
     int32_t i;
@@ -14788,9 +14807,9 @@ static tl_result tli_rs_init_search(const tli_rs_problem *p, tli_rs_search *r) {
     r->chosen = (int32_t *)tli_alloc_array(p->env, nodes + tensors, sizeof *r->chosen);
     r->stamp = (uint32_t *)tli_alloc_array(p->env, nodes, sizeof *r->stamp);
     r->ratio = (int64_t *)tli_alloc_array(p->env, (uint64_t)p->item_count, sizeof *r->ratio);
-    result = tli_rs_init_seq(p, &r->seq);
+    result = tli_search_init_seq(p, &r->seq);
     if (!result && (!r->closure || !r->chosen || !r->stamp || !r->ratio)) {
-        tli_rs_free_seq(&r->seq);
+        tli_search_free_seq(&r->seq);
         result = TL_ERROR_NO_MEMORY;
     }
     if (result) {
@@ -14801,39 +14820,39 @@ static tl_result tli_rs_init_search(const tli_rs_problem *p, tli_rs_search *r) {
         return result;
     }
     for (i = 0; i < p->item_count; i++)
-        r->ratio[i] = 2 * tli_rs_log(p->graph->nodes[tli_rs_maker(p, i)].fwd_cost) -
-                      2 * tli_rs_log((uint64_t)p->item_bytes[i]);
+        r->ratio[i] = 2 * tli_search_log(p->graph->nodes[tli_search_maker(p, i)].fwd_cost) -
+                      2 * tli_search_log((uint64_t)p->item_bytes[i]);
     return TL_OK;
 }
 
 // Remember the sequence among the best few.
-static int tli_rs_keep_start(tli_rs_search *r, tli_rs_start *starts) {
-    tli_rs_seq *s = &r->seq;
+static int tli_search_keep_start(tli_search_state *r, tli_search_start *starts) {
+    tli_search_seq *s = &r->seq;
     int32_t i, worst = 0;
-    for (i = 0; i < TLI_RS_STARTS; i++) {
+    for (i = 0; i < TLI_SEARCH_STARTS; i++) {
         if (starts[i].calls.count && starts[i].cost == s->cost) return 1;
         if (!starts[worst].calls.count) continue;
         if (!starts[i].calls.count || starts[i].cost > starts[worst].cost) worst = i;
     }
     if (starts[worst].calls.count && starts[worst].cost <= s->cost) return 1;
     starts[worst].cost = s->cost;
-    return tli_rs_list_calls(s, &starts[worst].calls);
+    return tli_search_list_calls(s, &starts[worst].calls);
 }
 
 // Tidy the loaded sequence where it keeps the budget, and begin with it too. 0 = no memory.
-static int tli_rs_add_start(tli_rs_search *r, tli_rs_start *starts) {
-    tli_rs_seq *s = &r->seq;
+static int tli_search_add_start(tli_search_state *r, tli_search_start *starts) {
+    tli_search_seq *s = &r->seq;
     if (s->failed) return 0;
     if (s->over_count) return 1;
     s->change_count = 0;
     s->logs = 1;
-    tli_rs_tidy(r, 0);
-    if (s->failed || (s->cost < r->best_cost && !tli_rs_save_best(r))) return 0;
-    return tli_rs_keep_start(r, starts);
+    tli_search_tidy(r, 0);
+    if (s->failed || (s->cost < r->best_cost && !tli_search_save_best(r))) return 0;
+    return tli_search_keep_start(r, starts);
 }
 
 // Whether there is work left to do, and anything left to gain.
-static int tli_rs_goes_on(tli_rs_search *r) {
+static int tli_search_goes_on(tli_search_state *r) {
     uint64_t *known = &r->watch->now.cost, cost = r->best_cost + r->bwd_cost;
     if (r->seq.failed || r->seq.work >= r->limit || r->best_cost <= r->goal) return 0;
     if (!*known || cost < *known) *known = cost;
@@ -14842,45 +14861,45 @@ static int tli_rs_goes_on(tli_rs_search *r) {
 
 // Phases of doubling length, each cooling down from a little above nothing; the first ones begin with
 // the starts, the later ones with the best. Nothing depends on the limit but when it ends.
-static void tli_rs_improve(tli_rs_search *r, tli_rs_start *starts) {
-    tli_rs_seq *s = &r->seq;
+static void tli_search_improve(tli_search_state *r, tli_search_start *starts) {
+    tli_search_seq *s = &r->seq;
     static const uint8_t heats[] = { 16, 2, 255, 1 };  // of the mean cost of a call, in 16ths
     int32_t phase, turn;
-    for (phase = 0; tli_rs_goes_on(r); phase++) {
-        const tli_rs_calls *from = &r->best;
+    for (phase = 0; tli_search_goes_on(r); phase++) {
+        const tli_search_calls *from = &r->best;
         int32_t length = 400 << (phase < 24 ? phase / 2 : 12);
         uint64_t heat;
-        if (phase < TLI_RS_STARTS) from = &starts[phase].calls;
+        if (phase < TLI_SEARCH_STARTS) from = &starts[phase].calls;
         if (!from->count) continue;
-        if (!tli_rs_load(s, from) || s->over_count) return;
+        if (!tli_search_load(s, from) || s->over_count) return;
         heat = r->best_cost / (uint64_t)s->used / 16;
-        heat = (heat < TLI_RS_MOST_COST >> 12 ? heat : TLI_RS_MOST_COST >> 12) * heats[phase % 4];
-        for (turn = 0; turn < length && tli_rs_goes_on(r); turn++) {
-            tli_rs_try(r, heat);
+        heat = (heat < TLI_SEARCH_MOST_COST >> 12 ? heat : TLI_SEARCH_MOST_COST >> 12) * heats[phase % 4];
+        for (turn = 0; turn < length && tli_search_goes_on(r); turn++) {
+            tli_search_try(r, heat);
             if (turn % (length / 20 + 1) == length / 20) heat -= heat / 3;
         }
     }
 }
 
-static int tli_rs_load_program(tli_rs_seq *s, const tli_rs_greedy *g) {
-    tli_rs_calls bare;
+static int tli_search_load_program(tli_search_seq *s, const tli_search_greedy *g) {
+    tli_search_calls bare;
     tli_zero(&bare, sizeof bare);
     bare.calls = g->program;
     bare.count = g->program_count;
-    return tli_rs_load(s, &bare);
+    return tli_search_load(s, &bare);
 }
 
 // Equal layers: the most slots whose binomial schedule keeps the budget.
-static int tli_rs_begin_chain(tli_rs_search *r, tli_rs_start *starts) {
-    const tli_rs_problem *p = r->p;
-    tli_rs_calls calls;
+static int tli_search_begin_chain(tli_search_state *r, tli_search_start *starts) {
+    const tli_search_problem *p = r->p;
+    tli_search_calls calls;
     int32_t low = 0, high = p->node_count, *slots, i;
     int ok;
     slots = (int32_t *)tli_alloc_array(p->env, (uint64_t)p->node_count, sizeof *slots);
     tli_zero(&calls, sizeof calls);
     for (ok = slots != NULL; ok && high - low > 1;) {
         int32_t middle = low + (high - low) / 2;
-        tli_chain chain;
+        tli_unit_chain chain;
         chain.graph = p->graph;
         chain.list = tli_steps_of(p->env);
         chain.reached = 0;
@@ -14889,12 +14908,13 @@ static int tli_rs_begin_chain(tli_rs_search *r, tli_rs_start *starts) {
         for (calls.count = i = 0; i < chain.list.count && ok; i++) {
             const tl_step *step = &chain.list.steps[i];
             if (step->kind > TL_STEP_BACKWARD) continue;
-            ok = tli_rs_add_call(p->env, &calls, 2 * step->node + (step->kind == TL_STEP_BACKWARD));
+            ok = tli_search_add_call(p->env, &calls, 2 * step->node + (step->kind == TL_STEP_BACKWARD));
         }
-        ok = ok && tli_rs_add_call(p->env, &calls, tli_rs_end_call(p)) && tli_rs_load(&r->seq, &calls);
+        ok = ok && tli_search_add_call(p->env, &calls, tli_search_end_call(p)) &&
+             tli_search_load(&r->seq, &calls);
         if (ok && chain.list.count && !r->seq.over_count) {
             low = middle;
-            ok = tli_rs_add_start(r, starts);
+            ok = tli_search_add_start(r, starts);
         } else {
             high = middle;
         }
@@ -14905,7 +14925,7 @@ static int tli_rs_begin_chain(tli_rs_search *r, tli_rs_start *starts) {
     return ok;
 }
 
-static int tli_rs_is_equal_chain(const tl_graph *graph) {
+static int tli_search_is_equal_chain(const tl_graph *graph) {
     const tl_node *first = &graph->nodes[graph->node_count > 1];
     int32_t id;
     for (id = 0; id < graph->node_count; id++) {
@@ -14921,11 +14941,11 @@ static int tli_rs_is_equal_chain(const tl_graph *graph) {
 }
 
 // The largest working set of one call: no plan keeps less.
-static int64_t tli_rs_find_floor(const tli_rs_problem *p, int32_t *node) {
+static int64_t tli_search_find_floor(const tli_search_problem *p, int32_t *node) {
     int64_t most = p->input_bytes;
     int32_t call, k;
     *node = -1;
-    for (call = 0; call < tli_rs_end_call(p); call++) {
+    for (call = 0; call < tli_search_end_call(p); call++) {
         int64_t bytes = p->call_bytes[call];
         int is_inplace = call % 2 == 0 && p->graph->nodes[call / 2].inplace >= 0;
         if (call % 2 ? p->inference || !p->graph->nodes[call / 2].has_grad : !p->is_wanted[call / 2]) continue;
@@ -14940,26 +14960,26 @@ static int64_t tli_rs_find_floor(const tli_rs_problem *p, int32_t *node) {
 }
 
 // Work for one try of a budget that may be too small, so that no graph takes long to be refused.
-static uint64_t tli_rs_try_work(const tli_rs_problem *p) {
+static uint64_t tli_search_try_work(const tli_search_problem *p) {
     return UINT64_C(20000000) + 12000 * (uint64_t)p->node_count;
 }
 
 // All that there is to begin with. 0 = no memory.
-static int tli_rs_begin(tli_rs_search *r, tli_rs_greedy *g, tli_rs_start *starts) {
-    const tli_rs_problem *p = r->p;
+static int tli_search_begin(tli_search_state *r, tli_search_greedy *g, tli_search_start *starts) {
+    const tli_search_problem *p = r->p;
     int32_t i;
-    if (p->budget < tli_rs_find_floor(p, &i)) return 1;
+    if (p->budget < tli_search_find_floor(p, &i)) return 1;
     r->distance = 2;
-    r->mend_limit = r->seq.work + 4 * tli_rs_try_work(p);
-    g->most_work = g->work + 4 * tli_rs_try_work(p);
-    if (!tli_rs_load_program(&r->seq, g)) return 0;
-    if (!r->seq.over_count || tli_rs_mend(r, TLI_RS_MOST_COST, 4 * p->node_count + 64))
-        if (!tli_rs_add_start(r, starts)) return 0;
+    r->mend_limit = r->seq.work + 4 * tli_search_try_work(p);
+    g->most_work = g->work + 4 * tli_search_try_work(p);
+    if (!tli_search_load_program(&r->seq, g)) return 0;
+    if (!r->seq.over_count || tli_search_mend(r, TLI_SEARCH_MOST_COST, 4 * p->node_count + 64))
+        if (!tli_search_add_start(r, starts)) return 0;
     if (r->seq.failed) return 0;
-    if (!p->inference && tli_rs_is_equal_chain(p->graph) && !tli_rs_begin_chain(r, starts)) return 0;
-    for (i = 0; i < TLI_RS_RULES && (!r->best.count || g->work < TLI_RS_GREEDY_LIMIT); i++) {
-        if (tli_rs_run_greedy(g, &tli_rs_rules[i], p->budget)) {
-            if (!tli_rs_load(&r->seq, &g->calls) || !tli_rs_add_start(r, starts)) return 0;
+    if (!p->inference && tli_search_is_equal_chain(p->graph) && !tli_search_begin_chain(r, starts)) return 0;
+    for (i = 0; i < TLI_SEARCH_RULES && (!r->best.count || g->work < TLI_SEARCH_GREEDY_LIMIT); i++) {
+        if (tli_search_run_greedy(g, &tli_search_rules[i], p->budget)) {
+            if (!tli_search_load(&r->seq, &g->calls) || !tli_search_add_start(r, starts)) return 0;
         } else if (g->failed) {
             return 0;
         }
@@ -14967,11 +14987,11 @@ static int tli_rs_begin(tli_rs_search *r, tli_rs_greedy *g, tli_rs_start *starts
     return 1;
 }
 
-static tl_result tli_rs_finish(tli_rs_search *r, tli_steps *best, uint64_t *cost) {
-    if (!tli_rs_load(&r->seq, &r->best))
+static tl_result tli_search_finish(tli_search_state *r, tli_steps *best, uint64_t *cost) {
+    if (!tli_search_load(&r->seq, &r->best))
         return TL_ERROR_NO_MEMORY;
     *best = tli_steps_of(r->p->env);
-    tli_rs_emit(&r->seq, best);
+    tli_search_emit(&r->seq, best);
     if (best->failed) {
         tli_release(r->p->env, best->steps);
         tli_zero(best, sizeof *best);
@@ -14984,48 +15004,48 @@ static tl_result tli_rs_finish(tli_rs_search *r, tli_steps *best, uint64_t *cost
 // -- search: what is the least budget --
 
 // Load a sequence that keeps a budget; -1 = no memory, 0 = none found.
-static int tli_rs_find_any(tli_rs_search *r, tli_rs_greedy *g, int64_t budget) {
+static int tli_search_find_any(tli_search_state *r, tli_search_greedy *g, int64_t budget) {
     int32_t i;
-    g->most_work = g->work + tli_rs_try_work(r->p);
+    g->most_work = g->work + tli_search_try_work(r->p);
     r->seq.budget = budget;
     r->distance = 2;
     r->noise = 0;
-    for (i = 0; i < TLI_RS_RULES; i++) {
-        if (tli_rs_run_greedy(g, &tli_rs_rules[i], budget)) {
-            if (!tli_rs_load(&r->seq, &g->calls)) return -1;
+    for (i = 0; i < TLI_SEARCH_RULES; i++) {
+        if (tli_search_run_greedy(g, &tli_search_rules[i], budget)) {
+            if (!tli_search_load(&r->seq, &g->calls)) return -1;
             if (!r->seq.over_count) return 1;
         }
         if (g->failed) return -1;
     }
-    r->mend_limit = r->seq.work + 4 * tli_rs_try_work(r->p);
-    if (!tli_rs_load_program(&r->seq, g)) return -1;
-    if (tli_rs_mend(r, TLI_RS_MOST_COST, 4 * r->p->node_count + 64)) return 1;
+    r->mend_limit = r->seq.work + 4 * tli_search_try_work(r->p);
+    if (!tli_search_load_program(&r->seq, g)) return -1;
+    if (tli_search_mend(r, TLI_SEARCH_MOST_COST, 4 * r->p->node_count + 64)) return 1;
     return r->seq.failed ? -1 : 0;
 }
 
 // The node of a call; -1 = the end.
-static int32_t tli_rs_node_at(const tli_rs_seq *s, int32_t at) {
+static int32_t tli_search_node_at(const tli_search_seq *s, int32_t at) {
     int32_t node = s->places[at].call / 2;
     return node < s->p->node_count ? node : -1;
 }
 
 // The floor is tried, then budgets ever further above it, and what lies between is bisected until that takes
 // too long. Returns 0 where memory ran out; the sequence of the least budget is in r->best.
-static int tli_rs_find_least(tli_rs_search *r, tli_rs_greedy *g, int64_t *least, int32_t *node) {
-    tli_rs_seq *s = &r->seq;
-    int64_t floor = tli_rs_find_floor(r->p, node), low = floor, high, step = floor / 32 + 1, budget = floor;
-    uint64_t limit = s->work + g->work + 16 * tli_rs_try_work(r->p);
+static int tli_search_find_least(tli_search_state *r, tli_search_greedy *g, int64_t *least, int32_t *node) {
+    tli_search_seq *s = &r->seq;
+    int64_t floor = tli_search_find_floor(r->p, node), low = floor, high, step = floor / 32 + 1, budget = floor;
+    uint64_t limit = s->work + g->work + 16 * tli_search_try_work(r->p);
     int32_t full;
     int found, bracketed = 0;
-    if (!tli_rs_load_program(s, g)) return 0;
-    high = tli_rs_held(s, tli_rs_find_full(s));
-    if (!tli_rs_save_best(r)) return 0;
+    if (!tli_search_load_program(s, g)) return 0;
+    high = tli_search_held(s, tli_search_find_full(s));
+    if (!tli_search_save_best(r)) return 0;
     while (budget < high) {
-        found = tli_rs_find_any(r, g, budget);
+        found = tli_search_find_any(r, g, budget);
         if (found < 0) return 0;
         if (found) {
-            high = tli_rs_held(s, tli_rs_find_full(s));
-            if (!tli_rs_save_best(r)) return 0;
+            high = tli_search_held(s, tli_search_find_full(s));
+            if (!tli_search_save_best(r)) return 0;
             bracketed = 1;
         } else {
             low = budget;
@@ -15034,54 +15054,56 @@ static int tli_rs_find_least(tli_rs_search *r, tli_rs_greedy *g, int64_t *least,
         budget = bracketed ? low + (high - low) / 2 : low + step;
         step *= 2;
     }
-    if (!tli_rs_load(s, &r->best)) return 0;
-    full = tli_rs_find_full(s);
-    *least = tli_rs_held(s, full);
-    *node = tli_rs_node_at(s, full);
+    if (!tli_search_load(s, &r->best)) return 0;
+    full = tli_search_find_full(s);
+    *least = tli_search_held(s, full);
+    *node = tli_search_node_at(s, full);
     return 1;
 }
 
 // Lower the peak of the best sequence to the budget by mending it again and again; 1 = done.
-static int tli_rs_squeeze(tli_rs_search *r, tli_rs_greedy *g, tli_rs_start *starts, int64_t *least,
-                          int32_t *node) {
-    tli_rs_seq *s = &r->seq;
+static int tli_search_squeeze(tli_search_state *r, tli_search_greedy *g, tli_search_start *starts,
+                              int64_t *least, int32_t *node) {
+    tli_search_seq *s = &r->seq;
     int32_t tries, floor_node;
-    int64_t floor = tli_rs_find_floor(r->p, &floor_node);
-    if (!tli_rs_find_least(r, g, least, node)) return 0;
-    r->mend_limit = s->work + 4 * tli_rs_try_work(r->p);
+    int64_t floor = tli_search_find_floor(r->p, &floor_node);
+    if (!tli_search_find_least(r, g, least, node)) return 0;
+    r->mend_limit = s->work + 4 * tli_search_try_work(r->p);
     for (tries = 0; tries < 200 && *least > r->p->budget && r->p->budget >= floor && s->work < r->mend_limit;
          tries++) {
         int32_t full;
         int64_t peak;
         s->budget = r->p->budget;
-        if (!tli_rs_load(s, &r->best)) return 0;
+        if (!tli_search_load(s, &r->best)) return 0;
         r->noise = (int64_t)65536 * tries / 50;
         r->distance = tries % 4;
-        tli_rs_mend(r, TLI_RS_MOST_COST, 2 * r->p->node_count + 64);
+        tli_search_mend(r, TLI_SEARCH_MOST_COST, 2 * r->p->node_count + 64);
         if (s->failed) return 0;
-        full = tli_rs_find_full(s);
-        peak = tli_rs_held(s, full);
+        full = tli_search_find_full(s);
+        peak = tli_search_held(s, full);
         if (peak < *least) {
             *least = peak;
-            *node = tli_rs_node_at(s, full);
-            if (!tli_rs_save_best(r)) return 0;
+            *node = tli_search_node_at(s, full);
+            if (!tli_search_save_best(r)) return 0;
         }
     }
     r->mend_limit = UINT64_MAX;
     s->budget = r->p->budget;
     if (*least > r->p->budget) { r->best.count = 0; return 1; }
     r->best_cost = UINT64_MAX;
-    return tli_rs_load(s, &r->best) && tli_rs_add_start(r, starts);
+    return tli_search_load(s, &r->best) && tli_search_add_start(r, starts);
 }
 
-static tl_result tli_rs_run(const tli_remat_input *in, tli_rs_search *r, tli_rs_greedy *g, tli_rs_start *starts,
-                            uint64_t *work, uint64_t *least_budget, int32_t *limiting_node) {
+static tl_result tli_search_run(const tli_remat_input *in, tli_search_state *r,
+                                tli_search_greedy *g, tli_search_start *starts, uint64_t *work,
+                                uint64_t *least_budget, int32_t *limiting_node) {
     uint64_t spent;
     int64_t least = 0;
-    if (!tli_rs_begin(r, g, starts)) return TL_ERROR_NO_MEMORY;
-    if (in->start && in->start->count && (!tli_rs_load(&r->seq, in->start) || !tli_rs_add_start(r, starts)))
+    if (!tli_search_begin(r, g, starts)) return TL_ERROR_NO_MEMORY;
+    if (in->start && in->start->count &&
+        (!tli_search_load(&r->seq, in->start) || !tli_search_add_start(r, starts)))
         return TL_ERROR_NO_MEMORY;
-    if (!r->best.count && !tli_rs_squeeze(r, g, starts, &least, limiting_node))
+    if (!r->best.count && !tli_search_squeeze(r, g, starts, &least, limiting_node))
         return TL_ERROR_NO_MEMORY;
     *least_budget = (uint64_t)least;
     *work = r->seq.work + g->work;
@@ -15091,34 +15113,34 @@ static tl_result tli_rs_run(const tli_remat_input *in, tli_rs_search *r, tli_rs_
     r->goal = in->bound > r->bwd_cost ? in->bound - r->bwd_cost : 0;
     r->watch = in->watch;
     r->limit = in->work_limit > spent ? in->work_limit - spent : 0;
-    tli_rs_improve(r, starts);
+    tli_search_improve(r, starts);
     *work = r->seq.work + spent;
     return r->seq.failed ? TL_ERROR_NO_MEMORY : TL_OK;
 }
 
 static tl_result tli_remat_search(const tli_remat_input *in, tli_steps *best, uint64_t *cost, uint64_t *work,
                                   uint64_t *least_budget, int32_t *limiting_node) {
-    tli_rs_problem p;
-    tli_rs_search r;
-    tli_rs_greedy g;
-    tli_rs_start starts[TLI_RS_STARTS];
+    tli_search_problem p;
+    tli_search_state r;
+    tli_search_greedy g;
+    tli_search_start starts[TLI_SEARCH_STARTS];
     tl_result result;
     tli_zero(best, sizeof *best);
     tli_zero(starts, sizeof starts);
     *cost = *work = *least_budget = 0;
     *limiting_node = -1;
-    result = tli_rs_init_problem(in, &p);
+    result = tli_search_init_problem(in, &p);
     if (result) return result;
-    result = tli_rs_init_search(&p, &r);
-    if (result) { tli_rs_free_problem(&p); return result; }
-    result = tli_rs_init_greedy(&p, &g);
+    result = tli_search_init_search(&p, &r);
+    if (result) { tli_search_free_problem(&p); return result; }
+    result = tli_search_init_greedy(&p, &g);
     if (!result) {
-        result = tli_rs_run(in, &r, &g, starts, work, least_budget, limiting_node);
-        tli_rs_free_greedy(&g);
+        result = tli_search_run(in, &r, &g, starts, work, least_budget, limiting_node);
+        tli_search_free_greedy(&g);
     }
-    if (!result) result = tli_rs_finish(&r, best, cost);
-    tli_rs_free_search(&r, starts);
-    tli_rs_free_problem(&p);
+    if (!result) result = tli_search_finish(&r, best, cost);
+    tli_search_free_search(&r, starts);
+    tli_search_free_problem(&p);
     return result;
 }
 #endif  // TL_NO_PLANNERS
@@ -15141,15 +15163,15 @@ static tl_result tli_remat_search(const tli_remat_input *in, tli_steps *best, ui
 // This departs from the paper in that a leaf makes again only what its backwards read, and a stage's
 // outputs that its own backwards do not read go before them.
 
-#define TLI_PC_MOST_STAGES 1024     // more are joined
-#define TLI_PC_WORK UINT64_C(400000000)  // without a limit of the caller's
-#define TLI_PC_BLOCK 4096           // points of curves in one allocation
-#define TLI_PC_MOST_POINTS 8000000  // of all curves: 128 MB
-#define TLI_PC_FINAL_POINTS 240     // of a curve that ends with the last stage, where not all steps are kept
-#define TLI_PC_PASSES 3             // over the curves that end with the last stage
-#define TLI_PC_LEAST_POINTS 4       // of a curve where only the least budget is wanted
+#define TLI_CHAIN_MOST_STAGES 1024     // more are joined
+#define TLI_CHAIN_WORK UINT64_C(400000000)  // without a limit of the caller's
+#define TLI_CHAIN_BLOCK 4096           // points of curves in one allocation
+#define TLI_CHAIN_MOST_POINTS 8000000  // of all curves: 128 MB
+#define TLI_CHAIN_FINAL_POINTS 240     // of a curve that ends with the last stage, where not all steps are kept
+#define TLI_CHAIN_PASSES 3             // over the curves that end with the last stage
+#define TLI_CHAIN_LEAST_POINTS 4       // of a curve where only the least budget is wanted
 
-typedef struct tli_pc_stage {
+typedef struct tli_chain_stage {
     int32_t  first, last;           // nodes
     uint64_t in_bytes;              // of what the stages before hand over: the price of a checkpoint here
     uint64_t held_bytes;            // beside every segment that ends here: gradients, results of the last stage
@@ -15157,64 +15179,69 @@ typedef struct tli_pc_stage {
     uint64_t advance_cost, save_cost, back_cost, leaf_cost;
     uint64_t stay_bytes, go_bytes;  // most live during an advance whose input stays, or goes and counts
     uint64_t save_bytes, back_bytes, leaf_bytes;  // most live, without the input
-} tli_pc_stage;
+} tli_chain_stage;
 
-typedef struct tli_pc_point { uint64_t bytes, cost; } tli_pc_point;  // with so many bytes, so much
+typedef struct tli_chain_point { uint64_t bytes, cost; } tli_chain_point;  // with so many bytes, so much
 
 // Bytes ascend, costs descend. No points: the segment does not fit.
-typedef struct tli_pc_curve { const tli_pc_point *points; int32_t count; } tli_pc_curve;
+typedef struct tli_chain_curve { const tli_chain_point *points; int32_t count; } tli_chain_curve;
 
-typedef struct tli_pc_list { tli_pc_point *points; int32_t count, capacity; } tli_pc_list;
+typedef struct tli_chain_list { tli_chain_point *points; int32_t count, capacity; } tli_chain_list;
 
-typedef struct tli_pc_block { struct tli_pc_block *next; } tli_pc_block;
+typedef struct tli_chain_block { struct tli_chain_block *next; } tli_chain_block;
 
-typedef struct tli_pc {
+typedef struct tli_chain {
     tl_env         *env;
     const tl_graph *graph;
     uint64_t        budget, pinned_bytes;  // pinned: graph inputs
-    tli_pc_stage   *stages;  int32_t stage_count;
+    tli_chain_stage   *stages;  int32_t stage_count;
     int32_t        *stage_of;              // [node_count]
-    uint8_t        *marks;                 // [node_count] TLI_PC_ADVANCE, TLI_PC_LEAF
-    uint8_t        *kinds;                 // [tensor_count] TLI_PC_OUT and so on
+    uint8_t        *marks;                 // [node_count] TLI_CHAIN_ADVANCE, TLI_CHAIN_LEAF
+    uint8_t        *kinds;                 // [tensor_count] TLI_CHAIN_OUT and so on
     uint8_t        *here, *has_gradient;   // [tensor_count] while a part is played
     int32_t        *last_use;              // [tensor_count] the last call of the part that touches it
     int32_t        *calls;                 // [2 * node_count] of the part: 2 * node, + 1 = backward
     int32_t         call_count;
-    tli_pc_curve   *curves;                // [stage_count][stage_count] first stage, last stage
+    tli_chain_curve   *curves;                // [stage_count][stage_count] first stage, last stage
     uint64_t       *least;                 // [stage_count][stage_count] bytes below which none fits
     int32_t        *grid;                  // [stage_count] the longest segment that may end here
     int32_t        *same_from, *same_count;  // [stage_count] an earlier run of equal stages, and its length
-    tli_pc_list     best, next;            // the curve under way
-    tli_pc_block   *blocks;
-    tli_pc_point   *free_points;  int32_t free_count;
+    tli_chain_list     best, next;            // the curve under way
+    tli_chain_block   *blocks;
+    tli_chain_point   *free_points;  int32_t free_count;
     int64_t         point_count;
     int32_t         failed;                // 1 = no memory
     int32_t         most_points;           // of one curve; 0 = all: exact
     int32_t         most_final;            // of the curve of a segment that ends with the last stage
     uint64_t       *low, *high;            // [stage_count] of these curves, the bytes that are looked at
     uint64_t       *path_costs; int32_t *path;  // [stage_count] of the shortest path at a price
-    tli_pc_curve   *final;                 // [stage_count] these curves, of the best pass so far
+    tli_chain_curve   *final;                 // [stage_count] these curves, of the best pass so far
     int32_t         over;                  // 1 = work_limit was not enough, or the points
     uint64_t        work, work_limit;
-} tli_pc;
+} tli_chain;
 
-enum { TLI_PC_ADVANCE = 1, TLI_PC_LEAF = 2 };                          // node: which parts run it
-enum { TLI_PC_OUT = 1, TLI_PC_READ = 2, TLI_PC_GRAD = 4, TLI_PC_RESULT = 8, TLI_PC_WANTED = 16 };
+enum { TLI_CHAIN_ADVANCE = 1, TLI_CHAIN_LEAF = 2 };                          // node: which parts run it
+enum { TLI_CHAIN_OUT = 1, TLI_CHAIN_READ = 2, TLI_CHAIN_GRAD = 4, TLI_CHAIN_RESULT = 8, TLI_CHAIN_WANTED = 16 };
 // tensor: handed over; read by backwards of its stage; of its gradient a part comes from later stages;
 // stays to the end; scratch
 
-typedef enum tli_pc_part { TLI_PC_RUN_ADVANCE, TLI_PC_RUN_SAVE, TLI_PC_RUN_BACK, TLI_PC_RUN_LEAF } tli_pc_part;
+typedef enum tli_chain_part {
+    TLI_CHAIN_RUN_ADVANCE,
+    TLI_CHAIN_RUN_SAVE,
+    TLI_CHAIN_RUN_BACK,
+    TLI_CHAIN_RUN_LEAF
+} tli_chain_part;
 
-static void tli_pc_free_blocks(tli_pc *pc) {
+static void tli_chain_free_blocks(tli_chain *pc) {
     while (pc->blocks) {
-        tli_pc_block *next = pc->blocks->next;
+        tli_chain_block *next = pc->blocks->next;
         tli_release(pc->env, pc->blocks);
         pc->blocks = next;
     }
 }
 
-static void tli_pc_free(tli_pc *pc) {
-    tli_pc_free_blocks(pc);
+static void tli_chain_free(tli_chain *pc) {
+    tli_chain_free_blocks(pc);
     tli_release(pc->env, pc->stages);
     tli_release(pc->env, pc->stage_of);
     tli_release(pc->env, pc->marks);
@@ -15240,7 +15267,7 @@ static void tli_pc_free(tli_pc *pc) {
 // -- chain: stages --
 
 // stage_of[]: 1 = a stage ends at this node. A result stays, so all from its node on is one stage.
-static void tli_pc_find_ends(tli_pc *pc) {
+static void tli_chain_find_ends(tli_chain *pc) {
     const tl_graph *graph = pc->graph;
     int32_t id, i, farthest = -1, reach, computes = 0, *reader = pc->last_use;
     for (i = 0; i < graph->tensor_count; i++) reader[i] = -1;
@@ -15263,7 +15290,7 @@ static void tli_pc_find_ends(tli_pc *pc) {
     pc->stage_of[graph->node_count - 1] = 1;
 }
 
-static uint64_t tli_pc_out_bytes(const tl_graph *graph, int32_t id) {
+static uint64_t tli_chain_out_bytes(const tl_graph *graph, int32_t id) {
     const tl_node *node = &graph->nodes[id];
     uint64_t sum = 0;
     int32_t i;
@@ -15273,15 +15300,15 @@ static uint64_t tli_pc_out_bytes(const tl_graph *graph, int32_t id) {
 }
 
 // Join every two stages, where more bytes are handed over, until there are no more than can be planned.
-static int32_t tli_pc_join_stages(tli_pc *pc) {
+static int32_t tli_chain_join_stages(tli_chain *pc) {
     int32_t id, count, last, other;
     for (;;) {
         for (id = count = 0; id < pc->graph->node_count; id++) count += pc->stage_of[id];
-        if (count <= TLI_PC_MOST_STAGES) break;
+        if (count <= TLI_CHAIN_MOST_STAGES) break;
         for (id = 0, last = -1; id < pc->graph->node_count - 1; id++) {
             if (!pc->stage_of[id]) continue;
             if (last < 0) { last = id; continue; }
-            other = tli_pc_out_bytes(pc->graph, id) > tli_pc_out_bytes(pc->graph, last) ? id : last;
+            other = tli_chain_out_bytes(pc->graph, id) > tli_chain_out_bytes(pc->graph, last) ? id : last;
             pc->stage_of[other] = 0;
             last = -1;
         }
@@ -15294,13 +15321,13 @@ static int32_t tli_pc_join_stages(tli_pc *pc) {
     return count;
 }
 
-static void tli_pc_read_tensors(tli_pc *pc) {
+static void tli_chain_read_tensors(tli_chain *pc) {
     const tl_graph *graph = pc->graph;
     int32_t id, i;
     for (i = 0; i < graph->tensor_count; i++) {
         const tl_node *maker = &graph->nodes[graph->outputs[i].node];
-        pc->kinds[i] = (uint8_t)((maker->has_grad && graph->outputs[i].needed ? TLI_PC_READ : 0) |
-                                 (maker->keep ? TLI_PC_RESULT : 0));
+        pc->kinds[i] = (uint8_t)((maker->has_grad && graph->outputs[i].needed ? TLI_CHAIN_READ : 0) |
+                                 (maker->keep ? TLI_CHAIN_RESULT : 0));
         if (maker->is_input) pc->pinned_bytes += graph->outputs[i].bytes;
     }
     for (id = 0; id < graph->node_count; id++) {
@@ -15309,60 +15336,63 @@ static void tli_pc_read_tensors(tli_pc *pc) {
             int32_t tensor = graph->inputs[i].tensor, maker = graph->outputs[tensor].node;
             if (graph->nodes[maker].is_input) continue;
             if (pc->stage_of[maker] == pc->stage_of[id]) {
-                if (node->has_grad && graph->inputs[i].needed) pc->kinds[tensor] |= TLI_PC_READ;
+                if (node->has_grad && graph->inputs[i].needed) pc->kinds[tensor] |= TLI_CHAIN_READ;
                 continue;
             }
-            pc->kinds[tensor] |= TLI_PC_OUT;
-            if (node->has_grad && graph->nodes[maker].has_grad) pc->kinds[tensor] |= TLI_PC_GRAD;
+            pc->kinds[tensor] |= TLI_CHAIN_OUT;
+            if (node->has_grad && graph->nodes[maker].has_grad) pc->kinds[tensor] |= TLI_CHAIN_GRAD;
         }
     }
 }
 
 // Which nodes an advance runs: what makes what is handed over. Which a leaf runs: what makes what its
 // backwards read, and what no advance ran.
-static void tli_pc_mark_nodes(tli_pc *pc, int32_t mark) {
+static void tli_chain_mark_nodes(tli_chain *pc, int32_t mark) {
     const tl_graph *graph = pc->graph;
     int32_t id, i;
-    for (i = 0; i < graph->tensor_count; i++) pc->kinds[i] &= (uint8_t)~TLI_PC_WANTED;
+    for (i = 0; i < graph->tensor_count; i++) pc->kinds[i] &= (uint8_t)~TLI_CHAIN_WANTED;
     for (id = graph->node_count; id-- > 0;) {
         const tl_node *node = &graph->nodes[id];
         int runs = 0;
         for (i = node->first_output; i < node->first_output + node->output_count; i++)
-            runs |= pc->kinds[i] & (mark == TLI_PC_ADVANCE ? TLI_PC_OUT | TLI_PC_WANTED
-                                                           : TLI_PC_READ | TLI_PC_RESULT | TLI_PC_WANTED);
-        if (mark == TLI_PC_LEAF && node->has_grad)
-            runs |= node->saved_bytes || !(pc->marks[id] & TLI_PC_ADVANCE);
+            runs |= pc->kinds[i] & (mark == TLI_CHAIN_ADVANCE
+                                        ? TLI_CHAIN_OUT | TLI_CHAIN_WANTED
+                                        : TLI_CHAIN_READ | TLI_CHAIN_RESULT | TLI_CHAIN_WANTED);
+        if (mark == TLI_CHAIN_LEAF && node->has_grad)
+            runs |= node->saved_bytes || !(pc->marks[id] & TLI_CHAIN_ADVANCE);
         if (node->is_input || !runs) continue;
         pc->marks[id] |= (uint8_t)mark;
         for (i = node->first_input; i < node->first_input + node->input_count; i++)
             if (pc->stage_of[graph->outputs[graph->inputs[i].tensor].node] == pc->stage_of[id])
-                pc->kinds[graph->inputs[i].tensor] |= TLI_PC_WANTED;
+                pc->kinds[graph->inputs[i].tensor] |= TLI_CHAIN_WANTED;
     }
 }
 
 // -- chain: what a stage does, call by call --
 
-typedef struct tli_pc_play {
-    tli_pc     *pc;
-    tli_pc_part part;
+typedef struct tli_chain_play {
+    tli_chain     *pc;
+    tli_chain_part part;
     int32_t     stage, goes;        // goes: 1 = the input is dropped after its last use, and counts
     tli_steps  *steps;              // 0 = only bytes and cost are wanted
     uint64_t    live, peak, cost;
-} tli_pc_play;
+} tli_chain_play;
 
-static void tli_pc_list_calls(tli_pc *pc, int32_t stage, tli_pc_part part) {
-    const tli_pc_stage *s = &pc->stages[stage];
-    int32_t id, mark = part == TLI_PC_RUN_ADVANCE ? TLI_PC_ADVANCE : part == TLI_PC_RUN_LEAF ? TLI_PC_LEAF
-                     : part == TLI_PC_RUN_SAVE ? TLI_PC_ADVANCE | TLI_PC_LEAF : 0;
+static void tli_chain_list_calls(tli_chain *pc, int32_t stage, tli_chain_part part) {
+    const tli_chain_stage *s = &pc->stages[stage];
+    int32_t id, mark = part == TLI_CHAIN_RUN_ADVANCE ? TLI_CHAIN_ADVANCE
+                       : part == TLI_CHAIN_RUN_LEAF  ? TLI_CHAIN_LEAF
+                       : part == TLI_CHAIN_RUN_SAVE  ? TLI_CHAIN_ADVANCE | TLI_CHAIN_LEAF
+                                                     : 0;
     pc->call_count = 0;
     for (id = s->first; id <= s->last; id++)
         if (pc->marks[id] & mark) pc->calls[pc->call_count++] = 2 * id;
-    if (part != TLI_PC_RUN_BACK && part != TLI_PC_RUN_LEAF) return;
+    if (part != TLI_CHAIN_RUN_BACK && part != TLI_CHAIN_RUN_LEAF) return;
     for (id = s->last; id >= s->first; id--)
         if (pc->graph->nodes[id].has_grad) pc->calls[pc->call_count++] = 2 * id + 1;
 }
 
-static void tli_pc_find_last_uses(tli_pc *pc) {
+static void tli_chain_find_last_uses(tli_chain *pc) {
     const tl_graph *graph = pc->graph;
     int32_t at, i;
     for (at = 0; at < pc->call_count; at++) {
@@ -15376,62 +15406,62 @@ static void tli_pc_find_last_uses(tli_pc *pc) {
 }
 
 // Whether a tensor is still there when the part is over.
-static int tli_pc_stays(const tli_pc_play *play, int32_t tensor) {
-    const tli_pc *pc = play->pc;
+static int tli_chain_stays(const tli_chain_play *play, int32_t tensor) {
+    const tli_chain *pc = play->pc;
     int32_t maker = pc->graph->outputs[tensor].node, kind = pc->kinds[tensor];
-    if (pc->graph->nodes[maker].is_input || kind & TLI_PC_RESULT) return 1;
+    if (pc->graph->nodes[maker].is_input || kind & TLI_CHAIN_RESULT) return 1;
     if (pc->stage_of[maker] != play->stage) return !play->goes;
-    return (play->part == TLI_PC_RUN_ADVANCE && kind & TLI_PC_OUT) ||
-           (play->part == TLI_PC_RUN_SAVE && kind & (TLI_PC_OUT | TLI_PC_READ));
+    return (play->part == TLI_CHAIN_RUN_ADVANCE && kind & TLI_CHAIN_OUT) ||
+           (play->part == TLI_CHAIN_RUN_SAVE && kind & (TLI_CHAIN_OUT | TLI_CHAIN_READ));
 }
 
-static void tli_pc_drop(tli_pc_play *play, int32_t tensor) {
-    tli_pc *pc = play->pc;
+static void tli_chain_drop(tli_chain_play *play, int32_t tensor) {
+    tli_chain *pc = play->pc;
     pc->here[tensor] = 0;
     play->live -= pc->graph->outputs[tensor].bytes;
     if (play->steps) tli_add_tensor_step(play->steps, pc->graph, TL_STEP_DROP, tensor);
 }
 
-static void tli_pc_drop_used(tli_pc_play *play, int32_t at, int32_t tensor) {
-    if (play->pc->here[tensor] && play->pc->last_use[tensor] == at && !tli_pc_stays(play, tensor))
-        tli_pc_drop(play, tensor);
+static void tli_chain_drop_used(tli_chain_play *play, int32_t at, int32_t tensor) {
+    if (play->pc->here[tensor] && play->pc->last_use[tensor] == at && !tli_chain_stays(play, tensor))
+        tli_chain_drop(play, tensor);
 }
 
-static void tli_pc_reach(tli_pc_play *play, uint64_t bytes) {
+static void tli_chain_reach(tli_chain_play *play, uint64_t bytes) {
     if (play->live + bytes > play->peak) play->peak = play->live + bytes;
 }
 
-static void tli_pc_forward(tli_pc_play *play, int32_t id) {
-    tli_pc *pc = play->pc;
+static void tli_chain_forward(tli_chain_play *play, int32_t id) {
+    tli_chain *pc = play->pc;
     const tl_node *node = &pc->graph->nodes[id];
-    int saves = node->saved_bytes && node->has_grad && play->part != TLI_PC_RUN_ADVANCE, i;
+    int saves = node->saved_bytes && node->has_grad && play->part != TLI_CHAIN_RUN_ADVANCE, i;
     tl_step_kind kind = saves ? TL_STEP_FORWARD_SAVE : TL_STEP_FORWARD;
     for (i = node->first_output; i < node->first_output + node->output_count; i++) {
         play->live += pc->graph->outputs[i].bytes;
         pc->here[i] = 1;
     }
     if (saves) play->live += node->saved_bytes;
-    tli_pc_reach(play, node->fwork_bytes);
+    tli_chain_reach(play, node->fwork_bytes);
     play->cost += node->fwd_cost;
     if (play->steps) tli_add_step(play->steps, tli_step_of(kind, id, TL_ALL_OUTPUTS));
 }
 
-static void tli_pc_make_gradient(tli_pc_play *play, int32_t tensor) {
+static void tli_chain_make_gradient(tli_chain_play *play, int32_t tensor) {
     const tl_node_output *output = &play->pc->graph->outputs[tensor];
     if (play->pc->has_gradient[tensor] || !play->pc->graph->nodes[output->node].has_grad) return;
     play->pc->has_gradient[tensor] = 1;
     play->live += output->bytes;
 }
 
-static void tli_pc_backward(tli_pc_play *play, int32_t id) {
-    tli_pc *pc = play->pc;
+static void tli_chain_backward(tli_chain_play *play, int32_t id) {
+    tli_chain *pc = play->pc;
     const tl_node *node = &pc->graph->nodes[id];
     int32_t i;
     for (i = node->first_output; i < node->first_output + node->output_count; i++)
-        tli_pc_make_gradient(play, i);
+        tli_chain_make_gradient(play, i);
     for (i = node->first_input; i < node->first_input + node->input_count; i++)
-        tli_pc_make_gradient(play, pc->graph->inputs[i].tensor);
-    tli_pc_reach(play, node->bwork_bytes);
+        tli_chain_make_gradient(play, pc->graph->inputs[i].tensor);
+    tli_chain_reach(play, node->bwork_bytes);
     for (i = node->first_output; i < node->first_output + node->output_count; i++) {
         pc->has_gradient[i] = 0;
         play->live -= pc->graph->outputs[i].bytes;
@@ -15442,35 +15472,36 @@ static void tli_pc_backward(tli_pc_play *play, int32_t id) {
 }
 
 // What is there before the part: the input, gradients from later stages, and what save kept.
-static void tli_pc_begin(tli_pc_play *play) {
-    tli_pc *pc = play->pc;
+static void tli_chain_begin(tli_chain_play *play) {
+    tli_chain *pc = play->pc;
     const tl_graph *graph = pc->graph;
-    const tli_pc_stage *s = &pc->stages[play->stage];
-    int32_t back = play->part == TLI_PC_RUN_BACK, i;
+    const tli_chain_stage *s = &pc->stages[play->stage];
+    int32_t back = play->part == TLI_CHAIN_RUN_BACK, i;
     int32_t first = graph->nodes[s->first ? s->first - 1 : 0].first_output;
     int32_t own = graph->nodes[s->first].first_output;
     int32_t end = graph->nodes[s->last].first_output + graph->nodes[s->last].output_count;
     for (i = first; i < end; i++) {
         int32_t kind = pc->kinds[i];
         pc->last_use[i] = -1;
-        pc->has_gradient[i] = i >= own && play->part >= TLI_PC_RUN_BACK && kind & TLI_PC_GRAD ? 1 : 0;
-        pc->here[i] = (i < own ? kind & TLI_PC_OUT : back ? kind & TLI_PC_READ : 0) ? 1 : 0;
+        pc->has_gradient[i] = i >= own && play->part >= TLI_CHAIN_RUN_BACK && kind & TLI_CHAIN_GRAD ? 1 : 0;
+        pc->here[i] = (i < own ? kind & TLI_CHAIN_OUT : back ? kind & TLI_CHAIN_READ : 0) ? 1 : 0;
         if (i < own) continue;
         if (pc->here[i]) play->live += graph->outputs[i].bytes;
-        else if (back && kind & TLI_PC_OUT && play->steps)
+        else if (back && kind & TLI_CHAIN_OUT && play->steps)
             tli_add_tensor_step(play->steps, graph, TL_STEP_DROP, i);
     }
     for (i = s->first; i <= s->last && back; i++)
         if (graph->nodes[i].has_grad) play->live += graph->nodes[i].saved_bytes;
-    if (play->part >= TLI_PC_RUN_BACK) play->live += s->held_bytes;
+    if (play->part >= TLI_CHAIN_RUN_BACK) play->live += s->held_bytes;
     if (play->goes) play->live += s->in_bytes;
 }
 
 // Play a part of a stage: its bytes and its cost, and its steps where they are wanted.
-static tli_pc_play tli_pc_run(tli_pc *pc, int32_t stage, tli_pc_part part, int32_t goes, tli_steps *steps) {
+static tli_chain_play tli_chain_run(tli_chain *pc, int32_t stage, tli_chain_part part, int32_t goes,
+                                    tli_steps *steps) {
     const tl_graph *graph = pc->graph;
-    const tli_pc_stage *s = &pc->stages[stage];
-    tli_pc_play play;
+    const tli_chain_stage *s = &pc->stages[stage];
+    tli_chain_play play;
     int32_t at, i, before = graph->nodes[s->first ? s->first - 1 : 0].first_output;
     tli_zero(&play, sizeof play);
     play.pc = pc;
@@ -15478,59 +15509,59 @@ static tli_pc_play tli_pc_run(tli_pc *pc, int32_t stage, tli_pc_part part, int32
     play.stage = stage;
     play.goes = goes;
     play.steps = steps;
-    tli_pc_list_calls(pc, stage, part);
-    tli_pc_begin(&play);
-    tli_pc_find_last_uses(pc);
+    tli_chain_list_calls(pc, stage, part);
+    tli_chain_begin(&play);
+    tli_chain_find_last_uses(pc);
     for (i = before; i < graph->nodes[s->first].first_output; i++)
-        tli_pc_drop_used(&play, -1, i);
+        tli_chain_drop_used(&play, -1, i);
     for (at = 0; at < pc->call_count; at++) {
         int32_t id = pc->calls[at] / 2;
         const tl_node *node = &graph->nodes[id];
-        if (pc->calls[at] % 2) tli_pc_backward(&play, id); else tli_pc_forward(&play, id);
+        if (pc->calls[at] % 2) tli_chain_backward(&play, id); else tli_chain_forward(&play, id);
         for (i = node->first_input; i < node->first_input + node->input_count; i++)
-            tli_pc_drop_used(&play, at, graph->inputs[i].tensor);
+            tli_chain_drop_used(&play, at, graph->inputs[i].tensor);
         for (i = node->first_output; i < node->first_output + node->output_count; i++)
-            tli_pc_drop_used(&play, at, i);
+            tli_chain_drop_used(&play, at, i);
     }
     return play;
 }
 
-static void tli_pc_read_stage(tli_pc *pc, int32_t stage) {
+static void tli_chain_read_stage(tli_chain *pc, int32_t stage) {
     const tl_graph *graph = pc->graph;
-    tli_pc_stage *s = &pc->stages[stage];
-    tli_pc_play play;
+    tli_chain_stage *s = &pc->stages[stage];
+    tli_chain_play play;
     int32_t i, end = graph->nodes[s->last].first_output + graph->nodes[s->last].output_count;
     for (i = s->first; i <= s->last; i++)
         if (graph->nodes[i].has_grad) s->kept_bytes += graph->nodes[i].saved_bytes;
     for (i = graph->nodes[s->first].first_output; i < end; i++) {
         uint64_t bytes = graph->nodes[graph->outputs[i].node].is_input ? 0 : graph->outputs[i].bytes;
         int32_t kind = pc->kinds[i], at;
-        if (kind & (TLI_PC_READ | TLI_PC_OUT)) s->kept_bytes += bytes;
-        if (kind & TLI_PC_GRAD) s->held_bytes += bytes;
-        if (kind & TLI_PC_OUT) s[1].in_bytes += bytes;
-        for (at = 0; at < stage && kind & TLI_PC_RESULT; at++) pc->stages[at].held_bytes += bytes;
+        if (kind & (TLI_CHAIN_READ | TLI_CHAIN_OUT)) s->kept_bytes += bytes;
+        if (kind & TLI_CHAIN_GRAD) s->held_bytes += bytes;
+        if (kind & TLI_CHAIN_OUT) s[1].in_bytes += bytes;
+        for (at = 0; at < stage && kind & TLI_CHAIN_RESULT; at++) pc->stages[at].held_bytes += bytes;
     }
-    play = tli_pc_run(pc, stage, TLI_PC_RUN_ADVANCE, 0, NULL);
+    play = tli_chain_run(pc, stage, TLI_CHAIN_RUN_ADVANCE, 0, NULL);
     s->stay_bytes = play.peak;
     s->advance_cost = play.cost;
-    s->go_bytes = tli_pc_run(pc, stage, TLI_PC_RUN_ADVANCE, 1, NULL).peak;
-    play = tli_pc_run(pc, stage, TLI_PC_RUN_SAVE, 0, NULL);
+    s->go_bytes = tli_chain_run(pc, stage, TLI_CHAIN_RUN_ADVANCE, 1, NULL).peak;
+    play = tli_chain_run(pc, stage, TLI_CHAIN_RUN_SAVE, 0, NULL);
     s->save_bytes = play.peak;
     s->save_cost = play.cost;
 }
 
 // After all stages are read: what is held beside the backwards is known only then.
-static void tli_pc_read_backwards(tli_pc *pc, int32_t stage) {
-    tli_pc_stage *s = &pc->stages[stage];
-    tli_pc_play play = tli_pc_run(pc, stage, TLI_PC_RUN_BACK, 0, NULL);
+static void tli_chain_read_backwards(tli_chain *pc, int32_t stage) {
+    tli_chain_stage *s = &pc->stages[stage];
+    tli_chain_play play = tli_chain_run(pc, stage, TLI_CHAIN_RUN_BACK, 0, NULL);
     s->back_bytes = play.peak;
     s->back_cost = play.cost;
-    play = tli_pc_run(pc, stage, TLI_PC_RUN_LEAF, 0, NULL);
+    play = tli_chain_run(pc, stage, TLI_CHAIN_RUN_LEAF, 0, NULL);
     s->leaf_bytes = play.peak;
     s->leaf_cost = play.cost;
 }
 
-static int tli_pc_equals_stage(const tli_pc_stage *a, const tli_pc_stage *b) {
+static int tli_chain_equals_stage(const tli_chain_stage *a, const tli_chain_stage *b) {
     return a->in_bytes == b->in_bytes && a->held_bytes == b->held_bytes && a->kept_bytes == b->kept_bytes &&
            a->advance_cost == b->advance_cost && a->save_cost == b->save_cost && a->back_cost == b->back_cost &&
            a->leaf_cost == b->leaf_cost && a->stay_bytes == b->stay_bytes && a->go_bytes == b->go_bytes &&
@@ -15539,18 +15570,18 @@ static int tli_pc_equals_stage(const tli_pc_stage *a, const tli_pc_stage *b) {
 
 // For each stage, the longest run of stages from it on that equals one from an earlier stage on: repeated
 // blocks have the same curves.
-static void tli_pc_find_same(tli_pc *pc) {
+static void tli_chain_find_same(tli_chain *pc) {
     int32_t apart, i, run;
     for (apart = 1; apart < pc->stage_count; apart++)
         for (i = pc->stage_count - 1 - apart, run = 0; i >= 0; i--) {
-            run = tli_pc_equals_stage(&pc->stages[i], &pc->stages[i + apart]) ? run + 1 : 0;
+            run = tli_chain_equals_stage(&pc->stages[i], &pc->stages[i + apart]) ? run + 1 : 0;
             if (run <= pc->same_count[i + apart]) continue;
             pc->same_count[i + apart] = run;
             pc->same_from[i + apart] = i;
         }
 }
 
-static tl_result tli_pc_alloc_graph(tli_pc *pc) {
+static tl_result tli_chain_alloc_graph(tli_chain *pc) {
     uint64_t nodes = (uint64_t)pc->graph->node_count, tensors = (uint64_t)pc->graph->tensor_count;
     pc->stage_of = (int32_t *)tli_alloc_array(pc->env, nodes, sizeof *pc->stage_of);
     pc->marks = (uint8_t *)tli_alloc_array(pc->env, nodes, sizeof *pc->marks);
@@ -15563,17 +15594,17 @@ static tl_result tli_pc_alloc_graph(tli_pc *pc) {
            pc->calls ? TL_OK : TL_ERROR_NO_MEMORY;
 }
 
-static tl_result tli_pc_alloc_stages(tli_pc *pc) {
+static tl_result tli_chain_alloc_stages(tli_chain *pc) {
     uint64_t stages = (uint64_t)pc->stage_count;
-    pc->stages = (tli_pc_stage *)tli_alloc_array(pc->env, stages + 1, sizeof *pc->stages);
-    pc->curves = (tli_pc_curve *)tli_alloc_array(pc->env, stages * stages, sizeof *pc->curves);
+    pc->stages = (tli_chain_stage *)tli_alloc_array(pc->env, stages + 1, sizeof *pc->stages);
+    pc->curves = (tli_chain_curve *)tli_alloc_array(pc->env, stages * stages, sizeof *pc->curves);
     pc->least = (uint64_t *)tli_alloc_array(pc->env, stages * stages, sizeof *pc->least);
     pc->same_from = (int32_t *)tli_alloc_array(pc->env, stages, sizeof *pc->same_from);
     pc->same_count = (int32_t *)tli_alloc_array(pc->env, stages, sizeof *pc->same_count);
     pc->grid = (int32_t *)tli_alloc_array(pc->env, stages, sizeof *pc->grid);
     pc->low = (uint64_t *)tli_alloc_array(pc->env, stages, sizeof *pc->low);
     pc->high = (uint64_t *)tli_alloc_array(pc->env, stages, sizeof *pc->high);
-    pc->final = (tli_pc_curve *)tli_alloc_array(pc->env, stages, sizeof *pc->final);
+    pc->final = (tli_chain_curve *)tli_alloc_array(pc->env, stages, sizeof *pc->final);
     pc->path_costs = (uint64_t *)tli_alloc_array(pc->env, stages, sizeof *pc->path_costs);
     pc->path = (int32_t *)tli_alloc_array(pc->env, stages, sizeof *pc->path);
     return pc->stages && pc->curves && pc->least && pc->same_from && pc->same_count && pc->grid && pc->low &&
@@ -15581,62 +15612,62 @@ static tl_result tli_pc_alloc_stages(tli_pc *pc) {
 }
 
 // Costs are added without a check: those of the costliest schedule must fit.
-static int tli_pc_is_countable(const tli_pc *pc) {
+static int tli_chain_is_countable(const tli_chain *pc) {
     uint64_t sum = 0;
     int32_t i;
     for (i = 0; i < pc->stage_count; i++) {
-        const tli_pc_stage *s = &pc->stages[i];
+        const tli_chain_stage *s = &pc->stages[i];
         if (!tli_add_u64(sum, s->save_cost, &sum) || !tli_add_u64(sum, s->leaf_cost, &sum) ||
             !tli_add_u64(sum, s->back_cost, &sum)) return 0;
     }
     return sum < UINT64_MAX / 4 / (uint64_t)(pc->stage_count + 1);
 }
 
-static tl_result tli_pc_init(tl_env *env, const tl_graph *graph, tli_pc *pc) {
+static tl_result tli_chain_init(tl_env *env, const tl_graph *graph, tli_chain *pc) {
     tl_result result;
     int32_t id, i;
     tli_zero(pc, sizeof *pc);
     pc->env = env;
     pc->graph = graph;
-    result = tli_pc_alloc_graph(pc);
+    result = tli_chain_alloc_graph(pc);
     if (result) return result;
-    tli_pc_find_ends(pc);
-    pc->stage_count = tli_pc_join_stages(pc);
-    result = tli_pc_alloc_stages(pc);
+    tli_chain_find_ends(pc);
+    pc->stage_count = tli_chain_join_stages(pc);
+    result = tli_chain_alloc_stages(pc);
     if (result) return result;
     for (id = graph->node_count; id-- > 0;) pc->stages[pc->stage_of[id]].first = id;
     for (id = 0; id < graph->node_count; id++) pc->stages[pc->stage_of[id]].last = id;
-    tli_pc_read_tensors(pc);
-    tli_pc_mark_nodes(pc, TLI_PC_ADVANCE);
-    tli_pc_mark_nodes(pc, TLI_PC_LEAF);
-    for (i = 0; i < pc->stage_count; i++) tli_pc_read_stage(pc, i);
-    for (i = 0; i < pc->stage_count; i++) tli_pc_read_backwards(pc, i);
-    tli_pc_find_same(pc);
-    return tli_pc_is_countable(pc) ? TL_OK : TL_ERROR_OVERFLOW;
+    tli_chain_read_tensors(pc);
+    tli_chain_mark_nodes(pc, TLI_CHAIN_ADVANCE);
+    tli_chain_mark_nodes(pc, TLI_CHAIN_LEAF);
+    for (i = 0; i < pc->stage_count; i++) tli_chain_read_stage(pc, i);
+    for (i = 0; i < pc->stage_count; i++) tli_chain_read_backwards(pc, i);
+    tli_chain_find_same(pc);
+    return tli_chain_is_countable(pc) ? TL_OK : TL_ERROR_OVERFLOW;
 }
 
 // -- chain: curves --
 
 // One way to reverse a segment: curve a with `shift` more bytes, then curve b (0 = none).
-typedef struct tli_pc_way {
-    const tli_pc_curve *a, *b;
+typedef struct tli_chain_way {
+    const tli_chain_curve *a, *b;
     uint64_t shift, least, cost;    // least: bytes that it takes in any case
-} tli_pc_way;
+} tli_chain_way;
 
-static tli_pc_curve *tli_pc_curve_of(const tli_pc *pc, int32_t first, int32_t last) {
+static tli_chain_curve *tli_chain_curve_of(const tli_chain *pc, int32_t first, int32_t last) {
     return &pc->curves[(int64_t)first * pc->stage_count + last];
 }
 
-static uint64_t *tli_pc_least_of(const tli_pc *pc, int32_t first, int32_t last) {
+static uint64_t *tli_chain_least_of(const tli_chain *pc, int32_t first, int32_t last) {
     return &pc->least[(int64_t)first * pc->stage_count + last];
 }
 
-static int tli_pc_is_planned(const tli_pc *pc, int32_t first, int32_t last) {
+static int tli_chain_is_planned(const tli_chain *pc, int32_t first, int32_t last) {
     return last - first < pc->grid[last];
 }
 
 // The step of a curve that holds at so many bytes; -1 = none does.
-static int32_t tli_pc_find_step(const tli_pc_curve *curve, uint64_t bytes) {
+static int32_t tli_chain_find_step(const tli_chain_curve *curve, uint64_t bytes) {
     int32_t low = -1, high = curve->count;
     while (high - low > 1) {
         int32_t middle = low + (high - low) / 2;
@@ -15645,66 +15676,66 @@ static int32_t tli_pc_find_step(const tli_pc_curve *curve, uint64_t bytes) {
     return low;
 }
 
-static uint64_t tli_pc_cost_at(const tli_pc_curve *curve, uint64_t bytes) {
-    int32_t step = tli_pc_find_step(curve, bytes);
+static uint64_t tli_chain_cost_at(const tli_chain_curve *curve, uint64_t bytes) {
+    int32_t step = tli_chain_find_step(curve, bytes);
     return step < 0 ? UINT64_MAX : curve->points[step].cost;
 }
 
 // The ways of a segment: first the leaf or save, then by first stage of the later part.
-static int tli_pc_next_way(const tli_pc *pc, int32_t first, int32_t last, int32_t split, uint64_t *advanced,
-                           uint64_t *peak, tli_pc_way *way) {
-    const tli_pc_stage *s = &pc->stages[first], *t = &pc->stages[last];
+static int tli_chain_next_way(const tli_chain *pc, int32_t first, int32_t last, int32_t split,
+                              uint64_t *advanced, uint64_t *peak, tli_chain_way *way) {
+    const tli_chain_stage *s = &pc->stages[first], *t = &pc->stages[last];
     way->b = NULL;
     if (split == first) {
         uint64_t forward = s->save_bytes + t->held_bytes;
         *advanced = *peak = 0;
-        way->a = tli_pc_curve_of(pc, first + 1, last);
+        way->a = tli_chain_curve_of(pc, first + 1, last);
         way->shift = s->kept_bytes;
         way->least = forward > s->back_bytes ? forward : s->back_bytes;
         way->cost = s->save_cost + s->back_cost;
-        return tli_pc_is_planned(pc, first + 1, last);
+        return tli_chain_is_planned(pc, first + 1, last);
     }
     s = &pc->stages[split - 1];
     *advanced += s->advance_cost;
     if (split - 1 == first) *peak = s->stay_bytes;
     else if (s->go_bytes > *peak) *peak = s->go_bytes;
-    way->a = tli_pc_curve_of(pc, split, last);
-    way->b = tli_pc_curve_of(pc, first, split - 1);
+    way->a = tli_chain_curve_of(pc, split, last);
+    way->b = tli_chain_curve_of(pc, first, split - 1);
     way->shift = pc->stages[split].in_bytes;
     way->least = *peak + t->held_bytes;
     way->cost = *advanced;
-    return tli_pc_is_planned(pc, first, split - 1) && tli_pc_is_planned(pc, split, last);
+    return tli_chain_is_planned(pc, first, split - 1) && tli_chain_is_planned(pc, split, last);
 }
 
 // A walk along the sum of two curves.
-typedef struct tli_pc_walk {
-    const tli_pc_point *a, *a_end, *b, *b_end;  // the steps that hold; b 0 = none
+typedef struct tli_chain_walk {
+    const tli_chain_point *a, *a_end, *b, *b_end;  // the steps that hold; b 0 = none
     uint64_t shift, bytes, cost;
-} tli_pc_walk;
+} tli_chain_walk;
 
-static int tli_pc_begin_walk(const tli_pc_way *way, tli_pc_walk *walk) {
+static int tli_chain_begin_walk(const tli_chain_way *way, tli_chain_walk *walk) {
     if (!way->a->count || (way->b && !way->b->count)) return 0;
     walk->shift = way->shift;
     walk->bytes = way->least;
     if (way->a->points[0].bytes + way->shift > walk->bytes) walk->bytes = way->a->points[0].bytes + way->shift;
     if (way->b && way->b->points[0].bytes > walk->bytes) walk->bytes = way->b->points[0].bytes;
-    walk->a = way->a->points + tli_pc_find_step(way->a, walk->bytes - way->shift);
+    walk->a = way->a->points + tli_chain_find_step(way->a, walk->bytes - way->shift);
     walk->a_end = way->a->points + way->a->count;
     walk->b = walk->b_end = NULL;
     if (way->b) {
-        walk->b = way->b->points + tli_pc_find_step(way->b, walk->bytes);
+        walk->b = way->b->points + tli_chain_find_step(way->b, walk->bytes);
         walk->b_end = way->b->points + way->b->count;
     }
     walk->cost = way->cost;
     return 1;
 }
 
-static uint64_t tli_pc_walk_cost(const tli_pc_walk *walk) {
+static uint64_t tli_chain_walk_cost(const tli_chain_walk *walk) {
     return walk->cost + walk->a->cost + (walk->b ? walk->b->cost : 0);
 }
 
 // To the next step of either; 0 = there is none.
-static int tli_pc_walk_on(tli_pc_walk *walk) {
+static int tli_chain_walk_on(tli_chain_walk *walk) {
     uint64_t a = walk->a + 1 < walk->a_end ? walk->a[1].bytes + walk->shift : UINT64_MAX;
     uint64_t b = walk->b && walk->b + 1 < walk->b_end ? walk->b[1].bytes : UINT64_MAX;
     walk->bytes = a < b ? a : b;
@@ -15714,19 +15745,19 @@ static int tli_pc_walk_on(tli_pc_walk *walk) {
     return 1;
 }
 
-static int tli_pc_reserve(tli_pc *pc, tli_pc_list *list, int64_t count) {
+static int tli_chain_reserve(tli_chain *pc, tli_chain_list *list, int64_t count) {
     void *points = list->points;
     if (pc->failed || !tli_grow(pc->env, &points, &list->capacity, list->count, count, sizeof *list->points)) {
         pc->failed = 1;
         return 0;
     }
-    list->points = (tli_pc_point *)points;
+    list->points = (tli_chain_point *)points;
     return 1;
 }
 
-static void tli_pc_put_point(tli_pc_list *list, uint64_t bytes, uint64_t cost) {
+static void tli_chain_put_point(tli_chain_list *list, uint64_t bytes, uint64_t cost) {
     if (list->count) {
-        tli_pc_point *last = &list->points[list->count - 1];
+        tli_chain_point *last = &list->points[list->count - 1];
         if (last->cost <= cost) return;
         if (last->bytes == bytes) { last->cost = cost; return; }
     }
@@ -15735,36 +15766,38 @@ static void tli_pc_put_point(tli_pc_list *list, uint64_t bytes, uint64_t cost) {
 }
 
 // Where the way first costs less than the curve under way; 0 = nowhere.
-static int tli_pc_finds_better(tli_pc *pc, const tli_pc_way *way, uint64_t limit, tli_pc_walk *walk) {
-    const tli_pc_point *best, *end;
-    tli_pc_curve curve;
+static int tli_chain_finds_better(tli_chain *pc, const tli_chain_way *way, uint64_t limit,
+                                  tli_chain_walk *walk) {
+    const tli_chain_point *best, *end;
+    tli_chain_curve curve;
     uint64_t least;
     int32_t step;
-    if (!tli_pc_begin_walk(way, walk) || walk->bytes > limit) return 0;
+    if (!tli_chain_begin_walk(way, walk) || walk->bytes > limit) return 0;
     curve.points = pc->best.points;
     curve.count = pc->best.count;
-    step = tli_pc_find_step(&curve, walk->bytes);
+    step = tli_chain_find_step(&curve, walk->bytes);
     if (step < 0) return 1;
     end = pc->best.points + pc->best.count;
     least = walk->cost + walk->a_end[-1].cost + (walk->b ? walk->b_end[-1].cost : 0);
     if (least >= end[-1].cost && least >= pc->best.points[step].cost) return 0;
     for (best = pc->best.points + step;;) {
         pc->work++;
-        if (tli_pc_walk_cost(walk) < best->cost) return 1;
-        if (best->cost <= least || !tli_pc_walk_on(walk) || walk->bytes > limit) return 0;
+        if (tli_chain_walk_cost(walk) < best->cost) return 1;
+        if (best->cost <= least || !tli_chain_walk_on(walk) || walk->bytes > limit) return 0;
         while (best + 1 < end && best[1].bytes <= walk->bytes) best++;
     }
 }
 
 // The lower one of the curve under way and of a way.
-static void tli_pc_add_way(tli_pc *pc, const tli_pc_way *way, uint64_t limit) {
-    tli_pc_list swap;
-    tli_pc_walk walk;
+static void tli_chain_add_way(tli_chain *pc, const tli_chain_way *way, uint64_t limit) {
+    tli_chain_list swap;
+    tli_chain_walk walk;
     int32_t at;
     int more = 1;
     uint64_t cost = UINT64_MAX;
-    if (!tli_pc_finds_better(pc, way, limit, &walk)) return;
-    if (!tli_pc_reserve(pc, &pc->next, (int64_t)pc->best.count + way->a->count + (way->b ? way->b->count : 0)))
+    if (!tli_chain_finds_better(pc, way, limit, &walk)) return;
+    if (!tli_chain_reserve(pc, &pc->next,
+                           (int64_t)pc->best.count + way->a->count + (way->b ? way->b->count : 0)))
         return;
     for (at = 0; at < pc->best.count && pc->best.points[at].bytes < walk.bytes; at++)
         pc->next.points[at] = pc->best.points[at];
@@ -15773,13 +15806,13 @@ static void tli_pc_add_way(tli_pc *pc, const tli_pc_way *way, uint64_t limit) {
         uint64_t bytes = more ? walk.bytes : UINT64_MAX;
         pc->work++;
         if (at < pc->best.count && pc->best.points[at].bytes <= bytes) {
-            tli_pc_put_point(&pc->next, pc->best.points[at].bytes, pc->best.points[at].cost);
+            tli_chain_put_point(&pc->next, pc->best.points[at].bytes, pc->best.points[at].cost);
             at++;
             continue;
         }
-        cost = tli_pc_walk_cost(&walk);
-        tli_pc_put_point(&pc->next, bytes, cost);
-        more = tli_pc_walk_on(&walk) && walk.bytes <= limit;
+        cost = tli_chain_walk_cost(&walk);
+        tli_chain_put_point(&pc->next, bytes, cost);
+        more = tli_chain_walk_on(&walk) && walk.bytes <= limit;
     }
     swap = pc->best;
     pc->best = pc->next;
@@ -15787,8 +15820,8 @@ static void tli_pc_add_way(tli_pc *pc, const tli_pc_way *way, uint64_t limit) {
 }
 
 // Leave out steps that save little: the first and the last stay, so what fits and what is cheapest do.
-static void tli_pc_thin(tli_pc *pc, int32_t most) {
-    tli_pc_point *p = pc->best.points;
+static void tli_chain_thin(tli_chain *pc, int32_t most) {
+    tli_chain_point *p = pc->best.points;
     uint64_t apart;
     int32_t at, count = 1, last = pc->best.count - 1;
     if (!most || pc->best.count <= most) return;
@@ -15800,7 +15833,7 @@ static void tli_pc_thin(tli_pc *pc, int32_t most) {
 }
 
 // Leave out the steps that fewer bytes than these alone would use.
-static void tli_pc_cut_below(tli_pc_list *list, uint64_t low) {
+static void tli_chain_cut_below(tli_chain_list *list, uint64_t low) {
     int32_t at, first = 0;
     while (first + 1 < list->count && list->points[first + 1].bytes <= low) first++;
     for (at = first; at < list->count && first; at++) list->points[at - first] = list->points[at];
@@ -15808,19 +15841,19 @@ static void tli_pc_cut_below(tli_pc_list *list, uint64_t low) {
 }
 
 // Move the curve under way to where it stays.
-static void tli_pc_keep_curve(tli_pc *pc, tli_pc_curve *curve) {
+static void tli_chain_keep_curve(tli_chain *pc, tli_chain_curve *curve) {
     int32_t i, count = pc->best.count;
     curve->count = 0;
     if (!count) return;
-    if (pc->point_count > TLI_PC_MOST_POINTS - count) { pc->over = 1; return; }
+    if (pc->point_count > TLI_CHAIN_MOST_POINTS - count) { pc->over = 1; return; }
     if (pc->free_count < count) {
-        int32_t points = count > TLI_PC_BLOCK ? count : TLI_PC_BLOCK;
+        int32_t points = count > TLI_CHAIN_BLOCK ? count : TLI_CHAIN_BLOCK;
         uint64_t items = (uint64_t)points + 1;  // the first holds the list
-        tli_pc_block *block = (tli_pc_block *)tli_alloc_array(pc->env, items, sizeof(tli_pc_point));
+        tli_chain_block *block = (tli_chain_block *)tli_alloc_array(pc->env, items, sizeof(tli_chain_point));
         if (!block) { pc->failed = 1; return; }
         block->next = pc->blocks;
         pc->blocks = block;
-        pc->free_points = (tli_pc_point *)(void *)block + 1;
+        pc->free_points = (tli_chain_point *)(void *)block + 1;
         pc->free_count = points;
     }
     for (i = 0; i < count; i++) pc->free_points[i] = pc->best.points[i];
@@ -15832,88 +15865,88 @@ static void tli_pc_keep_curve(tli_pc *pc, tli_pc_curve *curve) {
 }
 
 // Where the same stages stand elsewhere in the chain, earlier: their curve; else 0.
-static int tli_pc_find_twin(const tli_pc *pc, int32_t first, int32_t last, int32_t *twin_last) {
+static int tli_chain_find_twin(const tli_chain *pc, int32_t first, int32_t last, int32_t *twin_last) {
     if (last - first >= pc->same_count[first]) return -1;
     *twin_last = pc->same_from[first] + last - first;
-    return tli_pc_is_planned(pc, pc->same_from[first], *twin_last) ? pc->same_from[first] : -1;
+    return tli_chain_is_planned(pc, pc->same_from[first], *twin_last) ? pc->same_from[first] : -1;
 }
 
-static void tli_pc_find_curve(tli_pc *pc, int32_t first, int32_t last) {
-    tli_pc_curve *curve = tli_pc_curve_of(pc, first, last);
-    const tli_pc_stage *s = &pc->stages[first];
+static void tli_chain_find_curve(tli_chain *pc, int32_t first, int32_t last) {
+    tli_chain_curve *curve = tli_chain_curve_of(pc, first, last);
+    const tli_chain_stage *s = &pc->stages[first];
     uint64_t advanced = 0, peak = 0, limit;
-    int32_t split, twin_last, twin = tli_pc_find_twin(pc, first, last, &twin_last);
+    int32_t split, twin_last, twin = tli_chain_find_twin(pc, first, last, &twin_last);
     int is_final = pc->most_points && last == pc->stage_count - 1;
-    tli_pc_way way;
-    if (twin >= 0) { *curve = *tli_pc_curve_of(pc, twin, twin_last); return; }
+    tli_chain_way way;
+    if (twin >= 0) { *curve = *tli_chain_curve_of(pc, twin, twin_last); return; }
     curve->count = pc->best.count = 0;
     if (s->in_bytes > pc->budget) return;
     limit = pc->budget - s->in_bytes;
     if (is_final && limit > pc->high[first]) limit = pc->high[first];
     if (first == last) {
-        if (s->leaf_bytes > limit || !tli_pc_reserve(pc, &pc->best, 1)) return;
-        tli_pc_put_point(&pc->best, s->leaf_bytes, s->leaf_cost);
+        if (s->leaf_bytes > limit || !tli_chain_reserve(pc, &pc->best, 1)) return;
+        tli_chain_put_point(&pc->best, s->leaf_bytes, s->leaf_cost);
     }
     for (split = first; split <= last && first < last; split++) {
-        int exists = tli_pc_next_way(pc, first, last, split, &advanced, &peak, &way);
+        int exists = tli_chain_next_way(pc, first, last, split, &advanced, &peak, &way);
         if (split > first && way.least > limit) break;
-        if (exists) tli_pc_add_way(pc, &way, limit);
+        if (exists) tli_chain_add_way(pc, &way, limit);
     }
-    if (is_final) tli_pc_cut_below(&pc->best, pc->low[first]);
-    tli_pc_thin(pc, is_final ? pc->most_final : pc->most_points);
-    tli_pc_keep_curve(pc, curve);
+    if (is_final) tli_chain_cut_below(&pc->best, pc->low[first]);
+    tli_chain_thin(pc, is_final ? pc->most_final : pc->most_points);
+    tli_chain_keep_curve(pc, curve);
 }
 
 // All curves that the grid asks for of segments that end before stage `end`, the shorter ones before those that
 // they are parts of.
-static void tli_pc_find_curves(tli_pc *pc, int32_t end) {
+static void tli_chain_find_curves(tli_chain *pc, int32_t end) {
     int32_t first, last;
     for (last = 0; last < end; last++)
-        for (first = last; first >= 0 && tli_pc_is_planned(pc, first, last); first--) {
-            tli_pc_find_curve(pc, first, last);
+        for (first = last; first >= 0 && tli_chain_is_planned(pc, first, last); first--) {
+            tli_chain_find_curve(pc, first, last);
             if (pc->work > pc->work_limit) pc->over = 1;
             if (pc->failed || pc->over) return;
         }
 }
 
 // The least bytes of every segment: the same ways, the larger part counts.
-static uint64_t tli_pc_find_least(tli_pc *pc) {
+static uint64_t tli_chain_find_least(tli_chain *pc) {
     int32_t first, last, split;
     for (last = 0; last < pc->stage_count; last++)
-        for (first = last; first >= 0 && tli_pc_is_planned(pc, first, last); first--) {
+        for (first = last; first >= 0 && tli_chain_is_planned(pc, first, last); first--) {
             uint64_t least = first == last ? pc->stages[first].leaf_bytes : UINT64_MAX, advanced = 0, peak = 0;
-            tli_pc_way way;
+            tli_chain_way way;
             for (split = first; split <= last && first < last; split++) {
                 uint64_t bytes, part;
-                if (!tli_pc_next_way(pc, first, last, split, &advanced, &peak, &way)) continue;
+                if (!tli_chain_next_way(pc, first, last, split, &advanced, &peak, &way)) continue;
                 bytes = way.least;
-                part = *tli_pc_least_of(pc, split == first ? first + 1 : split, last) + way.shift;
+                part = *tli_chain_least_of(pc, split == first ? first + 1 : split, last) + way.shift;
                 if (part > bytes) bytes = part;
-                if (way.b) part = *tli_pc_least_of(pc, first, split - 1);
+                if (way.b) part = *tli_chain_least_of(pc, first, split - 1);
                 if (part > bytes) bytes = part;
                 if (bytes < least) least = bytes;
             }
-            *tli_pc_least_of(pc, first, last) = least;
+            *tli_chain_least_of(pc, first, last) = least;
         }
-    return *tli_pc_least_of(pc, 0, pc->stage_count - 1);
+    return *tli_chain_least_of(pc, 0, pc->stage_count - 1);
 }
 
 // -- chain: steps --
 
 // last -1: run the backwards; -2: drop the input.
-typedef struct tli_pc_job { int32_t first, last; uint64_t bytes; } tli_pc_job;
+typedef struct tli_chain_job { int32_t first, last; uint64_t bytes; } tli_chain_job;
 
 // The cheapest way of a segment within so many bytes: its split; first = save; -1 = leaf.
-static int32_t tli_pc_choose(const tli_pc *pc, int32_t first, int32_t last, uint64_t bytes) {
+static int32_t tli_chain_choose(const tli_chain *pc, int32_t first, int32_t last, uint64_t bytes) {
     uint64_t advanced = 0, peak = 0, best = UINT64_MAX;
     int32_t split, chosen = -1;
-    tli_pc_way way;
+    tli_chain_way way;
     for (split = first; split <= last && first < last; split++) {
         uint64_t a, b = 0;
-        if (!tli_pc_next_way(pc, first, last, split, &advanced, &peak, &way)) continue;
+        if (!tli_chain_next_way(pc, first, last, split, &advanced, &peak, &way)) continue;
         if (way.least > bytes || way.shift > bytes) continue;
-        a = tli_pc_cost_at(way.a, bytes - way.shift);
-        if (way.b) b = tli_pc_cost_at(way.b, bytes);
+        a = tli_chain_cost_at(way.a, bytes - way.shift);
+        if (way.b) b = tli_chain_cost_at(way.b, bytes);
         if (a == UINT64_MAX || b == UINT64_MAX || way.cost + a + b >= best) continue;
         best = way.cost + a + b;
         chosen = split;
@@ -15921,42 +15954,44 @@ static int32_t tli_pc_choose(const tli_pc *pc, int32_t first, int32_t last, uint
     return chosen;
 }
 
-static void tli_pc_drop_input(const tli_pc *pc, int32_t stage, tli_steps *steps) {
+static void tli_chain_drop_input(const tli_chain *pc, int32_t stage, tli_steps *steps) {
     const tl_node *node = &pc->graph->nodes[pc->stages[stage].first - 1];
     int32_t i;
     for (i = node->first_output; i < node->first_output + node->output_count; i++)
-        if (pc->kinds[i] & TLI_PC_OUT) tli_add_tensor_step(steps, pc->graph, TL_STEP_DROP, i);
+        if (pc->kinds[i] & TLI_CHAIN_OUT) tli_add_tensor_step(steps, pc->graph, TL_STEP_DROP, i);
 }
 
-static void tli_pc_push_job(tli_pc_job *jobs, int32_t *count, int32_t first, int32_t last, uint64_t bytes) {
+static void tli_chain_push_job(tli_chain_job *jobs, int32_t *count, int32_t first, int32_t last,
+                               uint64_t bytes) {
     jobs[*count].first = first;
     jobs[*count].last = last;
     jobs[(*count)++].bytes = bytes;
 }
 
 // Reverse all stages: the segments that are left to do stand on a stack.
-static tl_result tli_pc_add_steps(tli_pc *pc, tli_steps *steps) {
+static tl_result tli_chain_add_steps(tli_chain *pc, tli_steps *steps) {
     uint64_t most = 3 * (uint64_t)pc->stage_count + 3;
-    tli_pc_job *jobs = (tli_pc_job *)tli_alloc_array(pc->env, most, sizeof *jobs);
+    tli_chain_job *jobs = (tli_chain_job *)tli_alloc_array(pc->env, most, sizeof *jobs);
     int32_t count = 0, split, i;
     if (!jobs) return TL_ERROR_NO_MEMORY;
-    tli_pc_push_job(jobs, &count, 0, pc->stage_count - 1, pc->budget);
+    tli_chain_push_job(jobs, &count, 0, pc->stage_count - 1, pc->budget);
     while (count) {
-        tli_pc_job job = jobs[--count];
-        if (job.last == -1) { tli_pc_run(pc, job.first, TLI_PC_RUN_BACK, 0, steps); continue; }
-        if (job.last == -2) { tli_pc_drop_input(pc, job.first, steps); continue; }
-        split = tli_pc_choose(pc, job.first, job.last, job.bytes);
+        tli_chain_job job = jobs[--count];
+        if (job.last == -1) { tli_chain_run(pc, job.first, TLI_CHAIN_RUN_BACK, 0, steps); continue; }
+        if (job.last == -2) { tli_chain_drop_input(pc, job.first, steps); continue; }
+        split = tli_chain_choose(pc, job.first, job.last, job.bytes);
         if (split < 0) {
-            tli_pc_run(pc, job.first, TLI_PC_RUN_LEAF, 0, steps);
+            tli_chain_run(pc, job.first, TLI_CHAIN_RUN_LEAF, 0, steps);
         } else if (split == job.first) {
-            tli_pc_run(pc, job.first, TLI_PC_RUN_SAVE, 0, steps);
-            tli_pc_push_job(jobs, &count, job.first, -1, 0);
-            tli_pc_push_job(jobs, &count, job.first + 1, job.last, job.bytes - pc->stages[split].kept_bytes);
+            tli_chain_run(pc, job.first, TLI_CHAIN_RUN_SAVE, 0, steps);
+            tli_chain_push_job(jobs, &count, job.first, -1, 0);
+            tli_chain_push_job(jobs, &count, job.first + 1, job.last, job.bytes - pc->stages[split].kept_bytes);
         } else {
-            for (i = job.first; i < split; i++) tli_pc_run(pc, i, TLI_PC_RUN_ADVANCE, i > job.first, steps);
-            tli_pc_push_job(jobs, &count, job.first, split - 1, job.bytes);
-            tli_pc_push_job(jobs, &count, split, -2, 0);
-            tli_pc_push_job(jobs, &count, split, job.last, job.bytes - pc->stages[split].in_bytes);
+            for (i = job.first; i < split; i++)
+                tli_chain_run(pc, i, TLI_CHAIN_RUN_ADVANCE, i > job.first, steps);
+            tli_chain_push_job(jobs, &count, job.first, split - 1, job.bytes);
+            tli_chain_push_job(jobs, &count, split, -2, 0);
+            tli_chain_push_job(jobs, &count, split, job.last, job.bytes - pc->stages[split].in_bytes);
         }
     }
     tli_release(pc->env, jobs);
@@ -15965,8 +16000,8 @@ static tl_result tli_pc_add_steps(tli_pc *pc, tli_steps *steps) {
 
 // -- chain: from graph to plan --
 
-static void tli_pc_forget_curves(tli_pc *pc) {
-    tli_pc_free_blocks(pc);
+static void tli_chain_forget_curves(tli_chain *pc) {
+    tli_chain_free_blocks(pc);
     tli_zero(pc->curves, (size_t)pc->stage_count * (size_t)pc->stage_count * sizeof *pc->curves);
     pc->point_count = 0;
     pc->free_count = pc->over = 0;
@@ -15974,7 +16009,7 @@ static void tli_pc_forget_curves(tli_pc *pc) {
 
 // Which segments are planned. width 0: all. Else segments of up to `width` stages may end anywhere, of up to
 // twice as many at every second stage, and so on: of two neighbours the one that hands over less.
-static void tli_pc_set_grid(tli_pc *pc, int32_t width) {
+static void tli_chain_set_grid(tli_chain *pc, int32_t width) {
     int32_t i, last, other, length = width ? width : pc->stage_count, most;
     for (i = 0; i < pc->stage_count; i++) pc->grid[i] = length;
     for (; length < pc->stage_count; length = most) {
@@ -15991,7 +16026,7 @@ static void tli_pc_set_grid(tli_pc *pc, int32_t width) {
 }
 
 // Whether all segments may be planned within the work: a way takes some 250 steps where sizes are random.
-static int tli_pc_may_be_exact(const tli_pc *pc, uint64_t work_limit) {
+static int tli_chain_may_be_exact(const tli_chain *pc, uint64_t work_limit) {
     uint64_t ways = 0, length;
     int32_t i;
     for (i = 0; i < pc->stage_count; i++) {
@@ -16009,54 +16044,54 @@ static int tli_pc_may_be_exact(const tli_pc *pc, uint64_t work_limit) {
 // is the shortest path from stage to stage at a price per byte that makes it fit.
 
 // The bytes that a schedule leaves at stages first..next-1: on the line from what it leaves at both ends.
-static void tli_pc_set_room(tli_pc *pc, int32_t first, int32_t next, uint64_t bytes, uint64_t rest) {
+static void tli_chain_set_room(tli_chain *pc, int32_t first, int32_t next, uint64_t bytes, uint64_t rest) {
     uint64_t step = (bytes - rest) / (uint64_t)(next - first);
     int32_t i;
     for (i = first; i < next; i++) pc->low[i] = pc->high[i] = bytes - (uint64_t)(i - first) * step;
 }
 
-static uint64_t tli_pc_price_of(const tli_pc *pc, int32_t split, int32_t first) {
+static uint64_t tli_chain_price_of(const tli_chain *pc, int32_t split, int32_t first) {
     return split == first ? pc->stages[first].kept_bytes : pc->stages[split].in_bytes;
 }
 
-static void tli_pc_follow_best(tli_pc *pc) {
+static void tli_chain_follow_best(tli_chain *pc) {
     int32_t first = 0, next, n = pc->stage_count;
     uint64_t bytes = pc->budget, rest;
     for (; first < n; first = next, bytes = rest) {
-        int32_t split = tli_pc_choose(pc, first, n - 1, bytes);
+        int32_t split = tli_chain_choose(pc, first, n - 1, bytes);
         next = split < 0 ? n : split == first ? first + 1 : split;
-        rest = split < 0 ? bytes : bytes - tli_pc_price_of(pc, split, first);
-        tli_pc_set_room(pc, first, next, bytes, rest);
+        rest = split < 0 ? bytes : bytes - tli_chain_price_of(pc, split, first);
+        tli_chain_set_room(pc, first, next, bytes, rest);
     }
 }
 
 // Scaled so that bytes take 20 bits and costs 40.
-typedef struct tli_pc_price { uint64_t per_byte; int32_t byte_shift, cost_shift; } tli_pc_price;
+typedef struct tli_chain_price { uint64_t per_byte; int32_t byte_shift, cost_shift; } tli_chain_price;
 
-static uint64_t tli_pc_pay(const tli_pc_price *price, uint64_t bytes) {
+static uint64_t tli_chain_pay(const tli_chain_price *price, uint64_t bytes) {
     return (bytes >> price->byte_shift) * price->per_byte >> 16 << price->cost_shift;
 }
 
 // The shortest path at a price, where each stage leaves what pc->low says: the split of each stage, else n.
 // Returns the bytes that the path holds in the end; UINT64_MAX = there is none.
-static uint64_t tli_pc_find_path(tli_pc *pc, const tli_pc_price *price) {
+static uint64_t tli_chain_find_path(tli_chain *pc, const tli_chain_price *price) {
     int32_t first, split, n = pc->stage_count;
     uint64_t held = 0;
     pc->path_costs[n - 1] = pc->stages[n - 1].leaf_cost;
     pc->path[n - 1] = n;
     for (first = n - 1; first-- > 0;) {
         uint64_t advanced = 0, peak = 0, left = pc->low[first];
-        tli_pc_way way;
+        tli_chain_way way;
         pc->path_costs[first] = UINT64_MAX;
         for (split = first; split < n; split++) {
             uint64_t sum, before = 0, after = pc->path_costs[split == first ? first + 1 : split];
-            int exists = tli_pc_next_way(pc, first, n - 1, split, &advanced, &peak, &way);
+            int exists = tli_chain_next_way(pc, first, n - 1, split, &advanced, &peak, &way);
             if (way.least > left && split > first) break;
             if (!exists || way.least > left || after == UINT64_MAX) continue;
             pc->work += 4;
-            if (way.b) before = tli_pc_cost_at(way.b, left);
+            if (way.b) before = tli_chain_cost_at(way.b, left);
             if (before == UINT64_MAX) continue;
-            sum = way.cost + before + after + tli_pc_pay(price, tli_pc_price_of(pc, split, first));
+            sum = way.cost + before + after + tli_chain_pay(price, tli_chain_price_of(pc, split, first));
             if (sum >= pc->path_costs[first]) continue;
             pc->path_costs[first] = sum;
             pc->path[first] = split;
@@ -16065,29 +16100,29 @@ static uint64_t tli_pc_find_path(tli_pc *pc, const tli_pc_price *price) {
     if (pc->path_costs[0] == UINT64_MAX) return UINT64_MAX;
     for (first = 0; first < n - 1; first = split == first ? first + 1 : split) {
         split = pc->path[first];
-        held += tli_pc_price_of(pc, split, first);
+        held += tli_chain_price_of(pc, split, first);
     }
     return held;
 }
 
 // What the path leaves at each stage, into pc->low and pc->high.
-static void tli_pc_follow_path(tli_pc *pc) {
+static void tli_chain_follow_path(tli_chain *pc) {
     int32_t first, next, n = pc->stage_count;
     uint64_t bytes = pc->budget, price;
     for (first = 0; first < n; first = next) {
         int32_t split = pc->path[first];
         next = split == first ? first + 1 : split;
-        price = first == n - 1 ? 0 : tli_pc_price_of(pc, split, first);
+        price = first == n - 1 ? 0 : tli_chain_price_of(pc, split, first);
         if (price > bytes) price = bytes;
-        tli_pc_set_room(pc, first, next, bytes, bytes - price);
+        tli_chain_set_room(pc, first, next, bytes, bytes - price);
         bytes -= price;
     }
 }
 
 // The dearest path that holds no more than there is beside a reserve for the last stages, by bisection of
 // the price; a few times, because what segments cost depends on what the path leaves. 0 = none.
-static int tli_pc_price_path(tli_pc *pc, uint64_t reserve) {
-    tli_pc_price price;
+static int tli_chain_price_path(tli_chain *pc, uint64_t reserve) {
+    tli_chain_price price;
     uint64_t most = pc->budget, low, high, total = 0;
     int32_t i, round, n = pc->stage_count;
     price.byte_shift = price.cost_shift = 0;
@@ -16102,37 +16137,37 @@ static int tli_pc_price_path(tli_pc *pc, uint64_t reserve) {
             price.per_byte = low + (high - low) / 2;
             if (low && high / low > 4) price.per_byte = low * 2;
             if (!low && high > 4096) price.per_byte = high >> 6;
-            if (tli_pc_find_path(pc, &price) <= most) high = price.per_byte; else low = price.per_byte;
+            if (tli_chain_find_path(pc, &price) <= most) high = price.per_byte; else low = price.per_byte;
         }
         price.per_byte = high;
-        if (tli_pc_find_path(pc, &price) > most) return 0;
-        tli_pc_follow_path(pc);
+        if (tli_chain_find_path(pc, &price) > most) return 0;
+        tli_chain_follow_path(pc);
     }
     return 1;
 }
 
 // Passes over the curves that end with the last stage, around what pc->low says, with less and less room.
-static void tli_pc_refine(tli_pc *pc, uint64_t room, uint64_t *cost) {
+static void tli_chain_refine(tli_chain *pc, uint64_t room, uint64_t *cost) {
     int32_t pass, i, n = pc->stage_count;
-    const tli_pc_curve *root = tli_pc_curve_of(pc, 0, n - 1);
-    for (pass = 0; pass < TLI_PC_PASSES && !pc->failed; pass++, room = room / 4 + 1) {
+    const tli_chain_curve *root = tli_chain_curve_of(pc, 0, n - 1);
+    for (pass = 0; pass < TLI_CHAIN_PASSES && !pc->failed; pass++, room = room / 4 + 1) {
         for (i = 0; i < n; i++) {
             pc->low[i] = pc->low[i] > room ? pc->low[i] - room : 0;
             pc->high[i] = pc->high[i] < UINT64_MAX - room ? pc->high[i] + room : UINT64_MAX;
         }
-        for (i = n - 1; i >= 0 && !pc->failed; i--) tli_pc_find_curve(pc, i, n - 1);
+        for (i = n - 1; i >= 0 && !pc->failed; i--) tli_chain_find_curve(pc, i, n - 1);
         if (!root->count) break;
         if (root->points[root->count - 1].cost < *cost) {
             *cost = root->points[root->count - 1].cost;
-            for (i = 0; i < n; i++) pc->final[i] = *tli_pc_curve_of(pc, i, n - 1);
+            for (i = 0; i < n; i++) pc->final[i] = *tli_chain_curve_of(pc, i, n - 1);
         }
-        tli_pc_follow_best(pc);
+        tli_chain_follow_best(pc);
     }
 }
 
 // First along paths, which leave more and more for the last stages until they can be followed. Where there is
 // little room prices say little: then in all the room as well.
-static void tli_pc_search_final(tli_pc *pc) {
+static void tli_chain_search_final(tli_chain *pc) {
     uint64_t cost = UINT64_MAX, reserve = pc->stages[pc->stage_count - 1].leaf_bytes, more = reserve / 2 + 1;
     int32_t i, tries, n = pc->stage_count;
     for (i = 0; i < n; i++) {
@@ -16140,35 +16175,35 @@ static void tli_pc_search_final(tli_pc *pc) {
         if (pc->stages[i].go_bytes > more) more = pc->stages[i].go_bytes;
     }
     for (tries = 0; tries < 5 && cost == UINT64_MAX; tries++, reserve += more)
-        if (tli_pc_price_path(pc, reserve)) tli_pc_refine(pc, pc->budget / 32, &cost);
+        if (tli_chain_price_path(pc, reserve)) tli_chain_refine(pc, pc->budget / 32, &cost);
     if (tries > 1 && !pc->failed) {
         for (i = 0; i < n; i++) { pc->low[i] = 0; pc->high[i] = UINT64_MAX; }
-        tli_pc_refine(pc, pc->budget / 4, &cost);
+        tli_chain_refine(pc, pc->budget / 4, &cost);
     }
-    for (i = 0; i < n; i++) *tli_pc_curve_of(pc, i, n - 1) = pc->final[i];
+    for (i = 0; i < n; i++) *tli_chain_curve_of(pc, i, n - 1) = pc->final[i];
 }
 
 // The curves: all where the work allows, else of fewer segments with fewer steps. 1 = all.
-static int tli_pc_solve(tli_pc *pc, uint64_t work_limit) {
+static int tli_chain_solve(tli_chain *pc, uint64_t work_limit) {
     static const int32_t widths[] = { 10, 6, 4, 2 }, points[] = { 12, 12, 8, 8 };
     int32_t i;
     pc->work_limit = work_limit / 2;
     pc->most_points = 0;
-    tli_pc_set_grid(pc, 0);
-    if (tli_pc_may_be_exact(pc, work_limit)) {
-        tli_pc_find_curves(pc, pc->stage_count);
+    tli_chain_set_grid(pc, 0);
+    if (tli_chain_may_be_exact(pc, work_limit)) {
+        tli_chain_find_curves(pc, pc->stage_count);
         if (!pc->over) return 1;
     }
     for (i = 0; i < 4 && !pc->failed; i++) {
-        tli_pc_forget_curves(pc);
-        tli_pc_set_grid(pc, widths[i]);
+        tli_chain_forget_curves(pc);
+        tli_chain_set_grid(pc, widths[i]);
         pc->most_points = points[i];
-        pc->most_final = TLI_PC_FINAL_POINTS;
+        pc->most_final = TLI_CHAIN_FINAL_POINTS;
         pc->work_limit = i < 3 ? pc->work + work_limit / 2 : UINT64_MAX;
-        tli_pc_find_curves(pc, pc->stage_count - 1);
+        tli_chain_find_curves(pc, pc->stage_count - 1);
         if (!pc->over) break;
     }
-    if (!pc->failed) tli_pc_search_final(pc);
+    if (!pc->failed) tli_chain_search_final(pc);
     return 0;
 }
 
@@ -16211,7 +16246,7 @@ static uint64_t tli_find_slots(const tl_graph *graph, uint64_t budget, uint64_t 
 // The binomial schedule of so many slots.
 static tl_result tli_revolve(tl_env *env, const tl_graph *graph, uint64_t slot_count, tli_steps *steps) {
     int32_t most = slot_count < (uint64_t)graph->node_count ? (int32_t)slot_count : graph->node_count;
-    tli_chain chain;
+    tli_unit_chain chain;
     int32_t *slots = (int32_t *)tli_alloc_array(env, (uint64_t)most, sizeof *slots);
     chain.graph = graph;
     chain.list = tli_steps_of(env);
@@ -16224,37 +16259,37 @@ static tl_result tli_revolve(tl_env *env, const tl_graph *graph, uint64_t slot_c
 }
 
 // What planning stages found out, bytes without base.
-typedef struct tli_pc_result {
+typedef struct tli_chain_result {
     uint64_t cost, least, work;     // least: bytes, where nothing fits
     int32_t  exact;                 // 1 = no persistent schedule costs less, or fits in less than the least
-} tli_pc_result;
+} tli_chain_result;
 
 // The steps of the curves, or where nothing fits those of the least budget.
-static tl_result tli_pc_finish(tli_pc *pc, int feasible, tli_steps *steps, tli_pc_result *found) {
-    const tli_pc_curve *curve = tli_pc_curve_of(pc, 0, pc->stage_count - 1);
+static tl_result tli_chain_finish(tli_chain *pc, int feasible, tli_steps *steps, tli_chain_result *found) {
+    const tli_chain_curve *curve = tli_chain_curve_of(pc, 0, pc->stage_count - 1);
     tl_result result;
     int32_t i;
     feasible = feasible && curve->count;
     if (!feasible && !pc->failed) {
-        pc->budget = tli_pc_find_least(pc);
+        pc->budget = tli_chain_find_least(pc);
         found->least = pc->budget + pc->pinned_bytes;
-        pc->most_points = pc->most_final = TLI_PC_LEAST_POINTS;
-        tli_pc_forget_curves(pc);
+        pc->most_points = pc->most_final = TLI_CHAIN_LEAST_POINTS;
+        tli_chain_forget_curves(pc);
         pc->work_limit = UINT64_MAX;
         for (i = 0; i < pc->stage_count; i++) { pc->low[i] = 0; pc->high[i] = UINT64_MAX; }
-        tli_pc_find_curves(pc, pc->stage_count);
+        tli_chain_find_curves(pc, pc->stage_count);
     }
     if (pc->failed) return TL_ERROR_NO_MEMORY;
     found->cost = curve->points[curve->count - 1].cost;
-    result = tli_pc_add_steps(pc, steps);
+    result = tli_chain_add_steps(pc, steps);
     return !result && !feasible ? TL_ERROR_INFEASIBLE : result;
 }
 
 // The cheapest persistent schedule within the budget. TL_ERROR_INFEASIBLE, without a sentence: none was
 // found; steps are then those of the least budget, or none where the last node takes it.
 static tl_result tli_remat_chain(tl_env *env, const tl_graph *graph, uint64_t budget, uint64_t work_limit,
-                                 tli_steps *steps, tli_pc_result *found) {
-    tli_pc pc;
+                                 tli_steps *steps, tli_chain_result *found) {
+    tli_chain pc;
     tl_result result;
     tli_zero(found, sizeof *found);
     *steps = tli_steps_of(env);
@@ -16263,15 +16298,15 @@ static tl_result tli_remat_chain(tl_env *env, const tl_graph *graph, uint64_t bu
         found->exact = 1;
         return slots ? tli_revolve(env, graph, slots, steps) : TL_ERROR_INFEASIBLE;
     }
-    result = tli_pc_init(env, graph, &pc);
+    result = tli_chain_init(env, graph, &pc);
     if (!result) {
         int feasible = budget >= pc.pinned_bytes;
         pc.budget = feasible ? budget - pc.pinned_bytes : 0;
-        found->exact = tli_pc_solve(&pc, work_limit);
-        result = tli_pc_finish(&pc, feasible, steps, found);
+        found->exact = tli_chain_solve(&pc, work_limit);
+        result = tli_chain_finish(&pc, feasible, steps, found);
         found->work = pc.work;
     }
-    tli_pc_free(&pc);
+    tli_chain_free(&pc);
     return result;
 }
 #endif  // TL_NO_PLANNERS
@@ -16300,7 +16335,7 @@ static tl_result tli_remat_chain(tl_env *env, const tl_graph *graph, uint64_t bu
 typedef struct tli_offload {
     tl_env         *env;
     const tl_graph *graph;
-    tli_rs_seq     *seq;
+    tli_search_seq     *seq;
     uint64_t        rate, latency, host_budget;
     uint64_t       *copy_ns;      // [tensors]
     uint64_t       *ready;        // [tensors] when the last copy ends; UINT64_MAX = not issued
@@ -16321,7 +16356,7 @@ typedef struct tli_offload {
     int             failed;       // 1 = a spill had no room on the host
 } tli_offload;
 
-static void tli_ro_free(tli_offload *o) {
+static void tli_offload_free(tli_offload *o) {
     tli_release(o->env, o->copy_ns);
     tli_release(o->env, o->ready);
     tli_release(o->env, o->left);
@@ -16332,7 +16367,8 @@ static void tli_ro_free(tli_offload *o) {
 }
 
 // The time of each copy as the simulator takes it. 0 = no memory, or times that do not fit.
-static int tli_ro_init(tli_offload *o, tli_rs_seq *seq, const tl_device *device, uint64_t host_budget) {
+static int tli_offload_init(tli_offload *o, tli_search_seq *seq, const tl_device *device,
+                            uint64_t host_budget) {
     uint64_t tensors = (uint64_t)seq->p->graph->tensor_count;
     int32_t i;
     tli_zero(o, sizeof *o);
@@ -16352,12 +16388,13 @@ static int tli_ro_init(tli_offload *o, tli_rs_seq *seq, const tl_device *device,
     o->coming = o->leaving + tensors;
     for (i = 0; i < o->graph->tensor_count && o->rate; i++)
         if (!tli_find_time(o->graph->outputs[i].bytes, o->rate, &o->copy_ns[i]) ||
-            !tli_add_u64(o->copy_ns[i], o->latency, &o->copy_ns[i]) || o->copy_ns[i] > TLI_RS_MOST_COST >> 10)
-            o->copy_ns[i] = TLI_RS_MOST_COST >> 10;  // never of use: the simulator has the last word
+            !tli_add_u64(o->copy_ns[i], o->latency, &o->copy_ns[i]) ||
+            o->copy_ns[i] > TLI_SEARCH_MOST_COST >> 10)
+            o->copy_ns[i] = TLI_SEARCH_MOST_COST >> 10;  // never of use: the simulator has the last word
     return 1;
 }
 
-static int tli_ro_reserve(tli_offload *o) {
+static int tli_offload_reserve(tli_offload *o) {
     int32_t most = o->seq->place_count;
     if (most <= o->capacity) return 1;
     tli_release(o->env, o->place);
@@ -16375,19 +16412,19 @@ static int tli_ro_reserve(tli_offload *o) {
     return 1;
 }
 
-static uint64_t tli_ro_call_cost(const tli_offload *o, int32_t call) {
-    if (call >= tli_rs_end_call(o->seq->p)) return 0;
+static uint64_t tli_offload_call_cost(const tli_offload *o, int32_t call) {
+    if (call >= tli_search_end_call(o->seq->p)) return 0;
     return call % 2 ? o->graph->nodes[call / 2].bwd_cost : o->graph->nodes[call / 2].fwd_cost;
 }
 
 // The event of a fetch.
-static const tli_rs_event *tli_ro_event(const tli_offload *o, int32_t i) {
+static const tli_search_event *tli_offload_event(const tli_offload *o, int32_t i) {
     return &o->seq->events[o->seq->places[o->place[i]].first_event];
 }
 
 // Places in time, what each leaves free, when each would begin. 0 = a fetch is of no use.
-static int tli_ro_read(tli_offload *o) {
-    tli_rs_seq *s = o->seq;
+static int tli_offload_read(tli_offload *o) {
+    tli_search_seq *s = o->seq;
     uint64_t clock = 0;
     int32_t at, n = 0;
     tli_zero(o->left, (size_t)o->graph->tensor_count * sizeof *o->left);
@@ -16396,27 +16433,27 @@ static int tli_ro_read(tli_offload *o) {
         o->place[n] = at;
         o->index[at] = n;
         o->first[n] = -1;
-        o->room[n] = s->budget - tli_rs_held(s, at);
+        o->room[n] = s->budget - tli_search_held(s, at);
         o->clock[n] = clock;
-        clock += tli_ro_call_cost(o, s->places[at].call);
-        if (!tli_rs_is_fetch(s, at)) continue;
-        if (!tli_rs_is_use(s, tli_ro_event(o, n)->behind)) return 0;
-        o->left[tli_ro_event(o, n)->item]++;
+        clock += tli_offload_call_cost(o, s->places[at].call);
+        if (!tli_search_is_fetch(s, at)) continue;
+        if (!tli_search_is_use(s, tli_offload_event(o, n)->behind)) return 0;
+        o->left[tli_offload_event(o, n)->item]++;
     }
     o->count = n;
     return 1;
 }
 
 // Choose before which call each fetch is issued.
-static void tli_ro_hoist(tli_offload *o) {
-    tli_rs_seq *s = o->seq;
+static void tli_offload_hoist(tli_offload *o) {
+    tli_search_seq *s = o->seq;
     uint64_t latest = UINT64_MAX;
     int32_t i;
     for (i = o->count; i-- > 0;) {
         uint64_t ns, use;
-        if (!tli_rs_is_fetch(s, o->place[i])) continue;
-        ns = o->copy_ns[tli_ro_event(o, i)->item];
-        use = o->clock[o->index[s->events[tli_ro_event(o, i)->behind].call]];
+        if (!tli_search_is_fetch(s, o->place[i])) continue;
+        ns = o->copy_ns[tli_offload_event(o, i)->item];
+        use = o->clock[o->index[s->events[tli_offload_event(o, i)->behind].call]];
         if (use < latest) latest = use;
         latest = latest > ns ? latest - ns : 0;
         o->start[i] = latest;
@@ -16424,255 +16461,258 @@ static void tli_ro_hoist(tli_offload *o) {
     for (i = 0; i < o->count; i++) {
         int32_t q = i, low;
         int64_t bytes;
-        if (!tli_rs_is_fetch(s, o->place[i])) continue;
-        low = o->index[s->events[tli_ro_event(o, i)->before].call] + 1;
-        bytes = s->p->item_bytes[tli_ro_event(o, i)->item];
+        if (!tli_search_is_fetch(s, o->place[i])) continue;
+        low = o->index[s->events[tli_offload_event(o, i)->before].call] + 1;
+        bytes = s->p->item_bytes[tli_offload_event(o, i)->item];
         for (; q > low && o->clock[q] > o->start[i] && o->room[q - 1] >= bytes; s->work++)
             o->room[--q] -= bytes;
         o->issue[i] = q;
     }
     for (i = o->count; i-- > 0;) {
-        if (!tli_rs_is_fetch(s, o->place[i])) continue;
+        if (!tli_search_is_fetch(s, o->place[i])) continue;
         o->next[i] = o->first[o->issue[i]];
         o->first[o->issue[i]] = i;
     }
 }
 
-static void tli_ro_add_step(tli_offload *o, tl_step_kind kind, int32_t tensor) {
+static void tli_offload_add_step(tli_offload *o, tl_step_kind kind, int32_t tensor) {
     if (o->list) tli_add_tensor_step(o->list, o->graph, kind, tensor);
 }
 
-static void tli_ro_copy(tli_offload *o, int32_t tensor) {
+static void tli_offload_copy(tli_offload *o, int32_t tensor) {
     uint64_t start = o->link_free > o->now ? o->link_free : o->now;
     o->link_free = start + o->copy_ns[tensor];
     o->ready[tensor] = o->link_free;
 }
 
-static void tli_ro_wait(tli_offload *o, int32_t tensor) {
-    tli_ro_add_step(o, TL_STEP_WAIT, tensor);
+static void tli_offload_wait(tli_offload *o, int32_t tensor) {
+    tli_offload_add_step(o, TL_STEP_WAIT, tensor);
     if (o->ready[tensor] > o->now) o->now = o->ready[tensor];
 }
 
 // Start a spill where the host has room; 0 = not yet.
-static int tli_ro_spill(tli_offload *o, int32_t tensor) {
+static int tli_offload_spill(tli_offload *o, int32_t tensor) {
     uint64_t bytes = o->graph->outputs[tensor].bytes;
     if (bytes > o->host_budget - o->host_bytes) return 0;
     o->host_bytes += bytes;
     o->on_host[tensor] = o->leaving[tensor] = 1;
-    tli_ro_add_step(o, TL_STEP_SPILL, tensor);
-    tli_ro_copy(o, tensor);
+    tli_offload_add_step(o, TL_STEP_SPILL, tensor);
+    tli_offload_copy(o, tensor);
     return 1;
 }
 
 // Wait for a pending spill, by its place in the list; its bytes are free.
-static void tli_ro_settle(tli_offload *o, int32_t i) {
+static void tli_offload_settle(tli_offload *o, int32_t i) {
     int32_t tensor = o->pending[i];
     if (o->ready[tensor] == UINT64_MAX) { o->failed = 1; return; }
-    tli_ro_wait(o, tensor);
+    tli_offload_wait(o, tensor);
     o->leaving[tensor] = 0;
     o->pending_bytes -= (int64_t)o->graph->outputs[tensor].bytes;
     for (o->pending_count--; i < o->pending_count; i++) o->pending[i] = o->pending[i + 1];
 }
 
 // A tensor that is used no more before it is fetched.
-static void tli_ro_add_pending(tli_offload *o, int32_t tensor) {
+static void tli_offload_add_pending(tli_offload *o, int32_t tensor) {
     int32_t i = o->pending_count++;
-    if (!o->on_host[tensor] && !tli_ro_spill(o, tensor)) o->ready[tensor] = UINT64_MAX;
+    if (!o->on_host[tensor] && !tli_offload_spill(o, tensor)) o->ready[tensor] = UINT64_MAX;
     for (; i > 0 && o->ready[o->pending[i - 1]] > o->ready[tensor]; i--) o->pending[i] = o->pending[i - 1];
     o->pending[i] = tensor;
     o->pending_bytes += (int64_t)o->graph->outputs[tensor].bytes;
 }
 
 // The host has more room: spills that waited for it start.
-static void tli_ro_drop_host(tli_offload *o, int32_t tensor) {
+static void tli_offload_drop_host(tli_offload *o, int32_t tensor) {
     int32_t i;
-    tli_ro_add_step(o, TL_STEP_DROP_HOST, tensor);
+    tli_offload_add_step(o, TL_STEP_DROP_HOST, tensor);
     o->on_host[tensor] = 0;
     o->host_bytes -= o->graph->outputs[tensor].bytes;
     for (i = 0; i < o->pending_count; i++)
-        if (o->ready[o->pending[i]] == UINT64_MAX) (void)tli_ro_spill(o, o->pending[i]);
+        if (o->ready[o->pending[i]] == UINT64_MAX) (void)tli_offload_spill(o, o->pending[i]);
 }
 
-static void tli_ro_fetch(tli_offload *o, int32_t tensor) {
+static void tli_offload_fetch(tli_offload *o, int32_t tensor) {
     int32_t i;
     for (i = 0; i < o->pending_count && o->pending[i] != tensor; i++) { }
-    if (i < o->pending_count) tli_ro_settle(o, i);
-    tli_ro_add_step(o, TL_STEP_FETCH, tensor);
-    tli_ro_copy(o, tensor);
+    if (i < o->pending_count) tli_offload_settle(o, i);
+    tli_offload_add_step(o, TL_STEP_FETCH, tensor);
+    tli_offload_copy(o, tensor);
     o->coming[tensor] = 1;
 }
 
 // Whether a tensor made by this event is next absent because it waits on the host for a fetch.
-static int tli_ro_goes_out(const tli_offload *o, int32_t e) {
-    const tli_rs_seq *s = o->seq;
+static int tli_offload_goes_out(const tli_offload *o, int32_t e) {
+    const tli_search_seq *s = o->seq;
     if (!o->left[s->events[e].item] || o->on_host[s->events[e].item]) return 0;
-    while (tli_rs_is_use(s, s->events[e].behind)) e = s->events[e].behind;
+    while (tli_search_is_use(s, s->events[e].behind)) e = s->events[e].behind;
     e = s->events[e].behind;
-    return e >= 0 && tli_rs_is_fetch(s, s->events[e].call);
+    return e >= 0 && tli_search_is_fetch(s, s->events[e].call);
 }
 
 // What a call uses must have come.
-static void tli_ro_begin_call(tli_offload *o, const tli_rs_place *place) {
-    const tli_rs_seq *s = o->seq;
+static void tli_offload_begin_call(tli_offload *o, const tli_search_place *place) {
+    const tli_search_seq *s = o->seq;
     int32_t e;
     for (e = place->first_event; e >= 0; e = s->events[e].sibling) {
         int32_t item = s->events[e].item;
         if (!s->events[e].is_use || item >= o->graph->tensor_count || !o->coming[item]) continue;
-        tli_ro_wait(o, item);
+        tli_offload_wait(o, item);
         o->coming[item] = 0;
-        if (!--o->left[item]) tli_ro_drop_host(o, item);
+        if (!--o->left[item]) tli_offload_drop_host(o, item);
     }
 }
 
-static void tli_ro_end_call(tli_offload *o, const tli_rs_place *place) {
-    const tli_rs_seq *s = o->seq;
+static void tli_offload_end_call(tli_offload *o, const tli_search_place *place) {
+    const tli_search_seq *s = o->seq;
     const tl_node *node = &o->graph->nodes[place->call / 2];
     int32_t e, over = place->overwrites ? o->graph->inputs[node->first_input + node->inplace].tensor : -1;
     for (e = place->first_event; e >= 0; e = s->events[e].sibling) {
         int32_t item = s->events[e].item, behind = s->events[e].behind;
         if (item >= o->graph->tensor_count || item == over) continue;
-        if (!s->events[e].is_use && tli_ro_goes_out(o, e)) (void)tli_ro_spill(o, item);
-        if (tli_rs_is_use(s, behind)) continue;
-        if (tli_rs_is_kept(s, behind) && (o->leaving[item] || !o->on_host[item])) tli_ro_add_pending(o, item);
-        else tli_ro_add_step(o, TL_STEP_DROP, item);
+        if (!s->events[e].is_use && tli_offload_goes_out(o, e)) (void)tli_offload_spill(o, item);
+        if (tli_search_is_use(s, behind)) continue;
+        if (tli_search_is_kept(s, behind) && (o->leaving[item] || !o->on_host[item]))
+            tli_offload_add_pending(o, item);
+        else tli_offload_add_step(o, TL_STEP_DROP, item);
     }
 }
 
 // What stands before a call: waits for room, then fetches. 0 = the host has no room.
-static int tli_ro_prepare(tli_offload *o, int32_t i) {
+static int tli_offload_prepare(tli_offload *o, int32_t i) {
     int32_t f;
-    while (o->pending_bytes > o->room[i] && o->pending_count && !o->failed) tli_ro_settle(o, 0);
-    for (f = o->first[i]; f >= 0 && !o->failed; f = o->next[f]) tli_ro_fetch(o, tli_ro_event(o, f)->item);
+    while (o->pending_bytes > o->room[i] && o->pending_count && !o->failed) tli_offload_settle(o, 0);
+    for (f = o->first[i]; f >= 0 && !o->failed; f = o->next[f])
+        tli_offload_fetch(o, tli_offload_event(o, f)->item);
     return !o->failed;
 }
 
-static void tli_ro_run_call(tli_offload *o, const tli_rs_place *place) {
+static void tli_offload_run_call(tli_offload *o, const tli_search_place *place) {
     tl_step_kind kind = place->saves ? TL_STEP_FORWARD_SAVE
                         : place->overwrites ? TL_STEP_FORWARD_INPLACE : TL_STEP_FORWARD;
-    if (place->call > tli_rs_end_call(o->seq->p)) return;
-    tli_ro_begin_call(o, place);
-    if (place->call == tli_rs_end_call(o->seq->p)) return;
+    if (place->call > tli_search_end_call(o->seq->p)) return;
+    tli_offload_begin_call(o, place);
+    if (place->call == tli_search_end_call(o->seq->p)) return;
     if (place->call % 2) kind = TL_STEP_BACKWARD;
     if (o->list) tli_add_step(o->list, tli_step_of(kind, place->call / 2, TL_ALL_OUTPUTS));
-    o->now += tli_ro_call_cost(o, place->call);
-    tli_ro_end_call(o, place);
+    o->now += tli_offload_call_cost(o, place->call);
+    tli_offload_end_call(o, place);
 }
 
 // When the sequence ends, which keeps the budget; UINT64_MAX = the host has no room for it, or there is
 // no memory. With a list, its steps.
-static uint64_t tli_ro_time(tli_offload *o, tli_steps *list) {
+static uint64_t tli_offload_time(tli_offload *o, tli_steps *list) {
     int32_t i;
     o->list = list;
     o->now = o->link_free = o->host_bytes = 0;
     o->pending_bytes = 0;
     o->pending_count = 0;
-    if (!tli_ro_reserve(o)) { o->seq->failed = 1; return UINT64_MAX; }
-    o->failed = !tli_ro_read(o);
+    if (!tli_offload_reserve(o)) { o->seq->failed = 1; return UINT64_MAX; }
+    o->failed = !tli_offload_read(o);
     if (o->failed) return UINT64_MAX;
-    tli_ro_hoist(o);
-    for (i = 0; i < o->count && tli_ro_prepare(o, i); i++) tli_ro_run_call(o, &o->seq->places[o->place[i]]);
+    tli_offload_hoist(o);
+    for (i = 0; i < o->count && tli_offload_prepare(o, i); i++)
+        tli_offload_run_call(o, &o->seq->places[o->place[i]]);
     o->seq->work += 16 * (uint64_t)o->count;
     return o->failed ? UINT64_MAX : o->now;
 }
 
 // -- offload: the search --
 
-typedef struct tli_ro_search {
-    tli_rs_search  r;
+typedef struct tli_offload_search {
+    tli_search_state  r;
     tli_offload    o;
     uint64_t       best_time, time;  // of the best sequence; of the present one
-} tli_ro_search;
+} tli_offload_search;
 
 // What a moment of the link costs, of 256: next to nothing where it is idle, all where all wait for it.
-static uint64_t tli_ro_draw_price(tli_rs_search *r) {
+static uint64_t tli_offload_draw_price(tli_search_state *r) {
     static const uint8_t prices[] = { 0, 4, 16, 40, 80, 128, 200, 255 };
-    return prices[tli_rs_below(r, 8)];
+    return prices[tli_search_below(r, 8)];
 }
 
-static int tli_ro_save_best(tli_ro_search *x) {
-    if (!tli_rs_list_calls(&x->r.seq, &x->r.best)) return 0;
+static int tli_offload_save_best(tli_offload_search *x) {
+    if (!tli_search_list_calls(&x->r.seq, &x->r.best)) return 0;
     x->best_time = x->time;
     x->r.best_cost = x->r.seq.cost;
     return 1;
 }
 
-// As tli_rs_try, but what counts is when the sequence ends.
-static void tli_ro_try(tli_ro_search *x, uint64_t heat) {
-    tli_rs_search *r = &x->r;
-    tli_rs_seq *s = &r->seq;
+// As tli_search_try, but what counts is when the sequence ends.
+static void tli_offload_try(tli_offload_search *x, uint64_t heat) {
+    tli_search_state *r = &x->r;
+    tli_search_seq *s = &r->seq;
     uint64_t most, time;
-    int64_t u = 32 * 65536 - tli_rs_log((tl_next_random(&r->random) >> 32) + 1);
+    int64_t u = 32 * 65536 - tli_search_log((tl_next_random(&r->random) >> 32) + 1);
     int32_t mark;
     s->change_count = 0;
     s->logs = 1;
     r->tries++;
     most = x->time + (heat >> 16) * (uint64_t)u + ((heat & 65535) * (uint64_t)u >> 16);
-    r->noise = (int64_t)65536 * (1 + tli_rs_below(r, 4));
-    if (!tli_rs_below(r, 8)) r->noise *= 8;
-    r->distance = tli_rs_below(r, 4);
-    r->is_exact = !tli_rs_below(r, 8);
-    r->link_price = tli_ro_draw_price(r);
-    mark = tli_rs_below(r, 4) ? tli_rs_ruin(r) : tli_rs_move(r);
-    if (mark >= 0 && most >= r->bwd_cost && tli_rs_mend(r, most - r->bwd_cost, 40)) {
-        tli_rs_tidy(r, mark);
-        time = s->failed ? UINT64_MAX : tli_ro_time(&x->o, NULL);
+    r->noise = (int64_t)65536 * (1 + tli_search_below(r, 4));
+    if (!tli_search_below(r, 8)) r->noise *= 8;
+    r->distance = tli_search_below(r, 4);
+    r->is_exact = !tli_search_below(r, 8);
+    r->link_price = tli_offload_draw_price(r);
+    mark = tli_search_below(r, 4) ? tli_search_ruin(r) : tli_search_move(r);
+    if (mark >= 0 && most >= r->bwd_cost && tli_search_mend(r, most - r->bwd_cost, 40)) {
+        tli_search_tidy(r, mark);
+        time = s->failed ? UINT64_MAX : tli_offload_time(&x->o, NULL);
         if (time <= most) {
             x->time = time;
-            if (time < x->best_time) tli_ro_save_best(x);
+            if (time < x->best_time) tli_offload_save_best(x);
             return;
         }
     }
-    tli_rs_undo(s, 0);
+    tli_search_undo(s, 0);
 }
 
-static int tli_ro_goes_on(tli_ro_search *x) {
+static int tli_offload_goes_on(tli_offload_search *x) {
     uint64_t *known = &x->r.watch->now.cost;
     if (x->r.seq.failed || x->r.seq.work >= x->r.limit || x->best_time <= x->r.goal) return 0;
     if (x->best_time != UINT64_MAX && (!*known || x->best_time < *known)) *known = x->best_time;
     return !tli_remat_stops(x->r.watch, x->r.seq.work);
 }
 
-#define TLI_RO_STARTS 6
+#define TLI_OFFLOAD_STARTS 6
 
-// Phases as in tli_rs_improve: the first ones begin with the starts, the later ones with the best.
-static void tli_ro_improve(tli_ro_search *x, const tli_rs_calls *starts) {
+// Phases as in tli_search_improve: the first ones begin with the starts, the later ones with the best.
+static void tli_offload_improve(tli_offload_search *x, const tli_search_calls *starts) {
     static const uint8_t heats[] = { 16, 2, 255, 1 };  // of the mean cost of a call, in 16ths
-    tli_rs_search *r = &x->r;
+    tli_search_state *r = &x->r;
     int32_t phase, turn;
-    for (phase = 0; tli_ro_goes_on(x); phase++) {
-        const tli_rs_calls *from = phase < TLI_RO_STARTS ? &starts[phase] : &r->best;
+    for (phase = 0; tli_offload_goes_on(x); phase++) {
+        const tli_search_calls *from = phase < TLI_OFFLOAD_STARTS ? &starts[phase] : &r->best;
         int32_t length = 400 << (phase < 24 ? phase / 2 : 12);
         uint64_t heat;
         if (!from->count) continue;
-        if (!tli_rs_load(&r->seq, from) || r->seq.over_count) return;
-        x->time = tli_ro_time(&x->o, NULL);
+        if (!tli_search_load(&r->seq, from) || r->seq.over_count) return;
+        x->time = tli_offload_time(&x->o, NULL);
         heat = x->best_time / (uint64_t)r->seq.used / 16;
-        heat = (heat < TLI_RS_MOST_COST >> 12 ? heat : TLI_RS_MOST_COST >> 12) * heats[phase % 4];
-        for (turn = 0; turn < length && tli_ro_goes_on(x); turn++) {
-            tli_ro_try(x, heat);
+        heat = (heat < TLI_SEARCH_MOST_COST >> 12 ? heat : TLI_SEARCH_MOST_COST >> 12) * heats[phase % 4];
+        for (turn = 0; turn < length && tli_offload_goes_on(x); turn++) {
+            tli_offload_try(x, heat);
             if (turn % (length / 20 + 1) == length / 20) heat -= heat / 3;
         }
     }
 }
 
 // Tidy the loaded sequence where it keeps the budget, and begin with it too. 0 = no memory.
-static int tli_ro_add_start(tli_ro_search *x, tli_rs_calls *start) {
-    tli_rs_seq *s = &x->r.seq;
+static int tli_offload_add_start(tli_offload_search *x, tli_search_calls *start) {
+    tli_search_seq *s = &x->r.seq;
     if (s->failed) return 0;
     if (s->over_count) return 1;
     s->change_count = 0;
     s->logs = 1;
-    tli_rs_tidy(&x->r, 0);
+    tli_search_tidy(&x->r, 0);
     if (s->failed) return 0;
-    x->time = tli_ro_time(&x->o, NULL);
-    if (s->failed || (x->time < x->best_time && !tli_ro_save_best(x))) return 0;
-    return x->time == UINT64_MAX || tli_rs_list_calls(s, start);
+    x->time = tli_offload_time(&x->o, NULL);
+    if (s->failed || (x->time < x->best_time && !tli_offload_save_best(x))) return 0;
+    return x->time == UINT64_MAX || tli_search_list_calls(s, start);
 }
 
 // The calls of a plan; a fetch stands where it is waited for. 0 = no memory.
-static int tli_ro_load_plan(tli_ro_search *x, const tl_plan *plan) {
-    const tli_rs_problem *p = x->r.p;
-    tli_rs_calls calls;
+static int tli_offload_load_plan(tli_offload_search *x, const tl_plan *plan) {
+    const tli_search_problem *p = x->r.p;
+    tli_search_calls calls;
     int32_t i, ok = 1;
     tli_zero(&calls, sizeof calls);
     tli_zero(x->o.coming, (size_t)p->graph->tensor_count);
@@ -16682,51 +16722,56 @@ static int tli_ro_load_plan(tli_ro_search *x, const tl_plan *plan) {
         if (step->kind == TL_STEP_FETCH) x->o.coming[tensor] = 1;
         if (step->kind == TL_STEP_WAIT && x->o.coming[tensor]) {
             x->o.coming[tensor] = 0;
-            ok = tli_rs_add_call(p->env, &calls, tli_rs_fetch_call(p, tensor));
+            ok = tli_search_add_call(p->env, &calls, tli_search_fetch_call(p, tensor));
         }
         if (step->kind <= TL_STEP_BACKWARD)
-            ok = tli_rs_add_call(p->env, &calls, 2 * step->node + (step->kind == TL_STEP_BACKWARD));
+            ok = tli_search_add_call(p->env, &calls, 2 * step->node + (step->kind == TL_STEP_BACKWARD));
     }
-    ok = ok && tli_rs_add_call(p->env, &calls, tli_rs_end_call(p)) && tli_rs_load(&x->r.seq, &calls);
+    ok = ok && tli_search_add_call(p->env, &calls, tli_search_end_call(p)) &&
+         tli_search_load(&x->r.seq, &calls);
     tli_release(p->env, calls.calls);
     return ok;
 }
 
 // All that there is to begin with: the plan found before; and everything kept, mended at several
 // prices of the link. 0 = no memory.
-static int tli_ro_begin(tli_ro_search *x, const tli_rs_greedy *g, const tl_plan *plan, tli_rs_calls *starts) {
-    static const uint8_t prices[TLI_RO_STARTS - 1] = { 4, 40, 128, 255, 0 };
-    tli_rs_search *r = &x->r;
+static int tli_offload_begin(tli_offload_search *x, const tli_search_greedy *g, const tl_plan *plan,
+                             tli_search_calls *starts) {
+    static const uint8_t prices[TLI_OFFLOAD_STARTS - 1] = { 4, 40, 128, 255, 0 };
+    tli_search_state *r = &x->r;
     int32_t i;
-    if (plan->step_count && (!tli_ro_load_plan(x, plan) || !tli_ro_add_start(x, &starts[0]))) return 0;
-    for (i = 1; i < TLI_RO_STARTS; i++) {
+    if (plan->step_count &&
+        (!tli_offload_load_plan(x, plan) || !tli_offload_add_start(x, &starts[0])))
+        return 0;
+    for (i = 1; i < TLI_OFFLOAD_STARTS; i++) {
         r->distance = 2;
         r->noise = 0;
         r->is_exact = 0;
         r->link_price = prices[i - 1];
         r->seq.logs = 0;
-        if (!tli_rs_load_program(&r->seq, g)) return 0;
-        tli_rs_mend(r, TLI_RS_MOST_COST, 4 * r->p->node_count + 64);
-        if (!tli_ro_add_start(x, &starts[i])) return 0;
+        if (!tli_search_load_program(&r->seq, g)) return 0;
+        tli_search_mend(r, TLI_SEARCH_MOST_COST, 4 * r->p->node_count + 64);
+        if (!tli_offload_add_start(x, &starts[i])) return 0;
     }
     return 1;
 }
 
-static tl_result tli_ro_finish(tli_ro_search *x, tli_steps *best) {
-    if (!tli_rs_load(&x->r.seq, &x->r.best)) return TL_ERROR_NO_MEMORY;
+static tl_result tli_offload_finish(tli_offload_search *x, tli_steps *best) {
+    if (!tli_search_load(&x->r.seq, &x->r.best)) return TL_ERROR_NO_MEMORY;
     *best = tli_steps_of(x->r.p->env);
-    (void)tli_ro_time(&x->o, best);
+    (void)tli_offload_time(&x->o, best);
     if (!best->failed && !x->r.seq.failed) return TL_OK;
     tli_release(x->r.p->env, best->steps);
     tli_zero(best, sizeof *best);
     return TL_ERROR_NO_MEMORY;
 }
 
-static tl_result tli_ro_run(tli_ro_search *x, const tli_remat_input *in, const tl_plan *plan, tli_steps *best) {
-    tli_rs_greedy g;
-    tli_rs_calls starts[TLI_RO_STARTS];
+static tl_result tli_offload_run(tli_offload_search *x, const tli_remat_input *in,
+                                 const tl_plan *plan, tli_steps *best) {
+    tli_search_greedy g;
+    tli_search_calls starts[TLI_OFFLOAD_STARTS];
     int32_t i;
-    tl_result result = tli_rs_init_greedy(x->r.p, &g);
+    tl_result result = tli_search_init_greedy(x->r.p, &g);
     if (result) return result;
     tli_zero(starts, sizeof starts);
     x->best_time = UINT64_MAX;
@@ -16734,12 +16779,12 @@ static tl_result tli_ro_run(tli_ro_search *x, const tli_remat_input *in, const t
     x->r.watch = in->watch;
     x->r.limit = in->work_limit;
     x->r.random.state = 1 + (uint64_t)plan->step_count;
-    if (!tli_ro_begin(x, &g, plan, starts)) result = TL_ERROR_NO_MEMORY;
+    if (!tli_offload_begin(x, &g, plan, starts)) result = TL_ERROR_NO_MEMORY;
     else if (!x->r.best.count) result = TL_ERROR_INFEASIBLE;
-    if (!result) tli_ro_improve(x, starts);
-    if (!result) result = x->r.seq.failed ? TL_ERROR_NO_MEMORY : tli_ro_finish(x, best);
-    tli_rs_free_greedy(&g);
-    for (i = 0; i < TLI_RO_STARTS; i++) tli_release(in->env, starts[i].calls);
+    if (!result) tli_offload_improve(x, starts);
+    if (!result) result = x->r.seq.failed ? TL_ERROR_NO_MEMORY : tli_offload_finish(x, best);
+    tli_search_free_greedy(&g);
+    for (i = 0; i < TLI_OFFLOAD_STARTS; i++) tli_release(in->env, starts[i].calls);
     return result;
 }
 
@@ -16747,25 +16792,25 @@ static tl_result tli_ro_run(tli_ro_search *x, const tli_remat_input *in, const t
 // sequence can be read. TL_ERROR_INFEASIBLE: none was found.
 static tl_result tli_remat_offload(const tli_remat_input *in, const tl_device *device, uint64_t host_budget,
                                    const tl_plan *plan, tli_steps *best, uint64_t *work) {
-    tli_rs_problem p;
-    tli_rs_start none[TLI_RS_STARTS];
-    tli_ro_search x;
+    tli_search_problem p;
+    tli_search_start none[TLI_SEARCH_STARTS];
+    tli_offload_search x;
     tl_result result;
     tli_zero(best, sizeof *best);
     tli_zero(none, sizeof none);
     tli_zero(&x, sizeof x);
     *work = 0;
-    result = tli_rs_init_problem(in, &p);
+    result = tli_search_init_problem(in, &p);
     if (result) return result;
-    result = tli_rs_init_search(&p, &x.r);
-    if (result) { tli_rs_free_problem(&p); return result; }
-    if (!tli_ro_init(&x.o, &x.r.seq, device, host_budget)) result = TL_ERROR_NO_MEMORY;
+    result = tli_search_init_search(&p, &x.r);
+    if (result) { tli_search_free_problem(&p); return result; }
+    if (!tli_offload_init(&x.o, &x.r.seq, device, host_budget)) result = TL_ERROR_NO_MEMORY;
     x.r.copy_ns = x.o.copy_ns;
-    if (!result) result = tli_ro_run(&x, in, plan, best);
+    if (!result) result = tli_offload_run(&x, in, plan, best);
     *work = x.r.seq.work;
-    tli_ro_free(&x.o);
-    tli_rs_free_search(&x.r, none);
-    tli_rs_free_problem(&p);
+    tli_offload_free(&x.o);
+    tli_search_free_search(&x.r, none);
+    tli_search_free_problem(&p);
     return result;
 }
 #endif  // TL_NO_PLANNERS
@@ -16796,7 +16841,7 @@ typedef struct tli_remat {
     tli_remat_watch watch;
     tl_plan         plan;         // the best so far; no steps = none
     int32_t         found;
-    tli_rs_calls    start;        // what the search may begin with besides its own; none = 0
+    tli_search_calls    start;        // what the search may begin with besides its own; none = 0
 } tli_remat;
 
 // A part has done some work.
@@ -16914,15 +16959,15 @@ static tl_result tli_remat_set_start(tli_remat *r, const tli_steps *steps) {
     for (i = 0; i < steps->count; i++) {
         const tl_step *step = &steps->steps[i];
         if (step->kind > TL_STEP_BACKWARD) continue;
-        if (!tli_rs_add_call(&r->quiet, &r->start, 2 * step->node + (step->kind == TL_STEP_BACKWARD)))
+        if (!tli_search_add_call(&r->quiet, &r->start, 2 * step->node + (step->kind == TL_STEP_BACKWARD)))
             return TL_ERROR_NO_MEMORY;
     }
-    return tli_rs_add_call(&r->quiet, &r->start, 2 * r->graph->node_count) ? TL_OK : TL_ERROR_NO_MEMORY;
+    return tli_search_add_call(&r->quiet, &r->start, 2 * r->graph->node_count) ? TL_OK : TL_ERROR_NO_MEMORY;
 }
 
 // The optimum over persistent schedules, stage by stage.
 static tl_result tli_remat_try_chain(tli_remat *r) {
-    tli_pc_result found;
+    tli_chain_result found;
     tli_steps steps;
     uint64_t limit = tli_remat_share(r, 1, 10);
     tl_result result = tli_remat_chain(&r->quiet, r->graph, r->budget, limit, &steps, &found);
@@ -16998,7 +17043,7 @@ static tl_result tli_remat_try_offload(tli_remat *r, uint64_t work_limit) {
 static tl_result tli_remat_bound_offload(tli_remat *r) {
     enum { ROUNDS = 9 };
     uint64_t high = r->plan.cost, limit = tli_remat_share(r, 1, 8), bound, work, last = 0;
-    tli_rb_host host;
+    tli_bound_host host;
     int32_t round;
     tl_result result;
     host.bytes = r->host_budget;
@@ -17235,8 +17280,8 @@ static tl_result tli_find_peak_node(tl_env *env, const tl_graph *graph, const tl
 
 static tl_result tli_plan_stages(tl_env *env, const tl_chain_plan_desc *desc, uint64_t budget, tl_plan *plan,
                                  tl_remat_report *report) {
-    uint64_t limit = desc->work_limit ? desc->work_limit : TLI_PC_WORK, work = 0;
-    tli_pc_result found;
+    uint64_t limit = desc->work_limit ? desc->work_limit : TLI_CHAIN_WORK, work = 0;
+    tli_chain_result found;
     tli_steps steps;
     tli_remat_watch watch;
     tl_remat_desc remat;
@@ -19287,13 +19332,13 @@ TLI_IMPL tl_result tl_measure_range(tl_env *env, const tl_observer_desc *desc, c
 // limit. Cost is the value and loss the limited one, with least_loss the other way round;
 // conversions count as cost.
 
-#define TLI_CH_MOST_SCHEMES 16
-#define TLI_CH_MOST_FORMATS 8
-#define TLI_CH_MOST_NODES   ((int32_t)1 << 24)
-#define TLI_CH_MOST_SUM     ((uint64_t)1 << 60)
-#define TLI_CH_INFINITE     ((uint64_t)1 << 62)
-#define TLI_CH_NONE         UINT32_MAX
-#define TLI_CH_WORK         200000000u
+#define TLI_CHOICE_MOST_SCHEMES 16
+#define TLI_CHOICE_MOST_FORMATS 8
+#define TLI_CHOICE_MOST_NODES   ((int32_t)1 << 24)
+#define TLI_CHOICE_MOST_SUM     ((uint64_t)1 << 60)
+#define TLI_CHOICE_INFINITE     ((uint64_t)1 << 62)
+#define TLI_CHOICE_NONE         UINT32_MAX
+#define TLI_CHOICE_WORK         200000000u
 
 static const char *const tli_choice_method_names[] = { TL_CHOICE_METHODS(TLI_NAME) };
 
@@ -19301,24 +19346,24 @@ TLI_IMPL const char *tl_name_choice_method(tl_choice_method method) {
     return tli_name(tli_choice_method_names, TL_CHOICE_METHOD_COUNT, (int64_t)method);
 }
 
-static int32_t tli_ch_format_count(const tl_choice_desc *desc) {
+static int32_t tli_choice_format_count(const tl_choice_desc *desc) {
     return desc->formats ? desc->format_count : desc->scheme_count;
 }
 
-static int32_t tli_ch_format(const tl_choice_desc *desc, int32_t scheme) {
+static int32_t tli_choice_format(const tl_choice_desc *desc, int32_t scheme) {
     return desc->formats ? desc->formats[scheme] : scheme;
 }
 
-// What a net that comes in one format costs in a set of others; TLI_CH_INFINITE = a conversion is
+// What a net that comes in one format costs in a set of others; TLI_CHOICE_INFINITE = a conversion is
 // forbidden.
-static uint64_t tli_ch_convert(const tl_choice_desc *desc, const tl_choice_net *net, int32_t from,
-                               uint32_t formats) {
-    const uint64_t *row = net->costs + (size_t)from * (size_t)tli_ch_format_count(desc);
+static uint64_t tli_choice_convert(const tl_choice_desc *desc, const tl_choice_net *net, int32_t from,
+                                   uint32_t formats) {
+    const uint64_t *row = net->costs + (size_t)from * (size_t)tli_choice_format_count(desc);
     uint64_t sum = 0;
     int32_t to;
     for (to = 0; formats >> to; to++) {
         if (to == from || !(formats >> to & 1)) continue;
-        if (row[to] == TL_FORBIDDEN) return TLI_CH_INFINITE;
+        if (row[to] == TL_FORBIDDEN) return TLI_CHOICE_INFINITE;
         sum += row[to];
     }
     return sum;
@@ -19326,7 +19371,7 @@ static uint64_t tli_ch_convert(const tl_choice_desc *desc, const tl_choice_net *
 
 // -- choice: check --
 
-static tl_result tli_ch_refuse(tl_env *env, const char *field, int32_t index, const char *rule) {
+static tl_result tli_choice_refuse(tl_env *env, const char *field, int32_t index, const char *rule) {
     tli_writer w = tli_begin_error(env, TL_ERROR_INVALID_ARG, "tl_check_choice");
     tli_put(&w, field);
     tli_put(&w, " ");
@@ -19336,11 +19381,12 @@ static tl_result tli_ch_refuse(tl_env *env, const char *field, int32_t index, co
     return tli_end_error(env, &w, TL_ERROR_INVALID_ARG);
 }
 
-static const char *tli_ch_check_fields(const tl_choice_desc *desc) {
-    if (desc->node_count < 1 || desc->node_count > TLI_CH_MOST_NODES) return "node_count: must be 1 .. 2^24";
-    if (desc->scheme_count < 1 || desc->scheme_count > TLI_CH_MOST_SCHEMES)
+static const char *tli_choice_check_fields(const tl_choice_desc *desc) {
+    if (desc->node_count < 1 || desc->node_count > TLI_CHOICE_MOST_NODES)
+        return "node_count: must be 1 .. 2^24";
+    if (desc->scheme_count < 1 || desc->scheme_count > TLI_CHOICE_MOST_SCHEMES)
         return "scheme_count: must be 1 .. 16";
-    if (desc->formats && (desc->format_count < 1 || desc->format_count > TLI_CH_MOST_FORMATS))
+    if (desc->formats && (desc->format_count < 1 || desc->format_count > TLI_CHOICE_MOST_FORMATS))
         return "format_count: must be 1 .. 8 where formats are given";
     if (!desc->formats && desc->format_count && desc->format_count != desc->scheme_count)
         return "format_count: must be 0 or scheme_count where no formats are given";
@@ -19351,7 +19397,7 @@ static const char *tli_ch_check_fields(const tl_choice_desc *desc) {
     return NULL;
 }
 
-static const char *tli_ch_check_net(const tl_choice_desc *desc, const tl_choice_net *net) {
+static const char *tli_choice_check_net(const tl_choice_desc *desc, const tl_choice_net *net) {
     int32_t i;
     if (!tli_is_below(net->producer, desc->node_count)) return "producer: no such node";
     if (net->reader_count < 0 || (net->reader_count && !net->readers))
@@ -19363,13 +19409,13 @@ static const char *tli_ch_check_net(const tl_choice_desc *desc, const tl_choice_
 }
 
 // Add the largest of what may be chosen; 0 = too much.
-static int tli_ch_add_most(uint64_t *sum, uint64_t most) {
-    if (most >= TLI_CH_MOST_SUM) return 0;
+static int tli_choice_add_most(uint64_t *sum, uint64_t most) {
+    if (most >= TLI_CHOICE_MOST_SUM) return 0;
     *sum += most;
-    return *sum < TLI_CH_MOST_SUM;
+    return *sum < TLI_CHOICE_MOST_SUM;
 }
 
-static int tli_ch_add_node_most(const tl_choice_desc *desc, int32_t node, uint64_t *cost, uint64_t *loss) {
+static int tli_choice_add_node_most(const tl_choice_desc *desc, int32_t node, uint64_t *cost, uint64_t *loss) {
     uint64_t most_cost = 0, most_loss = 0;
     size_t at = (size_t)node * (size_t)desc->scheme_count, end = at + (size_t)desc->scheme_count;
     for (; at < end; at++) {
@@ -19377,31 +19423,31 @@ static int tli_ch_add_node_most(const tl_choice_desc *desc, int32_t node, uint64
         if (desc->costs[at] > most_cost) most_cost = desc->costs[at];
         if (desc->losses[at] > most_loss) most_loss = desc->losses[at];
     }
-    return tli_ch_add_most(cost, most_cost) && tli_ch_add_most(loss, most_loss);
+    return tli_choice_add_most(cost, most_cost) && tli_choice_add_most(loss, most_loss);
 }
 
-static int tli_ch_add_net_most(const tl_choice_desc *desc, const tl_choice_net *net, uint64_t *cost) {
-    int32_t count = tli_ch_format_count(desc), from, to;
+static int tli_choice_add_net_most(const tl_choice_desc *desc, const tl_choice_net *net, uint64_t *cost) {
+    int32_t count = tli_choice_format_count(desc), from, to;
     uint64_t most = 0;
     for (from = 0; from < count; from++) {
         uint64_t sum = 0;
         for (to = 0; to < count; to++) {
             uint64_t one = net->costs[(size_t)from * (size_t)count + (size_t)to];
-            if (to != from && one != TL_FORBIDDEN && !tli_ch_add_most(&sum, one)) return 0;
+            if (to != from && one != TL_FORBIDDEN && !tli_choice_add_most(&sum, one)) return 0;
         }
         if (sum > most) most = sum;
     }
-    return tli_ch_add_most(cost, most);
+    return tli_choice_add_most(cost, most);
 }
 
 // The sums of the largest costs and losses: 0 = not below 2^60.
-static int tli_ch_add_all_most(const tl_choice_desc *desc, uint64_t *cost, uint64_t *loss) {
+static int tli_choice_add_all_most(const tl_choice_desc *desc, uint64_t *cost, uint64_t *loss) {
     int32_t i;
     *cost = *loss = 0;
     for (i = 0; i < desc->node_count; i++)
-        if (!tli_ch_add_node_most(desc, i, cost, loss)) return 0;
+        if (!tli_choice_add_node_most(desc, i, cost, loss)) return 0;
     for (i = 0; i < desc->net_count; i++)
-        if (!tli_ch_add_net_most(desc, &desc->nets[i], cost)) return 0;
+        if (!tli_choice_add_net_most(desc, &desc->nets[i], cost)) return 0;
     return 1;
 }
 
@@ -19410,16 +19456,16 @@ TLI_IMPL tl_result tl_check_choice(tl_env *env, const tl_choice_desc *desc) {
     uint64_t cost, loss;
     int32_t i;
     TL_ASSERT(desc);
-    rule = tli_ch_check_fields(desc);
+    rule = tli_choice_check_fields(desc);
     if (rule) return tli_fail(env, TL_ERROR_INVALID_ARG, "tl_check_choice", rule);
     for (i = 0; desc->formats && i < desc->scheme_count; i++)
         if (!tli_is_below(desc->formats[i], desc->format_count))
-            return tli_ch_refuse(env, "scheme", i, "formats: must be below format_count");
+            return tli_choice_refuse(env, "scheme", i, "formats: must be below format_count");
     for (i = 0; i < desc->net_count; i++) {
-        rule = tli_ch_check_net(desc, &desc->nets[i]);
-        if (rule) return tli_ch_refuse(env, "net", i, rule);
+        rule = tli_choice_check_net(desc, &desc->nets[i]);
+        if (rule) return tli_choice_refuse(env, "net", i, rule);
     }
-    if (!tli_ch_add_all_most(desc, &cost, &loss))
+    if (!tli_choice_add_all_most(desc, &cost, &loss))
         return tli_fail(env, TL_ERROR_OVERFLOW, "tl_check_choice",
                         "costs, losses: the largest of every node and net must add up to less than 2^60");
     return TL_OK;
@@ -19427,21 +19473,22 @@ TLI_IMPL tl_result tl_check_choice(tl_env *env, const tl_choice_desc *desc) {
 
 // -- choice: replay --
 
-typedef struct tli_ch_sums {
+typedef struct tli_choice_sums {
     uint64_t cost, conversion_cost, loss;
     int32_t  conversion_count;
-} tli_ch_sums;
+} tli_choice_sums;
 
-static uint32_t tli_ch_wanted(const tl_choice_desc *desc, const tl_choice_net *net, const uint8_t *schemes) {
+static uint32_t tli_choice_wanted(const tl_choice_desc *desc, const tl_choice_net *net,
+                                  const uint8_t *schemes) {
     uint32_t formats = 0;
     int32_t i;
-    for (i = 0; i < net->reader_count; i++) formats |= 1u << tli_ch_format(desc, schemes[net->readers[i]]);
+    for (i = 0; i < net->reader_count; i++) formats |= 1u << tli_choice_format(desc, schemes[net->readers[i]]);
     return formats;
 }
 
 // Add a choice up; *node, *net = the first that has a forbidden scheme or conversion, -1 = none.
-static void tli_ch_measure(const tl_choice_desc *desc, const uint8_t *schemes, tli_ch_sums *sums, int32_t *node,
-                           int32_t *net) {
+static void tli_choice_measure(const tl_choice_desc *desc, const uint8_t *schemes,
+                               tli_choice_sums *sums, int32_t *node, int32_t *net) {
     int32_t i;
     tli_zero(sums, sizeof *sums);
     *node = *net = -1;
@@ -19452,18 +19499,18 @@ static void tli_ch_measure(const tl_choice_desc *desc, const uint8_t *schemes, t
         sums->loss += desc->losses[at];
     }
     for (i = 0; i < desc->net_count; i++) {
-        int32_t from = tli_ch_format(desc, schemes[desc->nets[i].producer]);
-        uint32_t formats = tli_ch_wanted(desc, &desc->nets[i], schemes) & ~(1u << from);
-        uint64_t cost = tli_ch_convert(desc, &desc->nets[i], from, formats);
-        if (cost == TLI_CH_INFINITE) { *net = i; return; }
+        int32_t from = tli_choice_format(desc, schemes[desc->nets[i].producer]);
+        uint32_t formats = tli_choice_wanted(desc, &desc->nets[i], schemes) & ~(1u << from);
+        uint64_t cost = tli_choice_convert(desc, &desc->nets[i], from, formats);
+        if (cost == TLI_CHOICE_INFINITE) { *net = i; return; }
         sums->conversion_cost += cost;
         for (; formats; formats &= formats - 1) sums->conversion_count++;
     }
     sums->cost += sums->conversion_cost;
 }
 
-static tl_result tli_ch_refuse_choice(tl_env *env, tl_result code, const char *what, int32_t index,
-                                      const char *rule) {
+static tl_result tli_choice_refuse_choice(tl_env *env, tl_result code, const char *what, int32_t index,
+                                          const char *rule) {
     tli_writer w = tli_begin_error(env, code, "tl_simulate_choice");
     tli_put(&w, what);
     tli_put_i64(&w, index);
@@ -19474,7 +19521,7 @@ static tl_result tli_ch_refuse_choice(tl_env *env, tl_result code, const char *w
 TLI_IMPL tl_result tl_simulate_choice(tl_env *env, const tl_choice_desc *desc, const uint8_t *schemes,
                                       tl_choice_plan *result) {
     tl_result checked;
-    tli_ch_sums sums;
+    tli_choice_sums sums;
     int32_t node, net;
     TL_ASSERT(desc && schemes && result);
     tli_zero(result, sizeof *result);
@@ -19482,15 +19529,15 @@ TLI_IMPL tl_result tl_simulate_choice(tl_env *env, const tl_choice_desc *desc, c
     if (checked) return checked;
     for (node = 0; node < desc->node_count; node++)
         if (schemes[node] >= desc->scheme_count)
-            return tli_ch_refuse_choice(env, TL_ERROR_INVALID_ARG, "schemes: node ", node,
-                                        ": must be below scheme_count");
-    tli_ch_measure(desc, schemes, &sums, &node, &net);
+            return tli_choice_refuse_choice(env, TL_ERROR_INVALID_ARG, "schemes: node ", node,
+                                            ": must be below scheme_count");
+    tli_choice_measure(desc, schemes, &sums, &node, &net);
     if (node >= 0)
-        return tli_ch_refuse_choice(env, TL_ERROR_INVALID_PLAN, "schemes: node ", node,
-                                    ": its scheme is forbidden");
+        return tli_choice_refuse_choice(env, TL_ERROR_INVALID_PLAN, "schemes: node ", node,
+                                        ": its scheme is forbidden");
     if (net >= 0)
-        return tli_ch_refuse_choice(env, TL_ERROR_INVALID_PLAN, "schemes: net ", net,
-                                    ": a conversion is forbidden");
+        return tli_choice_refuse_choice(env, TL_ERROR_INVALID_PLAN, "schemes: net ", net,
+                                        ": a conversion is forbidden");
     result->schemes = schemes;
     result->cost = sums.cost;
     result->conversion_cost = sums.conversion_cost;
@@ -19503,60 +19550,60 @@ TLI_IMPL tl_result tl_simulate_choice(tl_env *env, const tl_choice_desc *desc, c
 
 // A choice for a part of the graph. Two that are made of others point at them, so that the schemes
 // can be read off.
-typedef struct tli_ch_label {
+typedef struct tli_choice_label {
     uint64_t limited, value, mixed;
-    uint32_t left, right;             // a leaf: TLI_CH_NONE, and node x 16 + scheme or TLI_CH_NONE
-} tli_ch_label;
+    uint32_t left, right;             // a leaf: TLI_CHOICE_NONE, and node x 16 + scheme or TLI_CHOICE_NONE
+} tli_choice_label;
 
-typedef struct tli_ch_state {
+typedef struct tli_choice_state {
     uint32_t code;                    // format, or set of formats
     uint32_t first_leaf, leaf_count;
-} tli_ch_state;
+} tli_choice_state;
 
-typedef struct tli_ch_variable {
+typedef struct tli_choice_variable {
     int32_t node;                     // -1 = the formats that a net is converted to
     int32_t first_state, state_count;
     int32_t owner;                    // the node, or the producer of the net
     int32_t bucket;                   // that eliminates it
-} tli_ch_variable;
+} tli_choice_variable;
 
-#define TLI_CH_RANGE_BITS 12
-#define TLI_CH_TABLE_SCOPE 4
-#define TLI_CH_TABLE_CELLS 256
-#define TLI_CH_SET_FORMATS 5          // of one variable; a net with more formats has several
+#define TLI_CHOICE_RANGE_BITS 12
+#define TLI_CHOICE_TABLE_SCOPE 4
+#define TLI_CHOICE_TABLE_CELLS 256
+#define TLI_CHOICE_SET_FORMATS 5          // of one variable; a net with more formats has several
 
-typedef struct tli_ch_table {
-    int32_t scope[TLI_CH_TABLE_SCOPE], scope_count;  // variables, the first runs fastest
+typedef struct tli_choice_table {
+    int32_t scope[TLI_CHOICE_TABLE_SCOPE], scope_count;  // variables, the first runs fastest
     int32_t first_cell, cell_count;
-} tli_ch_table;
+} tli_choice_table;
 
 // What a bucket adds up: a table, or what another bucket hands up.
-typedef struct tli_ch_part {
+typedef struct tli_choice_part {
     int32_t source;                   // table, or ~bucket
     int32_t first_stride;             // [1 + scope_count] cells from state to state of each variable
-} tli_ch_part;
+} tli_choice_part;
 
-typedef struct tli_ch_bucket {
+typedef struct tli_choice_bucket {
     int32_t variable;                 // it eliminates; -1 = none: the last one, which joins components
     int32_t first_scope, scope_count; // variables that it hands a table up of, the first runs fastest
     int32_t first_part, part_count;
     int32_t first_row, row_count;
-} tli_ch_bucket;
+} tli_choice_bucket;
 
 // One weighted sum of value and limited: of each state, each cell, and its least within and outside
 // of each row.
-typedef struct tli_ch_view {
+typedef struct tli_choice_view {
     uint64_t *states, *cells, *inside, *outside;
-} tli_ch_view;
+} tli_choice_view;
 
-typedef struct tli_ch_watch {
+typedef struct tli_choice_watch {
     const tl_choice_desc *desc;
     tl_choice_progress    now;
     uint64_t              next;
     int32_t               stopped;
-} tli_ch_watch;
+} tli_choice_watch;
 
-typedef struct tli_ch {
+typedef struct tli_choice {
     tl_env               *env;
     const tl_choice_desc *desc;
     const uint16_t       *allowed;    // [node_count] bits of schemes
@@ -19566,13 +19613,13 @@ typedef struct tli_ch {
     uint64_t  limit, value_sum, limited_sum;
     uint64_t  slack;                  // no node's scheme may exceed its least by more
     int32_t   complete, pruned;       // complete: prune none; pruned: some were
-    tli_ch_variable *variables; int32_t variable_count, variable_capacity;
-    tli_ch_state    *states;    int32_t state_count, state_capacity;
-    tli_ch_table    *tables;    int32_t table_count, table_capacity;
+    tli_choice_variable *variables; int32_t variable_count, variable_capacity;
+    tli_choice_state    *states;    int32_t state_count, state_capacity;
+    tli_choice_table    *tables;    int32_t table_count, table_capacity;
     uint64_t        *cells;     int32_t cell_count, cell_capacity;
-    tli_ch_label    *labels;    int32_t label_count, label_capacity, leaf_count;
-    tli_ch_bucket   *buckets;   int32_t bucket_count;
-    tli_ch_part     *parts;     int32_t part_count, part_capacity;
+    tli_choice_label    *labels;    int32_t label_count, label_capacity, leaf_count;
+    tli_choice_bucket   *buckets;   int32_t bucket_count;
+    tli_choice_part     *parts;     int32_t part_count, part_capacity;
     int32_t         *strides;   int32_t stride_count, stride_capacity;
     int32_t         *scopes;    int32_t scope_count, scope_capacity;
     uint32_t        *marks, mark;     // [node_count]
@@ -19581,34 +19628,34 @@ typedef struct tli_ch {
     uint8_t         *picks;           // [variable_count] states
     uint8_t         *schemes;         // [node_count]
     uint64_t row_count, pass_work, work, most_cells;
-    tli_ch_view mixed, limited;
+    tli_choice_view mixed, limited;
     uint64_t value_weight, limited_weight, penalty;  // penalty: of what is not possible, in weighted sums
     uint64_t value_hint, limited_hint;  // weights to try first; 0 and 0 = none
     int32_t  shift, mixed_bits;       // weighted sums are below 2^(mixed_bits + 1)
     // lists
     int32_t       *first_label, *row_labels;  // [row_count]
-    tli_ch_label  *pool, *scratch; int32_t pool_count, pool_capacity, scratch_capacity;
-    uint64_t      *ranges;            // [2^TLI_CH_RANGE_BITS]
+    tli_choice_label  *pool, *scratch; int32_t pool_count, pool_capacity, scratch_capacity;
+    uint64_t      *ranges;            // [2^TLI_CHOICE_RANGE_BITS]
     uint64_t       most_mixed, dropped;
     int32_t        most_labels, label_limit, over;
     uint64_t       work_limit, longest;
     uint8_t       *best;              // [node_count]
     uint64_t       best_value, best_limited, bound;
     int32_t        found, inner;
-    tli_ch_watch  *watch;
+    tli_choice_watch  *watch;
     tl_choice_method method;
     uint64_t       nearest;           // of what is not possible
-} tli_ch;
+} tli_choice;
 
-static int tli_ch_add_label(tli_ch *x, const tli_ch_label *label) {
+static int tli_choice_add_label(tli_choice *x, const tli_choice_label *label) {
     if (!tli_grow(x->env, (void **)&x->labels, &x->label_capacity, x->label_count, (int64_t)x->label_count + 1,
                   sizeof *x->labels)) return 0;
     x->labels[x->label_count++] = *label;
     return 1;
 }
 
-static int tli_ch_add_state(tli_ch *x, uint32_t code, int32_t first_leaf, int32_t leaf_count) {
-    tli_ch_state *state;
+static int tli_choice_add_state(tli_choice *x, uint32_t code, int32_t first_leaf, int32_t leaf_count) {
+    tli_choice_state *state;
     if (!tli_grow(x->env, (void **)&x->states, &x->state_capacity, x->state_count, (int64_t)x->state_count + 1,
                   sizeof *x->states)) return 0;
     state = &x->states[x->state_count++];
@@ -19618,8 +19665,8 @@ static int tli_ch_add_state(tli_ch *x, uint32_t code, int32_t first_leaf, int32_
     return 1;
 }
 
-static int tli_ch_add_variable(tli_ch *x, int32_t node) {
-    tli_ch_variable *variable;
+static int tli_choice_add_variable(tli_choice *x, int32_t node) {
+    tli_choice_variable *variable;
     if (!tli_grow(x->env, (void **)&x->variables, &x->variable_capacity, x->variable_count,
                   (int64_t)x->variable_count + 1, sizeof *x->variables)) return 0;
     variable = &x->variables[x->variable_count++];
@@ -19632,21 +19679,21 @@ static int tli_ch_add_variable(tli_ch *x, int32_t node) {
 }
 
 // Whether another scheme of the same format is as good in both respects; of equals the first stays.
-static int tli_ch_is_dominated(const tli_ch *x, int32_t node, int32_t scheme) {
+static int tli_choice_is_dominated(const tli_choice *x, int32_t node, int32_t scheme) {
     const tl_choice_desc *desc = x->desc;
     const uint64_t *costs = desc->costs + (size_t)node * (size_t)desc->scheme_count;
     const uint64_t *losses = desc->losses + (size_t)node * (size_t)desc->scheme_count;
     int32_t k;
     for (k = 0; k < desc->scheme_count; k++) {
         if (k == scheme || !(x->allowed[node] >> k & 1) || costs[k] == TL_FORBIDDEN) continue;
-        if (tli_ch_format(desc, k) != tli_ch_format(desc, scheme)) continue;
+        if (tli_choice_format(desc, k) != tli_choice_format(desc, scheme)) continue;
         if (costs[k] > costs[scheme] || losses[k] > losses[scheme]) continue;
         if (costs[k] < costs[scheme] || losses[k] < losses[scheme] || k < scheme) return 1;
     }
     return 0;
 }
 
-static uint64_t tli_ch_least_limited(const tli_ch *x, int32_t node) {
+static uint64_t tli_choice_least_limited(const tli_choice *x, int32_t node) {
     const tl_choice_desc *desc = x->desc;
     size_t row = (size_t)node * (size_t)desc->scheme_count;
     uint64_t least = UINT64_MAX;
@@ -19659,47 +19706,47 @@ static uint64_t tli_ch_least_limited(const tli_ch *x, int32_t node) {
 }
 
 // What the limit leaves to any one node where all others have the least.
-static void tli_ch_find_slack(tli_ch *x) {
+static void tli_choice_find_slack(tli_choice *x) {
     uint64_t sum = 0;
     int32_t i;
-    for (i = 0; i < x->desc->node_count; i++) sum += tli_ch_least_limited(x, i);
+    for (i = 0; i < x->desc->node_count; i++) sum += tli_choice_least_limited(x, i);
     x->slack = x->complete || sum > x->limit ? UINT64_MAX : x->limit - sum;
 }
 
-static int tli_ch_add_node(tli_ch *x, int32_t node) {
+static int tli_choice_add_node(tli_choice *x, int32_t node) {
     const tl_choice_desc *desc = x->desc;
     size_t row = (size_t)node * (size_t)desc->scheme_count;
-    uint64_t least = tli_ch_least_limited(x, node);
+    uint64_t least = tli_choice_least_limited(x, node);
     int32_t format, k;
-    if (!tli_ch_add_variable(x, node)) return 0;
+    if (!tli_choice_add_variable(x, node)) return 0;
     for (format = 0; format < x->format_count; format++) {
         int32_t first = x->label_count;
         for (k = 0; k < desc->scheme_count; k++) {
-            tli_ch_label leaf;
+            tli_choice_label leaf;
             uint64_t cost = desc->costs[row + (size_t)k], loss = desc->losses[row + (size_t)k];
             if (!(x->allowed[node] >> k & 1) || cost == TL_FORBIDDEN) continue;
-            if (tli_ch_format(desc, k) != format || tli_ch_is_dominated(x, node, k)) continue;
+            if (tli_choice_format(desc, k) != format || tli_choice_is_dominated(x, node, k)) continue;
             leaf.value = x->swap ? loss : cost;
             leaf.limited = x->swap ? cost : loss;
             if (leaf.limited - least > x->slack) { x->pruned = 1; continue; }
             leaf.mixed = 0;
-            leaf.left = TLI_CH_NONE;
-            leaf.right = (uint32_t)node * TLI_CH_MOST_SCHEMES + (uint32_t)k;
-            if (!tli_ch_add_label(x, &leaf)) return 0;
+            leaf.left = TLI_CHOICE_NONE;
+            leaf.right = (uint32_t)node * TLI_CHOICE_MOST_SCHEMES + (uint32_t)k;
+            if (!tli_choice_add_label(x, &leaf)) return 0;
         }
         if (x->label_count == first) continue;
-        if (!tli_ch_add_state(x, (uint32_t)format, first, x->label_count - first)) return 0;
+        if (!tli_choice_add_state(x, (uint32_t)format, first, x->label_count - first)) return 0;
         x->variables[node].state_count++;
     }
     return 1;
 }
 
-static const tli_ch_state *tli_ch_states_of(const tli_ch *x, int32_t variable) {
+static const tli_choice_state *tli_choice_states_of(const tli_choice *x, int32_t variable) {
     return x->states + x->variables[variable].first_state;
 }
 
-static uint32_t tli_ch_formats_of(const tli_ch *x, int32_t variable) {
-    const tli_ch_state *states = tli_ch_states_of(x, variable);
+static uint32_t tli_choice_formats_of(const tli_choice *x, int32_t variable) {
+    const tli_choice_state *states = tli_choice_states_of(x, variable);
     uint32_t formats = 0;
     int32_t i;
     for (i = 0; i < x->variables[variable].state_count; i++) formats |= 1u << states[i].code;
@@ -19707,8 +19754,8 @@ static uint32_t tli_ch_formats_of(const tli_ch *x, int32_t variable) {
 }
 
 // Start a table; its cells are to be filled in.
-static uint64_t *tli_ch_add_table(tli_ch *x, const int32_t *scope, int32_t scope_count) {
-    tli_ch_table *table;
+static uint64_t *tli_choice_add_table(tli_choice *x, const int32_t *scope, int32_t scope_count) {
+    tli_choice_table *table;
     int32_t cells = 1, i;
     for (i = 0; i < scope_count; i++) cells *= x->variables[scope[i]].state_count;
     if (!tli_grow(x->env, (void **)&x->tables, &x->table_capacity, x->table_count, (int64_t)x->table_count + 1,
@@ -19726,20 +19773,20 @@ static uint64_t *tli_ch_add_table(tli_ch *x, const int32_t *scope, int32_t scope
 }
 
 // A net as one table: scope = the producer, unless that has one state, and then the readers.
-static int tli_ch_add_direct(tli_ch *x, const tl_choice_net *net, const int32_t *scope, int32_t scope_count,
-                             uint32_t fixed) {
-    uint64_t *cells = tli_ch_add_table(x, scope, scope_count);
-    int32_t digits[TLI_CH_TABLE_SCOPE] = { 0, 0, 0, 0 }, cell, i, count;
+static int tli_choice_add_direct(tli_choice *x, const tl_choice_net *net, const int32_t *scope,
+                                 int32_t scope_count, uint32_t fixed) {
+    uint64_t *cells = tli_choice_add_table(x, scope, scope_count);
+    int32_t digits[TLI_CHOICE_TABLE_SCOPE] = { 0, 0, 0, 0 }, cell, i, count;
     if (!cells) return 0;
     count = x->tables[x->table_count - 1].cell_count;
     for (cell = 0; cell < count; cell++) {
-        uint32_t from = tli_ch_states_of(x, net->producer)[0].code, formats = fixed;
+        uint32_t from = tli_choice_states_of(x, net->producer)[0].code, formats = fixed;
         for (i = 0; i < scope_count; i++) {
-            uint32_t code = tli_ch_states_of(x, scope[i])[digits[i]].code;
+            uint32_t code = tli_choice_states_of(x, scope[i])[digits[i]].code;
             if (scope[i] == net->producer) from = code;
             else formats |= 1u << code;
         }
-        cells[cell] = tli_ch_convert(x->desc, net, (int32_t)from, formats);
+        cells[cell] = tli_choice_convert(x->desc, net, (int32_t)from, formats);
         for (i = 0; i < scope_count && ++digits[i] == x->variables[scope[i]].state_count; i++) digits[i] = 0;
     }
     return 1;
@@ -19747,48 +19794,48 @@ static int tli_ch_add_direct(tli_ch *x, const tl_choice_net *net, const int32_t 
 
 // The variable of a net's formats within `range`: producer and set make the price, readers must
 // find theirs.
-static int tli_ch_add_set(tli_ch *x, const tl_choice_net *net, int32_t reader_count, uint32_t range,
-                          uint32_t fixed) {
+static int tli_choice_add_set(tli_choice *x, const tl_choice_net *net, int32_t reader_count, uint32_t range,
+                              uint32_t fixed) {
     int32_t scope[2], set = x->variable_count, i, k, from;
-    const tli_ch_state *states;
+    const tli_choice_state *states;
     uint64_t *cells;
     uint32_t formats = 0;
-    if (!tli_ch_add_variable(x, -1)) return 0;
+    if (!tli_choice_add_variable(x, -1)) return 0;
     x->variables[set].owner = net->producer;
     do {
         if ((formats & fixed & range) == (fixed & range)) {
-            if (!tli_ch_add_state(x, formats, 0, 1)) return 0;
+            if (!tli_choice_add_state(x, formats, 0, 1)) return 0;
             x->variables[set].state_count++;
         }
         formats = (formats - range) & range;
     } while (formats);
     scope[0] = set;
     scope[1] = net->producer;
-    cells = tli_ch_add_table(x, scope, x->variables[net->producer].state_count > 1 ? 2 : 1);
+    cells = tli_choice_add_table(x, scope, x->variables[net->producer].state_count > 1 ? 2 : 1);
     if (!cells) return 0;
-    states = tli_ch_states_of(x, set);
+    states = tli_choice_states_of(x, set);
     for (k = 0; k < x->variables[net->producer].state_count; k++) {
-        from = (int32_t)tli_ch_states_of(x, net->producer)[k].code;
+        from = (int32_t)tli_choice_states_of(x, net->producer)[k].code;
         for (i = 0; i < x->variables[set].state_count; i++)
             *cells++ = (range >> from & 1) && !(states[i].code >> from & 1)
-                ? TLI_CH_INFINITE : tli_ch_convert(x->desc, net, from, states[i].code);
+                ? TLI_CHOICE_INFINITE : tli_choice_convert(x->desc, net, from, states[i].code);
     }
     for (k = 0; k < reader_count; k++) {
         int32_t at;
         scope[1] = x->readers[k];
-        cells = tli_ch_add_table(x, scope, 2);
+        cells = tli_choice_add_table(x, scope, 2);
         if (!cells) return 0;
         for (at = 0; at < x->variables[scope[1]].state_count; at++) {
-            uint32_t wanted = range & 1u << tli_ch_states_of(x, scope[1])[at].code;
+            uint32_t wanted = range & 1u << tli_choice_states_of(x, scope[1])[at].code;
             for (i = 0; i < x->variables[set].state_count; i++)
-                *cells++ = wanted & ~states[i].code ? TLI_CH_INFINITE : 0;
+                *cells++ = wanted & ~states[i].code ? TLI_CHOICE_INFINITE : 0;
         }
     }
     return 1;
 }
 
-static int tli_ch_add_net(tli_ch *x, const tl_choice_net *net) {
-    int32_t scope[TLI_CH_TABLE_SCOPE], scope_count = 0, reader_count = 0, cells, i;
+static int tli_choice_add_net(tli_choice *x, const tl_choice_net *net) {
+    int32_t scope[TLI_CHOICE_TABLE_SCOPE], scope_count = 0, reader_count = 0, cells, i;
     uint32_t fixed = 0, range = 0;
     x->marks[net->producer] = ++x->mark;
     cells = x->variables[net->producer].state_count;
@@ -19797,40 +19844,41 @@ static int tli_ch_add_net(tli_ch *x, const tl_choice_net *net) {
         int32_t reader = net->readers[i];
         if (x->marks[reader] == x->mark) continue;
         x->marks[reader] = x->mark;
-        if (x->variables[reader].state_count == 1) { fixed |= tli_ch_formats_of(x, reader); continue; }
-        range |= tli_ch_formats_of(x, reader);
+        if (x->variables[reader].state_count == 1) { fixed |= tli_choice_formats_of(x, reader); continue; }
+        range |= tli_choice_formats_of(x, reader);
         x->readers[reader_count++] = reader;
-        if (cells <= TLI_CH_TABLE_CELLS) cells *= x->variables[reader].state_count;
-        if (reader_count < TLI_CH_TABLE_SCOPE) scope[scope_count++] = reader;
+        if (cells <= TLI_CHOICE_TABLE_CELLS) cells *= x->variables[reader].state_count;
+        if (reader_count < TLI_CHOICE_TABLE_SCOPE) scope[scope_count++] = reader;
     }
     range |= fixed;
     if (!range) return 1;
-    if (reader_count < TLI_CH_TABLE_SCOPE && cells <= TLI_CH_TABLE_CELLS && (!x->pairwise || scope_count <= 2))
-        return tli_ch_add_direct(x, net, scope, scope_count, fixed);
+    if (reader_count < TLI_CHOICE_TABLE_SCOPE && cells <= TLI_CHOICE_TABLE_CELLS &&
+        (!x->pairwise || scope_count <= 2))
+        return tli_choice_add_direct(x, net, scope, scope_count, fixed);
     while (range) {
         uint32_t part = 0;
-        for (i = 0; i < TLI_CH_SET_FORMATS && range; i++) {
+        for (i = 0; i < TLI_CHOICE_SET_FORMATS && range; i++) {
             part |= range & (0u - range);
             range &= range - 1;
         }
-        if (!tli_ch_add_set(x, net, reader_count, part, fixed)) return 0;
+        if (!tli_choice_add_set(x, net, reader_count, part, fixed)) return 0;
     }
     return 1;
 }
 
 // 0 = no memory. Node i is variable i.
-static int tli_ch_build(tli_ch *x) {
-    tli_ch_label none;
+static int tli_choice_build(tli_choice *x) {
+    tli_choice_label none;
     int32_t i;
     x->marks = (uint32_t *)tli_alloc_array(x->env, (uint64_t)x->desc->node_count, sizeof *x->marks);
     x->readers = (int32_t *)tli_alloc_array(x->env, (uint64_t)x->desc->node_count, sizeof *x->readers);
     x->schemes = (uint8_t *)tli_alloc_array(x->env, (uint64_t)x->desc->node_count, sizeof *x->schemes);
     tli_zero(&none, sizeof none);
-    none.left = none.right = TLI_CH_NONE;
-    if (!x->marks || !x->readers || !x->schemes || !tli_ch_add_label(x, &none)) return 0;
-    tli_ch_find_slack(x);
-    for (i = 0; i < x->desc->node_count; i++) if (!tli_ch_add_node(x, i)) return 0;
-    for (i = 0; i < x->desc->net_count; i++) if (!tli_ch_add_net(x, &x->desc->nets[i])) return 0;
+    none.left = none.right = TLI_CHOICE_NONE;
+    if (!x->marks || !x->readers || !x->schemes || !tli_choice_add_label(x, &none)) return 0;
+    tli_choice_find_slack(x);
+    for (i = 0; i < x->desc->node_count; i++) if (!tli_choice_add_node(x, i)) return 0;
+    for (i = 0; i < x->desc->net_count; i++) if (!tli_choice_add_net(x, &x->desc->nets[i])) return 0;
     x->leaf_count = x->label_count;
     return 1;
 }
@@ -19841,17 +19889,17 @@ static int tli_ch_build(tli_ch *x) {
 // the fewest cells; its neighbours become neighbours of each other (Dechter, Bucket Elimination,
 // 1999).
 
-typedef struct tli_ch_neighbours { int32_t *items, count, capacity; } tli_ch_neighbours;
+typedef struct tli_choice_neighbours { int32_t *items, count, capacity; } tli_choice_neighbours;
 
-typedef struct tli_ch_order {
-    tli_ch            *x;
-    tli_ch_neighbours *neighbours;    // [variable_count]
+typedef struct tli_choice_order {
+    tli_choice            *x;
+    tli_choice_neighbours *neighbours;    // [variable_count]
     uint64_t          *scores;        // [variable_count] cells; UINT64_MAX = eliminated
     int32_t           *tree, leaf_count;  // of a tournament: the variable with the least score
-} tli_ch_order;
+} tli_choice_order;
 
-static int tli_ch_link(tli_ch_order *o, int32_t from, int32_t to) {
-    tli_ch_neighbours *n = &o->neighbours[from];
+static int tli_choice_link(tli_choice_order *o, int32_t from, int32_t to) {
+    tli_choice_neighbours *n = &o->neighbours[from];
     int32_t i;
     for (i = 0; i < n->count; i++) if (n->items[i] == to) return 1;
     if (!tli_grow(o->x->env, (void **)&n->items, &n->capacity, n->count, (int64_t)n->count + 1,
@@ -19861,21 +19909,21 @@ static int tli_ch_link(tli_ch_order *o, int32_t from, int32_t to) {
     return 1;
 }
 
-static void tli_ch_unlink(tli_ch_order *o, int32_t from, int32_t to) {
-    tli_ch_neighbours *n = &o->neighbours[from];
+static void tli_choice_unlink(tli_choice_order *o, int32_t from, int32_t to) {
+    tli_choice_neighbours *n = &o->neighbours[from];
     int32_t i = 0;
     while (n->items[i] != to) i++;
     n->items[i] = n->items[--n->count];
 }
 
-static int tli_ch_beats(const tli_ch_order *o, int32_t a, int32_t b) {  // -1 = none
+static int tli_choice_beats(const tli_choice_order *o, int32_t a, int32_t b) {  // -1 = none
     if (a < 0 || b < 0) return b < 0;
     return o->scores[a] != o->scores[b] ? o->scores[a] < o->scores[b] : a < b;
 }
 
-static void tli_ch_score(tli_ch_order *o, int32_t variable) {
-    const tli_ch *x = o->x;
-    const tli_ch_neighbours *n = &o->neighbours[variable];
+static void tli_choice_score(tli_choice_order *o, int32_t variable) {
+    const tli_choice *x = o->x;
+    const tli_choice_neighbours *n = &o->neighbours[variable];
     uint64_t cells = (uint64_t)x->variables[variable].state_count;
     int32_t i, at;
     for (i = 0; i < n->count && cells <= x->most_cells; i++)
@@ -19883,17 +19931,17 @@ static void tli_ch_score(tli_ch_order *o, int32_t variable) {
     o->scores[variable] = n->count < 24 ? cells : cells | (uint64_t)1 << 61;
     for (at = (variable + o->leaf_count) / 2; at; at /= 2) {
         int32_t a = o->tree[2 * at], b = o->tree[2 * at + 1];
-        o->tree[at] = tli_ch_beats(o, a, b) ? a : b;
+        o->tree[at] = tli_choice_beats(o, a, b) ? a : b;
     }
 }
 
-static int tli_ch_start_order(tli_ch_order *o) {
-    tli_ch *x = o->x;
+static int tli_choice_start_order(tli_choice_order *o) {
+    tli_choice *x = o->x;
     int32_t i, k, m;
     o->leaf_count = 1;
     while (o->leaf_count < x->variable_count) o->leaf_count *= 2;
-    o->neighbours = (tli_ch_neighbours *)tli_alloc_array(x->env, (uint64_t)x->variable_count,
-                                                         sizeof *o->neighbours);
+    o->neighbours = (tli_choice_neighbours *)tli_alloc_array(x->env, (uint64_t)x->variable_count,
+                                                             sizeof *o->neighbours);
     o->scores = (uint64_t *)tli_alloc_array(x->env, (uint64_t)x->variable_count, sizeof *o->scores);
     o->tree = (int32_t *)tli_alloc_array(x->env, 2 * (uint64_t)o->leaf_count, sizeof *o->tree);
     if (!o->neighbours || !o->scores || !o->tree) return 0;
@@ -19902,15 +19950,15 @@ static int tli_ch_start_order(tli_ch_order *o) {
     for (i = 0; i < x->table_count; i++)
         for (k = 0; k < x->tables[i].scope_count; k++)
             for (m = 0; m < x->tables[i].scope_count; m++)
-                if (m != k && !tli_ch_link(o, x->tables[i].scope[k], x->tables[i].scope[m])) return 0;
-    for (i = 0; i < x->variable_count; i++) tli_ch_score(o, i);
+                if (m != k && !tli_choice_link(o, x->tables[i].scope[k], x->tables[i].scope[m])) return 0;
+    for (i = 0; i < x->variable_count; i++) tli_choice_score(o, i);
     return 1;
 }
 
-static int tli_ch_eliminate(tli_ch_order *o, int32_t variable) {
-    tli_ch *x = o->x;
-    const tli_ch_neighbours *n = &o->neighbours[variable];
-    tli_ch_bucket *bucket = &x->buckets[x->bucket_count];
+static int tli_choice_eliminate(tli_choice_order *o, int32_t variable) {
+    tli_choice *x = o->x;
+    const tli_choice_neighbours *n = &o->neighbours[variable];
+    tli_choice_bucket *bucket = &x->buckets[x->bucket_count];
     int32_t i, k;
     bucket->variable = variable;
     bucket->first_scope = x->scope_count;
@@ -19920,23 +19968,23 @@ static int tli_ch_eliminate(tli_ch_order *o, int32_t variable) {
     tli_copy(x->scopes + x->scope_count, n->items, (size_t)n->count * sizeof *n->items);
     x->scope_count += n->count;
     x->variables[variable].bucket = x->bucket_count++;
-    for (i = 0; i < n->count; i++) tli_ch_unlink(o, n->items[i], variable);
+    for (i = 0; i < n->count; i++) tli_choice_unlink(o, n->items[i], variable);
     for (i = 0; i < n->count; i++)
         for (k = 0; k < n->count; k++)
-            if (k != i && !tli_ch_link(o, n->items[i], n->items[k])) return 0;
+            if (k != i && !tli_choice_link(o, n->items[i], n->items[k])) return 0;
     o->scores[variable] = UINT64_MAX;
-    for (i = 0; i < n->count; i++) tli_ch_score(o, n->items[i]);
+    for (i = 0; i < n->count; i++) tli_choice_score(o, n->items[i]);
     o->tree[variable + o->leaf_count] = -1;
     for (i = (variable + o->leaf_count) / 2; i; i /= 2) {
         int32_t a = o->tree[2 * i], b = o->tree[2 * i + 1];
-        o->tree[i] = tli_ch_beats(o, a, b) ? a : b;
+        o->tree[i] = tli_choice_beats(o, a, b) ? a : b;
     }
     return 1;
 }
 
 // Of the nodes that are left the one with the most neighbours: without it the rest is narrower.
-static int32_t tli_ch_find_hub(const tli_ch_order *o) {
-    const tli_ch *x = o->x;
+static int32_t tli_choice_find_hub(const tli_choice_order *o) {
+    const tli_choice *x = o->x;
     int32_t hub = -1, i;
     for (i = 0; i < x->desc->node_count; i++) {
         if (o->scores[i] == UINT64_MAX || x->variables[i].state_count < 2) continue;
@@ -19946,22 +19994,23 @@ static int32_t tli_ch_find_hub(const tli_ch_order *o) {
 }
 
 // 1 = done, 0 = no memory, -1 = too wide.
-static int tli_ch_find_order(tli_ch *x) {
-    tli_ch_order o;
+static int tli_choice_find_order(tli_choice *x) {
+    tli_choice_order o;
     uint64_t cells = 0;
     int result = 0;
     int32_t i;
     tli_zero(&o, sizeof o);
     o.x = x;
-    x->buckets = (tli_ch_bucket *)tli_alloc_array(x->env, (uint64_t)x->variable_count + 1, sizeof *x->buckets);
-    if (x->buckets && tli_ch_start_order(&o)) result = 1;
+    x->buckets = (tli_choice_bucket *)tli_alloc_array(x->env, (uint64_t)x->variable_count + 1,
+                                                      sizeof *x->buckets);
+    if (x->buckets && tli_choice_start_order(&o)) result = 1;
     while (result == 1 && x->bucket_count < x->variable_count) {
         int32_t variable = o.tree[1];
         cells += o.scores[variable];
         if (cells > x->most_cells) result = -1;
-        else if (!tli_ch_eliminate(&o, variable)) result = 0;
+        else if (!tli_choice_eliminate(&o, variable)) result = 0;
     }
-    if (result < 0) x->hub = tli_ch_find_hub(&o);
+    if (result < 0) x->hub = tli_choice_find_hub(&o);
     for (i = 0; o.neighbours && i < x->variable_count; i++) tli_release(x->env, o.neighbours[i].items);
     tli_release(x->env, o.neighbours);
     tli_release(x->env, o.scores);
@@ -19969,7 +20018,7 @@ static int tli_ch_find_order(tli_ch *x) {
     return result;
 }
 
-static int32_t tli_ch_owner(const tli_ch *x, const int32_t *scope, int32_t scope_count) {
+static int32_t tli_choice_owner(const tli_choice *x, const int32_t *scope, int32_t scope_count) {
     int32_t owner = x->variable_count, i;
     for (i = 0; i < scope_count; i++)
         if (x->variables[scope[i]].bucket < owner) owner = x->variables[scope[i]].bucket;
@@ -19977,8 +20026,8 @@ static int32_t tli_ch_owner(const tli_ch *x, const int32_t *scope, int32_t scope
 }
 
 // How far apart cells of a table over `scope` are for each variable of a bucket.
-static int tli_ch_add_part(tli_ch *x, int32_t source, const tli_ch_bucket *bucket, const int32_t *scope,
-                           int32_t scope_count, tli_ch_part *part) {
+static int tli_choice_add_part(tli_choice *x, int32_t source, const tli_choice_bucket *bucket,
+                               const int32_t *scope, int32_t scope_count, tli_choice_part *part) {
     int32_t count = 1 + bucket->scope_count, i, k;
     if (!tli_grow(x->env, (void **)&x->strides, &x->stride_capacity, x->stride_count,
                   (int64_t)x->stride_count + count, sizeof *x->strides)) return 0;
@@ -19997,15 +20046,15 @@ static int tli_ch_add_part(tli_ch *x, int32_t source, const tli_ch_bucket *bucke
 
 // Give tables and what buckets hand up to the bucket that adds them up; the last one takes what has
 // no scope.
-static int tli_ch_place_parts(tli_ch *x) {
+static int tli_choice_place_parts(tli_choice *x) {
     int32_t count = x->table_count + x->variable_count, most = 1, first = 0, i, result = 1;
     int32_t *owners = (int32_t *)tli_alloc_array(x->env, (uint64_t)count, sizeof *owners);
-    x->parts = (tli_ch_part *)tli_alloc_array(x->env, (uint64_t)count, sizeof *x->parts);
+    x->parts = (tli_choice_part *)tli_alloc_array(x->env, (uint64_t)count, sizeof *x->parts);
     if (!owners || !x->parts) { tli_release(x->env, owners); return 0; }
     for (i = 0; i < count; i++) {
-        const tli_ch_bucket *b = x->buckets + (i - x->table_count);
-        owners[i] = i < x->table_count ? tli_ch_owner(x, x->tables[i].scope, x->tables[i].scope_count)
-                                       : tli_ch_owner(x, x->scopes + b->first_scope, b->scope_count);
+        const tli_choice_bucket *b = x->buckets + (i - x->table_count);
+        owners[i] = i < x->table_count ? tli_choice_owner(x, x->tables[i].scope, x->tables[i].scope_count)
+                                       : tli_choice_owner(x, x->scopes + b->first_scope, b->scope_count);
         x->buckets[owners[i]].part_count++;
     }
     for (i = 0; i < x->bucket_count; i++) {
@@ -20015,13 +20064,13 @@ static int tli_ch_place_parts(tli_ch *x) {
         x->buckets[i].part_count = 0;
     }
     for (i = 0; i < count && result; i++) {
-        const tli_ch_bucket *b = x->buckets + (i - x->table_count);
-        tli_ch_bucket *owner = &x->buckets[owners[i]];
-        tli_ch_part *part = &x->parts[owner->first_part + owner->part_count++];
+        const tli_choice_bucket *b = x->buckets + (i - x->table_count);
+        tli_choice_bucket *owner = &x->buckets[owners[i]];
+        tli_choice_part *part = &x->parts[owner->first_part + owner->part_count++];
         result = i < x->table_count
-            ? tli_ch_add_part(x, i, owner, x->tables[i].scope, x->tables[i].scope_count, part)
-            : tli_ch_add_part(x, ~(i - x->table_count), owner, x->scopes + b->first_scope, b->scope_count,
-                              part);
+            ? tli_choice_add_part(x, i, owner, x->tables[i].scope, x->tables[i].scope_count, part)
+            : tli_choice_add_part(x, ~(i - x->table_count), owner, x->scopes + b->first_scope, b->scope_count,
+                                  part);
     }
     tli_release(x->env, owners);
     x->part_count = count;
@@ -20029,7 +20078,7 @@ static int tli_ch_place_parts(tli_ch *x) {
     return result && x->at;
 }
 
-static int tli_ch_add_view(tli_ch *x, tli_ch_view *view) {
+static int tli_choice_add_view(tli_choice *x, tli_choice_view *view) {
     view->states = (uint64_t *)tli_alloc_array(x->env, (uint64_t)x->state_count, sizeof *view->states);
     view->cells = (uint64_t *)tli_alloc_array(x->env, (uint64_t)x->cell_count, sizeof *view->cells);
     view->inside = (uint64_t *)tli_alloc_array(x->env, x->row_count, sizeof *view->inside);
@@ -20038,15 +20087,15 @@ static int tli_ch_add_view(tli_ch *x, tli_ch_view *view) {
 }
 
 // 1 = done, 0 = no memory, -1 = too wide.
-static int tli_ch_decompose(tli_ch *x) {
-    int result = tli_ch_find_order(x);
+static int tli_choice_decompose(tli_choice *x) {
+    int result = tli_choice_find_order(x);
     int32_t i, k;
     if (result != 1) return result;
     x->buckets[x->bucket_count].variable = -1;
     x->buckets[x->bucket_count++].first_scope = x->scope_count;
-    if (!tli_ch_place_parts(x)) return 0;
+    if (!tli_choice_place_parts(x)) return 0;
     for (i = 0; i < x->bucket_count; i++) {
-        tli_ch_bucket *bucket = &x->buckets[i];
+        tli_choice_bucket *bucket = &x->buckets[i];
         int32_t rows = 1, states = bucket->variable < 0 ? 1 : x->variables[bucket->variable].state_count;
         for (k = 0; k < bucket->scope_count; k++)
             rows *= x->variables[x->scopes[bucket->first_scope + k]].state_count;
@@ -20058,15 +20107,15 @@ static int tli_ch_decompose(tli_ch *x) {
     x->picks = (uint8_t *)tli_alloc_array(x->env, (uint64_t)x->variable_count, sizeof *x->picks);
     x->first_label = (int32_t *)tli_alloc_array(x->env, x->row_count, sizeof *x->first_label);
     x->row_labels = (int32_t *)tli_alloc_array(x->env, x->row_count, sizeof *x->row_labels);
-    x->ranges = (uint64_t *)tli_alloc_array(x->env, (uint64_t)1 << TLI_CH_RANGE_BITS, sizeof *x->ranges);
-    return x->picks && x->first_label && x->row_labels && x->ranges && tli_ch_add_view(x, &x->mixed) &&
-           tli_ch_add_view(x, &x->limited);
+    x->ranges = (uint64_t *)tli_alloc_array(x->env, (uint64_t)1 << TLI_CHOICE_RANGE_BITS, sizeof *x->ranges);
+    return x->picks && x->first_label && x->row_labels && x->ranges && tli_choice_add_view(x, &x->mixed) &&
+           tli_choice_add_view(x, &x->limited);
 }
 
 // -- choice: weighted sums over the decomposition --
 
 // floor(a weight / 2^shift); a negative shift only where the result is known to fit.
-static uint64_t tli_ch_scale(uint64_t a, uint64_t weight, int32_t shift) {
+static uint64_t tli_choice_scale(uint64_t a, uint64_t weight, int32_t shift) {
     uint64_t ah = a >> 32, al = a & 0xFFFFFFFFu, bh = weight >> 32, bl = weight & 0xFFFFFFFFu;
     uint64_t middle = (al * bl >> 32) + (ah * bl & 0xFFFFFFFFu) + (al * bh & 0xFFFFFFFFu);
     uint64_t high = ah * bh + (ah * bl >> 32) + (al * bh >> 32) + (middle >> 32), low = a * weight;
@@ -20075,55 +20124,56 @@ static uint64_t tli_ch_scale(uint64_t a, uint64_t weight, int32_t shift) {
     return high << (64 - shift) | low >> shift;
 }
 
-static int32_t tli_ch_bits(uint64_t value) {
+static int32_t tli_choice_bits(uint64_t value) {
     int32_t bits = 0;
     while (value) { value >>= 1; bits++; }
     return bits;
 }
 
-static uint64_t tli_ch_mix(const tli_ch *x, uint64_t limited, uint64_t value) {
-    return tli_ch_scale(value, x->value_weight, x->shift) + tli_ch_scale(limited, x->limited_weight, x->shift);
+static uint64_t tli_choice_mix(const tli_choice *x, uint64_t limited, uint64_t value) {
+    return tli_choice_scale(value, x->value_weight, x->shift) +
+           tli_choice_scale(limited, x->limited_weight, x->shift);
 }
 
 // Weigh a unit of the value and one of the limited quantity; both at most 2^60. Shares of both are
-// rounded down in every term by itself, so the terms of a choice add up to at most tli_ch_mix of its
+// rounded down in every term by itself, so the terms of a choice add up to at most tli_choice_mix of its
 // sums; they stay below 2^(mixed_bits + 1).
-static void tli_ch_weigh(tli_ch *x, uint64_t value_weight, uint64_t limited_weight) {
-    int32_t a = tli_ch_bits(value_weight) + tli_ch_bits(x->value_sum), i;
-    int32_t b = tli_ch_bits(limited_weight) + tli_ch_bits(x->limited_sum);
+static void tli_choice_weigh(tli_choice *x, uint64_t value_weight, uint64_t limited_weight) {
+    int32_t a = tli_choice_bits(value_weight) + tli_choice_bits(x->value_sum), i;
+    int32_t b = tli_choice_bits(limited_weight) + tli_choice_bits(x->limited_sum);
     uint32_t k;
     x->value_weight = value_weight;
     x->limited_weight = limited_weight;
     x->shift = (a > b ? a : b) - x->mixed_bits;
     for (i = 0; i < x->leaf_count; i++)
-        x->labels[i].mixed = tli_ch_mix(x, x->labels[i].limited, x->labels[i].value);
+        x->labels[i].mixed = tli_choice_mix(x, x->labels[i].limited, x->labels[i].value);
     for (i = 0; i < x->state_count; i++) {
-        const tli_ch_label *leaves = x->labels + x->states[i].first_leaf;
+        const tli_choice_label *leaves = x->labels + x->states[i].first_leaf;
         x->mixed.states[i] = leaves[0].mixed;
         for (k = 1; k < x->states[i].leaf_count; k++)
             if (leaves[k].mixed < x->mixed.states[i]) x->mixed.states[i] = leaves[k].mixed;
     }
     for (i = 0; i < x->cell_count; i++)
-        x->mixed.cells[i] = x->cells[i] >= TLI_CH_INFINITE ? x->penalty
-            : tli_ch_scale(x->cells[i], x->swap ? limited_weight : value_weight, x->shift);
+        x->mixed.cells[i] = x->cells[i] >= TLI_CHOICE_INFINITE ? x->penalty
+            : tli_choice_scale(x->cells[i], x->swap ? limited_weight : value_weight, x->shift);
 }
 
-static void tli_ch_weigh_limited(tli_ch *x) {
+static void tli_choice_weigh_limited(tli_choice *x) {
     int32_t i;
     uint32_t k;
     for (i = 0; i < x->state_count; i++) {
-        const tli_ch_label *leaves = x->labels + x->states[i].first_leaf;
+        const tli_choice_label *leaves = x->labels + x->states[i].first_leaf;
         x->limited.states[i] = leaves[0].limited;
         for (k = 1; k < x->states[i].leaf_count; k++)
             if (leaves[k].limited < x->limited.states[i]) x->limited.states[i] = leaves[k].limited;
     }
     for (i = 0; i < x->cell_count; i++)
-        x->limited.cells[i] = x->swap || x->cells[i] >= TLI_CH_INFINITE ? x->cells[i] : 0;
+        x->limited.cells[i] = x->swap || x->cells[i] >= TLI_CHOICE_INFINITE ? x->cells[i] : 0;
 }
 
-typedef struct tli_ch_row { int32_t row, digits[24]; } tli_ch_row;
+typedef struct tli_choice_row { int32_t row, digits[24]; } tli_choice_row;
 
-static void tli_ch_first_row(tli_ch *x, const tli_ch_bucket *bucket, tli_ch_row *row) {
+static void tli_choice_first_row(tli_choice *x, const tli_choice_bucket *bucket, tli_choice_row *row) {
     int32_t k;
     tli_zero(row, sizeof *row);
     row->row = bucket->first_row;
@@ -20133,8 +20183,8 @@ static void tli_ch_first_row(tli_ch *x, const tli_ch_bucket *bucket, tli_ch_row 
     }
 }
 
-static void tli_ch_next_row(tli_ch *x, const tli_ch_bucket *bucket, tli_ch_row *row) {
-    const tli_ch_part *parts = x->parts + bucket->first_part;
+static void tli_choice_next_row(tli_choice *x, const tli_choice_bucket *bucket, tli_choice_row *row) {
+    const tli_choice_part *parts = x->parts + bucket->first_part;
     int32_t i, k;
     row->row++;
     for (i = 0; i < bucket->scope_count; i++) {
@@ -20146,20 +20196,20 @@ static void tli_ch_next_row(tli_ch *x, const tli_ch_bucket *bucket, tli_ch_row *
     }
 }
 
-static int32_t tli_ch_bucket_states(const tli_ch *x, const tli_ch_bucket *bucket) {
+static int32_t tli_choice_bucket_states(const tli_choice *x, const tli_choice_bucket *bucket) {
     return bucket->variable < 0 ? 1 : x->variables[bucket->variable].state_count;
 }
 
-// The sum of a row and a state: TLI_CH_INFINITE where it is not possible.
-static uint64_t tli_ch_add_cell(const tli_ch *x, const tli_ch_view *view, const tli_ch_bucket *bucket,
-                                int32_t state) {
-    const tli_ch_part *parts = x->parts + bucket->first_part;
+// The sum of a row and a state: TLI_CHOICE_INFINITE where it is not possible.
+static uint64_t tli_choice_add_cell(const tli_choice *x, const tli_choice_view *view,
+                                    const tli_choice_bucket *bucket, int32_t state) {
+    const tli_choice_part *parts = x->parts + bucket->first_part;
     uint64_t sum = bucket->variable < 0 ? 0 : view->states[x->variables[bucket->variable].first_state + state];
     int32_t k;
     for (k = 0; k < bucket->part_count; k++) {
         int32_t at = x->at[k] + state * x->strides[parts[k].first_stride];
         uint64_t one = parts[k].source >= 0 ? view->cells[at] : view->inside[at];
-        if (one >= TLI_CH_INFINITE) return TLI_CH_INFINITE;
+        if (one >= TLI_CHOICE_INFINITE) return TLI_CHOICE_INFINITE;
         sum += one;
     }
     return sum;
@@ -20167,67 +20217,67 @@ static uint64_t tli_ch_add_cell(const tli_ch *x, const tli_ch_view *view, const 
 
 // The least sum of all that a row's bucket and those below it decide; returns the least of
 // everything.
-static uint64_t tli_ch_fill_inside(tli_ch *x, tli_ch_view *view) {
-    tli_ch_row row;
+static uint64_t tli_choice_fill_inside(tli_choice *x, tli_choice_view *view) {
+    tli_choice_row row;
     int32_t i, k, s;
     x->work += x->pass_work;
     for (i = 0; i < x->bucket_count; i++) {
-        const tli_ch_bucket *bucket = &x->buckets[i];
-        tli_ch_first_row(x, bucket, &row);
+        const tli_choice_bucket *bucket = &x->buckets[i];
+        tli_choice_first_row(x, bucket, &row);
         for (k = 0; k < bucket->row_count; k++) {
-            uint64_t least = TLI_CH_INFINITE;
-            for (s = 0; s < tli_ch_bucket_states(x, bucket); s++) {
-                uint64_t sum = tli_ch_add_cell(x, view, bucket, s);
+            uint64_t least = TLI_CHOICE_INFINITE;
+            for (s = 0; s < tli_choice_bucket_states(x, bucket); s++) {
+                uint64_t sum = tli_choice_add_cell(x, view, bucket, s);
                 if (sum < least) least = sum;
             }
             view->inside[row.row] = least;
-            tli_ch_next_row(x, bucket, &row);
+            tli_choice_next_row(x, bucket, &row);
         }
     }
     return view->inside[x->row_count - 1];
 }
 
 // The least sum of all else.
-static void tli_ch_fill_outside(tli_ch *x, tli_ch_view *view) {
-    tli_ch_row row;
+static void tli_choice_fill_outside(tli_choice *x, tli_choice_view *view) {
+    tli_choice_row row;
     int32_t i, k, s, p;
     uint64_t at;
     x->work += 2 * x->pass_work;
-    for (at = 0; at < x->row_count; at++) view->outside[at] = TLI_CH_INFINITE;
+    for (at = 0; at < x->row_count; at++) view->outside[at] = TLI_CHOICE_INFINITE;
     view->outside[x->row_count - 1] = 0;
     for (i = x->bucket_count; i-- > 0;) {
-        const tli_ch_bucket *bucket = &x->buckets[i];
-        const tli_ch_part *parts = x->parts + bucket->first_part;
-        tli_ch_first_row(x, bucket, &row);
+        const tli_choice_bucket *bucket = &x->buckets[i];
+        const tli_choice_part *parts = x->parts + bucket->first_part;
+        tli_choice_first_row(x, bucket, &row);
         for (k = 0; k < bucket->row_count; k++) {
-            for (s = 0; s < tli_ch_bucket_states(x, bucket); s++) {
-                uint64_t sum = tli_ch_add_cell(x, view, bucket, s) + view->outside[row.row];
-                if (sum >= TLI_CH_INFINITE) continue;
+            for (s = 0; s < tli_choice_bucket_states(x, bucket); s++) {
+                uint64_t sum = tli_choice_add_cell(x, view, bucket, s) + view->outside[row.row];
+                if (sum >= TLI_CHOICE_INFINITE) continue;
                 for (p = 0; p < bucket->part_count; p++) {
                     int32_t below = x->at[p] + s * x->strides[parts[p].first_stride];
                     if (parts[p].source < 0 && sum - view->inside[below] < view->outside[below])
                         view->outside[below] = sum - view->inside[below];
                 }
             }
-            tli_ch_next_row(x, bucket, &row);
+            tli_choice_next_row(x, bucket, &row);
         }
     }
 }
 
 // Read a choice of least sum off: the last variable first.
-static void tli_ch_read_picks(tli_ch *x, const tli_ch_view *view) {
+static void tli_choice_read_picks(tli_choice *x, const tli_choice_view *view) {
     int32_t i, k, p, s;
     for (i = x->bucket_count - 1; i-- > 0;) {
-        const tli_ch_bucket *bucket = &x->buckets[i];
+        const tli_choice_bucket *bucket = &x->buckets[i];
         uint64_t least = UINT64_MAX;
-        tli_ch_row row;
-        tli_ch_first_row(x, bucket, &row);
+        tli_choice_row row;
+        tli_choice_first_row(x, bucket, &row);
         for (p = 0; p < bucket->part_count; p++)
             for (k = 0; k < bucket->scope_count; k++)
                 x->at[p] += x->strides[x->parts[bucket->first_part + p].first_stride + 1 + k] *
                             x->picks[x->scopes[bucket->first_scope + k]];
-        for (s = 0; s < tli_ch_bucket_states(x, bucket); s++) {
-            uint64_t sum = tli_ch_add_cell(x, view, bucket, s);
+        for (s = 0; s < tli_choice_bucket_states(x, bucket); s++) {
+            uint64_t sum = tli_choice_add_cell(x, view, bucket, s);
             if (sum >= least) continue;
             least = sum;
             x->picks[bucket->variable] = (uint8_t)s;
@@ -20236,18 +20286,18 @@ static void tli_ch_read_picks(tli_ch *x, const tli_ch_view *view) {
 }
 
 // Of the picked formats the schemes of least weighted sum, or of the least limited quantity.
-static void tli_ch_read_schemes(tli_ch *x, int limited_alone) {
+static void tli_choice_read_schemes(tli_choice *x, int limited_alone) {
     int32_t i;
     uint32_t k;
     for (i = 0; i < x->desc->node_count; i++) {
-        const tli_ch_state *state = &tli_ch_states_of(x, i)[x->picks[i]];
-        const tli_ch_label *leaves = x->labels + state->first_leaf, *best = leaves;
+        const tli_choice_state *state = &tli_choice_states_of(x, i)[x->picks[i]];
+        const tli_choice_label *leaves = x->labels + state->first_leaf, *best = leaves;
         for (k = 1; k < state->leaf_count; k++) {
             uint64_t a = limited_alone ? leaves[k].limited : leaves[k].mixed;
             uint64_t b = limited_alone ? best->limited : best->mixed;
             if (a < b || (a == b && leaves[k].limited < best->limited)) best = &leaves[k];
         }
-        x->schemes[i] = (uint8_t)(best->right % TLI_CH_MOST_SCHEMES);
+        x->schemes[i] = (uint8_t)(best->right % TLI_CHOICE_MOST_SCHEMES);
     }
 }
 
@@ -20258,17 +20308,17 @@ static void tli_ch_read_schemes(tli_ch *x, int limited_alone) {
 // between them, or prove that the line is the hull there (Handler, Zang, A dual algorithm for the
 // constrained shortest path problem, 1980).
 
-#define TLI_CH_ASK 1000000u
+#define TLI_CHOICE_ASK 1000000u
 
-typedef struct tli_ch_point { uint64_t limited, value; } tli_ch_point;
+typedef struct tli_choice_point { uint64_t limited, value; } tli_choice_point;
 
 // Never before a first choice has been found.
-static int tli_ch_is_over(tli_ch *x) {
-    tli_ch_watch *watch = x->watch;
+static int tli_choice_is_over(tli_choice *x) {
+    tli_choice_watch *watch = x->watch;
     if (!x->found) return 0;
     if (x->work >= x->work_limit || watch->stopped) return 1;
     if (!watch->desc->progress || x->work < watch->next) return 0;
-    watch->next = x->work + TLI_CH_ASK;
+    watch->next = x->work + TLI_CHOICE_ASK;
     watch->now.work = x->work;
     if (!x->inner) {
         watch->now.value = x->best_value;
@@ -20279,11 +20329,11 @@ static int tli_ch_is_over(tli_ch *x) {
 }
 
 // Keep the schemes at hand where they are within the limit and better than the best.
-static tli_ch_point tli_ch_keep(tli_ch *x) {
-    tli_ch_sums sums;
-    tli_ch_point point;
+static tli_choice_point tli_choice_keep(tli_choice *x) {
+    tli_choice_sums sums;
+    tli_choice_point point;
     int32_t node, net;
-    tli_ch_measure(x->desc, x->schemes, &sums, &node, &net);
+    tli_choice_measure(x->desc, x->schemes, &sums, &node, &net);
     x->work += (uint64_t)x->desc->node_count;
     point.value = x->swap ? sums.loss : sums.cost;
     point.limited = x->swap ? sums.cost : sums.loss;
@@ -20299,51 +20349,53 @@ static tli_ch_point tli_ch_keep(tli_ch *x) {
 }
 
 // The largest weighted sum of a choice within the limit whose value is at most this.
-static uint64_t tli_ch_most_mixed(const tli_ch *x, uint64_t value) {
+static uint64_t tli_choice_most_mixed(const tli_choice *x, uint64_t value) {
     uint64_t most = value < x->value_sum ? value : x->value_sum;
-    return tli_ch_mix(x, x->limit < x->limited_sum ? x->limit : x->limited_sum, most);
+    return tli_choice_mix(x, x->limit < x->limited_sum ? x->limit : x->limited_sum, most);
 }
 
 // The least value within the limit of a choice whose weighted sum is at least this.
-static uint64_t tli_ch_find_bound(const tli_ch *x, uint64_t least_mixed) {
+static uint64_t tli_choice_find_bound(const tli_choice *x, uint64_t least_mixed) {
     uint64_t low = 0, high = x->value_sum;
     while (low < high) {
         uint64_t middle = low + (high - low) / 2;
-        if (tli_ch_most_mixed(x, middle) >= least_mixed) high = middle;
+        if (tli_choice_most_mixed(x, middle) >= least_mixed) high = middle;
         else low = middle + 1;
     }
     return low;
 }
 
-static tli_ch_point tli_ch_find_point(tli_ch *x, uint64_t value_weight, uint64_t limited_weight,
-                                      uint64_t *least) {
-    tli_ch_weigh(x, value_weight, limited_weight);
-    *least = tli_ch_fill_inside(x, &x->mixed);
-    tli_ch_read_picks(x, &x->mixed);
-    tli_ch_read_schemes(x, 0);
-    return tli_ch_keep(x);
+static tli_choice_point tli_choice_find_point(tli_choice *x, uint64_t value_weight, uint64_t limited_weight,
+                                              uint64_t *least) {
+    tli_choice_weigh(x, value_weight, limited_weight);
+    *least = tli_choice_fill_inside(x, &x->mixed);
+    tli_choice_read_picks(x, &x->mixed);
+    tli_choice_read_schemes(x, 0);
+    return tli_choice_keep(x);
 }
 
 // Ends with the weights of the best bound. A feasible choice is known, and a < b in value.
-static void tli_ch_narrow(tli_ch *x, tli_ch_point a, tli_ch_point b) {
+static void tli_choice_narrow(tli_choice *x, tli_choice_point a, tli_choice_point b) {
     uint64_t best_value = 1, best_limited = 0, least, bound;
     uint64_t terms = (uint64_t)x->variable_count + (uint64_t)x->table_count;
     int32_t i;
-    for (i = 0; i < 100 && a.limited > b.limited && b.value > a.value && !tli_ch_is_over(x); i++) {
+    for (i = 0; i < 100 && a.limited > b.limited && b.value > a.value && !tli_choice_is_over(x); i++) {
         uint64_t value_weight = a.limited - b.limited, limited_weight = b.value - a.value;
-        tli_ch_point point = tli_ch_find_point(x, value_weight, limited_weight, &least);
-        bound = tli_ch_find_bound(x, least);
+        tli_choice_point point = tli_choice_find_point(x, value_weight, limited_weight, &least);
+        bound = tli_choice_find_bound(x, least);
         if (bound >= x->bound) {
             x->bound = bound;
             best_value = value_weight;
             best_limited = limited_weight;
         }
-        if (tli_ch_mix(x, point.limited, point.value) + terms >= tli_ch_mix(x, a.limited, a.value)) break;
+        if (tli_choice_mix(x, point.limited, point.value) + terms >=
+            tli_choice_mix(x, a.limited, a.value))
+            break;
         if (point.limited <= x->limit) b = point;
         else a = point;
     }
-    tli_ch_weigh(x, best_value, best_limited);
-    tli_ch_fill_inside(x, &x->mixed);
+    tli_choice_weigh(x, best_value, best_limited);
+    tli_choice_fill_inside(x, &x->mixed);
 }
 
 // -- choice: lists --
@@ -20354,24 +20406,24 @@ static void tli_ch_narrow(tli_ch *x, tli_ch_point a, tli_ch_point b) {
 // have. A list that is cut to its best few makes the answer a choice and a bound, the least
 // weighted sum that was cut off.
 
-#define TLI_CH_MOST_LABELS ((int32_t)1 << 22)
-#define TLI_CH_MOST_POOL   ((int32_t)1 << 20)
-#define TLI_CH_SHORT_LIST  64
+#define TLI_CHOICE_MOST_LABELS ((int32_t)1 << 22)
+#define TLI_CHOICE_MOST_POOL   ((int32_t)1 << 20)
+#define TLI_CHOICE_SHORT_LIST  64
 
-static int tli_ch_is_after(const tli_ch_label *a, const tli_ch_label *b, int by_mixed) {
+static int tli_choice_is_after(const tli_choice_label *a, const tli_choice_label *b, int by_mixed) {
     if (by_mixed && a->mixed != b->mixed) return a->mixed > b->mixed;
     return a->limited != b->limited ? a->limited > b->limited : a->value > b->value;
 }
 
 // Merge sort, with as much room in scratch; both are stable.
-static void tli_ch_sort_run(tli_ch_label *run, tli_ch_label *scratch, int32_t count, int by_mixed) {
-    tli_ch_label *from = run, *to = scratch, *swap;
+static void tli_choice_sort_run(tli_choice_label *run, tli_choice_label *scratch, int32_t count, int by_mixed) {
+    tli_choice_label *from = run, *to = scratch, *swap;
     int32_t width, start, i;
     for (start = 0; start < count; start += 8)
         for (i = start + 1; i < count && i < start + 8; i++) {
-            tli_ch_label label = from[i];
+            tli_choice_label label = from[i];
             int32_t at = i;
-            for (; at > start && tli_ch_is_after(&from[at - 1], &label, by_mixed); at--)
+            for (; at > start && tli_choice_is_after(&from[at - 1], &label, by_mixed); at--)
                 from[at] = from[at - 1];
             from[at] = label;
         }
@@ -20380,65 +20432,67 @@ static void tli_ch_sort_run(tli_ch_label *run, tli_ch_label *scratch, int32_t co
             int32_t middle = start + width < count ? start + width : count;
             int32_t end = middle + width < count ? middle + width : count, left = start, right = middle;
             for (i = start; i < end; i++)
-                to[i] = left == middle || (right < end && tli_ch_is_after(&from[left], &from[right], by_mixed))
-                    ? from[right++] : from[left++];
+                to[i] = left == middle || (right < end &&
+                                           tli_choice_is_after(&from[left], &from[right], by_mixed))
+                            ? from[right++]
+                            : from[left++];
         }
         swap = from; from = to; to = swap;
     }
     if (from != run) tli_copy(run, from, (size_t)count * sizeof *from);
 }
 
-static uint64_t tli_ch_key(const tli_ch_label *label, int by_mixed) {
+static uint64_t tli_choice_key(const tli_choice_label *label, int by_mixed) {
     return by_mixed ? label->mixed : label->limited;
 }
 
 // By the weighted sum, or by the limited quantity and then the value: ranges first, then within
 // each of them.
-static int tli_ch_sort(tli_ch *x, int32_t first, int by_mixed) {
-    tli_ch_label *pool = x->pool + first;
-    int32_t count = x->pool_count - first, bits = tli_ch_bits((uint64_t)count), shift, i, at;
+static int tli_choice_sort(tli_choice *x, int32_t first, int by_mixed) {
+    tli_choice_label *pool = x->pool + first;
+    int32_t count = x->pool_count - first, bits = tli_choice_bits((uint64_t)count), shift, i, at;
     uint64_t low = UINT64_MAX, high = 0;
     if (!tli_grow(x->env, (void **)&x->scratch, &x->scratch_capacity, 0, count, sizeof *x->scratch)) return 0;
-    if (count <= 32) { tli_ch_sort_run(pool, x->scratch, count, by_mixed); return 1; }
-    if (bits > TLI_CH_RANGE_BITS) bits = TLI_CH_RANGE_BITS;
+    if (count <= 32) { tli_choice_sort_run(pool, x->scratch, count, by_mixed); return 1; }
+    if (bits > TLI_CHOICE_RANGE_BITS) bits = TLI_CHOICE_RANGE_BITS;
     for (i = 0; i < count; i++) {
-        uint64_t key = tli_ch_key(&pool[i], by_mixed);
+        uint64_t key = tli_choice_key(&pool[i], by_mixed);
         if (key < low) low = key;
         if (key > high) high = key;
     }
-    shift = tli_ch_bits(high - low) - bits;
+    shift = tli_choice_bits(high - low) - bits;
     if (shift < 0) shift = 0;
     tli_zero(x->ranges, ((size_t)1 << bits) * sizeof *x->ranges);
-    for (i = 0; i < count; i++) x->ranges[(tli_ch_key(&pool[i], by_mixed) - low) >> shift]++;
+    for (i = 0; i < count; i++) x->ranges[(tli_choice_key(&pool[i], by_mixed) - low) >> shift]++;
     for (i = at = 0; i < 1 << bits; i++) {
         int32_t of_range = (int32_t)x->ranges[i];
         x->ranges[i] = (uint64_t)at;
         at += of_range;
     }
     for (i = 0; i < count; i++)
-        x->scratch[x->ranges[(tli_ch_key(&pool[i], by_mixed) - low) >> shift]++] = pool[i];
+        x->scratch[x->ranges[(tli_choice_key(&pool[i], by_mixed) - low) >> shift]++] = pool[i];
     tli_copy(pool, x->scratch, (size_t)count * sizeof *pool);
     for (i = at = 0; i < 1 << bits; i++) {
-        tli_ch_sort_run(pool + at, x->scratch, (int32_t)x->ranges[i] - at, by_mixed);
+        tli_choice_sort_run(pool + at, x->scratch, (int32_t)x->ranges[i] - at, by_mixed);
         at = (int32_t)x->ranges[i];
     }
     return 1;
 }
 
-static void tli_ch_drop(tli_ch *x, uint64_t mixed) { if (mixed < x->dropped) x->dropped = mixed; }
+static void tli_choice_drop(tli_choice *x, uint64_t mixed) { if (mixed < x->dropped) x->dropped = mixed; }
 
 // Take out what is dominated by a label of another of some ranges of the limited quantity: what
 // remains is little more than what a sort would leave, and is found faster.
-static void tli_ch_thin(tli_ch *x, int32_t first) {
-    tli_ch_label *pool = x->pool;
+static void tli_choice_thin(tli_choice *x, int32_t first) {
+    tli_choice_label *pool = x->pool;
     uint64_t low = UINT64_MAX, high = 0, below = UINT64_MAX;
-    int32_t bits = tli_ch_bits((uint64_t)(x->pool_count - first)) + 1, shift, kept = first, i;
-    if (bits > TLI_CH_RANGE_BITS) bits = TLI_CH_RANGE_BITS;
+    int32_t bits = tli_choice_bits((uint64_t)(x->pool_count - first)) + 1, shift, kept = first, i;
+    if (bits > TLI_CHOICE_RANGE_BITS) bits = TLI_CHOICE_RANGE_BITS;
     for (i = first; i < x->pool_count; i++) {
         if (pool[i].limited < low) low = pool[i].limited;
         if (pool[i].limited > high) high = pool[i].limited;
     }
-    shift = tli_ch_bits(high - low) - bits;
+    shift = tli_choice_bits(high - low) - bits;
     if (shift < 0) shift = 0;
     for (i = 0; i < 1 << bits; i++) x->ranges[i] = UINT64_MAX;
     for (i = first; i < x->pool_count; i++) {
@@ -20457,32 +20511,35 @@ static void tli_ch_thin(tli_ch *x, int32_t first) {
 
 // Leave the undominated labels of the pool from `first` on, the best by the weighted sum first, at
 // most as many as a list may have. rest: least weighted sum of all else.
-static int tli_ch_prune(tli_ch *x, int32_t first, uint64_t rest) {
-    tli_ch_label *pool = x->pool;
+static int tli_choice_prune(tli_choice *x, int32_t first, uint64_t rest) {
+    tli_choice_label *pool = x->pool;
     uint64_t least = UINT64_MAX;
     int32_t kept = first, i;
     x->work += (uint64_t)(x->pool_count - first);
     if (x->pool_count - first < 2) return 1;
-    if (x->pool_count - first > 32) tli_ch_thin(x, first);
+    if (x->pool_count - first > 32) tli_choice_thin(x, first);
     x->work += 8 * (uint64_t)(x->pool_count - first);
-    if (!tli_ch_sort(x, first, 0)) return 0;
+    if (!tli_choice_sort(x, first, 0)) return 0;
     for (i = first; i < x->pool_count; i++) {
         if (pool[i].value >= least) continue;
         least = pool[i].value;
         pool[kept++] = pool[i];
     }
     x->pool_count = kept;
-    if (!tli_ch_sort(x, first, 1)) return 0;
+    if (!tli_choice_sort(x, first, 1)) return 0;
     if (kept - first > x->most_labels) {
-        tli_ch_drop(x, pool[first + x->most_labels].mixed + rest);
+        tli_choice_drop(x, pool[first + x->most_labels].mixed + rest);
         x->pool_count = first + x->most_labels;
     }
     return 1;
 }
 
-static int tli_ch_save_list(tli_ch *x, int32_t first, int32_t *list, int32_t *count) {
+static int tli_choice_save_list(tli_choice *x, int32_t first, int32_t *list, int32_t *count) {
     int32_t added = x->pool_count - first;
-    if (x->label_count + added > TLI_CH_MOST_LABELS || (uint64_t)added > x->longest) { x->over = 1; return 1; }
+    if (x->label_count + added > TLI_CHOICE_MOST_LABELS || (uint64_t)added > x->longest) {
+        x->over = 1;
+        return 1;
+    }
     if (!tli_grow(x->env, (void **)&x->labels, &x->label_capacity, x->label_count,
                   (int64_t)x->label_count + added, sizeof *x->labels)) return 0;
     if (added) tli_copy(x->labels + x->label_count, x->pool + first, (size_t)added * sizeof *x->pool);
@@ -20494,24 +20551,24 @@ static int tli_ch_save_list(tli_ch *x, int32_t first, int32_t *list, int32_t *co
 }
 
 // What a cell adds to labels that are put together, and the least of all that is not in them yet.
-typedef struct tli_ch_rest { uint64_t mixed, limited; } tli_ch_rest;
+typedef struct tli_choice_rest { uint64_t mixed, limited; } tli_choice_rest;
 
 // Put each label of one list together with each of another, as far as the sums may lead to a better
 // choice.
-static int tli_ch_join(tli_ch *x, int32_t left, int32_t left_count, int32_t right, int32_t right_count,
-                       const tli_ch_rest *rest) {
+static int tli_choice_join(tli_choice *x, int32_t left, int32_t left_count, int32_t right, int32_t right_count,
+                           const tli_choice_rest *rest) {
     int64_t most = 4 * (int64_t)x->most_labels;
     int32_t i, k;
     for (i = 0; i < left_count; i++) {
-        const tli_ch_label a = x->labels[left + i];
+        const tli_choice_label a = x->labels[left + i];
         if (a.mixed + x->labels[right].mixed + rest->mixed > x->most_mixed) break;
         x->work += 2;
         for (k = 0; k < right_count; k++) {
-            const tli_ch_label *b = &x->labels[right + k];
+            const tli_choice_label *b = &x->labels[right + k];
             uint64_t mixed = a.mixed + b->mixed;
-            tli_ch_label *label;
+            tli_choice_label *label;
             if (mixed + rest->mixed > x->most_mixed) break;
-            if ((int64_t)(i + 1) * (k + 1) > most) { tli_ch_drop(x, mixed + rest->mixed); break; }
+            if ((int64_t)(i + 1) * (k + 1) > most) { tli_choice_drop(x, mixed + rest->mixed); break; }
             x->work++;
             if (a.limited + b->limited + rest->limited > x->limit) continue;
             if (!tli_grow(x->env, (void **)&x->pool, &x->pool_capacity, x->pool_count,
@@ -20523,9 +20580,9 @@ static int tli_ch_join(tli_ch *x, int32_t left, int32_t left_count, int32_t righ
             label->left = (uint32_t)(left + i);
             label->right = (uint32_t)(right + k);
         }
-        if (x->pool_count > TLI_CH_MOST_POOL || tli_ch_is_over(x)) { x->over = 1; return 1; }
+        if (x->pool_count > TLI_CHOICE_MOST_POOL || tli_choice_is_over(x)) { x->over = 1; return 1; }
         if (i + 1 >= most && i + 1 < left_count) {
-            tli_ch_drop(x, x->labels[left + i + 1].mixed + x->labels[right].mixed + rest->mixed);
+            tli_choice_drop(x, x->labels[left + i + 1].mixed + x->labels[right].mixed + rest->mixed);
             break;
         }
     }
@@ -20533,9 +20590,9 @@ static int tli_ch_join(tli_ch *x, int32_t left, int32_t left_count, int32_t righ
 }
 
 // Sums of a cell besides its lists; 0 = not possible, or of no use.
-static int tli_ch_open_cell(const tli_ch *x, const tli_ch_bucket *bucket, int32_t row, int32_t state,
-                            uint64_t *cost, tli_ch_rest *rest) {
-    const tli_ch_part *parts = x->parts + bucket->first_part;
+static int tli_choice_open_cell(const tli_choice *x, const tli_choice_bucket *bucket, int32_t row,
+                                int32_t state, uint64_t *cost, tli_choice_rest *rest) {
+    const tli_choice_part *parts = x->parts + bucket->first_part;
     int32_t i;
     *cost = 0;
     rest->mixed = x->mixed.outside[row];
@@ -20543,7 +20600,7 @@ static int tli_ch_open_cell(const tli_ch *x, const tli_ch_bucket *bucket, int32_
     for (i = 0; i < bucket->part_count; i++) {
         int32_t at = x->at[i] + state * x->strides[parts[i].first_stride];
         if (parts[i].source >= 0) {
-            if (x->cells[at] >= TLI_CH_INFINITE) return 0;
+            if (x->cells[at] >= TLI_CHOICE_INFINITE) return 0;
             *cost += x->cells[at];
             rest->mixed += x->mixed.cells[at];
             rest->limited += x->limited.cells[at];
@@ -20552,21 +20609,21 @@ static int tli_ch_open_cell(const tli_ch *x, const tli_ch_bucket *bucket, int32_
             rest->mixed += x->mixed.inside[at];
             rest->limited += x->limited.inside[at];
         }
-        if (rest->mixed >= TLI_CH_INFINITE || rest->limited >= TLI_CH_INFINITE) return 0;
+        if (rest->mixed >= TLI_CHOICE_INFINITE || rest->limited >= TLI_CHOICE_INFINITE) return 0;
     }
     return 1;
 }
 
 // Add what is made of a state in a row to the pool.
-static int tli_ch_fill_cell(tli_ch *x, const tli_ch_bucket *bucket, int32_t row, int32_t state) {
-    const tli_ch_part *parts = x->parts + bucket->first_part;
+static int tli_choice_fill_cell(tli_choice *x, const tli_choice_bucket *bucket, int32_t row, int32_t state) {
+    const tli_choice_part *parts = x->parts + bucket->first_part;
     int32_t list = 0, count = 1, first = x->pool_count, i;
     uint64_t cost, mixed = 0;
-    tli_ch_rest rest;
+    tli_choice_rest rest;
     x->work += (uint64_t)(2 + bucket->part_count);
-    if (!tli_ch_open_cell(x, bucket, row, state, &cost, &rest)) return 1;
+    if (!tli_choice_open_cell(x, bucket, row, state, &cost, &rest)) return 1;
     if (bucket->variable >= 0) {
-        const tli_ch_state *s = &tli_ch_states_of(x, bucket->variable)[state];
+        const tli_choice_state *s = &tli_choice_states_of(x, bucket->variable)[state];
         list = (int32_t)s->first_leaf;
         count = (int32_t)s->leaf_count;
     }
@@ -20574,15 +20631,17 @@ static int tli_ch_fill_cell(tli_ch *x, const tli_ch_bucket *bucket, int32_t row,
         int32_t at = x->at[i] + state * x->strides[parts[i].first_stride];
         if (parts[i].source >= 0) { mixed += x->mixed.cells[at]; continue; }
         if (x->pool_count > first) {
-            if (!tli_ch_prune(x, first, rest.mixed) || !tli_ch_save_list(x, first, &list, &count)) return 0;
+            if (!tli_choice_prune(x, first, rest.mixed) ||
+                !tli_choice_save_list(x, first, &list, &count))
+                return 0;
         }
         if (x->over) return 1;
         rest.mixed -= x->mixed.inside[at];
         rest.limited -= x->limited.inside[at];
-        if (!tli_ch_join(x, list, count, x->first_label[at], x->row_labels[at], &rest)) return 0;
+        if (!tli_choice_join(x, list, count, x->first_label[at], x->row_labels[at], &rest)) return 0;
         if (x->over || x->pool_count == first) return 1;
     }
-    if (x->pool_count == first && !tli_ch_join(x, list, count, 0, 1, &rest)) return 0;
+    if (x->pool_count == first && !tli_choice_join(x, list, count, 0, 1, &rest)) return 0;
     for (i = first; i < x->pool_count; i++) {
         x->pool[i].mixed += mixed;
         if (x->swap) x->pool[i].limited += cost;
@@ -20591,13 +20650,13 @@ static int tli_ch_fill_cell(tli_ch *x, const tli_ch_bucket *bucket, int32_t row,
     return 1;
 }
 
-static void tli_ch_sort_leaves(tli_ch *x) {
+static void tli_choice_sort_leaves(tli_choice *x) {
     int32_t i;
     for (i = 0; i < x->state_count; i++) {
-        tli_ch_label *leaves = x->labels + x->states[i].first_leaf;
+        tli_choice_label *leaves = x->labels + x->states[i].first_leaf;
         uint32_t k, at;
         for (k = 1; k < x->states[i].leaf_count; k++) {
-            tli_ch_label leaf = leaves[k];
+            tli_choice_label leaf = leaves[k];
             for (at = k; at && leaves[at - 1].mixed > leaf.mixed; at--) leaves[at] = leaves[at - 1];
             leaves[at] = leaf;
         }
@@ -20605,47 +20664,47 @@ static void tli_ch_sort_leaves(tli_ch *x) {
 }
 
 // All lists: 0 = no memory. over: not enough work or room, the lists are of no use.
-static int tli_ch_fill_lists(tli_ch *x) {
-    tli_ch_row row;
+static int tli_choice_fill_lists(tli_choice *x) {
+    tli_choice_row row;
     int32_t i, k, s;
     x->label_count = x->leaf_count;
     x->pool_count = x->over = 0;
     x->dropped = UINT64_MAX;
-    tli_ch_sort_leaves(x);
+    tli_choice_sort_leaves(x);
     for (i = 0; i < x->bucket_count; i++) {
-        const tli_ch_bucket *bucket = &x->buckets[i];
-        tli_ch_first_row(x, bucket, &row);
+        const tli_choice_bucket *bucket = &x->buckets[i];
+        tli_choice_first_row(x, bucket, &row);
         for (k = 0; k < bucket->row_count; k++) {
             uint64_t rest = x->mixed.outside[row.row];
             x->row_labels[row.row] = 0;
-            for (s = 0; s < tli_ch_bucket_states(x, bucket); s++) {
+            for (s = 0; s < tli_choice_bucket_states(x, bucket); s++) {
                 if (x->mixed.inside[row.row] + rest > x->most_mixed) break;
-                if (!tli_ch_fill_cell(x, bucket, row.row, s)) return 0;
-                if (x->over || tli_ch_is_over(x)) { x->over = 1; return 1; }
+                if (!tli_choice_fill_cell(x, bucket, row.row, s)) return 0;
+                if (x->over || tli_choice_is_over(x)) { x->over = 1; return 1; }
             }
-            if (!tli_ch_prune(x, 0, rest) ||
-                !tli_ch_save_list(x, 0, &x->first_label[row.row], &x->row_labels[row.row])) return 0;
+            if (!tli_choice_prune(x, 0, rest) ||
+                !tli_choice_save_list(x, 0, &x->first_label[row.row], &x->row_labels[row.row])) return 0;
             if (x->over) return 1;
-            tli_ch_next_row(x, bucket, &row);
+            tli_choice_next_row(x, bucket, &row);
         }
     }
     return 1;
 }
 
 // Read the schemes of a label off; 0 = no memory.
-static int tli_ch_read_label(tli_ch *x, uint32_t label) {
+static int tli_choice_read_label(tli_choice *x, uint32_t label) {
     uint64_t most = 2 * ((uint64_t)x->bucket_count + (uint64_t)x->part_count) + 8;
     uint32_t *stack = (uint32_t *)tli_alloc_array(x->env, most, sizeof *stack);
     int32_t count = 0;
     if (!stack) return 0;
     stack[count++] = label;
     while (count) {
-        const tli_ch_label *l = &x->labels[stack[--count]];
-        if (l->left != TLI_CH_NONE) {
+        const tli_choice_label *l = &x->labels[stack[--count]];
+        if (l->left != TLI_CHOICE_NONE) {
             stack[count++] = l->left;
             stack[count++] = l->right;
-        } else if (l->right != TLI_CH_NONE) {
-            x->schemes[l->right / TLI_CH_MOST_SCHEMES] = (uint8_t)(l->right % TLI_CH_MOST_SCHEMES);
+        } else if (l->right != TLI_CHOICE_NONE) {
+            x->schemes[l->right / TLI_CHOICE_MOST_SCHEMES] = (uint8_t)(l->right % TLI_CHOICE_MOST_SCHEMES);
         }
     }
     tli_release(x->env, stack);
@@ -20653,25 +20712,25 @@ static int tli_ch_read_label(tli_ch *x, uint32_t label) {
 }
 
 // Keep the best choice of the lists; 0 = no memory.
-static int tli_ch_read_lists(tli_ch *x) {
+static int tli_choice_read_lists(tli_choice *x) {
     int32_t root = (int32_t)x->row_count - 1, best = x->first_label[root], i;
     for (i = best; i < x->first_label[root] + x->row_labels[root]; i++)
         if (x->labels[i].value < x->labels[best].value) best = i;
     if (!x->row_labels[root]) return 1;
-    if (!tli_ch_read_label(x, (uint32_t)best)) return 0;
-    tli_ch_keep(x);
+    if (!tli_choice_read_label(x, (uint32_t)best)) return 0;
+    tli_choice_keep(x);
     return 1;
 }
 
 // Short lists first, which find good choices; then longer ones of what costs little more than the bound,
 // for they grow fast with that, until the best is among them: 0 = no memory.
-static int tli_ch_improve(tli_ch *x) {
+static int tli_choice_improve(tli_choice *x) {
     uint64_t base = x->bound, window = 0, before = 0, target, bound;
-    tli_ch_fill_outside(x, &x->mixed);
-    tli_ch_fill_outside(x, &x->limited);
+    tli_choice_fill_outside(x, &x->mixed);
+    tli_choice_fill_outside(x, &x->limited);
     x->dropped = 0;
-    x->most_labels = TLI_CH_SHORT_LIST / 8;
-    while (x->best_value > x->bound && x->most_labels <= x->label_limit && !tli_ch_is_over(x)) {
+    x->most_labels = TLI_CHOICE_SHORT_LIST / 8;
+    while (x->best_value > x->bound && x->most_labels <= x->label_limit && !tli_choice_is_over(x)) {
         if (x->dropped == UINT64_MAX) {
             window += window + 1;
             x->most_labels *= 2;
@@ -20681,14 +20740,14 @@ static int tli_ch_improve(tli_ch *x) {
         before = x->best_value;
         target = before - 1;
         if (base + window < x->bound) window = x->bound - base;
-        if (x->most_labels > TLI_CH_SHORT_LIST && target - base > window) target = base + window;
-        x->most_mixed = tli_ch_most_mixed(x, target);
-        if (!tli_ch_fill_lists(x)) return 0;
+        if (x->most_labels > TLI_CHOICE_SHORT_LIST && target - base > window) target = base + window;
+        x->most_mixed = tli_choice_most_mixed(x, target);
+        if (!tli_choice_fill_lists(x)) return 0;
         if (x->over) break;
-        if (!tli_ch_read_lists(x)) return 0;
+        if (!tli_choice_read_lists(x)) return 0;
         bound = target + 1;
         if (x->dropped != UINT64_MAX) {
-            if (tli_ch_find_bound(x, x->dropped) < bound) bound = tli_ch_find_bound(x, x->dropped);
+            if (tli_choice_find_bound(x, x->dropped) < bound) bound = tli_choice_find_bound(x, x->dropped);
             x->most_labels *= 8;
         }
         if (bound > x->bound) x->bound = bound;
@@ -20699,7 +20758,7 @@ static int tli_ch_improve(tli_ch *x) {
 
 // -- choice: start and end --
 
-static void tli_ch_free(tli_ch *x) {
+static void tli_choice_free(tli_choice *x) {
     void *all[27];
     size_t i, count = 0;
     all[count++] = x->variables;   all[count++] = x->states;      all[count++] = x->tables;
@@ -20714,27 +20773,27 @@ static void tli_ch_free(tli_ch *x) {
     for (i = 0; i < count; i++) tli_release(x->env, all[i]);
 }
 
-static void tli_ch_init(tli_ch *x, tl_env *env, const tl_choice_desc *desc, const uint16_t *allowed,
-                        uint8_t *best, tli_ch_watch *watch) {
+static void tli_choice_init(tli_choice *x, tl_env *env, const tl_choice_desc *desc, const uint16_t *allowed,
+                            uint8_t *best, tli_choice_watch *watch) {
     uint64_t cost, loss;
     tli_zero(x, sizeof *x);
-    tli_ch_add_all_most(desc, &cost, &loss);
+    tli_choice_add_all_most(desc, &cost, &loss);
     x->env = env;
     x->desc = desc;
     x->allowed = allowed;
-    x->format_count = tli_ch_format_count(desc);
+    x->format_count = tli_choice_format_count(desc);
     x->swap = desc->least_loss;
     x->limit = x->swap ? desc->cost_limit : desc->loss_limit;
     x->value_sum = x->swap ? loss : cost;
     x->limited_sum = x->swap ? cost : loss;
-    x->work_limit = desc->work_limit ? desc->work_limit : TLI_CH_WORK;
+    x->work_limit = desc->work_limit ? desc->work_limit : TLI_CHOICE_WORK;
     x->most_cells = x->work_limit / 64;
     if (x->most_cells > (uint64_t)1 << 22) x->most_cells = (uint64_t)1 << 22;
     if (x->most_cells < 4096) x->most_cells = 4096;
     x->longest = UINT64_MAX;
     x->label_limit = (int32_t)1 << 22;
     x->mixed_bits = 60;
-    x->penalty = TLI_CH_INFINITE;
+    x->penalty = TLI_CHOICE_INFINITE;
     x->best = best;
     x->watch = watch;
 }
@@ -20753,22 +20812,22 @@ static void tli_ch_init(tli_ch *x, tl_env *env, const tl_choice_desc *desc, cons
 // Tree-Reweighted Message Passing for Energy Minimization, 2006); in integers nothing is lost.
 
 // A variable in one of its chains.
-typedef struct tli_ch_slot {
+typedef struct tli_choice_slot {
     int32_t variable, first;          // of its [state_count] numbers
     int32_t in_table, before;         // table and slot before it; -1 = none
     int32_t out_table, after;
-} tli_ch_slot;
+} tli_choice_slot;
 
-typedef struct tli_ch_dual {
-    tli_ch      *x;
-    tli_ch_slot *slots; int32_t slot_count;
+typedef struct tli_choice_dual {
+    tli_choice      *x;
+    tli_choice_slot *slots; int32_t slot_count;
     int32_t     *first_slot;          // [variable_count + 1]
     int32_t     *ranks, *order;       // [variable_count]
     int64_t     *shares, *left, *right;   // of each slot: own sums, the chain before and behind it
     uint64_t     sweep_work;
-} tli_ch_dual;
+} tli_choice_dual;
 
-static void tli_ch_free_dual(tli_ch_dual *d) {
+static void tli_choice_free_dual(tli_choice_dual *d) {
     tli_release(d->x->env, d->slots);
     tli_release(d->x->env, d->first_slot);
     tli_release(d->x->env, d->ranks);
@@ -20779,8 +20838,8 @@ static void tli_ch_free_dual(tli_ch_dual *d) {
 }
 
 // Nodes as they are listed, a net's sets behind its producer: stable, by counting.
-static int tli_ch_rank_variables(tli_ch_dual *d) {
-    tli_ch *x = d->x;
+static int tli_choice_rank_variables(tli_choice_dual *d) {
+    tli_choice *x = d->x;
     int32_t nodes = x->desc->node_count, i, at = 0;
     int32_t *next = (int32_t *)tli_alloc_array(x->env, (uint64_t)nodes + 1, sizeof *next);
     if (!next) return 0;
@@ -20795,8 +20854,8 @@ static int tli_ch_rank_variables(tli_ch_dual *d) {
     return 1;
 }
 
-static int tli_ch_add_slots(tli_ch_dual *d) {
-    tli_ch *x = d->x;
+static int tli_choice_add_slots(tli_choice_dual *d) {
+    tli_choice *x = d->x;
     int32_t *ins = (int32_t *)tli_alloc_array(x->env, (uint64_t)x->variable_count, sizeof *ins);
     int32_t *outs = (int32_t *)tli_alloc_array(x->env, (uint64_t)x->variable_count, sizeof *outs);
     int32_t i, k, count = 0;
@@ -20816,7 +20875,7 @@ static int tli_ch_add_slots(tli_ch_dual *d) {
         ins[i] = outs[i] = 0;
     }
     d->first_slot[x->variable_count] = d->slot_count;
-    d->slots = (tli_ch_slot *)tli_alloc_array(x->env, (uint64_t)d->slot_count, sizeof *d->slots);
+    d->slots = (tli_choice_slot *)tli_alloc_array(x->env, (uint64_t)d->slot_count, sizeof *d->slots);
     for (i = 0; d->slots && i < x->variable_count; i++)
         for (k = d->first_slot[i]; k < d->first_slot[i + 1]; k++) {
             d->slots[k].variable = i;
@@ -20845,20 +20904,20 @@ static int tli_ch_add_slots(tli_ch_dual *d) {
 
 // 0 = no memory. Sums are so scaled that what is not possible can have a price and nothing
 // overflows.
-static int tli_ch_init_dual(tli_ch_dual *d, tli_ch *x) {
+static int tli_choice_init_dual(tli_choice_dual *d, tli_choice *x) {
     tli_zero(d, sizeof *d);
     d->x = x;
     d->first_slot = (int32_t *)tli_alloc_array(x->env, (uint64_t)x->variable_count + 1, sizeof *d->first_slot);
     d->ranks = (int32_t *)tli_alloc_array(x->env, (uint64_t)x->variable_count, sizeof *d->ranks);
     d->order = (int32_t *)tli_alloc_array(x->env, (uint64_t)x->variable_count, sizeof *d->order);
-    x->mixed_bits = 58 - tli_ch_bits((uint64_t)x->variable_count + (uint64_t)x->table_count);
+    x->mixed_bits = 58 - tli_choice_bits((uint64_t)x->variable_count + (uint64_t)x->table_count);
     x->penalty = (uint64_t)1 << (x->mixed_bits + 1);
-    return d->first_slot && d->ranks && d->order && tli_ch_rank_variables(d) && tli_ch_add_slots(d);
+    return d->first_slot && d->ranks && d->order && tli_choice_rank_variables(d) && tli_choice_add_slots(d);
 }
 
 // Share the sums out evenly.
-static void tli_ch_share_out(tli_ch_dual *d) {
-    const tli_ch *x = d->x;
+static void tli_choice_share_out(tli_choice_dual *d) {
+    const tli_choice *x = d->x;
     int32_t i, k, s;
     for (i = 0; i < x->variable_count; i++) {
         int32_t count = d->first_slot[i + 1] - d->first_slot[i];
@@ -20873,7 +20932,7 @@ static void tli_ch_share_out(tli_ch_dual *d) {
     }
     for (i = 0; i < x->table_count; i++) {
         const uint64_t *cells = x->mixed.cells + x->tables[i].first_cell;
-        const tli_ch_slot *slot = &d->slots[d->first_slot[x->tables[i].scope[0]]];
+        const tli_choice_slot *slot = &d->slots[d->first_slot[x->tables[i].scope[0]]];
         if (x->tables[i].scope_count != 1) continue;
         for (s = 0; s < x->tables[i].cell_count; s++)
             d->shares[slot->first + s] += (int64_t)cells[s];
@@ -20881,9 +20940,9 @@ static void tli_ch_share_out(tli_ch_dual *d) {
 }
 
 // The least that one end of a table costs with each state of the other.
-static void tli_ch_send(const tli_ch_dual *d, int32_t table, const tli_ch_slot *from, const int64_t *side,
-                        const tli_ch_slot *to, int64_t *result) {
-    const tli_ch *x = d->x;
+static void tli_choice_send(const tli_choice_dual *d, int32_t table, const tli_choice_slot *from,
+                            const int64_t *side, const tli_choice_slot *to, int64_t *result) {
+    const tli_choice *x = d->x;
     const uint64_t *cells = x->mixed.cells + x->tables[table].first_cell;
     int32_t inner = x->variables[x->tables[table].scope[0]].state_count, a, b;
     int32_t is_first = x->tables[table].scope[0] == from->variable;
@@ -20902,7 +20961,7 @@ static void tli_ch_send(const tli_ch_dual *d, int32_t table, const tli_ch_slot *
 }
 
 // Let the chains through a variable agree.
-static void tli_ch_average(tli_ch_dual *d, int32_t variable) {
+static void tli_choice_average(tli_choice_dual *d, int32_t variable) {
     int32_t first = d->first_slot[variable], count = d->first_slot[variable + 1] - first, s, k;
     if (count < 2) return;
     for (s = 0; s < d->x->variables[variable].state_count; s++) {
@@ -20922,17 +20981,17 @@ static void tli_ch_average(tli_ch_dual *d, int32_t variable) {
 }
 
 // The state that goes best with those of the variables before it.
-static void tli_ch_pick(tli_ch_dual *d, int32_t variable) {
-    tli_ch *x = d->x;
+static void tli_choice_pick(tli_choice_dual *d, int32_t variable) {
+    tli_choice *x = d->x;
     int64_t least = INT64_MAX;
     int32_t s, k;
     for (s = 0; s < x->variables[variable].state_count; s++) {
         int64_t sum = 0;
         for (k = d->first_slot[variable]; k < d->first_slot[variable + 1]; k++) {
-            const tli_ch_slot *slot = &d->slots[k];
+            const tli_choice_slot *slot = &d->slots[k];
             sum += d->shares[slot->first + s] + d->right[slot->first + s];
             if (slot->before >= 0) {
-                const tli_ch_table *table = &x->tables[slot->in_table];
+                const tli_choice_table *table = &x->tables[slot->in_table];
                 int32_t before = x->picks[d->slots[slot->before].variable];
                 int32_t inner = x->variables[table->scope[0]].state_count;
                 int32_t cell = table->scope[0] == variable ? s + before * inner : before + s * inner;
@@ -20946,26 +21005,26 @@ static void tli_ch_pick(tli_ch_dual *d, int32_t variable) {
 }
 
 // Back and forth once; returns the bound of the weighted sum, and leaves a choice in picks.
-static uint64_t tli_ch_sweep(tli_ch_dual *d) {
-    tli_ch *x = d->x;
+static uint64_t tli_choice_sweep(tli_choice_dual *d) {
+    tli_choice *x = d->x;
     int64_t bound = 0;
     int32_t i, k, s;
     for (i = x->variable_count; i-- > 0;) {
         int32_t variable = d->order[i];
         for (k = d->first_slot[variable]; k < d->first_slot[variable + 1]; k++)
             if (d->slots[k].after >= 0)
-                tli_ch_send(d, d->slots[k].out_table, &d->slots[d->slots[k].after], d->right, &d->slots[k],
-                            d->right);
-        tli_ch_average(d, variable);
+                tli_choice_send(d, d->slots[k].out_table, &d->slots[d->slots[k].after], d->right, &d->slots[k],
+                                d->right);
+        tli_choice_average(d, variable);
     }
     for (i = 0; i < x->variable_count; i++) {
         int32_t variable = d->order[i];
         for (k = d->first_slot[variable]; k < d->first_slot[variable + 1]; k++)
             if (d->slots[k].before >= 0)
-                tli_ch_send(d, d->slots[k].in_table, &d->slots[d->slots[k].before], d->left, &d->slots[k],
-                            d->left);
-        tli_ch_pick(d, variable);
-        tli_ch_average(d, variable);
+                tli_choice_send(d, d->slots[k].in_table, &d->slots[d->slots[k].before], d->left, &d->slots[k],
+                                d->left);
+        tli_choice_pick(d, variable);
+        tli_choice_average(d, variable);
         for (k = d->first_slot[variable]; k < d->first_slot[variable + 1]; k++) {
             int64_t least = INT64_MAX;
             if (d->slots[k].after >= 0) continue;
@@ -20981,23 +21040,25 @@ static uint64_t tli_ch_sweep(tli_ch_dual *d) {
 // -- choice: too wide for lists: better choices --
 
 // A choice, and what each net is read as, so that one node's change is priced by its nets alone.
-typedef struct tli_ch_local {
-    tli_ch   *x;
+typedef struct tli_choice_local {
+    tli_choice   *x;
     int32_t  *counts;                 // [net_count x format_count] readers other than the producer
     int32_t  *first_use, *uses;       // of each node: 2 net + (1 = producer)
     uint64_t  cost, loss;
-} tli_ch_local;
+} tli_choice_local;
 
-typedef struct tli_ch_change { int64_t broken, cost, loss; } tli_ch_change;  // broken: forbidden conversions
+typedef struct tli_choice_change {
+    int64_t broken, cost, loss;
+} tli_choice_change;  // broken: forbidden conversions
 
-static void tli_ch_free_local(tli_ch_local *l) {
+static void tli_choice_free_local(tli_choice_local *l) {
     tli_release(l->x->env, l->counts);
     tli_release(l->x->env, l->first_use);
     tli_release(l->x->env, l->uses);
 }
 
 // Each node once a net; the producer where it reads itself as producer alone.
-static int tli_ch_init_local(tli_ch_local *l, tli_ch *x) {
+static int tli_choice_init_local(tli_choice_local *l, tli_choice *x) {
     const tl_choice_desc *desc = x->desc;
     uint64_t all = 0, counts = (uint64_t)desc->net_count * (uint64_t)x->format_count;
     int32_t n, i, pass, node;
@@ -21024,17 +21085,17 @@ static int tli_ch_init_local(tli_ch_local *l, tli_ch *x) {
     return 1;
 }
 
-static int32_t *tli_ch_counts(const tli_ch_local *l, int32_t net) {
+static int32_t *tli_choice_counts(const tli_choice_local *l, int32_t net) {
     return l->counts + (size_t)net * (size_t)l->x->format_count;
 }
 
-static int32_t tli_ch_node_format(const tli_ch *x, int32_t node) {
-    return tli_ch_format(x->desc, x->schemes[node]);
+static int32_t tli_choice_node_format(const tli_choice *x, int32_t node) {
+    return tli_choice_format(x->desc, x->schemes[node]);
 }
 
 // Begin with the schemes at hand.
-static void tli_ch_start_local(tli_ch_local *l) {
-    tli_ch *x = l->x;
+static void tli_choice_start_local(tli_choice_local *l) {
+    tli_choice *x = l->x;
     int32_t i, k;
     tli_zero(l->counts, (size_t)x->desc->net_count * (size_t)x->format_count * sizeof *l->counts);
     l->cost = l->loss = 0;
@@ -21043,22 +21104,22 @@ static void tli_ch_start_local(tli_ch_local *l) {
         l->cost += x->desc->costs[at];
         l->loss += x->desc->losses[at];
         for (k = l->first_use[i]; k < l->first_use[i + 1]; k++)
-            if (!(l->uses[k] & 1)) tli_ch_counts(l, l->uses[k] / 2)[tli_ch_node_format(x, i)]++;
+            if (!(l->uses[k] & 1)) tli_choice_counts(l, l->uses[k] / 2)[tli_choice_node_format(x, i)]++;
     }
     for (i = 0; i < x->desc->net_count; i++) {
         const tl_choice_net *net = &x->desc->nets[i];
-        int32_t from = tli_ch_node_format(x, net->producer);
+        int32_t from = tli_choice_node_format(x, net->producer);
         uint64_t price;
         for (k = 0; k < x->format_count; k++) {
-            if (k == from || !tli_ch_counts(l, i)[k]) continue;
+            if (k == from || !tli_choice_counts(l, i)[k]) continue;
             price = net->costs[(size_t)from * (size_t)x->format_count + (size_t)k];
             if (price != TL_FORBIDDEN) l->cost += price;
         }
     }
 }
 
-static void tli_ch_add_price(const tli_ch_local *l, int32_t net, int32_t from, int32_t to, int sign,
-                             tli_ch_change *c) {
+static void tli_choice_add_price(const tli_choice_local *l, int32_t net, int32_t from, int32_t to, int sign,
+                                 tli_choice_change *c) {
     uint64_t price;
     if (from == to) return;
     price = l->x->desc->nets[net].costs[(size_t)from * (size_t)l->x->format_count + (size_t)to];
@@ -21066,58 +21127,60 @@ static void tli_ch_add_price(const tli_ch_local *l, int32_t net, int32_t from, i
     else c->cost += sign * (int64_t)price;
 }
 
-static tli_ch_change tli_ch_price_change(const tli_ch_local *l, int32_t node, int32_t scheme) {
-    tli_ch *x = l->x;
+static tli_choice_change tli_choice_price_change(const tli_choice_local *l, int32_t node, int32_t scheme) {
+    tli_choice *x = l->x;
     size_t row = (size_t)node * (size_t)x->desc->scheme_count;
-    int32_t was = tli_ch_node_format(x, node), is = tli_ch_format(x->desc, scheme), i, f;
-    tli_ch_change c;
+    int32_t was = tli_choice_node_format(x, node), is = tli_choice_format(x->desc, scheme), i, f;
+    tli_choice_change c;
     c.broken = 0;
     c.cost = (int64_t)x->desc->costs[row + (size_t)scheme] - (int64_t)x->desc->costs[row + x->schemes[node]];
     c.loss = (int64_t)x->desc->losses[row + (size_t)scheme] - (int64_t)x->desc->losses[row + x->schemes[node]];
     x->work += 4;
     if (was == is) return c;
     for (i = l->first_use[node]; i < l->first_use[node + 1]; i++) {
-        int32_t net = l->uses[i] / 2, from = tli_ch_node_format(x, x->desc->nets[net].producer);
-        const int32_t *counts = tli_ch_counts(l, net);
+        int32_t net = l->uses[i] / 2, from = tli_choice_node_format(x, x->desc->nets[net].producer);
+        const int32_t *counts = tli_choice_counts(l, net);
         x->work += 2;
         if (l->uses[i] & 1) {
             for (f = 0; f < x->format_count; f++) {
                 if (!counts[f]) continue;
-                tli_ch_add_price(l, net, was, f, -1, &c);
-                tli_ch_add_price(l, net, is, f, 1, &c);
+                tli_choice_add_price(l, net, was, f, -1, &c);
+                tli_choice_add_price(l, net, is, f, 1, &c);
             }
         } else {
-            if (counts[was] == 1) tli_ch_add_price(l, net, from, was, -1, &c);
-            if (!counts[is]) tli_ch_add_price(l, net, from, is, 1, &c);
+            if (counts[was] == 1) tli_choice_add_price(l, net, from, was, -1, &c);
+            if (!counts[is]) tli_choice_add_price(l, net, from, is, 1, &c);
         }
     }
     return c;
 }
 
-static void tli_ch_apply_change(tli_ch_local *l, int32_t node, int32_t scheme, const tli_ch_change *c) {
-    int32_t was = tli_ch_node_format(l->x, node), is = tli_ch_format(l->x->desc, scheme), i;
+static void tli_choice_apply_change(tli_choice_local *l, int32_t node, int32_t scheme,
+                                    const tli_choice_change *c) {
+    int32_t was = tli_choice_node_format(l->x, node), is = tli_choice_format(l->x->desc, scheme), i;
     for (i = l->first_use[node]; was != is && i < l->first_use[node + 1]; i++)
         if (!(l->uses[i] & 1)) {
-            tli_ch_counts(l, l->uses[i] / 2)[was]--;
-            tli_ch_counts(l, l->uses[i] / 2)[is]++;
+            tli_choice_counts(l, l->uses[i] / 2)[was]--;
+            tli_choice_counts(l, l->uses[i] / 2)[is]++;
         }
     l->x->schemes[node] = (uint8_t)scheme;
     l->cost = (uint64_t)((int64_t)l->cost + c->cost);
     l->loss = (uint64_t)((int64_t)l->loss + c->loss);
 }
 
-static int64_t tli_ch_mix_change(const tli_ch *x, const tli_ch_change *c) {
+static int64_t tli_choice_mix_change(const tli_choice *x, const tli_choice_change *c) {
     int64_t value = x->swap ? c->loss : c->cost, limited = x->swap ? c->cost : c->loss;
-    uint64_t a = tli_ch_scale((uint64_t)(value < 0 ? -value : value), x->value_weight, x->shift);
-    uint64_t b = tli_ch_scale((uint64_t)(limited < 0 ? -limited : limited), x->limited_weight, x->shift);
+    uint64_t a = tli_choice_scale((uint64_t)(value < 0 ? -value : value), x->value_weight, x->shift);
+    uint64_t b = tli_choice_scale((uint64_t)(limited < 0 ? -limited : limited), x->limited_weight, x->shift);
     return (value < 0 ? -(int64_t)a : (int64_t)a) + (limited < 0 ? -(int64_t)b : (int64_t)b);
 }
 
 // Whether a change is one for the better: of the weighted sum, or of the value within the limit.
-static int tli_ch_is_gain(const tli_ch_local *l, const tli_ch_change *c, int within, int64_t *gain) {
-    const tli_ch *x = l->x;
+static int tli_choice_is_gain(const tli_choice_local *l, const tli_choice_change *c, int within,
+                              int64_t *gain) {
+    const tli_choice *x = l->x;
     int64_t limited = x->swap ? c->cost : c->loss;
-    if (!within) *gain = -tli_ch_mix_change(x, c);
+    if (!within) *gain = -tli_choice_mix_change(x, c);
     else *gain = -(x->swap ? c->loss : c->cost);
     if (c->broken) return c->broken < 0 && !within;
     if (within && limited > 0 && (x->swap ? l->cost : l->loss) + (uint64_t)limited > x->limit) return 0;
@@ -21125,20 +21188,20 @@ static int tli_ch_is_gain(const tli_ch_local *l, const tli_ch_change *c, int wit
 }
 
 // Change nodes one by one for as long as that is of use.
-static void tli_ch_descend(tli_ch_local *l, int within) {
-    tli_ch *x = l->x;
+static void tli_choice_descend(tli_choice_local *l, int within) {
+    tli_choice *x = l->x;
     int32_t changed = 1, node, k, sweep;
-    for (sweep = 0; changed && sweep < 50 && !tli_ch_is_over(x); sweep++) {
+    for (sweep = 0; changed && sweep < 50 && !tli_choice_is_over(x); sweep++) {
         changed = 0;
         for (node = 0; node < x->desc->node_count; node++) {
-            tli_ch_change best = { 0, 0, 0 };
+            tli_choice_change best = { 0, 0, 0 };
             int32_t best_scheme = -1;
             int64_t best_gain = 0, gain;
             for (k = 0; k < x->desc->scheme_count; k++) {
-                tli_ch_change c;
+                tli_choice_change c;
                 if (k == x->schemes[node] || !(x->allowed[node] >> k & 1)) continue;
-                c = tli_ch_price_change(l, node, k);
-                if (!tli_ch_is_gain(l, &c, within, &gain)) continue;
+                c = tli_choice_price_change(l, node, k);
+                if (!tli_choice_is_gain(l, &c, within, &gain)) continue;
                 if (best_scheme >= 0 && c.broken > best.broken) continue;
                 if (best_scheme >= 0 && c.broken == best.broken && gain <= best_gain) continue;
                 best = c;
@@ -21146,7 +21209,7 @@ static void tli_ch_descend(tli_ch_local *l, int within) {
                 best_gain = gain;
             }
             if (best_scheme < 0) continue;
-            tli_ch_apply_change(l, node, best_scheme, &best);
+            tli_choice_apply_change(l, node, best_scheme, &best);
             changed = 1;
         }
     }
@@ -21154,15 +21217,15 @@ static void tli_ch_descend(tli_ch_local *l, int within) {
 
 // The change of a node that costs least for what it gives of the limited quantity: its scheme, or
 // -1.
-static int32_t tli_ch_find_gift(const tli_ch_local *l, int32_t node, tli_ch_change *best, uint64_t *price,
-                                uint64_t *give) {
-    const tli_ch *x = l->x;
+static int32_t tli_choice_find_gift(const tli_choice_local *l, int32_t node,
+                                    tli_choice_change *best, uint64_t *price, uint64_t *give) {
+    const tli_choice *x = l->x;
     int32_t scheme = -1, k;
     for (k = 0; k < x->desc->scheme_count; k++) {
-        tli_ch_change c;
+        tli_choice_change c;
         int64_t value, limited;
         if (k == x->schemes[node] || !(x->allowed[node] >> k & 1)) continue;
-        c = tli_ch_price_change(l, node, k);
+        c = tli_choice_price_change(l, node, k);
         limited = x->swap ? c.cost : c.loss;
         value = x->swap ? c.loss : c.cost;
         if (c.broken > 0 || limited >= 0) continue;
@@ -21178,18 +21241,18 @@ static int32_t tli_ch_find_gift(const tli_ch_local *l, int32_t node, tli_ch_chan
 
 // Bring the limited quantity within the limit, by changes that cost little for what they give: at
 // first those almost as good as the best, then more and more of them.
-static void tli_ch_repair(tli_ch_local *l) {
-    const tli_ch *x = l->x;
+static void tli_choice_repair(tli_choice_local *l) {
+    const tli_choice *x = l->x;
     uint64_t most_price = 0, most_give = 1;
-    while ((x->swap ? l->cost : l->loss) > x->limit && !tli_ch_is_over(l->x)) {
+    while ((x->swap ? l->cost : l->loss) > x->limit && !tli_choice_is_over(l->x)) {
         uint64_t best_price = 0, best_give = 0, price = 0, give = 0;
         int32_t changed = 0, node;
         for (node = 0; node < x->desc->node_count && (x->swap ? l->cost : l->loss) > x->limit; node++) {
-            tli_ch_change c = { 0, 0, 0 };
-            int32_t scheme = tli_ch_find_gift(l, node, &c, &price, &give);
+            tli_choice_change c = { 0, 0, 0 };
+            int32_t scheme = tli_choice_find_gift(l, node, &c, &price, &give);
             if (scheme < 0) continue;
             if (!tli_exact_is_less(most_price, give, price, most_give)) {
-                tli_ch_apply_change(l, node, scheme, &c);
+                tli_choice_apply_change(l, node, scheme, &c);
                 changed = 1;
             } else if (!best_give || tli_exact_is_less(price, best_give, best_price, give)) {
                 best_price = price;
@@ -21204,26 +21267,27 @@ static void tli_ch_repair(tli_ch_local *l) {
 }
 
 // Make what the dual has picked a choice within the limit; returns what it was before.
-static tli_ch_point tli_ch_round(tli_ch_local *l, int repair) {
-    tli_ch *x = l->x;
-    tli_ch_point point;
-    tli_ch_read_schemes(x, 0);
-    tli_ch_start_local(l);
-    tli_ch_descend(l, 0);
+static tli_choice_point tli_choice_round(tli_choice_local *l, int repair) {
+    tli_choice *x = l->x;
+    tli_choice_point point;
+    tli_choice_read_schemes(x, 0);
+    tli_choice_start_local(l);
+    tli_choice_descend(l, 0);
     point.value = x->swap ? l->loss : l->cost;
     point.limited = x->swap ? l->cost : l->loss;
-    tli_ch_keep(x);
-    if (repair) tli_ch_repair(l);
-    tli_ch_descend(l, 1);
-    tli_ch_keep(x);
+    tli_choice_keep(x);
+    if (repair) tli_choice_repair(l);
+    tli_choice_descend(l, 1);
+    tli_choice_keep(x);
     return point;
 }
 
-static tl_result tli_ch_solve(tli_ch *x);
+static tl_result tli_choice_solve(tli_choice *x);
 
 // A part: the same graph with fewer schemes, where only what is better than the best known matters.
-static void tli_ch_init_part(tli_ch *part, const tli_ch *x, const uint16_t *allowed, uint64_t work_limit) {
-    tli_ch_init(part, x->env, x->desc, allowed, x->best, x->watch);
+static void tli_choice_init_part(tli_choice *part, const tli_choice *x, const uint16_t *allowed,
+                                 uint64_t work_limit) {
+    tli_choice_init(part, x->env, x->desc, allowed, x->best, x->watch);
     part->inner = part->found = 1;
     part->best_value = x->best_value;
     part->best_limited = x->best_limited;
@@ -21231,38 +21295,38 @@ static void tli_ch_init_part(tli_ch *part, const tli_ch *x, const uint16_t *allo
     part->work_limit = work_limit;
 }
 
-static void tli_ch_free_part(tli_ch *part, tli_ch *x) {
+static void tli_choice_free_part(tli_choice *part, tli_choice *x) {
     x->best_value = part->best_value;
     x->best_limited = part->best_limited;
     x->work = part->work + 64 * (uint64_t)x->desc->node_count;
-    tli_ch_free(part);
+    tli_choice_free(part);
 }
 
 // Fix some nodes at random and find the best of the rest exactly, again and again: more are fixed
 // where the rest is too wide, fewer where it is not.
-static tl_result tli_ch_reoptimise(tli_ch *x, uint64_t work_limit) {
+static tl_result tli_choice_reoptimise(tli_choice *x, uint64_t work_limit) {
     uint16_t *allowed = (uint16_t *)tli_alloc_array(x->env, (uint64_t)x->desc->node_count, sizeof *allowed);
     tl_random random = { 1 };
     uint64_t fixed = 512, idle = 0;
     tl_result result = allowed ? TL_OK : TL_ERROR_NO_MEMORY;
     int32_t i;
-    while (!result && x->work < work_limit && x->best_value > x->bound && idle < 60 && !tli_ch_is_over(x)) {
+    while (!result && x->work < work_limit && x->best_value > x->bound && idle < 60 && !tli_choice_is_over(x)) {
         uint64_t before = x->best_value;
-        tli_ch part;
+        tli_choice part;
         x->watch->now.value = before;
         x->watch->now.bound = x->bound;
         for (i = 0; i < x->desc->node_count; i++)
             allowed[i] = tl_next_random_below(&random, 1024) < fixed ? (uint16_t)(1u << x->best[i])
                                                                      : x->allowed[i];
-        tli_ch_init_part(&part, x, allowed, work_limit);
+        tli_choice_init_part(&part, x, allowed, work_limit);
         part.most_cells = 1 << 15;
         part.label_limit = 64;
-        result = tli_ch_solve(&part);
+        result = tli_choice_solve(&part);
         if (result == TL_ERROR_UNSUPPORTED) fixed += (1024 - fixed) / 16 + 1;
         else if (fixed > 16) fixed -= 8;
         idle = part.best_value < before ? 0 : idle + 1;
         if (result == TL_ERROR_UNSUPPORTED || result == TL_ERROR_INFEASIBLE) result = TL_OK;
-        tli_ch_free_part(&part, x);
+        tli_choice_free_part(&part, x);
     }
     tli_release(x->env, allowed);
     return result;
@@ -21271,46 +21335,48 @@ static tl_result tli_ch_reoptimise(tli_ch *x, uint64_t work_limit) {
 // -- choice: too wide for lists: bound and choices together --
 
 // Sweeps at one pair of weights: 1 = the bound of the value rose.
-static int tli_ch_raise(tli_ch_dual *d, uint64_t value_weight, uint64_t limited_weight, int32_t sweeps) {
-    tli_ch *x = d->x;
+static int tli_choice_raise(tli_choice_dual *d, uint64_t value_weight, uint64_t limited_weight,
+                            int32_t sweeps) {
+    tli_choice *x = d->x;
     uint64_t most = 0, last = 0, bound;
     int32_t i;
-    tli_ch_weigh(x, value_weight, limited_weight);
-    tli_ch_share_out(d);
+    tli_choice_weigh(x, value_weight, limited_weight);
+    tli_choice_share_out(d);
     for (i = 0; i < sweeps; i++) {
-        uint64_t least = tli_ch_sweep(d);
+        uint64_t least = tli_choice_sweep(d);
         if (least > most) most = least;
-        if (tli_ch_is_over(x)) break;
+        if (tli_choice_is_over(x)) break;
         if (i % 16 == 15) {
             if (most - last < most >> 20) break;
             last = most;
         }
     }
-    bound = tli_ch_find_bound(x, most);
+    bound = tli_choice_find_bound(x, most);
     if (bound <= x->bound) return 0;
     x->bound = x->found && bound > x->best_value ? x->best_value : bound;
     return 1;
 }
 
-static int32_t tli_ch_sweeps(const tli_ch_dual *d, uint64_t work, int32_t most) {
+static int32_t tli_choice_sweeps(const tli_choice_dual *d, uint64_t work, int32_t most) {
     uint64_t sweeps = work / d->sweep_work;
     return sweeps > (uint64_t)most ? most : sweeps < 2 ? 2 : (int32_t)sweeps;
 }
 
-// Weights between those of a choice within the limit and one beyond it, as tli_ch_narrow.
-static void tli_ch_search_weights(tli_ch_dual *d, tli_ch_local *l, tli_ch_point a, tli_ch_point b,
-                                  uint64_t work_limit, uint64_t *value_weight, uint64_t *limited_weight) {
-    tli_ch *x = d->x;
-    int32_t sweeps = tli_ch_sweeps(d, work_limit > x->work ? (work_limit - x->work) / 32 : 0, 32), i;
+// Weights between those of a choice within the limit and one beyond it, as tli_choice_narrow.
+static void tli_choice_search_weights(tli_choice_dual *d, tli_choice_local *l, tli_choice_point a,
+                                      tli_choice_point b, uint64_t work_limit,
+                                      uint64_t *value_weight, uint64_t *limited_weight) {
+    tli_choice *x = d->x;
+    int32_t sweeps = tli_choice_sweeps(d, work_limit > x->work ? (work_limit - x->work) / 32 : 0, 32), i;
     for (i = 0; i < 20 && a.limited > b.limited && b.value > a.value; i++) {
         uint64_t value = a.limited - b.limited, limited = b.value - a.value;
-        tli_ch_point point;
-        if (x->work >= work_limit || tli_ch_is_over(x)) return;
-        if (tli_ch_raise(d, value, limited, sweeps)) {
+        tli_choice_point point;
+        if (x->work >= work_limit || tli_choice_is_over(x)) return;
+        if (tli_choice_raise(d, value, limited, sweeps)) {
             *value_weight = value;
             *limited_weight = limited;
         }
-        point = tli_ch_round(l, 1);
+        point = tli_choice_round(l, 1);
         if (point.limited <= x->limit) {
             if (point.limited == b.limited && point.value >= b.value) return;
             b = point;
@@ -21322,18 +21388,18 @@ static void tli_ch_search_weights(tli_ch_dual *d, tli_ch_local *l, tli_ch_point 
 }
 
 // Weights to one side and the other, by smaller and smaller steps while the bound does not rise.
-static void tli_ch_tune_weights(tli_ch_dual *d, uint64_t *value_weight, uint64_t *limited_weight,
-                                uint64_t work_limit) {
-    tli_ch *x = d->x;
+static void tli_choice_tune_weights(tli_choice_dual *d, uint64_t *value_weight, uint64_t *limited_weight,
+                                    uint64_t work_limit) {
+    tli_choice *x = d->x;
     uint64_t value = *value_weight, limited = *limited_weight;
-    int32_t sweeps = tli_ch_sweeps(d, work_limit > x->work ? (work_limit - x->work) / 8 : 0, 32), shift = 1;
+    int32_t sweeps = tli_choice_sweeps(d, work_limit > x->work ? (work_limit - x->work) / 8 : 0, 32), shift = 1;
     while ((value | limited) >> 40) { value >>= 1; limited >>= 1; }
     value = (value ? value : 1) << 16;
     limited <<= 16;
-    while (shift < 10 && x->work < work_limit && !tli_ch_is_over(x)) {
+    while (shift < 10 && x->work < work_limit && !tli_choice_is_over(x)) {
         uint64_t step = limited >> shift;
-        if (tli_ch_raise(d, value, limited + step, sweeps)) limited += step;
-        else if (tli_ch_raise(d, value, limited - step, sweeps)) limited -= step;
+        if (tli_choice_raise(d, value, limited + step, sweeps)) limited += step;
+        else if (tli_choice_raise(d, value, limited - step, sweeps)) limited -= step;
         else shift++;
     }
     *value_weight = value;
@@ -21347,12 +21413,12 @@ static void tli_ch_tune_weights(tli_ch_dual *d, uint64_t *value_weight, uint64_t
 // part with the lowest bound is taken up next (Land and Doig, An Automatic Method of Solving Discrete
 // Programming Problems, 1960).
 
-#define TLI_CH_PART_CELLS  ((uint64_t)1 << 18)
-#define TLI_CH_PART_LABELS ((int32_t)1 << 13)
-#define TLI_CH_PART_SWEEPS 32
+#define TLI_CHOICE_PART_CELLS  ((uint64_t)1 << 18)
+#define TLI_CHOICE_PART_LABELS ((int32_t)1 << 13)
+#define TLI_CHOICE_PART_SWEEPS 32
 
-typedef struct tli_ch_tree {
-    tli_ch   *x;
+typedef struct tli_choice_tree {
+    tli_choice   *x;
     uint64_t  value_weight, limited_weight;           // of the best bound
     uint64_t  share;                                  // of the work, for each phase before branching
     uint64_t  visits;                                 // by chains; the second one polishes
@@ -21363,10 +21429,10 @@ typedef struct tli_ch_tree {
     uint16_t *part;                                   // [node_count] of the part taken up, its bound, and
     uint64_t  bound;                                  // the node that keeps it wide, -1 = none
     int32_t   hub;
-} tli_ch_tree;
+} tli_choice_tree;
 
 // Open what is in t->part; 0 = no memory.
-static int tli_ch_open_part(tli_ch_tree *t, uint64_t bound) {
+static int tli_choice_open_part(tli_choice_tree *t, uint64_t bound) {
     int32_t nodes = t->x->desc->node_count, used = t->count * nodes;
     if (!tli_grow(t->x->env, (void **)&t->allowed, &t->allowed_capacity, used, (int64_t)used + nodes,
                   sizeof *t->allowed)) return 0;
@@ -21378,7 +21444,7 @@ static int tli_ch_open_part(tli_ch_tree *t, uint64_t bound) {
 }
 
 // The one with the lowest bound, of equals the latest.
-static void tli_ch_take_part(tli_ch_tree *t) {
+static void tli_choice_take_part(tli_choice_tree *t) {
     size_t nodes = (size_t)t->x->desc->node_count;
     int32_t at = 0, last = t->count - 1, i;
     for (i = 1; i < t->count; i++) if (t->bounds[i] <= t->bounds[at]) at = i;
@@ -21393,8 +21459,8 @@ static void tli_ch_take_part(tli_ch_tree *t) {
 
 // What the chains cost at least with each state, less what they cost at least; returns the latter.
 // After a sweep; [state_count] numbers.
-static uint64_t tli_ch_find_excess(tli_ch_dual *d, uint64_t *excess) {
-    const tli_ch *x = d->x;
+static uint64_t tli_choice_find_excess(tli_choice_dual *d, uint64_t *excess) {
+    const tli_choice *x = d->x;
     int64_t bound = 0;
     int32_t i, k, s;
     for (i = x->variable_count; i-- > 0;) {
@@ -21402,11 +21468,11 @@ static uint64_t tli_ch_find_excess(tli_ch_dual *d, uint64_t *excess) {
         uint64_t *sums = excess + x->variables[variable].first_state;
         for (s = 0; s < count; s++) sums[s] = 0;
         for (k = d->first_slot[variable]; k < d->first_slot[variable + 1]; k++) {
-            const tli_ch_slot *slot = &d->slots[k];
+            const tli_choice_slot *slot = &d->slots[k];
             int64_t *right = d->right + slot->first, least = INT64_MAX;
             const int64_t *left = d->left + slot->first, *own = d->shares + slot->first;
             if (slot->after >= 0)
-                tli_ch_send(d, slot->out_table, &d->slots[slot->after], d->right, slot, d->right);
+                tli_choice_send(d, slot->out_table, &d->slots[slot->after], d->right, slot, d->right);
             for (s = 0; s < count; s++)
                 if (left[s] + own[s] + right[s] < least) least = left[s] + own[s] + right[s];
             for (s = 0; s < count; s++) sums[s] += (uint64_t)(left[s] + own[s] + right[s] - least);
@@ -21417,26 +21483,27 @@ static uint64_t tli_ch_find_excess(tli_ch_dual *d, uint64_t *excess) {
 }
 
 // The schemes of a state as bits: those that a choice whose weighted sum is at most this can have.
-static uint16_t tli_ch_schemes_within(const tli_ch *x, int32_t state, uint64_t rest, uint64_t most) {
-    const tli_ch_label *leaves = x->labels + x->states[state].first_leaf;
+static uint16_t tli_choice_schemes_within(const tli_choice *x, int32_t state, uint64_t rest, uint64_t most) {
+    const tli_choice_label *leaves = x->labels + x->states[state].first_leaf;
     uint16_t schemes = 0;
     uint32_t k;
     for (k = 0; k < x->states[state].leaf_count; k++)
         if (leaves[k].mixed + rest <= most)
-            schemes = (uint16_t)(schemes | 1u << leaves[k].right % TLI_CH_MOST_SCHEMES);
+            schemes = (uint16_t)(schemes | 1u << leaves[k].right % TLI_CHOICE_MOST_SCHEMES);
     return schemes;
 }
 
 // Leave to the part what a better choice can have: how many states were left out, -1 = all of a node.
-static int32_t tli_ch_leave_out(tli_ch_tree *t, const tli_ch *y, const uint64_t *excess, uint64_t bound) {
-    uint64_t most = tli_ch_most_mixed(y, y->best_value - 1);
+static int32_t tli_choice_leave_out(tli_choice_tree *t, const tli_choice *y, const uint64_t *excess,
+                                    uint64_t bound) {
+    uint64_t most = tli_choice_most_mixed(y, y->best_value - 1);
     int32_t count = 0, i, s;
     for (i = 0; i < y->desc->node_count; i++) {
         t->part[i] = 0;
         for (s = 0; s < y->variables[i].state_count; s++) {
             int32_t state = y->variables[i].first_state + s;
             uint64_t rest = bound + excess[state] - y->mixed.states[state];
-            uint16_t schemes = tli_ch_schemes_within(y, state, rest, most);
+            uint16_t schemes = tli_choice_schemes_within(y, state, rest, most);
             count += !schemes;
             t->part[i] = (uint16_t)(t->part[i] | schemes);
         }
@@ -21446,7 +21513,7 @@ static int32_t tli_ch_leave_out(tli_ch_tree *t, const tli_ch *y, const uint64_t 
 }
 
 // The node that keeps the part wide, or else the one whose second best state costs most; -1 = none.
-static int32_t tli_ch_choose_branch(const tli_ch_tree *t, const tli_ch *y, const uint64_t *excess) {
+static int32_t tli_choice_choose_branch(const tli_choice_tree *t, const tli_choice *y, const uint64_t *excess) {
     uint64_t most = 0;
     int32_t node = -1, i, s;
     if (t->hub >= 0 && y->variables[t->hub].state_count > 1) return t->hub;
@@ -21465,8 +21532,8 @@ static int32_t tli_ch_choose_branch(const tli_ch_tree *t, const tli_ch *y, const
 }
 
 // Open a part for each state of a node; 0 = no memory.
-static int tli_ch_branch(tli_ch_tree *t, const tli_ch *y, const uint64_t *excess, uint64_t bound) {
-    int32_t node = tli_ch_choose_branch(t, y, excess), s;
+static int tli_choice_branch(tli_choice_tree *t, const tli_choice *y, const uint64_t *excess, uint64_t bound) {
+    int32_t node = tli_choice_choose_branch(t, y, excess), s;
     uint16_t left;
     if (node < 0) {
         if (t->bound < t->floor) t->floor = t->bound;
@@ -21475,95 +21542,96 @@ static int tli_ch_branch(tli_ch_tree *t, const tli_ch *y, const uint64_t *excess
     left = t->part[node];
     for (s = 0; s < y->variables[node].state_count; s++) {
         int32_t state = y->variables[node].first_state + s;
-        uint64_t least = tli_ch_find_bound(y, bound + excess[state]);
-        t->part[node] = left & tli_ch_schemes_within(y, state, 0, UINT64_MAX);
+        uint64_t least = tli_choice_find_bound(y, bound + excess[state]);
+        t->part[node] = left & tli_choice_schemes_within(y, state, 0, UINT64_MAX);
         if (!t->part[node] || least >= y->best_value) continue;
-        if (!tli_ch_open_part(t, least > t->bound ? least : t->bound)) return 0;
+        if (!tli_choice_open_part(t, least > t->bound ? least : t->bound)) return 0;
     }
     return 1;
 }
 
 // By lists: 1 = closed, 0 = too wide or too long, -1 = no memory.
-static int tli_ch_solve_part(tli_ch_tree *t) {
-    tli_ch *x = t->x, y;
+static int tli_choice_solve_part(tli_choice_tree *t) {
+    tli_choice *x = t->x, y;
     tl_result result;
     int closed;
-    tli_ch_init_part(&y, x, t->part, x->work_limit);
-    y.most_cells = x->most_cells < TLI_CH_PART_CELLS ? x->most_cells : TLI_CH_PART_CELLS;
-    y.label_limit = TLI_CH_PART_LABELS;
+    tli_choice_init_part(&y, x, t->part, x->work_limit);
+    y.most_cells = x->most_cells < TLI_CHOICE_PART_CELLS ? x->most_cells : TLI_CHOICE_PART_CELLS;
+    y.label_limit = TLI_CHOICE_PART_LABELS;
     y.value_hint = t->value_weight;
     y.limited_hint = t->limited_weight;
-    result = tli_ch_solve(&y);
+    result = tli_choice_solve(&y);
     closed = result == TL_ERROR_INFEASIBLE || (!result && y.bound >= y.best_value);
     if (!result && y.bound > t->bound) t->bound = y.bound;
     t->hub = result == TL_ERROR_UNSUPPORTED ? y.hub : -1;
-    tli_ch_free_part(&y, x);
+    tli_choice_free_part(&y, x);
     return result == TL_ERROR_NO_MEMORY ? -1 : closed;
 }
 
 // Better weights and a better choice, once: with fewer states a sweep is much shorter. -1 = no memory.
-static int tli_ch_polish(tli_ch_tree *t, tli_ch *y, tli_ch_dual *d) {
-    tli_ch_local l;
-    int ready = tli_ch_init_local(&l, y);
+static int tli_choice_polish(tli_choice_tree *t, tli_choice *y, tli_choice_dual *d) {
+    tli_choice_local l;
+    int ready = tli_choice_init_local(&l, y);
     if (ready) {
-        tli_ch_tune_weights(d, &t->value_weight, &t->limited_weight, y->work + t->share);
-        tli_ch_raise(d, t->value_weight, t->limited_weight, tli_ch_sweeps(d, t->share / 2, 300));
-        tli_ch_round(&l, 1);
-        if (tli_ch_reoptimise(y, y->work + t->share)) ready = 0;
+        tli_choice_tune_weights(d, &t->value_weight, &t->limited_weight, y->work + t->share);
+        tli_choice_raise(d, t->value_weight, t->limited_weight, tli_choice_sweeps(d, t->share / 2, 300));
+        tli_choice_round(&l, 1);
+        if (tli_choice_reoptimise(y, y->work + t->share)) ready = 0;
     }
-    tli_ch_free_local(&l);
+    tli_choice_free_local(&l);
     if (y->bound > t->bound) t->bound = y->bound;
     return ready ? 0 : -1;
 }
 
 // By chains: 1 = closed, or divided; 0 = something was left out, -1 = no memory.
-static int tli_ch_narrow_part(tli_ch_tree *t, tli_ch *y, tli_ch_dual *d) {
+static int tli_choice_narrow_part(tli_choice_tree *t, tli_choice *y, tli_choice_dual *d) {
     uint64_t *excess, bound;
     int32_t count;
     int result = 1;
-    tli_ch_raise(d, t->value_weight, t->limited_weight, TLI_CH_PART_SWEEPS);
+    tli_choice_raise(d, t->value_weight, t->limited_weight, TLI_CHOICE_PART_SWEEPS);
     if (y->bound > t->bound) t->bound = y->bound;
     if (t->bound >= y->best_value) return 1;
     excess = (uint64_t *)tli_alloc_array(y->env, (uint64_t)y->state_count, sizeof *excess);
     if (!excess) return -1;
-    bound = tli_ch_find_excess(d, excess);
-    count = tli_ch_leave_out(t, y, excess, bound);
-    if (count >= 0 && ++t->visits == 2) result = tli_ch_polish(t, y, d);
+    bound = tli_choice_find_excess(d, excess);
+    count = tli_choice_leave_out(t, y, excess, bound);
+    if (count >= 0 && ++t->visits == 2) result = tli_choice_polish(t, y, d);
     else if (count > 0) result = 0;
-    else if (!count && !tli_ch_branch(t, y, excess, bound)) result = -1;
+    else if (!count && !tli_choice_branch(t, y, excess, bound)) result = -1;
     tli_release(y->env, excess);
     return result;
 }
 
-static int tli_ch_bound_part(tli_ch_tree *t) {
-    tli_ch y;
-    tli_ch_dual d;
+static int tli_choice_bound_part(tli_choice_tree *t) {
+    tli_choice y;
+    tli_choice_dual d;
     int result = -1, ready;
-    tli_ch_init_part(&y, t->x, t->part, t->x->work_limit);
+    tli_choice_init_part(&y, t->x, t->part, t->x->work_limit);
     y.pairwise = 1;
-    ready = tli_ch_build(&y);
-    if (!tli_ch_init_dual(&d, &y)) ready = 0;
+    ready = tli_choice_build(&y);
+    if (!tli_choice_init_dual(&d, &y)) ready = 0;
     y.picks = (uint8_t *)tli_alloc_array(y.env, (uint64_t)y.variable_count, sizeof *y.picks);
-    if (ready && y.picks && tli_ch_add_view(&y, &y.mixed)) result = tli_ch_narrow_part(t, &y, &d);
-    tli_ch_free_dual(&d);
-    tli_ch_free_part(&y, t->x);
+    if (ready && y.picks && tli_choice_add_view(&y, &y.mixed)) result = tli_choice_narrow_part(t, &y, &d);
+    tli_choice_free_dual(&d);
+    tli_choice_free_part(&y, t->x);
     return result;
 }
 
 // Close the part taken up, divide it, or open it again where the work is spent; 0 = no memory.
-static int tli_ch_visit_part(tli_ch_tree *t) {
-    tli_ch *x = t->x;
+static int tli_choice_visit_part(tli_choice_tree *t) {
+    tli_choice *x = t->x;
     int closed = t->bound >= x->best_value;
-    while (!closed && !tli_ch_is_over(x)) {
-        closed = tli_ch_solve_part(t);
-        if (!closed && !tli_ch_is_over(x)) closed = tli_ch_bound_part(t);
+    while (!closed && !tli_choice_is_over(x)) {
+        closed = tli_choice_solve_part(t);
+        if (!closed && !tli_choice_is_over(x)) closed = tli_choice_bound_part(t);
     }
-    return closed ? closed > 0 : tli_ch_open_part(t, t->bound);
+    return closed ? closed > 0 : tli_choice_open_part(t, t->bound);
 }
 
 // A choice is known, and the weights of its best bound; 0 = no memory.
-static int tli_ch_search_tree(tli_ch *x, uint64_t value_weight, uint64_t limited_weight, uint64_t share) {
-    tli_ch_tree t;
+static int tli_choice_search_tree(tli_choice *x, uint64_t value_weight, uint64_t limited_weight,
+                                  uint64_t share) {
+    tli_choice_tree t;
     int ready;
     tli_zero(&t, sizeof t);
     t.x = x;
@@ -21573,17 +21641,17 @@ static int tli_ch_search_tree(tli_ch *x, uint64_t value_weight, uint64_t limited
     t.floor = UINT64_MAX;
     t.part = (uint16_t *)tli_alloc_array(x->env, (uint64_t)x->desc->node_count, sizeof *t.part);
     if (t.part) tli_copy(t.part, x->allowed, (size_t)x->desc->node_count * sizeof *t.part);
-    ready = t.part && tli_ch_open_part(&t, x->bound);
-    while (ready && t.count && !tli_ch_is_over(x)) {
-        tli_ch_take_part(&t);
+    ready = t.part && tli_choice_open_part(&t, x->bound);
+    while (ready && t.count && !tli_choice_is_over(x)) {
+        tli_choice_take_part(&t);
         if (t.bound < t.floor && t.bound > x->bound) x->bound = t.bound;
         x->watch->now.value = x->best_value;
         x->watch->now.bound = x->bound;
-        ready = tli_ch_visit_part(&t);
+        ready = tli_choice_visit_part(&t);
     }
     if (ready) {
         x->bound = x->best_value < t.floor ? x->best_value : t.floor;
-        if (t.count) tli_ch_take_part(&t);
+        if (t.count) tli_choice_take_part(&t);
         else t.bound = x->bound;
         if (t.bound < x->bound) x->bound = t.bound;
     }
@@ -21593,67 +21661,67 @@ static int tli_ch_search_tree(tli_ch *x, uint64_t value_weight, uint64_t limited
     return ready;
 }
 
-static tl_result tli_ch_search(tli_ch *x);
+static tl_result tli_choice_search(tli_choice *x);
 
 // Where no choice within the limit was found: look for the least limit, with the roles exchanged.
-static tl_result tli_ch_search_least(tli_ch *x) {
+static tl_result tli_choice_search_least(tli_choice *x) {
     tl_choice_desc least = *x->desc;
     tl_result result;
-    tli_ch y;
+    tli_choice y;
     x->nearest = TL_UNLIMITED;
     if (x->limit >= x->limited_sum) return TL_ERROR_INFEASIBLE;
     least.least_loss = !least.least_loss;
     least.loss_limit = least.cost_limit = TL_UNLIMITED;
-    tli_ch_init(&y, x->env, &least, x->allowed, x->best, x->watch);
+    tli_choice_init(&y, x->env, &least, x->allowed, x->best, x->watch);
     y.pairwise = y.inner = 1;
     y.work = x->work;
     y.work_limit = x->work + (x->work_limit > x->work ? (x->work_limit - x->work) / 2 : 0);
-    result = tli_ch_build(&y) ? tli_ch_search(&y) : TL_ERROR_NO_MEMORY;
+    result = tli_choice_build(&y) ? tli_choice_search(&y) : TL_ERROR_NO_MEMORY;
     x->work = y.work;
     if (!result) {
         x->nearest = y.best_value;
         tli_copy(x->schemes, x->best, (size_t)x->desc->node_count);
-        tli_ch_keep(x);
+        tli_choice_keep(x);
         if (!x->found) result = TL_ERROR_INFEASIBLE;
     }
-    tli_ch_free(&y);
+    tli_choice_free(&y);
     return result;
 }
 
-static tl_result tli_ch_search_with(tli_ch *x, tli_ch_dual *d, tli_ch_local *l) {
+static tl_result tli_choice_search_with(tli_choice *x, tli_choice_dual *d, tli_choice_local *l) {
     uint64_t value_weight = 1, limited_weight = 0, start = x->work;
     uint64_t share = x->work_limit > start ? (x->work_limit - start) / 4 : 0;
-    tli_ch_point a, b;
+    tli_choice_point a, b;
     tl_result result = TL_OK;
-    tli_ch_raise(d, 0, 1, tli_ch_sweeps(d, share / 16, 16));
+    tli_choice_raise(d, 0, 1, tli_choice_sweeps(d, share / 16, 16));
     x->bound = 0;
-    tli_ch_round(l, 1);
-    tli_ch_raise(d, 1, 0, tli_ch_sweeps(d, share / 8, 64));
-    a = tli_ch_round(l, 0);
-    if (!x->found) result = tli_ch_search_least(x);
+    tli_choice_round(l, 1);
+    tli_choice_raise(d, 1, 0, tli_choice_sweeps(d, share / 8, 64));
+    a = tli_choice_round(l, 0);
+    if (!x->found) result = tli_choice_search_least(x);
     if (result) return result;
     b.value = x->best_value;
     b.limited = x->best_limited;
     if (a.limited > x->limit)
-        tli_ch_search_weights(d, l, a, b, start + 2 * share, &value_weight, &limited_weight);
-    if (x->best_value > x->bound && !tli_ch_search_tree(x, value_weight, limited_weight, share))
+        tli_choice_search_weights(d, l, a, b, start + 2 * share, &value_weight, &limited_weight);
+    if (x->best_value > x->bound && !tli_choice_search_tree(x, value_weight, limited_weight, share))
         result = TL_ERROR_NO_MEMORY;
     return result;
 }
 
 // A graph that is too wide: x has been built for it.
-static tl_result tli_ch_search(tli_ch *x) {
-    tli_ch_dual d;
-    tli_ch_local l;
+static tl_result tli_choice_search(tli_choice *x) {
+    tli_choice_dual d;
+    tli_choice_local l;
     tl_result result = TL_ERROR_NO_MEMORY;
     int ready;
     x->method = TL_CHOICE_SEARCH;
     x->picks = (uint8_t *)tli_alloc_array(x->env, (uint64_t)x->variable_count, sizeof *x->picks);
-    ready = tli_ch_init_dual(&d, x);
-    if (!tli_ch_init_local(&l, x)) ready = 0;
-    if (ready && x->picks && tli_ch_add_view(x, &x->mixed)) result = tli_ch_search_with(x, &d, &l);
-    tli_ch_free_dual(&d);
-    tli_ch_free_local(&l);
+    ready = tli_choice_init_dual(&d, x);
+    if (!tli_choice_init_local(&l, x)) ready = 0;
+    if (ready && x->picks && tli_choice_add_view(x, &x->mixed)) result = tli_choice_search_with(x, &d, &l);
+    tli_choice_free_dual(&d);
+    tli_choice_free_local(&l);
     return result;
 }
 #endif  // TL_NO_PLANNERS
@@ -21665,46 +21733,46 @@ static tl_result tli_ch_search(tli_ch *x) {
 // -- choice: one limit --
 
 // Over a decomposition that was made.
-static tl_result tli_ch_solve_decomposed(tli_ch *x) {
-    tli_ch_point a, b;
+static tl_result tli_choice_solve_decomposed(tli_choice *x) {
+    tli_choice_point a, b;
     uint64_t least;
     x->method = TL_CHOICE_BOUND;
     if (x->value_hint | x->limited_hint) {
-        tli_ch_find_point(x, x->value_hint, x->limited_hint, &least);
-        x->bound = tli_ch_find_bound(x, least);
+        tli_choice_find_point(x, x->value_hint, x->limited_hint, &least);
+        x->bound = tli_choice_find_bound(x, least);
         if (x->found && x->bound >= x->best_value) return TL_OK;
     }
-    tli_ch_weigh_limited(x);
-    least = tli_ch_fill_inside(x, &x->limited);
-    x->nearest = least >= TLI_CH_INFINITE ? TL_UNLIMITED : least;
-    if (least >= TLI_CH_INFINITE || least > x->limit) return TL_ERROR_INFEASIBLE;
-    tli_ch_read_picks(x, &x->limited);
-    tli_ch_read_schemes(x, 1);
-    b = tli_ch_keep(x);
-    a = tli_ch_find_point(x, 1, 0, &least);
-    if (tli_ch_find_bound(x, least) > x->bound) x->bound = tli_ch_find_bound(x, least);
+    tli_choice_weigh_limited(x);
+    least = tli_choice_fill_inside(x, &x->limited);
+    x->nearest = least >= TLI_CHOICE_INFINITE ? TL_UNLIMITED : least;
+    if (least >= TLI_CHOICE_INFINITE || least > x->limit) return TL_ERROR_INFEASIBLE;
+    tli_choice_read_picks(x, &x->limited);
+    tli_choice_read_schemes(x, 1);
+    b = tli_choice_keep(x);
+    a = tli_choice_find_point(x, 1, 0, &least);
+    if (tli_choice_find_bound(x, least) > x->bound) x->bound = tli_choice_find_bound(x, least);
     if (a.limited <= x->limit) return TL_OK;
-    tli_ch_narrow(x, a, b);
+    tli_choice_narrow(x, a, b);
     if (x->bound >= x->best_value) return TL_OK;
     x->method = TL_CHOICE_ELIMINATION;
-    return tli_ch_improve(x) ? TL_OK : TL_ERROR_NO_MEMORY;
+    return tli_choice_improve(x) ? TL_OK : TL_ERROR_NO_MEMORY;
 }
 
-static tl_result tli_ch_solve_built(tli_ch *x);
+static tl_result tli_choice_solve_built(tli_choice *x);
 
 // Build it again: with tables of two variables, for the search; or with all schemes, for the
 // nearest limit.
-static tl_result tli_ch_solve_again(tli_ch *x, int pairwise) {
+static tl_result tli_choice_solve_again(tli_choice *x, int pairwise) {
     tl_result result = TL_ERROR_NO_MEMORY;
-    tli_ch y;
-    tli_ch_init(&y, x->env, x->desc, x->allowed, x->best, x->watch);
+    tli_choice y;
+    tli_choice_init(&y, x->env, x->desc, x->allowed, x->best, x->watch);
     y.pairwise = pairwise;
     y.complete = !pairwise;
     y.work = x->work;
     y.work_limit = x->work_limit;
-    if (tli_ch_build(&y)) {
-        if (pairwise) result = tli_ch_search(&y);
-        else result = tli_ch_solve_built(&y);
+    if (tli_choice_build(&y)) {
+        if (pairwise) result = tli_choice_search(&y);
+        else result = tli_choice_solve_built(&y);
     }
     x->work = y.work;
     x->found = y.found;
@@ -21713,27 +21781,27 @@ static tl_result tli_ch_solve_again(tli_ch *x, int pairwise) {
     x->bound = y.bound;
     x->method = y.method;
     x->nearest = y.nearest;
-    tli_ch_free(&y);
+    tli_choice_free(&y);
     return result;
 }
 
-static tl_result tli_ch_solve_built(tli_ch *x) {
-    int decomposed = tli_ch_decompose(x);
+static tl_result tli_choice_solve_built(tli_choice *x) {
+    int decomposed = tli_choice_decompose(x);
     if (!decomposed) return TL_ERROR_NO_MEMORY;
-    if (decomposed > 0) return tli_ch_solve_decomposed(x);
-    return x->inner ? TL_ERROR_UNSUPPORTED : tli_ch_solve_again(x, 1);
+    if (decomposed > 0) return tli_choice_solve_decomposed(x);
+    return x->inner ? TL_ERROR_UNSUPPORTED : tli_choice_solve_again(x, 1);
 }
 
-static tl_result tli_ch_solve(tli_ch *x) {
-    tl_result result = tli_ch_build(x) ? tli_ch_solve_built(x) : TL_ERROR_NO_MEMORY;
+static tl_result tli_choice_solve(tli_choice *x) {
+    tl_result result = tli_choice_build(x) ? tli_choice_solve_built(x) : TL_ERROR_NO_MEMORY;
     if (result != TL_ERROR_INFEASIBLE || !x->pruned || x->inner || x->method == TL_CHOICE_SEARCH) return result;
-    return tli_ch_solve_again(x, 0);
+    return tli_choice_solve_again(x, 0);
 }
 
 // -- choice: plan --
 
 // All schemes of all nodes; *node = the first that has none, -1 = none.
-static uint16_t *tli_ch_allow_all(tl_env *env, const tl_choice_desc *desc, int32_t *node) {
+static uint16_t *tli_choice_allow_all(tl_env *env, const tl_choice_desc *desc, int32_t *node) {
     uint16_t *allowed = (uint16_t *)tli_alloc_array(env, (uint64_t)desc->node_count, sizeof *allowed);
     size_t at = 0;
     int32_t i, k;
@@ -21746,7 +21814,7 @@ static uint16_t *tli_ch_allow_all(tl_env *env, const tl_choice_desc *desc, int32
     return allowed;
 }
 
-static tl_result tli_ch_refuse_node(tl_env *env, const char *function, int32_t node) {
+static tl_result tli_choice_refuse_node(tl_env *env, const char *function, int32_t node) {
     tli_writer w = tli_begin_error(env, TL_ERROR_INFEASIBLE, function);
     tli_put(&w, "costs: node ");
     tli_put_i64(&w, node);
@@ -21754,7 +21822,7 @@ static tl_result tli_ch_refuse_node(tl_env *env, const char *function, int32_t n
     return tli_end_error(env, &w, TL_ERROR_INFEASIBLE);
 }
 
-static tl_result tli_ch_explain(tl_env *env, const tli_ch *x, const char *function, tl_result result) {
+static tl_result tli_choice_explain(tl_env *env, const tli_choice *x, const char *function, tl_result result) {
     tli_writer w;
     if (result == TL_ERROR_NO_MEMORY) return tli_fail(env, result, function, "no memory to plan");
     if (result != TL_ERROR_INFEASIBLE) return result;
@@ -21771,19 +21839,19 @@ static tl_result tli_ch_explain(tl_env *env, const tli_ch *x, const char *functi
     return tli_end_error(env, &w, result);
 }
 
-static double tli_ch_gap(uint64_t value, uint64_t bound) {
+static double tli_choice_gap(uint64_t value, uint64_t bound) {
     if (value <= bound) return 0;
     return bound ? (double)(value - bound) / (double)bound : (double)value;
 }
 
 TLI_IMPL tl_result tl_plan_choice(tl_env *env, const tl_choice_desc *desc, tl_choice_plan *plan) {
     tl_env quiet;
-    tli_ch_watch watch;
+    tli_choice_watch watch;
     tl_result result;
     uint16_t *allowed;
     uint8_t *best;
     int32_t node;
-    tli_ch x;
+    tli_choice x;
     TL_ASSERT(desc && plan);
     tli_zero(plan, sizeof *plan);
     result = tl_check_choice(env, desc);
@@ -21791,21 +21859,21 @@ TLI_IMPL tl_result tl_plan_choice(tl_env *env, const tl_choice_desc *desc, tl_ch
     tli_zero(&quiet, sizeof quiet);
     if (env) { quiet = *env; quiet.log = NULL; }
     tli_zero(&watch, sizeof watch);
-    allowed = tli_ch_allow_all(&quiet, desc, &node);
+    allowed = tli_choice_allow_all(&quiet, desc, &node);
     best = (uint8_t *)tli_alloc_array(&quiet, (uint64_t)desc->node_count, 1);
     watch.desc = desc;
-    watch.next = TLI_CH_ASK;
+    watch.next = TLI_CHOICE_ASK;
     watch.now.value = UINT64_MAX;
-    tli_ch_init(&x, &quiet, desc, allowed, best, &watch);
+    tli_choice_init(&x, &quiet, desc, allowed, best, &watch);
     watch.now.work_limit = x.work_limit;
-    result = !allowed || !best ? TL_ERROR_NO_MEMORY : node >= 0 ? TL_ERROR_INFEASIBLE : tli_ch_solve(&x);
-    tli_ch_free(&x);
+    result = !allowed || !best ? TL_ERROR_NO_MEMORY : node >= 0 ? TL_ERROR_INFEASIBLE : tli_choice_solve(&x);
+    tli_choice_free(&x);
     tli_release(&quiet, allowed);
     if (!result) {
         tl_simulate_choice(&quiet, desc, best, plan);
         plan->bound = x.bound < x.best_value ? x.bound : x.best_value;
         plan->proven = x.bound >= x.best_value;
-        plan->gap_ratio = tli_ch_gap(x.best_value, plan->bound);
+        plan->gap_ratio = tli_choice_gap(x.best_value, plan->bound);
         plan->method = x.method;
         plan->work = x.work;
         plan->memory = best;
@@ -21813,8 +21881,8 @@ TLI_IMPL tl_result tl_plan_choice(tl_env *env, const tl_choice_desc *desc, tl_ch
     }
     tli_release(&quiet, best);
     if (result == TL_ERROR_INFEASIBLE) plan->nearest_limit = node >= 0 ? TL_UNLIMITED : x.nearest;
-    return node >= 0 && result == TL_ERROR_INFEASIBLE ? tli_ch_refuse_node(env, "tl_plan_choice", node)
-                                                      : tli_ch_explain(env, &x, "tl_plan_choice", result);
+    return node >= 0 && result == TL_ERROR_INFEASIBLE ? tli_choice_refuse_node(env, "tl_plan_choice", node)
+                                                      : tli_choice_explain(env, &x, "tl_plan_choice", result);
 }
 
 TLI_IMPL void tl_free_choice_plan(tl_env *env, tl_choice_plan *plan) {
@@ -21826,18 +21894,18 @@ TLI_IMPL void tl_free_choice_plan(tl_env *env, tl_choice_plan *plan) {
 // -- choice: the front --
 
 // Points are kept by rising loss; the schemes of point i stand at row rows[i].
-typedef struct tli_ch_front {
-    tli_ch         *x;
+typedef struct tli_choice_front {
+    tli_choice         *x;
     tl_front_point *points;           // [limit]
     uint8_t        *schemes;          // [limit x node_count]
     int32_t        *rows;             // [limit]
     uint8_t        *closed;           // [limit] 1 = nothing of the hull between this point and the next
     int32_t         count, limit;
     uint64_t        least_loss;       // found
-} tli_ch_front;
+} tli_choice_front;
 
 // Put the schemes at hand where they belong; 0 = no room, or no better than a neighbour.
-static int tli_ch_add_point(tli_ch_front *f, tli_ch_point point, uint64_t bound) {
+static int tli_choice_add_point(tli_choice_front *f, tli_choice_point point, uint64_t bound) {
     int32_t at = 0, i;
     while (at < f->count && f->points[at].loss < point.limited) at++;
     if (f->count == f->limit || (at && f->points[at - 1].cost <= point.value)) return 0;
@@ -21860,39 +21928,39 @@ static int tli_ch_add_point(tli_ch_front *f, tli_ch_point point, uint64_t bound)
 
 // Of all points, by rising loss in the pool, at most as many as may be: where there are too many,
 // both ends and points about equally far apart in cost.
-static int tli_ch_pick_points(tli_ch_front *f) {
-    tli_ch *x = f->x;
+static int tli_choice_pick_points(tli_choice_front *f) {
+    tli_choice *x = f->x;
     int32_t count = x->pool_count, i;
     uint64_t high = x->pool[0].value, step = 0, next = 0;
     if (f->limit > 1) step = (high - x->pool[count - 1].value) / (uint64_t)(f->limit - 1);
     for (i = 0; i < count; i++) {
-        tli_ch_point point;
+        tli_choice_point point;
         point.limited = x->pool[i].limited;
         point.value = x->pool[i].value;
         if (count > f->limit && i + 1 < count) {
             if (high - point.value < next || f->count + 1 >= f->limit) continue;
         }
-        if (!tli_ch_read_label(x, x->pool[i].left)) return 0;
-        tli_ch_add_point(f, point, point.value);
+        if (!tli_choice_read_label(x, x->pool[i].left)) return 0;
+        tli_choice_add_point(f, point, point.value);
         while (step && next <= high - point.value) next += step;
     }
     return 1;
 }
 
 // Every point, by lists without a limit: 1 = done, 0 = no memory, -1 = there are too many.
-static int tli_ch_list_front(tli_ch_front *f) {
-    tli_ch *x = f->x;
+static int tli_choice_list_front(tli_choice_front *f) {
+    tli_choice *x = f->x;
     int32_t root = (int32_t)x->row_count - 1, i, count;
     uint64_t work_limit = x->work_limit;
-    tli_ch_weigh(x, x->limited_sum + 1, x->value_sum + 1);
-    tli_ch_fill_inside(x, &x->mixed);
-    tli_ch_fill_outside(x, &x->mixed);
-    tli_ch_fill_outside(x, &x->limited);
-    x->most_mixed = TLI_CH_INFINITE - 1;
+    tli_choice_weigh(x, x->limited_sum + 1, x->value_sum + 1);
+    tli_choice_fill_inside(x, &x->mixed);
+    tli_choice_fill_outside(x, &x->mixed);
+    tli_choice_fill_outside(x, &x->limited);
+    x->most_mixed = TLI_CHOICE_INFINITE - 1;
     x->most_labels = INT32_MAX;
     x->longest = 8 * (uint64_t)f->limit + 1024;
     x->work_limit = x->work + (work_limit > x->work ? (work_limit - x->work) / 8 : 0);
-    i = tli_ch_fill_lists(x);
+    i = tli_choice_fill_lists(x);
     x->work_limit = work_limit;
     x->longest = UINT64_MAX;
     if (!i || x->over) return i ? -1 : 0;
@@ -21901,16 +21969,16 @@ static int tli_ch_list_front(tli_ch_front *f) {
     tli_copy(x->pool, x->labels + x->first_label[root], (size_t)count * sizeof *x->pool);
     for (i = 0; i < count; i++) x->pool[i].left = (uint32_t)(x->first_label[root] + i);
     x->pool_count = count;
-    return tli_ch_sort(x, 0, 0) && tli_ch_pick_points(f);
+    return tli_choice_sort(x, 0, 0) && tli_choice_pick_points(f);
 }
 
 // Split where the cost falls most, for as long as the hull has points there.
-static void tli_ch_walk_hull(tli_ch_front *f) {
-    tli_ch *x = f->x;
-    while (f->count < f->limit && !tli_ch_is_over(x)) {
+static void tli_choice_walk_hull(tli_choice_front *f) {
+    tli_choice *x = f->x;
+    while (f->count < f->limit && !tli_choice_is_over(x)) {
         uint64_t most = 0, least;
         int32_t widest = -1, i;
-        tli_ch_point point;
+        tli_choice_point point;
         for (i = 0; i + 1 < f->count; i++) {
             uint64_t fall = f->points[i].cost - f->points[i + 1].cost;
             if (f->closed[i] || fall <= most) continue;
@@ -21918,28 +21986,28 @@ static void tli_ch_walk_hull(tli_ch_front *f) {
             widest = i;
         }
         if (widest < 0) return;
-        point = tli_ch_find_point(x, f->points[widest + 1].loss - f->points[widest].loss, most, &least);
+        point = tli_choice_find_point(x, f->points[widest + 1].loss - f->points[widest].loss, most, &least);
         x->limit = point.limited;
         if (point.limited <= f->points[widest].loss || point.limited >= f->points[widest + 1].loss ||
-            !tli_ch_add_point(f, point, tli_ch_find_bound(x, least))) f->closed[widest] = 1;
+            !tli_choice_add_point(f, point, tli_choice_find_bound(x, least))) f->closed[widest] = 1;
         x->limit = TL_UNLIMITED;
     }
 }
 
 // A point of a graph that is too wide, found for a limit of the loss, or the least loss itself.
-static tl_result tli_ch_search_point(tli_ch_front *f, int least_loss, uint64_t limit, uint64_t work) {
-    tli_ch *x = f->x;
+static tl_result tli_choice_search_point(tli_choice_front *f, int least_loss, uint64_t limit, uint64_t work) {
+    tli_choice *x = f->x;
     tl_choice_desc desc = *x->desc;
-    tli_ch_point point;
+    tli_choice_point point;
     tl_result result;
-    tli_ch y;
+    tli_choice y;
     desc.least_loss = least_loss;
     desc.cost_limit = TL_UNLIMITED;
     desc.loss_limit = limit;
-    tli_ch_init(&y, x->env, &desc, x->allowed, x->best, x->watch);
+    tli_choice_init(&y, x->env, &desc, x->allowed, x->best, x->watch);
     y.work = x->work;
     y.work_limit = x->work + work;
-    result = tli_ch_solve_again(&y, 1);
+    result = tli_choice_solve_again(&y, 1);
     x->work = y.work;
     x->method = y.method;
     x->nearest = y.nearest;
@@ -21948,23 +22016,23 @@ static tl_result tli_ch_search_point(tli_ch_front *f, int least_loss, uint64_t l
         point.limited = y.best_limited;
         point.value = y.best_value;
         if (least_loss) f->least_loss = y.best_value;
-        else tli_ch_add_point(f, point, y.bound);
+        else tli_choice_add_point(f, point, y.bound);
     }
-    tli_ch_free(&y);
+    tli_choice_free(&y);
     return result;
 }
 
 // Both ends, and between them halves of the loss where the cost falls most.
-static tl_result tli_ch_search_front(tli_ch_front *f) {
-    tli_ch *x = f->x;
+static tl_result tli_choice_search_front(tli_choice_front *f) {
+    tli_choice *x = f->x;
     uint64_t share = x->work_limit / 16;
-    tl_result result = tli_ch_search_point(f, 0, TL_UNLIMITED, share);
+    tl_result result = tli_choice_search_point(f, 0, TL_UNLIMITED, share);
     if (!result && f->count < f->limit) {
-        result = tli_ch_search_point(f, 1, TL_UNLIMITED, share);
-        if (!result) result = tli_ch_search_point(f, 0, f->least_loss, share);
+        result = tli_choice_search_point(f, 1, TL_UNLIMITED, share);
+        if (!result) result = tli_choice_search_point(f, 0, f->least_loss, share);
     }
     x->found = 1;
-    while (!result && f->count < f->limit && !tli_ch_is_over(x)) {
+    while (!result && f->count < f->limit && !tli_choice_is_over(x)) {
         uint64_t most = 0;
         int32_t widest = -1, before = f->count, i;
         for (i = 0; i + 1 < f->count; i++) {
@@ -21975,30 +22043,30 @@ static tl_result tli_ch_search_front(tli_ch_front *f) {
         }
         if (widest < 0) break;
         most = f->points[widest].loss;
-        result = tli_ch_search_point(f, 0, most + (f->points[widest + 1].loss - most) / 2, share);
+        result = tli_choice_search_point(f, 0, most + (f->points[widest + 1].loss - most) / 2, share);
         if (f->count == before) f->closed[widest] = 1;
     }
     return result;
 }
 
-static tl_result tli_ch_fill_front(tli_ch_front *f, int32_t *complete) {
-    tli_ch *x = f->x;
-    tli_ch_point point;
+static tl_result tli_choice_fill_front(tli_choice_front *f, int32_t *complete) {
+    tli_choice *x = f->x;
+    tli_choice_point point;
     tl_result solved;
     uint64_t least;
     int decomposed;
-    if (!tli_ch_build(x)) return TL_ERROR_NO_MEMORY;
-    decomposed = tli_ch_decompose(x);
+    if (!tli_choice_build(x)) return TL_ERROR_NO_MEMORY;
+    decomposed = tli_choice_decompose(x);
     if (!decomposed) return TL_ERROR_NO_MEMORY;
-    if (decomposed < 0) return tli_ch_search_front(f);
+    if (decomposed < 0) return tli_choice_search_front(f);
     x->found = 1;
-    tli_ch_weigh_limited(x);
-    x->nearest = tli_ch_fill_inside(x, &x->limited);
-    if (x->nearest >= TLI_CH_INFINITE) {
+    tli_choice_weigh_limited(x);
+    x->nearest = tli_choice_fill_inside(x, &x->limited);
+    if (x->nearest >= TLI_CHOICE_INFINITE) {
         x->nearest = TL_UNLIMITED;
         return TL_ERROR_INFEASIBLE;
     }
-    decomposed = tli_ch_list_front(f);
+    decomposed = tli_choice_list_front(f);
     if (!decomposed) return TL_ERROR_NO_MEMORY;
     if (decomposed > 0) {
         *complete = f->count == x->row_labels[x->row_count - 1];
@@ -22007,22 +22075,22 @@ static tl_result tli_ch_fill_front(tli_ch_front *f, int32_t *complete) {
     // The least loss: its cost is a choice of its own, as no pair of weights is certain to find it.
     x->limit = x->nearest;
     x->found = 0;
-    solved = tli_ch_solve_decomposed(x);
+    solved = tli_choice_solve_decomposed(x);
     if (solved) return solved;
     x->limit = TL_UNLIMITED;
     point.limited = x->best_limited;
     point.value = x->best_value;
     tli_copy(x->schemes, x->best, (size_t)x->desc->node_count);
-    tli_ch_add_point(f, point, x->bound);
-    point = tli_ch_find_point(x, x->limited_sum + 1, 1, &least);
-    tli_ch_add_point(f, point, tli_ch_find_bound(x, least));
-    tli_ch_walk_hull(f);
+    tli_choice_add_point(f, point, x->bound);
+    point = tli_choice_find_point(x, x->limited_sum + 1, 1, &least);
+    tli_choice_add_point(f, point, tli_choice_find_bound(x, least));
+    tli_choice_walk_hull(f);
     return TL_OK;
 }
 
 // One block: points, then schemes.
-static tl_result tli_ch_pack_front(tl_env *env, const tli_ch_front *f, int32_t complete,
-                                   tl_choice_front *front) {
+static tl_result tli_choice_pack_front(tl_env *env, const tli_choice_front *f, int32_t complete,
+                                       tl_choice_front *front) {
     size_t nodes = (size_t)f->x->desc->node_count, i;
     char *block = (char *)tli_alloc_array(env, (uint64_t)f->count, sizeof *f->points + nodes);
     tl_front_point *points = (tl_front_point *)(void *)block;
@@ -22041,12 +22109,12 @@ static tl_result tli_ch_pack_front(tl_env *env, const tli_ch_front *f, int32_t c
     return TL_OK;
 }
 
-static tl_result tli_ch_find_front(tl_env *env, const tl_choice_desc *desc, int32_t point_limit, tli_ch *x,
-                                   tl_choice_front *front) {
+static tl_result tli_choice_find_front(tl_env *env, const tl_choice_desc *desc, int32_t point_limit,
+                                       tli_choice *x, tl_choice_front *front) {
     uint64_t limit = (uint64_t)point_limit;
     int32_t complete = 0;
     tl_result result = TL_ERROR_NO_MEMORY;
-    tli_ch_front f;
+    tli_choice_front f;
     tli_zero(&f, sizeof f);
     f.x = x;
     f.limit = point_limit;
@@ -22055,8 +22123,8 @@ static tl_result tli_ch_find_front(tl_env *env, const tl_choice_desc *desc, int3
     f.rows = (int32_t *)tli_alloc_array(env, limit, sizeof *f.rows);
     f.closed = (uint8_t *)tli_alloc_array(env, limit, 1);
     if (f.points && f.schemes && f.rows && f.closed && x->allowed && x->best)
-        result = tli_ch_fill_front(&f, &complete);
-    if (!result) result = tli_ch_pack_front(env, &f, complete, front);
+        result = tli_choice_fill_front(&f, &complete);
+    if (!result) result = tli_choice_pack_front(env, &f, complete, front);
     tli_release(env, f.points);
     tli_release(env, f.schemes);
     tli_release(env, f.rows);
@@ -22068,12 +22136,12 @@ TLI_IMPL tl_result tl_plan_choice_front(tl_env *env, const tl_choice_desc *desc,
                                         tl_choice_front *front) {
     tl_env quiet;
     tl_choice_desc unlimited;
-    tli_ch_watch watch;
+    tli_choice_watch watch;
     tl_result result;
     uint16_t *allowed;
     uint8_t *best;
     int32_t node;
-    tli_ch x;
+    tli_choice x;
     TL_ASSERT(desc && front);
     tli_zero(front, sizeof *front);
     result = tl_check_choice(env, desc);
@@ -22086,20 +22154,20 @@ TLI_IMPL tl_result tl_plan_choice_front(tl_env *env, const tl_choice_desc *desc,
     tli_zero(&quiet, sizeof quiet);
     if (env) { quiet = *env; quiet.log = NULL; }
     tli_zero(&watch, sizeof watch);
-    allowed = tli_ch_allow_all(&quiet, desc, &node);
+    allowed = tli_choice_allow_all(&quiet, desc, &node);
     best = (uint8_t *)tli_alloc_array(&quiet, (uint64_t)desc->node_count, 1);
     watch.desc = desc;
-    watch.next = TLI_CH_ASK;
+    watch.next = TLI_CHOICE_ASK;
     watch.now.value = UINT64_MAX;
-    tli_ch_init(&x, &quiet, &unlimited, allowed, best, &watch);
+    tli_choice_init(&x, &quiet, &unlimited, allowed, best, &watch);
     watch.now.work_limit = x.work_limit;
     result = node >= 0 ? TL_ERROR_INFEASIBLE
-                       : tli_ch_find_front(&quiet, &unlimited, point_limit ? point_limit : 256, &x, front);
-    tli_ch_free(&x);
+                       : tli_choice_find_front(&quiet, &unlimited, point_limit ? point_limit : 256, &x, front);
+    tli_choice_free(&x);
     tli_release(&quiet, allowed);
     tli_release(&quiet, best);
-    return node >= 0 ? tli_ch_refuse_node(env, "tl_plan_choice_front", node)
-                     : tli_ch_explain(env, &x, "tl_plan_choice_front", result);
+    return node >= 0 ? tli_choice_refuse_node(env, "tl_plan_choice_front", node)
+                     : tli_choice_explain(env, &x, "tl_plan_choice_front", result);
 }
 
 TLI_IMPL void tl_free_choice_front(tl_env *env, tl_choice_front *front) {

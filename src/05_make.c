@@ -272,60 +272,60 @@ TLI_IMPL tl_result tl_plan_kept_set(tl_env *env, const tl_graph *graph, const ui
 
 // -- revolve: the schedule --
 
-typedef struct tli_chain {
+typedef struct tli_unit_chain {
     const tl_graph *graph;
     tli_steps       list;
     int32_t         reached;  // the last node that ran
-} tli_chain;
+} tli_unit_chain;
 
-static void tli_chain_drop(tli_chain *chain, int32_t id) {
+static void tli_revolve_drop(tli_unit_chain *chain, int32_t id) {
     if (id && !chain->graph->nodes[id].keep)
         tli_add_tensor_step(&chain->list, chain->graph, TL_STEP_DROP, chain->graph->nodes[id].first_output);
 }
 
-static void tli_chain_forward(tli_chain *chain, int32_t id) {
+static void tli_revolve_forward(tli_unit_chain *chain, int32_t id) {
     if (chain->graph->nodes[id].keep && id <= chain->reached) return;  // resident since it first ran
     if (id > chain->reached) chain->reached = id;
     tli_add_step(&chain->list, tli_step_of(TL_STEP_FORWARD, id, TL_ALL_OUTPUTS));
 }
 
-static void tli_chain_advance(tli_chain *chain, int32_t from, int32_t to) {
+static void tli_revolve_advance(tli_unit_chain *chain, int32_t from, int32_t to) {
     int32_t id;
     for (id = from + 1; id <= to; id++) {
-        tli_chain_forward(chain, id);
-        if (id - 1 > from) tli_chain_drop(chain, id - 1);
+        tli_revolve_forward(chain, id);
+        if (id - 1 > from) tli_revolve_drop(chain, id - 1);
     }
 }
 
 // Backward of a node whose input is resident, after one more forward where backward reads what that
 // leaves, or where the node never ran.
-static void tli_chain_backward(tli_chain *chain, int32_t id) {
+static void tli_revolve_backward(tli_unit_chain *chain, int32_t id) {
     const tl_node *node = &chain->graph->nodes[id];
     int reads_output = chain->graph->outputs[node->first_output].needed;
     int forward = node->saved_bytes || reads_output || id > chain->reached;
     if (node->saved_bytes) tli_add_step(&chain->list, tli_step_of(TL_STEP_FORWARD_SAVE, id, TL_ALL_OUTPUTS));
-    else if (forward) tli_chain_forward(chain, id);
-    if (forward && !reads_output) tli_chain_drop(chain, id);
+    else if (forward) tli_revolve_forward(chain, id);
+    if (forward && !reads_output) tli_revolve_drop(chain, id);
     tli_add_step(&chain->list, tli_step_of(TL_STEP_BACKWARD, id, TL_ALL_OUTPUTS));
-    if (reads_output) tli_chain_drop(chain, id);
+    if (reads_output) tli_revolve_drop(chain, id);
 }
 
 // The binomial schedule with an explicit stack of the tensors that hold a slot.
-static void tli_reverse_chain(tli_chain *chain, int32_t slot_count, int32_t *slots) {
+static void tli_reverse_chain(tli_unit_chain *chain, int32_t slot_count, int32_t *slots) {
     int32_t right = chain->graph->node_count - 1, depth = 1;
     slots[0] = 0;
     while (right > 0) {
         int32_t left = slots[depth - 1], count = right - left;
         if (count == 1) {
-            tli_chain_backward(chain, right--);
-            if (depth > 1) { tli_chain_drop(chain, left); depth--; }
+            tli_revolve_backward(chain, right--);
+            if (depth > 1) { tli_revolve_drop(chain, left); depth--; }
         } else if (depth == slot_count) {
-            tli_chain_advance(chain, left, right - 1);
-            tli_chain_backward(chain, right);
-            tli_chain_drop(chain, --right);
+            tli_revolve_advance(chain, left, right - 1);
+            tli_revolve_backward(chain, right);
+            tli_revolve_drop(chain, --right);
         } else {
             slots[depth] = left + tli_split_chain(count, slot_count - depth + 1);
-            tli_chain_advance(chain, left, slots[depth]);
+            tli_revolve_advance(chain, left, slots[depth]);
             depth++;
         }
     }
@@ -344,7 +344,7 @@ static tl_result tli_check_chain(tl_env *env, const char *function, const tl_gra
 }
 
 TLI_IMPL tl_result tl_plan_revolve(tl_env *env, const tl_graph *graph, int32_t slot_count, tl_plan *plan) {
-    tli_chain chain;
+    tli_unit_chain chain;
     int32_t *slots, most;
     tl_result result;
     TL_ASSERT(graph && plan);

@@ -33,27 +33,27 @@
 // rounded down on both sides of (5); costs are scaled by a power of two, rounded down where they shrink;
 // the result is rounded up to a multiple of what all forwards are multiples of.
 
-#define TLI_RB_INSTANTS 10                      // at most, of one relaxation
-#define TLI_RB_INFINITE (INT64_C(1) << 62)      // a capacity no flow reaches
-#define TLI_RB_COSTS (INT64_C(1) << 50)         // all scaled costs together, and the largest mu
-#define TLI_RB_UNITS 26                         // bits of all bytes together, in units
-#define TLI_RB_LAMBDA (INT64_C(1) << 32)        // the largest lambda: times all units still below 2^59
+#define TLI_BOUND_INSTANTS 10                      // at most, of one relaxation
+#define TLI_BOUND_INFINITE (INT64_C(1) << 62)      // a capacity no flow reaches
+#define TLI_BOUND_COSTS (INT64_C(1) << 50)         // all scaled costs together, and the largest mu
+#define TLI_BOUND_UNITS 26                         // bits of all bytes together, in units
+#define TLI_BOUND_LAMBDA (INT64_C(1) << 32)        // the largest lambda: times all units still below 2^59
 
-enum { TLI_RB_FREE, TLI_RB_KEPT, TLI_RB_ABSENT };  // what is known of x[a][t]
+enum { TLI_BOUND_FREE, TLI_BOUND_KEPT, TLI_BOUND_ABSENT };  // what is known of x[a][t]
 
 // The network, one for all spans: source -> thing -> maker -> its inputs; node -> sink. Arc e ^ 1 is arc
 // e the other way. Thing t enters by arc 2t and goes to its maker by arc 2 (things + t).
-typedef struct tli_rb_net {
+typedef struct tli_bound_net {
     int32_t  vertex_count, arc_count;
     int32_t *to;                 // [arc_count]
     int64_t *left;               // [arc_count] residual capacities
     int32_t *first, *arcs;       // arcs of vertex v: arcs[first[v]] .. arcs[first[v + 1] - 1]
     int32_t *level, *cursor, *queue, *path;  // [vertex_count]
-} tli_rb_net;
+} tli_bound_net;
 
-struct tli_rb_label;
+struct tli_bound_label;
 
-typedef struct tli_rb {
+typedef struct tli_bound {
     tl_env         *env;
     const tl_graph *graph;
     tli_remat_watch *watch;
@@ -67,41 +67,41 @@ typedef struct tli_rb {
     int32_t  *order;             // [order_count] nodes in the order of their backwards
     int32_t  *runs_by;           // [node_count] position of the first backward that needs it; INT32_MAX
     int64_t  *cost;              // [node_count] scaled fwd
-    uint64_t *sets, *between;    // [order_count] tli_rb_find_sets
+    uint64_t *sets, *between;    // [order_count] tli_bound_find_sets
     uint64_t *room;              // [order_count] bytes left at that backward beside its working set
     uint8_t  *reads_mark;        // [thing_count] scratch
-    int64_t  *enter;             // [thing_count] scratch: tli_rb_find_enters
-    int32_t  *last_use;          // [thing_count] scratch: tli_rb_find_uses
-    struct tli_rb_label *labels, *made;  // [2 TLI_RB_LABELS], [TLI_RB_LABELS]
+    int64_t  *enter;             // [thing_count] scratch: tli_bound_find_enters
+    int32_t  *last_use;          // [thing_count] scratch: tli_bound_find_uses
+    struct tli_bound_label *labels, *made;  // [2 TLI_BOUND_LABELS], [TLI_BOUND_LABELS]
     uint64_t  unit, base_cost, cost_step;
     int32_t   cost_up, cost_down;  // scaled = cost << up >> down
     int64_t   typical;           // bytes of a thing, for the length of steps
-    tli_rb_net net;
-    void     *memory[24];         // what tli_rb_take gave
+    tli_bound_net net;
+    void     *memory[24];         // what tli_bound_take gave
     int32_t   memory_count, failed;
-} tli_rb;
+} tli_bound;
 
 // One relaxation: instants, multipliers, what is fixed. Arrays are [count][thing_count].
-typedef struct tli_rb_state {
+typedef struct tli_bound_state {
     int32_t  count;
-    int32_t  at[TLI_RB_INSTANTS];       // positions in order
-    int64_t  lambda[TLI_RB_INSTANTS];   // scaled cost per unit
-    int64_t  room[TLI_RB_INSTANTS];     // units
+    int32_t  at[TLI_BOUND_INSTANTS];       // positions in order
+    int64_t  lambda[TLI_BOUND_INSTANTS];   // scaled cost per unit
+    int64_t  room[TLI_BOUND_INSTANTS];     // units
     int64_t  value;                     // scaled bound at these multipliers
     int32_t  is_exact;                  // 1 = no schedule of the relaxation is above it: branching is no use
     int64_t *mu;
     uint8_t *fixed;
     uint8_t *share;                     // how often x was 1 lately, of 255
-} tli_rb_state;
+} tli_bound_state;
 
-static void *tli_rb_take(tli_rb *rb, int64_t count, size_t item_bytes) {
+static void *tli_bound_take(tli_bound *rb, int64_t count, size_t item_bytes) {
     void *memory = tli_alloc_array(rb->env, (uint64_t)count, item_bytes);
     if (memory) rb->memory[rb->memory_count++] = memory;
     else rb->failed = 1;
     return memory;
 }
 
-static void tli_rb_free(tli_rb *rb) {
+static void tli_bound_free(tli_bound *rb) {
     while (rb->memory_count > 0) tli_release(rb->env, rb->memory[--rb->memory_count]);
 }
 
@@ -109,7 +109,7 @@ static void tli_rb_free(tli_rb *rb) {
 
 // The position of the first backward that each node must have run before; of results beyond these,
 // which must run some time, node_count. wanted: scratch [tensor_count].
-static void tli_rb_find_runs(tli_rb *rb, int32_t inference, uint8_t *wanted) {
+static void tli_bound_find_runs(tli_bound *rb, int32_t inference, uint8_t *wanted) {
     const tl_graph *graph = rb->graph;
     int32_t id, i;
     tli_mark_results(graph, inference, wanted);
@@ -131,13 +131,13 @@ static void tli_rb_find_runs(tli_rb *rb, int32_t inference, uint8_t *wanted) {
     }
 }
 
-static uint64_t tli_rb_gcd(uint64_t a, uint64_t b) {
+static uint64_t tli_bound_gcd(uint64_t a, uint64_t b) {
     while (b) { uint64_t rest = a % b; a = b; b = rest; }
     return a;
 }
 
-// Base cost, and costs scaled so that all together are below TLI_RB_COSTS.
-static void tli_rb_scale_costs(tli_rb *rb) {
+// Base cost, and costs scaled so that all together are below TLI_BOUND_COSTS.
+static void tli_bound_scale_costs(tli_bound *rb) {
     const tl_graph *graph = rb->graph;
     uint64_t sum = 0;
     int32_t id;
@@ -147,18 +147,18 @@ static void tli_rb_scale_costs(tli_rb *rb) {
         rb->base_cost += node->fwd_cost;
         if (rb->runs_by[id] < rb->order_count && node->has_grad) rb->base_cost += node->bwd_cost;
         sum += node->fwd_cost;
-        rb->cost_step = tli_rb_gcd(rb->cost_step, node->fwd_cost);
+        rb->cost_step = tli_bound_gcd(rb->cost_step, node->fwd_cost);
     }
     if (!sum) sum = 1;
-    while (sum >> rb->cost_down > (uint64_t)TLI_RB_COSTS) rb->cost_down++;
-    while (!rb->cost_down && sum << (rb->cost_up + 1) <= (uint64_t)TLI_RB_COSTS) rb->cost_up++;
+    while (sum >> rb->cost_down > (uint64_t)TLI_BOUND_COSTS) rb->cost_down++;
+    while (!rb->cost_down && sum << (rb->cost_up + 1) <= (uint64_t)TLI_BOUND_COSTS) rb->cost_up++;
     for (id = 0; id < graph->node_count; id++)
         if (rb->runs_by[id] != INT32_MAX && !graph->nodes[id].is_input)
             rb->cost[id] = (int64_t)(graph->nodes[id].fwd_cost >> rb->cost_down << rb->cost_up);
 }
 
 // Set mark[] of what the backward of a node reads to `value`.
-static void tli_rb_mark_reads(const tli_rb *rb, int32_t id, uint8_t *mark, uint8_t value) {
+static void tli_bound_mark_reads(const tli_bound *rb, int32_t id, uint8_t *mark, uint8_t value) {
     const tl_graph *graph = rb->graph;
     const tl_node *node = &graph->nodes[id];
     int32_t i, thing;
@@ -174,7 +174,7 @@ static void tli_rb_mark_reads(const tli_rb *rb, int32_t id, uint8_t *mark, uint8
     if (thing >= 0) mark[thing] = value;
 }
 
-static uint64_t tli_rb_input_bytes(const tl_graph *graph) {
+static uint64_t tli_bound_input_bytes(const tl_graph *graph) {
     uint64_t sum = 0;
     int32_t i;
     for (i = 0; i < graph->tensor_count; i++)
@@ -185,9 +185,9 @@ static uint64_t tli_rb_input_bytes(const tl_graph *graph) {
 // sets[]: the bytes of every backward's working set: graph inputs, gradients alive, scratch, what it reads.
 // between[]: graph inputs and the gradients alive after it.
 // has_gradient: scratch [tensor_count], zeroed. Sums fit: tl_check_graph counts each of them.
-static void tli_rb_find_sets(tli_rb *rb, uint8_t *has_gradient) {
+static void tli_bound_find_sets(tli_bound *rb, uint8_t *has_gradient) {
     const tl_graph *graph = rb->graph;
-    uint64_t live = tli_rb_input_bytes(graph);
+    uint64_t live = tli_bound_input_bytes(graph);
     int32_t p, i;
     for (p = 0; p < rb->order_count; p++) {
         const tl_node *node = &graph->nodes[rb->order[p]];
@@ -201,16 +201,16 @@ static void tli_rb_find_sets(tli_rb *rb, uint8_t *has_gradient) {
             live += graph->outputs[tensor].bytes;
         }
         rb->sets[p] = live + node->bwork_bytes;
-        tli_rb_mark_reads(rb, rb->order[p], rb->reads_mark, 1);
+        tli_bound_mark_reads(rb, rb->order[p], rb->reads_mark, 1);
         for (i = 0; i < rb->thing_count; i++) if (rb->reads_mark[i]) rb->sets[p] += rb->exact[i];
-        tli_rb_mark_reads(rb, rb->order[p], rb->reads_mark, 0);
+        tli_bound_mark_reads(rb, rb->order[p], rb->reads_mark, 0);
         for (i = node->first_output; i < end; i++) live -= graph->outputs[i].bytes;
         rb->between[p] = live;
     }
 }
 
 // The things: tensors that are no graph inputs, and saved bytes that some backward reads.
-static void tli_rb_find_things(tli_rb *rb, int32_t inference) {
+static void tli_bound_find_things(tli_bound *rb, int32_t inference) {
     const tl_graph *graph = rb->graph;
     int32_t i, id;
     for (i = 0; i < graph->tensor_count; i++) {
@@ -230,16 +230,16 @@ static void tli_rb_find_things(tli_rb *rb, int32_t inference) {
 }
 
 // Bytes in units, so that all of them together are below 2^26: first by what all are multiples of.
-static void tli_rb_scale_bytes(tli_rb *rb) {
+static void tli_bound_scale_bytes(tli_bound *rb) {
     uint64_t sum = 0, divisor = 0;
     int32_t t, count = 0;
     for (t = 0; t < rb->thing_count; t++) {
         sum += rb->exact[t];
-        divisor = tli_rb_gcd(divisor, rb->exact[t]);
+        divisor = tli_bound_gcd(divisor, rb->exact[t]);
         count += rb->exact[t] > 0;
     }
     rb->unit = divisor ? divisor : 1;
-    if (sum / rb->unit >> TLI_RB_UNITS) rb->unit *= (sum / rb->unit >> TLI_RB_UNITS) + 1;
+    if (sum / rb->unit >> TLI_BOUND_UNITS) rb->unit *= (sum / rb->unit >> TLI_BOUND_UNITS) + 1;
     for (t = 0; t < rb->thing_count; t++) rb->bytes[t] = (int64_t)(rb->exact[t] / rb->unit);
     rb->typical = count ? (int64_t)(sum / rb->unit / (uint64_t)count) : 1;
     if (!rb->typical) rb->typical = 1;
@@ -247,25 +247,25 @@ static void tli_rb_scale_bytes(tli_rb *rb) {
 
 // -- bound: the network --
 
-static void tli_rb_add_arc(tli_rb_net *net, int32_t from, int32_t to) {
+static void tli_bound_add_arc(tli_bound_net *net, int32_t from, int32_t to) {
     net->to[net->arc_count++] = to;
     net->to[net->arc_count++] = from;
 }
 
-// Arcs in the order of tli_rb_net, then node -> sink at 2 (2 things + node), then the inputs.
-static void tli_rb_make_net(tli_rb *rb) {
+// Arcs in the order of tli_bound_net, then node -> sink at 2 (2 things + node), then the inputs.
+static void tli_bound_make_net(tli_bound *rb) {
     const tl_graph *graph = rb->graph;
-    tli_rb_net *net = &rb->net;
+    tli_bound_net *net = &rb->net;
     int32_t things = rb->thing_count, nodes = graph->node_count, source = things + nodes, i, v;
     net->vertex_count = source + 2;
-    for (i = 0; i < things; i++) tli_rb_add_arc(net, source, i);
-    for (i = 0; i < things; i++) tli_rb_add_arc(net, i, things + rb->maker[i]);
-    for (i = 0; i < nodes; i++) tli_rb_add_arc(net, things + i, source + 1);
+    for (i = 0; i < things; i++) tli_bound_add_arc(net, source, i);
+    for (i = 0; i < things; i++) tli_bound_add_arc(net, i, things + rb->maker[i]);
+    for (i = 0; i < nodes; i++) tli_bound_add_arc(net, things + i, source + 1);
     for (i = 0; i < nodes; i++) {
         const tl_node *node = &graph->nodes[i];
         for (v = node->first_input; v < node->first_input + node->input_count; v++) {
             int32_t thing = rb->thing_of[graph->inputs[v].tensor];
-            if (thing >= 0) tli_rb_add_arc(net, things + i, thing);
+            if (thing >= 0) tli_bound_add_arc(net, things + i, thing);
         }
     }
     for (i = 0; i < net->arc_count; i++) net->first[net->to[i ^ 1] + 1]++;
@@ -275,7 +275,7 @@ static void tli_rb_make_net(tli_rb *rb) {
 }
 
 // Distances to the sink along arcs that have capacity left; 0 = none. 1 where the source has one.
-static int tli_rb_find_levels(tli_rb_net *net, uint64_t *work) {
+static int tli_bound_find_levels(tli_bound_net *net, uint64_t *work) {
     int32_t source = net->vertex_count - 2, sink = source + 1, head = 0, tail = 0, k;
     tli_zero(net->level, (size_t)net->vertex_count * sizeof *net->level);
     net->level[sink] = 1;
@@ -294,8 +294,8 @@ static int tli_rb_find_levels(tli_rb_net *net, uint64_t *work) {
 }
 
 // Send flow along path[0 .. length - 1]; returns the first place of an arc that is full now.
-static int32_t tli_rb_send(tli_rb_net *net, int32_t length, int64_t *flow) {
-    int64_t most = TLI_RB_INFINITE;
+static int32_t tli_bound_send(tli_bound_net *net, int32_t length, int64_t *flow) {
+    int64_t most = TLI_BOUND_INFINITE;
     int32_t i, full = 0;
     for (i = 0; i < length; i++) if (net->left[net->path[i]] < most) most = net->left[net->path[i]];
     for (i = length; i-- > 0;) {
@@ -309,16 +309,16 @@ static int32_t tli_rb_send(tli_rb_net *net, int32_t length, int64_t *flow) {
 
 // Dinic, 1970: the largest flow; left[] holds the residual capacities. Every path ends in an arc to the
 // sink whose capacity is a cost, so all of it is at most 2^50 and infinite arcs stay above that.
-static int64_t tli_rb_flow(tli_rb_net *net, uint64_t *work) {
+static int64_t tli_bound_flow(tli_bound_net *net, uint64_t *work) {
     int32_t source = net->vertex_count - 2, sink = source + 1, v;
     int64_t flow = 0;
-    while (tli_rb_find_levels(net, work)) {
+    while (tli_bound_find_levels(net, work)) {
         int32_t at = source, length = 0;
         for (v = 0; v < net->vertex_count; v++) net->cursor[v] = net->first[v];
         for (;;) {
             int32_t arc = -1;
             if (at == sink) {
-                length = tli_rb_send(net, length, &flow);
+                length = tli_bound_send(net, length, &flow);
                 *work += (uint64_t)length;
                 at = net->to[net->path[length] ^ 1];
             }
@@ -342,7 +342,7 @@ static int64_t tli_rb_flow(tli_rb_net *net, uint64_t *work) {
 }
 
 // The source's side of the cut that a largest flow leaves: level[v] = 1.
-static void tli_rb_find_side(tli_rb_net *net, uint64_t *work) {
+static void tli_bound_find_side(tli_bound_net *net, uint64_t *work) {
     int32_t source = net->vertex_count - 2, head = 0, tail = 0, k;
     tli_zero(net->level, (size_t)net->vertex_count * sizeof *net->level);
     net->level[source] = 1;
@@ -362,38 +362,38 @@ static void tli_rb_find_side(tli_rb_net *net, uint64_t *work) {
 // -- bound: one span --
 
 // What the span from instant a on has to have: mark[] = 1.
-static void tli_rb_mark_span(const tli_rb *rb, const tli_rb_state *s, int32_t a, uint8_t *mark) {
+static void tli_bound_mark_span(const tli_bound *rb, const tli_bound_state *s, int32_t a, uint8_t *mark) {
     int32_t end = a + 1 < s->count ? s->at[a + 1] : rb->order_count - 1, p;
     if (a + 1 < s->count) tli_zero(mark, (size_t)rb->thing_count);
     else tli_copy(mark, rb->at_end, (size_t)rb->thing_count);
-    for (p = s->at[a] + 1; p <= end; p++) tli_rb_mark_reads(rb, rb->order[p], mark, 1);
+    for (p = s->at[a] + 1; p <= end; p++) tli_bound_mark_reads(rb, rb->order[p], mark, 1);
 }
 
-static void tli_rb_set(tli_rb_net *net, int32_t arc, int64_t capacity) {
+static void tli_bound_set(tli_bound_net *net, int32_t arc, int64_t capacity) {
     net->left[arc] = capacity;
     net->left[arc ^ 1] = 0;
 }
 
 // What thing t costs to hold at instant a.
-static int64_t tli_rb_price(const tli_rb *rb, const tli_rb_state *s, int32_t a, int32_t t) {
+static int64_t tli_bound_price(const tli_bound *rb, const tli_bound_state *s, int32_t a, int32_t t) {
     int32_t at = a * rb->thing_count + t;
-    if (s->fixed[at] == TLI_RB_KEPT) return 0;
-    if (s->fixed[at] == TLI_RB_ABSENT) return TLI_RB_INFINITE;
+    if (s->fixed[at] == TLI_BOUND_KEPT) return 0;
+    if (s->fixed[at] == TLI_BOUND_ABSENT) return TLI_BOUND_INFINITE;
     return s->lambda[a] * rb->bytes[t] + s->mu[at];
 }
 
 // enter[]: what it costs that thing t is not there in span a (infinite: it must be), less `offers`, a
 // constant: what instant a + 1 pays for all that is there. 0 = that constant is too large to be of use.
-static int tli_rb_find_enters(tli_rb *rb, const tli_rb_state *s, int32_t a, int64_t *offers) {
+static int tli_bound_find_enters(tli_bound *rb, const tli_bound_state *s, int32_t a, int64_t *offers) {
     int32_t things = rb->thing_count, t;
-    tli_rb_mark_span(rb, s, a, rb->reads_mark);
+    tli_bound_mark_span(rb, s, a, rb->reads_mark);
     *offers = 0;
     for (t = 0; t < things; t++) {
         int32_t next = (a + 1) * things + t;
-        rb->enter[t] = rb->reads_mark[t] ? TLI_RB_INFINITE : 0;
+        rb->enter[t] = rb->reads_mark[t] ? TLI_BOUND_INFINITE : 0;
         if (a + 1 == s->count) continue;
-        if (s->fixed[next] == TLI_RB_KEPT) rb->enter[t] = TLI_RB_INFINITE;
-        if (s->fixed[next] != TLI_RB_FREE) continue;
+        if (s->fixed[next] == TLI_BOUND_KEPT) rb->enter[t] = TLI_BOUND_INFINITE;
+        if (s->fixed[next] != TLI_BOUND_FREE) continue;
         if (*offers <= INT64_C(1) << 58) *offers += s->mu[next];  // for being there, whatever the reason
         if (!rb->enter[t]) rb->enter[t] = s->mu[next];
     }
@@ -403,37 +403,37 @@ static int tli_rb_find_enters(tli_rb *rb, const tli_rb_state *s, int32_t a, int6
 
 // The least cost of span a under the multipliers, less its constant part; -2^59 where that is too large
 // to be of use. Afterwards level[] of the net is the source's side.
-static int64_t tli_rb_solve_span(tli_rb *rb, const tli_rb_state *s, int32_t a) {
-    tli_rb_net *net = &rb->net;
+static int64_t tli_bound_solve_span(tli_bound *rb, const tli_bound_state *s, int32_t a) {
+    tli_bound_net *net = &rb->net;
     int32_t things = rb->thing_count, t, i;
     int64_t offers, flow;
-    int is_useful = tli_rb_find_enters(rb, s, a, &offers);
+    int is_useful = tli_bound_find_enters(rb, s, a, &offers);
     for (t = 0; t < things; t++) {
-        tli_rb_set(net, 2 * t, rb->enter[t]);
-        tli_rb_set(net, 2 * (things + t), tli_rb_price(rb, s, a, t));
+        tli_bound_set(net, 2 * t, rb->enter[t]);
+        tli_bound_set(net, 2 * (things + t), tli_bound_price(rb, s, a, t));
     }
     for (i = 0; i < rb->graph->node_count; i++)
-        tli_rb_set(net, 2 * (2 * things + i), rb->runs_by[i] <= s->at[a] ? rb->cost[i] : 0);
+        tli_bound_set(net, 2 * (2 * things + i), rb->runs_by[i] <= s->at[a] ? rb->cost[i] : 0);
     for (i = 2 * (2 * things + rb->graph->node_count); i < net->arc_count; i += 2)
-        tli_rb_set(net, i, TLI_RB_INFINITE);
-    flow = tli_rb_flow(net, rb->work);
-    tli_rb_find_side(net, rb->work);
+        tli_bound_set(net, i, TLI_BOUND_INFINITE);
+    flow = tli_bound_flow(net, rb->work);
+    tli_bound_find_side(net, rb->work);
     return is_useful ? flow - offers - s->lambda[a] * s->room[a] : -(INT64_C(1) << 59);
 }
 
 // Bytes that the solution at hand holds at instant a, less the room: the slope along lambda[a].
-static int64_t tli_rb_slope(const tli_rb *rb, const tli_rb_state *s, int32_t a) {
+static int64_t tli_bound_slope(const tli_bound *rb, const tli_bound_state *s, int32_t a) {
     const int32_t *level = rb->net.level;
     int64_t held = 0;
     int32_t t;
     for (t = 0; t < rb->thing_count; t++)
-        if (s->fixed[a * rb->thing_count + t] == TLI_RB_FREE && level[t] &&
+        if (s->fixed[a * rb->thing_count + t] == TLI_BOUND_FREE && level[t] &&
             !level[rb->thing_count + rb->maker[t]]) held += rb->bytes[t];
     return held - s->room[a];
 }
 
 // x of the solution at hand: add `weight` to share[] where thing t is held at instant a.
-static void tli_rb_add_share(const tli_rb *rb, tli_rb_state *s, int32_t a, uint8_t weight) {
+static void tli_bound_add_share(const tli_bound *rb, tli_bound_state *s, int32_t a, uint8_t weight) {
     const int32_t *level = rb->net.level;
     int32_t t, things = rb->thing_count;
     for (t = 0; t < things; t++)
@@ -442,37 +442,37 @@ static void tli_rb_add_share(const tli_rb *rb, tli_rb_state *s, int32_t a, uint8
 }
 
 // A point of the concave function value(lambda[a]): the line that touches it there.
-typedef struct tli_rb_line { int64_t lambda, value, slope; } tli_rb_line;
+typedef struct tli_bound_line { int64_t lambda, value, slope; } tli_bound_line;
 
-static tli_rb_line tli_rb_touch(tli_rb *rb, tli_rb_state *s, int32_t a, int64_t lambda) {
-    tli_rb_line line;
+static tli_bound_line tli_bound_touch(tli_bound *rb, tli_bound_state *s, int32_t a, int64_t lambda) {
+    tli_bound_line line;
     s->lambda[a] = line.lambda = lambda;
-    line.value = tli_rb_solve_span(rb, s, a);
-    line.slope = tli_rb_slope(rb, s, a);
+    line.value = tli_bound_solve_span(rb, s, a);
+    line.slope = tli_bound_slope(rb, s, a);
     return line;
 }
 
 // The lambda[a] that is best for span a, the other multipliers as they are, by intersecting the lines on
 // both sides; returns the span's value there. ends[]: the lambdas of the two lines.
-static int64_t tli_rb_search_line(tli_rb *rb, tli_rb_state *s, int32_t a, int64_t ends[2]) {
-    tli_rb_line low, high, at = tli_rb_touch(rb, s, a, s->lambda[a]);
+static int64_t tli_bound_search_line(tli_bound *rb, tli_bound_state *s, int32_t a, int64_t ends[2]) {
+    tli_bound_line low, high, at = tli_bound_touch(rb, s, a, s->lambda[a]);
     int64_t start = at.lambda > 0 ? at.lambda : 1;
     int32_t tries;
     low = high = at;
     if (at.slope > 0) {
-        while (high.slope > 0 && high.lambda < TLI_RB_LAMBDA) {
+        while (high.slope > 0 && high.lambda < TLI_BOUND_LAMBDA) {
             low = high;
-            start = start > TLI_RB_LAMBDA / 16 ? TLI_RB_LAMBDA : start * 16;
-            high = tli_rb_touch(rb, s, a, start);
+            start = start > TLI_BOUND_LAMBDA / 16 ? TLI_BOUND_LAMBDA : start * 16;
+            high = tli_bound_touch(rb, s, a, start);
         }
     } else if (at.slope < 0 && at.lambda > 0) {
-        low = tli_rb_touch(rb, s, a, 0);
+        low = tli_bound_touch(rb, s, a, 0);
     }
     for (tries = 0; tries < 24 && low.slope > 0 && high.slope < 0; tries++) {
         int64_t crossing = (high.value - high.slope * high.lambda) - (low.value - low.slope * low.lambda);
         int64_t lambda = crossing / (low.slope - high.slope);
         if (lambda <= low.lambda || lambda >= high.lambda) break;
-        at = tli_rb_touch(rb, s, a, lambda);
+        at = tli_bound_touch(rb, s, a, lambda);
         if (!at.slope) { low = high = at; break; }
         if (at.slope > 0) low = at; else high = at;
     }
@@ -490,36 +490,36 @@ static int64_t tli_rb_search_line(tli_rb *rb, tli_rb_state *s, int32_t a, int64_
 // (each of its things is held or is not there). Of labels with one mask, those that are worse in both are
 // dropped. Where there are too many, bytes are rounded down more coarsely: the least cost only gets lower.
 
-#define TLI_RB_LABELS 16384
-#define TLI_RB_SLOTS 24
+#define TLI_BOUND_LABELS 16384
+#define TLI_BOUND_SLOTS 24
 
-typedef struct tli_rb_label { uint64_t mask; int64_t bytes, cost; } tli_rb_label;
+typedef struct tli_bound_label { uint64_t mask; int64_t bytes, cost; } tli_bound_label;
 
-static int tli_rb_is_before(const tli_rb_label *a, const tli_rb_label *b) {
+static int tli_bound_is_before(const tli_bound_label *a, const tli_bound_label *b) {
     if (a->mask != b->mask) return a->mask < b->mask;
     return a->bytes != b->bytes ? a->bytes < b->bytes : a->cost < b->cost;
 }
 
-static void tli_rb_sift(tli_rb_label *labels, int32_t at, int32_t count) {
-    tli_rb_label moved = labels[at];
+static void tli_bound_sift(tli_bound_label *labels, int32_t at, int32_t count) {
+    tli_bound_label moved = labels[at];
     int32_t child;
     for (; (child = 2 * at + 1) < count; at = child) {
-        if (child + 1 < count && tli_rb_is_before(&labels[child], &labels[child + 1])) child++;
-        if (!tli_rb_is_before(&moved, &labels[child])) break;
+        if (child + 1 < count && tli_bound_is_before(&labels[child], &labels[child + 1])) child++;
+        if (!tli_bound_is_before(&moved, &labels[child])) break;
         labels[at] = labels[child];
     }
     labels[at] = moved;
 }
 
 // Sort, and drop what is worse than another of the same mask in both; returns how many are left.
-static int32_t tli_rb_prune(tli_rb_label *labels, int32_t count) {
+static int32_t tli_bound_prune(tli_bound_label *labels, int32_t count) {
     int32_t i, kept = 0;
-    for (i = count / 2; i-- > 0;) tli_rb_sift(labels, i, count);
+    for (i = count / 2; i-- > 0;) tli_bound_sift(labels, i, count);
     for (i = count; i-- > 1;) {
-        tli_rb_label last = labels[i];
+        tli_bound_label last = labels[i];
         labels[i] = labels[0];
         labels[0] = last;
-        tli_rb_sift(labels, 0, i);
+        tli_bound_sift(labels, 0, i);
     }
     for (i = 0; i < count; i++)
         if (!kept || labels[kept - 1].mask != labels[i].mask || labels[i].cost < labels[kept - 1].cost)
@@ -527,60 +527,63 @@ static int32_t tli_rb_prune(tli_rb_label *labels, int32_t count) {
     return kept;
 }
 
-static int32_t tli_rb_thin(tli_rb_label *labels, int32_t count, int32_t most, int64_t *grid) {
+static int32_t tli_bound_thin(tli_bound_label *labels, int32_t count, int32_t most, int64_t *grid) {
     int32_t i;
-    count = tli_rb_prune(labels, count);
-    while (count > most && *grid < INT64_C(1) << TLI_RB_UNITS) {
+    count = tli_bound_prune(labels, count);
+    while (count > most && *grid < INT64_C(1) << TLI_BOUND_UNITS) {
         *grid *= 2;
         for (i = 0; i < count; i++) labels[i].bytes = labels[i].bytes / *grid * *grid;
-        count = tli_rb_prune(labels, count);
+        count = tli_bound_prune(labels, count);
     }
     return count;
 }
 
-typedef struct tli_rb_table {
-    tli_rb             *rb;
-    const tli_rb_state *state;
+typedef struct tli_bound_table {
+    tli_bound             *rb;
+    const tli_bound_state *state;
     int32_t  a;          // the span
     int32_t  count;      // labels
     int64_t  grid;       // bytes are rounded down to multiples
     uint64_t start;      // work done before
     uint64_t used;       // slots in use
-    int32_t  slot_things[TLI_RB_SLOTS];
-} tli_rb_table;
+    int32_t  slot_things[TLI_BOUND_SLOTS];
+} tli_bound_table;
 
 // The slot of a thing; -1 = none, as no later node takes it.
-static int32_t tli_rb_find_slot(const tli_rb_table *table, int32_t thing) {
+static int32_t tli_bound_find_slot(const tli_bound_table *table, int32_t thing) {
     int32_t slot;
-    for (slot = 0; slot < TLI_RB_SLOTS; slot++)
+    for (slot = 0; slot < TLI_BOUND_SLOTS; slot++)
         if (table->used >> slot & 1 && table->slot_things[slot] == thing) return slot;
     return -1;
 }
 
 // The other half of the list takes thing t of a node that is not made: held, or not there. 0 = full.
-static int tli_rb_spread(tli_rb_table *table, int32_t t, uint64_t bit) {
-    tli_rb *rb = table->rb;
-    const tli_rb_state *s = table->state;
+static int tli_bound_spread(tli_bound_table *table, int32_t t, uint64_t bit) {
+    tli_bound *rb = table->rb;
+    const tli_bound_state *s = table->state;
     int32_t cell = table->a * rb->thing_count + t, i, count = table->count;
-    int is_kept = s->fixed[cell] == TLI_RB_KEPT;
+    int is_kept = s->fixed[cell] == TLI_BOUND_KEPT;
     for (i = 0; i < count; i++) {
-        tli_rb_label held = rb->labels[i], *gone = &rb->labels[i];
+        tli_bound_label held = rb->labels[i], *gone = &rb->labels[i];
         held.mask |= bit;
         held.bytes += is_kept ? 0 : rb->bytes[t];
         held.cost += is_kept ? 0 : s->mu[cell];
-        gone->cost = rb->enter[t] >= TLI_RB_INFINITE || is_kept ? TLI_RB_INFINITE : gone->cost + rb->enter[t];
-        if (s->fixed[cell] == TLI_RB_ABSENT || held.bytes > s->room[table->a]) continue;
-        if (gone->cost >= TLI_RB_INFINITE) *gone = held;
+        gone->cost = rb->enter[t] >= TLI_BOUND_INFINITE || is_kept ? TLI_BOUND_INFINITE
+                                                                   : gone->cost + rb->enter[t];
+        if (s->fixed[cell] == TLI_BOUND_ABSENT || held.bytes > s->room[table->a]) continue;
+        if (gone->cost >= TLI_BOUND_INFINITE) *gone = held;
         else rb->labels[table->count++] = held;
     }
     for (i = count = 0; i < table->count; i++)
-        if (rb->labels[i].cost < TLI_RB_INFINITE) rb->labels[count++] = rb->labels[i];
-    table->count = count > TLI_RB_LABELS ? tli_rb_thin(rb->labels, count, TLI_RB_LABELS, &table->grid) : count;
-    return table->count <= TLI_RB_LABELS;
+        if (rb->labels[i].cost < TLI_BOUND_INFINITE) rb->labels[count++] = rb->labels[i];
+    table->count = count > TLI_BOUND_LABELS
+                       ? tli_bound_thin(rb->labels, count, TLI_BOUND_LABELS, &table->grid)
+                       : count;
+    return table->count <= TLI_BOUND_LABELS;
 }
 // last_use[]: of things that may be wanted, the last node that may take them (their maker: none does);
 // -1 = nothing in this span wants them.
-static void tli_rb_find_uses(tli_rb *rb) {
+static void tli_bound_find_uses(tli_bound *rb) {
     const tl_graph *graph = rb->graph;
     int32_t t, id, i;
     for (t = 0; t < rb->thing_count; t++) rb->last_use[t] = rb->enter[t] > 0 ? rb->maker[t] : -1;
@@ -598,27 +601,27 @@ static void tli_rb_find_uses(tli_rb *rb) {
 }
 
 // Give thing t its slot, where a later node takes it; 0 = there is none left.
-static int tli_rb_add_slot(tli_rb_table *table, int32_t t, uint64_t *bit) {
+static int tli_bound_add_slot(tli_bound_table *table, int32_t t, uint64_t *bit) {
     int32_t slot = 0;
     *bit = 0;
     if (t < 0 || table->rb->last_use[t] <= table->rb->maker[t]) return 1;
-    while (slot < TLI_RB_SLOTS && table->used >> slot & 1) slot++;
-    if (slot == TLI_RB_SLOTS) return 0;
+    while (slot < TLI_BOUND_SLOTS && table->used >> slot & 1) slot++;
+    if (slot == TLI_BOUND_SLOTS) return 0;
     table->used |= *bit = UINT64_C(1) << slot;
     table->slot_things[slot] = t;
     return 1;
 }
 
 // One node: labels in which it is made, then those in which it is not. 0 = too many slots or labels.
-static int tli_rb_add_node(tli_rb_table *table, int32_t id) {
-    tli_rb *rb = table->rb;
+static int tli_bound_add_node(tli_bound_table *table, int32_t id) {
+    tli_bound *rb = table->rb;
     const tl_node *node = &rb->graph->nodes[id];
     uint64_t takes = 0, makes = 0, ends = 0, bit;
     int64_t cost = rb->runs_by[id] <= table->state->at[table->a] ? rb->cost[id] : 0;
     int32_t i, k, made = 0, wanted = 0;
     for (i = node->first_input; i < node->first_input + node->input_count; i++) {
         int32_t thing = rb->thing_of[rb->graph->inputs[i].tensor];
-        int32_t slot = thing >= 0 ? tli_rb_find_slot(table, thing) : -1;
+        int32_t slot = thing >= 0 ? tli_bound_find_slot(table, thing) : -1;
         if (slot < 0) continue;
         takes |= UINT64_C(1) << slot;
         if (rb->last_use[thing] == id) ends |= UINT64_C(1) << slot;
@@ -627,7 +630,7 @@ static int tli_rb_add_node(tli_rb_table *table, int32_t id) {
         int32_t t = k < node->output_count ? node->first_output + k : rb->graph->tensor_count + id;
         t = rb->thing_of[t];
         if (t < 0 || rb->last_use[t] < 0) continue;
-        if (!tli_rb_add_slot(table, t, &bit)) return 0;
+        if (!tli_bound_add_slot(table, t, &bit)) return 0;
         makes |= bit;
         for (i = 0; !wanted && i < table->count; i++) {
             if (takes & ~rb->labels[i].mask) continue;
@@ -635,7 +638,7 @@ static int tli_rb_add_node(tli_rb_table *table, int32_t id) {
             rb->made[made++].cost += cost;
         }
         wanted = 1;
-        if (!tli_rb_spread(table, t, bit)) return 0;
+        if (!tli_bound_spread(table, t, bit)) return 0;
     }
     for (i = 0; i < made; i++) {
         rb->made[i].mask |= makes;
@@ -644,25 +647,25 @@ static int tli_rb_add_node(tli_rb_table *table, int32_t id) {
     for (i = 0; i < table->count; i++) rb->labels[i].mask &= ~ends;
     table->used &= ~ends;
     *rb->work += 40 * (uint64_t)table->count + 1;
-    if (wanted || ends) table->count = tli_rb_thin(rb->labels, table->count, TLI_RB_LABELS, &table->grid);
+    if (wanted || ends) table->count = tli_bound_thin(rb->labels, table->count, TLI_BOUND_LABELS, &table->grid);
     if (*rb->work - table->start > rb->table_limit) return 0;
-    return table->count > 0 && table->count <= TLI_RB_LABELS;
+    return table->count > 0 && table->count <= TLI_BOUND_LABELS;
 }
 
-// As tli_rb_solve_span, with the room in full; -2^59 where the table grows too wide. *is_exact becomes 0
+// As tli_bound_solve_span, with the room in full; -2^59 where the table grows too wide. *is_exact becomes 0
 // where this is not the least cost of the span itself.
-static int64_t tli_rb_tabulate_span(tli_rb *rb, const tli_rb_state *s, int32_t a, int32_t *is_exact) {
-    tli_rb_table table;
-    int64_t offers, best = TLI_RB_INFINITE;
-    int32_t id, i, is_useful = tli_rb_find_enters(rb, s, a, &offers);
+static int64_t tli_bound_tabulate_span(tli_bound *rb, const tli_bound_state *s, int32_t a, int32_t *is_exact) {
+    tli_bound_table table;
+    int64_t offers, best = TLI_BOUND_INFINITE;
+    int32_t id, i, is_useful = tli_bound_find_enters(rb, s, a, &offers);
     tli_zero(&table, sizeof table);
     table.rb = rb; table.state = s; table.a = a;
     table.grid = 1;
     table.count = 1;
     table.start = *rb->work;
     tli_zero(rb->labels, sizeof *rb->labels);
-    tli_rb_find_uses(rb);
-    for (id = 0; id < rb->graph->node_count && is_useful; id++) is_useful = tli_rb_add_node(&table, id);
+    tli_bound_find_uses(rb);
+    for (id = 0; id < rb->graph->node_count && is_useful; id++) is_useful = tli_bound_add_node(&table, id);
     if (!is_useful || table.grid > 1) *is_exact = 0;
     if (!is_useful) return -(INT64_C(1) << 59);
     for (i = 0; i < table.count; i++) if (rb->labels[i].cost < best) best = rb->labels[i].cost;
@@ -670,12 +673,12 @@ static int64_t tli_rb_tabulate_span(tli_rb *rb, const tli_rb_state *s, int32_t a
 }
 
 // Raise the value of a state to what its spans come to, each by the better of its two bounds.
-static void tli_rb_tabulate(tli_rb *rb, tli_rb_state *s) {
+static void tli_bound_tabulate(tli_bound *rb, tli_bound_state *s) {
     int64_t value = 0;
     int32_t a, is_exact = s->count == 1;
     for (a = 0; a < s->count; a++) {
-        int64_t cut = tli_rb_solve_span(rb, s, a);
-        int64_t full = rb->table_limit ? tli_rb_tabulate_span(rb, s, a, &is_exact) : cut;
+        int64_t cut = tli_bound_solve_span(rb, s, a);
+        int64_t full = rb->table_limit ? tli_bound_tabulate_span(rb, s, a, &is_exact) : cut;
         value += cut > full ? cut : full;
     }
     if (value > s->value) s->value = value;
@@ -684,13 +687,13 @@ static void tli_rb_tabulate(tli_rb *rb, tli_rb_state *s) {
 
 // -- bound: states --
 
-static void tli_rb_free_state(tli_rb *rb, tli_rb_state *s) {
+static void tli_bound_free_state(tli_bound *rb, tli_bound_state *s) {
     if (s) { tli_release(rb->env, s->mu); tli_release(rb->env, s->fixed); tli_release(rb->env, s); }
 }
 
 // An empty state with room for so many instants; NULL: no memory (rb->failed).
-static tli_rb_state *tli_rb_add_state(tli_rb *rb, int32_t instants) {
-    tli_rb_state *s = (tli_rb_state *)tli_alloc_array(rb->env, 1, sizeof *s);
+static tli_bound_state *tli_bound_add_state(tli_bound *rb, int32_t instants) {
+    tli_bound_state *s = (tli_bound_state *)tli_alloc_array(rb->env, 1, sizeof *s);
     uint64_t cells = (uint64_t)instants * (uint64_t)rb->thing_count;
     if (s) {
         tli_zero(s, sizeof *s);
@@ -699,12 +702,12 @@ static tli_rb_state *tli_rb_add_state(tli_rb *rb, int32_t instants) {
         s->share = s->fixed ? s->fixed + cells : NULL;
     }
     if (s && s->mu && s->fixed) return s;
-    tli_rb_free_state(rb, s);
+    tli_bound_free_state(rb, s);
     rb->failed = 1;
     return NULL;
 }
 
-static void tli_rb_copy_state(const tli_rb *rb, tli_rb_state *to, const tli_rb_state *from) {
+static void tli_bound_copy_state(const tli_bound *rb, tli_bound_state *to, const tli_bound_state *from) {
     size_t cells = (size_t)from->count * (size_t)rb->thing_count;
     int64_t *mu = to->mu;
     uint8_t *fixed = to->fixed, *share = to->share;
@@ -716,21 +719,21 @@ static void tli_rb_copy_state(const tli_rb *rb, tli_rb_state *to, const tli_rb_s
 }
 
 // What is larger than the room alone cannot be held; 0 where what is held already is too much.
-static int tli_rb_fix_large(const tli_rb *rb, tli_rb_state *s, int32_t a) {
+static int tli_bound_fix_large(const tli_bound *rb, tli_bound_state *s, int32_t a) {
     uint8_t *fixed = s->fixed + (size_t)a * (size_t)rb->thing_count;
     int32_t t;
     if (s->room[a] < 0) return 0;
     for (t = 0; t < rb->thing_count; t++)
-        if (fixed[t] == TLI_RB_FREE && rb->bytes[t] > s->room[a]) fixed[t] = TLI_RB_ABSENT;
+        if (fixed[t] == TLI_BOUND_FREE && rb->bytes[t] > s->room[a]) fixed[t] = TLI_BOUND_ABSENT;
     return 1;
 }
 
 // Put an instant among those of a state, at the value the state has or nearly that: a thing is
 // worth here a part of what it is worth at the instant before, or of its forward.
-static void tli_rb_add_instant(tli_rb *rb, tli_rb_state *s, int32_t position) {
+static void tli_bound_add_instant(tli_bound *rb, tli_bound_state *s, int32_t position) {
     int32_t a = s->count++, things = rb->thing_count, t;
     uint64_t room = rb->room[position] / rb->unit;
-    int64_t most = INT64_C(1) << TLI_RB_UNITS;
+    int64_t most = INT64_C(1) << TLI_BOUND_UNITS;
     for (; a > 0 && s->at[a - 1] > position; a--) {
         size_t to = (size_t)a * (size_t)things, from = to - (size_t)things, count = (size_t)things;
         s->at[a] = s->at[a - 1]; s->lambda[a] = s->lambda[a - 1]; s->room[a] = s->room[a - 1];
@@ -741,33 +744,33 @@ static void tli_rb_add_instant(tli_rb *rb, tli_rb_state *s, int32_t position) {
     s->lambda[a] = 0;
     s->room[a] = room < (uint64_t)most ? (int64_t)room : most;
     tli_zero(s->fixed + (size_t)a * (size_t)things, (size_t)things);
-    tli_rb_mark_reads(rb, rb->order[position], s->fixed + (size_t)a * (size_t)things, TLI_RB_KEPT);
+    tli_bound_mark_reads(rb, rb->order[position], s->fixed + (size_t)a * (size_t)things, TLI_BOUND_KEPT);
     for (t = 0; t < things; t++) {
-        int64_t price = a ? tli_rb_price(rb, s, a - 1, t) : 0, forward = rb->cost[rb->maker[t]];
+        int64_t price = a ? tli_bound_price(rb, s, a - 1, t) : 0, forward = rb->cost[rb->maker[t]];
         s->mu[a * things + t] = (price < forward ? price : forward) / 4;
     }
-    (void)tli_rb_fix_large(rb, s, a);
+    (void)tli_bound_fix_large(rb, s, a);
 }
 
 // -- bound: several instants: subgradient steps --
 
-typedef struct tli_rb_climb {
-    tli_rb_state *now, *best;
+typedef struct tli_bound_climb {
+    tli_bound_state *now, *best;
     int32_t *slope;    // [instants][things] direction along mu, 1024 = 1
     int8_t  *held;     // [instants][things] x, and w of the span before
-    int64_t  along[TLI_RB_INSTANTS];    // slope along lambda, bytes less room
-    int64_t  turn[TLI_RB_INSTANTS];     // direction along lambda x typical
-} tli_rb_climb;
+    int64_t  along[TLI_BOUND_INSTANTS];    // slope along lambda, bytes less room
+    int64_t  turn[TLI_BOUND_INSTANTS];     // direction along lambda x typical
+} tli_bound_climb;
 
 // The value of a state, all spans; the slopes along its multipliers go to climb.
-static int64_t tli_rb_measure(tli_rb *rb, tli_rb_state *s, tli_rb_climb *climb) {
+static int64_t tli_bound_measure(tli_bound *rb, tli_bound_state *s, tli_bound_climb *climb) {
     int32_t a, t, things = rb->thing_count;
     const int32_t *level = rb->net.level;
     int64_t value = 0;
     tli_zero(climb->held, (size_t)s->count * (size_t)things);
     for (a = 0; a < s->count; a++) {
-        value += tli_rb_solve_span(rb, s, a);
-        climb->along[a] = tli_rb_slope(rb, s, a);
+        value += tli_bound_solve_span(rb, s, a);
+        climb->along[a] = tli_bound_slope(rb, s, a);
         for (t = 0; t < things; t++) {
             uint8_t *share = &s->share[a * things + t];
             int is_held = level[t] && !level[things + rb->maker[t]];
@@ -781,7 +784,7 @@ static int64_t tli_rb_measure(tli_rb *rb, tli_rb_state *s, tli_rb_climb *climb) 
 }
 
 // Turn the direction of the climb towards the slopes: three quarters of the old one and the new one.
-static void tli_rb_turn(tli_rb *rb, tli_rb_state *s, tli_rb_climb *climb, uint64_t *norm) {
+static void tli_bound_turn(tli_bound *rb, tli_bound_state *s, tli_bound_climb *climb, uint64_t *norm) {
     int32_t a, t, things = rb->thing_count;
     *norm = 1;
     for (a = 0; a < s->count; a++) {
@@ -792,7 +795,7 @@ static void tli_rb_turn(tli_rb *rb, tli_rb_state *s, tli_rb_climb *climb, uint64
         if (s->lambda[a] > 0 || climb->turn[a] > 0) *norm += (uint64_t)(climb->turn[a] * climb->turn[a]);
         for (t = 0; a && t < things; t++) {
             int32_t at = a * things + t;
-            if (s->fixed[at] != TLI_RB_FREE) continue;
+            if (s->fixed[at] != TLI_BOUND_FREE) continue;
             climb->slope[at] = climb->slope[at] * 3 / 4 + climb->held[at] * 256;
             if (s->mu[at] > 0 || climb->slope[at] > 0)
                 *norm += (uint64_t)((int64_t)climb->slope[at] * climb->slope[at]);
@@ -800,114 +803,115 @@ static void tli_rb_turn(tli_rb *rb, tli_rb_state *s, tli_rb_climb *climb, uint64
     }
 }
 
-static void tli_rb_step(tli_rb *rb, tli_rb_state *s, const tli_rb_climb *climb, int64_t gain, uint64_t norm) {
+static void tli_bound_step(tli_bound *rb, tli_bound_state *s, const tli_bound_climb *climb,
+                           int64_t gain, uint64_t norm) {
     int32_t a, t, things = rb->thing_count;
     int64_t length = (int64_t)(((uint64_t)gain << 8) / (norm >> 10 ? norm >> 10 : 1)), most = INT64_C(1) << 44;
     if (length > most) length = most;
     for (a = 0; a < s->count; a++) {
         int64_t lambda = s->lambda[a] + length * climb->turn[a] / 1024 / rb->typical;
-        s->lambda[a] = lambda < 0 ? 0 : lambda > TLI_RB_LAMBDA ? TLI_RB_LAMBDA : lambda;
+        s->lambda[a] = lambda < 0 ? 0 : lambda > TLI_BOUND_LAMBDA ? TLI_BOUND_LAMBDA : lambda;
         for (t = 0; a && t < things; t++) {
             int32_t at = a * things + t;
             int64_t mu = s->mu[at];
-            if (s->fixed[at] != TLI_RB_FREE || (!mu && climb->slope[at] <= 0)) continue;
+            if (s->fixed[at] != TLI_BOUND_FREE || (!mu && climb->slope[at] <= 0)) continue;
             mu += length * climb->slope[at] / 1024;
-            s->mu[at] = mu < 0 ? 0 : mu > TLI_RB_COSTS ? TLI_RB_COSTS : mu;
+            s->mu[at] = mu < 0 ? 0 : mu > TLI_BOUND_COSTS ? TLI_BOUND_COSTS : mu;
         }
     }
 }
 
-static int tli_rb_is_over(const tli_rb *rb) {
+static int tli_bound_is_over(const tli_bound *rb) {
     return *rb->work >= rb->work_limit || tli_remat_stops(rb->watch, *rb->work);
 }
 
 // Raise the value of climb->best by at most `rounds` steps towards a target that comes nearer where it
 // is not reached. best->value is what it reaches.
-static void tli_rb_climb_up(tli_rb *rb, tli_rb_climb *climb, int32_t rounds) {
-    tli_rb_state *best = climb->best, *now = climb->now;
+static void tli_bound_climb_up(tli_bound *rb, tli_bound_climb *climb, int32_t rounds) {
+    tli_bound_state *best = climb->best, *now = climb->now;
     size_t cells = (size_t)best->count * (size_t)rb->thing_count;
     int64_t ahead, gap, ends[2];
     int32_t round, failures = 0, a;
     best->value = 0;
-    for (a = 0; a < best->count; a++) best->value += tli_rb_search_line(rb, best, a, ends);
-    tli_rb_copy_state(rb, now, best);
+    for (a = 0; a < best->count; a++) best->value += tli_bound_search_line(rb, best, a, ends);
+    tli_bound_copy_state(rb, now, best);
     tli_zero(climb->slope, cells * sizeof *climb->slope);
     tli_zero(climb->turn, sizeof climb->turn);
-    ahead = (best->value > 0 ? best->value : TLI_RB_COSTS / 64) / 16 + 1;
-    for (round = 0; round < rounds && !tli_rb_is_over(rb); round++) {
+    ahead = (best->value > 0 ? best->value : TLI_BOUND_COSTS / 64) / 16 + 1;
+    for (round = 0; round < rounds && !tli_bound_is_over(rb); round++) {
         uint64_t norm;
-        now->value = tli_rb_measure(rb, now, climb);
+        now->value = tli_bound_measure(rb, now, climb);
         if (now->value > best->value) {
             if (now->value - best->value > ahead / 8) { failures = 0; ahead += ahead / 2; }
-            tli_rb_copy_state(rb, best, now);
+            tli_bound_copy_state(rb, best, now);
         } else if (++failures >= 5) {
             ahead = ahead / 2 + 1;
             failures = 0;
-            tli_rb_copy_state(rb, now, best);
+            tli_bound_copy_state(rb, now, best);
             tli_zero(climb->slope, cells * sizeof *climb->slope);
             tli_zero(climb->turn, sizeof climb->turn);
             continue;
         }
-        tli_rb_turn(rb, now, climb, &norm);
+        tli_bound_turn(rb, now, climb, &norm);
         gap = best->value - now->value + ahead;
-        tli_rb_step(rb, now, climb, gap < TLI_RB_COSTS ? gap : TLI_RB_COSTS, norm);
+        tli_bound_step(rb, now, climb, gap < TLI_BOUND_COSTS ? gap : TLI_BOUND_COSTS, norm);
     }
 }
 
 // -- bound: which instants --
 
-typedef struct tli_rb_search {
-    tli_rb       *rb;
-    tli_rb_climb  climb;
-    tli_rb_state *best, *trial;
+typedef struct tli_bound_search {
+    tli_bound       *rb;
+    tli_bound_climb  climb;
+    tli_bound_state *best, *trial;
     int64_t      *single;    // [order_count] value of each instant alone; -1 = not known
     int32_t      *listed;    // [order_count] positions to try
     int32_t       listed_count;
-} tli_rb_search;
+} tli_bound_search;
 
 // Whether all that is read after B at this position fits beside what it reads itself: no constraint then.
-static int tli_rb_is_slack(tli_rb *rb, int32_t position) {
+static int tli_bound_is_slack(tli_bound *rb, int32_t position) {
     uint64_t need = 0;
     int32_t t, p;
     tli_copy(rb->reads_mark, rb->at_end, (size_t)rb->thing_count);
-    for (p = position + 1; p < rb->order_count; p++) tli_rb_mark_reads(rb, rb->order[p], rb->reads_mark, 1);
-    tli_rb_mark_reads(rb, rb->order[position], rb->reads_mark, 0);
+    for (p = position + 1; p < rb->order_count; p++) tli_bound_mark_reads(rb, rb->order[p], rb->reads_mark, 1);
+    tli_bound_mark_reads(rb, rb->order[position], rb->reads_mark, 0);
     for (t = 0; t < rb->thing_count; t++) if (rb->reads_mark[t]) need += rb->exact[t];
     tli_zero(rb->reads_mark, (size_t)rb->thing_count);
     *rb->work += (uint64_t)rb->thing_count;
     return need <= rb->room[position];
 }
 
-static void tli_rb_try_single(tli_rb_search *search, int32_t position) {
-    tli_rb *rb = search->rb;
-    tli_rb_state *s = search->trial;
+static void tli_bound_try_single(tli_bound_search *search, int32_t position) {
+    tli_bound *rb = search->rb;
+    tli_bound_state *s = search->trial;
     int64_t ends[2];
-    if (search->single[position] >= 0 || tli_rb_is_over(rb)) return;
+    if (search->single[position] >= 0 || tli_bound_is_over(rb)) return;
     search->single[position] = 0;
-    if (tli_rb_is_slack(rb, position)) return;
+    if (tli_bound_is_slack(rb, position)) return;
     s->count = 0;
-    tli_rb_add_instant(rb, s, position);
-    s->value = tli_rb_search_line(rb, s, 0, ends);
+    tli_bound_add_instant(rb, s, position);
+    s->value = tli_bound_search_line(rb, s, 0, ends);
     search->single[position] = s->value > 1 ? s->value : 1;  // not slack: of use beside others
-    if (!search->best->count || s->value > search->best->value) tli_rb_copy_state(rb, search->best, s);
+    if (!search->best->count || s->value > search->best->value) tli_bound_copy_state(rb, search->best, s);
 }
 
 // Every instant alone where there are few of them; else every so many, and all near the best.
-static void tli_rb_try_singles(tli_rb_search *search) {
-    tli_rb *rb = search->rb;
+static void tli_bound_try_singles(tli_bound_search *search) {
+    tli_bound *rb = search->rb;
     int32_t step = rb->order_count / 256 + 1, p, k;
     for (p = 0; p < rb->order_count; p++) search->single[p] = -1;
-    tli_rb_try_single(search, rb->order_count - 1);
-    for (p = step / 2; p < rb->order_count; p += step) tli_rb_try_single(search, p);
+    tli_bound_try_single(search, rb->order_count - 1);
+    for (p = step / 2; p < rb->order_count; p += step) tli_bound_try_single(search, p);
     for (k = step / 2; step > 1 && k > 0; k--) {
         int32_t at = search->best->count ? search->best->at[0] : 0;
-        if (at - k >= 0) tli_rb_try_single(search, at - k);
-        if (at + k < rb->order_count) tli_rb_try_single(search, at + k);
+        if (at - k >= 0) tli_bound_try_single(search, at - k);
+        if (at + k < rb->order_count) tli_bound_try_single(search, at + k);
     }
 }
 
 // Whether no neighbour that is known has a higher value.
-static int tli_rb_is_top(const tli_rb_search *search, int32_t position) {
+static int tli_bound_is_top(const tli_bound_search *search, int32_t position) {
     int64_t value = search->single[position];
     int32_t p;
     for (p = position - 1; p >= 0 && search->single[p] < 0; p--) { }
@@ -918,105 +922,105 @@ static int tli_rb_is_top(const tli_rb_search *search, int32_t position) {
 
 // List the instants that are worth a try beside others: all where there are few, else the tops and
 // then some that stand evenly.
-static void tli_rb_list_instants(tli_rb_search *search) {
+static void tli_bound_list_instants(tli_bound_search *search) {
     enum { LISTED = 64 };
     int32_t p, count = 0, tops = 0, seen = 0, step;
     for (p = 0; p < search->rb->order_count; p++) {
         count += search->single[p] > 0;
-        tops += search->single[p] > 0 && tli_rb_is_top(search, p);
+        tops += search->single[p] > 0 && tli_bound_is_top(search, p);
     }
     if (tops > LISTED / 2) tops = LISTED / 2;
     step = count <= LISTED ? 1 : (count - 1) / (LISTED - tops) + 1;
     for (p = 0; p < search->rb->order_count; p++) {
         int is_top;
         if (search->single[p] <= 0) continue;
-        is_top = tli_rb_is_top(search, p) ||
+        is_top = tli_bound_is_top(search, p) ||
                  (p >= search->best->at[0] - 3 && p <= search->best->at[0] + 3);
         if (is_top || seen % step == step / 2) search->listed[search->listed_count++] = p;
         seen += !is_top;
     }
 }
 
-static int tli_rb_has_instant(const tli_rb_state *s, int32_t position) {
+static int tli_bound_has_instant(const tli_bound_state *s, int32_t position) {
     int32_t a;
     for (a = 0; a < s->count; a++) if (s->at[a] == position) return 1;
     return 0;
 }
 
 // The best state with one instant more, climbed a little; into climb.best.
-static int64_t tli_rb_try_more(tli_rb_search *search, int32_t position, int32_t rounds) {
-    tli_rb_copy_state(search->rb, search->climb.best, search->best);
-    tli_rb_add_instant(search->rb, search->climb.best, position);
-    tli_rb_climb_up(search->rb, &search->climb, rounds);
+static int64_t tli_bound_try_more(tli_bound_search *search, int32_t position, int32_t rounds) {
+    tli_bound_copy_state(search->rb, search->climb.best, search->best);
+    tli_bound_add_instant(search->rb, search->climb.best, position);
+    tli_bound_climb_up(search->rb, &search->climb, rounds);
     return search->climb.best->value;
 }
 
 // Add the instant that raises the value most, if one does: all listed ones are tried in a few steps, the
 // most hopeful of them in more. 0 = none.
-static int tli_rb_add_best(tli_rb_search *search) {
+static int tli_bound_add_best(tli_bound_search *search) {
     enum { HOPEFUL = 5 };
-    tli_rb *rb = search->rb;
+    tli_bound *rb = search->rb;
     int64_t values[HOPEFUL], before = search->best->value;
     int32_t chosen[HOPEFUL], count = 0, nearby = -1, i, k;
-    for (i = 0; i < search->listed_count && !tli_rb_is_over(rb); i++) {
+    for (i = 0; i < search->listed_count && !tli_bound_is_over(rb); i++) {
         int64_t value;
-        if (tli_rb_has_instant(search->best, search->listed[i])) continue;
-        value = tli_rb_try_more(search, search->listed[i], 10);
+        if (tli_bound_has_instant(search->best, search->listed[i])) continue;
+        value = tli_bound_try_more(search, search->listed[i], 10);
         if (count == HOPEFUL && value <= values[count - 1]) continue;
         k = count < HOPEFUL ? count++ : count - 1;
         for (; k > 0 && values[k - 1] < value; k--) { values[k] = values[k - 1]; chosen[k] = chosen[k - 1]; }
         values[k] = value;
         chosen[k] = search->listed[i];
     }
-    tli_rb_copy_state(rb, search->trial, search->best);
-    for (i = 0; i < count && !tli_rb_is_over(rb); i++)
-        if (tli_rb_try_more(search, chosen[i], 60) > search->trial->value) {
-            tli_rb_copy_state(rb, search->trial, search->climb.best);
+    tli_bound_copy_state(rb, search->trial, search->best);
+    for (i = 0; i < count && !tli_bound_is_over(rb); i++)
+        if (tli_bound_try_more(search, chosen[i], 60) > search->trial->value) {
+            tli_bound_copy_state(rb, search->trial, search->climb.best);
             nearby = chosen[i];
         }
-    for (i = -3; i <= 3 && nearby >= 0 && !tli_rb_is_over(rb); i++) {
+    for (i = -3; i <= 3 && nearby >= 0 && !tli_bound_is_over(rb); i++) {
         if (nearby + i < 0 || nearby + i >= rb->order_count) continue;
-        if (tli_rb_has_instant(search->best, nearby + i)) continue;
-        if (tli_rb_try_more(search, nearby + i, 60) > search->trial->value)
-            tli_rb_copy_state(rb, search->trial, search->climb.best);
+        if (tli_bound_has_instant(search->best, nearby + i)) continue;
+        if (tli_bound_try_more(search, nearby + i, 60) > search->trial->value)
+            tli_bound_copy_state(rb, search->trial, search->climb.best);
     }
     if (search->trial->value <= before) return 0;
-    tli_rb_copy_state(rb, search->best, search->trial);
+    tli_bound_copy_state(rb, search->best, search->trial);
     return 1;
 }
 
 // -- bound: branching --
 
-#define TLI_RB_OPEN 2048                  // branches open at a time, at most,
-#define TLI_RB_OPEN_BYTES (48u << 20)     // and about their bytes
+#define TLI_BOUND_OPEN 2048                  // branches open at a time, at most,
+#define TLI_BOUND_OPEN_BYTES (48u << 20)     // and about their bytes
 
-typedef struct tli_rb_tree {
-    tli_rb_state *open[TLI_RB_OPEN];  // by falling value: the last is the next
+typedef struct tli_bound_tree {
+    tli_bound_state *open[TLI_BOUND_OPEN];  // by falling value: the last is the next
     int32_t       count, most;
     int64_t       bound;              // no branch is below it
-} tli_rb_tree;
+} tli_bound_tree;
 
 // Bound a branch anew: its value only rises. 0 = nothing fits it.
-static int tli_rb_bound_branch(tli_rb_search *search, tli_rb_state *s, int32_t rounds) {
-    tli_rb *rb = search->rb;
+static int tli_bound_find_branch(tli_bound_search *search, tli_bound_state *s, int32_t rounds) {
+    tli_bound *rb = search->rb;
     int64_t before = s->value, ends[2];
     int32_t a;
-    for (a = 0; a < s->count; a++) if (!tli_rb_fix_large(rb, s, a)) return 0;
+    for (a = 0; a < s->count; a++) if (!tli_bound_fix_large(rb, s, a)) return 0;
     if (s->count > 1) {
-        tli_rb_copy_state(rb, search->climb.best, s);
-        tli_rb_climb_up(rb, &search->climb, rounds);
+        tli_bound_copy_state(rb, search->climb.best, s);
+        tli_bound_climb_up(rb, &search->climb, rounds);
         search->climb.now->value = search->climb.best->value;
-        tli_rb_copy_state(rb, s, search->climb.best);
+        tli_bound_copy_state(rb, s, search->climb.best);
         tli_copy(s->share, search->climb.now->share, (size_t)s->count * (size_t)rb->thing_count);
-        if (rb->table_limit) tli_rb_tabulate(rb, s);
+        if (rb->table_limit) tli_bound_tabulate(rb, s);
     } else {
-        s->value = tli_rb_search_line(rb, s, 0, ends);
+        s->value = tli_bound_search_line(rb, s, 0, ends);
         s->is_exact = ends[0] == ends[1];
         tli_zero(s->share, (size_t)rb->thing_count);
         for (a = 0; a < 2 && ends[0] != ends[1]; a++) {
             int64_t lambda = s->lambda[0];
-            (void)tli_rb_touch(rb, s, 0, ends[a]);
-            tli_rb_add_share(rb, s, 0, 127);
+            (void)tli_bound_touch(rb, s, 0, ends[a]);
+            tli_bound_add_share(rb, s, 0, 127);
             s->lambda[0] = lambda;
         }
     }
@@ -1025,7 +1029,7 @@ static int tli_rb_bound_branch(tli_rb_search *search, tli_rb_state *s, int32_t r
 }
 
 // The cell whose x is least decided, weighed by what it costs to hold; -1 = none.
-static int32_t tli_rb_choose_cell(const tli_rb *rb, const tli_rb_state *s) {
+static int32_t tli_bound_choose_cell(const tli_bound *rb, const tli_bound_state *s) {
     int32_t best = -1, a, t;
     int64_t most = 0;
     if (s->is_exact) return -1;
@@ -1033,14 +1037,14 @@ static int32_t tli_rb_choose_cell(const tli_rb *rb, const tli_rb_state *s) {
         for (t = 0; t < rb->thing_count; t++) {
             int32_t at = a * rb->thing_count + t;
             int64_t doubt = s->share[at] < 128 ? s->share[at] : 255 - s->share[at];
-            if (s->fixed[at] != TLI_RB_FREE || !rb->bytes[t]) continue;
-            doubt = (1 + 32 * doubt) * (1 + tli_rb_price(rb, s, a, t) / 4096);
+            if (s->fixed[at] != TLI_BOUND_FREE || !rb->bytes[t]) continue;
+            doubt = (1 + 32 * doubt) * (1 + tli_bound_price(rb, s, a, t) / 4096);
             if (doubt > most) { most = doubt; best = at; }
         }
     return best;
 }
 
-static void tli_rb_push(tli_rb_tree *tree, tli_rb_state *s) {
+static void tli_bound_push(tli_bound_tree *tree, tli_bound_state *s) {
     int32_t at = tree->count++;
     for (; at > 0 && tree->open[at - 1]->value < s->value; at--) tree->open[at] = tree->open[at - 1];
     tree->open[at] = s;
@@ -1048,179 +1052,182 @@ static void tli_rb_push(tli_rb_tree *tree, tli_rb_state *s) {
 
 // Where all of a branch is decided, more is known only at another instant: add the one of the highest
 // value. 0 = there is none, or no memory for it.
-static int tli_rb_extend(tli_rb_search *search, tli_rb_tree *tree) {
-    tli_rb *rb = search->rb;
-    tli_rb_state *low = tree->open[tree->count - 1], *more;
+static int tli_bound_extend(tli_bound_search *search, tli_bound_tree *tree) {
+    tli_bound *rb = search->rb;
+    tli_bound_state *low = tree->open[tree->count - 1], *more;
     int64_t most = 0;
     int32_t i, found = -1;
-    if (low->count == TLI_RB_INSTANTS) return 0;
-    for (i = 0; i < search->listed_count && !tli_rb_is_over(rb); i++) {
-        if (tli_rb_has_instant(low, search->listed[i])) continue;
-        tli_rb_copy_state(rb, search->climb.best, low);
-        tli_rb_add_instant(rb, search->climb.best, search->listed[i]);
-        tli_rb_climb_up(rb, &search->climb, 12);
+    if (low->count == TLI_BOUND_INSTANTS) return 0;
+    for (i = 0; i < search->listed_count && !tli_bound_is_over(rb); i++) {
+        if (tli_bound_has_instant(low, search->listed[i])) continue;
+        tli_bound_copy_state(rb, search->climb.best, low);
+        tli_bound_add_instant(rb, search->climb.best, search->listed[i]);
+        tli_bound_climb_up(rb, &search->climb, 12);
         if (found >= 0 && (search->climb.best->value < most || (search->climb.best->value == most &&
             search->single[search->listed[i]] <= search->single[found]))) continue;
         most = search->climb.best->value;
         found = search->listed[i];
-        tli_rb_copy_state(rb, search->trial, search->climb.best);
+        tli_bound_copy_state(rb, search->trial, search->climb.best);
     }
     if (found < 0) return 0;
-    more = tli_rb_add_state(rb, low->count + 1);
+    more = tli_bound_add_state(rb, low->count + 1);
     if (!more) return 0;
-    tli_rb_copy_state(rb, more, search->trial);
+    tli_bound_copy_state(rb, more, search->trial);
     more->is_exact = 0;
     if (more->value < low->value) more->value = low->value;
-    tli_rb_free_state(rb, low);
+    tli_bound_free_state(rb, low);
     tree->count--;
-    if (tli_rb_bound_branch(search, more, 30)) tli_rb_push(tree, more); else tli_rb_free_state(rb, more);
-    tree->bound = tree->count ? tree->open[tree->count - 1]->value : TLI_RB_INFINITE;
+    if (tli_bound_find_branch(search, more, 30)) tli_bound_push(tree, more);
+    else tli_bound_free_state(rb, more);
+    tree->bound = tree->count ? tree->open[tree->count - 1]->value : TLI_BOUND_INFINITE;
     return tree->count > 0;
 }
 
 // Replace the lowest branch by its two halves: thing held, thing not held. 0 = that is no longer of use.
-static int tli_rb_split(tli_rb_search *search, tli_rb_tree *tree) {
-    tli_rb *rb = search->rb;
-    tli_rb_state *low = tree->open[tree->count - 1], *half;
-    int32_t cell = tli_rb_choose_cell(rb, low), rounds = low->count > 1 ? 24 : 0;
+static int tli_bound_split(tli_bound_search *search, tli_bound_tree *tree) {
+    tli_bound *rb = search->rb;
+    tli_bound_state *low = tree->open[tree->count - 1], *half;
+    int32_t cell = tli_bound_choose_cell(rb, low), rounds = low->count > 1 ? 24 : 0;
     tree->bound = low->value;
-    if (tli_rb_is_over(rb)) return 0;
-    if (cell < 0) return tli_rb_extend(search, tree);
+    if (tli_bound_is_over(rb)) return 0;
+    if (cell < 0) return tli_bound_extend(search, tree);
     if (tree->count == tree->most) return 0;
-    half = tli_rb_add_state(rb, low->count);
+    half = tli_bound_add_state(rb, low->count);
     if (!half) return 0;
-    tli_rb_copy_state(rb, half, low);
+    tli_bound_copy_state(rb, half, low);
     tree->count--;
-    low->fixed[cell] = TLI_RB_ABSENT;
+    low->fixed[cell] = TLI_BOUND_ABSENT;
     low->mu[cell] = 0;
-    half->fixed[cell] = TLI_RB_KEPT;
+    half->fixed[cell] = TLI_BOUND_KEPT;
     half->mu[cell] = 0;
     half->room[cell / rb->thing_count] -= rb->bytes[cell % rb->thing_count];
-    if (tli_rb_bound_branch(search, low, rounds)) tli_rb_push(tree, low); else tli_rb_free_state(rb, low);
-    if (tli_rb_bound_branch(search, half, rounds)) tli_rb_push(tree, half); else tli_rb_free_state(rb, half);
-    tree->bound = tree->count ? tree->open[tree->count - 1]->value : TLI_RB_INFINITE;
+    if (tli_bound_find_branch(search, low, rounds)) tli_bound_push(tree, low);
+    else tli_bound_free_state(rb, low);
+    if (tli_bound_find_branch(search, half, rounds)) tli_bound_push(tree, half);
+    else tli_bound_free_state(rb, half);
+    tree->bound = tree->count ? tree->open[tree->count - 1]->value : TLI_BOUND_INFINITE;
     return tree->count > 0;
 }
 
-// Raise the value of the best state by branching; TLI_RB_INFINITE: no schedule fits.
-static int64_t tli_rb_branch(tli_rb_search *search) {
-    tli_rb *rb = search->rb;
-    tli_rb_tree *tree = (tli_rb_tree *)tli_rb_take(rb, 1, sizeof *tree);
-    tli_rb_state *root = tree ? tli_rb_add_state(rb, search->best->count) : NULL;
+// Raise the value of the best state by branching; TLI_BOUND_INFINITE: no schedule fits.
+static int64_t tli_bound_branch(tli_bound_search *search) {
+    tli_bound *rb = search->rb;
+    tli_bound_tree *tree = (tli_bound_tree *)tli_bound_take(rb, 1, sizeof *tree);
+    tli_bound_state *root = tree ? tli_bound_add_state(rb, search->best->count) : NULL;
     int64_t bound = search->best->value;
     uint64_t most, start;
     if (!root) return bound;
-    tli_rb_copy_state(rb, root, search->best);
-    most = TLI_RB_OPEN_BYTES / (sizeof *root + 10 * (uint64_t)root->count * (uint64_t)rb->thing_count);
-    tree->most = most < TLI_RB_OPEN ? (int32_t)most : TLI_RB_OPEN;
-    if (tli_rb_bound_branch(search, root, 40)) {
+    tli_bound_copy_state(rb, root, search->best);
+    most = TLI_BOUND_OPEN_BYTES / (sizeof *root + 10 * (uint64_t)root->count * (uint64_t)rb->thing_count);
+    tree->most = most < TLI_BOUND_OPEN ? (int32_t)most : TLI_BOUND_OPEN;
+    if (tli_bound_find_branch(search, root, 40)) {
         start = *rb->work;
-        tli_rb_tabulate(rb, root);
+        tli_bound_tabulate(rb, root);
         if (*rb->work - start > rb->table_limit / 16) rb->table_limit = 0;  // too dear for every branch
-        tli_rb_push(tree, root);
+        tli_bound_push(tree, root);
     } else {
-        tli_rb_free_state(rb, root);
+        tli_bound_free_state(rb, root);
     }
-    tree->bound = tree->count ? root->value : TLI_RB_INFINITE;
-    while (tree->count && tli_rb_split(search, tree)) { }
+    tree->bound = tree->count ? root->value : TLI_BOUND_INFINITE;
+    while (tree->count && tli_bound_split(search, tree)) { }
     bound = tree->bound > bound ? tree->bound : bound;
-    while (tree->count > 0) tli_rb_free_state(rb, tree->open[--tree->count]);
+    while (tree->count > 0) tli_bound_free_state(rb, tree->open[--tree->count]);
     return bound;
 }
 
 // -- bound: the two calls --
 
 // Everything that does not depend on the budget.
-static tl_result tli_rb_open(tli_rb *rb, int32_t inference) {
+static tl_result tli_bound_open(tli_bound *rb, int32_t inference) {
     const tl_graph *graph = rb->graph;
     int64_t tensors = graph->tensor_count, nodes = graph->node_count, things = tensors + nodes;
-    uint8_t *scratch = (uint8_t *)tli_rb_take(rb, tensors, 1);
-    rb->thing_of = (int32_t *)tli_rb_take(rb, things, sizeof(int32_t));
-    rb->maker = (int32_t *)tli_rb_take(rb, things, sizeof(int32_t));
-    rb->exact = (uint64_t *)tli_rb_take(rb, things, sizeof(uint64_t));
-    rb->bytes = (int64_t *)tli_rb_take(rb, things, sizeof(int64_t));
-    rb->at_end = (uint8_t *)tli_rb_take(rb, 2 * things, 1);
-    rb->enter = (int64_t *)tli_rb_take(rb, things, sizeof(int64_t));
-    rb->last_use = (int32_t *)tli_rb_take(rb, things, sizeof(int32_t));
-    rb->order = (int32_t *)tli_rb_take(rb, 2 * nodes, sizeof(int32_t));
-    rb->cost = (int64_t *)tli_rb_take(rb, nodes, sizeof(int64_t));
-    rb->room = (uint64_t *)tli_rb_take(rb, 3 * nodes, sizeof(uint64_t));
+    uint8_t *scratch = (uint8_t *)tli_bound_take(rb, tensors, 1);
+    rb->thing_of = (int32_t *)tli_bound_take(rb, things, sizeof(int32_t));
+    rb->maker = (int32_t *)tli_bound_take(rb, things, sizeof(int32_t));
+    rb->exact = (uint64_t *)tli_bound_take(rb, things, sizeof(uint64_t));
+    rb->bytes = (int64_t *)tli_bound_take(rb, things, sizeof(int64_t));
+    rb->at_end = (uint8_t *)tli_bound_take(rb, 2 * things, 1);
+    rb->enter = (int64_t *)tli_bound_take(rb, things, sizeof(int64_t));
+    rb->last_use = (int32_t *)tli_bound_take(rb, things, sizeof(int32_t));
+    rb->order = (int32_t *)tli_bound_take(rb, 2 * nodes, sizeof(int32_t));
+    rb->cost = (int64_t *)tli_bound_take(rb, nodes, sizeof(int64_t));
+    rb->room = (uint64_t *)tli_bound_take(rb, 3 * nodes, sizeof(uint64_t));
     if (rb->failed) return TL_ERROR_NO_MEMORY;
     rb->reads_mark = rb->at_end + things;
     rb->runs_by = rb->order + nodes;
     rb->sets = rb->room + nodes;
     rb->between = rb->sets + nodes;
-    tli_rb_find_things(rb, inference);
-    tli_rb_find_runs(rb, inference, scratch);
+    tli_bound_find_things(rb, inference);
+    tli_bound_find_runs(rb, inference, scratch);
     tli_zero(scratch, (size_t)tensors);
-    tli_rb_find_sets(rb, scratch);
-    tli_rb_scale_bytes(rb);
-    tli_rb_scale_costs(rb);
+    tli_bound_find_sets(rb, scratch);
+    tli_bound_scale_bytes(rb);
+    tli_bound_scale_costs(rb);
     return TL_OK;
 }
 
-static tl_result tli_rb_open_net(tli_rb *rb) {
+static tl_result tli_bound_open_net(tli_bound *rb) {
     int64_t vertices = (int64_t)rb->thing_count + rb->graph->node_count + 2;
     int64_t arcs = 2 * (2 * (int64_t)rb->thing_count + rb->graph->node_count + rb->graph->input_count);
-    tli_rb_net *net = &rb->net;
-    net->to = (int32_t *)tli_rb_take(rb, arcs, sizeof(int32_t));
-    net->left = (int64_t *)tli_rb_take(rb, arcs, sizeof(int64_t));
-    net->arcs = (int32_t *)tli_rb_take(rb, arcs, sizeof(int32_t));
-    net->first = (int32_t *)tli_rb_take(rb, 5 * (vertices + 1), sizeof(int32_t));
-    rb->labels = (tli_rb_label *)tli_rb_take(rb, 2 * TLI_RB_LABELS, sizeof(tli_rb_label));
-    rb->made = (tli_rb_label *)tli_rb_take(rb, TLI_RB_LABELS, sizeof(tli_rb_label));
+    tli_bound_net *net = &rb->net;
+    net->to = (int32_t *)tli_bound_take(rb, arcs, sizeof(int32_t));
+    net->left = (int64_t *)tli_bound_take(rb, arcs, sizeof(int64_t));
+    net->arcs = (int32_t *)tli_bound_take(rb, arcs, sizeof(int32_t));
+    net->first = (int32_t *)tli_bound_take(rb, 5 * (vertices + 1), sizeof(int32_t));
+    rb->labels = (tli_bound_label *)tli_bound_take(rb, 2 * TLI_BOUND_LABELS, sizeof(tli_bound_label));
+    rb->made = (tli_bound_label *)tli_bound_take(rb, TLI_BOUND_LABELS, sizeof(tli_bound_label));
     if (rb->failed) return TL_ERROR_NO_MEMORY;
     net->level = net->first + vertices + 1;
     net->cursor = net->level + vertices + 1;
     net->queue = net->cursor + vertices + 1;
     net->path = net->queue + vertices + 1;
-    tli_rb_make_net(rb);
+    tli_bound_make_net(rb);
     return TL_OK;
 }
 
-static void tli_rb_search_all(tli_rb_search *search, int64_t *value) {
-    tli_rb *rb = search->rb;
+static void tli_bound_search_all(tli_bound_search *search, int64_t *value) {
+    tli_bound *rb = search->rb;
     uint64_t limit = rb->work_limit, start = *rb->work, share = limit > start ? (limit - start) / 8 : 0;
     rb->work_limit = start + 3 * share;
-    tli_rb_try_singles(search);
+    tli_bound_try_singles(search);
     *value = 0;
     rb->table_limit = 2 * share;
     if (search->best->count > 0) {
-        tli_rb_list_instants(search);
+        tli_bound_list_instants(search);
         rb->work_limit = start + 6 * share;
-        while (search->best->count < TLI_RB_INSTANTS && tli_rb_add_best(search)) { }
+        while (search->best->count < TLI_BOUND_INSTANTS && tli_bound_add_best(search)) { }
         rb->work_limit = limit;
-        *value = tli_rb_branch(search);
+        *value = tli_bound_branch(search);
     }
     rb->work_limit = limit;
 }
 
-// The scaled bound on what is paid again; TLI_RB_INFINITE: no schedule fits.
-static tl_result tli_rb_search_bound(tli_rb *rb, int64_t *value) {
-    tli_rb_search search;
-    int64_t cells = (int64_t)TLI_RB_INSTANTS * rb->thing_count;
-    tl_result result = tli_rb_open_net(rb);
+// The scaled bound on what is paid again; TLI_BOUND_INFINITE: no schedule fits.
+static tl_result tli_bound_search_bound(tli_bound *rb, int64_t *value) {
+    tli_bound_search search;
+    int64_t cells = (int64_t)TLI_BOUND_INSTANTS * rb->thing_count;
+    tl_result result = tli_bound_open_net(rb);
     if (result) return result;
     tli_zero(&search, sizeof search);
     search.rb = rb;
-    search.single = (int64_t *)tli_rb_take(rb, rb->order_count, sizeof(int64_t));
-    search.listed = (int32_t *)tli_rb_take(rb, rb->order_count, sizeof(int32_t));
-    search.climb.slope = (int32_t *)tli_rb_take(rb, cells, sizeof(int32_t));
-    search.climb.held = (int8_t *)tli_rb_take(rb, cells, 1);
-    search.climb.now = tli_rb_add_state(rb, TLI_RB_INSTANTS);
-    search.climb.best = tli_rb_add_state(rb, TLI_RB_INSTANTS);
-    search.best = tli_rb_add_state(rb, TLI_RB_INSTANTS);
-    search.trial = tli_rb_add_state(rb, TLI_RB_INSTANTS);
-    if (!rb->failed) tli_rb_search_all(&search, value);
-    tli_rb_free_state(rb, search.climb.now);
-    tli_rb_free_state(rb, search.climb.best);
-    tli_rb_free_state(rb, search.best);
-    tli_rb_free_state(rb, search.trial);
+    search.single = (int64_t *)tli_bound_take(rb, rb->order_count, sizeof(int64_t));
+    search.listed = (int32_t *)tli_bound_take(rb, rb->order_count, sizeof(int32_t));
+    search.climb.slope = (int32_t *)tli_bound_take(rb, cells, sizeof(int32_t));
+    search.climb.held = (int8_t *)tli_bound_take(rb, cells, 1);
+    search.climb.now = tli_bound_add_state(rb, TLI_BOUND_INSTANTS);
+    search.climb.best = tli_bound_add_state(rb, TLI_BOUND_INSTANTS);
+    search.best = tli_bound_add_state(rb, TLI_BOUND_INSTANTS);
+    search.trial = tli_bound_add_state(rb, TLI_BOUND_INSTANTS);
+    if (!rb->failed) tli_bound_search_all(&search, value);
+    tli_bound_free_state(rb, search.climb.now);
+    tli_bound_free_state(rb, search.climb.best);
+    tli_bound_free_state(rb, search.best);
+    tli_bound_free_state(rb, search.trial);
     return rb->failed ? TL_ERROR_NO_MEMORY : TL_OK;
 }
 
 // base + ceil(value / scale), rounded up to a multiple of what every forward is a multiple of.
-static uint64_t tli_rb_round_up(const tli_rb *rb, int64_t value) {
+static uint64_t tli_bound_round_up(const tli_bound *rb, int64_t value) {
     uint64_t again, rest;
     if (value <= 0) return rb->base_cost;
     again = (uint64_t)value >> rb->cost_up;
@@ -1235,7 +1242,7 @@ static uint64_t tli_rb_round_up(const tli_rb *rb, int64_t value) {
 
 // The working set of a node's cheapest call: its inputs once each, outputs, scratch; in place where that
 // may be. One that makes saved bytes has them beside all outputs. Graph inputs are not in it.
-static uint64_t tli_rb_call_bytes(const tl_graph *graph, int32_t id, int saves) {
+static uint64_t tli_bound_call_bytes(const tl_graph *graph, int32_t id, int saves) {
     const tl_node *node = &graph->nodes[id];
     uint64_t sum = node->fwork_bytes + (saves ? node->saved_bytes : 0);
     int32_t i, k, reads = 0, end = node->first_input + node->input_count;
@@ -1255,13 +1262,13 @@ static uint64_t tli_rb_call_bytes(const tl_graph *graph, int32_t id, int saves) 
 // The bytes of the largest call that every schedule within the budget makes between the backwards at
 // positions p - 1 and p, and its node: what backward p reads is made there if there was no room for it
 // beside the working set of the one before, and what that takes likewise.
-static uint64_t tli_rb_find_gap(tli_rb *rb, uint64_t budget, int32_t p, int32_t *node) {
+static uint64_t tli_bound_find_gap(tli_bound *rb, uint64_t budget, int32_t p, int32_t *node) {
     const tl_graph *graph = rb->graph;
     uint64_t most = 0, room = budget - rb->sets[p - 1];
     uint8_t *must = rb->reads_mark;
     int32_t id, i, t;
-    tli_rb_mark_reads(rb, rb->order[p], must, 1);
-    tli_rb_mark_reads(rb, rb->order[p - 1], must, 0);
+    tli_bound_mark_reads(rb, rb->order[p], must, 1);
+    tli_bound_mark_reads(rb, rb->order[p - 1], must, 0);
     for (id = graph->node_count; id-- > 0;) {
         const tl_node *maker = &graph->nodes[id];
         int is_made = 0, saves;
@@ -1273,11 +1280,11 @@ static uint64_t tli_rb_find_gap(tli_rb *rb, uint64_t budget, int32_t p, int32_t 
             is_made |= t >= 0 && must[t] && rb->exact[t] > room;
         }
         if (!is_made) continue;
-        call = rb->between[p - 1] + tli_rb_call_bytes(graph, id, saves);
+        call = rb->between[p - 1] + tli_bound_call_bytes(graph, id, saves);
         if (call > most) { most = call; *node = id; }
         for (i = maker->first_input; i < maker->first_input + maker->input_count; i++)
             if (rb->thing_of[graph->inputs[i].tensor] >= 0) must[rb->thing_of[graph->inputs[i].tensor]] = 1;
-        tli_rb_mark_reads(rb, rb->order[p - 1], must, 0);
+        tli_bound_mark_reads(rb, rb->order[p - 1], must, 0);
     }
     tli_zero(must, (size_t)rb->thing_count);
     return most;
@@ -1285,11 +1292,11 @@ static uint64_t tli_rb_find_gap(tli_rb *rb, uint64_t budget, int32_t p, int32_t 
 
 // Whether no call between two backwards is known to exceed the budget, which is at least every working
 // set; *node: the one that does.
-static int tli_rb_fits_gaps(tli_rb *rb, uint64_t budget, int32_t *node) {
+static int tli_bound_fits_gaps(tli_bound *rb, uint64_t budget, int32_t *node) {
     int32_t p;
     for (p = 1; p < rb->order_count; p++) {
         int32_t largest = -1;
-        if (tli_rb_find_gap(rb, budget, p, &largest) <= budget) continue;
+        if (tli_bound_find_gap(rb, budget, p, &largest) <= budget) continue;
         *node = largest;
         return 0;
     }
@@ -1298,9 +1305,9 @@ static int tli_rb_fits_gaps(tli_rb *rb, uint64_t budget, int32_t *node) {
 
 // The largest working set of a call that every schedule makes, and its node; -1 = the graph inputs and
 // the results, whatever the calls.
-static uint64_t tli_rb_find_floor(tli_rb *rb, int32_t inference, int32_t *node) {
+static uint64_t tli_bound_find_floor(tli_bound *rb, int32_t inference, int32_t *node) {
     const tl_graph *graph = rb->graph;
-    uint64_t inputs = tli_rb_input_bytes(graph), most = inputs;
+    uint64_t inputs = tli_bound_input_bytes(graph), most = inputs;
     int32_t i;
     *node = -1;
     for (i = 0; i < rb->thing_count; i++) if (rb->at_end[i]) most += rb->exact[i];
@@ -1308,7 +1315,7 @@ static uint64_t tli_rb_find_floor(tli_rb *rb, int32_t inference, int32_t *node) 
         int saves = graph->nodes[i].has_grad && !inference && graph->nodes[i].saved_bytes;
         uint64_t call;
         if (graph->nodes[i].is_input || rb->runs_by[i] == INT32_MAX) continue;
-        call = inputs + tli_rb_call_bytes(graph, i, saves);
+        call = inputs + tli_bound_call_bytes(graph, i, saves);
         if (call > most) { most = call; *node = i; }
     }
     for (i = 0; i < rb->order_count; i++)
@@ -1320,27 +1327,27 @@ static uint64_t tli_rb_find_floor(tli_rb *rb, int32_t inference, int32_t *node) 
 // a call that every schedule makes, or that every schedule makes that has so few bytes and no host tier.
 static tl_result tli_remat_floor(tl_env *env, const tl_graph *graph, int32_t inference, int32_t has_host,
                                  uint64_t *bound_budget, int32_t *node) {
-    tli_rb rb;
+    tli_bound rb;
     uint64_t low, high;
     tl_result result;
     tli_zero(&rb, sizeof rb);
     rb.env = env; rb.graph = graph;
     *bound_budget = 0;
     *node = -1;
-    result = tli_rb_open(&rb, inference);
+    result = tli_bound_open(&rb, inference);
     if (!result) {
-        low = high = tli_rb_find_floor(&rb, inference, node);
-        while (!has_host && !tli_rb_fits_gaps(&rb, high, node)) {  // from here on, high - low bisects to it
+        low = high = tli_bound_find_floor(&rb, inference, node);
+        while (!has_host && !tli_bound_fits_gaps(&rb, high, node)) {  // from here on, high - low bisects to it
             low = high + 1;
             high = high > UINT64_MAX / 2 ? UINT64_MAX : 2 * high + 1;
         }
         while (low < high) {
             uint64_t middle = low + (high - low) / 2;
-            if (tli_rb_fits_gaps(&rb, middle, node)) high = middle; else low = middle + 1;
+            if (tli_bound_fits_gaps(&rb, middle, node)) high = middle; else low = middle + 1;
         }
         *bound_budget = high;
     }
-    tli_rb_free(&rb);
+    tli_bound_free(&rb);
     return result;
 }
 
@@ -1363,13 +1370,13 @@ static tl_result tli_remat_floor(tl_env *env, const tl_graph *graph, int32_t inf
 // budget M + min(H, floor(bw min(T / 2, T - after, T - before))), and the relaxation with these rooms bounds
 // T: T >= g(T). Rooms grow with T and g falls: whatever T0 is, T > T0 or T >= g(T0).
 
-typedef struct tli_rb_host {
+typedef struct tli_bound_host {
     uint64_t bytes, rate, time;  // budget; of the link, 0 = no limit; T
     int32_t  is_even;            // 1 = T / 2 alone: lower, but instants that differ less are found more easily
-} tli_rb_host;
+} tli_bound_host;
 
 // floor(rate time / 10^9), the largest number where it does not fit.
-static uint64_t tli_rb_find_copied(uint64_t rate, uint64_t time) {
+static uint64_t tli_bound_find_copied(uint64_t rate, uint64_t time) {
     uint64_t second = UINT64_C(1000000000), rest = rate % second, whole, part, sum;
     if (!tli_mul_u64(rate / second, time, &whole) || !tli_mul_u64(rest, time / second, &part) ||
         !tli_add_u64(whole, part, &sum) || !tli_add_u64(sum, rest * (time % second) / second, &sum))
@@ -1378,7 +1385,7 @@ static uint64_t tli_rb_find_copied(uint64_t rate, uint64_t time) {
 }
 
 // Add to the room at each backward what may be on the host meanwhile.
-static void tli_rb_add_host(tli_rb *rb, const tli_rb_host *host) {
+static void tli_bound_add_host(tli_bound *rb, const tli_bound_host *host) {
     const tl_graph *graph = rb->graph;
     uint64_t before = 0, after = 0, most, bytes;
     int32_t p, id;
@@ -1392,7 +1399,7 @@ static void tli_rb_add_host(tli_rb *rb, const tli_rb_host *host) {
         most = host->time > most ? host->time - most : 0;
         if (most > host->time / 2 || host->is_even) most = host->time / 2;
         after -= cost;
-        bytes = host->rate ? tli_rb_find_copied(host->rate, most) : UINT64_MAX;
+        bytes = host->rate ? tli_bound_find_copied(host->rate, most) : UINT64_MAX;
         if (bytes > host->bytes) bytes = host->bytes;
         if (!tli_add_u64(rb->room[p], bytes, &rb->room[p])) rb->room[p] = UINT64_MAX;
     }
@@ -1403,25 +1410,25 @@ static void tli_rb_add_host(tli_rb *rb, const tli_rb_host *host) {
 // work_limit (arcs looked at, about 3 ns each) only makes it higher.
 // TL_ERROR_INFEASIBLE, without a sentence: no schedule fits; *bound_cost is UINT64_MAX.
 static tl_result tli_remat_bound_host(tl_env *env, const tl_graph *graph, uint64_t budget,
-                                      const tli_rb_host *host, int32_t inference, tli_remat_watch *watch,
+                                      const tli_bound_host *host, int32_t inference, tli_remat_watch *watch,
                                       uint64_t work_limit, uint64_t *bound_cost, uint64_t *work) {
-    tli_rb rb;
+    tli_bound rb;
     int64_t value = 0;
     int32_t p, node;
     tl_result result;
     tli_zero(&rb, sizeof rb);
     rb.env = env; rb.graph = graph; rb.watch = watch; rb.work = work; rb.work_limit = work_limit;
     *bound_cost = 0;
-    result = tli_rb_open(&rb, inference);
-    if (!result && (budget < tli_rb_find_floor(&rb, inference, &node) ||
-                    (!host && !tli_rb_fits_gaps(&rb, budget, &node))))
-        value = TLI_RB_INFINITE;
+    result = tli_bound_open(&rb, inference);
+    if (!result && (budget < tli_bound_find_floor(&rb, inference, &node) ||
+                    (!host && !tli_bound_fits_gaps(&rb, budget, &node))))
+        value = TLI_BOUND_INFINITE;
     for (p = 0; p < rb.order_count && !result && !value; p++) rb.room[p] = budget - rb.sets[p];
-    if (!result && !value && host) tli_rb_add_host(&rb, host);
-    if (!result && !value && rb.order_count) result = tli_rb_search_bound(&rb, &value);
-    if (!result && value >= TLI_RB_INFINITE) { result = TL_ERROR_INFEASIBLE; *bound_cost = UINT64_MAX; }
-    else if (!result) *bound_cost = tli_rb_round_up(&rb, value);
-    tli_rb_free(&rb);
+    if (!result && !value && host) tli_bound_add_host(&rb, host);
+    if (!result && !value && rb.order_count) result = tli_bound_search_bound(&rb, &value);
+    if (!result && value >= TLI_BOUND_INFINITE) { result = TL_ERROR_INFEASIBLE; *bound_cost = UINT64_MAX; }
+    else if (!result) *bound_cost = tli_bound_round_up(&rb, value);
+    tli_bound_free(&rb);
     return result;
 }
 

@@ -21,7 +21,7 @@
 typedef struct tli_offload {
     tl_env         *env;
     const tl_graph *graph;
-    tli_rs_seq     *seq;
+    tli_search_seq     *seq;
     uint64_t        rate, latency, host_budget;
     uint64_t       *copy_ns;      // [tensors]
     uint64_t       *ready;        // [tensors] when the last copy ends; UINT64_MAX = not issued
@@ -42,7 +42,7 @@ typedef struct tli_offload {
     int             failed;       // 1 = a spill had no room on the host
 } tli_offload;
 
-static void tli_ro_free(tli_offload *o) {
+static void tli_offload_free(tli_offload *o) {
     tli_release(o->env, o->copy_ns);
     tli_release(o->env, o->ready);
     tli_release(o->env, o->left);
@@ -53,7 +53,8 @@ static void tli_ro_free(tli_offload *o) {
 }
 
 // The time of each copy as the simulator takes it. 0 = no memory, or times that do not fit.
-static int tli_ro_init(tli_offload *o, tli_rs_seq *seq, const tl_device *device, uint64_t host_budget) {
+static int tli_offload_init(tli_offload *o, tli_search_seq *seq, const tl_device *device,
+                            uint64_t host_budget) {
     uint64_t tensors = (uint64_t)seq->p->graph->tensor_count;
     int32_t i;
     tli_zero(o, sizeof *o);
@@ -73,12 +74,13 @@ static int tli_ro_init(tli_offload *o, tli_rs_seq *seq, const tl_device *device,
     o->coming = o->leaving + tensors;
     for (i = 0; i < o->graph->tensor_count && o->rate; i++)
         if (!tli_find_time(o->graph->outputs[i].bytes, o->rate, &o->copy_ns[i]) ||
-            !tli_add_u64(o->copy_ns[i], o->latency, &o->copy_ns[i]) || o->copy_ns[i] > TLI_RS_MOST_COST >> 10)
-            o->copy_ns[i] = TLI_RS_MOST_COST >> 10;  // never of use: the simulator has the last word
+            !tli_add_u64(o->copy_ns[i], o->latency, &o->copy_ns[i]) ||
+            o->copy_ns[i] > TLI_SEARCH_MOST_COST >> 10)
+            o->copy_ns[i] = TLI_SEARCH_MOST_COST >> 10;  // never of use: the simulator has the last word
     return 1;
 }
 
-static int tli_ro_reserve(tli_offload *o) {
+static int tli_offload_reserve(tli_offload *o) {
     int32_t most = o->seq->place_count;
     if (most <= o->capacity) return 1;
     tli_release(o->env, o->place);
@@ -96,19 +98,19 @@ static int tli_ro_reserve(tli_offload *o) {
     return 1;
 }
 
-static uint64_t tli_ro_call_cost(const tli_offload *o, int32_t call) {
-    if (call >= tli_rs_end_call(o->seq->p)) return 0;
+static uint64_t tli_offload_call_cost(const tli_offload *o, int32_t call) {
+    if (call >= tli_search_end_call(o->seq->p)) return 0;
     return call % 2 ? o->graph->nodes[call / 2].bwd_cost : o->graph->nodes[call / 2].fwd_cost;
 }
 
 // The event of a fetch.
-static const tli_rs_event *tli_ro_event(const tli_offload *o, int32_t i) {
+static const tli_search_event *tli_offload_event(const tli_offload *o, int32_t i) {
     return &o->seq->events[o->seq->places[o->place[i]].first_event];
 }
 
 // Places in time, what each leaves free, when each would begin. 0 = a fetch is of no use.
-static int tli_ro_read(tli_offload *o) {
-    tli_rs_seq *s = o->seq;
+static int tli_offload_read(tli_offload *o) {
+    tli_search_seq *s = o->seq;
     uint64_t clock = 0;
     int32_t at, n = 0;
     tli_zero(o->left, (size_t)o->graph->tensor_count * sizeof *o->left);
@@ -117,27 +119,27 @@ static int tli_ro_read(tli_offload *o) {
         o->place[n] = at;
         o->index[at] = n;
         o->first[n] = -1;
-        o->room[n] = s->budget - tli_rs_held(s, at);
+        o->room[n] = s->budget - tli_search_held(s, at);
         o->clock[n] = clock;
-        clock += tli_ro_call_cost(o, s->places[at].call);
-        if (!tli_rs_is_fetch(s, at)) continue;
-        if (!tli_rs_is_use(s, tli_ro_event(o, n)->behind)) return 0;
-        o->left[tli_ro_event(o, n)->item]++;
+        clock += tli_offload_call_cost(o, s->places[at].call);
+        if (!tli_search_is_fetch(s, at)) continue;
+        if (!tli_search_is_use(s, tli_offload_event(o, n)->behind)) return 0;
+        o->left[tli_offload_event(o, n)->item]++;
     }
     o->count = n;
     return 1;
 }
 
 // Choose before which call each fetch is issued.
-static void tli_ro_hoist(tli_offload *o) {
-    tli_rs_seq *s = o->seq;
+static void tli_offload_hoist(tli_offload *o) {
+    tli_search_seq *s = o->seq;
     uint64_t latest = UINT64_MAX;
     int32_t i;
     for (i = o->count; i-- > 0;) {
         uint64_t ns, use;
-        if (!tli_rs_is_fetch(s, o->place[i])) continue;
-        ns = o->copy_ns[tli_ro_event(o, i)->item];
-        use = o->clock[o->index[s->events[tli_ro_event(o, i)->behind].call]];
+        if (!tli_search_is_fetch(s, o->place[i])) continue;
+        ns = o->copy_ns[tli_offload_event(o, i)->item];
+        use = o->clock[o->index[s->events[tli_offload_event(o, i)->behind].call]];
         if (use < latest) latest = use;
         latest = latest > ns ? latest - ns : 0;
         o->start[i] = latest;
@@ -145,255 +147,258 @@ static void tli_ro_hoist(tli_offload *o) {
     for (i = 0; i < o->count; i++) {
         int32_t q = i, low;
         int64_t bytes;
-        if (!tli_rs_is_fetch(s, o->place[i])) continue;
-        low = o->index[s->events[tli_ro_event(o, i)->before].call] + 1;
-        bytes = s->p->item_bytes[tli_ro_event(o, i)->item];
+        if (!tli_search_is_fetch(s, o->place[i])) continue;
+        low = o->index[s->events[tli_offload_event(o, i)->before].call] + 1;
+        bytes = s->p->item_bytes[tli_offload_event(o, i)->item];
         for (; q > low && o->clock[q] > o->start[i] && o->room[q - 1] >= bytes; s->work++)
             o->room[--q] -= bytes;
         o->issue[i] = q;
     }
     for (i = o->count; i-- > 0;) {
-        if (!tli_rs_is_fetch(s, o->place[i])) continue;
+        if (!tli_search_is_fetch(s, o->place[i])) continue;
         o->next[i] = o->first[o->issue[i]];
         o->first[o->issue[i]] = i;
     }
 }
 
-static void tli_ro_add_step(tli_offload *o, tl_step_kind kind, int32_t tensor) {
+static void tli_offload_add_step(tli_offload *o, tl_step_kind kind, int32_t tensor) {
     if (o->list) tli_add_tensor_step(o->list, o->graph, kind, tensor);
 }
 
-static void tli_ro_copy(tli_offload *o, int32_t tensor) {
+static void tli_offload_copy(tli_offload *o, int32_t tensor) {
     uint64_t start = o->link_free > o->now ? o->link_free : o->now;
     o->link_free = start + o->copy_ns[tensor];
     o->ready[tensor] = o->link_free;
 }
 
-static void tli_ro_wait(tli_offload *o, int32_t tensor) {
-    tli_ro_add_step(o, TL_STEP_WAIT, tensor);
+static void tli_offload_wait(tli_offload *o, int32_t tensor) {
+    tli_offload_add_step(o, TL_STEP_WAIT, tensor);
     if (o->ready[tensor] > o->now) o->now = o->ready[tensor];
 }
 
 // Start a spill where the host has room; 0 = not yet.
-static int tli_ro_spill(tli_offload *o, int32_t tensor) {
+static int tli_offload_spill(tli_offload *o, int32_t tensor) {
     uint64_t bytes = o->graph->outputs[tensor].bytes;
     if (bytes > o->host_budget - o->host_bytes) return 0;
     o->host_bytes += bytes;
     o->on_host[tensor] = o->leaving[tensor] = 1;
-    tli_ro_add_step(o, TL_STEP_SPILL, tensor);
-    tli_ro_copy(o, tensor);
+    tli_offload_add_step(o, TL_STEP_SPILL, tensor);
+    tli_offload_copy(o, tensor);
     return 1;
 }
 
 // Wait for a pending spill, by its place in the list; its bytes are free.
-static void tli_ro_settle(tli_offload *o, int32_t i) {
+static void tli_offload_settle(tli_offload *o, int32_t i) {
     int32_t tensor = o->pending[i];
     if (o->ready[tensor] == UINT64_MAX) { o->failed = 1; return; }
-    tli_ro_wait(o, tensor);
+    tli_offload_wait(o, tensor);
     o->leaving[tensor] = 0;
     o->pending_bytes -= (int64_t)o->graph->outputs[tensor].bytes;
     for (o->pending_count--; i < o->pending_count; i++) o->pending[i] = o->pending[i + 1];
 }
 
 // A tensor that is used no more before it is fetched.
-static void tli_ro_add_pending(tli_offload *o, int32_t tensor) {
+static void tli_offload_add_pending(tli_offload *o, int32_t tensor) {
     int32_t i = o->pending_count++;
-    if (!o->on_host[tensor] && !tli_ro_spill(o, tensor)) o->ready[tensor] = UINT64_MAX;
+    if (!o->on_host[tensor] && !tli_offload_spill(o, tensor)) o->ready[tensor] = UINT64_MAX;
     for (; i > 0 && o->ready[o->pending[i - 1]] > o->ready[tensor]; i--) o->pending[i] = o->pending[i - 1];
     o->pending[i] = tensor;
     o->pending_bytes += (int64_t)o->graph->outputs[tensor].bytes;
 }
 
 // The host has more room: spills that waited for it start.
-static void tli_ro_drop_host(tli_offload *o, int32_t tensor) {
+static void tli_offload_drop_host(tli_offload *o, int32_t tensor) {
     int32_t i;
-    tli_ro_add_step(o, TL_STEP_DROP_HOST, tensor);
+    tli_offload_add_step(o, TL_STEP_DROP_HOST, tensor);
     o->on_host[tensor] = 0;
     o->host_bytes -= o->graph->outputs[tensor].bytes;
     for (i = 0; i < o->pending_count; i++)
-        if (o->ready[o->pending[i]] == UINT64_MAX) (void)tli_ro_spill(o, o->pending[i]);
+        if (o->ready[o->pending[i]] == UINT64_MAX) (void)tli_offload_spill(o, o->pending[i]);
 }
 
-static void tli_ro_fetch(tli_offload *o, int32_t tensor) {
+static void tli_offload_fetch(tli_offload *o, int32_t tensor) {
     int32_t i;
     for (i = 0; i < o->pending_count && o->pending[i] != tensor; i++) { }
-    if (i < o->pending_count) tli_ro_settle(o, i);
-    tli_ro_add_step(o, TL_STEP_FETCH, tensor);
-    tli_ro_copy(o, tensor);
+    if (i < o->pending_count) tli_offload_settle(o, i);
+    tli_offload_add_step(o, TL_STEP_FETCH, tensor);
+    tli_offload_copy(o, tensor);
     o->coming[tensor] = 1;
 }
 
 // Whether a tensor made by this event is next absent because it waits on the host for a fetch.
-static int tli_ro_goes_out(const tli_offload *o, int32_t e) {
-    const tli_rs_seq *s = o->seq;
+static int tli_offload_goes_out(const tli_offload *o, int32_t e) {
+    const tli_search_seq *s = o->seq;
     if (!o->left[s->events[e].item] || o->on_host[s->events[e].item]) return 0;
-    while (tli_rs_is_use(s, s->events[e].behind)) e = s->events[e].behind;
+    while (tli_search_is_use(s, s->events[e].behind)) e = s->events[e].behind;
     e = s->events[e].behind;
-    return e >= 0 && tli_rs_is_fetch(s, s->events[e].call);
+    return e >= 0 && tli_search_is_fetch(s, s->events[e].call);
 }
 
 // What a call uses must have come.
-static void tli_ro_begin_call(tli_offload *o, const tli_rs_place *place) {
-    const tli_rs_seq *s = o->seq;
+static void tli_offload_begin_call(tli_offload *o, const tli_search_place *place) {
+    const tli_search_seq *s = o->seq;
     int32_t e;
     for (e = place->first_event; e >= 0; e = s->events[e].sibling) {
         int32_t item = s->events[e].item;
         if (!s->events[e].is_use || item >= o->graph->tensor_count || !o->coming[item]) continue;
-        tli_ro_wait(o, item);
+        tli_offload_wait(o, item);
         o->coming[item] = 0;
-        if (!--o->left[item]) tli_ro_drop_host(o, item);
+        if (!--o->left[item]) tli_offload_drop_host(o, item);
     }
 }
 
-static void tli_ro_end_call(tli_offload *o, const tli_rs_place *place) {
-    const tli_rs_seq *s = o->seq;
+static void tli_offload_end_call(tli_offload *o, const tli_search_place *place) {
+    const tli_search_seq *s = o->seq;
     const tl_node *node = &o->graph->nodes[place->call / 2];
     int32_t e, over = place->overwrites ? o->graph->inputs[node->first_input + node->inplace].tensor : -1;
     for (e = place->first_event; e >= 0; e = s->events[e].sibling) {
         int32_t item = s->events[e].item, behind = s->events[e].behind;
         if (item >= o->graph->tensor_count || item == over) continue;
-        if (!s->events[e].is_use && tli_ro_goes_out(o, e)) (void)tli_ro_spill(o, item);
-        if (tli_rs_is_use(s, behind)) continue;
-        if (tli_rs_is_kept(s, behind) && (o->leaving[item] || !o->on_host[item])) tli_ro_add_pending(o, item);
-        else tli_ro_add_step(o, TL_STEP_DROP, item);
+        if (!s->events[e].is_use && tli_offload_goes_out(o, e)) (void)tli_offload_spill(o, item);
+        if (tli_search_is_use(s, behind)) continue;
+        if (tli_search_is_kept(s, behind) && (o->leaving[item] || !o->on_host[item]))
+            tli_offload_add_pending(o, item);
+        else tli_offload_add_step(o, TL_STEP_DROP, item);
     }
 }
 
 // What stands before a call: waits for room, then fetches. 0 = the host has no room.
-static int tli_ro_prepare(tli_offload *o, int32_t i) {
+static int tli_offload_prepare(tli_offload *o, int32_t i) {
     int32_t f;
-    while (o->pending_bytes > o->room[i] && o->pending_count && !o->failed) tli_ro_settle(o, 0);
-    for (f = o->first[i]; f >= 0 && !o->failed; f = o->next[f]) tli_ro_fetch(o, tli_ro_event(o, f)->item);
+    while (o->pending_bytes > o->room[i] && o->pending_count && !o->failed) tli_offload_settle(o, 0);
+    for (f = o->first[i]; f >= 0 && !o->failed; f = o->next[f])
+        tli_offload_fetch(o, tli_offload_event(o, f)->item);
     return !o->failed;
 }
 
-static void tli_ro_run_call(tli_offload *o, const tli_rs_place *place) {
+static void tli_offload_run_call(tli_offload *o, const tli_search_place *place) {
     tl_step_kind kind = place->saves ? TL_STEP_FORWARD_SAVE
                         : place->overwrites ? TL_STEP_FORWARD_INPLACE : TL_STEP_FORWARD;
-    if (place->call > tli_rs_end_call(o->seq->p)) return;
-    tli_ro_begin_call(o, place);
-    if (place->call == tli_rs_end_call(o->seq->p)) return;
+    if (place->call > tli_search_end_call(o->seq->p)) return;
+    tli_offload_begin_call(o, place);
+    if (place->call == tli_search_end_call(o->seq->p)) return;
     if (place->call % 2) kind = TL_STEP_BACKWARD;
     if (o->list) tli_add_step(o->list, tli_step_of(kind, place->call / 2, TL_ALL_OUTPUTS));
-    o->now += tli_ro_call_cost(o, place->call);
-    tli_ro_end_call(o, place);
+    o->now += tli_offload_call_cost(o, place->call);
+    tli_offload_end_call(o, place);
 }
 
 // When the sequence ends, which keeps the budget; UINT64_MAX = the host has no room for it, or there is
 // no memory. With a list, its steps.
-static uint64_t tli_ro_time(tli_offload *o, tli_steps *list) {
+static uint64_t tli_offload_time(tli_offload *o, tli_steps *list) {
     int32_t i;
     o->list = list;
     o->now = o->link_free = o->host_bytes = 0;
     o->pending_bytes = 0;
     o->pending_count = 0;
-    if (!tli_ro_reserve(o)) { o->seq->failed = 1; return UINT64_MAX; }
-    o->failed = !tli_ro_read(o);
+    if (!tli_offload_reserve(o)) { o->seq->failed = 1; return UINT64_MAX; }
+    o->failed = !tli_offload_read(o);
     if (o->failed) return UINT64_MAX;
-    tli_ro_hoist(o);
-    for (i = 0; i < o->count && tli_ro_prepare(o, i); i++) tli_ro_run_call(o, &o->seq->places[o->place[i]]);
+    tli_offload_hoist(o);
+    for (i = 0; i < o->count && tli_offload_prepare(o, i); i++)
+        tli_offload_run_call(o, &o->seq->places[o->place[i]]);
     o->seq->work += 16 * (uint64_t)o->count;
     return o->failed ? UINT64_MAX : o->now;
 }
 
 // -- offload: the search --
 
-typedef struct tli_ro_search {
-    tli_rs_search  r;
+typedef struct tli_offload_search {
+    tli_search_state  r;
     tli_offload    o;
     uint64_t       best_time, time;  // of the best sequence; of the present one
-} tli_ro_search;
+} tli_offload_search;
 
 // What a moment of the link costs, of 256: next to nothing where it is idle, all where all wait for it.
-static uint64_t tli_ro_draw_price(tli_rs_search *r) {
+static uint64_t tli_offload_draw_price(tli_search_state *r) {
     static const uint8_t prices[] = { 0, 4, 16, 40, 80, 128, 200, 255 };
-    return prices[tli_rs_below(r, 8)];
+    return prices[tli_search_below(r, 8)];
 }
 
-static int tli_ro_save_best(tli_ro_search *x) {
-    if (!tli_rs_list_calls(&x->r.seq, &x->r.best)) return 0;
+static int tli_offload_save_best(tli_offload_search *x) {
+    if (!tli_search_list_calls(&x->r.seq, &x->r.best)) return 0;
     x->best_time = x->time;
     x->r.best_cost = x->r.seq.cost;
     return 1;
 }
 
-// As tli_rs_try, but what counts is when the sequence ends.
-static void tli_ro_try(tli_ro_search *x, uint64_t heat) {
-    tli_rs_search *r = &x->r;
-    tli_rs_seq *s = &r->seq;
+// As tli_search_try, but what counts is when the sequence ends.
+static void tli_offload_try(tli_offload_search *x, uint64_t heat) {
+    tli_search_state *r = &x->r;
+    tli_search_seq *s = &r->seq;
     uint64_t most, time;
-    int64_t u = 32 * 65536 - tli_rs_log((tl_next_random(&r->random) >> 32) + 1);
+    int64_t u = 32 * 65536 - tli_search_log((tl_next_random(&r->random) >> 32) + 1);
     int32_t mark;
     s->change_count = 0;
     s->logs = 1;
     r->tries++;
     most = x->time + (heat >> 16) * (uint64_t)u + ((heat & 65535) * (uint64_t)u >> 16);
-    r->noise = (int64_t)65536 * (1 + tli_rs_below(r, 4));
-    if (!tli_rs_below(r, 8)) r->noise *= 8;
-    r->distance = tli_rs_below(r, 4);
-    r->is_exact = !tli_rs_below(r, 8);
-    r->link_price = tli_ro_draw_price(r);
-    mark = tli_rs_below(r, 4) ? tli_rs_ruin(r) : tli_rs_move(r);
-    if (mark >= 0 && most >= r->bwd_cost && tli_rs_mend(r, most - r->bwd_cost, 40)) {
-        tli_rs_tidy(r, mark);
-        time = s->failed ? UINT64_MAX : tli_ro_time(&x->o, NULL);
+    r->noise = (int64_t)65536 * (1 + tli_search_below(r, 4));
+    if (!tli_search_below(r, 8)) r->noise *= 8;
+    r->distance = tli_search_below(r, 4);
+    r->is_exact = !tli_search_below(r, 8);
+    r->link_price = tli_offload_draw_price(r);
+    mark = tli_search_below(r, 4) ? tli_search_ruin(r) : tli_search_move(r);
+    if (mark >= 0 && most >= r->bwd_cost && tli_search_mend(r, most - r->bwd_cost, 40)) {
+        tli_search_tidy(r, mark);
+        time = s->failed ? UINT64_MAX : tli_offload_time(&x->o, NULL);
         if (time <= most) {
             x->time = time;
-            if (time < x->best_time) tli_ro_save_best(x);
+            if (time < x->best_time) tli_offload_save_best(x);
             return;
         }
     }
-    tli_rs_undo(s, 0);
+    tli_search_undo(s, 0);
 }
 
-static int tli_ro_goes_on(tli_ro_search *x) {
+static int tli_offload_goes_on(tli_offload_search *x) {
     uint64_t *known = &x->r.watch->now.cost;
     if (x->r.seq.failed || x->r.seq.work >= x->r.limit || x->best_time <= x->r.goal) return 0;
     if (x->best_time != UINT64_MAX && (!*known || x->best_time < *known)) *known = x->best_time;
     return !tli_remat_stops(x->r.watch, x->r.seq.work);
 }
 
-#define TLI_RO_STARTS 6
+#define TLI_OFFLOAD_STARTS 6
 
-// Phases as in tli_rs_improve: the first ones begin with the starts, the later ones with the best.
-static void tli_ro_improve(tli_ro_search *x, const tli_rs_calls *starts) {
+// Phases as in tli_search_improve: the first ones begin with the starts, the later ones with the best.
+static void tli_offload_improve(tli_offload_search *x, const tli_search_calls *starts) {
     static const uint8_t heats[] = { 16, 2, 255, 1 };  // of the mean cost of a call, in 16ths
-    tli_rs_search *r = &x->r;
+    tli_search_state *r = &x->r;
     int32_t phase, turn;
-    for (phase = 0; tli_ro_goes_on(x); phase++) {
-        const tli_rs_calls *from = phase < TLI_RO_STARTS ? &starts[phase] : &r->best;
+    for (phase = 0; tli_offload_goes_on(x); phase++) {
+        const tli_search_calls *from = phase < TLI_OFFLOAD_STARTS ? &starts[phase] : &r->best;
         int32_t length = 400 << (phase < 24 ? phase / 2 : 12);
         uint64_t heat;
         if (!from->count) continue;
-        if (!tli_rs_load(&r->seq, from) || r->seq.over_count) return;
-        x->time = tli_ro_time(&x->o, NULL);
+        if (!tli_search_load(&r->seq, from) || r->seq.over_count) return;
+        x->time = tli_offload_time(&x->o, NULL);
         heat = x->best_time / (uint64_t)r->seq.used / 16;
-        heat = (heat < TLI_RS_MOST_COST >> 12 ? heat : TLI_RS_MOST_COST >> 12) * heats[phase % 4];
-        for (turn = 0; turn < length && tli_ro_goes_on(x); turn++) {
-            tli_ro_try(x, heat);
+        heat = (heat < TLI_SEARCH_MOST_COST >> 12 ? heat : TLI_SEARCH_MOST_COST >> 12) * heats[phase % 4];
+        for (turn = 0; turn < length && tli_offload_goes_on(x); turn++) {
+            tli_offload_try(x, heat);
             if (turn % (length / 20 + 1) == length / 20) heat -= heat / 3;
         }
     }
 }
 
 // Tidy the loaded sequence where it keeps the budget, and begin with it too. 0 = no memory.
-static int tli_ro_add_start(tli_ro_search *x, tli_rs_calls *start) {
-    tli_rs_seq *s = &x->r.seq;
+static int tli_offload_add_start(tli_offload_search *x, tli_search_calls *start) {
+    tli_search_seq *s = &x->r.seq;
     if (s->failed) return 0;
     if (s->over_count) return 1;
     s->change_count = 0;
     s->logs = 1;
-    tli_rs_tidy(&x->r, 0);
+    tli_search_tidy(&x->r, 0);
     if (s->failed) return 0;
-    x->time = tli_ro_time(&x->o, NULL);
-    if (s->failed || (x->time < x->best_time && !tli_ro_save_best(x))) return 0;
-    return x->time == UINT64_MAX || tli_rs_list_calls(s, start);
+    x->time = tli_offload_time(&x->o, NULL);
+    if (s->failed || (x->time < x->best_time && !tli_offload_save_best(x))) return 0;
+    return x->time == UINT64_MAX || tli_search_list_calls(s, start);
 }
 
 // The calls of a plan; a fetch stands where it is waited for. 0 = no memory.
-static int tli_ro_load_plan(tli_ro_search *x, const tl_plan *plan) {
-    const tli_rs_problem *p = x->r.p;
-    tli_rs_calls calls;
+static int tli_offload_load_plan(tli_offload_search *x, const tl_plan *plan) {
+    const tli_search_problem *p = x->r.p;
+    tli_search_calls calls;
     int32_t i, ok = 1;
     tli_zero(&calls, sizeof calls);
     tli_zero(x->o.coming, (size_t)p->graph->tensor_count);
@@ -403,51 +408,56 @@ static int tli_ro_load_plan(tli_ro_search *x, const tl_plan *plan) {
         if (step->kind == TL_STEP_FETCH) x->o.coming[tensor] = 1;
         if (step->kind == TL_STEP_WAIT && x->o.coming[tensor]) {
             x->o.coming[tensor] = 0;
-            ok = tli_rs_add_call(p->env, &calls, tli_rs_fetch_call(p, tensor));
+            ok = tli_search_add_call(p->env, &calls, tli_search_fetch_call(p, tensor));
         }
         if (step->kind <= TL_STEP_BACKWARD)
-            ok = tli_rs_add_call(p->env, &calls, 2 * step->node + (step->kind == TL_STEP_BACKWARD));
+            ok = tli_search_add_call(p->env, &calls, 2 * step->node + (step->kind == TL_STEP_BACKWARD));
     }
-    ok = ok && tli_rs_add_call(p->env, &calls, tli_rs_end_call(p)) && tli_rs_load(&x->r.seq, &calls);
+    ok = ok && tli_search_add_call(p->env, &calls, tli_search_end_call(p)) &&
+         tli_search_load(&x->r.seq, &calls);
     tli_release(p->env, calls.calls);
     return ok;
 }
 
 // All that there is to begin with: the plan found before; and everything kept, mended at several
 // prices of the link. 0 = no memory.
-static int tli_ro_begin(tli_ro_search *x, const tli_rs_greedy *g, const tl_plan *plan, tli_rs_calls *starts) {
-    static const uint8_t prices[TLI_RO_STARTS - 1] = { 4, 40, 128, 255, 0 };
-    tli_rs_search *r = &x->r;
+static int tli_offload_begin(tli_offload_search *x, const tli_search_greedy *g, const tl_plan *plan,
+                             tli_search_calls *starts) {
+    static const uint8_t prices[TLI_OFFLOAD_STARTS - 1] = { 4, 40, 128, 255, 0 };
+    tli_search_state *r = &x->r;
     int32_t i;
-    if (plan->step_count && (!tli_ro_load_plan(x, plan) || !tli_ro_add_start(x, &starts[0]))) return 0;
-    for (i = 1; i < TLI_RO_STARTS; i++) {
+    if (plan->step_count &&
+        (!tli_offload_load_plan(x, plan) || !tli_offload_add_start(x, &starts[0])))
+        return 0;
+    for (i = 1; i < TLI_OFFLOAD_STARTS; i++) {
         r->distance = 2;
         r->noise = 0;
         r->is_exact = 0;
         r->link_price = prices[i - 1];
         r->seq.logs = 0;
-        if (!tli_rs_load_program(&r->seq, g)) return 0;
-        tli_rs_mend(r, TLI_RS_MOST_COST, 4 * r->p->node_count + 64);
-        if (!tli_ro_add_start(x, &starts[i])) return 0;
+        if (!tli_search_load_program(&r->seq, g)) return 0;
+        tli_search_mend(r, TLI_SEARCH_MOST_COST, 4 * r->p->node_count + 64);
+        if (!tli_offload_add_start(x, &starts[i])) return 0;
     }
     return 1;
 }
 
-static tl_result tli_ro_finish(tli_ro_search *x, tli_steps *best) {
-    if (!tli_rs_load(&x->r.seq, &x->r.best)) return TL_ERROR_NO_MEMORY;
+static tl_result tli_offload_finish(tli_offload_search *x, tli_steps *best) {
+    if (!tli_search_load(&x->r.seq, &x->r.best)) return TL_ERROR_NO_MEMORY;
     *best = tli_steps_of(x->r.p->env);
-    (void)tli_ro_time(&x->o, best);
+    (void)tli_offload_time(&x->o, best);
     if (!best->failed && !x->r.seq.failed) return TL_OK;
     tli_release(x->r.p->env, best->steps);
     tli_zero(best, sizeof *best);
     return TL_ERROR_NO_MEMORY;
 }
 
-static tl_result tli_ro_run(tli_ro_search *x, const tli_remat_input *in, const tl_plan *plan, tli_steps *best) {
-    tli_rs_greedy g;
-    tli_rs_calls starts[TLI_RO_STARTS];
+static tl_result tli_offload_run(tli_offload_search *x, const tli_remat_input *in,
+                                 const tl_plan *plan, tli_steps *best) {
+    tli_search_greedy g;
+    tli_search_calls starts[TLI_OFFLOAD_STARTS];
     int32_t i;
-    tl_result result = tli_rs_init_greedy(x->r.p, &g);
+    tl_result result = tli_search_init_greedy(x->r.p, &g);
     if (result) return result;
     tli_zero(starts, sizeof starts);
     x->best_time = UINT64_MAX;
@@ -455,12 +465,12 @@ static tl_result tli_ro_run(tli_ro_search *x, const tli_remat_input *in, const t
     x->r.watch = in->watch;
     x->r.limit = in->work_limit;
     x->r.random.state = 1 + (uint64_t)plan->step_count;
-    if (!tli_ro_begin(x, &g, plan, starts)) result = TL_ERROR_NO_MEMORY;
+    if (!tli_offload_begin(x, &g, plan, starts)) result = TL_ERROR_NO_MEMORY;
     else if (!x->r.best.count) result = TL_ERROR_INFEASIBLE;
-    if (!result) tli_ro_improve(x, starts);
-    if (!result) result = x->r.seq.failed ? TL_ERROR_NO_MEMORY : tli_ro_finish(x, best);
-    tli_rs_free_greedy(&g);
-    for (i = 0; i < TLI_RO_STARTS; i++) tli_release(in->env, starts[i].calls);
+    if (!result) tli_offload_improve(x, starts);
+    if (!result) result = x->r.seq.failed ? TL_ERROR_NO_MEMORY : tli_offload_finish(x, best);
+    tli_search_free_greedy(&g);
+    for (i = 0; i < TLI_OFFLOAD_STARTS; i++) tli_release(in->env, starts[i].calls);
     return result;
 }
 
@@ -468,25 +478,25 @@ static tl_result tli_ro_run(tli_ro_search *x, const tli_remat_input *in, const t
 // sequence can be read. TL_ERROR_INFEASIBLE: none was found.
 static tl_result tli_remat_offload(const tli_remat_input *in, const tl_device *device, uint64_t host_budget,
                                    const tl_plan *plan, tli_steps *best, uint64_t *work) {
-    tli_rs_problem p;
-    tli_rs_start none[TLI_RS_STARTS];
-    tli_ro_search x;
+    tli_search_problem p;
+    tli_search_start none[TLI_SEARCH_STARTS];
+    tli_offload_search x;
     tl_result result;
     tli_zero(best, sizeof *best);
     tli_zero(none, sizeof none);
     tli_zero(&x, sizeof x);
     *work = 0;
-    result = tli_rs_init_problem(in, &p);
+    result = tli_search_init_problem(in, &p);
     if (result) return result;
-    result = tli_rs_init_search(&p, &x.r);
-    if (result) { tli_rs_free_problem(&p); return result; }
-    if (!tli_ro_init(&x.o, &x.r.seq, device, host_budget)) result = TL_ERROR_NO_MEMORY;
+    result = tli_search_init_search(&p, &x.r);
+    if (result) { tli_search_free_problem(&p); return result; }
+    if (!tli_offload_init(&x.o, &x.r.seq, device, host_budget)) result = TL_ERROR_NO_MEMORY;
     x.r.copy_ns = x.o.copy_ns;
-    if (!result) result = tli_ro_run(&x, in, plan, best);
+    if (!result) result = tli_offload_run(&x, in, plan, best);
     *work = x.r.seq.work;
-    tli_ro_free(&x.o);
-    tli_rs_free_search(&x.r, none);
-    tli_rs_free_problem(&p);
+    tli_offload_free(&x.o);
+    tli_search_free_search(&x.r, none);
+    tli_search_free_problem(&p);
     return result;
 }
 #endif  // TL_NO_PLANNERS

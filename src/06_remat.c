@@ -23,7 +23,7 @@ typedef struct tli_remat {
     tli_remat_watch watch;
     tl_plan         plan;         // the best so far; no steps = none
     int32_t         found;
-    tli_rs_calls    start;        // what the search may begin with besides its own; none = 0
+    tli_search_calls    start;        // what the search may begin with besides its own; none = 0
 } tli_remat;
 
 // A part has done some work.
@@ -141,15 +141,15 @@ static tl_result tli_remat_set_start(tli_remat *r, const tli_steps *steps) {
     for (i = 0; i < steps->count; i++) {
         const tl_step *step = &steps->steps[i];
         if (step->kind > TL_STEP_BACKWARD) continue;
-        if (!tli_rs_add_call(&r->quiet, &r->start, 2 * step->node + (step->kind == TL_STEP_BACKWARD)))
+        if (!tli_search_add_call(&r->quiet, &r->start, 2 * step->node + (step->kind == TL_STEP_BACKWARD)))
             return TL_ERROR_NO_MEMORY;
     }
-    return tli_rs_add_call(&r->quiet, &r->start, 2 * r->graph->node_count) ? TL_OK : TL_ERROR_NO_MEMORY;
+    return tli_search_add_call(&r->quiet, &r->start, 2 * r->graph->node_count) ? TL_OK : TL_ERROR_NO_MEMORY;
 }
 
 // The optimum over persistent schedules, stage by stage.
 static tl_result tli_remat_try_chain(tli_remat *r) {
-    tli_pc_result found;
+    tli_chain_result found;
     tli_steps steps;
     uint64_t limit = tli_remat_share(r, 1, 10);
     tl_result result = tli_remat_chain(&r->quiet, r->graph, r->budget, limit, &steps, &found);
@@ -225,7 +225,7 @@ static tl_result tli_remat_try_offload(tli_remat *r, uint64_t work_limit) {
 static tl_result tli_remat_bound_offload(tli_remat *r) {
     enum { ROUNDS = 9 };
     uint64_t high = r->plan.cost, limit = tli_remat_share(r, 1, 8), bound, work, last = 0;
-    tli_rb_host host;
+    tli_bound_host host;
     int32_t round;
     tl_result result;
     host.bytes = r->host_budget;
@@ -462,8 +462,8 @@ static tl_result tli_find_peak_node(tl_env *env, const tl_graph *graph, const tl
 
 static tl_result tli_plan_stages(tl_env *env, const tl_chain_plan_desc *desc, uint64_t budget, tl_plan *plan,
                                  tl_remat_report *report) {
-    uint64_t limit = desc->work_limit ? desc->work_limit : TLI_PC_WORK, work = 0;
-    tli_pc_result found;
+    uint64_t limit = desc->work_limit ? desc->work_limit : TLI_CHAIN_WORK, work = 0;
+    tli_chain_result found;
     tli_steps steps;
     tli_remat_watch watch;
     tl_remat_desc remat;

@@ -3,10 +3,10 @@
 
 // -- search: the search --
 
-typedef struct tli_rs_search {
-    const tli_rs_problem *p;
-    tli_rs_seq    seq;
-    tli_rs_calls  best;
+typedef struct tli_search_state {
+    const tli_search_problem *p;
+    tli_search_seq    seq;
+    tli_search_calls  best;
     uint64_t      best_cost;     // of forwards
     tl_random     random;
     uint64_t      limit;         // of work in seq.work
@@ -27,31 +27,31 @@ typedef struct tli_rs_search {
     uint64_t      tries;
     uint64_t     *copy_ns;       // [tensors] of one copy; 0 = there are none
     uint64_t      link_price;    // cost of a moment of the link, of 256
-} tli_rs_search;
+} tli_search_state;
 
-static int32_t tli_rs_below(tli_rs_search *r, int32_t limit) {
+static int32_t tli_search_below(tli_search_state *r, int32_t limit) {
     return (int32_t)((tl_next_random(&r->random) >> 33) * (uint64_t)limit >> 31);
 }
 
 // The event of an item at or before a moment; -1 = none.
-static int32_t tli_rs_event_before(tli_rs_seq *s, int32_t item, int64_t order) {
+static int32_t tli_search_event_before(tli_search_seq *s, int32_t item, int64_t order) {
     int32_t e = s->last[item];
     while (e >= 0 && s->places[s->events[e].call].order > order) { e = s->events[e].before; s->work++; }
     return e;
 }
 
 // What it costs to spill and fetch a tensor at the present price of the link.
-static uint64_t tli_rs_copy_price(const tli_rs_search *r, int32_t tensor) {
+static uint64_t tli_search_copy_price(const tli_search_state *r, int32_t tensor) {
     uint64_t ns = r->copy_ns[tensor];
-    return ns < TLI_RS_MOST_COST >> 10 ? 2 * ns * r->link_price >> 8 : TLI_RS_MOST_COST >> 10;
+    return ns < TLI_SEARCH_MOST_COST >> 10 ? 2 * ns * r->link_price >> 8 : TLI_SEARCH_MOST_COST >> 10;
 }
 
 // Fetch what a call of the closure reads where that costs less than its forward alone.
-static int tli_rs_weigh_fetch(tli_rs_search *r, int32_t tensor, uint64_t *cost, int32_t *count) {
+static int tli_search_weigh_fetch(tli_search_state *r, int32_t tensor, uint64_t *cost, int32_t *count) {
     uint64_t price;
     int32_t i;
     if (!r->copy_ns) return 0;
-    price = tli_rs_copy_price(r, tensor);
+    price = tli_search_copy_price(r, tensor);
     if (price >= r->p->graph->nodes[r->p->graph->outputs[tensor].node].fwd_cost) return 0;
     for (i = 0; i < *count; i++) if (r->closure[i] == -1 - tensor) return 1;
     r->closure[(*count)++] = -1 - tensor;
@@ -62,15 +62,15 @@ static int tli_rs_weigh_fetch(tli_rs_search *r, int32_t tensor, uint64_t *cost, 
 // Price making an item again just before its next use: nodes to run, in r->closure. What they read
 // and is not there by then is either made again too or held over the full call, whichever costs
 // less for a byte. Returns the score, less is better; *count 0 = it frees nothing.
-static int64_t tli_rs_weigh(tli_rs_search *r, int32_t item, int32_t x, int32_t y, int64_t full,
-                            int32_t *count) {
-    tli_rs_seq *s = &r->seq;
+static int64_t tli_search_weigh(tli_search_state *r, int32_t item, int32_t x, int32_t y, int64_t full,
+                                int32_t *count) {
+    tli_search_seq *s = &r->seq;
     const tl_graph *graph = r->p->graph;
     int64_t when = s->places[s->events[y].call].order - 1, score;
     int64_t freed = r->p->item_bytes[item];
     uint64_t cost;
     int32_t at, i;
-    r->closure[0] = tli_rs_maker(r->p, item);
+    r->closure[0] = tli_search_maker(r->p, item);
     r->stamp[r->closure[0]] = ++r->stamped;
     cost = graph->nodes[r->closure[0]].fwd_cost;
     *count = 1;
@@ -81,17 +81,17 @@ static int64_t tli_rs_weigh(tli_rs_search *r, int32_t item, int32_t x, int32_t y
             int32_t tensor = graph->inputs[i].tensor, id = graph->outputs[tensor].node, e;
             int64_t bytes = (int64_t)graph->outputs[tensor].bytes;
             if (graph->nodes[id].is_input || r->stamp[id] == r->stamped) continue;
-            e = tli_rs_event_before(s, tensor, when);
+            e = tli_search_event_before(s, tensor, when);
             s->work += 4;
             if (e < 0) { *count = 0; return 0; }
-            if (tli_rs_is_use(s, s->events[e].behind)) continue;
+            if (tli_search_is_use(s, s->events[e].behind)) continue;
             if (s->places[s->events[e].call].order >= full) continue;
-            if (bytes < freed && tli_rs_log(graph->nodes[id].fwd_cost) - tli_rs_log((uint64_t)bytes) >
-                                     tli_rs_log(cost) - tli_rs_log((uint64_t)freed) + 16384) {
+            if (bytes < freed && tli_search_log(graph->nodes[id].fwd_cost) - tli_search_log((uint64_t)bytes) >
+                                     tli_search_log(cost) - tli_search_log((uint64_t)freed) + 16384) {
                 freed -= bytes;
                 continue;
             }
-            if (tli_rs_weigh_fetch(r, tensor, &cost, count)) continue;
+            if (tli_search_weigh_fetch(r, tensor, &cost, count)) continue;
             r->stamp[id] = r->stamped;
             r->closure[(*count)++] = id;
             cost += graph->nodes[id].fwd_cost;
@@ -99,42 +99,42 @@ static int64_t tli_rs_weigh(tli_rs_search *r, int32_t item, int32_t x, int32_t y
     }
     if (!freed) { *count = 0; return 0; }
     if (r->is_exact && freed > r->excess) freed = r->excess;
-    score = 2 * tli_rs_log(cost) - 2 * tli_rs_log((uint64_t)freed);
-    score -= r->distance * tli_rs_log((uint64_t)(when + 1 - s->places[s->events[x].call].order) >> 12);
+    score = 2 * tli_search_log(cost) - 2 * tli_search_log((uint64_t)freed);
+    score -= r->distance * tli_search_log((uint64_t)(when + 1 - s->places[s->events[x].call].order) >> 12);
     if (r->noise) score += (int64_t)(tl_next_random(&r->random) >> 40) * r->noise >> 24;
     return score;
 }
 
-// As tli_rs_weigh, of a fetch just before the next use.
-static int64_t tli_rs_score_fetch(tli_rs_search *r, int32_t item, int32_t x, int32_t y) {
-    tli_rs_seq *s = &r->seq;
+// As tli_search_weigh, of a fetch just before the next use.
+static int64_t tli_search_score_fetch(tli_search_state *r, int32_t item, int32_t x, int32_t y) {
+    tli_search_seq *s = &r->seq;
     int64_t freed = r->p->item_bytes[item], score;
     int64_t span = s->places[s->events[y].call].order - s->places[s->events[x].call].order;
     if (r->is_exact && freed > r->excess) freed = r->excess;
-    score = 2 * tli_rs_log(tli_rs_copy_price(r, item)) - 2 * tli_rs_log((uint64_t)freed);
-    score -= r->distance * tli_rs_log((uint64_t)span >> 12);
+    score = 2 * tli_search_log(tli_search_copy_price(r, item)) - 2 * tli_search_log((uint64_t)freed);
+    score -= r->distance * tli_search_log((uint64_t)span >> 12);
     if (r->noise) score += (int64_t)(tl_next_random(&r->random) >> 40) * r->noise >> 24;
     return score;
 }
 
 // Find what to make again later instead of holding it across a call that is over the budget.
-static int tli_rs_choose(tli_rs_search *r, int32_t full) {
-    tli_rs_seq *s = &r->seq;
+static int tli_search_choose(tli_search_state *r, int32_t full) {
+    tli_search_seq *s = &r->seq;
     int64_t order = s->places[full].order, least = 0;
     int32_t item, items = r->p->item_count - r->p->node_count;
     r->chosen_count = 0;
-    r->excess = tli_rs_held(s, full) - s->budget;
+    r->excess = tli_search_held(s, full) - s->budget;
     for (item = 0; item < items; item++) {
         int32_t x, y, count;
         int64_t score;
         if (!r->p->item_bytes[item] || s->last[item] < 0) continue;
-        x = tli_rs_event_before(s, item, order);
+        x = tli_search_event_before(s, item, order);
         s->work++;
         if (x < 0 || s->events[x].call == full) continue;
         y = s->events[x].behind;
-        if (!tli_rs_is_use(s, y)) continue;
+        if (!tli_search_is_use(s, y)) continue;
         if (r->copy_ns && item < r->p->graph->tensor_count) {
-            score = tli_rs_score_fetch(r, item, x, y);
+            score = tli_search_score_fetch(r, item, x, y);
             if (!r->chosen_count || score < least) {
                 least = score;
                 r->chosen_count = 1;
@@ -144,12 +144,13 @@ static int tli_rs_choose(tli_rs_search *r, int32_t full) {
         }
         if (r->chosen_count) {  // its own forward is the least that it can cost
             score = s->places[s->events[y].call].order - s->places[s->events[x].call].order;
-            score = r->ratio[item] - r->distance * tli_rs_log((uint64_t)score >> 12);
+            score = r->ratio[item] - r->distance * tli_search_log((uint64_t)score >> 12);
             if (r->is_exact && r->p->item_bytes[item] > r->excess)
-                score += 2 * tli_rs_log((uint64_t)r->p->item_bytes[item]) - 2 * tli_rs_log((uint64_t)r->excess);
+                score += 2 * tli_search_log((uint64_t)r->p->item_bytes[item]) -
+                         2 * tli_search_log((uint64_t)r->excess);
             if (score >= least) continue;
         }
-        score = tli_rs_weigh(r, item, x, y, order, &count);
+        score = tli_search_weigh(r, item, x, y, order, &count);
         if (!count || (r->chosen_count && score >= least)) continue;
         least = score;
         r->chosen_count = count;
@@ -160,7 +161,7 @@ static int tli_rs_choose(tli_rs_search *r, int32_t full) {
 }
 
 // Put the chosen nodes in before their place, in listing order.
-static int tli_rs_apply(tli_rs_search *r) {
+static int tli_search_apply(tli_search_state *r) {
     int32_t i, k, behind = r->seq.places[r->chosen_place].before;
     for (i = 1; i < r->chosen_count; i++) {
         int32_t id = r->chosen[i];
@@ -168,15 +169,15 @@ static int tli_rs_apply(tli_rs_search *r) {
         r->chosen[k] = id;
     }
     for (i = 0; i < r->chosen_count; i++) {
-        int32_t id = r->chosen[i], call = id < 0 ? tli_rs_fetch_call(r->p, -1 - id) : 2 * id;
-        behind = tli_rs_insert(&r->seq, call, behind);
+        int32_t id = r->chosen[i], call = id < 0 ? tli_search_fetch_call(r->p, -1 - id) : 2 * id;
+        behind = tli_search_insert(&r->seq, call, behind);
         if (behind < 0) return 0;
     }
     return 1;
 }
 
 // The call with the most bytes.
-static int32_t tli_rs_find_full(tli_rs_seq *s) {
+static int32_t tli_search_find_full(tli_search_seq *s) {
     int32_t b, at, full = 0;
     for (b = 0; b >= 0; b = s->blocks[b].behind) {
         s->work++;
@@ -187,31 +188,31 @@ static int32_t tli_rs_find_full(tli_rs_seq *s) {
 }
 
 // Put recomputations in until the budget is kept; 0 where that costs too much, or fails.
-static int tli_rs_mend(tli_rs_search *r, uint64_t most_cost, int32_t steps) {
-    tli_rs_seq *s = &r->seq;
+static int tli_search_mend(tli_search_state *r, uint64_t most_cost, int32_t steps) {
+    tli_search_seq *s = &r->seq;
     while (s->over_count > 0) {
         if (s->cost > most_cost || steps-- <= 0 || s->failed || s->work > r->mend_limit) return 0;
-        if (!tli_rs_choose(r, tli_rs_find_full(s)) || !tli_rs_apply(r)) return 0;
+        if (!tli_search_choose(r, tli_search_find_full(s)) || !tli_search_apply(r)) return 0;
     }
     return s->cost <= most_cost;
 }
 
-#define TLI_RS_SPANS 12
+#define TLI_SEARCH_SPANS 12
 
-typedef struct tli_rs_spans {
-    int64_t orders[TLI_RS_SPANS], bytes[TLI_RS_SPANS];
+typedef struct tli_search_spans {
+    int64_t orders[TLI_SEARCH_SPANS], bytes[TLI_SEARCH_SPANS];
     int32_t count;
-} tli_rs_spans;
+} tli_search_spans;
 
 // From when on which bytes would be more or less, up to a call, were it taken out. 0 = too many.
-static int tli_rs_list_spans(const tli_rs_seq *s, int32_t at, tli_rs_spans *spans) {
+static int tli_search_list_spans(const tli_search_seq *s, int32_t at, tli_search_spans *spans) {
     int32_t e;
     spans->count = 0;
     for (e = s->places[at].first_event; e >= 0; e = s->events[e].sibling) {
-        const tli_rs_event *event = &s->events[e];
-        int is_wanted = tli_rs_is_use(s, event->behind);
+        const tli_search_event *event = &s->events[e];
+        int is_wanted = tli_search_is_use(s, event->behind);
         if (event->before < 0 || event->is_use == is_wanted || !s->p->item_bytes[event->item]) continue;
-        if (spans->count == TLI_RS_SPANS) return 0;
+        if (spans->count == TLI_SEARCH_SPANS) return 0;
         spans->orders[spans->count] = s->places[s->events[event->before].call].order;
         spans->bytes[spans->count++] = event->is_use ? -s->p->item_bytes[event->item]
                                                      : s->p->item_bytes[event->item];
@@ -220,7 +221,7 @@ static int tli_rs_list_spans(const tli_rs_seq *s, int32_t at, tli_rs_spans *span
 }
 
 // What is more at a moment, and since when it is that much; 0 = nothing is more from there back.
-static int tli_rs_sum_spans(const tli_rs_spans *spans, int64_t order, int64_t *more, int64_t *since) {
+static int tli_search_sum_spans(const tli_search_spans *spans, int64_t order, int64_t *more, int64_t *since) {
     int32_t i;
     int any = 0;
     *more = 0;
@@ -235,16 +236,16 @@ static int tli_rs_sum_spans(const tli_rs_spans *spans, int64_t order, int64_t *m
 }
 
 // Whether the budget is kept without a recomputation: asked often, answered before any work is done.
-static int tli_rs_may_fit(tli_rs_seq *s, int32_t at) {
-    tli_rs_spans spans;
+static int tli_search_may_fit(tli_search_seq *s, int32_t at) {
+    tli_search_spans spans;
     int64_t more = 0, since = INT64_MAX;
     int32_t q = s->places[at].before;
-    if (!tli_rs_list_spans(s, at, &spans)) return 1;
+    if (!tli_search_list_spans(s, at, &spans)) return 1;
     while (q > 0) {
-        const tli_rs_place *place = &s->places[q];
-        const tli_rs_block *block = &s->blocks[place->block];
+        const tli_search_place *place = &s->places[q];
+        const tli_search_block *block = &s->blocks[place->block];
         s->work++;
-        if (place->order <= since && !tli_rs_sum_spans(&spans, place->order, &more, &since)) return 1;
+        if (place->order <= since && !tli_search_sum_spans(&spans, place->order, &more, &since)) return 1;
         if (block->top + block->add + more <= s->budget && s->places[block->first].order > since) {
             q = s->places[block->first].before;
             continue;
@@ -256,17 +257,17 @@ static int tli_rs_may_fit(tli_rs_seq *s, int32_t at) {
 }
 
 // Take out every recomputation that the budget does not need, from a place on, all around.
-static void tli_rs_tidy(tli_rs_search *r, int32_t from) {
-    tli_rs_seq *s = &r->seq;
+static void tli_search_tidy(tli_search_state *r, int32_t from) {
+    tli_search_seq *s = &r->seq;
     int32_t at = s->places[from].call < 0 ? 0 : from, count = s->used;
     while (count-- > 0 && !s->failed) {
         int32_t next = s->places[at].behind, mark = s->change_count;
         s->work += 2;
-        if (at && tli_rs_can_remove(s, at)) {
+        if (at && tli_search_can_remove(s, at)) {
             s->work += 8;
-            if (tli_rs_is_useless(s, at) || tli_rs_may_fit(s, at)) {
-                tli_rs_remove(s, at);
-                if (s->over_count) tli_rs_undo(s, mark);
+            if (tli_search_is_useless(s, at) || tli_search_may_fit(s, at)) {
+                tli_search_remove(s, at);
+                if (s->over_count) tli_search_undo(s, mark);
             }
         }
         at = next < 0 ? 0 : next;
@@ -275,28 +276,29 @@ static void tli_rs_tidy(tli_rs_search *r, int32_t from) {
 
 // -- search: one try: take out, mend, tidy, keep or undo --
 
-static int32_t tli_rs_pick_forward(tli_rs_search *r) {
-    tli_rs_seq *s = &r->seq;
+static int32_t tli_search_pick_forward(tli_search_state *r) {
+    tli_search_seq *s = &r->seq;
     int32_t tries;
     for (tries = 0; tries < 64; tries++) {
-        int32_t at = 1 + tli_rs_below(r, s->place_count - 1);
+        int32_t at = 1 + tli_search_below(r, s->place_count - 1);
         s->work += 4;
-        if (tli_rs_can_remove(s, at)) return at;
+        if (tli_search_can_remove(s, at)) return at;
     }
     return -1;
 }
 
 // Take some recomputations out: some in a row near one that was drawn.
-static int32_t tli_rs_ruin(tli_rs_search *r) {
-    tli_rs_seq *s = &r->seq;
-    int32_t at = tli_rs_pick_forward(r), wanted = 1 + tli_rs_below(r, 6), span = 4 * wanted + 4, mark = 0;
-    int forwards = tli_rs_below(r, 2);
+static int32_t tli_search_ruin(tli_search_state *r) {
+    tli_search_seq *s = &r->seq;
+    int32_t at = tli_search_pick_forward(r), wanted = 1 + tli_search_below(r, 6),
+            span = 4 * wanted + 4, mark = 0;
+    int forwards = tli_search_below(r, 2);
     if (at < 0) return -1;
     while (at > 0 && wanted > 0 && span-- > 0) {
         int32_t next = forwards ? s->places[at].behind : s->places[at].before;
-        if (tli_rs_can_remove(s, at) && (!s->change_count || tli_rs_below(r, 3))) {
+        if (tli_search_can_remove(s, at) && (!s->change_count || tli_search_below(r, 3))) {
             mark = s->places[at].before;
-            tli_rs_remove(s, at);
+            tli_search_remove(s, at);
             wanted--;
         }
         at = next;
@@ -305,13 +307,13 @@ static int32_t tli_rs_ruin(tli_rs_search *r) {
 }
 
 // Move a forward to another time at which its inputs were made and before its first use.
-static int32_t tli_rs_move(tli_rs_search *r) {
-    tli_rs_seq *s = &r->seq;
+static int32_t tli_search_move(tli_search_state *r) {
+    tli_search_seq *s = &r->seq;
     int32_t tries, at = -1, e, lo = 0, hi = -1, call, steps;
     for (tries = 0; tries < 64 && at < 0; tries++) {
         s->work += 4;
-        at = 1 + tli_rs_below(r, s->place_count - 1);
-        if (!tli_rs_is_forward(s, at)) at = -1;
+        at = 1 + tli_search_below(r, s->place_count - 1);
+        if (!tli_search_is_forward(s, at)) at = -1;
     }
     if (at < 0) return -1;
     for (e = s->places[at].first_event; e >= 0; e = s->events[e].sibling) {
@@ -319,14 +321,14 @@ static int32_t tli_rs_move(tli_rs_search *r) {
         if (s->events[e].is_use) while (x >= 0 && s->events[x].is_use) x = s->events[x].before;
         if (x >= 0 && s->places[s->events[x].call].order > s->places[lo].order) lo = s->events[x].call;
         x = s->events[e].behind;
-        if (s->events[e].is_use || !tli_rs_is_kept(s, x)) continue;
+        if (s->events[e].is_use || !tli_search_is_kept(s, x)) continue;
         if (hi < 0 || s->places[s->events[x].call].order < s->places[hi].order) hi = s->events[x].call;
     }
     call = s->places[at].call;
-    steps = 1 + tli_rs_below(r, 8);
+    steps = 1 + tli_search_below(r, 8);
     e = s->places[at].before;
     if (hi < 0) return -1;
-    if (tli_rs_below(r, 2)) {
+    if (tli_search_below(r, 2)) {
         while (steps-- > 0 && e != lo) e = s->places[e].before;
         if (e == s->places[at].before) return -1;
     } else {
@@ -334,61 +336,61 @@ static int32_t tli_rs_move(tli_rs_search *r) {
         while (steps-- > 0 && s->places[e].behind != hi) e = s->places[e].behind;
         if (e == at) return -1;
     }
-    tli_rs_remove(s, at);
-    tli_rs_insert(s, call, e);
+    tli_search_remove(s, at);
+    tli_search_insert(s, call, e);
     return e;
 }
 
-static int tli_rs_list_calls(tli_rs_seq *s, tli_rs_calls *list) {
+static int tli_search_list_calls(tli_search_seq *s, tli_search_calls *list) {
     int32_t at;
     list->count = 0;
     for (at = s->places[0].behind; at >= 0 && !s->failed; at = s->places[at].behind)
-        if (!tli_rs_add_call(s->p->env, list, s->places[at].call)) s->failed = 1;
+        if (!tli_search_add_call(s->p->env, list, s->places[at].call)) s->failed = 1;
     return !s->failed;
 }
 
-static int tli_rs_save_best(tli_rs_search *r) {
-    if (!tli_rs_list_calls(&r->seq, &r->best)) return 0;
+static int tli_search_save_best(tli_search_state *r) {
+    if (!tli_search_list_calls(&r->seq, &r->best)) return 0;
     r->best_cost = r->seq.cost;
     return 1;
 }
 
-static void tli_rs_try(tli_rs_search *r, uint64_t heat) {
-    tli_rs_seq *s = &r->seq;
+static void tli_search_try(tli_search_state *r, uint64_t heat) {
+    tli_search_seq *s = &r->seq;
     uint64_t was = s->cost, most;
-    int64_t u = 32 * 65536 - tli_rs_log((tl_next_random(&r->random) >> 32) + 1);  // -log2 of a ratio
+    int64_t u = 32 * 65536 - tli_search_log((tl_next_random(&r->random) >> 32) + 1);  // -log2 of a ratio
     int32_t mark;
     s->change_count = 0;
     s->logs = 1;
     r->tries++;
     most = was + (heat >> 16) * (uint64_t)u + ((heat & 65535) * (uint64_t)u >> 16);
-    r->noise = (int64_t)65536 * (1 + tli_rs_below(r, 4));
-    if (!tli_rs_below(r, 8)) r->noise *= 8;
-    r->distance = tli_rs_below(r, 4);
-    r->is_exact = !tli_rs_below(r, 8);
-    mark = tli_rs_below(r, 4) ? tli_rs_ruin(r) : tli_rs_move(r);
-    if (mark >= 0 && tli_rs_mend(r, most, 40)) {
-        tli_rs_tidy(r, mark);
-        if (!s->failed && s->cost < r->best_cost) tli_rs_save_best(r);
+    r->noise = (int64_t)65536 * (1 + tli_search_below(r, 4));
+    if (!tli_search_below(r, 8)) r->noise *= 8;
+    r->distance = tli_search_below(r, 4);
+    r->is_exact = !tli_search_below(r, 8);
+    mark = tli_search_below(r, 4) ? tli_search_ruin(r) : tli_search_move(r);
+    if (mark >= 0 && tli_search_mend(r, most, 40)) {
+        tli_search_tidy(r, mark);
+        if (!s->failed && s->cost < r->best_cost) tli_search_save_best(r);
         return;
     }
-    tli_rs_undo(s, 0);
+    tli_search_undo(s, 0);
 }
 
-static int tli_rs_load(tli_rs_seq *s, const tli_rs_calls *calls) {
+static int tli_search_load(tli_search_seq *s, const tli_search_calls *calls) {
     int32_t i;
-    tli_rs_empty_seq(s);
+    tli_search_empty_seq(s);
     s->logs = 0;
     for (i = 0; i < calls->count; i++)
-        if (tli_rs_put(s, calls->calls[i], s->last_place) < 0) return 0;
+        if (tli_search_put(s, calls->calls[i], s->last_place) < 0) return 0;
     return 1;
 }
 
 // -- search: from a sequence to steps --
 
-static void tli_rs_emit_drops(tli_rs_seq *s, int32_t at, tli_steps *list) {
+static void tli_search_emit_drops(tli_search_seq *s, int32_t at, tli_steps *list) {
     const tl_graph *graph = s->p->graph;
-    const tli_rs_place *place = &s->places[at];
+    const tli_search_place *place = &s->places[at];
     int32_t e, over = -1;
     if (place->overwrites) {
         const tl_node *node = &graph->nodes[place->call / 2];
@@ -396,50 +398,50 @@ static void tli_rs_emit_drops(tli_rs_seq *s, int32_t at, tli_steps *list) {
     }
     for (e = place->first_event; e >= 0; e = s->events[e].sibling)
         if (s->events[e].item < graph->tensor_count && s->events[e].item != over &&
-            !tli_rs_is_use(s, s->events[e].behind))
+            !tli_search_is_use(s, s->events[e].behind))
             tli_add_tensor_step(list, graph, TL_STEP_DROP, s->events[e].item);
 }
 
-static void tli_rs_emit(tli_rs_seq *s, tli_steps *list) {
+static void tli_search_emit(tli_search_seq *s, tli_steps *list) {
     int32_t at;
     for (at = s->places[0].behind; at >= 0; at = s->places[at].behind) {
-        const tli_rs_place *place = &s->places[at];
+        const tli_search_place *place = &s->places[at];
         tl_step_kind kind = place->saves ? TL_STEP_FORWARD_SAVE
                             : place->overwrites ? TL_STEP_FORWARD_INPLACE : TL_STEP_FORWARD;
-        if (place->call == tli_rs_end_call(s->p)) continue;
+        if (place->call == tli_search_end_call(s->p)) continue;
         if (place->call % 2) kind = TL_STEP_BACKWARD;
         tli_add_step(list, tli_step_of(kind, place->call / 2, TL_ALL_OUTPUTS));
-        tli_rs_emit_drops(s, at, list);
+        tli_search_emit_drops(s, at, list);
     }
 }
 
 // -- search: the whole --
 
-static const tli_rs_rule tli_rs_rules[] = {
+static const tli_search_rule tli_search_rules[] = {
     { 2, 2, 2, 0, 0 }, { 2, 2, 2, 0, 1 }, { 2, 2, 1, 0, 0 }, { 2, 2, 4, 0, 0 }, { 2, 2, 0, 0, 0 },
     { 2, 1, 2, 0, 0 }, { 2, 4, 2, 0, 0 }, { 1, 2, 2, 0, 1 }, { 0, 0, 2, 0, 1 }, { 2, 2, 2, 1, 0 },
     { 2, 2, 2, 1, 1 }, { 2, 2, 0, 1, 1 }
 };
 
-#define TLI_RS_RULES ((int32_t)(sizeof tli_rs_rules / sizeof tli_rs_rules[0]))
-#define TLI_RS_STARTS 4
-#define TLI_RS_GREEDY_LIMIT 10000000  // work after which no further rule is tried
+#define TLI_SEARCH_RULES ((int32_t)(sizeof tli_search_rules / sizeof tli_search_rules[0]))
+#define TLI_SEARCH_STARTS 4
+#define TLI_SEARCH_GREEDY_LIMIT 10000000  // work after which no further rule is tried
 
-typedef struct tli_rs_start { tli_rs_calls calls; uint64_t cost; } tli_rs_start;
+typedef struct tli_search_start { tli_search_calls calls; uint64_t cost; } tli_search_start;
 
-static void tli_rs_free_search(tli_rs_search *r, tli_rs_start *starts) {
+static void tli_search_free_search(tli_search_state *r, tli_search_start *starts) {
     tl_env *env = r->p->env;
     int32_t i;
-    tli_rs_free_seq(&r->seq);
+    tli_search_free_seq(&r->seq);
     tli_release(env, r->best.calls);
     tli_release(env, r->closure);
     tli_release(env, r->chosen);
     tli_release(env, r->stamp);
     tli_release(env, r->ratio);
-    for (i = 0; i < TLI_RS_STARTS; i++) tli_release(env, starts[i].calls.calls);
+    for (i = 0; i < TLI_SEARCH_STARTS; i++) tli_release(env, starts[i].calls.calls);
 }
 
-static tl_result tli_rs_init_search(const tli_rs_problem *p, tli_rs_search *r) {
+static tl_result tli_search_init_search(const tli_search_problem *p, tli_search_state *r) {
     tl_result result;
     uint64_t nodes = (uint64_t)p->node_count, tensors = p->fetches ? (uint64_t)p->graph->tensor_count : 0;
     int32_t i;
@@ -453,9 +455,9 @@ static tl_result tli_rs_init_search(const tli_rs_problem *p, tli_rs_search *r) {
     r->chosen = (int32_t *)tli_alloc_array(p->env, nodes + tensors, sizeof *r->chosen);
     r->stamp = (uint32_t *)tli_alloc_array(p->env, nodes, sizeof *r->stamp);
     r->ratio = (int64_t *)tli_alloc_array(p->env, (uint64_t)p->item_count, sizeof *r->ratio);
-    result = tli_rs_init_seq(p, &r->seq);
+    result = tli_search_init_seq(p, &r->seq);
     if (!result && (!r->closure || !r->chosen || !r->stamp || !r->ratio)) {
-        tli_rs_free_seq(&r->seq);
+        tli_search_free_seq(&r->seq);
         result = TL_ERROR_NO_MEMORY;
     }
     if (result) {
@@ -466,39 +468,39 @@ static tl_result tli_rs_init_search(const tli_rs_problem *p, tli_rs_search *r) {
         return result;
     }
     for (i = 0; i < p->item_count; i++)
-        r->ratio[i] = 2 * tli_rs_log(p->graph->nodes[tli_rs_maker(p, i)].fwd_cost) -
-                      2 * tli_rs_log((uint64_t)p->item_bytes[i]);
+        r->ratio[i] = 2 * tli_search_log(p->graph->nodes[tli_search_maker(p, i)].fwd_cost) -
+                      2 * tli_search_log((uint64_t)p->item_bytes[i]);
     return TL_OK;
 }
 
 // Remember the sequence among the best few.
-static int tli_rs_keep_start(tli_rs_search *r, tli_rs_start *starts) {
-    tli_rs_seq *s = &r->seq;
+static int tli_search_keep_start(tli_search_state *r, tli_search_start *starts) {
+    tli_search_seq *s = &r->seq;
     int32_t i, worst = 0;
-    for (i = 0; i < TLI_RS_STARTS; i++) {
+    for (i = 0; i < TLI_SEARCH_STARTS; i++) {
         if (starts[i].calls.count && starts[i].cost == s->cost) return 1;
         if (!starts[worst].calls.count) continue;
         if (!starts[i].calls.count || starts[i].cost > starts[worst].cost) worst = i;
     }
     if (starts[worst].calls.count && starts[worst].cost <= s->cost) return 1;
     starts[worst].cost = s->cost;
-    return tli_rs_list_calls(s, &starts[worst].calls);
+    return tli_search_list_calls(s, &starts[worst].calls);
 }
 
 // Tidy the loaded sequence where it keeps the budget, and begin with it too. 0 = no memory.
-static int tli_rs_add_start(tli_rs_search *r, tli_rs_start *starts) {
-    tli_rs_seq *s = &r->seq;
+static int tli_search_add_start(tli_search_state *r, tli_search_start *starts) {
+    tli_search_seq *s = &r->seq;
     if (s->failed) return 0;
     if (s->over_count) return 1;
     s->change_count = 0;
     s->logs = 1;
-    tli_rs_tidy(r, 0);
-    if (s->failed || (s->cost < r->best_cost && !tli_rs_save_best(r))) return 0;
-    return tli_rs_keep_start(r, starts);
+    tli_search_tidy(r, 0);
+    if (s->failed || (s->cost < r->best_cost && !tli_search_save_best(r))) return 0;
+    return tli_search_keep_start(r, starts);
 }
 
 // Whether there is work left to do, and anything left to gain.
-static int tli_rs_goes_on(tli_rs_search *r) {
+static int tli_search_goes_on(tli_search_state *r) {
     uint64_t *known = &r->watch->now.cost, cost = r->best_cost + r->bwd_cost;
     if (r->seq.failed || r->seq.work >= r->limit || r->best_cost <= r->goal) return 0;
     if (!*known || cost < *known) *known = cost;
@@ -507,45 +509,45 @@ static int tli_rs_goes_on(tli_rs_search *r) {
 
 // Phases of doubling length, each cooling down from a little above nothing; the first ones begin with
 // the starts, the later ones with the best. Nothing depends on the limit but when it ends.
-static void tli_rs_improve(tli_rs_search *r, tli_rs_start *starts) {
-    tli_rs_seq *s = &r->seq;
+static void tli_search_improve(tli_search_state *r, tli_search_start *starts) {
+    tli_search_seq *s = &r->seq;
     static const uint8_t heats[] = { 16, 2, 255, 1 };  // of the mean cost of a call, in 16ths
     int32_t phase, turn;
-    for (phase = 0; tli_rs_goes_on(r); phase++) {
-        const tli_rs_calls *from = &r->best;
+    for (phase = 0; tli_search_goes_on(r); phase++) {
+        const tli_search_calls *from = &r->best;
         int32_t length = 400 << (phase < 24 ? phase / 2 : 12);
         uint64_t heat;
-        if (phase < TLI_RS_STARTS) from = &starts[phase].calls;
+        if (phase < TLI_SEARCH_STARTS) from = &starts[phase].calls;
         if (!from->count) continue;
-        if (!tli_rs_load(s, from) || s->over_count) return;
+        if (!tli_search_load(s, from) || s->over_count) return;
         heat = r->best_cost / (uint64_t)s->used / 16;
-        heat = (heat < TLI_RS_MOST_COST >> 12 ? heat : TLI_RS_MOST_COST >> 12) * heats[phase % 4];
-        for (turn = 0; turn < length && tli_rs_goes_on(r); turn++) {
-            tli_rs_try(r, heat);
+        heat = (heat < TLI_SEARCH_MOST_COST >> 12 ? heat : TLI_SEARCH_MOST_COST >> 12) * heats[phase % 4];
+        for (turn = 0; turn < length && tli_search_goes_on(r); turn++) {
+            tli_search_try(r, heat);
             if (turn % (length / 20 + 1) == length / 20) heat -= heat / 3;
         }
     }
 }
 
-static int tli_rs_load_program(tli_rs_seq *s, const tli_rs_greedy *g) {
-    tli_rs_calls bare;
+static int tli_search_load_program(tli_search_seq *s, const tli_search_greedy *g) {
+    tli_search_calls bare;
     tli_zero(&bare, sizeof bare);
     bare.calls = g->program;
     bare.count = g->program_count;
-    return tli_rs_load(s, &bare);
+    return tli_search_load(s, &bare);
 }
 
 // Equal layers: the most slots whose binomial schedule keeps the budget.
-static int tli_rs_begin_chain(tli_rs_search *r, tli_rs_start *starts) {
-    const tli_rs_problem *p = r->p;
-    tli_rs_calls calls;
+static int tli_search_begin_chain(tli_search_state *r, tli_search_start *starts) {
+    const tli_search_problem *p = r->p;
+    tli_search_calls calls;
     int32_t low = 0, high = p->node_count, *slots, i;
     int ok;
     slots = (int32_t *)tli_alloc_array(p->env, (uint64_t)p->node_count, sizeof *slots);
     tli_zero(&calls, sizeof calls);
     for (ok = slots != NULL; ok && high - low > 1;) {
         int32_t middle = low + (high - low) / 2;
-        tli_chain chain;
+        tli_unit_chain chain;
         chain.graph = p->graph;
         chain.list = tli_steps_of(p->env);
         chain.reached = 0;
@@ -554,12 +556,13 @@ static int tli_rs_begin_chain(tli_rs_search *r, tli_rs_start *starts) {
         for (calls.count = i = 0; i < chain.list.count && ok; i++) {
             const tl_step *step = &chain.list.steps[i];
             if (step->kind > TL_STEP_BACKWARD) continue;
-            ok = tli_rs_add_call(p->env, &calls, 2 * step->node + (step->kind == TL_STEP_BACKWARD));
+            ok = tli_search_add_call(p->env, &calls, 2 * step->node + (step->kind == TL_STEP_BACKWARD));
         }
-        ok = ok && tli_rs_add_call(p->env, &calls, tli_rs_end_call(p)) && tli_rs_load(&r->seq, &calls);
+        ok = ok && tli_search_add_call(p->env, &calls, tli_search_end_call(p)) &&
+             tli_search_load(&r->seq, &calls);
         if (ok && chain.list.count && !r->seq.over_count) {
             low = middle;
-            ok = tli_rs_add_start(r, starts);
+            ok = tli_search_add_start(r, starts);
         } else {
             high = middle;
         }
@@ -570,7 +573,7 @@ static int tli_rs_begin_chain(tli_rs_search *r, tli_rs_start *starts) {
     return ok;
 }
 
-static int tli_rs_is_equal_chain(const tl_graph *graph) {
+static int tli_search_is_equal_chain(const tl_graph *graph) {
     const tl_node *first = &graph->nodes[graph->node_count > 1];
     int32_t id;
     for (id = 0; id < graph->node_count; id++) {
@@ -586,11 +589,11 @@ static int tli_rs_is_equal_chain(const tl_graph *graph) {
 }
 
 // The largest working set of one call: no plan keeps less.
-static int64_t tli_rs_find_floor(const tli_rs_problem *p, int32_t *node) {
+static int64_t tli_search_find_floor(const tli_search_problem *p, int32_t *node) {
     int64_t most = p->input_bytes;
     int32_t call, k;
     *node = -1;
-    for (call = 0; call < tli_rs_end_call(p); call++) {
+    for (call = 0; call < tli_search_end_call(p); call++) {
         int64_t bytes = p->call_bytes[call];
         int is_inplace = call % 2 == 0 && p->graph->nodes[call / 2].inplace >= 0;
         if (call % 2 ? p->inference || !p->graph->nodes[call / 2].has_grad : !p->is_wanted[call / 2]) continue;
@@ -605,26 +608,26 @@ static int64_t tli_rs_find_floor(const tli_rs_problem *p, int32_t *node) {
 }
 
 // Work for one try of a budget that may be too small, so that no graph takes long to be refused.
-static uint64_t tli_rs_try_work(const tli_rs_problem *p) {
+static uint64_t tli_search_try_work(const tli_search_problem *p) {
     return UINT64_C(20000000) + 12000 * (uint64_t)p->node_count;
 }
 
 // All that there is to begin with. 0 = no memory.
-static int tli_rs_begin(tli_rs_search *r, tli_rs_greedy *g, tli_rs_start *starts) {
-    const tli_rs_problem *p = r->p;
+static int tli_search_begin(tli_search_state *r, tli_search_greedy *g, tli_search_start *starts) {
+    const tli_search_problem *p = r->p;
     int32_t i;
-    if (p->budget < tli_rs_find_floor(p, &i)) return 1;
+    if (p->budget < tli_search_find_floor(p, &i)) return 1;
     r->distance = 2;
-    r->mend_limit = r->seq.work + 4 * tli_rs_try_work(p);
-    g->most_work = g->work + 4 * tli_rs_try_work(p);
-    if (!tli_rs_load_program(&r->seq, g)) return 0;
-    if (!r->seq.over_count || tli_rs_mend(r, TLI_RS_MOST_COST, 4 * p->node_count + 64))
-        if (!tli_rs_add_start(r, starts)) return 0;
+    r->mend_limit = r->seq.work + 4 * tli_search_try_work(p);
+    g->most_work = g->work + 4 * tli_search_try_work(p);
+    if (!tli_search_load_program(&r->seq, g)) return 0;
+    if (!r->seq.over_count || tli_search_mend(r, TLI_SEARCH_MOST_COST, 4 * p->node_count + 64))
+        if (!tli_search_add_start(r, starts)) return 0;
     if (r->seq.failed) return 0;
-    if (!p->inference && tli_rs_is_equal_chain(p->graph) && !tli_rs_begin_chain(r, starts)) return 0;
-    for (i = 0; i < TLI_RS_RULES && (!r->best.count || g->work < TLI_RS_GREEDY_LIMIT); i++) {
-        if (tli_rs_run_greedy(g, &tli_rs_rules[i], p->budget)) {
-            if (!tli_rs_load(&r->seq, &g->calls) || !tli_rs_add_start(r, starts)) return 0;
+    if (!p->inference && tli_search_is_equal_chain(p->graph) && !tli_search_begin_chain(r, starts)) return 0;
+    for (i = 0; i < TLI_SEARCH_RULES && (!r->best.count || g->work < TLI_SEARCH_GREEDY_LIMIT); i++) {
+        if (tli_search_run_greedy(g, &tli_search_rules[i], p->budget)) {
+            if (!tli_search_load(&r->seq, &g->calls) || !tli_search_add_start(r, starts)) return 0;
         } else if (g->failed) {
             return 0;
         }
@@ -632,11 +635,11 @@ static int tli_rs_begin(tli_rs_search *r, tli_rs_greedy *g, tli_rs_start *starts
     return 1;
 }
 
-static tl_result tli_rs_finish(tli_rs_search *r, tli_steps *best, uint64_t *cost) {
-    if (!tli_rs_load(&r->seq, &r->best))
+static tl_result tli_search_finish(tli_search_state *r, tli_steps *best, uint64_t *cost) {
+    if (!tli_search_load(&r->seq, &r->best))
         return TL_ERROR_NO_MEMORY;
     *best = tli_steps_of(r->p->env);
-    tli_rs_emit(&r->seq, best);
+    tli_search_emit(&r->seq, best);
     if (best->failed) {
         tli_release(r->p->env, best->steps);
         tli_zero(best, sizeof *best);
@@ -649,48 +652,48 @@ static tl_result tli_rs_finish(tli_rs_search *r, tli_steps *best, uint64_t *cost
 // -- search: what is the least budget --
 
 // Load a sequence that keeps a budget; -1 = no memory, 0 = none found.
-static int tli_rs_find_any(tli_rs_search *r, tli_rs_greedy *g, int64_t budget) {
+static int tli_search_find_any(tli_search_state *r, tli_search_greedy *g, int64_t budget) {
     int32_t i;
-    g->most_work = g->work + tli_rs_try_work(r->p);
+    g->most_work = g->work + tli_search_try_work(r->p);
     r->seq.budget = budget;
     r->distance = 2;
     r->noise = 0;
-    for (i = 0; i < TLI_RS_RULES; i++) {
-        if (tli_rs_run_greedy(g, &tli_rs_rules[i], budget)) {
-            if (!tli_rs_load(&r->seq, &g->calls)) return -1;
+    for (i = 0; i < TLI_SEARCH_RULES; i++) {
+        if (tli_search_run_greedy(g, &tli_search_rules[i], budget)) {
+            if (!tli_search_load(&r->seq, &g->calls)) return -1;
             if (!r->seq.over_count) return 1;
         }
         if (g->failed) return -1;
     }
-    r->mend_limit = r->seq.work + 4 * tli_rs_try_work(r->p);
-    if (!tli_rs_load_program(&r->seq, g)) return -1;
-    if (tli_rs_mend(r, TLI_RS_MOST_COST, 4 * r->p->node_count + 64)) return 1;
+    r->mend_limit = r->seq.work + 4 * tli_search_try_work(r->p);
+    if (!tli_search_load_program(&r->seq, g)) return -1;
+    if (tli_search_mend(r, TLI_SEARCH_MOST_COST, 4 * r->p->node_count + 64)) return 1;
     return r->seq.failed ? -1 : 0;
 }
 
 // The node of a call; -1 = the end.
-static int32_t tli_rs_node_at(const tli_rs_seq *s, int32_t at) {
+static int32_t tli_search_node_at(const tli_search_seq *s, int32_t at) {
     int32_t node = s->places[at].call / 2;
     return node < s->p->node_count ? node : -1;
 }
 
 // The floor is tried, then budgets ever further above it, and what lies between is bisected until that takes
 // too long. Returns 0 where memory ran out; the sequence of the least budget is in r->best.
-static int tli_rs_find_least(tli_rs_search *r, tli_rs_greedy *g, int64_t *least, int32_t *node) {
-    tli_rs_seq *s = &r->seq;
-    int64_t floor = tli_rs_find_floor(r->p, node), low = floor, high, step = floor / 32 + 1, budget = floor;
-    uint64_t limit = s->work + g->work + 16 * tli_rs_try_work(r->p);
+static int tli_search_find_least(tli_search_state *r, tli_search_greedy *g, int64_t *least, int32_t *node) {
+    tli_search_seq *s = &r->seq;
+    int64_t floor = tli_search_find_floor(r->p, node), low = floor, high, step = floor / 32 + 1, budget = floor;
+    uint64_t limit = s->work + g->work + 16 * tli_search_try_work(r->p);
     int32_t full;
     int found, bracketed = 0;
-    if (!tli_rs_load_program(s, g)) return 0;
-    high = tli_rs_held(s, tli_rs_find_full(s));
-    if (!tli_rs_save_best(r)) return 0;
+    if (!tli_search_load_program(s, g)) return 0;
+    high = tli_search_held(s, tli_search_find_full(s));
+    if (!tli_search_save_best(r)) return 0;
     while (budget < high) {
-        found = tli_rs_find_any(r, g, budget);
+        found = tli_search_find_any(r, g, budget);
         if (found < 0) return 0;
         if (found) {
-            high = tli_rs_held(s, tli_rs_find_full(s));
-            if (!tli_rs_save_best(r)) return 0;
+            high = tli_search_held(s, tli_search_find_full(s));
+            if (!tli_search_save_best(r)) return 0;
             bracketed = 1;
         } else {
             low = budget;
@@ -699,54 +702,56 @@ static int tli_rs_find_least(tli_rs_search *r, tli_rs_greedy *g, int64_t *least,
         budget = bracketed ? low + (high - low) / 2 : low + step;
         step *= 2;
     }
-    if (!tli_rs_load(s, &r->best)) return 0;
-    full = tli_rs_find_full(s);
-    *least = tli_rs_held(s, full);
-    *node = tli_rs_node_at(s, full);
+    if (!tli_search_load(s, &r->best)) return 0;
+    full = tli_search_find_full(s);
+    *least = tli_search_held(s, full);
+    *node = tli_search_node_at(s, full);
     return 1;
 }
 
 // Lower the peak of the best sequence to the budget by mending it again and again; 1 = done.
-static int tli_rs_squeeze(tli_rs_search *r, tli_rs_greedy *g, tli_rs_start *starts, int64_t *least,
-                          int32_t *node) {
-    tli_rs_seq *s = &r->seq;
+static int tli_search_squeeze(tli_search_state *r, tli_search_greedy *g, tli_search_start *starts,
+                              int64_t *least, int32_t *node) {
+    tli_search_seq *s = &r->seq;
     int32_t tries, floor_node;
-    int64_t floor = tli_rs_find_floor(r->p, &floor_node);
-    if (!tli_rs_find_least(r, g, least, node)) return 0;
-    r->mend_limit = s->work + 4 * tli_rs_try_work(r->p);
+    int64_t floor = tli_search_find_floor(r->p, &floor_node);
+    if (!tli_search_find_least(r, g, least, node)) return 0;
+    r->mend_limit = s->work + 4 * tli_search_try_work(r->p);
     for (tries = 0; tries < 200 && *least > r->p->budget && r->p->budget >= floor && s->work < r->mend_limit;
          tries++) {
         int32_t full;
         int64_t peak;
         s->budget = r->p->budget;
-        if (!tli_rs_load(s, &r->best)) return 0;
+        if (!tli_search_load(s, &r->best)) return 0;
         r->noise = (int64_t)65536 * tries / 50;
         r->distance = tries % 4;
-        tli_rs_mend(r, TLI_RS_MOST_COST, 2 * r->p->node_count + 64);
+        tli_search_mend(r, TLI_SEARCH_MOST_COST, 2 * r->p->node_count + 64);
         if (s->failed) return 0;
-        full = tli_rs_find_full(s);
-        peak = tli_rs_held(s, full);
+        full = tli_search_find_full(s);
+        peak = tli_search_held(s, full);
         if (peak < *least) {
             *least = peak;
-            *node = tli_rs_node_at(s, full);
-            if (!tli_rs_save_best(r)) return 0;
+            *node = tli_search_node_at(s, full);
+            if (!tli_search_save_best(r)) return 0;
         }
     }
     r->mend_limit = UINT64_MAX;
     s->budget = r->p->budget;
     if (*least > r->p->budget) { r->best.count = 0; return 1; }
     r->best_cost = UINT64_MAX;
-    return tli_rs_load(s, &r->best) && tli_rs_add_start(r, starts);
+    return tli_search_load(s, &r->best) && tli_search_add_start(r, starts);
 }
 
-static tl_result tli_rs_run(const tli_remat_input *in, tli_rs_search *r, tli_rs_greedy *g, tli_rs_start *starts,
-                            uint64_t *work, uint64_t *least_budget, int32_t *limiting_node) {
+static tl_result tli_search_run(const tli_remat_input *in, tli_search_state *r,
+                                tli_search_greedy *g, tli_search_start *starts, uint64_t *work,
+                                uint64_t *least_budget, int32_t *limiting_node) {
     uint64_t spent;
     int64_t least = 0;
-    if (!tli_rs_begin(r, g, starts)) return TL_ERROR_NO_MEMORY;
-    if (in->start && in->start->count && (!tli_rs_load(&r->seq, in->start) || !tli_rs_add_start(r, starts)))
+    if (!tli_search_begin(r, g, starts)) return TL_ERROR_NO_MEMORY;
+    if (in->start && in->start->count &&
+        (!tli_search_load(&r->seq, in->start) || !tli_search_add_start(r, starts)))
         return TL_ERROR_NO_MEMORY;
-    if (!r->best.count && !tli_rs_squeeze(r, g, starts, &least, limiting_node))
+    if (!r->best.count && !tli_search_squeeze(r, g, starts, &least, limiting_node))
         return TL_ERROR_NO_MEMORY;
     *least_budget = (uint64_t)least;
     *work = r->seq.work + g->work;
@@ -756,34 +761,34 @@ static tl_result tli_rs_run(const tli_remat_input *in, tli_rs_search *r, tli_rs_
     r->goal = in->bound > r->bwd_cost ? in->bound - r->bwd_cost : 0;
     r->watch = in->watch;
     r->limit = in->work_limit > spent ? in->work_limit - spent : 0;
-    tli_rs_improve(r, starts);
+    tli_search_improve(r, starts);
     *work = r->seq.work + spent;
     return r->seq.failed ? TL_ERROR_NO_MEMORY : TL_OK;
 }
 
 static tl_result tli_remat_search(const tli_remat_input *in, tli_steps *best, uint64_t *cost, uint64_t *work,
                                   uint64_t *least_budget, int32_t *limiting_node) {
-    tli_rs_problem p;
-    tli_rs_search r;
-    tli_rs_greedy g;
-    tli_rs_start starts[TLI_RS_STARTS];
+    tli_search_problem p;
+    tli_search_state r;
+    tli_search_greedy g;
+    tli_search_start starts[TLI_SEARCH_STARTS];
     tl_result result;
     tli_zero(best, sizeof *best);
     tli_zero(starts, sizeof starts);
     *cost = *work = *least_budget = 0;
     *limiting_node = -1;
-    result = tli_rs_init_problem(in, &p);
+    result = tli_search_init_problem(in, &p);
     if (result) return result;
-    result = tli_rs_init_search(&p, &r);
-    if (result) { tli_rs_free_problem(&p); return result; }
-    result = tli_rs_init_greedy(&p, &g);
+    result = tli_search_init_search(&p, &r);
+    if (result) { tli_search_free_problem(&p); return result; }
+    result = tli_search_init_greedy(&p, &g);
     if (!result) {
-        result = tli_rs_run(in, &r, &g, starts, work, least_budget, limiting_node);
-        tli_rs_free_greedy(&g);
+        result = tli_search_run(in, &r, &g, starts, work, least_budget, limiting_node);
+        tli_search_free_greedy(&g);
     }
-    if (!result) result = tli_rs_finish(&r, best, cost);
-    tli_rs_free_search(&r, starts);
-    tli_rs_free_problem(&p);
+    if (!result) result = tli_search_finish(&r, best, cost);
+    tli_search_free_search(&r, starts);
+    tli_search_free_problem(&p);
     return result;
 }
 #endif  // TL_NO_PLANNERS

@@ -18,7 +18,7 @@
 //      than a slowly falling threshold. Every change is a call put in or taken out, in time
 //      proportional to what lives across it, and can be undone.
 
-typedef struct tli_rs_calls { int32_t *calls; int32_t count, capacity; } tli_rs_calls;
+typedef struct tli_search_calls { int32_t *calls; int32_t count, capacity; } tli_search_calls;
 
 typedef struct tli_remat_input {
     tl_env         *env;
@@ -28,14 +28,14 @@ typedef struct tli_remat_input {
     uint64_t        work_limit;   // of the search in elementary steps (a few ns each); 0 = greedy alone
     uint64_t        bound;        // no plan costs less: it ends there
     tli_remat_watch *watch;
-    const tli_rs_calls *start;    // a schedule to begin with, too; 0 or no calls: none
+    const tli_search_calls *start;    // a schedule to begin with, too; 0 or no calls: none
     int32_t         fetches;      // 1 = tensors may come back from a host tier
 } tli_remat_input;
 
 // -- search: numbers --
 
 // 2^16 log2(value), to about 2^-7: what scores are added up from, the same on every machine.
-static int64_t tli_rs_log(uint64_t value) {
+static int64_t tli_search_log(uint64_t value) {
     int64_t whole = 0, part;
     uint64_t top = value ? value : 1;
     int shift;
@@ -51,47 +51,49 @@ static int64_t tli_rs_log(uint64_t value) {
 // Items: tensors, then saved bytes of each node, then for each node "it ran" (no bytes: what makes
 // B v come after some F v). Graph inputs are no items.
 
-#define TLI_RS_MOST_COST (UINT64_C(1) << 62)   // of a sequence
-#define TLI_RS_MOST_BYTES ((int64_t)1 << 60)  // of all together: what is counted here has a sign
+#define TLI_SEARCH_MOST_COST (UINT64_C(1) << 62)   // of a sequence
+#define TLI_SEARCH_MOST_BYTES ((int64_t)1 << 60)  // of all together: what is counted here has a sign
 
-typedef struct tli_rs_touch { int32_t item; uint8_t is_use; } tli_rs_touch;
+typedef struct tli_search_touch { int32_t item; uint8_t is_use; } tli_search_touch;
 
-typedef struct tli_rs_problem {
+typedef struct tli_search_problem {
     tl_env         *env;
     const tl_graph *graph;
     int64_t         budget;
     int32_t         inference, item_count, node_count, fetches;
     int64_t        *item_bytes;      // [item_count]
-    tli_rs_touch   *touches;         // of F 0, B 0, F 1, B 1, ..., then of the end
+    tli_search_touch   *touches;         // of F 0, B 0, F 1, B 1, ..., then of the end
     int32_t        *first_touch;     // [2 nodes + 2], with fetches [2 nodes + 2 tensors + 3]
     int64_t        *call_bytes;      // [2 nodes + 1] outputs, fwork of F; gradients, bwork of B; fetches too
     int64_t        *gradient_bytes;  // [nodes] gradients live after B v
     uint8_t        *is_wanted;       // [nodes] its forward must run at least once
     uint8_t        *is_result;       // [tensors]
     int64_t         input_bytes;     // of graph inputs
-} tli_rs_problem;
+} tli_search_problem;
 
 // Calls are numbered: 2v = F v, 2v + 1 = B v, 2 nodes = the end, which uses the results; and 2 nodes + 2
 // + 2t = the fetch of tensor t from the host: it makes t, uses nothing and costs no forward.
-static int32_t tli_rs_end_call(const tli_rs_problem *p) { return 2 * p->node_count; }
+static int32_t tli_search_end_call(const tli_search_problem *p) { return 2 * p->node_count; }
 
-static int32_t tli_rs_fetch_call(const tli_rs_problem *p, int32_t tensor) {
+static int32_t tli_search_fetch_call(const tli_search_problem *p, int32_t tensor) {
     return 2 * p->node_count + 2 + 2 * tensor;
 }
 
-static int32_t tli_rs_saved_item(const tli_rs_problem *p, int32_t id) { return p->graph->tensor_count + id; }
+static int32_t tli_search_saved_item(const tli_search_problem *p, int32_t id) {
+    return p->graph->tensor_count + id;
+}
 
-static int32_t tli_rs_ran_item(const tli_rs_problem *p, int32_t id) {
+static int32_t tli_search_ran_item(const tli_search_problem *p, int32_t id) {
     return p->graph->tensor_count + p->node_count + id;
 }
 
 // The node whose forward makes an item.
-static int32_t tli_rs_maker(const tli_rs_problem *p, int32_t item) {
+static int32_t tli_search_maker(const tli_search_problem *p, int32_t item) {
     if (item < p->graph->tensor_count) return p->graph->outputs[item].node;
     return (item - p->graph->tensor_count) % p->node_count;
 }
 
-static void tli_rs_free_problem(tli_rs_problem *p) {
+static void tli_search_free_problem(tli_search_problem *p) {
     tli_release(p->env, p->item_bytes);
     tli_release(p->env, p->touches);
     tli_release(p->env, p->first_touch);
@@ -102,8 +104,8 @@ static void tli_rs_free_problem(tli_rs_problem *p) {
 }
 
 // seen[item] = call + 1 where this call touched it already: each item once a call.
-static void tli_rs_touch_item(tli_rs_problem *p, int32_t *count, int32_t *seen, int32_t call, int32_t item,
-                              int is_use) {
+static void tli_search_touch_item(tli_search_problem *p, int32_t *count, int32_t *seen,
+                                  int32_t call, int32_t item, int is_use) {
     if (item < p->graph->tensor_count && p->graph->nodes[p->graph->outputs[item].node].is_input) return;
     if (seen[item] == call + 1) return;
     seen[item] = call + 1;
@@ -112,7 +114,7 @@ static void tli_rs_touch_item(tli_rs_problem *p, int32_t *count, int32_t *seen, 
     ++*count;
 }
 
-static void tli_rs_touch_node(tli_rs_problem *p, int32_t id, int32_t *seen, int32_t *count) {
+static void tli_search_touch_node(tli_search_problem *p, int32_t id, int32_t *seen, int32_t *count) {
     const tl_graph *graph = p->graph;
     const tl_node *node = &graph->nodes[id];
     int32_t i, in_end = node->first_input + node->input_count;
@@ -121,22 +123,24 @@ static void tli_rs_touch_node(tli_rs_problem *p, int32_t id, int32_t *seen, int3
     p->first_touch[2 * id] = *count;
     if (node->is_input) { p->first_touch[2 * id + 1] = *count; return; }
     for (i = node->first_input; i < in_end; i++)
-        tli_rs_touch_item(p, count, seen, 2 * id, graph->inputs[i].tensor, 1);
-    for (i = node->first_output; i < out_end; i++) tli_rs_touch_item(p, count, seen, 2 * id, i, 0);
-    if (trains && node->saved_bytes) tli_rs_touch_item(p, count, seen, 2 * id, tli_rs_saved_item(p, id), 0);
-    if (trains) tli_rs_touch_item(p, count, seen, 2 * id, tli_rs_ran_item(p, id), 0);
+        tli_search_touch_item(p, count, seen, 2 * id, graph->inputs[i].tensor, 1);
+    for (i = node->first_output; i < out_end; i++) tli_search_touch_item(p, count, seen, 2 * id, i, 0);
+    if (trains && node->saved_bytes)
+        tli_search_touch_item(p, count, seen, 2 * id, tli_search_saved_item(p, id), 0);
+    if (trains) tli_search_touch_item(p, count, seen, 2 * id, tli_search_ran_item(p, id), 0);
     p->first_touch[2 * id + 1] = *count;
     if (!trains) return;
     for (i = node->first_input; i < in_end; i++)
-        if (graph->inputs[i].needed) tli_rs_touch_item(p, count, seen, 2 * id + 1, graph->inputs[i].tensor, 1);
+        if (graph->inputs[i].needed)
+            tli_search_touch_item(p, count, seen, 2 * id + 1, graph->inputs[i].tensor, 1);
     for (i = node->first_output; i < out_end; i++)
-        if (graph->outputs[i].needed) tli_rs_touch_item(p, count, seen, 2 * id + 1, i, 1);
-    if (node->saved_bytes) tli_rs_touch_item(p, count, seen, 2 * id + 1, tli_rs_saved_item(p, id), 1);
-    tli_rs_touch_item(p, count, seen, 2 * id + 1, tli_rs_ran_item(p, id), 1);
+        if (graph->outputs[i].needed) tli_search_touch_item(p, count, seen, 2 * id + 1, i, 1);
+    if (node->saved_bytes) tli_search_touch_item(p, count, seen, 2 * id + 1, tli_search_saved_item(p, id), 1);
+    tli_search_touch_item(p, count, seen, 2 * id + 1, tli_search_ran_item(p, id), 1);
 }
 
 // Gradients live by the order of backwards alone: their bytes during and after each B.
-static void tli_rs_count_gradients(tli_rs_problem *p, int32_t *seen) {
+static void tli_search_count_gradients(tli_search_problem *p, int32_t *seen) {
     const tl_graph *graph = p->graph;
     int64_t live = 0;
     int32_t id, i;
@@ -161,7 +165,7 @@ static void tli_rs_count_gradients(tli_rs_problem *p, int32_t *seen) {
 
 // A node is wanted where its backward runs, where a result comes from it, or where one that is
 // wanted reads it.
-static void tli_rs_mark_wanted(tli_rs_problem *p) {
+static void tli_search_mark_wanted(tli_search_problem *p) {
     const tl_graph *graph = p->graph;
     int32_t id, i;
     for (id = graph->node_count; id-- > 0;) {
@@ -175,14 +179,14 @@ static void tli_rs_mark_wanted(tli_rs_problem *p) {
     }
 }
 
-static void tli_rs_read_graph(tli_rs_problem *p, int32_t *seen) {
+static void tli_search_read_graph(tli_search_problem *p, int32_t *seen) {
     const tl_graph *graph = p->graph;
     int32_t id, i, count = 0;
     tli_mark_results(graph, p->inference, p->is_result);
     for (id = 0; id < graph->node_count; id++) {
         const tl_node *node = &graph->nodes[id];
-        tli_rs_touch_node(p, id, seen, &count);
-        p->item_bytes[tli_rs_saved_item(p, id)] = (int64_t)node->saved_bytes;
+        tli_search_touch_node(p, id, seen, &count);
+        p->item_bytes[tli_search_saved_item(p, id)] = (int64_t)node->saved_bytes;
         p->call_bytes[2 * id] = (int64_t)node->fwork_bytes;
         for (i = node->first_output; i < node->first_output + node->output_count; i++) {
             p->item_bytes[i] = (int64_t)graph->outputs[i].bytes;
@@ -190,23 +194,23 @@ static void tli_rs_read_graph(tli_rs_problem *p, int32_t *seen) {
             if (node->is_input) p->input_bytes += (int64_t)graph->outputs[i].bytes;
         }
     }
-    p->first_touch[tli_rs_end_call(p)] = count;
+    p->first_touch[tli_search_end_call(p)] = count;
     for (i = 0; i < graph->tensor_count; i++)
-        if (p->is_result[i]) tli_rs_touch_item(p, &count, seen, tli_rs_end_call(p), i, 1);
-    p->first_touch[tli_rs_end_call(p) + 1] = count;
+        if (p->is_result[i]) tli_search_touch_item(p, &count, seen, tli_search_end_call(p), i, 1);
+    p->first_touch[tli_search_end_call(p) + 1] = count;
     for (i = 0; i < graph->tensor_count && p->fetches; i++) {
-        int32_t call = tli_rs_fetch_call(p, i);
+        int32_t call = tli_search_fetch_call(p, i);
         p->first_touch[call] = count;
-        tli_rs_touch_item(p, &count, seen, call, i, 0);
+        tli_search_touch_item(p, &count, seen, call, i, 0);
         p->first_touch[call + 1] = count;
         p->call_bytes[call] = p->item_bytes[i];
     }
-    tli_rs_mark_wanted(p);
-    tli_rs_count_gradients(p, seen);
+    tli_search_mark_wanted(p);
+    tli_search_count_gradients(p, seen);
 }
 
 // tl_check_graph holds that the sums fit 64 bits.
-static int tli_rs_is_countable(const tl_graph *graph) {
+static int tli_search_is_countable(const tl_graph *graph) {
     uint64_t sum = 0, cost = 0;
     int32_t i;
     for (i = 0; i < graph->tensor_count; i++) sum += 2 * graph->outputs[i].bytes;
@@ -214,10 +218,10 @@ static int tli_rs_is_countable(const tl_graph *graph) {
         sum += graph->nodes[i].saved_bytes + graph->nodes[i].fwork_bytes + graph->nodes[i].bwork_bytes;
         cost += graph->nodes[i].fwd_cost;
     }
-    return sum < (uint64_t)TLI_RS_MOST_BYTES && cost < TLI_RS_MOST_COST >> 6;
+    return sum < (uint64_t)TLI_SEARCH_MOST_BYTES && cost < TLI_SEARCH_MOST_COST >> 6;
 }
 
-static tl_result tli_rs_init_problem(const tli_remat_input *in, tli_rs_problem *p) {
+static tl_result tli_search_init_problem(const tli_remat_input *in, tli_search_problem *p) {
     const tl_graph *graph = in->graph;
     uint64_t nodes = (uint64_t)graph->node_count, tensors = (uint64_t)graph->tensor_count;
     uint64_t calls = 2 * nodes + 2 + (in->fetches ? 2 * tensors + 1 : 0);
@@ -226,16 +230,16 @@ static tl_result tli_rs_init_problem(const tli_remat_input *in, tli_rs_problem *
     p->env = in->env;
     p->fetches = in->fetches;
     p->graph = graph;
-    p->budget = in->budget < (uint64_t)TLI_RS_MOST_BYTES ? (int64_t)in->budget : TLI_RS_MOST_BYTES;
+    p->budget = in->budget < (uint64_t)TLI_SEARCH_MOST_BYTES ? (int64_t)in->budget : TLI_SEARCH_MOST_BYTES;
     p->inference = in->inference != 0;
     p->node_count = graph->node_count;
     if (tensors + 2 * nodes > INT32_MAX / 4)
         return TL_ERROR_OVERFLOW;
-    if (!tli_rs_is_countable(graph))
+    if (!tli_search_is_countable(graph))
         return TL_ERROR_OVERFLOW;
     p->item_count = graph->tensor_count + 2 * graph->node_count;
     p->item_bytes = (int64_t *)tli_alloc_array(in->env, (uint64_t)p->item_count, sizeof *p->item_bytes);
-    p->touches = (tli_rs_touch *)tli_alloc_array(
+    p->touches = (tli_search_touch *)tli_alloc_array(
         in->env, 2 * (uint64_t)graph->input_count + 4 * tensors + 4 * nodes, sizeof *p->touches);
     p->first_touch = (int32_t *)tli_alloc_array(in->env, calls, sizeof *p->first_touch);
     p->call_bytes = (int64_t *)tli_alloc_array(in->env, calls - 1, sizeof *p->call_bytes);
@@ -245,17 +249,17 @@ static tl_result tli_rs_init_problem(const tli_remat_input *in, tli_rs_problem *
     seen = (int32_t *)tli_alloc_array(in->env, (uint64_t)p->item_count, sizeof *seen);
     if (p->item_bytes && p->touches && p->first_touch && p->call_bytes && p->gradient_bytes && p->is_wanted &&
         p->is_result && seen) {
-        tli_rs_read_graph(p, seen);
+        tli_search_read_graph(p, seen);
         tli_release(in->env, seen);
         return TL_OK;
     }
     tli_release(in->env, seen);
-    tli_rs_free_problem(p);
+    tli_search_free_problem(p);
     return TL_ERROR_NO_MEMORY;
 }
 
 // A list of calls that grows.
-static int tli_rs_add_call(tl_env *env, tli_rs_calls *list, int32_t call) {
+static int tli_search_add_call(tl_env *env, tli_search_calls *list, int32_t call) {
     void *array = list->calls;
     if (!tli_grow(env, &array, &list->capacity, list->count, (int64_t)list->count + 1, sizeof call)) return 0;
     list->calls = (int32_t *)array;
@@ -265,17 +269,17 @@ static int tli_rs_add_call(tl_env *env, tli_rs_calls *list, int32_t call) {
 
 // -- search: greedy: on demand, with eviction --
 
-typedef struct tli_rs_rule {
+typedef struct tli_search_rule {
     int8_t cost, bytes, distance;  // exponents of the score, in halves
     int8_t backwards;              // inputs are made last first
     int8_t dead_first;             // what no call of the bare program uses goes before all else
-} tli_rs_rule;
+} tli_search_rule;
 
-typedef struct tli_rs_frame { int32_t call, next; } tli_rs_frame;
+typedef struct tli_search_frame { int32_t call, next; } tli_search_frame;
 
-typedef struct tli_rs_greedy {
-    const tli_rs_problem *p;
-    tli_rs_rule   rule;
+typedef struct tli_search_greedy {
+    const tli_search_problem *p;
+    tli_search_rule   rule;
     int64_t       budget, live, gradients;
     uint8_t      *here;          // [items]
     int32_t      *pins;          // [items]
@@ -287,17 +291,17 @@ typedef struct tli_rs_greedy {
     int32_t       resident_count;
     int32_t      *program;       // [program_count] the bare program: each wanted call once
     int32_t       program_count, now;
-    tli_rs_frame *stack;         // [nodes + 1]
+    tli_search_frame *stack;         // [nodes + 1]
     int32_t      *queue;         // [nodes] closures
     uint32_t     *stamp;         // [nodes]
     uint32_t      stamped;
-    tli_rs_calls  calls;
+    tli_search_calls  calls;
     int64_t       most_calls;
     uint64_t      cost, work, most_work;
     int           failed;        // 1 = no memory
-} tli_rs_greedy;
+} tli_search_greedy;
 
-static void tli_rs_free_greedy(tli_rs_greedy *g) {
+static void tli_search_free_greedy(tli_search_greedy *g) {
     tl_env *env = g->p->env;
     tli_release(env, g->here);
     tli_release(env, g->pins);
@@ -313,14 +317,14 @@ static void tli_rs_free_greedy(tli_rs_greedy *g) {
     tli_release(env, g->calls.calls);
 }
 
-static void tli_rs_list_program(tli_rs_greedy *g) {
-    const tli_rs_problem *p = g->p;
+static void tli_search_list_program(tli_search_greedy *g) {
+    const tli_search_problem *p = g->p;
     int32_t id, i, k, total = 0;
     for (id = 0; id < p->node_count; id++)
         if (p->is_wanted[id]) g->program[g->program_count++] = 2 * id;
     for (id = p->node_count; id-- > 0 && !p->inference;)
         if (p->graph->nodes[id].has_grad) g->program[g->program_count++] = 2 * id + 1;
-    g->program[g->program_count++] = tli_rs_end_call(p);
+    g->program[g->program_count++] = tli_search_end_call(p);
     for (i = 0; i < g->program_count; i++)
         for (k = p->first_touch[g->program[i]]; k < p->first_touch[g->program[i] + 1]; k++)
             if (p->touches[k].is_use) g->first_use[p->touches[k].item + 1]++;
@@ -334,7 +338,7 @@ static void tli_rs_list_program(tli_rs_greedy *g) {
             if (p->touches[k].is_use) g->uses[g->next_use[p->touches[k].item]++] = i;
 }
 
-static tl_result tli_rs_init_greedy(const tli_rs_problem *p, tli_rs_greedy *g) {
+static tl_result tli_search_init_greedy(const tli_search_problem *p, tli_search_greedy *g) {
     tl_env *env = p->env;
     uint64_t items = (uint64_t)p->item_count, nodes = (uint64_t)p->node_count;
     tli_zero(g, sizeof *g);
@@ -343,37 +347,37 @@ static tl_result tli_rs_init_greedy(const tli_rs_problem *p, tli_rs_greedy *g) {
     g->here = (uint8_t *)tli_alloc_array(env, items, 1);
     g->pins = (int32_t *)tli_alloc_array(env, items, sizeof *g->pins);
     g->first_use = (int32_t *)tli_alloc_array(env, items + 1, sizeof *g->first_use);
-    g->uses = (int32_t *)tli_alloc_array(env, (uint64_t)p->first_touch[tli_rs_end_call(p) + 1],
+    g->uses = (int32_t *)tli_alloc_array(env, (uint64_t)p->first_touch[tli_search_end_call(p) + 1],
                                          sizeof *g->uses);
     g->next_use = (int32_t *)tli_alloc_array(env, items, sizeof *g->next_use);
     g->resident = (int32_t *)tli_alloc_array(env, items, sizeof *g->resident);
     g->place = (int32_t *)tli_alloc_array(env, items, sizeof *g->place);
     g->program = (int32_t *)tli_alloc_array(env, 2 * nodes + 1, sizeof *g->program);
-    g->stack = (tli_rs_frame *)tli_alloc_array(env, nodes + 1, sizeof *g->stack);
+    g->stack = (tli_search_frame *)tli_alloc_array(env, nodes + 1, sizeof *g->stack);
     g->queue = (int32_t *)tli_alloc_array(env, nodes, sizeof *g->queue);
     g->stamp = (uint32_t *)tli_alloc_array(env, nodes, sizeof *g->stamp);
     if (g->here && g->pins && g->first_use && g->uses && g->next_use && g->resident && g->place && g->program &&
         g->stack && g->queue && g->stamp) {
-        tli_rs_list_program(g);
+        tli_search_list_program(g);
         return TL_OK;
     }
-    tli_rs_free_greedy(g);
+    tli_search_free_greedy(g);
     return TL_ERROR_NO_MEMORY;
 }
 
-#define TLI_RS_CLOSURE_LIMIT 200  // nodes looked at to price an eviction
+#define TLI_SEARCH_CLOSURE_LIMIT 200  // nodes looked at to price an eviction
 
 // What it costs to make an item again from what is here.
-static uint64_t tli_rs_price(tli_rs_greedy *g, int32_t item) {
+static uint64_t tli_search_price(tli_search_greedy *g, int32_t item) {
     const tl_graph *graph = g->p->graph;
     uint64_t cost = 0;
     int32_t at, i, count = 1;
-    g->queue[0] = tli_rs_maker(g->p, item);
+    g->queue[0] = tli_search_maker(g->p, item);
     g->stamp[g->queue[0]] = ++g->stamped;
     for (at = 0; at < count; at++) {
         const tl_node *node = &graph->nodes[g->queue[at]];
         cost += node->fwd_cost;
-        if (count > TLI_RS_CLOSURE_LIMIT) break;
+        if (count > TLI_SEARCH_CLOSURE_LIMIT) break;
         for (i = node->first_input; i < node->first_input + node->input_count; i++) {
             int32_t tensor = graph->inputs[i].tensor, id = graph->outputs[tensor].node;
             if (graph->nodes[id].is_input || g->here[tensor] || g->stamp[id] == g->stamped) continue;
@@ -385,17 +389,17 @@ static uint64_t tli_rs_price(tli_rs_greedy *g, int32_t item) {
     return cost;
 }
 
-static int64_t tli_rs_score(tli_rs_greedy *g, int32_t item) {
+static int64_t tli_search_score(tli_search_greedy *g, int32_t item) {
     int32_t next = g->next_use[item] < g->first_use[item + 1] ? g->uses[g->next_use[item]] : -1;
     int64_t distance = next < 0 ? 2 * (int64_t)g->program_count : (int64_t)next - g->now + 1, score;
-    score = g->rule.cost * tli_rs_log(tli_rs_price(g, item)) -
-            g->rule.bytes * tli_rs_log((uint64_t)g->p->item_bytes[item]) -
-            g->rule.distance * tli_rs_log((uint64_t)distance);
+    score = g->rule.cost * tli_search_log(tli_search_price(g, item)) -
+            g->rule.bytes * tli_search_log((uint64_t)g->p->item_bytes[item]) -
+            g->rule.distance * tli_search_log((uint64_t)distance);
     if (next < 0 && g->rule.dead_first) score -= (int64_t)1 << 40;
     return score;
 }
 
-static void tli_rs_come(tli_rs_greedy *g, int32_t item) {
+static void tli_search_come(tli_search_greedy *g, int32_t item) {
     if (g->here[item]) return;
     g->here[item] = 1;
     g->live += g->p->item_bytes[item];
@@ -404,7 +408,7 @@ static void tli_rs_come(tli_rs_greedy *g, int32_t item) {
     g->resident[g->resident_count++] = item;
 }
 
-static void tli_rs_go(tli_rs_greedy *g, int32_t item) {
+static void tli_search_go(tli_search_greedy *g, int32_t item) {
     int32_t last;
     g->here[item] = 0;
     g->live -= g->p->item_bytes[item];
@@ -414,7 +418,7 @@ static void tli_rs_go(tli_rs_greedy *g, int32_t item) {
 }
 
 // Make room for so many more bytes; 0 where everything left is pinned.
-static int tli_rs_make_room(tli_rs_greedy *g, int64_t bytes) {
+static int tli_search_make_room(tli_search_greedy *g, int64_t bytes) {
     while (g->live + g->gradients + bytes > g->budget) {
         int64_t least = 0;
         int32_t i, worst = -1;
@@ -422,26 +426,26 @@ static int tli_rs_make_room(tli_rs_greedy *g, int64_t bytes) {
             int32_t item = g->resident[i];
             int64_t score;
             if (g->pins[item]) continue;
-            score = tli_rs_score(g, item);
+            score = tli_search_score(g, item);
             if (worst >= 0 && (score > least || (score == least && item > worst))) continue;
             worst = item;
             least = score;
         }
         if (worst < 0) return 0;
-        tli_rs_go(g, worst);
+        tli_search_go(g, worst);
     }
     return 1;
 }
 
-static void tli_rs_pin(tli_rs_greedy *g, int32_t call, int32_t by) {
-    const tli_rs_problem *p = g->p;
+static void tli_search_pin(tli_search_greedy *g, int32_t call, int32_t by) {
+    const tli_search_problem *p = g->p;
     int32_t k;
     for (k = p->first_touch[call]; k < p->first_touch[call + 1]; k++)
         if (p->touches[k].is_use) g->pins[p->touches[k].item] += by;
 }
 
 // In place: the input goes where nobody else holds it and no later call of the program uses it.
-static int64_t tli_rs_overwrite(tli_rs_greedy *g, int32_t id) {
+static int64_t tli_search_overwrite(tli_search_greedy *g, int32_t id) {
     const tl_node *node = &g->p->graph->nodes[id];
     int32_t input;
     if (node->inplace < 0 || g->here[node->first_output]) return 0;
@@ -451,19 +455,19 @@ static int64_t tli_rs_overwrite(tli_rs_greedy *g, int32_t id) {
 }
 
 // Run a call whose uses are here and pinned.
-static int tli_rs_run_call(tli_rs_greedy *g, int32_t call) {
-    const tli_rs_problem *p = g->p;
+static int tli_search_run_call(tli_search_greedy *g, int32_t call) {
+    const tli_search_problem *p = g->p;
     int32_t k, id = call / 2, saved = -1;
-    int is_forward = call < tli_rs_end_call(p) && call % 2 == 0;
+    int is_forward = call < tli_search_end_call(p) && call % 2 == 0;
     int64_t bytes = is_forward ? p->call_bytes[call] : 0, over = 0;
     g->work += 16;
-    if (call == tli_rs_end_call(p)) {
-        g->failed = !tli_rs_add_call(p->env, &g->calls, call);
+    if (call == tli_search_end_call(p)) {
+        g->failed = !tli_search_add_call(p->env, &g->calls, call);
         return !g->failed;
     }
     if (call % 2) {
         g->gradients = p->call_bytes[call];
-        if (!tli_rs_make_room(g, 0)) return 0;
+        if (!tli_search_make_room(g, 0)) return 0;
         g->gradients = p->gradient_bytes[id];
     } else {
         for (k = p->first_touch[call]; k < p->first_touch[call + 1]; k++) {
@@ -472,32 +476,32 @@ static int tli_rs_run_call(tli_rs_greedy *g, int32_t call) {
             if (item < p->graph->tensor_count) { if (g->here[item]) bytes -= p->item_bytes[item]; }
             else if (item < p->graph->tensor_count + p->node_count && !g->here[item]) saved = item;
         }
-        if (saved >= 0 && tli_rs_make_room(g, bytes + p->item_bytes[saved])) {
-            tli_rs_come(g, saved);
+        if (saved >= 0 && tli_search_make_room(g, bytes + p->item_bytes[saved])) {
+            tli_search_come(g, saved);
         } else {
             if (saved >= 0 && g->pins[saved]) return 0;
-            over = tli_rs_overwrite(g, id);
+            over = tli_search_overwrite(g, id);
             if (over && g->live + g->gradients + bytes > g->budget)
-                tli_rs_go(g, p->graph->inputs[p->graph->nodes[id].first_input +
+                tli_search_go(g, p->graph->inputs[p->graph->nodes[id].first_input +
                                               p->graph->nodes[id].inplace].tensor);
-            if (!tli_rs_make_room(g, bytes)) return 0;
+            if (!tli_search_make_room(g, bytes)) return 0;
         }
         for (k = p->first_touch[call]; k < p->first_touch[call + 1]; k++)
             if (!p->touches[k].is_use && p->touches[k].item < p->graph->tensor_count)
-                tli_rs_come(g, p->touches[k].item);
+                tli_search_come(g, p->touches[k].item);
     }
     if (is_forward) g->cost += p->graph->nodes[id].fwd_cost;
-    if (g->calls.count >= g->most_calls || g->cost > TLI_RS_MOST_COST || g->work > g->most_work) return 0;
-    if (!tli_rs_add_call(p->env, &g->calls, call)) { g->failed = 1; return 0; }
+    if (g->calls.count >= g->most_calls || g->cost > TLI_SEARCH_MOST_COST || g->work > g->most_work) return 0;
+    if (!tli_search_add_call(p->env, &g->calls, call)) { g->failed = 1; return 0; }
     return 1;
 }
 
 // The next item that the call of this frame uses and that is not here; -1 = none.
-static int32_t tli_rs_find_missing(const tli_rs_greedy *g, const tli_rs_frame *frame) {
-    const tli_rs_problem *p = g->p;
+static int32_t tli_search_find_missing(const tli_search_greedy *g, const tli_search_frame *frame) {
+    const tli_search_problem *p = g->p;
     int32_t from = p->first_touch[frame->call], to = p->first_touch[frame->call + 1], k;
     for (k = from; k < to; k++) {
-        const tli_rs_touch *touch = &p->touches[g->rule.backwards ? from + to - 1 - k : k];
+        const tli_search_touch *touch = &p->touches[g->rule.backwards ? from + to - 1 - k : k];
         if (touch->is_use && !g->here[touch->item] && touch->item < p->graph->tensor_count + p->node_count)
             return touch->item;
     }
@@ -505,28 +509,28 @@ static int32_t tli_rs_find_missing(const tli_rs_greedy *g, const tli_rs_frame *f
 }
 
 // Run a call, before it whatever it lacks, before that whatever that lacks.
-static int tli_rs_demand(tli_rs_greedy *g, int32_t call) {
+static int tli_search_demand(tli_search_greedy *g, int32_t call) {
     int32_t depth = 1;
     g->stack[0].call = call;
-    tli_rs_pin(g, call, 1);
+    tli_search_pin(g, call, 1);
     while (depth > 0) {
-        int32_t item = tli_rs_find_missing(g, &g->stack[depth - 1]);
+        int32_t item = tli_search_find_missing(g, &g->stack[depth - 1]);
         if (item >= 0) {
-            g->stack[depth].call = 2 * tli_rs_maker(g->p, item);
-            tli_rs_pin(g, g->stack[depth].call, 1);
+            g->stack[depth].call = 2 * tli_search_maker(g->p, item);
+            tli_search_pin(g, g->stack[depth].call, 1);
             depth++;
             continue;
         }
         depth--;
-        if (!tli_rs_run_call(g, g->stack[depth].call)) return 0;
-        tli_rs_pin(g, g->stack[depth].call, -1);
+        if (!tli_search_run_call(g, g->stack[depth].call)) return 0;
+        tli_search_pin(g, g->stack[depth].call, -1);
     }
     return 1;
 }
 
 // One run under a rule; 1 = g->calls is a sequence that keeps the budget.
-static int tli_rs_run_greedy(tli_rs_greedy *g, const tli_rs_rule *rule, int64_t budget) {
-    const tli_rs_problem *p = g->p;
+static int tli_search_run_greedy(tli_search_greedy *g, const tli_search_rule *rule, int64_t budget) {
+    const tli_search_problem *p = g->p;
     int64_t nodes = p->node_count;
     int32_t k;
     g->rule = *rule;
@@ -545,7 +549,7 @@ static int tli_rs_run_greedy(tli_rs_greedy *g, const tli_rs_rule *rule, int64_t 
         int32_t call = g->program[g->now];
         for (k = p->first_touch[call]; k < p->first_touch[call + 1]; k++)
             if (p->touches[k].is_use) g->next_use[p->touches[k].item]++;
-        if (!tli_rs_demand(g, call)) return 0;
+        if (!tli_search_demand(g, call)) return 0;
     }
     return 1;
 }
@@ -555,14 +559,14 @@ static int tli_rs_run_greedy(tli_rs_greedy *g, const tli_rs_rule *rule, int64_t 
 // An item lives from event x to the next event y where y is a use: then the calls behind x up to y
 // hold its bytes. Calls stand in blocks of a few, so that adding to many of them takes few steps.
 
-typedef struct tli_rs_event {
-    int32_t item, call;      // place in tli_rs_seq.places
+typedef struct tli_search_event {
+    int32_t item, call;      // place in tli_search_seq.places
     int32_t before, behind;  // of the same item, in time; -1 = none
     int32_t sibling;         // of the same call
     uint8_t is_use;
-} tli_rs_event;
+} tli_search_event;
 
-typedef struct tli_rs_place {
+typedef struct tli_search_place {
     int32_t  before, behind;  // in time
     int32_t  call;            // 2v, 2v + 1, the end; -1 = place 0, before everything
     int32_t  first_event;
@@ -572,28 +576,28 @@ typedef struct tli_rs_place {
     int64_t  own;             // of these, what lives neither before nor, as such, because of gradients
     int64_t  gradients;       // live after the last B
     uint8_t  saves, overwrites;
-} tli_rs_place;
+} tli_search_place;
 
-#define TLI_RS_BLOCK 24  // places of a block at most
+#define TLI_SEARCH_BLOCK 24  // places of a block at most
 
-typedef struct tli_rs_block {
+typedef struct tli_search_block {
     int32_t before, behind;  // in time
     int32_t first, count;    // places
     int64_t add;             // to what each of its places holds
     int64_t top;             // the most that one of them holds, less add
     int     is_over;
-} tli_rs_block;
+} tli_search_block;
 
 // place: put in behind; -1 - place: taken out.
-typedef struct tli_rs_change { int32_t call, place; } tli_rs_change;
+typedef struct tli_search_change { int32_t call, place; } tli_search_change;
 
-typedef struct tli_rs_seq {
-    const tli_rs_problem *p;
-    tli_rs_place  *places;   // place 0 stands before everything and is never taken out
+typedef struct tli_search_seq {
+    const tli_search_problem *p;
+    tli_search_place  *places;   // place 0 stands before everything and is never taken out
     int32_t        place_count, place_capacity, free_place, used;
-    tli_rs_event  *events;
+    tli_search_event  *events;
     int32_t        event_count, event_capacity, free_event;
-    tli_rs_block  *blocks;        // block 0 has place 0
+    tli_search_block  *blocks;        // block 0 has place 0
     int32_t        block_count, block_capacity, free_block;
     int32_t       *first, *last;  // [items] events
     int32_t        last_place;
@@ -601,12 +605,12 @@ typedef struct tli_rs_seq {
     uint64_t       cost;          // of forwards
     int64_t        budget;
     uint64_t       work;
-    tli_rs_change *changes;  // [change_count] to be undone, where logs is set
+    tli_search_change *changes;  // [change_count] to be undone, where logs is set
     int32_t        change_count, change_capacity;
     int            logs, failed;
-} tli_rs_seq;
+} tli_search_seq;
 
-static void tli_rs_free_seq(tli_rs_seq *s) {
+static void tli_search_free_seq(tli_search_seq *s) {
     tli_release(s->p->env, s->places);
     tli_release(s->p->env, s->events);
     tli_release(s->p->env, s->blocks);
@@ -615,38 +619,38 @@ static void tli_rs_free_seq(tli_rs_seq *s) {
     tli_release(s->p->env, s->changes);
 }
 
-static int32_t tli_rs_new_place(tli_rs_seq *s) {
+static int32_t tli_search_new_place(tli_search_seq *s) {
     int32_t at = s->free_place;
     void *array = s->places;
     if (at >= 0) { s->free_place = s->places[at].behind; return at; }
     if (!tli_grow(s->p->env, &array, &s->place_capacity, s->place_count, (int64_t)s->place_count + 1,
                   sizeof *s->places)) { s->failed = 1; return -1; }
-    s->places = (tli_rs_place *)array;
+    s->places = (tli_search_place *)array;
     return s->place_count++;
 }
 
 // Room for the events of a call, so that putting it in cannot fail half way.
-static int tli_rs_reserve_events(tli_rs_seq *s, int32_t count) {
+static int tli_search_reserve_events(tli_search_seq *s, int32_t count) {
     void *array = s->events;
     if (!tli_grow(s->p->env, &array, &s->event_capacity, s->event_count, (int64_t)s->event_count + count,
                   sizeof *s->events)) { s->failed = 1; return 0; }
-    s->events = (tli_rs_event *)array;
+    s->events = (tli_search_event *)array;
     return 1;
 }
 
 // Room for one more block, so that a split cannot fail.
-static int tli_rs_reserve_block(tli_rs_seq *s) {
+static int tli_search_reserve_block(tli_search_seq *s) {
     void *array = s->blocks;
     if (s->free_block >= 0) return 1;
     if (!tli_grow(s->p->env, &array, &s->block_capacity, s->block_count, (int64_t)s->block_count + 1,
                   sizeof *s->blocks)) { s->failed = 1; return 0; }
-    s->blocks = (tli_rs_block *)array;
+    s->blocks = (tli_search_block *)array;
     return 1;
 }
 
-static void tli_rs_empty_seq(tli_rs_seq *s) {
-    tli_rs_place *start = &s->places[0];
-    tli_rs_block *block = &s->blocks[0];
+static void tli_search_empty_seq(tli_search_seq *s) {
+    tli_search_place *start = &s->places[0];
+    tli_search_block *block = &s->blocks[0];
     int32_t i;
     for (i = 0; i < s->p->item_count; i++) s->first[i] = s->last[i] = -1;
     s->place_count = s->block_count = 1;
@@ -656,14 +660,14 @@ static void tli_rs_empty_seq(tli_rs_seq *s) {
     s->cost = 0;
     tli_zero(start, sizeof *start);
     start->before = start->behind = start->call = start->first_event = -1;
-    start->held = -TLI_RS_MOST_BYTES;  // never the fullest
+    start->held = -TLI_SEARCH_MOST_BYTES;  // never the fullest
     tli_zero(block, sizeof *block);
     block->before = block->behind = -1;
     block->count = 1;
     block->top = start->held;
 }
 
-static tl_result tli_rs_init_seq(const tli_rs_problem *p, tli_rs_seq *s) {
+static tl_result tli_search_init_seq(const tli_search_problem *p, tli_search_seq *s) {
     void *array = NULL;
     tli_zero(s, sizeof *s);
     s->p = p;
@@ -671,97 +675,97 @@ static tl_result tli_rs_init_seq(const tli_rs_problem *p, tli_rs_seq *s) {
     s->free_block = -1;
     s->first = (int32_t *)tli_alloc_array(p->env, (uint64_t)p->item_count, sizeof *s->first);
     s->last = (int32_t *)tli_alloc_array(p->env, (uint64_t)p->item_count, sizeof *s->last);
-    if (s->first && s->last && tli_rs_reserve_block(s) &&
+    if (s->first && s->last && tli_search_reserve_block(s) &&
         tli_grow(p->env, &array, &s->place_capacity, 0, 64, sizeof *s->places)) {
-        s->places = (tli_rs_place *)array;
-        tli_rs_empty_seq(s);
+        s->places = (tli_search_place *)array;
+        tli_search_empty_seq(s);
         return TL_OK;
     }
-    tli_rs_free_seq(s);
+    tli_search_free_seq(s);
     return TL_ERROR_NO_MEMORY;
 }
 
 // -- search: the sequence: bytes --
 
-static int64_t tli_rs_held(const tli_rs_seq *s, int32_t at) {
+static int64_t tli_search_held(const tli_search_seq *s, int32_t at) {
     return s->places[at].held + s->blocks[s->places[at].block].add;
 }
 
-static void tli_rs_judge(tli_rs_seq *s, tli_rs_block *block) {
+static void tli_search_judge(tli_search_seq *s, tli_search_block *block) {
     int is_over = block->top + block->add > s->budget;
     s->over_count += is_over - block->is_over;
     block->is_over = is_over;
 }
 
-static void tli_rs_rescan(tli_rs_seq *s, int32_t at) {
-    tli_rs_block *block = &s->blocks[at];
+static void tli_search_rescan(tli_search_seq *s, int32_t at) {
+    tli_search_block *block = &s->blocks[at];
     int32_t place = block->first, count = block->count;
-    int64_t top = -TLI_RS_MOST_BYTES - TLI_RS_MOST_BYTES;
+    int64_t top = -TLI_SEARCH_MOST_BYTES - TLI_SEARCH_MOST_BYTES;
     s->work += (uint64_t)count;
     for (; count-- > 0; place = s->places[place].behind)
         if (s->places[place].held > top) top = s->places[place].held;
     block->top = top;
-    tli_rs_judge(s, block);
+    tli_search_judge(s, block);
 }
 
 // Add to what the places behind `from` up to `to` hold.
-static void tli_rs_shift(tli_rs_seq *s, int32_t from, int32_t to, int64_t bytes) {
-    tli_rs_place *places = s->places;
+static void tli_search_shift(tli_search_seq *s, int32_t from, int32_t to, int64_t bytes) {
+    tli_search_place *places = s->places;
     int32_t a = places[from].block, b = places[to].block, at = places[from].behind, block;
     if (!bytes) return;
-    s->work += TLI_RS_BLOCK / 2;
+    s->work += TLI_SEARCH_BLOCK / 2;
     if (a == b) {
         for (; at != to; at = places[at].behind) places[at].held += bytes;
         places[to].held += bytes;
-        tli_rs_rescan(s, a);
+        tli_search_rescan(s, a);
         return;
     }
     if (places[at].block == a) {
         for (; places[at].block == a; at = places[at].behind) places[at].held += bytes;
-        tli_rs_rescan(s, a);
+        tli_search_rescan(s, a);
     }
     for (block = s->blocks[a].behind; block != b; block = s->blocks[block].behind) {
         s->blocks[block].add += bytes;
-        tli_rs_judge(s, &s->blocks[block]);
+        tli_search_judge(s, &s->blocks[block]);
         s->work++;
     }
     for (at = s->blocks[b].first; at != to; at = places[at].behind) places[at].held += bytes;
     places[to].held += bytes;
-    tli_rs_rescan(s, b);
+    tli_search_rescan(s, b);
 }
 
 // A place that was linked behind another joins its block, which splits where it grows too long.
-static void tli_rs_join(tli_rs_seq *s, int32_t at, int64_t held) {
+static void tli_search_join(tli_search_seq *s, int32_t at, int64_t held) {
     int32_t old = s->places[s->places[at].before].block, new_block, i, first;
-    tli_rs_block *block = &s->blocks[old], *half;
+    tli_search_block *block = &s->blocks[old], *half;
     s->places[at].block = old;
     s->places[at].held = held - block->add;
     block->count++;
-    if (block->count > TLI_RS_BLOCK) {
+    if (block->count > TLI_SEARCH_BLOCK) {
         new_block = s->free_block;
         if (new_block >= 0) s->free_block = s->blocks[new_block].behind;
         else new_block = s->block_count++;
         half = &s->blocks[new_block];
-        for (first = block->first, i = 0; i < TLI_RS_BLOCK / 2; i++) first = s->places[first].behind;
+        for (first = block->first, i = 0; i < TLI_SEARCH_BLOCK / 2; i++) first = s->places[first].behind;
         half->first = first;
-        half->count = block->count - TLI_RS_BLOCK / 2;
+        half->count = block->count - TLI_SEARCH_BLOCK / 2;
         half->add = block->add;
         half->is_over = 0;
         half->before = old;
         half->behind = block->behind;
         if (block->behind >= 0) s->blocks[block->behind].before = new_block;
         block->behind = new_block;
-        block->count = TLI_RS_BLOCK / 2;
+        block->count = TLI_SEARCH_BLOCK / 2;
         for (i = 0; i < half->count; i++, first = s->places[first].behind) s->places[first].block = new_block;
-        tli_rs_rescan(s, new_block);
+        tli_search_rescan(s, new_block);
     }
-    tli_rs_rescan(s, old);
+    tli_search_rescan(s, old);
 }
 
 // Before a place is unlinked.
-static void tli_rs_leave(tli_rs_seq *s, int32_t at) {
+static void tli_search_leave(tli_search_seq *s, int32_t at) {
     int32_t number = s->places[at].block;
-    tli_rs_block *block = &s->blocks[number];
+    tli_search_block *block = &s->blocks[number];
     if (block->first == at) block->first = s->places[at].behind;
     if (--block->count) return;
     s->over_count -= block->is_over;
@@ -771,26 +775,28 @@ static void tli_rs_leave(tli_rs_seq *s, int32_t at) {
     s->free_block = number;
 }
 
-static int tli_rs_is_use(const tli_rs_seq *s, int32_t event) { return event >= 0 && s->events[event].is_use; }
+static int tli_search_is_use(const tli_search_seq *s, int32_t event) {
+    return event >= 0 && s->events[event].is_use;
+}
 
-static int tli_rs_is_fetch(const tli_rs_seq *s, int32_t at) {
-    return s->places[at].call > tli_rs_end_call(s->p);
+static int tli_search_is_fetch(const tli_search_seq *s, int32_t at) {
+    return s->places[at].call > tli_search_end_call(s->p);
 }
 
 // Whether an event takes the item as it was left: a use does, and so does a fetch.
-static int tli_rs_is_kept(const tli_rs_seq *s, int32_t event) {
-    return event >= 0 && (s->events[event].is_use || tli_rs_is_fetch(s, s->events[event].call));
+static int tli_search_is_kept(const tli_search_seq *s, int32_t event) {
+    return event >= 0 && (s->events[event].is_use || tli_search_is_fetch(s, s->events[event].call));
 }
 
 // What a forward saves and overwrites follows from the next events of its items.
-static void tli_rs_refresh(tli_rs_seq *s, int32_t at) {
+static void tli_search_refresh(tli_search_seq *s, int32_t at) {
     const tl_graph *graph = s->p->graph;
-    tli_rs_place *place = &s->places[at];
+    tli_search_place *place = &s->places[at];
     const tl_node *node;
     int32_t e, input = -1, i, reads = 0;
     int saves = 0, overwrites = 0;
     int64_t own;
-    if (place->call < 0 || place->call % 2 || place->call >= tli_rs_end_call(s->p)) return;
+    if (place->call < 0 || place->call % 2 || place->call >= tli_search_end_call(s->p)) return;
     node = &graph->nodes[place->call / 2];
     if (!node->saved_bytes && node->inplace < 0) return;
     if (node->inplace >= 0) input = graph->inputs[node->first_input + node->inplace].tensor;
@@ -798,9 +804,10 @@ static void tli_rs_refresh(tli_rs_seq *s, int32_t at) {
         reads += graph->inputs[i].tensor == input;
     for (e = place->first_event; e >= 0; e = s->events[e].sibling) {
         if (s->events[e].item == s->p->graph->tensor_count + place->call / 2 &&
-            tli_rs_is_use(s, s->events[e].behind))
+            tli_search_is_use(s, s->events[e].behind))
             saves = 1;
-        if (s->events[e].item == input && reads == 1 && !tli_rs_is_kept(s, s->events[e].behind)) overwrites = 1;
+        if (s->events[e].item == input && reads == 1 && !tli_search_is_kept(s, s->events[e].behind))
+            overwrites = 1;
     }
     if (saves) overwrites = 0;
     if (saves == place->saves && overwrites == place->overwrites) return;
@@ -811,17 +818,17 @@ static void tli_rs_refresh(tli_rs_seq *s, int32_t at) {
     place->own = own;
     place->saves = (uint8_t)saves;
     place->overwrites = (uint8_t)overwrites;
-    tli_rs_rescan(s, place->block);
+    tli_search_rescan(s, place->block);
 }
 
-static void tli_rs_refresh_event(tli_rs_seq *s, int32_t event) {
-    if (event >= 0) tli_rs_refresh(s, s->events[event].call);
+static void tli_search_refresh_event(tli_search_seq *s, int32_t event) {
+    if (event >= 0) tli_search_refresh(s, s->events[event].call);
 }
 
-static void tli_rs_link_event(tli_rs_seq *s, int32_t at, const tli_rs_touch *touch) {
+static void tli_search_link_event(tli_search_seq *s, int32_t at, const tli_search_touch *touch) {
     int32_t e = s->free_event, x = s->last[touch->item], y = -1, c;
     int64_t bytes = s->p->item_bytes[touch->item];
-    tli_rs_event *event;
+    tli_search_event *event;
     int was, is_left, is_right;
     if (e >= 0) s->free_event = s->events[e].sibling;
     else e = s->event_count++;
@@ -840,32 +847,32 @@ static void tli_rs_link_event(tli_rs_seq *s, int32_t at, const tli_rs_touch *tou
     event->behind = y;
     if (x >= 0) s->events[x].behind = e; else s->first[touch->item] = e;
     if (y >= 0) s->events[y].before = e; else s->last[touch->item] = e;
-    was = x >= 0 && tli_rs_is_use(s, y);
+    was = x >= 0 && tli_search_is_use(s, y);
     is_left = x >= 0 && touch->is_use;
-    is_right = tli_rs_is_use(s, y);
+    is_right = tli_search_is_use(s, y);
     c = x >= 0 ? s->events[x].call : 0;
-    if (was != is_left) tli_rs_shift(s, c, at, is_left ? bytes : -bytes);
-    if (was != is_right) tli_rs_shift(s, at, s->events[y].call, is_right ? bytes : -bytes);
-    tli_rs_refresh_event(s, x);
+    if (was != is_left) tli_search_shift(s, c, at, is_left ? bytes : -bytes);
+    if (was != is_right) tli_search_shift(s, at, s->events[y].call, is_right ? bytes : -bytes);
+    tli_search_refresh_event(s, x);
 }
 
-static void tli_rs_unlink_event(tli_rs_seq *s, int32_t e) {
-    tli_rs_event *event = &s->events[e];
+static void tli_search_unlink_event(tli_search_seq *s, int32_t e) {
+    tli_search_event *event = &s->events[e];
     int32_t x = event->before, y = event->behind, at = event->call;
     int64_t bytes = s->p->item_bytes[event->item];
-    int will = x >= 0 && tli_rs_is_use(s, y), was_left = x >= 0 && event->is_use;
-    int was_right = tli_rs_is_use(s, y);
+    int will = x >= 0 && tli_search_is_use(s, y), was_left = x >= 0 && event->is_use;
+    int was_right = tli_search_is_use(s, y);
     if (x >= 0) s->events[x].behind = y; else s->first[event->item] = y;
     if (y >= 0) s->events[y].before = x; else s->last[event->item] = x;
-    if (will != was_left) tli_rs_shift(s, s->events[x].call, at, will ? bytes : -bytes);
-    if (will != was_right) tli_rs_shift(s, at, s->events[y].call, will ? bytes : -bytes);
+    if (will != was_left) tli_search_shift(s, s->events[x].call, at, will ? bytes : -bytes);
+    if (will != was_right) tli_search_shift(s, at, s->events[y].call, will ? bytes : -bytes);
     event->sibling = s->free_event;
     s->free_event = e;
-    tli_rs_refresh_event(s, x);
+    tli_search_refresh_event(s, x);
 }
 
 // Numbers in time order with room between them.
-static void tli_rs_number(tli_rs_seq *s) {
+static void tli_search_number(tli_search_seq *s) {
     int64_t order = 0;
     int32_t at;
     for (at = 0; at >= 0; at = s->places[at].behind) {
@@ -875,24 +882,24 @@ static void tli_rs_number(tli_rs_seq *s) {
     }
 }
 
-static void tli_rs_log_change(tli_rs_seq *s, int32_t call, int32_t place) {
+static void tli_search_log_change(tli_search_seq *s, int32_t call, int32_t place) {
     void *array = s->changes;
     if (!s->logs) return;
     if (!tli_grow(s->p->env, &array, &s->change_capacity, s->change_count, (int64_t)s->change_count + 1,
                   sizeof *s->changes)) { s->failed = 1; return; }
-    s->changes = (tli_rs_change *)array;
+    s->changes = (tli_search_change *)array;
     s->changes[s->change_count].call = call;
     s->changes[s->change_count++].place = place;
 }
 
 // Put a call in behind a place; -1 = no memory, nothing changed.
-static int32_t tli_rs_put(tli_rs_seq *s, int32_t call, int32_t behind) {
-    const tli_rs_problem *p = s->p;
+static int32_t tli_search_put(tli_search_seq *s, int32_t call, int32_t behind) {
+    const tli_search_problem *p = s->p;
     int32_t k, at, next, from = p->first_touch[call], to = p->first_touch[call + 1];
     int64_t live = p->input_bytes;  // between the call and the next
-    tli_rs_place *place;
-    if (!tli_rs_reserve_events(s, to - from) || !tli_rs_reserve_block(s)) return -1;
-    at = tli_rs_new_place(s);
+    tli_search_place *place;
+    if (!tli_search_reserve_events(s, to - from) || !tli_search_reserve_block(s)) return -1;
+    at = tli_search_new_place(s);
     if (at < 0) return -1;
     place = &s->places[at];
     next = s->places[behind].behind;
@@ -904,36 +911,36 @@ static int32_t tli_rs_put(tli_rs_seq *s, int32_t call, int32_t behind) {
     if (next >= 0) s->places[next].before = at; else s->last_place = at;
     place->order = next >= 0 ? (s->places[behind].order + s->places[next].order) / 2
                              : s->places[behind].order + ((int64_t)1 << 24);
-    if (place->order == s->places[behind].order) tli_rs_number(s);
-    if (next >= 0) live = tli_rs_held(s, next) - s->places[next].own - s->places[next].gradients;
+    if (place->order == s->places[behind].order) tli_search_number(s);
+    if (next >= 0) live = tli_search_held(s, next) - s->places[next].own - s->places[next].gradients;
     place->own = p->call_bytes[call];
     place->saves = place->overwrites = 0;
     place->gradients = s->places[behind].gradients;
     if (call % 2) place->gradients = p->gradient_bytes[call / 2];
     if (call % 2) place->own -= place->gradients;
-    tli_rs_join(s, at, live + place->own + place->gradients);
-    if (call % 2 == 0 && call < tli_rs_end_call(p)) s->cost += p->graph->nodes[call / 2].fwd_cost;
-    for (k = from; k < to; k++) tli_rs_link_event(s, at, &p->touches[k]);
-    tli_rs_refresh(s, at);
+    tli_search_join(s, at, live + place->own + place->gradients);
+    if (call % 2 == 0 && call < tli_search_end_call(p)) s->cost += p->graph->nodes[call / 2].fwd_cost;
+    for (k = from; k < to; k++) tli_search_link_event(s, at, &p->touches[k]);
+    tli_search_refresh(s, at);
     s->used++;
     s->work += 8 + 6 * (uint64_t)(to - from);
     return at;
 }
 
-static void tli_rs_take(tli_rs_seq *s, int32_t at) {
-    tli_rs_place *place = &s->places[at];
+static void tli_search_take(tli_search_seq *s, int32_t at) {
+    tli_search_place *place = &s->places[at];
     int32_t call = place->call;
     while (place->first_event >= 0) {
         int32_t e = place->first_event;
         place->first_event = s->events[e].sibling;
-        tli_rs_unlink_event(s, e);
+        tli_search_unlink_event(s, e);
         s->work += 6;
     }
-    tli_rs_leave(s, at);
-    if (call % 2 == 0 && call < tli_rs_end_call(s->p)) s->cost -= s->p->graph->nodes[call / 2].fwd_cost;
+    tli_search_leave(s, at);
+    if (call % 2 == 0 && call < tli_search_end_call(s->p)) s->cost -= s->p->graph->nodes[call / 2].fwd_cost;
     s->places[place->before].behind = place->behind;
     if (place->behind >= 0) s->places[place->behind].before = place->before; else s->last_place = place->before;
-    if (s->blocks[place->block].count) tli_rs_rescan(s, place->block);
+    if (s->blocks[place->block].count) tli_search_rescan(s, place->block);
     place->behind = s->free_place;
     place->call = -1;
     s->free_place = at;
@@ -943,49 +950,52 @@ static void tli_rs_take(tli_rs_seq *s, int32_t at) {
 
 // -- search: changes that can be undone --
 
-static int32_t tli_rs_insert(tli_rs_seq *s, int32_t call, int32_t behind) {
-    int32_t at = tli_rs_put(s, call, behind);
-    if (at >= 0) tli_rs_log_change(s, -1, at);
+static int32_t tli_search_insert(tli_search_seq *s, int32_t call, int32_t behind) {
+    int32_t at = tli_search_put(s, call, behind);
+    if (at >= 0) tli_search_log_change(s, -1, at);
     return at;
 }
 
-static void tli_rs_remove(tli_rs_seq *s, int32_t at) {
+static void tli_search_remove(tli_search_seq *s, int32_t at) {
     int32_t call = s->places[at].call, before = s->places[at].before;
-    tli_rs_take(s, at);
-    tli_rs_log_change(s, call, before);
+    tli_search_take(s, at);
+    tli_search_log_change(s, call, before);
 }
 
-static void tli_rs_undo(tli_rs_seq *s, int32_t count) {
+static void tli_search_undo(tli_search_seq *s, int32_t count) {
     while (s->change_count > count) {
-        tli_rs_change *change = &s->changes[--s->change_count];
-        if (change->call < 0) tli_rs_take(s, change->place);
-        else tli_rs_put(s, change->call, change->place);
+        tli_search_change *change = &s->changes[--s->change_count];
+        if (change->call < 0) tli_search_take(s, change->place);
+        else tli_search_put(s, change->call, change->place);
     }
 }
 
-static int tli_rs_is_forward(const tli_rs_seq *s, int32_t at) {
+static int tli_search_is_forward(const tli_search_seq *s, int32_t at) {
     int32_t call = s->places[at].call;
-    return call >= 0 && call % 2 == 0 && call < tli_rs_end_call(s->p);
+    return call >= 0 && call % 2 == 0 && call < tli_search_end_call(s->p);
 }
 
 // Whether all that is used later was also made earlier.
-static int tli_rs_can_remove(const tli_rs_seq *s, int32_t at) {
+static int tli_search_can_remove(const tli_search_seq *s, int32_t at) {
     int32_t e;
-    if (tli_rs_is_fetch(s, at)) return 1;
-    if (!tli_rs_is_forward(s, at)) return 0;
+    if (tli_search_is_fetch(s, at)) return 1;
+    if (!tli_search_is_forward(s, at)) return 0;
     for (e = s->places[at].first_event; e >= 0; e = s->events[e].sibling)
-        if (!s->events[e].is_use && s->events[e].before < 0 && tli_rs_is_kept(s, s->events[e].behind)) return 0;
+        if (!s->events[e].is_use && s->events[e].before < 0 &&
+            tli_search_is_kept(s, s->events[e].behind))
+            return 0;
     return 1;
 }
 
-static int tli_rs_is_useless(const tli_rs_seq *s, int32_t at) {
+static int tli_search_is_useless(const tli_search_seq *s, int32_t at) {
     int32_t e, ran;
-    if (tli_rs_is_fetch(s, at)) return !tli_rs_is_use(s, s->events[s->places[at].first_event].behind);
-    if (!tli_rs_is_forward(s, at)) return 0;
-    ran = tli_rs_ran_item(s->p, s->places[at].call / 2);
+    if (tli_search_is_fetch(s, at)) return !tli_search_is_use(s, s->events[s->places[at].first_event].behind);
+    if (!tli_search_is_forward(s, at)) return 0;
+    ran = tli_search_ran_item(s->p, s->places[at].call / 2);
     for (e = s->places[at].first_event; e >= 0; e = s->events[e].sibling)
-        if (!s->events[e].is_use && tli_rs_is_kept(s, s->events[e].behind) &&
-            ((s->events[e].item != ran && tli_rs_is_use(s, s->events[e].behind)) || s->events[e].before < 0))
+        if (!s->events[e].is_use && tli_search_is_kept(s, s->events[e].behind) &&
+            ((s->events[e].item != ran && tli_search_is_use(s, s->events[e].behind)) ||
+             s->events[e].before < 0))
             return 0;
     return 1;
 }

@@ -13,13 +13,13 @@
 // limit. Cost is the value and loss the limited one, with least_loss the other way round;
 // conversions count as cost.
 
-#define TLI_CH_MOST_SCHEMES 16
-#define TLI_CH_MOST_FORMATS 8
-#define TLI_CH_MOST_NODES   ((int32_t)1 << 24)
-#define TLI_CH_MOST_SUM     ((uint64_t)1 << 60)
-#define TLI_CH_INFINITE     ((uint64_t)1 << 62)
-#define TLI_CH_NONE         UINT32_MAX
-#define TLI_CH_WORK         200000000u
+#define TLI_CHOICE_MOST_SCHEMES 16
+#define TLI_CHOICE_MOST_FORMATS 8
+#define TLI_CHOICE_MOST_NODES   ((int32_t)1 << 24)
+#define TLI_CHOICE_MOST_SUM     ((uint64_t)1 << 60)
+#define TLI_CHOICE_INFINITE     ((uint64_t)1 << 62)
+#define TLI_CHOICE_NONE         UINT32_MAX
+#define TLI_CHOICE_WORK         200000000u
 
 static const char *const tli_choice_method_names[] = { TL_CHOICE_METHODS(TLI_NAME) };
 
@@ -27,24 +27,24 @@ TLI_IMPL const char *tl_name_choice_method(tl_choice_method method) {
     return tli_name(tli_choice_method_names, TL_CHOICE_METHOD_COUNT, (int64_t)method);
 }
 
-static int32_t tli_ch_format_count(const tl_choice_desc *desc) {
+static int32_t tli_choice_format_count(const tl_choice_desc *desc) {
     return desc->formats ? desc->format_count : desc->scheme_count;
 }
 
-static int32_t tli_ch_format(const tl_choice_desc *desc, int32_t scheme) {
+static int32_t tli_choice_format(const tl_choice_desc *desc, int32_t scheme) {
     return desc->formats ? desc->formats[scheme] : scheme;
 }
 
-// What a net that comes in one format costs in a set of others; TLI_CH_INFINITE = a conversion is
+// What a net that comes in one format costs in a set of others; TLI_CHOICE_INFINITE = a conversion is
 // forbidden.
-static uint64_t tli_ch_convert(const tl_choice_desc *desc, const tl_choice_net *net, int32_t from,
-                               uint32_t formats) {
-    const uint64_t *row = net->costs + (size_t)from * (size_t)tli_ch_format_count(desc);
+static uint64_t tli_choice_convert(const tl_choice_desc *desc, const tl_choice_net *net, int32_t from,
+                                   uint32_t formats) {
+    const uint64_t *row = net->costs + (size_t)from * (size_t)tli_choice_format_count(desc);
     uint64_t sum = 0;
     int32_t to;
     for (to = 0; formats >> to; to++) {
         if (to == from || !(formats >> to & 1)) continue;
-        if (row[to] == TL_FORBIDDEN) return TLI_CH_INFINITE;
+        if (row[to] == TL_FORBIDDEN) return TLI_CHOICE_INFINITE;
         sum += row[to];
     }
     return sum;
@@ -52,7 +52,7 @@ static uint64_t tli_ch_convert(const tl_choice_desc *desc, const tl_choice_net *
 
 // -- choice: check --
 
-static tl_result tli_ch_refuse(tl_env *env, const char *field, int32_t index, const char *rule) {
+static tl_result tli_choice_refuse(tl_env *env, const char *field, int32_t index, const char *rule) {
     tli_writer w = tli_begin_error(env, TL_ERROR_INVALID_ARG, "tl_check_choice");
     tli_put(&w, field);
     tli_put(&w, " ");
@@ -62,11 +62,12 @@ static tl_result tli_ch_refuse(tl_env *env, const char *field, int32_t index, co
     return tli_end_error(env, &w, TL_ERROR_INVALID_ARG);
 }
 
-static const char *tli_ch_check_fields(const tl_choice_desc *desc) {
-    if (desc->node_count < 1 || desc->node_count > TLI_CH_MOST_NODES) return "node_count: must be 1 .. 2^24";
-    if (desc->scheme_count < 1 || desc->scheme_count > TLI_CH_MOST_SCHEMES)
+static const char *tli_choice_check_fields(const tl_choice_desc *desc) {
+    if (desc->node_count < 1 || desc->node_count > TLI_CHOICE_MOST_NODES)
+        return "node_count: must be 1 .. 2^24";
+    if (desc->scheme_count < 1 || desc->scheme_count > TLI_CHOICE_MOST_SCHEMES)
         return "scheme_count: must be 1 .. 16";
-    if (desc->formats && (desc->format_count < 1 || desc->format_count > TLI_CH_MOST_FORMATS))
+    if (desc->formats && (desc->format_count < 1 || desc->format_count > TLI_CHOICE_MOST_FORMATS))
         return "format_count: must be 1 .. 8 where formats are given";
     if (!desc->formats && desc->format_count && desc->format_count != desc->scheme_count)
         return "format_count: must be 0 or scheme_count where no formats are given";
@@ -77,7 +78,7 @@ static const char *tli_ch_check_fields(const tl_choice_desc *desc) {
     return NULL;
 }
 
-static const char *tli_ch_check_net(const tl_choice_desc *desc, const tl_choice_net *net) {
+static const char *tli_choice_check_net(const tl_choice_desc *desc, const tl_choice_net *net) {
     int32_t i;
     if (!tli_is_below(net->producer, desc->node_count)) return "producer: no such node";
     if (net->reader_count < 0 || (net->reader_count && !net->readers))
@@ -89,13 +90,13 @@ static const char *tli_ch_check_net(const tl_choice_desc *desc, const tl_choice_
 }
 
 // Add the largest of what may be chosen; 0 = too much.
-static int tli_ch_add_most(uint64_t *sum, uint64_t most) {
-    if (most >= TLI_CH_MOST_SUM) return 0;
+static int tli_choice_add_most(uint64_t *sum, uint64_t most) {
+    if (most >= TLI_CHOICE_MOST_SUM) return 0;
     *sum += most;
-    return *sum < TLI_CH_MOST_SUM;
+    return *sum < TLI_CHOICE_MOST_SUM;
 }
 
-static int tli_ch_add_node_most(const tl_choice_desc *desc, int32_t node, uint64_t *cost, uint64_t *loss) {
+static int tli_choice_add_node_most(const tl_choice_desc *desc, int32_t node, uint64_t *cost, uint64_t *loss) {
     uint64_t most_cost = 0, most_loss = 0;
     size_t at = (size_t)node * (size_t)desc->scheme_count, end = at + (size_t)desc->scheme_count;
     for (; at < end; at++) {
@@ -103,31 +104,31 @@ static int tli_ch_add_node_most(const tl_choice_desc *desc, int32_t node, uint64
         if (desc->costs[at] > most_cost) most_cost = desc->costs[at];
         if (desc->losses[at] > most_loss) most_loss = desc->losses[at];
     }
-    return tli_ch_add_most(cost, most_cost) && tli_ch_add_most(loss, most_loss);
+    return tli_choice_add_most(cost, most_cost) && tli_choice_add_most(loss, most_loss);
 }
 
-static int tli_ch_add_net_most(const tl_choice_desc *desc, const tl_choice_net *net, uint64_t *cost) {
-    int32_t count = tli_ch_format_count(desc), from, to;
+static int tli_choice_add_net_most(const tl_choice_desc *desc, const tl_choice_net *net, uint64_t *cost) {
+    int32_t count = tli_choice_format_count(desc), from, to;
     uint64_t most = 0;
     for (from = 0; from < count; from++) {
         uint64_t sum = 0;
         for (to = 0; to < count; to++) {
             uint64_t one = net->costs[(size_t)from * (size_t)count + (size_t)to];
-            if (to != from && one != TL_FORBIDDEN && !tli_ch_add_most(&sum, one)) return 0;
+            if (to != from && one != TL_FORBIDDEN && !tli_choice_add_most(&sum, one)) return 0;
         }
         if (sum > most) most = sum;
     }
-    return tli_ch_add_most(cost, most);
+    return tli_choice_add_most(cost, most);
 }
 
 // The sums of the largest costs and losses: 0 = not below 2^60.
-static int tli_ch_add_all_most(const tl_choice_desc *desc, uint64_t *cost, uint64_t *loss) {
+static int tli_choice_add_all_most(const tl_choice_desc *desc, uint64_t *cost, uint64_t *loss) {
     int32_t i;
     *cost = *loss = 0;
     for (i = 0; i < desc->node_count; i++)
-        if (!tli_ch_add_node_most(desc, i, cost, loss)) return 0;
+        if (!tli_choice_add_node_most(desc, i, cost, loss)) return 0;
     for (i = 0; i < desc->net_count; i++)
-        if (!tli_ch_add_net_most(desc, &desc->nets[i], cost)) return 0;
+        if (!tli_choice_add_net_most(desc, &desc->nets[i], cost)) return 0;
     return 1;
 }
 
@@ -136,16 +137,16 @@ TLI_IMPL tl_result tl_check_choice(tl_env *env, const tl_choice_desc *desc) {
     uint64_t cost, loss;
     int32_t i;
     TL_ASSERT(desc);
-    rule = tli_ch_check_fields(desc);
+    rule = tli_choice_check_fields(desc);
     if (rule) return tli_fail(env, TL_ERROR_INVALID_ARG, "tl_check_choice", rule);
     for (i = 0; desc->formats && i < desc->scheme_count; i++)
         if (!tli_is_below(desc->formats[i], desc->format_count))
-            return tli_ch_refuse(env, "scheme", i, "formats: must be below format_count");
+            return tli_choice_refuse(env, "scheme", i, "formats: must be below format_count");
     for (i = 0; i < desc->net_count; i++) {
-        rule = tli_ch_check_net(desc, &desc->nets[i]);
-        if (rule) return tli_ch_refuse(env, "net", i, rule);
+        rule = tli_choice_check_net(desc, &desc->nets[i]);
+        if (rule) return tli_choice_refuse(env, "net", i, rule);
     }
-    if (!tli_ch_add_all_most(desc, &cost, &loss))
+    if (!tli_choice_add_all_most(desc, &cost, &loss))
         return tli_fail(env, TL_ERROR_OVERFLOW, "tl_check_choice",
                         "costs, losses: the largest of every node and net must add up to less than 2^60");
     return TL_OK;
@@ -153,21 +154,22 @@ TLI_IMPL tl_result tl_check_choice(tl_env *env, const tl_choice_desc *desc) {
 
 // -- choice: replay --
 
-typedef struct tli_ch_sums {
+typedef struct tli_choice_sums {
     uint64_t cost, conversion_cost, loss;
     int32_t  conversion_count;
-} tli_ch_sums;
+} tli_choice_sums;
 
-static uint32_t tli_ch_wanted(const tl_choice_desc *desc, const tl_choice_net *net, const uint8_t *schemes) {
+static uint32_t tli_choice_wanted(const tl_choice_desc *desc, const tl_choice_net *net,
+                                  const uint8_t *schemes) {
     uint32_t formats = 0;
     int32_t i;
-    for (i = 0; i < net->reader_count; i++) formats |= 1u << tli_ch_format(desc, schemes[net->readers[i]]);
+    for (i = 0; i < net->reader_count; i++) formats |= 1u << tli_choice_format(desc, schemes[net->readers[i]]);
     return formats;
 }
 
 // Add a choice up; *node, *net = the first that has a forbidden scheme or conversion, -1 = none.
-static void tli_ch_measure(const tl_choice_desc *desc, const uint8_t *schemes, tli_ch_sums *sums, int32_t *node,
-                           int32_t *net) {
+static void tli_choice_measure(const tl_choice_desc *desc, const uint8_t *schemes,
+                               tli_choice_sums *sums, int32_t *node, int32_t *net) {
     int32_t i;
     tli_zero(sums, sizeof *sums);
     *node = *net = -1;
@@ -178,18 +180,18 @@ static void tli_ch_measure(const tl_choice_desc *desc, const uint8_t *schemes, t
         sums->loss += desc->losses[at];
     }
     for (i = 0; i < desc->net_count; i++) {
-        int32_t from = tli_ch_format(desc, schemes[desc->nets[i].producer]);
-        uint32_t formats = tli_ch_wanted(desc, &desc->nets[i], schemes) & ~(1u << from);
-        uint64_t cost = tli_ch_convert(desc, &desc->nets[i], from, formats);
-        if (cost == TLI_CH_INFINITE) { *net = i; return; }
+        int32_t from = tli_choice_format(desc, schemes[desc->nets[i].producer]);
+        uint32_t formats = tli_choice_wanted(desc, &desc->nets[i], schemes) & ~(1u << from);
+        uint64_t cost = tli_choice_convert(desc, &desc->nets[i], from, formats);
+        if (cost == TLI_CHOICE_INFINITE) { *net = i; return; }
         sums->conversion_cost += cost;
         for (; formats; formats &= formats - 1) sums->conversion_count++;
     }
     sums->cost += sums->conversion_cost;
 }
 
-static tl_result tli_ch_refuse_choice(tl_env *env, tl_result code, const char *what, int32_t index,
-                                      const char *rule) {
+static tl_result tli_choice_refuse_choice(tl_env *env, tl_result code, const char *what, int32_t index,
+                                          const char *rule) {
     tli_writer w = tli_begin_error(env, code, "tl_simulate_choice");
     tli_put(&w, what);
     tli_put_i64(&w, index);
@@ -200,7 +202,7 @@ static tl_result tli_ch_refuse_choice(tl_env *env, tl_result code, const char *w
 TLI_IMPL tl_result tl_simulate_choice(tl_env *env, const tl_choice_desc *desc, const uint8_t *schemes,
                                       tl_choice_plan *result) {
     tl_result checked;
-    tli_ch_sums sums;
+    tli_choice_sums sums;
     int32_t node, net;
     TL_ASSERT(desc && schemes && result);
     tli_zero(result, sizeof *result);
@@ -208,15 +210,15 @@ TLI_IMPL tl_result tl_simulate_choice(tl_env *env, const tl_choice_desc *desc, c
     if (checked) return checked;
     for (node = 0; node < desc->node_count; node++)
         if (schemes[node] >= desc->scheme_count)
-            return tli_ch_refuse_choice(env, TL_ERROR_INVALID_ARG, "schemes: node ", node,
-                                        ": must be below scheme_count");
-    tli_ch_measure(desc, schemes, &sums, &node, &net);
+            return tli_choice_refuse_choice(env, TL_ERROR_INVALID_ARG, "schemes: node ", node,
+                                            ": must be below scheme_count");
+    tli_choice_measure(desc, schemes, &sums, &node, &net);
     if (node >= 0)
-        return tli_ch_refuse_choice(env, TL_ERROR_INVALID_PLAN, "schemes: node ", node,
-                                    ": its scheme is forbidden");
+        return tli_choice_refuse_choice(env, TL_ERROR_INVALID_PLAN, "schemes: node ", node,
+                                        ": its scheme is forbidden");
     if (net >= 0)
-        return tli_ch_refuse_choice(env, TL_ERROR_INVALID_PLAN, "schemes: net ", net,
-                                    ": a conversion is forbidden");
+        return tli_choice_refuse_choice(env, TL_ERROR_INVALID_PLAN, "schemes: net ", net,
+                                        ": a conversion is forbidden");
     result->schemes = schemes;
     result->cost = sums.cost;
     result->conversion_cost = sums.conversion_cost;
@@ -229,60 +231,60 @@ TLI_IMPL tl_result tl_simulate_choice(tl_env *env, const tl_choice_desc *desc, c
 
 // A choice for a part of the graph. Two that are made of others point at them, so that the schemes
 // can be read off.
-typedef struct tli_ch_label {
+typedef struct tli_choice_label {
     uint64_t limited, value, mixed;
-    uint32_t left, right;             // a leaf: TLI_CH_NONE, and node x 16 + scheme or TLI_CH_NONE
-} tli_ch_label;
+    uint32_t left, right;             // a leaf: TLI_CHOICE_NONE, and node x 16 + scheme or TLI_CHOICE_NONE
+} tli_choice_label;
 
-typedef struct tli_ch_state {
+typedef struct tli_choice_state {
     uint32_t code;                    // format, or set of formats
     uint32_t first_leaf, leaf_count;
-} tli_ch_state;
+} tli_choice_state;
 
-typedef struct tli_ch_variable {
+typedef struct tli_choice_variable {
     int32_t node;                     // -1 = the formats that a net is converted to
     int32_t first_state, state_count;
     int32_t owner;                    // the node, or the producer of the net
     int32_t bucket;                   // that eliminates it
-} tli_ch_variable;
+} tli_choice_variable;
 
-#define TLI_CH_RANGE_BITS 12
-#define TLI_CH_TABLE_SCOPE 4
-#define TLI_CH_TABLE_CELLS 256
-#define TLI_CH_SET_FORMATS 5          // of one variable; a net with more formats has several
+#define TLI_CHOICE_RANGE_BITS 12
+#define TLI_CHOICE_TABLE_SCOPE 4
+#define TLI_CHOICE_TABLE_CELLS 256
+#define TLI_CHOICE_SET_FORMATS 5          // of one variable; a net with more formats has several
 
-typedef struct tli_ch_table {
-    int32_t scope[TLI_CH_TABLE_SCOPE], scope_count;  // variables, the first runs fastest
+typedef struct tli_choice_table {
+    int32_t scope[TLI_CHOICE_TABLE_SCOPE], scope_count;  // variables, the first runs fastest
     int32_t first_cell, cell_count;
-} tli_ch_table;
+} tli_choice_table;
 
 // What a bucket adds up: a table, or what another bucket hands up.
-typedef struct tli_ch_part {
+typedef struct tli_choice_part {
     int32_t source;                   // table, or ~bucket
     int32_t first_stride;             // [1 + scope_count] cells from state to state of each variable
-} tli_ch_part;
+} tli_choice_part;
 
-typedef struct tli_ch_bucket {
+typedef struct tli_choice_bucket {
     int32_t variable;                 // it eliminates; -1 = none: the last one, which joins components
     int32_t first_scope, scope_count; // variables that it hands a table up of, the first runs fastest
     int32_t first_part, part_count;
     int32_t first_row, row_count;
-} tli_ch_bucket;
+} tli_choice_bucket;
 
 // One weighted sum of value and limited: of each state, each cell, and its least within and outside
 // of each row.
-typedef struct tli_ch_view {
+typedef struct tli_choice_view {
     uint64_t *states, *cells, *inside, *outside;
-} tli_ch_view;
+} tli_choice_view;
 
-typedef struct tli_ch_watch {
+typedef struct tli_choice_watch {
     const tl_choice_desc *desc;
     tl_choice_progress    now;
     uint64_t              next;
     int32_t               stopped;
-} tli_ch_watch;
+} tli_choice_watch;
 
-typedef struct tli_ch {
+typedef struct tli_choice {
     tl_env               *env;
     const tl_choice_desc *desc;
     const uint16_t       *allowed;    // [node_count] bits of schemes
@@ -292,13 +294,13 @@ typedef struct tli_ch {
     uint64_t  limit, value_sum, limited_sum;
     uint64_t  slack;                  // no node's scheme may exceed its least by more
     int32_t   complete, pruned;       // complete: prune none; pruned: some were
-    tli_ch_variable *variables; int32_t variable_count, variable_capacity;
-    tli_ch_state    *states;    int32_t state_count, state_capacity;
-    tli_ch_table    *tables;    int32_t table_count, table_capacity;
+    tli_choice_variable *variables; int32_t variable_count, variable_capacity;
+    tli_choice_state    *states;    int32_t state_count, state_capacity;
+    tli_choice_table    *tables;    int32_t table_count, table_capacity;
     uint64_t        *cells;     int32_t cell_count, cell_capacity;
-    tli_ch_label    *labels;    int32_t label_count, label_capacity, leaf_count;
-    tli_ch_bucket   *buckets;   int32_t bucket_count;
-    tli_ch_part     *parts;     int32_t part_count, part_capacity;
+    tli_choice_label    *labels;    int32_t label_count, label_capacity, leaf_count;
+    tli_choice_bucket   *buckets;   int32_t bucket_count;
+    tli_choice_part     *parts;     int32_t part_count, part_capacity;
     int32_t         *strides;   int32_t stride_count, stride_capacity;
     int32_t         *scopes;    int32_t scope_count, scope_capacity;
     uint32_t        *marks, mark;     // [node_count]
@@ -307,34 +309,34 @@ typedef struct tli_ch {
     uint8_t         *picks;           // [variable_count] states
     uint8_t         *schemes;         // [node_count]
     uint64_t row_count, pass_work, work, most_cells;
-    tli_ch_view mixed, limited;
+    tli_choice_view mixed, limited;
     uint64_t value_weight, limited_weight, penalty;  // penalty: of what is not possible, in weighted sums
     uint64_t value_hint, limited_hint;  // weights to try first; 0 and 0 = none
     int32_t  shift, mixed_bits;       // weighted sums are below 2^(mixed_bits + 1)
     // lists
     int32_t       *first_label, *row_labels;  // [row_count]
-    tli_ch_label  *pool, *scratch; int32_t pool_count, pool_capacity, scratch_capacity;
-    uint64_t      *ranges;            // [2^TLI_CH_RANGE_BITS]
+    tli_choice_label  *pool, *scratch; int32_t pool_count, pool_capacity, scratch_capacity;
+    uint64_t      *ranges;            // [2^TLI_CHOICE_RANGE_BITS]
     uint64_t       most_mixed, dropped;
     int32_t        most_labels, label_limit, over;
     uint64_t       work_limit, longest;
     uint8_t       *best;              // [node_count]
     uint64_t       best_value, best_limited, bound;
     int32_t        found, inner;
-    tli_ch_watch  *watch;
+    tli_choice_watch  *watch;
     tl_choice_method method;
     uint64_t       nearest;           // of what is not possible
-} tli_ch;
+} tli_choice;
 
-static int tli_ch_add_label(tli_ch *x, const tli_ch_label *label) {
+static int tli_choice_add_label(tli_choice *x, const tli_choice_label *label) {
     if (!tli_grow(x->env, (void **)&x->labels, &x->label_capacity, x->label_count, (int64_t)x->label_count + 1,
                   sizeof *x->labels)) return 0;
     x->labels[x->label_count++] = *label;
     return 1;
 }
 
-static int tli_ch_add_state(tli_ch *x, uint32_t code, int32_t first_leaf, int32_t leaf_count) {
-    tli_ch_state *state;
+static int tli_choice_add_state(tli_choice *x, uint32_t code, int32_t first_leaf, int32_t leaf_count) {
+    tli_choice_state *state;
     if (!tli_grow(x->env, (void **)&x->states, &x->state_capacity, x->state_count, (int64_t)x->state_count + 1,
                   sizeof *x->states)) return 0;
     state = &x->states[x->state_count++];
@@ -344,8 +346,8 @@ static int tli_ch_add_state(tli_ch *x, uint32_t code, int32_t first_leaf, int32_
     return 1;
 }
 
-static int tli_ch_add_variable(tli_ch *x, int32_t node) {
-    tli_ch_variable *variable;
+static int tli_choice_add_variable(tli_choice *x, int32_t node) {
+    tli_choice_variable *variable;
     if (!tli_grow(x->env, (void **)&x->variables, &x->variable_capacity, x->variable_count,
                   (int64_t)x->variable_count + 1, sizeof *x->variables)) return 0;
     variable = &x->variables[x->variable_count++];
@@ -358,21 +360,21 @@ static int tli_ch_add_variable(tli_ch *x, int32_t node) {
 }
 
 // Whether another scheme of the same format is as good in both respects; of equals the first stays.
-static int tli_ch_is_dominated(const tli_ch *x, int32_t node, int32_t scheme) {
+static int tli_choice_is_dominated(const tli_choice *x, int32_t node, int32_t scheme) {
     const tl_choice_desc *desc = x->desc;
     const uint64_t *costs = desc->costs + (size_t)node * (size_t)desc->scheme_count;
     const uint64_t *losses = desc->losses + (size_t)node * (size_t)desc->scheme_count;
     int32_t k;
     for (k = 0; k < desc->scheme_count; k++) {
         if (k == scheme || !(x->allowed[node] >> k & 1) || costs[k] == TL_FORBIDDEN) continue;
-        if (tli_ch_format(desc, k) != tli_ch_format(desc, scheme)) continue;
+        if (tli_choice_format(desc, k) != tli_choice_format(desc, scheme)) continue;
         if (costs[k] > costs[scheme] || losses[k] > losses[scheme]) continue;
         if (costs[k] < costs[scheme] || losses[k] < losses[scheme] || k < scheme) return 1;
     }
     return 0;
 }
 
-static uint64_t tli_ch_least_limited(const tli_ch *x, int32_t node) {
+static uint64_t tli_choice_least_limited(const tli_choice *x, int32_t node) {
     const tl_choice_desc *desc = x->desc;
     size_t row = (size_t)node * (size_t)desc->scheme_count;
     uint64_t least = UINT64_MAX;
@@ -385,47 +387,47 @@ static uint64_t tli_ch_least_limited(const tli_ch *x, int32_t node) {
 }
 
 // What the limit leaves to any one node where all others have the least.
-static void tli_ch_find_slack(tli_ch *x) {
+static void tli_choice_find_slack(tli_choice *x) {
     uint64_t sum = 0;
     int32_t i;
-    for (i = 0; i < x->desc->node_count; i++) sum += tli_ch_least_limited(x, i);
+    for (i = 0; i < x->desc->node_count; i++) sum += tli_choice_least_limited(x, i);
     x->slack = x->complete || sum > x->limit ? UINT64_MAX : x->limit - sum;
 }
 
-static int tli_ch_add_node(tli_ch *x, int32_t node) {
+static int tli_choice_add_node(tli_choice *x, int32_t node) {
     const tl_choice_desc *desc = x->desc;
     size_t row = (size_t)node * (size_t)desc->scheme_count;
-    uint64_t least = tli_ch_least_limited(x, node);
+    uint64_t least = tli_choice_least_limited(x, node);
     int32_t format, k;
-    if (!tli_ch_add_variable(x, node)) return 0;
+    if (!tli_choice_add_variable(x, node)) return 0;
     for (format = 0; format < x->format_count; format++) {
         int32_t first = x->label_count;
         for (k = 0; k < desc->scheme_count; k++) {
-            tli_ch_label leaf;
+            tli_choice_label leaf;
             uint64_t cost = desc->costs[row + (size_t)k], loss = desc->losses[row + (size_t)k];
             if (!(x->allowed[node] >> k & 1) || cost == TL_FORBIDDEN) continue;
-            if (tli_ch_format(desc, k) != format || tli_ch_is_dominated(x, node, k)) continue;
+            if (tli_choice_format(desc, k) != format || tli_choice_is_dominated(x, node, k)) continue;
             leaf.value = x->swap ? loss : cost;
             leaf.limited = x->swap ? cost : loss;
             if (leaf.limited - least > x->slack) { x->pruned = 1; continue; }
             leaf.mixed = 0;
-            leaf.left = TLI_CH_NONE;
-            leaf.right = (uint32_t)node * TLI_CH_MOST_SCHEMES + (uint32_t)k;
-            if (!tli_ch_add_label(x, &leaf)) return 0;
+            leaf.left = TLI_CHOICE_NONE;
+            leaf.right = (uint32_t)node * TLI_CHOICE_MOST_SCHEMES + (uint32_t)k;
+            if (!tli_choice_add_label(x, &leaf)) return 0;
         }
         if (x->label_count == first) continue;
-        if (!tli_ch_add_state(x, (uint32_t)format, first, x->label_count - first)) return 0;
+        if (!tli_choice_add_state(x, (uint32_t)format, first, x->label_count - first)) return 0;
         x->variables[node].state_count++;
     }
     return 1;
 }
 
-static const tli_ch_state *tli_ch_states_of(const tli_ch *x, int32_t variable) {
+static const tli_choice_state *tli_choice_states_of(const tli_choice *x, int32_t variable) {
     return x->states + x->variables[variable].first_state;
 }
 
-static uint32_t tli_ch_formats_of(const tli_ch *x, int32_t variable) {
-    const tli_ch_state *states = tli_ch_states_of(x, variable);
+static uint32_t tli_choice_formats_of(const tli_choice *x, int32_t variable) {
+    const tli_choice_state *states = tli_choice_states_of(x, variable);
     uint32_t formats = 0;
     int32_t i;
     for (i = 0; i < x->variables[variable].state_count; i++) formats |= 1u << states[i].code;
@@ -433,8 +435,8 @@ static uint32_t tli_ch_formats_of(const tli_ch *x, int32_t variable) {
 }
 
 // Start a table; its cells are to be filled in.
-static uint64_t *tli_ch_add_table(tli_ch *x, const int32_t *scope, int32_t scope_count) {
-    tli_ch_table *table;
+static uint64_t *tli_choice_add_table(tli_choice *x, const int32_t *scope, int32_t scope_count) {
+    tli_choice_table *table;
     int32_t cells = 1, i;
     for (i = 0; i < scope_count; i++) cells *= x->variables[scope[i]].state_count;
     if (!tli_grow(x->env, (void **)&x->tables, &x->table_capacity, x->table_count, (int64_t)x->table_count + 1,
@@ -452,20 +454,20 @@ static uint64_t *tli_ch_add_table(tli_ch *x, const int32_t *scope, int32_t scope
 }
 
 // A net as one table: scope = the producer, unless that has one state, and then the readers.
-static int tli_ch_add_direct(tli_ch *x, const tl_choice_net *net, const int32_t *scope, int32_t scope_count,
-                             uint32_t fixed) {
-    uint64_t *cells = tli_ch_add_table(x, scope, scope_count);
-    int32_t digits[TLI_CH_TABLE_SCOPE] = { 0, 0, 0, 0 }, cell, i, count;
+static int tli_choice_add_direct(tli_choice *x, const tl_choice_net *net, const int32_t *scope,
+                                 int32_t scope_count, uint32_t fixed) {
+    uint64_t *cells = tli_choice_add_table(x, scope, scope_count);
+    int32_t digits[TLI_CHOICE_TABLE_SCOPE] = { 0, 0, 0, 0 }, cell, i, count;
     if (!cells) return 0;
     count = x->tables[x->table_count - 1].cell_count;
     for (cell = 0; cell < count; cell++) {
-        uint32_t from = tli_ch_states_of(x, net->producer)[0].code, formats = fixed;
+        uint32_t from = tli_choice_states_of(x, net->producer)[0].code, formats = fixed;
         for (i = 0; i < scope_count; i++) {
-            uint32_t code = tli_ch_states_of(x, scope[i])[digits[i]].code;
+            uint32_t code = tli_choice_states_of(x, scope[i])[digits[i]].code;
             if (scope[i] == net->producer) from = code;
             else formats |= 1u << code;
         }
-        cells[cell] = tli_ch_convert(x->desc, net, (int32_t)from, formats);
+        cells[cell] = tli_choice_convert(x->desc, net, (int32_t)from, formats);
         for (i = 0; i < scope_count && ++digits[i] == x->variables[scope[i]].state_count; i++) digits[i] = 0;
     }
     return 1;
@@ -473,48 +475,48 @@ static int tli_ch_add_direct(tli_ch *x, const tl_choice_net *net, const int32_t 
 
 // The variable of a net's formats within `range`: producer and set make the price, readers must
 // find theirs.
-static int tli_ch_add_set(tli_ch *x, const tl_choice_net *net, int32_t reader_count, uint32_t range,
-                          uint32_t fixed) {
+static int tli_choice_add_set(tli_choice *x, const tl_choice_net *net, int32_t reader_count, uint32_t range,
+                              uint32_t fixed) {
     int32_t scope[2], set = x->variable_count, i, k, from;
-    const tli_ch_state *states;
+    const tli_choice_state *states;
     uint64_t *cells;
     uint32_t formats = 0;
-    if (!tli_ch_add_variable(x, -1)) return 0;
+    if (!tli_choice_add_variable(x, -1)) return 0;
     x->variables[set].owner = net->producer;
     do {
         if ((formats & fixed & range) == (fixed & range)) {
-            if (!tli_ch_add_state(x, formats, 0, 1)) return 0;
+            if (!tli_choice_add_state(x, formats, 0, 1)) return 0;
             x->variables[set].state_count++;
         }
         formats = (formats - range) & range;
     } while (formats);
     scope[0] = set;
     scope[1] = net->producer;
-    cells = tli_ch_add_table(x, scope, x->variables[net->producer].state_count > 1 ? 2 : 1);
+    cells = tli_choice_add_table(x, scope, x->variables[net->producer].state_count > 1 ? 2 : 1);
     if (!cells) return 0;
-    states = tli_ch_states_of(x, set);
+    states = tli_choice_states_of(x, set);
     for (k = 0; k < x->variables[net->producer].state_count; k++) {
-        from = (int32_t)tli_ch_states_of(x, net->producer)[k].code;
+        from = (int32_t)tli_choice_states_of(x, net->producer)[k].code;
         for (i = 0; i < x->variables[set].state_count; i++)
             *cells++ = (range >> from & 1) && !(states[i].code >> from & 1)
-                ? TLI_CH_INFINITE : tli_ch_convert(x->desc, net, from, states[i].code);
+                ? TLI_CHOICE_INFINITE : tli_choice_convert(x->desc, net, from, states[i].code);
     }
     for (k = 0; k < reader_count; k++) {
         int32_t at;
         scope[1] = x->readers[k];
-        cells = tli_ch_add_table(x, scope, 2);
+        cells = tli_choice_add_table(x, scope, 2);
         if (!cells) return 0;
         for (at = 0; at < x->variables[scope[1]].state_count; at++) {
-            uint32_t wanted = range & 1u << tli_ch_states_of(x, scope[1])[at].code;
+            uint32_t wanted = range & 1u << tli_choice_states_of(x, scope[1])[at].code;
             for (i = 0; i < x->variables[set].state_count; i++)
-                *cells++ = wanted & ~states[i].code ? TLI_CH_INFINITE : 0;
+                *cells++ = wanted & ~states[i].code ? TLI_CHOICE_INFINITE : 0;
         }
     }
     return 1;
 }
 
-static int tli_ch_add_net(tli_ch *x, const tl_choice_net *net) {
-    int32_t scope[TLI_CH_TABLE_SCOPE], scope_count = 0, reader_count = 0, cells, i;
+static int tli_choice_add_net(tli_choice *x, const tl_choice_net *net) {
+    int32_t scope[TLI_CHOICE_TABLE_SCOPE], scope_count = 0, reader_count = 0, cells, i;
     uint32_t fixed = 0, range = 0;
     x->marks[net->producer] = ++x->mark;
     cells = x->variables[net->producer].state_count;
@@ -523,40 +525,41 @@ static int tli_ch_add_net(tli_ch *x, const tl_choice_net *net) {
         int32_t reader = net->readers[i];
         if (x->marks[reader] == x->mark) continue;
         x->marks[reader] = x->mark;
-        if (x->variables[reader].state_count == 1) { fixed |= tli_ch_formats_of(x, reader); continue; }
-        range |= tli_ch_formats_of(x, reader);
+        if (x->variables[reader].state_count == 1) { fixed |= tli_choice_formats_of(x, reader); continue; }
+        range |= tli_choice_formats_of(x, reader);
         x->readers[reader_count++] = reader;
-        if (cells <= TLI_CH_TABLE_CELLS) cells *= x->variables[reader].state_count;
-        if (reader_count < TLI_CH_TABLE_SCOPE) scope[scope_count++] = reader;
+        if (cells <= TLI_CHOICE_TABLE_CELLS) cells *= x->variables[reader].state_count;
+        if (reader_count < TLI_CHOICE_TABLE_SCOPE) scope[scope_count++] = reader;
     }
     range |= fixed;
     if (!range) return 1;
-    if (reader_count < TLI_CH_TABLE_SCOPE && cells <= TLI_CH_TABLE_CELLS && (!x->pairwise || scope_count <= 2))
-        return tli_ch_add_direct(x, net, scope, scope_count, fixed);
+    if (reader_count < TLI_CHOICE_TABLE_SCOPE && cells <= TLI_CHOICE_TABLE_CELLS &&
+        (!x->pairwise || scope_count <= 2))
+        return tli_choice_add_direct(x, net, scope, scope_count, fixed);
     while (range) {
         uint32_t part = 0;
-        for (i = 0; i < TLI_CH_SET_FORMATS && range; i++) {
+        for (i = 0; i < TLI_CHOICE_SET_FORMATS && range; i++) {
             part |= range & (0u - range);
             range &= range - 1;
         }
-        if (!tli_ch_add_set(x, net, reader_count, part, fixed)) return 0;
+        if (!tli_choice_add_set(x, net, reader_count, part, fixed)) return 0;
     }
     return 1;
 }
 
 // 0 = no memory. Node i is variable i.
-static int tli_ch_build(tli_ch *x) {
-    tli_ch_label none;
+static int tli_choice_build(tli_choice *x) {
+    tli_choice_label none;
     int32_t i;
     x->marks = (uint32_t *)tli_alloc_array(x->env, (uint64_t)x->desc->node_count, sizeof *x->marks);
     x->readers = (int32_t *)tli_alloc_array(x->env, (uint64_t)x->desc->node_count, sizeof *x->readers);
     x->schemes = (uint8_t *)tli_alloc_array(x->env, (uint64_t)x->desc->node_count, sizeof *x->schemes);
     tli_zero(&none, sizeof none);
-    none.left = none.right = TLI_CH_NONE;
-    if (!x->marks || !x->readers || !x->schemes || !tli_ch_add_label(x, &none)) return 0;
-    tli_ch_find_slack(x);
-    for (i = 0; i < x->desc->node_count; i++) if (!tli_ch_add_node(x, i)) return 0;
-    for (i = 0; i < x->desc->net_count; i++) if (!tli_ch_add_net(x, &x->desc->nets[i])) return 0;
+    none.left = none.right = TLI_CHOICE_NONE;
+    if (!x->marks || !x->readers || !x->schemes || !tli_choice_add_label(x, &none)) return 0;
+    tli_choice_find_slack(x);
+    for (i = 0; i < x->desc->node_count; i++) if (!tli_choice_add_node(x, i)) return 0;
+    for (i = 0; i < x->desc->net_count; i++) if (!tli_choice_add_net(x, &x->desc->nets[i])) return 0;
     x->leaf_count = x->label_count;
     return 1;
 }
@@ -567,17 +570,17 @@ static int tli_ch_build(tli_ch *x) {
 // the fewest cells; its neighbours become neighbours of each other (Dechter, Bucket Elimination,
 // 1999).
 
-typedef struct tli_ch_neighbours { int32_t *items, count, capacity; } tli_ch_neighbours;
+typedef struct tli_choice_neighbours { int32_t *items, count, capacity; } tli_choice_neighbours;
 
-typedef struct tli_ch_order {
-    tli_ch            *x;
-    tli_ch_neighbours *neighbours;    // [variable_count]
+typedef struct tli_choice_order {
+    tli_choice            *x;
+    tli_choice_neighbours *neighbours;    // [variable_count]
     uint64_t          *scores;        // [variable_count] cells; UINT64_MAX = eliminated
     int32_t           *tree, leaf_count;  // of a tournament: the variable with the least score
-} tli_ch_order;
+} tli_choice_order;
 
-static int tli_ch_link(tli_ch_order *o, int32_t from, int32_t to) {
-    tli_ch_neighbours *n = &o->neighbours[from];
+static int tli_choice_link(tli_choice_order *o, int32_t from, int32_t to) {
+    tli_choice_neighbours *n = &o->neighbours[from];
     int32_t i;
     for (i = 0; i < n->count; i++) if (n->items[i] == to) return 1;
     if (!tli_grow(o->x->env, (void **)&n->items, &n->capacity, n->count, (int64_t)n->count + 1,
@@ -587,21 +590,21 @@ static int tli_ch_link(tli_ch_order *o, int32_t from, int32_t to) {
     return 1;
 }
 
-static void tli_ch_unlink(tli_ch_order *o, int32_t from, int32_t to) {
-    tli_ch_neighbours *n = &o->neighbours[from];
+static void tli_choice_unlink(tli_choice_order *o, int32_t from, int32_t to) {
+    tli_choice_neighbours *n = &o->neighbours[from];
     int32_t i = 0;
     while (n->items[i] != to) i++;
     n->items[i] = n->items[--n->count];
 }
 
-static int tli_ch_beats(const tli_ch_order *o, int32_t a, int32_t b) {  // -1 = none
+static int tli_choice_beats(const tli_choice_order *o, int32_t a, int32_t b) {  // -1 = none
     if (a < 0 || b < 0) return b < 0;
     return o->scores[a] != o->scores[b] ? o->scores[a] < o->scores[b] : a < b;
 }
 
-static void tli_ch_score(tli_ch_order *o, int32_t variable) {
-    const tli_ch *x = o->x;
-    const tli_ch_neighbours *n = &o->neighbours[variable];
+static void tli_choice_score(tli_choice_order *o, int32_t variable) {
+    const tli_choice *x = o->x;
+    const tli_choice_neighbours *n = &o->neighbours[variable];
     uint64_t cells = (uint64_t)x->variables[variable].state_count;
     int32_t i, at;
     for (i = 0; i < n->count && cells <= x->most_cells; i++)
@@ -609,17 +612,17 @@ static void tli_ch_score(tli_ch_order *o, int32_t variable) {
     o->scores[variable] = n->count < 24 ? cells : cells | (uint64_t)1 << 61;
     for (at = (variable + o->leaf_count) / 2; at; at /= 2) {
         int32_t a = o->tree[2 * at], b = o->tree[2 * at + 1];
-        o->tree[at] = tli_ch_beats(o, a, b) ? a : b;
+        o->tree[at] = tli_choice_beats(o, a, b) ? a : b;
     }
 }
 
-static int tli_ch_start_order(tli_ch_order *o) {
-    tli_ch *x = o->x;
+static int tli_choice_start_order(tli_choice_order *o) {
+    tli_choice *x = o->x;
     int32_t i, k, m;
     o->leaf_count = 1;
     while (o->leaf_count < x->variable_count) o->leaf_count *= 2;
-    o->neighbours = (tli_ch_neighbours *)tli_alloc_array(x->env, (uint64_t)x->variable_count,
-                                                         sizeof *o->neighbours);
+    o->neighbours = (tli_choice_neighbours *)tli_alloc_array(x->env, (uint64_t)x->variable_count,
+                                                             sizeof *o->neighbours);
     o->scores = (uint64_t *)tli_alloc_array(x->env, (uint64_t)x->variable_count, sizeof *o->scores);
     o->tree = (int32_t *)tli_alloc_array(x->env, 2 * (uint64_t)o->leaf_count, sizeof *o->tree);
     if (!o->neighbours || !o->scores || !o->tree) return 0;
@@ -628,15 +631,15 @@ static int tli_ch_start_order(tli_ch_order *o) {
     for (i = 0; i < x->table_count; i++)
         for (k = 0; k < x->tables[i].scope_count; k++)
             for (m = 0; m < x->tables[i].scope_count; m++)
-                if (m != k && !tli_ch_link(o, x->tables[i].scope[k], x->tables[i].scope[m])) return 0;
-    for (i = 0; i < x->variable_count; i++) tli_ch_score(o, i);
+                if (m != k && !tli_choice_link(o, x->tables[i].scope[k], x->tables[i].scope[m])) return 0;
+    for (i = 0; i < x->variable_count; i++) tli_choice_score(o, i);
     return 1;
 }
 
-static int tli_ch_eliminate(tli_ch_order *o, int32_t variable) {
-    tli_ch *x = o->x;
-    const tli_ch_neighbours *n = &o->neighbours[variable];
-    tli_ch_bucket *bucket = &x->buckets[x->bucket_count];
+static int tli_choice_eliminate(tli_choice_order *o, int32_t variable) {
+    tli_choice *x = o->x;
+    const tli_choice_neighbours *n = &o->neighbours[variable];
+    tli_choice_bucket *bucket = &x->buckets[x->bucket_count];
     int32_t i, k;
     bucket->variable = variable;
     bucket->first_scope = x->scope_count;
@@ -646,23 +649,23 @@ static int tli_ch_eliminate(tli_ch_order *o, int32_t variable) {
     tli_copy(x->scopes + x->scope_count, n->items, (size_t)n->count * sizeof *n->items);
     x->scope_count += n->count;
     x->variables[variable].bucket = x->bucket_count++;
-    for (i = 0; i < n->count; i++) tli_ch_unlink(o, n->items[i], variable);
+    for (i = 0; i < n->count; i++) tli_choice_unlink(o, n->items[i], variable);
     for (i = 0; i < n->count; i++)
         for (k = 0; k < n->count; k++)
-            if (k != i && !tli_ch_link(o, n->items[i], n->items[k])) return 0;
+            if (k != i && !tli_choice_link(o, n->items[i], n->items[k])) return 0;
     o->scores[variable] = UINT64_MAX;
-    for (i = 0; i < n->count; i++) tli_ch_score(o, n->items[i]);
+    for (i = 0; i < n->count; i++) tli_choice_score(o, n->items[i]);
     o->tree[variable + o->leaf_count] = -1;
     for (i = (variable + o->leaf_count) / 2; i; i /= 2) {
         int32_t a = o->tree[2 * i], b = o->tree[2 * i + 1];
-        o->tree[i] = tli_ch_beats(o, a, b) ? a : b;
+        o->tree[i] = tli_choice_beats(o, a, b) ? a : b;
     }
     return 1;
 }
 
 // Of the nodes that are left the one with the most neighbours: without it the rest is narrower.
-static int32_t tli_ch_find_hub(const tli_ch_order *o) {
-    const tli_ch *x = o->x;
+static int32_t tli_choice_find_hub(const tli_choice_order *o) {
+    const tli_choice *x = o->x;
     int32_t hub = -1, i;
     for (i = 0; i < x->desc->node_count; i++) {
         if (o->scores[i] == UINT64_MAX || x->variables[i].state_count < 2) continue;
@@ -672,22 +675,23 @@ static int32_t tli_ch_find_hub(const tli_ch_order *o) {
 }
 
 // 1 = done, 0 = no memory, -1 = too wide.
-static int tli_ch_find_order(tli_ch *x) {
-    tli_ch_order o;
+static int tli_choice_find_order(tli_choice *x) {
+    tli_choice_order o;
     uint64_t cells = 0;
     int result = 0;
     int32_t i;
     tli_zero(&o, sizeof o);
     o.x = x;
-    x->buckets = (tli_ch_bucket *)tli_alloc_array(x->env, (uint64_t)x->variable_count + 1, sizeof *x->buckets);
-    if (x->buckets && tli_ch_start_order(&o)) result = 1;
+    x->buckets = (tli_choice_bucket *)tli_alloc_array(x->env, (uint64_t)x->variable_count + 1,
+                                                      sizeof *x->buckets);
+    if (x->buckets && tli_choice_start_order(&o)) result = 1;
     while (result == 1 && x->bucket_count < x->variable_count) {
         int32_t variable = o.tree[1];
         cells += o.scores[variable];
         if (cells > x->most_cells) result = -1;
-        else if (!tli_ch_eliminate(&o, variable)) result = 0;
+        else if (!tli_choice_eliminate(&o, variable)) result = 0;
     }
-    if (result < 0) x->hub = tli_ch_find_hub(&o);
+    if (result < 0) x->hub = tli_choice_find_hub(&o);
     for (i = 0; o.neighbours && i < x->variable_count; i++) tli_release(x->env, o.neighbours[i].items);
     tli_release(x->env, o.neighbours);
     tli_release(x->env, o.scores);
@@ -695,7 +699,7 @@ static int tli_ch_find_order(tli_ch *x) {
     return result;
 }
 
-static int32_t tli_ch_owner(const tli_ch *x, const int32_t *scope, int32_t scope_count) {
+static int32_t tli_choice_owner(const tli_choice *x, const int32_t *scope, int32_t scope_count) {
     int32_t owner = x->variable_count, i;
     for (i = 0; i < scope_count; i++)
         if (x->variables[scope[i]].bucket < owner) owner = x->variables[scope[i]].bucket;
@@ -703,8 +707,8 @@ static int32_t tli_ch_owner(const tli_ch *x, const int32_t *scope, int32_t scope
 }
 
 // How far apart cells of a table over `scope` are for each variable of a bucket.
-static int tli_ch_add_part(tli_ch *x, int32_t source, const tli_ch_bucket *bucket, const int32_t *scope,
-                           int32_t scope_count, tli_ch_part *part) {
+static int tli_choice_add_part(tli_choice *x, int32_t source, const tli_choice_bucket *bucket,
+                               const int32_t *scope, int32_t scope_count, tli_choice_part *part) {
     int32_t count = 1 + bucket->scope_count, i, k;
     if (!tli_grow(x->env, (void **)&x->strides, &x->stride_capacity, x->stride_count,
                   (int64_t)x->stride_count + count, sizeof *x->strides)) return 0;
@@ -723,15 +727,15 @@ static int tli_ch_add_part(tli_ch *x, int32_t source, const tli_ch_bucket *bucke
 
 // Give tables and what buckets hand up to the bucket that adds them up; the last one takes what has
 // no scope.
-static int tli_ch_place_parts(tli_ch *x) {
+static int tli_choice_place_parts(tli_choice *x) {
     int32_t count = x->table_count + x->variable_count, most = 1, first = 0, i, result = 1;
     int32_t *owners = (int32_t *)tli_alloc_array(x->env, (uint64_t)count, sizeof *owners);
-    x->parts = (tli_ch_part *)tli_alloc_array(x->env, (uint64_t)count, sizeof *x->parts);
+    x->parts = (tli_choice_part *)tli_alloc_array(x->env, (uint64_t)count, sizeof *x->parts);
     if (!owners || !x->parts) { tli_release(x->env, owners); return 0; }
     for (i = 0; i < count; i++) {
-        const tli_ch_bucket *b = x->buckets + (i - x->table_count);
-        owners[i] = i < x->table_count ? tli_ch_owner(x, x->tables[i].scope, x->tables[i].scope_count)
-                                       : tli_ch_owner(x, x->scopes + b->first_scope, b->scope_count);
+        const tli_choice_bucket *b = x->buckets + (i - x->table_count);
+        owners[i] = i < x->table_count ? tli_choice_owner(x, x->tables[i].scope, x->tables[i].scope_count)
+                                       : tli_choice_owner(x, x->scopes + b->first_scope, b->scope_count);
         x->buckets[owners[i]].part_count++;
     }
     for (i = 0; i < x->bucket_count; i++) {
@@ -741,13 +745,13 @@ static int tli_ch_place_parts(tli_ch *x) {
         x->buckets[i].part_count = 0;
     }
     for (i = 0; i < count && result; i++) {
-        const tli_ch_bucket *b = x->buckets + (i - x->table_count);
-        tli_ch_bucket *owner = &x->buckets[owners[i]];
-        tli_ch_part *part = &x->parts[owner->first_part + owner->part_count++];
+        const tli_choice_bucket *b = x->buckets + (i - x->table_count);
+        tli_choice_bucket *owner = &x->buckets[owners[i]];
+        tli_choice_part *part = &x->parts[owner->first_part + owner->part_count++];
         result = i < x->table_count
-            ? tli_ch_add_part(x, i, owner, x->tables[i].scope, x->tables[i].scope_count, part)
-            : tli_ch_add_part(x, ~(i - x->table_count), owner, x->scopes + b->first_scope, b->scope_count,
-                              part);
+            ? tli_choice_add_part(x, i, owner, x->tables[i].scope, x->tables[i].scope_count, part)
+            : tli_choice_add_part(x, ~(i - x->table_count), owner, x->scopes + b->first_scope, b->scope_count,
+                                  part);
     }
     tli_release(x->env, owners);
     x->part_count = count;
@@ -755,7 +759,7 @@ static int tli_ch_place_parts(tli_ch *x) {
     return result && x->at;
 }
 
-static int tli_ch_add_view(tli_ch *x, tli_ch_view *view) {
+static int tli_choice_add_view(tli_choice *x, tli_choice_view *view) {
     view->states = (uint64_t *)tli_alloc_array(x->env, (uint64_t)x->state_count, sizeof *view->states);
     view->cells = (uint64_t *)tli_alloc_array(x->env, (uint64_t)x->cell_count, sizeof *view->cells);
     view->inside = (uint64_t *)tli_alloc_array(x->env, x->row_count, sizeof *view->inside);
@@ -764,15 +768,15 @@ static int tli_ch_add_view(tli_ch *x, tli_ch_view *view) {
 }
 
 // 1 = done, 0 = no memory, -1 = too wide.
-static int tli_ch_decompose(tli_ch *x) {
-    int result = tli_ch_find_order(x);
+static int tli_choice_decompose(tli_choice *x) {
+    int result = tli_choice_find_order(x);
     int32_t i, k;
     if (result != 1) return result;
     x->buckets[x->bucket_count].variable = -1;
     x->buckets[x->bucket_count++].first_scope = x->scope_count;
-    if (!tli_ch_place_parts(x)) return 0;
+    if (!tli_choice_place_parts(x)) return 0;
     for (i = 0; i < x->bucket_count; i++) {
-        tli_ch_bucket *bucket = &x->buckets[i];
+        tli_choice_bucket *bucket = &x->buckets[i];
         int32_t rows = 1, states = bucket->variable < 0 ? 1 : x->variables[bucket->variable].state_count;
         for (k = 0; k < bucket->scope_count; k++)
             rows *= x->variables[x->scopes[bucket->first_scope + k]].state_count;
@@ -784,15 +788,15 @@ static int tli_ch_decompose(tli_ch *x) {
     x->picks = (uint8_t *)tli_alloc_array(x->env, (uint64_t)x->variable_count, sizeof *x->picks);
     x->first_label = (int32_t *)tli_alloc_array(x->env, x->row_count, sizeof *x->first_label);
     x->row_labels = (int32_t *)tli_alloc_array(x->env, x->row_count, sizeof *x->row_labels);
-    x->ranges = (uint64_t *)tli_alloc_array(x->env, (uint64_t)1 << TLI_CH_RANGE_BITS, sizeof *x->ranges);
-    return x->picks && x->first_label && x->row_labels && x->ranges && tli_ch_add_view(x, &x->mixed) &&
-           tli_ch_add_view(x, &x->limited);
+    x->ranges = (uint64_t *)tli_alloc_array(x->env, (uint64_t)1 << TLI_CHOICE_RANGE_BITS, sizeof *x->ranges);
+    return x->picks && x->first_label && x->row_labels && x->ranges && tli_choice_add_view(x, &x->mixed) &&
+           tli_choice_add_view(x, &x->limited);
 }
 
 // -- choice: weighted sums over the decomposition --
 
 // floor(a weight / 2^shift); a negative shift only where the result is known to fit.
-static uint64_t tli_ch_scale(uint64_t a, uint64_t weight, int32_t shift) {
+static uint64_t tli_choice_scale(uint64_t a, uint64_t weight, int32_t shift) {
     uint64_t ah = a >> 32, al = a & 0xFFFFFFFFu, bh = weight >> 32, bl = weight & 0xFFFFFFFFu;
     uint64_t middle = (al * bl >> 32) + (ah * bl & 0xFFFFFFFFu) + (al * bh & 0xFFFFFFFFu);
     uint64_t high = ah * bh + (ah * bl >> 32) + (al * bh >> 32) + (middle >> 32), low = a * weight;
@@ -801,55 +805,56 @@ static uint64_t tli_ch_scale(uint64_t a, uint64_t weight, int32_t shift) {
     return high << (64 - shift) | low >> shift;
 }
 
-static int32_t tli_ch_bits(uint64_t value) {
+static int32_t tli_choice_bits(uint64_t value) {
     int32_t bits = 0;
     while (value) { value >>= 1; bits++; }
     return bits;
 }
 
-static uint64_t tli_ch_mix(const tli_ch *x, uint64_t limited, uint64_t value) {
-    return tli_ch_scale(value, x->value_weight, x->shift) + tli_ch_scale(limited, x->limited_weight, x->shift);
+static uint64_t tli_choice_mix(const tli_choice *x, uint64_t limited, uint64_t value) {
+    return tli_choice_scale(value, x->value_weight, x->shift) +
+           tli_choice_scale(limited, x->limited_weight, x->shift);
 }
 
 // Weigh a unit of the value and one of the limited quantity; both at most 2^60. Shares of both are
-// rounded down in every term by itself, so the terms of a choice add up to at most tli_ch_mix of its
+// rounded down in every term by itself, so the terms of a choice add up to at most tli_choice_mix of its
 // sums; they stay below 2^(mixed_bits + 1).
-static void tli_ch_weigh(tli_ch *x, uint64_t value_weight, uint64_t limited_weight) {
-    int32_t a = tli_ch_bits(value_weight) + tli_ch_bits(x->value_sum), i;
-    int32_t b = tli_ch_bits(limited_weight) + tli_ch_bits(x->limited_sum);
+static void tli_choice_weigh(tli_choice *x, uint64_t value_weight, uint64_t limited_weight) {
+    int32_t a = tli_choice_bits(value_weight) + tli_choice_bits(x->value_sum), i;
+    int32_t b = tli_choice_bits(limited_weight) + tli_choice_bits(x->limited_sum);
     uint32_t k;
     x->value_weight = value_weight;
     x->limited_weight = limited_weight;
     x->shift = (a > b ? a : b) - x->mixed_bits;
     for (i = 0; i < x->leaf_count; i++)
-        x->labels[i].mixed = tli_ch_mix(x, x->labels[i].limited, x->labels[i].value);
+        x->labels[i].mixed = tli_choice_mix(x, x->labels[i].limited, x->labels[i].value);
     for (i = 0; i < x->state_count; i++) {
-        const tli_ch_label *leaves = x->labels + x->states[i].first_leaf;
+        const tli_choice_label *leaves = x->labels + x->states[i].first_leaf;
         x->mixed.states[i] = leaves[0].mixed;
         for (k = 1; k < x->states[i].leaf_count; k++)
             if (leaves[k].mixed < x->mixed.states[i]) x->mixed.states[i] = leaves[k].mixed;
     }
     for (i = 0; i < x->cell_count; i++)
-        x->mixed.cells[i] = x->cells[i] >= TLI_CH_INFINITE ? x->penalty
-            : tli_ch_scale(x->cells[i], x->swap ? limited_weight : value_weight, x->shift);
+        x->mixed.cells[i] = x->cells[i] >= TLI_CHOICE_INFINITE ? x->penalty
+            : tli_choice_scale(x->cells[i], x->swap ? limited_weight : value_weight, x->shift);
 }
 
-static void tli_ch_weigh_limited(tli_ch *x) {
+static void tli_choice_weigh_limited(tli_choice *x) {
     int32_t i;
     uint32_t k;
     for (i = 0; i < x->state_count; i++) {
-        const tli_ch_label *leaves = x->labels + x->states[i].first_leaf;
+        const tli_choice_label *leaves = x->labels + x->states[i].first_leaf;
         x->limited.states[i] = leaves[0].limited;
         for (k = 1; k < x->states[i].leaf_count; k++)
             if (leaves[k].limited < x->limited.states[i]) x->limited.states[i] = leaves[k].limited;
     }
     for (i = 0; i < x->cell_count; i++)
-        x->limited.cells[i] = x->swap || x->cells[i] >= TLI_CH_INFINITE ? x->cells[i] : 0;
+        x->limited.cells[i] = x->swap || x->cells[i] >= TLI_CHOICE_INFINITE ? x->cells[i] : 0;
 }
 
-typedef struct tli_ch_row { int32_t row, digits[24]; } tli_ch_row;
+typedef struct tli_choice_row { int32_t row, digits[24]; } tli_choice_row;
 
-static void tli_ch_first_row(tli_ch *x, const tli_ch_bucket *bucket, tli_ch_row *row) {
+static void tli_choice_first_row(tli_choice *x, const tli_choice_bucket *bucket, tli_choice_row *row) {
     int32_t k;
     tli_zero(row, sizeof *row);
     row->row = bucket->first_row;
@@ -859,8 +864,8 @@ static void tli_ch_first_row(tli_ch *x, const tli_ch_bucket *bucket, tli_ch_row 
     }
 }
 
-static void tli_ch_next_row(tli_ch *x, const tli_ch_bucket *bucket, tli_ch_row *row) {
-    const tli_ch_part *parts = x->parts + bucket->first_part;
+static void tli_choice_next_row(tli_choice *x, const tli_choice_bucket *bucket, tli_choice_row *row) {
+    const tli_choice_part *parts = x->parts + bucket->first_part;
     int32_t i, k;
     row->row++;
     for (i = 0; i < bucket->scope_count; i++) {
@@ -872,20 +877,20 @@ static void tli_ch_next_row(tli_ch *x, const tli_ch_bucket *bucket, tli_ch_row *
     }
 }
 
-static int32_t tli_ch_bucket_states(const tli_ch *x, const tli_ch_bucket *bucket) {
+static int32_t tli_choice_bucket_states(const tli_choice *x, const tli_choice_bucket *bucket) {
     return bucket->variable < 0 ? 1 : x->variables[bucket->variable].state_count;
 }
 
-// The sum of a row and a state: TLI_CH_INFINITE where it is not possible.
-static uint64_t tli_ch_add_cell(const tli_ch *x, const tli_ch_view *view, const tli_ch_bucket *bucket,
-                                int32_t state) {
-    const tli_ch_part *parts = x->parts + bucket->first_part;
+// The sum of a row and a state: TLI_CHOICE_INFINITE where it is not possible.
+static uint64_t tli_choice_add_cell(const tli_choice *x, const tli_choice_view *view,
+                                    const tli_choice_bucket *bucket, int32_t state) {
+    const tli_choice_part *parts = x->parts + bucket->first_part;
     uint64_t sum = bucket->variable < 0 ? 0 : view->states[x->variables[bucket->variable].first_state + state];
     int32_t k;
     for (k = 0; k < bucket->part_count; k++) {
         int32_t at = x->at[k] + state * x->strides[parts[k].first_stride];
         uint64_t one = parts[k].source >= 0 ? view->cells[at] : view->inside[at];
-        if (one >= TLI_CH_INFINITE) return TLI_CH_INFINITE;
+        if (one >= TLI_CHOICE_INFINITE) return TLI_CHOICE_INFINITE;
         sum += one;
     }
     return sum;
@@ -893,67 +898,67 @@ static uint64_t tli_ch_add_cell(const tli_ch *x, const tli_ch_view *view, const 
 
 // The least sum of all that a row's bucket and those below it decide; returns the least of
 // everything.
-static uint64_t tli_ch_fill_inside(tli_ch *x, tli_ch_view *view) {
-    tli_ch_row row;
+static uint64_t tli_choice_fill_inside(tli_choice *x, tli_choice_view *view) {
+    tli_choice_row row;
     int32_t i, k, s;
     x->work += x->pass_work;
     for (i = 0; i < x->bucket_count; i++) {
-        const tli_ch_bucket *bucket = &x->buckets[i];
-        tli_ch_first_row(x, bucket, &row);
+        const tli_choice_bucket *bucket = &x->buckets[i];
+        tli_choice_first_row(x, bucket, &row);
         for (k = 0; k < bucket->row_count; k++) {
-            uint64_t least = TLI_CH_INFINITE;
-            for (s = 0; s < tli_ch_bucket_states(x, bucket); s++) {
-                uint64_t sum = tli_ch_add_cell(x, view, bucket, s);
+            uint64_t least = TLI_CHOICE_INFINITE;
+            for (s = 0; s < tli_choice_bucket_states(x, bucket); s++) {
+                uint64_t sum = tli_choice_add_cell(x, view, bucket, s);
                 if (sum < least) least = sum;
             }
             view->inside[row.row] = least;
-            tli_ch_next_row(x, bucket, &row);
+            tli_choice_next_row(x, bucket, &row);
         }
     }
     return view->inside[x->row_count - 1];
 }
 
 // The least sum of all else.
-static void tli_ch_fill_outside(tli_ch *x, tli_ch_view *view) {
-    tli_ch_row row;
+static void tli_choice_fill_outside(tli_choice *x, tli_choice_view *view) {
+    tli_choice_row row;
     int32_t i, k, s, p;
     uint64_t at;
     x->work += 2 * x->pass_work;
-    for (at = 0; at < x->row_count; at++) view->outside[at] = TLI_CH_INFINITE;
+    for (at = 0; at < x->row_count; at++) view->outside[at] = TLI_CHOICE_INFINITE;
     view->outside[x->row_count - 1] = 0;
     for (i = x->bucket_count; i-- > 0;) {
-        const tli_ch_bucket *bucket = &x->buckets[i];
-        const tli_ch_part *parts = x->parts + bucket->first_part;
-        tli_ch_first_row(x, bucket, &row);
+        const tli_choice_bucket *bucket = &x->buckets[i];
+        const tli_choice_part *parts = x->parts + bucket->first_part;
+        tli_choice_first_row(x, bucket, &row);
         for (k = 0; k < bucket->row_count; k++) {
-            for (s = 0; s < tli_ch_bucket_states(x, bucket); s++) {
-                uint64_t sum = tli_ch_add_cell(x, view, bucket, s) + view->outside[row.row];
-                if (sum >= TLI_CH_INFINITE) continue;
+            for (s = 0; s < tli_choice_bucket_states(x, bucket); s++) {
+                uint64_t sum = tli_choice_add_cell(x, view, bucket, s) + view->outside[row.row];
+                if (sum >= TLI_CHOICE_INFINITE) continue;
                 for (p = 0; p < bucket->part_count; p++) {
                     int32_t below = x->at[p] + s * x->strides[parts[p].first_stride];
                     if (parts[p].source < 0 && sum - view->inside[below] < view->outside[below])
                         view->outside[below] = sum - view->inside[below];
                 }
             }
-            tli_ch_next_row(x, bucket, &row);
+            tli_choice_next_row(x, bucket, &row);
         }
     }
 }
 
 // Read a choice of least sum off: the last variable first.
-static void tli_ch_read_picks(tli_ch *x, const tli_ch_view *view) {
+static void tli_choice_read_picks(tli_choice *x, const tli_choice_view *view) {
     int32_t i, k, p, s;
     for (i = x->bucket_count - 1; i-- > 0;) {
-        const tli_ch_bucket *bucket = &x->buckets[i];
+        const tli_choice_bucket *bucket = &x->buckets[i];
         uint64_t least = UINT64_MAX;
-        tli_ch_row row;
-        tli_ch_first_row(x, bucket, &row);
+        tli_choice_row row;
+        tli_choice_first_row(x, bucket, &row);
         for (p = 0; p < bucket->part_count; p++)
             for (k = 0; k < bucket->scope_count; k++)
                 x->at[p] += x->strides[x->parts[bucket->first_part + p].first_stride + 1 + k] *
                             x->picks[x->scopes[bucket->first_scope + k]];
-        for (s = 0; s < tli_ch_bucket_states(x, bucket); s++) {
-            uint64_t sum = tli_ch_add_cell(x, view, bucket, s);
+        for (s = 0; s < tli_choice_bucket_states(x, bucket); s++) {
+            uint64_t sum = tli_choice_add_cell(x, view, bucket, s);
             if (sum >= least) continue;
             least = sum;
             x->picks[bucket->variable] = (uint8_t)s;
@@ -962,18 +967,18 @@ static void tli_ch_read_picks(tli_ch *x, const tli_ch_view *view) {
 }
 
 // Of the picked formats the schemes of least weighted sum, or of the least limited quantity.
-static void tli_ch_read_schemes(tli_ch *x, int limited_alone) {
+static void tli_choice_read_schemes(tli_choice *x, int limited_alone) {
     int32_t i;
     uint32_t k;
     for (i = 0; i < x->desc->node_count; i++) {
-        const tli_ch_state *state = &tli_ch_states_of(x, i)[x->picks[i]];
-        const tli_ch_label *leaves = x->labels + state->first_leaf, *best = leaves;
+        const tli_choice_state *state = &tli_choice_states_of(x, i)[x->picks[i]];
+        const tli_choice_label *leaves = x->labels + state->first_leaf, *best = leaves;
         for (k = 1; k < state->leaf_count; k++) {
             uint64_t a = limited_alone ? leaves[k].limited : leaves[k].mixed;
             uint64_t b = limited_alone ? best->limited : best->mixed;
             if (a < b || (a == b && leaves[k].limited < best->limited)) best = &leaves[k];
         }
-        x->schemes[i] = (uint8_t)(best->right % TLI_CH_MOST_SCHEMES);
+        x->schemes[i] = (uint8_t)(best->right % TLI_CHOICE_MOST_SCHEMES);
     }
 }
 
@@ -984,17 +989,17 @@ static void tli_ch_read_schemes(tli_ch *x, int limited_alone) {
 // between them, or prove that the line is the hull there (Handler, Zang, A dual algorithm for the
 // constrained shortest path problem, 1980).
 
-#define TLI_CH_ASK 1000000u
+#define TLI_CHOICE_ASK 1000000u
 
-typedef struct tli_ch_point { uint64_t limited, value; } tli_ch_point;
+typedef struct tli_choice_point { uint64_t limited, value; } tli_choice_point;
 
 // Never before a first choice has been found.
-static int tli_ch_is_over(tli_ch *x) {
-    tli_ch_watch *watch = x->watch;
+static int tli_choice_is_over(tli_choice *x) {
+    tli_choice_watch *watch = x->watch;
     if (!x->found) return 0;
     if (x->work >= x->work_limit || watch->stopped) return 1;
     if (!watch->desc->progress || x->work < watch->next) return 0;
-    watch->next = x->work + TLI_CH_ASK;
+    watch->next = x->work + TLI_CHOICE_ASK;
     watch->now.work = x->work;
     if (!x->inner) {
         watch->now.value = x->best_value;
@@ -1005,11 +1010,11 @@ static int tli_ch_is_over(tli_ch *x) {
 }
 
 // Keep the schemes at hand where they are within the limit and better than the best.
-static tli_ch_point tli_ch_keep(tli_ch *x) {
-    tli_ch_sums sums;
-    tli_ch_point point;
+static tli_choice_point tli_choice_keep(tli_choice *x) {
+    tli_choice_sums sums;
+    tli_choice_point point;
     int32_t node, net;
-    tli_ch_measure(x->desc, x->schemes, &sums, &node, &net);
+    tli_choice_measure(x->desc, x->schemes, &sums, &node, &net);
     x->work += (uint64_t)x->desc->node_count;
     point.value = x->swap ? sums.loss : sums.cost;
     point.limited = x->swap ? sums.cost : sums.loss;
@@ -1025,51 +1030,53 @@ static tli_ch_point tli_ch_keep(tli_ch *x) {
 }
 
 // The largest weighted sum of a choice within the limit whose value is at most this.
-static uint64_t tli_ch_most_mixed(const tli_ch *x, uint64_t value) {
+static uint64_t tli_choice_most_mixed(const tli_choice *x, uint64_t value) {
     uint64_t most = value < x->value_sum ? value : x->value_sum;
-    return tli_ch_mix(x, x->limit < x->limited_sum ? x->limit : x->limited_sum, most);
+    return tli_choice_mix(x, x->limit < x->limited_sum ? x->limit : x->limited_sum, most);
 }
 
 // The least value within the limit of a choice whose weighted sum is at least this.
-static uint64_t tli_ch_find_bound(const tli_ch *x, uint64_t least_mixed) {
+static uint64_t tli_choice_find_bound(const tli_choice *x, uint64_t least_mixed) {
     uint64_t low = 0, high = x->value_sum;
     while (low < high) {
         uint64_t middle = low + (high - low) / 2;
-        if (tli_ch_most_mixed(x, middle) >= least_mixed) high = middle;
+        if (tli_choice_most_mixed(x, middle) >= least_mixed) high = middle;
         else low = middle + 1;
     }
     return low;
 }
 
-static tli_ch_point tli_ch_find_point(tli_ch *x, uint64_t value_weight, uint64_t limited_weight,
-                                      uint64_t *least) {
-    tli_ch_weigh(x, value_weight, limited_weight);
-    *least = tli_ch_fill_inside(x, &x->mixed);
-    tli_ch_read_picks(x, &x->mixed);
-    tli_ch_read_schemes(x, 0);
-    return tli_ch_keep(x);
+static tli_choice_point tli_choice_find_point(tli_choice *x, uint64_t value_weight, uint64_t limited_weight,
+                                              uint64_t *least) {
+    tli_choice_weigh(x, value_weight, limited_weight);
+    *least = tli_choice_fill_inside(x, &x->mixed);
+    tli_choice_read_picks(x, &x->mixed);
+    tli_choice_read_schemes(x, 0);
+    return tli_choice_keep(x);
 }
 
 // Ends with the weights of the best bound. A feasible choice is known, and a < b in value.
-static void tli_ch_narrow(tli_ch *x, tli_ch_point a, tli_ch_point b) {
+static void tli_choice_narrow(tli_choice *x, tli_choice_point a, tli_choice_point b) {
     uint64_t best_value = 1, best_limited = 0, least, bound;
     uint64_t terms = (uint64_t)x->variable_count + (uint64_t)x->table_count;
     int32_t i;
-    for (i = 0; i < 100 && a.limited > b.limited && b.value > a.value && !tli_ch_is_over(x); i++) {
+    for (i = 0; i < 100 && a.limited > b.limited && b.value > a.value && !tli_choice_is_over(x); i++) {
         uint64_t value_weight = a.limited - b.limited, limited_weight = b.value - a.value;
-        tli_ch_point point = tli_ch_find_point(x, value_weight, limited_weight, &least);
-        bound = tli_ch_find_bound(x, least);
+        tli_choice_point point = tli_choice_find_point(x, value_weight, limited_weight, &least);
+        bound = tli_choice_find_bound(x, least);
         if (bound >= x->bound) {
             x->bound = bound;
             best_value = value_weight;
             best_limited = limited_weight;
         }
-        if (tli_ch_mix(x, point.limited, point.value) + terms >= tli_ch_mix(x, a.limited, a.value)) break;
+        if (tli_choice_mix(x, point.limited, point.value) + terms >=
+            tli_choice_mix(x, a.limited, a.value))
+            break;
         if (point.limited <= x->limit) b = point;
         else a = point;
     }
-    tli_ch_weigh(x, best_value, best_limited);
-    tli_ch_fill_inside(x, &x->mixed);
+    tli_choice_weigh(x, best_value, best_limited);
+    tli_choice_fill_inside(x, &x->mixed);
 }
 
 // -- choice: lists --
@@ -1080,24 +1087,24 @@ static void tli_ch_narrow(tli_ch *x, tli_ch_point a, tli_ch_point b) {
 // have. A list that is cut to its best few makes the answer a choice and a bound, the least
 // weighted sum that was cut off.
 
-#define TLI_CH_MOST_LABELS ((int32_t)1 << 22)
-#define TLI_CH_MOST_POOL   ((int32_t)1 << 20)
-#define TLI_CH_SHORT_LIST  64
+#define TLI_CHOICE_MOST_LABELS ((int32_t)1 << 22)
+#define TLI_CHOICE_MOST_POOL   ((int32_t)1 << 20)
+#define TLI_CHOICE_SHORT_LIST  64
 
-static int tli_ch_is_after(const tli_ch_label *a, const tli_ch_label *b, int by_mixed) {
+static int tli_choice_is_after(const tli_choice_label *a, const tli_choice_label *b, int by_mixed) {
     if (by_mixed && a->mixed != b->mixed) return a->mixed > b->mixed;
     return a->limited != b->limited ? a->limited > b->limited : a->value > b->value;
 }
 
 // Merge sort, with as much room in scratch; both are stable.
-static void tli_ch_sort_run(tli_ch_label *run, tli_ch_label *scratch, int32_t count, int by_mixed) {
-    tli_ch_label *from = run, *to = scratch, *swap;
+static void tli_choice_sort_run(tli_choice_label *run, tli_choice_label *scratch, int32_t count, int by_mixed) {
+    tli_choice_label *from = run, *to = scratch, *swap;
     int32_t width, start, i;
     for (start = 0; start < count; start += 8)
         for (i = start + 1; i < count && i < start + 8; i++) {
-            tli_ch_label label = from[i];
+            tli_choice_label label = from[i];
             int32_t at = i;
-            for (; at > start && tli_ch_is_after(&from[at - 1], &label, by_mixed); at--)
+            for (; at > start && tli_choice_is_after(&from[at - 1], &label, by_mixed); at--)
                 from[at] = from[at - 1];
             from[at] = label;
         }
@@ -1106,65 +1113,67 @@ static void tli_ch_sort_run(tli_ch_label *run, tli_ch_label *scratch, int32_t co
             int32_t middle = start + width < count ? start + width : count;
             int32_t end = middle + width < count ? middle + width : count, left = start, right = middle;
             for (i = start; i < end; i++)
-                to[i] = left == middle || (right < end && tli_ch_is_after(&from[left], &from[right], by_mixed))
-                    ? from[right++] : from[left++];
+                to[i] = left == middle || (right < end &&
+                                           tli_choice_is_after(&from[left], &from[right], by_mixed))
+                            ? from[right++]
+                            : from[left++];
         }
         swap = from; from = to; to = swap;
     }
     if (from != run) tli_copy(run, from, (size_t)count * sizeof *from);
 }
 
-static uint64_t tli_ch_key(const tli_ch_label *label, int by_mixed) {
+static uint64_t tli_choice_key(const tli_choice_label *label, int by_mixed) {
     return by_mixed ? label->mixed : label->limited;
 }
 
 // By the weighted sum, or by the limited quantity and then the value: ranges first, then within
 // each of them.
-static int tli_ch_sort(tli_ch *x, int32_t first, int by_mixed) {
-    tli_ch_label *pool = x->pool + first;
-    int32_t count = x->pool_count - first, bits = tli_ch_bits((uint64_t)count), shift, i, at;
+static int tli_choice_sort(tli_choice *x, int32_t first, int by_mixed) {
+    tli_choice_label *pool = x->pool + first;
+    int32_t count = x->pool_count - first, bits = tli_choice_bits((uint64_t)count), shift, i, at;
     uint64_t low = UINT64_MAX, high = 0;
     if (!tli_grow(x->env, (void **)&x->scratch, &x->scratch_capacity, 0, count, sizeof *x->scratch)) return 0;
-    if (count <= 32) { tli_ch_sort_run(pool, x->scratch, count, by_mixed); return 1; }
-    if (bits > TLI_CH_RANGE_BITS) bits = TLI_CH_RANGE_BITS;
+    if (count <= 32) { tli_choice_sort_run(pool, x->scratch, count, by_mixed); return 1; }
+    if (bits > TLI_CHOICE_RANGE_BITS) bits = TLI_CHOICE_RANGE_BITS;
     for (i = 0; i < count; i++) {
-        uint64_t key = tli_ch_key(&pool[i], by_mixed);
+        uint64_t key = tli_choice_key(&pool[i], by_mixed);
         if (key < low) low = key;
         if (key > high) high = key;
     }
-    shift = tli_ch_bits(high - low) - bits;
+    shift = tli_choice_bits(high - low) - bits;
     if (shift < 0) shift = 0;
     tli_zero(x->ranges, ((size_t)1 << bits) * sizeof *x->ranges);
-    for (i = 0; i < count; i++) x->ranges[(tli_ch_key(&pool[i], by_mixed) - low) >> shift]++;
+    for (i = 0; i < count; i++) x->ranges[(tli_choice_key(&pool[i], by_mixed) - low) >> shift]++;
     for (i = at = 0; i < 1 << bits; i++) {
         int32_t of_range = (int32_t)x->ranges[i];
         x->ranges[i] = (uint64_t)at;
         at += of_range;
     }
     for (i = 0; i < count; i++)
-        x->scratch[x->ranges[(tli_ch_key(&pool[i], by_mixed) - low) >> shift]++] = pool[i];
+        x->scratch[x->ranges[(tli_choice_key(&pool[i], by_mixed) - low) >> shift]++] = pool[i];
     tli_copy(pool, x->scratch, (size_t)count * sizeof *pool);
     for (i = at = 0; i < 1 << bits; i++) {
-        tli_ch_sort_run(pool + at, x->scratch, (int32_t)x->ranges[i] - at, by_mixed);
+        tli_choice_sort_run(pool + at, x->scratch, (int32_t)x->ranges[i] - at, by_mixed);
         at = (int32_t)x->ranges[i];
     }
     return 1;
 }
 
-static void tli_ch_drop(tli_ch *x, uint64_t mixed) { if (mixed < x->dropped) x->dropped = mixed; }
+static void tli_choice_drop(tli_choice *x, uint64_t mixed) { if (mixed < x->dropped) x->dropped = mixed; }
 
 // Take out what is dominated by a label of another of some ranges of the limited quantity: what
 // remains is little more than what a sort would leave, and is found faster.
-static void tli_ch_thin(tli_ch *x, int32_t first) {
-    tli_ch_label *pool = x->pool;
+static void tli_choice_thin(tli_choice *x, int32_t first) {
+    tli_choice_label *pool = x->pool;
     uint64_t low = UINT64_MAX, high = 0, below = UINT64_MAX;
-    int32_t bits = tli_ch_bits((uint64_t)(x->pool_count - first)) + 1, shift, kept = first, i;
-    if (bits > TLI_CH_RANGE_BITS) bits = TLI_CH_RANGE_BITS;
+    int32_t bits = tli_choice_bits((uint64_t)(x->pool_count - first)) + 1, shift, kept = first, i;
+    if (bits > TLI_CHOICE_RANGE_BITS) bits = TLI_CHOICE_RANGE_BITS;
     for (i = first; i < x->pool_count; i++) {
         if (pool[i].limited < low) low = pool[i].limited;
         if (pool[i].limited > high) high = pool[i].limited;
     }
-    shift = tli_ch_bits(high - low) - bits;
+    shift = tli_choice_bits(high - low) - bits;
     if (shift < 0) shift = 0;
     for (i = 0; i < 1 << bits; i++) x->ranges[i] = UINT64_MAX;
     for (i = first; i < x->pool_count; i++) {
@@ -1183,32 +1192,35 @@ static void tli_ch_thin(tli_ch *x, int32_t first) {
 
 // Leave the undominated labels of the pool from `first` on, the best by the weighted sum first, at
 // most as many as a list may have. rest: least weighted sum of all else.
-static int tli_ch_prune(tli_ch *x, int32_t first, uint64_t rest) {
-    tli_ch_label *pool = x->pool;
+static int tli_choice_prune(tli_choice *x, int32_t first, uint64_t rest) {
+    tli_choice_label *pool = x->pool;
     uint64_t least = UINT64_MAX;
     int32_t kept = first, i;
     x->work += (uint64_t)(x->pool_count - first);
     if (x->pool_count - first < 2) return 1;
-    if (x->pool_count - first > 32) tli_ch_thin(x, first);
+    if (x->pool_count - first > 32) tli_choice_thin(x, first);
     x->work += 8 * (uint64_t)(x->pool_count - first);
-    if (!tli_ch_sort(x, first, 0)) return 0;
+    if (!tli_choice_sort(x, first, 0)) return 0;
     for (i = first; i < x->pool_count; i++) {
         if (pool[i].value >= least) continue;
         least = pool[i].value;
         pool[kept++] = pool[i];
     }
     x->pool_count = kept;
-    if (!tli_ch_sort(x, first, 1)) return 0;
+    if (!tli_choice_sort(x, first, 1)) return 0;
     if (kept - first > x->most_labels) {
-        tli_ch_drop(x, pool[first + x->most_labels].mixed + rest);
+        tli_choice_drop(x, pool[first + x->most_labels].mixed + rest);
         x->pool_count = first + x->most_labels;
     }
     return 1;
 }
 
-static int tli_ch_save_list(tli_ch *x, int32_t first, int32_t *list, int32_t *count) {
+static int tli_choice_save_list(tli_choice *x, int32_t first, int32_t *list, int32_t *count) {
     int32_t added = x->pool_count - first;
-    if (x->label_count + added > TLI_CH_MOST_LABELS || (uint64_t)added > x->longest) { x->over = 1; return 1; }
+    if (x->label_count + added > TLI_CHOICE_MOST_LABELS || (uint64_t)added > x->longest) {
+        x->over = 1;
+        return 1;
+    }
     if (!tli_grow(x->env, (void **)&x->labels, &x->label_capacity, x->label_count,
                   (int64_t)x->label_count + added, sizeof *x->labels)) return 0;
     if (added) tli_copy(x->labels + x->label_count, x->pool + first, (size_t)added * sizeof *x->pool);
@@ -1220,24 +1232,24 @@ static int tli_ch_save_list(tli_ch *x, int32_t first, int32_t *list, int32_t *co
 }
 
 // What a cell adds to labels that are put together, and the least of all that is not in them yet.
-typedef struct tli_ch_rest { uint64_t mixed, limited; } tli_ch_rest;
+typedef struct tli_choice_rest { uint64_t mixed, limited; } tli_choice_rest;
 
 // Put each label of one list together with each of another, as far as the sums may lead to a better
 // choice.
-static int tli_ch_join(tli_ch *x, int32_t left, int32_t left_count, int32_t right, int32_t right_count,
-                       const tli_ch_rest *rest) {
+static int tli_choice_join(tli_choice *x, int32_t left, int32_t left_count, int32_t right, int32_t right_count,
+                           const tli_choice_rest *rest) {
     int64_t most = 4 * (int64_t)x->most_labels;
     int32_t i, k;
     for (i = 0; i < left_count; i++) {
-        const tli_ch_label a = x->labels[left + i];
+        const tli_choice_label a = x->labels[left + i];
         if (a.mixed + x->labels[right].mixed + rest->mixed > x->most_mixed) break;
         x->work += 2;
         for (k = 0; k < right_count; k++) {
-            const tli_ch_label *b = &x->labels[right + k];
+            const tli_choice_label *b = &x->labels[right + k];
             uint64_t mixed = a.mixed + b->mixed;
-            tli_ch_label *label;
+            tli_choice_label *label;
             if (mixed + rest->mixed > x->most_mixed) break;
-            if ((int64_t)(i + 1) * (k + 1) > most) { tli_ch_drop(x, mixed + rest->mixed); break; }
+            if ((int64_t)(i + 1) * (k + 1) > most) { tli_choice_drop(x, mixed + rest->mixed); break; }
             x->work++;
             if (a.limited + b->limited + rest->limited > x->limit) continue;
             if (!tli_grow(x->env, (void **)&x->pool, &x->pool_capacity, x->pool_count,
@@ -1249,9 +1261,9 @@ static int tli_ch_join(tli_ch *x, int32_t left, int32_t left_count, int32_t righ
             label->left = (uint32_t)(left + i);
             label->right = (uint32_t)(right + k);
         }
-        if (x->pool_count > TLI_CH_MOST_POOL || tli_ch_is_over(x)) { x->over = 1; return 1; }
+        if (x->pool_count > TLI_CHOICE_MOST_POOL || tli_choice_is_over(x)) { x->over = 1; return 1; }
         if (i + 1 >= most && i + 1 < left_count) {
-            tli_ch_drop(x, x->labels[left + i + 1].mixed + x->labels[right].mixed + rest->mixed);
+            tli_choice_drop(x, x->labels[left + i + 1].mixed + x->labels[right].mixed + rest->mixed);
             break;
         }
     }
@@ -1259,9 +1271,9 @@ static int tli_ch_join(tli_ch *x, int32_t left, int32_t left_count, int32_t righ
 }
 
 // Sums of a cell besides its lists; 0 = not possible, or of no use.
-static int tli_ch_open_cell(const tli_ch *x, const tli_ch_bucket *bucket, int32_t row, int32_t state,
-                            uint64_t *cost, tli_ch_rest *rest) {
-    const tli_ch_part *parts = x->parts + bucket->first_part;
+static int tli_choice_open_cell(const tli_choice *x, const tli_choice_bucket *bucket, int32_t row,
+                                int32_t state, uint64_t *cost, tli_choice_rest *rest) {
+    const tli_choice_part *parts = x->parts + bucket->first_part;
     int32_t i;
     *cost = 0;
     rest->mixed = x->mixed.outside[row];
@@ -1269,7 +1281,7 @@ static int tli_ch_open_cell(const tli_ch *x, const tli_ch_bucket *bucket, int32_
     for (i = 0; i < bucket->part_count; i++) {
         int32_t at = x->at[i] + state * x->strides[parts[i].first_stride];
         if (parts[i].source >= 0) {
-            if (x->cells[at] >= TLI_CH_INFINITE) return 0;
+            if (x->cells[at] >= TLI_CHOICE_INFINITE) return 0;
             *cost += x->cells[at];
             rest->mixed += x->mixed.cells[at];
             rest->limited += x->limited.cells[at];
@@ -1278,21 +1290,21 @@ static int tli_ch_open_cell(const tli_ch *x, const tli_ch_bucket *bucket, int32_
             rest->mixed += x->mixed.inside[at];
             rest->limited += x->limited.inside[at];
         }
-        if (rest->mixed >= TLI_CH_INFINITE || rest->limited >= TLI_CH_INFINITE) return 0;
+        if (rest->mixed >= TLI_CHOICE_INFINITE || rest->limited >= TLI_CHOICE_INFINITE) return 0;
     }
     return 1;
 }
 
 // Add what is made of a state in a row to the pool.
-static int tli_ch_fill_cell(tli_ch *x, const tli_ch_bucket *bucket, int32_t row, int32_t state) {
-    const tli_ch_part *parts = x->parts + bucket->first_part;
+static int tli_choice_fill_cell(tli_choice *x, const tli_choice_bucket *bucket, int32_t row, int32_t state) {
+    const tli_choice_part *parts = x->parts + bucket->first_part;
     int32_t list = 0, count = 1, first = x->pool_count, i;
     uint64_t cost, mixed = 0;
-    tli_ch_rest rest;
+    tli_choice_rest rest;
     x->work += (uint64_t)(2 + bucket->part_count);
-    if (!tli_ch_open_cell(x, bucket, row, state, &cost, &rest)) return 1;
+    if (!tli_choice_open_cell(x, bucket, row, state, &cost, &rest)) return 1;
     if (bucket->variable >= 0) {
-        const tli_ch_state *s = &tli_ch_states_of(x, bucket->variable)[state];
+        const tli_choice_state *s = &tli_choice_states_of(x, bucket->variable)[state];
         list = (int32_t)s->first_leaf;
         count = (int32_t)s->leaf_count;
     }
@@ -1300,15 +1312,17 @@ static int tli_ch_fill_cell(tli_ch *x, const tli_ch_bucket *bucket, int32_t row,
         int32_t at = x->at[i] + state * x->strides[parts[i].first_stride];
         if (parts[i].source >= 0) { mixed += x->mixed.cells[at]; continue; }
         if (x->pool_count > first) {
-            if (!tli_ch_prune(x, first, rest.mixed) || !tli_ch_save_list(x, first, &list, &count)) return 0;
+            if (!tli_choice_prune(x, first, rest.mixed) ||
+                !tli_choice_save_list(x, first, &list, &count))
+                return 0;
         }
         if (x->over) return 1;
         rest.mixed -= x->mixed.inside[at];
         rest.limited -= x->limited.inside[at];
-        if (!tli_ch_join(x, list, count, x->first_label[at], x->row_labels[at], &rest)) return 0;
+        if (!tli_choice_join(x, list, count, x->first_label[at], x->row_labels[at], &rest)) return 0;
         if (x->over || x->pool_count == first) return 1;
     }
-    if (x->pool_count == first && !tli_ch_join(x, list, count, 0, 1, &rest)) return 0;
+    if (x->pool_count == first && !tli_choice_join(x, list, count, 0, 1, &rest)) return 0;
     for (i = first; i < x->pool_count; i++) {
         x->pool[i].mixed += mixed;
         if (x->swap) x->pool[i].limited += cost;
@@ -1317,13 +1331,13 @@ static int tli_ch_fill_cell(tli_ch *x, const tli_ch_bucket *bucket, int32_t row,
     return 1;
 }
 
-static void tli_ch_sort_leaves(tli_ch *x) {
+static void tli_choice_sort_leaves(tli_choice *x) {
     int32_t i;
     for (i = 0; i < x->state_count; i++) {
-        tli_ch_label *leaves = x->labels + x->states[i].first_leaf;
+        tli_choice_label *leaves = x->labels + x->states[i].first_leaf;
         uint32_t k, at;
         for (k = 1; k < x->states[i].leaf_count; k++) {
-            tli_ch_label leaf = leaves[k];
+            tli_choice_label leaf = leaves[k];
             for (at = k; at && leaves[at - 1].mixed > leaf.mixed; at--) leaves[at] = leaves[at - 1];
             leaves[at] = leaf;
         }
@@ -1331,47 +1345,47 @@ static void tli_ch_sort_leaves(tli_ch *x) {
 }
 
 // All lists: 0 = no memory. over: not enough work or room, the lists are of no use.
-static int tli_ch_fill_lists(tli_ch *x) {
-    tli_ch_row row;
+static int tli_choice_fill_lists(tli_choice *x) {
+    tli_choice_row row;
     int32_t i, k, s;
     x->label_count = x->leaf_count;
     x->pool_count = x->over = 0;
     x->dropped = UINT64_MAX;
-    tli_ch_sort_leaves(x);
+    tli_choice_sort_leaves(x);
     for (i = 0; i < x->bucket_count; i++) {
-        const tli_ch_bucket *bucket = &x->buckets[i];
-        tli_ch_first_row(x, bucket, &row);
+        const tli_choice_bucket *bucket = &x->buckets[i];
+        tli_choice_first_row(x, bucket, &row);
         for (k = 0; k < bucket->row_count; k++) {
             uint64_t rest = x->mixed.outside[row.row];
             x->row_labels[row.row] = 0;
-            for (s = 0; s < tli_ch_bucket_states(x, bucket); s++) {
+            for (s = 0; s < tli_choice_bucket_states(x, bucket); s++) {
                 if (x->mixed.inside[row.row] + rest > x->most_mixed) break;
-                if (!tli_ch_fill_cell(x, bucket, row.row, s)) return 0;
-                if (x->over || tli_ch_is_over(x)) { x->over = 1; return 1; }
+                if (!tli_choice_fill_cell(x, bucket, row.row, s)) return 0;
+                if (x->over || tli_choice_is_over(x)) { x->over = 1; return 1; }
             }
-            if (!tli_ch_prune(x, 0, rest) ||
-                !tli_ch_save_list(x, 0, &x->first_label[row.row], &x->row_labels[row.row])) return 0;
+            if (!tli_choice_prune(x, 0, rest) ||
+                !tli_choice_save_list(x, 0, &x->first_label[row.row], &x->row_labels[row.row])) return 0;
             if (x->over) return 1;
-            tli_ch_next_row(x, bucket, &row);
+            tli_choice_next_row(x, bucket, &row);
         }
     }
     return 1;
 }
 
 // Read the schemes of a label off; 0 = no memory.
-static int tli_ch_read_label(tli_ch *x, uint32_t label) {
+static int tli_choice_read_label(tli_choice *x, uint32_t label) {
     uint64_t most = 2 * ((uint64_t)x->bucket_count + (uint64_t)x->part_count) + 8;
     uint32_t *stack = (uint32_t *)tli_alloc_array(x->env, most, sizeof *stack);
     int32_t count = 0;
     if (!stack) return 0;
     stack[count++] = label;
     while (count) {
-        const tli_ch_label *l = &x->labels[stack[--count]];
-        if (l->left != TLI_CH_NONE) {
+        const tli_choice_label *l = &x->labels[stack[--count]];
+        if (l->left != TLI_CHOICE_NONE) {
             stack[count++] = l->left;
             stack[count++] = l->right;
-        } else if (l->right != TLI_CH_NONE) {
-            x->schemes[l->right / TLI_CH_MOST_SCHEMES] = (uint8_t)(l->right % TLI_CH_MOST_SCHEMES);
+        } else if (l->right != TLI_CHOICE_NONE) {
+            x->schemes[l->right / TLI_CHOICE_MOST_SCHEMES] = (uint8_t)(l->right % TLI_CHOICE_MOST_SCHEMES);
         }
     }
     tli_release(x->env, stack);
@@ -1379,25 +1393,25 @@ static int tli_ch_read_label(tli_ch *x, uint32_t label) {
 }
 
 // Keep the best choice of the lists; 0 = no memory.
-static int tli_ch_read_lists(tli_ch *x) {
+static int tli_choice_read_lists(tli_choice *x) {
     int32_t root = (int32_t)x->row_count - 1, best = x->first_label[root], i;
     for (i = best; i < x->first_label[root] + x->row_labels[root]; i++)
         if (x->labels[i].value < x->labels[best].value) best = i;
     if (!x->row_labels[root]) return 1;
-    if (!tli_ch_read_label(x, (uint32_t)best)) return 0;
-    tli_ch_keep(x);
+    if (!tli_choice_read_label(x, (uint32_t)best)) return 0;
+    tli_choice_keep(x);
     return 1;
 }
 
 // Short lists first, which find good choices; then longer ones of what costs little more than the bound,
 // for they grow fast with that, until the best is among them: 0 = no memory.
-static int tli_ch_improve(tli_ch *x) {
+static int tli_choice_improve(tli_choice *x) {
     uint64_t base = x->bound, window = 0, before = 0, target, bound;
-    tli_ch_fill_outside(x, &x->mixed);
-    tli_ch_fill_outside(x, &x->limited);
+    tli_choice_fill_outside(x, &x->mixed);
+    tli_choice_fill_outside(x, &x->limited);
     x->dropped = 0;
-    x->most_labels = TLI_CH_SHORT_LIST / 8;
-    while (x->best_value > x->bound && x->most_labels <= x->label_limit && !tli_ch_is_over(x)) {
+    x->most_labels = TLI_CHOICE_SHORT_LIST / 8;
+    while (x->best_value > x->bound && x->most_labels <= x->label_limit && !tli_choice_is_over(x)) {
         if (x->dropped == UINT64_MAX) {
             window += window + 1;
             x->most_labels *= 2;
@@ -1407,14 +1421,14 @@ static int tli_ch_improve(tli_ch *x) {
         before = x->best_value;
         target = before - 1;
         if (base + window < x->bound) window = x->bound - base;
-        if (x->most_labels > TLI_CH_SHORT_LIST && target - base > window) target = base + window;
-        x->most_mixed = tli_ch_most_mixed(x, target);
-        if (!tli_ch_fill_lists(x)) return 0;
+        if (x->most_labels > TLI_CHOICE_SHORT_LIST && target - base > window) target = base + window;
+        x->most_mixed = tli_choice_most_mixed(x, target);
+        if (!tli_choice_fill_lists(x)) return 0;
         if (x->over) break;
-        if (!tli_ch_read_lists(x)) return 0;
+        if (!tli_choice_read_lists(x)) return 0;
         bound = target + 1;
         if (x->dropped != UINT64_MAX) {
-            if (tli_ch_find_bound(x, x->dropped) < bound) bound = tli_ch_find_bound(x, x->dropped);
+            if (tli_choice_find_bound(x, x->dropped) < bound) bound = tli_choice_find_bound(x, x->dropped);
             x->most_labels *= 8;
         }
         if (bound > x->bound) x->bound = bound;
@@ -1425,7 +1439,7 @@ static int tli_ch_improve(tli_ch *x) {
 
 // -- choice: start and end --
 
-static void tli_ch_free(tli_ch *x) {
+static void tli_choice_free(tli_choice *x) {
     void *all[27];
     size_t i, count = 0;
     all[count++] = x->variables;   all[count++] = x->states;      all[count++] = x->tables;
@@ -1440,27 +1454,27 @@ static void tli_ch_free(tli_ch *x) {
     for (i = 0; i < count; i++) tli_release(x->env, all[i]);
 }
 
-static void tli_ch_init(tli_ch *x, tl_env *env, const tl_choice_desc *desc, const uint16_t *allowed,
-                        uint8_t *best, tli_ch_watch *watch) {
+static void tli_choice_init(tli_choice *x, tl_env *env, const tl_choice_desc *desc, const uint16_t *allowed,
+                            uint8_t *best, tli_choice_watch *watch) {
     uint64_t cost, loss;
     tli_zero(x, sizeof *x);
-    tli_ch_add_all_most(desc, &cost, &loss);
+    tli_choice_add_all_most(desc, &cost, &loss);
     x->env = env;
     x->desc = desc;
     x->allowed = allowed;
-    x->format_count = tli_ch_format_count(desc);
+    x->format_count = tli_choice_format_count(desc);
     x->swap = desc->least_loss;
     x->limit = x->swap ? desc->cost_limit : desc->loss_limit;
     x->value_sum = x->swap ? loss : cost;
     x->limited_sum = x->swap ? cost : loss;
-    x->work_limit = desc->work_limit ? desc->work_limit : TLI_CH_WORK;
+    x->work_limit = desc->work_limit ? desc->work_limit : TLI_CHOICE_WORK;
     x->most_cells = x->work_limit / 64;
     if (x->most_cells > (uint64_t)1 << 22) x->most_cells = (uint64_t)1 << 22;
     if (x->most_cells < 4096) x->most_cells = 4096;
     x->longest = UINT64_MAX;
     x->label_limit = (int32_t)1 << 22;
     x->mixed_bits = 60;
-    x->penalty = TLI_CH_INFINITE;
+    x->penalty = TLI_CHOICE_INFINITE;
     x->best = best;
     x->watch = watch;
 }

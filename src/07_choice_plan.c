@@ -4,46 +4,46 @@
 // -- choice: one limit --
 
 // Over a decomposition that was made.
-static tl_result tli_ch_solve_decomposed(tli_ch *x) {
-    tli_ch_point a, b;
+static tl_result tli_choice_solve_decomposed(tli_choice *x) {
+    tli_choice_point a, b;
     uint64_t least;
     x->method = TL_CHOICE_BOUND;
     if (x->value_hint | x->limited_hint) {
-        tli_ch_find_point(x, x->value_hint, x->limited_hint, &least);
-        x->bound = tli_ch_find_bound(x, least);
+        tli_choice_find_point(x, x->value_hint, x->limited_hint, &least);
+        x->bound = tli_choice_find_bound(x, least);
         if (x->found && x->bound >= x->best_value) return TL_OK;
     }
-    tli_ch_weigh_limited(x);
-    least = tli_ch_fill_inside(x, &x->limited);
-    x->nearest = least >= TLI_CH_INFINITE ? TL_UNLIMITED : least;
-    if (least >= TLI_CH_INFINITE || least > x->limit) return TL_ERROR_INFEASIBLE;
-    tli_ch_read_picks(x, &x->limited);
-    tli_ch_read_schemes(x, 1);
-    b = tli_ch_keep(x);
-    a = tli_ch_find_point(x, 1, 0, &least);
-    if (tli_ch_find_bound(x, least) > x->bound) x->bound = tli_ch_find_bound(x, least);
+    tli_choice_weigh_limited(x);
+    least = tli_choice_fill_inside(x, &x->limited);
+    x->nearest = least >= TLI_CHOICE_INFINITE ? TL_UNLIMITED : least;
+    if (least >= TLI_CHOICE_INFINITE || least > x->limit) return TL_ERROR_INFEASIBLE;
+    tli_choice_read_picks(x, &x->limited);
+    tli_choice_read_schemes(x, 1);
+    b = tli_choice_keep(x);
+    a = tli_choice_find_point(x, 1, 0, &least);
+    if (tli_choice_find_bound(x, least) > x->bound) x->bound = tli_choice_find_bound(x, least);
     if (a.limited <= x->limit) return TL_OK;
-    tli_ch_narrow(x, a, b);
+    tli_choice_narrow(x, a, b);
     if (x->bound >= x->best_value) return TL_OK;
     x->method = TL_CHOICE_ELIMINATION;
-    return tli_ch_improve(x) ? TL_OK : TL_ERROR_NO_MEMORY;
+    return tli_choice_improve(x) ? TL_OK : TL_ERROR_NO_MEMORY;
 }
 
-static tl_result tli_ch_solve_built(tli_ch *x);
+static tl_result tli_choice_solve_built(tli_choice *x);
 
 // Build it again: with tables of two variables, for the search; or with all schemes, for the
 // nearest limit.
-static tl_result tli_ch_solve_again(tli_ch *x, int pairwise) {
+static tl_result tli_choice_solve_again(tli_choice *x, int pairwise) {
     tl_result result = TL_ERROR_NO_MEMORY;
-    tli_ch y;
-    tli_ch_init(&y, x->env, x->desc, x->allowed, x->best, x->watch);
+    tli_choice y;
+    tli_choice_init(&y, x->env, x->desc, x->allowed, x->best, x->watch);
     y.pairwise = pairwise;
     y.complete = !pairwise;
     y.work = x->work;
     y.work_limit = x->work_limit;
-    if (tli_ch_build(&y)) {
-        if (pairwise) result = tli_ch_search(&y);
-        else result = tli_ch_solve_built(&y);
+    if (tli_choice_build(&y)) {
+        if (pairwise) result = tli_choice_search(&y);
+        else result = tli_choice_solve_built(&y);
     }
     x->work = y.work;
     x->found = y.found;
@@ -52,27 +52,27 @@ static tl_result tli_ch_solve_again(tli_ch *x, int pairwise) {
     x->bound = y.bound;
     x->method = y.method;
     x->nearest = y.nearest;
-    tli_ch_free(&y);
+    tli_choice_free(&y);
     return result;
 }
 
-static tl_result tli_ch_solve_built(tli_ch *x) {
-    int decomposed = tli_ch_decompose(x);
+static tl_result tli_choice_solve_built(tli_choice *x) {
+    int decomposed = tli_choice_decompose(x);
     if (!decomposed) return TL_ERROR_NO_MEMORY;
-    if (decomposed > 0) return tli_ch_solve_decomposed(x);
-    return x->inner ? TL_ERROR_UNSUPPORTED : tli_ch_solve_again(x, 1);
+    if (decomposed > 0) return tli_choice_solve_decomposed(x);
+    return x->inner ? TL_ERROR_UNSUPPORTED : tli_choice_solve_again(x, 1);
 }
 
-static tl_result tli_ch_solve(tli_ch *x) {
-    tl_result result = tli_ch_build(x) ? tli_ch_solve_built(x) : TL_ERROR_NO_MEMORY;
+static tl_result tli_choice_solve(tli_choice *x) {
+    tl_result result = tli_choice_build(x) ? tli_choice_solve_built(x) : TL_ERROR_NO_MEMORY;
     if (result != TL_ERROR_INFEASIBLE || !x->pruned || x->inner || x->method == TL_CHOICE_SEARCH) return result;
-    return tli_ch_solve_again(x, 0);
+    return tli_choice_solve_again(x, 0);
 }
 
 // -- choice: plan --
 
 // All schemes of all nodes; *node = the first that has none, -1 = none.
-static uint16_t *tli_ch_allow_all(tl_env *env, const tl_choice_desc *desc, int32_t *node) {
+static uint16_t *tli_choice_allow_all(tl_env *env, const tl_choice_desc *desc, int32_t *node) {
     uint16_t *allowed = (uint16_t *)tli_alloc_array(env, (uint64_t)desc->node_count, sizeof *allowed);
     size_t at = 0;
     int32_t i, k;
@@ -85,7 +85,7 @@ static uint16_t *tli_ch_allow_all(tl_env *env, const tl_choice_desc *desc, int32
     return allowed;
 }
 
-static tl_result tli_ch_refuse_node(tl_env *env, const char *function, int32_t node) {
+static tl_result tli_choice_refuse_node(tl_env *env, const char *function, int32_t node) {
     tli_writer w = tli_begin_error(env, TL_ERROR_INFEASIBLE, function);
     tli_put(&w, "costs: node ");
     tli_put_i64(&w, node);
@@ -93,7 +93,7 @@ static tl_result tli_ch_refuse_node(tl_env *env, const char *function, int32_t n
     return tli_end_error(env, &w, TL_ERROR_INFEASIBLE);
 }
 
-static tl_result tli_ch_explain(tl_env *env, const tli_ch *x, const char *function, tl_result result) {
+static tl_result tli_choice_explain(tl_env *env, const tli_choice *x, const char *function, tl_result result) {
     tli_writer w;
     if (result == TL_ERROR_NO_MEMORY) return tli_fail(env, result, function, "no memory to plan");
     if (result != TL_ERROR_INFEASIBLE) return result;
@@ -110,19 +110,19 @@ static tl_result tli_ch_explain(tl_env *env, const tli_ch *x, const char *functi
     return tli_end_error(env, &w, result);
 }
 
-static double tli_ch_gap(uint64_t value, uint64_t bound) {
+static double tli_choice_gap(uint64_t value, uint64_t bound) {
     if (value <= bound) return 0;
     return bound ? (double)(value - bound) / (double)bound : (double)value;
 }
 
 TLI_IMPL tl_result tl_plan_choice(tl_env *env, const tl_choice_desc *desc, tl_choice_plan *plan) {
     tl_env quiet;
-    tli_ch_watch watch;
+    tli_choice_watch watch;
     tl_result result;
     uint16_t *allowed;
     uint8_t *best;
     int32_t node;
-    tli_ch x;
+    tli_choice x;
     TL_ASSERT(desc && plan);
     tli_zero(plan, sizeof *plan);
     result = tl_check_choice(env, desc);
@@ -130,21 +130,21 @@ TLI_IMPL tl_result tl_plan_choice(tl_env *env, const tl_choice_desc *desc, tl_ch
     tli_zero(&quiet, sizeof quiet);
     if (env) { quiet = *env; quiet.log = NULL; }
     tli_zero(&watch, sizeof watch);
-    allowed = tli_ch_allow_all(&quiet, desc, &node);
+    allowed = tli_choice_allow_all(&quiet, desc, &node);
     best = (uint8_t *)tli_alloc_array(&quiet, (uint64_t)desc->node_count, 1);
     watch.desc = desc;
-    watch.next = TLI_CH_ASK;
+    watch.next = TLI_CHOICE_ASK;
     watch.now.value = UINT64_MAX;
-    tli_ch_init(&x, &quiet, desc, allowed, best, &watch);
+    tli_choice_init(&x, &quiet, desc, allowed, best, &watch);
     watch.now.work_limit = x.work_limit;
-    result = !allowed || !best ? TL_ERROR_NO_MEMORY : node >= 0 ? TL_ERROR_INFEASIBLE : tli_ch_solve(&x);
-    tli_ch_free(&x);
+    result = !allowed || !best ? TL_ERROR_NO_MEMORY : node >= 0 ? TL_ERROR_INFEASIBLE : tli_choice_solve(&x);
+    tli_choice_free(&x);
     tli_release(&quiet, allowed);
     if (!result) {
         tl_simulate_choice(&quiet, desc, best, plan);
         plan->bound = x.bound < x.best_value ? x.bound : x.best_value;
         plan->proven = x.bound >= x.best_value;
-        plan->gap_ratio = tli_ch_gap(x.best_value, plan->bound);
+        plan->gap_ratio = tli_choice_gap(x.best_value, plan->bound);
         plan->method = x.method;
         plan->work = x.work;
         plan->memory = best;
@@ -152,8 +152,8 @@ TLI_IMPL tl_result tl_plan_choice(tl_env *env, const tl_choice_desc *desc, tl_ch
     }
     tli_release(&quiet, best);
     if (result == TL_ERROR_INFEASIBLE) plan->nearest_limit = node >= 0 ? TL_UNLIMITED : x.nearest;
-    return node >= 0 && result == TL_ERROR_INFEASIBLE ? tli_ch_refuse_node(env, "tl_plan_choice", node)
-                                                      : tli_ch_explain(env, &x, "tl_plan_choice", result);
+    return node >= 0 && result == TL_ERROR_INFEASIBLE ? tli_choice_refuse_node(env, "tl_plan_choice", node)
+                                                      : tli_choice_explain(env, &x, "tl_plan_choice", result);
 }
 
 TLI_IMPL void tl_free_choice_plan(tl_env *env, tl_choice_plan *plan) {
@@ -165,18 +165,18 @@ TLI_IMPL void tl_free_choice_plan(tl_env *env, tl_choice_plan *plan) {
 // -- choice: the front --
 
 // Points are kept by rising loss; the schemes of point i stand at row rows[i].
-typedef struct tli_ch_front {
-    tli_ch         *x;
+typedef struct tli_choice_front {
+    tli_choice         *x;
     tl_front_point *points;           // [limit]
     uint8_t        *schemes;          // [limit x node_count]
     int32_t        *rows;             // [limit]
     uint8_t        *closed;           // [limit] 1 = nothing of the hull between this point and the next
     int32_t         count, limit;
     uint64_t        least_loss;       // found
-} tli_ch_front;
+} tli_choice_front;
 
 // Put the schemes at hand where they belong; 0 = no room, or no better than a neighbour.
-static int tli_ch_add_point(tli_ch_front *f, tli_ch_point point, uint64_t bound) {
+static int tli_choice_add_point(tli_choice_front *f, tli_choice_point point, uint64_t bound) {
     int32_t at = 0, i;
     while (at < f->count && f->points[at].loss < point.limited) at++;
     if (f->count == f->limit || (at && f->points[at - 1].cost <= point.value)) return 0;
@@ -199,39 +199,39 @@ static int tli_ch_add_point(tli_ch_front *f, tli_ch_point point, uint64_t bound)
 
 // Of all points, by rising loss in the pool, at most as many as may be: where there are too many,
 // both ends and points about equally far apart in cost.
-static int tli_ch_pick_points(tli_ch_front *f) {
-    tli_ch *x = f->x;
+static int tli_choice_pick_points(tli_choice_front *f) {
+    tli_choice *x = f->x;
     int32_t count = x->pool_count, i;
     uint64_t high = x->pool[0].value, step = 0, next = 0;
     if (f->limit > 1) step = (high - x->pool[count - 1].value) / (uint64_t)(f->limit - 1);
     for (i = 0; i < count; i++) {
-        tli_ch_point point;
+        tli_choice_point point;
         point.limited = x->pool[i].limited;
         point.value = x->pool[i].value;
         if (count > f->limit && i + 1 < count) {
             if (high - point.value < next || f->count + 1 >= f->limit) continue;
         }
-        if (!tli_ch_read_label(x, x->pool[i].left)) return 0;
-        tli_ch_add_point(f, point, point.value);
+        if (!tli_choice_read_label(x, x->pool[i].left)) return 0;
+        tli_choice_add_point(f, point, point.value);
         while (step && next <= high - point.value) next += step;
     }
     return 1;
 }
 
 // Every point, by lists without a limit: 1 = done, 0 = no memory, -1 = there are too many.
-static int tli_ch_list_front(tli_ch_front *f) {
-    tli_ch *x = f->x;
+static int tli_choice_list_front(tli_choice_front *f) {
+    tli_choice *x = f->x;
     int32_t root = (int32_t)x->row_count - 1, i, count;
     uint64_t work_limit = x->work_limit;
-    tli_ch_weigh(x, x->limited_sum + 1, x->value_sum + 1);
-    tli_ch_fill_inside(x, &x->mixed);
-    tli_ch_fill_outside(x, &x->mixed);
-    tli_ch_fill_outside(x, &x->limited);
-    x->most_mixed = TLI_CH_INFINITE - 1;
+    tli_choice_weigh(x, x->limited_sum + 1, x->value_sum + 1);
+    tli_choice_fill_inside(x, &x->mixed);
+    tli_choice_fill_outside(x, &x->mixed);
+    tli_choice_fill_outside(x, &x->limited);
+    x->most_mixed = TLI_CHOICE_INFINITE - 1;
     x->most_labels = INT32_MAX;
     x->longest = 8 * (uint64_t)f->limit + 1024;
     x->work_limit = x->work + (work_limit > x->work ? (work_limit - x->work) / 8 : 0);
-    i = tli_ch_fill_lists(x);
+    i = tli_choice_fill_lists(x);
     x->work_limit = work_limit;
     x->longest = UINT64_MAX;
     if (!i || x->over) return i ? -1 : 0;
@@ -240,16 +240,16 @@ static int tli_ch_list_front(tli_ch_front *f) {
     tli_copy(x->pool, x->labels + x->first_label[root], (size_t)count * sizeof *x->pool);
     for (i = 0; i < count; i++) x->pool[i].left = (uint32_t)(x->first_label[root] + i);
     x->pool_count = count;
-    return tli_ch_sort(x, 0, 0) && tli_ch_pick_points(f);
+    return tli_choice_sort(x, 0, 0) && tli_choice_pick_points(f);
 }
 
 // Split where the cost falls most, for as long as the hull has points there.
-static void tli_ch_walk_hull(tli_ch_front *f) {
-    tli_ch *x = f->x;
-    while (f->count < f->limit && !tli_ch_is_over(x)) {
+static void tli_choice_walk_hull(tli_choice_front *f) {
+    tli_choice *x = f->x;
+    while (f->count < f->limit && !tli_choice_is_over(x)) {
         uint64_t most = 0, least;
         int32_t widest = -1, i;
-        tli_ch_point point;
+        tli_choice_point point;
         for (i = 0; i + 1 < f->count; i++) {
             uint64_t fall = f->points[i].cost - f->points[i + 1].cost;
             if (f->closed[i] || fall <= most) continue;
@@ -257,28 +257,28 @@ static void tli_ch_walk_hull(tli_ch_front *f) {
             widest = i;
         }
         if (widest < 0) return;
-        point = tli_ch_find_point(x, f->points[widest + 1].loss - f->points[widest].loss, most, &least);
+        point = tli_choice_find_point(x, f->points[widest + 1].loss - f->points[widest].loss, most, &least);
         x->limit = point.limited;
         if (point.limited <= f->points[widest].loss || point.limited >= f->points[widest + 1].loss ||
-            !tli_ch_add_point(f, point, tli_ch_find_bound(x, least))) f->closed[widest] = 1;
+            !tli_choice_add_point(f, point, tli_choice_find_bound(x, least))) f->closed[widest] = 1;
         x->limit = TL_UNLIMITED;
     }
 }
 
 // A point of a graph that is too wide, found for a limit of the loss, or the least loss itself.
-static tl_result tli_ch_search_point(tli_ch_front *f, int least_loss, uint64_t limit, uint64_t work) {
-    tli_ch *x = f->x;
+static tl_result tli_choice_search_point(tli_choice_front *f, int least_loss, uint64_t limit, uint64_t work) {
+    tli_choice *x = f->x;
     tl_choice_desc desc = *x->desc;
-    tli_ch_point point;
+    tli_choice_point point;
     tl_result result;
-    tli_ch y;
+    tli_choice y;
     desc.least_loss = least_loss;
     desc.cost_limit = TL_UNLIMITED;
     desc.loss_limit = limit;
-    tli_ch_init(&y, x->env, &desc, x->allowed, x->best, x->watch);
+    tli_choice_init(&y, x->env, &desc, x->allowed, x->best, x->watch);
     y.work = x->work;
     y.work_limit = x->work + work;
-    result = tli_ch_solve_again(&y, 1);
+    result = tli_choice_solve_again(&y, 1);
     x->work = y.work;
     x->method = y.method;
     x->nearest = y.nearest;
@@ -287,23 +287,23 @@ static tl_result tli_ch_search_point(tli_ch_front *f, int least_loss, uint64_t l
         point.limited = y.best_limited;
         point.value = y.best_value;
         if (least_loss) f->least_loss = y.best_value;
-        else tli_ch_add_point(f, point, y.bound);
+        else tli_choice_add_point(f, point, y.bound);
     }
-    tli_ch_free(&y);
+    tli_choice_free(&y);
     return result;
 }
 
 // Both ends, and between them halves of the loss where the cost falls most.
-static tl_result tli_ch_search_front(tli_ch_front *f) {
-    tli_ch *x = f->x;
+static tl_result tli_choice_search_front(tli_choice_front *f) {
+    tli_choice *x = f->x;
     uint64_t share = x->work_limit / 16;
-    tl_result result = tli_ch_search_point(f, 0, TL_UNLIMITED, share);
+    tl_result result = tli_choice_search_point(f, 0, TL_UNLIMITED, share);
     if (!result && f->count < f->limit) {
-        result = tli_ch_search_point(f, 1, TL_UNLIMITED, share);
-        if (!result) result = tli_ch_search_point(f, 0, f->least_loss, share);
+        result = tli_choice_search_point(f, 1, TL_UNLIMITED, share);
+        if (!result) result = tli_choice_search_point(f, 0, f->least_loss, share);
     }
     x->found = 1;
-    while (!result && f->count < f->limit && !tli_ch_is_over(x)) {
+    while (!result && f->count < f->limit && !tli_choice_is_over(x)) {
         uint64_t most = 0;
         int32_t widest = -1, before = f->count, i;
         for (i = 0; i + 1 < f->count; i++) {
@@ -314,30 +314,30 @@ static tl_result tli_ch_search_front(tli_ch_front *f) {
         }
         if (widest < 0) break;
         most = f->points[widest].loss;
-        result = tli_ch_search_point(f, 0, most + (f->points[widest + 1].loss - most) / 2, share);
+        result = tli_choice_search_point(f, 0, most + (f->points[widest + 1].loss - most) / 2, share);
         if (f->count == before) f->closed[widest] = 1;
     }
     return result;
 }
 
-static tl_result tli_ch_fill_front(tli_ch_front *f, int32_t *complete) {
-    tli_ch *x = f->x;
-    tli_ch_point point;
+static tl_result tli_choice_fill_front(tli_choice_front *f, int32_t *complete) {
+    tli_choice *x = f->x;
+    tli_choice_point point;
     tl_result solved;
     uint64_t least;
     int decomposed;
-    if (!tli_ch_build(x)) return TL_ERROR_NO_MEMORY;
-    decomposed = tli_ch_decompose(x);
+    if (!tli_choice_build(x)) return TL_ERROR_NO_MEMORY;
+    decomposed = tli_choice_decompose(x);
     if (!decomposed) return TL_ERROR_NO_MEMORY;
-    if (decomposed < 0) return tli_ch_search_front(f);
+    if (decomposed < 0) return tli_choice_search_front(f);
     x->found = 1;
-    tli_ch_weigh_limited(x);
-    x->nearest = tli_ch_fill_inside(x, &x->limited);
-    if (x->nearest >= TLI_CH_INFINITE) {
+    tli_choice_weigh_limited(x);
+    x->nearest = tli_choice_fill_inside(x, &x->limited);
+    if (x->nearest >= TLI_CHOICE_INFINITE) {
         x->nearest = TL_UNLIMITED;
         return TL_ERROR_INFEASIBLE;
     }
-    decomposed = tli_ch_list_front(f);
+    decomposed = tli_choice_list_front(f);
     if (!decomposed) return TL_ERROR_NO_MEMORY;
     if (decomposed > 0) {
         *complete = f->count == x->row_labels[x->row_count - 1];
@@ -346,22 +346,22 @@ static tl_result tli_ch_fill_front(tli_ch_front *f, int32_t *complete) {
     // The least loss: its cost is a choice of its own, as no pair of weights is certain to find it.
     x->limit = x->nearest;
     x->found = 0;
-    solved = tli_ch_solve_decomposed(x);
+    solved = tli_choice_solve_decomposed(x);
     if (solved) return solved;
     x->limit = TL_UNLIMITED;
     point.limited = x->best_limited;
     point.value = x->best_value;
     tli_copy(x->schemes, x->best, (size_t)x->desc->node_count);
-    tli_ch_add_point(f, point, x->bound);
-    point = tli_ch_find_point(x, x->limited_sum + 1, 1, &least);
-    tli_ch_add_point(f, point, tli_ch_find_bound(x, least));
-    tli_ch_walk_hull(f);
+    tli_choice_add_point(f, point, x->bound);
+    point = tli_choice_find_point(x, x->limited_sum + 1, 1, &least);
+    tli_choice_add_point(f, point, tli_choice_find_bound(x, least));
+    tli_choice_walk_hull(f);
     return TL_OK;
 }
 
 // One block: points, then schemes.
-static tl_result tli_ch_pack_front(tl_env *env, const tli_ch_front *f, int32_t complete,
-                                   tl_choice_front *front) {
+static tl_result tli_choice_pack_front(tl_env *env, const tli_choice_front *f, int32_t complete,
+                                       tl_choice_front *front) {
     size_t nodes = (size_t)f->x->desc->node_count, i;
     char *block = (char *)tli_alloc_array(env, (uint64_t)f->count, sizeof *f->points + nodes);
     tl_front_point *points = (tl_front_point *)(void *)block;
@@ -380,12 +380,12 @@ static tl_result tli_ch_pack_front(tl_env *env, const tli_ch_front *f, int32_t c
     return TL_OK;
 }
 
-static tl_result tli_ch_find_front(tl_env *env, const tl_choice_desc *desc, int32_t point_limit, tli_ch *x,
-                                   tl_choice_front *front) {
+static tl_result tli_choice_find_front(tl_env *env, const tl_choice_desc *desc, int32_t point_limit,
+                                       tli_choice *x, tl_choice_front *front) {
     uint64_t limit = (uint64_t)point_limit;
     int32_t complete = 0;
     tl_result result = TL_ERROR_NO_MEMORY;
-    tli_ch_front f;
+    tli_choice_front f;
     tli_zero(&f, sizeof f);
     f.x = x;
     f.limit = point_limit;
@@ -394,8 +394,8 @@ static tl_result tli_ch_find_front(tl_env *env, const tl_choice_desc *desc, int3
     f.rows = (int32_t *)tli_alloc_array(env, limit, sizeof *f.rows);
     f.closed = (uint8_t *)tli_alloc_array(env, limit, 1);
     if (f.points && f.schemes && f.rows && f.closed && x->allowed && x->best)
-        result = tli_ch_fill_front(&f, &complete);
-    if (!result) result = tli_ch_pack_front(env, &f, complete, front);
+        result = tli_choice_fill_front(&f, &complete);
+    if (!result) result = tli_choice_pack_front(env, &f, complete, front);
     tli_release(env, f.points);
     tli_release(env, f.schemes);
     tli_release(env, f.rows);
@@ -407,12 +407,12 @@ TLI_IMPL tl_result tl_plan_choice_front(tl_env *env, const tl_choice_desc *desc,
                                         tl_choice_front *front) {
     tl_env quiet;
     tl_choice_desc unlimited;
-    tli_ch_watch watch;
+    tli_choice_watch watch;
     tl_result result;
     uint16_t *allowed;
     uint8_t *best;
     int32_t node;
-    tli_ch x;
+    tli_choice x;
     TL_ASSERT(desc && front);
     tli_zero(front, sizeof *front);
     result = tl_check_choice(env, desc);
@@ -425,20 +425,20 @@ TLI_IMPL tl_result tl_plan_choice_front(tl_env *env, const tl_choice_desc *desc,
     tli_zero(&quiet, sizeof quiet);
     if (env) { quiet = *env; quiet.log = NULL; }
     tli_zero(&watch, sizeof watch);
-    allowed = tli_ch_allow_all(&quiet, desc, &node);
+    allowed = tli_choice_allow_all(&quiet, desc, &node);
     best = (uint8_t *)tli_alloc_array(&quiet, (uint64_t)desc->node_count, 1);
     watch.desc = desc;
-    watch.next = TLI_CH_ASK;
+    watch.next = TLI_CHOICE_ASK;
     watch.now.value = UINT64_MAX;
-    tli_ch_init(&x, &quiet, &unlimited, allowed, best, &watch);
+    tli_choice_init(&x, &quiet, &unlimited, allowed, best, &watch);
     watch.now.work_limit = x.work_limit;
     result = node >= 0 ? TL_ERROR_INFEASIBLE
-                       : tli_ch_find_front(&quiet, &unlimited, point_limit ? point_limit : 256, &x, front);
-    tli_ch_free(&x);
+                       : tli_choice_find_front(&quiet, &unlimited, point_limit ? point_limit : 256, &x, front);
+    tli_choice_free(&x);
     tli_release(&quiet, allowed);
     tli_release(&quiet, best);
-    return node >= 0 ? tli_ch_refuse_node(env, "tl_plan_choice_front", node)
-                     : tli_ch_explain(env, &x, "tl_plan_choice_front", result);
+    return node >= 0 ? tli_choice_refuse_node(env, "tl_plan_choice_front", node)
+                     : tli_choice_explain(env, &x, "tl_plan_choice_front", result);
 }
 
 TLI_IMPL void tl_free_choice_front(tl_env *env, tl_choice_front *front) {

@@ -10,22 +10,22 @@
 // Tree-Reweighted Message Passing for Energy Minimization, 2006); in integers nothing is lost.
 
 // A variable in one of its chains.
-typedef struct tli_ch_slot {
+typedef struct tli_choice_slot {
     int32_t variable, first;          // of its [state_count] numbers
     int32_t in_table, before;         // table and slot before it; -1 = none
     int32_t out_table, after;
-} tli_ch_slot;
+} tli_choice_slot;
 
-typedef struct tli_ch_dual {
-    tli_ch      *x;
-    tli_ch_slot *slots; int32_t slot_count;
+typedef struct tli_choice_dual {
+    tli_choice      *x;
+    tli_choice_slot *slots; int32_t slot_count;
     int32_t     *first_slot;          // [variable_count + 1]
     int32_t     *ranks, *order;       // [variable_count]
     int64_t     *shares, *left, *right;   // of each slot: own sums, the chain before and behind it
     uint64_t     sweep_work;
-} tli_ch_dual;
+} tli_choice_dual;
 
-static void tli_ch_free_dual(tli_ch_dual *d) {
+static void tli_choice_free_dual(tli_choice_dual *d) {
     tli_release(d->x->env, d->slots);
     tli_release(d->x->env, d->first_slot);
     tli_release(d->x->env, d->ranks);
@@ -36,8 +36,8 @@ static void tli_ch_free_dual(tli_ch_dual *d) {
 }
 
 // Nodes as they are listed, a net's sets behind its producer: stable, by counting.
-static int tli_ch_rank_variables(tli_ch_dual *d) {
-    tli_ch *x = d->x;
+static int tli_choice_rank_variables(tli_choice_dual *d) {
+    tli_choice *x = d->x;
     int32_t nodes = x->desc->node_count, i, at = 0;
     int32_t *next = (int32_t *)tli_alloc_array(x->env, (uint64_t)nodes + 1, sizeof *next);
     if (!next) return 0;
@@ -52,8 +52,8 @@ static int tli_ch_rank_variables(tli_ch_dual *d) {
     return 1;
 }
 
-static int tli_ch_add_slots(tli_ch_dual *d) {
-    tli_ch *x = d->x;
+static int tli_choice_add_slots(tli_choice_dual *d) {
+    tli_choice *x = d->x;
     int32_t *ins = (int32_t *)tli_alloc_array(x->env, (uint64_t)x->variable_count, sizeof *ins);
     int32_t *outs = (int32_t *)tli_alloc_array(x->env, (uint64_t)x->variable_count, sizeof *outs);
     int32_t i, k, count = 0;
@@ -73,7 +73,7 @@ static int tli_ch_add_slots(tli_ch_dual *d) {
         ins[i] = outs[i] = 0;
     }
     d->first_slot[x->variable_count] = d->slot_count;
-    d->slots = (tli_ch_slot *)tli_alloc_array(x->env, (uint64_t)d->slot_count, sizeof *d->slots);
+    d->slots = (tli_choice_slot *)tli_alloc_array(x->env, (uint64_t)d->slot_count, sizeof *d->slots);
     for (i = 0; d->slots && i < x->variable_count; i++)
         for (k = d->first_slot[i]; k < d->first_slot[i + 1]; k++) {
             d->slots[k].variable = i;
@@ -102,20 +102,20 @@ static int tli_ch_add_slots(tli_ch_dual *d) {
 
 // 0 = no memory. Sums are so scaled that what is not possible can have a price and nothing
 // overflows.
-static int tli_ch_init_dual(tli_ch_dual *d, tli_ch *x) {
+static int tli_choice_init_dual(tli_choice_dual *d, tli_choice *x) {
     tli_zero(d, sizeof *d);
     d->x = x;
     d->first_slot = (int32_t *)tli_alloc_array(x->env, (uint64_t)x->variable_count + 1, sizeof *d->first_slot);
     d->ranks = (int32_t *)tli_alloc_array(x->env, (uint64_t)x->variable_count, sizeof *d->ranks);
     d->order = (int32_t *)tli_alloc_array(x->env, (uint64_t)x->variable_count, sizeof *d->order);
-    x->mixed_bits = 58 - tli_ch_bits((uint64_t)x->variable_count + (uint64_t)x->table_count);
+    x->mixed_bits = 58 - tli_choice_bits((uint64_t)x->variable_count + (uint64_t)x->table_count);
     x->penalty = (uint64_t)1 << (x->mixed_bits + 1);
-    return d->first_slot && d->ranks && d->order && tli_ch_rank_variables(d) && tli_ch_add_slots(d);
+    return d->first_slot && d->ranks && d->order && tli_choice_rank_variables(d) && tli_choice_add_slots(d);
 }
 
 // Share the sums out evenly.
-static void tli_ch_share_out(tli_ch_dual *d) {
-    const tli_ch *x = d->x;
+static void tli_choice_share_out(tli_choice_dual *d) {
+    const tli_choice *x = d->x;
     int32_t i, k, s;
     for (i = 0; i < x->variable_count; i++) {
         int32_t count = d->first_slot[i + 1] - d->first_slot[i];
@@ -130,7 +130,7 @@ static void tli_ch_share_out(tli_ch_dual *d) {
     }
     for (i = 0; i < x->table_count; i++) {
         const uint64_t *cells = x->mixed.cells + x->tables[i].first_cell;
-        const tli_ch_slot *slot = &d->slots[d->first_slot[x->tables[i].scope[0]]];
+        const tli_choice_slot *slot = &d->slots[d->first_slot[x->tables[i].scope[0]]];
         if (x->tables[i].scope_count != 1) continue;
         for (s = 0; s < x->tables[i].cell_count; s++)
             d->shares[slot->first + s] += (int64_t)cells[s];
@@ -138,9 +138,9 @@ static void tli_ch_share_out(tli_ch_dual *d) {
 }
 
 // The least that one end of a table costs with each state of the other.
-static void tli_ch_send(const tli_ch_dual *d, int32_t table, const tli_ch_slot *from, const int64_t *side,
-                        const tli_ch_slot *to, int64_t *result) {
-    const tli_ch *x = d->x;
+static void tli_choice_send(const tli_choice_dual *d, int32_t table, const tli_choice_slot *from,
+                            const int64_t *side, const tli_choice_slot *to, int64_t *result) {
+    const tli_choice *x = d->x;
     const uint64_t *cells = x->mixed.cells + x->tables[table].first_cell;
     int32_t inner = x->variables[x->tables[table].scope[0]].state_count, a, b;
     int32_t is_first = x->tables[table].scope[0] == from->variable;
@@ -159,7 +159,7 @@ static void tli_ch_send(const tli_ch_dual *d, int32_t table, const tli_ch_slot *
 }
 
 // Let the chains through a variable agree.
-static void tli_ch_average(tli_ch_dual *d, int32_t variable) {
+static void tli_choice_average(tli_choice_dual *d, int32_t variable) {
     int32_t first = d->first_slot[variable], count = d->first_slot[variable + 1] - first, s, k;
     if (count < 2) return;
     for (s = 0; s < d->x->variables[variable].state_count; s++) {
@@ -179,17 +179,17 @@ static void tli_ch_average(tli_ch_dual *d, int32_t variable) {
 }
 
 // The state that goes best with those of the variables before it.
-static void tli_ch_pick(tli_ch_dual *d, int32_t variable) {
-    tli_ch *x = d->x;
+static void tli_choice_pick(tli_choice_dual *d, int32_t variable) {
+    tli_choice *x = d->x;
     int64_t least = INT64_MAX;
     int32_t s, k;
     for (s = 0; s < x->variables[variable].state_count; s++) {
         int64_t sum = 0;
         for (k = d->first_slot[variable]; k < d->first_slot[variable + 1]; k++) {
-            const tli_ch_slot *slot = &d->slots[k];
+            const tli_choice_slot *slot = &d->slots[k];
             sum += d->shares[slot->first + s] + d->right[slot->first + s];
             if (slot->before >= 0) {
-                const tli_ch_table *table = &x->tables[slot->in_table];
+                const tli_choice_table *table = &x->tables[slot->in_table];
                 int32_t before = x->picks[d->slots[slot->before].variable];
                 int32_t inner = x->variables[table->scope[0]].state_count;
                 int32_t cell = table->scope[0] == variable ? s + before * inner : before + s * inner;
@@ -203,26 +203,26 @@ static void tli_ch_pick(tli_ch_dual *d, int32_t variable) {
 }
 
 // Back and forth once; returns the bound of the weighted sum, and leaves a choice in picks.
-static uint64_t tli_ch_sweep(tli_ch_dual *d) {
-    tli_ch *x = d->x;
+static uint64_t tli_choice_sweep(tli_choice_dual *d) {
+    tli_choice *x = d->x;
     int64_t bound = 0;
     int32_t i, k, s;
     for (i = x->variable_count; i-- > 0;) {
         int32_t variable = d->order[i];
         for (k = d->first_slot[variable]; k < d->first_slot[variable + 1]; k++)
             if (d->slots[k].after >= 0)
-                tli_ch_send(d, d->slots[k].out_table, &d->slots[d->slots[k].after], d->right, &d->slots[k],
-                            d->right);
-        tli_ch_average(d, variable);
+                tli_choice_send(d, d->slots[k].out_table, &d->slots[d->slots[k].after], d->right, &d->slots[k],
+                                d->right);
+        tli_choice_average(d, variable);
     }
     for (i = 0; i < x->variable_count; i++) {
         int32_t variable = d->order[i];
         for (k = d->first_slot[variable]; k < d->first_slot[variable + 1]; k++)
             if (d->slots[k].before >= 0)
-                tli_ch_send(d, d->slots[k].in_table, &d->slots[d->slots[k].before], d->left, &d->slots[k],
-                            d->left);
-        tli_ch_pick(d, variable);
-        tli_ch_average(d, variable);
+                tli_choice_send(d, d->slots[k].in_table, &d->slots[d->slots[k].before], d->left, &d->slots[k],
+                                d->left);
+        tli_choice_pick(d, variable);
+        tli_choice_average(d, variable);
         for (k = d->first_slot[variable]; k < d->first_slot[variable + 1]; k++) {
             int64_t least = INT64_MAX;
             if (d->slots[k].after >= 0) continue;
@@ -238,23 +238,25 @@ static uint64_t tli_ch_sweep(tli_ch_dual *d) {
 // -- choice: too wide for lists: better choices --
 
 // A choice, and what each net is read as, so that one node's change is priced by its nets alone.
-typedef struct tli_ch_local {
-    tli_ch   *x;
+typedef struct tli_choice_local {
+    tli_choice   *x;
     int32_t  *counts;                 // [net_count x format_count] readers other than the producer
     int32_t  *first_use, *uses;       // of each node: 2 net + (1 = producer)
     uint64_t  cost, loss;
-} tli_ch_local;
+} tli_choice_local;
 
-typedef struct tli_ch_change { int64_t broken, cost, loss; } tli_ch_change;  // broken: forbidden conversions
+typedef struct tli_choice_change {
+    int64_t broken, cost, loss;
+} tli_choice_change;  // broken: forbidden conversions
 
-static void tli_ch_free_local(tli_ch_local *l) {
+static void tli_choice_free_local(tli_choice_local *l) {
     tli_release(l->x->env, l->counts);
     tli_release(l->x->env, l->first_use);
     tli_release(l->x->env, l->uses);
 }
 
 // Each node once a net; the producer where it reads itself as producer alone.
-static int tli_ch_init_local(tli_ch_local *l, tli_ch *x) {
+static int tli_choice_init_local(tli_choice_local *l, tli_choice *x) {
     const tl_choice_desc *desc = x->desc;
     uint64_t all = 0, counts = (uint64_t)desc->net_count * (uint64_t)x->format_count;
     int32_t n, i, pass, node;
@@ -281,17 +283,17 @@ static int tli_ch_init_local(tli_ch_local *l, tli_ch *x) {
     return 1;
 }
 
-static int32_t *tli_ch_counts(const tli_ch_local *l, int32_t net) {
+static int32_t *tli_choice_counts(const tli_choice_local *l, int32_t net) {
     return l->counts + (size_t)net * (size_t)l->x->format_count;
 }
 
-static int32_t tli_ch_node_format(const tli_ch *x, int32_t node) {
-    return tli_ch_format(x->desc, x->schemes[node]);
+static int32_t tli_choice_node_format(const tli_choice *x, int32_t node) {
+    return tli_choice_format(x->desc, x->schemes[node]);
 }
 
 // Begin with the schemes at hand.
-static void tli_ch_start_local(tli_ch_local *l) {
-    tli_ch *x = l->x;
+static void tli_choice_start_local(tli_choice_local *l) {
+    tli_choice *x = l->x;
     int32_t i, k;
     tli_zero(l->counts, (size_t)x->desc->net_count * (size_t)x->format_count * sizeof *l->counts);
     l->cost = l->loss = 0;
@@ -300,22 +302,22 @@ static void tli_ch_start_local(tli_ch_local *l) {
         l->cost += x->desc->costs[at];
         l->loss += x->desc->losses[at];
         for (k = l->first_use[i]; k < l->first_use[i + 1]; k++)
-            if (!(l->uses[k] & 1)) tli_ch_counts(l, l->uses[k] / 2)[tli_ch_node_format(x, i)]++;
+            if (!(l->uses[k] & 1)) tli_choice_counts(l, l->uses[k] / 2)[tli_choice_node_format(x, i)]++;
     }
     for (i = 0; i < x->desc->net_count; i++) {
         const tl_choice_net *net = &x->desc->nets[i];
-        int32_t from = tli_ch_node_format(x, net->producer);
+        int32_t from = tli_choice_node_format(x, net->producer);
         uint64_t price;
         for (k = 0; k < x->format_count; k++) {
-            if (k == from || !tli_ch_counts(l, i)[k]) continue;
+            if (k == from || !tli_choice_counts(l, i)[k]) continue;
             price = net->costs[(size_t)from * (size_t)x->format_count + (size_t)k];
             if (price != TL_FORBIDDEN) l->cost += price;
         }
     }
 }
 
-static void tli_ch_add_price(const tli_ch_local *l, int32_t net, int32_t from, int32_t to, int sign,
-                             tli_ch_change *c) {
+static void tli_choice_add_price(const tli_choice_local *l, int32_t net, int32_t from, int32_t to, int sign,
+                                 tli_choice_change *c) {
     uint64_t price;
     if (from == to) return;
     price = l->x->desc->nets[net].costs[(size_t)from * (size_t)l->x->format_count + (size_t)to];
@@ -323,58 +325,60 @@ static void tli_ch_add_price(const tli_ch_local *l, int32_t net, int32_t from, i
     else c->cost += sign * (int64_t)price;
 }
 
-static tli_ch_change tli_ch_price_change(const tli_ch_local *l, int32_t node, int32_t scheme) {
-    tli_ch *x = l->x;
+static tli_choice_change tli_choice_price_change(const tli_choice_local *l, int32_t node, int32_t scheme) {
+    tli_choice *x = l->x;
     size_t row = (size_t)node * (size_t)x->desc->scheme_count;
-    int32_t was = tli_ch_node_format(x, node), is = tli_ch_format(x->desc, scheme), i, f;
-    tli_ch_change c;
+    int32_t was = tli_choice_node_format(x, node), is = tli_choice_format(x->desc, scheme), i, f;
+    tli_choice_change c;
     c.broken = 0;
     c.cost = (int64_t)x->desc->costs[row + (size_t)scheme] - (int64_t)x->desc->costs[row + x->schemes[node]];
     c.loss = (int64_t)x->desc->losses[row + (size_t)scheme] - (int64_t)x->desc->losses[row + x->schemes[node]];
     x->work += 4;
     if (was == is) return c;
     for (i = l->first_use[node]; i < l->first_use[node + 1]; i++) {
-        int32_t net = l->uses[i] / 2, from = tli_ch_node_format(x, x->desc->nets[net].producer);
-        const int32_t *counts = tli_ch_counts(l, net);
+        int32_t net = l->uses[i] / 2, from = tli_choice_node_format(x, x->desc->nets[net].producer);
+        const int32_t *counts = tli_choice_counts(l, net);
         x->work += 2;
         if (l->uses[i] & 1) {
             for (f = 0; f < x->format_count; f++) {
                 if (!counts[f]) continue;
-                tli_ch_add_price(l, net, was, f, -1, &c);
-                tli_ch_add_price(l, net, is, f, 1, &c);
+                tli_choice_add_price(l, net, was, f, -1, &c);
+                tli_choice_add_price(l, net, is, f, 1, &c);
             }
         } else {
-            if (counts[was] == 1) tli_ch_add_price(l, net, from, was, -1, &c);
-            if (!counts[is]) tli_ch_add_price(l, net, from, is, 1, &c);
+            if (counts[was] == 1) tli_choice_add_price(l, net, from, was, -1, &c);
+            if (!counts[is]) tli_choice_add_price(l, net, from, is, 1, &c);
         }
     }
     return c;
 }
 
-static void tli_ch_apply_change(tli_ch_local *l, int32_t node, int32_t scheme, const tli_ch_change *c) {
-    int32_t was = tli_ch_node_format(l->x, node), is = tli_ch_format(l->x->desc, scheme), i;
+static void tli_choice_apply_change(tli_choice_local *l, int32_t node, int32_t scheme,
+                                    const tli_choice_change *c) {
+    int32_t was = tli_choice_node_format(l->x, node), is = tli_choice_format(l->x->desc, scheme), i;
     for (i = l->first_use[node]; was != is && i < l->first_use[node + 1]; i++)
         if (!(l->uses[i] & 1)) {
-            tli_ch_counts(l, l->uses[i] / 2)[was]--;
-            tli_ch_counts(l, l->uses[i] / 2)[is]++;
+            tli_choice_counts(l, l->uses[i] / 2)[was]--;
+            tli_choice_counts(l, l->uses[i] / 2)[is]++;
         }
     l->x->schemes[node] = (uint8_t)scheme;
     l->cost = (uint64_t)((int64_t)l->cost + c->cost);
     l->loss = (uint64_t)((int64_t)l->loss + c->loss);
 }
 
-static int64_t tli_ch_mix_change(const tli_ch *x, const tli_ch_change *c) {
+static int64_t tli_choice_mix_change(const tli_choice *x, const tli_choice_change *c) {
     int64_t value = x->swap ? c->loss : c->cost, limited = x->swap ? c->cost : c->loss;
-    uint64_t a = tli_ch_scale((uint64_t)(value < 0 ? -value : value), x->value_weight, x->shift);
-    uint64_t b = tli_ch_scale((uint64_t)(limited < 0 ? -limited : limited), x->limited_weight, x->shift);
+    uint64_t a = tli_choice_scale((uint64_t)(value < 0 ? -value : value), x->value_weight, x->shift);
+    uint64_t b = tli_choice_scale((uint64_t)(limited < 0 ? -limited : limited), x->limited_weight, x->shift);
     return (value < 0 ? -(int64_t)a : (int64_t)a) + (limited < 0 ? -(int64_t)b : (int64_t)b);
 }
 
 // Whether a change is one for the better: of the weighted sum, or of the value within the limit.
-static int tli_ch_is_gain(const tli_ch_local *l, const tli_ch_change *c, int within, int64_t *gain) {
-    const tli_ch *x = l->x;
+static int tli_choice_is_gain(const tli_choice_local *l, const tli_choice_change *c, int within,
+                              int64_t *gain) {
+    const tli_choice *x = l->x;
     int64_t limited = x->swap ? c->cost : c->loss;
-    if (!within) *gain = -tli_ch_mix_change(x, c);
+    if (!within) *gain = -tli_choice_mix_change(x, c);
     else *gain = -(x->swap ? c->loss : c->cost);
     if (c->broken) return c->broken < 0 && !within;
     if (within && limited > 0 && (x->swap ? l->cost : l->loss) + (uint64_t)limited > x->limit) return 0;
@@ -382,20 +386,20 @@ static int tli_ch_is_gain(const tli_ch_local *l, const tli_ch_change *c, int wit
 }
 
 // Change nodes one by one for as long as that is of use.
-static void tli_ch_descend(tli_ch_local *l, int within) {
-    tli_ch *x = l->x;
+static void tli_choice_descend(tli_choice_local *l, int within) {
+    tli_choice *x = l->x;
     int32_t changed = 1, node, k, sweep;
-    for (sweep = 0; changed && sweep < 50 && !tli_ch_is_over(x); sweep++) {
+    for (sweep = 0; changed && sweep < 50 && !tli_choice_is_over(x); sweep++) {
         changed = 0;
         for (node = 0; node < x->desc->node_count; node++) {
-            tli_ch_change best = { 0, 0, 0 };
+            tli_choice_change best = { 0, 0, 0 };
             int32_t best_scheme = -1;
             int64_t best_gain = 0, gain;
             for (k = 0; k < x->desc->scheme_count; k++) {
-                tli_ch_change c;
+                tli_choice_change c;
                 if (k == x->schemes[node] || !(x->allowed[node] >> k & 1)) continue;
-                c = tli_ch_price_change(l, node, k);
-                if (!tli_ch_is_gain(l, &c, within, &gain)) continue;
+                c = tli_choice_price_change(l, node, k);
+                if (!tli_choice_is_gain(l, &c, within, &gain)) continue;
                 if (best_scheme >= 0 && c.broken > best.broken) continue;
                 if (best_scheme >= 0 && c.broken == best.broken && gain <= best_gain) continue;
                 best = c;
@@ -403,7 +407,7 @@ static void tli_ch_descend(tli_ch_local *l, int within) {
                 best_gain = gain;
             }
             if (best_scheme < 0) continue;
-            tli_ch_apply_change(l, node, best_scheme, &best);
+            tli_choice_apply_change(l, node, best_scheme, &best);
             changed = 1;
         }
     }
@@ -411,15 +415,15 @@ static void tli_ch_descend(tli_ch_local *l, int within) {
 
 // The change of a node that costs least for what it gives of the limited quantity: its scheme, or
 // -1.
-static int32_t tli_ch_find_gift(const tli_ch_local *l, int32_t node, tli_ch_change *best, uint64_t *price,
-                                uint64_t *give) {
-    const tli_ch *x = l->x;
+static int32_t tli_choice_find_gift(const tli_choice_local *l, int32_t node,
+                                    tli_choice_change *best, uint64_t *price, uint64_t *give) {
+    const tli_choice *x = l->x;
     int32_t scheme = -1, k;
     for (k = 0; k < x->desc->scheme_count; k++) {
-        tli_ch_change c;
+        tli_choice_change c;
         int64_t value, limited;
         if (k == x->schemes[node] || !(x->allowed[node] >> k & 1)) continue;
-        c = tli_ch_price_change(l, node, k);
+        c = tli_choice_price_change(l, node, k);
         limited = x->swap ? c.cost : c.loss;
         value = x->swap ? c.loss : c.cost;
         if (c.broken > 0 || limited >= 0) continue;
@@ -435,18 +439,18 @@ static int32_t tli_ch_find_gift(const tli_ch_local *l, int32_t node, tli_ch_chan
 
 // Bring the limited quantity within the limit, by changes that cost little for what they give: at
 // first those almost as good as the best, then more and more of them.
-static void tli_ch_repair(tli_ch_local *l) {
-    const tli_ch *x = l->x;
+static void tli_choice_repair(tli_choice_local *l) {
+    const tli_choice *x = l->x;
     uint64_t most_price = 0, most_give = 1;
-    while ((x->swap ? l->cost : l->loss) > x->limit && !tli_ch_is_over(l->x)) {
+    while ((x->swap ? l->cost : l->loss) > x->limit && !tli_choice_is_over(l->x)) {
         uint64_t best_price = 0, best_give = 0, price = 0, give = 0;
         int32_t changed = 0, node;
         for (node = 0; node < x->desc->node_count && (x->swap ? l->cost : l->loss) > x->limit; node++) {
-            tli_ch_change c = { 0, 0, 0 };
-            int32_t scheme = tli_ch_find_gift(l, node, &c, &price, &give);
+            tli_choice_change c = { 0, 0, 0 };
+            int32_t scheme = tli_choice_find_gift(l, node, &c, &price, &give);
             if (scheme < 0) continue;
             if (!tli_exact_is_less(most_price, give, price, most_give)) {
-                tli_ch_apply_change(l, node, scheme, &c);
+                tli_choice_apply_change(l, node, scheme, &c);
                 changed = 1;
             } else if (!best_give || tli_exact_is_less(price, best_give, best_price, give)) {
                 best_price = price;
@@ -461,26 +465,27 @@ static void tli_ch_repair(tli_ch_local *l) {
 }
 
 // Make what the dual has picked a choice within the limit; returns what it was before.
-static tli_ch_point tli_ch_round(tli_ch_local *l, int repair) {
-    tli_ch *x = l->x;
-    tli_ch_point point;
-    tli_ch_read_schemes(x, 0);
-    tli_ch_start_local(l);
-    tli_ch_descend(l, 0);
+static tli_choice_point tli_choice_round(tli_choice_local *l, int repair) {
+    tli_choice *x = l->x;
+    tli_choice_point point;
+    tli_choice_read_schemes(x, 0);
+    tli_choice_start_local(l);
+    tli_choice_descend(l, 0);
     point.value = x->swap ? l->loss : l->cost;
     point.limited = x->swap ? l->cost : l->loss;
-    tli_ch_keep(x);
-    if (repair) tli_ch_repair(l);
-    tli_ch_descend(l, 1);
-    tli_ch_keep(x);
+    tli_choice_keep(x);
+    if (repair) tli_choice_repair(l);
+    tli_choice_descend(l, 1);
+    tli_choice_keep(x);
     return point;
 }
 
-static tl_result tli_ch_solve(tli_ch *x);
+static tl_result tli_choice_solve(tli_choice *x);
 
 // A part: the same graph with fewer schemes, where only what is better than the best known matters.
-static void tli_ch_init_part(tli_ch *part, const tli_ch *x, const uint16_t *allowed, uint64_t work_limit) {
-    tli_ch_init(part, x->env, x->desc, allowed, x->best, x->watch);
+static void tli_choice_init_part(tli_choice *part, const tli_choice *x, const uint16_t *allowed,
+                                 uint64_t work_limit) {
+    tli_choice_init(part, x->env, x->desc, allowed, x->best, x->watch);
     part->inner = part->found = 1;
     part->best_value = x->best_value;
     part->best_limited = x->best_limited;
@@ -488,38 +493,38 @@ static void tli_ch_init_part(tli_ch *part, const tli_ch *x, const uint16_t *allo
     part->work_limit = work_limit;
 }
 
-static void tli_ch_free_part(tli_ch *part, tli_ch *x) {
+static void tli_choice_free_part(tli_choice *part, tli_choice *x) {
     x->best_value = part->best_value;
     x->best_limited = part->best_limited;
     x->work = part->work + 64 * (uint64_t)x->desc->node_count;
-    tli_ch_free(part);
+    tli_choice_free(part);
 }
 
 // Fix some nodes at random and find the best of the rest exactly, again and again: more are fixed
 // where the rest is too wide, fewer where it is not.
-static tl_result tli_ch_reoptimise(tli_ch *x, uint64_t work_limit) {
+static tl_result tli_choice_reoptimise(tli_choice *x, uint64_t work_limit) {
     uint16_t *allowed = (uint16_t *)tli_alloc_array(x->env, (uint64_t)x->desc->node_count, sizeof *allowed);
     tl_random random = { 1 };
     uint64_t fixed = 512, idle = 0;
     tl_result result = allowed ? TL_OK : TL_ERROR_NO_MEMORY;
     int32_t i;
-    while (!result && x->work < work_limit && x->best_value > x->bound && idle < 60 && !tli_ch_is_over(x)) {
+    while (!result && x->work < work_limit && x->best_value > x->bound && idle < 60 && !tli_choice_is_over(x)) {
         uint64_t before = x->best_value;
-        tli_ch part;
+        tli_choice part;
         x->watch->now.value = before;
         x->watch->now.bound = x->bound;
         for (i = 0; i < x->desc->node_count; i++)
             allowed[i] = tl_next_random_below(&random, 1024) < fixed ? (uint16_t)(1u << x->best[i])
                                                                      : x->allowed[i];
-        tli_ch_init_part(&part, x, allowed, work_limit);
+        tli_choice_init_part(&part, x, allowed, work_limit);
         part.most_cells = 1 << 15;
         part.label_limit = 64;
-        result = tli_ch_solve(&part);
+        result = tli_choice_solve(&part);
         if (result == TL_ERROR_UNSUPPORTED) fixed += (1024 - fixed) / 16 + 1;
         else if (fixed > 16) fixed -= 8;
         idle = part.best_value < before ? 0 : idle + 1;
         if (result == TL_ERROR_UNSUPPORTED || result == TL_ERROR_INFEASIBLE) result = TL_OK;
-        tli_ch_free_part(&part, x);
+        tli_choice_free_part(&part, x);
     }
     tli_release(x->env, allowed);
     return result;
@@ -528,46 +533,48 @@ static tl_result tli_ch_reoptimise(tli_ch *x, uint64_t work_limit) {
 // -- choice: too wide for lists: bound and choices together --
 
 // Sweeps at one pair of weights: 1 = the bound of the value rose.
-static int tli_ch_raise(tli_ch_dual *d, uint64_t value_weight, uint64_t limited_weight, int32_t sweeps) {
-    tli_ch *x = d->x;
+static int tli_choice_raise(tli_choice_dual *d, uint64_t value_weight, uint64_t limited_weight,
+                            int32_t sweeps) {
+    tli_choice *x = d->x;
     uint64_t most = 0, last = 0, bound;
     int32_t i;
-    tli_ch_weigh(x, value_weight, limited_weight);
-    tli_ch_share_out(d);
+    tli_choice_weigh(x, value_weight, limited_weight);
+    tli_choice_share_out(d);
     for (i = 0; i < sweeps; i++) {
-        uint64_t least = tli_ch_sweep(d);
+        uint64_t least = tli_choice_sweep(d);
         if (least > most) most = least;
-        if (tli_ch_is_over(x)) break;
+        if (tli_choice_is_over(x)) break;
         if (i % 16 == 15) {
             if (most - last < most >> 20) break;
             last = most;
         }
     }
-    bound = tli_ch_find_bound(x, most);
+    bound = tli_choice_find_bound(x, most);
     if (bound <= x->bound) return 0;
     x->bound = x->found && bound > x->best_value ? x->best_value : bound;
     return 1;
 }
 
-static int32_t tli_ch_sweeps(const tli_ch_dual *d, uint64_t work, int32_t most) {
+static int32_t tli_choice_sweeps(const tli_choice_dual *d, uint64_t work, int32_t most) {
     uint64_t sweeps = work / d->sweep_work;
     return sweeps > (uint64_t)most ? most : sweeps < 2 ? 2 : (int32_t)sweeps;
 }
 
-// Weights between those of a choice within the limit and one beyond it, as tli_ch_narrow.
-static void tli_ch_search_weights(tli_ch_dual *d, tli_ch_local *l, tli_ch_point a, tli_ch_point b,
-                                  uint64_t work_limit, uint64_t *value_weight, uint64_t *limited_weight) {
-    tli_ch *x = d->x;
-    int32_t sweeps = tli_ch_sweeps(d, work_limit > x->work ? (work_limit - x->work) / 32 : 0, 32), i;
+// Weights between those of a choice within the limit and one beyond it, as tli_choice_narrow.
+static void tli_choice_search_weights(tli_choice_dual *d, tli_choice_local *l, tli_choice_point a,
+                                      tli_choice_point b, uint64_t work_limit,
+                                      uint64_t *value_weight, uint64_t *limited_weight) {
+    tli_choice *x = d->x;
+    int32_t sweeps = tli_choice_sweeps(d, work_limit > x->work ? (work_limit - x->work) / 32 : 0, 32), i;
     for (i = 0; i < 20 && a.limited > b.limited && b.value > a.value; i++) {
         uint64_t value = a.limited - b.limited, limited = b.value - a.value;
-        tli_ch_point point;
-        if (x->work >= work_limit || tli_ch_is_over(x)) return;
-        if (tli_ch_raise(d, value, limited, sweeps)) {
+        tli_choice_point point;
+        if (x->work >= work_limit || tli_choice_is_over(x)) return;
+        if (tli_choice_raise(d, value, limited, sweeps)) {
             *value_weight = value;
             *limited_weight = limited;
         }
-        point = tli_ch_round(l, 1);
+        point = tli_choice_round(l, 1);
         if (point.limited <= x->limit) {
             if (point.limited == b.limited && point.value >= b.value) return;
             b = point;
@@ -579,18 +586,18 @@ static void tli_ch_search_weights(tli_ch_dual *d, tli_ch_local *l, tli_ch_point 
 }
 
 // Weights to one side and the other, by smaller and smaller steps while the bound does not rise.
-static void tli_ch_tune_weights(tli_ch_dual *d, uint64_t *value_weight, uint64_t *limited_weight,
-                                uint64_t work_limit) {
-    tli_ch *x = d->x;
+static void tli_choice_tune_weights(tli_choice_dual *d, uint64_t *value_weight, uint64_t *limited_weight,
+                                    uint64_t work_limit) {
+    tli_choice *x = d->x;
     uint64_t value = *value_weight, limited = *limited_weight;
-    int32_t sweeps = tli_ch_sweeps(d, work_limit > x->work ? (work_limit - x->work) / 8 : 0, 32), shift = 1;
+    int32_t sweeps = tli_choice_sweeps(d, work_limit > x->work ? (work_limit - x->work) / 8 : 0, 32), shift = 1;
     while ((value | limited) >> 40) { value >>= 1; limited >>= 1; }
     value = (value ? value : 1) << 16;
     limited <<= 16;
-    while (shift < 10 && x->work < work_limit && !tli_ch_is_over(x)) {
+    while (shift < 10 && x->work < work_limit && !tli_choice_is_over(x)) {
         uint64_t step = limited >> shift;
-        if (tli_ch_raise(d, value, limited + step, sweeps)) limited += step;
-        else if (tli_ch_raise(d, value, limited - step, sweeps)) limited -= step;
+        if (tli_choice_raise(d, value, limited + step, sweeps)) limited += step;
+        else if (tli_choice_raise(d, value, limited - step, sweeps)) limited -= step;
         else shift++;
     }
     *value_weight = value;
@@ -604,12 +611,12 @@ static void tli_ch_tune_weights(tli_ch_dual *d, uint64_t *value_weight, uint64_t
 // part with the lowest bound is taken up next (Land and Doig, An Automatic Method of Solving Discrete
 // Programming Problems, 1960).
 
-#define TLI_CH_PART_CELLS  ((uint64_t)1 << 18)
-#define TLI_CH_PART_LABELS ((int32_t)1 << 13)
-#define TLI_CH_PART_SWEEPS 32
+#define TLI_CHOICE_PART_CELLS  ((uint64_t)1 << 18)
+#define TLI_CHOICE_PART_LABELS ((int32_t)1 << 13)
+#define TLI_CHOICE_PART_SWEEPS 32
 
-typedef struct tli_ch_tree {
-    tli_ch   *x;
+typedef struct tli_choice_tree {
+    tli_choice   *x;
     uint64_t  value_weight, limited_weight;           // of the best bound
     uint64_t  share;                                  // of the work, for each phase before branching
     uint64_t  visits;                                 // by chains; the second one polishes
@@ -620,10 +627,10 @@ typedef struct tli_ch_tree {
     uint16_t *part;                                   // [node_count] of the part taken up, its bound, and
     uint64_t  bound;                                  // the node that keeps it wide, -1 = none
     int32_t   hub;
-} tli_ch_tree;
+} tli_choice_tree;
 
 // Open what is in t->part; 0 = no memory.
-static int tli_ch_open_part(tli_ch_tree *t, uint64_t bound) {
+static int tli_choice_open_part(tli_choice_tree *t, uint64_t bound) {
     int32_t nodes = t->x->desc->node_count, used = t->count * nodes;
     if (!tli_grow(t->x->env, (void **)&t->allowed, &t->allowed_capacity, used, (int64_t)used + nodes,
                   sizeof *t->allowed)) return 0;
@@ -635,7 +642,7 @@ static int tli_ch_open_part(tli_ch_tree *t, uint64_t bound) {
 }
 
 // The one with the lowest bound, of equals the latest.
-static void tli_ch_take_part(tli_ch_tree *t) {
+static void tli_choice_take_part(tli_choice_tree *t) {
     size_t nodes = (size_t)t->x->desc->node_count;
     int32_t at = 0, last = t->count - 1, i;
     for (i = 1; i < t->count; i++) if (t->bounds[i] <= t->bounds[at]) at = i;
@@ -650,8 +657,8 @@ static void tli_ch_take_part(tli_ch_tree *t) {
 
 // What the chains cost at least with each state, less what they cost at least; returns the latter.
 // After a sweep; [state_count] numbers.
-static uint64_t tli_ch_find_excess(tli_ch_dual *d, uint64_t *excess) {
-    const tli_ch *x = d->x;
+static uint64_t tli_choice_find_excess(tli_choice_dual *d, uint64_t *excess) {
+    const tli_choice *x = d->x;
     int64_t bound = 0;
     int32_t i, k, s;
     for (i = x->variable_count; i-- > 0;) {
@@ -659,11 +666,11 @@ static uint64_t tli_ch_find_excess(tli_ch_dual *d, uint64_t *excess) {
         uint64_t *sums = excess + x->variables[variable].first_state;
         for (s = 0; s < count; s++) sums[s] = 0;
         for (k = d->first_slot[variable]; k < d->first_slot[variable + 1]; k++) {
-            const tli_ch_slot *slot = &d->slots[k];
+            const tli_choice_slot *slot = &d->slots[k];
             int64_t *right = d->right + slot->first, least = INT64_MAX;
             const int64_t *left = d->left + slot->first, *own = d->shares + slot->first;
             if (slot->after >= 0)
-                tli_ch_send(d, slot->out_table, &d->slots[slot->after], d->right, slot, d->right);
+                tli_choice_send(d, slot->out_table, &d->slots[slot->after], d->right, slot, d->right);
             for (s = 0; s < count; s++)
                 if (left[s] + own[s] + right[s] < least) least = left[s] + own[s] + right[s];
             for (s = 0; s < count; s++) sums[s] += (uint64_t)(left[s] + own[s] + right[s] - least);
@@ -674,26 +681,27 @@ static uint64_t tli_ch_find_excess(tli_ch_dual *d, uint64_t *excess) {
 }
 
 // The schemes of a state as bits: those that a choice whose weighted sum is at most this can have.
-static uint16_t tli_ch_schemes_within(const tli_ch *x, int32_t state, uint64_t rest, uint64_t most) {
-    const tli_ch_label *leaves = x->labels + x->states[state].first_leaf;
+static uint16_t tli_choice_schemes_within(const tli_choice *x, int32_t state, uint64_t rest, uint64_t most) {
+    const tli_choice_label *leaves = x->labels + x->states[state].first_leaf;
     uint16_t schemes = 0;
     uint32_t k;
     for (k = 0; k < x->states[state].leaf_count; k++)
         if (leaves[k].mixed + rest <= most)
-            schemes = (uint16_t)(schemes | 1u << leaves[k].right % TLI_CH_MOST_SCHEMES);
+            schemes = (uint16_t)(schemes | 1u << leaves[k].right % TLI_CHOICE_MOST_SCHEMES);
     return schemes;
 }
 
 // Leave to the part what a better choice can have: how many states were left out, -1 = all of a node.
-static int32_t tli_ch_leave_out(tli_ch_tree *t, const tli_ch *y, const uint64_t *excess, uint64_t bound) {
-    uint64_t most = tli_ch_most_mixed(y, y->best_value - 1);
+static int32_t tli_choice_leave_out(tli_choice_tree *t, const tli_choice *y, const uint64_t *excess,
+                                    uint64_t bound) {
+    uint64_t most = tli_choice_most_mixed(y, y->best_value - 1);
     int32_t count = 0, i, s;
     for (i = 0; i < y->desc->node_count; i++) {
         t->part[i] = 0;
         for (s = 0; s < y->variables[i].state_count; s++) {
             int32_t state = y->variables[i].first_state + s;
             uint64_t rest = bound + excess[state] - y->mixed.states[state];
-            uint16_t schemes = tli_ch_schemes_within(y, state, rest, most);
+            uint16_t schemes = tli_choice_schemes_within(y, state, rest, most);
             count += !schemes;
             t->part[i] = (uint16_t)(t->part[i] | schemes);
         }
@@ -703,7 +711,7 @@ static int32_t tli_ch_leave_out(tli_ch_tree *t, const tli_ch *y, const uint64_t 
 }
 
 // The node that keeps the part wide, or else the one whose second best state costs most; -1 = none.
-static int32_t tli_ch_choose_branch(const tli_ch_tree *t, const tli_ch *y, const uint64_t *excess) {
+static int32_t tli_choice_choose_branch(const tli_choice_tree *t, const tli_choice *y, const uint64_t *excess) {
     uint64_t most = 0;
     int32_t node = -1, i, s;
     if (t->hub >= 0 && y->variables[t->hub].state_count > 1) return t->hub;
@@ -722,8 +730,8 @@ static int32_t tli_ch_choose_branch(const tli_ch_tree *t, const tli_ch *y, const
 }
 
 // Open a part for each state of a node; 0 = no memory.
-static int tli_ch_branch(tli_ch_tree *t, const tli_ch *y, const uint64_t *excess, uint64_t bound) {
-    int32_t node = tli_ch_choose_branch(t, y, excess), s;
+static int tli_choice_branch(tli_choice_tree *t, const tli_choice *y, const uint64_t *excess, uint64_t bound) {
+    int32_t node = tli_choice_choose_branch(t, y, excess), s;
     uint16_t left;
     if (node < 0) {
         if (t->bound < t->floor) t->floor = t->bound;
@@ -732,95 +740,96 @@ static int tli_ch_branch(tli_ch_tree *t, const tli_ch *y, const uint64_t *excess
     left = t->part[node];
     for (s = 0; s < y->variables[node].state_count; s++) {
         int32_t state = y->variables[node].first_state + s;
-        uint64_t least = tli_ch_find_bound(y, bound + excess[state]);
-        t->part[node] = left & tli_ch_schemes_within(y, state, 0, UINT64_MAX);
+        uint64_t least = tli_choice_find_bound(y, bound + excess[state]);
+        t->part[node] = left & tli_choice_schemes_within(y, state, 0, UINT64_MAX);
         if (!t->part[node] || least >= y->best_value) continue;
-        if (!tli_ch_open_part(t, least > t->bound ? least : t->bound)) return 0;
+        if (!tli_choice_open_part(t, least > t->bound ? least : t->bound)) return 0;
     }
     return 1;
 }
 
 // By lists: 1 = closed, 0 = too wide or too long, -1 = no memory.
-static int tli_ch_solve_part(tli_ch_tree *t) {
-    tli_ch *x = t->x, y;
+static int tli_choice_solve_part(tli_choice_tree *t) {
+    tli_choice *x = t->x, y;
     tl_result result;
     int closed;
-    tli_ch_init_part(&y, x, t->part, x->work_limit);
-    y.most_cells = x->most_cells < TLI_CH_PART_CELLS ? x->most_cells : TLI_CH_PART_CELLS;
-    y.label_limit = TLI_CH_PART_LABELS;
+    tli_choice_init_part(&y, x, t->part, x->work_limit);
+    y.most_cells = x->most_cells < TLI_CHOICE_PART_CELLS ? x->most_cells : TLI_CHOICE_PART_CELLS;
+    y.label_limit = TLI_CHOICE_PART_LABELS;
     y.value_hint = t->value_weight;
     y.limited_hint = t->limited_weight;
-    result = tli_ch_solve(&y);
+    result = tli_choice_solve(&y);
     closed = result == TL_ERROR_INFEASIBLE || (!result && y.bound >= y.best_value);
     if (!result && y.bound > t->bound) t->bound = y.bound;
     t->hub = result == TL_ERROR_UNSUPPORTED ? y.hub : -1;
-    tli_ch_free_part(&y, x);
+    tli_choice_free_part(&y, x);
     return result == TL_ERROR_NO_MEMORY ? -1 : closed;
 }
 
 // Better weights and a better choice, once: with fewer states a sweep is much shorter. -1 = no memory.
-static int tli_ch_polish(tli_ch_tree *t, tli_ch *y, tli_ch_dual *d) {
-    tli_ch_local l;
-    int ready = tli_ch_init_local(&l, y);
+static int tli_choice_polish(tli_choice_tree *t, tli_choice *y, tli_choice_dual *d) {
+    tli_choice_local l;
+    int ready = tli_choice_init_local(&l, y);
     if (ready) {
-        tli_ch_tune_weights(d, &t->value_weight, &t->limited_weight, y->work + t->share);
-        tli_ch_raise(d, t->value_weight, t->limited_weight, tli_ch_sweeps(d, t->share / 2, 300));
-        tli_ch_round(&l, 1);
-        if (tli_ch_reoptimise(y, y->work + t->share)) ready = 0;
+        tli_choice_tune_weights(d, &t->value_weight, &t->limited_weight, y->work + t->share);
+        tli_choice_raise(d, t->value_weight, t->limited_weight, tli_choice_sweeps(d, t->share / 2, 300));
+        tli_choice_round(&l, 1);
+        if (tli_choice_reoptimise(y, y->work + t->share)) ready = 0;
     }
-    tli_ch_free_local(&l);
+    tli_choice_free_local(&l);
     if (y->bound > t->bound) t->bound = y->bound;
     return ready ? 0 : -1;
 }
 
 // By chains: 1 = closed, or divided; 0 = something was left out, -1 = no memory.
-static int tli_ch_narrow_part(tli_ch_tree *t, tli_ch *y, tli_ch_dual *d) {
+static int tli_choice_narrow_part(tli_choice_tree *t, tli_choice *y, tli_choice_dual *d) {
     uint64_t *excess, bound;
     int32_t count;
     int result = 1;
-    tli_ch_raise(d, t->value_weight, t->limited_weight, TLI_CH_PART_SWEEPS);
+    tli_choice_raise(d, t->value_weight, t->limited_weight, TLI_CHOICE_PART_SWEEPS);
     if (y->bound > t->bound) t->bound = y->bound;
     if (t->bound >= y->best_value) return 1;
     excess = (uint64_t *)tli_alloc_array(y->env, (uint64_t)y->state_count, sizeof *excess);
     if (!excess) return -1;
-    bound = tli_ch_find_excess(d, excess);
-    count = tli_ch_leave_out(t, y, excess, bound);
-    if (count >= 0 && ++t->visits == 2) result = tli_ch_polish(t, y, d);
+    bound = tli_choice_find_excess(d, excess);
+    count = tli_choice_leave_out(t, y, excess, bound);
+    if (count >= 0 && ++t->visits == 2) result = tli_choice_polish(t, y, d);
     else if (count > 0) result = 0;
-    else if (!count && !tli_ch_branch(t, y, excess, bound)) result = -1;
+    else if (!count && !tli_choice_branch(t, y, excess, bound)) result = -1;
     tli_release(y->env, excess);
     return result;
 }
 
-static int tli_ch_bound_part(tli_ch_tree *t) {
-    tli_ch y;
-    tli_ch_dual d;
+static int tli_choice_bound_part(tli_choice_tree *t) {
+    tli_choice y;
+    tli_choice_dual d;
     int result = -1, ready;
-    tli_ch_init_part(&y, t->x, t->part, t->x->work_limit);
+    tli_choice_init_part(&y, t->x, t->part, t->x->work_limit);
     y.pairwise = 1;
-    ready = tli_ch_build(&y);
-    if (!tli_ch_init_dual(&d, &y)) ready = 0;
+    ready = tli_choice_build(&y);
+    if (!tli_choice_init_dual(&d, &y)) ready = 0;
     y.picks = (uint8_t *)tli_alloc_array(y.env, (uint64_t)y.variable_count, sizeof *y.picks);
-    if (ready && y.picks && tli_ch_add_view(&y, &y.mixed)) result = tli_ch_narrow_part(t, &y, &d);
-    tli_ch_free_dual(&d);
-    tli_ch_free_part(&y, t->x);
+    if (ready && y.picks && tli_choice_add_view(&y, &y.mixed)) result = tli_choice_narrow_part(t, &y, &d);
+    tli_choice_free_dual(&d);
+    tli_choice_free_part(&y, t->x);
     return result;
 }
 
 // Close the part taken up, divide it, or open it again where the work is spent; 0 = no memory.
-static int tli_ch_visit_part(tli_ch_tree *t) {
-    tli_ch *x = t->x;
+static int tli_choice_visit_part(tli_choice_tree *t) {
+    tli_choice *x = t->x;
     int closed = t->bound >= x->best_value;
-    while (!closed && !tli_ch_is_over(x)) {
-        closed = tli_ch_solve_part(t);
-        if (!closed && !tli_ch_is_over(x)) closed = tli_ch_bound_part(t);
+    while (!closed && !tli_choice_is_over(x)) {
+        closed = tli_choice_solve_part(t);
+        if (!closed && !tli_choice_is_over(x)) closed = tli_choice_bound_part(t);
     }
-    return closed ? closed > 0 : tli_ch_open_part(t, t->bound);
+    return closed ? closed > 0 : tli_choice_open_part(t, t->bound);
 }
 
 // A choice is known, and the weights of its best bound; 0 = no memory.
-static int tli_ch_search_tree(tli_ch *x, uint64_t value_weight, uint64_t limited_weight, uint64_t share) {
-    tli_ch_tree t;
+static int tli_choice_search_tree(tli_choice *x, uint64_t value_weight, uint64_t limited_weight,
+                                  uint64_t share) {
+    tli_choice_tree t;
     int ready;
     tli_zero(&t, sizeof t);
     t.x = x;
@@ -830,17 +839,17 @@ static int tli_ch_search_tree(tli_ch *x, uint64_t value_weight, uint64_t limited
     t.floor = UINT64_MAX;
     t.part = (uint16_t *)tli_alloc_array(x->env, (uint64_t)x->desc->node_count, sizeof *t.part);
     if (t.part) tli_copy(t.part, x->allowed, (size_t)x->desc->node_count * sizeof *t.part);
-    ready = t.part && tli_ch_open_part(&t, x->bound);
-    while (ready && t.count && !tli_ch_is_over(x)) {
-        tli_ch_take_part(&t);
+    ready = t.part && tli_choice_open_part(&t, x->bound);
+    while (ready && t.count && !tli_choice_is_over(x)) {
+        tli_choice_take_part(&t);
         if (t.bound < t.floor && t.bound > x->bound) x->bound = t.bound;
         x->watch->now.value = x->best_value;
         x->watch->now.bound = x->bound;
-        ready = tli_ch_visit_part(&t);
+        ready = tli_choice_visit_part(&t);
     }
     if (ready) {
         x->bound = x->best_value < t.floor ? x->best_value : t.floor;
-        if (t.count) tli_ch_take_part(&t);
+        if (t.count) tli_choice_take_part(&t);
         else t.bound = x->bound;
         if (t.bound < x->bound) x->bound = t.bound;
     }
@@ -850,67 +859,67 @@ static int tli_ch_search_tree(tli_ch *x, uint64_t value_weight, uint64_t limited
     return ready;
 }
 
-static tl_result tli_ch_search(tli_ch *x);
+static tl_result tli_choice_search(tli_choice *x);
 
 // Where no choice within the limit was found: look for the least limit, with the roles exchanged.
-static tl_result tli_ch_search_least(tli_ch *x) {
+static tl_result tli_choice_search_least(tli_choice *x) {
     tl_choice_desc least = *x->desc;
     tl_result result;
-    tli_ch y;
+    tli_choice y;
     x->nearest = TL_UNLIMITED;
     if (x->limit >= x->limited_sum) return TL_ERROR_INFEASIBLE;
     least.least_loss = !least.least_loss;
     least.loss_limit = least.cost_limit = TL_UNLIMITED;
-    tli_ch_init(&y, x->env, &least, x->allowed, x->best, x->watch);
+    tli_choice_init(&y, x->env, &least, x->allowed, x->best, x->watch);
     y.pairwise = y.inner = 1;
     y.work = x->work;
     y.work_limit = x->work + (x->work_limit > x->work ? (x->work_limit - x->work) / 2 : 0);
-    result = tli_ch_build(&y) ? tli_ch_search(&y) : TL_ERROR_NO_MEMORY;
+    result = tli_choice_build(&y) ? tli_choice_search(&y) : TL_ERROR_NO_MEMORY;
     x->work = y.work;
     if (!result) {
         x->nearest = y.best_value;
         tli_copy(x->schemes, x->best, (size_t)x->desc->node_count);
-        tli_ch_keep(x);
+        tli_choice_keep(x);
         if (!x->found) result = TL_ERROR_INFEASIBLE;
     }
-    tli_ch_free(&y);
+    tli_choice_free(&y);
     return result;
 }
 
-static tl_result tli_ch_search_with(tli_ch *x, tli_ch_dual *d, tli_ch_local *l) {
+static tl_result tli_choice_search_with(tli_choice *x, tli_choice_dual *d, tli_choice_local *l) {
     uint64_t value_weight = 1, limited_weight = 0, start = x->work;
     uint64_t share = x->work_limit > start ? (x->work_limit - start) / 4 : 0;
-    tli_ch_point a, b;
+    tli_choice_point a, b;
     tl_result result = TL_OK;
-    tli_ch_raise(d, 0, 1, tli_ch_sweeps(d, share / 16, 16));
+    tli_choice_raise(d, 0, 1, tli_choice_sweeps(d, share / 16, 16));
     x->bound = 0;
-    tli_ch_round(l, 1);
-    tli_ch_raise(d, 1, 0, tli_ch_sweeps(d, share / 8, 64));
-    a = tli_ch_round(l, 0);
-    if (!x->found) result = tli_ch_search_least(x);
+    tli_choice_round(l, 1);
+    tli_choice_raise(d, 1, 0, tli_choice_sweeps(d, share / 8, 64));
+    a = tli_choice_round(l, 0);
+    if (!x->found) result = tli_choice_search_least(x);
     if (result) return result;
     b.value = x->best_value;
     b.limited = x->best_limited;
     if (a.limited > x->limit)
-        tli_ch_search_weights(d, l, a, b, start + 2 * share, &value_weight, &limited_weight);
-    if (x->best_value > x->bound && !tli_ch_search_tree(x, value_weight, limited_weight, share))
+        tli_choice_search_weights(d, l, a, b, start + 2 * share, &value_weight, &limited_weight);
+    if (x->best_value > x->bound && !tli_choice_search_tree(x, value_weight, limited_weight, share))
         result = TL_ERROR_NO_MEMORY;
     return result;
 }
 
 // A graph that is too wide: x has been built for it.
-static tl_result tli_ch_search(tli_ch *x) {
-    tli_ch_dual d;
-    tli_ch_local l;
+static tl_result tli_choice_search(tli_choice *x) {
+    tli_choice_dual d;
+    tli_choice_local l;
     tl_result result = TL_ERROR_NO_MEMORY;
     int ready;
     x->method = TL_CHOICE_SEARCH;
     x->picks = (uint8_t *)tli_alloc_array(x->env, (uint64_t)x->variable_count, sizeof *x->picks);
-    ready = tli_ch_init_dual(&d, x);
-    if (!tli_ch_init_local(&l, x)) ready = 0;
-    if (ready && x->picks && tli_ch_add_view(x, &x->mixed)) result = tli_ch_search_with(x, &d, &l);
-    tli_ch_free_dual(&d);
-    tli_ch_free_local(&l);
+    ready = tli_choice_init_dual(&d, x);
+    if (!tli_choice_init_local(&l, x)) ready = 0;
+    if (ready && x->picks && tli_choice_add_view(x, &x->mixed)) result = tli_choice_search_with(x, &d, &l);
+    tli_choice_free_dual(&d);
+    tli_choice_free_local(&l);
     return result;
 }
 #endif  // TL_NO_PLANNERS

@@ -151,7 +151,7 @@ static void lend_tables(brute_offload *b, const brute_offload *tables) {
 // A plan ends at `end`: no relaxation for that end, or for a later one, says that none ends before.
 static void bound_is_below(const tl_remat_desc *desc, uint64_t end, int number) {
     tli_remat_watch watch;
-    tli_rb_host host;
+    tli_bound_host host;
     int k;
     memset(&watch, 0, sizeof watch);
     watch.desc = desc;
@@ -577,14 +577,14 @@ static void copies_that_take_for_ever_are_not_made(void **state) {
 
 static void what_a_link_carries_is_rounded_down_and_ends_at_64_bits(void **state) {
     (void)state;
-    assert_int_equal(tli_rb_find_copied(1000000000, 7), 7);
-    assert_int_equal(tli_rb_find_copied(1500000000, 3), 4);
-    assert_int_equal(tli_rb_find_copied(1, 999999999), 0);
-    assert_int_equal(tli_rb_find_copied(1, 1000000000), 1);
-    assert_int_equal(tli_rb_find_copied(2999999999u, 4000000001u), 11999999998u);
-    assert_int_equal(tli_rb_find_copied(999999999, UINT64_MAX), UINT64_MAX - 18446744074u);
-    assert_int_equal(tli_rb_find_copied(UINT64_MAX, 1000000000), UINT64_MAX);
-    assert_int_equal(tli_rb_find_copied(UINT64_MAX, UINT64_MAX), UINT64_MAX);
+    assert_int_equal(tli_bound_find_copied(1000000000, 7), 7);
+    assert_int_equal(tli_bound_find_copied(1500000000, 3), 4);
+    assert_int_equal(tli_bound_find_copied(1, 999999999), 0);
+    assert_int_equal(tli_bound_find_copied(1, 1000000000), 1);
+    assert_int_equal(tli_bound_find_copied(2999999999u, 4000000001u), 11999999998u);
+    assert_int_equal(tli_bound_find_copied(999999999, UINT64_MAX), UINT64_MAX - 18446744074u);
+    assert_int_equal(tli_bound_find_copied(UINT64_MAX, 1000000000), UINT64_MAX);
+    assert_int_equal(tli_bound_find_copied(UINT64_MAX, UINT64_MAX), UINT64_MAX);
 }
 
 static void every_allocation_fails_in_turn(void **state) {

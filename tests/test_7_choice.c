@@ -127,35 +127,35 @@ static int allow_all(const tl_choice_desc *desc, uint16_t *allowed) {
 }
 
 // Wide by decree: lists of so many cells at most, 0 = none.
-static tl_result search_within(tl_env *env, const tl_choice_desc *desc, uint64_t most_cells, uint8_t *best, tli_ch *x) {
+static tl_result search_within(tl_env *env, const tl_choice_desc *desc, uint64_t most_cells, uint8_t *best, tli_choice *x) {
     uint16_t allowed[32];
-    tli_ch_watch watch;
+    tli_choice_watch watch;
     tl_result result;
     memset(&watch, 0, sizeof watch);
     watch.desc = desc;
     if (!allow_all(desc, allowed)) return TL_ERROR_UNSUPPORTED;
-    tli_ch_init(x, env, desc, allowed, best, &watch);
+    tli_choice_init(x, env, desc, allowed, best, &watch);
     x->most_cells = most_cells;
-    result = tli_ch_solve(x);
-    tli_ch_free(x);
+    result = tli_choice_solve(x);
+    tli_choice_free(x);
     return result;
 }
 
 // The tree alone: from any choice within the limit, in `best`, and with weights that know nothing of the limit.
-static int divide_within(tl_env *env, const tl_choice_desc *desc, uint64_t most_cells, uint8_t *best, tli_ch *x) {
+static int divide_within(tl_env *env, const tl_choice_desc *desc, uint64_t most_cells, uint8_t *best, tli_choice *x) {
     uint16_t allowed[32];
-    tli_ch_watch watch;
+    tli_choice_watch watch;
     tl_choice_plan plan;
     memset(&watch, 0, sizeof watch);
     watch.desc = desc;
     assert_true(allow_all(desc, allowed));
     assert_int_equal(tl_simulate_choice(NULL, desc, best, &plan), TL_OK);
-    tli_ch_init(x, env, desc, allowed, best, &watch);
+    tli_choice_init(x, env, desc, allowed, best, &watch);
     x->most_cells = most_cells;
     x->found = 1;
     x->best_value = desc->least_loss ? plan.loss : plan.cost;
     x->best_limited = desc->least_loss ? plan.cost : plan.loss;
-    return tli_ch_search_tree(x, 1, 0, 0);
+    return tli_choice_search_tree(x, 1, 0, 0);
 }
 
 // Without lists, what is found is within the limit, nearly always the best, and its bound none too high; with lists for the
@@ -177,7 +177,7 @@ static void the_search_is_valid_and_its_tree_is_exact(void **state) {
             const bc_point *p = &front.points[bc_below(&r, (uint64_t)front.count)];
             uint64_t optimum, cost, loss, value;
             tl_result result;
-            tli_ch x;
+            tli_choice x;
             c.desc.least_loss = k % 2;
             c.desc.loss_limit = c.desc.cost_limit = k % 4 == 3 ? TL_UNLIMITED : k % 2 ? p->cost : p->loss;
             optimum = best_of(&front, k % 2, c.desc.loss_limit);
@@ -214,7 +214,7 @@ static void what_cannot_be_divided_further_keeps_its_bound(void **state) {
         tl_choice_plan plan;
         bc_front front;
         uint64_t optimum;
-        tli_ch x;
+        tli_choice x;
         r.state = (uint64_t)at * 31 + 9;
         bc_fill(&c, &r, 5, 4);
         front = bc_solve(&c.desc);
@@ -249,7 +249,7 @@ static void a_divided_graph_has_the_same_best(void **state) {
             large_choice c;
             tl_choice_plan plan;
             tl_env env;
-            tli_ch x;
+            tli_choice x;
             memset(&env, 0, sizeof env);
             lc_init(&c, CHOICE_RANDOM, nodes, seed, limits[k % 4]);
             assert_int_equal(plan_checked(&env, &c.desc, &plan), TL_OK);
@@ -285,7 +285,7 @@ static void every_allocation_of_a_divided_graph_fails_in_turn(void **state) {
         uint8_t best[32] = { 0 };
         failing_alloc f = { 0, 0, 0, 0 };
         tl_env env = failing_env(&f, at);
-        tli_ch x;
+        tli_choice x;
         int result = divide_within(&env, &c.desc, 64, best, &x);
         assert_int_equal(f.live, 0);
         assert_int_equal(result, f.count <= at);
@@ -306,9 +306,9 @@ static void a_change_is_priced_by_its_nets_alone(void **state) {
         uint8_t best[BC_NODES];
         uint64_t cost, loss;
         tl_random r;
-        tli_ch_watch watch;
-        tli_ch_local l;
-        tli_ch x;
+        tli_choice_watch watch;
+        tli_choice_local l;
+        tli_choice x;
         int k;
         r.state = (uint64_t)at;
         bc_fill(&c, &r, 6, 4);
@@ -316,20 +316,20 @@ static void a_change_is_priced_by_its_nets_alone(void **state) {
         watch.desc = &c.desc;
         for (k = 0; k < c.desc.node_count * c.desc.scheme_count; k++) if (c.costs[k] == TL_FORBIDDEN) c.costs[k] = 1;
         for (k = 0; k < BC_NODES; k++) allowed[k] = (uint16_t)((1 << c.desc.scheme_count) - 1);
-        tli_ch_init(&x, NULL, &c.desc, allowed, best, &watch);
-        assert_true(tli_ch_build(&x) && tli_ch_init_local(&l, &x));
-        tli_ch_start_local(&l);
+        tli_choice_init(&x, NULL, &c.desc, allowed, best, &watch);
+        assert_true(tli_choice_build(&x) && tli_choice_init_local(&l, &x));
+        tli_choice_start_local(&l);
         for (k = 0; k < 30; k++) {
             int32_t node = (int32_t)bc_below(&r, (uint64_t)c.desc.node_count);
             int32_t scheme = (int32_t)bc_below(&r, (uint64_t)c.desc.scheme_count);
-            tli_ch_change change = tli_ch_price_change(&l, node, scheme);
-            tli_ch_apply_change(&l, node, scheme, &change);
+            tli_choice_change change = tli_choice_price_change(&l, node, scheme);
+            tli_choice_apply_change(&l, node, scheme, &change);
             if (!bc_price(&c.desc, x.schemes, &cost, &loss)) continue;
             assert_true(l.cost == cost && l.loss == loss);
             priced++;
         }
-        tli_ch_free_local(&l);
-        tli_ch_free(&x);
+        tli_choice_free_local(&l);
+        tli_choice_free(&x);
     }
     assert_true(priced > 3000);
 }
