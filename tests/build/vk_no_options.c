@@ -7,6 +7,6 @@
 #define TL_NO_CHECKS
 #define TL_STRATEGY_IMPLEMENTATION
 #define TL_VK_BACKEND_IMPLEMENTATION
-#include "../tl_vk_backend.h"
+#include "../../tl_vk_backend.h"
 
 int main(void) { return tl_vk_name_shader(TL_VK_SHADER_COUNT)[0] != '?'; }
