@@ -2,10 +2,10 @@
    Joined from the parts in src by `make header`: change those, this file is written over.
    No dependency but a C99 or C++11 compiler. MIT or public domain, your choice: see the end.
 
-   One number in (bytes), a plan out, and the plan holds: what to keep, what to drop and make
-   again, what to spill to the host or to compress. With it comes a bound that no plan undercuts.
-   The run's measured peak equals the announced one, and gradients are equal to the last bit to
-   those of a run that keeps everything.
+   Give it a number of bytes, and it returns a plan that fits: what to keep, what to drop and
+   compute again, what to spill to the host or to compress, with a lower bound on the cost of any
+   such plan. The measured peak of a run equals the planned one, and gradients are equal to the
+   last bit to those of a run that keeps everything.
 
    SYNOPSIS
        #define TL_STRATEGY_IMPLEMENTATION   // in exactly one .c or .cpp file
@@ -49,8 +49,8 @@
        TL_NO_THREADS                no built-in lock; the caller may still give one
        TL_NO_CHECKS                 drops the checked and the deferred CPU backend, which are for tests
        TL_NO_PLANNERS               drops what makes plans: checkpoint configs, kept sets, Revolve,
-                                    [6], [7] but for quantisation and loss scales, and what feeds
-                                    it: layers, statistics, fusion, measured devices; plans made
+                                    [6], [7] except quantisation and loss scales, and their inputs:
+                                    layers, statistics, fusion, measured devices; plans made
                                     elsewhere and online runs remain
        TL_NO_TEXT                   drops printing, parsing, JSON and pictures; error text stays
        TL_NO_TRACE                  drops [13]
@@ -69,10 +69,11 @@
        of different compilers only with -ffp-contract=off.
 
    DOES NOT
-       compute: kernels are yours (examples/nn.h has a set in plain C). Schemes of precision are
-       chosen, priced and applied to the graph; the kernels that run in 8 or 16 bits are yours, too,
-       and so is the data that they are calibrated on. Place offsets or split work over devices:
-       later versions; what a strategy asks for and this version cannot do is TL_ERROR_UNSUPPORTED.
+       Compute: the kernels are yours (examples/nn.h has a set in plain C). Precisions are chosen,
+       priced and applied to the graph; kernels that run in 8 or 16 bits are yours, too, and so is
+       the data that they are calibrated on. Place buffers at offsets or split work over devices:
+       later versions will. A strategy that asks for what this version cannot do gets
+       TL_ERROR_UNSUPPORTED.
 */
 #ifndef TL_STRATEGY_H
 
@@ -101,9 +102,9 @@ extern "C" {
 // ============================================================================
 // [1] CORE -- results, env, sinks, random numbers, version
 //
-// Every fallible call returns a tl_result and takes a tl_env first: where its
-// memory comes from and where the sentence about a failure goes. All-zero is a
-// valid env, NULL is allowed, and nothing else is shared between two calls.
+// Every fallible call returns a tl_result and takes a tl_env first. The env gives
+// memory and receives the sentence about a failure. All-zero is a valid env, NULL
+// is allowed, and calls share no state except through their arguments.
 //
 //     tl_env env = {0};                                   // malloc, silent
 //     if (tl_check_graph(&env, &graph)) puts(env.error.text);
@@ -137,18 +138,18 @@ typedef struct tl_error {
     char      text[248];  // "tl_check_graph: node 3 (conv1): inputs: id 7 is not above it"
 } tl_error;
 
-// Everything a call may touch besides its arguments. All-zero is valid.
+// What a call may use besides its arguments. All-zero is valid.
 typedef struct tl_env {
-    void *(*alloc)(void *user, size_t bytes);     // 0 = TL_MALLOC; aligned for any type
+    void *(*alloc)(void *user, size_t bytes);     // 0 = TL_MALLOC; result aligned for any type
     void  (*release)(void *user, void *ptr);      // 0 = TL_FREE; set both or neither
     void  (*log)(void *user, const char *text);   // 0 = silent; one sentence, no line end
-    void   *user;                                 // given to the three above
+    void   *user;                                 // first argument of the three functions above
     tl_error error;                               // why the last failing call failed
 } tl_env;
 
-// Where streamed output goes. A sink may be called many times with short texts.
+// The receiver of streamed output. It may be called many times with short texts.
 typedef struct tl_sink {
-    tl_result (*write)(void *user, const char *text, size_t length);  // TL_OK, or stop with an error
+    tl_result (*write)(void *user, const char *text, size_t length);  // an error stops the output
     void       *user;
 } tl_sink;
 
@@ -166,13 +167,15 @@ TLDEF const char *tl_explain_result(tl_result result);  // "the allocator or the
 //
 //   memory   must outlive the env; the bookkeeping lives inside it
 //
-// First fit over a list of free pieces that are joined again when they meet.
+// Allocation takes the first free piece that is large enough; adjacent free pieces are joined.
 // Errors:  TL_ERROR_INVALID_ARG: memory too small for the bookkeeping (64 bytes).
 // Cost:    O(free pieces) per allocation.
 // Threads: one env per thread.
 TLDEF tl_result tl_init_arena(tl_env *env, void *memory, size_t bytes);
 
-// Report the bytes of an arena env in use now and at most so far (bookkeeping included).
+// Measure an arena env: the bytes in use now, and the most in use so far, bookkeeping included.
+//
+//   used_bytes, peak_bytes   may be NULL
 TLDEF void tl_measure_arena(const tl_env *env, size_t *used_bytes, size_t *peak_bytes);
 
 TLDEF uint64_t tl_next_random(tl_random *random);        // uniform in 0 .. 2^64-1
@@ -182,13 +185,14 @@ TLDEF uint64_t tl_next_random_below(tl_random *random, uint64_t limit);  // unif
 // Mix two numbers into one: the counter-based generator behind seeds that repeat.
 TLDEF uint64_t tl_mix_u64(uint64_t a, uint64_t b);
 
-// -- for those who write a backend --
+// -- services for backends --
 
-// Take zeroed memory from an env, aligned for any type; NULL for 0 bytes and where there is none.
+// Allocate zeroed memory from an env, aligned for any type. NULL for 0 bytes or if there is none.
 TLDEF void *tl_add_memory(tl_env *env, size_t bytes);
 TLDEF void  tl_free_memory(tl_env *env, void *memory);  // accepts NULL
 
-// Put "function: rule" into env->error.text and its code beside it, log it, and return the code.
+// Write "function: rule" to env->error.text and the code to env->error.code, log the text, and
+// return the code.
 TLDEF tl_result tl_record_error(tl_env *env, tl_result code, const char *function, const char *rule);
 
 #ifdef __cplusplus
@@ -214,7 +218,8 @@ extern "C" {
 // that this version cannot carry out is accepted here, and running it answers
 // TL_ERROR_UNSUPPORTED with a sentence that names it.
 //
-// The functions whose names end in _quick are rules of thumb that know no graph.
+// The functions whose names end in _quick are rules of thumb that know no graph. The seed is the
+// Rust crate that this library began as; its strategies, texts and rules of thumb are kept.
 // ============================================================================
 
 // id, name, name in the summary, meaning
@@ -244,14 +249,15 @@ extern "C" {
     X(TL_PARALLELISM_AUTOMATIC, "automatic", "Automatic",        "as many workers as the device has, at most 8")
 
 #define TLI_ENUM4(id, name, label, help) id,  // undefined again at the end of this half
-#define TLI_ENUM5(id, name, label, bytes, help) id,  // the same
+#define TLI_ENUM5(id, name, label, bytes, help) id,  // likewise
 typedef enum tl_mode             { TL_MODES(TLI_ENUM4) TL_MODE_COUNT } tl_mode;
 typedef enum tl_precision        { TL_PRECISIONS(TLI_ENUM4) TL_PRECISION_COUNT } tl_precision;
 typedef enum tl_memory           { TL_MEMORIES(TLI_ENUM4) TL_MEMORY_COUNT } tl_memory;
 typedef enum tl_parallelism_kind { TL_PARALLELISMS(TLI_ENUM4) TL_PARALLELISM_COUNT } tl_parallelism_kind;
 
-// Four independent values: gradients or not, checkpointed or not, at which interval, in how
-// many micro-batches. The constructors below make the four of the seed; any mix is allowed.
+// Four independent values: gradients or not, checkpointed or not, at which interval, in how many
+// micro-batches. The constructors below make the four kinds of the seed; other combinations may be
+// set field by field.
 typedef struct tl_gradient {
     int32_t  computes;             // 0 = forward only, 1 = a backward pass too
     int32_t  checkpointed;         // 0 = keep all that backward reads, 1 = drop and recompute
@@ -278,18 +284,20 @@ typedef struct tl_strategy {
     int32_t        enable_profiling;  // 0 = off
 } tl_strategy;
 
+// Make a gradient value: none, all that backward reads kept, checkpointed, or in micro-batches.
 TLDEF tl_gradient tl_gradient_none(void);
 TLDEF tl_gradient tl_gradient_full(void);
 TLDEF tl_gradient tl_gradient_checkpointed(uint64_t interval);  // 0 = the planner's optimum
 TLDEF tl_gradient tl_gradient_accumulated(uint64_t steps);
 
+// Make a kind of parallelism with its count.
 TLDEF tl_parallelism tl_parallelism_none(void);
 TLDEF tl_parallelism tl_parallelism_data(uint64_t worker_count);
 TLDEF tl_parallelism tl_parallelism_model(uint64_t device_count);
 TLDEF tl_parallelism tl_parallelism_pipeline(uint64_t stage_count);
 TLDEF tl_parallelism tl_parallelism_automatic(void);
 
-// Presets.
+// Return a preset: a filled strategy.
 TLDEF tl_strategy tl_strategy_new(void);               // all zero
 TLDEF tl_strategy tl_strategy_training(void);          // lazy, gradients, f32, pooled, automatic, fused, timed
 TLDEF tl_strategy tl_strategy_inference(void);         // eager, forward only, f32, cached, automatic, fused
@@ -297,7 +305,7 @@ TLDEF tl_strategy tl_strategy_memory_efficient(void);  // hybrid, checkpointed 1
 TLDEF tl_strategy tl_strategy_high_throughput(void);   // lazy, forward only, f32, pooled, data over 4, fused
 TLDEF tl_strategy tl_strategy_debug(void);             // eager, full gradients, f64, standard, profiled
 
-// Builders: return a copy of the strategy with one field changed.
+// Return a copy of the strategy with one field changed.
 TLDEF tl_strategy tl_with_mode(tl_strategy strategy, tl_mode mode);
 TLDEF tl_strategy tl_with_gradient(tl_strategy strategy, tl_gradient gradient);
 TLDEF tl_strategy tl_with_precision(tl_strategy strategy, tl_precision precision);
@@ -306,8 +314,8 @@ TLDEF tl_strategy tl_with_parallelism(tl_strategy strategy, tl_parallelism paral
 TLDEF tl_strategy tl_with_fusion(tl_strategy strategy, int32_t on);
 TLDEF tl_strategy tl_with_profiling(tl_strategy strategy, int32_t on);
 
-// Predicates: 1 or 0. The find functions return 0, and set the out value to 0, where the
-// strategy has no such number.
+// Tell a property of a strategy: 1 or 0. The find functions return 0, and set the out value to 0,
+// if the strategy has no such number.
 TLDEF int tl_computes_gradients(const tl_strategy *strategy);
 TLDEF int tl_uses_checkpointing(const tl_strategy *strategy);
 TLDEF int tl_is_inference_mode(const tl_strategy *strategy);
@@ -319,8 +327,8 @@ TLDEF int tl_equals_strategy(const tl_strategy *a, const tl_strategy *b);
 // min(device_worker_count, 8). Never 0.
 TLDEF uint64_t tl_find_worker_count(const tl_strategy *strategy, uint64_t device_worker_count);
 
-// Hold every rule of a strategy: known kinds, worker, device and stage counts > 0, flags 0 or
-// 1, checkpointing and accumulation only where gradients are computed, an interval only where
+// Check every rule of a strategy: known kinds, worker, device and stage counts > 0, flags 0 or 1,
+// checkpointing and accumulation only where gradients are computed, an interval only where
 // checkpointed.
 //
 // Errors:  TL_ERROR_INVALID_ARG and the rule in env->error.text.
@@ -330,34 +338,37 @@ TLDEF tl_result tl_check_strategy(tl_env *env, const tl_strategy *strategy);
 //
 //   batch_size, model_mib, available_mib   > 0; their product may not overflow
 //
-// pressure = model_mib x batch_size / available_mib. Training: above 0.8 checkpointed every 5,
-// else batches of 64 and more accumulated over 4, else plain. Inference: batches of 32 and more
-// get high throughput. Limits: weights do not grow with a batch, activations and optimizer
-// state are not seen, and inference ignores memory; a planner that knows the graph is better.
+// pressure = model_mib x batch_size / available_mib. Training: above 0.8 checkpointed every 5, else
+// batches of 64 and more accumulated over 4, else plain. Inference: batches of 32 and more get high
+// throughput. Limits: the rule scales the weights with the batch, which they do not do; it ignores
+// activations and optimizer state, and for inference memory altogether. A planner that knows the
+// graph is better.
 // Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_OVERFLOW; *strategy is all zero then.
 TLDEF tl_result tl_recommend_quick(tl_env *env, uint64_t batch_size, uint64_t model_mib,
                                    uint64_t available_mib, int training, tl_strategy *strategy);
 
 // Estimate memory relative to a plain eager forward pass, by the seed's factors: mode 1, 1.2,
 // 1.1; gradient 1, 3, checkpointed 2, accumulated 3.5 (both: 2.5); memory 1, 1.1, 1.3, 0.8.
-// Limits: blind to precision, interval, steps, workers and fusion; a plan knows its bytes.
+// Limits: precision, interval, steps, workers and fusion change nothing; a plan knows its bytes.
 TLDEF double tl_estimate_overhead_quick(const tl_strategy *strategy);
 
-TLDEF const char *tl_name_mode(tl_mode mode);                       // "lazy"; "?" out of range
+// Name a value; "?" if it is out of range.
+TLDEF const char *tl_name_mode(tl_mode mode);                       // "lazy"
 TLDEF const char *tl_name_precision(tl_precision precision);        // "f32"
 TLDEF const char *tl_name_memory(tl_memory memory);                 // "minimal-peak"
 TLDEF const char *tl_name_parallelism(tl_parallelism_kind kind);    // "pipeline"
 
 #ifndef TL_NO_TEXT
-// Each accepts exactly what its tl_name_ returns: 1 and the value, or 0.
+// Parse exactly what the tl_name_ function returns: 1 and the value, or 0.
 TLDEF int tl_parse_mode(const char *text, tl_mode *mode);
 TLDEF int tl_parse_precision(const char *text, tl_precision *precision);
 TLDEF int tl_parse_memory(const char *text, tl_memory *memory);
 TLDEF int tl_parse_parallelism(const char *text, tl_parallelism_kind *kind);
 
 // Write the strategy as the seed's summary: eight lines, "Execution Strategy:\n- Mode: Lazy\n...".
-// A mix that the seed cannot say prints as Checkpointed { checkpoint_interval: 5,
-// accumulation_steps: 4 }. Returns the length needed without the final 0; never writes past size.
+// Checkpointing together with accumulation, which the seed does not have, is written as
+// Checkpointed { checkpoint_interval: 5, accumulation_steps: 4 }. Returns the length needed without
+// the final 0; never writes past size.
 TLDEF size_t tl_print_strategy(const tl_strategy *strategy, char *buf, size_t size);
 
 // Read a summary back. As in the seed, an interval, a step count or a worker count of 0 is an error.
@@ -365,7 +376,7 @@ TLDEF size_t tl_print_strategy(const tl_strategy *strategy, char *buf, size_t si
 // Errors:  TL_ERROR_PARSE with the line; *strategy is all zero then.
 TLDEF tl_result tl_parse_strategy(tl_env *env, const char *text, size_t length, tl_strategy *strategy);
 
-// The same as one line of JSON:
+// Write or read the strategy as one line of JSON:
 // {"mode":"lazy","gradient":{"computes":true,"checkpointed":true,"checkpoint_interval":5,
 // "accumulation_steps":1},"precision":"f32","memory":"pooled","parallelism":{"kind":"data",
 // "count":4},"fusion":true,"profiling":false}. The reader takes the keys in any order, ignores
@@ -397,14 +408,15 @@ extern "C" {
 //
 // A graph is a list of nodes in topological order: a node reads only nodes above
 // it. Sizes are bytes, costs are nanoseconds or FLOP (never mixed in one graph).
-// What a backward pass reads is said by `needs`; extra state made for it alone
-// (attention weights, masks, statistics) is `saved`; scratch that lives during
-// one call is `fwork` and `bwork`. A layer chain is the graph whose node i reads
-// node i-1.
+// `needs` says what the backward call of a node reads; `saved` is extra state that
+// forward makes for backward alone (attention weights, masks, statistics); `fwork`
+// and `bwork` are scratch that lives during one forward or backward call. A layer
+// chain is the graph whose node i reads node i-1.
 //
-// Graphs are read from text, built node by node (tl_add_node), or layer by layer from
-// shapes (tl_add_conv2d and its neighbours). tl_measure_graph says what one is like, its
-// floor above all; tl_plan_fusion makes chains of elementwise nodes one node each.
+// Graphs are read from text, built node by node (tl_add_node), or layer by layer from shapes
+// (tl_add_conv2d and its neighbours). tl_measure_graph computes statistics, among them the floor, a
+// lower bound on the memory of any plan. tl_plan_fusion replaces each chain of elementwise nodes by
+// one node.
 // ============================================================================
 
 typedef struct tl_tensor {
@@ -427,7 +439,7 @@ typedef struct tl_device {
     uint32_t supported;                        // bits 1 << tl_precision: supported and worth it
 } tl_device;
 
-// One node to add. Zero is the default everywhere; arrays are read during the call only.
+// A node to add. Zero is the default everywhere; arrays are read during the call only.
 typedef struct tl_node_desc {
     const char      *name;          // 0 = "n<id>"; no spaces; names are unique
     const char      *op;            // 0 = "op"; "input" = graph input: resident throughout, costs 0
@@ -440,7 +452,7 @@ typedef struct tl_node_desc {
     uint64_t saved_bytes;           // made by FORWARD_SAVE, read by backward only
     uint64_t fwork_bytes, bwork_bytes;  // scratch alive during the call
     uint64_t param_bytes;           // weights
-    const char *unit;               // "attention", "ffn" or other; 0 = none: what checkpoint configs act on
+    const char *unit;               // "attention", "ffn" or other, for checkpoint configs; 0 = none
     int32_t  layer;                 // layer number + 1; 0 = belongs to no layer
     int32_t  inplace;               // input that output 0 may overwrite + 1; 0 = none
     int32_t  no_grad;               // 1 = no backward, nobody computes a gradient for its outputs
@@ -448,7 +460,7 @@ typedef struct tl_node_desc {
     int32_t  fixed;                 // 1 = bytes and costs do not scale with the batch
 } tl_node_desc;
 
-// A node of a graph, to be read; tl_add_node makes it.
+// A node of a graph; tl_add_node makes it, users read it.
 typedef struct tl_node {
     uint32_t name, op, unit;        // offsets into tl_graph.text; tl_name_node() and friends
     int32_t  first_input, input_count;    // into tl_graph.inputs
@@ -476,8 +488,9 @@ typedef struct tl_view {
     int32_t  tensor;                // its storage: index into tl_graph.outputs, never a view
 } tl_view;
 
-// All arrays belong to the graph; read them freely, change them through the calls below. An array whose
-// capacity is 0 is somebody else's, as a const table is: it is copied before it grows, and not released.
+// A graph. Users read the arrays and change them through the calls below only. An array whose
+// capacity is 0 does not belong to the graph (it may be a const table): it is copied before it
+// grows, and never released.
 typedef struct tl_graph {
     const tl_node        *nodes;    int32_t node_count;     // [node_count] topological order
     const tl_node_input  *inputs;   int32_t input_count;    // of all nodes, one after the other
@@ -489,15 +502,16 @@ typedef struct tl_graph {
     uint32_t        text_capacity;
 } tl_graph;
 
-// Start an empty graph; release it with tl_free_graph. A zeroed tl_graph is empty too.
+// Initialise an empty graph; release it with tl_free_graph. A zeroed tl_graph is an empty graph,
+// too.
 TLDEF void tl_init_graph(tl_graph *graph);
 TLDEF void tl_free_graph(tl_env *env, tl_graph *graph);
 
-// Add a node at the end. Every rule of tl_check_graph is held at once, but two that need the
-// whole graph: unique names and sums.
+// Add a node at the end. Every rule of tl_check_graph that concerns one node is checked; unique
+// names and sums over the graph are left to tl_check_graph.
 //
 //   desc   not changed; its arrays and texts are copied
-//   id     may be NULL; the new node's id
+//   id     may be NULL; receives the id of the new node
 //
 // Names, ops and units are 1 to 255 printable ASCII characters other than space, # and =.
 // Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_NO_MEMORY, TL_ERROR_OVERFLOW. On error the graph is as
@@ -506,22 +520,24 @@ TLDEF void tl_free_graph(tl_env *env, tl_graph *graph);
 // Threads: one graph per thread while it is built; a finished graph may be read by many.
 TLDEF tl_result tl_add_node(tl_env *env, tl_graph *graph, const tl_node_desc *desc, int32_t *id);
 
-// Add a name for a tensor that has one already (a reshape, a transpose): a view has no bytes
-// and no node of its own, and *storage is the tensor it stands for. A view may be named by a
-// view's name through tl_find_tensor; it always resolves to the storage at the bottom.
+// Add a view: a second name of a tensor (a reshape, a transpose), without bytes and without a node
+// of its own. tl_find_tensor resolves the name of a view to the tensor that holds the bytes, also
+// for a view of a view.
 //
-// Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_NO_MEMORY, TL_ERROR_OVERFLOW; a name that is taken is
-//          found by tl_check_graph.
+//   storage   may be NULL; receives the tensor that holds the bytes
+//
+// Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_NO_MEMORY, TL_ERROR_OVERFLOW. A name that is already
+//          taken is reported by tl_check_graph.
 TLDEF tl_result tl_add_view(tl_env *env, tl_graph *graph, const char *name, tl_tensor of, tl_tensor *storage);
 
-// Find a tensor by the name of its node ("conv1", output 0), else by the name of a view, by node
-// name and output ("split.2"), or by id ("3", "3.1").
+// Find a tensor by the name of its node ("conv1": output 0), else by the name of a view, else by
+// node name and output ("split.2"), else by id ("3", "3.1").
 //
 // Errors:  TL_ERROR_NOT_FOUND.
 // Cost:    O(nodes + views).
 TLDEF tl_result tl_find_tensor(tl_env *env, const tl_graph *graph, const char *name, tl_tensor *tensor);
 
-// A layer chain: node 0 is the input, node i reads node i-1.
+// A layer chain to make: node 0 is the input, node i reads node i-1.
 typedef struct tl_chain_desc {
     int32_t         layer_count;       // > 0
     uint64_t        input_bytes;       // of the graph input
@@ -542,37 +558,38 @@ typedef struct tl_chain_desc {
 // Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_NO_MEMORY, TL_ERROR_OVERFLOW; *graph is empty then.
 TLDEF tl_result tl_add_chain(tl_env *env, tl_graph *graph, const tl_chain_desc *desc);
 
-// Hold every rule of a graph, also one whose arrays were made by hand: at least one node, inputs
-// above their node, at least one output each, indices and text offsets in range, unique names of
-// nodes and views, graph inputs with nothing but bytes, in place only where the bytes are equal
-// and the overwritten tensor is no graph input, bwd, bwork, saved and needs only where there is a
-// gradient, and within 64 bits the sums of all bytes (each output twice: its gradient), of all
-// costs and of all weights. A node without a gradient may read one that has it, and the other way
-// round: gradients end there, none flows through.
+// Check every rule of a graph, also of one whose arrays were made by hand: at least one node,
+// inputs above their node, at least one output each, indices and text offsets in range, unique
+// names of nodes and views, graph inputs with nothing but bytes, in place only where the bytes are
+// equal and the overwritten tensor is no graph input, bwd, bwork, saved and needs only where there
+// is a gradient, and within 64 bits the sums of all bytes (each output twice, because of its
+// gradient), of all costs and of all weights. A node without a gradient may read a node that has
+// one, and the other way round: no gradient passes between the two.
 //
 // Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_OVERFLOW, TL_ERROR_NO_MEMORY.
-// Cost:    O(nodes + inputs), and O(n log n) to compare the n names, whatever they are.
+// Cost:    O(nodes + inputs), and O(n log n) to compare n names, for any choice of names.
 TLDEF tl_result tl_check_graph(tl_env *env, const tl_graph *graph);
 
-// Hold every rule of a device: finite, not negative, alignment a power of two, known precisions.
+// Check every rule of a device: finite, not negative, alignment a power of two, known precisions.
 //
 // Errors:  TL_ERROR_INVALID_ARG.
 TLDEF tl_result tl_check_device(tl_env *env, const tl_device *device);
 
-TLDEF const char *tl_name_node(const tl_graph *graph, int32_t node);  // "conv1"; "?" out of range
+// Name a node, its op or its unit: a text of the graph; "?" if there is no such node.
+TLDEF const char *tl_name_node(const tl_graph *graph, int32_t node);  // "conv1"
 TLDEF const char *tl_name_op(const tl_graph *graph, int32_t node);    // "conv2d"
 TLDEF const char *tl_name_unit(const tl_graph *graph, int32_t node);  // "attention"; "" = none
 
-// Sum param x (1 + gradient_ratio + optimizer_ratio): the part of the budget that no plan
-// changes. AdamW in f32 keeps two numbers a weight: optimizer_ratio 2. Exact for ratios with up
-// to 32 binary digits behind the point, else rounded up.
+// Sum param x (1 + gradient_ratio + optimizer_ratio) over the nodes: the part of the budget that is
+// the same for every plan. AdamW in f32 keeps two numbers per weight: optimizer_ratio 2. The sum is
+// exact for ratios with up to 32 binary digits after the point, else rounded up.
 //
 // Errors:  TL_ERROR_OVERFLOW, TL_ERROR_INVALID_ARG: a ratio is negative or not finite.
 TLDEF tl_result tl_find_base_bytes(tl_env *env, const tl_graph *graph, double gradient_ratio,
                                    double optimizer_ratio, uint64_t *base_bytes);
 
 #ifndef TL_NO_TEXT
-// Write a graph as .tlg text; the reader gives the same graph back. Views are written as the
+// Write a graph as .tlg text; tl_parse_graph reads the same graph back. Views are written as the
 // tensors that they stand for.
 TLDEF size_t tl_print_graph(const tl_graph *graph, char *buf, size_t size);
 
@@ -583,8 +600,8 @@ TLDEF size_t tl_print_graph(const tl_graph *graph, char *buf, size_t size);
 //     node <id> <name> <op> fwd=<cost> bwd=<cost> out=<bytes[,bytes..]> needs=<..> in=<tensors or ->
 //          [saved=] [fwork=] [bwork=] [param=] [inplace=<k>] [layer=<n>] [unit=<name>] [grad=no] [keep] [fixed]
 //
-// one node a line, ids 0, 1, 2, ..., attributes in any order, # comments; batch may be left out.
-// No number is trusted before it was checked.
+// with one node per line, ids 0, 1, 2, ..., attributes in any order, # comments; batch may be left
+// out. Any text is safe to read: every number is checked before it is used.
 //
 //   graph   overwritten (not freed); release with tl_free_graph
 //
@@ -593,25 +610,31 @@ TLDEF size_t tl_print_graph(const tl_graph *graph, char *buf, size_t size);
 TLDEF tl_result tl_parse_graph(tl_env *env, const char *text, size_t length, tl_graph *graph);
 
 #ifndef TL_NO_STDIO
-TLDEF tl_result tl_read_graph(tl_env *env, const char *path, tl_graph *graph);         // TL_ERROR_IO
-TLDEF tl_result tl_write_graph(tl_env *env, const tl_graph *graph, const char *path);  // TL_ERROR_IO
+// Read or write a file of .tlg text.
+//
+// Errors:  TL_ERROR_IO names the path; those of tl_parse_graph. *graph is empty then.
+TLDEF tl_result tl_read_graph(tl_env *env, const char *path, tl_graph *graph);
+TLDEF tl_result tl_write_graph(tl_env *env, const tl_graph *graph, const char *path);
 #endif
 #endif
 
 #ifndef TL_NO_PLANNERS
-// -- layers: nodes whose bytes and costs follow from shapes --
+// -- layers --
+//
+// Nodes whose bytes and costs are computed from shapes:
 //
 //     shape.batch = 8; shape.channels = 3; shape.height = shape.width = 256;
 //     conv.channels = 64; conv.kernel = 3; norm.activation = TL_ELEMENTWISE_RELU;
 //     if (tl_add_input(&env, &graph, "x", shape, TL_PRECISION_SINGLE, &x) ||
 //         tl_add_conv2d(&env, &graph, &conv, x, &x) || tl_add_batch_norm(&env, &graph, &norm, x, &x)) ...
 //
-// Letters: B batch, C channels, H x W positions, of the input; E elements of the result; T tokens, that
-// is positions. Costs are FLOP: 2 for a multiplication with its addition, also where a tap falls into
-// the padding, and 1 for a bias; what only touches elements costs 1 for each. A backward costs twice the
-// forward where there are weights or two matrices are multiplied, else the same. Bytes are elements x
-// the size of the precision. Nothing is counted twice: caches, workspaces and statistics of a library
-// that computes a layer stand in saved_bytes, fwork_bytes and bwork_bytes of the desc.
+// Letters: B batch, C channels and H x W positions of the input; E elements of the result; T
+// tokens, which are positions. Costs are FLOP: 2 for a multiplication with its addition, also where
+// a tap of a window falls into the padding, 1 for adding a bias, and 1 per element for an
+// elementwise operation. Backward costs twice the forward where there are weights or two matrices
+// are multiplied, else the same. Bytes are elements x the size of the precision. Caches, workspaces
+// and statistics of your kernels are not included: give them as saved_bytes, fwork_bytes and
+// bwork_bytes of the desc.
 
 // id, name of the op, what backward reads
 #define TL_ELEMENTWISES(X) \
@@ -650,12 +673,13 @@ typedef enum tl_pool        { TL_POOLS(TLI_ENUM) TL_POOL_COUNT } tl_pool;
 typedef enum tl_attention   { TL_ATTENTIONS(TLI_ENUM) TL_ATTENTION_COUNT } tl_attention;
 typedef enum tl_cell        { TL_CELLS(TLI_ENUM) TL_CELL_COUNT } tl_cell;
 
-// 0 = 1. Rows are {B, C, 1, 1}, sequences {B, C, T, 1}, images {B, C, H, W}.
+// The extents of a tensor; 0 means 1. Rows are {B, C, 1, 1}, sequences {B, C, T, 1}, images {B, C,
+// H, W}.
 typedef struct tl_shape {
     uint64_t batch, channels, height, width;
 } tl_shape;
 
-// A tensor of a graph with its shape: what layers read and make.
+// A tensor of a graph with its precision and shape: what layers read and make.
 typedef struct tl_value {
     tl_tensor    tensor;
     tl_precision precision;  // of its elements: f64 8 bytes, f32 and mixed 4, f16 and bf16 2
@@ -664,15 +688,15 @@ typedef struct tl_value {
 
 #define TL_NO_PADDING UINT64_MAX
 
-// What a layer is, beside what it reads. Zero is the default; a layer refuses fields that it has no
-// use for. Of two-dimensional fields, height comes first and width follows it where it is 0.
+// The parameters of a layer. Zero is the default; a layer refuses fields that it does not use. Of
+// two-dimensional fields, the first is for the height; a width of 0 means that of the height.
 typedef struct tl_layer_desc {
     const char *name;           // 0 = "n<id>"
     const char *unit;           // as in tl_node_desc
     int32_t  layer;             // layer number + 1; 0 = belongs to no layer
     int32_t  no_grad, keep;     // as in tl_node_desc
     int32_t  precision;         // tl_precision of the result + 1; 0 = that of the first input
-    tl_elementwise activation;  // done in place by the same node: relu, sigmoid or tanh; 0 = none
+    tl_elementwise activation;  // applied in place by the same node: relu, sigmoid or tanh; 0 = none
     int32_t  inplace;           // 1 = the result may overwrite the first input: same bytes, no graph input
     int32_t  no_bias;           // 1 = without bias
     int32_t  flatten;           // 1 = all positions of a sample are one row
@@ -685,61 +709,67 @@ typedef struct tl_layer_desc {
     uint64_t height, width;     // positions of a global pool; 0 = 1
     uint64_t heads;             // of attention; 0 = 1; divides the channels
     uint64_t vocabulary;        // rows of an embedding's table; > 0 there
-    uint64_t saved_bytes, fwork_bytes, bwork_bytes;  // of your kernels, beside what the layer has
+    uint64_t saved_bytes, fwork_bytes, bwork_bytes;  // of your kernels, added to those of the layer
 } tl_layer_desc;
 
-// Every call below adds a node, with op and needs as the comment says, and gives its result.
+// The calls below add one node each (attention: one or three). The comment names the op of the
+// node, its cost, what its backward needs, and the fields of the desc that it uses. All of them use
+// name, unit, layer, no_grad, keep, precision, saved_bytes, fwork_bytes and bwork_bytes as well.
 //
 //   desc     0 = all defaults
-//   output   overwritten; may be where the input was
+//   output   overwritten with the result; may point to the input
 //
 // Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_NO_MEMORY; TL_ERROR_OVERFLOW: bytes or costs do not fit 64
 //          bits. On error the graph is as it was, and *output is all zero.
 // Threads: as tl_add_node.
 
-// Add a graph input. The first one sets the batch of the graph, if it has none.
+// Add a graph input. If the graph has no batch yet, that of the shape becomes it.
 TLDEF tl_result tl_add_input(tl_env *env, tl_graph *graph, const char *name, tl_shape shape,
                              tl_precision precision, tl_value *output);
 
-// linear: each position times a matrix. (2 C + 1) E forward, 1 less each without bias; needs in.
-// Fields: channels, no_bias, flatten, activation.
+// Add a dense layer (op linear): each position is multiplied by a matrix. (2 C + 1) E forward, 2 C
+// E without bias; needs in. Fields: channels, no_bias, flatten, activation.
 TLDEF tl_result tl_add_dense(tl_env *env, tl_graph *graph, const tl_layer_desc *desc, tl_value input,
                              tl_value *output);
 
-// conv2d: (2 C kernel kernel_width / groups + 1) E forward; needs in.
+// Add a convolution (op conv2d). (2 C kernel kernel_width / groups + 1) E forward; needs in.
 // Fields: channels, kernel, stride, padding, dilation, groups, no_bias, activation.
 TLDEF tl_result tl_add_conv2d(tl_env *env, tl_graph *graph, const tl_layer_desc *desc, tl_value input,
                               tl_value *output);
 
-// The same with as many groups as there are channels: each is convolved alone.
+// Add a convolution with as many groups as channels: each channel is convolved alone.
 TLDEF tl_result tl_add_depthwise_conv2d(tl_env *env, tl_graph *graph, const tl_layer_desc *desc,
                                         tl_value input, tl_value *output);
 
-// convt2d: transposed, grows (H - 1) stride + dilation (kernel - 1) + 1 - 2 padding. Every element of
-// the input meets each tap: 2 B C H W channels kernel kernel_width / groups + E forward; needs in.
-// Fields: as tl_add_conv2d.
+// Add a transposed convolution (op convt2d): height becomes (H - 1) stride + dilation (kernel - 1)
+// + 1 - 2 padding. Every element of the input is multiplied by each tap: 2 B C H W channels kernel
+// kernel_width / groups + E forward; needs in. Fields: as tl_add_conv2d.
 TLDEF tl_result tl_add_transposed_conv2d(tl_env *env, tl_graph *graph, const tl_layer_desc *desc,
                                          tl_value input, tl_value *output);
 
-// Pools: E x the window forward and backward; needs in for maxpool, else none. Fields: kernel, stride,
-// padding; of a global one height and width, its window being ceil(H / height) x ceil(W / width).
+// Add a pool: E x the size of its window, forward and backward; needs in for maxpool, else none.
+// Fields: kernel, stride, padding; for a global pool height and width, and its window is then
+// ceil(H / height) x ceil(W / width).
 TLDEF tl_result tl_add_pool(tl_env *env, tl_graph *graph, tl_pool kind, const tl_layer_desc *desc,
                             tl_value input, tl_value *output);
 
-// upsample: height x stride, width x stride. E x kernel x kernel_width taps forward and backward:
-// kernel 0 = 1 is nearest, 2 bilinear; needs none. Fields: kernel, stride.
+// Add an upsampling (op upsample): height x stride, width x stride. E x kernel x kernel_width
+// forward and backward, where kernel 0 or 1 is nearest and 2 is bilinear; needs none. Fields:
+// kernel, stride.
 TLDEF tl_result tl_add_upsample(tl_env *env, tl_graph *graph, const tl_layer_desc *desc, tl_value input,
                                 tl_value *output);
 
-// bn, layernorm: E forward, 2 E backward; needs in; a scale and a bias per channel. Statistics are not
-// counted: they are small, and made again in the backward. Fields: no_bias, activation, inplace.
+// Add a normalisation (op bn or layernorm) with a scale and a bias per channel: E forward, 2 E
+// backward; needs in. Statistics are not counted, because they are small and backward computes them
+// again. Fields: no_bias, activation, inplace.
 TLDEF tl_result tl_add_batch_norm(tl_env *env, tl_graph *graph, const tl_layer_desc *desc, tl_value input,
                                   tl_value *output);
 TLDEF tl_result tl_add_layer_norm(tl_env *env, tl_graph *graph, const tl_layer_desc *desc, tl_value input,
                                   tl_value *output);
 
-// Elementwise: E forward and backward; add, sub and mul: E for each input but the first. Each extent
-// of a further input is that of the first, or 1. Dropout finds its mask again from the random state.
+// Add an elementwise node: E forward and backward; add, sub and mul: E for each input but the
+// first. Each extent of a further input must be 1 or that of the first input. Dropout saves no
+// mask: backward computes it again from the random state.
 //
 //   input_count   add, mul: 2 or more; sub: 2; the others: 1
 //
@@ -748,47 +778,51 @@ TLDEF tl_result tl_add_elementwise(tl_env *env, tl_graph *graph, tl_elementwise 
                                    const tl_layer_desc *desc, const tl_value *inputs, int32_t input_count,
                                    tl_value *output);
 
-// softmax over the channels: E forward and backward; needs out. Fields: inplace.
+// Add a softmax over the channels (op softmax): E forward and backward; needs out. Fields: inplace.
 TLDEF tl_result tl_add_softmax(tl_env *env, tl_graph *graph, const tl_layer_desc *desc, tl_value input,
                                tl_value *output);
 
-// embedding: a row of a table for each id. E forward, 2 E backward; needs in; vocabulary x channels
-// weights. Fields: vocabulary, channels (> 0).
+// Add an embedding (op embedding): the row of a table for each id. E forward, 2 E backward; needs
+// in; vocabulary x channels weights. Fields: vocabulary, channels (> 0).
 //
-//   input   ids, one a position: 1 channel, elements of any precision
+//   input   ids, one per position: 1 channel, elements of any precision
 TLDEF tl_result tl_add_embedding(tl_env *env, tl_graph *graph, const tl_layer_desc *desc, tl_value input,
                                  tl_value *output);
 
-// Attention of T tokens on S: scores and weights have N = B heads T S elements. Q K^T and weights x V
-// cost 2 B T S C each, softmax N.
+// Add attention of T tokens to S tokens. Scores and weights have N = B heads T S elements; the
+// products Q K^T and weights x V cost 2 B T S C each, softmax N.
 //
-//   stored   attention: the sum forward, backward the products twice and N; needs in; saves the weights
-//            N; fwork N (the scores), bwork N (their gradients)
-//   tiled    attention: the same forward; backward makes Q K^T and the weights again: 5/2 of the products
-//            and 2 N; needs in,out; saves the logarithm of the sum of each of B heads T rows, and bwork is
-//            a number a row, of 4 bytes or the element, if that is larger. Dao et al., FlashAttention,
-//            2022, arXiv:2205.14135, section 3
-//   split    bmm, softmax and bmm, called <name>_qk, _softmax and _av; the products need in, softmax out
+//   stored   one node of op attention: forward both products and N, backward the products twice and
+//            N; needs in; saves the N weights; fwork N (the scores), bwork N (their gradients)
+//   tiled    one node of op attention: forward the same; backward computes Q K^T and the weights
+//            again: 5/2 of the products and 2 N; needs in,out; saves one number (the logarithm of
+//            the sum) for each of the B heads T rows, and bwork is as large. A number has the bytes
+//            of an element, at least 4. Dao et al., FlashAttention, 2022, arXiv:2205.14135, section
+//            3
+//   split    three nodes of ops bmm, softmax and bmm, named <name>_qk, _softmax and _av; the
+//            products need in, softmax needs out
 //
 //   inputs   1: queries, keys and values in one tensor of 3 C channels; or 3: of C channels, the
 //            last two of S tokens
 //
-// Fields: heads, unless in three nodes saved_bytes, fwork_bytes, bwork_bytes.
+// Fields: heads; saved_bytes, fwork_bytes and bwork_bytes must be 0 for split.
 TLDEF tl_result tl_add_attention(tl_env *env, tl_graph *graph, tl_attention kind, const tl_layer_desc *desc,
                                  const tl_value *inputs, int32_t input_count, tl_value *output);
 
-// One step of a recurrent layer: with U channels and G gates, B G U (2 (C + U) + 1) for the products,
-// twice that backward, and E for each gate and 0, 4 (gru) or 5 (lstm) for the new state, the same
-// backward. rnn needs in,out; the others in, and save their gates; lstm also out1.
+// Add one step of a recurrent layer with U channels of state and G gates. The products cost B G U
+// (2 (C + U) + 1) forward and twice that backward; the gates and the new state cost G E, plus 4 E
+// (gru) or 5 E (lstm), forward and again backward. rnn needs in,out; gru needs in and lstm in,out1,
+// and both save their gates.
 //
-//   state       [1], of lstm [2]: hidden and cell; one position
-//   new_state   [1] or [2] overwritten; may be where the state was
+//   state       [1], for lstm [2]: hidden and cell; one position
+//   new_state   [1] or [2] overwritten; may point to the state
 //
-// Fields: no_bias; channels is that of the state.
+// Fields: no_bias. The result has the channels of the state.
 TLDEF tl_result tl_add_recurrent(tl_env *env, tl_graph *graph, tl_cell kind, const tl_layer_desc *desc,
                                  tl_value input, const tl_value *state, tl_value *new_state);
 
-// concat, split: along the channels; E (of split: of all parts) forward and backward; needs none.
+// Add a concatenation or a split (op concat, split) along the channels: E forward and backward, for
+// a split summed over all parts; needs none.
 //
 //   channels   [output_count] of each part; 0 = equal parts
 TLDEF tl_result tl_add_concat(tl_env *env, tl_graph *graph, const tl_layer_desc *desc,
@@ -796,19 +830,20 @@ TLDEF tl_result tl_add_concat(tl_env *env, tl_graph *graph, const tl_layer_desc 
 TLDEF tl_result tl_add_split(tl_env *env, tl_graph *graph, const tl_layer_desc *desc, tl_value input,
                              const uint64_t *channels, int32_t output_count, tl_value *outputs);
 
-// loss: softmax and cross entropy, or any other that goes over its input once: as many as the input
-// has elements forward and backward; needs in. One element a sample comes out.
+// Add a loss (op loss): softmax with cross entropy, or any other that reads its input once. 1 per
+// element of the input forward and backward; needs in. The result has one element per sample.
 //
 //   labels   0 = not part of the graph
 TLDEF tl_result tl_add_loss(tl_env *env, tl_graph *graph, const tl_layer_desc *desc, tl_value input,
                             const tl_value *labels, tl_value *output);
 
-TLDEF const char *tl_name_elementwise(tl_elementwise kind);  // "relu"; "?" out of range
+// Name a kind; "?" if it is out of range.
+TLDEF const char *tl_name_elementwise(tl_elementwise kind);  // "relu"
 TLDEF const char *tl_name_pool(tl_pool kind);                // "maxpool"
 TLDEF const char *tl_name_attention(tl_attention kind);      // "tiled"
 TLDEF const char *tl_name_cell(tl_cell kind);                // "lstm"
 #ifndef TL_NO_TEXT
-// Each accepts exactly what its tl_name_ returns: 1 and the value, or 0.
+// Parse exactly what the tl_name_ function returns: 1 and the value, or 0.
 TLDEF int tl_parse_elementwise(const char *text, tl_elementwise *kind);
 TLDEF int tl_parse_pool(const char *text, tl_pool *kind);
 TLDEF int tl_parse_attention(const char *text, tl_attention *kind);
@@ -817,7 +852,7 @@ TLDEF int tl_parse_cell(const char *text, tl_cell *kind);
 
 // -- statistics --
 
-// All nodes of one op.
+// Sums over all nodes of one op.
 typedef struct tl_op_statistics {
     const char *op;             // a text of the graph
     int32_t  node_count;
@@ -825,26 +860,27 @@ typedef struct tl_op_statistics {
     uint64_t fwd_cost, bwd_cost;
 } tl_op_statistics;
 
-// What a graph is like. The floor is the largest working set of a call that every plan makes: graph inputs,
-// what the call reads and makes, its gradients, saved bytes and scratch. No plan needs less.
+// Statistics of a graph. The floor is the largest working set of all calls that every plan makes:
+// graph inputs, what the call reads and makes, its gradients, saved bytes and scratch. No plan has
+// a lower peak.
 typedef struct tl_graph_statistics {
     const tl_op_statistics *ops;  // [op_count] in order of first appearance
-    const int32_t *cuts;        // [cut_count] nodes that nothing passes by: those below read none above
+    const int32_t *cuts;        // [cut_count] nodes which no edge passes: no node below reads one above
     int32_t  op_count, cut_count;
     int32_t  node_count, tensor_count;
     int32_t  input_node_count;  // graph inputs
     int32_t  grad_node_count;   // nodes with a backward
     int32_t  depth;             // nodes of the longest path
-    int32_t  width;             // most tensors that cross a place between two nodes of the listing
+    int32_t  width;             // largest number of tensors still to be read between two nodes of the list
     tl_tensor largest_tensor;
-    uint64_t largest_bytes;     // of it
+    uint64_t largest_bytes;     // bytes of largest_tensor
     uint64_t output_bytes, saved_bytes, param_bytes;  // sums
     uint64_t fwd_cost, bwd_cost;      // sums
-    uint64_t floor_bytes;       // of the training, weights not counted
-    int32_t  floor_node;        // the first whose call takes so many
-    int32_t  floor_is_backward; // 1 = it is its backward
+    uint64_t floor_bytes;       // of training, without weights
+    int32_t  floor_node;        // the first node with a call of that working set
+    int32_t  floor_is_backward; // 1 = the call is its backward
     uint64_t inference_floor_bytes;
-    uint64_t keep_all_bytes;    // peak of the training that keeps what backward reads (tl_plan_keep_all)
+    uint64_t keep_all_bytes;    // peak of training that keeps all that backward reads (tl_plan_keep_all)
     void    *memory;            // what tl_free_graph_statistics releases
 } tl_graph_statistics;
 
@@ -858,12 +894,14 @@ TLDEF tl_result tl_measure_graph(tl_env *env, const tl_graph *graph, tl_graph_st
 TLDEF void      tl_free_graph_statistics(tl_env *env, tl_graph_statistics *statistics);  // accepts zeroed ones
 
 #ifndef TL_NO_TEXT
-// Write statistics as a table, an op a line, for people to read.
+// Write statistics as a table for people to read, one op per line.
 TLDEF size_t tl_print_graph_statistics(const tl_graph *graph, const tl_graph_statistics *statistics,
                                        char *buf, size_t size);
 #endif
 
-// -- fusion: chains of elementwise nodes become one node, computed block by block --
+// -- fusion --
+//
+// A chain of elementwise nodes becomes one node that is computed block by block:
 //
 //     a --> add --> gelu --> dropout --> y     three tensors, each written and read
 //     b ----^
@@ -871,50 +909,53 @@ TLDEF size_t tl_print_graph_statistics(const tl_graph *graph, const tl_graph_sta
 
 typedef struct tl_fusion_desc {
     const tl_graph    *graph;        // not NULL
-    const char *const *ops;          // [op_count] that are elementwise; 0 = all of TL_ELEMENTWISES. Of
-                                     // "add+relu" each part must be one
+    const char *const *ops;          // [op_count] elementwise ops; 0 = all of TL_ELEMENTWISES. An op like
+                                     // "add+relu" counts if each part does
     int32_t            op_count;
     const char        *op;           // of fused nodes; 0 = "fused"
     uint64_t           block_bytes;  // a multiple of 64; 0 = 65536
-    const tl_device   *device;       // costs are nanoseconds on it; 0 = costs are added up
-    int32_t            inference;    // 1 = forward only: what backward reads does not matter
+    const tl_device   *device;       // costs are nanoseconds on this device; 0 = costs are added up
+    int32_t            inference;    // 1 = forward only: what backward reads is ignored
 } tl_fusion_desc;
 
 typedef struct tl_fusion_plan {
     tl_graph       graph;            // the fused graph
-    const int32_t *nodes;            // [nodes of the old graph] the node that computes it now
-    const int32_t *first_members;    // [graph.node_count + 1] into members
-    const int32_t *members;          // [nodes of the old graph] old nodes, by new node, in their order
-    const int32_t *remade_counts;    // [graph.node_count] first members whose forward backward runs again
+    const int32_t *nodes;            // [nodes of the old graph] the new node that computes this old node
+    const int32_t *first_members;    // [graph.node_count + 1] index into members
+    const int32_t *members;          // [nodes of the old graph] old nodes by new node, in their old order
+    const int32_t *remade_counts;    // [graph.node_count] the first so many members run again in backward
     uint64_t       block_bytes;      // defaults filled in
-    int32_t        fused_count;      // new nodes of two members and more
-    uint64_t       inner_bytes;      // of the tensors that are gone
-    void          *memory;           // what tl_free_fusion_plan releases, and the graph
+    int32_t        fused_count;      // new nodes of two or more members
+    uint64_t       inner_bytes;      // sum over the tensors that no longer exist
+    void          *memory;           // what tl_free_fusion_plan releases beside the graph
 } tl_fusion_plan;
 
-// Fuse chains of elementwise nodes. In a chain every node has one output, is the only reader of the one
-// before it, has no weights and no saved bytes, reads and makes tensors of equal bytes only, and shares
-// layer, unit, and whether it has a gradient and scales with the batch; only the last may be a result.
-// Chains are as long as they can be, at most 256 nodes, under three rules more: backward must not read
-// more bytes than before, other nodes between two members must not have more bytes beside them, and
-// gradients are added up in the old order. A graph with nothing to fuse is copied.
+// Fuse chains of elementwise nodes. In a chain every node has one output, is the only reader of the
+// node before it, has no weights and no saved bytes, and reads and makes tensors of equal bytes
+// only. All nodes have the same layer and unit, all or none have a gradient, all or none scale with
+// the batch; only the last may be a result. Chains are as long as possible, up to 256 nodes, under
+// three more rules: backward reads no more bytes than before; while other nodes run between two
+// members, no more bytes are live than before; gradients are added up in the old order. A graph
+// with nothing to fuse is copied.
 //
-// A fused node has the name of its last member, and the members' outer inputs in their order. Its backward
-// reads those its members read, its output if the last one does, and where a member reads an inner
-// tensor, all that the members above it need to make that again. Scratch is in blocks of block_bytes, or
-// the whole tensor if that is smaller: forward 1 (2 members) or 2 in turn; backward one for each member
-// made again, then 1 or 2 of gradients; then the largest scratch of a member. Costs are added up,
-// backward also the forwards made again. With a device, the time to write and to read inner tensors
-// is taken off, but never below the largest member or the time of the outer bytes. In place, the
-// output may overwrite what the first member might, unless the last one reads that, too. Views of
-// inner tensors are gone. One call holds the gradients of all outer inputs at once: a node with many of them
-// can have a larger working set than its members had one by one.
+// A fused node has the name of its last member and the outer inputs of all members in order. Its
+// backward reads the outer inputs that its members' backward reads, its output if the last member
+// does, and, if a member reads an inner tensor, all that the members above need to compute that
+// tensor again. Scratch is counted in blocks of block_bytes, or of a whole tensor if that is
+// smaller: forward one block for 2 members, two for more; backward one for each member computed
+// again and one or two for gradients; in both plus the largest scratch of a member. Costs are added
+// up, in backward with the forwards that run again. With a device, the time to write and read inner
+// tensors is subtracted, but the cost stays at least that of the largest member and the time to
+// move the outer bytes. In place, the output may overwrite the input that the first member might
+// overwrite, unless the last member reads it, too. Views of inner tensors are removed. One backward
+// call holds the gradients of all outer inputs at once, so a fused node with many of them can have
+// a larger working set than any of its members had.
 //
 //   fusion   overwritten; release with tl_free_fusion_plan
 //
 // Errors:  those of tl_check_graph and tl_check_device; TL_ERROR_INVALID_ARG, TL_ERROR_NO_MEMORY,
 //          TL_ERROR_OVERFLOW; *fusion is all zero then.
-// Cost:    O(nodes + inputs) x at most 256 where chains part again and again.
+// Cost:    O(nodes + inputs), times at most 256 if many chains are cut into short pieces.
 TLDEF tl_result tl_plan_fusion(tl_env *env, const tl_fusion_desc *desc, tl_fusion_plan *fusion);
 TLDEF void      tl_free_fusion_plan(tl_env *env, tl_fusion_plan *fusion);  // accepts zeroed ones
 #endif
@@ -942,17 +983,17 @@ extern "C" {
 // replays it and says whether it is valid, what it costs, and its two peaks: the
 // largest sum of live bytes, and with offsets the high-water mark of the arena.
 // Copies end at an explicit WAIT, so peaks depend on the order of steps alone,
-// never on timing. Backwards run once each, in reverse listing order.
+// never on timing. Each backward runs once, in reverse order of the node list.
 //
-// Whatever made it, a plan can be copied, explained in plain text (tl_explain_plan), and
-// written: as a schedule, or with its graph as const C tables (tl_write_plan_table), which
-// programs without planners replay.
+// Every plan, whatever made it, can be copied, explained in plain text (tl_explain_plan), and
+// written: as a schedule, or with its graph as const C tables (tl_write_plan_table), which programs
+// without planners replay.
 //
 // References: Griewank, Walther, Algorithm 799: Revolve, 2000. Chen et al., Training Deep
 // Nets with Sublinear Memory Cost, 2016, arXiv:1604.06174, section 3.
 // ============================================================================
 
-// id, letters in a schedule, needs -> effect
+// id, letters in a schedule, what must hold -> effect
 #define TL_STEPS(X) \
     X(TL_STEP_FORWARD,         "F",  "inputs resident, an output missing -> makes the missing outputs")      \
     X(TL_STEP_FORWARD_INPLACE, "I",  "as F, inplace allowed -> the input's bytes become output 0")           \
@@ -976,13 +1017,13 @@ extern "C" {
 typedef enum tl_step_kind { TL_STEPS(TLI_ENUM) TL_STEP_COUNT } tl_step_kind;
 typedef enum tl_codec     { TL_CODECS(TLI_ENUM) TL_CODEC_COUNT } tl_codec;
 
-// Fixed widths, so that a plan can be a const table on any ABI.
+// One step. Its fields have fixed widths, so that a plan can be a const table on any ABI.
 typedef struct tl_step {
     uint8_t  kind;      // tl_step_kind
     uint8_t  codec;     // tl_codec, TL_STEP_COMPRESS only
     uint16_t reserved;  // 0
     int32_t  node;
-    int32_t  output;    // of D, O, L, W, DH, C, X: -1 = every output it can act on; of the others always -1
+    int32_t  output;    // D, O, L, W, DH, C, X: -1 = every output it can act on; other kinds: always -1
 } tl_step;
 
 #define TL_ALL_OUTPUTS (-1)
@@ -990,35 +1031,35 @@ typedef struct tl_step {
 typedef struct tl_plan {
     const tl_step  *steps;       // [step_count]
     int32_t         step_count;
-    int32_t         repeat_count;   // micro-batches: the body runs that often; 0 = 1
-    const uint64_t *offsets;     // [offset_count] of the allocations in order (tl_simulate_plan); 0 = none
+    int32_t         repeat_count;   // micro-batches: how often the steps are repeated; 0 = 1
+    const uint64_t *offsets;     // [offset_count] offset of each allocation (tl_simulate_plan); 0 = none
     int32_t         offset_count;
     int32_t         inference;   // 1 = forward only: no B, ends with its results resident
-    int32_t         any_order;   // 1 = backwards in any legal order, not in reverse listing order
+    int32_t         any_order;   // 1 = backwards in any valid order, not only in reverse order of the list
     uint64_t        peak_bytes;      // largest sum of live bytes
     uint64_t        arena_bytes;     // aligned high-water mark; 0 without offsets
     uint64_t        host_peak_bytes; // largest sum of host copies
-    uint64_t        base_bytes;      // weights, gradients, optimizer: beside the plan, in the budget
-    uint64_t        cost;            // when the last compute step of one body ends
+    uint64_t        base_bytes;      // weights, their gradients, optimizer: not in the peak, in the budget
+    uint64_t        cost;            // time at which the last compute step of one repetition ends
     uint64_t        base_cost;       // every forward and backward once
-    uint64_t        bound_cost;      // no plan of its class costs less; 0 = not known
-    void           *memory;          // what tl_free_plan releases; 0 = const table, nothing
+    uint64_t        bound_cost;      // lower bound on the cost of plans of its class; 0 = not known
+    void           *memory;          // what tl_free_plan releases; 0 = nothing (a const table)
 } tl_plan;
 
-// What one replay of a plan found out.
+// The result of one replay of a plan.
 typedef struct tl_report {
     uint64_t peak_bytes, arena_bytes, host_peak_bytes;
     uint64_t end_bytes;         // device bytes still live after the last step, inputs included
     uint64_t end_host_bytes;
-    uint64_t cost;              // when the last compute step or WAIT ends
-    uint64_t compute_cost;      // sum of the forwards and backwards paid
+    uint64_t cost;              // time at which the last compute step or WAIT ends
+    uint64_t compute_cost;      // sum of the costs of all forwards and backwards
     uint64_t base_cost;         // every forward and backward once
     int32_t  forward_count;     // F, I and S steps
-    int32_t  recompute_count;   // of these, forwards of a node that had run before
+    int32_t  recompute_count;   // how many of them run a node that had run before
     int32_t  backward_count;
     int32_t  copy_count;        // O and L, per tensor
     int32_t  codec_count;       // C and X, per tensor
-    int32_t  allocation_count;  // device allocations made, scratch and gradients included
+    int32_t  allocation_count;  // device allocations, with scratch and gradients
     int32_t  peak_step;         // the first step that reaches the peak; -1 = before the first
     int32_t  broken_step;       // TL_ERROR_INVALID_PLAN: the first broken step (step_count: the end); else -1
 } tl_report;
@@ -1029,20 +1070,20 @@ typedef struct tl_simulate_desc {
     const tl_device *device;      // 0 = copies and conversions take no time, alignment 1
     uint64_t        *live_bytes;  // [step_count] highest live bytes during each step; may be 0
     uint64_t        *host_bytes;  // [step_count] host bytes after each step; may be 0
-    uint64_t        *start_cost;  // [step_count] when each step begins, O and L on the link; may be 0
-    uint64_t        *end_cost;    // [step_count] when each step ends; may be 0
+    uint64_t        *start_cost;  // [step_count] time at which each step begins, O and L on the link; may be 0
+    uint64_t        *end_cost;    // [step_count] time at which each step ends; may be 0
 } tl_simulate_desc;
 
-// Replay a plan under the model and report. One body is replayed; repeats change nothing, they
-// start and end in the same state.
+// Replay a plan and report. The steps are replayed once: each repetition starts and ends in the
+// same state, so peaks do not depend on repeat_count.
 //
-// The allocations of a step are numbered in this order: F, I, S: each missing output; outputs
-// made twice; saved; fwork. B: gradients of its outputs that nobody made before, gradients of
-// its inputs on the first contribution, bwork. L: each tensor. C: each compressed copy. X: each
-// tensor. Before the first step: every output of every graph input. plan->offsets[k] places
-// allocation k; with offsets, no two live allocations may overlap. In place, output 0 takes over
-// its input's allocation. What has 0 bytes is no allocation. Of several outputs, C and X convert
-// one after the other: both copies of one tensor live until its own conversion ends.
+// The allocations of a plan are numbered from 0: first every output of every graph input, then
+// those of each step in this order. F, I, S: each missing output; outputs made twice; saved; fwork.
+// B: the gradients of its outputs that no other backward has made, the gradients of its inputs that
+// it makes, bwork. L: each tensor. C: each compressed copy. X: each tensor. plan->offsets[k] places
+// allocation k; no two live allocations may overlap. In place, output 0 takes over its input's
+// allocation. 0 bytes are no allocation. C and X convert several outputs one after the other: both
+// copies of one tensor live until its own conversion ends.
 //
 // Errors:  TL_ERROR_INVALID_PLAN with the first broken rule (report->broken_step is set, the rest
 //          of *report is zero), TL_ERROR_NO_MEMORY, TL_ERROR_OVERFLOW, and those of tl_check_graph.
@@ -1051,13 +1092,15 @@ typedef struct tl_simulate_desc {
 TLDEF tl_result tl_simulate_plan(tl_env *env, const tl_simulate_desc *desc, tl_report *report);
 
 // Replay the plan and fill in its peaks, cost and base cost.
+//
+// Errors:  as tl_simulate_plan; peaks and costs are 0 then.
 TLDEF tl_result tl_measure_plan(tl_env *env, const tl_graph *graph, const tl_device *device, tl_plan *plan);
 
 #ifndef TL_NO_PLANNERS
-// Copy a plan, steps and offsets too, into memory of its own: of a const table, or the record of an
-// online run (tl_find_run_plan), which can then be simulated, improved, written and replayed.
+// Copy a plan with its steps and offsets, for example a const table, or the record of an online run
+// (tl_find_run_plan), which can then be simulated, improved, written and replayed.
 //
-//   copy   overwritten; not the plan itself; release with tl_free_plan
+//   copy   overwritten; must not be the plan itself; release with tl_free_plan
 //
 // Errors:  TL_ERROR_INVALID_ARG: counts without arrays; TL_ERROR_NO_MEMORY. *copy is all zero then.
 // Cost:    O(steps + offsets), one allocation.
@@ -1065,39 +1108,42 @@ TLDEF tl_result tl_copy_plan(tl_env *env, const tl_plan *plan, tl_plan *copy);
 #endif
 
 TLDEF void        tl_free_plan(tl_env *env, tl_plan *plan);  // accepts zeroed plans and const tables
-TLDEF const char *tl_name_step(tl_step_kind kind);    // "F"; "?" out of range
+
+// Name or explain a kind; "?" if it is out of range.
+TLDEF const char *tl_name_step(tl_step_kind kind);    // "F"
 TLDEF const char *tl_explain_step(tl_step_kind kind);  // "inputs resident, ... -> ..."
 TLDEF const char *tl_name_codec(tl_codec codec);      // "bf16"
 
-// Bytes of a tensor under a codec: f16, bf16 2 per element, q8 1 per element and 4 per block of
-// 32; an element is 4 bytes, a tail counts as one.
+// Find the bytes of a compressed tensor: f16 and bf16 2 per element, q8 1 per element and 4 per
+// block of 32. An element is 4 bytes; an incomplete element or block counts as a whole one.
 TLDEF uint64_t tl_find_codec_bytes(tl_codec codec, uint64_t bytes);
 
-// Revolve in closed form: the forwards without saving that reverse layer_count equal layers with
-// slot_count checkpoints, r n - C(c+r, r-1), r the least with C(c+r, c) >= n.
+// Find the least number of forwards without saving that reverse n = layer_count equal layers with c
+// = slot_count checkpoints, by the closed form of Revolve: r n - C(c+r, r-1), where r is the least
+// number with C(c+r, c) >= n.
 //
 // Errors:  TL_ERROR_INVALID_ARG: a count < 1; TL_ERROR_OVERFLOW.
 TLDEF tl_result tl_find_revolve_advances(tl_env *env, uint64_t layer_count, uint64_t slot_count,
                                          uint64_t *advances);
 
 #ifndef TL_NO_PLANNERS
-// Keep everything that backward reads until it was read: the plan to compare with.
+// Make the plan that keeps every tensor until its last reader has run: the plan to compare with.
 //
 //   plan   overwritten; release with tl_free_plan; peaks and costs are filled in
 //
 // Errors:  those of tl_check_graph, TL_ERROR_NO_MEMORY; *plan is all zero then.
 TLDEF tl_result tl_plan_keep_all(tl_env *env, const tl_graph *graph, int inference, tl_plan *plan);
 
-// Keep the given tensors for backward, drop the others after their last use in the forward pass,
-// and make them again, once, when backward first wants them.
+// Make the plan that keeps the given tensors for backward, drops the others after their last use in
+// the forward pass, and computes them again when backward first needs them: each node at most once.
 //
-//   keep   [tensor_count] 1 = kept; saved bytes of a node are kept where all its outputs are
+//   keep   [tensor_count] 1 = kept; saved bytes of a node are kept if all its outputs are
 //
 // Errors:  as tl_plan_keep_all.
 TLDEF tl_result tl_plan_kept_set(tl_env *env, const tl_graph *graph, const uint8_t *keep, tl_plan *plan);
 
-// Reverse a chain of equal layers with slot_count checkpoints (the graph input is the first) in
-// the least number of forwards: Revolve's binomial schedule.
+// Make the plan that reverses a chain of equal layers with slot_count checkpoints (the graph input
+// is the first) in the least number of forwards: the binomial schedule of Revolve.
 //
 //   graph   a chain, as tl_add_chain makes it; its needs may be "in", and saved bytes are allowed
 //
@@ -1118,6 +1164,7 @@ TLDEF tl_result tl_plan_revolve(tl_env *env, const tl_graph *graph, int32_t slot
 
 typedef enum tl_checkpoint_kind { TL_CHECKPOINTS(TLI_ENUM) TL_CHECKPOINT_COUNT } tl_checkpoint_kind;
 
+// Which layers a checkpoint config keeps.
 typedef struct tl_checkpoint {
     tl_checkpoint_kind kind;                 // 0 = TL_CHECKPOINT_NONE
     union {
@@ -1127,11 +1174,11 @@ typedef struct tl_checkpoint {
     } as;
 } tl_checkpoint;
 
-// Which layers keep their result, and whether the inner activations of attention and of ffn
-// units (tl_node_desc.unit) are dropped and made again, in kept layers too. A tensor is inner where
-// it is read, and by nodes of its own layer alone. Every other tensor of a layer, and inner ones of
-// other units, are kept where their layer is; nodes without a layer are always kept. None keeps
-// all, whatever the flags say.
+// Which layers keep their result, and whether the inner activations of attention and ffn units
+// (tl_node_desc.unit) are dropped and computed again, also in kept layers. A tensor is inner if it
+// has readers and all of them belong to its own layer. Every other tensor of a layer, and inner
+// tensors of other units, are kept if their layer is; nodes without a layer are always kept. Kind
+// None keeps everything and ignores the flags.
 typedef struct tl_checkpoint_config {
     tl_checkpoint strategy;
     int32_t  checkpoint_attention;     // 1 = drop inner activations of attention units, 0 = keep them
@@ -1141,32 +1188,38 @@ typedef struct tl_checkpoint_config {
 } tl_checkpoint_config;
 
 #ifndef TL_NO_PLANNERS
+// Make a config of one kind.
 TLDEF tl_checkpoint_config tl_checkpoint_none(void);                      // the default: flags off
 TLDEF tl_checkpoint_config tl_checkpoint_uniform(uint64_t interval);      // flags on
 TLDEF tl_checkpoint_config tl_checkpoint_selective(const uint64_t *layers, uint64_t layer_count);  // borrowed
 
-// Errors:  TL_ERROR_INVALID_ARG: layer_count 0, or memory_fraction not in [0, 1]; *config is none then.
+// Make a config of kind Dynamic.
+//
+// Errors:  TL_ERROR_INVALID_ARG: layer_count 0, or memory_fraction not in [0, 1]; *config is none
+//          then.
 TLDEF tl_result tl_checkpoint_dynamic(tl_env *env, uint64_t layer_count, double memory_fraction,
                                       tl_checkpoint_config *config);
 
+// Return a copy of the config with one field changed.
 TLDEF tl_checkpoint_config tl_with_checkpoint_attention(tl_checkpoint_config config, int32_t on);
 TLDEF tl_checkpoint_config tl_with_checkpoint_ffn(tl_checkpoint_config config, int32_t on);
 TLDEF tl_checkpoint_config tl_with_min_interval(tl_checkpoint_config config, uint64_t interval);
 
-// Hold every rule of a config: interval > 0, no duplicate layers, layer_count > 0, fraction in
-// [0, 1], flags 0 or 1; and with layer_count > 0 that listed layers are below it and that a
-// dynamic config is for that many.
+// Check every rule of a config: interval > 0, no duplicate layers, layer_count > 0, the fraction in
+// [0, 1], flags 0 or 1. With layer_count > 0, listed layers must be below it and a dynamic config
+// must be for that many layers.
 //
 // Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_NO_MEMORY.
 TLDEF tl_result tl_check_checkpoint_config(tl_env *env, const tl_checkpoint_config *config,
                                            uint64_t layer_count);
 
-// Tell whether a layer's result is kept: 1 or 0. Uniform and selective, minimal interval
-// included: walking upwards, a layer closer than it to the last kept one is not kept. None keeps
-// all (the seed says false there: it makes no checkpoint). For dynamic, ask tl_find_kept_layers.
+// Tell whether a layer's result is kept: 1 or 0. The minimal interval is applied in ascending
+// order: a layer that is closer to the last kept one is not kept. None keeps all (the seed returns
+// false there, because no checkpoint is made). For dynamic the result is 0: ask
+// tl_find_kept_layers.
 //
-// Cost:    O(1); selective O(listed layers), times the kept ones where the list does not ascend
-//          and there is a minimal interval.
+// Cost:    O(1); selective O(listed layers), times the number of kept ones if the list does not
+//          ascend and there is a minimal interval.
 TLDEF int tl_keeps_layer(const tl_checkpoint_config *config, uint64_t layer);
 
 // Find the kept layers of a graph.
@@ -1174,19 +1227,20 @@ TLDEF int tl_keeps_layer(const tl_checkpoint_config *config, uint64_t layer);
 //   kept   [layer_count] overwritten with 1 = kept, 0 = recomputed; layer_count is that of the
 //          graph: its highest layer number + 1
 //
-// Dynamic: exhaustive up to 12 layers. Beyond, every segment of up to 90 layers between two kept
-// ones is measured in evenly spaced kept sets, and labels (bytes held, cost) find the best mix of
-// segments. Where layers read only the layer below, this has equalled brute force on every graph
-// tried; elsewhere it is a heuristic. Every candidate is simulated, so what is returned holds.
+// Dynamic tries all kept sets of up to 12 layers. For more layers, segments of up to 90 layers
+// between two kept ones are measured in evenly spaced kept sets, and a label search over (live
+// bytes, cost) combines the segments at least cost. If layers read only the layer below, this has
+// equalled brute force on every graph tried; on other graphs it is a heuristic. Every candidate is
+// simulated, so the returned set is always within the fraction.
 //
 // Errors:  those of tl_check_graph and tl_check_checkpoint_config; TL_ERROR_INFEASIBLE names the
-//          least peak found and the node at which it stands.
-// Cost:    dynamic: at most 4096 simulated plans, beyond 12 layers up to three times as many, and
-//          5 KiB of memory per layer while it searches.
+//          least peak found and its node.
+// Cost:    dynamic: at most 4096 simulated plans, with more than 12 layers up to three times as
+//          many, and 5 KiB of memory per layer during the search.
 TLDEF tl_result tl_find_kept_layers(tl_env *env, const tl_graph *graph, const tl_checkpoint_config *config,
                                     uint8_t *kept, uint64_t layer_count);
 
-// Make the plan that a config stands for, on a graph whose nodes carry layer and unit.
+// Make the plan of a config, on a graph whose nodes have layers and units.
 //
 //   plan   overwritten; release with tl_free_plan; peaks and costs are filled in
 //
@@ -1194,7 +1248,7 @@ TLDEF tl_result tl_find_kept_layers(tl_env *env, const tl_graph *graph, const tl
 TLDEF tl_result tl_plan_checkpoints(tl_env *env, const tl_graph *graph,
                                     const tl_checkpoint_config *config, tl_plan *plan);
 
-// What a config does to a graph, read off its simulated plan.
+// The effect of a config on a graph, from its simulated plan.
 typedef struct tl_checkpoint_effect {
     uint64_t peak_bytes, keep_all_peak_bytes;
     double   memory_savings_ratio;     // 1 - peak / keep-all peak; below 0 where it needs more
@@ -1202,68 +1256,76 @@ typedef struct tl_checkpoint_effect {
     uint64_t kept_count;               // layers kept
 } tl_checkpoint_effect;
 
+// Measure the effect of a config.
+//
 //   graph         0 = layer_count equal layers, whose backward costs twice the forward
-//   layer_count   with a graph: 0, or that of the graph. No layers at all save nothing, at overhead 1
+//   layer_count   with a graph: 0, or that of the graph. Without graph and layers nothing is saved
+//                 and the overhead ratio is 1
 //
 // Errors:  as tl_plan_checkpoints, TL_ERROR_OVERFLOW; *effect is all zero then.
 TLDEF tl_result tl_measure_checkpoints(tl_env *env, const tl_graph *graph, uint64_t layer_count,
                                        const tl_checkpoint_config *config, tl_checkpoint_effect *effect);
 
-TLDEF const char *tl_name_checkpoint(tl_checkpoint_kind kind);  // "Uniform"
-TLDEF void        tl_free_checkpoint_config(tl_env *env, tl_checkpoint_config *config);
+TLDEF const char *tl_name_checkpoint(tl_checkpoint_kind kind);  // "Uniform"; "?" out of range
+TLDEF void        tl_free_checkpoint_config(tl_env *env, tl_checkpoint_config *config);  // accepts zeroed ones
 #endif
 
 #ifndef TL_NO_TEXT
+// Parse exactly what the tl_name_ function returns: 1 and the value, or 0.
 TLDEF int tl_parse_step(const char *text, tl_step_kind *kind);
 TLDEF int tl_parse_codec(const char *text, tl_codec *codec);
 
-// Write steps as a schedule, one a line: "F 1\nD 1.0\nC 3 q8\n".
+// Write steps as a schedule, one per line: "F 1\nD 1.0\nC 3 q8\n".
 TLDEF size_t tl_print_schedule(const tl_plan *plan, char *buf, size_t size);
 
-// Read a schedule, # comments; kinds and forms are checked, the rules are the simulator's.
+// Parse a schedule; # starts a comment. Kinds and forms of steps are checked here, the rules of
+// steps by tl_simulate_plan.
 //
 //   plan   overwritten; release with tl_free_plan; peaks and costs are 0
 //
 // Errors:  TL_ERROR_PARSE with the line, TL_ERROR_NO_MEMORY; *plan is all zero then.
 TLDEF tl_result tl_parse_schedule(tl_env *env, const char *text, size_t length, tl_plan *plan);
 
-// Say in plain text what a plan does: its numbers, which tensors make its peak, largest first, which
-// forwards run again, how often and at what cost, and what is copied.
+// Explain a plan in plain text: its numbers, the tensors that are live at its peak, largest first,
+// which forwards run again, how often and at what cost, and how much is copied.
 //
 // Errors:  those of tl_simulate_plan, TL_ERROR_NO_MEMORY; what the sink returned.
 // Cost:    O(steps + tensors), as the simulator.
 TLDEF tl_result tl_explain_plan(tl_env *env, const tl_graph *graph, const tl_plan *plan, tl_sink sink);
 
-// Write a plan and its graph as C: const tables that need no memory but where they stand, for C99 and
-// C++11, on any machine.
+// Write a plan and its graph as const C tables, for C99 and C++11 on any machine. A program uses
+// them where they are, without allocating or reading anything.
 //
 //     #include "tl_strategy.h"
 //     #include "net.h"               // written with the name "net"
 //     desc.graph = &net_graph;       // tl_graph
 //     desc.plan  = &net_plan;        // tl_plan over net_steps; tl_free_plan does nothing to it
 //
-//   plan   replayed first, so that a table always holds; its numbers are written as they stand
+//   plan   replayed first, so that only valid plans are written; its peaks and costs are written
+//          unchanged
 //   name   1 to 48 letters, digits and _, a letter first, no _ beside another _ or at the end
 //
-// A run of such a plan asks its env for memory in tl_init_run alone; the lists of the CPU backend grow in
-// its first pass. A graph of tables is never released. Tables belong to one version: any other
-// tl_strategy.h stops at an #error.
+// A run of such a plan takes memory from its env in tl_init_run only; the lists of the CPU backend
+// grow in its first pass. A graph of tables is never released. A table compiles only with the
+// version of tl_strategy.h that wrote it; any other stops at an #error.
 // Errors:  TL_ERROR_INVALID_ARG: name; those of tl_simulate_plan; what the sink returned.
 // Cost:    O(steps + tensors + texts).
 TLDEF tl_result tl_write_plan_table(tl_env *env, const tl_graph *graph, const tl_plan *plan,
                                     const char *name, tl_sink sink);
 
 #ifndef TL_NO_PLANNERS
+// Parse exactly what tl_name_checkpoint returns: 1 and the value, or 0.
 TLDEF int tl_parse_checkpoint(const char *text, tl_checkpoint_kind *kind);
 
 // Write the config as the seed's summary: "Uniform checkpointing every 2 layers".
 TLDEF size_t tl_print_checkpoint_config(const tl_checkpoint_config *config, char *buf, size_t size);
 
-// JSON as serde_json writes the seed's struct, so files of the crate load:
+// Write or parse JSON as serde_json writes the seed's struct, so that files of the crate load:
 // {"strategy":{"Uniform":{"interval":2}},"checkpoint_attention":true,"checkpoint_ffn":true,
-// "min_checkpoint_interval":1}. Reading: any key order, unknown fields ignored; one that is missing
-// or comes twice is an error. As in the crate, the rules are left to tl_check_checkpoint_config.
-// The config owns its layers: release it with tl_free_checkpoint_config.
+// "min_checkpoint_interval":1}. The parser takes the keys in any order and ignores unknown ones; a
+// key that is missing or comes twice is an error. As in the crate, the rules of a config are
+// checked separately, by tl_check_checkpoint_config. The parsed config owns its layers: release it
+// with tl_free_checkpoint_config.
 //
 // Errors:  TL_ERROR_PARSE with line and column, TL_ERROR_NO_MEMORY; *config is all zero then.
 TLDEF size_t    tl_print_checkpoint_config_json(const tl_checkpoint_config *config, char *buf, size_t size);
@@ -3301,6 +3363,9 @@ TLDEF tl_result tl_finish_file_sink(tl_env *env, tl_file_sink *file, tl_result w
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
+// What the implementation takes from its surroundings: an allocator, assert and stdio, which
+// options replace or drop, and the linkage of its functions.
+
 #if defined(TL_MALLOC) != defined(TL_FREE)
 #error "tl_strategy.h: define both TL_MALLOC(user,size) and TL_FREE(user,ptr), or neither"
 #endif
@@ -3328,8 +3393,14 @@ TLDEF tl_result tl_finish_file_sink(tl_env *env, tl_file_sink *file, tl_result w
 // ============================================================================
 // [1] CORE (implementation)
 // ============================================================================
+//
+// Helpers that every later part uses: bytes, checked arithmetic, 16-bit floats, wide integers,
+// logarithms, a text writer, error sentences, memory, the arena env and random numbers. In names,
+// u64, f32, f16 and bf16 are types, and mul and sub stand for multiply and subtract.
 
-// -- bytes: the four functions that compilers emit by themselves --
+// -- bytes --
+//
+// Only memcpy, memset and memcmp are used, which compilers call on their own account in any case.
 
 #if defined(__GNUC__) || defined(__clang__)
 #define TLI_MEMCPY(to, from, bytes) __builtin_memcpy(to, from, bytes)
@@ -3369,10 +3440,12 @@ static int tli_mul_u64(uint64_t a, uint64_t b, uint64_t *product) {
     return !a || *product / a == b;
 }
 
-// Whether an enum, a flag or an index is one of `count` values, whatever its width and sign.
+// Whether an enum, a flag or an index is in 0 .. count-1. int64_t holds every width and sign of
+// enum.
 static int tli_is_below(int64_t value, int64_t count) { return value >= 0 && value < count; }
 
-// floor(log2(value)), 0 for 0. With the instruction a heap is almost twice as fast.
+// floor(log2(value)); 0 for 0. The builtin is one instruction: it makes a heap that sorts free
+// ranges by powers of two almost twice as fast.
 static int32_t tli_log2_u64(uint64_t value) {
 #if defined(__GNUC__) || defined(__clang__)
     return value ? 63 - __builtin_clzll(value) : 0;
@@ -3385,7 +3458,9 @@ static int32_t tli_log2_u64(uint64_t value) {
 #endif
 }
 
-// -- floats: their bits, because a comparison with NaN says nothing --
+// -- bits of floats --
+//
+// Special values are recognised by their bits, because every comparison with NaN is false.
 
 static uint32_t tli_bits_of_f32(float value) {
     uint32_t bits;
@@ -3401,7 +3476,10 @@ static float tli_f32_of_bits(uint32_t bits) {
 
 static int tli_is_finite_f32(float value) { return (tli_bits_of_f32(value) & 0x7F800000u) != 0x7F800000u; }
 
-// -- 16-bit floats: integers on the bits only, so that every compiler agrees --
+// -- 16-bit floats --
+//
+// Conversions are integer arithmetic on the bits, so every compiler and machine gives the same
+// result.
 
 // value / 2^shift, rounded to nearest, ties to even; sticky = there were more bits below. 1 <= shift.
 static uint32_t tli_round_shift(uint32_t value, int32_t shift, int sticky) {
@@ -3474,8 +3552,9 @@ static int tli_is_below_u128(tli_u128 a, tli_u128 b) {
 
 // -- logarithms, without <math.h> --
 
-// The fraction of log2(m / 2^63) in units of 2^-bits, rounded down; m >= 2^63, bits <= 62. Each squaring
-// doubles the logarithm and shifts one bit of it out. What the products lose is below 2^-62 in all.
+// The fraction of log2(m / 2^63) in units of 2^-bits, rounded down; m >= 2^63, bits <= 62. Each
+// squaring doubles the logarithm and shifts out its next bit. Truncating the products loses less
+// than 2^-62 in all.
 static uint64_t tli_log2_fraction(uint64_t m, int32_t bits) {
     uint64_t fraction = 0;
     for (; bits > 0; bits--) {
@@ -3487,7 +3566,8 @@ static uint64_t tli_log2_fraction(uint64_t m, int32_t bits) {
     return fraction;
 }
 
-// log2(value) in units of 2^-52; value finite and > 0. Integers: the same on every machine.
+// log2(value) in units of 2^-52; value finite and > 0. Integer arithmetic: the same on every
+// machine.
 static int64_t tli_log2_f64(double value) {
     uint64_t bits, mantissa;
     int64_t exponent;
@@ -3500,8 +3580,9 @@ static int64_t tli_log2_f64(double value) {
     return exponent * ((int64_t)1 << 52) + (int64_t)tli_log2_fraction(mantissa, 52);
 }
 
-// A product rounded to a double of its own. Compilers may fuse a product with the sum that it goes into, and
-// some do where the machine can: then the last bits of the sum would depend on who compiled.
+// a * b, rounded to double. Compilers may contract a product and the sum that it is added to into
+// one fused multiply-add, which rounds once instead of twice. The volatile variable prevents that,
+// so that sums do not depend on the compiler.
 static double tli_product(double a, double b) {
     volatile double product = a * b;
     return product;
@@ -3532,7 +3613,10 @@ TLI_IMPL const char *tl_explain_result(tl_result result) {
     return tli_name(tli_result_helps, TL_RESULT_COUNT, (int64_t)result);
 }
 
-// -- writer: counts what it would have written, so printing and sizing are one code path --
+// -- writer --
+//
+// It counts every byte and stores those that fit, so the same code prints a text and finds its
+// length.
 
 typedef struct tli_writer { char *buf; size_t size, length; } tli_writer;
 
@@ -3567,9 +3651,10 @@ static size_t tli_finish(tli_writer *w) {
     return w->length;
 }
 
-// -- errors: "function: field: rule" --
+// -- errors --
 
-// Start a sentence that needs numbers: put the rest into w, then return tli_end_error.
+// Start the sentence "function: field: rule". The caller writes field and rule, then calls
+// tli_end_error.
 static tli_writer tli_begin_error(tl_env *env, tl_result code, const char *function) {
     tli_writer w = tli_writer_of(env ? env->error.text : NULL, env ? sizeof env->error.text : 0);
     if (env) env->error.code = code;
@@ -3602,7 +3687,8 @@ static void tli_release(tl_env *env, void *ptr) {
     else TL_FREE(env ? env->user : NULL, ptr);
 }
 
-// An array of zeroes; NULL where there is no memory or the size does not fit. Never NULL for 0 items.
+// Allocate a zeroed array. NULL if there is no memory or the size overflows; never NULL for 0
+// items, so that NULL always means failure.
 static void *tli_alloc_array(tl_env *env, uint64_t count, size_t item_bytes) {
     uint64_t bytes;
     void *array;
@@ -3612,8 +3698,9 @@ static void *tli_alloc_array(tl_env *env, uint64_t count, size_t item_bytes) {
     return array;
 }
 
-// Make room for `needed` items; the array moves, its first `used` items stay, the rest is zero. One
-// whose capacity is 0 is not ours to release.
+// Make room for `needed` items: the first `used` items move to a larger array, the rest of which is
+// zero. The old array is released unless its capacity is 0, which marks memory of the caller (a
+// const table).
 static int tli_grow(tl_env *env, void **array, int32_t *capacity, int32_t used, int64_t needed,
                     size_t item_bytes) {
     int64_t wanted = *capacity ? *capacity : 8;
@@ -3631,7 +3718,7 @@ static int tli_grow(tl_env *env, void **array, int32_t *capacity, int32_t used, 
     return 1;
 }
 
-// -- for those who write a backend --
+// -- services for backends --
 
 TLI_IMPL void *tl_add_memory(tl_env *env, size_t bytes) {
     return bytes ? tli_alloc_array(env, 1, bytes) : NULL;
@@ -3644,16 +3731,19 @@ TLI_IMPL tl_result tl_record_error(tl_env *env, tl_result code, const char *func
     return tli_fail(env, code, function, rule);
 }
 
-// -- arena: pieces in address order, first fit, neighbours joined when freed --
+// -- arena --
+//
+// The block is divided into pieces in address order, each with a head. An allocation splits the
+// first free piece that is large enough; a release joins all adjacent free pieces.
 
 typedef struct tli_piece {
-    size_t bytes;       // of the piece, this head included
-    size_t free_bytes;  // 0 = in use
+    size_t bytes;       // of the piece, including this head
+    size_t free_bytes;  // 0 = in use, else equal to bytes
 } tli_piece;
 
 typedef struct tli_arena {
-    size_t size, used, peak;  // bytes after this head; used and peak count heads of pieces too
-    size_t reserved;          // keeps the head a multiple of 16 on 64-bit machines
+    size_t size, used, peak;  // bytes after this head; used and peak include the heads of pieces
+    size_t reserved;          // makes the head a multiple of 16 on 64-bit machines
 } tli_arena;
 
 #define TLI_ARENA_ALIGN ((size_t)16)
@@ -3755,19 +3845,19 @@ TLI_IMPL double tl_next_random_ratio(tl_random *random) {
 TLI_IMPL uint64_t tl_next_random_below(tl_random *random, uint64_t limit) {
     uint64_t value, uneven;
     if (!limit) return 0;
-    uneven = ((uint64_t)0 - limit) % limit;  // 2^64 mod limit: reject the values that would be drawn too often
+    uneven = ((uint64_t)0 - limit) % limit;  // 2^64 mod limit: values below it would favour small remainders
     do value = tl_next_random(random); while (value < uneven);
     return value % limit;
 }
-
-#if !defined(TL_NO_TEXT) || !defined(TL_NO_PLANNERS)
-#endif  // !defined(TL_NO_TEXT) || !defined(TL_NO_PLANNERS)
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #if !defined(TL_NO_TEXT) || !defined(TL_NO_PLANNERS)
 
-// -- number text: the grammar of JSON --
+// Text in both directions: numbers printed and read exactly, lines and words, JSON, and a buffered
+// stream to a sink. In names, big is an unsigned integer of up to 4096 bits.
+
+// -- numbers in the grammar of JSON --
 
 typedef struct tli_word { const char *text; size_t length; } tli_word;
 
@@ -3777,7 +3867,7 @@ static size_t tli_digits_length(const char *text, size_t length) {
     return count;
 }
 
-// How much of the text is a number of JSON; 0 where it does not begin with one.
+// The length of the JSON number at the start of the text; 0 if there is none.
 static size_t tli_number_length(const char *text, size_t length) {
     size_t at = length && text[0] == '-', digits = tli_digits_length(text + at, length - at);
     if (!digits) return 0;
@@ -3798,13 +3888,16 @@ static size_t tli_number_length(const char *text, size_t length) {
 }
 #endif
 
-#ifndef TL_NO_PLANNERS  // of all that is read and printed, only checkpoint configs and losses hold fractions
-// -- number text: exact integers of any length, so every platform prints and reads the same --
+#ifndef TL_NO_PLANNERS  // only checkpoint configs and losses are printed and read as fractions
+// -- fractions as text --
+//
+// Conversions use exact big integers, so every platform prints the same digits and reads the same
+// double.
 
 #define TLI_BIG_LIMBS 128  // 4096 bits: 10^1131, the largest power below, needs 3758
 
 typedef struct tli_big {
-    int32_t  count;  // limbs in use, lowest first; the last one is not 0
+    int32_t  count;  // limbs in use, lowest first; the highest is not 0
     uint32_t limb[TLI_BIG_LIMBS];
 } tli_big;
 
@@ -3878,13 +3971,13 @@ static void tli_big_subtract(tli_big *a, const tli_big *b) {  // a >= b
     while (a->count && !a->limb[a->count - 1]) a->count--;
 }
 
-// A positive double as 0.d1d2d3... x 10^point; the digits come one at a time.
-// Steele, White, How to Print Floating-Point Numbers Accurately, PLDI 1990 (dragon4).
+// A positive double as 0.d1d2d3... x 10^point; tli_next_digit returns d1, d2, ... in turn. Steele,
+// White, How to Print Floating-Point Numbers Accurately, PLDI 1990 (dragon4).
 typedef struct tli_decimal {
-    tli_big rest, unit;  // what is left is rest / unit, below 1
-    tli_big low, high;   // how far down and up every number still reads back as this one
+    tli_big rest, unit;  // the digits still to come are those of rest / unit, which is below 1
+    tli_big low, high;   // any number less than low / unit below or high / unit above reads back as this one
     int32_t point;
-    int     even;        // 1 = the ends of that range read back as this one too
+    int     even;        // 1 = so do the two ends of that range: ties read to the even mantissa
 } tli_decimal;
 
 static uint64_t tli_bits_of_f64(double value) {
@@ -3893,11 +3986,12 @@ static uint64_t tli_bits_of_f64(double value) {
     return bits;
 }
 
-// shortest: 0 = low and high are 0, for a fixed number of digits.
+// Start the digits of a value. With shortest = 0 the range low .. high is empty, for a fixed number
+// of digits.
 static void tli_open_decimal(tli_decimal *d, double value, int shortest) {
     uint64_t bits = tli_bits_of_f64(value), mantissa = bits & ((UINT64_C(1) << 52) - 1);
     int32_t biased = (int32_t)(bits >> 52 & 0x7ff), exponent = biased ? biased - 1075 : -1074;
-    int wide = shortest && !mantissa && biased > 1;  // a power of two: half as far to the one below
+    int wide = shortest && !mantissa && biased > 1;  // a power of two: the double below is half as far away
     int32_t log2, up;
     int order;
     tli_big sum;
@@ -3935,7 +4029,7 @@ static int tli_next_digit(tli_decimal *d) {
     return digit;
 }
 
-// Half to even: does what is left after this digit round it up?
+// Whether the remainder after this digit rounds the digit up; half rounds to even.
 static int tli_rounds_up(const tli_decimal *d, int digit) {
     tli_big twice = d->rest;
     int order;
@@ -3944,7 +4038,7 @@ static int tli_rounds_up(const tli_decimal *d, int digit) {
     return order > 0 || (!order && (digit & 1));
 }
 
-// The fewest digits that read back the same and, among these, the nearest; at most 17.
+// Write the fewest digits that read back as the same double and, of these, the nearest; at most 17.
 static int32_t tli_shortest_digits(double value, char *digits, int32_t *point) {
     tli_decimal d;
     tli_big sum;
@@ -3972,8 +4066,8 @@ static void tli_put_zeros(tli_writer *w, int32_t count) {
     for (; count > 0; count--) tli_put(w, "0");
 }
 
-// The shortest text that reads back as the same double, in the forms of serde_json: 0.5, 1.0, 1e-7,
-// 1.5e16. NaN and infinity are the caller's.
+// Write the shortest text that reads back as the same double, in the forms of serde_json: 0.5, 1.0,
+// 1e-7, 1.5e16. The caller handles NaN and infinity.
 static void tli_put_f64(tli_writer *w, double value) {
     char digits[20];
     int32_t count, point, whole;
@@ -3997,9 +4091,9 @@ static void tli_put_f64(tli_writer *w, double value) {
 }
 
 #ifndef TL_NO_TEXT
-// With 1..99 digits after the point: the exact value rounded half to even, as Rust's {:.1}.
+// Write 1 to 99 digits after the point: the exact value rounded half to even, like Rust's {:.1}.
 static void tli_put_fixed(tli_writer *w, double value, int32_t decimals) {
-    char digits[1 + 309 + 99];  // the first one takes the carry out of the others
+    char digits[1 + 309 + 99];  // a 0 in front, to which rounding up may carry
     tli_decimal d;
     int32_t count = 0, i, skip;
     digits[count++] = '0';
@@ -4022,7 +4116,8 @@ static void tli_put_fixed(tli_writer *w, double value, int32_t decimals) {
 }
 #endif
 
-// The double nearest to above / below, ties to even; infinity where it is too large. Changes both.
+// above / below as the nearest double, ties to even; infinity if it is too large. Changes both
+// arguments.
 static double tli_divide_big(tli_big *above, tli_big *below) {
     int32_t log2 = tli_big_bits(above) - tli_big_bits(below), places;
     uint64_t bits = 0;
@@ -4030,7 +4125,7 @@ static double tli_divide_big(tli_big *above, tli_big *below) {
     int order;
     tli_big_shift(log2 < 0 ? above : below, log2 < 0 ? -log2 : log2);
     if (tli_big_compare(above, below) < 0) { tli_big_shift(above, 1); log2--; }
-    // above / below is in [1, 2) now, to be multiplied by 2^log2; a denormal has fewer places
+    // now above / below is in [1, 2) and the result is that times 2^log2; a denormal has fewer bits
     for (places = log2 < -1022 ? 1075 + log2 : 53; places > 0; places--) {
         bits *= 2;
         if (tli_big_compare(above, below) >= 0) { tli_big_subtract(above, below); bits++; }
@@ -4038,15 +4133,16 @@ static double tli_divide_big(tli_big *above, tli_big *below) {
     }
     order = places < 0 ? -1 : tli_big_compare(above, below);
     bits += order > 0 || (!order && (bits & 1));
-    // the hidden bit, and a carry into it, add 1 to the exponent
+    // the hidden bit adds 1 to the exponent, and so does a carry out of the mantissa
     if (log2 >= -1022) bits += (uint64_t)(log2 + 1022) << 52;
     if (bits > UINT64_C(0x7ff) << 52) bits = UINT64_C(0x7ff) << 52;
     tli_copy(&value, &bits, sizeof value);
     return value;
 }
 
-// The digits of a JSON number up to its exponent, leading zeros left out: *number x 10^*power.
-// Beyond 800 digits only "more than 0" matters: no double and no middle between two has more.
+// Read the digits of a JSON number up to its exponent as *number x 10^*power, with *count digits
+// after leading zeros. Beyond 800 digits it only matters whether one is not 0: no double, and no
+// midpoint between two doubles, has more digits.
 static size_t tli_read_digits(const char *text, size_t length, tli_big *number, int64_t *power,
                               int64_t *count) {
     size_t i;
@@ -4069,7 +4165,8 @@ static size_t tli_read_digits(const char *text, size_t length, tli_big *number, 
     return i;
 }
 
-// Exactly a number of JSON, rounded once; 0 for anything else and where no double is that large.
+// Read a word that is one JSON number, correctly rounded. Returns 0 for any other word and for a
+// number beyond the largest double.
 static int tli_read_f64(tli_word word, double *value) {
     size_t at = word.length && word.text[0] == '-';
     int64_t power, count, exponent = 0;
@@ -4098,9 +4195,11 @@ static int tli_read_f64(tli_word word, double *value) {
 #endif  // TL_NO_PLANNERS
 
 #ifndef TL_NO_TEXT
-// -- reader: lines of words, "#" starts a comment --
+// -- reader of lines and words --
+//
+// "#" starts a comment that ends with its line.
 
-#define TLI_TEXT_LIMIT ((size_t)1 << 30)  // no text of ours is that long
+#define TLI_TEXT_LIMIT ((size_t)1 << 30)  // bytes; longer texts are refused
 
 typedef struct tli_reader {
     const char *at, *end;
@@ -4114,7 +4213,7 @@ static tli_reader tli_reader_of(const char *text, size_t length) {
     return r;
 }
 
-// Step to the next line, whatever is left of this one; 0 at the end of the text.
+// Go to the next line and leave the rest of this one unread; 0 at the end of the text.
 static int tli_next_line(tli_reader *r) {
     if (r->line) {
         while (r->at < r->end && *r->at != '\n') r->at++;
@@ -4127,7 +4226,7 @@ static int tli_next_line(tli_reader *r) {
     return 1;
 }
 
-// The next word of the line; 0 and an empty word where there is none.
+// Read the next word of the line; 0 and an empty word at the end of the line.
 static int tli_next_word(tli_reader *r, tli_word *word) {
     while (r->at < r->line_end && (*r->at == ' ' || *r->at == '\t' || *r->at == '\r')) r->at++;
     word->text = r->at;
@@ -4140,7 +4239,7 @@ static int tli_word_is(tli_word word, const char *text) {
     return word.length == tli_text_length(text) && TLI_MEMCMP(word.text, text, word.length) == 0;
 }
 
-// Cut "key=value" at the "="; 0 where there is none.
+// Cut "key=value" at the first "="; 0 if there is none.
 static int tli_cut_word(tli_word word, tli_word *key, tli_word *value) {
     size_t i = 0;
     while (i < word.length && word.text[i] != '=') i++;
@@ -4150,7 +4249,7 @@ static int tli_cut_word(tli_word word, tli_word *key, tli_word *value) {
     return i < word.length;
 }
 
-// Exactly digits, and below 2^64.
+// Read a word of digits only whose value is below 2^64.
 static int tli_read_u64(tli_word word, uint64_t *value) {
     size_t i;
     *value = 0;
@@ -4176,7 +4275,7 @@ static tl_result tli_fail_line(tl_env *env, tl_result code, const char *function
     return tli_end_error(env, &w, code);
 }
 
-// The value with this name in a table; 0 where there is none.
+// Find the index of a name in a table; 0 if it is not there.
 static int tli_parse_name(const char *const *names, int32_t count, const char *text, size_t length,
                           int32_t *value) {
     tli_word word;
@@ -4188,7 +4287,10 @@ static int tli_parse_name(const char *const *names, int32_t count, const char *t
     return 0;
 }
 
-// -- JSON: a reader that pulls, strict as RFC 8259; the first error sticks and ends every loop --
+// -- JSON reader --
+//
+// The caller asks for one value after the other. The grammar is that of RFC 8259, without
+// extensions. The first error is kept in `result`; after it every loop ends and every value is 0.
 //
 //     tli_json j = tli_json_open(env, "tl_parse_x", text, length);
 //     if (tli_json_enter(&j, '{'))
@@ -4198,7 +4300,8 @@ static int tli_parse_name(const char *const *names, int32_t count, const char *t
 //                 while (tli_json_next(&j, NULL)) sum += tli_json_f64(&j);
 //     return tli_json_end(&j);
 //
-// Where the form depends on what comes, tli_json_peek tells: '{' '[' '"' or the first letter.
+// Where values of several types are allowed, tli_json_peek returns the first character of the next
+// one.
 
 #define TLI_JSON_DEPTH 32
 
@@ -4207,7 +4310,7 @@ typedef struct tli_json {
     const char *function;
     const char *text, *at, *end;
     uint32_t    objects;  // bit d: the container at depth d is an object
-    int32_t     depth;    // containers entered and not ended
+    int32_t     depth;    // containers entered and not left
     int         fresh;    // 1 = no item of this container was read yet
     tl_result   result;   // the first error
 } tli_json;
@@ -4242,16 +4345,17 @@ static tli_json tli_json_open(tl_env *env, const char *function, const char *tex
     return j;
 }
 
-// The first character of what comes next; 0 at the end.
+// The next character that is not white space; 0 at the end.
 static char tli_json_peek(tli_json *j) {
     for (; j->at < j->end; j->at++)
         if (*j->at != ' ' && *j->at != '\t' && *j->at != '\n' && *j->at != '\r') break;
     return j->at < j->end ? *j->at : '\0';
 }
 
-// The bytes of the UTF-8 character at the start; 0 where there is none.
+// The length in bytes of the UTF-8 character at the start, and its code point; 0 if it is not valid
+// UTF-8.
 static size_t tli_utf8_length(const char *at, const char *end, uint32_t *code) {
-    static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };  // by length: no longer than needed
+    static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };  // by length: less is an overlong form
     unsigned char first = (unsigned char)*at;
     size_t length = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4, i;
     if ((first >= 0x80 && first < 0xc0) || first >= 0xf8 || length > (size_t)(end - at)) return 0;
@@ -4264,6 +4368,7 @@ static size_t tli_utf8_length(const char *at, const char *end, uint32_t *code) {
     return length;
 }
 
+// Read \uXXXX: 6 characters and the number behind the u; 0 if that is not what comes.
 static size_t tli_json_hex(const char *at, const char *end, uint32_t *code) {
     size_t i;
     *code = 0;
@@ -4278,7 +4383,8 @@ static size_t tli_json_hex(const char *at, const char *end, uint32_t *code) {
     return 6;
 }
 
-// The bytes of the character of a string at the start, escaped or not; 0 where it is not one.
+// The length in bytes of one character of a JSON string, escaped or not, and its code point; 0 if
+// it is invalid.
 static size_t tli_json_character(const char *at, const char *end, uint32_t *code) {
     static const char letters[] = "\"\\/bfnrt", meant[] = "\"\\/\b\f\n\r\t";
     uint32_t low;
@@ -4295,7 +4401,8 @@ static size_t tli_json_character(const char *at, const char *end, uint32_t *code
     return 12;
 }
 
-// What stands between the quotes, checked and not yet unescaped: compare it with tli_json_is.
+// Read a string: *raw is the checked text between the quotes, still with its escapes. Compare it
+// with tli_json_is.
 static int tli_json_string(tli_json *j, tli_word *raw) {
     uint32_t code;
     size_t length = 1;
@@ -4310,6 +4417,7 @@ static int tli_json_string(tli_json *j, tli_word *raw) {
     return 1;
 }
 
+// Whether a raw string, with its escapes resolved, equals an ASCII name.
 static int tli_json_is(tli_word raw, const char *name) {
     const char *at = raw.text, *end = raw.text + raw.length;
     uint32_t code = 0;
@@ -4326,7 +4434,7 @@ static int32_t tli_json_find(tli_word raw, const char *const *names, int32_t cou
     return i < count ? i : -1;
 }
 
-// Go into the object or array that comes next; open is '{' or '['.
+// Enter the object or array that comes next; open is '{' or '['.
 static int tli_json_enter(tli_json *j, char open) {
     uint32_t bit;
     if (tli_json_peek(j) != open)
@@ -4339,8 +4447,8 @@ static int tli_json_enter(tli_json *j, char open) {
     return 1;
 }
 
-// Step to the next item of this container, whose value has to be read then. 0 after the last one:
-// the container is left. In an object *raw is the key; in an array raw is not used.
+// Go to the next item of this container; the caller then reads its value. After the last item the
+// container is left and the result is 0. In an object *raw is the key; in an array raw is not used.
 static int tli_json_next(tli_json *j, tli_word *raw) {
     int object = j->depth && (j->objects >> (j->depth - 1) & 1), fresh = j->fresh;
     char c;
@@ -4379,7 +4487,7 @@ static int tli_json_number(tli_json *j, tli_word *word) {
     return 1;
 }
 
-// Read a value of any kind and forget it. Not recursive: j counts the containers.
+// Skip a value of any type. It is not recursive, because j->depth counts the open containers.
 static void tli_json_skip(tli_json *j) {
     int32_t depth = j->depth;
     tli_word word;
@@ -4395,8 +4503,9 @@ static void tli_json_skip(tli_json *j) {
     } while (j->depth > depth && !j->result);
 }
 
-// The index of the next key of this object among names, each at most once; keys of other names are
-// skipped with their values. -1 at the end of the object. *seen: bit i = names[i] came; 0 to begin.
+// Find the next key of this object that is in names, and return its index; -1 at the end of the
+// object. Other keys are skipped with their values. Bit i of *seen is set once names[i] came, and a
+// second one is an error; *seen starts as 0.
 static int32_t tli_json_next_key(tli_json *j, const char *const *names, int32_t count,
                                  uint32_t *seen) {
     tli_word raw;
@@ -4415,7 +4524,7 @@ static int32_t tli_json_next_key(tli_json *j, const char *const *names, int32_t 
     return -1;
 }
 
-// Values: 0 on an error.
+// The readers of single values return 0 on an error.
 static int tli_json_bool(tli_json *j) {
     int on;
     tli_json_peek(j);
@@ -4457,13 +4566,14 @@ static int32_t tli_json_name(tli_json *j, const char *const *names, int32_t coun
     return 0;
 }
 
-// The result of the whole: nothing but white space may follow.
+// End the text: only white space may follow. Returns the first error, or TL_OK.
 static tl_result tli_json_end(tli_json *j) {
     tli_json_peek(j);
     return j->at < j->end ? tli_json_fail(j, "text after the value") : j->result;
 }
 
-// Write a text in quotes. What is not UTF-8 becomes U+FFFD, so that the result is always JSON.
+// Write a text in quotes. A byte that is not part of valid UTF-8 becomes U+FFFD, so the result is
+// always valid JSON.
 static void tli_put_json_text(tli_writer *w, const char *text) {
     static const char hex[] = "0123456789abcdef";
     const char *end = text + tli_text_length(text);
@@ -4486,7 +4596,9 @@ static void tli_put_json_text(tli_writer *w, const char *text) {
     tli_put(w, "\"");
 }
 
-// -- stream: a small buffer in front of a sink; the first error stops it --
+// -- stream --
+//
+// A small buffer in front of a sink. After the first error of the sink nothing more is sent.
 
 typedef struct tli_stream {
     tl_sink   sink;
@@ -4533,7 +4645,7 @@ static void tli_send_i32(tli_stream *s, int32_t value) {
     tli_send_u64(s, value < 0 ? (uint64_t)0 - (uint64_t)(int64_t)value : (uint64_t)value);
 }
 
-// value / 10^places, all places written.
+// Send value / 10^places with exactly `places` decimals.
 static void tli_send_decimal(tli_stream *s, uint64_t value, int places) {
     uint64_t scale = 1;
     int i;
@@ -4559,18 +4671,18 @@ static tl_result tli_close_stream(tli_stream *s, tl_env *env, const char *functi
     return tli_end_error(env, &w, s->result);
 }
 
-// -- stream: bytes as text --
+// -- sizes as text --
 
 static const char *const tli_byte_units[] = { " B", " KiB", " MiB", " GiB", " TiB", " PiB", " EiB" };
 
-// The largest unit, as a power of 1024, of which bytes hold at least one.
+// The power of 1024 of the largest unit that is not above `bytes`.
 static int tli_find_byte_unit(uint64_t bytes) {
     int unit = 0;
     while (unit < 6 && bytes >> (10 * unit + 10)) unit++;
     return unit;
 }
 
-// bytes * factor / unit, to nearest.
+// bytes * factor / 1024^unit, rounded to nearest.
 static uint64_t tli_scale_bytes_to(uint64_t bytes, int unit, uint64_t factor) {
     int bits = 10 * unit;
     uint64_t whole = bytes >> bits, rest = bytes & ((UINT64_C(1) << bits) - 1);
@@ -4578,7 +4690,7 @@ static uint64_t tli_scale_bytes_to(uint64_t bytes, int unit, uint64_t factor) {
     return whole * factor + (bits ? (rest * factor + (UINT64_C(1) << (bits - 1))) >> bits : 0);
 }
 
-// Three digits that tell: 1.25 MiB, 12.0 MiB, 823 KiB.
+// Send a size with three significant digits: 1.25 MiB, 12.0 MiB, 823 KiB.
 static void tli_send_size(tli_stream *s, uint64_t bytes) {
     int unit = tli_find_byte_unit(bytes), places = 2;
     uint64_t value = tli_scale_bytes_to(bytes, unit, 100);
@@ -4596,6 +4708,8 @@ static void tli_send_size(tli_stream *s, uint64_t bytes) {
 // ============================================================================
 // [2] STRATEGY (implementation)
 // ============================================================================
+//
+// Constructors, presets, rules and the two texts of a strategy: the seed's summary, and JSON.
 
 static const char *const tli_mode_names[] = { TL_MODES(TLI_NAME4) };
 static const char *const tli_precision_names[] = { TL_PRECISIONS(TLI_NAME4) };
@@ -4645,7 +4759,7 @@ TLI_IMPL tl_gradient tl_gradient_accumulated(uint64_t steps) {
     return gradient;
 }
 
-// The number behind a kind; NULL where the kind has none.
+// The count that belongs to the kind of parallelism; NULL if the kind has none.
 static uint64_t *tli_parallelism_number(tl_parallelism *parallelism) {
     switch (parallelism->kind) {
         case TL_PARALLELISM_DATA:     return &parallelism->as.data.worker_count;
@@ -4804,7 +4918,7 @@ TLI_IMPL int tl_find_accumulation_steps(const tl_strategy *strategy, uint64_t *s
     return *steps > 0;
 }
 
-// The number behind the kind of parallelism; 0 where it has none.
+// The count that belongs to the kind of parallelism; 0 if the kind has none.
 static uint64_t tli_parallelism_count(const tl_parallelism *parallelism) {
     tl_parallelism copy = *parallelism;
     const uint64_t *number = tli_parallelism_number(&copy);
@@ -4834,7 +4948,7 @@ TLI_IMPL uint64_t tl_find_worker_count(const tl_strategy *strategy, uint64_t dev
 
 // -- rules --
 
-// The first rule that is broken; NULL where all hold.
+// The first rule that is broken; NULL if all hold.
 static const char *tli_strategy_rule(const tl_strategy *s) {
     const tl_gradient *g = &s->gradient;
     uint64_t count = tli_parallelism_count(&s->parallelism);
@@ -4930,7 +5044,7 @@ TLI_IMPL double tl_estimate_overhead_quick(const tl_strategy *strategy) {
 }
 
 #ifndef TL_NO_TEXT
-// -- names, read --
+// -- names as text --
 
 TLI_IMPL int tl_parse_mode(const char *text, tl_mode *mode) {
     int32_t value;
@@ -5034,7 +5148,7 @@ TLI_IMPL size_t tl_print_strategy(const tl_strategy *strategy, char *buf, size_t
     return tli_finish(&w);
 }
 
-// The next line has to begin with "- Mode:", say; the value is its next word.
+// Read a line that begins with "- " and a label such as "Mode:"; *value is the word after it.
 static int tli_read_label(tli_reader *r, const char *label, tli_word *value) {
     tli_word dash, name;
     return tli_next_line(r) && tli_next_word(r, &dash) && tli_word_is(dash, "-")
@@ -5046,7 +5160,7 @@ static int tli_ends_line(tli_reader *r) {
     return !tli_next_word(r, &word);
 }
 
-// "- Mode: Lazy", and nothing more.
+// Read a whole line such as "- Mode: Lazy".
 static int tli_read_choice(tli_reader *r, const char *label, const char *const *names,
                            int32_t count, int32_t *value) {
     tli_word word;
@@ -5054,7 +5168,7 @@ static int tli_read_choice(tli_reader *r, const char *label, const char *const *
         && tli_parse_name(names, count, word.text, word.length, value) && tli_ends_line(r);
 }
 
-// "name: 10 }", or "name: 10," where one more follows. As in the seed's text, 0 is no number.
+// Read "name: 10 }", or "name: 10," if another field follows. As in the seed, 0 is refused.
 static int tli_read_number(tli_reader *r, const char *name, uint64_t *value, int *more) {
     tli_word word;
     if (!tli_next_word(r, &word) || !tli_word_is(word, name) || !tli_next_word(r, &word)) return 0;
@@ -5099,7 +5213,7 @@ static int tli_read_parallelism(tli_reader *r, tl_parallelism *parallelism) {
         && !more && tli_ends_line(r);
 }
 
-// What is wrong with the line that the reader stands on; NULL = the whole summary is read.
+// Read a summary. Returns NULL, or what is wrong with the current line of the reader.
 static const char *tli_read_strategy(tli_reader *r, tl_strategy *s) {
     tli_word word;
     int32_t value;
@@ -5150,7 +5264,7 @@ static const char *const tli_gradient_keys[] = {
 };
 static const char *const tli_parallelism_keys[] = { "kind", "count" };
 
-// {"key": or ,"key":
+// Write {"key": for the first key, and ,"key": for the others.
 static void tli_put_key(tli_writer *w, const char *const *keys, int32_t key) {
     tli_put(w, key ? "," : "{");
     tli_put_json_text(w, keys[key]);
@@ -5258,8 +5372,14 @@ TLI_IMPL tl_result tl_parse_strategy_json(tl_env *env, const char *text, size_t 
 // ============================================================================
 // [3] GRAPH (implementation)
 // ============================================================================
+//
+// Rules, building, lookup and .tlg text of graphs. Every node is added through tli_add_node,
+// whether it comes from a caller, a text or a layer, so there is one set of rules. tlg is the name
+// of the text form.
 
-// -- texts: names in one block, the first of them empty --
+// -- names --
+//
+// All names stand in one block of text, each ended by 0; the one at offset 0 is empty.
 
 #define TLI_NAME_LIMIT 255  // bytes of a name
 #define TLI_NAME_RULE  "must be 1 to 255 printable ASCII characters other than space, # and ="
@@ -5272,7 +5392,8 @@ static int tli_is_name(const char *text) {
     return length > 0;
 }
 
-// The text at an offset, or NULL: safe for any offset, also in a graph that nobody checked.
+// The text at an offset; NULL for an offset outside the block, so it is safe for an unchecked
+// graph.
 static const char *tli_text_at(const tl_graph *graph, uint32_t offset) {
     if (!graph->text || offset >= graph->text_bytes || graph->text[graph->text_bytes - 1]) return NULL;
     return graph->text + offset;
@@ -5306,12 +5427,14 @@ TLI_IMPL const char *tl_name_unit(const tl_graph *graph, int32_t node) {
     return text ? text : "?";
 }
 
-// -- rules: what one node must be; each function returns the broken rule, or NULL --
+// -- rules of a node --
+//
+// Each function that returns a text returns the broken rule, or NULL.
 
 typedef struct tli_graph_rules {
     tl_env     *env;
-    const char *function;            // that an error names
-    int32_t     line;                // of the text that is read; 0 = none
+    const char *function;            // for error sentences
+    int32_t     line;                // of the text being read; 0 = none
     uint64_t    bytes, cost, param;  // sums over the nodes seen so far
 } tli_graph_rules;
 
@@ -5323,7 +5446,8 @@ static tli_graph_rules tli_rules_of(tl_env *env, const char *function) {
     return rules;
 }
 
-// A word that somebody else chose, cut to what a sentence can hold.
+// Write at most 48 bytes of a text from outside, with ? for what is not printable: error texts are
+// short.
 static void tli_put_clipped(tli_writer *w, const char *text, size_t length) {
     size_t i;
     for (i = 0; i < length && i < 48; i++)
@@ -5331,7 +5455,7 @@ static void tli_put_clipped(tli_writer *w, const char *text, size_t length) {
     if (length > 48) tli_put(w, "...");
 }
 
-// "tl_add_node: node 3 (conv1): inputs: ..."
+// Fail with "tl_add_node: node 3 (conv1): inputs: ...".
 static tl_result tli_fail_item(const tli_graph_rules *rules, tl_result code, const char *kind, int64_t id,
                                const char *name, const char *rule) {
     tli_writer w = tli_begin_error(rules->env, code, rules->function);
@@ -5342,7 +5466,8 @@ static tl_result tli_fail_item(const tli_graph_rules *rules, tl_result code, con
     return tli_end_error(rules->env, &w, code);
 }
 
-// First rules, so that all others may follow the indices: arrays one after the other.
+// These rules are checked first, because all others follow the indices: the ranges of nodes lie one
+// after the other, and names are valid.
 static const char *tli_check_ranges(const tl_graph *graph, int32_t id) {
     const tl_node *node = &graph->nodes[id], *last = id ? node - 1 : NULL;
     int64_t input = last ? (int64_t)last->first_input + last->input_count : 0;
@@ -5411,7 +5536,8 @@ static const char *tli_check_attributes(const tl_graph *graph, int32_t id) {
     return NULL;
 }
 
-// Everything that may be live at once, each output with its gradient, all costs, all weights.
+// Add a node to the sums of bytes (each output twice, because of its gradient), costs and weights.
+// While these fit 64 bits, so does every sum that planners and the simulator form.
 static const char *tli_add_sums(tli_graph_rules *rules, const tl_graph *graph, const tl_node *node) {
     int32_t k;
     for (k = 0; k < node->output_count; k++) {
@@ -5442,7 +5568,9 @@ static tl_result tli_check_node(tli_graph_rules *rules, const tl_graph *graph, i
     return TL_OK;
 }
 
-// -- unique names: sorted, because no choice of names makes a merge sort slow --
+// -- unique names --
+//
+// Names are sorted by a merge sort: unlike a hash table, no choice of names makes it slow.
 
 static const char *tli_name_of(const tl_graph *graph, uint32_t index) {  // nodes first, then views
     uint32_t count = (uint32_t)graph->node_count;
@@ -5470,7 +5598,8 @@ static void tli_merge_names(const tl_graph *graph, const uint32_t *from, uint32_
     }
 }
 
-// Find the first name, in the order of nodes and views, that another one above it has too: -1 = none.
+// Find the first node or view whose name an earlier one has already; views count after nodes. -1 =
+// none.
 static tl_result tli_find_duplicate(const tli_graph_rules *rules, const tl_graph *graph, int64_t *found) {
     uint64_t count = (uint64_t)graph->node_count + (uint64_t)graph->view_count, width, i;
     uint32_t *order = (uint32_t *)tli_alloc_array(rules->env, 2 * count, sizeof *order);
@@ -5537,7 +5666,7 @@ TLI_IMPL tl_result tl_check_graph(tl_env *env, const tl_graph *graph) {
                          tli_name_of(graph, (uint32_t)found), "name: must be unique");
 }
 
-// Not negative, not NaN, finite.
+// Whether a value is finite and not negative. NaN fails both comparisons.
 static int tli_is_amount(double value) { return value >= 0 && value <= 1.7976931348623157e308; }
 
 TLI_IMPL tl_result tl_check_device(tl_env *env, const tl_device *device) {
@@ -5558,9 +5687,12 @@ TLI_IMPL tl_result tl_check_device(tl_env *env, const tl_device *device) {
     return TL_OK;
 }
 
-// -- numbers inside words: "3", "3.1", "in0,out1" --
+// -- numbers inside words --
+//
+// Words such as "3", "3.1" and "in0,out1".
 
-// Read digits up to anything else; 0 where there is none or the number does not fit.
+// Read the digits at *at and move *at behind them; 0 if there are none or the number exceeds 31
+// bits.
 static int tli_read_index(const char **at, const char *end, int32_t *value) {
     int64_t number = -1;
     while (*at < end && **at >= '0' && **at <= '9') {
@@ -5580,7 +5712,7 @@ static int tli_read_tensor(const char *text, size_t length, tl_tensor *tensor) {
     return *text++ == '.' && tli_read_index(&text, end, &tensor->output) && text == end;
 }
 
-// The index of a tensor that one of the first node_count nodes makes; -1 = there is none.
+// The index of a tensor made by one of the first node_count nodes; -1 if there is no such tensor.
 static int32_t tli_index_tensor(const tl_graph *graph, int32_t node_count, tl_tensor tensor) {
     const tl_node *node;
     if (tensor.node < 0 || tensor.node >= node_count || tensor.output < 0) return -1;
@@ -5588,7 +5720,7 @@ static int32_t tli_index_tensor(const tl_graph *graph, int32_t node_count, tl_te
     return tensor.output < node->output_count ? node->first_output + tensor.output : -1;
 }
 
-// Set the needed flags that a needs text names; 0 where it is none.
+// Set the needed flags that a `needs` text names; 0 if the text is not valid.
 static int tli_read_needs(const char *at, tl_graph *graph, const tl_node *node) {
     const char *end = at + tli_text_length(at);
     tl_node_input *inputs = (tl_node_input *)graph->inputs;
@@ -5633,7 +5765,7 @@ TLI_IMPL void tl_free_graph(tl_env *env, tl_graph *graph) {
     tli_zero(graph, sizeof *graph);
 }
 
-// Make room for one more node or view, so that nothing can fail halfway.
+// Make room for one more node (output_count > 0) or view, so that appending it cannot fail halfway.
 static tl_result tli_reserve_graph(const tli_graph_rules *rules, tl_graph *graph, int32_t input_count,
                                    int32_t output_count, size_t text_bytes) {
     tl_env *env = rules->env;
@@ -5681,7 +5813,7 @@ static const char *tli_check_desc(const tl_node_desc *desc, const char *name, co
     return NULL;
 }
 
-// Copy the plain fields of a desc into the node at the end of the arrays.
+// Append a node with the fields and outputs of a desc; its inputs are added by tli_add_inputs.
 static void tli_append_node(tl_graph *graph, const tl_node_desc *desc, const char *name, const char *op) {
     int32_t id = graph->node_count++, k;
     tl_node *node = (tl_node *)graph->nodes + id;
@@ -5737,7 +5869,8 @@ static tl_result tli_add_inputs(const tli_graph_rules *rules, tl_graph *graph, c
     return TL_OK;
 }
 
-// tl_add_node with sums that go on from node to node, and with the line of a text.
+// tl_add_node, with rules that carry the sums over all nodes so far and the line of the text being
+// read.
 static tl_result tli_add_node(tli_graph_rules *rules, tl_graph *graph, const tl_node_desc *desc) {
     char number[16];
     tli_writer w = tli_writer_of(number, sizeof number);
@@ -5793,7 +5926,7 @@ TLI_IMPL tl_result tl_add_view(tl_env *env, tl_graph *graph, const char *name, t
     return TL_OK;
 }
 
-// One layer of a chain, or its input for layer -1.
+// Add layer i of a chain, or the graph input for i = -1.
 static tl_result tli_add_layer(tli_graph_rules *rules, tl_graph *graph, const tl_chain_desc *desc, int32_t i) {
     tl_node_desc node;
     tl_tensor input;
@@ -5834,9 +5967,9 @@ TLI_IMPL tl_result tl_add_chain(tl_env *env, tl_graph *graph, const tl_chain_des
     return result;
 }
 
-// -- find --
+// -- lookup by name --
 
-// The node or view with this name: nodes first, then node_count + view; -1 = none.
+// Find a node or view by name. A node gives its id, a view node_count + its index, neither -1.
 static int64_t tli_find_name(const tl_graph *graph, const char *name, size_t length) {
     int64_t i, count = (int64_t)graph->node_count + graph->view_count;
     for (i = 0; i < count; i++) {
@@ -5882,9 +6015,10 @@ TLI_IMPL tl_result tl_find_tensor(tl_env *env, const tl_graph *graph, const char
     return tli_end_error(env, &w, TL_ERROR_NOT_FOUND);
 }
 
-// -- base --
+// -- base bytes --
 
-// sum x ratio, rounded up, the fraction of the ratio in steps of 2^-32; 0 where it does not fit.
+// sum x ratio, rounded up; the fraction of the ratio is rounded up to a multiple of 2^-32. 0 on
+// overflow.
 static int tli_scale_up(uint64_t sum, double ratio, uint64_t *scaled) {
     uint64_t whole, step, high, low, part;
     double fraction;
@@ -5918,14 +6052,14 @@ TLI_IMPL tl_result tl_find_base_bytes(tl_env *env, const tl_graph *graph, double
 }
 
 #ifndef TL_NO_TEXT
-// -- .tlg: print --
+// -- .tlg text: printing --
 
 static int tli_is_needed(const tl_graph *graph, const tl_node *node, int of_outputs, int32_t k) {
     return of_outputs ? graph->outputs[node->first_output + k].needed
                       : graph->inputs[node->first_input + k].needed;
 }
 
-// "in" where all inputs are needed, else "in0,in2"; the same for outputs.
+// Write "in" if all inputs are needed, else a list like "in0,in2"; the same for outputs.
 static void tli_put_needs(tli_writer *w, const tl_graph *graph, const tl_node *node) {
     const char *comma = "";
     int of_outputs;
@@ -5997,9 +6131,12 @@ TLI_IMPL size_t tl_print_graph(const tl_graph *graph, char *buf, size_t size) {
     return tli_finish(&w);
 }
 
-// -- .tlg: parse. Each line becomes a tl_node_desc, so a text can do no more than a caller --
+// -- .tlg text: parsing --
+//
+// Each line becomes a tl_node_desc for tli_add_node, so a text is held to the same rules as a
+// caller.
 
-enum {  // attributes, numbers first
+enum {  // attributes; those whose value is a 64-bit number first, those without a value last
     TLI_TLG_FWD, TLI_TLG_BWD, TLI_TLG_SAVED, TLI_TLG_FWORK, TLI_TLG_BWORK, TLI_TLG_PARAM, TLI_TLG_NUMBER_COUNT,
     TLI_TLG_OUT = TLI_TLG_NUMBER_COUNT, TLI_TLG_NEEDS, TLI_TLG_IN, TLI_TLG_INPLACE, TLI_TLG_LAYER, TLI_TLG_UNIT,
     TLI_TLG_GRAD, TLI_TLG_KEEP, TLI_TLG_FIXED, TLI_TLG_COUNT
@@ -6011,17 +6148,17 @@ static const char *const tli_tlg_keys[] = {
 };
 
 typedef struct tli_tlg {
-    tli_graph_rules rules;             // rules.line: the line being read
+    tli_graph_rules rules;             // rules.line is the line being read
     tl_graph  *graph;
     int        has_header;
-    tli_word   values[TLI_TLG_COUNT];  // of this line; text 0 = not given
-    tl_tensor *inputs;                 // of this line
-    uint64_t  *bytes;                  // of its outputs
+    tli_word   values[TLI_TLG_COUNT];  // attributes of the current line; text NULL = not given
+    tl_tensor *inputs;                 // inputs of the current line
+    uint64_t  *bytes;                  // bytes of its outputs
     char      *text;                   // its name, op, unit and needs, each ended by 0
     int32_t    input_capacity, bytes_capacity, text_capacity;
 } tli_tlg;
 
-// "tl_parse_graph: line 3: fwd: ..."
+// Fail with "tl_parse_graph: line 3: fwd: ...".
 static tl_result tli_fail_word(const tli_tlg *t, tli_word word, const char *rule) {
     tli_writer w = tli_begin_error(t->rules.env, TL_ERROR_PARSE, t->rules.function);
     tli_put(&w, "line "); tli_put_i64(&w, t->rules.line); tli_put(&w, ": ");
@@ -6040,7 +6177,7 @@ static tl_result tli_fail_read(const tli_tlg *t, const char *why) {
     return tli_fail_line(t->rules.env, TL_ERROR_PARSE, t->rules.function, t->rules.line, why);
 }
 
-// The line of the first byte that is neither printable nor a space, tab or line end; 0 = none.
+// The line of the first control character other than tab and line end; 0 = none.
 static int32_t tli_find_control(const char *text, size_t length) {
     int32_t line = 1;
     size_t i;
@@ -6081,7 +6218,7 @@ static tl_result tli_read_numbers(tli_tlg *t, tl_node_desc *desc) {
     for (k = 0; k < TLI_TLG_NUMBER_COUNT; k++)
         if (t->values[k].text && !tli_read_u64(t->values[k], numbers[k]))
             return tli_fail_key(t, k, "must be a number below 2^64");
-    for (k = TLI_TLG_INPLACE; k <= TLI_TLG_LAYER; k++) {  // 0 = none in a desc
+    for (k = TLI_TLG_INPLACE; k <= TLI_TLG_LAYER; k++) {  // a desc stores the value + 1, with 0 = none
         int32_t *number = k == TLI_TLG_LAYER ? &desc->layer : &desc->inplace;
         if (!t->values[k].text) continue;
         if (!tli_read_i32(t->values[k], number) || *number == INT32_MAX)
@@ -6096,7 +6233,7 @@ static tl_result tli_read_numbers(tli_tlg *t, tl_node_desc *desc) {
     return TL_OK;
 }
 
-// Cut the next item off a list "a,b,c"; its number of items is its commas + 1.
+// Cut the next item off a list "a,b,c". A list has one item more than it has commas.
 static tli_word tli_next_item(tli_word *list) {
     tli_word item = *list;
     item.length = 0;
@@ -6136,7 +6273,7 @@ static tl_result tli_read_lists(tli_tlg *t, tl_node_desc *desc) {
     return TL_OK;
 }
 
-// Append a word to the texts of the line, which have room for it.
+// Append a word and a final 0 at *at, where the caller has made room.
 static const char *tli_keep_word(char **at, tli_word word) {
     const char *text = *at;
     tli_copy(*at, word.text, word.length);
@@ -6195,7 +6332,7 @@ static tl_result tli_read_line(tli_tlg *t, tli_reader *r, tli_word first) {
     return TL_OK;
 }
 
-// The line on which a node stands, in a text whose lines are right.
+// The line of a node, in a text that was parsed without an error.
 static int32_t tli_find_line(const char *text, size_t length, int64_t node) {
     tli_reader r = tli_reader_of(text, length);
     tli_word word;
@@ -6261,7 +6398,7 @@ static tl_result tli_fail_path(tl_env *env, tl_result code, const char *function
     return tli_end_error(env, &w, code);
 }
 
-// A whole file; release the text with tli_release.
+// Read a whole file; release the text with tli_release.
 static tl_result tli_read_file(tl_env *env, const char *function, const char *path, char **text,
                                size_t *length) {
     FILE *file = fopen(path, "rb");
@@ -6325,15 +6462,17 @@ TLI_IMPL tl_result tl_write_graph(tl_env *env, const tl_graph *graph, const char
 }
 #endif
 #endif
-
-#ifndef TL_NO_PLANNERS
-#endif  // TL_NO_PLANNERS
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_PLANNERS
 
-// -- layers: what every one of them does --
+// Layers: from the shape of its inputs and a tl_layer_desc, each call computes the bytes, costs,
+// weights and needs of a node. The formulas stand in the public comments. Rules and overflow are
+// collected in a tli_layer, so that formulas need no error checks: tli_finish_layer refuses a layer
+// with a broken rule.
+
+// -- steps common to all layers --
 
 #define TLI_NEEDS(id, name, needs) needs,
 static const char *const tli_elementwise_names[] = { TL_ELEMENTWISES(TLI_NAME) };
@@ -6343,7 +6482,8 @@ static const char *const tli_attention_names[] = { TL_ATTENTIONS(TLI_NAME) };
 static const char *const tli_cell_names[] = { TL_CELLS(TLI_NAME) };
 #undef TLI_NEEDS
 
-// Fields of a desc that only some layers read, as bits.
+// Fields of a desc that only some layers read, as bits in the order of the rules in
+// tli_check_fields.
 #define TLI_FIELD_ACTIVATION 1u
 #define TLI_FIELD_INPLACE    2u
 #define TLI_FIELD_BIAS       4u
@@ -6361,12 +6501,12 @@ static const char *const tli_cell_names[] = { TL_CELLS(TLI_NAME) };
 #define TLI_CONVOLUTION (TLI_FIELD_ACTIVATION | TLI_FIELD_BIAS | TLI_FIELD_CHANNELS | TLI_FIELD_KERNEL | \
                          TLI_FIELD_STRIDE | TLI_FIELD_PADDING | TLI_FIELD_DILATION | TLI_FIELD_GROUPS)
 
-// A layer that is being made. The first broken rule sticks, and so does the first overflow.
+// A layer that is being made. The first broken rule is kept, be it an overflow or another.
 typedef struct tli_layer {
     tli_graph_rules rules;
     tl_graph     *graph;
     tl_layer_desc desc;           // zero where the caller gave none
-    tl_node_desc  node;           // its costs, needs and bytes are filled in by the layer
+    tl_node_desc  node;           // the layer fills in costs, needs and bytes
     tl_value      out;            // precision and shape of the result
     const char   *rule;
     tl_result     code;
@@ -6417,7 +6557,7 @@ static uint64_t tli_find_elements(tli_layer *layer, tl_shape shape) {
     return tli_layer_mul(layer, tli_find_positions(layer, shape), shape.channels);
 }
 
-// Fields that this layer has no use for must be zero.
+// Refuse nonzero fields that this layer does not use.
 static const char *tli_check_fields(const tl_layer_desc *desc, uint32_t known) {
     static const char *const rules[] = {
         "activation: must be none here", "inplace: must be 0 here", "no_bias: must be 0 here",
@@ -6447,7 +6587,7 @@ static const char *tli_check_fields(const tl_layer_desc *desc, uint32_t known) {
     return NULL;
 }
 
-// A value that some call of this graph made, with the bytes that its shape says.
+// Check that a value is a tensor of this graph whose bytes are those of its shape.
 static void tli_check_value(tli_layer *layer, const tl_value *value) {
     int32_t tensor = tli_index_tensor(layer->graph, layer->graph->node_count, value->tensor);
     uint64_t bytes;
@@ -6463,7 +6603,8 @@ static void tli_check_value(tli_layer *layer, const tl_value *value) {
         tli_break_rule(layer, "input: its shape does not have the bytes of its tensor");
 }
 
-// Begin a layer: its result has precision and shape of the first input, until something else is said.
+// Begin a layer. The result starts with the precision and shape of the first input; the layer
+// changes them.
 static tli_layer tli_start_layer(tl_env *env, const char *function, tl_graph *graph,
                                  const tl_layer_desc *desc, uint32_t known, const tl_value *inputs,
                                  int32_t input_count) {
@@ -6486,7 +6627,8 @@ static tli_layer tli_start_layer(tl_env *env, const char *function, tl_graph *gr
     return layer;
 }
 
-// The activation runs in place on the result, so its backward may read nothing else.
+// Add the activation to op and costs. It overwrites the result, so its backward may read its output
+// only.
 static void tli_add_activation(tli_layer *layer, tl_node_desc *node, uint64_t elements, char *op, size_t size) {
     tl_elementwise activation = layer->desc.activation;
     tli_writer w = tli_writer_of(op, size);
@@ -6507,7 +6649,8 @@ static tl_result tli_refuse_layer(const tli_layer *layer, const char *name) {
     return tli_fail_item(&layer->rules, layer->code, "node", layer->graph->node_count, name, layer->rule);
 }
 
-// Add the node. One output of the layer's shape, unless output_bytes and output_count are set.
+// Add the node of a layer. It has one output of shape layer->out, unless the layer set output_bytes
+// and output_count.
 static tl_result tli_finish_layer(tli_layer *layer, const tl_tensor *inputs, int32_t input_count,
                                   tl_value *output) {
     static const char *const needs[] = { "none", "in", "out", "in,out" };
@@ -6540,7 +6683,7 @@ static tl_result tli_finish_layer(tli_layer *layer, const tl_tensor *inputs, int
     return TL_OK;
 }
 
-// Costs of a layer with weights, and the weights.
+// Set the costs of a layer with weights, and the number of its weights.
 static void tli_set_weights(tli_layer *layer, uint64_t fwd_cost, uint64_t weights) {
     layer->node.fwd_cost = fwd_cost;
     layer->node.bwd_cost = tli_layer_mul(layer, 2, fwd_cost);
@@ -6571,7 +6714,7 @@ TLI_IMPL tl_result tl_add_input(tl_env *env, tl_graph *graph, const char *name, 
     return result;
 }
 
-// -- layers: matrices and windows --
+// -- matrices and windows --
 
 TLI_IMPL tl_result tl_add_dense(tl_env *env, tl_graph *graph, const tl_layer_desc *desc, tl_value input,
                                 tl_value *output) {
@@ -6595,10 +6738,11 @@ TLI_IMPL tl_result tl_add_dense(tl_env *env, tl_graph *graph, const tl_layer_des
     return tli_finish_layer(&layer, &input.tensor, 1, output);
 }
 
-// One direction of a window, defaults filled in.
+// The window of a convolution or pool in one direction, with defaults filled in. The span is the
+// distance from its first tap to its last, plus 1.
 typedef struct tli_window { uint64_t kernel, stride, padding, span; } tli_window;
 
-// What a window of a desc says: the width follows the height where it is 0.
+// The window that a desc describes; a width of 0 means that of the height.
 static tli_window tli_find_window(tli_layer *layer, int is_width, int is_pool) {
     const tl_layer_desc *desc = &layer->desc;
     uint64_t kernel = is_width && desc->kernel_width ? desc->kernel_width : desc->kernel;
@@ -6614,7 +6758,7 @@ static tli_window tli_find_window(tli_layer *layer, int is_width, int is_pool) {
     return window;
 }
 
-// Positions after a window has gone over them.
+// The number of positions of a window on `extent` positions, which is the extent of the result.
 static uint64_t tli_shrink(tli_layer *layer, uint64_t extent, const tli_window *window) {
     uint64_t padded = tli_layer_add(layer, extent, tli_layer_mul(layer, 2, window->padding));
     if (padded < window->span) {
@@ -6624,6 +6768,7 @@ static uint64_t tli_shrink(tli_layer *layer, uint64_t extent, const tli_window *
     return (padded - window->span) / window->stride + 1;
 }
 
+// The extent of the result of a transposed convolution.
 static uint64_t tli_enlarge(tli_layer *layer, uint64_t extent, const tli_window *window) {
     uint64_t cut = tli_layer_mul(layer, 2, window->padding);
     uint64_t grown = tli_layer_add(layer, tli_layer_mul(layer, extent - 1, window->stride), window->span);
@@ -6634,7 +6779,8 @@ static uint64_t tli_enlarge(tli_layer *layer, uint64_t extent, const tli_window 
     return grown - cut;
 }
 
-// Convolutions of all kinds. Of a transposed one, the elements of the input meet the taps.
+// Add a convolution of any kind. Each element of the result is multiplied by each tap, in a
+// transposed convolution each element of the input.
 static tl_result tli_add_convolution(tli_layer *layer, const tl_value *input, int transposed,
                                      tl_value *output) {
     tli_window height = tli_find_window(layer, 0, 0), width = tli_find_window(layer, 1, 0);
@@ -6734,7 +6880,7 @@ TLI_IMPL tl_result tl_add_upsample(tl_env *env, tl_graph *graph, const tl_layer_
     return tli_finish_layer(&layer, &input.tensor, 1, output);
 }
 
-// -- layers: what goes over its elements --
+// -- normalisation, elementwise nodes, embedding and loss --
 
 static tl_result tli_add_norm(tl_env *env, const char *function, tl_graph *graph, const char *op,
                               const tl_layer_desc *desc, const tl_value *input, tl_value *output) {
@@ -6769,7 +6915,7 @@ TLI_IMPL tl_result tl_add_softmax(tl_env *env, tl_graph *graph, const tl_layer_d
     return tli_finish_layer(&layer, &input.tensor, 1, output);
 }
 
-// Inputs of an elementwise node: 1, 2, or -2 = 2 and more.
+// The number of inputs of an elementwise node: 1, 2, or -2 for 2 or more.
 static int32_t tli_find_arity(tl_elementwise kind) {
     if (kind == TL_ELEMENTWISE_ADD || kind == TL_ELEMENTWISE_MUL) return -2;
     return kind == TL_ELEMENTWISE_SUB ? 2 : 1;
@@ -6777,7 +6923,8 @@ static int32_t tli_find_arity(tl_elementwise kind) {
 
 static int tli_fits_extent(uint64_t extent, uint64_t whole) { return extent == whole || extent == 1; }
 
-// The tensors of values, to be released; NULL and a broken rule where there is no memory.
+// An array of the tensors of some values, which the caller releases; NULL and a broken rule if
+// there is no memory.
 static tl_tensor *tli_take_tensors(tli_layer *layer, const tl_value *values, int32_t count) {
     tl_tensor *tensors = (tl_tensor *)tli_alloc_array(layer->rules.env, (uint64_t)count, sizeof *tensors);
     int32_t i;
@@ -6858,7 +7005,7 @@ TLI_IMPL tl_result tl_add_loss(tl_env *env, tl_graph *graph, const tl_layer_desc
     return tli_finish_layer(&layer, tensors, count, output);
 }
 
-// -- layers: several inputs, several outputs --
+// -- concatenation and split --
 
 TLI_IMPL tl_result tl_add_concat(tl_env *env, tl_graph *graph, const tl_layer_desc *desc,
                                  const tl_value *inputs, int32_t input_count, tl_value *output) {
@@ -6879,7 +7026,8 @@ TLI_IMPL tl_result tl_add_concat(tl_env *env, tl_graph *graph, const tl_layer_de
     return tli_finish_inputs(&layer, inputs, count, output);
 }
 
-// The parts of a split; 0 and a broken rule where they are not those of the input.
+// Compute shape and bytes of the parts of a split; a broken rule if they do not add up to the
+// input.
 static void tli_find_parts(tli_layer *layer, const tl_value *input, const uint64_t *channels, int32_t count,
                            uint64_t *bytes, tl_value *outputs) {
     uint64_t sum = 0;
@@ -6925,14 +7073,14 @@ TLI_IMPL tl_result tl_add_split(tl_env *env, tl_graph *graph, const tl_layer_des
     return result;
 }
 
-// -- layers: attention --
+// -- attention --
 
-// What the three kinds share: elements of one row of scores and costs, in FLOP.
+// Sizes and costs that the three kinds share.
 typedef struct tli_scores {
-    uint64_t rows;     // B heads T
-    uint64_t weights;  // B heads T S
-    uint64_t product;  // Q K^T, and the same again weights x V
-    tl_shape value;    // of the result
+    uint64_t rows;     // rows of scores: B heads T
+    uint64_t weights;  // elements of scores: B heads T S
+    uint64_t product;  // FLOP of Q K^T, and also of weights x V
+    tl_shape value;    // shape of the result
 } tli_scores;
 
 static tli_scores tli_find_scores(tli_layer *layer, const tl_value *inputs, int32_t count) {
@@ -6957,7 +7105,8 @@ static tli_scores tli_find_scores(tli_layer *layer, const tl_value *inputs, int3
     return s;
 }
 
-// One node: stored keeps the weights, tiled what it takes to make them again.
+// Add attention as one node: stored saves the weights, tiled one number per row, to compute them
+// again.
 static tl_result tli_add_one_attention(tli_layer *layer, tl_attention kind, const tli_scores *s,
                                        const tl_tensor *inputs, int32_t count, tl_value *output) {
     uint64_t products = tli_layer_mul(layer, 2, s->product), size = tli_element_size(layer->out.precision);
@@ -6978,7 +7127,7 @@ static tl_result tli_add_one_attention(tli_layer *layer, tl_attention kind, cons
     return tli_finish_layer(layer, inputs, count, output);
 }
 
-// Start one of three nodes, called <name><ending>.
+// Start one of the three nodes of split attention, named <name><ending>.
 static tli_layer tli_start_part(const tli_layer *whole, const char *op, const char *ending, char *name,
                                 size_t size) {
     tli_layer part = *whole;
@@ -6998,7 +7147,7 @@ static tl_result tli_add_split_attention(const tli_layer *whole, const tli_score
     tl_value scores, weights;
     tl_tensor last[2];
     tl_result result;
-    // Rows of scores have a number for each key: their channels.
+    // The scores are a tensor of `rows` rows, with one channel per key.
     part.out.shape.batch = s->rows; part.out.shape.height = part.out.shape.width = 1;
     part.out.shape.channels = s->rows ? s->weights / s->rows : 0;
     part.desc.keep = 0;
@@ -7023,7 +7172,7 @@ static tl_result tli_add_split_attention(const tli_layer *whole, const tli_score
     return tli_finish_layer(&part, last, 2, output);
 }
 
-// Take back the nodes above a count, after a call that adds several has failed.
+// Remove the nodes added since `before`, after a call that adds several nodes has failed.
 static void tli_cut_graph(tl_graph *graph, const tl_graph *before) {
     graph->node_count = before->node_count;
     graph->input_count = before->input_count;
@@ -7062,7 +7211,7 @@ TLI_IMPL tl_result tl_add_attention(tl_env *env, tl_graph *graph, tl_attention k
     return result;
 }
 
-// -- layers: recurrent cells --
+// -- recurrent cells --
 
 TLI_IMPL tl_result tl_add_recurrent(tl_env *env, tl_graph *graph, tl_cell kind, const tl_layer_desc *desc,
                                     tl_value input, const tl_value *state, tl_value *new_state) {
@@ -7172,19 +7321,25 @@ TLI_IMPL int tl_parse_cell(const char *text, tl_cell *kind) {
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_PLANNERS
 
+// Statistics of a graph: sums by op, path lengths and cuts, the floor, and the peak of keeping
+// everything. Times are numbers of calls in the plan that keeps everything: the forward of node v
+// is call v, its backward is call 2 nodes - 1 - v.
+
 // -- statistics --
 
 typedef struct tli_census {
     const tl_graph *graph;
-    int32_t  *ops;            // [nodes] index of its op
-    int32_t  *firsts;         // [nodes] by op: the first node that has it
-    int32_t  *last_readers;   // [tensors] node; the maker where nobody reads it
-    int32_t  *last_uses;      // [tensors] call: F v is v, B v is 2 nodes - 1 - v
-    int32_t  *first_grads;    // [tensors] call that makes its gradient
-    int32_t  *marks;          // [tensors] last node that counted it
-    int32_t  *levels;         // [nodes] longest path to it, then who is read here last, then who has to run
-    uint64_t *grows, *shrinks;  // [2 nodes] bytes at the start and the end of a call
-    uint64_t  input_bytes;    // of graph inputs: resident throughout
+    int32_t  *ops;            // [nodes] index of the op of the node
+    int32_t  *firsts;         // [ops] the first node of this op
+    int32_t  *last_readers;   // [tensors] the last node that reads it; its maker if none does
+    int32_t  *last_uses;      // [tensors] the last call that reads it
+    int32_t  *first_grads;    // [tensors] the call that makes its gradient
+    int32_t  *marks;          // [tensors] tells whether the current node has counted it already
+    int32_t  *levels;         // [nodes] of tli_find_shape: length of the longest path to the node, then the
+                              // number of tensors last read by it; of tli_find_runs: whether it has
+                              // to run
+    uint64_t *grows, *shrinks;  // [2 nodes] bytes allocated at the start and freed at the end of a call
+    uint64_t  input_bytes;    // of graph inputs, which are resident throughout
 } tli_census;
 
 static void tli_free_census(tl_env *env, tli_census *c) {
@@ -7192,7 +7347,8 @@ static void tli_free_census(tl_env *env, tli_census *c) {
     tli_release(env, c->grows);
 }
 
-// Two blocks: numbers of 4 bytes and of 8.
+// Allocate the arrays in two blocks, one for 4-byte and one for 8-byte numbers. 0 if there is no
+// memory.
 static int tli_open_census(tl_env *env, const tl_graph *graph, tli_census *c) {
     uint64_t nodes = (uint64_t)graph->node_count, tensors = (uint64_t)graph->tensor_count;
     tli_zero(c, sizeof *c);
@@ -7221,6 +7377,7 @@ static int tli_gets_gradient(const tl_graph *graph, int32_t tensor) {
     return graph->nodes[graph->outputs[tensor].node].has_grad;
 }
 
+// Number the ops in order of first appearance; returns how many there are.
 static int32_t tli_count_ops(tli_census *c) {
     const tl_graph *graph = c->graph;
     int32_t count = 0, i, k;
@@ -7232,7 +7389,7 @@ static int32_t tli_count_ops(tli_census *c) {
     return count;
 }
 
-// Who reads what last, and when: for the lives of tensors, the width and the cuts.
+// Find the last reader and the last use of each tensor, and the call that makes its gradient.
 static void tli_find_lives(tli_census *c) {
     const tl_graph *graph = c->graph;
     int32_t i, k;
@@ -7254,7 +7411,7 @@ static void tli_find_lives(tli_census *c) {
     }
 }
 
-// Peak of the training that keeps everything until its last use.
+// The peak of training that keeps every tensor until its last use.
 static uint64_t tli_find_keep_all_peak(tli_census *c) {
     const tl_graph *graph = c->graph;
     uint64_t live = c->input_bytes, peak = c->input_bytes;
@@ -7283,7 +7440,8 @@ static uint64_t tli_find_keep_all_peak(tli_census *c) {
     return peak;
 }
 
-// What one call cannot do without, graph inputs apart. Forward in place, one copy of output 0 is enough.
+// The bytes that must be live during each call of a node, without graph inputs. A forward that may
+// run in place needs the bytes of that input and of output 0 only once.
 static void tli_find_working_sets(tli_census *c, int32_t id, uint64_t *forward, uint64_t *save,
                                   uint64_t *backward) {
     const tl_graph *graph = c->graph;
@@ -7298,7 +7456,7 @@ static void tli_find_working_sets(tli_census *c, int32_t id, uint64_t *forward, 
         int32_t tensor = graph->inputs[k].tensor;
         uint64_t bytes = graph->outputs[tensor].bytes;
         if (graph->nodes[graph->outputs[tensor].node].is_input) continue;
-        if (c->marks[tensor] < 2 * id + 2) {  // marked 2 id + 2: counted; 2 id + 3: counted as needed, too
+        if (c->marks[tensor] < 2 * id + 2) {  // 2 id + 2 = counted once, 2 id + 3 = also counted as needed
             inputs += bytes;
             if (tli_gets_gradient(graph, tensor)) gradients += bytes;
             c->marks[tensor] = 2 * id + 2;
@@ -7314,8 +7472,9 @@ static void tli_find_working_sets(tli_census *c, int32_t id, uint64_t *forward, 
     *backward = node->has_grad ? kept + outputs + gradients + node->saved_bytes + node->bwork_bytes : 0;
 }
 
-// Which forwards every plan runs: those of nodes with a gradient (bit 0: training), of results, and of what
-// these read. Forward only (bit 1) the results are what nobody reads, where no node is kept.
+// Find the nodes whose forward every plan runs. Bit 0, training: nodes with a gradient, results,
+// and their ancestors. Bit 1, forward only: results and their ancestors, where without any `keep`
+// every node counts.
 static void tli_find_runs(tli_census *c) {
     const tl_graph *graph = c->graph;
     int32_t *runs = c->levels, i, k, any_keep = 0;
@@ -7346,7 +7505,7 @@ static void tli_find_floor(tli_census *c, tl_graph_statistics *s) {
     }
 }
 
-// Paths, crossings and cuts. `cuts` may be NULL: count them only.
+// Find the longest path, the width and the cuts. With cuts = NULL the cuts are only counted.
 static void tli_find_shape(tli_census *c, tl_graph_statistics *s, int32_t *cuts) {
     const tl_graph *graph = c->graph;
     int32_t i, k, reach = 0, crossing = 0;
@@ -7367,7 +7526,7 @@ static void tli_find_shape(tli_census *c, tl_graph_statistics *s, int32_t *cuts)
             if (cuts) cuts[s->cut_count] = i;
             s->cut_count++;
         }
-        crossing -= c->levels[i];  // tensors whose last reader this is
+        crossing -= c->levels[i];  // tensors that are read here for the last time
         for (k = node->first_output; k < node->first_output + node->output_count; k++) {
             if (c->last_readers[k] == i) continue;
             reach = tli_larger_i32(reach, c->last_readers[k]);
@@ -7519,7 +7678,12 @@ TLI_IMPL size_t tl_print_graph_statistics(const tl_graph *graph, const tl_graph_
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_PLANNERS
 
-// -- fusion: which nodes --
+// Fusion of elementwise chains in four passes: link each fusible node to the next one of its chain
+// (tli_find_chains), cut every chain into the longest pieces that the rules of tl_plan_fusion allow
+// (tli_cut_chains), sum up cost and scratch of each piece, and build the new graph. Inner tensors
+// are those between two members of a fused node, outer tensors all others.
+
+// -- chains --
 
 #define TLI_FUSION_LIMIT 256    // members of a fused node
 #define TLI_FUSION_BLOCK 65536  // bytes
@@ -7529,19 +7693,19 @@ typedef struct tli_fusion {
     const tl_graph *graph;
     const tl_fusion_desc *desc;
     uint64_t block_bytes;
-    int32_t *next, *previous;  // [nodes] in its chain; -1 = none
-    int32_t *chains;           // [nodes] first node of its chain; -1 = not elementwise
-    int32_t *heads;            // [nodes] first member of the fused node that ends here; -1 = inside one
-    int32_t *counts;           // [nodes] members of it
-    int32_t *remade;           // [nodes] of these, members that backward runs again
-    int32_t *first_readers;    // [tensors + 1] into readers
-    int32_t *readers;          // [inputs] nodes, ascending
-    int32_t *marks;            // [tensors] the search that counted it last
-    int32_t *tensors;          // [tensors] its index in the fused graph; -1 = gone
+    int32_t *next, *previous;  // [nodes] neighbours in the chain; -1 = none
+    int32_t *chains;           // [nodes] first node of the chain; -1 = not fusible
+    int32_t *heads;            // [nodes] first member of the fused node that ends here; -1 = ends elsewhere
+    int32_t *counts;           // [nodes] number of members of the fused node that ends here
+    int32_t *remade;           // [nodes] the first so many of them run again in backward
+    int32_t *first_readers;    // [tensors + 1] index into readers
+    int32_t *readers;          // [inputs] nodes that read a tensor, ascending
+    int32_t *marks;            // [tensors] number of the last search that counted it
+    int32_t *tensors;          // [tensors] index in the fused graph; -1 = removed
     uint8_t *needed;           // [tensors] 1 = some backward reads it
-    tl_tensor *inputs;         // [inputs] of the node that is made
-    uint64_t  *bytes;          // [tensors] of its outputs
-    int32_t  searches;
+    tl_tensor *inputs;         // [inputs] inputs of the node being added
+    uint64_t  *bytes;          // [tensors] bytes of its outputs
+    int32_t  searches;         // calls of tli_find_length so far
 } tli_fusion;
 
 static int tli_is_elementwise_part(const tl_fusion_desc *desc, const char *text, size_t length) {
@@ -7553,7 +7717,7 @@ static int tli_is_elementwise_part(const tl_fusion_desc *desc, const char *text,
     return 0;
 }
 
-// The whole op is in the list, or all of its parts are.
+// Whether an op is in the list as a whole, or each of its parts between "+" is.
 static int tli_is_elementwise_op(const tl_fusion_desc *desc, const char *op) {
     size_t length = tli_text_length(op), at = 0, end;
     if (tli_is_elementwise_part(desc, op, length)) return 1;
@@ -7577,7 +7741,7 @@ static int tli_is_fusible(const tli_fusion *f, int32_t id) {
     return tli_is_elementwise_op(f->desc, tl_name_op(graph, id));
 }
 
-// Whether a node may follow another one in a chain.
+// Whether node `to` may follow node `from` in a chain.
 static int tli_is_linked(const tli_fusion *f, int32_t from, int32_t to) {
     const tl_graph *graph = f->graph;
     const tl_node *a = &graph->nodes[from], *b = &graph->nodes[to];
@@ -7606,7 +7770,8 @@ static void tli_find_readers(tli_fusion *f) {
     }
 }
 
-// A node that could follow several others follows the one listed last: nothing much stands between.
+// Link each fusible node to one it reads. Of several candidates it takes the last in the list,
+// because then the fewest other nodes run between the two.
 static void tli_find_chains(tli_fusion *f) {
     const tl_graph *graph = f->graph;
     int32_t id, k;
@@ -7627,10 +7792,11 @@ static void tli_find_chains(tli_fusion *f) {
     }
 }
 
-// -- fusion: how far --
+// -- cuts of chains --
 
-// The first reader below `id` whose gradient would no longer be added in the old order, were `id` to move
-// below it; node_count where there is none.
+// Fusing moves the members down to the place of the last one. Returns the first reader of `tensor`
+// below `id` that member `id` must not move past, because gradients of the tensor would then be
+// added up in another order; node_count if there is none.
 static int32_t tli_find_obstacle(const tli_fusion *f, int32_t id, int32_t tensor) {
     const tl_graph *graph = f->graph;
     int32_t i;
@@ -7643,8 +7809,9 @@ static int32_t tli_find_obstacle(const tli_fusion *f, int32_t id, int32_t tensor
     return graph->node_count;
 }
 
-// Whether an outer input of a member would be held from `id` to the next member, where it was not before:
-// the tensor, if nobody reads it later or keeps it, or its gradient, if nobody below adds to it.
+// Count an outer input that fusing keeps live between `id` and the next member although it was dead
+// there: the tensor, if it is no result and neither a later node nor backward reads it; its
+// gradient, if no node below `id` contributes to it.
 static void tli_count_held(const tli_fusion *f, int32_t id, int32_t tensor, int32_t *values,
                            int32_t *gradients) {
     const tl_graph *graph = f->graph;
@@ -7653,12 +7820,13 @@ static void tli_count_held(const tli_fusion *f, int32_t id, int32_t tensor, int3
     if (from->is_input) return;
     if (!from->keep && f->readers[i - 1] <= id && (f->desc->inference || !f->needed[tensor])) (*values)++;
     if (f->desc->inference || !from->has_grad || !graph->nodes[id].has_grad) return;
-    while (!graph->nodes[f->readers[i - 1]].has_grad) i--;  // ends: a member reads it
+    while (!graph->nodes[f->readers[i - 1]].has_grad) i--;  // ends, because a member reads the tensor
     if (f->readers[i - 1] <= id) (*gradients)++;
 }
 
-// Between `id` and the next member other calls stand, beside one inner tensor and later its gradient. Fused,
-// the outer inputs of the members so far are held there instead: no more than that.
+// Whether fusing increases the live bytes while other nodes run between `id` and the next member.
+// Unfused, one inner tensor is live there, and in backward one gradient of it. Fused, outer inputs
+// of the members so far are live there instead, and may be no more than one of each.
 static int tli_holds_more(const tli_fusion *f, int32_t head, int32_t id) {
     const tl_graph *graph = f->graph;
     int32_t values = 0, gradients = 0, at = head, k;
@@ -7672,7 +7840,7 @@ static int tli_holds_more(const tli_fusion *f, int32_t head, int32_t id) {
     }
 }
 
-// Bytes that backward has to find anew where this member is made again.
+// The bytes of tensors that backward reads only because this member runs again in it.
 static uint64_t tli_count_new_needs(tli_fusion *f, int32_t id, int is_head) {
     const tl_graph *graph = f->graph;
     const tl_node *node = &graph->nodes[id];
@@ -7688,7 +7856,9 @@ static uint64_t tli_count_new_needs(tli_fusion *f, int32_t id, int is_head) {
     return bytes;
 }
 
-// The longest fused node that may begin at `head`: its members and those made again.
+// The length of the longest fused node that may begin at `head`, and how many of its members run
+// again in backward. `gained` counts bytes of inner tensors that backward no longer reads, `lost`
+// those of outer tensors that it reads in addition.
 static int32_t tli_find_length(tli_fusion *f, int32_t head, int32_t *remade) {
     const tl_graph *graph = f->graph;
     uint64_t gained = 0, lost = 0;
@@ -7703,7 +7873,7 @@ static int32_t tli_find_length(tli_fusion *f, int32_t head, int32_t *remade) {
             reader = tli_find_obstacle(f, id, tensor);
             if (reader < obstacle) obstacle = reader;
         }
-        if (f->needed[node->first_output]) {  // inner from here on: made again with all above it
+        if (f->needed[node->first_output]) {  // backward reads it: computed again with all members above
             gained += graph->outputs[node->first_output].bytes;
             again = length - 1;
             for (; pending != f->next[id]; pending = f->next[pending])
@@ -7736,9 +7906,10 @@ static void tli_cut_chains(tli_fusion *f) {
     }
 }
 
-// -- fusion: what a fused node takes --
+// -- costs and scratch of a fused node --
 
-// floor(bytes * 10^9 / rate), the remainder to some 30 binary digits; the largest number where it does not fit.
+// floor(bytes * 10^9 / rate); the remainder is rounded to about 30 binary digits. UINT64_MAX on
+// overflow.
 static uint64_t tli_find_traffic_ns(uint64_t bytes, uint64_t rate) {
     uint64_t whole = bytes / rate, rest = bytes % rate, ns;
     for (; rest > UINT64_MAX / UINT64_C(1000000000); rest >>= 1) rate >>= 1;
@@ -7751,12 +7922,12 @@ static uint64_t tli_add_capped(uint64_t a, uint64_t b) { return a > UINT64_MAX -
 // Sums over the members of a fused node.
 typedef struct tli_fused {
     uint64_t fwd_cost, bwd_cost, largest_fwd_cost, largest_bwd_cost;
-    uint64_t fwork_bytes, bwork_bytes;   // largest of a member
-    uint64_t fwd_traffic, bwd_traffic;   // outer bytes that are read and written in any case
-    uint64_t fwd_saved, bwd_saved;       // bytes of inner tensors that need not be written and read
+    uint64_t fwork_bytes, bwork_bytes;   // the largest of one member, then with the blocks
+    uint64_t fwd_traffic, bwd_traffic;   // bytes of outer tensors that are still read and written
+    uint64_t fwd_saved, bwd_saved;       // bytes of inner tensors that are no longer written and read
 } tli_fused;
 
-// Bytes that member number `at` of `count` moves, in a fused node and beside it.
+// Add the bytes that member number `at` of `count` reads and writes, and those that fusing saves.
 static void tli_add_member_traffic(const tli_fusion *f, int32_t id, int32_t at, int32_t count, int32_t remade,
                                    tli_fused *sum) {
     const tl_graph *graph = f->graph;
@@ -7777,13 +7948,16 @@ static void tli_add_member_traffic(const tli_fusion *f, int32_t id, int32_t at, 
             sum->bwd_traffic = tli_add_capped(sum->bwd_traffic, bytes);
         return;
     }
-    // Written once and read once: the tensor, its gradient, and the tensor that is made again.
+    // Not written and read any more: the tensor, its gradient, and the tensor that is computed
+    // again.
     sum->fwd_saved = tli_add_capped(sum->fwd_saved, tli_add_capped(bytes, bytes));
     sum->bwd_saved = tli_add_capped(sum->bwd_saved, tli_add_capped(bytes, bytes));
     if (at < remade) sum->bwd_saved = tli_add_capped(sum->bwd_saved, tli_add_capped(bytes, bytes));
     if (f->needed[node->first_output]) sum->bwd_saved = tli_add_capped(sum->bwd_saved, bytes);
 }
 
+// The sum of the members' costs less the time of the saved bytes, but at least the cost of the
+// largest member and the time of the remaining traffic.
 static uint64_t tli_fuse_cost(uint64_t sum, uint64_t largest, uint64_t traffic, uint64_t saved, uint64_t rate) {
     uint64_t least = tli_larger_u64(largest, tli_find_traffic_ns(traffic, rate));
     uint64_t off = tli_find_traffic_ns(saved, rate), cost = sum > off ? sum - off : 0;
@@ -7791,8 +7965,8 @@ static uint64_t tli_fuse_cost(uint64_t sum, uint64_t largest, uint64_t traffic, 
     return cost < sum ? cost : sum;
 }
 
-// Costs and scratch of the fused node that ends at `last`. Nothing here overflows: the graph was checked with
-// every cost and each member's output twice, which is more than its blocks.
+// Costs and scratch of the fused node that ends at `last`. No sum overflows: tl_check_graph has
+// added every cost, and each member's output twice, which is more than its blocks.
 static tli_fused tli_sum_members(const tli_fusion *f, int32_t last) {
     const tl_graph *graph = f->graph;
     int32_t count = f->counts[last], remade = f->remade[last], id = f->heads[last], at;
@@ -7822,9 +7996,10 @@ static tli_fused tli_sum_members(const tli_fusion *f, int32_t last) {
     return sum;
 }
 
-// -- fusion: the new graph --
+// -- the fused graph --
 
-// In place as the first member, unless the last one reads that tensor, too: its result would overwrite it.
+// The input that a fused node may overwrite: that of its first member, unless the last member reads
+// the tensor, too, while its result is written. -1 = none.
 static int32_t tli_fuse_inplace(const tli_fusion *f, int32_t last) {
     const tl_graph *graph = f->graph;
     const tl_node *head = &graph->nodes[f->heads[last]], *end = &graph->nodes[last];
@@ -7836,7 +8011,8 @@ static int32_t tli_fuse_inplace(const tli_fusion *f, int32_t last) {
     return head->inplace;
 }
 
-// Collect the outer inputs of the members, and add the node. What backward reads is marked afterwards.
+// Add the node that ends at `last`, with the outer inputs of its members; then mark what backward
+// reads.
 static tl_result tli_add_fused(tli_fusion *f, tli_graph_rules *rules, tl_graph *graph, int32_t last) {
     const tl_graph *old = f->graph;
     const tl_node *end = &old->nodes[last];
@@ -7934,7 +8110,7 @@ static const char *tli_check_fusion_desc(const tl_fusion_desc *desc) {
     return NULL;
 }
 
-// One block each of numbers of 4 and of 8 bytes, and of flags.
+// Allocate the arrays of a fusion; 0 if there is no memory. The arrays of int32_t share one block.
 static int tli_open_fusion(tl_env *env, const tl_fusion_desc *desc, tli_fusion *f) {
     const tl_graph *graph = desc->graph;
     uint64_t nodes = (uint64_t)graph->node_count, tensors = (uint64_t)graph->tensor_count;
@@ -8016,6 +8192,11 @@ TLI_IMPL void tl_free_fusion_plan(tl_env *env, tl_fusion_plan *fusion) {
 // ============================================================================
 // [5] PLAN (implementation)
 // ============================================================================
+//
+// The simulator: it replays steps on the states of tensors and finds what is live, where, and when.
+// Planners, explanations, tables and online runs all use this one replay. The bytes that a run really takes
+// are counted by its backend, which knows no plan, so that planned and measured peaks are independent.
+// In names, sim is the simulator.
 
 // -- names and codecs --
 
@@ -8059,7 +8240,8 @@ static tl_step tli_step_of(tl_step_kind kind, int32_t node, int32_t output) {
     return step;
 }
 
-// F, I, S, B and DS act on a node; their output is TL_ALL_OUTPUTS.
+// Whether a kind acts on a node (F, I, S, B, DS), with output TL_ALL_OUTPUTS, rather than on
+// tensors.
 static int tli_acts_on_node(tl_step_kind kind) {
     return kind <= TL_STEP_BACKWARD || kind == TL_STEP_DROP_SAVED;
 }
@@ -8091,7 +8273,7 @@ static void tli_add_step(tli_steps *list, tl_step step) {
 }
 
 #if !defined(TL_NO_TEXT) || !defined(TL_NO_PLANNERS)
-// The list becomes the plan's; where memory ran out, everything is released and *plan stays zero.
+// Move the list into a plan. If memory ran out while it grew, it is released and *plan stays zero.
 static tl_result tli_take_steps(tli_steps *list, const char *function, tl_plan *plan) {
     if (list->failed) {
         tli_release(list->env, list->steps);
@@ -8110,49 +8292,54 @@ TLI_IMPL void tl_free_plan(tl_env *env, tl_plan *plan) {
     tli_zero(plan, sizeof *plan);
 }
 
-// -- the simulator: one step at a time, O(1) and the tensors of the node --
+// -- state of a simulation --
 //
-// The states of a tensor. A device copy is readable while RESIDENT or LEAVING; the host copy is a
-// flag of its own, set when a spill starts and cleared by DROP_HOST alone.
+// A step costs O(1) and O(tensors of its node).
+
+// The state of a tensor on the device. Kernels can read it while RESIDENT or LEAVING. Whether the
+// host has a copy is a separate flag, set when a spill starts and cleared by DROP_HOST only.
 typedef enum tli_state {
     TLI_ABSENT,    // no device bytes
     TLI_RESIDENT,
-    TLI_LEAVING,   // being spilled: readable, its bytes stay until WAIT
+    TLI_LEAVING,   // being spilled: readable, has its bytes until WAIT
     TLI_COMING,    // being fetched: has its bytes, not readable until WAIT
     TLI_PACKED     // compressed: not readable, has the compressed bytes
 } tli_state;
 
-// What an allocation is for. With offsets, the first four find their place again when they are freed.
+// What an allocation is for. The first four outlive the step; with offsets, their place is looked
+// up when they are freed.
 typedef enum tli_use {
     TLI_USE_TENSOR,    // index: tensor
     TLI_USE_PACKED,    // index: tensor; its compressed copy
     TLI_USE_GRADIENT,  // index: tensor
     TLI_USE_SAVED,     // index: node
-    TLI_USE_TWICE,     // index: tensor; an output that is resident already, for the call only
-    TLI_USE_WORK       // index: node; fwork or bwork, for the call only
+    TLI_USE_TWICE,     // index: tensor; second copy of an output that is resident, during the call
+    TLI_USE_WORK       // index: node; fwork or bwork, during the call
 } tli_use;
 
+// An allocation of a step.
 typedef struct tli_made {
     tli_use  use;
     int32_t  index;   // tensor or node
-    uint64_t bytes;   // > 0: what has no bytes is no allocation and has no number
+    uint64_t bytes;   // > 0: 0 bytes are no allocation and have no number
     uint64_t offset;  // 0 without offsets
 } tli_made;
 
-typedef struct tli_live { uint64_t offset, end; int32_t owner; } tli_live;  // owner -1 = for the call only
+// The range of a live allocation; owner as tli_sim_owner, -1 = freed at the end of the call.
+typedef struct tli_live { uint64_t offset, end; int32_t owner; } tli_live;
 
 typedef struct tli_sim_tensor {
     uint8_t  state;         // tli_state
     uint8_t  on_host, has_gradient;
     uint8_t  codec;         // while packed
     uint64_t packed_bytes;  // while packed
-    uint64_t ready;         // when the copy under way ends
+    uint64_t ready;         // time at which the copy under way ends
 } tli_sim_tensor;
 
 typedef struct tli_sim_node {
     uint8_t ran, done, has_saved;
-    uint8_t is_read;   // some node reads one of its outputs
-    int32_t waits_for; // reads by nodes with a gradient whose backward has not run
+    uint8_t is_read;   // 1 = some node reads one of its outputs
+    int32_t waits_for; // number of inputs of nodes with a gradient that read it and have not run backward
 } tli_sim_node;
 
 typedef struct tli_sim {
@@ -8167,27 +8354,27 @@ typedef struct tli_sim {
 
     uint64_t        live_bytes, host_bytes;
     uint64_t        step_bytes;   // highest live bytes during the last step, its start included
-    uint64_t        call_bytes;   // of live_bytes, what lives during the call only
+    uint64_t        call_bytes;   // the part of live_bytes that is freed at the end of the call
     uint64_t        now, link_free;
     const tl_step  *step;         // being simulated; NULL before the first and at the end
     int32_t         step_count;   // steps begun
-    tl_report       report;       // so far
+    tl_report       report;       // figures of the steps so far
 
     tli_made       *made;         // [made_count] allocations of the last step, in order
     int32_t         made_count;
 
-    const uint64_t *offsets;      // 0 = none; then the rest is not used
+    const uint64_t *offsets;      // 0 = none; then the fields below are not used
     int32_t         offset_count;
     tli_live       *live;         // [live_count] in no order
     int32_t        *places;       // [3 tensors + nodes] index into live, -1 = not live
     int32_t         live_count;
 } tli_sim;
 
-// ceil(bytes * 10^9 / rate) by doubling and adding, so that nothing is wider than 64 bits; 0 where
-// it does not fit.
+// ceil(bytes * 10^9 / rate); 0 on overflow. The remainder of bytes / rate is multiplied bit by bit,
+// so that nothing is wider than 64 bits.
 static int tli_find_time(uint64_t bytes, uint64_t rate, uint64_t *ns) {
     uint64_t whole = bytes / rate, rest = bytes % rate, left = 0, part = 0, bit;
-    for (bit = UINT64_C(1) << 29; bit; bit >>= 1) {  // part + left / rate = rest * (bits so far) / rate
+    for (bit = UINT64_C(1) << 29; bit; bit >>= 1) {  // part + left / rate = rest * (bits done) / rate
         part *= 2;
         if (left >= rate - left) { left -= rate - left; part++; } else left += left;
         if (!(UINT64_C(1000000000) & bit)) continue;
@@ -8196,7 +8383,7 @@ static int tli_find_time(uint64_t bytes, uint64_t rate, uint64_t *ns) {
     return tli_mul_u64(whole, UINT64_C(1000000000), ns) && tli_add_u64(*ns, part + (left > 0), ns);
 }
 
-// -- the simulator: error sentences --
+// -- error sentences of the simulator --
 
 static tli_writer tli_sim_begin_error(tli_sim *sim, tl_result code) {
     tli_writer w = tli_begin_error(sim->env, code, sim->function);
@@ -8232,7 +8419,7 @@ static tl_result tli_sim_broken(tli_sim *sim, const char *why) {
     return tli_sim_fail(sim, TL_ERROR_INVALID_PLAN, why);
 }
 
-// "input 2.0 is not resident"
+// Fail with a sentence about a tensor: "input 2.0 is not resident".
 static tl_result tli_sim_broken_tensor(tli_sim *sim, const char *before, int32_t tensor, const char *after) {
     tli_writer w = tli_sim_begin_error(sim, TL_ERROR_INVALID_PLAN);
     tli_put(&w, before);
@@ -8254,8 +8441,9 @@ static tl_result tli_sim_broken_node(tli_sim *sim, const char *before, int32_t n
     return tli_end_error(sim->env, &w, TL_ERROR_INVALID_PLAN);
 }
 
-// -- the simulator: bytes --
+// -- bytes and offsets --
 
+// The index of an allocation in sim->places; -1 for one that is freed at the end of the call.
 static int32_t tli_sim_owner(const tli_sim *sim, tli_use use, int32_t index) {
     switch (use) {
     case TLI_USE_TENSOR: return index;
@@ -8268,7 +8456,7 @@ static int32_t tli_sim_owner(const tli_sim *sim, tli_use use, int32_t index) {
     return -1;
 }
 
-// Put the newest allocation at its offset: aligned, and apart from everything live.
+// Give the newest allocation its offset, which must be aligned and not overlap a live allocation.
 static tl_result tli_sim_place(tli_sim *sim, tli_made *made) {
     int32_t number = sim->report.allocation_count - 1, owner = tli_sim_owner(sim, made->use, made->index), i;
     uint64_t end, padded;
@@ -8310,6 +8498,7 @@ static tl_result tli_sim_alloc(tli_sim *sim, tli_use use, int32_t index, uint64_
     return sim->offsets ? tli_sim_place(sim, made) : TL_OK;
 }
 
+// Remove a range from the live ones; the last one moves to its index.
 static void tli_sim_unplace(tli_sim *sim, int32_t place) {
     tli_live *last = &sim->live[--sim->live_count];
     if (sim->live[place].owner >= 0) sim->places[sim->live[place].owner] = -1;
@@ -8324,7 +8513,7 @@ static void tli_sim_release(tli_sim *sim, tli_use use, int32_t index, uint64_t b
     if (sim->offsets) tli_sim_unplace(sim, sim->places[tli_sim_owner(sim, use, index)]);
 }
 
-// The call is over: what was made twice and the scratch bytes go.
+// End a call: free second copies and scratch.
 static void tli_sim_release_call(tli_sim *sim) {
     int32_t i;
     if (!sim->call_bytes) return;
@@ -8335,7 +8524,8 @@ static void tli_sim_release_call(tli_sim *sim) {
         if (sim->live[i].owner < 0) tli_sim_unplace(sim, i);
 }
 
-// In place: output 0 takes over the allocation of the input, and its offset; no new one is made.
+// Run in place: output 0 takes over the allocation of the input and its offset; no allocation is
+// made.
 static void tli_sim_hand_over(tli_sim *sim, int32_t from, int32_t to) {
     sim->tensors[from].state = TLI_ABSENT;
     sim->tensors[to].state = TLI_RESIDENT;
@@ -8345,7 +8535,7 @@ static void tli_sim_hand_over(tli_sim *sim, int32_t from, int32_t to) {
     sim->live[sim->places[to]].owner = to;
 }
 
-// -- the simulator: time --
+// -- time --
 
 static tl_result tli_sim_compute(tli_sim *sim, uint64_t cost) {
     uint64_t *sum = &sim->report.compute_cost;
@@ -8354,7 +8544,7 @@ static tl_result tli_sim_compute(tli_sim *sim, uint64_t cost) {
     return TL_OK;
 }
 
-// A conversion is a compute step.
+// Count the time of a conversion; like a kernel, it runs after all compute before it.
 static tl_result tli_sim_convert(tli_sim *sim, uint64_t bytes) {
     uint64_t ns = 0;
     sim->report.codec_count++;
@@ -8364,7 +8554,7 @@ static tl_result tli_sim_convert(tli_sim *sim, uint64_t bytes) {
     return TL_OK;
 }
 
-// A copy starts when it is issued and the link is free.
+// Start a copy: it begins when it has been issued and the link is free.
 static tl_result tli_sim_copy(tli_sim *sim, int32_t tensor) {
     uint64_t ns = 0, start = sim->link_free > sim->now ? sim->link_free : sim->now;
     sim->report.copy_count++;
@@ -8377,9 +8567,9 @@ static tl_result tli_sim_copy(tli_sim *sim, int32_t tensor) {
     return TL_OK;
 }
 
-// -- the simulator: F, I, S, B --
+// -- forward and backward --
 
-// NULL where the node has none: a graph without any has no array to point into.
+// The inputs of a node; NULL if it has none, because a graph without inputs has no array of them.
 static const tl_node_input *tli_inputs_of(const tl_graph *graph, const tl_node *node) {
     return node->input_count ? graph->inputs + node->first_input : NULL;
 }
@@ -8425,8 +8615,9 @@ static tl_result tli_sim_check_forward(tli_sim *sim, const tl_node *node, tl_ste
     return kind == TL_STEP_FORWARD_INPLACE ? tli_sim_check_inplace(sim, node) : TL_OK;
 }
 
-// Allocations in this order: missing outputs; outputs made twice; saved; fwork. In place, output 0
-// takes the input's. A save where nothing is missing makes saved alone.
+// Run a forward. It allocates, in this order: missing outputs; second copies of outputs that are
+// resident; saved; fwork. In place, output 0 takes over the input's allocation. FORWARD_SAVE with
+// all outputs resident makes the saved bytes only, and no second copies.
 static tl_result tli_sim_forward(tli_sim *sim, int32_t id, tl_step_kind kind) {
     const tl_node *node = &sim->graph->nodes[id];
     int32_t i, end = node->first_output + node->output_count, missing;
@@ -8439,7 +8630,7 @@ static tl_result tli_sim_forward(tli_sim *sim, int32_t id, tl_step_kind kind) {
         if (sim->tensors[i].state != TLI_ABSENT) continue;
         result = tli_sim_alloc(sim, TLI_USE_TENSOR, i, sim->graph->outputs[i].bytes);
         if (result) return result;
-        sim->tensors[i].state = TLI_COMING;  // for the length of this call: marks what is made once
+        sim->tensors[i].state = TLI_COMING;  // during this call: marks the outputs made by it
     }
     for (i = node->first_output; i < end; i++) {
         int again = tli_sim_readable(sim, i) && missing;
@@ -8462,7 +8653,7 @@ static tl_result tli_sim_forward(tli_sim *sim, int32_t id, tl_step_kind kind) {
     return tli_sim_compute(sim, node->fwd_cost);
 }
 
-// Some node that reads an output of this one and whose backward has not run.
+// A node that reads an output of node `id` and has not run backward.
 static int32_t tli_sim_find_waiting(const tli_sim *sim, int32_t id) {
     const tl_graph *graph = sim->graph;
     int32_t reader, i;
@@ -8504,8 +8695,9 @@ static tl_result tli_sim_make_gradient(tli_sim *sim, int32_t tensor) {
     return tli_sim_alloc(sim, TLI_USE_GRADIENT, tensor, output->bytes);
 }
 
-// Allocations in this order: gradients of outputs, gradients of inputs, bwork; each gradient on its
-// first contribution only.
+// Run a backward. It allocates, in this order: gradients of outputs, gradients of inputs, bwork,
+// where a gradient is allocated only if no other backward has done so. Then it frees bwork, the
+// gradients of its outputs and its saved bytes.
 static tl_result tli_sim_backward(tli_sim *sim, int32_t id) {
     const tl_graph *graph = sim->graph;
     const tl_node *node = &graph->nodes[id];
@@ -8535,7 +8727,7 @@ static tl_result tli_sim_backward(tli_sim *sim, int32_t id) {
     return TL_OK;
 }
 
-// -- the simulator: steps on tensors --
+// -- steps on tensors --
 
 static void tli_sim_drop(tli_sim *sim, int32_t tensor) {
     tli_sim_tensor *t = &sim->tensors[tensor];
@@ -8547,7 +8739,7 @@ static void tli_sim_drop(tli_sim *sim, int32_t tensor) {
 static tl_result tli_sim_spill(tli_sim *sim, int32_t tensor) {
     tli_sim_tensor *t = &sim->tensors[tensor];
     if (t->on_host) return tli_sim_broken_tensor(sim, "the host has ", tensor, " already");
-    sim->host_bytes += sim->graph->outputs[tensor].bytes;  // fits: a tensor is there once
+    sim->host_bytes += sim->graph->outputs[tensor].bytes;  // no overflow: each tensor is on the host once
     if (sim->host_bytes > sim->report.host_peak_bytes) sim->report.host_peak_bytes = sim->host_bytes;
     t->on_host = 1;
     t->state = TLI_LEAVING;
@@ -8571,8 +8763,8 @@ static void tli_sim_wait(tli_sim *sim, int32_t tensor) {
     else t->state = TLI_RESIDENT;
 }
 
-// Of several outputs, one is converted after the other: both copies of a tensor live until its own
-// conversion ends, not until the step does.
+// Compress one tensor. A step on several outputs converts them one after the other: both copies of
+// a tensor live until its own conversion ends, not until the step ends.
 static tl_result tli_sim_compress(tli_sim *sim, int32_t tensor, uint8_t codec) {
     tli_sim_tensor *t = &sim->tensors[tensor];
     uint64_t bytes = sim->graph->outputs[tensor].bytes, packed = tl_find_codec_bytes((tl_codec)codec, bytes);
@@ -8605,7 +8797,7 @@ static tl_result tli_sim_drop_host(tli_sim *sim, int32_t tensor) {
     return TL_OK;
 }
 
-// The states in which a step can act on a tensor. DROP_HOST goes by the host copy instead.
+// Whether a step can act on a tensor in this state. DROP_HOST depends on the host copy instead.
 static int tli_acts_in_state(tl_step_kind kind, tli_state state, int on_host) {
     switch (kind) {
     case TL_STEP_DROP: return state == TLI_RESIDENT || state == TLI_PACKED;
@@ -8649,8 +8841,8 @@ static tl_result tli_sim_act(tli_sim *sim, tl_step_kind kind, int32_t tensor) {
     return TL_OK;
 }
 
-// With TL_ALL_OUTPUTS the state alone chooses the tensors; a rule that one of them breaks breaks the
-// step. Only DROP_HOST may find nothing to do.
+// Run a step on one output or, with TL_ALL_OUTPUTS, on every output in a suitable state; the step
+// is broken if one of these breaks a rule. Only DROP_HOST may find no such output.
 static tl_result tli_sim_tensor_step(tli_sim *sim, const tl_step *step) {
     static const char *const sentences[] = { "the tensor is absent", "the tensor is resident",
         "the tensor is being spilled", "the tensor is being fetched", "the tensor is compressed" };
@@ -8673,7 +8865,7 @@ static tl_result tli_sim_tensor_step(tli_sim *sim, const tl_step *step) {
     return tli_sim_broken(sim, "no output is in a state to act on");
 }
 
-// -- the simulator: from the first step to the end --
+// -- replay from the first step to the end --
 
 static tl_result tli_sim_check_step(tli_sim *sim, const tl_step *step) {
     const tl_graph *graph = sim->graph;
@@ -8740,7 +8932,7 @@ static int tli_sim_is_result(const tli_sim *sim, int32_t id, int any_keep) {
     return sim->inference && !any_keep && !node->is_input && !sim->nodes[id].is_read;
 }
 
-// Hold the rules of the end and complete sim->report.
+// Check the rules of the end, and complete sim->report.
 static tl_result tli_sim_end(tli_sim *sim) {
     const tl_graph *graph = sim->graph;
     int32_t id, i;
@@ -8773,7 +8965,7 @@ static void tli_free_sim(tli_sim *sim) {
     sim->tensors = NULL; sim->nodes = NULL; sim->made = NULL; sim->live = NULL; sim->places = NULL;
 }
 
-// The largest number of allocations of one step, and of graph inputs.
+// An upper bound on the allocations of one step, and of the graph inputs before the first step.
 static uint64_t tli_sim_most_made(const tl_graph *graph) {
     uint64_t most = 0, inputs = 0;
     int32_t id;
@@ -8802,7 +8994,7 @@ static tl_result tli_sim_alloc_state(tli_sim *sim) {
     return TL_OK;
 }
 
-// What follows from the graph alone: who reads whom, the base cost, the first backward.
+// Set what depends on the graph only: readers, the base cost, the first backward.
 static void tli_sim_read_graph(tli_sim *sim) {
     const tl_graph *graph = sim->graph;
     int32_t id, i;
@@ -8819,7 +9011,7 @@ static void tli_sim_read_graph(tli_sim *sim) {
     }
 }
 
-// Go back to the state before the first step; no memory is asked for.
+// Return to the state before the first step, without allocating.
 static tl_result tli_reset_sim(tli_sim *sim) {
     const tl_graph *graph = sim->graph;
     int32_t i, owners = 3 * graph->tensor_count + graph->node_count;
@@ -8843,7 +9035,7 @@ static tl_result tli_reset_sim(tli_sim *sim) {
     return result;
 }
 
-// Start a simulation of a graph that passed tl_check_graph; of the plan, only the flags and offsets
+// Start a simulation of a graph that passed tl_check_graph. Of the plan only the flags and offsets
 // are read. Release it with tli_free_sim, also after an error.
 static tl_result tli_init_sim(tl_env *env, tli_sim *sim, const char *function, const tl_graph *graph,
                               const tl_device *device, const tl_plan *plan) {
@@ -8865,7 +9057,7 @@ static tl_result tli_init_sim(tl_env *env, tli_sim *sim, const char *function, c
     return result ? result : tli_reset_sim(sim);
 }
 
-// The simulation behind tl_simulate_plan and the planners, for graphs and devices that were checked.
+// Simulate a plan on a graph and a device that were checked.
 static tl_result tli_simulate(tl_env *env, const char *function, const tl_simulate_desc *desc,
                               tl_report *report) {
     const tl_plan *plan = desc->plan;
@@ -8953,7 +9145,8 @@ TLI_IMPL tl_result tl_copy_plan(tl_env *env, const tl_plan *plan, tl_plan *copy)
     tli_zero(copy, sizeof *copy);
     result = tli_check_plan(env, "tl_copy_plan", plan);
     if (result) return result;
-    // counts are below 2^31: this fits; offsets stand first, because they need the larger alignment
+    // no overflow, because counts are below 2^31; offsets come first, because their alignment is
+    // larger
     bytes = (uint64_t)plan->step_count * sizeof *steps + (uint64_t)plan->offset_count * sizeof *offsets;
     offsets = (uint64_t *)tli_alloc_array(env, bytes, 1);
     if (!offsets) return tli_fail(env, TL_ERROR_NO_MEMORY, "tl_copy_plan", "no memory for the steps");
@@ -8971,18 +9164,24 @@ TLI_IMPL tl_result tl_copy_plan(tl_env *env, const tl_plan *plan, tl_plan *copy)
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
-// -- revolve: the binomial numbers --
-//
-// b(c, r) = C(c+r, c): the longest chain that c slots reverse with at most r forwards of any layer.
+// Plans made in one pass, without a search: keep all, a given kept set, and Revolve's schedule for
+// chains of equal layers; and the text form of schedules. Keep all and kept sets first list the
+// calls (forwards and backwards), then put each drop right after the last use of its tensor.
 
-// b(c, r) from b(c, r-1); the largest number where it does not fit.
+// -- binomial numbers of Revolve --
+//
+// b(c, r) = C(c+r, c) is the length of the longest chain that c checkpoints reverse with at most r
+// forwards of any layer.
+
+// b(c, r) from b(c, r-1) = last; UINT64_MAX on overflow.
 static uint64_t tli_next_binomial(uint64_t last, uint64_t c, uint64_t r) {
     uint64_t whole, part, next;
     if (!tli_mul_u64(last / r, c + r, &whole) || !tli_mul_u64(last % r, c + r, &part)) return UINT64_MAX;
     return tli_add_u64(whole, part / r, &next) ? next : UINT64_MAX;
 }
 
-// r n - C(c+r, r-1), as a sum of what is positive: r (n - b) + c b (r-1) / (c+1), b = b(c, r-1) < n.
+// r n - C(c+r, r-1), computed as a sum of positive terms: r (n - b) + c b (r-1) / (c+1), where b =
+// b(c, r-1) < n.
 TLI_IMPL tl_result tl_find_revolve_advances(tl_env *env, uint64_t layer_count, uint64_t slot_count,
                                             uint64_t *advances) {
     const char *function = "tl_find_revolve_advances";
@@ -8992,15 +9191,15 @@ TLI_IMPL tl_result tl_find_revolve_advances(tl_env *env, uint64_t layer_count, u
     *advances = 0;
     if (!layer_count) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "layer_count: must be > 0");
     if (!slot_count) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "slot_count: must be > 0");
-    if (c >= n - 1) {  // every tensor has a slot
+    if (c >= n - 1) {  // a checkpoint for every tensor
         *advances = n - 1;
         return TL_OK;
     }
-    if (c == 1) {  // r = n - 1: too far to count
+    if (c == 1) {  // r = n - 1 would take too many iterations: n (n - 1) / 2
         fits = tli_mul_u64(n % 2 ? n : n / 2, n % 2 ? (n - 1) / 2 : n - 1, advances);
     } else {
         for (; fits; r++, b = next) {
-            fits = tli_mul_u64(r, n - b, advances);  // the answer is no less: where it does not fit, stop
+            fits = tli_mul_u64(r, n - b, advances);  // at most the result: an overflow here is one there
             next = tli_next_binomial(b, c, r);
             if (next >= n) break;
         }
@@ -9013,8 +9212,9 @@ TLI_IMPL tl_result tl_find_revolve_advances(tl_env *env, uint64_t layer_count, u
     return tli_fail(env, TL_ERROR_OVERFLOW, function, "the number of forwards does not fit 64 bits");
 }
 
-// How far to advance before the next checkpoint: n > 1 layers, c > 1 slots. Optimal where
-// b(c, r-2) <= m <= b(c, r-1) and b(c-1, r-1) <= n-m <= b(c-1, r); the largest such m.
+// The number m of layers to advance before the next checkpoint, for n > 1 layers and c > 1
+// checkpoints. Every m with b(c, r-2) <= m <= b(c, r-1) and b(c-1, r-1) <= n-m <= b(c-1, r) is
+// optimal; this returns the largest.
 static int32_t tli_split_chain(int32_t layer_count, int32_t slot_count) {
     uint64_t n = (uint64_t)layer_count, c = (uint64_t)(slot_count < layer_count ? slot_count : layer_count);
     uint64_t r = 1, b = 1, next, rest;
@@ -9023,8 +9223,8 @@ static int32_t tli_split_chain(int32_t layer_count, int32_t slot_count) {
     return (int32_t)(b < n - rest ? b : n - rest);
 }
 
-// The results of a graph, which stay to the end: nodes marked keep; in inference, where there are
-// none, nodes that nobody reads.
+// Mark the outputs that must be resident at the end: those of nodes marked keep; in inference, if
+// no node is marked, those of nodes that no node reads.
 static void tli_mark_results(const tl_graph *graph, int inference, uint8_t *wanted) {
     int32_t id, i;
     int any_keep = 0;
@@ -9048,9 +9248,10 @@ static void tli_add_tensor_step(tli_steps *list, const tl_graph *graph, tl_step_
     tli_add_step(list, tli_step_of(kind, output->node, output->output));
 }
 
-// -- plans: calls first, drops afterwards --
+// -- drops --
 
-// A plan of the collected steps, measured; on error everything is released and *plan is zero.
+// Make a plan of the collected steps and measure it. On error everything is released and *plan is
+// zero.
 static tl_result tli_finish_plan(tli_steps *list, const char *function, const tl_graph *graph, int inference,
                                  tl_plan *plan) {
     tl_result result = tli_take_steps(list, function, plan);
@@ -9062,16 +9263,17 @@ static tl_result tli_finish_plan(tli_steps *list, const char *function, const tl
     return result;
 }
 
-// In time order: the last reader of a tensor is where its drop stands.
+// Mark a tensor as read at this point of the backward walk. The first mark is the last read in
+// time, so the drop is added here.
 static void tli_want(tli_steps *list, const tl_graph *graph, int32_t tensor, uint8_t *wanted) {
     if (wanted[tensor] || graph->nodes[graph->outputs[tensor].node].is_input) return;
     wanted[tensor] = 1;
     tli_add_tensor_step(list, graph, TL_STEP_DROP, tensor);
 }
 
-// Walk the calls backwards and put each drop right after the last use of its tensor; `list` comes out
-// in reverse. The first first_count calls make all outputs of their nodes; later forwards make those
-// that do not stay[] (0 = there are no later ones).
+// Walk the calls from last to first and put each drop right after the last use of its tensor;
+// `list` is filled in reverse order. The first first_count calls make all outputs of their nodes;
+// later forwards make those without stays[]. stays is NULL if there are no later ones.
 static void tli_place_drops(const tl_graph *graph, const tli_steps *calls, int32_t first_count,
                             const uint8_t *stays,
                             uint8_t *wanted, tli_steps *list) {
@@ -9082,8 +9284,8 @@ static void tli_place_drops(const tl_graph *graph, const tli_steps *calls, int32
         for (i = node->first_output + node->output_count; i-- > node->first_output;) {
             int made = !is_backward && (at < first_count || !stays[i]), was = wanted[i];
             if (!is_backward || graph->outputs[i].needed) tli_want(list, graph, i, wanted);
-            // Made here: not wanted before. Made again beside a copy that nobody reads later: the
-            // copy goes after its own last use, so it is not wanted before either.
+            // An output made here is not live before this call. A kept output that is read later stays live
+            // across it. If nothing reads it later, its first copy was dropped after its last use above.
             if (!is_backward) wanted[i] = (uint8_t)(made ? 0 : was);
         }
         for (i = node->first_input + node->input_count; i-- > node->first_input;)
@@ -9101,7 +9303,7 @@ static void tli_reverse_steps(tli_steps *list) {
     }
 }
 
-// The plan of these calls; they are released.
+// Make the plan of a list of calls, which is released.
 static tl_result tli_plan_calls(tli_steps *calls, int32_t first_count, const uint8_t *stays,
                                 const char *function,
                                 const tl_graph *graph, int inference, tl_plan *plan) {
@@ -9141,15 +9343,17 @@ TLI_IMPL tl_result tl_plan_keep_all(tl_env *env, const tl_graph *graph, int infe
     return tli_plan_calls(&calls, calls.count, NULL, "tl_plan_keep_all", graph, inference != 0, plan);
 }
 
-// -- kept set: what is not kept is made again when backward first wants it, and stays until its last
-// reader; so every node is called forward at most twice --
+// -- plan of a kept set --
+//
+// A tensor that is not kept is computed again when backward first needs it, and stays until its
+// last reader has run. So the forward of each node runs at most twice.
 
 typedef struct tli_remake {
     const tl_graph *graph;
     tli_steps       calls;
-    uint8_t *stays, *here;     // [tensor_count]
-    uint8_t *has_saved;        // [node_count]
-    int32_t *stack, *cursors;  // [node_count] nodes being made again, and the next input of each to look at
+    uint8_t *stays, *here;     // [tensor_count] kept from the first pass on; resident now
+    uint8_t *has_saved;        // [node_count] saved bytes are resident
+    int32_t *stack, *cursors;  // [node_count] nodes to be run again, and the next input of each to look at
 } tli_remake;
 
 static void tli_call_forward(tli_remake *r, int32_t id, int saves) {
@@ -9159,7 +9363,8 @@ static void tli_call_forward(tli_remake *r, int32_t id, int saves) {
     tli_add_step(&r->calls, tli_step_of(tli_forward_kind(node, saves), id, TL_ALL_OUTPUTS));
 }
 
-// Call a node forward, and before it whatever makes its inputs, from the nearest resident ancestors.
+// Add the forward of a node, after the forwards that make its missing inputs, from the nearest
+// resident ancestors on.
 static void tli_make_again(tli_remake *r, int32_t root) {
     const tl_graph *graph = r->graph;
     int32_t depth = 1, i;
@@ -9195,8 +9400,8 @@ static void tli_call_backward(tli_remake *r, int32_t id) {
     tli_add_step(&r->calls, tli_step_of(TL_STEP_BACKWARD, id, TL_ALL_OUTPUTS));
 }
 
-// First pass, all forwards; then each backward, preceded by what it wants. Returns the number of
-// calls of the first pass.
+// Add all forwards, then all backwards, each preceded by the forwards that make what it needs.
+// Returns the number of forwards of the first pass.
 static int32_t tli_call_all(tli_remake *r, const uint8_t *keep) {
     const tl_graph *graph = r->graph;
     int32_t id, i, first_count;
@@ -9241,12 +9446,12 @@ TLI_IMPL tl_result tl_plan_kept_set(tl_env *env, const tl_graph *graph, const ui
     return result;
 }
 
-// -- revolve: the schedule --
+// -- schedule of Revolve --
 
 typedef struct tli_unit_chain {
     const tl_graph *graph;
     tli_steps       list;
-    int32_t         reached;  // the last node that ran
+    int32_t         reached;  // the highest node that ran
 } tli_unit_chain;
 
 static void tli_revolve_drop(tli_unit_chain *chain, int32_t id) {
@@ -9255,7 +9460,7 @@ static void tli_revolve_drop(tli_unit_chain *chain, int32_t id) {
 }
 
 static void tli_revolve_forward(tli_unit_chain *chain, int32_t id) {
-    if (chain->graph->nodes[id].keep && id <= chain->reached) return;  // resident since it first ran
+    if (chain->graph->nodes[id].keep && id <= chain->reached) return;  // a result stays resident
     if (id > chain->reached) chain->reached = id;
     tli_add_step(&chain->list, tli_step_of(TL_STEP_FORWARD, id, TL_ALL_OUTPUTS));
 }
@@ -9268,8 +9473,8 @@ static void tli_revolve_advance(tli_unit_chain *chain, int32_t from, int32_t to)
     }
 }
 
-// Backward of a node whose input is resident, after one more forward where backward reads what that
-// leaves, or where the node never ran.
+// Add the backward of a node whose input is resident, after one more forward if backward reads its
+// output or saved bytes, or if the node never ran.
 static void tli_revolve_backward(tli_unit_chain *chain, int32_t id) {
     const tl_node *node = &chain->graph->nodes[id];
     int reads_output = chain->graph->outputs[node->first_output].needed;
@@ -9281,7 +9486,7 @@ static void tli_revolve_backward(tli_unit_chain *chain, int32_t id) {
     if (reads_output) tli_revolve_drop(chain, id);
 }
 
-// The binomial schedule with an explicit stack of the tensors that hold a slot.
+// Add the binomial schedule. `slots` is a stack of the nodes whose output is held as a checkpoint.
 static void tli_reverse_chain(tli_unit_chain *chain, int32_t slot_count, int32_t *slots) {
     int32_t right = chain->graph->node_count - 1, depth = 1;
     slots[0] = 0;
@@ -9372,7 +9577,7 @@ TLI_IMPL size_t tl_print_schedule(const tl_plan *plan, char *buf, size_t size) {
     return tli_finish(&w);
 }
 
-// "3" or "3.1"
+// Read the node and output of a step: "3" or "3.1".
 static int tli_read_target(tli_word word, tl_step *step) {
     tli_word node = word, output = word;
     size_t dot = 0;
@@ -9386,7 +9591,7 @@ static int tli_read_target(tli_word word, tl_step *step) {
     return !tli_acts_on_node((tl_step_kind)step->kind) && tli_read_i32(output, &step->output);
 }
 
-// Returns NULL, or the rule that the line breaks.
+// Read a step whose first word is `word`. Returns NULL, or the rule that the line breaks.
 static const char *tli_read_step(tli_reader *reader, tli_word word, tl_step *step) {
     int32_t value;
     if (!tli_parse_name(tli_step_names, TL_STEP_COUNT, word.text, word.length, &value))
@@ -9432,11 +9637,14 @@ TLI_IMPL tl_result tl_parse_schedule(tl_env *env, const char *text, size_t lengt
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_TEXT
 
-// -- what makes the peak --
+// Two ways to write a plan: an explanation in plain text, and const tables in C. Both replay the
+// plan first, so neither is written for a plan that breaks a rule.
+
+// -- allocations at the peak --
 
 typedef struct tli_peak {
     tl_report report;      // of the whole plan
-    tli_made *live;        // [live_count] what lives when the peak is first reached; released by the caller
+    tli_made *live;        // [live_count] live when the peak is first reached; released by the caller
     int32_t   live_count;
 } tli_peak;
 
@@ -9447,7 +9655,7 @@ static void tli_add_live(tli_peak *peak, tli_use use, int32_t index, uint64_t by
     peak->live_count++;
 }
 
-// Everything live between two steps.
+// List everything that is live between two steps.
 static void tli_list_live(const tli_sim *sim, tli_peak *peak) {
     const tl_graph *graph = sim->graph;
     int32_t i;
@@ -9463,8 +9671,9 @@ static void tli_list_live(const tli_sim *sim, tli_peak *peak) {
         if (sim->nodes[i].has_saved) tli_add_live(peak, TLI_USE_SAVED, i, graph->nodes[i].saved_bytes);
 }
 
-// Simulate the step that reaches the peak: what lived before it, and what it makes. Conversions of
-// several outputs run one after the other, so each of them is looked at alone.
+// Simulate the step that reaches the peak, and list what is live before it and what it allocates. A
+// conversion of several outputs is split into steps on one output, because their copies are not all
+// live together.
 static tl_result tli_list_peak(tli_sim *sim, const tl_step *step, tli_peak *peak) {
     const tl_node *node = &sim->graph->nodes[step->node];
     int alone = step->kind == TL_STEP_COMPRESS || step->kind == TL_STEP_EXPAND;
@@ -9482,7 +9691,7 @@ static tl_result tli_list_peak(tli_sim *sim, const tl_step *step, tli_peak *peak
     return result;
 }
 
-// Replay a plan, and once more up to its peak.
+// Replay a plan to find its peak, then once more up to there to list what is live.
 static tl_result tli_find_peak(tl_env *env, const char *function, const tl_simulate_desc *desc,
                                tli_peak *peak) {
     const tl_graph *graph = desc->graph;
@@ -9511,7 +9720,7 @@ static int tli_is_larger(const tli_made *a, const tli_made *b) {
     return a->index != b->index ? a->index < b->index : a->use < b->use;
 }
 
-// Put the largest `count` allocations in front, largest first.
+// Move the largest `count` allocations to the front, largest first.
 static void tli_sort_largest(tli_peak *peak, int32_t count) {
     int32_t i, k;
     for (i = 0; i < count; i++) {
@@ -9524,7 +9733,7 @@ static void tli_sort_largest(tli_peak *peak, int32_t count) {
     }
 }
 
-// "conv1.0": the output is left out where there is but one
+// Write "conv1.0", or "conv1" if the node has one output only.
 static void tli_put_tensor(tli_writer *w, const tl_graph *graph, int32_t tensor) {
     const tl_node_output *output = &graph->outputs[tensor];
     tli_put(w, tl_name_node(graph, output->node));
@@ -9545,7 +9754,7 @@ static const char *tli_explain_use(tli_use use) {
     return "";
 }
 
-// "conv1, its gradient"; names of checked graphs are never cut in 320 bytes
+// Write "conv1, its gradient". Names of checked graphs fit into 320 bytes.
 static void tli_name_made(const tl_graph *graph, const tli_made *made, char *buf, size_t size) {
     tli_writer w = tli_writer_of(buf, size);
     if (made->use == TLI_USE_SAVED || made->use == TLI_USE_WORK) tli_put(&w, tl_name_node(graph, made->index));
@@ -9554,17 +9763,18 @@ static void tli_name_made(const tl_graph *graph, const tli_made *made, char *buf
     tli_finish(&w);
 }
 
-// -- a plan in words --
+// -- explanation in plain text --
 
 #define TLI_EXPLAIN_ROWS 12
 
-// part / whole in hundredths of a percent; whole > 0.
+// part / whole in hundredths of a percent; whole > 0. Large numbers are halved until the product
+// fits.
 static uint64_t tli_find_share(uint64_t part, uint64_t whole) {
     while (part > UINT64_MAX / 10001) { part >>= 1; whole >>= 1; }
     return part * 10000 / (whole ? whole : 1);
 }
 
-// "1310720 bytes (1.25 MiB)"
+// Send "1310720 bytes (1.25 MiB)".
 static void tli_send_bytes_of(tli_stream *s, uint64_t bytes) {
     tli_send_u64(s, bytes);
     tli_send(s, bytes == 1 ? " byte" : " bytes");
@@ -9579,7 +9789,7 @@ static void tli_send_count(tli_stream *s, int32_t count, const char *one, const 
     tli_send(s, count == 1 ? one : more);
 }
 
-// Of the kinds that make something, which are those at which a peak can be.
+// The words for a kind of step that allocates; a peak is at no other step.
 static const char *tli_explain_kind(tl_step_kind kind) {
     switch (kind) {
     case TL_STEP_FORWARD: return "forward of ";
@@ -9599,7 +9809,7 @@ static const char *tli_explain_kind(tl_step_kind kind) {
     return "";
 }
 
-// "step 17, backward of conv1"
+// Write "step 17, backward of conv1".
 static void tli_put_step(tli_writer *w, const tl_graph *graph, const tl_plan *plan, int32_t index) {
     const tl_step *step;
     if (index < 0) { tli_put(w, "before the first step"); return; }
@@ -9649,7 +9859,7 @@ static void tli_explain_numbers(tli_stream *s, const tl_graph *graph, const tl_p
     }
 }
 
-// "     6.45 %  32 bytes (..)  "
+// Send the start of a row of the table of the peak: "     6.45 %  32 bytes (..)  ".
 static void tli_send_row(tli_stream *s, uint64_t bytes, uint64_t whole) {
     uint64_t share = whole ? tli_find_share(bytes, whole) : 0;
     tli_send(s, share < 1000 ? "     " : share < 10000 ? "    " : "   ");
@@ -9684,7 +9894,8 @@ static void tli_explain_peak(tli_stream *s, const tl_graph *graph, const tl_plan
     tli_send_count(s, peak->live_count - rows, " smaller one\n", " smaller ones\n");
 }
 
-// What the further forwards of a node cost: it fits, because the whole plan's cost did.
+// The cost of the repeated forwards of a node. No overflow, because the cost of the plan includes
+// it.
 static uint64_t tli_find_again(const tl_graph *graph, const int32_t *forwards, int32_t id) {
     return forwards[id] > 1 ? (uint64_t)(forwards[id] - 1) * graph->nodes[id].fwd_cost : 0;
 }
@@ -9761,7 +9972,7 @@ TLI_IMPL tl_result tl_explain_plan(tl_env *env, const tl_graph *graph, const tl_
     return tli_close_stream(&stream, env, "tl_explain_plan");
 }
 
-// -- a plan as C --
+// -- tables in C --
 
 #define TLI_ID(id, name, help) #id,
 
@@ -9782,7 +9993,8 @@ static const char *tli_check_identifier(const char *name) {
     return "name: must be 1 to 48 letters, digits and single _, a letter first and no _ at the end";
 }
 
-// A number that every compiler takes for what it is.
+// Send a number as a constant that has the same value for every compiler, whatever the width of
+// int.
 static void tli_send_constant(tli_stream *s, uint64_t value) {
     int wide = value > INT32_MAX;
     if (wide) tli_send(s, "UINT64_C(");
@@ -9790,7 +10002,7 @@ static void tli_send_constant(tli_stream *s, uint64_t value) {
     if (wide) tli_send(s, ")");
 }
 
-// static const <type> <name>_<what>[count] = {
+// Send "static const <type> <name><what>[count] = {".
 static void tli_open_table(tli_stream *s, const char *type, const char *name, const char *what,
                            uint64_t count) {
     tli_send(s, "\nstatic const ");
@@ -9828,12 +10040,13 @@ static void tli_send_node(tli_stream *s, const tl_graph *graph, int32_t id) {
     for (k = 0; k < 6; k++) { tli_send(s, ", "); tli_send_constant(s, amounts[k]); }
     tli_send(s, " },  // ");
     tli_send(s, tl_name_node(graph, id));
-    tli_send(s, ": node ");  // never a name at the end: a backslash there would join two lines
+    tli_send(s, ": node ");  // a name must not end the line: a backslash in it would join the next line
     tli_send_i32(s, id);
     tli_send(s, "\n");
 }
 
-// One character constant each: a literal of all texts would be longer than C99 promises to take.
+// Send the texts as character constants: one string literal could be longer than C99 compilers must
+// accept.
 static void tli_send_text_table(tli_stream *s, const tl_graph *graph) {
     uint32_t i;
     for (i = 0; i < graph->text_bytes; i++) {
@@ -9884,7 +10097,7 @@ static void tli_send_tensor_tables(tli_stream *s, const tl_graph *graph, const c
     if (graph->view_count) tli_send(s, "};\n");
 }
 
-// "    net_steps, 12,": an array that may be missing, and its count
+// Send an array and its count, "    net_steps, 12,"; an empty array is NULL.
 static void tli_send_array(tli_stream *s, const char *name, const char *what, int64_t count) {
     tli_send(s, "    ");
     if (count) { tli_send(s, name); tli_send(s, what); }
@@ -10008,15 +10221,16 @@ TLI_IMPL tl_result tl_write_plan_table(tl_env *env, const tl_graph *graph, const
     return tli_close_stream(&stream, env, "tl_write_plan_table");
 }
 #endif
-
-#ifndef TL_NO_PLANNERS
-#endif  // TL_NO_PLANNERS
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_PLANNERS
 
-// -- checkpoint configs: names and constructors --
+// Checkpoint configs: which layers keep their results, as in the seed. A config is checked, turned
+// into a set of kept layers (for Dynamic by a search under a limit of the peak), then into a kept
+// set of tensors and its plan. Below stand the texts and the JSON form of configs.
+
+// -- names and constructors of configs --
 
 static const char *const tli_checkpoint_names[] = { TL_CHECKPOINTS(TLI_NAME) };
 
@@ -10031,7 +10245,7 @@ TLI_IMPL tl_checkpoint_config tl_checkpoint_none(void) {
     return config;
 }
 
-// What the three kinds that make checkpoints start from: flags on.
+// A config of one of the three kinds that make checkpoints: flags on.
 static tl_checkpoint_config tli_checkpoint_of(tl_checkpoint_kind kind) {
     tl_checkpoint_config config = tl_checkpoint_none();
     config.strategy.kind = kind;
@@ -10094,9 +10308,9 @@ TLI_IMPL void tl_free_checkpoint_config(tl_env *env, tl_checkpoint_config *confi
     tli_zero(config, sizeof *config);
 }
 
-// -- checkpoint configs: check --
+// -- rules of configs --
 
-// Let the item at root sink until no child is above it; half of a heap sort.
+// Move the item at root down a binary heap until none of its children is larger.
 static void tli_sink_u64(uint64_t *items, size_t root, size_t count) {
     uint64_t item = items[root];
     size_t child;
@@ -10108,6 +10322,7 @@ static void tli_sink_u64(uint64_t *items, size_t root, size_t count) {
     items[root] = item;
 }
 
+// Sort ascending, by heap sort: no order of the items makes it slow.
 static void tli_sort_u64(uint64_t *items, size_t count) {
     size_t i;
     for (i = count / 2; i-- > 0;) tli_sink_u64(items, i, count);
@@ -10174,10 +10389,11 @@ TLI_IMPL tl_result tl_check_checkpoint_config(tl_env *env, const tl_checkpoint_c
     return tli_fail(env, TL_ERROR_INVALID_ARG, function, "strategy: there is no such kind");
 }
 
-// -- checkpoint configs: kept layers of uniform and selective --
+// -- kept layers of uniform and selective configs --
 
-// Whether the walk upwards over the listed layers, in steps of at least `interval`, lands on `layer`.
-// A list in ascending order is walked once; of any other, the next layer is looked for in all of it.
+// Whether `layer` is kept when the listed layers are visited in ascending order and each is kept
+// that is at least `interval` above the last kept one. An ascending list is scanned once; in any
+// other, each next layer is searched for in the whole list.
 static int tli_selects(const uint64_t *layers, uint64_t count, uint64_t interval, uint64_t layer) {
     uint64_t least = 0, from = 0, next, i;
     int listed = 0, ascends = 1;
@@ -10207,7 +10423,7 @@ TLI_IMPL int tl_keeps_layer(const tl_checkpoint_config *config, uint64_t layer) 
     interval = config->min_checkpoint_interval;
     switch (c->kind) {
     case TL_CHECKPOINT_NONE: return 1;
-    case TL_CHECKPOINT_UNIFORM:  // the walk goes by the first multiple that is far enough
+    case TL_CHECKPOINT_UNIFORM:  // the distance of kept layers is the least multiple that is large enough
         if (!c->as.uniform.interval) return 0;
         times = interval / c->as.uniform.interval + (interval % c->as.uniform.interval != 0);
         if (!tli_mul_u64(c->as.uniform.interval, times ? times : 1, &interval)) return !layer;
@@ -10221,7 +10437,7 @@ TLI_IMPL int tl_keeps_layer(const tl_checkpoint_config *config, uint64_t layer) 
     return 0;
 }
 
-// tl_keeps_layer for all layers at once, in O(layers + listed layers).
+// tl_keeps_layer for all layers, in O(layers + listed layers).
 static void tli_keep_layers(const tl_checkpoint_config *config, uint8_t *kept, uint64_t layer_count) {
     const tl_checkpoint *c = &config->strategy;
     uint64_t interval = config->min_checkpoint_interval, next = 0, i;
@@ -10237,7 +10453,7 @@ static void tli_keep_layers(const tl_checkpoint_config *config, uint8_t *kept, u
     }
 }
 
-// -- checkpoint configs: from kept layers to a plan --
+// -- plans from kept layers --
 
 static uint64_t tli_count_layers(const tl_graph *graph) {
     int32_t id, last = -1;
@@ -10249,18 +10465,19 @@ static uint64_t tli_count_layers(const tl_graph *graph) {
 #define TLI_ALWAYS_KEPT (-1)
 #define TLI_NEVER_KEPT  (-2)
 
-// A graph seen as layers: what each tensor does when its layer is kept or not.
+// A graph as layers: which tensors are kept if a layer is kept.
 typedef struct tli_layers {
     tl_env         *env;
     const char     *function;        // for error sentences
     const tl_graph *graph;
     uint64_t        count;           // of layers
     uint64_t        min_interval;
-    int32_t        *follows;         // [tensor_count] the layer that decides, or one of the above
+    int32_t        *follows;         // [tensor_count] the layer with which it is kept, or one of the above
     uint8_t        *keep;            // [tensor_count] for tl_plan_kept_set
 } tli_layers;
 
-// The flags decide about inner tensors of attention and ffn units; any other tensor follows its layer.
+// The layer with which a tensor is kept. For inner tensors of attention and ffn units the flags
+// decide instead.
 static int32_t tli_find_decider(const tl_graph *graph, const tl_checkpoint_config *config, int32_t tensor,
                                 int is_inner) {
     int32_t node = graph->outputs[tensor].node, layer = graph->nodes[node].layer;
@@ -10279,7 +10496,7 @@ static void tli_free_layers(tli_layers *layers) {
     layers->follows = NULL; layers->keep = NULL;
 }
 
-// Of a graph that was checked; release with tli_free_layers, also after an error.
+// Start with a graph that was checked; release with tli_free_layers, also after an error.
 static tl_result tli_init_layers(tl_env *env, tli_layers *layers, const char *function, const tl_graph *graph,
                                  const tl_checkpoint_config *config) {
     enum { READ_INSIDE = 1, READ_OUTSIDE = 2 };
@@ -10294,7 +10511,7 @@ static tl_result tli_init_layers(tl_env *env, tli_layers *layers, const char *fu
     layers->keep = (uint8_t *)tli_alloc_array(env, (uint64_t)graph->tensor_count, 1);
     if (!layers->follows || !layers->keep)
         return tli_fail(env, TL_ERROR_NO_MEMORY, function, "no memory for the layers");
-    for (id = 0; id < graph->node_count; id++) {  // until the loop below, keep[] tells who reads the tensor
+    for (id = 0; id < graph->node_count; id++) {  // until the next loop, keep[] holds READ_ flags
         const tl_node *node = &graph->nodes[id];
         for (i = node->first_input; i < node->first_input + node->input_count; i++) {
             int32_t tensor = graph->inputs[i].tensor;
@@ -10316,47 +10533,50 @@ static tl_result tli_plan_layers(tli_layers *layers, const uint8_t *kept, tl_pla
     return tl_plan_kept_set(layers->env, layers->graph, layers->keep, plan);
 }
 
-// -- dynamic: the cheapest kept set below a peak --
+// -- search of dynamic configs --
+//
+// It looks for the cheapest kept set whose peak is within a limit.
 
 #define TLI_EXHAUSTIVE_LAYERS 12
-#define TLI_SPACED_PLANS 4096    // that measure segments: of up to 90 layers without a minimal interval
-#define TLI_SEGMENT_LAYERS 256   // where the minimal interval asks for longer ones, no segment is measured
-#define TLI_SEGMENT_LABELS 128
+#define TLI_SPACED_PLANS 4096    // plans that measure segments: enough for 90 layers without a minimal interval
+#define TLI_SEGMENT_LAYERS 256   // if the minimal interval makes them longer, no segments are measured
+#define TLI_SEGMENT_LABELS 128   // labels of one place
 
-// The layers above one kept layer up to the next, relative to the live bytes at its start.
+// The layers from one kept layer to the next. Bytes are relative to the live bytes at its start.
 typedef struct tli_segment {
-    uint64_t peak;   // highest live bytes in its forwards and backwards; UINT64_MAX = not measured
+    uint64_t peak;   // highest live bytes during its forwards and backwards; UINT64_MAX = not measured
     uint64_t grown;  // live bytes at its end, modulo 2^64
-    uint64_t cost;   // of the forwards made again
+    uint64_t cost;   // cost of its repeated forwards
 } tli_segment;
 
-// A way to reach a kept layer.
+// A choice of kept layers up to a place.
 typedef struct tli_label {
-    uint64_t bytes, cost;    // live there, paid before it
-    uint32_t place, number;  // the label it came from
+    uint64_t bytes, cost;    // live bytes at the place; cost of repeated forwards below it
+    uint32_t place, number;  // the label that it extends
 } tli_label;
 
 typedef struct tli_search {
     tli_layers  *layers;
     uint64_t     limit;       // of the peak
-    uint64_t     base_cost;   // no plan costs less
-    uint64_t     peak, cost;  // of the last plan
-    uint64_t     best_cost;   // of the plans within the limit; found = there is one
-    uint64_t     least_peak;  // of all plans
-    int          found;
+    uint64_t     base_cost;   // lower bound on the cost of every plan
+    uint64_t     peak, cost;  // of the last plan tried
+    uint64_t     best_cost;   // least cost of the plans within the limit, if found
+    uint64_t     least_peak;  // of all plans tried
+    int          found;       // 1 = a plan within the limit was found
     uint8_t     *kept, *best, *least;  // [count] being tried; cheapest within the limit; of least peak
 
-    // Beyond TLI_EXHAUSTIVE_LAYERS. Places are the layers, one before them and one behind: a segment
-    // goes from place p to place p + length, and layer l is place l + 1.
+    // For more than TLI_EXHAUSTIVE_LAYERS layers. Place 0 is before the first layer, place l + 1 is
+    // layer l, and one more place is behind the last: a segment goes from place p to place p +
+    // length.
     uint64_t     width;       // longest segment measured
     int          useful;      // 1 = a segment of the length being measured may be part of the answer
-    uint64_t     start_bytes;   // live at the first place
+    uint64_t     start_bytes;   // live bytes at place 0
     tli_segment *segments;    // [count + 1][width] by first place and length - 1
     tli_segment *now;         // [count + 1] of the plan being measured
     uint64_t    *starts;      // [count + 1] live bytes at their starts
-    uint64_t    *segment_of;  // [count] by layer
-    tli_label   *labels;      // [count + 2][TLI_SEGMENT_LABELS] by place, bytes rising, cost falling
-    uint64_t    *label_counts;  // [count + 2]
+    uint64_t    *segment_of;  // [count] the segment of a layer
+    tli_label   *labels;      // [count + 2][TLI_SEGMENT_LABELS] by place; bytes ascend, costs descend
+    uint64_t    *label_counts;  // [count + 2] labels of a place
 } tli_search;
 
 static int tli_is_spaced(const uint8_t *kept, uint64_t count, uint64_t min_interval) {
@@ -10374,7 +10594,7 @@ static tl_result tli_fail_search(tli_search *search) {
     return tli_fail(layers->env, TL_ERROR_NO_MEMORY, layers->function, "no memory for the search");
 }
 
-// Plan search->kept, remember it where it is the best so far; the caller releases the plan.
+// Plan search->kept and record it if it is the best so far. The caller releases the plan.
 static tl_result tli_try_plan(tli_search *search, tl_plan *plan) {
     size_t count = (size_t)search->layers->count;
     tl_result result = tli_plan_layers(search->layers, search->kept, plan);
@@ -10400,8 +10620,9 @@ static tl_result tli_try_kept(tli_search *search) {
     return result;
 }
 
-// All kept sets, except those that must cost as much as the best: what a kept set makes again, every
-// smaller one makes again too, so no cost is below that of a set with one more layer.
+// Try all kept sets, from keeping everything on, except those that cannot be cheaper than the best.
+// A kept set runs again at least what any larger set runs again, so its cost is at least that of
+// each set with one more layer.
 static tl_result tli_search_all(tli_search *search) {
     uint32_t count = (uint32_t)search->layers->count, sets = (uint32_t)1 << count, dropped, i;
     uint64_t *costs = (uint64_t *)tli_alloc_array(search->layers->env, sets, sizeof *costs);
@@ -10422,11 +10643,14 @@ static tl_result tli_search_all(tli_search *search) {
     return result;
 }
 
-// -- dynamic: more layers. Evenly spaced kept sets are planned, each segment is measured in one of
-// them, and labels over the segments find the best mix: on a chain, what a segment holds, peaks at
-// and costs depends on its two ends alone. --
+// -- search over segments --
+//
+// For more layers, evenly spaced kept sets are planned and each segment is measured in one of them.
+// On a chain, the bytes, peak and cost of a segment depend on its two ends only, so a search over
+// labels (bytes, cost) by place finds the best combination of measured segments.
 
-// Replay the plan of search->kept segment by segment. Nodes without a layer count to the last one.
+// Replay the plan of search->kept and measure its segments. A node without a layer belongs to the
+// segment before it.
 static tl_result tli_replay_segments(tli_search *search, const tl_plan *plan, uint64_t segment_count) {
     const tl_graph *graph = search->layers->graph;
     uint64_t current = 0, reached = 0;
@@ -10452,7 +10676,7 @@ static tl_result tli_replay_segments(tli_search *search, const tl_plan *plan, ui
     return result;
 }
 
-// Plan and replay search->kept, and enter its segments into the table.
+// Plan and replay search->kept, and store its segments in the table.
 static tl_result tli_measure_segments(tli_search *search, uint64_t spacing) {
     uint64_t count = search->layers->count, segment_count = 1, first = 0, k, l;
     tl_plan plan;
@@ -10487,8 +10711,8 @@ static tl_result tli_measure_spaced(tli_search *search, uint64_t spacing, uint64
     return tli_measure_segments(search, spacing);
 }
 
-// Keep a label unless another has no more bytes and costs no more; those it beats in both go. Of a
-// full list, every other one goes, never the first or the last.
+// Add a label unless another one has no more bytes and no more cost; labels that it beats in both
+// are removed. A full list is thinned to every other label first, keeping the first and the last.
 static void tli_add_label(tli_label *labels, uint64_t *count, tli_label label) {
     uint64_t i, j;
     if (*count == TLI_SEGMENT_LABELS) {
@@ -10520,7 +10744,8 @@ static void tli_label_place(tli_search *search, uint64_t limit, int by_cost, uin
         for (number = 0; number < search->label_counts[from]; number++) {
             const tli_label *before = &search->labels[from * TLI_SEGMENT_LABELS + number];
             tli_label label;
-            if (before->bytes > limit || segment->peak > limit - before->bytes) break;  // as all behind it
+            // later labels have more bytes
+            if (before->bytes > limit || segment->peak > limit - before->bytes) break;
             label.bytes = before->bytes + segment->grown;
             label.cost = before->cost + (by_cost ? segment->cost : 0);
             label.place = (uint32_t)from;
@@ -10531,8 +10756,9 @@ static void tli_label_place(tli_search *search, uint64_t limit, int by_cost, uin
     }
 }
 
-// Write the kept set of the cheapest way through the segments that stays within the limit to
-// search->kept; 0 where there is none that costs less than the best found (by_cost 0: none at all).
+// Find the cheapest combination of segments within the limit and write its kept set to
+// search->kept. 0 if none costs less than the best plan found. With by_cost 0 costs are ignored: 0
+// if none is within the limit.
 static int tli_label_segments(tli_search *search, uint64_t limit, int by_cost) {
     uint64_t behind = search->layers->count + 1, place, number;
     tli_zero(search->labels, sizeof *search->labels);
@@ -10550,8 +10776,9 @@ static int tli_label_segments(tli_search *search, uint64_t limit, int by_cost) {
     return 1;
 }
 
-// Every offset of every spacing, while segments of that length are of use and the plans last; the best
-// mix so far tells what is of use. Then spacings further and further apart.
+// Measure every offset of every spacing up to search->width, until no segment of a length can
+// improve the best plan; combining the segments after each power of two improves that plan. Then
+// measure growing spacings at offset 0.
 static tl_result tli_measure_all(tli_search *search, uint64_t least_spacing) {
     uint64_t count = search->layers->count, spacing = least_spacing, offset;
     tl_result result = TL_OK;
@@ -10568,7 +10795,7 @@ static tl_result tli_measure_all(tli_search *search, uint64_t least_spacing) {
     return result;
 }
 
-// The least limit within which the segments have a way, by bisection; its plan may be the best found.
+// Find, by bisection, the least limit with a combination of segments, and try its plan.
 static tl_result tli_search_least(tli_search *search) {
     uint64_t below = 0, within = search->least_peak;
     if (!tli_label_segments(search, within, 0)) return TL_OK;
@@ -10580,7 +10807,7 @@ static tl_result tli_search_least(tli_search *search) {
     return tli_try_kept(search);
 }
 
-// Layers that can be kept in addition, one after the other.
+// Try to keep one more layer beside the best set, for each layer in turn.
 static tl_result tli_add_layers(tli_search *search) {
     uint64_t count = search->layers->count, l;
     tl_result result = TL_OK;
@@ -10600,7 +10827,7 @@ static tl_result tli_run_segments(tli_search *search, uint64_t least_spacing) {
     for (round = 0; round < 8 && !result && tli_label_segments(search, limit, 1); round++) {
         result = tli_try_kept(search);
         if (search->peak <= search->limit || search->peak - search->limit > limit) break;
-        limit -= search->peak - search->limit;  // not a chain: what is held or peaks depends on more
+        limit -= search->peak - search->limit;  // not a chain: bytes also depend on other segments
     }
     if (!result && !search->found) result = tli_search_least(search);
     if (!result && search->found) result = tli_add_layers(search);
@@ -10636,7 +10863,7 @@ static tl_result tli_search_segments(tli_search *search) {
     return result;
 }
 
-// "no kept set has a peak of at most 12 bytes, the least found is 34, at node 3 (conv1)"
+// Fail with "no kept set has a peak of at most 12 bytes, the least found is 34, at node 3 (conv1)".
 static tl_result tli_fail_fraction(tli_search *search) {
     tl_env *env = search->layers->env;
     tl_simulate_desc desc;
@@ -10697,9 +10924,10 @@ static tl_result tli_find_dynamic(tli_layers *layers, double fraction, uint8_t *
     return result;
 }
 
-// -- checkpoint configs: plans and their effect --
+// -- plans of configs and their effect --
 
-// Check both and look at the graph as layers; release with tli_free_layers, also after an error.
+// Check the graph and the config, and find the layers; release with tli_free_layers, also after an
+// error.
 static tl_result tli_open_config(tl_env *env, tli_layers *layers, const char *function, const tl_graph *graph,
                                  const tl_checkpoint_config *config) {
     tl_result result = tl_check_graph(env, graph);
@@ -10789,7 +11017,7 @@ static tl_result tli_measure_config(tl_env *env, const tl_graph *graph, const tl
     return result;
 }
 
-// Layers of one byte, whose backward costs twice the forward.
+// Make a chain of layers of one byte whose backward costs twice the forward.
 static tl_result tli_add_equal_layers(tl_env *env, tl_graph *graph, uint64_t layer_count) {
     const char *function = "tl_measure_checkpoints";
     tl_chain_desc desc;
@@ -10823,14 +11051,14 @@ TLI_IMPL tl_result tl_measure_checkpoints(tl_env *env, const tl_graph *graph, ui
         result = tl_check_graph(env, graph);
         if (!result) result = tli_check_layer_count(env, "tl_measure_checkpoints", graph, layer_count);
     }
-    if (!result && !graph && !layer_count) effect->compute_overhead_ratio = 1.0;  // nothing to make again
+    if (!result && !graph && !layer_count) effect->compute_overhead_ratio = 1.0;  // nothing is recomputed
     else if (!result) result = tli_measure_config(env, graph ? graph : &equal, config, effect);
     tl_free_graph(env, &equal);
     return result;
 }
 
 #ifndef TL_NO_TEXT
-// -- checkpoint configs as text --
+// -- summary of configs --
 
 TLI_IMPL int tl_parse_checkpoint(const char *text, tl_checkpoint_kind *kind) {
     int32_t value;
@@ -10839,7 +11067,8 @@ TLI_IMPL int tl_parse_checkpoint(const char *text, tl_checkpoint_kind *kind) {
     return ok;
 }
 
-// With one digit after the point; also what Rust calls NaN, inf and -inf.
+// Write a ratio as a percentage with one digit after the point; NaN, inf and -inf as Rust writes
+// them.
 static void tli_put_percent(tli_writer *w, double ratio) {
     volatile double percent = ratio * 100.0;  // rounded to a double on every machine
     double value = percent;
@@ -10877,7 +11106,10 @@ TLI_IMPL size_t tl_print_checkpoint_config(const tl_checkpoint_config *config, c
     return tli_finish(&w);
 }
 
-// -- checkpoint configs as JSON: an enum with fields is an object of one key, one without is a text --
+// -- JSON of configs --
+//
+// As in serde_json, an enum value with fields is an object with one key, a value without fields is
+// a string.
 
 static const char *const tli_config_keys[] = {
     "strategy", "checkpoint_attention", "checkpoint_ffn", "min_checkpoint_interval"
@@ -10903,7 +11135,7 @@ static void tli_put_strategy_fields(tli_writer *w, const tl_checkpoint *c) {
         tli_put(w, "\"num_layers\":");
         tli_put_u64(w, c->as.dynamic.layer_count);
         tli_put(w, ",\"memory_fraction\":");
-        if (fraction - fraction != 0.0) tli_put(w, "null");  // NaN and infinities, as serde_json has it
+        if (fraction - fraction != 0.0) tli_put(w, "null");  // NaN and infinities, as serde_json writes them
         else tli_put_f64(w, fraction);
     }
 }
@@ -10929,7 +11161,7 @@ TLI_IMPL size_t tl_print_checkpoint_config_json(const tl_checkpoint_config *conf
     return tli_finish(&w);
 }
 
-// At the end of an object: all of its fields must have come.
+// Fail if a key of the object that ends here has not come.
 static void tli_require_keys(tli_json *j, const char *const *keys, int32_t count, uint32_t seen) {
     char why[64];
     tli_writer w = tli_writer_of(why, sizeof why);
@@ -10942,7 +11174,7 @@ static void tli_require_keys(tli_json *j, const char *const *keys, int32_t count
     tli_json_fail(j, why);
 }
 
-// An array of numbers, released by whoever releases the config, also after an error.
+// Read an array of layers. It belongs to the config, also after an error.
 static void tli_read_layers_json(tli_json *j, tl_checkpoint_config *config) {
     tl_checkpoint *c = &config->strategy;
     uint64_t *layers;
@@ -10980,7 +11212,7 @@ static void tli_read_fields_json(tli_json *j, tl_checkpoint_config *config) {
     tli_require_keys(j, keys, count, seen);
 }
 
-// "None", {"None":null} or {"Uniform":{"interval":2}}
+// Read "None", {"None":null} or {"Uniform":{"interval":2}}.
 static void tli_read_strategy_json(tli_json *j, tl_checkpoint_config *config) {
     tl_checkpoint *c = &config->strategy;
     tli_word raw;
