@@ -1288,32 +1288,34 @@ extern "C" {
 //     graph + budget --tl_plan_remat--> plan, cost, and a bound that no plan undercuts
 //
 //     cost
-//      |  x          what is found:       x    a schedule, simulated
-//      |  o x        what is certain:     o    no valid schedule costs less
+//      |  x          plan found:          x    a schedule, simulated
+//      |  o x        lower bound:         o    no valid schedule costs less
 //      |    o  x
 //      |       o  *  *  *                 *    both: proven
 //      +------------------- budget
 //
-// Some tensors are dropped and made again before a backward wants them, as often as
-// it takes: which ones, and when, so that the peak stays within the budget and the
-// forwards made again cost least. Others are spilled to the host and fetched again, where
-// there is one, while the calls go on. These parts share the work:
+// Some tensors are dropped and recomputed before a backward reads them, as often as necessary.
+// The planner decides which tensors and when, so that the peak stays within the budget and the
+// recomputed forwards cost least. With a host tier, tensors can also be spilled to the host and
+// fetched again while the calls go on. These parts share the work:
 //
 //   exact    A* from the end of the schedule to its start, for small graphs. A state
-//            is the set of tensors that the rest of the schedule cannot do without
-//   bound    a few backwards are instants that cut every schedule into spans: what lives
-//            across each of them fits the budget, what does not is made in the span. The
-//            Lagrangian of that is one minimum cut a span; its gap is narrowed by branching
-//   search   a schedule is its sequence of calls alone; greedy ones are improved by
-//            taking recomputations out and mending the budget with others
-//   offload  the same search, in which a fetch is one more way to have a tensor again;
-//            what counts is when the last call ends, copies and waits included
+//            is the set of tensors that the rest of the schedule needs
+//   bound    a lower bound for any graph. A few backwards, the instants, cut every schedule into
+//            spans. What is resident at an instant fits the budget, and what is not resident
+//            must be made in the span after it. The Lagrangian relaxation of this is one
+//            minimum cut for each span; branching narrows the duality gap
+//   search   a schedule is described by its sequence of calls alone. Greedy schedules are
+//            improved by removing recomputations and adding others until the budget is kept
+//   offload  the same search, in which a tensor may also be fetched from the host; the cost
+//            is the time at which the last call ends, copies and waits included
 //
-// Chains are a case of their own: equal layers have a closed form, and stage by stage the
-// optimum over persistent schedules is found directly (tl_plan_chain); the search begins there too.
+// Chains are treated apart: equal layers have a closed form, and for other chains the optimum
+// over persistent schedules is computed stage by stage (tl_plan_chain). The search takes that
+// optimum as one of its starts.
 //
-// Everything is counted in integers and in steps of work, never in time: one desc is
-// one plan on every machine.
+// All arithmetic is in integers, and limits are numbers of elementary steps, never times: the
+// same desc gives the same plan on every machine.
 //
 // References: Griewank, Walther, Algorithm 799: Revolve, 2000. Jain et al., Checkmate, 2019,
 // arXiv:1910.02653. Beaumont et al., Optimal checkpointing for heterogeneous chains, 2019,
@@ -1323,8 +1325,8 @@ extern "C" {
 
 #ifndef TL_NO_PLANNERS
 typedef struct tl_remat_progress {
-    uint64_t work, work_limit;  // elementary steps so far; those after which it ends
-    uint64_t cost, bound_cost;  // of the best plan so far; no plan costs less. 0 = none yet
+    uint64_t work, work_limit;  // elementary steps so far; the number after which planning ends
+    uint64_t cost, bound_cost;  // of the best plan so far; lower bound of any plan. 0 = none yet
 } tl_remat_progress;
 
 typedef struct tl_remat_desc {
@@ -1332,48 +1334,49 @@ typedef struct tl_remat_desc {
     uint64_t budget_bytes;      // of the peak of live bytes and base_bytes together; 0 = no limit
     uint64_t base_bytes;        // weights, gradients, optimizer: part of the budget
     int32_t  inference;         // 1 = forward only
-    uint64_t work_limit;        // elementary steps of 2 to 3 ns; 0 = 4000 a squared node, 30 to 250 million:
-                                // a tenth of a second at 100 nodes, two thirds of one from 250 nodes on
+    uint64_t work_limit;        // elementary steps of 2 to 3 ns; 0 = 4000 times the square of the number of
+                                // nodes, but 30 to 250 million: about 0.1 s at 100 nodes, 0.7 s from 250 on
     int    (*progress)(const tl_remat_progress *progress, void *user);  // 1 = stop with the best so far
-    void    *user;              // given to progress
+    void    *user;              // passed to progress
     const tl_device *device;    // link and capacities; 0 = copies take no time, no capacity is known
     uint64_t host_budget_bytes; // of host copies at a time; 0 = no host tier, UINT64_MAX = no limit
 } tl_remat_desc;
 
-// What was found out besides the plan. Bytes are with base_bytes, as the budget is.
+// What planning found besides the plan. Bytes include base_bytes, as the budget does.
 typedef struct tl_remat_report {
-    uint64_t cost, bound_cost;  // of the plan; no plan of its class costs less
-    int32_t  proven;            // 1 = they are equal, or with TL_ERROR_INFEASIBLE: certainly no plan fits
+    uint64_t cost, bound_cost;  // of the plan; lower bound of every plan of its class
+    int32_t  proven;            // 1 = cost equals bound_cost, or with TL_ERROR_INFEASIBLE: no plan fits
     double   gap_ratio;         // (cost - bound_cost) / bound_cost; 0 = proven, 0.01 = at most 1 % above
-    uint64_t least_budget_bytes;  // of TL_ERROR_INFEASIBLE: with so many a plan was found; else 0
-    uint64_t bound_budget_bytes;  // of TL_ERROR_INFEASIBLE: with fewer there is none; else 0
-    int32_t  limiting_node;     // of TL_ERROR_INFEASIBLE: at which the least plan peaks; -1 = none
+    uint64_t least_budget_bytes;  // with TL_ERROR_INFEASIBLE: least budget for which a plan was found; else 0
+    uint64_t bound_budget_bytes;  // with TL_ERROR_INFEASIBLE: below it no plan exists; else 0
+    int32_t  limiting_node;     // with TL_ERROR_INFEASIBLE: node at which that plan peaks; -1 = none
     uint64_t work;              // elementary steps done
 } tl_remat_report;
 
-// Plan what to drop and to make again, so that training (or inference) fits a byte budget.
+// Plan which tensors to drop and recompute, so that training (or inference) fits a byte budget.
 //
-//   desc     its progress is asked every million steps or so
+//   desc     its progress function is called about every million steps
 //   plan     overwritten; release with tl_free_plan; peaks, costs and bound_cost are filled in
 //   report   overwritten; may be NULL
 //
-// The class of plans that the bound speaks of: lossless, backwards in reverse listing order, copies to
-// a host only with a host budget. What nobody needs does not run, so cost may be below base_cost. The
-// same desc gives the same plan everywhere, unless progress stops it.
+// The bound holds for this class of plans: lossless, backwards in reverse listing order, copies to a
+// host only with a host budget. Nodes whose outputs nothing needs do not run, so cost may be below
+// base_cost. The same desc gives the same plan everywhere, unless progress stops planning.
 //
-// With a host budget the plan may hold O, L, W and DH steps, and its cost is when it ends on the
-// device (tl_simulate_plan). Costs of the graph are nanoseconds then; where they are of another unit,
-// the link has to speak of that: link_bytes_per_second is what it carries in 10^9 units of cost, and
-// link_latency_ns is in units. In a graph whose unit is 0.1 ps, for instance, 12 GB/s is 1 200 000.
-// Capacities of the device that are known limit both budgets. The plan without copies is made first,
-// as it would be alone, then as much work again goes into one with them: it never costs more.
+// With a host budget the plan may contain O, L, W and DH steps, and its cost is the time at which it
+// ends on the device (tl_simulate_plan). Costs of the graph are nanoseconds then. If they have another
+// unit, the link must be given in that unit: link_bytes_per_second is the bytes that the link carries
+// in 10^9 units of cost, and link_latency_ns is in units. If the unit is 0.1 ps, for instance, 12 GB/s
+// is 1 200 000. Known capacities of the device limit both budgets. The plan without copies is made
+// first, as it would be without a host; then the same amount of work goes into a plan with copies,
+// which never costs more.
 //
 // Errors:  those of tl_check_graph; TL_ERROR_INFEASIBLE names the least budget at which a plan was
-//          found and the node that it peaks at, and fills in the report; TL_ERROR_INVALID_ARG,
+//          found and the node at which it peaks, and fills in the report; TL_ERROR_INVALID_ARG,
 //          TL_ERROR_NO_MEMORY; TL_ERROR_OVERFLOW where bytes do not fit 60 bits or costs of
 //          forwards 56, and the graph is not small. *plan is all zero then.
-// Cost:    work_limit (with a host budget twice), beyond it only what a first plan takes: O(calls made x
-//          what lives across one).
+// Cost:    work_limit (twice with a host budget); beyond it only the work of a first plan: O(calls of the
+//          plan x tensors live across one).
 //          Memory: at most 200 MiB, most of it for graphs of up to 128 tensors.
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan *plan, tl_remat_report *report);
@@ -1391,22 +1394,23 @@ typedef struct tl_chain_plan_desc {
 //
 //     stages     1   2   3   4   5        a stage ends where later nodes read nothing but the
 //     keep       x       x                outputs of one node. A checkpoint is such an output,
-//     again          2       4            kept until all behind it has been reversed
+//     again          2       4            kept until all later stages have been reversed
 //
 //   plan     overwritten; release with tl_free_plan; peaks, costs and bound_cost are filled in
 //   report   overwritten; may be NULL. Costs, bound and least budget are those of persistent schedules
 //
-// A layer chain has one node a stage; a graph without such places is a single stage, and keeps all that
-// its backwards read. All results of a graph are in the last stage. A schedule is persistent where a
-// checkpoint, once made, stays until the stages behind it have been reversed; backward of a stage reads
-// the output before it and either what forward kept or what is made again just before. Chains of equal
-// layers are planned in closed form. Other chains whose exact curves take more than the work are planned
-// with fewer segments and steps; bound_cost is then that of tl_plan_remat's bound, and holds for any schedule.
+// A layer chain has one node in each stage. A graph without such places is a single stage, which keeps
+// everything that its backwards read. All results of a graph are in the last stage. A schedule is
+// persistent if every checkpoint, once made, stays until the stages after it have been reversed. The
+// backwards of a stage read the output of the stage before, and either tensors that forward kept or
+// tensors recomputed just before. Chains of equal layers are planned in closed form. If the exact curves
+// of another chain take more than work_limit, it is planned with fewer segments and fewer steps of the
+// curves; bound_cost is then the bound of tl_plan_remat, which holds for any schedule.
 //
 // Errors:  those of tl_check_graph; TL_ERROR_INFEASIBLE names the least budget and the node that peaks
 //          there; TL_ERROR_NO_MEMORY; TL_ERROR_OVERFLOW where costs times stages do not fit 64 bits.
 //          *plan is all zero then.
-// Cost:    O(stages^3 x steps of a curve), work_limit and as much again at the most. Memory: 200 MiB at most.
+// Cost:    O(stages^3 x steps of a curve), at most twice work_limit. Memory: 200 MiB at most.
 // Threads: safe with one env per thread.
 // Source:  Beaumont et al., Optimal checkpointing for heterogeneous chains, 2019, arXiv:1911.13214,
 //          section 4, with curves in place of memory slots.
@@ -1415,12 +1419,13 @@ TLDEF tl_result tl_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, tl_pl
 
 // -- policies --
 //
-// Schedules made by a rule, for comparison and for old habits: what the rule does not keep is made
-// again as in tl_plan_kept_set. Nothing that was made above a cut node is read below it: all that
-// goes on goes through its outputs (graph inputs, which are always there, aside).
+// Schedules made by a simple rule, for comparison and for users who know the rule. Tensors that the
+// rule does not keep are recomputed as in tl_plan_kept_set. A cut node is a node such that nothing
+// made before it is read after it: later nodes read only its outputs and graph inputs, which are
+// always resident.
 //
-//     0 --> 1 --> 2 --> 4 --> 5      1, 4 and 5 are cut nodes: 1 is read past 2 and past 3,
-//            \--> 3 --/              so these two are none
+//     0 --> 1 --> 2 --> 4 --> 5      1, 4 and 5 are cut nodes. 2 and 3 are not: both read 1, and
+//            \--> 3 --/              each is read by 4, after the other
 //
 // References: Chen et al., Training Deep Nets with Sublinear Memory Cost, 2016, arXiv:1604.06174,
 // section 3 and Algorithm 3. Korthikanti et al., Reducing Activation Recomputation in Large
@@ -1438,13 +1443,13 @@ TLDEF tl_result tl_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, tl_pl
 
 typedef enum tl_policy { TL_POLICIES(TLI_ENUM) TL_POLICY_COUNT } tl_policy;
 
-// Of the three numbers a policy reads its own alone. 0 = its own choice under the budget: the
-// cheapest that fits of what it tries.
+// interval, slot_count and cost_threshold: each policy reads only the one that names it. 0 = the policy
+// chooses: it tries several values and takes the cheapest plan within the budget.
 typedef struct tl_policy_desc {
     const tl_graph *graph;      // not NULL
     tl_policy policy;           // 0 = keep-all
     uint64_t interval;          // every-n: nodes; 0 without a budget = ceil(sqrt(nodes)). chen-sqrt: cut
-                                // nodes; 0 = the square root of their number, rounded, whatever the budget
+                                // nodes; 0 = the square root of their number, rounded, with any budget
     uint64_t slot_count;        // revolve: checkpoints, the graph inputs are the first; 0 = the most that fit
     uint64_t cost_threshold;    // selective: forwards below it are made again; 0 = see tl_plan_policy
     uint64_t budget_bytes;      // of the peak of live bytes and base_bytes together; 0 = no limit
@@ -1456,17 +1461,17 @@ typedef struct tl_policy_desc {
 //
 //   plan   overwritten; release with tl_free_plan; peaks and costs are filled in
 //
-// Under a budget, every-n tries intervals, chen-greedy its bytes (without a budget: those of the
-// least peak), selective thresholds of the cost and of the cost per byte, revolve slots from the most
-// down. In graphs of up to 1000 nodes that is every interval, threshold and slot count, and bytes in
-// steps of less than a thousandth; in larger ones the steps are longer.
+// Under a budget, every-n tries intervals, chen-greedy numbers of bytes (without a budget it takes the
+// number with the least peak), selective thresholds of the cost and of the cost per byte, and revolve
+// slot counts from the largest down. In graphs of up to 1000 nodes every interval, threshold and slot
+// count is tried, and bytes in steps of less than a thousandth; in larger graphs the steps are longer.
 //
-// Errors:  those of tl_check_graph; TL_ERROR_INFEASIBLE names the least budget of what was tried
-//          and the node that it peaks at; TL_ERROR_INVALID_ARG: no such policy, inference with
+// Errors:  those of tl_check_graph; TL_ERROR_INFEASIBLE names the least budget of the plans tried
+//          and the node at which that plan peaks; TL_ERROR_INVALID_ARG: no such policy, inference with
 //          another than keep-all; TL_ERROR_OVERFLOW: a cost; TL_ERROR_NO_MEMORY. *plan is all zero then.
 // Cost:    every-n, chen-greedy, selective: at most some thousand plans of O(nodes + inputs) each;
-//          revolve: O(forwards) for each slot count, and where slot_count is 0 none of more than a
-//          million forwards of stages; chain: as tl_plan_chain.
+//          revolve: O(forwards) for each slot count; with slot_count 0 no schedule of more than a
+//          million forwards of stages is tried; chain: as tl_plan_chain.
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_plan_policy(tl_env *env, const tl_policy_desc *desc, tl_plan *plan);
 
@@ -11036,17 +11041,21 @@ TLI_IMPL tl_result tl_parse_checkpoint_config_json(tl_env *env, const char *text
 
 #ifndef TL_NO_PLANNERS
 // -- progress --
+//
+// All parts of this section count their work in elementary steps and report it to one watch, which asks the
+// caller's progress function from time to time whether to stop.
 
-#define TLI_REMAT_ASK 1000000  // steps of work from one question to the next
+#define TLI_REMAT_ASK 1000000  // steps of work between two calls of progress
 
 typedef struct tli_remat_watch {
     const tl_remat_desc *desc;
     tl_remat_progress    now;
-    uint64_t             before, next;  // work of the parts that are done; of all, at which to ask
-    int32_t              stopped;
+    uint64_t             before;   // work of the parts that have ended
+    uint64_t             next;     // total work at which progress is called again
+    int32_t              stopped;  // 1 = progress asked to stop
 } tli_remat_watch;
 
-// Whether the caller wants no more; `work` is that of the part under way.
+// Whether the caller asks to stop; `work` is that of the part that is running.
 static int tli_remat_stops(tli_remat_watch *watch, uint64_t work) {
     watch->now.work = watch->before + work;
     if (watch->stopped || !watch->desc->progress || watch->now.work < watch->next) return watch->stopped;
@@ -11057,29 +11066,33 @@ static int tli_remat_stops(tli_remat_watch *watch, uint64_t work) {
 
 // -- exact: the optimum of small graphs --
 //
-// A* from the end of the plan to its start, over what must be there.
+// A* backwards in time, from the end of the plan to its start.
 //
-// A state is a position (how many backwards are done) and the set of items without which the rest of
-// the plan cannot be carried out; its cost is that of the rest. Items are the tensors that anybody may
-// want, saved bytes, and for the few nodes where nothing else shows it the fact that forward ran.
-// Gradients follow from the position. The search starts with the results after the last backward and
-// ends with nothing before the first call:
-//   - before a backward, what it reads must be there as well;
-//   - before a forward, what it makes need not be there, but its inputs must. Only calls that make
-//     something wanted are tried, so no plan makes anything in vain or keeps it too long, and the bytes
-//     of a call follow from the state: nothing is chosen for dropping;
-//   - v runs again while an output is resident only if that output is dropped before: the call makes
-//     it anyway. A save beside all outputs has the peak of dropping them and running with save;
-//   - in place wherever the rest does not want the input: the same state for fewer bytes.
-// A state that wants no more than another at the same position and costs no more makes it needless.
-// The estimate of what the start of the plan costs: every forward without which a backward before, or
-// something wanted now, cannot be; and for one of those backwards, what has run by then, is wanted
-// after it and does not fit beside it: a fractional knapsack; the largest over these backwards counts.
-// The least budget is the same search with the largest peak of the rest in place of its cost.
+// A state is a position (the number of backwards before it) and the set of items that must be resident
+// there because the rest of the plan needs them: the wanted items. Its cost is the cost of the rest. Items
+// are the tensors that some call or result may need, saved bytes, and, for the few nodes of which no
+// tensor shows that forward ran, that fact. Gradients follow from the position. The search starts after
+// the last backward, where the results are wanted, and ends before the first call, where nothing is:
+//   - before a backward, the items that it reads are wanted as well;
+//   - before a forward, the items that it makes are no longer wanted, but its inputs are. Only calls that
+//     make a wanted item are tried, so no plan makes an item in vain or keeps it too long, and the bytes
+//     of a call follow from the state: there is no choice of what to drop;
+//   - a node runs again while one of its outputs is resident only if that output is dropped before,
+//     because the call makes it anyway. FORWARD_SAVE with all outputs resident has the same peak as
+//     dropping them and running with save, so it is not tried;
+//   - a call runs in place whenever the rest does not want the input: the same state for fewer bytes.
+// A state is dominated by another of the same position that wants a subset of its items and costs no more.
+// The estimate (a lower bound of the cost before a state) has two terms. The first is every forward that
+// some earlier backward or some wanted item needs, once. The second is taken at one earlier backward:
+// items that are made before it, wanted after it and do not fit beside it are made twice; which of them
+// is a fractional knapsack. The largest second term over these backwards counts.
+// The least budget is found by the same search with the largest peak of the rest in place of its cost.
+//
+// Inputs of a node, outputs and items are as in the graph; x is the search throughout this part.
 
 #define TLI_EXACT_WORDS 2
 #define TLI_EXACT_ITEMS (64 * TLI_EXACT_WORDS)
-#define TLI_EXACT_STATES (1 << 19)  // at most: memory
+#define TLI_EXACT_STATES (1 << 19)  // at most, to limit memory
 
 typedef struct tli_set { uint64_t word[TLI_EXACT_WORDS]; } tli_set;  // of items
 
@@ -11091,35 +11104,36 @@ typedef struct tli_exact_call {
     uint64_t fwd_cost, out_bytes, fwork_bytes, saved_bytes, source_bytes;
 } tli_exact_call;
 
-// What a call made may be kept beside a backward, or made again after it.
+// One element of the knapsack: the items of a call, to be kept across a backward or made again after it.
 typedef struct tli_exact_load {
-    tli_set  items;                     // without those that the backward reads
+    tli_set  items;                     // except those that the backward reads
     uint64_t bytes, cost;               // of the items; of the call
 } tli_exact_load;
 
 typedef struct tli_exact_settled { tli_set wanted; uint64_t cost; } tli_exact_settled;
 
-// What holds before backward number `position`; the last position is the end.
+// The situation before backward number `position`; the last position is the end of the plan.
 typedef struct tli_exact_position {
     int32_t  call;
     tli_set  reads;                     // by this backward
-    tli_set  before;                    // must have been there for the backwards before this one
-    uint64_t between_bytes, during_bytes;  // graph inputs and gradients before it; and bwork, during it
+    tli_set  before;                    // needed by some backward before this one
+    uint64_t between_bytes;             // graph inputs and gradients that are live before it
+    uint64_t during_bytes;              // the same during it, and its bwork
     uint64_t bwd_cost, before_cost;     // of this backward; of all before it and the forwards that these need
-    uint64_t spare_bytes;               // what the budget leaves beside this backward and what it reads
+    uint64_t spare_bytes;               // budget less during_bytes and the items that it reads
     int32_t  first_load, end_load;      // in order of cost per byte, the cheapest first
     tli_set  load_items;                // of all its loads
-    tli_exact_settled *settled;         // states from which edges were tried
+    tli_exact_settled *settled;         // states that were expanded
     int32_t  settled_count, settled_capacity;
 } tli_exact_position;
 
 typedef struct tli_exact_state {
     tli_set  wanted;
-    uint64_t cost, total;               // of the rest of the plan; and the estimate of its start
+    uint64_t cost, total;               // of the rest of the plan; with the estimate added
     int32_t  position;
-    int32_t  after, call;               // the next state in the plan, and the step that leads there
+    int32_t  after, call;               // the next state in time, and the call that leads to it
     int32_t  kind;                      // of that step: tl_step_kind
-    int32_t  next;                      // in the same bucket
+    int32_t  next;                      // in the same bucket of the hash table
 } tli_exact_state;
 
 typedef struct tli_exact_entry { uint64_t total; int32_t state; } tli_exact_entry;
@@ -11128,27 +11142,27 @@ typedef struct tli_exact {
     tl_env             *env;
     const tl_graph     *graph;
     uint64_t            budget, pinned_bytes;
-    int32_t             inference, peaks, found;  // peaks: the largest peak counts, not the cost
+    int32_t             inference, peaks, found;  // peaks: 1 = minimise the peak, not the cost
     int32_t             item_count, call_count, position_count, load_count;
     int32_t            *item_of;            // [tensor_count] -1 = none
     int32_t            *call_of;            // [node_count] -1 = none
-    int32_t            *saved_of;           // [node_count] -1 = none
+    int32_t            *saved_of;           // [node_count] item of saved bytes or of "it ran"; -1 = none
     uint8_t            *wanted;             // [tensor_count]
     tli_exact_call     *calls;              // [call_count] in listing order
     tli_exact_position *positions;          // [position_count]: one per backward and the end
     tli_exact_load     *loads;
-    uint64_t           *weights;            // [8 * TLI_EXACT_WORDS][256] bytes of each byte of a set
+    uint64_t           *weights;            // [8 * TLI_EXACT_WORDS][256] sums of item_bytes, by byte of a set
     uint64_t            item_bytes[TLI_EXACT_ITEMS];
-    int32_t             last;               // position: the end
-    tli_set             target;             // wanted there
+    int32_t             last;               // the position at the end
+    tli_set             target;             // wanted there: the results
     tli_remat_watch    *watch;
     tli_exact_state    *states;  int32_t state_count, state_capacity;
     tli_exact_entry    *heap;    int32_t heap_count, heap_capacity;
     int32_t            *buckets, bucket_count;      // a power of two
     int32_t             full;               // 1 = no memory for one more state, or a cost beyond 64 bits
-    int32_t             after, position, call;      // what the next states lead to, by which call
-    tli_set             wanted_after;
-    uint64_t            paid, work, work_limit;
+    int32_t             after, position, call;      // state and position being expanded; call being tried
+    tli_set             wanted_after;       // by the state being expanded
+    uint64_t            paid, work, work_limit;     // paid: cost of the state being expanded
 } tli_exact;
 
 // -- exact: sets --
@@ -11216,8 +11230,10 @@ static uint64_t tli_exact_weigh(const tli_exact *x, tli_set set) {
     return sum;
 }
 
-// -- exact: what the graph says, as items --
+// -- exact: items and calls of the graph --
 
+// Whether no item shows that the forward of this node ran: no backward reads its outputs, no node with a
+// gradient reads them, and it saves nothing.
 static int tli_exact_runs_unseen(const tl_graph *graph, const uint8_t *read_by_grad,
                                  const tl_node *node) {
     int32_t i;
@@ -11227,7 +11243,7 @@ static int tli_exact_runs_unseen(const tl_graph *graph, const uint8_t *read_by_g
     return 1;
 }
 
-// Which tensors and nodes anything may ever want: x->wanted, and x->call_of >= 0.
+// Find the tensors that some call or result needs (x->wanted) and the nodes that may run (x->call_of >= 0).
 static void tli_exact_find_wanted(tli_exact *x) {
     const tl_graph *graph = x->graph;
     int32_t id, i;
@@ -11252,8 +11268,8 @@ static int tli_exact_add_item(tli_exact *x, uint64_t bytes) {
     return x->item_count++;
 }
 
-// Number the items, node by node. read_by_grad[] says which tensors nodes with a gradient read: what
-// such a node has read was made, so their maker ran.
+// Number the items, node by node. read_by_grad[] marks the tensors that nodes with a gradient read: if such
+// a node ran, the makers of these tensors ran.
 static void tli_exact_number(tli_exact *x, uint8_t *read_by_grad) {
     const tl_graph *graph = x->graph;
     int32_t id, i;
@@ -11304,7 +11320,7 @@ static tli_set tli_exact_items_read(const tli_exact *x, const tl_node *node, int
     return set;
 }
 
-// The input that may be overwritten: an item, read once.
+// Find the input that the call may overwrite: it must be an item that the node reads only once.
 static void tli_exact_find_source(const tli_exact *x, const tl_node *node, tli_exact_call *call) {
     const tl_graph *graph = x->graph;
     int32_t i, from, reads = 0;
@@ -11357,7 +11373,7 @@ static void tli_exact_read_calls(tli_exact *x) {
 
 // -- exact: positions --
 
-// Gradient bytes from the first backward on; x->wanted marks the gradients alive.
+// Sum the bytes of live gradients, from the first backward on; x->wanted marks tensors that have had one.
 static void tli_exact_add_gradients(tli_exact *x) {
     const tl_graph *graph = x->graph;
     uint64_t alive = x->pinned_bytes;
@@ -11384,7 +11400,7 @@ static void tli_exact_add_gradients(tli_exact *x) {
     }
 }
 
-// Add to what is wanted all that it is made from; returns the cost of making it, each call once.
+// Add to `wanted` everything that making it needs; returns the cost of making all of it, each call once.
 static uint64_t tli_exact_close(const tli_exact *x, tli_set *wanted) {
     uint64_t cost = 0;
     int32_t k;
@@ -11418,7 +11434,7 @@ static void tli_exact_read_positions(tli_exact *x) {
     }
 }
 
-// What must have been there before each position, and what that costs.
+// Find the items that must have been made before each position, and their cost.
 static void tli_exact_read_before(tli_exact *x) {
     uint64_t bwd_cost = 0;
     int32_t k;
@@ -11430,7 +11446,7 @@ static void tli_exact_read_before(tli_exact *x) {
     }
 }
 
-// -- exact: loads: what does not fit beside a backward --
+// -- exact: loads: items that do not fit beside a backward --
 
 // Whether a * b < c * d, in 128 bits.
 static int tli_exact_is_less(uint64_t a, uint64_t b, uint64_t c, uint64_t d) {
@@ -11453,7 +11469,7 @@ static void tli_exact_add_load(tli_exact *x, tli_exact_position *p,
     tli_set items = tli_set_join(call->made, call->saved);
     tli_exact_load load;
     int32_t at;
-    // Of use where the estimate counts the call before this backward.
+    // The call counts twice only if the first term of the estimate has it before this backward.
     if (tli_set_is_empty(tli_set_meet(items, p[1].before))) return;
     load.items = tli_set_less(items, p->reads);
     load.bytes = tli_exact_weigh(x, load.items);
@@ -11468,7 +11484,7 @@ static void tli_exact_add_load(tli_exact *x, tli_exact_position *p,
     p->load_items = tli_set_join(p->load_items, load.items);
 }
 
-// Returns 0 where some backward does not fit whatever else is dropped.
+// Read what depends on the budget. Returns 0 if some backward alone exceeds the budget.
 static int tli_exact_read_budget(tli_exact *x) {
     int32_t k, i;
     if (x->pinned_bytes > x->budget) return 0;
@@ -11487,15 +11503,16 @@ static int tli_exact_read_budget(tli_exact *x) {
 
 // -- exact: the estimate --
 
-// A lower bound of cost * part / whole, part < whole.
+// Returns cost * part / whole rounded down, or less where the product does not fit; part < whole.
 static uint64_t tli_exact_share(uint64_t cost, uint64_t part, uint64_t whole) {
     uint64_t product;
     if (tli_mul_u64(cost, part, &product)) return product / whole;
     return part ? cost / (whole / part + 1) : 0;
 }
 
-// What must be made again after a backward because it does not fit beside it. A call of which only a
-// part is wanted counts with that part of its cost, so that the order of the loads holds for it.
+// The cost of the wanted items that must be made again after a backward because they do not fit beside it.
+// If only some items of a call are wanted, the same share of its cost counts: cost per byte, and with it the
+// order of the loads, stays the same.
 static uint64_t tli_exact_overflow(tli_exact *x, const tli_exact_position *p, tli_set wanted) {
     const tli_exact_load *load = x->loads + p->first_load;
     uint64_t bytes = tli_exact_weigh(x, tli_set_meet(wanted, p->load_items)), cost = 0, part;
@@ -11512,7 +11529,7 @@ static uint64_t tli_exact_overflow(tli_exact *x, const tli_exact_position *p, tl
     return cost;
 }
 
-// At least what the plan costs up to this position with all that is wanted there.
+// A lower bound of what any plan costs from its start to this position with these items wanted.
 static uint64_t tli_exact_estimate(tli_exact *x, int32_t position, tli_set wanted) {
     uint64_t cost = x->positions[position].before_cost, most = 0, again;
     tli_set all = tli_set_join(x->positions[position].before, wanted);
@@ -11541,7 +11558,8 @@ static uint32_t tli_exact_hash(tli_set wanted, int32_t position) {
     return (uint32_t)(h >> 32);
 }
 
-// Among equals the one nearer to the start first: it is then reached without settling all of them.
+// Of states with equal totals the one nearer to the start comes first, so that the start is reached without
+// expanding all of them.
 static int tli_exact_comes_first(const tli_exact *x, tli_exact_entry a, tli_exact_entry b) {
     const tli_exact_state *s = &x->states[a.state], *t = &x->states[b.state];
     if (a.total != b.total) return a.total < b.total;
@@ -11581,7 +11599,7 @@ static tli_exact_entry tli_exact_pop(tli_exact *x) {
     return top;
 }
 
-// More buckets where states are as many as buckets; without memory for them the lists get longer.
+// Enlarge the hash table when there are as many states as buckets; without memory the lists get longer.
 static void tli_exact_rehash(tli_exact *x) {
     int32_t *buckets, i;
     if (x->state_count < x->bucket_count || x->bucket_count > INT32_MAX / 4) return;
@@ -11609,7 +11627,7 @@ static int32_t tli_exact_find(const tli_exact *x, tli_set wanted, int32_t positi
     return at - 1;
 }
 
-// A new state; -1 = no memory, or a cost beyond 64 bits.
+// Add a state; -1 = no memory, or a cost beyond 64 bits.
 static int32_t tli_exact_add_state(tli_exact *x, tli_set wanted, int32_t position, uint64_t cost) {
     void *states = x->states;
     tli_exact_state *s;
@@ -11629,7 +11647,7 @@ static int32_t tli_exact_add_state(tli_exact *x, tli_set wanted, int32_t positio
     return at;
 }
 
-// The step `kind` of x->call leads from this state to x->after; it costs so much and has this peak.
+// Record that the step `kind` of x->call leads from this state to x->after, at this cost and peak.
 static void tli_exact_reach(tli_exact *x, tli_set wanted, int32_t position, tl_step_kind kind,
                             uint64_t cost, uint64_t peak) {
     tli_exact_state *s;
@@ -11659,7 +11677,7 @@ static void tli_exact_undo_forward(tli_exact *x, const tli_exact_call *call) {
     int makes = !tli_set_is_empty(tli_set_meet(x->wanted_after, call->made));
     int saves = !tli_set_is_empty(tli_set_meet(x->wanted_after, call->saved));
     int inplace = !tli_set_is_empty(tli_set_less(call->source, x->wanted_after));
-    if (saves)  // the saved bytes count during the call: they stay in the sum
+    if (saves)  // `before` still has the saved item, so its bytes count during the call
         tli_exact_reach(x, tli_set_less(before, call->saved), x->position, TL_STEP_FORWARD_SAVE,
                         call->fwd_cost, bytes + tli_exact_weigh(x, before));
     if (!makes) return;
@@ -11678,7 +11696,7 @@ static void tli_exact_undo_backward(tli_exact *x) {
 
 // -- exact: the search --
 
-// Whether a state settled before wants and costs no more; if not, this one counts from now on.
+// Whether an expanded state of the same position wants a subset and costs no more; if not, add this one.
 static int tli_exact_is_needless(tli_exact *x, const tli_exact_state *s) {
     tli_exact_position *p = &x->positions[s->position];
     void *settled = p->settled;
@@ -11686,7 +11704,7 @@ static int tli_exact_is_needless(tli_exact *x, const tli_exact_state *s) {
     for (i = 0; i < p->settled_count; i++) {
         tli_exact_settled found = p->settled[i];
         if (found.cost > s->cost || !tli_set_is_within(found.wanted, s->wanted)) continue;
-        p->settled[i] = p->settled[i / 2];  // what helped once is asked earlier the next time
+        p->settled[i] = p->settled[i / 2];  // move towards the front: it is likely to dominate again
         p->settled[i / 2] = found;
         x->work += (uint64_t)i;
         return 1;
@@ -11701,8 +11719,8 @@ static int tli_exact_is_needless(tli_exact *x, const tli_exact_state *s) {
     return 0;
 }
 
-// Returns the state at the start, or -1: *bound is then what every plan costs at least, UINT64_MAX =
-// none fits.
+// Returns the state at the start of the plan, or -1: *bound is then a lower bound of every plan's cost;
+// UINT64_MAX = no plan fits.
 static int32_t tli_exact_search(tli_exact *x, uint64_t *bound) {
     int32_t k;
     *bound = 0;
@@ -11715,7 +11733,7 @@ static int32_t tli_exact_search(tli_exact *x, uint64_t *bound) {
         if (x->work > x->work_limit || x->state_count > TLI_EXACT_STATES ||
             tli_remat_stops(x->watch, x->work)) return -1;
         tli_exact_pop(x);
-        if (top.total != s->total) continue;  // reached for less since
+        if (top.total != s->total) continue;  // outdated: the state was reached again at a lower cost
         if (!s->position && tli_set_is_empty(s->wanted)) return top.state;
         if (tli_exact_is_needless(x, s)) continue;
         x->after = top.state;
@@ -11744,7 +11762,7 @@ static void tli_exact_add_drops(const tli_exact *x, tli_set items, tli_steps *st
             tli_add_step(steps, tli_step_of(TL_STEP_DROP_SAVED, i, TL_ALL_OUTPUTS));
 }
 
-// From the start on; what a step leaves that the next state does not want is dropped after it.
+// Write the steps from the start on; after each step, what the next state does not want is dropped.
 static void tli_exact_add_steps(const tli_exact *x, int32_t state, tli_steps *steps) {
     for (; x->states[state].after >= 0; state = x->states[state].after) {
         const tli_exact_state *s = &x->states[state], *t = &x->states[s->after];
@@ -11782,8 +11800,8 @@ static void tli_exact_free(tli_exact *x) {
     tli_zero(x, sizeof *x);
 }
 
-// Read a graph that passed tl_check_graph. x->item_count > TLI_EXACT_ITEMS afterwards: too large,
-// nothing more was read. Release with tli_exact_free, also after an error.
+// Read a graph that passed tl_check_graph. If x->item_count > TLI_EXACT_ITEMS afterwards, the graph is too
+// large and nothing more was read. Release with tli_exact_free, also after an error.
 static tl_result tli_exact_init(tl_env *env, tli_exact *x, const tl_graph *graph,
                                 int32_t inference) {
     uint64_t tensors = (uint64_t)graph->tensor_count, nodes = (uint64_t)graph->node_count;
@@ -11832,14 +11850,14 @@ static tl_result tli_exact_plan(tli_exact *x, uint64_t budget, tli_steps *best, 
 
 // Find a plan of least cost within the budget; graph inputs count, weights do not.
 //
-//   best   an empty list, gets the steps; nothing where no plan was found
+//   best   an empty list, gets the steps; stays empty if no plan was found
 //   cost   of the plan, 0 = none was found
-//   bound  no plan costs less: the cost itself where it is proven
+//   bound  lower bound of the cost of every plan: the cost itself if it is proven
 //   proven 1 = the plan is optimal, or with TL_ERROR_INFEASIBLE that none fits; 0 = *work reached
 //          work_limit, memory was short, or the graph has more than TLI_EXACT_ITEMS items
-//   work   elementary steps, added to what stands there
+//   work   elementary steps are added to it
 //
-// Errors: TL_ERROR_INFEASIBLE, TL_ERROR_NO_MEMORY where there is none to begin with or for the steps.
+// Errors: TL_ERROR_INFEASIBLE; TL_ERROR_NO_MEMORY if there is none for the set-up or for the steps.
 static tl_result tli_remat_exact(tl_env *env, const tl_graph *graph, uint64_t budget, int32_t inference,
                                  tli_remat_watch *watch, uint64_t work_limit, tli_steps *best,
                                  uint64_t *cost, uint64_t *bound, int32_t *proven, uint64_t *work) {
@@ -11859,7 +11877,7 @@ static tl_result tli_remat_exact(tl_env *env, const tl_graph *graph, uint64_t bu
     return result;
 }
 
-// What single calls need at least: every call that must run, alone.
+// The largest working set of a single call among those that must run: a lower bound of every budget.
 static uint64_t tli_exact_least(const tli_exact *x) {
     uint64_t least = x->pinned_bytes, bytes;
     tli_set wanted = tli_set_join(x->positions[x->last].before, x->target);
@@ -11879,7 +11897,8 @@ static uint64_t tli_exact_least(const tli_exact *x) {
     return least;
 }
 
-// Find the least budget that some plan fits. *proven = 0 (as above): none below *floor fits.
+// Find the least budget that some plan fits: *floor. If *proven is 0 (reasons as above), *floor is only a
+// lower bound of it.
 static tl_result tli_remat_exact_floor(tl_env *env, const tl_graph *graph, int32_t inference,
                                        tli_remat_watch *watch,
                                        uint64_t work_limit, uint64_t *floor, int32_t *proven,
@@ -11907,48 +11926,50 @@ static tl_result tli_remat_exact_floor(tl_env *env, const tl_graph *graph, int32
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_PLANNERS
 
-// -- bound: what any valid schedule costs under a budget, and the least budget --
+// -- bound: lower bounds of the cost of any schedule under a budget, and of the least budget --
 //
-// The relaxation. A training schedule runs its backwards in reverse listing order, so what must have been
-// read before and after a backward is known whatever the schedule does. Choose k backwards v_1 > .. > v_k,
-// the instants; they cut every schedule into spans: span 0 before B v_1, span a from B v_a to B v_(a+1),
-// span k to the end. A thing is a tensor, or saved(v); making either takes one forward of its node. Of a
+// The relaxation. A training schedule runs its backwards in reverse listing order, so the tensors that are
+// read before and after a backward are known, whatever the schedule does. Choose k backwards v_1 > .. > v_k,
+// the instants. They cut every schedule into spans: span 0 before B v_1, span a from B v_a to B v_(a+1),
+// span k to the end. A thing is a tensor, or saved(v); making either takes one forward of its node. For a
 // schedule that fits the budget, let
 //     x[a][t] = 1   thing t is resident while B v_a runs
 //     d[a][n] = 1   a forward of n runs in span a                    (F, I or S: each costs fwd)
 //     w[a][t] = 1   thing t is resident at some moment of span a
 // Then, for every a >= 1:
 //     (1) w[a][t] = 1 where a backward of span a, or B v_(a+1), reads t; at the end where t is kept
-//     (2) w[a][t] <= x[a][t] + d[a][maker of t]         what is there was there, or was made
+//     (2) w[a][t] <= x[a][t] + d[a][maker of t]         t was resident at the start of the span, or was made
 //     (3) d[a][n] <= w[a][s] for each input s of n       a forward reads its inputs
 //     (4) x[a+1][t] <= w[a][t]
 //     (5) sum of bytes(t) x[a][t] <= budget - graph inputs - gradients alive during B v_a - bwork
 //     (6) x[a][t] = 1 where B v_a reads t
-// Every node on which a backward depends that comes no later than B v_a ran in some span below a. So the
-// schedule pays its base cost (each backward, and each forward that must run, once) plus at least
+// Each node that some backward up to B v_a depends on ran in some span before a, so a forward of it in span
+// a is a repetition. The schedule therefore costs at least its base cost (each backward, and each forward
+// that must run, once) plus
 //     sum over a >= 1 and such nodes n of fwd(n) d[a][n],
-// and the least of that over all 0/1 values of x, d, w that keep (1) .. (6) is a lower bound. Nodes that
-// nobody wants are not in the base cost, and their forwards are free in (2): the bound only gets lower.
+// and the minimum of that over all 0/1 values of x, d, w that satisfy (1) .. (6) is a lower bound. Nodes
+// whose outputs nothing needs are not in the base cost, and their forwards cost nothing in (2): that can
+// only lower the bound.
 //
 // The bound. (4) goes into the objective with multipliers mu[a][t] >= 0, (5) with lambda[a] >= 0, which
 // leaves one problem per span: a minimum cut (source side = 1; x[a][t] is "w[a][t] and not d[a][maker]",
-// the arc from t to its maker), exact in integers. Whatever the multipliers, the sum is a lower bound
-// (weak duality), so how they are found is of no matter to its truth: by intersecting lines where there
-// is one instant, else by subgradient steps. What the duality gap leaves is narrowed by branching on
-// x[a][t]: the bound is the least over the open branches, and anytime. Bytes are divided by a unit and
-// rounded down on both sides of (5); costs are scaled by a power of two, rounded down where they shrink;
-// the result is rounded up to a multiple of what all forwards are multiples of.
+// the arc from t to its maker), exact in integers. The sum is a lower bound for any multipliers (weak
+// duality), so the method that finds them cannot make it wrong: intersecting lines for one instant, else
+// subgradient steps. The remaining duality gap is narrowed by branching on x[a][t]: the bound is the least
+// over the open branches, and is valid whenever the work ends. Bytes are divided by a unit and rounded down
+// on both sides of (5); costs are scaled by a power of two and rounded down where they shrink; the result is
+// rounded up to a multiple of the greatest common divisor of the forward costs.
 
-#define TLI_BOUND_INSTANTS 10                      // at most, of one relaxation
-#define TLI_BOUND_INFINITE (INT64_C(1) << 62)      // a capacity no flow reaches
+#define TLI_BOUND_INSTANTS 10                      // at most, in one relaxation
+#define TLI_BOUND_INFINITE (INT64_C(1) << 62)      // a capacity that no flow reaches
 #define TLI_BOUND_COSTS (INT64_C(1) << 50)         // all scaled costs together, and the largest mu
-#define TLI_BOUND_UNITS 26                         // bits of all bytes together, in units
-#define TLI_BOUND_LAMBDA (INT64_C(1) << 32)        // the largest lambda: times all units still below 2^59
+#define TLI_BOUND_UNITS 26                         // bits of the sum of all bytes, in units
+#define TLI_BOUND_LAMBDA (INT64_C(1) << 32)        // the largest lambda: times the sum of units below 2^59
 
-enum { TLI_BOUND_FREE, TLI_BOUND_KEPT, TLI_BOUND_ABSENT };  // what is known of x[a][t]
+enum { TLI_BOUND_FREE, TLI_BOUND_KEPT, TLI_BOUND_ABSENT };  // x[a][t] not fixed, fixed to 1, fixed to 0
 
-// The network, one for all spans: source -> thing -> maker -> its inputs; node -> sink. Arc e ^ 1 is arc
-// e the other way. Thing t enters by arc 2t and goes to its maker by arc 2 (things + t).
+// The flow network, the same for all spans: source -> thing -> maker -> its inputs; node -> sink. Arc e ^ 1
+// is the reverse of arc e. Arc 2t goes from the source to thing t, arc 2 (things + t) from t to its maker.
 typedef struct tli_bound_net {
     int32_t  vertex_count, arc_count;
     int32_t *to;                 // [arc_count]
@@ -11963,7 +11984,8 @@ typedef struct tli_bound {
     tl_env         *env;
     const tl_graph *graph;
     tli_remat_watch *watch;
-    uint64_t       *work, work_limit, table_limit;  // of one table; 0 = none
+    uint64_t       *work, work_limit;
+    uint64_t        table_limit;  // work of one table; 0 = no tables
     int32_t   thing_count, order_count;
     int32_t  *thing_of;          // [tensor_count + node_count] thing of a tensor, of saved(v); -1 = none
     int32_t  *maker;             // [thing_count] node
@@ -11973,66 +11995,67 @@ typedef struct tli_bound {
     int32_t  *order;             // [order_count] nodes in the order of their backwards
     int32_t  *runs_by;           // [node_count] position of the first backward that needs it; INT32_MAX
     int64_t  *cost;              // [node_count] scaled fwd
-    uint64_t *sets, *between;    // [order_count] tli_bound_find_sets
-    uint64_t *room;              // [order_count] bytes left at that backward beside its working set
+    uint64_t *sets, *between;    // [order_count] see tli_bound_find_sets
+    uint64_t *room;              // [order_count] budget less the working set of that backward
     uint8_t  *reads_mark;        // [thing_count] scratch
     int64_t  *enter;             // [thing_count] scratch: tli_bound_find_enters
     int32_t  *last_use;          // [thing_count] scratch: tli_bound_find_uses
     struct tli_bound_label *labels, *made;  // [2 TLI_BOUND_LABELS], [TLI_BOUND_LABELS]
     uint64_t  unit, base_cost, cost_step;
     int32_t   cost_up, cost_down;  // scaled = cost << up >> down
-    int64_t   typical;           // bytes of a thing, for the length of steps
+    int64_t   typical;           // mean bytes of a thing in units, for the length of steps
     tli_bound_net net;
-    void     *memory[24];         // what tli_bound_take gave
+    void     *memory[24];         // allocations of tli_bound_take
     int32_t   memory_count, failed;
 } tli_bound;
 
-// One relaxation: instants, multipliers, what is fixed. Arrays are [count][thing_count].
+// One relaxation: instants, multipliers, fixed variables. Arrays are [count][thing_count].
 typedef struct tli_bound_state {
     int32_t  count;
     int32_t  at[TLI_BOUND_INSTANTS];       // positions in order
     int64_t  lambda[TLI_BOUND_INSTANTS];   // scaled cost per unit
     int64_t  room[TLI_BOUND_INSTANTS];     // units
     int64_t  value;                     // scaled bound at these multipliers
-    int32_t  is_exact;                  // 1 = no schedule of the relaxation is above it: branching is no use
+    int32_t  is_exact;                  // 1 = the value is the optimum of the relaxation: nothing to branch on
     int64_t *mu;
     uint8_t *fixed;
-    uint8_t *share;                     // how often x was 1 lately, of 255
+    uint8_t *share;                     // running mean of x, 255 = 1
 } tli_bound_state;
 
-static void *tli_bound_take(tli_bound *rb, int64_t count, size_t item_bytes) {
-    void *memory = tli_alloc_array(rb->env, (uint64_t)count, item_bytes);
-    if (memory) rb->memory[rb->memory_count++] = memory;
-    else rb->failed = 1;
+// Allocate an array that tli_bound_free releases; NULL: no memory (model->failed).
+static void *tli_bound_take(tli_bound *model, int64_t count, size_t item_bytes) {
+    void *memory = tli_alloc_array(model->env, (uint64_t)count, item_bytes);
+    if (memory) model->memory[model->memory_count++] = memory;
+    else model->failed = 1;
     return memory;
 }
 
-static void tli_bound_free(tli_bound *rb) {
-    while (rb->memory_count > 0) tli_release(rb->env, rb->memory[--rb->memory_count]);
+static void tli_bound_free(tli_bound *model) {
+    while (model->memory_count > 0) tli_release(model->env, model->memory[--model->memory_count]);
 }
 
-// -- bound: set up: what runs when, what is resident, what room is left --
+// -- bound: set-up: what must run before which backward, things, bytes and costs --
 
-// The position of the first backward that each node must have run before; of results beyond these,
-// which must run some time, node_count. wanted: scratch [tensor_count].
-static void tli_bound_find_runs(tli_bound *rb, int32_t inference, uint8_t *wanted) {
-    const tl_graph *graph = rb->graph;
+// Find runs_by[]: the position of the first backward that needs a node to have run; node_count where only a
+// result needs it, INT32_MAX where nothing does. wanted: scratch [tensor_count].
+static void tli_bound_find_runs(tli_bound *model, int32_t inference, uint8_t *wanted) {
+    const tl_graph *graph = model->graph;
     int32_t id, i;
     tli_mark_results(graph, inference, wanted);
-    rb->order_count = 0;
+    model->order_count = 0;
     for (id = graph->node_count; id-- > 0;) {
-        rb->runs_by[id] = wanted[graph->nodes[id].first_output] ? graph->node_count : INT32_MAX;
+        model->runs_by[id] = wanted[graph->nodes[id].first_output] ? graph->node_count : INT32_MAX;
         if (!graph->nodes[id].has_grad || inference) continue;
-        rb->runs_by[id] = rb->order_count;
-        rb->order[rb->order_count++] = id;
+        model->runs_by[id] = model->order_count;
+        model->order[model->order_count++] = id;
     }
     for (i = 0; i < graph->tensor_count; i++)
-        if (wanted[i] && rb->thing_of[i] >= 0) rb->at_end[rb->thing_of[i]] = 1;
+        if (wanted[i] && model->thing_of[i] >= 0) model->at_end[model->thing_of[i]] = 1;
     for (id = graph->node_count; id-- > 0;) {
         const tl_node *node = &graph->nodes[id];
         for (i = node->first_input; i < node->first_input + node->input_count; i++) {
-            int32_t *by = &rb->runs_by[graph->outputs[graph->inputs[i].tensor].node];
-            if (rb->runs_by[id] < *by) *by = rb->runs_by[id];
+            int32_t *by = &model->runs_by[graph->outputs[graph->inputs[i].tensor].node];
+            if (model->runs_by[id] < *by) *by = model->runs_by[id];
         }
     }
 }
@@ -12042,41 +12065,41 @@ static uint64_t tli_bound_gcd(uint64_t a, uint64_t b) {
     return a;
 }
 
-// Base cost, and costs scaled so that all together are below TLI_BOUND_COSTS.
-static void tli_bound_scale_costs(tli_bound *rb) {
-    const tl_graph *graph = rb->graph;
+// Find the base cost, and scale costs so that their sum is at most TLI_BOUND_COSTS.
+static void tli_bound_scale_costs(tli_bound *model) {
+    const tl_graph *graph = model->graph;
     uint64_t sum = 0;
     int32_t id;
     for (id = 0; id < graph->node_count; id++) {  // fits 64 bits: tl_check_graph
         const tl_node *node = &graph->nodes[id];
-        if (node->is_input || rb->runs_by[id] == INT32_MAX) continue;
-        rb->base_cost += node->fwd_cost;
-        if (rb->runs_by[id] < rb->order_count && node->has_grad) rb->base_cost += node->bwd_cost;
+        if (node->is_input || model->runs_by[id] == INT32_MAX) continue;
+        model->base_cost += node->fwd_cost;
+        if (model->runs_by[id] < model->order_count && node->has_grad) model->base_cost += node->bwd_cost;
         sum += node->fwd_cost;
-        rb->cost_step = tli_bound_gcd(rb->cost_step, node->fwd_cost);
+        model->cost_step = tli_bound_gcd(model->cost_step, node->fwd_cost);
     }
     if (!sum) sum = 1;
-    while (sum >> rb->cost_down > (uint64_t)TLI_BOUND_COSTS) rb->cost_down++;
-    while (!rb->cost_down && sum << (rb->cost_up + 1) <= (uint64_t)TLI_BOUND_COSTS) rb->cost_up++;
+    while (sum >> model->cost_down > (uint64_t)TLI_BOUND_COSTS) model->cost_down++;
+    while (!model->cost_down && sum << (model->cost_up + 1) <= (uint64_t)TLI_BOUND_COSTS) model->cost_up++;
     for (id = 0; id < graph->node_count; id++)
-        if (rb->runs_by[id] != INT32_MAX && !graph->nodes[id].is_input)
-            rb->cost[id] = (int64_t)(graph->nodes[id].fwd_cost >> rb->cost_down << rb->cost_up);
+        if (model->runs_by[id] != INT32_MAX && !graph->nodes[id].is_input)
+            model->cost[id] = (int64_t)(graph->nodes[id].fwd_cost >> model->cost_down << model->cost_up);
 }
 
-// Set mark[] of what the backward of a node reads to `value`.
-static void tli_bound_mark_reads(const tli_bound *rb, int32_t id, uint8_t *mark, uint8_t value) {
-    const tl_graph *graph = rb->graph;
+// Set mark[] to `value` for every thing that the backward of a node reads.
+static void tli_bound_mark_reads(const tli_bound *model, int32_t id, uint8_t *mark, uint8_t value) {
+    const tl_graph *graph = model->graph;
     const tl_node *node = &graph->nodes[id];
     int32_t i, thing;
     for (i = node->first_input; i < node->first_input + node->input_count; i++) {
-        thing = graph->inputs[i].needed ? rb->thing_of[graph->inputs[i].tensor] : -1;
+        thing = graph->inputs[i].needed ? model->thing_of[graph->inputs[i].tensor] : -1;
         if (thing >= 0) mark[thing] = value;
     }
     for (i = node->first_output; i < node->first_output + node->output_count; i++) {
-        thing = graph->outputs[i].needed ? rb->thing_of[i] : -1;
+        thing = graph->outputs[i].needed ? model->thing_of[i] : -1;
         if (thing >= 0) mark[thing] = value;
     }
-    thing = rb->thing_of[graph->tensor_count + id];
+    thing = model->thing_of[graph->tensor_count + id];
     if (thing >= 0) mark[thing] = value;
 }
 
@@ -12088,15 +12111,15 @@ static uint64_t tli_bound_input_bytes(const tl_graph *graph) {
     return sum;
 }
 
-// sets[]: the bytes of every backward's working set: graph inputs, gradients alive, scratch, what it reads.
-// between[]: graph inputs and the gradients alive after it.
-// has_gradient: scratch [tensor_count], zeroed. Sums fit: tl_check_graph counts each of them.
-static void tli_bound_find_sets(tli_bound *rb, uint8_t *has_gradient) {
-    const tl_graph *graph = rb->graph;
+// Find sets[], the bytes of every backward's working set (graph inputs, live gradients, scratch and what it
+// reads), and between[], the bytes of graph inputs and live gradients after it.
+// has_gradient: scratch [tensor_count], zeroed. The sums cannot overflow: tl_check_graph adds the same bytes.
+static void tli_bound_find_sets(tli_bound *model, uint8_t *has_gradient) {
+    const tl_graph *graph = model->graph;
     uint64_t live = tli_bound_input_bytes(graph);
     int32_t p, i;
-    for (p = 0; p < rb->order_count; p++) {
-        const tl_node *node = &graph->nodes[rb->order[p]];
+    for (p = 0; p < model->order_count; p++) {
+        const tl_node *node = &graph->nodes[model->order[p]];
         int32_t end = node->first_output + node->output_count;
         for (i = node->first_output; i < end; i++)
             if (!has_gradient[i]) { has_gradient[i] = 1; live += graph->outputs[i].bytes; }
@@ -12106,49 +12129,50 @@ static void tli_bound_find_sets(tli_bound *rb, uint8_t *has_gradient) {
             has_gradient[tensor] = 1;
             live += graph->outputs[tensor].bytes;
         }
-        rb->sets[p] = live + node->bwork_bytes;
-        tli_bound_mark_reads(rb, rb->order[p], rb->reads_mark, 1);
-        for (i = 0; i < rb->thing_count; i++) if (rb->reads_mark[i]) rb->sets[p] += rb->exact[i];
-        tli_bound_mark_reads(rb, rb->order[p], rb->reads_mark, 0);
+        model->sets[p] = live + node->bwork_bytes;
+        tli_bound_mark_reads(model, model->order[p], model->reads_mark, 1);
+        for (i = 0; i < model->thing_count; i++) if (model->reads_mark[i]) model->sets[p] += model->exact[i];
+        tli_bound_mark_reads(model, model->order[p], model->reads_mark, 0);
         for (i = node->first_output; i < end; i++) live -= graph->outputs[i].bytes;
-        rb->between[p] = live;
+        model->between[p] = live;
     }
 }
 
-// The things: tensors that are no graph inputs, and saved bytes that some backward reads.
-static void tli_bound_find_things(tli_bound *rb, int32_t inference) {
-    const tl_graph *graph = rb->graph;
+// Number the things: tensors that are not graph inputs, and saved bytes that some backward reads.
+static void tli_bound_find_things(tli_bound *model, int32_t inference) {
+    const tl_graph *graph = model->graph;
     int32_t i, id;
     for (i = 0; i < graph->tensor_count; i++) {
         int is_input = graph->nodes[graph->outputs[i].node].is_input;
-        rb->thing_of[i] = is_input ? -1 : rb->thing_count;
+        model->thing_of[i] = is_input ? -1 : model->thing_count;
         if (is_input) continue;
-        rb->exact[rb->thing_count] = graph->outputs[i].bytes;
-        rb->maker[rb->thing_count++] = graph->outputs[i].node;
+        model->exact[model->thing_count] = graph->outputs[i].bytes;
+        model->maker[model->thing_count++] = graph->outputs[i].node;
     }
     for (id = 0; id < graph->node_count; id++) {
         int is_read = !inference && graph->nodes[id].has_grad && graph->nodes[id].saved_bytes;
-        rb->thing_of[graph->tensor_count + id] = is_read ? rb->thing_count : -1;
+        model->thing_of[graph->tensor_count + id] = is_read ? model->thing_count : -1;
         if (!is_read) continue;
-        rb->exact[rb->thing_count] = graph->nodes[id].saved_bytes;
-        rb->maker[rb->thing_count++] = id;
+        model->exact[model->thing_count] = graph->nodes[id].saved_bytes;
+        model->maker[model->thing_count++] = id;
     }
 }
 
-// Bytes in units, so that all of them together are below 2^26: first by what all are multiples of.
-static void tli_bound_scale_bytes(tli_bound *rb) {
+// Convert bytes to units so that their sum is below 2^26. The unit is a multiple of their greatest common
+// divisor.
+static void tli_bound_scale_bytes(tli_bound *model) {
     uint64_t sum = 0, divisor = 0;
     int32_t t, count = 0;
-    for (t = 0; t < rb->thing_count; t++) {
-        sum += rb->exact[t];
-        divisor = tli_bound_gcd(divisor, rb->exact[t]);
-        count += rb->exact[t] > 0;
+    for (t = 0; t < model->thing_count; t++) {
+        sum += model->exact[t];
+        divisor = tli_bound_gcd(divisor, model->exact[t]);
+        count += model->exact[t] > 0;
     }
-    rb->unit = divisor ? divisor : 1;
-    if (sum / rb->unit >> TLI_BOUND_UNITS) rb->unit *= (sum / rb->unit >> TLI_BOUND_UNITS) + 1;
-    for (t = 0; t < rb->thing_count; t++) rb->bytes[t] = (int64_t)(rb->exact[t] / rb->unit);
-    rb->typical = count ? (int64_t)(sum / rb->unit / (uint64_t)count) : 1;
-    if (!rb->typical) rb->typical = 1;
+    model->unit = divisor ? divisor : 1;
+    if (sum / model->unit >> TLI_BOUND_UNITS) model->unit *= (sum / model->unit >> TLI_BOUND_UNITS) + 1;
+    for (t = 0; t < model->thing_count; t++) model->bytes[t] = (int64_t)(model->exact[t] / model->unit);
+    model->typical = count ? (int64_t)(sum / model->unit / (uint64_t)count) : 1;
+    if (!model->typical) model->typical = 1;
 }
 
 // -- bound: the network --
@@ -12158,19 +12182,20 @@ static void tli_bound_add_arc(tli_bound_net *net, int32_t from, int32_t to) {
     net->to[net->arc_count++] = from;
 }
 
-// Arcs in the order of tli_bound_net, then node -> sink at 2 (2 things + node), then the inputs.
-static void tli_bound_make_net(tli_bound *rb) {
-    const tl_graph *graph = rb->graph;
-    tli_bound_net *net = &rb->net;
-    int32_t things = rb->thing_count, nodes = graph->node_count, source = things + nodes, i, v;
+// Add the arcs in the order that tli_bound_net names, then node -> sink as arc 2 (2 things + node), then
+// maker -> input.
+static void tli_bound_make_net(tli_bound *model) {
+    const tl_graph *graph = model->graph;
+    tli_bound_net *net = &model->net;
+    int32_t things = model->thing_count, nodes = graph->node_count, source = things + nodes, i, v;
     net->vertex_count = source + 2;
     for (i = 0; i < things; i++) tli_bound_add_arc(net, source, i);
-    for (i = 0; i < things; i++) tli_bound_add_arc(net, i, things + rb->maker[i]);
+    for (i = 0; i < things; i++) tli_bound_add_arc(net, i, things + model->maker[i]);
     for (i = 0; i < nodes; i++) tli_bound_add_arc(net, things + i, source + 1);
     for (i = 0; i < nodes; i++) {
         const tl_node *node = &graph->nodes[i];
         for (v = node->first_input; v < node->first_input + node->input_count; v++) {
-            int32_t thing = rb->thing_of[graph->inputs[v].tensor];
+            int32_t thing = model->thing_of[graph->inputs[v].tensor];
             if (thing >= 0) tli_bound_add_arc(net, things + i, thing);
         }
     }
@@ -12180,7 +12205,8 @@ static void tli_bound_make_net(tli_bound *rb) {
     for (i = 0; i < net->arc_count; i++) net->arcs[net->cursor[net->to[i ^ 1]]++] = i;
 }
 
-// Distances to the sink along arcs that have capacity left; 0 = none. 1 where the source has one.
+// Find level[], 1 + the distance to the sink along arcs with capacity left; 0 = no path. Returns 1 if there
+// is a path from the source.
 static int tli_bound_find_levels(tli_bound_net *net, uint64_t *work) {
     int32_t source = net->vertex_count - 2, sink = source + 1, head = 0, tail = 0, k;
     tli_zero(net->level, (size_t)net->vertex_count * sizeof *net->level);
@@ -12199,7 +12225,7 @@ static int tli_bound_find_levels(tli_bound_net *net, uint64_t *work) {
     return net->level[source] > 0;
 }
 
-// Send flow along path[0 .. length - 1]; returns the first place of an arc that is full now.
+// Send flow along path[0 .. length - 1]; returns the index in the path of the first arc that is now full.
 static int32_t tli_bound_send(tli_bound_net *net, int32_t length, int64_t *flow) {
     int64_t most = TLI_BOUND_INFINITE;
     int32_t i, full = 0;
@@ -12213,8 +12239,8 @@ static int32_t tli_bound_send(tli_bound_net *net, int32_t length, int64_t *flow)
     return full;
 }
 
-// Dinic, 1970: the largest flow; left[] holds the residual capacities. Every path ends in an arc to the
-// sink whose capacity is a cost, so all of it is at most 2^50 and infinite arcs stay above that.
+// Find the maximum flow (Dinic, 1970); left[] holds the residual capacities. Every path ends in an arc to
+// the sink whose capacity is a cost, so the flow is at most 2^50 and infinite arcs never become full.
 static int64_t tli_bound_flow(tli_bound_net *net, uint64_t *work) {
     int32_t source = net->vertex_count - 2, sink = source + 1, v;
     int64_t flow = 0;
@@ -12247,7 +12273,7 @@ static int64_t tli_bound_flow(tli_bound_net *net, uint64_t *work) {
     return flow;
 }
 
-// The source's side of the cut that a largest flow leaves: level[v] = 1.
+// Mark the source side of the minimum cut after a maximum flow: level[v] = 1.
 static void tli_bound_find_side(tli_bound_net *net, uint64_t *work) {
     int32_t source = net->vertex_count - 2, head = 0, tail = 0, k;
     tli_zero(net->level, (size_t)net->vertex_count * sizeof *net->level);
@@ -12267,12 +12293,12 @@ static void tli_bound_find_side(tli_bound_net *net, uint64_t *work) {
 
 // -- bound: one span --
 
-// What the span from instant a on has to have: mark[] = 1.
-static void tli_bound_mark_span(const tli_bound *rb, const tli_bound_state *s, int32_t a, uint8_t *mark) {
-    int32_t end = a + 1 < s->count ? s->at[a + 1] : rb->order_count - 1, p;
-    if (a + 1 < s->count) tli_zero(mark, (size_t)rb->thing_count);
-    else tli_copy(mark, rb->at_end, (size_t)rb->thing_count);
-    for (p = s->at[a] + 1; p <= end; p++) tli_bound_mark_reads(rb, rb->order[p], mark, 1);
+// Mark the things that must be resident at some moment of span a.
+static void tli_bound_mark_span(const tli_bound *model, const tli_bound_state *s, int32_t a, uint8_t *mark) {
+    int32_t end = a + 1 < s->count ? s->at[a + 1] : model->order_count - 1, p;
+    if (a + 1 < s->count) tli_zero(mark, (size_t)model->thing_count);
+    else tli_copy(mark, model->at_end, (size_t)model->thing_count);
+    for (p = s->at[a] + 1; p <= end; p++) tli_bound_mark_reads(model, model->order[p], mark, 1);
 }
 
 static void tli_bound_set(tli_bound_net *net, int32_t arc, int64_t capacity) {
@@ -12280,88 +12306,89 @@ static void tli_bound_set(tli_bound_net *net, int32_t arc, int64_t capacity) {
     net->left[arc ^ 1] = 0;
 }
 
-// What thing t costs to hold at instant a.
-static int64_t tli_bound_price(const tli_bound *rb, const tli_bound_state *s, int32_t a, int32_t t) {
-    int32_t at = a * rb->thing_count + t;
+// The price of holding thing t at instant a under the multipliers.
+static int64_t tli_bound_price(const tli_bound *model, const tli_bound_state *s, int32_t a, int32_t t) {
+    int32_t at = a * model->thing_count + t;
     if (s->fixed[at] == TLI_BOUND_KEPT) return 0;
     if (s->fixed[at] == TLI_BOUND_ABSENT) return TLI_BOUND_INFINITE;
-    return s->lambda[a] * rb->bytes[t] + s->mu[at];
+    return s->lambda[a] * model->bytes[t] + s->mu[at];
 }
 
-// enter[]: what it costs that thing t is not there in span a (infinite: it must be), less `offers`, a
-// constant: what instant a + 1 pays for all that is there. 0 = that constant is too large to be of use.
-static int tli_bound_find_enters(tli_bound *rb, const tli_bound_state *s, int32_t a, int64_t *offers) {
-    int32_t things = rb->thing_count, t;
-    tli_bound_mark_span(rb, s, a, rb->reads_mark);
+// Find enter[t], the cost of thing t being absent throughout span a (infinite: it must be resident). Presence
+// earns mu of instant a + 1; that is counted as a constant gain, *offers, for all things, and as a cost of
+// absence for each. Returns 0 if the constant is too large to be useful.
+static int tli_bound_find_enters(tli_bound *model, const tli_bound_state *s, int32_t a, int64_t *offers) {
+    int32_t things = model->thing_count, t;
+    tli_bound_mark_span(model, s, a, model->reads_mark);
     *offers = 0;
     for (t = 0; t < things; t++) {
         int32_t next = (a + 1) * things + t;
-        rb->enter[t] = rb->reads_mark[t] ? TLI_BOUND_INFINITE : 0;
+        model->enter[t] = model->reads_mark[t] ? TLI_BOUND_INFINITE : 0;
         if (a + 1 == s->count) continue;
-        if (s->fixed[next] == TLI_BOUND_KEPT) rb->enter[t] = TLI_BOUND_INFINITE;
+        if (s->fixed[next] == TLI_BOUND_KEPT) model->enter[t] = TLI_BOUND_INFINITE;
         if (s->fixed[next] != TLI_BOUND_FREE) continue;
-        if (*offers <= INT64_C(1) << 58) *offers += s->mu[next];  // for being there, whatever the reason
-        if (!rb->enter[t]) rb->enter[t] = s->mu[next];
+        if (*offers <= INT64_C(1) << 58) *offers += s->mu[next];
+        if (!model->enter[t]) model->enter[t] = s->mu[next];
     }
-    tli_zero(rb->reads_mark, (size_t)things);
+    tli_zero(model->reads_mark, (size_t)things);
     return *offers <= INT64_C(1) << 58;
 }
 
-// The least cost of span a under the multipliers, less its constant part; -2^59 where that is too large
-// to be of use. Afterwards level[] of the net is the source's side.
-static int64_t tli_bound_solve_span(tli_bound *rb, const tli_bound_state *s, int32_t a) {
-    tli_bound_net *net = &rb->net;
-    int32_t things = rb->thing_count, t, i;
+// The least cost of span a under the multipliers, with its constant terms; -2^59 where those are too large
+// to be useful. Afterwards level[] of the net marks the source side of the cut.
+static int64_t tli_bound_solve_span(tli_bound *model, const tli_bound_state *s, int32_t a) {
+    tli_bound_net *net = &model->net;
+    int32_t things = model->thing_count, t, i;
     int64_t offers, flow;
-    int is_useful = tli_bound_find_enters(rb, s, a, &offers);
+    int is_useful = tli_bound_find_enters(model, s, a, &offers);
     for (t = 0; t < things; t++) {
-        tli_bound_set(net, 2 * t, rb->enter[t]);
-        tli_bound_set(net, 2 * (things + t), tli_bound_price(rb, s, a, t));
+        tli_bound_set(net, 2 * t, model->enter[t]);
+        tli_bound_set(net, 2 * (things + t), tli_bound_price(model, s, a, t));
     }
-    for (i = 0; i < rb->graph->node_count; i++)
-        tli_bound_set(net, 2 * (2 * things + i), rb->runs_by[i] <= s->at[a] ? rb->cost[i] : 0);
-    for (i = 2 * (2 * things + rb->graph->node_count); i < net->arc_count; i += 2)
+    for (i = 0; i < model->graph->node_count; i++)
+        tli_bound_set(net, 2 * (2 * things + i), model->runs_by[i] <= s->at[a] ? model->cost[i] : 0);
+    for (i = 2 * (2 * things + model->graph->node_count); i < net->arc_count; i += 2)
         tli_bound_set(net, i, TLI_BOUND_INFINITE);
-    flow = tli_bound_flow(net, rb->work);
-    tli_bound_find_side(net, rb->work);
+    flow = tli_bound_flow(net, model->work);
+    tli_bound_find_side(net, model->work);
     return is_useful ? flow - offers - s->lambda[a] * s->room[a] : -(INT64_C(1) << 59);
 }
 
-// Bytes that the solution at hand holds at instant a, less the room: the slope along lambda[a].
-static int64_t tli_bound_slope(const tli_bound *rb, const tli_bound_state *s, int32_t a) {
-    const int32_t *level = rb->net.level;
+// The slope along lambda[a]: bytes that the last solution holds at instant a, less the room.
+static int64_t tli_bound_slope(const tli_bound *model, const tli_bound_state *s, int32_t a) {
+    const int32_t *level = model->net.level;
     int64_t held = 0;
     int32_t t;
-    for (t = 0; t < rb->thing_count; t++)
-        if (s->fixed[a * rb->thing_count + t] == TLI_BOUND_FREE && level[t] &&
-            !level[rb->thing_count + rb->maker[t]]) held += rb->bytes[t];
+    for (t = 0; t < model->thing_count; t++)
+        if (s->fixed[a * model->thing_count + t] == TLI_BOUND_FREE && level[t] &&
+            !level[model->thing_count + model->maker[t]]) held += model->bytes[t];
     return held - s->room[a];
 }
 
-// x of the solution at hand: add `weight` to share[] where thing t is held at instant a.
-static void tli_bound_add_share(const tli_bound *rb, tli_bound_state *s, int32_t a, uint8_t weight) {
-    const int32_t *level = rb->net.level;
-    int32_t t, things = rb->thing_count;
+// Add `weight` to share[] of each thing that the last solution holds at instant a.
+static void tli_bound_add_share(const tli_bound *model, tli_bound_state *s, int32_t a, uint8_t weight) {
+    const int32_t *level = model->net.level;
+    int32_t t, things = model->thing_count;
     for (t = 0; t < things; t++)
-        if (level[t] && !level[things + rb->maker[t]])
+        if (level[t] && !level[things + model->maker[t]])
             s->share[a * things + t] = (uint8_t)(s->share[a * things + t] + weight);
 }
 
-// A point of the concave function value(lambda[a]): the line that touches it there.
+// The tangent of the concave function value(lambda[a]) at one lambda.
 typedef struct tli_bound_line { int64_t lambda, value, slope; } tli_bound_line;
 
-static tli_bound_line tli_bound_touch(tli_bound *rb, tli_bound_state *s, int32_t a, int64_t lambda) {
+static tli_bound_line tli_bound_touch(tli_bound *model, tli_bound_state *s, int32_t a, int64_t lambda) {
     tli_bound_line line;
     s->lambda[a] = line.lambda = lambda;
-    line.value = tli_bound_solve_span(rb, s, a);
-    line.slope = tli_bound_slope(rb, s, a);
+    line.value = tli_bound_solve_span(model, s, a);
+    line.slope = tli_bound_slope(model, s, a);
     return line;
 }
 
-// The lambda[a] that is best for span a, the other multipliers as they are, by intersecting the lines on
-// both sides; returns the span's value there. ends[]: the lambdas of the two lines.
-static int64_t tli_bound_search_line(tli_bound *rb, tli_bound_state *s, int32_t a, int64_t ends[2]) {
-    tli_bound_line low, high, at = tli_bound_touch(rb, s, a, s->lambda[a]);
+// Find the best lambda[a] for span a, with the other multipliers fixed, by intersecting the tangents on both
+// sides; returns the value of the span there. ends[]: the lambdas of the two last tangents.
+static int64_t tli_bound_search_line(tli_bound *model, tli_bound_state *s, int32_t a, int64_t ends[2]) {
+    tli_bound_line low, high, at = tli_bound_touch(model, s, a, s->lambda[a]);
     int64_t start = at.lambda > 0 ? at.lambda : 1;
     int32_t tries;
     low = high = at;
@@ -12369,16 +12396,16 @@ static int64_t tli_bound_search_line(tli_bound *rb, tli_bound_state *s, int32_t 
         while (high.slope > 0 && high.lambda < TLI_BOUND_LAMBDA) {
             low = high;
             start = start > TLI_BOUND_LAMBDA / 16 ? TLI_BOUND_LAMBDA : start * 16;
-            high = tli_bound_touch(rb, s, a, start);
+            high = tli_bound_touch(model, s, a, start);
         }
     } else if (at.slope < 0 && at.lambda > 0) {
-        low = tli_bound_touch(rb, s, a, 0);
+        low = tli_bound_touch(model, s, a, 0);
     }
     for (tries = 0; tries < 24 && low.slope > 0 && high.slope < 0; tries++) {
         int64_t crossing = (high.value - high.slope * high.lambda) - (low.value - low.slope * low.lambda);
         int64_t lambda = crossing / (low.slope - high.slope);
         if (lambda <= low.lambda || lambda >= high.lambda) break;
-        at = tli_bound_touch(rb, s, a, lambda);
+        at = tli_bound_touch(model, s, a, lambda);
         if (!at.slope) { low = high = at; break; }
         if (at.slope > 0) low = at; else high = at;
     }
@@ -12389,12 +12416,14 @@ static int64_t tli_bound_search_line(tli_bound *rb, tli_bound_state *s, int32_t 
     return at.value;
 }
 
-// -- bound: one span with the room as it is, not its price: a table --
+// -- bound: one span with the room as a hard limit: dynamic programming --
 //
-// Nodes in listing order; a label is what is there of the things that later nodes still take (mask), the
-// bytes held and the cost so far. A node is made (its inputs must be there; all its things are) or not
-// (each of its things is held or is not there). Of labels with one mask, those that are worse in both are
-// dropped. Where there are too many, bytes are rounded down more coarsely: the least cost only gets lower.
+// The minimum cut prices the bytes held at an instant; this table limits them, so its value is never lower.
+// Nodes are visited in listing order. A label is the set of resident things that later nodes may read (mask),
+// the bytes held at the instant, and the cost so far. A node is run in the span (its inputs must be resident;
+// all its things then are) or not (each of its things is held, or is absent). Of labels with the same mask,
+// dominated ones (more bytes and more cost) are removed. If there are too many labels, bytes are rounded down
+// to a coarser grid, which can only lower the least cost.
 
 #define TLI_BOUND_LABELS 16384
 #define TLI_BOUND_SLOTS 24
@@ -12417,7 +12446,7 @@ static void tli_bound_sift(tli_bound_label *labels, int32_t at, int32_t count) {
     labels[at] = moved;
 }
 
-// Sort, and drop what is worse than another of the same mask in both; returns how many are left.
+// Sort labels and remove dominated ones; returns how many are left.
 static int32_t tli_bound_prune(tli_bound_label *labels, int32_t count) {
     int32_t i, kept = 0;
     for (i = count / 2; i-- > 0;) tli_bound_sift(labels, i, count);
@@ -12433,6 +12462,7 @@ static int32_t tli_bound_prune(tli_bound_label *labels, int32_t count) {
     return kept;
 }
 
+// Remove dominated labels, on a coarser and coarser grid until at most `most` are left.
 static int32_t tli_bound_thin(tli_bound_label *labels, int32_t count, int32_t most, int64_t *grid) {
     int32_t i;
     count = tli_bound_prune(labels, count);
@@ -12445,17 +12475,17 @@ static int32_t tli_bound_thin(tli_bound_label *labels, int32_t count, int32_t mo
 }
 
 typedef struct tli_bound_table {
-    tli_bound             *rb;
+    tli_bound             *model;
     const tli_bound_state *state;
     int32_t  a;          // the span
-    int32_t  count;      // labels
-    int64_t  grid;       // bytes are rounded down to multiples
-    uint64_t start;      // work done before
-    uint64_t used;       // slots in use
+    int32_t  count;      // of labels
+    int64_t  grid;       // bytes are rounded down to multiples of this
+    uint64_t start;      // work done before this table
+    uint64_t used;       // slots in use, a bit each. A slot is a bit of the masks, given to one thing
     int32_t  slot_things[TLI_BOUND_SLOTS];
 } tli_bound_table;
 
-// The slot of a thing; -1 = none, as no later node takes it.
+// The slot of a thing; -1 = none, because no later node reads it.
 static int32_t tli_bound_find_slot(const tli_bound_table *table, int32_t thing) {
     int32_t slot;
     for (slot = 0; slot < TLI_BOUND_SLOTS; slot++)
@@ -12463,54 +12493,56 @@ static int32_t tli_bound_find_slot(const tli_bound_table *table, int32_t thing) 
     return -1;
 }
 
-// The other half of the list takes thing t of a node that is not made: held, or not there. 0 = full.
+// Split each label in two for thing t of a node that is not run: t is held, or t is absent. Returns 0 if
+// there are too many labels.
 static int tli_bound_spread(tli_bound_table *table, int32_t t, uint64_t bit) {
-    tli_bound *rb = table->rb;
+    tli_bound *model = table->model;
     const tli_bound_state *s = table->state;
-    int32_t cell = table->a * rb->thing_count + t, i, count = table->count;
+    int32_t cell = table->a * model->thing_count + t, i, count = table->count;
     int is_kept = s->fixed[cell] == TLI_BOUND_KEPT;
     for (i = 0; i < count; i++) {
-        tli_bound_label held = rb->labels[i], *gone = &rb->labels[i];
+        tli_bound_label held = model->labels[i], *gone = &model->labels[i];
         held.mask |= bit;
-        held.bytes += is_kept ? 0 : rb->bytes[t];
+        held.bytes += is_kept ? 0 : model->bytes[t];
         held.cost += is_kept ? 0 : s->mu[cell];
-        gone->cost = rb->enter[t] >= TLI_BOUND_INFINITE || is_kept ? TLI_BOUND_INFINITE
-                                                                   : gone->cost + rb->enter[t];
+        gone->cost = model->enter[t] >= TLI_BOUND_INFINITE || is_kept ? TLI_BOUND_INFINITE
+                                                                   : gone->cost + model->enter[t];
         if (s->fixed[cell] == TLI_BOUND_ABSENT || held.bytes > s->room[table->a]) continue;
         if (gone->cost >= TLI_BOUND_INFINITE) *gone = held;
-        else rb->labels[table->count++] = held;
+        else model->labels[table->count++] = held;
     }
     for (i = count = 0; i < table->count; i++)
-        if (rb->labels[i].cost < TLI_BOUND_INFINITE) rb->labels[count++] = rb->labels[i];
+        if (model->labels[i].cost < TLI_BOUND_INFINITE) model->labels[count++] = model->labels[i];
     table->count = count > TLI_BOUND_LABELS
-                       ? tli_bound_thin(rb->labels, count, TLI_BOUND_LABELS, &table->grid)
+                       ? tli_bound_thin(model->labels, count, TLI_BOUND_LABELS, &table->grid)
                        : count;
     return table->count <= TLI_BOUND_LABELS;
 }
-// last_use[]: of things that may be wanted, the last node that may take them (their maker: none does);
-// -1 = nothing in this span wants them.
-static void tli_bound_find_uses(tli_bound *rb) {
-    const tl_graph *graph = rb->graph;
+
+// Find last_use[]: the last node that may read a thing in this span (its maker if none does); -1 = nothing
+// in this span wants it.
+static void tli_bound_find_uses(tli_bound *model) {
+    const tl_graph *graph = model->graph;
     int32_t t, id, i;
-    for (t = 0; t < rb->thing_count; t++) rb->last_use[t] = rb->enter[t] > 0 ? rb->maker[t] : -1;
+    for (t = 0; t < model->thing_count; t++) model->last_use[t] = model->enter[t] > 0 ? model->maker[t] : -1;
     for (id = graph->node_count; id-- > 0;) {
         const tl_node *node = &graph->nodes[id];
-        int32_t saved = rb->thing_of[graph->tensor_count + id];
-        int is_wanted = saved >= 0 && rb->last_use[saved] >= 0;
+        int32_t saved = model->thing_of[graph->tensor_count + id];
+        int is_wanted = saved >= 0 && model->last_use[saved] >= 0;
         for (i = node->first_output; i < node->first_output + node->output_count; i++)
-            is_wanted |= rb->thing_of[i] >= 0 && rb->last_use[rb->thing_of[i]] >= 0;
+            is_wanted |= model->thing_of[i] >= 0 && model->last_use[model->thing_of[i]] >= 0;
         for (i = node->first_input; i < node->first_input + node->input_count && is_wanted; i++) {
-            int32_t thing = rb->thing_of[graph->inputs[i].tensor];
-            if (thing >= 0 && rb->last_use[thing] < id) rb->last_use[thing] = id;
+            int32_t thing = model->thing_of[graph->inputs[i].tensor];
+            if (thing >= 0 && model->last_use[thing] < id) model->last_use[thing] = id;
         }
     }
 }
 
-// Give thing t its slot, where a later node takes it; 0 = there is none left.
+// Give thing t a slot if a later node may read it; 0 = there is none left.
 static int tli_bound_add_slot(tli_bound_table *table, int32_t t, uint64_t *bit) {
     int32_t slot = 0;
     *bit = 0;
-    if (t < 0 || table->rb->last_use[t] <= table->rb->maker[t]) return 1;
+    if (t < 0 || table->model->last_use[t] <= table->model->maker[t]) return 1;
     while (slot < TLI_BOUND_SLOTS && table->used >> slot & 1) slot++;
     if (slot == TLI_BOUND_SLOTS) return 0;
     table->used |= *bit = UINT64_C(1) << slot;
@@ -12518,103 +12550,106 @@ static int tli_bound_add_slot(tli_bound_table *table, int32_t t, uint64_t *bit) 
     return 1;
 }
 
-// One node: labels in which it is made, then those in which it is not. 0 = too many slots or labels.
+// Extend the labels by one node: first those in which it runs, then those in which it does not. Returns 0 if
+// slots or labels are too many.
 static int tli_bound_add_node(tli_bound_table *table, int32_t id) {
-    tli_bound *rb = table->rb;
-    const tl_node *node = &rb->graph->nodes[id];
+    tli_bound *model = table->model;
+    const tl_node *node = &model->graph->nodes[id];
     uint64_t takes = 0, makes = 0, ends = 0, bit;
-    int64_t cost = rb->runs_by[id] <= table->state->at[table->a] ? rb->cost[id] : 0;
+    int64_t cost = model->runs_by[id] <= table->state->at[table->a] ? model->cost[id] : 0;
     int32_t i, k, made = 0, wanted = 0;
     for (i = node->first_input; i < node->first_input + node->input_count; i++) {
-        int32_t thing = rb->thing_of[rb->graph->inputs[i].tensor];
+        int32_t thing = model->thing_of[model->graph->inputs[i].tensor];
         int32_t slot = thing >= 0 ? tli_bound_find_slot(table, thing) : -1;
         if (slot < 0) continue;
         takes |= UINT64_C(1) << slot;
-        if (rb->last_use[thing] == id) ends |= UINT64_C(1) << slot;
+        if (model->last_use[thing] == id) ends |= UINT64_C(1) << slot;
     }
     for (k = 0; k <= node->output_count; k++) {
-        int32_t t = k < node->output_count ? node->first_output + k : rb->graph->tensor_count + id;
-        t = rb->thing_of[t];
-        if (t < 0 || rb->last_use[t] < 0) continue;
+        int32_t t = k < node->output_count ? node->first_output + k : model->graph->tensor_count + id;
+        t = model->thing_of[t];
+        if (t < 0 || model->last_use[t] < 0) continue;
         if (!tli_bound_add_slot(table, t, &bit)) return 0;
         makes |= bit;
         for (i = 0; !wanted && i < table->count; i++) {
-            if (takes & ~rb->labels[i].mask) continue;
-            rb->made[made] = rb->labels[i];
-            rb->made[made++].cost += cost;
+            if (takes & ~model->labels[i].mask) continue;
+            model->made[made] = model->labels[i];
+            model->made[made++].cost += cost;
         }
         wanted = 1;
         if (!tli_bound_spread(table, t, bit)) return 0;
     }
     for (i = 0; i < made; i++) {
-        rb->made[i].mask |= makes;
-        rb->labels[table->count++] = rb->made[i];
+        model->made[i].mask |= makes;
+        model->labels[table->count++] = model->made[i];
     }
-    for (i = 0; i < table->count; i++) rb->labels[i].mask &= ~ends;
+    for (i = 0; i < table->count; i++) model->labels[i].mask &= ~ends;
     table->used &= ~ends;
-    *rb->work += 40 * (uint64_t)table->count + 1;
-    if (wanted || ends) table->count = tli_bound_thin(rb->labels, table->count, TLI_BOUND_LABELS, &table->grid);
-    if (*rb->work - table->start > rb->table_limit) return 0;
+    *model->work += 40 * (uint64_t)table->count + 1;
+    if (wanted || ends)
+        table->count = tli_bound_thin(model->labels, table->count, TLI_BOUND_LABELS, &table->grid);
+    if (*model->work - table->start > model->table_limit) return 0;
     return table->count > 0 && table->count <= TLI_BOUND_LABELS;
 }
 
-// As tli_bound_solve_span, with the room in full; -2^59 where the table grows too wide. *is_exact becomes 0
-// where this is not the least cost of the span itself.
-static int64_t tli_bound_tabulate_span(tli_bound *rb, const tli_bound_state *s, int32_t a, int32_t *is_exact) {
+// As tli_bound_solve_span, with the room as a hard limit; -2^59 if the table grows too large. *is_exact
+// becomes 0 if the value is not the exact minimum.
+static int64_t tli_bound_tabulate_span(tli_bound *model, const tli_bound_state *s, int32_t a,
+                                       int32_t *is_exact) {
     tli_bound_table table;
     int64_t offers, best = TLI_BOUND_INFINITE;
-    int32_t id, i, is_useful = tli_bound_find_enters(rb, s, a, &offers);
+    int32_t id, i, is_useful = tli_bound_find_enters(model, s, a, &offers);
     tli_zero(&table, sizeof table);
-    table.rb = rb; table.state = s; table.a = a;
+    table.model = model; table.state = s; table.a = a;
     table.grid = 1;
     table.count = 1;
-    table.start = *rb->work;
-    tli_zero(rb->labels, sizeof *rb->labels);
-    tli_bound_find_uses(rb);
-    for (id = 0; id < rb->graph->node_count && is_useful; id++) is_useful = tli_bound_add_node(&table, id);
+    table.start = *model->work;
+    tli_zero(model->labels, sizeof *model->labels);
+    tli_bound_find_uses(model);
+    for (id = 0; id < model->graph->node_count && is_useful; id++) is_useful = tli_bound_add_node(&table, id);
     if (!is_useful || table.grid > 1) *is_exact = 0;
     if (!is_useful) return -(INT64_C(1) << 59);
-    for (i = 0; i < table.count; i++) if (rb->labels[i].cost < best) best = rb->labels[i].cost;
+    for (i = 0; i < table.count; i++) if (model->labels[i].cost < best) best = model->labels[i].cost;
     return best - offers;
 }
 
-// Raise the value of a state to what its spans come to, each by the better of its two bounds.
-static void tli_bound_tabulate(tli_bound *rb, tli_bound_state *s) {
+// Raise the value of a state to the sum of its spans, each with the better of its two bounds.
+static void tli_bound_tabulate(tli_bound *model, tli_bound_state *s) {
     int64_t value = 0;
     int32_t a, is_exact = s->count == 1;
     for (a = 0; a < s->count; a++) {
-        int64_t cut = tli_bound_solve_span(rb, s, a);
-        int64_t full = rb->table_limit ? tli_bound_tabulate_span(rb, s, a, &is_exact) : cut;
+        int64_t cut = tli_bound_solve_span(model, s, a);
+        int64_t full = model->table_limit ? tli_bound_tabulate_span(model, s, a, &is_exact) : cut;
         value += cut > full ? cut : full;
     }
     if (value > s->value) s->value = value;
-    if (rb->table_limit) s->is_exact |= is_exact;
+    if (model->table_limit) s->is_exact |= is_exact;
 }
 
 // -- bound: states --
 
-static void tli_bound_free_state(tli_bound *rb, tli_bound_state *s) {
-    if (s) { tli_release(rb->env, s->mu); tli_release(rb->env, s->fixed); tli_release(rb->env, s); }
+static void tli_bound_free_state(tli_bound *model, tli_bound_state *s) {
+    if (s) { tli_release(model->env, s->mu); tli_release(model->env, s->fixed); tli_release(model->env, s); }
 }
 
-// An empty state with room for so many instants; NULL: no memory (rb->failed).
-static tli_bound_state *tli_bound_add_state(tli_bound *rb, int32_t instants) {
-    tli_bound_state *s = (tli_bound_state *)tli_alloc_array(rb->env, 1, sizeof *s);
-    uint64_t cells = (uint64_t)instants * (uint64_t)rb->thing_count;
+// Allocate an empty state for so many instants; NULL: no memory (model->failed).
+static tli_bound_state *tli_bound_add_state(tli_bound *model, int32_t instants) {
+    tli_bound_state *s = (tli_bound_state *)tli_alloc_array(model->env, 1, sizeof *s);
+    uint64_t cells = (uint64_t)instants * (uint64_t)model->thing_count;
     if (s) {
         tli_zero(s, sizeof *s);
-        s->mu = (int64_t *)tli_alloc_array(rb->env, cells, sizeof *s->mu);
-        s->fixed = (uint8_t *)tli_alloc_array(rb->env, 2 * cells, 1);
+        s->mu = (int64_t *)tli_alloc_array(model->env, cells, sizeof *s->mu);
+        s->fixed = (uint8_t *)tli_alloc_array(model->env, 2 * cells, 1);
         s->share = s->fixed ? s->fixed + cells : NULL;
     }
     if (s && s->mu && s->fixed) return s;
-    tli_bound_free_state(rb, s);
-    rb->failed = 1;
+    tli_bound_free_state(model, s);
+    model->failed = 1;
     return NULL;
 }
 
-static void tli_bound_copy_state(const tli_bound *rb, tli_bound_state *to, const tli_bound_state *from) {
-    size_t cells = (size_t)from->count * (size_t)rb->thing_count;
+static void tli_bound_copy_state(const tli_bound *model, tli_bound_state *to, const tli_bound_state *from) {
+    size_t cells = (size_t)from->count * (size_t)model->thing_count;
     int64_t *mu = to->mu;
     uint8_t *fixed = to->fixed, *share = to->share;
     *to = *from;
@@ -12624,21 +12659,21 @@ static void tli_bound_copy_state(const tli_bound *rb, tli_bound_state *to, const
     tli_copy(share, from->share, cells);
 }
 
-// What is larger than the room alone cannot be held; 0 where what is held already is too much.
-static int tli_bound_fix_large(const tli_bound *rb, tli_bound_state *s, int32_t a) {
-    uint8_t *fixed = s->fixed + (size_t)a * (size_t)rb->thing_count;
+// Fix to absent every thing that is larger than the room. Returns 0 if the things fixed to be held exceed it.
+static int tli_bound_fix_large(const tli_bound *model, tli_bound_state *s, int32_t a) {
+    uint8_t *fixed = s->fixed + (size_t)a * (size_t)model->thing_count;
     int32_t t;
     if (s->room[a] < 0) return 0;
-    for (t = 0; t < rb->thing_count; t++)
-        if (fixed[t] == TLI_BOUND_FREE && rb->bytes[t] > s->room[a]) fixed[t] = TLI_BOUND_ABSENT;
+    for (t = 0; t < model->thing_count; t++)
+        if (fixed[t] == TLI_BOUND_FREE && model->bytes[t] > s->room[a]) fixed[t] = TLI_BOUND_ABSENT;
     return 1;
 }
 
-// Put an instant among those of a state, at the value the state has or nearly that: a thing is
-// worth here a part of what it is worth at the instant before, or of its forward.
-static void tli_bound_add_instant(tli_bound *rb, tli_bound_state *s, int32_t position) {
-    int32_t a = s->count++, things = rb->thing_count, t;
-    uint64_t room = rb->room[position] / rb->unit;
+// Insert an instant into a state so that the value hardly changes: mu of a thing starts as a quarter of its
+// price at the instant before, or of its forward cost if that is less.
+static void tli_bound_add_instant(tli_bound *model, tli_bound_state *s, int32_t position) {
+    int32_t a = s->count++, things = model->thing_count, t;
+    uint64_t room = model->room[position] / model->unit;
     int64_t most = INT64_C(1) << TLI_BOUND_UNITS;
     for (; a > 0 && s->at[a - 1] > position; a--) {
         size_t to = (size_t)a * (size_t)things, from = to - (size_t)things, count = (size_t)things;
@@ -12650,12 +12685,12 @@ static void tli_bound_add_instant(tli_bound *rb, tli_bound_state *s, int32_t pos
     s->lambda[a] = 0;
     s->room[a] = room < (uint64_t)most ? (int64_t)room : most;
     tli_zero(s->fixed + (size_t)a * (size_t)things, (size_t)things);
-    tli_bound_mark_reads(rb, rb->order[position], s->fixed + (size_t)a * (size_t)things, TLI_BOUND_KEPT);
+    tli_bound_mark_reads(model, model->order[position], s->fixed + (size_t)a * (size_t)things, TLI_BOUND_KEPT);
     for (t = 0; t < things; t++) {
-        int64_t price = a ? tli_bound_price(rb, s, a - 1, t) : 0, forward = rb->cost[rb->maker[t]];
+        int64_t price = a ? tli_bound_price(model, s, a - 1, t) : 0, forward = model->cost[model->maker[t]];
         s->mu[a * things + t] = (price < forward ? price : forward) / 4;
     }
-    (void)tli_bound_fix_large(rb, s, a);
+    (void)tli_bound_fix_large(model, s, a);
 }
 
 // -- bound: several instants: subgradient steps --
@@ -12668,19 +12703,19 @@ typedef struct tli_bound_climb {
     int64_t  turn[TLI_BOUND_INSTANTS];     // direction along lambda x typical
 } tli_bound_climb;
 
-// The value of a state, all spans; the slopes along its multipliers go to climb.
-static int64_t tli_bound_measure(tli_bound *rb, tli_bound_state *s, tli_bound_climb *climb) {
-    int32_t a, t, things = rb->thing_count;
-    const int32_t *level = rb->net.level;
+// Find the value of a state, the sum of its spans; the slopes along its multipliers go to climb.
+static int64_t tli_bound_measure(tli_bound *model, tli_bound_state *s, tli_bound_climb *climb) {
+    int32_t a, t, things = model->thing_count;
+    const int32_t *level = model->net.level;
     int64_t value = 0;
     tli_zero(climb->held, (size_t)s->count * (size_t)things);
     for (a = 0; a < s->count; a++) {
-        value += tli_bound_solve_span(rb, s, a);
-        climb->along[a] = tli_bound_slope(rb, s, a);
+        value += tli_bound_solve_span(model, s, a);
+        climb->along[a] = tli_bound_slope(model, s, a);
         for (t = 0; t < things; t++) {
             uint8_t *share = &s->share[a * things + t];
-            int is_held = level[t] && !level[things + rb->maker[t]];
-            *share = (uint8_t)((*share * 7 + (is_held ? 255 : 0)) / 8);  // a running mean
+            int is_held = level[t] && !level[things + model->maker[t]];
+            *share = (uint8_t)((*share * 7 + (is_held ? 255 : 0)) / 8);
             if (!level[t]) continue;
             if (is_held) climb->held[a * things + t]++;
             if (a + 1 < s->count) climb->held[(a + 1) * things + t]--;
@@ -12689,12 +12724,12 @@ static int64_t tli_bound_measure(tli_bound *rb, tli_bound_state *s, tli_bound_cl
     return value;
 }
 
-// Turn the direction of the climb towards the slopes: three quarters of the old one and the new one.
-static void tli_bound_turn(tli_bound *rb, tli_bound_state *s, tli_bound_climb *climb, uint64_t *norm) {
-    int32_t a, t, things = rb->thing_count;
+// Update the direction of the climb: three quarters of the old direction plus the slopes.
+static void tli_bound_turn(tli_bound *model, tli_bound_state *s, tli_bound_climb *climb, uint64_t *norm) {
+    int32_t a, t, things = model->thing_count;
     *norm = 1;
     for (a = 0; a < s->count; a++) {
-        int64_t along = climb->along[a] * 256 / rb->typical;
+        int64_t along = climb->along[a] * 256 / model->typical;
         if (along > 1 << 15) along = 1 << 15;
         if (along < -(1 << 15)) along = -(1 << 15);
         climb->turn[a] = climb->turn[a] * 3 / 4 + along;
@@ -12709,13 +12744,13 @@ static void tli_bound_turn(tli_bound *rb, tli_bound_state *s, tli_bound_climb *c
     }
 }
 
-static void tli_bound_step(tli_bound *rb, tli_bound_state *s, const tli_bound_climb *climb,
+static void tli_bound_step(tli_bound *model, tli_bound_state *s, const tli_bound_climb *climb,
                            int64_t gain, uint64_t norm) {
-    int32_t a, t, things = rb->thing_count;
+    int32_t a, t, things = model->thing_count;
     int64_t length = (int64_t)(((uint64_t)gain << 8) / (norm >> 10 ? norm >> 10 : 1)), most = INT64_C(1) << 44;
     if (length > most) length = most;
     for (a = 0; a < s->count; a++) {
-        int64_t lambda = s->lambda[a] + length * climb->turn[a] / 1024 / rb->typical;
+        int64_t lambda = s->lambda[a] + length * climb->turn[a] / 1024 / model->typical;
         s->lambda[a] = lambda < 0 ? 0 : lambda > TLI_BOUND_LAMBDA ? TLI_BOUND_LAMBDA : lambda;
         for (t = 0; a && t < things; t++) {
             int32_t at = a * things + t;
@@ -12727,117 +12762,118 @@ static void tli_bound_step(tli_bound *rb, tli_bound_state *s, const tli_bound_cl
     }
 }
 
-static int tli_bound_is_over(const tli_bound *rb) {
-    return *rb->work >= rb->work_limit || tli_remat_stops(rb->watch, *rb->work);
+static int tli_bound_is_over(const tli_bound *model) {
+    return *model->work >= model->work_limit || tli_remat_stops(model->watch, *model->work);
 }
 
-// Raise the value of climb->best by at most `rounds` steps towards a target that comes nearer where it
-// is not reached. best->value is what it reaches.
-static void tli_bound_climb_up(tli_bound *rb, tli_bound_climb *climb, int32_t rounds) {
+// Raise the value of climb->best in at most `rounds` subgradient steps. The length of a step depends on the
+// distance to a target value, which is lowered when it is not reached. best->value is the value found.
+static void tli_bound_climb_up(tli_bound *model, tli_bound_climb *climb, int32_t rounds) {
     tli_bound_state *best = climb->best, *now = climb->now;
-    size_t cells = (size_t)best->count * (size_t)rb->thing_count;
+    size_t cells = (size_t)best->count * (size_t)model->thing_count;
     int64_t ahead, gap, ends[2];
     int32_t round, failures = 0, a;
     best->value = 0;
-    for (a = 0; a < best->count; a++) best->value += tli_bound_search_line(rb, best, a, ends);
-    tli_bound_copy_state(rb, now, best);
+    for (a = 0; a < best->count; a++) best->value += tli_bound_search_line(model, best, a, ends);
+    tli_bound_copy_state(model, now, best);
     tli_zero(climb->slope, cells * sizeof *climb->slope);
     tli_zero(climb->turn, sizeof climb->turn);
     ahead = (best->value > 0 ? best->value : TLI_BOUND_COSTS / 64) / 16 + 1;
-    for (round = 0; round < rounds && !tli_bound_is_over(rb); round++) {
+    for (round = 0; round < rounds && !tli_bound_is_over(model); round++) {
         uint64_t norm;
-        now->value = tli_bound_measure(rb, now, climb);
+        now->value = tli_bound_measure(model, now, climb);
         if (now->value > best->value) {
             if (now->value - best->value > ahead / 8) { failures = 0; ahead += ahead / 2; }
-            tli_bound_copy_state(rb, best, now);
+            tli_bound_copy_state(model, best, now);
         } else if (++failures >= 5) {
             ahead = ahead / 2 + 1;
             failures = 0;
-            tli_bound_copy_state(rb, now, best);
+            tli_bound_copy_state(model, now, best);
             tli_zero(climb->slope, cells * sizeof *climb->slope);
             tli_zero(climb->turn, sizeof climb->turn);
             continue;
         }
-        tli_bound_turn(rb, now, climb, &norm);
+        tli_bound_turn(model, now, climb, &norm);
         gap = best->value - now->value + ahead;
-        tli_bound_step(rb, now, climb, gap < TLI_BOUND_COSTS ? gap : TLI_BOUND_COSTS, norm);
+        tli_bound_step(model, now, climb, gap < TLI_BOUND_COSTS ? gap : TLI_BOUND_COSTS, norm);
     }
 }
 
-// -- bound: which instants --
+// -- bound: the choice of instants --
 
 typedef struct tli_bound_search {
-    tli_bound       *rb;
+    tli_bound       *model;
     tli_bound_climb  climb;
     tli_bound_state *best, *trial;
-    int64_t      *single;    // [order_count] value of each instant alone; -1 = not known
+    int64_t      *single;    // [order_count] value with that instant alone; -1 = not computed
     int32_t      *listed;    // [order_count] positions to try
     int32_t       listed_count;
 } tli_bound_search;
 
-// Whether all that is read after B at this position fits beside what it reads itself: no constraint then.
-static int tli_bound_is_slack(tli_bound *rb, int32_t position) {
+// Whether everything that is read after this backward fits beside its working set: then (5) is no constraint.
+static int tli_bound_is_slack(tli_bound *model, int32_t position) {
     uint64_t need = 0;
     int32_t t, p;
-    tli_copy(rb->reads_mark, rb->at_end, (size_t)rb->thing_count);
-    for (p = position + 1; p < rb->order_count; p++) tli_bound_mark_reads(rb, rb->order[p], rb->reads_mark, 1);
-    tli_bound_mark_reads(rb, rb->order[position], rb->reads_mark, 0);
-    for (t = 0; t < rb->thing_count; t++) if (rb->reads_mark[t]) need += rb->exact[t];
-    tli_zero(rb->reads_mark, (size_t)rb->thing_count);
-    *rb->work += (uint64_t)rb->thing_count;
-    return need <= rb->room[position];
+    tli_copy(model->reads_mark, model->at_end, (size_t)model->thing_count);
+    for (p = position + 1; p < model->order_count; p++)
+        tli_bound_mark_reads(model, model->order[p], model->reads_mark, 1);
+    tli_bound_mark_reads(model, model->order[position], model->reads_mark, 0);
+    for (t = 0; t < model->thing_count; t++) if (model->reads_mark[t]) need += model->exact[t];
+    tli_zero(model->reads_mark, (size_t)model->thing_count);
+    *model->work += (uint64_t)model->thing_count;
+    return need <= model->room[position];
 }
 
 static void tli_bound_try_single(tli_bound_search *search, int32_t position) {
-    tli_bound *rb = search->rb;
+    tli_bound *model = search->model;
     tli_bound_state *s = search->trial;
     int64_t ends[2];
-    if (search->single[position] >= 0 || tli_bound_is_over(rb)) return;
+    if (search->single[position] >= 0 || tli_bound_is_over(model)) return;
     search->single[position] = 0;
-    if (tli_bound_is_slack(rb, position)) return;
+    if (tli_bound_is_slack(model, position)) return;
     s->count = 0;
-    tli_bound_add_instant(rb, s, position);
-    s->value = tli_bound_search_line(rb, s, 0, ends);
-    search->single[position] = s->value > 1 ? s->value : 1;  // not slack: of use beside others
-    if (!search->best->count || s->value > search->best->value) tli_bound_copy_state(rb, search->best, s);
+    tli_bound_add_instant(model, s, position);
+    s->value = tli_bound_search_line(model, s, 0, ends);
+    search->single[position] = s->value > 1 ? s->value : 1;  // at least 1: not slack, so useful beside others
+    if (!search->best->count || s->value > search->best->value) tli_bound_copy_state(model, search->best, s);
 }
 
-// Every instant alone where there are few of them; else every so many, and all near the best.
+// Evaluate each instant alone: all if there are few, else evenly spaced ones and all near the best.
 static void tli_bound_try_singles(tli_bound_search *search) {
-    tli_bound *rb = search->rb;
-    int32_t step = rb->order_count / 256 + 1, p, k;
-    for (p = 0; p < rb->order_count; p++) search->single[p] = -1;
-    tli_bound_try_single(search, rb->order_count - 1);
-    for (p = step / 2; p < rb->order_count; p += step) tli_bound_try_single(search, p);
+    tli_bound *model = search->model;
+    int32_t step = model->order_count / 256 + 1, p, k;
+    for (p = 0; p < model->order_count; p++) search->single[p] = -1;
+    tli_bound_try_single(search, model->order_count - 1);
+    for (p = step / 2; p < model->order_count; p += step) tli_bound_try_single(search, p);
     for (k = step / 2; step > 1 && k > 0; k--) {
         int32_t at = search->best->count ? search->best->at[0] : 0;
         if (at - k >= 0) tli_bound_try_single(search, at - k);
-        if (at + k < rb->order_count) tli_bound_try_single(search, at + k);
+        if (at + k < model->order_count) tli_bound_try_single(search, at + k);
     }
 }
 
-// Whether no neighbour that is known has a higher value.
+// Whether an instant is a local maximum among those that were evaluated.
 static int tli_bound_is_top(const tli_bound_search *search, int32_t position) {
     int64_t value = search->single[position];
     int32_t p;
     for (p = position - 1; p >= 0 && search->single[p] < 0; p--) { }
     if (p >= 0 && search->single[p] >= value) return 0;
-    for (p = position + 1; p < search->rb->order_count && search->single[p] < 0; p++) { }
-    return p == search->rb->order_count || search->single[p] <= value;
+    for (p = position + 1; p < search->model->order_count && search->single[p] < 0; p++) { }
+    return p == search->model->order_count || search->single[p] <= value;
 }
 
-// List the instants that are worth a try beside others: all where there are few, else the tops and
-// then some that stand evenly.
+// List the instants to try together with others: all if there are few, else local maxima and evenly spaced
+// ones.
 static void tli_bound_list_instants(tli_bound_search *search) {
     enum { LISTED = 64 };
     int32_t p, count = 0, tops = 0, seen = 0, step;
-    for (p = 0; p < search->rb->order_count; p++) {
+    for (p = 0; p < search->model->order_count; p++) {
         count += search->single[p] > 0;
         tops += search->single[p] > 0 && tli_bound_is_top(search, p);
     }
     if (tops > LISTED / 2) tops = LISTED / 2;
     step = count <= LISTED ? 1 : (count - 1) / (LISTED - tops) + 1;
-    for (p = 0; p < search->rb->order_count; p++) {
+    for (p = 0; p < search->model->order_count; p++) {
         int is_top;
         if (search->single[p] <= 0) continue;
         is_top = tli_bound_is_top(search, p) ||
@@ -12853,22 +12889,22 @@ static int tli_bound_has_instant(const tli_bound_state *s, int32_t position) {
     return 0;
 }
 
-// The best state with one instant more, climbed a little; into climb.best.
+// Find the value of the best state with one more instant after some steps of climbing; into climb.best.
 static int64_t tli_bound_try_more(tli_bound_search *search, int32_t position, int32_t rounds) {
-    tli_bound_copy_state(search->rb, search->climb.best, search->best);
-    tli_bound_add_instant(search->rb, search->climb.best, position);
-    tli_bound_climb_up(search->rb, &search->climb, rounds);
+    tli_bound_copy_state(search->model, search->climb.best, search->best);
+    tli_bound_add_instant(search->model, search->climb.best, position);
+    tli_bound_climb_up(search->model, &search->climb, rounds);
     return search->climb.best->value;
 }
 
-// Add the instant that raises the value most, if one does: all listed ones are tried in a few steps, the
-// most hopeful of them in more. 0 = none.
+// Add the instant that raises the value most. All listed ones are tried with a few steps, the best of them
+// and their neighbours with more. Returns 0 if none raises it.
 static int tli_bound_add_best(tli_bound_search *search) {
     enum { HOPEFUL = 5 };
-    tli_bound *rb = search->rb;
+    tli_bound *model = search->model;
     int64_t values[HOPEFUL], before = search->best->value;
     int32_t chosen[HOPEFUL], count = 0, nearby = -1, i, k;
-    for (i = 0; i < search->listed_count && !tli_bound_is_over(rb); i++) {
+    for (i = 0; i < search->listed_count && !tli_bound_is_over(model); i++) {
         int64_t value;
         if (tli_bound_has_instant(search->best, search->listed[i])) continue;
         value = tli_bound_try_more(search, search->listed[i], 10);
@@ -12878,55 +12914,55 @@ static int tli_bound_add_best(tli_bound_search *search) {
         values[k] = value;
         chosen[k] = search->listed[i];
     }
-    tli_bound_copy_state(rb, search->trial, search->best);
-    for (i = 0; i < count && !tli_bound_is_over(rb); i++)
+    tli_bound_copy_state(model, search->trial, search->best);
+    for (i = 0; i < count && !tli_bound_is_over(model); i++)
         if (tli_bound_try_more(search, chosen[i], 60) > search->trial->value) {
-            tli_bound_copy_state(rb, search->trial, search->climb.best);
+            tli_bound_copy_state(model, search->trial, search->climb.best);
             nearby = chosen[i];
         }
-    for (i = -3; i <= 3 && nearby >= 0 && !tli_bound_is_over(rb); i++) {
-        if (nearby + i < 0 || nearby + i >= rb->order_count) continue;
+    for (i = -3; i <= 3 && nearby >= 0 && !tli_bound_is_over(model); i++) {
+        if (nearby + i < 0 || nearby + i >= model->order_count) continue;
         if (tli_bound_has_instant(search->best, nearby + i)) continue;
         if (tli_bound_try_more(search, nearby + i, 60) > search->trial->value)
-            tli_bound_copy_state(rb, search->trial, search->climb.best);
+            tli_bound_copy_state(model, search->trial, search->climb.best);
     }
     if (search->trial->value <= before) return 0;
-    tli_bound_copy_state(rb, search->best, search->trial);
+    tli_bound_copy_state(model, search->best, search->trial);
     return 1;
 }
 
 // -- bound: branching --
 
-#define TLI_BOUND_OPEN 2048                  // branches open at a time, at most,
-#define TLI_BOUND_OPEN_BYTES (48u << 20)     // and about their bytes
+#define TLI_BOUND_OPEN 2048                  // at most so many branches are open at a time,
+#define TLI_BOUND_OPEN_BYTES (48u << 20)     // and take about so many bytes
 
 typedef struct tli_bound_tree {
-    tli_bound_state *open[TLI_BOUND_OPEN];  // by falling value: the last is the next
+    tli_bound_state *open[TLI_BOUND_OPEN];  // by falling value: the last one is split next
     int32_t       count, most;
-    int64_t       bound;              // no branch is below it
+    int64_t       bound;              // the least value of an open branch
 } tli_bound_tree;
 
-// Bound a branch anew: its value only rises. 0 = nothing fits it.
+// Compute the value of a branch anew; it never falls. Returns 0 if no schedule is in the branch.
 static int tli_bound_find_branch(tli_bound_search *search, tli_bound_state *s, int32_t rounds) {
-    tli_bound *rb = search->rb;
+    tli_bound *model = search->model;
     int64_t before = s->value, ends[2];
     int32_t a;
-    for (a = 0; a < s->count; a++) if (!tli_bound_fix_large(rb, s, a)) return 0;
+    for (a = 0; a < s->count; a++) if (!tli_bound_fix_large(model, s, a)) return 0;
     if (s->count > 1) {
-        tli_bound_copy_state(rb, search->climb.best, s);
-        tli_bound_climb_up(rb, &search->climb, rounds);
+        tli_bound_copy_state(model, search->climb.best, s);
+        tli_bound_climb_up(model, &search->climb, rounds);
         search->climb.now->value = search->climb.best->value;
-        tli_bound_copy_state(rb, s, search->climb.best);
-        tli_copy(s->share, search->climb.now->share, (size_t)s->count * (size_t)rb->thing_count);
-        if (rb->table_limit) tli_bound_tabulate(rb, s);
+        tli_bound_copy_state(model, s, search->climb.best);
+        tli_copy(s->share, search->climb.now->share, (size_t)s->count * (size_t)model->thing_count);
+        if (model->table_limit) tli_bound_tabulate(model, s);
     } else {
-        s->value = tli_bound_search_line(rb, s, 0, ends);
+        s->value = tli_bound_search_line(model, s, 0, ends);
         s->is_exact = ends[0] == ends[1];
-        tli_zero(s->share, (size_t)rb->thing_count);
+        tli_zero(s->share, (size_t)model->thing_count);
         for (a = 0; a < 2 && ends[0] != ends[1]; a++) {
             int64_t lambda = s->lambda[0];
-            (void)tli_bound_touch(rb, s, 0, ends[a]);
-            tli_bound_add_share(rb, s, 0, 127);
+            (void)tli_bound_touch(model, s, 0, ends[a]);
+            tli_bound_add_share(model, s, 0, 127);
             s->lambda[0] = lambda;
         }
     }
@@ -12934,17 +12970,17 @@ static int tli_bound_find_branch(tli_bound_search *search, tli_bound_state *s, i
     return 1;
 }
 
-// The cell whose x is least decided, weighed by what it costs to hold; -1 = none.
-static int32_t tli_bound_choose_cell(const tli_bound *rb, const tli_bound_state *s) {
+// Choose the x[a][t] to branch on: near one half in the last solutions, and of high price; -1 = none is free.
+static int32_t tli_bound_choose_cell(const tli_bound *model, const tli_bound_state *s) {
     int32_t best = -1, a, t;
     int64_t most = 0;
     if (s->is_exact) return -1;
     for (a = 0; a < s->count; a++)
-        for (t = 0; t < rb->thing_count; t++) {
-            int32_t at = a * rb->thing_count + t;
+        for (t = 0; t < model->thing_count; t++) {
+            int32_t at = a * model->thing_count + t;
             int64_t doubt = s->share[at] < 128 ? s->share[at] : 255 - s->share[at];
-            if (s->fixed[at] != TLI_BOUND_FREE || !rb->bytes[t]) continue;
-            doubt = (1 + 32 * doubt) * (1 + tli_bound_price(rb, s, a, t) / 4096);
+            if (s->fixed[at] != TLI_BOUND_FREE || !model->bytes[t]) continue;
+            doubt = (1 + 32 * doubt) * (1 + tli_bound_price(model, s, a, t) / 4096);
             if (doubt > most) { most = doubt; best = at; }
         }
     return best;
@@ -12956,198 +12992,202 @@ static void tli_bound_push(tli_bound_tree *tree, tli_bound_state *s) {
     tree->open[at] = s;
 }
 
-// Where all of a branch is decided, more is known only at another instant: add the one of the highest
-// value. 0 = there is none, or no memory for it.
+// If all variables of a branch are fixed, only another instant can raise its value: add the one with the
+// highest value. Returns 0 if there is none, or no memory for it.
 static int tli_bound_extend(tli_bound_search *search, tli_bound_tree *tree) {
-    tli_bound *rb = search->rb;
+    tli_bound *model = search->model;
     tli_bound_state *low = tree->open[tree->count - 1], *more;
     int64_t most = 0;
     int32_t i, found = -1;
     if (low->count == TLI_BOUND_INSTANTS) return 0;
-    for (i = 0; i < search->listed_count && !tli_bound_is_over(rb); i++) {
+    for (i = 0; i < search->listed_count && !tli_bound_is_over(model); i++) {
         if (tli_bound_has_instant(low, search->listed[i])) continue;
-        tli_bound_copy_state(rb, search->climb.best, low);
-        tli_bound_add_instant(rb, search->climb.best, search->listed[i]);
-        tli_bound_climb_up(rb, &search->climb, 12);
+        tli_bound_copy_state(model, search->climb.best, low);
+        tli_bound_add_instant(model, search->climb.best, search->listed[i]);
+        tli_bound_climb_up(model, &search->climb, 12);
         if (found >= 0 && (search->climb.best->value < most || (search->climb.best->value == most &&
             search->single[search->listed[i]] <= search->single[found]))) continue;
         most = search->climb.best->value;
         found = search->listed[i];
-        tli_bound_copy_state(rb, search->trial, search->climb.best);
+        tli_bound_copy_state(model, search->trial, search->climb.best);
     }
     if (found < 0) return 0;
-    more = tli_bound_add_state(rb, low->count + 1);
+    more = tli_bound_add_state(model, low->count + 1);
     if (!more) return 0;
-    tli_bound_copy_state(rb, more, search->trial);
+    tli_bound_copy_state(model, more, search->trial);
     more->is_exact = 0;
     if (more->value < low->value) more->value = low->value;
-    tli_bound_free_state(rb, low);
+    tli_bound_free_state(model, low);
     tree->count--;
     if (tli_bound_find_branch(search, more, 30)) tli_bound_push(tree, more);
-    else tli_bound_free_state(rb, more);
+    else tli_bound_free_state(model, more);
     tree->bound = tree->count ? tree->open[tree->count - 1]->value : TLI_BOUND_INFINITE;
     return tree->count > 0;
 }
 
-// Replace the lowest branch by its two halves: thing held, thing not held. 0 = that is no longer of use.
+// Split the lowest branch in two: thing held, thing absent. Returns 0 when branching has to end.
 static int tli_bound_split(tli_bound_search *search, tli_bound_tree *tree) {
-    tli_bound *rb = search->rb;
+    tli_bound *model = search->model;
     tli_bound_state *low = tree->open[tree->count - 1], *half;
-    int32_t cell = tli_bound_choose_cell(rb, low), rounds = low->count > 1 ? 24 : 0;
+    int32_t cell = tli_bound_choose_cell(model, low), rounds = low->count > 1 ? 24 : 0;
     tree->bound = low->value;
-    if (tli_bound_is_over(rb)) return 0;
+    if (tli_bound_is_over(model)) return 0;
     if (cell < 0) return tli_bound_extend(search, tree);
     if (tree->count == tree->most) return 0;
-    half = tli_bound_add_state(rb, low->count);
+    half = tli_bound_add_state(model, low->count);
     if (!half) return 0;
-    tli_bound_copy_state(rb, half, low);
+    tli_bound_copy_state(model, half, low);
     tree->count--;
     low->fixed[cell] = TLI_BOUND_ABSENT;
     low->mu[cell] = 0;
     half->fixed[cell] = TLI_BOUND_KEPT;
     half->mu[cell] = 0;
-    half->room[cell / rb->thing_count] -= rb->bytes[cell % rb->thing_count];
+    half->room[cell / model->thing_count] -= model->bytes[cell % model->thing_count];
     if (tli_bound_find_branch(search, low, rounds)) tli_bound_push(tree, low);
-    else tli_bound_free_state(rb, low);
+    else tli_bound_free_state(model, low);
     if (tli_bound_find_branch(search, half, rounds)) tli_bound_push(tree, half);
-    else tli_bound_free_state(rb, half);
+    else tli_bound_free_state(model, half);
     tree->bound = tree->count ? tree->open[tree->count - 1]->value : TLI_BOUND_INFINITE;
     return tree->count > 0;
 }
 
 // Raise the value of the best state by branching; TLI_BOUND_INFINITE: no schedule fits.
 static int64_t tli_bound_branch(tli_bound_search *search) {
-    tli_bound *rb = search->rb;
-    tli_bound_tree *tree = (tli_bound_tree *)tli_bound_take(rb, 1, sizeof *tree);
-    tli_bound_state *root = tree ? tli_bound_add_state(rb, search->best->count) : NULL;
+    tli_bound *model = search->model;
+    tli_bound_tree *tree = (tli_bound_tree *)tli_bound_take(model, 1, sizeof *tree);
+    tli_bound_state *root = tree ? tli_bound_add_state(model, search->best->count) : NULL;
     int64_t bound = search->best->value;
     uint64_t most, start;
     if (!root) return bound;
-    tli_bound_copy_state(rb, root, search->best);
-    most = TLI_BOUND_OPEN_BYTES / (sizeof *root + 10 * (uint64_t)root->count * (uint64_t)rb->thing_count);
+    tli_bound_copy_state(model, root, search->best);
+    most = TLI_BOUND_OPEN_BYTES / (sizeof *root + 10 * (uint64_t)root->count * (uint64_t)model->thing_count);
     tree->most = most < TLI_BOUND_OPEN ? (int32_t)most : TLI_BOUND_OPEN;
     if (tli_bound_find_branch(search, root, 40)) {
-        start = *rb->work;
-        tli_bound_tabulate(rb, root);
-        if (*rb->work - start > rb->table_limit / 16) rb->table_limit = 0;  // too dear for every branch
+        start = *model->work;
+        tli_bound_tabulate(model, root);
+        if (*model->work - start > model->table_limit / 16) model->table_limit = 0;  // too slow for each branch
         tli_bound_push(tree, root);
     } else {
-        tli_bound_free_state(rb, root);
+        tli_bound_free_state(model, root);
     }
     tree->bound = tree->count ? root->value : TLI_BOUND_INFINITE;
     while (tree->count && tli_bound_split(search, tree)) { }
     bound = tree->bound > bound ? tree->bound : bound;
-    while (tree->count > 0) tli_bound_free_state(rb, tree->open[--tree->count]);
+    while (tree->count > 0) tli_bound_free_state(model, tree->open[--tree->count]);
     return bound;
 }
 
-// -- bound: the two calls --
+// -- bound: set-up and the whole --
 
-// Everything that does not depend on the budget.
-static tl_result tli_bound_open(tli_bound *rb, int32_t inference) {
-    const tl_graph *graph = rb->graph;
+// Read everything that does not depend on the budget.
+static tl_result tli_bound_open(tli_bound *model, int32_t inference) {
+    const tl_graph *graph = model->graph;
     int64_t tensors = graph->tensor_count, nodes = graph->node_count, things = tensors + nodes;
-    uint8_t *scratch = (uint8_t *)tli_bound_take(rb, tensors, 1);
-    rb->thing_of = (int32_t *)tli_bound_take(rb, things, sizeof(int32_t));
-    rb->maker = (int32_t *)tli_bound_take(rb, things, sizeof(int32_t));
-    rb->exact = (uint64_t *)tli_bound_take(rb, things, sizeof(uint64_t));
-    rb->bytes = (int64_t *)tli_bound_take(rb, things, sizeof(int64_t));
-    rb->at_end = (uint8_t *)tli_bound_take(rb, 2 * things, 1);
-    rb->enter = (int64_t *)tli_bound_take(rb, things, sizeof(int64_t));
-    rb->last_use = (int32_t *)tli_bound_take(rb, things, sizeof(int32_t));
-    rb->order = (int32_t *)tli_bound_take(rb, 2 * nodes, sizeof(int32_t));
-    rb->cost = (int64_t *)tli_bound_take(rb, nodes, sizeof(int64_t));
-    rb->room = (uint64_t *)tli_bound_take(rb, 3 * nodes, sizeof(uint64_t));
-    if (rb->failed) return TL_ERROR_NO_MEMORY;
-    rb->reads_mark = rb->at_end + things;
-    rb->runs_by = rb->order + nodes;
-    rb->sets = rb->room + nodes;
-    rb->between = rb->sets + nodes;
-    tli_bound_find_things(rb, inference);
-    tli_bound_find_runs(rb, inference, scratch);
+    uint8_t *scratch = (uint8_t *)tli_bound_take(model, tensors, 1);
+    model->thing_of = (int32_t *)tli_bound_take(model, things, sizeof(int32_t));
+    model->maker = (int32_t *)tli_bound_take(model, things, sizeof(int32_t));
+    model->exact = (uint64_t *)tli_bound_take(model, things, sizeof(uint64_t));
+    model->bytes = (int64_t *)tli_bound_take(model, things, sizeof(int64_t));
+    model->at_end = (uint8_t *)tli_bound_take(model, 2 * things, 1);
+    model->enter = (int64_t *)tli_bound_take(model, things, sizeof(int64_t));
+    model->last_use = (int32_t *)tli_bound_take(model, things, sizeof(int32_t));
+    model->order = (int32_t *)tli_bound_take(model, 2 * nodes, sizeof(int32_t));
+    model->cost = (int64_t *)tli_bound_take(model, nodes, sizeof(int64_t));
+    model->room = (uint64_t *)tli_bound_take(model, 3 * nodes, sizeof(uint64_t));
+    if (model->failed) return TL_ERROR_NO_MEMORY;
+    model->reads_mark = model->at_end + things;
+    model->runs_by = model->order + nodes;
+    model->sets = model->room + nodes;
+    model->between = model->sets + nodes;
+    tli_bound_find_things(model, inference);
+    tli_bound_find_runs(model, inference, scratch);
     tli_zero(scratch, (size_t)tensors);
-    tli_bound_find_sets(rb, scratch);
-    tli_bound_scale_bytes(rb);
-    tli_bound_scale_costs(rb);
+    tli_bound_find_sets(model, scratch);
+    tli_bound_scale_bytes(model);
+    tli_bound_scale_costs(model);
     return TL_OK;
 }
 
-static tl_result tli_bound_open_net(tli_bound *rb) {
-    int64_t vertices = (int64_t)rb->thing_count + rb->graph->node_count + 2;
-    int64_t arcs = 2 * (2 * (int64_t)rb->thing_count + rb->graph->node_count + rb->graph->input_count);
-    tli_bound_net *net = &rb->net;
-    net->to = (int32_t *)tli_bound_take(rb, arcs, sizeof(int32_t));
-    net->left = (int64_t *)tli_bound_take(rb, arcs, sizeof(int64_t));
-    net->arcs = (int32_t *)tli_bound_take(rb, arcs, sizeof(int32_t));
-    net->first = (int32_t *)tli_bound_take(rb, 5 * (vertices + 1), sizeof(int32_t));
-    rb->labels = (tli_bound_label *)tli_bound_take(rb, 2 * TLI_BOUND_LABELS, sizeof(tli_bound_label));
-    rb->made = (tli_bound_label *)tli_bound_take(rb, TLI_BOUND_LABELS, sizeof(tli_bound_label));
-    if (rb->failed) return TL_ERROR_NO_MEMORY;
+// Allocate the network and the labels.
+static tl_result tli_bound_open_net(tli_bound *model) {
+    int64_t vertices = (int64_t)model->thing_count + model->graph->node_count + 2;
+    int64_t arcs = 2 * (2 * (int64_t)model->thing_count + model->graph->node_count + model->graph->input_count);
+    tli_bound_net *net = &model->net;
+    net->to = (int32_t *)tli_bound_take(model, arcs, sizeof(int32_t));
+    net->left = (int64_t *)tli_bound_take(model, arcs, sizeof(int64_t));
+    net->arcs = (int32_t *)tli_bound_take(model, arcs, sizeof(int32_t));
+    net->first = (int32_t *)tli_bound_take(model, 5 * (vertices + 1), sizeof(int32_t));
+    model->labels = (tli_bound_label *)tli_bound_take(model, 2 * TLI_BOUND_LABELS, sizeof(tli_bound_label));
+    model->made = (tli_bound_label *)tli_bound_take(model, TLI_BOUND_LABELS, sizeof(tli_bound_label));
+    if (model->failed) return TL_ERROR_NO_MEMORY;
     net->level = net->first + vertices + 1;
     net->cursor = net->level + vertices + 1;
     net->queue = net->cursor + vertices + 1;
     net->path = net->queue + vertices + 1;
-    tli_bound_make_net(rb);
+    tli_bound_make_net(model);
     return TL_OK;
 }
 
+// Three eighths of the work go to choosing instants one by one, as much again to choosing them together, and
+// the rest to branching.
 static void tli_bound_search_all(tli_bound_search *search, int64_t *value) {
-    tli_bound *rb = search->rb;
-    uint64_t limit = rb->work_limit, start = *rb->work, share = limit > start ? (limit - start) / 8 : 0;
-    rb->work_limit = start + 3 * share;
+    tli_bound *model = search->model;
+    uint64_t limit = model->work_limit, start = *model->work, share = limit > start ? (limit - start) / 8 : 0;
+    model->work_limit = start + 3 * share;
     tli_bound_try_singles(search);
     *value = 0;
-    rb->table_limit = 2 * share;
+    model->table_limit = 2 * share;
     if (search->best->count > 0) {
         tli_bound_list_instants(search);
-        rb->work_limit = start + 6 * share;
+        model->work_limit = start + 6 * share;
         while (search->best->count < TLI_BOUND_INSTANTS && tli_bound_add_best(search)) { }
-        rb->work_limit = limit;
+        model->work_limit = limit;
         *value = tli_bound_branch(search);
     }
-    rb->work_limit = limit;
+    model->work_limit = limit;
 }
 
-// The scaled bound on what is paid again; TLI_BOUND_INFINITE: no schedule fits.
-static tl_result tli_bound_search_bound(tli_bound *rb, int64_t *value) {
+// Find the scaled bound of the cost beyond the base cost; TLI_BOUND_INFINITE: no schedule fits.
+static tl_result tli_bound_search_bound(tli_bound *model, int64_t *value) {
     tli_bound_search search;
-    int64_t cells = (int64_t)TLI_BOUND_INSTANTS * rb->thing_count;
-    tl_result result = tli_bound_open_net(rb);
+    int64_t cells = (int64_t)TLI_BOUND_INSTANTS * model->thing_count;
+    tl_result result = tli_bound_open_net(model);
     if (result) return result;
     tli_zero(&search, sizeof search);
-    search.rb = rb;
-    search.single = (int64_t *)tli_bound_take(rb, rb->order_count, sizeof(int64_t));
-    search.listed = (int32_t *)tli_bound_take(rb, rb->order_count, sizeof(int32_t));
-    search.climb.slope = (int32_t *)tli_bound_take(rb, cells, sizeof(int32_t));
-    search.climb.held = (int8_t *)tli_bound_take(rb, cells, 1);
-    search.climb.now = tli_bound_add_state(rb, TLI_BOUND_INSTANTS);
-    search.climb.best = tli_bound_add_state(rb, TLI_BOUND_INSTANTS);
-    search.best = tli_bound_add_state(rb, TLI_BOUND_INSTANTS);
-    search.trial = tli_bound_add_state(rb, TLI_BOUND_INSTANTS);
-    if (!rb->failed) tli_bound_search_all(&search, value);
-    tli_bound_free_state(rb, search.climb.now);
-    tli_bound_free_state(rb, search.climb.best);
-    tli_bound_free_state(rb, search.best);
-    tli_bound_free_state(rb, search.trial);
-    return rb->failed ? TL_ERROR_NO_MEMORY : TL_OK;
+    search.model = model;
+    search.single = (int64_t *)tli_bound_take(model, model->order_count, sizeof(int64_t));
+    search.listed = (int32_t *)tli_bound_take(model, model->order_count, sizeof(int32_t));
+    search.climb.slope = (int32_t *)tli_bound_take(model, cells, sizeof(int32_t));
+    search.climb.held = (int8_t *)tli_bound_take(model, cells, 1);
+    search.climb.now = tli_bound_add_state(model, TLI_BOUND_INSTANTS);
+    search.climb.best = tli_bound_add_state(model, TLI_BOUND_INSTANTS);
+    search.best = tli_bound_add_state(model, TLI_BOUND_INSTANTS);
+    search.trial = tli_bound_add_state(model, TLI_BOUND_INSTANTS);
+    if (!model->failed) tli_bound_search_all(&search, value);
+    tli_bound_free_state(model, search.climb.now);
+    tli_bound_free_state(model, search.climb.best);
+    tli_bound_free_state(model, search.best);
+    tli_bound_free_state(model, search.trial);
+    return model->failed ? TL_ERROR_NO_MEMORY : TL_OK;
 }
 
-// base + ceil(value / scale), rounded up to a multiple of what every forward is a multiple of.
-static uint64_t tli_bound_round_up(const tli_bound *rb, int64_t value) {
+// Base cost + ceil(value / scale), the second term rounded up to a multiple of cost_step, the greatest common
+// divisor of the forward costs.
+static uint64_t tli_bound_round_up(const tli_bound *model, int64_t value) {
     uint64_t again, rest;
-    if (value <= 0) return rb->base_cost;
-    again = (uint64_t)value >> rb->cost_up;
-    if (again << rb->cost_up != (uint64_t)value) again++;
-    again <<= rb->cost_down;
-    rest = rb->cost_step ? again % rb->cost_step : 0;
-    if (rest) again += rb->cost_step - rest;
-    return rb->base_cost + again < again ? UINT64_MAX : rb->base_cost + again;
+    if (value <= 0) return model->base_cost;
+    again = (uint64_t)value >> model->cost_up;
+    if (again << model->cost_up != (uint64_t)value) again++;
+    again <<= model->cost_down;
+    rest = model->cost_step ? again % model->cost_step : 0;
+    if (rest) again += model->cost_step - rest;
+    return model->base_cost + again < again ? UINT64_MAX : model->base_cost + again;
 }
 
 // -- bound: the least budget --
 
-// The working set of a node's cheapest call: its inputs once each, outputs, scratch; in place where that
-// may be. One that makes saved bytes has them beside all outputs. Graph inputs are not in it.
+// The bytes of the smallest forward call of a node: each input once, outputs and scratch, in place where that
+// is allowed. A call that makes saved bytes holds them beside all outputs. Graph inputs do not count.
 static uint64_t tli_bound_call_bytes(const tl_graph *graph, int32_t id, int saves) {
     const tl_node *node = &graph->nodes[id];
     uint64_t sum = node->fwork_bytes + (saves ? node->saved_bytes : 0);
@@ -13165,123 +13205,127 @@ static uint64_t tli_bound_call_bytes(const tl_graph *graph, int32_t id, int save
     return reads == 1 ? sum - graph->outputs[k].bytes : sum;
 }
 
-// The bytes of the largest call that every schedule within the budget makes between the backwards at
-// positions p - 1 and p, and its node: what backward p reads is made there if there was no room for it
-// beside the working set of the one before, and what that takes likewise.
-static uint64_t tli_bound_find_gap(tli_bound *rb, uint64_t budget, int32_t p, int32_t *node) {
-    const tl_graph *graph = rb->graph;
-    uint64_t most = 0, room = budget - rb->sets[p - 1];
-    uint8_t *must = rb->reads_mark;
+// The bytes and the node of the largest call that every schedule within the budget makes between the
+// backwards at positions p - 1 and p. A thing that backward p reads is made there if it does not fit beside
+// the working set of backward p - 1; the same holds for the inputs of the call that makes it.
+static uint64_t tli_bound_find_gap(tli_bound *model, uint64_t budget, int32_t p, int32_t *node) {
+    const tl_graph *graph = model->graph;
+    uint64_t most = 0, room = budget - model->sets[p - 1];
+    uint8_t *must = model->reads_mark;
     int32_t id, i, t;
-    tli_bound_mark_reads(rb, rb->order[p], must, 1);
-    tli_bound_mark_reads(rb, rb->order[p - 1], must, 0);
+    tli_bound_mark_reads(model, model->order[p], must, 1);
+    tli_bound_mark_reads(model, model->order[p - 1], must, 0);
     for (id = graph->node_count; id-- > 0;) {
         const tl_node *maker = &graph->nodes[id];
         int is_made = 0, saves;
         uint64_t call;
-        t = rb->thing_of[graph->tensor_count + id];
-        saves = is_made = t >= 0 && must[t] && rb->exact[t] > room;
+        t = model->thing_of[graph->tensor_count + id];
+        saves = is_made = t >= 0 && must[t] && model->exact[t] > room;
         for (i = maker->first_output; i < maker->first_output + maker->output_count; i++) {
-            t = rb->thing_of[i];
-            is_made |= t >= 0 && must[t] && rb->exact[t] > room;
+            t = model->thing_of[i];
+            is_made |= t >= 0 && must[t] && model->exact[t] > room;
         }
         if (!is_made) continue;
-        call = rb->between[p - 1] + tli_bound_call_bytes(graph, id, saves);
+        call = model->between[p - 1] + tli_bound_call_bytes(graph, id, saves);
         if (call > most) { most = call; *node = id; }
         for (i = maker->first_input; i < maker->first_input + maker->input_count; i++)
-            if (rb->thing_of[graph->inputs[i].tensor] >= 0) must[rb->thing_of[graph->inputs[i].tensor]] = 1;
-        tli_bound_mark_reads(rb, rb->order[p - 1], must, 0);
+            if (model->thing_of[graph->inputs[i].tensor] >= 0)
+                must[model->thing_of[graph->inputs[i].tensor]] = 1;
+        tli_bound_mark_reads(model, model->order[p - 1], must, 0);
     }
-    tli_zero(must, (size_t)rb->thing_count);
+    tli_zero(must, (size_t)model->thing_count);
     return most;
 }
 
-// Whether no call between two backwards is known to exceed the budget, which is at least every working
-// set; *node: the one that does.
-static int tli_bound_fits_gaps(tli_bound *rb, uint64_t budget, int32_t *node) {
+// Whether no such call exceeds the budget, which must be at least the largest working set; if one does, *node
+// is its node.
+static int tli_bound_fits_gaps(tli_bound *model, uint64_t budget, int32_t *node) {
     int32_t p;
-    for (p = 1; p < rb->order_count; p++) {
+    for (p = 1; p < model->order_count; p++) {
         int32_t largest = -1;
-        if (tli_bound_find_gap(rb, budget, p, &largest) <= budget) continue;
+        if (tli_bound_find_gap(model, budget, p, &largest) <= budget) continue;
         *node = largest;
         return 0;
     }
     return 1;
 }
 
-// The largest working set of a call that every schedule makes, and its node; -1 = the graph inputs and
-// the results, whatever the calls.
-static uint64_t tli_bound_find_floor(tli_bound *rb, int32_t inference, int32_t *node) {
-    const tl_graph *graph = rb->graph;
+// The largest working set of the calls that every schedule makes, and its node; -1 = graph inputs and results
+// together are larger than any of them.
+static uint64_t tli_bound_find_floor(tli_bound *model, int32_t inference, int32_t *node) {
+    const tl_graph *graph = model->graph;
     uint64_t inputs = tli_bound_input_bytes(graph), most = inputs;
     int32_t i;
     *node = -1;
-    for (i = 0; i < rb->thing_count; i++) if (rb->at_end[i]) most += rb->exact[i];
+    for (i = 0; i < model->thing_count; i++) if (model->at_end[i]) most += model->exact[i];
     for (i = 0; i < graph->node_count; i++) {
         int saves = graph->nodes[i].has_grad && !inference && graph->nodes[i].saved_bytes;
         uint64_t call;
-        if (graph->nodes[i].is_input || rb->runs_by[i] == INT32_MAX) continue;
+        if (graph->nodes[i].is_input || model->runs_by[i] == INT32_MAX) continue;
         call = inputs + tli_bound_call_bytes(graph, i, saves);
         if (call > most) { most = call; *node = i; }
     }
-    for (i = 0; i < rb->order_count; i++)
-        if (rb->sets[i] > most) { most = rb->sets[i]; *node = rb->order[i]; }
+    for (i = 0; i < model->order_count; i++)
+        if (model->sets[i] > most) { most = model->sets[i]; *node = model->order[i]; }
     return most;
 }
 
-// A number of bytes below which no schedule fits, and the node that sets it: the largest working set of
-// a call that every schedule makes, or that every schedule makes that has so few bytes and no host tier.
+// Find a number of bytes below which no schedule fits, and the node that sets it: the largest working set
+// of a call that every schedule makes, or, without a host tier, of a call that the budget itself makes
+// necessary (tli_bound_find_gap).
 static tl_result tli_remat_floor(tl_env *env, const tl_graph *graph, int32_t inference, int32_t has_host,
                                  uint64_t *bound_budget, int32_t *node) {
-    tli_bound rb;
+    tli_bound model;
     uint64_t low, high;
     tl_result result;
-    tli_zero(&rb, sizeof rb);
-    rb.env = env; rb.graph = graph;
+    tli_zero(&model, sizeof model);
+    model.env = env; model.graph = graph;
     *bound_budget = 0;
     *node = -1;
-    result = tli_bound_open(&rb, inference);
+    result = tli_bound_open(&model, inference);
     if (!result) {
-        low = high = tli_bound_find_floor(&rb, inference, node);
-        while (!has_host && !tli_bound_fits_gaps(&rb, high, node)) {  // from here on, high - low bisects to it
+        low = high = tli_bound_find_floor(&model, inference, node);
+        while (!has_host && !tli_bound_fits_gaps(&model, high, node)) {  // double, then bisect low to high
             low = high + 1;
             high = high > UINT64_MAX / 2 ? UINT64_MAX : 2 * high + 1;
         }
         while (low < high) {
             uint64_t middle = low + (high - low) / 2;
-            if (tli_bound_fits_gaps(&rb, middle, node)) high = middle; else low = middle + 1;
+            if (tli_bound_fits_gaps(&model, middle, node)) high = middle; else low = middle + 1;
         }
         *bound_budget = high;
     }
-    tli_bound_free(&rb);
+    tli_bound_free(&model);
     return result;
 }
 
 // -- bound: with a host tier --
 //
-// Take a schedule that spills and fetches, on a device budget M and a host budget H, over a link of bw bytes
-// a unit of time, and that ends at T. Keep each tensor on the device over every gap that ends with a fetch
-// that is waited for: from its D, W or I (which becomes an F) to its L. Without O, L, W and DH this is a valid
-// schedule without a host: whatever is read was there before and is there now; in such a gap no forward makes
-// the tensor, else the gap would end there; and a spill that is never fetched again becomes a drop. It makes
-// the same calls, so it costs at most T. Consider a call that begins at t and takes c, and let X be the bytes
-// of the tensors in such a gap meanwhile, which is what this schedule holds more than the first. All of them
+// Take a schedule S with spills and fetches on a device budget M and a host budget H, over a link of bw bytes
+// per unit of time, that ends at time T. From it make a schedule S' without a host: each tensor stays on the
+// device during every gap that ends with a fetch that is waited for, from its D, W or I (which becomes an F)
+// to its L; then remove all O, L, W and DH. S' is valid: whatever a call reads was resident in S and is
+// resident in S'; no forward makes the tensor within such a gap, because the gap would end there; and a spill
+// that is never fetched becomes a drop. S' makes the same calls, so it costs at most T. Consider a call that
+// begins at t and takes c, and let X be the bytes of the tensors that are in such a gap at that time, that is,
+// the bytes that S' holds in addition. All of these tensors
 //   - are on the host: X <= H;
 //   - were spilled, each by a copy of its own that ended by t: X <= bw t;
 //   - are fetched after the call, by copies that end by T: X <= bw (T - t - c).
-// A copy takes its latency and ceil(bytes / bw), copies come one after the other, and X is an integer, so
-// X <= floor(bw t), floor(bw (T - t - c)), and t or T - t - c is at most floor(T / 2). For B v: the backwards
-// from v on come after t, and each forward that some backward up to v depends on and all backwards before v
-// come before it: t <= T - after, T - t - c <= T - before. So the schedule keeps, at each backward, the
-// budget M + min(H, floor(bw min(T / 2, T - after, T - before))), and the relaxation with these rooms bounds
-// T: T >= g(T). Rooms grow with T and g falls: whatever T0 is, T > T0 or T >= g(T0).
+// A copy takes its latency and ceil(bytes / bw), copies run one after the other, and X is an integer, so
+// X <= floor(bw t) and X <= floor(bw (T - t - c)), and one of t and T - t - c is at most floor(T / 2). If the
+// call is B v: the backwards from v on come after t, so t <= T - after; each forward that some backward up to
+// v depends on, and all backwards before v, come before it, so T - t - c <= T - before. At each backward S'
+// therefore keeps the budget M + min(H, floor(bw min(T / 2, T - after, T - before))), and the relaxation with
+// these rooms bounds T: T >= g(T). Rooms grow with T, so g falls: for any T0, T > T0 or T >= g(T0).
 
 typedef struct tli_bound_host {
-    uint64_t bytes, rate, time;  // budget; of the link, 0 = no limit; T
-    int32_t  is_even;            // 1 = T / 2 alone: lower, but instants that differ less are found more easily
+    uint64_t bytes, rate, time;  // H; bytes per second of the link, 0 = no limit; T
+    int32_t  is_even;            // 1 = use T / 2 alone: larger rooms, but closer to each other, which makes it
+                                 // easier to find good instants
 } tli_bound_host;
 
-// floor(rate time / 10^9), the largest number where it does not fit.
+// floor(rate time / 10^9); UINT64_MAX where it does not fit.
 static uint64_t tli_bound_find_copied(uint64_t rate, uint64_t time) {
     uint64_t second = UINT64_C(1000000000), rest = rate % second, whole, part, sum;
     if (!tli_mul_u64(rate / second, time, &whole) || !tli_mul_u64(rest, time / second, &part) ||
@@ -13290,51 +13334,51 @@ static uint64_t tli_bound_find_copied(uint64_t rate, uint64_t time) {
     return sum;
 }
 
-// Add to the room at each backward what may be on the host meanwhile.
-static void tli_bound_add_host(tli_bound *rb, const tli_bound_host *host) {
-    const tl_graph *graph = rb->graph;
+// Add to the room at each backward the bytes that can be on the host at that time.
+static void tli_bound_add_host(tli_bound *model, const tli_bound_host *host) {
+    const tl_graph *graph = model->graph;
     uint64_t before = 0, after = 0, most, bytes;
     int32_t p, id;
-    for (p = 0; p < rb->order_count; p++) after += graph->nodes[rb->order[p]].bwd_cost;
-    for (p = 0; p < rb->order_count; p++) {
-        uint64_t cost = graph->nodes[rb->order[p]].bwd_cost;
+    for (p = 0; p < model->order_count; p++) after += graph->nodes[model->order[p]].bwd_cost;
+    for (p = 0; p < model->order_count; p++) {
+        uint64_t cost = graph->nodes[model->order[p]].bwd_cost;
         for (id = 0; id < graph->node_count; id++)
-            if (rb->runs_by[id] == p && !graph->nodes[id].is_input) before += graph->nodes[id].fwd_cost;
-        before += cost;  // of this backward too: c
+            if (model->runs_by[id] == p && !graph->nodes[id].is_input) before += graph->nodes[id].fwd_cost;
+        before += cost;  // c: the cost of this backward itself
         most = after > before ? after : before;
         most = host->time > most ? host->time - most : 0;
         if (most > host->time / 2 || host->is_even) most = host->time / 2;
         after -= cost;
         bytes = host->rate ? tli_bound_find_copied(host->rate, most) : UINT64_MAX;
         if (bytes > host->bytes) bytes = host->bytes;
-        if (!tli_add_u64(rb->room[p], bytes, &rb->room[p])) rb->room[p] = UINT64_MAX;
+        if (!tli_add_u64(model->room[p], bytes, &model->room[p])) model->room[p] = UINT64_MAX;
     }
 }
 
-// A cost that no valid schedule within the budget undercuts; backwards in reverse listing order, no
-// compression; no host copies where host is NULL, else the end of those that end by host->time. Anytime:
-// work_limit (arcs looked at, about 3 ns each) only makes it higher.
+// Find a lower bound of the cost of every valid schedule within the budget with backwards in reverse listing
+// order and no compression. With host NULL: without host copies. Else: of the end of schedules that end by
+// host->time. Anytime: a larger work_limit (arcs visited, about 3 ns each) can only raise it.
 // TL_ERROR_INFEASIBLE, without a sentence: no schedule fits; *bound_cost is UINT64_MAX.
 static tl_result tli_remat_bound_host(tl_env *env, const tl_graph *graph, uint64_t budget,
                                       const tli_bound_host *host, int32_t inference, tli_remat_watch *watch,
                                       uint64_t work_limit, uint64_t *bound_cost, uint64_t *work) {
-    tli_bound rb;
+    tli_bound model;
     int64_t value = 0;
     int32_t p, node;
     tl_result result;
-    tli_zero(&rb, sizeof rb);
-    rb.env = env; rb.graph = graph; rb.watch = watch; rb.work = work; rb.work_limit = work_limit;
+    tli_zero(&model, sizeof model);
+    model.env = env; model.graph = graph; model.watch = watch; model.work = work; model.work_limit = work_limit;
     *bound_cost = 0;
-    result = tli_bound_open(&rb, inference);
-    if (!result && (budget < tli_bound_find_floor(&rb, inference, &node) ||
-                    (!host && !tli_bound_fits_gaps(&rb, budget, &node))))
+    result = tli_bound_open(&model, inference);
+    if (!result && (budget < tli_bound_find_floor(&model, inference, &node) ||
+                    (!host && !tli_bound_fits_gaps(&model, budget, &node))))
         value = TLI_BOUND_INFINITE;
-    for (p = 0; p < rb.order_count && !result && !value; p++) rb.room[p] = budget - rb.sets[p];
-    if (!result && !value && host) tli_bound_add_host(&rb, host);
-    if (!result && !value && rb.order_count) result = tli_bound_search_bound(&rb, &value);
+    for (p = 0; p < model.order_count && !result && !value; p++) model.room[p] = budget - model.sets[p];
+    if (!result && !value && host) tli_bound_add_host(&model, host);
+    if (!result && !value && model.order_count) result = tli_bound_search_bound(&model, &value);
     if (!result && value >= TLI_BOUND_INFINITE) { result = TL_ERROR_INFEASIBLE; *bound_cost = UINT64_MAX; }
-    else if (!result) *bound_cost = tli_bound_round_up(&rb, value);
-    tli_bound_free(&rb);
+    else if (!result) *bound_cost = tli_bound_round_up(&model, value);
+    tli_bound_free(&model);
     return result;
 }
 
@@ -13351,20 +13395,26 @@ static tl_result tli_remat_bound(tl_env *env, const tl_graph *graph, uint64_t bu
 
 // -- search: whole graphs under a hard budget --
 //
-//     calls    F1 F2 F3 B3 F2 B2 B1        A plan is a sequence of calls, nothing else: from it
-//     item 2      m--u--u                  follow what each call saves, what is overwritten in
-//                           m--u           place and when each tensor is dropped. Tensor 2 lives
-//                                          from its making to the last use before the next one.
+//     calls    F1 F2 F3 B3 F2 B2 B1        A plan is represented by its sequence of calls alone.
+//     item 2      m--u--u                  What each call saves, which calls run in place and when
+//                           m--u           each tensor is dropped follow from it. Tensor 2 is live
+//                                          from each call that makes it (m) to the last use (u)
+//                                          before the next one.
 //
-// Dropping at the last use is never worse than later, and making all outputs anew is never worse
-// than holding one of them across the call, so the sequence of calls is the whole decision.
+// The sequence is the whole decision, because dropping at the last use is never worse than dropping
+// later, and making all outputs anew is never worse than holding one of them across the call.
 //
-//   1. greedy: forwards in listing order, backwards in reverse; what is missing is made on demand;
-//      over the budget, the item with the least (cost to have it again) / (bytes x distance) goes;
-//   2. improve: take some recomputations out, which breaks the budget, and mend it with other
-//      ones, chosen at the fullest call; then take out whatever fits. Kept where it is no worse
-//      than a slowly falling threshold. Every change is a call put in or taken out, in time
-//      proportional to what lives across it, and can be undone.
+//   1. greedy: forwards in listing order, backwards in reverse order; missing items are recomputed
+//      on demand; over the budget, the item with the least (cost to make it again) / (bytes x
+//      distance to its next use) is evicted;
+//   2. improve: remove some recomputations, which may exceed the budget, then mend: add other
+//      recomputations, chosen at the call with the most live bytes, until the budget is kept; then
+//      remove every recomputation that is not needed. The result is accepted if its cost is below
+//      a slowly falling random threshold. Every change inserts or removes one call, takes time
+//      proportional to the items live across it, and can be undone.
+//
+// This part holds the problem (p), the greedy planner (g) and the sequence (s); the next part holds the
+// search (r) that changes it.
 
 typedef struct tli_search_calls { int32_t *calls; int32_t count, capacity; } tli_search_calls;
 
@@ -13374,15 +13424,15 @@ typedef struct tli_remat_input {
     uint64_t        budget;       // of the peak of live bytes, graph inputs included
     int32_t         inference;
     uint64_t        work_limit;   // of the search in elementary steps (a few ns each); 0 = greedy alone
-    uint64_t        bound;        // no plan costs less: it ends there
+    uint64_t        bound;        // lower bound of the cost: the search ends when it is reached
     tli_remat_watch *watch;
-    const tli_search_calls *start;    // a schedule to begin with, too; 0 or no calls: none
-    int32_t         fetches;      // 1 = tensors may come back from a host tier
+    const tli_search_calls *start;    // one more schedule to start from; NULL or no calls: none
+    int32_t         fetches;      // 1 = tensors may be fetched from a host tier
 } tli_remat_input;
 
 // -- search: numbers --
 
-// 2^16 log2(value), to about 2^-7: what scores are added up from, the same on every machine.
+// 2^16 log2(value), to about 2^-7, in integers so that scores are the same on every machine.
 static int64_t tli_search_log(uint64_t value) {
     int64_t whole = 0, part;
     uint64_t top = value ? value : 1;
@@ -13394,13 +13444,13 @@ static int64_t tli_search_log(uint64_t value) {
     return whole * 65536 + part + part * (65536 - part) / 65536 * 22500 / 65536;
 }
 
-// -- search: the problem: items, and what each call makes and uses --
+// -- search: the problem: items, and which of them each call makes and uses --
 //
-// Items: tensors, then saved bytes of each node, then for each node "it ran" (no bytes: what makes
-// B v come after some F v). Graph inputs are no items.
+// Items: tensors, then saved bytes of each node, then for each node "it ran" (no bytes; it makes B v come
+// after some F v). Graph inputs are not items. A touch is one item made or used by a call.
 
 #define TLI_SEARCH_MOST_COST (UINT64_C(1) << 62)   // of a sequence
-#define TLI_SEARCH_MOST_BYTES ((int64_t)1 << 60)  // of all together: what is counted here has a sign
+#define TLI_SEARCH_MOST_BYTES ((int64_t)1 << 60)  // of everything together: sums of bytes are signed here
 
 typedef struct tli_search_touch { int32_t item; uint8_t is_use; } tli_search_touch;
 
@@ -13410,17 +13460,17 @@ typedef struct tli_search_problem {
     int64_t         budget;
     int32_t         inference, item_count, node_count, fetches;
     int64_t        *item_bytes;      // [item_count]
-    tli_search_touch   *touches;         // of F 0, B 0, F 1, B 1, ..., then of the end
+    tli_search_touch   *touches;     // of F 0, B 0, F 1, B 1, ..., then of the end, then of fetches
     int32_t        *first_touch;     // [2 nodes + 2], with fetches [2 nodes + 2 tensors + 3]
-    int64_t        *call_bytes;      // [2 nodes + 1] outputs, fwork of F; gradients, bwork of B; fetches too
-    int64_t        *gradient_bytes;  // [nodes] gradients live after B v
+    int64_t        *call_bytes;      // [2 nodes + 1] outputs, fwork of F; gradients, bwork of B; then fetches
+    int64_t        *gradient_bytes;  // [nodes] bytes of gradients live after B v
     uint8_t        *is_wanted;       // [nodes] its forward must run at least once
     uint8_t        *is_result;       // [tensors]
     int64_t         input_bytes;     // of graph inputs
 } tli_search_problem;
 
-// Calls are numbered: 2v = F v, 2v + 1 = B v, 2 nodes = the end, which uses the results; and 2 nodes + 2
-// + 2t = the fetch of tensor t from the host: it makes t, uses nothing and costs no forward.
+// Calls are numbered: 2v = F v, 2v + 1 = B v, 2 nodes = the end, which uses the results, and 2 nodes + 2 + 2t
+// = the fetch of tensor t from the host, which makes t, uses nothing and costs no forward.
 static int32_t tli_search_end_call(const tli_search_problem *p) { return 2 * p->node_count; }
 
 static int32_t tli_search_fetch_call(const tli_search_problem *p, int32_t tensor) {
@@ -13451,7 +13501,7 @@ static void tli_search_free_problem(tli_search_problem *p) {
     tli_release(p->env, p->is_result);
 }
 
-// seen[item] = call + 1 where this call touched it already: each item once a call.
+// Add an item to the touches of a call, once: seen[item] is call + 1 if the call has it already.
 static void tli_search_touch_item(tli_search_problem *p, int32_t *count, int32_t *seen,
                                   int32_t call, int32_t item, int is_use) {
     if (item < p->graph->tensor_count && p->graph->nodes[p->graph->outputs[item].node].is_input) return;
@@ -13487,7 +13537,7 @@ static void tli_search_touch_node(tli_search_problem *p, int32_t id, int32_t *se
     tli_search_touch_item(p, count, seen, 2 * id + 1, tli_search_ran_item(p, id), 1);
 }
 
-// Gradients live by the order of backwards alone: their bytes during and after each B.
+// Count the bytes of live gradients during and after each B; they depend only on the order of backwards.
 static void tli_search_count_gradients(tli_search_problem *p, int32_t *seen) {
     const tl_graph *graph = p->graph;
     int64_t live = 0;
@@ -13511,8 +13561,8 @@ static void tli_search_count_gradients(tli_search_problem *p, int32_t *seen) {
     }
 }
 
-// A node is wanted where its backward runs, where a result comes from it, or where one that is
-// wanted reads it.
+// Mark the nodes that must run: those with a backward, those that make a result, and those that a wanted
+// node reads.
 static void tli_search_mark_wanted(tli_search_problem *p) {
     const tl_graph *graph = p->graph;
     int32_t id, i;
@@ -13557,7 +13607,7 @@ static void tli_search_read_graph(tli_search_problem *p, int32_t *seen) {
     tli_search_count_gradients(p, seen);
 }
 
-// tl_check_graph holds that the sums fit 64 bits.
+// Whether bytes and costs are small enough for signed sums. The sums here fit 64 bits: tl_check_graph.
 static int tli_search_is_countable(const tl_graph *graph) {
     uint64_t sum = 0, cost = 0;
     int32_t i;
@@ -13606,7 +13656,7 @@ static tl_result tli_search_init_problem(const tli_remat_input *in, tli_search_p
     return TL_ERROR_NO_MEMORY;
 }
 
-// A list of calls that grows.
+// Append to a growing list of calls.
 static int tli_search_add_call(tl_env *env, tli_search_calls *list, int32_t call) {
     void *array = list->calls;
     if (!tli_grow(env, &array, &list->capacity, list->count, (int64_t)list->count + 1, sizeof call)) return 0;
@@ -13615,12 +13665,12 @@ static int tli_search_add_call(tl_env *env, tli_search_calls *list, int32_t call
     return 1;
 }
 
-// -- search: greedy: on demand, with eviction --
+// -- search: greedy: recomputation on demand, with eviction --
 
 typedef struct tli_search_rule {
     int8_t cost, bytes, distance;  // exponents of the score, in halves
-    int8_t backwards;              // inputs are made last first
-    int8_t dead_first;             // what no call of the bare program uses goes before all else
+    int8_t backwards;              // 1 = missing inputs are made in reverse order
+    int8_t dead_first;             // 1 = evict first the items that no later call of the program uses
 } tli_search_rule;
 
 typedef struct tli_search_frame { int32_t call, next; } tli_search_frame;
@@ -13629,19 +13679,19 @@ typedef struct tli_search_greedy {
     const tli_search_problem *p;
     tli_search_rule   rule;
     int64_t       budget, live, gradients;
-    uint8_t      *here;          // [items]
-    int32_t      *pins;          // [items]
+    uint8_t      *here;          // [items] 1 = resident
+    int32_t      *pins;          // [items] calls on the stack that use it: it cannot be evicted
     int32_t      *first_use;     // [items + 1] into uses
-    int32_t      *uses;          // positions in the bare program at which an item is used, ascending
-    int32_t      *next_use;      // [items] cursor
-    int32_t      *resident;      // [resident_count] items that are here and have bytes
+    int32_t      *uses;          // positions in the program at which an item is used, ascending
+    int32_t      *next_use;      // [items] cursor into uses
+    int32_t      *resident;      // [resident_count] resident items that have bytes
     int32_t      *place;         // [items] index into resident
     int32_t       resident_count;
-    int32_t      *program;       // [program_count] the bare program: each wanted call once
-    int32_t       program_count, now;
-    tli_search_frame *stack;         // [nodes + 1]
-    int32_t      *queue;         // [nodes] closures
-    uint32_t     *stamp;         // [nodes]
+    int32_t      *program;       // [program_count] each wanted call once: the plan that keeps everything
+    int32_t       program_count, now;  // now: the position in it
+    tli_search_frame *stack;     // [nodes + 1] calls that wait for their inputs
+    int32_t      *queue;         // [nodes] of tli_search_price
+    uint32_t     *stamp;         // [nodes] equals stamped where a node is in the queue
     uint32_t      stamped;
     tli_search_calls  calls;
     int64_t       most_calls;
@@ -13713,9 +13763,9 @@ static tl_result tli_search_init_greedy(const tli_search_problem *p, tli_search_
     return TL_ERROR_NO_MEMORY;
 }
 
-#define TLI_SEARCH_CLOSURE_LIMIT 200  // nodes looked at to price an eviction
+#define TLI_SEARCH_CLOSURE_LIMIT 200  // nodes visited to price an eviction
 
-// What it costs to make an item again from what is here.
+// The cost of making an item again from the resident items.
 static uint64_t tli_search_price(tli_search_greedy *g, int32_t item) {
     const tl_graph *graph = g->p->graph;
     uint64_t cost = 0;
@@ -13747,7 +13797,7 @@ static int64_t tli_search_score(tli_search_greedy *g, int32_t item) {
     return score;
 }
 
-static void tli_search_come(tli_search_greedy *g, int32_t item) {
+static void tli_search_make_resident(tli_search_greedy *g, int32_t item) {
     if (g->here[item]) return;
     g->here[item] = 1;
     g->live += g->p->item_bytes[item];
@@ -13756,7 +13806,7 @@ static void tli_search_come(tli_search_greedy *g, int32_t item) {
     g->resident[g->resident_count++] = item;
 }
 
-static void tli_search_go(tli_search_greedy *g, int32_t item) {
+static void tli_search_evict(tli_search_greedy *g, int32_t item) {
     int32_t last;
     g->here[item] = 0;
     g->live -= g->p->item_bytes[item];
@@ -13765,7 +13815,7 @@ static void tli_search_go(tli_search_greedy *g, int32_t item) {
     g->place[last] = g->place[item];
 }
 
-// Make room for so many more bytes; 0 where everything left is pinned.
+// Evict until so many more bytes fit; 0 if everything that is left is pinned.
 static int tli_search_make_room(tli_search_greedy *g, int64_t bytes) {
     while (g->live + g->gradients + bytes > g->budget) {
         int64_t least = 0;
@@ -13780,7 +13830,7 @@ static int tli_search_make_room(tli_search_greedy *g, int64_t bytes) {
             least = score;
         }
         if (worst < 0) return 0;
-        tli_search_go(g, worst);
+        tli_search_evict(g, worst);
     }
     return 1;
 }
@@ -13792,7 +13842,8 @@ static void tli_search_pin(tli_search_greedy *g, int32_t call, int32_t by) {
         if (p->touches[k].is_use) g->pins[p->touches[k].item] += by;
 }
 
-// In place: the input goes where nobody else holds it and no later call of the program uses it.
+// The bytes of the input that F of this node may overwrite: one that no other call on the stack and no later
+// call of the program uses; else 0.
 static int64_t tli_search_overwrite(tli_search_greedy *g, int32_t id) {
     const tl_node *node = &g->p->graph->nodes[id];
     int32_t input;
@@ -13802,7 +13853,8 @@ static int64_t tli_search_overwrite(tli_search_greedy *g, int32_t id) {
     return g->p->item_bytes[input];
 }
 
-// Run a call whose uses are here and pinned.
+// Run a call whose inputs are resident and pinned. Returns 0 if it does not fit, a limit is reached, or there
+// is no memory (g->failed).
 static int tli_search_run_call(tli_search_greedy *g, int32_t call) {
     const tli_search_problem *p = g->p;
     int32_t k, id = call / 2, saved = -1;
@@ -13825,18 +13877,18 @@ static int tli_search_run_call(tli_search_greedy *g, int32_t call) {
             else if (item < p->graph->tensor_count + p->node_count && !g->here[item]) saved = item;
         }
         if (saved >= 0 && tli_search_make_room(g, bytes + p->item_bytes[saved])) {
-            tli_search_come(g, saved);
+            tli_search_make_resident(g, saved);
         } else {
             if (saved >= 0 && g->pins[saved]) return 0;
             over = tli_search_overwrite(g, id);
             if (over && g->live + g->gradients + bytes > g->budget)
-                tli_search_go(g, p->graph->inputs[p->graph->nodes[id].first_input +
+                tli_search_evict(g, p->graph->inputs[p->graph->nodes[id].first_input +
                                               p->graph->nodes[id].inplace].tensor);
             if (!tli_search_make_room(g, bytes)) return 0;
         }
         for (k = p->first_touch[call]; k < p->first_touch[call + 1]; k++)
             if (!p->touches[k].is_use && p->touches[k].item < p->graph->tensor_count)
-                tli_search_come(g, p->touches[k].item);
+                tli_search_make_resident(g, p->touches[k].item);
     }
     if (is_forward) g->cost += p->graph->nodes[id].fwd_cost;
     if (g->calls.count >= g->most_calls || g->cost > TLI_SEARCH_MOST_COST || g->work > g->most_work) return 0;
@@ -13844,7 +13896,7 @@ static int tli_search_run_call(tli_search_greedy *g, int32_t call) {
     return 1;
 }
 
-// The next item that the call of this frame uses and that is not here; -1 = none.
+// The first item that the call of this frame uses and that is not resident; -1 = none.
 static int32_t tli_search_find_missing(const tli_search_greedy *g, const tli_search_frame *frame) {
     const tli_search_problem *p = g->p;
     int32_t from = p->first_touch[frame->call], to = p->first_touch[frame->call + 1], k;
@@ -13856,7 +13908,7 @@ static int32_t tli_search_find_missing(const tli_search_greedy *g, const tli_sea
     return -1;
 }
 
-// Run a call, before it whatever it lacks, before that whatever that lacks.
+// Run a call after the calls that make its missing inputs, recursively, with an explicit stack.
 static int tli_search_demand(tli_search_greedy *g, int32_t call) {
     int32_t depth = 1;
     g->stack[0].call = call;
@@ -13876,7 +13928,7 @@ static int tli_search_demand(tli_search_greedy *g, int32_t call) {
     return 1;
 }
 
-// One run under a rule; 1 = g->calls is a sequence that keeps the budget.
+// Run the greedy planner under a rule; 1 = g->calls is a sequence that keeps the budget.
 static int tli_search_run_greedy(tli_search_greedy *g, const tli_search_rule *rule, int64_t budget) {
     const tli_search_problem *p = g->p;
     int64_t nodes = p->node_count;
@@ -13902,58 +13954,59 @@ static int tli_search_run_greedy(tli_search_greedy *g, const tli_search_rule *ru
     return 1;
 }
 
-// -- search: the sequence: calls in a list, of each item a list of events, the bytes that each call holds --
+// -- search: the sequence: a list of calls, a list of events of each item, live bytes of each call --
 //
-// An item lives from event x to the next event y where y is a use: then the calls behind x up to y
-// hold its bytes. Calls stand in blocks of a few, so that adding to many of them takes few steps.
+// An event is one touch of an item by a call of the sequence. An item is live from an event x to its next
+// event y if y is a use: then the calls after x up to y hold its bytes. Calls are grouped in blocks, so that
+// adding bytes to a long run of calls takes few steps. A place is a call of the sequence.
 
 typedef struct tli_search_event {
-    int32_t item, call;      // place in tli_search_seq.places
-    int32_t before, behind;  // of the same item, in time; -1 = none
-    int32_t sibling;         // of the same call
+    int32_t item, call;      // call: index into tli_search_seq.places
+    int32_t before, behind;  // neighbours in time of the same item; -1 = none
+    int32_t sibling;         // next event of the same call
     uint8_t is_use;
 } tli_search_event;
 
 typedef struct tli_search_place {
-    int32_t  before, behind;  // in time
-    int32_t  call;            // 2v, 2v + 1, the end; -1 = place 0, before everything
+    int32_t  before, behind;  // neighbours in time
+    int32_t  call;            // number of the call; -1 = place 0, before everything, or a free place
     int32_t  first_event;
     int32_t  block;
     int64_t  order;           // ascending in time
-    int64_t  held;            // live bytes during the call, less the block's
-    int64_t  own;             // of these, what lives neither before nor, as such, because of gradients
-    int64_t  gradients;       // live after the last B
+    int64_t  held;            // live bytes during the call, less `add` of its block
+    int64_t  own;             // of these, the bytes of the call itself: outputs, scratch, saved, new gradients
+    int64_t  gradients;       // of these, gradients live after the last B
     uint8_t  saves, overwrites;
 } tli_search_place;
 
-#define TLI_SEARCH_BLOCK 24  // places of a block at most
+#define TLI_SEARCH_BLOCK 24  // most places of a block
 
 typedef struct tli_search_block {
-    int32_t before, behind;  // in time
+    int32_t before, behind;  // neighbours in time
     int32_t first, count;    // places
-    int64_t add;             // to what each of its places holds
-    int64_t top;             // the most that one of them holds, less add
-    int     is_over;
+    int64_t add;             // to be added to `held` of each of its places
+    int64_t top;             // largest `held` of its places
+    int     is_over;         // 1 = top + add exceeds the budget
 } tli_search_block;
 
-// place: put in behind; -1 - place: taken out.
+// How to undo a change. call -1: remove `place`; else insert `call` after `place`.
 typedef struct tli_search_change { int32_t call, place; } tli_search_change;
 
 typedef struct tli_search_seq {
     const tli_search_problem *p;
-    tli_search_place  *places;   // place 0 stands before everything and is never taken out
+    tli_search_place  *places;   // place 0 is before everything and is never removed
     int32_t        place_count, place_capacity, free_place, used;
     tli_search_event  *events;
     int32_t        event_count, event_capacity, free_event;
-    tli_search_block  *blocks;        // block 0 has place 0
+    tli_search_block  *blocks;    // block 0 has place 0, so it is never empty
     int32_t        block_count, block_capacity, free_block;
-    int32_t       *first, *last;  // [items] events
+    int32_t       *first, *last;  // [items] first and last event; -1 = none
     int32_t        last_place;
     int32_t        over_count;    // blocks with a call over the budget
     uint64_t       cost;          // of forwards
     int64_t        budget;
     uint64_t       work;
-    tli_search_change *changes;  // [change_count] to be undone, where logs is set
+    tli_search_change *changes;   // [change_count] how to undo them, recorded while logs is set
     int32_t        change_count, change_capacity;
     int            logs, failed;
 } tli_search_seq;
@@ -13977,7 +14030,7 @@ static int32_t tli_search_new_place(tli_search_seq *s) {
     return s->place_count++;
 }
 
-// Room for the events of a call, so that putting it in cannot fail half way.
+// Reserve memory for the events of a call, so that inserting it cannot fail half way.
 static int tli_search_reserve_events(tli_search_seq *s, int32_t count) {
     void *array = s->events;
     if (!tli_grow(s->p->env, &array, &s->event_capacity, s->event_count, (int64_t)s->event_count + count,
@@ -13986,7 +14039,7 @@ static int tli_search_reserve_events(tli_search_seq *s, int32_t count) {
     return 1;
 }
 
-// Room for one more block, so that a split cannot fail.
+// Reserve memory for one more block, so that a split cannot fail.
 static int tli_search_reserve_block(tli_search_seq *s) {
     void *array = s->blocks;
     if (s->free_block >= 0) return 1;
@@ -14008,7 +14061,7 @@ static void tli_search_empty_seq(tli_search_seq *s) {
     s->cost = 0;
     tli_zero(start, sizeof *start);
     start->before = start->behind = start->call = start->first_event = -1;
-    start->held = -TLI_SEARCH_MOST_BYTES;  // never the fullest
+    start->held = -TLI_SEARCH_MOST_BYTES;  // never the largest
     tli_zero(block, sizeof *block);
     block->before = block->behind = -1;
     block->count = 1;
@@ -14056,7 +14109,7 @@ static void tli_search_rescan(tli_search_seq *s, int32_t at) {
     tli_search_judge(s, block);
 }
 
-// Add to what the places behind `from` up to `to` hold.
+// Add bytes to the places after `from` up to `to`.
 static void tli_search_shift(tli_search_seq *s, int32_t from, int32_t to, int64_t bytes) {
     tli_search_place *places = s->places;
     int32_t a = places[from].block, b = places[to].block, at = places[from].behind, block;
@@ -14082,7 +14135,7 @@ static void tli_search_shift(tli_search_seq *s, int32_t from, int32_t to, int64_
     tli_search_rescan(s, b);
 }
 
-// A place that was linked behind another joins its block, which splits where it grows too long.
+// Add a place to the block of the place before it, and split the block if it grows too long.
 static void tli_search_join(tli_search_seq *s, int32_t at, int64_t held) {
     int32_t old = s->places[s->places[at].before].block, new_block, i, first;
     tli_search_block *block = &s->blocks[old], *half;
@@ -14110,7 +14163,7 @@ static void tli_search_join(tli_search_seq *s, int32_t at, int64_t held) {
     tli_search_rescan(s, old);
 }
 
-// Before a place is unlinked.
+// Remove a place from its block, before it is unlinked.
 static void tli_search_leave(tli_search_seq *s, int32_t at) {
     int32_t number = s->places[at].block;
     tli_search_block *block = &s->blocks[number];
@@ -14131,12 +14184,13 @@ static int tli_search_is_fetch(const tli_search_seq *s, int32_t at) {
     return s->places[at].call > tli_search_end_call(s->p);
 }
 
-// Whether an event takes the item as it was left: a use does, and so does a fetch.
+// Whether an event needs the item as the event before left it: a use does, and a fetch (from its host copy).
 static int tli_search_is_kept(const tli_search_seq *s, int32_t event) {
     return event >= 0 && (s->events[event].is_use || tli_search_is_fetch(s, s->events[event].call));
 }
 
-// What a forward saves and overwrites follows from the next events of its items.
+// Find again whether a forward saves and whether it runs in place; both follow from the next events of its
+// items.
 static void tli_search_refresh(tli_search_seq *s, int32_t at) {
     const tl_graph *graph = s->p->graph;
     tli_search_place *place = &s->places[at];
@@ -14219,7 +14273,7 @@ static void tli_search_unlink_event(tli_search_seq *s, int32_t e) {
     tli_search_refresh_event(s, x);
 }
 
-// Numbers in time order with room between them.
+// Number the places in time order, with room between the numbers for places inserted later.
 static void tli_search_number(tli_search_seq *s) {
     int64_t order = 0;
     int32_t at;
@@ -14240,11 +14294,11 @@ static void tli_search_log_change(tli_search_seq *s, int32_t call, int32_t place
     s->changes[s->change_count++].place = place;
 }
 
-// Put a call in behind a place; -1 = no memory, nothing changed.
+// Insert a call after a place; -1 = no memory, nothing changed.
 static int32_t tli_search_put(tli_search_seq *s, int32_t call, int32_t behind) {
     const tli_search_problem *p = s->p;
     int32_t k, at, next, from = p->first_touch[call], to = p->first_touch[call + 1];
-    int64_t live = p->input_bytes;  // between the call and the next
+    int64_t live = p->input_bytes;  // bytes of items live between the call and the next one
     tli_search_place *place;
     if (!tli_search_reserve_events(s, to - from) || !tli_search_reserve_block(s)) return -1;
     at = tli_search_new_place(s);
@@ -14323,7 +14377,8 @@ static int tli_search_is_forward(const tli_search_seq *s, int32_t at) {
     return call >= 0 && call % 2 == 0 && call < tli_search_end_call(s->p);
 }
 
-// Whether all that is used later was also made earlier.
+// Whether the sequence stays valid without this call: each item that it makes and that is used later was also
+// made earlier.
 static int tli_search_can_remove(const tli_search_seq *s, int32_t at) {
     int32_t e;
     if (tli_search_is_fetch(s, at)) return 1;
@@ -14335,6 +14390,7 @@ static int tli_search_can_remove(const tli_search_seq *s, int32_t at) {
     return 1;
 }
 
+// Whether nothing that this call makes is used before it is made again, so that it may be removed.
 static int tli_search_is_useless(const tli_search_seq *s, int32_t at) {
     int32_t e, ran;
     if (tli_search_is_fetch(s, at)) return !tli_search_is_use(s, s->events[s->places[at].first_event].behind);
@@ -14353,7 +14409,11 @@ static int tli_search_is_useless(const tli_search_seq *s, int32_t at) {
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_PLANNERS
 
-// -- search: the search --
+// -- search: improving a sequence --
+//
+// The search over the sequences of the part above: which recomputations to add when the budget is exceeded, one
+// try (remove some, mend, remove what is not needed, accept or undo), starts from greedy and other schedules,
+// and the search for the least budget. r is the state of the search, s its sequence, p the problem.
 
 typedef struct tli_search_state {
     const tli_search_problem *p;
@@ -14361,27 +14421,28 @@ typedef struct tli_search_state {
     tli_search_calls  best;
     uint64_t      best_cost;     // of forwards
     tl_random     random;
-    uint64_t      limit;         // of work in seq.work
-    uint64_t      mend_limit;    // of work in seq.work, for what is mended now
-    uint64_t goal, bwd_cost;  // no forwards cost less together; of all backwards
+    uint64_t      limit;         // seq.work at which the search ends
+    uint64_t      mend_limit;    // seq.work at which the present mending ends
+    uint64_t      goal, bwd_cost;  // lower bound of the cost of forwards; cost of all backwards
     tli_remat_watch *watch;
     int32_t      *stack;         // [items + 1]
-    int32_t      *closure;       // [nodes + tensors] being weighed; -1 - tensor = a fetch
-    int32_t      *chosen;        // [nodes + tensors] the best so far
-    uint32_t     *stamp;         // [nodes]
+    int32_t      *closure;       // [nodes + tensors] nodes to run for one item; -1 - tensor = a fetch
+    int32_t      *chosen;        // [nodes + tensors] the best closure so far
+    uint32_t     *stamp;         // [nodes] equals stamped where a node is in the closure
     uint32_t      stamped;
     int32_t       chosen_count, chosen_place;
     int64_t      *ratio;         // [items] 2 log (cost of its forward / bytes)
-    int64_t       excess;        // bytes of the fullest call over the budget
+    int64_t       excess;        // bytes by which the fullest call exceeds the budget
     int64_t       noise;         // width of the random part of scores
-    int32_t       distance;      // exponent of the distance, in halves
-    int           is_exact;      // bytes beyond what is too much do not count
+    int32_t       distance;      // exponent of the distance in scores, in halves
+    int           is_exact;      // 1 = freed bytes beyond the excess do not count in scores
     uint64_t      tries;
-    uint64_t     *copy_ns;       // [tensors] of one copy; 0 = there are none
-    uint64_t      link_price;    // cost of a moment of the link, of 256
+    uint64_t     *copy_ns;       // [tensors] time of one copy; NULL = there is no host tier
+    uint64_t      link_price;    // cost of a nanosecond of the link, in 256ths
 } tli_search_state;
 
-static int32_t tli_search_below(tli_search_state *r, int32_t limit) {
+// A random number below limit.
+static int32_t tli_search_draw(tli_search_state *r, int32_t limit) {
     return (int32_t)((tl_next_random(&r->random) >> 33) * (uint64_t)limit >> 31);
 }
 
@@ -14392,13 +14453,13 @@ static int32_t tli_search_event_before(tli_search_seq *s, int32_t item, int64_t 
     return e;
 }
 
-// What it costs to spill and fetch a tensor at the present price of the link.
+// The cost of spilling and fetching a tensor at the present price of the link.
 static uint64_t tli_search_copy_price(const tli_search_state *r, int32_t tensor) {
     uint64_t ns = r->copy_ns[tensor];
     return ns < TLI_SEARCH_MOST_COST >> 10 ? 2 * ns * r->link_price >> 8 : TLI_SEARCH_MOST_COST >> 10;
 }
 
-// Fetch what a call of the closure reads where that costs less than its forward alone.
+// Add the fetch of a tensor to the closure if that costs less than its forward alone.
 static int tli_search_weigh_fetch(tli_search_state *r, int32_t tensor, uint64_t *cost, int32_t *count) {
     uint64_t price;
     int32_t i;
@@ -14411,9 +14472,10 @@ static int tli_search_weigh_fetch(tli_search_state *r, int32_t tensor, uint64_t 
     return 1;
 }
 
-// Price making an item again just before its next use: nodes to run, in r->closure. What they read
-// and is not there by then is either made again too or held over the full call, whichever costs
-// less for a byte. Returns the score, less is better; *count 0 = it frees nothing.
+// Score making an item again just before its next use (event y) instead of holding it from event x across the
+// full call; the nodes to run go to r->closure. Inputs of theirs that are not resident by then are made again
+// too, or held across the full call, whichever costs less per byte. Returns the score, less is better; *count
+// 0 = no bytes are freed.
 static int64_t tli_search_weigh(tli_search_state *r, int32_t item, int32_t x, int32_t y, int64_t full,
                                 int32_t *count) {
     tli_search_seq *s = &r->seq;
@@ -14457,7 +14519,7 @@ static int64_t tli_search_weigh(tli_search_state *r, int32_t item, int32_t x, in
     return score;
 }
 
-// As tli_search_weigh, of a fetch just before the next use.
+// As tli_search_weigh, for a fetch just before the next use.
 static int64_t tli_search_score_fetch(tli_search_state *r, int32_t item, int32_t x, int32_t y) {
     tli_search_seq *s = &r->seq;
     int64_t freed = r->p->item_bytes[item], score;
@@ -14469,7 +14531,7 @@ static int64_t tli_search_score_fetch(tli_search_state *r, int32_t item, int32_t
     return score;
 }
 
-// Find what to make again later instead of holding it across a call that is over the budget.
+// Choose the item to make again later instead of holding it across a call that exceeds the budget.
 static int tli_search_choose(tli_search_state *r, int32_t full) {
     tli_search_seq *s = &r->seq;
     int64_t order = s->places[full].order, least = 0;
@@ -14494,7 +14556,7 @@ static int tli_search_choose(tli_search_state *r, int32_t full) {
                 r->chosen_place = s->events[y].call;
             }
         }
-        if (r->chosen_count) {  // its own forward is the least that it can cost
+        if (r->chosen_count) {  // skip it if its own forward alone, a lower bound of the cost, scores no better
             score = s->places[s->events[y].call].order - s->places[s->events[x].call].order;
             score = r->ratio[item] - r->distance * tli_search_log((uint64_t)score >> 12);
             if (r->is_exact && r->p->item_bytes[item] > r->excess)
@@ -14512,7 +14574,7 @@ static int tli_search_choose(tli_search_state *r, int32_t full) {
     return r->chosen_count > 0;
 }
 
-// Put the chosen nodes in before their place, in listing order.
+// Insert the chosen nodes before their place, in listing order.
 static int tli_search_apply(tli_search_state *r) {
     int32_t i, k, behind = r->seq.places[r->chosen_place].before;
     for (i = 1; i < r->chosen_count; i++) {
@@ -14528,7 +14590,7 @@ static int tli_search_apply(tli_search_state *r) {
     return 1;
 }
 
-// The call with the most bytes.
+// The place with the most live bytes.
 static int32_t tli_search_find_full(tli_search_seq *s) {
     int32_t b, at, full = 0;
     for (b = 0; b >= 0; b = s->blocks[b].behind) {
@@ -14539,7 +14601,7 @@ static int32_t tli_search_find_full(tli_search_seq *s) {
     return at;
 }
 
-// Put recomputations in until the budget is kept; 0 where that costs too much, or fails.
+// Insert recomputations until the budget is kept; 0 if that costs too much, or fails.
 static int tli_search_mend(tli_search_state *r, uint64_t most_cost, int32_t steps) {
     tli_search_seq *s = &r->seq;
     while (s->over_count > 0) {
@@ -14556,7 +14618,8 @@ typedef struct tli_search_spans {
     int32_t count;
 } tli_search_spans;
 
-// From when on which bytes would be more or less, up to a call, were it taken out. 0 = too many.
+// List how live bytes before a call would change if it were removed: so many bytes from each order on up to the
+// call. Returns 0 if there are too many spans.
 static int tli_search_list_spans(const tli_search_seq *s, int32_t at, tli_search_spans *spans) {
     int32_t e;
     spans->count = 0;
@@ -14572,7 +14635,8 @@ static int tli_search_list_spans(const tli_search_seq *s, int32_t at, tli_search
     return 1;
 }
 
-// What is more at a moment, and since when it is that much; 0 = nothing is more from there back.
+// Sum the spans at a moment: *more bytes, constant since *since. Returns 0 if no span adds bytes there or
+// before.
 static int tli_search_sum_spans(const tli_search_spans *spans, int64_t order, int64_t *more, int64_t *since) {
     int32_t i;
     int any = 0;
@@ -14587,7 +14651,7 @@ static int tli_search_sum_spans(const tli_search_spans *spans, int64_t order, in
     return any;
 }
 
-// Whether the budget is kept without a recomputation: asked often, answered before any work is done.
+// Whether the budget is probably kept without a recomputation; a cheap test before it is removed.
 static int tli_search_may_fit(tli_search_seq *s, int32_t at) {
     tli_search_spans spans;
     int64_t more = 0, since = INT64_MAX;
@@ -14608,7 +14672,7 @@ static int tli_search_may_fit(tli_search_seq *s, int32_t at) {
     return 1;
 }
 
-// Take out every recomputation that the budget does not need, from a place on, all around.
+// Remove every recomputation that the budget does not require, once around the sequence from a place on.
 static void tli_search_tidy(tli_search_state *r, int32_t from) {
     tli_search_seq *s = &r->seq;
     int32_t at = s->places[from].call < 0 ? 0 : from, count = s->used;
@@ -14626,29 +14690,29 @@ static void tli_search_tidy(tli_search_state *r, int32_t from) {
     }
 }
 
-// -- search: one try: take out, mend, tidy, keep or undo --
+// -- search: one try: remove, mend, tidy, keep or undo --
 
 static int32_t tli_search_pick_forward(tli_search_state *r) {
     tli_search_seq *s = &r->seq;
     int32_t tries;
     for (tries = 0; tries < 64; tries++) {
-        int32_t at = 1 + tli_search_below(r, s->place_count - 1);
+        int32_t at = 1 + tli_search_draw(r, s->place_count - 1);
         s->work += 4;
         if (tli_search_can_remove(s, at)) return at;
     }
     return -1;
 }
 
-// Take some recomputations out: some in a row near one that was drawn.
+// Remove some recomputations near one that is drawn at random. Returns a place from which to tidy; -1 = none.
 static int32_t tli_search_ruin(tli_search_state *r) {
     tli_search_seq *s = &r->seq;
-    int32_t at = tli_search_pick_forward(r), wanted = 1 + tli_search_below(r, 6),
+    int32_t at = tli_search_pick_forward(r), wanted = 1 + tli_search_draw(r, 6),
             span = 4 * wanted + 4, mark = 0;
-    int forwards = tli_search_below(r, 2);
+    int forwards = tli_search_draw(r, 2);
     if (at < 0) return -1;
     while (at > 0 && wanted > 0 && span-- > 0) {
         int32_t next = forwards ? s->places[at].behind : s->places[at].before;
-        if (tli_search_can_remove(s, at) && (!s->change_count || tli_search_below(r, 3))) {
+        if (tli_search_can_remove(s, at) && (!s->change_count || tli_search_draw(r, 3))) {
             mark = s->places[at].before;
             tli_search_remove(s, at);
             wanted--;
@@ -14658,13 +14722,14 @@ static int32_t tli_search_ruin(tli_search_state *r) {
     return mark;
 }
 
-// Move a forward to another time at which its inputs were made and before its first use.
+// Move a forward to another time, after its inputs are made and before the first use of its outputs. Returns a
+// place from which to tidy; -1 = nothing moved.
 static int32_t tli_search_move(tli_search_state *r) {
     tli_search_seq *s = &r->seq;
     int32_t tries, at = -1, e, lo = 0, hi = -1, call, steps;
     for (tries = 0; tries < 64 && at < 0; tries++) {
         s->work += 4;
-        at = 1 + tli_search_below(r, s->place_count - 1);
+        at = 1 + tli_search_draw(r, s->place_count - 1);
         if (!tli_search_is_forward(s, at)) at = -1;
     }
     if (at < 0) return -1;
@@ -14677,10 +14742,10 @@ static int32_t tli_search_move(tli_search_state *r) {
         if (hi < 0 || s->places[s->events[x].call].order < s->places[hi].order) hi = s->events[x].call;
     }
     call = s->places[at].call;
-    steps = 1 + tli_search_below(r, 8);
+    steps = 1 + tli_search_draw(r, 8);
     e = s->places[at].before;
     if (hi < 0) return -1;
-    if (tli_search_below(r, 2)) {
+    if (tli_search_draw(r, 2)) {
         while (steps-- > 0 && e != lo) e = s->places[e].before;
         if (e == s->places[at].before) return -1;
     } else {
@@ -14707,20 +14772,22 @@ static int tli_search_save_best(tli_search_state *r) {
     return 1;
 }
 
+// Change the sequence at random and keep it if its cost is below a random threshold, which is above the present
+// cost by an exponentially distributed number of mean `heat`; else undo.
 static void tli_search_try(tli_search_state *r, uint64_t heat) {
     tli_search_seq *s = &r->seq;
     uint64_t was = s->cost, most;
-    int64_t u = 32 * 65536 - tli_search_log((tl_next_random(&r->random) >> 32) + 1);  // -log2 of a ratio
+    int64_t u = 32 * 65536 - tli_search_log((tl_next_random(&r->random) >> 32) + 1);  // -log2 of a random ratio
     int32_t mark;
     s->change_count = 0;
     s->logs = 1;
     r->tries++;
     most = was + (heat >> 16) * (uint64_t)u + ((heat & 65535) * (uint64_t)u >> 16);
-    r->noise = (int64_t)65536 * (1 + tli_search_below(r, 4));
-    if (!tli_search_below(r, 8)) r->noise *= 8;
-    r->distance = tli_search_below(r, 4);
-    r->is_exact = !tli_search_below(r, 8);
-    mark = tli_search_below(r, 4) ? tli_search_ruin(r) : tli_search_move(r);
+    r->noise = (int64_t)65536 * (1 + tli_search_draw(r, 4));
+    if (!tli_search_draw(r, 8)) r->noise *= 8;
+    r->distance = tli_search_draw(r, 4);
+    r->is_exact = !tli_search_draw(r, 8);
+    mark = tli_search_draw(r, 4) ? tli_search_ruin(r) : tli_search_move(r);
     if (mark >= 0 && tli_search_mend(r, most, 40)) {
         tli_search_tidy(r, mark);
         if (!s->failed && s->cost < r->best_cost) tli_search_save_best(r);
@@ -14729,6 +14796,7 @@ static void tli_search_try(tli_search_state *r, uint64_t heat) {
     tli_search_undo(s, 0);
 }
 
+// Make the sequence anew from a list of calls; 0 = no memory.
 static int tli_search_load(tli_search_seq *s, const tli_search_calls *calls) {
     int32_t i;
     tli_search_empty_seq(s);
@@ -14767,8 +14835,9 @@ static void tli_search_emit(tli_search_seq *s, tli_steps *list) {
     }
 }
 
-// -- search: the whole --
+// -- search: starts, phases, the whole --
 
+// The rules that the greedy planner tries in turn.
 static const tli_search_rule tli_search_rules[] = {
     { 2, 2, 2, 0, 0 }, { 2, 2, 2, 0, 1 }, { 2, 2, 1, 0, 0 }, { 2, 2, 4, 0, 0 }, { 2, 2, 0, 0, 0 },
     { 2, 1, 2, 0, 0 }, { 2, 4, 2, 0, 0 }, { 1, 2, 2, 0, 1 }, { 0, 0, 2, 0, 1 }, { 2, 2, 2, 1, 0 },
@@ -14777,7 +14846,7 @@ static const tli_search_rule tli_search_rules[] = {
 
 #define TLI_SEARCH_RULES ((int32_t)(sizeof tli_search_rules / sizeof tli_search_rules[0]))
 #define TLI_SEARCH_STARTS 4
-#define TLI_SEARCH_GREEDY_LIMIT 10000000  // work after which no further rule is tried
+#define TLI_SEARCH_GREEDY_LIMIT 10000000  // work after which no more rules are tried
 
 typedef struct tli_search_start { tli_search_calls calls; uint64_t cost; } tli_search_start;
 
@@ -14825,7 +14894,7 @@ static tl_result tli_search_init_search(const tli_search_problem *p, tli_search_
     return TL_OK;
 }
 
-// Remember the sequence among the best few.
+// Keep the sequence among the TLI_SEARCH_STARTS cheapest starts; 0 = no memory.
 static int tli_search_keep_start(tli_search_state *r, tli_search_start *starts) {
     tli_search_seq *s = &r->seq;
     int32_t i, worst = 0;
@@ -14839,7 +14908,7 @@ static int tli_search_keep_start(tli_search_state *r, tli_search_start *starts) 
     return tli_search_list_calls(s, &starts[worst].calls);
 }
 
-// Tidy the loaded sequence where it keeps the budget, and begin with it too. 0 = no memory.
+// If the loaded sequence keeps the budget, tidy it and add it to the starts. 0 = no memory.
 static int tli_search_add_start(tli_search_state *r, tli_search_start *starts) {
     tli_search_seq *s = &r->seq;
     if (s->failed) return 0;
@@ -14851,7 +14920,7 @@ static int tli_search_add_start(tli_search_state *r, tli_search_start *starts) {
     return tli_search_keep_start(r, starts);
 }
 
-// Whether there is work left to do, and anything left to gain.
+// Whether work is left, the bound is not reached and nobody asked to stop.
 static int tli_search_goes_on(tli_search_state *r) {
     uint64_t *known = &r->watch->now.cost, cost = r->best_cost + r->bwd_cost;
     if (r->seq.failed || r->seq.work >= r->limit || r->best_cost <= r->goal) return 0;
@@ -14859,8 +14928,9 @@ static int tli_search_goes_on(tli_search_state *r) {
     return !tli_remat_stops(r->watch, r->seq.work);
 }
 
-// Phases of doubling length, each cooling down from a little above nothing; the first ones begin with
-// the starts, the later ones with the best. Nothing depends on the limit but when it ends.
+// Improve the best sequence in phases of growing length (doubled every second phase), each of which cools down.
+// The first phases begin with the starts, the later ones with the best sequence. The work limit decides only
+// when this ends, not what it does.
 static void tli_search_improve(tli_search_state *r, tli_search_start *starts) {
     tli_search_seq *s = &r->seq;
     static const uint8_t heats[] = { 16, 2, 255, 1 };  // of the mean cost of a call, in 16ths
@@ -14889,7 +14959,7 @@ static int tli_search_load_program(tli_search_seq *s, const tli_search_greedy *g
     return tli_search_load(s, &bare);
 }
 
-// Equal layers: the most slots whose binomial schedule keeps the budget.
+// Equal layers: add the binomial schedule of the most slots that keeps the budget. 0 = no memory.
 static int tli_search_begin_chain(tli_search_state *r, tli_search_start *starts) {
     const tli_search_problem *p = r->p;
     tli_search_calls calls;
@@ -14940,7 +15010,7 @@ static int tli_search_is_equal_chain(const tl_graph *graph) {
     return graph->node_count > 2;
 }
 
-// The largest working set of one call: no plan keeps less.
+// The largest working set of one call, and its node: a lower bound of every budget.
 static int64_t tli_search_find_floor(const tli_search_problem *p, int32_t *node) {
     int64_t most = p->input_bytes;
     int32_t call, k;
@@ -14959,12 +15029,12 @@ static int64_t tli_search_find_floor(const tli_search_problem *p, int32_t *node)
     return most;
 }
 
-// Work for one try of a budget that may be too small, so that no graph takes long to be refused.
+// The work for one try of a budget that may be too small; it limits the time until a graph is refused.
 static uint64_t tli_search_try_work(const tli_search_problem *p) {
     return UINT64_C(20000000) + 12000 * (uint64_t)p->node_count;
 }
 
-// All that there is to begin with. 0 = no memory.
+// Make the starts: the plan that keeps everything, mended; the binomial schedule; greedy plans. 0 = no memory.
 static int tli_search_begin(tli_search_state *r, tli_search_greedy *g, tli_search_start *starts) {
     const tli_search_problem *p = r->p;
     int32_t i;
@@ -15001,9 +15071,9 @@ static tl_result tli_search_finish(tli_search_state *r, tli_steps *best, uint64_
     return TL_OK;
 }
 
-// -- search: what is the least budget --
+// -- search: the least budget --
 
-// Load a sequence that keeps a budget; -1 = no memory, 0 = none found.
+// Find and load a sequence that keeps a budget; -1 = no memory, 0 = none found.
 static int tli_search_find_any(tli_search_state *r, tli_search_greedy *g, int64_t budget) {
     int32_t i;
     g->most_work = g->work + tli_search_try_work(r->p);
@@ -15023,14 +15093,14 @@ static int tli_search_find_any(tli_search_state *r, tli_search_greedy *g, int64_
     return r->seq.failed ? -1 : 0;
 }
 
-// The node of a call; -1 = the end.
+// The node of the call at a place; -1 = the end.
 static int32_t tli_search_node_at(const tli_search_seq *s, int32_t at) {
     int32_t node = s->places[at].call / 2;
     return node < s->p->node_count ? node : -1;
 }
 
-// The floor is tried, then budgets ever further above it, and what lies between is bisected until that takes
-// too long. Returns 0 where memory ran out; the sequence of the least budget is in r->best.
+// Find the least budget for which a sequence is found: the floor first, then budgets further and further above
+// it, then bisection until the work is used up. Returns 0 if memory ran out; the sequence is in r->best.
 static int tli_search_find_least(tli_search_state *r, tli_search_greedy *g, int64_t *least, int32_t *node) {
     tli_search_seq *s = &r->seq;
     int64_t floor = tli_search_find_floor(r->p, node), low = floor, high, step = floor / 32 + 1, budget = floor;
@@ -15061,7 +15131,8 @@ static int tli_search_find_least(tli_search_state *r, tli_search_greedy *g, int6
     return 1;
 }
 
-// Lower the peak of the best sequence to the budget by mending it again and again; 1 = done.
+// Find the least budget, then try to lower the peak of its sequence to the budget by mending it repeatedly. 0 =
+// no memory; r->best is empty if the budget is not reached.
 static int tli_search_squeeze(tli_search_state *r, tli_search_greedy *g, tli_search_start *starts,
                               int64_t *least, int32_t *node) {
     tli_search_seq *s = &r->seq;
@@ -15151,37 +15222,38 @@ static tl_result tli_remat_search(const tli_remat_input *in, tli_steps *best, ui
 
 // -- chain: the optimum over persistent schedules --
 //
-// The graph is cut into stages where nothing but the outputs of one node, and graph inputs, are read by
-// later nodes. A segment is a run of stages i..t whose input is resident and stays until the segment has
-// been reversed. It is reversed in one of three ways:
-//   leaf     i = t: what the backwards of the stage read is made, then they run
+// The graph is cut into stages: a stage ends where later nodes read only the outputs of one node, and graph
+// inputs. A segment is a run of stages i..t whose input is resident and stays until the segment has been
+// reversed, that is, until all its backwards have run. It is reversed in one of three ways:
+//   leaf     i = t: the tensors that the backwards of the stage read are made, then the backwards run
 //   save     the stage runs and keeps what its backwards read; i+1..t is reversed, then its backwards run
 //   advance  stages i..k-1 run and keep nothing but the input of k; k..t is reversed, then i..k-1
-// What the stages do in each is simulated once, call by call, so that all bytes are exact. The cost of
-// reversing a segment is a step function of the bytes that it may hold: a curve, which lists the steps. A
-// curve is the least of the sums of shifted shorter curves; there are no slots of memory to round to.
-// This departs from the paper in that a leaf makes again only what its backwards read, and a stage's
-// outputs that its own backwards do not read go before them.
+// Each of these is simulated once for each stage, call by call, so that all bytes are exact. The cost of
+// reversing a segment is a step function of the bytes that it may hold; a curve is the list of its steps. It
+// is the minimum over sums of shifted curves of shorter segments; memory is not rounded to slots.
+// Two departures from the paper: a leaf makes again only what its backwards read, and outputs of a stage that
+// its own backwards do not read are dropped before these.
 
 #define TLI_CHAIN_MOST_STAGES 1024     // more are joined
-#define TLI_CHAIN_WORK UINT64_C(400000000)  // without a limit of the caller's
+#define TLI_CHAIN_WORK UINT64_C(400000000)  // default work limit
 #define TLI_CHAIN_BLOCK 4096           // points of curves in one allocation
 #define TLI_CHAIN_MOST_POINTS 8000000  // of all curves: 128 MB
-#define TLI_CHAIN_FINAL_POINTS 240     // of a curve that ends with the last stage, where not all steps are kept
+#define TLI_CHAIN_FINAL_POINTS 240     // of a curve that ends with the last stage, if not all steps are kept
 #define TLI_CHAIN_PASSES 3             // over the curves that end with the last stage
-#define TLI_CHAIN_LEAST_POINTS 4       // of a curve where only the least budget is wanted
+#define TLI_CHAIN_LEAST_POINTS 4       // of a curve when only the least budget is wanted
 
 typedef struct tli_chain_stage {
     int32_t  first, last;           // nodes
-    uint64_t in_bytes;              // of what the stages before hand over: the price of a checkpoint here
+    uint64_t in_bytes;              // of its input: what a checkpoint here costs
     uint64_t held_bytes;            // beside every segment that ends here: gradients, results of the last stage
-    uint64_t kept_bytes;            // by save: what the backwards read, and what is handed over
+    uint64_t kept_bytes;            // by save: what its backwards read, and its outputs
     uint64_t advance_cost, save_cost, back_cost, leaf_cost;
-    uint64_t stay_bytes, go_bytes;  // most live during an advance whose input stays, or goes and counts
-    uint64_t save_bytes, back_bytes, leaf_bytes;  // most live, without the input
+    uint64_t stay_bytes;            // peak of an advance whose input stays; the input does not count
+    uint64_t go_bytes;              // peak of an advance that drops its input; the input counts
+    uint64_t save_bytes, back_bytes, leaf_bytes;  // peaks; the input does not count
 } tli_chain_stage;
 
-typedef struct tli_chain_point { uint64_t bytes, cost; } tli_chain_point;  // with so many bytes, so much
+typedef struct tli_chain_point { uint64_t bytes, cost; } tli_chain_point;  // cost from so many bytes on
 
 // Bytes ascend, costs descend. No points: the segment does not fit.
 typedef struct tli_chain_curve { const tli_chain_point *points; int32_t count; } tli_chain_curve;
@@ -15198,32 +15270,32 @@ typedef struct tli_chain {
     int32_t        *stage_of;              // [node_count]
     uint8_t        *marks;                 // [node_count] TLI_CHAIN_ADVANCE, TLI_CHAIN_LEAF
     uint8_t        *kinds;                 // [tensor_count] TLI_CHAIN_OUT and so on
-    uint8_t        *here, *has_gradient;   // [tensor_count] while a part is played
-    int32_t        *last_use;              // [tensor_count] the last call of the part that touches it
+    uint8_t        *here, *has_gradient;   // [tensor_count] resident, gradient live: while a part is simulated
+    int32_t        *last_use;              // [tensor_count] the last call of the part that uses it
     int32_t        *calls;                 // [2 * node_count] of the part: 2 * node, + 1 = backward
     int32_t         call_count;
     tli_chain_curve   *curves;                // [stage_count][stage_count] first stage, last stage
-    uint64_t       *least;                 // [stage_count][stage_count] bytes below which none fits
-    int32_t        *grid;                  // [stage_count] the longest segment that may end here
+    uint64_t       *least;                 // [stage_count][stage_count] least bytes of a segment
+    int32_t        *grid;                  // [stage_count] stages of the longest segment planned that ends here
     int32_t        *same_from, *same_count;  // [stage_count] an earlier run of equal stages, and its length
-    tli_chain_list     best, next;            // the curve under way
+    tli_chain_list     best, next;            // the curve being computed, and its next version
     tli_chain_block   *blocks;
     tli_chain_point   *free_points;  int32_t free_count;
     int64_t         point_count;
     int32_t         failed;                // 1 = no memory
     int32_t         most_points;           // of one curve; 0 = all: exact
-    int32_t         most_final;            // of the curve of a segment that ends with the last stage
-    uint64_t       *low, *high;            // [stage_count] of these curves, the bytes that are looked at
+    int32_t         most_final;            // the same for the curve of a segment that ends with the last stage
+    uint64_t       *low, *high;            // [stage_count] range of bytes in which these curves are computed
     uint64_t       *path_costs; int32_t *path;  // [stage_count] of the shortest path at a price
-    tli_chain_curve   *final;                 // [stage_count] these curves, of the best pass so far
-    int32_t         over;                  // 1 = work_limit was not enough, or the points
+    tli_chain_curve   *final;                 // [stage_count] these curves in the best pass so far
+    int32_t         over;                  // 1 = work_limit or TLI_CHAIN_MOST_POINTS was reached
     uint64_t        work, work_limit;
 } tli_chain;
 
-enum { TLI_CHAIN_ADVANCE = 1, TLI_CHAIN_LEAF = 2 };                          // node: which parts run it
+enum { TLI_CHAIN_ADVANCE = 1, TLI_CHAIN_LEAF = 2 };  // marks of a node: the parts that run it
 enum { TLI_CHAIN_OUT = 1, TLI_CHAIN_READ = 2, TLI_CHAIN_GRAD = 4, TLI_CHAIN_RESULT = 8, TLI_CHAIN_WANTED = 16 };
-// tensor: handed over; read by backwards of its stage; of its gradient a part comes from later stages;
-// stays to the end; scratch
+// Kinds of a tensor: read by a later stage; read by backwards of its own stage; part of its gradient comes from
+// later stages; a result, which stays to the end; scratch of tli_chain_mark_nodes.
 
 typedef enum tli_chain_part {
     TLI_CHAIN_RUN_ADVANCE,
@@ -15232,44 +15304,45 @@ typedef enum tli_chain_part {
     TLI_CHAIN_RUN_LEAF
 } tli_chain_part;
 
-static void tli_chain_free_blocks(tli_chain *pc) {
-    while (pc->blocks) {
-        tli_chain_block *next = pc->blocks->next;
-        tli_release(pc->env, pc->blocks);
-        pc->blocks = next;
+static void tli_chain_free_blocks(tli_chain *chain) {
+    while (chain->blocks) {
+        tli_chain_block *next = chain->blocks->next;
+        tli_release(chain->env, chain->blocks);
+        chain->blocks = next;
     }
 }
 
-static void tli_chain_free(tli_chain *pc) {
-    tli_chain_free_blocks(pc);
-    tli_release(pc->env, pc->stages);
-    tli_release(pc->env, pc->stage_of);
-    tli_release(pc->env, pc->marks);
-    tli_release(pc->env, pc->kinds);
-    tli_release(pc->env, pc->here);
-    tli_release(pc->env, pc->has_gradient);
-    tli_release(pc->env, pc->last_use);
-    tli_release(pc->env, pc->calls);
-    tli_release(pc->env, pc->curves);
-    tli_release(pc->env, pc->least);
-    tli_release(pc->env, pc->grid);
-    tli_release(pc->env, pc->low);
-    tli_release(pc->env, pc->high);
-    tli_release(pc->env, pc->final);
-    tli_release(pc->env, pc->path_costs);
-    tli_release(pc->env, pc->path);
-    tli_release(pc->env, pc->same_from);
-    tli_release(pc->env, pc->same_count);
-    tli_release(pc->env, pc->best.points);
-    tli_release(pc->env, pc->next.points);
+static void tli_chain_free(tli_chain *chain) {
+    tli_chain_free_blocks(chain);
+    tli_release(chain->env, chain->stages);
+    tli_release(chain->env, chain->stage_of);
+    tli_release(chain->env, chain->marks);
+    tli_release(chain->env, chain->kinds);
+    tli_release(chain->env, chain->here);
+    tli_release(chain->env, chain->has_gradient);
+    tli_release(chain->env, chain->last_use);
+    tli_release(chain->env, chain->calls);
+    tli_release(chain->env, chain->curves);
+    tli_release(chain->env, chain->least);
+    tli_release(chain->env, chain->grid);
+    tli_release(chain->env, chain->low);
+    tli_release(chain->env, chain->high);
+    tli_release(chain->env, chain->final);
+    tli_release(chain->env, chain->path_costs);
+    tli_release(chain->env, chain->path);
+    tli_release(chain->env, chain->same_from);
+    tli_release(chain->env, chain->same_count);
+    tli_release(chain->env, chain->best.points);
+    tli_release(chain->env, chain->next.points);
 }
 
 // -- chain: stages --
 
-// stage_of[]: 1 = a stage ends at this node. A result stays, so all from its node on is one stage.
-static void tli_chain_find_ends(tli_chain *pc) {
-    const tl_graph *graph = pc->graph;
-    int32_t id, i, farthest = -1, reach, computes = 0, *reader = pc->last_use;
+// Set stage_of[] to 1 where a stage ends. A result stays to the end, so all nodes from the first result on are
+// in one stage.
+static void tli_chain_find_ends(tli_chain *chain) {
+    const tl_graph *graph = chain->graph;
+    int32_t id, i, farthest = -1, reach, computes = 0, *reader = chain->last_use;
     for (i = 0; i < graph->tensor_count; i++) reader[i] = -1;
     for (id = 0; id < graph->node_count; id++) {
         const tl_node *node = &graph->nodes[id];
@@ -15280,14 +15353,14 @@ static void tli_chain_find_ends(tli_chain *pc) {
         const tl_node *node = &graph->nodes[id];
         if (node->keep) break;
         computes |= !node->is_input;
-        pc->stage_of[id] = computes && !node->is_input && farthest <= id;
-        if (pc->stage_of[id]) computes = 0;
+        chain->stage_of[id] = computes && !node->is_input && farthest <= id;
+        if (chain->stage_of[id]) computes = 0;
         for (i = node->first_output, reach = -1; i < node->first_output + node->output_count; i++)
             if (!node->is_input && reader[i] > reach) reach = reader[i];
         if (reach > farthest) farthest = reach;
     }
-    for (; id < graph->node_count; id++) pc->stage_of[id] = 0;
-    pc->stage_of[graph->node_count - 1] = 1;
+    for (; id < graph->node_count; id++) chain->stage_of[id] = 0;
+    chain->stage_of[graph->node_count - 1] = 1;
 }
 
 static uint64_t tli_chain_out_bytes(const tl_graph *graph, int32_t id) {
@@ -15299,131 +15372,132 @@ static uint64_t tli_chain_out_bytes(const tl_graph *graph, int32_t id) {
     return sum;
 }
 
-// Join every two stages, where more bytes are handed over, until there are no more than can be planned.
-static int32_t tli_chain_join_stages(tli_chain *pc) {
+// Join pairs of neighbouring stages, removing the end with more output bytes, until TLI_CHAIN_MOST_STAGES or
+// fewer are left. Then stage_of[] becomes the number of the stage; returns how many there are.
+static int32_t tli_chain_join_stages(tli_chain *chain) {
     int32_t id, count, last, other;
     for (;;) {
-        for (id = count = 0; id < pc->graph->node_count; id++) count += pc->stage_of[id];
+        for (id = count = 0; id < chain->graph->node_count; id++) count += chain->stage_of[id];
         if (count <= TLI_CHAIN_MOST_STAGES) break;
-        for (id = 0, last = -1; id < pc->graph->node_count - 1; id++) {
-            if (!pc->stage_of[id]) continue;
+        for (id = 0, last = -1; id < chain->graph->node_count - 1; id++) {
+            if (!chain->stage_of[id]) continue;
             if (last < 0) { last = id; continue; }
-            other = tli_chain_out_bytes(pc->graph, id) > tli_chain_out_bytes(pc->graph, last) ? id : last;
-            pc->stage_of[other] = 0;
+            other = tli_chain_out_bytes(chain->graph, id) > tli_chain_out_bytes(chain->graph, last) ? id : last;
+            chain->stage_of[other] = 0;
             last = -1;
         }
     }
-    for (id = count = 0; id < pc->graph->node_count; id++) {
-        int32_t ends = pc->stage_of[id];
-        pc->stage_of[id] = count;
+    for (id = count = 0; id < chain->graph->node_count; id++) {
+        int32_t ends = chain->stage_of[id];
+        chain->stage_of[id] = count;
         count += ends;
     }
     return count;
 }
 
-static void tli_chain_read_tensors(tli_chain *pc) {
-    const tl_graph *graph = pc->graph;
+static void tli_chain_read_tensors(tli_chain *chain) {
+    const tl_graph *graph = chain->graph;
     int32_t id, i;
     for (i = 0; i < graph->tensor_count; i++) {
         const tl_node *maker = &graph->nodes[graph->outputs[i].node];
-        pc->kinds[i] = (uint8_t)((maker->has_grad && graph->outputs[i].needed ? TLI_CHAIN_READ : 0) |
+        chain->kinds[i] = (uint8_t)((maker->has_grad && graph->outputs[i].needed ? TLI_CHAIN_READ : 0) |
                                  (maker->keep ? TLI_CHAIN_RESULT : 0));
-        if (maker->is_input) pc->pinned_bytes += graph->outputs[i].bytes;
+        if (maker->is_input) chain->pinned_bytes += graph->outputs[i].bytes;
     }
     for (id = 0; id < graph->node_count; id++) {
         const tl_node *node = &graph->nodes[id];
         for (i = node->first_input; i < node->first_input + node->input_count; i++) {
             int32_t tensor = graph->inputs[i].tensor, maker = graph->outputs[tensor].node;
             if (graph->nodes[maker].is_input) continue;
-            if (pc->stage_of[maker] == pc->stage_of[id]) {
-                if (node->has_grad && graph->inputs[i].needed) pc->kinds[tensor] |= TLI_CHAIN_READ;
+            if (chain->stage_of[maker] == chain->stage_of[id]) {
+                if (node->has_grad && graph->inputs[i].needed) chain->kinds[tensor] |= TLI_CHAIN_READ;
                 continue;
             }
-            pc->kinds[tensor] |= TLI_CHAIN_OUT;
-            if (node->has_grad && graph->nodes[maker].has_grad) pc->kinds[tensor] |= TLI_CHAIN_GRAD;
+            chain->kinds[tensor] |= TLI_CHAIN_OUT;
+            if (node->has_grad && graph->nodes[maker].has_grad) chain->kinds[tensor] |= TLI_CHAIN_GRAD;
         }
     }
 }
 
-// Which nodes an advance runs: what makes what is handed over. Which a leaf runs: what makes what its
-// backwards read, and what no advance ran.
-static void tli_chain_mark_nodes(tli_chain *pc, int32_t mark) {
-    const tl_graph *graph = pc->graph;
+// Mark the nodes that an advance runs (those that the outputs of the stage need), or those that a leaf runs
+// (those that its backwards need, and those with a backward that no advance runs).
+static void tli_chain_mark_nodes(tli_chain *chain, int32_t mark) {
+    const tl_graph *graph = chain->graph;
     int32_t id, i;
-    for (i = 0; i < graph->tensor_count; i++) pc->kinds[i] &= (uint8_t)~TLI_CHAIN_WANTED;
+    for (i = 0; i < graph->tensor_count; i++) chain->kinds[i] &= (uint8_t)~TLI_CHAIN_WANTED;
     for (id = graph->node_count; id-- > 0;) {
         const tl_node *node = &graph->nodes[id];
         int runs = 0;
         for (i = node->first_output; i < node->first_output + node->output_count; i++)
-            runs |= pc->kinds[i] & (mark == TLI_CHAIN_ADVANCE
+            runs |= chain->kinds[i] & (mark == TLI_CHAIN_ADVANCE
                                         ? TLI_CHAIN_OUT | TLI_CHAIN_WANTED
                                         : TLI_CHAIN_READ | TLI_CHAIN_RESULT | TLI_CHAIN_WANTED);
         if (mark == TLI_CHAIN_LEAF && node->has_grad)
-            runs |= node->saved_bytes || !(pc->marks[id] & TLI_CHAIN_ADVANCE);
+            runs |= node->saved_bytes || !(chain->marks[id] & TLI_CHAIN_ADVANCE);
         if (node->is_input || !runs) continue;
-        pc->marks[id] |= (uint8_t)mark;
+        chain->marks[id] |= (uint8_t)mark;
         for (i = node->first_input; i < node->first_input + node->input_count; i++)
-            if (pc->stage_of[graph->outputs[graph->inputs[i].tensor].node] == pc->stage_of[id])
-                pc->kinds[graph->inputs[i].tensor] |= TLI_CHAIN_WANTED;
+            if (chain->stage_of[graph->outputs[graph->inputs[i].tensor].node] == chain->stage_of[id])
+                chain->kinds[graph->inputs[i].tensor] |= TLI_CHAIN_WANTED;
     }
 }
 
-// -- chain: what a stage does, call by call --
+// -- chain: the parts of a stage, simulated call by call --
 
 typedef struct tli_chain_play {
-    tli_chain     *pc;
+    tli_chain     *chain;
     tli_chain_part part;
-    int32_t     stage, goes;        // goes: 1 = the input is dropped after its last use, and counts
-    tli_steps  *steps;              // 0 = only bytes and cost are wanted
+    int32_t     stage, goes;        // goes: 1 = the input counts, and is dropped after its last use
+    tli_steps  *steps;              // NULL = only bytes and cost are wanted
     uint64_t    live, peak, cost;
 } tli_chain_play;
 
-static void tli_chain_list_calls(tli_chain *pc, int32_t stage, tli_chain_part part) {
-    const tli_chain_stage *s = &pc->stages[stage];
+static void tli_chain_list_calls(tli_chain *chain, int32_t stage, tli_chain_part part) {
+    const tli_chain_stage *s = &chain->stages[stage];
     int32_t id, mark = part == TLI_CHAIN_RUN_ADVANCE ? TLI_CHAIN_ADVANCE
                        : part == TLI_CHAIN_RUN_LEAF  ? TLI_CHAIN_LEAF
                        : part == TLI_CHAIN_RUN_SAVE  ? TLI_CHAIN_ADVANCE | TLI_CHAIN_LEAF
                                                      : 0;
-    pc->call_count = 0;
+    chain->call_count = 0;
     for (id = s->first; id <= s->last; id++)
-        if (pc->marks[id] & mark) pc->calls[pc->call_count++] = 2 * id;
+        if (chain->marks[id] & mark) chain->calls[chain->call_count++] = 2 * id;
     if (part != TLI_CHAIN_RUN_BACK && part != TLI_CHAIN_RUN_LEAF) return;
     for (id = s->last; id >= s->first; id--)
-        if (pc->graph->nodes[id].has_grad) pc->calls[pc->call_count++] = 2 * id + 1;
+        if (chain->graph->nodes[id].has_grad) chain->calls[chain->call_count++] = 2 * id + 1;
 }
 
-static void tli_chain_find_last_uses(tli_chain *pc) {
-    const tl_graph *graph = pc->graph;
+static void tli_chain_find_last_uses(tli_chain *chain) {
+    const tl_graph *graph = chain->graph;
     int32_t at, i;
-    for (at = 0; at < pc->call_count; at++) {
-        const tl_node *node = &graph->nodes[pc->calls[at] / 2];
-        int back = pc->calls[at] % 2;
+    for (at = 0; at < chain->call_count; at++) {
+        const tl_node *node = &graph->nodes[chain->calls[at] / 2];
+        int back = chain->calls[at] % 2;
         for (i = node->first_input; i < node->first_input + node->input_count; i++)
-            if (!back || graph->inputs[i].needed) pc->last_use[graph->inputs[i].tensor] = at;
+            if (!back || graph->inputs[i].needed) chain->last_use[graph->inputs[i].tensor] = at;
         for (i = node->first_output; i < node->first_output + node->output_count; i++)
-            if (!back || graph->outputs[i].needed) pc->last_use[i] = at;
+            if (!back || graph->outputs[i].needed) chain->last_use[i] = at;
     }
 }
 
-// Whether a tensor is still there when the part is over.
+// Whether a tensor is still resident when the part is over.
 static int tli_chain_stays(const tli_chain_play *play, int32_t tensor) {
-    const tli_chain *pc = play->pc;
-    int32_t maker = pc->graph->outputs[tensor].node, kind = pc->kinds[tensor];
-    if (pc->graph->nodes[maker].is_input || kind & TLI_CHAIN_RESULT) return 1;
-    if (pc->stage_of[maker] != play->stage) return !play->goes;
+    const tli_chain *chain = play->chain;
+    int32_t maker = chain->graph->outputs[tensor].node, kind = chain->kinds[tensor];
+    if (chain->graph->nodes[maker].is_input || kind & TLI_CHAIN_RESULT) return 1;
+    if (chain->stage_of[maker] != play->stage) return !play->goes;
     return (play->part == TLI_CHAIN_RUN_ADVANCE && kind & TLI_CHAIN_OUT) ||
            (play->part == TLI_CHAIN_RUN_SAVE && kind & (TLI_CHAIN_OUT | TLI_CHAIN_READ));
 }
 
 static void tli_chain_drop(tli_chain_play *play, int32_t tensor) {
-    tli_chain *pc = play->pc;
-    pc->here[tensor] = 0;
-    play->live -= pc->graph->outputs[tensor].bytes;
-    if (play->steps) tli_add_tensor_step(play->steps, pc->graph, TL_STEP_DROP, tensor);
+    tli_chain *chain = play->chain;
+    chain->here[tensor] = 0;
+    play->live -= chain->graph->outputs[tensor].bytes;
+    if (play->steps) tli_add_tensor_step(play->steps, chain->graph, TL_STEP_DROP, tensor);
 }
 
 static void tli_chain_drop_used(tli_chain_play *play, int32_t at, int32_t tensor) {
-    if (play->pc->here[tensor] && play->pc->last_use[tensor] == at && !tli_chain_stays(play, tensor))
+    if (play->chain->here[tensor] && play->chain->last_use[tensor] == at && !tli_chain_stays(play, tensor))
         tli_chain_drop(play, tensor);
 }
 
@@ -15432,13 +15506,13 @@ static void tli_chain_reach(tli_chain_play *play, uint64_t bytes) {
 }
 
 static void tli_chain_forward(tli_chain_play *play, int32_t id) {
-    tli_chain *pc = play->pc;
-    const tl_node *node = &pc->graph->nodes[id];
+    tli_chain *chain = play->chain;
+    const tl_node *node = &chain->graph->nodes[id];
     int saves = node->saved_bytes && node->has_grad && play->part != TLI_CHAIN_RUN_ADVANCE, i;
     tl_step_kind kind = saves ? TL_STEP_FORWARD_SAVE : TL_STEP_FORWARD;
     for (i = node->first_output; i < node->first_output + node->output_count; i++) {
-        play->live += pc->graph->outputs[i].bytes;
-        pc->here[i] = 1;
+        play->live += chain->graph->outputs[i].bytes;
+        chain->here[i] = 1;
     }
     if (saves) play->live += node->saved_bytes;
     tli_chain_reach(play, node->fwork_bytes);
@@ -15447,46 +15521,46 @@ static void tli_chain_forward(tli_chain_play *play, int32_t id) {
 }
 
 static void tli_chain_make_gradient(tli_chain_play *play, int32_t tensor) {
-    const tl_node_output *output = &play->pc->graph->outputs[tensor];
-    if (play->pc->has_gradient[tensor] || !play->pc->graph->nodes[output->node].has_grad) return;
-    play->pc->has_gradient[tensor] = 1;
+    const tl_node_output *output = &play->chain->graph->outputs[tensor];
+    if (play->chain->has_gradient[tensor] || !play->chain->graph->nodes[output->node].has_grad) return;
+    play->chain->has_gradient[tensor] = 1;
     play->live += output->bytes;
 }
 
 static void tli_chain_backward(tli_chain_play *play, int32_t id) {
-    tli_chain *pc = play->pc;
-    const tl_node *node = &pc->graph->nodes[id];
+    tli_chain *chain = play->chain;
+    const tl_node *node = &chain->graph->nodes[id];
     int32_t i;
     for (i = node->first_output; i < node->first_output + node->output_count; i++)
         tli_chain_make_gradient(play, i);
     for (i = node->first_input; i < node->first_input + node->input_count; i++)
-        tli_chain_make_gradient(play, pc->graph->inputs[i].tensor);
+        tli_chain_make_gradient(play, chain->graph->inputs[i].tensor);
     tli_chain_reach(play, node->bwork_bytes);
     for (i = node->first_output; i < node->first_output + node->output_count; i++) {
-        pc->has_gradient[i] = 0;
-        play->live -= pc->graph->outputs[i].bytes;
+        chain->has_gradient[i] = 0;
+        play->live -= chain->graph->outputs[i].bytes;
     }
     play->live -= node->saved_bytes;
     play->cost += node->bwd_cost;
     if (play->steps) tli_add_step(play->steps, tli_step_of(TL_STEP_BACKWARD, id, TL_ALL_OUTPUTS));
 }
 
-// What is there before the part: the input, gradients from later stages, and what save kept.
+// Set what is resident before the part: the input, gradients from later stages, and what save kept.
 static void tli_chain_begin(tli_chain_play *play) {
-    tli_chain *pc = play->pc;
-    const tl_graph *graph = pc->graph;
-    const tli_chain_stage *s = &pc->stages[play->stage];
+    tli_chain *chain = play->chain;
+    const tl_graph *graph = chain->graph;
+    const tli_chain_stage *s = &chain->stages[play->stage];
     int32_t back = play->part == TLI_CHAIN_RUN_BACK, i;
     int32_t first = graph->nodes[s->first ? s->first - 1 : 0].first_output;
     int32_t own = graph->nodes[s->first].first_output;
     int32_t end = graph->nodes[s->last].first_output + graph->nodes[s->last].output_count;
     for (i = first; i < end; i++) {
-        int32_t kind = pc->kinds[i];
-        pc->last_use[i] = -1;
-        pc->has_gradient[i] = i >= own && play->part >= TLI_CHAIN_RUN_BACK && kind & TLI_CHAIN_GRAD ? 1 : 0;
-        pc->here[i] = (i < own ? kind & TLI_CHAIN_OUT : back ? kind & TLI_CHAIN_READ : 0) ? 1 : 0;
+        int32_t kind = chain->kinds[i];
+        chain->last_use[i] = -1;
+        chain->has_gradient[i] = i >= own && play->part >= TLI_CHAIN_RUN_BACK && kind & TLI_CHAIN_GRAD ? 1 : 0;
+        chain->here[i] = (i < own ? kind & TLI_CHAIN_OUT : back ? kind & TLI_CHAIN_READ : 0) ? 1 : 0;
         if (i < own) continue;
-        if (pc->here[i]) play->live += graph->outputs[i].bytes;
+        if (chain->here[i]) play->live += graph->outputs[i].bytes;
         else if (back && kind & TLI_CHAIN_OUT && play->steps)
             tli_add_tensor_step(play->steps, graph, TL_STEP_DROP, i);
     }
@@ -15496,28 +15570,28 @@ static void tli_chain_begin(tli_chain_play *play) {
     if (play->goes) play->live += s->in_bytes;
 }
 
-// Play a part of a stage: its bytes and its cost, and its steps where they are wanted.
-static tli_chain_play tli_chain_run(tli_chain *pc, int32_t stage, tli_chain_part part, int32_t goes,
+// Simulate a part of a stage: its peak and its cost, and its steps if they are wanted.
+static tli_chain_play tli_chain_run(tli_chain *chain, int32_t stage, tli_chain_part part, int32_t goes,
                                     tli_steps *steps) {
-    const tl_graph *graph = pc->graph;
-    const tli_chain_stage *s = &pc->stages[stage];
+    const tl_graph *graph = chain->graph;
+    const tli_chain_stage *s = &chain->stages[stage];
     tli_chain_play play;
     int32_t at, i, before = graph->nodes[s->first ? s->first - 1 : 0].first_output;
     tli_zero(&play, sizeof play);
-    play.pc = pc;
+    play.chain = chain;
     play.part = part;
     play.stage = stage;
     play.goes = goes;
     play.steps = steps;
-    tli_chain_list_calls(pc, stage, part);
+    tli_chain_list_calls(chain, stage, part);
     tli_chain_begin(&play);
-    tli_chain_find_last_uses(pc);
+    tli_chain_find_last_uses(chain);
     for (i = before; i < graph->nodes[s->first].first_output; i++)
         tli_chain_drop_used(&play, -1, i);
-    for (at = 0; at < pc->call_count; at++) {
-        int32_t id = pc->calls[at] / 2;
+    for (at = 0; at < chain->call_count; at++) {
+        int32_t id = chain->calls[at] / 2;
         const tl_node *node = &graph->nodes[id];
-        if (pc->calls[at] % 2) tli_chain_backward(&play, id); else tli_chain_forward(&play, id);
+        if (chain->calls[at] % 2) tli_chain_backward(&play, id); else tli_chain_forward(&play, id);
         for (i = node->first_input; i < node->first_input + node->input_count; i++)
             tli_chain_drop_used(&play, at, graph->inputs[i].tensor);
         for (i = node->first_output; i < node->first_output + node->output_count; i++)
@@ -15526,37 +15600,37 @@ static tli_chain_play tli_chain_run(tli_chain *pc, int32_t stage, tli_chain_part
     return play;
 }
 
-static void tli_chain_read_stage(tli_chain *pc, int32_t stage) {
-    const tl_graph *graph = pc->graph;
-    tli_chain_stage *s = &pc->stages[stage];
+static void tli_chain_read_stage(tli_chain *chain, int32_t stage) {
+    const tl_graph *graph = chain->graph;
+    tli_chain_stage *s = &chain->stages[stage];
     tli_chain_play play;
     int32_t i, end = graph->nodes[s->last].first_output + graph->nodes[s->last].output_count;
     for (i = s->first; i <= s->last; i++)
         if (graph->nodes[i].has_grad) s->kept_bytes += graph->nodes[i].saved_bytes;
     for (i = graph->nodes[s->first].first_output; i < end; i++) {
         uint64_t bytes = graph->nodes[graph->outputs[i].node].is_input ? 0 : graph->outputs[i].bytes;
-        int32_t kind = pc->kinds[i], at;
+        int32_t kind = chain->kinds[i], at;
         if (kind & (TLI_CHAIN_READ | TLI_CHAIN_OUT)) s->kept_bytes += bytes;
         if (kind & TLI_CHAIN_GRAD) s->held_bytes += bytes;
         if (kind & TLI_CHAIN_OUT) s[1].in_bytes += bytes;
-        for (at = 0; at < stage && kind & TLI_CHAIN_RESULT; at++) pc->stages[at].held_bytes += bytes;
+        for (at = 0; at < stage && kind & TLI_CHAIN_RESULT; at++) chain->stages[at].held_bytes += bytes;
     }
-    play = tli_chain_run(pc, stage, TLI_CHAIN_RUN_ADVANCE, 0, NULL);
+    play = tli_chain_run(chain, stage, TLI_CHAIN_RUN_ADVANCE, 0, NULL);
     s->stay_bytes = play.peak;
     s->advance_cost = play.cost;
-    s->go_bytes = tli_chain_run(pc, stage, TLI_CHAIN_RUN_ADVANCE, 1, NULL).peak;
-    play = tli_chain_run(pc, stage, TLI_CHAIN_RUN_SAVE, 0, NULL);
+    s->go_bytes = tli_chain_run(chain, stage, TLI_CHAIN_RUN_ADVANCE, 1, NULL).peak;
+    play = tli_chain_run(chain, stage, TLI_CHAIN_RUN_SAVE, 0, NULL);
     s->save_bytes = play.peak;
     s->save_cost = play.cost;
 }
 
-// After all stages are read: what is held beside the backwards is known only then.
-static void tli_chain_read_backwards(tli_chain *pc, int32_t stage) {
-    tli_chain_stage *s = &pc->stages[stage];
-    tli_chain_play play = tli_chain_run(pc, stage, TLI_CHAIN_RUN_BACK, 0, NULL);
+// Read the parts with backwards; held_bytes is known only after tli_chain_read_stage of all stages.
+static void tli_chain_read_backwards(tli_chain *chain, int32_t stage) {
+    tli_chain_stage *s = &chain->stages[stage];
+    tli_chain_play play = tli_chain_run(chain, stage, TLI_CHAIN_RUN_BACK, 0, NULL);
     s->back_bytes = play.peak;
     s->back_cost = play.cost;
-    play = tli_chain_run(pc, stage, TLI_CHAIN_RUN_LEAF, 0, NULL);
+    play = tli_chain_run(chain, stage, TLI_CHAIN_RUN_LEAF, 0, NULL);
     s->leaf_bytes = play.peak;
     s->leaf_cost = play.cost;
 }
@@ -15568,105 +15642,106 @@ static int tli_chain_equals_stage(const tli_chain_stage *a, const tli_chain_stag
            a->save_bytes == b->save_bytes && a->back_bytes == b->back_bytes && a->leaf_bytes == b->leaf_bytes;
 }
 
-// For each stage, the longest run of stages from it on that equals one from an earlier stage on: repeated
-// blocks have the same curves.
-static void tli_chain_find_same(tli_chain *pc) {
+// Find, for each stage, the longest run of stages from it on that equals a run from an earlier stage on.
+// Repeated blocks have the same curves, which are then computed once.
+static void tli_chain_find_same(tli_chain *chain) {
     int32_t apart, i, run;
-    for (apart = 1; apart < pc->stage_count; apart++)
-        for (i = pc->stage_count - 1 - apart, run = 0; i >= 0; i--) {
-            run = tli_chain_equals_stage(&pc->stages[i], &pc->stages[i + apart]) ? run + 1 : 0;
-            if (run <= pc->same_count[i + apart]) continue;
-            pc->same_count[i + apart] = run;
-            pc->same_from[i + apart] = i;
+    for (apart = 1; apart < chain->stage_count; apart++)
+        for (i = chain->stage_count - 1 - apart, run = 0; i >= 0; i--) {
+            run = tli_chain_equals_stage(&chain->stages[i], &chain->stages[i + apart]) ? run + 1 : 0;
+            if (run <= chain->same_count[i + apart]) continue;
+            chain->same_count[i + apart] = run;
+            chain->same_from[i + apart] = i;
         }
 }
 
-static tl_result tli_chain_alloc_graph(tli_chain *pc) {
-    uint64_t nodes = (uint64_t)pc->graph->node_count, tensors = (uint64_t)pc->graph->tensor_count;
-    pc->stage_of = (int32_t *)tli_alloc_array(pc->env, nodes, sizeof *pc->stage_of);
-    pc->marks = (uint8_t *)tli_alloc_array(pc->env, nodes, sizeof *pc->marks);
-    pc->kinds = (uint8_t *)tli_alloc_array(pc->env, tensors, sizeof *pc->kinds);
-    pc->here = (uint8_t *)tli_alloc_array(pc->env, tensors, sizeof *pc->here);
-    pc->has_gradient = (uint8_t *)tli_alloc_array(pc->env, tensors, sizeof *pc->has_gradient);
-    pc->last_use = (int32_t *)tli_alloc_array(pc->env, tensors, sizeof *pc->last_use);
-    pc->calls = (int32_t *)tli_alloc_array(pc->env, nodes, 2 * sizeof *pc->calls);
-    return pc->stage_of && pc->marks && pc->kinds && pc->here && pc->has_gradient && pc->last_use &&
-           pc->calls ? TL_OK : TL_ERROR_NO_MEMORY;
+static tl_result tli_chain_alloc_graph(tli_chain *chain) {
+    uint64_t nodes = (uint64_t)chain->graph->node_count, tensors = (uint64_t)chain->graph->tensor_count;
+    chain->stage_of = (int32_t *)tli_alloc_array(chain->env, nodes, sizeof *chain->stage_of);
+    chain->marks = (uint8_t *)tli_alloc_array(chain->env, nodes, sizeof *chain->marks);
+    chain->kinds = (uint8_t *)tli_alloc_array(chain->env, tensors, sizeof *chain->kinds);
+    chain->here = (uint8_t *)tli_alloc_array(chain->env, tensors, sizeof *chain->here);
+    chain->has_gradient = (uint8_t *)tli_alloc_array(chain->env, tensors, sizeof *chain->has_gradient);
+    chain->last_use = (int32_t *)tli_alloc_array(chain->env, tensors, sizeof *chain->last_use);
+    chain->calls = (int32_t *)tli_alloc_array(chain->env, nodes, 2 * sizeof *chain->calls);
+    return chain->stage_of && chain->marks && chain->kinds && chain->here && chain->has_gradient &&
+           chain->last_use && chain->calls ? TL_OK : TL_ERROR_NO_MEMORY;
 }
 
-static tl_result tli_chain_alloc_stages(tli_chain *pc) {
-    uint64_t stages = (uint64_t)pc->stage_count;
-    pc->stages = (tli_chain_stage *)tli_alloc_array(pc->env, stages + 1, sizeof *pc->stages);
-    pc->curves = (tli_chain_curve *)tli_alloc_array(pc->env, stages * stages, sizeof *pc->curves);
-    pc->least = (uint64_t *)tli_alloc_array(pc->env, stages * stages, sizeof *pc->least);
-    pc->same_from = (int32_t *)tli_alloc_array(pc->env, stages, sizeof *pc->same_from);
-    pc->same_count = (int32_t *)tli_alloc_array(pc->env, stages, sizeof *pc->same_count);
-    pc->grid = (int32_t *)tli_alloc_array(pc->env, stages, sizeof *pc->grid);
-    pc->low = (uint64_t *)tli_alloc_array(pc->env, stages, sizeof *pc->low);
-    pc->high = (uint64_t *)tli_alloc_array(pc->env, stages, sizeof *pc->high);
-    pc->final = (tli_chain_curve *)tli_alloc_array(pc->env, stages, sizeof *pc->final);
-    pc->path_costs = (uint64_t *)tli_alloc_array(pc->env, stages, sizeof *pc->path_costs);
-    pc->path = (int32_t *)tli_alloc_array(pc->env, stages, sizeof *pc->path);
-    return pc->stages && pc->curves && pc->least && pc->same_from && pc->same_count && pc->grid && pc->low &&
-           pc->high && pc->final && pc->path_costs && pc->path ? TL_OK : TL_ERROR_NO_MEMORY;
+static tl_result tli_chain_alloc_stages(tli_chain *chain) {
+    uint64_t stages = (uint64_t)chain->stage_count;
+    chain->stages = (tli_chain_stage *)tli_alloc_array(chain->env, stages + 1, sizeof *chain->stages);
+    chain->curves = (tli_chain_curve *)tli_alloc_array(chain->env, stages * stages, sizeof *chain->curves);
+    chain->least = (uint64_t *)tli_alloc_array(chain->env, stages * stages, sizeof *chain->least);
+    chain->same_from = (int32_t *)tli_alloc_array(chain->env, stages, sizeof *chain->same_from);
+    chain->same_count = (int32_t *)tli_alloc_array(chain->env, stages, sizeof *chain->same_count);
+    chain->grid = (int32_t *)tli_alloc_array(chain->env, stages, sizeof *chain->grid);
+    chain->low = (uint64_t *)tli_alloc_array(chain->env, stages, sizeof *chain->low);
+    chain->high = (uint64_t *)tli_alloc_array(chain->env, stages, sizeof *chain->high);
+    chain->final = (tli_chain_curve *)tli_alloc_array(chain->env, stages, sizeof *chain->final);
+    chain->path_costs = (uint64_t *)tli_alloc_array(chain->env, stages, sizeof *chain->path_costs);
+    chain->path = (int32_t *)tli_alloc_array(chain->env, stages, sizeof *chain->path);
+    return chain->stages && chain->curves && chain->least && chain->same_from && chain->same_count &&
+           chain->grid && chain->low && chain->high && chain->final && chain->path_costs && chain->path
+               ? TL_OK : TL_ERROR_NO_MEMORY;
 }
 
-// Costs are added without a check: those of the costliest schedule must fit.
-static int tli_chain_is_countable(const tli_chain *pc) {
+// Whether the cost of the costliest schedule fits 64 bits; costs are added without a check later.
+static int tli_chain_is_countable(const tli_chain *chain) {
     uint64_t sum = 0;
     int32_t i;
-    for (i = 0; i < pc->stage_count; i++) {
-        const tli_chain_stage *s = &pc->stages[i];
+    for (i = 0; i < chain->stage_count; i++) {
+        const tli_chain_stage *s = &chain->stages[i];
         if (!tli_add_u64(sum, s->save_cost, &sum) || !tli_add_u64(sum, s->leaf_cost, &sum) ||
             !tli_add_u64(sum, s->back_cost, &sum)) return 0;
     }
-    return sum < UINT64_MAX / 4 / (uint64_t)(pc->stage_count + 1);
+    return sum < UINT64_MAX / 4 / (uint64_t)(chain->stage_count + 1);
 }
 
-static tl_result tli_chain_init(tl_env *env, const tl_graph *graph, tli_chain *pc) {
+static tl_result tli_chain_init(tl_env *env, const tl_graph *graph, tli_chain *chain) {
     tl_result result;
     int32_t id, i;
-    tli_zero(pc, sizeof *pc);
-    pc->env = env;
-    pc->graph = graph;
-    result = tli_chain_alloc_graph(pc);
+    tli_zero(chain, sizeof *chain);
+    chain->env = env;
+    chain->graph = graph;
+    result = tli_chain_alloc_graph(chain);
     if (result) return result;
-    tli_chain_find_ends(pc);
-    pc->stage_count = tli_chain_join_stages(pc);
-    result = tli_chain_alloc_stages(pc);
+    tli_chain_find_ends(chain);
+    chain->stage_count = tli_chain_join_stages(chain);
+    result = tli_chain_alloc_stages(chain);
     if (result) return result;
-    for (id = graph->node_count; id-- > 0;) pc->stages[pc->stage_of[id]].first = id;
-    for (id = 0; id < graph->node_count; id++) pc->stages[pc->stage_of[id]].last = id;
-    tli_chain_read_tensors(pc);
-    tli_chain_mark_nodes(pc, TLI_CHAIN_ADVANCE);
-    tli_chain_mark_nodes(pc, TLI_CHAIN_LEAF);
-    for (i = 0; i < pc->stage_count; i++) tli_chain_read_stage(pc, i);
-    for (i = 0; i < pc->stage_count; i++) tli_chain_read_backwards(pc, i);
-    tli_chain_find_same(pc);
-    return tli_chain_is_countable(pc) ? TL_OK : TL_ERROR_OVERFLOW;
+    for (id = graph->node_count; id-- > 0;) chain->stages[chain->stage_of[id]].first = id;
+    for (id = 0; id < graph->node_count; id++) chain->stages[chain->stage_of[id]].last = id;
+    tli_chain_read_tensors(chain);
+    tli_chain_mark_nodes(chain, TLI_CHAIN_ADVANCE);
+    tli_chain_mark_nodes(chain, TLI_CHAIN_LEAF);
+    for (i = 0; i < chain->stage_count; i++) tli_chain_read_stage(chain, i);
+    for (i = 0; i < chain->stage_count; i++) tli_chain_read_backwards(chain, i);
+    tli_chain_find_same(chain);
+    return tli_chain_is_countable(chain) ? TL_OK : TL_ERROR_OVERFLOW;
 }
 
 // -- chain: curves --
 
-// One way to reverse a segment: curve a with `shift` more bytes, then curve b (0 = none).
+// One way to reverse a segment: curve a with `shift` more bytes, then curve b (NULL = none).
 typedef struct tli_chain_way {
     const tli_chain_curve *a, *b;
-    uint64_t shift, least, cost;    // least: bytes that it takes in any case
+    uint64_t shift, least, cost;    // least: bytes that the calls before and after the curves take
 } tli_chain_way;
 
-static tli_chain_curve *tli_chain_curve_of(const tli_chain *pc, int32_t first, int32_t last) {
-    return &pc->curves[(int64_t)first * pc->stage_count + last];
+static tli_chain_curve *tli_chain_curve_of(const tli_chain *chain, int32_t first, int32_t last) {
+    return &chain->curves[(int64_t)first * chain->stage_count + last];
 }
 
-static uint64_t *tli_chain_least_of(const tli_chain *pc, int32_t first, int32_t last) {
-    return &pc->least[(int64_t)first * pc->stage_count + last];
+static uint64_t *tli_chain_least_of(const tli_chain *chain, int32_t first, int32_t last) {
+    return &chain->least[(int64_t)first * chain->stage_count + last];
 }
 
-static int tli_chain_is_planned(const tli_chain *pc, int32_t first, int32_t last) {
-    return last - first < pc->grid[last];
+static int tli_chain_is_planned(const tli_chain *chain, int32_t first, int32_t last) {
+    return last - first < chain->grid[last];
 }
 
-// The step of a curve that holds at so many bytes; -1 = none does.
+// The step of a curve at so many bytes; -1 = they are too few.
 static int32_t tli_chain_find_step(const tli_chain_curve *curve, uint64_t bytes) {
     int32_t low = -1, high = curve->count;
     while (high - low > 1) {
@@ -15681,35 +15756,37 @@ static uint64_t tli_chain_cost_at(const tli_chain_curve *curve, uint64_t bytes) 
     return step < 0 ? UINT64_MAX : curve->points[step].cost;
 }
 
-// The ways of a segment: first the leaf or save, then by first stage of the later part.
-static int tli_chain_next_way(const tli_chain *pc, int32_t first, int32_t last, int32_t split,
+// The way of a segment that `split` stands for: first = save, else advance to that stage. To be called with
+// ascending splits; *advanced and *peak carry the sum and the peak of the advance. Returns 0 if a part of the
+// way is not planned.
+static int tli_chain_next_way(const tli_chain *chain, int32_t first, int32_t last, int32_t split,
                               uint64_t *advanced, uint64_t *peak, tli_chain_way *way) {
-    const tli_chain_stage *s = &pc->stages[first], *t = &pc->stages[last];
+    const tli_chain_stage *s = &chain->stages[first], *t = &chain->stages[last];
     way->b = NULL;
     if (split == first) {
         uint64_t forward = s->save_bytes + t->held_bytes;
         *advanced = *peak = 0;
-        way->a = tli_chain_curve_of(pc, first + 1, last);
+        way->a = tli_chain_curve_of(chain, first + 1, last);
         way->shift = s->kept_bytes;
         way->least = forward > s->back_bytes ? forward : s->back_bytes;
         way->cost = s->save_cost + s->back_cost;
-        return tli_chain_is_planned(pc, first + 1, last);
+        return tli_chain_is_planned(chain, first + 1, last);
     }
-    s = &pc->stages[split - 1];
+    s = &chain->stages[split - 1];
     *advanced += s->advance_cost;
     if (split - 1 == first) *peak = s->stay_bytes;
     else if (s->go_bytes > *peak) *peak = s->go_bytes;
-    way->a = tli_chain_curve_of(pc, split, last);
-    way->b = tli_chain_curve_of(pc, first, split - 1);
-    way->shift = pc->stages[split].in_bytes;
+    way->a = tli_chain_curve_of(chain, split, last);
+    way->b = tli_chain_curve_of(chain, first, split - 1);
+    way->shift = chain->stages[split].in_bytes;
     way->least = *peak + t->held_bytes;
     way->cost = *advanced;
-    return tli_chain_is_planned(pc, first, split - 1) && tli_chain_is_planned(pc, split, last);
+    return tli_chain_is_planned(chain, first, split - 1) && tli_chain_is_planned(chain, split, last);
 }
 
 // A walk along the sum of two curves.
 typedef struct tli_chain_walk {
-    const tli_chain_point *a, *a_end, *b, *b_end;  // the steps that hold; b 0 = none
+    const tli_chain_point *a, *a_end, *b, *b_end;  // the current steps; b NULL = none
     uint64_t shift, bytes, cost;
 } tli_chain_walk;
 
@@ -15734,7 +15811,7 @@ static uint64_t tli_chain_walk_cost(const tli_chain_walk *walk) {
     return walk->cost + walk->a->cost + (walk->b ? walk->b->cost : 0);
 }
 
-// To the next step of either; 0 = there is none.
+// Go on to the next step of either curve; 0 = there is none.
 static int tli_chain_walk_on(tli_chain_walk *walk) {
     uint64_t a = walk->a + 1 < walk->a_end ? walk->a[1].bytes + walk->shift : UINT64_MAX;
     uint64_t b = walk->b && walk->b + 1 < walk->b_end ? walk->b[1].bytes : UINT64_MAX;
@@ -15745,10 +15822,11 @@ static int tli_chain_walk_on(tli_chain_walk *walk) {
     return 1;
 }
 
-static int tli_chain_reserve(tli_chain *pc, tli_chain_list *list, int64_t count) {
+static int tli_chain_reserve(tli_chain *chain, tli_chain_list *list, int64_t count) {
     void *points = list->points;
-    if (pc->failed || !tli_grow(pc->env, &points, &list->capacity, list->count, count, sizeof *list->points)) {
-        pc->failed = 1;
+    if (chain->failed ||
+        !tli_grow(chain->env, &points, &list->capacity, list->count, count, sizeof *list->points)) {
+        chain->failed = 1;
         return 0;
     }
     list->points = (tli_chain_point *)points;
@@ -15765,74 +15843,74 @@ static void tli_chain_put_point(tli_chain_list *list, uint64_t bytes, uint64_t c
     list->points[list->count++].cost = cost;
 }
 
-// Where the way first costs less than the curve under way; 0 = nowhere.
-static int tli_chain_finds_better(tli_chain *pc, const tli_chain_way *way, uint64_t limit,
+// Walk to the first bytes at which the way costs less than the curve computed so far; 0 = nowhere.
+static int tli_chain_finds_better(tli_chain *chain, const tli_chain_way *way, uint64_t limit,
                                   tli_chain_walk *walk) {
     const tli_chain_point *best, *end;
     tli_chain_curve curve;
     uint64_t least;
     int32_t step;
     if (!tli_chain_begin_walk(way, walk) || walk->bytes > limit) return 0;
-    curve.points = pc->best.points;
-    curve.count = pc->best.count;
+    curve.points = chain->best.points;
+    curve.count = chain->best.count;
     step = tli_chain_find_step(&curve, walk->bytes);
     if (step < 0) return 1;
-    end = pc->best.points + pc->best.count;
+    end = chain->best.points + chain->best.count;
     least = walk->cost + walk->a_end[-1].cost + (walk->b ? walk->b_end[-1].cost : 0);
-    if (least >= end[-1].cost && least >= pc->best.points[step].cost) return 0;
-    for (best = pc->best.points + step;;) {
-        pc->work++;
+    if (least >= end[-1].cost && least >= chain->best.points[step].cost) return 0;
+    for (best = chain->best.points + step;;) {
+        chain->work++;
         if (tli_chain_walk_cost(walk) < best->cost) return 1;
         if (best->cost <= least || !tli_chain_walk_on(walk) || walk->bytes > limit) return 0;
         while (best + 1 < end && best[1].bytes <= walk->bytes) best++;
     }
 }
 
-// The lower one of the curve under way and of a way.
-static void tli_chain_add_way(tli_chain *pc, const tli_chain_way *way, uint64_t limit) {
+// Replace the curve computed so far by the minimum of it and of a way.
+static void tli_chain_add_way(tli_chain *chain, const tli_chain_way *way, uint64_t limit) {
     tli_chain_list swap;
     tli_chain_walk walk;
     int32_t at;
     int more = 1;
     uint64_t cost = UINT64_MAX;
-    if (!tli_chain_finds_better(pc, way, limit, &walk)) return;
-    if (!tli_chain_reserve(pc, &pc->next,
-                           (int64_t)pc->best.count + way->a->count + (way->b ? way->b->count : 0)))
+    if (!tli_chain_finds_better(chain, way, limit, &walk)) return;
+    if (!tli_chain_reserve(chain, &chain->next,
+                           (int64_t)chain->best.count + way->a->count + (way->b ? way->b->count : 0)))
         return;
-    for (at = 0; at < pc->best.count && pc->best.points[at].bytes < walk.bytes; at++)
-        pc->next.points[at] = pc->best.points[at];
-    pc->next.count = at;
-    while (more || at < pc->best.count) {
+    for (at = 0; at < chain->best.count && chain->best.points[at].bytes < walk.bytes; at++)
+        chain->next.points[at] = chain->best.points[at];
+    chain->next.count = at;
+    while (more || at < chain->best.count) {
         uint64_t bytes = more ? walk.bytes : UINT64_MAX;
-        pc->work++;
-        if (at < pc->best.count && pc->best.points[at].bytes <= bytes) {
-            tli_chain_put_point(&pc->next, pc->best.points[at].bytes, pc->best.points[at].cost);
+        chain->work++;
+        if (at < chain->best.count && chain->best.points[at].bytes <= bytes) {
+            tli_chain_put_point(&chain->next, chain->best.points[at].bytes, chain->best.points[at].cost);
             at++;
             continue;
         }
         cost = tli_chain_walk_cost(&walk);
-        tli_chain_put_point(&pc->next, bytes, cost);
+        tli_chain_put_point(&chain->next, bytes, cost);
         more = tli_chain_walk_on(&walk) && walk.bytes <= limit;
     }
-    swap = pc->best;
-    pc->best = pc->next;
-    pc->next = swap;
+    swap = chain->best;
+    chain->best = chain->next;
+    chain->next = swap;
 }
 
-// Leave out steps that save little: the first and the last stay, so what fits and what is cheapest do.
-static void tli_chain_thin(tli_chain *pc, int32_t most) {
-    tli_chain_point *p = pc->best.points;
+// Leave out steps that save little. The first and the last stay, so the least bytes and the least cost do.
+static void tli_chain_thin(tli_chain *chain, int32_t most) {
+    tli_chain_point *p = chain->best.points;
     uint64_t apart;
-    int32_t at, count = 1, last = pc->best.count - 1;
-    if (!most || pc->best.count <= most) return;
+    int32_t at, count = 1, last = chain->best.count - 1;
+    if (!most || chain->best.count <= most) return;
     apart = (p[0].cost - p[last].cost) / (uint64_t)most;
     for (at = 1; at < last; at++)
         if (p[count - 1].cost - p[at].cost > apart) p[count++] = p[at];
     p[count++] = p[last];
-    pc->best.count = count;
+    chain->best.count = count;
 }
 
-// Leave out the steps that fewer bytes than these alone would use.
+// Leave out the steps that matter only for fewer bytes than `low`.
 static void tli_chain_cut_below(tli_chain_list *list, uint64_t low) {
     int32_t at, first = 0;
     while (first + 1 < list->count && list->points[first + 1].bytes <= low) first++;
@@ -15840,110 +15918,111 @@ static void tli_chain_cut_below(tli_chain_list *list, uint64_t low) {
     list->count -= first;
 }
 
-// Move the curve under way to where it stays.
-static void tli_chain_keep_curve(tli_chain *pc, tli_chain_curve *curve) {
-    int32_t i, count = pc->best.count;
+// Copy the computed curve to where it stays.
+static void tli_chain_keep_curve(tli_chain *chain, tli_chain_curve *curve) {
+    int32_t i, count = chain->best.count;
     curve->count = 0;
     if (!count) return;
-    if (pc->point_count > TLI_CHAIN_MOST_POINTS - count) { pc->over = 1; return; }
-    if (pc->free_count < count) {
+    if (chain->point_count > TLI_CHAIN_MOST_POINTS - count) { chain->over = 1; return; }
+    if (chain->free_count < count) {
         int32_t points = count > TLI_CHAIN_BLOCK ? count : TLI_CHAIN_BLOCK;
-        uint64_t items = (uint64_t)points + 1;  // the first holds the list
-        tli_chain_block *block = (tli_chain_block *)tli_alloc_array(pc->env, items, sizeof(tli_chain_point));
-        if (!block) { pc->failed = 1; return; }
-        block->next = pc->blocks;
-        pc->blocks = block;
-        pc->free_points = (tli_chain_point *)(void *)block + 1;
-        pc->free_count = points;
+        uint64_t items = (uint64_t)points + 1;  // the first one holds the link to the next block
+        tli_chain_block *block = (tli_chain_block *)tli_alloc_array(chain->env, items, sizeof(tli_chain_point));
+        if (!block) { chain->failed = 1; return; }
+        block->next = chain->blocks;
+        chain->blocks = block;
+        chain->free_points = (tli_chain_point *)(void *)block + 1;
+        chain->free_count = points;
     }
-    for (i = 0; i < count; i++) pc->free_points[i] = pc->best.points[i];
-    curve->points = pc->free_points;
+    for (i = 0; i < count; i++) chain->free_points[i] = chain->best.points[i];
+    curve->points = chain->free_points;
     curve->count = count;
-    pc->free_points += count;
-    pc->free_count -= count;
-    pc->point_count += count;
+    chain->free_points += count;
+    chain->free_count -= count;
+    chain->point_count += count;
 }
 
-// Where the same stages stand elsewhere in the chain, earlier: their curve; else 0.
-static int tli_chain_find_twin(const tli_chain *pc, int32_t first, int32_t last, int32_t *twin_last) {
-    if (last - first >= pc->same_count[first]) return -1;
-    *twin_last = pc->same_from[first] + last - first;
-    return tli_chain_is_planned(pc, pc->same_from[first], *twin_last) ? pc->same_from[first] : -1;
+// Find an earlier segment of equal stages, whose curve is the same: its first stage, or -1.
+static int tli_chain_find_twin(const tli_chain *chain, int32_t first, int32_t last, int32_t *twin_last) {
+    if (last - first >= chain->same_count[first]) return -1;
+    *twin_last = chain->same_from[first] + last - first;
+    return tli_chain_is_planned(chain, chain->same_from[first], *twin_last) ? chain->same_from[first] : -1;
 }
 
-static void tli_chain_find_curve(tli_chain *pc, int32_t first, int32_t last) {
-    tli_chain_curve *curve = tli_chain_curve_of(pc, first, last);
-    const tli_chain_stage *s = &pc->stages[first];
+static void tli_chain_find_curve(tli_chain *chain, int32_t first, int32_t last) {
+    tli_chain_curve *curve = tli_chain_curve_of(chain, first, last);
+    const tli_chain_stage *s = &chain->stages[first];
     uint64_t advanced = 0, peak = 0, limit;
-    int32_t split, twin_last, twin = tli_chain_find_twin(pc, first, last, &twin_last);
-    int is_final = pc->most_points && last == pc->stage_count - 1;
+    int32_t split, twin_last, twin = tli_chain_find_twin(chain, first, last, &twin_last);
+    int is_final = chain->most_points && last == chain->stage_count - 1;
     tli_chain_way way;
-    if (twin >= 0) { *curve = *tli_chain_curve_of(pc, twin, twin_last); return; }
-    curve->count = pc->best.count = 0;
-    if (s->in_bytes > pc->budget) return;
-    limit = pc->budget - s->in_bytes;
-    if (is_final && limit > pc->high[first]) limit = pc->high[first];
+    if (twin >= 0) { *curve = *tli_chain_curve_of(chain, twin, twin_last); return; }
+    curve->count = chain->best.count = 0;
+    if (s->in_bytes > chain->budget) return;
+    limit = chain->budget - s->in_bytes;
+    if (is_final && limit > chain->high[first]) limit = chain->high[first];
     if (first == last) {
-        if (s->leaf_bytes > limit || !tli_chain_reserve(pc, &pc->best, 1)) return;
-        tli_chain_put_point(&pc->best, s->leaf_bytes, s->leaf_cost);
+        if (s->leaf_bytes > limit || !tli_chain_reserve(chain, &chain->best, 1)) return;
+        tli_chain_put_point(&chain->best, s->leaf_bytes, s->leaf_cost);
     }
     for (split = first; split <= last && first < last; split++) {
-        int exists = tli_chain_next_way(pc, first, last, split, &advanced, &peak, &way);
+        int exists = tli_chain_next_way(chain, first, last, split, &advanced, &peak, &way);
         if (split > first && way.least > limit) break;
-        if (exists) tli_chain_add_way(pc, &way, limit);
+        if (exists) tli_chain_add_way(chain, &way, limit);
     }
-    if (is_final) tli_chain_cut_below(&pc->best, pc->low[first]);
-    tli_chain_thin(pc, is_final ? pc->most_final : pc->most_points);
-    tli_chain_keep_curve(pc, curve);
+    if (is_final) tli_chain_cut_below(&chain->best, chain->low[first]);
+    tli_chain_thin(chain, is_final ? chain->most_final : chain->most_points);
+    tli_chain_keep_curve(chain, curve);
 }
 
-// All curves that the grid asks for of segments that end before stage `end`, the shorter ones before those that
-// they are parts of.
-static void tli_chain_find_curves(tli_chain *pc, int32_t end) {
+// Compute the curves of all planned segments that end before stage `end`, shorter ones first: the longer ones
+// are made from them.
+static void tli_chain_find_curves(tli_chain *chain, int32_t end) {
     int32_t first, last;
     for (last = 0; last < end; last++)
-        for (first = last; first >= 0 && tli_chain_is_planned(pc, first, last); first--) {
-            tli_chain_find_curve(pc, first, last);
-            if (pc->work > pc->work_limit) pc->over = 1;
-            if (pc->failed || pc->over) return;
+        for (first = last; first >= 0 && tli_chain_is_planned(chain, first, last); first--) {
+            tli_chain_find_curve(chain, first, last);
+            if (chain->work > chain->work_limit) chain->over = 1;
+            if (chain->failed || chain->over) return;
         }
 }
 
-// The least bytes of every segment: the same ways, the larger part counts.
-static uint64_t tli_chain_find_least(tli_chain *pc) {
+// Find the least bytes of every planned segment: the minimum over the same ways, of the larger part of each.
+static uint64_t tli_chain_find_least(tli_chain *chain) {
     int32_t first, last, split;
-    for (last = 0; last < pc->stage_count; last++)
-        for (first = last; first >= 0 && tli_chain_is_planned(pc, first, last); first--) {
-            uint64_t least = first == last ? pc->stages[first].leaf_bytes : UINT64_MAX, advanced = 0, peak = 0;
+    for (last = 0; last < chain->stage_count; last++)
+        for (first = last; first >= 0 && tli_chain_is_planned(chain, first, last); first--) {
+            uint64_t least = first == last ? chain->stages[first].leaf_bytes : UINT64_MAX;
+            uint64_t advanced = 0, peak = 0;
             tli_chain_way way;
             for (split = first; split <= last && first < last; split++) {
                 uint64_t bytes, part;
-                if (!tli_chain_next_way(pc, first, last, split, &advanced, &peak, &way)) continue;
+                if (!tli_chain_next_way(chain, first, last, split, &advanced, &peak, &way)) continue;
                 bytes = way.least;
-                part = *tli_chain_least_of(pc, split == first ? first + 1 : split, last) + way.shift;
+                part = *tli_chain_least_of(chain, split == first ? first + 1 : split, last) + way.shift;
                 if (part > bytes) bytes = part;
-                if (way.b) part = *tli_chain_least_of(pc, first, split - 1);
+                if (way.b) part = *tli_chain_least_of(chain, first, split - 1);
                 if (part > bytes) bytes = part;
                 if (bytes < least) least = bytes;
             }
-            *tli_chain_least_of(pc, first, last) = least;
+            *tli_chain_least_of(chain, first, last) = least;
         }
-    return *tli_chain_least_of(pc, 0, pc->stage_count - 1);
+    return *tli_chain_least_of(chain, 0, chain->stage_count - 1);
 }
 
 // -- chain: steps --
 
-// last -1: run the backwards; -2: drop the input.
+// A segment still to be reversed; last -1: run the backwards of stage `first`; -2: drop its input.
 typedef struct tli_chain_job { int32_t first, last; uint64_t bytes; } tli_chain_job;
 
-// The cheapest way of a segment within so many bytes: its split; first = save; -1 = leaf.
-static int32_t tli_chain_choose(const tli_chain *pc, int32_t first, int32_t last, uint64_t bytes) {
+// The split of the cheapest way to reverse a segment within so many bytes; first = save; -1 = leaf.
+static int32_t tli_chain_choose(const tli_chain *chain, int32_t first, int32_t last, uint64_t bytes) {
     uint64_t advanced = 0, peak = 0, best = UINT64_MAX;
     int32_t split, chosen = -1;
     tli_chain_way way;
     for (split = first; split <= last && first < last; split++) {
         uint64_t a, b = 0;
-        if (!tli_chain_next_way(pc, first, last, split, &advanced, &peak, &way)) continue;
+        if (!tli_chain_next_way(chain, first, last, split, &advanced, &peak, &way)) continue;
         if (way.least > bytes || way.shift > bytes) continue;
         a = tli_chain_cost_at(way.a, bytes - way.shift);
         if (way.b) b = tli_chain_cost_at(way.b, bytes);
@@ -15954,11 +16033,11 @@ static int32_t tli_chain_choose(const tli_chain *pc, int32_t first, int32_t last
     return chosen;
 }
 
-static void tli_chain_drop_input(const tli_chain *pc, int32_t stage, tli_steps *steps) {
-    const tl_node *node = &pc->graph->nodes[pc->stages[stage].first - 1];
+static void tli_chain_drop_input(const tli_chain *chain, int32_t stage, tli_steps *steps) {
+    const tl_node *node = &chain->graph->nodes[chain->stages[stage].first - 1];
     int32_t i;
     for (i = node->first_output; i < node->first_output + node->output_count; i++)
-        if (pc->kinds[i] & TLI_CHAIN_OUT) tli_add_tensor_step(steps, pc->graph, TL_STEP_DROP, i);
+        if (chain->kinds[i] & TLI_CHAIN_OUT) tli_add_tensor_step(steps, chain->graph, TL_STEP_DROP, i);
 }
 
 static void tli_chain_push_job(tli_chain_job *jobs, int32_t *count, int32_t first, int32_t last,
@@ -15968,252 +16047,259 @@ static void tli_chain_push_job(tli_chain_job *jobs, int32_t *count, int32_t firs
     jobs[(*count)++].bytes = bytes;
 }
 
-// Reverse all stages: the segments that are left to do stand on a stack.
-static tl_result tli_chain_add_steps(tli_chain *pc, tli_steps *steps) {
-    uint64_t most = 3 * (uint64_t)pc->stage_count + 3;
-    tli_chain_job *jobs = (tli_chain_job *)tli_alloc_array(pc->env, most, sizeof *jobs);
+// Write the steps that reverse all stages; segments still to be reversed stand on a stack.
+static tl_result tli_chain_add_steps(tli_chain *chain, tli_steps *steps) {
+    uint64_t most = 3 * (uint64_t)chain->stage_count + 3;
+    tli_chain_job *jobs = (tli_chain_job *)tli_alloc_array(chain->env, most, sizeof *jobs);
     int32_t count = 0, split, i;
     if (!jobs) return TL_ERROR_NO_MEMORY;
-    tli_chain_push_job(jobs, &count, 0, pc->stage_count - 1, pc->budget);
+    tli_chain_push_job(jobs, &count, 0, chain->stage_count - 1, chain->budget);
     while (count) {
         tli_chain_job job = jobs[--count];
-        if (job.last == -1) { tli_chain_run(pc, job.first, TLI_CHAIN_RUN_BACK, 0, steps); continue; }
-        if (job.last == -2) { tli_chain_drop_input(pc, job.first, steps); continue; }
-        split = tli_chain_choose(pc, job.first, job.last, job.bytes);
+        if (job.last == -1) { tli_chain_run(chain, job.first, TLI_CHAIN_RUN_BACK, 0, steps); continue; }
+        if (job.last == -2) { tli_chain_drop_input(chain, job.first, steps); continue; }
+        split = tli_chain_choose(chain, job.first, job.last, job.bytes);
         if (split < 0) {
-            tli_chain_run(pc, job.first, TLI_CHAIN_RUN_LEAF, 0, steps);
+            tli_chain_run(chain, job.first, TLI_CHAIN_RUN_LEAF, 0, steps);
         } else if (split == job.first) {
-            tli_chain_run(pc, job.first, TLI_CHAIN_RUN_SAVE, 0, steps);
+            tli_chain_run(chain, job.first, TLI_CHAIN_RUN_SAVE, 0, steps);
             tli_chain_push_job(jobs, &count, job.first, -1, 0);
-            tli_chain_push_job(jobs, &count, job.first + 1, job.last, job.bytes - pc->stages[split].kept_bytes);
+            tli_chain_push_job(jobs, &count, job.first + 1, job.last,
+                               job.bytes - chain->stages[split].kept_bytes);
         } else {
             for (i = job.first; i < split; i++)
-                tli_chain_run(pc, i, TLI_CHAIN_RUN_ADVANCE, i > job.first, steps);
+                tli_chain_run(chain, i, TLI_CHAIN_RUN_ADVANCE, i > job.first, steps);
             tli_chain_push_job(jobs, &count, job.first, split - 1, job.bytes);
             tli_chain_push_job(jobs, &count, split, -2, 0);
-            tli_chain_push_job(jobs, &count, split, job.last, job.bytes - pc->stages[split].in_bytes);
+            tli_chain_push_job(jobs, &count, split, job.last, job.bytes - chain->stages[split].in_bytes);
         }
     }
-    tli_release(pc->env, jobs);
+    tli_release(chain->env, jobs);
     return steps->failed ? TL_ERROR_NO_MEMORY : TL_OK;
 }
 
 // -- chain: from graph to plan --
 
-static void tli_chain_forget_curves(tli_chain *pc) {
-    tli_chain_free_blocks(pc);
-    tli_zero(pc->curves, (size_t)pc->stage_count * (size_t)pc->stage_count * sizeof *pc->curves);
-    pc->point_count = 0;
-    pc->free_count = pc->over = 0;
+static void tli_chain_forget_curves(tli_chain *chain) {
+    tli_chain_free_blocks(chain);
+    tli_zero(chain->curves, (size_t)chain->stage_count * (size_t)chain->stage_count * sizeof *chain->curves);
+    chain->point_count = 0;
+    chain->free_count = chain->over = 0;
 }
 
-// Which segments are planned. width 0: all. Else segments of up to `width` stages may end anywhere, of up to
-// twice as many at every second stage, and so on: of two neighbours the one that hands over less.
-static void tli_chain_set_grid(tli_chain *pc, int32_t width) {
-    int32_t i, last, other, length = width ? width : pc->stage_count, most;
-    for (i = 0; i < pc->stage_count; i++) pc->grid[i] = length;
-    for (; length < pc->stage_count; length = most) {
-        most = length > pc->stage_count / 2 ? pc->stage_count : 2 * length;
-        for (i = pc->stage_count - 2, last = -1; i >= 0; i--) {
-            if (pc->grid[i] < length) continue;
+// Choose which segments are planned. width 0: all. Else segments of up to `width` stages may end anywhere,
+// those of up to twice as many at every second stage, and so on; of two neighbouring ends, the one with fewer
+// output bytes is taken.
+static void tli_chain_set_grid(tli_chain *chain, int32_t width) {
+    int32_t i, last, other, length = width ? width : chain->stage_count, most;
+    for (i = 0; i < chain->stage_count; i++) chain->grid[i] = length;
+    for (; length < chain->stage_count; length = most) {
+        most = length > chain->stage_count / 2 ? chain->stage_count : 2 * length;
+        for (i = chain->stage_count - 2, last = -1; i >= 0; i--) {
+            if (chain->grid[i] < length) continue;
             if (last < 0) { last = i; continue; }
-            other = pc->stages[i + 1].in_bytes < pc->stages[last + 1].in_bytes ? i : last;
-            pc->grid[other] = most;
+            other = chain->stages[i + 1].in_bytes < chain->stages[last + 1].in_bytes ? i : last;
+            chain->grid[other] = most;
             last = -1;
         }
-        pc->grid[pc->stage_count - 1] = most;
+        chain->grid[chain->stage_count - 1] = most;
     }
 }
 
-// Whether all segments may be planned within the work: a way takes some 250 steps where sizes are random.
-static int tli_chain_may_be_exact(const tli_chain *pc, uint64_t work_limit) {
+// Whether all segments can probably be planned within half of the work: a way takes about 250 steps for random
+// sizes.
+static int tli_chain_may_be_exact(const tli_chain *chain, uint64_t work_limit) {
     uint64_t ways = 0, length;
     int32_t i;
-    for (i = 0; i < pc->stage_count; i++) {
-        length = (uint64_t)(pc->stage_count - i);
+    for (i = 0; i < chain->stage_count; i++) {
+        length = (uint64_t)(chain->stage_count - i);
         ways += length * (length + 1) / 2;
-        length = (uint64_t)pc->same_count[i];
+        length = (uint64_t)chain->same_count[i];
         ways -= length * (length + 1) / 2;
     }
     return ways < work_limit / 512;
 }
 
-// A long chain keeps many checkpoints on the way to its last stage, and what is left out of a curve at each of
-// them adds up. So the curves that end with the last stage are looked at again, at more steps in less room:
-// near the bytes that a good schedule leaves where it comes by. One such schedule is the best so far; another
-// is the shortest path from stage to stage at a price per byte that makes it fit.
+// A long chain keeps many checkpoints on the way to its last stage, and the errors of shortened curves add up
+// along it. So the curves of segments that end with the last stage are computed again, with more steps in a
+// smaller range: near the bytes that a good schedule has left at each stage. One such schedule is the best so
+// far; another is the shortest path from stage to stage at a price per byte at which it fits.
 
-// The bytes that a schedule leaves at stages first..next-1: on the line from what it leaves at both ends.
-static void tli_chain_set_room(tli_chain *pc, int32_t first, int32_t next, uint64_t bytes, uint64_t rest) {
+// Set low and high at stages first..next-1 by linear interpolation between the bytes left at both ends.
+static void tli_chain_set_room(tli_chain *chain, int32_t first, int32_t next, uint64_t bytes, uint64_t rest) {
     uint64_t step = (bytes - rest) / (uint64_t)(next - first);
     int32_t i;
-    for (i = first; i < next; i++) pc->low[i] = pc->high[i] = bytes - (uint64_t)(i - first) * step;
+    for (i = first; i < next; i++) chain->low[i] = chain->high[i] = bytes - (uint64_t)(i - first) * step;
 }
 
-static uint64_t tli_chain_price_of(const tli_chain *pc, int32_t split, int32_t first) {
-    return split == first ? pc->stages[first].kept_bytes : pc->stages[split].in_bytes;
+static uint64_t tli_chain_price_of(const tli_chain *chain, int32_t split, int32_t first) {
+    return split == first ? chain->stages[first].kept_bytes : chain->stages[split].in_bytes;
 }
 
-static void tli_chain_follow_best(tli_chain *pc) {
-    int32_t first = 0, next, n = pc->stage_count;
-    uint64_t bytes = pc->budget, rest;
+static void tli_chain_follow_best(tli_chain *chain) {
+    int32_t first = 0, next, n = chain->stage_count;
+    uint64_t bytes = chain->budget, rest;
     for (; first < n; first = next, bytes = rest) {
-        int32_t split = tli_chain_choose(pc, first, n - 1, bytes);
+        int32_t split = tli_chain_choose(chain, first, n - 1, bytes);
         next = split < 0 ? n : split == first ? first + 1 : split;
-        rest = split < 0 ? bytes : bytes - tli_chain_price_of(pc, split, first);
-        tli_chain_set_room(pc, first, next, bytes, rest);
+        rest = split < 0 ? bytes : bytes - tli_chain_price_of(chain, split, first);
+        tli_chain_set_room(chain, first, next, bytes, rest);
     }
 }
 
-// Scaled so that bytes take 20 bits and costs 40.
+// A price per byte; bytes are scaled to 20 bits and costs to 40.
 typedef struct tli_chain_price { uint64_t per_byte; int32_t byte_shift, cost_shift; } tli_chain_price;
 
 static uint64_t tli_chain_pay(const tli_chain_price *price, uint64_t bytes) {
     return (bytes >> price->byte_shift) * price->per_byte >> 16 << price->cost_shift;
 }
 
-// The shortest path at a price, where each stage leaves what pc->low says: the split of each stage, else n.
-// Returns the bytes that the path holds in the end; UINT64_MAX = there is none.
-static uint64_t tli_chain_find_path(tli_chain *pc, const tli_chain_price *price) {
-    int32_t first, split, n = pc->stage_count;
+// Find the shortest path at a price, taking low[] as the bytes left at each stage; path[] is the split at each
+// stage, n = leaf. Returns the bytes that the path holds at its end; UINT64_MAX = there is no path.
+static uint64_t tli_chain_find_path(tli_chain *chain, const tli_chain_price *price) {
+    int32_t first, split, n = chain->stage_count;
     uint64_t held = 0;
-    pc->path_costs[n - 1] = pc->stages[n - 1].leaf_cost;
-    pc->path[n - 1] = n;
+    chain->path_costs[n - 1] = chain->stages[n - 1].leaf_cost;
+    chain->path[n - 1] = n;
     for (first = n - 1; first-- > 0;) {
-        uint64_t advanced = 0, peak = 0, left = pc->low[first];
+        uint64_t advanced = 0, peak = 0, left = chain->low[first];
         tli_chain_way way;
-        pc->path_costs[first] = UINT64_MAX;
+        chain->path_costs[first] = UINT64_MAX;
         for (split = first; split < n; split++) {
-            uint64_t sum, before = 0, after = pc->path_costs[split == first ? first + 1 : split];
-            int exists = tli_chain_next_way(pc, first, n - 1, split, &advanced, &peak, &way);
+            uint64_t sum, before = 0, after = chain->path_costs[split == first ? first + 1 : split];
+            int exists = tli_chain_next_way(chain, first, n - 1, split, &advanced, &peak, &way);
             if (way.least > left && split > first) break;
             if (!exists || way.least > left || after == UINT64_MAX) continue;
-            pc->work += 4;
+            chain->work += 4;
             if (way.b) before = tli_chain_cost_at(way.b, left);
             if (before == UINT64_MAX) continue;
-            sum = way.cost + before + after + tli_chain_pay(price, tli_chain_price_of(pc, split, first));
-            if (sum >= pc->path_costs[first]) continue;
-            pc->path_costs[first] = sum;
-            pc->path[first] = split;
+            sum = way.cost + before + after + tli_chain_pay(price, tli_chain_price_of(chain, split, first));
+            if (sum >= chain->path_costs[first]) continue;
+            chain->path_costs[first] = sum;
+            chain->path[first] = split;
         }
     }
-    if (pc->path_costs[0] == UINT64_MAX) return UINT64_MAX;
+    if (chain->path_costs[0] == UINT64_MAX) return UINT64_MAX;
     for (first = 0; first < n - 1; first = split == first ? first + 1 : split) {
-        split = pc->path[first];
-        held += tli_chain_price_of(pc, split, first);
+        split = chain->path[first];
+        held += tli_chain_price_of(chain, split, first);
     }
     return held;
 }
 
-// What the path leaves at each stage, into pc->low and pc->high.
-static void tli_chain_follow_path(tli_chain *pc) {
-    int32_t first, next, n = pc->stage_count;
-    uint64_t bytes = pc->budget, price;
+// Set low[] and high[] to the bytes that the path leaves at each stage.
+static void tli_chain_follow_path(tli_chain *chain) {
+    int32_t first, next, n = chain->stage_count;
+    uint64_t bytes = chain->budget, price;
     for (first = 0; first < n; first = next) {
-        int32_t split = pc->path[first];
+        int32_t split = chain->path[first];
         next = split == first ? first + 1 : split;
-        price = first == n - 1 ? 0 : tli_chain_price_of(pc, split, first);
+        price = first == n - 1 ? 0 : tli_chain_price_of(chain, split, first);
         if (price > bytes) price = bytes;
-        tli_chain_set_room(pc, first, next, bytes, bytes - price);
+        tli_chain_set_room(chain, first, next, bytes, bytes - price);
         bytes -= price;
     }
 }
 
-// The dearest path that holds no more than there is beside a reserve for the last stages, by bisection of
-// the price; a few times, because what segments cost depends on what the path leaves. 0 = none.
-static int tli_chain_price_path(tli_chain *pc, uint64_t reserve) {
+// Find the path of the lowest price that holds no more than the budget less a reserve for the last stages, by
+// bisection of the price. It is repeated because the cost of segments depends on the bytes that the path
+// leaves. Returns 0 if there is no such path.
+static int tli_chain_price_path(tli_chain *chain, uint64_t reserve) {
     tli_chain_price price;
-    uint64_t most = pc->budget, low, high, total = 0;
-    int32_t i, round, n = pc->stage_count;
+    uint64_t most = chain->budget, low, high, total = 0;
+    int32_t i, round, n = chain->stage_count;
     price.byte_shift = price.cost_shift = 0;
     while (most >> price.byte_shift >> 20) price.byte_shift++;
-    for (i = 0; i < n; i++) total += pc->stages[i].save_cost;
+    for (i = 0; i < n; i++) total += chain->stages[i].save_cost;
     while (total >> price.cost_shift >> 40) price.cost_shift++;
     if (reserve > most) return 0;
     most -= reserve;
-    for (i = 0; i < n; i++) pc->low[i] = pc->budget;
+    for (i = 0; i < n; i++) chain->low[i] = chain->budget;
     for (round = 0; round < 3; round++) {
         for (low = 0, high = (uint64_t)1 << 43; high - low > 1 + low / 4096;) {
             price.per_byte = low + (high - low) / 2;
             if (low && high / low > 4) price.per_byte = low * 2;
             if (!low && high > 4096) price.per_byte = high >> 6;
-            if (tli_chain_find_path(pc, &price) <= most) high = price.per_byte; else low = price.per_byte;
+            if (tli_chain_find_path(chain, &price) <= most) high = price.per_byte; else low = price.per_byte;
         }
         price.per_byte = high;
-        if (tli_chain_find_path(pc, &price) > most) return 0;
-        tli_chain_follow_path(pc);
+        if (tli_chain_find_path(chain, &price) > most) return 0;
+        tli_chain_follow_path(chain);
     }
     return 1;
 }
 
-// Passes over the curves that end with the last stage, around what pc->low says, with less and less room.
-static void tli_chain_refine(tli_chain *pc, uint64_t room, uint64_t *cost) {
-    int32_t pass, i, n = pc->stage_count;
-    const tli_chain_curve *root = tli_chain_curve_of(pc, 0, n - 1);
-    for (pass = 0; pass < TLI_CHAIN_PASSES && !pc->failed; pass++, room = room / 4 + 1) {
+// Compute the curves that end with the last stage several times, in a smaller and smaller range around low[].
+static void tli_chain_refine(tli_chain *chain, uint64_t room, uint64_t *cost) {
+    int32_t pass, i, n = chain->stage_count;
+    const tli_chain_curve *root = tli_chain_curve_of(chain, 0, n - 1);
+    for (pass = 0; pass < TLI_CHAIN_PASSES && !chain->failed; pass++, room = room / 4 + 1) {
         for (i = 0; i < n; i++) {
-            pc->low[i] = pc->low[i] > room ? pc->low[i] - room : 0;
-            pc->high[i] = pc->high[i] < UINT64_MAX - room ? pc->high[i] + room : UINT64_MAX;
+            chain->low[i] = chain->low[i] > room ? chain->low[i] - room : 0;
+            chain->high[i] = chain->high[i] < UINT64_MAX - room ? chain->high[i] + room : UINT64_MAX;
         }
-        for (i = n - 1; i >= 0 && !pc->failed; i--) tli_chain_find_curve(pc, i, n - 1);
+        for (i = n - 1; i >= 0 && !chain->failed; i--) tli_chain_find_curve(chain, i, n - 1);
         if (!root->count) break;
         if (root->points[root->count - 1].cost < *cost) {
             *cost = root->points[root->count - 1].cost;
-            for (i = 0; i < n; i++) pc->final[i] = *tli_chain_curve_of(pc, i, n - 1);
+            for (i = 0; i < n; i++) chain->final[i] = *tli_chain_curve_of(chain, i, n - 1);
         }
-        tli_chain_follow_best(pc);
+        tli_chain_follow_best(chain);
     }
 }
 
-// First along paths, which leave more and more for the last stages until they can be followed. Where there is
-// little room prices say little: then in all the room as well.
-static void tli_chain_search_final(tli_chain *pc) {
-    uint64_t cost = UINT64_MAX, reserve = pc->stages[pc->stage_count - 1].leaf_bytes, more = reserve / 2 + 1;
-    int32_t i, tries, n = pc->stage_count;
+// Compute the final curves: first around shortest paths, with growing reserves for the last stages until one is
+// found. With little room prices are a poor guide; then the whole range is tried as well.
+static void tli_chain_search_final(tli_chain *chain) {
+    uint64_t cost = UINT64_MAX;
+    uint64_t reserve = chain->stages[chain->stage_count - 1].leaf_bytes, more = reserve / 2 + 1;
+    int32_t i, tries, n = chain->stage_count;
     for (i = 0; i < n; i++) {
-        pc->final[i].count = 0;
-        if (pc->stages[i].go_bytes > more) more = pc->stages[i].go_bytes;
+        chain->final[i].count = 0;
+        if (chain->stages[i].go_bytes > more) more = chain->stages[i].go_bytes;
     }
     for (tries = 0; tries < 5 && cost == UINT64_MAX; tries++, reserve += more)
-        if (tli_chain_price_path(pc, reserve)) tli_chain_refine(pc, pc->budget / 32, &cost);
-    if (tries > 1 && !pc->failed) {
-        for (i = 0; i < n; i++) { pc->low[i] = 0; pc->high[i] = UINT64_MAX; }
-        tli_chain_refine(pc, pc->budget / 4, &cost);
+        if (tli_chain_price_path(chain, reserve)) tli_chain_refine(chain, chain->budget / 32, &cost);
+    if (tries > 1 && !chain->failed) {
+        for (i = 0; i < n; i++) { chain->low[i] = 0; chain->high[i] = UINT64_MAX; }
+        tli_chain_refine(chain, chain->budget / 4, &cost);
     }
-    for (i = 0; i < n; i++) *tli_chain_curve_of(pc, i, n - 1) = pc->final[i];
+    for (i = 0; i < n; i++) *tli_chain_curve_of(chain, i, n - 1) = chain->final[i];
 }
 
-// The curves: all where the work allows, else of fewer segments with fewer steps. 1 = all.
-static int tli_chain_solve(tli_chain *pc, uint64_t work_limit) {
+// Compute the curves: all of them if the work allows, else of fewer segments with fewer steps. Returns 1 if the
+// result is exact.
+static int tli_chain_solve(tli_chain *chain, uint64_t work_limit) {
     static const int32_t widths[] = { 10, 6, 4, 2 }, points[] = { 12, 12, 8, 8 };
     int32_t i;
-    pc->work_limit = work_limit / 2;
-    pc->most_points = 0;
-    tli_chain_set_grid(pc, 0);
-    if (tli_chain_may_be_exact(pc, work_limit)) {
-        tli_chain_find_curves(pc, pc->stage_count);
-        if (!pc->over) return 1;
+    chain->work_limit = work_limit / 2;
+    chain->most_points = 0;
+    tli_chain_set_grid(chain, 0);
+    if (tli_chain_may_be_exact(chain, work_limit)) {
+        tli_chain_find_curves(chain, chain->stage_count);
+        if (!chain->over) return 1;
     }
-    for (i = 0; i < 4 && !pc->failed; i++) {
-        tli_chain_forget_curves(pc);
-        tli_chain_set_grid(pc, widths[i]);
-        pc->most_points = points[i];
-        pc->most_final = TLI_CHAIN_FINAL_POINTS;
-        pc->work_limit = i < 3 ? pc->work + work_limit / 2 : UINT64_MAX;
-        tli_chain_find_curves(pc, pc->stage_count - 1);
-        if (!pc->over) break;
+    for (i = 0; i < 4 && !chain->failed; i++) {
+        tli_chain_forget_curves(chain);
+        tli_chain_set_grid(chain, widths[i]);
+        chain->most_points = points[i];
+        chain->most_final = TLI_CHAIN_FINAL_POINTS;
+        chain->work_limit = i < 3 ? chain->work + work_limit / 2 : UINT64_MAX;
+        tli_chain_find_curves(chain, chain->stage_count - 1);
+        if (!chain->over) break;
     }
-    if (!pc->failed) tli_chain_search_final(pc);
+    if (!chain->failed) tli_chain_search_final(chain);
     return 0;
 }
 
 // -- chain: equal layers --
 
-// Layers of equal bytes and costs whose backwards read what forward read, with the same scratch in either:
-// Revolve's chain. Of n > 1 layers of b bytes and w bytes of scratch, three tensors at a time are no
-// checkpoints: two of an advance and the gradient behind it, or two gradients and what a backward reads. The
-// input is the first of the c slots of Revolve, so (c + 2) b + w bytes beside the input are c slots. What the
-// binomial schedule costs then is the optimum over all schedules; the tests hold it against the exact search.
+// Whether a graph is the chain of Revolve: layers of equal bytes and costs whose backwards read what forward
+// read, with the same scratch in both. With n > 1 layers of b bytes and w bytes of scratch, up to three live
+// tensors are not checkpoints: two of an advance and a gradient, or two gradients and the tensor that a
+// backward reads. The input is the first of the c slots of Revolve, so (c + 2) b + w bytes beside the input
+// give c slots. The binomial schedule is then optimal over all schedules; the tests compare it with the exact
+// search.
 static int tli_is_revolve_chain(const tl_graph *graph) {
     const tl_node *one = &graph->nodes[graph->node_count - 1];
     int32_t id;
@@ -16232,8 +16318,7 @@ static int tli_is_revolve_chain(const tl_graph *graph) {
     return 1;
 }
 
-// The slots that a budget of bytes makes; 0 = none: no schedule fits in less than *least, which the last
-// backward takes.
+// The number of slots that a budget gives; 0 = no schedule fits: the last backward takes *least bytes.
 static uint64_t tli_find_slots(const tl_graph *graph, uint64_t budget, uint64_t *least) {
     const tl_node *one = &graph->nodes[graph->node_count - 1];
     uint64_t beside = graph->outputs[graph->nodes[0].first_output].bytes + one->fwork_bytes, tensors;
@@ -16243,7 +16328,7 @@ static uint64_t tli_find_slots(const tl_graph *graph, uint64_t budget, uint64_t 
     return tensors > 2 ? tensors - 2 : 0;
 }
 
-// The binomial schedule of so many slots.
+// Make the binomial schedule for so many slots.
 static tl_result tli_revolve(tl_env *env, const tl_graph *graph, uint64_t slot_count, tli_steps *steps) {
     int32_t most = slot_count < (uint64_t)graph->node_count ? (int32_t)slot_count : graph->node_count;
     tli_unit_chain chain;
@@ -16258,38 +16343,38 @@ static tl_result tli_revolve(tl_env *env, const tl_graph *graph, uint64_t slot_c
     return steps->failed ? TL_ERROR_NO_MEMORY : TL_OK;
 }
 
-// What planning stages found out, bytes without base.
+// What planning by stages found; bytes are without base.
 typedef struct tli_chain_result {
-    uint64_t cost, least, work;     // least: bytes, where nothing fits
-    int32_t  exact;                 // 1 = no persistent schedule costs less, or fits in less than the least
+    uint64_t cost, least, work;     // least: least budget, if nothing fits
+    int32_t  exact;                 // 1 = the cost, or the least budget, is optimal over persistent schedules
 } tli_chain_result;
 
-// The steps of the curves, or where nothing fits those of the least budget.
-static tl_result tli_chain_finish(tli_chain *pc, int feasible, tli_steps *steps, tli_chain_result *found) {
-    const tli_chain_curve *curve = tli_chain_curve_of(pc, 0, pc->stage_count - 1);
+// Write the steps that the curves describe, or those of the least budget if nothing fits.
+static tl_result tli_chain_finish(tli_chain *chain, int feasible, tli_steps *steps, tli_chain_result *found) {
+    const tli_chain_curve *curve = tli_chain_curve_of(chain, 0, chain->stage_count - 1);
     tl_result result;
     int32_t i;
     feasible = feasible && curve->count;
-    if (!feasible && !pc->failed) {
-        pc->budget = tli_chain_find_least(pc);
-        found->least = pc->budget + pc->pinned_bytes;
-        pc->most_points = pc->most_final = TLI_CHAIN_LEAST_POINTS;
-        tli_chain_forget_curves(pc);
-        pc->work_limit = UINT64_MAX;
-        for (i = 0; i < pc->stage_count; i++) { pc->low[i] = 0; pc->high[i] = UINT64_MAX; }
-        tli_chain_find_curves(pc, pc->stage_count);
+    if (!feasible && !chain->failed) {
+        chain->budget = tli_chain_find_least(chain);
+        found->least = chain->budget + chain->pinned_bytes;
+        chain->most_points = chain->most_final = TLI_CHAIN_LEAST_POINTS;
+        tli_chain_forget_curves(chain);
+        chain->work_limit = UINT64_MAX;
+        for (i = 0; i < chain->stage_count; i++) { chain->low[i] = 0; chain->high[i] = UINT64_MAX; }
+        tli_chain_find_curves(chain, chain->stage_count);
     }
-    if (pc->failed) return TL_ERROR_NO_MEMORY;
+    if (chain->failed) return TL_ERROR_NO_MEMORY;
     found->cost = curve->points[curve->count - 1].cost;
-    result = tli_chain_add_steps(pc, steps);
+    result = tli_chain_add_steps(chain, steps);
     return !result && !feasible ? TL_ERROR_INFEASIBLE : result;
 }
 
-// The cheapest persistent schedule within the budget. TL_ERROR_INFEASIBLE, without a sentence: none was
-// found; steps are then those of the least budget, or none where the last node takes it.
+// Find the cheapest persistent schedule within the budget. TL_ERROR_INFEASIBLE, without a sentence: none was
+// found; steps are then those of the least budget, or empty for Revolve's chain, whose last node sets it.
 static tl_result tli_remat_chain(tl_env *env, const tl_graph *graph, uint64_t budget, uint64_t work_limit,
                                  tli_steps *steps, tli_chain_result *found) {
-    tli_chain pc;
+    tli_chain chain;
     tl_result result;
     tli_zero(found, sizeof *found);
     *steps = tli_steps_of(env);
@@ -16298,15 +16383,15 @@ static tl_result tli_remat_chain(tl_env *env, const tl_graph *graph, uint64_t bu
         found->exact = 1;
         return slots ? tli_revolve(env, graph, slots, steps) : TL_ERROR_INFEASIBLE;
     }
-    result = tli_chain_init(env, graph, &pc);
+    result = tli_chain_init(env, graph, &chain);
     if (!result) {
-        int feasible = budget >= pc.pinned_bytes;
-        pc.budget = feasible ? budget - pc.pinned_bytes : 0;
-        found->exact = tli_chain_solve(&pc, work_limit);
-        result = tli_chain_finish(&pc, feasible, steps, found);
-        found->work = pc.work;
+        int feasible = budget >= chain.pinned_bytes;
+        chain.budget = feasible ? budget - chain.pinned_bytes : 0;
+        found->exact = tli_chain_solve(&chain, work_limit);
+        result = tli_chain_finish(&chain, feasible, steps, found);
+        found->work = chain.work;
     }
-    tli_chain_free(&pc);
+    tli_chain_free(&chain);
     return result;
 }
 #endif  // TL_NO_PLANNERS
@@ -16315,22 +16400,24 @@ static tl_result tli_remat_chain(tl_env *env, const tl_graph *graph, uint64_t bu
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_PLANNERS
 
-// -- offload: when a sequence with fetches ends --
+// -- offload: the end time of a sequence with fetches --
 //
-//     link     [ O 1 ][ O 2 ]      [ L 2 ][ L 1 ]     A fetch is a call of the sequence that makes its
-//     calls    F1  F2  F3  F4  B4  B3  B2  B1         tensor out of nothing, just before the use: what
-//     item 1   mu~~~~                  ----u          it saves at the fullest call is seen as with a
-//              made, spilled while     issued early,  forward made again, by the same search. Copies
-//              it is used, freed by    as bytes and   are placed here, calls as given:
+//     link     [ O 1 ][ O 2 ]      [ L 2 ][ L 1 ]     In the sequence, a fetch is a call just before
+//     calls    F1  F2  F3  F4  B4  B3  B2  B1         the use that makes its tensor and reads nothing;
+//     item 1   mu~~~~                  ----u          the search treats it like a recomputation. This
+//              made, spilled while     issued early,  part places the copies; the calls stay in the
+//              it is used, freed by    as bytes and   order given:
 //              a WAIT                  link allow
 //
-//   spill   issued right after the tensor is made; its bytes go at the first moment at which they are
-//           in the way, the copy that ends first before all others: then every wait is as short as can be
-//   fetch   issued at the latest moment from which the copies in a row end just before their uses, when
-//           nothing waits; later where there is no room for it beside what the sequence holds
+//   spill   issued right after the tensor is made. Its bytes are freed (WAIT) when other bytes need the
+//           room; of several pending spills the one that ends first is freed first, so waits are shortest
+//   fetch   issued at the latest moment from which the copies, one after the other, end just before
+//           their uses if nothing waits; later if there is no room for it beside what the sequence holds
 //
-// What is in the way of a fetch is a pending spill, never the other way round: what the sequence and
-// the fetches hold fits the budget, so a sequence that the search may propose always has its moment.
+// A fetch may have to wait for the bytes of a pending spill, never a spill for a fetch: the bytes of the
+// sequence and of the fetches together fit the budget, so every sequence that the search proposes can run.
+//
+// o is the placement of copies, x the search with a host tier.
 
 typedef struct tli_offload {
     tl_env         *env;
@@ -16338,22 +16425,22 @@ typedef struct tli_offload {
     tli_search_seq     *seq;
     uint64_t        rate, latency, host_budget;
     uint64_t       *copy_ns;      // [tensors]
-    uint64_t       *ready;        // [tensors] when the last copy ends; UINT64_MAX = not issued
-    int32_t        *left;         // [tensors] fetches to come
-    uint8_t        *on_host, *leaving, *coming;  // [tensors]
-    int32_t        *pending;      // [pending_count] spilled and used no more, in order of ready
+    uint64_t       *ready;        // [tensors] time at which the last copy ends; UINT64_MAX = not issued
+    int32_t        *left;         // [tensors] number of later fetches
+    uint8_t        *on_host, *leaving, *coming;  // [tensors] 1 = has a host copy, is being spilled, fetched
+    int32_t        *pending;      // [pending_count] spilled, no longer used, bytes not freed; by `ready`
     int32_t         pending_count;
     int32_t         capacity, count;
-    int32_t        *place, *index;  // [count] of the sequence, in time; [places] the other way
-    int32_t        *first, *next; // [count] fetches issued before a place, in order; -1 = no more
-    int32_t        *issue;        // [count] of a fetch: before which place it is issued
-    int64_t        *room;         // [count] bytes that nobody holds
-    uint64_t       *clock;        // [count] when a place begins, if nothing waits
-    uint64_t       *start;        // [count] of a fetch: when it has to start
-    tli_steps      *list;         // of steps; 0 = only the time is wanted
+    int32_t        *place, *index;  // [count] places in time order; [places] the inverse
+    int32_t        *first, *next; // [count] list of the fetches issued before a place; -1 = end
+    int32_t        *issue;        // [count] of a fetch: the place before which it is issued
+    int64_t        *room;         // [count] free bytes
+    uint64_t       *clock;        // [count] time at which a place begins if nothing waits
+    uint64_t       *start;        // [count] of a fetch: latest time at which it should start
+    tli_steps      *list;         // gets the steps; NULL = only the time is wanted
     uint64_t        now, link_free, host_bytes;
     int64_t         pending_bytes;
-    int             failed;       // 1 = a spill had no room on the host
+    int             failed;       // 1 = the sequence cannot run: no room on the host, or an unused fetch
 } tli_offload;
 
 static void tli_offload_free(tli_offload *o) {
@@ -16366,7 +16453,7 @@ static void tli_offload_free(tli_offload *o) {
     tli_release(o->env, o->room);
 }
 
-// The time of each copy as the simulator takes it. 0 = no memory, or times that do not fit.
+// Compute the time of each copy as the simulator does. 0 = no memory.
 static int tli_offload_init(tli_offload *o, tli_search_seq *seq, const tl_device *device,
                             uint64_t host_budget) {
     uint64_t tensors = (uint64_t)seq->p->graph->tensor_count;
@@ -16390,7 +16477,7 @@ static int tli_offload_init(tli_offload *o, tli_search_seq *seq, const tl_device
         if (!tli_find_time(o->graph->outputs[i].bytes, o->rate, &o->copy_ns[i]) ||
             !tli_add_u64(o->copy_ns[i], o->latency, &o->copy_ns[i]) ||
             o->copy_ns[i] > TLI_SEARCH_MOST_COST >> 10)
-            o->copy_ns[i] = TLI_SEARCH_MOST_COST >> 10;  // never of use: the simulator has the last word
+            o->copy_ns[i] = TLI_SEARCH_MOST_COST >> 10;  // too long to be useful; the simulator checks the plan
     return 1;
 }
 
@@ -16422,7 +16509,7 @@ static const tli_search_event *tli_offload_event(const tli_offload *o, int32_t i
     return &o->seq->events[o->seq->places[o->place[i]].first_event];
 }
 
-// Places in time, what each leaves free, when each would begin. 0 = a fetch is of no use.
+// Read the sequence: places in time order, free bytes and starting time of each. 0 = a fetch is not used.
 static int tli_offload_read(tli_offload *o) {
     tli_search_seq *s = o->seq;
     uint64_t clock = 0;
@@ -16444,7 +16531,7 @@ static int tli_offload_read(tli_offload *o) {
     return 1;
 }
 
-// Choose before which call each fetch is issued.
+// Choose the call before which each fetch is issued.
 static void tli_offload_hoist(tli_offload *o) {
     tli_search_seq *s = o->seq;
     uint64_t latest = UINT64_MAX;
@@ -16490,7 +16577,7 @@ static void tli_offload_wait(tli_offload *o, int32_t tensor) {
     if (o->ready[tensor] > o->now) o->now = o->ready[tensor];
 }
 
-// Start a spill where the host has room; 0 = not yet.
+// Start a spill if the host has room; 0 = it has not yet.
 static int tli_offload_spill(tli_offload *o, int32_t tensor) {
     uint64_t bytes = o->graph->outputs[tensor].bytes;
     if (bytes > o->host_budget - o->host_bytes) return 0;
@@ -16501,7 +16588,7 @@ static int tli_offload_spill(tli_offload *o, int32_t tensor) {
     return 1;
 }
 
-// Wait for a pending spill, by its place in the list; its bytes are free.
+// Wait for a pending spill, by its index in the list, and free its bytes.
 static void tli_offload_settle(tli_offload *o, int32_t i) {
     int32_t tensor = o->pending[i];
     if (o->ready[tensor] == UINT64_MAX) { o->failed = 1; return; }
@@ -16511,7 +16598,7 @@ static void tli_offload_settle(tli_offload *o, int32_t i) {
     for (o->pending_count--; i < o->pending_count; i++) o->pending[i] = o->pending[i + 1];
 }
 
-// A tensor that is used no more before it is fetched.
+// Add a tensor that is not used again before it is fetched to the pending spills.
 static void tli_offload_add_pending(tli_offload *o, int32_t tensor) {
     int32_t i = o->pending_count++;
     if (!o->on_host[tensor] && !tli_offload_spill(o, tensor)) o->ready[tensor] = UINT64_MAX;
@@ -16520,7 +16607,7 @@ static void tli_offload_add_pending(tli_offload *o, int32_t tensor) {
     o->pending_bytes += (int64_t)o->graph->outputs[tensor].bytes;
 }
 
-// The host has more room: spills that waited for it start.
+// Drop a host copy and start the spills that waited for room on the host.
 static void tli_offload_drop_host(tli_offload *o, int32_t tensor) {
     int32_t i;
     tli_offload_add_step(o, TL_STEP_DROP_HOST, tensor);
@@ -16539,8 +16626,8 @@ static void tli_offload_fetch(tli_offload *o, int32_t tensor) {
     o->coming[tensor] = 1;
 }
 
-// Whether a tensor made by this event is next absent because it waits on the host for a fetch.
-static int tli_offload_goes_out(const tli_offload *o, int32_t e) {
+// Whether the next absence of a tensor made by this event ends with a fetch, so that it has to be spilled.
+static int tli_offload_is_spilled_next(const tli_offload *o, int32_t e) {
     const tli_search_seq *s = o->seq;
     if (!o->left[s->events[e].item] || o->on_host[s->events[e].item]) return 0;
     while (tli_search_is_use(s, s->events[e].behind)) e = s->events[e].behind;
@@ -16548,7 +16635,7 @@ static int tli_offload_goes_out(const tli_offload *o, int32_t e) {
     return e >= 0 && tli_search_is_fetch(s, s->events[e].call);
 }
 
-// What a call uses must have come.
+// Wait for the fetches of the items that a call uses.
 static void tli_offload_begin_call(tli_offload *o, const tli_search_place *place) {
     const tli_search_seq *s = o->seq;
     int32_t e;
@@ -16568,7 +16655,7 @@ static void tli_offload_end_call(tli_offload *o, const tli_search_place *place) 
     for (e = place->first_event; e >= 0; e = s->events[e].sibling) {
         int32_t item = s->events[e].item, behind = s->events[e].behind;
         if (item >= o->graph->tensor_count || item == over) continue;
-        if (!s->events[e].is_use && tli_offload_goes_out(o, e)) (void)tli_offload_spill(o, item);
+        if (!s->events[e].is_use && tli_offload_is_spilled_next(o, e)) (void)tli_offload_spill(o, item);
         if (tli_search_is_use(s, behind)) continue;
         if (tli_search_is_kept(s, behind) && (o->leaving[item] || !o->on_host[item]))
             tli_offload_add_pending(o, item);
@@ -16576,7 +16663,8 @@ static void tli_offload_end_call(tli_offload *o, const tli_search_place *place) 
     }
 }
 
-// What stands before a call: waits for room, then fetches. 0 = the host has no room.
+// Do what comes before a call: wait for spills until its bytes fit, then issue fetches. 0 = the host has no
+// room.
 static int tli_offload_prepare(tli_offload *o, int32_t i) {
     int32_t f;
     while (o->pending_bytes > o->room[i] && o->pending_count && !o->failed) tli_offload_settle(o, 0);
@@ -16597,8 +16685,8 @@ static void tli_offload_run_call(tli_offload *o, const tli_search_place *place) 
     tli_offload_end_call(o, place);
 }
 
-// When the sequence ends, which keeps the budget; UINT64_MAX = the host has no room for it, or there is
-// no memory. With a list, its steps.
+// The time at which the sequence, which keeps the budget, ends; UINT64_MAX = the host has no room for it, or
+// no memory (seq->failed). The steps go to `list` if it is not NULL.
 static uint64_t tli_offload_time(tli_offload *o, tli_steps *list) {
     int32_t i;
     o->list = list;
@@ -16623,10 +16711,10 @@ typedef struct tli_offload_search {
     uint64_t       best_time, time;  // of the best sequence; of the present one
 } tli_offload_search;
 
-// What a moment of the link costs, of 256: next to nothing where it is idle, all where all wait for it.
+// Draw a price of the link time in 256ths: near 0 suits an idle link, near 256 one that everything waits for.
 static uint64_t tli_offload_draw_price(tli_search_state *r) {
     static const uint8_t prices[] = { 0, 4, 16, 40, 80, 128, 200, 255 };
-    return prices[tli_search_below(r, 8)];
+    return prices[tli_search_draw(r, 8)];
 }
 
 static int tli_offload_save_best(tli_offload_search *x) {
@@ -16636,7 +16724,7 @@ static int tli_offload_save_best(tli_offload_search *x) {
     return 1;
 }
 
-// As tli_search_try, but what counts is when the sequence ends.
+// As tli_search_try, but the end time of the sequence counts, not the cost of its forwards.
 static void tli_offload_try(tli_offload_search *x, uint64_t heat) {
     tli_search_state *r = &x->r;
     tli_search_seq *s = &r->seq;
@@ -16647,12 +16735,12 @@ static void tli_offload_try(tli_offload_search *x, uint64_t heat) {
     s->logs = 1;
     r->tries++;
     most = x->time + (heat >> 16) * (uint64_t)u + ((heat & 65535) * (uint64_t)u >> 16);
-    r->noise = (int64_t)65536 * (1 + tli_search_below(r, 4));
-    if (!tli_search_below(r, 8)) r->noise *= 8;
-    r->distance = tli_search_below(r, 4);
-    r->is_exact = !tli_search_below(r, 8);
+    r->noise = (int64_t)65536 * (1 + tli_search_draw(r, 4));
+    if (!tli_search_draw(r, 8)) r->noise *= 8;
+    r->distance = tli_search_draw(r, 4);
+    r->is_exact = !tli_search_draw(r, 8);
     r->link_price = tli_offload_draw_price(r);
-    mark = tli_search_below(r, 4) ? tli_search_ruin(r) : tli_search_move(r);
+    mark = tli_search_draw(r, 4) ? tli_search_ruin(r) : tli_search_move(r);
     if (mark >= 0 && most >= r->bwd_cost && tli_search_mend(r, most - r->bwd_cost, 40)) {
         tli_search_tidy(r, mark);
         time = s->failed ? UINT64_MAX : tli_offload_time(&x->o, NULL);
@@ -16674,7 +16762,7 @@ static int tli_offload_goes_on(tli_offload_search *x) {
 
 #define TLI_OFFLOAD_STARTS 6
 
-// Phases as in tli_search_improve: the first ones begin with the starts, the later ones with the best.
+// Phases as in tli_search_improve.
 static void tli_offload_improve(tli_offload_search *x, const tli_search_calls *starts) {
     static const uint8_t heats[] = { 16, 2, 255, 1 };  // of the mean cost of a call, in 16ths
     tli_search_state *r = &x->r;
@@ -16695,7 +16783,7 @@ static void tli_offload_improve(tli_offload_search *x, const tli_search_calls *s
     }
 }
 
-// Tidy the loaded sequence where it keeps the budget, and begin with it too. 0 = no memory.
+// If the loaded sequence keeps the budget, tidy it and make it a start. 0 = no memory.
 static int tli_offload_add_start(tli_offload_search *x, tli_search_calls *start) {
     tli_search_seq *s = &x->r.seq;
     if (s->failed) return 0;
@@ -16709,7 +16797,7 @@ static int tli_offload_add_start(tli_offload_search *x, tli_search_calls *start)
     return x->time == UINT64_MAX || tli_search_list_calls(s, start);
 }
 
-// The calls of a plan; a fetch stands where it is waited for. 0 = no memory.
+// Load the calls of a plan; a fetch is put where it is waited for. 0 = no memory.
 static int tli_offload_load_plan(tli_offload_search *x, const tl_plan *plan) {
     const tli_search_problem *p = x->r.p;
     tli_search_calls calls;
@@ -16733,8 +16821,8 @@ static int tli_offload_load_plan(tli_offload_search *x, const tl_plan *plan) {
     return ok;
 }
 
-// All that there is to begin with: the plan found before; and everything kept, mended at several
-// prices of the link. 0 = no memory.
+// Make the starts: the plan found before, and the plan that keeps everything, mended at several prices of the
+// link. 0 = no memory.
 static int tli_offload_begin(tli_offload_search *x, const tli_search_greedy *g, const tl_plan *plan,
                              tli_search_calls *starts) {
     static const uint8_t prices[TLI_OFFLOAD_STARTS - 1] = { 4, 40, 128, 255, 0 };
@@ -16788,8 +16876,8 @@ static tl_result tli_offload_run(tli_offload_search *x, const tli_remat_input *i
     return result;
 }
 
-// The steps of a plan with a host tier, not later than `plan` (no steps = none is known) where its
-// sequence can be read. TL_ERROR_INFEASIBLE: none was found.
+// Find a plan with a host tier that does not end later than `plan` (no steps = none is known).
+// TL_ERROR_INFEASIBLE: none was found.
 static tl_result tli_remat_offload(const tli_remat_input *in, const tl_device *device, uint64_t host_budget,
                                    const tl_plan *plan, tli_steps *best, uint64_t *work) {
     tli_search_problem p;
@@ -16819,44 +16907,49 @@ static tl_result tli_remat_offload(const tli_remat_input *in, const tl_device *d
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_PLANNERS
 
-// -- remat: the parts joined --
+// -- remat: the planner, made of the parts above --
+//
+// With one tier the parts run in this order, each with a share of the work, until the best plan is proven
+// optimal: closed form of equal layers, exact search, lower bound, chain optimum, search. Then, with a host
+// tier, the search with fetches improves that plan. Each plan is simulated before it is accepted.
 
-// Without a limit of the caller's: steps per node and node, within bounds. A step is 2 to 3 ns: a tenth of a
-// second at 100 nodes, from 250 nodes on two thirds of one.
+// The default work limit is TLI_REMAT_WORK steps times the square of the number of nodes, within the other two.
+// A step is 2 to 3 ns: about a tenth of a second at 100 nodes, two thirds of a second from 250 nodes on.
 #define TLI_REMAT_WORK UINT64_C(4000)
 #define TLI_REMAT_LEAST_WORK UINT64_C(30000000)
 #define TLI_REMAT_MOST_WORK UINT64_C(250000000)
 
 typedef struct tli_remat {
-    tl_env          quiet;        // memory of the caller's env; what fails on the way is no error of the call
+    tl_env          quiet;        // allocator of the caller's env, without its log: parts may fail
     const tl_graph *graph;
-    uint64_t        budget;       // of the plan alone
+    uint64_t        budget;       // without the base
     const tl_device *device;
     uint64_t        host_budget;  // 0 = no host tier
     uint64_t        work, work_limit, bound, least, floor;
     int32_t         inference, node, floor_node;
-    int32_t         is_over;      // 1 = what stands beside the plan is more than the budget
-    int32_t         none;         // 1 = certainly no plan fits
-    int32_t         uncountable;  // 1 = numbers too large for the search
+    int32_t         is_over;      // 1 = the base alone exceeds the budget
+    int32_t         none;         // 1 = it is proven that no plan fits
+    int32_t         uncountable;  // 1 = bytes or costs are too large for the search
     tli_remat_watch watch;
     tl_plan         plan;         // the best so far; no steps = none
     int32_t         found;
-    tli_search_calls    start;        // what the search may begin with besides its own; none = 0
+    tli_search_calls    start;    // the chain optimum, one more start of the search; empty = none
 } tli_remat;
 
-// A part has done some work.
+// Count the work that a part has done.
 static void tli_remat_add_work(tli_remat *r, uint64_t work) {
     r->work += work;
     r->watch.before = r->watch.now.work = r->work;
     r->watch.now.bound_cost = r->bound;
 }
 
+// The share part / of of the work that is left; 0 after progress asked to stop.
 static uint64_t tli_remat_share(const tli_remat *r, uint64_t part, uint64_t of) {
     uint64_t left = r->work < r->work_limit ? r->work_limit - r->work : 0;
     return r->watch.stopped ? 0 : left / of * part;
 }
 
-// Keep a measured plan where it fits and none found before is as cheap; otherwise it is released.
+// Keep a simulated plan if it fits and is cheaper than the best so far; otherwise release it.
 static void tli_remat_offer(tli_remat *r, tl_plan *plan) {
     if (!r->is_over && plan->peak_bytes <= r->budget && plan->host_peak_bytes <= r->host_budget &&
         (!r->found || plan->cost < r->plan.cost)) {
@@ -16869,7 +16962,7 @@ static void tli_remat_offer(tli_remat *r, tl_plan *plan) {
     tl_free_plan(&r->quiet, plan);
 }
 
-// Whatever made the steps, the simulator has the last word: what it refuses is not offered.
+// Simulate steps and offer the plan. Steps that the simulator refuses are ignored.
 static tl_result tli_remat_offer_steps(tli_remat *r, tli_steps *steps) {
     tl_plan plan;
     tl_result result;
@@ -16885,14 +16978,14 @@ static tl_result tli_remat_offer_steps(tli_remat *r, tli_steps *steps) {
 
 static int tli_remat_is_done(const tli_remat *r) { return r->found && r->plan.cost <= r->bound; }
 
-// No plan fits: what is known of the least budget.
+// Note that no plan fits, and what follows for the least budget.
 static tl_result tli_remat_rule_out(tli_remat *r) {
     r->none = 1;
     if (r->floor <= r->budget && !r->is_over) { r->floor = r->budget + 1; r->floor_node = -1; }
     return TL_OK;
 }
 
-// Equal layers: the optimum in closed form.
+// Equal layers: plan the optimum in closed form.
 static tl_result tli_remat_try_revolve(tli_remat *r) {
     uint64_t least, slots = tli_find_slots(r->graph, r->budget, &least);
     tli_steps steps;
@@ -16910,7 +17003,7 @@ static tl_result tli_remat_try_revolve(tli_remat *r) {
     return result;
 }
 
-// Everything kept, and what no plan can do without: the bound without any search.
+// Try the plan that keeps everything, then find the least working set and the bound without search.
 static tl_result tli_remat_begin(tli_remat *r) {
     uint64_t work = 0;
     tl_plan plan;
@@ -16953,7 +17046,7 @@ static tl_result tli_remat_try_bound(tli_remat *r) {
     return result == TL_ERROR_INFEASIBLE ? tli_remat_rule_out(r) : result;
 }
 
-// The calls of a plan, for the search to begin with.
+// Keep the calls of a plan as a start of the search.
 static tl_result tli_remat_set_start(tli_remat *r, const tli_steps *steps) {
     int32_t i;
     for (i = 0; i < steps->count; i++) {
@@ -16965,7 +17058,7 @@ static tl_result tli_remat_set_start(tli_remat *r, const tli_steps *steps) {
     return tli_search_add_call(&r->quiet, &r->start, 2 * r->graph->node_count) ? TL_OK : TL_ERROR_NO_MEMORY;
 }
 
-// The optimum over persistent schedules, stage by stage.
+// Plan the optimum over persistent schedules, stage by stage.
 static tl_result tli_remat_try_chain(tli_remat *r) {
     tli_chain_result found;
     tli_steps steps;
@@ -16978,7 +17071,7 @@ static tl_result tli_remat_try_chain(tli_remat *r) {
     return result == TL_ERROR_INFEASIBLE || result == TL_ERROR_OVERFLOW ? TL_OK : result;
 }
 
-// Without the work to improve it where that is of no use: then only a plan is wanted, or the least budget.
+// Search a plan. If it is proven that none fits, only the least budget is wanted, so nothing is improved.
 static tl_result tli_remat_try_search(tli_remat *r) {
     tli_remat_input in;
     tli_steps steps;
@@ -17002,7 +17095,7 @@ static tl_result tli_remat_try_search(tli_remat *r) {
     return result == TL_ERROR_INFEASIBLE || r->uncountable ? TL_OK : result;
 }
 
-// The least budget of a small graph, where nothing fits.
+// Nothing fits: find the least budget of a small graph exactly.
 static tl_result tli_remat_find_least(tli_remat *r) {
     uint64_t floor, work = 0, limit = tli_remat_share(r, 1, 4);
     int32_t proven;
@@ -17037,9 +17130,9 @@ static tl_result tli_remat_try_offload(tli_remat *r, uint64_t work_limit) {
     return result == TL_ERROR_NO_MEMORY ? result : TL_OK;
 }
 
-// Raise the bound by relaxations for one end T0 after the other: a plan ends behind T0, or not before
-// g(T0). First the end of the plan, in both ways, with half of the work; then bisection between what is
-// known and it, in the way that was better.
+// Raise the bound by relaxations for several end times T0: a plan ends after T0, or not before g(T0). First
+// with the end of the plan found, in both ways of tli_bound_host.is_even, with half of the work; then by
+// bisection between the bound and that end, in the better way.
 static tl_result tli_remat_bound_offload(tli_remat *r) {
     enum { ROUNDS = 9 };
     uint64_t high = r->plan.cost, limit = tli_remat_share(r, 1, 8), bound, work, last = 0;
@@ -17065,8 +17158,7 @@ static tl_result tli_remat_bound_offload(tli_remat *r) {
     return TL_OK;
 }
 
-// Nothing fits: look for the least budget with a host, by bisection between what no plan can do without
-// and what some plan takes.
+// Nothing fits: find the least budget with a host by bisection between the floor and the peak of a known plan.
 static tl_result tli_remat_least_offload(tli_remat *r) {
     uint64_t low = r->floor, high = r->least, budget = low, work;
     tl_result result = TL_OK;
@@ -17096,7 +17188,7 @@ static tl_result tli_remat_least_offload(tli_remat *r) {
     return result;
 }
 
-// One tier: the parts in turn, until one of them has the last word.
+// One tier: run the parts in turn until the plan is proven optimal, or it is proven that none fits.
 static tl_result tli_remat_run_alone(tli_remat *r) {
     int has_stages = !r->inference && !r->is_over;
     tl_result result = tli_remat_begin(r);
@@ -17112,14 +17204,14 @@ static tl_result tli_remat_run_alone(tli_remat *r) {
     return r->uncountable && !r->none ? TL_ERROR_OVERFLOW : TL_ERROR_INFEASIBLE;
 }
 
-// Two tiers: first the plan without the host, made with all the work that it would get alone, so that the host
-// never makes a plan dearer; then as much work again.
+// Two tiers: first the plan without the host, with all the work that it would get alone, so that a host never
+// makes a plan more expensive; then the same amount of work for the plan with the host.
 static tl_result tli_remat_run_offload(tli_remat *r) {
     uint64_t host_budget = r->host_budget, bound, floor;
     int32_t node;
     tl_result result = tli_remat_begin(r);
     bound = r->bound;
-    floor = r->floor;  // what holds with the host, too
+    floor = r->floor;  // these also hold with the host
     node = r->floor_node;
     if (!result && !r->none) {
         r->host_budget = 0;
@@ -17249,7 +17341,7 @@ TLI_IMPL tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan
 typedef struct tli_chain_answer {
     tl_plan  plan;
     uint64_t budget, bound, least, work;   // bytes without base
-    int32_t  node;                         // that peaks at the least budget
+    int32_t  node;                         // at which the plan of the least budget peaks
 } tli_chain_answer;
 
 static tl_result tli_chain_refuse(tl_env *env, const tl_graph *graph, const tl_remat_report *report) {
@@ -17359,7 +17451,10 @@ TLI_IMPL tl_result tl_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, tl
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_PLANNERS
 
-// -- policies: what all of them share --
+// -- policies: names, candidates, cut nodes --
+//
+// A policy makes one or several candidate plans by its rule and answers with the best one: a plan that fits
+// before one that does not, then the lower cost (or peak). p is the policy, s the stages of revolve.
 
 static const char *const tli_policy_names[] = { TL_POLICIES(TLI_NAME) };
 static const char *const tli_policy_helps[] = { TL_POLICIES(TLI_HELP) };
@@ -17381,21 +17476,21 @@ TLI_IMPL int tl_parse_policy(const char *text, tl_policy *policy) {
 }
 #endif
 
-#define TLI_POLICY_NODES UINT64_C(1048576)  // of all the plans of one walk together, about
-#define TLI_POLICY_ADVANCES UINT64_C(1048576)
+#define TLI_POLICY_NODES UINT64_C(1048576)  // about so many nodes in all candidates of one walk together
+#define TLI_POLICY_ADVANCES UINT64_C(1048576)  // most forwards of stages in one candidate of revolve
 
 typedef struct tli_policy {
-    tl_env          quiet;       // memory of the caller's env; no candidate's failure is the call's
+    tl_env          quiet;       // allocator of the caller's env, without its log: candidates may fail
     const tl_policy_desc *desc;
     const tl_graph *graph;
-    uint64_t        budget;      // of the plan alone
-    int32_t         is_over;     // 1 = what stands beside the plan is more than the budget
+    uint64_t        budget;      // without the base
+    int32_t         is_over;     // 1 = the base alone exceeds the budget
     int32_t         wants_peak;  // 1 = the least peak is wanted, not the least cost
-    int32_t         overflowed;  // 1 = a plan was left out because its cost does not fit 64 bits
+    int32_t         overflowed;  // 1 = a candidate was left out because its cost does not fit 64 bits
     int32_t         found;
     tl_plan         plan;        // the best so far, if found
-    uint64_t        call_count;  // nodes that are no graph inputs
-    uint64_t        fineness;    // values are tried in steps of this part of them, and of 1 at least
+    uint64_t        call_count;  // nodes that are not graph inputs
+    uint64_t        fineness;    // values are tried in steps of value / fineness, at least 1
     uint8_t        *keep;        // [tensor_count]
     int32_t        *cuts;        // [cut_count] ascending
     int32_t        *last;        // [node_count] the last node that reads it
@@ -17414,7 +17509,7 @@ static int tli_policy_prefers(const tli_policy *p, const tl_plan *plan, const tl
     return plan->cost < to->cost;
 }
 
-// Take a plan, or what became of it, as one that the policy may answer with.
+// Add a candidate; `made` is the result of making it. Returns a failure that ends the policy.
 static tl_result tli_policy_offer(tli_policy *p, tl_result made, tl_plan *plan) {
     if (made == TL_ERROR_OVERFLOW) {
         p->overflowed = 1;
@@ -17431,7 +17526,7 @@ static tl_result tli_policy_offer(tli_policy *p, tl_result made, tl_plan *plan) 
     return TL_OK;
 }
 
-// Nothing that is still to come is better: it fits, and makes nothing twice.
+// Whether no later candidate can be better: the plan fits and recomputes nothing.
 static int tli_policy_is_done(const tli_policy *p) {
     return p->found && !p->wants_peak && tli_policy_fits(p, &p->plan) && p->plan.cost <= p->plan.base_cost;
 }
@@ -17459,7 +17554,7 @@ static uint64_t tli_find_root(uint64_t value) {  // rounded down
     return root;
 }
 
-// Nothing made above a cut node is read below it.
+// List the cut nodes: later nodes read nothing that was made before them.
 static void tli_find_cuts(tli_policy *p) {
     const tl_graph *graph = p->graph;
     int32_t id, i, reach = -1;
@@ -17476,7 +17571,7 @@ static void tli_find_cuts(tli_policy *p) {
     }
 }
 
-// -- policies: one after the other --
+// -- policies: the rules --
 
 static tl_result tli_policy_keep_all(tli_policy *p) {
     tl_plan plan;
@@ -17514,8 +17609,8 @@ static tl_result tli_policy_chen_sqrt(tli_policy *p) {
     return tli_policy_try(p);
 }
 
-// Chen's Algorithm 3. Returns the least number of bytes for which a cut node kept here would not be,
-// the next that gives another set; 0 = none is kept.
+// Chen's Algorithm 3. Returns the least number of bytes for which some cut node kept here would not be kept,
+// which is the next number that gives another set; 0 = none is kept.
 static uint64_t tli_policy_cut_greedily(tli_policy *p, uint64_t bytes) {
     const tl_graph *graph = p->graph;
     uint64_t since = 0, next = 0;
@@ -17548,7 +17643,7 @@ static tl_result tli_policy_chen_greedy(tli_policy *p) {
     return result;
 }
 
-// What a forward costs, or what it costs for each MiB that it leaves behind.
+// The cost of a forward, or its cost per MiB of outputs and saved bytes.
 static uint64_t tli_policy_find_worth(const tl_graph *graph, int32_t id, int per_byte) {
     const tl_node *node = &graph->nodes[id];
     uint64_t bytes = node->saved_bytes, scaled;
@@ -17567,7 +17662,7 @@ static tl_result tli_policy_try_threshold(tli_policy *p, uint64_t threshold, int
     return tli_policy_try(p);
 }
 
-// Each value that occurs is a threshold, the lowest keeps all; `worths` has room for call_count.
+// Try each value that occurs as a threshold; the lowest keeps everything. worths: [call_count] scratch.
 static tl_result tli_policy_try_thresholds(tli_policy *p, uint64_t *worths, int per_byte) {
     uint64_t at = 0, last;
     int32_t id;
@@ -17599,19 +17694,20 @@ static tl_result tli_policy_selective(tli_policy *p) {
 
 // -- policies: revolve over the stages between cut nodes --
 //
-// Only calls are written down: a tensor lives from a call that makes it to its last reader before the
-// next such call, so what holds a slot is what an advance made last.
+// Only the calls are listed here; tli_plan_calls adds the drops. A tensor lives from a call that makes it to
+// its last reader before the next such call, so a slot holds the last output of an advance.
 
 typedef struct tli_stages {
     const tli_policy *policy;
     tli_steps         calls;
-    uint8_t *carries;   // [node_count] the end of its stage cannot be made without it
+    uint8_t *carries;   // [node_count] 1 = the end of its stage needs it
     uint8_t *ran;       // [node_count]
-    uint8_t *wanted;    // [node_count] in the stage that is being reversed
-    int32_t *slots;     // [cut_count + 1] stages after which a checkpoint stands, from the first on
+    uint8_t *wanted;    // [node_count] in the stage that is being reversed: runs again
+    int32_t *slots;     // [cut_count + 1] stages whose ends are checkpoints, ascending
 } tli_stages;
 
-// Stage 0 is the graph inputs, stage k the nodes behind cut node k-1, up to and with cut node k.
+// The last node of a stage. Stage 0 is the graph inputs, stage k the nodes after cut node k-1 up to and
+// including cut node k, counted from 1.
 static int32_t tli_find_stage_end(const tli_stages *s, int32_t stage) {
     return stage ? s->policy->cuts[stage - 1] : -1;
 }
@@ -17649,8 +17745,8 @@ static void tli_stages_advance(tli_stages *s, int32_t from, int32_t to) {
         if (s->carries[id]) tli_stage_forward(s, id, 0);
 }
 
-// What the backwards of a stage read is made again, and what never ran does; then they run. The end
-// of the stage is there already: it was the checkpoint that the stage behind was reversed from.
+// Reverse a stage: recompute what its backwards read, run the nodes that never ran, then run the backwards. The
+// end of the stage is resident already: the next stage was reversed from it.
 static void tli_stage_reverse(tli_stages *s, int32_t stage) {
     const tl_graph *graph = s->policy->graph;
     int32_t first = tli_find_stage_end(s, stage - 1) + 1, end = tli_find_stage_end(s, stage), id, i;
@@ -17671,7 +17767,7 @@ static void tli_stage_reverse(tli_stages *s, int32_t stage) {
             tli_add_step(&s->calls, tli_step_of(TL_STEP_BACKWARD, id, TL_ALL_OUTPUTS));
 }
 
-// The binomial schedule with an explicit stack of the checkpoints, as in tl_plan_revolve.
+// Make the binomial schedule with an explicit stack of checkpoints, as in tl_plan_revolve.
 static void tli_stages_reverse(tli_stages *s, int32_t slot_count) {
     int32_t right = s->policy->cut_count, depth = 1;
     tli_zero(s->ran, (size_t)s->policy->graph->node_count);
@@ -17735,7 +17831,7 @@ static tl_result tli_policy_revolve(tli_policy *p) {
     return result;
 }
 
-// Where nothing fits, the plan of the least budget says what does.
+// If nothing fits, the candidate is the plan of the least budget, for the error text.
 static tl_result tli_policy_chain(tli_policy *p) {
     tl_chain_plan_desc desc;
     tl_remat_report report;
@@ -17752,7 +17848,7 @@ static tl_result tli_policy_chain(tli_policy *p) {
     return tli_policy_offer(p, made, &plan);
 }
 
-// -- policies: the call --
+// -- policies: tl_plan_policy --
 
 static tl_result tli_policy_run(tli_policy *p) {
     switch (p->desc->policy) {
