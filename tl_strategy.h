@@ -1285,7 +1285,7 @@ extern "C" {
 // ============================================================================
 // [6] REMAT -- recomputation under a byte budget, with a certified distance to the optimum
 //
-//     graph + budget --tl_plan_remat--> plan, cost, and a bound that no plan undercuts
+//     graph + budget --tl_plan_remat--> plan, cost, and a lower bound of the cost of any plan
 //
 //     cost
 //      |  x          plan found:          x    a schedule, simulated
@@ -1424,8 +1424,8 @@ TLDEF tl_result tl_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, tl_pl
 // made before it is read after it: later nodes read only its outputs and graph inputs, which are
 // always resident.
 //
-//     0 --> 1 --> 2 --> 4 --> 5      1, 4 and 5 are cut nodes. 2 and 3 are not: both read 1, and
-//            \--> 3 --/              each is read by 4, after the other
+//     0 --> 1 --> 2 --> 4 --> 5      1, 4 and 5 are cut nodes. 2 is not, because 3 reads 1; 3 is
+//            \--> 3 --/              not, because 4 reads 2
 //
 // References: Chen et al., Training Deep Nets with Sublinear Memory Cost, 2016, arXiv:1604.06174,
 // section 3 and Algorithm 3. Korthikanti et al., Reducing Activation Recomputation in Large
@@ -11147,7 +11147,7 @@ typedef struct tli_exact {
     int32_t            *item_of;            // [tensor_count] -1 = none
     int32_t            *call_of;            // [node_count] -1 = none
     int32_t            *saved_of;           // [node_count] item of saved bytes or of "it ran"; -1 = none
-    uint8_t            *wanted;             // [tensor_count]
+    uint8_t            *wanted;             // [tensor_count] 1 = some call or result needs it; later scratch
     tli_exact_call     *calls;              // [call_count] in listing order
     tli_exact_position *positions;          // [position_count]: one per backward and the end
     tli_exact_load     *loads;
@@ -13465,7 +13465,7 @@ typedef struct tli_search_problem {
     int64_t        *call_bytes;      // [2 nodes + 1] outputs, fwork of F; gradients, bwork of B; then fetches
     int64_t        *gradient_bytes;  // [nodes] bytes of gradients live after B v
     uint8_t        *is_wanted;       // [nodes] its forward must run at least once
-    uint8_t        *is_result;       // [tensors]
+    uint8_t        *is_result;       // [tensors] resident at the end
     int64_t         input_bytes;     // of graph inputs
 } tli_search_problem;
 
@@ -14411,9 +14411,10 @@ static int tli_search_is_useless(const tli_search_seq *s, int32_t at) {
 
 // -- search: improving a sequence --
 //
-// The search over the sequences of the part above: which recomputations to add when the budget is exceeded, one
-// try (remove some, mend, remove what is not needed, accept or undo), starts from greedy and other schedules,
-// and the search for the least budget. r is the state of the search, s its sequence, p the problem.
+// This part changes the sequence of the part above. It chooses the recomputations to add when the budget is
+// exceeded; makes random tries (remove some, mend, remove those not needed, accept or undo), beginning with
+// greedy and other schedules; and finds the least budget. r is the state of the search, s its sequence, p the
+// problem.
 
 typedef struct tli_search_state {
     const tli_search_problem *p;
@@ -14431,7 +14432,7 @@ typedef struct tli_search_state {
     uint32_t     *stamp;         // [nodes] equals stamped where a node is in the closure
     uint32_t      stamped;
     int32_t       chosen_count, chosen_place;
-    int64_t      *ratio;         // [items] 2 log (cost of its forward / bytes)
+    int64_t      *ratio;         // [items] score of making it again by one forward: 2 log2 (cost / bytes)
     int64_t       excess;        // bytes by which the fullest call exceeds the budget
     int64_t       noise;         // width of the random part of scores
     int32_t       distance;      // exponent of the distance in scores, in halves
@@ -14446,7 +14447,7 @@ static int32_t tli_search_draw(tli_search_state *r, int32_t limit) {
     return (int32_t)((tl_next_random(&r->random) >> 33) * (uint64_t)limit >> 31);
 }
 
-// The event of an item at or before a moment; -1 = none.
+// The last event of an item at or before a moment in time order; -1 = none.
 static int32_t tli_search_event_before(tli_search_seq *s, int32_t item, int64_t order) {
     int32_t e = s->last[item];
     while (e >= 0 && s->places[s->events[e].call].order > order) { e = s->events[e].before; s->work++; }
@@ -15234,7 +15235,7 @@ static tl_result tli_remat_search(const tli_remat_input *in, tli_steps *best, ui
 // Two departures from the paper: a leaf makes again only what its backwards read, and outputs of a stage that
 // its own backwards do not read are dropped before these.
 
-#define TLI_CHAIN_MOST_STAGES 1024     // more are joined
+#define TLI_CHAIN_MOST_STAGES 1024     // of a graph with more, neighbours are joined
 #define TLI_CHAIN_WORK UINT64_C(400000000)  // default work limit
 #define TLI_CHAIN_BLOCK 4096           // points of curves in one allocation
 #define TLI_CHAIN_MOST_POINTS 8000000  // of all curves: 128 MB
@@ -15267,7 +15268,7 @@ typedef struct tli_chain {
     const tl_graph *graph;
     uint64_t        budget, pinned_bytes;  // pinned: graph inputs
     tli_chain_stage   *stages;  int32_t stage_count;
-    int32_t        *stage_of;              // [node_count]
+    int32_t        *stage_of;              // [node_count] number of its stage
     uint8_t        *marks;                 // [node_count] TLI_CHAIN_ADVANCE, TLI_CHAIN_LEAF
     uint8_t        *kinds;                 // [tensor_count] TLI_CHAIN_OUT and so on
     uint8_t        *here, *has_gradient;   // [tensor_count] resident, gradient live: while a part is simulated
@@ -15866,7 +15867,7 @@ static int tli_chain_finds_better(tli_chain *chain, const tli_chain_way *way, ui
     }
 }
 
-// Replace the curve computed so far by the minimum of it and of a way.
+// Replace the curve computed so far (chain->best) by the minimum of it and the curve of a way.
 static void tli_chain_add_way(tli_chain *chain, const tli_chain_way *way, uint64_t limit) {
     tli_chain_list swap;
     tli_chain_walk walk;
@@ -17491,7 +17492,7 @@ typedef struct tli_policy {
     tl_plan         plan;        // the best so far, if found
     uint64_t        call_count;  // nodes that are not graph inputs
     uint64_t        fineness;    // values are tried in steps of value / fineness, at least 1
-    uint8_t        *keep;        // [tensor_count]
+    uint8_t        *keep;        // [tensor_count] 1 = the candidate keeps it
     int32_t        *cuts;        // [cut_count] ascending
     int32_t        *last;        // [node_count] the last node that reads it
     int32_t         cut_count;

@@ -15,7 +15,7 @@
 // Two departures from the paper: a leaf makes again only what its backwards read, and outputs of a stage that
 // its own backwards do not read are dropped before these.
 
-#define TLI_CHAIN_MOST_STAGES 1024     // more are joined
+#define TLI_CHAIN_MOST_STAGES 1024     // of a graph with more, neighbours are joined
 #define TLI_CHAIN_WORK UINT64_C(400000000)  // default work limit
 #define TLI_CHAIN_BLOCK 4096           // points of curves in one allocation
 #define TLI_CHAIN_MOST_POINTS 8000000  // of all curves: 128 MB
@@ -48,7 +48,7 @@ typedef struct tli_chain {
     const tl_graph *graph;
     uint64_t        budget, pinned_bytes;  // pinned: graph inputs
     tli_chain_stage   *stages;  int32_t stage_count;
-    int32_t        *stage_of;              // [node_count]
+    int32_t        *stage_of;              // [node_count] number of its stage
     uint8_t        *marks;                 // [node_count] TLI_CHAIN_ADVANCE, TLI_CHAIN_LEAF
     uint8_t        *kinds;                 // [tensor_count] TLI_CHAIN_OUT and so on
     uint8_t        *here, *has_gradient;   // [tensor_count] resident, gradient live: while a part is simulated
@@ -647,7 +647,7 @@ static int tli_chain_finds_better(tli_chain *chain, const tli_chain_way *way, ui
     }
 }
 
-// Replace the curve computed so far by the minimum of it and of a way.
+// Replace the curve computed so far (chain->best) by the minimum of it and the curve of a way.
 static void tli_chain_add_way(tli_chain *chain, const tli_chain_way *way, uint64_t limit) {
     tli_chain_list swap;
     tli_chain_walk walk;

@@ -112,7 +112,7 @@ typedef struct tli_exact {
     int32_t            *item_of;            // [tensor_count] -1 = none
     int32_t            *call_of;            // [node_count] -1 = none
     int32_t            *saved_of;           // [node_count] item of saved bytes or of "it ran"; -1 = none
-    uint8_t            *wanted;             // [tensor_count]
+    uint8_t            *wanted;             // [tensor_count] 1 = some call or result needs it; later scratch
     tli_exact_call     *calls;              // [call_count] in listing order
     tli_exact_position *positions;          // [position_count]: one per backward and the end
     tli_exact_load     *loads;

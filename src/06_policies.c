@@ -41,7 +41,7 @@ typedef struct tli_policy {
     tl_plan         plan;        // the best so far, if found
     uint64_t        call_count;  // nodes that are not graph inputs
     uint64_t        fineness;    // values are tried in steps of value / fineness, at least 1
-    uint8_t        *keep;        // [tensor_count]
+    uint8_t        *keep;        // [tensor_count] 1 = the candidate keeps it
     int32_t        *cuts;        // [cut_count] ascending
     int32_t        *last;        // [node_count] the last node that reads it
     int32_t         cut_count;

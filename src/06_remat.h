@@ -6,7 +6,7 @@ extern "C" {
 // ============================================================================
 // [6] REMAT -- recomputation under a byte budget, with a certified distance to the optimum
 //
-//     graph + budget --tl_plan_remat--> plan, cost, and a bound that no plan undercuts
+//     graph + budget --tl_plan_remat--> plan, cost, and a lower bound of the cost of any plan
 //
 //     cost
 //      |  x          plan found:          x    a schedule, simulated
@@ -145,8 +145,8 @@ TLDEF tl_result tl_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, tl_pl
 // made before it is read after it: later nodes read only its outputs and graph inputs, which are
 // always resident.
 //
-//     0 --> 1 --> 2 --> 4 --> 5      1, 4 and 5 are cut nodes. 2 and 3 are not: both read 1, and
-//            \--> 3 --/              each is read by 4, after the other
+//     0 --> 1 --> 2 --> 4 --> 5      1, 4 and 5 are cut nodes. 2 is not, because 3 reads 1; 3 is
+//            \--> 3 --/              not, because 4 reads 2
 //
 // References: Chen et al., Training Deep Nets with Sublinear Memory Cost, 2016, arXiv:1604.06174,
 // section 3 and Algorithm 3. Korthikanti et al., Reducing Activation Recomputation in Large

@@ -3,9 +3,10 @@
 
 // -- search: improving a sequence --
 //
-// The search over the sequences of the part above: which recomputations to add when the budget is exceeded, one
-// try (remove some, mend, remove what is not needed, accept or undo), starts from greedy and other schedules,
-// and the search for the least budget. r is the state of the search, s its sequence, p the problem.
+// This part changes the sequence of the part above. It chooses the recomputations to add when the budget is
+// exceeded; makes random tries (remove some, mend, remove those not needed, accept or undo), beginning with
+// greedy and other schedules; and finds the least budget. r is the state of the search, s its sequence, p the
+// problem.
 
 typedef struct tli_search_state {
     const tli_search_problem *p;
@@ -23,7 +24,7 @@ typedef struct tli_search_state {
     uint32_t     *stamp;         // [nodes] equals stamped where a node is in the closure
     uint32_t      stamped;
     int32_t       chosen_count, chosen_place;
-    int64_t      *ratio;         // [items] 2 log (cost of its forward / bytes)
+    int64_t      *ratio;         // [items] score of making it again by one forward: 2 log2 (cost / bytes)
     int64_t       excess;        // bytes by which the fullest call exceeds the budget
     int64_t       noise;         // width of the random part of scores
     int32_t       distance;      // exponent of the distance in scores, in halves
@@ -38,7 +39,7 @@ static int32_t tli_search_draw(tli_search_state *r, int32_t limit) {
     return (int32_t)((tl_next_random(&r->random) >> 33) * (uint64_t)limit >> 31);
 }
 
-// The event of an item at or before a moment; -1 = none.
+// The last event of an item at or before a moment in time order; -1 = none.
 static int32_t tli_search_event_before(tli_search_seq *s, int32_t item, int64_t order) {
     int32_t e = s->last[item];
     while (e >= 0 && s->places[s->events[e].call].order > order) { e = s->events[e].before; s->work++; }

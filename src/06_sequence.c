@@ -73,7 +73,7 @@ typedef struct tli_search_problem {
     int64_t        *call_bytes;      // [2 nodes + 1] outputs, fwork of F; gradients, bwork of B; then fetches
     int64_t        *gradient_bytes;  // [nodes] bytes of gradients live after B v
     uint8_t        *is_wanted;       // [nodes] its forward must run at least once
-    uint8_t        *is_result;       // [tensors]
+    uint8_t        *is_result;       // [tensors] resident at the end
     int64_t         input_bytes;     // of graph inputs
 } tli_search_problem;
 
