@@ -2389,26 +2389,29 @@ extern "C" {
 //
 //     copy, convert, fill --> submit --> ticket --> poll or wait
 //
-// A backend is a table of functions and a self pointer. Work on ranges is enqueued;
-// work whose ranges overlap happens in the order it was enqueued, anything else in
-// any order. A ticket stands for everything up to its submit: nothing is finished
-// because a call returned, only because poll or wait on a ticket said so, or because
-// `order` put it before what follows, or because `map` gave the host its bytes. The CPU
-// finishes at once and a GPU does not; nothing above this section may rely on either.
+// A backend is a table of functions and a self pointer. Work on ranges is enqueued:
+// pieces of work whose ranges overlap are carried out in the order in which they were
+// enqueued, all others in any order. A ticket stands for all work that was enqueued before
+// its submit. That a call returned does not mean that its work is finished. Work is
+// finished once poll or wait on its ticket returns TL_OK, or once `map` has given its bytes
+// to the host; `order` puts it before the work that is enqueued next. The CPU backend
+// finishes work at once, a GPU later: callers must not rely on either.
 //
-// A backend may be unable to submit and wait, because it records into command buffers of the
-// caller: poll, wait and map say TL_NOT_READY then, until the caller has told it more.
+// A backend that records into command buffers of the caller may be unable to submit and to wait.
+// poll, wait and map return TL_NOT_READY then, until the caller has reported that its command
+// buffer was submitted or has finished.
 //
-// The backend counts bytes and calls by itself and never sees a plan.
+// The backend counts bytes and calls by itself and never sees a plan, so that its counters are an
+// independent check of what was planned.
 // ============================================================================
 
 #define TL_TIERS(X) \
-    X(TL_TIER_DEVICE, "device", "where kernels read and write")       \
-    X(TL_TIER_HOST,   "host",   "where tensors are spilled to")
+    X(TL_TIER_DEVICE, "device", "memory that kernels read and write")     \
+    X(TL_TIER_HOST,   "host",   "memory that tensors are spilled to")
 
 typedef enum tl_tier { TL_TIERS(TLI_ENUM) TL_TIER_COUNT } tl_tier;
 
-// How the host is going to touch a mapped range.
+// What the host does with a range while it is mapped.
 #define TL_MAP_MODES(X) \
     X(TL_MAP_READ,   "read",   "nothing is written")                                        \
     X(TL_MAP_WRITE,  "write",  "every byte is written: what the host sees before is undefined") \
@@ -2436,46 +2439,47 @@ typedef struct tl_access {
 
 typedef struct tl_backend_limits {
     uint64_t alignment_bytes;    // of every offset; a power of two
-    uint64_t granularity_bytes;  // a block takes a multiple of it
+    uint64_t granularity_bytes;  // the bytes of a block are rounded up to a multiple of it
     uint64_t range_bytes;        // largest range one call may name
     uint64_t capacity_bytes[TL_TIER_COUNT];  // TL_UNLIMITED = not known
-    uint64_t budget_bytes[TL_TIER_COUNT];    // of the capacity, what is free to be used at present
-    uint32_t codecs;             // bits 1 << tl_codec that convert can do
+    uint64_t budget_bytes[TL_TIER_COUNT];    // the part of the capacity that is free at present
+    uint32_t codecs;             // bits 1 << tl_codec that compress and expand can do
     int32_t  host_visible;       // 1 = map costs nothing: host kernels may run on device ranges
-    int32_t  in_order;           // 1 = copies and kernels run in the order they were enqueued: what
-                                 // comes after a copy needs no ticket of it
+    int32_t  in_order;           // 1 = copies and kernels run in the order in which they were enqueued:
+                                 // work enqueued after a copy need not wait for the copy's ticket
 } tl_backend_limits;
 
 typedef struct tl_backend_counters {
     uint64_t live_bytes[TL_TIER_COUNT];      // claimed ranges, byte-exact
     uint64_t peak_bytes[TL_TIER_COUNT];      // largest live_bytes since the last reset
     uint64_t reserved_bytes[TL_TIER_COUNT];  // blocks, granularity and guards included
-    uint64_t arena_bytes;        // largest aligned end of a range claimed in a device block since then
+    uint64_t arena_bytes;        // largest aligned end of a range claimed in a device block since the reset
     uint64_t block_count[TL_TIER_COUNT];     // blocks alive
     uint64_t claim_count[TL_TIER_COUNT];     // ranges claimed and not released
     uint64_t added_count, copy_count, convert_count, fill_count;  // calls since init
     uint64_t submit_count, poll_count, wait_count, map_count;
-    uint64_t copied_bytes;       // by copy and convert, source side
+    uint64_t copied_bytes;       // read by copy, compress and expand
 } tl_backend_counters;
 
-// Once the device is lost, these stay legal and work: release, free_block, unmap, limits, counters,
-// reset_peaks, now_ns, and map for reading in the host tier where all work on the range had passed. All
-// others return TL_ERROR_DEVICE_LOST for ever. All are called by one thread at a time.
+// The functions of a backend, called by one thread at a time. Once the device is lost, release,
+// free_block, unmap, limits, counters, reset_peaks and now_ns still work, and so does map for reading in
+// the host tier if all work on the range had finished before. All others return TL_ERROR_DEVICE_LOST from
+// then on.
 //
-// The bytes between the end of a range and the next multiple of the alignment belong to nobody: work
-// on the range may overwrite them.
+// Work on a range may overwrite the bytes between its end and the next multiple of the alignment:
+// they must not be part of another range.
 typedef struct tl_backend {
     void *self;
 
-    // Make a block. TL_ERROR_NO_MEMORY where there is none, even once the work has passed that keeps
-    // freed blocks, if the backend can wait for it; *block is 0 then.
+    // Make a block. TL_ERROR_NO_MEMORY, with *block 0, if there is no memory for it. A backend that can
+    // wait first waits for the work that still uses freed blocks.
     tl_result (*add_block)(void *self, tl_tier tier, uint64_t bytes, uint64_t *block);
-    // Free a block; nothing in it may be claimed any more. Work on it may be under way, or not even
-    // submitted: the backend keeps the bytes until it has passed. TL_ERROR_CORRUPT where its dead
-    // bytes were written: it is freed all the same.
+    // Free a block in which no range is claimed any more. Work on it may be under way, or not even be
+    // submitted: the backend keeps the bytes until that work has finished. TL_ERROR_CORRUPT if bytes
+    // that were not claimed were written; the block is freed all the same.
     tl_result (*free_block)(void *self, uint64_t block);
 
-    // Begin and end the life of a range: claimed bytes are counted, their content is undefined. A range
+    // Begin and end the lifetime of a range: its bytes count as live, their content is undefined. A range
     // may be released while work on it is under way. TL_ERROR_NO_MEMORY beyond the tier's capacity.
     tl_result (*claim)(void *self, tl_range range);
     tl_result (*release)(void *self, tl_range range);
@@ -2484,25 +2488,25 @@ typedef struct tl_backend {
     tl_result (*copy)(void *self, tl_range to, tl_range from);         // same bytes
     tl_result (*compress)(void *self, tl_codec codec, tl_range to, tl_range from);  // f32 -> codec
     tl_result (*expand)(void *self, tl_codec codec, tl_range to, tl_range from);    // codec -> f32
-    tl_result (*fill)(void *self, tl_range to, uint32_t word);  // words as the host stores them, tail cut
+    tl_result (*fill)(void *self, tl_range to, uint32_t word);  // in the host's byte order; the tail is cut
 
-    // Put all enqueued work on these ranges before what the caller does with them next: the CPU
-    // finishes it, a GPU records one barrier. Called before every kernel.
+    // Put all enqueued work on these ranges before the caller's next use of them: the CPU backend
+    // finishes that work, a GPU records one barrier. Called before every kernel.
     tl_result (*order)(void *self, const tl_access *accesses, int32_t access_count);
 
-    tl_result (*submit)(void *self, tl_ticket *ticket);  // hand over what was enqueued, to be submitted
-                                                         // by the caller where the backend cannot
+    tl_result (*submit)(void *self, tl_ticket *ticket);  // end a batch of enqueued work; the caller
+                                                         // submits it if the backend cannot
     tl_result (*poll)(void *self, tl_ticket ticket);     // TL_OK or TL_NOT_READY; never blocks
-    tl_result (*wait)(void *self, tl_ticket ticket);     // submits what the ticket needs, blocks
+    tl_result (*wait)(void *self, tl_ticket ticket);     // submits the ticket's work and blocks
 
-    // Give the host a pointer to a range whose work was ordered: waits until that is finished, or
-    // returns TL_NOT_READY where the backend cannot wait. After unmap, with the same mode, the pointer
-    // is dead and what was written is in the range. Ranges mapped together do not overlap, unless all
-    // of them are only read.
+    // Give the host a pointer to a range, after `order` on it: waits until the work on it is finished, or
+    // returns TL_NOT_READY if the backend cannot wait. unmap takes the same mode; the pointer is invalid
+    // then, and the bytes written are in the range. Ranges that are mapped at the same time do not
+    // overlap, unless all of them are only read.
     tl_result (*map)(void *self, tl_range range, tl_map_mode mode, void **host);
     tl_result (*unmap)(void *self, tl_range range, tl_map_mode mode, void *host);
 
-    // Verify what can be verified (canaries, poison): TL_ERROR_CORRUPT where bytes changed.
+    // Verify guard bytes and dead bytes, if the backend has such checks: TL_ERROR_CORRUPT if some changed.
     tl_result (*check)(void *self);
 
     uint64_t (*now_ns)(void *self);  // a clock that never goes back; 0 = the backend has none
@@ -2514,25 +2518,25 @@ typedef struct tl_backend {
 typedef struct tl_cpu_backend_desc {
     void    *memory;              // device tier in one block of the caller; 0 = each block from the env
     uint64_t memory_bytes;        // of that block
-    uint64_t capacity_bytes[TL_TIER_COUNT];  // 0 = TL_UNLIMITED; counted with live ranges
+    uint64_t capacity_bytes[TL_TIER_COUNT];  // most bytes claimed at a time; 0 = TL_UNLIMITED
     uint64_t alignment_bytes;     // 0 = 64; a power of two
-    uint64_t (*now_ns)(void *user);  // 0 = none, every time is 0
+    uint64_t (*now_ns)(void *user);  // the clock; 0 = none, every time is 0
     void    *user;
-    // For tests, not with TL_NO_CHECKS: checked = 1 poisons dead ranges, guards blocks and hands
-    // kernels copies of their ranges, the host poison where it said that it writes every byte; with
-    // deferred = 1, work finishes only when polled, waited for or ordered, or when a block does not fit,
-    // in any legal order, which seed decides.
+    // For tests, not with TL_NO_CHECKS. checked = 1 fills dead ranges with a poison word, puts guard bytes
+    // around blocks and maps copies of ranges (filled with poison if the mode is TL_MAP_WRITE). deferred = 1
+    // delays work until it is polled, waited for or ordered, or until a new block needs its memory, and
+    // carries it out in a random legal order that follows from seed.
     int32_t  checked, deferred;
     uint64_t seed;
 } tl_cpu_backend_desc;
 
-// Make the CPU backend. It finishes work at once, unless it is deferred: that variant is for
-// tests, a wait that is missing above it shows as wrong bytes. With checked, a kernel gets copies
-// of its ranges, so that an address sanitizer sees every stray access; what it wrote to a range
-// that it may only read, to a dead range or around a block is TL_ERROR_CORRUPT. TL_NO_CHECKS leaves
-// both variants out: asking for one is TL_ERROR_UNSUPPORTED then.
+// Make the CPU backend. It finishes work at once. Two variants are for tests. The deferred one finishes
+// work late, so that a missing wait in its caller shows as wrong bytes. The checked one gives kernels
+// copies of their ranges, so that an address sanitizer sees every access outside; it reports
+// TL_ERROR_CORRUPT when a kernel wrote to a range that it may only read, to a dead range or beside a
+// block. With TL_NO_CHECKS asking for one of them is TL_ERROR_UNSUPPORTED.
 //
-//   env       must outlive it, and gets the sentence where one of its functions fails
+//   env       must outlive the backend, and gets the error text when one of its functions fails
 //   backend   overwritten; release with tl_free_cpu_backend
 //
 // Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_NO_MEMORY, TL_ERROR_UNSUPPORTED; *backend is all zero
@@ -2544,8 +2548,8 @@ TLDEF void      tl_free_cpu_backend(tl_env *env, tl_backend *backend);
 TLDEF const char *tl_name_tier(tl_tier tier);          // "device"; "?" out of range
 TLDEF const char *tl_name_map_mode(tl_map_mode mode);  // "write"
 
-// Places pieces in memory that it never touches: of a device, of a file, of an arena. A piece has an
-// offset and an id; neighbours are joined when they are free.
+// A heap gives out pieces of a range of offsets (of device memory, of a file, of an arena) and never
+// touches the memory itself. A piece has an offset and an id. Neighbouring free pieces are joined.
 typedef struct tl_heap tl_heap;
 
 // Make a heap over so many bytes, all free; the env must outlive it.
@@ -2560,28 +2564,28 @@ typedef struct tl_heap tl_heap;
 TLDEF tl_result tl_init_heap(tl_env *env, size_t bytes, size_t alignment, tl_heap **heap);
 TLDEF void      tl_free_heap(tl_heap *heap);  // accepts NULL
 
-// Take a piece, and give one back. Among free places one of about the size is taken, not always the
-// best. An id that stands for no piece is passed over; ids are used again.
+// Take a piece, and free one. The piece is cut from a free place of about its size, not always from the
+// smallest that is large enough. tl_free_piece ignores an id that stands for no piece; ids are used again.
 //
 //   bytes   rounded up to the alignment
 //   piece   its id, > 0
 //
-// Errors:  TL_ERROR_INVALID_ARG: 0 bytes; TL_ERROR_NO_MEMORY: no place is large enough, or no memory for
-//          the table of pieces. *offset and *piece are 0 then.
-// Cost:    O(1); O(free places of about this size) where hardly any is large enough.
+// Errors:  TL_ERROR_INVALID_ARG: 0 bytes; TL_ERROR_NO_MEMORY: no free place is large enough, or no memory
+//          for the table of pieces. *offset and *piece are 0 then.
+// Cost:    O(1); O(free places of about this size) if hardly any of them is large enough.
 TLDEF tl_result tl_add_piece(tl_heap *heap, size_t bytes, size_t *offset, int32_t *piece);
 TLDEF void      tl_free_piece(tl_heap *heap, int32_t piece);
 
-// Report what is free, and the largest piece that can be taken. Either may be NULL.
+// Report the free bytes, and those of the largest piece that can be taken. Either may be NULL.
 TLDEF void tl_measure_heap(const tl_heap *heap, size_t *free_bytes, size_t *largest_bytes);
 
-// Convert on the host, as every backend must, bit for bit. f16 and bf16: round to nearest even,
-// infinities stay, a NaN stays a quiet NaN. q8: block by block of 32, scale = largest finite
-// magnitude / 127 rounded to nearest even, each value the nearest of x 127 / largest (half to
-// even); infinities become +-127, NaN is -128; read back, a value is its code x scale rounded to
-// nearest even, at most the largest finite number. Pointers need no alignment.
+// Convert on the host. Every backend must give the same bits. f16 and bf16: rounded to nearest even,
+// infinities stay, a NaN becomes a quiet NaN. q8: in blocks of 32 values, scale = largest finite
+// magnitude / 127 rounded to nearest even, code = x 127 / largest rounded to nearest even; infinities
+// become +-127, NaN becomes -128. Expanding gives code x scale rounded to nearest even, limited to the
+// largest finite number. Pointers need no alignment.
 //
-//   bytes   of the f32 side; a tail of fewer than 4 bytes is taken as zero-padded
+//   bytes   of the f32 side; a tail of fewer than 4 bytes is padded with zeroes
 TLDEF void tl_compress_bytes(tl_codec codec, void *to, const void *from, uint64_t bytes);
 TLDEF void tl_expand_bytes(tl_codec codec, void *to, const void *from, uint64_t bytes);
 
@@ -2591,29 +2595,29 @@ TLDEF void tl_expand_bytes(tl_codec codec, void *to, const void *from, uint64_t 
 typedef struct tl_measure_device_desc {
     const char *name;          // of the device; borrowed
     uint64_t    bytes;         // of the largest copy; 0 = 64 MiB; halved until the backend has room. Codecs
-                               // are timed on a sixteenth
-    int32_t     sample_count;  // of each time, whose median counts; 0 = 5; 1 .. 31
-    // Run a kernel in this precision, wait until it has passed, and tell how many FLOP it had: as many
-    // each time. TL_ERROR_UNSUPPORTED = not in this precision. 0 = where the backend is host-visible, a
-    // loop of the library's on one thread, f32 and f64; elsewhere FLOP/s remain unknown.
+                               // are timed on a sixteenth of it
+    int32_t     sample_count;  // samples of each time, of which the median is taken; 0 = 5; 1 .. 31
+    // Run a kernel in this precision, wait until it is finished and set *flops to the FLOP that it did,
+    // the same each time. TL_ERROR_UNSUPPORTED = not in this precision. 0 = on a host-visible backend a
+    // loop of this library on one thread, f32 and f64; on others FLOP/s remain unknown.
     tl_result (*compute)(tl_precision precision, uint64_t *flops, void *user);
     void       *user;
 } tl_measure_device_desc;
 
-// Measure what [3] and the planners want to know of a device, with the backend's own copies, codecs and
-// clock. Each is timed at two sizes, because a call takes latency + bytes / rate: memory counts what is
-// read and what is written; of both directions of the link, and of the codecs, the slower one is told.
-// Capacities and alignment are those of the limits. What cannot be measured, because there is no clock,
-// no room, no host tier or no kernel, stays 0. A precision is supported where FLOP/s were measured, and
-// those below f32 only where they are not slower than f32.
+// Measure a device for the planners, with the backend's own copies, codecs and clock. A call takes
+// latency + bytes / rate, so each is timed at two sizes. Memory bytes/s count bytes read and bytes
+// written. Of the two directions of the link, and of the codecs, the slowest is reported. Capacities and
+// alignment are those of the limits. A figure that cannot be measured, for lack of a clock, of memory,
+// of a host tier or of a kernel, stays 0. A precision counts as supported if its FLOP/s were measured;
+// one below f32 only if it is not slower than f32.
 //
 //   desc     0 = all defaults
 //   device   overwritten
 //
 // Errors:  TL_ERROR_INVALID_ARG; TL_ERROR_UNSUPPORTED: the backend cannot wait; TL_ERROR_KERNEL: compute
 //          failed; and those of the backend. *device is all zero then.
-// Cost:    three times `bytes` of memory while it runs; the calls are the same each time. The counters
-//          and peaks of the backend count them.
+// Cost:    three times `bytes` of memory while it runs; the same calls each time, which the counters and
+//          peaks of the backend include.
 // Threads: as the backend.
 TLDEF tl_result tl_measure_device(tl_env *env, const tl_backend *backend,
                                   const tl_measure_device_desc *desc, tl_device *device);
@@ -2632,27 +2636,29 @@ extern "C" {
 // ============================================================================
 // [11] MANAGER -- the store and the online checkpoint manager
 //
-//     save 1, save 2, save 3 ...   budget full: evict one, by a policy
+//     save 1, save 2, save 3 ...   budget full: an eviction policy picks one
 //
-//     device |  2  |  3  |  5  |        evicted means recomputable, spilled to
-//     host   |  1  |                    the host tier or compressed, never gone
+//     device |  2  |  3  |  5  |        evicted: compressed, spilled to the host
+//     host   |  1  |                    tier, or dropped to be recomputed (4)
 //
-// Two tiers, a budget each. save copies, take returns and removes, peek borrows; save
-// evicts until the new checkpoint fits, or refuses. To evict is to compress where that is
-// allowed and fits, else to spill where the host has room, else to drop. A refusal, a failed
-// allocation, copy or conversion loses nothing that was held, beside what was evicted
-// for the new one before it failed. Usage is exact at all times. Keys carry the training
-// step: a checkpoint of an earlier step is never mistaken for one of this step, asking for
-// it is TL_ERROR_STALE.
+// There are two tiers, each with a budget. save copies a checkpoint into the store, take
+// returns and removes it, peek borrows it. save evicts until the new checkpoint fits, or
+// refuses. An evicted checkpoint is compressed if that is allowed and both copies fit, else
+// spilled if the host tier has room, else dropped. When a save is refused, or when an
+// allocation, copy or conversion fails, no checkpoint is lost but those that were evicted
+// for the new one. The counted bytes are exact at all times. Keys contain the training step,
+// so a checkpoint of an earlier step is never mistaken for one of this step: asking for it
+// is TL_ERROR_STALE.
 //
-// Only bytes that go to or come from host memory are waited for; all else is enqueued. Where
-// the backend cannot wait, a call that would have to is TL_NOT_READY: what was held is held, and
-// is on its way; call again later.
+// The manager waits only for copies from and to host memory; all other work is enqueued. If a call
+// would have to wait and the backend cannot, it returns TL_NOT_READY: everything is still held, the
+// work goes on, and the call can be repeated later.
 //
-// Victims are found in O(1): oldest and least-recent exactly; largest and cost take the
-// best of the first of each class, classes being a quarter of a power of two wide in size,
-// three quarters in cost per byte. So a victim has at least 4/5 of the most bytes, and at
-// most twice the least score; among equal sizes, or equal costs per byte, it is exact.
+// A victim is found in O(1). The policies oldest and least-recent find the exact one. For
+// largest and cost, checkpoints are sorted into classes, a quarter of a power of two wide in
+// bytes and three quarters in cost per byte, and the best of the first of each class is
+// taken. So a victim has at least 4/5 of the most bytes, or at most twice the least score;
+// among equal sizes, or equal costs per byte, it is exact.
 //
 // Reference for eviction by cost: Kirisame et al., Dynamic Tensor Rematerialization, 2021,
 // arXiv:2006.09616, section 2.
@@ -2669,7 +2675,7 @@ extern "C" {
     X(TL_EVICTION_OLDEST,  "oldest",  "saved first")                          \
     X(TL_EVICTION_RECENT,  "least-recent", "used least recently")             \
     X(TL_EVICTION_LARGEST, "largest", "most bytes, of equals the oldest")     \
-    X(TL_EVICTION_CALLER,  "caller",  "what the caller's function picks")
+    X(TL_EVICTION_CALLER,  "caller",  "the one that the caller's function picks")
 
 typedef enum tl_recompute_policy_kind {
     TL_RECOMPUTE_POLICIES(TLI_ENUM) TL_RECOMPUTE_POLICY_COUNT
@@ -2679,7 +2685,7 @@ typedef enum tl_eviction { TL_EVICTIONS(TLI_ENUM) TL_EVICTION_COUNT } tl_evictio
 typedef struct tl_recompute_policy {
     tl_recompute_policy_kind kind;  // 0 = all
     union {
-        struct { uint64_t cost_threshold; } selective;  // in the unit of the costs given; >= it is kept
+        struct { uint64_t cost_threshold; } selective;  // in the unit of the costs; at least that is kept
         struct { uint64_t n; } every_n;                 // > 0
     } as;
 } tl_recompute_policy;
@@ -2693,7 +2699,7 @@ TLDEF tl_recompute_policy tl_default_recompute_policy(void);  // the seed's: sel
 // Errors:  TL_ERROR_INVALID_ARG: unknown kind, n = 0.
 TLDEF tl_result tl_check_recompute_policy(tl_env *env, const tl_recompute_policy *policy);
 
-// Under which a checkpoint is held.
+// The key under which a checkpoint is held.
 typedef struct tl_checkpoint_key {
     uint64_t step;         // training step
     int32_t  micro_batch;
@@ -2716,11 +2722,11 @@ typedef struct tl_checkpoint_info {
     tl_codec codec;        // TL_CODEC_NONE = raw
 } tl_checkpoint_info;
 
-// Pick the checkpoint to evict: an index below count, or -1 to refuse. They come oldest first. Called
-// under the lock: call nothing of the manager.
+// Pick the checkpoint to evict: an index below count, or -1 to refuse. The oldest comes first. Called
+// while the lock is held, so it must not call the manager.
 typedef int32_t (*tl_evict_fn)(const tl_checkpoint_info *candidates, int32_t count, void *user);
 
-// A lock of the caller: both or neither.
+// A lock of the caller: both functions or neither.
 typedef struct tl_lock {
     void (*lock)(void *user);
     void (*unlock)(void *user);
@@ -2734,12 +2740,12 @@ typedef struct tl_manager_desc {
     tl_eviction eviction;          // 0 = cost
     tl_evict_fn evict;             // TL_EVICTION_CALLER only
     void       *user;
-    tl_codec    codec;             // evicted checkpoints are compressed where the save allows it; 0 = never
+    tl_codec    codec;             // compress evicted checkpoints, if their save allows it; 0 = never
     tl_lock     lock;              // 0 = the built-in spin lock (TL_NO_THREADS: none)
-    int32_t     checkpoint_capacity;  // room made at init: no allocation by the manager below it; 0 = grows
+    int32_t     checkpoint_capacity;  // up to so many the manager allocates nothing after init; 0 = it grows
 } tl_manager_desc;
 
-// Counted since init or the last reset; the bytes are those of now.
+// Events are counted since init or the last reset; counts of checkpoints and bytes are the present ones.
 typedef struct tl_checkpoint_statistics {
     uint64_t total_checkpoints;        // held now, in any tier
     uint64_t in_memory_checkpoints;    // of these, in the device tier
@@ -2747,8 +2753,8 @@ typedef struct tl_checkpoint_statistics {
     uint64_t memory_budget_bytes;      // TL_UNLIMITED = none
     double   memory_utilization;       // 0..1; 0 without a budget
     uint64_t host_memory_bytes, host_budget_bytes;
-    uint64_t peak_bytes;               // most the device tier held
-    uint64_t saved, skipped, refused;  // saves that stored, that the policy passed over, that did not fit
+    uint64_t peak_bytes;               // most bytes in the device tier
+    uint64_t saved, skipped, refused;  // saves that stored, that the policy skipped, that did not fit
     uint64_t hits, misses;             // takes and peeks that found their checkpoint, that did not
     uint64_t evictions;                // = dropped + spills + compressions
     uint64_t dropped, spills, compressions, fetches;
@@ -2758,81 +2764,83 @@ typedef struct tl_manager tl_manager;
 
 // Make a manager over a backend.
 //
-//   backend   must outlive it; used under the manager's lock only, share it with nobody else
+//   backend   must outlive it; the manager uses it under its lock only: nothing else may use it
 //             while other threads use the manager
 //   manager   overwritten; release with tl_free_manager
 //
 // Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_NO_MEMORY; TL_ERROR_UNSUPPORTED: the backend lacks the codec;
 //          *manager is NULL then.
-// Threads: the manager may be shared; every call takes the env of its own thread, which gets the
-//          error text. The env given here is kept and serves the manager's own tables.
+// Threads: the manager may be shared; every call takes the env of its own thread, which receives the
+//          error text. The env given here is kept and allocates the manager's tables.
 TLDEF tl_result tl_init_manager(tl_env *env, const tl_backend *backend,
                                 const tl_manager_desc *desc, tl_manager **manager);
 TLDEF void      tl_free_manager(tl_manager *manager);  // accepts NULL; frees what is still held
 
 typedef struct tl_save_desc {
     tl_checkpoint_key key;
-    const void *data;      // host bytes to copy, or 0 and ...
-    tl_range    source;    // ... a range of the backend
-    uint64_t    bytes;     // of data; source has its own
+    const void *data;      // host bytes to copy; 0 = copy source
+    tl_range    source;    // a range of the backend, where data is 0
+    uint64_t    bytes;     // of data
     uint64_t    cost;      // of recomputing it
     int32_t     keep;      // 1 = always saved whatever the policy, never dropped: graph inputs
     int32_t     lossless;  // 1 = never compressed
 } tl_save_desc;
 
 // Copy a checkpoint into the store, replacing one of the same key. The old one is held until the new
-// one is whole, so both must fit; where they do not, one of the same size is overwritten in place if
-// the host does the copy. What is kept is evicted only where dropping all else would not do.
+// one is complete, so both must fit. If they do not, an old one of the same size is overwritten in place,
+// provided that the host does the copy. Checkpoints saved with keep are evicted (compressed or spilled)
+// only if dropping all others does not free enough.
 //
-// Returns TL_OK, also where the policy passes it over (tl_has_checkpoint tells): one of the same key
-// is dropped then, lest it be taken for this one.
-// Errors:  TL_ERROR_OVER_BUDGET: it cannot fit even after evicting all that may be evicted;
+// Returns TL_OK also if the policy skips it (tl_has_checkpoint tells): an older one of the same key is
+// then dropped, so that it is not mistaken for this one.
+// Errors:  TL_ERROR_OVER_BUDGET: it does not fit even after evicting all that may be evicted;
 //          TL_ERROR_STALE: the key's step is below that of the checkpoint it would replace;
-//          TL_ERROR_INVALID_ARG: also where the old one is borrowed; TL_ERROR_NO_MEMORY, and those of
+//          TL_ERROR_INVALID_ARG: also if the old one is borrowed; TL_ERROR_NO_MEMORY, and those of
 //          the backend.
-// Cost:    O(1) beside the copy, and the borrowed ones that an eviction steps over; with
-//          TL_EVICTION_CALLER O(held) per eviction.
+// Cost:    O(1) beside the copy; an eviction also steps over borrowed ones, and with
+//          TL_EVICTION_CALLER takes O(held).
 TLDEF tl_result tl_save_checkpoint(tl_env *env, tl_manager *manager, const tl_save_desc *desc);
 
 // Copy a checkpoint out and remove it.
 //
 //   data, bytes   host memory and its size, exactly that of the checkpoint
 //
-// Errors:  TL_ERROR_NOT_FOUND: never saved, dropped by an eviction, taken already: recompute it;
+// Errors:  TL_ERROR_NOT_FOUND: never saved, dropped by an eviction, or taken already: recompute it;
 //          TL_ERROR_STALE: held for another step; TL_ERROR_INVALID_ARG: wrong size, borrowed; and
-//          those of the backend. It stays held then.
+//          those of the backend. On error it stays held.
 TLDEF tl_result tl_take_checkpoint(tl_env *env, tl_manager *manager, tl_checkpoint_key key,
                                    void *data, uint64_t bytes);
 
-// The same into a range of the backend: enqueued, finished when the ticket is.
+// Do the same into a range of the backend. The copy is enqueued; it is finished when the ticket is.
 //
-//   ticket   0 = submit nothing: `order`, or tl_submit_checkpoints, comes later
+//   ticket   NULL = do not submit: `order` or tl_submit_checkpoints follows later
 TLDEF tl_result tl_take_checkpoint_range(tl_env *env, tl_manager *manager, tl_checkpoint_key key,
                                          tl_range to, tl_ticket *ticket);
 
-// Borrow a checkpoint: it comes back to the device tier if it was spilled or compressed, and is
-// not evicted until tl_release_checkpoint. Borrowing nests. After the device was lost, what was spilled
-// is read where it is, so that a training can be saved.
+// Borrow a checkpoint. One that was spilled or compressed is first brought back to the device tier. It is
+// not evicted until tl_release_checkpoint. Borrowing nests. After the device was lost, spilled ones are
+// read in the host tier, so that a training can be saved.
 //
 // Errors:  as tl_take_checkpoint, and TL_ERROR_OVER_BUDGET: no room to bring it back.
 TLDEF tl_result tl_peek_checkpoint(tl_env *env, tl_manager *manager, tl_checkpoint_key key,
                                    const void **data, uint64_t *bytes);
 TLDEF tl_result tl_release_checkpoint(tl_env *env, tl_manager *manager, tl_checkpoint_key key);
 
-// Ask, drop, look at. Errors: TL_ERROR_NOT_FOUND, TL_ERROR_STALE; TL_ERROR_INVALID_ARG: borrowed.
+// Ask whether a checkpoint is held; drop it; describe it. Errors: TL_ERROR_NOT_FOUND, TL_ERROR_STALE;
+// TL_ERROR_INVALID_ARG: borrowed.
 TLDEF int       tl_has_checkpoint(tl_manager *manager, tl_checkpoint_key key);  // 1 = held, in any tier
 TLDEF tl_result tl_drop_checkpoint(tl_env *env, tl_manager *manager, tl_checkpoint_key key);
 TLDEF tl_result tl_find_checkpoint(tl_env *env, tl_manager *manager, tl_checkpoint_key key,
                                    tl_checkpoint_info *info);
 
-// Evict until at least `bytes` of the device budget are free. TL_ERROR_OVER_BUDGET, before anything is
-// dropped, where that cannot be.
+// Evict until at least `bytes` of the device budget are free. TL_ERROR_OVER_BUDGET, with nothing dropped,
+// if that is impossible.
 TLDEF tl_result tl_evict_checkpoints(tl_env *env, tl_manager *manager, uint64_t bytes);
 
-// Hand over to the backend what saves, evictions and takes have enqueued. They do not do that by
-// themselves, because work on the same bytes is ordered in any case.
+// Submit what saves, evictions and takes have enqueued. They do not submit by themselves, because work on
+// the same bytes is ordered in any case.
 //
-//   ticket   of all of it; 0 where nothing was ever enqueued
+//   ticket   of all of it; its value is 0 if nothing was ever enqueued
 //
 // Errors:  those of the backend.
 TLDEF tl_result tl_submit_checkpoints(tl_env *env, tl_manager *manager, tl_ticket *ticket);
@@ -2869,28 +2877,29 @@ extern "C" {
 //     budget -------+                     your kernel --> the next step
 //     (online)
 //
-// One executor, two sources of steps: a plan made before, or decisions made one step
-// at a time under a byte budget. Activations are really dropped and really made again
-// by the caller's forward; gradients are equal to the last bit, because sums are taken
-// in the same order whatever was dropped. An online run is recorded as a plan. After
-// every pass the run compares the peak counted by the backend, which has not seen the
-// plan, with the simulated one, and the bytes in use with those of its inputs and
-// results: TL_ERROR_MISMATCH where they differ.
+// One executor carries out the steps of two sources: a plan that was made before the run, or
+// online decisions, made one step at a time under a byte budget. Activations are really freed,
+// and computed again by the caller's forward kernels. Gradients are bit-identical whatever was
+// dropped, because sums are taken in the same order. An online run is recorded as a plan.
+// After every pass the run compares the peak that the backend counted, without knowing the
+// plan, with the simulated one, and the bytes in use with those of its inputs and results:
+// TL_ERROR_MISMATCH if they differ.
 //
-// Online, the forward pass keeps what the policy wants and evicts when the budget is
-// full; the backward pass recomputes from the nearest resident ancestors and saves
-// again on the way at binomial distances (Revolve), so a chain of n costs O(n log n)
-// forwards at O(log n) checkpoints, never O(n^2). The decisions follow the simulator alone, so
-// tl_init_run tries them out: a budget that is too small is refused before anything runs.
+// Online, the forward pass keeps the tensors that the policy wants and evicts when the budget
+// is full. The backward pass recomputes from the nearest resident ancestors and keeps some
+// recomputed tensors at binomial distances (Griewank and Walther, Algorithm 799: Revolve,
+// 2000), so a chain of n costs O(n log n) forwards with O(log n) checkpoints, never O(n^2).
+// The decisions depend on the simulator alone, so tl_init_run tries them out: a budget that is
+// too small is refused before anything runs.
 //
 // Mixed precision is a graph whose tensors have formats, as tl_apply_precision makes them:
 //
 //     a (f32) --> [convert] --> a_bf16 (bf16) --> [c]        forward   a_bf16 = round(a)
 //      da += (f32) da_bf16 <--- da_bf16 (bf16) <---+         backward  da += da_bf16
 //
-// Bytes are those of the formats, so the planners keep less and the peak falls. Parameters and what
-// updates them are the caller's, and stay f32. A loss scaler multiplies the gradient of the loss;
-// the caller divides the gradients of the parameters by the scale, or skips the step
+// The bytes of the tensors are those of their formats, so the peak falls. Parameters, their gradients
+// and the optimizer belong to the caller and stay f32. A loss scaler multiplies the gradient of the
+// loss; the caller divides the gradients of the parameters by the scale, or skips the step
 // (Micikevicius et al., Mixed Precision Training, 2018, arXiv:1710.03740, section 3).
 // ============================================================================
 
@@ -2898,10 +2907,10 @@ typedef struct tl_run tl_run;
 
 // One tensor as a kernel sees it.
 typedef struct tl_operand {
-    tl_range  range;   // where it is; bytes 0 = not there (no gradient wanted, no saved bytes)
+    tl_range  range;   // bytes 0 = not present (no gradient wanted, no saved bytes)
     void     *host;    // mapped address on a host-visible backend, else NULL; NULL for 0 bytes
-    tl_format format;  // of the tensor, and of its gradient, by tl_run_desc.formats; f32 without them,
-                       // whatever call->precision is, and for saved bytes and scratch
+    tl_format format;  // of the tensor, and of its gradient, from tl_run_desc.formats. Without formats,
+                       // and for saved bytes and scratch, it is f32, whatever call->precision says
 } tl_operand;
 
 // One call of a kernel. Counts are those of the node.
@@ -2910,11 +2919,11 @@ typedef struct tl_kernel_call {
     int32_t           node;
     tl_step_kind      kind;            // FORWARD, FORWARD_INPLACE, FORWARD_SAVE, BACKWARD
     int32_t           recompute;       // 1 = this forward ran before in this pass
-    int32_t           outputs_ready;   // FORWARD_SAVE: 1 = the outputs stand: make saved only
+    int32_t           outputs_ready;   // FORWARD_SAVE: 1 = the outputs are resident: make saved only
     int32_t           micro_batch;     // from 0
     uint64_t          step;            // training step
     uint64_t          seed;            // the same in all calls of this node in this pass
-    tl_precision      precision;       // element size of the buffers; mixed: as their formats say
+    tl_precision      precision;       // element size of the buffers; mixed: see their formats
     const tl_operand *inputs;          // [input_count] read only; in place: one is outputs[0]
     const tl_operand *outputs;         // [output_count] written; backward: read only, if needed
     const tl_operand *output_grads;    // [output_count] backward: read only
@@ -2923,20 +2932,20 @@ typedef struct tl_kernel_call {
     tl_operand        scratch;         // fwork or bwork bytes, content undefined
 } tl_kernel_call;
 
-// Compute one call. Anything but TL_OK stops the pass with TL_ERROR_KERNEL. A gradient is the
-// sum of its contributions in call order: a backward adds to input_grads, which start as zeroes,
-// in the order of its inputs, and to the parameter gradients that it owns.
+// Compute one call. Any result but TL_OK stops the pass with TL_ERROR_KERNEL. A gradient is the sum of
+// its contributions in call order: a backward adds to input_grads, which start as zeroes, in the order
+// of its inputs, and to the parameter gradients, which belong to the caller.
 typedef tl_result (*tl_kernel_fn)(const tl_kernel_call *call, void *user);
 
 typedef struct tl_kernel {
     const char  *op;        // nodes of this op
     tl_kernel_fn forward;
-    tl_kernel_fn backward;  // 0 = forward only
+    tl_kernel_fn backward;  // 0 = the node is run forward only
     void        *user;
 } tl_kernel;
 
-// Random state that is not a function of call->seed: called before the first forward of a node
-// (RECORD), before a forward of the same pass runs again (REPLAY) and after it (RESUME).
+// Moments of the random hook, for random state that is not a function of call->seed: before the first
+// forward of a node (RECORD), before the node runs again in the same pass (REPLAY), and after that (RESUME).
 #define TL_RANDOM_MOMENTS(X) \
     X(TL_RANDOM_RECORD, "record", "remember the state under this node")           \
     X(TL_RANDOM_REPLAY, "replay", "put the remembered state in place, keep the present one") \
@@ -2946,7 +2955,7 @@ typedef enum tl_random_moment {
     TL_RANDOM_MOMENTS(TLI_ENUM) TL_RANDOM_MOMENT_COUNT
 } tl_random_moment;
 
-// One step as it was carried out: what [13] TRACE draws.
+// One step as it was carried out; [13] TRACE draws these.
 typedef struct tl_run_event {
     tl_step  step;
     int32_t  index;         // in the pass, from 0
@@ -2965,29 +2974,29 @@ typedef struct tl_run_desc {
     int32_t            kernel_count;
     uint32_t           kernel_precisions;  // bits 1 << tl_precision that they compute; 0 = f32 only
 
-    // What to do. A strategy may be left out: then a plan is replayed, else the run is online. A lazy
-    // one makes the plan where none is given. Gradient full keeps all, an interval of n every n-th
-    // node; checkpointed with interval 0, and gradient none under a budget, are planned by
-    // tl_plan_remat: the cheapest within budget_bytes.
+    // What to run. Without a strategy the plan is replayed if there is one, else the run is online. A lazy
+    // strategy makes the plan if none is given: gradient full keeps all, an interval of n keeps every n-th
+    // node; for gradient checkpointed with interval 0, and none under a budget, tl_plan_remat finds the
+    // cheapest plan within budget_bytes.
     const tl_strategy *strategy;      // 0 = from the fields below; read during the call
-    const tl_plan     *plan;          // must outlive the run; 0 = from what follows, or online
-    const tl_checkpoint_config *checkpoints;  // lazy: which plan; read during the call
-    const tl_device   *device;        // for simulated times; 0 = copies take none; read in the call
-    int32_t            inference;     // 1 = forward only (without a plan or a strategy)
+    const tl_plan     *plan;          // must outlive the run; 0 = made from the fields below, or online
+    const tl_checkpoint_config *checkpoints;  // lazy: keep these; read during the call
+    const tl_device   *device;        // for simulated times; 0 = copies take no time; read in the call
+    int32_t            inference;     // 1 = forward only; ignored with a plan or a strategy
     int32_t            repeat_count;  // micro-batches a training step; 0 = that of the plan, else 1
 
-    // Budgets: base + peak stay within, or the run refuses.
+    // Budgets: tl_init_run refuses if base_bytes + peak exceed them.
     uint64_t budget_bytes;            // device; 0 = TL_UNLIMITED
-    uint64_t host_budget_bytes;       // online and lazy: spill tensors there; 0 = do not. Of a plan: of its
-                                      // host copies; 0 = no limit
-    uint64_t base_bytes;              // part of the budget: weights, gradients, optimizer state
+    uint64_t host_budget_bytes;       // online and lazy: for spilled tensors; 0 = never spill. With a plan:
+                                      // limit of its host copies; 0 = no limit
+    uint64_t base_bytes;              // taken from the budget: weights, gradients, optimizer state
 
     // Online decisions.
     tl_recompute_policy policy;       // 0 = all
     tl_eviction eviction;             // 0 = cost
-    tl_evict_fn evict;                // TL_EVICTION_CALLER only; asked by tl_init_run too
+    tl_evict_fn evict;                // TL_EVICTION_CALLER only; tl_init_run calls it, too
     void       *evict_user;
-    tl_codec    codec;                // compress evicted f32 tensors: lossy; 0 = never
+    tl_codec    codec;                // compress evicted f32 tensors (lossy); 0 = never
 
     // Hooks; 0 = none.
     tl_result (*load)(tl_run *run, int32_t micro_batch, void *user);  // write the inputs
@@ -2998,24 +3007,24 @@ typedef struct tl_run_desc {
     void       *observe_user;
     int32_t     profiling;            // 1 = time every step (or the strategy's flag)
     uint64_t    seed;                 // of call->seed
-    uint64_t    first_step;           // number of the first training step: a training that goes on
-    uint32_t    loss_gradient_word;   // fills the gradient of an output that nobody reads; 0 = 1.0f. With
+    uint64_t    first_step;           // number of the first training step; > 0 when a training is resumed
+    uint32_t    loss_gradient_word;   // fills the gradient of an output that no node reads; 0 = 1.0f. With
                                       // formats or a loss_scaler: bits of an f32, converted to its format
 
-    // Mixed precision. The graph's bytes are those of the formats. Nodes of op "convert" for which there
-    // is no kernel are carried out by the run: one input, one output of as many elements, and nothing
-    // else. f16 and bf16 take the backend's codecs; what goes from one to the other goes through f32 in
-    // the node's scratch (fwork, and bwork with a backward). A host-visible backend does without that;
-    // only there integers are converted, and gradients to which further readers add: in f32, rounded once.
-    // TL_NO_PLANNERS leaves mixed precision out.
-    const uint8_t         *formats;   // [tensor_count] tl_format; must outlive the run; 0 = all f32. Goes
-                                      // with strategy.precision mixed, or without a strategy; kernels
-                                      // must compute mixed where one of them is not f32
-    const tl_quantization *quantizations;  // [tensor_count] of i8 and i16 tensors that conversions read or
-                                      // write; must outlive the run; 0 = none
-    tl_loss_scaler        *loss_scaler;  // the gradient of an output that nobody reads is multiplied by its
-                                      // scale, read at the start of each training step; defaults are
-                                      // filled in then. Must outlive the run; 0 = 1
+    // Mixed precision. The graph's bytes are those of the formats. The run itself carries out nodes of op
+    // "convert" that have no kernel: they have one input, one output of as many elements, and nothing else.
+    // f16 and bf16 are converted by the backend's codecs; between these two the values pass through f32 in
+    // the node's scratch (fwork, and bwork for a backward). A host-visible backend needs no such scratch.
+    // Integers, and gradients to which other nodes add, are converted on host-visible backends only, in f32,
+    // rounded once. TL_NO_PLANNERS leaves mixed precision out.
+    const uint8_t         *formats;   // [tensor_count] tl_format; must outlive the run; 0 = all f32. Needs
+                                      // strategy.precision mixed, or no strategy; kernels must compute
+                                      // mixed if one of them is not f32
+    const tl_quantization *quantizations;  // [tensor_count] for the i8 and i16 tensors that conversions read
+                                      // or write; must outlive the run; 0 = none
+    tl_loss_scaler        *loss_scaler;  // its scale multiplies the gradient of an output that no node reads;
+                                      // read, with defaults filled in, at the start of each training
+                                      // step. Must outlive the run; 0 = a scale of 1
 } tl_run_desc;
 
 // What the last pass did.
@@ -3027,29 +3036,29 @@ typedef struct tl_run_report {
     uint64_t planned_cost, base_cost;  // simulated, of one pass
     uint64_t compute_ns;          // profiling: time inside kernels
     int32_t  forward_count;       // calls of forward kernels
-    int32_t  recompute_count;     // of these, again in the same pass
+    int32_t  recompute_count;     // of these, calls for a node that had run before in the pass
     int32_t  backward_count;
     int32_t  spill_count, fetch_count, compress_count, expand_count, drop_count;
-    int32_t  eviction_count;      // online: tensors that had to go for the budget
+    int32_t  eviction_count;      // online: tensors evicted to stay within the budget
     int32_t  step_count;          // steps carried out
     int32_t  limiting_node;       // TL_ERROR_OVER_BUDGET: the node that needs needed_bytes; else -1
-    uint64_t needed_bytes;        // least budget under which that step could have gone on
-    int32_t  convert_count;       // of all forwards and backwards, conversions that the run carried out
+    uint64_t needed_bytes;        // least budget with which that step fits
+    int32_t  convert_count;       // forwards and backwards of nodes that the run converted itself
 } tl_run_report;
 
 // Prepare a run.
 //
-//   desc   read during the call, except what it says must outlive the run
+//   desc   read during the call, except for pointers whose comment says "must outlive the run"
 //   run    overwritten; release with tl_free_run
 //
-// Errors:  TL_ERROR_UNSUPPORTED: the strategy holds a value that this version cannot carry out, or kernels
-//          and backend cannot do what the formats want;
-//          TL_ERROR_INFEASIBLE: the budget is below the plan's peak, or below what the online
-//          decisions can work with; the text names the least budget that works and the node that
-//          sets it; TL_ERROR_INVALID_PLAN, TL_ERROR_INVALID_ARG, TL_ERROR_NO_MEMORY, and those of
-//          the backend. *run is NULL then.
-// Cost:    online, the decisions of one pass are tried out; where they fail those of some forty. Lazy,
-//          that of what makes the plan.
+// Errors:  TL_ERROR_UNSUPPORTED: this version cannot carry out a value of the strategy, or kernels and
+//          backend cannot do the conversions of the formats;
+//          TL_ERROR_INFEASIBLE: the budget is below the plan's peak, or too small for the online
+//          decisions; the text names the least budget that works and the node that needs it;
+//          TL_ERROR_INVALID_PLAN, TL_ERROR_INVALID_ARG, TL_ERROR_NO_MEMORY, and those of the backend.
+//          *run is NULL then.
+// Cost:    online, the decisions of one pass are simulated; if the budget is too small, those of about
+//          forty passes, to find the least one. Lazy: that of the planner.
 // Threads: one run per thread.
 TLDEF tl_result tl_init_run(tl_env *env, const tl_run_desc *desc, tl_run **run);
 TLDEF void      tl_free_run(tl_run *run);  // accepts NULL
@@ -3058,19 +3067,19 @@ TLDEF void      tl_free_run(tl_run *run);  // accepts NULL
 //
 //   bytes   exactly those of the tensor
 //
-// Returns TL_NOT_READY, and does nothing, where work on the tensor is under way and the backend cannot
-// wait for it. Any other waits: a pass ends without waiting for its work.
+// A pass ends without waiting for its work, so these wait for the work on the tensor.
+// Returns TL_NOT_READY, and does nothing, if such work is under way and the backend cannot wait.
 // Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_NOT_FOUND: not resident; and those of the backend.
 TLDEF tl_result tl_write_tensor(tl_run *run, tl_tensor tensor, const void *data, uint64_t bytes);
 TLDEF tl_result tl_read_tensor(tl_run *run, tl_tensor tensor, void *data, uint64_t bytes);
 
-// Run one training step: repeat_count passes over the plan (or online), each with its load. On a
-// backend that is in order a pass is submitted once, at its end, and nothing is waited for.
+// Run one training step: repeat_count passes over the plan (or online), each preceded by a call of load.
+// On a backend with limits.in_order a pass is submitted once, at its end, and waits for nothing.
 //
-// Errors:  TL_ERROR_KERNEL, TL_ERROR_OVER_BUDGET (online, where the decisions are not those that
-//          tl_init_run tried out), TL_ERROR_MISMATCH, TL_NOT_READY: the backend cannot wait for what
-//          must be waited for; and those of the backend. Everything but the inputs is released then,
-//          and the next call runs the same training step again.
+// Errors:  TL_ERROR_KERNEL; TL_ERROR_OVER_BUDGET: online, if the decisions differ from those that
+//          tl_init_run tried out; TL_ERROR_MISMATCH; TL_NOT_READY: the pass had to wait and the backend
+//          cannot; and those of the backend. On error all ranges but the inputs are released, and the
+//          next call runs the same training step again.
 TLDEF tl_result tl_run_plan(tl_run *run);
 
 // -- one step at a time: tl_run_plan is a loop over these --
@@ -3081,39 +3090,39 @@ typedef struct tl_run_step {
     tl_step          step;
     int32_t          index;          // in the pass, from 0
     int32_t          is_compute;     // 1 = kernel and call are set
-    int32_t          depends_on;     // latest earlier step that it must follow, by range; -1 = none
+    int32_t          depends_on;     // latest earlier step whose ranges it must wait for; -1 = none
     const tl_kernel *kernel;
     tl_kernel_call   call;
     const tl_access *accesses;       // [access_count] ranges of the step
     int32_t          access_count;
-    tl_ticket        ticket;         // copies: passed when the copy is finished; value 0 = on a backend
-                                     // that is in order: what follows comes after the copy
+    tl_ticket        ticket;         // copies: finished when the copy is; value 0 on a backend with
+                                     // limits.in_order, where later work runs after the copy anyway
 } tl_run_step;
 
 // Begin a pass: drop the results of the last one, reset the peaks.
 TLDEF tl_result tl_start_pass(tl_run *run, int32_t micro_batch);
 
-// Yield the next step. done is 1, and step is empty, after the last one: the pass is then
-// checked and closed.
+// Yield the next step. After the last one *done is 1 and *step is empty, and the pass has been checked and
+// closed.
 //
-// Returns TL_NOT_READY, and yields nothing, at a WAIT whose copy is under way (never on a backend that
-// is in order), or where the backend can take no submit at present: call again later.
+// Returns TL_NOT_READY, and yields nothing, at a WAIT whose copy is under way (never on a backend with
+// limits.in_order), or if the backend cannot submit at present: call again later.
 // Errors:  as tl_run_plan.
 TLDEF tl_result tl_next_step(tl_run *run, tl_run_step *step, int32_t *done);
 
-// Map the operands of a compute step where the backend is host-visible, call its kernel, unmap.
+// Map the operands of a compute step if the backend is host-visible, call its kernel, unmap.
 //
-// Returns TL_NOT_READY where the host would have to wait for an operand and the backend cannot: the
-// kernel was not called, call again later.
+// Returns TL_NOT_READY if the host would have to wait for an operand and the backend cannot: the kernel
+// was not called, call again later.
 // Errors:  TL_ERROR_STALE: not the step yielded last, or called already; as tl_run_plan, and the
 //          pass is given up then.
 TLDEF tl_result tl_run_step_kernel(tl_run *run, const tl_run_step *step);
 
-// Give up a pass: everything but the inputs is released. Its training step runs again.
+// Give up a pass: all ranges but the inputs are released. The next pass repeats its training step.
 TLDEF tl_result tl_reset_run(tl_run *run);
 
-// Report the last pass; and the plan of a run: the one given or made, or the record of the last
-// online pass (before the first: of the one tried out), which lives until the next pass.
+// Report the last pass; and the plan of a run: the one given or made, or the record of the last online
+// pass (before the first, of the one that tl_init_run tried out), which is valid until the next pass.
 TLDEF void tl_measure_run(const tl_run *run, tl_run_report *report);
 TLDEF void tl_find_run_plan(const tl_run *run, tl_plan *plan);
 
@@ -3132,22 +3141,22 @@ typedef struct tl_layer {
     int32_t      keep;            // 1 = its output is a result: tl_read_tensor after the pass
 } tl_layer;
 
-// Prepare a run over a chain of layers; desc's graph and kernels are ignored. The graph belongs
-// to the run: layer i is node i+1, the input is node 0.
+// Prepare a run over a chain of layers; desc's graph and kernels are ignored. The run makes and owns the
+// graph: layer i is node i + 1, the input is node 0.
 //
 // Errors:  as tl_init_run.
 TLDEF tl_result tl_init_layer_run(tl_env *env, const tl_run_desc *desc, const tl_layer *layers,
                                   int32_t layer_count, uint64_t input_bytes, tl_run **run);
 
-// The two calls of a pass made by hand, online: forward of layer 0, 1, ..., then backward of the
-// last layer down to 0; the first forward starts the pass, the last backward closes it.
+// Run one layer of an online pass: forward of layer 0, 1, ... to the last, then backward of the last down
+// to 0. The first forward starts the pass, the last backward closes it.
 //
-// Errors:  TL_ERROR_INVALID_ARG: not the layer whose turn it is; and as tl_run_plan.
+// Errors:  TL_ERROR_INVALID_ARG: it is another layer's turn; and as tl_run_plan.
 TLDEF tl_result tl_run_forward(tl_run *run, int32_t layer);
 TLDEF tl_result tl_run_backward(tl_run *run, int32_t layer);
 
-// Switch checkpointing of an online run off (keep everything, in both directions) or on, between
-// passes. TL_ERROR_INVALID_ARG inside one.
+// Switch checkpointing of an online run on, or off (then everything is kept), between passes.
+// TL_ERROR_INVALID_ARG inside one.
 TLDEF tl_result tl_enable_checkpoints(tl_run *run, int32_t on);
 TLDEF int       tl_uses_checkpoints(const tl_run *run);
 
@@ -24922,6 +24931,10 @@ TLI_IMPL size_t tl_explain_precision_node(const tl_graph *graph, const tl_precis
 
 // ============================================================================
 // [10] BACKEND (implementation)
+//
+// This part: names, the codecs on the host, and the heap that places blocks in memory of the caller.
+// Names with f16, bf16 and q8 belong to the codecs of tl_codec; q8 stores 32 values as one f32 scale and
+// 32 bytes.
 // ============================================================================
 
 static const char *const tli_tier_names[] = { TL_TIERS(TLI_NAME) };
@@ -24936,13 +24949,13 @@ TLI_IMPL const char *tl_name_map_mode(tl_map_mode mode) {
     return tli_name(tli_map_mode_names, TL_MAP_MODE_COUNT, (int64_t)mode);
 }
 
-// -- codecs: integers on the bits only, so that every backend and every compiler agrees --
+// -- codecs: integer arithmetic on the bits only, so that every backend and compiler gives the same --
 
 static uint32_t tli_load_u32(const void *from) { uint32_t word; TLI_MEMCPY(&word, from, 4); return word; }
 
 static uint16_t tli_load_u16(const void *from) { uint16_t half; TLI_MEMCPY(&half, from, 2); return half; }
 
-// |x| = mantissa 2^exponent with exactly 24 bits in the mantissa; x finite and not 0.
+// |x| = mantissa 2^exponent, where the mantissa has exactly 24 bits. x must be finite and not 0.
 static int32_t tli_split_f32(uint32_t bits, uint32_t *mantissa) {
     int32_t exponent = (int32_t)(bits >> 23 & 255u) - 150;
     *mantissa = bits & 0x7FFFFFu;
@@ -24951,7 +24964,8 @@ static int32_t tli_split_f32(uint32_t bits, uint32_t *mantissa) {
     return exponent;
 }
 
-// value 2^exponent (and a little more if sticky) as f32 bits, to nearest even. value in 2^24 .. 2^32-1.
+// value 2^exponent as f32 bits, rounded to nearest even; sticky: the exact value is a little larger.
+// value must be in 2^24 .. 2^32-1.
 static uint32_t tli_join_f32(uint32_t value, int32_t exponent, int sticky) {
     int32_t shift = 1, field;
     uint32_t bits;
@@ -24960,10 +24974,11 @@ static uint32_t tli_join_f32(uint32_t value, int32_t exponent, int sticky) {
     if (field < 1) { shift += 1 - field; field = 1; }
     if (field > 254) return 0x7F7FFFFFu;
     bits = ((uint32_t)(field - 1) << 23) + tli_round_shift(value, shift, sticky);
-    return bits < 0x7F800000u ? bits : 0x7F7FFFFFu;  // what was finite stays finite
+    return bits < 0x7F800000u ? bits : 0x7F7FFFFFu;  // a finite value never becomes infinite
 }
 
-// largest / 127. Of 512 m / 127 the floor has at least 26 bits, of which 24 stay.
+// largest / 127 as f32. floor(512 m / 127) has at least 26 bits, two more than the mantissa keeps, so it
+// and the sticky bit are enough to round correctly.
 static uint32_t tli_q8_scale(uint32_t largest) {
     uint32_t m, whole, rest;
     int32_t exponent;
@@ -24974,7 +24989,7 @@ static uint32_t tli_q8_scale(uint32_t largest) {
     return tli_join_f32(whole * 4 + rest / 127, exponent - 9, rest % 127 != 0);
 }
 
-// x 127 / largest, to nearest even. The product has 31 bits, so 32-bit integers are enough.
+// x 127 / largest, rounded to nearest even. The product has 31 bits, so 32-bit integers are enough.
 static int8_t tli_q8_of(uint32_t bits, uint32_t largest) {
     uint32_t size = bits & 0x7FFFFFFFu, mx, ml, whole, rest, value;
     int32_t shift;
@@ -25002,7 +25017,7 @@ static uint32_t tli_f32_of_q8(int8_t value, uint32_t scale) {
     return sign | tli_join_f32(m * 2 * size, exponent - 1, 0);
 }
 
-// The i-th f32 of a side of `bytes` bytes; a tail is taken as zero-padded.
+// The i-th f32 of an array of `bytes` bytes; an incomplete last value is padded with zeroes.
 static uint32_t tli_load_f32(const unsigned char *from, size_t bytes, size_t i) {
     uint32_t word = 0;
     if (bytes - 4 * i >= 4) return tli_load_u32(from + 4 * i);
@@ -25054,15 +25069,18 @@ TLI_IMPL void tl_expand_bytes(tl_codec codec, void *to, const void *from, uint64
     }
 }
 
-// -- the heap: a good fit among size classes, neighbours joined when freed --
+// -- the heap: free lists by size class, neighbours joined when freed --
+//
+//     |taken|  free  |taken|taken|free|   extents, linked in address order;
+//                                         each free one is also in the list of its size class
 
 typedef enum tli_extent_state { TLI_EXTENT_UNUSED, TLI_EXTENT_FREE, TLI_EXTENT_TAKEN } tli_extent_state;
 
-// A part of the heap, taken or free; all of these are linked in address order. Or an unused record.
+// A part of the heap, taken or free, or an unused record of the table.
 typedef struct tli_extent {
     size_t   offset, bytes;
     int32_t  before, after;            // neighbours; -1 = none
-    int32_t  free_before, free_after;  // in the list of its size class; free_after also links unused records
+    int32_t  free_before, free_after;  // links of its class's list; free_after also links unused records
     int32_t  state;                    // tli_extent_state
 } tli_extent;
 
@@ -25072,9 +25090,9 @@ struct tl_heap {
     tl_env *env;
     size_t bytes, alignment, free_bytes;
     tli_extent *extents;
-    int32_t extent_count, extent_capacity, free_extent;  // record + 1
-    int32_t class_heads[TLI_CLASS_COUNT];  // extent + 1
-    uint32_t class_bits[TLI_CLASS_COUNT / 32];
+    int32_t extent_count, extent_capacity, free_extent;  // free_extent: first unused record + 1; 0 = none
+    int32_t class_heads[TLI_CLASS_COUNT];  // first free extent + 1; 0 = none
+    uint32_t class_bits[TLI_CLASS_COUNT / 32];  // 1 = the class has a free extent
 };
 
 static int32_t tli_class_of(uint64_t bytes) {
@@ -25107,8 +25125,9 @@ static void tli_link_extent(tl_heap *heap, int32_t index) {
     heap->free_bytes += extent->bytes;
 }
 
-// Find a free extent of at least so many bytes; -1 where there is none. Same sizes come and go,
-// so the list of the size's own class is tried first, its rest only when all else failed.
+// Find a free extent of at least so many bytes; -1 = there is none. The same sizes are often taken
+// and freed again, so a few extents of the size's own class are tried first. Any extent of a higher
+// class is large enough. The rest of the own class is searched only if there is none.
 static int32_t tli_find_extent(const tl_heap *heap, size_t bytes) {
     int32_t own = tli_class_of(bytes), at = heap->class_heads[own] - 1, tries, word;
     for (tries = 0; at >= 0 && tries < 4; tries++, at = heap->extents[at].free_after)
@@ -25134,7 +25153,7 @@ static int32_t tli_add_extent(tl_heap *heap) {
     return heap->extent_count++;
 }
 
-// Take bytes and return the id of the piece; 0 where there is no room.
+// Take bytes and return the id of the piece; 0 = no room.
 static int32_t tli_take_piece(tl_heap *heap, size_t bytes) {
     int32_t index, rest;
     tli_extent *extent, *left;
@@ -25162,7 +25181,7 @@ static int32_t tli_take_piece(tl_heap *heap, size_t bytes) {
     return index + 1;
 }
 
-// Join an extent with the one after it, whose record is unused then.
+// Join an extent with the one after it, whose record becomes unused.
 static void tli_join_extent(tl_heap *heap, int32_t index) {
     tli_extent *extent = &heap->extents[index], *after = &heap->extents[extent->after];
     int32_t unused = extent->after;
@@ -25189,7 +25208,7 @@ static void tli_give_piece(tl_heap *heap, int32_t piece) {
     tli_link_extent(heap, index);
 }
 
-// One free extent over all bytes, a multiple of the alignment; 0 where there is no memory for it.
+// Start with one free extent over all bytes, a multiple of the alignment; 0 = no memory for its record.
 static int tli_open_heap(tl_env *env, size_t bytes, size_t alignment, tl_heap *heap) {
     int32_t first;
     heap->env = env;
@@ -25262,39 +25281,48 @@ TLI_IMPL void tl_measure_heap(const tl_heap *heap, size_t *free_bytes, size_t *l
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
-// -- the CPU backend: its parts --
+// -- the CPU backend --
+//
+// Names that begin with tli_cpu_ are functions of its table. A block is an allocation of the env, or a
+// piece of the caller's memory. Work is carried out at once. Two variants are for tests:
+//
+//     checked    |guard| range |dead| range |dead|guard|    guards and dead bytes hold a poison word;
+//                                                           claim and release verify and write it
+//     deferred   work waits in a queue and is carried out later, in a random legal order
+//
+// Checking a claim and poisoning a release are queued like other work; both are called upkeep.
 
-#define TLI_POISON 0xFFFEAD5Au  // dead bytes: NaN as f32 and as f64
+#define TLI_POISON 0xFFFEAD5Au  // word in dead bytes: NaN as f32 and as f64
 #define TLI_GUARD_BYTES 64      // before and after a checked block, at least
-#define TLI_QUEUE_CAPACITY 256  // deferred work; beyond it the oldest is done
+#define TLI_QUEUE_CAPACITY 256  // deferred work; beyond it the oldest is carried out
 
 typedef struct tli_span { uint64_t start, end; } tli_span;
 
 typedef struct tli_cpu_block {
     char    *memory;          // first byte that a range can name
-    void    *allocation;      // to release, or NULL: a piece of the caller's memory
+    void    *allocation;      // of the env; NULL = a piece of the caller's memory
     tli_span *spans;          // checked: claimed ranges, ascending
     uint64_t bytes, reserved_bytes;
     uint64_t claimed_bytes, claim_count;
-    uint32_t generation;      // upper half of its handle
+    uint32_t generation;      // upper half of its handle: tells handles of earlier blocks in this slot apart
     int32_t  span_count, span_capacity;
-    int32_t  piece;
-    int32_t  next_free;       // slot + 1
-    int32_t  pending;         // deferred: copies, conversions and fills that touch it
-    uint8_t  tier, alive, dying;  // dying: freed, but pending work still needs the bytes
+    int32_t  piece;           // of the heap
+    int32_t  next_free;       // next unused slot + 1; 0 = none
+    int32_t  pending;         // deferred: queued copies, conversions and fills that touch it
+    uint8_t  tier, alive, dying;  // dying: freed, but queued work still needs the bytes
 } tli_cpu_block;
 
 typedef enum tli_work_kind {
     TLI_WORK_COPY, TLI_WORK_COMPRESS, TLI_WORK_EXPAND, TLI_WORK_FILL,
-    TLI_WORK_CLAIM,   // checked: verify that the bytes were left alone, then fill with 0xFF
-    TLI_WORK_RELEASE  // checked: poison
+    TLI_WORK_CLAIM,   // checked: verify the poison, then fill with 0xFF
+    TLI_WORK_RELEASE  // checked: fill with poison
 } tli_work_kind;
 
 typedef struct tli_work {
     tli_work_kind kind;
     tl_codec codec;
     uint32_t word;
-    int32_t  marked;    // to be run by order
+    int32_t  marked;    // to be carried out by the next tli_run_marked
     tl_range to, from;
     uint64_t ticket;    // of its submit; 0 = not submitted
 } tli_work;
@@ -25306,7 +25334,7 @@ typedef struct tli_cpu {
     tl_cpu_backend_desc desc;        // defaults filled in
     tl_backend_counters counters;
     tli_cpu_block *blocks;
-    int32_t block_count, block_capacity, free_block;  // slot + 1
+    int32_t block_count, block_capacity, free_block;  // free_block: first unused slot + 1; 0 = none
     uint64_t submitted;
     char *memory;                    // the caller's, aligned
     tl_heap heap;                    // places blocks in it
@@ -25315,15 +25343,15 @@ typedef struct tli_cpu {
     tli_work *queue;                 // deferred
     int32_t queue_count, dying_count;
     tl_random random;
-    tl_result late;                  // what work that ran later found out; told by the next call that can
+    tl_result late;                  // error found by deferred work; the next call that can returns it
 } tli_cpu;
 
 static tl_result tli_cpu_fail(tli_cpu *cpu, tl_result code, const char *function, const char *why) {
     return tli_fail(cpu->env, code, function, why);
 }
 
-// The variants for tests. TL_NO_CHECKS makes both answers 0, so that the compiler drops whatever
-// stands behind them; init refuses to make such a backend then.
+// The variants for tests. With TL_NO_CHECKS both are constant 0, so that the compiler removes the code
+// behind them; init refuses to make such a backend then.
 #ifndef TL_NO_CHECKS
 static int tli_is_checked(const tli_cpu *cpu) { return cpu->desc.checked != 0; }
 static int tli_is_deferred(const tli_cpu *cpu) { return cpu->desc.deferred != 0; }
@@ -25393,7 +25421,7 @@ static tli_cpu_block *tli_find_block(tli_cpu *cpu, uint64_t handle, const char *
     return block;
 }
 
-// The block of a range that is not empty, once the range was found to lie in it.
+// The block of a range that is not empty; an error if the range does not lie in it.
 static tli_cpu_block *tli_find_range(tli_cpu *cpu, const tl_range *range, const char *function,
                                      tl_result *result) {
     tli_cpu_block *block = tli_find_block(cpu, range->block, function, result);
@@ -25421,7 +25449,7 @@ static int32_t tli_find_span(const tli_cpu_block *block, uint64_t offset) {
     return low;
 }
 
-// Hold the rules of a range that is about to be used: in a live block, checked: inside one claimed range.
+// Check a range that is about to be used: it must lie in a live block and, if checked, in a claimed range.
 static tl_result tli_check_range(tli_cpu *cpu, const tl_range *range, const char *function) {
     tl_result result = TL_OK;
     tli_cpu_block *block;
@@ -25440,7 +25468,7 @@ static char *tli_address(const tli_cpu *cpu, tl_range range) {
     return cpu->blocks[(range.block & 0xFFFFFFFFu) - 1].memory + range.offset;
 }
 
-// Verify the guards of a block and every byte of it that is not claimed.
+// Whether the guards of a block, and its bytes that are not claimed, still hold poison.
 static int tli_is_intact(const tli_cpu *cpu, const tli_cpu_block *block) {
     uint64_t guard = tli_guard_bytes(cpu), at = 0;
     int32_t i;
@@ -25452,7 +25480,7 @@ static int tli_is_intact(const tli_cpu *cpu, const tli_cpu_block *block) {
     return tli_is_poisoned(block->memory + at, block->reserved_bytes - guard - at);
 }
 
-// Find room for a block; TL_OK sets memory, and allocation or piece.
+// Find memory for a block; TL_OK sets memory, and allocation or piece.
 static tl_result tli_place_block(tli_cpu *cpu, tli_cpu_block *block) {
     size_t guard = (size_t)tli_guard_bytes(cpu), whole;
     size_t alignment = (size_t)cpu->desc.alignment_bytes;
@@ -25477,7 +25505,7 @@ static tl_result tli_place_block(tli_cpu *cpu, tli_cpu_block *block) {
     return TL_OK;
 }
 
-// Give the bytes of a freed block back; TL_ERROR_CORRUPT where somebody wrote to dead ones.
+// Free the memory of a block; TL_ERROR_CORRUPT if its dead bytes were written.
 static tl_result tli_finish_block(tli_cpu *cpu, int32_t slot) {
     tli_cpu_block *block = &cpu->blocks[slot];
     tl_result result = TL_OK;
@@ -25544,7 +25572,7 @@ static tli_cpu_block *tli_block_of_work(tli_cpu *cpu, tl_range range) {
     return range.bytes ? &cpu->blocks[(range.block & 0xFFFFFFFFu) - 1] : NULL;
 }
 
-// Count a queued piece of work at its blocks, +1 or -1. Upkeep does not keep a block alive.
+// Add +1 or -1 to the queued work of the blocks that it touches. Upkeep does not keep a block alive.
 static void tli_count_work(tli_cpu *cpu, const tli_work *work, int32_t by) {
     tli_cpu_block *to = tli_block_of_work(cpu, work->to), *from = tli_block_of_work(cpu, work->from);
     if (tli_is_upkeep(work)) return;
@@ -25552,7 +25580,7 @@ static void tli_count_work(tli_cpu *cpu, const tli_work *work, int32_t by) {
     if (from) from->pending += by;
 }
 
-// Carry out one queued piece of work and take it off the queue. What it finds out is told later.
+// Carry out one queued piece of work and remove it from the queue. An error is returned later.
 static void tli_run_queued(tli_cpu *cpu, int32_t index) {
     tli_work work = cpu->queue[index];
     tl_result result = tli_do_work(cpu, &work);
@@ -25563,7 +25591,7 @@ static void tli_run_queued(tli_cpu *cpu, int32_t index) {
     tli_count_work(cpu, &work, -1);
 }
 
-// Run the queued upkeep of a block that no other work needs any more, then give it back.
+// Carry out the queued upkeep of a block that no other work needs any more, then free it.
 static tl_result tli_drain_block(tli_cpu *cpu, int32_t slot) {
     int32_t i = 0;
     while (i < tli_queued(cpu))
@@ -25587,7 +25615,7 @@ static void tli_run_work(tli_cpu *cpu, int32_t index) {
     tli_finish_dying(cpu, from);
 }
 
-// Do work now, or queue it. Its ranges were checked; from is NULL where nothing is read.
+// Carry work out, or queue it. Its ranges were checked; from is NULL if nothing is read.
 static tl_result tli_enqueue(tli_cpu *cpu, tli_work_kind kind, tl_codec codec, const tl_range *to,
                              const tl_range *from, uint32_t word) {
     tli_work work;
@@ -25603,8 +25631,8 @@ static tl_result tli_enqueue(tli_cpu *cpu, tli_work_kind kind, tl_codec codec, c
     return TL_OK;
 }
 
-// Mark what must be done before an access, and what that needs itself. Tells whether anything
-// but upkeep was marked.
+// Mark the queued work that must precede these accesses, and the earlier work that it depends on
+// itself. Returns whether anything other than upkeep was marked.
 static int tli_mark_work(tli_cpu *cpu, const tl_access *accesses, int32_t count) {
     int32_t i, j;
     int real = 0;
@@ -25628,7 +25656,7 @@ static void tli_run_marked(tli_cpu *cpu) {
         else i++;
 }
 
-// Run one submitted piece of work at random among those that nothing earlier stands in the way of.
+// Carry out a random piece of submitted work, among those that conflict with no earlier work.
 static void tli_run_random(tli_cpu *cpu) {
     int32_t count = 0, start, i, j;
     while (count < cpu->queue_count && cpu->queue[count].ticket) count++;
@@ -25640,8 +25668,8 @@ static void tli_run_random(tli_cpu *cpu) {
     }
 }
 
-static tl_result tli_tell_late(tli_cpu *cpu) {
-    tl_result result = cpu->late;  // work done at once told it itself
+static tl_result tli_report_late(tli_cpu *cpu) {
+    tl_result result = cpu->late;  // work that is not deferred returned its error itself
     if (!tli_is_deferred(cpu)) return TL_OK;
     cpu->late = TL_OK;
     return result;
@@ -25662,7 +25690,7 @@ static tl_result tli_cpu_add_block(void *self, tl_tier tier, uint64_t bytes, uin
                       (int64_t)cpu->block_count + 1, sizeof *cpu->blocks))
             return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, "add_block", "no memory for the table of blocks");
         slot = cpu->block_count++;
-        // Another backend's handles do not fit.
+        // Handles of another backend are unlikely to match.
         cpu->blocks[slot].generation = (uint32_t)tl_mix_u64((uint64_t)(uintptr_t)cpu, (uint64_t)slot);
         cpu->blocks[slot].next_free = 0;
     }
@@ -25671,7 +25699,7 @@ static tl_result tli_cpu_add_block(void *self, tl_tier tier, uint64_t bytes, uin
     block->tier = (uint8_t)tier;
     block->bytes = bytes;
     result = tli_place_block(cpu, block);
-    while (result && tli_queued(cpu) && cpu->dying_count) {  // what freed blocks wait for
+    while (result && tli_queued(cpu) && cpu->dying_count) {  // carry out what keeps freed blocks
         tli_run_work(cpu, 0);
         result = tli_place_block(cpu, block);
     }
@@ -25704,7 +25732,7 @@ static tl_result tli_cpu_free_block(void *self, uint64_t handle) {
     return TL_OK;
 }
 
-// Note a claimed range of a checked block; no two may overlap.
+// Record a claimed range of a checked block; no two may overlap.
 static tl_result tli_add_span(tli_cpu *cpu, tli_cpu_block *block, tl_range range) {
     int32_t at = tli_find_span(block, range.offset), i;
     if (at < block->span_count && block->spans[at].start < range.offset + range.bytes)
@@ -25790,7 +25818,8 @@ static tl_result tli_cpu_release(void *self, tl_range range) {
     return result;
 }
 
-// Copy or convert: the rules they share. f32 is the side whose bytes `other` must follow from.
+// Check and enqueue a copy or a conversion. plain: bytes of the uncompressed side; those of the other
+// side must follow from them.
 static tl_result tli_move(tli_cpu *cpu, tli_work_kind kind, tl_codec codec, const tl_range *to,
                           const tl_range *from, const char *function) {
     uint64_t plain = kind == TLI_WORK_EXPAND ? to->bytes : from->bytes;
@@ -25839,10 +25868,10 @@ static tl_result tli_cpu_order(void *self, const tl_access *accesses, int32_t ac
     int32_t i;
     for (i = 0; i < access_count && !result; i++)
         result = tli_check_range(cpu, &accesses[i].range, "order");
-    if (result || !tli_queued(cpu)) return result ? result : tli_tell_late(cpu);
+    if (result || !tli_queued(cpu)) return result ? result : tli_report_late(cpu);
     (void)tli_mark_work(cpu, accesses, access_count);
     tli_run_marked(cpu);
-    return tli_tell_late(cpu);
+    return tli_report_late(cpu);
 }
 
 static tl_result tli_cpu_submit(void *self, tl_ticket *ticket) {
@@ -25855,7 +25884,7 @@ static tl_result tli_cpu_submit(void *self, tl_ticket *ticket) {
     return TL_OK;
 }
 
-// All submitted work stands in front of the queue, in order of its tickets.
+// Submitted work stands at the front of the queue, in order of its tickets.
 static int tli_has_passed(const tli_cpu *cpu, tl_ticket ticket) {
     return !tli_queued(cpu) || !cpu->queue[0].ticket || cpu->queue[0].ticket > ticket.value;
 }
@@ -25869,7 +25898,7 @@ static tl_result tli_cpu_poll(void *self, tl_ticket ticket) {
         return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "poll", "ticket: was never submitted");
     if (tli_queued(cpu))
         for (runs = tl_next_random_below(&cpu->random, 4); runs; runs--) tli_run_random(cpu);
-    result = tli_tell_late(cpu);
+    result = tli_report_late(cpu);
     return result ? result : tli_has_passed(cpu, ticket) ? TL_OK : TL_NOT_READY;
 }
 
@@ -25879,10 +25908,11 @@ static tl_result tli_cpu_wait(void *self, tl_ticket ticket) {
     if (ticket.value > cpu->submitted)
         return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "wait", "ticket: was never submitted");
     while (!tli_has_passed(cpu, ticket)) tli_run_random(cpu);
-    return tli_tell_late(cpu);
+    return tli_report_late(cpu);
 }
 
-// Deferred: a range may be mapped only when no work on it is left. Upkeep is nobody's to wait for.
+// Deferred: a range may be mapped only when no queued work on it is left. Upkeep is carried out here,
+// because no ticket stands for it and a caller cannot wait for it.
 static tl_result tli_settle(tli_cpu *cpu, tl_range range, int writes, const char *function) {
     tl_access access;
     access.range = range;
@@ -25892,7 +25922,7 @@ static tl_result tli_settle(tli_cpu *cpu, tl_range range, int writes, const char
         return tli_cpu_fail(cpu, TL_ERROR_BACKEND, function,
                             "range: work on it was neither ordered nor waited for");
     tli_run_marked(cpu);
-    return tli_tell_late(cpu);
+    return tli_report_late(cpu);
 }
 
 static tl_result tli_cpu_map(void *self, tl_range range, tl_map_mode mode, void **host) {
@@ -25949,7 +25979,7 @@ static tl_result tli_cpu_unmap(void *self, tl_range range, tl_map_mode mode, voi
 static tl_result tli_cpu_check(void *self) {
     tli_cpu *cpu = (tli_cpu *)self;
     int32_t i = 0, j;
-    while (i < tli_queued(cpu)) {  // upkeep that nothing earlier stands in the way of
+    while (i < tli_queued(cpu)) {  // carry out upkeep that conflicts with no earlier work
         for (j = 0; j < i && !tli_conflicts(&cpu->queue[j], &cpu->queue[i]); j++) {}
         if (j == i && tli_is_upkeep(&cpu->queue[i])) tli_run_work(cpu, i);
         else i++;
@@ -25957,7 +25987,7 @@ static tl_result tli_cpu_check(void *self) {
     for (i = 0; tli_is_checked(cpu) && i < cpu->block_count; i++)
         if (cpu->blocks[i].alive && !cpu->blocks[i].pending && !tli_is_intact(cpu, &cpu->blocks[i]))
             return tli_cpu_fail(cpu, TL_ERROR_CORRUPT, "check", "bytes that nobody claimed were written");
-    return tli_tell_late(cpu);
+    return tli_report_late(cpu);
 }
 
 static uint64_t tli_cpu_now_ns(void *self) {
@@ -26022,7 +26052,7 @@ static void tli_fill_backend(tl_backend *backend, tli_cpu *cpu) {
     backend->reset_peaks = tli_cpu_reset_peaks;
 }
 
-// Make a heap of the caller's memory, less what its alignment takes.
+// Make a heap over the caller's memory, less the bytes that its alignment takes.
 static tl_result tli_open_memory(tli_cpu *cpu) {
     size_t alignment = (size_t)cpu->desc.alignment_bytes;
     size_t shift = (0 - (size_t)(uintptr_t)cpu->desc.memory) & (alignment - 1), bytes;
@@ -26101,9 +26131,16 @@ TLI_IMPL void tl_free_cpu_backend(tl_env *env, tl_backend *backend) {
 #ifndef TL_NO_PLANNERS
 
 // -- what a device can do, measured --
+//
+// tl_measure_device times copies and codecs of the backend between ranges of its own blocks. One call
+// takes latency + bytes / rate, so two sizes give both:
+//
+//     rate = (large - small) / (t(large) - t(small)),   latency = t(small) - small / rate
+//
+// A gauge is one such measurement: its blocks, its ranges and its two sizes.
 
 #define TLI_GAUGE_SAMPLES 31
-#define TLI_GAUGE_SMALL   4096       // bytes of the smaller copy: little more than its latency
+#define TLI_GAUGE_SMALL   4096       // bytes of the smaller copy: mostly latency
 #define TLI_GAUGE_LARGE   67108864   // bytes of the larger one
 
 typedef struct tli_gauge {
@@ -26112,13 +26149,13 @@ typedef struct tli_gauge {
     tl_measure_device_desc desc;  // defaults filled in
     tl_backend_limits limits;
     uint64_t blocks[TL_TIER_COUNT];
-    tl_range ranges[3];           // two on the device, one on the host; bytes 0 = there is none
-    uint64_t small, large;        // bytes of the two sizes; large 0 = no room
+    tl_range ranges[3];           // two on the device, one on the host; bytes 0 = no such range
+    uint64_t small, large;        // the two sizes in bytes; large 0 = no room
 } tli_gauge;
 
 typedef enum tli_gauge_work { TLI_GAUGE_COPY, TLI_GAUGE_COMPRESS, TLI_GAUGE_EXPAND } tli_gauge_work;
 
-// One kind of work between two ranges.
+// One kind of work, from one range to another.
 typedef struct tli_gauge_job {
     tli_gauge_work work;
     tl_codec codec;
@@ -26132,7 +26169,7 @@ static tl_result tli_gauge_fail(const tli_gauge *g, const char *call, tl_result 
     return tli_end_error(g->env, &w, code);
 }
 
-// Hand over and wait: only then has a time passed.
+// Submit and wait until the work is finished: only then is its time known.
 static tl_result tli_gauge_wait(const tli_gauge *g) {
     const tl_backend *b = g->backend;
     tl_ticket ticket;
@@ -26145,7 +26182,7 @@ static tl_result tli_gauge_wait(const tli_gauge *g) {
     return result ? tli_gauge_fail(g, "wait", result) : TL_OK;
 }
 
-// Enqueue a job on the first so many bytes (uncompressed) of its ranges.
+// Enqueue a job on the first `bytes` (uncompressed) bytes of its ranges.
 static tl_result tli_gauge_enqueue(const tli_gauge *g, const tli_gauge_job *job, uint64_t bytes) {
     const tl_backend *b = g->backend;
     tl_range to = job->to, from = job->from;
@@ -26177,7 +26214,7 @@ static double tli_find_median(double *samples, int32_t count) {
     return count % 2 ? samples[count / 2] : (samples[count / 2 - 1] + samples[count / 2]) / 2;
 }
 
-// Median time of a job; the first run is not counted: it touches the bytes for the first time.
+// Median time of a job. The first run does not count: it may page memory in.
 static tl_result tli_time_job(const tli_gauge *g, const tli_gauge_job *job, uint64_t bytes, double *ns) {
     const tl_backend *b = g->backend;
     double samples[TLI_GAUGE_SAMPLES];
@@ -26194,10 +26231,10 @@ static tl_result tli_time_job(const tli_gauge *g, const tli_gauge_job *job, uint
     return TL_OK;
 }
 
-// Bytes a second of a job, from the difference of two sizes, and what is left of the smaller one; 0 where
-// the clock does not tell.
+// Rate of a job in bytes per second, from the difference of two sizes, and its latency, from the rest
+// of the smaller time. Both are 0 if the clock is too coarse or absent.
 static tl_result tli_fit_job(const tli_gauge *g, const tli_gauge_job *job, double *rate, double *latency_ns) {
-    // Codecs compute, so they need fewer bytes to be seen beside a latency.
+    // Codecs are slower than copies, so fewer bytes are enough to exceed the latency.
     uint64_t most = job->work == TLI_GAUGE_COPY ? g->large : tli_larger_u64(g->large / 16, 2 * g->small);
     double small = 0, large = 0;
     tl_result result = tli_time_job(g, job, g->small, &small);
@@ -26257,7 +26294,7 @@ static tl_result tli_measure_codecs(const tli_gauge *g, tl_device *device) {
     return TL_OK;
 }
 
-// A loop of multiplications and additions that no compiler can foresee: 2^20 FLOP.
+// 2^20 FLOP of multiplications and additions, with volatile inputs so that no compiler removes them.
 static tl_result tli_run_flops(tl_precision precision, uint64_t *flops, void *user) {
     volatile float unknown_factor = 0.75f, unknown_term = 0.5f;
     volatile double sink;
@@ -26329,7 +26366,7 @@ static tl_result tli_claim_gauge(tli_gauge *g, int32_t index, tl_tier tier, uint
     return result;
 }
 
-// Blocks for copies of g->large bytes; TL_ERROR_NO_MEMORY where there is no room for so many.
+// Make blocks and claim ranges of g->large bytes; TL_ERROR_NO_MEMORY if there is no room for them.
 static tl_result tli_open_gauge(tli_gauge *g, int uses_host) {
     const tl_backend *b = g->backend;
     tl_result result = b->add_block(b->self, TL_TIER_DEVICE, 2 * g->large, &g->blocks[TL_TIER_DEVICE]);
@@ -26341,7 +26378,7 @@ static tl_result tli_open_gauge(tli_gauge *g, int uses_host) {
     return result;
 }
 
-// The largest size that there is room for: two ranges of it on the device, one on the host.
+// Find the largest size for which there is room for two ranges on the device and one on the host.
 static tl_result tli_size_gauge(tli_gauge *g) {
     const tl_backend_limits *limits = &g->limits;
     uint64_t step = tli_larger_u64(limits->alignment_bytes, 64);
@@ -26410,6 +26447,13 @@ TLI_IMPL tl_result tl_measure_device(tl_env *env, const tl_backend *backend,
 
 // ============================================================================
 // [11] MANAGER (implementation)
+//
+// Checkpoints are entries in an array. A hash table of cells finds them by key; those that hold device
+// bytes are also linked in lists, from which an eviction takes its victim:
+//
+//     cells  [hash, entry] [     ] [hash, entry] ...      key -> entry
+//     lists  oldest <-> ... <-> newest                    one for each class of size or of cost per byte,
+//                                                         twice: droppable, and kept (keep = 1)
 // ============================================================================
 
 // -- names, policies --
@@ -26480,7 +26524,7 @@ TLI_IMPL tl_result tl_check_recompute_policy(tl_env *env, const tl_recompute_pol
     return TL_OK;
 }
 
-// Whether the policy wants a checkpoint of this node and cost; the policy was checked.
+// Whether the policy wants a checkpoint of this node and cost. The policy must have been checked.
 static int tli_wants_checkpoint(const tl_recompute_policy *policy, int32_t node, uint64_t cost) {
     switch (policy->kind) {
     case TL_RECOMPUTE_POLICY_ALL:       return 1;
@@ -26492,13 +26536,13 @@ static int tli_wants_checkpoint(const tl_recompute_policy *policy, int32_t node,
     return 0;
 }
 
-// -- which of two goes first --
+// -- which of two is evicted first --
 
-// What an eviction looks at.
+// The figures that an eviction compares.
 typedef struct tli_victim {
     uint64_t timestamp, last_use;
     uint64_t bytes;  // that it takes now
-    uint64_t cost;   // of having it again
+    uint64_t cost;   // of recomputing it
 } tli_victim;
 
 // limbs = a b c: 192 bits, least significant first.
@@ -26527,8 +26571,9 @@ static void tli_mul_wide(uint64_t a, uint64_t b, uint64_t c, uint64_t limbs[3]) 
     for (i = 0; i < 3; i++) limbs[i] = words[2 * i] | (uint64_t)words[2 * i + 1] << 32;
 }
 
-// Whether a goes before b. By cost: the least cost / (bytes x staleness), staleness counted in saves
-// and from 1, compared exactly; equal ones by age. The caller's own order falls back to age.
+// Whether a is evicted before b. By cost: the least cost / (bytes x staleness), where staleness counts
+// saves from 1; cross-multiplied, so the comparison is exact. Equal ones are compared by age, and so are
+// those of the caller's own order.
 static int tli_evict_before(tl_eviction eviction, const tli_victim *a, const tli_victim *b, uint64_t now) {
     uint64_t left[3], right[3];
     int i;
@@ -26558,11 +26603,11 @@ typedef struct tli_entry {
     tl_checkpoint_key key;
     tli_victim victim;     // bytes: those it takes in its tier
     uint64_t bytes;        // uncompressed
-    uint64_t block;        // 0 where bytes are 0
-    const void *mapped;    // while borrowed
+    uint64_t block;        // 0 if bytes are 0
+    const void *mapped;    // host address while borrowed
     int32_t  borrows;
-    int32_t  list;         // that it stands in; -1 = none
-    int32_t  before, after;  // there; after also links unused entries
+    int32_t  list;         // index of its list; -1 = none
+    int32_t  before, after;  // its links, entry + 1; after also links unused entries
     uint32_t hash;
     uint8_t  tier, codec, keep, lossless;
     uint8_t  owns_mapped;  // 1 = mapped is memory of the env, not of the backend
@@ -26572,32 +26617,32 @@ typedef struct tli_cell { uint32_t hash; int32_t entry; } tli_cell;  // entry + 
 
 typedef struct tli_list { int32_t head, tail; } tli_list;  // entry + 1
 
-#define TLI_LIST_COUNT 256  // of a bank: one list, or one for each class of size or of cost per byte
-#define TLI_DROPPABLE  0    // bank of what may be dropped
-#define TLI_KEPT       1    // bank of what may be moved only
+#define TLI_LIST_COUNT 256  // lists of a bank: one is used, or one for each class of size or cost per byte
+#define TLI_DROPPABLE  0    // bank of entries that may be dropped
+#define TLI_KEPT       1    // bank of entries that may be compressed or spilled, but not dropped
 
-// What could not be given back when it should have been, and is tried again later: a mapping where
-// there is a host address, else a block, of which bytes are still claimed.
+// Something that the backend refused to take back and that is offered again later: with a host address
+// a mapping, else a block, of which `bytes` bytes are still claimed.
 typedef struct tli_lost { uint64_t block, bytes; void *host; tl_tier tier; tl_map_mode mode; } tli_lost;
 
 struct tl_manager {
     tl_env *env;
     tl_backend backend;
     tl_manager_desc desc;
-    uint64_t budget[TL_TIER_COUNT];  // what binds: the desc's, and no more than the backend has
-    int32_t  device_is_finite;       // the backend knows its capacity: no memory there means full
+    uint64_t budget[TL_TIER_COUNT];  // the lesser of the desc's and the backend's capacity
+    int32_t  device_is_finite;       // 1 = the backend knows its capacity: if add_block fails, it is full
     int32_t  host_visible;
     tli_entry *entries;
-    int32_t  entry_capacity, entry_count, free_entry;  // entry_count: ever used; free_entry: + 1
+    int32_t  entry_capacity, entry_count, free_entry;  // entry_count: ever used; free_entry: unused + 1
     tli_cell *cells;
     uint32_t cell_count;             // a power of two
-    int32_t  held, spilled;          // entries; of these, in the host tier
+    int32_t  held, spilled;          // entries in use; of these, in the host tier
     tli_list lists[2 * TLI_LIST_COUNT];
     uint32_t list_bits[2 * TLI_LIST_COUNT / 32];
     uint64_t clock;                  // timestamp of the last save
-    uint64_t bytes[TL_TIER_COUNT];   // claimed
+    uint64_t bytes[TL_TIER_COUNT];   // claimed now
     uint64_t droppable_bytes;        // in the device tier, neither kept nor borrowed
-    int32_t  enqueued;               // 1 = work was enqueued since the last submit
+    int32_t  enqueued;               // 1 = work was enqueued after the last submit
     tl_ticket last_ticket;
     tli_lost *lost;
     int32_t  lost_count, lost_capacity;
@@ -26608,7 +26653,7 @@ struct tl_manager {
     char     lock;
 };
 
-// -- lock: the caller's or a spin lock; never taken twice by one call --
+// -- lock: the caller's, or a spin lock; no call takes it twice --
 
 #ifndef TL_NO_THREADS
 #if defined(__GNUC__) || defined(__clang__)
@@ -26640,9 +26685,9 @@ static void tli_unlock_manager(tl_manager *m) {
 #endif
 }
 
-// -- table: open addressing on micro-batch, node, output; the step is not part of the place --
+// -- table: open addressing on micro-batch, node and output; the step is not hashed --
 
-// Eight neighbouring nodes share a cache line of cells: passes go through the nodes in order.
+// The cells of eight neighbouring nodes share a cache line, because passes visit the nodes in order.
 static uint32_t tli_hash_key(const tl_checkpoint_key *key) {
     uint64_t place = (uint64_t)((uint32_t)key->node >> 3) << 32 | (uint32_t)key->output;
     uint32_t hash = (uint32_t)(tl_mix_u64(place, (uint64_t)(uint32_t)key->micro_batch) >> 32);
@@ -26653,7 +26698,7 @@ static int tli_same_place(const tl_checkpoint_key *a, const tl_checkpoint_key *b
     return a->node == b->node && a->output == b->output && a->micro_batch == b->micro_batch;
 }
 
-// The entry at the key's place, whatever its step; -1 where there is none.
+// The entry of the key's micro-batch, node and output, of any step; -1 = none.
 static int32_t tli_find_entry(const tl_manager *m, const tl_checkpoint_key *key) {
     uint32_t hash = tli_hash_key(key), mask = m->cell_count - 1, at;
     if (!m->cell_count) return -1;
@@ -26670,19 +26715,20 @@ static void tli_put_cell(tli_cell *cells, uint32_t cell_count, uint32_t hash, in
     cells[at].entry = entry + 1;
 }
 
-// Empty a cell and close the gap, so that no probe ever ends too early and nothing piles up.
+// Empty a cell and move later cells of its probe sequence up, so that no search ends too early and no
+// deleted cells accumulate.
 static void tli_clear_cell(tl_manager *m, int32_t entry) {
     uint32_t mask = m->cell_count - 1, gap = m->entries[entry].hash & mask, at;
     while (m->cells[gap].entry != entry + 1) gap = (gap + 1) & mask;
     for (at = (gap + 1) & mask; m->cells[at].entry; at = (at + 1) & mask) {
-        if (((at - m->cells[at].hash) & mask) < ((at - gap) & mask)) continue;  // would move before its home
+        if (((at - m->cells[at].hash) & mask) < ((at - gap) & mask)) continue;  // its home is after the gap
         m->cells[gap] = m->cells[at];
         gap = at;
     }
     m->cells[gap].entry = 0;
 }
 
-// Make room for one more entry, in every table.
+// Make room for `count` entries in every table.
 static int tli_reserve_entries(tl_manager *m, int64_t count) {
     uint32_t cells = m->cell_count ? m->cell_count : 16, i;
     tli_cell *table;
@@ -26708,7 +26754,7 @@ static int tli_reserve_entries(tl_manager *m, int64_t count) {
     return 1;
 }
 
-// Take an unused entry for a key; there is room.
+// Take an unused entry for a key; tli_reserve_entries made room.
 static int32_t tli_add_entry(tl_manager *m, const tl_checkpoint_key *key) {
     int32_t i = m->free_entry ? m->free_entry - 1 : m->entry_count++;
     tli_entry *e = &m->entries[i];
@@ -26730,9 +26776,10 @@ static void tli_remove_entry(tl_manager *m, int32_t i) {
     m->held--;
 }
 
-// -- lists of what may be evicted, each in order of age or of use --
+// -- lists of entries that may be evicted, each in order of age or of last use --
 
-// Classes only save time: by size, or by cost per byte, in steps of a fraction of a power of two.
+// The list of an entry, by its class of size or of cost per byte, in steps of a fraction of a power of
+// two. Classes only save time.
 static int32_t tli_list_of(const tl_manager *m, const tli_entry *e) {
     int32_t bank = e->keep ? TLI_LIST_COUNT * TLI_KEPT : TLI_LIST_COUNT * TLI_DROPPABLE;
     if (m->desc.eviction == TL_EVICTION_LARGEST) return bank + tli_class_of(e->victim.bytes);
@@ -26749,8 +26796,8 @@ static int tli_is_droppable(const tli_entry *e) {
     return e->tier == TL_TIER_DEVICE && !e->keep && !e->borrows;
 }
 
-// Put an entry that takes device bytes into its list. New ones go to the end, those that were at
-// the front a moment ago to the front; in between the nearer end is walked from.
+// Insert an entry that takes device bytes into its list, in order of its key. The place is searched from
+// both ends at once: new entries belong at the end, those that just left the front at the front.
 static void tli_enlist(tl_manager *m, int32_t i) {
     tli_entry *e = &m->entries[i];
     uint64_t key = tli_list_key(m, e);
@@ -26786,7 +26833,7 @@ static void tli_delist(tl_manager *m, int32_t i) {
     e->list = -1;
 }
 
-// While borrowed an entry stays in its list and is stepped over.
+// A borrowed entry stays in its list; evictions skip it.
 static void tli_borrow(tl_manager *m, int32_t i) {
     tli_entry *e = &m->entries[i];
     if (e->list >= 0 && tli_is_droppable(e)) m->droppable_bytes -= e->victim.bytes;
@@ -26838,7 +26885,7 @@ static tl_result tli_order_range(tl_manager *m, tl_range range, int writes) {
     return m->backend.order(m->backend.self, &access, 1);
 }
 
-// Map a range once the work on it is finished. After the device was lost, the host tier is still there.
+// Map a range once the work on it is finished. After the device was lost, the host tier can still be read.
 static tl_result tli_map(tl_manager *m, tl_tier tier, tl_range range, tl_map_mode mode, void **host) {
     tl_result result = tli_order_range(m, range, mode != TL_MAP_READ);
     *host = NULL;
@@ -26860,7 +26907,7 @@ static void tli_lose(tl_manager *m, tl_tier tier, uint64_t block, uint64_t bytes
     lost->mode = mode;
 }
 
-// TL_OK once nothing is left to do about it.
+// Offer one of them to the backend again; TL_OK once it has taken it back.
 static tl_result tli_retry_one(tl_manager *m, tli_lost *lost) {
     tl_range range = tli_range_of(lost->block, lost->bytes);
     tl_result result = TL_OK;
@@ -26876,7 +26923,7 @@ static tl_result tli_retry_one(tl_manager *m, tli_lost *lost) {
     return result == TL_ERROR_CORRUPT ? TL_OK : result;
 }
 
-// Try again to give back what could not be, mappings first. What fails for good goes with the backend.
+// Offer all of them again. What is refused to the end is freed with the backend.
 static void tli_retry_lost(tl_manager *m) {
     int32_t i, kept = 0;
     for (i = 0; i < m->lost_count; i++)
@@ -26884,7 +26931,7 @@ static void tli_retry_lost(tl_manager *m) {
     m->lost_count = kept;
 }
 
-// Unmap; where it fails the mapping is remembered, so that it does not outlive its range.
+// Unmap; a mapping whose unmap failed is remembered, so that it ends before its range is released.
 static tl_result tli_unmap(tl_manager *m, tl_range range, tl_map_mode mode, void *host) {
     tl_result result = m->backend.unmap(m->backend.self, range, mode, host);
     if (result && result != TL_ERROR_CORRUPT)
@@ -26892,7 +26939,8 @@ static tl_result tli_unmap(tl_manager *m, tl_range range, tl_map_mode mode, void
     return result;
 }
 
-// Give a range and its block back. *gone tells whether the bytes are: an error without it changes nothing.
+// Give a range and its block back. *gone = 1: the bytes are no longer claimed, also if an error is
+// returned; *gone = 0: an error, and nothing changed.
 static tl_result tli_give_back(tl_manager *m, tl_tier tier, uint64_t block, uint64_t bytes, int *gone) {
     tl_result result;
     *gone = 1;
@@ -26909,14 +26957,14 @@ static tl_result tli_give_back(tl_manager *m, tl_tier tier, uint64_t block, uint
     return TL_OK;
 }
 
-// Give back what nobody came to hold; it cannot fail for the caller.
+// Give back a range that no entry holds. If the backend refuses, it is remembered, so this cannot fail.
 static void tli_abandon(tl_manager *m, tl_tier tier, uint64_t block, uint64_t bytes) {
     int gone;
     (void)tli_give_back(m, tier, block, bytes, &gone);
     if (!gone) tli_lose(m, tier, block, bytes, NULL, TL_MAP_READ);
 }
 
-// Claim the whole of a new block; the block is given back where that fails.
+// Claim the whole of a new block; if that fails, the block is freed.
 static tl_result tli_claim_block(tl_manager *m, tl_tier tier, uint64_t block, uint64_t bytes) {
     tl_result result = m->backend.claim(m->backend.self, tli_range_of(block, bytes));
     if (result) {
@@ -26970,7 +27018,7 @@ static int32_t tli_ask_caller(tl_manager *m, int32_t bank) {
     return picked >= 0 && picked < count ? m->candidate_entries[picked] : -1;
 }
 
-// Pick from a bank: the best of the first of each list; -1 where there is none.
+// Pick from a bank: the best among the first evictable entry of each list; -1 = none.
 static int32_t tli_pick_victim(tl_manager *m, int32_t bank) {
     int32_t best = -1, word, at;
     if (m->desc.eviction == TL_EVICTION_CALLER) return tli_ask_caller(m, bank);
@@ -26991,7 +27039,8 @@ static int32_t tli_pick_victim(tl_manager *m, int32_t bank) {
     return best;
 }
 
-// The bytes of an entry now stand in another block: free those it had. Where that fails nothing changed.
+// Let an entry whose bytes were copied into another block live there, and free its old block. If the
+// backend refuses to take the old block back, the new one is given back and nothing changed.
 static tl_result tli_change_place(tl_manager *m, int32_t i, tl_tier tier, uint64_t block, uint64_t bytes,
                                   tl_codec codec) {
     tli_entry *e = &m->entries[i];
@@ -27011,7 +27060,7 @@ static tl_result tli_change_place(tl_manager *m, int32_t i, tl_tier tier, uint64
     return result;
 }
 
-// Copy, or convert, an entry into a claimed block and let it live there.
+// Copy, or convert, an entry into a claimed block, where it lives from then on.
 static tl_result tli_move_entry(tl_manager *m, int32_t i, tl_tier tier, uint64_t block, uint64_t bytes,
                                 tl_codec codec) {
     tl_codec from = (tl_codec)m->entries[i].codec;
@@ -27028,7 +27077,7 @@ static tl_result tli_move_entry(tl_manager *m, int32_t i, tl_tier tier, uint64_t
     return tli_change_place(m, i, tier, block, bytes, codec);
 }
 
-// Compress or spill one entry. *moved is 0, with TL_OK, where neither is possible.
+// Compress or spill one entry. *moved is 0, with TL_OK, if neither is possible.
 static tl_result tli_relocate(tl_env *env, tl_manager *m, const char *function, int32_t i, int *moved) {
     tli_entry *e = &m->entries[i];
     int packs = tli_may_compress(m, e);
@@ -27057,7 +27106,7 @@ static tl_result tli_relocate(tl_env *env, tl_manager *m, const char *function, 
     return result ? tli_fail_backend(env, function, "spill", result) : TL_OK;
 }
 
-// Free the bytes of an entry and forget it.
+// Free the bytes of an entry and remove it.
 static tl_result tli_discard(tl_env *env, tl_manager *m, const char *function, int32_t i) {
     tli_entry *e = &m->entries[i];
     int gone;
@@ -27069,7 +27118,7 @@ static tl_result tli_discard(tl_env *env, tl_manager *m, const char *function, i
     return result ? tli_fail_backend(env, function, "release", result) : TL_OK;
 }
 
-// Evict one of a bank. TL_ERROR_OVER_BUDGET without a word where there is nothing to evict.
+// Evict one entry of a bank. TL_ERROR_OVER_BUDGET, without a text, if there is none to evict.
 static tl_result tli_evict_one(tl_env *env, tl_manager *m, const char *function, int32_t bank) {
     int32_t i = tli_pick_victim(m, bank);
     tl_result result;
@@ -27099,8 +27148,8 @@ static tl_result tli_refuse(tl_env *env, tl_manager *m, const char *function, ui
     return tli_end_error(env, &w, TL_ERROR_OVER_BUDGET);
 }
 
-// See to it that dropping all that may be dropped would make room: else move what must be kept.
-// So a refusal comes before anything was dropped.
+// Ensure that dropping all droppable entries would make room; if not, compress or spill kept ones. So a
+// request that cannot be met is refused before anything is dropped.
 static tl_result tli_clear_way(tl_env *env, tl_manager *m, const char *function, uint64_t bytes) {
     uint64_t budget = m->budget[TL_TIER_DEVICE];
     tl_result result = bytes > budget ? TL_ERROR_OVER_BUDGET : TL_OK;
@@ -27116,8 +27165,9 @@ static tl_result tli_evict_until(tl_env *env, tl_manager *m, const char *functio
     return result == TL_ERROR_OVER_BUDGET ? tli_refuse(env, m, function, bytes) : result;
 }
 
-// Get a claimed block in the device tier, evicting for it. The block is made first: where there is
-// no memory for it nothing is evicted, unless that memory is finite and what it holds is ours.
+// Get a claimed block in the device tier, evicting for it. The block is made before anything is evicted,
+// so nothing is lost if there is no memory for it. Only if the backend's capacity is known are entries
+// evicted to make memory for the block itself.
 static tl_result tli_acquire(tl_env *env, tl_manager *m, const char *function, uint64_t bytes,
                              uint64_t *block) {
     tl_result result, evicted = TL_OK;
@@ -27194,9 +27244,9 @@ static void tli_fill_entry(tl_manager *m, int32_t i, const tl_save_desc *desc, u
     m->statistics.saved++;
 }
 
-// Replace the bytes of an entry where they are. Only where no copy can fail half way: the host
-// writes them, and the old bytes stay untouched until the mapping stands. A backend that cannot
-// even unmap then leaves an unknown mix of both: that entry is dropped.
+// Overwrite the bytes of an entry in place. This is done only if the host writes them, because then no
+// copy can fail half way: the old bytes are untouched until the mapping succeeded. If the unmap fails,
+// the range holds an unknown mix of both, and the entry is dropped.
 static tl_result tli_rewrite(tl_env *env, tl_manager *m, const tl_save_desc *desc, int32_t i) {
     const char *function = "tl_save_checkpoint";
     tl_range range = tli_entry_range(&m->entries[i]);
@@ -27220,7 +27270,7 @@ static int tli_may_rewrite(const tl_manager *m, const tl_save_desc *desc, int32_
         e->bytes == desc->bytes && e->bytes;
 }
 
-// Write the bytes of a save into a new block; the one it replaces goes when the new one is whole.
+// Write the bytes of a save into a new block. The entry that it replaces is freed once they are complete.
 static tl_result tli_store(tl_env *env, tl_manager *m, const tl_save_desc *desc, int32_t old,
                            uint64_t block, uint64_t bytes) {
     const char *function = "tl_save_checkpoint";
@@ -27256,7 +27306,7 @@ static tl_result tli_save_unlocked(tl_env *env, tl_manager *m, const tl_save_des
     if (old >= 0 && m->entries[old].borrows)
         return tli_fail(env, TL_ERROR_INVALID_ARG, function, "key: is borrowed");
     if (!desc->keep && !tli_wants_checkpoint(&m->desc.policy, desc->key.node, desc->cost)) {
-        result = old >= 0 ? tli_discard(env, m, function, old) : TL_OK;  // it would be taken for this one
+        result = old >= 0 ? tli_discard(env, m, function, old) : TL_OK;  // not to be mistaken for this one
         if (!result) m->statistics.skipped++;
         return result;
     }
@@ -27284,7 +27334,7 @@ TLI_IMPL tl_result tl_save_checkpoint(tl_env *env, tl_manager *manager, const tl
 
 // -- take, peek, release --
 
-// The entry of a key and of its step. counts = a take or a peek.
+// The entry of a key, if it is of the key's step. counts: 1 = count a hit or a miss.
 static tl_result tli_look_up(tl_env *env, tl_manager *m, const char *function, const tl_checkpoint_key *key,
                              int counts, int32_t *entry) {
     *entry = tli_find_entry(m, key);
@@ -27382,7 +27432,7 @@ TLI_IMPL tl_result tl_submit_checkpoints(tl_env *env, tl_manager *manager, tl_ti
     return tli_fail_backend(env, "tl_submit_checkpoints", "submit", result);
 }
 
-// Put a raw copy of an entry into the device tier, if it is not there.
+// Bring an entry into the device tier, uncompressed, if it is not.
 static tl_result tli_bring_back(tl_env *env, tl_manager *m, const char *function, int32_t i) {
     const tli_entry *e = &m->entries[i];
     int fetches = e->tier == TL_TIER_HOST;
@@ -27412,8 +27462,8 @@ static tl_result tli_unpack(tl_manager *m, const tli_entry *e, void **data) {
     return result ? result : TL_ERROR_NO_MEMORY;
 }
 
-// Give the host the bytes of an entry: brought back into the device tier; after the device was lost,
-// those of the host tier where they are.
+// Map the bytes of an entry, after bringing it back into the device tier. After the device was lost,
+// those in the host tier are mapped, or unpacked into memory of the env.
 static tl_result tli_map_entry(tl_env *env, tl_manager *m, const char *function, int32_t i) {
     tli_entry *e = &m->entries[i];
     void *host = NULL;
@@ -27468,7 +27518,7 @@ TLI_IMPL tl_result tl_peek_checkpoint(tl_env *env, tl_manager *manager, tl_check
     return result;
 }
 
-// End the mapping of an entry. TL_ERROR_CORRUPT ends it too.
+// End the mapping of an entry. It has also ended if the result is TL_ERROR_CORRUPT.
 static tl_result tli_unmap_entry(tl_manager *m, int32_t i) {
     tli_entry *e = &m->entries[i];
     tl_result result = TL_OK;
@@ -27570,7 +27620,7 @@ static tl_result tli_reset_unlocked(tl_env *env, tl_manager *m, const char *func
             result = tli_discard(env, m, function, i);
             if (result && !first) first = result;
         }
-        if (m->cells[at].entry == i + 1) at++;  // it could not be dropped: step over it
+        if (m->cells[at].entry == i + 1) at++;  // it could not be dropped: go on behind it
     }
     return first;
 }
@@ -27692,6 +27742,13 @@ TLI_IMPL void tl_free_manager(tl_manager *manager) {
 
 // ============================================================================
 // [12] RUN (implementation)
+//
+// This part: the buffers of a run, which mirror the simulator's states in the backend, and the run.
+//
+//     step        buffer before                 after
+//     SPILL       device range                  + host range, copy under way
+//     WAIT        copy under way                one of both ranges
+//     COMPRESS    device range of f32           device range of packed bytes
 // ============================================================================
 
 static const char *const tli_random_moment_names[] = { TL_RANDOM_MOMENTS(TLI_NAME) };
@@ -27700,11 +27757,11 @@ TLI_IMPL const char *tl_name_random_moment(tl_random_moment moment) {
     return tli_name(tli_random_moment_names, TL_RANDOM_MOMENT_COUNT, (int64_t)moment);
 }
 
-// -- buffers: what really stands in the backend, claimed and released step by step --
+// -- buffers: the ranges of one tensor, claimed and released step by step --
 
 typedef struct tli_buffer {
-    tl_range  device;      // raw or compressed bytes; bytes 0 = none
-    tl_range  host;        // bytes 0 = none
+    tl_range  device;      // of raw or compressed bytes; bytes 0 = none
+    tl_range  host;        // of the spilled copy; bytes 0 = none
     tl_ticket copied;      // of the copy under way
     uint64_t  copy_ns;     // when it was issued
     uint8_t   state;       // tli_state
@@ -27712,17 +27769,17 @@ typedef struct tli_buffer {
     uint8_t   codec;       // while compressed
 } tli_buffer;
 
-// Where buffers come from: one block each, or planned offsets in one block.
+// Where ranges are placed: each in a block of its own, or all at planned offsets in one block, the arena.
 typedef struct tli_pool {
     const tl_backend *backend;
-    uint64_t          arena;         // block of all device ranges; 0 = a block each
-    const uint64_t   *offsets;       // [offset_count] by number of the allocation
+    uint64_t          arena;         // block of all device ranges; 0 = a block for each
+    const uint64_t   *offsets;       // [offset_count] in the order of the claims
     int32_t           offset_count, next_offset;
-    int32_t           unsubmitted;   // 1 = work was enqueued since the last submit
-    int32_t           in_order;      // 1 = the backend's: a copy has no ticket of its own
-    int32_t           watches;       // 1 = note high_bytes
-    uint64_t          high_bytes;    // device: most live bytes after a claim
-    tl_range          spare;         // the other copy of a tensor while it is converted
+    int32_t           unsubmitted;   // 1 = work was enqueued after the last submit
+    int32_t           in_order;      // limits.in_order: copies need no ticket of their own
+    int32_t           watches;       // 1 = record high_bytes
+    uint64_t          high_bytes;    // device: most live bytes after a claim of this step
+    tl_range          spare;         // the second range of a tensor while it is converted
     tl_ticket         last;          // of the last submit
 } tli_pool;
 
@@ -27742,8 +27799,8 @@ static tl_result tli_pool_submit(tli_pool *pool) {
     return result;
 }
 
-// Give a range back, and its block unless it is the arena. What could not be given back stays
-// described by *range (no bytes: a block without a claim), so that the next try goes on from there.
+// Release a range, and free its block unless that is the arena. If the backend refuses, *range still
+// describes what it holds (bytes 0: a block without a claim), so that the next try continues from there.
 static tl_result tli_pool_release(tli_pool *pool, tl_range *range) {
     const tl_backend *backend = pool->backend;
     tl_result result = range->bytes ? backend->release(backend->self, *range) : TL_OK;
@@ -27759,7 +27816,7 @@ static tl_result tli_pool_release(tli_pool *pool, tl_range *range) {
 
 static tl_result tli_pool_claim(tli_pool *pool, tl_tier tier, uint64_t bytes, tl_range *range) {
     const tl_backend *backend = pool->backend;
-    tl_result result = tli_pool_release(pool, range);  // of an earlier pass that failed
+    tl_result result = tli_pool_release(pool, range);  // left by an earlier pass that failed
     if (result || !bytes) return result;
     if (tier == TL_TIER_DEVICE && pool->arena) {
         if (pool->next_offset >= pool->offset_count) return TL_ERROR_INVALID_PLAN;
@@ -27800,7 +27857,7 @@ static tl_result tli_buffer_drop(tli_pool *pool, tli_buffer *buffer) {
     return tli_pool_release(pool, &buffer->device);
 }
 
-// Enqueue a copy that a WAIT ends. In order, what comes after it needs no ticket.
+// Enqueue a copy that a WAIT ends. On a backend that works in order no ticket is needed to wait for it.
 static tl_result tli_buffer_copy(tli_pool *pool, tli_buffer *buffer, tl_range to, tl_range from) {
     tl_result result = tli_pool_copy(pool, to, from);
     if (!result && !pool->in_order) result = tli_pool_submit(pool);
@@ -27823,7 +27880,7 @@ static tl_result tli_buffer_fetch(tli_pool *pool, tli_buffer *buffer) {
     return tli_buffer_copy(pool, buffer, buffer->device, buffer->host);
 }
 
-// The copy has passed, or what follows is ordered after it.
+// The copy is finished, or later work is ordered after it.
 static tl_result tli_buffer_wait(tli_pool *pool, tli_buffer *buffer) {
     if (buffer->state == TLI_LEAVING) return tli_buffer_drop(pool, buffer);
     buffer->state = TLI_RESIDENT;
@@ -27835,7 +27892,7 @@ static tl_result tli_buffer_drop_host(tli_pool *pool, tli_buffer *buffer) {
     return tli_pool_release(pool, &buffer->host);
 }
 
-// Both copies stand until the conversion is enqueued; then the new one takes the buffer's place.
+// Both ranges are claimed until the conversion is enqueued; then the new one replaces the old one.
 static tl_result tli_buffer_swap(tli_pool *pool, tli_buffer *buffer, tli_state state) {
     tl_range old = buffer->device;
     buffer->device = pool->spare;
@@ -27855,7 +27912,7 @@ static tl_result tli_buffer_compress(tli_pool *pool, tli_buffer *buffer, tl_code
     return result ? result : tli_buffer_swap(pool, buffer, TLI_PACKED);
 }
 
-// bytes are those of the tensor.
+// bytes: those of the tensor.
 static tl_result tli_buffer_expand(tli_pool *pool, tli_buffer *buffer, uint64_t bytes) {
     const tl_backend *backend = pool->backend;
     tl_codec codec = (tl_codec)buffer->codec;
@@ -27868,18 +27925,18 @@ static tl_result tli_buffer_expand(tli_pool *pool, tli_buffer *buffer, uint64_t 
 
 // -- the run --
 
-// What a compute step hands to its kernel; the arrays are made once, for the widest node.
+// The operands of a compute step. The arrays are made once, for the node with the most operands.
 typedef struct tli_call {
     tl_operand *operands;    // inputs, outputs, output_grads, input_grads, saved, scratch
     int32_t    *access_of;   // [operand_count] index into accesses, -1 = none
     int32_t     operand_count;
-    tl_access  *accesses;    // [access_count] each range once; written by the step or by its kernel
+    tl_access  *accesses;    // [access_count] each range once; writes: by the step or by its kernel
     uint8_t    *writable;    // [access_count] 1 = its kernel may write it
-    void      **hosts;       // [access_count] while mapped
+    void      **hosts;       // [access_count] host addresses while mapped
     int32_t     access_count;
-    tl_range   *twice;       // [output_count] outputs made again beside the resident ones
+    tl_range   *twice;       // [output_count] second ranges of outputs that are resident already
     uint8_t    *made;        // [output_count] 1 = made by this call
-    int32_t     twice_count; // outputs of the widest node
+    int32_t     twice_count; // most outputs of a node
     tl_range    scratch;
 } tli_call;
 
@@ -27889,33 +27946,33 @@ typedef struct tli_touched {
     int32_t  written, read;  // step index, -1 = never
 } tli_touched;
 
-// How online decisions see the pass: the simulator's state, and what the tensors are still for.
+// State of the online decisions: the simulator's state, and which uses of each tensor are still to come.
 // Arrays over "items" hold the tensors first and then the saved bytes of each node.
 typedef struct tli_online {
     tli_sim   sim;
     tli_steps record;          // every step decided so far
     int32_t   next_forward;    // node whose forward comes next; node_count = all done
     int32_t   next_backward;   // node whose backward comes next; -1 = all done
-    int32_t   closed;          // 1 = leftovers were dropped
+    int32_t   closed;          // 1 = what is no result was dropped at the end
     uint64_t  budget;          // of live bytes, base left out
     uint64_t  clock;           // grows with every step
     int32_t   eviction_count;
-    int32_t   is_bare;         // 1 = the goal has been begun again with nothing held
-    int32_t   searches;        // 1 = the budget grows to what a bare goal needs
-    int32_t  *forward_uses;    // [tensor_count] forwards to come that read it
-    int32_t  *backward_uses;   // [tensor_count] backwards to come that read it
-    int32_t  *pins;            // [item_count] > 0 = may not be evicted
-    uint64_t *made_at;         // [item_count] clock
-    uint64_t *used_at;         // [item_count] clock
-    // The nodes to run again for one goal.
+    int32_t   is_bare;         // 1 = the goal was restarted with nothing held
+    int32_t   searches;        // 1 = the budget grows to the bytes that a bare goal needs
+    int32_t  *forward_uses;    // [tensor_count] later forwards that read it
+    int32_t  *backward_uses;   // [tensor_count] later backwards that read it
+    int32_t  *pins;            // [item_count] > 0 = must not be evicted
+    uint64_t *made_at;         // [item_count] value of clock when it was made
+    uint64_t *used_at;         // [item_count] value of clock when it was last used
+    // The closure of a goal: the nodes to run again for it.
     int32_t  *closure;         // [closure_count] ascending
     int32_t   closure_count;
-    int32_t   open_count;      // tensors wanted that are not there and whose node was not met yet
-    int32_t   save_all;        // 1 = there is room to keep all that the closure makes
+    int32_t   open_count;      // wanted tensors that are not held and whose node is not in the closure yet
+    int32_t   save_all;        // 1 = there is room to keep everything that the closure makes
     uint8_t  *wanted;          // [tensor_count] tli_want_kind
     int32_t  *wanted_uses;     // [tensor_count] reads left in the closure and by the goal
-    int32_t  *left;            // [tensor_count] the same, counted down ahead of time
-    uint64_t *cuts;            // [node_count] bytes that cross from closure[k] to closure[k + 1]
+    int32_t  *left;            // [tensor_count] a copy of wanted_uses, counted down to look ahead
+    uint64_t *cuts;            // [node_count] bytes made by closure[0..k] and read after closure[k]
     tl_checkpoint_info *candidates;  // [item_count] for the caller's eviction function; else NULL
     int32_t  *candidate_items;       // [item_count]
 } tli_online;
@@ -27924,32 +27981,32 @@ typedef enum tli_want_kind {
     TLI_WANT_NOT,
     TLI_WANT_HELD,   // was held when the closure was collected
     TLI_WANT_MADE,   // the closure makes it, and drops it after its last read there
-    TLI_WANT_SAVED   // the closure makes it and keeps it on the way
+    TLI_WANT_SAVED   // the closure makes it and keeps it for later backwards
 } tli_want_kind;
 
 typedef enum tli_computing {
-    TLI_COMPUTING_NOT,      // nothing lives for the length of a call
+    TLI_COMPUTING_NOT,      // no compute step is open: no range is claimed for a call only
     TLI_COMPUTING_YIELDED,  // a compute step was yielded
     TLI_COMPUTING_CALLED    // its kernel was called
 } tli_computing;
 
-enum { TLI_CONVERSION = -2 };  // instead of a kernel: the run carries the node out itself
+enum { TLI_CONVERSION = -2 };  // in kernel_of: the run converts the node's input itself
 
 struct tl_run {
     tl_env         *env;
     tl_backend      backend;
     tl_backend_limits limits;
-    tl_run_desc     desc;            // pointers that need not outlive the call are NULL
+    tl_run_desc     desc;            // pointers that need not outlive tl_init_run are NULL
     const tl_graph *graph;
-    tl_graph        layer_graph;     // made of layers
-    tl_graph        own_graph;       // scaled to a precision: nodes and outputs of its own
+    tl_graph        layer_graph;     // made from layers
+    tl_graph        own_graph;       // scaled to a precision, with nodes and outputs of its own
     tl_kernel      *kernels;
     int32_t        *kernel_of;       // [node_count] index into kernels, -1 = input, TLI_CONVERSION
     tl_precision    precision;
     float           loss_scale;      // of this training step
     tl_plan         plan;
     tl_report       planned;         // of the plan
-    int32_t owns_layers, owns_nodes;  // 1 = layer_graph, own_graph's arrays belong to the run
+    int32_t owns_layers, owns_nodes;  // 1 = layer_graph, the arrays of own_graph belong to the run
     int32_t         owns_plan, is_online, inference, repeat_count, profiling, checkpoints_on;
 
     tli_pool        pool;
@@ -27957,25 +28014,25 @@ struct tl_run {
     tli_buffer     *gradients;       // [tensor_count]
     tli_buffer     *saved;           // [node_count]
     uint8_t        *ran;             // [node_count] in this pass
-    uint8_t        *is_read;         // [tensor_count] some node reads it
-    uint8_t        *is_result;       // [tensor_count] it stays to the end
+    uint8_t        *is_read;         // [tensor_count] a node reads it
+    uint8_t        *is_result;       // [tensor_count] resident at the end of the pass
     tli_call        call;
     tli_touched    *touched;
     int32_t         touched_count, touched_capacity;
 
     int32_t         active;          // 1 = inside a pass
     int32_t         position;        // index of the next step
-    int32_t         by_itself;       // 1 = inside tl_run_plan: nobody asks for depends_on
+    int32_t         by_itself;       // 1 = inside tl_run_plan: may wait, and needs no depends_on
     int32_t         by_hand;         // 1 = tl_run_forward and tl_run_backward choose the goals
-    tli_computing   computing;       // the last step
+    tli_computing   computing;       // how far the compute step yielded last was carried out
     tl_step         last;
     tl_run_event    event;           // of the last step
     int32_t         micro_batch;
     uint64_t        training_step, next_step;
     uint64_t        input_bytes;     // claimed between passes
-    int32_t         input_count;     // of them in the arena
-    uint64_t        input_arena_bytes;  // where the last of them ends in the arena
-    uint64_t        foreign_bytes, foreign_host_bytes;  // claimed by others
+    int32_t         input_count;     // offsets that the graph's inputs take
+    uint64_t        input_arena_bytes;  // end of the last of them in the arena
+    uint64_t        foreign_bytes, foreign_host_bytes;  // live on the backend, but not of this run
     tl_run_report   report;
     tli_online      online;
 };
@@ -27997,17 +28054,22 @@ static tl_format tli_run_format(const tl_run *run, int32_t tensor) {
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
-// -- online decisions: the same steps as in a plan, decided one goal at a time --
+// -- online decisions: the steps of a plan, decided one goal at a time --
 //
-// A goal is the forward or the backward of one node. Its steps are decided on the simulator's
-// state, which so runs ahead of the executor by one goal, and are appended to the record; the
-// executor pulls them from there.
+// A goal is the forward or the backward of one node. Its steps are decided on the state of a simulator
+// and appended to a record, from which the executor pulls them. So the simulator is ahead of the
+// executor by up to one goal:
+//
+//     goal -> wanted tensors -> closure (nodes to run again) -> evict, fetch, run -> record -> executor
+//
+// An item is a tensor or the saved bytes of a node. The eviction score is that of DTR (Kirisame et al.,
+// 2021, arXiv:2006.09616, section 2), the distances at which tensors are kept those of Revolve.
 
 static int32_t tli_item_of_saved(const tl_run *run, int32_t node) {
     return run->graph->tensor_count + node;
 }
 
-// Results stay, and so do the graph's inputs.
+// Whether a tensor is resident to the end: a result or a graph input.
 static int tli_online_stays(const tl_run *run, int32_t tensor) {
     return run->is_result[tensor] || run->graph->nodes[run->graph->outputs[tensor].node].is_input;
 }
@@ -28050,7 +28112,7 @@ static tl_result tli_online_emit_tensor(tl_run *run, tl_step_kind kind, int32_t 
     return tli_online_emit(run, kind, output->node, output->output, codec);
 }
 
-// Let go of a tensor in both tiers.
+// Drop a tensor in both tiers.
 static tl_result tli_online_drop(tl_run *run, int32_t tensor) {
     const tli_sim_tensor *t = &run->online.sim.tensors[tensor];
     tl_result result = TL_OK;
@@ -28077,8 +28139,8 @@ static int tli_online_may_evict(const tl_run *run, int32_t item) {
     return o->sim.tensors[item].state == TLI_RESIDENT || o->sim.tensors[item].state == TLI_PACKED;
 }
 
-// What it would cost to have it again: its node, and the nodes above it that are gone too, along
-// the first input that is gone (the evicted neighbourhood of DTR, section 2, on its main line).
+// The cost to recompute the outputs of a node: its own, and that of its ancestors along the first input
+// that is not held, for at most 64 nodes (DTR's evicted neighbourhood, restricted to one path).
 static uint64_t tli_online_cost(const tl_run *run, int32_t node) {
     const tl_graph *graph = run->graph;
     uint64_t cost = 0;
@@ -28158,8 +28220,7 @@ static int32_t tli_online_pick(tl_run *run) {
     return best;
 }
 
-// Compressed where that is allowed and both copies fit, else spilled where the host has room, else
-// dropped.
+// Compress an item if that is allowed and both copies fit, else spill it if the host has room, else drop it.
 static tl_result tli_online_evict(tl_run *run, int32_t item) {
     tli_online *o = &run->online;
     const tli_sim_tensor *t = &o->sim.tensors[item];
@@ -28184,7 +28245,7 @@ static tl_result tli_online_evict(tl_run *run, int32_t item) {
     return tli_online_emit_tensor(run, TL_STEP_DROP, item, TL_CODEC_NONE);
 }
 
-// Nothing is left to evict. That is final for a bare goal only: any other is begun again as one.
+// Nothing is left to evict: refuse. Only the refusal of a bare goal is final (see tli_online_reach_goal).
 static tl_result tli_online_refuse(tl_run *run, uint64_t bytes, int32_t node) {
     tli_online *o = &run->online;
     tli_writer w;
@@ -28204,7 +28265,7 @@ static tl_result tli_online_refuse(tl_run *run, uint64_t bytes, int32_t node) {
     return tli_end_error(run->env, &w, TL_ERROR_OVER_BUDGET);
 }
 
-// Evict until `bytes` more fit, for the step that node is about to take.
+// Evict until `bytes` more fit, for the next step of the node.
 static tl_result tli_online_make_room(tl_run *run, uint64_t bytes, int32_t node) {
     tli_online *o = &run->online;
     tl_result result = TL_OK;
@@ -28215,7 +28276,7 @@ static tl_result tli_online_make_room(tl_run *run, uint64_t bytes, int32_t node)
     return result;
 }
 
-// Make a held tensor readable again.
+// Make a held tensor resident.
 static tl_result tli_online_bring(tl_run *run, int32_t tensor, int32_t node) {
     const tli_sim_tensor *t = &run->online.sim.tensors[tensor];
     tl_result result = TL_OK;
@@ -28229,9 +28290,9 @@ static tl_result tli_online_bring(tl_run *run, int32_t tensor, int32_t node) {
     return result ? result : tli_online_emit_tensor(run, TL_STEP_WAIT, tensor, TL_CODEC_NONE);
 }
 
-// -- online decisions: what has to run again for a goal --
+// -- online decisions: the closure of a goal --
 
-// One more reader of a tensor; what is wanted stays pinned until its last read.
+// Add one reader of a tensor. A wanted tensor is pinned until its last read.
 static void tli_online_want(tl_run *run, int32_t tensor) {
     tli_online *o = &run->online;
     o->wanted_uses[tensor]++;
@@ -28248,7 +28309,7 @@ static void tli_online_want_inputs(tl_run *run, int32_t id) {
         tli_online_want(run, run->graph->inputs[i].tensor);
 }
 
-// Walk up from the goal until everything wanted is held or made on the way.
+// Collect the closure: walk up from the goal until every wanted tensor is held or made by a node in it.
 static void tli_online_collect(tl_run *run, int32_t from) {
     tli_online *o = &run->online;
     const tl_graph *graph = run->graph;
@@ -28278,7 +28339,7 @@ static uint64_t tli_online_forward_bytes(const tl_run *run, int32_t id, int with
     for (i = node->first_output; i < node->first_output + node->output_count; i++)
         missing += run->online.sim.tensors[i].state == TLI_ABSENT;
     for (i = node->first_output; i < node->first_output + node->output_count && missing; i++)
-        bytes += run->graph->outputs[i].bytes;  // those that stand already are made twice
+        bytes += run->graph->outputs[i].bytes;  // resident ones are made twice
     return bytes;
 }
 
@@ -28300,8 +28361,9 @@ static uint64_t tli_online_backward_bytes(const tl_run *run, int32_t id) {
     return bytes;
 }
 
-// What the closure takes: bytes made in all, and at most beside what is held, when each tensor goes
-// after its last read; cuts[k] is what stays of it between closure[k] and closure[k + 1].
+// Bytes of a closure. all: of the outputs that it makes; saved: saved bytes that it could make; most: its
+// peak if each tensor is dropped after its last read; least_cut: the smallest of the cuts; work: the most
+// scratch. cuts[k]: bytes made by closure[0..k] that are read after closure[k].
 typedef struct tli_closure_bytes { uint64_t all, saved, most, least_cut, work; } tli_closure_bytes;
 
 static tli_closure_bytes tli_online_measure_closure(tl_run *run) {
@@ -28334,7 +28396,7 @@ static tli_closure_bytes tli_online_measure_closure(tl_run *run) {
     return sum;
 }
 
-// The tensors that cross after closure[k] are kept on the way.
+// Keep the tensors that are made up to closure[cut_after] and read after it.
 static void tli_online_save_cut(tl_run *run, int32_t cut_after) {
     tli_online *o = &run->online;
     const tl_graph *graph = run->graph;
@@ -28354,8 +28416,8 @@ static void tli_online_save_cut(tl_run *run, int32_t cut_after) {
     }
 }
 
-// Choose what to save again on the way: everything where it fits, else Revolve's distances, counted
-// in narrow cuts of the closure (at most a quarter wider than the narrowest).
+// Choose which tensors of the closure to keep for later backwards: all if they fit, else those at the
+// distances of Revolve, counted in narrow cuts (at most a quarter wider than the narrowest).
 static void tli_online_choose_saves(tl_run *run, uint64_t goal_bytes) {
     tli_online *o = &run->online;
     tli_closure_bytes sum = tli_online_measure_closure(run);
@@ -28391,9 +28453,9 @@ static void tli_online_choose_saves(tl_run *run, uint64_t goal_bytes) {
     }
 }
 
-// -- online decisions: carrying a closure out --
+// -- online decisions: running a closure --
 
-// One read of a tensor is over.
+// Remove one reader of a tensor.
 static tl_result tli_online_unwant(tl_run *run, int32_t tensor) {
     tli_online *o = &run->online;
     uint8_t want = o->wanted[tensor];
@@ -28415,7 +28477,7 @@ static tl_result tli_online_unwant_inputs(tl_run *run, int32_t id) {
     return result;
 }
 
-// Bring the inputs, make room, run. What nobody wants of its outputs goes at once.
+// Run a node: make its inputs resident, make room, run, and drop those outputs that have no use.
 static tl_result tli_online_run_node(tl_run *run, int32_t id, int with_saved) {
     tli_online *o = &run->online;
     const tl_graph *graph = run->graph;
@@ -28443,7 +28505,7 @@ static tl_result tli_online_run_node(tl_run *run, int32_t id, int with_saved) {
     return result;
 }
 
-// Make everything that the goal wants readable, whatever has to run again for it.
+// Make all tensors that the goal wants resident or held, by running its closure.
 static tl_result tli_online_reach(tl_run *run, int32_t goal, uint64_t goal_bytes) {
     tli_online *o = &run->online;
     int in_backward = o->next_forward == run->graph->node_count;
@@ -28489,7 +28551,7 @@ static tl_result tli_online_forward(tl_run *run, int32_t id) {
     return result;
 }
 
-// Want what a backward reads; where its saved bytes are gone, what its forward reads as well.
+// Want the tensors that a backward reads, and those that its forward reads if its saved bytes are gone.
 static void tli_online_want_reads(tl_run *run, int32_t id, int remake) {
     const tl_graph *graph = run->graph;
     const tl_node *node = &graph->nodes[id];
@@ -28501,7 +28563,7 @@ static void tli_online_want_reads(tl_run *run, int32_t id, int remake) {
         if (graph->outputs[i].needed) tli_online_want(run, i);
 }
 
-// The forward that makes the saved bytes again also makes the outputs that backward reads.
+// Make the saved bytes again. The same forward makes the outputs that the backward reads.
 static tl_result tli_online_remake_saved(tl_run *run, int32_t id) {
     const tl_graph *graph = run->graph;
     const tl_node *node = &graph->nodes[id];
@@ -28546,7 +28608,7 @@ static tl_result tli_online_backward(tl_run *run, int32_t id) {
     return result;
 }
 
-// Forget what a goal wanted, and let everything go that may go.
+// Reset what a goal wanted, and drop everything that may be dropped.
 static tl_result tli_online_clear(tl_run *run) {
     tli_online *o = &run->online;
     const tl_graph *graph = run->graph;
@@ -28568,9 +28630,10 @@ static tl_result tli_online_clear(tl_run *run) {
     return result;
 }
 
-// Decide the steps of one goal. What it finds held and wants later takes room until then; where
-// that is too much, the goal is begun again with nothing held. What such a bare goal needs does not
-// depend on the budget, so a budget above one that works with bare goals alone works as well.
+// Decide the steps of one goal. Tensors that are held for a later step of the goal take memory until then.
+// If that is too much, the goal is restarted with nothing held, as a bare goal. The bytes that a bare
+// goal needs do not depend on the budget: so if a budget works with bare goals alone, every larger one
+// works, too, and the least budget can be found by bisection.
 static tl_result tli_online_reach_goal(tl_run *run, int32_t id, int backward) {
     tl_result result = backward ? tli_online_backward(run, id) : tli_online_forward(run, id);
     if (result != TL_ERROR_OVER_BUDGET) return result;
@@ -28581,7 +28644,7 @@ static tl_result tli_online_reach_goal(tl_run *run, int32_t id, int backward) {
     return result;
 }
 
-// What is left at the end: tensors that no backward reads, host copies, saved bytes.
+// Drop what is left at the end: tensors that no backward read, host copies, saved bytes.
 static tl_result tli_online_close(tl_run *run) {
     tli_online *o = &run->online;
     const tl_graph *graph = run->graph;
@@ -28595,7 +28658,7 @@ static tl_result tli_online_close(tl_run *run) {
     return result;
 }
 
-// Decide the steps of the next goal; 0 steps and *done where there is none.
+// Decide the steps of the next goal. *done = 1: there is none, and no step was added.
 static tl_result tli_online_next_goal(tl_run *run, int32_t *done) {
     tli_online *o = &run->online;
     const tl_graph *graph = run->graph;
@@ -28689,7 +28752,7 @@ static uint64_t tli_online_budget(const tl_run *run) {
     return desc->budget_bytes > desc->base_bytes ? desc->budget_bytes - desc->base_bytes : 0;
 }
 
-// Start afresh: nothing but the graph's inputs is held.
+// Start a pass: nothing but the graph's inputs is held.
 static tl_result tli_start_online(tl_run *run, uint64_t budget) {
     tli_online *o = &run->online;
     size_t tensors = (size_t)run->graph->tensor_count,
@@ -28715,7 +28778,7 @@ static tl_result tli_start_online(tl_run *run, uint64_t budget) {
     return tli_reset_sim(&o->sim);
 }
 
-// Try the decisions of a whole pass out: nothing runs. The record stays until the first pass.
+// Make the decisions of a whole pass without running it. The record is valid until the first pass.
 static tl_result tli_rehearse(tl_run *run, uint64_t budget) {
     int32_t done = 0;
     tl_result result = tli_start_online(run, budget);
@@ -28726,9 +28789,17 @@ static tl_result tli_rehearse(tl_run *run, uint64_t budget) {
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
-// -- the executor: one step --
+// -- the executor --
+//
+// tl_next_step closes the compute step before, pulls one step, and carries it out (memory steps) or
+// prepares it for its kernel (compute steps):
+//
+//     pull -> wait for a copy -> claim ranges -> describe operands -> order -> yield -> kernel -> release
+//
+// The ranges that a call touches are its accesses, each once; a copy, claim or release of a memory step
+// is an access, too, so that depends_on can be found from the accesses alone.
 
-// A step that was begun cannot be yielded again: TL_NOT_READY is a failure then.
+// Report an error of the backend. A step that was begun cannot be repeated, so TL_NOT_READY is an error here.
 static tl_result tli_run_fail_backend(tl_run *run, tl_result why, const char *what) {
     tl_result code = why == TL_NOT_READY ? TL_ERROR_BACKEND : why;
     tli_writer w = tli_begin_error(run->env, code, tli_run_function);
@@ -28749,7 +28820,7 @@ static uint64_t tli_run_now(const tl_run *run) {
     return run->profiling ? run->backend.now_ns(run->backend.self) : 0;
 }
 
-// A range of the step; the same range twice is one access.
+// Add an access, or find the one of the same range; returns its index, -1 for no bytes.
 static int32_t tli_call_access(tli_call *call, tl_range range, int writes) {
     int32_t i;
     if (!range.bytes) return -1;
@@ -28776,7 +28847,7 @@ static void tli_call_operand(tli_call *call, tl_range range, int writes) {
 }
 
 #ifndef TL_NO_PLANNERS
-// A gradient has the format of its tensor.
+// Set the formats of the operands. A gradient has the format of its tensor.
 static void tli_name_formats(tl_run *run, const tl_node *node) {
     tl_operand *inputs = run->call.operands, *outputs = inputs + node->input_count;
     tl_operand *output_grads = outputs + node->output_count;
@@ -28817,7 +28888,7 @@ static void tli_describe_call(tl_run *run, tl_kernel_call *out) {
     out->scratch = at[1];
 }
 
-// In place, output 0 takes over the input's bytes.
+// In place, output 0 takes over the range of the input.
 static void tli_hand_over(tl_run *run, const tl_node *node) {
     tli_buffer *from = &run->tensors[run->graph->inputs[node->first_input + node->inplace].tensor];
     tli_buffer *to = &run->tensors[node->first_output];
@@ -28831,8 +28902,9 @@ static tl_result tli_claim_device(tl_run *run, uint64_t bytes, tl_range *range) 
     return tli_pool_claim(&run->pool, TL_TIER_DEVICE, bytes, range);
 }
 
-// Claim what a forward makes, in the simulator's order; outputs that stand already are made again
-// beside themselves, and a save where nothing is missing makes saved alone.
+// Claim the ranges that a forward writes, in the order of the simulator. Outputs that are resident already
+// get a second range for the length of the call, but a FORWARD_SAVE whose outputs are all resident makes
+// its saved bytes only.
 static tl_result tli_begin_forward(tl_run *run, int32_t *outputs_ready) {
     const tl_node *node = &run->graph->nodes[run->last.node];
     const tl_node_output *outputs = &run->graph->outputs[node->first_output];
@@ -28882,7 +28954,7 @@ static void tli_describe_forward(tl_run *run, int32_t outputs_ready) {
     tli_call_operand(call, call->scratch, 1);
 }
 
-// The gradient that a pass begins with: of one element, before it has a format.
+// The gradient of one element of a loss, before it is converted to its format.
 static float tli_first_gradient(const tl_run *run) {
     float value = 1.0f;
 #ifndef TL_NO_PLANNERS
@@ -28894,12 +28966,12 @@ static float tli_first_gradient(const tl_run *run) {
     return value;
 }
 
-// The caller's word fills a gradient as it is.
+// Whether the caller's word fills the first gradient as it is, without conversion.
 static int tli_takes_word(const tl_run *run) {
     return run->desc.loss_gradient_word && !run->desc.formats && !run->desc.loss_scaler;
 }
 
-// The bits of the first gradient in the elements of a tensor, as a word that fills its range.
+// The first gradient in the format of a tensor, as a word with which its range is filled.
 static uint32_t tli_first_word(const tl_run *run, int32_t tensor) {
     float value = tli_first_gradient(run);
     uint32_t bits, half;
@@ -28912,7 +28984,7 @@ static uint32_t tli_first_word(const tl_run *run, int32_t tensor) {
     return half << 16 | half;
 }
 
-// A word cannot say a number in 8 bytes.
+// Fill a range with f64 of the first gradient; a fill with words of 4 bytes cannot.
 static tl_result tli_fill_doubles(tl_run *run, tl_range range) {
     const double value = (double)tli_first_gradient(run);
     void *host = NULL;
@@ -28931,7 +29003,8 @@ static tl_result tli_fill_doubles(tl_run *run, tl_range range) {
     return run->backend.unmap(run->backend.self, range, TL_MAP_WRITE, host);
 }
 
-// The gradient of an output that nobody reads is 1 x the loss scale, every other starts at 0.
+// Make the gradient of a tensor if there is none. If no node reads the tensor it is a loss, whose gradient
+// is 1 x the loss scale; all others start at 0.
 static tl_result tli_make_gradient(tl_run *run, int32_t tensor) {
     const tl_node_output *output = &run->graph->outputs[tensor];
     tli_buffer *gradient = &run->gradients[tensor];
@@ -28959,7 +29032,7 @@ static tl_result tli_begin_backward(tl_run *run) {
     return result ? result : tli_claim_device(run, node->bwork_bytes, &run->call.scratch);
 }
 
-// A backward sees what its `needs` name, and nothing else.
+// The operands of a backward: of inputs and outputs only those that its `needs` name.
 static void tli_describe_backward(tl_run *run) {
     const tl_graph *graph = run->graph;
     const tl_node *node = &graph->nodes[run->last.node];
@@ -28984,7 +29057,7 @@ static void tli_describe_backward(tl_run *run) {
 
 // -- the executor: operands on the host --
 
-// What a kernel writes it may leave in part as it was.
+// TL_MAP_CHANGE, because a kernel need not write every byte of a range.
 static tl_map_mode tli_mode_of(const tli_call *call, int32_t i) {
     return call->writable[i] ? TL_MAP_CHANGE : TL_MAP_READ;
 }
@@ -29017,7 +29090,7 @@ static tl_result tli_map_accesses(tl_run *run) {
 }
 
 #ifndef TL_NO_PLANNERS
-// -- the executor: conversions that the run carries out itself --
+// -- the executor: conversions without a kernel --
 
 enum { TLI_CONVERT_COUNT = 64 };  // elements at a time, on the host
 
@@ -29051,13 +29124,13 @@ static tli_side tli_side_of(const tl_run *run, const tl_operand *operand, int32_
     return side;
 }
 
-// What goes from f16 to bf16, or back, is f32 in between.
+// Scratch for a conversion from f16 to bf16 or back, which passes through f32.
 static uint64_t tli_find_wide_bytes(const tli_side *to, const tli_side *from) {
     tl_codec codec = tli_format_codec(from->format), other = tli_format_codec(to->format);
     return codec == other || codec == TL_CODEC_NONE || other == TL_CODEC_NONE ? 0 : 4 * to->count;
 }
 
-// The f32 of a side, from an element on. The last one may be cut short.
+// Read elements of a side as f32. The last element may be incomplete.
 static tl_result tli_load_side(tl_run *run, const tli_side *side, uint64_t first, uint64_t count, float *to) {
     const char *from = (const char *)side->operand->host + first * tl_find_format_bytes(side->format, 4);
     uint64_t left = side->operand->range.bytes - 4 * first;
@@ -29083,7 +29156,7 @@ static tl_result tli_store_side(tl_run *run, const tli_side *side, uint64_t firs
     return TL_OK;
 }
 
-// From any format to any; adds: to what is there, in f32, rounded once.
+// Convert any format to any other. adds: add to the present values, in f32, and round once.
 static tl_result tli_convert_elements(tl_run *run, const tli_side *to, const tli_side *from, int adds) {
     float values[TLI_CONVERT_COUNT], sums[TLI_CONVERT_COUNT];
     uint64_t first, count, i;
@@ -29109,7 +29182,7 @@ static tl_result tli_convert_on_host(tl_run *run, const tli_side *to, const tli_
     return result ? result : unmapped;
 }
 
-// Through the backend's codecs: nothing is waited for.
+// Convert with the backend's codecs, without waiting.
 static tl_result tli_convert_on_backend(tl_run *run, const tli_side *to, const tli_side *from) {
     const tl_backend *backend = &run->backend;
     tl_codec from_codec = tli_format_codec(from->format), to_codec = tli_format_codec(to->format);
@@ -29128,7 +29201,7 @@ static tl_result tli_convert_on_backend(tl_run *run, const tli_side *to, const t
                ? result : backend->compress(backend->self, to_codec, to->operand->range, wide);
 }
 
-// The operands of the step stand; adds: the gradient of the input held something before it.
+// Convert; the operands of the step are claimed. adds: the gradient of the input was there before.
 static tl_result tli_convert(tl_run *run, int adds) {
     const tl_node *node = &run->graph->nodes[run->last.node];
     const tl_operand *operands = run->call.operands;
@@ -29137,7 +29210,7 @@ static tl_result tli_convert(tl_run *run, int adds) {
     tli_side from = backward ? tli_side_of(run, &operands[2], output) : tli_side_of(run, &operands[0], input);
     tli_side to = backward ? tli_side_of(run, &operands[3], input) : tli_side_of(run, &operands[1], output);
     tl_result result = TL_OK;
-    if (to.operand->range.bytes) {  // else nobody wants the gradient
+    if (to.operand->range.bytes) {  // else no gradient is wanted
         if (adds || tli_is_integer(from.format) || tli_is_integer(to.format) ||
             run->call.scratch.bytes < tli_find_wide_bytes(&to, &from))
             result = tli_convert_on_host(run, &to, &from, adds);
@@ -29161,7 +29234,7 @@ static tl_result tli_begin_compute(tl_run *run, tl_run_step *out) {
         adds = run->gradients[run->graph->inputs[input].tensor].state != TLI_ABSENT;
     }
     result = backward ? tli_begin_backward(run) : tli_begin_forward(run, &outputs_ready);
-    run->computing = TLI_COMPUTING_YIELDED;  // from here on there may be something to release
+    run->computing = TLI_COMPUTING_YIELDED;  // from here on there may be ranges to release
     if (result) return tli_run_fail_backend(run, result, "claim");
     if (backward) tli_describe_backward(run); else tli_describe_forward(run, outputs_ready);
     tli_describe_call(run, &out->call);
@@ -29178,7 +29251,7 @@ static tl_result tli_begin_compute(tl_run *run, tl_run_step *out) {
 
 static void tli_keep_first(tl_result *first, tl_result result) { if (!*first) *first = result; }
 
-// The kernel ran or was recorded: release what lives during the call only.
+// Close a compute step, whose kernel ran or was recorded: release the ranges that only the call needed.
 static tl_result tli_finish_compute(tl_run *run) {
     const tl_node *node = &run->graph->nodes[run->last.node];
     tl_result first;
@@ -29236,9 +29309,9 @@ static tl_result tli_memory_act(tl_run *run, int32_t tensor) {
     return TL_OK;
 }
 
-// The ranges of a memory step are those that its tensor has before it and those it has after it. A
-// SPILL only reads the device, a FETCH only reads the host; what is freed counts as written, so
-// that it follows all that used it.
+// Add the accesses of a memory step: the ranges of its tensor, before and after the step. A SPILL only
+// reads the device range, a FETCH only the host range. A freed range counts as written, so that the step
+// follows all earlier steps that used it.
 static void tli_note_buffer(tl_run *run, int32_t tensor) {
     const tli_buffer *buffer = &run->tensors[tensor];
     int spill = run->last.kind == TL_STEP_SPILL, fetch = run->last.kind == TL_STEP_FETCH;
@@ -29248,7 +29321,7 @@ static void tli_note_buffer(tl_run *run, int32_t tensor) {
         (void)tli_call_access(&run->call, buffer->host, !fetch);
 }
 
-// The outputs that a step names: from .. end of the graph's tensors.
+// The tensors that a step names: from *from up to, but without, *end.
 static void tli_step_outputs(const tl_run *run, const tl_step *step, int32_t *from, int32_t *end) {
     const tl_node *node = &run->graph->nodes[step->node];
     *from = node->first_output + (step->output == TL_ALL_OUTPUTS ? 0 : step->output);
@@ -29275,10 +29348,10 @@ static tl_result tli_memory_step(tl_run *run) {
     return result ? tli_run_fail_backend(run, result, "memory") : TL_OK;
 }
 
-// -- the executor: what a step must follow --
+// -- the executor: dependencies of a step --
 
-// Latest earlier step that wrote what an access touches, or touched what it writes. What a write
-// covers whole is forgotten: who touches it later touches the write.
+// Find the latest earlier step that wrote a range which the access touches, or read one which it writes.
+// Records that a write covers completely are removed: later accesses depend on the write.
 static void tli_follow(tl_run *run, const tl_access *access, int32_t *depends_on) {
     uint64_t from = access->range.offset, end = from + access->range.bytes;
     int32_t k;
@@ -29300,7 +29373,7 @@ static int tli_note_access(tl_run *run, const tl_access *access) {
     for (k = 0; k < run->touched_count; k++) {
         t = &run->touched[k];
         if (!tli_is_same_range(&t->range, &access->range)) continue;
-        t->read = run->event.index;  // a write would have removed it
+        t->read = run->event.index;  // a write would have removed the record
         return 1;
     }
     if (!tli_grow(run->env, &array, &run->touched_capacity, run->touched_count,
@@ -29326,7 +29399,8 @@ static tl_result tli_find_dependency(tl_run *run, int32_t *depends_on) {
 
 // -- the executor: a pass --
 
-// What cannot be given back now is tried again by the next pass.
+// Release all buffers. A range that the backend does not take back stays in its buffer; the next pass
+// tries again.
 static void tli_release_buffers(tl_run *run, int with_inputs) {
     const tl_graph *graph = run->graph;
     tli_pool *pool = &run->pool;
@@ -29343,7 +29417,7 @@ static void tli_release_buffers(tl_run *run, int with_inputs) {
     for (i = 0; i < graph->node_count; i++) (void)tli_buffer_drop(pool, &run->saved[i]);
 }
 
-// Wherever the pass stands: hand over what was enqueued and release everything, finished or not.
+// Submit what was enqueued and release everything, at any point of a pass.
 static void tli_clear_run(tl_run *run, int with_inputs) {
     tli_pool *pool = &run->pool;
     if (run->computing) pool->unsubmitted = 1;  // the kernel may have been recorded
@@ -29353,11 +29427,11 @@ static void tli_clear_run(tl_run *run, int with_inputs) {
 }
 
 static tl_result tli_abort_pass(tl_run *run, tl_result why) {
-    tl_error error;  // the reason stands, whatever the clean-up meets
+    tl_error error;  // keep the reason: the clean-up may overwrite it
     tli_zero(&error, sizeof error);
     if (run->env) error = run->env->error;
     tli_clear_run(run, 0);
-    if (run->active) run->next_step = run->training_step;  // it did not happen: the same again
+    if (run->active) run->next_step = run->training_step;  // the same step is run again
     run->active = 0;
     if (run->env) run->env->error = error;
     return why;
@@ -29374,7 +29448,7 @@ static tl_result tli_run_mismatch(tl_run *run, const char *what, uint64_t measur
     return tli_end_error(run->env, &w, TL_ERROR_MISMATCH);
 }
 
-// Compare what the backend counted with what was planned; the two have not met before.
+// Compare the bytes that the backend counted with the simulated ones: two independent counts.
 static tl_result tli_check_pass(tl_run *run) {
     tl_run_report *report = &run->report;
     const tl_report *planned = run->is_online ? &run->online.sim.report : &run->planned;
@@ -29447,7 +29521,7 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
     run->position = 0;
     run->computing = TLI_COMPUTING_NOT;
     run->touched_count = 0;
-    run->pool.next_offset = run->input_count;  // the inputs have their places
+    run->pool.next_offset = run->input_count;  // the first offsets are those of the inputs
     run->pool.watches = run->profiling;
     tli_zero(run->ran, (size_t)run->graph->node_count);
     tli_zero(&run->report, sizeof run->report);
@@ -29464,7 +29538,7 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
     return TL_OK;
 }
 
-// The next step of the source; *done where there is none.
+// The next step of the plan or of the online record; *done = 1: there is none.
 static tl_result tli_pull_step(tl_run *run, tl_step *step, int32_t *done) {
     const tl_step *steps = run->plan.steps;
     int32_t count = run->plan.step_count;
@@ -29480,8 +29554,8 @@ static tl_result tli_pull_step(tl_run *run, tl_step *step, int32_t *done) {
     return TL_OK;
 }
 
-// Wait for the copies that a WAIT ends; TL_NOT_READY where it would block and the caller pulls
-// steps himself.
+// Wait for the copies that a WAIT ends. If the caller pulls the steps this does not block, but returns
+// TL_NOT_READY.
 static tl_result tli_poll_step(tl_run *run, const tl_step *step) {
     const tl_backend *backend = &run->backend;
     tl_result result = TL_OK;
@@ -29534,7 +29608,7 @@ static void tli_open_step(tl_run *run, tl_step step, tl_run_step *out) {
     out->depends_on = -1;
 }
 
-// Close the step before, pull one, carry it out or prepare it.
+// Close the step before, pull one, and carry it out or prepare it.
 static tl_result tli_take_step(tl_run *run, tl_run_step *out, int32_t *done) {
     tl_step step;
     tl_result result = run->computing ? tli_close_compute(run) : TL_OK;
@@ -29593,7 +29667,7 @@ static tl_result tli_fail_kernel(tl_run *run, tl_result code) {
     return tli_end_error(run->env, &w, TL_ERROR_KERNEL);
 }
 
-// Random state that the caller keeps: as it was when the node first ran.
+// Call the random hook, which restores the random state of the node's first run.
 static void tli_call_random(tl_run *run, tl_random_moment moment) {
     if (run->desc.random)
         run->desc.random(moment, run->last.node, run->micro_batch, run->desc.random_user);
@@ -29618,7 +29692,7 @@ static tl_result tli_call_kernel(tl_run *run, const tl_run_step *step) {
     return result ? tli_fail_kernel(run, result) : TL_OK;
 }
 
-// Whether it is the compute step that was yielded last, and its kernel was not called yet.
+// Whether it is the compute step that was yielded last and its kernel was not called yet.
 static int tli_is_current(const tl_run *run, const tl_run_step *step) {
     return run->active && run->computing == TLI_COMPUTING_YIELDED && step->is_compute &&
            step->index == run->event.index && step->call.step == run->training_step &&
@@ -29641,7 +29715,7 @@ TLI_IMPL tl_result tl_run_step_kernel(tl_run *run, const tl_run_step *step) {
     return result ? tli_abort_pass(run, result) : TL_OK;
 }
 
-// Carry out what is left of the pass (by hand: of the goals decided so far).
+// Carry out the rest of the pass (by hand: the steps of the goals decided so far).
 static tl_result tli_run_steps(tl_run *run) {
     tl_run_step step;
     int32_t done = 0;
@@ -29739,7 +29813,7 @@ static tl_result tli_move_tensor(tl_run *run, const char *function, tl_range ran
     if (!range.bytes) return TL_OK;
     access.range = range;
     access.writes = mode == TL_MAP_WRITE;
-    // Where work runs in order, map knows by itself what it has to wait for.
+    // On a backend that works in order, map itself waits for the work on the range.
     result = run->limits.in_order ? TL_OK : run->backend.order(run->backend.self, &access, 1);
     if (!result) result = run->backend.map(run->backend.self, range, mode, &host);
     if (!result) {
@@ -29775,7 +29849,14 @@ TLI_IMPL tl_result tl_read_tensor(tl_run *run, tl_tensor tensor, void *data, uin
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
-// -- preparing a run: what the strategy asks for --
+// -- preparing a run --
+//
+// tl_init_run checks the desc, finds a kernel for every node, makes or checks the plan (online: tries the
+// decisions out on the simulator), checks the budget, and claims the graph's inputs:
+//
+//     desc + strategy -> graph (scaled to the precision) -> kernels -> plan or rehearsal -> budget -> arena
+//
+// -- preparing a run: strategy --
 
 static tl_result tli_unsupported(tl_run *run, const char *what) {
     return tli_fail(run->env, TL_ERROR_UNSUPPORTED, "tl_init_run", what);
@@ -29810,7 +29891,7 @@ static tl_result tli_support_strategy(tl_run *run, const tl_strategy *strategy) 
     return TL_OK;
 }
 
-// The strategy and the rest of the desc may not say different things.
+// The strategy must not contradict the rest of the desc.
 static tl_result tli_match_strategy(tl_run *run, const tl_strategy *strategy) {
     const tl_run_desc *desc = &run->desc;
     const tl_gradient *gradient = &strategy->gradient;
@@ -29831,7 +29912,7 @@ static tl_result tli_match_strategy(tl_run *run, const tl_strategy *strategy) {
     return why ? tli_fail(run->env, TL_ERROR_INVALID_ARG, "tl_init_run", why) : TL_OK;
 }
 
-// A strategy becomes the flags of the run.
+// Set the flags of the run from the strategy.
 static tl_result tli_apply_strategy(tl_run *run) {
     tl_run_desc *desc = &run->desc;
     const tl_strategy *strategy = desc->strategy;
@@ -29891,7 +29972,7 @@ static tl_result tli_check_run_desc(tl_run *run) {
 // -- preparing a run: graph, kernels, plan --
 
 #ifndef TL_NO_PLANNERS
-// Every tensor has a format that is known, whole elements, and a gradient only where it can have one.
+// Check that every format is known, that bytes are whole elements, and that integers need no gradient.
 static tl_result tli_check_formats(tl_run *run) {
     const tl_run_desc *desc = &run->desc;
     const tl_graph *graph = run->graph;
@@ -29930,8 +30011,7 @@ static uint64_t tli_scale_bytes(uint64_t bytes, tl_precision precision) {
     return bytes;
 }
 
-// The bytes of a graph are those of f32 elements: another precision makes them larger or smaller.
-// Graph inputs keep theirs.
+// Scale the bytes of the graph, which are those of f32, to the precision. Graph inputs keep theirs.
 static tl_result tli_scale_graph(tl_run *run) {
     const tl_graph *graph = run->graph;
     tl_node *nodes;
@@ -29992,7 +30072,7 @@ static tl_result tli_fail_conversion(tl_run *run, tl_result code, const char *wh
     return tli_end_error(run->env, &w, code);
 }
 
-// What a tensor of a conversion lacks, or NULL.
+// Why a tensor cannot be converted; NULL = it can.
 static const char *tli_find_missing(tl_run *run, int32_t tensor, tl_result *code) {
     tl_format format = tli_run_format(run, tensor);
     tl_codec codec = tli_format_codec(format);
@@ -30010,7 +30090,7 @@ static const char *tli_find_missing(tl_run *run, int32_t tensor, tl_result *code
     return "quantizations: a conversion needs one that its format holds";
 }
 
-// 1 = a backward adds to the gradient of a tensor before that of this node.
+// Whether the backward of a later node adds to the gradient of a tensor before that of this node does.
 static int tli_is_added_to(const tl_run *run, int32_t tensor, int32_t id) {
     const tl_graph *graph = run->graph;
     int32_t i;
@@ -30082,7 +30162,7 @@ static tl_result tli_find_kernels(tl_run *run) {
         return tli_fail_kernels(run, id);
     }
     for (k = 0; k < run->desc.kernel_count; k++)
-        run->kernels[k].op = "";  // the caller's text may go
+        run->kernels[k].op = "";  // the caller's text need not outlive the call
     for (id = 0; id < graph->node_count; id++)
         if (run->kernel_of[id] >= 0) run->kernels[run->kernel_of[id]].op = tl_name_op(graph, id);
     return TL_OK;
@@ -30107,7 +30187,7 @@ static tl_result tli_plan_interval(tl_run *run, uint64_t interval) {
     return result;
 }
 
-// The cheapest plan that stays within the budget.
+// The cheapest plan within the budget.
 static tl_result tli_plan_run_budget(tl_run *run) {
     tl_remat_desc remat;
     tli_zero(&remat, sizeof remat);
@@ -30120,7 +30200,7 @@ static tl_result tli_plan_run_budget(tl_run *run) {
     return tl_plan_remat(run->env, &remat, &run->plan, NULL);
 }
 
-// The plan that checkpoints or strategy ask for.
+// The plan for the checkpoints or the strategy.
 static tl_result tli_plan_desc(tl_run *run) {
     const tl_run_desc *desc = &run->desc;
     const tl_gradient *gradient = desc->strategy ? &desc->strategy->gradient : NULL;
@@ -30139,7 +30219,7 @@ static tl_result tli_plan_desc(tl_run *run) {
 #endif
 
 #ifndef TL_NO_PLANNERS
-// The backend's codecs read f32.
+// A plan may compress f32 tensors only, because the backend's codecs read f32.
 static tl_result tli_check_compressed(tl_run *run) {
     int32_t k, i, end;
     for (k = 0; k < run->plan.step_count && run->desc.formats; k++) {
@@ -30155,7 +30235,7 @@ static tl_result tli_check_compressed(tl_run *run) {
 }
 #endif
 
-// The plan given or made, and its simulation.
+// Take the plan given, or make one, and simulate it.
 static tl_result tli_make_run_plan(tl_run *run) {
     const tl_run_desc *desc = &run->desc;
     tl_simulate_desc simulate;
@@ -30196,8 +30276,8 @@ static tl_result tli_infeasible(tl_run *run, const char *what, uint64_t bytes, i
     return tli_end_error(run->env, &w, TL_ERROR_INFEASIBLE);
 }
 
-// A budget at which the decisions work: it grows, goal by goal, to what the goal needs, until a
-// whole pass works without growing.
+// Find a budget at which the decisions work: it grows, goal by goal, to the bytes that the goal needs,
+// until a whole pass works without growing.
 static tl_result tli_grow_budget(tl_run *run, uint64_t *works) {
     tli_online *o = &run->online;
     tl_result result = TL_OK;
@@ -30211,8 +30291,8 @@ static tl_result tli_grow_budget(tl_run *run, uint64_t *works) {
     return result;
 }
 
-// The decisions are tried out at the budget. Where they fail, the least one is searched: it works,
-// and one byte less does not.
+// Try the decisions out at the budget. If they fail, find the least budget by bisection: it works, and one
+// byte less does not.
 static tl_result tli_check_online_budget(tl_run *run) {
     uint64_t fails = tli_online_budget(run), works = fails, need;
     tl_result result = tli_rehearse(run, fails);
@@ -30296,7 +30376,7 @@ static tl_result tli_alloc_run(tl_run *run) {
     return TL_OK;
 }
 
-// The arena where offsets are planned.
+// Make the arena of a plan with offsets.
 static tl_result tli_add_arena(tl_run *run) {
     tli_pool *pool = &run->pool;
     pool->offsets = run->plan.offsets;
@@ -30306,7 +30386,7 @@ static tl_result tli_add_arena(tl_run *run) {
                                     &pool->arena);
 }
 
-// The graph's inputs stay between passes; they start as zeroes.
+// Claim the graph's inputs, which stay claimed between passes, and fill them with zeroes.
 static tl_result tli_claim_inputs(tl_run *run) {
     const tl_graph *graph = run->graph;
     tli_pool *pool = &run->pool;
@@ -30349,12 +30429,12 @@ static tl_result tli_prepare_run(tl_run *run) {
     run->repeat_count = desc->repeat_count ? desc->repeat_count : run->plan.repeat_count;
     if (!run->repeat_count) run->repeat_count = 1;
     run->next_step = desc->first_step;
-    tli_zero(&run->report, sizeof run->report);  // it was used to try decisions out
+    tli_zero(&run->report, sizeof run->report);  // the rehearsal wrote to it
     run->report.limiting_node = -1;
     return tli_claim_inputs(run);
 }
 
-// What was read during the call only is not kept.
+// Forget pointers that are valid during the call only.
 static void tli_forget_desc(tl_run *run) {
     run->desc.strategy = NULL;
     run->desc.checkpoints = NULL;
@@ -30364,7 +30444,7 @@ static void tli_forget_desc(tl_run *run) {
     run->desc.backend = NULL;
 }
 
-// graph: 0 = desc's, else made for the run, which takes it over.
+// graph: NULL = desc's; else the run takes it over.
 static tl_result tli_init_run(tl_env *env, const tl_run_desc *desc, tl_graph *graph, tl_run **out) {
     tl_run *run = (tl_run *)tli_alloc_array(env, 1, sizeof *run);
     tl_result result;
@@ -30436,7 +30516,7 @@ TLI_IMPL void tl_free_run(tl_run *run) {
     tli_release(env, run);
 }
 
-// -- layer by layer --
+// -- preparing a run: layer by layer --
 
 static tl_result tli_add_layer_node(tl_env *env, tl_graph *graph, const tl_layer *layer,
                                     int32_t index, char *op) {
@@ -30470,7 +30550,7 @@ static tl_result tli_add_layer_node(tl_env *env, tl_graph *graph, const tl_layer
     return tl_add_node(env, graph, &node, NULL);
 }
 
-// The chain as a graph, and one kernel an op named after its layer.
+// Make the chain a graph, with an op and a kernel for each layer.
 static tl_result tli_add_layer_nodes(tl_env *env, const tl_layer *layers, int32_t layer_count,
                                      uint64_t input_bytes, tl_graph *graph, tl_kernel *kernels,
                                      char *ops) {
@@ -30521,7 +30601,7 @@ TLI_IMPL tl_result tl_init_layer_run(tl_env *env, const tl_run_desc *desc, const
     return result;
 }
 
-// The goals of a pass by hand; the last one closes it.
+// Run one goal of a pass by hand; the last one closes the pass.
 static tl_result tli_run_goal(tl_run *run, int32_t id, int backward, int is_last) {
     tl_result result;
     run->by_hand = 1;
