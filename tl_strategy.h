@@ -1490,22 +1490,22 @@ extern "C" {
 // ============================================================================
 // [7] PRECISION -- observers, quantisation parameters, an exact choice of schemes
 //
-//     data --observers--> ranges --> scale, zero point, noise          (how to store a tensor)
-//     graph + profiles + limit --tl_plan_precision--> a scheme a node  (where to)
-//     plan --tl_apply_precision--> graph with conversions, formats     (what runs, what [6] plans on)
+//     data --observers--> ranges --> scale, zero point, noise              (how to store a tensor)
+//     graph + profiles + limit --tl_plan_precision--> a scheme per node    (which precision where)
+//     plan --tl_apply_precision--> graph with conversion nodes, formats    (what runs; input of [6])
 //
 //          f32          i8    i8          A tensor is converted once for each format that its
-//     x --[conv]--+--c--[a]--[b]--+       readers want (c), however many there are. So the
-//                 |               |       price of a scheme depends on the neighbours', and
-//                 +-------[add]---c       the choice is made for the whole graph at once.
+//     x --[conv]--+--c--[a]--[b]--+       readers want (c), however many readers there are. So
+//                 |               |       the price of a scheme depends on the schemes of the
+//                 +-------[add]---c       neighbours, and one choice covers the whole graph.
 //                          f32
 //
-// A scheme says how a node computes and in which format it hands its tensors on. Losses are
-// noise powers, or anything else that adds up; percents of accuracy do not. The choice
-// minimises time or bytes under a limit of the summed loss, or the other way round; it says how far
-// from the optimum it can be at most, what a node's second best scheme would have cost, and all
-// the points between which there is a choice (the Pareto front). Limits of the caller are never
-// exceeded: where nothing fits, the nearest that does is named.
+// A scheme says how a node computes and in which format it stores its outputs. Losses are noise
+// powers, or any other quantity that adds up over nodes (percents of accuracy do not). The choice
+// minimises time or bytes within a limit of the summed loss, or the loss within a limit of the
+// cost. With it come a certified distance from the optimum, the cost of each node's second best
+// scheme, and on request the Pareto front of loss and cost. A limit of the caller is never
+// exceeded: where no choice meets it, the error names the nearest limit that can be met.
 //
 // References: Jacob et al., Quantization and Training of Neural Networks for Efficient
 // Integer-Arithmetic-Only Inference, 2018, arXiv:1712.05877, section 2. Migacz, 8-bit Inference with
@@ -1539,22 +1539,22 @@ extern "C" {
 typedef enum tl_format { TL_FORMATS(TLI_ENUM4) TL_FORMAT_COUNT } tl_format;
 typedef enum tl_scheme { TL_SCHEMES(TLI_ENUM5) TL_SCHEME_COUNT } tl_scheme;
 
-// Bytes of a tensor that takes f32_bytes in f32: an element is 4 of them, a tail counts as one. f32 itself,
-// and what is no format, leaves the bytes as they are. Scales are not counted.
+// Find the bytes of a tensor in a format, from its bytes in f32: 4 of these are one element, a last partial
+// element counts as one. f32 and unknown formats return f32_bytes. Scales are not counted.
 TLDEF uint64_t tl_find_format_bytes(tl_format format, uint64_t f32_bytes);
 
 #ifndef TL_NO_PLANNERS
-// The same of the weights of a node.
+// Find the bytes of the weights of a node in a scheme, from their bytes in f32; rounded as above.
 TLDEF uint64_t tl_find_weight_bytes(tl_scheme scheme, uint64_t f32_bytes);
 
-// What a node in this scheme hands its tensors on in; TL_FORMAT_COUNT for what is no scheme.
+// Find the format of the outputs of a node in this scheme; TL_FORMAT_COUNT for an unknown scheme.
 TLDEF tl_format tl_find_scheme_format(tl_scheme scheme);
 
 TLDEF const char *tl_name_format(tl_format format);     // "bf16"; "?" out of range
 TLDEF const char *tl_name_scheme(tl_scheme scheme);     // "w8a16"
 TLDEF const char *tl_explain_scheme(tl_scheme scheme);  // "tensors in 16 bits, weights ..."
 #ifndef TL_NO_TEXT
-TLDEF int tl_parse_format(const char *text, tl_format *format);  // 1 and the value; 0 and f32: none of them
+TLDEF int tl_parse_format(const char *text, tl_format *format);  // 1 and the value; 0 and f32 for unknown text
 TLDEF int tl_parse_scheme(const char *text, tl_scheme *scheme);
 #endif
 #endif
@@ -1563,21 +1563,21 @@ TLDEF int tl_parse_scheme(const char *text, tl_scheme *scheme);
 //
 //     q = clamp(round(x / scale) + zero_point, low, high)        x' = (q - zero_point) scale
 //
-// Zero is exact under every rule: 0 -> zero_point -> 0. Tools differ in what a symmetric scale divides
-// by, 127.5 or 127, and that is the commonest reason why two of them disagree; so each rule has a name.
+// Zero is exact under every rule: 0 -> zero_point -> 0. Tools differ in whether a symmetric scale divides
+// by 127.5 or by 127, which is the commonest reason why two tools disagree; so each rule has a name.
 //
 // References: Jacob et al., 2018, sections 2.1 and 2.2. ONNX, QuantizeLinear-21,
 // DynamicQuantizeLinear-11. PyTorch 2, torch.ao.quantization.observer. TensorFlow Lite 8-bit
 // quantization specification.
 
-// id, name, scale from the least and the largest value, both drawn to 0; a = the larger magnitude
+// id, name, scale. The range is first extended to contain 0; a = the larger magnitude of its two ends
 #define TL_RANGE_RULES(X) \
     X(TL_RANGE_AFFINE, "affine", "(most - least) / (high - low); the zero point puts least on low")       \
     X(TL_RANGE_HALF,   "half",   "a / ((high - low) / 2), zero point 0: 127.5 steps for 8 bits, as PyTorch") \
     X(TL_RANGE_NARROW, "narrow", "a / high on -high .. high, zero point 0: as TensorFlow Lite's weights") \
     X(TL_RANGE_WIDE,   "wide",   "a / high on low .. high, zero point 0: as TensorRT")
 
-// id, name, where a number is half way between two integers
+// id, name, which integer a number half way between two of them rounds to
 #define TL_ROUNDINGS(X) \
     X(TL_ROUNDING_EVEN, "even", "to the even one")            \
     X(TL_ROUNDING_AWAY, "away", "to the one farther from zero")
@@ -1595,35 +1595,35 @@ typedef struct tl_quantization {
 // Find scale and zero point for a range of values.
 //
 //   rule           0 = affine
-//   least, most    finite, least <= most; a range that lies on one side of 0 is drawn to it
-//   low, high      of the integers: -32768 <= low < high <= 65535, of at most 16 bits. narrow takes -high
-//                  .. high of them (low <= -high), wide wants 0 among them; half has the zero point
+//   least, most    finite, least <= most; a range that does not contain 0 is extended to it
+//   low, high      bounds of the integers: -32768 <= low < high <= 65535, at most 16 bits. narrow uses
+//                  -high .. high of them (low <= -high), wide needs low <= 0 < high; half has the zero point
 //                  (low + high + 1) / 2 where low >= 0, as PyTorch for unsigned integers
 //   quantization   overwritten; rounds to even
 //
-// All in f32, one rounding an operation. Scales of affine and half are at least 2^-23, as PyTorch's;
-// those of narrow and wide at least 2^-126, but 2^-23 where all is zero.
+// Computed in f32 with one rounding per operation. Scales of affine and half are at least 2^-23, as in
+// PyTorch; those of narrow and wide at least 2^-126, or 2^-23 where both ends are 0.
 //
 // Errors:  TL_ERROR_INVALID_ARG; TL_ERROR_OVERFLOW: most - least does not fit f32. *quantization is all
 //          zero then.
 TLDEF tl_result tl_find_quantization(tl_env *env, tl_range_rule rule, float least, float most,
                                      int32_t low, int32_t high, tl_quantization *quantization);
 
-// Hold every rule of one: scale finite and > 0, bounds in order, zero point between them.
+// Check that the scale is finite and > 0, the bounds are in order and the zero point lies within them.
 TLDEF tl_result tl_check_quantization(tl_env *env, const tl_quantization *quantization);
 
-// Quantise numbers, and back.
+// Convert numbers to integers, and integers back to numbers.
 //
 //   quantizations   [channel_count] element i belongs to channel (i / inner_count) % channel_count;
-//                   1 and 1 = one for all
+//                   channel_count 1 = one quantisation for all elements
 //   format          i8, bounds within -128 .. 127 or 0 .. 255; i16, within -32768 .. 32767 or 0 .. 65535
 //   from, to        [count] one is f32, the other int8_t or int16_t in the machine's byte order, unsigned
 //                   where low >= 0. They do not overlap; NULL with count 0
 //
-// What is not a number becomes the zero point, infinities become the bounds. Back again, what is too
-// large for f32 becomes its largest number, so the result is always finite.
+// NaN becomes the zero point, infinities become the bounds. A result of tl_dequantize that overflows f32
+// becomes the largest f32 of its sign, so results are always finite.
 //
-// Errors:  TL_ERROR_INVALID_ARG: a quantisation, or one that the format does not hold; nothing is
+// Errors:  TL_ERROR_INVALID_ARG: an invalid quantisation, or bounds that the format cannot hold; nothing is
 //          written then.
 // Cost:    O(count + channel_count).
 TLDEF tl_result tl_quantize(tl_env *env, const tl_quantization *quantizations, int32_t channel_count,
@@ -1633,8 +1633,8 @@ TLDEF tl_result tl_dequantize(tl_env *env, const tl_quantization *quantizations,
                               uint64_t inner_count, tl_format format, const void *from, float *to,
                               uint64_t count);
 
-// ONNX DynamicQuantizeLinear: affine on 0 .. 255 over the range of the data, whatever small; data of zeroes
-// alone has the scale 2^-23.
+// Quantise data over its own range, as ONNX DynamicQuantizeLinear: affine on 0 .. 255, without the lower
+// limit of 2^-23 on the scale; data that is all zero has the scale 2^-23.
 //
 // Errors:  TL_ERROR_INVALID_ARG: no data, or a value that is not finite; TL_ERROR_OVERFLOW as above.
 //          Nothing is written to `to` then, *quantization is all zero.
@@ -1647,15 +1647,15 @@ typedef struct tl_multiplier {
     int32_t exponent;    // > 0 = the number is 1 or more
 } tl_multiplier;
 
-// Find the multiplier that takes sums of products in scales a and b to scale c: a b / c, rounded once, half
-// away from zero.
+// Find the multiplier that converts sums of products of integers with scales a and b to integers of
+// scale c: a b / c, rounded once, half away from zero.
 //
 // Errors:  TL_ERROR_INVALID_ARG: a scale that is not finite and > 0; *multiplier is all zero then.
 TLDEF tl_result tl_find_multiplier(tl_env *env, float a, float b, float c, tl_multiplier *multiplier);
 
-// A sum of products -> integer of the target: shifted left where the exponent is > 0 (and held within 32
-// bits), the rounding doubling high product, a rounding shift right, the zero point, clamped. Two
-// roundings: within 1 of sum x real rounded once. Integers alone: the same on every machine.
+// Convert a sum of products to an integer of the target: shift left where the exponent is > 0 (saturating
+// at 32 bits), rounding doubling high product, rounding shift right, add the zero point, clamp. It rounds
+// twice: the result is within 1 of sum x real rounded once. Only integers: the same on every machine.
 // Source:  Jacob et al., 2018, section 2.2; MultiplyByQuantizedMultiplier of TensorFlow Lite.
 TLDEF int32_t tl_requantize(int32_t sum, tl_multiplier multiplier, const tl_quantization *to);
 
@@ -1670,47 +1670,48 @@ TLDEF int tl_parse_rounding(const char *text, tl_rounding *rounding);
 
 // -- guards for 16-bit floats --
 
-// The scale of the loss that keeps small gradients above 2^-24: doubled after so many clean steps,
-// halved at an overflow, and that step is not taken. Zero is the default everywhere, and so is what is
-// negative or not finite.
+// A factor on the loss that keeps small gradients above 2^-24, the least f16: it doubles after growth_interval
+// steps without overflow, and halves at an overflow, whose step is skipped. A field that is 0, negative or not
+// finite means its default.
 //
 // Source:  Micikevicius et al., 2018, section 3.2; the numbers are those of torch.amp.GradScaler.
 typedef struct tl_loss_scaler {
-    float    scale;            // 0 = 65536, from the first tl_next_loss_scale on; within least .. most
+    float    scale;            // 0 = 65536, filled in by the first tl_next_loss_scale; within least .. most
     float    least, most;      // 0 = 1, 2^24; most is at least `least`
-    uint32_t growth_interval;  // clean steps after which it doubles; 0 = 2000
+    uint32_t growth_interval;  // steps without overflow after which the scale doubles; 0 = 2000
     uint32_t clean_count;      // steps since the last change
-    uint64_t skipped_count;    // steps that were not to be taken
+    uint64_t skipped_count;    // steps that were skipped for an overflow
 } tl_loss_scaler;
 
-// A copy with the defaults filled in; NULL = all of them. counts stay.
+// Return a copy with defaults filled in; NULL = all defaults. The counts are copied.
 TLDEF tl_loss_scaler tl_default_loss_scaler(const tl_loss_scaler *scaler);
 
-// Tell what became of a step: 1 = take it (the gradients are the true ones x the scale it had), 0 = skip it.
+// Update the scale after a backward pass. 1 = apply the step (its gradients carry the scale from before
+// this call), 0 = skip it.
 TLDEF int tl_next_loss_scale(tl_loss_scaler *scaler, int overflowed);
 
-TLDEF int tl_has_overflow(const float *data, uint64_t count);  // 1 = an infinity or NaN is among them
+TLDEF int tl_has_overflow(const float *data, uint64_t count);  // 1 = data holds an infinity or NaN
 
 #ifndef TL_NO_PLANNERS
-// -- observers: ranges and noise of tensors, measured --
+// -- observers: measured ranges and noise of tensors --
 //
 //     batches --tl_observe_data--> counts --tl_measure_observer--> range --tl_find_quantization--> scale
 //
-//     |         # #                      A histogram has bins of equal width, a power of two: a larger
-//     |       # # # #                    value joins the bins in pairs until it has room. So the counts
-//     |     # # # # # #           #      do not depend on the order of the data, and two observers
-//     +--|-------------|----------|->    merged have, bit for bit, what one of all the data has.
+//     |         # #                      The bins of a histogram have equal width, a power of two. A value
+//     |       # # # #                    beyond the last bin makes pairs of bins join until it fits. So
+//     |     # # # # # #           #      counts do not depend on the order of the data, and two merged
+//     +--|-------------|----------|->    observers equal, bit for bit, one observer of all the data.
 //      least   range  most     outlier
 //
-// An observer takes a fixed amount of memory for a channel, whatever it sees. A wide range loses by
-// rounding, a narrow one by clipping: min-max clips nothing, the last three kinds weigh the two.
+// The memory of an observer is fixed per channel, whatever the amount of data. A wide range loses by
+// rounding, a narrow one by clipping: min-max clips nothing, the last three kinds balance the two.
 //
 // References: Migacz, 8-bit Inference with TensorRT, GTC 2017 (entropy; P with the tail, Q without). Here
-// whole bins make a level, zeros, which are exact, take no part, and the threshold is the upper edge of
-// the last bin; tools differ in all of these, so their thresholds do. Banner et al., Post training
-// 4-bit quantization of convolutional networks, 2019, arXiv:1810.05723 (the optimal clip in closed form).
+// each level is made of whole bins, zeros are left out because they are exact, and the threshold is the
+// upper edge of the last bin. Tools differ in all three, so their thresholds differ. Banner et al., Post
+// training 4-bit quantization of convolutional networks, 2019, arXiv:1810.05723 (optimal clip, closed form).
 
-// id, name, range
+// id, name, which range it finds
 #define TL_OBSERVERS(X) \
     X(TL_OBSERVER_MIN_MAX,        "min-max",        "least and largest value")                             \
     X(TL_OBSERVER_MOVING_AVERAGE, "moving-average", "of the least and the largest of each batch")          \
@@ -1724,110 +1725,110 @@ typedef struct tl_observer_desc {
     tl_observer_kind kind;     // 0 = min-max
     int32_t  channel_count;    // ranges to find; 0 = 1
     uint64_t inner_count;      // elements of one channel side by side; 0 = 1
-    double   rate;             // moving-average: of a new batch; 0 = 0.01; (0, 1]
-    double   percentile_ratio; // percentile: 0 = 0.999; (0, 1]
+    double   rate;             // moving-average: weight of a new batch; 0 = 0.01; (0, 1]
+    double   percentile_ratio; // percentile: share of magnitudes within the range; 0 = 0.999; (0, 1]
     int32_t  high;             // mse, entropy: largest integer of the quantisation; 0 = 127; 1 .. 32767
-    tl_range_rule rule;        // mse: of the quantisation; 0 = affine, on -high-1 .. high
-    int32_t  bin_count;        // of each sign, a power of two, 128 .. 8192; 0 = 2048 for the last three
-                               // kinds; 0 = no histogram for the first two. A bin takes 16 bytes
+    tl_range_rule rule;        // mse: rule of the quantisation; 0 = affine, on -high-1 .. high
+    int32_t  bin_count;        // bins for each sign, a power of two, 128 .. 8192; 0 = 2048 for the last
+                               // three kinds, no histogram for the first two. 16 bytes for both signs
 } tl_observer_desc;
 
 typedef struct tl_observer tl_observer;
 
-// What an observer found out about a channel. All 0 where nothing was observed.
+// What an observer measured in one channel. All 0 where nothing was observed.
 typedef struct tl_observation {
     float    least, most;              // of all values
-    float    range_least, range_most;  // what the kind makes of them: for tl_find_quantization
-    uint64_t count, zero_count;        // zeros: of data; tl_observe_extremes tells none
-    double   square_sum;               // signal power x count, exact but for its last bit; of data
-    double   clipped_ratio;            // of the values lie outside the range, to a bin; 0 without histogram
+    float    range_least, range_most;  // the range that the kind chose, for tl_find_quantization
+    uint64_t count, zero_count;        // values; zeros of tl_observe_data (tl_observe_extremes counts none)
+    double   square_sum;               // sum of squares, correctly rounded; of tl_observe_data
+    double   clipped_ratio;            // share of values outside the range, by whole bins; 0 = no histogram
 } tl_observation;
 
 // Error of a quantisation on data.
 typedef struct tl_noise {
-    double   error_sum;      // of squares; where weights are given, of squares x weight
-    double   signal_sum;     // the same of the values
+    double   error_sum;      // of squared errors, each times its weight where weights are given
+    double   signal_sum;     // of squared values, weighted alike
     double   mse;            // error_sum / count
     double   sqnr_db;        // 10 log10(signal / error); 0 without error (is_exact) or without signal
-    double   clipped_ratio;  // of the values would round to an integer beyond the bounds
+    double   clipped_ratio;  // share of values that would round to an integer beyond the bounds
     uint64_t count;
-    int32_t  is_exact;       // 1 = no error at all (that has a weight)
+    int32_t  is_exact;       // 1 = every value with a weight > 0 is represented exactly
 } tl_noise;
 
-// Make an observer, release it, and make it forget all that it saw.
+// Make an observer; release it; reset it to the state of a new one.
 //
-//   env        must outlive the observer: the functions below put their sentences there
+//   env        must outlive the observer: the functions below write their error texts to it
 //   observer   NULL after an error
 //
 // Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_NO_MEMORY.
-// Cost:    two allocations: about 350 bytes a channel and, with a histogram, 16 a bin: 32 KiB.
-// Threads: one observer is used by one thread at a time, one env by one thread. Give each thread its own
-//          and merge.
+// Cost:    one allocation: 240 bytes per channel and, with a histogram, 16 bytes per bin (2048: 32 KiB).
+// Threads: one observer is used by one thread at a time, one env by one thread. To observe in several
+//          threads, give each an observer and merge them.
 TLDEF tl_result tl_init_observer(tl_env *env, const tl_observer_desc *desc, tl_observer **observer);
 TLDEF void      tl_free_observer(tl_observer *observer);   // accepts NULL
 TLDEF tl_result tl_reset_observer(tl_observer *observer);
 
-// Take one batch. Element i belongs to channel (i / inner_count) % channel_count.
+// Add one batch. Element i belongs to channel (i / inner_count) % channel_count.
 //
 // Errors:  TL_ERROR_INVALID_ARG: a value that is not finite; TL_ERROR_OVERFLOW: more than 2^48 values
-//          in a channel. Nothing of the batch is taken then.
+//          in a channel. The observer is unchanged then.
 // Cost:    O(count + channel_count).
 TLDEF tl_result tl_observe_data(tl_observer *observer, const float *data, uint64_t count);
 
-// Take one batch of which a device has found the extremes (tl_vk_read_extremes). min-max and moving-average
-// alone, without a histogram.
+// Add one batch whose extremes a device has found (tl_vk_read_extremes). Only for min-max and moving-average
+// without a histogram.
 //
 // Errors:  TL_ERROR_INVALID_ARG: numbers that are not finite or not in order, no such channel, count 0;
-//          TL_ERROR_UNSUPPORTED: another kind; TL_ERROR_OVERFLOW as above. Nothing is taken then.
+//          TL_ERROR_UNSUPPORTED: another kind; TL_ERROR_OVERFLOW as above. The observer is unchanged then.
 TLDEF tl_result tl_observe_extremes(tl_observer *observer, int32_t channel, float least, float most,
                                     uint64_t count);
 
-// Add what another observer of the same desc saw. The result is that of one observer of all the data,
-// but for moving averages: these depend on the order, and become the mean weighted by batches.
+// Add the data of another observer of the same desc. The result equals one observer of all the data, except
+// for moving averages, which depend on the order: they become the mean of both, weighted by batch counts.
 //
-// Errors:  TL_ERROR_INVALID_ARG: another desc; TL_ERROR_OVERFLOW as above. Nothing is taken then.
+// Errors:  TL_ERROR_INVALID_ARG: another desc; TL_ERROR_OVERFLOW as above. The observer is unchanged then.
 TLDEF tl_result tl_merge_observer(tl_observer *observer, const tl_observer *other);
 
-// Tell what was found out about a channel.
+// Measure a channel: its range by the kind of the observer, counts and signal power.
 //
-// percentile: the upper edge of the bin that the rank falls into, zeros counted. mse: of ranges in steps of
-// 1/200 of all that was seen, at edges of bins, values taken as spread evenly over their bins; under affine
-// both ends first by the same share, then each end alone. entropy: of all edges of bins from the
-// (high + 1)-th on; it wants many values, a few lie in bins of their own and any threshold keeps that. Of
-// equals the widest range is taken, and none exceeds what was seen. Integers choose: the same range on every
-// machine.
+// percentile: the upper edge of the bin that holds the rank; zeros count. mse: tries ranges in steps of
+// 1/200 of the observed range, at edges of bins, with values spread evenly over their bins; under affine both
+// ends shrink by the same share first, then each end alone. entropy: tries all edges of bins from the
+// (high + 1)-th on; it needs many values, because a few values lie in bins of their own, where every threshold
+// is as good. Of equal ranges the widest is taken, and none exceeds the observed extremes. Integers decide,
+// so the range is the same on every machine.
 //
 // Errors:  TL_ERROR_INVALID_ARG: no such channel. *observation is all zero then.
 // Cost:    O(bins) for percentile, O(200 bins) for mse (affine: 600), O(bins^2) for entropy.
 TLDEF tl_result tl_measure_observer(const tl_observer *observer, int32_t channel,
                                     tl_observation *observation);
 
-// The quantisation for the range of a channel.
+// Find the quantisation for the range of a channel: tl_measure_observer, then tl_find_quantization.
 //
-// Errors:  those of the two calls it stands for; TL_ERROR_NOT_FOUND: the channel has seen nothing.
+// Errors:  those of the two calls; TL_ERROR_NOT_FOUND: the channel has no data.
 TLDEF tl_result tl_find_observed_quantization(const tl_observer *observer, int32_t channel,
                                               tl_range_rule rule, int32_t low, int32_t high,
                                               tl_quantization *quantization);
 
-// Estimate the noise of a quantisation on what a channel saw: exact but for the place of values in their
-// bins, over which they are taken as spread evenly. signal_sum is exact. Any observer with a histogram.
+// Estimate the noise of a quantisation on the data of a channel, with values spread evenly over their bins.
+// signal_sum is exact. For observers with a histogram.
 //
 // Errors:  TL_ERROR_INVALID_ARG; TL_ERROR_UNSUPPORTED: no histogram; TL_ERROR_NOT_FOUND: the channel has
-//          seen nothing. *noise is all zero then.
+//          no data. *noise is all zero then.
 // Cost:    O(bins).
 TLDEF tl_result tl_estimate_noise(const tl_observer *observer, int32_t channel,
                                   const tl_quantization *quantization, tl_noise *noise);
 
-// 1 = f16 holds what was observed in every channel: magnitudes x margin stay within 65504, and at most
-// lost_ratio of the values that are not 0 are smaller than its least number, 2^-24. 0 where nothing was
-// observed. Small values are those of data; tl_observe_extremes tells none.
+// Tell whether f16 can hold the data of every channel. 1 = magnitudes x margin stay within 65504, and at most
+// lost_ratio of the values that are not 0 are below the least f16, 2^-24. 0 where nothing was observed.
+// Values below 2^-24 are counted by tl_observe_data only.
 //
-//   margin       >= 1; 0 = 1. Anything else is not safe
+//   margin       >= 1; 0 = 1. Any other value returns 0
 //   lost_ratio   0 .. 1
 TLDEF int tl_is_f16_safe(const tl_observer *observer, double margin, double lost_ratio);
 
-// The range of data in memory, exactly: percentile by rank, mse with the true error of 200 clips (in f32:
-// largest x (k / 200)). The rest as an observer of one channel and one batch finds it.
+// Measure the range of data in memory without a histogram: percentile by exact rank, mse by the true error of
+// 200 ranges (in f32: largest x (k / 200)). The other kinds as an observer of one channel and one batch.
 //
 //   desc   channel_count and inner_count must be 0 or 1
 //
@@ -1837,11 +1838,11 @@ TLDEF int tl_is_f16_safe(const tl_observer *observer, double margin, double lost
 TLDEF tl_result tl_measure_range(tl_env *env, const tl_observer_desc *desc, const float *data,
                                  uint64_t count, float *least, float *most);
 
-// The noise of a quantisation, or of a format (f32, f16, bf16; what is too large for it becomes its largest
-// number and counts as clipped), on data in memory. Sums in f64, in the order of the data.
+// Measure the noise of a quantisation, or of a format (f32, f16, bf16; a value that overflows it becomes its
+// largest number and counts as clipped), on data in memory. Sums in f64, in the order of the data.
 //
-//   weights   [count] >= 0, finite, not all 0: multiply squared errors (squared gradients: the expected
-//             change of the loss, to second order); 0 = all 1
+//   weights   [count] factors of the squared errors: >= 0, finite, not all 0. With squared gradients as weights
+//             error_sum estimates the change of the loss to second order. 0 = all 1
 //
 // Errors:  TL_ERROR_INVALID_ARG: no data, a value or weight that is not finite. *noise is all zero then.
 // Cost:    O(count).
@@ -1859,25 +1860,26 @@ TLDEF int tl_parse_observer(const char *text, tl_observer_kind *kind);
 //
 //   minimise   sum cost[v][x_v] + conversions     subject to   sum loss[v][x_v] <= loss_limit
 //
-// or the other way round. A net is what a node hands on: its readers want it in the formats of their
-// schemes, and each format that the producer's scheme does not give is paid for once, however many
-// readers want it. One net an edge prices edges one by one. Costs and losses are whole numbers of any unit.
+// or the loss subject to a cost limit. A net is one output of a node with its readers: they want it in the
+// formats of their schemes, and each format other than the producer's is paid for once, however many
+// readers want it. To price each edge by itself, give one net per edge. Costs and losses are whole numbers
+// of any unit.
 //
-//     cost |   A             A, B, C   corners of the hull: one pair of weights each, found first
-//          |    ` .  x       - - -     the line between two of them is the Lagrangian bound
+//     cost |   A             A, B, C   corners of the convex hull, each found with one pair of weights
+//          |    ` .  x       - - -     the line between two corners is the Lagrangian bound
 //          |       B         x, o      choices; o is the best within the limit, found by lists
 //          |        `o. - C
-//          +----------|----- loss      the gap is o - bound; 0 where the lists end
+//          +----------|----- loss      the gap is o - bound; 0 where the lists are complete
 //                   limit
 //
-// Exact: a tree decomposition of the nets (chains and trees are its simplest case), and over it, from the
-// leaves to the root, the list of all (loss, cost) that may be part of the best choice: what another
-// dominates, what must break the limit, and what by the Lagrangian bound cannot beat the best known
-// choice is left out. Lists are cut to their best few at first; then they hold all that costs little more
-// than the bound, and ever more, until the best is among it. Graphs too wide for that get their bound from
-// chains that share the nodes, and choices by fixing a part of the nodes and finding the best of the others
-// exactly, again and again; then branch and bound: schemes that no better choice can have are left out, the
-// rest is divided until it is narrow enough for lists.
+// Exact method: a tree decomposition of the nets (chains and trees are its simplest cases), and over it,
+// from the leaves to the root, lists of all (loss, cost) that may be part of the best choice. Left out are
+// pairs that another pair dominates, that must break the limit, or that by the Lagrangian bound cannot
+// beat the best known choice. Lists are first cut to their best few; then they hold everything that costs
+// little more than the bound, in growing windows, until the best choice is among them. Graphs too wide for
+// lists get a bound from chains that share the nodes, and choices by fixing part of the nodes and solving
+// for the others exactly, again and again; then branch and bound: schemes that no better choice can have
+// are removed, and the rest is divided until it is narrow enough for lists.
 //
 // References: Handler, Zang, A dual algorithm for the constrained shortest path problem, 1980. Dechter,
 // Bucket Elimination, 1999. Kolmogorov, Convergent Tree-Reweighted Message Passing for Energy
@@ -1888,31 +1890,31 @@ TLDEF int tl_parse_observer(const char *text, tl_observer_kind *kind);
 
 typedef struct tl_choice_net {
     int32_t         producer;     // node
-    const int32_t  *readers;      // [reader_count] nodes, in any order; one that comes twice counts once
-    int32_t         reader_count; // 0 = nobody reads it: no price
+    const int32_t  *readers;      // [reader_count] nodes in any order; duplicates count once
+    int32_t         reader_count; // 0 = not read: no price
     const uint64_t *costs;        // [format_count x format_count] row: from, column: to, or TL_FORBIDDEN;
                                   // the diagonal is not read: 0
 } tl_choice_net;
 
 typedef struct tl_choice_progress {
-    uint64_t work, work_limit;    // elementary steps so far; those after which it ends
-    uint64_t value, bound;        // best so far, UINT64_MAX = none yet, and what no choice undercuts; of a
-                                  // front those of the point under way
+    uint64_t work, work_limit;    // elementary steps so far; their limit
+    uint64_t value, bound;        // best value so far, UINT64_MAX = none yet; lower bound of all choices.
+                                  // Of a front: of the point being computed
 } tl_choice_progress;
 
 typedef struct tl_choice_desc {
     int32_t  node_count;          // 1 .. 2^24
     int32_t  scheme_count;        // 1 .. 16
     int32_t  format_count;        // with formats 1 .. 8; without 0 or scheme_count
-    const int32_t *formats;       // [scheme_count] of each scheme; 0 = each its own
+    const int32_t *formats;       // [scheme_count] format of each scheme; 0 = a format for each scheme
     const uint64_t *costs;        // [node_count x scheme_count] or TL_FORBIDDEN
-    const uint64_t *losses;       // [node_count x scheme_count]; where the cost is forbidden not read
-    const tl_choice_net *nets;    // [net_count] any number a node, in any order, cycles too
+    const uint64_t *losses;       // [node_count x scheme_count]; not read where the cost is forbidden
+    const tl_choice_net *nets;    // [net_count] any number per node, in any order; cycles are allowed
     int32_t  net_count;
     int32_t  least_loss;          // 0 = least cost within loss_limit; 1 = least loss within cost_limit
-    uint64_t loss_limit;          // 0 = none at all; TL_UNLIMITED
-    uint64_t cost_limit;          // of least_loss; conversions are part of it; TL_UNLIMITED
-    uint64_t work_limit;          // elementary steps of 2 to 8 ns; 0 = 200 million
+    uint64_t loss_limit;          // 0 = no loss is allowed; TL_UNLIMITED
+    uint64_t cost_limit;          // for least_loss, conversions included; TL_UNLIMITED
+    uint64_t work_limit;          // elementary steps, of 2 to 8 ns each; 0 = 200 million
     int    (*progress)(const tl_choice_progress *progress, void *user);  // 1 = stop with the best so far
     void    *user;                // given to progress
 } tl_choice_desc;
@@ -1928,20 +1930,20 @@ typedef enum tl_choice_method { TL_CHOICE_METHODS(TLI_ENUM) TL_CHOICE_METHOD_COU
 typedef struct tl_choice_plan {
     const uint8_t *schemes;       // [node_count]
     uint64_t cost, conversion_cost, loss;  // cost includes conversions
-    int32_t  conversion_count;    // a net and a format that it is converted to
-    uint64_t bound;               // of what is minimised: no choice within the limit has less
-    int32_t  proven;              // 1 = it is the least
-    double   gap_ratio;           // (value - bound) / bound; 0 = proven, 0.01 = at most 1 % above; where the
-                                  // bound is 0 the value
+    int32_t  conversion_count;    // pairs of a net and a format that it is converted to
+    uint64_t bound;               // lower bound of the minimised quantity within the limit
+    int32_t  proven;              // 1 = the choice is optimal: its value equals the bound
+    double   gap_ratio;           // (value - bound) / bound; 0 = proven, 0.01 = at most 1 % above; the value
+                                  // itself where the bound is 0
     tl_choice_method method;
-    uint64_t nearest_limit;       // of TL_ERROR_INFEASIBLE, else 0: the least limit that can be held, in a
-                                  // graph too wide one at which a choice was found; TL_UNLIMITED = none
+    uint64_t nearest_limit;       // after TL_ERROR_INFEASIBLE, else 0: the least limit that can be met (in a
+                                  // graph too wide for lists one that was met); TL_UNLIMITED = none
     uint64_t work;                // elementary steps done
     void    *memory;
 } tl_choice_plan;
 
-// Hold every rule of a desc: counts in range, arrays there, nodes and formats that exist, and the
-// largest cost of each node and net, added up, below 2^60, losses as well.
+// Check every rule of a desc: counts in range, no array missing, nodes and formats that exist, and the
+// largest costs of all nodes and nets, added up, below 2^60; likewise the losses.
 //
 // Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_OVERFLOW.
 // Cost:    O(nodes x schemes + readers + nets x formats^2).
@@ -1949,66 +1951,66 @@ TLDEF tl_result tl_check_choice(tl_env *env, const tl_choice_desc *desc);
 
 // Choose a scheme for each node.
 //
-//   desc   its progress is asked every million steps or so, once a first choice is known
+//   desc   its progress is called about every million steps once a first choice is known
 //   plan   overwritten; release with tl_free_choice_plan
 //
-// The limit is always held, and the bound is always one: sums are rounded so that both are certain. A
-// graph whose decomposition fits work_limit / 64 cells (4 million at most) is solved by lists: a chain of
-// 1000 nodes, or 200 series-parallel ones, in 9 schemes, is proven in some hundredths of a second. A wider
-// graph is proven where it has some tens of nodes, mostly where it has 200; else it gets a value and a
-// bound, less than a thousandth apart in cost; in loss, which falls by decades from scheme to scheme, some
-// hundredths. The same desc gives the same plan everywhere, unless progress stops it. Among choices of the
-// same value it need not find the one of least loss.
+// The plan never exceeds the limit and the bound is always valid: sums are rounded towards safety. A graph
+// whose decomposition fits work_limit / 64 cells (4 million at most) is solved by lists: a chain of 1000
+// nodes, or 200 series-parallel nodes, in 9 schemes, is proven in some hundredths of a second. A wider graph
+// is proven if it has some tens of nodes, and mostly if it has 200; otherwise it gets a value and a bound
+// that differ by less than a thousandth in cost, or by some hundredths in loss, which falls by decades from
+// scheme to scheme. The same desc gives the same plan everywhere, unless progress stops it. Among choices of
+// equal value it need not find the one of least loss.
 //
-// Errors:  those of tl_check_choice; TL_ERROR_INFEASIBLE names the node of which every scheme is
-//          forbidden, or the limit and the nearest that can be held; plan has nearest_limit alone then.
-//          In a graph too wide, with forbidden conversions or a limit of the cost, it says that none was
-//          found, not that there is none. TL_ERROR_NO_MEMORY. On these *plan is all zero.
-// Cost:    work_limit, beyond it only what a first choice takes. Memory: O(nodes x schemes + readers),
-//          48 bytes a cell at most, and lists of at most 300 MiB.
+// Errors:  those of tl_check_choice; TL_ERROR_INFEASIBLE names the node all of whose schemes are forbidden,
+//          or the limit and the nearest that can be met; *plan has only nearest_limit set then. In a graph
+//          too wide for lists, with forbidden conversions or a cost limit, it means that no choice was
+//          found, not that none exists. TL_ERROR_NO_MEMORY. On the others *plan is all zero.
+// Cost:    work_limit, exceeded only to find a first choice. Memory: O(nodes x schemes + readers), at most
+//          48 bytes per cell, and lists of at most 300 MiB.
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_plan_choice(tl_env *env, const tl_choice_desc *desc, tl_choice_plan *plan);
 TLDEF void      tl_free_choice_plan(tl_env *env, tl_choice_plan *plan);  // accepts a zeroed plan and NULL
 
 typedef struct tl_front_point {
     uint64_t loss, cost;          // the least cost known within this loss
-    uint64_t bound_cost;          // nothing within this loss costs less
-    const uint8_t *schemes;       // [node_count] one choice that has them
+    uint64_t bound_cost;          // lower bound of the cost within this loss
+    const uint8_t *schemes;       // [node_count] a choice with this loss and cost
 } tl_front_point;
 
 typedef struct tl_choice_front {
     const tl_front_point *points; // [point_count] loss rises, cost falls
     int32_t  point_count;         // > 0
-    int32_t  complete;            // 1 = all points there are, each proven; 0 = a selection
+    int32_t  complete;            // 1 = the whole front, each point proven; 0 = a selection
     void    *memory;
 } tl_choice_front;
 
-// Find all points between which there is a choice (the Pareto front).
+// Find the Pareto front of loss and cost.
 //
 //   desc         its limits and least_loss are not read
-//   point_limit  0 = 256; where there are more points, or the work does not suffice, a selection of so
-//                many at most, from the end of least loss to that of least cost
+//   point_limit  0 = 256; if the front has more points, or the work does not suffice for all, at most this
+//                many are selected, including the least loss and the least cost
 //   front        overwritten; release with tl_free_choice_front
 //
-// A selection has points equally far apart in cost, or corners of the hull, taken where the cost falls
-// most. Its points are proven, unless the graph is too wide: each has a bound of its own then, which may be
-// below its cost.
+// A selection has points at equal distances in cost, or corners of the convex hull, chosen where the cost
+// falls most. Its points are proven unless the graph is too wide for lists: then each has its own bound,
+// which may be below its cost.
 //
-// Errors:  those of tl_plan_choice, of limits aside; TL_ERROR_INVALID_ARG: point_limit. *front is all zero
+// Errors:  those of tl_plan_choice except limits; TL_ERROR_INVALID_ARG: point_limit. *front is all zero
 //          then.
-// Cost:    an eighth of work_limit for the complete front, then a pass over the cells for each point; in a
-//          graph too wide a sixteenth of work_limit for each point, until all is spent.
+// Cost:    an eighth of work_limit for the complete front, then one pass over the cells per point; in a
+//          graph too wide for lists a sixteenth of work_limit per point, until all is spent.
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_plan_choice_front(tl_env *env, const tl_choice_desc *desc, int32_t point_limit,
                                      tl_choice_front *front);
 TLDEF void      tl_free_choice_front(tl_env *env, tl_choice_front *front);  // accepts a zeroed front and NULL
 
-// Add a choice up: its cost, conversions and loss, whatever found it. Limits are not looked at.
+// Add up the cost, conversions and loss of a given choice. Limits are not checked.
 //
 //   schemes   [node_count] result->schemes points at it
-//   result    overwritten; nothing of it is to be released, bound and proven are 0
+//   result    overwritten; nothing in it needs to be released; bound and proven are 0
 //
-// Errors:  those of tl_check_choice; TL_ERROR_INVALID_ARG: a scheme that there is not;
+// Errors:  those of tl_check_choice; TL_ERROR_INVALID_ARG: a scheme >= scheme_count;
 //          TL_ERROR_INVALID_PLAN: a forbidden scheme or conversion. *result is all zero then.
 // Cost:    as tl_check_choice.
 TLDEF tl_result tl_simulate_choice(tl_env *env, const tl_choice_desc *desc, const uint8_t *schemes,
@@ -2017,39 +2019,38 @@ TLDEF const char *tl_name_choice_method(tl_choice_method method);  // "eliminati
 
 // -- profiles: what a scheme costs and loses, as data --
 
-// Nodes of one op, and what each scheme does to them. Shapes and machines differ: rows may say for
-// which they hold, and the caller's rows, measured ones above all, take the place of the library's.
+// The loss and speed-up of each scheme for the nodes of one op. A row may be limited to a device and a range
+// of sizes. Rows of the caller, ideally measured, replace the library's table.
 typedef struct tl_precision_profile {
-    const char *op;               // upper and lower case are the same; "*" = where no other row fits
-    const char *device;           // tl_device.name; 0 = any
+    const char *op;               // case does not matter; "*" = nodes that no other row fits
+    const char *device;           // tl_device.name; 0 = any device
     uint64_t least_elements, most_elements;  // of output 0, f32 elements; most_elements 0 = no limit
-    uint32_t schemes;             // bits 1 << tl_scheme; f32 is always possible, others where their bit is set
-    double   loss[TL_SCHEME_COUNT];     // of one call: noise / signal power, or what the limit is in; >= 0
+    uint32_t schemes;             // bits 1 << tl_scheme that the op can have; f32 is always possible
+    double   loss[TL_SCHEME_COUNT];     // of one call: noise / signal power, or in the limit's unit; >= 0
     double   speedup[TL_SCHEME_COUNT];  // time in f32 / time in the scheme; > 0
-    tl_scheme recommended;        // breaks ties first
-    int32_t  sensitive;           // 1 = tensors and weights of 16 bits and more alone, unless allow_sensitive
+    tl_scheme recommended;        // preferred among choices of equal value
+    int32_t  sensitive;           // 1 = only schemes of 16 bits and more, unless allow_sensitive
 } tl_precision_profile;
 
-// Tell the library's own rows, a const table: the ops that [3] makes, and "*". They are derived
-// from word lengths, as the implementation says line by line, not measured on any machine:
-// tl_measure_sensitivity and the caller's clock replace them.
+// Return the library's own rows, a const table: the ops that [3] makes, and "*". They are derived from word
+// lengths, as the implementation explains row by row, not measured on any machine. To replace them, measure
+// losses with tl_measure_sensitivity, and times.
 TLDEF const tl_precision_profile *tl_find_default_profiles(int32_t *count);
 
-// Find the row of a node: the first whose op, device and elements fit. Of an op "add+relu" that no
-// row names, each part needs a row; the first sensitive one counts, else that of the first part.
-// Then "*".
+// Find the row of a node: the first whose op, device and elements fit. For an op "add+relu" without a row of
+// its own, each part needs a row; the first sensitive one is returned, else that of the first part. Otherwise
+// "*".
 //
-//   device   may be NULL: rows that name one do not fit then
+//   device   may be NULL: rows that name a device do not fit then
 //
 // Returns NULL where there is none, and for graph inputs.
 // Cost:    O(rows x length of the op).
 TLDEF const tl_precision_profile *tl_find_profile(const tl_precision_profile *profiles, int32_t profile_count,
                                                   const tl_graph *graph, int32_t node, const tl_device *device);
 
-// Hold every rule of a table: ops named, known schemes, losses finite and >= 0, speed-ups finite
-// and > 0 of all schemes that are possible, 0 and 1 for f32 where it is listed, a recommended
-// scheme that is possible, bounds in order, and no row that never fits because one above it always
-// does.
+// Check every rule of a table: ops named, schemes known; losses finite and >= 0 and speed-ups finite and > 0
+// for all possible schemes, 0 and 1 for f32 where it is listed; a recommended scheme that is possible, bounds
+// in order, and no row that is never used because a row above it always fits first.
 //
 // Errors:  TL_ERROR_INVALID_ARG names the row.
 // Cost:    O(rows squared).
@@ -2085,46 +2086,46 @@ typedef struct tl_precision_plan tl_precision_plan;
 
 typedef struct tl_precision_desc {
     const tl_graph  *graph;            // not NULL; bytes and costs are those of f32
-    const tl_device *device;           // 0 = conversions cost by their elements, see tl_plan_precision
+    const tl_device *device;           // 0 = a conversion costs 1 per element, see tl_plan_precision
     tl_criterion     criterion;        // 0 = performance
     double           loss_limit;       // performance, custom: >= 0; 0 = lossless, infinity = no limit
     double           least_speedup;    // accuracy, custom: base_cost / cost; 0 = 1
     tl_precision_objective objective;  // 0 = time
-    int32_t          training;         // 1 = backward costs count, and only f32, f16, bf16 are offered
+    int32_t          training;         // 1 = backward costs count, and only f32, f16, bf16 are allowed
     uint32_t         schemes;          // bits 1 << tl_scheme that may be chosen; 0 = all but fake (training:
-                                       // the three)
-    const uint32_t  *node_schemes;     // [node_count] the same for each node; 0 (the array, or of a node) = no
-                                       // further limit
-    int32_t          allow_sensitive;  // 1 = sensitive ops may go below 16 bits
-    int32_t          allow_unknown;    // 1 = ops that no row names may leave f32, by the "*" row
-    int32_t          any_result;       // 1 = results (keep) may end in any format; 0 = converted back to f32
+                                       // f32, f16, bf16)
+    const uint32_t  *node_schemes;     // [node_count] further limits, per node; NULL, or 0 for a node = none
+    int32_t          allow_sensitive;  // 1 = sensitive ops may have fewer than 16 bits
+    int32_t          allow_unknown;    // 1 = ops without a row may leave f32, by the "*" row
+    int32_t          any_result;       // 1 = results (keep) may have any format; 0 = converted back to f32
     const tl_precision_profile *profiles;  // [profile_count] 0 = tl_find_default_profiles
     int32_t          profile_count;
-    const double    *losses;           // [node_count x TL_SCHEME_COUNT] instead of the profiles'; NaN = not
-                                       // measured; of f32 not read: 0
-    const uint64_t  *costs;            // [node_count x TL_SCHEME_COUNT] instead of fwd (+ bwd) / speed-up;
-                                       // TL_FORBIDDEN = not measured; not read for bytes
+    const double    *losses;           // [node_count x TL_SCHEME_COUNT] replace the profiles'; NaN = not
+                                       // measured; that of f32 counts as 0
+    const uint64_t  *costs;            // [node_count x TL_SCHEME_COUNT] replace fwd (+ bwd) / speed-up;
+                                       // TL_FORBIDDEN = not measured; not read where bytes are minimised
     double           performance_weight, accuracy_weight;  // balanced: >= 0; both 0 = 0.5 each
-    double           priorities[TL_SCHEME_COUNT];  // break ties, the larger first
-    uint64_t         work_limit;       // of each choice; 0 = default
-    // One run of the whole plan, after the choice: its loss, in the unit of the limit. No runner-up is
-    // known then. Where it is over, the choice is made again, at most round_limit times in all.
+    double           priorities[TL_SCHEME_COUNT];  // among choices of equal value the larger is preferred
+    uint64_t         work_limit;       // of each choice, in elementary steps; 0 = 200 million
+    // Called with each choice to measure the loss of the whole plan, in the unit of the limit; runners-up
+    // are not filled in yet. If the loss exceeds the limit the choice is repeated, round_limit times in all.
     tl_result      (*evaluate)(const tl_precision_plan *plan, double *loss, void *user);
     void            *user;
     int32_t          round_limit;      // 0 = 8
-    tl_loss_source   loss_source;      // of losses; 0 = measured
+    tl_loss_source   loss_source;      // where `losses` come from; 0 = measured
 } tl_precision_desc;
 
 typedef struct tl_precision_node {
     tl_scheme scheme;
-    tl_format format;                  // of the tensors it hands on
-    tl_loss_source source;             // of its loss
-    double    loss, speedup;           // of the scheme; time of its calls in f32 / time
+    tl_format format;                  // of its outputs
+    tl_loss_source source;             // where its loss comes from
+    double    loss, speedup;           // of the scheme; time of its calls in f32 / time in the scheme
     double    confidence;              // 0 .. 1, see tl_plan_precision
-    tl_scheme runner_up;               // the next best choice gives this node this one; TL_SCHEME_COUNT = none
-    int32_t   runner_up_proven;        // 1 = with another scheme here, no choice is better than that
-    uint64_t  runner_up_cost;          // of the whole graph then
-    double    runner_up_loss;          // of the whole graph then
+    tl_scheme runner_up;               // its scheme in the best choice that gives it another scheme;
+                                       // TL_SCHEME_COUNT = there is none
+    int32_t   runner_up_proven;        // 1 = that choice is proven to be the best with another scheme here
+    uint64_t  runner_up_cost;          // cost of the whole graph in that choice
+    double    runner_up_loss;          // loss of the whole graph in that choice
     int32_t   conversion_count;        // of its outputs, to other formats
     uint64_t  conversion_cost;
 } tl_precision_node;
@@ -2133,25 +2134,25 @@ struct tl_precision_plan {
     const tl_precision_node *nodes;    // [node_count]
     int32_t  node_count;
     tl_criterion criterion;
-    double   loss;                     // predicted: the sum of those of the nodes
-    double   loss_limit;               // it was made for: cut, where evaluate asked for it; infinity = none
-    double   measured_loss;            // by evaluate; NaN = none asked
+    double   loss;                     // predicted: the sum over nodes
+    double   loss_limit;               // of the last choice, tightened after evaluate; infinity = none
+    double   measured_loss;            // by evaluate; NaN without evaluate
     int32_t  round_count;              // choices made
-    uint64_t cost, base_cost;          // of the objective, conversions included; everything in f32
+    uint64_t cost, base_cost;          // of the objective, conversions included; of everything in f32
     uint64_t conversion_cost;
     int32_t  conversion_count;
-    uint64_t bound_cost;               // no choice within this loss limit (accuracy: this loss) costs less
-    double   bound_loss;               // accuracy: no choice as fast loses less; else 0
-    int32_t  proven;                   // 1 = the best there is: value and bound are equal
+    uint64_t bound_cost;               // lower bound of the cost within this loss limit (accuracy: this loss)
+    double   bound_loss;               // accuracy: lower bound of the loss at this speed; else 0
+    int32_t  proven;                   // 1 = optimal: value and bound are equal
     double   gap_ratio, speedup;       // (value - bound) / bound, 0 = proven; base_cost / cost
-    uint64_t bytes, base_bytes;        // of weights and tensors, with copies, whatever the objective; in f32
-    int32_t  scheme_counts[TL_SCHEME_COUNT];  // nodes in each, graph inputs not counted
-    void    *memory;                   // what tl_free_precision_plan releases
+    uint64_t bytes, base_bytes;        // weights, tensors and converted copies, for any objective; all in f32
+    int32_t  scheme_counts[TL_SCHEME_COUNT];  // nodes in each scheme, without graph inputs
+    void    *memory;                   // released by tl_free_precision_plan
     tl_precision_objective objective;
 };
 
 TLDEF tl_precision_desc tl_default_precision(const tl_precision_desc *desc);  // NULL = all defaults
-// Hold every rule of a desc, its graph, device and profiles too.
+// Check every rule of a desc, its graph, device and profiles included.
 //
 // Errors:  TL_ERROR_INVALID_ARG, and those of tl_check_graph and tl_check_device.
 TLDEF tl_result tl_check_precision(tl_env *env, const tl_precision_desc *desc);
@@ -2160,50 +2161,48 @@ TLDEF tl_result tl_check_precision(tl_env *env, const tl_precision_desc *desc);
 //
 //   plan   overwritten; release with tl_free_precision_plan
 //
-// Time: a node costs fwd, in training fwd + bwd, / speed-up, rounded up. A tensor of E elements
-// that is wanted in another format is converted once for each: E (bytes of one format + bytes of
-// the other) / bytes_per_second of the device, in ns, rounded up (between f32 and f16 or bf16: 4 E
-// / codec_bytes_per_second, where that is known); without such a device E, as an elementwise call
-// in FLOP. In training, the gradient of a node that has one takes the same way back: twice as much, also
-// for a format that none but readers without a gradient want.
-// Bytes: weights and tensors in their formats, and copies of tensors in others; graph inputs are
-// f32 and count so.
+// Time: a node costs fwd / speed-up, in training (fwd + bwd) / speed-up, rounded up. A tensor of E elements
+// is converted once for each other format that its readers want. A conversion costs E (bytes of one format
+// + bytes of the other) / bytes_per_second of the device, in ns, rounded up (between f32 and f16 or bf16
+// 4 E / codec_bytes_per_second, if that is known); without a device that has these rates it costs E, like
+// an elementwise call in FLOP. In training a conversion costs twice that if the tensor has a gradient,
+// which is converted back; for simplicity also if only readers without a gradient want the format.
+// Bytes: weights and tensors in their formats, and their converted copies; graph inputs count as f32.
 //
-// Losses add up over nodes. What makes the choice is integers: losses in units of loss_limit /
-// 2^40, rounded up, so that a limit is never exceeded; without a limit in units of a power of two,
-// that which takes the sum of the largest to 2^51 .. 2^52.
+// Losses add up over nodes. The choice works on integers: losses in units of loss_limit / 2^40, rounded up,
+// so that a limit is never exceeded; without a limit in units of the power of two that brings the sum of
+// the largest losses into 2^51 .. 2^52.
 //
-// Of choices that cost as much (for accuracy, lose as much) that of the least loss (cost) is taken,
-// as far as 50 million steps go. Then one node at a time changes, as long as costs and conversions
-// do not grow and limits hold: to the recommended scheme of its row, to larger priorities, to less
-// loss. Balanced takes the front's point with the least sum of weight x (value - least) / (most -
-// least), and of equal ones that of the most such preferences.
+// Among choices of equal cost (accuracy: equal loss) the one of least loss (cost) is taken, as far as
+// 50 million steps go. Then single nodes change, as long as costs and conversions do not grow and limits
+// are kept, in this order of preference: the recommended scheme of the row, larger priorities, less loss.
+// Balanced takes the point of the front with the least sum of weight x (value - least) / (most - least),
+// and among equal ones the point that satisfies most of these preferences.
 //
-// The runner-up of a node is the best choice in which it has another scheme (balanced: within the
-// plan's loss), by one more choice a node. In graphs of more than 256 nodes, and for those nodes
-// that are left when these choices took 50 million steps, all others stay as they are, and it is
-// not proven.
+// The runner-up of a node is found by choosing once more without the node's scheme (balanced: within the
+// plan's loss). In graphs of more than 256 nodes, and for nodes that remain when these choices have taken
+// 50 million steps, only this node changes, and the runner-up is not proven.
 //
-// Confidence is 1 for a measured loss, 3/4 from data, 1/2 from the table, times (1 + m) / 2: m is
-// what the runner-up costs more (for accuracy loses more), over what the node costs in f32 (loses
-// in that scheme), at most 1; 1 where the node has no other scheme.
+// Confidence is 1 for a measured loss, 3/4 for one from data, 1/2 for one from the table, times (1 + m) / 2.
+// m is the additional cost (accuracy: loss) of the runner-up over the cost of the node in f32 (its loss in
+// the runner-up's scheme), at most 1; m is 1 where the node has no other scheme.
 //
-// With evaluate, a plan whose measured loss is over loss_limit is made again for a limit cut by
-// loss_limit / measured, by a sixteenth at least; the last try is the choice of the least loss. For
-// accuracy and balanced, and where loss_limit is infinite, it runs once.
+// With evaluate, a plan whose measured loss exceeds loss_limit is made again for the limit times
+// loss_limit / measured, reduced by a sixteenth at least; the last try is the choice of least loss. For
+// accuracy and balanced, and where loss_limit is infinite, evaluate runs once.
 //
-// Errors:  those of tl_check_precision; TL_ERROR_INFEASIBLE names the limit that cannot be held and
-//          the nearest that can, the node that has no scheme, or the measured loss; TL_ERROR_KERNEL:
+// Errors:  those of tl_check_precision; TL_ERROR_INFEASIBLE names the limit that cannot be met and the
+//          nearest that can, the node that has no scheme, or the measured loss; TL_ERROR_KERNEL:
 //          evaluate failed, or its loss is NaN; TL_ERROR_OVERFLOW: costs do not fit 60 bits;
 //          TL_ERROR_NO_MEMORY. *plan is all zero then.
-// Cost:    tl_plan_choice's, times rounds and runners-up.
+// Cost:    that of tl_plan_choice, times rounds and runners-up.
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_plan_precision(tl_env *env, const tl_precision_desc *desc, tl_precision_plan *plan);
 TLDEF void      tl_free_precision_plan(tl_env *env, tl_precision_plan *plan);  // accepts zeroed ones
 
 typedef struct tl_precision_point {
-    double   loss, speedup;            // sum; base_cost / cost
-    uint64_t cost, bound_cost;         // nothing within this loss costs less than bound_cost
+    double   loss, speedup;            // sum over nodes; base_cost / cost
+    uint64_t cost, bound_cost;         // lower bound of the cost within this loss
     uint64_t bytes;                    // as tl_precision_plan.bytes
     const uint8_t *schemes;            // [node_count] tl_scheme
 } tl_precision_point;
@@ -2211,136 +2210,134 @@ typedef struct tl_precision_point {
 typedef struct tl_precision_front {
     const tl_precision_point *points;  // [point_count] loss rises, cost falls
     int32_t  point_count;
-    int32_t  complete;                 // 1 = all points there are, each proven; 0 = a selection
-    int32_t  knee;                     // the point of balanced, with the weights of the desc
-    uint64_t base_cost, base_bytes;    // everything in f32
-    void    *memory;                   // what tl_free_precision_front releases
+    int32_t  complete;                 // 1 = the whole front, each point proven; 0 = a selection
+    int32_t  knee;                     // the point that balanced takes, with the weights of the desc
+    uint64_t base_cost, base_bytes;    // of everything in f32
+    void    *memory;                   // released by tl_free_precision_front
 } tl_precision_front;
 
-// Find all points between which there is a choice: what each loss buys. Criterion and limits are
-// not read.
+// Find the Pareto front of loss and cost: the least cost for each loss. Criterion and limits are not read.
 //
-//   point_limit   0 = 256; 2 and more
+//   point_limit   most points to return, at least 2; 0 = 256
 //   front         overwritten; release with tl_free_precision_front
 //
 // Errors:  as tl_plan_precision, without evaluate.
-// Cost:    tl_plan_choice_front's.
+// Cost:    that of tl_plan_choice_front.
 TLDEF tl_result tl_plan_precision_front(tl_env *env, const tl_precision_desc *desc, int32_t point_limit,
                                         tl_precision_front *front);
 TLDEF void      tl_free_precision_front(tl_env *env, tl_precision_front *front);  // accepts zeroed ones
 
-// -- sensitivity: what each op loses in each scheme, measured --
+// -- sensitivity: measured loss of each node in each scheme --
 
 typedef struct tl_sensitivity_desc {
     const tl_graph *graph;             // not NULL
-    uint32_t        schemes;           // bits to be evaluated; 0 = all but f32 and fake
-    const uint32_t *node_schemes;      // [node_count] further limits; 0 (the array, or of a node) = none
-    // Evaluate the network with one node in a scheme, all others in f32: how much worse it is.
+    uint32_t        schemes;           // bits 1 << tl_scheme to evaluate; 0 = all but f32 and fake
+    const uint32_t *node_schemes;      // [node_count] further limits, per node; NULL, or 0 for a node = none
+    // Evaluate the network with one node in a scheme and all others in f32: *loss = how much worse it is.
     tl_result     (*evaluate)(int32_t node, tl_scheme scheme, double *loss, void *user);  // not NULL
     void           *user;
-    int           (*progress)(int32_t done, int32_t all, void *user);  // after each; 1 = stop
+    int           (*progress)(int32_t done, int32_t all, void *user);  // after each evaluation; 1 = stop
 } tl_sensitivity_desc;
 
-// Measure them one by one, graph inputs left out.
+// Measure the loss of every node in every scheme, one evaluation each; graph inputs are left out.
 //
 //   losses   [node_count x TL_SCHEME_COUNT] overwritten: for tl_precision_desc.losses. NaN where not
-//            evaluated, 0 for f32. Less than nothing counts as 0: chance is no credit for other nodes
+//            evaluated, 0 for f32. A negative loss is chance and counts as 0: no other node may use it up
 //
-// Errors:  those of tl_check_graph; TL_ERROR_INVALID_ARG; TL_ERROR_KERNEL: evaluate failed or did
-//          not give a finite number. *losses is all NaN then (with a desc that is wrong, not
-//          touched).
-// Cost:    one evaluate for each node and scheme.
+// Errors:  those of tl_check_graph; TL_ERROR_INVALID_ARG; TL_ERROR_KERNEL: evaluate failed or returned a
+//          loss that is not finite. *losses is all NaN after TL_ERROR_KERNEL, and unchanged after the others.
+// Cost:    one call of evaluate for each node and scheme.
 TLDEF tl_result tl_measure_sensitivity(tl_env *env, const tl_sensitivity_desc *desc, double *losses);
 
 // -- apply --
 //
 //     a --> b (result)          a --> a_i8 --> b --> b_f32 (result)     b in i8: two conversions
 //
-// A graph in which the conversions of a plan are nodes, and bytes are those of the formats: [5] and [6]
-// plan on it as on any other, and what they keep for backward is as small as the choice makes it.
+// The new graph has the conversions of a plan as nodes, and tensors with the bytes of their formats. [5] and
+// [6] plan on it as on any other graph, and tensors kept for backward are as narrow as the plan chose.
 
 typedef struct tl_precision_graph {
     tl_graph       graph;
-    const int32_t *nodes;              // [graph.node_count] old node; of a conversion, that of its tensor
-    const int32_t *new_nodes;          // [old node_count]
+    const int32_t *nodes;              // [graph.node_count] old node; of a conversion, its tensor's producer
+    const int32_t *new_nodes;          // [old node_count] node of this graph for each old node
     const uint8_t *formats;            // [graph.tensor_count] tl_format
-    const uint8_t *schemes;            // [graph.node_count] tl_scheme; of conversions that of f32
+    const uint8_t *schemes;            // [graph.node_count] tl_scheme; f32 for conversions
     const tl_quantization *quantizations;  // [graph.tensor_count] of i8 and i16 tensors; scale 0 = none known
     int32_t        conversion_count;
-    void          *memory;             // what tl_free_precision_graph releases, and the graph
+    void          *memory;             // released by tl_free_precision_graph, with the graph
 } tl_precision_graph;
 
 typedef struct tl_apply_desc {
-    const tl_graph          *graph;    // not NULL; that of the plan: bytes and costs are those of f32
-    const tl_precision_plan *plan;     // not NULL; of each node, scheme and speedup are read
-    const tl_device         *device;   // for the costs of conversions; 0 = one for each element
-    const tl_quantization   *quantizations;  // [tensor_count of graph] of each tensor in i8; 0 = none known
-    const tl_quantization   *wide_quantizations;  // [tensor_count of graph] the same in i16
-    int32_t                  training;    // 1 = conversions have a backward; 0 = gradients end there
-    int32_t                  any_result;  // 1 = results stay in the format of their node; 0 = end in f32
+    const tl_graph          *graph;    // not NULL; the graph of the plan, with bytes and costs of f32
+    const tl_precision_plan *plan;     // not NULL; only scheme and speedup of its nodes are read
+    const tl_device         *device;   // for the costs of conversions; 0 = each costs 1 per element
+    const tl_quantization   *quantizations;  // [tensor_count of graph] of each tensor in i8; 0 = not known
+    const tl_quantization   *wide_quantizations;  // [tensor_count of graph] of each tensor in i16; 0 = as above
+    int32_t                  training;    // 1 = conversions have a backward; 0 = they have none
+    int32_t                  any_result;  // 1 = results stay in the format of their node; 0 = converted to f32
 } tl_apply_desc;
 
 // Make the graph of a plan.
 //
 //   applied   overwritten; release with tl_free_precision_graph
 //
-// A tensor that is wanted in a format other than its own is converted once, right before the first node
-// that wants it; a result (keep) that is not f32 after all nodes, and the conversion is the result.
+// A tensor is converted once for each other format that its readers want, right before the first node that
+// wants it. A result (keep) that is not f32 is converted after all nodes, and the conversion is the result.
 // The nodes of the old graph keep their names, order, views, needs (of the converted inputs), batch, layer,
 // unit and scratch, and may run in place as before. What changes:
 //
 //   outputs   elements in the format of the scheme; f32 as before
-//   saved     as if f32 elements, in that format, too: state for backward is as narrow as the tensors
-//   weights   4, 2 or 1 bytes each by the scheme; scales of channels are not counted, master weights of
-//             a training are the caller's
-//   costs     divided by the speed-up and rounded; of a training, so that fwd + bwd is rounded as one
+//   saved     converted in the same way, as if it held f32 elements
+//   weights   4, 2 or 1 bytes each by the scheme; scales of channels are not counted, nor the master
+//             weights that a training may keep in f32
+//   costs     divided by the speed-up and rounded; in training so that the sum fwd + bwd is rounded once
 //
-// A conversion has op "convert", and is called conv1_i8, of several outputs split.2_i8; where a name is taken
-// or too long the number of the node follows: conv1_i8_17. Layer, unit and fixed are those of the node
-// whose tensor it converts; it needs nothing. It has a gradient where that node has one and it leads on:
-// to a reader with a gradient, or out of the graph, where nobody read the result. Its cost is
-// elements x (bytes from + bytes to) / bytes_per_second of the device, rounded up to ns; between f32
-// and f16 or bf16 the f32 bytes / codec_bytes_per_second, where that is known; the same backward.
+// A conversion has op "convert" and is named conv1_i8, or split.2_i8 for a node with several outputs. If the
+// name is taken or too long, the number of the new node is appended: conv1_i8_17. Layer, unit and fixed are
+// those of the tensor's producer; it needs nothing. It has a gradient if the producer has one and the
+// gradient can reach the conversion: through a reader with a gradient, or because it converts a result that
+// no node reads. It costs elements x (bytes from + bytes to) / bytes_per_second of the device, rounded up to
+// ns; between f32 and f16 or bf16 the f32 bytes / codec_bytes_per_second, if known; backward the same.
 //
-// Errors:  TL_ERROR_INVALID_ARG: a plan of another graph, an unknown scheme, a graph input that is not f32, a
-//          speed-up that is not > 0, a quantisation that does not fit; TL_ERROR_OVERFLOW: a cost, or
-//          more bytes than 64 bits hold; TL_ERROR_NO_MEMORY; those of tl_check_graph and tl_check_device.
-//          *applied is all zero then.
+// Errors:  TL_ERROR_INVALID_ARG: a plan of another graph, an unknown scheme, a graph input that is not f32,
+//          a speed-up that is not > 0, an invalid quantisation; TL_ERROR_OVERFLOW: a cost, or more bytes
+//          than 64 bits hold; TL_ERROR_NO_MEMORY; those of tl_check_graph and tl_check_device. *applied is
+//          all zero then.
 // Cost:    O(nodes + inputs), and O(n log n) for n names.
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_apply_precision(tl_env *env, const tl_apply_desc *desc, tl_precision_graph *applied);
 TLDEF void      tl_free_precision_graph(tl_env *env, tl_precision_graph *applied);  // accepts zeroed ones
 
-// -- kept activations in fewer bits --
+// -- packing: kept activations in fewer bits --
 //
-//     F 1  F 2  C 1  F 3  C 2 ...  X 2  B 3  D 2  X 1  B 2     tensor 1 waits in fewer bytes
+//     F 1  F 2  C 1  F 3  C 2 ...  X 2  B 3  D 2  X 1  B 2     tensor 1 is packed between C 1 and X 1
 
 typedef struct tl_packing_desc {
     const tl_graph  *graph;            // not NULL
     const tl_plan   *plan;             // of a training; 0 = tl_plan_keep_all
-    const uint8_t   *tensors;          // [tensor_count] 1 = f32, and may be packed; 0 = all that could be f32
+    const uint8_t   *tensors;          // [tensor_count] 1 = f32, and may be packed; NULL = all tensors are f32
     tl_codec         codec;            // not none
-    uint64_t         least_bytes;      // smaller tensors stay as they are
-    const tl_device *device;           // for the time of conversions; 0 = they take none
+    uint64_t         least_bytes;      // smaller tensors are not packed
+    const tl_device *device;           // for the time of conversions; 0 = they take no time
 } tl_packing_desc;
 
-// Compress activations while they wait for their backward: lossy.
+// Compress activations between forward and backward; lossy.
 //
 //   plan   overwritten; not that of the desc; release with tl_free_plan; peaks and costs are filled in
 //
-// A tensor waits from its last reader before the first backward of the plan to the first reader after it,
-// backward or forward that runs again: behind the one stands C, before the other X. What was made and
-// dropped on either side is not touched, nor are graph inputs, results (keep), tensors that take part
-// in copies or conversions of the plan already, sizes that are no multiple of 4 bytes, and what
-// would not shrink. On a graph of tl_apply_precision give 1 for tensors whose format is f32.
+// A tensor can be packed from its last reader before the first backward of the plan to its first reader
+// after that (a backward, or a repeated forward): COMPRESS stands after the former, EXPAND before the latter.
+// Excluded are tensors that are dropped in between, graph inputs, results (keep), tensors that the plan
+// already copies or converts, sizes that are no multiple of 4 bytes, and tensors that would not shrink. On a
+// graph of tl_apply_precision set `tensors` to 1 for those whose format is f32.
 //
-// While a tensor is converted both copies count, so packing more can need more. Of all sets of waiting
-// tensors one with the least peak is taken, and in it no tensor is packed in vain: without it the
-// peak would be higher. So the peak never rises; where it cannot fall the plan stays as it is.
+// While a tensor is converted both of its copies count, so packing more tensors can raise the peak. Of all
+// sets of tensors one with the least peak is taken, and it is minimal: without any of its tensors the peak
+// would be higher. So the peak never rises; where it cannot fall, the plan is returned unchanged.
 //
 // Errors:  TL_ERROR_INVALID_ARG: codec, plan of an inference; TL_ERROR_INVALID_PLAN and the step; those of
 //          tl_check_graph and tl_check_device; TL_ERROR_OVERFLOW; TL_ERROR_NO_MEMORY. *plan is all zero then.
-// Cost:    O(waiting tensors x steps) twice, seldom more often; memory O(steps + tensors).
+// Cost:    O(packable tensors x steps), a few times; memory O(steps + tensors).
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_plan_packing(tl_env *env, const tl_packing_desc *desc, tl_plan *plan);
 
@@ -2354,18 +2351,18 @@ TLDEF const char *tl_name_loss_source(tl_loss_source source);        // "measure
 TLDEF int tl_parse_criterion(const char *text, tl_criterion *criterion);
 TLDEF int tl_parse_objective(const char *text, tl_precision_objective *objective);
 
-// Write a plan as a table for people to read, a node a line: scheme, loss, speed-up, runner-up and what it
-// costs more, conversions; then the sums. Numbers are rounded to four digits.
+// Write a plan as a table for people, one line per node: scheme, loss, speed-up, runner-up and its additional
+// cost, conversions; then the sums. Numbers are rounded to four digits.
 TLDEF size_t tl_print_precision_plan(const tl_graph *graph, const tl_precision_plan *plan, char *buf,
                                      size_t size);
 
-// Write it as JSON: one object with every field of the plan and, in "nodes", of its nodes; names of nodes
-// and ops beside them. Numbers are exact, what is not known is null.
+// Write a plan as JSON: one object with every field of the plan and, in "nodes", every field of its nodes with
+// the names of node and op. Numbers are exact; unknown numbers are null.
 TLDEF size_t tl_print_precision_json(const tl_graph *graph, const tl_precision_plan *plan, char *buf,
                                      size_t size);
 
-// Write one node in a sentence: what was chosen and why, the runner-up and its price, where its tensors
-// are converted.
+// Write a sentence about one node: its scheme, where the loss comes from, the runner-up and its price, and how
+// often its outputs are converted.
 TLDEF size_t tl_explain_precision_node(const tl_graph *graph, const tl_precision_plan *plan, int32_t node,
                                        char *buf, size_t size);
 #endif
@@ -17864,10 +17861,14 @@ TLI_IMPL tl_result tl_plan_policy(tl_env *env, const tl_policy_desc *desc, tl_pl
 // ============================================================================
 
 // -- formats and schemes --
+//
+// This part holds what a machine needs that runs a quantised network: formats, quantisation of data and
+// of sums of products, and the guards for 16-bit floats. It needs no other part of [7] and, but for names
+// and text, stays in a build with TL_NO_PLANNERS. Sources stand at the public declarations.
 
 static const uint8_t tli_format_bytes[] = { TL_FORMATS(TLI_LABEL4) };
 
-// 4 bytes of f32 become so many
+// Bytes of an array of f32 elements when each takes element_bytes; a last partial element counts whole.
 static uint64_t tli_narrow_bytes(uint64_t f32_bytes, uint64_t element_bytes) {
     return element_bytes == 4 ? f32_bytes : (f32_bytes / 4 + (f32_bytes % 4 != 0)) * element_bytes;
 }
@@ -17877,11 +17878,11 @@ TLI_IMPL uint64_t tl_find_format_bytes(tl_format format, uint64_t f32_bytes) {
     return tli_narrow_bytes(f32_bytes, known ? tli_format_bytes[format] : 4);
 }
 
-#ifndef TL_NO_PLANNERS  // a machine that quantises alone needs no names: texts of tables stay in its memory
-#define TLI_NAME5(id, name, format, bytes, help) name,      // undefined again below
-#define TLI_FORMAT5(id, name, format, bytes, help) format,  // the same
-#define TLI_BYTES5(id, name, format, bytes, help) bytes,    // the same
-#define TLI_HELP5(id, name, format, bytes, help) help,      // the same
+#ifndef TL_NO_PLANNERS  // a device that only runs needs no names, and tables of text would take its memory
+#define TLI_NAME5(id, name, format, bytes, help) name,      // these four are undefined again below
+#define TLI_FORMAT5(id, name, format, bytes, help) format,
+#define TLI_BYTES5(id, name, format, bytes, help) bytes,
+#define TLI_HELP5(id, name, format, bytes, help) help,
 
 static const char *const tli_format_names[] = { TL_FORMATS(TLI_NAME4) };
 static const char *const tli_scheme_names[] = { TL_SCHEMES(TLI_NAME5) };
@@ -17973,7 +17974,8 @@ TLI_IMPL int tl_parse_rounding(const char *text, tl_rounding *rounding) {
 
 #endif  // TL_NO_PLANNERS
 
-// The nearest integer of a number. Beyond 2^18 every quantisation is at its bounds, so it may stay there.
+// Round to the nearest integer, saturating at +-2^18: bounds and zero points have at most 16 bits, so larger
+// integers are clamped later in any case.
 static int32_t tli_round_f32(float value, tl_rounding rounding) {
     int32_t whole;
     float rest;
@@ -18012,7 +18014,7 @@ static float tli_at_least(float scale, float least) { return scale < least ? lea
 #define TLI_SMALLEST_SCALE 1.1920928955078125e-07f       // 2^-23
 #define TLI_NORMAL_SCALE   1.17549435082228750797e-38f   // 2^-126: below, an f32 loses digits
 
-// One operation in f32 a line: the same roundings as the tools that the rules are named after.
+// One f32 operation per statement, so that it rounds exactly like the tools that the rules are named after.
 static void tli_apply_affine(float least, float most, float least_scale, tl_quantization *q) {
     float size = most - least, steps = (float)(q->high - q->low);
     q->scale = tli_at_least(size / steps, least_scale);
@@ -18066,7 +18068,7 @@ TLI_IMPL tl_result tl_check_quantization(tl_env *env, const tl_quantization *qua
     return why ? tli_fail(env, TL_ERROR_INVALID_ARG, "tl_check_quantization", why) : TL_OK;
 }
 
-// The integer before it is clamped; the bounds are inside of what it can be.
+// The integer before clamping.
 static int32_t tli_quantize_freely(const tl_quantization *q, float value) {
     if ((tli_bits_of_f32(value) & 0x7FFFFFFFu) > 0x7F800000u) return q->zero_point;
     return tli_round_f32(value / q->scale, q->rounding) + q->zero_point;
@@ -18083,7 +18085,7 @@ static float tli_dequantize_integer(const tl_quantization *q, int32_t integer) {
     return value;
 }
 
-// Elements side by side under one quantisation.
+// Quantise consecutive elements with one quantisation; `width` bytes per integer.
 static void tli_quantize_run(const tl_quantization *q, size_t width, const float *from, void *to,
                              size_t count) {
     unsigned char *bytes = (unsigned char *)to;
@@ -18139,10 +18141,10 @@ static tl_result tli_check_quantize(tl_env *env, const char *function, const tl_
     return TL_OK;
 }
 
-// The elements of a tensor in order, cut where the channel changes.
+// An iterator over the elements of a tensor in order, in runs that belong to one channel.
 typedef struct tli_stripe {
     uint64_t inner_count, count;
-    size_t   at, length;
+    size_t   at, length;               // the present run
     int32_t  channel, channel_count;
 } tli_stripe;
 
@@ -18197,7 +18199,7 @@ TLI_IMPL tl_result tl_dequantize(tl_env *env, const tl_quantization *quantizatio
     return TL_OK;
 }
 
-// The extremes of data; 0 where a value is not finite. count > 0.
+// Find least and largest value; returns 0 if a value is not finite. count > 0.
 static int tli_find_extremes(const float *data, uint64_t count, float *least, float *most) {
     uint64_t i;
     *least = *most = data[0];
@@ -18232,7 +18234,7 @@ TLI_IMPL tl_result tl_quantize_dynamic(tl_env *env, const float *from, uint8_t *
     return TL_OK;
 }
 
-// mantissa 2^exponent = value, with 24 bits in the mantissa; value finite and > 0.
+// Split a finite value > 0 into a mantissa of exactly 24 bits and the power of two that is returned.
 static int32_t tli_split_positive(float value, uint64_t *mantissa) {
     uint32_t bits = tli_bits_of_f32(value);
     int32_t exponent = (int32_t)(bits >> 23) - 150;
@@ -18253,7 +18255,7 @@ TLI_IMPL tl_result tl_find_multiplier(tl_env *env, float a, float b, float c, tl
     if (!tli_is_scale(b)) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "b: must be finite and > 0");
     if (!tli_is_scale(c)) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "c: must be finite and > 0");
     exponent = tli_split_positive(a, &over) + tli_split_positive(b, &factor) - tli_split_positive(c, &under);
-    over *= factor;  // 47 or 48 bits, so the quotient has 23 to 25
+    over *= factor;  // 47 or 48 bits, so the quotient has 23 to 25 bits
     while ((over << shift) / under < ((uint64_t)1 << 30)) shift++;
     whole = (over << shift) / under;
     whole += (over << shift) % under * 2 >= under;
@@ -18263,7 +18265,7 @@ TLI_IMPL tl_result tl_find_multiplier(tl_env *env, float a, float b, float c, tl
     return TL_OK;
 }
 
-// value / 2^shift, half away from zero; 1 <= shift <= 32, |value| <= 2^31.
+// value / 2^shift, rounded half away from zero; 1 <= shift <= 32, |value| <= 2^31.
 static int64_t tli_shift_rounded(int64_t value, int32_t shift) {
     int64_t half = (int64_t)1 << (shift - 1);
     return value < 0 ? -((half - value) >> shift) : (value + half) >> shift;
@@ -18279,7 +18281,7 @@ TLI_IMPL int32_t tl_requantize(int32_t sum, tl_multiplier multiplier, const tl_q
     if (value > INT32_MAX) value = INT32_MAX;
     if (value < INT32_MIN) value = INT32_MIN;
     value *= multiplier.multiplier;
-    value = (value + (value < 0 ? 1 - half : half)) / (2 * half);  // towards zero, as the reference
+    value = (value + (value < 0 ? 1 - half : half)) / (2 * half);  // truncates, as TensorFlow Lite does
     if (multiplier.exponent < -32) value = 0;
     else if (multiplier.exponent < 0) value = tli_shift_rounded(value, -multiplier.exponent);
     value += to->zero_point;
@@ -18329,15 +18331,18 @@ TLI_IMPL int tl_has_overflow(const float *data, uint64_t count) {
         if (!tli_is_finite_f32(data[i])) return 1;
     return 0;
 }
-
-#ifndef TL_NO_PLANNERS
-#endif  // TL_NO_PLANNERS
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_PLANNERS
 
 // -- observers --
+//
+// Observers measure ranges and noise of tensors. A channel keeps extremes, counts, an exact sum of squares and
+// two histograms of magnitudes, one for each sign. The bins have equal width and end at 2^top; a larger value
+// raises top and joins bins in pairs, so bin edges are always multiples of a power of two and no count moves
+// across an edge. Ranges (percentile, mse, entropy) are chosen by integer arithmetic on the counts, so they are
+// the same on every machine. Sources and departures from them stand at the public declarations.
 
 static const char *const tli_observer_names[] = { TL_OBSERVERS(TLI_NAME) };
 
@@ -18425,7 +18430,7 @@ TLI_IMPL tl_result tl_measure_noise(tl_env *env, const tl_quantization *quantiza
     return TL_OK;
 }
 
-// To a format and back; what is too large becomes its largest number.
+// Round to a format and back to f32; a value that overflows becomes the format's largest, and sets *clipped.
 static float tli_round_to_format(tl_format format, float value, int *clipped) {
     uint32_t bits = tli_bits_of_f32(value), back = bits, largest = 0x477FE000u;
     if (format == TL_FORMAT_F16) back = tli_f32_of_f16(tli_f16_of(bits));
@@ -18458,29 +18463,29 @@ TLI_IMPL tl_result tl_measure_format_noise(tl_env *env, tl_format format, const 
     return TL_OK;
 }
 
-// -- observers: what they keep --
+// -- observers: state --
 
-#define TLI_OBSERVED_LIMIT ((uint64_t)1 << 48)  // values of a channel: then sums over bins fit 128 bits
-#define TLI_SQUARE_LIMBS 20                     // of 32 bits, from 2^-298 up: any sum of 2^48 squares
+#define TLI_OBSERVED_LIMIT ((uint64_t)1 << 48)  // values per channel, so that sums over bins fit 128 bits
+#define TLI_SQUARE_LIMBS 20                     // limbs of 32 bits from 2^-298 up hold any sum of 2^48 squares
 #define TLI_CLIP_COUNT 200                      // ranges that mse tries
 
 typedef struct tli_channel {
-    float    least, most;             // of all values, if there are any
+    float    least, most;             // of all values; valid if batch_count > 0
     double   average_least, average_most;
     uint64_t batch_count, count, zero_count;
-    uint64_t tiny_count;              // not 0, and below the least number of f16
+    uint64_t tiny_count;              // values that are not 0 and below the least f16, 2^-24
     int32_t  top;                     // the bins end at 2^top, the least power of two above all magnitudes
-    int32_t  has_bins;                // 1 = one of them holds something
-    float    new_least, new_most;     // of the batch under way
+    int32_t  has_bins;                // 1 = top is set and some bin is not empty
+    float    new_least, new_most;     // of the batch being added
     uint64_t new_count;
-    uint64_t squares[TLI_SQUARE_LIMBS];  // an exact sum; each is below 2^32 between two calls
+    uint64_t squares[TLI_SQUARE_LIMBS];  // exact sum of squares; each limb is below 2^32 between calls
 } tli_channel;
 
 struct tl_observer {
     tl_env          *env;
     tl_observer_desc desc;      // defaults filled in
     tli_channel     *channels;  // [channel_count]
-    uint64_t        *bins;      // [channel_count][2][bin_count] by magnitude, above 0 and below; NULL = none
+    uint64_t        *bins;      // [channel_count][2: positive, negative][bin_count] counts; NULL = none
     int32_t          bin_bits;  // bin_count = 2^bin_bits
 };
 
@@ -18520,7 +18525,7 @@ TLI_IMPL tl_result tl_init_observer(tl_env *env, const tl_observer_desc *desc, t
     filled = tli_fill_observer(desc);
     why = tli_observer_broken(&filled);
     if (why) return tli_fail(env, TL_ERROR_INVALID_ARG, function, why);
-    channels_bytes = (uint64_t)filled.channel_count * sizeof(tli_channel);  // far below 2^64, all of them
+    channels_bytes = (uint64_t)filled.channel_count * sizeof(tli_channel);  // these three stay far below 2^64
     bins_bytes = (uint64_t)filled.channel_count * (uint64_t)filled.bin_count * 2 * sizeof(uint64_t);
     bytes = sizeof *made + channels_bytes + bins_bytes;
     made = (tl_observer *)tli_alloc_array(env, bytes, 1);
@@ -18550,18 +18555,18 @@ TLI_IMPL tl_result tl_reset_observer(tl_observer *observer) {
     return TL_OK;
 }
 
-// The bins of one sign of a channel; NULL where there are none.
+// The bins of a channel for one sign (0 = positive, 1 = negative); NULL without a histogram.
 static uint64_t *tli_bins_of(const tl_observer *observer, int32_t channel, int32_t sign) {
     size_t bins = (size_t)observer->desc.bin_count;
     return observer->bins ? observer->bins + (2 * (size_t)channel + (size_t)sign) * bins : NULL;
 }
 
-// The least exponent of a power of two above this magnitude; not 0.
+// The exponent of the least power of two above a magnitude that is given as bits of an f32; not for 0.
 static int32_t tli_top_of(uint32_t size) {
     return size >= 0x800000u ? (int32_t)(size >> 23) - 126 : tli_log2_u64(size) - 148;
 }
 
-// Join bins in pairs until they end at 2^top.
+// Join bins in pairs until the last one ends at 2^top.
 static void tli_raise_top(tl_observer *observer, int32_t channel, int32_t top) {
     tli_channel *c = &observer->channels[channel];
     int32_t shift = top - c->top, sign, i;
@@ -18582,6 +18587,7 @@ static void tli_raise_top(tl_observer *observer, int32_t channel, int32_t top) {
     c->top = top;
 }
 
+// Carry each limb's upper half into the next limb.
 static void tli_settle_squares(uint64_t squares[TLI_SQUARE_LIMBS]) {
     int32_t i;
     for (i = 0; i + 1 < TLI_SQUARE_LIMBS; i++) {
@@ -18590,7 +18596,8 @@ static void tli_settle_squares(uint64_t squares[TLI_SQUARE_LIMBS]) {
     }
 }
 
-// 64 bits from this limb down, of which the upper half may be empty, and whether there is more below.
+// Round the sum to a double, half to even: `bits` takes the leading 64 bits, `rest` the 32 bits below them,
+// `sticky` tells whether anything below those is not 0.
 static double tli_sum_squares(const uint64_t squares[TLI_SQUARE_LIMBS]) {
     int32_t i = TLI_SQUARE_LIMBS - 1, exponent, j;
     uint64_t bits, rest, sticky = 0;
@@ -18606,14 +18613,14 @@ static double tli_sum_squares(const uint64_t squares[TLI_SQUARE_LIMBS]) {
     rest = bits >> 10 & 1;  // the first bit that does not fit
     bits >>= 11;
     bits += rest & ((bits & 1) | (sticky != 0));
-    bits += (uint64_t)(exponent + 11 + 52 + 1022) << 52;  // the leading 1 adds one more, a carry another
+    bits += (uint64_t)(exponent + 11 + 52 + 1022) << 52;  // the leading 1 adds one to the exponent, a carry too
     tli_copy(&sum, &bits, sizeof sum);
     return sum;
 }
 
 // -- observers: batches --
 
-// First pass over a batch: extremes of each channel; 0 where a value is not finite.
+// First pass over a batch: find the extremes of each channel. Returns 0 if a value is not finite.
 static int tli_scan_batch(tl_observer *observer, const float *data, uint64_t count) {
     tli_stripe s = tli_first_stripe(observer->desc.channel_count, observer->desc.inner_count, count);
     int32_t i;
@@ -18642,7 +18649,7 @@ static int tli_batch_fits(const tl_observer *observer) {
     return 1;
 }
 
-// Take the extremes of a batch; the values are counted elsewhere.
+// Merge the extremes of a batch into the channel and its moving averages. Values are not counted here.
 static void tli_take_extremes(const tl_observer *observer, tli_channel *c) {
     if (!c->new_count) return;
     if (!c->batch_count || c->new_least < c->least) c->least = c->new_least;
@@ -18657,6 +18664,7 @@ static void tli_take_extremes(const tl_observer *observer, tli_channel *c) {
     c->batch_count++;
 }
 
+// Second pass over a batch: add squares, and count values in their bins. Exact: no value is rounded.
 static void tli_count_values(tl_observer *observer, int32_t channel, const float *data, size_t count) {
     tli_channel *c = &observer->channels[channel];
     uint64_t *sides[2];
@@ -18674,7 +18682,7 @@ static void tli_count_values(tl_observer *observer, int32_t channel, const float
         }
         c->tiny_count += size < 0x33800000u;
         if (exponent) mantissa |= 0x800000u;
-        else exponent = 1;  // from here on the value is mantissa 2^(exponent - 150)
+        else exponent = 1;  // now the magnitude is mantissa x 2^(exponent - 150)
         place = 2 * (exponent - 1);
         square = (uint64_t)mantissa * mantissa;
         c->squares[place / 32] += square << place % 32 & 0xFFFFFFFFu;
@@ -18734,7 +18742,7 @@ TLI_IMPL tl_result tl_observe_extremes(tl_observer *observer, int32_t channel, f
     return TL_OK;
 }
 
-// -- observers: merged --
+// -- observers: merging --
 
 static int tli_same_observers(const tl_observer_desc *a, const tl_observer_desc *b) {
     return a->kind == b->kind && a->channel_count == b->channel_count && a->inner_count == b->inner_count
@@ -18791,8 +18799,8 @@ TLI_IMPL tl_result tl_merge_observer(tl_observer *observer, const tl_observer *o
 // -- observers: ranges from histograms --
 
 typedef struct tli_histogram {
-    const uint64_t *sides[2];  // above 0, below 0
-    int32_t  used[2];          // bins up to the last that is not empty
+    const uint64_t *sides[2];  // bins of positive, of negative values
+    int32_t  used[2];          // number of bins up to the last that is not empty
     int32_t  count;            // the larger of the two
     double   width;            // of a bin
     const tl_observer_desc *desc;
@@ -18821,7 +18829,7 @@ static tli_histogram tli_histogram_of(const tl_observer *observer, int32_t chann
     return h;
 }
 
-// The rank of the value that a share of all lies up to, from 1.
+// Nearest rank: the least rank, from 1, such that at least a share `ratio` of all values is up to it.
 static uint64_t tli_find_nearest_rank(double ratio, uint64_t count) {
     double exact = tli_product(ratio, (double)count);
     uint64_t rank = (uint64_t)exact;
@@ -18829,7 +18837,7 @@ static uint64_t tli_find_nearest_rank(double ratio, uint64_t count) {
     return rank < 1 ? 1 : rank > count ? count : rank;
 }
 
-// The bins up to the rank.
+// The number of bins up to and including the one that holds the rank; zeros rank first.
 static int32_t tli_find_percentile(const tli_histogram *h, const tli_channel *c) {
     uint64_t rank = tli_find_nearest_rank(h->desc->percentile_ratio, c->count), below = c->zero_count;
     int32_t i;
@@ -18837,14 +18845,14 @@ static int32_t tli_find_percentile(const tli_histogram *h, const tli_channel *c)
     return i;
 }
 
-// -- observers: the range of least squared error, in integers --
+// -- observers: range of least squared error, in integers --
 
-// A range for a quantisation: its ends in bins, and how many integers lie below and above the zero point. With
-// `spacing` bins and `steps` steps together, the unit is 1 / (2 steps) of a bin: a bin has 2 steps units, from
-// one integer to the next there are 2 spacing.
+// A candidate range, in whole bins. Its `steps` quantisation steps span `spacing` bins. The unit of length is
+// 1 / (2 steps) of a bin, so that everything is an integer: a bin is 2 steps units wide, and neighbouring
+// quantised values are 2 spacing units apart.
 typedef struct tli_clip {
-    int32_t ends[2];    // above 0, below 0
-    int32_t integers[2];
+    int32_t ends[2];       // ends of the range in bins: positive, negative side
+    int32_t integers[2];   // quantised values above and below the zero point
     int32_t spacing, steps;
 } tli_clip;
 
@@ -18873,9 +18881,10 @@ static tli_u128 tli_scale_u128(tli_u128 a, uint64_t factor) {
     return product;
 }
 
-// Three times the integral of the squared error over the values of one sign, spread evenly over each bin,
-// times the unit of the clip cubed. From 0 up to t it is 2 r spacing^3 + d^3, where r is the integer that
-// t rounds to and d what is left. Below 2^127: spacing <= 2^14, steps <= 2^16, 2^13 bins, 2^48 values.
+// Sum of squared errors over the values of one sign, spread evenly over their bins, times 3, in cubed units of
+// the clip. The integral of the squared error from 0 to t, times 3, is 2 r spacing^3 + d^3, where r is the
+// integer that t rounds to and d the distance from t to it. The sum stays below 2^127: spacing <= 2^14,
+// steps <= 2^16, 2^13 bins, 2^48 values.
 static tli_u128 tli_find_clip_error(const tli_histogram *h, const tli_clip *clip, int32_t sign) {
     const int64_t space = clip->spacing, bin = 2 * (int64_t)clip->steps, cube = space * space * space;
     const uint32_t last = (uint32_t)clip->integers[sign];
@@ -18890,7 +18899,7 @@ static tli_u128 tli_find_clip_error(const tli_histogram *h, const tli_clip *clip
         if (to > last) to = last;
         right = (i + 1) * bin - 2 * (int64_t)to * space;
         if (!count) continue;
-        if (from == last && left > space) {  // clipped: right^3 - left^3 takes more than 64 bits
+        if (from == last && left > space) {  // clipped: right^3 - left^3 may exceed 64 bits, so it is factored
             uint64_t squares = (uint64_t)(3 * left * (left + bin) + bin * bin);
             sum = tli_add_u128(sum, tli_scale_u128(tli_mul_u128(squares, (uint64_t)bin), count));
         } else {
@@ -18905,7 +18914,7 @@ static tli_u128 tli_find_clip_error(const tli_histogram *h, const tli_clip *clip
 typedef struct tli_clip_search {
     const tli_histogram *h;
     tli_clip best;
-    tli_u128 error;     // of the best, in its unit
+    tli_u128 error;     // of the best
     int32_t  found;
 } tli_clip_search;
 
@@ -18923,7 +18932,8 @@ static int32_t tli_share_of(int32_t bins, int32_t share) {
     return (int32_t)(((int64_t)bins * share + TLI_CLIP_COUNT - 1) / TLI_CLIP_COUNT);
 }
 
-// Steps are the same for all ranges under one rule, so errors have one unit and can be compared.
+// Try shares of the observed range. `steps` is the same for all ranges under one rule, so all errors have the
+// same unit and can be compared.
 static tli_clip tli_find_best_clip(const tli_histogram *h) {
     int32_t affine = h->desc->rule == TL_RANGE_AFFINE, k;
     tli_clip_search search;
@@ -18942,9 +18952,9 @@ static tli_clip tli_find_best_clip(const tli_histogram *h) {
     return search.best;
 }
 
-// -- observers: the range that loses the least information, in integers --
+// -- observers: range of least information loss, in integers --
 
-// count log2(of), in units of 2^-40; of > 0 and below 2^48.
+// count x log2(of), in units of 2^-40; 0 < of < 2^48.
 static tli_u128 tli_mul_log2(uint64_t count, uint64_t of) {
     int32_t whole = tli_log2_u64(of);
     return tli_mul_u128(count, ((uint64_t)whole << 40) + tli_log2_fraction(of << (63 - whole), 40));
@@ -18952,8 +18962,9 @@ static tli_u128 tli_mul_log2(uint64_t count, uint64_t of) {
 
 static uint64_t tli_bin_count(const tli_histogram *h, int32_t i) { return h->sides[0][i] + h->sides[1][i]; }
 
-// The sum over levels of P log2(average of Q in the level): the first `used` bins in so many levels, P with the
-// tail in its last bin, Q spread evenly over the bins of a level that are not empty.
+// Sum of P log2 Q over the first `used` bins. P counts values, with the `tail` beyond the threshold added to
+// the last bin. Q has the bins grouped into `levels` levels, and spreads each level's count (without the tail)
+// evenly over its bins that are not empty.
 static tli_u128 tli_find_level_sum(const tli_histogram *h, int32_t used, int32_t levels, uint64_t tail) {
     uint64_t mass = 0, logs_of = 0;
     tli_u128 sum, logs, term;
@@ -18980,8 +18991,8 @@ static tli_u128 tli_find_level_sum(const tli_histogram *h, int32_t used, int32_t
     return sum;
 }
 
-// The bins within the threshold: the least sum P log2(P / Q), times the number of values, which is the same for
-// all thresholds.
+// The threshold, as a number of bins, with the least divergence sum P log2(P / Q). P and Q are counts instead
+// of shares, which multiplies all sums by the same number of values.
 static int32_t tli_find_least_entropy(const tli_histogram *h) {
     int32_t levels = h->desc->high + 1, best = h->count, i;
     uint64_t all = 0, within = 0;
@@ -18990,12 +19001,12 @@ static int32_t tli_find_least_entropy(const tli_histogram *h) {
     own.high = own.low = 0;
     least.high = least.low = UINT64_MAX;
     for (i = 0; i < h->count; i++) all += tli_bin_count(h, i);
-    slack = tli_mul_u128(all, 8);  // logarithms are rounded down: this keeps the sums above 0
+    slack = tli_mul_u128(all, 8);  // logarithms are rounded down; this offset keeps the sums above 0
     for (i = 1; i <= h->count; i++) {
         uint64_t count = tli_bin_count(h, i - 1), tail = all - within - count;
         tli_u128 sum;
         within += count;
-        if (count && i >= levels) {  // else P has a tail where Q has nothing, and the sum is infinite
+        if (count && i >= levels) {  // with an empty last bin P has a tail where Q is 0: an infinite sum
             sum = tli_add_u128(tli_add_u128(own, slack), tli_mul_log2(count + tail, count + tail));
             sum = tli_sub_u128(sum, tli_find_level_sum(h, i, levels, tail));
             sum = tli_sub_u128(tli_add_u128(sum, tli_mul_log2(all, within)), tli_mul_log2(all, all));
@@ -19009,7 +19020,7 @@ static int32_t tli_find_least_entropy(const tli_histogram *h) {
     return best;
 }
 
-// -- observers: what they found --
+// -- observers: results --
 
 static float tli_clamp_f32(float value, double least, double most) {
     return value < least ? (float)least : value > most ? (float)most : value;
@@ -19045,7 +19056,7 @@ static void tli_find_channel_range(const tl_observer *observer, int32_t channel,
     o->range_most = tli_clamp_f32(o->most, -below, above);
 }
 
-// Values in bins that begin at the limit or beyond.
+// Count the values in bins that begin at `limit` or beyond.
 static uint64_t tli_count_beyond(const tli_histogram *h, int32_t sign, double limit) {
     uint64_t count = 0;
     int32_t i;
@@ -19067,7 +19078,7 @@ TLI_IMPL tl_result tl_measure_observer(const tl_observer *observer, int32_t chan
     if (!tli_is_below(channel, observer->desc.channel_count)) return tli_fail_channel(observer, function);
     c = &observer->channels[channel];
     if (!c->batch_count) return TL_OK;
-    observation->least = c->least + 0.0f;  // of a zero the sign is that of the first one seen: 0, not -0
+    observation->least = c->least + 0.0f;  // turns -0 into 0, so the result does not depend on the order
     observation->most = c->most + 0.0f;
     observation->count = c->count;
     observation->zero_count = c->zero_count;
@@ -19110,7 +19121,7 @@ TLI_IMPL tl_result tl_find_observed_quantization(const tl_observer *observer, in
 
 // -- observers: noise from histograms --
 
-// The integer that a magnitude rounds to, at most `last`.
+// The quantised value that a magnitude rounds to, at most `last`.
 static double tli_find_level(double magnitude, double scale, int32_t last) {
     double level = magnitude / scale + 0.5;
     return level >= last ? last : (double)(int64_t)level;
@@ -19122,7 +19133,7 @@ static double tli_integrate_square(double a, double b) {
     return tli_product(b - a, (squares + tli_product(b, b)) / 3);
 }
 
-// Mean squared error of magnitudes spread evenly over from .. to.
+// Mean squared error of magnitudes that are spread evenly over from .. to.
 static double tli_find_mean_error(double from, double to, double scale, int32_t last) {
     double first_level = tli_find_level(from, scale, last), last_level = tli_find_level(to, scale, last);
     double left = from - tli_product(first_level, scale), right = to - tli_product(last_level, scale);
@@ -19197,7 +19208,8 @@ TLI_IMPL int tl_is_f16_safe(const tl_observer *observer, double margin, double l
 
 // -- observers: ranges of data in memory --
 
-// The magnitude of this rank, from 1, digit by digit of its bits: four passes, no copy.
+// The magnitude of this rank, from 1: radix selection on the bits, eight per pass, in four passes without a
+// copy of the data.
 static float tli_select_magnitude(const float *data, uint64_t count, uint64_t rank) {
     uint64_t digits[256], i;
     uint32_t prefix = 0, known = 0;
@@ -19243,7 +19255,7 @@ static void tli_try_range(tli_range_search *search, float least, float most) {
     search->most = most;
 }
 
-// As tli_find_best_clip, with the true error. Each range is of f32 products.
+// As tli_find_best_clip, with the true error of the data. Range ends are products in f32.
 static void tli_find_best_range(tli_range_search *search, float least, float most) {
     int32_t affine = search->desc->rule == TL_RANGE_AFFINE, k;
     float below = least < 0 ? least : 0.0f, above = most > 0 ? most : 0.0f, share;
@@ -19322,15 +19334,27 @@ TLI_IMPL tl_result tl_measure_range(tl_env *env, const tl_observer_desc *desc, c
 
 // -- choice --
 //
-// A net charges for formats, so the variables are the formats of nodes; the schemes of one format
-// are the labels that its state begins with. A net with few readers is one table over producer and
-// readers. One with many has a variable of its own, the set of formats that it is converted to,
-// which each reader's format must be in: all tables with it are of two variables, however many
-// readers there are.
+// Choose a scheme for each node so that one quantity is minimal and another within its limit; exact on graphs
+// of small treewidth. This part builds the model (variables and tables), a tree decomposition of it, the
+// Lagrangian bound over the decomposition, and the lists that close the gap. 07_choice_wide.c covers graphs
+// whose decomposition is too wide, 07_choice_plan.c the entry points.
 //
-// Quantities have roles instead of names: the value is minimised, the limited one is within the
-// limit. Cost is the value and loss the limited one, with least_loss the other way round;
-// conversions count as cost.
+//     node --- table --- node        variables: the format of each node (its states)
+//                |                   tables:    conversion prices of a net, over its producer and readers
+//               node                 labels:    (limited, value) of a partial choice; the schemes of one
+//                                               format are the labels that its state starts with
+//
+// A net with few readers is one table over producer and readers. A net with many readers gets a variable of
+// its own, the set of formats that it is converted to, which must contain each reader's format: then all its
+// tables have two variables, however many readers there are.
+//
+// Quantities are named by role, so that both directions share the code: the value is minimised, the limited
+// quantity is kept within the limit. Normally the value is the cost and the limited quantity the loss; with
+// least_loss they are exchanged. Conversions always count as cost.
+//
+// References: Dechter, Bucket Elimination, 1999 (decomposition). Handler, Zang, A dual algorithm for the
+// constrained shortest path problem, 1980 (bound). Nemhauser, Ullmann, Discrete dynamic programming and
+// capital allocation, 1969 (lists).
 
 #define TLI_CHOICE_MOST_SCHEMES 16
 #define TLI_CHOICE_MOST_FORMATS 8
@@ -19354,8 +19378,8 @@ static int32_t tli_choice_format(const tl_choice_desc *desc, int32_t scheme) {
     return desc->formats ? desc->formats[scheme] : scheme;
 }
 
-// What a net that comes in one format costs in a set of others; TLI_CHOICE_INFINITE = a conversion is
-// forbidden.
+// The price of converting a net from one format to a set of formats; TLI_CHOICE_INFINITE if one of the
+// conversions is forbidden.
 static uint64_t tli_choice_convert(const tl_choice_desc *desc, const tl_choice_net *net, int32_t from,
                                    uint32_t formats) {
     const uint64_t *row = net->costs + (size_t)from * (size_t)tli_choice_format_count(desc);
@@ -19408,7 +19432,7 @@ static const char *tli_choice_check_net(const tl_choice_desc *desc, const tl_cho
     return NULL;
 }
 
-// Add the largest of what may be chosen; 0 = too much.
+// Add the largest amount that one node or net can have; returns 0 if it or the sum reaches 2^60.
 static int tli_choice_add_most(uint64_t *sum, uint64_t most) {
     if (most >= TLI_CHOICE_MOST_SUM) return 0;
     *sum += most;
@@ -19440,7 +19464,7 @@ static int tli_choice_add_net_most(const tl_choice_desc *desc, const tl_choice_n
     return tli_choice_add_most(cost, most);
 }
 
-// The sums of the largest costs and losses: 0 = not below 2^60.
+// Sum the largest costs and the largest losses of all nodes and nets; returns 0 if a sum reaches 2^60.
 static int tli_choice_add_all_most(const tl_choice_desc *desc, uint64_t *cost, uint64_t *loss) {
     int32_t i;
     *cost = *loss = 0;
@@ -19486,7 +19510,7 @@ static uint32_t tli_choice_wanted(const tl_choice_desc *desc, const tl_choice_ne
     return formats;
 }
 
-// Add a choice up; *node, *net = the first that has a forbidden scheme or conversion, -1 = none.
+// Add up a choice; *node, *net = the first with a forbidden scheme or conversion, -1 = none.
 static void tli_choice_measure(const tl_choice_desc *desc, const uint8_t *schemes,
                                tli_choice_sums *sums, int32_t *node, int32_t *net) {
     int32_t i;
@@ -19548,11 +19572,12 @@ TLI_IMPL tl_result tl_simulate_choice(tl_env *env, const tl_choice_desc *desc, c
 
 // -- choice: variables and tables --
 
-// A choice for a part of the graph. Two that are made of others point at them, so that the schemes
-// can be read off.
+// A choice for part of the graph. A label that joins two others refers to them, so that the schemes can be
+// recovered at the end.
 typedef struct tli_choice_label {
-    uint64_t limited, value, mixed;
-    uint32_t left, right;             // a leaf: TLI_CHOICE_NONE, and node x 16 + scheme or TLI_CHOICE_NONE
+    uint64_t limited, value, mixed;   // mixed: the weighted sum of both, see tli_choice_weigh
+    uint32_t left, right;             // labels that it joins. A leaf has left = TLI_CHOICE_NONE and right =
+                                      // node x 16 + scheme; the empty label TLI_CHOICE_NONE in both
 } tli_choice_label;
 
 typedef struct tli_choice_state {
@@ -19561,58 +19586,61 @@ typedef struct tli_choice_state {
 } tli_choice_state;
 
 typedef struct tli_choice_variable {
-    int32_t node;                     // -1 = the formats that a net is converted to
+    int32_t node;                     // -1 = the set of formats that a net is converted to
     int32_t first_state, state_count;
     int32_t owner;                    // the node, or the producer of the net
-    int32_t bucket;                   // that eliminates it
+    int32_t bucket;                   // the bucket that eliminates it
 } tli_choice_variable;
 
 #define TLI_CHOICE_RANGE_BITS 12
 #define TLI_CHOICE_TABLE_SCOPE 4
 #define TLI_CHOICE_TABLE_CELLS 256
-#define TLI_CHOICE_SET_FORMATS 5          // of one variable; a net with more formats has several
+#define TLI_CHOICE_SET_FORMATS 5          // most formats in one set variable; a net with more has several
 
 typedef struct tli_choice_table {
-    int32_t scope[TLI_CHOICE_TABLE_SCOPE], scope_count;  // variables, the first runs fastest
+    int32_t scope[TLI_CHOICE_TABLE_SCOPE], scope_count;  // variables; the first one's state varies fastest
     int32_t first_cell, cell_count;
 } tli_choice_table;
 
-// What a bucket adds up: a table, or what another bucket hands up.
+// A summand of a bucket: a table, or the result of an earlier bucket.
 typedef struct tli_choice_part {
     int32_t source;                   // table, or ~bucket
-    int32_t first_stride;             // [1 + scope_count] cells from state to state of each variable
+    int32_t first_stride;             // [1 + scope_count] distance of its cells per state of each variable
 } tli_choice_part;
 
+// A bucket eliminates a variable: for each row, a combination of states of its scope, it finds the best state
+// of the variable. Its rows are a summand of the next bucket that eliminates a variable of the scope.
 typedef struct tli_choice_bucket {
-    int32_t variable;                 // it eliminates; -1 = none: the last one, which joins components
-    int32_t first_scope, scope_count; // variables that it hands a table up of, the first runs fastest
+    int32_t variable;                 // that it eliminates; -1 = none: the last bucket, which joins components
+    int32_t first_scope, scope_count; // variables of its rows; the first one's state varies fastest
     int32_t first_part, part_count;
     int32_t first_row, row_count;
 } tli_choice_bucket;
 
-// One weighted sum of value and limited: of each state, each cell, and its least within and outside
-// of each row.
+// One quantity (weighted sum, or limited quantity) over the decomposition: the amounts of states and cells, and
+// for each row the least total of the buckets up to it (inside) and of everything else (outside).
 typedef struct tli_choice_view {
     uint64_t *states, *cells, *inside, *outside;
 } tli_choice_view;
 
+// Calls the progress callback, for a choice and for all choices that are solved within it.
 typedef struct tli_choice_watch {
     const tl_choice_desc *desc;
     tl_choice_progress    now;
-    uint64_t              next;
+    uint64_t              next;       // work after which the callback is called again
     int32_t               stopped;
 } tli_choice_watch;
 
 typedef struct tli_choice {
     tl_env               *env;
     const tl_choice_desc *desc;
-    const uint16_t       *allowed;    // [node_count] bits of schemes
+    const uint16_t       *allowed;    // [node_count] bits 1 << scheme
     int32_t   format_count, swap;     // swap: least_loss
     int32_t   pairwise;               // 1 = no table of more than two variables
-    int32_t   hub;                    // the node to branch on where it is too wide, -1 = none
-    uint64_t  limit, value_sum, limited_sum;
-    uint64_t  slack;                  // no node's scheme may exceed its least by more
-    int32_t   complete, pruned;       // complete: prune none; pruned: some were
+    int32_t   hub;                    // too wide: the node to branch on, -1 = none
+    uint64_t  limit, value_sum, limited_sum;  // sums: of the largest amounts of all nodes and nets
+    uint64_t  slack;                  // most by which a scheme's limited quantity may exceed its node's least
+    int32_t   complete, pruned;       // complete: keep schemes beyond the slack; pruned: some were left out
     tli_choice_variable *variables; int32_t variable_count, variable_capacity;
     tli_choice_state    *states;    int32_t state_count, state_capacity;
     tli_choice_table    *tables;    int32_t table_count, table_capacity;
@@ -19624,27 +19652,29 @@ typedef struct tli_choice {
     int32_t         *scopes;    int32_t scope_count, scope_capacity;
     uint32_t        *marks, mark;     // [node_count]
     int32_t         *readers;         // [node_count]
-    int32_t         *at;              // [largest part_count] the cell of each part
-    uint8_t         *picks;           // [variable_count] states
-    uint8_t         *schemes;         // [node_count]
-    uint64_t row_count, pass_work, work, most_cells;
+    int32_t         *at;              // [largest part_count] present cell of each summand of a bucket
+    uint8_t         *picks;           // [variable_count] states of the choice at hand
+    uint8_t         *schemes;         // [node_count] schemes of the choice at hand
+    uint64_t row_count, pass_work, work, most_cells;  // pass_work: of one pass over all cells
     tli_choice_view mixed, limited;
-    uint64_t value_weight, limited_weight, penalty;  // penalty: of what is not possible, in weighted sums
+    uint64_t value_weight, limited_weight, penalty;  // penalty: weighted price of a forbidden conversion
     uint64_t value_hint, limited_hint;  // weights to try first; 0 and 0 = none
     int32_t  shift, mixed_bits;       // weighted sums are below 2^(mixed_bits + 1)
     // lists
     int32_t       *first_label, *row_labels;  // [row_count]
     tli_choice_label  *pool, *scratch; int32_t pool_count, pool_capacity, scratch_capacity;
     uint64_t      *ranges;            // [2^TLI_CHOICE_RANGE_BITS]
-    uint64_t       most_mixed, dropped;
-    int32_t        most_labels, label_limit, over;
-    uint64_t       work_limit, longest;
-    uint8_t       *best;              // [node_count]
+    uint64_t       most_mixed;        // labels with larger weighted sums are left out
+    uint64_t       dropped;           // least weighted sum of the labels that were cut off; UINT64_MAX = none
+    int32_t        most_labels, label_limit;  // of one list: now, and the largest to try
+    int32_t        over;              // 1 = the lists were abandoned: too much work or room
+    uint64_t       work_limit, longest;  // longest: most labels of one list, beyond it the lists are abandoned
+    uint8_t       *best;              // [node_count] best choice within the limit
     uint64_t       best_value, best_limited, bound;
-    int32_t        found, inner;
+    int32_t        found, inner;      // found: best is valid; inner: within a choice that reports progress
     tli_choice_watch  *watch;
     tl_choice_method method;
-    uint64_t       nearest;           // of what is not possible
+    uint64_t       nearest;           // limit that can be met, where the choice is infeasible
 } tli_choice;
 
 static int tli_choice_add_label(tli_choice *x, const tli_choice_label *label) {
@@ -19678,7 +19708,8 @@ static int tli_choice_add_variable(tli_choice *x, int32_t node) {
     return 1;
 }
 
-// Whether another scheme of the same format is as good in both respects; of equals the first stays.
+// Whether another scheme of the same format is at least as good in both quantities; of equal ones the first
+// is kept.
 static int tli_choice_is_dominated(const tli_choice *x, int32_t node, int32_t scheme) {
     const tl_choice_desc *desc = x->desc;
     const uint64_t *costs = desc->costs + (size_t)node * (size_t)desc->scheme_count;
@@ -19705,7 +19736,7 @@ static uint64_t tli_choice_least_limited(const tli_choice *x, int32_t node) {
     return least;
 }
 
-// What the limit leaves to any one node where all others have the least.
+// Find the slack: what remains of the limit for one node if all others have their least limited quantity.
 static void tli_choice_find_slack(tli_choice *x) {
     uint64_t sum = 0;
     int32_t i;
@@ -19753,7 +19784,7 @@ static uint32_t tli_choice_formats_of(const tli_choice *x, int32_t variable) {
     return formats;
 }
 
-// Start a table; its cells are to be filled in.
+// Add a table and return its cells, which the caller fills in; NULL = no memory.
 static uint64_t *tli_choice_add_table(tli_choice *x, const int32_t *scope, int32_t scope_count) {
     tli_choice_table *table;
     int32_t cells = 1, i;
@@ -19772,7 +19803,7 @@ static uint64_t *tli_choice_add_table(tli_choice *x, const int32_t *scope, int32
     return x->cells + table->first_cell;
 }
 
-// A net as one table: scope = the producer, unless that has one state, and then the readers.
+// Add a net as one table over its producer, unless that has a single state, and its readers.
 static int tli_choice_add_direct(tli_choice *x, const tl_choice_net *net, const int32_t *scope,
                                  int32_t scope_count, uint32_t fixed) {
     uint64_t *cells = tli_choice_add_table(x, scope, scope_count);
@@ -19792,8 +19823,8 @@ static int tli_choice_add_direct(tli_choice *x, const tl_choice_net *net, const 
     return 1;
 }
 
-// The variable of a net's formats within `range`: producer and set make the price, readers must
-// find theirs.
+// Add a variable for the formats within `range` that a net is converted to. One table with the producer holds
+// the prices; a table with each reader forbids sets without the reader's format.
 static int tli_choice_add_set(tli_choice *x, const tl_choice_net *net, int32_t reader_count, uint32_t range,
                               uint32_t fixed) {
     int32_t scope[2], set = x->variable_count, i, k, from;
@@ -19866,7 +19897,7 @@ static int tli_choice_add_net(tli_choice *x, const tl_choice_net *net) {
     return 1;
 }
 
-// 0 = no memory. Node i is variable i.
+// Build variables and tables; node i is variable i. Returns 0 = no memory.
 static int tli_choice_build(tli_choice *x) {
     tli_choice_label none;
     int32_t i;
@@ -19885,17 +19916,16 @@ static int tli_choice_build(tli_choice *x) {
 
 // -- choice: a tree decomposition --
 //
-// Variables are eliminated one after the other, always one whose bucket (it and its neighbours) has
-// the fewest cells; its neighbours become neighbours of each other (Dechter, Bucket Elimination,
-// 1999).
+// Variables are eliminated one after the other, always one whose bucket (the variable and its neighbours) has
+// the fewest cells; its neighbours become neighbours of each other (Dechter, Bucket Elimination, 1999).
 
 typedef struct tli_choice_neighbours { int32_t *items, count, capacity; } tli_choice_neighbours;
 
 typedef struct tli_choice_order {
     tli_choice            *x;
     tli_choice_neighbours *neighbours;    // [variable_count]
-    uint64_t          *scores;        // [variable_count] cells; UINT64_MAX = eliminated
-    int32_t           *tree, leaf_count;  // of a tournament: the variable with the least score
+    uint64_t          *scores;        // [variable_count] cells of its bucket; UINT64_MAX = eliminated
+    int32_t           *tree, leaf_count;  // tournament tree; tree[1] = the variable with the least score
 } tli_choice_order;
 
 static int tli_choice_link(tli_choice_order *o, int32_t from, int32_t to) {
@@ -19916,7 +19946,7 @@ static void tli_choice_unlink(tli_choice_order *o, int32_t from, int32_t to) {
     n->items[i] = n->items[--n->count];
 }
 
-static int tli_choice_beats(const tli_choice_order *o, int32_t a, int32_t b) {  // -1 = none
+static int tli_choice_beats(const tli_choice_order *o, int32_t a, int32_t b) {  // -1 = no variable
     if (a < 0 || b < 0) return b < 0;
     return o->scores[a] != o->scores[b] ? o->scores[a] < o->scores[b] : a < b;
 }
@@ -19982,7 +20012,7 @@ static int tli_choice_eliminate(tli_choice_order *o, int32_t variable) {
     return 1;
 }
 
-// Of the nodes that are left the one with the most neighbours: without it the rest is narrower.
+// The remaining node with the most neighbours, or -1: fixing it narrows the rest most.
 static int32_t tli_choice_find_hub(const tli_choice_order *o) {
     const tli_choice *x = o->x;
     int32_t hub = -1, i;
@@ -19993,7 +20023,7 @@ static int32_t tli_choice_find_hub(const tli_choice_order *o) {
     return hub;
 }
 
-// 1 = done, 0 = no memory, -1 = too wide.
+// Eliminate all variables. Returns 1 = done, 0 = no memory, -1 = too wide.
 static int tli_choice_find_order(tli_choice *x) {
     tli_choice_order o;
     uint64_t cells = 0;
@@ -20018,6 +20048,7 @@ static int tli_choice_find_order(tli_choice *x) {
     return result;
 }
 
+// The bucket that adds up a table with this scope: the first to eliminate one of its variables.
 static int32_t tli_choice_owner(const tli_choice *x, const int32_t *scope, int32_t scope_count) {
     int32_t owner = x->variable_count, i;
     for (i = 0; i < scope_count; i++)
@@ -20025,7 +20056,7 @@ static int32_t tli_choice_owner(const tli_choice *x, const int32_t *scope, int32
     return owner;
 }
 
-// How far apart cells of a table over `scope` are for each variable of a bucket.
+// Make a summand of a bucket: find the strides of a table over `scope` for the bucket's variables.
 static int tli_choice_add_part(tli_choice *x, int32_t source, const tli_choice_bucket *bucket,
                                const int32_t *scope, int32_t scope_count, tli_choice_part *part) {
     int32_t count = 1 + bucket->scope_count, i, k;
@@ -20044,8 +20075,8 @@ static int tli_choice_add_part(tli_choice *x, int32_t source, const tli_choice_b
     return 1;
 }
 
-// Give tables and what buckets hand up to the bucket that adds them up; the last one takes what has
-// no scope.
+// Assign tables and results of buckets to the buckets that add them up. The last bucket gets those without a
+// scope.
 static int tli_choice_place_parts(tli_choice *x) {
     int32_t count = x->table_count + x->variable_count, most = 1, first = 0, i, result = 1;
     int32_t *owners = (int32_t *)tli_alloc_array(x->env, (uint64_t)count, sizeof *owners);
@@ -20086,7 +20117,7 @@ static int tli_choice_add_view(tli_choice *x, tli_choice_view *view) {
     return view->states && view->cells && view->inside && view->outside;
 }
 
-// 1 = done, 0 = no memory, -1 = too wide.
+// Make the decomposition and its arrays. Returns 1 = done, 0 = no memory, -1 = too wide.
 static int tli_choice_decompose(tli_choice *x) {
     int result = tli_choice_find_order(x);
     int32_t i, k;
@@ -20114,7 +20145,7 @@ static int tli_choice_decompose(tli_choice *x) {
 
 // -- choice: weighted sums over the decomposition --
 
-// floor(a weight / 2^shift); a negative shift only where the result is known to fit.
+// floor(a x weight / 2^shift) by a product of 128 bits. For a negative shift the result must fit.
 static uint64_t tli_choice_scale(uint64_t a, uint64_t weight, int32_t shift) {
     uint64_t ah = a >> 32, al = a & 0xFFFFFFFFu, bh = weight >> 32, bl = weight & 0xFFFFFFFFu;
     uint64_t middle = (al * bl >> 32) + (ah * bl & 0xFFFFFFFFu) + (al * bh & 0xFFFFFFFFu);
@@ -20135,9 +20166,9 @@ static uint64_t tli_choice_mix(const tli_choice *x, uint64_t limited, uint64_t v
            tli_choice_scale(limited, x->limited_weight, x->shift);
 }
 
-// Weigh a unit of the value and one of the limited quantity; both at most 2^60. Shares of both are
-// rounded down in every term by itself, so the terms of a choice add up to at most tli_choice_mix of its
-// sums; they stay below 2^(mixed_bits + 1).
+// Set the weights of the value and of the limited quantity, both at most 2^60, and fill in the weighted sums of
+// labels, states and cells. Each term is rounded down by itself, so the terms of a choice add up to at most
+// tli_choice_mix of its sums, and stay below 2^(mixed_bits + 1).
 static void tli_choice_weigh(tli_choice *x, uint64_t value_weight, uint64_t limited_weight) {
     int32_t a = tli_choice_bits(value_weight) + tli_choice_bits(x->value_sum), i;
     int32_t b = tli_choice_bits(limited_weight) + tli_choice_bits(x->limited_sum);
@@ -20158,6 +20189,7 @@ static void tli_choice_weigh(tli_choice *x, uint64_t value_weight, uint64_t limi
             : tli_choice_scale(x->cells[i], x->swap ? limited_weight : value_weight, x->shift);
 }
 
+// Fill in the view of the limited quantity.
 static void tli_choice_weigh_limited(tli_choice *x) {
     int32_t i;
     uint32_t k;
@@ -20200,7 +20232,7 @@ static int32_t tli_choice_bucket_states(const tli_choice *x, const tli_choice_bu
     return bucket->variable < 0 ? 1 : x->variables[bucket->variable].state_count;
 }
 
-// The sum of a row and a state: TLI_CHOICE_INFINITE where it is not possible.
+// The sum of the present row with a state; TLI_CHOICE_INFINITE where a conversion is forbidden.
 static uint64_t tli_choice_add_cell(const tli_choice *x, const tli_choice_view *view,
                                     const tli_choice_bucket *bucket, int32_t state) {
     const tli_choice_part *parts = x->parts + bucket->first_part;
@@ -20215,8 +20247,8 @@ static uint64_t tli_choice_add_cell(const tli_choice *x, const tli_choice_view *
     return sum;
 }
 
-// The least sum of all that a row's bucket and those below it decide; returns the least of
-// everything.
+// Fill in `inside`: for each row the least sum over its bucket and the buckets below. Returns the least sum of
+// all.
 static uint64_t tli_choice_fill_inside(tli_choice *x, tli_choice_view *view) {
     tli_choice_row row;
     int32_t i, k, s;
@@ -20237,7 +20269,7 @@ static uint64_t tli_choice_fill_inside(tli_choice *x, tli_choice_view *view) {
     return view->inside[x->row_count - 1];
 }
 
-// The least sum of all else.
+// Fill in `outside`: for each row the least sum of everything that is not inside it.
 static void tli_choice_fill_outside(tli_choice *x, tli_choice_view *view) {
     tli_choice_row row;
     int32_t i, k, s, p;
@@ -20264,7 +20296,7 @@ static void tli_choice_fill_outside(tli_choice *x, tli_choice_view *view) {
     }
 }
 
-// Read a choice of least sum off: the last variable first.
+// Find the states of a choice of least sum, from the variable that was eliminated last to the first.
 static void tli_choice_read_picks(tli_choice *x, const tli_choice_view *view) {
     int32_t i, k, p, s;
     for (i = x->bucket_count - 1; i-- > 0;) {
@@ -20285,7 +20317,7 @@ static void tli_choice_read_picks(tli_choice *x, const tli_choice_view *view) {
     }
 }
 
-// Of the picked formats the schemes of least weighted sum, or of the least limited quantity.
+// Within the picked formats take the schemes of least weighted sum, or of the least limited quantity.
 static void tli_choice_read_schemes(tli_choice *x, int limited_alone) {
     int32_t i;
     uint32_t k;
@@ -20303,16 +20335,16 @@ static void tli_choice_read_schemes(tli_choice *x, int limited_alone) {
 
 // -- choice: the Lagrangian bound --
 //
-// Least weighted sums are points of the lower convex hull of (limited, value). From a point beyond
-// the limit and one within it, the weights at which both are equal lead to a point below the line
-// between them, or prove that the line is the hull there (Handler, Zang, A dual algorithm for the
-// constrained shortest path problem, 1980).
+// Choices of least weighted sum are corners of the lower convex hull of (limited, value). Given a corner beyond
+// the limit and one within it, the weights that make both equal yield a corner below the line through them, or
+// prove that this line is part of the hull (Handler, Zang, A dual algorithm for the constrained shortest path
+// problem, 1980).
 
-#define TLI_CHOICE_ASK 1000000u
+#define TLI_CHOICE_ASK 1000000u  // work between two calls of progress
 
 typedef struct tli_choice_point { uint64_t limited, value; } tli_choice_point;
 
-// Never before a first choice has been found.
+// Whether to stop: the work is spent, or progress asked for it. Never before a first choice has been found.
 static int tli_choice_is_over(tli_choice *x) {
     tli_choice_watch *watch = x->watch;
     if (!x->found) return 0;
@@ -20328,7 +20360,7 @@ static int tli_choice_is_over(tli_choice *x) {
     return watch->stopped;
 }
 
-// Keep the schemes at hand where they are within the limit and better than the best.
+// Measure the schemes at hand, and keep them if they are within the limit and better than the best.
 static tli_choice_point tli_choice_keep(tli_choice *x) {
     tli_choice_sums sums;
     tli_choice_point point;
@@ -20348,13 +20380,13 @@ static tli_choice_point tli_choice_keep(tli_choice *x) {
     return point;
 }
 
-// The largest weighted sum of a choice within the limit whose value is at most this.
+// An upper bound of the weighted sum of a choice within the limit whose value is at most `value`.
 static uint64_t tli_choice_most_mixed(const tli_choice *x, uint64_t value) {
     uint64_t most = value < x->value_sum ? value : x->value_sum;
     return tli_choice_mix(x, x->limit < x->limited_sum ? x->limit : x->limited_sum, most);
 }
 
-// The least value within the limit of a choice whose weighted sum is at least this.
+// A lower bound of the value of a choice within the limit whose weighted sum is at least `least_mixed`.
 static uint64_t tli_choice_find_bound(const tli_choice *x, uint64_t least_mixed) {
     uint64_t low = 0, high = x->value_sum;
     while (low < high) {
@@ -20365,6 +20397,7 @@ static uint64_t tli_choice_find_bound(const tli_choice *x, uint64_t least_mixed)
     return low;
 }
 
+// The choice of least weighted sum; *least = that sum.
 static tli_choice_point tli_choice_find_point(tli_choice *x, uint64_t value_weight, uint64_t limited_weight,
                                               uint64_t *least) {
     tli_choice_weigh(x, value_weight, limited_weight);
@@ -20374,7 +20407,8 @@ static tli_choice_point tli_choice_find_point(tli_choice *x, uint64_t value_weig
     return tli_choice_keep(x);
 }
 
-// Ends with the weights of the best bound. A feasible choice is known, and a < b in value.
+// Find the best Lagrangian bound between corner a, beyond the limit, and corner b, within it, whose value is
+// larger. Ends with the weights of the best bound set, and `inside` filled in for them.
 static void tli_choice_narrow(tli_choice *x, tli_choice_point a, tli_choice_point b) {
     uint64_t best_value = 1, best_limited = 0, least, bound;
     uint64_t terms = (uint64_t)x->variable_count + (uint64_t)x->table_count;
@@ -20400,11 +20434,11 @@ static void tli_choice_narrow(tli_choice *x, tli_choice_point a, tli_choice_poin
 
 // -- choice: lists --
 //
-// From the first bucket to the last, each row gets the list of labels that may be part of the best
-// choice: not dominated by another, within the limit with the least of all else, and with a
-// weighted sum, again with the least of all else, that a better choice than the best known can
-// have. A list that is cut to its best few makes the answer a choice and a bound, the least
-// weighted sum that was cut off.
+// From the first bucket to the last, each row gets the list of labels that may be part of a better choice than
+// the best known. A label is left out if another one dominates it, if together with the least limited quantity
+// of everything outside the row it exceeds the limit, or if together with the least weighted sum outside it
+// exceeds what a better choice can have. If a list is cut to its best labels, the least weighted sum that was
+// cut off gives a bound.
 
 #define TLI_CHOICE_MOST_LABELS ((int32_t)1 << 22)
 #define TLI_CHOICE_MOST_POOL   ((int32_t)1 << 20)
@@ -20415,7 +20449,7 @@ static int tli_choice_is_after(const tli_choice_label *a, const tli_choice_label
     return a->limited != b->limited ? a->limited > b->limited : a->value > b->value;
 }
 
-// Merge sort, with as much room in scratch; both are stable.
+// Sort by insertion in runs of 8, then by merging; stable. scratch has room for `count` labels.
 static void tli_choice_sort_run(tli_choice_label *run, tli_choice_label *scratch, int32_t count, int by_mixed) {
     tli_choice_label *from = run, *to = scratch, *swap;
     int32_t width, start, i;
@@ -20446,8 +20480,8 @@ static uint64_t tli_choice_key(const tli_choice_label *label, int by_mixed) {
     return by_mixed ? label->mixed : label->limited;
 }
 
-// By the weighted sum, or by the limited quantity and then the value: ranges first, then within
-// each of them.
+// Sort the pool from `first` on by the weighted sum, or by the limited quantity and then the value: distribute
+// labels over ranges of the key, then sort each range. Returns 0 = no memory.
 static int tli_choice_sort(tli_choice *x, int32_t first, int by_mixed) {
     tli_choice_label *pool = x->pool + first;
     int32_t count = x->pool_count - first, bits = tli_choice_bits((uint64_t)count), shift, i, at;
@@ -20479,10 +20513,11 @@ static int tli_choice_sort(tli_choice *x, int32_t first, int by_mixed) {
     return 1;
 }
 
+// Note the weighted sum of a label that is cut off.
 static void tli_choice_drop(tli_choice *x, uint64_t mixed) { if (mixed < x->dropped) x->dropped = mixed; }
 
-// Take out what is dominated by a label of another of some ranges of the limited quantity: what
-// remains is little more than what a sort would leave, and is found faster.
+// Remove labels that are dominated by one in a lower range of the limited quantity. This leaves little more
+// than the exact pass after sorting does, and makes that sort much shorter.
 static void tli_choice_thin(tli_choice *x, int32_t first) {
     tli_choice_label *pool = x->pool;
     uint64_t low = UINT64_MAX, high = 0, below = UINT64_MAX;
@@ -20509,8 +20544,8 @@ static void tli_choice_thin(tli_choice *x, int32_t first) {
     x->pool_count = kept;
 }
 
-// Leave the undominated labels of the pool from `first` on, the best by the weighted sum first, at
-// most as many as a list may have. rest: least weighted sum of all else.
+// Reduce the pool from `first` on to its undominated labels, sorted by the weighted sum and cut to the length
+// of a list. rest: least weighted sum of everything else. Returns 0 = no memory.
 static int tli_choice_prune(tli_choice *x, int32_t first, uint64_t rest) {
     tli_choice_label *pool = x->pool;
     uint64_t least = UINT64_MAX;
@@ -20534,6 +20569,7 @@ static int tli_choice_prune(tli_choice *x, int32_t first, uint64_t rest) {
     return 1;
 }
 
+// Move the pool from `first` on to the end of the labels, as a list. Returns 0 = no memory.
 static int tli_choice_save_list(tli_choice *x, int32_t first, int32_t *list, int32_t *count) {
     int32_t added = x->pool_count - first;
     if (x->label_count + added > TLI_CHOICE_MOST_LABELS || (uint64_t)added > x->longest) {
@@ -20550,11 +20586,11 @@ static int tli_choice_save_list(tli_choice *x, int32_t first, int32_t *list, int
     return 1;
 }
 
-// What a cell adds to labels that are put together, and the least of all that is not in them yet.
+// The least amounts of everything that joined labels do not contain yet, the cell's own tables included.
 typedef struct tli_choice_rest { uint64_t mixed, limited; } tli_choice_rest;
 
-// Put each label of one list together with each of another, as far as the sums may lead to a better
-// choice.
+// Join each label of one list with each of another, and add to the pool those that may lead to a better choice.
+// Both lists are sorted by weighted sum, so loops end early. Returns 0 = no memory.
 static int tli_choice_join(tli_choice *x, int32_t left, int32_t left_count, int32_t right, int32_t right_count,
                            const tli_choice_rest *rest) {
     int64_t most = 4 * (int64_t)x->most_labels;
@@ -20589,7 +20625,8 @@ static int tli_choice_join(tli_choice *x, int32_t left, int32_t left_count, int3
     return 1;
 }
 
-// Sums of a cell besides its lists; 0 = not possible, or of no use.
+// Add up what a cell has besides its lists: the cost of its tables, and the rest. Returns 0 if the cell is
+// forbidden, or one of its lists is empty.
 static int tli_choice_open_cell(const tli_choice *x, const tli_choice_bucket *bucket, int32_t row,
                                 int32_t state, uint64_t *cost, tli_choice_rest *rest) {
     const tli_choice_part *parts = x->parts + bucket->first_part;
@@ -20614,7 +20651,7 @@ static int tli_choice_open_cell(const tli_choice *x, const tli_choice_bucket *bu
     return 1;
 }
 
-// Add what is made of a state in a row to the pool.
+// Add the labels of one state in one row to the pool. Returns 0 = no memory.
 static int tli_choice_fill_cell(tli_choice *x, const tli_choice_bucket *bucket, int32_t row, int32_t state) {
     const tli_choice_part *parts = x->parts + bucket->first_part;
     int32_t list = 0, count = 1, first = x->pool_count, i;
@@ -20650,6 +20687,7 @@ static int tli_choice_fill_cell(tli_choice *x, const tli_choice_bucket *bucket, 
     return 1;
 }
 
+// Sort the labels of each state by weighted sum.
 static void tli_choice_sort_leaves(tli_choice *x) {
     int32_t i;
     for (i = 0; i < x->state_count; i++) {
@@ -20663,7 +20701,7 @@ static void tli_choice_sort_leaves(tli_choice *x) {
     }
 }
 
-// All lists: 0 = no memory. over: not enough work or room, the lists are of no use.
+// Make the lists of all rows. Returns 0 = no memory. If x->over is set, the lists were abandoned.
 static int tli_choice_fill_lists(tli_choice *x) {
     tli_choice_row row;
     int32_t i, k, s;
@@ -20691,7 +20729,7 @@ static int tli_choice_fill_lists(tli_choice *x) {
     return 1;
 }
 
-// Read the schemes of a label off; 0 = no memory.
+// Recover the schemes of a label. Returns 0 = no memory.
 static int tli_choice_read_label(tli_choice *x, uint32_t label) {
     uint64_t most = 2 * ((uint64_t)x->bucket_count + (uint64_t)x->part_count) + 8;
     uint32_t *stack = (uint32_t *)tli_alloc_array(x->env, most, sizeof *stack);
@@ -20711,7 +20749,7 @@ static int tli_choice_read_label(tli_choice *x, uint32_t label) {
     return 1;
 }
 
-// Keep the best choice of the lists; 0 = no memory.
+// Keep the best choice of the last row's list. Returns 0 = no memory.
 static int tli_choice_read_lists(tli_choice *x) {
     int32_t root = (int32_t)x->row_count - 1, best = x->first_label[root], i;
     for (i = best; i < x->first_label[root] + x->row_labels[root]; i++)
@@ -20722,8 +20760,9 @@ static int tli_choice_read_lists(tli_choice *x) {
     return 1;
 }
 
-// Short lists first, which find good choices; then longer ones of what costs little more than the bound,
-// for they grow fast with that, until the best is among them: 0 = no memory.
+// Close the gap between best value and bound. Short lists come first: they find good choices. Then lists of
+// everything that costs little more than the bound: they grow fast with this window, so the window grows in
+// steps until the best choice lies in it. Returns 0 = no memory.
 static int tli_choice_improve(tli_choice *x) {
     uint64_t base = x->bound, window = 0, before = 0, target, bound;
     tli_choice_fill_outside(x, &x->mixed);
@@ -20756,7 +20795,7 @@ static int tli_choice_improve(tli_choice *x) {
     return 1;
 }
 
-// -- choice: start and end --
+// -- choice: init and free --
 
 static void tli_choice_free(tli_choice *x) {
     void *all[27];
@@ -20805,25 +20844,31 @@ static void tli_choice_init(tli_choice *x, tl_env *env, const tl_choice_desc *de
 
 // -- choice: too wide for lists: the bound --
 //
-// All tables are of one or two variables then. They make chains along the order of the variables,
-// each table in one of them, and a variable's own sums are shared out among the chains through it:
-// the sum of what each chain costs at least is a bound, however they are shared. Going back and
-// forth, each variable makes its chains agree on what its states cost (Kolmogorov, Convergent
-// Tree-Reweighted Message Passing for Energy Minimization, 2006); in integers nothing is lost.
+// This part solves graphs whose tree decomposition has too many cells for lists: a lower bound from chains of
+// tables, choices by rounding and local search, then branch and bound, which fixes enough nodes for the lists
+// of the part above to solve the rest.
+//
+// Here all tables are of one or two variables. They form chains along an order of the variables, each table in
+// one chain, and the sums of a variable's states are divided among the chains that contain it. However they are
+// divided, the sum of the least costs of all chains is a lower bound of the whole. To raise the bound, sweep
+// over the variables back and forth; each variable divides its sums so that all of its chains agree on the cost
+// of its states (Kolmogorov, Convergent Tree-Reweighted Message Passing for Energy Minimization, 2006). All
+// sums are integers, so no part of the bound is lost by rounding.
 
 // A variable in one of its chains.
 typedef struct tli_choice_slot {
-    int32_t variable, first;          // of its [state_count] numbers
-    int32_t in_table, before;         // table and slot before it; -1 = none
-    int32_t out_table, after;
+    int32_t variable, first;          // its [state_count] numbers start at `first`
+    int32_t in_table, before;         // table to and slot of the variable before it in the chain; -1 = none
+    int32_t out_table, after;         // the same for the variable after it
 } tli_choice_slot;
 
 typedef struct tli_choice_dual {
     tli_choice      *x;
     tli_choice_slot *slots; int32_t slot_count;
     int32_t     *first_slot;          // [variable_count + 1]
-    int32_t     *ranks, *order;       // [variable_count]
-    int64_t     *shares, *left, *right;   // of each slot: own sums, the chain before and behind it
+    int32_t     *ranks, *order;       // [variable_count] position of a variable, variable at a position
+    int64_t     *shares, *left, *right;   // per slot and state: its share of the variable's sums, least sum of
+                                      // the chain before it, least sum of the chain after it
     uint64_t     sweep_work;
 } tli_choice_dual;
 
@@ -20837,7 +20882,7 @@ static void tli_choice_free_dual(tli_choice_dual *d) {
     tli_release(d->x->env, d->right);
 }
 
-// Nodes as they are listed, a net's sets behind its producer: stable, by counting.
+// Order the variables: nodes as listed, the set variables of a net after its producer (a stable counting sort).
 static int tli_choice_rank_variables(tli_choice_dual *d) {
     tli_choice *x = d->x;
     int32_t nodes = x->desc->node_count, i, at = 0;
@@ -20854,6 +20899,8 @@ static int tli_choice_rank_variables(tli_choice_dual *d) {
     return 1;
 }
 
+// Make the chains: the k-th table that leads into a variable and the k-th that leads out share a slot. Returns
+// 0 = no memory.
 static int tli_choice_add_slots(tli_choice_dual *d) {
     tli_choice *x = d->x;
     int32_t *ins = (int32_t *)tli_alloc_array(x->env, (uint64_t)x->variable_count, sizeof *ins);
@@ -20902,8 +20949,8 @@ static int tli_choice_add_slots(tli_choice_dual *d) {
     return d->slots && d->shares && d->left && d->right;
 }
 
-// 0 = no memory. Sums are so scaled that what is not possible can have a price and nothing
-// overflows.
+// Set up the chains. Returns 0 = no memory. Weighted sums get fewer bits, so that forbidden conversions can
+// have a finite penalty and no sum overflows.
 static int tli_choice_init_dual(tli_choice_dual *d, tli_choice *x) {
     tli_zero(d, sizeof *d);
     d->x = x;
@@ -20915,7 +20962,7 @@ static int tli_choice_init_dual(tli_choice_dual *d, tli_choice *x) {
     return d->first_slot && d->ranks && d->order && tli_choice_rank_variables(d) && tli_choice_add_slots(d);
 }
 
-// Share the sums out evenly.
+// Divide the sums of each variable evenly among its slots.
 static void tli_choice_share_out(tli_choice_dual *d) {
     const tli_choice *x = d->x;
     int32_t i, k, s;
@@ -20939,7 +20986,7 @@ static void tli_choice_share_out(tli_choice_dual *d) {
     }
 }
 
-// The least that one end of a table costs with each state of the other.
+// For each state of slot `to`, the least sum of the table and the part of the chain that ends in `from`.
 static void tli_choice_send(const tli_choice_dual *d, int32_t table, const tli_choice_slot *from,
                             const int64_t *side, const tli_choice_slot *to, int64_t *result) {
     const tli_choice *x = d->x;
@@ -20960,7 +21007,7 @@ static void tli_choice_send(const tli_choice_dual *d, int32_t table, const tli_c
     }
 }
 
-// Let the chains through a variable agree.
+// Divide the sums of a variable so that each of its chains has the same least sum for each state.
 static void tli_choice_average(tli_choice_dual *d, int32_t variable) {
     int32_t first = d->first_slot[variable], count = d->first_slot[variable + 1] - first, s, k;
     if (count < 2) return;
@@ -20980,7 +21027,7 @@ static void tli_choice_average(tli_choice_dual *d, int32_t variable) {
     }
 }
 
-// The state that goes best with those of the variables before it.
+// Pick the state of a variable that is best with the states already picked for the variables before it.
 static void tli_choice_pick(tli_choice_dual *d, int32_t variable) {
     tli_choice *x = d->x;
     int64_t least = INT64_MAX;
@@ -21004,7 +21051,7 @@ static void tli_choice_pick(tli_choice_dual *d, int32_t variable) {
     }
 }
 
-// Back and forth once; returns the bound of the weighted sum, and leaves a choice in picks.
+// Sweep back and forth once. Returns the bound of the weighted sum and leaves a choice in picks.
 static uint64_t tli_choice_sweep(tli_choice_dual *d) {
     tli_choice *x = d->x;
     int64_t bound = 0;
@@ -21039,17 +21086,19 @@ static uint64_t tli_choice_sweep(tli_choice_dual *d) {
 
 // -- choice: too wide for lists: better choices --
 
-// A choice, and what each net is read as, so that one node's change is priced by its nets alone.
+// A choice with the number of readers of each net in each format, so that changing one node can be priced from
+// the nets of that node.
 typedef struct tli_choice_local {
     tli_choice   *x;
     int32_t  *counts;                 // [net_count x format_count] readers other than the producer
-    int32_t  *first_use, *uses;       // of each node: 2 net + (1 = producer)
+    int32_t  *first_use, *uses;       // nets of each node: 2 net + (1 = as producer)
     uint64_t  cost, loss;
 } tli_choice_local;
 
+// The effect of changing the scheme of one node.
 typedef struct tli_choice_change {
-    int64_t broken, cost, loss;
-} tli_choice_change;  // broken: forbidden conversions
+    int64_t broken, cost, loss;       // broken: number of forbidden conversions
+} tli_choice_change;
 
 static void tli_choice_free_local(tli_choice_local *l) {
     tli_release(l->x->env, l->counts);
@@ -21057,7 +21106,8 @@ static void tli_choice_free_local(tli_choice_local *l) {
     tli_release(l->x->env, l->uses);
 }
 
-// Each node once a net; the producer where it reads itself as producer alone.
+// Set up the nets of each node, each net once; a producer that reads its own net is listed as producer only.
+// Returns 0 = no memory.
 static int tli_choice_init_local(tli_choice_local *l, tli_choice *x) {
     const tl_choice_desc *desc = x->desc;
     uint64_t all = 0, counts = (uint64_t)desc->net_count * (uint64_t)x->format_count;
@@ -21093,7 +21143,7 @@ static int32_t tli_choice_node_format(const tli_choice *x, int32_t node) {
     return tli_choice_format(x->desc, x->schemes[node]);
 }
 
-// Begin with the schemes at hand.
+// Start from the schemes at hand.
 static void tli_choice_start_local(tli_choice_local *l) {
     tli_choice *x = l->x;
     int32_t i, k;
@@ -21175,7 +21225,8 @@ static int64_t tli_choice_mix_change(const tli_choice *x, const tli_choice_chang
     return (value < 0 ? -(int64_t)a : (int64_t)a) + (limited < 0 ? -(int64_t)b : (int64_t)b);
 }
 
-// Whether a change is one for the better: of the weighted sum, or of the value within the limit.
+// Whether a change improves the choice: its weighted sum or, with `within`, its value within the limit. *gain =
+// by how much. Fewer forbidden conversions improve any choice.
 static int tli_choice_is_gain(const tli_choice_local *l, const tli_choice_change *c, int within,
                               int64_t *gain) {
     const tli_choice *x = l->x;
@@ -21187,7 +21238,7 @@ static int tli_choice_is_gain(const tli_choice_local *l, const tli_choice_change
     return *gain > 0;
 }
 
-// Change nodes one by one for as long as that is of use.
+// Local search: change one node at a time while that improves the choice.
 static void tli_choice_descend(tli_choice_local *l, int within) {
     tli_choice *x = l->x;
     int32_t changed = 1, node, k, sweep;
@@ -21215,8 +21266,8 @@ static void tli_choice_descend(tli_choice_local *l, int within) {
     }
 }
 
-// The change of a node that costs least for what it gives of the limited quantity: its scheme, or
-// -1.
+// Find the change of a node that costs least value per unit that it reduces the limited quantity by. Returns
+// the scheme, -1 = none; *price and *give = both amounts.
 static int32_t tli_choice_find_gift(const tli_choice_local *l, int32_t node,
                                     tli_choice_change *best, uint64_t *price, uint64_t *give) {
     const tli_choice *x = l->x;
@@ -21239,8 +21290,8 @@ static int32_t tli_choice_find_gift(const tli_choice_local *l, int32_t node,
     return scheme;
 }
 
-// Bring the limited quantity within the limit, by changes that cost little for what they give: at
-// first those almost as good as the best, then more and more of them.
+// Reduce the limited quantity to the limit by changes of the least price per unit: in each pass all changes
+// that are at most an eighth dearer than the best one of the pass before.
 static void tli_choice_repair(tli_choice_local *l) {
     const tli_choice *x = l->x;
     uint64_t most_price = 0, most_give = 1;
@@ -21266,7 +21317,7 @@ static void tli_choice_repair(tli_choice_local *l) {
     }
 }
 
-// Make what the dual has picked a choice within the limit; returns what it was before.
+// Turn the picks of a sweep into a choice within the limit. Returns the choice before it was repaired.
 static tli_choice_point tli_choice_round(tli_choice_local *l, int repair) {
     tli_choice *x = l->x;
     tli_choice_point point;
@@ -21284,7 +21335,8 @@ static tli_choice_point tli_choice_round(tli_choice_local *l, int repair) {
 
 static tl_result tli_choice_solve(tli_choice *x);
 
-// A part: the same graph with fewer schemes, where only what is better than the best known matters.
+// Init a part: the same graph with fewer allowed schemes, of which only choices better than the best known
+// matter.
 static void tli_choice_init_part(tli_choice *part, const tli_choice *x, const uint16_t *allowed,
                                  uint64_t work_limit) {
     tli_choice_init(part, x->env, x->desc, allowed, x->best, x->watch);
@@ -21302,8 +21354,9 @@ static void tli_choice_free_part(tli_choice *part, tli_choice *x) {
     tli_choice_free(part);
 }
 
-// Fix some nodes at random and find the best of the rest exactly, again and again: more are fixed
-// where the rest is too wide, fewer where it is not.
+// Large neighbourhood search: fix a random part of the nodes to the best choice and solve for the others
+// exactly, again and again. More nodes are fixed after a part that was too wide, fewer after one that was
+// not.
 static tl_result tli_choice_reoptimise(tli_choice *x, uint64_t work_limit) {
     uint16_t *allowed = (uint16_t *)tli_alloc_array(x->env, (uint64_t)x->desc->node_count, sizeof *allowed);
     tl_random random = { 1 };
@@ -21334,7 +21387,7 @@ static tl_result tli_choice_reoptimise(tli_choice *x, uint64_t work_limit) {
 
 // -- choice: too wide for lists: bound and choices together --
 
-// Sweeps at one pair of weights: 1 = the bound of the value rose.
+// Sweep at one pair of weights. Returns 1 if that raised the bound of the value.
 static int tli_choice_raise(tli_choice_dual *d, uint64_t value_weight, uint64_t limited_weight,
                             int32_t sweeps) {
     tli_choice *x = d->x;
@@ -21362,7 +21415,7 @@ static int32_t tli_choice_sweeps(const tli_choice_dual *d, uint64_t work, int32_
     return sweeps > (uint64_t)most ? most : sweeps < 2 ? 2 : (int32_t)sweeps;
 }
 
-// Weights between those of a choice within the limit and one beyond it, as tli_choice_narrow.
+// Search weights between a choice beyond the limit and one within it, as tli_choice_narrow does.
 static void tli_choice_search_weights(tli_choice_dual *d, tli_choice_local *l, tli_choice_point a,
                                       tli_choice_point b, uint64_t work_limit,
                                       uint64_t *value_weight, uint64_t *limited_weight) {
@@ -21387,7 +21440,7 @@ static void tli_choice_search_weights(tli_choice_dual *d, tli_choice_local *l, t
     }
 }
 
-// Weights to one side and the other, by smaller and smaller steps while the bound does not rise.
+// Tune the weights: try a step to both sides, and halve the step when neither raises the bound.
 static void tli_choice_tune_weights(tli_choice_dual *d, uint64_t *value_weight, uint64_t *limited_weight,
                                     uint64_t work_limit) {
     tli_choice *x = d->x;
@@ -21408,10 +21461,10 @@ static void tli_choice_tune_weights(tli_choice_dual *d, uint64_t *value_weight, 
 
 // -- choice: too wide for lists: branch and bound --
 //
-// A state with which the chains cost at least what the best known choice does is left out; what remains
-// is often narrow enough for lists. Where it is not, one node's states are left to a part each, and the
-// part with the lowest bound is taken up next (Land and Doig, An Automatic Method of Solving Discrete
-// Programming Problems, 1960).
+// A state with which the chains cost at least as much as the best known choice is removed; the rest is often
+// narrow enough for lists. Where it is not, a part is opened for each state of one node, and the part with the
+// lowest bound is taken next (Land and Doig, An Automatic Method of Solving Discrete Programming Problems,
+// 1960).
 
 #define TLI_CHOICE_PART_CELLS  ((uint64_t)1 << 18)
 #define TLI_CHOICE_PART_LABELS ((int32_t)1 << 13)
@@ -21421,17 +21474,17 @@ typedef struct tli_choice_tree {
     tli_choice   *x;
     uint64_t  value_weight, limited_weight;           // of the best bound
     uint64_t  share;                                  // of the work, for each phase before branching
-    uint64_t  visits;                                 // by chains; the second one polishes
-    uint16_t *allowed; int32_t allowed_capacity;      // [count x node_count] of the open parts
-    uint64_t *bounds; int32_t bounds_capacity;        // [count]
+    uint64_t  visits;                                 // of parts by chains; the second one polishes
+    uint16_t *allowed; int32_t allowed_capacity;      // [count x node_count] schemes of the open parts
+    uint64_t *bounds; int32_t bounds_capacity;        // [count] bounds of the open parts
     int32_t   count;
-    uint64_t  floor;                                  // least bound of what cannot be divided further
-    uint16_t *part;                                   // [node_count] of the part taken up, its bound, and
-    uint64_t  bound;                                  // the node that keeps it wide, -1 = none
-    int32_t   hub;
+    uint64_t  floor;                                  // least bound of parts that cannot be divided further
+    uint16_t *part;                                   // [node_count] schemes of the part that was taken
+    uint64_t  bound;                                  // of that part
+    int32_t   hub;                                    // the node that makes it too wide, -1 = none
 } tli_choice_tree;
 
-// Open what is in t->part; 0 = no memory.
+// Add t->part to the open parts. Returns 0 = no memory.
 static int tli_choice_open_part(tli_choice_tree *t, uint64_t bound) {
     int32_t nodes = t->x->desc->node_count, used = t->count * nodes;
     if (!tli_grow(t->x->env, (void **)&t->allowed, &t->allowed_capacity, used, (int64_t)used + nodes,
@@ -21443,7 +21496,7 @@ static int tli_choice_open_part(tli_choice_tree *t, uint64_t bound) {
     return 1;
 }
 
-// The one with the lowest bound, of equals the latest.
+// Take the open part with the lowest bound, among equal ones the latest.
 static void tli_choice_take_part(tli_choice_tree *t) {
     size_t nodes = (size_t)t->x->desc->node_count;
     int32_t at = 0, last = t->count - 1, i;
@@ -21457,8 +21510,8 @@ static void tli_choice_take_part(tli_choice_tree *t) {
     t->count--;
 }
 
-// What the chains cost at least with each state, less what they cost at least; returns the latter.
-// After a sweep; [state_count] numbers.
+// After a sweep: find for each of [state_count] states how much more the chains cost at least with it than
+// without any restriction. Returns the latter, the bound of the weighted sum.
 static uint64_t tli_choice_find_excess(tli_choice_dual *d, uint64_t *excess) {
     const tli_choice *x = d->x;
     int64_t bound = 0;
@@ -21482,7 +21535,7 @@ static uint64_t tli_choice_find_excess(tli_choice_dual *d, uint64_t *excess) {
     return bound > 0 ? (uint64_t)bound : 0;
 }
 
-// The schemes of a state as bits: those that a choice whose weighted sum is at most this can have.
+// The schemes of a state, as bits, whose weighted sum plus `rest` is at most `most`.
 static uint16_t tli_choice_schemes_within(const tli_choice *x, int32_t state, uint64_t rest, uint64_t most) {
     const tli_choice_label *leaves = x->labels + x->states[state].first_leaf;
     uint16_t schemes = 0;
@@ -21493,7 +21546,8 @@ static uint16_t tli_choice_schemes_within(const tli_choice *x, int32_t state, ui
     return schemes;
 }
 
-// Leave to the part what a better choice can have: how many states were left out, -1 = all of a node.
+// Reduce the part to schemes that a better choice can have. Returns how many states were removed, -1 = all of
+// a node.
 static int32_t tli_choice_leave_out(tli_choice_tree *t, const tli_choice *y, const uint64_t *excess,
                                     uint64_t bound) {
     uint64_t most = tli_choice_most_mixed(y, y->best_value - 1);
@@ -21512,7 +21566,8 @@ static int32_t tli_choice_leave_out(tli_choice_tree *t, const tli_choice *y, con
     return count;
 }
 
-// The node that keeps the part wide, or else the one whose second best state costs most; -1 = none.
+// The node to branch on: the hub that makes the part too wide, else the node whose second best state costs
+// most; -1 = none.
 static int32_t tli_choice_choose_branch(const tli_choice_tree *t, const tli_choice *y, const uint64_t *excess) {
     uint64_t most = 0;
     int32_t node = -1, i, s;
@@ -21531,7 +21586,7 @@ static int32_t tli_choice_choose_branch(const tli_choice_tree *t, const tli_choi
     return node;
 }
 
-// Open a part for each state of a node; 0 = no memory.
+// Divide the part: open one part for each state of a node. Returns 0 = no memory.
 static int tli_choice_branch(tli_choice_tree *t, const tli_choice *y, const uint64_t *excess, uint64_t bound) {
     int32_t node = tli_choice_choose_branch(t, y, excess), s;
     uint16_t left;
@@ -21550,7 +21605,7 @@ static int tli_choice_branch(tli_choice_tree *t, const tli_choice *y, const uint
     return 1;
 }
 
-// By lists: 1 = closed, 0 = too wide or too long, -1 = no memory.
+// Solve the part by lists. Returns 1 = closed, 0 = too wide or too much work, -1 = no memory.
 static int tli_choice_solve_part(tli_choice_tree *t) {
     tli_choice *x = t->x, y;
     tl_result result;
@@ -21568,7 +21623,8 @@ static int tli_choice_solve_part(tli_choice_tree *t) {
     return result == TL_ERROR_NO_MEMORY ? -1 : closed;
 }
 
-// Better weights and a better choice, once: with fewer states a sweep is much shorter. -1 = no memory.
+// Improve the weights and the choice once, after the first states were removed: sweeps are much shorter then.
+// Returns -1 = no memory.
 static int tli_choice_polish(tli_choice_tree *t, tli_choice *y, tli_choice_dual *d) {
     tli_choice_local l;
     int ready = tli_choice_init_local(&l, y);
@@ -21583,7 +21639,7 @@ static int tli_choice_polish(tli_choice_tree *t, tli_choice *y, tli_choice_dual 
     return ready ? 0 : -1;
 }
 
-// By chains: 1 = closed, or divided; 0 = something was left out, -1 = no memory.
+// Bound the part by chains. Returns 1 = closed or divided, 0 = states were removed, -1 = no memory.
 static int tli_choice_narrow_part(tli_choice_tree *t, tli_choice *y, tli_choice_dual *d) {
     uint64_t *excess, bound;
     int32_t count;
@@ -21617,7 +21673,7 @@ static int tli_choice_bound_part(tli_choice_tree *t) {
     return result;
 }
 
-// Close the part taken up, divide it, or open it again where the work is spent; 0 = no memory.
+// Close the part that was taken, divide it, or open it again if the work is spent. Returns 0 = no memory.
 static int tli_choice_visit_part(tli_choice_tree *t) {
     tli_choice *x = t->x;
     int closed = t->bound >= x->best_value;
@@ -21628,7 +21684,7 @@ static int tli_choice_visit_part(tli_choice_tree *t) {
     return closed ? closed > 0 : tli_choice_open_part(t, t->bound);
 }
 
-// A choice is known, and the weights of its best bound; 0 = no memory.
+// Branch and bound, from a known choice and the weights of the best bound. Returns 0 = no memory.
 static int tli_choice_search_tree(tli_choice *x, uint64_t value_weight, uint64_t limited_weight,
                                   uint64_t share) {
     tli_choice_tree t;
@@ -21663,7 +21719,8 @@ static int tli_choice_search_tree(tli_choice *x, uint64_t value_weight, uint64_t
 
 static tl_result tli_choice_search(tli_choice *x);
 
-// Where no choice within the limit was found: look for the least limit, with the roles exchanged.
+// If no choice within the limit was found, look for the least limit that can be met, with value and limited
+// quantity exchanged.
 static tl_result tli_choice_search_least(tli_choice *x) {
     tl_choice_desc least = *x->desc;
     tl_result result;
@@ -21709,7 +21766,7 @@ static tl_result tli_choice_search_with(tli_choice *x, tli_choice_dual *d, tli_c
     return result;
 }
 
-// A graph that is too wide: x has been built for it.
+// Solve a graph that is too wide for lists. x was built with tables of at most two variables.
 static tl_result tli_choice_search(tli_choice *x) {
     tli_choice_dual d;
     tli_choice_local l;
@@ -21731,8 +21788,12 @@ static tl_result tli_choice_search(tli_choice *x) {
 #ifndef TL_NO_PLANNERS
 
 // -- choice: one limit --
+//
+// This part puts the methods of the two parts above together: one choice within a limit, and the front of all
+// choices. A choice tries the Lagrangian bound over the decomposition first, then lists, and the search for
+// graphs that are too wide for lists.
 
-// Over a decomposition that was made.
+// Solve over a decomposition.
 static tl_result tli_choice_solve_decomposed(tli_choice *x) {
     tli_choice_point a, b;
     uint64_t least;
@@ -21760,8 +21821,8 @@ static tl_result tli_choice_solve_decomposed(tli_choice *x) {
 
 static tl_result tli_choice_solve_built(tli_choice *x);
 
-// Build it again: with tables of two variables, for the search; or with all schemes, for the
-// nearest limit.
+// Build the model again and solve it: with tables of at most two variables, for the search, or with all
+// schemes, to find the nearest limit.
 static tl_result tli_choice_solve_again(tli_choice *x, int pairwise) {
     tl_result result = TL_ERROR_NO_MEMORY;
     tli_choice y;
@@ -21800,7 +21861,7 @@ static tl_result tli_choice_solve(tli_choice *x) {
 
 // -- choice: plan --
 
-// All schemes of all nodes; *node = the first that has none, -1 = none.
+// Allow all schemes that are not forbidden; *node = the first node that has none, -1 = none.
 static uint16_t *tli_choice_allow_all(tl_env *env, const tl_choice_desc *desc, int32_t *node) {
     uint16_t *allowed = (uint16_t *)tli_alloc_array(env, (uint64_t)desc->node_count, sizeof *allowed);
     size_t at = 0;
@@ -21893,18 +21954,18 @@ TLI_IMPL void tl_free_choice_plan(tl_env *env, tl_choice_plan *plan) {
 
 // -- choice: the front --
 
-// Points are kept by rising loss; the schemes of point i stand at row rows[i].
+// The points found so far, by rising loss; the schemes of point i are row rows[i].
 typedef struct tli_choice_front {
     tli_choice         *x;
     tl_front_point *points;           // [limit]
     uint8_t        *schemes;          // [limit x node_count]
     int32_t        *rows;             // [limit]
-    uint8_t        *closed;           // [limit] 1 = nothing of the hull between this point and the next
+    uint8_t        *closed;           // [limit] 1 = no more points between this one and the next
     int32_t         count, limit;
-    uint64_t        least_loss;       // found
+    uint64_t        least_loss;       // the least loss of any choice that was found
 } tli_choice_front;
 
-// Put the schemes at hand where they belong; 0 = no room, or no better than a neighbour.
+// Insert the schemes at hand as a point. Returns 0 = no room, or dominated by a neighbour.
 static int tli_choice_add_point(tli_choice_front *f, tli_choice_point point, uint64_t bound) {
     int32_t at = 0, i;
     while (at < f->count && f->points[at].loss < point.limited) at++;
@@ -21926,8 +21987,8 @@ static int tli_choice_add_point(tli_choice_front *f, tli_choice_point point, uin
     return 1;
 }
 
-// Of all points, by rising loss in the pool, at most as many as may be: where there are too many,
-// both ends and points about equally far apart in cost.
+// Add the points of the pool, sorted by rising loss; if there are too many, both ends and points at about equal
+// distances in cost. Returns 0 = no memory.
 static int tli_choice_pick_points(tli_choice_front *f) {
     tli_choice *x = f->x;
     int32_t count = x->pool_count, i;
@@ -21947,7 +22008,7 @@ static int tli_choice_pick_points(tli_choice_front *f) {
     return 1;
 }
 
-// Every point, by lists without a limit: 1 = done, 0 = no memory, -1 = there are too many.
+// Find every point, by lists without a limit. Returns 1 = done, 0 = no memory, -1 = too many points.
 static int tli_choice_list_front(tli_choice_front *f) {
     tli_choice *x = f->x;
     int32_t root = (int32_t)x->row_count - 1, i, count;
@@ -21972,7 +22033,7 @@ static int tli_choice_list_front(tli_choice_front *f) {
     return tli_choice_sort(x, 0, 0) && tli_choice_pick_points(f);
 }
 
-// Split where the cost falls most, for as long as the hull has points there.
+// Add corners of the hull, each where the cost falls most between two points.
 static void tli_choice_walk_hull(tli_choice_front *f) {
     tli_choice *x = f->x;
     while (f->count < f->limit && !tli_choice_is_over(x)) {
@@ -21994,7 +22055,7 @@ static void tli_choice_walk_hull(tli_choice_front *f) {
     }
 }
 
-// A point of a graph that is too wide, found for a limit of the loss, or the least loss itself.
+// Find a point of a graph that is too wide for lists: the least cost within a loss, or the least loss.
 static tl_result tli_choice_search_point(tli_choice_front *f, int least_loss, uint64_t limit, uint64_t work) {
     tli_choice *x = f->x;
     tl_choice_desc desc = *x->desc;
@@ -22022,7 +22083,8 @@ static tl_result tli_choice_search_point(tli_choice_front *f, int least_loss, ui
     return result;
 }
 
-// Both ends, and between them halves of the loss where the cost falls most.
+// Find both ends of the front of a graph that is too wide for lists, then points at the middle of the
+// interval of loss over which the cost falls most.
 static tl_result tli_choice_search_front(tli_choice_front *f) {
     tli_choice *x = f->x;
     uint64_t share = x->work_limit / 16;
@@ -22072,7 +22134,7 @@ static tl_result tli_choice_fill_front(tli_choice_front *f, int32_t *complete) {
         *complete = f->count == x->row_labels[x->row_count - 1];
         return TL_OK;
     }
-    // The least loss: its cost is a choice of its own, as no pair of weights is certain to find it.
+    // The end of least loss is solved like any choice, because no pair of weights is certain to find it.
     x->limit = x->nearest;
     x->found = 0;
     solved = tli_choice_solve_decomposed(x);
@@ -22088,7 +22150,7 @@ static tl_result tli_choice_fill_front(tli_choice_front *f, int32_t *complete) {
     return TL_OK;
 }
 
-// One block: points, then schemes.
+// Copy the points and their schemes into the one block of the result.
 static tl_result tli_choice_pack_front(tl_env *env, const tli_choice_front *f, int32_t complete,
                                        tl_choice_front *front) {
     size_t nodes = (size_t)f->x->desc->node_count, i;
@@ -22182,28 +22244,33 @@ TLI_IMPL void tl_free_choice_front(tl_env *env, tl_choice_front *front) {
 #ifndef TL_NO_PLANNERS
 
 // -- profiles --
+//
+// The table of losses and speed-ups by op, used where nothing was measured, and the search for the row of a
+// node. The numbers are derived from word lengths, as the comments below say; they are not measurements.
 
 static uint64_t tli_count_elements(uint64_t bytes) { return bytes / 4 + (bytes % 4 != 0); }
 
-// The noise that a format adds to what it stores, over the power of the signal.
+// The noise power that storing in a format adds, divided by the power of the signal.
 //
-// Floats of p binary digits: the error is even over a step of 2^(1-p) of the power of two below the number,
-// whose mantissa m is spread as 1 / m (Benford): 4^(1-p) / 12 x E[1 / m^2] = 4^(1-p) / 12 x 3 / (8 ln 2).
+// Floats of p binary digits: the error is uniform over a step of 2^(1-p) times the power of two below the
+// number, and the mantissa m has density proportional to 1 / m (Benford): 4^(1-p) / 12 x E[1 / m^2], where
+// E[1 / m^2] = 3 / (8 ln 2).
 #define TLI_NOISE_F16   4.30e-8
 #define TLI_NOISE_BF16  2.75e-6
-// Integers of a tensor with long tails, Laplace's, clipped at a where the sum of both errors is least:
-// a^2 / (6 x 4^bits) of steps + exp(-a) of clipping, a = 9.90 and 20.27. 35.2 and 77.6 dB.
+// Integers, for tensors of Laplace distribution (long tails) that are clipped at a, where the sum of both
+// errors is least: a^2 / (6 x 4^bits) of rounding + exp(-a) of clipping, a = 9.90 and 20.27: 35.2 and 77.6
+// dB.
 #define TLI_NOISE_I8    2.99e-4
 #define TLI_NOISE_I16   1.75e-8
-// Integers of weights, Gauss's: a = 3.92 and 5.94, 40.6 dB in 8 bits. With one scale for all channels, a
-// typical one has half the range of the largest: a bit less, 6.02 dB, 4 times the noise.
+// Integers, for weights of normal distribution: a = 3.92 and 5.94, 40.6 dB in 8 bits. With one scale for all
+// channels a typical channel uses half of the range: it loses a bit, 6.02 dB, 4 times the noise.
 #define TLI_NOISE_W8    8.71e-5
 #define TLI_NOISE_W8_TENSOR  (4 * TLI_NOISE_W8)
 #define TLI_NOISE_W16_TENSOR (4 * 2.88e-9)
 
-// Independent noise adds up: of `tensors` that are read or handed on, and of weights. (What one node hands on
-// and the next one reads in the same format is counted by both: an upper estimate.) `factor` is how
-// much more of it leaves the op than enters.
+// Independent noise adds up over the tensors that a node reads or makes, `tensors` in number, and its
+// weights. (A tensor is counted by its producer and by its readers: an upper estimate.) `factor` is by how
+// much the op amplifies noise.
 #define TLI_LOSSES(factor, tensors) \
     { 0, (factor) * (tensors) * TLI_NOISE_F16, (factor) * (tensors) * TLI_NOISE_BF16, \
       (factor) * (tensors) * TLI_NOISE_I16, (factor) * (tensors) * TLI_NOISE_I8, 0, 0, 0, \
@@ -22214,25 +22281,25 @@ static uint64_t tli_count_elements(uint64_t bytes) { return bytes / 4 + (bytes %
       2 * TLI_NOISE_I16 + TLI_NOISE_W8, TLI_NOISE_I8 + TLI_NOISE_W8_TENSOR, \
       2 * TLI_NOISE_I8 + TLI_NOISE_W8_TENSOR }
 
-// Speed-ups, to be replaced by measurements. What multiplies and adds: products of one instruction of 128 bits
-// with sums of 32: 4 of f32, 8 of 16 bits, 16 of 8 bits; w8a16 multiplies as 16 bits do; dynamic spends
-// a quarter of what it gains on its inputs. What only moves: bytes read and written. fake quantises and
-// restores beside the work: nothing to gain, where elements are moved two passes more.
+// Speed-ups, to be replaced by measurements. Ops that multiply and add are rated by the products of one
+// instruction of 128 bits with sums of 32 bits: 4 in f32, 8 in 16 bits, 16 in 8 bits; w8a16 multiplies in 16
+// bits; dynamic loses a quarter of its gain to quantising its inputs. Ops that only move data are rated by
+// the bytes read and written. fake gains nothing, and costs ops that move data two more passes.
 #define TLI_SPEEDUPS_OF_PRODUCTS { 1, 2, 2, 2, 4, 4, 2, 3, 1 }
 #define TLI_SPEEDUPS_OF_BYTES    { 1, 2, 2, 2, 4, 4, 4, 4, 0.5 }
-#define TLI_SPEEDUPS_OF_LOOKUPS  { 1, 1, 1, 1, 1, 1, 1, 1.6, 1 }  // 8 bytes an element; 1 read, 4 written
+#define TLI_SPEEDUPS_OF_LOOKUPS  { 1, 1, 1, 1, 1, 1, 1, 1.6, 1 }  // 8 bytes per element become 1 + 4: 8 / 5
 
 #define TLI_BIT(scheme) ((uint32_t)1 << (scheme))
 #define TLI_FLOAT_SCHEMES (TLI_BIT(TL_SCHEME_F32) | TLI_BIT(TL_SCHEME_F16) | TLI_BIT(TL_SCHEME_BF16))
 #define TLI_TENSOR_SCHEMES \
     (TLI_FLOAT_SCHEMES | TLI_BIT(TL_SCHEME_I16) | TLI_BIT(TL_SCHEME_I8) | TLI_BIT(TL_SCHEME_FAKE))
 #define TLI_WEIGHT_SCHEMES (TLI_BIT(TL_SCHEME_COUNT) - 1)
-// The state of a cell runs through all steps of a sequence: its tensors keep 16 bits.
+// The state of a recurrent cell passes through all steps of a sequence and collects errors: at least 16 bits.
 #define TLI_CELL_SCHEMES (TLI_FLOAT_SCHEMES | TLI_BIT(TL_SCHEME_I16) | TLI_BIT(TL_SCHEME_W8A16) | \
                           TLI_BIT(TL_SCHEME_DYNAMIC))
-// Ids are not to be converted: the table alone is quantised, one scale for all of it.
+// The inputs are ids, which must not be converted: only the table is quantised, with one scale.
 #define TLI_TABLE_SCHEMES (TLI_BIT(TL_SCHEME_F32) | TLI_BIT(TL_SCHEME_DYNAMIC))
-// What has fewer than 16 bits somewhere.
+// Schemes with fewer than 16 bits in tensors or weights.
 #define TLI_NARROW_SCHEMES (TLI_BIT(TL_SCHEME_I8) | TLI_BIT(TL_SCHEME_I8_CHANNEL) | TLI_BIT(TL_SCHEME_W8A16) | \
                             TLI_BIT(TL_SCHEME_DYNAMIC) | TLI_BIT(TL_SCHEME_FAKE))
 
@@ -22246,10 +22313,10 @@ static uint64_t tli_count_elements(uint64_t bytes) { return bytes / 4 + (bytes %
     { op, NULL, 0, 0, TLI_TENSOR_SCHEMES, TLI_LOSSES(factor, tensors), speedups, TL_SCHEME_I16, 1 }
 
 static const tl_precision_profile tli_default_profiles[] = {
-    // up to 4096 outputs a matrix is read once and not used again: what counts is its bytes
+    // up to 4096 outputs the time goes into reading the matrix once: bytes count
     TLI_WEIGHTED("linear", 4096, TLI_SPEEDUPS_OF_BYTES),
     TLI_WEIGHTED("linear", 0, TLI_SPEEDUPS_OF_PRODUCTS),
-    TLI_WEIGHTED("conv2d", 0, TLI_SPEEDUPS_OF_PRODUCTS),  // depthwise, too: [3] gives it the same op
+    TLI_WEIGHTED("conv2d", 0, TLI_SPEEDUPS_OF_PRODUCTS),  // also depthwise: [3] gives it the same op
     TLI_WEIGHTED("conv", 0, TLI_SPEEDUPS_OF_PRODUCTS),
     TLI_WEIGHTED("convt2d", 0, TLI_SPEEDUPS_OF_PRODUCTS),
     TLI_CELL("rnn"),
@@ -22259,16 +22326,16 @@ static const tl_precision_profile tli_default_profiles[] = {
       TLI_SPEEDUPS_OF_LOOKUPS, TL_SCHEME_DYNAMIC, 0 },
     { "bmm", NULL, 0, 0, TLI_TENSOR_SCHEMES, TLI_LOSSES(1, 3), TLI_SPEEDUPS_OF_PRODUCTS, TL_SCHEME_I8, 0 },
     { "matmul", NULL, 0, 0, TLI_TENSOR_SCHEMES, TLI_LOSSES(1, 3), TLI_SPEEDUPS_OF_PRODUCTS, TL_SCHEME_I8, 0 },
-    // exp turns what is added to a score into a factor: noise is multiplied by the power of the scores, 16
-    // where their deviation is 4
+    // exp turns an error added to a score into a factor: noise is multiplied by the power of the scores, 16
+    // for scores with a standard deviation of 4
     TLI_SENSITIVE("attention", 16, 4, TLI_SPEEDUPS_OF_PRODUCTS),
     TLI_SENSITIVE("softmax", 16, 2, TLI_SPEEDUPS_OF_BYTES),
-    // what remains when the mean is taken off is smaller than what was rounded: 4 times in power. With known
-    // statistics bn is a scale and an addition for each channel, and takes 8 bits well
+    // noise stays while subtracting the mean makes the signal smaller: 4 times in power. With known statistics
+    // bn is a scale and an addition for each channel, which tolerates 8 bits
     TLI_SENSITIVE("layernorm", 4, 2, TLI_SPEEDUPS_OF_BYTES),
     TLI_MOVED("bn", 4, 2),
     TLI_MOVED("batchnorm", 4, 2),
-    // in f32 alone: few calls, and labels are not to be converted
+    // f32 only: losses take little time, and labels must not be converted
     { "loss", NULL, 0, 0, TLI_BIT(TL_SCHEME_F32), TLI_LOSSES(0, 0), TLI_SPEEDUPS_OF_BYTES, TL_SCHEME_F32, 1 },
     { "cross_entropy", NULL, 0, 0, TLI_BIT(TL_SCHEME_F32), TLI_LOSSES(0, 0), TLI_SPEEDUPS_OF_BYTES,
       TL_SCHEME_F32, 1 },
@@ -22280,7 +22347,7 @@ static const tl_precision_profile tli_default_profiles[] = {
     TLI_MOVED("scale", 1, 2),
     TLI_MOVED("dropout", 1, 2),
     TLI_MOVED("add", 1, 3),
-    TLI_MOVED("sub", 2, 3),  // a difference of what is alike is smaller than both: twice in power
+    TLI_MOVED("sub", 2, 3),  // the difference of similar tensors is smaller than both: twice in power
     TLI_MOVED("mul", 1, 3),
     TLI_MOVED("maxpool", 1, 2),
     TLI_MOVED("avgpool", 1, 2),
@@ -22288,7 +22355,7 @@ static const tl_precision_profile tli_default_profiles[] = {
     TLI_MOVED("upsample", 1, 2),
     TLI_MOVED("concat", 1, 2),
     TLI_MOVED("split", 1, 2),
-    // not known what it does: as a norm of two inputs, and half of what bytes would gain
+    // unknown op: the losses of a norm with two inputs, and half of the gain by bytes
     { "*", NULL, 0, 0, TLI_TENSOR_SCHEMES, TLI_LOSSES(4, 3), { 1, 1.5, 1.5, 1.5, 2, 2, 2, 2, 0.5 },
       TL_SCHEME_I16, 1 },
 };
@@ -22301,7 +22368,7 @@ TLI_IMPL const tl_precision_profile *tl_find_default_profiles(int32_t *count) {
 
 static char tli_lower_case(char c) { return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c; }
 
-// Whether the whole text is these letters, in whatever case.
+// Whether text equals `length` characters of part, ignoring case.
 static int tli_is_same_op(const char *text, const char *part, size_t length) {
     size_t i;
     for (i = 0; i < length; i++)
@@ -22313,7 +22380,7 @@ typedef struct tli_profiles {
     const tl_precision_profile *rows;
     int32_t     count;
     const char *device;    // NULL = not known
-    uint64_t    elements;
+    uint64_t    elements;  // of the node's output 0
 } tli_profiles;
 
 static int tli_is_any_op(const tl_precision_profile *row) { return row->op[0] == '*' && !row->op[1]; }
@@ -22382,7 +22449,7 @@ static const char *tli_find_profile_rule(const tl_precision_profile *row) {
     return NULL;
 }
 
-// Whether a row fits wherever the other one does.
+// Whether a row fits every node that the other one fits.
 static int tli_covers(const tl_precision_profile *row, const tl_precision_profile *other) {
     if (!tli_is_same_op(row->op, other->op, tli_text_length(other->op))) return 0;
     if (row->device && (!other->device || !tli_same_text(row->device, other->device))) return 0;
@@ -22427,57 +22494,66 @@ TLI_IMPL tl_result tl_check_profiles(tl_env *env, const tl_precision_profile *pr
 #ifndef TL_NO_PLANNERS
 
 // -- precision plan --
+//
+// Set up the choice of schemes for a graph: which schemes each node may have, their costs and losses, the nets
+// with their prices; then choose by the criterion, break ties, and find runners-up.
+//
+//     graph, profiles, losses --> options of nodes, nets --> choice --> ties --> plan --> runners-up
+//                                        ^                                        |
+//                                        +------------- tighter limit ------ evaluate
+//
+// All amounts that decide are integers or exact quotients, so a plan is the same on every machine.
 
-#define TLI_LOSS_BITS 40         // of the loss limit
-#define TLI_EXACT_NODES 256      // up to so many, runners-up are choices of the whole graph
-#define TLI_EXTRA_WORK  50000000  // of all runners-up, and of the least loss among equal costs
+#define TLI_LOSS_BITS 40          // the loss limit is 2^40 units
+#define TLI_EXACT_NODES 256       // most nodes of a graph whose runners-up are choices of the whole graph
+#define TLI_EXTRA_WORK  50000000  // for all runners-up, and for the least loss among choices of equal cost
 #define TLI_PRECISION_COST_BITS 60
 
 typedef struct tli_precision {
     tl_env  *env;
-    tl_env   quiet;              // the sentences of the choice are not the caller's
+    tl_env   quiet;              // for the choice: its error texts must not reach the caller
     const char *function;
     const tl_graph *graph;
     tl_precision_desc desc;      // defaults filled in
-    int32_t  node_count;         // of the choice: those of the graph, then one for each result in f32
+    int32_t  node_count;         // of the choice: nodes of the graph, then an f32 reader for each result
     int32_t  net_count;
-    uint64_t *numbers;           // the block of the next five
+    uint64_t *numbers;           // the block that holds the next five
     uint64_t *costs, *losses;    // [node_count x schemes] of the choice
-    uint64_t *times, *bytes;     // [nodes of the graph x schemes] of each call; weights and tensors
+    uint64_t *times, *bytes;     // [nodes of the graph x schemes] time of the node; its weights and outputs
     uint64_t *net_costs;         // [net_count x formats x formats] of the objective
     double   *node_losses;       // [nodes of the graph x schemes]
-    int32_t  *indices;           // the block of the next four
-    int32_t  *net_tensors;       // [net_count] tensor
+    int32_t  *indices;           // the block that holds the next four
+    int32_t  *net_tensors;       // [net_count] tensor of each net
     int32_t  *readers;           // of all nets
     int32_t  *first_nets;        // [node_count + 1] into node_nets
-    int32_t  *node_nets;         // nets that a node is in
-    uint8_t  *marks;             // the block of the next three
-    uint8_t  *sources, *ranks;   // [node_count x schemes] tl_loss_source; place among equals, 0 = first
-    uint8_t  *schemes;           // [node_count] the choice
+    int32_t  *node_nets;         // nets that a node makes or reads
+    uint8_t  *marks;             // the block that holds the next three
+    uint8_t  *sources, *ranks;   // [node_count x schemes] tl_loss_source; preference in ties, 0 = first
+    uint8_t  *schemes;           // [node_count] the present choice
     tl_choice_net *nets;         // [net_count]
     int32_t  formats[TL_SCHEME_COUNT];
     tl_choice_desc choice;
     uint64_t base_cost, base_bytes;
-    uint64_t loss_units;         // the limit; TL_UNLIMITED = none
-    int32_t  unit_exponent;      // without a limit the unit is 2^unit_exponent
-    uint64_t cost_limit;         // of least_speedup
-    uint64_t most_loss;          // of the choice that was made last: runners-up hold it, too
-    uint64_t nearest_cost;       // where cost_limit cannot be held; 0 = it is loss_limit that cannot
-    int32_t  nearest_proven;
+    uint64_t loss_units;         // the loss limit in units; TL_UNLIMITED = none
+    int32_t  unit_exponent;      // without a limit a unit is 2^unit_exponent
+    uint64_t cost_limit;         // from least_speedup
+    uint64_t most_loss;          // loss limit of the last choice, which binds runners-up, too
+    uint64_t nearest_cost;       // the least cost, if cost_limit cannot be met; 0 = loss_limit cannot be met
+    int32_t  nearest_proven;     // 1 = nearest_cost is proven to be the least
 } tli_precision;
 
-// What was chosen, in the units of the choice.
+// The present choice, in the units of the choice; its schemes are in tli_precision.
 typedef struct tli_pick {
     uint64_t cost, loss;
-    uint64_t bound;              // of the cost at this loss limit
-    uint64_t bound_loss;         // of the least loss
+    uint64_t bound;              // lower bound of the cost at this loss limit
+    uint64_t bound_loss;         // lower bound of the loss, where that is minimised
     int32_t  proven;
     double   gap_ratio;
 } tli_pick;
 
-// -- precision plan: exact arithmetic: no compiler rounds it in another way --
+// -- precision plan: exact arithmetic, the same with every compiler --
 
-// a 2^shift / b, rounded down or up; UINT64_MAX where it does not fit. 0 < b < 2^63.
+// a x 2^shift / b, rounded down or up; UINT64_MAX if it does not fit. 0 < b < 2^63.
 static uint64_t tli_divide_shifted(uint64_t a, int32_t shift, uint64_t b, int up) {
     uint64_t whole = a / b, rest = a % b;
     if (shift < 0) {
@@ -22494,7 +22570,7 @@ static uint64_t tli_divide_shifted(uint64_t a, int32_t shift, uint64_t b, int up
     return whole + (uint64_t)(up && rest && whole != UINT64_MAX);
 }
 
-// value = mantissa 2^(what is returned); finite and > 0.
+// Split a finite value > 0 into a mantissa and the power of two that is returned.
 static int32_t tli_split_f64(double value, uint64_t *mantissa) {
     uint64_t bits = tli_bits_of_f64(value);
     int32_t biased = (int32_t)(bits >> 52 & 0x7ff);
@@ -22504,15 +22580,16 @@ static int32_t tli_split_f64(double value, uint64_t *mantissa) {
     return biased - 1075;
 }
 
-// a / value; finite and > 0.
+// a / value, rounded down or up; value finite and > 0.
 static uint64_t tli_divide_by_f64(uint64_t a, double value, int up) {
     uint64_t mantissa;
     int32_t exponent = tli_split_f64(value, &mantissa);
     return tli_divide_shifted(a, -exponent, mantissa, up);
 }
 
-// The largest number b of which a / b, rounded to a double, is not below the ratio: half of the last digit less
-// is enough, a quarter below a power of two. So a speed-up that can be read off a plan can be asked for.
+// The largest integer b for which a / b, rounded to a double, is not below the ratio. So a speed-up that a
+// plan reports can be asked for again. Rounding up starts half a unit of the last place below the ratio, or a
+// quarter if the ratio is a power of two.
 static uint64_t tli_find_divisor(uint64_t a, double ratio) {
     uint64_t mantissa;
     int32_t exponent = tli_split_f64(ratio, &mantissa);
@@ -22520,7 +22597,7 @@ static uint64_t tli_find_divisor(uint64_t a, double ratio) {
     return tli_divide_shifted(a, 10 - exponent, 1024 * mantissa - less, 0);
 }
 
-// a 2^shift / b; a finite and >= 0, b finite and > 0.
+// a x 2^shift / b, rounded down or up; a finite and >= 0, b finite and > 0.
 static uint64_t tli_divide_f64(double a, int32_t shift, double b, int up) {
     uint64_t above, below;
     int32_t exponent;
@@ -22529,7 +22606,7 @@ static uint64_t tli_divide_f64(double a, int32_t shift, double b, int up) {
     return tli_divide_shifted(above, exponent + shift, below, up);
 }
 
-// value 2^exponent
+// value x 2^exponent
 static double tli_scale_f64(double value, int32_t exponent) {
     for (; exponent > 0; exponent--) value *= 2;
     for (; exponent < 0 && value > 0; exponent++) value /= 2;
@@ -22555,7 +22632,7 @@ static double tli_find_speedup(uint64_t base, uint64_t cost) {
     return (double)base / (double)(cost ? cost : 1);
 }
 
-// Of what tl_check_precision let pass.
+// Whether a limit that tl_check_precision accepted is infinite.
 static int tli_is_unlimited(double limit) { return !tli_is_amount(limit); }
 
 // -- precision plan: rules --
@@ -22629,9 +22706,9 @@ TLI_IMPL tl_result tl_check_precision(tl_env *env, const tl_precision_desc *desc
     return tli_check_precision_of(env, "tl_check_precision", desc);
 }
 
-// -- precision plan: what it costs --
+// -- precision plan: the price of conversions --
 
-// A conversion of so many elements, forward or backward; 0 where it does not fit.
+// The cost of converting so many elements in one direction; returns 0 if it does not fit 64 bits.
 static int tli_price_conversion(const tl_device *device, uint64_t elements, tl_format from, tl_format to,
                                 uint64_t *cost) {
     uint64_t rate = device ? device->bytes_per_second : 0, bytes;
@@ -22646,13 +22723,13 @@ static int tli_price_conversion(const tl_device *device, uint64_t elements, tl_f
     return !rate || (tli_mul_u64(elements, each, &bytes) && tli_find_time(bytes, rate, cost));
 }
 
-// -- precision plan: which schemes a node may have --
+// -- precision plan: schemes that a node may have --
 
 typedef struct tli_option {
     const tl_precision_profile *row;  // NULL = none
-    const double   *losses;           // given; NULL = none
-    const uint64_t *costs;
-    uint32_t        schemes;          // that are possible
+    const double   *losses;           // [TL_SCHEME_COUNT] given by the caller; NULL = none
+    const uint64_t *costs;            // the same
+    uint32_t        schemes;          // bits 1 << tl_scheme that are possible
 } tli_option;
 
 static int tli_has_given_loss(const tli_option *o, int32_t k) {
@@ -22675,7 +22752,7 @@ static tli_option tli_find_option(const tli_precision *p, int32_t id) {
     if (desc->losses) o.losses = desc->losses + (size_t)id * TL_SCHEME_COUNT;
     if (desc->costs) o.costs = desc->costs + (size_t)id * TL_SCHEME_COUNT;
     o.schemes = TLI_BIT(TL_SCHEME_F32) | (o.row ? o.row->schemes : 0);
-    for (k = 0; k < TL_SCHEME_COUNT; k++)  // measured: no table is needed
+    for (k = 0; k < TL_SCHEME_COUNT; k++)  // a scheme that was measured needs no row
         if (tli_has_given_loss(&o, k) && (tli_has_given_cost(&o, k) || desc->objective == TL_OBJECTIVE_BYTES))
             o.schemes |= TLI_BIT(k);
     if (o.row && o.row->sensitive && !desc->allow_sensitive) o.schemes &= ~TLI_NARROW_SCHEMES;
@@ -22683,7 +22760,7 @@ static tli_option tli_find_option(const tli_precision *p, int32_t id) {
     return o;
 }
 
-// Place of a scheme among equals: the recommended one, then by priority.
+// Preference of a scheme in ties: the recommended one first, then by priority.
 static uint8_t tli_find_rank(const tli_precision *p, const tli_option *o, int32_t scheme) {
     const double *priorities = p->desc.priorities;
     uint8_t rank = 1;
@@ -22696,7 +22773,7 @@ static uint8_t tli_find_rank(const tli_precision *p, const tli_option *o, int32_
 static uint64_t tli_find_node_bytes(const tli_precision *p, int32_t id, int32_t scheme) {
     const tl_node *node = &p->graph->nodes[id];
     tl_format format = tl_find_scheme_format((tl_scheme)scheme);
-    uint64_t bytes = tl_find_weight_bytes((tl_scheme)scheme, node->param_bytes);  // the sum of all fits, as f32
+    uint64_t bytes = tl_find_weight_bytes((tl_scheme)scheme, node->param_bytes);  // no more than in f32
     int32_t k;
     for (k = node->first_output; k < node->first_output + node->output_count; k++)
         bytes += tl_find_format_bytes(format, p->graph->outputs[k].bytes);
@@ -22739,8 +22816,8 @@ static tl_result tli_fill_options(tli_precision *p) {
 
 // -- precision plan: nets --
 
-// Whether the gradient of a tensor comes back through a conversion: from a node that has one, or into a result
-// that nobody reads, where backward begins.
+// Whether the gradient of a tensor passes back through its conversions: a reader has a gradient, or the
+// tensor is a result without readers, where backward begins.
 static int tli_is_converted_back(const tli_precision *p, const tl_choice_net *net) {
     int32_t k, real_count = 0;
     if (!p->desc.training || !p->graph->nodes[net->producer].has_grad) return 0;
@@ -22773,7 +22850,7 @@ static int tli_price_net(tli_precision *p, int32_t index) {
     return 1;
 }
 
-// The readers of each tensor; nets are by tensor here. The first pass counts, the second one lists.
+// Find the readers of each tensor; net i belongs to tensor i here. The first pass counts, the second one lists.
 static void tli_list_readers(tli_precision *p, int listing) {
     const tl_graph *graph = p->graph;
     int32_t extra = graph->node_count, i, k;
@@ -22810,7 +22887,7 @@ static void tli_find_nets(tli_precision *p) {
     }
 }
 
-// Which nets each node is in, as producer or as reader.
+// Find the nets that each node makes or reads.
 static void tli_find_node_nets(tli_precision *p) {
     int32_t *firsts = p->first_nets, i, k;
     for (i = 0; i < p->net_count; i++) {
@@ -22818,7 +22895,7 @@ static void tli_find_node_nets(tli_precision *p) {
         for (k = 0; k < p->nets[i].reader_count; k++) firsts[p->nets[i].readers[k] + 1]++;
     }
     for (i = 0; i < p->node_count; i++) firsts[i + 1] += firsts[i];
-    for (i = p->net_count - 1; i >= 0; i--) {  // from the ends down: what follows restores the starts
+    for (i = p->net_count - 1; i >= 0; i--) {  // fills from the ends down, which turns ends into starts
         p->node_nets[--firsts[p->nets[i].producer + 1]] = i;
         for (k = 0; k < p->nets[i].reader_count; k++) p->node_nets[--firsts[p->nets[i].readers[k] + 1]] = i;
     }
@@ -22827,7 +22904,7 @@ static void tli_find_node_nets(tli_precision *p) {
     for (i = 0; i < p->net_count; i++) firsts[p->node_count] += 1 + p->nets[i].reader_count;
 }
 
-// Everything at its dearest has to fit, so that no sum of the choice overflows.
+// Whether the largest costs of all nodes and nets add up to less than 2^60, so that no sum overflows.
 static int tli_fits_costs(tli_precision *p) {
     uint64_t sum = 0, most, places = (uint64_t)p->graph->node_count, i;
     int32_t from, to, k;
@@ -22869,7 +22946,7 @@ static int tli_fits_losses(const tli_precision *p) {
     return tli_is_amount(sum);
 }
 
-// The exponent of the largest loss of a node: below 2^that; INT32_MIN where all are 0.
+// The least exponent of a power of two above all losses of a node; INT32_MIN where all are 0.
 static int32_t tli_find_loss_exponent(const tli_precision *p, uint64_t first) {
     double most = tli_find_most_loss(p, first);
     uint64_t mantissa;
@@ -22879,7 +22956,7 @@ static int32_t tli_find_loss_exponent(const tli_precision *p, uint64_t first) {
     return exponent + tli_log2_u64(mantissa) + 1;
 }
 
-// The unit that takes the sum of the largest losses below 2^52, and not below 2^50.
+// Find the unit in which the sum of the largest losses is below 2^52 and at least 2^50.
 static void tli_find_loss_unit(tli_precision *p) {
     uint64_t places = (uint64_t)p->graph->node_count * TL_SCHEME_COUNT, first, sum = 0;
     int32_t top = INT32_MIN;
@@ -22888,11 +22965,12 @@ static void tli_find_loss_unit(tli_precision *p) {
     p->unit_exponent = 0;
     if (top == INT32_MIN) return;
     for (first = 0; first < places; first += TL_SCHEME_COUNT)
-        sum += tli_divide_f64(tli_find_most_loss(p, first), 30 - top, 1, 1);  // 2^31 nodes of 2^30 at most
+        sum += tli_divide_f64(tli_find_most_loss(p, first), 30 - top, 1, 1);  // at most 2^31 nodes of 2^30 each
     p->unit_exponent = top - 30 + tli_log2_u64(sum) + 1 - 52;
 }
 
-// A loss far over the limit stays over it, and n of them fit 64 bits.
+// Convert losses to units. A loss of twice the limit or more is cut to that: it stays over the limit, and sums
+// over all nodes fit 64 bits.
 static void tli_count_losses(tli_precision *p, double limit) {
     uint64_t places = (uint64_t)p->graph->node_count * TL_SCHEME_COUNT, i, units;
     if (tli_is_unlimited(limit)) tli_find_loss_unit(p);
@@ -22958,7 +23036,7 @@ static void tli_set_choice(tli_precision *p) {
     p->choice.work_limit = p->desc.work_limit;
 }
 
-// The problem of a desc that was checked. limit: of the losses, infinity = none.
+// Set up the choice of a desc that was checked. limited: 0 = without its loss limit.
 static tl_result tli_open_precision(tl_env *env, const char *function, const tl_precision_desc *desc,
                                     int limited, tli_precision *p) {
     const tl_graph *graph = desc->graph;
@@ -22999,7 +23077,7 @@ static tl_result tli_open_precision(tl_env *env, const char *function, const tl_
     return TL_OK;
 }
 
-// -- precision plan: what a choice is worth --
+// -- precision plan: amounts of a choice --
 
 // Formats to which a net's tensor is converted, as bits 1 << tl_format.
 static uint32_t tli_find_wanted(const tl_choice_net *net, const uint8_t *schemes) {
@@ -23019,7 +23097,7 @@ static uint64_t tli_sum_net(const tl_choice_net *net, const uint8_t *schemes) {
     return sum;
 }
 
-// What a node costs with its conversions, under the schemes as they are.
+// The cost of a node and of all nets that it makes or reads, in the present choice.
 static uint64_t tli_sum_around(const tli_precision *p, int32_t id) {
     uint64_t sum = p->costs[(size_t)id * TL_SCHEME_COUNT + p->schemes[id]];
     int32_t i;
@@ -23028,10 +23106,10 @@ static uint64_t tli_sum_around(const tli_precision *p, int32_t id) {
     return sum;
 }
 
-// -- precision plan: equal choices --
+// -- precision plan: ties --
 
-// One node at a time, to what comes first among equals, but not for conversions that eat up what is gained.
-// Each change lowers a place, so this ends.
+// Change one node to the preferred scheme, if neither the cost with its nets nor the cost of its conversions
+// grows and the limit is kept. Each change improves the node's preference, so repeating this ends.
 static int tli_prefer_scheme(tli_precision *p, uint64_t most_loss, tli_pick *pick, int32_t id) {
     size_t row = (size_t)id * TL_SCHEME_COUNT;
     uint64_t before = tli_sum_around(p, id), after, loss;
@@ -23068,7 +23146,7 @@ static void tli_break_ties(tli_precision *p, uint64_t most_loss, tli_pick *pick)
 
 static int tli_is_accuracy(const tli_precision *p) { return p->desc.criterion == TL_CRITERION_ACCURACY; }
 
-// Beside the choice itself: what makes it better is not worth as much.
+// The work limit of choices that only refine the plan.
 static uint64_t tli_least_work(uint64_t limit) {
     return limit && limit < TLI_EXTRA_WORK ? limit : TLI_EXTRA_WORK;
 }
@@ -23085,7 +23163,7 @@ static tl_result tli_choose(tli_precision *p, int least_loss, uint64_t loss_limi
     return tl_plan_choice(&p->quiet, &p->choice, chosen);
 }
 
-// The sentence of a choice that failed for another reason than a limit.
+// Report a choice that failed for another reason than a limit.
 static tl_result tli_fail_choice(const tli_precision *p, tl_result result) {
     tli_writer w = tli_begin_error(p->env, result, p->function);
     tli_put(&w, result == TL_ERROR_NO_MEMORY ? "no memory for the choice" : p->quiet.error.text);
@@ -23104,7 +23182,7 @@ static tli_pick tli_take_choice(tli_precision *p, const tl_choice_plan *chosen) 
     return pick;
 }
 
-// The least cost within a loss. TL_ERROR_INFEASIBLE has no sentence yet.
+// Choose the least cost within a loss. No error text is set for TL_ERROR_INFEASIBLE.
 static tl_result tli_pick_cost(tli_precision *p, uint64_t loss_limit, tli_pick *pick) {
     tl_choice_plan chosen;
     tl_result result = tli_choose(p, 0, loss_limit, 0, &chosen);
@@ -23115,8 +23193,8 @@ static tl_result tli_pick_cost(tli_precision *p, uint64_t loss_limit, tli_pick *
     return TL_OK;
 }
 
-// The least loss within a cost, and among those the least cost. nearest: the least cost, where even that
-// is too much.
+// Choose the least loss within a cost, and the least cost among those. *nearest = the nearest cost that can be
+// met, after TL_ERROR_INFEASIBLE.
 static tl_result tli_pick_loss(tli_precision *p, uint64_t cost_limit, tli_pick *pick, uint64_t *nearest) {
     tl_choice_plan chosen, second;
     tl_result result = tli_choose(p, 1, 0, cost_limit, &chosen);
@@ -23127,7 +23205,7 @@ static tl_result tli_pick_loss(tli_precision *p, uint64_t cost_limit, tli_pick *
     pick->bound_loss = pick->bound;
     pick->bound = 0;
     tl_free_choice_plan(&p->quiet, &chosen);
-    result = tli_choose(p, 0, pick->loss, 0, &second);  // what was just found is within it
+    result = tli_choose(p, 0, pick->loss, 0, &second);  // the choice found above is within this limit
     if (result == TL_ERROR_NO_MEMORY) return tli_fail_choice(p, result);
     if (result) return TL_OK;
     pick->bound = second.bound;
@@ -23140,6 +23218,7 @@ static tl_result tli_pick_loss(tli_precision *p, uint64_t cost_limit, tli_pick *
     return TL_OK;
 }
 
+// Multiply a big number by 64 bits, as two factors of 32 bits.
 static void tli_big_multiply(tli_big *a, uint64_t factor) {
     tli_big high = *a;
     tli_big_scale(a, (uint32_t)factor, 0);
@@ -23150,7 +23229,8 @@ static void tli_big_multiply(tli_big *a, uint64_t factor) {
     tli_big_add(a, &high);
 }
 
-// The weight of a coordinate, in 2^-32 of the larger weight, times the distance, times the other axis.
+// weight / most, in units of 2^-32, x distance x axis, exactly. Comparing distance / length of its own axis
+// is the same as comparing distance x length of the other axis.
 static tli_big tli_weigh(double weight, double most, uint64_t distance, uint64_t axis) {
     tli_big value;
     tli_big_set(&value, tli_divide_f64(weight, 32, most, 0));
@@ -23159,7 +23239,7 @@ static tli_big tli_weigh(double weight, double most, uint64_t distance, uint64_t
     return value;
 }
 
-// How far from recommended schemes and large priorities a choice is.
+// The sum of the preferences of a choice; lower is better.
 static uint64_t tli_sum_ranks(const tli_precision *p, const uint8_t *schemes) {
     uint64_t sum = 0;
     int32_t id;
@@ -23167,8 +23247,8 @@ static uint64_t tli_sum_ranks(const tli_precision *p, const uint8_t *schemes) {
     return sum;
 }
 
-// The point with the least weighted sum of both, each scaled to 0 .. 1; of equal ones the recommended, that of
-// larger priorities, that of less loss.
+// The point with the least weighted sum of loss and cost, each scaled to 0 .. 1; among equal ones that of the
+// best preferences, then of less loss.
 static int32_t tli_find_knee(const tli_precision *p, const tl_choice_front *front) {
     const tl_precision_desc *desc = &p->desc;
     const tl_front_point *first = &front->points[0], *last = &front->points[front->point_count - 1];
@@ -23209,7 +23289,7 @@ static tl_result tli_pick_knee(tli_precision *p, tli_pick *pick) {
     return TL_OK;
 }
 
-// Of all choices that cost as much the one that loses least, as far as the work goes.
+// Among choices of the same cost take the one of least loss, within a limit of work.
 static tl_result tli_lower_loss(tli_precision *p, tli_pick *pick) {
     uint64_t limit = p->choice.work_limit;
     tl_choice_plan chosen;
@@ -23229,7 +23309,7 @@ static tl_result tli_lower_loss(tli_precision *p, tli_pick *pick) {
     return TL_OK;
 }
 
-// The choice that the criterion asks for. TL_ERROR_INFEASIBLE has no sentence yet: tli_fail_limit has it.
+// Choose by the criterion. No error text is set for TL_ERROR_INFEASIBLE: tli_fail_limit does that.
 static tl_result tli_pick_criterion(tli_precision *p, uint64_t loss_limit, tli_pick *pick) {
     uint64_t nearest = 0, bound;
     tl_result result = TL_OK;
@@ -23257,7 +23337,7 @@ static tl_result tli_pick_criterion(tli_precision *p, uint64_t loss_limit, tli_p
         p->nearest_cost = pick->cost;
         p->nearest_proven = pick->proven;
         if (pick->proven) return TL_ERROR_INFEASIBLE;
-        bound = pick->bound;  // not proven: it may be within reach from the other side
+        bound = pick->bound;  // not proven: minimising the loss may find a choice within both limits
         result = tli_pick_loss(p, p->cost_limit, pick, &nearest);
         if (!result && pick->loss > loss_limit) return TL_ERROR_INFEASIBLE;
         pick->bound = bound;
@@ -23270,14 +23350,14 @@ static tl_result tli_pick_criterion(tli_precision *p, uint64_t loss_limit, tli_p
     if (result) return result;
     tli_break_ties(p, p->most_loss, pick);
     if (tli_is_accuracy(p)) return TL_OK;
-    if (pick->cost <= pick->bound) pick->proven = 1;  // what is preferred may cost less than what was found
+    if (pick->cost <= pick->bound) pick->proven = 1;  // breaking ties may have lowered the cost
     pick->gap_ratio = pick->proven ? 0 : tli_find_gap(pick->cost, pick->bound);
     return TL_OK;
 }
 
-// -- precision plan: limits that cannot be held --
+// -- precision plan: limits that cannot be met --
 
-// The first four digits of a number > 0, rounded: digits 10^(*power).
+// The first four digits of a number > 0, rounded: value = digits x 10^(*power).
 static int32_t tli_round_digits(double value, int32_t *power) {
     tli_decimal d;
     int32_t digits = 0, last = 0, i;
@@ -23314,7 +23394,7 @@ static void tli_put_digits(tli_writer *w, int32_t digits, int32_t power) {
     tli_put_bytes(w, text + whole, (size_t)(count - whole));
 }
 
-// A number for people: four digits.
+// Write a number for people, rounded to four digits.
 static void tli_put_rounded(tli_writer *w, double value) {
     int32_t digits, power;
     if (value != value) { tli_put(w, "not known"); return; }
@@ -23325,7 +23405,7 @@ static void tli_put_rounded(tli_writer *w, double value) {
     tli_put_digits(w, digits, power);
 }
 
-// a / b with up to four decimals, rounded down; b > 0 and below 2^60.
+// Write a / b with up to four decimals, rounded down; 0 < b < 2^60.
 static void tli_put_ratio_down(tli_writer *w, uint64_t a, uint64_t b) {
     uint64_t rest = a % b;
     int32_t i;
@@ -23348,7 +23428,7 @@ static double tli_find_least_loss(const tli_precision *p, int32_t id) {
     return least;
 }
 
-// Whether a limit can be held, as tli_count_losses counts.
+// Whether a limit can be met, with losses in units as tli_count_losses makes them.
 static int tli_is_loss_held(const tli_precision *p, double limit) {
     uint64_t sum = 0, most = UINT64_C(1) << TLI_LOSS_BITS, units;
     int32_t id;
@@ -23360,7 +23440,7 @@ static int tli_is_loss_held(const tli_precision *p, double limit) {
     return 1;
 }
 
-// The least limit of four digits that can be held.
+// Write the least limit of four digits that can be met.
 static void tli_put_least_loss(tli_writer *w, const tli_precision *p) {
     double sum = 0, value;
     int32_t id, digits, power;
@@ -23400,7 +23480,7 @@ static tl_result tli_fail_limit(const tli_precision *p) {
 
 // -- precision plan: from a choice to a plan --
 
-// What the limits let pass, beside the loss of all but accuracy.
+// The limit of the cost; TL_UNLIMITED for criteria that have none.
 static uint64_t tli_find_most_cost(const tli_precision *p) {
     return tli_is_accuracy(p) || p->desc.criterion == TL_CRITERION_CUSTOM ? p->cost_limit : TL_UNLIMITED;
 }
@@ -23413,7 +23493,7 @@ static double tli_sum_losses(const tli_precision *p, const uint8_t *schemes) {
     return sum;
 }
 
-// Of all tensors and weights, and of the copies.
+// The bytes of all weights and tensors, with converted copies.
 static uint64_t tli_sum_bytes(const tli_precision *p, const uint8_t *schemes) {
     uint64_t sum = 0;
     int32_t i, k;
@@ -23464,7 +23544,7 @@ static void tli_fill_precision_plan(const tli_precision *p, const tli_pick *pick
     }
     plan->loss = tli_sum_losses(p, p->schemes);
     plan->loss_limit = limit;
-    if (plan->loss > limit) plan->loss = limit;  // the exact sum is within it, what was added up may be rounded
+    if (plan->loss > limit) plan->loss = limit;  // the exact sum is within it, the sum of doubles may not be
     plan->measured_loss = tli_not_a_number();
     plan->cost = pick->cost;
     plan->base_cost = p->base_cost;
@@ -23478,7 +23558,7 @@ static void tli_fill_precision_plan(const tli_precision *p, const tli_pick *pick
     plan->gap_ratio = pick->gap_ratio;
     plan->speedup = tli_find_speedup(plan->base_cost, plan->cost);
     if (tli_find_most_cost(p) != TL_UNLIMITED && plan->speedup < p->desc.least_speedup)
-        plan->speedup = p->desc.least_speedup;  // held: costs of more than 53 digits are rounded to doubles
+        plan->speedup = p->desc.least_speedup;  // it is met: the quotient of doubles may be rounded down
     plan->bytes = tli_sum_bytes(p, p->schemes);
     plan->base_bytes = p->base_bytes;
 }
@@ -23492,7 +23572,7 @@ typedef struct tli_runner_up {
     int32_t  proven;
 } tli_runner_up;
 
-// With all others as they are.
+// The runner-up of a node when all other nodes keep their schemes.
 static tli_runner_up tli_find_local(tli_precision *p, const tli_pick *pick, int32_t id) {
     size_t row = (size_t)id * TL_SCHEME_COUNT;
     uint64_t before = tli_sum_around(p, id), cost, loss;
@@ -23519,7 +23599,8 @@ static tli_runner_up tli_find_local(tli_precision *p, const tli_pick *pick, int3
     return best;
 }
 
-// The choice of the whole graph without this scheme here. Takes from the work that is left.
+// The runner-up of a node by choosing for the whole graph without the node's scheme. Reduces the remaining
+// *work.
 static tl_result tli_find_exact(tli_precision *p, int32_t id, uint64_t *work, tli_runner_up *found) {
     size_t at = (size_t)id * TL_SCHEME_COUNT + p->schemes[id];
     uint64_t kept = p->costs[at], limit = p->choice.work_limit;
@@ -23534,7 +23615,7 @@ static tl_result tli_find_exact(tli_precision *p, int32_t id, uint64_t *work, tl
     p->costs[at] = kept;
     if (result == TL_ERROR_NO_MEMORY) return tli_fail_choice(p, result);
     if (result == TL_ERROR_INFEASIBLE) { found->proven = 1; return TL_OK; }
-    if (result) { *work = 0; return TL_OK; }  // too wide for the work that is left
+    if (result) { *work = 0; return TL_OK; }  // too wide for the remaining work
     *work -= chosen.work < *work ? chosen.work : *work;
     found->proven = chosen.proven;
     if (chosen.cost <= tli_find_most_cost(p)) {
@@ -23622,7 +23703,7 @@ static int tli_has_loss_limit(const tl_precision_desc *desc) {
            !tli_is_unlimited(desc->loss_limit);
 }
 
-// A smaller limit, by limit / measured, in 2^-20, and by a sixteenth at least.
+// Tighten the limit by loss_limit / measured, in units of 2^-20, and by a sixteenth at least.
 static uint64_t tli_cut_limit(const tli_precision *p, uint64_t limit, double measured) {
     uint64_t share = tli_is_amount(measured) ? tli_divide_f64(p->desc.loss_limit, 20, measured, 0) : 0;
     uint64_t cut = limit * share >> 20, most = limit - limit / 16;
@@ -23639,7 +23720,7 @@ static tl_result tli_fail_measured(const tli_precision *p, double measured) {
     return tli_end_error(p->env, &w, TL_ERROR_INFEASIBLE);
 }
 
-// The least loss that there is, when no limit was small enough.
+// The last round: the choice of least loss, when no tighter limit brought the measured loss within the limit.
 static tl_result tli_try_least_loss(tli_precision *p, tli_pick *pick, tl_precision_plan *plan) {
     uint64_t nearest;
     tl_result result = tli_pick_loss(p, tli_find_most_cost(p), pick, &nearest);
@@ -23729,7 +23810,7 @@ static tl_result tli_fill_front(tli_precision *p, const tl_choice_front *chosen,
         point->cost = from->cost;
         point->bound_cost = from->bound_cost;
         point->speedup = tli_find_speedup(p->base_cost, from->cost);
-        point->bytes = tli_sum_bytes(p, from->schemes);  // with the readers of results
+        point->bytes = tli_sum_bytes(p, from->schemes);  // the front's schemes include the readers of results
     }
     return TL_OK;
 }
@@ -23772,6 +23853,10 @@ TLI_IMPL void tl_free_precision_front(tl_env *env, tl_precision_front *front) {
 #ifndef TL_NO_PLANNERS
 
 // -- sensitivity --
+//
+// Measure the loss of each node and scheme with a callback of the caller; then, below, make the graph of a
+// plan: the nodes of the old graph in their schemes, and a conversion node for each tensor and format that
+// its readers want.
 
 static tl_result tli_check_sensitivity(tl_env *env, const tl_sensitivity_desc *desc) {
     static const char function[] = "tl_measure_sensitivity";
@@ -23787,7 +23872,7 @@ static tl_result tli_check_sensitivity(tl_env *env, const tl_sensitivity_desc *d
     return result;
 }
 
-// Which schemes of a node are to be evaluated.
+// The schemes of a node to evaluate, as bits.
 static uint32_t tli_find_evaluated(const tl_sensitivity_desc *desc, int32_t id) {
     uint32_t schemes = desc->schemes ? desc->schemes
                                      : (TLI_BIT(TL_SCHEME_COUNT) - 1) & ~TLI_BIT(TL_SCHEME_FAKE);
@@ -23833,7 +23918,7 @@ static tl_result tli_measure_ops(tl_env *env, const tl_sensitivity_desc *desc, d
     return TL_OK;
 }
 
-// f32: what F32 itself loses, 0 or NaN.
+// Set the losses of f32 to `f32`, 0 or NaN, and all others to NaN.
 static void tli_reset_losses(const tl_graph *graph, double f32, double *losses) {
     uint64_t places = (uint64_t)graph->node_count * TL_SCHEME_COUNT, i;
     for (i = 0; i < places; i++) losses[i] = i % TL_SCHEME_COUNT == TL_SCHEME_F32 ? f32 : tli_not_a_number();
@@ -23852,22 +23937,22 @@ TLI_IMPL tl_result tl_measure_sensitivity(tl_env *env, const tl_sensitivity_desc
 
 // -- apply --
 
-// Why a tensor is converted to a format; 0 = it is not.
-#define TLI_WANT_READ   1  // a node reads it so
-#define TLI_WANT_GRAD   2  // a gradient comes back from there
-#define TLI_WANT_RESULT 4  // it is a result
+// Why a tensor is converted to a format, as bits; 0 = it is not.
+#define TLI_WANT_READ   1  // a node reads it in this format
+#define TLI_WANT_GRAD   2  // the gradient passes back through the conversion
+#define TLI_WANT_RESULT 4  // the conversion is a result
 
 typedef struct tli_apply {
     tl_env          *env;
     const tl_apply_desc *desc;
     const tl_graph  *old;
-    int32_t         *tensors;   // [old tensors x formats] its index in the new graph; -1 = not there
+    int32_t         *tensors;   // [old tensors x formats] tensor of the new graph; -1 = not made yet
     uint8_t         *wants;     // [old tensors x formats] TLI_WANT_ bits
     uint8_t         *is_read;   // [old tensors] some node reads it
     uint32_t        *names;     // [name_count] nodes and views of the old graph, by name
     uint32_t         name_count;
-    tl_tensor       *inputs;    // [old inputs] of the node that is made
-    uint64_t        *bytes;     // [old tensors] of its outputs
+    tl_tensor       *inputs;    // [old inputs] inputs of the node being made
+    uint64_t        *bytes;     // [old tensors] bytes of its outputs
     int32_t         *nodes, *new_nodes;      // the arrays of the result
     uint8_t         *formats, *schemes;
     tl_quantization *quantizations;
@@ -23878,7 +23963,7 @@ static tl_scheme tli_apply_scheme(const tli_apply *a, int32_t node) {
     return a->desc->plan->nodes[node].scheme;
 }
 
-// What a node reads and hands on.
+// The format of the inputs and outputs of a node.
 static tl_format tli_apply_format(const tli_apply *a, int32_t node) {
     return tl_find_scheme_format(tli_apply_scheme(a, node));
 }
@@ -23918,14 +24003,15 @@ static tl_result tli_check_apply(tl_env *env, const tl_apply_desc *desc) {
     return TL_OK;
 }
 
-// -- apply: what is to be converted --
+// -- apply: conversions to make --
 
 static void tli_add_want(tli_apply *a, int32_t tensor, tl_format format, int has_grad, int why) {
     a->wants[(size_t)tensor * TL_FORMAT_COUNT + (size_t)format] |=
         (uint8_t)(has_grad && tli_gets_gradient(a->old, tensor) ? why | TLI_WANT_GRAD : why);
 }
 
-// Returns the number of conversions. Where nobody reads a result, backward starts there, in f32.
+// Find all conversions and return their number. Backward begins at a result without readers, so its conversion
+// to f32 has a gradient.
 static uint64_t tli_find_wants(tli_apply *a) {
     const tl_graph *old = a->old;
     uint64_t count = 0, i, places = (uint64_t)old->tensor_count * TL_FORMAT_COUNT;
@@ -23952,7 +24038,8 @@ static uint64_t tli_find_wants(tli_apply *a) {
 
 // -- apply: costs --
 
-// To the nearest number, so that what was divided by a cost gives that cost again; 0 where it does not fit.
+// cost / speedup, rounded to the nearest integer, so that a speed-up computed as a quotient of costs gives the
+// cost again. Returns 0 if it does not fit 64 bits.
 static int tli_speed_up(uint64_t cost, double speedup, uint64_t *quick) {
     uint64_t mantissa, twice;
     int32_t exponent;
@@ -23964,7 +24051,7 @@ static int tli_speed_up(uint64_t cost, double speedup, uint64_t *quick) {
     return twice != UINT64_MAX;
 }
 
-// Forward and backward of a training are rounded together: their sum is what the plan counted.
+// In training the sum of forward and backward is rounded once, as the plan did.
 static int tli_apply_costs(const tli_apply *a, int32_t id, tl_node_desc *desc) {
     const tl_node *node = &a->old->nodes[id];
     double speedup = a->desc->plan->nodes[id].speedup;
@@ -23972,7 +24059,7 @@ static int tli_apply_costs(const tli_apply *a, int32_t id, tl_node_desc *desc) {
     if (!tli_speed_up(node->fwd_cost, speedup, &desc->fwd_cost) ||
         !tli_speed_up(node->bwd_cost, speedup, &desc->bwd_cost) ||
         !tli_speed_up(node->fwd_cost + node->bwd_cost, speedup, &sum)) return 0;
-    if (a->desc->training && node->bwd_cost) desc->bwd_cost = sum - desc->fwd_cost;  // sums round no lower
+    if (a->desc->training && node->bwd_cost) desc->bwd_cost = sum - desc->fwd_cost;  // sum >= fwd_cost
     return 1;
 }
 
@@ -23983,7 +24070,7 @@ static int tli_compare_text(const char *a, const char *b) {
     return (int)(unsigned char)*a - (int)(unsigned char)*b;
 }
 
-// Sort the names of the old graph: in one half of the array, with the other for the merges.
+// Merge sort of the names of the old graph; the second half of the array is scratch.
 static void tli_sort_names(tli_apply *a) {
     uint32_t *from = a->names, *to = a->names + a->name_count, *swap;
     uint64_t width, i;
@@ -24006,9 +24093,9 @@ static int tli_is_name_taken(const tli_apply *a, const char *name) {
     return 0;
 }
 
-// conv1_i8, split.2_i8. Where that is taken, is too long, or could be another tensor's, the number of the new
-// node follows: conv1_i8_17, and what makes it unique after that. Two conversions never get one name: what
-// stands behind the last underscores is a format, or the number of the node behind one.
+// Name a conversion: conv1_i8, split.2_i8. If that name is taken, too long, or could belong to another tensor,
+// the number of the new node is appended, conv1_i8_17, then a counter until the name is free. Two conversions
+// never get the same name: after the tensor's name follows a format, or a format and the node's own number.
 static void tli_name_conversion(const tli_apply *a, int32_t tensor, tl_format format, char *name) {
     char text[TLI_NAME_LIMIT + 16], tail[64];
     const tl_node_output *output = &a->old->outputs[tensor];
@@ -24056,7 +24143,7 @@ static tl_result tli_apply_quantization(tli_apply *a, const tli_graph_rules *rul
     return tli_fail_item(rules, TL_ERROR_INVALID_ARG, "node", node, tl_name_node(a->old, node), rule);
 }
 
-// The books of the node that was just added: its old node, scheme, formats, quantisations.
+// Fill in the arrays of the result for the node that was just added.
 static tl_result tli_note_applied(tli_apply *a, const tli_graph_rules *rules, int32_t old_node,
                                   int32_t old_tensor, tl_scheme scheme, tl_format format) {
     const tl_graph *graph = &a->applied.graph;
@@ -24107,7 +24194,7 @@ static tl_result tli_add_conversion(tli_apply *a, tli_graph_rules *rules, int32_
     return tli_note_applied(a, rules, output->node, tensor, TL_SCHEME_F32, format);
 }
 
-// The inputs of a node in its format; what is not there yet is converted here, before the node.
+// Find the inputs of a node in its format; conversions that do not exist yet are added here, before the node.
 static tl_result tli_find_applied_inputs(tli_apply *a, tli_graph_rules *rules, int32_t id) {
     const tl_node *node = &a->old->nodes[id];
     tl_format format = tli_apply_format(a, id);
@@ -24152,7 +24239,7 @@ static tl_result tli_add_applied(tli_apply *a, tli_graph_rules *rules, int32_t i
     desc.no_grad = !node->is_input && !node->has_grad;
     desc.keep = node->keep && (format == TL_FORMAT_F32 || a->desc->any_result);
     desc.fixed = node->fixed;
-    desc.inplace = node->inplace + 1;  // what had the same bytes has them in the same format, too
+    desc.inplace = node->inplace + 1;  // equal bytes in f32 are equal in any other format
     a->new_nodes[id] = graph->node_count;
     result = tli_add_node(rules, graph, &desc);
     if (result) return result;
@@ -24174,7 +24261,7 @@ static tl_result tli_build_applied(tli_apply *a) {
     int32_t i, places = old->tensor_count;
     graph->batch = old->batch;
     for (i = 0; i < old->node_count && !result; i++) result = tli_add_applied(a, &rules, i);
-    for (i = 0; i < places && !result; i++)  // results that nobody read in f32
+    for (i = 0; i < places && !result; i++)  // results that no node reads in f32
         if (a->wants[(size_t)i * TL_FORMAT_COUNT + TL_FORMAT_F32] && *tli_apply_place(a, i, TL_FORMAT_F32) < 0)
             result = tli_add_conversion(a, &rules, i, TL_FORMAT_F32);
     for (i = 0; i < old->view_count && !result; i++) {
@@ -24187,7 +24274,7 @@ static tl_result tli_build_applied(tli_apply *a) {
     return result;
 }
 
-// What is needed while the graph is made.
+// Allocate scratch memory and sort the names. Returns 0 = no memory.
 static int tli_open_apply(tl_env *env, const tl_apply_desc *desc, tli_apply *a) {
     const tl_graph *old = desc->graph;
     uint64_t tensors = (uint64_t)old->tensor_count, i;
@@ -24208,7 +24295,7 @@ static int tli_open_apply(tl_env *env, const tl_apply_desc *desc, tli_apply *a) 
     return 1;
 }
 
-// The arrays of the result, in one block: those of the largest items first.
+// Allocate the arrays of the result in one block, those of the largest items first, for alignment.
 static int tli_add_applied_arrays(tli_apply *a, uint64_t conversions) {
     uint64_t old_nodes = (uint64_t)a->old->node_count, nodes = old_nodes + conversions;
     uint64_t tensors = (uint64_t)a->old->tensor_count + conversions;
@@ -24264,14 +24351,17 @@ TLI_IMPL void tl_free_precision_graph(tl_env *env, tl_precision_graph *applied) 
 #ifndef TL_NO_PLANNERS
 
 // -- packing --
+//
+// Add COMPRESS and EXPAND steps to a plan of a training, so that activations wait for their backward in fewer
+// bytes. Among all sets of tensors one of least peak is found: see tli_choose_waits.
 
-// A tensor that waits: packed behind the step after which nobody reads it forward, unpacked before the one that
-// reads it first when backwards have begun.
+// A tensor that can be packed: compressed after its last reader before the first backward, expanded before its
+// first reader after that.
 typedef struct tli_wait {
     int32_t  tensor;
-    int32_t  compress_after, expand_before;  // steps of the plan as it was given
+    int32_t  compress_after, expand_before;  // steps of the given plan
     uint64_t bytes, packed_bytes;
-    int32_t  leaves;          // how many left before it; INT32_MAX = it is packed
+    int32_t  leaves;          // INT32_MAX = packed; else how many were taken out of the set before it
 } tli_wait;
 
 typedef enum tli_wait_order { TLI_BY_COMPRESS, TLI_BY_EXPAND, TLI_BY_BYTES, TLI_WAIT_ORDERS } tli_wait_order;
@@ -24283,23 +24373,25 @@ typedef struct tli_packing {
     const tl_plan  *plan;
     tli_sim         sim;
     uint64_t       *high, *after; // [step_count] live bytes: most during a step, and at its end
-    int32_t        *last, *first; // [tensor_count] last reader before the backwards, first one after; -1 = none
-    uint8_t        *fixed;        // [tensor_count] 1 = stays as it is
+    int32_t        *last, *first; // [tensor_count] last reader before the first backward, first one after it;
+                                  // -1 = none
+    uint8_t        *fixed;        // [tensor_count] 1 = is not packed
     tli_wait       *waits;        // [wait_count]
     int32_t         wait_count, left_count;
-    int32_t        *orders[TLI_WAIT_ORDERS];  // [wait_count] each
-    int32_t        *space;        // [wait_count] of the sorts
-    int32_t         started;      // the first backward; -1 = not yet
+    int32_t        *orders[TLI_WAIT_ORDERS];  // [wait_count] indices of waits, in each order
+    int32_t        *space;        // [wait_count] scratch of the sorts
+    int32_t         started;      // step of the first backward; -1 = not reached
 } tli_packing;
 
-// -- packing: who waits --
+// -- packing: tensors that can be packed --
 
 static void tli_note_reader(tli_packing *p, int32_t tensor, int32_t at) {
     if (p->started < 0) p->last[tensor] = at;
     else if (p->first[tensor] < 0) p->first[tensor] = at;
 }
 
-// Forwards read what they make, too: a tensor that is resident already must be there raw.
+// Note all readers of a call. A forward counts as a reader of its outputs, because those that are resident must
+// not be compressed at that step.
 static void tli_note_call(tli_packing *p, const tl_step *step, int32_t at) {
     const tl_node *node = &p->graph->nodes[step->node];
     int is_backward = step->kind == TL_STEP_BACKWARD;
@@ -24310,7 +24402,8 @@ static void tli_note_call(tli_packing *p, const tl_step *step, int32_t at) {
         if (!is_backward || p->graph->outputs[i].needed) tli_note_reader(p, i, at);
 }
 
-// A drop before anybody has read it again, and any copy or conversion: the tensor is left alone.
+// Exclude tensors that are dropped after the first backward without being read, or that the plan copies or
+// converts.
 static void tli_note_tensor_step(tli_packing *p, const tl_step *step) {
     const tl_node *node = &p->graph->nodes[step->node];
     int drops = step->kind == TL_STEP_DROP;
@@ -24339,8 +24432,8 @@ static void tli_note_step(tli_packing *p, const tl_step *step, int32_t at) {
     }
 }
 
-// The backwards begin: what is not resident now does not wait, nor do graph inputs, results and what the caller
-// wants raw.
+// At the first backward: exclude tensors that are not resident, graph inputs, results, tensors that the caller
+// excludes, and those whose size does not allow it.
 static void tli_start_backwards(tli_packing *p, int32_t at) {
     const tl_packing_desc *desc = p->desc;
     const tl_graph *graph = p->graph;
@@ -24355,7 +24448,7 @@ static void tli_start_backwards(tli_packing *p, int32_t at) {
     }
 }
 
-// Replay the plan: its bytes, and who reads what.
+// Replay the plan on the simulator: note live bytes and readers.
 static tl_result tli_replay_for_packing(tli_packing *p) {
     tl_plan bare = *p->plan;
     tl_result result;
@@ -24391,10 +24484,10 @@ static void tli_list_waits(tli_packing *p) {
     }
 }
 
-// -- packing: in which order --
+// -- packing: order of conversions --
 
-// At one place the smallest is compressed first and expanded last: so both copies of one stand beside the least
-// of the others. The listing decides where all is equal.
+// At the same step smaller tensors are compressed first and expanded last: while both copies of one tensor are
+// live, the others then take the fewest bytes. Ties are broken by the order of the graph.
 static int tli_is_wait_before(const tli_wait *a, const tli_wait *b, tli_wait_order order) {
     int32_t from = 0, to = 0;
     int largest_first = order != TLI_BY_COMPRESS;
@@ -24405,7 +24498,7 @@ static int tli_is_wait_before(const tli_wait *a, const tli_wait *b, tli_wait_ord
     return a->tensor < b->tensor;
 }
 
-// By merges of runs that double; space [wait_count] is overwritten.
+// Merge sort; space has room for wait_count items.
 static void tli_sort_waits(const tli_packing *p, tli_wait_order order, int32_t *space) {
     int32_t *items = p->orders[order];
     int64_t count = p->wait_count, width, start, middle, end, left, right, at;
@@ -24424,10 +24517,10 @@ static void tli_sort_waits(const tli_packing *p, tli_wait_order order, int32_t *
     }
 }
 
-// -- packing: what it is worth --
+// -- packing: the best set --
 
-// The peak with what is packed now, and what stands at it: a tensor that is being converted, or -1 where
-// something else is as high.
+// Find the peak of the present set. *at_peak = the tensor whose conversion alone makes the peak, or -1 if a
+// step of the plan is as high.
 static uint64_t tli_find_packed_peak(const tli_packing *p, int32_t *at_peak) {
     uint64_t peak = 0, away = 0, live;
     int32_t step, c = 0, x = 0;
@@ -24453,11 +24546,11 @@ static uint64_t tli_find_packed_peak(const tli_packing *p, int32_t *at_peak) {
     return peak;
 }
 
-// The least peak of all subsets, by as few tensors as it takes. Where a conversion alone makes the peak, every
-// better subset lacks that tensor, for taking others out lowers nothing there: so they are taken out one after
-// the other, until something else makes the peak. The best of these subsets is the best of all. Then, the
-// largest first, what is not needed for that peak is left raw; and once more for as long as that finds one,
-// for one tensor less to convert can make another one needless.
+// Find a minimal set of least peak. If the conversion of one tensor alone makes the peak, every better set
+// lacks that tensor, because removing others does not lower live bytes there. So such tensors are removed one
+// after the other, until a step of the plan makes the peak; the best set on the way is the best of all. Then
+// tensors that this peak does not need are removed, largest first, in passes until none is found, because
+// each removal can make another tensor unnecessary.
 static void tli_choose_waits(tli_packing *p) {
     int32_t at_peak, best_left = 0, left_raw, i;
     uint64_t peak = tli_find_packed_peak(p, &at_peak), best = peak;
@@ -24479,7 +24572,7 @@ static void tli_choose_waits(tli_packing *p) {
     } while (left_raw);
 }
 
-// -- packing: the plan --
+// -- packing: writing the plan --
 
 static tl_result tli_write_packed(tli_packing *p, tl_plan *plan) {
     tli_steps list = tli_steps_of(p->env);
@@ -24519,7 +24612,7 @@ static tl_result tli_check_packing(tl_env *env, const tl_packing_desc *desc) {
     return result;
 }
 
-// What is needed beside the plan.
+// Allocate the arrays. Returns 0 = no memory.
 static int tli_open_packing(tl_env *env, const tl_packing_desc *desc, const tl_plan *plan, tli_packing *p) {
     uint64_t steps = (uint64_t)plan->step_count, tensors = (uint64_t)desc->graph->tensor_count, i;
     p->env = env;
@@ -24579,6 +24672,8 @@ TLI_IMPL tl_result tl_plan_packing(tl_env *env, const tl_packing_desc *desc, tl_
 #ifndef TL_NO_PLANNERS
 
 // -- text --
+//
+// Names and parsers of the enums of this section; a plan as a table, as JSON, and a node as a sentence.
 
 static const char *const tli_criterion_names[] = { TL_CRITERIA(TLI_NAME) };
 static const char *const tli_objective_names[] = { TL_PRECISION_OBJECTIVES(TLI_NAME) };
@@ -24615,7 +24710,7 @@ TLI_IMPL int tl_parse_objective(const char *text, tl_precision_objective *object
     return known;
 }
 
-// A field of so many places, and one between it and the next.
+// Write text padded to a width, and at least one space after it.
 static void tli_put_padded(tli_writer *w, const char *text, size_t width) {
     size_t length = tli_text_length(text);
     tli_put(w, text);
@@ -24630,21 +24725,21 @@ static void tli_put_padded_number(tli_writer *w, double value, size_t width) {
     tli_put_padded(w, text, width);
 }
 
-// "+12", of the cost
+// Write how much more the runner-up costs: "+12".
 static void tli_put_more_cost(tli_writer *w, const tl_precision_plan *plan, const tl_precision_node *node) {
     int less = node->runner_up_cost < plan->cost;
     tli_put(w, less ? "-" : "+");
     tli_put_u64(w, less ? plan->cost - node->runner_up_cost : node->runner_up_cost - plan->cost);
 }
 
-// "+0.0012", of the loss
+// Write how much more it loses: "+0.0012".
 static void tli_put_more_loss(tli_writer *w, const tl_precision_plan *plan, const tl_precision_node *node) {
     double more = node->runner_up_loss - plan->loss;
     if (!(more < 0)) tli_put(w, "+");
     tli_put_rounded(w, more);
 }
 
-// What the criterion minimised.
+// Write the difference in the quantity that the criterion minimises.
 static void tli_put_price(tli_writer *w, const tl_precision_plan *plan, const tl_precision_node *node) {
     if (plan->criterion == TL_CRITERION_ACCURACY) tli_put_more_loss(w, plan, node);
     else tli_put_more_cost(w, plan, node);
