@@ -236,7 +236,7 @@ static int tli_price_conversion(const tl_device *device, uint64_t elements, tl_f
 typedef struct tli_option {
     const tl_precision_profile *row;  // NULL = none
     const double   *losses;           // [TL_SCHEME_COUNT] given by the caller; NULL = none
-    const uint64_t *costs;            // the same
+    const uint64_t *costs;            // [TL_SCHEME_COUNT] the same
     uint32_t        schemes;          // bits 1 << tl_scheme that are possible
 } tli_option;
 
