@@ -3177,9 +3177,9 @@ extern "C" {
 //     tl_write_memory_svg(&env, curves, count, &style, sink);
 //     tl_write_plan_svg(&env, &graph, &plan, &device, sink);   // before anything runs
 //
-// A trace keeps the events of a run, up to a capacity, oldest first; all writers stream to a
-// sink of the caller, and those of runs need no memory that grows with the run. Where a sink
-// stops with an error, that error is returned and nothing more is written.
+// A trace keeps the events of a run, up to a capacity, oldest first. All writers stream to a sink of
+// the caller; those of traces and curves allocate nothing. When a sink returns an error, the writer
+// stops and returns it.
 // ============================================================================
 
 typedef struct tl_trace tl_trace;
@@ -3193,18 +3193,18 @@ TLDEF tl_result tl_init_trace(tl_env *env, int32_t capacity, tl_trace **trace);
 TLDEF void      tl_free_trace(tl_trace *trace);   // accepts NULL
 TLDEF void      tl_reset_trace(tl_trace *trace);  // empty again
 
-// Keep an event: goes into tl_run_desc.observe with the trace as user.
+// Add an event to a trace. This function goes into tl_run_desc.observe, the trace into observe_user.
 TLDEF void tl_record_event(const tl_run_event *event, void *trace);
 
-// Tell how many events were kept and how many dropped (both may be NULL); show one of those kept.
+// Tell how many events were kept and how many dropped (both may be NULL); find one of those kept.
 TLDEF void                tl_measure_trace(const tl_trace *trace, int32_t *kept, int32_t *dropped);
 TLDEF const tl_run_event *tl_find_event(const tl_trace *trace, int32_t index);  // NULL out of range
 
 #ifndef TL_NO_TEXT
 // Write the trace as Chrome trace-event JSON: compute and copies as complete events on two
-// threads, memory of both tiers as counters; names of nodes from the graph. Times count from the
-// earliest start; without a clock each step is drawn 1 us long. A copy is one event, drawn from where
-// it was issued, or where the copy before it ended, to its WAIT.
+// threads, memory of both tiers as counters; the names of nodes come from the graph. Times count from
+// the earliest start; without a clock each step is drawn 1 us long. A copy is one event: it begins when
+// it was issued, or when the copy before it ended if that is later, and ends with its WAIT.
 //
 // Errors:  what the sink returned; the text tells after how many bytes.
 // Cost:    O(events), and for each WAIT the events back to where its copy was issued.
@@ -3224,24 +3224,24 @@ typedef struct tl_svg_style {
     int32_t     width, height;   // 320..16384 x 240..16384 pixels; 0 = 960 x 480
 } tl_svg_style;
 
-// Draw memory over time, one step line a curve, with axes, grid, a legend and each curve's peak
-// marked; light and dark surroundings are both served. Steps narrower than a pixel are drawn
-// together, as high as the highest of them. The picture grows in height where the legend needs it.
+// Draw memory over time, one stepped line a curve, with axes, grid, a legend and each curve's peak
+// marked. Colours follow the light or dark theme of the viewer. Steps narrower than a pixel are merged
+// at the height of their highest. A legend with many rows makes the picture higher.
 //
 //   style   may be NULL; texts are UTF-8
 //
-// Errors:  TL_ERROR_INVALID_ARG: no curve, an empty one, more than 8; times that fall, are not finite
+// Errors:  TL_ERROR_INVALID_ARG: no curve, an empty one, more than 8; times that decrease, are not finite
 //          or end outside 1e-12 .. 1e18; a size out of range; what the sink returned.
 // Cost:    O(points) time, no allocation; 2 pieces of line a pixel at most.
 TLDEF tl_result tl_write_memory_svg(tl_env *env, const tl_memory_curve *curves, int32_t curve_count,
                                     const tl_svg_style *style, tl_sink sink);
 
-// Draw a plan over simulated time: forwards, forwards that run again, backwards, conversions, waits and
-// copies in a lane each, below them the live bytes of both tiers on the same axis, with the peak, the step
-// and the tensors that make it. Each bar tells its node, times and bytes to a pointer; those narrower
-// than a pixel are drawn together, so that any number of steps can be read.
+// Draw a plan over simulated time: forwards, recomputed forwards, backwards, conversions, waits and copies,
+// a lane each, and below them, on the same time axis, the live bytes of both tiers with the peak, its step
+// and the tensors that are live there. The tooltip of a bar has its node, times and bytes. Bars narrower
+// than a pixel are merged, so that plans of any number of steps can be read.
 //
-//   device   0 = copies and conversions take no time; else costs are nanoseconds
+//   device   0 = copies and conversions take no time; otherwise costs are nanoseconds
 //
 // Errors:  those of tl_simulate_plan, TL_ERROR_NO_MEMORY; what the sink returned.
 // Cost:    that of two simulations; 41 bytes of memory a step; at most 4 bars a pixel and lane.
@@ -3249,37 +3249,37 @@ TLDEF tl_result tl_write_plan_svg(tl_env *env, const tl_graph *graph, const tl_p
                                   const tl_device *device, tl_sink sink);
 
 #ifndef TL_NO_PLANNERS
-// Draw a Pareto front of [7]: what speed-up each loss buys, on a logarithmic axis of losses; a loss of 0
-// stands beside it. The knee is marked, and where the front is not proven a second line says how fast
-// no choice can be. Each point tells its loss, speed-up and bytes to a pointer; points
-// that would lie on each other are drawn once.
+// Draw a Pareto front of [7]: the speed-up over the loss that it costs. The axis of losses is logarithmic,
+// with a place for a loss of 0 beside it. The knee is marked; where the front is not proven, a second line
+// is the bound that no choice can exceed. The tooltip of a point has its loss, speed-up and bytes;
+// points closer than two pixels to the one before are left out.
 //
-// Errors:  TL_ERROR_INVALID_ARG: no point, a knee that is none, losses that fall or are not 0 to 1e300, a
-//          speed-up that is not 0 to 1e18, a bound above its cost; what the sink returned.
+// Errors:  TL_ERROR_INVALID_ARG: no point, a knee that is not one of them, losses that decrease or are not 0 to
+//          1e300, a speed-up that is not 0 to 1e18, a bound above its cost; what the sink returned.
 // Cost:    O(points) time, no allocation.
 TLDEF tl_result tl_write_front_svg(tl_env *env, const tl_precision_front *front, tl_sink sink);
 #endif
 
 #ifndef TL_NO_STDIO
-// A sink that writes a file beside its place and puts it there only when it is whole:
+// A sink that writes a temporary file and renames it to the path when it is complete:
 //
 //     if (!tl_init_file_sink(&env, "memory.svg", &file, &sink))
 //         result = tl_finish_file_sink(&env, &file, tl_write_memory_svg(&env, curves, 2, NULL, sink));
 //
-// The part is called PATH.tl_tmp. What lies under /dev/ is written in place: a device stays one.
+// The temporary file is PATH.tl_tmp. A path under /dev/ is written in place: renaming would replace the device.
 typedef struct tl_file_sink {
     void *file;        // FILE *
     char  path[480];
 } tl_file_sink;
 
-// Open and close it. The file must stay where it is between the two.
+// Open and close it. The tl_file_sink must not be moved between the two.
 //
-//   written   what the writer returned: anything but TL_OK discards the part and is returned, unless
-//             it was the file that failed
+//   written   what the writer returned. If it is not TL_OK, the temporary file is removed and it is
+//             returned again; TL_ERROR_IO instead where it was the file that failed
 //
 // Errors:  TL_ERROR_INVALID_ARG: a path that is empty or longer than 472 bytes, a file that is not
-//          open; TL_ERROR_IO with the path and what failed; nothing is left behind then, and the
-//          file that was there before is as it was.
+//          open; TL_ERROR_IO with the path and what failed; no temporary file is left then, and
+//          an older file at the path is unchanged.
 TLDEF tl_result tl_init_file_sink(tl_env *env, const char *path, tl_file_sink *file, tl_sink *sink);
 TLDEF tl_result tl_finish_file_sink(tl_env *env, tl_file_sink *file, tl_result written);
 #endif
@@ -30587,6 +30587,8 @@ TLI_IMPL int tl_uses_checkpoints(const tl_run *run) { return run->checkpoints_on
 // [13] TRACE (implementation)
 // ============================================================================
 
+// The trace: events in an array of fixed capacity, and their JSON in the format of Chrome's trace viewer.
+
 struct tl_trace {
     tl_env       *env;
     tl_run_event *events;    // [capacity] the first `kept` are set
@@ -30670,7 +30672,7 @@ static int32_t tli_find_issue(const tl_trace *trace, int32_t wait) {
     return -1;
 }
 
-// What a step does, in words; a WAIT ends the copy that its issue began.
+// What a step does, in words. A WAIT is named after the copy that it ends and `issue` began.
 static const char *tli_explain_event(const tl_run_event *event, const tl_run_event *issue) {
     switch ((tl_step_kind)event->step.kind) {
     case TL_STEP_FORWARD:
@@ -30690,7 +30692,7 @@ static const char *tli_explain_event(const tl_run_event *event, const tl_run_eve
     return "unknown step ";
 }
 
-// "recompute conv1", "spill conv1.0"; names of checked graphs are never cut
+// Send a name such as "recompute conv1" or "spill conv1.0". The names of checked graphs always fit.
 static void tli_send_event_name(tli_trace_writer *t, const tl_run_event *event, const tl_run_event *issue) {
     char name[320], quoted[6 * sizeof name + 2];
     const tl_step *step = &event->step;
@@ -30720,8 +30722,8 @@ static void tli_send_counter(tli_trace_writer *t, const char *name, tl_tier tier
     tli_send(&t->out, "}}");
 }
 
-// One complete event. Those of a thread must not overlap: a copy begins when it was issued and the
-// one before it has ended.
+// Send one complete event. Events of one thread must not overlap, so a copy begins when it was issued, or when
+// the copy before it ended if that is later.
 static void tli_send_event(tli_trace_writer *t, int32_t index) {
     const tl_run_event *event = &t->trace->events[index];
     int copies = event->step.kind == TL_STEP_WAIT;
@@ -30780,7 +30782,7 @@ TLI_IMPL tl_result tl_write_trace_json(tl_env *env, const tl_trace *trace, const
     tli_open_stream(&t.out, sink);
     t.trace = trace;
     t.graph = graph;
-    t.bytes[TL_TIER_DEVICE] = UINT64_MAX;  // the first event writes its count; the host's starts at 0
+    t.bytes[TL_TIER_DEVICE] = UINT64_MAX;  // so that the first event sends a counter; the host's starts at 0
     tli_find_clock(&t);
     tli_send(&t.out, tli_trace_head);
     for (i = 0; i < trace->kept && !t.out.result; i++) tli_send_event(&t, i);
@@ -30799,9 +30801,13 @@ TLI_IMPL tl_result tl_write_trace_json(tl_env *env, const tl_trace *trace, const
 #ifndef TL_NO_TRACE
 #ifndef TL_NO_TEXT
 
+// The picture of memory over time, and what all pictures share: texts, places, axes, curves, marks. Pictures
+// are SVG (Scalable Vector Graphics), written in one pass from back to front; positions are integers, in
+// hundredths of a pixel, so that the text is the same on every machine.
+
 // -- the picture: texts --
 
-// At most `limit` characters of a text as XML, whatever it holds; what XML forbids becomes U+FFFD.
+// Send at most `limit` characters of a text as XML. What is not UTF-8 or not allowed in XML becomes U+FFFD.
 static void tli_send_text(tli_stream *s, const char *text, int32_t limit) {
     const char *end = text + tli_text_length(text);
     for (; text < end && limit > 0; limit--) {
@@ -30821,7 +30827,7 @@ static void tli_send_text(tli_stream *s, const char *text, int32_t limit) {
 // -- the picture: places, in hundredths of a pixel --
 
 #define TLI_CURVE_LIMIT 8
-#define TLI_LETTER      720  // width of a letter of the body text, a generous guess
+#define TLI_LETTER      720  // assumed width of a letter of the body text, rather too wide
 
 typedef struct tli_place { int32_t x, y; } tli_place;
 
@@ -30834,7 +30840,7 @@ typedef struct tli_picture {
     int32_t                width, height;
     const char            *title, *time_label;
     int                    whole_steps;  // 1 = no curve has times: ticks at whole numbers
-    int32_t                legend_columns, legend_width;  // width of one
+    int32_t                legend_columns, legend_width;  // legend_width: of one entry
     tli_box                plot;
 
     double                 last_time;    // right end of the time axis
@@ -30876,7 +30882,7 @@ static void tli_send_place(tli_stream *s, int32_t hundredths) {
     tli_send_hundredths(s, (uint64_t)hundredths, tli_find_places((uint64_t)hundredths));
 }
 
-// command x y: one piece of a path
+// Send a command and two numbers: one piece of a path, or two attributes.
 static void tli_send_move(tli_stream *s, const char *command, int32_t x, const char *between, int32_t y) {
     tli_send(s, command);
     tli_send_place(s, x);
@@ -30884,7 +30890,7 @@ static void tli_send_move(tli_stream *s, const char *command, int32_t x, const c
     tli_send_place(s, y);
 }
 
-// <text x="" y="" ...attributes>, still to be filled and closed
+// Send the start tag of a text; the content and the end tag follow.
 static void tli_send_text_start(tli_stream *s, int32_t x, int32_t y, const char *attributes) {
     tli_send_move(s, "<text x=\"", x, "\" y=\"", y);
     tli_send(s, "\"");
@@ -30892,7 +30898,7 @@ static void tli_send_text_start(tli_stream *s, int32_t x, int32_t y, const char 
     tli_send(s, ">");
 }
 
-// -- the picture: what is to be drawn --
+// -- the picture: checks and layout --
 
 static tl_result tli_fail_curve(tl_env *env, int32_t curve, const char *rule) {
     tli_writer w = tli_begin_error(env, TL_ERROR_INVALID_ARG, "tl_write_memory_svg");
@@ -30903,7 +30909,7 @@ static tl_result tli_fail_curve(tl_env *env, int32_t curve, const char *rule) {
     return tli_end_error(env, &w, TL_ERROR_INVALID_ARG);
 }
 
-// Hold the rules of one curve, find its peak and the ends of both axes.
+// Check one curve, find its peak, and widen both axes to it.
 static tl_result tli_measure_curve(tl_env *env, tli_picture *p, int32_t index) {
     const tl_memory_curve *curve = &p->curves[index];
     uint64_t peak = 0;
@@ -30950,7 +30956,7 @@ static int32_t tli_count_characters(const char *text, int32_t limit) {
     return count;
 }
 
-// From top to bottom: title, legend, name of the byte axis, plot, ticks, name of the time axis.
+// Place from top to bottom: title, legend, name of the byte axis, plot, ticks, name of the time axis.
 static void tli_lay_out(tli_picture *p) {
     int32_t row = (p->width - 48) * 100, letters = 8, rows, i;
     for (i = 0; i < p->curve_count; i++) {
@@ -30968,12 +30974,12 @@ static void tli_lay_out(tli_picture *p) {
     if (p->plot.bottom < p->plot.top + 4000) p->plot.bottom = p->plot.top + 4000;
 }
 
-// Ticks at multiples of 1, 2 or 5 times a power of ten, about one in 55 pixels, and some air above the peak.
+// Ticks at multiples of 1, 2 or 5 times a power of ten, about one in 55 pixels, with some room above the peak.
 static void tli_scale_byte_axis(tli_picture *p) {
     uint64_t wanted, most = (uint64_t)(p->plot.bottom - p->plot.top) / 5500 + 1, factor = 1, power;
     p->unit = tli_find_byte_unit(p->peak_bytes);
     wanted = tli_scale_bytes_to(p->peak_bytes, p->unit, 100) * 107 / 100;
-    power = p->unit ? 1 : 100;  // there is no half byte
+    power = p->unit ? 1 : 100;  // whole bytes only
     if (most < 2) most = 2;
     while (wanted / (factor * power) + 1 > most) {
         factor = factor == 1 ? 2 : factor == 2 ? 5 : 10;
@@ -30988,8 +30994,8 @@ static void tli_scale_byte_axis(tli_picture *p) {
 
 // -- the picture: its parts --
 
-// Colours: Okabe, Ito, Color Universal Design, 2008; here its yellow is darker on white, its blue
-// lighter on black.
+// Colours: Okabe, Ito, Color Universal Design, 2008; with a darker yellow on white and a lighter
+// blue on black.
 static const char tli_svg_style_text[] =
     "<style>\n"
     "text{font-family:system-ui,-apple-system,'Segoe UI',Roboto,Helvetica,Arial,sans-serif;"
@@ -31044,7 +31050,7 @@ static void tli_draw_head(tli_picture *p) {
     tli_send(s, "</text>\n");
 }
 
-// "keep all, 12.0 MiB"
+// Send the label of a curve, such as "keep all, 12.0 MiB"; without one, its number.
 static void tli_send_label(tli_picture *p, int32_t curve, int32_t limit) {
     if (p->curves[curve].label) { tli_send_text(&p->out, p->curves[curve].label, limit); return; }
     tli_send(&p->out, "curve ");
@@ -31090,7 +31096,7 @@ static void tli_draw_byte_axis(tli_picture *p) {
     tli_send(s, "live bytes</text>\n");
 }
 
-// value * 10^power
+// Send value * 10^power, the label of a tick.
 static void tli_send_tick(tli_stream *s, uint64_t value, int power) {
     if (!value || power < 0) { tli_send_decimal(s, value, value ? -power : 0); return; }
     tli_send_u64(s, value);
@@ -31111,7 +31117,7 @@ static double tli_find_time_tick(const tli_picture *p, int *factor, int *power) 
     return ten * *factor;
 }
 
-// The place of tick i; 0 = there is none.
+// The x of tick i; 0 = it is beyond the end of the axis.
 static int32_t tli_find_tick_place(const tli_picture *p, double tick, uint64_t i) {
     int32_t x;
     if ((double)i * tick > p->last_time * (1 + 1e-9)) return 0;
@@ -31155,10 +31161,11 @@ static void tli_draw_time_axis(tli_picture *p) {
     tli_send(s, "</text>\n");
 }
 
-// Steps narrower than a pixel are drawn together, as high as the highest: a peak is never lost. What
-// is narrower even so is drawn where it stands out above both sides.
+// The state of drawing a curve. Steps narrower than a pixel are merged at the height of the highest, so that
+// no peak is lost. A merged piece that is still narrower than a pixel is drawn if it is higher than both
+// neighbours.
 typedef struct tli_pen {
-    int32_t  from, x;   // what is not yet drawn
+    int32_t  from, x;   // start and end of the piece that is not drawn yet
     int32_t  pending;   // steps in it
     uint64_t highest;   // of these
     int32_t  y;         // of what was drawn last
@@ -31187,7 +31194,7 @@ static void tli_draw_curve(tli_picture *p, int32_t index) {
     pen.y = p->plot.bottom;
     tli_send_number(s, "<path class=\"curve k", p->colour + index);
     tli_send_number(s, " f", p->colour + index);
-    tli_send_move(s, "\" d=\"M", p->plot.left - 1000, " ", p->plot.bottom);  // beyond the clip: no edge at 0
+    tli_send_move(s, "\" d=\"M", p->plot.left - 1000, " ", p->plot.bottom);  // outside the clip: no left edge
     if (curve->live_bytes[0]) {
         pen.y = tli_bytes_place(p, curve->live_bytes[0]);
         tli_send(s, "V");
@@ -31248,7 +31255,7 @@ static tli_place tli_find_peak_place(const tli_picture *p, int32_t curve) {
     return place;
 }
 
-// Where the value of a peak is written, from its mark: the first of these places that is free.
+// Places for the label of a peak, relative to its mark; the first one that is free is taken.
 static const struct { int32_t x, y, anchor; } tli_label_places[] = {  // anchor: -1 start, 0 middle, 1 end
     { 0, -1000, 0 },   { 900, -600, -1 },  { -900, -600, 1 },   { 1000, 400, -1 },   { -1000, 400, 1 },
     { 0, 1900, 0 },    { 900, 1600, -1 },  { -900, 1600, 1 },   { 0, -2500, 0 },     { 0, 3400, 0 },
@@ -31263,7 +31270,7 @@ static void tli_draw_peak(tli_picture *p, int32_t curve) {
     tli_place at = tli_find_peak_place(p, curve);
     int32_t i, best = 0, wide = 8 * TLI_LETTER;
     for (i = 0; i <= TLI_LABEL_PLACES; i++) {
-        int32_t place = i < TLI_LABEL_PLACES ? i : 0;  // none is free: the first
+        int32_t place = i < TLI_LABEL_PLACES ? i : 0;  // none is free: take the first
         int32_t x = at.x + tli_label_places[place].x - wide * (tli_label_places[place].anchor + 1) / 2;
         int32_t y = at.y + tli_label_places[place].y;
         tli_box box = tli_box_of(x, y - 1050, x + wide, y + 300);
@@ -31320,7 +31327,15 @@ TLI_IMPL tl_result tl_write_memory_svg(tl_env *env, const tl_memory_curve *curve
 #ifndef TL_NO_TRACE
 #ifndef TL_NO_TEXT
 
-// -- the picture of a plan: a lane for each kind of step above its memory, on one time axis --
+// The picture of a plan over simulated time (a Gantt chart): a lane for each kind of step, and below them the
+// memory of both tiers, on one time axis.
+//
+//     forward    |conv1|conv2|          |
+//     recompute  |           |conv1|    |
+//     backward   |                 |conv2|...
+//     memory     |____/~~~~~~\____/~~~~\...
+
+// -- the picture of a plan: times and lanes --
 
 typedef enum tli_lane {
     TLI_LANE_FORWARD, TLI_LANE_AGAIN, TLI_LANE_BACKWARD, TLI_LANE_CONVERT, TLI_LANE_WAIT, TLI_LANE_SPILL,
@@ -31335,20 +31350,20 @@ static const char *const tli_lane_classes[] = { "f0", "f1", "f2", "f3", "idle", 
 #define TLI_LANE_STEP  2600
 
 typedef struct tli_gantt {
-    tli_picture      p;            // memory: the lower half
+    tli_picture      p;            // the memory, in the lower half
     const tl_graph  *graph;
     const tl_plan   *plan;
     tl_env          *env;
     uint64_t        *start, *end;  // [count] of each step; in one block with live and host
     uint64_t        *live, *host;  // [count]
-    double          *times;        // [count] when compute reaches the end of each step, in units of the axis
+    double          *times;        // [count] when compute has passed each step, in units of the axis
     uint8_t         *lanes;        // [count] tli_lane; TLI_LANE_COUNT = not drawn
     int32_t          count;        // steps, at least 1
     int              by_step;      // 1 = nothing takes time: the axis counts steps
     double           unit;         // cost in one unit of the time axis
     int32_t          tops[TLI_LANE_COUNT];  // of each lane; 0 = not drawn
     int32_t          lanes_bottom;
-    int32_t          legend_left;  // where the next entry goes
+    int32_t          legend_left;  // x of the next entry
     tl_memory_curve  curves[2];
     char             title[64], time_label[48];
     tli_peak         peak;
@@ -31385,7 +31400,7 @@ static tli_lane tli_find_lane(const tli_gantt *g, int32_t index, uint8_t *ran) {
     return TLI_LANE_COUNT;
 }
 
-// The unit of the time axis: of nanoseconds where a device says what they are, else a power of 1000.
+// Choose the unit of the time axis: with a device costs are nanoseconds, otherwise a power of 1000 is taken.
 static void tli_scale_time(tli_gantt *g, uint64_t total, int has_device) {
     static const char *const seconds[] = { "simulated time, ns", "simulated time, us", "simulated time, ms",
                                            "simulated time, s" };
@@ -31400,7 +31415,7 @@ static void tli_scale_time(tli_gantt *g, uint64_t total, int has_device) {
     tli_finish(&w);
 }
 
-// Times, lanes and curves from the simulation.
+// Derive the times on the axis and the lane of each step from the simulation.
 static tl_result tli_read_gantt(tli_gantt *g, int has_device) {
     uint8_t *ran = (uint8_t *)tli_alloc_array(g->env, (uint64_t)g->graph->node_count, 1);
     uint64_t total = 0, now = 0;
@@ -31417,7 +31432,7 @@ static tl_result tli_read_gantt(tli_gantt *g, int has_device) {
         if (g->lanes[i] < TLI_LANE_COUNT) g->tops[g->lanes[i]] = 1;
     }
     tli_release(g->env, ran);
-    if (!g->plan->step_count) {  // a plan of no steps: what the inputs hold, for a unit of time
+    if (!g->plan->step_count) {  // no step: show the bytes of the inputs for one unit of time
         g->times[0] = 1;
         g->live[0] = g->peak.report.peak_bytes;
     }
@@ -31462,7 +31477,7 @@ static void tli_lay_out_gantt(tli_gantt *g) {
     }
 }
 
-// "cost 133, 1.0813 x every call once; peak 496 B at step 16, backward of join: relu2 96 B, ..."
+// Draw the summary: "cost 133, 1.0813 x every call once; peak 496 B at step 16, backward of join: relu2 96 B".
 static void tli_draw_summary(tli_gantt *g) {
     tli_stream *s = &g->p.out;
     const tl_report *r = &g->peak.report;
@@ -31532,7 +31547,7 @@ static int32_t tli_gantt_place(const tli_gantt *g, uint64_t cost) {
     return tli_time_place(&g->p, (double)cost / g->unit);
 }
 
-// What the pointer is told: "conv1", "recompute, step 17", when and how long, how much memory.
+// Send the tooltip of a bar: "conv1", "recompute, step 17", start, end and duration, live bytes.
 static void tli_send_hover(tli_gantt *g, int32_t first, int32_t last, int32_t members) {
     tli_stream *s = &g->p.out;
     const tl_step *step = &g->plan->steps[first];
@@ -31583,7 +31598,7 @@ static void tli_draw_bar(tli_gantt *g, int32_t first, int32_t last, int32_t memb
     tli_send(s, "</text>\n");
 }
 
-// The bars of a lane. Narrower ones than a pixel are drawn together with those beside them.
+// Draw the bars of a lane. Bars narrower than a pixel are merged with their neighbours.
 static void tli_draw_lane(tli_gantt *g, int32_t lane) {
     int32_t first = -1, last = -1, members = 0, left = 0, right = 0, i;
     for (i = 0; i < g->plan->step_count && !g->p.out.result; i++) {
@@ -31591,7 +31606,7 @@ static void tli_draw_lane(tli_gantt *g, int32_t lane) {
         if (g->lanes[i] != lane) continue;
         from = tli_gantt_place(g, g->start[i]);
         to = tli_gantt_place(g, g->end[i]);
-        if (to - from < 60) to = from + 60;  // to be seen, and found by a pointer
+        if (to - from < 60) to = from + 60;  // wide enough to be seen and pointed at
         if (members && to - from < 100 && from - right <= 50 && right - left < 400) {
             if (to > right) right = to;
         } else {
@@ -31608,7 +31623,7 @@ static void tli_draw_lane(tli_gantt *g, int32_t lane) {
     if (members) tli_draw_bar(g, first, last, members, left, right);
 }
 
-// Where the peak is, through all lanes, and what lives there for the pointer.
+// Draw a line through all lanes at the peak, with the tensors that are live there as its tooltip.
 static void tli_draw_peak_line(tli_gantt *g) {
     tli_stream *s = &g->p.out;
     tli_place at = tli_find_peak_place(&g->p, 0);
@@ -31703,8 +31718,6 @@ TLI_IMPL tl_result tl_write_plan_svg(tl_env *env, const tl_graph *graph, const t
     return result;
 }
 
-#ifndef TL_NO_PLANNERS
-#endif  // TL_NO_PLANNERS
 #endif  // TL_NO_TEXT
 #endif  // TL_NO_TRACE
 #endif  // TL_STRATEGY_IMPLEMENTATION
@@ -31714,7 +31727,10 @@ TLI_IMPL tl_result tl_write_plan_svg(tl_env *env, const tl_graph *graph, const t
 #ifndef TL_NO_TEXT
 #ifndef TL_NO_PLANNERS
 
-// -- the picture of a front: what a loss buys --
+// The picture of a Pareto front of [7]: speed-up over loss, with the bound of what is not proven. Files, the
+// last subject of the section, follow at the end.
+
+// -- the picture of a front: scales --
 
 #define TLI_LOSS_MOST  1e300
 #define TLI_SPEED_MOST 1e18
@@ -31722,14 +31738,14 @@ TLI_IMPL tl_result tl_write_plan_svg(tl_env *env, const tl_graph *graph, const t
 typedef struct tli_front_picture {
     tli_picture p;
     const tl_precision_front *front;
-    int32_t     zero;                   // where losses of 0 are drawn; 0 = there is none
-    int32_t     left;                   // of the logarithmic part
-    int32_t     first_tick, last_tick;  // of losses, see tli_loss_tick
-    double      least_speed, most_speed;  // ends of the other axis
-    double      step;                   // between its ticks: factor 10^power
+    int32_t     zero;                   // x of losses of 0; 0 = there are none
+    int32_t     left;                   // x where the logarithmic part begins
+    int32_t     first_tick, last_tick;  // of the axis of losses, see tli_loss_tick
+    double      least_speed, most_speed;  // ends of the axis of speed-ups
+    double      step;                   // between two ticks of it: factor * 10^power
     int         factor, power;
     uint64_t    first_step, step_count;
-    int         has_bound;              // 1 = some bound lies apart from its point
+    int         has_bound;              // 1 = the bound of some point differs from its speed-up
 } tli_front_picture;
 
 static const char tli_front_style_text[] =
@@ -31737,7 +31753,7 @@ static const char tli_front_style_text[] =
     ".front,.bound{fill:none;stroke-width:2;stroke-linejoin:round}.bound{stroke-dasharray:6 4}\n"
     "</style>\n";
 
-// 1, 2, 5 times a power of ten: tick 0 is 1, tick 3 is 10, tick -1 is 0.5.
+// Ticks are 1, 2 and 5 times powers of ten: tick 0 is 1, tick 3 is 10, tick -1 is 0.5.
 static int32_t tli_tick_power(int32_t tick) { return tick >= 0 ? tick / 3 : -((2 - tick) / 3); }
 
 static int32_t tli_tick_factor(int32_t tick) {
@@ -31784,7 +31800,7 @@ static tl_result tli_check_front(tl_env *env, const tl_precision_front *front) {
     return TL_OK;
 }
 
-// No choice within the loss of a point is faster; at most so far that it can be drawn.
+// The speed-up that no choice within the loss of a point exceeds; `most` where it is higher, to be drawn.
 static double tli_find_bound_speed(const tl_precision_point *point, double most) {
     double speed;
     if (point->bound_cost == point->cost) return point->speedup;
@@ -31805,7 +31821,7 @@ static void tli_scale_losses(tli_front_picture *f) {
     }
     low = first < front->point_count ? front->points[first].loss : 1;
     high = first < front->point_count ? front->points[front->point_count - 1].loss : 1;
-    if (low < 1 / TLI_LOSS_MOST) low = 1 / TLI_LOSS_MOST;  // what is smaller is drawn there
+    if (low < 1 / TLI_LOSS_MOST) low = 1 / TLI_LOSS_MOST;  // smaller losses are drawn there
     if (high < low) high = low;
     while (tli_loss_tick(f->first_tick) > low) f->first_tick--;
     while (tli_loss_tick(f->first_tick + 1) <= low) f->first_tick++;
@@ -31883,7 +31899,7 @@ static void tli_draw_speed_axis(tli_front_picture *f) {
     tli_send(s, "speed-up over f32</text>\n");
 }
 
-// A line up from the axis, its tick and a text; power INT32_MAX = 0 is written.
+// Draw a line of the grid, a tick below it and its label; power INT32_MAX: the label is 0.
 static void tli_draw_loss_tick(tli_front_picture *f, int32_t x, int32_t factor, int32_t power) {
     tli_stream *s = &f->p.out;
     tli_send_move(s, "<path class=\"grid\" d=\"M", x, " ", f->p.plot.top);
@@ -31904,7 +31920,7 @@ static void tli_draw_loss_tick(tli_front_picture *f, int32_t x, int32_t factor, 
     tli_send(s, "</text>\n");
 }
 
-// As many ticks as have room for their texts: all of them, or one in so many powers of ten.
+// Draw the ticks whose labels have room: all of them, or only every n-th power of ten.
 static void tli_draw_loss_axis(tli_front_picture *f) {
     tli_stream *s = &f->p.out;
     int32_t room = (f->p.plot.right - f->left) / 5500, i;
@@ -31925,7 +31941,8 @@ static void tli_draw_loss_axis(tli_front_picture *f) {
     tli_send(s, "predicted loss, logarithmic</text>\n");
 }
 
-// Two stairs. Of what was found: from each point on, until the next. Of the bound: up to each point.
+// Draw a line of steps. What was found is drawn from the loss of each point up to the next point; the bound of
+// a point holds for all losses up to its own, so it is drawn from the point before.
 static void tli_draw_stairs(tli_front_picture *f, int is_bound) {
     const tl_precision_front *front = f->front;
     tli_stream *s = &f->p.out;
@@ -32039,14 +32056,14 @@ TLI_IMPL tl_result tl_write_front_svg(tl_env *env, const tl_precision_front *fro
 
 #define TLI_FILE_SUFFIX ".tl_tmp"
 
-// A device is written in place: a file must not take its name.
+// Whether a path is written in place: renaming a file over a device would replace it.
 static int tli_is_device(const char *path) {
     const char *prefix = "/dev/";
     while (*prefix && *path == *prefix) { path++; prefix++; }
     return !*prefix;
 }
 
-// The path that is written until the file is whole; size is that of tl_file_sink.path.
+// The path of the temporary file. size = that of tl_file_sink.path.
 static void tli_find_part_path(const char *path, char *part, size_t size) {
     tli_writer w = tli_writer_of(part, size);
     tli_put(&w, path);
@@ -32097,7 +32114,7 @@ TLI_IMPL tl_result tl_finish_file_sink(tl_env *env, tl_file_sink *file, tl_resul
     tli_find_part_path(path, part, sizeof part);
     tli_zero(file, sizeof *file);
     failed = ferror(stream);
-    if (fclose(stream)) failed = 1;  // what was still in the buffer: a full disk often shows here only
+    if (fclose(stream)) failed = 1;  // writes what is buffered: a full disk may be noticed only here
     if (!failed && !written && (tli_is_device(path) || tli_move_file(part, path))) return TL_OK;
     if (!tli_is_device(path)) remove(part);
     if (failed) return tli_fail_path(env, TL_ERROR_IO, function, "cannot write", path);
