@@ -30803,7 +30803,7 @@ TLI_IMPL tl_result tl_write_trace_json(tl_env *env, const tl_trace *trace, const
 
 // The picture of memory over time, and what all pictures share: texts, places, axes, curves, marks. Pictures
 // are SVG (Scalable Vector Graphics), written in one pass from back to front; positions are integers, in
-// hundredths of a pixel, so that the text is the same on every machine.
+// hundredths of a pixel.
 
 // -- the picture: texts --
 
@@ -31354,7 +31354,7 @@ typedef struct tli_gantt {
     const tl_graph  *graph;
     const tl_plan   *plan;
     tl_env          *env;
-    uint64_t        *start, *end;  // [count] of each step; in one block with live and host
+    uint64_t        *start, *end;  // [count] simulated times of each step; one block with live and host
     uint64_t        *live, *host;  // [count]
     double          *times;        // [count] when compute has passed each step, in units of the axis
     uint8_t         *lanes;        // [count] tli_lane; TLI_LANE_COUNT = not drawn
@@ -31727,8 +31727,8 @@ TLI_IMPL tl_result tl_write_plan_svg(tl_env *env, const tl_graph *graph, const t
 #ifndef TL_NO_TEXT
 #ifndef TL_NO_PLANNERS
 
-// The picture of a Pareto front of [7]: speed-up over loss, with the bound of what is not proven. Files, the
-// last subject of the section, follow at the end.
+// The picture of a Pareto front of [7]: speed-up over loss, and a bound on the speed-up where the front is
+// not proven. The file sink, the last subject of the section, follows at the end.
 
 // -- the picture of a front: scales --
 

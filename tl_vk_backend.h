@@ -16,7 +16,7 @@
        desc.device.instance = ...;  desc.device.physical = ...;  desc.device.device = ...;
        desc.device.queue = ...;     desc.device.queue_family = ...;
        if (tl_vk_init_backend(&env, &desc, &backend)) puts(env.error.text);
-       run_desc.backend = &backend;                              // from here on as on the CPU
+       run_desc.backend = &backend;                              // all else is as on the CPU
 
    CONTENTS          (every name below is a banner: search for "[2]")
        [1] DEVICE        borrow the engine's device, or make one
@@ -255,7 +255,7 @@ TLDEF tl_result tl_vk_compact(const tl_backend *backend, uint64_t most_bytes, ui
 // Errors:  TL_ERROR_UNSUPPORTED: record mode; and those of the backend.
 TLDEF tl_result tl_vk_measure_copies(const tl_backend *backend, tl_vk_copy_path *path);
 
-// What the backend asked of Vulkan and of the env since init.
+// What the backend did since init and what it holds now.
 typedef struct tl_vk_counters {
     uint64_t memory_count;       // calls of vkAllocateMemory, or of the hook
     uint64_t memory_bytes;       // held now, in chunks and staging
@@ -464,7 +464,7 @@ TLDEF tl_result tl_vk_record_min_max_channels(const tl_backend *backend, tl_rang
 //   extremes   [channel_count], of the first channels of the observer; one without finite values is skipped
 //
 // Errors:  TL_ERROR_INVALID_ARG: a value was not finite; and those of tl_observe_extremes. The observer is
-//          unchanged then, except that TL_ERROR_OVERFLOW comes after the channels above the one it names.
+//          unchanged then; but with TL_ERROR_OVERFLOW the channels after the one at fault have been updated.
 TLDEF tl_result tl_vk_observe_extremes(tl_env *env, tl_observer *observer, const tl_vk_extremes *extremes,
                                        int32_t channel_count);
 #endif
@@ -1112,7 +1112,7 @@ TLI_VK_IMPL void tl_vk_free_device(tl_env *env, tl_vk_device *device) {
 //     serial    the number of a batch; batches finish in this order, and `passed` is the last that did
 //     op        work that was enqueued and is not recorded yet
 //     touch     an access that was recorded since the last barrier
-//     promise   an access that `order` announced and the caller records
+//     promise   an access that `order` announced; the caller records it later
 //     lost      bytes whose last write was in a batch that never ran
 //     away      bytes that the transfer queue owns
 
@@ -1147,7 +1147,7 @@ typedef struct tli_vk_chunk {
     VkDeviceMemory memory;
     VkDeviceSize   memory_offset;
     void          *cookie;         // of the allocator's hook
-    char          *mapped;         // NULL = the host cannot reach it
+    char          *mapped;         // NULL = not mapped
     tl_heap       *heap;           // NULL = imported
     uint64_t       bytes;
     uint64_t       last_use;       // serial of the latest work on it
@@ -1185,7 +1185,7 @@ typedef struct tli_vk_op {
     uint32_t       word;           // fill: the value; checksum: index of the first word; integers: bytes of one
     uint32_t       channel_count, inner_count;  // 0 = the shader knows no channels
     uint64_t       first;          // index in the whole operation of the first f32 element of these places
-    tli_vk_place   quantizations;  // bytes 0 = none
+    tli_vk_place   quantizations;  // parameters of the channels; bytes 0 = none
 } tli_vk_op;
 
 // A pool of descriptor sets for one batch at a time; it is reset with the batch.
@@ -3808,8 +3808,8 @@ TLI_VK_IMPL const char *tl_vk_name_copy_path(tl_vk_copy_path path) {
 // [3] FRAMES (implementation)
 // ============================================================================
 
-// A frame is a batch of [2] whose command buffer is the caller's. A frame that is dropped makes the bytes lost
-// that it would have written, and so on through the work enqueued for the next frame.
+// A frame is a batch of [2] whose command buffer is the caller's. When a frame is dropped, the bytes that it
+// would have written are lost, and so are those that enqueued work would have computed from them.
 
 TLI_VK_IMPL tl_result tl_vk_start_frame(const tl_backend *backend, VkCommandBuffer commands, tl_ticket *frame) {
     const char *function = "tl_vk_start_frame";
@@ -3922,7 +3922,7 @@ TLI_VK_IMPL void tl_vk_lose_device(const tl_backend *backend) { tli_vk_self(back
 // ============================================================================
 
 // Pipelines of the caller and of [5], their dispatch, and timestamps. `order` announces the ranges of a kernel;
-// recording it notes them as touches of the open batch.
+// recording the kernel notes them as touches of the open batch.
 
 static const char *tli_vk_explain_kernel(const tl_vk_kernel_desc *desc) {
     if (!desc->words || desc->word_count < 5 || desc->words[0] != 0x07230203u) return "words: not SPIR-V";
@@ -6139,7 +6139,7 @@ static tli_vk_op tli_vk_channels_op(tl_vk_shader shader, int32_t channel_count, 
     op.kind = TLI_VK_OP_SHADER;
     op.shader = shader;
     op.channel_count = (uint32_t)channel_count;
-    op.inner_count = channel_count > 1 ? (uint32_t)inner_count : 1;  // of one channel it changes nothing
+    op.inner_count = channel_count > 1 ? (uint32_t)inner_count : 1;  // no effect with one channel
     return op;
 }
 
@@ -6212,7 +6212,7 @@ TLI_VK_IMPL tl_result tl_vk_observe_extremes(tl_env *env, tl_observer *observer,
         if (extremes[i].other_count)
             return tl_record_error(env, TL_ERROR_INVALID_ARG, function,
                                    "extremes: of values that are not finite");
-    for (i = channel_count - 1; i >= 0 && !result; i--) {  // one that the observer lacks fails first
+    for (i = channel_count - 1; i >= 0 && !result; i--) {  // a channel it lacks fails before any is changed
         float least, largest;
         if (!tl_vk_read_extremes(&extremes[i], &least, &largest)) continue;
         result = tl_observe_extremes(observer, i, least, largest, extremes[i].finite_count);

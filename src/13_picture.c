@@ -4,7 +4,7 @@
 
 // The picture of memory over time, and what all pictures share: texts, places, axes, curves, marks. Pictures
 // are SVG (Scalable Vector Graphics), written in one pass from back to front; positions are integers, in
-// hundredths of a pixel, so that the text is the same on every machine.
+// hundredths of a pixel.
 
 // -- the picture: texts --
 

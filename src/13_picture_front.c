@@ -3,8 +3,8 @@
 #ifndef TL_NO_TEXT
 #ifndef TL_NO_PLANNERS
 
-// The picture of a Pareto front of [7]: speed-up over loss, with the bound of what is not proven. Files, the
-// last subject of the section, follow at the end.
+// The picture of a Pareto front of [7]: speed-up over loss, and a bound on the speed-up where the front is
+// not proven. The file sink, the last subject of the section, follows at the end.
 
 // -- the picture of a front: scales --
 

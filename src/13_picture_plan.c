@@ -29,7 +29,7 @@ typedef struct tli_gantt {
     const tl_graph  *graph;
     const tl_plan   *plan;
     tl_env          *env;
-    uint64_t        *start, *end;  // [count] of each step; in one block with live and host
+    uint64_t        *start, *end;  // [count] simulated times of each step; one block with live and host
     uint64_t        *live, *host;  // [count]
     double          *times;        // [count] when compute has passed each step, in units of the axis
     uint8_t         *lanes;        // [count] tli_lane; TLI_LANE_COUNT = not drawn

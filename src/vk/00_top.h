@@ -16,7 +16,7 @@
        desc.device.instance = ...;  desc.device.physical = ...;  desc.device.device = ...;
        desc.device.queue = ...;     desc.device.queue_family = ...;
        if (tl_vk_init_backend(&env, &desc, &backend)) puts(env.error.text);
-       run_desc.backend = &backend;                              // from here on as on the CPU
+       run_desc.backend = &backend;                              // all else is as on the CPU
 
    CONTENTS          (every name below is a banner: search for "[2]")
        [1] DEVICE        borrow the engine's device, or make one

@@ -12,7 +12,7 @@
 //     serial    the number of a batch; batches finish in this order, and `passed` is the last that did
 //     op        work that was enqueued and is not recorded yet
 //     touch     an access that was recorded since the last barrier
-//     promise   an access that `order` announced and the caller records
+//     promise   an access that `order` announced; the caller records it later
 //     lost      bytes whose last write was in a batch that never ran
 //     away      bytes that the transfer queue owns
 
@@ -47,7 +47,7 @@ typedef struct tli_vk_chunk {
     VkDeviceMemory memory;
     VkDeviceSize   memory_offset;
     void          *cookie;         // of the allocator's hook
-    char          *mapped;         // NULL = the host cannot reach it
+    char          *mapped;         // NULL = not mapped
     tl_heap       *heap;           // NULL = imported
     uint64_t       bytes;
     uint64_t       last_use;       // serial of the latest work on it
@@ -85,7 +85,7 @@ typedef struct tli_vk_op {
     uint32_t       word;           // fill: the value; checksum: index of the first word; integers: bytes of one
     uint32_t       channel_count, inner_count;  // 0 = the shader knows no channels
     uint64_t       first;          // index in the whole operation of the first f32 element of these places
-    tli_vk_place   quantizations;  // bytes 0 = none
+    tli_vk_place   quantizations;  // parameters of the channels; bytes 0 = none
 } tli_vk_op;
 
 // A pool of descriptor sets for one batch at a time; it is reset with the batch.

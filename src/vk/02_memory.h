@@ -117,7 +117,7 @@ TLDEF tl_result tl_vk_compact(const tl_backend *backend, uint64_t most_bytes, ui
 // Errors:  TL_ERROR_UNSUPPORTED: record mode; and those of the backend.
 TLDEF tl_result tl_vk_measure_copies(const tl_backend *backend, tl_vk_copy_path *path);
 
-// What the backend asked of Vulkan and of the env since init.
+// What the backend did since init and what it holds now.
 typedef struct tl_vk_counters {
     uint64_t memory_count;       // calls of vkAllocateMemory, or of the hook
     uint64_t memory_bytes;       // held now, in chunks and staging

@@ -4,8 +4,8 @@
 // [3] FRAMES (implementation)
 // ============================================================================
 
-// A frame is a batch of [2] whose command buffer is the caller's. A frame that is dropped makes the bytes lost
-// that it would have written, and so on through the work enqueued for the next frame.
+// A frame is a batch of [2] whose command buffer is the caller's. When a frame is dropped, the bytes that it
+// would have written are lost, and so are those that enqueued work would have computed from them.
 
 TLI_VK_IMPL tl_result tl_vk_start_frame(const tl_backend *backend, VkCommandBuffer commands, tl_ticket *frame) {
     const char *function = "tl_vk_start_frame";

@@ -5,7 +5,7 @@
 // ============================================================================
 
 // Pipelines of the caller and of [5], their dispatch, and timestamps. `order` announces the ranges of a kernel;
-// recording it notes them as touches of the open batch.
+// recording the kernel notes them as touches of the open batch.
 
 static const char *tli_vk_explain_kernel(const tl_vk_kernel_desc *desc) {
     if (!desc->words || desc->word_count < 5 || desc->words[0] != 0x07230203u) return "words: not SPIR-V";

@@ -120,7 +120,7 @@ static tli_vk_op tli_vk_channels_op(tl_vk_shader shader, int32_t channel_count, 
     op.kind = TLI_VK_OP_SHADER;
     op.shader = shader;
     op.channel_count = (uint32_t)channel_count;
-    op.inner_count = channel_count > 1 ? (uint32_t)inner_count : 1;  // of one channel it changes nothing
+    op.inner_count = channel_count > 1 ? (uint32_t)inner_count : 1;  // no effect with one channel
     return op;
 }
 
@@ -193,7 +193,7 @@ TLI_VK_IMPL tl_result tl_vk_observe_extremes(tl_env *env, tl_observer *observer,
         if (extremes[i].other_count)
             return tl_record_error(env, TL_ERROR_INVALID_ARG, function,
                                    "extremes: of values that are not finite");
-    for (i = channel_count - 1; i >= 0 && !result; i--) {  // one that the observer lacks fails first
+    for (i = channel_count - 1; i >= 0 && !result; i--) {  // a channel it lacks fails before any is changed
         float least, largest;
         if (!tl_vk_read_extremes(&extremes[i], &least, &largest)) continue;
         result = tl_observe_extremes(observer, i, least, largest, extremes[i].finite_count);

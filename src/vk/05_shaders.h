@@ -71,7 +71,7 @@ TLDEF tl_result tl_vk_record_min_max_channels(const tl_backend *backend, tl_rang
 //   extremes   [channel_count], of the first channels of the observer; one without finite values is skipped
 //
 // Errors:  TL_ERROR_INVALID_ARG: a value was not finite; and those of tl_observe_extremes. The observer is
-//          unchanged then, except that TL_ERROR_OVERFLOW comes after the channels above the one it names.
+//          unchanged then; but with TL_ERROR_OVERFLOW the channels after the one at fault have been updated.
 TLDEF tl_result tl_vk_observe_extremes(tl_env *env, tl_observer *observer, const tl_vk_extremes *extremes,
                                        int32_t channel_count);
 #endif
