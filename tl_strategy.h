@@ -1205,9 +1205,9 @@ TLDEF tl_checkpoint_config tl_with_checkpoint_attention(tl_checkpoint_config con
 TLDEF tl_checkpoint_config tl_with_checkpoint_ffn(tl_checkpoint_config config, int32_t on);
 TLDEF tl_checkpoint_config tl_with_min_interval(tl_checkpoint_config config, uint64_t interval);
 
-// Check every rule of a config: interval > 0, no duplicate layers, layer_count > 0, the fraction in
-// [0, 1], flags 0 or 1. With layer_count > 0, listed layers must be below it and a dynamic config
-// must be for that many layers.
+// Check every rule of a config: interval > 0, no duplicate layers, layer_count > 0, memory_fraction
+// in [0, 1], flags 0 or 1. With layer_count > 0, listed layers must be below it and a dynamic config must
+// be for that many layers.
 //
 // Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_NO_MEMORY.
 TLDEF tl_result tl_check_checkpoint_config(tl_env *env, const tl_checkpoint_config *config,
