@@ -441,7 +441,7 @@ typedef struct tl_device {
 
 // A node to add. Zero is the default everywhere; arrays are read during the call only.
 typedef struct tl_node_desc {
-    const char      *name;          // 0 = "n<id>"; no spaces; names are unique
+    const char      *name;          // 0 = "n<id>"; UTF-8 without spaces; names are unique
     const char      *op;            // 0 = "op"; "input" = graph input: resident throughout, costs 0
     const tl_tensor *inputs;        // [input_count] each made by a node above
     int32_t          input_count;
@@ -513,7 +513,7 @@ TLDEF void tl_free_graph(tl_env *env, tl_graph *graph);
 //   desc   not changed; its arrays and texts are copied
 //   id     may be NULL; receives the id of the new node
 //
-// Names, ops and units are 1 to 255 printable ASCII characters other than space, # and =.
+// Names, ops and units are 1 to 255 bytes of UTF-8 without control characters, spaces, # and =.
 // Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_NO_MEMORY, TL_ERROR_OVERFLOW. On error the graph is as
 //          it was, and *id is 0.
 // Cost:    amortised O(inputs + outputs + length of the names).
@@ -601,7 +601,8 @@ TLDEF size_t tl_print_graph(const tl_graph *graph, char *buf, size_t size);
 //          [saved=] [fwork=] [bwork=] [param=] [inplace=<k>] [layer=<n>] [unit=<name>] [grad=no] [keep] [fixed]
 //
 // with one node per line, ids 0, 1, 2, ..., attributes in any order, # comments; batch may be left
-// out. Any text is safe to read: every number is checked before it is used.
+// out. A byte order mark of UTF-8 at the start is skipped. Any text is safe to read: every number is
+// checked before it is used.
 //
 //   graph   overwritten (not freed); release with tl_free_graph
 //
@@ -3428,6 +3429,44 @@ static int tli_same_text(const char *a, const char *b) {
     return *a == *b;
 }
 
+// -- UTF-8 --
+
+// The length in bytes of the UTF-8 character at the start, and its code point; 0 if it is not valid
+// UTF-8.
+static size_t tli_utf8_length(const char *at, const char *end, uint32_t *code) {
+    static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };  // by length: less is an overlong form
+    unsigned char first = (unsigned char)*at;
+    size_t length = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4, i;
+    if ((first >= 0x80 && first < 0xc0) || first >= 0xf8 || length > (size_t)(end - at)) return 0;
+    *code = length == 1 ? first : first & (0x7fu >> length);
+    for (i = 1; i < length; i++) {
+        if (((unsigned char)at[i] & 0xc0) != 0x80) return 0;
+        *code = *code << 6 | ((unsigned char)at[i] & 0x3fu);
+    }
+    if (*code < least[length] || *code > 0x10ffff || (*code >= 0xd800 && *code <= 0xdfff)) return 0;
+    return length;
+}
+
+// The length of a text without a character that is cut off at its end.
+static size_t tli_whole_characters(const char *text, size_t length) {
+    size_t at = length, needed;
+    while (at > 0 && length - at < 3 && ((unsigned char)text[at - 1] & 0xc0) == 0x80) at--;
+    if (!at || (unsigned char)text[at - 1] < 0xc0) return length;
+    at--;
+    needed = (unsigned char)text[at] < 0xe0 ? 2 : (unsigned char)text[at] < 0xf0 ? 3 : 4;
+    return length - at < needed ? at : length;
+}
+
+// Whether a character may stand in a name: no control character, no space of any width, and no character that
+// is invisible or changes the direction of the text, with which two names could look the same.
+static int tli_is_visible(uint32_t code) {
+    if (code <= ' ' || (code >= 0x7f && code <= 0xa0) || code == 0xad) return 0;
+    if (code == 0x1680 || code == 0x180e || code == 0x3000 || code == 0xfeff) return 0;
+    if (code >= 0x2000 && code <= 0x206f)
+        return (code > 0x200f && code < 0x2028) || (code > 0x202f && code < 0x205f);
+    return (code & 0xfffe) != 0xfffe;  // what Unicode and XML exclude
+}
+
 // -- checked arithmetic: each returns 1 and the value, or 0 where it does not fit --
 
 static int tli_add_u64(uint64_t a, uint64_t b, uint64_t *sum) {
@@ -3663,7 +3702,9 @@ static tli_writer tli_begin_error(tl_env *env, tl_result code, const char *funct
     return w;
 }
 
+// A sentence that is too long is cut between two characters.
 static tl_result tli_end_error(tl_env *env, tli_writer *w, tl_result code) {
+    if (w->size && w->length >= w->size) w->size = tli_whole_characters(w->buf, w->size - 1) + 1;
     tli_finish(w);
     if (env && env->log) env->log(env->user, env->error.text);
     return code;
@@ -4207,9 +4248,16 @@ typedef struct tli_reader {
     int32_t     line;      // from 1
 } tli_reader;
 
+// The start of a text behind a byte order mark, which some editors write in front of UTF-8.
+static const char *tli_skip_mark(const char *text, size_t length) {
+    return length >= 3 && TLI_MEMCMP(text, "\xEF\xBB\xBF", 3) == 0 ? text + 3 : text;
+}
+
 static tli_reader tli_reader_of(const char *text, size_t length) {
     tli_reader r;
-    r.at = text; r.end = text + length; r.line_end = text; r.line = 0;
+    r.at = r.line_end = tli_skip_mark(text, length);
+    r.end = text + length;
+    r.line = 0;
     return r;
 }
 
@@ -4287,6 +4335,15 @@ static int tli_parse_name(const char *const *names, int32_t count, const char *t
     return 0;
 }
 
+#if !defined(TL_NO_TRACE) || !defined(TL_NO_PLANNERS)
+// The number of characters of a text in UTF-8, up to a limit.
+static int32_t tli_count_characters(const char *text, int32_t limit) {
+    int32_t count = 0;
+    for (; *text && count < limit; text++) count += ((unsigned char)*text & 0xC0) != 0x80;
+    return count;
+}
+#endif
+
 // -- JSON reader --
 //
 // The caller asks for one value after the other. The grammar is that of RFC 8259, without
@@ -4339,7 +4396,7 @@ static tli_json tli_json_open(tl_env *env, const char *function, const char *tex
     tli_zero(&j, sizeof j);
     j.env = env;
     j.function = function;
-    j.text = j.at = text;
+    j.text = j.at = tli_skip_mark(text, length);
     j.end = text + length;
     if (length > TLI_TEXT_LIMIT) tli_json_fail(&j, "the text is longer than 2^30 bytes");
     return j;
@@ -4350,22 +4407,6 @@ static char tli_json_peek(tli_json *j) {
     for (; j->at < j->end; j->at++)
         if (*j->at != ' ' && *j->at != '\t' && *j->at != '\n' && *j->at != '\r') break;
     return j->at < j->end ? *j->at : '\0';
-}
-
-// The length in bytes of the UTF-8 character at the start, and its code point; 0 if it is not valid
-// UTF-8.
-static size_t tli_utf8_length(const char *at, const char *end, uint32_t *code) {
-    static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };  // by length: less is an overlong form
-    unsigned char first = (unsigned char)*at;
-    size_t length = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4, i;
-    if ((first >= 0x80 && first < 0xc0) || first >= 0xf8 || length > (size_t)(end - at)) return 0;
-    *code = length == 1 ? first : first & (0x7fu >> length);
-    for (i = 1; i < length; i++) {
-        if (((unsigned char)at[i] & 0xc0) != 0x80) return 0;
-        *code = *code << 6 | ((unsigned char)at[i] & 0x3fu);
-    }
-    if (*code < least[length] || *code > 0x10ffff || (*code >= 0xd800 && *code <= 0xdfff)) return 0;
-    return length;
 }
 
 // Read \uXXXX: 6 characters and the number behind the u; 0 if that is not what comes.
@@ -5382,14 +5423,18 @@ TLI_IMPL tl_result tl_parse_strategy_json(tl_env *env, const char *text, size_t 
 // All names stand in one block of text, each ended by 0; the one at offset 0 is empty.
 
 #define TLI_NAME_LIMIT 255  // bytes of a name
-#define TLI_NAME_RULE  "must be 1 to 255 printable ASCII characters other than space, # and ="
+#define TLI_NAME_RULE  "must be 1 to 255 bytes of UTF-8 without control characters, spaces, # and ="
 
 static int tli_is_name(const char *text) {
-    size_t length = 0;
-    for (; text[length]; length++)
-        if (length == TLI_NAME_LIMIT || text[length] <= ' ' || text[length] > '~' || text[length] == '#' ||
-            text[length] == '=') return 0;
-    return length > 0;
+    const char *at = text, *end = text + tli_text_length(text);
+    if (at == end || end - at > TLI_NAME_LIMIT) return 0;
+    while (at < end) {
+        uint32_t code = 0;
+        size_t length = tli_utf8_length(at, end, &code);
+        if (!length || !tli_is_visible(code) || code == '#' || code == '=') return 0;
+        at += length;
+    }
+    return 1;
 }
 
 // The text at an offset; NULL for an offset outside the block, so it is safe for an unchecked
@@ -5446,13 +5491,21 @@ static tli_graph_rules tli_rules_of(tl_env *env, const char *function) {
     return rules;
 }
 
-// Write at most 48 bytes of a text from outside, with ? for what is not printable: error texts are
-// short.
+#define TLI_CLIP_BYTES 48
+
+// Write a text from outside, cut to what a sentence can hold, with ? for what is not visible.
 static void tli_put_clipped(tli_writer *w, const char *text, size_t length) {
-    size_t i;
-    for (i = 0; i < length && i < 48; i++)
-        tli_put_bytes(w, text[i] >= ' ' && text[i] <= '~' ? text + i : "?", 1);
-    if (length > 48) tli_put(w, "...");
+    const char *end = text + length;
+    size_t used = 0;
+    while (text < end) {
+        uint32_t code = 0;
+        size_t read = tli_utf8_length(text, end, &code);
+        int shown = read && (tli_is_visible(code) || code == ' ');
+        used += shown ? read : 1;
+        if (used > TLI_CLIP_BYTES) { tli_put(w, "..."); return; }
+        tli_put_bytes(w, shown ? text : "?", shown ? read : 1);
+        text += read ? read : 1;
+    }
 }
 
 // Fail with "tl_add_node: node 3 (conv1): inputs: ...".
@@ -7628,7 +7681,7 @@ static void tli_put_column(tli_writer *w, uint64_t value, size_t width) {
 }
 
 static void tli_put_op(tli_writer *w, const tl_op_statistics *op, const char *name) {
-    size_t length = tli_text_length(name);
+    int32_t length = tli_count_characters(name, 16);
     tli_put_column(w, (uint64_t)op->node_count, 6);
     tli_put(w, "  "); tli_put(w, name);
     for (; length < 16; length++) tli_put(w, " ");
@@ -10023,6 +10076,22 @@ static void tli_send_list(tli_stream *s, const int32_t *values, int32_t count) {
     }
 }
 
+// Send a name of a checked graph in ASCII, for a comment: other characters as \u00e9 or \U0001f600. Compilers
+// need not know the encoding of the table.
+static void tli_send_ascii(tli_stream *s, const char *name) {
+    static const char hex[] = "0123456789abcdef";
+    const char *end = name + tli_text_length(name);
+    while (name < end) {
+        uint32_t code = 0;
+        size_t length = tli_utf8_length(name, end, &code);
+        int digit = code > 0xffff ? 8 : 4;
+        if (length == 1) tli_send_bytes(s, name, 1);
+        else tli_send(s, digit == 8 ? "\\U" : "\\u");
+        while (length > 1 && digit-- > 0) tli_send_bytes(s, hex + (code >> 4 * digit & 15), 1);
+        name += length;
+    }
+}
+
 static void tli_send_node(tli_stream *s, const tl_graph *graph, int32_t id) {
     const tl_node *node = &graph->nodes[id];
     uint64_t amounts[6];
@@ -10039,7 +10108,7 @@ static void tli_send_node(tli_stream *s, const tl_graph *graph, int32_t id) {
     tli_send_list(s, numbers, 13);
     for (k = 0; k < 6; k++) { tli_send(s, ", "); tli_send_constant(s, amounts[k]); }
     tli_send(s, " },  // ");
-    tli_send(s, tl_name_node(graph, id));
+    tli_send_ascii(s, tl_name_node(graph, id));
     tli_send(s, ": node ");  // a name must not end the line: a backslash in it would join the next line
     tli_send_i32(s, id);
     tli_send(s, "\n");
@@ -10142,7 +10211,7 @@ static void tli_send_step(tli_stream *s, const tl_graph *graph, const tl_step *s
     tli_send(s, ", ");
     tli_send_i32(s, step->output);
     tli_send(s, " },  // ");
-    tli_send(s, tl_name_node(graph, step->node));
+    tli_send_ascii(s, tl_name_node(graph, step->node));
     tli_send(s, ": step ");
     tli_send_i32(s, index);
     tli_send(s, "\n");
@@ -24260,6 +24329,7 @@ static void tli_name_conversion(const tli_apply *a, int32_t tensor, tl_format fo
         if (attempt > 1) { tli_put(&end, "_"); tli_put_u64(&end, attempt); }
         w = tli_writer_of(name, TLI_NAME_LIMIT + 1);
         length = whole.length + end.length > TLI_NAME_LIMIT ? TLI_NAME_LIMIT - end.length : whole.length;
+        length = tli_whole_characters(text, length);
         tli_put_bytes(&w, text, length);
         tli_put_bytes(&w, tail, end.length);
         tli_finish(&w);
@@ -31174,12 +31244,6 @@ static tl_result tli_open_picture(tl_env *env, tli_picture *p, const tl_svg_styl
         if (result) return result;
     }
     return TL_OK;
-}
-
-static int32_t tli_count_characters(const char *text, int32_t limit) {
-    int32_t count = 0;
-    for (; *text && count < limit; text++) count += ((unsigned char)*text & 0xC0) != 0x80;
-    return count;
 }
 
 // From top to bottom: title, legend, name of the byte axis, plot, ticks, name of the time axis.

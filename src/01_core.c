@@ -38,6 +38,44 @@ static int tli_same_text(const char *a, const char *b) {
     return *a == *b;
 }
 
+// -- UTF-8 --
+
+// The length in bytes of the UTF-8 character at the start, and its code point; 0 if it is not valid
+// UTF-8.
+static size_t tli_utf8_length(const char *at, const char *end, uint32_t *code) {
+    static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };  // by length: less is an overlong form
+    unsigned char first = (unsigned char)*at;
+    size_t length = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4, i;
+    if ((first >= 0x80 && first < 0xc0) || first >= 0xf8 || length > (size_t)(end - at)) return 0;
+    *code = length == 1 ? first : first & (0x7fu >> length);
+    for (i = 1; i < length; i++) {
+        if (((unsigned char)at[i] & 0xc0) != 0x80) return 0;
+        *code = *code << 6 | ((unsigned char)at[i] & 0x3fu);
+    }
+    if (*code < least[length] || *code > 0x10ffff || (*code >= 0xd800 && *code <= 0xdfff)) return 0;
+    return length;
+}
+
+// The length of a text without a character that is cut off at its end.
+static size_t tli_whole_characters(const char *text, size_t length) {
+    size_t at = length, needed;
+    while (at > 0 && length - at < 3 && ((unsigned char)text[at - 1] & 0xc0) == 0x80) at--;
+    if (!at || (unsigned char)text[at - 1] < 0xc0) return length;
+    at--;
+    needed = (unsigned char)text[at] < 0xe0 ? 2 : (unsigned char)text[at] < 0xf0 ? 3 : 4;
+    return length - at < needed ? at : length;
+}
+
+// Whether a character may stand in a name: no control character, no space of any width, and no character that
+// is invisible or changes the direction of the text, with which two names could look the same.
+static int tli_is_visible(uint32_t code) {
+    if (code <= ' ' || (code >= 0x7f && code <= 0xa0) || code == 0xad) return 0;
+    if (code == 0x1680 || code == 0x180e || code == 0x3000 || code == 0xfeff) return 0;
+    if (code >= 0x2000 && code <= 0x206f)
+        return (code > 0x200f && code < 0x2028) || (code > 0x202f && code < 0x205f);
+    return (code & 0xfffe) != 0xfffe;  // what Unicode and XML exclude
+}
+
 // -- checked arithmetic: each returns 1 and the value, or 0 where it does not fit --
 
 static int tli_add_u64(uint64_t a, uint64_t b, uint64_t *sum) {
@@ -273,7 +311,9 @@ static tli_writer tli_begin_error(tl_env *env, tl_result code, const char *funct
     return w;
 }
 
+// A sentence that is too long is cut between two characters.
 static tl_result tli_end_error(tl_env *env, tli_writer *w, tl_result code) {
+    if (w->size && w->length >= w->size) w->size = tli_whole_characters(w->buf, w->size - 1) + 1;
     tli_finish(w);
     if (env && env->log) env->log(env->user, env->error.text);
     return code;

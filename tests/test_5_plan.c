@@ -531,6 +531,29 @@ static void copies_overlap_compute_and_wait_for_the_link(void **state) {
     tl_free_graph(NULL, &graph);
 }
 
+static void steps_begin_when_compute_ends_and_copies_when_the_link_is_free_too(void **state) {
+    static const char *const text = "F 1\nO 1\nF 2\nO 2\nF 3\nW 1\nW 2\nF 4\nDH 1\nL 2\nW 2\nO 3.1\nDH 2\nW 3.1\n";
+    static const uint64_t starts[] = { 0, 3, 3, 13, 4, 8, 13, 23, 25, 25, 25, 35, 35, 35 };
+    static const uint64_t ends[] = { 3, 13, 4, 23, 8, 13, 23, 25, 25, 35, 35, 42, 35, 42 };
+    tl_device device = device_of(1000000000, 2, 0);  // 1 ns a byte, 2 ns each
+    tl_graph graph = graph_of(everything);
+    tl_plan plan = plan_of(text, 1);
+    uint64_t start[14], end[14];
+    tl_simulate_desc desc;
+    tl_report report;
+    int32_t i;
+    (void)state;
+    memset(&desc, 0, sizeof desc);
+    desc.graph = &graph; desc.plan = &plan; desc.device = &device;
+    desc.start_cost = start; desc.end_cost = end;
+    assert_int_equal(plan.step_count, 14);
+    assert_int_equal(tl_simulate_plan(NULL, &desc, &report), TL_OK);
+    for (i = 0; i < 14; i++)
+        if (start[i] != starts[i] || end[i] != ends[i]) fail_msg("step %d: %d to %d", i, (int)start[i], (int)end[i]);
+    tl_free_plan(NULL, &plan);
+    tl_free_graph(NULL, &graph);
+}
+
 static void conversions_count_both_copies_and_take_compute_time(void **state) {
     tl_graph graph = graph_of(everything);
     tl_device device = device_of(0, 0, 3000000000u);  // 8 bytes: 2.67 ns, rounded up
@@ -1381,6 +1404,9 @@ static void schedules_may_have_comments_blank_lines_and_no_last_line_end(void **
     (void)state;
     assert_schedule(&plan, "F 1\nD 1.0\n");
     tl_free_plan(NULL, &plan);
+    plan = plan_of("\xEF\xBB\xBF" "F 1\n", 0);  // with a byte order mark
+    assert_schedule(&plan, "F 1\n");
+    tl_free_plan(NULL, &plan);
     assert_int_equal(tl_parse_schedule(NULL, NULL, 0, &plan), TL_OK);
     assert_int_equal(plan.step_count, 0);
     tl_free_plan(NULL, &plan);
@@ -1388,6 +1414,8 @@ static void schedules_may_have_comments_blank_lines_and_no_last_line_end(void **
 
 static void schedules_with_an_error_name_the_line(void **state) {
     static const struct { const char *text, *sentence; } rows[] = {
+        { "\xEF\xBB\xBF\xEF\xBB\xBF" "F 1\n", "line 1: step: must be F, I, S, B, D, DS, O, L, W, DH, C or X" },
+        { "\xEF\xBB\xBF" "F 1\nG 2\n", "line 2: step: must be F, I, S, B, D, DS, O, L, W, DH, C or X" },
         { "F 1\nG 2\n", "line 2: step: must be F, I, S, B, D, DS, O, L, W, DH, C or X" },
         { "F", "line 1: target: must be a node number, as in F 3" },
         { "F 1.0", "line 1: target: must be a node number, as in F 3" },
@@ -1442,6 +1470,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(gradients_are_made_on_the_first_contribution_and_once),
         cmocka_unit_test(copies_hold_their_bytes_until_the_wait),
         cmocka_unit_test(copies_overlap_compute_and_wait_for_the_link),
+        cmocka_unit_test(steps_begin_when_compute_ends_and_copies_when_the_link_is_free_too),
         cmocka_unit_test(conversions_count_both_copies_and_take_compute_time),
         cmocka_unit_test(copy_times_are_rounded_up_exactly),
         cmocka_unit_test(codec_bytes_follow_the_blocks),
