@@ -255,7 +255,8 @@ static tl_result tli_size_gauge(tli_gauge *g) {
     if (uses_host && g->large > host_room) g->large = host_room;
     if (g->large > limits->range_bytes) g->large = limits->range_bytes;
     if (g->large > UINT64_MAX / 4) g->large = UINT64_MAX / 4;
-    for (g->large -= g->large % step; g->large >= 2 * g->small_bytes; g->large = g->large / 2 - g->large / 2 % step) {
+    for (g->large -= g->large % step; g->large >= 2 * g->small_bytes;
+         g->large = g->large / 2 - g->large / 2 % step) {
         result = tli_open_gauge(g, uses_host);
         if (result != TL_ERROR_NO_MEMORY) break;
     }
