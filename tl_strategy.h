@@ -3504,7 +3504,9 @@ static int tli_is_visible(uint32_t code) {
     return (code & 0xfffe) != 0xfffe;  // what Unicode and XML exclude
 }
 
-// -- checked arithmetic: each returns 1 and the value, or 0 where it does not fit --
+// -- checked arithmetic --
+//
+// Each function returns 1 and the result, or 0 if the result does not fit 64 bits.
 
 static int tli_add_u64(uint64_t a, uint64_t b, uint64_t *sum) {
     *sum = a + b;
@@ -3557,7 +3559,8 @@ static int tli_is_finite_f32(float value) { return (tli_bits_of_f32(value) & 0x7
 // Conversions are integer arithmetic on the bits, so every compiler and machine gives the same
 // result.
 
-// value / 2^shift, rounded to nearest, ties to even; sticky = there were more bits below. 1 <= shift.
+// value / 2^shift, rounded to nearest, ties to even; shift >= 1. sticky = 1 says that bits below
+// value were not 0.
 static uint32_t tli_round_shift(uint32_t value, int32_t shift, int sticky) {
     uint32_t kept, rest, half;
     if (shift > 31) return 0;
@@ -3596,7 +3599,7 @@ static uint32_t tli_f32_of_bf16(uint16_t half) {
 }
 
 #ifndef TL_NO_PLANNERS
-// -- wide integers: modulo 2^128 --
+// -- 128-bit integers --
 
 typedef struct tli_u128 { uint64_t high, low; } tli_u128;
 
@@ -3626,7 +3629,9 @@ static int tli_is_below_u128(tli_u128 a, tli_u128 b) {
     return a.high != b.high ? a.high < b.high : a.low < b.low;
 }
 
-// -- logarithms, without <math.h> --
+// -- logarithms --
+//
+// Without <math.h>, in integers.
 
 // The fraction of log2(m / 2^63) in units of 2^-bits, rounded down; m >= 2^63, bits <= 62. Each
 // squaring doubles the logarithm and shifts out its next bit. Truncating the products loses less
@@ -3972,7 +3977,7 @@ static size_t tli_number_length(const char *text, size_t length) {
 // Conversions use exact big integers, so every platform prints the same digits and reads the same
 // double.
 
-#define TLI_BIG_LIMBS 128  // 4096 bits: 10^1131, the largest power below, needs 3758
+#define TLI_BIG_LIMBS 128  // 4096 bits: the largest number that occurs, 10^1131, has 3758
 
 typedef struct tli_big {
     int32_t  count;  // limbs in use, lowest first; the highest is not 0
@@ -4281,7 +4286,7 @@ static int tli_read_f64(tli_word word, double *value) {
 
 typedef struct tli_reader {
     const char *at, *end;
-    const char *line_end;  // of the current line, comment cut off
+    const char *line_end;  // of the current line without its comment
     int32_t     line;      // from 1
 } tli_reader;
 
@@ -5709,7 +5714,7 @@ static tl_result tli_find_duplicate(const tli_graph_rules *rules, const tl_graph
     return TL_OK;
 }
 
-// -- check --
+// -- rules of a graph and of a device --
 
 static const char *tli_check_arrays(const tl_graph *graph) {
     if (graph->node_count < 1 || !graph->nodes) return "nodes: there must be at least one";
@@ -5838,7 +5843,7 @@ static int tli_read_needs(const char *at, tl_graph *graph, const tl_node *node) 
     return 1;
 }
 
-// -- build --
+// -- building --
 
 TLI_IMPL void tl_init_graph(tl_graph *graph) {
     TL_ASSERT(graph);
@@ -8341,7 +8346,7 @@ typedef struct tli_steps {
     tl_env  *env;
     tl_step *steps;
     int32_t  count, capacity;
-    int      failed;  // 1 = out of memory; later steps are lost
+    int      failed;  // 1 = out of memory; steps added later are dropped
 } tli_steps;
 
 static tli_steps tli_steps_of(tl_env *env) {
@@ -8440,7 +8445,7 @@ typedef struct tli_sim {
     uint64_t        link_rate, link_latency, codec_rate, alignment;
     tli_sim_tensor *tensors;      // [tensor_count]
     tli_sim_node   *nodes;        // [node_count]
-    int32_t         next_backward;  // the node whose backward is next in reverse listing order; -1 = none
+    int32_t         next_backward;  // the node whose backward is next in reverse order of the list; -1 = none
 
     uint64_t        live_bytes, host_bytes;
     uint64_t        step_bytes;   // highest live bytes during the last step, its start included

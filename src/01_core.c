@@ -76,7 +76,9 @@ static int tli_is_visible(uint32_t code) {
     return (code & 0xfffe) != 0xfffe;  // what Unicode and XML exclude
 }
 
-// -- checked arithmetic: each returns 1 and the value, or 0 where it does not fit --
+// -- checked arithmetic --
+//
+// Each function returns 1 and the result, or 0 if the result does not fit 64 bits.
 
 static int tli_add_u64(uint64_t a, uint64_t b, uint64_t *sum) {
     *sum = a + b;
@@ -129,7 +131,8 @@ static int tli_is_finite_f32(float value) { return (tli_bits_of_f32(value) & 0x7
 // Conversions are integer arithmetic on the bits, so every compiler and machine gives the same
 // result.
 
-// value / 2^shift, rounded to nearest, ties to even; sticky = there were more bits below. 1 <= shift.
+// value / 2^shift, rounded to nearest, ties to even; shift >= 1. sticky = 1 says that bits below
+// value were not 0.
 static uint32_t tli_round_shift(uint32_t value, int32_t shift, int sticky) {
     uint32_t kept, rest, half;
     if (shift > 31) return 0;
@@ -168,7 +171,7 @@ static uint32_t tli_f32_of_bf16(uint16_t half) {
 }
 
 #ifndef TL_NO_PLANNERS
-// -- wide integers: modulo 2^128 --
+// -- 128-bit integers --
 
 typedef struct tli_u128 { uint64_t high, low; } tli_u128;
 
@@ -198,7 +201,9 @@ static int tli_is_below_u128(tli_u128 a, tli_u128 b) {
     return a.high != b.high ? a.high < b.high : a.low < b.low;
 }
 
-// -- logarithms, without <math.h> --
+// -- logarithms --
+//
+// Without <math.h>, in integers.
 
 // The fraction of log2(m / 2^63) in units of 2^-bits, rounded down; m >= 2^63, bits <= 62. Each
 // squaring doubles the logarithm and shifts out its next bit. Truncating the products loses less

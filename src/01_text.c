@@ -41,7 +41,7 @@ static size_t tli_number_length(const char *text, size_t length) {
 // Conversions use exact big integers, so every platform prints the same digits and reads the same
 // double.
 
-#define TLI_BIG_LIMBS 128  // 4096 bits: 10^1131, the largest power below, needs 3758
+#define TLI_BIG_LIMBS 128  // 4096 bits: the largest number that occurs, 10^1131, has 3758
 
 typedef struct tli_big {
     int32_t  count;  // limbs in use, lowest first; the highest is not 0
@@ -350,7 +350,7 @@ static int tli_read_f64(tli_word word, double *value) {
 
 typedef struct tli_reader {
     const char *at, *end;
-    const char *line_end;  // of the current line, comment cut off
+    const char *line_end;  // of the current line without its comment
     int32_t     line;      // from 1
 } tli_reader;
 

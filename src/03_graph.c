@@ -262,7 +262,7 @@ static tl_result tli_find_duplicate(const tli_graph_rules *rules, const tl_graph
     return TL_OK;
 }
 
-// -- check --
+// -- rules of a graph and of a device --
 
 static const char *tli_check_arrays(const tl_graph *graph) {
     if (graph->node_count < 1 || !graph->nodes) return "nodes: there must be at least one";
@@ -391,7 +391,7 @@ static int tli_read_needs(const char *at, tl_graph *graph, const tl_node *node) 
     return 1;
 }
 
-// -- build --
+// -- building --
 
 TLI_IMPL void tl_init_graph(tl_graph *graph) {
     TL_ASSERT(graph);
