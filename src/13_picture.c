@@ -151,12 +151,6 @@ static tl_result tli_open_picture(tl_env *env, tli_picture *p, const tl_svg_styl
     return TL_OK;
 }
 
-static int32_t tli_count_characters(const char *text, int32_t limit) {
-    int32_t count = 0;
-    for (; *text && count < limit; text++) count += ((unsigned char)*text & 0xC0) != 0x80;
-    return count;
-}
-
 // Place from top to bottom: title, legend, name of the byte axis, plot, ticks, name of the time axis.
 static void tli_lay_out(tli_picture *p) {
     int32_t row = (p->width - 48) * 100, letters = 8, rows, i;
