@@ -435,14 +435,6 @@ static int32_t tli_vk_emptiest_chunk(const tli_vk *b) {
     return candidates > 1 ? best : TLI_VK_CHUNK_NONE;
 }
 
-static tli_vk_place tli_vk_whole_place(const tli_vk_block *block) {
-    tli_vk_place place;
-    place.chunk = block->chunk;
-    place.at = block->at;
-    place.bytes = block->reserved_bytes;
-    return place;
-}
-
 // Move a block to a piece of another chunk. TL_ERROR_NO_MEMORY, without an error text: no other has room.
 static tl_result tli_vk_move_block(tli_vk *b, uint64_t handle, tli_vk_block *block) {
     tli_vk_chunk *old = &b->chunks[block->chunk];

@@ -41,7 +41,8 @@ typedef struct tli_vk_touch { tli_vk_place place; int32_t writes; } tli_vk_touch
 // An access that `order` announced for the commands that the caller records next.
 typedef struct tli_vk_promise { tli_vk_touch touch; uint64_t handle; } tli_vk_promise;
 
-// A VkBuffer and its memory. Blocks are pieces of it; an imported buffer is a chunk with one block.
+// A VkBuffer and its memory. Blocks are pieces of it. A buffer of the caller is one chunk, however often and in
+// whatever parts it is added: accesses through different blocks of it then meet as those through one block do.
 typedef struct tli_vk_chunk {
     VkBuffer       buffer;
     VkDeviceMemory memory;
@@ -126,7 +127,7 @@ typedef struct tli_vk_mapping {
     tli_vk_place staged;           // chunk TLI_VK_CHUNK_NONE = mapped in place
     void        *host;
     uint64_t     serial;           // of the copy into staging
-    uint64_t     writes;           // writes of the block when that copy was enqueued
+    uint64_t     writes;           // writes of the block when that copy was enqueued; UINT64_MAX = outdated
     uint64_t     slot;             // number of the staging slot
     int32_t      is_pending;       // 1 = waiting for its frame
     tl_map_mode  mode;
@@ -532,6 +533,14 @@ static tli_vk_place tli_vk_place_of(const tli_vk_block *block, const tl_range *r
     return place;
 }
 
+static tli_vk_place tli_vk_whole_place(const tli_vk_block *block) {
+    tli_vk_place place;
+    place.chunk = block->chunk;
+    place.at = block->at;
+    place.bytes = block->reserved_bytes;
+    return place;
+}
+
 // Have at least one entry in the list of free blocks; 0 where there is no memory.
 static int tli_vk_add_slot(tli_vk *b) {
     tli_vk_block *block;
@@ -645,39 +654,66 @@ static tl_result tli_vk_free_block(void *self, uint64_t handle) {
     return TL_OK;
 }
 
-TLI_VK_IMPL tl_result tl_vk_add_buffer(const tl_backend *backend, const tl_vk_buffer_desc *desc,
-                                       uint64_t *handle) {
+// -- buffers of the caller --
+
+// The chunk of a buffer; TLI_VK_CHUNK_NONE where it has none. A chunk whose blocks were all freed counts, as
+// work on it may not have finished.
+static int32_t tli_vk_find_chunk(const tli_vk *b, VkBuffer buffer) {
+    int32_t i;
+    for (i = 0; i < b->chunk_count; i++)
+        if (b->chunks[i].alive && b->chunks[i].buffer == buffer) return i;
+    return TLI_VK_CHUNK_NONE;
+}
+
+static const char *tli_vk_explain_buffer(const tli_vk *b, const tl_vk_buffer_desc *desc) {
     const VkBufferUsageFlags needed = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
                                       VK_BUFFER_USAGE_TRANSFER_DST_BIT;
-    const char *function = "tl_vk_add_buffer";
-    tli_vk *b = tli_vk_self(backend);
+    int32_t at = tli_vk_find_chunk(b, desc->buffer);
+    if (!desc->buffer) return "buffer: missing";
+    if (at != TLI_VK_CHUNK_NONE && !b->chunks[at].imported) return "buffer: is one of the backend itself";
+    if ((desc->usage & needed) != needed) return "usage: needs STORAGE_BUFFER, TRANSFER_SRC and TRANSFER_DST";
+    if (!desc->bytes || desc->bytes % 4 || desc->bytes > UINT64_MAX / 4)
+        return "bytes: must be a multiple of 4, not 0";
+    if (desc->offset % b->alignment) return "offset: not a multiple of the alignment";
+    return desc->offset > UINT64_MAX / 4 ? "offset: beyond any buffer" : NULL;
+}
+
+// Have a chunk for a buffer of the caller: the one it has, or a new one; TLI_VK_CHUNK_NONE where there is no
+// memory for it. The stages of all its blocks are waited for.
+static int32_t tli_vk_import_chunk(tli_vk *b, const tl_vk_buffer_desc *desc) {
+    int32_t at = tli_vk_find_chunk(b, desc->buffer);
     tli_vk_chunk *chunk;
+    if (at == TLI_VK_CHUNK_NONE) {
+        at = tli_vk_add_record(b);
+        if (at == TLI_VK_CHUNK_NONE) return at;
+        b->chunks[at].block_count = 0;
+    }
+    chunk = &b->chunks[at];
+    if (!chunk->block_count && chunk->last_use <= b->passed) memset(chunk, 0, sizeof *chunk);
+    chunk->buffer = desc->buffer;
+    if (chunk->bytes < desc->offset + desc->bytes) chunk->bytes = desc->offset + desc->bytes;
+    chunk->stages |= desc->stages;
+    chunk->access |= desc->access;
+    chunk->seen = 0;
+    chunk->tier = TL_TIER_DEVICE;
+    chunk->alive = chunk->imported = 1;
+    chunk->block_count++;
+    return at;
+}
+
+TLI_VK_IMPL tl_result tl_vk_add_buffer(const tl_backend *backend, const tl_vk_buffer_desc *desc,
+                                       uint64_t *handle) {
+    const char *function = "tl_vk_add_buffer", *why;
+    tli_vk *b = tli_vk_self(backend);
     tli_vk_block *block;
     int32_t at;
     *handle = 0;
     if (b->lost) return tli_vk_fail_lost(b, function);
-    if (!desc->buffer) return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "buffer: missing");
-    if ((desc->usage & needed) != needed)
-        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function,
-                           "usage: needs STORAGE_BUFFER, TRANSFER_SRC and TRANSFER_DST");
-    if (!desc->bytes || desc->bytes % 4 || desc->bytes > UINT64_MAX / 4)
-        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "bytes: must be a multiple of 4, not 0");
-    if (desc->offset % b->alignment)
-        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "offset: not a multiple of the alignment");
-    if (desc->offset > UINT64_MAX / 4)
-        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "offset: beyond any buffer");
-    at = tli_vk_add_record(b);
-    if (at == TLI_VK_CHUNK_NONE || !tli_vk_add_slot(b))
+    why = tli_vk_explain_buffer(b, desc);
+    if (why) return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, why);
+    at = tli_vk_add_slot(b) ? tli_vk_import_chunk(b, desc) : TLI_VK_CHUNK_NONE;
+    if (at == TLI_VK_CHUNK_NONE)
         return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the tables");
-    chunk = &b->chunks[at];
-    memset(chunk, 0, sizeof *chunk);
-    chunk->buffer = desc->buffer;
-    chunk->bytes = desc->offset + desc->bytes;
-    chunk->stages = desc->stages;
-    chunk->access = desc->access;
-    chunk->tier = TL_TIER_DEVICE;
-    chunk->alive = chunk->imported = 1;
-    chunk->block_count = 1;
     *handle = tli_vk_take_slot(b, &block);
     block->tier = TL_TIER_DEVICE;
     block->bytes = block->reserved_bytes = desc->bytes;

@@ -81,6 +81,10 @@ typedef struct tl_vk_buffer_desc {
 // destroys the buffer, after the work on it has finished. The bytes between the end of a range and the
 // next multiple of four may be overwritten.
 //
+// A buffer may be added several times, in parts that may overlap: work on the same bytes is ordered whichever
+// block it goes through, and the stages of all of them hold for the buffer until its last block is freed and
+// the work on it has finished. Different buffers over the same memory are not recognised.
+//
 // Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_NO_MEMORY; *block is 0 then.
 TLDEF tl_result tl_vk_add_buffer(const tl_backend *backend, const tl_vk_buffer_desc *desc, uint64_t *block);
 

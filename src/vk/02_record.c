@@ -477,6 +477,15 @@ static tl_result tli_vk_reach(tli_vk *b, uint64_t serial, const char *function) 
 
 // -- enqueueing --
 
+// A block of a caller's buffer was written: reads that are pending through its other blocks are outdated.
+static void tli_vk_outdate_reads(tli_vk *b, const tli_vk_block *block) {
+    const tli_vk_place whole = tli_vk_whole_place(block);
+    int32_t i;
+    for (i = 0; i < b->mapping_count; i++)
+        if (b->mappings[i].is_pending && tli_vk_meet(&b->mappings[i].place, &whole))
+            b->mappings[i].writes = UINT64_MAX;
+}
+
 static void tli_vk_note_use(tli_vk *b, uint64_t handle, int writes) {  // 0 = staging
     tli_vk_block *block;
     if (!handle) return;
@@ -485,6 +494,7 @@ static void tli_vk_note_use(tli_vk *b, uint64_t handle, int writes) {  // 0 = st
     if (!writes) return;
     block->last_write = b->serial;
     block->writes++;
+    if (b->chunks[block->chunk].imported) tli_vk_outdate_reads(b, block);
 }
 
 // -- the transfer queue --

@@ -35,19 +35,23 @@ static tl_result tli_vk_set_words(tli_vk *b, const tl_range *range, uint64_t fro
 
 static tl_result tli_vk_check_words(tli_vk *b, const tl_range *to, const tl_range *from, uint64_t to_bytes,
                                     const char *function) {
-    const tli_vk_block *source;
+    const tli_vk_block *target, *source;
     tl_result result = TL_OK;
-    tli_vk_place place;
+    tli_vk_place place, written;
     if (b->lost) return tli_vk_fail_lost(b, function);
     if (from->bytes % 4)
         return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "from: bytes: must be a multiple of 4");
     if (to->bytes != to_bytes)
         return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "to: bytes: not what the result takes");
     if (tli_vk_overlap(to, from)) return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "to: overlaps from");
-    if (!from->bytes || !tli_vk_find_range(b, to, function, &result)) return result;
-    source = tli_vk_find_range(b, from, function, &result);
+    if (!from->bytes) return TL_OK;
+    target = tli_vk_find_range(b, to, function, &result);
+    source = target ? tli_vk_find_range(b, from, function, &result) : NULL;
     if (!source) return result;
     place = tli_vk_place_of(source, from);
+    written = tli_vk_place_of(target, to);
+    if (tli_vk_meet(&written, &place))  // two blocks of one buffer of the caller
+        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "to: overlaps from");
     if (b->lost_count && tli_vk_is_lost(b, &place))
         return tli_vk_fail(b, TL_ERROR_STALE, function, "range: was written by a frame that was dropped");
     return TL_OK;
