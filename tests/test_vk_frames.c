@@ -683,6 +683,29 @@ static void what_follows_a_dropped_frame_is_lost_with_it(void **state) {
 
 // -- reads that take a frame --
 
+static void an_order_whose_block_is_freed_before_the_frame_is_silent(void **state) {
+    frames f;
+    tl_access accesses[2];
+    VkCommandBuffer commands;
+    long lines;
+    (void)state;
+    if (!vkt_has_vulkan("an_order_whose_block_is_freed_before_the_frame_is_silent")) skip();
+    open_frames(&f, 0, 2);
+    memset(accesses, 0, sizeof accesses);
+    accesses[0].range = add(&f, 64);
+    accesses[1].range = add(&f, 64);
+    assert_int_equal(f.b.order(f.b.self, accesses, 2), TL_OK);
+    forget(&f, accesses[0].range);
+    f.env = logging_env(&lines);
+    start(&f);
+    assert_int_equal(tl_vk_find_commands(&f.b, &commands), TL_OK);
+    finish(&f);
+    assert_true(is_silent(&f.env, lines));
+    forget(&f, accesses[1].range);
+    f.env = failing_env(&f.alloc, -1);
+    close_frames(&f);
+}
+
 // Record mode: a read through one block of a caller's buffer, a write through another, a frame that is dropped.
 static void blocks_of_one_buffer_share_reads_and_losses(void **state) {
     frames f;
@@ -1080,6 +1103,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(what_is_written_again_is_no_longer_lost),
         cmocka_unit_test(frames_are_dropped_newest_first),
         cmocka_unit_test(what_follows_a_dropped_frame_is_lost_with_it),
+        cmocka_unit_test(an_order_whose_block_is_freed_before_the_frame_is_silent),
         cmocka_unit_test(blocks_of_one_buffer_share_reads_and_losses),
         cmocka_unit_test(reads_are_asked_for_and_fetched_later),
         cmocka_unit_test(ordered_before_the_frame_holds_in_it),

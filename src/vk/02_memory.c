@@ -143,6 +143,7 @@ struct tl_vk_kernel {
 
 typedef struct tli_vk {
     tl_env *env;
+    tl_env quiet;                     // env without a log, for what may fail inside a call that succeeds
     tl_vk_backend_desc desc;          // defaults filled in
     tli_vk_calls vk;
     VkDevice device;
@@ -479,7 +480,7 @@ static tl_result tli_vk_add_chunk(tli_vk *b, tl_tier tier, uint64_t bytes, uint6
     }
     if (result && b->lost) return tli_vk_fail_lost(b, function);
     if (result) return tli_vk_fail_result(b, function, "memory for a chunk", result);
-    if (usual && tl_init_heap(b->env, (size_t)size, (size_t)b->alignment, &chunk.heap)) {
+    if (usual && tl_init_heap(&b->quiet, (size_t)size, (size_t)b->alignment, &chunk.heap)) {
         tli_vk_destroy_chunk(b, &chunk);
         return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the heap of a chunk");
     }
@@ -492,6 +493,12 @@ static tl_result tli_vk_add_chunk(tli_vk *b, tl_tier tier, uint64_t bytes, uint6
 
 // -- blocks --
 
+static int tli_vk_is_block(const tli_vk *b, uint64_t handle) {
+    uint64_t slot = (handle & 0xFFFFFFFFu) - 1;
+    return (handle & 0xFFFFFFFFu) && slot < (uint64_t)b->block_count && b->blocks[slot].alive &&
+           b->blocks[slot].generation == handle >> 32;
+}
+
 static tli_vk_block *tli_vk_find_block(tli_vk *b, uint64_t handle, const char *function, tl_result *result) {
     uint64_t slot = (handle & 0xFFFFFFFFu) - 1;
     tli_vk_block *block;
@@ -500,7 +507,7 @@ static tli_vk_block *tli_vk_find_block(tli_vk *b, uint64_t handle, const char *f
         return NULL;
     }
     block = &b->blocks[slot];
-    if (!block->alive || block->generation != handle >> 32) {
+    if (!tli_vk_is_block(b, handle)) {
         *result = tli_vk_fail(b, TL_ERROR_STALE, function,
                               "block: the handle is of a freed block or of another backend");
         return NULL;

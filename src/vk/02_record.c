@@ -812,8 +812,7 @@ static tl_result tli_vk_order_early(tli_vk *b, const char *function) {
     tli_vk_record_barrier(b, 0, 0);
     for (i = b->promise_count - count; i < b->promise_count && !result; i++) {
         const tli_vk_promise *promise = &b->promises[i % TLI_VK_TOUCH_CAPACITY];
-        tl_result code = TL_OK;
-        if (!tli_vk_find_block(b, promise->handle, function, &code)) continue;
+        if (!tli_vk_is_block(b, promise->handle)) continue;  // freed since
         result = tli_vk_touch_place(b, &promise->touch.place, promise->touch.writes, function);
         tli_vk_note_use(b, promise->handle, promise->touch.writes);
     }
