@@ -685,14 +685,14 @@ typedef struct tli_vk_words { const uint32_t *words; size_t count; } tli_vk_word
 
 static tli_vk_words tli_vk_words_of(int shader);  // [5]
 
-static tl_result tli_vk_make_shader(const tl_backend *backend, tl_vk_shader shader) {
+static tl_result tli_vk_make_shader(const tl_backend *backend, tli_vk_shader shader) {
     tli_vk *b = tli_vk_self(backend);
     tl_vk_kernel_desc desc;
     if (b->shaders[shader]) return TL_OK;
     memset(&desc, 0, sizeof desc);
     desc.words = tli_vk_words_of((int)shader).words;
     desc.word_count = tli_vk_words_of((int)shader).count;
-    desc.buffer_count = shader == TL_VK_SHADER_FILL ? 1 : tli_vk_quantizes(shader) ? 3 : 2;
+    desc.buffer_count = shader == TLI_VK_SHADER_FILL ? 1 : tli_vk_quantizes(shader) ? 3 : 2;
     desc.push_bytes = tli_vk_knows_channels(shader) ? 24 : 12;
     desc.constants = &b->desc.workgroup_size;
     desc.constant_count = 1;
@@ -703,8 +703,8 @@ static tl_result tli_vk_make_shader(const tl_backend *backend, tl_vk_shader shad
 static tl_result tli_vk_make_shaders(const tl_backend *backend) {
     tl_result result = TL_OK;
     int i;
-    for (i = 0; i < TL_VK_SHADER_COUNT && !result; i++)
-        if (!tli_vk_knows_channels((tl_vk_shader)i)) result = tli_vk_make_shader(backend, (tl_vk_shader)i);
+    for (i = 0; i < TLI_VK_SHADER_COUNT && !result; i++)
+        if (!tli_vk_knows_channels((tli_vk_shader)i)) result = tli_vk_make_shader(backend, (tli_vk_shader)i);
     return result;
 }
 
@@ -794,7 +794,7 @@ TLI_VK_IMPL void tl_vk_free_backend(tl_env *env, tl_backend *backend) {
     b->env = &b->quiet;  // it cannot fail
     for (i = 0; i < 64 && !b->records && !b->lost; i++)  // out of host memory: a second wait may succeed
         if (tli_vk_wait_batch(b, b->serial - 1, "tl_vk_free_backend") == TL_OK) break;
-    for (i = 0; i < TL_VK_SHADER_COUNT; i++) tl_vk_free_kernel(backend, b->shaders[i]);
+    for (i = 0; i < TLI_VK_SHADER_COUNT; i++) tl_vk_free_kernel(backend, b->shaders[i]);
     for (i = 0; i < b->chunk_count; i++)
         if (b->chunks[i].alive) tli_vk_destroy_chunk(b, &b->chunks[i]);
     for (i = 0; b->batches && i < b->desc.batch_count; i++) tli_vk_free_batch(b, &b->batches[i]);

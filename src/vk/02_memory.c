@@ -77,11 +77,33 @@ typedef struct tli_vk_block {
 // A place that the transfer queue owns since its copy in the batch `serial`.
 typedef struct tli_vk_away { tli_vk_place place; uint64_t serial; } tli_vk_away;
 
+// The built-in shaders: src/vk/words has the words of each.
+#define TLI_VK_SHADERS(X) \
+    X(TLI_VK_SHADER_COPY,             copy)             /* to[] = from[], 4 x uvec4 an invocation */ \
+    X(TLI_VK_SHADER_COPY_UINT,        copy_uint)        /* the same, a word an invocation: any length */ \
+    X(TLI_VK_SHADER_FILL,             fill)             /* to[] = word */ \
+    X(TLI_VK_SHADER_TO_F16,           to_f16)           /* f32 -> f16 */ \
+    X(TLI_VK_SHADER_FROM_F16,         from_f16)         /* f16 -> f32 */ \
+    X(TLI_VK_SHADER_TO_BF16,          to_bf16)          /* f32 -> bf16 */ \
+    X(TLI_VK_SHADER_FROM_BF16,        from_bf16)        /* bf16 -> f32 */ \
+    X(TLI_VK_SHADER_TO_Q8,            to_q8)            /* f32 -> blocks of 32 with a scale */ \
+    X(TLI_VK_SHADER_FROM_Q8,          from_q8)          /* blocks of 32 with a scale -> f32 */ \
+    X(TLI_VK_SHADER_MIN_MAX,          min_max)          /* extremes, and how many are finite */ \
+    X(TLI_VK_SHADER_ADD,              add)              /* to[] += from[], f32 */ \
+    X(TLI_VK_SHADER_CHECKSUM,         checksum)         /* sum of mixed words: equal where the bytes are */ \
+    X(TLI_VK_SHADER_QUANTIZE,         quantize)         /* f32 -> integers of 8 or 16 bits */ \
+    X(TLI_VK_SHADER_DEQUANTIZE,       dequantize)       /* integers of 8 or 16 bits -> f32 */ \
+    X(TLI_VK_SHADER_MIN_MAX_CHANNELS, min_max_channels) /* min_max of each channel */
+
+#define TLI_VK_SHADER_ID(id, name) id,
+typedef enum tli_vk_shader { TLI_VK_SHADERS(TLI_VK_SHADER_ID) TLI_VK_SHADER_COUNT } tli_vk_shader;
+#undef TLI_VK_SHADER_ID
+
 typedef enum tli_vk_op_kind { TLI_VK_OP_COPY, TLI_VK_OP_FILL, TLI_VK_OP_SHADER } tli_vk_op_kind;
 
 typedef struct tli_vk_op {
     tli_vk_op_kind kind;
-    tl_vk_shader   shader;
+    tli_vk_shader   shader;
     tli_vk_place   to, from;       // lengths as the caller gave them, not rounded up
     uint32_t       word;           // fill: the value; checksum: index of the first word; integers: bytes of one
     uint32_t       channel_count, inner_count;  // 0 = the shader knows no channels
@@ -193,7 +215,7 @@ typedef struct tli_vk {
     tli_vk_place *lost_places;        // written by frames that were dropped
     int32_t  lost_count, lost_capacity;
 
-    tl_vk_kernel *shaders[TL_VK_SHADER_COUNT];
+    tl_vk_kernel *shaders[TLI_VK_SHADER_COUNT];
     tli_vk_place placeholder;         // four bytes behind the ring, bound where a range is empty
     VkQueryPool times;
     uint64_t *time_serials;           // [time_count + TLI_VK_OWN_TIMES] batch of each slot; 0 = none
