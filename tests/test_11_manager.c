@@ -2180,23 +2180,23 @@ static tl_save_desc save_of(int32_t node, const void *data, uint64_t bytes, int 
 }
 
 // A device tier of 24 KiB in one block: memory runs out, entries are compressed, spilled, dropped, fetched.
-static void what_succeeds_is_silent(void **state) {
+static void use_manager_in_silence(int apart) {
     static float data[1024];
     static char memory[24 << 10];
-    long lines;
-    tl_env env = logging_env(&lines);
+    long lines, backend_lines;
+    tl_env env = logging_env(&lines), other = logging_env(&backend_lines);
+    tl_env *backend_env = apart ? &other : &env;
     tl_cpu_backend_desc cpu;
     tl_backend backend;
     tl_manager_desc desc;
     tl_manager *m;
     tl_checkpoint_statistics statistics;
     int32_t i, round;
-    (void)state;
     memset(&cpu, 0, sizeof cpu);
     memset(&desc, 0, sizeof desc);
     cpu.memory = memory;
     cpu.memory_bytes = sizeof memory;
-    assert_int_equal(tl_init_cpu_backend(&env, &cpu, &backend), TL_OK);
+    assert_int_equal(tl_init_cpu_backend(backend_env, &cpu, &backend), TL_OK);
     desc.eviction = TL_EVICTION_OLDEST;
     desc.host_budget_bytes = 40 << 10;
     desc.codec = TL_CODEC_F16;
@@ -2227,8 +2227,15 @@ static void what_succeeds_is_silent(void **state) {
         assert_int_equal(tl_save_checkpoint(&env, m, &save), TL_OK);
     }
     tl_free_manager(m);
-    tl_free_cpu_backend(&env, &backend);
+    tl_free_cpu_backend(backend_env, &backend);
     if (!is_silent(&env, lines)) fail_msg("%ld lines, last: %s", lines, env.error.text);
+    if (!is_silent(&other, backend_lines)) fail_msg("%ld lines, last: %s", backend_lines, other.error.text);
+}
+
+static void what_succeeds_is_silent(void **state) {
+    (void)state;
+    use_manager_in_silence(0);
+    use_manager_in_silence(1);  // the backend has an env of its own
 }
 
 static void what_fails_in_the_end_is_logged(void **state) {
