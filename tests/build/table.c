@@ -6,8 +6,8 @@
 #define TL_MALLOC(user, size) ((void)(user), (void)(size), (void *)0)
 #define TL_FREE(user, ptr) ((void)(user), (void)(ptr))
 #define TL_STRATEGY_IMPLEMENTATION
-#include "../tl_strategy.h"
-#include "table.h"
+#include "../../tl_strategy.h"
+#include "../support/table.h"
 
 static void mix(const tl_operand *operand, uint64_t *sum) {
     const unsigned char *at = (const unsigned char *)operand->host;

@@ -25,7 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../tl_vk_backend.h"
+#include "../../tl_vk_backend.h"
 
 int setenv(const char *name, const char *value, int overwrite);  // POSIX; not declared under -std=c99
 int unsetenv(const char *name);

@@ -3,6 +3,6 @@
 #include <cstdint>
 #include <string>
 #define TL_STRATEGY_IMPLEMENTATION
-#include "../tl_strategy.h"
+#include "../../tl_strategy.h"
 
 int main() { return std::to_string(tl_version()) != std::to_string(TL_VERSION); }

@@ -1,5 +1,5 @@
 // Compute shaders of a layer without parameters, for runs on the device: tests/shaders/*.comp as words, made by
-//     tests/shaders.sh write tests/vk_layers.h tests/shaders vk_
+//     tests/shaders.sh write tests/support/vk_layers.h tests/shaders vk_
 #ifndef TESTS_VK_LAYERS_H
 #define TESTS_VK_LAYERS_H
 

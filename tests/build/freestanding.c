@@ -11,7 +11,7 @@
 #define TL_FREE(user, ptr) ((void)(user), (void)(ptr))
 #define TL_ASSERT(x) ((void)(x))
 #define TL_STRATEGY_IMPLEMENTATION
-#include "../tl_strategy.h"
+#include "../../tl_strategy.h"
 
 int freestanding(void);
 int freestanding(void) { return tl_version() == TL_VERSION; }

@@ -4,7 +4,7 @@
 // lang: both
 #define TL_NO_PLANNERS
 #define TL_STRATEGY_IMPLEMENTATION
-#include "../tl_strategy.h"
+#include "../../tl_strategy.h"
 
 static tl_result compute(const tl_kernel_call *call, void *user) {
     (void)call;

@@ -3,7 +3,7 @@
 #ifndef TESTS_BUILD_VK_VOLK_H
 #define TESTS_BUILD_VK_VOLK_H
 
-#include "build_vk_copy.h"
+#include "vk_copy.h"
 
 // The first device, with a queue of its first family: that one computes on every device.
 static inline int create_engine(tl_vk_device *device) {

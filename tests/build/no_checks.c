@@ -1,7 +1,7 @@
 // TL_NO_CHECKS: the variants for tests of the CPU backend are dropped; asking for one is an error.
 #define TL_NO_CHECKS
 #define TL_STRATEGY_IMPLEMENTATION
-#include "../tl_strategy.h"
+#include "../../tl_strategy.h"
 
 static int refuses(int32_t checked, int32_t deferred) {
     tl_env env;

@@ -1,7 +1,7 @@
 // Both implementations in one file, without a loader: what is asked of it is an error with a text.
 #define TL_STRATEGY_IMPLEMENTATION
 #define TL_VK_BACKEND_IMPLEMENTATION
-#include "../tl_vk_backend.h"
+#include "../../tl_vk_backend.h"
 
 #ifndef VK_NO_PROTOTYPES
 #error "prototypes of Vulkan are declared without a need"

@@ -3,7 +3,7 @@
 #define TL_STRATEGY_IMPLEMENTATION
 #define TL_VK_BACKEND_IMPLEMENTATION
 #define TL_VK_OPEN_LOADER
-#include "../tl_vk_backend.h"
-#include "build_vk_copy.h"
+#include "../../tl_vk_backend.h"
+#include "vk_copy.h"
 
 int main(void) { return copy_on_first_device(NULL); }

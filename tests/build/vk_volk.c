@@ -5,7 +5,7 @@
 
 #define TL_STRATEGY_IMPLEMENTATION
 #define TL_VK_BACKEND_IMPLEMENTATION
-#include "../tl_vk_backend.h"
-#include "build_vk_volk.h"
+#include "../../tl_vk_backend.h"
+#include "vk_volk.h"
 
 int main(void) { return copy_beside_volk(); }

@@ -7,6 +7,6 @@
 #define TL_NO_CHECKS
 #define TL_STRATEGY_IMPLEMENTATION
 #define TL_VK_BACKEND_IMPLEMENTATION
-#include "../tl_vk_backend.h"
+#include "../../tl_vk_backend.h"
 
 int main(void) { return tl_vk_name_copy_path(TL_VK_COPY_PATH_COUNT)[0] != '?'; }
