@@ -2358,8 +2358,8 @@ TLDEF tl_result tl_measure_sensitivity(tl_env *env, const tl_sensitivity_desc *d
 //
 //     a --> b (result)          a --> a_i8 --> b --> b_f32 (result)     b in i8: two conversions
 //
-// The new graph has the conversions of a plan as nodes, and tensors with the bytes of their formats. [5] and
-// [6] plan on it as on any other graph, and tensors kept for backward are as narrow as the plan chose.
+// The new graph has the conversions of a plan as nodes, and tensors with the bytes of their formats. The
+// planners [5] and [6] take it as any other graph, and tensors kept for backward are as narrow as the plan chose.
 
 typedef struct tl_precision_graph {
     tl_graph       graph;
@@ -2549,6 +2549,8 @@ typedef struct tl_backend_limits {
     int32_t  host_visible;       // 1 = map costs nothing: host kernels may run on device ranges
     int32_t  in_order;           // 1 = copies and kernels run in the order in which they were enqueued:
                                  // work enqueued after a copy need not wait for the copy's ticket
+    tl_env  *env;                // where the backend's functions record errors, so that attempts that may
+                                 // fail are kept quiet; 0 = nothing is kept quiet
 } tl_backend_limits;
 
 typedef struct tl_backend_counters {
@@ -3290,7 +3292,7 @@ extern "C" {
 //
 // A trace keeps the events of a run, up to a capacity, oldest first. All writers stream to a sink of
 // the caller; those of traces and curves allocate nothing. When a sink returns an error, the writer
-// stops and returns it.
+// stops and returns it. Steps, nodes and curves are counted from 0, as in plans and tables.
 // ============================================================================
 
 typedef struct tl_trace tl_trace;
@@ -3307,9 +3309,8 @@ TLDEF void      tl_reset_trace(tl_trace *trace);  // empty again
 // Add an event to a trace. This function goes into tl_run_desc.observe, the trace into observe_user.
 TLDEF void tl_record_event(const tl_run_event *event, void *trace);
 
-// Tell how many events were kept and how many dropped (both may be NULL); find one of those kept.
-TLDEF void                tl_measure_trace(const tl_trace *trace, int32_t *kept, int32_t *dropped);
-TLDEF const tl_run_event *tl_find_event(const tl_trace *trace, int32_t index);  // NULL out of range
+// Tell how many events were kept and how many dropped; both may be NULL.
+TLDEF void tl_measure_trace(const tl_trace *trace, int32_t *kept, int32_t *dropped);
 
 #ifndef TL_NO_TEXT
 // Write the trace as Chrome trace-event JSON: compute and copies as complete events on two
@@ -3323,7 +3324,7 @@ TLDEF tl_result tl_write_trace_json(tl_env *env, const tl_trace *trace, const tl
 
 // One curve of a memory picture: live bytes over the steps of one pass.
 typedef struct tl_memory_curve {
-    const char     *label;       // "keep all, 12.0 MiB"; 0 = "curve 1", "curve 2", ...
+    const char     *label;       // "keep all, 12.0 MiB"; 0 = "curve 0", "curve 1", ...
     const uint64_t *live_bytes;  // [count] highest bytes during each step
     const double   *times;       // [count] end of each step, from 0, never falling; 0 = one each
     int32_t         count;       // > 0
@@ -25485,6 +25486,37 @@ TLI_IMPL const char *tl_name_map_mode(tl_map_mode mode) {
     return tli_name(tli_map_mode_names, TL_MAP_MODE_COUNT, (int64_t)mode);
 }
 
+// -- attempts that may fail --
+
+// While a call tries what may fail, such as a block where memory may be full, nothing is logged. If the attempt
+// fails in the end, its last sentence is logged; otherwise the env's error is again what it was before: it
+// changes only when the call of the user fails.
+typedef struct tli_quiet {
+    tl_env  *env;
+    tl_error error;
+    void   (*log)(void *user, const char *text);
+} tli_quiet;
+
+static tli_quiet tli_begin_quiet(tl_env *env) {
+    tli_quiet quiet;
+    quiet.env = env;
+    quiet.log = NULL;
+    if (!env) { tli_zero(&quiet.error, sizeof quiet.error); return quiet; }
+    quiet.error = env->error;
+    quiet.log = env->log;
+    env->error.code = TL_OK;
+    env->log = NULL;
+    return quiet;
+}
+
+static void tli_end_quiet(const tli_quiet *quiet, tl_result result) {
+    tl_env *env = quiet->env;
+    if (!env) return;
+    env->log = quiet->log;
+    if (!result || !env->error.code) env->error = quiet->error;
+    else if (env->log) env->log(env->user, env->error.text);
+}
+
 // -- codecs: integer arithmetic on the bits only, so that every backend and compiler gives the same --
 
 static uint32_t tli_load_u32(const void *from) { uint32_t word; TLI_MEMCPY(&word, from, 4); return word; }
@@ -26550,6 +26582,7 @@ static void tli_cpu_limits(void *self, tl_backend_limits *limits) {
     limits->codecs = 1u << TL_CODEC_F16 | 1u << TL_CODEC_BF16 | 1u << TL_CODEC_Q8;
     limits->host_visible = 1;
     limits->in_order = !tli_is_deferred(cpu);
+    limits->env = cpu->env;
 }
 
 static void tli_cpu_counters(void *self, tl_backend_counters *counters) {
@@ -26929,7 +26962,9 @@ static tl_result tli_size_gauge(tli_gauge *g) {
     if (g->large > UINT64_MAX / 4) g->large = UINT64_MAX / 4;
     for (g->large -= g->large % step; g->large >= 2 * g->small_bytes;
          g->large = g->large / 2 - g->large / 2 % step) {
+        tli_quiet quiet = tli_begin_quiet(g->limits.env);
         result = tli_open_gauge(g, uses_host);
+        tli_end_quiet(&quiet, result == TL_ERROR_NO_MEMORY ? TL_OK : result);
         if (result != TL_ERROR_NO_MEMORY) break;
     }
     if (!result) return TL_OK;
@@ -27165,6 +27200,7 @@ typedef struct tli_lost { uint64_t block, bytes; void *host; tl_tier tier; tl_ma
 struct tl_manager {
     tl_env *env;
     tl_backend backend;
+    tl_env *backend_env;             // where it records errors; NULL = not known
     tl_manager_desc desc;
     uint64_t budget[TL_TIER_COUNT];  // the lesser of the desc's and the backend's capacity
     int32_t  device_is_finite;       // 1 = the backend knows its capacity: if add_block fails, it is full
@@ -27462,10 +27498,12 @@ static tl_result tli_retry_one(tl_manager *m, tli_lost *lost) {
 
 // Offer all of them again. What is refused to the end is freed with the backend.
 static void tli_retry_lost(tl_manager *m) {
+    tli_quiet quiet = tli_begin_quiet(m->backend_env);
     int32_t i, kept = 0;
     for (i = 0; i < m->lost_count; i++)
         if (tli_retry_one(m, &m->lost[i])) m->lost[kept++] = m->lost[i];
     m->lost_count = kept;
+    tli_end_quiet(&quiet, TL_OK);
 }
 
 // Unmap; a mapping whose unmap failed is remembered, so that it ends before its range is released.
@@ -27479,6 +27517,7 @@ static tl_result tli_unmap(tl_manager *m, tl_range range, tl_map_mode mode, void
 // Give a range and its block back. *gone = 1: the bytes are no longer claimed, also if an error is
 // returned; *gone = 0: an error, and nothing changed.
 static tl_result tli_give_back(tl_manager *m, tl_tier tier, uint64_t block, uint64_t bytes, int *gone) {
+    tli_quiet quiet;
     tl_result result;
     *gone = 1;
     if (!bytes) return TL_OK;
@@ -27488,7 +27527,9 @@ static tl_result tli_give_back(tl_manager *m, tl_tier tier, uint64_t block, uint
     if (result) return result;
     *gone = 1;
     m->bytes[tier] -= bytes;
+    quiet = tli_begin_quiet(m->backend_env);
     result = m->backend.free_block(m->backend.self, block);
+    tli_end_quiet(&quiet, result == TL_ERROR_CORRUPT ? result : TL_OK);
     if (!result || result == TL_ERROR_CORRUPT) return result;
     tli_lose(m, tier, block, 0, NULL, TL_MAP_READ);
     return TL_OK;
@@ -27623,7 +27664,9 @@ static tl_result tli_relocate(tl_env *env, tl_manager *m, const char *function, 
     *moved = 1;
     if (packs) {
         uint64_t bytes = tl_find_codec_bytes(m->desc.codec, e->bytes);
+        tli_quiet quiet = tli_begin_quiet(m->backend_env);
         result = m->backend.add_block(m->backend.self, TL_TIER_DEVICE, bytes, &block);
+        tli_end_quiet(&quiet, result == TL_ERROR_NO_MEMORY && m->device_is_finite ? TL_OK : result);
         if (!result) {
             result = tli_claim_block(m, TL_TIER_DEVICE, block, bytes);
             if (!result) result = tli_move_entry(m, i, TL_TIER_DEVICE, block, bytes, m->desc.codec);
@@ -27708,15 +27751,18 @@ static tl_result tli_evict_until(tl_env *env, tl_manager *m, const char *functio
 static tl_result tli_acquire(tl_env *env, tl_manager *m, const char *function, uint64_t bytes,
                              uint64_t *block) {
     tl_result result, evicted = TL_OK;
+    tli_quiet quiet;
     *block = 0;
     if (!bytes) return TL_OK;
     result = tli_clear_way(env, m, function, bytes);
     if (result) return result;
+    quiet = tli_begin_quiet(m->device_is_finite ? m->backend_env : NULL);
     result = m->backend.add_block(m->backend.self, TL_TIER_DEVICE, bytes, block);
     while (result == TL_ERROR_NO_MEMORY && m->device_is_finite && !evicted) {
         evicted = tli_evict_one(env, m, function, TLI_DROPPABLE);
         if (!evicted) result = m->backend.add_block(m->backend.self, TL_TIER_DEVICE, bytes, block);
     }
+    tli_end_quiet(&quiet, result);  // also where an eviction failed: no block was made then
     if (evicted && evicted != TL_ERROR_OVER_BUDGET) return evicted;
     if (result) return tli_fail_backend(env, function, "add_block", result);
     result = tli_evict_until(env, m, function, bytes);
@@ -27838,6 +27884,8 @@ static tl_result tli_save_unlocked(tl_env *env, tl_manager *m, const tl_save_des
     uint64_t bytes = desc->data ? desc->bytes : desc->source.bytes, block;
     int32_t old = tli_find_entry(m, &desc->key);
     tl_result result;
+    tli_quiet quiet;
+    int rewrites;
     if (old >= 0 && m->entries[old].key.step > desc->key.step)
         return tli_fail_step(env, function, m->entries[old].key.step, desc->key.step);
     if (old >= 0 && m->entries[old].borrows)
@@ -27850,10 +27898,13 @@ static tl_result tli_save_unlocked(tl_env *env, tl_manager *m, const tl_save_des
     if (old < 0 && !tli_reserve_entries(m, (int64_t)m->held + 1))
         return tli_fail(env, TL_ERROR_NO_MEMORY, function, "no memory for the table of checkpoints");
     if (old >= 0) tli_borrow(m, old);
+    rewrites = tli_may_rewrite(m, desc, old);
+    quiet = tli_begin_quiet(rewrites ? env : NULL);
     result = tli_acquire(env, m, function, bytes, &block);
+    rewrites = rewrites && result == TL_ERROR_OVER_BUDGET;
+    tli_end_quiet(&quiet, rewrites ? TL_OK : result);
     if (old >= 0) tli_unborrow(m, old);
-    if (result == TL_ERROR_OVER_BUDGET && tli_may_rewrite(m, desc, old))
-        return tli_rewrite(env, m, desc, old);
+    if (rewrites) return tli_rewrite(env, m, desc, old);
     if (result == TL_ERROR_OVER_BUDGET) m->statistics.refused++;
     return result ? result : tli_store(env, m, desc, old, block, bytes);
 }
@@ -28004,9 +28055,12 @@ static tl_result tli_unpack(tl_manager *m, const tli_entry *e, void **data) {
 static tl_result tli_map_entry(tl_env *env, tl_manager *m, const char *function, int32_t i) {
     tli_entry *e = &m->entries[i];
     void *host = NULL;
+    tli_quiet quiet = tli_begin_quiet(env), backend_quiet = tli_begin_quiet(m->backend_env);
     tl_result result = tli_bring_back(env, m, function, i);
     int is_lost = result && e->tier == TL_TIER_HOST &&
                   tli_order_range(m, tli_entry_range(e), 0) == TL_ERROR_DEVICE_LOST;
+    tli_end_quiet(&backend_quiet, is_lost ? TL_OK : result);
+    tli_end_quiet(&quiet, is_lost ? TL_OK : result);
     if (result && !is_lost) return result;
     e->owns_mapped = is_lost && e->codec != TL_CODEC_NONE;
     result = TL_OK;
@@ -28252,6 +28306,7 @@ TLI_IMPL tl_result tl_init_manager(tl_env *env, const tl_backend *backend, const
         if (m->budget[tier] > limits.capacity_bytes[tier]) m->budget[tier] = limits.capacity_bytes[tier];
     m->device_is_finite = limits.capacity_bytes[TL_TIER_DEVICE] != TL_UNLIMITED;
     m->host_visible = limits.host_visible;
+    m->backend_env = limits.env;
     if (desc->checkpoint_capacity && !tli_reserve_entries(m, desc->checkpoint_capacity)) {
         tl_free_manager(m);
         return tli_fail(env, TL_ERROR_NO_MEMORY, "tl_init_manager", "no memory for the table of checkpoints");
@@ -28261,11 +28316,14 @@ TLI_IMPL tl_result tl_init_manager(tl_env *env, const tl_backend *backend, const
 }
 
 TLI_IMPL void tl_free_manager(tl_manager *manager) {
+    tli_quiet quiet;
     tl_env *env;
     if (!manager) return;
     env = manager->env;
+    quiet = tli_begin_quiet(manager->backend_env);
     (void)tli_reset_unlocked(NULL, manager, "tl_free_manager");
     if (manager->lost_count) tli_retry_lost(manager);
+    tli_end_quiet(&quiet, TL_OK);
     tli_release(env, manager->lost);
     tli_release(env, manager->candidates);
     tli_release(env, manager->candidate_entries);
@@ -29941,6 +29999,7 @@ static tl_result tli_find_dependency(tl_run *run, int32_t *depends_on) {
 static void tli_release_buffers(tl_run *run, int with_inputs) {
     const tl_graph *graph = run->graph;
     tli_pool *pool = &run->pool;
+    tli_quiet quiet = tli_begin_quiet(run->limits.env);
     int32_t i;
     (void)tli_pool_release(pool, &pool->spare);
     (void)tli_pool_release(pool, &run->call.scratch);
@@ -29952,15 +30011,18 @@ static void tli_release_buffers(tl_run *run, int with_inputs) {
         (void)tli_buffer_drop_host(pool, &run->tensors[i]);
     }
     for (i = 0; i < graph->node_count; i++) (void)tli_buffer_drop(pool, &run->saved[i]);
+    tli_end_quiet(&quiet, TL_OK);
 }
 
 // Submit what was enqueued and release everything, at any point of a pass.
 static void tli_clear_run(tl_run *run, int with_inputs) {
     tli_pool *pool = &run->pool;
+    tli_quiet quiet = tli_begin_quiet(run->limits.env);
     if (run->computing) pool->unsubmitted = 1;  // the kernel may have been recorded
     run->computing = TLI_COMPUTING_NOT;
     (void)tli_pool_submit(pool);
     tli_release_buffers(run, with_inputs);
+    tli_end_quiet(&quiet, TL_OK);
 }
 
 static tl_result tli_abort_pass(tl_run *run, tl_result why) {
@@ -31024,8 +31086,10 @@ TLI_IMPL void tl_free_run(tl_run *run) {
     if (!run) return;
     env = run->env;
     if (run->pool.backend) {
+        tli_quiet quiet = tli_begin_quiet(run->limits.env);
         tli_clear_run(run, 1);
         if (run->pool.arena) (void)run->backend.free_block(run->backend.self, run->pool.arena);
+        tli_end_quiet(&quiet, TL_OK);
     }
     tli_free_online(run);
     if (run->owns_plan) tl_free_plan(env, &run->plan);
@@ -31253,11 +31317,6 @@ TLI_IMPL void tl_measure_trace(const tl_trace *trace, int32_t *kept, int32_t *dr
     TL_ASSERT(trace);
     if (kept) *kept = trace->kept;
     if (dropped) *dropped = trace->dropped;
-}
-
-TLI_IMPL const tl_run_event *tl_find_event(const tl_trace *trace, int32_t index) {
-    TL_ASSERT(trace);
-    return index >= 0 && index < trace->kept ? &trace->events[index] : NULL;
 }
 
 #ifndef TL_NO_TEXT
@@ -31665,7 +31724,7 @@ static void tli_draw_head(tli_picture *p) {
 static void tli_send_label(tli_picture *p, int32_t curve, int32_t limit) {
     if (p->curves[curve].label) { tli_send_text(&p->out, p->curves[curve].label, limit); return; }
     tli_send(&p->out, "curve ");
-    tli_send_i32(&p->out, curve + 1);
+    tli_send_i32(&p->out, curve);
 }
 
 static void tli_send_number(tli_stream *s, const char *before, int32_t number) {

@@ -264,7 +264,9 @@ static tl_result tli_size_gauge(tli_gauge *g) {
     if (g->large > UINT64_MAX / 4) g->large = UINT64_MAX / 4;
     for (g->large -= g->large % step; g->large >= 2 * g->small_bytes;
          g->large = g->large / 2 - g->large / 2 % step) {
+        tli_quiet quiet = tli_begin_quiet(g->limits.env);
         result = tli_open_gauge(g, uses_host);
+        tli_end_quiet(&quiet, result == TL_ERROR_NO_MEMORY ? TL_OK : result);
         if (result != TL_ERROR_NO_MEMORY) break;
     }
     if (!result) return TL_OK;

@@ -249,7 +249,7 @@ static void tli_draw_head(tli_picture *p) {
 static void tli_send_label(tli_picture *p, int32_t curve, int32_t limit) {
     if (p->curves[curve].label) { tli_send_text(&p->out, p->curves[curve].label, limit); return; }
     tli_send(&p->out, "curve ");
-    tli_send_i32(&p->out, curve + 1);
+    tli_send_i32(&p->out, curve);
 }
 
 static void tli_send_number(tli_stream *s, const char *before, int32_t number) {

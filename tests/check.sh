@@ -250,7 +250,7 @@ step_names() {
     for header in $(headers); do check_symbols "$header"; done
     check_text tl_strategy.h 'TL_|TLI_|TLDEF\b'
     # its synopsis, and what Windows and Vulkan are told before they are included
-    check_text tl_vk_backend.h 'TL_VK_|TLI_VK_|TL_STRATEGY_IMPLEMENTATION\b|VK_NO_PROTOTYPES$|WIN32_LEAN_AND_MEAN$'
+    check_text tl_vk_backend.h 'TL_VK_|TLI_VK_|TL_EXPERIMENTAL\b|TL_STRATEGY_IMPLEMENTATION\b|VK_NO_PROTOTYPES$|WIN32_LEAN_AND_MEAN$'
     echo "no reserved, foreign or stateful names"
     [ -n "$(vulkan_include)" ] || skip "symbols of tl_vk_backend.h: $no_vulkan"
 }
