@@ -1454,16 +1454,16 @@ static void a_pass_given_up_hands_over_what_was_recorded(void **state) {
     bed_open(&b, &graph, 0, 0, 4);
     bed_must_init(&b);
     if (tl_start_pass(b.run, 0) || tl_next_step(b.run, &step, &done)) fail_msg("%s", b.env.error.text);
-    b.run->pool.unsubmitted = 0;
+    b.run->store.enqueued = 0;
     submits = b.spy.calls[SPY_SUBMIT];
     if (tl_reset_run(b.run)) fail_msg("%s", b.env.error.text);
     assert_int_equal(b.spy.calls[SPY_SUBMIT], submits + 1);
     if (tl_start_pass(b.run, 0) || tl_next_step(b.run, &step, &done)) fail_msg("%s", b.env.error.text);
-    b.run->pool.unsubmitted = 0;
+    b.run->store.enqueued = 0;
     submits = b.spy.calls[SPY_SUBMIT];
     if (tl_next_step(b.run, &step, &done)) fail_msg("%s", b.env.error.text);
     assert_int_equal(b.spy.calls[SPY_SUBMIT], submits);  // scratch of the first step is gone all the same
-    assert_int_equal(b.run->pool.unsubmitted, 1);
+    assert_int_equal(b.run->store.enqueued, 1);
     bed_close(&b);
     tl_free_graph(NULL, &graph);
 }
@@ -2570,7 +2570,7 @@ static void a_plan_changed_after_init_is_refused(void **state) {
     b.desc.plan = &plan;
     bed_must_init(&b);
     (void)bed_step(&b, 1);
-    b.run->pool.offset_count = 2;
+    b.run->offset_count = 2;
     assert_int_equal(tl_run_plan(b.run), TL_ERROR_INVALID_PLAN);
     assert_non_null(strstr(b.env.error.text, "tl_run_plan: step 2 (F a): claim: "));
     bed_close(&b);
