@@ -944,10 +944,9 @@ TLI_IMPL tl_result tl_init_cpu_backend(tl_env *env, const tl_cpu_backend_desc *d
 
 static tl_result tli_fail_users(tl_env *env, const char *function, int32_t count) {
     tli_writer w = tli_begin_error(env, TL_ERROR_INVALID_ARG, function);
-    tli_put(&w, "backend: ");
+    tli_put(&w, "backend: still in use (runs and managers: ");
     tli_put_i64(&w, count);
-    tli_put(&w, count == 1 ? " run or manager still uses it: free that first"
-                           : " runs and managers still use it: free those first");
+    tli_put(&w, "): free those first");
     return tli_end_error(env, &w, TL_ERROR_INVALID_ARG);
 }
 

@@ -38,6 +38,7 @@ typedef struct tli_call {
     tl_access  *accesses;    // [access_count] each range once; writes: by the step or by its kernel
     uint8_t    *writable;    // [access_count] 1 = its kernel may write it
     void      **hosts;       // [access_count] host addresses while mapped
+    int32_t     is_mapped;   // 1 = all accesses are
     int32_t     access_count;
     tli_held   *twice;       // [output_count] second ranges of outputs that are resident already
     uint8_t    *made;        // [output_count] 1 = made by this call
@@ -92,7 +93,7 @@ typedef enum tli_want_kind {
 typedef enum tli_computing {
     TLI_COMPUTING_NOT,      // no compute step is open: no range is claimed for a call only
     TLI_COMPUTING_YIELDED,  // a compute step was yielded
-    TLI_COMPUTING_CALLED    // its kernel was called
+    TLI_COMPUTING_DONE      // it was carried out
 } tli_computing;
 
 enum { TLI_CONVERSION = -2 };  // in kernel_of: the run converts the node's input itself

@@ -10,17 +10,22 @@
 // The ranges that a call touches are its accesses, each once; a copy, claim or release of a memory step
 // is an access, too, so that depends_on can be found from the accesses alone.
 
+static void tli_put_last_step(const tl_run *run, tli_writer *w) {
+    tli_put(w, "step ");
+    tli_put_i64(w, run->event.index);
+    tli_put(w, " (");
+    tli_put(w, tl_name_step((tl_step_kind)run->last.kind));
+    tli_put(w, " ");
+    tli_put(w, tl_name_node(run->graph, run->last.node));
+    tli_put(w, ")");
+}
+
 // Report an error of the backend. A step that was begun cannot be repeated, so TL_NOT_READY is an error here.
 static tl_result tli_run_fail_backend(tl_run *run, tl_result why, const char *what) {
     tl_result code = why == TL_NOT_READY ? TL_ERROR_BACKEND : why;
     tli_writer w = tli_begin_error(run->env, code, tli_run_function);
-    tli_put(&w, "step ");
-    tli_put_i64(&w, run->event.index);
-    tli_put(&w, " (");
-    tli_put(&w, tl_name_step((tl_step_kind)run->last.kind));
-    tli_put(&w, " ");
-    tli_put(&w, tl_name_node(run->graph, run->last.node));
-    tli_put(&w, "): ");
+    tli_put_last_step(run, &w);
+    tli_put(&w, ": ");
     tli_put(&w, what);
     tli_put(&w, ": ");
     tli_put(&w, tl_explain_result(why));
@@ -97,6 +102,13 @@ static void tli_describe_call(tl_run *run, tl_kernel_call *out) {
     out->input_grads = at;                    at += node->input_count;
     out->saved = at[0];
     out->scratch = at[1];
+}
+
+// Saved bytes and scratch are part of a call itself: give it their present addresses.
+static void tli_update_call(const tl_run *run, tl_kernel_call *out) {
+    const tl_operand *end = run->call.operands + run->call.operand_count;
+    out->saved = end[-2];
+    out->scratch = end[-1];
 }
 
 // In place, output 0 takes over the range of the input.
@@ -265,15 +277,18 @@ static tl_map_mode tli_mode_of(const tli_call *call, int32_t i) {
     return call->writable[i] ? TL_MAP_CHANGE : TL_MAP_READ;
 }
 
+// Unmap the first accesses; all of them where the step is mapped.
 static tl_result tli_unmap_accesses(tl_run *run, int32_t count) {
+    tli_call *call = &run->call;
     tl_result first = TL_OK;
     int32_t i;
     for (i = 0; i < count; i++) {
-        const tl_access *access = &run->call.accesses[i];
-        tl_result result = run->backend.unmap(run->backend.self, access->range,
-                                              tli_mode_of(&run->call, i), run->call.hosts[i]);
+        tl_result result = run->backend.unmap(run->backend.self, call->accesses[i].range,
+                                              tli_mode_of(call, i), call->hosts[i]);
         if (!first) first = result;
     }
+    for (i = 0; i < call->operand_count; i++) call->operands[i].host = NULL;
+    call->is_mapped = 0;
     return first;
 }
 
@@ -287,9 +302,11 @@ static tl_result tli_map_accesses(tl_run *run) {
                                   &call->hosts[i]);
         if (result) (void)tli_unmap_accesses(run, i);
     }
-    for (i = 0; i < call->operand_count && !result; i++)
+    if (result) return result;
+    for (i = 0; i < call->operand_count; i++)
         call->operands[i].host = call->access_of[i] >= 0 ? call->hosts[call->access_of[i]] : NULL;
-    return result;
+    call->is_mapped = 1;
+    return TL_OK;
 }
 
 #ifndef TL_NO_PLANNERS
@@ -435,13 +452,20 @@ static tl_result tli_begin_compute(tl_run *run, tl_run_step *out) {
     tli_describe_call(run, &out->call);
     out->call.outputs_ready = outputs_ready;
 #ifndef TL_NO_PLANNERS
-    if (kernel == TLI_CONVERSION) return outputs_ready ? TL_OK : tli_convert(run, adds);
+    if (kernel == TLI_CONVERSION) {
+        run->computing = TLI_COMPUTING_DONE;
+        return outputs_ready ? TL_OK : tli_convert(run, adds);
+    }
 #endif
     (void)adds;
     out->is_compute = 1;
     out->kernel = &run->kernels[kernel];
     result = run->backend.order(run->backend.self, run->call.accesses, run->call.access_count);
-    return result ? tli_run_fail_backend(run, result, "order") : TL_OK;
+    if (result) return tli_run_fail_backend(run, result, "order");
+    result = run->limits.host_visible ? tli_map_accesses(run) : TL_OK;
+    if (result && result != TL_NOT_READY) return tli_run_fail_backend(run, result, "map");
+    tli_update_call(run, &out->call);
+    return TL_OK;  // what could not be mapped yet is mapped by tl_map_step or tl_run_step_kernel
 }
 
 static void tli_keep_first(tl_result *first, tl_result result) { if (!*first) *first = result; }
@@ -611,6 +635,7 @@ static void tli_release_buffers(tl_run *run, int with_inputs) {
 
 // Submit what was enqueued and release everything, at any point of a pass.
 static void tli_clear_run(tl_run *run, int with_inputs) {
+    if (run->call.is_mapped) (void)tli_unmap_accesses(run, run->call.access_count);
     if (run->computing) run->store.enqueued = 1;  // the kernel may have been recorded
     run->computing = TLI_COMPUTING_NOT;
     (void)tli_submit_store(&run->store);
@@ -821,11 +846,19 @@ static tl_result tli_take_step(tl_run *run, tl_run_step *out, int32_t *done) {
     return result;
 }
 
+static tl_result tli_fail_unfinished(tl_run *run) {
+    tli_writer w = tli_begin_error(run->env, TL_ERROR_INVALID_ARG, "tl_next_step");
+    tli_put_last_step(run, &w);
+    tli_put(&w, ": was not carried out: call tl_run_step_kernel, or tl_finish_step after your own call");
+    return tli_end_error(run->env, &w, TL_ERROR_INVALID_ARG);
+}
+
 TLI_IMPL tl_result tl_next_step(tl_run *run, tl_run_step *step, int32_t *done) {
     tl_result result;
     TL_ASSERT(run && step && done);
-    tli_zero(step, sizeof *step);
     *done = 0;
+    if (run->active && run->computing == TLI_COMPUTING_YIELDED) return tli_fail_unfinished(run);
+    tli_zero(step, sizeof *step);
     if (!run->active)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, "tl_next_step",
                         "run: no pass is under way");
@@ -865,9 +898,7 @@ static tl_result tli_call_kernel(tl_run *run, const tl_run_step *step) {
     tl_kernel_call call = step->call;
     uint64_t start, end;
     tl_result result;
-    const tl_operand *at = run->call.operands + run->call.operand_count;
-    call.saved = at[-2];
-    call.scratch = at[-1];
+    tli_update_call(run, &call);
     if (!backward) tli_call_random(run, run->event.recompute ? TL_RANDOM_REPLAY : TL_RANDOM_RECORD);
     start = tli_run_now(run);
     result = function(&call, step->kernel->user);
@@ -885,20 +916,51 @@ static int tli_is_current(const tl_run *run, const tl_run_step *step) {
            step->call.micro_batch == run->micro_batch;
 }
 
-TLI_IMPL tl_result tl_run_step_kernel(tl_run *run, const tl_run_step *step) {
-    tl_result result, unmapped;
-    TL_ASSERT(run && step);
-    if (!tli_is_current(run, step))
-        return tli_fail(run->env, TL_ERROR_STALE, "tl_run_step_kernel",
-                        "step: not the compute step that was yielded last, or called already");
-    result = run->limits.host_visible ? tli_map_accesses(run) : TL_OK;
-    if (result == TL_NOT_READY) return tli_fail(run->env, result, "tl_run_step_kernel", tli_cannot_wait);
-    if (result) return tli_abort_pass(run, tli_run_fail_backend(run, result, "map"));
-    run->computing = TLI_COMPUTING_CALLED;
-    result = tli_call_kernel(run, step);
-    unmapped = run->limits.host_visible ? tli_unmap_accesses(run, run->call.access_count) : TL_OK;
+static tl_result tli_fail_stale_step(tl_run *run, const char *function) {
+    return tli_fail(run->env, TL_ERROR_STALE, function,
+                    "step: not the compute step that was yielded last, or carried out already");
+}
+
+static tl_result tli_map_last_step(tl_run *run, const char *function) {
+    tl_result result = run->call.is_mapped ? TL_OK : tli_map_accesses(run);
+    if (result == TL_NOT_READY) return tli_fail(run->env, result, function, tli_cannot_wait);
+    return result ? tli_abort_pass(run, tli_run_fail_backend(run, result, "map")) : TL_OK;
+}
+
+// The step yielded last was carried out, with this result.
+static tl_result tli_leave_kernel(tl_run *run, tl_result result) {
+    tl_result unmapped = run->call.is_mapped ? tli_unmap_accesses(run, run->call.access_count) : TL_OK;
+    run->computing = TLI_COMPUTING_DONE;
     if (!result && unmapped) result = tli_run_fail_backend(run, unmapped, "unmap");
     return result ? tli_abort_pass(run, result) : TL_OK;
+}
+
+TLI_IMPL tl_result tl_map_step(tl_run *run, tl_run_step *step) {
+    tl_result result;
+    TL_ASSERT(run && step);
+    if (!tli_is_current(run, step)) return tli_fail_stale_step(run, "tl_map_step");
+    result = tli_map_last_step(run, "tl_map_step");
+    if (!result) tli_update_call(run, &step->call);
+    return result;
+}
+
+TLI_IMPL tl_result tl_run_step_kernel(tl_run *run, const tl_run_step *step) {
+    const char *function = "tl_run_step_kernel";
+    tl_result result;
+    TL_ASSERT(run && step);
+    if (!tli_is_current(run, step)) return tli_fail_stale_step(run, function);
+    result = run->limits.host_visible ? tli_map_last_step(run, function) : TL_OK;
+    if (result) return result;
+    run->computing = TLI_COMPUTING_DONE;
+    return tli_leave_kernel(run, tli_call_kernel(run, step));
+}
+
+TLI_IMPL tl_result tl_finish_step(tl_run *run, const tl_run_step *step) {
+    TL_ASSERT(run && step);
+    if (!step->is_compute) return TL_OK;
+    if (!tli_is_current(run, step)) return tli_fail_stale_step(run, "tl_finish_step");
+    run->event.end_ns = tli_run_now(run);
+    return tli_leave_kernel(run, TL_OK);
 }
 
 // Carry out the rest of the pass (by hand: the steps of the goals decided so far).

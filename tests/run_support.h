@@ -31,6 +31,7 @@ typedef struct spy {
     int      lie;            // a spy_lie of counters, told from the next check on
     int      lies;
     uint32_t no_codecs;      // taken out of the limits
+    int      is_remote;      // 1 = the limits say that the host cannot reach the memory
     uint64_t limit;          // of live device bytes; 0 = none
     int      went_over;
     tl_access touched[256];  // by claims, copies, conversions, fills; cleared by whoever looks
@@ -212,6 +213,7 @@ static void spy_limits(void *self, tl_backend_limits *limits) {
     spy *s = (spy *)self;
     s->inner.limits(s->inner.self, limits);
     limits->codecs &= ~s->no_codecs;
+    if (s->is_remote) limits->host_visible = 0;
 }
 
 static void spy_counters(void *self, tl_backend_counters *counters) {

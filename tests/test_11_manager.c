@@ -230,7 +230,7 @@ static void close_manager(fixture *f) {
     assert_int_equal(c.block_count[TL_TIER_DEVICE], 0);
     assert_int_equal(c.block_count[TL_TIER_HOST], 0);
     assert_int_equal(f->s.inner.check(f->s.inner.self), TL_OK);
-    tl_free_cpu_backend(&f->env, &f->s.inner);
+    assert_int_equal(tl_free_cpu_backend(&f->env, &f->s.inner), TL_OK);
     assert_int_equal(f->alloc.live, 0);
 }
 

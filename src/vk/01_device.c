@@ -111,7 +111,7 @@ static tl_result tli_vk_fail_entry(tl_env *env, const char *function, const char
     return TL_ERROR_UNSUPPORTED;
 }
 
-// "<what>: <count> <users> still use it: free those first"
+// "<what>: still in use (<users>: <count>): free those first"
 static tl_result tli_vk_fail_users(tl_env *env, const char *function, const char *what, int32_t count,
                                    const char *users) {
     char text[128], digits[12];
@@ -120,8 +120,8 @@ static tl_result tli_vk_fail_users(tl_env *env, const char *function, const char
     char *digit = &digits[11];
     *digit = 0;
     do *--digit = (char)('0' + count % 10); while ((count /= 10) != 0);
-    parts[0] = what; parts[1] = ": "; parts[2] = digit; parts[3] = " "; parts[4] = users;
-    parts[5] = " still use it: free those first";
+    parts[0] = what; parts[1] = ": still in use ("; parts[2] = users; parts[3] = ": "; parts[4] = digit;
+    parts[5] = "): free those first";
     for (i = 0; i < 6; i++, at += length) {
         length = strlen(parts[i]);
         memcpy(text + at, parts[i], length + 1);
