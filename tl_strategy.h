@@ -26689,8 +26689,8 @@ typedef struct tli_store {
 // -- the store: its account --
 
 // limit_bytes: of each tier; 0 = none.
-static tl_result tli_open_store(tl_env *env, const tl_backend *backend, const uint64_t limit_bytes[TL_TIER_COUNT],
-                                tli_store *store) {
+static tl_result tli_open_store(tl_env *env, const tl_backend *backend,
+                                const uint64_t limit_bytes[TL_TIER_COUNT], tli_store *store) {
     tl_result result = TL_OK;
     tli_zero(store, sizeof *store);
     store->env = env;
@@ -27469,8 +27469,9 @@ static int32_t tli_pick_victim(tl_manager *m, int32_t bank) {
         uint32_t bits = m->list_bits[bank * TLI_LIST_COUNT / 32 + word];
         while (bits) {
             int32_t bit = tli_log2_u64(bits);
+            const tli_list *list = &m->lists[bank * TLI_LIST_COUNT + word * 32 + bit];
             bits &= ~((uint32_t)1 << bit);
-            for (at = m->lists[bank * TLI_LIST_COUNT + word * 32 + bit].head; at; at = m->entries[at - 1].after) {
+            for (at = list->head; at; at = m->entries[at - 1].after) {
                 if (!tli_may_evict(m, &m->entries[at - 1])) continue;
                 if (!asks) break;
                 tli_fill_info(&m->entries[at - 1], &info);
@@ -27504,10 +27505,11 @@ static tl_result tli_relocate(tl_env *env, tl_manager *m, const char *function, 
                               int *full) {
     tli_entry *e = &m->entries[i];
     int packs = way == TLI_EXIT_COMPRESS;
+    tl_tier tier = packs ? TL_TIER_DEVICE : TL_TIER_HOST;
     tl_codec codec = packs ? m->desc.codec : (tl_codec)e->codec;
     uint64_t bytes = packs ? tl_find_codec_bytes(codec, e->bytes) : e->victim.bytes;
     tli_held to;
-    tl_result result = tli_place_held(&m->store, packs ? TL_TIER_DEVICE : TL_TIER_HOST, bytes, &tli_by_heap, &to);
+    tl_result result = tli_place_held(&m->store, tier, bytes, &tli_by_heap, &to);
     *full = result == TL_ERROR_NO_MEMORY && packs && m->device_is_finite;
     if (*full) return TL_OK;
     if (result) return tli_fail_backend(env, function, "add_block", result);
@@ -30199,7 +30201,8 @@ TLI_IMPL tl_result tl_write_tensor(tl_run *run, tl_tensor tensor, const void *da
     if (!result && !run->graph->nodes[tensor.node].is_input)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, "tl_write_tensor",
                         "tensor: not a graph input");
-    return result ? result : tli_move_tensor(run, "tl_write_tensor", buffer->device.range, TL_MAP_WRITE, NULL, data);
+    if (result) return result;
+    return tli_move_tensor(run, "tl_write_tensor", buffer->device.range, TL_MAP_WRITE, NULL, data);
 }
 
 TLI_IMPL tl_result tl_read_tensor(tl_run *run, tl_tensor tensor, void *data, uint64_t bytes) {
@@ -30207,7 +30210,8 @@ TLI_IMPL tl_result tl_read_tensor(tl_run *run, tl_tensor tensor, void *data, uin
     tl_result result;
     TL_ASSERT(run && (data || !bytes));
     result = tli_access_tensor(run, "tl_read_tensor", tensor, bytes, &buffer);
-    return result ? result : tli_move_tensor(run, "tl_read_tensor", buffer->device.range, TL_MAP_READ, data, NULL);
+    if (result) return result;
+    return tli_move_tensor(run, "tl_read_tensor", buffer->device.range, TL_MAP_READ, data, NULL);
 }
 #endif  // TL_STRATEGY_IMPLEMENTATION
 

@@ -1903,7 +1903,8 @@ static tli_vk_account *tli_vk_find_account(tli_vk *b, uint64_t handle, const cha
     return NULL;
 }
 
-static tl_result tli_vk_open_account(void *self, const uint64_t limit_bytes[TL_TIER_COUNT], uint64_t *handle) {
+static tl_result tli_vk_open_account(void *self, const uint64_t limit_bytes[TL_TIER_COUNT],
+                                     uint64_t *handle) {
     tli_vk *b = (tli_vk *)self;
     int32_t slot = b->free_account - 1, tier;
     tli_vk_account *account;
@@ -3878,7 +3879,8 @@ TLI_VK_IMPL tl_result tl_vk_free_backend(tl_env *env, tl_backend *backend) {
     if (!backend || !backend->self) return TL_OK;
     b = tli_vk_self(backend);
     if (b->open_account_count)
-        return tli_vk_fail_users(env, "tl_vk_free_backend", "backend", b->open_account_count, "runs and managers");
+        return tli_vk_fail_users(env, "tl_vk_free_backend", "backend", b->open_account_count,
+                                 "runs and managers");
     if (b->desc.device.owned) ((tli_vk_owned *)b->desc.device.owned)->backend_count--;
     for (i = 0; i < 64 && !b->records && !b->lost; i++)  // a wait that fails for want of memory may work again
         if (tli_vk_wait_batch(b, b->serial - 1, "tl_vk_free_backend") == TL_OK) break;

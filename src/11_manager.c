@@ -399,8 +399,9 @@ static int32_t tli_pick_victim(tl_manager *m, int32_t bank) {
         uint32_t bits = m->list_bits[bank * TLI_LIST_COUNT / 32 + word];
         while (bits) {
             int32_t bit = tli_log2_u64(bits);
+            const tli_list *list = &m->lists[bank * TLI_LIST_COUNT + word * 32 + bit];
             bits &= ~((uint32_t)1 << bit);
-            for (at = m->lists[bank * TLI_LIST_COUNT + word * 32 + bit].head; at; at = m->entries[at - 1].after) {
+            for (at = list->head; at; at = m->entries[at - 1].after) {
                 if (!tli_may_evict(m, &m->entries[at - 1])) continue;
                 if (!asks) break;
                 tli_fill_info(&m->entries[at - 1], &info);
@@ -434,10 +435,11 @@ static tl_result tli_relocate(tl_env *env, tl_manager *m, const char *function, 
                               int *full) {
     tli_entry *e = &m->entries[i];
     int packs = way == TLI_EXIT_COMPRESS;
+    tl_tier tier = packs ? TL_TIER_DEVICE : TL_TIER_HOST;
     tl_codec codec = packs ? m->desc.codec : (tl_codec)e->codec;
     uint64_t bytes = packs ? tl_find_codec_bytes(codec, e->bytes) : e->victim.bytes;
     tli_held to;
-    tl_result result = tli_place_held(&m->store, packs ? TL_TIER_DEVICE : TL_TIER_HOST, bytes, &tli_by_heap, &to);
+    tl_result result = tli_place_held(&m->store, tier, bytes, &tli_by_heap, &to);
     *full = result == TL_ERROR_NO_MEMORY && packs && m->device_is_finite;
     if (*full) return TL_OK;
     if (result) return tli_fail_backend(env, function, "add_block", result);

@@ -57,8 +57,8 @@ typedef struct tli_store {
 // -- the store: its account --
 
 // limit_bytes: of each tier; 0 = none.
-static tl_result tli_open_store(tl_env *env, const tl_backend *backend, const uint64_t limit_bytes[TL_TIER_COUNT],
-                                tli_store *store) {
+static tl_result tli_open_store(tl_env *env, const tl_backend *backend,
+                                const uint64_t limit_bytes[TL_TIER_COUNT], tli_store *store) {
     tl_result result = TL_OK;
     tli_zero(store, sizeof *store);
     store->env = env;

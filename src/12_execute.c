@@ -1083,7 +1083,8 @@ TLI_IMPL tl_result tl_write_tensor(tl_run *run, tl_tensor tensor, const void *da
     if (!result && !run->graph->nodes[tensor.node].is_input)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, "tl_write_tensor",
                         "tensor: not a graph input");
-    return result ? result : tli_move_tensor(run, "tl_write_tensor", buffer->device.range, TL_MAP_WRITE, NULL, data);
+    if (result) return result;
+    return tli_move_tensor(run, "tl_write_tensor", buffer->device.range, TL_MAP_WRITE, NULL, data);
 }
 
 TLI_IMPL tl_result tl_read_tensor(tl_run *run, tl_tensor tensor, void *data, uint64_t bytes) {
@@ -1091,7 +1092,8 @@ TLI_IMPL tl_result tl_read_tensor(tl_run *run, tl_tensor tensor, void *data, uin
     tl_result result;
     TL_ASSERT(run && (data || !bytes));
     result = tli_access_tensor(run, "tl_read_tensor", tensor, bytes, &buffer);
-    return result ? result : tli_move_tensor(run, "tl_read_tensor", buffer->device.range, TL_MAP_READ, data, NULL);
+    if (result) return result;
+    return tli_move_tensor(run, "tl_read_tensor", buffer->device.range, TL_MAP_READ, data, NULL);
 }
 #endif  // TL_STRATEGY_IMPLEMENTATION
 

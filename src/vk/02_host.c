@@ -796,7 +796,8 @@ TLI_VK_IMPL tl_result tl_vk_free_backend(tl_env *env, tl_backend *backend) {
     if (!backend || !backend->self) return TL_OK;
     b = tli_vk_self(backend);
     if (b->open_account_count)
-        return tli_vk_fail_users(env, "tl_vk_free_backend", "backend", b->open_account_count, "runs and managers");
+        return tli_vk_fail_users(env, "tl_vk_free_backend", "backend", b->open_account_count,
+                                 "runs and managers");
     if (b->desc.device.owned) ((tli_vk_owned *)b->desc.device.owned)->backend_count--;
     for (i = 0; i < 64 && !b->records && !b->lost; i++)  // a wait that fails for want of memory may work again
         if (tli_vk_wait_batch(b, b->serial - 1, "tl_vk_free_backend") == TL_OK) break;

@@ -783,7 +783,8 @@ static tli_vk_account *tli_vk_find_account(tli_vk *b, uint64_t handle, const cha
     return NULL;
 }
 
-static tl_result tli_vk_open_account(void *self, const uint64_t limit_bytes[TL_TIER_COUNT], uint64_t *handle) {
+static tl_result tli_vk_open_account(void *self, const uint64_t limit_bytes[TL_TIER_COUNT],
+                                     uint64_t *handle) {
     tli_vk *b = (tli_vk *)self;
     int32_t slot = b->free_account - 1, tier;
     tli_vk_account *account;
