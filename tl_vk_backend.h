@@ -1895,7 +1895,8 @@ static tl_result tli_vk_release(void *self, tl_range range) {
 
 // -- accounts --
 
-static tli_vk_account *tli_vk_find_account(tli_vk *b, uint64_t handle, const char *function, tl_result *result) {
+static tli_vk_account *tli_vk_find_account(tli_vk *b, uint64_t handle, const char *function,
+                                           tl_result *result) {
     uint64_t slot = (handle & 0xFFFFFFFFu) - 1;
     tli_vk_account *account = slot < (uint64_t)b->account_count ? &b->accounts[slot] : NULL;
     if (account && account->is_open && account->generation == handle >> 32) return account;
