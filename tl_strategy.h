@@ -1156,14 +1156,6 @@ TLDEF const char *tl_name_codec(tl_codec codec);      // "bf16"
 // block of 32. An element is 4 bytes; an incomplete element or block counts as a whole one.
 TLDEF uint64_t tl_find_codec_bytes(tl_codec codec, uint64_t bytes);
 
-// Find the least number of forwards without saving that reverse n = layer_count equal layers with c
-// = slot_count checkpoints, by the closed form of Revolve: r n - C(c+r, r-1), where r is the least
-// number with C(c+r, c) >= n.
-//
-// Errors:  TL_ERROR_INVALID_ARG: a count < 1; TL_ERROR_OVERFLOW.
-TLDEF tl_result tl_find_revolve_advances(tl_env *env, uint64_t layer_count, uint64_t slot_count,
-                                         uint64_t *advances);
-
 #ifndef TL_NO_PLANNERS
 // Make the plan that keeps every tensor until its last reader has run: the plan to compare with.
 //
@@ -1576,7 +1568,6 @@ typedef struct tl_policy_desc {
 TLDEF tl_result tl_plan_policy(tl_env *env, const tl_policy_desc *desc, tl_plan *plan);
 
 TLDEF const char *tl_name_policy(tl_policy policy);     // "chen-sqrt"; "?" out of range
-TLDEF const char *tl_explain_policy(tl_policy policy);  // "about sqrt(n) of the n cut nodes, evenly spaced"
 #ifndef TL_NO_TEXT
 TLDEF int tl_parse_policy(const char *text, tl_policy *policy);
 #endif
@@ -2680,9 +2671,6 @@ TLDEF tl_result tl_init_cpu_backend(tl_env *env, const tl_cpu_backend_desc *desc
 //
 // Errors:  TL_ERROR_INVALID_ARG: runs or managers still use it, the text tells how many; nothing is freed.
 TLDEF tl_result tl_free_cpu_backend(tl_env *env, tl_backend *backend);
-
-TLDEF const char *tl_name_tier(tl_tier tier);          // "device"; "?" out of range
-TLDEF const char *tl_name_map_mode(tl_map_mode mode);  // "write"
 
 // A heap gives out pieces of a range of offsets (of device memory, of a file, of an arena) and never
 // touches the memory itself. A piece has an offset and an id. Neighbouring free pieces are joined.
@@ -9339,38 +9327,6 @@ static uint64_t tli_next_binomial(uint64_t last, uint64_t c, uint64_t r) {
     uint64_t whole, part, next;
     if (!tli_mul_u64(last / r, c + r, &whole) || !tli_mul_u64(last % r, c + r, &part)) return UINT64_MAX;
     return tli_add_u64(whole, part / r, &next) ? next : UINT64_MAX;
-}
-
-// r n - C(c+r, r-1), computed as a sum of positive terms: r (n - b) + c b (r-1) / (c+1), where b =
-// b(c, r-1) < n.
-TLI_IMPL tl_result tl_find_revolve_advances(tl_env *env, uint64_t layer_count, uint64_t slot_count,
-                                            uint64_t *advances) {
-    const char *function = "tl_find_revolve_advances";
-    uint64_t n = layer_count, c = slot_count, r = 1, b = 1, next, more;
-    int fits = 1;
-    TL_ASSERT(advances);
-    *advances = 0;
-    if (!layer_count) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "layer_count: must be > 0");
-    if (!slot_count) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "slot_count: must be > 0");
-    if (c >= n - 1) {  // a checkpoint for every tensor
-        *advances = n - 1;
-        return TL_OK;
-    }
-    if (c == 1) {  // r = n - 1 would take too many iterations: n (n - 1) / 2
-        fits = tli_mul_u64(n % 2 ? n : n / 2, n % 2 ? (n - 1) / 2 : n - 1, advances);
-    } else {
-        for (; fits; r++, b = next) {
-            fits = tli_mul_u64(r, n - b, advances);  // at most the result: an overflow here is one there
-            next = tli_next_binomial(b, c, r);
-            if (next >= n) break;
-        }
-        fits = fits && tli_mul_u64(b / (c + 1), r - 1, &next) && tli_mul_u64(b % (c + 1), r - 1, &more) &&
-               tli_add_u64(next, more / (c + 1), &next) && tli_mul_u64(next, c, &next) &&
-               tli_add_u64(*advances, next, advances);
-    }
-    if (fits) return TL_OK;
-    *advances = 0;
-    return tli_fail(env, TL_ERROR_OVERFLOW, function, "the number of forwards does not fit 64 bits");
 }
 
 // The number m of layers to advance before the next checkpoint, for n > 1 layers and c > 1
@@ -17862,14 +17818,9 @@ TLI_IMPL tl_result tl_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, tl
 // before one that does not, then the lower cost (or peak). p is the policy, s the stages of revolve.
 
 static const char *const tli_policy_names[] = { TL_POLICIES(TLI_NAME) };
-static const char *const tli_policy_helps[] = { TL_POLICIES(TLI_HELP) };
 
 TLI_IMPL const char *tl_name_policy(tl_policy policy) {
     return tli_name(tli_policy_names, TL_POLICY_COUNT, (int64_t)policy);
-}
-
-TLI_IMPL const char *tl_explain_policy(tl_policy policy) {
-    return tli_name(tli_policy_helps, TL_POLICY_COUNT, (int64_t)policy);
 }
 
 #ifndef TL_NO_TEXT
@@ -18102,6 +18053,39 @@ static tl_result tli_policy_selective(tli_policy *p) {
 // Only the calls are listed here; tli_plan_calls adds the drops. A tensor lives from a call that makes it to
 // its last reader before the next such call, so a slot holds the last output of an advance.
 
+// Find the least number of forwards without saving that reverse n = layer_count equal layers with c = slot_count
+// checkpoints: r n - C(c+r, r-1), where r is the least number with C(c+r, c) >= n. It is computed as a sum of
+// positive terms: r (n - b) + c b (r-1) / (c+1), where b = b(c, r-1) < n.
+static tl_result tli_find_revolve_advances(tl_env *env, uint64_t layer_count, uint64_t slot_count,
+                                           uint64_t *advances) {
+    const char *function = "tl_plan_policy";
+    uint64_t n = layer_count, c = slot_count, r = 1, b = 1, next, more;
+    int fits = 1;
+    TL_ASSERT(advances);
+    *advances = 0;
+    if (!layer_count) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "layer_count: must be > 0");
+    if (!slot_count) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "slot_count: must be > 0");
+    if (c >= n - 1) {  // a checkpoint for every tensor
+        *advances = n - 1;
+        return TL_OK;
+    }
+    if (c == 1) {  // r = n - 1 would take too many iterations: n (n - 1) / 2
+        fits = tli_mul_u64(n % 2 ? n : n / 2, n % 2 ? (n - 1) / 2 : n - 1, advances);
+    } else {
+        for (; fits; r++, b = next) {
+            fits = tli_mul_u64(r, n - b, advances);  // at most the result: an overflow here is one there
+            next = tli_next_binomial(b, c, r);
+            if (next >= n) break;
+        }
+        fits = fits && tli_mul_u64(b / (c + 1), r - 1, &next) && tli_mul_u64(b % (c + 1), r - 1, &more) &&
+               tli_add_u64(next, more / (c + 1), &next) && tli_mul_u64(next, c, &next) &&
+               tli_add_u64(*advances, next, advances);
+    }
+    if (fits) return TL_OK;
+    *advances = 0;
+    return tli_fail(env, TL_ERROR_OVERFLOW, function, "the number of forwards does not fit 64 bits");
+}
+
 typedef struct tli_stages {
     const tli_policy *policy;
     tli_steps         calls;
@@ -18209,7 +18193,7 @@ static tl_result tli_policy_walk_slots(tli_policy *p, tli_stages *s) {
     tl_result result = tli_policy_try_slots(p, s, slots ? slots : 1);
     while (!result && slots > 1 && !tli_policy_fits(p, &p->plan)) {
         slots -= tli_policy_step(p, slots);
-        if (tl_find_revolve_advances(&p->quiet, (uint64_t)p->cut_count, slots, &advances) ||
+        if (tli_find_revolve_advances(&p->quiet, (uint64_t)p->cut_count, slots, &advances) ||
             advances > TLI_POLICY_ADVANCES) break;
         result = tli_policy_try_slots(p, s, slots);
     }
@@ -25523,22 +25507,10 @@ TLI_IMPL size_t tl_explain_precision_node(const tl_graph *graph, const tl_precis
 // ============================================================================
 // [10] BACKEND (implementation)
 //
-// This part: names, the codecs on the host, and the heap that places blocks in memory of the caller.
+// This part: the codecs on the host, and the heap that places blocks in memory of the caller.
 // Names with f16, bf16 and q8 belong to the codecs of tl_codec; q8 stores 32 values as one f32 scale and
 // 32 bytes.
 // ============================================================================
-
-static const char *const tli_tier_names[] = { TL_TIERS(TLI_NAME) };
-
-TLI_IMPL const char *tl_name_tier(tl_tier tier) {
-    return tli_name(tli_tier_names, TL_TIER_COUNT, (int64_t)tier);
-}
-
-static const char *const tli_map_mode_names[] = { TL_MAP_MODES(TLI_NAME) };
-
-TLI_IMPL const char *tl_name_map_mode(tl_map_mode mode) {
-    return tli_name(tli_map_mode_names, TL_MAP_MODE_COUNT, (int64_t)mode);
-}
 
 // -- attempts that may fail --
 

@@ -3,7 +3,7 @@
 // You learn: a schedule is text, one step a line; the simulator says what it takes and costs, or which
 // step breaks which rule, whoever made it. It prints each step with the bytes that are live during it.
 // Without arguments it does so for a small net and a schedule that drops one activation and compresses
-// another. Read next: tl_plan.c, which makes such schedules (--schedule FILE).
+// another; a third word shows the steps of one kind or codec alone (F, B, D, f16). Read next: tl_plan.c, which makes such schedules (--schedule FILE).
 //
 //     cc examples/15_schedule.c -o 15_schedule && ./15_schedule examples/residual.tlg my.schedule
 //
@@ -33,16 +33,26 @@ static size_t read_file(const char *path) {
     return bad ? 0 : length;
 }
 
-static int show(const tl_graph *graph, const tl_plan *plan, const uint64_t *live) {
+static const char *wanted;  // a kind of step or a codec; 0 = all steps
+
+static int is_wanted(const tl_step *step) {
+    tl_step_kind kind;
+    tl_codec codec;
+    if (!wanted) return 1;
+    if (tl_parse_step(wanted, &kind)) return step->kind == kind;
+    return tl_parse_codec(wanted, &codec) && step->kind == TL_STEP_COMPRESS && step->codec == codec;
+}
+
+static void show(const tl_graph *graph, const tl_plan *plan, const uint64_t *live) {
     int i;
     printf("step  what                  live bytes  rule\n");
     for (i = 0; i < plan->step_count; i++) {
         const tl_step *step = &plan->steps[i];
+        if (!is_wanted(step)) continue;
         printf("%4d  %-2s %-12s %-5s %11.0f  %s\n", i, tl_name_step((tl_step_kind)step->kind),
                tl_name_node(graph, step->node), step->codec ? tl_name_codec((tl_codec)step->codec) : "",
                (double)live[i], tl_explain_step((tl_step_kind)step->kind));
     }
-    return 0;
 }
 
 static int check(const tl_graph *graph, const char *steps, size_t length) {
@@ -68,11 +78,12 @@ int main(int argc, char **argv) {
     tl_graph graph = { 0 };
     size_t length = sizeof schedule - 1;
     int bad;
-    if (argc != 1 && (argc != 3 || !strcmp(argv[1], "--help")))
-        return printf("usage: %s [GRAPH.tlg SCHEDULE]\n", argv[0]), argc != 2 || strcmp(argv[1], "--help");
+    if (argc == 2 || argc > 4)
+        return printf("usage: %s [GRAPH.tlg SCHEDULE [KIND]]\n", argv[0]), strcmp(argv[1], "--help") != 0;
+    if (argc == 4) wanted = argv[3];
     bad = argc == 1 ? tl_parse_graph(&env, net, sizeof net - 1, &graph) : tl_read_graph(&env, argv[1], &graph);
     if (bad) return fprintf(stderr, "%s\n", env.error.text), 1;
-    if (argc == 3) bad = !(length = read_file(argv[2]));
+    if (argc > 2) bad = !(length = read_file(argv[2]));
     bad = bad || check(&graph, argc == 1 ? schedule : text, length);
     tl_free_graph(&env, &graph);
     return bad != 0;

@@ -201,9 +201,6 @@ TLDEF tl_result tl_init_cpu_backend(tl_env *env, const tl_cpu_backend_desc *desc
 // Errors:  TL_ERROR_INVALID_ARG: runs or managers still use it, the text tells how many; nothing is freed.
 TLDEF tl_result tl_free_cpu_backend(tl_env *env, tl_backend *backend);
 
-TLDEF const char *tl_name_tier(tl_tier tier);          // "device"; "?" out of range
-TLDEF const char *tl_name_map_mode(tl_map_mode mode);  // "write"
-
 // A heap gives out pieces of a range of offsets (of device memory, of a file, of an arena) and never
 // touches the memory itself. A piece has an offset and an id. Neighbouring free pieces are joined.
 typedef struct tl_heap tl_heap;
