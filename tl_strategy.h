@@ -1347,35 +1347,37 @@ extern "C" {
 // ============================================================================
 // [6] REMAT -- recomputation under a byte budget, with a certified distance to the optimum
 //
-//     graph + budget --tl_plan_remat--> plan, cost, and a bound that no plan undercuts
+//     graph + budget --tl_plan_remat--> plan, cost, and a lower bound of the cost of any plan
 //
 //     cost
-//      |  x          what is found:       x    a schedule, simulated
-//      |  o x        what is certain:     o    no valid schedule costs less
+//      |  x          plan found:          x    a schedule, simulated
+//      |  o x        lower bound:         o    no valid schedule costs less
 //      |    o  x
 //      |       o  *  *  *                 *    both: proven
 //      +------------------- budget
 //
-// Some tensors are dropped and made again before a backward wants them, as often as
-// it takes: which ones, and when, so that the peak stays within the budget and the
-// forwards made again cost least. Others are spilled to the host and fetched again, where
-// there is one, while the calls go on. These parts share the work:
+// Some tensors are dropped and recomputed before a backward reads them, as often as necessary.
+// The planner decides which tensors and when, so that the peak stays within the budget and the
+// recomputed forwards cost least. With a host tier, tensors can also be spilled to the host and
+// fetched again while the calls go on. These parts share the work:
 //
 //   exact    A* from the end of the schedule to its start, for small graphs. A state
-//            is the set of tensors that the rest of the schedule cannot do without
-//   bound    a few backwards are instants that cut every schedule into spans: what lives
-//            across each of them fits the budget, what does not is made in the span. The
-//            Lagrangian of that is one minimum cut a span; its gap is narrowed by branching
-//   search   a schedule is its sequence of calls alone; greedy ones are improved by
-//            taking recomputations out and mending the budget with others
-//   offload  the same search, in which a fetch is one more way to have a tensor again;
-//            what counts is when the last call ends, copies and waits included
+//            is the set of tensors that the rest of the schedule needs
+//   bound    a lower bound for any graph. A few backwards, the instants, cut every schedule into
+//            spans. What is resident at an instant fits the budget, and what is not resident
+//            must be made in the span after it. The Lagrangian relaxation of this is one
+//            minimum cut for each span; branching narrows the duality gap
+//   search   a schedule is described by its sequence of calls alone. Greedy schedules are
+//            improved by removing recomputations and adding others until the budget is kept
+//   offload  the same search, in which a tensor may also be fetched from the host; the cost
+//            is the time at which the last call ends, copies and waits included
 //
-// Chains are a case of their own: equal layers have a closed form, and stage by stage the
-// optimum over persistent schedules is found directly (tl_plan_chain); the search begins there too.
+// Chains are treated apart: equal layers have a closed form, and for other chains the optimum
+// over persistent schedules is computed stage by stage (tl_plan_chain). The search takes that
+// optimum as one of its starts.
 //
-// Everything is counted in integers and in steps of work, never in time: one desc is
-// one plan on every machine.
+// All arithmetic is in integers, and limits are numbers of elementary steps, never times: the
+// same desc gives the same plan on every machine.
 //
 // References: Griewank, Walther, Algorithm 799: Revolve, 2000. Jain et al., Checkmate, 2019,
 // arXiv:1910.02653. Beaumont et al., Optimal checkpointing for heterogeneous chains, 2019,
@@ -1385,8 +1387,8 @@ extern "C" {
 
 #ifndef TL_NO_PLANNERS
 typedef struct tl_remat_progress {
-    uint64_t work, work_limit;  // elementary steps so far; those after which it ends
-    uint64_t cost, bound_cost;  // of the best plan so far; no plan costs less. 0 = none yet
+    uint64_t work, work_limit;  // elementary steps so far; the number after which planning ends
+    uint64_t cost, bound_cost;  // of the best plan so far; lower bound of any plan. 0 = none yet
 } tl_remat_progress;
 
 typedef struct tl_remat_desc {
@@ -1394,48 +1396,50 @@ typedef struct tl_remat_desc {
     uint64_t budget_bytes;      // of the peak of live bytes and base_bytes together; 0 = no limit
     uint64_t base_bytes;        // weights, gradients, optimizer: part of the budget
     int32_t  inference;         // 1 = forward only
-    uint64_t work_limit;        // elementary steps of 2 to 3 ns; 0 = 4000 a squared node, 30 to 250 million:
-                                // a tenth of a second at 100 nodes, two thirds of one from 250 nodes on
+    uint64_t work_limit;        // elementary steps of 2 to 3 ns; 0 = 4000 times the square of the number of
+                                // nodes, but 30 to 250 million: about 0.1 s at 100 nodes, 0.7 s from 250 on
     int    (*progress)(const tl_remat_progress *progress, void *user);  // 1 = stop with the best so far
-    void    *user;              // given to progress
+    void    *user;              // passed to progress
     const tl_device *device;    // link and capacities; 0 = copies take no time, no capacity is known
     uint64_t host_budget_bytes; // of host copies at a time; 0 = no host tier, UINT64_MAX = no limit
 } tl_remat_desc;
 
-// What was found out besides the plan. Bytes are with base_bytes, as the budget is.
+// What planning found besides the plan. Bytes include base_bytes, as the budget does.
 typedef struct tl_remat_report {
-    uint64_t cost, bound_cost;  // of the plan; no plan of its class costs less
-    int32_t  proven;            // 1 = they are equal, or with TL_ERROR_INFEASIBLE: certainly no plan fits
+    uint64_t cost, bound_cost;  // of the plan; lower bound of every plan of its class
+    int32_t  proven;            // 1 = cost equals bound_cost, or with TL_ERROR_INFEASIBLE: no plan fits
     double   gap_ratio;         // (cost - bound_cost) / bound_cost; 0 = proven, 0.01 = at most 1 % above
-    uint64_t least_budget_bytes;  // of TL_ERROR_INFEASIBLE: with so many a plan was found; else 0
-    uint64_t bound_budget_bytes;  // of TL_ERROR_INFEASIBLE: with fewer there is none; else 0
-    int32_t  limiting_node;     // of TL_ERROR_INFEASIBLE: at which the least plan peaks; -1 = none
+    uint64_t least_budget_bytes;  // with TL_ERROR_INFEASIBLE: least budget for which a plan was found; else 0
+    uint64_t bound_budget_bytes;  // with TL_ERROR_INFEASIBLE: below it no plan exists; else 0
+    int32_t  limiting_node;     // with TL_ERROR_INFEASIBLE: node at which that plan peaks; -1 = none
     uint64_t work;              // elementary steps done
 } tl_remat_report;
 
-// Plan what to drop and to make again, so that training (or inference) fits a byte budget.
+// Plan which tensors to drop and recompute, so that training (or inference) fits a byte budget.
 //
-//   desc     its progress is asked every million steps or so
+//   desc     its progress function is called about every million steps
 //   plan     overwritten; release with tl_free_plan; peaks, costs and bound_cost are filled in
 //   report   overwritten; may be NULL
 //
-// The class of plans that the bound speaks of: lossless, backwards in reverse listing order, copies to
-// a host only with a host budget. What nobody needs does not run, so cost may be below base_cost. The
-// same desc gives the same plan everywhere, unless progress stops it.
+// The bound holds for this class of plans: lossless, backwards in reverse listing order, copies to a
+// host only with a host budget. Nodes whose outputs nothing needs do not run, so cost may be below
+// base_cost. The same desc gives the same plan everywhere, unless progress stops planning.
 //
-// With a host budget the plan may hold O, L, W and DH steps, and its cost is when it ends on the
-// device (tl_simulate_plan). Costs of the graph are nanoseconds then; where they are of another unit,
-// the link has to speak of that: link_bytes_per_second is what it carries in 10^9 units of cost, and
-// link_latency_ns is in units. In a graph whose unit is 0.1 ps, for instance, 12 GB/s is 1 200 000.
-// Capacities of the device that are known limit both budgets. The plan without copies is made first,
-// as it would be alone, then as much work again goes into one with them: it never costs more.
+// With a host budget the plan may contain O, L, W and DH steps, and its cost is the time at which it
+// ends on the device (tl_simulate_plan). Costs of the graph are nanoseconds then. If they have another
+// unit, the link must be given in that unit: link_bytes_per_second is the bytes that the link carries
+// in 10^9 units of cost, and link_latency_ns is in units. If the unit is 0.1 ps, for instance, 12 GB/s
+// is 1 200 000. Known capacities of the device limit both budgets. The plan without copies is made
+// first, as it would be without a host; then the same amount of work goes into a plan with copies,
+// which never costs more.
 //
 // Errors:  those of tl_check_graph; TL_ERROR_INFEASIBLE names the least budget at which a plan was
-//          found and the node that it peaks at, and fills in the report; TL_ERROR_INVALID_ARG,
-//          TL_ERROR_NO_MEMORY; TL_ERROR_OVERFLOW where bytes do not fit 60 bits or costs of
-//          forwards 56, and the graph is not small. *plan is all zero then.
-// Cost:    work_limit (with a host budget twice), beyond it only what a first plan takes: O(calls made x
-//          what lives across one).
+//          found and the node at which it peaks, and fills in the report; TL_ERROR_INVALID_ARG,
+//          TL_ERROR_NO_MEMORY whenever an allocation fails: it never changes the plan or the bound;
+//          TL_ERROR_OVERFLOW where bytes do not fit 60 bits or costs of forwards 56, and the graph is
+//          not small. *plan is all zero then.
+// Cost:    work_limit (twice with a host budget); beyond it only the work of a first plan: O(calls of the
+//          plan x tensors live across one).
 //          Memory: at most 200 MiB, most of it for graphs of up to 128 tensors.
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan *plan, tl_remat_report *report);
@@ -1453,22 +1457,23 @@ typedef struct tl_chain_plan_desc {
 //
 //     stages     1   2   3   4   5        a stage ends where later nodes read nothing but the
 //     keep       x       x                outputs of one node. A checkpoint is such an output,
-//     again          2       4            kept until all behind it has been reversed
+//     again          2       4            kept until all later stages have been reversed
 //
 //   plan     overwritten; release with tl_free_plan; peaks, costs and bound_cost are filled in
 //   report   overwritten; may be NULL. Costs, bound and least budget are those of persistent schedules
 //
-// A layer chain has one node a stage; a graph without such places is a single stage, and keeps all that
-// its backwards read. All results of a graph are in the last stage. A schedule is persistent where a
-// checkpoint, once made, stays until the stages behind it have been reversed; backward of a stage reads
-// the output before it and either what forward kept or what is made again just before. Chains of equal
-// layers are planned in closed form. Other chains whose exact curves take more than the work are planned
-// with fewer segments and steps; bound_cost is then that of tl_plan_remat's bound, and holds for any schedule.
+// A layer chain has one node in each stage. A graph without such places is a single stage, which keeps
+// everything that its backwards read. All results of a graph are in the last stage. A schedule is
+// persistent if every checkpoint, once made, stays until the stages after it have been reversed. The
+// backwards of a stage read the output of the stage before, and either tensors that forward kept or
+// tensors recomputed just before. Chains of equal layers are planned in closed form. If the exact curves
+// of another chain take more than work_limit, it is planned with fewer segments and fewer steps of the
+// curves; bound_cost is then the bound of tl_plan_remat, which holds for any schedule.
 //
 // Errors:  those of tl_check_graph; TL_ERROR_INFEASIBLE names the least budget and the node that peaks
 //          there; TL_ERROR_NO_MEMORY; TL_ERROR_OVERFLOW where costs times stages do not fit 64 bits.
 //          *plan is all zero then.
-// Cost:    O(stages^3 x steps of a curve), work_limit and as much again at the most. Memory: 200 MiB at most.
+// Cost:    O(stages^3 x steps of a curve), at most twice work_limit. Memory: 200 MiB at most.
 // Threads: safe with one env per thread.
 // Source:  Beaumont et al., Optimal checkpointing for heterogeneous chains, 2019, arXiv:1911.13214,
 //          section 4, with curves in place of memory slots.
@@ -1477,12 +1482,13 @@ TLDEF tl_result tl_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, tl_pl
 
 // -- policies --
 //
-// Schedules made by a rule, for comparison and for old habits: what the rule does not keep is made
-// again as in tl_plan_kept_set. Nothing that was made above a cut node is read below it: all that
-// goes on goes through its outputs (graph inputs, which are always there, aside).
+// Schedules made by a simple rule, for comparison and for users who know the rule. Tensors that the
+// rule does not keep are recomputed as in tl_plan_kept_set. A cut node is a node such that nothing
+// made before it is read after it: later nodes read only its outputs and graph inputs, which are
+// always resident.
 //
-//     0 --> 1 --> 2 --> 4 --> 5      1, 4 and 5 are cut nodes: 1 is read past 2 and past 3,
-//            \--> 3 --/              so these two are none
+//     0 --> 1 --> 2 --> 4 --> 5      1, 4 and 5 are cut nodes. 2 is not, because 3 reads 1; 3 is
+//            \--> 3 --/              not, because 4 reads 2
 //
 // References: Chen et al., Training Deep Nets with Sublinear Memory Cost, 2016, arXiv:1604.06174,
 // section 3 and Algorithm 3. Korthikanti et al., Reducing Activation Recomputation in Large
@@ -1500,13 +1506,13 @@ TLDEF tl_result tl_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, tl_pl
 
 typedef enum tl_policy { TL_POLICIES(TLI_ENUM) TL_POLICY_COUNT } tl_policy;
 
-// Of the three numbers a policy reads its own alone. 0 = its own choice under the budget: the
-// cheapest that fits of what it tries.
+// interval, slot_count and cost_threshold: each policy reads only the one that names it. 0 = the policy
+// chooses: it tries several values and takes the cheapest plan within the budget.
 typedef struct tl_policy_desc {
     const tl_graph *graph;      // not NULL
     tl_policy policy;           // 0 = keep-all
     uint64_t interval;          // every-n: nodes; 0 without a budget = ceil(sqrt(nodes)). chen-sqrt: cut
-                                // nodes; 0 = the square root of their number, rounded, whatever the budget
+                                // nodes; 0 = the square root of their number, rounded, with any budget
     uint64_t slot_count;        // revolve: checkpoints, the graph inputs are the first; 0 = the most that fit
     uint64_t cost_threshold;    // selective: forwards below it are made again; 0 = see tl_plan_policy
     uint64_t budget_bytes;      // of the peak of live bytes and base_bytes together; 0 = no limit
@@ -1518,17 +1524,17 @@ typedef struct tl_policy_desc {
 //
 //   plan   overwritten; release with tl_free_plan; peaks and costs are filled in
 //
-// Under a budget, every-n tries intervals, chen-greedy its bytes (without a budget: those of the
-// least peak), selective thresholds of the cost and of the cost per byte, revolve slots from the most
-// down. In graphs of up to 1000 nodes that is every interval, threshold and slot count, and bytes in
-// steps of less than a thousandth; in larger ones the steps are longer.
+// Under a budget, every-n tries intervals, chen-greedy numbers of bytes (without a budget it takes the
+// number with the least peak), selective thresholds of the cost and of the cost per byte, and revolve
+// slot counts from the largest down. In graphs of up to 1000 nodes every interval, threshold and slot
+// count is tried, and bytes in steps of less than a thousandth; in larger graphs the steps are longer.
 //
-// Errors:  those of tl_check_graph; TL_ERROR_INFEASIBLE names the least budget of what was tried
-//          and the node that it peaks at; TL_ERROR_INVALID_ARG: no such policy, inference with
+// Errors:  those of tl_check_graph; TL_ERROR_INFEASIBLE names the least budget of the plans tried
+//          and the node at which that plan peaks; TL_ERROR_INVALID_ARG: no such policy, inference with
 //          another than keep-all; TL_ERROR_OVERFLOW: a cost; TL_ERROR_NO_MEMORY. *plan is all zero then.
 // Cost:    every-n, chen-greedy, selective: at most some thousand plans of O(nodes + inputs) each;
-//          revolve: O(forwards) for each slot count, and where slot_count is 0 none of more than a
-//          million forwards of stages; chain: as tl_plan_chain.
+//          revolve: O(forwards) for each slot count; with slot_count 0 no schedule of more than a
+//          million forwards of stages is tried; chain: as tl_plan_chain.
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_plan_policy(tl_env *env, const tl_policy_desc *desc, tl_plan *plan);
 
@@ -1552,22 +1558,22 @@ extern "C" {
 // ============================================================================
 // [7] PRECISION -- observers, quantisation parameters, an exact choice of schemes
 //
-//     data --observers--> ranges --> scale, zero point, noise          (how to store a tensor)
-//     graph + profiles + limit --tl_plan_precision--> a scheme a node  (where to)
-//     plan --tl_apply_precision--> graph with conversions, formats     (what runs, what [6] plans on)
+//     data --observers--> ranges --> scale, zero point, noise              (how to store a tensor)
+//     graph + profiles + limit --tl_plan_precision--> a scheme per node    (which precision where)
+//     plan --tl_apply_precision--> graph with conversion nodes, formats    (what runs; input of [6])
 //
 //          f32          i8    i8          A tensor is converted once for each format that its
-//     x --[conv]--+--c--[a]--[b]--+       readers want (c), however many there are. So the
-//                 |               |       price of a scheme depends on the neighbours', and
-//                 +-------[add]---c       the choice is made for the whole graph at once.
+//     x --[conv]--+--c--[a]--[b]--+       readers want (c), however many readers there are. So
+//                 |               |       the price of a scheme depends on the schemes of the
+//                 +-------[add]---c       neighbours, and one choice covers the whole graph.
 //                          f32
 //
-// A scheme says how a node computes and in which format it hands its tensors on. Losses are
-// noise powers, or anything else that adds up; percents of accuracy do not. The choice
-// minimises time or bytes under a limit of the summed loss, or the other way round; it says how far
-// from the optimum it can be at most, what a node's second best scheme would have cost, and all
-// the points between which there is a choice (the Pareto front). Limits of the caller are never
-// exceeded: where nothing fits, the nearest that does is named.
+// A scheme says how a node computes and in which format it stores its outputs. Losses are noise
+// powers, or any other quantity that adds up over nodes (percents of accuracy do not). The choice
+// minimises time or bytes within a limit of the summed loss, or the loss within a limit of the
+// cost. With it come a certified distance from the optimum, the cost of each node's second best
+// scheme, and on request the Pareto front of loss and cost. A limit of the caller is never
+// exceeded: where no choice meets it, the error names the nearest limit that can be met.
 //
 // References: Jacob et al., Quantization and Training of Neural Networks for Efficient
 // Integer-Arithmetic-Only Inference, 2018, arXiv:1712.05877, section 2. Migacz, 8-bit Inference with
@@ -1601,22 +1607,22 @@ extern "C" {
 typedef enum tl_format { TL_FORMATS(TLI_ENUM4) TL_FORMAT_COUNT } tl_format;
 typedef enum tl_scheme { TL_SCHEMES(TLI_ENUM5) TL_SCHEME_COUNT } tl_scheme;
 
-// Bytes of a tensor that takes f32_bytes in f32: an element is 4 of them, a tail counts as one. f32 itself,
-// and what is no format, leaves the bytes as they are. Scales are not counted.
+// Find the bytes of a tensor in a format, from its bytes in f32: 4 of these are one element, a last partial
+// element counts as one. f32 and unknown formats return f32_bytes. Scales are not counted.
 TLDEF uint64_t tl_find_format_bytes(tl_format format, uint64_t f32_bytes);
 
 #ifndef TL_NO_PLANNERS
-// The same of the weights of a node.
+// Find the bytes of the weights of a node in a scheme, from their bytes in f32; rounded as above.
 TLDEF uint64_t tl_find_weight_bytes(tl_scheme scheme, uint64_t f32_bytes);
 
-// What a node in this scheme hands its tensors on in; TL_FORMAT_COUNT for what is no scheme.
+// Find the format of the outputs of a node in this scheme; TL_FORMAT_COUNT for an unknown scheme.
 TLDEF tl_format tl_find_scheme_format(tl_scheme scheme);
 
 TLDEF const char *tl_name_format(tl_format format);     // "bf16"; "?" out of range
 TLDEF const char *tl_name_scheme(tl_scheme scheme);     // "w8a16"
 TLDEF const char *tl_explain_scheme(tl_scheme scheme);  // "tensors in 16 bits, weights ..."
 #ifndef TL_NO_TEXT
-TLDEF int tl_parse_format(const char *text, tl_format *format);  // 1 and the value; 0 and f32: none of them
+TLDEF int tl_parse_format(const char *text, tl_format *format);  // 1 and the value; 0 and f32 for unknown text
 TLDEF int tl_parse_scheme(const char *text, tl_scheme *scheme);
 #endif
 #endif
@@ -1625,21 +1631,21 @@ TLDEF int tl_parse_scheme(const char *text, tl_scheme *scheme);
 //
 //     q = clamp(round(x / scale) + zero_point, low, high)        x' = (q - zero_point) scale
 //
-// Zero is exact under every rule: 0 -> zero_point -> 0. Tools differ in what a symmetric scale divides
-// by, 127.5 or 127, and that is the commonest reason why two of them disagree; so each rule has a name.
+// Zero is exact under every rule: 0 -> zero_point -> 0. Tools differ in whether a symmetric scale divides
+// by 127.5 or by 127, which is the commonest reason why two tools disagree; so each rule has a name.
 //
 // References: Jacob et al., 2018, sections 2.1 and 2.2. ONNX, QuantizeLinear-21,
 // DynamicQuantizeLinear-11. PyTorch 2, torch.ao.quantization.observer. TensorFlow Lite 8-bit
 // quantization specification.
 
-// id, name, scale from the least and the largest value, both drawn to 0; a = the larger magnitude
+// id, name, scale. The range is first extended to contain 0; a = the larger magnitude of its two ends
 #define TL_RANGE_RULES(X) \
     X(TL_RANGE_AFFINE, "affine", "(most - least) / (high - low); the zero point puts least on low")       \
     X(TL_RANGE_HALF,   "half",   "a / ((high - low) / 2), zero point 0: 127.5 steps for 8 bits, as PyTorch") \
     X(TL_RANGE_NARROW, "narrow", "a / high on -high .. high, zero point 0: as TensorFlow Lite's weights") \
     X(TL_RANGE_WIDE,   "wide",   "a / high on low .. high, zero point 0: as TensorRT")
 
-// id, name, where a number is half way between two integers
+// id, name, which integer a number half way between two of them rounds to
 #define TL_ROUNDINGS(X) \
     X(TL_ROUNDING_EVEN, "even", "to the even one")            \
     X(TL_ROUNDING_AWAY, "away", "to the one farther from zero")
@@ -1657,35 +1663,35 @@ typedef struct tl_quantization {
 // Find scale and zero point for a range of values.
 //
 //   rule           0 = affine
-//   least, most    finite, least <= most; a range that lies on one side of 0 is drawn to it
-//   low, high      of the integers: -32768 <= low < high <= 65535, of at most 16 bits. narrow takes -high
-//                  .. high of them (low <= -high), wide wants 0 among them; half has the zero point
+//   least, most    finite, least <= most; a range that does not contain 0 is extended to it
+//   low, high      bounds of the integers: -32768 <= low < high <= 65535, at most 16 bits. narrow uses
+//                  -high .. high of them (low <= -high), wide needs low <= 0 < high; half has the zero point
 //                  (low + high + 1) / 2 where low >= 0, as PyTorch for unsigned integers
 //   quantization   overwritten; rounds to even
 //
-// All in f32, one rounding an operation. Scales of affine and half are at least 2^-23, as PyTorch's;
-// those of narrow and wide at least 2^-126, but 2^-23 where all is zero.
+// Computed in f32 with one rounding per operation. Scales of affine and half are at least 2^-23, as in
+// PyTorch; those of narrow and wide at least 2^-126, or 2^-23 where both ends are 0.
 //
 // Errors:  TL_ERROR_INVALID_ARG; TL_ERROR_OVERFLOW: most - least does not fit f32. *quantization is all
 //          zero then.
 TLDEF tl_result tl_find_quantization(tl_env *env, tl_range_rule rule, float least, float most,
                                      int32_t low, int32_t high, tl_quantization *quantization);
 
-// Hold every rule of one: scale finite and > 0, bounds in order, zero point between them.
+// Check that the scale is finite and > 0, the bounds are in order and the zero point lies within them.
 TLDEF tl_result tl_check_quantization(tl_env *env, const tl_quantization *quantization);
 
-// Quantise numbers, and back.
+// Convert numbers to integers, and integers back to numbers.
 //
 //   quantizations   [channel_count] element i belongs to channel (i / inner_count) % channel_count;
-//                   1 and 1 = one for all
+//                   channel_count 1 = one quantisation for all elements
 //   format          i8, bounds within -128 .. 127 or 0 .. 255; i16, within -32768 .. 32767 or 0 .. 65535
 //   from, to        [count] one is f32, the other int8_t or int16_t in the machine's byte order, unsigned
 //                   where low >= 0. They do not overlap; NULL with count 0
 //
-// What is not a number becomes the zero point, infinities become the bounds. Back again, what is too
-// large for f32 becomes its largest number, so the result is always finite.
+// NaN becomes the zero point, infinities become the bounds. A result of tl_dequantize that overflows f32
+// becomes the largest f32 of its sign, so results are always finite.
 //
-// Errors:  TL_ERROR_INVALID_ARG: a quantisation, or one that the format does not hold; nothing is
+// Errors:  TL_ERROR_INVALID_ARG: an invalid quantisation, or bounds that the format cannot hold; nothing is
 //          written then.
 // Cost:    O(count + channel_count).
 TLDEF tl_result tl_quantize(tl_env *env, const tl_quantization *quantizations, int32_t channel_count,
@@ -1695,8 +1701,8 @@ TLDEF tl_result tl_dequantize(tl_env *env, const tl_quantization *quantizations,
                               uint64_t inner_count, tl_format format, const void *from, float *to,
                               uint64_t count);
 
-// ONNX DynamicQuantizeLinear: affine on 0 .. 255 over the range of the data, whatever small; data of zeroes
-// alone has the scale 2^-23.
+// Quantise data over its own range, as ONNX DynamicQuantizeLinear: affine on 0 .. 255, without the lower
+// limit of 2^-23 on the scale; data that is all zero has the scale 2^-23.
 //
 // Errors:  TL_ERROR_INVALID_ARG: no data, or a value that is not finite; TL_ERROR_OVERFLOW as above.
 //          Nothing is written to `to` then, *quantization is all zero.
@@ -1709,15 +1715,15 @@ typedef struct tl_multiplier {
     int32_t exponent;    // > 0 = the number is 1 or more
 } tl_multiplier;
 
-// Find the multiplier that takes sums of products in scales a and b to scale c: a b / c, rounded once, half
-// away from zero.
+// Find the multiplier that converts sums of products of integers with scales a and b to integers of
+// scale c: a b / c, rounded once, half away from zero.
 //
 // Errors:  TL_ERROR_INVALID_ARG: a scale that is not finite and > 0; *multiplier is all zero then.
 TLDEF tl_result tl_find_multiplier(tl_env *env, float a, float b, float c, tl_multiplier *multiplier);
 
-// A sum of products -> integer of the target: shifted left where the exponent is > 0 (and held within 32
-// bits), the rounding doubling high product, a rounding shift right, the zero point, clamped. Two
-// roundings: within 1 of sum x real rounded once. Integers alone: the same on every machine.
+// Convert a sum of products to an integer of the target: shift left where the exponent is > 0 (saturating
+// at 32 bits), rounding doubling high product, rounding shift right, add the zero point, clamp. It rounds
+// twice: the result is within 1 of sum x real rounded once. Only integers: the same on every machine.
 // Source:  Jacob et al., 2018, section 2.2; MultiplyByQuantizedMultiplier of TensorFlow Lite.
 TLDEF int32_t tl_requantize(int32_t sum, tl_multiplier multiplier, const tl_quantization *to);
 
@@ -1732,47 +1738,48 @@ TLDEF int tl_parse_rounding(const char *text, tl_rounding *rounding);
 
 // -- guards for 16-bit floats --
 
-// The scale of the loss that keeps small gradients above 2^-24: doubled after so many clean steps,
-// halved at an overflow, and that step is not taken. Zero is the default everywhere, and so is what is
-// negative or not finite.
+// A factor on the loss that keeps small gradients above 2^-24, the least f16: it doubles after growth_interval
+// steps without overflow, and halves at an overflow, whose step is skipped. A field that is 0, negative or not
+// finite means its default.
 //
 // Source:  Micikevicius et al., 2018, section 3.2; the numbers are those of torch.amp.GradScaler.
 typedef struct tl_loss_scaler {
-    float    scale;            // 0 = 65536, from the first tl_next_loss_scale on; within least .. most
+    float    scale;            // 0 = 65536, filled in by the first tl_next_loss_scale; within least .. most
     float    least, most;      // 0 = 1, 2^24; most is at least `least`
-    uint32_t growth_interval;  // clean steps after which it doubles; 0 = 2000
+    uint32_t growth_interval;  // steps without overflow after which the scale doubles; 0 = 2000
     uint32_t clean_count;      // steps since the last change
-    uint64_t skipped_count;    // steps that were not to be taken
+    uint64_t skipped_count;    // steps that were skipped for an overflow
 } tl_loss_scaler;
 
-// A copy with the defaults filled in; NULL = all of them. counts stay.
+// Return a copy with defaults filled in; NULL = all defaults. The counts are copied.
 TLDEF tl_loss_scaler tl_default_loss_scaler(const tl_loss_scaler *scaler);
 
-// Tell what became of a step: 1 = take it (the gradients are the true ones x the scale it had), 0 = skip it.
+// Update the scale after a backward pass. 1 = apply the step (its gradients carry the scale from before
+// this call), 0 = skip it.
 TLDEF int tl_next_loss_scale(tl_loss_scaler *scaler, int overflowed);
 
-TLDEF int tl_has_overflow(const float *data, uint64_t count);  // 1 = an infinity or NaN is among them
+TLDEF int tl_has_overflow(const float *data, uint64_t count);  // 1 = data holds an infinity or NaN
 
 #ifndef TL_NO_PLANNERS
-// -- observers: ranges and noise of tensors, measured --
+// -- observers: measured ranges and noise of tensors --
 //
 //     batches --tl_observe_data--> counts --tl_measure_observer--> range --tl_find_quantization--> scale
 //
-//     |         # #                      A histogram has bins of equal width, a power of two: a larger
-//     |       # # # #                    value joins the bins in pairs until it has room. So the counts
-//     |     # # # # # #           #      do not depend on the order of the data, and two observers
-//     +--|-------------|----------|->    merged have, bit for bit, what one of all the data has.
+//     |         # #                      The bins of a histogram have equal width, a power of two. A value
+//     |       # # # #                    beyond the last bin makes pairs of bins join until it fits. So
+//     |     # # # # # #           #      counts do not depend on the order of the data, and two merged
+//     +--|-------------|----------|->    observers equal, bit for bit, one observer of all the data.
 //      least   range  most     outlier
 //
-// An observer takes a fixed amount of memory for a channel, whatever it sees. A wide range loses by
-// rounding, a narrow one by clipping: min-max clips nothing, the last three kinds weigh the two.
+// The memory of an observer is fixed per channel, whatever the amount of data. A wide range loses by
+// rounding, a narrow one by clipping: min-max clips nothing, the last three kinds balance the two.
 //
 // References: Migacz, 8-bit Inference with TensorRT, GTC 2017 (entropy; P with the tail, Q without). Here
-// whole bins make a level, zeros, which are exact, take no part, and the threshold is the upper edge of
-// the last bin; tools differ in all of these, so their thresholds do. Banner et al., Post training
-// 4-bit quantization of convolutional networks, 2019, arXiv:1810.05723 (the optimal clip in closed form).
+// each level is made of whole bins, zeros are left out because they are exact, and the threshold is the
+// upper edge of the last bin. Tools differ in all three, so their thresholds differ. Banner et al., Post
+// training 4-bit quantization of convolutional networks, 2019, arXiv:1810.05723 (optimal clip, closed form).
 
-// id, name, range
+// id, name, which range it finds
 #define TL_OBSERVERS(X) \
     X(TL_OBSERVER_MIN_MAX,        "min-max",        "least and largest value")                             \
     X(TL_OBSERVER_MOVING_AVERAGE, "moving-average", "of the least and the largest of each batch")          \
@@ -1786,110 +1793,110 @@ typedef struct tl_observer_desc {
     tl_observer_kind kind;     // 0 = min-max
     int32_t  channel_count;    // ranges to find; 0 = 1
     uint64_t inner_count;      // elements of one channel side by side; 0 = 1
-    double   rate;             // moving-average: of a new batch; 0 = 0.01; (0, 1]
-    double   percentile_ratio; // percentile: 0 = 0.999; (0, 1]
+    double   rate;             // moving-average: weight of a new batch; 0 = 0.01; (0, 1]
+    double   percentile_ratio; // percentile: share of magnitudes within the range; 0 = 0.999; (0, 1]
     int32_t  high;             // mse, entropy: largest integer of the quantisation; 0 = 127; 1 .. 32767
-    tl_range_rule rule;        // mse: of the quantisation; 0 = affine, on -high-1 .. high
-    int32_t  bin_count;        // of each sign, a power of two, 128 .. 8192; 0 = 2048 for the last three
-                               // kinds; 0 = no histogram for the first two. A bin takes 16 bytes
+    tl_range_rule rule;        // mse: rule of the quantisation; 0 = affine, on -high-1 .. high
+    int32_t  bin_count;        // bins for each sign, a power of two, 128 .. 8192; 0 = 2048 for the last
+                               // three kinds, no histogram for the first two. 16 bytes for both signs
 } tl_observer_desc;
 
 typedef struct tl_observer tl_observer;
 
-// What an observer found out about a channel. All 0 where nothing was observed.
+// What an observer measured in one channel. All 0 where nothing was observed.
 typedef struct tl_observation {
     float    least, most;              // of all values
-    float    range_least, range_most;  // what the kind makes of them: for tl_find_quantization
-    uint64_t count, zero_count;        // zeros: of data; tl_observe_extremes tells none
-    double   square_sum;               // signal power x count, exact but for its last bit; of data
-    double   clipped_ratio;            // of the values lie outside the range, to a bin; 0 without histogram
+    float    range_least, range_most;  // the range that the kind chose, for tl_find_quantization
+    uint64_t count, zero_count;        // values; zeros of tl_observe_data (tl_observe_extremes counts none)
+    double   square_sum;               // sum of squares, correctly rounded; of tl_observe_data
+    double   clipped_ratio;            // share of values outside the range, by whole bins; 0 = no histogram
 } tl_observation;
 
 // Error of a quantisation on data.
 typedef struct tl_noise {
-    double   error_sum;      // of squares; where weights are given, of squares x weight
-    double   signal_sum;     // the same of the values
+    double   error_sum;      // of squared errors, each times its weight where weights are given
+    double   signal_sum;     // of squared values, weighted alike
     double   mse;            // error_sum / count
     double   sqnr_db;        // 10 log10(signal / error); 0 without error (is_exact) or without signal
-    double   clipped_ratio;  // of the values would round to an integer beyond the bounds
+    double   clipped_ratio;  // share of values that would round to an integer beyond the bounds
     uint64_t count;
-    int32_t  is_exact;       // 1 = no error at all (that has a weight)
+    int32_t  is_exact;       // 1 = every value with a weight > 0 is represented exactly
 } tl_noise;
 
-// Make an observer, release it, and make it forget all that it saw.
+// Make an observer; release it; reset it to the state of a new one.
 //
-//   env        must outlive the observer: the functions below put their sentences there
+//   env        must outlive the observer: the functions below write their error texts to it
 //   observer   NULL after an error
 //
 // Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_NO_MEMORY.
-// Cost:    two allocations: about 350 bytes a channel and, with a histogram, 16 a bin: 32 KiB.
-// Threads: one observer is used by one thread at a time, one env by one thread. Give each thread its own
-//          and merge.
+// Cost:    one allocation: 240 bytes per channel and, with a histogram, 16 bytes per bin (2048: 32 KiB).
+// Threads: one observer is used by one thread at a time, one env by one thread. To observe in several
+//          threads, give each an observer and merge them.
 TLDEF tl_result tl_init_observer(tl_env *env, const tl_observer_desc *desc, tl_observer **observer);
 TLDEF void      tl_free_observer(tl_observer *observer);   // accepts NULL
 TLDEF tl_result tl_reset_observer(tl_observer *observer);
 
-// Take one batch. Element i belongs to channel (i / inner_count) % channel_count.
+// Add one batch. Element i belongs to channel (i / inner_count) % channel_count.
 //
 // Errors:  TL_ERROR_INVALID_ARG: a value that is not finite; TL_ERROR_OVERFLOW: more than 2^48 values
-//          in a channel. Nothing of the batch is taken then.
+//          in a channel. The observer is unchanged then.
 // Cost:    O(count + channel_count).
 TLDEF tl_result tl_observe_data(tl_observer *observer, const float *data, uint64_t count);
 
-// Take one batch of which a device has found the extremes (tl_vk_read_extremes). min-max and moving-average
-// alone, without a histogram.
+// Add one batch whose extremes a device has found (tl_vk_read_extremes). Only for min-max and moving-average
+// without a histogram.
 //
 // Errors:  TL_ERROR_INVALID_ARG: numbers that are not finite or not in order, no such channel, count 0;
-//          TL_ERROR_UNSUPPORTED: another kind; TL_ERROR_OVERFLOW as above. Nothing is taken then.
+//          TL_ERROR_UNSUPPORTED: another kind; TL_ERROR_OVERFLOW as above. The observer is unchanged then.
 TLDEF tl_result tl_observe_extremes(tl_observer *observer, int32_t channel, float least, float most,
                                     uint64_t count);
 
-// Add what another observer of the same desc saw. The result is that of one observer of all the data,
-// but for moving averages: these depend on the order, and become the mean weighted by batches.
+// Add the data of another observer of the same desc. The result equals one observer of all the data, except
+// for moving averages, which depend on the order: they become the mean of both, weighted by batch counts.
 //
-// Errors:  TL_ERROR_INVALID_ARG: another desc; TL_ERROR_OVERFLOW as above. Nothing is taken then.
+// Errors:  TL_ERROR_INVALID_ARG: another desc; TL_ERROR_OVERFLOW as above. The observer is unchanged then.
 TLDEF tl_result tl_merge_observer(tl_observer *observer, const tl_observer *other);
 
-// Tell what was found out about a channel.
+// Measure a channel: its range by the kind of the observer, counts and signal power.
 //
-// percentile: the upper edge of the bin that the rank falls into, zeros counted. mse: of ranges in steps of
-// 1/200 of all that was seen, at edges of bins, values taken as spread evenly over their bins; under affine
-// both ends first by the same share, then each end alone. entropy: of all edges of bins from the
-// (high + 1)-th on; it wants many values, a few lie in bins of their own and any threshold keeps that. Of
-// equals the widest range is taken, and none exceeds what was seen. Integers choose: the same range on every
-// machine.
+// percentile: the upper edge of the bin that holds the rank; zeros count. mse: tries ranges in steps of
+// 1/200 of the observed range, at edges of bins, with values spread evenly over their bins; under affine both
+// ends shrink by the same share first, then each end alone. entropy: tries all edges of bins from the
+// (high + 1)-th on; it needs many values, because a few values lie in bins of their own, where every threshold
+// is as good. Of equal ranges the widest is taken, and none exceeds the observed extremes. Integers decide,
+// so the range is the same on every machine.
 //
 // Errors:  TL_ERROR_INVALID_ARG: no such channel. *observation is all zero then.
 // Cost:    O(bins) for percentile, O(200 bins) for mse (affine: 600), O(bins^2) for entropy.
 TLDEF tl_result tl_measure_observer(const tl_observer *observer, int32_t channel,
                                     tl_observation *observation);
 
-// The quantisation for the range of a channel.
+// Find the quantisation for the range of a channel: tl_measure_observer, then tl_find_quantization.
 //
-// Errors:  those of the two calls it stands for; TL_ERROR_NOT_FOUND: the channel has seen nothing.
+// Errors:  those of the two calls; TL_ERROR_NOT_FOUND: the channel has no data.
 TLDEF tl_result tl_find_observed_quantization(const tl_observer *observer, int32_t channel,
                                               tl_range_rule rule, int32_t low, int32_t high,
                                               tl_quantization *quantization);
 
-// Estimate the noise of a quantisation on what a channel saw: exact but for the place of values in their
-// bins, over which they are taken as spread evenly. signal_sum is exact. Any observer with a histogram.
+// Estimate the noise of a quantisation on the data of a channel, with values spread evenly over their bins.
+// signal_sum is exact. For observers with a histogram.
 //
 // Errors:  TL_ERROR_INVALID_ARG; TL_ERROR_UNSUPPORTED: no histogram; TL_ERROR_NOT_FOUND: the channel has
-//          seen nothing. *noise is all zero then.
+//          no data. *noise is all zero then.
 // Cost:    O(bins).
 TLDEF tl_result tl_estimate_noise(const tl_observer *observer, int32_t channel,
                                   const tl_quantization *quantization, tl_noise *noise);
 
-// 1 = f16 holds what was observed in every channel: magnitudes x margin stay within 65504, and at most
-// lost_ratio of the values that are not 0 are smaller than its least number, 2^-24. 0 where nothing was
-// observed. Small values are those of data; tl_observe_extremes tells none.
+// Tell whether f16 can hold the data of every channel. 1 = magnitudes x margin stay within 65504, and at most
+// lost_ratio of the values that are not 0 are below the least f16, 2^-24. 0 where nothing was observed.
+// Values below 2^-24 are counted by tl_observe_data only.
 //
-//   margin       >= 1; 0 = 1. Anything else is not safe
+//   margin       >= 1; 0 = 1. Any other value returns 0
 //   lost_ratio   0 .. 1
 TLDEF int tl_is_f16_safe(const tl_observer *observer, double margin, double lost_ratio);
 
-// The range of data in memory, exactly: percentile by rank, mse with the true error of 200 clips (in f32:
-// largest x (k / 200)). The rest as an observer of one channel and one batch finds it.
+// Measure the range of data in memory without a histogram: percentile by exact rank, mse by the true error of
+// 200 ranges (in f32: largest x (k / 200)). The other kinds as an observer of one channel and one batch.
 //
 //   desc   channel_count and inner_count must be 0 or 1
 //
@@ -1899,11 +1906,11 @@ TLDEF int tl_is_f16_safe(const tl_observer *observer, double margin, double lost
 TLDEF tl_result tl_measure_range(tl_env *env, const tl_observer_desc *desc, const float *data,
                                  uint64_t count, float *least, float *most);
 
-// The noise of a quantisation, or of a format (f32, f16, bf16; what is too large for it becomes its largest
-// number and counts as clipped), on data in memory. Sums in f64, in the order of the data.
+// Measure the noise of a quantisation, or of a format (f32, f16, bf16; a value that overflows it becomes its
+// largest number and counts as clipped), on data in memory. Sums in f64, in the order of the data.
 //
-//   weights   [count] >= 0, finite, not all 0: multiply squared errors (squared gradients: the expected
-//             change of the loss, to second order); 0 = all 1
+//   weights   [count] factors of the squared errors: >= 0, finite, not all 0. With squared gradients as weights
+//             error_sum estimates the change of the loss to second order. 0 = all 1
 //
 // Errors:  TL_ERROR_INVALID_ARG: no data, a value or weight that is not finite. *noise is all zero then.
 // Cost:    O(count).
@@ -1921,25 +1928,26 @@ TLDEF int tl_parse_observer(const char *text, tl_observer_kind *kind);
 //
 //   minimise   sum cost[v][x_v] + conversions     subject to   sum loss[v][x_v] <= loss_limit
 //
-// or the other way round. A net is what a node hands on: its readers want it in the formats of their
-// schemes, and each format that the producer's scheme does not give is paid for once, however many
-// readers want it. One net an edge prices edges one by one. Costs and losses are whole numbers of any unit.
+// or the loss subject to a cost limit. A net is one output of a node with its readers: they want it in the
+// formats of their schemes, and each format other than the producer's is paid for once, however many
+// readers want it. To price each edge by itself, give one net per edge. Costs and losses are whole numbers
+// of any unit.
 //
-//     cost |   A             A, B, C   corners of the hull: one pair of weights each, found first
-//          |    ` .  x       - - -     the line between two of them is the Lagrangian bound
+//     cost |   A             A, B, C   corners of the convex hull, each found with one pair of weights
+//          |    ` .  x       - - -     the line between two corners is the Lagrangian bound
 //          |       B         x, o      choices; o is the best within the limit, found by lists
 //          |        `o. - C
-//          +----------|----- loss      the gap is o - bound; 0 where the lists end
+//          +----------|----- loss      the gap is o - bound; 0 where the lists are complete
 //                   limit
 //
-// Exact: a tree decomposition of the nets (chains and trees are its simplest case), and over it, from the
-// leaves to the root, the list of all (loss, cost) that may be part of the best choice: what another
-// dominates, what must break the limit, and what by the Lagrangian bound cannot beat the best known
-// choice is left out. Lists are cut to their best few at first; then they hold all that costs little more
-// than the bound, and ever more, until the best is among it. Graphs too wide for that get their bound from
-// chains that share the nodes, and choices by fixing a part of the nodes and finding the best of the others
-// exactly, again and again; then branch and bound: schemes that no better choice can have are left out, the
-// rest is divided until it is narrow enough for lists.
+// Exact method: a tree decomposition of the nets (chains and trees are its simplest cases), and over it,
+// from the leaves to the root, lists of all (loss, cost) that may be part of the best choice. Left out are
+// pairs that another pair dominates, that must break the limit, or that by the Lagrangian bound cannot
+// beat the best known choice. Lists are first cut to their best few; then they hold everything that costs
+// little more than the bound, in growing windows, until the best choice is among them. Graphs too wide for
+// lists get a bound from chains that share the nodes, and choices by fixing part of the nodes and solving
+// for the others exactly, again and again; then branch and bound: schemes that no better choice can have
+// are removed, and the rest is divided until it is narrow enough for lists.
 //
 // References: Handler, Zang, A dual algorithm for the constrained shortest path problem, 1980. Dechter,
 // Bucket Elimination, 1999. Kolmogorov, Convergent Tree-Reweighted Message Passing for Energy
@@ -1950,31 +1958,31 @@ TLDEF int tl_parse_observer(const char *text, tl_observer_kind *kind);
 
 typedef struct tl_choice_net {
     int32_t         producer;     // node
-    const int32_t  *readers;      // [reader_count] nodes, in any order; one that comes twice counts once
-    int32_t         reader_count; // 0 = nobody reads it: no price
+    const int32_t  *readers;      // [reader_count] nodes in any order; duplicates count once
+    int32_t         reader_count; // 0 = not read: no price
     const uint64_t *costs;        // [format_count x format_count] row: from, column: to, or TL_FORBIDDEN;
                                   // the diagonal is not read: 0
 } tl_choice_net;
 
 typedef struct tl_choice_progress {
-    uint64_t work, work_limit;    // elementary steps so far; those after which it ends
-    uint64_t value, bound;        // best so far, UINT64_MAX = none yet, and what no choice undercuts; of a
-                                  // front those of the point under way
+    uint64_t work, work_limit;    // elementary steps so far; their limit
+    uint64_t value, bound;        // best value so far, UINT64_MAX = none yet; lower bound of all choices.
+                                  // Of a front: of the point being computed
 } tl_choice_progress;
 
 typedef struct tl_choice_desc {
     int32_t  node_count;          // 1 .. 2^24
     int32_t  scheme_count;        // 1 .. 16
     int32_t  format_count;        // with formats 1 .. 8; without 0 or scheme_count
-    const int32_t *formats;       // [scheme_count] of each scheme; 0 = each its own
+    const int32_t *formats;       // [scheme_count] format of each scheme; 0 = a format for each scheme
     const uint64_t *costs;        // [node_count x scheme_count] or TL_FORBIDDEN
-    const uint64_t *losses;       // [node_count x scheme_count]; where the cost is forbidden not read
-    const tl_choice_net *nets;    // [net_count] any number a node, in any order, cycles too
+    const uint64_t *losses;       // [node_count x scheme_count]; not read where the cost is forbidden
+    const tl_choice_net *nets;    // [net_count] any number per node, in any order; cycles are allowed
     int32_t  net_count;
     int32_t  least_loss;          // 0 = least cost within loss_limit; 1 = least loss within cost_limit
-    uint64_t loss_limit;          // 0 = none at all; TL_UNLIMITED
-    uint64_t cost_limit;          // of least_loss; conversions are part of it; TL_UNLIMITED
-    uint64_t work_limit;          // elementary steps of 2 to 8 ns; 0 = 200 million
+    uint64_t loss_limit;          // 0 = no loss is allowed; TL_UNLIMITED
+    uint64_t cost_limit;          // for least_loss, conversions included; TL_UNLIMITED
+    uint64_t work_limit;          // elementary steps, of 2 to 8 ns each; 0 = 200 million
     int    (*progress)(const tl_choice_progress *progress, void *user);  // 1 = stop with the best so far
     void    *user;                // given to progress
 } tl_choice_desc;
@@ -1990,20 +1998,20 @@ typedef enum tl_choice_method { TL_CHOICE_METHODS(TLI_ENUM) TL_CHOICE_METHOD_COU
 typedef struct tl_choice_plan {
     const uint8_t *schemes;       // [node_count]
     uint64_t cost, conversion_cost, loss;  // cost includes conversions
-    int32_t  conversion_count;    // a net and a format that it is converted to
-    uint64_t bound;               // of what is minimised: no choice within the limit has less
-    int32_t  proven;              // 1 = it is the least
-    double   gap_ratio;           // (value - bound) / bound; 0 = proven, 0.01 = at most 1 % above; where the
-                                  // bound is 0 the value
+    int32_t  conversion_count;    // pairs of a net and a format that it is converted to
+    uint64_t bound;               // lower bound of the minimised quantity within the limit
+    int32_t  proven;              // 1 = the choice is optimal: its value equals the bound
+    double   gap_ratio;           // (value - bound) / bound; 0 = proven, 0.01 = at most 1 % above; the value
+                                  // itself where the bound is 0
     tl_choice_method method;
-    uint64_t nearest_limit;       // of TL_ERROR_INFEASIBLE, else 0: the least limit that can be held, in a
-                                  // graph too wide one at which a choice was found; TL_UNLIMITED = none
+    uint64_t nearest_limit;       // after TL_ERROR_INFEASIBLE, else 0: the least limit that can be met (in a
+                                  // graph too wide for lists one that was met); TL_UNLIMITED = none
     uint64_t work;                // elementary steps done
     void    *memory;
 } tl_choice_plan;
 
-// Hold every rule of a desc: counts in range, arrays there, nodes and formats that exist, and the
-// largest cost of each node and net, added up, below 2^60, losses as well.
+// Check every rule of a desc: counts in range, no array missing, nodes and formats that exist, and the
+// largest costs of all nodes and nets, added up, below 2^60; likewise the losses.
 //
 // Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_OVERFLOW.
 // Cost:    O(nodes x schemes + readers + nets x formats^2).
@@ -2011,66 +2019,66 @@ TLDEF tl_result tl_check_choice(tl_env *env, const tl_choice_desc *desc);
 
 // Choose a scheme for each node.
 //
-//   desc   its progress is asked every million steps or so, once a first choice is known
+//   desc   its progress is called about every million steps once a first choice is known
 //   plan   overwritten; release with tl_free_choice_plan
 //
-// The limit is always held, and the bound is always one: sums are rounded so that both are certain. A
-// graph whose decomposition fits work_limit / 64 cells (4 million at most) is solved by lists: a chain of
-// 1000 nodes, or 200 series-parallel ones, in 9 schemes, is proven in some hundredths of a second. A wider
-// graph is proven where it has some tens of nodes, mostly where it has 200; else it gets a value and a
-// bound, less than a thousandth apart in cost; in loss, which falls by decades from scheme to scheme, some
-// hundredths. The same desc gives the same plan everywhere, unless progress stops it. Among choices of the
-// same value it need not find the one of least loss.
+// The plan never exceeds the limit and the bound is always valid: sums are rounded towards safety. A graph
+// whose decomposition fits work_limit / 64 cells (4 million at most) is solved by lists: a chain of 1000
+// nodes, or 200 series-parallel nodes, in 9 schemes, is proven in some hundredths of a second. A wider graph
+// is proven if it has some tens of nodes, and mostly if it has 200; otherwise it gets a value and a bound
+// that differ by less than a thousandth in cost, or by some hundredths in loss, which falls by decades from
+// scheme to scheme. The same desc gives the same plan everywhere, unless progress stops it. Among choices of
+// equal value it need not find the one of least loss.
 //
-// Errors:  those of tl_check_choice; TL_ERROR_INFEASIBLE names the node of which every scheme is
-//          forbidden, or the limit and the nearest that can be held; plan has nearest_limit alone then.
-//          In a graph too wide, with forbidden conversions or a limit of the cost, it says that none was
-//          found, not that there is none. TL_ERROR_NO_MEMORY. On these *plan is all zero.
-// Cost:    work_limit, beyond it only what a first choice takes. Memory: O(nodes x schemes + readers),
-//          48 bytes a cell at most, and lists of at most 300 MiB.
+// Errors:  those of tl_check_choice; TL_ERROR_INFEASIBLE names the node all of whose schemes are forbidden,
+//          or the limit and the nearest that can be met; *plan has only nearest_limit set then. In a graph
+//          too wide for lists, with forbidden conversions or a cost limit, it means that no choice was
+//          found, not that none exists. TL_ERROR_NO_MEMORY. On the others *plan is all zero.
+// Cost:    work_limit, exceeded only to find a first choice. Memory: O(nodes x schemes + readers), at most
+//          48 bytes per cell, and lists of at most 300 MiB.
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_plan_choice(tl_env *env, const tl_choice_desc *desc, tl_choice_plan *plan);
 TLDEF void      tl_free_choice_plan(tl_env *env, tl_choice_plan *plan);  // accepts a zeroed plan and NULL
 
 typedef struct tl_front_point {
     uint64_t loss, cost;          // the least cost known within this loss
-    uint64_t bound_cost;          // nothing within this loss costs less
-    const uint8_t *schemes;       // [node_count] one choice that has them
+    uint64_t bound_cost;          // lower bound of the cost within this loss
+    const uint8_t *schemes;       // [node_count] a choice with this loss and cost
 } tl_front_point;
 
 typedef struct tl_choice_front {
     const tl_front_point *points; // [point_count] loss rises, cost falls
     int32_t  point_count;         // > 0
-    int32_t  complete;            // 1 = all points there are, each proven; 0 = a selection
+    int32_t  complete;            // 1 = the whole front, each point proven; 0 = a selection
     void    *memory;
 } tl_choice_front;
 
-// Find all points between which there is a choice (the Pareto front).
+// Find the Pareto front of loss and cost.
 //
 //   desc         its limits and least_loss are not read
-//   point_limit  0 = 256; where there are more points, or the work does not suffice, a selection of so
-//                many at most, from the end of least loss to that of least cost
+//   point_limit  0 = 256; if the front has more points, or the work does not suffice for all, at most this
+//                many are selected, including the least loss and the least cost
 //   front        overwritten; release with tl_free_choice_front
 //
-// A selection has points equally far apart in cost, or corners of the hull, taken where the cost falls
-// most. Its points are proven, unless the graph is too wide: each has a bound of its own then, which may be
-// below its cost.
+// A selection has points at equal distances in cost, or corners of the convex hull, chosen where the cost
+// falls most. Its points are proven unless the graph is too wide for lists: then each has its own bound,
+// which may be below its cost.
 //
-// Errors:  those of tl_plan_choice, of limits aside; TL_ERROR_INVALID_ARG: point_limit. *front is all zero
+// Errors:  those of tl_plan_choice except limits; TL_ERROR_INVALID_ARG: point_limit. *front is all zero
 //          then.
-// Cost:    an eighth of work_limit for the complete front, then a pass over the cells for each point; in a
-//          graph too wide a sixteenth of work_limit for each point, until all is spent.
+// Cost:    an eighth of work_limit for the complete front, then one pass over the cells per point; in a
+//          graph too wide for lists a sixteenth of work_limit per point, until all is spent.
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_plan_choice_front(tl_env *env, const tl_choice_desc *desc, int32_t point_limit,
                                      tl_choice_front *front);
 TLDEF void      tl_free_choice_front(tl_env *env, tl_choice_front *front);  // accepts a zeroed front and NULL
 
-// Add a choice up: its cost, conversions and loss, whatever found it. Limits are not looked at.
+// Add up the cost, conversions and loss of a given choice. Limits are not checked.
 //
 //   schemes   [node_count] result->schemes points at it
-//   result    overwritten; nothing of it is to be released, bound and proven are 0
+//   result    overwritten; nothing in it needs to be released; bound and proven are 0
 //
-// Errors:  those of tl_check_choice; TL_ERROR_INVALID_ARG: a scheme that there is not;
+// Errors:  those of tl_check_choice; TL_ERROR_INVALID_ARG: a scheme >= scheme_count;
 //          TL_ERROR_INVALID_PLAN: a forbidden scheme or conversion. *result is all zero then.
 // Cost:    as tl_check_choice.
 TLDEF tl_result tl_simulate_choice(tl_env *env, const tl_choice_desc *desc, const uint8_t *schemes,
@@ -2079,39 +2087,38 @@ TLDEF const char *tl_name_choice_method(tl_choice_method method);  // "eliminati
 
 // -- profiles: what a scheme costs and loses, as data --
 
-// Nodes of one op, and what each scheme does to them. Shapes and machines differ: rows may say for
-// which they hold, and the caller's rows, measured ones above all, take the place of the library's.
+// The loss and speed-up of each scheme for the nodes of one op. A row may be limited to a device and a range
+// of sizes. Rows of the caller, ideally measured, replace the library's table.
 typedef struct tl_precision_profile {
-    const char *op;               // upper and lower case are the same; "*" = where no other row fits
-    const char *device;           // tl_device.name; 0 = any
+    const char *op;               // case does not matter; "*" = nodes that no other row fits
+    const char *device;           // tl_device.name; 0 = any device
     uint64_t least_elements, most_elements;  // of output 0, f32 elements; most_elements 0 = no limit
-    uint32_t schemes;             // bits 1 << tl_scheme; f32 is always possible, others where their bit is set
-    double   loss[TL_SCHEME_COUNT];     // of one call: noise / signal power, or what the limit is in; >= 0
+    uint32_t schemes;             // bits 1 << tl_scheme that the op can have; f32 is always possible
+    double   loss[TL_SCHEME_COUNT];     // of one call: noise / signal power, or in the limit's unit; >= 0
     double   speedup[TL_SCHEME_COUNT];  // time in f32 / time in the scheme; > 0
-    tl_scheme recommended;        // breaks ties first
-    int32_t  sensitive;           // 1 = tensors and weights of 16 bits and more alone, unless allow_sensitive
+    tl_scheme recommended;        // preferred among choices of equal value
+    int32_t  sensitive;           // 1 = only schemes of 16 bits and more, unless allow_sensitive
 } tl_precision_profile;
 
-// Tell the library's own rows, a const table: the ops that [3] makes, and "*". They are derived
-// from word lengths, as the implementation says line by line, not measured on any machine:
-// tl_measure_sensitivity and the caller's clock replace them.
+// Return the library's own rows, a const table: the ops that [3] makes, and "*". They are derived from word
+// lengths, as the implementation explains row by row, not measured on any machine. To replace them, measure
+// losses with tl_measure_sensitivity, and times.
 TLDEF const tl_precision_profile *tl_find_default_profiles(int32_t *count);
 
-// Find the row of a node: the first whose op, device and elements fit. Of an op "add+relu" that no
-// row names, each part needs a row; the first sensitive one counts, else that of the first part.
-// Then "*".
+// Find the row of a node: the first whose op, device and elements fit. For an op "add+relu" without a row of
+// its own, each part needs a row; the first sensitive one is returned, else that of the first part. Otherwise
+// "*".
 //
-//   device   may be NULL: rows that name one do not fit then
+//   device   may be NULL: rows that name a device do not fit then
 //
 // Returns NULL where there is none, and for graph inputs.
 // Cost:    O(rows x length of the op).
 TLDEF const tl_precision_profile *tl_find_profile(const tl_precision_profile *profiles, int32_t profile_count,
                                                   const tl_graph *graph, int32_t node, const tl_device *device);
 
-// Hold every rule of a table: ops named, known schemes, losses finite and >= 0, speed-ups finite
-// and > 0 of all schemes that are possible, 0 and 1 for f32 where it is listed, a recommended
-// scheme that is possible, bounds in order, and no row that never fits because one above it always
-// does.
+// Check every rule of a table: ops named, schemes known; losses finite and >= 0 and speed-ups finite and > 0
+// for all possible schemes, 0 and 1 for f32 where it is listed; a recommended scheme that is possible, bounds
+// in order, and no row that is never used because a row above it always fits first.
 //
 // Errors:  TL_ERROR_INVALID_ARG names the row.
 // Cost:    O(rows squared).
@@ -2147,46 +2154,46 @@ typedef struct tl_precision_plan tl_precision_plan;
 
 typedef struct tl_precision_desc {
     const tl_graph  *graph;            // not NULL; bytes and costs are those of f32
-    const tl_device *device;           // 0 = conversions cost by their elements, see tl_plan_precision
+    const tl_device *device;           // 0 = a conversion costs 1 per element, see tl_plan_precision
     tl_criterion     criterion;        // 0 = performance
     double           loss_limit;       // performance, custom: >= 0; 0 = lossless, infinity = no limit
     double           least_speedup;    // accuracy, custom: base_cost / cost; 0 = 1
     tl_precision_objective objective;  // 0 = time
-    int32_t          training;         // 1 = backward costs count, and only f32, f16, bf16 are offered
+    int32_t          training;         // 1 = backward costs count, and only f32, f16, bf16 are allowed
     uint32_t         schemes;          // bits 1 << tl_scheme that may be chosen; 0 = all but fake (training:
-                                       // the three)
-    const uint32_t  *node_schemes;     // [node_count] the same for each node; 0 (the array, or of a node) = no
-                                       // further limit
-    int32_t          allow_sensitive;  // 1 = sensitive ops may go below 16 bits
-    int32_t          allow_unknown;    // 1 = ops that no row names may leave f32, by the "*" row
-    int32_t          any_result;       // 1 = results (keep) may end in any format; 0 = converted back to f32
+                                       // f32, f16, bf16)
+    const uint32_t  *node_schemes;     // [node_count] further limits, per node; NULL, or 0 for a node = none
+    int32_t          allow_sensitive;  // 1 = sensitive ops may have fewer than 16 bits
+    int32_t          allow_unknown;    // 1 = ops without a row may leave f32, by the "*" row
+    int32_t          any_result;       // 1 = results (keep) may have any format; 0 = converted back to f32
     const tl_precision_profile *profiles;  // [profile_count] 0 = tl_find_default_profiles
     int32_t          profile_count;
-    const double    *losses;           // [node_count x TL_SCHEME_COUNT] instead of the profiles'; NaN = not
-                                       // measured; of f32 not read: 0
-    const uint64_t  *costs;            // [node_count x TL_SCHEME_COUNT] instead of fwd (+ bwd) / speed-up;
-                                       // TL_FORBIDDEN = not measured; not read for bytes
+    const double    *losses;           // [node_count x TL_SCHEME_COUNT] replace the profiles'; NaN = not
+                                       // measured; that of f32 counts as 0
+    const uint64_t  *costs;            // [node_count x TL_SCHEME_COUNT] replace fwd (+ bwd) / speed-up;
+                                       // TL_FORBIDDEN = not measured; not read where bytes are minimised
     double           performance_weight, accuracy_weight;  // balanced: >= 0; both 0 = 0.5 each
-    double           priorities[TL_SCHEME_COUNT];  // break ties, the larger first
-    uint64_t         work_limit;       // of each choice; 0 = default
-    // One run of the whole plan, after the choice: its loss, in the unit of the limit. No runner-up is
-    // known then. Where it is over, the choice is made again, at most round_limit times in all.
+    double           priorities[TL_SCHEME_COUNT];  // among choices of equal value the larger is preferred
+    uint64_t         work_limit;       // of each choice, in elementary steps; 0 = 200 million
+    // Called with each choice to measure the loss of the whole plan, in the unit of the limit; runners-up
+    // are not filled in yet. If the loss exceeds the limit the choice is repeated, round_limit times in all.
     tl_result      (*evaluate)(const tl_precision_plan *plan, double *loss, void *user);
     void            *user;
     int32_t          round_limit;      // 0 = 8
-    tl_loss_source   loss_source;      // of losses; 0 = measured
+    tl_loss_source   loss_source;      // where `losses` come from; 0 = measured
 } tl_precision_desc;
 
 typedef struct tl_precision_node {
     tl_scheme scheme;
-    tl_format format;                  // of the tensors it hands on
-    tl_loss_source source;             // of its loss
-    double    loss, speedup;           // of the scheme; time of its calls in f32 / time
+    tl_format format;                  // of its outputs
+    tl_loss_source source;             // where its loss comes from
+    double    loss, speedup;           // of the scheme; time of its calls in f32 / time in the scheme
     double    confidence;              // 0 .. 1, see tl_plan_precision
-    tl_scheme runner_up;               // the next best choice gives this node this one; TL_SCHEME_COUNT = none
-    int32_t   runner_up_proven;        // 1 = with another scheme here, no choice is better than that
-    uint64_t  runner_up_cost;          // of the whole graph then
-    double    runner_up_loss;          // of the whole graph then
+    tl_scheme runner_up;               // its scheme in the best choice that gives it another scheme;
+                                       // TL_SCHEME_COUNT = there is none
+    int32_t   runner_up_proven;        // 1 = that choice is proven to be the best with another scheme here
+    uint64_t  runner_up_cost;          // cost of the whole graph in that choice
+    double    runner_up_loss;          // loss of the whole graph in that choice
     int32_t   conversion_count;        // of its outputs, to other formats
     uint64_t  conversion_cost;
 } tl_precision_node;
@@ -2195,25 +2202,25 @@ struct tl_precision_plan {
     const tl_precision_node *nodes;    // [node_count]
     int32_t  node_count;
     tl_criterion criterion;
-    double   loss;                     // predicted: the sum of those of the nodes
-    double   loss_limit;               // it was made for: cut, where evaluate asked for it; infinity = none
-    double   measured_loss;            // by evaluate; NaN = none asked
+    double   loss;                     // predicted: the sum over nodes
+    double   loss_limit;               // of the last choice, tightened after evaluate; infinity = none
+    double   measured_loss;            // by evaluate; NaN without evaluate
     int32_t  round_count;              // choices made
-    uint64_t cost, base_cost;          // of the objective, conversions included; everything in f32
+    uint64_t cost, base_cost;          // of the objective, conversions included; of everything in f32
     uint64_t conversion_cost;
     int32_t  conversion_count;
-    uint64_t bound_cost;               // no choice within this loss limit (accuracy: this loss) costs less
-    double   bound_loss;               // accuracy: no choice as fast loses less; else 0
-    int32_t  proven;                   // 1 = the best there is: value and bound are equal
+    uint64_t bound_cost;               // lower bound of the cost within this loss limit (accuracy: this loss)
+    double   bound_loss;               // accuracy: lower bound of the loss at this speed; else 0
+    int32_t  proven;                   // 1 = optimal: value and bound are equal
     double   gap_ratio, speedup;       // (value - bound) / bound, 0 = proven; base_cost / cost
-    uint64_t bytes, base_bytes;        // of weights and tensors, with copies, whatever the objective; in f32
-    int32_t  scheme_counts[TL_SCHEME_COUNT];  // nodes in each, graph inputs not counted
-    void    *memory;                   // what tl_free_precision_plan releases
+    uint64_t bytes, base_bytes;        // weights, tensors and converted copies, for any objective; all in f32
+    int32_t  scheme_counts[TL_SCHEME_COUNT];  // nodes in each scheme, without graph inputs
+    void    *memory;                   // released by tl_free_precision_plan
     tl_precision_objective objective;
 };
 
 TLDEF tl_precision_desc tl_default_precision(const tl_precision_desc *desc);  // NULL = all defaults
-// Hold every rule of a desc, its graph, device and profiles too.
+// Check every rule of a desc, its graph, device and profiles included.
 //
 // Errors:  TL_ERROR_INVALID_ARG, and those of tl_check_graph and tl_check_device.
 TLDEF tl_result tl_check_precision(tl_env *env, const tl_precision_desc *desc);
@@ -2222,50 +2229,48 @@ TLDEF tl_result tl_check_precision(tl_env *env, const tl_precision_desc *desc);
 //
 //   plan   overwritten; release with tl_free_precision_plan
 //
-// Time: a node costs fwd, in training fwd + bwd, / speed-up, rounded up. A tensor of E elements
-// that is wanted in another format is converted once for each: E (bytes of one format + bytes of
-// the other) / bytes_per_second of the device, in ns, rounded up (between f32 and f16 or bf16: 4 E
-// / codec_bytes_per_second, where that is known); without such a device E, as an elementwise call
-// in FLOP. In training, the gradient of a node that has one takes the same way back: twice as much, also
-// for a format that none but readers without a gradient want.
-// Bytes: weights and tensors in their formats, and copies of tensors in others; graph inputs are
-// f32 and count so.
+// Time: a node costs fwd / speed-up, in training (fwd + bwd) / speed-up, rounded up. A tensor of E elements
+// is converted once for each other format that its readers want. A conversion costs E (bytes of one format
+// + bytes of the other) / bytes_per_second of the device, in ns, rounded up (between f32 and f16 or bf16
+// 4 E / codec_bytes_per_second, if that is known); without a device that has these rates it costs E, like
+// an elementwise call in FLOP. In training a conversion costs twice that if the tensor has a gradient,
+// which is converted back; for simplicity also if only readers without a gradient want the format.
+// Bytes: weights and tensors in their formats, and their converted copies; graph inputs count as f32.
 //
-// Losses add up over nodes. What makes the choice is integers: losses in units of loss_limit /
-// 2^40, rounded up, so that a limit is never exceeded; without a limit in units of a power of two,
-// that which takes the sum of the largest to 2^51 .. 2^52.
+// Losses add up over nodes. The choice works on integers: losses in units of loss_limit / 2^40, rounded up,
+// so that a limit is never exceeded; without a limit in units of the power of two that brings the sum of
+// the largest losses into 2^51 .. 2^52.
 //
-// Of choices that cost as much (for accuracy, lose as much) that of the least loss (cost) is taken,
-// as far as 50 million steps go. Then one node at a time changes, as long as costs and conversions
-// do not grow and limits hold: to the recommended scheme of its row, to larger priorities, to less
-// loss. Balanced takes the front's point with the least sum of weight x (value - least) / (most -
-// least), and of equal ones that of the most such preferences.
+// Among choices of equal cost (accuracy: equal loss) the one of least loss (cost) is taken, as far as
+// 50 million steps go. Then single nodes change, as long as costs and conversions do not grow and limits
+// are kept, in this order of preference: the recommended scheme of the row, larger priorities, less loss.
+// Balanced takes the point of the front with the least sum of weight x (value - least) / (most - least),
+// and among equal ones the point that satisfies most of these preferences.
 //
-// The runner-up of a node is the best choice in which it has another scheme (balanced: within the
-// plan's loss), by one more choice a node. In graphs of more than 256 nodes, and for those nodes
-// that are left when these choices took 50 million steps, all others stay as they are, and it is
-// not proven.
+// The runner-up of a node is found by choosing once more without the node's scheme (balanced: within the
+// plan's loss). In graphs of more than 256 nodes, and for nodes that remain when these choices have taken
+// 50 million steps, only this node changes, and the runner-up is not proven.
 //
-// Confidence is 1 for a measured loss, 3/4 from data, 1/2 from the table, times (1 + m) / 2: m is
-// what the runner-up costs more (for accuracy loses more), over what the node costs in f32 (loses
-// in that scheme), at most 1; 1 where the node has no other scheme.
+// Confidence is 1 for a measured loss, 3/4 for one from data, 1/2 for one from the table, times (1 + m) / 2.
+// m is the additional cost (accuracy: loss) of the runner-up over the cost of the node in f32 (its loss in
+// the runner-up's scheme), at most 1; m is 1 where the node has no other scheme.
 //
-// With evaluate, a plan whose measured loss is over loss_limit is made again for a limit cut by
-// loss_limit / measured, by a sixteenth at least; the last try is the choice of the least loss. For
-// accuracy and balanced, and where loss_limit is infinite, it runs once.
+// With evaluate, a plan whose measured loss exceeds loss_limit is made again for the limit times
+// loss_limit / measured, reduced by a sixteenth at least; the last try is the choice of least loss. For
+// accuracy and balanced, and where loss_limit is infinite, evaluate runs once.
 //
-// Errors:  those of tl_check_precision; TL_ERROR_INFEASIBLE names the limit that cannot be held and
-//          the nearest that can, the node that has no scheme, or the measured loss; TL_ERROR_KERNEL:
+// Errors:  those of tl_check_precision; TL_ERROR_INFEASIBLE names the limit that cannot be met and the
+//          nearest that can, the node that has no scheme, or the measured loss; TL_ERROR_KERNEL:
 //          evaluate failed, or its loss is NaN; TL_ERROR_OVERFLOW: costs do not fit 60 bits;
 //          TL_ERROR_NO_MEMORY. *plan is all zero then.
-// Cost:    tl_plan_choice's, times rounds and runners-up.
+// Cost:    that of tl_plan_choice, times rounds and runners-up.
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_plan_precision(tl_env *env, const tl_precision_desc *desc, tl_precision_plan *plan);
 TLDEF void      tl_free_precision_plan(tl_env *env, tl_precision_plan *plan);  // accepts zeroed ones
 
 typedef struct tl_precision_point {
-    double   loss, speedup;            // sum; base_cost / cost
-    uint64_t cost, bound_cost;         // nothing within this loss costs less than bound_cost
+    double   loss, speedup;            // sum over nodes; base_cost / cost
+    uint64_t cost, bound_cost;         // lower bound of the cost within this loss
     uint64_t bytes;                    // as tl_precision_plan.bytes
     const uint8_t *schemes;            // [node_count] tl_scheme
 } tl_precision_point;
@@ -2273,136 +2278,134 @@ typedef struct tl_precision_point {
 typedef struct tl_precision_front {
     const tl_precision_point *points;  // [point_count] loss rises, cost falls
     int32_t  point_count;
-    int32_t  complete;                 // 1 = all points there are, each proven; 0 = a selection
-    int32_t  knee;                     // the point of balanced, with the weights of the desc
-    uint64_t base_cost, base_bytes;    // everything in f32
-    void    *memory;                   // what tl_free_precision_front releases
+    int32_t  complete;                 // 1 = the whole front, each point proven; 0 = a selection
+    int32_t  knee;                     // the point that balanced takes, with the weights of the desc
+    uint64_t base_cost, base_bytes;    // of everything in f32
+    void    *memory;                   // released by tl_free_precision_front
 } tl_precision_front;
 
-// Find all points between which there is a choice: what each loss buys. Criterion and limits are
-// not read.
+// Find the Pareto front of loss and cost: the least cost for each loss. Criterion and limits are not read.
 //
-//   point_limit   0 = 256; 2 and more
+//   point_limit   most points to return, at least 2; 0 = 256
 //   front         overwritten; release with tl_free_precision_front
 //
 // Errors:  as tl_plan_precision, without evaluate.
-// Cost:    tl_plan_choice_front's.
+// Cost:    that of tl_plan_choice_front.
 TLDEF tl_result tl_plan_precision_front(tl_env *env, const tl_precision_desc *desc, int32_t point_limit,
                                         tl_precision_front *front);
 TLDEF void      tl_free_precision_front(tl_env *env, tl_precision_front *front);  // accepts zeroed ones
 
-// -- sensitivity: what each op loses in each scheme, measured --
+// -- sensitivity: measured loss of each node in each scheme --
 
 typedef struct tl_sensitivity_desc {
     const tl_graph *graph;             // not NULL
-    uint32_t        schemes;           // bits to be evaluated; 0 = all but f32 and fake
-    const uint32_t *node_schemes;      // [node_count] further limits; 0 (the array, or of a node) = none
-    // Evaluate the network with one node in a scheme, all others in f32: how much worse it is.
+    uint32_t        schemes;           // bits 1 << tl_scheme to evaluate; 0 = all but f32 and fake
+    const uint32_t *node_schemes;      // [node_count] further limits, per node; NULL, or 0 for a node = none
+    // Evaluate the network with one node in a scheme and all others in f32: *loss = how much worse it is.
     tl_result     (*evaluate)(int32_t node, tl_scheme scheme, double *loss, void *user);  // not NULL
     void           *user;
-    int           (*progress)(int32_t done, int32_t all, void *user);  // after each; 1 = stop
+    int           (*progress)(int32_t done, int32_t all, void *user);  // after each evaluation; 1 = stop
 } tl_sensitivity_desc;
 
-// Measure them one by one, graph inputs left out.
+// Measure the loss of every node in every scheme, one evaluation each; graph inputs are left out.
 //
 //   losses   [node_count x TL_SCHEME_COUNT] overwritten: for tl_precision_desc.losses. NaN where not
-//            evaluated, 0 for f32. Less than nothing counts as 0: chance is no credit for other nodes
+//            evaluated, 0 for f32. A negative loss is chance and counts as 0: no other node may use it up
 //
-// Errors:  those of tl_check_graph; TL_ERROR_INVALID_ARG; TL_ERROR_KERNEL: evaluate failed or did
-//          not give a finite number. *losses is all NaN then (with a desc that is wrong, not
-//          touched).
-// Cost:    one evaluate for each node and scheme.
+// Errors:  those of tl_check_graph; TL_ERROR_INVALID_ARG; TL_ERROR_KERNEL: evaluate failed or returned a
+//          loss that is not finite. *losses is all NaN after TL_ERROR_KERNEL, and unchanged after the others.
+// Cost:    one call of evaluate for each node and scheme.
 TLDEF tl_result tl_measure_sensitivity(tl_env *env, const tl_sensitivity_desc *desc, double *losses);
 
 // -- apply --
 //
 //     a --> b (result)          a --> a_i8 --> b --> b_f32 (result)     b in i8: two conversions
 //
-// A graph in which the conversions of a plan are nodes, and bytes are those of the formats: [5] and [6]
-// plan on it as on any other, and what they keep for backward is as small as the choice makes it.
+// The new graph has the conversions of a plan as nodes, and tensors with the bytes of their formats. [5] and
+// [6] plan on it as on any other graph, and tensors kept for backward are as narrow as the plan chose.
 
 typedef struct tl_precision_graph {
     tl_graph       graph;
-    const int32_t *nodes;              // [graph.node_count] old node; of a conversion, that of its tensor
-    const int32_t *new_nodes;          // [old node_count]
+    const int32_t *nodes;              // [graph.node_count] old node; of a conversion, its tensor's producer
+    const int32_t *new_nodes;          // [old node_count] node of this graph for each old node
     const uint8_t *formats;            // [graph.tensor_count] tl_format
-    const uint8_t *schemes;            // [graph.node_count] tl_scheme; of conversions that of f32
+    const uint8_t *schemes;            // [graph.node_count] tl_scheme; f32 for conversions
     const tl_quantization *quantizations;  // [graph.tensor_count] of i8 and i16 tensors; scale 0 = none known
     int32_t        conversion_count;
-    void          *memory;             // what tl_free_precision_graph releases, and the graph
+    void          *memory;             // released by tl_free_precision_graph, with the graph
 } tl_precision_graph;
 
 typedef struct tl_apply_desc {
-    const tl_graph          *graph;    // not NULL; that of the plan: bytes and costs are those of f32
-    const tl_precision_plan *plan;     // not NULL; of each node, scheme and speedup are read
-    const tl_device         *device;   // for the costs of conversions; 0 = one for each element
-    const tl_quantization   *quantizations;  // [tensor_count of graph] of each tensor in i8; 0 = none known
-    const tl_quantization   *wide_quantizations;  // [tensor_count of graph] the same in i16
-    int32_t                  training;    // 1 = conversions have a backward; 0 = gradients end there
-    int32_t                  any_result;  // 1 = results stay in the format of their node; 0 = end in f32
+    const tl_graph          *graph;    // not NULL; the graph of the plan, with bytes and costs of f32
+    const tl_precision_plan *plan;     // not NULL; only scheme and speedup of its nodes are read
+    const tl_device         *device;   // for the costs of conversions; 0 = each costs 1 per element
+    const tl_quantization   *quantizations;  // [tensor_count of graph] of each tensor in i8; 0 = not known
+    const tl_quantization   *wide_quantizations;  // [tensor_count of graph] of each tensor in i16; 0 = as above
+    int32_t                  training;    // 1 = conversions have a backward; 0 = they have none
+    int32_t                  any_result;  // 1 = results stay in the format of their node; 0 = converted to f32
 } tl_apply_desc;
 
 // Make the graph of a plan.
 //
 //   applied   overwritten; release with tl_free_precision_graph
 //
-// A tensor that is wanted in a format other than its own is converted once, right before the first node
-// that wants it; a result (keep) that is not f32 after all nodes, and the conversion is the result.
+// A tensor is converted once for each other format that its readers want, right before the first node that
+// wants it. A result (keep) that is not f32 is converted after all nodes, and the conversion is the result.
 // The nodes of the old graph keep their names, order, views, needs (of the converted inputs), batch, layer,
 // unit and scratch, and may run in place as before. What changes:
 //
 //   outputs   elements in the format of the scheme; f32 as before
-//   saved     as if f32 elements, in that format, too: state for backward is as narrow as the tensors
-//   weights   4, 2 or 1 bytes each by the scheme; scales of channels are not counted, master weights of
-//             a training are the caller's
-//   costs     divided by the speed-up and rounded; of a training, so that fwd + bwd is rounded as one
+//   saved     converted in the same way, as if it held f32 elements
+//   weights   4, 2 or 1 bytes each by the scheme; scales of channels are not counted, nor the master
+//             weights that a training may keep in f32
+//   costs     divided by the speed-up and rounded; in training so that the sum fwd + bwd is rounded once
 //
-// A conversion has op "convert", and is called conv1_i8, of several outputs split.2_i8; where a name is taken
-// or too long the number of the node follows: conv1_i8_17. Layer, unit and fixed are those of the node
-// whose tensor it converts; it needs nothing. It has a gradient where that node has one and it leads on:
-// to a reader with a gradient, or out of the graph, where nobody read the result. Its cost is
-// elements x (bytes from + bytes to) / bytes_per_second of the device, rounded up to ns; between f32
-// and f16 or bf16 the f32 bytes / codec_bytes_per_second, where that is known; the same backward.
+// A conversion has op "convert" and is named conv1_i8, or split.2_i8 for a node with several outputs. If the
+// name is taken or too long, the number of the new node is appended: conv1_i8_17. Layer, unit and fixed are
+// those of the tensor's producer; it needs nothing. It has a gradient if the producer has one and the
+// gradient can reach the conversion: through a reader with a gradient, or because it converts a result that
+// no node reads. It costs elements x (bytes from + bytes to) / bytes_per_second of the device, rounded up to
+// ns; between f32 and f16 or bf16 the f32 bytes / codec_bytes_per_second, if known; backward the same.
 //
-// Errors:  TL_ERROR_INVALID_ARG: a plan of another graph, an unknown scheme, a graph input that is not f32, a
-//          speed-up that is not > 0, a quantisation that does not fit; TL_ERROR_OVERFLOW: a cost, or
-//          more bytes than 64 bits hold; TL_ERROR_NO_MEMORY; those of tl_check_graph and tl_check_device.
-//          *applied is all zero then.
+// Errors:  TL_ERROR_INVALID_ARG: a plan of another graph, an unknown scheme, a graph input that is not f32,
+//          a speed-up that is not > 0, an invalid quantisation; TL_ERROR_OVERFLOW: a cost, or more bytes
+//          than 64 bits hold; TL_ERROR_NO_MEMORY; those of tl_check_graph and tl_check_device. *applied is
+//          all zero then.
 // Cost:    O(nodes + inputs), and O(n log n) for n names.
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_apply_precision(tl_env *env, const tl_apply_desc *desc, tl_precision_graph *applied);
 TLDEF void      tl_free_precision_graph(tl_env *env, tl_precision_graph *applied);  // accepts zeroed ones
 
-// -- kept activations in fewer bits --
+// -- packing: kept activations in fewer bits --
 //
-//     F 1  F 2  C 1  F 3  C 2 ...  X 2  B 3  D 2  X 1  B 2     tensor 1 waits in fewer bytes
+//     F 1  F 2  C 1  F 3  C 2 ...  X 2  B 3  D 2  X 1  B 2     tensor 1 is packed between C 1 and X 1
 
 typedef struct tl_packing_desc {
     const tl_graph  *graph;            // not NULL
     const tl_plan   *plan;             // of a training; 0 = tl_plan_keep_all
-    const uint8_t   *tensors;          // [tensor_count] 1 = f32, and may be packed; 0 = all that could be f32
+    const uint8_t   *tensors;          // [tensor_count] 1 = f32, and may be packed; NULL = all tensors are f32
     tl_codec         codec;            // not none
-    uint64_t         least_bytes;      // smaller tensors stay as they are
-    const tl_device *device;           // for the time of conversions; 0 = they take none
+    uint64_t         least_bytes;      // smaller tensors are not packed
+    const tl_device *device;           // for the time of conversions; 0 = they take no time
 } tl_packing_desc;
 
-// Compress activations while they wait for their backward: lossy.
+// Compress activations between forward and backward; lossy.
 //
 //   plan   overwritten; not that of the desc; release with tl_free_plan; peaks and costs are filled in
 //
-// A tensor waits from its last reader before the first backward of the plan to the first reader after it,
-// backward or forward that runs again: behind the one stands C, before the other X. What was made and
-// dropped on either side is not touched, nor are graph inputs, results (keep), tensors that take part
-// in copies or conversions of the plan already, sizes that are no multiple of 4 bytes, and what
-// would not shrink. On a graph of tl_apply_precision give 1 for tensors whose format is f32.
+// A tensor can be packed from its last reader before the first backward of the plan to its first reader
+// after that (a backward, or a repeated forward): COMPRESS stands after the former, EXPAND before the latter.
+// Excluded are tensors that are dropped in between, graph inputs, results (keep), tensors that the plan
+// already copies or converts, sizes that are no multiple of 4 bytes, and tensors that would not shrink. On a
+// graph of tl_apply_precision set `tensors` to 1 for those whose format is f32.
 //
-// While a tensor is converted both copies count, so packing more can need more. Of all sets of waiting
-// tensors one with the least peak is taken, and in it no tensor is packed in vain: without it the
-// peak would be higher. So the peak never rises; where it cannot fall the plan stays as it is.
+// While a tensor is converted both of its copies count, so packing more tensors can raise the peak. Of all
+// sets of tensors one with the least peak is taken, and it is minimal: without any of its tensors the peak
+// would be higher. So the peak never rises; where it cannot fall, the plan is returned unchanged.
 //
 // Errors:  TL_ERROR_INVALID_ARG: codec, plan of an inference; TL_ERROR_INVALID_PLAN and the step; those of
 //          tl_check_graph and tl_check_device; TL_ERROR_OVERFLOW; TL_ERROR_NO_MEMORY. *plan is all zero then.
-// Cost:    O(waiting tensors x steps) twice, seldom more often; memory O(steps + tensors).
+// Cost:    O(packable tensors x steps), a few times; memory O(steps + tensors).
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_plan_packing(tl_env *env, const tl_packing_desc *desc, tl_plan *plan);
 
@@ -2416,18 +2419,18 @@ TLDEF const char *tl_name_loss_source(tl_loss_source source);        // "measure
 TLDEF int tl_parse_criterion(const char *text, tl_criterion *criterion);
 TLDEF int tl_parse_objective(const char *text, tl_precision_objective *objective);
 
-// Write a plan as a table for people to read, a node a line: scheme, loss, speed-up, runner-up and what it
-// costs more, conversions; then the sums. Numbers are rounded to four digits.
+// Write a plan as a table for people, one line per node: scheme, loss, speed-up, runner-up and its additional
+// cost, conversions; then the sums. Numbers are rounded to four digits.
 TLDEF size_t tl_print_precision_plan(const tl_graph *graph, const tl_precision_plan *plan, char *buf,
                                      size_t size);
 
-// Write it as JSON: one object with every field of the plan and, in "nodes", of its nodes; names of nodes
-// and ops beside them. Numbers are exact, what is not known is null.
+// Write a plan as JSON: one object with every field of the plan and, in "nodes", every field of its nodes with
+// the names of node and op. Numbers are exact; unknown numbers are null.
 TLDEF size_t tl_print_precision_json(const tl_graph *graph, const tl_precision_plan *plan, char *buf,
                                      size_t size);
 
-// Write one node in a sentence: what was chosen and why, the runner-up and its price, where its tensors
-// are converted.
+// Write a sentence about one node: its scheme, where the loss comes from, the runner-up and its price, and how
+// often its outputs are converted.
 TLDEF size_t tl_explain_precision_node(const tl_graph *graph, const tl_precision_plan *plan, int32_t node,
                                        char *buf, size_t size);
 #endif
@@ -2451,26 +2454,29 @@ extern "C" {
 //
 //     copy, convert, fill --> submit --> ticket --> poll or wait
 //
-// A backend is a table of functions and a self pointer. Work on ranges is enqueued;
-// work whose ranges overlap happens in the order it was enqueued, anything else in
-// any order. A ticket stands for everything up to its submit: nothing is finished
-// because a call returned, only because poll or wait on a ticket said so, or because
-// `order` put it before what follows, or because `map` gave the host its bytes. The CPU
-// finishes at once and a GPU does not; nothing above this section may rely on either.
+// A backend is a table of functions and a self pointer. Work on ranges is enqueued:
+// pieces of work whose ranges overlap are carried out in the order in which they were
+// enqueued, all others in any order. A ticket stands for all work that was enqueued before
+// its submit. That a call returned does not mean that its work is finished. Work is
+// finished once poll or wait on its ticket returns TL_OK, or once `map` has given its bytes
+// to the host; `order` puts it before the work that is enqueued next. The CPU backend
+// finishes work at once, a GPU later: callers must not rely on either.
 //
-// A backend may be unable to submit and wait, because it records into command buffers of the
-// caller: poll, wait and map say TL_NOT_READY then, until the caller has told it more.
+// A backend that records into command buffers of the caller may be unable to submit and to wait.
+// poll, wait and map return TL_NOT_READY then, until the caller has reported that its command
+// buffer was submitted or has finished.
 //
-// The backend counts bytes and calls by itself and never sees a plan.
+// The backend counts bytes and calls by itself and never sees a plan, so that its counters are an
+// independent check of what was planned.
 // ============================================================================
 
 #define TL_TIERS(X) \
-    X(TL_TIER_DEVICE, "device", "where kernels read and write")       \
-    X(TL_TIER_HOST,   "host",   "where tensors are spilled to")
+    X(TL_TIER_DEVICE, "device", "memory that kernels read and write")     \
+    X(TL_TIER_HOST,   "host",   "memory that tensors are spilled to")
 
 typedef enum tl_tier { TL_TIERS(TLI_ENUM) TL_TIER_COUNT } tl_tier;
 
-// How the host is going to touch a mapped range.
+// What the host does with a range while it is mapped.
 #define TL_MAP_MODES(X) \
     X(TL_MAP_READ,   "read",   "nothing is written")                                        \
     X(TL_MAP_WRITE,  "write",  "every byte is written: what the host sees before is undefined") \
@@ -2498,46 +2504,47 @@ typedef struct tl_access {
 
 typedef struct tl_backend_limits {
     uint64_t alignment_bytes;    // of every offset; a power of two
-    uint64_t granularity_bytes;  // a block takes a multiple of it
+    uint64_t granularity_bytes;  // the bytes of a block are rounded up to a multiple of it
     uint64_t range_bytes;        // largest range one call may name
     uint64_t capacity_bytes[TL_TIER_COUNT];  // TL_UNLIMITED = not known
-    uint64_t budget_bytes[TL_TIER_COUNT];    // of the capacity, what is free to be used at present
-    uint32_t codecs;             // bits 1 << tl_codec that convert can do
+    uint64_t budget_bytes[TL_TIER_COUNT];    // the part of the capacity that is free at present
+    uint32_t codecs;             // bits 1 << tl_codec that compress and expand can do
     int32_t  host_visible;       // 1 = map costs nothing: host kernels may run on device ranges
-    int32_t  in_order;           // 1 = copies and kernels run in the order they were enqueued: what
-                                 // comes after a copy needs no ticket of it
+    int32_t  in_order;           // 1 = copies and kernels run in the order in which they were enqueued:
+                                 // work enqueued after a copy need not wait for the copy's ticket
 } tl_backend_limits;
 
 typedef struct tl_backend_counters {
     uint64_t live_bytes[TL_TIER_COUNT];      // claimed ranges, byte-exact
     uint64_t peak_bytes[TL_TIER_COUNT];      // largest live_bytes since the last reset
     uint64_t reserved_bytes[TL_TIER_COUNT];  // blocks, granularity and guards included
-    uint64_t arena_bytes;        // largest aligned end of a range claimed in a device block since then
+    uint64_t arena_bytes;        // largest aligned end of a range claimed in a device block since the reset
     uint64_t block_count[TL_TIER_COUNT];     // blocks alive
     uint64_t claim_count[TL_TIER_COUNT];     // ranges claimed and not released
     uint64_t added_count, copy_count, convert_count, fill_count;  // calls since init
     uint64_t submit_count, poll_count, wait_count, map_count;
-    uint64_t copied_bytes;       // by copy and convert, source side
+    uint64_t copied_bytes;       // read by copy, compress and expand
 } tl_backend_counters;
 
-// Once the device is lost, these stay legal and work: release, free_block, unmap, limits, counters,
-// reset_peaks, now_ns, and map for reading in the host tier where all work on the range had passed. All
-// others return TL_ERROR_DEVICE_LOST for ever. All are called by one thread at a time.
+// The functions of a backend, called by one thread at a time. Once the device is lost, release,
+// free_block, unmap, limits, counters, reset_peaks and now_ns still work, and so does map for reading in
+// the host tier if all work on the range had finished before. All others return TL_ERROR_DEVICE_LOST from
+// then on.
 //
-// The bytes between the end of a range and the next multiple of the alignment belong to nobody: work
-// on the range may overwrite them.
+// Work on a range may overwrite the bytes between its end and the next multiple of the alignment:
+// they must not be part of another range.
 typedef struct tl_backend {
     void *self;
 
-    // Make a block. TL_ERROR_NO_MEMORY where there is none, even once the work has passed that keeps
-    // freed blocks, if the backend can wait for it; *block is 0 then.
+    // Make a block. TL_ERROR_NO_MEMORY, with *block 0, if there is no memory for it. A backend that can
+    // wait first waits for the work that still uses freed blocks.
     tl_result (*add_block)(void *self, tl_tier tier, uint64_t bytes, uint64_t *block);
-    // Free a block; nothing in it may be claimed any more. Work on it may be under way, or not even
-    // submitted: the backend keeps the bytes until it has passed. TL_ERROR_CORRUPT where its dead
-    // bytes were written: it is freed all the same.
+    // Free a block in which no range is claimed any more. Work on it may be under way, or not even be
+    // submitted: the backend keeps the bytes until that work has finished. TL_ERROR_CORRUPT if bytes
+    // that were not claimed were written; the block is freed all the same.
     tl_result (*free_block)(void *self, uint64_t block);
 
-    // Begin and end the life of a range: claimed bytes are counted, their content is undefined. A range
+    // Begin and end the lifetime of a range: its bytes count as live, their content is undefined. A range
     // may be released while work on it is under way. TL_ERROR_NO_MEMORY beyond the tier's capacity.
     tl_result (*claim)(void *self, tl_range range);
     tl_result (*release)(void *self, tl_range range);
@@ -2546,25 +2553,25 @@ typedef struct tl_backend {
     tl_result (*copy)(void *self, tl_range to, tl_range from);         // same bytes
     tl_result (*compress)(void *self, tl_codec codec, tl_range to, tl_range from);  // f32 -> codec
     tl_result (*expand)(void *self, tl_codec codec, tl_range to, tl_range from);    // codec -> f32
-    tl_result (*fill)(void *self, tl_range to, uint32_t word);  // words as the host stores them, tail cut
+    tl_result (*fill)(void *self, tl_range to, uint32_t word);  // in the host's byte order; the tail is cut
 
-    // Put all enqueued work on these ranges before what the caller does with them next: the CPU
-    // finishes it, a GPU records one barrier. Called before every kernel.
+    // Put all enqueued work on these ranges before the caller's next use of them: the CPU backend
+    // finishes that work, a GPU records one barrier. Called before every kernel.
     tl_result (*order)(void *self, const tl_access *accesses, int32_t access_count);
 
-    tl_result (*submit)(void *self, tl_ticket *ticket);  // hand over what was enqueued, to be submitted
-                                                         // by the caller where the backend cannot
+    tl_result (*submit)(void *self, tl_ticket *ticket);  // end a batch of enqueued work; the caller
+                                                         // submits it if the backend cannot
     tl_result (*poll)(void *self, tl_ticket ticket);     // TL_OK or TL_NOT_READY; never blocks
-    tl_result (*wait)(void *self, tl_ticket ticket);     // submits what the ticket needs, blocks
+    tl_result (*wait)(void *self, tl_ticket ticket);     // submits the ticket's work and blocks
 
-    // Give the host a pointer to a range whose work was ordered: waits until that is finished, or
-    // returns TL_NOT_READY where the backend cannot wait. After unmap, with the same mode, the pointer
-    // is dead and what was written is in the range. Ranges mapped together do not overlap, unless all
-    // of them are only read.
+    // Give the host a pointer to a range, after `order` on it: waits until the work on it is finished, or
+    // returns TL_NOT_READY if the backend cannot wait. unmap takes the same mode; the pointer is invalid
+    // then, and the bytes written are in the range. Ranges that are mapped at the same time do not
+    // overlap, unless all of them are only read.
     tl_result (*map)(void *self, tl_range range, tl_map_mode mode, void **host);
     tl_result (*unmap)(void *self, tl_range range, tl_map_mode mode, void *host);
 
-    // Verify what can be verified (canaries, poison): TL_ERROR_CORRUPT where bytes changed.
+    // Verify guard bytes and dead bytes, if the backend has such checks: TL_ERROR_CORRUPT if some changed.
     tl_result (*check)(void *self);
 
     uint64_t (*now_ns)(void *self);  // a clock that never goes back; 0 = the backend has none
@@ -2576,25 +2583,25 @@ typedef struct tl_backend {
 typedef struct tl_cpu_backend_desc {
     void    *memory;              // device tier in one block of the caller; 0 = each block from the env
     uint64_t memory_bytes;        // of that block
-    uint64_t capacity_bytes[TL_TIER_COUNT];  // 0 = TL_UNLIMITED; counted with live ranges
+    uint64_t capacity_bytes[TL_TIER_COUNT];  // most bytes claimed at a time; 0 = TL_UNLIMITED
     uint64_t alignment_bytes;     // 0 = 64; a power of two
-    uint64_t (*now_ns)(void *user);  // 0 = none, every time is 0
+    uint64_t (*now_ns)(void *user);  // the clock; 0 = none, every time is 0
     void    *user;
-    // For tests, not with TL_NO_CHECKS: checked = 1 poisons dead ranges, guards blocks and hands
-    // kernels copies of their ranges, the host poison where it said that it writes every byte; with
-    // deferred = 1, work finishes only when polled, waited for or ordered, or when a block does not fit,
-    // in any legal order, which seed decides.
+    // For tests, not with TL_NO_CHECKS. checked = 1 fills dead ranges with a poison word, puts guard bytes
+    // around blocks and maps copies of ranges (filled with poison if the mode is TL_MAP_WRITE). deferred = 1
+    // delays work until it is polled, waited for or ordered, or until a new block needs its memory, and
+    // carries it out in a random legal order that follows from seed.
     int32_t  checked, deferred;
     uint64_t seed;
 } tl_cpu_backend_desc;
 
-// Make the CPU backend. It finishes work at once, unless it is deferred: that variant is for
-// tests, a wait that is missing above it shows as wrong bytes. With checked, a kernel gets copies
-// of its ranges, so that an address sanitizer sees every stray access; what it wrote to a range
-// that it may only read, to a dead range or around a block is TL_ERROR_CORRUPT. TL_NO_CHECKS leaves
-// both variants out: asking for one is TL_ERROR_UNSUPPORTED then.
+// Make the CPU backend. It finishes work at once. Two variants are for tests. The deferred one finishes
+// work late, so that a missing wait in its caller shows as wrong bytes. The checked one gives kernels
+// copies of their ranges, so that an address sanitizer sees every access outside; it reports
+// TL_ERROR_CORRUPT when a kernel wrote to a range that it may only read, to a dead range or beside a
+// block. With TL_NO_CHECKS asking for one of them is TL_ERROR_UNSUPPORTED.
 //
-//   env       must outlive it, and gets the sentence where one of its functions fails
+//   env       must outlive the backend, and gets the error text when one of its functions fails
 //   backend   overwritten; release with tl_free_cpu_backend
 //
 // Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_NO_MEMORY, TL_ERROR_UNSUPPORTED; *backend is all zero
@@ -2606,8 +2613,8 @@ TLDEF void      tl_free_cpu_backend(tl_env *env, tl_backend *backend);
 TLDEF const char *tl_name_tier(tl_tier tier);          // "device"; "?" out of range
 TLDEF const char *tl_name_map_mode(tl_map_mode mode);  // "write"
 
-// Places pieces in memory that it never touches: of a device, of a file, of an arena. A piece has an
-// offset and an id; neighbours are joined when they are free.
+// A heap gives out pieces of a range of offsets (of device memory, of a file, of an arena) and never
+// touches the memory itself. A piece has an offset and an id. Neighbouring free pieces are joined.
 typedef struct tl_heap tl_heap;
 
 // Make a heap over so many bytes, all free; the env must outlive it.
@@ -2622,28 +2629,28 @@ typedef struct tl_heap tl_heap;
 TLDEF tl_result tl_init_heap(tl_env *env, size_t bytes, size_t alignment, tl_heap **heap);
 TLDEF void      tl_free_heap(tl_heap *heap);  // accepts NULL
 
-// Take a piece, and give one back. Among free places one of about the size is taken, not always the
-// best. An id that stands for no piece is passed over; ids are used again.
+// Take a piece, and free one. The piece is cut from a free place of about its size, not always from the
+// smallest that is large enough. tl_free_piece ignores an id that stands for no piece; ids are used again.
 //
 //   bytes   rounded up to the alignment
 //   piece   its id, > 0
 //
-// Errors:  TL_ERROR_INVALID_ARG: 0 bytes; TL_ERROR_NO_MEMORY: no place is large enough, or no memory for
-//          the table of pieces. *offset and *piece are 0 then.
-// Cost:    O(1); O(free places of about this size) where hardly any is large enough.
+// Errors:  TL_ERROR_INVALID_ARG: 0 bytes; TL_ERROR_NO_MEMORY: no free place is large enough, or no memory
+//          for the table of pieces. *offset and *piece are 0 then.
+// Cost:    O(1); O(free places of about this size) if hardly any of them is large enough.
 TLDEF tl_result tl_add_piece(tl_heap *heap, size_t bytes, size_t *offset, int32_t *piece);
 TLDEF void      tl_free_piece(tl_heap *heap, int32_t piece);
 
-// Report what is free, and the largest piece that can be taken. Either may be NULL.
+// Report the free bytes, and those of the largest piece that can be taken. Either may be NULL.
 TLDEF void tl_measure_heap(const tl_heap *heap, size_t *free_bytes, size_t *largest_bytes);
 
-// Convert on the host, as every backend must, bit for bit. f16 and bf16: round to nearest even,
-// infinities stay, a NaN stays a quiet NaN. q8: block by block of 32, scale = largest finite
-// magnitude / 127 rounded to nearest even, each value the nearest of x 127 / largest (half to
-// even); infinities become +-127, NaN is -128; read back, a value is its code x scale rounded to
-// nearest even, at most the largest finite number. Pointers need no alignment.
+// Convert on the host. Every backend must give the same bits. f16 and bf16: rounded to nearest even,
+// infinities stay, a NaN becomes a quiet NaN. q8: in blocks of 32 values, scale = largest finite
+// magnitude / 127 rounded to nearest even, code = x 127 / largest rounded to nearest even; infinities
+// become +-127, NaN becomes -128. Expanding gives code x scale rounded to nearest even, limited to the
+// largest finite number. Pointers need no alignment.
 //
-//   bytes   of the f32 side; a tail of fewer than 4 bytes is taken as zero-padded
+//   bytes   of the f32 side; a tail of fewer than 4 bytes is padded with zeroes
 TLDEF void tl_compress_bytes(tl_codec codec, void *to, const void *from, uint64_t bytes);
 TLDEF void tl_expand_bytes(tl_codec codec, void *to, const void *from, uint64_t bytes);
 
@@ -2653,29 +2660,29 @@ TLDEF void tl_expand_bytes(tl_codec codec, void *to, const void *from, uint64_t 
 typedef struct tl_measure_device_desc {
     const char *name;          // of the device; borrowed
     uint64_t    bytes;         // of the largest copy; 0 = 64 MiB; halved until the backend has room. Codecs
-                               // are timed on a sixteenth
-    int32_t     sample_count;  // of each time, whose median counts; 0 = 5; 1 .. 31
-    // Run a kernel in this precision, wait until it has passed, and tell how many FLOP it had: as many
-    // each time. TL_ERROR_UNSUPPORTED = not in this precision. 0 = where the backend is host-visible, a
-    // loop of the library's on one thread, f32 and f64; elsewhere FLOP/s remain unknown.
+                               // are timed on a sixteenth of it
+    int32_t     sample_count;  // samples of each time, of which the median is taken; 0 = 5; 1 .. 31
+    // Run a kernel in this precision, wait until it is finished and set *flops to the FLOP that it did,
+    // the same each time. TL_ERROR_UNSUPPORTED = not in this precision. 0 = on a host-visible backend a
+    // loop of this library on one thread, f32 and f64; on others FLOP/s remain unknown.
     tl_result (*compute)(tl_precision precision, uint64_t *flops, void *user);
     void       *user;
 } tl_measure_device_desc;
 
-// Measure what [3] and the planners want to know of a device, with the backend's own copies, codecs and
-// clock. Each is timed at two sizes, because a call takes latency + bytes / rate: memory counts what is
-// read and what is written; of both directions of the link, and of the codecs, the slower one is told.
-// Capacities and alignment are those of the limits. What cannot be measured, because there is no clock,
-// no room, no host tier or no kernel, stays 0. A precision is supported where FLOP/s were measured, and
-// those below f32 only where they are not slower than f32.
+// Measure a device for the planners, with the backend's own copies, codecs and clock. A call takes
+// latency + bytes / rate, so each is timed at two sizes. Memory bytes/s count bytes read and bytes
+// written. Of the two directions of the link, and of the codecs, the slowest is reported. Capacities and
+// alignment are those of the limits. A figure that cannot be measured, for lack of a clock, of memory,
+// of a host tier or of a kernel, stays 0. A precision counts as supported if its FLOP/s were measured;
+// one below f32 only if it is not slower than f32.
 //
 //   desc     0 = all defaults
 //   device   overwritten
 //
 // Errors:  TL_ERROR_INVALID_ARG; TL_ERROR_UNSUPPORTED: the backend cannot wait; TL_ERROR_KERNEL: compute
 //          failed; and those of the backend. *device is all zero then.
-// Cost:    three times `bytes` of memory while it runs; the calls are the same each time. The counters
-//          and peaks of the backend count them.
+// Cost:    three times `bytes` of memory while it runs; the same calls each time, which the counters and
+//          peaks of the backend include.
 // Threads: as the backend.
 TLDEF tl_result tl_measure_device(tl_env *env, const tl_backend *backend,
                                   const tl_measure_device_desc *desc, tl_device *device);
@@ -2694,27 +2701,29 @@ extern "C" {
 // ============================================================================
 // [11] MANAGER -- the store and the online checkpoint manager
 //
-//     save 1, save 2, save 3 ...   budget full: evict one, by a policy
+//     save 1, save 2, save 3 ...   budget full: an eviction policy picks one
 //
-//     device |  2  |  3  |  5  |        evicted means recomputable, spilled to
-//     host   |  1  |                    the host tier or compressed, never gone
+//     device |  2  |  3  |  5  |        evicted: compressed, spilled to the host
+//     host   |  1  |                    tier, or dropped to be recomputed (4)
 //
-// Two tiers, a budget each. save copies, take returns and removes, peek borrows; save
-// evicts until the new checkpoint fits, or refuses. To evict is to compress where that is
-// allowed and fits, else to spill where the host has room, else to drop. A refusal, a failed
-// allocation, copy or conversion loses nothing that was held, beside what was evicted
-// for the new one before it failed. Usage is exact at all times. Keys carry the training
-// step: a checkpoint of an earlier step is never mistaken for one of this step, asking for
-// it is TL_ERROR_STALE.
+// There are two tiers, each with a budget. save copies a checkpoint into the store, take
+// returns and removes it, peek borrows it. save evicts until the new checkpoint fits, or
+// refuses. An evicted checkpoint is compressed if that is allowed and both copies fit, else
+// spilled if the host tier has room, else dropped. When a save is refused, or when an
+// allocation, copy or conversion fails, no checkpoint is lost but those that were evicted
+// for the new one. The counted bytes are exact at all times. Keys contain the training step,
+// so a checkpoint of an earlier step is never mistaken for one of this step: asking for it
+// is TL_ERROR_STALE.
 //
-// Only bytes that go to or come from host memory are waited for; all else is enqueued. Where
-// the backend cannot wait, a call that would have to is TL_NOT_READY: what was held is held, and
-// is on its way; call again later.
+// The manager waits only for copies from and to host memory; all other work is enqueued. If a call
+// would have to wait and the backend cannot, it returns TL_NOT_READY: everything is still held, the
+// work goes on, and the call can be repeated later.
 //
-// Victims are found in O(1): oldest and least-recent exactly; largest and cost take the
-// best of the first of each class, classes being a quarter of a power of two wide in size,
-// three quarters in cost per byte. So a victim has at least 4/5 of the most bytes, and at
-// most twice the least score; among equal sizes, or equal costs per byte, it is exact.
+// A victim is found in O(1). The policies oldest and least-recent find the exact one. For
+// largest and cost, checkpoints are sorted into classes, a quarter of a power of two wide in
+// bytes and three quarters in cost per byte, and the best of the first of each class is
+// taken. So a victim has at least 4/5 of the most bytes, or at most twice the least score;
+// among equal sizes, or equal costs per byte, it is exact.
 //
 // Reference for eviction by cost: Kirisame et al., Dynamic Tensor Rematerialization, 2021,
 // arXiv:2006.09616, section 2.
@@ -2731,7 +2740,7 @@ extern "C" {
     X(TL_EVICTION_OLDEST,  "oldest",  "saved first")                          \
     X(TL_EVICTION_RECENT,  "least-recent", "used least recently")             \
     X(TL_EVICTION_LARGEST, "largest", "most bytes, of equals the oldest")     \
-    X(TL_EVICTION_CALLER,  "caller",  "what the caller's function picks")
+    X(TL_EVICTION_CALLER,  "caller",  "the one that the caller's function picks")
 
 typedef enum tl_recompute_policy_kind {
     TL_RECOMPUTE_POLICIES(TLI_ENUM) TL_RECOMPUTE_POLICY_COUNT
@@ -2741,7 +2750,7 @@ typedef enum tl_eviction { TL_EVICTIONS(TLI_ENUM) TL_EVICTION_COUNT } tl_evictio
 typedef struct tl_recompute_policy {
     tl_recompute_policy_kind kind;  // 0 = all
     union {
-        struct { uint64_t cost_threshold; } selective;  // in the unit of the costs given; >= it is kept
+        struct { uint64_t cost_threshold; } selective;  // in the unit of the costs; at least that is kept
         struct { uint64_t n; } every_n;                 // > 0
     } as;
 } tl_recompute_policy;
@@ -2755,7 +2764,7 @@ TLDEF tl_recompute_policy tl_default_recompute_policy(void);  // the seed's: sel
 // Errors:  TL_ERROR_INVALID_ARG: unknown kind, n = 0.
 TLDEF tl_result tl_check_recompute_policy(tl_env *env, const tl_recompute_policy *policy);
 
-// Under which a checkpoint is held.
+// The key under which a checkpoint is held.
 typedef struct tl_checkpoint_key {
     uint64_t step;         // training step
     int32_t  micro_batch;
@@ -2778,11 +2787,11 @@ typedef struct tl_checkpoint_info {
     tl_codec codec;        // TL_CODEC_NONE = raw
 } tl_checkpoint_info;
 
-// Pick the checkpoint to evict: an index below count, or -1 to refuse. They come oldest first. Called
-// under the lock: call nothing of the manager.
+// Pick the checkpoint to evict: an index below count, or -1 to refuse. The oldest comes first. Called
+// while the lock is held, so it must not call the manager.
 typedef int32_t (*tl_evict_fn)(const tl_checkpoint_info *candidates, int32_t count, void *user);
 
-// A lock of the caller: both or neither.
+// A lock of the caller: both functions or neither.
 typedef struct tl_lock {
     void (*lock)(void *user);
     void (*unlock)(void *user);
@@ -2796,12 +2805,12 @@ typedef struct tl_manager_desc {
     tl_eviction eviction;          // 0 = cost
     tl_evict_fn evict;             // TL_EVICTION_CALLER only
     void       *user;
-    tl_codec    codec;             // evicted checkpoints are compressed where the save allows it; 0 = never
+    tl_codec    codec;             // compress evicted checkpoints, if their save allows it; 0 = never
     tl_lock     lock;              // 0 = the built-in spin lock (TL_NO_THREADS: none)
-    int32_t     checkpoint_capacity;  // room made at init: no allocation by the manager below it; 0 = grows
+    int32_t     checkpoint_capacity;  // up to so many the manager allocates nothing after init; 0 = it grows
 } tl_manager_desc;
 
-// Counted since init or the last reset; the bytes are those of now.
+// Events are counted since init or the last reset; counts of checkpoints and bytes are the present ones.
 typedef struct tl_checkpoint_statistics {
     uint64_t total_checkpoints;        // held now, in any tier
     uint64_t in_memory_checkpoints;    // of these, in the device tier
@@ -2809,8 +2818,8 @@ typedef struct tl_checkpoint_statistics {
     uint64_t memory_budget_bytes;      // TL_UNLIMITED = none
     double   memory_utilization;       // 0..1; 0 without a budget
     uint64_t host_memory_bytes, host_budget_bytes;
-    uint64_t peak_bytes;               // most the device tier held
-    uint64_t saved, skipped, refused;  // saves that stored, that the policy passed over, that did not fit
+    uint64_t peak_bytes;               // most bytes in the device tier
+    uint64_t saved, skipped, refused;  // saves that stored, that the policy skipped, that did not fit
     uint64_t hits, misses;             // takes and peeks that found their checkpoint, that did not
     uint64_t evictions;                // = dropped + spills + compressions
     uint64_t dropped, spills, compressions, fetches;
@@ -2820,81 +2829,83 @@ typedef struct tl_manager tl_manager;
 
 // Make a manager over a backend.
 //
-//   backend   must outlive it; used under the manager's lock only, share it with nobody else
+//   backend   must outlive it; the manager uses it under its lock only: nothing else may use it
 //             while other threads use the manager
 //   manager   overwritten; release with tl_free_manager
 //
 // Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_NO_MEMORY; TL_ERROR_UNSUPPORTED: the backend lacks the codec;
 //          *manager is NULL then.
-// Threads: the manager may be shared; every call takes the env of its own thread, which gets the
-//          error text. The env given here is kept and serves the manager's own tables.
+// Threads: the manager may be shared; every call takes the env of its own thread, which receives the
+//          error text. The env given here is kept and allocates the manager's tables.
 TLDEF tl_result tl_init_manager(tl_env *env, const tl_backend *backend,
                                 const tl_manager_desc *desc, tl_manager **manager);
 TLDEF void      tl_free_manager(tl_manager *manager);  // accepts NULL; frees what is still held
 
 typedef struct tl_save_desc {
     tl_checkpoint_key key;
-    const void *data;      // host bytes to copy, or 0 and ...
-    tl_range    source;    // ... a range of the backend
-    uint64_t    bytes;     // of data; source has its own
+    const void *data;      // host bytes to copy; 0 = copy source
+    tl_range    source;    // a range of the backend, where data is 0
+    uint64_t    bytes;     // of data
     uint64_t    cost;      // of recomputing it
     int32_t     keep;      // 1 = always saved whatever the policy, never dropped: graph inputs
     int32_t     lossless;  // 1 = never compressed
 } tl_save_desc;
 
 // Copy a checkpoint into the store, replacing one of the same key. The old one is held until the new
-// one is whole, so both must fit; where they do not, one of the same size is overwritten in place if
-// the host does the copy. What is kept is evicted only where dropping all else would not do.
+// one is complete, so both must fit. If they do not, an old one of the same size is overwritten in place,
+// provided that the host does the copy. Checkpoints saved with keep are evicted (compressed or spilled)
+// only if dropping all others does not free enough.
 //
-// Returns TL_OK, also where the policy passes it over (tl_has_checkpoint tells): one of the same key
-// is dropped then, lest it be taken for this one.
-// Errors:  TL_ERROR_OVER_BUDGET: it cannot fit even after evicting all that may be evicted;
+// Returns TL_OK also if the policy skips it (tl_has_checkpoint tells): an older one of the same key is
+// then dropped, so that it is not mistaken for this one.
+// Errors:  TL_ERROR_OVER_BUDGET: it does not fit even after evicting all that may be evicted;
 //          TL_ERROR_STALE: the key's step is below that of the checkpoint it would replace;
-//          TL_ERROR_INVALID_ARG: also where the old one is borrowed; TL_ERROR_NO_MEMORY, and those of
+//          TL_ERROR_INVALID_ARG: also if the old one is borrowed; TL_ERROR_NO_MEMORY, and those of
 //          the backend.
-// Cost:    O(1) beside the copy, and the borrowed ones that an eviction steps over; with
-//          TL_EVICTION_CALLER O(held) per eviction.
+// Cost:    O(1) beside the copy; an eviction also steps over borrowed ones, and with
+//          TL_EVICTION_CALLER takes O(held).
 TLDEF tl_result tl_save_checkpoint(tl_env *env, tl_manager *manager, const tl_save_desc *desc);
 
 // Copy a checkpoint out and remove it.
 //
 //   data, bytes   host memory and its size, exactly that of the checkpoint
 //
-// Errors:  TL_ERROR_NOT_FOUND: never saved, dropped by an eviction, taken already: recompute it;
+// Errors:  TL_ERROR_NOT_FOUND: never saved, dropped by an eviction, or taken already: recompute it;
 //          TL_ERROR_STALE: held for another step; TL_ERROR_INVALID_ARG: wrong size, borrowed; and
-//          those of the backend. It stays held then.
+//          those of the backend. On error it stays held.
 TLDEF tl_result tl_take_checkpoint(tl_env *env, tl_manager *manager, tl_checkpoint_key key,
                                    void *data, uint64_t bytes);
 
-// The same into a range of the backend: enqueued, finished when the ticket is.
+// Do the same into a range of the backend. The copy is enqueued; it is finished when the ticket is.
 //
-//   ticket   0 = submit nothing: `order`, or tl_submit_checkpoints, comes later
+//   ticket   NULL = do not submit: `order` or tl_submit_checkpoints follows later
 TLDEF tl_result tl_take_checkpoint_range(tl_env *env, tl_manager *manager, tl_checkpoint_key key,
                                          tl_range to, tl_ticket *ticket);
 
-// Borrow a checkpoint: it comes back to the device tier if it was spilled or compressed, and is
-// not evicted until tl_release_checkpoint. Borrowing nests. After the device was lost, what was spilled
-// is read where it is, so that a training can be saved.
+// Borrow a checkpoint. One that was spilled or compressed is first brought back to the device tier. It is
+// not evicted until tl_release_checkpoint. Borrowing nests. After the device was lost, spilled ones are
+// read in the host tier, so that a training can be saved.
 //
 // Errors:  as tl_take_checkpoint, and TL_ERROR_OVER_BUDGET: no room to bring it back.
 TLDEF tl_result tl_peek_checkpoint(tl_env *env, tl_manager *manager, tl_checkpoint_key key,
                                    const void **data, uint64_t *bytes);
 TLDEF tl_result tl_release_checkpoint(tl_env *env, tl_manager *manager, tl_checkpoint_key key);
 
-// Ask, drop, look at. Errors: TL_ERROR_NOT_FOUND, TL_ERROR_STALE; TL_ERROR_INVALID_ARG: borrowed.
+// Ask whether a checkpoint is held; drop it; describe it. Errors: TL_ERROR_NOT_FOUND, TL_ERROR_STALE;
+// TL_ERROR_INVALID_ARG: borrowed.
 TLDEF int       tl_has_checkpoint(tl_manager *manager, tl_checkpoint_key key);  // 1 = held, in any tier
 TLDEF tl_result tl_drop_checkpoint(tl_env *env, tl_manager *manager, tl_checkpoint_key key);
 TLDEF tl_result tl_find_checkpoint(tl_env *env, tl_manager *manager, tl_checkpoint_key key,
                                    tl_checkpoint_info *info);
 
-// Evict until at least `bytes` of the device budget are free. TL_ERROR_OVER_BUDGET, before anything is
-// dropped, where that cannot be.
+// Evict until at least `bytes` of the device budget are free. TL_ERROR_OVER_BUDGET, with nothing dropped,
+// if that is impossible.
 TLDEF tl_result tl_evict_checkpoints(tl_env *env, tl_manager *manager, uint64_t bytes);
 
-// Hand over to the backend what saves, evictions and takes have enqueued. They do not do that by
-// themselves, because work on the same bytes is ordered in any case.
+// Submit what saves, evictions and takes have enqueued. They do not submit by themselves, because work on
+// the same bytes is ordered in any case.
 //
-//   ticket   of all of it; 0 where nothing was ever enqueued
+//   ticket   of all of it; its value is 0 if nothing was ever enqueued
 //
 // Errors:  those of the backend.
 TLDEF tl_result tl_submit_checkpoints(tl_env *env, tl_manager *manager, tl_ticket *ticket);
@@ -2931,28 +2942,29 @@ extern "C" {
 //     budget -------+                     your kernel --> the next step
 //     (online)
 //
-// One executor, two sources of steps: a plan made before, or decisions made one step
-// at a time under a byte budget. Activations are really dropped and really made again
-// by the caller's forward; gradients are equal to the last bit, because sums are taken
-// in the same order whatever was dropped. An online run is recorded as a plan. After
-// every pass the run compares the peak counted by the backend, which has not seen the
-// plan, with the simulated one, and the bytes in use with those of its inputs and
-// results: TL_ERROR_MISMATCH where they differ.
+// One executor carries out the steps of two sources: a plan that was made before the run, or
+// online decisions, made one step at a time under a byte budget. Activations are really freed,
+// and computed again by the caller's forward kernels. Gradients are bit-identical whatever was
+// dropped, because sums are taken in the same order. An online run is recorded as a plan.
+// After every pass the run compares the peak that the backend counted, without knowing the
+// plan, with the simulated one, and the bytes in use with those of its inputs and results:
+// TL_ERROR_MISMATCH if they differ.
 //
-// Online, the forward pass keeps what the policy wants and evicts when the budget is
-// full; the backward pass recomputes from the nearest resident ancestors and saves
-// again on the way at binomial distances (Revolve), so a chain of n costs O(n log n)
-// forwards at O(log n) checkpoints, never O(n^2). The decisions follow the simulator alone, so
-// tl_init_run tries them out: a budget that is too small is refused before anything runs.
+// Online, the forward pass keeps the tensors that the policy wants and evicts when the budget
+// is full. The backward pass recomputes from the nearest resident ancestors and keeps some
+// recomputed tensors at binomial distances (Griewank and Walther, Algorithm 799: Revolve,
+// 2000), so a chain of n costs O(n log n) forwards with O(log n) checkpoints, never O(n^2).
+// The decisions depend on the simulator alone, so tl_init_run tries them out: a budget that is
+// too small is refused before anything runs.
 //
 // Mixed precision is a graph whose tensors have formats, as tl_apply_precision makes them:
 //
 //     a (f32) --> [convert] --> a_bf16 (bf16) --> [c]        forward   a_bf16 = round(a)
 //      da += (f32) da_bf16 <--- da_bf16 (bf16) <---+         backward  da += da_bf16
 //
-// Bytes are those of the formats, so the planners keep less and the peak falls. Parameters and what
-// updates them are the caller's, and stay f32. A loss scaler multiplies the gradient of the loss;
-// the caller divides the gradients of the parameters by the scale, or skips the step
+// The bytes of the tensors are those of their formats, so the peak falls. Parameters, their gradients
+// and the optimizer belong to the caller and stay f32. A loss scaler multiplies the gradient of the
+// loss; the caller divides the gradients of the parameters by the scale, or skips the step
 // (Micikevicius et al., Mixed Precision Training, 2018, arXiv:1710.03740, section 3).
 // ============================================================================
 
@@ -2960,10 +2972,10 @@ typedef struct tl_run tl_run;
 
 // One tensor as a kernel sees it.
 typedef struct tl_operand {
-    tl_range  range;   // where it is; bytes 0 = not there (no gradient wanted, no saved bytes)
+    tl_range  range;   // bytes 0 = not present (no gradient wanted, no saved bytes)
     void     *host;    // mapped address on a host-visible backend, else NULL; NULL for 0 bytes
-    tl_format format;  // of the tensor, and of its gradient, by tl_run_desc.formats; f32 without them,
-                       // whatever call->precision is, and for saved bytes and scratch
+    tl_format format;  // of the tensor, and of its gradient, from tl_run_desc.formats. Without formats,
+                       // and for saved bytes and scratch, it is f32, whatever call->precision says
 } tl_operand;
 
 // One call of a kernel. Counts are those of the node.
@@ -2972,11 +2984,11 @@ typedef struct tl_kernel_call {
     int32_t           node;
     tl_step_kind      kind;            // FORWARD, FORWARD_INPLACE, FORWARD_SAVE, BACKWARD
     int32_t           recompute;       // 1 = this forward ran before in this pass
-    int32_t           outputs_ready;   // FORWARD_SAVE: 1 = the outputs stand: make saved only
+    int32_t           outputs_ready;   // FORWARD_SAVE: 1 = the outputs are resident: make saved only
     int32_t           micro_batch;     // from 0
     uint64_t          step;            // training step
     uint64_t          seed;            // the same in all calls of this node in this pass
-    tl_precision      precision;       // element size of the buffers; mixed: as their formats say
+    tl_precision      precision;       // element size of the buffers; mixed: see their formats
     const tl_operand *inputs;          // [input_count] read only; in place: one is outputs[0]
     const tl_operand *outputs;         // [output_count] written; backward: read only, if needed
     const tl_operand *output_grads;    // [output_count] backward: read only
@@ -2985,20 +2997,20 @@ typedef struct tl_kernel_call {
     tl_operand        scratch;         // fwork or bwork bytes, content undefined
 } tl_kernel_call;
 
-// Compute one call. Anything but TL_OK stops the pass with TL_ERROR_KERNEL. A gradient is the
-// sum of its contributions in call order: a backward adds to input_grads, which start as zeroes,
-// in the order of its inputs, and to the parameter gradients that it owns.
+// Compute one call. Any result but TL_OK stops the pass with TL_ERROR_KERNEL. A gradient is the sum of
+// its contributions in call order: a backward adds to input_grads, which start as zeroes, in the order
+// of its inputs, and to the parameter gradients, which belong to the caller.
 typedef tl_result (*tl_kernel_fn)(const tl_kernel_call *call, void *user);
 
 typedef struct tl_kernel {
     const char  *op;        // nodes of this op
     tl_kernel_fn forward;
-    tl_kernel_fn backward;  // 0 = forward only
+    tl_kernel_fn backward;  // 0 = the node is run forward only
     void        *user;
 } tl_kernel;
 
-// Random state that is not a function of call->seed: called before the first forward of a node
-// (RECORD), before a forward of the same pass runs again (REPLAY) and after it (RESUME).
+// Moments of the random hook, for random state that is not a function of call->seed: before the first
+// forward of a node (RECORD), before the node runs again in the same pass (REPLAY), and after that (RESUME).
 #define TL_RANDOM_MOMENTS(X) \
     X(TL_RANDOM_RECORD, "record", "remember the state under this node")           \
     X(TL_RANDOM_REPLAY, "replay", "put the remembered state in place, keep the present one") \
@@ -3008,7 +3020,7 @@ typedef enum tl_random_moment {
     TL_RANDOM_MOMENTS(TLI_ENUM) TL_RANDOM_MOMENT_COUNT
 } tl_random_moment;
 
-// One step as it was carried out: what [13] TRACE draws.
+// One step as it was carried out; [13] TRACE draws these.
 typedef struct tl_run_event {
     tl_step  step;
     int32_t  index;         // in the pass, from 0
@@ -3027,29 +3039,29 @@ typedef struct tl_run_desc {
     int32_t            kernel_count;
     uint32_t           kernel_precisions;  // bits 1 << tl_precision that they compute; 0 = f32 only
 
-    // What to do. A strategy may be left out: then a plan is replayed, else the run is online. A lazy
-    // one makes the plan where none is given. Gradient full keeps all, an interval of n every n-th
-    // node; checkpointed with interval 0, and gradient none under a budget, are planned by
-    // tl_plan_remat: the cheapest within budget_bytes.
+    // What to run. Without a strategy the plan is replayed if there is one, else the run is online. A lazy
+    // strategy makes the plan if none is given: gradient full keeps all, an interval of n keeps every n-th
+    // node; for gradient checkpointed with interval 0, and none under a budget, tl_plan_remat finds the
+    // cheapest plan within budget_bytes.
     const tl_strategy *strategy;      // 0 = from the fields below; read during the call
-    const tl_plan     *plan;          // must outlive the run; 0 = from what follows, or online
-    const tl_checkpoint_config *checkpoints;  // lazy: which plan; read during the call
-    const tl_device   *device;        // for simulated times; 0 = copies take none; read in the call
-    int32_t            inference;     // 1 = forward only (without a plan or a strategy)
+    const tl_plan     *plan;          // must outlive the run; 0 = made from the fields below, or online
+    const tl_checkpoint_config *checkpoints;  // lazy: keep these; read during the call
+    const tl_device   *device;        // for simulated times; 0 = copies take no time; read in the call
+    int32_t            inference;     // 1 = forward only; ignored with a plan or a strategy
     int32_t            repeat_count;  // micro-batches a training step; 0 = that of the plan, else 1
 
-    // Budgets: base + peak stay within, or the run refuses.
+    // Budgets: tl_init_run refuses if base_bytes + peak exceed them.
     uint64_t budget_bytes;            // device; 0 = TL_UNLIMITED
-    uint64_t host_budget_bytes;       // online and lazy: spill tensors there; 0 = do not. Of a plan: of its
-                                      // host copies; 0 = no limit
-    uint64_t base_bytes;              // part of the budget: weights, gradients, optimizer state
+    uint64_t host_budget_bytes;       // online and lazy: for spilled tensors; 0 = never spill. With a plan:
+                                      // limit of its host copies; 0 = no limit
+    uint64_t base_bytes;              // taken from the budget: weights, gradients, optimizer state
 
     // Online decisions.
     tl_recompute_policy policy;       // 0 = all
     tl_eviction eviction;             // 0 = cost
-    tl_evict_fn evict;                // TL_EVICTION_CALLER only; asked by tl_init_run too
+    tl_evict_fn evict;                // TL_EVICTION_CALLER only; tl_init_run calls it, too
     void       *evict_user;
-    tl_codec    codec;                // compress evicted f32 tensors: lossy; 0 = never
+    tl_codec    codec;                // compress evicted f32 tensors (lossy); 0 = never
 
     // Hooks; 0 = none.
     tl_result (*load)(tl_run *run, int32_t micro_batch, void *user);  // write the inputs
@@ -3060,24 +3072,24 @@ typedef struct tl_run_desc {
     void       *observe_user;
     int32_t     profiling;            // 1 = time every step (or the strategy's flag)
     uint64_t    seed;                 // of call->seed
-    uint64_t    first_step;           // number of the first training step: a training that goes on
-    uint32_t    loss_gradient_word;   // fills the gradient of an output that nobody reads; 0 = 1.0f. With
+    uint64_t    first_step;           // number of the first training step; > 0 when a training is resumed
+    uint32_t    loss_gradient_word;   // fills the gradient of an output that no node reads; 0 = 1.0f. With
                                       // formats or a loss_scaler: bits of an f32, converted to its format
 
-    // Mixed precision. The graph's bytes are those of the formats. Nodes of op "convert" for which there
-    // is no kernel are carried out by the run: one input, one output of as many elements, and nothing
-    // else. f16 and bf16 take the backend's codecs; what goes from one to the other goes through f32 in
-    // the node's scratch (fwork, and bwork with a backward). A host-visible backend does without that;
-    // only there integers are converted, and gradients to which further readers add: in f32, rounded once.
-    // TL_NO_PLANNERS leaves mixed precision out.
-    const uint8_t         *formats;   // [tensor_count] tl_format; must outlive the run; 0 = all f32. Goes
-                                      // with strategy.precision mixed, or without a strategy; kernels
-                                      // must compute mixed where one of them is not f32
-    const tl_quantization *quantizations;  // [tensor_count] of i8 and i16 tensors that conversions read or
-                                      // write; must outlive the run; 0 = none
-    tl_loss_scaler        *loss_scaler;  // the gradient of an output that nobody reads is multiplied by its
-                                      // scale, read at the start of each training step; defaults are
-                                      // filled in then. Must outlive the run; 0 = 1
+    // Mixed precision. The graph's bytes are those of the formats. The run itself carries out nodes of op
+    // "convert" that have no kernel: they have one input, one output of as many elements, and nothing else.
+    // f16 and bf16 are converted by the backend's codecs; between these two the values pass through f32 in
+    // the node's scratch (fwork, and bwork for a backward). A host-visible backend needs no such scratch.
+    // Integers, and gradients to which other nodes add, are converted on host-visible backends only, in f32,
+    // rounded once. TL_NO_PLANNERS leaves mixed precision out.
+    const uint8_t         *formats;   // [tensor_count] tl_format; must outlive the run; 0 = all f32. Needs
+                                      // strategy.precision mixed, or no strategy; kernels must compute
+                                      // mixed if one of them is not f32
+    const tl_quantization *quantizations;  // [tensor_count] for the i8 and i16 tensors that conversions read
+                                      // or write; must outlive the run; 0 = none
+    tl_loss_scaler        *loss_scaler;  // its scale multiplies the gradient of an output that no node reads;
+                                      // read, with defaults filled in, at the start of each training
+                                      // step. Must outlive the run; 0 = a scale of 1
 } tl_run_desc;
 
 // What the last pass did.
@@ -3089,29 +3101,29 @@ typedef struct tl_run_report {
     uint64_t planned_cost, base_cost;  // simulated, of one pass
     uint64_t compute_ns;          // profiling: time inside kernels
     int32_t  forward_count;       // calls of forward kernels
-    int32_t  recompute_count;     // of these, again in the same pass
+    int32_t  recompute_count;     // of these, calls for a node that had run before in the pass
     int32_t  backward_count;
     int32_t  spill_count, fetch_count, compress_count, expand_count, drop_count;
-    int32_t  eviction_count;      // online: tensors that had to go for the budget
+    int32_t  eviction_count;      // online: tensors evicted to stay within the budget
     int32_t  step_count;          // steps carried out
     int32_t  limiting_node;       // TL_ERROR_OVER_BUDGET: the node that needs needed_bytes; else -1
-    uint64_t needed_bytes;        // least budget under which that step could have gone on
-    int32_t  convert_count;       // of all forwards and backwards, conversions that the run carried out
+    uint64_t needed_bytes;        // least budget with which that step fits
+    int32_t  convert_count;       // forwards and backwards of nodes that the run converted itself
 } tl_run_report;
 
 // Prepare a run.
 //
-//   desc   read during the call, except what it says must outlive the run
+//   desc   read during the call, except for pointers whose comment says "must outlive the run"
 //   run    overwritten; release with tl_free_run
 //
-// Errors:  TL_ERROR_UNSUPPORTED: the strategy holds a value that this version cannot carry out, or kernels
-//          and backend cannot do what the formats want;
-//          TL_ERROR_INFEASIBLE: the budget is below the plan's peak, or below what the online
-//          decisions can work with; the text names the least budget that works and the node that
-//          sets it; TL_ERROR_INVALID_PLAN, TL_ERROR_INVALID_ARG, TL_ERROR_NO_MEMORY, and those of
-//          the backend. *run is NULL then.
-// Cost:    online, the decisions of one pass are tried out; where they fail those of some forty. Lazy,
-//          that of what makes the plan.
+// Errors:  TL_ERROR_UNSUPPORTED: this version cannot carry out a value of the strategy, or kernels and
+//          backend cannot do the conversions of the formats;
+//          TL_ERROR_INFEASIBLE: the budget is below the plan's peak, or too small for the online
+//          decisions; the text names the least budget that works and the node that needs it;
+//          TL_ERROR_INVALID_PLAN, TL_ERROR_INVALID_ARG, TL_ERROR_NO_MEMORY, and those of the backend.
+//          *run is NULL then.
+// Cost:    online, the decisions of one pass are simulated; if the budget is too small, those of about
+//          forty passes, to find the least one. Lazy: that of the planner.
 // Threads: one run per thread.
 TLDEF tl_result tl_init_run(tl_env *env, const tl_run_desc *desc, tl_run **run);
 TLDEF void      tl_free_run(tl_run *run);  // accepts NULL
@@ -3120,19 +3132,19 @@ TLDEF void      tl_free_run(tl_run *run);  // accepts NULL
 //
 //   bytes   exactly those of the tensor
 //
-// Returns TL_NOT_READY, and does nothing, where work on the tensor is under way and the backend cannot
-// wait for it. Any other waits: a pass ends without waiting for its work.
+// A pass ends without waiting for its work, so these wait for the work on the tensor.
+// Returns TL_NOT_READY, and does nothing, if such work is under way and the backend cannot wait.
 // Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_NOT_FOUND: not resident; and those of the backend.
 TLDEF tl_result tl_write_tensor(tl_run *run, tl_tensor tensor, const void *data, uint64_t bytes);
 TLDEF tl_result tl_read_tensor(tl_run *run, tl_tensor tensor, void *data, uint64_t bytes);
 
-// Run one training step: repeat_count passes over the plan (or online), each with its load. On a
-// backend that is in order a pass is submitted once, at its end, and nothing is waited for.
+// Run one training step: repeat_count passes over the plan (or online), each preceded by a call of load.
+// On a backend with limits.in_order a pass is submitted once, at its end, and waits for nothing.
 //
-// Errors:  TL_ERROR_KERNEL, TL_ERROR_OVER_BUDGET (online, where the decisions are not those that
-//          tl_init_run tried out), TL_ERROR_MISMATCH, TL_NOT_READY: the backend cannot wait for what
-//          must be waited for; and those of the backend. Everything but the inputs is released then,
-//          and the next call runs the same training step again.
+// Errors:  TL_ERROR_KERNEL; TL_ERROR_OVER_BUDGET: online, if the decisions differ from those that
+//          tl_init_run tried out; TL_ERROR_MISMATCH; TL_NOT_READY: the pass had to wait and the backend
+//          cannot; and those of the backend. On error all ranges but the inputs are released, and the
+//          next call runs the same training step again.
 TLDEF tl_result tl_run_plan(tl_run *run);
 
 // -- one step at a time: tl_run_plan is a loop over these --
@@ -3143,39 +3155,39 @@ typedef struct tl_run_step {
     tl_step          step;
     int32_t          index;          // in the pass, from 0
     int32_t          is_compute;     // 1 = kernel and call are set
-    int32_t          depends_on;     // latest earlier step that it must follow, by range; -1 = none
+    int32_t          depends_on;     // latest earlier step whose ranges it must wait for; -1 = none
     const tl_kernel *kernel;
     tl_kernel_call   call;
     const tl_access *accesses;       // [access_count] ranges of the step
     int32_t          access_count;
-    tl_ticket        ticket;         // copies: passed when the copy is finished; value 0 = on a backend
-                                     // that is in order: what follows comes after the copy
+    tl_ticket        ticket;         // copies: finished when the copy is; value 0 on a backend with
+                                     // limits.in_order, where later work runs after the copy anyway
 } tl_run_step;
 
 // Begin a pass: drop the results of the last one, reset the peaks.
 TLDEF tl_result tl_start_pass(tl_run *run, int32_t micro_batch);
 
-// Yield the next step. done is 1, and step is empty, after the last one: the pass is then
-// checked and closed.
+// Yield the next step. After the last one *done is 1 and *step is empty, and the pass has been checked and
+// closed.
 //
-// Returns TL_NOT_READY, and yields nothing, at a WAIT whose copy is under way (never on a backend that
-// is in order), or where the backend can take no submit at present: call again later.
+// Returns TL_NOT_READY, and yields nothing, at a WAIT whose copy is under way (never on a backend with
+// limits.in_order), or if the backend cannot submit at present: call again later.
 // Errors:  as tl_run_plan.
 TLDEF tl_result tl_next_step(tl_run *run, tl_run_step *step, int32_t *done);
 
-// Map the operands of a compute step where the backend is host-visible, call its kernel, unmap.
+// Map the operands of a compute step if the backend is host-visible, call its kernel, unmap.
 //
-// Returns TL_NOT_READY where the host would have to wait for an operand and the backend cannot: the
-// kernel was not called, call again later.
+// Returns TL_NOT_READY if the host would have to wait for an operand and the backend cannot: the kernel
+// was not called, call again later.
 // Errors:  TL_ERROR_STALE: not the step yielded last, or called already; as tl_run_plan, and the
 //          pass is given up then.
 TLDEF tl_result tl_run_step_kernel(tl_run *run, const tl_run_step *step);
 
-// Give up a pass: everything but the inputs is released. Its training step runs again.
+// Give up a pass: all ranges but the inputs are released. The next pass repeats its training step.
 TLDEF tl_result tl_reset_run(tl_run *run);
 
-// Report the last pass; and the plan of a run: the one given or made, or the record of the last
-// online pass (before the first: of the one tried out), which lives until the next pass.
+// Report the last pass; and the plan of a run: the one given or made, or the record of the last online
+// pass (before the first, of the one that tl_init_run tried out), which is valid until the next pass.
 TLDEF void tl_measure_run(const tl_run *run, tl_run_report *report);
 TLDEF void tl_find_run_plan(const tl_run *run, tl_plan *plan);
 
@@ -3194,22 +3206,22 @@ typedef struct tl_layer {
     int32_t      keep;            // 1 = its output is a result: tl_read_tensor after the pass
 } tl_layer;
 
-// Prepare a run over a chain of layers; desc's graph and kernels are ignored. The graph belongs
-// to the run: layer i is node i+1, the input is node 0.
+// Prepare a run over a chain of layers; desc's graph and kernels are ignored. The run makes and owns the
+// graph: layer i is node i + 1, the input is node 0.
 //
 // Errors:  as tl_init_run.
 TLDEF tl_result tl_init_layer_run(tl_env *env, const tl_run_desc *desc, const tl_layer *layers,
                                   int32_t layer_count, uint64_t input_bytes, tl_run **run);
 
-// The two calls of a pass made by hand, online: forward of layer 0, 1, ..., then backward of the
-// last layer down to 0; the first forward starts the pass, the last backward closes it.
+// Run one layer of an online pass: forward of layer 0, 1, ... to the last, then backward of the last down
+// to 0. The first forward starts the pass, the last backward closes it.
 //
-// Errors:  TL_ERROR_INVALID_ARG: not the layer whose turn it is; and as tl_run_plan.
+// Errors:  TL_ERROR_INVALID_ARG: it is another layer's turn; and as tl_run_plan.
 TLDEF tl_result tl_run_forward(tl_run *run, int32_t layer);
 TLDEF tl_result tl_run_backward(tl_run *run, int32_t layer);
 
-// Switch checkpointing of an online run off (keep everything, in both directions) or on, between
-// passes. TL_ERROR_INVALID_ARG inside one.
+// Switch checkpointing of an online run on, or off (then everything is kept), between passes.
+// TL_ERROR_INVALID_ARG inside one.
 TLDEF tl_result tl_enable_checkpoints(tl_run *run, int32_t on);
 TLDEF int       tl_uses_checkpoints(const tl_run *run);
 
@@ -3239,9 +3251,9 @@ extern "C" {
 //     tl_write_memory_svg(&env, curves, count, &style, sink);
 //     tl_write_plan_svg(&env, &graph, &plan, &device, sink);   // before anything runs
 //
-// A trace keeps the events of a run, up to a capacity, oldest first; all writers stream to a
-// sink of the caller, and those of runs need no memory that grows with the run. Where a sink
-// stops with an error, that error is returned and nothing more is written.
+// A trace keeps the events of a run, up to a capacity, oldest first. All writers stream to a sink of
+// the caller; those of traces and curves allocate nothing. When a sink returns an error, the writer
+// stops and returns it.
 // ============================================================================
 
 typedef struct tl_trace tl_trace;
@@ -3255,18 +3267,18 @@ TLDEF tl_result tl_init_trace(tl_env *env, int32_t capacity, tl_trace **trace);
 TLDEF void      tl_free_trace(tl_trace *trace);   // accepts NULL
 TLDEF void      tl_reset_trace(tl_trace *trace);  // empty again
 
-// Keep an event: goes into tl_run_desc.observe with the trace as user.
+// Add an event to a trace. This function goes into tl_run_desc.observe, the trace into observe_user.
 TLDEF void tl_record_event(const tl_run_event *event, void *trace);
 
-// Tell how many events were kept and how many dropped (both may be NULL); show one of those kept.
+// Tell how many events were kept and how many dropped (both may be NULL); find one of those kept.
 TLDEF void                tl_measure_trace(const tl_trace *trace, int32_t *kept, int32_t *dropped);
 TLDEF const tl_run_event *tl_find_event(const tl_trace *trace, int32_t index);  // NULL out of range
 
 #ifndef TL_NO_TEXT
 // Write the trace as Chrome trace-event JSON: compute and copies as complete events on two
-// threads, memory of both tiers as counters; names of nodes from the graph. Times count from the
-// earliest start; without a clock each step is drawn 1 us long. A copy is one event, drawn from where
-// it was issued, or where the copy before it ended, to its WAIT.
+// threads, memory of both tiers as counters; the names of nodes come from the graph. Times count from
+// the earliest start; without a clock each step is drawn 1 us long. A copy is one event: it begins when
+// it was issued, or when the copy before it ended if that is later, and ends with its WAIT.
 //
 // Errors:  what the sink returned; the text tells after how many bytes.
 // Cost:    O(events), and for each WAIT the events back to where its copy was issued.
@@ -3286,24 +3298,24 @@ typedef struct tl_svg_style {
     int32_t     width, height;   // 320..16384 x 240..16384 pixels; 0 = 960 x 480
 } tl_svg_style;
 
-// Draw memory over time, one step line a curve, with axes, grid, a legend and each curve's peak
-// marked; light and dark surroundings are both served. Steps narrower than a pixel are drawn
-// together, as high as the highest of them. The picture grows in height where the legend needs it.
+// Draw memory over time, one stepped line a curve, with axes, grid, a legend and each curve's peak
+// marked. Colours follow the light or dark theme of the viewer. Steps narrower than a pixel are merged
+// at the height of their highest. A legend with many rows makes the picture higher.
 //
 //   style   may be NULL; texts are UTF-8
 //
-// Errors:  TL_ERROR_INVALID_ARG: no curve, an empty one, more than 8; times that fall, are not finite
+// Errors:  TL_ERROR_INVALID_ARG: no curve, an empty one, more than 8; times that decrease, are not finite
 //          or end outside 1e-12 .. 1e18; a size out of range; what the sink returned.
 // Cost:    O(points) time, no allocation; 2 pieces of line a pixel at most.
 TLDEF tl_result tl_write_memory_svg(tl_env *env, const tl_memory_curve *curves, int32_t curve_count,
                                     const tl_svg_style *style, tl_sink sink);
 
-// Draw a plan over simulated time: forwards, forwards that run again, backwards, conversions, waits and
-// copies in a lane each, below them the live bytes of both tiers on the same axis, with the peak, the step
-// and the tensors that make it. Each bar tells its node, times and bytes to a pointer; those narrower
-// than a pixel are drawn together, so that any number of steps can be read.
+// Draw a plan over simulated time: forwards, recomputed forwards, backwards, conversions, waits and copies,
+// a lane each, and below them, on the same time axis, the live bytes of both tiers with the peak, its step
+// and the tensors that are live there. The tooltip of a bar has its node, times and bytes. Bars narrower
+// than a pixel are merged, so that plans of any number of steps can be read.
 //
-//   device   0 = copies and conversions take no time; else costs are nanoseconds
+//   device   0 = copies and conversions take no time; otherwise costs are nanoseconds
 //
 // Errors:  those of tl_simulate_plan, TL_ERROR_NO_MEMORY; what the sink returned.
 // Cost:    that of two simulations; 41 bytes of memory a step; at most 4 bars a pixel and lane.
@@ -3311,37 +3323,37 @@ TLDEF tl_result tl_write_plan_svg(tl_env *env, const tl_graph *graph, const tl_p
                                   const tl_device *device, tl_sink sink);
 
 #ifndef TL_NO_PLANNERS
-// Draw a Pareto front of [7]: what speed-up each loss buys, on a logarithmic axis of losses; a loss of 0
-// stands beside it. The knee is marked, and where the front is not proven a second line says how fast
-// no choice can be. Each point tells its loss, speed-up and bytes to a pointer; points
-// that would lie on each other are drawn once.
+// Draw a Pareto front of [7]: the speed-up over the loss that it costs. The axis of losses is logarithmic,
+// with a place for a loss of 0 beside it. The knee is marked; where the front is not proven, a second line
+// is the bound that no choice can exceed. The tooltip of a point has its loss, speed-up and bytes;
+// points closer than two pixels to the one before are left out.
 //
-// Errors:  TL_ERROR_INVALID_ARG: no point, a knee that is none, losses that fall or are not 0 to 1e300, a
-//          speed-up that is not 0 to 1e18, a bound above its cost; what the sink returned.
+// Errors:  TL_ERROR_INVALID_ARG: no point, a knee that is not one of them, losses that decrease or are not 0 to
+//          1e300, a speed-up that is not 0 to 1e18, a bound above its cost; what the sink returned.
 // Cost:    O(points) time, no allocation.
 TLDEF tl_result tl_write_front_svg(tl_env *env, const tl_precision_front *front, tl_sink sink);
 #endif
 
 #ifndef TL_NO_STDIO
-// A sink that writes a file beside its place and puts it there only when it is whole:
+// A sink that writes a temporary file and renames it to the path when it is complete:
 //
 //     if (!tl_init_file_sink(&env, "memory.svg", &file, &sink))
 //         result = tl_finish_file_sink(&env, &file, tl_write_memory_svg(&env, curves, 2, NULL, sink));
 //
-// The part is called PATH.tl_tmp. What lies under /dev/ is written in place: a device stays one.
+// The temporary file is PATH.tl_tmp. A path under /dev/ is written in place: renaming would replace the device.
 typedef struct tl_file_sink {
     void *file;        // FILE *
     char  path[480];
 } tl_file_sink;
 
-// Open and close it. The file must stay where it is between the two.
+// Open and close it. The tl_file_sink must not be moved between the two.
 //
-//   written   what the writer returned: anything but TL_OK discards the part and is returned, unless
-//             it was the file that failed
+//   written   what the writer returned. If it is not TL_OK, the temporary file is removed and it is
+//             returned again; TL_ERROR_IO instead where it was the file that failed
 //
 // Errors:  TL_ERROR_INVALID_ARG: a path that is empty or longer than 472 bytes, a file that is not
-//          open; TL_ERROR_IO with the path and what failed; nothing is left behind then, and the
-//          file that was there before is as it was.
+//          open; TL_ERROR_IO with the path and what failed; no temporary file is left then, and
+//          an older file at the path is unchanged.
 TLDEF tl_result tl_init_file_sink(tl_env *env, const char *path, tl_file_sink *file, tl_sink *sink);
 TLDEF tl_result tl_finish_file_sink(tl_env *env, tl_file_sink *file, tl_result written);
 #endif
@@ -11268,17 +11280,21 @@ TLI_IMPL tl_result tl_parse_checkpoint_config_json(tl_env *env, const char *text
 
 #ifndef TL_NO_PLANNERS
 // -- progress --
+//
+// All parts of this section count their work in elementary steps and report it to one watch, which asks the
+// caller's progress function from time to time whether to stop.
 
-#define TLI_REMAT_ASK 1000000  // steps of work from one question to the next
+#define TLI_REMAT_ASK 1000000  // steps of work between two calls of progress
 
 typedef struct tli_remat_watch {
     const tl_remat_desc *desc;
     tl_remat_progress    now;
-    uint64_t             before, next;  // work of the parts that are done; of all, at which to ask
-    int32_t              stopped;
+    uint64_t             before;   // work of the parts that have ended
+    uint64_t             next;     // total work at which progress is called again
+    int32_t              stopped;  // 1 = progress asked to stop
 } tli_remat_watch;
 
-// Whether the caller wants no more; `work` is that of the part under way.
+// Whether the caller asks to stop; `work` is that of the part that is running.
 static int tli_remat_stops(tli_remat_watch *watch, uint64_t work) {
     watch->now.work = watch->before + work;
     if (watch->stopped || !watch->desc->progress || watch->now.work < watch->next) return watch->stopped;
@@ -11289,29 +11305,33 @@ static int tli_remat_stops(tli_remat_watch *watch, uint64_t work) {
 
 // -- exact: the optimum of small graphs --
 //
-// A* from the end of the plan to its start, over what must be there.
+// A* backwards in time, from the end of the plan to its start.
 //
-// A state is a position (how many backwards are done) and the set of items without which the rest of
-// the plan cannot be carried out; its cost is that of the rest. Items are the tensors that anybody may
-// want, saved bytes, and for the few nodes where nothing else shows it the fact that forward ran.
-// Gradients follow from the position. The search starts with the results after the last backward and
-// ends with nothing before the first call:
-//   - before a backward, what it reads must be there as well;
-//   - before a forward, what it makes need not be there, but its inputs must. Only calls that make
-//     something wanted are tried, so no plan makes anything in vain or keeps it too long, and the bytes
-//     of a call follow from the state: nothing is chosen for dropping;
-//   - v runs again while an output is resident only if that output is dropped before: the call makes
-//     it anyway. A save beside all outputs has the peak of dropping them and running with save;
-//   - in place wherever the rest does not want the input: the same state for fewer bytes.
-// A state that wants no more than another at the same position and costs no more makes it needless.
-// The estimate of what the start of the plan costs: every forward without which a backward before, or
-// something wanted now, cannot be; and for one of those backwards, what has run by then, is wanted
-// after it and does not fit beside it: a fractional knapsack; the largest over these backwards counts.
-// The least budget is the same search with the largest peak of the rest in place of its cost.
+// A state is a position (the number of backwards before it) and the set of items that must be resident
+// there because the rest of the plan needs them: the wanted items. Its cost is the cost of the rest. Items
+// are the tensors that some call or result may need, saved bytes, and, for the few nodes of which no
+// tensor shows that forward ran, that fact. Gradients follow from the position. The search starts after
+// the last backward, where the results are wanted, and ends before the first call, where nothing is:
+//   - before a backward, the items that it reads are wanted as well;
+//   - before a forward, the items that it makes are no longer wanted, but its inputs are. Only calls that
+//     make a wanted item are tried, so no plan makes an item in vain or keeps it too long, and the bytes
+//     of a call follow from the state: there is no choice of what to drop;
+//   - a node runs again while one of its outputs is resident only if that output is dropped before,
+//     because the call makes it anyway. FORWARD_SAVE with all outputs resident has the same peak as
+//     dropping them and running with save, so it is not tried;
+//   - a call runs in place whenever the rest does not want the input: the same state for fewer bytes.
+// A state is dominated by another of the same position that wants a subset of its items and costs no more.
+// The estimate (a lower bound of the cost before a state) has two terms. The first is every forward that
+// some earlier backward or some wanted item needs, once. The second is taken at one earlier backward:
+// items that are made before it, wanted after it and do not fit beside it are made twice; which of them
+// is a fractional knapsack. The largest second term over these backwards counts.
+// The least budget is found by the same search with the largest peak of the rest in place of its cost.
+//
+// Inputs of a node, outputs and items are as in the graph; x is the search throughout this part.
 
 #define TLI_EXACT_WORDS 2
 #define TLI_EXACT_ITEMS (64 * TLI_EXACT_WORDS)
-#define TLI_EXACT_STATES (1 << 19)  // at most: memory
+#define TLI_EXACT_STATES (1 << 19)  // at most, to limit memory
 
 typedef struct tli_set { uint64_t word[TLI_EXACT_WORDS]; } tli_set;  // of items
 
@@ -11323,35 +11343,36 @@ typedef struct tli_exact_call {
     uint64_t fwd_cost, out_bytes, fwork_bytes, saved_bytes, source_bytes;
 } tli_exact_call;
 
-// What a call made may be kept beside a backward, or made again after it.
+// One element of the knapsack: the items of a call, to be kept across a backward or made again after it.
 typedef struct tli_exact_load {
-    tli_set  items;                     // without those that the backward reads
+    tli_set  items;                     // except those that the backward reads
     uint64_t bytes, cost;               // of the items; of the call
 } tli_exact_load;
 
 typedef struct tli_exact_settled { tli_set wanted; uint64_t cost; } tli_exact_settled;
 
-// What holds before backward number `position`; the last position is the end.
+// The situation before backward number `position`; the last position is the end of the plan.
 typedef struct tli_exact_position {
     int32_t  call;
     tli_set  reads;                     // by this backward
-    tli_set  before;                    // must have been there for the backwards before this one
-    uint64_t between_bytes, during_bytes;  // graph inputs and gradients before it; and bwork, during it
+    tli_set  before;                    // needed by some backward before this one
+    uint64_t between_bytes;             // graph inputs and gradients that are live before it
+    uint64_t during_bytes;              // the same during it, and its bwork
     uint64_t bwd_cost, before_cost;     // of this backward; of all before it and the forwards that these need
-    uint64_t spare_bytes;               // what the budget leaves beside this backward and what it reads
+    uint64_t spare_bytes;               // budget less during_bytes and the items that it reads
     int32_t  first_load, end_load;      // in order of cost per byte, the cheapest first
     tli_set  load_items;                // of all its loads
-    tli_exact_settled *settled;         // states from which edges were tried
+    tli_exact_settled *settled;         // states that were expanded
     int32_t  settled_count, settled_capacity;
 } tli_exact_position;
 
 typedef struct tli_exact_state {
     tli_set  wanted;
-    uint64_t cost, total;               // of the rest of the plan; and the estimate of its start
+    uint64_t cost, total;               // of the rest of the plan; with the estimate added
     int32_t  position;
-    int32_t  after, call;               // the next state in the plan, and the step that leads there
+    int32_t  after, call;               // the next state in time, and the call that leads to it
     int32_t  kind;                      // of that step: tl_step_kind
-    int32_t  next;                      // in the same bucket
+    int32_t  next;                      // in the same bucket of the hash table
 } tli_exact_state;
 
 typedef struct tli_exact_entry { uint64_t total; int32_t state; } tli_exact_entry;
@@ -11360,27 +11381,28 @@ typedef struct tli_exact {
     tl_env             *env;
     const tl_graph     *graph;
     uint64_t            budget, pinned_bytes;
-    int32_t             inference, peaks, found;  // peaks: the largest peak counts, not the cost
+    int32_t             inference, peaks, found;  // peaks: 1 = minimise the peak, not the cost
     int32_t             item_count, call_count, position_count, load_count;
     int32_t            *item_of;            // [tensor_count] -1 = none
     int32_t            *call_of;            // [node_count] -1 = none
-    int32_t            *saved_of;           // [node_count] -1 = none
-    uint8_t            *wanted;             // [tensor_count]
+    int32_t            *saved_of;           // [node_count] item of saved bytes or of "it ran"; -1 = none
+    uint8_t            *wanted;             // [tensor_count] 1 = some call or result needs it; later scratch
     tli_exact_call     *calls;              // [call_count] in listing order
     tli_exact_position *positions;          // [position_count]: one per backward and the end
     tli_exact_load     *loads;
-    uint64_t           *weights;            // [8 * TLI_EXACT_WORDS][256] bytes of each byte of a set
+    uint64_t           *weights;            // [8 * TLI_EXACT_WORDS][256] sums of item_bytes, by byte of a set
     uint64_t            item_bytes[TLI_EXACT_ITEMS];
-    int32_t             last;               // position: the end
-    tli_set             target;             // wanted there
+    int32_t             last;               // the position at the end
+    tli_set             target;             // wanted there: the results
     tli_remat_watch    *watch;
     tli_exact_state    *states;  int32_t state_count, state_capacity;
     tli_exact_entry    *heap;    int32_t heap_count, heap_capacity;
     int32_t            *buckets, bucket_count;      // a power of two
-    int32_t             full;               // 1 = no memory for one more state, or a cost beyond 64 bits
-    int32_t             after, position, call;      // what the next states lead to, by which call
-    tli_set             wanted_after;
-    uint64_t            paid, work, work_limit;
+    int32_t             full;               // 1 = the search ends: no memory, or a cost beyond 64 bits
+    int32_t             failed;             // 1 = no memory
+    int32_t             after, position, call;      // state and position being expanded; call being tried
+    tli_set             wanted_after;       // by the state being expanded
+    uint64_t            paid, work, work_limit;     // paid: cost of the state being expanded
 } tli_exact;
 
 // -- exact: sets --
@@ -11448,8 +11470,10 @@ static uint64_t tli_exact_weigh(const tli_exact *x, tli_set set) {
     return sum;
 }
 
-// -- exact: what the graph says, as items --
+// -- exact: items and calls of the graph --
 
+// Whether no item shows that the forward of this node ran: no backward reads its outputs, no node with a
+// gradient reads them, and it saves nothing.
 static int tli_exact_runs_unseen(const tl_graph *graph, const uint8_t *read_by_grad,
                                  const tl_node *node) {
     int32_t i;
@@ -11459,7 +11483,7 @@ static int tli_exact_runs_unseen(const tl_graph *graph, const uint8_t *read_by_g
     return 1;
 }
 
-// Which tensors and nodes anything may ever want: x->wanted, and x->call_of >= 0.
+// Find the tensors that some call or result needs (x->wanted) and the nodes that may run (x->call_of >= 0).
 static void tli_exact_find_wanted(tli_exact *x) {
     const tl_graph *graph = x->graph;
     int32_t id, i;
@@ -11484,8 +11508,8 @@ static int tli_exact_add_item(tli_exact *x, uint64_t bytes) {
     return x->item_count++;
 }
 
-// Number the items, node by node. read_by_grad[] says which tensors nodes with a gradient read: what
-// such a node has read was made, so their maker ran.
+// Number the items, node by node. read_by_grad[] marks the tensors that nodes with a gradient read: if such
+// a node ran, the makers of these tensors ran.
 static void tli_exact_number(tli_exact *x, uint8_t *read_by_grad) {
     const tl_graph *graph = x->graph;
     int32_t id, i;
@@ -11536,7 +11560,7 @@ static tli_set tli_exact_items_read(const tli_exact *x, const tl_node *node, int
     return set;
 }
 
-// The input that may be overwritten: an item, read once.
+// Find the input that the call may overwrite: it must be an item that the node reads only once.
 static void tli_exact_find_source(const tli_exact *x, const tl_node *node, tli_exact_call *call) {
     const tl_graph *graph = x->graph;
     int32_t i, from, reads = 0;
@@ -11589,7 +11613,7 @@ static void tli_exact_read_calls(tli_exact *x) {
 
 // -- exact: positions --
 
-// Gradient bytes from the first backward on; x->wanted marks the gradients alive.
+// Sum the bytes of live gradients, from the first backward on; x->wanted marks tensors that have had one.
 static void tli_exact_add_gradients(tli_exact *x) {
     const tl_graph *graph = x->graph;
     uint64_t alive = x->pinned_bytes;
@@ -11616,7 +11640,7 @@ static void tli_exact_add_gradients(tli_exact *x) {
     }
 }
 
-// Add to what is wanted all that it is made from; returns the cost of making it, each call once.
+// Add to `wanted` everything that making it needs; returns the cost of making all of it, each call once.
 static uint64_t tli_exact_close(const tli_exact *x, tli_set *wanted) {
     uint64_t cost = 0;
     int32_t k;
@@ -11650,7 +11674,7 @@ static void tli_exact_read_positions(tli_exact *x) {
     }
 }
 
-// What must have been there before each position, and what that costs.
+// Find the items that must have been made before each position, and their cost.
 static void tli_exact_read_before(tli_exact *x) {
     uint64_t bwd_cost = 0;
     int32_t k;
@@ -11662,7 +11686,7 @@ static void tli_exact_read_before(tli_exact *x) {
     }
 }
 
-// -- exact: loads: what does not fit beside a backward --
+// -- exact: loads: items that do not fit beside a backward --
 
 // Whether a * b < c * d, in 128 bits.
 static int tli_exact_is_less(uint64_t a, uint64_t b, uint64_t c, uint64_t d) {
@@ -11685,7 +11709,7 @@ static void tli_exact_add_load(tli_exact *x, tli_exact_position *p,
     tli_set items = tli_set_join(call->made, call->saved);
     tli_exact_load load;
     int32_t at;
-    // Of use where the estimate counts the call before this backward.
+    // The call counts twice only if the first term of the estimate has it before this backward.
     if (tli_set_is_empty(tli_set_meet(items, p[1].before))) return;
     load.items = tli_set_less(items, p->reads);
     load.bytes = tli_exact_weigh(x, load.items);
@@ -11700,7 +11724,7 @@ static void tli_exact_add_load(tli_exact *x, tli_exact_position *p,
     p->load_items = tli_set_join(p->load_items, load.items);
 }
 
-// Returns 0 where some backward does not fit whatever else is dropped.
+// Read what depends on the budget. Returns 0 if some backward alone exceeds the budget.
 static int tli_exact_read_budget(tli_exact *x) {
     int32_t k, i;
     if (x->pinned_bytes > x->budget) return 0;
@@ -11719,15 +11743,16 @@ static int tli_exact_read_budget(tli_exact *x) {
 
 // -- exact: the estimate --
 
-// A lower bound of cost * part / whole, part < whole.
+// Returns cost * part / whole rounded down, or less where the product does not fit; part < whole.
 static uint64_t tli_exact_share(uint64_t cost, uint64_t part, uint64_t whole) {
     uint64_t product;
     if (tli_mul_u64(cost, part, &product)) return product / whole;
     return part ? cost / (whole / part + 1) : 0;
 }
 
-// What must be made again after a backward because it does not fit beside it. A call of which only a
-// part is wanted counts with that part of its cost, so that the order of the loads holds for it.
+// The cost of the wanted items that must be made again after a backward because they do not fit beside it.
+// If only some items of a call are wanted, the same share of its cost counts: cost per byte, and with it the
+// order of the loads, stays the same.
 static uint64_t tli_exact_overflow(tli_exact *x, const tli_exact_position *p, tli_set wanted) {
     const tli_exact_load *load = x->loads + p->first_load;
     uint64_t bytes = tli_exact_weigh(x, tli_set_meet(wanted, p->load_items)), cost = 0, part;
@@ -11744,7 +11769,7 @@ static uint64_t tli_exact_overflow(tli_exact *x, const tli_exact_position *p, tl
     return cost;
 }
 
-// At least what the plan costs up to this position with all that is wanted there.
+// A lower bound of what any plan costs from its start to this position with these items wanted.
 static uint64_t tli_exact_estimate(tli_exact *x, int32_t position, tli_set wanted) {
     uint64_t cost = x->positions[position].before_cost, most = 0, again;
     tli_set all = tli_set_join(x->positions[position].before, wanted);
@@ -11773,7 +11798,8 @@ static uint32_t tli_exact_hash(tli_set wanted, int32_t position) {
     return (uint32_t)(h >> 32);
 }
 
-// Among equals the one nearer to the start first: it is then reached without settling all of them.
+// Of states with equal totals the one nearer to the start comes first, so that the start is reached without
+// expanding all of them.
 static int tli_exact_comes_first(const tli_exact *x, tli_exact_entry a, tli_exact_entry b) {
     const tli_exact_state *s = &x->states[a.state], *t = &x->states[b.state];
     if (a.total != b.total) return a.total < b.total;
@@ -11787,7 +11813,7 @@ static void tli_exact_push(tli_exact *x, int32_t state) {
     tli_exact_entry entry;
     int32_t at = x->heap_count;
     if (!tli_grow(x->env, &heap, &x->heap_capacity, at, (int64_t)at + 1, sizeof *x->heap)) {
-        x->full = 1;
+        x->full = x->failed = 1;
         return;
     }
     x->heap = (tli_exact_entry *)heap;
@@ -11813,7 +11839,7 @@ static tli_exact_entry tli_exact_pop(tli_exact *x) {
     return top;
 }
 
-// More buckets where states are as many as buckets; without memory for them the lists get longer.
+// Enlarge the hash table when there are as many states as buckets; without memory the lists get longer.
 static void tli_exact_rehash(tli_exact *x) {
     int32_t *buckets, i;
     if (x->state_count < x->bucket_count || x->bucket_count > INT32_MAX / 4) return;
@@ -11841,13 +11867,16 @@ static int32_t tli_exact_find(const tli_exact *x, tli_set wanted, int32_t positi
     return at - 1;
 }
 
-// A new state; -1 = no memory, or a cost beyond 64 bits.
+// Add a state; -1 = no memory (x->failed), or a cost beyond 64 bits.
 static int32_t tli_exact_add_state(tli_exact *x, tli_set wanted, int32_t position, uint64_t cost) {
     void *states = x->states;
     tli_exact_state *s;
     uint32_t hash;
     int32_t at = x->state_count;
-    if (!tli_grow(x->env, &states, &x->state_capacity, at, (int64_t)at + 1, sizeof *s)) return -1;
+    if (!tli_grow(x->env, &states, &x->state_capacity, at, (int64_t)at + 1, sizeof *s)) {
+        x->failed = 1;
+        return -1;
+    }
     x->states = (tli_exact_state *)states;
     s = &x->states[at];
     s->wanted = wanted;
@@ -11861,7 +11890,7 @@ static int32_t tli_exact_add_state(tli_exact *x, tli_set wanted, int32_t positio
     return at;
 }
 
-// The step `kind` of x->call leads from this state to x->after; it costs so much and has this peak.
+// Record that the step `kind` of x->call leads from this state to x->after, at this cost and peak.
 static void tli_exact_reach(tli_exact *x, tli_set wanted, int32_t position, tl_step_kind kind,
                             uint64_t cost, uint64_t peak) {
     tli_exact_state *s;
@@ -11891,7 +11920,7 @@ static void tli_exact_undo_forward(tli_exact *x, const tli_exact_call *call) {
     int makes = !tli_set_is_empty(tli_set_meet(x->wanted_after, call->made));
     int saves = !tli_set_is_empty(tli_set_meet(x->wanted_after, call->saved));
     int inplace = !tli_set_is_empty(tli_set_less(call->source, x->wanted_after));
-    if (saves)  // the saved bytes count during the call: they stay in the sum
+    if (saves)  // `before` still has the saved item, so its bytes count during the call
         tli_exact_reach(x, tli_set_less(before, call->saved), x->position, TL_STEP_FORWARD_SAVE,
                         call->fwd_cost, bytes + tli_exact_weigh(x, before));
     if (!makes) return;
@@ -11910,7 +11939,7 @@ static void tli_exact_undo_backward(tli_exact *x) {
 
 // -- exact: the search --
 
-// Whether a state settled before wants and costs no more; if not, this one counts from now on.
+// Whether an expanded state of the same position wants a subset and costs no more; if not, add this one.
 static int tli_exact_is_needless(tli_exact *x, const tli_exact_state *s) {
     tli_exact_position *p = &x->positions[s->position];
     void *settled = p->settled;
@@ -11918,14 +11947,16 @@ static int tli_exact_is_needless(tli_exact *x, const tli_exact_state *s) {
     for (i = 0; i < p->settled_count; i++) {
         tli_exact_settled found = p->settled[i];
         if (found.cost > s->cost || !tli_set_is_within(found.wanted, s->wanted)) continue;
-        p->settled[i] = p->settled[i / 2];  // what helped once is asked earlier the next time
+        p->settled[i] = p->settled[i / 2];  // move towards the front: it is likely to dominate again
         p->settled[i / 2] = found;
         x->work += (uint64_t)i;
         return 1;
     }
     x->work += (uint64_t)i;
-    if (!tli_grow(x->env, &settled, &p->settled_capacity, i, (int64_t)i + 1, sizeof *p->settled))
+    if (!tli_grow(x->env, &settled, &p->settled_capacity, i, (int64_t)i + 1, sizeof *p->settled)) {
+        x->full = x->failed = 1;
         return 0;
+    }
     p->settled = (tli_exact_settled *)settled;
     p->settled[i].wanted = s->wanted;
     p->settled[i].cost = s->cost;
@@ -11933,8 +11964,8 @@ static int tli_exact_is_needless(tli_exact *x, const tli_exact_state *s) {
     return 0;
 }
 
-// Returns the state at the start, or -1: *bound is then what every plan costs at least, UINT64_MAX =
-// none fits.
+// Returns the state at the start of the plan, or -1: *bound is then a lower bound of every plan's cost;
+// UINT64_MAX = no plan fits. Without memory (x->failed) *bound means nothing.
 static int32_t tli_exact_search(tli_exact *x, uint64_t *bound) {
     int32_t k;
     *bound = 0;
@@ -11947,7 +11978,7 @@ static int32_t tli_exact_search(tli_exact *x, uint64_t *bound) {
         if (x->work > x->work_limit || x->state_count > TLI_EXACT_STATES ||
             tli_remat_stops(x->watch, x->work)) return -1;
         tli_exact_pop(x);
-        if (top.total != s->total) continue;  // reached for less since
+        if (top.total != s->total) continue;  // outdated: the state was reached again at a lower cost
         if (!s->position && tli_set_is_empty(s->wanted)) return top.state;
         if (tli_exact_is_needless(x, s)) continue;
         x->after = top.state;
@@ -11976,7 +12007,7 @@ static void tli_exact_add_drops(const tli_exact *x, tli_set items, tli_steps *st
             tli_add_step(steps, tli_step_of(TL_STEP_DROP_SAVED, i, TL_ALL_OUTPUTS));
 }
 
-// From the start on; what a step leaves that the next state does not want is dropped after it.
+// Write the steps from the start on; after each step, what the next state does not want is dropped.
 static void tli_exact_add_steps(const tli_exact *x, int32_t state, tli_steps *steps) {
     for (; x->states[state].after >= 0; state = x->states[state].after) {
         const tli_exact_state *s = &x->states[state], *t = &x->states[s->after];
@@ -12014,8 +12045,8 @@ static void tli_exact_free(tli_exact *x) {
     tli_zero(x, sizeof *x);
 }
 
-// Read a graph that passed tl_check_graph. x->item_count > TLI_EXACT_ITEMS afterwards: too large,
-// nothing more was read. Release with tli_exact_free, also after an error.
+// Read a graph that passed tl_check_graph. If x->item_count > TLI_EXACT_ITEMS afterwards, the graph is too
+// large and nothing more was read. Release with tli_exact_free, also after an error.
 static tl_result tli_exact_init(tl_env *env, tli_exact *x, const tl_graph *graph,
                                 int32_t inference) {
     uint64_t tensors = (uint64_t)graph->tensor_count, nodes = (uint64_t)graph->node_count;
@@ -12051,6 +12082,7 @@ static tl_result tli_exact_plan(tli_exact *x, uint64_t budget, tli_steps *best, 
     tli_exact_read_before(x);
     *bound = UINT64_MAX;
     if (tli_exact_read_budget(x)) start = tli_exact_search(x, bound);
+    if (x->failed) return TL_ERROR_NO_MEMORY;
     x->found = start >= 0;
     if (start >= 0) {
         *cost = *bound = x->states[start].cost;
@@ -12064,14 +12096,14 @@ static tl_result tli_exact_plan(tli_exact *x, uint64_t budget, tli_steps *best, 
 
 // Find a plan of least cost within the budget; graph inputs count, weights do not.
 //
-//   best   an empty list, gets the steps; nothing where no plan was found
+//   best   an empty list, gets the steps; stays empty if no plan was found
 //   cost   of the plan, 0 = none was found
-//   bound  no plan costs less: the cost itself where it is proven
+//   bound  lower bound of the cost of every plan: the cost itself if it is proven
 //   proven 1 = the plan is optimal, or with TL_ERROR_INFEASIBLE that none fits; 0 = *work reached
-//          work_limit, memory was short, or the graph has more than TLI_EXACT_ITEMS items
-//   work   elementary steps, added to what stands there
+//          work_limit, a cost does not fit 64 bits, or the graph has more than TLI_EXACT_ITEMS items
+//   work   elementary steps are added to it
 //
-// Errors: TL_ERROR_INFEASIBLE, TL_ERROR_NO_MEMORY where there is none to begin with or for the steps.
+// Errors: TL_ERROR_INFEASIBLE, TL_ERROR_NO_MEMORY.
 static tl_result tli_remat_exact(tl_env *env, const tl_graph *graph, uint64_t budget, int32_t inference,
                                  tli_remat_watch *watch, uint64_t work_limit, tli_steps *best,
                                  uint64_t *cost, uint64_t *bound, int32_t *proven, uint64_t *work) {
@@ -12091,7 +12123,7 @@ static tl_result tli_remat_exact(tl_env *env, const tl_graph *graph, uint64_t bu
     return result;
 }
 
-// What single calls need at least: every call that must run, alone.
+// The largest working set of a single call among those that must run: a lower bound of every budget.
 static uint64_t tli_exact_least(const tli_exact *x) {
     uint64_t least = x->pinned_bytes, bytes;
     tli_set wanted = tli_set_join(x->positions[x->last].before, x->target);
@@ -12111,7 +12143,8 @@ static uint64_t tli_exact_least(const tli_exact *x) {
     return least;
 }
 
-// Find the least budget that some plan fits. *proven = 0 (as above): none below *floor fits.
+// Find the least budget that some plan fits: *floor. If *proven is 0 (reasons as above), *floor is only a
+// lower bound of it.
 static tl_result tli_remat_exact_floor(tl_env *env, const tl_graph *graph, int32_t inference,
                                        tli_remat_watch *watch,
                                        uint64_t work_limit, uint64_t *floor, int32_t *proven,
@@ -12128,6 +12161,7 @@ static tl_result tli_remat_exact_floor(tl_env *env, const tl_graph *graph, int32
         tli_exact_read_before(&x);
         x.paid = tli_exact_least(&x);
         *proven = tli_exact_search(&x, floor) >= 0;
+        if (x.failed) { *proven = 0; result = TL_ERROR_NO_MEMORY; }
     }
     *work = x.work;
     tli_exact_free(&x);
@@ -12139,48 +12173,50 @@ static tl_result tli_remat_exact_floor(tl_env *env, const tl_graph *graph, int32
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_PLANNERS
 
-// -- bound: what any valid schedule costs under a budget, and the least budget --
+// -- bound: lower bounds of the cost of any schedule under a budget, and of the least budget --
 //
-// The relaxation. A training schedule runs its backwards in reverse listing order, so what must have been
-// read before and after a backward is known whatever the schedule does. Choose k backwards v_1 > .. > v_k,
-// the instants; they cut every schedule into spans: span 0 before B v_1, span a from B v_a to B v_(a+1),
-// span k to the end. A thing is a tensor, or saved(v); making either takes one forward of its node. Of a
+// The relaxation. A training schedule runs its backwards in reverse listing order, so the tensors that are
+// read before and after a backward are known, whatever the schedule does. Choose k backwards v_1 > .. > v_k,
+// the instants. They cut every schedule into spans: span 0 before B v_1, span a from B v_a to B v_(a+1),
+// span k to the end. A thing is a tensor, or saved(v); making either takes one forward of its node. For a
 // schedule that fits the budget, let
 //     x[a][t] = 1   thing t is resident while B v_a runs
 //     d[a][n] = 1   a forward of n runs in span a                    (F, I or S: each costs fwd)
 //     w[a][t] = 1   thing t is resident at some moment of span a
 // Then, for every a >= 1:
 //     (1) w[a][t] = 1 where a backward of span a, or B v_(a+1), reads t; at the end where t is kept
-//     (2) w[a][t] <= x[a][t] + d[a][maker of t]         what is there was there, or was made
+//     (2) w[a][t] <= x[a][t] + d[a][maker of t]         t was resident at the start of the span, or was made
 //     (3) d[a][n] <= w[a][s] for each input s of n       a forward reads its inputs
 //     (4) x[a+1][t] <= w[a][t]
 //     (5) sum of bytes(t) x[a][t] <= budget - graph inputs - gradients alive during B v_a - bwork
 //     (6) x[a][t] = 1 where B v_a reads t
-// Every node on which a backward depends that comes no later than B v_a ran in some span below a. So the
-// schedule pays its base cost (each backward, and each forward that must run, once) plus at least
+// Each node that some backward up to B v_a depends on ran in some span before a, so a forward of it in span
+// a is a repetition. The schedule therefore costs at least its base cost (each backward, and each forward
+// that must run, once) plus
 //     sum over a >= 1 and such nodes n of fwd(n) d[a][n],
-// and the least of that over all 0/1 values of x, d, w that keep (1) .. (6) is a lower bound. Nodes that
-// nobody wants are not in the base cost, and their forwards are free in (2): the bound only gets lower.
+// and the minimum of that over all 0/1 values of x, d, w that satisfy (1) .. (6) is a lower bound. Nodes
+// whose outputs nothing needs are not in the base cost, and their forwards cost nothing in (2): that can
+// only lower the bound.
 //
 // The bound. (4) goes into the objective with multipliers mu[a][t] >= 0, (5) with lambda[a] >= 0, which
 // leaves one problem per span: a minimum cut (source side = 1; x[a][t] is "w[a][t] and not d[a][maker]",
-// the arc from t to its maker), exact in integers. Whatever the multipliers, the sum is a lower bound
-// (weak duality), so how they are found is of no matter to its truth: by intersecting lines where there
-// is one instant, else by subgradient steps. What the duality gap leaves is narrowed by branching on
-// x[a][t]: the bound is the least over the open branches, and anytime. Bytes are divided by a unit and
-// rounded down on both sides of (5); costs are scaled by a power of two, rounded down where they shrink;
-// the result is rounded up to a multiple of what all forwards are multiples of.
+// the arc from t to its maker), exact in integers. The sum is a lower bound for any multipliers (weak
+// duality), so the method that finds them cannot make it wrong: intersecting lines for one instant, else
+// subgradient steps. The remaining duality gap is narrowed by branching on x[a][t]: the bound is the least
+// over the open branches, and is valid whenever the work ends. Bytes are divided by a unit and rounded down
+// on both sides of (5); costs are scaled by a power of two and rounded down where they shrink; the result is
+// rounded up to a multiple of the greatest common divisor of the forward costs.
 
-#define TLI_BOUND_INSTANTS 10                      // at most, of one relaxation
-#define TLI_BOUND_INFINITE (INT64_C(1) << 62)      // a capacity no flow reaches
+#define TLI_BOUND_INSTANTS 10                      // at most, in one relaxation
+#define TLI_BOUND_INFINITE (INT64_C(1) << 62)      // a capacity that no flow reaches
 #define TLI_BOUND_COSTS (INT64_C(1) << 50)         // all scaled costs together, and the largest mu
-#define TLI_BOUND_UNITS 26                         // bits of all bytes together, in units
-#define TLI_BOUND_LAMBDA (INT64_C(1) << 32)        // the largest lambda: times all units still below 2^59
+#define TLI_BOUND_UNITS 26                         // bits of the sum of all bytes, in units
+#define TLI_BOUND_LAMBDA (INT64_C(1) << 32)        // the largest lambda: times the sum of units below 2^59
 
-enum { TLI_BOUND_FREE, TLI_BOUND_KEPT, TLI_BOUND_ABSENT };  // what is known of x[a][t]
+enum { TLI_BOUND_FREE, TLI_BOUND_KEPT, TLI_BOUND_ABSENT };  // x[a][t] not fixed, fixed to 1, fixed to 0
 
-// The network, one for all spans: source -> thing -> maker -> its inputs; node -> sink. Arc e ^ 1 is arc
-// e the other way. Thing t enters by arc 2t and goes to its maker by arc 2 (things + t).
+// The flow network, the same for all spans: source -> thing -> maker -> its inputs; node -> sink. Arc e ^ 1
+// is the reverse of arc e. Arc 2t goes from the source to thing t, arc 2 (things + t) from t to its maker.
 typedef struct tli_bound_net {
     int32_t  vertex_count, arc_count;
     int32_t *to;                 // [arc_count]
@@ -12195,7 +12231,8 @@ typedef struct tli_bound {
     tl_env         *env;
     const tl_graph *graph;
     tli_remat_watch *watch;
-    uint64_t       *work, work_limit, table_limit;  // of one table; 0 = none
+    uint64_t       *work, work_limit;
+    uint64_t        table_limit;  // work of one table; 0 = no tables
     int32_t   thing_count, order_count;
     int32_t  *thing_of;          // [tensor_count + node_count] thing of a tensor, of saved(v); -1 = none
     int32_t  *maker;             // [thing_count] node
@@ -12205,66 +12242,67 @@ typedef struct tli_bound {
     int32_t  *order;             // [order_count] nodes in the order of their backwards
     int32_t  *runs_by;           // [node_count] position of the first backward that needs it; INT32_MAX
     int64_t  *cost;              // [node_count] scaled fwd
-    uint64_t *sets, *between;    // [order_count] tli_bound_find_sets
-    uint64_t *room;              // [order_count] bytes left at that backward beside its working set
+    uint64_t *sets, *between;    // [order_count] see tli_bound_find_sets
+    uint64_t *room;              // [order_count] budget less the working set of that backward
     uint8_t  *reads_mark;        // [thing_count] scratch
     int64_t  *enter;             // [thing_count] scratch: tli_bound_find_enters
     int32_t  *last_use;          // [thing_count] scratch: tli_bound_find_uses
     struct tli_bound_label *labels, *made;  // [2 TLI_BOUND_LABELS], [TLI_BOUND_LABELS]
     uint64_t  unit, base_cost, cost_step;
     int32_t   cost_up, cost_down;  // scaled = cost << up >> down
-    int64_t   typical;           // bytes of a thing, for the length of steps
+    int64_t   typical;           // mean bytes of a thing in units, for the length of steps
     tli_bound_net net;
-    void     *memory[24];         // what tli_bound_take gave
+    void     *memory[24];         // allocations of tli_bound_take
     int32_t   memory_count, failed;
 } tli_bound;
 
-// One relaxation: instants, multipliers, what is fixed. Arrays are [count][thing_count].
+// One relaxation: instants, multipliers, fixed variables. Arrays are [count][thing_count].
 typedef struct tli_bound_state {
     int32_t  count;
     int32_t  at[TLI_BOUND_INSTANTS];       // positions in order
     int64_t  lambda[TLI_BOUND_INSTANTS];   // scaled cost per unit
     int64_t  room[TLI_BOUND_INSTANTS];     // units
     int64_t  value;                     // scaled bound at these multipliers
-    int32_t  is_exact;                  // 1 = no schedule of the relaxation is above it: branching is no use
+    int32_t  is_exact;                  // 1 = the value is the optimum of the relaxation: nothing to branch on
     int64_t *mu;
     uint8_t *fixed;
-    uint8_t *share;                     // how often x was 1 lately, of 255
+    uint8_t *share;                     // running mean of x, 255 = 1
 } tli_bound_state;
 
-static void *tli_bound_take(tli_bound *rb, int64_t count, size_t item_bytes) {
-    void *memory = tli_alloc_array(rb->env, (uint64_t)count, item_bytes);
-    if (memory) rb->memory[rb->memory_count++] = memory;
-    else rb->failed = 1;
+// Allocate an array that tli_bound_free releases; NULL: no memory (model->failed).
+static void *tli_bound_take(tli_bound *model, int64_t count, size_t item_bytes) {
+    void *memory = tli_alloc_array(model->env, (uint64_t)count, item_bytes);
+    if (memory) model->memory[model->memory_count++] = memory;
+    else model->failed = 1;
     return memory;
 }
 
-static void tli_bound_free(tli_bound *rb) {
-    while (rb->memory_count > 0) tli_release(rb->env, rb->memory[--rb->memory_count]);
+static void tli_bound_free(tli_bound *model) {
+    while (model->memory_count > 0) tli_release(model->env, model->memory[--model->memory_count]);
 }
 
-// -- bound: set up: what runs when, what is resident, what room is left --
+// -- bound: set-up: what must run before which backward, things, bytes and costs --
 
-// The position of the first backward that each node must have run before; of results beyond these,
-// which must run some time, node_count. wanted: scratch [tensor_count].
-static void tli_bound_find_runs(tli_bound *rb, int32_t inference, uint8_t *wanted) {
-    const tl_graph *graph = rb->graph;
+// Find runs_by[]: the position of the first backward that needs a node to have run; node_count where only a
+// result needs it, INT32_MAX where nothing does. wanted: scratch [tensor_count].
+static void tli_bound_find_runs(tli_bound *model, int32_t inference, uint8_t *wanted) {
+    const tl_graph *graph = model->graph;
     int32_t id, i;
     tli_mark_results(graph, inference, wanted);
-    rb->order_count = 0;
+    model->order_count = 0;
     for (id = graph->node_count; id-- > 0;) {
-        rb->runs_by[id] = wanted[graph->nodes[id].first_output] ? graph->node_count : INT32_MAX;
+        model->runs_by[id] = wanted[graph->nodes[id].first_output] ? graph->node_count : INT32_MAX;
         if (!graph->nodes[id].has_grad || inference) continue;
-        rb->runs_by[id] = rb->order_count;
-        rb->order[rb->order_count++] = id;
+        model->runs_by[id] = model->order_count;
+        model->order[model->order_count++] = id;
     }
     for (i = 0; i < graph->tensor_count; i++)
-        if (wanted[i] && rb->thing_of[i] >= 0) rb->at_end[rb->thing_of[i]] = 1;
+        if (wanted[i] && model->thing_of[i] >= 0) model->at_end[model->thing_of[i]] = 1;
     for (id = graph->node_count; id-- > 0;) {
         const tl_node *node = &graph->nodes[id];
         for (i = node->first_input; i < node->first_input + node->input_count; i++) {
-            int32_t *by = &rb->runs_by[graph->outputs[graph->inputs[i].tensor].node];
-            if (rb->runs_by[id] < *by) *by = rb->runs_by[id];
+            int32_t *by = &model->runs_by[graph->outputs[graph->inputs[i].tensor].node];
+            if (model->runs_by[id] < *by) *by = model->runs_by[id];
         }
     }
 }
@@ -12274,41 +12312,41 @@ static uint64_t tli_bound_gcd(uint64_t a, uint64_t b) {
     return a;
 }
 
-// Base cost, and costs scaled so that all together are below TLI_BOUND_COSTS.
-static void tli_bound_scale_costs(tli_bound *rb) {
-    const tl_graph *graph = rb->graph;
+// Find the base cost, and scale costs so that their sum is at most TLI_BOUND_COSTS.
+static void tli_bound_scale_costs(tli_bound *model) {
+    const tl_graph *graph = model->graph;
     uint64_t sum = 0;
     int32_t id;
     for (id = 0; id < graph->node_count; id++) {  // fits 64 bits: tl_check_graph
         const tl_node *node = &graph->nodes[id];
-        if (node->is_input || rb->runs_by[id] == INT32_MAX) continue;
-        rb->base_cost += node->fwd_cost;
-        if (rb->runs_by[id] < rb->order_count && node->has_grad) rb->base_cost += node->bwd_cost;
+        if (node->is_input || model->runs_by[id] == INT32_MAX) continue;
+        model->base_cost += node->fwd_cost;
+        if (model->runs_by[id] < model->order_count && node->has_grad) model->base_cost += node->bwd_cost;
         sum += node->fwd_cost;
-        rb->cost_step = tli_bound_gcd(rb->cost_step, node->fwd_cost);
+        model->cost_step = tli_bound_gcd(model->cost_step, node->fwd_cost);
     }
     if (!sum) sum = 1;
-    while (sum >> rb->cost_down > (uint64_t)TLI_BOUND_COSTS) rb->cost_down++;
-    while (!rb->cost_down && sum << (rb->cost_up + 1) <= (uint64_t)TLI_BOUND_COSTS) rb->cost_up++;
+    while (sum >> model->cost_down > (uint64_t)TLI_BOUND_COSTS) model->cost_down++;
+    while (!model->cost_down && sum << (model->cost_up + 1) <= (uint64_t)TLI_BOUND_COSTS) model->cost_up++;
     for (id = 0; id < graph->node_count; id++)
-        if (rb->runs_by[id] != INT32_MAX && !graph->nodes[id].is_input)
-            rb->cost[id] = (int64_t)(graph->nodes[id].fwd_cost >> rb->cost_down << rb->cost_up);
+        if (model->runs_by[id] != INT32_MAX && !graph->nodes[id].is_input)
+            model->cost[id] = (int64_t)(graph->nodes[id].fwd_cost >> model->cost_down << model->cost_up);
 }
 
-// Set mark[] of what the backward of a node reads to `value`.
-static void tli_bound_mark_reads(const tli_bound *rb, int32_t id, uint8_t *mark, uint8_t value) {
-    const tl_graph *graph = rb->graph;
+// Set mark[] to `value` for every thing that the backward of a node reads.
+static void tli_bound_mark_reads(const tli_bound *model, int32_t id, uint8_t *mark, uint8_t value) {
+    const tl_graph *graph = model->graph;
     const tl_node *node = &graph->nodes[id];
     int32_t i, thing;
     for (i = node->first_input; i < node->first_input + node->input_count; i++) {
-        thing = graph->inputs[i].needed ? rb->thing_of[graph->inputs[i].tensor] : -1;
+        thing = graph->inputs[i].needed ? model->thing_of[graph->inputs[i].tensor] : -1;
         if (thing >= 0) mark[thing] = value;
     }
     for (i = node->first_output; i < node->first_output + node->output_count; i++) {
-        thing = graph->outputs[i].needed ? rb->thing_of[i] : -1;
+        thing = graph->outputs[i].needed ? model->thing_of[i] : -1;
         if (thing >= 0) mark[thing] = value;
     }
-    thing = rb->thing_of[graph->tensor_count + id];
+    thing = model->thing_of[graph->tensor_count + id];
     if (thing >= 0) mark[thing] = value;
 }
 
@@ -12320,15 +12358,15 @@ static uint64_t tli_bound_input_bytes(const tl_graph *graph) {
     return sum;
 }
 
-// sets[]: the bytes of every backward's working set: graph inputs, gradients alive, scratch, what it reads.
-// between[]: graph inputs and the gradients alive after it.
-// has_gradient: scratch [tensor_count], zeroed. Sums fit: tl_check_graph counts each of them.
-static void tli_bound_find_sets(tli_bound *rb, uint8_t *has_gradient) {
-    const tl_graph *graph = rb->graph;
+// Find sets[], the bytes of every backward's working set (graph inputs, live gradients, scratch and what it
+// reads), and between[], the bytes of graph inputs and live gradients after it.
+// has_gradient: scratch [tensor_count], zeroed. The sums cannot overflow: tl_check_graph adds the same bytes.
+static void tli_bound_find_sets(tli_bound *model, uint8_t *has_gradient) {
+    const tl_graph *graph = model->graph;
     uint64_t live = tli_bound_input_bytes(graph);
     int32_t p, i;
-    for (p = 0; p < rb->order_count; p++) {
-        const tl_node *node = &graph->nodes[rb->order[p]];
+    for (p = 0; p < model->order_count; p++) {
+        const tl_node *node = &graph->nodes[model->order[p]];
         int32_t end = node->first_output + node->output_count;
         for (i = node->first_output; i < end; i++)
             if (!has_gradient[i]) { has_gradient[i] = 1; live += graph->outputs[i].bytes; }
@@ -12338,49 +12376,50 @@ static void tli_bound_find_sets(tli_bound *rb, uint8_t *has_gradient) {
             has_gradient[tensor] = 1;
             live += graph->outputs[tensor].bytes;
         }
-        rb->sets[p] = live + node->bwork_bytes;
-        tli_bound_mark_reads(rb, rb->order[p], rb->reads_mark, 1);
-        for (i = 0; i < rb->thing_count; i++) if (rb->reads_mark[i]) rb->sets[p] += rb->exact[i];
-        tli_bound_mark_reads(rb, rb->order[p], rb->reads_mark, 0);
+        model->sets[p] = live + node->bwork_bytes;
+        tli_bound_mark_reads(model, model->order[p], model->reads_mark, 1);
+        for (i = 0; i < model->thing_count; i++) if (model->reads_mark[i]) model->sets[p] += model->exact[i];
+        tli_bound_mark_reads(model, model->order[p], model->reads_mark, 0);
         for (i = node->first_output; i < end; i++) live -= graph->outputs[i].bytes;
-        rb->between[p] = live;
+        model->between[p] = live;
     }
 }
 
-// The things: tensors that are no graph inputs, and saved bytes that some backward reads.
-static void tli_bound_find_things(tli_bound *rb, int32_t inference) {
-    const tl_graph *graph = rb->graph;
+// Number the things: tensors that are not graph inputs, and saved bytes that some backward reads.
+static void tli_bound_find_things(tli_bound *model, int32_t inference) {
+    const tl_graph *graph = model->graph;
     int32_t i, id;
     for (i = 0; i < graph->tensor_count; i++) {
         int is_input = graph->nodes[graph->outputs[i].node].is_input;
-        rb->thing_of[i] = is_input ? -1 : rb->thing_count;
+        model->thing_of[i] = is_input ? -1 : model->thing_count;
         if (is_input) continue;
-        rb->exact[rb->thing_count] = graph->outputs[i].bytes;
-        rb->maker[rb->thing_count++] = graph->outputs[i].node;
+        model->exact[model->thing_count] = graph->outputs[i].bytes;
+        model->maker[model->thing_count++] = graph->outputs[i].node;
     }
     for (id = 0; id < graph->node_count; id++) {
         int is_read = !inference && graph->nodes[id].has_grad && graph->nodes[id].saved_bytes;
-        rb->thing_of[graph->tensor_count + id] = is_read ? rb->thing_count : -1;
+        model->thing_of[graph->tensor_count + id] = is_read ? model->thing_count : -1;
         if (!is_read) continue;
-        rb->exact[rb->thing_count] = graph->nodes[id].saved_bytes;
-        rb->maker[rb->thing_count++] = id;
+        model->exact[model->thing_count] = graph->nodes[id].saved_bytes;
+        model->maker[model->thing_count++] = id;
     }
 }
 
-// Bytes in units, so that all of them together are below 2^26: first by what all are multiples of.
-static void tli_bound_scale_bytes(tli_bound *rb) {
+// Convert bytes to units so that their sum is below 2^26. The unit is a multiple of their greatest common
+// divisor.
+static void tli_bound_scale_bytes(tli_bound *model) {
     uint64_t sum = 0, divisor = 0;
     int32_t t, count = 0;
-    for (t = 0; t < rb->thing_count; t++) {
-        sum += rb->exact[t];
-        divisor = tli_bound_gcd(divisor, rb->exact[t]);
-        count += rb->exact[t] > 0;
+    for (t = 0; t < model->thing_count; t++) {
+        sum += model->exact[t];
+        divisor = tli_bound_gcd(divisor, model->exact[t]);
+        count += model->exact[t] > 0;
     }
-    rb->unit = divisor ? divisor : 1;
-    if (sum / rb->unit >> TLI_BOUND_UNITS) rb->unit *= (sum / rb->unit >> TLI_BOUND_UNITS) + 1;
-    for (t = 0; t < rb->thing_count; t++) rb->bytes[t] = (int64_t)(rb->exact[t] / rb->unit);
-    rb->typical = count ? (int64_t)(sum / rb->unit / (uint64_t)count) : 1;
-    if (!rb->typical) rb->typical = 1;
+    model->unit = divisor ? divisor : 1;
+    if (sum / model->unit >> TLI_BOUND_UNITS) model->unit *= (sum / model->unit >> TLI_BOUND_UNITS) + 1;
+    for (t = 0; t < model->thing_count; t++) model->bytes[t] = (int64_t)(model->exact[t] / model->unit);
+    model->typical = count ? (int64_t)(sum / model->unit / (uint64_t)count) : 1;
+    if (!model->typical) model->typical = 1;
 }
 
 // -- bound: the network --
@@ -12390,19 +12429,20 @@ static void tli_bound_add_arc(tli_bound_net *net, int32_t from, int32_t to) {
     net->to[net->arc_count++] = from;
 }
 
-// Arcs in the order of tli_bound_net, then node -> sink at 2 (2 things + node), then the inputs.
-static void tli_bound_make_net(tli_bound *rb) {
-    const tl_graph *graph = rb->graph;
-    tli_bound_net *net = &rb->net;
-    int32_t things = rb->thing_count, nodes = graph->node_count, source = things + nodes, i, v;
+// Add the arcs in the order that tli_bound_net names, then node -> sink as arc 2 (2 things + node), then
+// maker -> input.
+static void tli_bound_make_net(tli_bound *model) {
+    const tl_graph *graph = model->graph;
+    tli_bound_net *net = &model->net;
+    int32_t things = model->thing_count, nodes = graph->node_count, source = things + nodes, i, v;
     net->vertex_count = source + 2;
     for (i = 0; i < things; i++) tli_bound_add_arc(net, source, i);
-    for (i = 0; i < things; i++) tli_bound_add_arc(net, i, things + rb->maker[i]);
+    for (i = 0; i < things; i++) tli_bound_add_arc(net, i, things + model->maker[i]);
     for (i = 0; i < nodes; i++) tli_bound_add_arc(net, things + i, source + 1);
     for (i = 0; i < nodes; i++) {
         const tl_node *node = &graph->nodes[i];
         for (v = node->first_input; v < node->first_input + node->input_count; v++) {
-            int32_t thing = rb->thing_of[graph->inputs[v].tensor];
+            int32_t thing = model->thing_of[graph->inputs[v].tensor];
             if (thing >= 0) tli_bound_add_arc(net, things + i, thing);
         }
     }
@@ -12412,7 +12452,8 @@ static void tli_bound_make_net(tli_bound *rb) {
     for (i = 0; i < net->arc_count; i++) net->arcs[net->cursor[net->to[i ^ 1]]++] = i;
 }
 
-// Distances to the sink along arcs that have capacity left; 0 = none. 1 where the source has one.
+// Find level[], 1 + the distance to the sink along arcs with capacity left; 0 = no path. Returns 1 if there
+// is a path from the source.
 static int tli_bound_find_levels(tli_bound_net *net, uint64_t *work) {
     int32_t source = net->vertex_count - 2, sink = source + 1, head = 0, tail = 0, k;
     tli_zero(net->level, (size_t)net->vertex_count * sizeof *net->level);
@@ -12431,7 +12472,7 @@ static int tli_bound_find_levels(tli_bound_net *net, uint64_t *work) {
     return net->level[source] > 0;
 }
 
-// Send flow along path[0 .. length - 1]; returns the first place of an arc that is full now.
+// Send flow along path[0 .. length - 1]; returns the index in the path of the first arc that is now full.
 static int32_t tli_bound_send(tli_bound_net *net, int32_t length, int64_t *flow) {
     int64_t most = TLI_BOUND_INFINITE;
     int32_t i, full = 0;
@@ -12445,8 +12486,8 @@ static int32_t tli_bound_send(tli_bound_net *net, int32_t length, int64_t *flow)
     return full;
 }
 
-// Dinic, 1970: the largest flow; left[] holds the residual capacities. Every path ends in an arc to the
-// sink whose capacity is a cost, so all of it is at most 2^50 and infinite arcs stay above that.
+// Find the maximum flow (Dinic, 1970); left[] holds the residual capacities. Every path ends in an arc to
+// the sink whose capacity is a cost, so the flow is at most 2^50 and infinite arcs never become full.
 static int64_t tli_bound_flow(tli_bound_net *net, uint64_t *work) {
     int32_t source = net->vertex_count - 2, sink = source + 1, v;
     int64_t flow = 0;
@@ -12479,7 +12520,7 @@ static int64_t tli_bound_flow(tli_bound_net *net, uint64_t *work) {
     return flow;
 }
 
-// The source's side of the cut that a largest flow leaves: level[v] = 1.
+// Mark the source side of the minimum cut after a maximum flow: level[v] = 1.
 static void tli_bound_find_side(tli_bound_net *net, uint64_t *work) {
     int32_t source = net->vertex_count - 2, head = 0, tail = 0, k;
     tli_zero(net->level, (size_t)net->vertex_count * sizeof *net->level);
@@ -12499,12 +12540,12 @@ static void tli_bound_find_side(tli_bound_net *net, uint64_t *work) {
 
 // -- bound: one span --
 
-// What the span from instant a on has to have: mark[] = 1.
-static void tli_bound_mark_span(const tli_bound *rb, const tli_bound_state *s, int32_t a, uint8_t *mark) {
-    int32_t end = a + 1 < s->count ? s->at[a + 1] : rb->order_count - 1, p;
-    if (a + 1 < s->count) tli_zero(mark, (size_t)rb->thing_count);
-    else tli_copy(mark, rb->at_end, (size_t)rb->thing_count);
-    for (p = s->at[a] + 1; p <= end; p++) tli_bound_mark_reads(rb, rb->order[p], mark, 1);
+// Mark the things that must be resident at some moment of span a.
+static void tli_bound_mark_span(const tli_bound *model, const tli_bound_state *s, int32_t a, uint8_t *mark) {
+    int32_t end = a + 1 < s->count ? s->at[a + 1] : model->order_count - 1, p;
+    if (a + 1 < s->count) tli_zero(mark, (size_t)model->thing_count);
+    else tli_copy(mark, model->at_end, (size_t)model->thing_count);
+    for (p = s->at[a] + 1; p <= end; p++) tli_bound_mark_reads(model, model->order[p], mark, 1);
 }
 
 static void tli_bound_set(tli_bound_net *net, int32_t arc, int64_t capacity) {
@@ -12512,88 +12553,89 @@ static void tli_bound_set(tli_bound_net *net, int32_t arc, int64_t capacity) {
     net->left[arc ^ 1] = 0;
 }
 
-// What thing t costs to hold at instant a.
-static int64_t tli_bound_price(const tli_bound *rb, const tli_bound_state *s, int32_t a, int32_t t) {
-    int32_t at = a * rb->thing_count + t;
+// The price of holding thing t at instant a under the multipliers.
+static int64_t tli_bound_price(const tli_bound *model, const tli_bound_state *s, int32_t a, int32_t t) {
+    int32_t at = a * model->thing_count + t;
     if (s->fixed[at] == TLI_BOUND_KEPT) return 0;
     if (s->fixed[at] == TLI_BOUND_ABSENT) return TLI_BOUND_INFINITE;
-    return s->lambda[a] * rb->bytes[t] + s->mu[at];
+    return s->lambda[a] * model->bytes[t] + s->mu[at];
 }
 
-// enter[]: what it costs that thing t is not there in span a (infinite: it must be), less `offers`, a
-// constant: what instant a + 1 pays for all that is there. 0 = that constant is too large to be of use.
-static int tli_bound_find_enters(tli_bound *rb, const tli_bound_state *s, int32_t a, int64_t *offers) {
-    int32_t things = rb->thing_count, t;
-    tli_bound_mark_span(rb, s, a, rb->reads_mark);
+// Find enter[t], the cost of thing t being absent throughout span a (infinite: it must be resident). Presence
+// earns mu of instant a + 1; that is counted as a constant gain, *offers, for all things, and as a cost of
+// absence for each. Returns 0 if the constant is too large to be useful.
+static int tli_bound_find_enters(tli_bound *model, const tli_bound_state *s, int32_t a, int64_t *offers) {
+    int32_t things = model->thing_count, t;
+    tli_bound_mark_span(model, s, a, model->reads_mark);
     *offers = 0;
     for (t = 0; t < things; t++) {
         int32_t next = (a + 1) * things + t;
-        rb->enter[t] = rb->reads_mark[t] ? TLI_BOUND_INFINITE : 0;
+        model->enter[t] = model->reads_mark[t] ? TLI_BOUND_INFINITE : 0;
         if (a + 1 == s->count) continue;
-        if (s->fixed[next] == TLI_BOUND_KEPT) rb->enter[t] = TLI_BOUND_INFINITE;
+        if (s->fixed[next] == TLI_BOUND_KEPT) model->enter[t] = TLI_BOUND_INFINITE;
         if (s->fixed[next] != TLI_BOUND_FREE) continue;
-        if (*offers <= INT64_C(1) << 58) *offers += s->mu[next];  // for being there, whatever the reason
-        if (!rb->enter[t]) rb->enter[t] = s->mu[next];
+        if (*offers <= INT64_C(1) << 58) *offers += s->mu[next];
+        if (!model->enter[t]) model->enter[t] = s->mu[next];
     }
-    tli_zero(rb->reads_mark, (size_t)things);
+    tli_zero(model->reads_mark, (size_t)things);
     return *offers <= INT64_C(1) << 58;
 }
 
-// The least cost of span a under the multipliers, less its constant part; -2^59 where that is too large
-// to be of use. Afterwards level[] of the net is the source's side.
-static int64_t tli_bound_solve_span(tli_bound *rb, const tli_bound_state *s, int32_t a) {
-    tli_bound_net *net = &rb->net;
-    int32_t things = rb->thing_count, t, i;
+// The least cost of span a under the multipliers, with its constant terms; -2^59 where those are too large
+// to be useful. Afterwards level[] of the net marks the source side of the cut.
+static int64_t tli_bound_solve_span(tli_bound *model, const tli_bound_state *s, int32_t a) {
+    tli_bound_net *net = &model->net;
+    int32_t things = model->thing_count, t, i;
     int64_t offers, flow;
-    int is_useful = tli_bound_find_enters(rb, s, a, &offers);
+    int is_useful = tli_bound_find_enters(model, s, a, &offers);
     for (t = 0; t < things; t++) {
-        tli_bound_set(net, 2 * t, rb->enter[t]);
-        tli_bound_set(net, 2 * (things + t), tli_bound_price(rb, s, a, t));
+        tli_bound_set(net, 2 * t, model->enter[t]);
+        tli_bound_set(net, 2 * (things + t), tli_bound_price(model, s, a, t));
     }
-    for (i = 0; i < rb->graph->node_count; i++)
-        tli_bound_set(net, 2 * (2 * things + i), rb->runs_by[i] <= s->at[a] ? rb->cost[i] : 0);
-    for (i = 2 * (2 * things + rb->graph->node_count); i < net->arc_count; i += 2)
+    for (i = 0; i < model->graph->node_count; i++)
+        tli_bound_set(net, 2 * (2 * things + i), model->runs_by[i] <= s->at[a] ? model->cost[i] : 0);
+    for (i = 2 * (2 * things + model->graph->node_count); i < net->arc_count; i += 2)
         tli_bound_set(net, i, TLI_BOUND_INFINITE);
-    flow = tli_bound_flow(net, rb->work);
-    tli_bound_find_side(net, rb->work);
+    flow = tli_bound_flow(net, model->work);
+    tli_bound_find_side(net, model->work);
     return is_useful ? flow - offers - s->lambda[a] * s->room[a] : -(INT64_C(1) << 59);
 }
 
-// Bytes that the solution at hand holds at instant a, less the room: the slope along lambda[a].
-static int64_t tli_bound_slope(const tli_bound *rb, const tli_bound_state *s, int32_t a) {
-    const int32_t *level = rb->net.level;
+// The slope along lambda[a]: bytes that the last solution holds at instant a, less the room.
+static int64_t tli_bound_slope(const tli_bound *model, const tli_bound_state *s, int32_t a) {
+    const int32_t *level = model->net.level;
     int64_t held = 0;
     int32_t t;
-    for (t = 0; t < rb->thing_count; t++)
-        if (s->fixed[a * rb->thing_count + t] == TLI_BOUND_FREE && level[t] &&
-            !level[rb->thing_count + rb->maker[t]]) held += rb->bytes[t];
+    for (t = 0; t < model->thing_count; t++)
+        if (s->fixed[a * model->thing_count + t] == TLI_BOUND_FREE && level[t] &&
+            !level[model->thing_count + model->maker[t]]) held += model->bytes[t];
     return held - s->room[a];
 }
 
-// x of the solution at hand: add `weight` to share[] where thing t is held at instant a.
-static void tli_bound_add_share(const tli_bound *rb, tli_bound_state *s, int32_t a, uint8_t weight) {
-    const int32_t *level = rb->net.level;
-    int32_t t, things = rb->thing_count;
+// Add `weight` to share[] of each thing that the last solution holds at instant a.
+static void tli_bound_add_share(const tli_bound *model, tli_bound_state *s, int32_t a, uint8_t weight) {
+    const int32_t *level = model->net.level;
+    int32_t t, things = model->thing_count;
     for (t = 0; t < things; t++)
-        if (level[t] && !level[things + rb->maker[t]])
+        if (level[t] && !level[things + model->maker[t]])
             s->share[a * things + t] = (uint8_t)(s->share[a * things + t] + weight);
 }
 
-// A point of the concave function value(lambda[a]): the line that touches it there.
+// The tangent of the concave function value(lambda[a]) at one lambda.
 typedef struct tli_bound_line { int64_t lambda, value, slope; } tli_bound_line;
 
-static tli_bound_line tli_bound_touch(tli_bound *rb, tli_bound_state *s, int32_t a, int64_t lambda) {
+static tli_bound_line tli_bound_touch(tli_bound *model, tli_bound_state *s, int32_t a, int64_t lambda) {
     tli_bound_line line;
     s->lambda[a] = line.lambda = lambda;
-    line.value = tli_bound_solve_span(rb, s, a);
-    line.slope = tli_bound_slope(rb, s, a);
+    line.value = tli_bound_solve_span(model, s, a);
+    line.slope = tli_bound_slope(model, s, a);
     return line;
 }
 
-// The lambda[a] that is best for span a, the other multipliers as they are, by intersecting the lines on
-// both sides; returns the span's value there. ends[]: the lambdas of the two lines.
-static int64_t tli_bound_search_line(tli_bound *rb, tli_bound_state *s, int32_t a, int64_t ends[2]) {
-    tli_bound_line low, high, at = tli_bound_touch(rb, s, a, s->lambda[a]);
+// Find the best lambda[a] for span a, with the other multipliers fixed, by intersecting the tangents on both
+// sides; returns the value of the span there. ends[]: the lambdas of the two last tangents.
+static int64_t tli_bound_search_line(tli_bound *model, tli_bound_state *s, int32_t a, int64_t ends[2]) {
+    tli_bound_line low, high, at = tli_bound_touch(model, s, a, s->lambda[a]);
     int64_t start = at.lambda > 0 ? at.lambda : 1;
     int32_t tries;
     low = high = at;
@@ -12601,16 +12643,16 @@ static int64_t tli_bound_search_line(tli_bound *rb, tli_bound_state *s, int32_t 
         while (high.slope > 0 && high.lambda < TLI_BOUND_LAMBDA) {
             low = high;
             start = start > TLI_BOUND_LAMBDA / 16 ? TLI_BOUND_LAMBDA : start * 16;
-            high = tli_bound_touch(rb, s, a, start);
+            high = tli_bound_touch(model, s, a, start);
         }
     } else if (at.slope < 0 && at.lambda > 0) {
-        low = tli_bound_touch(rb, s, a, 0);
+        low = tli_bound_touch(model, s, a, 0);
     }
     for (tries = 0; tries < 24 && low.slope > 0 && high.slope < 0; tries++) {
         int64_t crossing = (high.value - high.slope * high.lambda) - (low.value - low.slope * low.lambda);
         int64_t lambda = crossing / (low.slope - high.slope);
         if (lambda <= low.lambda || lambda >= high.lambda) break;
-        at = tli_bound_touch(rb, s, a, lambda);
+        at = tli_bound_touch(model, s, a, lambda);
         if (!at.slope) { low = high = at; break; }
         if (at.slope > 0) low = at; else high = at;
     }
@@ -12621,12 +12663,14 @@ static int64_t tli_bound_search_line(tli_bound *rb, tli_bound_state *s, int32_t 
     return at.value;
 }
 
-// -- bound: one span with the room as it is, not its price: a table --
+// -- bound: one span with the room as a hard limit: dynamic programming --
 //
-// Nodes in listing order; a label is what is there of the things that later nodes still take (mask), the
-// bytes held and the cost so far. A node is made (its inputs must be there; all its things are) or not
-// (each of its things is held or is not there). Of labels with one mask, those that are worse in both are
-// dropped. Where there are too many, bytes are rounded down more coarsely: the least cost only gets lower.
+// The minimum cut prices the bytes held at an instant; this table limits them, so its value is never lower.
+// Nodes are visited in listing order. A label is the set of resident things that later nodes may read (mask),
+// the bytes held at the instant, and the cost so far. A node is run in the span (its inputs must be resident;
+// all its things then are) or not (each of its things is held, or is absent). Of labels with the same mask,
+// dominated ones (more bytes and more cost) are removed. If there are too many labels, bytes are rounded down
+// to a coarser grid, which can only lower the least cost.
 
 #define TLI_BOUND_LABELS 16384
 #define TLI_BOUND_SLOTS 24
@@ -12649,7 +12693,7 @@ static void tli_bound_sift(tli_bound_label *labels, int32_t at, int32_t count) {
     labels[at] = moved;
 }
 
-// Sort, and drop what is worse than another of the same mask in both; returns how many are left.
+// Sort labels and remove dominated ones; returns how many are left.
 static int32_t tli_bound_prune(tli_bound_label *labels, int32_t count) {
     int32_t i, kept = 0;
     for (i = count / 2; i-- > 0;) tli_bound_sift(labels, i, count);
@@ -12665,6 +12709,7 @@ static int32_t tli_bound_prune(tli_bound_label *labels, int32_t count) {
     return kept;
 }
 
+// Remove dominated labels, on a coarser and coarser grid until at most `most` are left.
 static int32_t tli_bound_thin(tli_bound_label *labels, int32_t count, int32_t most, int64_t *grid) {
     int32_t i;
     count = tli_bound_prune(labels, count);
@@ -12677,17 +12722,17 @@ static int32_t tli_bound_thin(tli_bound_label *labels, int32_t count, int32_t mo
 }
 
 typedef struct tli_bound_table {
-    tli_bound             *rb;
+    tli_bound             *model;
     const tli_bound_state *state;
     int32_t  a;          // the span
-    int32_t  count;      // labels
-    int64_t  grid;       // bytes are rounded down to multiples
-    uint64_t start;      // work done before
-    uint64_t used;       // slots in use
+    int32_t  count;      // of labels
+    int64_t  grid;       // bytes are rounded down to multiples of this
+    uint64_t start;      // work done before this table
+    uint64_t used;       // slots in use, a bit each. A slot is a bit of the masks, given to one thing
     int32_t  slot_things[TLI_BOUND_SLOTS];
 } tli_bound_table;
 
-// The slot of a thing; -1 = none, as no later node takes it.
+// The slot of a thing; -1 = none, because no later node reads it.
 static int32_t tli_bound_find_slot(const tli_bound_table *table, int32_t thing) {
     int32_t slot;
     for (slot = 0; slot < TLI_BOUND_SLOTS; slot++)
@@ -12695,54 +12740,56 @@ static int32_t tli_bound_find_slot(const tli_bound_table *table, int32_t thing) 
     return -1;
 }
 
-// The other half of the list takes thing t of a node that is not made: held, or not there. 0 = full.
+// Split each label in two for thing t of a node that is not run: t is held, or t is absent. Returns 0 if
+// there are too many labels.
 static int tli_bound_spread(tli_bound_table *table, int32_t t, uint64_t bit) {
-    tli_bound *rb = table->rb;
+    tli_bound *model = table->model;
     const tli_bound_state *s = table->state;
-    int32_t cell = table->a * rb->thing_count + t, i, count = table->count;
+    int32_t cell = table->a * model->thing_count + t, i, count = table->count;
     int is_kept = s->fixed[cell] == TLI_BOUND_KEPT;
     for (i = 0; i < count; i++) {
-        tli_bound_label held = rb->labels[i], *gone = &rb->labels[i];
+        tli_bound_label held = model->labels[i], *gone = &model->labels[i];
         held.mask |= bit;
-        held.bytes += is_kept ? 0 : rb->bytes[t];
+        held.bytes += is_kept ? 0 : model->bytes[t];
         held.cost += is_kept ? 0 : s->mu[cell];
-        gone->cost = rb->enter[t] >= TLI_BOUND_INFINITE || is_kept ? TLI_BOUND_INFINITE
-                                                                   : gone->cost + rb->enter[t];
+        gone->cost = model->enter[t] >= TLI_BOUND_INFINITE || is_kept ? TLI_BOUND_INFINITE
+                                                                   : gone->cost + model->enter[t];
         if (s->fixed[cell] == TLI_BOUND_ABSENT || held.bytes > s->room[table->a]) continue;
         if (gone->cost >= TLI_BOUND_INFINITE) *gone = held;
-        else rb->labels[table->count++] = held;
+        else model->labels[table->count++] = held;
     }
     for (i = count = 0; i < table->count; i++)
-        if (rb->labels[i].cost < TLI_BOUND_INFINITE) rb->labels[count++] = rb->labels[i];
+        if (model->labels[i].cost < TLI_BOUND_INFINITE) model->labels[count++] = model->labels[i];
     table->count = count > TLI_BOUND_LABELS
-                       ? tli_bound_thin(rb->labels, count, TLI_BOUND_LABELS, &table->grid)
+                       ? tli_bound_thin(model->labels, count, TLI_BOUND_LABELS, &table->grid)
                        : count;
     return table->count <= TLI_BOUND_LABELS;
 }
-// last_use[]: of things that may be wanted, the last node that may take them (their maker: none does);
-// -1 = nothing in this span wants them.
-static void tli_bound_find_uses(tli_bound *rb) {
-    const tl_graph *graph = rb->graph;
+
+// Find last_use[]: the last node that may read a thing in this span (its maker if none does); -1 = nothing
+// in this span wants it.
+static void tli_bound_find_uses(tli_bound *model) {
+    const tl_graph *graph = model->graph;
     int32_t t, id, i;
-    for (t = 0; t < rb->thing_count; t++) rb->last_use[t] = rb->enter[t] > 0 ? rb->maker[t] : -1;
+    for (t = 0; t < model->thing_count; t++) model->last_use[t] = model->enter[t] > 0 ? model->maker[t] : -1;
     for (id = graph->node_count; id-- > 0;) {
         const tl_node *node = &graph->nodes[id];
-        int32_t saved = rb->thing_of[graph->tensor_count + id];
-        int is_wanted = saved >= 0 && rb->last_use[saved] >= 0;
+        int32_t saved = model->thing_of[graph->tensor_count + id];
+        int is_wanted = saved >= 0 && model->last_use[saved] >= 0;
         for (i = node->first_output; i < node->first_output + node->output_count; i++)
-            is_wanted |= rb->thing_of[i] >= 0 && rb->last_use[rb->thing_of[i]] >= 0;
+            is_wanted |= model->thing_of[i] >= 0 && model->last_use[model->thing_of[i]] >= 0;
         for (i = node->first_input; i < node->first_input + node->input_count && is_wanted; i++) {
-            int32_t thing = rb->thing_of[graph->inputs[i].tensor];
-            if (thing >= 0 && rb->last_use[thing] < id) rb->last_use[thing] = id;
+            int32_t thing = model->thing_of[graph->inputs[i].tensor];
+            if (thing >= 0 && model->last_use[thing] < id) model->last_use[thing] = id;
         }
     }
 }
 
-// Give thing t its slot, where a later node takes it; 0 = there is none left.
+// Give thing t a slot if a later node may read it; 0 = there is none left.
 static int tli_bound_add_slot(tli_bound_table *table, int32_t t, uint64_t *bit) {
     int32_t slot = 0;
     *bit = 0;
-    if (t < 0 || table->rb->last_use[t] <= table->rb->maker[t]) return 1;
+    if (t < 0 || table->model->last_use[t] <= table->model->maker[t]) return 1;
     while (slot < TLI_BOUND_SLOTS && table->used >> slot & 1) slot++;
     if (slot == TLI_BOUND_SLOTS) return 0;
     table->used |= *bit = UINT64_C(1) << slot;
@@ -12750,103 +12797,106 @@ static int tli_bound_add_slot(tli_bound_table *table, int32_t t, uint64_t *bit) 
     return 1;
 }
 
-// One node: labels in which it is made, then those in which it is not. 0 = too many slots or labels.
+// Extend the labels by one node: first those in which it runs, then those in which it does not. Returns 0 if
+// slots or labels are too many.
 static int tli_bound_add_node(tli_bound_table *table, int32_t id) {
-    tli_bound *rb = table->rb;
-    const tl_node *node = &rb->graph->nodes[id];
+    tli_bound *model = table->model;
+    const tl_node *node = &model->graph->nodes[id];
     uint64_t takes = 0, makes = 0, ends = 0, bit;
-    int64_t cost = rb->runs_by[id] <= table->state->at[table->a] ? rb->cost[id] : 0;
+    int64_t cost = model->runs_by[id] <= table->state->at[table->a] ? model->cost[id] : 0;
     int32_t i, k, made = 0, wanted = 0;
     for (i = node->first_input; i < node->first_input + node->input_count; i++) {
-        int32_t thing = rb->thing_of[rb->graph->inputs[i].tensor];
+        int32_t thing = model->thing_of[model->graph->inputs[i].tensor];
         int32_t slot = thing >= 0 ? tli_bound_find_slot(table, thing) : -1;
         if (slot < 0) continue;
         takes |= UINT64_C(1) << slot;
-        if (rb->last_use[thing] == id) ends |= UINT64_C(1) << slot;
+        if (model->last_use[thing] == id) ends |= UINT64_C(1) << slot;
     }
     for (k = 0; k <= node->output_count; k++) {
-        int32_t t = k < node->output_count ? node->first_output + k : rb->graph->tensor_count + id;
-        t = rb->thing_of[t];
-        if (t < 0 || rb->last_use[t] < 0) continue;
+        int32_t t = k < node->output_count ? node->first_output + k : model->graph->tensor_count + id;
+        t = model->thing_of[t];
+        if (t < 0 || model->last_use[t] < 0) continue;
         if (!tli_bound_add_slot(table, t, &bit)) return 0;
         makes |= bit;
         for (i = 0; !wanted && i < table->count; i++) {
-            if (takes & ~rb->labels[i].mask) continue;
-            rb->made[made] = rb->labels[i];
-            rb->made[made++].cost += cost;
+            if (takes & ~model->labels[i].mask) continue;
+            model->made[made] = model->labels[i];
+            model->made[made++].cost += cost;
         }
         wanted = 1;
         if (!tli_bound_spread(table, t, bit)) return 0;
     }
     for (i = 0; i < made; i++) {
-        rb->made[i].mask |= makes;
-        rb->labels[table->count++] = rb->made[i];
+        model->made[i].mask |= makes;
+        model->labels[table->count++] = model->made[i];
     }
-    for (i = 0; i < table->count; i++) rb->labels[i].mask &= ~ends;
+    for (i = 0; i < table->count; i++) model->labels[i].mask &= ~ends;
     table->used &= ~ends;
-    *rb->work += 40 * (uint64_t)table->count + 1;
-    if (wanted || ends) table->count = tli_bound_thin(rb->labels, table->count, TLI_BOUND_LABELS, &table->grid);
-    if (*rb->work - table->start > rb->table_limit) return 0;
+    *model->work += 40 * (uint64_t)table->count + 1;
+    if (wanted || ends)
+        table->count = tli_bound_thin(model->labels, table->count, TLI_BOUND_LABELS, &table->grid);
+    if (*model->work - table->start > model->table_limit) return 0;
     return table->count > 0 && table->count <= TLI_BOUND_LABELS;
 }
 
-// As tli_bound_solve_span, with the room in full; -2^59 where the table grows too wide. *is_exact becomes 0
-// where this is not the least cost of the span itself.
-static int64_t tli_bound_tabulate_span(tli_bound *rb, const tli_bound_state *s, int32_t a, int32_t *is_exact) {
+// As tli_bound_solve_span, with the room as a hard limit; -2^59 if the table grows too large. *is_exact
+// becomes 0 if the value is not the exact minimum.
+static int64_t tli_bound_tabulate_span(tli_bound *model, const tli_bound_state *s, int32_t a,
+                                       int32_t *is_exact) {
     tli_bound_table table;
     int64_t offers, best = TLI_BOUND_INFINITE;
-    int32_t id, i, is_useful = tli_bound_find_enters(rb, s, a, &offers);
+    int32_t id, i, is_useful = tli_bound_find_enters(model, s, a, &offers);
     tli_zero(&table, sizeof table);
-    table.rb = rb; table.state = s; table.a = a;
+    table.model = model; table.state = s; table.a = a;
     table.grid = 1;
     table.count = 1;
-    table.start = *rb->work;
-    tli_zero(rb->labels, sizeof *rb->labels);
-    tli_bound_find_uses(rb);
-    for (id = 0; id < rb->graph->node_count && is_useful; id++) is_useful = tli_bound_add_node(&table, id);
+    table.start = *model->work;
+    tli_zero(model->labels, sizeof *model->labels);
+    tli_bound_find_uses(model);
+    for (id = 0; id < model->graph->node_count && is_useful; id++) is_useful = tli_bound_add_node(&table, id);
     if (!is_useful || table.grid > 1) *is_exact = 0;
     if (!is_useful) return -(INT64_C(1) << 59);
-    for (i = 0; i < table.count; i++) if (rb->labels[i].cost < best) best = rb->labels[i].cost;
+    for (i = 0; i < table.count; i++) if (model->labels[i].cost < best) best = model->labels[i].cost;
     return best - offers;
 }
 
-// Raise the value of a state to what its spans come to, each by the better of its two bounds.
-static void tli_bound_tabulate(tli_bound *rb, tli_bound_state *s) {
+// Raise the value of a state to the sum of its spans, each with the better of its two bounds.
+static void tli_bound_tabulate(tli_bound *model, tli_bound_state *s) {
     int64_t value = 0;
     int32_t a, is_exact = s->count == 1;
     for (a = 0; a < s->count; a++) {
-        int64_t cut = tli_bound_solve_span(rb, s, a);
-        int64_t full = rb->table_limit ? tli_bound_tabulate_span(rb, s, a, &is_exact) : cut;
+        int64_t cut = tli_bound_solve_span(model, s, a);
+        int64_t full = model->table_limit ? tli_bound_tabulate_span(model, s, a, &is_exact) : cut;
         value += cut > full ? cut : full;
     }
     if (value > s->value) s->value = value;
-    if (rb->table_limit) s->is_exact |= is_exact;
+    if (model->table_limit) s->is_exact |= is_exact;
 }
 
 // -- bound: states --
 
-static void tli_bound_free_state(tli_bound *rb, tli_bound_state *s) {
-    if (s) { tli_release(rb->env, s->mu); tli_release(rb->env, s->fixed); tli_release(rb->env, s); }
+static void tli_bound_free_state(tli_bound *model, tli_bound_state *s) {
+    if (s) { tli_release(model->env, s->mu); tli_release(model->env, s->fixed); tli_release(model->env, s); }
 }
 
-// An empty state with room for so many instants; NULL: no memory (rb->failed).
-static tli_bound_state *tli_bound_add_state(tli_bound *rb, int32_t instants) {
-    tli_bound_state *s = (tli_bound_state *)tli_alloc_array(rb->env, 1, sizeof *s);
-    uint64_t cells = (uint64_t)instants * (uint64_t)rb->thing_count;
+// Allocate an empty state for so many instants; NULL: no memory (model->failed).
+static tli_bound_state *tli_bound_add_state(tli_bound *model, int32_t instants) {
+    tli_bound_state *s = (tli_bound_state *)tli_alloc_array(model->env, 1, sizeof *s);
+    uint64_t cells = (uint64_t)instants * (uint64_t)model->thing_count;
     if (s) {
         tli_zero(s, sizeof *s);
-        s->mu = (int64_t *)tli_alloc_array(rb->env, cells, sizeof *s->mu);
-        s->fixed = (uint8_t *)tli_alloc_array(rb->env, 2 * cells, 1);
+        s->mu = (int64_t *)tli_alloc_array(model->env, cells, sizeof *s->mu);
+        s->fixed = (uint8_t *)tli_alloc_array(model->env, 2 * cells, 1);
         s->share = s->fixed ? s->fixed + cells : NULL;
     }
     if (s && s->mu && s->fixed) return s;
-    tli_bound_free_state(rb, s);
-    rb->failed = 1;
+    tli_bound_free_state(model, s);
+    model->failed = 1;
     return NULL;
 }
 
-static void tli_bound_copy_state(const tli_bound *rb, tli_bound_state *to, const tli_bound_state *from) {
-    size_t cells = (size_t)from->count * (size_t)rb->thing_count;
+static void tli_bound_copy_state(const tli_bound *model, tli_bound_state *to, const tli_bound_state *from) {
+    size_t cells = (size_t)from->count * (size_t)model->thing_count;
     int64_t *mu = to->mu;
     uint8_t *fixed = to->fixed, *share = to->share;
     *to = *from;
@@ -12856,21 +12906,21 @@ static void tli_bound_copy_state(const tli_bound *rb, tli_bound_state *to, const
     tli_copy(share, from->share, cells);
 }
 
-// What is larger than the room alone cannot be held; 0 where what is held already is too much.
-static int tli_bound_fix_large(const tli_bound *rb, tli_bound_state *s, int32_t a) {
-    uint8_t *fixed = s->fixed + (size_t)a * (size_t)rb->thing_count;
+// Fix to absent every thing that is larger than the room. Returns 0 if the things fixed to be held exceed it.
+static int tli_bound_fix_large(const tli_bound *model, tli_bound_state *s, int32_t a) {
+    uint8_t *fixed = s->fixed + (size_t)a * (size_t)model->thing_count;
     int32_t t;
     if (s->room[a] < 0) return 0;
-    for (t = 0; t < rb->thing_count; t++)
-        if (fixed[t] == TLI_BOUND_FREE && rb->bytes[t] > s->room[a]) fixed[t] = TLI_BOUND_ABSENT;
+    for (t = 0; t < model->thing_count; t++)
+        if (fixed[t] == TLI_BOUND_FREE && model->bytes[t] > s->room[a]) fixed[t] = TLI_BOUND_ABSENT;
     return 1;
 }
 
-// Put an instant among those of a state, at the value the state has or nearly that: a thing is
-// worth here a part of what it is worth at the instant before, or of its forward.
-static void tli_bound_add_instant(tli_bound *rb, tli_bound_state *s, int32_t position) {
-    int32_t a = s->count++, things = rb->thing_count, t;
-    uint64_t room = rb->room[position] / rb->unit;
+// Insert an instant into a state so that the value hardly changes: mu of a thing starts as a quarter of its
+// price at the instant before, or of its forward cost if that is less.
+static void tli_bound_add_instant(tli_bound *model, tli_bound_state *s, int32_t position) {
+    int32_t a = s->count++, things = model->thing_count, t;
+    uint64_t room = model->room[position] / model->unit;
     int64_t most = INT64_C(1) << TLI_BOUND_UNITS;
     for (; a > 0 && s->at[a - 1] > position; a--) {
         size_t to = (size_t)a * (size_t)things, from = to - (size_t)things, count = (size_t)things;
@@ -12882,12 +12932,12 @@ static void tli_bound_add_instant(tli_bound *rb, tli_bound_state *s, int32_t pos
     s->lambda[a] = 0;
     s->room[a] = room < (uint64_t)most ? (int64_t)room : most;
     tli_zero(s->fixed + (size_t)a * (size_t)things, (size_t)things);
-    tli_bound_mark_reads(rb, rb->order[position], s->fixed + (size_t)a * (size_t)things, TLI_BOUND_KEPT);
+    tli_bound_mark_reads(model, model->order[position], s->fixed + (size_t)a * (size_t)things, TLI_BOUND_KEPT);
     for (t = 0; t < things; t++) {
-        int64_t price = a ? tli_bound_price(rb, s, a - 1, t) : 0, forward = rb->cost[rb->maker[t]];
+        int64_t price = a ? tli_bound_price(model, s, a - 1, t) : 0, forward = model->cost[model->maker[t]];
         s->mu[a * things + t] = (price < forward ? price : forward) / 4;
     }
-    (void)tli_bound_fix_large(rb, s, a);
+    (void)tli_bound_fix_large(model, s, a);
 }
 
 // -- bound: several instants: subgradient steps --
@@ -12900,19 +12950,19 @@ typedef struct tli_bound_climb {
     int64_t  turn[TLI_BOUND_INSTANTS];     // direction along lambda x typical
 } tli_bound_climb;
 
-// The value of a state, all spans; the slopes along its multipliers go to climb.
-static int64_t tli_bound_measure(tli_bound *rb, tli_bound_state *s, tli_bound_climb *climb) {
-    int32_t a, t, things = rb->thing_count;
-    const int32_t *level = rb->net.level;
+// Find the value of a state, the sum of its spans; the slopes along its multipliers go to climb.
+static int64_t tli_bound_measure(tli_bound *model, tli_bound_state *s, tli_bound_climb *climb) {
+    int32_t a, t, things = model->thing_count;
+    const int32_t *level = model->net.level;
     int64_t value = 0;
     tli_zero(climb->held, (size_t)s->count * (size_t)things);
     for (a = 0; a < s->count; a++) {
-        value += tli_bound_solve_span(rb, s, a);
-        climb->along[a] = tli_bound_slope(rb, s, a);
+        value += tli_bound_solve_span(model, s, a);
+        climb->along[a] = tli_bound_slope(model, s, a);
         for (t = 0; t < things; t++) {
             uint8_t *share = &s->share[a * things + t];
-            int is_held = level[t] && !level[things + rb->maker[t]];
-            *share = (uint8_t)((*share * 7 + (is_held ? 255 : 0)) / 8);  // a running mean
+            int is_held = level[t] && !level[things + model->maker[t]];
+            *share = (uint8_t)((*share * 7 + (is_held ? 255 : 0)) / 8);
             if (!level[t]) continue;
             if (is_held) climb->held[a * things + t]++;
             if (a + 1 < s->count) climb->held[(a + 1) * things + t]--;
@@ -12921,12 +12971,12 @@ static int64_t tli_bound_measure(tli_bound *rb, tli_bound_state *s, tli_bound_cl
     return value;
 }
 
-// Turn the direction of the climb towards the slopes: three quarters of the old one and the new one.
-static void tli_bound_turn(tli_bound *rb, tli_bound_state *s, tli_bound_climb *climb, uint64_t *norm) {
-    int32_t a, t, things = rb->thing_count;
+// Update the direction of the climb: three quarters of the old direction plus the slopes.
+static void tli_bound_turn(tli_bound *model, tli_bound_state *s, tli_bound_climb *climb, uint64_t *norm) {
+    int32_t a, t, things = model->thing_count;
     *norm = 1;
     for (a = 0; a < s->count; a++) {
-        int64_t along = climb->along[a] * 256 / rb->typical;
+        int64_t along = climb->along[a] * 256 / model->typical;
         if (along > 1 << 15) along = 1 << 15;
         if (along < -(1 << 15)) along = -(1 << 15);
         climb->turn[a] = climb->turn[a] * 3 / 4 + along;
@@ -12941,13 +12991,13 @@ static void tli_bound_turn(tli_bound *rb, tli_bound_state *s, tli_bound_climb *c
     }
 }
 
-static void tli_bound_step(tli_bound *rb, tli_bound_state *s, const tli_bound_climb *climb,
+static void tli_bound_step(tli_bound *model, tli_bound_state *s, const tli_bound_climb *climb,
                            int64_t gain, uint64_t norm) {
-    int32_t a, t, things = rb->thing_count;
+    int32_t a, t, things = model->thing_count;
     int64_t length = (int64_t)(((uint64_t)gain << 8) / (norm >> 10 ? norm >> 10 : 1)), most = INT64_C(1) << 44;
     if (length > most) length = most;
     for (a = 0; a < s->count; a++) {
-        int64_t lambda = s->lambda[a] + length * climb->turn[a] / 1024 / rb->typical;
+        int64_t lambda = s->lambda[a] + length * climb->turn[a] / 1024 / model->typical;
         s->lambda[a] = lambda < 0 ? 0 : lambda > TLI_BOUND_LAMBDA ? TLI_BOUND_LAMBDA : lambda;
         for (t = 0; a && t < things; t++) {
             int32_t at = a * things + t;
@@ -12959,117 +13009,118 @@ static void tli_bound_step(tli_bound *rb, tli_bound_state *s, const tli_bound_cl
     }
 }
 
-static int tli_bound_is_over(const tli_bound *rb) {
-    return *rb->work >= rb->work_limit || tli_remat_stops(rb->watch, *rb->work);
+static int tli_bound_is_over(const tli_bound *model) {
+    return *model->work >= model->work_limit || tli_remat_stops(model->watch, *model->work);
 }
 
-// Raise the value of climb->best by at most `rounds` steps towards a target that comes nearer where it
-// is not reached. best->value is what it reaches.
-static void tli_bound_climb_up(tli_bound *rb, tli_bound_climb *climb, int32_t rounds) {
+// Raise the value of climb->best in at most `rounds` subgradient steps. The length of a step depends on the
+// distance to a target value, which is lowered when it is not reached. best->value is the value found.
+static void tli_bound_climb_up(tli_bound *model, tli_bound_climb *climb, int32_t rounds) {
     tli_bound_state *best = climb->best, *now = climb->now;
-    size_t cells = (size_t)best->count * (size_t)rb->thing_count;
+    size_t cells = (size_t)best->count * (size_t)model->thing_count;
     int64_t ahead, gap, ends[2];
     int32_t round, failures = 0, a;
     best->value = 0;
-    for (a = 0; a < best->count; a++) best->value += tli_bound_search_line(rb, best, a, ends);
-    tli_bound_copy_state(rb, now, best);
+    for (a = 0; a < best->count; a++) best->value += tli_bound_search_line(model, best, a, ends);
+    tli_bound_copy_state(model, now, best);
     tli_zero(climb->slope, cells * sizeof *climb->slope);
     tli_zero(climb->turn, sizeof climb->turn);
     ahead = (best->value > 0 ? best->value : TLI_BOUND_COSTS / 64) / 16 + 1;
-    for (round = 0; round < rounds && !tli_bound_is_over(rb); round++) {
+    for (round = 0; round < rounds && !tli_bound_is_over(model); round++) {
         uint64_t norm;
-        now->value = tli_bound_measure(rb, now, climb);
+        now->value = tli_bound_measure(model, now, climb);
         if (now->value > best->value) {
             if (now->value - best->value > ahead / 8) { failures = 0; ahead += ahead / 2; }
-            tli_bound_copy_state(rb, best, now);
+            tli_bound_copy_state(model, best, now);
         } else if (++failures >= 5) {
             ahead = ahead / 2 + 1;
             failures = 0;
-            tli_bound_copy_state(rb, now, best);
+            tli_bound_copy_state(model, now, best);
             tli_zero(climb->slope, cells * sizeof *climb->slope);
             tli_zero(climb->turn, sizeof climb->turn);
             continue;
         }
-        tli_bound_turn(rb, now, climb, &norm);
+        tli_bound_turn(model, now, climb, &norm);
         gap = best->value - now->value + ahead;
-        tli_bound_step(rb, now, climb, gap < TLI_BOUND_COSTS ? gap : TLI_BOUND_COSTS, norm);
+        tli_bound_step(model, now, climb, gap < TLI_BOUND_COSTS ? gap : TLI_BOUND_COSTS, norm);
     }
 }
 
-// -- bound: which instants --
+// -- bound: the choice of instants --
 
 typedef struct tli_bound_search {
-    tli_bound       *rb;
+    tli_bound       *model;
     tli_bound_climb  climb;
     tli_bound_state *best, *trial;
-    int64_t      *single;    // [order_count] value of each instant alone; -1 = not known
+    int64_t      *single;    // [order_count] value with that instant alone; -1 = not computed
     int32_t      *listed;    // [order_count] positions to try
     int32_t       listed_count;
 } tli_bound_search;
 
-// Whether all that is read after B at this position fits beside what it reads itself: no constraint then.
-static int tli_bound_is_slack(tli_bound *rb, int32_t position) {
+// Whether everything that is read after this backward fits beside its working set: then (5) is no constraint.
+static int tli_bound_is_slack(tli_bound *model, int32_t position) {
     uint64_t need = 0;
     int32_t t, p;
-    tli_copy(rb->reads_mark, rb->at_end, (size_t)rb->thing_count);
-    for (p = position + 1; p < rb->order_count; p++) tli_bound_mark_reads(rb, rb->order[p], rb->reads_mark, 1);
-    tli_bound_mark_reads(rb, rb->order[position], rb->reads_mark, 0);
-    for (t = 0; t < rb->thing_count; t++) if (rb->reads_mark[t]) need += rb->exact[t];
-    tli_zero(rb->reads_mark, (size_t)rb->thing_count);
-    *rb->work += (uint64_t)rb->thing_count;
-    return need <= rb->room[position];
+    tli_copy(model->reads_mark, model->at_end, (size_t)model->thing_count);
+    for (p = position + 1; p < model->order_count; p++)
+        tli_bound_mark_reads(model, model->order[p], model->reads_mark, 1);
+    tli_bound_mark_reads(model, model->order[position], model->reads_mark, 0);
+    for (t = 0; t < model->thing_count; t++) if (model->reads_mark[t]) need += model->exact[t];
+    tli_zero(model->reads_mark, (size_t)model->thing_count);
+    *model->work += (uint64_t)model->thing_count;
+    return need <= model->room[position];
 }
 
 static void tli_bound_try_single(tli_bound_search *search, int32_t position) {
-    tli_bound *rb = search->rb;
+    tli_bound *model = search->model;
     tli_bound_state *s = search->trial;
     int64_t ends[2];
-    if (search->single[position] >= 0 || tli_bound_is_over(rb)) return;
+    if (search->single[position] >= 0 || tli_bound_is_over(model)) return;
     search->single[position] = 0;
-    if (tli_bound_is_slack(rb, position)) return;
+    if (tli_bound_is_slack(model, position)) return;
     s->count = 0;
-    tli_bound_add_instant(rb, s, position);
-    s->value = tli_bound_search_line(rb, s, 0, ends);
-    search->single[position] = s->value > 1 ? s->value : 1;  // not slack: of use beside others
-    if (!search->best->count || s->value > search->best->value) tli_bound_copy_state(rb, search->best, s);
+    tli_bound_add_instant(model, s, position);
+    s->value = tli_bound_search_line(model, s, 0, ends);
+    search->single[position] = s->value > 1 ? s->value : 1;  // at least 1: not slack, so useful beside others
+    if (!search->best->count || s->value > search->best->value) tli_bound_copy_state(model, search->best, s);
 }
 
-// Every instant alone where there are few of them; else every so many, and all near the best.
+// Evaluate each instant alone: all if there are few, else evenly spaced ones and all near the best.
 static void tli_bound_try_singles(tli_bound_search *search) {
-    tli_bound *rb = search->rb;
-    int32_t step = rb->order_count / 256 + 1, p, k;
-    for (p = 0; p < rb->order_count; p++) search->single[p] = -1;
-    tli_bound_try_single(search, rb->order_count - 1);
-    for (p = step / 2; p < rb->order_count; p += step) tli_bound_try_single(search, p);
+    tli_bound *model = search->model;
+    int32_t step = model->order_count / 256 + 1, p, k;
+    for (p = 0; p < model->order_count; p++) search->single[p] = -1;
+    tli_bound_try_single(search, model->order_count - 1);
+    for (p = step / 2; p < model->order_count; p += step) tli_bound_try_single(search, p);
     for (k = step / 2; step > 1 && k > 0; k--) {
         int32_t at = search->best->count ? search->best->at[0] : 0;
         if (at - k >= 0) tli_bound_try_single(search, at - k);
-        if (at + k < rb->order_count) tli_bound_try_single(search, at + k);
+        if (at + k < model->order_count) tli_bound_try_single(search, at + k);
     }
 }
 
-// Whether no neighbour that is known has a higher value.
+// Whether an instant is a local maximum among those that were evaluated.
 static int tli_bound_is_top(const tli_bound_search *search, int32_t position) {
     int64_t value = search->single[position];
     int32_t p;
     for (p = position - 1; p >= 0 && search->single[p] < 0; p--) { }
     if (p >= 0 && search->single[p] >= value) return 0;
-    for (p = position + 1; p < search->rb->order_count && search->single[p] < 0; p++) { }
-    return p == search->rb->order_count || search->single[p] <= value;
+    for (p = position + 1; p < search->model->order_count && search->single[p] < 0; p++) { }
+    return p == search->model->order_count || search->single[p] <= value;
 }
 
-// List the instants that are worth a try beside others: all where there are few, else the tops and
-// then some that stand evenly.
+// List the instants to try together with others: all if there are few, else local maxima and evenly spaced
+// ones.
 static void tli_bound_list_instants(tli_bound_search *search) {
     enum { LISTED = 64 };
     int32_t p, count = 0, tops = 0, seen = 0, step;
-    for (p = 0; p < search->rb->order_count; p++) {
+    for (p = 0; p < search->model->order_count; p++) {
         count += search->single[p] > 0;
         tops += search->single[p] > 0 && tli_bound_is_top(search, p);
     }
     if (tops > LISTED / 2) tops = LISTED / 2;
     step = count <= LISTED ? 1 : (count - 1) / (LISTED - tops) + 1;
-    for (p = 0; p < search->rb->order_count; p++) {
+    for (p = 0; p < search->model->order_count; p++) {
         int is_top;
         if (search->single[p] <= 0) continue;
         is_top = tli_bound_is_top(search, p) ||
@@ -13085,22 +13136,22 @@ static int tli_bound_has_instant(const tli_bound_state *s, int32_t position) {
     return 0;
 }
 
-// The best state with one instant more, climbed a little; into climb.best.
+// Find the value of the best state with one more instant after some steps of climbing; into climb.best.
 static int64_t tli_bound_try_more(tli_bound_search *search, int32_t position, int32_t rounds) {
-    tli_bound_copy_state(search->rb, search->climb.best, search->best);
-    tli_bound_add_instant(search->rb, search->climb.best, position);
-    tli_bound_climb_up(search->rb, &search->climb, rounds);
+    tli_bound_copy_state(search->model, search->climb.best, search->best);
+    tli_bound_add_instant(search->model, search->climb.best, position);
+    tli_bound_climb_up(search->model, &search->climb, rounds);
     return search->climb.best->value;
 }
 
-// Add the instant that raises the value most, if one does: all listed ones are tried in a few steps, the
-// most hopeful of them in more. 0 = none.
+// Add the instant that raises the value most. All listed ones are tried with a few steps, the best of them
+// and their neighbours with more. Returns 0 if none raises it.
 static int tli_bound_add_best(tli_bound_search *search) {
     enum { HOPEFUL = 5 };
-    tli_bound *rb = search->rb;
+    tli_bound *model = search->model;
     int64_t values[HOPEFUL], before = search->best->value;
     int32_t chosen[HOPEFUL], count = 0, nearby = -1, i, k;
-    for (i = 0; i < search->listed_count && !tli_bound_is_over(rb); i++) {
+    for (i = 0; i < search->listed_count && !tli_bound_is_over(model); i++) {
         int64_t value;
         if (tli_bound_has_instant(search->best, search->listed[i])) continue;
         value = tli_bound_try_more(search, search->listed[i], 10);
@@ -13110,55 +13161,55 @@ static int tli_bound_add_best(tli_bound_search *search) {
         values[k] = value;
         chosen[k] = search->listed[i];
     }
-    tli_bound_copy_state(rb, search->trial, search->best);
-    for (i = 0; i < count && !tli_bound_is_over(rb); i++)
+    tli_bound_copy_state(model, search->trial, search->best);
+    for (i = 0; i < count && !tli_bound_is_over(model); i++)
         if (tli_bound_try_more(search, chosen[i], 60) > search->trial->value) {
-            tli_bound_copy_state(rb, search->trial, search->climb.best);
+            tli_bound_copy_state(model, search->trial, search->climb.best);
             nearby = chosen[i];
         }
-    for (i = -3; i <= 3 && nearby >= 0 && !tli_bound_is_over(rb); i++) {
-        if (nearby + i < 0 || nearby + i >= rb->order_count) continue;
+    for (i = -3; i <= 3 && nearby >= 0 && !tli_bound_is_over(model); i++) {
+        if (nearby + i < 0 || nearby + i >= model->order_count) continue;
         if (tli_bound_has_instant(search->best, nearby + i)) continue;
         if (tli_bound_try_more(search, nearby + i, 60) > search->trial->value)
-            tli_bound_copy_state(rb, search->trial, search->climb.best);
+            tli_bound_copy_state(model, search->trial, search->climb.best);
     }
     if (search->trial->value <= before) return 0;
-    tli_bound_copy_state(rb, search->best, search->trial);
+    tli_bound_copy_state(model, search->best, search->trial);
     return 1;
 }
 
 // -- bound: branching --
 
-#define TLI_BOUND_OPEN 2048                  // branches open at a time, at most,
-#define TLI_BOUND_OPEN_BYTES (48u << 20)     // and about their bytes
+#define TLI_BOUND_OPEN 2048                  // at most so many branches are open at a time,
+#define TLI_BOUND_OPEN_BYTES (48u << 20)     // and take about so many bytes
 
 typedef struct tli_bound_tree {
-    tli_bound_state *open[TLI_BOUND_OPEN];  // by falling value: the last is the next
+    tli_bound_state *open[TLI_BOUND_OPEN];  // by falling value: the last one is split next
     int32_t       count, most;
-    int64_t       bound;              // no branch is below it
+    int64_t       bound;              // the least value of an open branch
 } tli_bound_tree;
 
-// Bound a branch anew: its value only rises. 0 = nothing fits it.
+// Compute the value of a branch anew; it never falls. Returns 0 if no schedule is in the branch.
 static int tli_bound_find_branch(tli_bound_search *search, tli_bound_state *s, int32_t rounds) {
-    tli_bound *rb = search->rb;
+    tli_bound *model = search->model;
     int64_t before = s->value, ends[2];
     int32_t a;
-    for (a = 0; a < s->count; a++) if (!tli_bound_fix_large(rb, s, a)) return 0;
+    for (a = 0; a < s->count; a++) if (!tli_bound_fix_large(model, s, a)) return 0;
     if (s->count > 1) {
-        tli_bound_copy_state(rb, search->climb.best, s);
-        tli_bound_climb_up(rb, &search->climb, rounds);
+        tli_bound_copy_state(model, search->climb.best, s);
+        tli_bound_climb_up(model, &search->climb, rounds);
         search->climb.now->value = search->climb.best->value;
-        tli_bound_copy_state(rb, s, search->climb.best);
-        tli_copy(s->share, search->climb.now->share, (size_t)s->count * (size_t)rb->thing_count);
-        if (rb->table_limit) tli_bound_tabulate(rb, s);
+        tli_bound_copy_state(model, s, search->climb.best);
+        tli_copy(s->share, search->climb.now->share, (size_t)s->count * (size_t)model->thing_count);
+        if (model->table_limit) tli_bound_tabulate(model, s);
     } else {
-        s->value = tli_bound_search_line(rb, s, 0, ends);
+        s->value = tli_bound_search_line(model, s, 0, ends);
         s->is_exact = ends[0] == ends[1];
-        tli_zero(s->share, (size_t)rb->thing_count);
+        tli_zero(s->share, (size_t)model->thing_count);
         for (a = 0; a < 2 && ends[0] != ends[1]; a++) {
             int64_t lambda = s->lambda[0];
-            (void)tli_bound_touch(rb, s, 0, ends[a]);
-            tli_bound_add_share(rb, s, 0, 127);
+            (void)tli_bound_touch(model, s, 0, ends[a]);
+            tli_bound_add_share(model, s, 0, 127);
             s->lambda[0] = lambda;
         }
     }
@@ -13166,17 +13217,17 @@ static int tli_bound_find_branch(tli_bound_search *search, tli_bound_state *s, i
     return 1;
 }
 
-// The cell whose x is least decided, weighed by what it costs to hold; -1 = none.
-static int32_t tli_bound_choose_cell(const tli_bound *rb, const tli_bound_state *s) {
+// Choose the x[a][t] to branch on: near one half in the last solutions, and of high price; -1 = none is free.
+static int32_t tli_bound_choose_cell(const tli_bound *model, const tli_bound_state *s) {
     int32_t best = -1, a, t;
     int64_t most = 0;
     if (s->is_exact) return -1;
     for (a = 0; a < s->count; a++)
-        for (t = 0; t < rb->thing_count; t++) {
-            int32_t at = a * rb->thing_count + t;
+        for (t = 0; t < model->thing_count; t++) {
+            int32_t at = a * model->thing_count + t;
             int64_t doubt = s->share[at] < 128 ? s->share[at] : 255 - s->share[at];
-            if (s->fixed[at] != TLI_BOUND_FREE || !rb->bytes[t]) continue;
-            doubt = (1 + 32 * doubt) * (1 + tli_bound_price(rb, s, a, t) / 4096);
+            if (s->fixed[at] != TLI_BOUND_FREE || !model->bytes[t]) continue;
+            doubt = (1 + 32 * doubt) * (1 + tli_bound_price(model, s, a, t) / 4096);
             if (doubt > most) { most = doubt; best = at; }
         }
     return best;
@@ -13188,198 +13239,202 @@ static void tli_bound_push(tli_bound_tree *tree, tli_bound_state *s) {
     tree->open[at] = s;
 }
 
-// Where all of a branch is decided, more is known only at another instant: add the one of the highest
-// value. 0 = there is none, or no memory for it.
+// If all variables of a branch are fixed, only another instant can raise its value: add the one with the
+// highest value. Returns 0 if there is none, or no memory for it.
 static int tli_bound_extend(tli_bound_search *search, tli_bound_tree *tree) {
-    tli_bound *rb = search->rb;
+    tli_bound *model = search->model;
     tli_bound_state *low = tree->open[tree->count - 1], *more;
     int64_t most = 0;
     int32_t i, found = -1;
     if (low->count == TLI_BOUND_INSTANTS) return 0;
-    for (i = 0; i < search->listed_count && !tli_bound_is_over(rb); i++) {
+    for (i = 0; i < search->listed_count && !tli_bound_is_over(model); i++) {
         if (tli_bound_has_instant(low, search->listed[i])) continue;
-        tli_bound_copy_state(rb, search->climb.best, low);
-        tli_bound_add_instant(rb, search->climb.best, search->listed[i]);
-        tli_bound_climb_up(rb, &search->climb, 12);
+        tli_bound_copy_state(model, search->climb.best, low);
+        tli_bound_add_instant(model, search->climb.best, search->listed[i]);
+        tli_bound_climb_up(model, &search->climb, 12);
         if (found >= 0 && (search->climb.best->value < most || (search->climb.best->value == most &&
             search->single[search->listed[i]] <= search->single[found]))) continue;
         most = search->climb.best->value;
         found = search->listed[i];
-        tli_bound_copy_state(rb, search->trial, search->climb.best);
+        tli_bound_copy_state(model, search->trial, search->climb.best);
     }
     if (found < 0) return 0;
-    more = tli_bound_add_state(rb, low->count + 1);
+    more = tli_bound_add_state(model, low->count + 1);
     if (!more) return 0;
-    tli_bound_copy_state(rb, more, search->trial);
+    tli_bound_copy_state(model, more, search->trial);
     more->is_exact = 0;
     if (more->value < low->value) more->value = low->value;
-    tli_bound_free_state(rb, low);
+    tli_bound_free_state(model, low);
     tree->count--;
     if (tli_bound_find_branch(search, more, 30)) tli_bound_push(tree, more);
-    else tli_bound_free_state(rb, more);
+    else tli_bound_free_state(model, more);
     tree->bound = tree->count ? tree->open[tree->count - 1]->value : TLI_BOUND_INFINITE;
     return tree->count > 0;
 }
 
-// Replace the lowest branch by its two halves: thing held, thing not held. 0 = that is no longer of use.
+// Split the lowest branch in two: thing held, thing absent. Returns 0 when branching has to end.
 static int tli_bound_split(tli_bound_search *search, tli_bound_tree *tree) {
-    tli_bound *rb = search->rb;
+    tli_bound *model = search->model;
     tli_bound_state *low = tree->open[tree->count - 1], *half;
-    int32_t cell = tli_bound_choose_cell(rb, low), rounds = low->count > 1 ? 24 : 0;
+    int32_t cell = tli_bound_choose_cell(model, low), rounds = low->count > 1 ? 24 : 0;
     tree->bound = low->value;
-    if (tli_bound_is_over(rb)) return 0;
+    if (tli_bound_is_over(model)) return 0;
     if (cell < 0) return tli_bound_extend(search, tree);
     if (tree->count == tree->most) return 0;
-    half = tli_bound_add_state(rb, low->count);
+    half = tli_bound_add_state(model, low->count);
     if (!half) return 0;
-    tli_bound_copy_state(rb, half, low);
+    tli_bound_copy_state(model, half, low);
     tree->count--;
     low->fixed[cell] = TLI_BOUND_ABSENT;
     low->mu[cell] = 0;
     half->fixed[cell] = TLI_BOUND_KEPT;
     half->mu[cell] = 0;
-    half->room[cell / rb->thing_count] -= rb->bytes[cell % rb->thing_count];
+    half->room[cell / model->thing_count] -= model->bytes[cell % model->thing_count];
     if (tli_bound_find_branch(search, low, rounds)) tli_bound_push(tree, low);
-    else tli_bound_free_state(rb, low);
+    else tli_bound_free_state(model, low);
     if (tli_bound_find_branch(search, half, rounds)) tli_bound_push(tree, half);
-    else tli_bound_free_state(rb, half);
+    else tli_bound_free_state(model, half);
     tree->bound = tree->count ? tree->open[tree->count - 1]->value : TLI_BOUND_INFINITE;
     return tree->count > 0;
 }
 
 // Raise the value of the best state by branching; TLI_BOUND_INFINITE: no schedule fits.
 static int64_t tli_bound_branch(tli_bound_search *search) {
-    tli_bound *rb = search->rb;
-    tli_bound_tree *tree = (tli_bound_tree *)tli_bound_take(rb, 1, sizeof *tree);
-    tli_bound_state *root = tree ? tli_bound_add_state(rb, search->best->count) : NULL;
+    tli_bound *model = search->model;
+    tli_bound_tree *tree = (tli_bound_tree *)tli_bound_take(model, 1, sizeof *tree);
+    tli_bound_state *root = tree ? tli_bound_add_state(model, search->best->count) : NULL;
     int64_t bound = search->best->value;
     uint64_t most, start;
     if (!root) return bound;
-    tli_bound_copy_state(rb, root, search->best);
-    most = TLI_BOUND_OPEN_BYTES / (sizeof *root + 10 * (uint64_t)root->count * (uint64_t)rb->thing_count);
+    tli_bound_copy_state(model, root, search->best);
+    most = TLI_BOUND_OPEN_BYTES / (sizeof *root + 10 * (uint64_t)root->count * (uint64_t)model->thing_count);
     tree->most = most < TLI_BOUND_OPEN ? (int32_t)most : TLI_BOUND_OPEN;
     if (tli_bound_find_branch(search, root, 40)) {
-        start = *rb->work;
-        tli_bound_tabulate(rb, root);
-        if (*rb->work - start > rb->table_limit / 16) rb->table_limit = 0;  // too dear for every branch
+        start = *model->work;
+        tli_bound_tabulate(model, root);
+        if (*model->work - start > model->table_limit / 16) model->table_limit = 0;  // too slow for each branch
         tli_bound_push(tree, root);
     } else {
-        tli_bound_free_state(rb, root);
+        tli_bound_free_state(model, root);
     }
     tree->bound = tree->count ? root->value : TLI_BOUND_INFINITE;
     while (tree->count && tli_bound_split(search, tree)) { }
     bound = tree->bound > bound ? tree->bound : bound;
-    while (tree->count > 0) tli_bound_free_state(rb, tree->open[--tree->count]);
+    while (tree->count > 0) tli_bound_free_state(model, tree->open[--tree->count]);
     return bound;
 }
 
-// -- bound: the two calls --
+// -- bound: set-up and the whole --
 
-// Everything that does not depend on the budget.
-static tl_result tli_bound_open(tli_bound *rb, int32_t inference) {
-    const tl_graph *graph = rb->graph;
+// Read everything that does not depend on the budget.
+static tl_result tli_bound_open(tli_bound *model, int32_t inference) {
+    const tl_graph *graph = model->graph;
     int64_t tensors = graph->tensor_count, nodes = graph->node_count, things = tensors + nodes;
-    uint8_t *scratch = (uint8_t *)tli_bound_take(rb, tensors, 1);
-    rb->thing_of = (int32_t *)tli_bound_take(rb, things, sizeof(int32_t));
-    rb->maker = (int32_t *)tli_bound_take(rb, things, sizeof(int32_t));
-    rb->exact = (uint64_t *)tli_bound_take(rb, things, sizeof(uint64_t));
-    rb->bytes = (int64_t *)tli_bound_take(rb, things, sizeof(int64_t));
-    rb->at_end = (uint8_t *)tli_bound_take(rb, 2 * things, 1);
-    rb->enter = (int64_t *)tli_bound_take(rb, things, sizeof(int64_t));
-    rb->last_use = (int32_t *)tli_bound_take(rb, things, sizeof(int32_t));
-    rb->order = (int32_t *)tli_bound_take(rb, 2 * nodes, sizeof(int32_t));
-    rb->cost = (int64_t *)tli_bound_take(rb, nodes, sizeof(int64_t));
-    rb->room = (uint64_t *)tli_bound_take(rb, 3 * nodes, sizeof(uint64_t));
-    if (rb->failed) return TL_ERROR_NO_MEMORY;
-    rb->reads_mark = rb->at_end + things;
-    rb->runs_by = rb->order + nodes;
-    rb->sets = rb->room + nodes;
-    rb->between = rb->sets + nodes;
-    tli_bound_find_things(rb, inference);
-    tli_bound_find_runs(rb, inference, scratch);
+    uint8_t *scratch = (uint8_t *)tli_bound_take(model, tensors, 1);
+    model->thing_of = (int32_t *)tli_bound_take(model, things, sizeof(int32_t));
+    model->maker = (int32_t *)tli_bound_take(model, things, sizeof(int32_t));
+    model->exact = (uint64_t *)tli_bound_take(model, things, sizeof(uint64_t));
+    model->bytes = (int64_t *)tli_bound_take(model, things, sizeof(int64_t));
+    model->at_end = (uint8_t *)tli_bound_take(model, 2 * things, 1);
+    model->enter = (int64_t *)tli_bound_take(model, things, sizeof(int64_t));
+    model->last_use = (int32_t *)tli_bound_take(model, things, sizeof(int32_t));
+    model->order = (int32_t *)tli_bound_take(model, 2 * nodes, sizeof(int32_t));
+    model->cost = (int64_t *)tli_bound_take(model, nodes, sizeof(int64_t));
+    model->room = (uint64_t *)tli_bound_take(model, 3 * nodes, sizeof(uint64_t));
+    if (model->failed) return TL_ERROR_NO_MEMORY;
+    model->reads_mark = model->at_end + things;
+    model->runs_by = model->order + nodes;
+    model->sets = model->room + nodes;
+    model->between = model->sets + nodes;
+    tli_bound_find_things(model, inference);
+    tli_bound_find_runs(model, inference, scratch);
     tli_zero(scratch, (size_t)tensors);
-    tli_bound_find_sets(rb, scratch);
-    tli_bound_scale_bytes(rb);
-    tli_bound_scale_costs(rb);
+    tli_bound_find_sets(model, scratch);
+    tli_bound_scale_bytes(model);
+    tli_bound_scale_costs(model);
     return TL_OK;
 }
 
-static tl_result tli_bound_open_net(tli_bound *rb) {
-    int64_t vertices = (int64_t)rb->thing_count + rb->graph->node_count + 2;
-    int64_t arcs = 2 * (2 * (int64_t)rb->thing_count + rb->graph->node_count + rb->graph->input_count);
-    tli_bound_net *net = &rb->net;
-    net->to = (int32_t *)tli_bound_take(rb, arcs, sizeof(int32_t));
-    net->left = (int64_t *)tli_bound_take(rb, arcs, sizeof(int64_t));
-    net->arcs = (int32_t *)tli_bound_take(rb, arcs, sizeof(int32_t));
-    net->first = (int32_t *)tli_bound_take(rb, 5 * (vertices + 1), sizeof(int32_t));
-    rb->labels = (tli_bound_label *)tli_bound_take(rb, 2 * TLI_BOUND_LABELS, sizeof(tli_bound_label));
-    rb->made = (tli_bound_label *)tli_bound_take(rb, TLI_BOUND_LABELS, sizeof(tli_bound_label));
-    if (rb->failed) return TL_ERROR_NO_MEMORY;
+// Allocate the network and the labels.
+static tl_result tli_bound_open_net(tli_bound *model) {
+    int64_t vertices = (int64_t)model->thing_count + model->graph->node_count + 2;
+    int64_t arcs = 2 * (2 * (int64_t)model->thing_count + model->graph->node_count + model->graph->input_count);
+    tli_bound_net *net = &model->net;
+    net->to = (int32_t *)tli_bound_take(model, arcs, sizeof(int32_t));
+    net->left = (int64_t *)tli_bound_take(model, arcs, sizeof(int64_t));
+    net->arcs = (int32_t *)tli_bound_take(model, arcs, sizeof(int32_t));
+    net->first = (int32_t *)tli_bound_take(model, 5 * (vertices + 1), sizeof(int32_t));
+    model->labels = (tli_bound_label *)tli_bound_take(model, 2 * TLI_BOUND_LABELS, sizeof(tli_bound_label));
+    model->made = (tli_bound_label *)tli_bound_take(model, TLI_BOUND_LABELS, sizeof(tli_bound_label));
+    if (model->failed) return TL_ERROR_NO_MEMORY;
     net->level = net->first + vertices + 1;
     net->cursor = net->level + vertices + 1;
     net->queue = net->cursor + vertices + 1;
     net->path = net->queue + vertices + 1;
-    tli_bound_make_net(rb);
+    tli_bound_make_net(model);
     return TL_OK;
 }
 
+// Three eighths of the work go to choosing instants one by one, as much again to choosing them together, and
+// the rest to branching.
 static void tli_bound_search_all(tli_bound_search *search, int64_t *value) {
-    tli_bound *rb = search->rb;
-    uint64_t limit = rb->work_limit, start = *rb->work, share = limit > start ? (limit - start) / 8 : 0;
-    rb->work_limit = start + 3 * share;
+    tli_bound *model = search->model;
+    uint64_t limit = model->work_limit, start = *model->work, share = limit > start ? (limit - start) / 8 : 0;
+    model->work_limit = start + 3 * share;
     tli_bound_try_singles(search);
     *value = 0;
-    rb->table_limit = 2 * share;
+    model->table_limit = 2 * share;
     if (search->best->count > 0) {
         tli_bound_list_instants(search);
-        rb->work_limit = start + 6 * share;
+        model->work_limit = start + 6 * share;
         while (search->best->count < TLI_BOUND_INSTANTS && tli_bound_add_best(search)) { }
-        rb->work_limit = limit;
+        model->work_limit = limit;
         *value = tli_bound_branch(search);
     }
-    rb->work_limit = limit;
+    model->work_limit = limit;
 }
 
-// The scaled bound on what is paid again; TLI_BOUND_INFINITE: no schedule fits.
-static tl_result tli_bound_search_bound(tli_bound *rb, int64_t *value) {
+// Find the scaled bound of the cost beyond the base cost; TLI_BOUND_INFINITE: no schedule fits.
+static tl_result tli_bound_search_bound(tli_bound *model, int64_t *value) {
     tli_bound_search search;
-    int64_t cells = (int64_t)TLI_BOUND_INSTANTS * rb->thing_count;
-    tl_result result = tli_bound_open_net(rb);
+    int64_t cells = (int64_t)TLI_BOUND_INSTANTS * model->thing_count;
+    tl_result result = tli_bound_open_net(model);
     if (result) return result;
     tli_zero(&search, sizeof search);
-    search.rb = rb;
-    search.single = (int64_t *)tli_bound_take(rb, rb->order_count, sizeof(int64_t));
-    search.listed = (int32_t *)tli_bound_take(rb, rb->order_count, sizeof(int32_t));
-    search.climb.slope = (int32_t *)tli_bound_take(rb, cells, sizeof(int32_t));
-    search.climb.held = (int8_t *)tli_bound_take(rb, cells, 1);
-    search.climb.now = tli_bound_add_state(rb, TLI_BOUND_INSTANTS);
-    search.climb.best = tli_bound_add_state(rb, TLI_BOUND_INSTANTS);
-    search.best = tli_bound_add_state(rb, TLI_BOUND_INSTANTS);
-    search.trial = tli_bound_add_state(rb, TLI_BOUND_INSTANTS);
-    if (!rb->failed) tli_bound_search_all(&search, value);
-    tli_bound_free_state(rb, search.climb.now);
-    tli_bound_free_state(rb, search.climb.best);
-    tli_bound_free_state(rb, search.best);
-    tli_bound_free_state(rb, search.trial);
-    return rb->failed ? TL_ERROR_NO_MEMORY : TL_OK;
+    search.model = model;
+    search.single = (int64_t *)tli_bound_take(model, model->order_count, sizeof(int64_t));
+    search.listed = (int32_t *)tli_bound_take(model, model->order_count, sizeof(int32_t));
+    search.climb.slope = (int32_t *)tli_bound_take(model, cells, sizeof(int32_t));
+    search.climb.held = (int8_t *)tli_bound_take(model, cells, 1);
+    search.climb.now = tli_bound_add_state(model, TLI_BOUND_INSTANTS);
+    search.climb.best = tli_bound_add_state(model, TLI_BOUND_INSTANTS);
+    search.best = tli_bound_add_state(model, TLI_BOUND_INSTANTS);
+    search.trial = tli_bound_add_state(model, TLI_BOUND_INSTANTS);
+    if (!model->failed) tli_bound_search_all(&search, value);
+    tli_bound_free_state(model, search.climb.now);
+    tli_bound_free_state(model, search.climb.best);
+    tli_bound_free_state(model, search.best);
+    tli_bound_free_state(model, search.trial);
+    return model->failed ? TL_ERROR_NO_MEMORY : TL_OK;
 }
 
-// base + ceil(value / scale), rounded up to a multiple of what every forward is a multiple of.
-static uint64_t tli_bound_round_up(const tli_bound *rb, int64_t value) {
+// Base cost + ceil(value / scale), the second term rounded up to a multiple of cost_step, the greatest common
+// divisor of the forward costs.
+static uint64_t tli_bound_round_up(const tli_bound *model, int64_t value) {
     uint64_t again, rest;
-    if (value <= 0) return rb->base_cost;
-    again = (uint64_t)value >> rb->cost_up;
-    if (again << rb->cost_up != (uint64_t)value) again++;
-    again <<= rb->cost_down;
-    rest = rb->cost_step ? again % rb->cost_step : 0;
-    if (rest) again += rb->cost_step - rest;
-    return rb->base_cost + again < again ? UINT64_MAX : rb->base_cost + again;
+    if (value <= 0) return model->base_cost;
+    again = (uint64_t)value >> model->cost_up;
+    if (again << model->cost_up != (uint64_t)value) again++;
+    again <<= model->cost_down;
+    rest = model->cost_step ? again % model->cost_step : 0;
+    if (rest) again += model->cost_step - rest;
+    return model->base_cost + again < again ? UINT64_MAX : model->base_cost + again;
 }
 
 // -- bound: the least budget --
 
-// The working set of a node's cheapest call: its inputs once each, outputs, scratch; in place where that
-// may be. One that makes saved bytes has them beside all outputs. Graph inputs are not in it.
+// The bytes of the smallest forward call of a node: each input once, outputs and scratch, in place where that
+// is allowed. A call that makes saved bytes holds them beside all outputs. Graph inputs do not count.
 static uint64_t tli_bound_call_bytes(const tl_graph *graph, int32_t id, int saves) {
     const tl_node *node = &graph->nodes[id];
     uint64_t sum = node->fwork_bytes + (saves ? node->saved_bytes : 0);
@@ -13397,123 +13452,127 @@ static uint64_t tli_bound_call_bytes(const tl_graph *graph, int32_t id, int save
     return reads == 1 ? sum - graph->outputs[k].bytes : sum;
 }
 
-// The bytes of the largest call that every schedule within the budget makes between the backwards at
-// positions p - 1 and p, and its node: what backward p reads is made there if there was no room for it
-// beside the working set of the one before, and what that takes likewise.
-static uint64_t tli_bound_find_gap(tli_bound *rb, uint64_t budget, int32_t p, int32_t *node) {
-    const tl_graph *graph = rb->graph;
-    uint64_t most = 0, room = budget - rb->sets[p - 1];
-    uint8_t *must = rb->reads_mark;
+// The bytes and the node of the largest call that every schedule within the budget makes between the
+// backwards at positions p - 1 and p. A thing that backward p reads is made there if it does not fit beside
+// the working set of backward p - 1; the same holds for the inputs of the call that makes it.
+static uint64_t tli_bound_find_gap(tli_bound *model, uint64_t budget, int32_t p, int32_t *node) {
+    const tl_graph *graph = model->graph;
+    uint64_t most = 0, room = budget - model->sets[p - 1];
+    uint8_t *must = model->reads_mark;
     int32_t id, i, t;
-    tli_bound_mark_reads(rb, rb->order[p], must, 1);
-    tli_bound_mark_reads(rb, rb->order[p - 1], must, 0);
+    tli_bound_mark_reads(model, model->order[p], must, 1);
+    tli_bound_mark_reads(model, model->order[p - 1], must, 0);
     for (id = graph->node_count; id-- > 0;) {
         const tl_node *maker = &graph->nodes[id];
         int is_made = 0, saves;
         uint64_t call;
-        t = rb->thing_of[graph->tensor_count + id];
-        saves = is_made = t >= 0 && must[t] && rb->exact[t] > room;
+        t = model->thing_of[graph->tensor_count + id];
+        saves = is_made = t >= 0 && must[t] && model->exact[t] > room;
         for (i = maker->first_output; i < maker->first_output + maker->output_count; i++) {
-            t = rb->thing_of[i];
-            is_made |= t >= 0 && must[t] && rb->exact[t] > room;
+            t = model->thing_of[i];
+            is_made |= t >= 0 && must[t] && model->exact[t] > room;
         }
         if (!is_made) continue;
-        call = rb->between[p - 1] + tli_bound_call_bytes(graph, id, saves);
+        call = model->between[p - 1] + tli_bound_call_bytes(graph, id, saves);
         if (call > most) { most = call; *node = id; }
         for (i = maker->first_input; i < maker->first_input + maker->input_count; i++)
-            if (rb->thing_of[graph->inputs[i].tensor] >= 0) must[rb->thing_of[graph->inputs[i].tensor]] = 1;
-        tli_bound_mark_reads(rb, rb->order[p - 1], must, 0);
+            if (model->thing_of[graph->inputs[i].tensor] >= 0)
+                must[model->thing_of[graph->inputs[i].tensor]] = 1;
+        tli_bound_mark_reads(model, model->order[p - 1], must, 0);
     }
-    tli_zero(must, (size_t)rb->thing_count);
+    tli_zero(must, (size_t)model->thing_count);
     return most;
 }
 
-// Whether no call between two backwards is known to exceed the budget, which is at least every working
-// set; *node: the one that does.
-static int tli_bound_fits_gaps(tli_bound *rb, uint64_t budget, int32_t *node) {
+// Whether no such call exceeds the budget, which must be at least the largest working set; if one does, *node
+// is its node.
+static int tli_bound_fits_gaps(tli_bound *model, uint64_t budget, int32_t *node) {
     int32_t p;
-    for (p = 1; p < rb->order_count; p++) {
+    for (p = 1; p < model->order_count; p++) {
         int32_t largest = -1;
-        if (tli_bound_find_gap(rb, budget, p, &largest) <= budget) continue;
+        if (tli_bound_find_gap(model, budget, p, &largest) <= budget) continue;
         *node = largest;
         return 0;
     }
     return 1;
 }
 
-// The largest working set of a call that every schedule makes, and its node; -1 = the graph inputs and
-// the results, whatever the calls.
-static uint64_t tli_bound_find_floor(tli_bound *rb, int32_t inference, int32_t *node) {
-    const tl_graph *graph = rb->graph;
+// The largest working set of the calls that every schedule makes, and its node; -1 = graph inputs and results
+// together are larger than any of them.
+static uint64_t tli_bound_find_floor(tli_bound *model, int32_t inference, int32_t *node) {
+    const tl_graph *graph = model->graph;
     uint64_t inputs = tli_bound_input_bytes(graph), most = inputs;
     int32_t i;
     *node = -1;
-    for (i = 0; i < rb->thing_count; i++) if (rb->at_end[i]) most += rb->exact[i];
+    for (i = 0; i < model->thing_count; i++) if (model->at_end[i]) most += model->exact[i];
     for (i = 0; i < graph->node_count; i++) {
         int saves = graph->nodes[i].has_grad && !inference && graph->nodes[i].saved_bytes;
         uint64_t call;
-        if (graph->nodes[i].is_input || rb->runs_by[i] == INT32_MAX) continue;
+        if (graph->nodes[i].is_input || model->runs_by[i] == INT32_MAX) continue;
         call = inputs + tli_bound_call_bytes(graph, i, saves);
         if (call > most) { most = call; *node = i; }
     }
-    for (i = 0; i < rb->order_count; i++)
-        if (rb->sets[i] > most) { most = rb->sets[i]; *node = rb->order[i]; }
+    for (i = 0; i < model->order_count; i++)
+        if (model->sets[i] > most) { most = model->sets[i]; *node = model->order[i]; }
     return most;
 }
 
-// A number of bytes below which no schedule fits, and the node that sets it: the largest working set of
-// a call that every schedule makes, or that every schedule makes that has so few bytes and no host tier.
+// Find a number of bytes below which no schedule fits, and the node that sets it: the largest working set
+// of a call that every schedule makes, or, without a host tier, of a call that the budget itself makes
+// necessary (tli_bound_find_gap).
 static tl_result tli_remat_floor(tl_env *env, const tl_graph *graph, int32_t inference, int32_t has_host,
                                  uint64_t *bound_budget, int32_t *node) {
-    tli_bound rb;
+    tli_bound model;
     uint64_t low, high;
     tl_result result;
-    tli_zero(&rb, sizeof rb);
-    rb.env = env; rb.graph = graph;
+    tli_zero(&model, sizeof model);
+    model.env = env; model.graph = graph;
     *bound_budget = 0;
     *node = -1;
-    result = tli_bound_open(&rb, inference);
+    result = tli_bound_open(&model, inference);
     if (!result) {
-        low = high = tli_bound_find_floor(&rb, inference, node);
-        while (!has_host && !tli_bound_fits_gaps(&rb, high, node)) {  // from here on, high - low bisects to it
+        low = high = tli_bound_find_floor(&model, inference, node);
+        while (!has_host && !tli_bound_fits_gaps(&model, high, node)) {  // double, then bisect low to high
             low = high + 1;
             high = high > UINT64_MAX / 2 ? UINT64_MAX : 2 * high + 1;
         }
         while (low < high) {
             uint64_t middle = low + (high - low) / 2;
-            if (tli_bound_fits_gaps(&rb, middle, node)) high = middle; else low = middle + 1;
+            if (tli_bound_fits_gaps(&model, middle, node)) high = middle; else low = middle + 1;
         }
         *bound_budget = high;
     }
-    tli_bound_free(&rb);
+    tli_bound_free(&model);
     return result;
 }
 
 // -- bound: with a host tier --
 //
-// Take a schedule that spills and fetches, on a device budget M and a host budget H, over a link of bw bytes
-// a unit of time, and that ends at T. Keep each tensor on the device over every gap that ends with a fetch
-// that is waited for: from its D, W or I (which becomes an F) to its L. Without O, L, W and DH this is a valid
-// schedule without a host: whatever is read was there before and is there now; in such a gap no forward makes
-// the tensor, else the gap would end there; and a spill that is never fetched again becomes a drop. It makes
-// the same calls, so it costs at most T. Consider a call that begins at t and takes c, and let X be the bytes
-// of the tensors in such a gap meanwhile, which is what this schedule holds more than the first. All of them
+// Take a schedule S with spills and fetches on a device budget M and a host budget H, over a link of bw bytes
+// per unit of time, that ends at time T. From it make a schedule S' without a host: each tensor stays on the
+// device during every gap that ends with a fetch that is waited for, from its D, W or I (which becomes an F)
+// to its L; then remove all O, L, W and DH. S' is valid: whatever a call reads was resident in S and is
+// resident in S'; no forward makes the tensor within such a gap, because the gap would end there; and a spill
+// that is never fetched becomes a drop. S' makes the same calls, so it costs at most T. Consider a call that
+// begins at t and takes c, and let X be the bytes of the tensors that are in such a gap at that time, that is,
+// the bytes that S' holds in addition. All of these tensors
 //   - are on the host: X <= H;
 //   - were spilled, each by a copy of its own that ended by t: X <= bw t;
 //   - are fetched after the call, by copies that end by T: X <= bw (T - t - c).
-// A copy takes its latency and ceil(bytes / bw), copies come one after the other, and X is an integer, so
-// X <= floor(bw t), floor(bw (T - t - c)), and t or T - t - c is at most floor(T / 2). For B v: the backwards
-// from v on come after t, and each forward that some backward up to v depends on and all backwards before v
-// come before it: t <= T - after, T - t - c <= T - before. So the schedule keeps, at each backward, the
-// budget M + min(H, floor(bw min(T / 2, T - after, T - before))), and the relaxation with these rooms bounds
-// T: T >= g(T). Rooms grow with T and g falls: whatever T0 is, T > T0 or T >= g(T0).
+// A copy takes its latency and ceil(bytes / bw), copies run one after the other, and X is an integer, so
+// X <= floor(bw t) and X <= floor(bw (T - t - c)), and one of t and T - t - c is at most floor(T / 2). If the
+// call is B v: the backwards from v on come after t, so t <= T - after; each forward that some backward up to
+// v depends on, and all backwards before v, come before it, so T - t - c <= T - before. At each backward S'
+// therefore keeps the budget M + min(H, floor(bw min(T / 2, T - after, T - before))), and the relaxation with
+// these rooms bounds T: T >= g(T). Rooms grow with T, so g falls: for any T0, T > T0 or T >= g(T0).
 
 typedef struct tli_bound_host {
-    uint64_t bytes, rate, time;  // budget; of the link, 0 = no limit; T
-    int32_t  is_even;            // 1 = T / 2 alone: lower, but instants that differ less are found more easily
+    uint64_t bytes, rate, time;  // H; bytes per second of the link, 0 = no limit; T
+    int32_t  is_even;            // 1 = use T / 2 alone: larger rooms, but closer to each other, which makes it
+                                 // easier to find good instants
 } tli_bound_host;
 
-// floor(rate time / 10^9), the largest number where it does not fit.
+// floor(rate time / 10^9); UINT64_MAX where it does not fit.
 static uint64_t tli_bound_find_copied(uint64_t rate, uint64_t time) {
     uint64_t second = UINT64_C(1000000000), rest = rate % second, whole, part, sum;
     if (!tli_mul_u64(rate / second, time, &whole) || !tli_mul_u64(rest, time / second, &part) ||
@@ -13522,51 +13581,51 @@ static uint64_t tli_bound_find_copied(uint64_t rate, uint64_t time) {
     return sum;
 }
 
-// Add to the room at each backward what may be on the host meanwhile.
-static void tli_bound_add_host(tli_bound *rb, const tli_bound_host *host) {
-    const tl_graph *graph = rb->graph;
+// Add to the room at each backward the bytes that can be on the host at that time.
+static void tli_bound_add_host(tli_bound *model, const tli_bound_host *host) {
+    const tl_graph *graph = model->graph;
     uint64_t before = 0, after = 0, most, bytes;
     int32_t p, id;
-    for (p = 0; p < rb->order_count; p++) after += graph->nodes[rb->order[p]].bwd_cost;
-    for (p = 0; p < rb->order_count; p++) {
-        uint64_t cost = graph->nodes[rb->order[p]].bwd_cost;
+    for (p = 0; p < model->order_count; p++) after += graph->nodes[model->order[p]].bwd_cost;
+    for (p = 0; p < model->order_count; p++) {
+        uint64_t cost = graph->nodes[model->order[p]].bwd_cost;
         for (id = 0; id < graph->node_count; id++)
-            if (rb->runs_by[id] == p && !graph->nodes[id].is_input) before += graph->nodes[id].fwd_cost;
-        before += cost;  // of this backward too: c
+            if (model->runs_by[id] == p && !graph->nodes[id].is_input) before += graph->nodes[id].fwd_cost;
+        before += cost;  // c: the cost of this backward itself
         most = after > before ? after : before;
         most = host->time > most ? host->time - most : 0;
         if (most > host->time / 2 || host->is_even) most = host->time / 2;
         after -= cost;
         bytes = host->rate ? tli_bound_find_copied(host->rate, most) : UINT64_MAX;
         if (bytes > host->bytes) bytes = host->bytes;
-        if (!tli_add_u64(rb->room[p], bytes, &rb->room[p])) rb->room[p] = UINT64_MAX;
+        if (!tli_add_u64(model->room[p], bytes, &model->room[p])) model->room[p] = UINT64_MAX;
     }
 }
 
-// A cost that no valid schedule within the budget undercuts; backwards in reverse listing order, no
-// compression; no host copies where host is NULL, else the end of those that end by host->time. Anytime:
-// work_limit (arcs looked at, about 3 ns each) only makes it higher.
+// Find a lower bound of the cost of every valid schedule within the budget with backwards in reverse listing
+// order and no compression. With host NULL: without host copies. Else: of the end of schedules that end by
+// host->time. Anytime: a larger work_limit (arcs visited, about 3 ns each) can only raise it.
 // TL_ERROR_INFEASIBLE, without a sentence: no schedule fits; *bound_cost is UINT64_MAX.
 static tl_result tli_remat_bound_host(tl_env *env, const tl_graph *graph, uint64_t budget,
                                       const tli_bound_host *host, int32_t inference, tli_remat_watch *watch,
                                       uint64_t work_limit, uint64_t *bound_cost, uint64_t *work) {
-    tli_bound rb;
+    tli_bound model;
     int64_t value = 0;
     int32_t p, node;
     tl_result result;
-    tli_zero(&rb, sizeof rb);
-    rb.env = env; rb.graph = graph; rb.watch = watch; rb.work = work; rb.work_limit = work_limit;
+    tli_zero(&model, sizeof model);
+    model.env = env; model.graph = graph; model.watch = watch; model.work = work; model.work_limit = work_limit;
     *bound_cost = 0;
-    result = tli_bound_open(&rb, inference);
-    if (!result && (budget < tli_bound_find_floor(&rb, inference, &node) ||
-                    (!host && !tli_bound_fits_gaps(&rb, budget, &node))))
+    result = tli_bound_open(&model, inference);
+    if (!result && (budget < tli_bound_find_floor(&model, inference, &node) ||
+                    (!host && !tli_bound_fits_gaps(&model, budget, &node))))
         value = TLI_BOUND_INFINITE;
-    for (p = 0; p < rb.order_count && !result && !value; p++) rb.room[p] = budget - rb.sets[p];
-    if (!result && !value && host) tli_bound_add_host(&rb, host);
-    if (!result && !value && rb.order_count) result = tli_bound_search_bound(&rb, &value);
+    for (p = 0; p < model.order_count && !result && !value; p++) model.room[p] = budget - model.sets[p];
+    if (!result && !value && host) tli_bound_add_host(&model, host);
+    if (!result && !value && model.order_count) result = tli_bound_search_bound(&model, &value);
     if (!result && value >= TLI_BOUND_INFINITE) { result = TL_ERROR_INFEASIBLE; *bound_cost = UINT64_MAX; }
-    else if (!result) *bound_cost = tli_bound_round_up(&rb, value);
-    tli_bound_free(&rb);
+    else if (!result) *bound_cost = tli_bound_round_up(&model, value);
+    tli_bound_free(&model);
     return result;
 }
 
@@ -13583,20 +13642,26 @@ static tl_result tli_remat_bound(tl_env *env, const tl_graph *graph, uint64_t bu
 
 // -- search: whole graphs under a hard budget --
 //
-//     calls    F1 F2 F3 B3 F2 B2 B1        A plan is a sequence of calls, nothing else: from it
-//     item 2      m--u--u                  follow what each call saves, what is overwritten in
-//                           m--u           place and when each tensor is dropped. Tensor 2 lives
-//                                          from its making to the last use before the next one.
+//     calls    F1 F2 F3 B3 F2 B2 B1        A plan is represented by its sequence of calls alone.
+//     item 2      m--u--u                  What each call saves, which calls run in place and when
+//                           m--u           each tensor is dropped follow from it. Tensor 2 is live
+//                                          from each call that makes it (m) to the last use (u)
+//                                          before the next one.
 //
-// Dropping at the last use is never worse than later, and making all outputs anew is never worse
-// than holding one of them across the call, so the sequence of calls is the whole decision.
+// The sequence is the whole decision, because dropping at the last use is never worse than dropping
+// later, and making all outputs anew is never worse than holding one of them across the call.
 //
-//   1. greedy: forwards in listing order, backwards in reverse; what is missing is made on demand;
-//      over the budget, the item with the least (cost to have it again) / (bytes x distance) goes;
-//   2. improve: take some recomputations out, which breaks the budget, and mend it with other
-//      ones, chosen at the fullest call; then take out whatever fits. Kept where it is no worse
-//      than a slowly falling threshold. Every change is a call put in or taken out, in time
-//      proportional to what lives across it, and can be undone.
+//   1. greedy: forwards in listing order, backwards in reverse order; missing items are recomputed
+//      on demand; over the budget, the item with the least (cost to make it again) / (bytes x
+//      distance to its next use) is evicted;
+//   2. improve: remove some recomputations, which may exceed the budget, then mend: add other
+//      recomputations, chosen at the call with the most live bytes, until the budget is kept; then
+//      remove every recomputation that is not needed. The result is accepted if its cost is below
+//      a slowly falling random threshold. Every change inserts or removes one call, takes time
+//      proportional to the items live across it, and can be undone.
+//
+// This part holds the problem (p), the greedy planner (g) and the sequence (s); the next part holds the
+// search (r) that changes it.
 
 typedef struct tli_search_calls { int32_t *calls; int32_t count, capacity; } tli_search_calls;
 
@@ -13606,15 +13671,15 @@ typedef struct tli_remat_input {
     uint64_t        budget;       // of the peak of live bytes, graph inputs included
     int32_t         inference;
     uint64_t        work_limit;   // of the search in elementary steps (a few ns each); 0 = greedy alone
-    uint64_t        bound;        // no plan costs less: it ends there
+    uint64_t        bound;        // lower bound of the cost: the search ends when it is reached
     tli_remat_watch *watch;
-    const tli_search_calls *start;    // a schedule to begin with, too; 0 or no calls: none
-    int32_t         fetches;      // 1 = tensors may come back from a host tier
+    const tli_search_calls *start;    // one more schedule to start from; NULL or no calls: none
+    int32_t         fetches;      // 1 = tensors may be fetched from a host tier
 } tli_remat_input;
 
 // -- search: numbers --
 
-// 2^16 log2(value), to about 2^-7: what scores are added up from, the same on every machine.
+// 2^16 log2(value), to about 2^-7, in integers so that scores are the same on every machine.
 static int64_t tli_search_log(uint64_t value) {
     int64_t whole = 0, part;
     uint64_t top = value ? value : 1;
@@ -13626,13 +13691,13 @@ static int64_t tli_search_log(uint64_t value) {
     return whole * 65536 + part + part * (65536 - part) / 65536 * 22500 / 65536;
 }
 
-// -- search: the problem: items, and what each call makes and uses --
+// -- search: the problem: items, and which of them each call makes and uses --
 //
-// Items: tensors, then saved bytes of each node, then for each node "it ran" (no bytes: what makes
-// B v come after some F v). Graph inputs are no items.
+// Items: tensors, then saved bytes of each node, then for each node "it ran" (no bytes; it makes B v come
+// after some F v). Graph inputs are not items. A touch is one item made or used by a call.
 
 #define TLI_SEARCH_MOST_COST (UINT64_C(1) << 62)   // of a sequence
-#define TLI_SEARCH_MOST_BYTES ((int64_t)1 << 60)  // of all together: what is counted here has a sign
+#define TLI_SEARCH_MOST_BYTES ((int64_t)1 << 60)  // of everything together: sums of bytes are signed here
 
 typedef struct tli_search_touch { int32_t item; uint8_t is_use; } tli_search_touch;
 
@@ -13642,17 +13707,17 @@ typedef struct tli_search_problem {
     int64_t         budget;
     int32_t         inference, item_count, node_count, fetches;
     int64_t        *item_bytes;      // [item_count]
-    tli_search_touch   *touches;         // of F 0, B 0, F 1, B 1, ..., then of the end
+    tli_search_touch   *touches;     // of F 0, B 0, F 1, B 1, ..., then of the end, then of fetches
     int32_t        *first_touch;     // [2 nodes + 2], with fetches [2 nodes + 2 tensors + 3]
-    int64_t        *call_bytes;      // [2 nodes + 1] outputs, fwork of F; gradients, bwork of B; fetches too
-    int64_t        *gradient_bytes;  // [nodes] gradients live after B v
+    int64_t        *call_bytes;      // [2 nodes + 1] outputs, fwork of F; gradients, bwork of B; then fetches
+    int64_t        *gradient_bytes;  // [nodes] bytes of gradients live after B v
     uint8_t        *is_wanted;       // [nodes] its forward must run at least once
-    uint8_t        *is_result;       // [tensors]
+    uint8_t        *is_result;       // [tensors] resident at the end
     int64_t         input_bytes;     // of graph inputs
 } tli_search_problem;
 
-// Calls are numbered: 2v = F v, 2v + 1 = B v, 2 nodes = the end, which uses the results; and 2 nodes + 2
-// + 2t = the fetch of tensor t from the host: it makes t, uses nothing and costs no forward.
+// Calls are numbered: 2v = F v, 2v + 1 = B v, 2 nodes = the end, which uses the results, and 2 nodes + 2 + 2t
+// = the fetch of tensor t from the host, which makes t, uses nothing and costs no forward.
 static int32_t tli_search_end_call(const tli_search_problem *p) { return 2 * p->node_count; }
 
 static int32_t tli_search_fetch_call(const tli_search_problem *p, int32_t tensor) {
@@ -13683,7 +13748,7 @@ static void tli_search_free_problem(tli_search_problem *p) {
     tli_release(p->env, p->is_result);
 }
 
-// seen[item] = call + 1 where this call touched it already: each item once a call.
+// Add an item to the touches of a call, once: seen[item] is call + 1 if the call has it already.
 static void tli_search_touch_item(tli_search_problem *p, int32_t *count, int32_t *seen,
                                   int32_t call, int32_t item, int is_use) {
     if (item < p->graph->tensor_count && p->graph->nodes[p->graph->outputs[item].node].is_input) return;
@@ -13719,7 +13784,7 @@ static void tli_search_touch_node(tli_search_problem *p, int32_t id, int32_t *se
     tli_search_touch_item(p, count, seen, 2 * id + 1, tli_search_ran_item(p, id), 1);
 }
 
-// Gradients live by the order of backwards alone: their bytes during and after each B.
+// Count the bytes of live gradients during and after each B; they depend only on the order of backwards.
 static void tli_search_count_gradients(tli_search_problem *p, int32_t *seen) {
     const tl_graph *graph = p->graph;
     int64_t live = 0;
@@ -13743,8 +13808,8 @@ static void tli_search_count_gradients(tli_search_problem *p, int32_t *seen) {
     }
 }
 
-// A node is wanted where its backward runs, where a result comes from it, or where one that is
-// wanted reads it.
+// Mark the nodes that must run: those with a backward, those that make a result, and those that a wanted
+// node reads.
 static void tli_search_mark_wanted(tli_search_problem *p) {
     const tl_graph *graph = p->graph;
     int32_t id, i;
@@ -13789,7 +13854,7 @@ static void tli_search_read_graph(tli_search_problem *p, int32_t *seen) {
     tli_search_count_gradients(p, seen);
 }
 
-// tl_check_graph holds that the sums fit 64 bits.
+// Whether bytes and costs are small enough for signed sums. The sums here fit 64 bits: tl_check_graph.
 static int tli_search_is_countable(const tl_graph *graph) {
     uint64_t sum = 0, cost = 0;
     int32_t i;
@@ -13838,7 +13903,7 @@ static tl_result tli_search_init_problem(const tli_remat_input *in, tli_search_p
     return TL_ERROR_NO_MEMORY;
 }
 
-// A list of calls that grows.
+// Append to a growing list of calls.
 static int tli_search_add_call(tl_env *env, tli_search_calls *list, int32_t call) {
     void *array = list->calls;
     if (!tli_grow(env, &array, &list->capacity, list->count, (int64_t)list->count + 1, sizeof call)) return 0;
@@ -13847,12 +13912,12 @@ static int tli_search_add_call(tl_env *env, tli_search_calls *list, int32_t call
     return 1;
 }
 
-// -- search: greedy: on demand, with eviction --
+// -- search: greedy: recomputation on demand, with eviction --
 
 typedef struct tli_search_rule {
     int8_t cost, bytes, distance;  // exponents of the score, in halves
-    int8_t backwards;              // inputs are made last first
-    int8_t dead_first;             // what no call of the bare program uses goes before all else
+    int8_t backwards;              // 1 = missing inputs are made in reverse order
+    int8_t dead_first;             // 1 = evict first the items that no later call of the program uses
 } tli_search_rule;
 
 typedef struct tli_search_frame { int32_t call, next; } tli_search_frame;
@@ -13861,19 +13926,19 @@ typedef struct tli_search_greedy {
     const tli_search_problem *p;
     tli_search_rule   rule;
     int64_t       budget, live, gradients;
-    uint8_t      *here;          // [items]
-    int32_t      *pins;          // [items]
+    uint8_t      *here;          // [items] 1 = resident
+    int32_t      *pins;          // [items] calls on the stack that use it: it cannot be evicted
     int32_t      *first_use;     // [items + 1] into uses
-    int32_t      *uses;          // positions in the bare program at which an item is used, ascending
-    int32_t      *next_use;      // [items] cursor
-    int32_t      *resident;      // [resident_count] items that are here and have bytes
+    int32_t      *uses;          // positions in the program at which an item is used, ascending
+    int32_t      *next_use;      // [items] cursor into uses
+    int32_t      *resident;      // [resident_count] resident items that have bytes
     int32_t      *place;         // [items] index into resident
     int32_t       resident_count;
-    int32_t      *program;       // [program_count] the bare program: each wanted call once
-    int32_t       program_count, now;
-    tli_search_frame *stack;         // [nodes + 1]
-    int32_t      *queue;         // [nodes] closures
-    uint32_t     *stamp;         // [nodes]
+    int32_t      *program;       // [program_count] each wanted call once: the plan that keeps everything
+    int32_t       program_count, now;  // now: the position in it
+    tli_search_frame *stack;     // [nodes + 1] calls that wait for their inputs
+    int32_t      *queue;         // [nodes] of tli_search_price
+    uint32_t     *stamp;         // [nodes] equals stamped where a node is in the queue
     uint32_t      stamped;
     tli_search_calls  calls;
     int64_t       most_calls;
@@ -13945,9 +14010,9 @@ static tl_result tli_search_init_greedy(const tli_search_problem *p, tli_search_
     return TL_ERROR_NO_MEMORY;
 }
 
-#define TLI_SEARCH_CLOSURE_LIMIT 200  // nodes looked at to price an eviction
+#define TLI_SEARCH_CLOSURE_LIMIT 200  // nodes visited to price an eviction
 
-// What it costs to make an item again from what is here.
+// The cost of making an item again from the resident items.
 static uint64_t tli_search_price(tli_search_greedy *g, int32_t item) {
     const tl_graph *graph = g->p->graph;
     uint64_t cost = 0;
@@ -13979,7 +14044,7 @@ static int64_t tli_search_score(tli_search_greedy *g, int32_t item) {
     return score;
 }
 
-static void tli_search_come(tli_search_greedy *g, int32_t item) {
+static void tli_search_make_resident(tli_search_greedy *g, int32_t item) {
     if (g->here[item]) return;
     g->here[item] = 1;
     g->live += g->p->item_bytes[item];
@@ -13988,7 +14053,7 @@ static void tli_search_come(tli_search_greedy *g, int32_t item) {
     g->resident[g->resident_count++] = item;
 }
 
-static void tli_search_go(tli_search_greedy *g, int32_t item) {
+static void tli_search_evict(tli_search_greedy *g, int32_t item) {
     int32_t last;
     g->here[item] = 0;
     g->live -= g->p->item_bytes[item];
@@ -13997,7 +14062,7 @@ static void tli_search_go(tli_search_greedy *g, int32_t item) {
     g->place[last] = g->place[item];
 }
 
-// Make room for so many more bytes; 0 where everything left is pinned.
+// Evict until so many more bytes fit; 0 if everything that is left is pinned.
 static int tli_search_make_room(tli_search_greedy *g, int64_t bytes) {
     while (g->live + g->gradients + bytes > g->budget) {
         int64_t least = 0;
@@ -14012,7 +14077,7 @@ static int tli_search_make_room(tli_search_greedy *g, int64_t bytes) {
             least = score;
         }
         if (worst < 0) return 0;
-        tli_search_go(g, worst);
+        tli_search_evict(g, worst);
     }
     return 1;
 }
@@ -14024,7 +14089,8 @@ static void tli_search_pin(tli_search_greedy *g, int32_t call, int32_t by) {
         if (p->touches[k].is_use) g->pins[p->touches[k].item] += by;
 }
 
-// In place: the input goes where nobody else holds it and no later call of the program uses it.
+// The bytes of the input that F of this node may overwrite: one that no other call on the stack and no later
+// call of the program uses; else 0.
 static int64_t tli_search_overwrite(tli_search_greedy *g, int32_t id) {
     const tl_node *node = &g->p->graph->nodes[id];
     int32_t input;
@@ -14034,7 +14100,8 @@ static int64_t tli_search_overwrite(tli_search_greedy *g, int32_t id) {
     return g->p->item_bytes[input];
 }
 
-// Run a call whose uses are here and pinned.
+// Run a call whose inputs are resident and pinned. Returns 0 if it does not fit, a limit is reached, or there
+// is no memory (g->failed).
 static int tli_search_run_call(tli_search_greedy *g, int32_t call) {
     const tli_search_problem *p = g->p;
     int32_t k, id = call / 2, saved = -1;
@@ -14057,18 +14124,18 @@ static int tli_search_run_call(tli_search_greedy *g, int32_t call) {
             else if (item < p->graph->tensor_count + p->node_count && !g->here[item]) saved = item;
         }
         if (saved >= 0 && tli_search_make_room(g, bytes + p->item_bytes[saved])) {
-            tli_search_come(g, saved);
+            tli_search_make_resident(g, saved);
         } else {
             if (saved >= 0 && g->pins[saved]) return 0;
             over = tli_search_overwrite(g, id);
             if (over && g->live + g->gradients + bytes > g->budget)
-                tli_search_go(g, p->graph->inputs[p->graph->nodes[id].first_input +
+                tli_search_evict(g, p->graph->inputs[p->graph->nodes[id].first_input +
                                               p->graph->nodes[id].inplace].tensor);
             if (!tli_search_make_room(g, bytes)) return 0;
         }
         for (k = p->first_touch[call]; k < p->first_touch[call + 1]; k++)
             if (!p->touches[k].is_use && p->touches[k].item < p->graph->tensor_count)
-                tli_search_come(g, p->touches[k].item);
+                tli_search_make_resident(g, p->touches[k].item);
     }
     if (is_forward) g->cost += p->graph->nodes[id].fwd_cost;
     if (g->calls.count >= g->most_calls || g->cost > TLI_SEARCH_MOST_COST || g->work > g->most_work) return 0;
@@ -14076,7 +14143,7 @@ static int tli_search_run_call(tli_search_greedy *g, int32_t call) {
     return 1;
 }
 
-// The next item that the call of this frame uses and that is not here; -1 = none.
+// The first item that the call of this frame uses and that is not resident; -1 = none.
 static int32_t tli_search_find_missing(const tli_search_greedy *g, const tli_search_frame *frame) {
     const tli_search_problem *p = g->p;
     int32_t from = p->first_touch[frame->call], to = p->first_touch[frame->call + 1], k;
@@ -14088,7 +14155,7 @@ static int32_t tli_search_find_missing(const tli_search_greedy *g, const tli_sea
     return -1;
 }
 
-// Run a call, before it whatever it lacks, before that whatever that lacks.
+// Run a call after the calls that make its missing inputs, recursively, with an explicit stack.
 static int tli_search_demand(tli_search_greedy *g, int32_t call) {
     int32_t depth = 1;
     g->stack[0].call = call;
@@ -14108,7 +14175,7 @@ static int tli_search_demand(tli_search_greedy *g, int32_t call) {
     return 1;
 }
 
-// One run under a rule; 1 = g->calls is a sequence that keeps the budget.
+// Run the greedy planner under a rule; 1 = g->calls is a sequence that keeps the budget.
 static int tli_search_run_greedy(tli_search_greedy *g, const tli_search_rule *rule, int64_t budget) {
     const tli_search_problem *p = g->p;
     int64_t nodes = p->node_count;
@@ -14134,58 +14201,59 @@ static int tli_search_run_greedy(tli_search_greedy *g, const tli_search_rule *ru
     return 1;
 }
 
-// -- search: the sequence: calls in a list, of each item a list of events, the bytes that each call holds --
+// -- search: the sequence: a list of calls, a list of events of each item, live bytes of each call --
 //
-// An item lives from event x to the next event y where y is a use: then the calls behind x up to y
-// hold its bytes. Calls stand in blocks of a few, so that adding to many of them takes few steps.
+// An event is one touch of an item by a call of the sequence. An item is live from an event x to its next
+// event y if y is a use: then the calls after x up to y hold its bytes. Calls are grouped in blocks, so that
+// adding bytes to a long run of calls takes few steps. A place is a call of the sequence.
 
 typedef struct tli_search_event {
-    int32_t item, call;      // place in tli_search_seq.places
-    int32_t before, behind;  // of the same item, in time; -1 = none
-    int32_t sibling;         // of the same call
+    int32_t item, call;      // call: index into tli_search_seq.places
+    int32_t before, behind;  // neighbours in time of the same item; -1 = none
+    int32_t sibling;         // next event of the same call
     uint8_t is_use;
 } tli_search_event;
 
 typedef struct tli_search_place {
-    int32_t  before, behind;  // in time
-    int32_t  call;            // 2v, 2v + 1, the end; -1 = place 0, before everything
+    int32_t  before, behind;  // neighbours in time
+    int32_t  call;            // number of the call; -1 = place 0, before everything, or a free place
     int32_t  first_event;
     int32_t  block;
     int64_t  order;           // ascending in time
-    int64_t  held;            // live bytes during the call, less the block's
-    int64_t  own;             // of these, what lives neither before nor, as such, because of gradients
-    int64_t  gradients;       // live after the last B
+    int64_t  held;            // live bytes during the call, less `add` of its block
+    int64_t  own;             // of these, the bytes of the call itself: outputs, scratch, saved, new gradients
+    int64_t  gradients;       // of these, gradients live after the last B
     uint8_t  saves, overwrites;
 } tli_search_place;
 
-#define TLI_SEARCH_BLOCK 24  // places of a block at most
+#define TLI_SEARCH_BLOCK 24  // most places of a block
 
 typedef struct tli_search_block {
-    int32_t before, behind;  // in time
+    int32_t before, behind;  // neighbours in time
     int32_t first, count;    // places
-    int64_t add;             // to what each of its places holds
-    int64_t top;             // the most that one of them holds, less add
-    int     is_over;
+    int64_t add;             // to be added to `held` of each of its places
+    int64_t top;             // largest `held` of its places
+    int     is_over;         // 1 = top + add exceeds the budget
 } tli_search_block;
 
-// place: put in behind; -1 - place: taken out.
+// How to undo a change. call -1: remove `place`; else insert `call` after `place`.
 typedef struct tli_search_change { int32_t call, place; } tli_search_change;
 
 typedef struct tli_search_seq {
     const tli_search_problem *p;
-    tli_search_place  *places;   // place 0 stands before everything and is never taken out
+    tli_search_place  *places;   // place 0 is before everything and is never removed
     int32_t        place_count, place_capacity, free_place, used;
     tli_search_event  *events;
     int32_t        event_count, event_capacity, free_event;
-    tli_search_block  *blocks;        // block 0 has place 0
+    tli_search_block  *blocks;    // block 0 has place 0, so it is never empty
     int32_t        block_count, block_capacity, free_block;
-    int32_t       *first, *last;  // [items] events
+    int32_t       *first, *last;  // [items] first and last event; -1 = none
     int32_t        last_place;
     int32_t        over_count;    // blocks with a call over the budget
     uint64_t       cost;          // of forwards
     int64_t        budget;
     uint64_t       work;
-    tli_search_change *changes;  // [change_count] to be undone, where logs is set
+    tli_search_change *changes;   // [change_count] how to undo them, recorded while logs is set
     int32_t        change_count, change_capacity;
     int            logs, failed;
 } tli_search_seq;
@@ -14209,7 +14277,7 @@ static int32_t tli_search_new_place(tli_search_seq *s) {
     return s->place_count++;
 }
 
-// Room for the events of a call, so that putting it in cannot fail half way.
+// Reserve memory for the events of a call, so that inserting it cannot fail half way.
 static int tli_search_reserve_events(tli_search_seq *s, int32_t count) {
     void *array = s->events;
     if (!tli_grow(s->p->env, &array, &s->event_capacity, s->event_count, (int64_t)s->event_count + count,
@@ -14218,7 +14286,7 @@ static int tli_search_reserve_events(tli_search_seq *s, int32_t count) {
     return 1;
 }
 
-// Room for one more block, so that a split cannot fail.
+// Reserve memory for one more block, so that a split cannot fail.
 static int tli_search_reserve_block(tli_search_seq *s) {
     void *array = s->blocks;
     if (s->free_block >= 0) return 1;
@@ -14240,7 +14308,7 @@ static void tli_search_empty_seq(tli_search_seq *s) {
     s->cost = 0;
     tli_zero(start, sizeof *start);
     start->before = start->behind = start->call = start->first_event = -1;
-    start->held = -TLI_SEARCH_MOST_BYTES;  // never the fullest
+    start->held = -TLI_SEARCH_MOST_BYTES;  // never the largest
     tli_zero(block, sizeof *block);
     block->before = block->behind = -1;
     block->count = 1;
@@ -14288,7 +14356,7 @@ static void tli_search_rescan(tli_search_seq *s, int32_t at) {
     tli_search_judge(s, block);
 }
 
-// Add to what the places behind `from` up to `to` hold.
+// Add bytes to the places after `from` up to `to`.
 static void tli_search_shift(tli_search_seq *s, int32_t from, int32_t to, int64_t bytes) {
     tli_search_place *places = s->places;
     int32_t a = places[from].block, b = places[to].block, at = places[from].behind, block;
@@ -14314,7 +14382,7 @@ static void tli_search_shift(tli_search_seq *s, int32_t from, int32_t to, int64_
     tli_search_rescan(s, b);
 }
 
-// A place that was linked behind another joins its block, which splits where it grows too long.
+// Add a place to the block of the place before it, and split the block if it grows too long.
 static void tli_search_join(tli_search_seq *s, int32_t at, int64_t held) {
     int32_t old = s->places[s->places[at].before].block, new_block, i, first;
     tli_search_block *block = &s->blocks[old], *half;
@@ -14342,7 +14410,7 @@ static void tli_search_join(tli_search_seq *s, int32_t at, int64_t held) {
     tli_search_rescan(s, old);
 }
 
-// Before a place is unlinked.
+// Remove a place from its block, before it is unlinked.
 static void tli_search_leave(tli_search_seq *s, int32_t at) {
     int32_t number = s->places[at].block;
     tli_search_block *block = &s->blocks[number];
@@ -14363,12 +14431,13 @@ static int tli_search_is_fetch(const tli_search_seq *s, int32_t at) {
     return s->places[at].call > tli_search_end_call(s->p);
 }
 
-// Whether an event takes the item as it was left: a use does, and so does a fetch.
+// Whether an event needs the item as the event before left it: a use does, and a fetch (from its host copy).
 static int tli_search_is_kept(const tli_search_seq *s, int32_t event) {
     return event >= 0 && (s->events[event].is_use || tli_search_is_fetch(s, s->events[event].call));
 }
 
-// What a forward saves and overwrites follows from the next events of its items.
+// Find again whether a forward saves and whether it runs in place; both follow from the next events of its
+// items.
 static void tli_search_refresh(tli_search_seq *s, int32_t at) {
     const tl_graph *graph = s->p->graph;
     tli_search_place *place = &s->places[at];
@@ -14451,7 +14520,7 @@ static void tli_search_unlink_event(tli_search_seq *s, int32_t e) {
     tli_search_refresh_event(s, x);
 }
 
-// Numbers in time order with room between them.
+// Number the places in time order, with room between the numbers for places inserted later.
 static void tli_search_number(tli_search_seq *s) {
     int64_t order = 0;
     int32_t at;
@@ -14472,11 +14541,11 @@ static void tli_search_log_change(tli_search_seq *s, int32_t call, int32_t place
     s->changes[s->change_count++].place = place;
 }
 
-// Put a call in behind a place; -1 = no memory, nothing changed.
+// Insert a call after a place; -1 = no memory, nothing changed.
 static int32_t tli_search_put(tli_search_seq *s, int32_t call, int32_t behind) {
     const tli_search_problem *p = s->p;
     int32_t k, at, next, from = p->first_touch[call], to = p->first_touch[call + 1];
-    int64_t live = p->input_bytes;  // between the call and the next
+    int64_t live = p->input_bytes;  // bytes of items live between the call and the next one
     tli_search_place *place;
     if (!tli_search_reserve_events(s, to - from) || !tli_search_reserve_block(s)) return -1;
     at = tli_search_new_place(s);
@@ -14555,7 +14624,8 @@ static int tli_search_is_forward(const tli_search_seq *s, int32_t at) {
     return call >= 0 && call % 2 == 0 && call < tli_search_end_call(s->p);
 }
 
-// Whether all that is used later was also made earlier.
+// Whether the sequence stays valid without this call: each item that it makes and that is used later was also
+// made earlier.
 static int tli_search_can_remove(const tli_search_seq *s, int32_t at) {
     int32_t e;
     if (tli_search_is_fetch(s, at)) return 1;
@@ -14567,6 +14637,7 @@ static int tli_search_can_remove(const tli_search_seq *s, int32_t at) {
     return 1;
 }
 
+// Whether nothing that this call makes is used before it is made again, so that it may be removed.
 static int tli_search_is_useless(const tli_search_seq *s, int32_t at) {
     int32_t e, ran;
     if (tli_search_is_fetch(s, at)) return !tli_search_is_use(s, s->events[s->places[at].first_event].behind);
@@ -14585,7 +14656,12 @@ static int tli_search_is_useless(const tli_search_seq *s, int32_t at) {
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_PLANNERS
 
-// -- search: the search --
+// -- search: improving a sequence --
+//
+// This part changes the sequence of the part above. It chooses the recomputations to add when the budget is
+// exceeded; makes random tries (remove some, mend, remove those not needed, accept or undo), beginning with
+// greedy and other schedules; and finds the least budget. r is the state of the search, s its sequence, p the
+// problem.
 
 typedef struct tli_search_state {
     const tli_search_problem *p;
@@ -14593,44 +14669,45 @@ typedef struct tli_search_state {
     tli_search_calls  best;
     uint64_t      best_cost;     // of forwards
     tl_random     random;
-    uint64_t      limit;         // of work in seq.work
-    uint64_t      mend_limit;    // of work in seq.work, for what is mended now
-    uint64_t goal, bwd_cost;  // no forwards cost less together; of all backwards
+    uint64_t      limit;         // seq.work at which the search ends
+    uint64_t      mend_limit;    // seq.work at which the present mending ends
+    uint64_t      goal, bwd_cost;  // lower bound of the cost of forwards; cost of all backwards
     tli_remat_watch *watch;
     int32_t      *stack;         // [items + 1]
-    int32_t      *closure;       // [nodes + tensors] being weighed; -1 - tensor = a fetch
-    int32_t      *chosen;        // [nodes + tensors] the best so far
-    uint32_t     *stamp;         // [nodes]
+    int32_t      *closure;       // [nodes + tensors] nodes to run for one item; -1 - tensor = a fetch
+    int32_t      *chosen;        // [nodes + tensors] the best closure so far
+    uint32_t     *stamp;         // [nodes] equals stamped where a node is in the closure
     uint32_t      stamped;
     int32_t       chosen_count, chosen_place;
-    int64_t      *ratio;         // [items] 2 log (cost of its forward / bytes)
-    int64_t       excess;        // bytes of the fullest call over the budget
+    int64_t      *ratio;         // [items] score of making it again by one forward: 2 log2 (cost / bytes)
+    int64_t       excess;        // bytes by which the fullest call exceeds the budget
     int64_t       noise;         // width of the random part of scores
-    int32_t       distance;      // exponent of the distance, in halves
-    int           is_exact;      // bytes beyond what is too much do not count
+    int32_t       distance;      // exponent of the distance in scores, in halves
+    int           is_exact;      // 1 = freed bytes beyond the excess do not count in scores
     uint64_t      tries;
-    uint64_t     *copy_ns;       // [tensors] of one copy; 0 = there are none
-    uint64_t      link_price;    // cost of a moment of the link, of 256
+    uint64_t     *copy_ns;       // [tensors] time of one copy; NULL = there is no host tier
+    uint64_t      link_price;    // cost of a nanosecond of the link, in 256ths
 } tli_search_state;
 
-static int32_t tli_search_below(tli_search_state *r, int32_t limit) {
+// A random number below limit.
+static int32_t tli_search_draw(tli_search_state *r, int32_t limit) {
     return (int32_t)((tl_next_random(&r->random) >> 33) * (uint64_t)limit >> 31);
 }
 
-// The event of an item at or before a moment; -1 = none.
+// The last event of an item at or before a moment in time order; -1 = none.
 static int32_t tli_search_event_before(tli_search_seq *s, int32_t item, int64_t order) {
     int32_t e = s->last[item];
     while (e >= 0 && s->places[s->events[e].call].order > order) { e = s->events[e].before; s->work++; }
     return e;
 }
 
-// What it costs to spill and fetch a tensor at the present price of the link.
+// The cost of spilling and fetching a tensor at the present price of the link.
 static uint64_t tli_search_copy_price(const tli_search_state *r, int32_t tensor) {
     uint64_t ns = r->copy_ns[tensor];
     return ns < TLI_SEARCH_MOST_COST >> 10 ? 2 * ns * r->link_price >> 8 : TLI_SEARCH_MOST_COST >> 10;
 }
 
-// Fetch what a call of the closure reads where that costs less than its forward alone.
+// Add the fetch of a tensor to the closure if that costs less than its forward alone.
 static int tli_search_weigh_fetch(tli_search_state *r, int32_t tensor, uint64_t *cost, int32_t *count) {
     uint64_t price;
     int32_t i;
@@ -14643,9 +14720,10 @@ static int tli_search_weigh_fetch(tli_search_state *r, int32_t tensor, uint64_t 
     return 1;
 }
 
-// Price making an item again just before its next use: nodes to run, in r->closure. What they read
-// and is not there by then is either made again too or held over the full call, whichever costs
-// less for a byte. Returns the score, less is better; *count 0 = it frees nothing.
+// Score making an item again just before its next use (event y) instead of holding it from event x across the
+// full call; the nodes to run go to r->closure. Inputs of theirs that are not resident by then are made again
+// too, or held across the full call, whichever costs less per byte. Returns the score, less is better; *count
+// 0 = no bytes are freed.
 static int64_t tli_search_weigh(tli_search_state *r, int32_t item, int32_t x, int32_t y, int64_t full,
                                 int32_t *count) {
     tli_search_seq *s = &r->seq;
@@ -14689,7 +14767,7 @@ static int64_t tli_search_weigh(tli_search_state *r, int32_t item, int32_t x, in
     return score;
 }
 
-// As tli_search_weigh, of a fetch just before the next use.
+// As tli_search_weigh, for a fetch just before the next use.
 static int64_t tli_search_score_fetch(tli_search_state *r, int32_t item, int32_t x, int32_t y) {
     tli_search_seq *s = &r->seq;
     int64_t freed = r->p->item_bytes[item], score;
@@ -14701,7 +14779,7 @@ static int64_t tli_search_score_fetch(tli_search_state *r, int32_t item, int32_t
     return score;
 }
 
-// Find what to make again later instead of holding it across a call that is over the budget.
+// Choose the item to make again later instead of holding it across a call that exceeds the budget.
 static int tli_search_choose(tli_search_state *r, int32_t full) {
     tli_search_seq *s = &r->seq;
     int64_t order = s->places[full].order, least = 0;
@@ -14726,7 +14804,7 @@ static int tli_search_choose(tli_search_state *r, int32_t full) {
                 r->chosen_place = s->events[y].call;
             }
         }
-        if (r->chosen_count) {  // its own forward is the least that it can cost
+        if (r->chosen_count) {  // skip it if its own forward alone, a lower bound of the cost, scores no better
             score = s->places[s->events[y].call].order - s->places[s->events[x].call].order;
             score = r->ratio[item] - r->distance * tli_search_log((uint64_t)score >> 12);
             if (r->is_exact && r->p->item_bytes[item] > r->excess)
@@ -14744,7 +14822,7 @@ static int tli_search_choose(tli_search_state *r, int32_t full) {
     return r->chosen_count > 0;
 }
 
-// Put the chosen nodes in before their place, in listing order.
+// Insert the chosen nodes before their place, in listing order.
 static int tli_search_apply(tli_search_state *r) {
     int32_t i, k, behind = r->seq.places[r->chosen_place].before;
     for (i = 1; i < r->chosen_count; i++) {
@@ -14760,7 +14838,7 @@ static int tli_search_apply(tli_search_state *r) {
     return 1;
 }
 
-// The call with the most bytes.
+// The place with the most live bytes.
 static int32_t tli_search_find_full(tli_search_seq *s) {
     int32_t b, at, full = 0;
     for (b = 0; b >= 0; b = s->blocks[b].behind) {
@@ -14771,7 +14849,7 @@ static int32_t tli_search_find_full(tli_search_seq *s) {
     return at;
 }
 
-// Put recomputations in until the budget is kept; 0 where that costs too much, or fails.
+// Insert recomputations until the budget is kept; 0 if that costs too much, or fails.
 static int tli_search_mend(tli_search_state *r, uint64_t most_cost, int32_t steps) {
     tli_search_seq *s = &r->seq;
     while (s->over_count > 0) {
@@ -14788,7 +14866,8 @@ typedef struct tli_search_spans {
     int32_t count;
 } tli_search_spans;
 
-// From when on which bytes would be more or less, up to a call, were it taken out. 0 = too many.
+// List how live bytes before a call would change if it were removed: so many bytes from each order on up to the
+// call. Returns 0 if there are too many spans.
 static int tli_search_list_spans(const tli_search_seq *s, int32_t at, tli_search_spans *spans) {
     int32_t e;
     spans->count = 0;
@@ -14804,7 +14883,8 @@ static int tli_search_list_spans(const tli_search_seq *s, int32_t at, tli_search
     return 1;
 }
 
-// What is more at a moment, and since when it is that much; 0 = nothing is more from there back.
+// Sum the spans at a moment: *more bytes, constant since *since. Returns 0 if no span adds bytes there or
+// before.
 static int tli_search_sum_spans(const tli_search_spans *spans, int64_t order, int64_t *more, int64_t *since) {
     int32_t i;
     int any = 0;
@@ -14819,7 +14899,7 @@ static int tli_search_sum_spans(const tli_search_spans *spans, int64_t order, in
     return any;
 }
 
-// Whether the budget is kept without a recomputation: asked often, answered before any work is done.
+// Whether the budget is probably kept without a recomputation; a cheap test before it is removed.
 static int tli_search_may_fit(tli_search_seq *s, int32_t at) {
     tli_search_spans spans;
     int64_t more = 0, since = INT64_MAX;
@@ -14840,7 +14920,7 @@ static int tli_search_may_fit(tli_search_seq *s, int32_t at) {
     return 1;
 }
 
-// Take out every recomputation that the budget does not need, from a place on, all around.
+// Remove every recomputation that the budget does not require, once around the sequence from a place on.
 static void tli_search_tidy(tli_search_state *r, int32_t from) {
     tli_search_seq *s = &r->seq;
     int32_t at = s->places[from].call < 0 ? 0 : from, count = s->used;
@@ -14858,29 +14938,29 @@ static void tli_search_tidy(tli_search_state *r, int32_t from) {
     }
 }
 
-// -- search: one try: take out, mend, tidy, keep or undo --
+// -- search: one try: remove, mend, tidy, keep or undo --
 
 static int32_t tli_search_pick_forward(tli_search_state *r) {
     tli_search_seq *s = &r->seq;
     int32_t tries;
     for (tries = 0; tries < 64; tries++) {
-        int32_t at = 1 + tli_search_below(r, s->place_count - 1);
+        int32_t at = 1 + tli_search_draw(r, s->place_count - 1);
         s->work += 4;
         if (tli_search_can_remove(s, at)) return at;
     }
     return -1;
 }
 
-// Take some recomputations out: some in a row near one that was drawn.
+// Remove some recomputations near one that is drawn at random. Returns a place from which to tidy; -1 = none.
 static int32_t tli_search_ruin(tli_search_state *r) {
     tli_search_seq *s = &r->seq;
-    int32_t at = tli_search_pick_forward(r), wanted = 1 + tli_search_below(r, 6),
+    int32_t at = tli_search_pick_forward(r), wanted = 1 + tli_search_draw(r, 6),
             span = 4 * wanted + 4, mark = 0;
-    int forwards = tli_search_below(r, 2);
+    int forwards = tli_search_draw(r, 2);
     if (at < 0) return -1;
     while (at > 0 && wanted > 0 && span-- > 0) {
         int32_t next = forwards ? s->places[at].behind : s->places[at].before;
-        if (tli_search_can_remove(s, at) && (!s->change_count || tli_search_below(r, 3))) {
+        if (tli_search_can_remove(s, at) && (!s->change_count || tli_search_draw(r, 3))) {
             mark = s->places[at].before;
             tli_search_remove(s, at);
             wanted--;
@@ -14890,13 +14970,14 @@ static int32_t tli_search_ruin(tli_search_state *r) {
     return mark;
 }
 
-// Move a forward to another time at which its inputs were made and before its first use.
+// Move a forward to another time, after its inputs are made and before the first use of its outputs. Returns a
+// place from which to tidy; -1 = nothing moved.
 static int32_t tli_search_move(tli_search_state *r) {
     tli_search_seq *s = &r->seq;
     int32_t tries, at = -1, e, lo = 0, hi = -1, call, steps;
     for (tries = 0; tries < 64 && at < 0; tries++) {
         s->work += 4;
-        at = 1 + tli_search_below(r, s->place_count - 1);
+        at = 1 + tli_search_draw(r, s->place_count - 1);
         if (!tli_search_is_forward(s, at)) at = -1;
     }
     if (at < 0) return -1;
@@ -14909,10 +14990,10 @@ static int32_t tli_search_move(tli_search_state *r) {
         if (hi < 0 || s->places[s->events[x].call].order < s->places[hi].order) hi = s->events[x].call;
     }
     call = s->places[at].call;
-    steps = 1 + tli_search_below(r, 8);
+    steps = 1 + tli_search_draw(r, 8);
     e = s->places[at].before;
     if (hi < 0) return -1;
-    if (tli_search_below(r, 2)) {
+    if (tli_search_draw(r, 2)) {
         while (steps-- > 0 && e != lo) e = s->places[e].before;
         if (e == s->places[at].before) return -1;
     } else {
@@ -14939,20 +15020,22 @@ static int tli_search_save_best(tli_search_state *r) {
     return 1;
 }
 
+// Change the sequence at random and keep it if its cost is below a random threshold, which is above the present
+// cost by an exponentially distributed number of mean `heat`; else undo.
 static void tli_search_try(tli_search_state *r, uint64_t heat) {
     tli_search_seq *s = &r->seq;
     uint64_t was = s->cost, most;
-    int64_t u = 32 * 65536 - tli_search_log((tl_next_random(&r->random) >> 32) + 1);  // -log2 of a ratio
+    int64_t u = 32 * 65536 - tli_search_log((tl_next_random(&r->random) >> 32) + 1);  // -log2 of a random ratio
     int32_t mark;
     s->change_count = 0;
     s->logs = 1;
     r->tries++;
     most = was + (heat >> 16) * (uint64_t)u + ((heat & 65535) * (uint64_t)u >> 16);
-    r->noise = (int64_t)65536 * (1 + tli_search_below(r, 4));
-    if (!tli_search_below(r, 8)) r->noise *= 8;
-    r->distance = tli_search_below(r, 4);
-    r->is_exact = !tli_search_below(r, 8);
-    mark = tli_search_below(r, 4) ? tli_search_ruin(r) : tli_search_move(r);
+    r->noise = (int64_t)65536 * (1 + tli_search_draw(r, 4));
+    if (!tli_search_draw(r, 8)) r->noise *= 8;
+    r->distance = tli_search_draw(r, 4);
+    r->is_exact = !tli_search_draw(r, 8);
+    mark = tli_search_draw(r, 4) ? tli_search_ruin(r) : tli_search_move(r);
     if (mark >= 0 && tli_search_mend(r, most, 40)) {
         tli_search_tidy(r, mark);
         if (!s->failed && s->cost < r->best_cost) tli_search_save_best(r);
@@ -14961,6 +15044,7 @@ static void tli_search_try(tli_search_state *r, uint64_t heat) {
     tli_search_undo(s, 0);
 }
 
+// Make the sequence anew from a list of calls; 0 = no memory.
 static int tli_search_load(tli_search_seq *s, const tli_search_calls *calls) {
     int32_t i;
     tli_search_empty_seq(s);
@@ -14999,8 +15083,9 @@ static void tli_search_emit(tli_search_seq *s, tli_steps *list) {
     }
 }
 
-// -- search: the whole --
+// -- search: starts, phases, the whole --
 
+// The rules that the greedy planner tries in turn.
 static const tli_search_rule tli_search_rules[] = {
     { 2, 2, 2, 0, 0 }, { 2, 2, 2, 0, 1 }, { 2, 2, 1, 0, 0 }, { 2, 2, 4, 0, 0 }, { 2, 2, 0, 0, 0 },
     { 2, 1, 2, 0, 0 }, { 2, 4, 2, 0, 0 }, { 1, 2, 2, 0, 1 }, { 0, 0, 2, 0, 1 }, { 2, 2, 2, 1, 0 },
@@ -15009,7 +15094,7 @@ static const tli_search_rule tli_search_rules[] = {
 
 #define TLI_SEARCH_RULES ((int32_t)(sizeof tli_search_rules / sizeof tli_search_rules[0]))
 #define TLI_SEARCH_STARTS 4
-#define TLI_SEARCH_GREEDY_LIMIT 10000000  // work after which no further rule is tried
+#define TLI_SEARCH_GREEDY_LIMIT 10000000  // work after which no more rules are tried
 
 typedef struct tli_search_start { tli_search_calls calls; uint64_t cost; } tli_search_start;
 
@@ -15057,7 +15142,7 @@ static tl_result tli_search_init_search(const tli_search_problem *p, tli_search_
     return TL_OK;
 }
 
-// Remember the sequence among the best few.
+// Keep the sequence among the TLI_SEARCH_STARTS cheapest starts; 0 = no memory.
 static int tli_search_keep_start(tli_search_state *r, tli_search_start *starts) {
     tli_search_seq *s = &r->seq;
     int32_t i, worst = 0;
@@ -15071,7 +15156,7 @@ static int tli_search_keep_start(tli_search_state *r, tli_search_start *starts) 
     return tli_search_list_calls(s, &starts[worst].calls);
 }
 
-// Tidy the loaded sequence where it keeps the budget, and begin with it too. 0 = no memory.
+// If the loaded sequence keeps the budget, tidy it and add it to the starts. 0 = no memory.
 static int tli_search_add_start(tli_search_state *r, tli_search_start *starts) {
     tli_search_seq *s = &r->seq;
     if (s->failed) return 0;
@@ -15083,7 +15168,7 @@ static int tli_search_add_start(tli_search_state *r, tli_search_start *starts) {
     return tli_search_keep_start(r, starts);
 }
 
-// Whether there is work left to do, and anything left to gain.
+// Whether work is left, the bound is not reached and nobody asked to stop.
 static int tli_search_goes_on(tli_search_state *r) {
     uint64_t *known = &r->watch->now.cost, cost = r->best_cost + r->bwd_cost;
     if (r->seq.failed || r->seq.work >= r->limit || r->best_cost <= r->goal) return 0;
@@ -15091,8 +15176,9 @@ static int tli_search_goes_on(tli_search_state *r) {
     return !tli_remat_stops(r->watch, r->seq.work);
 }
 
-// Phases of doubling length, each cooling down from a little above nothing; the first ones begin with
-// the starts, the later ones with the best. Nothing depends on the limit but when it ends.
+// Improve the best sequence in phases of growing length (doubled every second phase), each of which cools down.
+// The first phases begin with the starts, the later ones with the best sequence. The work limit decides only
+// when this ends, not what it does.
 static void tli_search_improve(tli_search_state *r, tli_search_start *starts) {
     tli_search_seq *s = &r->seq;
     static const uint8_t heats[] = { 16, 2, 255, 1 };  // of the mean cost of a call, in 16ths
@@ -15121,7 +15207,7 @@ static int tli_search_load_program(tli_search_seq *s, const tli_search_greedy *g
     return tli_search_load(s, &bare);
 }
 
-// Equal layers: the most slots whose binomial schedule keeps the budget.
+// Equal layers: add the binomial schedule of the most slots that keeps the budget. 0 = no memory.
 static int tli_search_begin_chain(tli_search_state *r, tli_search_start *starts) {
     const tli_search_problem *p = r->p;
     tli_search_calls calls;
@@ -15172,7 +15258,7 @@ static int tli_search_is_equal_chain(const tl_graph *graph) {
     return graph->node_count > 2;
 }
 
-// The largest working set of one call: no plan keeps less.
+// The largest working set of one call, and its node: a lower bound of every budget.
 static int64_t tli_search_find_floor(const tli_search_problem *p, int32_t *node) {
     int64_t most = p->input_bytes;
     int32_t call, k;
@@ -15191,12 +15277,12 @@ static int64_t tli_search_find_floor(const tli_search_problem *p, int32_t *node)
     return most;
 }
 
-// Work for one try of a budget that may be too small, so that no graph takes long to be refused.
+// The work for one try of a budget that may be too small; it limits the time until a graph is refused.
 static uint64_t tli_search_try_work(const tli_search_problem *p) {
     return UINT64_C(20000000) + 12000 * (uint64_t)p->node_count;
 }
 
-// All that there is to begin with. 0 = no memory.
+// Make the starts: the plan that keeps everything, mended; the binomial schedule; greedy plans. 0 = no memory.
 static int tli_search_begin(tli_search_state *r, tli_search_greedy *g, tli_search_start *starts) {
     const tli_search_problem *p = r->p;
     int32_t i;
@@ -15233,9 +15319,9 @@ static tl_result tli_search_finish(tli_search_state *r, tli_steps *best, uint64_
     return TL_OK;
 }
 
-// -- search: what is the least budget --
+// -- search: the least budget --
 
-// Load a sequence that keeps a budget; -1 = no memory, 0 = none found.
+// Find and load a sequence that keeps a budget; -1 = no memory, 0 = none found.
 static int tli_search_find_any(tli_search_state *r, tli_search_greedy *g, int64_t budget) {
     int32_t i;
     g->most_work = g->work + tli_search_try_work(r->p);
@@ -15255,14 +15341,14 @@ static int tli_search_find_any(tli_search_state *r, tli_search_greedy *g, int64_
     return r->seq.failed ? -1 : 0;
 }
 
-// The node of a call; -1 = the end.
+// The node of the call at a place; -1 = the end.
 static int32_t tli_search_node_at(const tli_search_seq *s, int32_t at) {
     int32_t node = s->places[at].call / 2;
     return node < s->p->node_count ? node : -1;
 }
 
-// The floor is tried, then budgets ever further above it, and what lies between is bisected until that takes
-// too long. Returns 0 where memory ran out; the sequence of the least budget is in r->best.
+// Find the least budget for which a sequence is found: the floor first, then budgets further and further above
+// it, then bisection until the work is used up. Returns 0 if memory ran out; the sequence is in r->best.
 static int tli_search_find_least(tli_search_state *r, tli_search_greedy *g, int64_t *least, int32_t *node) {
     tli_search_seq *s = &r->seq;
     int64_t floor = tli_search_find_floor(r->p, node), low = floor, high, step = floor / 32 + 1, budget = floor;
@@ -15293,7 +15379,8 @@ static int tli_search_find_least(tli_search_state *r, tli_search_greedy *g, int6
     return 1;
 }
 
-// Lower the peak of the best sequence to the budget by mending it again and again; 1 = done.
+// Find the least budget, then try to lower the peak of its sequence to the budget by mending it repeatedly. 0 =
+// no memory; r->best is empty if the budget is not reached.
 static int tli_search_squeeze(tli_search_state *r, tli_search_greedy *g, tli_search_start *starts,
                               int64_t *least, int32_t *node) {
     tli_search_seq *s = &r->seq;
@@ -15383,37 +15470,38 @@ static tl_result tli_remat_search(const tli_remat_input *in, tli_steps *best, ui
 
 // -- chain: the optimum over persistent schedules --
 //
-// The graph is cut into stages where nothing but the outputs of one node, and graph inputs, are read by
-// later nodes. A segment is a run of stages i..t whose input is resident and stays until the segment has
-// been reversed. It is reversed in one of three ways:
-//   leaf     i = t: what the backwards of the stage read is made, then they run
+// The graph is cut into stages: a stage ends where later nodes read only the outputs of one node, and graph
+// inputs. A segment is a run of stages i..t whose input is resident and stays until the segment has been
+// reversed, that is, until all its backwards have run. It is reversed in one of three ways:
+//   leaf     i = t: the tensors that the backwards of the stage read are made, then the backwards run
 //   save     the stage runs and keeps what its backwards read; i+1..t is reversed, then its backwards run
 //   advance  stages i..k-1 run and keep nothing but the input of k; k..t is reversed, then i..k-1
-// What the stages do in each is simulated once, call by call, so that all bytes are exact. The cost of
-// reversing a segment is a step function of the bytes that it may hold: a curve, which lists the steps. A
-// curve is the least of the sums of shifted shorter curves; there are no slots of memory to round to.
-// This departs from the paper in that a leaf makes again only what its backwards read, and a stage's
-// outputs that its own backwards do not read go before them.
+// Each of these is simulated once for each stage, call by call, so that all bytes are exact. The cost of
+// reversing a segment is a step function of the bytes that it may hold; a curve is the list of its steps. It
+// is the minimum over sums of shifted curves of shorter segments; memory is not rounded to slots.
+// Two departures from the paper: a leaf makes again only what its backwards read, and outputs of a stage that
+// its own backwards do not read are dropped before these.
 
-#define TLI_CHAIN_MOST_STAGES 1024     // more are joined
-#define TLI_CHAIN_WORK UINT64_C(400000000)  // without a limit of the caller's
+#define TLI_CHAIN_MOST_STAGES 1024     // of a graph with more, neighbours are joined
+#define TLI_CHAIN_WORK UINT64_C(400000000)  // default work limit
 #define TLI_CHAIN_BLOCK 4096           // points of curves in one allocation
 #define TLI_CHAIN_MOST_POINTS 8000000  // of all curves: 128 MB
-#define TLI_CHAIN_FINAL_POINTS 240     // of a curve that ends with the last stage, where not all steps are kept
+#define TLI_CHAIN_FINAL_POINTS 240     // of a curve that ends with the last stage, if not all steps are kept
 #define TLI_CHAIN_PASSES 3             // over the curves that end with the last stage
-#define TLI_CHAIN_LEAST_POINTS 4       // of a curve where only the least budget is wanted
+#define TLI_CHAIN_LEAST_POINTS 4       // of a curve when only the least budget is wanted
 
 typedef struct tli_chain_stage {
     int32_t  first, last;           // nodes
-    uint64_t in_bytes;              // of what the stages before hand over: the price of a checkpoint here
+    uint64_t in_bytes;              // of its input: what a checkpoint here costs
     uint64_t held_bytes;            // beside every segment that ends here: gradients, results of the last stage
-    uint64_t kept_bytes;            // by save: what the backwards read, and what is handed over
+    uint64_t kept_bytes;            // by save: what its backwards read, and its outputs
     uint64_t advance_cost, save_cost, back_cost, leaf_cost;
-    uint64_t stay_bytes, go_bytes;  // most live during an advance whose input stays, or goes and counts
-    uint64_t save_bytes, back_bytes, leaf_bytes;  // most live, without the input
+    uint64_t stay_bytes;            // peak of an advance whose input stays; the input does not count
+    uint64_t go_bytes;              // peak of an advance that drops its input; the input counts
+    uint64_t save_bytes, back_bytes, leaf_bytes;  // peaks; the input does not count
 } tli_chain_stage;
 
-typedef struct tli_chain_point { uint64_t bytes, cost; } tli_chain_point;  // with so many bytes, so much
+typedef struct tli_chain_point { uint64_t bytes, cost; } tli_chain_point;  // cost from so many bytes on
 
 // Bytes ascend, costs descend. No points: the segment does not fit.
 typedef struct tli_chain_curve { const tli_chain_point *points; int32_t count; } tli_chain_curve;
@@ -15427,35 +15515,35 @@ typedef struct tli_chain {
     const tl_graph *graph;
     uint64_t        budget, pinned_bytes;  // pinned: graph inputs
     tli_chain_stage   *stages;  int32_t stage_count;
-    int32_t        *stage_of;              // [node_count]
+    int32_t        *stage_of;              // [node_count] number of its stage
     uint8_t        *marks;                 // [node_count] TLI_CHAIN_ADVANCE, TLI_CHAIN_LEAF
     uint8_t        *kinds;                 // [tensor_count] TLI_CHAIN_OUT and so on
-    uint8_t        *here, *has_gradient;   // [tensor_count] while a part is played
-    int32_t        *last_use;              // [tensor_count] the last call of the part that touches it
+    uint8_t        *here, *has_gradient;   // [tensor_count] resident, gradient live: while a part is simulated
+    int32_t        *last_use;              // [tensor_count] the last call of the part that uses it
     int32_t        *calls;                 // [2 * node_count] of the part: 2 * node, + 1 = backward
     int32_t         call_count;
     tli_chain_curve   *curves;                // [stage_count][stage_count] first stage, last stage
-    uint64_t       *least;                 // [stage_count][stage_count] bytes below which none fits
-    int32_t        *grid;                  // [stage_count] the longest segment that may end here
+    uint64_t       *least;                 // [stage_count][stage_count] least bytes of a segment
+    int32_t        *grid;                  // [stage_count] stages of the longest segment planned that ends here
     int32_t        *same_from, *same_count;  // [stage_count] an earlier run of equal stages, and its length
-    tli_chain_list     best, next;            // the curve under way
+    tli_chain_list     best, next;            // the curve being computed, and its next version
     tli_chain_block   *blocks;
     tli_chain_point   *free_points;  int32_t free_count;
     int64_t         point_count;
     int32_t         failed;                // 1 = no memory
     int32_t         most_points;           // of one curve; 0 = all: exact
-    int32_t         most_final;            // of the curve of a segment that ends with the last stage
-    uint64_t       *low, *high;            // [stage_count] of these curves, the bytes that are looked at
+    int32_t         most_final;            // the same for the curve of a segment that ends with the last stage
+    uint64_t       *low, *high;            // [stage_count] range of bytes in which these curves are computed
     uint64_t       *path_costs; int32_t *path;  // [stage_count] of the shortest path at a price
-    tli_chain_curve   *final;                 // [stage_count] these curves, of the best pass so far
-    int32_t         over;                  // 1 = work_limit was not enough, or the points
+    tli_chain_curve   *final;                 // [stage_count] these curves in the best pass so far
+    int32_t         over;                  // 1 = work_limit or TLI_CHAIN_MOST_POINTS was reached
     uint64_t        work, work_limit;
 } tli_chain;
 
-enum { TLI_CHAIN_ADVANCE = 1, TLI_CHAIN_LEAF = 2 };                          // node: which parts run it
+enum { TLI_CHAIN_ADVANCE = 1, TLI_CHAIN_LEAF = 2 };  // marks of a node: the parts that run it
 enum { TLI_CHAIN_OUT = 1, TLI_CHAIN_READ = 2, TLI_CHAIN_GRAD = 4, TLI_CHAIN_RESULT = 8, TLI_CHAIN_WANTED = 16 };
-// tensor: handed over; read by backwards of its stage; of its gradient a part comes from later stages;
-// stays to the end; scratch
+// Kinds of a tensor: read by a later stage; read by backwards of its own stage; part of its gradient comes from
+// later stages; a result, which stays to the end; scratch of tli_chain_mark_nodes.
 
 typedef enum tli_chain_part {
     TLI_CHAIN_RUN_ADVANCE,
@@ -15464,44 +15552,45 @@ typedef enum tli_chain_part {
     TLI_CHAIN_RUN_LEAF
 } tli_chain_part;
 
-static void tli_chain_free_blocks(tli_chain *pc) {
-    while (pc->blocks) {
-        tli_chain_block *next = pc->blocks->next;
-        tli_release(pc->env, pc->blocks);
-        pc->blocks = next;
+static void tli_chain_free_blocks(tli_chain *chain) {
+    while (chain->blocks) {
+        tli_chain_block *next = chain->blocks->next;
+        tli_release(chain->env, chain->blocks);
+        chain->blocks = next;
     }
 }
 
-static void tli_chain_free(tli_chain *pc) {
-    tli_chain_free_blocks(pc);
-    tli_release(pc->env, pc->stages);
-    tli_release(pc->env, pc->stage_of);
-    tli_release(pc->env, pc->marks);
-    tli_release(pc->env, pc->kinds);
-    tli_release(pc->env, pc->here);
-    tli_release(pc->env, pc->has_gradient);
-    tli_release(pc->env, pc->last_use);
-    tli_release(pc->env, pc->calls);
-    tli_release(pc->env, pc->curves);
-    tli_release(pc->env, pc->least);
-    tli_release(pc->env, pc->grid);
-    tli_release(pc->env, pc->low);
-    tli_release(pc->env, pc->high);
-    tli_release(pc->env, pc->final);
-    tli_release(pc->env, pc->path_costs);
-    tli_release(pc->env, pc->path);
-    tli_release(pc->env, pc->same_from);
-    tli_release(pc->env, pc->same_count);
-    tli_release(pc->env, pc->best.points);
-    tli_release(pc->env, pc->next.points);
+static void tli_chain_free(tli_chain *chain) {
+    tli_chain_free_blocks(chain);
+    tli_release(chain->env, chain->stages);
+    tli_release(chain->env, chain->stage_of);
+    tli_release(chain->env, chain->marks);
+    tli_release(chain->env, chain->kinds);
+    tli_release(chain->env, chain->here);
+    tli_release(chain->env, chain->has_gradient);
+    tli_release(chain->env, chain->last_use);
+    tli_release(chain->env, chain->calls);
+    tli_release(chain->env, chain->curves);
+    tli_release(chain->env, chain->least);
+    tli_release(chain->env, chain->grid);
+    tli_release(chain->env, chain->low);
+    tli_release(chain->env, chain->high);
+    tli_release(chain->env, chain->final);
+    tli_release(chain->env, chain->path_costs);
+    tli_release(chain->env, chain->path);
+    tli_release(chain->env, chain->same_from);
+    tli_release(chain->env, chain->same_count);
+    tli_release(chain->env, chain->best.points);
+    tli_release(chain->env, chain->next.points);
 }
 
 // -- chain: stages --
 
-// stage_of[]: 1 = a stage ends at this node. A result stays, so all from its node on is one stage.
-static void tli_chain_find_ends(tli_chain *pc) {
-    const tl_graph *graph = pc->graph;
-    int32_t id, i, farthest = -1, reach, computes = 0, *reader = pc->last_use;
+// Set stage_of[] to 1 where a stage ends. A result stays to the end, so all nodes from the first result on are
+// in one stage.
+static void tli_chain_find_ends(tli_chain *chain) {
+    const tl_graph *graph = chain->graph;
+    int32_t id, i, farthest = -1, reach, computes = 0, *reader = chain->last_use;
     for (i = 0; i < graph->tensor_count; i++) reader[i] = -1;
     for (id = 0; id < graph->node_count; id++) {
         const tl_node *node = &graph->nodes[id];
@@ -15512,14 +15601,14 @@ static void tli_chain_find_ends(tli_chain *pc) {
         const tl_node *node = &graph->nodes[id];
         if (node->keep) break;
         computes |= !node->is_input;
-        pc->stage_of[id] = computes && !node->is_input && farthest <= id;
-        if (pc->stage_of[id]) computes = 0;
+        chain->stage_of[id] = computes && !node->is_input && farthest <= id;
+        if (chain->stage_of[id]) computes = 0;
         for (i = node->first_output, reach = -1; i < node->first_output + node->output_count; i++)
             if (!node->is_input && reader[i] > reach) reach = reader[i];
         if (reach > farthest) farthest = reach;
     }
-    for (; id < graph->node_count; id++) pc->stage_of[id] = 0;
-    pc->stage_of[graph->node_count - 1] = 1;
+    for (; id < graph->node_count; id++) chain->stage_of[id] = 0;
+    chain->stage_of[graph->node_count - 1] = 1;
 }
 
 static uint64_t tli_chain_out_bytes(const tl_graph *graph, int32_t id) {
@@ -15531,131 +15620,132 @@ static uint64_t tli_chain_out_bytes(const tl_graph *graph, int32_t id) {
     return sum;
 }
 
-// Join every two stages, where more bytes are handed over, until there are no more than can be planned.
-static int32_t tli_chain_join_stages(tli_chain *pc) {
+// Join pairs of neighbouring stages, removing the end with more output bytes, until TLI_CHAIN_MOST_STAGES or
+// fewer are left. Then stage_of[] becomes the number of the stage; returns how many there are.
+static int32_t tli_chain_join_stages(tli_chain *chain) {
     int32_t id, count, last, other;
     for (;;) {
-        for (id = count = 0; id < pc->graph->node_count; id++) count += pc->stage_of[id];
+        for (id = count = 0; id < chain->graph->node_count; id++) count += chain->stage_of[id];
         if (count <= TLI_CHAIN_MOST_STAGES) break;
-        for (id = 0, last = -1; id < pc->graph->node_count - 1; id++) {
-            if (!pc->stage_of[id]) continue;
+        for (id = 0, last = -1; id < chain->graph->node_count - 1; id++) {
+            if (!chain->stage_of[id]) continue;
             if (last < 0) { last = id; continue; }
-            other = tli_chain_out_bytes(pc->graph, id) > tli_chain_out_bytes(pc->graph, last) ? id : last;
-            pc->stage_of[other] = 0;
+            other = tli_chain_out_bytes(chain->graph, id) > tli_chain_out_bytes(chain->graph, last) ? id : last;
+            chain->stage_of[other] = 0;
             last = -1;
         }
     }
-    for (id = count = 0; id < pc->graph->node_count; id++) {
-        int32_t ends = pc->stage_of[id];
-        pc->stage_of[id] = count;
+    for (id = count = 0; id < chain->graph->node_count; id++) {
+        int32_t ends = chain->stage_of[id];
+        chain->stage_of[id] = count;
         count += ends;
     }
     return count;
 }
 
-static void tli_chain_read_tensors(tli_chain *pc) {
-    const tl_graph *graph = pc->graph;
+static void tli_chain_read_tensors(tli_chain *chain) {
+    const tl_graph *graph = chain->graph;
     int32_t id, i;
     for (i = 0; i < graph->tensor_count; i++) {
         const tl_node *maker = &graph->nodes[graph->outputs[i].node];
-        pc->kinds[i] = (uint8_t)((maker->has_grad && graph->outputs[i].needed ? TLI_CHAIN_READ : 0) |
+        chain->kinds[i] = (uint8_t)((maker->has_grad && graph->outputs[i].needed ? TLI_CHAIN_READ : 0) |
                                  (maker->keep ? TLI_CHAIN_RESULT : 0));
-        if (maker->is_input) pc->pinned_bytes += graph->outputs[i].bytes;
+        if (maker->is_input) chain->pinned_bytes += graph->outputs[i].bytes;
     }
     for (id = 0; id < graph->node_count; id++) {
         const tl_node *node = &graph->nodes[id];
         for (i = node->first_input; i < node->first_input + node->input_count; i++) {
             int32_t tensor = graph->inputs[i].tensor, maker = graph->outputs[tensor].node;
             if (graph->nodes[maker].is_input) continue;
-            if (pc->stage_of[maker] == pc->stage_of[id]) {
-                if (node->has_grad && graph->inputs[i].needed) pc->kinds[tensor] |= TLI_CHAIN_READ;
+            if (chain->stage_of[maker] == chain->stage_of[id]) {
+                if (node->has_grad && graph->inputs[i].needed) chain->kinds[tensor] |= TLI_CHAIN_READ;
                 continue;
             }
-            pc->kinds[tensor] |= TLI_CHAIN_OUT;
-            if (node->has_grad && graph->nodes[maker].has_grad) pc->kinds[tensor] |= TLI_CHAIN_GRAD;
+            chain->kinds[tensor] |= TLI_CHAIN_OUT;
+            if (node->has_grad && graph->nodes[maker].has_grad) chain->kinds[tensor] |= TLI_CHAIN_GRAD;
         }
     }
 }
 
-// Which nodes an advance runs: what makes what is handed over. Which a leaf runs: what makes what its
-// backwards read, and what no advance ran.
-static void tli_chain_mark_nodes(tli_chain *pc, int32_t mark) {
-    const tl_graph *graph = pc->graph;
+// Mark the nodes that an advance runs (those that the outputs of the stage need), or those that a leaf runs
+// (those that its backwards need, and those with a backward that no advance runs).
+static void tli_chain_mark_nodes(tli_chain *chain, int32_t mark) {
+    const tl_graph *graph = chain->graph;
     int32_t id, i;
-    for (i = 0; i < graph->tensor_count; i++) pc->kinds[i] &= (uint8_t)~TLI_CHAIN_WANTED;
+    for (i = 0; i < graph->tensor_count; i++) chain->kinds[i] &= (uint8_t)~TLI_CHAIN_WANTED;
     for (id = graph->node_count; id-- > 0;) {
         const tl_node *node = &graph->nodes[id];
         int runs = 0;
         for (i = node->first_output; i < node->first_output + node->output_count; i++)
-            runs |= pc->kinds[i] & (mark == TLI_CHAIN_ADVANCE
+            runs |= chain->kinds[i] & (mark == TLI_CHAIN_ADVANCE
                                         ? TLI_CHAIN_OUT | TLI_CHAIN_WANTED
                                         : TLI_CHAIN_READ | TLI_CHAIN_RESULT | TLI_CHAIN_WANTED);
         if (mark == TLI_CHAIN_LEAF && node->has_grad)
-            runs |= node->saved_bytes || !(pc->marks[id] & TLI_CHAIN_ADVANCE);
+            runs |= node->saved_bytes || !(chain->marks[id] & TLI_CHAIN_ADVANCE);
         if (node->is_input || !runs) continue;
-        pc->marks[id] |= (uint8_t)mark;
+        chain->marks[id] |= (uint8_t)mark;
         for (i = node->first_input; i < node->first_input + node->input_count; i++)
-            if (pc->stage_of[graph->outputs[graph->inputs[i].tensor].node] == pc->stage_of[id])
-                pc->kinds[graph->inputs[i].tensor] |= TLI_CHAIN_WANTED;
+            if (chain->stage_of[graph->outputs[graph->inputs[i].tensor].node] == chain->stage_of[id])
+                chain->kinds[graph->inputs[i].tensor] |= TLI_CHAIN_WANTED;
     }
 }
 
-// -- chain: what a stage does, call by call --
+// -- chain: the parts of a stage, simulated call by call --
 
 typedef struct tli_chain_play {
-    tli_chain     *pc;
+    tli_chain     *chain;
     tli_chain_part part;
-    int32_t     stage, goes;        // goes: 1 = the input is dropped after its last use, and counts
-    tli_steps  *steps;              // 0 = only bytes and cost are wanted
+    int32_t     stage, goes;        // goes: 1 = the input counts, and is dropped after its last use
+    tli_steps  *steps;              // NULL = only bytes and cost are wanted
     uint64_t    live, peak, cost;
 } tli_chain_play;
 
-static void tli_chain_list_calls(tli_chain *pc, int32_t stage, tli_chain_part part) {
-    const tli_chain_stage *s = &pc->stages[stage];
+static void tli_chain_list_calls(tli_chain *chain, int32_t stage, tli_chain_part part) {
+    const tli_chain_stage *s = &chain->stages[stage];
     int32_t id, mark = part == TLI_CHAIN_RUN_ADVANCE ? TLI_CHAIN_ADVANCE
                        : part == TLI_CHAIN_RUN_LEAF  ? TLI_CHAIN_LEAF
                        : part == TLI_CHAIN_RUN_SAVE  ? TLI_CHAIN_ADVANCE | TLI_CHAIN_LEAF
                                                      : 0;
-    pc->call_count = 0;
+    chain->call_count = 0;
     for (id = s->first; id <= s->last; id++)
-        if (pc->marks[id] & mark) pc->calls[pc->call_count++] = 2 * id;
+        if (chain->marks[id] & mark) chain->calls[chain->call_count++] = 2 * id;
     if (part != TLI_CHAIN_RUN_BACK && part != TLI_CHAIN_RUN_LEAF) return;
     for (id = s->last; id >= s->first; id--)
-        if (pc->graph->nodes[id].has_grad) pc->calls[pc->call_count++] = 2 * id + 1;
+        if (chain->graph->nodes[id].has_grad) chain->calls[chain->call_count++] = 2 * id + 1;
 }
 
-static void tli_chain_find_last_uses(tli_chain *pc) {
-    const tl_graph *graph = pc->graph;
+static void tli_chain_find_last_uses(tli_chain *chain) {
+    const tl_graph *graph = chain->graph;
     int32_t at, i;
-    for (at = 0; at < pc->call_count; at++) {
-        const tl_node *node = &graph->nodes[pc->calls[at] / 2];
-        int back = pc->calls[at] % 2;
+    for (at = 0; at < chain->call_count; at++) {
+        const tl_node *node = &graph->nodes[chain->calls[at] / 2];
+        int back = chain->calls[at] % 2;
         for (i = node->first_input; i < node->first_input + node->input_count; i++)
-            if (!back || graph->inputs[i].needed) pc->last_use[graph->inputs[i].tensor] = at;
+            if (!back || graph->inputs[i].needed) chain->last_use[graph->inputs[i].tensor] = at;
         for (i = node->first_output; i < node->first_output + node->output_count; i++)
-            if (!back || graph->outputs[i].needed) pc->last_use[i] = at;
+            if (!back || graph->outputs[i].needed) chain->last_use[i] = at;
     }
 }
 
-// Whether a tensor is still there when the part is over.
+// Whether a tensor is still resident when the part is over.
 static int tli_chain_stays(const tli_chain_play *play, int32_t tensor) {
-    const tli_chain *pc = play->pc;
-    int32_t maker = pc->graph->outputs[tensor].node, kind = pc->kinds[tensor];
-    if (pc->graph->nodes[maker].is_input || kind & TLI_CHAIN_RESULT) return 1;
-    if (pc->stage_of[maker] != play->stage) return !play->goes;
+    const tli_chain *chain = play->chain;
+    int32_t maker = chain->graph->outputs[tensor].node, kind = chain->kinds[tensor];
+    if (chain->graph->nodes[maker].is_input || kind & TLI_CHAIN_RESULT) return 1;
+    if (chain->stage_of[maker] != play->stage) return !play->goes;
     return (play->part == TLI_CHAIN_RUN_ADVANCE && kind & TLI_CHAIN_OUT) ||
            (play->part == TLI_CHAIN_RUN_SAVE && kind & (TLI_CHAIN_OUT | TLI_CHAIN_READ));
 }
 
 static void tli_chain_drop(tli_chain_play *play, int32_t tensor) {
-    tli_chain *pc = play->pc;
-    pc->here[tensor] = 0;
-    play->live -= pc->graph->outputs[tensor].bytes;
-    if (play->steps) tli_add_tensor_step(play->steps, pc->graph, TL_STEP_DROP, tensor);
+    tli_chain *chain = play->chain;
+    chain->here[tensor] = 0;
+    play->live -= chain->graph->outputs[tensor].bytes;
+    if (play->steps) tli_add_tensor_step(play->steps, chain->graph, TL_STEP_DROP, tensor);
 }
 
 static void tli_chain_drop_used(tli_chain_play *play, int32_t at, int32_t tensor) {
-    if (play->pc->here[tensor] && play->pc->last_use[tensor] == at && !tli_chain_stays(play, tensor))
+    if (play->chain->here[tensor] && play->chain->last_use[tensor] == at && !tli_chain_stays(play, tensor))
         tli_chain_drop(play, tensor);
 }
 
@@ -15664,13 +15754,13 @@ static void tli_chain_reach(tli_chain_play *play, uint64_t bytes) {
 }
 
 static void tli_chain_forward(tli_chain_play *play, int32_t id) {
-    tli_chain *pc = play->pc;
-    const tl_node *node = &pc->graph->nodes[id];
+    tli_chain *chain = play->chain;
+    const tl_node *node = &chain->graph->nodes[id];
     int saves = node->saved_bytes && node->has_grad && play->part != TLI_CHAIN_RUN_ADVANCE, i;
     tl_step_kind kind = saves ? TL_STEP_FORWARD_SAVE : TL_STEP_FORWARD;
     for (i = node->first_output; i < node->first_output + node->output_count; i++) {
-        play->live += pc->graph->outputs[i].bytes;
-        pc->here[i] = 1;
+        play->live += chain->graph->outputs[i].bytes;
+        chain->here[i] = 1;
     }
     if (saves) play->live += node->saved_bytes;
     tli_chain_reach(play, node->fwork_bytes);
@@ -15679,46 +15769,46 @@ static void tli_chain_forward(tli_chain_play *play, int32_t id) {
 }
 
 static void tli_chain_make_gradient(tli_chain_play *play, int32_t tensor) {
-    const tl_node_output *output = &play->pc->graph->outputs[tensor];
-    if (play->pc->has_gradient[tensor] || !play->pc->graph->nodes[output->node].has_grad) return;
-    play->pc->has_gradient[tensor] = 1;
+    const tl_node_output *output = &play->chain->graph->outputs[tensor];
+    if (play->chain->has_gradient[tensor] || !play->chain->graph->nodes[output->node].has_grad) return;
+    play->chain->has_gradient[tensor] = 1;
     play->live += output->bytes;
 }
 
 static void tli_chain_backward(tli_chain_play *play, int32_t id) {
-    tli_chain *pc = play->pc;
-    const tl_node *node = &pc->graph->nodes[id];
+    tli_chain *chain = play->chain;
+    const tl_node *node = &chain->graph->nodes[id];
     int32_t i;
     for (i = node->first_output; i < node->first_output + node->output_count; i++)
         tli_chain_make_gradient(play, i);
     for (i = node->first_input; i < node->first_input + node->input_count; i++)
-        tli_chain_make_gradient(play, pc->graph->inputs[i].tensor);
+        tli_chain_make_gradient(play, chain->graph->inputs[i].tensor);
     tli_chain_reach(play, node->bwork_bytes);
     for (i = node->first_output; i < node->first_output + node->output_count; i++) {
-        pc->has_gradient[i] = 0;
-        play->live -= pc->graph->outputs[i].bytes;
+        chain->has_gradient[i] = 0;
+        play->live -= chain->graph->outputs[i].bytes;
     }
     play->live -= node->saved_bytes;
     play->cost += node->bwd_cost;
     if (play->steps) tli_add_step(play->steps, tli_step_of(TL_STEP_BACKWARD, id, TL_ALL_OUTPUTS));
 }
 
-// What is there before the part: the input, gradients from later stages, and what save kept.
+// Set what is resident before the part: the input, gradients from later stages, and what save kept.
 static void tli_chain_begin(tli_chain_play *play) {
-    tli_chain *pc = play->pc;
-    const tl_graph *graph = pc->graph;
-    const tli_chain_stage *s = &pc->stages[play->stage];
+    tli_chain *chain = play->chain;
+    const tl_graph *graph = chain->graph;
+    const tli_chain_stage *s = &chain->stages[play->stage];
     int32_t back = play->part == TLI_CHAIN_RUN_BACK, i;
     int32_t first = graph->nodes[s->first ? s->first - 1 : 0].first_output;
     int32_t own = graph->nodes[s->first].first_output;
     int32_t end = graph->nodes[s->last].first_output + graph->nodes[s->last].output_count;
     for (i = first; i < end; i++) {
-        int32_t kind = pc->kinds[i];
-        pc->last_use[i] = -1;
-        pc->has_gradient[i] = i >= own && play->part >= TLI_CHAIN_RUN_BACK && kind & TLI_CHAIN_GRAD ? 1 : 0;
-        pc->here[i] = (i < own ? kind & TLI_CHAIN_OUT : back ? kind & TLI_CHAIN_READ : 0) ? 1 : 0;
+        int32_t kind = chain->kinds[i];
+        chain->last_use[i] = -1;
+        chain->has_gradient[i] = i >= own && play->part >= TLI_CHAIN_RUN_BACK && kind & TLI_CHAIN_GRAD ? 1 : 0;
+        chain->here[i] = (i < own ? kind & TLI_CHAIN_OUT : back ? kind & TLI_CHAIN_READ : 0) ? 1 : 0;
         if (i < own) continue;
-        if (pc->here[i]) play->live += graph->outputs[i].bytes;
+        if (chain->here[i]) play->live += graph->outputs[i].bytes;
         else if (back && kind & TLI_CHAIN_OUT && play->steps)
             tli_add_tensor_step(play->steps, graph, TL_STEP_DROP, i);
     }
@@ -15728,28 +15818,28 @@ static void tli_chain_begin(tli_chain_play *play) {
     if (play->goes) play->live += s->in_bytes;
 }
 
-// Play a part of a stage: its bytes and its cost, and its steps where they are wanted.
-static tli_chain_play tli_chain_run(tli_chain *pc, int32_t stage, tli_chain_part part, int32_t goes,
+// Simulate a part of a stage: its peak and its cost, and its steps if they are wanted.
+static tli_chain_play tli_chain_run(tli_chain *chain, int32_t stage, tli_chain_part part, int32_t goes,
                                     tli_steps *steps) {
-    const tl_graph *graph = pc->graph;
-    const tli_chain_stage *s = &pc->stages[stage];
+    const tl_graph *graph = chain->graph;
+    const tli_chain_stage *s = &chain->stages[stage];
     tli_chain_play play;
     int32_t at, i, before = graph->nodes[s->first ? s->first - 1 : 0].first_output;
     tli_zero(&play, sizeof play);
-    play.pc = pc;
+    play.chain = chain;
     play.part = part;
     play.stage = stage;
     play.goes = goes;
     play.steps = steps;
-    tli_chain_list_calls(pc, stage, part);
+    tli_chain_list_calls(chain, stage, part);
     tli_chain_begin(&play);
-    tli_chain_find_last_uses(pc);
+    tli_chain_find_last_uses(chain);
     for (i = before; i < graph->nodes[s->first].first_output; i++)
         tli_chain_drop_used(&play, -1, i);
-    for (at = 0; at < pc->call_count; at++) {
-        int32_t id = pc->calls[at] / 2;
+    for (at = 0; at < chain->call_count; at++) {
+        int32_t id = chain->calls[at] / 2;
         const tl_node *node = &graph->nodes[id];
-        if (pc->calls[at] % 2) tli_chain_backward(&play, id); else tli_chain_forward(&play, id);
+        if (chain->calls[at] % 2) tli_chain_backward(&play, id); else tli_chain_forward(&play, id);
         for (i = node->first_input; i < node->first_input + node->input_count; i++)
             tli_chain_drop_used(&play, at, graph->inputs[i].tensor);
         for (i = node->first_output; i < node->first_output + node->output_count; i++)
@@ -15758,37 +15848,37 @@ static tli_chain_play tli_chain_run(tli_chain *pc, int32_t stage, tli_chain_part
     return play;
 }
 
-static void tli_chain_read_stage(tli_chain *pc, int32_t stage) {
-    const tl_graph *graph = pc->graph;
-    tli_chain_stage *s = &pc->stages[stage];
+static void tli_chain_read_stage(tli_chain *chain, int32_t stage) {
+    const tl_graph *graph = chain->graph;
+    tli_chain_stage *s = &chain->stages[stage];
     tli_chain_play play;
     int32_t i, end = graph->nodes[s->last].first_output + graph->nodes[s->last].output_count;
     for (i = s->first; i <= s->last; i++)
         if (graph->nodes[i].has_grad) s->kept_bytes += graph->nodes[i].saved_bytes;
     for (i = graph->nodes[s->first].first_output; i < end; i++) {
         uint64_t bytes = graph->nodes[graph->outputs[i].node].is_input ? 0 : graph->outputs[i].bytes;
-        int32_t kind = pc->kinds[i], at;
+        int32_t kind = chain->kinds[i], at;
         if (kind & (TLI_CHAIN_READ | TLI_CHAIN_OUT)) s->kept_bytes += bytes;
         if (kind & TLI_CHAIN_GRAD) s->held_bytes += bytes;
         if (kind & TLI_CHAIN_OUT) s[1].in_bytes += bytes;
-        for (at = 0; at < stage && kind & TLI_CHAIN_RESULT; at++) pc->stages[at].held_bytes += bytes;
+        for (at = 0; at < stage && kind & TLI_CHAIN_RESULT; at++) chain->stages[at].held_bytes += bytes;
     }
-    play = tli_chain_run(pc, stage, TLI_CHAIN_RUN_ADVANCE, 0, NULL);
+    play = tli_chain_run(chain, stage, TLI_CHAIN_RUN_ADVANCE, 0, NULL);
     s->stay_bytes = play.peak;
     s->advance_cost = play.cost;
-    s->go_bytes = tli_chain_run(pc, stage, TLI_CHAIN_RUN_ADVANCE, 1, NULL).peak;
-    play = tli_chain_run(pc, stage, TLI_CHAIN_RUN_SAVE, 0, NULL);
+    s->go_bytes = tli_chain_run(chain, stage, TLI_CHAIN_RUN_ADVANCE, 1, NULL).peak;
+    play = tli_chain_run(chain, stage, TLI_CHAIN_RUN_SAVE, 0, NULL);
     s->save_bytes = play.peak;
     s->save_cost = play.cost;
 }
 
-// After all stages are read: what is held beside the backwards is known only then.
-static void tli_chain_read_backwards(tli_chain *pc, int32_t stage) {
-    tli_chain_stage *s = &pc->stages[stage];
-    tli_chain_play play = tli_chain_run(pc, stage, TLI_CHAIN_RUN_BACK, 0, NULL);
+// Read the parts with backwards; held_bytes is known only after tli_chain_read_stage of all stages.
+static void tli_chain_read_backwards(tli_chain *chain, int32_t stage) {
+    tli_chain_stage *s = &chain->stages[stage];
+    tli_chain_play play = tli_chain_run(chain, stage, TLI_CHAIN_RUN_BACK, 0, NULL);
     s->back_bytes = play.peak;
     s->back_cost = play.cost;
-    play = tli_chain_run(pc, stage, TLI_CHAIN_RUN_LEAF, 0, NULL);
+    play = tli_chain_run(chain, stage, TLI_CHAIN_RUN_LEAF, 0, NULL);
     s->leaf_bytes = play.peak;
     s->leaf_cost = play.cost;
 }
@@ -15800,105 +15890,106 @@ static int tli_chain_equals_stage(const tli_chain_stage *a, const tli_chain_stag
            a->save_bytes == b->save_bytes && a->back_bytes == b->back_bytes && a->leaf_bytes == b->leaf_bytes;
 }
 
-// For each stage, the longest run of stages from it on that equals one from an earlier stage on: repeated
-// blocks have the same curves.
-static void tli_chain_find_same(tli_chain *pc) {
+// Find, for each stage, the longest run of stages from it on that equals a run from an earlier stage on.
+// Repeated blocks have the same curves, which are then computed once.
+static void tli_chain_find_same(tli_chain *chain) {
     int32_t apart, i, run;
-    for (apart = 1; apart < pc->stage_count; apart++)
-        for (i = pc->stage_count - 1 - apart, run = 0; i >= 0; i--) {
-            run = tli_chain_equals_stage(&pc->stages[i], &pc->stages[i + apart]) ? run + 1 : 0;
-            if (run <= pc->same_count[i + apart]) continue;
-            pc->same_count[i + apart] = run;
-            pc->same_from[i + apart] = i;
+    for (apart = 1; apart < chain->stage_count; apart++)
+        for (i = chain->stage_count - 1 - apart, run = 0; i >= 0; i--) {
+            run = tli_chain_equals_stage(&chain->stages[i], &chain->stages[i + apart]) ? run + 1 : 0;
+            if (run <= chain->same_count[i + apart]) continue;
+            chain->same_count[i + apart] = run;
+            chain->same_from[i + apart] = i;
         }
 }
 
-static tl_result tli_chain_alloc_graph(tli_chain *pc) {
-    uint64_t nodes = (uint64_t)pc->graph->node_count, tensors = (uint64_t)pc->graph->tensor_count;
-    pc->stage_of = (int32_t *)tli_alloc_array(pc->env, nodes, sizeof *pc->stage_of);
-    pc->marks = (uint8_t *)tli_alloc_array(pc->env, nodes, sizeof *pc->marks);
-    pc->kinds = (uint8_t *)tli_alloc_array(pc->env, tensors, sizeof *pc->kinds);
-    pc->here = (uint8_t *)tli_alloc_array(pc->env, tensors, sizeof *pc->here);
-    pc->has_gradient = (uint8_t *)tli_alloc_array(pc->env, tensors, sizeof *pc->has_gradient);
-    pc->last_use = (int32_t *)tli_alloc_array(pc->env, tensors, sizeof *pc->last_use);
-    pc->calls = (int32_t *)tli_alloc_array(pc->env, nodes, 2 * sizeof *pc->calls);
-    return pc->stage_of && pc->marks && pc->kinds && pc->here && pc->has_gradient && pc->last_use &&
-           pc->calls ? TL_OK : TL_ERROR_NO_MEMORY;
+static tl_result tli_chain_alloc_graph(tli_chain *chain) {
+    uint64_t nodes = (uint64_t)chain->graph->node_count, tensors = (uint64_t)chain->graph->tensor_count;
+    chain->stage_of = (int32_t *)tli_alloc_array(chain->env, nodes, sizeof *chain->stage_of);
+    chain->marks = (uint8_t *)tli_alloc_array(chain->env, nodes, sizeof *chain->marks);
+    chain->kinds = (uint8_t *)tli_alloc_array(chain->env, tensors, sizeof *chain->kinds);
+    chain->here = (uint8_t *)tli_alloc_array(chain->env, tensors, sizeof *chain->here);
+    chain->has_gradient = (uint8_t *)tli_alloc_array(chain->env, tensors, sizeof *chain->has_gradient);
+    chain->last_use = (int32_t *)tli_alloc_array(chain->env, tensors, sizeof *chain->last_use);
+    chain->calls = (int32_t *)tli_alloc_array(chain->env, nodes, 2 * sizeof *chain->calls);
+    return chain->stage_of && chain->marks && chain->kinds && chain->here && chain->has_gradient &&
+           chain->last_use && chain->calls ? TL_OK : TL_ERROR_NO_MEMORY;
 }
 
-static tl_result tli_chain_alloc_stages(tli_chain *pc) {
-    uint64_t stages = (uint64_t)pc->stage_count;
-    pc->stages = (tli_chain_stage *)tli_alloc_array(pc->env, stages + 1, sizeof *pc->stages);
-    pc->curves = (tli_chain_curve *)tli_alloc_array(pc->env, stages * stages, sizeof *pc->curves);
-    pc->least = (uint64_t *)tli_alloc_array(pc->env, stages * stages, sizeof *pc->least);
-    pc->same_from = (int32_t *)tli_alloc_array(pc->env, stages, sizeof *pc->same_from);
-    pc->same_count = (int32_t *)tli_alloc_array(pc->env, stages, sizeof *pc->same_count);
-    pc->grid = (int32_t *)tli_alloc_array(pc->env, stages, sizeof *pc->grid);
-    pc->low = (uint64_t *)tli_alloc_array(pc->env, stages, sizeof *pc->low);
-    pc->high = (uint64_t *)tli_alloc_array(pc->env, stages, sizeof *pc->high);
-    pc->final = (tli_chain_curve *)tli_alloc_array(pc->env, stages, sizeof *pc->final);
-    pc->path_costs = (uint64_t *)tli_alloc_array(pc->env, stages, sizeof *pc->path_costs);
-    pc->path = (int32_t *)tli_alloc_array(pc->env, stages, sizeof *pc->path);
-    return pc->stages && pc->curves && pc->least && pc->same_from && pc->same_count && pc->grid && pc->low &&
-           pc->high && pc->final && pc->path_costs && pc->path ? TL_OK : TL_ERROR_NO_MEMORY;
+static tl_result tli_chain_alloc_stages(tli_chain *chain) {
+    uint64_t stages = (uint64_t)chain->stage_count;
+    chain->stages = (tli_chain_stage *)tli_alloc_array(chain->env, stages + 1, sizeof *chain->stages);
+    chain->curves = (tli_chain_curve *)tli_alloc_array(chain->env, stages * stages, sizeof *chain->curves);
+    chain->least = (uint64_t *)tli_alloc_array(chain->env, stages * stages, sizeof *chain->least);
+    chain->same_from = (int32_t *)tli_alloc_array(chain->env, stages, sizeof *chain->same_from);
+    chain->same_count = (int32_t *)tli_alloc_array(chain->env, stages, sizeof *chain->same_count);
+    chain->grid = (int32_t *)tli_alloc_array(chain->env, stages, sizeof *chain->grid);
+    chain->low = (uint64_t *)tli_alloc_array(chain->env, stages, sizeof *chain->low);
+    chain->high = (uint64_t *)tli_alloc_array(chain->env, stages, sizeof *chain->high);
+    chain->final = (tli_chain_curve *)tli_alloc_array(chain->env, stages, sizeof *chain->final);
+    chain->path_costs = (uint64_t *)tli_alloc_array(chain->env, stages, sizeof *chain->path_costs);
+    chain->path = (int32_t *)tli_alloc_array(chain->env, stages, sizeof *chain->path);
+    return chain->stages && chain->curves && chain->least && chain->same_from && chain->same_count &&
+           chain->grid && chain->low && chain->high && chain->final && chain->path_costs && chain->path
+               ? TL_OK : TL_ERROR_NO_MEMORY;
 }
 
-// Costs are added without a check: those of the costliest schedule must fit.
-static int tli_chain_is_countable(const tli_chain *pc) {
+// Whether the cost of the costliest schedule fits 64 bits; costs are added without a check later.
+static int tli_chain_is_countable(const tli_chain *chain) {
     uint64_t sum = 0;
     int32_t i;
-    for (i = 0; i < pc->stage_count; i++) {
-        const tli_chain_stage *s = &pc->stages[i];
+    for (i = 0; i < chain->stage_count; i++) {
+        const tli_chain_stage *s = &chain->stages[i];
         if (!tli_add_u64(sum, s->save_cost, &sum) || !tli_add_u64(sum, s->leaf_cost, &sum) ||
             !tli_add_u64(sum, s->back_cost, &sum)) return 0;
     }
-    return sum < UINT64_MAX / 4 / (uint64_t)(pc->stage_count + 1);
+    return sum < UINT64_MAX / 4 / (uint64_t)(chain->stage_count + 1);
 }
 
-static tl_result tli_chain_init(tl_env *env, const tl_graph *graph, tli_chain *pc) {
+static tl_result tli_chain_init(tl_env *env, const tl_graph *graph, tli_chain *chain) {
     tl_result result;
     int32_t id, i;
-    tli_zero(pc, sizeof *pc);
-    pc->env = env;
-    pc->graph = graph;
-    result = tli_chain_alloc_graph(pc);
+    tli_zero(chain, sizeof *chain);
+    chain->env = env;
+    chain->graph = graph;
+    result = tli_chain_alloc_graph(chain);
     if (result) return result;
-    tli_chain_find_ends(pc);
-    pc->stage_count = tli_chain_join_stages(pc);
-    result = tli_chain_alloc_stages(pc);
+    tli_chain_find_ends(chain);
+    chain->stage_count = tli_chain_join_stages(chain);
+    result = tli_chain_alloc_stages(chain);
     if (result) return result;
-    for (id = graph->node_count; id-- > 0;) pc->stages[pc->stage_of[id]].first = id;
-    for (id = 0; id < graph->node_count; id++) pc->stages[pc->stage_of[id]].last = id;
-    tli_chain_read_tensors(pc);
-    tli_chain_mark_nodes(pc, TLI_CHAIN_ADVANCE);
-    tli_chain_mark_nodes(pc, TLI_CHAIN_LEAF);
-    for (i = 0; i < pc->stage_count; i++) tli_chain_read_stage(pc, i);
-    for (i = 0; i < pc->stage_count; i++) tli_chain_read_backwards(pc, i);
-    tli_chain_find_same(pc);
-    return tli_chain_is_countable(pc) ? TL_OK : TL_ERROR_OVERFLOW;
+    for (id = graph->node_count; id-- > 0;) chain->stages[chain->stage_of[id]].first = id;
+    for (id = 0; id < graph->node_count; id++) chain->stages[chain->stage_of[id]].last = id;
+    tli_chain_read_tensors(chain);
+    tli_chain_mark_nodes(chain, TLI_CHAIN_ADVANCE);
+    tli_chain_mark_nodes(chain, TLI_CHAIN_LEAF);
+    for (i = 0; i < chain->stage_count; i++) tli_chain_read_stage(chain, i);
+    for (i = 0; i < chain->stage_count; i++) tli_chain_read_backwards(chain, i);
+    tli_chain_find_same(chain);
+    return tli_chain_is_countable(chain) ? TL_OK : TL_ERROR_OVERFLOW;
 }
 
 // -- chain: curves --
 
-// One way to reverse a segment: curve a with `shift` more bytes, then curve b (0 = none).
+// One way to reverse a segment: curve a with `shift` more bytes, then curve b (NULL = none).
 typedef struct tli_chain_way {
     const tli_chain_curve *a, *b;
-    uint64_t shift, least, cost;    // least: bytes that it takes in any case
+    uint64_t shift, least, cost;    // least: bytes that the calls before and after the curves take
 } tli_chain_way;
 
-static tli_chain_curve *tli_chain_curve_of(const tli_chain *pc, int32_t first, int32_t last) {
-    return &pc->curves[(int64_t)first * pc->stage_count + last];
+static tli_chain_curve *tli_chain_curve_of(const tli_chain *chain, int32_t first, int32_t last) {
+    return &chain->curves[(int64_t)first * chain->stage_count + last];
 }
 
-static uint64_t *tli_chain_least_of(const tli_chain *pc, int32_t first, int32_t last) {
-    return &pc->least[(int64_t)first * pc->stage_count + last];
+static uint64_t *tli_chain_least_of(const tli_chain *chain, int32_t first, int32_t last) {
+    return &chain->least[(int64_t)first * chain->stage_count + last];
 }
 
-static int tli_chain_is_planned(const tli_chain *pc, int32_t first, int32_t last) {
-    return last - first < pc->grid[last];
+static int tli_chain_is_planned(const tli_chain *chain, int32_t first, int32_t last) {
+    return last - first < chain->grid[last];
 }
 
-// The step of a curve that holds at so many bytes; -1 = none does.
+// The step of a curve at so many bytes; -1 = they are too few.
 static int32_t tli_chain_find_step(const tli_chain_curve *curve, uint64_t bytes) {
     int32_t low = -1, high = curve->count;
     while (high - low > 1) {
@@ -15913,35 +16004,37 @@ static uint64_t tli_chain_cost_at(const tli_chain_curve *curve, uint64_t bytes) 
     return step < 0 ? UINT64_MAX : curve->points[step].cost;
 }
 
-// The ways of a segment: first the leaf or save, then by first stage of the later part.
-static int tli_chain_next_way(const tli_chain *pc, int32_t first, int32_t last, int32_t split,
+// The way of a segment that `split` stands for: first = save, else advance to that stage. To be called with
+// ascending splits; *advanced and *peak carry the sum and the peak of the advance. Returns 0 if a part of the
+// way is not planned.
+static int tli_chain_next_way(const tli_chain *chain, int32_t first, int32_t last, int32_t split,
                               uint64_t *advanced, uint64_t *peak, tli_chain_way *way) {
-    const tli_chain_stage *s = &pc->stages[first], *t = &pc->stages[last];
+    const tli_chain_stage *s = &chain->stages[first], *t = &chain->stages[last];
     way->b = NULL;
     if (split == first) {
         uint64_t forward = s->save_bytes + t->held_bytes;
         *advanced = *peak = 0;
-        way->a = tli_chain_curve_of(pc, first + 1, last);
+        way->a = tli_chain_curve_of(chain, first + 1, last);
         way->shift = s->kept_bytes;
         way->least = forward > s->back_bytes ? forward : s->back_bytes;
         way->cost = s->save_cost + s->back_cost;
-        return tli_chain_is_planned(pc, first + 1, last);
+        return tli_chain_is_planned(chain, first + 1, last);
     }
-    s = &pc->stages[split - 1];
+    s = &chain->stages[split - 1];
     *advanced += s->advance_cost;
     if (split - 1 == first) *peak = s->stay_bytes;
     else if (s->go_bytes > *peak) *peak = s->go_bytes;
-    way->a = tli_chain_curve_of(pc, split, last);
-    way->b = tli_chain_curve_of(pc, first, split - 1);
-    way->shift = pc->stages[split].in_bytes;
+    way->a = tli_chain_curve_of(chain, split, last);
+    way->b = tli_chain_curve_of(chain, first, split - 1);
+    way->shift = chain->stages[split].in_bytes;
     way->least = *peak + t->held_bytes;
     way->cost = *advanced;
-    return tli_chain_is_planned(pc, first, split - 1) && tli_chain_is_planned(pc, split, last);
+    return tli_chain_is_planned(chain, first, split - 1) && tli_chain_is_planned(chain, split, last);
 }
 
 // A walk along the sum of two curves.
 typedef struct tli_chain_walk {
-    const tli_chain_point *a, *a_end, *b, *b_end;  // the steps that hold; b 0 = none
+    const tli_chain_point *a, *a_end, *b, *b_end;  // the current steps; b NULL = none
     uint64_t shift, bytes, cost;
 } tli_chain_walk;
 
@@ -15966,7 +16059,7 @@ static uint64_t tli_chain_walk_cost(const tli_chain_walk *walk) {
     return walk->cost + walk->a->cost + (walk->b ? walk->b->cost : 0);
 }
 
-// To the next step of either; 0 = there is none.
+// Go on to the next step of either curve; 0 = there is none.
 static int tli_chain_walk_on(tli_chain_walk *walk) {
     uint64_t a = walk->a + 1 < walk->a_end ? walk->a[1].bytes + walk->shift : UINT64_MAX;
     uint64_t b = walk->b && walk->b + 1 < walk->b_end ? walk->b[1].bytes : UINT64_MAX;
@@ -15977,10 +16070,11 @@ static int tli_chain_walk_on(tli_chain_walk *walk) {
     return 1;
 }
 
-static int tli_chain_reserve(tli_chain *pc, tli_chain_list *list, int64_t count) {
+static int tli_chain_reserve(tli_chain *chain, tli_chain_list *list, int64_t count) {
     void *points = list->points;
-    if (pc->failed || !tli_grow(pc->env, &points, &list->capacity, list->count, count, sizeof *list->points)) {
-        pc->failed = 1;
+    if (chain->failed ||
+        !tli_grow(chain->env, &points, &list->capacity, list->count, count, sizeof *list->points)) {
+        chain->failed = 1;
         return 0;
     }
     list->points = (tli_chain_point *)points;
@@ -15997,74 +16091,74 @@ static void tli_chain_put_point(tli_chain_list *list, uint64_t bytes, uint64_t c
     list->points[list->count++].cost = cost;
 }
 
-// Where the way first costs less than the curve under way; 0 = nowhere.
-static int tli_chain_finds_better(tli_chain *pc, const tli_chain_way *way, uint64_t limit,
+// Walk to the first bytes at which the way costs less than the curve computed so far; 0 = nowhere.
+static int tli_chain_finds_better(tli_chain *chain, const tli_chain_way *way, uint64_t limit,
                                   tli_chain_walk *walk) {
     const tli_chain_point *best, *end;
     tli_chain_curve curve;
     uint64_t least;
     int32_t step;
     if (!tli_chain_begin_walk(way, walk) || walk->bytes > limit) return 0;
-    curve.points = pc->best.points;
-    curve.count = pc->best.count;
+    curve.points = chain->best.points;
+    curve.count = chain->best.count;
     step = tli_chain_find_step(&curve, walk->bytes);
     if (step < 0) return 1;
-    end = pc->best.points + pc->best.count;
+    end = chain->best.points + chain->best.count;
     least = walk->cost + walk->a_end[-1].cost + (walk->b ? walk->b_end[-1].cost : 0);
-    if (least >= end[-1].cost && least >= pc->best.points[step].cost) return 0;
-    for (best = pc->best.points + step;;) {
-        pc->work++;
+    if (least >= end[-1].cost && least >= chain->best.points[step].cost) return 0;
+    for (best = chain->best.points + step;;) {
+        chain->work++;
         if (tli_chain_walk_cost(walk) < best->cost) return 1;
         if (best->cost <= least || !tli_chain_walk_on(walk) || walk->bytes > limit) return 0;
         while (best + 1 < end && best[1].bytes <= walk->bytes) best++;
     }
 }
 
-// The lower one of the curve under way and of a way.
-static void tli_chain_add_way(tli_chain *pc, const tli_chain_way *way, uint64_t limit) {
+// Replace the curve computed so far (chain->best) by the minimum of it and the curve of a way.
+static void tli_chain_add_way(tli_chain *chain, const tli_chain_way *way, uint64_t limit) {
     tli_chain_list swap;
     tli_chain_walk walk;
     int32_t at;
     int more = 1;
     uint64_t cost = UINT64_MAX;
-    if (!tli_chain_finds_better(pc, way, limit, &walk)) return;
-    if (!tli_chain_reserve(pc, &pc->next,
-                           (int64_t)pc->best.count + way->a->count + (way->b ? way->b->count : 0)))
+    if (!tli_chain_finds_better(chain, way, limit, &walk)) return;
+    if (!tli_chain_reserve(chain, &chain->next,
+                           (int64_t)chain->best.count + way->a->count + (way->b ? way->b->count : 0)))
         return;
-    for (at = 0; at < pc->best.count && pc->best.points[at].bytes < walk.bytes; at++)
-        pc->next.points[at] = pc->best.points[at];
-    pc->next.count = at;
-    while (more || at < pc->best.count) {
+    for (at = 0; at < chain->best.count && chain->best.points[at].bytes < walk.bytes; at++)
+        chain->next.points[at] = chain->best.points[at];
+    chain->next.count = at;
+    while (more || at < chain->best.count) {
         uint64_t bytes = more ? walk.bytes : UINT64_MAX;
-        pc->work++;
-        if (at < pc->best.count && pc->best.points[at].bytes <= bytes) {
-            tli_chain_put_point(&pc->next, pc->best.points[at].bytes, pc->best.points[at].cost);
+        chain->work++;
+        if (at < chain->best.count && chain->best.points[at].bytes <= bytes) {
+            tli_chain_put_point(&chain->next, chain->best.points[at].bytes, chain->best.points[at].cost);
             at++;
             continue;
         }
         cost = tli_chain_walk_cost(&walk);
-        tli_chain_put_point(&pc->next, bytes, cost);
+        tli_chain_put_point(&chain->next, bytes, cost);
         more = tli_chain_walk_on(&walk) && walk.bytes <= limit;
     }
-    swap = pc->best;
-    pc->best = pc->next;
-    pc->next = swap;
+    swap = chain->best;
+    chain->best = chain->next;
+    chain->next = swap;
 }
 
-// Leave out steps that save little: the first and the last stay, so what fits and what is cheapest do.
-static void tli_chain_thin(tli_chain *pc, int32_t most) {
-    tli_chain_point *p = pc->best.points;
+// Leave out steps that save little. The first and the last stay, so the least bytes and the least cost do.
+static void tli_chain_thin(tli_chain *chain, int32_t most) {
+    tli_chain_point *p = chain->best.points;
     uint64_t apart;
-    int32_t at, count = 1, last = pc->best.count - 1;
-    if (!most || pc->best.count <= most) return;
+    int32_t at, count = 1, last = chain->best.count - 1;
+    if (!most || chain->best.count <= most) return;
     apart = (p[0].cost - p[last].cost) / (uint64_t)most;
     for (at = 1; at < last; at++)
         if (p[count - 1].cost - p[at].cost > apart) p[count++] = p[at];
     p[count++] = p[last];
-    pc->best.count = count;
+    chain->best.count = count;
 }
 
-// Leave out the steps that fewer bytes than these alone would use.
+// Leave out the steps that matter only for fewer bytes than `low`.
 static void tli_chain_cut_below(tli_chain_list *list, uint64_t low) {
     int32_t at, first = 0;
     while (first + 1 < list->count && list->points[first + 1].bytes <= low) first++;
@@ -16072,110 +16166,111 @@ static void tli_chain_cut_below(tli_chain_list *list, uint64_t low) {
     list->count -= first;
 }
 
-// Move the curve under way to where it stays.
-static void tli_chain_keep_curve(tli_chain *pc, tli_chain_curve *curve) {
-    int32_t i, count = pc->best.count;
+// Copy the computed curve to where it stays.
+static void tli_chain_keep_curve(tli_chain *chain, tli_chain_curve *curve) {
+    int32_t i, count = chain->best.count;
     curve->count = 0;
     if (!count) return;
-    if (pc->point_count > TLI_CHAIN_MOST_POINTS - count) { pc->over = 1; return; }
-    if (pc->free_count < count) {
+    if (chain->point_count > TLI_CHAIN_MOST_POINTS - count) { chain->over = 1; return; }
+    if (chain->free_count < count) {
         int32_t points = count > TLI_CHAIN_BLOCK ? count : TLI_CHAIN_BLOCK;
-        uint64_t items = (uint64_t)points + 1;  // the first holds the list
-        tli_chain_block *block = (tli_chain_block *)tli_alloc_array(pc->env, items, sizeof(tli_chain_point));
-        if (!block) { pc->failed = 1; return; }
-        block->next = pc->blocks;
-        pc->blocks = block;
-        pc->free_points = (tli_chain_point *)(void *)block + 1;
-        pc->free_count = points;
+        uint64_t items = (uint64_t)points + 1;  // the first one holds the link to the next block
+        tli_chain_block *block = (tli_chain_block *)tli_alloc_array(chain->env, items, sizeof(tli_chain_point));
+        if (!block) { chain->failed = 1; return; }
+        block->next = chain->blocks;
+        chain->blocks = block;
+        chain->free_points = (tli_chain_point *)(void *)block + 1;
+        chain->free_count = points;
     }
-    for (i = 0; i < count; i++) pc->free_points[i] = pc->best.points[i];
-    curve->points = pc->free_points;
+    for (i = 0; i < count; i++) chain->free_points[i] = chain->best.points[i];
+    curve->points = chain->free_points;
     curve->count = count;
-    pc->free_points += count;
-    pc->free_count -= count;
-    pc->point_count += count;
+    chain->free_points += count;
+    chain->free_count -= count;
+    chain->point_count += count;
 }
 
-// Where the same stages stand elsewhere in the chain, earlier: their curve; else 0.
-static int tli_chain_find_twin(const tli_chain *pc, int32_t first, int32_t last, int32_t *twin_last) {
-    if (last - first >= pc->same_count[first]) return -1;
-    *twin_last = pc->same_from[first] + last - first;
-    return tli_chain_is_planned(pc, pc->same_from[first], *twin_last) ? pc->same_from[first] : -1;
+// Find an earlier segment of equal stages, whose curve is the same: its first stage, or -1.
+static int tli_chain_find_twin(const tli_chain *chain, int32_t first, int32_t last, int32_t *twin_last) {
+    if (last - first >= chain->same_count[first]) return -1;
+    *twin_last = chain->same_from[first] + last - first;
+    return tli_chain_is_planned(chain, chain->same_from[first], *twin_last) ? chain->same_from[first] : -1;
 }
 
-static void tli_chain_find_curve(tli_chain *pc, int32_t first, int32_t last) {
-    tli_chain_curve *curve = tli_chain_curve_of(pc, first, last);
-    const tli_chain_stage *s = &pc->stages[first];
+static void tli_chain_find_curve(tli_chain *chain, int32_t first, int32_t last) {
+    tli_chain_curve *curve = tli_chain_curve_of(chain, first, last);
+    const tli_chain_stage *s = &chain->stages[first];
     uint64_t advanced = 0, peak = 0, limit;
-    int32_t split, twin_last, twin = tli_chain_find_twin(pc, first, last, &twin_last);
-    int is_final = pc->most_points && last == pc->stage_count - 1;
+    int32_t split, twin_last, twin = tli_chain_find_twin(chain, first, last, &twin_last);
+    int is_final = chain->most_points && last == chain->stage_count - 1;
     tli_chain_way way;
-    if (twin >= 0) { *curve = *tli_chain_curve_of(pc, twin, twin_last); return; }
-    curve->count = pc->best.count = 0;
-    if (s->in_bytes > pc->budget) return;
-    limit = pc->budget - s->in_bytes;
-    if (is_final && limit > pc->high[first]) limit = pc->high[first];
+    if (twin >= 0) { *curve = *tli_chain_curve_of(chain, twin, twin_last); return; }
+    curve->count = chain->best.count = 0;
+    if (s->in_bytes > chain->budget) return;
+    limit = chain->budget - s->in_bytes;
+    if (is_final && limit > chain->high[first]) limit = chain->high[first];
     if (first == last) {
-        if (s->leaf_bytes > limit || !tli_chain_reserve(pc, &pc->best, 1)) return;
-        tli_chain_put_point(&pc->best, s->leaf_bytes, s->leaf_cost);
+        if (s->leaf_bytes > limit || !tli_chain_reserve(chain, &chain->best, 1)) return;
+        tli_chain_put_point(&chain->best, s->leaf_bytes, s->leaf_cost);
     }
     for (split = first; split <= last && first < last; split++) {
-        int exists = tli_chain_next_way(pc, first, last, split, &advanced, &peak, &way);
+        int exists = tli_chain_next_way(chain, first, last, split, &advanced, &peak, &way);
         if (split > first && way.least > limit) break;
-        if (exists) tli_chain_add_way(pc, &way, limit);
+        if (exists) tli_chain_add_way(chain, &way, limit);
     }
-    if (is_final) tli_chain_cut_below(&pc->best, pc->low[first]);
-    tli_chain_thin(pc, is_final ? pc->most_final : pc->most_points);
-    tli_chain_keep_curve(pc, curve);
+    if (is_final) tli_chain_cut_below(&chain->best, chain->low[first]);
+    tli_chain_thin(chain, is_final ? chain->most_final : chain->most_points);
+    tli_chain_keep_curve(chain, curve);
 }
 
-// All curves that the grid asks for of segments that end before stage `end`, the shorter ones before those that
-// they are parts of.
-static void tli_chain_find_curves(tli_chain *pc, int32_t end) {
+// Compute the curves of all planned segments that end before stage `end`, shorter ones first: the longer ones
+// are made from them.
+static void tli_chain_find_curves(tli_chain *chain, int32_t end) {
     int32_t first, last;
     for (last = 0; last < end; last++)
-        for (first = last; first >= 0 && tli_chain_is_planned(pc, first, last); first--) {
-            tli_chain_find_curve(pc, first, last);
-            if (pc->work > pc->work_limit) pc->over = 1;
-            if (pc->failed || pc->over) return;
+        for (first = last; first >= 0 && tli_chain_is_planned(chain, first, last); first--) {
+            tli_chain_find_curve(chain, first, last);
+            if (chain->work > chain->work_limit) chain->over = 1;
+            if (chain->failed || chain->over) return;
         }
 }
 
-// The least bytes of every segment: the same ways, the larger part counts.
-static uint64_t tli_chain_find_least(tli_chain *pc) {
+// Find the least bytes of every planned segment: the minimum over the same ways, of the larger part of each.
+static uint64_t tli_chain_find_least(tli_chain *chain) {
     int32_t first, last, split;
-    for (last = 0; last < pc->stage_count; last++)
-        for (first = last; first >= 0 && tli_chain_is_planned(pc, first, last); first--) {
-            uint64_t least = first == last ? pc->stages[first].leaf_bytes : UINT64_MAX, advanced = 0, peak = 0;
+    for (last = 0; last < chain->stage_count; last++)
+        for (first = last; first >= 0 && tli_chain_is_planned(chain, first, last); first--) {
+            uint64_t least = first == last ? chain->stages[first].leaf_bytes : UINT64_MAX;
+            uint64_t advanced = 0, peak = 0;
             tli_chain_way way;
             for (split = first; split <= last && first < last; split++) {
                 uint64_t bytes, part;
-                if (!tli_chain_next_way(pc, first, last, split, &advanced, &peak, &way)) continue;
+                if (!tli_chain_next_way(chain, first, last, split, &advanced, &peak, &way)) continue;
                 bytes = way.least;
-                part = *tli_chain_least_of(pc, split == first ? first + 1 : split, last) + way.shift;
+                part = *tli_chain_least_of(chain, split == first ? first + 1 : split, last) + way.shift;
                 if (part > bytes) bytes = part;
-                if (way.b) part = *tli_chain_least_of(pc, first, split - 1);
+                if (way.b) part = *tli_chain_least_of(chain, first, split - 1);
                 if (part > bytes) bytes = part;
                 if (bytes < least) least = bytes;
             }
-            *tli_chain_least_of(pc, first, last) = least;
+            *tli_chain_least_of(chain, first, last) = least;
         }
-    return *tli_chain_least_of(pc, 0, pc->stage_count - 1);
+    return *tli_chain_least_of(chain, 0, chain->stage_count - 1);
 }
 
 // -- chain: steps --
 
-// last -1: run the backwards; -2: drop the input.
+// A segment still to be reversed; last -1: run the backwards of stage `first`; -2: drop its input.
 typedef struct tli_chain_job { int32_t first, last; uint64_t bytes; } tli_chain_job;
 
-// The cheapest way of a segment within so many bytes: its split; first = save; -1 = leaf.
-static int32_t tli_chain_choose(const tli_chain *pc, int32_t first, int32_t last, uint64_t bytes) {
+// The split of the cheapest way to reverse a segment within so many bytes; first = save; -1 = leaf.
+static int32_t tli_chain_choose(const tli_chain *chain, int32_t first, int32_t last, uint64_t bytes) {
     uint64_t advanced = 0, peak = 0, best = UINT64_MAX;
     int32_t split, chosen = -1;
     tli_chain_way way;
     for (split = first; split <= last && first < last; split++) {
         uint64_t a, b = 0;
-        if (!tli_chain_next_way(pc, first, last, split, &advanced, &peak, &way)) continue;
+        if (!tli_chain_next_way(chain, first, last, split, &advanced, &peak, &way)) continue;
         if (way.least > bytes || way.shift > bytes) continue;
         a = tli_chain_cost_at(way.a, bytes - way.shift);
         if (way.b) b = tli_chain_cost_at(way.b, bytes);
@@ -16186,11 +16281,11 @@ static int32_t tli_chain_choose(const tli_chain *pc, int32_t first, int32_t last
     return chosen;
 }
 
-static void tli_chain_drop_input(const tli_chain *pc, int32_t stage, tli_steps *steps) {
-    const tl_node *node = &pc->graph->nodes[pc->stages[stage].first - 1];
+static void tli_chain_drop_input(const tli_chain *chain, int32_t stage, tli_steps *steps) {
+    const tl_node *node = &chain->graph->nodes[chain->stages[stage].first - 1];
     int32_t i;
     for (i = node->first_output; i < node->first_output + node->output_count; i++)
-        if (pc->kinds[i] & TLI_CHAIN_OUT) tli_add_tensor_step(steps, pc->graph, TL_STEP_DROP, i);
+        if (chain->kinds[i] & TLI_CHAIN_OUT) tli_add_tensor_step(steps, chain->graph, TL_STEP_DROP, i);
 }
 
 static void tli_chain_push_job(tli_chain_job *jobs, int32_t *count, int32_t first, int32_t last,
@@ -16200,252 +16295,259 @@ static void tli_chain_push_job(tli_chain_job *jobs, int32_t *count, int32_t firs
     jobs[(*count)++].bytes = bytes;
 }
 
-// Reverse all stages: the segments that are left to do stand on a stack.
-static tl_result tli_chain_add_steps(tli_chain *pc, tli_steps *steps) {
-    uint64_t most = 3 * (uint64_t)pc->stage_count + 3;
-    tli_chain_job *jobs = (tli_chain_job *)tli_alloc_array(pc->env, most, sizeof *jobs);
+// Write the steps that reverse all stages; segments still to be reversed stand on a stack.
+static tl_result tli_chain_add_steps(tli_chain *chain, tli_steps *steps) {
+    uint64_t most = 3 * (uint64_t)chain->stage_count + 3;
+    tli_chain_job *jobs = (tli_chain_job *)tli_alloc_array(chain->env, most, sizeof *jobs);
     int32_t count = 0, split, i;
     if (!jobs) return TL_ERROR_NO_MEMORY;
-    tli_chain_push_job(jobs, &count, 0, pc->stage_count - 1, pc->budget);
+    tli_chain_push_job(jobs, &count, 0, chain->stage_count - 1, chain->budget);
     while (count) {
         tli_chain_job job = jobs[--count];
-        if (job.last == -1) { tli_chain_run(pc, job.first, TLI_CHAIN_RUN_BACK, 0, steps); continue; }
-        if (job.last == -2) { tli_chain_drop_input(pc, job.first, steps); continue; }
-        split = tli_chain_choose(pc, job.first, job.last, job.bytes);
+        if (job.last == -1) { tli_chain_run(chain, job.first, TLI_CHAIN_RUN_BACK, 0, steps); continue; }
+        if (job.last == -2) { tli_chain_drop_input(chain, job.first, steps); continue; }
+        split = tli_chain_choose(chain, job.first, job.last, job.bytes);
         if (split < 0) {
-            tli_chain_run(pc, job.first, TLI_CHAIN_RUN_LEAF, 0, steps);
+            tli_chain_run(chain, job.first, TLI_CHAIN_RUN_LEAF, 0, steps);
         } else if (split == job.first) {
-            tli_chain_run(pc, job.first, TLI_CHAIN_RUN_SAVE, 0, steps);
+            tli_chain_run(chain, job.first, TLI_CHAIN_RUN_SAVE, 0, steps);
             tli_chain_push_job(jobs, &count, job.first, -1, 0);
-            tli_chain_push_job(jobs, &count, job.first + 1, job.last, job.bytes - pc->stages[split].kept_bytes);
+            tli_chain_push_job(jobs, &count, job.first + 1, job.last,
+                               job.bytes - chain->stages[split].kept_bytes);
         } else {
             for (i = job.first; i < split; i++)
-                tli_chain_run(pc, i, TLI_CHAIN_RUN_ADVANCE, i > job.first, steps);
+                tli_chain_run(chain, i, TLI_CHAIN_RUN_ADVANCE, i > job.first, steps);
             tli_chain_push_job(jobs, &count, job.first, split - 1, job.bytes);
             tli_chain_push_job(jobs, &count, split, -2, 0);
-            tli_chain_push_job(jobs, &count, split, job.last, job.bytes - pc->stages[split].in_bytes);
+            tli_chain_push_job(jobs, &count, split, job.last, job.bytes - chain->stages[split].in_bytes);
         }
     }
-    tli_release(pc->env, jobs);
+    tli_release(chain->env, jobs);
     return steps->failed ? TL_ERROR_NO_MEMORY : TL_OK;
 }
 
 // -- chain: from graph to plan --
 
-static void tli_chain_forget_curves(tli_chain *pc) {
-    tli_chain_free_blocks(pc);
-    tli_zero(pc->curves, (size_t)pc->stage_count * (size_t)pc->stage_count * sizeof *pc->curves);
-    pc->point_count = 0;
-    pc->free_count = pc->over = 0;
+static void tli_chain_forget_curves(tli_chain *chain) {
+    tli_chain_free_blocks(chain);
+    tli_zero(chain->curves, (size_t)chain->stage_count * (size_t)chain->stage_count * sizeof *chain->curves);
+    chain->point_count = 0;
+    chain->free_count = chain->over = 0;
 }
 
-// Which segments are planned. width 0: all. Else segments of up to `width` stages may end anywhere, of up to
-// twice as many at every second stage, and so on: of two neighbours the one that hands over less.
-static void tli_chain_set_grid(tli_chain *pc, int32_t width) {
-    int32_t i, last, other, length = width ? width : pc->stage_count, most;
-    for (i = 0; i < pc->stage_count; i++) pc->grid[i] = length;
-    for (; length < pc->stage_count; length = most) {
-        most = length > pc->stage_count / 2 ? pc->stage_count : 2 * length;
-        for (i = pc->stage_count - 2, last = -1; i >= 0; i--) {
-            if (pc->grid[i] < length) continue;
+// Choose which segments are planned. width 0: all. Else segments of up to `width` stages may end anywhere,
+// those of up to twice as many at every second stage, and so on; of two neighbouring ends, the one with fewer
+// output bytes is taken.
+static void tli_chain_set_grid(tli_chain *chain, int32_t width) {
+    int32_t i, last, other, length = width ? width : chain->stage_count, most;
+    for (i = 0; i < chain->stage_count; i++) chain->grid[i] = length;
+    for (; length < chain->stage_count; length = most) {
+        most = length > chain->stage_count / 2 ? chain->stage_count : 2 * length;
+        for (i = chain->stage_count - 2, last = -1; i >= 0; i--) {
+            if (chain->grid[i] < length) continue;
             if (last < 0) { last = i; continue; }
-            other = pc->stages[i + 1].in_bytes < pc->stages[last + 1].in_bytes ? i : last;
-            pc->grid[other] = most;
+            other = chain->stages[i + 1].in_bytes < chain->stages[last + 1].in_bytes ? i : last;
+            chain->grid[other] = most;
             last = -1;
         }
-        pc->grid[pc->stage_count - 1] = most;
+        chain->grid[chain->stage_count - 1] = most;
     }
 }
 
-// Whether all segments may be planned within the work: a way takes some 250 steps where sizes are random.
-static int tli_chain_may_be_exact(const tli_chain *pc, uint64_t work_limit) {
+// Whether all segments can probably be planned within half of the work: a way takes about 250 steps for random
+// sizes.
+static int tli_chain_may_be_exact(const tli_chain *chain, uint64_t work_limit) {
     uint64_t ways = 0, length;
     int32_t i;
-    for (i = 0; i < pc->stage_count; i++) {
-        length = (uint64_t)(pc->stage_count - i);
+    for (i = 0; i < chain->stage_count; i++) {
+        length = (uint64_t)(chain->stage_count - i);
         ways += length * (length + 1) / 2;
-        length = (uint64_t)pc->same_count[i];
+        length = (uint64_t)chain->same_count[i];
         ways -= length * (length + 1) / 2;
     }
     return ways < work_limit / 512;
 }
 
-// A long chain keeps many checkpoints on the way to its last stage, and what is left out of a curve at each of
-// them adds up. So the curves that end with the last stage are looked at again, at more steps in less room:
-// near the bytes that a good schedule leaves where it comes by. One such schedule is the best so far; another
-// is the shortest path from stage to stage at a price per byte that makes it fit.
+// A long chain keeps many checkpoints on the way to its last stage, and the errors of shortened curves add up
+// along it. So the curves of segments that end with the last stage are computed again, with more steps in a
+// smaller range: near the bytes that a good schedule has left at each stage. One such schedule is the best so
+// far; another is the shortest path from stage to stage at a price per byte at which it fits.
 
-// The bytes that a schedule leaves at stages first..next-1: on the line from what it leaves at both ends.
-static void tli_chain_set_room(tli_chain *pc, int32_t first, int32_t next, uint64_t bytes, uint64_t rest) {
+// Set low and high at stages first..next-1 by linear interpolation between the bytes left at both ends.
+static void tli_chain_set_room(tli_chain *chain, int32_t first, int32_t next, uint64_t bytes, uint64_t rest) {
     uint64_t step = (bytes - rest) / (uint64_t)(next - first);
     int32_t i;
-    for (i = first; i < next; i++) pc->low[i] = pc->high[i] = bytes - (uint64_t)(i - first) * step;
+    for (i = first; i < next; i++) chain->low[i] = chain->high[i] = bytes - (uint64_t)(i - first) * step;
 }
 
-static uint64_t tli_chain_price_of(const tli_chain *pc, int32_t split, int32_t first) {
-    return split == first ? pc->stages[first].kept_bytes : pc->stages[split].in_bytes;
+static uint64_t tli_chain_price_of(const tli_chain *chain, int32_t split, int32_t first) {
+    return split == first ? chain->stages[first].kept_bytes : chain->stages[split].in_bytes;
 }
 
-static void tli_chain_follow_best(tli_chain *pc) {
-    int32_t first = 0, next, n = pc->stage_count;
-    uint64_t bytes = pc->budget, rest;
+static void tli_chain_follow_best(tli_chain *chain) {
+    int32_t first = 0, next, n = chain->stage_count;
+    uint64_t bytes = chain->budget, rest;
     for (; first < n; first = next, bytes = rest) {
-        int32_t split = tli_chain_choose(pc, first, n - 1, bytes);
+        int32_t split = tli_chain_choose(chain, first, n - 1, bytes);
         next = split < 0 ? n : split == first ? first + 1 : split;
-        rest = split < 0 ? bytes : bytes - tli_chain_price_of(pc, split, first);
-        tli_chain_set_room(pc, first, next, bytes, rest);
+        rest = split < 0 ? bytes : bytes - tli_chain_price_of(chain, split, first);
+        tli_chain_set_room(chain, first, next, bytes, rest);
     }
 }
 
-// Scaled so that bytes take 20 bits and costs 40.
+// A price per byte; bytes are scaled to 20 bits and costs to 40.
 typedef struct tli_chain_price { uint64_t per_byte; int32_t byte_shift, cost_shift; } tli_chain_price;
 
 static uint64_t tli_chain_pay(const tli_chain_price *price, uint64_t bytes) {
     return (bytes >> price->byte_shift) * price->per_byte >> 16 << price->cost_shift;
 }
 
-// The shortest path at a price, where each stage leaves what pc->low says: the split of each stage, else n.
-// Returns the bytes that the path holds in the end; UINT64_MAX = there is none.
-static uint64_t tli_chain_find_path(tli_chain *pc, const tli_chain_price *price) {
-    int32_t first, split, n = pc->stage_count;
+// Find the shortest path at a price, taking low[] as the bytes left at each stage; path[] is the split at each
+// stage, n = leaf. Returns the bytes that the path holds at its end; UINT64_MAX = there is no path.
+static uint64_t tli_chain_find_path(tli_chain *chain, const tli_chain_price *price) {
+    int32_t first, split, n = chain->stage_count;
     uint64_t held = 0;
-    pc->path_costs[n - 1] = pc->stages[n - 1].leaf_cost;
-    pc->path[n - 1] = n;
+    chain->path_costs[n - 1] = chain->stages[n - 1].leaf_cost;
+    chain->path[n - 1] = n;
     for (first = n - 1; first-- > 0;) {
-        uint64_t advanced = 0, peak = 0, left = pc->low[first];
+        uint64_t advanced = 0, peak = 0, left = chain->low[first];
         tli_chain_way way;
-        pc->path_costs[first] = UINT64_MAX;
+        chain->path_costs[first] = UINT64_MAX;
         for (split = first; split < n; split++) {
-            uint64_t sum, before = 0, after = pc->path_costs[split == first ? first + 1 : split];
-            int exists = tli_chain_next_way(pc, first, n - 1, split, &advanced, &peak, &way);
+            uint64_t sum, before = 0, after = chain->path_costs[split == first ? first + 1 : split];
+            int exists = tli_chain_next_way(chain, first, n - 1, split, &advanced, &peak, &way);
             if (way.least > left && split > first) break;
             if (!exists || way.least > left || after == UINT64_MAX) continue;
-            pc->work += 4;
+            chain->work += 4;
             if (way.b) before = tli_chain_cost_at(way.b, left);
             if (before == UINT64_MAX) continue;
-            sum = way.cost + before + after + tli_chain_pay(price, tli_chain_price_of(pc, split, first));
-            if (sum >= pc->path_costs[first]) continue;
-            pc->path_costs[first] = sum;
-            pc->path[first] = split;
+            sum = way.cost + before + after + tli_chain_pay(price, tli_chain_price_of(chain, split, first));
+            if (sum >= chain->path_costs[first]) continue;
+            chain->path_costs[first] = sum;
+            chain->path[first] = split;
         }
     }
-    if (pc->path_costs[0] == UINT64_MAX) return UINT64_MAX;
+    if (chain->path_costs[0] == UINT64_MAX) return UINT64_MAX;
     for (first = 0; first < n - 1; first = split == first ? first + 1 : split) {
-        split = pc->path[first];
-        held += tli_chain_price_of(pc, split, first);
+        split = chain->path[first];
+        held += tli_chain_price_of(chain, split, first);
     }
     return held;
 }
 
-// What the path leaves at each stage, into pc->low and pc->high.
-static void tli_chain_follow_path(tli_chain *pc) {
-    int32_t first, next, n = pc->stage_count;
-    uint64_t bytes = pc->budget, price;
+// Set low[] and high[] to the bytes that the path leaves at each stage.
+static void tli_chain_follow_path(tli_chain *chain) {
+    int32_t first, next, n = chain->stage_count;
+    uint64_t bytes = chain->budget, price;
     for (first = 0; first < n; first = next) {
-        int32_t split = pc->path[first];
+        int32_t split = chain->path[first];
         next = split == first ? first + 1 : split;
-        price = first == n - 1 ? 0 : tli_chain_price_of(pc, split, first);
+        price = first == n - 1 ? 0 : tli_chain_price_of(chain, split, first);
         if (price > bytes) price = bytes;
-        tli_chain_set_room(pc, first, next, bytes, bytes - price);
+        tli_chain_set_room(chain, first, next, bytes, bytes - price);
         bytes -= price;
     }
 }
 
-// The dearest path that holds no more than there is beside a reserve for the last stages, by bisection of
-// the price; a few times, because what segments cost depends on what the path leaves. 0 = none.
-static int tli_chain_price_path(tli_chain *pc, uint64_t reserve) {
+// Find the path of the lowest price that holds no more than the budget less a reserve for the last stages, by
+// bisection of the price. It is repeated because the cost of segments depends on the bytes that the path
+// leaves. Returns 0 if there is no such path.
+static int tli_chain_price_path(tli_chain *chain, uint64_t reserve) {
     tli_chain_price price;
-    uint64_t most = pc->budget, low, high, total = 0;
-    int32_t i, round, n = pc->stage_count;
+    uint64_t most = chain->budget, low, high, total = 0;
+    int32_t i, round, n = chain->stage_count;
     price.byte_shift = price.cost_shift = 0;
     while (most >> price.byte_shift >> 20) price.byte_shift++;
-    for (i = 0; i < n; i++) total += pc->stages[i].save_cost;
+    for (i = 0; i < n; i++) total += chain->stages[i].save_cost;
     while (total >> price.cost_shift >> 40) price.cost_shift++;
     if (reserve > most) return 0;
     most -= reserve;
-    for (i = 0; i < n; i++) pc->low[i] = pc->budget;
+    for (i = 0; i < n; i++) chain->low[i] = chain->budget;
     for (round = 0; round < 3; round++) {
         for (low = 0, high = (uint64_t)1 << 43; high - low > 1 + low / 4096;) {
             price.per_byte = low + (high - low) / 2;
             if (low && high / low > 4) price.per_byte = low * 2;
             if (!low && high > 4096) price.per_byte = high >> 6;
-            if (tli_chain_find_path(pc, &price) <= most) high = price.per_byte; else low = price.per_byte;
+            if (tli_chain_find_path(chain, &price) <= most) high = price.per_byte; else low = price.per_byte;
         }
         price.per_byte = high;
-        if (tli_chain_find_path(pc, &price) > most) return 0;
-        tli_chain_follow_path(pc);
+        if (tli_chain_find_path(chain, &price) > most) return 0;
+        tli_chain_follow_path(chain);
     }
     return 1;
 }
 
-// Passes over the curves that end with the last stage, around what pc->low says, with less and less room.
-static void tli_chain_refine(tli_chain *pc, uint64_t room, uint64_t *cost) {
-    int32_t pass, i, n = pc->stage_count;
-    const tli_chain_curve *root = tli_chain_curve_of(pc, 0, n - 1);
-    for (pass = 0; pass < TLI_CHAIN_PASSES && !pc->failed; pass++, room = room / 4 + 1) {
+// Compute the curves that end with the last stage several times, in a smaller and smaller range around low[].
+static void tli_chain_refine(tli_chain *chain, uint64_t room, uint64_t *cost) {
+    int32_t pass, i, n = chain->stage_count;
+    const tli_chain_curve *root = tli_chain_curve_of(chain, 0, n - 1);
+    for (pass = 0; pass < TLI_CHAIN_PASSES && !chain->failed; pass++, room = room / 4 + 1) {
         for (i = 0; i < n; i++) {
-            pc->low[i] = pc->low[i] > room ? pc->low[i] - room : 0;
-            pc->high[i] = pc->high[i] < UINT64_MAX - room ? pc->high[i] + room : UINT64_MAX;
+            chain->low[i] = chain->low[i] > room ? chain->low[i] - room : 0;
+            chain->high[i] = chain->high[i] < UINT64_MAX - room ? chain->high[i] + room : UINT64_MAX;
         }
-        for (i = n - 1; i >= 0 && !pc->failed; i--) tli_chain_find_curve(pc, i, n - 1);
+        for (i = n - 1; i >= 0 && !chain->failed; i--) tli_chain_find_curve(chain, i, n - 1);
         if (!root->count) break;
         if (root->points[root->count - 1].cost < *cost) {
             *cost = root->points[root->count - 1].cost;
-            for (i = 0; i < n; i++) pc->final[i] = *tli_chain_curve_of(pc, i, n - 1);
+            for (i = 0; i < n; i++) chain->final[i] = *tli_chain_curve_of(chain, i, n - 1);
         }
-        tli_chain_follow_best(pc);
+        tli_chain_follow_best(chain);
     }
 }
 
-// First along paths, which leave more and more for the last stages until they can be followed. Where there is
-// little room prices say little: then in all the room as well.
-static void tli_chain_search_final(tli_chain *pc) {
-    uint64_t cost = UINT64_MAX, reserve = pc->stages[pc->stage_count - 1].leaf_bytes, more = reserve / 2 + 1;
-    int32_t i, tries, n = pc->stage_count;
+// Compute the final curves: first around shortest paths, with growing reserves for the last stages until one is
+// found. With little room prices are a poor guide; then the whole range is tried as well.
+static void tli_chain_search_final(tli_chain *chain) {
+    uint64_t cost = UINT64_MAX;
+    uint64_t reserve = chain->stages[chain->stage_count - 1].leaf_bytes, more = reserve / 2 + 1;
+    int32_t i, tries, n = chain->stage_count;
     for (i = 0; i < n; i++) {
-        pc->final[i].count = 0;
-        if (pc->stages[i].go_bytes > more) more = pc->stages[i].go_bytes;
+        chain->final[i].count = 0;
+        if (chain->stages[i].go_bytes > more) more = chain->stages[i].go_bytes;
     }
     for (tries = 0; tries < 5 && cost == UINT64_MAX; tries++, reserve += more)
-        if (tli_chain_price_path(pc, reserve)) tli_chain_refine(pc, pc->budget / 32, &cost);
-    if (tries > 1 && !pc->failed) {
-        for (i = 0; i < n; i++) { pc->low[i] = 0; pc->high[i] = UINT64_MAX; }
-        tli_chain_refine(pc, pc->budget / 4, &cost);
+        if (tli_chain_price_path(chain, reserve)) tli_chain_refine(chain, chain->budget / 32, &cost);
+    if (tries > 1 && !chain->failed) {
+        for (i = 0; i < n; i++) { chain->low[i] = 0; chain->high[i] = UINT64_MAX; }
+        tli_chain_refine(chain, chain->budget / 4, &cost);
     }
-    for (i = 0; i < n; i++) *tli_chain_curve_of(pc, i, n - 1) = pc->final[i];
+    for (i = 0; i < n; i++) *tli_chain_curve_of(chain, i, n - 1) = chain->final[i];
 }
 
-// The curves: all where the work allows, else of fewer segments with fewer steps. 1 = all.
-static int tli_chain_solve(tli_chain *pc, uint64_t work_limit) {
+// Compute the curves: all of them if the work allows, else of fewer segments with fewer steps. Returns 1 if the
+// result is exact.
+static int tli_chain_solve(tli_chain *chain, uint64_t work_limit) {
     static const int32_t widths[] = { 10, 6, 4, 2 }, points[] = { 12, 12, 8, 8 };
     int32_t i;
-    pc->work_limit = work_limit / 2;
-    pc->most_points = 0;
-    tli_chain_set_grid(pc, 0);
-    if (tli_chain_may_be_exact(pc, work_limit)) {
-        tli_chain_find_curves(pc, pc->stage_count);
-        if (!pc->over) return 1;
+    chain->work_limit = work_limit / 2;
+    chain->most_points = 0;
+    tli_chain_set_grid(chain, 0);
+    if (tli_chain_may_be_exact(chain, work_limit)) {
+        tli_chain_find_curves(chain, chain->stage_count);
+        if (!chain->over) return 1;
     }
-    for (i = 0; i < 4 && !pc->failed; i++) {
-        tli_chain_forget_curves(pc);
-        tli_chain_set_grid(pc, widths[i]);
-        pc->most_points = points[i];
-        pc->most_final = TLI_CHAIN_FINAL_POINTS;
-        pc->work_limit = i < 3 ? pc->work + work_limit / 2 : UINT64_MAX;
-        tli_chain_find_curves(pc, pc->stage_count - 1);
-        if (!pc->over) break;
+    for (i = 0; i < 4 && !chain->failed; i++) {
+        tli_chain_forget_curves(chain);
+        tli_chain_set_grid(chain, widths[i]);
+        chain->most_points = points[i];
+        chain->most_final = TLI_CHAIN_FINAL_POINTS;
+        chain->work_limit = i < 3 ? chain->work + work_limit / 2 : UINT64_MAX;
+        tli_chain_find_curves(chain, chain->stage_count - 1);
+        if (!chain->over) break;
     }
-    if (!pc->failed) tli_chain_search_final(pc);
+    if (!chain->failed) tli_chain_search_final(chain);
     return 0;
 }
 
 // -- chain: equal layers --
 
-// Layers of equal bytes and costs whose backwards read what forward read, with the same scratch in either:
-// Revolve's chain. Of n > 1 layers of b bytes and w bytes of scratch, three tensors at a time are no
-// checkpoints: two of an advance and the gradient behind it, or two gradients and what a backward reads. The
-// input is the first of the c slots of Revolve, so (c + 2) b + w bytes beside the input are c slots. What the
-// binomial schedule costs then is the optimum over all schedules; the tests hold it against the exact search.
+// Whether a graph is the chain of Revolve: layers of equal bytes and costs whose backwards read what forward
+// read, with the same scratch in both. With n > 1 layers of b bytes and w bytes of scratch, up to three live
+// tensors are not checkpoints: two of an advance and a gradient, or two gradients and the tensor that a
+// backward reads. The input is the first of the c slots of Revolve, so (c + 2) b + w bytes beside the input
+// give c slots. The binomial schedule is then optimal over all schedules; the tests compare it with the exact
+// search.
 static int tli_is_revolve_chain(const tl_graph *graph) {
     const tl_node *one = &graph->nodes[graph->node_count - 1];
     int32_t id;
@@ -16464,8 +16566,7 @@ static int tli_is_revolve_chain(const tl_graph *graph) {
     return 1;
 }
 
-// The slots that a budget of bytes makes; 0 = none: no schedule fits in less than *least, which the last
-// backward takes.
+// The number of slots that a budget gives; 0 = no schedule fits: the last backward takes *least bytes.
 static uint64_t tli_find_slots(const tl_graph *graph, uint64_t budget, uint64_t *least) {
     const tl_node *one = &graph->nodes[graph->node_count - 1];
     uint64_t beside = graph->outputs[graph->nodes[0].first_output].bytes + one->fwork_bytes, tensors;
@@ -16475,7 +16576,7 @@ static uint64_t tli_find_slots(const tl_graph *graph, uint64_t budget, uint64_t 
     return tensors > 2 ? tensors - 2 : 0;
 }
 
-// The binomial schedule of so many slots.
+// Make the binomial schedule for so many slots.
 static tl_result tli_revolve(tl_env *env, const tl_graph *graph, uint64_t slot_count, tli_steps *steps) {
     int32_t most = slot_count < (uint64_t)graph->node_count ? (int32_t)slot_count : graph->node_count;
     tli_unit_chain chain;
@@ -16490,38 +16591,38 @@ static tl_result tli_revolve(tl_env *env, const tl_graph *graph, uint64_t slot_c
     return steps->failed ? TL_ERROR_NO_MEMORY : TL_OK;
 }
 
-// What planning stages found out, bytes without base.
+// What planning by stages found; bytes are without base.
 typedef struct tli_chain_result {
-    uint64_t cost, least, work;     // least: bytes, where nothing fits
-    int32_t  exact;                 // 1 = no persistent schedule costs less, or fits in less than the least
+    uint64_t cost, least, work;     // least: least budget, if nothing fits
+    int32_t  exact;                 // 1 = the cost, or the least budget, is optimal over persistent schedules
 } tli_chain_result;
 
-// The steps of the curves, or where nothing fits those of the least budget.
-static tl_result tli_chain_finish(tli_chain *pc, int feasible, tli_steps *steps, tli_chain_result *found) {
-    const tli_chain_curve *curve = tli_chain_curve_of(pc, 0, pc->stage_count - 1);
+// Write the steps that the curves describe, or those of the least budget if nothing fits.
+static tl_result tli_chain_finish(tli_chain *chain, int feasible, tli_steps *steps, tli_chain_result *found) {
+    const tli_chain_curve *curve = tli_chain_curve_of(chain, 0, chain->stage_count - 1);
     tl_result result;
     int32_t i;
     feasible = feasible && curve->count;
-    if (!feasible && !pc->failed) {
-        pc->budget = tli_chain_find_least(pc);
-        found->least = pc->budget + pc->pinned_bytes;
-        pc->most_points = pc->most_final = TLI_CHAIN_LEAST_POINTS;
-        tli_chain_forget_curves(pc);
-        pc->work_limit = UINT64_MAX;
-        for (i = 0; i < pc->stage_count; i++) { pc->low[i] = 0; pc->high[i] = UINT64_MAX; }
-        tli_chain_find_curves(pc, pc->stage_count);
+    if (!feasible && !chain->failed) {
+        chain->budget = tli_chain_find_least(chain);
+        found->least = chain->budget + chain->pinned_bytes;
+        chain->most_points = chain->most_final = TLI_CHAIN_LEAST_POINTS;
+        tli_chain_forget_curves(chain);
+        chain->work_limit = UINT64_MAX;
+        for (i = 0; i < chain->stage_count; i++) { chain->low[i] = 0; chain->high[i] = UINT64_MAX; }
+        tli_chain_find_curves(chain, chain->stage_count);
     }
-    if (pc->failed) return TL_ERROR_NO_MEMORY;
+    if (chain->failed) return TL_ERROR_NO_MEMORY;
     found->cost = curve->points[curve->count - 1].cost;
-    result = tli_chain_add_steps(pc, steps);
+    result = tli_chain_add_steps(chain, steps);
     return !result && !feasible ? TL_ERROR_INFEASIBLE : result;
 }
 
-// The cheapest persistent schedule within the budget. TL_ERROR_INFEASIBLE, without a sentence: none was
-// found; steps are then those of the least budget, or none where the last node takes it.
+// Find the cheapest persistent schedule within the budget. TL_ERROR_INFEASIBLE, without a sentence: none was
+// found; steps are then those of the least budget, or empty for Revolve's chain, whose last node sets it.
 static tl_result tli_remat_chain(tl_env *env, const tl_graph *graph, uint64_t budget, uint64_t work_limit,
                                  tli_steps *steps, tli_chain_result *found) {
-    tli_chain pc;
+    tli_chain chain;
     tl_result result;
     tli_zero(found, sizeof *found);
     *steps = tli_steps_of(env);
@@ -16530,15 +16631,15 @@ static tl_result tli_remat_chain(tl_env *env, const tl_graph *graph, uint64_t bu
         found->exact = 1;
         return slots ? tli_revolve(env, graph, slots, steps) : TL_ERROR_INFEASIBLE;
     }
-    result = tli_chain_init(env, graph, &pc);
+    result = tli_chain_init(env, graph, &chain);
     if (!result) {
-        int feasible = budget >= pc.pinned_bytes;
-        pc.budget = feasible ? budget - pc.pinned_bytes : 0;
-        found->exact = tli_chain_solve(&pc, work_limit);
-        result = tli_chain_finish(&pc, feasible, steps, found);
-        found->work = pc.work;
+        int feasible = budget >= chain.pinned_bytes;
+        chain.budget = feasible ? budget - chain.pinned_bytes : 0;
+        found->exact = tli_chain_solve(&chain, work_limit);
+        result = tli_chain_finish(&chain, feasible, steps, found);
+        found->work = chain.work;
     }
-    tli_chain_free(&pc);
+    tli_chain_free(&chain);
     return result;
 }
 #endif  // TL_NO_PLANNERS
@@ -16547,22 +16648,24 @@ static tl_result tli_remat_chain(tl_env *env, const tl_graph *graph, uint64_t bu
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_PLANNERS
 
-// -- offload: when a sequence with fetches ends --
+// -- offload: the end time of a sequence with fetches --
 //
-//     link     [ O 1 ][ O 2 ]      [ L 2 ][ L 1 ]     A fetch is a call of the sequence that makes its
-//     calls    F1  F2  F3  F4  B4  B3  B2  B1         tensor out of nothing, just before the use: what
-//     item 1   mu~~~~                  ----u          it saves at the fullest call is seen as with a
-//              made, spilled while     issued early,  forward made again, by the same search. Copies
-//              it is used, freed by    as bytes and   are placed here, calls as given:
+//     link     [ O 1 ][ O 2 ]      [ L 2 ][ L 1 ]     In the sequence, a fetch is a call just before
+//     calls    F1  F2  F3  F4  B4  B3  B2  B1         the use that makes its tensor and reads nothing;
+//     item 1   mu~~~~                  ----u          the search treats it like a recomputation. This
+//              made, spilled while     issued early,  part places the copies; the calls stay in the
+//              it is used, freed by    as bytes and   order given:
 //              a WAIT                  link allow
 //
-//   spill   issued right after the tensor is made; its bytes go at the first moment at which they are
-//           in the way, the copy that ends first before all others: then every wait is as short as can be
-//   fetch   issued at the latest moment from which the copies in a row end just before their uses, when
-//           nothing waits; later where there is no room for it beside what the sequence holds
+//   spill   issued right after the tensor is made. Its bytes are freed (WAIT) when other bytes need the
+//           room; of several pending spills the one that ends first is freed first, so waits are shortest
+//   fetch   issued at the latest moment from which the copies, one after the other, end just before
+//           their uses if nothing waits; later if there is no room for it beside what the sequence holds
 //
-// What is in the way of a fetch is a pending spill, never the other way round: what the sequence and
-// the fetches hold fits the budget, so a sequence that the search may propose always has its moment.
+// A fetch may have to wait for the bytes of a pending spill, never a spill for a fetch: the bytes of the
+// sequence and of the fetches together fit the budget, so every sequence that the search proposes can run.
+//
+// o is the placement of copies, x the search with a host tier.
 
 typedef struct tli_offload {
     tl_env         *env;
@@ -16570,22 +16673,22 @@ typedef struct tli_offload {
     tli_search_seq     *seq;
     uint64_t        rate, latency, host_budget;
     uint64_t       *copy_ns;      // [tensors]
-    uint64_t       *ready;        // [tensors] when the last copy ends; UINT64_MAX = not issued
-    int32_t        *left;         // [tensors] fetches to come
-    uint8_t        *on_host, *leaving, *coming;  // [tensors]
-    int32_t        *pending;      // [pending_count] spilled and used no more, in order of ready
+    uint64_t       *ready;        // [tensors] time at which the last copy ends; UINT64_MAX = not issued
+    int32_t        *left;         // [tensors] number of later fetches
+    uint8_t        *on_host, *leaving, *coming;  // [tensors] 1 = has a host copy, is being spilled, fetched
+    int32_t        *pending;      // [pending_count] spilled, no longer used, bytes not freed; by `ready`
     int32_t         pending_count;
     int32_t         capacity, count;
-    int32_t        *place, *index;  // [count] of the sequence, in time; [places] the other way
-    int32_t        *first, *next; // [count] fetches issued before a place, in order; -1 = no more
-    int32_t        *issue;        // [count] of a fetch: before which place it is issued
-    int64_t        *room;         // [count] bytes that nobody holds
-    uint64_t       *clock;        // [count] when a place begins, if nothing waits
-    uint64_t       *start;        // [count] of a fetch: when it has to start
-    tli_steps      *list;         // of steps; 0 = only the time is wanted
+    int32_t        *place, *index;  // [count] places in time order; [places] the inverse
+    int32_t        *first, *next; // [count] list of the fetches issued before a place; -1 = end
+    int32_t        *issue;        // [count] of a fetch: the place before which it is issued
+    int64_t        *room;         // [count] free bytes
+    uint64_t       *clock;        // [count] time at which a place begins if nothing waits
+    uint64_t       *start;        // [count] of a fetch: latest time at which it should start
+    tli_steps      *list;         // gets the steps; NULL = only the time is wanted
     uint64_t        now, link_free, host_bytes;
     int64_t         pending_bytes;
-    int             failed;       // 1 = a spill had no room on the host
+    int             failed;       // 1 = the sequence cannot run: no room on the host, or an unused fetch
 } tli_offload;
 
 static void tli_offload_free(tli_offload *o) {
@@ -16598,7 +16701,7 @@ static void tli_offload_free(tli_offload *o) {
     tli_release(o->env, o->room);
 }
 
-// The time of each copy as the simulator takes it. 0 = no memory, or times that do not fit.
+// Compute the time of each copy as the simulator does. 0 = no memory.
 static int tli_offload_init(tli_offload *o, tli_search_seq *seq, const tl_device *device,
                             uint64_t host_budget) {
     uint64_t tensors = (uint64_t)seq->p->graph->tensor_count;
@@ -16622,7 +16725,7 @@ static int tli_offload_init(tli_offload *o, tli_search_seq *seq, const tl_device
         if (!tli_find_time(o->graph->outputs[i].bytes, o->rate, &o->copy_ns[i]) ||
             !tli_add_u64(o->copy_ns[i], o->latency, &o->copy_ns[i]) ||
             o->copy_ns[i] > TLI_SEARCH_MOST_COST >> 10)
-            o->copy_ns[i] = TLI_SEARCH_MOST_COST >> 10;  // never of use: the simulator has the last word
+            o->copy_ns[i] = TLI_SEARCH_MOST_COST >> 10;  // too long to be useful; the simulator checks the plan
     return 1;
 }
 
@@ -16654,7 +16757,7 @@ static const tli_search_event *tli_offload_event(const tli_offload *o, int32_t i
     return &o->seq->events[o->seq->places[o->place[i]].first_event];
 }
 
-// Places in time, what each leaves free, when each would begin. 0 = a fetch is of no use.
+// Read the sequence: places in time order, free bytes and starting time of each. 0 = a fetch is not used.
 static int tli_offload_read(tli_offload *o) {
     tli_search_seq *s = o->seq;
     uint64_t clock = 0;
@@ -16676,7 +16779,7 @@ static int tli_offload_read(tli_offload *o) {
     return 1;
 }
 
-// Choose before which call each fetch is issued.
+// Choose the call before which each fetch is issued.
 static void tli_offload_hoist(tli_offload *o) {
     tli_search_seq *s = o->seq;
     uint64_t latest = UINT64_MAX;
@@ -16722,7 +16825,7 @@ static void tli_offload_wait(tli_offload *o, int32_t tensor) {
     if (o->ready[tensor] > o->now) o->now = o->ready[tensor];
 }
 
-// Start a spill where the host has room; 0 = not yet.
+// Start a spill if the host has room; 0 = it has not yet.
 static int tli_offload_spill(tli_offload *o, int32_t tensor) {
     uint64_t bytes = o->graph->outputs[tensor].bytes;
     if (bytes > o->host_budget - o->host_bytes) return 0;
@@ -16733,7 +16836,7 @@ static int tli_offload_spill(tli_offload *o, int32_t tensor) {
     return 1;
 }
 
-// Wait for a pending spill, by its place in the list; its bytes are free.
+// Wait for a pending spill, by its index in the list, and free its bytes.
 static void tli_offload_settle(tli_offload *o, int32_t i) {
     int32_t tensor = o->pending[i];
     if (o->ready[tensor] == UINT64_MAX) { o->failed = 1; return; }
@@ -16743,7 +16846,7 @@ static void tli_offload_settle(tli_offload *o, int32_t i) {
     for (o->pending_count--; i < o->pending_count; i++) o->pending[i] = o->pending[i + 1];
 }
 
-// A tensor that is used no more before it is fetched.
+// Add a tensor that is not used again before it is fetched to the pending spills.
 static void tli_offload_add_pending(tli_offload *o, int32_t tensor) {
     int32_t i = o->pending_count++;
     if (!o->on_host[tensor] && !tli_offload_spill(o, tensor)) o->ready[tensor] = UINT64_MAX;
@@ -16752,7 +16855,7 @@ static void tli_offload_add_pending(tli_offload *o, int32_t tensor) {
     o->pending_bytes += (int64_t)o->graph->outputs[tensor].bytes;
 }
 
-// The host has more room: spills that waited for it start.
+// Drop a host copy and start the spills that waited for room on the host.
 static void tli_offload_drop_host(tli_offload *o, int32_t tensor) {
     int32_t i;
     tli_offload_add_step(o, TL_STEP_DROP_HOST, tensor);
@@ -16771,8 +16874,8 @@ static void tli_offload_fetch(tli_offload *o, int32_t tensor) {
     o->coming[tensor] = 1;
 }
 
-// Whether a tensor made by this event is next absent because it waits on the host for a fetch.
-static int tli_offload_goes_out(const tli_offload *o, int32_t e) {
+// Whether the next absence of a tensor made by this event ends with a fetch, so that it has to be spilled.
+static int tli_offload_is_spilled_next(const tli_offload *o, int32_t e) {
     const tli_search_seq *s = o->seq;
     if (!o->left[s->events[e].item] || o->on_host[s->events[e].item]) return 0;
     while (tli_search_is_use(s, s->events[e].behind)) e = s->events[e].behind;
@@ -16780,7 +16883,7 @@ static int tli_offload_goes_out(const tli_offload *o, int32_t e) {
     return e >= 0 && tli_search_is_fetch(s, s->events[e].call);
 }
 
-// What a call uses must have come.
+// Wait for the fetches of the items that a call uses.
 static void tli_offload_begin_call(tli_offload *o, const tli_search_place *place) {
     const tli_search_seq *s = o->seq;
     int32_t e;
@@ -16800,7 +16903,7 @@ static void tli_offload_end_call(tli_offload *o, const tli_search_place *place) 
     for (e = place->first_event; e >= 0; e = s->events[e].sibling) {
         int32_t item = s->events[e].item, behind = s->events[e].behind;
         if (item >= o->graph->tensor_count || item == over) continue;
-        if (!s->events[e].is_use && tli_offload_goes_out(o, e)) (void)tli_offload_spill(o, item);
+        if (!s->events[e].is_use && tli_offload_is_spilled_next(o, e)) (void)tli_offload_spill(o, item);
         if (tli_search_is_use(s, behind)) continue;
         if (tli_search_is_kept(s, behind) && (o->leaving[item] || !o->on_host[item]))
             tli_offload_add_pending(o, item);
@@ -16808,7 +16911,8 @@ static void tli_offload_end_call(tli_offload *o, const tli_search_place *place) 
     }
 }
 
-// What stands before a call: waits for room, then fetches. 0 = the host has no room.
+// Do what comes before a call: wait for spills until its bytes fit, then issue fetches. 0 = the host has no
+// room.
 static int tli_offload_prepare(tli_offload *o, int32_t i) {
     int32_t f;
     while (o->pending_bytes > o->room[i] && o->pending_count && !o->failed) tli_offload_settle(o, 0);
@@ -16829,8 +16933,8 @@ static void tli_offload_run_call(tli_offload *o, const tli_search_place *place) 
     tli_offload_end_call(o, place);
 }
 
-// When the sequence ends, which keeps the budget; UINT64_MAX = the host has no room for it, or there is
-// no memory. With a list, its steps.
+// The time at which the sequence, which keeps the budget, ends; UINT64_MAX = the host has no room for it, or
+// no memory (seq->failed). The steps go to `list` if it is not NULL.
 static uint64_t tli_offload_time(tli_offload *o, tli_steps *list) {
     int32_t i;
     o->list = list;
@@ -16855,10 +16959,10 @@ typedef struct tli_offload_search {
     uint64_t       best_time, time;  // of the best sequence; of the present one
 } tli_offload_search;
 
-// What a moment of the link costs, of 256: next to nothing where it is idle, all where all wait for it.
+// Draw a price of the link time in 256ths: near 0 suits an idle link, near 256 one that everything waits for.
 static uint64_t tli_offload_draw_price(tli_search_state *r) {
     static const uint8_t prices[] = { 0, 4, 16, 40, 80, 128, 200, 255 };
-    return prices[tli_search_below(r, 8)];
+    return prices[tli_search_draw(r, 8)];
 }
 
 static int tli_offload_save_best(tli_offload_search *x) {
@@ -16868,7 +16972,7 @@ static int tli_offload_save_best(tli_offload_search *x) {
     return 1;
 }
 
-// As tli_search_try, but what counts is when the sequence ends.
+// As tli_search_try, but the end time of the sequence counts, not the cost of its forwards.
 static void tli_offload_try(tli_offload_search *x, uint64_t heat) {
     tli_search_state *r = &x->r;
     tli_search_seq *s = &r->seq;
@@ -16879,12 +16983,12 @@ static void tli_offload_try(tli_offload_search *x, uint64_t heat) {
     s->logs = 1;
     r->tries++;
     most = x->time + (heat >> 16) * (uint64_t)u + ((heat & 65535) * (uint64_t)u >> 16);
-    r->noise = (int64_t)65536 * (1 + tli_search_below(r, 4));
-    if (!tli_search_below(r, 8)) r->noise *= 8;
-    r->distance = tli_search_below(r, 4);
-    r->is_exact = !tli_search_below(r, 8);
+    r->noise = (int64_t)65536 * (1 + tli_search_draw(r, 4));
+    if (!tli_search_draw(r, 8)) r->noise *= 8;
+    r->distance = tli_search_draw(r, 4);
+    r->is_exact = !tli_search_draw(r, 8);
     r->link_price = tli_offload_draw_price(r);
-    mark = tli_search_below(r, 4) ? tli_search_ruin(r) : tli_search_move(r);
+    mark = tli_search_draw(r, 4) ? tli_search_ruin(r) : tli_search_move(r);
     if (mark >= 0 && most >= r->bwd_cost && tli_search_mend(r, most - r->bwd_cost, 40)) {
         tli_search_tidy(r, mark);
         time = s->failed ? UINT64_MAX : tli_offload_time(&x->o, NULL);
@@ -16906,7 +17010,7 @@ static int tli_offload_goes_on(tli_offload_search *x) {
 
 #define TLI_OFFLOAD_STARTS 6
 
-// Phases as in tli_search_improve: the first ones begin with the starts, the later ones with the best.
+// Phases as in tli_search_improve.
 static void tli_offload_improve(tli_offload_search *x, const tli_search_calls *starts) {
     static const uint8_t heats[] = { 16, 2, 255, 1 };  // of the mean cost of a call, in 16ths
     tli_search_state *r = &x->r;
@@ -16927,7 +17031,7 @@ static void tli_offload_improve(tli_offload_search *x, const tli_search_calls *s
     }
 }
 
-// Tidy the loaded sequence where it keeps the budget, and begin with it too. 0 = no memory.
+// If the loaded sequence keeps the budget, tidy it and make it a start. 0 = no memory.
 static int tli_offload_add_start(tli_offload_search *x, tli_search_calls *start) {
     tli_search_seq *s = &x->r.seq;
     if (s->failed) return 0;
@@ -16941,7 +17045,7 @@ static int tli_offload_add_start(tli_offload_search *x, tli_search_calls *start)
     return x->time == UINT64_MAX || tli_search_list_calls(s, start);
 }
 
-// The calls of a plan; a fetch stands where it is waited for. 0 = no memory.
+// Load the calls of a plan; a fetch is put where it is waited for. 0 = no memory.
 static int tli_offload_load_plan(tli_offload_search *x, const tl_plan *plan) {
     const tli_search_problem *p = x->r.p;
     tli_search_calls calls;
@@ -16965,8 +17069,8 @@ static int tli_offload_load_plan(tli_offload_search *x, const tl_plan *plan) {
     return ok;
 }
 
-// All that there is to begin with: the plan found before; and everything kept, mended at several
-// prices of the link. 0 = no memory.
+// Make the starts: the plan found before, and the plan that keeps everything, mended at several prices of the
+// link. 0 = no memory.
 static int tli_offload_begin(tli_offload_search *x, const tli_search_greedy *g, const tl_plan *plan,
                              tli_search_calls *starts) {
     static const uint8_t prices[TLI_OFFLOAD_STARTS - 1] = { 4, 40, 128, 255, 0 };
@@ -17020,8 +17124,8 @@ static tl_result tli_offload_run(tli_offload_search *x, const tli_remat_input *i
     return result;
 }
 
-// The steps of a plan with a host tier, not later than `plan` (no steps = none is known) where its
-// sequence can be read. TL_ERROR_INFEASIBLE: none was found.
+// Find a plan with a host tier that does not end later than `plan` (no steps = none is known).
+// TL_ERROR_INFEASIBLE: none was found.
 static tl_result tli_remat_offload(const tli_remat_input *in, const tl_device *device, uint64_t host_budget,
                                    const tl_plan *plan, tli_steps *best, uint64_t *work) {
     tli_search_problem p;
@@ -17051,44 +17155,49 @@ static tl_result tli_remat_offload(const tli_remat_input *in, const tl_device *d
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_PLANNERS
 
-// -- remat: the parts joined --
+// -- remat: the planner, made of the parts above --
+//
+// With one tier the parts run in this order, each with a share of the work, until the best plan is proven
+// optimal: closed form of equal layers, exact search, lower bound, chain optimum, search. Then, with a host
+// tier, the search with fetches improves that plan. Each plan is simulated before it is accepted.
 
-// Without a limit of the caller's: steps per node and node, within bounds. A step is 2 to 3 ns: a tenth of a
-// second at 100 nodes, from 250 nodes on two thirds of one.
+// The default work limit is TLI_REMAT_WORK steps times the square of the number of nodes, within the other two.
+// A step is 2 to 3 ns: about a tenth of a second at 100 nodes, two thirds of a second from 250 nodes on.
 #define TLI_REMAT_WORK UINT64_C(4000)
 #define TLI_REMAT_LEAST_WORK UINT64_C(30000000)
 #define TLI_REMAT_MOST_WORK UINT64_C(250000000)
 
 typedef struct tli_remat {
-    tl_env          quiet;        // memory of the caller's env; what fails on the way is no error of the call
+    tl_env          quiet;        // allocator of the caller's env, without its log: parts may fail
     const tl_graph *graph;
-    uint64_t        budget;       // of the plan alone
+    uint64_t        budget;       // without the base
     const tl_device *device;
     uint64_t        host_budget;  // 0 = no host tier
     uint64_t        work, work_limit, bound, least, floor;
     int32_t         inference, node, floor_node;
-    int32_t         is_over;      // 1 = what stands beside the plan is more than the budget
-    int32_t         none;         // 1 = certainly no plan fits
-    int32_t         uncountable;  // 1 = numbers too large for the search
+    int32_t         is_over;      // 1 = the base alone exceeds the budget
+    int32_t         none;         // 1 = it is proven that no plan fits
+    int32_t         uncountable;  // 1 = bytes or costs are too large for the search
     tli_remat_watch watch;
     tl_plan         plan;         // the best so far; no steps = none
     int32_t         found;
-    tli_search_calls    start;        // what the search may begin with besides its own; none = 0
+    tli_search_calls    start;    // the chain optimum, one more start of the search; empty = none
 } tli_remat;
 
-// A part has done some work.
+// Count the work that a part has done.
 static void tli_remat_add_work(tli_remat *r, uint64_t work) {
     r->work += work;
     r->watch.before = r->watch.now.work = r->work;
     r->watch.now.bound_cost = r->bound;
 }
 
+// The share part / of of the work that is left; 0 after progress asked to stop.
 static uint64_t tli_remat_share(const tli_remat *r, uint64_t part, uint64_t of) {
     uint64_t left = r->work < r->work_limit ? r->work_limit - r->work : 0;
     return r->watch.stopped ? 0 : left / of * part;
 }
 
-// Keep a measured plan where it fits and none found before is as cheap; otherwise it is released.
+// Keep a simulated plan if it fits and is cheaper than the best so far; otherwise release it.
 static void tli_remat_offer(tli_remat *r, tl_plan *plan) {
     if (!r->is_over && plan->peak_bytes <= r->budget && plan->host_peak_bytes <= r->host_budget &&
         (!r->found || plan->cost < r->plan.cost)) {
@@ -17101,7 +17210,7 @@ static void tli_remat_offer(tli_remat *r, tl_plan *plan) {
     tl_free_plan(&r->quiet, plan);
 }
 
-// Whatever made the steps, the simulator has the last word: what it refuses is not offered.
+// Simulate steps and offer the plan. Steps that the simulator refuses are ignored.
 static tl_result tli_remat_offer_steps(tli_remat *r, tli_steps *steps) {
     tl_plan plan;
     tl_result result;
@@ -17117,14 +17226,14 @@ static tl_result tli_remat_offer_steps(tli_remat *r, tli_steps *steps) {
 
 static int tli_remat_is_done(const tli_remat *r) { return r->found && r->plan.cost <= r->bound; }
 
-// No plan fits: what is known of the least budget.
+// Note that no plan fits, and what follows for the least budget.
 static tl_result tli_remat_rule_out(tli_remat *r) {
     r->none = 1;
     if (r->floor <= r->budget && !r->is_over) { r->floor = r->budget + 1; r->floor_node = -1; }
     return TL_OK;
 }
 
-// Equal layers: the optimum in closed form.
+// Equal layers: plan the optimum in closed form.
 static tl_result tli_remat_try_revolve(tli_remat *r) {
     uint64_t least, slots = tli_find_slots(r->graph, r->budget, &least);
     tli_steps steps;
@@ -17142,7 +17251,7 @@ static tl_result tli_remat_try_revolve(tli_remat *r) {
     return result;
 }
 
-// Everything kept, and what no plan can do without: the bound without any search.
+// Try the plan that keeps everything, then find the least working set and the bound without search.
 static tl_result tli_remat_begin(tli_remat *r) {
     uint64_t work = 0;
     tl_plan plan;
@@ -17185,7 +17294,7 @@ static tl_result tli_remat_try_bound(tli_remat *r) {
     return result == TL_ERROR_INFEASIBLE ? tli_remat_rule_out(r) : result;
 }
 
-// The calls of a plan, for the search to begin with.
+// Keep the calls of a plan as a start of the search.
 static tl_result tli_remat_set_start(tli_remat *r, const tli_steps *steps) {
     int32_t i;
     for (i = 0; i < steps->count; i++) {
@@ -17197,7 +17306,7 @@ static tl_result tli_remat_set_start(tli_remat *r, const tli_steps *steps) {
     return tli_search_add_call(&r->quiet, &r->start, 2 * r->graph->node_count) ? TL_OK : TL_ERROR_NO_MEMORY;
 }
 
-// The optimum over persistent schedules, stage by stage.
+// Plan the optimum over persistent schedules, stage by stage.
 static tl_result tli_remat_try_chain(tli_remat *r) {
     tli_chain_result found;
     tli_steps steps;
@@ -17210,7 +17319,7 @@ static tl_result tli_remat_try_chain(tli_remat *r) {
     return result == TL_ERROR_INFEASIBLE || result == TL_ERROR_OVERFLOW ? TL_OK : result;
 }
 
-// Without the work to improve it where that is of no use: then only a plan is wanted, or the least budget.
+// Search a plan. If it is proven that none fits, only the least budget is wanted, so nothing is improved.
 static tl_result tli_remat_try_search(tli_remat *r) {
     tli_remat_input in;
     tli_steps steps;
@@ -17234,7 +17343,7 @@ static tl_result tli_remat_try_search(tli_remat *r) {
     return result == TL_ERROR_INFEASIBLE || r->uncountable ? TL_OK : result;
 }
 
-// The least budget of a small graph, where nothing fits.
+// Nothing fits: find the least budget of a small graph exactly.
 static tl_result tli_remat_find_least(tli_remat *r) {
     uint64_t floor, work = 0, limit = tli_remat_share(r, 1, 4);
     int32_t proven;
@@ -17269,9 +17378,9 @@ static tl_result tli_remat_try_offload(tli_remat *r, uint64_t work_limit) {
     return result == TL_ERROR_NO_MEMORY ? result : TL_OK;
 }
 
-// Raise the bound by relaxations for one end T0 after the other: a plan ends behind T0, or not before
-// g(T0). First the end of the plan, in both ways, with half of the work; then bisection between what is
-// known and it, in the way that was better.
+// Raise the bound by relaxations for several end times T0: a plan ends after T0, or not before g(T0). First
+// with the end of the plan found, in both ways of tli_bound_host.is_even, with half of the work; then by
+// bisection between the bound and that end, in the better way.
 static tl_result tli_remat_bound_offload(tli_remat *r) {
     enum { ROUNDS = 9 };
     uint64_t high = r->plan.cost, limit = tli_remat_share(r, 1, 8), bound, work, last = 0;
@@ -17297,8 +17406,7 @@ static tl_result tli_remat_bound_offload(tli_remat *r) {
     return TL_OK;
 }
 
-// Nothing fits: look for the least budget with a host, by bisection between what no plan can do without
-// and what some plan takes.
+// Nothing fits: find the least budget with a host by bisection between the floor and the peak of a known plan.
 static tl_result tli_remat_least_offload(tli_remat *r) {
     uint64_t low = r->floor, high = r->least, budget = low, work;
     tl_result result = TL_OK;
@@ -17328,7 +17436,7 @@ static tl_result tli_remat_least_offload(tli_remat *r) {
     return result;
 }
 
-// One tier: the parts in turn, until one of them has the last word.
+// One tier: run the parts in turn until the plan is proven optimal, or it is proven that none fits.
 static tl_result tli_remat_run_alone(tli_remat *r) {
     int has_stages = !r->inference && !r->is_over;
     tl_result result = tli_remat_begin(r);
@@ -17344,14 +17452,14 @@ static tl_result tli_remat_run_alone(tli_remat *r) {
     return r->uncountable && !r->none ? TL_ERROR_OVERFLOW : TL_ERROR_INFEASIBLE;
 }
 
-// Two tiers: first the plan without the host, made with all the work that it would get alone, so that the host
-// never makes a plan dearer; then as much work again.
+// Two tiers: first the plan without the host, with all the work that it would get alone, so that a host never
+// makes a plan more expensive; then the same amount of work for the plan with the host.
 static tl_result tli_remat_run_offload(tli_remat *r) {
     uint64_t host_budget = r->host_budget, bound, floor;
     int32_t node;
     tl_result result = tli_remat_begin(r);
     bound = r->bound;
-    floor = r->floor;  // what holds with the host, too
+    floor = r->floor;  // these also hold with the host
     node = r->floor_node;
     if (!result && !r->none) {
         r->host_budget = 0;
@@ -17481,7 +17589,7 @@ TLI_IMPL tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan
 typedef struct tli_chain_answer {
     tl_plan  plan;
     uint64_t budget, bound, least, work;   // bytes without base
-    int32_t  node;                         // that peaks at the least budget
+    int32_t  node;                         // at which the plan of the least budget peaks
 } tli_chain_answer;
 
 static tl_result tli_chain_refuse(tl_env *env, const tl_graph *graph, const tl_remat_report *report) {
@@ -17591,7 +17699,10 @@ TLI_IMPL tl_result tl_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, tl
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_PLANNERS
 
-// -- policies: what all of them share --
+// -- policies: names, candidates, cut nodes --
+//
+// A policy makes one or several candidate plans by its rule and answers with the best one: a plan that fits
+// before one that does not, then the lower cost (or peak). p is the policy, s the stages of revolve.
 
 static const char *const tli_policy_names[] = { TL_POLICIES(TLI_NAME) };
 static const char *const tli_policy_helps[] = { TL_POLICIES(TLI_HELP) };
@@ -17613,22 +17724,22 @@ TLI_IMPL int tl_parse_policy(const char *text, tl_policy *policy) {
 }
 #endif
 
-#define TLI_POLICY_NODES UINT64_C(1048576)  // of all the plans of one walk together, about
-#define TLI_POLICY_ADVANCES UINT64_C(1048576)
+#define TLI_POLICY_NODES UINT64_C(1048576)  // about so many nodes in all candidates of one walk together
+#define TLI_POLICY_ADVANCES UINT64_C(1048576)  // most forwards of stages in one candidate of revolve
 
 typedef struct tli_policy {
-    tl_env          quiet;       // memory of the caller's env; no candidate's failure is the call's
+    tl_env          quiet;       // allocator of the caller's env, without its log: candidates may fail
     const tl_policy_desc *desc;
     const tl_graph *graph;
-    uint64_t        budget;      // of the plan alone
-    int32_t         is_over;     // 1 = what stands beside the plan is more than the budget
+    uint64_t        budget;      // without the base
+    int32_t         is_over;     // 1 = the base alone exceeds the budget
     int32_t         wants_peak;  // 1 = the least peak is wanted, not the least cost
-    int32_t         overflowed;  // 1 = a plan was left out because its cost does not fit 64 bits
+    int32_t         overflowed;  // 1 = a candidate was left out because its cost does not fit 64 bits
     int32_t         found;
     tl_plan         plan;        // the best so far, if found
-    uint64_t        call_count;  // nodes that are no graph inputs
-    uint64_t        fineness;    // values are tried in steps of this part of them, and of 1 at least
-    uint8_t        *keep;        // [tensor_count]
+    uint64_t        call_count;  // nodes that are not graph inputs
+    uint64_t        fineness;    // values are tried in steps of value / fineness, at least 1
+    uint8_t        *keep;        // [tensor_count] 1 = the candidate keeps it
     int32_t        *cuts;        // [cut_count] ascending
     int32_t        *last;        // [node_count] the last node that reads it
     int32_t         cut_count;
@@ -17646,7 +17757,7 @@ static int tli_policy_prefers(const tli_policy *p, const tl_plan *plan, const tl
     return plan->cost < to->cost;
 }
 
-// Take a plan, or what became of it, as one that the policy may answer with.
+// Add a candidate; `made` is the result of making it. Returns a failure that ends the policy.
 static tl_result tli_policy_offer(tli_policy *p, tl_result made, tl_plan *plan) {
     if (made == TL_ERROR_OVERFLOW) {
         p->overflowed = 1;
@@ -17663,7 +17774,7 @@ static tl_result tli_policy_offer(tli_policy *p, tl_result made, tl_plan *plan) 
     return TL_OK;
 }
 
-// Nothing that is still to come is better: it fits, and makes nothing twice.
+// Whether no later candidate can be better: the plan fits and recomputes nothing.
 static int tli_policy_is_done(const tli_policy *p) {
     return p->found && !p->wants_peak && tli_policy_fits(p, &p->plan) && p->plan.cost <= p->plan.base_cost;
 }
@@ -17691,7 +17802,7 @@ static uint64_t tli_find_root(uint64_t value) {  // rounded down
     return root;
 }
 
-// Nothing made above a cut node is read below it.
+// List the cut nodes: later nodes read nothing that was made before them.
 static void tli_find_cuts(tli_policy *p) {
     const tl_graph *graph = p->graph;
     int32_t id, i, reach = -1;
@@ -17708,7 +17819,7 @@ static void tli_find_cuts(tli_policy *p) {
     }
 }
 
-// -- policies: one after the other --
+// -- policies: the rules --
 
 static tl_result tli_policy_keep_all(tli_policy *p) {
     tl_plan plan;
@@ -17746,8 +17857,8 @@ static tl_result tli_policy_chen_sqrt(tli_policy *p) {
     return tli_policy_try(p);
 }
 
-// Chen's Algorithm 3. Returns the least number of bytes for which a cut node kept here would not be,
-// the next that gives another set; 0 = none is kept.
+// Chen's Algorithm 3. Returns the least number of bytes for which some cut node kept here would not be kept,
+// which is the next number that gives another set; 0 = none is kept.
 static uint64_t tli_policy_cut_greedily(tli_policy *p, uint64_t bytes) {
     const tl_graph *graph = p->graph;
     uint64_t since = 0, next = 0;
@@ -17780,7 +17891,7 @@ static tl_result tli_policy_chen_greedy(tli_policy *p) {
     return result;
 }
 
-// What a forward costs, or what it costs for each MiB that it leaves behind.
+// The cost of a forward, or its cost per MiB of outputs and saved bytes.
 static uint64_t tli_policy_find_worth(const tl_graph *graph, int32_t id, int per_byte) {
     const tl_node *node = &graph->nodes[id];
     uint64_t bytes = node->saved_bytes, scaled;
@@ -17799,7 +17910,7 @@ static tl_result tli_policy_try_threshold(tli_policy *p, uint64_t threshold, int
     return tli_policy_try(p);
 }
 
-// Each value that occurs is a threshold, the lowest keeps all; `worths` has room for call_count.
+// Try each value that occurs as a threshold; the lowest keeps everything. worths: [call_count] scratch.
 static tl_result tli_policy_try_thresholds(tli_policy *p, uint64_t *worths, int per_byte) {
     uint64_t at = 0, last;
     int32_t id;
@@ -17831,19 +17942,20 @@ static tl_result tli_policy_selective(tli_policy *p) {
 
 // -- policies: revolve over the stages between cut nodes --
 //
-// Only calls are written down: a tensor lives from a call that makes it to its last reader before the
-// next such call, so what holds a slot is what an advance made last.
+// Only the calls are listed here; tli_plan_calls adds the drops. A tensor lives from a call that makes it to
+// its last reader before the next such call, so a slot holds the last output of an advance.
 
 typedef struct tli_stages {
     const tli_policy *policy;
     tli_steps         calls;
-    uint8_t *carries;   // [node_count] the end of its stage cannot be made without it
+    uint8_t *carries;   // [node_count] 1 = the end of its stage needs it
     uint8_t *ran;       // [node_count]
-    uint8_t *wanted;    // [node_count] in the stage that is being reversed
-    int32_t *slots;     // [cut_count + 1] stages after which a checkpoint stands, from the first on
+    uint8_t *wanted;    // [node_count] in the stage that is being reversed: runs again
+    int32_t *slots;     // [cut_count + 1] stages whose ends are checkpoints, ascending
 } tli_stages;
 
-// Stage 0 is the graph inputs, stage k the nodes behind cut node k-1, up to and with cut node k.
+// The last node of a stage. Stage 0 is the graph inputs, stage k the nodes after cut node k-1 up to and
+// including cut node k, counted from 1.
 static int32_t tli_find_stage_end(const tli_stages *s, int32_t stage) {
     return stage ? s->policy->cuts[stage - 1] : -1;
 }
@@ -17881,8 +17993,8 @@ static void tli_stages_advance(tli_stages *s, int32_t from, int32_t to) {
         if (s->carries[id]) tli_stage_forward(s, id, 0);
 }
 
-// What the backwards of a stage read is made again, and what never ran does; then they run. The end
-// of the stage is there already: it was the checkpoint that the stage behind was reversed from.
+// Reverse a stage: recompute what its backwards read, run the nodes that never ran, then run the backwards. The
+// end of the stage is resident already: the next stage was reversed from it.
 static void tli_stage_reverse(tli_stages *s, int32_t stage) {
     const tl_graph *graph = s->policy->graph;
     int32_t first = tli_find_stage_end(s, stage - 1) + 1, end = tli_find_stage_end(s, stage), id, i;
@@ -17903,7 +18015,7 @@ static void tli_stage_reverse(tli_stages *s, int32_t stage) {
             tli_add_step(&s->calls, tli_step_of(TL_STEP_BACKWARD, id, TL_ALL_OUTPUTS));
 }
 
-// The binomial schedule with an explicit stack of the checkpoints, as in tl_plan_revolve.
+// Make the binomial schedule with an explicit stack of checkpoints, as in tl_plan_revolve.
 static void tli_stages_reverse(tli_stages *s, int32_t slot_count) {
     int32_t right = s->policy->cut_count, depth = 1;
     tli_zero(s->ran, (size_t)s->policy->graph->node_count);
@@ -17967,7 +18079,7 @@ static tl_result tli_policy_revolve(tli_policy *p) {
     return result;
 }
 
-// Where nothing fits, the plan of the least budget says what does.
+// If nothing fits, the candidate is the plan of the least budget, for the error text.
 static tl_result tli_policy_chain(tli_policy *p) {
     tl_chain_plan_desc desc;
     tl_remat_report report;
@@ -17984,7 +18096,7 @@ static tl_result tli_policy_chain(tli_policy *p) {
     return tli_policy_offer(p, made, &plan);
 }
 
-// -- policies: the call --
+// -- policies: tl_plan_policy --
 
 static tl_result tli_policy_run(tli_policy *p) {
     switch (p->desc->policy) {
@@ -18096,10 +18208,14 @@ TLI_IMPL tl_result tl_plan_policy(tl_env *env, const tl_policy_desc *desc, tl_pl
 // ============================================================================
 
 // -- formats and schemes --
+//
+// This part holds what a machine needs that runs a quantised network: formats, quantisation of data and
+// of sums of products, and the guards for 16-bit floats. It needs no other part of [7] and, but for names
+// and text, stays in a build with TL_NO_PLANNERS. Sources stand at the public declarations.
 
 static const uint8_t tli_format_bytes[] = { TL_FORMATS(TLI_LABEL4) };
 
-// 4 bytes of f32 become so many
+// Bytes of an array of f32 elements when each takes element_bytes; a last partial element counts whole.
 static uint64_t tli_narrow_bytes(uint64_t f32_bytes, uint64_t element_bytes) {
     return element_bytes == 4 ? f32_bytes : (f32_bytes / 4 + (f32_bytes % 4 != 0)) * element_bytes;
 }
@@ -18109,11 +18225,11 @@ TLI_IMPL uint64_t tl_find_format_bytes(tl_format format, uint64_t f32_bytes) {
     return tli_narrow_bytes(f32_bytes, known ? tli_format_bytes[format] : 4);
 }
 
-#ifndef TL_NO_PLANNERS  // a machine that quantises alone needs no names: texts of tables stay in its memory
-#define TLI_NAME5(id, name, format, bytes, help) name,      // undefined again below
-#define TLI_FORMAT5(id, name, format, bytes, help) format,  // the same
-#define TLI_BYTES5(id, name, format, bytes, help) bytes,    // the same
-#define TLI_HELP5(id, name, format, bytes, help) help,      // the same
+#ifndef TL_NO_PLANNERS  // a device that only runs needs no names, and tables of text would take its memory
+#define TLI_NAME5(id, name, format, bytes, help) name,      // these four are undefined again below
+#define TLI_FORMAT5(id, name, format, bytes, help) format,
+#define TLI_BYTES5(id, name, format, bytes, help) bytes,
+#define TLI_HELP5(id, name, format, bytes, help) help,
 
 static const char *const tli_format_names[] = { TL_FORMATS(TLI_NAME4) };
 static const char *const tli_scheme_names[] = { TL_SCHEMES(TLI_NAME5) };
@@ -18205,7 +18321,8 @@ TLI_IMPL int tl_parse_rounding(const char *text, tl_rounding *rounding) {
 
 #endif  // TL_NO_PLANNERS
 
-// The nearest integer of a number. Beyond 2^18 every quantisation is at its bounds, so it may stay there.
+// Round to the nearest integer, saturating at +-2^18: bounds and zero points have at most 16 bits, so larger
+// integers are clamped later in any case.
 static int32_t tli_round_f32(float value, tl_rounding rounding) {
     int32_t whole;
     float rest;
@@ -18244,7 +18361,7 @@ static float tli_at_least(float scale, float least) { return scale < least ? lea
 #define TLI_SMALLEST_SCALE 1.1920928955078125e-07f       // 2^-23
 #define TLI_NORMAL_SCALE   1.17549435082228750797e-38f   // 2^-126: below, an f32 loses digits
 
-// One operation in f32 a line: the same roundings as the tools that the rules are named after.
+// One f32 operation per statement, so that it rounds exactly like the tools that the rules are named after.
 static void tli_apply_affine(float least, float most, float least_scale, tl_quantization *q) {
     float size = most - least, steps = (float)(q->high - q->low);
     q->scale = tli_at_least(size / steps, least_scale);
@@ -18298,7 +18415,7 @@ TLI_IMPL tl_result tl_check_quantization(tl_env *env, const tl_quantization *qua
     return why ? tli_fail(env, TL_ERROR_INVALID_ARG, "tl_check_quantization", why) : TL_OK;
 }
 
-// The integer before it is clamped; the bounds are inside of what it can be.
+// The integer before clamping.
 static int32_t tli_quantize_freely(const tl_quantization *q, float value) {
     if ((tli_bits_of_f32(value) & 0x7FFFFFFFu) > 0x7F800000u) return q->zero_point;
     return tli_round_f32(value / q->scale, q->rounding) + q->zero_point;
@@ -18315,7 +18432,7 @@ static float tli_dequantize_integer(const tl_quantization *q, int32_t integer) {
     return value;
 }
 
-// Elements side by side under one quantisation.
+// Quantise consecutive elements with one quantisation; `width` bytes per integer.
 static void tli_quantize_run(const tl_quantization *q, size_t width, const float *from, void *to,
                              size_t count) {
     unsigned char *bytes = (unsigned char *)to;
@@ -18371,10 +18488,10 @@ static tl_result tli_check_quantize(tl_env *env, const char *function, const tl_
     return TL_OK;
 }
 
-// The elements of a tensor in order, cut where the channel changes.
+// An iterator over the elements of a tensor in order, in runs that belong to one channel.
 typedef struct tli_stripe {
     uint64_t inner_count, count;
-    size_t   at, length;
+    size_t   at, length;               // the present run
     int32_t  channel, channel_count;
 } tli_stripe;
 
@@ -18429,7 +18546,7 @@ TLI_IMPL tl_result tl_dequantize(tl_env *env, const tl_quantization *quantizatio
     return TL_OK;
 }
 
-// The extremes of data; 0 where a value is not finite. count > 0.
+// Find least and largest value; returns 0 if a value is not finite. count > 0.
 static int tli_find_extremes(const float *data, uint64_t count, float *least, float *most) {
     uint64_t i;
     *least = *most = data[0];
@@ -18464,7 +18581,7 @@ TLI_IMPL tl_result tl_quantize_dynamic(tl_env *env, const float *from, uint8_t *
     return TL_OK;
 }
 
-// mantissa 2^exponent = value, with 24 bits in the mantissa; value finite and > 0.
+// Split a finite value > 0 into a mantissa of exactly 24 bits and the power of two that is returned.
 static int32_t tli_split_positive(float value, uint64_t *mantissa) {
     uint32_t bits = tli_bits_of_f32(value);
     int32_t exponent = (int32_t)(bits >> 23) - 150;
@@ -18485,7 +18602,7 @@ TLI_IMPL tl_result tl_find_multiplier(tl_env *env, float a, float b, float c, tl
     if (!tli_is_scale(b)) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "b: must be finite and > 0");
     if (!tli_is_scale(c)) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "c: must be finite and > 0");
     exponent = tli_split_positive(a, &over) + tli_split_positive(b, &factor) - tli_split_positive(c, &under);
-    over *= factor;  // 47 or 48 bits, so the quotient has 23 to 25
+    over *= factor;  // 47 or 48 bits, so the quotient has 23 to 25 bits
     while ((over << shift) / under < ((uint64_t)1 << 30)) shift++;
     whole = (over << shift) / under;
     whole += (over << shift) % under * 2 >= under;
@@ -18495,7 +18612,7 @@ TLI_IMPL tl_result tl_find_multiplier(tl_env *env, float a, float b, float c, tl
     return TL_OK;
 }
 
-// value / 2^shift, half away from zero; 1 <= shift <= 32, |value| <= 2^31.
+// value / 2^shift, rounded half away from zero; 1 <= shift <= 32, |value| <= 2^31.
 static int64_t tli_shift_rounded(int64_t value, int32_t shift) {
     int64_t half = (int64_t)1 << (shift - 1);
     return value < 0 ? -((half - value) >> shift) : (value + half) >> shift;
@@ -18511,7 +18628,7 @@ TLI_IMPL int32_t tl_requantize(int32_t sum, tl_multiplier multiplier, const tl_q
     if (value > INT32_MAX) value = INT32_MAX;
     if (value < INT32_MIN) value = INT32_MIN;
     value *= multiplier.multiplier;
-    value = (value + (value < 0 ? 1 - half : half)) / (2 * half);  // towards zero, as the reference
+    value = (value + (value < 0 ? 1 - half : half)) / (2 * half);  // truncates, as TensorFlow Lite does
     if (multiplier.exponent < -32) value = 0;
     else if (multiplier.exponent < 0) value = tli_shift_rounded(value, -multiplier.exponent);
     value += to->zero_point;
@@ -18561,15 +18678,18 @@ TLI_IMPL int tl_has_overflow(const float *data, uint64_t count) {
         if (!tli_is_finite_f32(data[i])) return 1;
     return 0;
 }
-
-#ifndef TL_NO_PLANNERS
-#endif  // TL_NO_PLANNERS
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_PLANNERS
 
 // -- observers --
+//
+// Observers measure ranges and noise of tensors. A channel keeps extremes, counts, an exact sum of squares and
+// two histograms of magnitudes, one for each sign. The bins have equal width and end at 2^top; a larger value
+// raises top and joins bins in pairs, so bin edges are always multiples of a power of two and no count moves
+// across an edge. Ranges (percentile, mse, entropy) are chosen by integer arithmetic on the counts, so they are
+// the same on every machine. Sources and departures from them stand at the public declarations.
 
 static const char *const tli_observer_names[] = { TL_OBSERVERS(TLI_NAME) };
 
@@ -18657,7 +18777,7 @@ TLI_IMPL tl_result tl_measure_noise(tl_env *env, const tl_quantization *quantiza
     return TL_OK;
 }
 
-// To a format and back; what is too large becomes its largest number.
+// Round to a format and back to f32; a value that overflows becomes the format's largest, and sets *clipped.
 static float tli_round_to_format(tl_format format, float value, int *clipped) {
     uint32_t bits = tli_bits_of_f32(value), back = bits, largest = 0x477FE000u;
     if (format == TL_FORMAT_F16) back = tli_f32_of_f16(tli_f16_of(bits));
@@ -18690,29 +18810,29 @@ TLI_IMPL tl_result tl_measure_format_noise(tl_env *env, tl_format format, const 
     return TL_OK;
 }
 
-// -- observers: what they keep --
+// -- observers: state --
 
-#define TLI_OBSERVED_LIMIT ((uint64_t)1 << 48)  // values of a channel: then sums over bins fit 128 bits
-#define TLI_SQUARE_LIMBS 20                     // of 32 bits, from 2^-298 up: any sum of 2^48 squares
+#define TLI_OBSERVED_LIMIT ((uint64_t)1 << 48)  // values per channel, so that sums over bins fit 128 bits
+#define TLI_SQUARE_LIMBS 20                     // limbs of 32 bits from 2^-298 up hold any sum of 2^48 squares
 #define TLI_CLIP_COUNT 200                      // ranges that mse tries
 
 typedef struct tli_channel {
-    float    least, most;             // of all values, if there are any
+    float    least, most;             // of all values; valid if batch_count > 0
     double   average_least, average_most;
     uint64_t batch_count, count, zero_count;
-    uint64_t tiny_count;              // not 0, and below the least number of f16
+    uint64_t tiny_count;              // values that are not 0 and below the least f16, 2^-24
     int32_t  top;                     // the bins end at 2^top, the least power of two above all magnitudes
-    int32_t  has_bins;                // 1 = one of them holds something
-    float    new_least, new_most;     // of the batch under way
+    int32_t  has_bins;                // 1 = top is set and some bin is not empty
+    float    new_least, new_most;     // of the batch being added
     uint64_t new_count;
-    uint64_t squares[TLI_SQUARE_LIMBS];  // an exact sum; each is below 2^32 between two calls
+    uint64_t squares[TLI_SQUARE_LIMBS];  // exact sum of squares; each limb is below 2^32 between calls
 } tli_channel;
 
 struct tl_observer {
     tl_env          *env;
     tl_observer_desc desc;      // defaults filled in
     tli_channel     *channels;  // [channel_count]
-    uint64_t        *bins;      // [channel_count][2][bin_count] by magnitude, above 0 and below; NULL = none
+    uint64_t        *bins;      // [channel_count][2: positive, negative][bin_count] counts; NULL = none
     int32_t          bin_bits;  // bin_count = 2^bin_bits
 };
 
@@ -18752,7 +18872,7 @@ TLI_IMPL tl_result tl_init_observer(tl_env *env, const tl_observer_desc *desc, t
     filled = tli_fill_observer(desc);
     why = tli_observer_broken(&filled);
     if (why) return tli_fail(env, TL_ERROR_INVALID_ARG, function, why);
-    channels_bytes = (uint64_t)filled.channel_count * sizeof(tli_channel);  // far below 2^64, all of them
+    channels_bytes = (uint64_t)filled.channel_count * sizeof(tli_channel);  // these three stay far below 2^64
     bins_bytes = (uint64_t)filled.channel_count * (uint64_t)filled.bin_count * 2 * sizeof(uint64_t);
     bytes = sizeof *made + channels_bytes + bins_bytes;
     made = (tl_observer *)tli_alloc_array(env, bytes, 1);
@@ -18782,18 +18902,18 @@ TLI_IMPL tl_result tl_reset_observer(tl_observer *observer) {
     return TL_OK;
 }
 
-// The bins of one sign of a channel; NULL where there are none.
+// The bins of a channel for one sign (0 = positive, 1 = negative); NULL without a histogram.
 static uint64_t *tli_bins_of(const tl_observer *observer, int32_t channel, int32_t sign) {
     size_t bins = (size_t)observer->desc.bin_count;
     return observer->bins ? observer->bins + (2 * (size_t)channel + (size_t)sign) * bins : NULL;
 }
 
-// The least exponent of a power of two above this magnitude; not 0.
+// The exponent of the least power of two above a magnitude that is given as bits of an f32; not for 0.
 static int32_t tli_top_of(uint32_t size) {
     return size >= 0x800000u ? (int32_t)(size >> 23) - 126 : tli_log2_u64(size) - 148;
 }
 
-// Join bins in pairs until they end at 2^top.
+// Join bins in pairs until the last one ends at 2^top.
 static void tli_raise_top(tl_observer *observer, int32_t channel, int32_t top) {
     tli_channel *c = &observer->channels[channel];
     int32_t shift = top - c->top, sign, i;
@@ -18814,6 +18934,7 @@ static void tli_raise_top(tl_observer *observer, int32_t channel, int32_t top) {
     c->top = top;
 }
 
+// Carry each limb's upper half into the next limb.
 static void tli_settle_squares(uint64_t squares[TLI_SQUARE_LIMBS]) {
     int32_t i;
     for (i = 0; i + 1 < TLI_SQUARE_LIMBS; i++) {
@@ -18822,7 +18943,8 @@ static void tli_settle_squares(uint64_t squares[TLI_SQUARE_LIMBS]) {
     }
 }
 
-// 64 bits from this limb down, of which the upper half may be empty, and whether there is more below.
+// Round the sum to a double, half to even: `bits` takes the leading 64 bits, `rest` the 32 bits below them,
+// `sticky` tells whether anything below those is not 0.
 static double tli_sum_squares(const uint64_t squares[TLI_SQUARE_LIMBS]) {
     int32_t i = TLI_SQUARE_LIMBS - 1, exponent, j;
     uint64_t bits, rest, sticky = 0;
@@ -18838,14 +18960,14 @@ static double tli_sum_squares(const uint64_t squares[TLI_SQUARE_LIMBS]) {
     rest = bits >> 10 & 1;  // the first bit that does not fit
     bits >>= 11;
     bits += rest & ((bits & 1) | (sticky != 0));
-    bits += (uint64_t)(exponent + 11 + 52 + 1022) << 52;  // the leading 1 adds one more, a carry another
+    bits += (uint64_t)(exponent + 11 + 52 + 1022) << 52;  // the leading 1 adds one to the exponent, a carry too
     tli_copy(&sum, &bits, sizeof sum);
     return sum;
 }
 
 // -- observers: batches --
 
-// First pass over a batch: extremes of each channel; 0 where a value is not finite.
+// First pass over a batch: find the extremes of each channel. Returns 0 if a value is not finite.
 static int tli_scan_batch(tl_observer *observer, const float *data, uint64_t count) {
     tli_stripe s = tli_first_stripe(observer->desc.channel_count, observer->desc.inner_count, count);
     int32_t i;
@@ -18874,7 +18996,7 @@ static int tli_batch_fits(const tl_observer *observer) {
     return 1;
 }
 
-// Take the extremes of a batch; the values are counted elsewhere.
+// Merge the extremes of a batch into the channel and its moving averages. Values are not counted here.
 static void tli_take_extremes(const tl_observer *observer, tli_channel *c) {
     if (!c->new_count) return;
     if (!c->batch_count || c->new_least < c->least) c->least = c->new_least;
@@ -18889,6 +19011,7 @@ static void tli_take_extremes(const tl_observer *observer, tli_channel *c) {
     c->batch_count++;
 }
 
+// Second pass over a batch: add squares, and count values in their bins. Exact: no value is rounded.
 static void tli_count_values(tl_observer *observer, int32_t channel, const float *data, size_t count) {
     tli_channel *c = &observer->channels[channel];
     uint64_t *sides[2];
@@ -18906,7 +19029,7 @@ static void tli_count_values(tl_observer *observer, int32_t channel, const float
         }
         c->tiny_count += size < 0x33800000u;
         if (exponent) mantissa |= 0x800000u;
-        else exponent = 1;  // from here on the value is mantissa 2^(exponent - 150)
+        else exponent = 1;  // now the magnitude is mantissa x 2^(exponent - 150)
         place = 2 * (exponent - 1);
         square = (uint64_t)mantissa * mantissa;
         c->squares[place / 32] += square << place % 32 & 0xFFFFFFFFu;
@@ -18966,7 +19089,7 @@ TLI_IMPL tl_result tl_observe_extremes(tl_observer *observer, int32_t channel, f
     return TL_OK;
 }
 
-// -- observers: merged --
+// -- observers: merging --
 
 static int tli_same_observers(const tl_observer_desc *a, const tl_observer_desc *b) {
     return a->kind == b->kind && a->channel_count == b->channel_count && a->inner_count == b->inner_count
@@ -19023,8 +19146,8 @@ TLI_IMPL tl_result tl_merge_observer(tl_observer *observer, const tl_observer *o
 // -- observers: ranges from histograms --
 
 typedef struct tli_histogram {
-    const uint64_t *sides[2];  // above 0, below 0
-    int32_t  used[2];          // bins up to the last that is not empty
+    const uint64_t *sides[2];  // bins of positive, of negative values
+    int32_t  used[2];          // number of bins up to the last that is not empty
     int32_t  count;            // the larger of the two
     double   width;            // of a bin
     const tl_observer_desc *desc;
@@ -19053,7 +19176,7 @@ static tli_histogram tli_histogram_of(const tl_observer *observer, int32_t chann
     return h;
 }
 
-// The rank of the value that a share of all lies up to, from 1.
+// Nearest rank: the least rank, from 1, such that at least a share `ratio` of all values is up to it.
 static uint64_t tli_find_nearest_rank(double ratio, uint64_t count) {
     double exact = tli_product(ratio, (double)count);
     uint64_t rank = (uint64_t)exact;
@@ -19061,7 +19184,7 @@ static uint64_t tli_find_nearest_rank(double ratio, uint64_t count) {
     return rank < 1 ? 1 : rank > count ? count : rank;
 }
 
-// The bins up to the rank.
+// The number of bins up to and including the one that holds the rank; zeros rank first.
 static int32_t tli_find_percentile(const tli_histogram *h, const tli_channel *c) {
     uint64_t rank = tli_find_nearest_rank(h->desc->percentile_ratio, c->count), below = c->zero_count;
     int32_t i;
@@ -19069,14 +19192,14 @@ static int32_t tli_find_percentile(const tli_histogram *h, const tli_channel *c)
     return i;
 }
 
-// -- observers: the range of least squared error, in integers --
+// -- observers: range of least squared error, in integers --
 
-// A range for a quantisation: its ends in bins, and how many integers lie below and above the zero point. With
-// `spacing` bins and `steps` steps together, the unit is 1 / (2 steps) of a bin: a bin has 2 steps units, from
-// one integer to the next there are 2 spacing.
+// A candidate range, in whole bins. Its `steps` quantisation steps span `spacing` bins. The unit of length is
+// 1 / (2 steps) of a bin, so that everything is an integer: a bin is 2 steps units wide, and neighbouring
+// quantised values are 2 spacing units apart.
 typedef struct tli_clip {
-    int32_t ends[2];    // above 0, below 0
-    int32_t integers[2];
+    int32_t ends[2];       // ends of the range in bins: positive, negative side
+    int32_t integers[2];   // quantised values above and below the zero point
     int32_t spacing, steps;
 } tli_clip;
 
@@ -19105,9 +19228,10 @@ static tli_u128 tli_scale_u128(tli_u128 a, uint64_t factor) {
     return product;
 }
 
-// Three times the integral of the squared error over the values of one sign, spread evenly over each bin,
-// times the unit of the clip cubed. From 0 up to t it is 2 r spacing^3 + d^3, where r is the integer that
-// t rounds to and d what is left. Below 2^127: spacing <= 2^14, steps <= 2^16, 2^13 bins, 2^48 values.
+// Sum of squared errors over the values of one sign, spread evenly over their bins, times 3, in cubed units of
+// the clip. The integral of the squared error from 0 to t, times 3, is 2 r spacing^3 + d^3, where r is the
+// integer that t rounds to and d the distance from t to it. The sum stays below 2^127: spacing <= 2^14,
+// steps <= 2^16, 2^13 bins, 2^48 values.
 static tli_u128 tli_find_clip_error(const tli_histogram *h, const tli_clip *clip, int32_t sign) {
     const int64_t space = clip->spacing, bin = 2 * (int64_t)clip->steps, cube = space * space * space;
     const uint32_t last = (uint32_t)clip->integers[sign];
@@ -19122,7 +19246,7 @@ static tli_u128 tli_find_clip_error(const tli_histogram *h, const tli_clip *clip
         if (to > last) to = last;
         right = (i + 1) * bin - 2 * (int64_t)to * space;
         if (!count) continue;
-        if (from == last && left > space) {  // clipped: right^3 - left^3 takes more than 64 bits
+        if (from == last && left > space) {  // clipped: right^3 - left^3 may exceed 64 bits, so it is factored
             uint64_t squares = (uint64_t)(3 * left * (left + bin) + bin * bin);
             sum = tli_add_u128(sum, tli_scale_u128(tli_mul_u128(squares, (uint64_t)bin), count));
         } else {
@@ -19137,7 +19261,7 @@ static tli_u128 tli_find_clip_error(const tli_histogram *h, const tli_clip *clip
 typedef struct tli_clip_search {
     const tli_histogram *h;
     tli_clip best;
-    tli_u128 error;     // of the best, in its unit
+    tli_u128 error;     // of the best
     int32_t  found;
 } tli_clip_search;
 
@@ -19155,7 +19279,8 @@ static int32_t tli_share_of(int32_t bins, int32_t share) {
     return (int32_t)(((int64_t)bins * share + TLI_CLIP_COUNT - 1) / TLI_CLIP_COUNT);
 }
 
-// Steps are the same for all ranges under one rule, so errors have one unit and can be compared.
+// Try shares of the observed range. `steps` is the same for all ranges under one rule, so all errors have the
+// same unit and can be compared.
 static tli_clip tli_find_best_clip(const tli_histogram *h) {
     int32_t affine = h->desc->rule == TL_RANGE_AFFINE, k;
     tli_clip_search search;
@@ -19174,9 +19299,9 @@ static tli_clip tli_find_best_clip(const tli_histogram *h) {
     return search.best;
 }
 
-// -- observers: the range that loses the least information, in integers --
+// -- observers: range of least information loss, in integers --
 
-// count log2(of), in units of 2^-40; of > 0 and below 2^48.
+// count x log2(of), in units of 2^-40; 0 < of < 2^48.
 static tli_u128 tli_mul_log2(uint64_t count, uint64_t of) {
     int32_t whole = tli_log2_u64(of);
     return tli_mul_u128(count, ((uint64_t)whole << 40) + tli_log2_fraction(of << (63 - whole), 40));
@@ -19184,8 +19309,9 @@ static tli_u128 tli_mul_log2(uint64_t count, uint64_t of) {
 
 static uint64_t tli_bin_count(const tli_histogram *h, int32_t i) { return h->sides[0][i] + h->sides[1][i]; }
 
-// The sum over levels of P log2(average of Q in the level): the first `used` bins in so many levels, P with the
-// tail in its last bin, Q spread evenly over the bins of a level that are not empty.
+// Sum of P log2 Q over the first `used` bins. P counts values, with the `tail` beyond the threshold added to
+// the last bin. Q has the bins grouped into `levels` levels, and spreads each level's count (without the tail)
+// evenly over its bins that are not empty.
 static tli_u128 tli_find_level_sum(const tli_histogram *h, int32_t used, int32_t levels, uint64_t tail) {
     uint64_t mass = 0, logs_of = 0;
     tli_u128 sum, logs, term;
@@ -19212,8 +19338,8 @@ static tli_u128 tli_find_level_sum(const tli_histogram *h, int32_t used, int32_t
     return sum;
 }
 
-// The bins within the threshold: the least sum P log2(P / Q), times the number of values, which is the same for
-// all thresholds.
+// The threshold, as a number of bins, with the least divergence sum P log2(P / Q). P and Q are counts instead
+// of shares, which multiplies all sums by the same number of values.
 static int32_t tli_find_least_entropy(const tli_histogram *h) {
     int32_t levels = h->desc->high + 1, best = h->count, i;
     uint64_t all = 0, within = 0;
@@ -19222,12 +19348,12 @@ static int32_t tli_find_least_entropy(const tli_histogram *h) {
     own.high = own.low = 0;
     least.high = least.low = UINT64_MAX;
     for (i = 0; i < h->count; i++) all += tli_bin_count(h, i);
-    slack = tli_mul_u128(all, 8);  // logarithms are rounded down: this keeps the sums above 0
+    slack = tli_mul_u128(all, 8);  // logarithms are rounded down; this offset keeps the sums above 0
     for (i = 1; i <= h->count; i++) {
         uint64_t count = tli_bin_count(h, i - 1), tail = all - within - count;
         tli_u128 sum;
         within += count;
-        if (count && i >= levels) {  // else P has a tail where Q has nothing, and the sum is infinite
+        if (count && i >= levels) {  // with an empty last bin P has a tail where Q is 0: an infinite sum
             sum = tli_add_u128(tli_add_u128(own, slack), tli_mul_log2(count + tail, count + tail));
             sum = tli_sub_u128(sum, tli_find_level_sum(h, i, levels, tail));
             sum = tli_sub_u128(tli_add_u128(sum, tli_mul_log2(all, within)), tli_mul_log2(all, all));
@@ -19241,7 +19367,7 @@ static int32_t tli_find_least_entropy(const tli_histogram *h) {
     return best;
 }
 
-// -- observers: what they found --
+// -- observers: results --
 
 static float tli_clamp_f32(float value, double least, double most) {
     return value < least ? (float)least : value > most ? (float)most : value;
@@ -19277,7 +19403,7 @@ static void tli_find_channel_range(const tl_observer *observer, int32_t channel,
     o->range_most = tli_clamp_f32(o->most, -below, above);
 }
 
-// Values in bins that begin at the limit or beyond.
+// Count the values in bins that begin at `limit` or beyond.
 static uint64_t tli_count_beyond(const tli_histogram *h, int32_t sign, double limit) {
     uint64_t count = 0;
     int32_t i;
@@ -19299,7 +19425,7 @@ TLI_IMPL tl_result tl_measure_observer(const tl_observer *observer, int32_t chan
     if (!tli_is_below(channel, observer->desc.channel_count)) return tli_fail_channel(observer, function);
     c = &observer->channels[channel];
     if (!c->batch_count) return TL_OK;
-    observation->least = c->least + 0.0f;  // of a zero the sign is that of the first one seen: 0, not -0
+    observation->least = c->least + 0.0f;  // turns -0 into 0, so the result does not depend on the order
     observation->most = c->most + 0.0f;
     observation->count = c->count;
     observation->zero_count = c->zero_count;
@@ -19342,7 +19468,7 @@ TLI_IMPL tl_result tl_find_observed_quantization(const tl_observer *observer, in
 
 // -- observers: noise from histograms --
 
-// The integer that a magnitude rounds to, at most `last`.
+// The quantised value that a magnitude rounds to, at most `last`.
 static double tli_find_level(double magnitude, double scale, int32_t last) {
     double level = magnitude / scale + 0.5;
     return level >= last ? last : (double)(int64_t)level;
@@ -19354,7 +19480,7 @@ static double tli_integrate_square(double a, double b) {
     return tli_product(b - a, (squares + tli_product(b, b)) / 3);
 }
 
-// Mean squared error of magnitudes spread evenly over from .. to.
+// Mean squared error of magnitudes that are spread evenly over from .. to.
 static double tli_find_mean_error(double from, double to, double scale, int32_t last) {
     double first_level = tli_find_level(from, scale, last), last_level = tli_find_level(to, scale, last);
     double left = from - tli_product(first_level, scale), right = to - tli_product(last_level, scale);
@@ -19429,7 +19555,8 @@ TLI_IMPL int tl_is_f16_safe(const tl_observer *observer, double margin, double l
 
 // -- observers: ranges of data in memory --
 
-// The magnitude of this rank, from 1, digit by digit of its bits: four passes, no copy.
+// The magnitude of this rank, from 1: radix selection on the bits, eight per pass, in four passes without a
+// copy of the data.
 static float tli_select_magnitude(const float *data, uint64_t count, uint64_t rank) {
     uint64_t digits[256], i;
     uint32_t prefix = 0, known = 0;
@@ -19475,7 +19602,7 @@ static void tli_try_range(tli_range_search *search, float least, float most) {
     search->most = most;
 }
 
-// As tli_find_best_clip, with the true error. Each range is of f32 products.
+// As tli_find_best_clip, with the true error of the data. Range ends are products in f32.
 static void tli_find_best_range(tli_range_search *search, float least, float most) {
     int32_t affine = search->desc->rule == TL_RANGE_AFFINE, k;
     float below = least < 0 ? least : 0.0f, above = most > 0 ? most : 0.0f, share;
@@ -19554,15 +19681,27 @@ TLI_IMPL tl_result tl_measure_range(tl_env *env, const tl_observer_desc *desc, c
 
 // -- choice --
 //
-// A net charges for formats, so the variables are the formats of nodes; the schemes of one format
-// are the labels that its state begins with. A net with few readers is one table over producer and
-// readers. One with many has a variable of its own, the set of formats that it is converted to,
-// which each reader's format must be in: all tables with it are of two variables, however many
-// readers there are.
+// Choose a scheme for each node so that one quantity is minimal and another within its limit; exact on graphs
+// of small treewidth. This part builds the model (variables and tables), a tree decomposition of it, the
+// Lagrangian bound over the decomposition, and the lists that close the gap. 07_choice_wide.c covers graphs
+// whose decomposition is too wide, 07_choice_plan.c the entry points.
 //
-// Quantities have roles instead of names: the value is minimised, the limited one is within the
-// limit. Cost is the value and loss the limited one, with least_loss the other way round;
-// conversions count as cost.
+//     node --- table --- node        variables: the format of each node (its states)
+//                |                   tables:    conversion prices of a net, over its producer and readers
+//               node                 labels:    (limited, value) of a partial choice; the schemes of one
+//                                               format are the labels that its state starts with
+//
+// A net with few readers is one table over producer and readers. A net with many readers gets a variable of
+// its own, the set of formats that it is converted to, which must contain each reader's format: then all its
+// tables have two variables, however many readers there are.
+//
+// Quantities are named by role, so that both directions share the code: the value is minimised, the limited
+// quantity is kept within the limit. Normally the value is the cost and the limited quantity the loss; with
+// least_loss they are exchanged. Conversions always count as cost.
+//
+// References: Dechter, Bucket Elimination, 1999 (decomposition). Handler, Zang, A dual algorithm for the
+// constrained shortest path problem, 1980 (bound). Nemhauser, Ullmann, Discrete dynamic programming and
+// capital allocation, 1969 (lists).
 
 #define TLI_CHOICE_MOST_SCHEMES 16
 #define TLI_CHOICE_MOST_FORMATS 8
@@ -19586,8 +19725,8 @@ static int32_t tli_choice_format(const tl_choice_desc *desc, int32_t scheme) {
     return desc->formats ? desc->formats[scheme] : scheme;
 }
 
-// What a net that comes in one format costs in a set of others; TLI_CHOICE_INFINITE = a conversion is
-// forbidden.
+// The price of converting a net from one format to a set of formats; TLI_CHOICE_INFINITE if one of the
+// conversions is forbidden.
 static uint64_t tli_choice_convert(const tl_choice_desc *desc, const tl_choice_net *net, int32_t from,
                                    uint32_t formats) {
     const uint64_t *row = net->costs + (size_t)from * (size_t)tli_choice_format_count(desc);
@@ -19640,7 +19779,7 @@ static const char *tli_choice_check_net(const tl_choice_desc *desc, const tl_cho
     return NULL;
 }
 
-// Add the largest of what may be chosen; 0 = too much.
+// Add the largest amount that one node or net can have; returns 0 if it or the sum reaches 2^60.
 static int tli_choice_add_most(uint64_t *sum, uint64_t most) {
     if (most >= TLI_CHOICE_MOST_SUM) return 0;
     *sum += most;
@@ -19672,7 +19811,7 @@ static int tli_choice_add_net_most(const tl_choice_desc *desc, const tl_choice_n
     return tli_choice_add_most(cost, most);
 }
 
-// The sums of the largest costs and losses: 0 = not below 2^60.
+// Sum the largest costs and the largest losses of all nodes and nets; returns 0 if a sum reaches 2^60.
 static int tli_choice_add_all_most(const tl_choice_desc *desc, uint64_t *cost, uint64_t *loss) {
     int32_t i;
     *cost = *loss = 0;
@@ -19718,7 +19857,7 @@ static uint32_t tli_choice_wanted(const tl_choice_desc *desc, const tl_choice_ne
     return formats;
 }
 
-// Add a choice up; *node, *net = the first that has a forbidden scheme or conversion, -1 = none.
+// Add up a choice; *node, *net = the first with a forbidden scheme or conversion, -1 = none.
 static void tli_choice_measure(const tl_choice_desc *desc, const uint8_t *schemes,
                                tli_choice_sums *sums, int32_t *node, int32_t *net) {
     int32_t i;
@@ -19780,11 +19919,12 @@ TLI_IMPL tl_result tl_simulate_choice(tl_env *env, const tl_choice_desc *desc, c
 
 // -- choice: variables and tables --
 
-// A choice for a part of the graph. Two that are made of others point at them, so that the schemes
-// can be read off.
+// A choice for part of the graph. A label that joins two others refers to them, so that the schemes can be
+// recovered at the end.
 typedef struct tli_choice_label {
-    uint64_t limited, value, mixed;
-    uint32_t left, right;             // a leaf: TLI_CHOICE_NONE, and node x 16 + scheme or TLI_CHOICE_NONE
+    uint64_t limited, value, mixed;   // mixed: the weighted sum of both, see tli_choice_weigh
+    uint32_t left, right;             // labels that it joins. A leaf has left = TLI_CHOICE_NONE and right =
+                                      // node x 16 + scheme; the empty label TLI_CHOICE_NONE in both
 } tli_choice_label;
 
 typedef struct tli_choice_state {
@@ -19793,58 +19933,61 @@ typedef struct tli_choice_state {
 } tli_choice_state;
 
 typedef struct tli_choice_variable {
-    int32_t node;                     // -1 = the formats that a net is converted to
+    int32_t node;                     // -1 = the set of formats that a net is converted to
     int32_t first_state, state_count;
     int32_t owner;                    // the node, or the producer of the net
-    int32_t bucket;                   // that eliminates it
+    int32_t bucket;                   // the bucket that eliminates it
 } tli_choice_variable;
 
 #define TLI_CHOICE_RANGE_BITS 12
 #define TLI_CHOICE_TABLE_SCOPE 4
 #define TLI_CHOICE_TABLE_CELLS 256
-#define TLI_CHOICE_SET_FORMATS 5          // of one variable; a net with more formats has several
+#define TLI_CHOICE_SET_FORMATS 5          // most formats in one set variable; a net with more has several
 
 typedef struct tli_choice_table {
-    int32_t scope[TLI_CHOICE_TABLE_SCOPE], scope_count;  // variables, the first runs fastest
+    int32_t scope[TLI_CHOICE_TABLE_SCOPE], scope_count;  // variables; the first one's state varies fastest
     int32_t first_cell, cell_count;
 } tli_choice_table;
 
-// What a bucket adds up: a table, or what another bucket hands up.
+// A summand of a bucket: a table, or the result of an earlier bucket.
 typedef struct tli_choice_part {
     int32_t source;                   // table, or ~bucket
-    int32_t first_stride;             // [1 + scope_count] cells from state to state of each variable
+    int32_t first_stride;             // [1 + scope_count] distance of its cells per state of each variable
 } tli_choice_part;
 
+// A bucket eliminates a variable: for each row, a combination of states of its scope, it finds the best state
+// of the variable. Its rows are a summand of the next bucket that eliminates a variable of the scope.
 typedef struct tli_choice_bucket {
-    int32_t variable;                 // it eliminates; -1 = none: the last one, which joins components
-    int32_t first_scope, scope_count; // variables that it hands a table up of, the first runs fastest
+    int32_t variable;                 // that it eliminates; -1 = none: the last bucket, which joins components
+    int32_t first_scope, scope_count; // variables of its rows; the first one's state varies fastest
     int32_t first_part, part_count;
     int32_t first_row, row_count;
 } tli_choice_bucket;
 
-// One weighted sum of value and limited: of each state, each cell, and its least within and outside
-// of each row.
+// One quantity (weighted sum, or limited quantity) over the decomposition: the amounts of states and cells, and
+// for each row the least total of the buckets up to it (inside) and of everything else (outside).
 typedef struct tli_choice_view {
     uint64_t *states, *cells, *inside, *outside;
 } tli_choice_view;
 
+// Calls the progress callback, for a choice and for all choices that are solved within it.
 typedef struct tli_choice_watch {
     const tl_choice_desc *desc;
     tl_choice_progress    now;
-    uint64_t              next;
+    uint64_t              next;       // work after which the callback is called again
     int32_t               stopped;
 } tli_choice_watch;
 
 typedef struct tli_choice {
     tl_env               *env;
     const tl_choice_desc *desc;
-    const uint16_t       *allowed;    // [node_count] bits of schemes
+    const uint16_t       *allowed;    // [node_count] bits 1 << scheme
     int32_t   format_count, swap;     // swap: least_loss
     int32_t   pairwise;               // 1 = no table of more than two variables
-    int32_t   hub;                    // the node to branch on where it is too wide, -1 = none
-    uint64_t  limit, value_sum, limited_sum;
-    uint64_t  slack;                  // no node's scheme may exceed its least by more
-    int32_t   complete, pruned;       // complete: prune none; pruned: some were
+    int32_t   hub;                    // too wide: the node to branch on, -1 = none
+    uint64_t  limit, value_sum, limited_sum;  // sums: of the largest amounts of all nodes and nets
+    uint64_t  slack;                  // most by which a scheme's limited quantity may exceed its node's least
+    int32_t   complete, pruned;       // complete: keep schemes beyond the slack; pruned: some were left out
     tli_choice_variable *variables; int32_t variable_count, variable_capacity;
     tli_choice_state    *states;    int32_t state_count, state_capacity;
     tli_choice_table    *tables;    int32_t table_count, table_capacity;
@@ -19856,27 +19999,29 @@ typedef struct tli_choice {
     int32_t         *scopes;    int32_t scope_count, scope_capacity;
     uint32_t        *marks, mark;     // [node_count]
     int32_t         *readers;         // [node_count]
-    int32_t         *at;              // [largest part_count] the cell of each part
-    uint8_t         *picks;           // [variable_count] states
-    uint8_t         *schemes;         // [node_count]
-    uint64_t row_count, pass_work, work, most_cells;
+    int32_t         *at;              // [largest part_count] present cell of each summand of a bucket
+    uint8_t         *picks;           // [variable_count] states of the choice at hand
+    uint8_t         *schemes;         // [node_count] schemes of the choice at hand
+    uint64_t row_count, pass_work, work, most_cells;  // pass_work: of one pass over all cells
     tli_choice_view mixed, limited;
-    uint64_t value_weight, limited_weight, penalty;  // penalty: of what is not possible, in weighted sums
+    uint64_t value_weight, limited_weight, penalty;  // penalty: weighted price of a forbidden conversion
     uint64_t value_hint, limited_hint;  // weights to try first; 0 and 0 = none
     int32_t  shift, mixed_bits;       // weighted sums are below 2^(mixed_bits + 1)
     // lists
     int32_t       *first_label, *row_labels;  // [row_count]
     tli_choice_label  *pool, *scratch; int32_t pool_count, pool_capacity, scratch_capacity;
     uint64_t      *ranges;            // [2^TLI_CHOICE_RANGE_BITS]
-    uint64_t       most_mixed, dropped;
-    int32_t        most_labels, label_limit, over;
-    uint64_t       work_limit, longest;
-    uint8_t       *best;              // [node_count]
+    uint64_t       most_mixed;        // labels with larger weighted sums are left out
+    uint64_t       dropped;           // least weighted sum of the labels that were cut off; UINT64_MAX = none
+    int32_t        most_labels, label_limit;  // of one list: now, and the largest to try
+    int32_t        over;              // 1 = the lists were abandoned: too much work or room
+    uint64_t       work_limit, longest;  // longest: most labels of one list, beyond it the lists are abandoned
+    uint8_t       *best;              // [node_count] best choice within the limit
     uint64_t       best_value, best_limited, bound;
-    int32_t        found, inner;
+    int32_t        found, inner;      // found: best is valid; inner: within a choice that reports progress
     tli_choice_watch  *watch;
     tl_choice_method method;
-    uint64_t       nearest;           // of what is not possible
+    uint64_t       nearest;           // limit that can be met, where the choice is infeasible
 } tli_choice;
 
 static int tli_choice_add_label(tli_choice *x, const tli_choice_label *label) {
@@ -19910,7 +20055,8 @@ static int tli_choice_add_variable(tli_choice *x, int32_t node) {
     return 1;
 }
 
-// Whether another scheme of the same format is as good in both respects; of equals the first stays.
+// Whether another scheme of the same format is at least as good in both quantities; of equal ones the first
+// is kept.
 static int tli_choice_is_dominated(const tli_choice *x, int32_t node, int32_t scheme) {
     const tl_choice_desc *desc = x->desc;
     const uint64_t *costs = desc->costs + (size_t)node * (size_t)desc->scheme_count;
@@ -19937,7 +20083,7 @@ static uint64_t tli_choice_least_limited(const tli_choice *x, int32_t node) {
     return least;
 }
 
-// What the limit leaves to any one node where all others have the least.
+// Find the slack: what remains of the limit for one node if all others have their least limited quantity.
 static void tli_choice_find_slack(tli_choice *x) {
     uint64_t sum = 0;
     int32_t i;
@@ -19985,7 +20131,7 @@ static uint32_t tli_choice_formats_of(const tli_choice *x, int32_t variable) {
     return formats;
 }
 
-// Start a table; its cells are to be filled in.
+// Add a table and return its cells, which the caller fills in; NULL = no memory.
 static uint64_t *tli_choice_add_table(tli_choice *x, const int32_t *scope, int32_t scope_count) {
     tli_choice_table *table;
     int32_t cells = 1, i;
@@ -20004,7 +20150,7 @@ static uint64_t *tli_choice_add_table(tli_choice *x, const int32_t *scope, int32
     return x->cells + table->first_cell;
 }
 
-// A net as one table: scope = the producer, unless that has one state, and then the readers.
+// Add a net as one table over its producer, unless that has a single state, and its readers.
 static int tli_choice_add_direct(tli_choice *x, const tl_choice_net *net, const int32_t *scope,
                                  int32_t scope_count, uint32_t fixed) {
     uint64_t *cells = tli_choice_add_table(x, scope, scope_count);
@@ -20024,8 +20170,8 @@ static int tli_choice_add_direct(tli_choice *x, const tl_choice_net *net, const 
     return 1;
 }
 
-// The variable of a net's formats within `range`: producer and set make the price, readers must
-// find theirs.
+// Add a variable for the formats within `range` that a net is converted to. One table with the producer holds
+// the prices; a table with each reader forbids sets without the reader's format.
 static int tli_choice_add_set(tli_choice *x, const tl_choice_net *net, int32_t reader_count, uint32_t range,
                               uint32_t fixed) {
     int32_t scope[2], set = x->variable_count, i, k, from;
@@ -20098,7 +20244,7 @@ static int tli_choice_add_net(tli_choice *x, const tl_choice_net *net) {
     return 1;
 }
 
-// 0 = no memory. Node i is variable i.
+// Build variables and tables; node i is variable i. Returns 0 = no memory.
 static int tli_choice_build(tli_choice *x) {
     tli_choice_label none;
     int32_t i;
@@ -20117,17 +20263,16 @@ static int tli_choice_build(tli_choice *x) {
 
 // -- choice: a tree decomposition --
 //
-// Variables are eliminated one after the other, always one whose bucket (it and its neighbours) has
-// the fewest cells; its neighbours become neighbours of each other (Dechter, Bucket Elimination,
-// 1999).
+// Variables are eliminated one after the other, always one whose bucket (the variable and its neighbours) has
+// the fewest cells; its neighbours become neighbours of each other (Dechter, Bucket Elimination, 1999).
 
 typedef struct tli_choice_neighbours { int32_t *items, count, capacity; } tli_choice_neighbours;
 
 typedef struct tli_choice_order {
     tli_choice            *x;
     tli_choice_neighbours *neighbours;    // [variable_count]
-    uint64_t          *scores;        // [variable_count] cells; UINT64_MAX = eliminated
-    int32_t           *tree, leaf_count;  // of a tournament: the variable with the least score
+    uint64_t          *scores;        // [variable_count] cells of its bucket; UINT64_MAX = eliminated
+    int32_t           *tree, leaf_count;  // tournament tree; tree[1] = the variable with the least score
 } tli_choice_order;
 
 static int tli_choice_link(tli_choice_order *o, int32_t from, int32_t to) {
@@ -20148,7 +20293,7 @@ static void tli_choice_unlink(tli_choice_order *o, int32_t from, int32_t to) {
     n->items[i] = n->items[--n->count];
 }
 
-static int tli_choice_beats(const tli_choice_order *o, int32_t a, int32_t b) {  // -1 = none
+static int tli_choice_beats(const tli_choice_order *o, int32_t a, int32_t b) {  // -1 = no variable
     if (a < 0 || b < 0) return b < 0;
     return o->scores[a] != o->scores[b] ? o->scores[a] < o->scores[b] : a < b;
 }
@@ -20214,7 +20359,7 @@ static int tli_choice_eliminate(tli_choice_order *o, int32_t variable) {
     return 1;
 }
 
-// Of the nodes that are left the one with the most neighbours: without it the rest is narrower.
+// The remaining node with the most neighbours, or -1: fixing it narrows the rest most.
 static int32_t tli_choice_find_hub(const tli_choice_order *o) {
     const tli_choice *x = o->x;
     int32_t hub = -1, i;
@@ -20225,7 +20370,7 @@ static int32_t tli_choice_find_hub(const tli_choice_order *o) {
     return hub;
 }
 
-// 1 = done, 0 = no memory, -1 = too wide.
+// Eliminate all variables. Returns 1 = done, 0 = no memory, -1 = too wide.
 static int tli_choice_find_order(tli_choice *x) {
     tli_choice_order o;
     uint64_t cells = 0;
@@ -20250,6 +20395,7 @@ static int tli_choice_find_order(tli_choice *x) {
     return result;
 }
 
+// The bucket that adds up a table with this scope: the first to eliminate one of its variables.
 static int32_t tli_choice_owner(const tli_choice *x, const int32_t *scope, int32_t scope_count) {
     int32_t owner = x->variable_count, i;
     for (i = 0; i < scope_count; i++)
@@ -20257,7 +20403,7 @@ static int32_t tli_choice_owner(const tli_choice *x, const int32_t *scope, int32
     return owner;
 }
 
-// How far apart cells of a table over `scope` are for each variable of a bucket.
+// Make a summand of a bucket: find the strides of a table over `scope` for the bucket's variables.
 static int tli_choice_add_part(tli_choice *x, int32_t source, const tli_choice_bucket *bucket,
                                const int32_t *scope, int32_t scope_count, tli_choice_part *part) {
     int32_t count = 1 + bucket->scope_count, i, k;
@@ -20276,8 +20422,8 @@ static int tli_choice_add_part(tli_choice *x, int32_t source, const tli_choice_b
     return 1;
 }
 
-// Give tables and what buckets hand up to the bucket that adds them up; the last one takes what has
-// no scope.
+// Assign tables and results of buckets to the buckets that add them up. The last bucket gets those without a
+// scope.
 static int tli_choice_place_parts(tli_choice *x) {
     int32_t count = x->table_count + x->variable_count, most = 1, first = 0, i, result = 1;
     int32_t *owners = (int32_t *)tli_alloc_array(x->env, (uint64_t)count, sizeof *owners);
@@ -20318,7 +20464,7 @@ static int tli_choice_add_view(tli_choice *x, tli_choice_view *view) {
     return view->states && view->cells && view->inside && view->outside;
 }
 
-// 1 = done, 0 = no memory, -1 = too wide.
+// Make the decomposition and its arrays. Returns 1 = done, 0 = no memory, -1 = too wide.
 static int tli_choice_decompose(tli_choice *x) {
     int result = tli_choice_find_order(x);
     int32_t i, k;
@@ -20346,7 +20492,7 @@ static int tli_choice_decompose(tli_choice *x) {
 
 // -- choice: weighted sums over the decomposition --
 
-// floor(a weight / 2^shift); a negative shift only where the result is known to fit.
+// floor(a x weight / 2^shift) by a product of 128 bits. For a negative shift the result must fit.
 static uint64_t tli_choice_scale(uint64_t a, uint64_t weight, int32_t shift) {
     uint64_t ah = a >> 32, al = a & 0xFFFFFFFFu, bh = weight >> 32, bl = weight & 0xFFFFFFFFu;
     uint64_t middle = (al * bl >> 32) + (ah * bl & 0xFFFFFFFFu) + (al * bh & 0xFFFFFFFFu);
@@ -20367,9 +20513,9 @@ static uint64_t tli_choice_mix(const tli_choice *x, uint64_t limited, uint64_t v
            tli_choice_scale(limited, x->limited_weight, x->shift);
 }
 
-// Weigh a unit of the value and one of the limited quantity; both at most 2^60. Shares of both are
-// rounded down in every term by itself, so the terms of a choice add up to at most tli_choice_mix of its
-// sums; they stay below 2^(mixed_bits + 1).
+// Set the weights of the value and of the limited quantity, both at most 2^60, and fill in the weighted sums of
+// labels, states and cells. Each term is rounded down by itself, so the terms of a choice add up to at most
+// tli_choice_mix of its sums, and stay below 2^(mixed_bits + 1).
 static void tli_choice_weigh(tli_choice *x, uint64_t value_weight, uint64_t limited_weight) {
     int32_t a = tli_choice_bits(value_weight) + tli_choice_bits(x->value_sum), i;
     int32_t b = tli_choice_bits(limited_weight) + tli_choice_bits(x->limited_sum);
@@ -20390,6 +20536,7 @@ static void tli_choice_weigh(tli_choice *x, uint64_t value_weight, uint64_t limi
             : tli_choice_scale(x->cells[i], x->swap ? limited_weight : value_weight, x->shift);
 }
 
+// Fill in the view of the limited quantity.
 static void tli_choice_weigh_limited(tli_choice *x) {
     int32_t i;
     uint32_t k;
@@ -20432,7 +20579,7 @@ static int32_t tli_choice_bucket_states(const tli_choice *x, const tli_choice_bu
     return bucket->variable < 0 ? 1 : x->variables[bucket->variable].state_count;
 }
 
-// The sum of a row and a state: TLI_CHOICE_INFINITE where it is not possible.
+// The sum of the present row with a state; TLI_CHOICE_INFINITE where a conversion is forbidden.
 static uint64_t tli_choice_add_cell(const tli_choice *x, const tli_choice_view *view,
                                     const tli_choice_bucket *bucket, int32_t state) {
     const tli_choice_part *parts = x->parts + bucket->first_part;
@@ -20447,8 +20594,8 @@ static uint64_t tli_choice_add_cell(const tli_choice *x, const tli_choice_view *
     return sum;
 }
 
-// The least sum of all that a row's bucket and those below it decide; returns the least of
-// everything.
+// Fill in `inside`: for each row the least sum over its bucket and the buckets below. Returns the least sum of
+// all.
 static uint64_t tli_choice_fill_inside(tli_choice *x, tli_choice_view *view) {
     tli_choice_row row;
     int32_t i, k, s;
@@ -20469,7 +20616,7 @@ static uint64_t tli_choice_fill_inside(tli_choice *x, tli_choice_view *view) {
     return view->inside[x->row_count - 1];
 }
 
-// The least sum of all else.
+// Fill in `outside`: for each row the least sum of everything that is not inside it.
 static void tli_choice_fill_outside(tli_choice *x, tli_choice_view *view) {
     tli_choice_row row;
     int32_t i, k, s, p;
@@ -20496,7 +20643,7 @@ static void tli_choice_fill_outside(tli_choice *x, tli_choice_view *view) {
     }
 }
 
-// Read a choice of least sum off: the last variable first.
+// Find the states of a choice of least sum, from the variable that was eliminated last to the first.
 static void tli_choice_read_picks(tli_choice *x, const tli_choice_view *view) {
     int32_t i, k, p, s;
     for (i = x->bucket_count - 1; i-- > 0;) {
@@ -20517,7 +20664,7 @@ static void tli_choice_read_picks(tli_choice *x, const tli_choice_view *view) {
     }
 }
 
-// Of the picked formats the schemes of least weighted sum, or of the least limited quantity.
+// Within the picked formats take the schemes of least weighted sum, or of the least limited quantity.
 static void tli_choice_read_schemes(tli_choice *x, int limited_alone) {
     int32_t i;
     uint32_t k;
@@ -20535,16 +20682,16 @@ static void tli_choice_read_schemes(tli_choice *x, int limited_alone) {
 
 // -- choice: the Lagrangian bound --
 //
-// Least weighted sums are points of the lower convex hull of (limited, value). From a point beyond
-// the limit and one within it, the weights at which both are equal lead to a point below the line
-// between them, or prove that the line is the hull there (Handler, Zang, A dual algorithm for the
-// constrained shortest path problem, 1980).
+// Choices of least weighted sum are corners of the lower convex hull of (limited, value). Given a corner beyond
+// the limit and one within it, the weights that make both equal yield a corner below the line through them, or
+// prove that this line is part of the hull (Handler, Zang, A dual algorithm for the constrained shortest path
+// problem, 1980).
 
-#define TLI_CHOICE_ASK 1000000u
+#define TLI_CHOICE_ASK 1000000u  // work between two calls of progress
 
 typedef struct tli_choice_point { uint64_t limited, value; } tli_choice_point;
 
-// Never before a first choice has been found.
+// Whether to stop: the work is spent, or progress asked for it. Never before a first choice has been found.
 static int tli_choice_is_over(tli_choice *x) {
     tli_choice_watch *watch = x->watch;
     if (!x->found) return 0;
@@ -20560,7 +20707,7 @@ static int tli_choice_is_over(tli_choice *x) {
     return watch->stopped;
 }
 
-// Keep the schemes at hand where they are within the limit and better than the best.
+// Measure the schemes at hand, and keep them if they are within the limit and better than the best.
 static tli_choice_point tli_choice_keep(tli_choice *x) {
     tli_choice_sums sums;
     tli_choice_point point;
@@ -20580,13 +20727,13 @@ static tli_choice_point tli_choice_keep(tli_choice *x) {
     return point;
 }
 
-// The largest weighted sum of a choice within the limit whose value is at most this.
+// An upper bound of the weighted sum of a choice within the limit whose value is at most `value`.
 static uint64_t tli_choice_most_mixed(const tli_choice *x, uint64_t value) {
     uint64_t most = value < x->value_sum ? value : x->value_sum;
     return tli_choice_mix(x, x->limit < x->limited_sum ? x->limit : x->limited_sum, most);
 }
 
-// The least value within the limit of a choice whose weighted sum is at least this.
+// A lower bound of the value of a choice within the limit whose weighted sum is at least `least_mixed`.
 static uint64_t tli_choice_find_bound(const tli_choice *x, uint64_t least_mixed) {
     uint64_t low = 0, high = x->value_sum;
     while (low < high) {
@@ -20597,6 +20744,7 @@ static uint64_t tli_choice_find_bound(const tli_choice *x, uint64_t least_mixed)
     return low;
 }
 
+// The choice of least weighted sum; *least = that sum.
 static tli_choice_point tli_choice_find_point(tli_choice *x, uint64_t value_weight, uint64_t limited_weight,
                                               uint64_t *least) {
     tli_choice_weigh(x, value_weight, limited_weight);
@@ -20606,7 +20754,8 @@ static tli_choice_point tli_choice_find_point(tli_choice *x, uint64_t value_weig
     return tli_choice_keep(x);
 }
 
-// Ends with the weights of the best bound. A feasible choice is known, and a < b in value.
+// Find the best Lagrangian bound between corner a, beyond the limit, and corner b, within it, whose value is
+// larger. Ends with the weights of the best bound set, and `inside` filled in for them.
 static void tli_choice_narrow(tli_choice *x, tli_choice_point a, tli_choice_point b) {
     uint64_t best_value = 1, best_limited = 0, least, bound;
     uint64_t terms = (uint64_t)x->variable_count + (uint64_t)x->table_count;
@@ -20632,11 +20781,11 @@ static void tli_choice_narrow(tli_choice *x, tli_choice_point a, tli_choice_poin
 
 // -- choice: lists --
 //
-// From the first bucket to the last, each row gets the list of labels that may be part of the best
-// choice: not dominated by another, within the limit with the least of all else, and with a
-// weighted sum, again with the least of all else, that a better choice than the best known can
-// have. A list that is cut to its best few makes the answer a choice and a bound, the least
-// weighted sum that was cut off.
+// From the first bucket to the last, each row gets the list of labels that may be part of a better choice than
+// the best known. A label is left out if another one dominates it, if together with the least limited quantity
+// of everything outside the row it exceeds the limit, or if together with the least weighted sum outside it
+// exceeds what a better choice can have. If a list is cut to its best labels, the least weighted sum that was
+// cut off gives a bound.
 
 #define TLI_CHOICE_MOST_LABELS ((int32_t)1 << 22)
 #define TLI_CHOICE_MOST_POOL   ((int32_t)1 << 20)
@@ -20647,7 +20796,7 @@ static int tli_choice_is_after(const tli_choice_label *a, const tli_choice_label
     return a->limited != b->limited ? a->limited > b->limited : a->value > b->value;
 }
 
-// Merge sort, with as much room in scratch; both are stable.
+// Sort by insertion in runs of 8, then by merging; stable. scratch has room for `count` labels.
 static void tli_choice_sort_run(tli_choice_label *run, tli_choice_label *scratch, int32_t count, int by_mixed) {
     tli_choice_label *from = run, *to = scratch, *swap;
     int32_t width, start, i;
@@ -20678,8 +20827,8 @@ static uint64_t tli_choice_key(const tli_choice_label *label, int by_mixed) {
     return by_mixed ? label->mixed : label->limited;
 }
 
-// By the weighted sum, or by the limited quantity and then the value: ranges first, then within
-// each of them.
+// Sort the pool from `first` on by the weighted sum, or by the limited quantity and then the value: distribute
+// labels over ranges of the key, then sort each range. Returns 0 = no memory.
 static int tli_choice_sort(tli_choice *x, int32_t first, int by_mixed) {
     tli_choice_label *pool = x->pool + first;
     int32_t count = x->pool_count - first, bits = tli_choice_bits((uint64_t)count), shift, i, at;
@@ -20711,10 +20860,11 @@ static int tli_choice_sort(tli_choice *x, int32_t first, int by_mixed) {
     return 1;
 }
 
+// Note the weighted sum of a label that is cut off.
 static void tli_choice_drop(tli_choice *x, uint64_t mixed) { if (mixed < x->dropped) x->dropped = mixed; }
 
-// Take out what is dominated by a label of another of some ranges of the limited quantity: what
-// remains is little more than what a sort would leave, and is found faster.
+// Remove labels that are dominated by one in a lower range of the limited quantity. This leaves little more
+// than the exact pass after sorting does, and makes that sort much shorter.
 static void tli_choice_thin(tli_choice *x, int32_t first) {
     tli_choice_label *pool = x->pool;
     uint64_t low = UINT64_MAX, high = 0, below = UINT64_MAX;
@@ -20741,8 +20891,8 @@ static void tli_choice_thin(tli_choice *x, int32_t first) {
     x->pool_count = kept;
 }
 
-// Leave the undominated labels of the pool from `first` on, the best by the weighted sum first, at
-// most as many as a list may have. rest: least weighted sum of all else.
+// Reduce the pool from `first` on to its undominated labels, sorted by the weighted sum and cut to the length
+// of a list. rest: least weighted sum of everything else. Returns 0 = no memory.
 static int tli_choice_prune(tli_choice *x, int32_t first, uint64_t rest) {
     tli_choice_label *pool = x->pool;
     uint64_t least = UINT64_MAX;
@@ -20766,6 +20916,7 @@ static int tli_choice_prune(tli_choice *x, int32_t first, uint64_t rest) {
     return 1;
 }
 
+// Move the pool from `first` on to the end of the labels, as a list. Returns 0 = no memory.
 static int tli_choice_save_list(tli_choice *x, int32_t first, int32_t *list, int32_t *count) {
     int32_t added = x->pool_count - first;
     if (x->label_count + added > TLI_CHOICE_MOST_LABELS || (uint64_t)added > x->longest) {
@@ -20782,11 +20933,11 @@ static int tli_choice_save_list(tli_choice *x, int32_t first, int32_t *list, int
     return 1;
 }
 
-// What a cell adds to labels that are put together, and the least of all that is not in them yet.
+// The least amounts of everything that joined labels do not contain yet, the cell's own tables included.
 typedef struct tli_choice_rest { uint64_t mixed, limited; } tli_choice_rest;
 
-// Put each label of one list together with each of another, as far as the sums may lead to a better
-// choice.
+// Join each label of one list with each of another, and add to the pool those that may lead to a better choice.
+// Both lists are sorted by weighted sum, so loops end early. Returns 0 = no memory.
 static int tli_choice_join(tli_choice *x, int32_t left, int32_t left_count, int32_t right, int32_t right_count,
                            const tli_choice_rest *rest) {
     int64_t most = 4 * (int64_t)x->most_labels;
@@ -20821,7 +20972,8 @@ static int tli_choice_join(tli_choice *x, int32_t left, int32_t left_count, int3
     return 1;
 }
 
-// Sums of a cell besides its lists; 0 = not possible, or of no use.
+// Add up what a cell has besides its lists: the cost of its tables, and the rest. Returns 0 if the cell is
+// forbidden, or one of its lists is empty.
 static int tli_choice_open_cell(const tli_choice *x, const tli_choice_bucket *bucket, int32_t row,
                                 int32_t state, uint64_t *cost, tli_choice_rest *rest) {
     const tli_choice_part *parts = x->parts + bucket->first_part;
@@ -20846,7 +20998,7 @@ static int tli_choice_open_cell(const tli_choice *x, const tli_choice_bucket *bu
     return 1;
 }
 
-// Add what is made of a state in a row to the pool.
+// Add the labels of one state in one row to the pool. Returns 0 = no memory.
 static int tli_choice_fill_cell(tli_choice *x, const tli_choice_bucket *bucket, int32_t row, int32_t state) {
     const tli_choice_part *parts = x->parts + bucket->first_part;
     int32_t list = 0, count = 1, first = x->pool_count, i;
@@ -20882,6 +21034,7 @@ static int tli_choice_fill_cell(tli_choice *x, const tli_choice_bucket *bucket, 
     return 1;
 }
 
+// Sort the labels of each state by weighted sum.
 static void tli_choice_sort_leaves(tli_choice *x) {
     int32_t i;
     for (i = 0; i < x->state_count; i++) {
@@ -20895,7 +21048,7 @@ static void tli_choice_sort_leaves(tli_choice *x) {
     }
 }
 
-// All lists: 0 = no memory. over: not enough work or room, the lists are of no use.
+// Make the lists of all rows. Returns 0 = no memory. If x->over is set, the lists were abandoned.
 static int tli_choice_fill_lists(tli_choice *x) {
     tli_choice_row row;
     int32_t i, k, s;
@@ -20923,7 +21076,7 @@ static int tli_choice_fill_lists(tli_choice *x) {
     return 1;
 }
 
-// Read the schemes of a label off; 0 = no memory.
+// Recover the schemes of a label. Returns 0 = no memory.
 static int tli_choice_read_label(tli_choice *x, uint32_t label) {
     uint64_t most = 2 * ((uint64_t)x->bucket_count + (uint64_t)x->part_count) + 8;
     uint32_t *stack = (uint32_t *)tli_alloc_array(x->env, most, sizeof *stack);
@@ -20943,7 +21096,7 @@ static int tli_choice_read_label(tli_choice *x, uint32_t label) {
     return 1;
 }
 
-// Keep the best choice of the lists; 0 = no memory.
+// Keep the best choice of the last row's list. Returns 0 = no memory.
 static int tli_choice_read_lists(tli_choice *x) {
     int32_t root = (int32_t)x->row_count - 1, best = x->first_label[root], i;
     for (i = best; i < x->first_label[root] + x->row_labels[root]; i++)
@@ -20954,8 +21107,9 @@ static int tli_choice_read_lists(tli_choice *x) {
     return 1;
 }
 
-// Short lists first, which find good choices; then longer ones of what costs little more than the bound,
-// for they grow fast with that, until the best is among them: 0 = no memory.
+// Close the gap between best value and bound. Short lists come first: they find good choices. Then lists of
+// everything that costs little more than the bound: they grow fast with this window, so the window grows in
+// steps until the best choice lies in it. Returns 0 = no memory.
 static int tli_choice_improve(tli_choice *x) {
     uint64_t base = x->bound, window = 0, before = 0, target, bound;
     tli_choice_fill_outside(x, &x->mixed);
@@ -20988,7 +21142,7 @@ static int tli_choice_improve(tli_choice *x) {
     return 1;
 }
 
-// -- choice: start and end --
+// -- choice: init and free --
 
 static void tli_choice_free(tli_choice *x) {
     void *all[27];
@@ -21037,25 +21191,31 @@ static void tli_choice_init(tli_choice *x, tl_env *env, const tl_choice_desc *de
 
 // -- choice: too wide for lists: the bound --
 //
-// All tables are of one or two variables then. They make chains along the order of the variables,
-// each table in one of them, and a variable's own sums are shared out among the chains through it:
-// the sum of what each chain costs at least is a bound, however they are shared. Going back and
-// forth, each variable makes its chains agree on what its states cost (Kolmogorov, Convergent
-// Tree-Reweighted Message Passing for Energy Minimization, 2006); in integers nothing is lost.
+// This part solves graphs whose tree decomposition has too many cells for lists: a lower bound from chains of
+// tables, choices by rounding and local search, then branch and bound, which fixes enough nodes for the lists
+// of the part above to solve the rest.
+//
+// Here all tables are of one or two variables. They form chains along an order of the variables, each table in
+// one chain, and the sums of a variable's states are divided among the chains that contain it. However they are
+// divided, the sum of the least costs of all chains is a lower bound of the whole. To raise the bound, sweep
+// over the variables back and forth; each variable divides its sums so that all of its chains agree on the cost
+// of its states (Kolmogorov, Convergent Tree-Reweighted Message Passing for Energy Minimization, 2006). All
+// sums are integers, so no part of the bound is lost by rounding.
 
 // A variable in one of its chains.
 typedef struct tli_choice_slot {
-    int32_t variable, first;          // of its [state_count] numbers
-    int32_t in_table, before;         // table and slot before it; -1 = none
-    int32_t out_table, after;
+    int32_t variable, first;          // its [state_count] numbers start at `first`
+    int32_t in_table, before;         // table to and slot of the variable before it in the chain; -1 = none
+    int32_t out_table, after;         // the same for the variable after it
 } tli_choice_slot;
 
 typedef struct tli_choice_dual {
     tli_choice      *x;
     tli_choice_slot *slots; int32_t slot_count;
     int32_t     *first_slot;          // [variable_count + 1]
-    int32_t     *ranks, *order;       // [variable_count]
-    int64_t     *shares, *left, *right;   // of each slot: own sums, the chain before and behind it
+    int32_t     *ranks, *order;       // [variable_count] position of a variable, variable at a position
+    int64_t     *shares, *left, *right;   // per slot and state: its share of the variable's sums, least sum of
+                                      // the chain before it, least sum of the chain after it
     uint64_t     sweep_work;
 } tli_choice_dual;
 
@@ -21069,7 +21229,7 @@ static void tli_choice_free_dual(tli_choice_dual *d) {
     tli_release(d->x->env, d->right);
 }
 
-// Nodes as they are listed, a net's sets behind its producer: stable, by counting.
+// Order the variables: nodes as listed, the set variables of a net after its producer (a stable counting sort).
 static int tli_choice_rank_variables(tli_choice_dual *d) {
     tli_choice *x = d->x;
     int32_t nodes = x->desc->node_count, i, at = 0;
@@ -21086,6 +21246,8 @@ static int tli_choice_rank_variables(tli_choice_dual *d) {
     return 1;
 }
 
+// Make the chains: the k-th table that leads into a variable and the k-th that leads out share a slot. Returns
+// 0 = no memory.
 static int tli_choice_add_slots(tli_choice_dual *d) {
     tli_choice *x = d->x;
     int32_t *ins = (int32_t *)tli_alloc_array(x->env, (uint64_t)x->variable_count, sizeof *ins);
@@ -21134,8 +21296,8 @@ static int tli_choice_add_slots(tli_choice_dual *d) {
     return d->slots && d->shares && d->left && d->right;
 }
 
-// 0 = no memory. Sums are so scaled that what is not possible can have a price and nothing
-// overflows.
+// Set up the chains. Returns 0 = no memory. Weighted sums get fewer bits, so that forbidden conversions can
+// have a finite penalty and no sum overflows.
 static int tli_choice_init_dual(tli_choice_dual *d, tli_choice *x) {
     tli_zero(d, sizeof *d);
     d->x = x;
@@ -21147,7 +21309,7 @@ static int tli_choice_init_dual(tli_choice_dual *d, tli_choice *x) {
     return d->first_slot && d->ranks && d->order && tli_choice_rank_variables(d) && tli_choice_add_slots(d);
 }
 
-// Share the sums out evenly.
+// Divide the sums of each variable evenly among its slots.
 static void tli_choice_share_out(tli_choice_dual *d) {
     const tli_choice *x = d->x;
     int32_t i, k, s;
@@ -21171,7 +21333,7 @@ static void tli_choice_share_out(tli_choice_dual *d) {
     }
 }
 
-// The least that one end of a table costs with each state of the other.
+// For each state of slot `to`, the least sum of the table and the part of the chain that ends in `from`.
 static void tli_choice_send(const tli_choice_dual *d, int32_t table, const tli_choice_slot *from,
                             const int64_t *side, const tli_choice_slot *to, int64_t *result) {
     const tli_choice *x = d->x;
@@ -21192,7 +21354,7 @@ static void tli_choice_send(const tli_choice_dual *d, int32_t table, const tli_c
     }
 }
 
-// Let the chains through a variable agree.
+// Divide the sums of a variable so that each of its chains has the same least sum for each state.
 static void tli_choice_average(tli_choice_dual *d, int32_t variable) {
     int32_t first = d->first_slot[variable], count = d->first_slot[variable + 1] - first, s, k;
     if (count < 2) return;
@@ -21212,7 +21374,7 @@ static void tli_choice_average(tli_choice_dual *d, int32_t variable) {
     }
 }
 
-// The state that goes best with those of the variables before it.
+// Pick the state of a variable that is best with the states already picked for the variables before it.
 static void tli_choice_pick(tli_choice_dual *d, int32_t variable) {
     tli_choice *x = d->x;
     int64_t least = INT64_MAX;
@@ -21236,7 +21398,7 @@ static void tli_choice_pick(tli_choice_dual *d, int32_t variable) {
     }
 }
 
-// Back and forth once; returns the bound of the weighted sum, and leaves a choice in picks.
+// Sweep back and forth once. Returns the bound of the weighted sum and leaves a choice in picks.
 static uint64_t tli_choice_sweep(tli_choice_dual *d) {
     tli_choice *x = d->x;
     int64_t bound = 0;
@@ -21271,17 +21433,19 @@ static uint64_t tli_choice_sweep(tli_choice_dual *d) {
 
 // -- choice: too wide for lists: better choices --
 
-// A choice, and what each net is read as, so that one node's change is priced by its nets alone.
+// A choice with the number of readers of each net in each format, so that changing one node can be priced from
+// the nets of that node.
 typedef struct tli_choice_local {
     tli_choice   *x;
     int32_t  *counts;                 // [net_count x format_count] readers other than the producer
-    int32_t  *first_use, *uses;       // of each node: 2 net + (1 = producer)
+    int32_t  *first_use, *uses;       // nets of each node: 2 net + (1 = as producer)
     uint64_t  cost, loss;
 } tli_choice_local;
 
+// The effect of changing the scheme of one node.
 typedef struct tli_choice_change {
-    int64_t broken, cost, loss;
-} tli_choice_change;  // broken: forbidden conversions
+    int64_t broken, cost, loss;       // broken: number of forbidden conversions
+} tli_choice_change;
 
 static void tli_choice_free_local(tli_choice_local *l) {
     tli_release(l->x->env, l->counts);
@@ -21289,7 +21453,8 @@ static void tli_choice_free_local(tli_choice_local *l) {
     tli_release(l->x->env, l->uses);
 }
 
-// Each node once a net; the producer where it reads itself as producer alone.
+// Set up the nets of each node, each net once; a producer that reads its own net is listed as producer only.
+// Returns 0 = no memory.
 static int tli_choice_init_local(tli_choice_local *l, tli_choice *x) {
     const tl_choice_desc *desc = x->desc;
     uint64_t all = 0, counts = (uint64_t)desc->net_count * (uint64_t)x->format_count;
@@ -21325,7 +21490,7 @@ static int32_t tli_choice_node_format(const tli_choice *x, int32_t node) {
     return tli_choice_format(x->desc, x->schemes[node]);
 }
 
-// Begin with the schemes at hand.
+// Start from the schemes at hand.
 static void tli_choice_start_local(tli_choice_local *l) {
     tli_choice *x = l->x;
     int32_t i, k;
@@ -21407,7 +21572,8 @@ static int64_t tli_choice_mix_change(const tli_choice *x, const tli_choice_chang
     return (value < 0 ? -(int64_t)a : (int64_t)a) + (limited < 0 ? -(int64_t)b : (int64_t)b);
 }
 
-// Whether a change is one for the better: of the weighted sum, or of the value within the limit.
+// Whether a change improves the choice: its weighted sum or, with `within`, its value within the limit. *gain =
+// by how much. Fewer forbidden conversions improve any choice.
 static int tli_choice_is_gain(const tli_choice_local *l, const tli_choice_change *c, int within,
                               int64_t *gain) {
     const tli_choice *x = l->x;
@@ -21419,7 +21585,7 @@ static int tli_choice_is_gain(const tli_choice_local *l, const tli_choice_change
     return *gain > 0;
 }
 
-// Change nodes one by one for as long as that is of use.
+// Local search: change one node at a time while that improves the choice.
 static void tli_choice_descend(tli_choice_local *l, int within) {
     tli_choice *x = l->x;
     int32_t changed = 1, node, k, sweep;
@@ -21447,8 +21613,8 @@ static void tli_choice_descend(tli_choice_local *l, int within) {
     }
 }
 
-// The change of a node that costs least for what it gives of the limited quantity: its scheme, or
-// -1.
+// Find the change of a node that costs least value per unit that it reduces the limited quantity by. Returns
+// the scheme, -1 = none; *price and *give = both amounts.
 static int32_t tli_choice_find_gift(const tli_choice_local *l, int32_t node,
                                     tli_choice_change *best, uint64_t *price, uint64_t *give) {
     const tli_choice *x = l->x;
@@ -21471,8 +21637,8 @@ static int32_t tli_choice_find_gift(const tli_choice_local *l, int32_t node,
     return scheme;
 }
 
-// Bring the limited quantity within the limit, by changes that cost little for what they give: at
-// first those almost as good as the best, then more and more of them.
+// Reduce the limited quantity to the limit by changes of the least price per unit: in each pass all changes
+// that are at most an eighth dearer than the best one of the pass before.
 static void tli_choice_repair(tli_choice_local *l) {
     const tli_choice *x = l->x;
     uint64_t most_price = 0, most_give = 1;
@@ -21498,7 +21664,7 @@ static void tli_choice_repair(tli_choice_local *l) {
     }
 }
 
-// Make what the dual has picked a choice within the limit; returns what it was before.
+// Turn the picks of a sweep into a choice within the limit. Returns the choice before it was repaired.
 static tli_choice_point tli_choice_round(tli_choice_local *l, int repair) {
     tli_choice *x = l->x;
     tli_choice_point point;
@@ -21516,7 +21682,8 @@ static tli_choice_point tli_choice_round(tli_choice_local *l, int repair) {
 
 static tl_result tli_choice_solve(tli_choice *x);
 
-// A part: the same graph with fewer schemes, where only what is better than the best known matters.
+// Init a part: the same graph with fewer allowed schemes, of which only choices better than the best known
+// matter.
 static void tli_choice_init_part(tli_choice *part, const tli_choice *x, const uint16_t *allowed,
                                  uint64_t work_limit) {
     tli_choice_init(part, x->env, x->desc, allowed, x->best, x->watch);
@@ -21534,8 +21701,9 @@ static void tli_choice_free_part(tli_choice *part, tli_choice *x) {
     tli_choice_free(part);
 }
 
-// Fix some nodes at random and find the best of the rest exactly, again and again: more are fixed
-// where the rest is too wide, fewer where it is not.
+// Large neighbourhood search: fix a random part of the nodes to the best choice and solve for the others
+// exactly, again and again. More nodes are fixed after a part that was too wide, fewer after one that was
+// not.
 static tl_result tli_choice_reoptimise(tli_choice *x, uint64_t work_limit) {
     uint16_t *allowed = (uint16_t *)tli_alloc_array(x->env, (uint64_t)x->desc->node_count, sizeof *allowed);
     tl_random random = { 1 };
@@ -21566,7 +21734,7 @@ static tl_result tli_choice_reoptimise(tli_choice *x, uint64_t work_limit) {
 
 // -- choice: too wide for lists: bound and choices together --
 
-// Sweeps at one pair of weights: 1 = the bound of the value rose.
+// Sweep at one pair of weights. Returns 1 if that raised the bound of the value.
 static int tli_choice_raise(tli_choice_dual *d, uint64_t value_weight, uint64_t limited_weight,
                             int32_t sweeps) {
     tli_choice *x = d->x;
@@ -21594,7 +21762,7 @@ static int32_t tli_choice_sweeps(const tli_choice_dual *d, uint64_t work, int32_
     return sweeps > (uint64_t)most ? most : sweeps < 2 ? 2 : (int32_t)sweeps;
 }
 
-// Weights between those of a choice within the limit and one beyond it, as tli_choice_narrow.
+// Search weights between a choice beyond the limit and one within it, as tli_choice_narrow does.
 static void tli_choice_search_weights(tli_choice_dual *d, tli_choice_local *l, tli_choice_point a,
                                       tli_choice_point b, uint64_t work_limit,
                                       uint64_t *value_weight, uint64_t *limited_weight) {
@@ -21619,7 +21787,7 @@ static void tli_choice_search_weights(tli_choice_dual *d, tli_choice_local *l, t
     }
 }
 
-// Weights to one side and the other, by smaller and smaller steps while the bound does not rise.
+// Tune the weights: try a step to both sides, and halve the step when neither raises the bound.
 static void tli_choice_tune_weights(tli_choice_dual *d, uint64_t *value_weight, uint64_t *limited_weight,
                                     uint64_t work_limit) {
     tli_choice *x = d->x;
@@ -21640,10 +21808,10 @@ static void tli_choice_tune_weights(tli_choice_dual *d, uint64_t *value_weight, 
 
 // -- choice: too wide for lists: branch and bound --
 //
-// A state with which the chains cost at least what the best known choice does is left out; what remains
-// is often narrow enough for lists. Where it is not, one node's states are left to a part each, and the
-// part with the lowest bound is taken up next (Land and Doig, An Automatic Method of Solving Discrete
-// Programming Problems, 1960).
+// A state with which the chains cost at least as much as the best known choice is removed; the rest is often
+// narrow enough for lists. Where it is not, a part is opened for each state of one node, and the part with the
+// lowest bound is taken next (Land and Doig, An Automatic Method of Solving Discrete Programming Problems,
+// 1960).
 
 #define TLI_CHOICE_PART_CELLS  ((uint64_t)1 << 18)
 #define TLI_CHOICE_PART_LABELS ((int32_t)1 << 13)
@@ -21653,17 +21821,17 @@ typedef struct tli_choice_tree {
     tli_choice   *x;
     uint64_t  value_weight, limited_weight;           // of the best bound
     uint64_t  share;                                  // of the work, for each phase before branching
-    uint64_t  visits;                                 // by chains; the second one polishes
-    uint16_t *allowed; int32_t allowed_capacity;      // [count x node_count] of the open parts
-    uint64_t *bounds; int32_t bounds_capacity;        // [count]
+    uint64_t  visits;                                 // of parts by chains; the second one polishes
+    uint16_t *allowed; int32_t allowed_capacity;      // [count x node_count] schemes of the open parts
+    uint64_t *bounds; int32_t bounds_capacity;        // [count] bounds of the open parts
     int32_t   count;
-    uint64_t  floor;                                  // least bound of what cannot be divided further
-    uint16_t *part;                                   // [node_count] of the part taken up, its bound, and
-    uint64_t  bound;                                  // the node that keeps it wide, -1 = none
-    int32_t   hub;
+    uint64_t  floor;                                  // least bound of parts that cannot be divided further
+    uint16_t *part;                                   // [node_count] schemes of the part that was taken
+    uint64_t  bound;                                  // of that part
+    int32_t   hub;                                    // the node that makes it too wide, -1 = none
 } tli_choice_tree;
 
-// Open what is in t->part; 0 = no memory.
+// Add t->part to the open parts. Returns 0 = no memory.
 static int tli_choice_open_part(tli_choice_tree *t, uint64_t bound) {
     int32_t nodes = t->x->desc->node_count, used = t->count * nodes;
     if (!tli_grow(t->x->env, (void **)&t->allowed, &t->allowed_capacity, used, (int64_t)used + nodes,
@@ -21675,7 +21843,7 @@ static int tli_choice_open_part(tli_choice_tree *t, uint64_t bound) {
     return 1;
 }
 
-// The one with the lowest bound, of equals the latest.
+// Take the open part with the lowest bound, among equal ones the latest.
 static void tli_choice_take_part(tli_choice_tree *t) {
     size_t nodes = (size_t)t->x->desc->node_count;
     int32_t at = 0, last = t->count - 1, i;
@@ -21689,8 +21857,8 @@ static void tli_choice_take_part(tli_choice_tree *t) {
     t->count--;
 }
 
-// What the chains cost at least with each state, less what they cost at least; returns the latter.
-// After a sweep; [state_count] numbers.
+// After a sweep: find for each of [state_count] states how much more the chains cost at least with it than
+// without any restriction. Returns the latter, the bound of the weighted sum.
 static uint64_t tli_choice_find_excess(tli_choice_dual *d, uint64_t *excess) {
     const tli_choice *x = d->x;
     int64_t bound = 0;
@@ -21714,7 +21882,7 @@ static uint64_t tli_choice_find_excess(tli_choice_dual *d, uint64_t *excess) {
     return bound > 0 ? (uint64_t)bound : 0;
 }
 
-// The schemes of a state as bits: those that a choice whose weighted sum is at most this can have.
+// The schemes of a state, as bits, whose weighted sum plus `rest` is at most `most`.
 static uint16_t tli_choice_schemes_within(const tli_choice *x, int32_t state, uint64_t rest, uint64_t most) {
     const tli_choice_label *leaves = x->labels + x->states[state].first_leaf;
     uint16_t schemes = 0;
@@ -21725,7 +21893,8 @@ static uint16_t tli_choice_schemes_within(const tli_choice *x, int32_t state, ui
     return schemes;
 }
 
-// Leave to the part what a better choice can have: how many states were left out, -1 = all of a node.
+// Reduce the part to schemes that a better choice can have. Returns how many states were removed, -1 = all of
+// a node.
 static int32_t tli_choice_leave_out(tli_choice_tree *t, const tli_choice *y, const uint64_t *excess,
                                     uint64_t bound) {
     uint64_t most = tli_choice_most_mixed(y, y->best_value - 1);
@@ -21744,7 +21913,8 @@ static int32_t tli_choice_leave_out(tli_choice_tree *t, const tli_choice *y, con
     return count;
 }
 
-// The node that keeps the part wide, or else the one whose second best state costs most; -1 = none.
+// The node to branch on: the hub that makes the part too wide, else the node whose second best state costs
+// most; -1 = none.
 static int32_t tli_choice_choose_branch(const tli_choice_tree *t, const tli_choice *y, const uint64_t *excess) {
     uint64_t most = 0;
     int32_t node = -1, i, s;
@@ -21763,7 +21933,7 @@ static int32_t tli_choice_choose_branch(const tli_choice_tree *t, const tli_choi
     return node;
 }
 
-// Open a part for each state of a node; 0 = no memory.
+// Divide the part: open one part for each state of a node. Returns 0 = no memory.
 static int tli_choice_branch(tli_choice_tree *t, const tli_choice *y, const uint64_t *excess, uint64_t bound) {
     int32_t node = tli_choice_choose_branch(t, y, excess), s;
     uint16_t left;
@@ -21782,7 +21952,7 @@ static int tli_choice_branch(tli_choice_tree *t, const tli_choice *y, const uint
     return 1;
 }
 
-// By lists: 1 = closed, 0 = too wide or too long, -1 = no memory.
+// Solve the part by lists. Returns 1 = closed, 0 = too wide or too much work, -1 = no memory.
 static int tli_choice_solve_part(tli_choice_tree *t) {
     tli_choice *x = t->x, y;
     tl_result result;
@@ -21800,7 +21970,8 @@ static int tli_choice_solve_part(tli_choice_tree *t) {
     return result == TL_ERROR_NO_MEMORY ? -1 : closed;
 }
 
-// Better weights and a better choice, once: with fewer states a sweep is much shorter. -1 = no memory.
+// Improve the weights and the choice once, after the first states were removed: sweeps are much shorter then.
+// Returns -1 = no memory.
 static int tli_choice_polish(tli_choice_tree *t, tli_choice *y, tli_choice_dual *d) {
     tli_choice_local l;
     int ready = tli_choice_init_local(&l, y);
@@ -21815,7 +21986,7 @@ static int tli_choice_polish(tli_choice_tree *t, tli_choice *y, tli_choice_dual 
     return ready ? 0 : -1;
 }
 
-// By chains: 1 = closed, or divided; 0 = something was left out, -1 = no memory.
+// Bound the part by chains. Returns 1 = closed or divided, 0 = states were removed, -1 = no memory.
 static int tli_choice_narrow_part(tli_choice_tree *t, tli_choice *y, tli_choice_dual *d) {
     uint64_t *excess, bound;
     int32_t count;
@@ -21849,7 +22020,7 @@ static int tli_choice_bound_part(tli_choice_tree *t) {
     return result;
 }
 
-// Close the part taken up, divide it, or open it again where the work is spent; 0 = no memory.
+// Close the part that was taken, divide it, or open it again if the work is spent. Returns 0 = no memory.
 static int tli_choice_visit_part(tli_choice_tree *t) {
     tli_choice *x = t->x;
     int closed = t->bound >= x->best_value;
@@ -21860,7 +22031,7 @@ static int tli_choice_visit_part(tli_choice_tree *t) {
     return closed ? closed > 0 : tli_choice_open_part(t, t->bound);
 }
 
-// A choice is known, and the weights of its best bound; 0 = no memory.
+// Branch and bound, from a known choice and the weights of the best bound. Returns 0 = no memory.
 static int tli_choice_search_tree(tli_choice *x, uint64_t value_weight, uint64_t limited_weight,
                                   uint64_t share) {
     tli_choice_tree t;
@@ -21895,7 +22066,8 @@ static int tli_choice_search_tree(tli_choice *x, uint64_t value_weight, uint64_t
 
 static tl_result tli_choice_search(tli_choice *x);
 
-// Where no choice within the limit was found: look for the least limit, with the roles exchanged.
+// If no choice within the limit was found, look for the least limit that can be met, with value and limited
+// quantity exchanged.
 static tl_result tli_choice_search_least(tli_choice *x) {
     tl_choice_desc least = *x->desc;
     tl_result result;
@@ -21941,7 +22113,7 @@ static tl_result tli_choice_search_with(tli_choice *x, tli_choice_dual *d, tli_c
     return result;
 }
 
-// A graph that is too wide: x has been built for it.
+// Solve a graph that is too wide for lists. x was built with tables of at most two variables.
 static tl_result tli_choice_search(tli_choice *x) {
     tli_choice_dual d;
     tli_choice_local l;
@@ -21963,8 +22135,12 @@ static tl_result tli_choice_search(tli_choice *x) {
 #ifndef TL_NO_PLANNERS
 
 // -- choice: one limit --
+//
+// This part puts the methods of the two parts above together: one choice within a limit, and the front of all
+// choices. A choice tries the Lagrangian bound over the decomposition first, then lists, and the search for
+// graphs that are too wide for lists.
 
-// Over a decomposition that was made.
+// Solve over a decomposition.
 static tl_result tli_choice_solve_decomposed(tli_choice *x) {
     tli_choice_point a, b;
     uint64_t least;
@@ -21992,8 +22168,8 @@ static tl_result tli_choice_solve_decomposed(tli_choice *x) {
 
 static tl_result tli_choice_solve_built(tli_choice *x);
 
-// Build it again: with tables of two variables, for the search; or with all schemes, for the
-// nearest limit.
+// Build the model again and solve it: with tables of at most two variables, for the search, or with all
+// schemes, to find the nearest limit.
 static tl_result tli_choice_solve_again(tli_choice *x, int pairwise) {
     tl_result result = TL_ERROR_NO_MEMORY;
     tli_choice y;
@@ -22032,7 +22208,7 @@ static tl_result tli_choice_solve(tli_choice *x) {
 
 // -- choice: plan --
 
-// All schemes of all nodes; *node = the first that has none, -1 = none.
+// Allow all schemes that are not forbidden; *node = the first node that has none, -1 = none.
 static uint16_t *tli_choice_allow_all(tl_env *env, const tl_choice_desc *desc, int32_t *node) {
     uint16_t *allowed = (uint16_t *)tli_alloc_array(env, (uint64_t)desc->node_count, sizeof *allowed);
     size_t at = 0;
@@ -22125,18 +22301,18 @@ TLI_IMPL void tl_free_choice_plan(tl_env *env, tl_choice_plan *plan) {
 
 // -- choice: the front --
 
-// Points are kept by rising loss; the schemes of point i stand at row rows[i].
+// The points found so far, by rising loss; the schemes of point i are row rows[i].
 typedef struct tli_choice_front {
     tli_choice         *x;
     tl_front_point *points;           // [limit]
     uint8_t        *schemes;          // [limit x node_count]
     int32_t        *rows;             // [limit]
-    uint8_t        *closed;           // [limit] 1 = nothing of the hull between this point and the next
+    uint8_t        *closed;           // [limit] 1 = no more points between this one and the next
     int32_t         count, limit;
-    uint64_t        least_loss;       // found
+    uint64_t        least_loss;       // the least loss of any choice that was found
 } tli_choice_front;
 
-// Put the schemes at hand where they belong; 0 = no room, or no better than a neighbour.
+// Insert the schemes at hand as a point. Returns 0 = no room, or dominated by a neighbour.
 static int tli_choice_add_point(tli_choice_front *f, tli_choice_point point, uint64_t bound) {
     int32_t at = 0, i;
     while (at < f->count && f->points[at].loss < point.limited) at++;
@@ -22158,8 +22334,8 @@ static int tli_choice_add_point(tli_choice_front *f, tli_choice_point point, uin
     return 1;
 }
 
-// Of all points, by rising loss in the pool, at most as many as may be: where there are too many,
-// both ends and points about equally far apart in cost.
+// Add the points of the pool, sorted by rising loss; if there are too many, both ends and points at about equal
+// distances in cost. Returns 0 = no memory.
 static int tli_choice_pick_points(tli_choice_front *f) {
     tli_choice *x = f->x;
     int32_t count = x->pool_count, i;
@@ -22179,7 +22355,7 @@ static int tli_choice_pick_points(tli_choice_front *f) {
     return 1;
 }
 
-// Every point, by lists without a limit: 1 = done, 0 = no memory, -1 = there are too many.
+// Find every point, by lists without a limit. Returns 1 = done, 0 = no memory, -1 = too many points.
 static int tli_choice_list_front(tli_choice_front *f) {
     tli_choice *x = f->x;
     int32_t root = (int32_t)x->row_count - 1, i, count;
@@ -22204,7 +22380,7 @@ static int tli_choice_list_front(tli_choice_front *f) {
     return tli_choice_sort(x, 0, 0) && tli_choice_pick_points(f);
 }
 
-// Split where the cost falls most, for as long as the hull has points there.
+// Add corners of the hull, each where the cost falls most between two points.
 static void tli_choice_walk_hull(tli_choice_front *f) {
     tli_choice *x = f->x;
     while (f->count < f->limit && !tli_choice_is_over(x)) {
@@ -22226,7 +22402,7 @@ static void tli_choice_walk_hull(tli_choice_front *f) {
     }
 }
 
-// A point of a graph that is too wide, found for a limit of the loss, or the least loss itself.
+// Find a point of a graph that is too wide for lists: the least cost within a loss, or the least loss.
 static tl_result tli_choice_search_point(tli_choice_front *f, int least_loss, uint64_t limit, uint64_t work) {
     tli_choice *x = f->x;
     tl_choice_desc desc = *x->desc;
@@ -22254,7 +22430,8 @@ static tl_result tli_choice_search_point(tli_choice_front *f, int least_loss, ui
     return result;
 }
 
-// Both ends, and between them halves of the loss where the cost falls most.
+// Find both ends of the front of a graph that is too wide for lists, then points at the middle of the
+// interval of loss over which the cost falls most.
 static tl_result tli_choice_search_front(tli_choice_front *f) {
     tli_choice *x = f->x;
     uint64_t share = x->work_limit / 16;
@@ -22304,7 +22481,7 @@ static tl_result tli_choice_fill_front(tli_choice_front *f, int32_t *complete) {
         *complete = f->count == x->row_labels[x->row_count - 1];
         return TL_OK;
     }
-    // The least loss: its cost is a choice of its own, as no pair of weights is certain to find it.
+    // The end of least loss is solved like any choice, because no pair of weights is certain to find it.
     x->limit = x->nearest;
     x->found = 0;
     solved = tli_choice_solve_decomposed(x);
@@ -22320,7 +22497,7 @@ static tl_result tli_choice_fill_front(tli_choice_front *f, int32_t *complete) {
     return TL_OK;
 }
 
-// One block: points, then schemes.
+// Copy the points and their schemes into the one block of the result.
 static tl_result tli_choice_pack_front(tl_env *env, const tli_choice_front *f, int32_t complete,
                                        tl_choice_front *front) {
     size_t nodes = (size_t)f->x->desc->node_count, i;
@@ -22414,28 +22591,33 @@ TLI_IMPL void tl_free_choice_front(tl_env *env, tl_choice_front *front) {
 #ifndef TL_NO_PLANNERS
 
 // -- profiles --
+//
+// The table of losses and speed-ups by op, used where nothing was measured, and the search for the row of a
+// node. The numbers are derived from word lengths, as the comments below say; they are not measurements.
 
 static uint64_t tli_count_elements(uint64_t bytes) { return bytes / 4 + (bytes % 4 != 0); }
 
-// The noise that a format adds to what it stores, over the power of the signal.
+// The noise power that storing in a format adds, divided by the power of the signal.
 //
-// Floats of p binary digits: the error is even over a step of 2^(1-p) of the power of two below the number,
-// whose mantissa m is spread as 1 / m (Benford): 4^(1-p) / 12 x E[1 / m^2] = 4^(1-p) / 12 x 3 / (8 ln 2).
+// Floats of p binary digits: the error is uniform over a step of 2^(1-p) times the power of two below the
+// number, and the mantissa m has density proportional to 1 / m (Benford): 4^(1-p) / 12 x E[1 / m^2], where
+// E[1 / m^2] = 3 / (8 ln 2).
 #define TLI_NOISE_F16   4.30e-8
 #define TLI_NOISE_BF16  2.75e-6
-// Integers of a tensor with long tails, Laplace's, clipped at a where the sum of both errors is least:
-// a^2 / (6 x 4^bits) of steps + exp(-a) of clipping, a = 9.90 and 20.27. 35.2 and 77.6 dB.
+// Integers, for tensors of Laplace distribution (long tails) that are clipped at a, where the sum of both
+// errors is least: a^2 / (6 x 4^bits) of rounding + exp(-a) of clipping, a = 9.90 and 20.27: 35.2 and 77.6
+// dB.
 #define TLI_NOISE_I8    2.99e-4
 #define TLI_NOISE_I16   1.75e-8
-// Integers of weights, Gauss's: a = 3.92 and 5.94, 40.6 dB in 8 bits. With one scale for all channels, a
-// typical one has half the range of the largest: a bit less, 6.02 dB, 4 times the noise.
+// Integers, for weights of normal distribution: a = 3.92 and 5.94, 40.6 dB in 8 bits. With one scale for all
+// channels a typical channel uses half of the range: it loses a bit, 6.02 dB, 4 times the noise.
 #define TLI_NOISE_W8    8.71e-5
 #define TLI_NOISE_W8_TENSOR  (4 * TLI_NOISE_W8)
 #define TLI_NOISE_W16_TENSOR (4 * 2.88e-9)
 
-// Independent noise adds up: of `tensors` that are read or handed on, and of weights. (What one node hands on
-// and the next one reads in the same format is counted by both: an upper estimate.) `factor` is how
-// much more of it leaves the op than enters.
+// Independent noise adds up over the tensors that a node reads or makes, `tensors` in number, and its
+// weights. (A tensor is counted by its producer and by its readers: an upper estimate.) `factor` is by how
+// much the op amplifies noise.
 #define TLI_LOSSES(factor, tensors) \
     { 0, (factor) * (tensors) * TLI_NOISE_F16, (factor) * (tensors) * TLI_NOISE_BF16, \
       (factor) * (tensors) * TLI_NOISE_I16, (factor) * (tensors) * TLI_NOISE_I8, 0, 0, 0, \
@@ -22446,25 +22628,25 @@ static uint64_t tli_count_elements(uint64_t bytes) { return bytes / 4 + (bytes %
       2 * TLI_NOISE_I16 + TLI_NOISE_W8, TLI_NOISE_I8 + TLI_NOISE_W8_TENSOR, \
       2 * TLI_NOISE_I8 + TLI_NOISE_W8_TENSOR }
 
-// Speed-ups, to be replaced by measurements. What multiplies and adds: products of one instruction of 128 bits
-// with sums of 32: 4 of f32, 8 of 16 bits, 16 of 8 bits; w8a16 multiplies as 16 bits do; dynamic spends
-// a quarter of what it gains on its inputs. What only moves: bytes read and written. fake quantises and
-// restores beside the work: nothing to gain, where elements are moved two passes more.
+// Speed-ups, to be replaced by measurements. Ops that multiply and add are rated by the products of one
+// instruction of 128 bits with sums of 32 bits: 4 in f32, 8 in 16 bits, 16 in 8 bits; w8a16 multiplies in 16
+// bits; dynamic loses a quarter of its gain to quantising its inputs. Ops that only move data are rated by
+// the bytes read and written. fake gains nothing, and costs ops that move data two more passes.
 #define TLI_SPEEDUPS_OF_PRODUCTS { 1, 2, 2, 2, 4, 4, 2, 3, 1 }
 #define TLI_SPEEDUPS_OF_BYTES    { 1, 2, 2, 2, 4, 4, 4, 4, 0.5 }
-#define TLI_SPEEDUPS_OF_LOOKUPS  { 1, 1, 1, 1, 1, 1, 1, 1.6, 1 }  // 8 bytes an element; 1 read, 4 written
+#define TLI_SPEEDUPS_OF_LOOKUPS  { 1, 1, 1, 1, 1, 1, 1, 1.6, 1 }  // 8 bytes per element become 1 + 4: 8 / 5
 
 #define TLI_BIT(scheme) ((uint32_t)1 << (scheme))
 #define TLI_FLOAT_SCHEMES (TLI_BIT(TL_SCHEME_F32) | TLI_BIT(TL_SCHEME_F16) | TLI_BIT(TL_SCHEME_BF16))
 #define TLI_TENSOR_SCHEMES \
     (TLI_FLOAT_SCHEMES | TLI_BIT(TL_SCHEME_I16) | TLI_BIT(TL_SCHEME_I8) | TLI_BIT(TL_SCHEME_FAKE))
 #define TLI_WEIGHT_SCHEMES (TLI_BIT(TL_SCHEME_COUNT) - 1)
-// The state of a cell runs through all steps of a sequence: its tensors keep 16 bits.
+// The state of a recurrent cell passes through all steps of a sequence and collects errors: at least 16 bits.
 #define TLI_CELL_SCHEMES (TLI_FLOAT_SCHEMES | TLI_BIT(TL_SCHEME_I16) | TLI_BIT(TL_SCHEME_W8A16) | \
                           TLI_BIT(TL_SCHEME_DYNAMIC))
-// Ids are not to be converted: the table alone is quantised, one scale for all of it.
+// The inputs are ids, which must not be converted: only the table is quantised, with one scale.
 #define TLI_TABLE_SCHEMES (TLI_BIT(TL_SCHEME_F32) | TLI_BIT(TL_SCHEME_DYNAMIC))
-// What has fewer than 16 bits somewhere.
+// Schemes with fewer than 16 bits in tensors or weights.
 #define TLI_NARROW_SCHEMES (TLI_BIT(TL_SCHEME_I8) | TLI_BIT(TL_SCHEME_I8_CHANNEL) | TLI_BIT(TL_SCHEME_W8A16) | \
                             TLI_BIT(TL_SCHEME_DYNAMIC) | TLI_BIT(TL_SCHEME_FAKE))
 
@@ -22478,10 +22660,10 @@ static uint64_t tli_count_elements(uint64_t bytes) { return bytes / 4 + (bytes %
     { op, NULL, 0, 0, TLI_TENSOR_SCHEMES, TLI_LOSSES(factor, tensors), speedups, TL_SCHEME_I16, 1 }
 
 static const tl_precision_profile tli_default_profiles[] = {
-    // up to 4096 outputs a matrix is read once and not used again: what counts is its bytes
+    // up to 4096 outputs the time goes into reading the matrix once: bytes count
     TLI_WEIGHTED("linear", 4096, TLI_SPEEDUPS_OF_BYTES),
     TLI_WEIGHTED("linear", 0, TLI_SPEEDUPS_OF_PRODUCTS),
-    TLI_WEIGHTED("conv2d", 0, TLI_SPEEDUPS_OF_PRODUCTS),  // depthwise, too: [3] gives it the same op
+    TLI_WEIGHTED("conv2d", 0, TLI_SPEEDUPS_OF_PRODUCTS),  // also depthwise: [3] gives it the same op
     TLI_WEIGHTED("conv", 0, TLI_SPEEDUPS_OF_PRODUCTS),
     TLI_WEIGHTED("convt2d", 0, TLI_SPEEDUPS_OF_PRODUCTS),
     TLI_CELL("rnn"),
@@ -22491,16 +22673,16 @@ static const tl_precision_profile tli_default_profiles[] = {
       TLI_SPEEDUPS_OF_LOOKUPS, TL_SCHEME_DYNAMIC, 0 },
     { "bmm", NULL, 0, 0, TLI_TENSOR_SCHEMES, TLI_LOSSES(1, 3), TLI_SPEEDUPS_OF_PRODUCTS, TL_SCHEME_I8, 0 },
     { "matmul", NULL, 0, 0, TLI_TENSOR_SCHEMES, TLI_LOSSES(1, 3), TLI_SPEEDUPS_OF_PRODUCTS, TL_SCHEME_I8, 0 },
-    // exp turns what is added to a score into a factor: noise is multiplied by the power of the scores, 16
-    // where their deviation is 4
+    // exp turns an error added to a score into a factor: noise is multiplied by the power of the scores, 16
+    // for scores with a standard deviation of 4
     TLI_SENSITIVE("attention", 16, 4, TLI_SPEEDUPS_OF_PRODUCTS),
     TLI_SENSITIVE("softmax", 16, 2, TLI_SPEEDUPS_OF_BYTES),
-    // what remains when the mean is taken off is smaller than what was rounded: 4 times in power. With known
-    // statistics bn is a scale and an addition for each channel, and takes 8 bits well
+    // noise stays while subtracting the mean makes the signal smaller: 4 times in power. With known statistics
+    // bn is a scale and an addition for each channel, which tolerates 8 bits
     TLI_SENSITIVE("layernorm", 4, 2, TLI_SPEEDUPS_OF_BYTES),
     TLI_MOVED("bn", 4, 2),
     TLI_MOVED("batchnorm", 4, 2),
-    // in f32 alone: few calls, and labels are not to be converted
+    // f32 only: losses take little time, and labels must not be converted
     { "loss", NULL, 0, 0, TLI_BIT(TL_SCHEME_F32), TLI_LOSSES(0, 0), TLI_SPEEDUPS_OF_BYTES, TL_SCHEME_F32, 1 },
     { "cross_entropy", NULL, 0, 0, TLI_BIT(TL_SCHEME_F32), TLI_LOSSES(0, 0), TLI_SPEEDUPS_OF_BYTES,
       TL_SCHEME_F32, 1 },
@@ -22512,7 +22694,7 @@ static const tl_precision_profile tli_default_profiles[] = {
     TLI_MOVED("scale", 1, 2),
     TLI_MOVED("dropout", 1, 2),
     TLI_MOVED("add", 1, 3),
-    TLI_MOVED("sub", 2, 3),  // a difference of what is alike is smaller than both: twice in power
+    TLI_MOVED("sub", 2, 3),  // the difference of similar tensors is smaller than both: twice in power
     TLI_MOVED("mul", 1, 3),
     TLI_MOVED("maxpool", 1, 2),
     TLI_MOVED("avgpool", 1, 2),
@@ -22520,7 +22702,7 @@ static const tl_precision_profile tli_default_profiles[] = {
     TLI_MOVED("upsample", 1, 2),
     TLI_MOVED("concat", 1, 2),
     TLI_MOVED("split", 1, 2),
-    // not known what it does: as a norm of two inputs, and half of what bytes would gain
+    // unknown op: the losses of a norm with two inputs, and half of the gain by bytes
     { "*", NULL, 0, 0, TLI_TENSOR_SCHEMES, TLI_LOSSES(4, 3), { 1, 1.5, 1.5, 1.5, 2, 2, 2, 2, 0.5 },
       TL_SCHEME_I16, 1 },
 };
@@ -22533,7 +22715,7 @@ TLI_IMPL const tl_precision_profile *tl_find_default_profiles(int32_t *count) {
 
 static char tli_lower_case(char c) { return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c; }
 
-// Whether the whole text is these letters, in whatever case.
+// Whether text equals `length` characters of part, ignoring case.
 static int tli_is_same_op(const char *text, const char *part, size_t length) {
     size_t i;
     for (i = 0; i < length; i++)
@@ -22545,7 +22727,7 @@ typedef struct tli_profiles {
     const tl_precision_profile *rows;
     int32_t     count;
     const char *device;    // NULL = not known
-    uint64_t    elements;
+    uint64_t    elements;  // of the node's output 0
 } tli_profiles;
 
 static int tli_is_any_op(const tl_precision_profile *row) { return row->op[0] == '*' && !row->op[1]; }
@@ -22614,7 +22796,7 @@ static const char *tli_find_profile_rule(const tl_precision_profile *row) {
     return NULL;
 }
 
-// Whether a row fits wherever the other one does.
+// Whether a row fits every node that the other one fits.
 static int tli_covers(const tl_precision_profile *row, const tl_precision_profile *other) {
     if (!tli_is_same_op(row->op, other->op, tli_text_length(other->op))) return 0;
     if (row->device && (!other->device || !tli_same_text(row->device, other->device))) return 0;
@@ -22659,57 +22841,66 @@ TLI_IMPL tl_result tl_check_profiles(tl_env *env, const tl_precision_profile *pr
 #ifndef TL_NO_PLANNERS
 
 // -- precision plan --
+//
+// Set up the choice of schemes for a graph: which schemes each node may have, their costs and losses, the nets
+// with their prices; then choose by the criterion, break ties, and find runners-up.
+//
+//     graph, profiles, losses --> options of nodes, nets --> choice --> ties --> plan --> runners-up
+//                                        ^                                        |
+//                                        +------------- tighter limit ------ evaluate
+//
+// All amounts that decide are integers or exact quotients, so a plan is the same on every machine.
 
-#define TLI_LOSS_BITS 40         // of the loss limit
-#define TLI_EXACT_NODES 256      // up to so many, runners-up are choices of the whole graph
-#define TLI_EXTRA_WORK  50000000  // of all runners-up, and of the least loss among equal costs
+#define TLI_LOSS_BITS 40          // the loss limit is 2^40 units
+#define TLI_EXACT_NODES 256       // most nodes of a graph whose runners-up are choices of the whole graph
+#define TLI_EXTRA_WORK  50000000  // for all runners-up, and for the least loss among choices of equal cost
 #define TLI_PRECISION_COST_BITS 60
 
 typedef struct tli_precision {
     tl_env  *env;
-    tl_env   quiet;              // the sentences of the choice are not the caller's
+    tl_env   quiet;              // for the choice: its error texts must not reach the caller
     const char *function;
     const tl_graph *graph;
     tl_precision_desc desc;      // defaults filled in
-    int32_t  node_count;         // of the choice: those of the graph, then one for each result in f32
+    int32_t  node_count;         // of the choice: nodes of the graph, then an f32 reader for each result
     int32_t  net_count;
-    uint64_t *numbers;           // the block of the next five
+    uint64_t *numbers;           // the block that holds the next five
     uint64_t *costs, *losses;    // [node_count x schemes] of the choice
-    uint64_t *times, *bytes;     // [nodes of the graph x schemes] of each call; weights and tensors
+    uint64_t *times, *bytes;     // [nodes of the graph x schemes] time of the node; its weights and outputs
     uint64_t *net_costs;         // [net_count x formats x formats] of the objective
     double   *node_losses;       // [nodes of the graph x schemes]
-    int32_t  *indices;           // the block of the next four
-    int32_t  *net_tensors;       // [net_count] tensor
+    int32_t  *indices;           // the block that holds the next four
+    int32_t  *net_tensors;       // [net_count] tensor of each net
     int32_t  *readers;           // of all nets
     int32_t  *first_nets;        // [node_count + 1] into node_nets
-    int32_t  *node_nets;         // nets that a node is in
-    uint8_t  *marks;             // the block of the next three
-    uint8_t  *sources, *ranks;   // [node_count x schemes] tl_loss_source; place among equals, 0 = first
-    uint8_t  *schemes;           // [node_count] the choice
+    int32_t  *node_nets;         // nets that a node makes or reads
+    uint8_t  *marks;             // the block that holds the next three
+    uint8_t  *sources, *ranks;   // [node_count x schemes] tl_loss_source; preference in ties, 0 = first
+    uint8_t  *schemes;           // [node_count] the present choice
     tl_choice_net *nets;         // [net_count]
     int32_t  formats[TL_SCHEME_COUNT];
     tl_choice_desc choice;
     uint64_t base_cost, base_bytes;
-    uint64_t loss_units;         // the limit; TL_UNLIMITED = none
-    int32_t  unit_exponent;      // without a limit the unit is 2^unit_exponent
-    uint64_t cost_limit;         // of least_speedup
-    uint64_t most_loss;          // of the choice that was made last: runners-up hold it, too
-    uint64_t nearest_cost;       // where cost_limit cannot be held; 0 = it is loss_limit that cannot
-    int32_t  nearest_proven;
+    uint64_t loss_units;         // the loss limit in units; TL_UNLIMITED = none
+    int32_t  unit_exponent;      // without a limit a unit is 2^unit_exponent
+    uint64_t cost_limit;         // from least_speedup
+    uint64_t most_loss;          // loss limit of the last choice, which binds runners-up, too
+    uint64_t nearest_cost;       // the least cost, if cost_limit cannot be met; 0 = loss_limit cannot be met
+    int32_t  nearest_proven;     // 1 = nearest_cost is proven to be the least
 } tli_precision;
 
-// What was chosen, in the units of the choice.
+// The present choice, in the units of the choice; its schemes are in tli_precision.
 typedef struct tli_pick {
     uint64_t cost, loss;
-    uint64_t bound;              // of the cost at this loss limit
-    uint64_t bound_loss;         // of the least loss
+    uint64_t bound;              // lower bound of the cost at this loss limit
+    uint64_t bound_loss;         // lower bound of the loss, where that is minimised
     int32_t  proven;
     double   gap_ratio;
 } tli_pick;
 
-// -- precision plan: exact arithmetic: no compiler rounds it in another way --
+// -- precision plan: exact arithmetic, the same with every compiler --
 
-// a 2^shift / b, rounded down or up; UINT64_MAX where it does not fit. 0 < b < 2^63.
+// a x 2^shift / b, rounded down or up; UINT64_MAX if it does not fit. 0 < b < 2^63.
 static uint64_t tli_divide_shifted(uint64_t a, int32_t shift, uint64_t b, int up) {
     uint64_t whole = a / b, rest = a % b;
     if (shift < 0) {
@@ -22726,7 +22917,7 @@ static uint64_t tli_divide_shifted(uint64_t a, int32_t shift, uint64_t b, int up
     return whole + (uint64_t)(up && rest && whole != UINT64_MAX);
 }
 
-// value = mantissa 2^(what is returned); finite and > 0.
+// Split a finite value > 0 into a mantissa and the power of two that is returned.
 static int32_t tli_split_f64(double value, uint64_t *mantissa) {
     uint64_t bits = tli_bits_of_f64(value);
     int32_t biased = (int32_t)(bits >> 52 & 0x7ff);
@@ -22736,15 +22927,16 @@ static int32_t tli_split_f64(double value, uint64_t *mantissa) {
     return biased - 1075;
 }
 
-// a / value; finite and > 0.
+// a / value, rounded down or up; value finite and > 0.
 static uint64_t tli_divide_by_f64(uint64_t a, double value, int up) {
     uint64_t mantissa;
     int32_t exponent = tli_split_f64(value, &mantissa);
     return tli_divide_shifted(a, -exponent, mantissa, up);
 }
 
-// The largest number b of which a / b, rounded to a double, is not below the ratio: half of the last digit less
-// is enough, a quarter below a power of two. So a speed-up that can be read off a plan can be asked for.
+// The largest integer b for which a / b, rounded to a double, is not below the ratio. So a speed-up that a
+// plan reports can be asked for again. Rounding up starts half a unit of the last place below the ratio, or a
+// quarter if the ratio is a power of two.
 static uint64_t tli_find_divisor(uint64_t a, double ratio) {
     uint64_t mantissa;
     int32_t exponent = tli_split_f64(ratio, &mantissa);
@@ -22752,7 +22944,7 @@ static uint64_t tli_find_divisor(uint64_t a, double ratio) {
     return tli_divide_shifted(a, 10 - exponent, 1024 * mantissa - less, 0);
 }
 
-// a 2^shift / b; a finite and >= 0, b finite and > 0.
+// a x 2^shift / b, rounded down or up; a finite and >= 0, b finite and > 0.
 static uint64_t tli_divide_f64(double a, int32_t shift, double b, int up) {
     uint64_t above, below;
     int32_t exponent;
@@ -22761,7 +22953,7 @@ static uint64_t tli_divide_f64(double a, int32_t shift, double b, int up) {
     return tli_divide_shifted(above, exponent + shift, below, up);
 }
 
-// value 2^exponent
+// value x 2^exponent
 static double tli_scale_f64(double value, int32_t exponent) {
     for (; exponent > 0; exponent--) value *= 2;
     for (; exponent < 0 && value > 0; exponent++) value /= 2;
@@ -22787,7 +22979,7 @@ static double tli_find_speedup(uint64_t base, uint64_t cost) {
     return (double)base / (double)(cost ? cost : 1);
 }
 
-// Of what tl_check_precision let pass.
+// Whether a limit that tl_check_precision accepted is infinite.
 static int tli_is_unlimited(double limit) { return !tli_is_amount(limit); }
 
 // -- precision plan: rules --
@@ -22861,9 +23053,9 @@ TLI_IMPL tl_result tl_check_precision(tl_env *env, const tl_precision_desc *desc
     return tli_check_precision_of(env, "tl_check_precision", desc);
 }
 
-// -- precision plan: what it costs --
+// -- precision plan: the price of conversions --
 
-// A conversion of so many elements, forward or backward; 0 where it does not fit.
+// The cost of converting so many elements in one direction; returns 0 if it does not fit 64 bits.
 static int tli_price_conversion(const tl_device *device, uint64_t elements, tl_format from, tl_format to,
                                 uint64_t *cost) {
     uint64_t rate = device ? device->bytes_per_second : 0, bytes;
@@ -22878,13 +23070,13 @@ static int tli_price_conversion(const tl_device *device, uint64_t elements, tl_f
     return !rate || (tli_mul_u64(elements, each, &bytes) && tli_find_time(bytes, rate, cost));
 }
 
-// -- precision plan: which schemes a node may have --
+// -- precision plan: schemes that a node may have --
 
 typedef struct tli_option {
     const tl_precision_profile *row;  // NULL = none
-    const double   *losses;           // given; NULL = none
-    const uint64_t *costs;
-    uint32_t        schemes;          // that are possible
+    const double   *losses;           // [TL_SCHEME_COUNT] given by the caller; NULL = none
+    const uint64_t *costs;            // [TL_SCHEME_COUNT] the same
+    uint32_t        schemes;          // bits 1 << tl_scheme that are possible
 } tli_option;
 
 static int tli_has_given_loss(const tli_option *o, int32_t k) {
@@ -22907,7 +23099,7 @@ static tli_option tli_find_option(const tli_precision *p, int32_t id) {
     if (desc->losses) o.losses = desc->losses + (size_t)id * TL_SCHEME_COUNT;
     if (desc->costs) o.costs = desc->costs + (size_t)id * TL_SCHEME_COUNT;
     o.schemes = TLI_BIT(TL_SCHEME_F32) | (o.row ? o.row->schemes : 0);
-    for (k = 0; k < TL_SCHEME_COUNT; k++)  // measured: no table is needed
+    for (k = 0; k < TL_SCHEME_COUNT; k++)  // a scheme that was measured needs no row
         if (tli_has_given_loss(&o, k) && (tli_has_given_cost(&o, k) || desc->objective == TL_OBJECTIVE_BYTES))
             o.schemes |= TLI_BIT(k);
     if (o.row && o.row->sensitive && !desc->allow_sensitive) o.schemes &= ~TLI_NARROW_SCHEMES;
@@ -22915,7 +23107,7 @@ static tli_option tli_find_option(const tli_precision *p, int32_t id) {
     return o;
 }
 
-// Place of a scheme among equals: the recommended one, then by priority.
+// Preference of a scheme in ties: the recommended one first, then by priority.
 static uint8_t tli_find_rank(const tli_precision *p, const tli_option *o, int32_t scheme) {
     const double *priorities = p->desc.priorities;
     uint8_t rank = 1;
@@ -22928,7 +23120,7 @@ static uint8_t tli_find_rank(const tli_precision *p, const tli_option *o, int32_
 static uint64_t tli_find_node_bytes(const tli_precision *p, int32_t id, int32_t scheme) {
     const tl_node *node = &p->graph->nodes[id];
     tl_format format = tl_find_scheme_format((tl_scheme)scheme);
-    uint64_t bytes = tl_find_weight_bytes((tl_scheme)scheme, node->param_bytes);  // the sum of all fits, as f32
+    uint64_t bytes = tl_find_weight_bytes((tl_scheme)scheme, node->param_bytes);  // no more than in f32
     int32_t k;
     for (k = node->first_output; k < node->first_output + node->output_count; k++)
         bytes += tl_find_format_bytes(format, p->graph->outputs[k].bytes);
@@ -22971,8 +23163,8 @@ static tl_result tli_fill_options(tli_precision *p) {
 
 // -- precision plan: nets --
 
-// Whether the gradient of a tensor comes back through a conversion: from a node that has one, or into a result
-// that nobody reads, where backward begins.
+// Whether the gradient of a tensor passes back through its conversions: a reader has a gradient, or the
+// tensor is a result without readers, where backward begins.
 static int tli_is_converted_back(const tli_precision *p, const tl_choice_net *net) {
     int32_t k, real_count = 0;
     if (!p->desc.training || !p->graph->nodes[net->producer].has_grad) return 0;
@@ -23005,7 +23197,7 @@ static int tli_price_net(tli_precision *p, int32_t index) {
     return 1;
 }
 
-// The readers of each tensor; nets are by tensor here. The first pass counts, the second one lists.
+// Find the readers of each tensor; net i belongs to tensor i here. The first pass counts, the second one lists.
 static void tli_list_readers(tli_precision *p, int listing) {
     const tl_graph *graph = p->graph;
     int32_t extra = graph->node_count, i, k;
@@ -23042,7 +23234,7 @@ static void tli_find_nets(tli_precision *p) {
     }
 }
 
-// Which nets each node is in, as producer or as reader.
+// Find the nets that each node makes or reads.
 static void tli_find_node_nets(tli_precision *p) {
     int32_t *firsts = p->first_nets, i, k;
     for (i = 0; i < p->net_count; i++) {
@@ -23050,7 +23242,7 @@ static void tli_find_node_nets(tli_precision *p) {
         for (k = 0; k < p->nets[i].reader_count; k++) firsts[p->nets[i].readers[k] + 1]++;
     }
     for (i = 0; i < p->node_count; i++) firsts[i + 1] += firsts[i];
-    for (i = p->net_count - 1; i >= 0; i--) {  // from the ends down: what follows restores the starts
+    for (i = p->net_count - 1; i >= 0; i--) {  // fills from the ends down, which turns ends into starts
         p->node_nets[--firsts[p->nets[i].producer + 1]] = i;
         for (k = 0; k < p->nets[i].reader_count; k++) p->node_nets[--firsts[p->nets[i].readers[k] + 1]] = i;
     }
@@ -23059,7 +23251,7 @@ static void tli_find_node_nets(tli_precision *p) {
     for (i = 0; i < p->net_count; i++) firsts[p->node_count] += 1 + p->nets[i].reader_count;
 }
 
-// Everything at its dearest has to fit, so that no sum of the choice overflows.
+// Whether the largest costs of all nodes and nets add up to less than 2^60, so that no sum overflows.
 static int tli_fits_costs(tli_precision *p) {
     uint64_t sum = 0, most, places = (uint64_t)p->graph->node_count, i;
     int32_t from, to, k;
@@ -23101,7 +23293,7 @@ static int tli_fits_losses(const tli_precision *p) {
     return tli_is_amount(sum);
 }
 
-// The exponent of the largest loss of a node: below 2^that; INT32_MIN where all are 0.
+// The least exponent of a power of two above all losses of a node; INT32_MIN where all are 0.
 static int32_t tli_find_loss_exponent(const tli_precision *p, uint64_t first) {
     double most = tli_find_most_loss(p, first);
     uint64_t mantissa;
@@ -23111,7 +23303,7 @@ static int32_t tli_find_loss_exponent(const tli_precision *p, uint64_t first) {
     return exponent + tli_log2_u64(mantissa) + 1;
 }
 
-// The unit that takes the sum of the largest losses below 2^52, and not below 2^50.
+// Find the unit in which the sum of the largest losses is below 2^52 and at least 2^50.
 static void tli_find_loss_unit(tli_precision *p) {
     uint64_t places = (uint64_t)p->graph->node_count * TL_SCHEME_COUNT, first, sum = 0;
     int32_t top = INT32_MIN;
@@ -23120,11 +23312,12 @@ static void tli_find_loss_unit(tli_precision *p) {
     p->unit_exponent = 0;
     if (top == INT32_MIN) return;
     for (first = 0; first < places; first += TL_SCHEME_COUNT)
-        sum += tli_divide_f64(tli_find_most_loss(p, first), 30 - top, 1, 1);  // 2^31 nodes of 2^30 at most
+        sum += tli_divide_f64(tli_find_most_loss(p, first), 30 - top, 1, 1);  // at most 2^31 nodes of 2^30 each
     p->unit_exponent = top - 30 + tli_log2_u64(sum) + 1 - 52;
 }
 
-// A loss far over the limit stays over it, and n of them fit 64 bits.
+// Convert losses to units. A loss of twice the limit or more is cut to that: it stays over the limit, and sums
+// over all nodes fit 64 bits.
 static void tli_count_losses(tli_precision *p, double limit) {
     uint64_t places = (uint64_t)p->graph->node_count * TL_SCHEME_COUNT, i, units;
     if (tli_is_unlimited(limit)) tli_find_loss_unit(p);
@@ -23190,7 +23383,7 @@ static void tli_set_choice(tli_precision *p) {
     p->choice.work_limit = p->desc.work_limit;
 }
 
-// The problem of a desc that was checked. limit: of the losses, infinity = none.
+// Set up the choice of a desc that was checked. limited: 0 = without its loss limit.
 static tl_result tli_open_precision(tl_env *env, const char *function, const tl_precision_desc *desc,
                                     int limited, tli_precision *p) {
     const tl_graph *graph = desc->graph;
@@ -23231,7 +23424,7 @@ static tl_result tli_open_precision(tl_env *env, const char *function, const tl_
     return TL_OK;
 }
 
-// -- precision plan: what a choice is worth --
+// -- precision plan: amounts of a choice --
 
 // Formats to which a net's tensor is converted, as bits 1 << tl_format.
 static uint32_t tli_find_wanted(const tl_choice_net *net, const uint8_t *schemes) {
@@ -23251,7 +23444,7 @@ static uint64_t tli_sum_net(const tl_choice_net *net, const uint8_t *schemes) {
     return sum;
 }
 
-// What a node costs with its conversions, under the schemes as they are.
+// The cost of a node and of all nets that it makes or reads, in the present choice.
 static uint64_t tli_sum_around(const tli_precision *p, int32_t id) {
     uint64_t sum = p->costs[(size_t)id * TL_SCHEME_COUNT + p->schemes[id]];
     int32_t i;
@@ -23260,10 +23453,10 @@ static uint64_t tli_sum_around(const tli_precision *p, int32_t id) {
     return sum;
 }
 
-// -- precision plan: equal choices --
+// -- precision plan: ties --
 
-// One node at a time, to what comes first among equals, but not for conversions that eat up what is gained.
-// Each change lowers a place, so this ends.
+// Change one node to the preferred scheme, if neither the cost with its nets nor the cost of its conversions
+// grows and the limit is kept. Each change improves the node's preference, so repeating this ends.
 static int tli_prefer_scheme(tli_precision *p, uint64_t most_loss, tli_pick *pick, int32_t id) {
     size_t row = (size_t)id * TL_SCHEME_COUNT;
     uint64_t before = tli_sum_around(p, id), after, loss;
@@ -23300,7 +23493,7 @@ static void tli_break_ties(tli_precision *p, uint64_t most_loss, tli_pick *pick)
 
 static int tli_is_accuracy(const tli_precision *p) { return p->desc.criterion == TL_CRITERION_ACCURACY; }
 
-// Beside the choice itself: what makes it better is not worth as much.
+// The work limit of choices that only refine the plan.
 static uint64_t tli_least_work(uint64_t limit) {
     return limit && limit < TLI_EXTRA_WORK ? limit : TLI_EXTRA_WORK;
 }
@@ -23317,7 +23510,7 @@ static tl_result tli_choose(tli_precision *p, int least_loss, uint64_t loss_limi
     return tl_plan_choice(&p->quiet, &p->choice, chosen);
 }
 
-// The sentence of a choice that failed for another reason than a limit.
+// Report a choice that failed for another reason than a limit.
 static tl_result tli_fail_choice(const tli_precision *p, tl_result result) {
     tli_writer w = tli_begin_error(p->env, result, p->function);
     tli_put(&w, result == TL_ERROR_NO_MEMORY ? "no memory for the choice" : p->quiet.error.text);
@@ -23336,7 +23529,7 @@ static tli_pick tli_take_choice(tli_precision *p, const tl_choice_plan *chosen) 
     return pick;
 }
 
-// The least cost within a loss. TL_ERROR_INFEASIBLE has no sentence yet.
+// Choose the least cost within a loss. No error text is set for TL_ERROR_INFEASIBLE.
 static tl_result tli_pick_cost(tli_precision *p, uint64_t loss_limit, tli_pick *pick) {
     tl_choice_plan chosen;
     tl_result result = tli_choose(p, 0, loss_limit, 0, &chosen);
@@ -23347,8 +23540,8 @@ static tl_result tli_pick_cost(tli_precision *p, uint64_t loss_limit, tli_pick *
     return TL_OK;
 }
 
-// The least loss within a cost, and among those the least cost. nearest: the least cost, where even that
-// is too much.
+// Choose the least loss within a cost, and the least cost among those. *nearest = the nearest cost that can be
+// met, after TL_ERROR_INFEASIBLE.
 static tl_result tli_pick_loss(tli_precision *p, uint64_t cost_limit, tli_pick *pick, uint64_t *nearest) {
     tl_choice_plan chosen, second;
     tl_result result = tli_choose(p, 1, 0, cost_limit, &chosen);
@@ -23359,7 +23552,7 @@ static tl_result tli_pick_loss(tli_precision *p, uint64_t cost_limit, tli_pick *
     pick->bound_loss = pick->bound;
     pick->bound = 0;
     tl_free_choice_plan(&p->quiet, &chosen);
-    result = tli_choose(p, 0, pick->loss, 0, &second);  // what was just found is within it
+    result = tli_choose(p, 0, pick->loss, 0, &second);  // the choice found above is within this limit
     if (result == TL_ERROR_NO_MEMORY) return tli_fail_choice(p, result);
     if (result) return TL_OK;
     pick->bound = second.bound;
@@ -23372,6 +23565,7 @@ static tl_result tli_pick_loss(tli_precision *p, uint64_t cost_limit, tli_pick *
     return TL_OK;
 }
 
+// Multiply a big number by 64 bits, as two factors of 32 bits.
 static void tli_big_multiply(tli_big *a, uint64_t factor) {
     tli_big high = *a;
     tli_big_scale(a, (uint32_t)factor, 0);
@@ -23382,7 +23576,8 @@ static void tli_big_multiply(tli_big *a, uint64_t factor) {
     tli_big_add(a, &high);
 }
 
-// The weight of a coordinate, in 2^-32 of the larger weight, times the distance, times the other axis.
+// weight / most, in units of 2^-32, x distance x axis, exactly. Comparing distance / length of its own axis
+// is the same as comparing distance x length of the other axis.
 static tli_big tli_weigh(double weight, double most, uint64_t distance, uint64_t axis) {
     tli_big value;
     tli_big_set(&value, tli_divide_f64(weight, 32, most, 0));
@@ -23391,7 +23586,7 @@ static tli_big tli_weigh(double weight, double most, uint64_t distance, uint64_t
     return value;
 }
 
-// How far from recommended schemes and large priorities a choice is.
+// The sum of the preferences of a choice; lower is better.
 static uint64_t tli_sum_ranks(const tli_precision *p, const uint8_t *schemes) {
     uint64_t sum = 0;
     int32_t id;
@@ -23399,8 +23594,8 @@ static uint64_t tli_sum_ranks(const tli_precision *p, const uint8_t *schemes) {
     return sum;
 }
 
-// The point with the least weighted sum of both, each scaled to 0 .. 1; of equal ones the recommended, that of
-// larger priorities, that of less loss.
+// The point with the least weighted sum of loss and cost, each scaled to 0 .. 1; among equal ones that of the
+// best preferences, then of less loss.
 static int32_t tli_find_knee(const tli_precision *p, const tl_choice_front *front) {
     const tl_precision_desc *desc = &p->desc;
     const tl_front_point *first = &front->points[0], *last = &front->points[front->point_count - 1];
@@ -23441,7 +23636,7 @@ static tl_result tli_pick_knee(tli_precision *p, tli_pick *pick) {
     return TL_OK;
 }
 
-// Of all choices that cost as much the one that loses least, as far as the work goes.
+// Among choices of the same cost take the one of least loss, within a limit of work.
 static tl_result tli_lower_loss(tli_precision *p, tli_pick *pick) {
     uint64_t limit = p->choice.work_limit;
     tl_choice_plan chosen;
@@ -23461,7 +23656,7 @@ static tl_result tli_lower_loss(tli_precision *p, tli_pick *pick) {
     return TL_OK;
 }
 
-// The choice that the criterion asks for. TL_ERROR_INFEASIBLE has no sentence yet: tli_fail_limit has it.
+// Choose by the criterion. No error text is set for TL_ERROR_INFEASIBLE: tli_fail_limit does that.
 static tl_result tli_pick_criterion(tli_precision *p, uint64_t loss_limit, tli_pick *pick) {
     uint64_t nearest = 0, bound;
     tl_result result = TL_OK;
@@ -23489,7 +23684,7 @@ static tl_result tli_pick_criterion(tli_precision *p, uint64_t loss_limit, tli_p
         p->nearest_cost = pick->cost;
         p->nearest_proven = pick->proven;
         if (pick->proven) return TL_ERROR_INFEASIBLE;
-        bound = pick->bound;  // not proven: it may be within reach from the other side
+        bound = pick->bound;  // not proven: minimising the loss may find a choice within both limits
         result = tli_pick_loss(p, p->cost_limit, pick, &nearest);
         if (!result && pick->loss > loss_limit) return TL_ERROR_INFEASIBLE;
         pick->bound = bound;
@@ -23502,14 +23697,14 @@ static tl_result tli_pick_criterion(tli_precision *p, uint64_t loss_limit, tli_p
     if (result) return result;
     tli_break_ties(p, p->most_loss, pick);
     if (tli_is_accuracy(p)) return TL_OK;
-    if (pick->cost <= pick->bound) pick->proven = 1;  // what is preferred may cost less than what was found
+    if (pick->cost <= pick->bound) pick->proven = 1;  // breaking ties may have lowered the cost
     pick->gap_ratio = pick->proven ? 0 : tli_find_gap(pick->cost, pick->bound);
     return TL_OK;
 }
 
-// -- precision plan: limits that cannot be held --
+// -- precision plan: limits that cannot be met --
 
-// The first four digits of a number > 0, rounded: digits 10^(*power).
+// The first four digits of a number > 0, rounded: value = digits x 10^(*power).
 static int32_t tli_round_digits(double value, int32_t *power) {
     tli_decimal d;
     int32_t digits = 0, last = 0, i;
@@ -23546,7 +23741,7 @@ static void tli_put_digits(tli_writer *w, int32_t digits, int32_t power) {
     tli_put_bytes(w, text + whole, (size_t)(count - whole));
 }
 
-// A number for people: four digits.
+// Write a number for people, rounded to four digits.
 static void tli_put_rounded(tli_writer *w, double value) {
     int32_t digits, power;
     if (value != value) { tli_put(w, "not known"); return; }
@@ -23557,7 +23752,7 @@ static void tli_put_rounded(tli_writer *w, double value) {
     tli_put_digits(w, digits, power);
 }
 
-// a / b with up to four decimals, rounded down; b > 0 and below 2^60.
+// Write a / b with up to four decimals, rounded down; 0 < b < 2^60.
 static void tli_put_ratio_down(tli_writer *w, uint64_t a, uint64_t b) {
     uint64_t rest = a % b;
     int32_t i;
@@ -23580,7 +23775,7 @@ static double tli_find_least_loss(const tli_precision *p, int32_t id) {
     return least;
 }
 
-// Whether a limit can be held, as tli_count_losses counts.
+// Whether a limit can be met, with losses in units as tli_count_losses makes them.
 static int tli_is_loss_held(const tli_precision *p, double limit) {
     uint64_t sum = 0, most = UINT64_C(1) << TLI_LOSS_BITS, units;
     int32_t id;
@@ -23592,7 +23787,7 @@ static int tli_is_loss_held(const tli_precision *p, double limit) {
     return 1;
 }
 
-// The least limit of four digits that can be held.
+// Write the least limit of four digits that can be met.
 static void tli_put_least_loss(tli_writer *w, const tli_precision *p) {
     double sum = 0, value;
     int32_t id, digits, power;
@@ -23632,7 +23827,7 @@ static tl_result tli_fail_limit(const tli_precision *p) {
 
 // -- precision plan: from a choice to a plan --
 
-// What the limits let pass, beside the loss of all but accuracy.
+// The limit of the cost; TL_UNLIMITED for criteria that have none.
 static uint64_t tli_find_most_cost(const tli_precision *p) {
     return tli_is_accuracy(p) || p->desc.criterion == TL_CRITERION_CUSTOM ? p->cost_limit : TL_UNLIMITED;
 }
@@ -23645,7 +23840,7 @@ static double tli_sum_losses(const tli_precision *p, const uint8_t *schemes) {
     return sum;
 }
 
-// Of all tensors and weights, and of the copies.
+// The bytes of all weights and tensors, with converted copies.
 static uint64_t tli_sum_bytes(const tli_precision *p, const uint8_t *schemes) {
     uint64_t sum = 0;
     int32_t i, k;
@@ -23696,7 +23891,7 @@ static void tli_fill_precision_plan(const tli_precision *p, const tli_pick *pick
     }
     plan->loss = tli_sum_losses(p, p->schemes);
     plan->loss_limit = limit;
-    if (plan->loss > limit) plan->loss = limit;  // the exact sum is within it, what was added up may be rounded
+    if (plan->loss > limit) plan->loss = limit;  // the exact sum is within it, the sum of doubles may not be
     plan->measured_loss = tli_not_a_number();
     plan->cost = pick->cost;
     plan->base_cost = p->base_cost;
@@ -23710,7 +23905,7 @@ static void tli_fill_precision_plan(const tli_precision *p, const tli_pick *pick
     plan->gap_ratio = pick->gap_ratio;
     plan->speedup = tli_find_speedup(plan->base_cost, plan->cost);
     if (tli_find_most_cost(p) != TL_UNLIMITED && plan->speedup < p->desc.least_speedup)
-        plan->speedup = p->desc.least_speedup;  // held: costs of more than 53 digits are rounded to doubles
+        plan->speedup = p->desc.least_speedup;  // it is met: the quotient of doubles may be rounded down
     plan->bytes = tli_sum_bytes(p, p->schemes);
     plan->base_bytes = p->base_bytes;
 }
@@ -23724,7 +23919,7 @@ typedef struct tli_runner_up {
     int32_t  proven;
 } tli_runner_up;
 
-// With all others as they are.
+// The runner-up of a node when all other nodes keep their schemes.
 static tli_runner_up tli_find_local(tli_precision *p, const tli_pick *pick, int32_t id) {
     size_t row = (size_t)id * TL_SCHEME_COUNT;
     uint64_t before = tli_sum_around(p, id), cost, loss;
@@ -23751,7 +23946,8 @@ static tli_runner_up tli_find_local(tli_precision *p, const tli_pick *pick, int3
     return best;
 }
 
-// The choice of the whole graph without this scheme here. Takes from the work that is left.
+// The runner-up of a node by choosing for the whole graph without the node's scheme. Reduces the remaining
+// *work.
 static tl_result tli_find_exact(tli_precision *p, int32_t id, uint64_t *work, tli_runner_up *found) {
     size_t at = (size_t)id * TL_SCHEME_COUNT + p->schemes[id];
     uint64_t kept = p->costs[at], limit = p->choice.work_limit;
@@ -23766,7 +23962,7 @@ static tl_result tli_find_exact(tli_precision *p, int32_t id, uint64_t *work, tl
     p->costs[at] = kept;
     if (result == TL_ERROR_NO_MEMORY) return tli_fail_choice(p, result);
     if (result == TL_ERROR_INFEASIBLE) { found->proven = 1; return TL_OK; }
-    if (result) { *work = 0; return TL_OK; }  // too wide for the work that is left
+    if (result) { *work = 0; return TL_OK; }  // too wide for the remaining work
     *work -= chosen.work < *work ? chosen.work : *work;
     found->proven = chosen.proven;
     if (chosen.cost <= tli_find_most_cost(p)) {
@@ -23854,7 +24050,7 @@ static int tli_has_loss_limit(const tl_precision_desc *desc) {
            !tli_is_unlimited(desc->loss_limit);
 }
 
-// A smaller limit, by limit / measured, in 2^-20, and by a sixteenth at least.
+// Tighten the limit by loss_limit / measured, in units of 2^-20, and by a sixteenth at least.
 static uint64_t tli_cut_limit(const tli_precision *p, uint64_t limit, double measured) {
     uint64_t share = tli_is_amount(measured) ? tli_divide_f64(p->desc.loss_limit, 20, measured, 0) : 0;
     uint64_t cut = limit * share >> 20, most = limit - limit / 16;
@@ -23871,7 +24067,7 @@ static tl_result tli_fail_measured(const tli_precision *p, double measured) {
     return tli_end_error(p->env, &w, TL_ERROR_INFEASIBLE);
 }
 
-// The least loss that there is, when no limit was small enough.
+// The last round: the choice of least loss, when no tighter limit brought the measured loss within the limit.
 static tl_result tli_try_least_loss(tli_precision *p, tli_pick *pick, tl_precision_plan *plan) {
     uint64_t nearest;
     tl_result result = tli_pick_loss(p, tli_find_most_cost(p), pick, &nearest);
@@ -23961,7 +24157,7 @@ static tl_result tli_fill_front(tli_precision *p, const tl_choice_front *chosen,
         point->cost = from->cost;
         point->bound_cost = from->bound_cost;
         point->speedup = tli_find_speedup(p->base_cost, from->cost);
-        point->bytes = tli_sum_bytes(p, from->schemes);  // with the readers of results
+        point->bytes = tli_sum_bytes(p, from->schemes);  // the front's schemes include the readers of results
     }
     return TL_OK;
 }
@@ -24004,6 +24200,10 @@ TLI_IMPL void tl_free_precision_front(tl_env *env, tl_precision_front *front) {
 #ifndef TL_NO_PLANNERS
 
 // -- sensitivity --
+//
+// Measure the loss of each node and scheme with a callback of the caller; then, below, make the graph of a
+// plan: the nodes of the old graph in their schemes, and a conversion node for each tensor and format that
+// its readers want.
 
 static tl_result tli_check_sensitivity(tl_env *env, const tl_sensitivity_desc *desc) {
     static const char function[] = "tl_measure_sensitivity";
@@ -24019,7 +24219,7 @@ static tl_result tli_check_sensitivity(tl_env *env, const tl_sensitivity_desc *d
     return result;
 }
 
-// Which schemes of a node are to be evaluated.
+// The schemes of a node to evaluate, as bits.
 static uint32_t tli_find_evaluated(const tl_sensitivity_desc *desc, int32_t id) {
     uint32_t schemes = desc->schemes ? desc->schemes
                                      : (TLI_BIT(TL_SCHEME_COUNT) - 1) & ~TLI_BIT(TL_SCHEME_FAKE);
@@ -24065,7 +24265,7 @@ static tl_result tli_measure_ops(tl_env *env, const tl_sensitivity_desc *desc, d
     return TL_OK;
 }
 
-// f32: what F32 itself loses, 0 or NaN.
+// Set the losses of f32 to `f32`, 0 or NaN, and all others to NaN.
 static void tli_reset_losses(const tl_graph *graph, double f32, double *losses) {
     uint64_t places = (uint64_t)graph->node_count * TL_SCHEME_COUNT, i;
     for (i = 0; i < places; i++) losses[i] = i % TL_SCHEME_COUNT == TL_SCHEME_F32 ? f32 : tli_not_a_number();
@@ -24084,22 +24284,22 @@ TLI_IMPL tl_result tl_measure_sensitivity(tl_env *env, const tl_sensitivity_desc
 
 // -- apply --
 
-// Why a tensor is converted to a format; 0 = it is not.
-#define TLI_WANT_READ   1  // a node reads it so
-#define TLI_WANT_GRAD   2  // a gradient comes back from there
-#define TLI_WANT_RESULT 4  // it is a result
+// Why a tensor is converted to a format, as bits; 0 = it is not.
+#define TLI_WANT_READ   1  // a node reads it in this format
+#define TLI_WANT_GRAD   2  // the gradient passes back through the conversion
+#define TLI_WANT_RESULT 4  // the conversion is a result
 
 typedef struct tli_apply {
     tl_env          *env;
     const tl_apply_desc *desc;
     const tl_graph  *old;
-    int32_t         *tensors;   // [old tensors x formats] its index in the new graph; -1 = not there
+    int32_t         *tensors;   // [old tensors x formats] tensor of the new graph; -1 = not made yet
     uint8_t         *wants;     // [old tensors x formats] TLI_WANT_ bits
     uint8_t         *is_read;   // [old tensors] some node reads it
     uint32_t        *names;     // [name_count] nodes and views of the old graph, by name
     uint32_t         name_count;
-    tl_tensor       *inputs;    // [old inputs] of the node that is made
-    uint64_t        *bytes;     // [old tensors] of its outputs
+    tl_tensor       *inputs;    // [old inputs] inputs of the node being made
+    uint64_t        *bytes;     // [old tensors] bytes of its outputs
     int32_t         *nodes, *new_nodes;      // the arrays of the result
     uint8_t         *formats, *schemes;
     tl_quantization *quantizations;
@@ -24110,7 +24310,7 @@ static tl_scheme tli_apply_scheme(const tli_apply *a, int32_t node) {
     return a->desc->plan->nodes[node].scheme;
 }
 
-// What a node reads and hands on.
+// The format of the inputs and outputs of a node.
 static tl_format tli_apply_format(const tli_apply *a, int32_t node) {
     return tl_find_scheme_format(tli_apply_scheme(a, node));
 }
@@ -24150,14 +24350,15 @@ static tl_result tli_check_apply(tl_env *env, const tl_apply_desc *desc) {
     return TL_OK;
 }
 
-// -- apply: what is to be converted --
+// -- apply: conversions to make --
 
 static void tli_add_want(tli_apply *a, int32_t tensor, tl_format format, int has_grad, int why) {
     a->wants[(size_t)tensor * TL_FORMAT_COUNT + (size_t)format] |=
         (uint8_t)(has_grad && tli_gets_gradient(a->old, tensor) ? why | TLI_WANT_GRAD : why);
 }
 
-// Returns the number of conversions. Where nobody reads a result, backward starts there, in f32.
+// Find all conversions and return their number. Backward begins at a result without readers, so its conversion
+// to f32 has a gradient.
 static uint64_t tli_find_wants(tli_apply *a) {
     const tl_graph *old = a->old;
     uint64_t count = 0, i, places = (uint64_t)old->tensor_count * TL_FORMAT_COUNT;
@@ -24184,7 +24385,8 @@ static uint64_t tli_find_wants(tli_apply *a) {
 
 // -- apply: costs --
 
-// To the nearest number, so that what was divided by a cost gives that cost again; 0 where it does not fit.
+// cost / speedup, rounded to the nearest integer, so that a speed-up computed as a quotient of costs gives the
+// cost again. Returns 0 if it does not fit 64 bits.
 static int tli_speed_up(uint64_t cost, double speedup, uint64_t *quick) {
     uint64_t mantissa, twice;
     int32_t exponent;
@@ -24196,7 +24398,7 @@ static int tli_speed_up(uint64_t cost, double speedup, uint64_t *quick) {
     return twice != UINT64_MAX;
 }
 
-// Forward and backward of a training are rounded together: their sum is what the plan counted.
+// In training the sum of forward and backward is rounded once, as the plan did.
 static int tli_apply_costs(const tli_apply *a, int32_t id, tl_node_desc *desc) {
     const tl_node *node = &a->old->nodes[id];
     double speedup = a->desc->plan->nodes[id].speedup;
@@ -24204,7 +24406,7 @@ static int tli_apply_costs(const tli_apply *a, int32_t id, tl_node_desc *desc) {
     if (!tli_speed_up(node->fwd_cost, speedup, &desc->fwd_cost) ||
         !tli_speed_up(node->bwd_cost, speedup, &desc->bwd_cost) ||
         !tli_speed_up(node->fwd_cost + node->bwd_cost, speedup, &sum)) return 0;
-    if (a->desc->training && node->bwd_cost) desc->bwd_cost = sum - desc->fwd_cost;  // sums round no lower
+    if (a->desc->training && node->bwd_cost) desc->bwd_cost = sum - desc->fwd_cost;  // sum >= fwd_cost
     return 1;
 }
 
@@ -24215,7 +24417,7 @@ static int tli_compare_text(const char *a, const char *b) {
     return (int)(unsigned char)*a - (int)(unsigned char)*b;
 }
 
-// Sort the names of the old graph: in one half of the array, with the other for the merges.
+// Merge sort of the names of the old graph; the second half of the array is scratch.
 static void tli_sort_names(tli_apply *a) {
     uint32_t *from = a->names, *to = a->names + a->name_count, *swap;
     uint64_t width, i;
@@ -24238,9 +24440,9 @@ static int tli_is_name_taken(const tli_apply *a, const char *name) {
     return 0;
 }
 
-// conv1_i8, split.2_i8. Where that is taken, is too long, or could be another tensor's, the number of the new
-// node follows: conv1_i8_17, and what makes it unique after that. Two conversions never get one name: what
-// stands behind the last underscores is a format, or the number of the node behind one.
+// Name a conversion: conv1_i8, split.2_i8. If that name is taken, too long, or could belong to another tensor,
+// the number of the new node is appended, conv1_i8_17, then a counter until the name is free. Two conversions
+// never get the same name: after the tensor's name follows a format, or a format and the node's own number.
 static void tli_name_conversion(const tli_apply *a, int32_t tensor, tl_format format, char *name) {
     char text[TLI_NAME_LIMIT + 16], tail[64];
     const tl_node_output *output = &a->old->outputs[tensor];
@@ -24288,7 +24490,7 @@ static tl_result tli_apply_quantization(tli_apply *a, const tli_graph_rules *rul
     return tli_fail_item(rules, TL_ERROR_INVALID_ARG, "node", node, tl_name_node(a->old, node), rule);
 }
 
-// The books of the node that was just added: its old node, scheme, formats, quantisations.
+// Fill in the arrays of the result for the node that was just added.
 static tl_result tli_note_applied(tli_apply *a, const tli_graph_rules *rules, int32_t old_node,
                                   int32_t old_tensor, tl_scheme scheme, tl_format format) {
     const tl_graph *graph = &a->applied.graph;
@@ -24339,7 +24541,7 @@ static tl_result tli_add_conversion(tli_apply *a, tli_graph_rules *rules, int32_
     return tli_note_applied(a, rules, output->node, tensor, TL_SCHEME_F32, format);
 }
 
-// The inputs of a node in its format; what is not there yet is converted here, before the node.
+// Find the inputs of a node in its format; conversions that do not exist yet are added here, before the node.
 static tl_result tli_find_applied_inputs(tli_apply *a, tli_graph_rules *rules, int32_t id) {
     const tl_node *node = &a->old->nodes[id];
     tl_format format = tli_apply_format(a, id);
@@ -24384,7 +24586,7 @@ static tl_result tli_add_applied(tli_apply *a, tli_graph_rules *rules, int32_t i
     desc.no_grad = !node->is_input && !node->has_grad;
     desc.keep = node->keep && (format == TL_FORMAT_F32 || a->desc->any_result);
     desc.fixed = node->fixed;
-    desc.inplace = node->inplace + 1;  // what had the same bytes has them in the same format, too
+    desc.inplace = node->inplace + 1;  // equal bytes in f32 are equal in any other format
     a->new_nodes[id] = graph->node_count;
     result = tli_add_node(rules, graph, &desc);
     if (result) return result;
@@ -24406,7 +24608,7 @@ static tl_result tli_build_applied(tli_apply *a) {
     int32_t i, places = old->tensor_count;
     graph->batch = old->batch;
     for (i = 0; i < old->node_count && !result; i++) result = tli_add_applied(a, &rules, i);
-    for (i = 0; i < places && !result; i++)  // results that nobody read in f32
+    for (i = 0; i < places && !result; i++)  // results that no node reads in f32
         if (a->wants[(size_t)i * TL_FORMAT_COUNT + TL_FORMAT_F32] && *tli_apply_place(a, i, TL_FORMAT_F32) < 0)
             result = tli_add_conversion(a, &rules, i, TL_FORMAT_F32);
     for (i = 0; i < old->view_count && !result; i++) {
@@ -24419,7 +24621,7 @@ static tl_result tli_build_applied(tli_apply *a) {
     return result;
 }
 
-// What is needed while the graph is made.
+// Allocate scratch memory and sort the names. Returns 0 = no memory.
 static int tli_open_apply(tl_env *env, const tl_apply_desc *desc, tli_apply *a) {
     const tl_graph *old = desc->graph;
     uint64_t tensors = (uint64_t)old->tensor_count, i;
@@ -24440,7 +24642,7 @@ static int tli_open_apply(tl_env *env, const tl_apply_desc *desc, tli_apply *a) 
     return 1;
 }
 
-// The arrays of the result, in one block: those of the largest items first.
+// Allocate the arrays of the result in one block, those of the largest items first, for alignment.
 static int tli_add_applied_arrays(tli_apply *a, uint64_t conversions) {
     uint64_t old_nodes = (uint64_t)a->old->node_count, nodes = old_nodes + conversions;
     uint64_t tensors = (uint64_t)a->old->tensor_count + conversions;
@@ -24496,14 +24698,17 @@ TLI_IMPL void tl_free_precision_graph(tl_env *env, tl_precision_graph *applied) 
 #ifndef TL_NO_PLANNERS
 
 // -- packing --
+//
+// Add COMPRESS and EXPAND steps to a plan of a training, so that activations wait for their backward in fewer
+// bytes. Among all sets of tensors one of least peak is found: see tli_choose_waits.
 
-// A tensor that waits: packed behind the step after which nobody reads it forward, unpacked before the one that
-// reads it first when backwards have begun.
+// A tensor that can be packed: compressed after its last reader before the first backward, expanded before its
+// first reader after that.
 typedef struct tli_wait {
     int32_t  tensor;
-    int32_t  compress_after, expand_before;  // steps of the plan as it was given
+    int32_t  compress_after, expand_before;  // steps of the given plan
     uint64_t bytes, packed_bytes;
-    int32_t  leaves;          // how many left before it; INT32_MAX = it is packed
+    int32_t  leaves;          // INT32_MAX = packed; else how many were taken out of the set before it
 } tli_wait;
 
 typedef enum tli_wait_order { TLI_BY_COMPRESS, TLI_BY_EXPAND, TLI_BY_BYTES, TLI_WAIT_ORDERS } tli_wait_order;
@@ -24515,23 +24720,25 @@ typedef struct tli_packing {
     const tl_plan  *plan;
     tli_sim         sim;
     uint64_t       *high, *after; // [step_count] live bytes: most during a step, and at its end
-    int32_t        *last, *first; // [tensor_count] last reader before the backwards, first one after; -1 = none
-    uint8_t        *fixed;        // [tensor_count] 1 = stays as it is
+    int32_t        *last, *first; // [tensor_count] last reader before the first backward, first one after it;
+                                  // -1 = none
+    uint8_t        *fixed;        // [tensor_count] 1 = is not packed
     tli_wait       *waits;        // [wait_count]
     int32_t         wait_count, left_count;
-    int32_t        *orders[TLI_WAIT_ORDERS];  // [wait_count] each
-    int32_t        *space;        // [wait_count] of the sorts
-    int32_t         started;      // the first backward; -1 = not yet
+    int32_t        *orders[TLI_WAIT_ORDERS];  // [wait_count] indices of waits, in each order
+    int32_t        *space;        // [wait_count] scratch of the sorts
+    int32_t         started;      // step of the first backward; -1 = not reached
 } tli_packing;
 
-// -- packing: who waits --
+// -- packing: tensors that can be packed --
 
 static void tli_note_reader(tli_packing *p, int32_t tensor, int32_t at) {
     if (p->started < 0) p->last[tensor] = at;
     else if (p->first[tensor] < 0) p->first[tensor] = at;
 }
 
-// Forwards read what they make, too: a tensor that is resident already must be there raw.
+// Note all readers of a call. A forward counts as a reader of its outputs, because those that are resident must
+// not be compressed at that step.
 static void tli_note_call(tli_packing *p, const tl_step *step, int32_t at) {
     const tl_node *node = &p->graph->nodes[step->node];
     int is_backward = step->kind == TL_STEP_BACKWARD;
@@ -24542,7 +24749,8 @@ static void tli_note_call(tli_packing *p, const tl_step *step, int32_t at) {
         if (!is_backward || p->graph->outputs[i].needed) tli_note_reader(p, i, at);
 }
 
-// A drop before anybody has read it again, and any copy or conversion: the tensor is left alone.
+// Exclude tensors that are dropped after the first backward without being read, or that the plan copies or
+// converts.
 static void tli_note_tensor_step(tli_packing *p, const tl_step *step) {
     const tl_node *node = &p->graph->nodes[step->node];
     int drops = step->kind == TL_STEP_DROP;
@@ -24571,8 +24779,8 @@ static void tli_note_step(tli_packing *p, const tl_step *step, int32_t at) {
     }
 }
 
-// The backwards begin: what is not resident now does not wait, nor do graph inputs, results and what the caller
-// wants raw.
+// At the first backward: exclude tensors that are not resident, graph inputs, results, tensors that the caller
+// excludes, and those whose size does not allow it.
 static void tli_start_backwards(tli_packing *p, int32_t at) {
     const tl_packing_desc *desc = p->desc;
     const tl_graph *graph = p->graph;
@@ -24587,7 +24795,7 @@ static void tli_start_backwards(tli_packing *p, int32_t at) {
     }
 }
 
-// Replay the plan: its bytes, and who reads what.
+// Replay the plan on the simulator: note live bytes and readers.
 static tl_result tli_replay_for_packing(tli_packing *p) {
     tl_plan bare = *p->plan;
     tl_result result;
@@ -24623,10 +24831,10 @@ static void tli_list_waits(tli_packing *p) {
     }
 }
 
-// -- packing: in which order --
+// -- packing: order of conversions --
 
-// At one place the smallest is compressed first and expanded last: so both copies of one stand beside the least
-// of the others. The listing decides where all is equal.
+// At the same step smaller tensors are compressed first and expanded last: while both copies of one tensor are
+// live, the others then take the fewest bytes. Ties are broken by the order of the graph.
 static int tli_is_wait_before(const tli_wait *a, const tli_wait *b, tli_wait_order order) {
     int32_t from = 0, to = 0;
     int largest_first = order != TLI_BY_COMPRESS;
@@ -24637,7 +24845,7 @@ static int tli_is_wait_before(const tli_wait *a, const tli_wait *b, tli_wait_ord
     return a->tensor < b->tensor;
 }
 
-// By merges of runs that double; space [wait_count] is overwritten.
+// Merge sort; space has room for wait_count items.
 static void tli_sort_waits(const tli_packing *p, tli_wait_order order, int32_t *space) {
     int32_t *items = p->orders[order];
     int64_t count = p->wait_count, width, start, middle, end, left, right, at;
@@ -24656,10 +24864,10 @@ static void tli_sort_waits(const tli_packing *p, tli_wait_order order, int32_t *
     }
 }
 
-// -- packing: what it is worth --
+// -- packing: the best set --
 
-// The peak with what is packed now, and what stands at it: a tensor that is being converted, or -1 where
-// something else is as high.
+// Find the peak of the present set. *at_peak = the tensor whose conversion alone makes the peak, or -1 if a
+// step of the plan is as high.
 static uint64_t tli_find_packed_peak(const tli_packing *p, int32_t *at_peak) {
     uint64_t peak = 0, away = 0, live;
     int32_t step, c = 0, x = 0;
@@ -24685,11 +24893,11 @@ static uint64_t tli_find_packed_peak(const tli_packing *p, int32_t *at_peak) {
     return peak;
 }
 
-// The least peak of all subsets, by as few tensors as it takes. Where a conversion alone makes the peak, every
-// better subset lacks that tensor, for taking others out lowers nothing there: so they are taken out one after
-// the other, until something else makes the peak. The best of these subsets is the best of all. Then, the
-// largest first, what is not needed for that peak is left raw; and once more for as long as that finds one,
-// for one tensor less to convert can make another one needless.
+// Find a minimal set of least peak. If the conversion of one tensor alone makes the peak, every better set
+// lacks that tensor, because removing others does not lower live bytes there. So such tensors are removed one
+// after the other, until a step of the plan makes the peak; the best set on the way is the best of all. Then
+// tensors that this peak does not need are removed, largest first, in passes until none is found, because
+// each removal can make another tensor unnecessary.
 static void tli_choose_waits(tli_packing *p) {
     int32_t at_peak, best_left = 0, left_raw, i;
     uint64_t peak = tli_find_packed_peak(p, &at_peak), best = peak;
@@ -24711,7 +24919,7 @@ static void tli_choose_waits(tli_packing *p) {
     } while (left_raw);
 }
 
-// -- packing: the plan --
+// -- packing: writing the plan --
 
 static tl_result tli_write_packed(tli_packing *p, tl_plan *plan) {
     tli_steps list = tli_steps_of(p->env);
@@ -24751,7 +24959,7 @@ static tl_result tli_check_packing(tl_env *env, const tl_packing_desc *desc) {
     return result;
 }
 
-// What is needed beside the plan.
+// Allocate the arrays. Returns 0 = no memory.
 static int tli_open_packing(tl_env *env, const tl_packing_desc *desc, const tl_plan *plan, tli_packing *p) {
     uint64_t steps = (uint64_t)plan->step_count, tensors = (uint64_t)desc->graph->tensor_count, i;
     p->env = env;
@@ -24811,6 +25019,8 @@ TLI_IMPL tl_result tl_plan_packing(tl_env *env, const tl_packing_desc *desc, tl_
 #ifndef TL_NO_PLANNERS
 
 // -- text --
+//
+// Names and parsers of the enums of this section; a plan as a table, as JSON, and a node as a sentence.
 
 static const char *const tli_criterion_names[] = { TL_CRITERIA(TLI_NAME) };
 static const char *const tli_objective_names[] = { TL_PRECISION_OBJECTIVES(TLI_NAME) };
@@ -24847,7 +25057,7 @@ TLI_IMPL int tl_parse_objective(const char *text, tl_precision_objective *object
     return known;
 }
 
-// A field of so many places, and one between it and the next.
+// Write text padded to a width, and at least one space after it.
 static void tli_put_padded(tli_writer *w, const char *text, size_t width) {
     size_t length = tli_text_length(text);
     tli_put(w, text);
@@ -24862,21 +25072,21 @@ static void tli_put_padded_number(tli_writer *w, double value, size_t width) {
     tli_put_padded(w, text, width);
 }
 
-// "+12", of the cost
+// Write how much more the runner-up costs: "+12".
 static void tli_put_more_cost(tli_writer *w, const tl_precision_plan *plan, const tl_precision_node *node) {
     int less = node->runner_up_cost < plan->cost;
     tli_put(w, less ? "-" : "+");
     tli_put_u64(w, less ? plan->cost - node->runner_up_cost : node->runner_up_cost - plan->cost);
 }
 
-// "+0.0012", of the loss
+// Write how much more it loses: "+0.0012".
 static void tli_put_more_loss(tli_writer *w, const tl_precision_plan *plan, const tl_precision_node *node) {
     double more = node->runner_up_loss - plan->loss;
     if (!(more < 0)) tli_put(w, "+");
     tli_put_rounded(w, more);
 }
 
-// What the criterion minimised.
+// Write the difference in the quantity that the criterion minimises.
 static void tli_put_price(tli_writer *w, const tl_precision_plan *plan, const tl_precision_node *node) {
     if (plan->criterion == TL_CRITERION_ACCURACY) tli_put_more_loss(w, plan, node);
     else tli_put_more_cost(w, plan, node);
@@ -25154,6 +25364,10 @@ TLI_IMPL size_t tl_explain_precision_node(const tl_graph *graph, const tl_precis
 
 // ============================================================================
 // [10] BACKEND (implementation)
+//
+// This part: names, the codecs on the host, and the heap that places blocks in memory of the caller.
+// Names with f16, bf16 and q8 belong to the codecs of tl_codec; q8 stores 32 values as one f32 scale and
+// 32 bytes.
 // ============================================================================
 
 static const char *const tli_tier_names[] = { TL_TIERS(TLI_NAME) };
@@ -25168,13 +25382,13 @@ TLI_IMPL const char *tl_name_map_mode(tl_map_mode mode) {
     return tli_name(tli_map_mode_names, TL_MAP_MODE_COUNT, (int64_t)mode);
 }
 
-// -- codecs: integers on the bits only, so that every backend and every compiler agrees --
+// -- codecs: integer arithmetic on the bits only, so that every backend and compiler gives the same --
 
 static uint32_t tli_load_u32(const void *from) { uint32_t word; TLI_MEMCPY(&word, from, 4); return word; }
 
 static uint16_t tli_load_u16(const void *from) { uint16_t half; TLI_MEMCPY(&half, from, 2); return half; }
 
-// |x| = mantissa 2^exponent with exactly 24 bits in the mantissa; x finite and not 0.
+// |x| = mantissa 2^exponent, where the mantissa has exactly 24 bits. x must be finite and not 0.
 static int32_t tli_split_f32(uint32_t bits, uint32_t *mantissa) {
     int32_t exponent = (int32_t)(bits >> 23 & 255u) - 150;
     *mantissa = bits & 0x7FFFFFu;
@@ -25183,7 +25397,8 @@ static int32_t tli_split_f32(uint32_t bits, uint32_t *mantissa) {
     return exponent;
 }
 
-// value 2^exponent (and a little more if sticky) as f32 bits, to nearest even. value in 2^24 .. 2^32-1.
+// value 2^exponent as f32 bits, rounded to nearest even; sticky: the exact value is a little larger.
+// value must be in 2^24 .. 2^32-1.
 static uint32_t tli_join_f32(uint32_t value, int32_t exponent, int sticky) {
     int32_t shift = 1, field;
     uint32_t bits;
@@ -25192,10 +25407,11 @@ static uint32_t tli_join_f32(uint32_t value, int32_t exponent, int sticky) {
     if (field < 1) { shift += 1 - field; field = 1; }
     if (field > 254) return 0x7F7FFFFFu;
     bits = ((uint32_t)(field - 1) << 23) + tli_round_shift(value, shift, sticky);
-    return bits < 0x7F800000u ? bits : 0x7F7FFFFFu;  // what was finite stays finite
+    return bits < 0x7F800000u ? bits : 0x7F7FFFFFu;  // a finite value never becomes infinite
 }
 
-// largest / 127. Of 512 m / 127 the floor has at least 26 bits, of which 24 stay.
+// largest / 127 as f32. floor(512 m / 127) has at least 26 bits, two more than the mantissa keeps, so it
+// and the sticky bit are enough to round correctly.
 static uint32_t tli_q8_scale(uint32_t largest) {
     uint32_t m, whole, rest;
     int32_t exponent;
@@ -25206,7 +25422,7 @@ static uint32_t tli_q8_scale(uint32_t largest) {
     return tli_join_f32(whole * 4 + rest / 127, exponent - 9, rest % 127 != 0);
 }
 
-// x 127 / largest, to nearest even. The product has 31 bits, so 32-bit integers are enough.
+// x 127 / largest, rounded to nearest even. The product has 31 bits, so 32-bit integers are enough.
 static int8_t tli_q8_of(uint32_t bits, uint32_t largest) {
     uint32_t size = bits & 0x7FFFFFFFu, mx, ml, whole, rest, value;
     int32_t shift;
@@ -25234,7 +25450,7 @@ static uint32_t tli_f32_of_q8(int8_t value, uint32_t scale) {
     return sign | tli_join_f32(m * 2 * size, exponent - 1, 0);
 }
 
-// The i-th f32 of a side of `bytes` bytes; a tail is taken as zero-padded.
+// The i-th f32 of an array of `bytes` bytes; an incomplete last value is padded with zeroes.
 static uint32_t tli_load_f32(const unsigned char *from, size_t bytes, size_t i) {
     uint32_t word = 0;
     if (bytes - 4 * i >= 4) return tli_load_u32(from + 4 * i);
@@ -25286,15 +25502,18 @@ TLI_IMPL void tl_expand_bytes(tl_codec codec, void *to, const void *from, uint64
     }
 }
 
-// -- the heap: a good fit among size classes, neighbours joined when freed --
+// -- the heap: free lists by size class, neighbours joined when freed --
+//
+//     |taken|  free  |taken|taken|free|   extents, linked in address order;
+//                                         each free one is also in the list of its size class
 
 typedef enum tli_extent_state { TLI_EXTENT_UNUSED, TLI_EXTENT_FREE, TLI_EXTENT_TAKEN } tli_extent_state;
 
-// A part of the heap, taken or free; all of these are linked in address order. Or an unused record.
+// A part of the heap, taken or free, or an unused record of the table.
 typedef struct tli_extent {
     size_t   offset, bytes;
     int32_t  before, after;            // neighbours; -1 = none
-    int32_t  free_before, free_after;  // in the list of its size class; free_after also links unused records
+    int32_t  free_before, free_after;  // links of its class's list; free_after also links unused records
     int32_t  state;                    // tli_extent_state
 } tli_extent;
 
@@ -25304,9 +25523,9 @@ struct tl_heap {
     tl_env *env;
     size_t bytes, alignment, free_bytes;
     tli_extent *extents;
-    int32_t extent_count, extent_capacity, free_extent;  // record + 1
-    int32_t class_heads[TLI_CLASS_COUNT];  // extent + 1
-    uint32_t class_bits[TLI_CLASS_COUNT / 32];
+    int32_t extent_count, extent_capacity, free_extent;  // free_extent: first unused record + 1; 0 = none
+    int32_t class_heads[TLI_CLASS_COUNT];  // first free extent + 1; 0 = none
+    uint32_t class_bits[TLI_CLASS_COUNT / 32];  // 1 = the class has a free extent
 };
 
 static int32_t tli_class_of(uint64_t bytes) {
@@ -25339,8 +25558,9 @@ static void tli_link_extent(tl_heap *heap, int32_t index) {
     heap->free_bytes += extent->bytes;
 }
 
-// Find a free extent of at least so many bytes; -1 where there is none. Same sizes come and go,
-// so the list of the size's own class is tried first, its rest only when all else failed.
+// Find a free extent of at least so many bytes; -1 = there is none. The same sizes are often taken
+// and freed again, so a few extents of the size's own class are tried first. Any extent of a higher
+// class is large enough. The rest of the own class is searched only if there is none.
 static int32_t tli_find_extent(const tl_heap *heap, size_t bytes) {
     int32_t own = tli_class_of(bytes), at = heap->class_heads[own] - 1, tries, word;
     for (tries = 0; at >= 0 && tries < 4; tries++, at = heap->extents[at].free_after)
@@ -25366,7 +25586,7 @@ static int32_t tli_add_extent(tl_heap *heap) {
     return heap->extent_count++;
 }
 
-// Take bytes and return the id of the piece; 0 where there is no room.
+// Take bytes and return the id of the piece; 0 = no room.
 static int32_t tli_take_piece(tl_heap *heap, size_t bytes) {
     int32_t index, rest;
     tli_extent *extent, *left;
@@ -25394,7 +25614,7 @@ static int32_t tli_take_piece(tl_heap *heap, size_t bytes) {
     return index + 1;
 }
 
-// Join an extent with the one after it, whose record is unused then.
+// Join an extent with the one after it, whose record becomes unused.
 static void tli_join_extent(tl_heap *heap, int32_t index) {
     tli_extent *extent = &heap->extents[index], *after = &heap->extents[extent->after];
     int32_t unused = extent->after;
@@ -25421,7 +25641,7 @@ static void tli_give_piece(tl_heap *heap, int32_t piece) {
     tli_link_extent(heap, index);
 }
 
-// One free extent over all bytes, a multiple of the alignment; 0 where there is no memory for it.
+// Start with one free extent over all bytes, a multiple of the alignment; 0 = no memory for its record.
 static int tli_open_heap(tl_env *env, size_t bytes, size_t alignment, tl_heap *heap) {
     int32_t first;
     heap->env = env;
@@ -25494,39 +25714,48 @@ TLI_IMPL void tl_measure_heap(const tl_heap *heap, size_t *free_bytes, size_t *l
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
-// -- the CPU backend: its parts --
+// -- the CPU backend --
+//
+// Names that begin with tli_cpu_ are functions of its table. A block is an allocation of the env, or a
+// piece of the caller's memory. Work is carried out at once. Two variants are for tests:
+//
+//     checked    |guard| range |dead| range |dead|guard|    guards and dead bytes hold a poison word;
+//                                                           claim and release verify and write it
+//     deferred   work waits in a queue and is carried out later, in a random legal order
+//
+// Checking a claim and poisoning a release are queued like other work; both are called upkeep.
 
-#define TLI_POISON 0xFFFEAD5Au  // dead bytes: NaN as f32 and as f64
+#define TLI_POISON 0xFFFEAD5Au  // word in dead bytes: NaN as f32 and as f64
 #define TLI_GUARD_BYTES 64      // before and after a checked block, at least
-#define TLI_QUEUE_CAPACITY 256  // deferred work; beyond it the oldest is done
+#define TLI_QUEUE_CAPACITY 256  // deferred work; beyond it the oldest is carried out
 
 typedef struct tli_span { uint64_t start, end; } tli_span;
 
 typedef struct tli_cpu_block {
     char    *memory;          // first byte that a range can name
-    void    *allocation;      // to release, or NULL: a piece of the caller's memory
+    void    *allocation;      // of the env; NULL = a piece of the caller's memory
     tli_span *spans;          // checked: claimed ranges, ascending
     uint64_t bytes, reserved_bytes;
     uint64_t claimed_bytes, claim_count;
-    uint32_t generation;      // upper half of its handle
+    uint32_t generation;      // upper half of its handle: tells handles of earlier blocks in this slot apart
     int32_t  span_count, span_capacity;
-    int32_t  piece;
-    int32_t  next_free;       // slot + 1
-    int32_t  pending;         // deferred: copies, conversions and fills that touch it
-    uint8_t  tier, alive, dying;  // dying: freed, but pending work still needs the bytes
+    int32_t  piece;           // of the heap
+    int32_t  next_free;       // next unused slot + 1; 0 = none
+    int32_t  pending;         // deferred: queued copies, conversions and fills that touch it
+    uint8_t  tier, alive, dying;  // dying: freed, but queued work still needs the bytes
 } tli_cpu_block;
 
 typedef enum tli_work_kind {
     TLI_WORK_COPY, TLI_WORK_COMPRESS, TLI_WORK_EXPAND, TLI_WORK_FILL,
-    TLI_WORK_CLAIM,   // checked: verify that the bytes were left alone, then fill with 0xFF
-    TLI_WORK_RELEASE  // checked: poison
+    TLI_WORK_CLAIM,   // checked: verify the poison, then fill with 0xFF
+    TLI_WORK_RELEASE  // checked: fill with poison
 } tli_work_kind;
 
 typedef struct tli_work {
     tli_work_kind kind;
     tl_codec codec;
     uint32_t word;
-    int32_t  marked;    // to be run by order
+    int32_t  marked;    // to be carried out by the next tli_run_marked
     tl_range to, from;
     uint64_t ticket;    // of its submit; 0 = not submitted
 } tli_work;
@@ -25538,7 +25767,7 @@ typedef struct tli_cpu {
     tl_cpu_backend_desc desc;        // defaults filled in
     tl_backend_counters counters;
     tli_cpu_block *blocks;
-    int32_t block_count, block_capacity, free_block;  // slot + 1
+    int32_t block_count, block_capacity, free_block;  // free_block: first unused slot + 1; 0 = none
     uint64_t submitted;
     char *memory;                    // the caller's, aligned
     tl_heap heap;                    // places blocks in it
@@ -25547,15 +25776,15 @@ typedef struct tli_cpu {
     tli_work *queue;                 // deferred
     int32_t queue_count, dying_count;
     tl_random random;
-    tl_result late;                  // what work that ran later found out; told by the next call that can
+    tl_result late;                  // error found by deferred work; the next call that can returns it
 } tli_cpu;
 
 static tl_result tli_cpu_fail(tli_cpu *cpu, tl_result code, const char *function, const char *why) {
     return tli_fail(cpu->env, code, function, why);
 }
 
-// The variants for tests. TL_NO_CHECKS makes both answers 0, so that the compiler drops whatever
-// stands behind them; init refuses to make such a backend then.
+// The variants for tests. With TL_NO_CHECKS both are constant 0, so that the compiler removes the code
+// behind them; init refuses to make such a backend then.
 #ifndef TL_NO_CHECKS
 static int tli_is_checked(const tli_cpu *cpu) { return cpu->desc.checked != 0; }
 static int tli_is_deferred(const tli_cpu *cpu) { return cpu->desc.deferred != 0; }
@@ -25625,7 +25854,7 @@ static tli_cpu_block *tli_find_block(tli_cpu *cpu, uint64_t handle, const char *
     return block;
 }
 
-// The block of a range that is not empty, once the range was found to lie in it.
+// The block of a range that is not empty; an error if the range does not lie in it.
 static tli_cpu_block *tli_find_range(tli_cpu *cpu, const tl_range *range, const char *function,
                                      tl_result *result) {
     tli_cpu_block *block = tli_find_block(cpu, range->block, function, result);
@@ -25653,7 +25882,7 @@ static int32_t tli_find_span(const tli_cpu_block *block, uint64_t offset) {
     return low;
 }
 
-// Hold the rules of a range that is about to be used: in a live block, checked: inside one claimed range.
+// Check a range that is about to be used: it must lie in a live block and, if checked, in a claimed range.
 static tl_result tli_check_range(tli_cpu *cpu, const tl_range *range, const char *function) {
     tl_result result = TL_OK;
     tli_cpu_block *block;
@@ -25672,7 +25901,7 @@ static char *tli_address(const tli_cpu *cpu, tl_range range) {
     return cpu->blocks[(range.block & 0xFFFFFFFFu) - 1].memory + range.offset;
 }
 
-// Verify the guards of a block and every byte of it that is not claimed.
+// Whether the guards of a block, and its bytes that are not claimed, still hold poison.
 static int tli_is_intact(const tli_cpu *cpu, const tli_cpu_block *block) {
     uint64_t guard = tli_guard_bytes(cpu), at = 0;
     int32_t i;
@@ -25684,7 +25913,7 @@ static int tli_is_intact(const tli_cpu *cpu, const tli_cpu_block *block) {
     return tli_is_poisoned(block->memory + at, block->reserved_bytes - guard - at);
 }
 
-// Find room for a block; TL_OK sets memory, and allocation or piece.
+// Find memory for a block; TL_OK sets memory, and allocation or piece.
 static tl_result tli_place_block(tli_cpu *cpu, tli_cpu_block *block) {
     size_t guard = (size_t)tli_guard_bytes(cpu), whole;
     size_t alignment = (size_t)cpu->desc.alignment_bytes;
@@ -25709,7 +25938,7 @@ static tl_result tli_place_block(tli_cpu *cpu, tli_cpu_block *block) {
     return TL_OK;
 }
 
-// Give the bytes of a freed block back; TL_ERROR_CORRUPT where somebody wrote to dead ones.
+// Free the memory of a block; TL_ERROR_CORRUPT if its dead bytes were written.
 static tl_result tli_finish_block(tli_cpu *cpu, int32_t slot) {
     tli_cpu_block *block = &cpu->blocks[slot];
     tl_result result = TL_OK;
@@ -25776,7 +26005,7 @@ static tli_cpu_block *tli_block_of_work(tli_cpu *cpu, tl_range range) {
     return range.bytes ? &cpu->blocks[(range.block & 0xFFFFFFFFu) - 1] : NULL;
 }
 
-// Count a queued piece of work at its blocks, +1 or -1. Upkeep does not keep a block alive.
+// Add +1 or -1 to the queued work of the blocks that it touches. Upkeep does not keep a block alive.
 static void tli_count_work(tli_cpu *cpu, const tli_work *work, int32_t by) {
     tli_cpu_block *to = tli_block_of_work(cpu, work->to), *from = tli_block_of_work(cpu, work->from);
     if (tli_is_upkeep(work)) return;
@@ -25784,7 +26013,7 @@ static void tli_count_work(tli_cpu *cpu, const tli_work *work, int32_t by) {
     if (from) from->pending += by;
 }
 
-// Carry out one queued piece of work and take it off the queue. What it finds out is told later.
+// Carry out one queued piece of work and remove it from the queue. An error is returned later.
 static void tli_run_queued(tli_cpu *cpu, int32_t index) {
     tli_work work = cpu->queue[index];
     tl_result result = tli_do_work(cpu, &work);
@@ -25795,7 +26024,7 @@ static void tli_run_queued(tli_cpu *cpu, int32_t index) {
     tli_count_work(cpu, &work, -1);
 }
 
-// Run the queued upkeep of a block that no other work needs any more, then give it back.
+// Carry out the queued upkeep of a block that no other work needs any more, then free it.
 static tl_result tli_drain_block(tli_cpu *cpu, int32_t slot) {
     int32_t i = 0;
     while (i < tli_queued(cpu))
@@ -25819,7 +26048,7 @@ static void tli_run_work(tli_cpu *cpu, int32_t index) {
     tli_finish_dying(cpu, from);
 }
 
-// Do work now, or queue it. Its ranges were checked; from is NULL where nothing is read.
+// Carry work out, or queue it. Its ranges were checked; from is NULL if nothing is read.
 static tl_result tli_enqueue(tli_cpu *cpu, tli_work_kind kind, tl_codec codec, const tl_range *to,
                              const tl_range *from, uint32_t word) {
     tli_work work;
@@ -25835,8 +26064,8 @@ static tl_result tli_enqueue(tli_cpu *cpu, tli_work_kind kind, tl_codec codec, c
     return TL_OK;
 }
 
-// Mark what must be done before an access, and what that needs itself. Tells whether anything
-// but upkeep was marked.
+// Mark the queued work that must precede these accesses, and the earlier work that it depends on
+// itself. Returns whether anything other than upkeep was marked.
 static int tli_mark_work(tli_cpu *cpu, const tl_access *accesses, int32_t count) {
     int32_t i, j;
     int real = 0;
@@ -25860,7 +26089,7 @@ static void tli_run_marked(tli_cpu *cpu) {
         else i++;
 }
 
-// Run one submitted piece of work at random among those that nothing earlier stands in the way of.
+// Carry out a random piece of submitted work, among those that conflict with no earlier work.
 static void tli_run_random(tli_cpu *cpu) {
     int32_t count = 0, start, i, j;
     while (count < cpu->queue_count && cpu->queue[count].ticket) count++;
@@ -25872,8 +26101,8 @@ static void tli_run_random(tli_cpu *cpu) {
     }
 }
 
-static tl_result tli_tell_late(tli_cpu *cpu) {
-    tl_result result = cpu->late;  // work done at once told it itself
+static tl_result tli_report_late(tli_cpu *cpu) {
+    tl_result result = cpu->late;  // work that is not deferred returned its error itself
     if (!tli_is_deferred(cpu)) return TL_OK;
     cpu->late = TL_OK;
     return result;
@@ -25894,7 +26123,7 @@ static tl_result tli_cpu_add_block(void *self, tl_tier tier, uint64_t bytes, uin
                       (int64_t)cpu->block_count + 1, sizeof *cpu->blocks))
             return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, "add_block", "no memory for the table of blocks");
         slot = cpu->block_count++;
-        // Another backend's handles do not fit.
+        // Handles of another backend are unlikely to match.
         cpu->blocks[slot].generation = (uint32_t)tl_mix_u64((uint64_t)(uintptr_t)cpu, (uint64_t)slot);
         cpu->blocks[slot].next_free = 0;
     }
@@ -25903,7 +26132,7 @@ static tl_result tli_cpu_add_block(void *self, tl_tier tier, uint64_t bytes, uin
     block->tier = (uint8_t)tier;
     block->bytes = bytes;
     result = tli_place_block(cpu, block);
-    while (result && tli_queued(cpu) && cpu->dying_count) {  // what freed blocks wait for
+    while (result && tli_queued(cpu) && cpu->dying_count) {  // carry out what keeps freed blocks
         tli_run_work(cpu, 0);
         result = tli_place_block(cpu, block);
     }
@@ -25936,7 +26165,7 @@ static tl_result tli_cpu_free_block(void *self, uint64_t handle) {
     return TL_OK;
 }
 
-// Note a claimed range of a checked block; no two may overlap.
+// Record a claimed range of a checked block; no two may overlap.
 static tl_result tli_add_span(tli_cpu *cpu, tli_cpu_block *block, tl_range range) {
     int32_t at = tli_find_span(block, range.offset), i;
     if (at < block->span_count && block->spans[at].start < range.offset + range.bytes)
@@ -26022,7 +26251,8 @@ static tl_result tli_cpu_release(void *self, tl_range range) {
     return result;
 }
 
-// Copy or convert: the rules they share. f32 is the side whose bytes `other` must follow from.
+// Check and enqueue a copy or a conversion. plain: bytes of the uncompressed side; those of the other
+// side must follow from them.
 static tl_result tli_move(tli_cpu *cpu, tli_work_kind kind, tl_codec codec, const tl_range *to,
                           const tl_range *from, const char *function) {
     uint64_t plain = kind == TLI_WORK_EXPAND ? to->bytes : from->bytes;
@@ -26071,10 +26301,10 @@ static tl_result tli_cpu_order(void *self, const tl_access *accesses, int32_t ac
     int32_t i;
     for (i = 0; i < access_count && !result; i++)
         result = tli_check_range(cpu, &accesses[i].range, "order");
-    if (result || !tli_queued(cpu)) return result ? result : tli_tell_late(cpu);
+    if (result || !tli_queued(cpu)) return result ? result : tli_report_late(cpu);
     (void)tli_mark_work(cpu, accesses, access_count);
     tli_run_marked(cpu);
-    return tli_tell_late(cpu);
+    return tli_report_late(cpu);
 }
 
 static tl_result tli_cpu_submit(void *self, tl_ticket *ticket) {
@@ -26087,7 +26317,7 @@ static tl_result tli_cpu_submit(void *self, tl_ticket *ticket) {
     return TL_OK;
 }
 
-// All submitted work stands in front of the queue, in order of its tickets.
+// Submitted work stands at the front of the queue, in order of its tickets.
 static int tli_has_passed(const tli_cpu *cpu, tl_ticket ticket) {
     return !tli_queued(cpu) || !cpu->queue[0].ticket || cpu->queue[0].ticket > ticket.value;
 }
@@ -26101,7 +26331,7 @@ static tl_result tli_cpu_poll(void *self, tl_ticket ticket) {
         return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "poll", "ticket: was never submitted");
     if (tli_queued(cpu))
         for (runs = tl_next_random_below(&cpu->random, 4); runs; runs--) tli_run_random(cpu);
-    result = tli_tell_late(cpu);
+    result = tli_report_late(cpu);
     return result ? result : tli_has_passed(cpu, ticket) ? TL_OK : TL_NOT_READY;
 }
 
@@ -26111,10 +26341,11 @@ static tl_result tli_cpu_wait(void *self, tl_ticket ticket) {
     if (ticket.value > cpu->submitted)
         return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "wait", "ticket: was never submitted");
     while (!tli_has_passed(cpu, ticket)) tli_run_random(cpu);
-    return tli_tell_late(cpu);
+    return tli_report_late(cpu);
 }
 
-// Deferred: a range may be mapped only when no work on it is left. Upkeep is nobody's to wait for.
+// Deferred: a range may be mapped only when no queued work on it is left. Upkeep is carried out here,
+// because no ticket stands for it and a caller cannot wait for it.
 static tl_result tli_settle(tli_cpu *cpu, tl_range range, int writes, const char *function) {
     tl_access access;
     access.range = range;
@@ -26124,7 +26355,7 @@ static tl_result tli_settle(tli_cpu *cpu, tl_range range, int writes, const char
         return tli_cpu_fail(cpu, TL_ERROR_BACKEND, function,
                             "range: work on it was neither ordered nor waited for");
     tli_run_marked(cpu);
-    return tli_tell_late(cpu);
+    return tli_report_late(cpu);
 }
 
 static tl_result tli_cpu_map(void *self, tl_range range, tl_map_mode mode, void **host) {
@@ -26181,7 +26412,7 @@ static tl_result tli_cpu_unmap(void *self, tl_range range, tl_map_mode mode, voi
 static tl_result tli_cpu_check(void *self) {
     tli_cpu *cpu = (tli_cpu *)self;
     int32_t i = 0, j;
-    while (i < tli_queued(cpu)) {  // upkeep that nothing earlier stands in the way of
+    while (i < tli_queued(cpu)) {  // carry out upkeep that conflicts with no earlier work
         for (j = 0; j < i && !tli_conflicts(&cpu->queue[j], &cpu->queue[i]); j++) {}
         if (j == i && tli_is_upkeep(&cpu->queue[i])) tli_run_work(cpu, i);
         else i++;
@@ -26189,7 +26420,7 @@ static tl_result tli_cpu_check(void *self) {
     for (i = 0; tli_is_checked(cpu) && i < cpu->block_count; i++)
         if (cpu->blocks[i].alive && !cpu->blocks[i].pending && !tli_is_intact(cpu, &cpu->blocks[i]))
             return tli_cpu_fail(cpu, TL_ERROR_CORRUPT, "check", "bytes that nobody claimed were written");
-    return tli_tell_late(cpu);
+    return tli_report_late(cpu);
 }
 
 static uint64_t tli_cpu_now_ns(void *self) {
@@ -26254,7 +26485,7 @@ static void tli_fill_backend(tl_backend *backend, tli_cpu *cpu) {
     backend->reset_peaks = tli_cpu_reset_peaks;
 }
 
-// Make a heap of the caller's memory, less what its alignment takes.
+// Make a heap over the caller's memory, less the bytes that its alignment takes.
 static tl_result tli_open_memory(tli_cpu *cpu) {
     size_t alignment = (size_t)cpu->desc.alignment_bytes;
     size_t shift = (0 - (size_t)(uintptr_t)cpu->desc.memory) & (alignment - 1), bytes;
@@ -26333,9 +26564,16 @@ TLI_IMPL void tl_free_cpu_backend(tl_env *env, tl_backend *backend) {
 #ifndef TL_NO_PLANNERS
 
 // -- what a device can do, measured --
+//
+// tl_measure_device times copies and codecs of the backend between ranges of its own blocks. One call
+// takes latency + bytes / rate, so two sizes give both:
+//
+//     rate = (large - small) / (t(large) - t(small)),   latency = t(small) - small / rate
+//
+// A gauge is one such measurement: its blocks, its ranges and its two sizes.
 
 #define TLI_GAUGE_SAMPLES 31
-#define TLI_GAUGE_SMALL   4096       // bytes of the smaller copy: little more than its latency
+#define TLI_GAUGE_SMALL   4096       // bytes of the smaller copy: mostly latency
 #define TLI_GAUGE_LARGE   67108864   // bytes of the larger one
 
 typedef struct tli_gauge {
@@ -26344,13 +26582,13 @@ typedef struct tli_gauge {
     tl_measure_device_desc desc;  // defaults filled in
     tl_backend_limits limits;
     uint64_t blocks[TL_TIER_COUNT];
-    tl_range ranges[3];           // two on the device, one on the host; bytes 0 = there is none
-    uint64_t small, large;        // bytes of the two sizes; large 0 = no room
+    tl_range ranges[3];           // two on the device, one on the host; bytes 0 = no such range
+    uint64_t small, large;        // the two sizes in bytes; large 0 = no room
 } tli_gauge;
 
 typedef enum tli_gauge_work { TLI_GAUGE_COPY, TLI_GAUGE_COMPRESS, TLI_GAUGE_EXPAND } tli_gauge_work;
 
-// One kind of work between two ranges.
+// One kind of work, from one range to another.
 typedef struct tli_gauge_job {
     tli_gauge_work work;
     tl_codec codec;
@@ -26364,7 +26602,7 @@ static tl_result tli_gauge_fail(const tli_gauge *g, const char *call, tl_result 
     return tli_end_error(g->env, &w, code);
 }
 
-// Hand over and wait: only then has a time passed.
+// Submit and wait until the work is finished: only then is its time known.
 static tl_result tli_gauge_wait(const tli_gauge *g) {
     const tl_backend *b = g->backend;
     tl_ticket ticket;
@@ -26377,7 +26615,7 @@ static tl_result tli_gauge_wait(const tli_gauge *g) {
     return result ? tli_gauge_fail(g, "wait", result) : TL_OK;
 }
 
-// Enqueue a job on the first so many bytes (uncompressed) of its ranges.
+// Enqueue a job on the first `bytes` (uncompressed) bytes of its ranges.
 static tl_result tli_gauge_enqueue(const tli_gauge *g, const tli_gauge_job *job, uint64_t bytes) {
     const tl_backend *b = g->backend;
     tl_range to = job->to, from = job->from;
@@ -26409,7 +26647,7 @@ static double tli_find_median(double *samples, int32_t count) {
     return count % 2 ? samples[count / 2] : (samples[count / 2 - 1] + samples[count / 2]) / 2;
 }
 
-// Median time of a job; the first run is not counted: it touches the bytes for the first time.
+// Median time of a job. The first run does not count: it may page memory in.
 static tl_result tli_time_job(const tli_gauge *g, const tli_gauge_job *job, uint64_t bytes, double *ns) {
     const tl_backend *b = g->backend;
     double samples[TLI_GAUGE_SAMPLES];
@@ -26426,10 +26664,10 @@ static tl_result tli_time_job(const tli_gauge *g, const tli_gauge_job *job, uint
     return TL_OK;
 }
 
-// Bytes a second of a job, from the difference of two sizes, and what is left of the smaller one; 0 where
-// the clock does not tell.
+// Rate of a job in bytes per second, from the difference of two sizes, and its latency, from the rest
+// of the smaller time. Both are 0 if the clock is too coarse or absent.
 static tl_result tli_fit_job(const tli_gauge *g, const tli_gauge_job *job, double *rate, double *latency_ns) {
-    // Codecs compute, so they need fewer bytes to be seen beside a latency.
+    // Codecs are slower than copies, so fewer bytes are enough to exceed the latency.
     uint64_t most = job->work == TLI_GAUGE_COPY ? g->large : tli_larger_u64(g->large / 16, 2 * g->small);
     double small = 0, large = 0;
     tl_result result = tli_time_job(g, job, g->small, &small);
@@ -26489,7 +26727,7 @@ static tl_result tli_measure_codecs(const tli_gauge *g, tl_device *device) {
     return TL_OK;
 }
 
-// A loop of multiplications and additions that no compiler can foresee: 2^20 FLOP.
+// 2^20 FLOP of multiplications and additions, with volatile inputs so that no compiler removes them.
 static tl_result tli_run_flops(tl_precision precision, uint64_t *flops, void *user) {
     volatile float unknown_factor = 0.75f, unknown_term = 0.5f;
     volatile double sink;
@@ -26561,7 +26799,7 @@ static tl_result tli_claim_gauge(tli_gauge *g, int32_t index, tl_tier tier, uint
     return result;
 }
 
-// Blocks for copies of g->large bytes; TL_ERROR_NO_MEMORY where there is no room for so many.
+// Make blocks and claim ranges of g->large bytes; TL_ERROR_NO_MEMORY if there is no room for them.
 static tl_result tli_open_gauge(tli_gauge *g, int uses_host) {
     const tl_backend *b = g->backend;
     tl_result result = b->add_block(b->self, TL_TIER_DEVICE, 2 * g->large, &g->blocks[TL_TIER_DEVICE]);
@@ -26573,7 +26811,7 @@ static tl_result tli_open_gauge(tli_gauge *g, int uses_host) {
     return result;
 }
 
-// The largest size that there is room for: two ranges of it on the device, one on the host.
+// Find the largest size for which there is room for two ranges on the device and one on the host.
 static tl_result tli_size_gauge(tli_gauge *g) {
     const tl_backend_limits *limits = &g->limits;
     uint64_t step = tli_larger_u64(limits->alignment_bytes, 64);
@@ -26642,6 +26880,13 @@ TLI_IMPL tl_result tl_measure_device(tl_env *env, const tl_backend *backend,
 
 // ============================================================================
 // [11] MANAGER (implementation)
+//
+// Checkpoints are entries in an array. A hash table of cells finds them by key; those that hold device
+// bytes are also linked in lists, from which an eviction takes its victim:
+//
+//     cells  [hash, entry] [     ] [hash, entry] ...      key -> entry
+//     lists  oldest <-> ... <-> newest                    one for each class of size or of cost per byte,
+//                                                         twice: droppable, and kept (keep = 1)
 // ============================================================================
 
 // -- names, policies --
@@ -26712,7 +26957,7 @@ TLI_IMPL tl_result tl_check_recompute_policy(tl_env *env, const tl_recompute_pol
     return TL_OK;
 }
 
-// Whether the policy wants a checkpoint of this node and cost; the policy was checked.
+// Whether the policy wants a checkpoint of this node and cost. The policy must have been checked.
 static int tli_wants_checkpoint(const tl_recompute_policy *policy, int32_t node, uint64_t cost) {
     switch (policy->kind) {
     case TL_RECOMPUTE_POLICY_ALL:       return 1;
@@ -26724,13 +26969,13 @@ static int tli_wants_checkpoint(const tl_recompute_policy *policy, int32_t node,
     return 0;
 }
 
-// -- which of two goes first --
+// -- which of two is evicted first --
 
-// What an eviction looks at.
+// The figures that an eviction compares.
 typedef struct tli_victim {
     uint64_t timestamp, last_use;
     uint64_t bytes;  // that it takes now
-    uint64_t cost;   // of having it again
+    uint64_t cost;   // of recomputing it
 } tli_victim;
 
 // limbs = a b c: 192 bits, least significant first.
@@ -26759,8 +27004,9 @@ static void tli_mul_wide(uint64_t a, uint64_t b, uint64_t c, uint64_t limbs[3]) 
     for (i = 0; i < 3; i++) limbs[i] = words[2 * i] | (uint64_t)words[2 * i + 1] << 32;
 }
 
-// Whether a goes before b. By cost: the least cost / (bytes x staleness), staleness counted in saves
-// and from 1, compared exactly; equal ones by age. The caller's own order falls back to age.
+// Whether a is evicted before b. By cost: the least cost / (bytes x staleness), where staleness counts
+// saves from 1; cross-multiplied, so the comparison is exact. Equal ones are compared by age, and so are
+// those of the caller's own order.
 static int tli_evict_before(tl_eviction eviction, const tli_victim *a, const tli_victim *b, uint64_t now) {
     uint64_t left[3], right[3];
     int i;
@@ -26790,11 +27036,11 @@ typedef struct tli_entry {
     tl_checkpoint_key key;
     tli_victim victim;     // bytes: those it takes in its tier
     uint64_t bytes;        // uncompressed
-    uint64_t block;        // 0 where bytes are 0
-    const void *mapped;    // while borrowed
+    uint64_t block;        // 0 if bytes are 0
+    const void *mapped;    // host address while borrowed
     int32_t  borrows;
-    int32_t  list;         // that it stands in; -1 = none
-    int32_t  before, after;  // there; after also links unused entries
+    int32_t  list;         // index of its list; -1 = none
+    int32_t  before, after;  // its links, entry + 1; after also links unused entries
     uint32_t hash;
     uint8_t  tier, codec, keep, lossless;
     uint8_t  owns_mapped;  // 1 = mapped is memory of the env, not of the backend
@@ -26804,32 +27050,32 @@ typedef struct tli_cell { uint32_t hash; int32_t entry; } tli_cell;  // entry + 
 
 typedef struct tli_list { int32_t head, tail; } tli_list;  // entry + 1
 
-#define TLI_LIST_COUNT 256  // of a bank: one list, or one for each class of size or of cost per byte
-#define TLI_DROPPABLE  0    // bank of what may be dropped
-#define TLI_KEPT       1    // bank of what may be moved only
+#define TLI_LIST_COUNT 256  // lists of a bank: one is used, or one for each class of size or cost per byte
+#define TLI_DROPPABLE  0    // bank of entries that may be dropped
+#define TLI_KEPT       1    // bank of entries that may be compressed or spilled, but not dropped
 
-// What could not be given back when it should have been, and is tried again later: a mapping where
-// there is a host address, else a block, of which bytes are still claimed.
+// Something that the backend refused to take back and that is offered again later: with a host address
+// a mapping, else a block, of which `bytes` bytes are still claimed.
 typedef struct tli_lost { uint64_t block, bytes; void *host; tl_tier tier; tl_map_mode mode; } tli_lost;
 
 struct tl_manager {
     tl_env *env;
     tl_backend backend;
     tl_manager_desc desc;
-    uint64_t budget[TL_TIER_COUNT];  // what binds: the desc's, and no more than the backend has
-    int32_t  device_is_finite;       // the backend knows its capacity: no memory there means full
+    uint64_t budget[TL_TIER_COUNT];  // the lesser of the desc's and the backend's capacity
+    int32_t  device_is_finite;       // 1 = the backend knows its capacity: if add_block fails, it is full
     int32_t  host_visible;
     tli_entry *entries;
-    int32_t  entry_capacity, entry_count, free_entry;  // entry_count: ever used; free_entry: + 1
+    int32_t  entry_capacity, entry_count, free_entry;  // entry_count: ever used; free_entry: unused + 1
     tli_cell *cells;
     uint32_t cell_count;             // a power of two
-    int32_t  held, spilled;          // entries; of these, in the host tier
+    int32_t  held, spilled;          // entries in use; of these, in the host tier
     tli_list lists[2 * TLI_LIST_COUNT];
     uint32_t list_bits[2 * TLI_LIST_COUNT / 32];
     uint64_t clock;                  // timestamp of the last save
-    uint64_t bytes[TL_TIER_COUNT];   // claimed
+    uint64_t bytes[TL_TIER_COUNT];   // claimed now
     uint64_t droppable_bytes;        // in the device tier, neither kept nor borrowed
-    int32_t  enqueued;               // 1 = work was enqueued since the last submit
+    int32_t  enqueued;               // 1 = work was enqueued after the last submit
     tl_ticket last_ticket;
     tli_lost *lost;
     int32_t  lost_count, lost_capacity;
@@ -26840,7 +27086,7 @@ struct tl_manager {
     char     lock;
 };
 
-// -- lock: the caller's or a spin lock; never taken twice by one call --
+// -- lock: the caller's, or a spin lock; no call takes it twice --
 
 #ifndef TL_NO_THREADS
 #if defined(__GNUC__) || defined(__clang__)
@@ -26872,9 +27118,9 @@ static void tli_unlock_manager(tl_manager *m) {
 #endif
 }
 
-// -- table: open addressing on micro-batch, node, output; the step is not part of the place --
+// -- table: open addressing on micro-batch, node and output; the step is not hashed --
 
-// Eight neighbouring nodes share a cache line of cells: passes go through the nodes in order.
+// The cells of eight neighbouring nodes share a cache line, because passes visit the nodes in order.
 static uint32_t tli_hash_key(const tl_checkpoint_key *key) {
     uint64_t place = (uint64_t)((uint32_t)key->node >> 3) << 32 | (uint32_t)key->output;
     uint32_t hash = (uint32_t)(tl_mix_u64(place, (uint64_t)(uint32_t)key->micro_batch) >> 32);
@@ -26885,7 +27131,7 @@ static int tli_same_place(const tl_checkpoint_key *a, const tl_checkpoint_key *b
     return a->node == b->node && a->output == b->output && a->micro_batch == b->micro_batch;
 }
 
-// The entry at the key's place, whatever its step; -1 where there is none.
+// The entry of the key's micro-batch, node and output, of any step; -1 = none.
 static int32_t tli_find_entry(const tl_manager *m, const tl_checkpoint_key *key) {
     uint32_t hash = tli_hash_key(key), mask = m->cell_count - 1, at;
     if (!m->cell_count) return -1;
@@ -26902,19 +27148,20 @@ static void tli_put_cell(tli_cell *cells, uint32_t cell_count, uint32_t hash, in
     cells[at].entry = entry + 1;
 }
 
-// Empty a cell and close the gap, so that no probe ever ends too early and nothing piles up.
+// Empty a cell and move later cells of its probe sequence up, so that no search ends too early and no
+// deleted cells accumulate.
 static void tli_clear_cell(tl_manager *m, int32_t entry) {
     uint32_t mask = m->cell_count - 1, gap = m->entries[entry].hash & mask, at;
     while (m->cells[gap].entry != entry + 1) gap = (gap + 1) & mask;
     for (at = (gap + 1) & mask; m->cells[at].entry; at = (at + 1) & mask) {
-        if (((at - m->cells[at].hash) & mask) < ((at - gap) & mask)) continue;  // would move before its home
+        if (((at - m->cells[at].hash) & mask) < ((at - gap) & mask)) continue;  // its home is after the gap
         m->cells[gap] = m->cells[at];
         gap = at;
     }
     m->cells[gap].entry = 0;
 }
 
-// Make room for one more entry, in every table.
+// Make room for `count` entries in every table.
 static int tli_reserve_entries(tl_manager *m, int64_t count) {
     uint32_t cells = m->cell_count ? m->cell_count : 16, i;
     tli_cell *table;
@@ -26940,7 +27187,7 @@ static int tli_reserve_entries(tl_manager *m, int64_t count) {
     return 1;
 }
 
-// Take an unused entry for a key; there is room.
+// Take an unused entry for a key; tli_reserve_entries made room.
 static int32_t tli_add_entry(tl_manager *m, const tl_checkpoint_key *key) {
     int32_t i = m->free_entry ? m->free_entry - 1 : m->entry_count++;
     tli_entry *e = &m->entries[i];
@@ -26962,9 +27209,10 @@ static void tli_remove_entry(tl_manager *m, int32_t i) {
     m->held--;
 }
 
-// -- lists of what may be evicted, each in order of age or of use --
+// -- lists of entries that may be evicted, each in order of age or of last use --
 
-// Classes only save time: by size, or by cost per byte, in steps of a fraction of a power of two.
+// The list of an entry, by its class of size or of cost per byte, in steps of a fraction of a power of
+// two. Classes only save time.
 static int32_t tli_list_of(const tl_manager *m, const tli_entry *e) {
     int32_t bank = e->keep ? TLI_LIST_COUNT * TLI_KEPT : TLI_LIST_COUNT * TLI_DROPPABLE;
     if (m->desc.eviction == TL_EVICTION_LARGEST) return bank + tli_class_of(e->victim.bytes);
@@ -26981,8 +27229,8 @@ static int tli_is_droppable(const tli_entry *e) {
     return e->tier == TL_TIER_DEVICE && !e->keep && !e->borrows;
 }
 
-// Put an entry that takes device bytes into its list. New ones go to the end, those that were at
-// the front a moment ago to the front; in between the nearer end is walked from.
+// Insert an entry that takes device bytes into its list, in order of its key. The place is searched from
+// both ends at once: new entries belong at the end, those that just left the front at the front.
 static void tli_enlist(tl_manager *m, int32_t i) {
     tli_entry *e = &m->entries[i];
     uint64_t key = tli_list_key(m, e);
@@ -27018,7 +27266,7 @@ static void tli_delist(tl_manager *m, int32_t i) {
     e->list = -1;
 }
 
-// While borrowed an entry stays in its list and is stepped over.
+// A borrowed entry stays in its list; evictions skip it.
 static void tli_borrow(tl_manager *m, int32_t i) {
     tli_entry *e = &m->entries[i];
     if (e->list >= 0 && tli_is_droppable(e)) m->droppable_bytes -= e->victim.bytes;
@@ -27070,7 +27318,7 @@ static tl_result tli_order_range(tl_manager *m, tl_range range, int writes) {
     return m->backend.order(m->backend.self, &access, 1);
 }
 
-// Map a range once the work on it is finished. After the device was lost, the host tier is still there.
+// Map a range once the work on it is finished. After the device was lost, the host tier can still be read.
 static tl_result tli_map(tl_manager *m, tl_tier tier, tl_range range, tl_map_mode mode, void **host) {
     tl_result result = tli_order_range(m, range, mode != TL_MAP_READ);
     *host = NULL;
@@ -27092,7 +27340,7 @@ static void tli_lose(tl_manager *m, tl_tier tier, uint64_t block, uint64_t bytes
     lost->mode = mode;
 }
 
-// TL_OK once nothing is left to do about it.
+// Offer one of them to the backend again; TL_OK once it has taken it back.
 static tl_result tli_retry_one(tl_manager *m, tli_lost *lost) {
     tl_range range = tli_range_of(lost->block, lost->bytes);
     tl_result result = TL_OK;
@@ -27108,7 +27356,7 @@ static tl_result tli_retry_one(tl_manager *m, tli_lost *lost) {
     return result == TL_ERROR_CORRUPT ? TL_OK : result;
 }
 
-// Try again to give back what could not be, mappings first. What fails for good goes with the backend.
+// Offer all of them again. What is refused to the end is freed with the backend.
 static void tli_retry_lost(tl_manager *m) {
     int32_t i, kept = 0;
     for (i = 0; i < m->lost_count; i++)
@@ -27116,7 +27364,7 @@ static void tli_retry_lost(tl_manager *m) {
     m->lost_count = kept;
 }
 
-// Unmap; where it fails the mapping is remembered, so that it does not outlive its range.
+// Unmap; a mapping whose unmap failed is remembered, so that it ends before its range is released.
 static tl_result tli_unmap(tl_manager *m, tl_range range, tl_map_mode mode, void *host) {
     tl_result result = m->backend.unmap(m->backend.self, range, mode, host);
     if (result && result != TL_ERROR_CORRUPT)
@@ -27124,7 +27372,8 @@ static tl_result tli_unmap(tl_manager *m, tl_range range, tl_map_mode mode, void
     return result;
 }
 
-// Give a range and its block back. *gone tells whether the bytes are: an error without it changes nothing.
+// Give a range and its block back. *gone = 1: the bytes are no longer claimed, also if an error is
+// returned; *gone = 0: an error, and nothing changed.
 static tl_result tli_give_back(tl_manager *m, tl_tier tier, uint64_t block, uint64_t bytes, int *gone) {
     tl_result result;
     *gone = 1;
@@ -27141,14 +27390,14 @@ static tl_result tli_give_back(tl_manager *m, tl_tier tier, uint64_t block, uint
     return TL_OK;
 }
 
-// Give back what nobody came to hold; it cannot fail for the caller.
+// Give back a range that no entry holds. If the backend refuses, it is remembered, so this cannot fail.
 static void tli_abandon(tl_manager *m, tl_tier tier, uint64_t block, uint64_t bytes) {
     int gone;
     (void)tli_give_back(m, tier, block, bytes, &gone);
     if (!gone) tli_lose(m, tier, block, bytes, NULL, TL_MAP_READ);
 }
 
-// Claim the whole of a new block; the block is given back where that fails.
+// Claim the whole of a new block; if that fails, the block is freed.
 static tl_result tli_claim_block(tl_manager *m, tl_tier tier, uint64_t block, uint64_t bytes) {
     tl_result result = m->backend.claim(m->backend.self, tli_range_of(block, bytes));
     if (result) {
@@ -27202,7 +27451,7 @@ static int32_t tli_ask_caller(tl_manager *m, int32_t bank) {
     return picked >= 0 && picked < count ? m->candidate_entries[picked] : -1;
 }
 
-// Pick from a bank: the best of the first of each list; -1 where there is none.
+// Pick from a bank: the best among the first evictable entry of each list; -1 = none.
 static int32_t tli_pick_victim(tl_manager *m, int32_t bank) {
     int32_t best = -1, word, at;
     if (m->desc.eviction == TL_EVICTION_CALLER) return tli_ask_caller(m, bank);
@@ -27223,7 +27472,8 @@ static int32_t tli_pick_victim(tl_manager *m, int32_t bank) {
     return best;
 }
 
-// The bytes of an entry now stand in another block: free those it had. Where that fails nothing changed.
+// Let an entry whose bytes were copied into another block live there, and free its old block. If the
+// backend refuses to take the old block back, the new one is given back and nothing changed.
 static tl_result tli_change_place(tl_manager *m, int32_t i, tl_tier tier, uint64_t block, uint64_t bytes,
                                   tl_codec codec) {
     tli_entry *e = &m->entries[i];
@@ -27243,7 +27493,7 @@ static tl_result tli_change_place(tl_manager *m, int32_t i, tl_tier tier, uint64
     return result;
 }
 
-// Copy, or convert, an entry into a claimed block and let it live there.
+// Copy, or convert, an entry into a claimed block, where it lives from then on.
 static tl_result tli_move_entry(tl_manager *m, int32_t i, tl_tier tier, uint64_t block, uint64_t bytes,
                                 tl_codec codec) {
     tl_codec from = (tl_codec)m->entries[i].codec;
@@ -27260,7 +27510,7 @@ static tl_result tli_move_entry(tl_manager *m, int32_t i, tl_tier tier, uint64_t
     return tli_change_place(m, i, tier, block, bytes, codec);
 }
 
-// Compress or spill one entry. *moved is 0, with TL_OK, where neither is possible.
+// Compress or spill one entry. *moved is 0, with TL_OK, if neither is possible.
 static tl_result tli_relocate(tl_env *env, tl_manager *m, const char *function, int32_t i, int *moved) {
     tli_entry *e = &m->entries[i];
     int packs = tli_may_compress(m, e);
@@ -27289,7 +27539,7 @@ static tl_result tli_relocate(tl_env *env, tl_manager *m, const char *function, 
     return result ? tli_fail_backend(env, function, "spill", result) : TL_OK;
 }
 
-// Free the bytes of an entry and forget it.
+// Free the bytes of an entry and remove it.
 static tl_result tli_discard(tl_env *env, tl_manager *m, const char *function, int32_t i) {
     tli_entry *e = &m->entries[i];
     int gone;
@@ -27301,7 +27551,7 @@ static tl_result tli_discard(tl_env *env, tl_manager *m, const char *function, i
     return result ? tli_fail_backend(env, function, "release", result) : TL_OK;
 }
 
-// Evict one of a bank. TL_ERROR_OVER_BUDGET without a word where there is nothing to evict.
+// Evict one entry of a bank. TL_ERROR_OVER_BUDGET, without a text, if there is none to evict.
 static tl_result tli_evict_one(tl_env *env, tl_manager *m, const char *function, int32_t bank) {
     int32_t i = tli_pick_victim(m, bank);
     tl_result result;
@@ -27331,8 +27581,8 @@ static tl_result tli_refuse(tl_env *env, tl_manager *m, const char *function, ui
     return tli_end_error(env, &w, TL_ERROR_OVER_BUDGET);
 }
 
-// See to it that dropping all that may be dropped would make room: else move what must be kept.
-// So a refusal comes before anything was dropped.
+// Ensure that dropping all droppable entries would make room; if not, compress or spill kept ones. So a
+// request that cannot be met is refused before anything is dropped.
 static tl_result tli_clear_way(tl_env *env, tl_manager *m, const char *function, uint64_t bytes) {
     uint64_t budget = m->budget[TL_TIER_DEVICE];
     tl_result result = bytes > budget ? TL_ERROR_OVER_BUDGET : TL_OK;
@@ -27348,8 +27598,9 @@ static tl_result tli_evict_until(tl_env *env, tl_manager *m, const char *functio
     return result == TL_ERROR_OVER_BUDGET ? tli_refuse(env, m, function, bytes) : result;
 }
 
-// Get a claimed block in the device tier, evicting for it. The block is made first: where there is
-// no memory for it nothing is evicted, unless that memory is finite and what it holds is ours.
+// Get a claimed block in the device tier, evicting for it. The block is made before anything is evicted,
+// so nothing is lost if there is no memory for it. Only if the backend's capacity is known are entries
+// evicted to make memory for the block itself.
 static tl_result tli_acquire(tl_env *env, tl_manager *m, const char *function, uint64_t bytes,
                              uint64_t *block) {
     tl_result result, evicted = TL_OK;
@@ -27426,9 +27677,9 @@ static void tli_fill_entry(tl_manager *m, int32_t i, const tl_save_desc *desc, u
     m->statistics.saved++;
 }
 
-// Replace the bytes of an entry where they are. Only where no copy can fail half way: the host
-// writes them, and the old bytes stay untouched until the mapping stands. A backend that cannot
-// even unmap then leaves an unknown mix of both: that entry is dropped.
+// Overwrite the bytes of an entry in place. This is done only if the host writes them, because then no
+// copy can fail half way: the old bytes are untouched until the mapping succeeded. If the unmap fails,
+// the range holds an unknown mix of both, and the entry is dropped.
 static tl_result tli_rewrite(tl_env *env, tl_manager *m, const tl_save_desc *desc, int32_t i) {
     const char *function = "tl_save_checkpoint";
     tl_range range = tli_entry_range(&m->entries[i]);
@@ -27452,7 +27703,7 @@ static int tli_may_rewrite(const tl_manager *m, const tl_save_desc *desc, int32_
         e->bytes == desc->bytes && e->bytes;
 }
 
-// Write the bytes of a save into a new block; the one it replaces goes when the new one is whole.
+// Write the bytes of a save into a new block. The entry that it replaces is freed once they are complete.
 static tl_result tli_store(tl_env *env, tl_manager *m, const tl_save_desc *desc, int32_t old,
                            uint64_t block, uint64_t bytes) {
     const char *function = "tl_save_checkpoint";
@@ -27488,7 +27739,7 @@ static tl_result tli_save_unlocked(tl_env *env, tl_manager *m, const tl_save_des
     if (old >= 0 && m->entries[old].borrows)
         return tli_fail(env, TL_ERROR_INVALID_ARG, function, "key: is borrowed");
     if (!desc->keep && !tli_wants_checkpoint(&m->desc.policy, desc->key.node, desc->cost)) {
-        result = old >= 0 ? tli_discard(env, m, function, old) : TL_OK;  // it would be taken for this one
+        result = old >= 0 ? tli_discard(env, m, function, old) : TL_OK;  // not to be mistaken for this one
         if (!result) m->statistics.skipped++;
         return result;
     }
@@ -27516,7 +27767,7 @@ TLI_IMPL tl_result tl_save_checkpoint(tl_env *env, tl_manager *manager, const tl
 
 // -- take, peek, release --
 
-// The entry of a key and of its step. counts = a take or a peek.
+// The entry of a key, if it is of the key's step. counts: 1 = count a hit or a miss.
 static tl_result tli_look_up(tl_env *env, tl_manager *m, const char *function, const tl_checkpoint_key *key,
                              int counts, int32_t *entry) {
     *entry = tli_find_entry(m, key);
@@ -27614,7 +27865,7 @@ TLI_IMPL tl_result tl_submit_checkpoints(tl_env *env, tl_manager *manager, tl_ti
     return tli_fail_backend(env, "tl_submit_checkpoints", "submit", result);
 }
 
-// Put a raw copy of an entry into the device tier, if it is not there.
+// Bring an entry into the device tier, uncompressed, if it is not.
 static tl_result tli_bring_back(tl_env *env, tl_manager *m, const char *function, int32_t i) {
     const tli_entry *e = &m->entries[i];
     int fetches = e->tier == TL_TIER_HOST;
@@ -27644,8 +27895,8 @@ static tl_result tli_unpack(tl_manager *m, const tli_entry *e, void **data) {
     return result ? result : TL_ERROR_NO_MEMORY;
 }
 
-// Give the host the bytes of an entry: brought back into the device tier; after the device was lost,
-// those of the host tier where they are.
+// Map the bytes of an entry, after bringing it back into the device tier. After the device was lost,
+// those in the host tier are mapped, or unpacked into memory of the env.
 static tl_result tli_map_entry(tl_env *env, tl_manager *m, const char *function, int32_t i) {
     tli_entry *e = &m->entries[i];
     void *host = NULL;
@@ -27700,7 +27951,7 @@ TLI_IMPL tl_result tl_peek_checkpoint(tl_env *env, tl_manager *manager, tl_check
     return result;
 }
 
-// End the mapping of an entry. TL_ERROR_CORRUPT ends it too.
+// End the mapping of an entry. It has also ended if the result is TL_ERROR_CORRUPT.
 static tl_result tli_unmap_entry(tl_manager *m, int32_t i) {
     tli_entry *e = &m->entries[i];
     tl_result result = TL_OK;
@@ -27802,7 +28053,7 @@ static tl_result tli_reset_unlocked(tl_env *env, tl_manager *m, const char *func
             result = tli_discard(env, m, function, i);
             if (result && !first) first = result;
         }
-        if (m->cells[at].entry == i + 1) at++;  // it could not be dropped: step over it
+        if (m->cells[at].entry == i + 1) at++;  // it could not be dropped: go on behind it
     }
     return first;
 }
@@ -27924,6 +28175,13 @@ TLI_IMPL void tl_free_manager(tl_manager *manager) {
 
 // ============================================================================
 // [12] RUN (implementation)
+//
+// This part: the buffers of a run, which mirror the simulator's states in the backend, and the run.
+//
+//     step        buffer before                 after
+//     SPILL       device range                  + host range, copy under way
+//     WAIT        copy under way                one of both ranges
+//     COMPRESS    device range of f32           device range of packed bytes
 // ============================================================================
 
 static const char *const tli_random_moment_names[] = { TL_RANDOM_MOMENTS(TLI_NAME) };
@@ -27932,11 +28190,11 @@ TLI_IMPL const char *tl_name_random_moment(tl_random_moment moment) {
     return tli_name(tli_random_moment_names, TL_RANDOM_MOMENT_COUNT, (int64_t)moment);
 }
 
-// -- buffers: what really stands in the backend, claimed and released step by step --
+// -- buffers: the ranges of one tensor, claimed and released step by step --
 
 typedef struct tli_buffer {
-    tl_range  device;      // raw or compressed bytes; bytes 0 = none
-    tl_range  host;        // bytes 0 = none
+    tl_range  device;      // of raw or compressed bytes; bytes 0 = none
+    tl_range  host;        // of the spilled copy; bytes 0 = none
     tl_ticket copied;      // of the copy under way
     uint64_t  copy_ns;     // when it was issued
     uint8_t   state;       // tli_state
@@ -27944,17 +28202,17 @@ typedef struct tli_buffer {
     uint8_t   codec;       // while compressed
 } tli_buffer;
 
-// Where buffers come from: one block each, or planned offsets in one block.
+// Where ranges are placed: each in a block of its own, or all at planned offsets in one block, the arena.
 typedef struct tli_pool {
     const tl_backend *backend;
-    uint64_t          arena;         // block of all device ranges; 0 = a block each
-    const uint64_t   *offsets;       // [offset_count] by number of the allocation
+    uint64_t          arena;         // block of all device ranges; 0 = a block for each
+    const uint64_t   *offsets;       // [offset_count] in the order of the claims
     int32_t           offset_count, next_offset;
-    int32_t           unsubmitted;   // 1 = work was enqueued since the last submit
-    int32_t           in_order;      // 1 = the backend's: a copy has no ticket of its own
-    int32_t           watches;       // 1 = note high_bytes
-    uint64_t          high_bytes;    // device: most live bytes after a claim
-    tl_range          spare;         // the other copy of a tensor while it is converted
+    int32_t           unsubmitted;   // 1 = work was enqueued after the last submit
+    int32_t           in_order;      // limits.in_order: copies need no ticket of their own
+    int32_t           watches;       // 1 = record high_bytes
+    uint64_t          high_bytes;    // device: most live bytes after a claim of this step
+    tl_range          spare;         // the second range of a tensor while it is converted
     tl_ticket         last;          // of the last submit
 } tli_pool;
 
@@ -27974,8 +28232,8 @@ static tl_result tli_pool_submit(tli_pool *pool) {
     return result;
 }
 
-// Give a range back, and its block unless it is the arena. What could not be given back stays
-// described by *range (no bytes: a block without a claim), so that the next try goes on from there.
+// Release a range, and free its block unless that is the arena. If the backend refuses, *range still
+// describes what it holds (bytes 0: a block without a claim), so that the next try continues from there.
 static tl_result tli_pool_release(tli_pool *pool, tl_range *range) {
     const tl_backend *backend = pool->backend;
     tl_result result = range->bytes ? backend->release(backend->self, *range) : TL_OK;
@@ -27991,7 +28249,7 @@ static tl_result tli_pool_release(tli_pool *pool, tl_range *range) {
 
 static tl_result tli_pool_claim(tli_pool *pool, tl_tier tier, uint64_t bytes, tl_range *range) {
     const tl_backend *backend = pool->backend;
-    tl_result result = tli_pool_release(pool, range);  // of an earlier pass that failed
+    tl_result result = tli_pool_release(pool, range);  // left by an earlier pass that failed
     if (result || !bytes) return result;
     if (tier == TL_TIER_DEVICE && pool->arena) {
         if (pool->next_offset >= pool->offset_count) return TL_ERROR_INVALID_PLAN;
@@ -28032,7 +28290,7 @@ static tl_result tli_buffer_drop(tli_pool *pool, tli_buffer *buffer) {
     return tli_pool_release(pool, &buffer->device);
 }
 
-// Enqueue a copy that a WAIT ends. In order, what comes after it needs no ticket.
+// Enqueue a copy that a WAIT ends. On a backend that works in order no ticket is needed to wait for it.
 static tl_result tli_buffer_copy(tli_pool *pool, tli_buffer *buffer, tl_range to, tl_range from) {
     tl_result result = tli_pool_copy(pool, to, from);
     if (!result && !pool->in_order) result = tli_pool_submit(pool);
@@ -28055,7 +28313,7 @@ static tl_result tli_buffer_fetch(tli_pool *pool, tli_buffer *buffer) {
     return tli_buffer_copy(pool, buffer, buffer->device, buffer->host);
 }
 
-// The copy has passed, or what follows is ordered after it.
+// The copy is finished, or later work is ordered after it.
 static tl_result tli_buffer_wait(tli_pool *pool, tli_buffer *buffer) {
     if (buffer->state == TLI_LEAVING) return tli_buffer_drop(pool, buffer);
     buffer->state = TLI_RESIDENT;
@@ -28067,7 +28325,7 @@ static tl_result tli_buffer_drop_host(tli_pool *pool, tli_buffer *buffer) {
     return tli_pool_release(pool, &buffer->host);
 }
 
-// Both copies stand until the conversion is enqueued; then the new one takes the buffer's place.
+// Both ranges are claimed until the conversion is enqueued; then the new one replaces the old one.
 static tl_result tli_buffer_swap(tli_pool *pool, tli_buffer *buffer, tli_state state) {
     tl_range old = buffer->device;
     buffer->device = pool->spare;
@@ -28087,7 +28345,7 @@ static tl_result tli_buffer_compress(tli_pool *pool, tli_buffer *buffer, tl_code
     return result ? result : tli_buffer_swap(pool, buffer, TLI_PACKED);
 }
 
-// bytes are those of the tensor.
+// bytes: those of the tensor.
 static tl_result tli_buffer_expand(tli_pool *pool, tli_buffer *buffer, uint64_t bytes) {
     const tl_backend *backend = pool->backend;
     tl_codec codec = (tl_codec)buffer->codec;
@@ -28100,18 +28358,18 @@ static tl_result tli_buffer_expand(tli_pool *pool, tli_buffer *buffer, uint64_t 
 
 // -- the run --
 
-// What a compute step hands to its kernel; the arrays are made once, for the widest node.
+// The operands of a compute step. The arrays are made once, for the node with the most operands.
 typedef struct tli_call {
     tl_operand *operands;    // inputs, outputs, output_grads, input_grads, saved, scratch
     int32_t    *access_of;   // [operand_count] index into accesses, -1 = none
     int32_t     operand_count;
-    tl_access  *accesses;    // [access_count] each range once; written by the step or by its kernel
+    tl_access  *accesses;    // [access_count] each range once; writes: by the step or by its kernel
     uint8_t    *writable;    // [access_count] 1 = its kernel may write it
-    void      **hosts;       // [access_count] while mapped
+    void      **hosts;       // [access_count] host addresses while mapped
     int32_t     access_count;
-    tl_range   *twice;       // [output_count] outputs made again beside the resident ones
+    tl_range   *twice;       // [output_count] second ranges of outputs that are resident already
     uint8_t    *made;        // [output_count] 1 = made by this call
-    int32_t     twice_count; // outputs of the widest node
+    int32_t     twice_count; // most outputs of a node
     tl_range    scratch;
 } tli_call;
 
@@ -28121,33 +28379,33 @@ typedef struct tli_touched {
     int32_t  written, read;  // step index, -1 = never
 } tli_touched;
 
-// How online decisions see the pass: the simulator's state, and what the tensors are still for.
+// State of the online decisions: the simulator's state, and which uses of each tensor are still to come.
 // Arrays over "items" hold the tensors first and then the saved bytes of each node.
 typedef struct tli_online {
     tli_sim   sim;
     tli_steps record;          // every step decided so far
     int32_t   next_forward;    // node whose forward comes next; node_count = all done
     int32_t   next_backward;   // node whose backward comes next; -1 = all done
-    int32_t   closed;          // 1 = leftovers were dropped
+    int32_t   closed;          // 1 = what is no result was dropped at the end
     uint64_t  budget;          // of live bytes, base left out
     uint64_t  clock;           // grows with every step
     int32_t   eviction_count;
-    int32_t   is_bare;         // 1 = the goal has been begun again with nothing held
-    int32_t   searches;        // 1 = the budget grows to what a bare goal needs
-    int32_t  *forward_uses;    // [tensor_count] forwards to come that read it
-    int32_t  *backward_uses;   // [tensor_count] backwards to come that read it
-    int32_t  *pins;            // [item_count] > 0 = may not be evicted
-    uint64_t *made_at;         // [item_count] clock
-    uint64_t *used_at;         // [item_count] clock
-    // The nodes to run again for one goal.
+    int32_t   is_bare;         // 1 = the goal was restarted with nothing held
+    int32_t   searches;        // 1 = the budget grows to the bytes that a bare goal needs
+    int32_t  *forward_uses;    // [tensor_count] later forwards that read it
+    int32_t  *backward_uses;   // [tensor_count] later backwards that read it
+    int32_t  *pins;            // [item_count] > 0 = must not be evicted
+    uint64_t *made_at;         // [item_count] value of clock when it was made
+    uint64_t *used_at;         // [item_count] value of clock when it was last used
+    // The closure of a goal: the nodes to run again for it.
     int32_t  *closure;         // [closure_count] ascending
     int32_t   closure_count;
-    int32_t   open_count;      // tensors wanted that are not there and whose node was not met yet
-    int32_t   save_all;        // 1 = there is room to keep all that the closure makes
+    int32_t   open_count;      // wanted tensors that are not held and whose node is not in the closure yet
+    int32_t   save_all;        // 1 = there is room to keep everything that the closure makes
     uint8_t  *wanted;          // [tensor_count] tli_want_kind
     int32_t  *wanted_uses;     // [tensor_count] reads left in the closure and by the goal
-    int32_t  *left;            // [tensor_count] the same, counted down ahead of time
-    uint64_t *cuts;            // [node_count] bytes that cross from closure[k] to closure[k + 1]
+    int32_t  *left;            // [tensor_count] a copy of wanted_uses, counted down to look ahead
+    uint64_t *cuts;            // [node_count] bytes made by closure[0..k] and read after closure[k]
     tl_checkpoint_info *candidates;  // [item_count] for the caller's eviction function; else NULL
     int32_t  *candidate_items;       // [item_count]
 } tli_online;
@@ -28156,32 +28414,32 @@ typedef enum tli_want_kind {
     TLI_WANT_NOT,
     TLI_WANT_HELD,   // was held when the closure was collected
     TLI_WANT_MADE,   // the closure makes it, and drops it after its last read there
-    TLI_WANT_SAVED   // the closure makes it and keeps it on the way
+    TLI_WANT_SAVED   // the closure makes it and keeps it for later backwards
 } tli_want_kind;
 
 typedef enum tli_computing {
-    TLI_COMPUTING_NOT,      // nothing lives for the length of a call
+    TLI_COMPUTING_NOT,      // no compute step is open: no range is claimed for a call only
     TLI_COMPUTING_YIELDED,  // a compute step was yielded
     TLI_COMPUTING_CALLED    // its kernel was called
 } tli_computing;
 
-enum { TLI_CONVERSION = -2 };  // instead of a kernel: the run carries the node out itself
+enum { TLI_CONVERSION = -2 };  // in kernel_of: the run converts the node's input itself
 
 struct tl_run {
     tl_env         *env;
     tl_backend      backend;
     tl_backend_limits limits;
-    tl_run_desc     desc;            // pointers that need not outlive the call are NULL
+    tl_run_desc     desc;            // pointers that need not outlive tl_init_run are NULL
     const tl_graph *graph;
-    tl_graph        layer_graph;     // made of layers
-    tl_graph        own_graph;       // scaled to a precision: nodes and outputs of its own
+    tl_graph        layer_graph;     // made from layers
+    tl_graph        own_graph;       // scaled to a precision, with nodes and outputs of its own
     tl_kernel      *kernels;
     int32_t        *kernel_of;       // [node_count] index into kernels, -1 = input, TLI_CONVERSION
     tl_precision    precision;
     float           loss_scale;      // of this training step
     tl_plan         plan;
     tl_report       planned;         // of the plan
-    int32_t owns_layers, owns_nodes;  // 1 = layer_graph, own_graph's arrays belong to the run
+    int32_t owns_layers, owns_nodes;  // 1 = layer_graph, the arrays of own_graph belong to the run
     int32_t         owns_plan, is_online, inference, repeat_count, profiling, checkpoints_on;
 
     tli_pool        pool;
@@ -28189,25 +28447,25 @@ struct tl_run {
     tli_buffer     *gradients;       // [tensor_count]
     tli_buffer     *saved;           // [node_count]
     uint8_t        *ran;             // [node_count] in this pass
-    uint8_t        *is_read;         // [tensor_count] some node reads it
-    uint8_t        *is_result;       // [tensor_count] it stays to the end
+    uint8_t        *is_read;         // [tensor_count] a node reads it
+    uint8_t        *is_result;       // [tensor_count] resident at the end of the pass
     tli_call        call;
     tli_touched    *touched;
     int32_t         touched_count, touched_capacity;
 
     int32_t         active;          // 1 = inside a pass
     int32_t         position;        // index of the next step
-    int32_t         by_itself;       // 1 = inside tl_run_plan: nobody asks for depends_on
+    int32_t         by_itself;       // 1 = inside tl_run_plan: may wait, and needs no depends_on
     int32_t         by_hand;         // 1 = tl_run_forward and tl_run_backward choose the goals
-    tli_computing   computing;       // the last step
+    tli_computing   computing;       // how far the compute step yielded last was carried out
     tl_step         last;
     tl_run_event    event;           // of the last step
     int32_t         micro_batch;
     uint64_t        training_step, next_step;
     uint64_t        input_bytes;     // claimed between passes
-    int32_t         input_count;     // of them in the arena
-    uint64_t        input_arena_bytes;  // where the last of them ends in the arena
-    uint64_t        foreign_bytes, foreign_host_bytes;  // claimed by others
+    int32_t         input_count;     // offsets that the graph's inputs take
+    uint64_t        input_arena_bytes;  // end of the last of them in the arena
+    uint64_t        foreign_bytes, foreign_host_bytes;  // live on the backend, but not of this run
     tl_run_report   report;
     tli_online      online;
 };
@@ -28229,17 +28487,22 @@ static tl_format tli_run_format(const tl_run *run, int32_t tensor) {
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
-// -- online decisions: the same steps as in a plan, decided one goal at a time --
+// -- online decisions: the steps of a plan, decided one goal at a time --
 //
-// A goal is the forward or the backward of one node. Its steps are decided on the simulator's
-// state, which so runs ahead of the executor by one goal, and are appended to the record; the
-// executor pulls them from there.
+// A goal is the forward or the backward of one node. Its steps are decided on the state of a simulator
+// and appended to a record, from which the executor pulls them. So the simulator is ahead of the
+// executor by up to one goal:
+//
+//     goal -> wanted tensors -> closure (nodes to run again) -> evict, fetch, run -> record -> executor
+//
+// An item is a tensor or the saved bytes of a node. The eviction score is that of DTR (Kirisame et al.,
+// 2021, arXiv:2006.09616, section 2), the distances at which tensors are kept those of Revolve.
 
 static int32_t tli_item_of_saved(const tl_run *run, int32_t node) {
     return run->graph->tensor_count + node;
 }
 
-// Results stay, and so do the graph's inputs.
+// Whether a tensor is resident to the end: a result or a graph input.
 static int tli_online_stays(const tl_run *run, int32_t tensor) {
     return run->is_result[tensor] || run->graph->nodes[run->graph->outputs[tensor].node].is_input;
 }
@@ -28282,7 +28545,7 @@ static tl_result tli_online_emit_tensor(tl_run *run, tl_step_kind kind, int32_t 
     return tli_online_emit(run, kind, output->node, output->output, codec);
 }
 
-// Let go of a tensor in both tiers.
+// Drop a tensor in both tiers.
 static tl_result tli_online_drop(tl_run *run, int32_t tensor) {
     const tli_sim_tensor *t = &run->online.sim.tensors[tensor];
     tl_result result = TL_OK;
@@ -28309,8 +28572,8 @@ static int tli_online_may_evict(const tl_run *run, int32_t item) {
     return o->sim.tensors[item].state == TLI_RESIDENT || o->sim.tensors[item].state == TLI_PACKED;
 }
 
-// What it would cost to have it again: its node, and the nodes above it that are gone too, along
-// the first input that is gone (the evicted neighbourhood of DTR, section 2, on its main line).
+// The cost to recompute the outputs of a node: its own, and that of its ancestors along the first input
+// that is not held, for at most 64 nodes (DTR's evicted neighbourhood, restricted to one path).
 static uint64_t tli_online_cost(const tl_run *run, int32_t node) {
     const tl_graph *graph = run->graph;
     uint64_t cost = 0;
@@ -28390,8 +28653,7 @@ static int32_t tli_online_pick(tl_run *run) {
     return best;
 }
 
-// Compressed where that is allowed and both copies fit, else spilled where the host has room, else
-// dropped.
+// Compress an item if that is allowed and both copies fit, else spill it if the host has room, else drop it.
 static tl_result tli_online_evict(tl_run *run, int32_t item) {
     tli_online *o = &run->online;
     const tli_sim_tensor *t = &o->sim.tensors[item];
@@ -28416,7 +28678,7 @@ static tl_result tli_online_evict(tl_run *run, int32_t item) {
     return tli_online_emit_tensor(run, TL_STEP_DROP, item, TL_CODEC_NONE);
 }
 
-// Nothing is left to evict. That is final for a bare goal only: any other is begun again as one.
+// Nothing is left to evict: refuse. Only the refusal of a bare goal is final (see tli_online_reach_goal).
 static tl_result tli_online_refuse(tl_run *run, uint64_t bytes, int32_t node) {
     tli_online *o = &run->online;
     tli_writer w;
@@ -28436,7 +28698,7 @@ static tl_result tli_online_refuse(tl_run *run, uint64_t bytes, int32_t node) {
     return tli_end_error(run->env, &w, TL_ERROR_OVER_BUDGET);
 }
 
-// Evict until `bytes` more fit, for the step that node is about to take.
+// Evict until `bytes` more fit, for the next step of the node.
 static tl_result tli_online_make_room(tl_run *run, uint64_t bytes, int32_t node) {
     tli_online *o = &run->online;
     tl_result result = TL_OK;
@@ -28447,7 +28709,7 @@ static tl_result tli_online_make_room(tl_run *run, uint64_t bytes, int32_t node)
     return result;
 }
 
-// Make a held tensor readable again.
+// Make a held tensor resident.
 static tl_result tli_online_bring(tl_run *run, int32_t tensor, int32_t node) {
     const tli_sim_tensor *t = &run->online.sim.tensors[tensor];
     tl_result result = TL_OK;
@@ -28461,9 +28723,9 @@ static tl_result tli_online_bring(tl_run *run, int32_t tensor, int32_t node) {
     return result ? result : tli_online_emit_tensor(run, TL_STEP_WAIT, tensor, TL_CODEC_NONE);
 }
 
-// -- online decisions: what has to run again for a goal --
+// -- online decisions: the closure of a goal --
 
-// One more reader of a tensor; what is wanted stays pinned until its last read.
+// Add one reader of a tensor. A wanted tensor is pinned until its last read.
 static void tli_online_want(tl_run *run, int32_t tensor) {
     tli_online *o = &run->online;
     o->wanted_uses[tensor]++;
@@ -28480,7 +28742,7 @@ static void tli_online_want_inputs(tl_run *run, int32_t id) {
         tli_online_want(run, run->graph->inputs[i].tensor);
 }
 
-// Walk up from the goal until everything wanted is held or made on the way.
+// Collect the closure: walk up from the goal until every wanted tensor is held or made by a node in it.
 static void tli_online_collect(tl_run *run, int32_t from) {
     tli_online *o = &run->online;
     const tl_graph *graph = run->graph;
@@ -28510,7 +28772,7 @@ static uint64_t tli_online_forward_bytes(const tl_run *run, int32_t id, int with
     for (i = node->first_output; i < node->first_output + node->output_count; i++)
         missing += run->online.sim.tensors[i].state == TLI_ABSENT;
     for (i = node->first_output; i < node->first_output + node->output_count && missing; i++)
-        bytes += run->graph->outputs[i].bytes;  // those that stand already are made twice
+        bytes += run->graph->outputs[i].bytes;  // resident ones are made twice
     return bytes;
 }
 
@@ -28532,8 +28794,9 @@ static uint64_t tli_online_backward_bytes(const tl_run *run, int32_t id) {
     return bytes;
 }
 
-// What the closure takes: bytes made in all, and at most beside what is held, when each tensor goes
-// after its last read; cuts[k] is what stays of it between closure[k] and closure[k + 1].
+// Bytes of a closure. all: of the outputs that it makes; saved: saved bytes that it could make; most: its
+// peak if each tensor is dropped after its last read; least_cut: the smallest of the cuts; work: the most
+// scratch. cuts[k]: bytes made by closure[0..k] that are read after closure[k].
 typedef struct tli_closure_bytes { uint64_t all, saved, most, least_cut, work; } tli_closure_bytes;
 
 static tli_closure_bytes tli_online_measure_closure(tl_run *run) {
@@ -28566,7 +28829,7 @@ static tli_closure_bytes tli_online_measure_closure(tl_run *run) {
     return sum;
 }
 
-// The tensors that cross after closure[k] are kept on the way.
+// Keep the tensors that are made up to closure[cut_after] and read after it.
 static void tli_online_save_cut(tl_run *run, int32_t cut_after) {
     tli_online *o = &run->online;
     const tl_graph *graph = run->graph;
@@ -28586,8 +28849,8 @@ static void tli_online_save_cut(tl_run *run, int32_t cut_after) {
     }
 }
 
-// Choose what to save again on the way: everything where it fits, else Revolve's distances, counted
-// in narrow cuts of the closure (at most a quarter wider than the narrowest).
+// Choose which tensors of the closure to keep for later backwards: all if they fit, else those at the
+// distances of Revolve, counted in narrow cuts (at most a quarter wider than the narrowest).
 static void tli_online_choose_saves(tl_run *run, uint64_t goal_bytes) {
     tli_online *o = &run->online;
     tli_closure_bytes sum = tli_online_measure_closure(run);
@@ -28623,9 +28886,9 @@ static void tli_online_choose_saves(tl_run *run, uint64_t goal_bytes) {
     }
 }
 
-// -- online decisions: carrying a closure out --
+// -- online decisions: running a closure --
 
-// One read of a tensor is over.
+// Remove one reader of a tensor.
 static tl_result tli_online_unwant(tl_run *run, int32_t tensor) {
     tli_online *o = &run->online;
     uint8_t want = o->wanted[tensor];
@@ -28647,7 +28910,7 @@ static tl_result tli_online_unwant_inputs(tl_run *run, int32_t id) {
     return result;
 }
 
-// Bring the inputs, make room, run. What nobody wants of its outputs goes at once.
+// Run a node: make its inputs resident, make room, run, and drop those outputs that have no use.
 static tl_result tli_online_run_node(tl_run *run, int32_t id, int with_saved) {
     tli_online *o = &run->online;
     const tl_graph *graph = run->graph;
@@ -28675,7 +28938,7 @@ static tl_result tli_online_run_node(tl_run *run, int32_t id, int with_saved) {
     return result;
 }
 
-// Make everything that the goal wants readable, whatever has to run again for it.
+// Make all tensors that the goal wants resident or held, by running its closure.
 static tl_result tli_online_reach(tl_run *run, int32_t goal, uint64_t goal_bytes) {
     tli_online *o = &run->online;
     int in_backward = o->next_forward == run->graph->node_count;
@@ -28721,7 +28984,7 @@ static tl_result tli_online_forward(tl_run *run, int32_t id) {
     return result;
 }
 
-// Want what a backward reads; where its saved bytes are gone, what its forward reads as well.
+// Want the tensors that a backward reads, and those that its forward reads if its saved bytes are gone.
 static void tli_online_want_reads(tl_run *run, int32_t id, int remake) {
     const tl_graph *graph = run->graph;
     const tl_node *node = &graph->nodes[id];
@@ -28733,7 +28996,7 @@ static void tli_online_want_reads(tl_run *run, int32_t id, int remake) {
         if (graph->outputs[i].needed) tli_online_want(run, i);
 }
 
-// The forward that makes the saved bytes again also makes the outputs that backward reads.
+// Make the saved bytes again. The same forward makes the outputs that the backward reads.
 static tl_result tli_online_remake_saved(tl_run *run, int32_t id) {
     const tl_graph *graph = run->graph;
     const tl_node *node = &graph->nodes[id];
@@ -28778,7 +29041,7 @@ static tl_result tli_online_backward(tl_run *run, int32_t id) {
     return result;
 }
 
-// Forget what a goal wanted, and let everything go that may go.
+// Reset what a goal wanted, and drop everything that may be dropped.
 static tl_result tli_online_clear(tl_run *run) {
     tli_online *o = &run->online;
     const tl_graph *graph = run->graph;
@@ -28800,9 +29063,10 @@ static tl_result tli_online_clear(tl_run *run) {
     return result;
 }
 
-// Decide the steps of one goal. What it finds held and wants later takes room until then; where
-// that is too much, the goal is begun again with nothing held. What such a bare goal needs does not
-// depend on the budget, so a budget above one that works with bare goals alone works as well.
+// Decide the steps of one goal. Tensors that are held for a later step of the goal take memory until then.
+// If that is too much, the goal is restarted with nothing held, as a bare goal. The bytes that a bare
+// goal needs do not depend on the budget: so if a budget works with bare goals alone, every larger one
+// works, too, and the least budget can be found by bisection.
 static tl_result tli_online_reach_goal(tl_run *run, int32_t id, int backward) {
     tl_result result = backward ? tli_online_backward(run, id) : tli_online_forward(run, id);
     if (result != TL_ERROR_OVER_BUDGET) return result;
@@ -28813,7 +29077,7 @@ static tl_result tli_online_reach_goal(tl_run *run, int32_t id, int backward) {
     return result;
 }
 
-// What is left at the end: tensors that no backward reads, host copies, saved bytes.
+// Drop what is left at the end: tensors that no backward read, host copies, saved bytes.
 static tl_result tli_online_close(tl_run *run) {
     tli_online *o = &run->online;
     const tl_graph *graph = run->graph;
@@ -28827,7 +29091,7 @@ static tl_result tli_online_close(tl_run *run) {
     return result;
 }
 
-// Decide the steps of the next goal; 0 steps and *done where there is none.
+// Decide the steps of the next goal. *done = 1: there is none, and no step was added.
 static tl_result tli_online_next_goal(tl_run *run, int32_t *done) {
     tli_online *o = &run->online;
     const tl_graph *graph = run->graph;
@@ -28921,7 +29185,7 @@ static uint64_t tli_online_budget(const tl_run *run) {
     return desc->budget_bytes > desc->base_bytes ? desc->budget_bytes - desc->base_bytes : 0;
 }
 
-// Start afresh: nothing but the graph's inputs is held.
+// Start a pass: nothing but the graph's inputs is held.
 static tl_result tli_start_online(tl_run *run, uint64_t budget) {
     tli_online *o = &run->online;
     size_t tensors = (size_t)run->graph->tensor_count,
@@ -28947,7 +29211,7 @@ static tl_result tli_start_online(tl_run *run, uint64_t budget) {
     return tli_reset_sim(&o->sim);
 }
 
-// Try the decisions of a whole pass out: nothing runs. The record stays until the first pass.
+// Make the decisions of a whole pass without running it. The record is valid until the first pass.
 static tl_result tli_rehearse(tl_run *run, uint64_t budget) {
     int32_t done = 0;
     tl_result result = tli_start_online(run, budget);
@@ -28958,9 +29222,17 @@ static tl_result tli_rehearse(tl_run *run, uint64_t budget) {
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
-// -- the executor: one step --
+// -- the executor --
+//
+// tl_next_step closes the compute step before, pulls one step, and carries it out (memory steps) or
+// prepares it for its kernel (compute steps):
+//
+//     pull -> wait for a copy -> claim ranges -> describe operands -> order -> yield -> kernel -> release
+//
+// The ranges that a call touches are its accesses, each once; a copy, claim or release of a memory step
+// is an access, too, so that depends_on can be found from the accesses alone.
 
-// A step that was begun cannot be yielded again: TL_NOT_READY is a failure then.
+// Report an error of the backend. A step that was begun cannot be repeated, so TL_NOT_READY is an error here.
 static tl_result tli_run_fail_backend(tl_run *run, tl_result why, const char *what) {
     tl_result code = why == TL_NOT_READY ? TL_ERROR_BACKEND : why;
     tli_writer w = tli_begin_error(run->env, code, tli_run_function);
@@ -28981,7 +29253,7 @@ static uint64_t tli_run_now(const tl_run *run) {
     return run->profiling ? run->backend.now_ns(run->backend.self) : 0;
 }
 
-// A range of the step; the same range twice is one access.
+// Add an access, or find the one of the same range; returns its index, -1 for no bytes.
 static int32_t tli_call_access(tli_call *call, tl_range range, int writes) {
     int32_t i;
     if (!range.bytes) return -1;
@@ -29008,7 +29280,7 @@ static void tli_call_operand(tli_call *call, tl_range range, int writes) {
 }
 
 #ifndef TL_NO_PLANNERS
-// A gradient has the format of its tensor.
+// Set the formats of the operands. A gradient has the format of its tensor.
 static void tli_name_formats(tl_run *run, const tl_node *node) {
     tl_operand *inputs = run->call.operands, *outputs = inputs + node->input_count;
     tl_operand *output_grads = outputs + node->output_count;
@@ -29049,7 +29321,7 @@ static void tli_describe_call(tl_run *run, tl_kernel_call *out) {
     out->scratch = at[1];
 }
 
-// In place, output 0 takes over the input's bytes.
+// In place, output 0 takes over the range of the input.
 static void tli_hand_over(tl_run *run, const tl_node *node) {
     tli_buffer *from = &run->tensors[run->graph->inputs[node->first_input + node->inplace].tensor];
     tli_buffer *to = &run->tensors[node->first_output];
@@ -29063,8 +29335,9 @@ static tl_result tli_claim_device(tl_run *run, uint64_t bytes, tl_range *range) 
     return tli_pool_claim(&run->pool, TL_TIER_DEVICE, bytes, range);
 }
 
-// Claim what a forward makes, in the simulator's order; outputs that stand already are made again
-// beside themselves, and a save where nothing is missing makes saved alone.
+// Claim the ranges that a forward writes, in the order of the simulator. Outputs that are resident already
+// get a second range for the length of the call, but a FORWARD_SAVE whose outputs are all resident makes
+// its saved bytes only.
 static tl_result tli_begin_forward(tl_run *run, int32_t *outputs_ready) {
     const tl_node *node = &run->graph->nodes[run->last.node];
     const tl_node_output *outputs = &run->graph->outputs[node->first_output];
@@ -29114,7 +29387,7 @@ static void tli_describe_forward(tl_run *run, int32_t outputs_ready) {
     tli_call_operand(call, call->scratch, 1);
 }
 
-// The gradient that a pass begins with: of one element, before it has a format.
+// The gradient of one element of a loss, before it is converted to its format.
 static float tli_first_gradient(const tl_run *run) {
     float value = 1.0f;
 #ifndef TL_NO_PLANNERS
@@ -29126,12 +29399,12 @@ static float tli_first_gradient(const tl_run *run) {
     return value;
 }
 
-// The caller's word fills a gradient as it is.
+// Whether the caller's word fills the first gradient as it is, without conversion.
 static int tli_takes_word(const tl_run *run) {
     return run->desc.loss_gradient_word && !run->desc.formats && !run->desc.loss_scaler;
 }
 
-// The bits of the first gradient in the elements of a tensor, as a word that fills its range.
+// The first gradient in the format of a tensor, as a word with which its range is filled.
 static uint32_t tli_first_word(const tl_run *run, int32_t tensor) {
     float value = tli_first_gradient(run);
     uint32_t bits, half;
@@ -29144,7 +29417,7 @@ static uint32_t tli_first_word(const tl_run *run, int32_t tensor) {
     return half << 16 | half;
 }
 
-// A word cannot say a number in 8 bytes.
+// Fill a range with f64 of the first gradient; a fill with words of 4 bytes cannot.
 static tl_result tli_fill_doubles(tl_run *run, tl_range range) {
     const double value = (double)tli_first_gradient(run);
     void *host = NULL;
@@ -29163,7 +29436,8 @@ static tl_result tli_fill_doubles(tl_run *run, tl_range range) {
     return run->backend.unmap(run->backend.self, range, TL_MAP_WRITE, host);
 }
 
-// The gradient of an output that nobody reads is 1 x the loss scale, every other starts at 0.
+// Make the gradient of a tensor if there is none. If no node reads the tensor it is a loss, whose gradient
+// is 1 x the loss scale; all others start at 0.
 static tl_result tli_make_gradient(tl_run *run, int32_t tensor) {
     const tl_node_output *output = &run->graph->outputs[tensor];
     tli_buffer *gradient = &run->gradients[tensor];
@@ -29191,7 +29465,7 @@ static tl_result tli_begin_backward(tl_run *run) {
     return result ? result : tli_claim_device(run, node->bwork_bytes, &run->call.scratch);
 }
 
-// A backward sees what its `needs` name, and nothing else.
+// The operands of a backward: of inputs and outputs only those that its `needs` name.
 static void tli_describe_backward(tl_run *run) {
     const tl_graph *graph = run->graph;
     const tl_node *node = &graph->nodes[run->last.node];
@@ -29216,7 +29490,7 @@ static void tli_describe_backward(tl_run *run) {
 
 // -- the executor: operands on the host --
 
-// What a kernel writes it may leave in part as it was.
+// TL_MAP_CHANGE, because a kernel need not write every byte of a range.
 static tl_map_mode tli_mode_of(const tli_call *call, int32_t i) {
     return call->writable[i] ? TL_MAP_CHANGE : TL_MAP_READ;
 }
@@ -29249,7 +29523,7 @@ static tl_result tli_map_accesses(tl_run *run) {
 }
 
 #ifndef TL_NO_PLANNERS
-// -- the executor: conversions that the run carries out itself --
+// -- the executor: conversions without a kernel --
 
 enum { TLI_CONVERT_COUNT = 64 };  // elements at a time, on the host
 
@@ -29283,13 +29557,13 @@ static tli_side tli_side_of(const tl_run *run, const tl_operand *operand, int32_
     return side;
 }
 
-// What goes from f16 to bf16, or back, is f32 in between.
+// Scratch for a conversion from f16 to bf16 or back, which passes through f32.
 static uint64_t tli_find_wide_bytes(const tli_side *to, const tli_side *from) {
     tl_codec codec = tli_format_codec(from->format), other = tli_format_codec(to->format);
     return codec == other || codec == TL_CODEC_NONE || other == TL_CODEC_NONE ? 0 : 4 * to->count;
 }
 
-// The f32 of a side, from an element on. The last one may be cut short.
+// Read elements of a side as f32. The last element may be incomplete.
 static tl_result tli_load_side(tl_run *run, const tli_side *side, uint64_t first, uint64_t count, float *to) {
     const char *from = (const char *)side->operand->host + first * tl_find_format_bytes(side->format, 4);
     uint64_t left = side->operand->range.bytes - 4 * first;
@@ -29315,7 +29589,7 @@ static tl_result tli_store_side(tl_run *run, const tli_side *side, uint64_t firs
     return TL_OK;
 }
 
-// From any format to any; adds: to what is there, in f32, rounded once.
+// Convert any format to any other. adds: add to the present values, in f32, and round once.
 static tl_result tli_convert_elements(tl_run *run, const tli_side *to, const tli_side *from, int adds) {
     float values[TLI_CONVERT_COUNT], sums[TLI_CONVERT_COUNT];
     uint64_t first, count, i;
@@ -29341,7 +29615,7 @@ static tl_result tli_convert_on_host(tl_run *run, const tli_side *to, const tli_
     return result ? result : unmapped;
 }
 
-// Through the backend's codecs: nothing is waited for.
+// Convert with the backend's codecs, without waiting.
 static tl_result tli_convert_on_backend(tl_run *run, const tli_side *to, const tli_side *from) {
     const tl_backend *backend = &run->backend;
     tl_codec from_codec = tli_format_codec(from->format), to_codec = tli_format_codec(to->format);
@@ -29360,7 +29634,7 @@ static tl_result tli_convert_on_backend(tl_run *run, const tli_side *to, const t
                ? result : backend->compress(backend->self, to_codec, to->operand->range, wide);
 }
 
-// The operands of the step stand; adds: the gradient of the input held something before it.
+// Convert; the operands of the step are claimed. adds: the gradient of the input was there before.
 static tl_result tli_convert(tl_run *run, int adds) {
     const tl_node *node = &run->graph->nodes[run->last.node];
     const tl_operand *operands = run->call.operands;
@@ -29369,7 +29643,7 @@ static tl_result tli_convert(tl_run *run, int adds) {
     tli_side from = backward ? tli_side_of(run, &operands[2], output) : tli_side_of(run, &operands[0], input);
     tli_side to = backward ? tli_side_of(run, &operands[3], input) : tli_side_of(run, &operands[1], output);
     tl_result result = TL_OK;
-    if (to.operand->range.bytes) {  // else nobody wants the gradient
+    if (to.operand->range.bytes) {  // else no gradient is wanted
         if (adds || tli_is_integer(from.format) || tli_is_integer(to.format) ||
             run->call.scratch.bytes < tli_find_wide_bytes(&to, &from))
             result = tli_convert_on_host(run, &to, &from, adds);
@@ -29393,7 +29667,7 @@ static tl_result tli_begin_compute(tl_run *run, tl_run_step *out) {
         adds = run->gradients[run->graph->inputs[input].tensor].state != TLI_ABSENT;
     }
     result = backward ? tli_begin_backward(run) : tli_begin_forward(run, &outputs_ready);
-    run->computing = TLI_COMPUTING_YIELDED;  // from here on there may be something to release
+    run->computing = TLI_COMPUTING_YIELDED;  // from here on there may be ranges to release
     if (result) return tli_run_fail_backend(run, result, "claim");
     if (backward) tli_describe_backward(run); else tli_describe_forward(run, outputs_ready);
     tli_describe_call(run, &out->call);
@@ -29410,7 +29684,7 @@ static tl_result tli_begin_compute(tl_run *run, tl_run_step *out) {
 
 static void tli_keep_first(tl_result *first, tl_result result) { if (!*first) *first = result; }
 
-// The kernel ran or was recorded: release what lives during the call only.
+// Close a compute step, whose kernel ran or was recorded: release the ranges that only the call needed.
 static tl_result tli_finish_compute(tl_run *run) {
     const tl_node *node = &run->graph->nodes[run->last.node];
     tl_result first;
@@ -29468,9 +29742,9 @@ static tl_result tli_memory_act(tl_run *run, int32_t tensor) {
     return TL_OK;
 }
 
-// The ranges of a memory step are those that its tensor has before it and those it has after it. A
-// SPILL only reads the device, a FETCH only reads the host; what is freed counts as written, so
-// that it follows all that used it.
+// Add the accesses of a memory step: the ranges of its tensor, before and after the step. A SPILL only
+// reads the device range, a FETCH only the host range. A freed range counts as written, so that the step
+// follows all earlier steps that used it.
 static void tli_note_buffer(tl_run *run, int32_t tensor) {
     const tli_buffer *buffer = &run->tensors[tensor];
     int spill = run->last.kind == TL_STEP_SPILL, fetch = run->last.kind == TL_STEP_FETCH;
@@ -29480,7 +29754,7 @@ static void tli_note_buffer(tl_run *run, int32_t tensor) {
         (void)tli_call_access(&run->call, buffer->host, !fetch);
 }
 
-// The outputs that a step names: from .. end of the graph's tensors.
+// The tensors that a step names: from *from up to, but without, *end.
 static void tli_step_outputs(const tl_run *run, const tl_step *step, int32_t *from, int32_t *end) {
     const tl_node *node = &run->graph->nodes[step->node];
     *from = node->first_output + (step->output == TL_ALL_OUTPUTS ? 0 : step->output);
@@ -29507,10 +29781,10 @@ static tl_result tli_memory_step(tl_run *run) {
     return result ? tli_run_fail_backend(run, result, "memory") : TL_OK;
 }
 
-// -- the executor: what a step must follow --
+// -- the executor: dependencies of a step --
 
-// Latest earlier step that wrote what an access touches, or touched what it writes. What a write
-// covers whole is forgotten: who touches it later touches the write.
+// Find the latest earlier step that wrote a range which the access touches, or read one which it writes.
+// Records that a write covers completely are removed: later accesses depend on the write.
 static void tli_follow(tl_run *run, const tl_access *access, int32_t *depends_on) {
     uint64_t from = access->range.offset, end = from + access->range.bytes;
     int32_t k;
@@ -29532,7 +29806,7 @@ static int tli_note_access(tl_run *run, const tl_access *access) {
     for (k = 0; k < run->touched_count; k++) {
         t = &run->touched[k];
         if (!tli_is_same_range(&t->range, &access->range)) continue;
-        t->read = run->event.index;  // a write would have removed it
+        t->read = run->event.index;  // a write would have removed the record
         return 1;
     }
     if (!tli_grow(run->env, &array, &run->touched_capacity, run->touched_count,
@@ -29558,7 +29832,8 @@ static tl_result tli_find_dependency(tl_run *run, int32_t *depends_on) {
 
 // -- the executor: a pass --
 
-// What cannot be given back now is tried again by the next pass.
+// Release all buffers. A range that the backend does not take back stays in its buffer; the next pass
+// tries again.
 static void tli_release_buffers(tl_run *run, int with_inputs) {
     const tl_graph *graph = run->graph;
     tli_pool *pool = &run->pool;
@@ -29575,7 +29850,7 @@ static void tli_release_buffers(tl_run *run, int with_inputs) {
     for (i = 0; i < graph->node_count; i++) (void)tli_buffer_drop(pool, &run->saved[i]);
 }
 
-// Wherever the pass stands: hand over what was enqueued and release everything, finished or not.
+// Submit what was enqueued and release everything, at any point of a pass.
 static void tli_clear_run(tl_run *run, int with_inputs) {
     tli_pool *pool = &run->pool;
     if (run->computing) pool->unsubmitted = 1;  // the kernel may have been recorded
@@ -29585,11 +29860,11 @@ static void tli_clear_run(tl_run *run, int with_inputs) {
 }
 
 static tl_result tli_abort_pass(tl_run *run, tl_result why) {
-    tl_error error;  // the reason stands, whatever the clean-up meets
+    tl_error error;  // keep the reason: the clean-up may overwrite it
     tli_zero(&error, sizeof error);
     if (run->env) error = run->env->error;
     tli_clear_run(run, 0);
-    if (run->active) run->next_step = run->training_step;  // it did not happen: the same again
+    if (run->active) run->next_step = run->training_step;  // the same step is run again
     run->active = 0;
     if (run->env) run->env->error = error;
     return why;
@@ -29606,7 +29881,7 @@ static tl_result tli_run_mismatch(tl_run *run, const char *what, uint64_t measur
     return tli_end_error(run->env, &w, TL_ERROR_MISMATCH);
 }
 
-// Compare what the backend counted with what was planned; the two have not met before.
+// Compare the bytes that the backend counted with the simulated ones: two independent counts.
 static tl_result tli_check_pass(tl_run *run) {
     tl_run_report *report = &run->report;
     const tl_report *planned = run->is_online ? &run->online.sim.report : &run->planned;
@@ -29679,7 +29954,7 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
     run->position = 0;
     run->computing = TLI_COMPUTING_NOT;
     run->touched_count = 0;
-    run->pool.next_offset = run->input_count;  // the inputs have their places
+    run->pool.next_offset = run->input_count;  // the first offsets are those of the inputs
     run->pool.watches = run->profiling;
     tli_zero(run->ran, (size_t)run->graph->node_count);
     tli_zero(&run->report, sizeof run->report);
@@ -29696,7 +29971,7 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
     return TL_OK;
 }
 
-// The next step of the source; *done where there is none.
+// The next step of the plan or of the online record; *done = 1: there is none.
 static tl_result tli_pull_step(tl_run *run, tl_step *step, int32_t *done) {
     const tl_step *steps = run->plan.steps;
     int32_t count = run->plan.step_count;
@@ -29712,8 +29987,8 @@ static tl_result tli_pull_step(tl_run *run, tl_step *step, int32_t *done) {
     return TL_OK;
 }
 
-// Wait for the copies that a WAIT ends; TL_NOT_READY where it would block and the caller pulls
-// steps himself.
+// Wait for the copies that a WAIT ends. If the caller pulls the steps this does not block, but returns
+// TL_NOT_READY.
 static tl_result tli_poll_step(tl_run *run, const tl_step *step) {
     const tl_backend *backend = &run->backend;
     tl_result result = TL_OK;
@@ -29766,7 +30041,7 @@ static void tli_open_step(tl_run *run, tl_step step, tl_run_step *out) {
     out->depends_on = -1;
 }
 
-// Close the step before, pull one, carry it out or prepare it.
+// Close the step before, pull one, and carry it out or prepare it.
 static tl_result tli_take_step(tl_run *run, tl_run_step *out, int32_t *done) {
     tl_step step;
     tl_result result = run->computing ? tli_close_compute(run) : TL_OK;
@@ -29825,7 +30100,7 @@ static tl_result tli_fail_kernel(tl_run *run, tl_result code) {
     return tli_end_error(run->env, &w, TL_ERROR_KERNEL);
 }
 
-// Random state that the caller keeps: as it was when the node first ran.
+// Call the random hook, which restores the random state of the node's first run.
 static void tli_call_random(tl_run *run, tl_random_moment moment) {
     if (run->desc.random)
         run->desc.random(moment, run->last.node, run->micro_batch, run->desc.random_user);
@@ -29850,7 +30125,7 @@ static tl_result tli_call_kernel(tl_run *run, const tl_run_step *step) {
     return result ? tli_fail_kernel(run, result) : TL_OK;
 }
 
-// Whether it is the compute step that was yielded last, and its kernel was not called yet.
+// Whether it is the compute step that was yielded last and its kernel was not called yet.
 static int tli_is_current(const tl_run *run, const tl_run_step *step) {
     return run->active && run->computing == TLI_COMPUTING_YIELDED && step->is_compute &&
            step->index == run->event.index && step->call.step == run->training_step &&
@@ -29873,7 +30148,7 @@ TLI_IMPL tl_result tl_run_step_kernel(tl_run *run, const tl_run_step *step) {
     return result ? tli_abort_pass(run, result) : TL_OK;
 }
 
-// Carry out what is left of the pass (by hand: of the goals decided so far).
+// Carry out the rest of the pass (by hand: the steps of the goals decided so far).
 static tl_result tli_run_steps(tl_run *run) {
     tl_run_step step;
     int32_t done = 0;
@@ -29971,7 +30246,7 @@ static tl_result tli_move_tensor(tl_run *run, const char *function, tl_range ran
     if (!range.bytes) return TL_OK;
     access.range = range;
     access.writes = mode == TL_MAP_WRITE;
-    // Where work runs in order, map knows by itself what it has to wait for.
+    // On a backend that works in order, map itself waits for the work on the range.
     result = run->limits.in_order ? TL_OK : run->backend.order(run->backend.self, &access, 1);
     if (!result) result = run->backend.map(run->backend.self, range, mode, &host);
     if (!result) {
@@ -30007,7 +30282,14 @@ TLI_IMPL tl_result tl_read_tensor(tl_run *run, tl_tensor tensor, void *data, uin
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
-// -- preparing a run: what the strategy asks for --
+// -- preparing a run --
+//
+// tl_init_run checks the desc, finds a kernel for every node, makes or checks the plan (online: tries the
+// decisions out on the simulator), checks the budget, and claims the graph's inputs:
+//
+//     desc + strategy -> graph (scaled to the precision) -> kernels -> plan or rehearsal -> budget -> arena
+//
+// -- preparing a run: strategy --
 
 static tl_result tli_unsupported(tl_run *run, const char *what) {
     return tli_fail(run->env, TL_ERROR_UNSUPPORTED, "tl_init_run", what);
@@ -30042,7 +30324,7 @@ static tl_result tli_support_strategy(tl_run *run, const tl_strategy *strategy) 
     return TL_OK;
 }
 
-// The strategy and the rest of the desc may not say different things.
+// The strategy must not contradict the rest of the desc.
 static tl_result tli_match_strategy(tl_run *run, const tl_strategy *strategy) {
     const tl_run_desc *desc = &run->desc;
     const tl_gradient *gradient = &strategy->gradient;
@@ -30063,7 +30345,7 @@ static tl_result tli_match_strategy(tl_run *run, const tl_strategy *strategy) {
     return why ? tli_fail(run->env, TL_ERROR_INVALID_ARG, "tl_init_run", why) : TL_OK;
 }
 
-// A strategy becomes the flags of the run.
+// Set the flags of the run from the strategy.
 static tl_result tli_apply_strategy(tl_run *run) {
     tl_run_desc *desc = &run->desc;
     const tl_strategy *strategy = desc->strategy;
@@ -30123,7 +30405,7 @@ static tl_result tli_check_run_desc(tl_run *run) {
 // -- preparing a run: graph, kernels, plan --
 
 #ifndef TL_NO_PLANNERS
-// Every tensor has a format that is known, whole elements, and a gradient only where it can have one.
+// Check that every format is known, that bytes are whole elements, and that integers need no gradient.
 static tl_result tli_check_formats(tl_run *run) {
     const tl_run_desc *desc = &run->desc;
     const tl_graph *graph = run->graph;
@@ -30162,8 +30444,7 @@ static uint64_t tli_scale_bytes(uint64_t bytes, tl_precision precision) {
     return bytes;
 }
 
-// The bytes of a graph are those of f32 elements: another precision makes them larger or smaller.
-// Graph inputs keep theirs.
+// Scale the bytes of the graph, which are those of f32, to the precision. Graph inputs keep theirs.
 static tl_result tli_scale_graph(tl_run *run) {
     const tl_graph *graph = run->graph;
     tl_node *nodes;
@@ -30224,7 +30505,7 @@ static tl_result tli_fail_conversion(tl_run *run, tl_result code, const char *wh
     return tli_end_error(run->env, &w, code);
 }
 
-// What a tensor of a conversion lacks, or NULL.
+// Why a tensor cannot be converted; NULL = it can.
 static const char *tli_find_missing(tl_run *run, int32_t tensor, tl_result *code) {
     tl_format format = tli_run_format(run, tensor);
     tl_codec codec = tli_format_codec(format);
@@ -30242,7 +30523,7 @@ static const char *tli_find_missing(tl_run *run, int32_t tensor, tl_result *code
     return "quantizations: a conversion needs one that its format holds";
 }
 
-// 1 = a backward adds to the gradient of a tensor before that of this node.
+// Whether the backward of a later node adds to the gradient of a tensor before that of this node does.
 static int tli_is_added_to(const tl_run *run, int32_t tensor, int32_t id) {
     const tl_graph *graph = run->graph;
     int32_t i;
@@ -30314,7 +30595,7 @@ static tl_result tli_find_kernels(tl_run *run) {
         return tli_fail_kernels(run, id);
     }
     for (k = 0; k < run->desc.kernel_count; k++)
-        run->kernels[k].op = "";  // the caller's text may go
+        run->kernels[k].op = "";  // the caller's text need not outlive the call
     for (id = 0; id < graph->node_count; id++)
         if (run->kernel_of[id] >= 0) run->kernels[run->kernel_of[id]].op = tl_name_op(graph, id);
     return TL_OK;
@@ -30339,7 +30620,7 @@ static tl_result tli_plan_interval(tl_run *run, uint64_t interval) {
     return result;
 }
 
-// The cheapest plan that stays within the budget.
+// The cheapest plan within the budget.
 static tl_result tli_plan_run_budget(tl_run *run) {
     tl_remat_desc remat;
     tli_zero(&remat, sizeof remat);
@@ -30352,7 +30633,7 @@ static tl_result tli_plan_run_budget(tl_run *run) {
     return tl_plan_remat(run->env, &remat, &run->plan, NULL);
 }
 
-// The plan that checkpoints or strategy ask for.
+// The plan for the checkpoints or the strategy.
 static tl_result tli_plan_desc(tl_run *run) {
     const tl_run_desc *desc = &run->desc;
     const tl_gradient *gradient = desc->strategy ? &desc->strategy->gradient : NULL;
@@ -30371,7 +30652,7 @@ static tl_result tli_plan_desc(tl_run *run) {
 #endif
 
 #ifndef TL_NO_PLANNERS
-// The backend's codecs read f32.
+// A plan may compress f32 tensors only, because the backend's codecs read f32.
 static tl_result tli_check_compressed(tl_run *run) {
     int32_t k, i, end;
     for (k = 0; k < run->plan.step_count && run->desc.formats; k++) {
@@ -30387,7 +30668,7 @@ static tl_result tli_check_compressed(tl_run *run) {
 }
 #endif
 
-// The plan given or made, and its simulation.
+// Take the plan given, or make one, and simulate it.
 static tl_result tli_make_run_plan(tl_run *run) {
     const tl_run_desc *desc = &run->desc;
     tl_simulate_desc simulate;
@@ -30428,8 +30709,8 @@ static tl_result tli_infeasible(tl_run *run, const char *what, uint64_t bytes, i
     return tli_end_error(run->env, &w, TL_ERROR_INFEASIBLE);
 }
 
-// A budget at which the decisions work: it grows, goal by goal, to what the goal needs, until a
-// whole pass works without growing.
+// Find a budget at which the decisions work: it grows, goal by goal, to the bytes that the goal needs,
+// until a whole pass works without growing.
 static tl_result tli_grow_budget(tl_run *run, uint64_t *works) {
     tli_online *o = &run->online;
     tl_result result = TL_OK;
@@ -30443,8 +30724,8 @@ static tl_result tli_grow_budget(tl_run *run, uint64_t *works) {
     return result;
 }
 
-// The decisions are tried out at the budget. Where they fail, the least one is searched: it works,
-// and one byte less does not.
+// Try the decisions out at the budget. If they fail, find the least budget by bisection: it works, and one
+// byte less does not.
 static tl_result tli_check_online_budget(tl_run *run) {
     uint64_t fails = tli_online_budget(run), works = fails, need;
     tl_result result = tli_rehearse(run, fails);
@@ -30528,7 +30809,7 @@ static tl_result tli_alloc_run(tl_run *run) {
     return TL_OK;
 }
 
-// The arena where offsets are planned.
+// Make the arena of a plan with offsets.
 static tl_result tli_add_arena(tl_run *run) {
     tli_pool *pool = &run->pool;
     pool->offsets = run->plan.offsets;
@@ -30538,7 +30819,7 @@ static tl_result tli_add_arena(tl_run *run) {
                                     &pool->arena);
 }
 
-// The graph's inputs stay between passes; they start as zeroes.
+// Claim the graph's inputs, which stay claimed between passes, and fill them with zeroes.
 static tl_result tli_claim_inputs(tl_run *run) {
     const tl_graph *graph = run->graph;
     tli_pool *pool = &run->pool;
@@ -30581,12 +30862,12 @@ static tl_result tli_prepare_run(tl_run *run) {
     run->repeat_count = desc->repeat_count ? desc->repeat_count : run->plan.repeat_count;
     if (!run->repeat_count) run->repeat_count = 1;
     run->next_step = desc->first_step;
-    tli_zero(&run->report, sizeof run->report);  // it was used to try decisions out
+    tli_zero(&run->report, sizeof run->report);  // the rehearsal wrote to it
     run->report.limiting_node = -1;
     return tli_claim_inputs(run);
 }
 
-// What was read during the call only is not kept.
+// Forget pointers that are valid during the call only.
 static void tli_forget_desc(tl_run *run) {
     run->desc.strategy = NULL;
     run->desc.checkpoints = NULL;
@@ -30596,7 +30877,7 @@ static void tli_forget_desc(tl_run *run) {
     run->desc.backend = NULL;
 }
 
-// graph: 0 = desc's, else made for the run, which takes it over.
+// graph: NULL = desc's; else the run takes it over.
 static tl_result tli_init_run(tl_env *env, const tl_run_desc *desc, tl_graph *graph, tl_run **out) {
     tl_run *run = (tl_run *)tli_alloc_array(env, 1, sizeof *run);
     tl_result result;
@@ -30668,7 +30949,7 @@ TLI_IMPL void tl_free_run(tl_run *run) {
     tli_release(env, run);
 }
 
-// -- layer by layer --
+// -- preparing a run: layer by layer --
 
 static tl_result tli_add_layer_node(tl_env *env, tl_graph *graph, const tl_layer *layer,
                                     int32_t index, char *op) {
@@ -30702,7 +30983,7 @@ static tl_result tli_add_layer_node(tl_env *env, tl_graph *graph, const tl_layer
     return tl_add_node(env, graph, &node, NULL);
 }
 
-// The chain as a graph, and one kernel an op named after its layer.
+// Make the chain a graph, with an op and a kernel for each layer.
 static tl_result tli_add_layer_nodes(tl_env *env, const tl_layer *layers, int32_t layer_count,
                                      uint64_t input_bytes, tl_graph *graph, tl_kernel *kernels,
                                      char *ops) {
@@ -30753,7 +31034,7 @@ TLI_IMPL tl_result tl_init_layer_run(tl_env *env, const tl_run_desc *desc, const
     return result;
 }
 
-// The goals of a pass by hand; the last one closes it.
+// Run one goal of a pass by hand; the last one closes the pass.
 static tl_result tli_run_goal(tl_run *run, int32_t id, int backward, int is_last) {
     tl_result result;
     run->by_hand = 1;
@@ -30818,6 +31099,8 @@ TLI_IMPL int tl_uses_checkpoints(const tl_run *run) { return run->checkpoints_on
 // ============================================================================
 // [13] TRACE (implementation)
 // ============================================================================
+
+// The trace: events in an array of fixed capacity, and their JSON in the format of Chrome's trace viewer.
 
 struct tl_trace {
     tl_env       *env;
@@ -30902,7 +31185,7 @@ static int32_t tli_find_issue(const tl_trace *trace, int32_t wait) {
     return -1;
 }
 
-// What a step does, in words; a WAIT ends the copy that its issue began.
+// What a step does, in words. A WAIT is named after the copy that it ends and `issue` began.
 static const char *tli_explain_event(const tl_run_event *event, const tl_run_event *issue) {
     switch ((tl_step_kind)event->step.kind) {
     case TL_STEP_FORWARD:
@@ -30922,7 +31205,7 @@ static const char *tli_explain_event(const tl_run_event *event, const tl_run_eve
     return "unknown step ";
 }
 
-// "recompute conv1", "spill conv1.0"; names of checked graphs are never cut
+// Send a name such as "recompute conv1" or "spill conv1.0". The names of checked graphs always fit.
 static void tli_send_event_name(tli_trace_writer *t, const tl_run_event *event, const tl_run_event *issue) {
     char name[320], quoted[6 * sizeof name + 2];
     const tl_step *step = &event->step;
@@ -30952,8 +31235,8 @@ static void tli_send_counter(tli_trace_writer *t, const char *name, tl_tier tier
     tli_send(&t->out, "}}");
 }
 
-// One complete event. Those of a thread must not overlap: a copy begins when it was issued and the
-// one before it has ended.
+// Send one complete event. Events of one thread must not overlap, so a copy begins when it was issued, or when
+// the copy before it ended if that is later.
 static void tli_send_event(tli_trace_writer *t, int32_t index) {
     const tl_run_event *event = &t->trace->events[index];
     int copies = event->step.kind == TL_STEP_WAIT;
@@ -31012,7 +31295,7 @@ TLI_IMPL tl_result tl_write_trace_json(tl_env *env, const tl_trace *trace, const
     tli_open_stream(&t.out, sink);
     t.trace = trace;
     t.graph = graph;
-    t.bytes[TL_TIER_DEVICE] = UINT64_MAX;  // the first event writes its count; the host's starts at 0
+    t.bytes[TL_TIER_DEVICE] = UINT64_MAX;  // so that the first event sends a counter; the host's starts at 0
     tli_find_clock(&t);
     tli_send(&t.out, tli_trace_head);
     for (i = 0; i < trace->kept && !t.out.result; i++) tli_send_event(&t, i);
@@ -31031,9 +31314,13 @@ TLI_IMPL tl_result tl_write_trace_json(tl_env *env, const tl_trace *trace, const
 #ifndef TL_NO_TRACE
 #ifndef TL_NO_TEXT
 
+// The picture of memory over time, and what all pictures share: texts, places, axes, curves, marks. Pictures
+// are SVG (Scalable Vector Graphics), written in one pass from back to front; positions are integers, in
+// hundredths of a pixel.
+
 // -- the picture: texts --
 
-// At most `limit` characters of a text as XML, whatever it holds; what XML forbids becomes U+FFFD.
+// Send at most `limit` characters of a text as XML. What is not UTF-8 or not allowed in XML becomes U+FFFD.
 static void tli_send_text(tli_stream *s, const char *text, int32_t limit) {
     const char *end = text + tli_text_length(text);
     for (; text < end && limit > 0; limit--) {
@@ -31053,7 +31340,7 @@ static void tli_send_text(tli_stream *s, const char *text, int32_t limit) {
 // -- the picture: places, in hundredths of a pixel --
 
 #define TLI_CURVE_LIMIT 8
-#define TLI_LETTER      720  // width of a letter of the body text, a generous guess
+#define TLI_LETTER      720  // assumed width of a letter of the body text, rather too wide
 
 typedef struct tli_place { int32_t x, y; } tli_place;
 
@@ -31066,7 +31353,7 @@ typedef struct tli_picture {
     int32_t                width, height;
     const char            *title, *time_label;
     int                    whole_steps;  // 1 = no curve has times: ticks at whole numbers
-    int32_t                legend_columns, legend_width;  // width of one
+    int32_t                legend_columns, legend_width;  // legend_width: of one entry
     tli_box                plot;
 
     double                 last_time;    // right end of the time axis
@@ -31108,7 +31395,7 @@ static void tli_send_place(tli_stream *s, int32_t hundredths) {
     tli_send_hundredths(s, (uint64_t)hundredths, tli_find_places((uint64_t)hundredths));
 }
 
-// command x y: one piece of a path
+// Send a command and two numbers: one piece of a path, or two attributes.
 static void tli_send_move(tli_stream *s, const char *command, int32_t x, const char *between, int32_t y) {
     tli_send(s, command);
     tli_send_place(s, x);
@@ -31116,7 +31403,7 @@ static void tli_send_move(tli_stream *s, const char *command, int32_t x, const c
     tli_send_place(s, y);
 }
 
-// <text x="" y="" ...attributes>, still to be filled and closed
+// Send the start tag of a text; the content and the end tag follow.
 static void tli_send_text_start(tli_stream *s, int32_t x, int32_t y, const char *attributes) {
     tli_send_move(s, "<text x=\"", x, "\" y=\"", y);
     tli_send(s, "\"");
@@ -31124,7 +31411,7 @@ static void tli_send_text_start(tli_stream *s, int32_t x, int32_t y, const char 
     tli_send(s, ">");
 }
 
-// -- the picture: what is to be drawn --
+// -- the picture: checks and layout --
 
 static tl_result tli_fail_curve(tl_env *env, int32_t curve, const char *rule) {
     tli_writer w = tli_begin_error(env, TL_ERROR_INVALID_ARG, "tl_write_memory_svg");
@@ -31135,7 +31422,7 @@ static tl_result tli_fail_curve(tl_env *env, int32_t curve, const char *rule) {
     return tli_end_error(env, &w, TL_ERROR_INVALID_ARG);
 }
 
-// Hold the rules of one curve, find its peak and the ends of both axes.
+// Check one curve, find its peak, and widen both axes to it.
 static tl_result tli_measure_curve(tl_env *env, tli_picture *p, int32_t index) {
     const tl_memory_curve *curve = &p->curves[index];
     uint64_t peak = 0;
@@ -31182,7 +31469,7 @@ static int32_t tli_count_characters(const char *text, int32_t limit) {
     return count;
 }
 
-// From top to bottom: title, legend, name of the byte axis, plot, ticks, name of the time axis.
+// Place from top to bottom: title, legend, name of the byte axis, plot, ticks, name of the time axis.
 static void tli_lay_out(tli_picture *p) {
     int32_t row = (p->width - 48) * 100, letters = 8, rows, i;
     for (i = 0; i < p->curve_count; i++) {
@@ -31200,12 +31487,12 @@ static void tli_lay_out(tli_picture *p) {
     if (p->plot.bottom < p->plot.top + 4000) p->plot.bottom = p->plot.top + 4000;
 }
 
-// Ticks at multiples of 1, 2 or 5 times a power of ten, about one in 55 pixels, and some air above the peak.
+// Ticks at multiples of 1, 2 or 5 times a power of ten, about one in 55 pixels, with some room above the peak.
 static void tli_scale_byte_axis(tli_picture *p) {
     uint64_t wanted, most = (uint64_t)(p->plot.bottom - p->plot.top) / 5500 + 1, factor = 1, power;
     p->unit = tli_find_byte_unit(p->peak_bytes);
     wanted = tli_scale_bytes_to(p->peak_bytes, p->unit, 100) * 107 / 100;
-    power = p->unit ? 1 : 100;  // there is no half byte
+    power = p->unit ? 1 : 100;  // whole bytes only
     if (most < 2) most = 2;
     while (wanted / (factor * power) + 1 > most) {
         factor = factor == 1 ? 2 : factor == 2 ? 5 : 10;
@@ -31220,8 +31507,8 @@ static void tli_scale_byte_axis(tli_picture *p) {
 
 // -- the picture: its parts --
 
-// Colours: Okabe, Ito, Color Universal Design, 2008; here its yellow is darker on white, its blue
-// lighter on black.
+// Colours: Okabe, Ito, Color Universal Design, 2008; with a darker yellow on white and a lighter
+// blue on black.
 static const char tli_svg_style_text[] =
     "<style>\n"
     "text{font-family:system-ui,-apple-system,'Segoe UI',Roboto,Helvetica,Arial,sans-serif;"
@@ -31276,7 +31563,7 @@ static void tli_draw_head(tli_picture *p) {
     tli_send(s, "</text>\n");
 }
 
-// "keep all, 12.0 MiB"
+// Send the label of a curve, such as "keep all, 12.0 MiB"; without one, its number.
 static void tli_send_label(tli_picture *p, int32_t curve, int32_t limit) {
     if (p->curves[curve].label) { tli_send_text(&p->out, p->curves[curve].label, limit); return; }
     tli_send(&p->out, "curve ");
@@ -31322,7 +31609,7 @@ static void tli_draw_byte_axis(tli_picture *p) {
     tli_send(s, "live bytes</text>\n");
 }
 
-// value * 10^power
+// Send value * 10^power, the label of a tick.
 static void tli_send_tick(tli_stream *s, uint64_t value, int power) {
     if (!value || power < 0) { tli_send_decimal(s, value, value ? -power : 0); return; }
     tli_send_u64(s, value);
@@ -31343,7 +31630,7 @@ static double tli_find_time_tick(const tli_picture *p, int *factor, int *power) 
     return ten * *factor;
 }
 
-// The place of tick i; 0 = there is none.
+// The x of tick i; 0 = it is beyond the end of the axis.
 static int32_t tli_find_tick_place(const tli_picture *p, double tick, uint64_t i) {
     int32_t x;
     if ((double)i * tick > p->last_time * (1 + 1e-9)) return 0;
@@ -31387,10 +31674,11 @@ static void tli_draw_time_axis(tli_picture *p) {
     tli_send(s, "</text>\n");
 }
 
-// Steps narrower than a pixel are drawn together, as high as the highest: a peak is never lost. What
-// is narrower even so is drawn where it stands out above both sides.
+// The state of drawing a curve. Steps narrower than a pixel are merged at the height of the highest, so that
+// no peak is lost. A merged piece that is still narrower than a pixel is drawn if it is higher than both
+// neighbours.
 typedef struct tli_pen {
-    int32_t  from, x;   // what is not yet drawn
+    int32_t  from, x;   // start and end of the piece that is not drawn yet
     int32_t  pending;   // steps in it
     uint64_t highest;   // of these
     int32_t  y;         // of what was drawn last
@@ -31419,7 +31707,7 @@ static void tli_draw_curve(tli_picture *p, int32_t index) {
     pen.y = p->plot.bottom;
     tli_send_number(s, "<path class=\"curve k", p->colour + index);
     tli_send_number(s, " f", p->colour + index);
-    tli_send_move(s, "\" d=\"M", p->plot.left - 1000, " ", p->plot.bottom);  // beyond the clip: no edge at 0
+    tli_send_move(s, "\" d=\"M", p->plot.left - 1000, " ", p->plot.bottom);  // outside the clip: no left edge
     if (curve->live_bytes[0]) {
         pen.y = tli_bytes_place(p, curve->live_bytes[0]);
         tli_send(s, "V");
@@ -31480,7 +31768,7 @@ static tli_place tli_find_peak_place(const tli_picture *p, int32_t curve) {
     return place;
 }
 
-// Where the value of a peak is written, from its mark: the first of these places that is free.
+// Places for the label of a peak, relative to its mark; the first one that is free is taken.
 static const struct { int32_t x, y, anchor; } tli_label_places[] = {  // anchor: -1 start, 0 middle, 1 end
     { 0, -1000, 0 },   { 900, -600, -1 },  { -900, -600, 1 },   { 1000, 400, -1 },   { -1000, 400, 1 },
     { 0, 1900, 0 },    { 900, 1600, -1 },  { -900, 1600, 1 },   { 0, -2500, 0 },     { 0, 3400, 0 },
@@ -31495,7 +31783,7 @@ static void tli_draw_peak(tli_picture *p, int32_t curve) {
     tli_place at = tli_find_peak_place(p, curve);
     int32_t i, best = 0, wide = 8 * TLI_LETTER;
     for (i = 0; i <= TLI_LABEL_PLACES; i++) {
-        int32_t place = i < TLI_LABEL_PLACES ? i : 0;  // none is free: the first
+        int32_t place = i < TLI_LABEL_PLACES ? i : 0;  // none is free: take the first
         int32_t x = at.x + tli_label_places[place].x - wide * (tli_label_places[place].anchor + 1) / 2;
         int32_t y = at.y + tli_label_places[place].y;
         tli_box box = tli_box_of(x, y - 1050, x + wide, y + 300);
@@ -31552,7 +31840,15 @@ TLI_IMPL tl_result tl_write_memory_svg(tl_env *env, const tl_memory_curve *curve
 #ifndef TL_NO_TRACE
 #ifndef TL_NO_TEXT
 
-// -- the picture of a plan: a lane for each kind of step above its memory, on one time axis --
+// The picture of a plan over simulated time (a Gantt chart): a lane for each kind of step, and below them the
+// memory of both tiers, on one time axis.
+//
+//     forward    |conv1|conv2|          |
+//     recompute  |           |conv1|    |
+//     backward   |                 |conv2|...
+//     memory     |____/~~~~~~\____/~~~~\...
+
+// -- the picture of a plan: times and lanes --
 
 typedef enum tli_lane {
     TLI_LANE_FORWARD, TLI_LANE_AGAIN, TLI_LANE_BACKWARD, TLI_LANE_CONVERT, TLI_LANE_WAIT, TLI_LANE_SPILL,
@@ -31567,20 +31863,20 @@ static const char *const tli_lane_classes[] = { "f0", "f1", "f2", "f3", "idle", 
 #define TLI_LANE_STEP  2600
 
 typedef struct tli_gantt {
-    tli_picture      p;            // memory: the lower half
+    tli_picture      p;            // the memory, in the lower half
     const tl_graph  *graph;
     const tl_plan   *plan;
     tl_env          *env;
-    uint64_t        *start, *end;  // [count] of each step; in one block with live and host
+    uint64_t        *start, *end;  // [count] simulated times of each step; one block with live and host
     uint64_t        *live, *host;  // [count]
-    double          *times;        // [count] when compute reaches the end of each step, in units of the axis
+    double          *times;        // [count] when compute has passed each step, in units of the axis
     uint8_t         *lanes;        // [count] tli_lane; TLI_LANE_COUNT = not drawn
     int32_t          count;        // steps, at least 1
     int              by_step;      // 1 = nothing takes time: the axis counts steps
     double           unit;         // cost in one unit of the time axis
     int32_t          tops[TLI_LANE_COUNT];  // of each lane; 0 = not drawn
     int32_t          lanes_bottom;
-    int32_t          legend_left;  // where the next entry goes
+    int32_t          legend_left;  // x of the next entry
     tl_memory_curve  curves[2];
     char             title[64], time_label[48];
     tli_peak         peak;
@@ -31617,7 +31913,7 @@ static tli_lane tli_find_lane(const tli_gantt *g, int32_t index, uint8_t *ran) {
     return TLI_LANE_COUNT;
 }
 
-// The unit of the time axis: of nanoseconds where a device says what they are, else a power of 1000.
+// Choose the unit of the time axis: with a device costs are nanoseconds, otherwise a power of 1000 is taken.
 static void tli_scale_time(tli_gantt *g, uint64_t total, int has_device) {
     static const char *const seconds[] = { "simulated time, ns", "simulated time, us", "simulated time, ms",
                                            "simulated time, s" };
@@ -31632,7 +31928,7 @@ static void tli_scale_time(tli_gantt *g, uint64_t total, int has_device) {
     tli_finish(&w);
 }
 
-// Times, lanes and curves from the simulation.
+// Derive the times on the axis and the lane of each step from the simulation.
 static tl_result tli_read_gantt(tli_gantt *g, int has_device) {
     uint8_t *ran = (uint8_t *)tli_alloc_array(g->env, (uint64_t)g->graph->node_count, 1);
     uint64_t total = 0, now = 0;
@@ -31649,7 +31945,7 @@ static tl_result tli_read_gantt(tli_gantt *g, int has_device) {
         if (g->lanes[i] < TLI_LANE_COUNT) g->tops[g->lanes[i]] = 1;
     }
     tli_release(g->env, ran);
-    if (!g->plan->step_count) {  // a plan of no steps: what the inputs hold, for a unit of time
+    if (!g->plan->step_count) {  // no step: show the bytes of the inputs for one unit of time
         g->times[0] = 1;
         g->live[0] = g->peak.report.peak_bytes;
     }
@@ -31694,7 +31990,7 @@ static void tli_lay_out_gantt(tli_gantt *g) {
     }
 }
 
-// "cost 133, 1.0813 x every call once; peak 496 B at step 16, backward of join: relu2 96 B, ..."
+// Draw the summary: "cost 133, 1.0813 x every call once; peak 496 B at step 16, backward of join: relu2 96 B".
 static void tli_draw_summary(tli_gantt *g) {
     tli_stream *s = &g->p.out;
     const tl_report *r = &g->peak.report;
@@ -31764,7 +32060,7 @@ static int32_t tli_gantt_place(const tli_gantt *g, uint64_t cost) {
     return tli_time_place(&g->p, (double)cost / g->unit);
 }
 
-// What the pointer is told: "conv1", "recompute, step 17", when and how long, how much memory.
+// Send the tooltip of a bar: "conv1", "recompute, step 17", start, end and duration, live bytes.
 static void tli_send_hover(tli_gantt *g, int32_t first, int32_t last, int32_t members) {
     tli_stream *s = &g->p.out;
     const tl_step *step = &g->plan->steps[first];
@@ -31815,7 +32111,7 @@ static void tli_draw_bar(tli_gantt *g, int32_t first, int32_t last, int32_t memb
     tli_send(s, "</text>\n");
 }
 
-// The bars of a lane. Narrower ones than a pixel are drawn together with those beside them.
+// Draw the bars of a lane. Bars narrower than a pixel are merged with their neighbours.
 static void tli_draw_lane(tli_gantt *g, int32_t lane) {
     int32_t first = -1, last = -1, members = 0, left = 0, right = 0, i;
     for (i = 0; i < g->plan->step_count && !g->p.out.result; i++) {
@@ -31823,7 +32119,7 @@ static void tli_draw_lane(tli_gantt *g, int32_t lane) {
         if (g->lanes[i] != lane) continue;
         from = tli_gantt_place(g, g->start[i]);
         to = tli_gantt_place(g, g->end[i]);
-        if (to - from < 60) to = from + 60;  // to be seen, and found by a pointer
+        if (to - from < 60) to = from + 60;  // wide enough to be seen and pointed at
         if (members && to - from < 100 && from - right <= 50 && right - left < 400) {
             if (to > right) right = to;
         } else {
@@ -31840,7 +32136,7 @@ static void tli_draw_lane(tli_gantt *g, int32_t lane) {
     if (members) tli_draw_bar(g, first, last, members, left, right);
 }
 
-// Where the peak is, through all lanes, and what lives there for the pointer.
+// Draw a line through all lanes at the peak, with the tensors that are live there as its tooltip.
 static void tli_draw_peak_line(tli_gantt *g) {
     tli_stream *s = &g->p.out;
     tli_place at = tli_find_peak_place(&g->p, 0);
@@ -31935,8 +32231,6 @@ TLI_IMPL tl_result tl_write_plan_svg(tl_env *env, const tl_graph *graph, const t
     return result;
 }
 
-#ifndef TL_NO_PLANNERS
-#endif  // TL_NO_PLANNERS
 #endif  // TL_NO_TEXT
 #endif  // TL_NO_TRACE
 #endif  // TL_STRATEGY_IMPLEMENTATION
@@ -31946,7 +32240,10 @@ TLI_IMPL tl_result tl_write_plan_svg(tl_env *env, const tl_graph *graph, const t
 #ifndef TL_NO_TEXT
 #ifndef TL_NO_PLANNERS
 
-// -- the picture of a front: what a loss buys --
+// The picture of a Pareto front of [7]: speed-up over loss, and a bound on the speed-up where the front is
+// not proven. The file sink, the last subject of the section, follows at the end.
+
+// -- the picture of a front: scales --
 
 #define TLI_LOSS_MOST  1e300
 #define TLI_SPEED_MOST 1e18
@@ -31954,14 +32251,14 @@ TLI_IMPL tl_result tl_write_plan_svg(tl_env *env, const tl_graph *graph, const t
 typedef struct tli_front_picture {
     tli_picture p;
     const tl_precision_front *front;
-    int32_t     zero;                   // where losses of 0 are drawn; 0 = there is none
-    int32_t     left;                   // of the logarithmic part
-    int32_t     first_tick, last_tick;  // of losses, see tli_loss_tick
-    double      least_speed, most_speed;  // ends of the other axis
-    double      step;                   // between its ticks: factor 10^power
+    int32_t     zero;                   // x of losses of 0; 0 = there are none
+    int32_t     left;                   // x where the logarithmic part begins
+    int32_t     first_tick, last_tick;  // of the axis of losses, see tli_loss_tick
+    double      least_speed, most_speed;  // ends of the axis of speed-ups
+    double      step;                   // between two ticks of it: factor * 10^power
     int         factor, power;
     uint64_t    first_step, step_count;
-    int         has_bound;              // 1 = some bound lies apart from its point
+    int         has_bound;              // 1 = the bound of some point differs from its speed-up
 } tli_front_picture;
 
 static const char tli_front_style_text[] =
@@ -31969,7 +32266,7 @@ static const char tli_front_style_text[] =
     ".front,.bound{fill:none;stroke-width:2;stroke-linejoin:round}.bound{stroke-dasharray:6 4}\n"
     "</style>\n";
 
-// 1, 2, 5 times a power of ten: tick 0 is 1, tick 3 is 10, tick -1 is 0.5.
+// Ticks are 1, 2 and 5 times powers of ten: tick 0 is 1, tick 3 is 10, tick -1 is 0.5.
 static int32_t tli_tick_power(int32_t tick) { return tick >= 0 ? tick / 3 : -((2 - tick) / 3); }
 
 static int32_t tli_tick_factor(int32_t tick) {
@@ -32016,7 +32313,7 @@ static tl_result tli_check_front(tl_env *env, const tl_precision_front *front) {
     return TL_OK;
 }
 
-// No choice within the loss of a point is faster; at most so far that it can be drawn.
+// The speed-up that no choice within the loss of a point exceeds; `most` where it is higher, to be drawn.
 static double tli_find_bound_speed(const tl_precision_point *point, double most) {
     double speed;
     if (point->bound_cost == point->cost) return point->speedup;
@@ -32037,7 +32334,7 @@ static void tli_scale_losses(tli_front_picture *f) {
     }
     low = first < front->point_count ? front->points[first].loss : 1;
     high = first < front->point_count ? front->points[front->point_count - 1].loss : 1;
-    if (low < 1 / TLI_LOSS_MOST) low = 1 / TLI_LOSS_MOST;  // what is smaller is drawn there
+    if (low < 1 / TLI_LOSS_MOST) low = 1 / TLI_LOSS_MOST;  // smaller losses are drawn there
     if (high < low) high = low;
     while (tli_loss_tick(f->first_tick) > low) f->first_tick--;
     while (tli_loss_tick(f->first_tick + 1) <= low) f->first_tick++;
@@ -32115,7 +32412,7 @@ static void tli_draw_speed_axis(tli_front_picture *f) {
     tli_send(s, "speed-up over f32</text>\n");
 }
 
-// A line up from the axis, its tick and a text; power INT32_MAX = 0 is written.
+// Draw a line of the grid, a tick below it and its label; power INT32_MAX: the label is 0.
 static void tli_draw_loss_tick(tli_front_picture *f, int32_t x, int32_t factor, int32_t power) {
     tli_stream *s = &f->p.out;
     tli_send_move(s, "<path class=\"grid\" d=\"M", x, " ", f->p.plot.top);
@@ -32136,7 +32433,7 @@ static void tli_draw_loss_tick(tli_front_picture *f, int32_t x, int32_t factor, 
     tli_send(s, "</text>\n");
 }
 
-// As many ticks as have room for their texts: all of them, or one in so many powers of ten.
+// Draw the ticks whose labels have room: all of them, or only every n-th power of ten.
 static void tli_draw_loss_axis(tli_front_picture *f) {
     tli_stream *s = &f->p.out;
     int32_t room = (f->p.plot.right - f->left) / 5500, i;
@@ -32157,7 +32454,8 @@ static void tli_draw_loss_axis(tli_front_picture *f) {
     tli_send(s, "predicted loss, logarithmic</text>\n");
 }
 
-// Two stairs. Of what was found: from each point on, until the next. Of the bound: up to each point.
+// Draw a line of steps. What was found is drawn from the loss of each point up to the next point; the bound of
+// a point holds for all losses up to its own, so it is drawn from the point before.
 static void tli_draw_stairs(tli_front_picture *f, int is_bound) {
     const tl_precision_front *front = f->front;
     tli_stream *s = &f->p.out;
@@ -32271,14 +32569,14 @@ TLI_IMPL tl_result tl_write_front_svg(tl_env *env, const tl_precision_front *fro
 
 #define TLI_FILE_SUFFIX ".tl_tmp"
 
-// A device is written in place: a file must not take its name.
+// Whether a path is written in place: renaming a file over a device would replace it.
 static int tli_is_device(const char *path) {
     const char *prefix = "/dev/";
     while (*prefix && *path == *prefix) { path++; prefix++; }
     return !*prefix;
 }
 
-// The path that is written until the file is whole; size is that of tl_file_sink.path.
+// The path of the temporary file. size = that of tl_file_sink.path.
 static void tli_find_part_path(const char *path, char *part, size_t size) {
     tli_writer w = tli_writer_of(part, size);
     tli_put(&w, path);
@@ -32329,7 +32627,7 @@ TLI_IMPL tl_result tl_finish_file_sink(tl_env *env, tl_file_sink *file, tl_resul
     tli_find_part_path(path, part, sizeof part);
     tli_zero(file, sizeof *file);
     failed = ferror(stream);
-    if (fclose(stream)) failed = 1;  // what was still in the buffer: a full disk often shows here only
+    if (fclose(stream)) failed = 1;  // writes what is buffered: a full disk may be noticed only here
     if (!failed && !written && (tli_is_device(path) || tli_move_file(part, path))) return TL_OK;
     if (!tli_is_device(path)) remove(part);
     if (failed) return tli_fail_path(env, TL_ERROR_IO, function, "cannot write", path);

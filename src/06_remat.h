@@ -94,8 +94,9 @@ typedef struct tl_remat_report {
 //
 // Errors:  those of tl_check_graph; TL_ERROR_INFEASIBLE names the least budget at which a plan was
 //          found and the node at which it peaks, and fills in the report; TL_ERROR_INVALID_ARG,
-//          TL_ERROR_NO_MEMORY; TL_ERROR_OVERFLOW where bytes do not fit 60 bits or costs of
-//          forwards 56, and the graph is not small. *plan is all zero then.
+//          TL_ERROR_NO_MEMORY whenever an allocation fails: it never changes the plan or the bound;
+//          TL_ERROR_OVERFLOW where bytes do not fit 60 bits or costs of forwards 56, and the graph is
+//          not small. *plan is all zero then.
 // Cost:    work_limit (twice with a host budget); beyond it only the work of a first plan: O(calls of the
 //          plan x tensors live across one).
 //          Memory: at most 200 MiB, most of it for graphs of up to 128 tensors.
