@@ -59,6 +59,10 @@
        Every fallible function returns a tl_result, TL_OK is 0, and env.error.text says which rule
        of which field was broken. On error every output is all zero and safe to free. Wrong data is
        an error and never aborts; the library never prints and keeps no state outside arguments.
+       A budget is the least of what the caller, the device and the backend allow, less base_bytes;
+       0 of the caller means no limit of his own on the device, and no host tier on the host (of a
+       plan that is given with host steps: as much as it needs). Bytes that are taken at present
+       never change a plan: a run that does not fit beside them is refused at init.
        Zero is the default for every field of every desc. Pointers in a desc are read during the
        call only, unless it says that they must outlive something. One env per thread.
 
@@ -1393,7 +1397,7 @@ typedef struct tl_remat_progress {
 
 typedef struct tl_remat_desc {
     const tl_graph *graph;      // not NULL
-    uint64_t budget_bytes;      // of the peak of live bytes and base_bytes together; 0 = no limit
+    uint64_t budget_bytes;      // of the peak of live bytes and base_bytes together; 0 = no limit of your own
     uint64_t base_bytes;        // weights, gradients, optimizer: part of the budget
     int32_t  inference;         // 1 = forward only
     uint64_t work_limit;        // elementary steps of 2 to 3 ns; 0 = 4000 times the square of the number of
@@ -1401,7 +1405,7 @@ typedef struct tl_remat_desc {
     int    (*progress)(const tl_remat_progress *progress, void *user);  // 1 = stop with the best so far
     void    *user;              // passed to progress
     const tl_device *device;    // link and capacities; 0 = copies take no time, no capacity is known
-    uint64_t host_budget_bytes; // of host copies at a time; 0 = no host tier, UINT64_MAX = no limit
+    uint64_t host_budget_bytes; // of host copies at a time; 0 = no host tier, UINT64_MAX = no limit of your own
 } tl_remat_desc;
 
 // What planning found besides the plan. Bytes include base_bytes, as the budget does.
@@ -1448,9 +1452,10 @@ TLDEF tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan *p
 
 typedef struct tl_chain_plan_desc {
     const tl_graph *graph;      // not NULL
-    uint64_t budget_bytes;      // of the peak of live bytes and base_bytes together; 0 = no limit
+    uint64_t budget_bytes;      // of the peak of live bytes and base_bytes together; 0 = no limit of your own
     uint64_t base_bytes;        // weights, gradients, optimizer: part of the budget
     uint64_t work_limit;        // elementary steps of a few ns; 0 = 400 million, about a second
+    const tl_device *device;    // its capacity; 0 = none is known
 } tl_chain_plan_desc;
 
 // Plan recomputation stage by stage: the optimum over persistent schedules, in exact bytes.
@@ -1515,9 +1520,10 @@ typedef struct tl_policy_desc {
                                 // nodes; 0 = the square root of their number, rounded, with any budget
     uint64_t slot_count;        // revolve: checkpoints, the graph inputs are the first; 0 = the most that fit
     uint64_t cost_threshold;    // selective: forwards below it are made again; 0 = see tl_plan_policy
-    uint64_t budget_bytes;      // of the peak of live bytes and base_bytes together; 0 = no limit
+    uint64_t budget_bytes;      // of the peak of live bytes and base_bytes together; 0 = no limit of your own
     uint64_t base_bytes;        // weights, gradients, optimizer: part of the budget
     int32_t  inference;         // 1 = forward only: keep-all alone can do that
+    const tl_device *device;    // its capacity; 0 = none is known
 } tl_policy_desc;
 
 // Make the plan of a policy.
@@ -9176,6 +9182,93 @@ TLI_IMPL tl_result tl_copy_plan(tl_env *env, const tl_plan *plan, tl_plan *copy)
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
+// -- budgets --
+//
+// The one rule that says how many bytes a plan, a run or a manager may use.
+//
+//     caller    budget_bytes            0 = no limit ---+
+//     device    device_capacity_bytes   0 = no limit ---+-- the least -- base_bytes --> bytes of the plan
+//     backend   capacity_bytes    UINT64_MAX = none  ---+
+//
+//     caller    host_budget_bytes       0 = no host ----+
+//     device    host_capacity_bytes     0 = no limit ---+-- the least -----------------> bytes on the host
+//     backend   capacity_bytes    UINT64_MAX = none  ---+
+//
+// A plan that is given with host steps needs a host: 0 of the caller is no limit then. The bytes that a backend
+// reports as free at present are not part of the rule: they change from call to call, and the same desc must
+// give the same plan. They are compared with the bytes of the finished plan when a run is made.
+
+typedef enum tli_limit { TLI_LIMIT_CALLER, TLI_LIMIT_DEVICE, TLI_LIMIT_BACKEND } tli_limit;
+
+typedef struct tli_budget {
+    uint64_t  bytes;            // of a plan, without the base: with it they fit 64 bits, limited or not
+    uint64_t  host_bytes;       // of host copies at a time; 0 = no host tier, UINT64_MAX = no limit
+    uint64_t  base_bytes;
+    int32_t   is_limited;       // 1 = somebody limits the bytes on the device
+    int32_t   is_over;          // 1 = the base alone exceeds the limit
+    tli_limit limit, host_limit;  // whose limit is the least
+} tli_budget;
+
+// What error texts call a limit.
+static const char *tli_name_limit(tli_limit limit) {
+    switch (limit) {
+    case TLI_LIMIT_CALLER: return "budget_bytes";
+    case TLI_LIMIT_DEVICE: return "device_capacity_bytes";
+    case TLI_LIMIT_BACKEND: return "backend: capacity_bytes";
+    }
+    return "budget_bytes";
+}
+
+static const char *tli_name_host_limit(tli_limit limit) {
+    switch (limit) {
+    case TLI_LIMIT_CALLER: return "host_budget_bytes";
+    case TLI_LIMIT_DEVICE: return "host_capacity_bytes";
+    case TLI_LIMIT_BACKEND: return "backend: host capacity_bytes";
+    }
+    return "host_budget_bytes";
+}
+
+static void tli_lower_limit(uint64_t *least, tli_limit *limit, uint64_t bytes, tli_limit whose) {
+    if (bytes >= *least) return;
+    *least = bytes;
+    *limit = whose;
+}
+
+// Find what binds.
+//
+//   caller, host    as the desc of the caller has them
+//   device          NULL = not known
+//   backend         capacities by tier, as in the limits of a backend; NULL = there is none
+//   has_host_steps  1 = for a plan that spills and fetches already
+static tli_budget tli_find_budget(uint64_t caller, uint64_t host, uint64_t base, const tl_device *device,
+                                  const uint64_t *backend, int has_host_steps) {
+    tli_budget budget;
+    tli_zero(&budget, sizeof budget);
+    budget.base_bytes = base;
+    budget.bytes = caller ? caller : UINT64_MAX;
+    budget.host_bytes = host || !has_host_steps ? host : UINT64_MAX;
+    if (device && device->device_capacity_bytes)
+        tli_lower_limit(&budget.bytes, &budget.limit, device->device_capacity_bytes, TLI_LIMIT_DEVICE);
+    if (device && device->host_capacity_bytes)
+        tli_lower_limit(&budget.host_bytes, &budget.host_limit, device->host_capacity_bytes, TLI_LIMIT_DEVICE);
+    if (backend) {
+        tli_lower_limit(&budget.bytes, &budget.limit, backend[0], TLI_LIMIT_BACKEND);
+        tli_lower_limit(&budget.host_bytes, &budget.host_limit, backend[1], TLI_LIMIT_BACKEND);
+    }
+    budget.is_limited = budget.bytes != UINT64_MAX;
+    budget.is_over = budget.bytes < base;
+    budget.bytes -= budget.is_over ? budget.bytes : base;
+    return budget;
+}
+
+// The number of bytes that a caller has to allow for so many bytes of a plan.
+static uint64_t tli_add_base(const tli_budget *budget, uint64_t bytes) {
+    uint64_t sum;
+    return tli_add_u64(bytes, budget->base_bytes, &sum) ? sum : UINT64_MAX;
+}
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
 // Plans made in one pass, without a search: keep all, a given kept set, and Revolve's schedule for
 // chains of equal layers; and the text form of schedules. Keep all and kept sets first list the
 // calls (forwards and backwards), then put each drop right after the last use of its tensor.
@@ -10482,6 +10575,7 @@ typedef struct tli_layers {
     tl_env         *env;
     const char     *function;        // for error sentences
     const tl_graph *graph;
+    const tli_budget *budget;        // dynamic stays within it, too; NULL = none
     uint64_t        count;           // of layers
     uint64_t        min_interval;
     int32_t        *follows;         // [tensor_count] the layer with which it is kept, or one of the above
@@ -10570,6 +10664,7 @@ typedef struct tli_label {
 typedef struct tli_search {
     tli_layers  *layers;
     uint64_t     limit;       // of the peak
+    int          is_budget;   // 1 = the limit is that of layers->budget, not the fraction
     uint64_t     base_cost;   // lower bound on the cost of every plan
     uint64_t     peak, cost;  // of the last plan tried
     uint64_t     best_cost;   // least cost of the plans within the limit, if found
@@ -10893,10 +10988,12 @@ static tl_result tli_fail_fraction(tli_search *search) {
     tl_free_plan(env, &plan);
     if (result) return result;
     w = tli_begin_error(env, TL_ERROR_INFEASIBLE, search->layers->function);
-    tli_put(&w, "memory_fraction: no kept set has a peak of at most ");
-    tli_put_u64(&w, search->limit);
+    tli_put(&w, search->is_budget ? tli_name_limit(search->layers->budget->limit) : "memory_fraction");
+    tli_put(&w, ": no kept set has a peak of at most ");
+    tli_put_u64(&w, search->is_budget ? tli_add_base(search->layers->budget, search->limit) : search->limit);
     tli_put(&w, " bytes, the least found is ");
-    tli_put_u64(&w, search->least_peak);
+    tli_put_u64(&w, search->is_budget ? tli_add_base(search->layers->budget, search->least_peak)
+                                      : search->least_peak);
     if (node >= 0) {
         tli_put(&w, ", at node ");
         tli_put_i64(&w, node);
@@ -10922,6 +11019,8 @@ static tl_result tli_find_dynamic(tli_layers *layers, double fraction, uint8_t *
     tli_zero(&search, sizeof search);
     search.layers = layers;
     search.limit = tli_take_fraction(all.peak_bytes, fraction);
+    search.is_budget = layers->budget && layers->budget->bytes < search.limit;
+    if (search.is_budget) search.limit = layers->budget->bytes;
     search.base_cost = all.cost;
     search.least_peak = UINT64_MAX;
     tl_free_plan(env, &all);
@@ -10941,14 +11040,16 @@ static tl_result tli_find_dynamic(tli_layers *layers, double fraction, uint8_t *
 // Check the graph and the config, and find the layers; release with tli_free_layers, also after an
 // error.
 static tl_result tli_open_config(tl_env *env, tli_layers *layers, const char *function, const tl_graph *graph,
-                                 const tl_checkpoint_config *config) {
+                                 const tl_checkpoint_config *config, const tli_budget *budget) {
     tl_result result = tl_check_graph(env, graph);
     tli_zero(layers, sizeof *layers);
     layers->env = env;
     if (!result) result = tl_check_checkpoint_config(env, config, tli_count_layers(graph));
     if (!result && config->strategy.kind != TL_CHECKPOINT_NONE && !tli_count_layers(graph))
         result = tli_fail(env, TL_ERROR_INVALID_ARG, function, "graph: no node carries a layer number");
-    return result ? result : tli_init_layers(env, layers, function, graph, config);
+    if (!result) result = tli_init_layers(env, layers, function, graph, config);
+    layers->budget = budget;
+    return result;
 }
 
 static tl_result tli_find_kept(tli_layers *layers, const tl_checkpoint_config *config, uint8_t *kept) {
@@ -10971,7 +11072,7 @@ TLI_IMPL tl_result tl_find_kept_layers(tl_env *env, const tl_graph *graph, const
     tl_result result;
     TL_ASSERT(graph && config && (kept || !layer_count));
     tli_zero(kept, (size_t)layer_count);
-    result = tli_open_config(env, &layers, "tl_find_kept_layers", graph, config);
+    result = tli_open_config(env, &layers, "tl_find_kept_layers", graph, config, NULL);
     if (!result) result = tli_check_layer_count(env, "tl_find_kept_layers", graph, layer_count);
     if (!result) result = tli_find_kept(&layers, config, kept);
     tli_free_layers(&layers);
@@ -10979,11 +11080,12 @@ TLI_IMPL tl_result tl_find_kept_layers(tl_env *env, const tl_graph *graph, const
 }
 
 static tl_result tli_plan_config(tl_env *env, const char *function, const tl_graph *graph,
-                                 const tl_checkpoint_config *config, tl_plan *plan, uint64_t *kept_count) {
+                                 const tl_checkpoint_config *config, const tli_budget *budget, tl_plan *plan,
+                                 uint64_t *kept_count) {
     tli_layers layers;
     uint8_t *kept = NULL;
     uint64_t i;
-    tl_result result = tli_open_config(env, &layers, function, graph, config);
+    tl_result result = tli_open_config(env, &layers, function, graph, config, budget);
     *kept_count = 0;
     if (!result) {
         kept = (uint8_t *)tli_alloc_array(env, layers.count, 1);
@@ -10999,12 +11101,18 @@ static tl_result tli_plan_config(tl_env *env, const char *function, const tl_gra
     return result;
 }
 
+// The plan of a config; a dynamic one stays within a budget, too, where there is one.
+static tl_result tli_plan_checkpoints(tl_env *env, const tl_graph *graph, const tl_checkpoint_config *config,
+                                      const tli_budget *budget, tl_plan *plan) {
+    uint64_t kept_count;
+    tli_zero(plan, sizeof *plan);
+    return tli_plan_config(env, "tl_plan_checkpoints", graph, config, budget, plan, &kept_count);
+}
+
 TLI_IMPL tl_result tl_plan_checkpoints(tl_env *env, const tl_graph *graph, const tl_checkpoint_config *config,
                                        tl_plan *plan) {
-    uint64_t kept_count;
     TL_ASSERT(graph && config && plan);
-    tli_zero(plan, sizeof *plan);
-    return tli_plan_config(env, "tl_plan_checkpoints", graph, config, plan, &kept_count);
+    return tli_plan_checkpoints(env, graph, config, NULL, plan);
 }
 
 static tl_result tli_measure_config(tl_env *env, const tl_graph *graph, const tl_checkpoint_config *config,
@@ -11014,7 +11122,7 @@ static tl_result tli_measure_config(tl_env *env, const tl_graph *graph, const tl
     tl_result result;
     tli_zero(&plan, sizeof plan);
     tli_zero(&all, sizeof all);
-    result = tli_plan_config(env, "tl_measure_checkpoints", graph, config, &plan, &kept_count);
+    result = tli_plan_config(env, "tl_measure_checkpoints", graph, config, NULL, &plan, &kept_count);
     if (!result) result = tl_plan_keep_all(env, graph, 0, &all);
     if (!result) {
         double peak = (double)plan.peak_bytes, all_peak = (double)all.peak_bytes;
@@ -17175,7 +17283,7 @@ typedef struct tli_remat {
     uint64_t        host_budget;  // 0 = no host tier
     uint64_t        work, work_limit, bound, least, floor;
     int32_t         inference, node, floor_node;
-    int32_t         is_over;      // 1 = the base alone exceeds the budget
+    int32_t         is_over;      // 1 = the base alone exceeds the limit
     int32_t         none;         // 1 = it is proven that no plan fits
     int32_t         uncountable;  // 1 = bytes or costs are too large for the search
     tli_remat_watch watch;
@@ -17486,9 +17594,11 @@ static tl_result tli_remat_run(tli_remat *r) {
     return r->host_budget ? tli_remat_run_offload(r) : tli_remat_run_alone(r);
 }
 
-static tl_result tli_remat_refuse(tl_env *env, const tli_remat *r, const tl_remat_report *report) {
+static tl_result tli_remat_refuse(tl_env *env, const tli_remat *r, const tli_budget *budget,
+                                  const tl_remat_report *report) {
     tli_writer w = tli_begin_error(env, TL_ERROR_INFEASIBLE, "tl_plan_remat");
-    tli_put(&w, "budget_bytes: no plan found below ");
+    tli_put(&w, tli_name_limit(budget->limit));
+    tli_put(&w, ": no plan found below ");
     tli_put_u64(&w, report->least_budget_bytes);
     tli_put(&w, " bytes");
     if (report->limiting_node >= 0) {
@@ -17502,13 +17612,8 @@ static tl_result tli_remat_refuse(tl_env *env, const tli_remat *r, const tl_rema
     return tli_end_error(env, &w, TL_ERROR_INFEASIBLE);
 }
 
-static uint64_t tli_remat_with_base(uint64_t bytes, uint64_t base) {
-    uint64_t sum;
-    return tli_add_u64(bytes, base, &sum) ? sum : UINT64_MAX;
-}
-
-static void tli_remat_report(const tli_remat *r, tl_result result, tl_remat_report *report) {
-    uint64_t base = r->watch.desc->base_bytes;
+static void tli_remat_report(const tli_remat *r, const tli_budget *budget, tl_result result,
+                             tl_remat_report *report) {
     report->limiting_node = -1;
     report->work = r->work;
     if (!result) {
@@ -17518,8 +17623,8 @@ static void tli_remat_report(const tli_remat *r, tl_result result, tl_remat_repo
         if (!report->proven && report->bound_cost)
             report->gap_ratio = (double)(report->cost - report->bound_cost) / (double)report->bound_cost;
     } else if (result == TL_ERROR_INFEASIBLE) {
-        report->least_budget_bytes = tli_remat_with_base(r->least, base);
-        report->bound_budget_bytes = tli_remat_with_base(r->floor, base);
+        report->least_budget_bytes = tli_add_base(budget, r->least);
+        report->bound_budget_bytes = tli_add_base(budget, r->floor);
         report->limiting_node = r->node;
         report->proven = r->none;
     }
@@ -17538,13 +17643,12 @@ static tl_result tli_check_remat(tl_env *env, const tl_remat_desc *desc) {
     return !result && desc->device ? tl_check_device(env, desc->device) : result;
 }
 
-TLI_IMPL tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan *plan,
-                                 tl_remat_report *report) {
-    uint64_t budget;
+// Plan within a budget that was found before: the limits and the base of the desc are not read.
+static tl_result tli_plan_remat(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget, tl_plan *plan,
+                                tl_remat_report *report) {
     tli_remat r;
     tl_remat_report local;
     tl_result result;
-    TL_ASSERT(desc && desc->graph && plan);
     if (!report) report = &local;
     tli_zero(plan, sizeof *plan);
     tli_zero(report, sizeof *report);
@@ -17553,35 +17657,39 @@ TLI_IMPL tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan
     if (result) return result;
     if (env) r.quiet = *env;
     r.quiet.log = NULL;
-    budget = desc->budget_bytes ? desc->budget_bytes : UINT64_MAX;
-    if (desc->device && desc->device->device_capacity_bytes && desc->device->device_capacity_bytes < budget)
-        budget = desc->device->device_capacity_bytes;
     r.graph = desc->graph;
     r.inference = desc->inference;
-    r.is_over = budget < desc->base_bytes;
-    r.budget = budget > desc->base_bytes ? budget - desc->base_bytes : 0;
+    r.is_over = budget->is_over;
+    r.budget = budget->bytes;
     r.work_limit = desc->work_limit ? desc->work_limit : tli_remat_default_work(r.graph);
     r.watch.now.work_limit = r.work_limit;
     r.watch.desc = desc;
     r.device = desc->device;
-    r.host_budget = desc->host_budget_bytes;
-    if (r.device && r.device->host_capacity_bytes && r.device->host_capacity_bytes < r.host_budget)
-        r.host_budget = r.device->host_capacity_bytes;
+    r.host_budget = budget->host_bytes;
     result = tli_remat_run(&r);
     if (!result) {
-        r.plan.base_bytes = desc->base_bytes;
+        r.plan.base_bytes = budget->base_bytes;
         r.plan.bound_cost = r.bound < r.plan.cost ? r.bound : r.plan.cost;
         *plan = r.plan;
     } else {
         tl_free_plan(&r.quiet, &r.plan);
     }
     tli_release(&r.quiet, r.start.calls);
-    tli_remat_report(&r, result, report);
-    if (result == TL_ERROR_INFEASIBLE) return tli_remat_refuse(env, &r, report);
+    tli_remat_report(&r, budget, result, report);
+    if (result == TL_ERROR_INFEASIBLE) return tli_remat_refuse(env, &r, budget, report);
     if (result == TL_ERROR_OVERFLOW)
         return tli_fail(env, result, "tl_plan_remat", "graph: bytes must fit 60 bits, costs of forwards 56");
     if (result) return tli_fail(env, result, "tl_plan_remat", "no memory to plan");
     return TL_OK;
+}
+
+TLI_IMPL tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan *plan,
+                                 tl_remat_report *report) {
+    tli_budget budget;
+    TL_ASSERT(desc && desc->graph && plan);
+    budget = tli_find_budget(desc->budget_bytes, desc->host_budget_bytes, desc->base_bytes, desc->device,
+                             NULL, 0);
+    return tli_plan_remat(env, desc, &budget, plan, report);
 }
 
 // -- remat: chains --
@@ -17592,9 +17700,11 @@ typedef struct tli_chain_answer {
     int32_t  node;                         // at which the plan of the least budget peaks
 } tli_chain_answer;
 
-static tl_result tli_chain_refuse(tl_env *env, const tl_graph *graph, const tl_remat_report *report) {
+static tl_result tli_chain_refuse(tl_env *env, const tl_graph *graph, const tli_budget *budget,
+                                  const tl_remat_report *report) {
     tli_writer w = tli_begin_error(env, TL_ERROR_INFEASIBLE, "tl_plan_chain");
-    tli_put(&w, "budget_bytes: no persistent schedule ");
+    tli_put(&w, tli_name_limit(budget->limit));
+    tli_put(&w, ": no persistent schedule ");
     tli_put(&w, report->proven ? "fits below " : "found below ");
     tli_put_u64(&w, report->least_budget_bytes);
     tli_put(&w, " bytes, which node ");
@@ -17618,15 +17728,17 @@ static tl_result tli_find_peak_node(tl_env *env, const tl_graph *graph, const tl
     return result;
 }
 
-static tl_result tli_plan_stages(tl_env *env, const tl_chain_plan_desc *desc, uint64_t budget, tl_plan *plan,
-                                 tl_remat_report *report) {
+static tl_result tli_plan_stages(tl_env *env, const tl_chain_plan_desc *desc, const tli_budget *budget,
+                                 tl_plan *plan, tl_remat_report *report) {
     uint64_t limit = desc->work_limit ? desc->work_limit : TLI_CHAIN_WORK, work = 0;
     tli_chain_result found;
     tli_steps steps;
     tli_remat_watch watch;
     tl_remat_desc remat;
-    tl_result result = tli_remat_chain(env, desc->graph, budget, limit, &steps, &found), last;
-    int infeasible = result == TL_ERROR_INFEASIBLE;
+    tl_result result = tli_remat_chain(env, desc->graph, budget->bytes, limit, &steps, &found), last;
+    int infeasible;
+    if (!result && budget->is_over) result = TL_ERROR_INFEASIBLE;  // a plan of no bytes
+    infeasible = result == TL_ERROR_INFEASIBLE;
     report->work = found.work;
     if (result && !infeasible) {
         tli_release(env, steps.steps);
@@ -17650,32 +17762,30 @@ static tl_result tli_plan_stages(tl_env *env, const tl_chain_plan_desc *desc, ui
     tli_zero(&remat, sizeof remat);
     tli_zero(&watch, sizeof watch);
     watch.desc = &remat;
-    result = tli_remat_bound(env, desc->graph, budget, 0, &watch, limit / 4, &report->bound_cost, &work);
+    result = tli_remat_bound(env, desc->graph, budget->bytes, 0, &watch, limit / 4, &report->bound_cost, &work);
     report->work += work;
     return result;
 }
 
-TLI_IMPL tl_result tl_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, tl_plan *plan,
-                                 tl_remat_report *report) {
-    uint64_t budget;
+// As tli_plan_remat.
+static tl_result tli_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, const tli_budget *budget,
+                                tl_plan *plan, tl_remat_report *report) {
     tl_env quiet;
     tl_remat_report local;
     tl_result result;
-    TL_ASSERT(desc && desc->graph && plan);
     if (!report) report = &local;
     tli_zero(plan, sizeof *plan);
     tli_zero(report, sizeof *report);
     tli_zero(&quiet, sizeof quiet);
     result = tl_check_graph(env, desc->graph);
+    if (!result && desc->device) result = tl_check_device(env, desc->device);
     if (result) return result;
     if (env) quiet = *env;
     quiet.log = NULL;
-    budget = desc->budget_bytes ? desc->budget_bytes : UINT64_MAX;
-    budget = budget > desc->base_bytes ? budget - desc->base_bytes : 0;
     report->limiting_node = -1;
     result = tli_plan_stages(&quiet, desc, budget, plan, report);
     if (!result) {
-        plan->base_bytes = desc->base_bytes;
+        plan->base_bytes = budget->base_bytes;
         plan->bound_cost = report->bound_cost;
         report->proven = report->cost == report->bound_cost;
         if (!report->proven && report->bound_cost)
@@ -17684,14 +17794,22 @@ TLI_IMPL tl_result tl_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, tl
     }
     tl_free_plan(&quiet, plan);
     if (result == TL_ERROR_INFEASIBLE) {
-        report->least_budget_bytes = tli_remat_with_base(report->least_budget_bytes, desc->base_bytes);
-        report->bound_budget_bytes = tli_remat_with_base(report->bound_budget_bytes, desc->base_bytes);
-        return tli_chain_refuse(env, desc->graph, report);
+        report->least_budget_bytes = tli_add_base(budget, report->least_budget_bytes);
+        report->bound_budget_bytes = tli_add_base(budget, report->bound_budget_bytes);
+        return tli_chain_refuse(env, desc->graph, budget, report);
     }
     tli_zero(report, sizeof *report);
     if (result == TL_ERROR_OVERFLOW)
         return tli_fail(env, result, "tl_plan_chain", "graph: costs times stages must fit 62 bits");
     return tli_fail(env, result, "tl_plan_chain", "no memory to plan");
+}
+
+TLI_IMPL tl_result tl_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, tl_plan *plan,
+                                 tl_remat_report *report) {
+    tli_budget budget;
+    TL_ASSERT(desc && desc->graph && plan);
+    budget = tli_find_budget(desc->budget_bytes, 0, desc->base_bytes, desc->device, NULL, 0);
+    return tli_plan_chain(env, desc, &budget, plan, report);
 }
 #endif  // TL_NO_PLANNERS
 #endif  // TL_STRATEGY_IMPLEMENTATION
@@ -17731,8 +17849,7 @@ typedef struct tli_policy {
     tl_env          quiet;       // allocator of the caller's env, without its log: candidates may fail
     const tl_policy_desc *desc;
     const tl_graph *graph;
-    uint64_t        budget;      // without the base
-    int32_t         is_over;     // 1 = the base alone exceeds the budget
+    tli_budget      budget;
     int32_t         wants_peak;  // 1 = the least peak is wanted, not the least cost
     int32_t         overflowed;  // 1 = a candidate was left out because its cost does not fit 64 bits
     int32_t         found;
@@ -17746,7 +17863,7 @@ typedef struct tli_policy {
 } tli_policy;
 
 static int tli_policy_fits(const tli_policy *p, const tl_plan *plan) {
-    return !p->is_over && plan->peak_bytes <= p->budget;
+    return !p->budget.is_over && plan->peak_bytes <= p->budget.bytes;
 }
 
 static int tli_policy_prefers(const tli_policy *p, const tl_plan *plan, const tl_plan *to) {
@@ -17838,7 +17955,7 @@ static tl_result tli_policy_try_interval(tli_policy *p, uint64_t interval) {
 static tl_result tli_policy_every_n(tli_policy *p) {
     uint64_t interval = p->desc->interval, root = tli_find_root(p->call_count);
     tl_result result = TL_OK;
-    if (!p->desc->budget_bytes && !interval) interval = root + (root * root < p->call_count);
+    if (!p->budget.is_limited && !interval) interval = root + (root * root < p->call_count);
     if (interval) return tli_policy_try_interval(p, interval);
     for (interval = 1; !result && !tli_policy_is_done(p); interval += tli_policy_step(p, interval)) {
         result = tli_policy_try_interval(p, interval);
@@ -17882,7 +17999,7 @@ static uint64_t tli_policy_cut_greedily(tli_policy *p, uint64_t bytes) {
 static tl_result tli_policy_chen_greedy(tli_policy *p) {
     uint64_t bytes = 0, next = 1;
     tl_result result = TL_OK;
-    p->wants_peak = !p->desc->budget_bytes;
+    p->wants_peak = !p->budget.is_limited;
     while (next && !result && !tli_policy_is_done(p)) {
         next = tli_policy_cut_greedily(p, bytes);
         result = tli_policy_try(p);
@@ -18082,16 +18199,18 @@ static tl_result tli_policy_revolve(tli_policy *p) {
 // If nothing fits, the candidate is the plan of the least budget, for the error text.
 static tl_result tli_policy_chain(tli_policy *p) {
     tl_chain_plan_desc desc;
+    tli_budget budget = p->budget;
     tl_remat_report report;
     tl_plan plan;
     tl_result made;
     tli_zero(&desc, sizeof desc);
     desc.graph = p->graph;
-    desc.budget_bytes = p->budget ? p->budget : 1;
-    made = tl_plan_chain(&p->quiet, &desc, &plan, &report);
+    budget.base_bytes = 0;  // then the least budget, too, is that of the plan alone
+    budget.is_over = 0;
+    made = tli_plan_chain(&p->quiet, &desc, &budget, &plan, &report);
     if (made == TL_ERROR_INFEASIBLE) {
-        desc.budget_bytes = report.least_budget_bytes;
-        made = tl_plan_chain(&p->quiet, &desc, &plan, &report);
+        budget.bytes = report.least_budget_bytes;
+        made = tli_plan_chain(&p->quiet, &desc, &budget, &plan, &report);
     }
     return tli_policy_offer(p, made, &plan);
 }
@@ -18124,10 +18243,11 @@ static tl_result tli_policy_refuse(tl_env *env, tli_policy *p) {
     result = tli_simulate(&p->quiet, "tl_plan_policy", &desc, &report);
     if (result) return result;
     w = tli_begin_error(env, TL_ERROR_INFEASIBLE, "tl_plan_policy");
-    tli_put(&w, "budget_bytes: ");
+    tli_put(&w, tli_name_limit(p->budget.limit));
+    tli_put(&w, ": ");
     tli_put(&w, tl_name_policy(p->desc->policy));
     tli_put(&w, " needs ");
-    tli_put_u64(&w, tli_remat_with_base(p->plan.peak_bytes, p->desc->base_bytes));
+    tli_put_u64(&w, tli_add_base(&p->budget, p->plan.peak_bytes));
     tli_put(&w, " bytes");
     if (report.peak_step >= 0) {
         int32_t node = p->plan.steps[report.peak_step].node;
@@ -18149,19 +18269,18 @@ static tl_result tli_check_policy(tl_env *env, const tl_policy_desc *desc) {
     if (desc->inference && desc->policy != TL_POLICY_KEEP_ALL)
         return tli_fail(env, TL_ERROR_INVALID_ARG, function,
                         "policy: must be keep-all for inference: without backwards there is nothing to keep");
+    if (desc->device && tl_check_device(env, desc->device)) return TL_ERROR_INVALID_ARG;
     return tl_check_graph(env, desc->graph);
 }
 
 static tl_result tli_policy_init(tl_env *env, const tl_policy_desc *desc, tli_policy *p) {
-    uint64_t budget = desc->budget_bytes ? desc->budget_bytes : UINT64_MAX;
     int32_t id;
     tli_zero(p, sizeof *p);
     if (env) p->quiet = *env;
     p->quiet.log = NULL;
     p->desc = desc;
     p->graph = desc->graph;
-    p->is_over = budget < desc->base_bytes;
-    p->budget = budget > desc->base_bytes ? budget - desc->base_bytes : 0;
+    p->budget = tli_find_budget(desc->budget_bytes, 0, desc->base_bytes, desc->device, NULL, 0);
     for (id = 0; id < p->graph->node_count; id++) p->call_count += !p->graph->nodes[id].is_input;
     p->fineness = TLI_POLICY_NODES / (uint64_t)p->graph->node_count;
     if (p->fineness < 32) p->fineness = 32;
@@ -18188,7 +18307,7 @@ TLI_IMPL tl_result tl_plan_policy(tl_env *env, const tl_policy_desc *desc, tl_pl
     tli_release(&p.quiet, p.cuts);
     tli_release(&p.quiet, p.last);
     if (!result) {
-        p.plan.base_bytes = desc->base_bytes;
+        p.plan.base_bytes = p.budget.base_bytes;
         *plan = p.plan;
         return TL_OK;
     }
