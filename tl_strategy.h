@@ -2805,8 +2805,8 @@ typedef struct tl_lock {
 } tl_lock;
 
 typedef struct tl_manager_desc {
-    uint64_t device_budget_bytes;  // 0 = TL_UNLIMITED
-    uint64_t host_budget_bytes;    // 0 = no host tier; TL_UNLIMITED
+    uint64_t device_budget_bytes;  // 0 = no limit of your own
+    uint64_t host_budget_bytes;    // 0 = no host tier; TL_UNLIMITED = no limit of your own
     tl_recompute_policy policy;    // 0 = all
     tl_eviction eviction;          // 0 = cost
     tl_evict_fn evict;             // TL_EVICTION_CALLER only
@@ -2821,7 +2821,7 @@ typedef struct tl_checkpoint_statistics {
     uint64_t total_checkpoints;        // held now, in any tier
     uint64_t in_memory_checkpoints;    // of these, in the device tier
     uint64_t total_memory_bytes;       // they take in the device tier
-    uint64_t memory_budget_bytes;      // TL_UNLIMITED = none
+    uint64_t memory_budget_bytes;      // that binds: of the desc or of the backend; TL_UNLIMITED = none
     double   memory_utilization;       // 0..1; 0 without a budget
     uint64_t host_memory_bytes, host_budget_bytes;
     uint64_t peak_bytes;               // most bytes in the device tier
@@ -2839,8 +2839,9 @@ typedef struct tl_manager tl_manager;
 //             while other threads use the manager
 //   manager   overwritten; release with tl_free_manager
 //
-// Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_NO_MEMORY; TL_ERROR_UNSUPPORTED: the backend lacks the codec;
-//          *manager is NULL then.
+// Errors:  TL_ERROR_INVALID_ARG; TL_ERROR_NO_MEMORY, also if device_budget_bytes are within the capacity of
+//          the backend but not free at present; TL_ERROR_UNSUPPORTED: the backend lacks the codec; *manager
+//          is NULL then.
 // Threads: the manager may be shared; every call takes the env of its own thread, which receives the
 //          error text. The env given here is kept and allocates the manager's tables.
 TLDEF tl_result tl_init_manager(tl_env *env, const tl_backend *backend,
@@ -3057,9 +3058,9 @@ typedef struct tl_run_desc {
     int32_t            repeat_count;  // micro-batches a training step; 0 = that of the plan, else 1
 
     // Budgets: tl_init_run refuses if base_bytes + peak exceed them.
-    uint64_t budget_bytes;            // device; 0 = TL_UNLIMITED
-    uint64_t host_budget_bytes;       // online and lazy: for spilled tensors; 0 = never spill. With a plan:
-                                      // limit of its host copies; 0 = no limit
+    uint64_t budget_bytes;            // device; 0 = no limit of your own
+    uint64_t host_budget_bytes;       // of host copies at a time; 0 = no host tier: never spill. Of a plan that
+                                      // is given with host steps: 0 = as much as it needs
     uint64_t base_bytes;              // taken from the budget: weights, gradients, optimizer state
 
     // Online decisions.
@@ -3126,8 +3127,8 @@ typedef struct tl_run_report {
 //          backend cannot do the conversions of the formats;
 //          TL_ERROR_INFEASIBLE: the budget is below the plan's peak, or too small for the online
 //          decisions; the text names the least budget that works and the node that needs it;
-//          TL_ERROR_INVALID_PLAN, TL_ERROR_INVALID_ARG, TL_ERROR_NO_MEMORY, and those of the backend.
-//          *run is NULL then.
+//          TL_ERROR_INVALID_PLAN, TL_ERROR_INVALID_ARG, and those of the backend; TL_ERROR_NO_MEMORY, also
+//          if a pass takes more bytes than the backend reports as free at present. *run is NULL then.
 // Cost:    online, the decisions of one pass are simulated; if the budget is too small, those of about
 //          forty passes, to find the least one. Lazy: that of the planner.
 // Threads: one run per thread.
@@ -28212,7 +28213,7 @@ TLI_IMPL void tl_measure_manager(tl_manager *manager, tl_checkpoint_statistics *
     TL_ASSERT(manager && statistics);
     tli_lock_manager(manager);
     *statistics = manager->statistics;
-    budget = manager->desc.device_budget_bytes;
+    budget = manager->budget[TL_TIER_DEVICE];
     statistics->total_checkpoints = (uint64_t)manager->held;
     statistics->in_memory_checkpoints = (uint64_t)(manager->held - manager->spilled);
     statistics->total_memory_bytes = manager->bytes[TL_TIER_DEVICE];
@@ -28220,7 +28221,7 @@ TLI_IMPL void tl_measure_manager(tl_manager *manager, tl_checkpoint_statistics *
     statistics->memory_utilization = budget == TL_UNLIMITED || !budget ? 0.0
                                    : (double)manager->bytes[TL_TIER_DEVICE] / (double)budget;
     statistics->host_memory_bytes = manager->bytes[TL_TIER_HOST];
-    statistics->host_budget_bytes = manager->desc.host_budget_bytes;
+    statistics->host_budget_bytes = manager->budget[TL_TIER_HOST];
     tli_unlock_manager(manager);
 }
 
@@ -28243,28 +28244,43 @@ static tl_result tli_check_manager(tl_env *env, const tl_backend *backend, const
     return TL_OK;
 }
 
+// A budget that the caller asks for must be free at present; that of a whole backend need not be.
+static tl_result tli_check_manager_room(tl_env *env, const tli_budget *budget,
+                                        const tl_backend_limits *limits) {
+    uint64_t free_bytes = limits->budget_bytes[TL_TIER_DEVICE];
+    tli_writer w;
+    if (!budget->is_limited || budget->limit != TLI_LIMIT_CALLER || budget->bytes <= free_bytes) return TL_OK;
+    w = tli_begin_error(env, TL_ERROR_NO_MEMORY, "tl_init_manager");
+    tli_put(&w, "device_budget_bytes: ");
+    tli_put_u64(&w, budget->bytes);
+    tli_put(&w, " bytes, of which the backend has ");
+    tli_put_u64(&w, free_bytes);
+    tli_put(&w, " free at present");
+    return tli_end_error(env, &w, TL_ERROR_NO_MEMORY);
+}
+
 TLI_IMPL tl_result tl_init_manager(tl_env *env, const tl_backend *backend, const tl_manager_desc *desc,
                                    tl_manager **manager) {
     tl_backend_limits limits;
+    tli_budget budget;
     tl_result result;
     tl_manager *m;
-    int tier;
     TL_ASSERT(backend && desc && manager);
     *manager = NULL;
     tli_zero(&limits, sizeof limits);
     if (backend->limits) backend->limits(backend->self, &limits);
     result = tli_check_manager(env, backend, desc, &limits);
+    budget = tli_find_budget(desc->device_budget_bytes, desc->host_budget_bytes, 0, NULL,
+                             limits.capacity_bytes, 0);
+    if (!result) result = tli_check_manager_room(env, &budget, &limits);
     if (result) return result;
     m = (tl_manager *)tli_alloc_array(env, 1, sizeof *m);
     if (!m) return tli_fail(env, TL_ERROR_NO_MEMORY, "tl_init_manager", "no memory");
     m->env = env;
     m->backend = *backend;
     m->desc = *desc;
-    if (!desc->device_budget_bytes) m->desc.device_budget_bytes = TL_UNLIMITED;
-    m->budget[TL_TIER_DEVICE] = m->desc.device_budget_bytes;
-    m->budget[TL_TIER_HOST] = desc->host_budget_bytes;
-    for (tier = 0; tier < TL_TIER_COUNT; tier++)
-        if (m->budget[tier] > limits.capacity_bytes[tier]) m->budget[tier] = limits.capacity_bytes[tier];
+    m->budget[TL_TIER_DEVICE] = budget.bytes;
+    m->budget[TL_TIER_HOST] = budget.host_bytes;
     m->device_is_finite = limits.capacity_bytes[TL_TIER_DEVICE] != TL_UNLIMITED;
     m->host_visible = limits.host_visible;
     if (desc->checkpoint_capacity && !tli_reserve_entries(m, desc->checkpoint_capacity)) {
@@ -28558,6 +28574,7 @@ struct tl_run {
     float           loss_scale;      // of this training step
     tl_plan         plan;
     tl_report       planned;         // of the plan
+    tli_budget      budget;          // what caller, device and backend allow
     int32_t owns_layers, owns_nodes;  // 1 = layer_graph, the arrays of own_graph belong to the run
     int32_t         owns_plan, is_online, inference, repeat_count, profiling, checkpoints_on;
 
@@ -28788,9 +28805,8 @@ static tl_result tli_online_evict(tl_run *run, int32_t item) {
     if (codec != TL_CODEC_NONE && tli_run_format(run, item) == TL_FORMAT_F32 &&
         t->state == TLI_RESIDENT && packed < bytes && packed <= o->budget - o->sim.live_bytes)
         return tli_online_emit_tensor(run, TL_STEP_COMPRESS, item, codec);
-    if (t->state == TLI_RESIDENT && !t->on_host && run->desc.host_budget_bytes &&
-        o->sim.host_bytes <= run->desc.host_budget_bytes &&
-        bytes <= run->desc.host_budget_bytes - o->sim.host_bytes) {
+    if (t->state == TLI_RESIDENT && !t->on_host && run->budget.host_bytes &&
+        o->sim.host_bytes <= run->budget.host_bytes && bytes <= run->budget.host_bytes - o->sim.host_bytes) {
         result = tli_online_emit_tensor(run, TL_STEP_SPILL, item, TL_CODEC_NONE);
         return result ? result : tli_online_emit_tensor(run, TL_STEP_WAIT, item, TL_CODEC_NONE);
     }
@@ -28804,10 +28820,10 @@ static tl_result tli_online_refuse(tl_run *run, uint64_t bytes, int32_t node) {
     if (!o->is_bare) return TL_ERROR_OVER_BUDGET;
     if (o->searches) { o->budget = o->sim.live_bytes + bytes; return TL_OK; }
     run->report.limiting_node = node;
-    if (!tli_add_u64(run->desc.base_bytes, o->sim.live_bytes + bytes, &run->report.needed_bytes))
-        run->report.needed_bytes = UINT64_MAX;
+    run->report.needed_bytes = tli_add_base(&run->budget, o->sim.live_bytes + bytes);
     w = tli_begin_error(run->env, TL_ERROR_OVER_BUDGET, tli_run_function);
-    tli_put(&w, "budget_bytes: node ");
+    tli_put(&w, tli_name_limit(run->budget.limit));
+    tli_put(&w, ": node ");
     tli_put_i64(&w, node);
     tli_put(&w, " (");
     tli_put(&w, tl_name_node(run->graph, node));
@@ -29295,13 +29311,6 @@ static void tli_online_count_uses(tl_run *run) {
         for (i = node->first_output; i < node->first_output + node->output_count; i++)
             o->backward_uses[i] += reads && graph->outputs[i].needed;
     }
-}
-
-// Live bytes that the budget leaves beside the base.
-static uint64_t tli_online_budget(const tl_run *run) {
-    const tl_run_desc *desc = &run->desc;
-    if (desc->budget_bytes == TL_UNLIMITED) return UINT64_MAX;
-    return desc->budget_bytes > desc->base_bytes ? desc->budget_bytes - desc->base_bytes : 0;
 }
 
 // Start a pass: nothing but the graph's inputs is held.
@@ -30083,7 +30092,7 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
     run->foreign_host_bytes = counters.live_bytes[TL_TIER_HOST];
     run->backend.reset_peaks(run->backend.self);
     if (run->is_online) {
-        tl_result result = tli_start_online(run, tli_online_budget(run));
+        tl_result result = tli_start_online(run, run->budget.bytes);
         if (result) return result;
     }
     run->active = 1;
@@ -30744,12 +30753,9 @@ static tl_result tli_plan_run_budget(tl_run *run) {
     tl_remat_desc remat;
     tli_zero(&remat, sizeof remat);
     remat.graph = run->graph;
-    remat.budget_bytes = run->desc.budget_bytes;
-    remat.base_bytes = run->desc.base_bytes;
     remat.inference = run->inference;
     remat.device = run->desc.device;
-    remat.host_budget_bytes = run->desc.host_budget_bytes;
-    return tl_plan_remat(run->env, &remat, &run->plan, NULL);
+    return tli_plan_remat(run->env, &remat, &run->budget, &run->plan, NULL);
 }
 
 // The plan for the checkpoints or the strategy.
@@ -30757,10 +30763,10 @@ static tl_result tli_plan_desc(tl_run *run) {
     const tl_run_desc *desc = &run->desc;
     const tl_gradient *gradient = desc->strategy ? &desc->strategy->gradient : NULL;
     if (desc->checkpoints && !run->inference)
-        return tl_plan_checkpoints(run->env, run->graph, desc->checkpoints, &run->plan);
+        return tli_plan_checkpoints(run->env, run->graph, desc->checkpoints, &run->budget, &run->plan);
     if (gradient && gradient->checkpoint_interval)
         return tli_plan_interval(run, gradient->checkpoint_interval);
-    if (gradient && (gradient->checkpointed || (run->inference && desc->budget_bytes)))
+    if (gradient && (gradient->checkpointed || (run->inference && run->budget.is_limited)))
         return tli_plan_run_budget(run);
     return tl_plan_keep_all(run->env, run->graph, run->inference, &run->plan);
 }
@@ -30813,8 +30819,10 @@ static tl_result tli_make_run_plan(tl_run *run) {
 
 // -- preparing a run: budgets --
 
-static tl_result tli_infeasible(tl_run *run, const char *what, uint64_t bytes, int32_t node) {
+static tl_result tli_infeasible(tl_run *run, const char *limit, const char *what, uint64_t bytes,
+                                int32_t node) {
     tli_writer w = tli_begin_error(run->env, TL_ERROR_INFEASIBLE, "tl_init_run");
+    tli_put(&w, limit);
     tli_put(&w, what);
     tli_put_u64(&w, bytes);
     tli_put(&w, " bytes");
@@ -30846,7 +30854,7 @@ static tl_result tli_grow_budget(tl_run *run, uint64_t *works) {
 // Try the decisions out at the budget. If they fail, find the least budget by bisection: it works, and one
 // byte less does not.
 static tl_result tli_check_online_budget(tl_run *run) {
-    uint64_t fails = tli_online_budget(run), works = fails, need;
+    uint64_t fails = run->budget.bytes, works = fails;
     tl_result result = tli_rehearse(run, fails);
     int32_t node = run->report.limiting_node;
     if (result != TL_ERROR_OVER_BUDGET) return result;
@@ -30861,25 +30869,61 @@ static tl_result tli_check_online_budget(tl_run *run) {
         result = TL_OK;
     }
     if (result) return result;
-    if (!tli_add_u64(run->desc.base_bytes, works, &need)) need = UINT64_MAX;
-    return tli_infeasible(run, "budget_bytes: the least that works is ", need, node);
+    return tli_infeasible(run, tli_name_limit(run->budget.limit), ": the least that works is ",
+                          tli_add_base(&run->budget, works), node);
+}
+
+// The one rule for budgets ([5]); a plan that was given may need a host.
+static void tli_set_budget(tl_run *run) {
+    const tl_run_desc *desc = &run->desc;
+    int has_host_steps = 0;
+    int32_t k;
+    for (k = 0; desc->plan && k < desc->plan->step_count; k++)
+        has_host_steps |= desc->plan->steps[k].kind == TL_STEP_SPILL;
+    run->budget = tli_find_budget(desc->budget_bytes, desc->host_budget_bytes, desc->base_bytes, desc->device,
+                                  run->limits.capacity_bytes, has_host_steps);
+}
+
+// The bytes of one pass in a tier: of the plan, or of the decisions that were tried out.
+static uint64_t tli_pass_bytes(const tl_run *run, tl_tier tier) {
+    const tl_report *report = run->is_online ? &run->online.sim.report : &run->planned;
+    if (tier == TL_TIER_HOST) return report->host_peak_bytes;
+    return !run->is_online && run->plan.offset_count ? report->arena_bytes : report->peak_bytes;
+}
+
+// What the backend has free at present decides nothing but this: whether the run can be made now.
+static tl_result tli_check_present(tl_run *run) {
+    int tier;
+    for (tier = 0; tier < TL_TIER_COUNT; tier++) {
+        uint64_t bytes = tli_pass_bytes(run, (tl_tier)tier);
+        tli_writer w;
+        if (bytes <= run->limits.budget_bytes[tier]) continue;
+        w = tli_begin_error(run->env, TL_ERROR_NO_MEMORY, "tl_init_run");
+        tli_put(&w, "backend: a pass takes ");
+        tli_put_u64(&w, bytes);
+        tli_put(&w, " bytes of the ");
+        tli_put(&w, tl_name_tier((tl_tier)tier));
+        tli_put(&w, ", of which ");
+        tli_put_u64(&w, run->limits.budget_bytes[tier]);
+        tli_put(&w, " are free at present");
+        return tli_end_error(run->env, &w, TL_ERROR_NO_MEMORY);
+    }
+    return TL_OK;
 }
 
 static tl_result tli_check_budget(tl_run *run) {
     const tl_report *planned = &run->planned;
-    uint64_t need;
-    if (!run->desc.budget_bytes) run->desc.budget_bytes = TL_UNLIMITED;
+    uint64_t bytes;
     if (run->is_online) return tli_check_online_budget(run);
-    if (!tli_add_u64(run->desc.base_bytes,
-                     run->plan.offset_count ? planned->arena_bytes : planned->peak_bytes, &need))
-        need = UINT64_MAX;
-    if (need > run->desc.budget_bytes)
-        return tli_infeasible(run, "budget_bytes: the plan takes ", need,
+    bytes = tli_pass_bytes(run, TL_TIER_DEVICE);
+    if (run->budget.is_over || bytes > run->budget.bytes)
+        return tli_infeasible(run, tli_name_limit(run->budget.limit), ": the plan takes ",
+                              tli_add_base(&run->budget, bytes),
                               planned->peak_step >= 0 ? run->plan.steps[planned->peak_step].node
                                                       : -1);
-    if (run->desc.host_budget_bytes && planned->host_peak_bytes > run->desc.host_budget_bytes)
-        return tli_infeasible(run, "host_budget_bytes: the plan takes ", planned->host_peak_bytes,
-                              -1);
+    if (planned->host_peak_bytes > run->budget.host_bytes)
+        return tli_infeasible(run, tli_name_host_limit(run->budget.host_limit), ": the plan takes ",
+                              planned->host_peak_bytes, -1);
     return TL_OK;
 }
 
@@ -30974,9 +31018,11 @@ static tl_result tli_prepare_run(tl_run *run) {
     if (!result) result = tli_scale_graph(run);
     if (!result) result = tli_alloc_run(run);
     if (!result) result = tli_find_kernels(run);
+    if (!result) tli_set_budget(run);
     if (!result && !run->is_online) result = tli_make_run_plan(run);
     if (!result && run->is_online) result = tli_init_online(run);
     if (!result) result = tli_check_budget(run);
+    if (!result) result = tli_check_present(run);
     if (result) return result;
     run->repeat_count = desc->repeat_count ? desc->repeat_count : run->plan.repeat_count;
     if (!run->repeat_count) run->repeat_count = 1;

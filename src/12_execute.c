@@ -742,7 +742,7 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
     run->foreign_host_bytes = counters.live_bytes[TL_TIER_HOST];
     run->backend.reset_peaks(run->backend.self);
     if (run->is_online) {
-        tl_result result = tli_start_online(run, tli_online_budget(run));
+        tl_result result = tli_start_online(run, run->budget.bytes);
         if (result) return result;
     }
     run->active = 1;

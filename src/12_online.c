@@ -182,9 +182,8 @@ static tl_result tli_online_evict(tl_run *run, int32_t item) {
     if (codec != TL_CODEC_NONE && tli_run_format(run, item) == TL_FORMAT_F32 &&
         t->state == TLI_RESIDENT && packed < bytes && packed <= o->budget - o->sim.live_bytes)
         return tli_online_emit_tensor(run, TL_STEP_COMPRESS, item, codec);
-    if (t->state == TLI_RESIDENT && !t->on_host && run->desc.host_budget_bytes &&
-        o->sim.host_bytes <= run->desc.host_budget_bytes &&
-        bytes <= run->desc.host_budget_bytes - o->sim.host_bytes) {
+    if (t->state == TLI_RESIDENT && !t->on_host && run->budget.host_bytes &&
+        o->sim.host_bytes <= run->budget.host_bytes && bytes <= run->budget.host_bytes - o->sim.host_bytes) {
         result = tli_online_emit_tensor(run, TL_STEP_SPILL, item, TL_CODEC_NONE);
         return result ? result : tli_online_emit_tensor(run, TL_STEP_WAIT, item, TL_CODEC_NONE);
     }
@@ -198,10 +197,10 @@ static tl_result tli_online_refuse(tl_run *run, uint64_t bytes, int32_t node) {
     if (!o->is_bare) return TL_ERROR_OVER_BUDGET;
     if (o->searches) { o->budget = o->sim.live_bytes + bytes; return TL_OK; }
     run->report.limiting_node = node;
-    if (!tli_add_u64(run->desc.base_bytes, o->sim.live_bytes + bytes, &run->report.needed_bytes))
-        run->report.needed_bytes = UINT64_MAX;
+    run->report.needed_bytes = tli_add_base(&run->budget, o->sim.live_bytes + bytes);
     w = tli_begin_error(run->env, TL_ERROR_OVER_BUDGET, tli_run_function);
-    tli_put(&w, "budget_bytes: node ");
+    tli_put(&w, tli_name_limit(run->budget.limit));
+    tli_put(&w, ": node ");
     tli_put_i64(&w, node);
     tli_put(&w, " (");
     tli_put(&w, tl_name_node(run->graph, node));
@@ -689,13 +688,6 @@ static void tli_online_count_uses(tl_run *run) {
         for (i = node->first_output; i < node->first_output + node->output_count; i++)
             o->backward_uses[i] += reads && graph->outputs[i].needed;
     }
-}
-
-// Live bytes that the budget leaves beside the base.
-static uint64_t tli_online_budget(const tl_run *run) {
-    const tl_run_desc *desc = &run->desc;
-    if (desc->budget_bytes == TL_UNLIMITED) return UINT64_MAX;
-    return desc->budget_bytes > desc->base_bytes ? desc->budget_bytes - desc->base_bytes : 0;
 }
 
 // Start a pass: nothing but the graph's inputs is held.
