@@ -354,6 +354,13 @@ static void a_refusal_names_the_limit_that_binds(void **state) {
         }
 }
 
+static void of_equal_limits_the_caller_s_is_named(void **state) {
+    question q = question_of(ONLINE);
+    (void)state;
+    q.bytes.caller = q.bytes.device = q.bytes.backend = 2 * BYTES + BASE;
+    assert_non_null(strstr(ask(&q).text, "tl_init_run: budget_bytes: "));
+}
+
 // A base above the limit leaves nothing, whoever sets the limit.
 static void a_base_above_the_limit_leaves_nothing(void **state) {
     int e, party;
@@ -487,6 +494,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(the_least_of_caller_device_and_backend_binds),
         cmocka_unit_test(a_plan_that_is_given_runs_where_its_peak_fits_every_limit),
         cmocka_unit_test(a_refusal_names_the_limit_that_binds),
+        cmocka_unit_test(of_equal_limits_the_caller_s_is_named),
         cmocka_unit_test(a_base_above_the_limit_leaves_nothing),
         cmocka_unit_test(zero_of_the_host_is_no_host_tier),
         cmocka_unit_test(the_least_of_caller_device_and_backend_binds_on_the_host),
