@@ -3052,7 +3052,8 @@ typedef struct tl_run_desc {
     // cheapest plan within budget_bytes.
     const tl_strategy *strategy;      // 0 = from the fields below; read during the call
     const tl_plan     *plan;          // must outlive the run; 0 = made from the fields below, or online
-    const tl_checkpoint_config *checkpoints;  // lazy: keep these; read during the call
+    const tl_checkpoint_config *checkpoints;  // lazy: keep these; a dynamic config stays within the budgets,
+                                      // too. Read during the call
     const tl_device   *device;        // for simulated times; 0 = copies take no time; read in the call
     int32_t            inference;     // 1 = forward only; ignored with a plan or a strategy
     int32_t            repeat_count;  // micro-batches a training step; 0 = that of the plan, else 1
@@ -18263,6 +18264,7 @@ static tl_result tli_policy_refuse(tl_env *env, tli_policy *p) {
 
 static tl_result tli_check_policy(tl_env *env, const tl_policy_desc *desc) {
     const char *function = "tl_plan_policy";
+    tl_result result;
     if ((uint32_t)desc->policy >= (uint32_t)TL_POLICY_COUNT)
         return tli_fail(env, TL_ERROR_INVALID_ARG, function, "policy: there is no such one");
     if (desc->inference != 0 && desc->inference != 1)
@@ -18270,8 +18272,8 @@ static tl_result tli_check_policy(tl_env *env, const tl_policy_desc *desc) {
     if (desc->inference && desc->policy != TL_POLICY_KEEP_ALL)
         return tli_fail(env, TL_ERROR_INVALID_ARG, function,
                         "policy: must be keep-all for inference: without backwards there is nothing to keep");
-    if (desc->device && tl_check_device(env, desc->device)) return TL_ERROR_INVALID_ARG;
-    return tl_check_graph(env, desc->graph);
+    result = tl_check_graph(env, desc->graph);
+    return !result && desc->device ? tl_check_device(env, desc->device) : result;
 }
 
 static tl_result tli_policy_init(tl_env *env, const tl_policy_desc *desc, tli_policy *p) {

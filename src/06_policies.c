@@ -446,6 +446,7 @@ static tl_result tli_policy_refuse(tl_env *env, tli_policy *p) {
 
 static tl_result tli_check_policy(tl_env *env, const tl_policy_desc *desc) {
     const char *function = "tl_plan_policy";
+    tl_result result;
     if ((uint32_t)desc->policy >= (uint32_t)TL_POLICY_COUNT)
         return tli_fail(env, TL_ERROR_INVALID_ARG, function, "policy: there is no such one");
     if (desc->inference != 0 && desc->inference != 1)
@@ -453,8 +454,8 @@ static tl_result tli_check_policy(tl_env *env, const tl_policy_desc *desc) {
     if (desc->inference && desc->policy != TL_POLICY_KEEP_ALL)
         return tli_fail(env, TL_ERROR_INVALID_ARG, function,
                         "policy: must be keep-all for inference: without backwards there is nothing to keep");
-    if (desc->device && tl_check_device(env, desc->device)) return TL_ERROR_INVALID_ARG;
-    return tl_check_graph(env, desc->graph);
+    result = tl_check_graph(env, desc->graph);
+    return !result && desc->device ? tl_check_device(env, desc->device) : result;
 }
 
 static tl_result tli_policy_init(tl_env *env, const tl_policy_desc *desc, tli_policy *p) {

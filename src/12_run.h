@@ -114,7 +114,8 @@ typedef struct tl_run_desc {
     // cheapest plan within budget_bytes.
     const tl_strategy *strategy;      // 0 = from the fields below; read during the call
     const tl_plan     *plan;          // must outlive the run; 0 = made from the fields below, or online
-    const tl_checkpoint_config *checkpoints;  // lazy: keep these; read during the call
+    const tl_checkpoint_config *checkpoints;  // lazy: keep these; a dynamic config stays within the budgets,
+                                      // too. Read during the call
     const tl_device   *device;        // for simulated times; 0 = copies take no time; read in the call
     int32_t            inference;     // 1 = forward only; ignored with a plan or a strategy
     int32_t            repeat_count;  // micro-batches a training step; 0 = that of the plan, else 1

@@ -122,6 +122,31 @@ static void one_step_of_work_gives_an_answer_that_holds(void **state) {
     assert_true(found > 20 && refused > 20);
 }
 
+static void a_broken_device_is_refused(void **state) {
+    static const char text[] = "tlg 1\nnode 0 x input fwd=0 bwd=0 out=1 needs=none in=-\n";
+    tl_env env = silent_env();
+    tl_graph graph;
+    tl_device device;
+    tl_plan plan;
+    tl_remat_desc remat;
+    tl_chain_plan_desc chain;
+    tl_policy_desc policy;
+    (void)state;
+    memset(&device, 0, sizeof device);
+    memset(&remat, 0, sizeof remat);
+    memset(&chain, 0, sizeof chain);
+    memset(&policy, 0, sizeof policy);
+    assert_int_equal(tl_parse_graph(&env, text, sizeof text - 1, &graph), TL_OK);
+    device.alignment_bytes = 3;
+    remat.graph = chain.graph = policy.graph = &graph;
+    remat.device = chain.device = policy.device = &device;
+    assert_int_equal(tl_plan_remat(&env, &remat, &plan, NULL), TL_ERROR_INVALID_ARG);
+    assert_int_equal(tl_plan_chain(&env, &chain, &plan, NULL), TL_ERROR_INVALID_ARG);
+    assert_int_equal(tl_plan_policy(&env, &policy, &plan), TL_ERROR_INVALID_ARG);
+    assert_int_equal(plan.step_count, 0);
+    tl_free_graph(&env, &graph);
+}
+
 // With the largest working set as budget the search makes its starts; with a byte less it tries nothing.
 static void the_search_starts_at_the_floor_and_not_below(void **state) {
     tl_graph graph;
@@ -169,6 +194,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(budget_zero_is_no_limit),
         cmocka_unit_test(base_fills_any_budget),
+        cmocka_unit_test(a_broken_device_is_refused),
         cmocka_unit_test(the_search_starts_at_the_floor_and_not_below),
         cmocka_unit_test(one_step_of_work_gives_an_answer_that_holds),
     };
