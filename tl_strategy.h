@@ -9211,24 +9211,11 @@ typedef struct tli_budget {
     tli_limit limit, host_limit;  // whose limit is the least
 } tli_budget;
 
-// What error texts call a limit.
-static const char *tli_name_limit(tli_limit limit) {
-    switch (limit) {
-    case TLI_LIMIT_CALLER: return "budget_bytes";
-    case TLI_LIMIT_DEVICE: return "device_capacity_bytes";
-    case TLI_LIMIT_BACKEND: return "backend: capacity_bytes";
-    }
-    return "budget_bytes";
-}
-
-static const char *tli_name_host_limit(tli_limit limit) {
-    switch (limit) {
-    case TLI_LIMIT_CALLER: return "host_budget_bytes";
-    case TLI_LIMIT_DEVICE: return "host_capacity_bytes";
-    case TLI_LIMIT_BACKEND: return "backend: host capacity_bytes";
-    }
-    return "host_budget_bytes";
-}
+// What error texts call a limit, on the device and on the host.
+static const char *const tli_limit_names[] = { "budget_bytes", "device_capacity_bytes",
+                                               "backend: capacity_bytes" };
+static const char *const tli_host_limit_names[] = { "host_budget_bytes", "host_capacity_bytes",
+                                                    "backend: host capacity_bytes" };
 
 static void tli_lower_limit(uint64_t *least, tli_limit *limit, uint64_t bytes, tli_limit whose) {
     if (bytes >= *least) return;
@@ -10990,7 +10977,7 @@ static tl_result tli_fail_fraction(tli_search *search) {
     tl_free_plan(env, &plan);
     if (result) return result;
     w = tli_begin_error(env, TL_ERROR_INFEASIBLE, search->layers->function);
-    tli_put(&w, search->is_budget ? tli_name_limit(search->layers->budget->limit) : "memory_fraction");
+    tli_put(&w, search->is_budget ? tli_limit_names[search->layers->budget->limit] : "memory_fraction");
     tli_put(&w, ": no kept set has a peak of at most ");
     tli_put_u64(&w, search->is_budget ? tli_add_base(search->layers->budget, search->limit) : search->limit);
     tli_put(&w, " bytes, the least found is ");
@@ -17592,14 +17579,10 @@ static tl_result tli_remat_run_offload(tli_remat *r) {
     return r->found ? TL_OK : TL_ERROR_INFEASIBLE;
 }
 
-static tl_result tli_remat_run(tli_remat *r) {
-    return r->host_budget ? tli_remat_run_offload(r) : tli_remat_run_alone(r);
-}
-
 static tl_result tli_remat_refuse(tl_env *env, const tli_remat *r, const tli_budget *budget,
                                   const tl_remat_report *report) {
     tli_writer w = tli_begin_error(env, TL_ERROR_INFEASIBLE, "tl_plan_remat");
-    tli_put(&w, tli_name_limit(budget->limit));
+    tli_put(&w, tli_limit_names[budget->limit]);
     tli_put(&w, ": no plan found below ");
     tli_put_u64(&w, report->least_budget_bytes);
     tli_put(&w, " bytes");
@@ -17668,7 +17651,7 @@ static tl_result tli_plan_remat(tl_env *env, const tl_remat_desc *desc, const tl
     r.watch.desc = desc;
     r.device = desc->device;
     r.host_budget = budget->host_bytes;
-    result = tli_remat_run(&r);
+    result = r.host_budget ? tli_remat_run_offload(&r) : tli_remat_run_alone(&r);
     if (!result) {
         r.plan.base_bytes = budget->base_bytes;
         r.plan.bound_cost = r.bound < r.plan.cost ? r.bound : r.plan.cost;
@@ -17705,7 +17688,7 @@ typedef struct tli_chain_answer {
 static tl_result tli_chain_refuse(tl_env *env, const tl_graph *graph, const tli_budget *budget,
                                   const tl_remat_report *report) {
     tli_writer w = tli_begin_error(env, TL_ERROR_INFEASIBLE, "tl_plan_chain");
-    tli_put(&w, tli_name_limit(budget->limit));
+    tli_put(&w, tli_limit_names[budget->limit]);
     tli_put(&w, ": no persistent schedule ");
     tli_put(&w, report->proven ? "fits below " : "found below ");
     tli_put_u64(&w, report->least_budget_bytes);
@@ -18245,7 +18228,7 @@ static tl_result tli_policy_refuse(tl_env *env, tli_policy *p) {
     result = tli_simulate(&p->quiet, "tl_plan_policy", &desc, &report);
     if (result) return result;
     w = tli_begin_error(env, TL_ERROR_INFEASIBLE, "tl_plan_policy");
-    tli_put(&w, tli_name_limit(p->budget.limit));
+    tli_put(&w, tli_limit_names[p->budget.limit]);
     tli_put(&w, ": ");
     tli_put(&w, tl_name_policy(p->desc->policy));
     tli_put(&w, " needs ");
@@ -28824,7 +28807,7 @@ static tl_result tli_online_refuse(tl_run *run, uint64_t bytes, int32_t node) {
     run->report.limiting_node = node;
     run->report.needed_bytes = tli_add_base(&run->budget, o->sim.live_bytes + bytes);
     w = tli_begin_error(run->env, TL_ERROR_OVER_BUDGET, tli_run_function);
-    tli_put(&w, tli_name_limit(run->budget.limit));
+    tli_put(&w, tli_limit_names[run->budget.limit]);
     tli_put(&w, ": node ");
     tli_put_i64(&w, node);
     tli_put(&w, " (");
@@ -30871,7 +30854,7 @@ static tl_result tli_check_online_budget(tl_run *run) {
         result = TL_OK;
     }
     if (result) return result;
-    return tli_infeasible(run, tli_name_limit(run->budget.limit), ": the least that works is ",
+    return tli_infeasible(run, tli_limit_names[run->budget.limit], ": the least that works is ",
                           tli_add_base(&run->budget, works), node);
 }
 
@@ -30919,12 +30902,12 @@ static tl_result tli_check_budget(tl_run *run) {
     if (run->is_online) return tli_check_online_budget(run);
     bytes = tli_pass_bytes(run, TL_TIER_DEVICE);
     if (run->budget.is_over || bytes > run->budget.bytes)
-        return tli_infeasible(run, tli_name_limit(run->budget.limit), ": the plan takes ",
+        return tli_infeasible(run, tli_limit_names[run->budget.limit], ": the plan takes ",
                               tli_add_base(&run->budget, bytes),
                               planned->peak_step >= 0 ? run->plan.steps[planned->peak_step].node
                                                       : -1);
     if (planned->host_peak_bytes > run->budget.host_bytes)
-        return tli_infeasible(run, tli_name_host_limit(run->budget.host_limit), ": the plan takes ",
+        return tli_infeasible(run, tli_host_limit_names[run->budget.host_limit], ": the plan takes ",
                               planned->host_peak_bytes, -1);
     return TL_OK;
 }

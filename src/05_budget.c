@@ -27,24 +27,11 @@ typedef struct tli_budget {
     tli_limit limit, host_limit;  // whose limit is the least
 } tli_budget;
 
-// What error texts call a limit.
-static const char *tli_name_limit(tli_limit limit) {
-    switch (limit) {
-    case TLI_LIMIT_CALLER: return "budget_bytes";
-    case TLI_LIMIT_DEVICE: return "device_capacity_bytes";
-    case TLI_LIMIT_BACKEND: return "backend: capacity_bytes";
-    }
-    return "budget_bytes";
-}
-
-static const char *tli_name_host_limit(tli_limit limit) {
-    switch (limit) {
-    case TLI_LIMIT_CALLER: return "host_budget_bytes";
-    case TLI_LIMIT_DEVICE: return "host_capacity_bytes";
-    case TLI_LIMIT_BACKEND: return "backend: host capacity_bytes";
-    }
-    return "host_budget_bytes";
-}
+// What error texts call a limit, on the device and on the host.
+static const char *const tli_limit_names[] = { "budget_bytes", "device_capacity_bytes",
+                                               "backend: capacity_bytes" };
+static const char *const tli_host_limit_names[] = { "host_budget_bytes", "host_capacity_bytes",
+                                                    "backend: host capacity_bytes" };
 
 static void tli_lower_limit(uint64_t *least, tli_limit *limit, uint64_t bytes, tli_limit whose) {
     if (bytes >= *least) return;

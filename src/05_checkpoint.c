@@ -658,7 +658,7 @@ static tl_result tli_fail_fraction(tli_search *search) {
     tl_free_plan(env, &plan);
     if (result) return result;
     w = tli_begin_error(env, TL_ERROR_INFEASIBLE, search->layers->function);
-    tli_put(&w, search->is_budget ? tli_name_limit(search->layers->budget->limit) : "memory_fraction");
+    tli_put(&w, search->is_budget ? tli_limit_names[search->layers->budget->limit] : "memory_fraction");
     tli_put(&w, ": no kept set has a peak of at most ");
     tli_put_u64(&w, search->is_budget ? tli_add_base(search->layers->budget, search->limit) : search->limit);
     tli_put(&w, " bytes, the least found is ");

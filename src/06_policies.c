@@ -427,7 +427,7 @@ static tl_result tli_policy_refuse(tl_env *env, tli_policy *p) {
     result = tli_simulate(&p->quiet, "tl_plan_policy", &desc, &report);
     if (result) return result;
     w = tli_begin_error(env, TL_ERROR_INFEASIBLE, "tl_plan_policy");
-    tli_put(&w, tli_name_limit(p->budget.limit));
+    tli_put(&w, tli_limit_names[p->budget.limit]);
     tli_put(&w, ": ");
     tli_put(&w, tl_name_policy(p->desc->policy));
     tli_put(&w, " needs ");

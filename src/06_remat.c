@@ -328,14 +328,10 @@ static tl_result tli_remat_run_offload(tli_remat *r) {
     return r->found ? TL_OK : TL_ERROR_INFEASIBLE;
 }
 
-static tl_result tli_remat_run(tli_remat *r) {
-    return r->host_budget ? tli_remat_run_offload(r) : tli_remat_run_alone(r);
-}
-
 static tl_result tli_remat_refuse(tl_env *env, const tli_remat *r, const tli_budget *budget,
                                   const tl_remat_report *report) {
     tli_writer w = tli_begin_error(env, TL_ERROR_INFEASIBLE, "tl_plan_remat");
-    tli_put(&w, tli_name_limit(budget->limit));
+    tli_put(&w, tli_limit_names[budget->limit]);
     tli_put(&w, ": no plan found below ");
     tli_put_u64(&w, report->least_budget_bytes);
     tli_put(&w, " bytes");
@@ -404,7 +400,7 @@ static tl_result tli_plan_remat(tl_env *env, const tl_remat_desc *desc, const tl
     r.watch.desc = desc;
     r.device = desc->device;
     r.host_budget = budget->host_bytes;
-    result = tli_remat_run(&r);
+    result = r.host_budget ? tli_remat_run_offload(&r) : tli_remat_run_alone(&r);
     if (!result) {
         r.plan.base_bytes = budget->base_bytes;
         r.plan.bound_cost = r.bound < r.plan.cost ? r.bound : r.plan.cost;
@@ -441,7 +437,7 @@ typedef struct tli_chain_answer {
 static tl_result tli_chain_refuse(tl_env *env, const tl_graph *graph, const tli_budget *budget,
                                   const tl_remat_report *report) {
     tli_writer w = tli_begin_error(env, TL_ERROR_INFEASIBLE, "tl_plan_chain");
-    tli_put(&w, tli_name_limit(budget->limit));
+    tli_put(&w, tli_limit_names[budget->limit]);
     tli_put(&w, ": no persistent schedule ");
     tli_put(&w, report->proven ? "fits below " : "found below ");
     tli_put_u64(&w, report->least_budget_bytes);

@@ -199,7 +199,7 @@ static tl_result tli_online_refuse(tl_run *run, uint64_t bytes, int32_t node) {
     run->report.limiting_node = node;
     run->report.needed_bytes = tli_add_base(&run->budget, o->sim.live_bytes + bytes);
     w = tli_begin_error(run->env, TL_ERROR_OVER_BUDGET, tli_run_function);
-    tli_put(&w, tli_name_limit(run->budget.limit));
+    tli_put(&w, tli_limit_names[run->budget.limit]);
     tli_put(&w, ": node ");
     tli_put_i64(&w, node);
     tli_put(&w, " (");

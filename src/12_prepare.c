@@ -459,7 +459,7 @@ static tl_result tli_check_online_budget(tl_run *run) {
         result = TL_OK;
     }
     if (result) return result;
-    return tli_infeasible(run, tli_name_limit(run->budget.limit), ": the least that works is ",
+    return tli_infeasible(run, tli_limit_names[run->budget.limit], ": the least that works is ",
                           tli_add_base(&run->budget, works), node);
 }
 
@@ -507,12 +507,12 @@ static tl_result tli_check_budget(tl_run *run) {
     if (run->is_online) return tli_check_online_budget(run);
     bytes = tli_pass_bytes(run, TL_TIER_DEVICE);
     if (run->budget.is_over || bytes > run->budget.bytes)
-        return tli_infeasible(run, tli_name_limit(run->budget.limit), ": the plan takes ",
+        return tli_infeasible(run, tli_limit_names[run->budget.limit], ": the plan takes ",
                               tli_add_base(&run->budget, bytes),
                               planned->peak_step >= 0 ? run->plan.steps[planned->peak_step].node
                                                       : -1);
     if (planned->host_peak_bytes > run->budget.host_bytes)
-        return tli_infeasible(run, tli_name_host_limit(run->budget.host_limit), ": the plan takes ",
+        return tli_infeasible(run, tli_host_limit_names[run->budget.host_limit], ": the plan takes ",
                               planned->host_peak_bytes, -1);
     return TL_OK;
 }
