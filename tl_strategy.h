@@ -59,6 +59,10 @@
        Every fallible function returns a tl_result, TL_OK is 0, and env.error.text says which rule
        of which field was broken. On error every output is all zero and safe to free. Wrong data is
        an error and never aborts; the library never prints and keeps no state outside arguments.
+       A budget is the least of what the caller, the device and the backend allow, less base_bytes;
+       0 of the caller means no limit of his own on the device, and no host tier on the host (of a
+       plan that is given with host steps: as much as it needs). Bytes that are taken at present
+       never change a plan: a run that does not fit beside them is refused at init.
        Zero is the default for every field of every desc. Pointers in a desc are read during the
        call only, unless it says that they must outlive something. One env per thread.
 
@@ -1423,7 +1427,7 @@ typedef struct tl_remat_progress {
 
 typedef struct tl_remat_desc {
     const tl_graph *graph;      // not NULL
-    uint64_t budget_bytes;      // of the peak of live bytes and base_bytes together; 0 = no limit
+    uint64_t budget_bytes;      // of the peak of live bytes and base_bytes together; 0 = no limit of your own
     uint64_t base_bytes;        // weights, gradients, optimizer: part of the budget
     int32_t  inference;         // 1 = forward only
     uint64_t work_limit;        // elementary steps of 2 to 3 ns; 0 = 4000 times the square of the number of
@@ -1431,7 +1435,7 @@ typedef struct tl_remat_desc {
     int    (*progress)(const tl_remat_progress *progress, void *user);  // 1 = stop with the best so far
     void    *user;              // passed to progress
     const tl_device *device;    // link and capacities; 0 = copies take no time, no capacity is known
-    uint64_t host_budget_bytes; // of host copies at a time; 0 = no host tier, UINT64_MAX = no limit
+    uint64_t host_budget_bytes; // of host copies at a time; 0 = no host tier, UINT64_MAX = no limit of your own
 } tl_remat_desc;
 
 // What planning found besides the plan. Bytes include base_bytes, as the budget does.
@@ -1465,8 +1469,9 @@ typedef struct tl_remat_report {
 //
 // Errors:  those of tl_check_graph; TL_ERROR_INFEASIBLE names the least budget at which a plan was
 //          found and the node at which it peaks, and fills in the report; TL_ERROR_INVALID_ARG,
-//          TL_ERROR_NO_MEMORY; TL_ERROR_OVERFLOW where bytes do not fit 60 bits or costs of
-//          forwards 56, and the graph is not small. *plan is all zero then.
+//          TL_ERROR_NO_MEMORY whenever an allocation fails: it never changes the plan or the bound;
+//          TL_ERROR_OVERFLOW where bytes do not fit 60 bits or costs of forwards 56, and the graph is
+//          not small. *plan is all zero then.
 // Cost:    work_limit (twice with a host budget); beyond it only the work of a first plan: O(calls of the
 //          plan x tensors live across one).
 //          Memory: at most 200 MiB, most of it for graphs of up to 128 tensors.
@@ -1477,9 +1482,10 @@ TLDEF tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan *p
 
 typedef struct tl_chain_plan_desc {
     const tl_graph *graph;      // not NULL
-    uint64_t budget_bytes;      // of the peak of live bytes and base_bytes together; 0 = no limit
+    uint64_t budget_bytes;      // of the peak of live bytes and base_bytes together; 0 = no limit of your own
     uint64_t base_bytes;        // weights, gradients, optimizer: part of the budget
     uint64_t work_limit;        // elementary steps of a few ns; 0 = 400 million, about a second
+    const tl_device *device;    // its capacity; 0 = none is known
 } tl_chain_plan_desc;
 
 // Plan recomputation stage by stage: the optimum over persistent schedules, in exact bytes.
@@ -1544,9 +1550,10 @@ typedef struct tl_policy_desc {
                                 // nodes; 0 = the square root of their number, rounded, with any budget
     uint64_t slot_count;        // revolve: checkpoints, the graph inputs are the first; 0 = the most that fit
     uint64_t cost_threshold;    // selective: forwards below it are made again; 0 = see tl_plan_policy
-    uint64_t budget_bytes;      // of the peak of live bytes and base_bytes together; 0 = no limit
+    uint64_t budget_bytes;      // of the peak of live bytes and base_bytes together; 0 = no limit of your own
     uint64_t base_bytes;        // weights, gradients, optimizer: part of the budget
     int32_t  inference;         // 1 = forward only: keep-all alone can do that
+    const tl_device *device;    // its capacity; 0 = none is known
 } tl_policy_desc;
 
 // Make the plan of a policy.
@@ -2858,8 +2865,8 @@ typedef struct tl_lock {
 } tl_lock;
 
 typedef struct tl_manager_desc {
-    uint64_t device_budget_bytes;  // 0 = TL_UNLIMITED
-    uint64_t host_budget_bytes;    // 0 = no host tier; TL_UNLIMITED
+    uint64_t device_budget_bytes;  // 0 = no limit of your own
+    uint64_t host_budget_bytes;    // 0 = no host tier; TL_UNLIMITED = no limit of your own
     tl_recompute_policy policy;    // 0 = all
     tl_eviction eviction;          // 0 = cost
     tl_evict_fn evict;             // TL_EVICTION_CALLER only
@@ -2874,7 +2881,7 @@ typedef struct tl_checkpoint_statistics {
     uint64_t total_checkpoints;        // held now, in any tier
     uint64_t in_memory_checkpoints;    // of these, in the device tier
     uint64_t total_memory_bytes;       // they take in the device tier
-    uint64_t memory_budget_bytes;      // TL_UNLIMITED = none
+    uint64_t memory_budget_bytes;      // that binds: of the desc or of the backend; TL_UNLIMITED = none
     double   memory_utilization;       // 0..1; 0 without a budget
     uint64_t host_memory_bytes, host_budget_bytes;
     uint64_t peak_bytes;               // most bytes in the device tier
@@ -2892,8 +2899,9 @@ typedef struct tl_manager tl_manager;
 //             while other threads use the manager
 //   manager   overwritten; release with tl_free_manager
 //
-// Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_NO_MEMORY; TL_ERROR_UNSUPPORTED: the backend lacks the codec;
-//          *manager is NULL then.
+// Errors:  TL_ERROR_INVALID_ARG; TL_ERROR_NO_MEMORY, also if device_budget_bytes are within the capacity of
+//          the backend but not free at present; TL_ERROR_UNSUPPORTED: the backend lacks the codec; *manager
+//          is NULL then.
 // Threads: the manager may be shared; every call takes the env of its own thread, which receives the
 //          error text. The env given here is kept and allocates the manager's tables.
 TLDEF tl_result tl_init_manager(tl_env *env, const tl_backend *backend,
@@ -3104,15 +3112,16 @@ typedef struct tl_run_desc {
     // cheapest plan within budget_bytes.
     const tl_strategy *strategy;      // 0 = from the fields below; read during the call
     const tl_plan     *plan;          // must outlive the run; 0 = made from the fields below, or online
-    const tl_checkpoint_config *checkpoints;  // lazy: keep these; read during the call
+    const tl_checkpoint_config *checkpoints;  // lazy: keep these; a dynamic config stays within the budgets,
+                                      // too. Read during the call
     const tl_device   *device;        // for simulated times; 0 = copies take no time; read in the call
     int32_t            inference;     // 1 = forward only; ignored with a plan or a strategy
     int32_t            repeat_count;  // micro-batches a training step; 0 = that of the plan, else 1
 
     // Budgets: tl_init_run refuses if base_bytes + peak exceed them.
-    uint64_t budget_bytes;            // device; 0 = TL_UNLIMITED
-    uint64_t host_budget_bytes;       // online and lazy: for spilled tensors; 0 = never spill. With a plan:
-                                      // limit of its host copies; 0 = no limit
+    uint64_t budget_bytes;            // device; 0 = no limit of your own
+    uint64_t host_budget_bytes;       // of host copies at a time; 0 = no host tier: never spill. Of a plan that
+                                      // is given with host steps: 0 = as much as it needs
     uint64_t base_bytes;              // taken from the budget: weights, gradients, optimizer state
 
     // Online decisions.
@@ -3179,8 +3188,8 @@ typedef struct tl_run_report {
 //          backend cannot do the conversions of the formats;
 //          TL_ERROR_INFEASIBLE: the budget is below the plan's peak, or too small for the online
 //          decisions; the text names the least budget that works and the node that needs it;
-//          TL_ERROR_INVALID_PLAN, TL_ERROR_INVALID_ARG, TL_ERROR_NO_MEMORY, and those of the backend.
-//          *run is NULL then.
+//          TL_ERROR_INVALID_PLAN, TL_ERROR_INVALID_ARG, and those of the backend; TL_ERROR_NO_MEMORY, also
+//          if a pass takes more bytes than the backend reports as free at present. *run is NULL then.
 // Cost:    online, the decisions of one pass are simulated; if the budget is too small, those of about
 //          forty passes, to find the least one. Lazy: that of the planner.
 // Threads: one run per thread.
@@ -9313,6 +9322,80 @@ TLI_IMPL tl_result tl_copy_plan(tl_env *env, const tl_plan *plan, tl_plan *copy)
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
+// -- budgets --
+//
+// The one rule that says how many bytes a plan, a run or a manager may use.
+//
+//     caller    budget_bytes            0 = no limit ---+
+//     device    device_capacity_bytes   0 = no limit ---+-- the least -- base_bytes --> bytes of the plan
+//     backend   capacity_bytes    UINT64_MAX = none  ---+
+//
+//     caller    host_budget_bytes       0 = no host ----+
+//     device    host_capacity_bytes     0 = no limit ---+-- the least -----------------> bytes on the host
+//     backend   capacity_bytes    UINT64_MAX = none  ---+
+//
+// A plan that is given with host steps needs a host: 0 of the caller is no limit then. The bytes that a backend
+// reports as free at present are not part of the rule: they change from call to call, and the same desc must
+// give the same plan. They are compared with the bytes of the finished plan when a run is made.
+
+typedef enum tli_limit { TLI_LIMIT_CALLER, TLI_LIMIT_DEVICE, TLI_LIMIT_BACKEND } tli_limit;
+
+typedef struct tli_budget {
+    uint64_t  bytes;            // of a plan, without the base: with it they fit 64 bits, limited or not
+    uint64_t  host_bytes;       // of host copies at a time; 0 = no host tier, UINT64_MAX = no limit
+    uint64_t  base_bytes;
+    int32_t   is_limited;       // 1 = somebody limits the bytes on the device
+    int32_t   is_over;          // 1 = the base alone exceeds the limit
+    tli_limit limit, host_limit;  // whose limit is the least
+} tli_budget;
+
+// What error texts call a limit, on the device and on the host.
+static const char *const tli_limit_names[] = { "budget_bytes", "device_capacity_bytes",
+                                               "backend: capacity_bytes" };
+static const char *const tli_host_limit_names[] = { "host_budget_bytes", "host_capacity_bytes",
+                                                    "backend: host capacity_bytes" };
+
+static void tli_lower_limit(uint64_t *least, tli_limit *limit, uint64_t bytes, tli_limit whose) {
+    if (bytes >= *least) return;
+    *least = bytes;
+    *limit = whose;
+}
+
+// Find what binds.
+//
+//   caller, host    as the desc of the caller has them
+//   device          NULL = not known
+//   backend         capacities by tier, as in the limits of a backend; NULL = there is none
+//   has_host_steps  1 = for a plan that spills and fetches already
+static tli_budget tli_find_budget(uint64_t caller, uint64_t host, uint64_t base, const tl_device *device,
+                                  const uint64_t *backend, int has_host_steps) {
+    tli_budget budget;
+    tli_zero(&budget, sizeof budget);
+    budget.base_bytes = base;
+    budget.bytes = caller ? caller : UINT64_MAX;
+    budget.host_bytes = host || !has_host_steps ? host : UINT64_MAX;
+    if (device && device->device_capacity_bytes)
+        tli_lower_limit(&budget.bytes, &budget.limit, device->device_capacity_bytes, TLI_LIMIT_DEVICE);
+    if (device && device->host_capacity_bytes)
+        tli_lower_limit(&budget.host_bytes, &budget.host_limit, device->host_capacity_bytes, TLI_LIMIT_DEVICE);
+    if (backend) {
+        tli_lower_limit(&budget.bytes, &budget.limit, backend[0], TLI_LIMIT_BACKEND);
+        tli_lower_limit(&budget.host_bytes, &budget.host_limit, backend[1], TLI_LIMIT_BACKEND);
+    }
+    budget.is_limited = budget.bytes != UINT64_MAX;
+    budget.is_over = budget.bytes < base;
+    budget.bytes -= budget.is_over ? budget.bytes : base;
+    return budget;
+}
+
+// The number of bytes that a caller has to allow for so many bytes of a plan.
+static uint64_t tli_add_base(const tli_budget *budget, uint64_t bytes) {
+    uint64_t sum;
+    return tli_add_u64(bytes, budget->base_bytes, &sum) ? sum : UINT64_MAX;
+}
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
 // Plans made in one pass, without a search: keep all, a given kept set, and Revolve's schedule for
 // chains of equal layers; and the text form of schedules. Keep all and kept sets first list the
 // calls (forwards and backwards), then put each drop right after the last use of its tensor.
@@ -10603,6 +10686,7 @@ typedef struct tli_layers {
     tl_env         *env;
     const char     *function;        // for error sentences
     const tl_graph *graph;
+    const tli_budget *budget;        // dynamic stays within it, too; NULL = none
     uint64_t        count;           // of layers
     uint64_t        min_interval;
     int32_t        *follows;         // [tensor_count] the layer with which it is kept, or one of the above
@@ -10691,6 +10775,7 @@ typedef struct tli_label {
 typedef struct tli_search {
     tli_layers  *layers;
     uint64_t     limit;       // of the peak
+    int          is_budget;   // 1 = the limit is that of layers->budget, not the fraction
     uint64_t     base_cost;   // lower bound on the cost of every plan
     uint64_t     peak, cost;  // of the last plan tried
     uint64_t     best_cost;   // least cost of the plans within the limit, if found
@@ -11014,10 +11099,12 @@ static tl_result tli_fail_fraction(tli_search *search) {
     tl_free_plan(env, &plan);
     if (result) return result;
     w = tli_begin_error(env, TL_ERROR_INFEASIBLE, search->layers->function);
-    tli_put(&w, "memory_fraction: no kept set has a peak of at most ");
-    tli_put_u64(&w, search->limit);
+    tli_put(&w, search->is_budget ? tli_limit_names[search->layers->budget->limit] : "memory_fraction");
+    tli_put(&w, ": no kept set has a peak of at most ");
+    tli_put_u64(&w, search->is_budget ? tli_add_base(search->layers->budget, search->limit) : search->limit);
     tli_put(&w, " bytes, the least found is ");
-    tli_put_u64(&w, search->least_peak);
+    tli_put_u64(&w, search->is_budget ? tli_add_base(search->layers->budget, search->least_peak)
+                                      : search->least_peak);
     if (node >= 0) {
         tli_put(&w, ", at node ");
         tli_put_i64(&w, node);
@@ -11043,6 +11130,8 @@ static tl_result tli_find_dynamic(tli_layers *layers, double fraction, uint8_t *
     tli_zero(&search, sizeof search);
     search.layers = layers;
     search.limit = tli_take_fraction(all.peak_bytes, fraction);
+    search.is_budget = layers->budget && layers->budget->bytes < search.limit;
+    if (search.is_budget) search.limit = layers->budget->bytes;
     search.base_cost = all.cost;
     search.least_peak = UINT64_MAX;
     tl_free_plan(env, &all);
@@ -11062,14 +11151,16 @@ static tl_result tli_find_dynamic(tli_layers *layers, double fraction, uint8_t *
 // Check the graph and the config, and find the layers; release with tli_free_layers, also after an
 // error.
 static tl_result tli_open_config(tl_env *env, tli_layers *layers, const char *function, const tl_graph *graph,
-                                 const tl_checkpoint_config *config) {
+                                 const tl_checkpoint_config *config, const tli_budget *budget) {
     tl_result result = tl_check_graph(env, graph);
     tli_zero(layers, sizeof *layers);
     layers->env = env;
     if (!result) result = tl_check_checkpoint_config(env, config, tli_count_layers(graph));
     if (!result && config->strategy.kind != TL_CHECKPOINT_NONE && !tli_count_layers(graph))
         result = tli_fail(env, TL_ERROR_INVALID_ARG, function, "graph: no node carries a layer number");
-    return result ? result : tli_init_layers(env, layers, function, graph, config);
+    if (!result) result = tli_init_layers(env, layers, function, graph, config);
+    layers->budget = budget;
+    return result;
 }
 
 static tl_result tli_find_kept(tli_layers *layers, const tl_checkpoint_config *config, uint8_t *kept) {
@@ -11092,7 +11183,7 @@ TLI_IMPL tl_result tl_find_kept_layers(tl_env *env, const tl_graph *graph, const
     tl_result result;
     TL_ASSERT(graph && config && (kept || !layer_count));
     tli_zero(kept, (size_t)layer_count);
-    result = tli_open_config(env, &layers, "tl_find_kept_layers", graph, config);
+    result = tli_open_config(env, &layers, "tl_find_kept_layers", graph, config, NULL);
     if (!result) result = tli_check_layer_count(env, "tl_find_kept_layers", graph, layer_count);
     if (!result) result = tli_find_kept(&layers, config, kept);
     tli_free_layers(&layers);
@@ -11100,11 +11191,12 @@ TLI_IMPL tl_result tl_find_kept_layers(tl_env *env, const tl_graph *graph, const
 }
 
 static tl_result tli_plan_config(tl_env *env, const char *function, const tl_graph *graph,
-                                 const tl_checkpoint_config *config, tl_plan *plan, uint64_t *kept_count) {
+                                 const tl_checkpoint_config *config, const tli_budget *budget, tl_plan *plan,
+                                 uint64_t *kept_count) {
     tli_layers layers;
     uint8_t *kept = NULL;
     uint64_t i;
-    tl_result result = tli_open_config(env, &layers, function, graph, config);
+    tl_result result = tli_open_config(env, &layers, function, graph, config, budget);
     *kept_count = 0;
     if (!result) {
         kept = (uint8_t *)tli_alloc_array(env, layers.count, 1);
@@ -11120,12 +11212,18 @@ static tl_result tli_plan_config(tl_env *env, const char *function, const tl_gra
     return result;
 }
 
+// The plan of a config; a dynamic one stays within a budget, too, where there is one.
+static tl_result tli_plan_checkpoints(tl_env *env, const tl_graph *graph, const tl_checkpoint_config *config,
+                                      const tli_budget *budget, tl_plan *plan) {
+    uint64_t kept_count;
+    tli_zero(plan, sizeof *plan);
+    return tli_plan_config(env, "tl_plan_checkpoints", graph, config, budget, plan, &kept_count);
+}
+
 TLI_IMPL tl_result tl_plan_checkpoints(tl_env *env, const tl_graph *graph, const tl_checkpoint_config *config,
                                        tl_plan *plan) {
-    uint64_t kept_count;
     TL_ASSERT(graph && config && plan);
-    tli_zero(plan, sizeof *plan);
-    return tli_plan_config(env, "tl_plan_checkpoints", graph, config, plan, &kept_count);
+    return tli_plan_checkpoints(env, graph, config, NULL, plan);
 }
 
 static tl_result tli_measure_config(tl_env *env, const tl_graph *graph, const tl_checkpoint_config *config,
@@ -11135,7 +11233,7 @@ static tl_result tli_measure_config(tl_env *env, const tl_graph *graph, const tl
     tl_result result;
     tli_zero(&plan, sizeof plan);
     tli_zero(&all, sizeof all);
-    result = tli_plan_config(env, "tl_measure_checkpoints", graph, config, &plan, &kept_count);
+    result = tli_plan_config(env, "tl_measure_checkpoints", graph, config, NULL, &plan, &kept_count);
     if (!result) result = tl_plan_keep_all(env, graph, 0, &all);
     if (!result) {
         double peak = (double)plan.peak_bytes, all_peak = (double)all.peak_bytes;
@@ -11519,7 +11617,8 @@ typedef struct tli_exact {
     tli_exact_state    *states;  int32_t state_count, state_capacity;
     tli_exact_entry    *heap;    int32_t heap_count, heap_capacity;
     int32_t            *buckets, bucket_count;      // a power of two
-    int32_t             full;               // 1 = no memory for one more state, or a cost beyond 64 bits
+    int32_t             full;               // 1 = the search ends: no memory, or a cost beyond 64 bits
+    int32_t             failed;             // 1 = no memory
     int32_t             after, position, call;      // state and position being expanded; call being tried
     tli_set             wanted_after;       // by the state being expanded
     uint64_t            paid, work, work_limit;     // paid: cost of the state being expanded
@@ -11933,7 +12032,7 @@ static void tli_exact_push(tli_exact *x, int32_t state) {
     tli_exact_entry entry;
     int32_t at = x->heap_count;
     if (!tli_grow(x->env, &heap, &x->heap_capacity, at, (int64_t)at + 1, sizeof *x->heap)) {
-        x->full = 1;
+        x->full = x->failed = 1;
         return;
     }
     x->heap = (tli_exact_entry *)heap;
@@ -11987,13 +12086,16 @@ static int32_t tli_exact_find(const tli_exact *x, tli_set wanted, int32_t positi
     return at - 1;
 }
 
-// Add a state; -1 = no memory, or a cost beyond 64 bits.
+// Add a state; -1 = no memory (x->failed), or a cost beyond 64 bits.
 static int32_t tli_exact_add_state(tli_exact *x, tli_set wanted, int32_t position, uint64_t cost) {
     void *states = x->states;
     tli_exact_state *s;
     uint32_t hash;
     int32_t at = x->state_count;
-    if (!tli_grow(x->env, &states, &x->state_capacity, at, (int64_t)at + 1, sizeof *s)) return -1;
+    if (!tli_grow(x->env, &states, &x->state_capacity, at, (int64_t)at + 1, sizeof *s)) {
+        x->failed = 1;
+        return -1;
+    }
     x->states = (tli_exact_state *)states;
     s = &x->states[at];
     s->wanted = wanted;
@@ -12070,8 +12172,10 @@ static int tli_exact_is_needless(tli_exact *x, const tli_exact_state *s) {
         return 1;
     }
     x->work += (uint64_t)i;
-    if (!tli_grow(x->env, &settled, &p->settled_capacity, i, (int64_t)i + 1, sizeof *p->settled))
+    if (!tli_grow(x->env, &settled, &p->settled_capacity, i, (int64_t)i + 1, sizeof *p->settled)) {
+        x->full = x->failed = 1;
         return 0;
+    }
     p->settled = (tli_exact_settled *)settled;
     p->settled[i].wanted = s->wanted;
     p->settled[i].cost = s->cost;
@@ -12080,7 +12184,7 @@ static int tli_exact_is_needless(tli_exact *x, const tli_exact_state *s) {
 }
 
 // Returns the state at the start of the plan, or -1: *bound is then a lower bound of every plan's cost;
-// UINT64_MAX = no plan fits.
+// UINT64_MAX = no plan fits. Without memory (x->failed) *bound means nothing.
 static int32_t tli_exact_search(tli_exact *x, uint64_t *bound) {
     int32_t k;
     *bound = 0;
@@ -12197,6 +12301,7 @@ static tl_result tli_exact_plan(tli_exact *x, uint64_t budget, tli_steps *best, 
     tli_exact_read_before(x);
     *bound = UINT64_MAX;
     if (tli_exact_read_budget(x)) start = tli_exact_search(x, bound);
+    if (x->failed) return TL_ERROR_NO_MEMORY;
     x->found = start >= 0;
     if (start >= 0) {
         *cost = *bound = x->states[start].cost;
@@ -12214,10 +12319,10 @@ static tl_result tli_exact_plan(tli_exact *x, uint64_t budget, tli_steps *best, 
 //   cost   of the plan, 0 = none was found
 //   bound  lower bound of the cost of every plan: the cost itself if it is proven
 //   proven 1 = the plan is optimal, or with TL_ERROR_INFEASIBLE that none fits; 0 = *work reached
-//          work_limit, memory was short, or the graph has more than TLI_EXACT_ITEMS items
+//          work_limit, a cost does not fit 64 bits, or the graph has more than TLI_EXACT_ITEMS items
 //   work   elementary steps are added to it
 //
-// Errors: TL_ERROR_INFEASIBLE; TL_ERROR_NO_MEMORY if there is none for the set-up or for the steps.
+// Errors: TL_ERROR_INFEASIBLE, TL_ERROR_NO_MEMORY.
 static tl_result tli_remat_exact(tl_env *env, const tl_graph *graph, uint64_t budget, int32_t inference,
                                  tli_remat_watch *watch, uint64_t work_limit, tli_steps *best,
                                  uint64_t *cost, uint64_t *bound, int32_t *proven, uint64_t *work) {
@@ -12275,6 +12380,7 @@ static tl_result tli_remat_exact_floor(tl_env *env, const tl_graph *graph, int32
         tli_exact_read_before(&x);
         x.paid = tli_exact_least(&x);
         *proven = tli_exact_search(&x, floor) >= 0;
+        if (x.failed) { *proven = 0; result = TL_ERROR_NO_MEMORY; }
     }
     *work = x.work;
     tli_exact_free(&x);
@@ -17288,7 +17394,7 @@ typedef struct tli_remat {
     uint64_t        host_budget;  // 0 = no host tier
     uint64_t        work, work_limit, bound, least, floor;
     int32_t         inference, node, floor_node;
-    int32_t         is_over;      // 1 = the base alone exceeds the budget
+    int32_t         is_over;      // 1 = the base alone exceeds the limit
     int32_t         none;         // 1 = it is proven that no plan fits
     int32_t         uncountable;  // 1 = bytes or costs are too large for the search
     tli_remat_watch watch;
@@ -17595,13 +17701,11 @@ static tl_result tli_remat_run_offload(tli_remat *r) {
     return r->found ? TL_OK : TL_ERROR_INFEASIBLE;
 }
 
-static tl_result tli_remat_run(tli_remat *r) {
-    return r->host_budget ? tli_remat_run_offload(r) : tli_remat_run_alone(r);
-}
-
-static tl_result tli_remat_refuse(tl_env *env, const tli_remat *r, const tl_remat_report *report) {
+static tl_result tli_remat_refuse(tl_env *env, const tli_remat *r, const tli_budget *budget,
+                                  const tl_remat_report *report) {
     tli_writer w = tli_begin_error(env, TL_ERROR_INFEASIBLE, "tl_plan_remat");
-    tli_put(&w, "budget_bytes: no plan found below ");
+    tli_put(&w, tli_limit_names[budget->limit]);
+    tli_put(&w, ": no plan found below ");
     tli_put_u64(&w, report->least_budget_bytes);
     tli_put(&w, " bytes");
     if (report->limiting_node >= 0) {
@@ -17615,13 +17719,8 @@ static tl_result tli_remat_refuse(tl_env *env, const tli_remat *r, const tl_rema
     return tli_end_error(env, &w, TL_ERROR_INFEASIBLE);
 }
 
-static uint64_t tli_remat_with_base(uint64_t bytes, uint64_t base) {
-    uint64_t sum;
-    return tli_add_u64(bytes, base, &sum) ? sum : UINT64_MAX;
-}
-
-static void tli_remat_report(const tli_remat *r, tl_result result, tl_remat_report *report) {
-    uint64_t base = r->watch.desc->base_bytes;
+static void tli_remat_report(const tli_remat *r, const tli_budget *budget, tl_result result,
+                             tl_remat_report *report) {
     report->limiting_node = -1;
     report->work = r->work;
     if (!result) {
@@ -17631,8 +17730,8 @@ static void tli_remat_report(const tli_remat *r, tl_result result, tl_remat_repo
         if (!report->proven && report->bound_cost)
             report->gap_ratio = (double)(report->cost - report->bound_cost) / (double)report->bound_cost;
     } else if (result == TL_ERROR_INFEASIBLE) {
-        report->least_budget_bytes = tli_remat_with_base(r->least, base);
-        report->bound_budget_bytes = tli_remat_with_base(r->floor, base);
+        report->least_budget_bytes = tli_add_base(budget, r->least);
+        report->bound_budget_bytes = tli_add_base(budget, r->floor);
         report->limiting_node = r->node;
         report->proven = r->none;
     }
@@ -17651,13 +17750,12 @@ static tl_result tli_check_remat(tl_env *env, const tl_remat_desc *desc) {
     return !result && desc->device ? tl_check_device(env, desc->device) : result;
 }
 
-TLI_IMPL tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan *plan,
-                                 tl_remat_report *report) {
-    uint64_t budget;
+// Plan within a budget that was found before: the limits and the base of the desc are not read.
+static tl_result tli_plan_remat(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget, tl_plan *plan,
+                                tl_remat_report *report) {
     tli_remat r;
     tl_remat_report local;
     tl_result result;
-    TL_ASSERT(desc && desc->graph && plan);
     if (!report) report = &local;
     tli_zero(plan, sizeof *plan);
     tli_zero(report, sizeof *report);
@@ -17666,35 +17764,39 @@ TLI_IMPL tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan
     if (result) return result;
     if (env) r.quiet = *env;
     r.quiet.log = NULL;
-    budget = desc->budget_bytes ? desc->budget_bytes : UINT64_MAX;
-    if (desc->device && desc->device->device_capacity_bytes && desc->device->device_capacity_bytes < budget)
-        budget = desc->device->device_capacity_bytes;
     r.graph = desc->graph;
     r.inference = desc->inference;
-    r.is_over = budget < desc->base_bytes;
-    r.budget = budget > desc->base_bytes ? budget - desc->base_bytes : 0;
+    r.is_over = budget->is_over;
+    r.budget = budget->bytes;
     r.work_limit = desc->work_limit ? desc->work_limit : tli_remat_default_work(r.graph);
     r.watch.now.work_limit = r.work_limit;
     r.watch.desc = desc;
     r.device = desc->device;
-    r.host_budget = desc->host_budget_bytes;
-    if (r.device && r.device->host_capacity_bytes && r.device->host_capacity_bytes < r.host_budget)
-        r.host_budget = r.device->host_capacity_bytes;
-    result = tli_remat_run(&r);
+    r.host_budget = budget->host_bytes;
+    result = r.host_budget ? tli_remat_run_offload(&r) : tli_remat_run_alone(&r);
     if (!result) {
-        r.plan.base_bytes = desc->base_bytes;
+        r.plan.base_bytes = budget->base_bytes;
         r.plan.bound_cost = r.bound < r.plan.cost ? r.bound : r.plan.cost;
         *plan = r.plan;
     } else {
         tl_free_plan(&r.quiet, &r.plan);
     }
     tli_release(&r.quiet, r.start.calls);
-    tli_remat_report(&r, result, report);
-    if (result == TL_ERROR_INFEASIBLE) return tli_remat_refuse(env, &r, report);
+    tli_remat_report(&r, budget, result, report);
+    if (result == TL_ERROR_INFEASIBLE) return tli_remat_refuse(env, &r, budget, report);
     if (result == TL_ERROR_OVERFLOW)
         return tli_fail(env, result, "tl_plan_remat", "graph: bytes must fit 60 bits, costs of forwards 56");
     if (result) return tli_fail(env, result, "tl_plan_remat", "no memory to plan");
     return TL_OK;
+}
+
+TLI_IMPL tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan *plan,
+                                 tl_remat_report *report) {
+    tli_budget budget;
+    TL_ASSERT(desc && desc->graph && plan);
+    budget = tli_find_budget(desc->budget_bytes, desc->host_budget_bytes, desc->base_bytes, desc->device,
+                             NULL, 0);
+    return tli_plan_remat(env, desc, &budget, plan, report);
 }
 
 // -- remat: chains --
@@ -17705,9 +17807,11 @@ typedef struct tli_chain_answer {
     int32_t  node;                         // at which the plan of the least budget peaks
 } tli_chain_answer;
 
-static tl_result tli_chain_refuse(tl_env *env, const tl_graph *graph, const tl_remat_report *report) {
+static tl_result tli_chain_refuse(tl_env *env, const tl_graph *graph, const tli_budget *budget,
+                                  const tl_remat_report *report) {
     tli_writer w = tli_begin_error(env, TL_ERROR_INFEASIBLE, "tl_plan_chain");
-    tli_put(&w, "budget_bytes: no persistent schedule ");
+    tli_put(&w, tli_limit_names[budget->limit]);
+    tli_put(&w, ": no persistent schedule ");
     tli_put(&w, report->proven ? "fits below " : "found below ");
     tli_put_u64(&w, report->least_budget_bytes);
     tli_put(&w, " bytes, which node ");
@@ -17731,15 +17835,17 @@ static tl_result tli_find_peak_node(tl_env *env, const tl_graph *graph, const tl
     return result;
 }
 
-static tl_result tli_plan_stages(tl_env *env, const tl_chain_plan_desc *desc, uint64_t budget, tl_plan *plan,
-                                 tl_remat_report *report) {
+static tl_result tli_plan_stages(tl_env *env, const tl_chain_plan_desc *desc, const tli_budget *budget,
+                                 tl_plan *plan, tl_remat_report *report) {
     uint64_t limit = desc->work_limit ? desc->work_limit : TLI_CHAIN_WORK, work = 0;
     tli_chain_result found;
     tli_steps steps;
     tli_remat_watch watch;
     tl_remat_desc remat;
-    tl_result result = tli_remat_chain(env, desc->graph, budget, limit, &steps, &found), last;
-    int infeasible = result == TL_ERROR_INFEASIBLE;
+    tl_result result = tli_remat_chain(env, desc->graph, budget->bytes, limit, &steps, &found), last;
+    int infeasible;
+    if (!result && budget->is_over) result = TL_ERROR_INFEASIBLE;  // a plan of no bytes
+    infeasible = result == TL_ERROR_INFEASIBLE;
     report->work = found.work;
     if (result && !infeasible) {
         tli_release(env, steps.steps);
@@ -17763,32 +17869,30 @@ static tl_result tli_plan_stages(tl_env *env, const tl_chain_plan_desc *desc, ui
     tli_zero(&remat, sizeof remat);
     tli_zero(&watch, sizeof watch);
     watch.desc = &remat;
-    result = tli_remat_bound(env, desc->graph, budget, 0, &watch, limit / 4, &report->bound_cost, &work);
+    result = tli_remat_bound(env, desc->graph, budget->bytes, 0, &watch, limit / 4, &report->bound_cost, &work);
     report->work += work;
     return result;
 }
 
-TLI_IMPL tl_result tl_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, tl_plan *plan,
-                                 tl_remat_report *report) {
-    uint64_t budget;
+// As tli_plan_remat.
+static tl_result tli_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, const tli_budget *budget,
+                                tl_plan *plan, tl_remat_report *report) {
     tl_env quiet;
     tl_remat_report local;
     tl_result result;
-    TL_ASSERT(desc && desc->graph && plan);
     if (!report) report = &local;
     tli_zero(plan, sizeof *plan);
     tli_zero(report, sizeof *report);
     tli_zero(&quiet, sizeof quiet);
     result = tl_check_graph(env, desc->graph);
+    if (!result && desc->device) result = tl_check_device(env, desc->device);
     if (result) return result;
     if (env) quiet = *env;
     quiet.log = NULL;
-    budget = desc->budget_bytes ? desc->budget_bytes : UINT64_MAX;
-    budget = budget > desc->base_bytes ? budget - desc->base_bytes : 0;
     report->limiting_node = -1;
     result = tli_plan_stages(&quiet, desc, budget, plan, report);
     if (!result) {
-        plan->base_bytes = desc->base_bytes;
+        plan->base_bytes = budget->base_bytes;
         plan->bound_cost = report->bound_cost;
         report->proven = report->cost == report->bound_cost;
         if (!report->proven && report->bound_cost)
@@ -17797,14 +17901,22 @@ TLI_IMPL tl_result tl_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, tl
     }
     tl_free_plan(&quiet, plan);
     if (result == TL_ERROR_INFEASIBLE) {
-        report->least_budget_bytes = tli_remat_with_base(report->least_budget_bytes, desc->base_bytes);
-        report->bound_budget_bytes = tli_remat_with_base(report->bound_budget_bytes, desc->base_bytes);
-        return tli_chain_refuse(env, desc->graph, report);
+        report->least_budget_bytes = tli_add_base(budget, report->least_budget_bytes);
+        report->bound_budget_bytes = tli_add_base(budget, report->bound_budget_bytes);
+        return tli_chain_refuse(env, desc->graph, budget, report);
     }
     tli_zero(report, sizeof *report);
     if (result == TL_ERROR_OVERFLOW)
         return tli_fail(env, result, "tl_plan_chain", "graph: costs times stages must fit 62 bits");
     return tli_fail(env, result, "tl_plan_chain", "no memory to plan");
+}
+
+TLI_IMPL tl_result tl_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, tl_plan *plan,
+                                 tl_remat_report *report) {
+    tli_budget budget;
+    TL_ASSERT(desc && desc->graph && plan);
+    budget = tli_find_budget(desc->budget_bytes, 0, desc->base_bytes, desc->device, NULL, 0);
+    return tli_plan_chain(env, desc, &budget, plan, report);
 }
 #endif  // TL_NO_PLANNERS
 #endif  // TL_STRATEGY_IMPLEMENTATION
@@ -17839,8 +17951,7 @@ typedef struct tli_policy {
     tl_env          quiet;       // allocator of the caller's env, without its log: candidates may fail
     const tl_policy_desc *desc;
     const tl_graph *graph;
-    uint64_t        budget;      // without the base
-    int32_t         is_over;     // 1 = the base alone exceeds the budget
+    tli_budget      budget;
     int32_t         wants_peak;  // 1 = the least peak is wanted, not the least cost
     int32_t         overflowed;  // 1 = a candidate was left out because its cost does not fit 64 bits
     int32_t         found;
@@ -17854,7 +17965,7 @@ typedef struct tli_policy {
 } tli_policy;
 
 static int tli_policy_fits(const tli_policy *p, const tl_plan *plan) {
-    return !p->is_over && plan->peak_bytes <= p->budget;
+    return !p->budget.is_over && plan->peak_bytes <= p->budget.bytes;
 }
 
 static int tli_policy_prefers(const tli_policy *p, const tl_plan *plan, const tl_plan *to) {
@@ -17946,7 +18057,7 @@ static tl_result tli_policy_try_interval(tli_policy *p, uint64_t interval) {
 static tl_result tli_policy_every_n(tli_policy *p) {
     uint64_t interval = p->desc->interval, root = tli_find_root(p->call_count);
     tl_result result = TL_OK;
-    if (!p->desc->budget_bytes && !interval) interval = root + (root * root < p->call_count);
+    if (!p->budget.is_limited && !interval) interval = root + (root * root < p->call_count);
     if (interval) return tli_policy_try_interval(p, interval);
     for (interval = 1; !result && !tli_policy_is_done(p); interval += tli_policy_step(p, interval)) {
         result = tli_policy_try_interval(p, interval);
@@ -17990,7 +18101,7 @@ static uint64_t tli_policy_cut_greedily(tli_policy *p, uint64_t bytes) {
 static tl_result tli_policy_chen_greedy(tli_policy *p) {
     uint64_t bytes = 0, next = 1;
     tl_result result = TL_OK;
-    p->wants_peak = !p->desc->budget_bytes;
+    p->wants_peak = !p->budget.is_limited;
     while (next && !result && !tli_policy_is_done(p)) {
         next = tli_policy_cut_greedily(p, bytes);
         result = tli_policy_try(p);
@@ -18223,16 +18334,18 @@ static tl_result tli_policy_revolve(tli_policy *p) {
 // If nothing fits, the candidate is the plan of the least budget, for the error text.
 static tl_result tli_policy_chain(tli_policy *p) {
     tl_chain_plan_desc desc;
+    tli_budget budget = p->budget;
     tl_remat_report report;
     tl_plan plan;
     tl_result made;
     tli_zero(&desc, sizeof desc);
     desc.graph = p->graph;
-    desc.budget_bytes = p->budget ? p->budget : 1;
-    made = tl_plan_chain(&p->quiet, &desc, &plan, &report);
+    budget.base_bytes = 0;  // then the least budget, too, is that of the plan alone
+    budget.is_over = 0;
+    made = tli_plan_chain(&p->quiet, &desc, &budget, &plan, &report);
     if (made == TL_ERROR_INFEASIBLE) {
-        desc.budget_bytes = report.least_budget_bytes;
-        made = tl_plan_chain(&p->quiet, &desc, &plan, &report);
+        budget.bytes = report.least_budget_bytes;
+        made = tli_plan_chain(&p->quiet, &desc, &budget, &plan, &report);
     }
     return tli_policy_offer(p, made, &plan);
 }
@@ -18265,10 +18378,11 @@ static tl_result tli_policy_refuse(tl_env *env, tli_policy *p) {
     result = tli_simulate(&p->quiet, "tl_plan_policy", &desc, &report);
     if (result) return result;
     w = tli_begin_error(env, TL_ERROR_INFEASIBLE, "tl_plan_policy");
-    tli_put(&w, "budget_bytes: ");
+    tli_put(&w, tli_limit_names[p->budget.limit]);
+    tli_put(&w, ": ");
     tli_put(&w, tl_name_policy(p->desc->policy));
     tli_put(&w, " needs ");
-    tli_put_u64(&w, tli_remat_with_base(p->plan.peak_bytes, p->desc->base_bytes));
+    tli_put_u64(&w, tli_add_base(&p->budget, p->plan.peak_bytes));
     tli_put(&w, " bytes");
     if (report.peak_step >= 0) {
         int32_t node = p->plan.steps[report.peak_step].node;
@@ -18283,6 +18397,7 @@ static tl_result tli_policy_refuse(tl_env *env, tli_policy *p) {
 
 static tl_result tli_check_policy(tl_env *env, const tl_policy_desc *desc) {
     const char *function = "tl_plan_policy";
+    tl_result result;
     if ((uint32_t)desc->policy >= (uint32_t)TL_POLICY_COUNT)
         return tli_fail(env, TL_ERROR_INVALID_ARG, function, "policy: there is no such one");
     if (desc->inference != 0 && desc->inference != 1)
@@ -18290,19 +18405,18 @@ static tl_result tli_check_policy(tl_env *env, const tl_policy_desc *desc) {
     if (desc->inference && desc->policy != TL_POLICY_KEEP_ALL)
         return tli_fail(env, TL_ERROR_INVALID_ARG, function,
                         "policy: must be keep-all for inference: without backwards there is nothing to keep");
-    return tl_check_graph(env, desc->graph);
+    result = tl_check_graph(env, desc->graph);
+    return !result && desc->device ? tl_check_device(env, desc->device) : result;
 }
 
 static tl_result tli_policy_init(tl_env *env, const tl_policy_desc *desc, tli_policy *p) {
-    uint64_t budget = desc->budget_bytes ? desc->budget_bytes : UINT64_MAX;
     int32_t id;
     tli_zero(p, sizeof *p);
     if (env) p->quiet = *env;
     p->quiet.log = NULL;
     p->desc = desc;
     p->graph = desc->graph;
-    p->is_over = budget < desc->base_bytes;
-    p->budget = budget > desc->base_bytes ? budget - desc->base_bytes : 0;
+    p->budget = tli_find_budget(desc->budget_bytes, 0, desc->base_bytes, desc->device, NULL, 0);
     for (id = 0; id < p->graph->node_count; id++) p->call_count += !p->graph->nodes[id].is_input;
     p->fineness = TLI_POLICY_NODES / (uint64_t)p->graph->node_count;
     if (p->fineness < 32) p->fineness = 32;
@@ -18329,7 +18443,7 @@ TLI_IMPL tl_result tl_plan_policy(tl_env *env, const tl_policy_desc *desc, tl_pl
     tli_release(&p.quiet, p.cuts);
     tli_release(&p.quiet, p.last);
     if (!result) {
-        p.plan.base_bytes = desc->base_bytes;
+        p.plan.base_bytes = p.budget.base_bytes;
         *plan = p.plan;
         return TL_OK;
     }
@@ -25512,6 +25626,8 @@ TLI_IMPL size_t tl_explain_precision_node(const tl_graph *graph, const tl_precis
 // 32 bytes.
 // ============================================================================
 
+static const char *const tli_tier_names[] = { TL_TIERS(TLI_NAME) };
+
 // -- attempts that may fail --
 
 // While a call tries what may fail, such as a block where memory may be full, nothing is logged. If the attempt
@@ -28634,7 +28750,7 @@ TLI_IMPL void tl_measure_manager(tl_manager *manager, tl_checkpoint_statistics *
     tli_lock_manager(manager);
     *statistics = manager->statistics;
     statistics->peak_bytes = manager->store.peak_bytes;
-    budget = manager->desc.device_budget_bytes;
+    budget = manager->budget[TL_TIER_DEVICE];
     statistics->total_checkpoints = (uint64_t)manager->held;
     statistics->in_memory_checkpoints = (uint64_t)(manager->held - manager->spilled);
     statistics->total_memory_bytes = manager->store.bytes[TL_TIER_DEVICE];
@@ -28642,7 +28758,7 @@ TLI_IMPL void tl_measure_manager(tl_manager *manager, tl_checkpoint_statistics *
     statistics->memory_utilization = budget == TL_UNLIMITED || !budget ? 0.0
                                    : (double)manager->store.bytes[TL_TIER_DEVICE] / (double)budget;
     statistics->host_memory_bytes = manager->store.bytes[TL_TIER_HOST];
-    statistics->host_budget_bytes = manager->desc.host_budget_bytes;
+    statistics->host_budget_bytes = manager->budget[TL_TIER_HOST];
     tli_unlock_manager(manager);
 }
 
@@ -28665,29 +28781,44 @@ static tl_result tli_check_manager(tl_env *env, const tl_backend *backend, const
     return TL_OK;
 }
 
+// A budget that the caller asks for must be free at present; that of a whole backend need not be.
+static tl_result tli_check_manager_room(tl_env *env, const tli_budget *budget,
+                                        const tl_backend_limits *limits) {
+    uint64_t free_bytes = limits->budget_bytes[TL_TIER_DEVICE];
+    tli_writer w;
+    if (!budget->is_limited || budget->limit != TLI_LIMIT_CALLER || budget->bytes <= free_bytes) return TL_OK;
+    w = tli_begin_error(env, TL_ERROR_NO_MEMORY, "tl_init_manager");
+    tli_put(&w, "device_budget_bytes: ");
+    tli_put_u64(&w, budget->bytes);
+    tli_put(&w, " bytes, of which the backend has ");
+    tli_put_u64(&w, free_bytes);
+    tli_put(&w, " free at present");
+    return tli_end_error(env, &w, TL_ERROR_NO_MEMORY);
+}
+
 TLI_IMPL tl_result tl_init_manager(tl_env *env, const tl_backend *backend, const tl_manager_desc *desc,
                                    tl_manager **manager) {
     const char *function = "tl_init_manager";
     tl_backend_limits limits;
+    tli_budget budget;
     tl_result result;
     tl_manager *m;
-    int tier;
     TL_ASSERT(backend && desc && manager);
     *manager = NULL;
     tli_zero(&limits, sizeof limits);
     if (backend->limits) backend->limits(backend->self, &limits);
     result = tli_check_manager(env, backend, desc, &limits);
+    budget = tli_find_budget(desc->device_budget_bytes, desc->host_budget_bytes, 0, NULL,
+                             limits.capacity_bytes, 0);
+    if (!result) result = tli_check_manager_room(env, &budget, &limits);
     if (result) return result;
     m = (tl_manager *)tli_alloc_array(env, 1, sizeof *m);
     if (!m) return tli_fail(env, TL_ERROR_NO_MEMORY, function, "no memory");
     m->env = env;
     m->backend = *backend;
     m->desc = *desc;
-    if (!desc->device_budget_bytes) m->desc.device_budget_bytes = TL_UNLIMITED;
-    m->budget[TL_TIER_DEVICE] = m->desc.device_budget_bytes;
-    m->budget[TL_TIER_HOST] = desc->host_budget_bytes;
-    for (tier = 0; tier < TL_TIER_COUNT; tier++)
-        if (m->budget[tier] > limits.capacity_bytes[tier]) m->budget[tier] = limits.capacity_bytes[tier];
+    m->budget[TL_TIER_DEVICE] = budget.bytes;
+    m->budget[TL_TIER_HOST] = budget.host_bytes;
     m->device_is_finite = limits.capacity_bytes[TL_TIER_DEVICE] != TL_UNLIMITED;
     m->host_visible = limits.host_visible;
     result = tli_open_store(env, &m->backend, m->budget, &m->store);
@@ -28833,6 +28964,7 @@ struct tl_run {
     float           loss_scale;      // of this training step
     tl_plan         plan;
     tl_report       planned;         // of the plan
+    tli_budget      budget;          // what caller, device and backend allow
     int32_t owns_layers, owns_nodes;  // 1 = layer_graph, the arrays of own_graph belong to the run
     int32_t         owns_plan, is_online, inference, repeat_count, profiling, checkpoints_on;
 
@@ -29136,7 +29268,7 @@ static tl_result tli_online_evict(tl_run *run, int32_t item) {
     exits.may_drop = 1;
     exits.bytes = exits.held_bytes = run->graph->outputs[item].bytes;
     exits.device_room = tli_room(o->budget, o->sim.live_bytes);
-    exits.host_room = tli_room(run->desc.host_budget_bytes, o->sim.host_bytes);
+    exits.host_room = tli_room(run->budget.host_bytes, o->sim.host_bytes);
     switch (tli_choose_exit(&exits)) {
     case TLI_EXIT_COMPRESS: return tli_online_emit_tensor(run, TL_STEP_COMPRESS, item, run->desc.codec);
     case TLI_EXIT_SPILL:
@@ -29155,10 +29287,10 @@ static tl_result tli_online_refuse(tl_run *run, uint64_t bytes, int32_t node) {
     if (!o->is_bare) return TL_ERROR_OVER_BUDGET;
     if (o->searches) { o->budget = o->sim.live_bytes + bytes; return TL_OK; }
     run->report.limiting_node = node;
-    if (!tli_add_u64(run->desc.base_bytes, o->sim.live_bytes + bytes, &run->report.needed_bytes))
-        run->report.needed_bytes = UINT64_MAX;
+    run->report.needed_bytes = tli_add_base(&run->budget, o->sim.live_bytes + bytes);
     w = tli_begin_error(run->env, TL_ERROR_OVER_BUDGET, tli_run_function);
-    tli_put(&w, "budget_bytes: node ");
+    tli_put(&w, tli_limit_names[run->budget.limit]);
+    tli_put(&w, ": node ");
     tli_put_i64(&w, node);
     tli_put(&w, " (");
     tli_put(&w, tl_name_node(run->graph, node));
@@ -29646,13 +29778,6 @@ static void tli_online_count_uses(tl_run *run) {
         for (i = node->first_output; i < node->first_output + node->output_count; i++)
             o->backward_uses[i] += reads && graph->outputs[i].needed;
     }
-}
-
-// Live bytes that the budget leaves beside the base.
-static uint64_t tli_online_budget(const tl_run *run) {
-    const tl_run_desc *desc = &run->desc;
-    if (desc->budget_bytes == TL_UNLIMITED) return UINT64_MAX;
-    return desc->budget_bytes > desc->base_bytes ? desc->budget_bytes - desc->base_bytes : 0;
 }
 
 // Start a pass: nothing but the graph's inputs is held.
@@ -30438,7 +30563,7 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
     run->report.limiting_node = -1;
     tli_measure_store(&run->store, 1, &counters);
     if (run->is_online) {
-        tl_result result = tli_start_online(run, tli_online_budget(run));
+        tl_result result = tli_start_online(run, run->budget.bytes);
         if (result) return result;
     }
     run->active = 1;
@@ -31138,12 +31263,9 @@ static tl_result tli_plan_run_budget(tl_run *run) {
     tl_remat_desc remat;
     tli_zero(&remat, sizeof remat);
     remat.graph = run->graph;
-    remat.budget_bytes = run->desc.budget_bytes;
-    remat.base_bytes = run->desc.base_bytes;
     remat.inference = run->inference;
     remat.device = run->desc.device;
-    remat.host_budget_bytes = run->desc.host_budget_bytes;
-    return tl_plan_remat(run->env, &remat, &run->plan, NULL);
+    return tli_plan_remat(run->env, &remat, &run->budget, &run->plan, NULL);
 }
 
 // The plan for the checkpoints or the strategy.
@@ -31151,10 +31273,10 @@ static tl_result tli_plan_desc(tl_run *run) {
     const tl_run_desc *desc = &run->desc;
     const tl_gradient *gradient = desc->strategy ? &desc->strategy->gradient : NULL;
     if (desc->checkpoints && !run->inference)
-        return tl_plan_checkpoints(run->env, run->graph, desc->checkpoints, &run->plan);
+        return tli_plan_checkpoints(run->env, run->graph, desc->checkpoints, &run->budget, &run->plan);
     if (gradient && gradient->checkpoint_interval)
         return tli_plan_interval(run, gradient->checkpoint_interval);
-    if (gradient && (gradient->checkpointed || (run->inference && desc->budget_bytes)))
+    if (gradient && (gradient->checkpointed || (run->inference && run->budget.is_limited)))
         return tli_plan_run_budget(run);
     return tl_plan_keep_all(run->env, run->graph, run->inference, &run->plan);
 }
@@ -31207,8 +31329,10 @@ static tl_result tli_make_run_plan(tl_run *run) {
 
 // -- preparing a run: budgets --
 
-static tl_result tli_infeasible(tl_run *run, const char *what, uint64_t bytes, int32_t node) {
+static tl_result tli_infeasible(tl_run *run, const char *limit, const char *what, uint64_t bytes,
+                                int32_t node) {
     tli_writer w = tli_begin_error(run->env, TL_ERROR_INFEASIBLE, "tl_init_run");
+    tli_put(&w, limit);
     tli_put(&w, what);
     tli_put_u64(&w, bytes);
     tli_put(&w, " bytes");
@@ -31240,7 +31364,7 @@ static tl_result tli_grow_budget(tl_run *run, uint64_t *works) {
 // Try the decisions out at the budget. If they fail, find the least budget by bisection: it works, and one
 // byte less does not.
 static tl_result tli_check_online_budget(tl_run *run) {
-    uint64_t fails = tli_online_budget(run), works = fails, need;
+    uint64_t fails = run->budget.bytes, works = fails;
     tl_result result = tli_rehearse(run, fails);
     int32_t node = run->report.limiting_node;
     if (result != TL_ERROR_OVER_BUDGET) return result;
@@ -31255,25 +31379,61 @@ static tl_result tli_check_online_budget(tl_run *run) {
         result = TL_OK;
     }
     if (result) return result;
-    if (!tli_add_u64(run->desc.base_bytes, works, &need)) need = UINT64_MAX;
-    return tli_infeasible(run, "budget_bytes: the least that works is ", need, node);
+    return tli_infeasible(run, tli_limit_names[run->budget.limit], ": the least that works is ",
+                          tli_add_base(&run->budget, works), node);
+}
+
+// The one rule for budgets ([5]); a plan that was given may need a host.
+static void tli_set_budget(tl_run *run) {
+    const tl_run_desc *desc = &run->desc;
+    int has_host_steps = 0;
+    int32_t k;
+    for (k = 0; desc->plan && k < desc->plan->step_count; k++)
+        has_host_steps |= desc->plan->steps[k].kind == TL_STEP_SPILL;
+    run->budget = tli_find_budget(desc->budget_bytes, desc->host_budget_bytes, desc->base_bytes, desc->device,
+                                  run->limits.capacity_bytes, has_host_steps);
+}
+
+// The bytes of one pass in a tier: of the plan, or of the decisions that were tried out.
+static uint64_t tli_pass_bytes(const tl_run *run, tl_tier tier) {
+    const tl_report *report = run->is_online ? &run->online.sim.report : &run->planned;
+    if (tier == TL_TIER_HOST) return report->host_peak_bytes;
+    return !run->is_online && run->plan.offset_count ? report->arena_bytes : report->peak_bytes;
+}
+
+// What the backend has free at present decides nothing but this: whether the run can be made now.
+static tl_result tli_check_present(tl_run *run) {
+    int tier;
+    for (tier = 0; tier < TL_TIER_COUNT; tier++) {
+        uint64_t bytes = tli_pass_bytes(run, (tl_tier)tier);
+        tli_writer w;
+        if (bytes <= run->limits.budget_bytes[tier]) continue;
+        w = tli_begin_error(run->env, TL_ERROR_NO_MEMORY, "tl_init_run");
+        tli_put(&w, "backend: a pass takes ");
+        tli_put_u64(&w, bytes);
+        tli_put(&w, " bytes of the ");
+        tli_put(&w, tli_tier_names[tier]);
+        tli_put(&w, ", of which ");
+        tli_put_u64(&w, run->limits.budget_bytes[tier]);
+        tli_put(&w, " are free at present");
+        return tli_end_error(run->env, &w, TL_ERROR_NO_MEMORY);
+    }
+    return TL_OK;
 }
 
 static tl_result tli_check_budget(tl_run *run) {
     const tl_report *planned = &run->planned;
-    uint64_t need;
-    if (!run->desc.budget_bytes) run->desc.budget_bytes = TL_UNLIMITED;
+    uint64_t bytes;
     if (run->is_online) return tli_check_online_budget(run);
-    if (!tli_add_u64(run->desc.base_bytes,
-                     run->plan.offset_count ? planned->arena_bytes : planned->peak_bytes, &need))
-        need = UINT64_MAX;
-    if (need > run->desc.budget_bytes)
-        return tli_infeasible(run, "budget_bytes: the plan takes ", need,
+    bytes = tli_pass_bytes(run, TL_TIER_DEVICE);
+    if (run->budget.is_over || bytes > run->budget.bytes)
+        return tli_infeasible(run, tli_limit_names[run->budget.limit], ": the plan takes ",
+                              tli_add_base(&run->budget, bytes),
                               planned->peak_step >= 0 ? run->plan.steps[planned->peak_step].node
                                                       : -1);
-    if (run->desc.host_budget_bytes && planned->host_peak_bytes > run->desc.host_budget_bytes)
-        return tli_infeasible(run, "host_budget_bytes: the plan takes ", planned->host_peak_bytes,
-                              -1);
+    if (planned->host_peak_bytes > run->budget.host_bytes)
+        return tli_infeasible(run, tli_host_limit_names[run->budget.host_limit], ": the plan takes ",
+                              planned->host_peak_bytes, -1);
     return TL_OK;
 }
 
@@ -31324,11 +31484,10 @@ static tl_result tli_alloc_run(tl_run *run) {
 
 // Open the run's account, limited to its budgets, and make the arena of a plan with offsets.
 static tl_result tli_open_run_store(tl_run *run) {
-    const tl_run_desc *desc = &run->desc;
     uint64_t limits[TL_TIER_COUNT];
     tl_result result;
-    limits[TL_TIER_DEVICE] = tli_online_budget(run);
-    limits[TL_TIER_HOST] = desc->host_budget_bytes;
+    limits[TL_TIER_DEVICE] = run->budget.bytes;
+    limits[TL_TIER_HOST] = run->budget.host_bytes;
     result = tli_open_store(run->env, &run->backend, limits, &run->store);
     if (result) return result;
     run->store.is_strict = 1;
@@ -31369,9 +31528,11 @@ static tl_result tli_prepare_run(tl_run *run) {
     if (!result) result = tli_scale_graph(run);
     if (!result) result = tli_alloc_run(run);
     if (!result) result = tli_find_kernels(run);
+    if (!result) tli_set_budget(run);
     if (!result && !run->is_online) result = tli_make_run_plan(run);
     if (!result && run->is_online) result = tli_init_online(run);
     if (!result) result = tli_check_budget(run);
+    if (!result) result = tli_check_present(run);
     if (result) return result;
     run->repeat_count = desc->repeat_count ? desc->repeat_count : run->plan.repeat_count;
     if (!run->repeat_count) run->repeat_count = 1;
