@@ -1643,12 +1643,13 @@ TLDEF tl_result tl_quantize_dynamic(tl_env *env, const float *from, uint8_t *to,
 
 // A positive real number as integers: real = multiplier 2^(exponent - 31).
 typedef struct tl_multiplier {
-    int32_t multiplier;  // 2^30 .. 2^31 - 1
+    int32_t multiplier;  // 2^30 .. 2^31 - 1; 0 = the number is 0
     int32_t exponent;    // > 0 = the number is 1 or more
 } tl_multiplier;
 
 // Find the multiplier that converts sums of products of integers with scales a and b to integers of
-// scale c: a b / c, rounded once, half away from zero.
+// scale c: a b / c, rounded once, half away from zero. A number below 2^-32 (exponent < -31) takes every sum of
+// 32 bits to 0 and becomes multiplier 0, exponent 0, as in TensorFlow Lite.
 //
 // Errors:  TL_ERROR_INVALID_ARG: a scale that is not finite and > 0; *multiplier is all zero then.
 TLDEF tl_result tl_find_multiplier(tl_env *env, float a, float b, float c, tl_multiplier *multiplier);
@@ -2037,10 +2038,10 @@ TLDEF tl_result tl_check_precision(tl_env *env, const tl_precision_desc *desc);
 //          evaluate failed, or its loss is NaN; TL_ERROR_OVERFLOW: costs do not fit 60 bits;
 //          TL_ERROR_NO_MEMORY. *plan is all zero then.
 // Cost:    work_limit for each round, and 50 million steps for runners-up. Graphs of small treewidth (chains,
-//          residual networks) are solved exactly: 1000 nodes in some hundredths of a second. A graph whose tree
-//          decomposition exceeds work_limit / 64 cells (4 million at most), as in densely connected networks, is
-//          searched: mostly proven up to 200 nodes, otherwise within a thousandth in cost and some hundredths in
-//          loss. Memory: at most 48 bytes per cell, and lists of at most 300 MiB.
+//          residual networks) are solved exactly: 1000 nodes in some hundredths of a second. A graph whose
+//          tree decomposition exceeds work_limit / 64 cells (4 million at most), as of densely connected
+//          networks, is searched: mostly proven up to 200 nodes, otherwise within a thousandth in cost and
+//          some hundredths in loss. Memory: at most 48 bytes per cell, and lists of at most 300 MiB.
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_plan_precision(tl_env *env, const tl_precision_desc *desc, tl_precision_plan *plan);
 TLDEF void      tl_free_precision_plan(tl_env *env, tl_precision_plan *plan);  // accepts zeroed ones
@@ -18106,8 +18107,10 @@ TLI_IMPL tl_result tl_find_multiplier(tl_env *env, float a, float b, float c, tl
     whole = (over << shift) / under;
     whole += (over << shift) % under * 2 >= under;
     if (whole >> 31) { whole /= 2; shift--; }  // 2^31 - 1 and a half became 2^31
+    exponent += 31 - shift;
+    if (exponent < -31) return TL_OK;  // stays 0: every sum would round to 0
     multiplier->multiplier = (int32_t)whole;
-    multiplier->exponent = exponent - shift + 31;
+    multiplier->exponent = exponent;
     return TL_OK;
 }
 
@@ -21526,7 +21529,7 @@ typedef struct tli_choice_wide {
     tli_choice      *x;               // built with tables of at most two variables
     tli_choice_dual  dual;
     tli_choice_local local;
-    tli_choice_point cheapest;        // the choice found for the weights of least value, within the limit or not
+    tli_choice_point cheapest;        // the choice at the weights of least value, within the limit or not
     uint64_t         start, share;    // work at the start; a quarter of what remained then
 } tli_choice_wide;
 
@@ -21708,7 +21711,7 @@ static void tli_choice_fill_plan(const tli_choice *x, tli_choice_plan *plan) {
 //
 // Errors:  TL_ERROR_INFEASIBLE: plan->nearest_limit is the least limit that can be met (in a graph too wide for
 //          lists one that was met), or TL_UNLIMITED: a node without schemes, or forbidden conversions. In a
-//          graph too wide for lists it means that no choice was found. TL_ERROR_NO_MEMORY. No error text is set.
+//          graph too wide for lists it means that no choice was found. TL_ERROR_NO_MEMORY. Neither sets a text.
 // Cost:    work_limit, exceeded only to find a first choice.
 static tl_result tli_plan_choice(tl_env *env, const tli_choice_desc *desc, tli_choice_plan *plan) {
     tl_result result = TL_ERROR_NO_MEMORY;
@@ -22000,8 +22003,8 @@ static tl_result tli_plan_choice_front(tl_env *env, const tli_choice_desc *desc,
     unlimited.loss_limit = TL_UNLIMITED;
     tli_choice_init(&x, env, &unlimited, allowed, best);
     if (allowed && best)
-        result = tli_choice_allow_all(desc, allowed) ? tli_choice_find_front(&x, point_limit ? point_limit : 256, front)
-                                                     : TL_ERROR_INFEASIBLE;
+        result = tli_choice_allow_all(desc, allowed)
+            ? tli_choice_find_front(&x, point_limit ? point_limit : 256, front) : TL_ERROR_INFEASIBLE;
     tli_choice_free(&x);
     tli_release(env, allowed);
     tli_release(env, best);
@@ -22850,7 +22853,8 @@ static tl_result tli_open_precision(tl_env *env, const char *function, const tl_
     tli_count_losses(p, limited ? p->desc.loss_limit : tli_infinity());
     tli_set_choice(p);
     if (!tli_choice_add_all_most(&p->choice, &cost, &loss))
-        return tli_fail(env, TL_ERROR_OVERFLOW, function, "loss_limit: too small beside the losses of so many nodes");
+        return tli_fail(env, TL_ERROR_OVERFLOW, function,
+                        "loss_limit: is too small beside the losses of so many nodes");
     return TL_OK;
 }
 

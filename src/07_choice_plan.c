@@ -92,7 +92,7 @@ static void tli_choice_fill_plan(const tli_choice *x, tli_choice_plan *plan) {
 //
 // Errors:  TL_ERROR_INFEASIBLE: plan->nearest_limit is the least limit that can be met (in a graph too wide for
 //          lists one that was met), or TL_UNLIMITED: a node without schemes, or forbidden conversions. In a
-//          graph too wide for lists it means that no choice was found. TL_ERROR_NO_MEMORY. No error text is set.
+//          graph too wide for lists it means that no choice was found. TL_ERROR_NO_MEMORY. Neither sets a text.
 // Cost:    work_limit, exceeded only to find a first choice.
 static tl_result tli_plan_choice(tl_env *env, const tli_choice_desc *desc, tli_choice_plan *plan) {
     tl_result result = TL_ERROR_NO_MEMORY;
@@ -384,8 +384,8 @@ static tl_result tli_plan_choice_front(tl_env *env, const tli_choice_desc *desc,
     unlimited.loss_limit = TL_UNLIMITED;
     tli_choice_init(&x, env, &unlimited, allowed, best);
     if (allowed && best)
-        result = tli_choice_allow_all(desc, allowed) ? tli_choice_find_front(&x, point_limit ? point_limit : 256, front)
-                                                     : TL_ERROR_INFEASIBLE;
+        result = tli_choice_allow_all(desc, allowed)
+            ? tli_choice_find_front(&x, point_limit ? point_limit : 256, front) : TL_ERROR_INFEASIBLE;
     tli_choice_free(&x);
     tli_release(env, allowed);
     tli_release(env, best);

@@ -854,7 +854,7 @@ typedef struct tli_choice_wide {
     tli_choice      *x;               // built with tables of at most two variables
     tli_choice_dual  dual;
     tli_choice_local local;
-    tli_choice_point cheapest;        // the choice found for the weights of least value, within the limit or not
+    tli_choice_point cheapest;        // the choice at the weights of least value, within the limit or not
     uint64_t         start, share;    // work at the start; a quarter of what remained then
 } tli_choice_wide;
 

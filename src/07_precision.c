@@ -583,7 +583,8 @@ static tl_result tli_open_precision(tl_env *env, const char *function, const tl_
     tli_count_losses(p, limited ? p->desc.loss_limit : tli_infinity());
     tli_set_choice(p);
     if (!tli_choice_add_all_most(&p->choice, &cost, &loss))
-        return tli_fail(env, TL_ERROR_OVERFLOW, function, "loss_limit: too small beside the losses of so many nodes");
+        return tli_fail(env, TL_ERROR_OVERFLOW, function,
+                        "loss_limit: is too small beside the losses of so many nodes");
     return TL_OK;
 }
 

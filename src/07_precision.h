@@ -159,12 +159,13 @@ TLDEF tl_result tl_quantize_dynamic(tl_env *env, const float *from, uint8_t *to,
 
 // A positive real number as integers: real = multiplier 2^(exponent - 31).
 typedef struct tl_multiplier {
-    int32_t multiplier;  // 2^30 .. 2^31 - 1
+    int32_t multiplier;  // 2^30 .. 2^31 - 1; 0 = the number is 0
     int32_t exponent;    // > 0 = the number is 1 or more
 } tl_multiplier;
 
 // Find the multiplier that converts sums of products of integers with scales a and b to integers of
-// scale c: a b / c, rounded once, half away from zero.
+// scale c: a b / c, rounded once, half away from zero. A number below 2^-32 (exponent < -31) takes every sum of
+// 32 bits to 0 and becomes multiplier 0, exponent 0, as in TensorFlow Lite.
 //
 // Errors:  TL_ERROR_INVALID_ARG: a scale that is not finite and > 0; *multiplier is all zero then.
 TLDEF tl_result tl_find_multiplier(tl_env *env, float a, float b, float c, tl_multiplier *multiplier);
@@ -553,10 +554,10 @@ TLDEF tl_result tl_check_precision(tl_env *env, const tl_precision_desc *desc);
 //          evaluate failed, or its loss is NaN; TL_ERROR_OVERFLOW: costs do not fit 60 bits;
 //          TL_ERROR_NO_MEMORY. *plan is all zero then.
 // Cost:    work_limit for each round, and 50 million steps for runners-up. Graphs of small treewidth (chains,
-//          residual networks) are solved exactly: 1000 nodes in some hundredths of a second. A graph whose tree
-//          decomposition exceeds work_limit / 64 cells (4 million at most), as in densely connected networks, is
-//          searched: mostly proven up to 200 nodes, otherwise within a thousandth in cost and some hundredths in
-//          loss. Memory: at most 48 bytes per cell, and lists of at most 300 MiB.
+//          residual networks) are solved exactly: 1000 nodes in some hundredths of a second. A graph whose
+//          tree decomposition exceeds work_limit / 64 cells (4 million at most), as of densely connected
+//          networks, is searched: mostly proven up to 200 nodes, otherwise within a thousandth in cost and
+//          some hundredths in loss. Memory: at most 48 bytes per cell, and lists of at most 300 MiB.
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_plan_precision(tl_env *env, const tl_precision_desc *desc, tl_precision_plan *plan);
 TLDEF void      tl_free_precision_plan(tl_env *env, tl_precision_plan *plan);  // accepts zeroed ones

@@ -404,8 +404,10 @@ TLI_IMPL tl_result tl_find_multiplier(tl_env *env, float a, float b, float c, tl
     whole = (over << shift) / under;
     whole += (over << shift) % under * 2 >= under;
     if (whole >> 31) { whole /= 2; shift--; }  // 2^31 - 1 and a half became 2^31
+    exponent += 31 - shift;
+    if (exponent < -31) return TL_OK;  // stays 0: every sum would round to 0
     multiplier->multiplier = (int32_t)whole;
-    multiplier->exponent = exponent - shift + 31;
+    multiplier->exponent = exponent;
     return TL_OK;
 }
 

@@ -488,6 +488,7 @@ static void a_multiplier_is_the_nearest_to_the_quotient(void **state) {
         double exact;
         if (a == 0 || b == 0 || c == 0) continue;
         assert_int_equal(tl_find_multiplier(&env, a, b, c, &m), TL_OK);
+        if (!m.multiplier) continue;  // below 2^-32
         assert_true(m.multiplier >= 1 << 30);
         fa = (uint64_t)ldexp(frexp((double)a, &ea), 24);
         fb = (uint64_t)ldexp(frexp((double)b, &eb), 24);
@@ -514,9 +515,62 @@ static void multipliers_of_known_numbers(void **state) {
     assert_int_equal(tl_find_multiplier(NULL, 1, 1, 3, &m), TL_OK);
     assert_true(m.multiplier == 1431655765 && m.exponent == -1);
     assert_int_equal(tl_find_multiplier(NULL, float_of_bits(1), float_of_bits(1), float_of_bits(0x7F7FFFFFu), &m), TL_OK);
-    assert_int_equal(m.exponent, -425);
+    assert_true(m.multiplier == 0 && m.exponent == 0);
     assert_int_equal(tl_find_multiplier(NULL, float_of_bits(0x7F7FFFFFu), float_of_bits(0x7F7FFFFFu), float_of_bits(1), &m), TL_OK);
     assert_true(m.exponent == 405 && m.multiplier == 2147483392);
+}
+
+// QuantizeMultiplier of TensorFlow Lite, in doubles: fraction and exponent by frexp, rounded to 31 bits, flushed.
+static tl_multiplier reference_multiplier(float a, float b, float c) {
+    tl_multiplier m;
+    int exponent;
+    double fraction = frexp((double)a * (double)b / (double)c, &exponent);
+    int64_t rounded = (int64_t)floor(ldexp(fraction, 31) + 0.5);
+    if (rounded == INT64_C(1) << 31) { rounded /= 2; exponent++; }
+    if (exponent < -31) rounded = exponent = 0;
+    m.multiplier = (int32_t)rounded;
+    m.exponent = exponent;
+    return m;
+}
+
+static void expect_multiplier(float a, float b, float c, int32_t multiplier, int32_t exponent) {
+    tl_multiplier m, reference = reference_multiplier(a, b, c);
+    assert_int_equal(tl_find_multiplier(NULL, a, b, c, &m), TL_OK);
+    assert_int_equal(m.multiplier, multiplier);
+    assert_int_equal(m.exponent, exponent);
+    assert_true(reference.multiplier == multiplier && reference.exponent == exponent);
+}
+
+static void multipliers_below_2_to_the_minus_32_are_flushed_to_0(void **state) {
+    const tl_quantization to = { 1, 3, -128, 127, TL_ROUNDING_EVEN };
+    const float half = ldexpf(1, -16), below = nextafterf(half, 0), above = nextafterf(half, 1);
+    tl_random random = { 5 };
+    int i, flushed = 0, kept = 0;
+    (void)state;
+    expect_multiplier(half, half, 1, 1 << 30, -31);
+    expect_multiplier(half, above, 1, (1 << 30) + (1 << 7), -31);
+    expect_multiplier(half, below, 1, 0, 0);
+    expect_multiplier(half, half, nextafterf(1, 2), 0, 0);
+    expect_multiplier(half, half, nextafterf(1, 0), (1 << 30) + (1 << 6), -31);
+    expect_multiplier(ldexpf(1, -100), ldexpf(1, -80), ldexpf(1, -148), 1 << 30, -31);
+    expect_multiplier(ldexpf(1, -100), ldexpf(1, -80), ldexpf(1, -147), 0, 0);
+    // 2^-32 (1 - 2^-46): rounding carries it to 2^-32
+    expect_multiplier(ldexpf(1, -32), 1 - ldexpf(1, -23), 1 - ldexpf(1, -23), 1 << 30, -31);
+    expect_multiplier(ldexpf(1 + ldexpf(1, -23), -32), 1 - ldexpf(1, -23), 1, 1 << 30, -31);
+    for (i = 0; i < 100000; i++) {
+        float a = ldexpf((float)(1 + tl_next_random_ratio(&random)), -20), b = (float)(1 + tl_next_random_ratio(&random));
+        float c = ldexpf((float)(1 + tl_next_random_ratio(&random)), (int)tl_next_random_below(&random, 5) + 9);
+        int32_t sum = (int32_t)(tl_next_random(&random) >> 32);
+        tl_multiplier m, reference = reference_multiplier(a, b, c);
+        assert_int_equal(tl_find_multiplier(NULL, a, b, c, &m), TL_OK);
+        assert_int_equal(m.exponent, reference.exponent);
+        assert_true(abs(m.multiplier - reference.multiplier) <= 1);  // the reference rounds the quotient once more
+        assert_true(!m.multiplier == !reference.multiplier);
+        if (m.multiplier) { kept++; continue; }
+        flushed++;
+        assert_int_equal(tl_requantize(sum, m, &to), 3);
+    }
+    assert_true(flushed > 10000 && kept > 10000);
 }
 
 static void multipliers_of_no_scale_are_refused(void **state) {
@@ -754,6 +808,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(onnx_dynamicquantizelinear_min_adjusted),
         cmocka_unit_test(dynamic_quantisation_takes_small_data_and_refuses_none),
         cmocka_unit_test(a_multiplier_is_the_nearest_to_the_quotient),
+        cmocka_unit_test(multipliers_below_2_to_the_minus_32_are_flushed_to_0),
         cmocka_unit_test(multipliers_of_known_numbers),
         cmocka_unit_test(multipliers_of_no_scale_are_refused),
         cmocka_unit_test(requantising_equals_the_reference_and_is_within_one_of_the_real_number),
