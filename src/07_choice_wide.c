@@ -609,7 +609,7 @@ static void tli_choice_search_weights(tli_choice_dual *d, tli_choice_local *l, t
 typedef struct tli_choice_tree {
     tli_choice   *x;
     uint64_t  value_weight, limited_weight;           // of the best bound
-    uint64_t  share;                                  // of the work, for improving the choice before branching
+    uint64_t  share;                                  // of the work, for improving the choice once
     uint64_t  visits;                                 // of parts by chains; the second one polishes
     uint16_t *allowed; int32_t allowed_capacity;      // [count x node_count] schemes of the open parts
     uint64_t *bounds; int32_t bounds_capacity;        // [count] bounds of the open parts
@@ -759,16 +759,18 @@ static int tli_choice_solve_part(tli_choice_tree *t) {
     return result == TL_ERROR_NO_MEMORY ? -1 : closed;
 }
 
-// Improve the choice once, after the first states were removed: rounding and solving parts is faster then,
-// and a better choice removes more states. Returns -1 = no memory.
-static int tli_choice_polish(tli_choice_tree *t, tli_choice *y) {
+// Improve the bound and the choice once, after the first states were removed: sweeps and parts are much shorter
+// then. Returns -1 = no memory.
+static int tli_choice_polish(tli_choice_tree *t, tli_choice *y, tli_choice_dual *d) {
     tli_choice_local l;
     int ready = tli_choice_init_local(&l, y);
     if (ready) {
+        tli_choice_raise(d, t->value_weight, t->limited_weight, tli_choice_sweeps(d, t->share / 2, 300));
         tli_choice_round(&l, 1);
         if (tli_choice_reoptimise(y, y->work + t->share)) ready = 0;
     }
     tli_choice_free_local(&l);
+    if (y->bound > t->bound) t->bound = y->bound;
     return ready ? 0 : -1;
 }
 
@@ -784,7 +786,7 @@ static int tli_choice_narrow_part(tli_choice_tree *t, tli_choice *y, tli_choice_
     if (!excess) return -1;
     bound = tli_choice_find_excess(d, excess);
     count = tli_choice_leave_out(t, y, excess, bound);
-    if (count >= 0 && ++t->visits == 2) result = tli_choice_polish(t, y);
+    if (count >= 0 && ++t->visits == 2) result = tli_choice_polish(t, y, d);
     else if (count > 0) result = 0;
     else if (!count && !tli_choice_branch(t, y, excess, bound)) result = -1;
     tli_release(y->env, excess);

@@ -671,39 +671,6 @@ typedef struct tl_apply_desc {
 TLDEF tl_result tl_apply_precision(tl_env *env, const tl_apply_desc *desc, tl_precision_graph *applied);
 TLDEF void      tl_free_precision_graph(tl_env *env, tl_precision_graph *applied);  // accepts zeroed ones
 
-// -- packing: kept activations in fewer bits --
-//
-//     F 1  F 2  C 1  F 3  C 2 ...  X 2  B 3  D 2  X 1  B 2     tensor 1 is packed between C 1 and X 1
-
-typedef struct tl_packing_desc {
-    const tl_graph  *graph;            // not NULL
-    const tl_plan   *plan;             // of a training; 0 = tl_plan_keep_all
-    const uint8_t   *tensors;          // [tensor_count] 1 = f32, and may be packed; NULL = all tensors are f32
-    tl_codec         codec;            // not none
-    uint64_t         least_bytes;      // smaller tensors are not packed
-    const tl_device *device;           // for the time of conversions; 0 = they take no time
-} tl_packing_desc;
-
-// Compress activations between forward and backward; lossy.
-//
-//   plan   overwritten; not that of the desc; release with tl_free_plan; peaks and costs are filled in
-//
-// A tensor can be packed from its last reader before the first backward of the plan to its first reader
-// after that (a backward, or a repeated forward): COMPRESS stands after the former, EXPAND before the latter.
-// Excluded are tensors that are dropped in between, graph inputs, results (keep), tensors that the plan
-// already copies or converts, sizes that are no multiple of 4 bytes, and tensors that would not shrink. On a
-// graph of tl_apply_precision set `tensors` to 1 for those whose format is f32.
-//
-// While a tensor is converted both of its copies count, so packing more tensors can raise the peak. Of all
-// sets of tensors one with the least peak is taken, and it is minimal: without any of its tensors the peak
-// would be higher. So the peak never rises; where it cannot fall, the plan is returned unchanged.
-//
-// Errors:  TL_ERROR_INVALID_ARG: codec, plan of an inference; TL_ERROR_INVALID_PLAN and the step; those of
-//          tl_check_graph and tl_check_device; TL_ERROR_OVERFLOW; TL_ERROR_NO_MEMORY. *plan is all zero then.
-// Cost:    O(packable tensors x steps), a few times; memory O(steps + tensors).
-// Threads: safe with one env per thread.
-TLDEF tl_result tl_plan_packing(tl_env *env, const tl_packing_desc *desc, tl_plan *plan);
-
 // -- names and text --
 
 TLDEF const char *tl_name_criterion(tl_criterion criterion);         // "balanced"; "?" out of range
