@@ -2083,7 +2083,8 @@ typedef struct tl_sensitivity_desc {
     // Evaluate the network with one node in a scheme and all others in f32: *loss = how much worse it is.
     tl_result     (*evaluate)(int32_t node, tl_scheme scheme, double *loss, void *user);  // not NULL
     void           *user;
-    int           (*progress)(int32_t done, int32_t all, void *user);  // after each evaluation; 1 = stop
+    // Called after each evaluation with the loss that it gave (a negative loss as 0); returns 1 = stop.
+    int           (*progress)(int32_t done, int32_t all, double loss, void *user);
 } tl_sensitivity_desc;
 
 // Measure the loss of every node in every scheme, one evaluation each; graph inputs are left out.
@@ -23651,15 +23652,16 @@ static tl_result tli_measure_op(tl_env *env, const tl_sensitivity_desc *desc, in
 static tl_result tli_measure_ops(tl_env *env, const tl_sensitivity_desc *desc, double *losses) {
     int32_t done = 0, all = 0, id, k;
     tl_result result;
+    double *loss;
     for (id = 0; id < desc->graph->node_count; id++)
         for (k = 0; k < TL_SCHEME_COUNT; k++) all += (int32_t)(tli_find_evaluated(desc, id) >> k & 1);
     for (id = 0; id < desc->graph->node_count; id++)
         for (k = 0; k < TL_SCHEME_COUNT; k++) {
             if (!(tli_find_evaluated(desc, id) >> k & 1)) continue;
-            result = tli_measure_op(env, desc, id, (tl_scheme)k,
-                                    &losses[(size_t)id * TL_SCHEME_COUNT + (size_t)k]);
+            loss = &losses[(size_t)id * TL_SCHEME_COUNT + (size_t)k];
+            result = tli_measure_op(env, desc, id, (tl_scheme)k, loss);
             if (result) return result;
-            if (desc->progress && desc->progress(++done, all, desc->user)) return TL_OK;
+            if (desc->progress && desc->progress(++done, all, *loss, desc->user)) return TL_OK;
         }
     return TL_OK;
 }

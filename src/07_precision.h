@@ -599,7 +599,8 @@ typedef struct tl_sensitivity_desc {
     // Evaluate the network with one node in a scheme and all others in f32: *loss = how much worse it is.
     tl_result     (*evaluate)(int32_t node, tl_scheme scheme, double *loss, void *user);  // not NULL
     void           *user;
-    int           (*progress)(int32_t done, int32_t all, void *user);  // after each evaluation; 1 = stop
+    // Called after each evaluation with the loss that it gave (a negative loss as 0); returns 1 = stop.
+    int           (*progress)(int32_t done, int32_t all, double loss, void *user);
 } tl_sensitivity_desc;
 
 // Measure the loss of every node in every scheme, one evaluation each; graph inputs are left out.
