@@ -91,6 +91,9 @@
 #define TLDEF extern
 #endif
 #endif
+
+// Marks a function that may still change in any version; its linkage is that of TLDEF.
+#define TL_EXPERIMENTAL TLDEF
 #endif  // TL_STRATEGY_H
 
 #ifndef TL_STRATEGY_H
@@ -1544,15 +1547,11 @@ typedef enum tl_scheme { TL_SCHEMES(TLI_ENUM5) TL_SCHEME_COUNT } tl_scheme;
 TLDEF uint64_t tl_find_format_bytes(tl_format format, uint64_t f32_bytes);
 
 #ifndef TL_NO_PLANNERS
-// Find the bytes of the weights of a node in a scheme, from their bytes in f32; rounded as above.
-TLDEF uint64_t tl_find_weight_bytes(tl_scheme scheme, uint64_t f32_bytes);
-
 // Find the format of the outputs of a node in this scheme; TL_FORMAT_COUNT for an unknown scheme.
 TLDEF tl_format tl_find_scheme_format(tl_scheme scheme);
 
 TLDEF const char *tl_name_format(tl_format format);     // "bf16"; "?" out of range
 TLDEF const char *tl_name_scheme(tl_scheme scheme);     // "w8a16"
-TLDEF const char *tl_explain_scheme(tl_scheme scheme);  // "tensors in 16 bits, weights ..."
 #ifndef TL_NO_TEXT
 TLDEF int tl_parse_format(const char *text, tl_format *format);  // 1 and the value; 0 and f32 for unknown text
 TLDEF int tl_parse_scheme(const char *text, tl_scheme *scheme);
@@ -1609,9 +1608,6 @@ typedef struct tl_quantization {
 TLDEF tl_result tl_find_quantization(tl_env *env, tl_range_rule rule, float least, float most,
                                      int32_t low, int32_t high, tl_quantization *quantization);
 
-// Check that the scale is finite and > 0, the bounds are in order and the zero point lies within them.
-TLDEF tl_result tl_check_quantization(tl_env *env, const tl_quantization *quantization);
-
 // Convert numbers to integers, and integers back to numbers.
 //
 //   quantizations   [channel_count] element i belongs to channel (i / inner_count) % channel_count;
@@ -1662,11 +1658,6 @@ TLDEF int32_t tl_requantize(int32_t sum, tl_multiplier multiplier, const tl_quan
 
 #ifndef TL_NO_PLANNERS
 TLDEF const char *tl_name_range_rule(tl_range_rule rule);  // "narrow"; "?" out of range
-TLDEF const char *tl_name_rounding(tl_rounding rounding);  // "even"
-#ifndef TL_NO_TEXT
-TLDEF int tl_parse_range_rule(const char *text, tl_range_rule *rule);
-TLDEF int tl_parse_rounding(const char *text, tl_rounding *rounding);
-#endif
 #endif
 
 // -- guards for 16-bit floats --
@@ -1756,7 +1747,7 @@ typedef struct tl_noise {
     int32_t  is_exact;       // 1 = every value with a weight > 0 is represented exactly
 } tl_noise;
 
-// Make an observer; release it; reset it to the state of a new one.
+// Make an observer, or release it.
 //
 //   env        must outlive the observer: the functions below write their error texts to it
 //   observer   NULL after an error
@@ -1767,7 +1758,6 @@ typedef struct tl_noise {
 //          threads, give each an observer and merge them.
 TLDEF tl_result tl_init_observer(tl_env *env, const tl_observer_desc *desc, tl_observer **observer);
 TLDEF void      tl_free_observer(tl_observer *observer);   // accepts NULL
-TLDEF tl_result tl_reset_observer(tl_observer *observer);
 
 // Add one batch. Element i belongs to channel (i / inner_count) % channel_count.
 //
@@ -1826,7 +1816,7 @@ TLDEF tl_result tl_estimate_noise(const tl_observer *observer, int32_t channel,
 //
 //   margin       >= 1; 0 = 1. Any other value returns 0
 //   lost_ratio   0 .. 1
-TLDEF int tl_is_f16_safe(const tl_observer *observer, double margin, double lost_ratio);
+TL_EXPERIMENTAL int tl_is_f16_safe(const tl_observer *observer, double margin, double lost_ratio);
 
 // Measure the range of data in memory without a histogram: percentile by exact rank, mse by the true error of
 // 200 ranges (in f32: largest x (k / 200)). The other kinds as an observer of one channel and one batch.
@@ -1994,11 +1984,6 @@ struct tl_precision_plan {
 };
 
 TLDEF tl_precision_desc tl_default_precision(const tl_precision_desc *desc);  // NULL = all defaults
-// Check every rule of a desc, its graph, device and profiles included.
-//
-// Errors:  TL_ERROR_INVALID_ARG, and those of tl_check_graph and tl_check_device.
-TLDEF tl_result tl_check_precision(tl_env *env, const tl_precision_desc *desc);
-
 // Choose a scheme for every node.
 //
 //   plan   overwritten; release with tl_free_precision_plan
@@ -2033,7 +2018,7 @@ TLDEF tl_result tl_check_precision(tl_env *env, const tl_precision_desc *desc);
 // loss_limit / measured, reduced by a sixteenth at least; the last try is the choice of least loss. For
 // accuracy and balanced, and where loss_limit is infinite, evaluate runs once.
 //
-// Errors:  those of tl_check_precision; TL_ERROR_INFEASIBLE names the limit that cannot be met and the
+// Errors:  TL_ERROR_INVALID_ARG, those of tl_check_graph and tl_check_device; TL_ERROR_INFEASIBLE names the limit that cannot be met and the
 //          nearest that can, the node that has no scheme, or the measured loss; TL_ERROR_KERNEL:
 //          evaluate failed, or its loss is NaN; TL_ERROR_OVERFLOW: costs do not fit 60 bits;
 //          TL_ERROR_NO_MEMORY. *plan is all zero then.
@@ -2095,7 +2080,7 @@ typedef struct tl_sensitivity_desc {
 // Errors:  those of tl_check_graph; TL_ERROR_INVALID_ARG; TL_ERROR_KERNEL: evaluate failed or returned a
 //          loss that is not finite. *losses is all NaN after TL_ERROR_KERNEL, and unchanged after the others.
 // Cost:    one call of evaluate for each node and scheme.
-TLDEF tl_result tl_measure_sensitivity(tl_env *env, const tl_sensitivity_desc *desc, double *losses);
+TL_EXPERIMENTAL tl_result tl_measure_sensitivity(tl_env *env, const tl_sensitivity_desc *desc, double *losses);
 
 // -- apply --
 //
@@ -2160,10 +2145,8 @@ TLDEF void      tl_free_precision_graph(tl_env *env, tl_precision_graph *applied
 
 TLDEF const char *tl_name_criterion(tl_criterion criterion);         // "balanced"; "?" out of range
 TLDEF const char *tl_name_objective(tl_precision_objective objective);  // "bytes"
-TLDEF const char *tl_name_loss_source(tl_loss_source source);        // "measured"
 #ifndef TL_NO_TEXT
-// Each accepts exactly what its tl_name_ returns: 1 and the value, or 0.
-TLDEF int tl_parse_criterion(const char *text, tl_criterion *criterion);
+// Accepts exactly what tl_name_objective returns: 1 and the value, or 0.
 TLDEF int tl_parse_objective(const char *text, tl_precision_objective *objective);
 
 // Write a plan as a table for people, one line per node: scheme, loss, speed-up, runner-up and its additional
@@ -17694,21 +17677,18 @@ TLI_IMPL uint64_t tl_find_format_bytes(tl_format format, uint64_t f32_bytes) {
 }
 
 #ifndef TL_NO_PLANNERS  // a device that only runs needs no names, and tables of text would take its memory
-#define TLI_NAME5(id, name, format, bytes, help) name,      // these four are undefined again below
+#define TLI_NAME5(id, name, format, bytes, help) name,      // these three are undefined again below
 #define TLI_FORMAT5(id, name, format, bytes, help) format,
 #define TLI_BYTES5(id, name, format, bytes, help) bytes,
-#define TLI_HELP5(id, name, format, bytes, help) help,
 
 static const char *const tli_format_names[] = { TL_FORMATS(TLI_NAME4) };
 static const char *const tli_scheme_names[] = { TL_SCHEMES(TLI_NAME5) };
-static const char *const tli_scheme_helps[] = { TL_SCHEMES(TLI_HELP5) };
 static const tl_format tli_scheme_formats[] = { TL_SCHEMES(TLI_FORMAT5) };
 static const uint8_t tli_weight_bytes[] = { TL_SCHEMES(TLI_BYTES5) };
 
 #undef TLI_NAME5
 #undef TLI_FORMAT5
 #undef TLI_BYTES5
-#undef TLI_HELP5
 
 TLI_IMPL const char *tl_name_format(tl_format format) {
     return tli_name(tli_format_names, TL_FORMAT_COUNT, (int64_t)format);
@@ -17718,15 +17698,12 @@ TLI_IMPL const char *tl_name_scheme(tl_scheme scheme) {
     return tli_name(tli_scheme_names, TL_SCHEME_COUNT, (int64_t)scheme);
 }
 
-TLI_IMPL const char *tl_explain_scheme(tl_scheme scheme) {
-    return tli_name(tli_scheme_helps, TL_SCHEME_COUNT, (int64_t)scheme);
-}
-
 TLI_IMPL tl_format tl_find_scheme_format(tl_scheme scheme) {
     return tli_is_below((int64_t)scheme, TL_SCHEME_COUNT) ? tli_scheme_formats[scheme] : TL_FORMAT_COUNT;
 }
 
-TLI_IMPL uint64_t tl_find_weight_bytes(tl_scheme scheme, uint64_t f32_bytes) {
+// Find the bytes of the weights of a node in a scheme, from their bytes in f32.
+static uint64_t tli_find_weight_bytes(tl_scheme scheme, uint64_t f32_bytes) {
     int known = tli_is_below((int64_t)scheme, TL_SCHEME_COUNT);
     return tli_narrow_bytes(f32_bytes, known ? tli_weight_bytes[scheme] : 4);
 }
@@ -17757,35 +17734,10 @@ TLI_IMPL int tl_parse_scheme(const char *text, tl_scheme *scheme) {
 
 #ifndef TL_NO_PLANNERS
 static const char *const tli_range_rule_names[] = { TL_RANGE_RULES(TLI_NAME) };
-static const char *const tli_rounding_names[] = { TL_ROUNDINGS(TLI_NAME) };
 
 TLI_IMPL const char *tl_name_range_rule(tl_range_rule rule) {
     return tli_name(tli_range_rule_names, TL_RANGE_COUNT, (int64_t)rule);
 }
-
-TLI_IMPL const char *tl_name_rounding(tl_rounding rounding) {
-    return tli_name(tli_rounding_names, TL_ROUNDING_COUNT, (int64_t)rounding);
-}
-
-#ifndef TL_NO_TEXT
-TLI_IMPL int tl_parse_range_rule(const char *text, tl_range_rule *rule) {
-    int32_t value;
-    int known;
-    TL_ASSERT(text && rule);
-    known = tli_parse_name(tli_range_rule_names, TL_RANGE_COUNT, text, tli_text_length(text), &value);
-    *rule = (tl_range_rule)value;
-    return known;
-}
-
-TLI_IMPL int tl_parse_rounding(const char *text, tl_rounding *rounding) {
-    int32_t value;
-    int known;
-    TL_ASSERT(text && rounding);
-    known = tli_parse_name(tli_rounding_names, TL_ROUNDING_COUNT, text, tli_text_length(text), &value);
-    *rounding = (tl_rounding)value;
-    return known;
-}
-#endif
 
 #endif  // TL_NO_PLANNERS
 
@@ -17874,13 +17826,6 @@ static const char *tli_quantization_broken(const tl_quantization *q) {
     if (q->zero_point < q->low || q->zero_point > q->high) return "zero_point: must be within low .. high";
     if (!tli_is_below((int64_t)q->rounding, TL_ROUNDING_COUNT)) return "rounding: no such rounding";
     return NULL;
-}
-
-TLI_IMPL tl_result tl_check_quantization(tl_env *env, const tl_quantization *quantization) {
-    const char *why;
-    TL_ASSERT(quantization);
-    why = tli_quantization_broken(quantization);
-    return why ? tli_fail(env, TL_ERROR_INVALID_ARG, "tl_check_quantization", why) : TL_OK;
 }
 
 // The integer before clamping.
@@ -18360,16 +18305,6 @@ TLI_IMPL tl_result tl_init_observer(tl_env *env, const tl_observer_desc *desc, t
 
 TLI_IMPL void tl_free_observer(tl_observer *observer) {
     if (observer) tli_release(observer->env, observer);
-}
-
-TLI_IMPL tl_result tl_reset_observer(tl_observer *observer) {
-    size_t channels;
-    TL_ASSERT(observer);
-    channels = (size_t)observer->desc.channel_count;
-    tli_zero(observer->channels, channels * sizeof(tli_channel));
-    if (observer->bins)
-        tli_zero(observer->bins, channels * 2 * (size_t)observer->desc.bin_count * sizeof(uint64_t));
-    return TL_OK;
 }
 
 // The bins of a channel for one sign (0 = positive, 1 = negative); NULL without a histogram.
@@ -22379,7 +22314,7 @@ static double tli_find_speedup(uint64_t base, uint64_t cost) {
     return (double)base / (double)(cost ? cost : 1);
 }
 
-// Whether a limit that tl_check_precision accepted is infinite.
+// Whether a limit that was checked is infinite.
 static int tli_is_unlimited(double limit) { return !tli_is_amount(limit); }
 
 // -- precision plan: rules --
@@ -22446,11 +22381,6 @@ static tl_result tli_check_precision_of(tl_env *env, const char *function, const
             result = tli_fail_item(&rules, TL_ERROR_INVALID_ARG, "node", i, tl_name_node(desc->graph, i), rule);
     }
     return result;
-}
-
-TLI_IMPL tl_result tl_check_precision(tl_env *env, const tl_precision_desc *desc) {
-    TL_ASSERT(desc && desc->graph);
-    return tli_check_precision_of(env, "tl_check_precision", desc);
 }
 
 // -- precision plan: the price of conversions --
@@ -22520,7 +22450,7 @@ static uint8_t tli_find_rank(const tli_precision *p, const tli_option *o, int32_
 static uint64_t tli_find_node_bytes(const tli_precision *p, int32_t id, int32_t scheme) {
     const tl_node *node = &p->graph->nodes[id];
     tl_format format = tl_find_scheme_format((tl_scheme)scheme);
-    uint64_t bytes = tl_find_weight_bytes((tl_scheme)scheme, node->param_bytes);  // no more than in f32
+    uint64_t bytes = tli_find_weight_bytes((tl_scheme)scheme, node->param_bytes);  // no more than in f32
     int32_t k;
     for (k = node->first_output; k < node->first_output + node->output_count; k++)
         bytes += tl_find_format_bytes(format, p->graph->outputs[k].bytes);
@@ -23982,7 +23912,7 @@ static tl_result tli_add_applied(tli_apply *a, tli_graph_rules *rules, int32_t i
                              "speedup: the cost must fit 64 bits");
     desc.saved_bytes = tl_find_format_bytes(format, node->saved_bytes);
     desc.fwork_bytes = node->fwork_bytes; desc.bwork_bytes = node->bwork_bytes;
-    desc.param_bytes = tl_find_weight_bytes(scheme, node->param_bytes);
+    desc.param_bytes = tli_find_weight_bytes(scheme, node->param_bytes);
     desc.layer = node->layer + 1;
     desc.no_grad = !node->is_input && !node->has_grad;
     desc.keep = node->keep && (format == TL_FORMAT_F32 || a->desc->any_result);
@@ -24104,7 +24034,6 @@ TLI_IMPL void tl_free_precision_graph(tl_env *env, tl_precision_graph *applied) 
 
 static const char *const tli_criterion_names[] = { TL_CRITERIA(TLI_NAME) };
 static const char *const tli_objective_names[] = { TL_PRECISION_OBJECTIVES(TLI_NAME) };
-static const char *const tli_loss_source_names[] = { TL_LOSS_SOURCES(TLI_NAME) };
 
 TLI_IMPL const char *tl_name_criterion(tl_criterion criterion) {
     return tli_name(tli_criterion_names, TL_CRITERION_COUNT, (int64_t)criterion);
@@ -24114,20 +24043,7 @@ TLI_IMPL const char *tl_name_objective(tl_precision_objective objective) {
     return tli_name(tli_objective_names, TL_OBJECTIVE_COUNT, (int64_t)objective);
 }
 
-TLI_IMPL const char *tl_name_loss_source(tl_loss_source source) {
-    return tli_name(tli_loss_source_names, TL_LOSS_SOURCE_COUNT, (int64_t)source);
-}
-
 #ifndef TL_NO_TEXT
-TLI_IMPL int tl_parse_criterion(const char *text, tl_criterion *criterion) {
-    int32_t value;
-    int known;
-    TL_ASSERT(text && criterion);
-    known = tli_parse_name(tli_criterion_names, TL_CRITERION_COUNT, text, tli_text_length(text), &value);
-    *criterion = (tl_criterion)value;
-    return known;
-}
-
 TLI_IMPL int tl_parse_objective(const char *text, tl_precision_objective *objective) {
     int32_t value;
     int known;
@@ -24301,6 +24217,8 @@ static void tli_put_named_bool(tli_writer *w, const char *key, int value) {
     tli_put(w, value ? "true" : "false");
 }
 
+static const char *const tli_loss_source_names[] = { TL_LOSS_SOURCES(TLI_NAME) };
+
 static void tli_put_json_node(tli_writer *w, const tl_graph *graph, const tl_precision_node *node, int32_t id) {
     tli_put(w, id ? ",\n{\"id\":" : "\n{\"id\":");
     tli_put_i64(w, id);
@@ -24308,7 +24226,7 @@ static void tli_put_json_node(tli_writer *w, const tl_graph *graph, const tl_pre
     tli_put_named_text(w, "op", tl_name_op(graph, id));
     tli_put_named_text(w, "scheme", tl_name_scheme(node->scheme));
     tli_put_named_text(w, "format", tl_name_format(node->format));
-    tli_put_named_text(w, "source", tl_name_loss_source(node->source));
+    tli_put_named_text(w, "source", tli_name(tli_loss_source_names, TL_LOSS_SOURCE_COUNT, (int64_t)node->source));
     tli_put_named_f64(w, "loss", node->loss);
     tli_put_named_f64(w, "speedup", node->speedup);
     tli_put_named_f64(w, "confidence", node->confidence);

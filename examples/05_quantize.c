@@ -580,8 +580,7 @@ static tl_result evaluate_plan(const tl_precision_plan *plan, double *loss, void
 }
 
 static tl_precision_desc describe_choice(study *s) {
-    tl_precision_desc desc;
-    memset(&desc, 0, sizeof desc);
+    tl_precision_desc desc = tl_default_precision(NULL);
     desc.graph = &s->net.graph;
     desc.device = s->costs ? &s->device : NULL;
     desc.objective = s->o->objective_kind;

@@ -384,7 +384,7 @@ static tl_result tli_add_applied(tli_apply *a, tli_graph_rules *rules, int32_t i
                              "speedup: the cost must fit 64 bits");
     desc.saved_bytes = tl_find_format_bytes(format, node->saved_bytes);
     desc.fwork_bytes = node->fwork_bytes; desc.bwork_bytes = node->bwork_bytes;
-    desc.param_bytes = tl_find_weight_bytes(scheme, node->param_bytes);
+    desc.param_bytes = tli_find_weight_bytes(scheme, node->param_bytes);
     desc.layer = node->layer + 1;
     desc.no_grad = !node->is_input && !node->has_grad;
     desc.keep = node->keep && (format == TL_FORMAT_F32 || a->desc->any_result);

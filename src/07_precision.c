@@ -139,7 +139,7 @@ static double tli_find_speedup(uint64_t base, uint64_t cost) {
     return (double)base / (double)(cost ? cost : 1);
 }
 
-// Whether a limit that tl_check_precision accepted is infinite.
+// Whether a limit that was checked is infinite.
 static int tli_is_unlimited(double limit) { return !tli_is_amount(limit); }
 
 // -- precision plan: rules --
@@ -206,11 +206,6 @@ static tl_result tli_check_precision_of(tl_env *env, const char *function, const
             result = tli_fail_item(&rules, TL_ERROR_INVALID_ARG, "node", i, tl_name_node(desc->graph, i), rule);
     }
     return result;
-}
-
-TLI_IMPL tl_result tl_check_precision(tl_env *env, const tl_precision_desc *desc) {
-    TL_ASSERT(desc && desc->graph);
-    return tli_check_precision_of(env, "tl_check_precision", desc);
 }
 
 // -- precision plan: the price of conversions --
@@ -280,7 +275,7 @@ static uint8_t tli_find_rank(const tli_precision *p, const tli_option *o, int32_
 static uint64_t tli_find_node_bytes(const tli_precision *p, int32_t id, int32_t scheme) {
     const tl_node *node = &p->graph->nodes[id];
     tl_format format = tl_find_scheme_format((tl_scheme)scheme);
-    uint64_t bytes = tl_find_weight_bytes((tl_scheme)scheme, node->param_bytes);  // no more than in f32
+    uint64_t bytes = tli_find_weight_bytes((tl_scheme)scheme, node->param_bytes);  // no more than in f32
     int32_t k;
     for (k = node->first_output; k < node->first_output + node->output_count; k++)
         bytes += tl_find_format_bytes(format, p->graph->outputs[k].bytes);

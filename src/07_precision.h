@@ -60,15 +60,11 @@ typedef enum tl_scheme { TL_SCHEMES(TLI_ENUM5) TL_SCHEME_COUNT } tl_scheme;
 TLDEF uint64_t tl_find_format_bytes(tl_format format, uint64_t f32_bytes);
 
 #ifndef TL_NO_PLANNERS
-// Find the bytes of the weights of a node in a scheme, from their bytes in f32; rounded as above.
-TLDEF uint64_t tl_find_weight_bytes(tl_scheme scheme, uint64_t f32_bytes);
-
 // Find the format of the outputs of a node in this scheme; TL_FORMAT_COUNT for an unknown scheme.
 TLDEF tl_format tl_find_scheme_format(tl_scheme scheme);
 
 TLDEF const char *tl_name_format(tl_format format);     // "bf16"; "?" out of range
 TLDEF const char *tl_name_scheme(tl_scheme scheme);     // "w8a16"
-TLDEF const char *tl_explain_scheme(tl_scheme scheme);  // "tensors in 16 bits, weights ..."
 #ifndef TL_NO_TEXT
 TLDEF int tl_parse_format(const char *text, tl_format *format);  // 1 and the value; 0 and f32 for unknown text
 TLDEF int tl_parse_scheme(const char *text, tl_scheme *scheme);
@@ -125,9 +121,6 @@ typedef struct tl_quantization {
 TLDEF tl_result tl_find_quantization(tl_env *env, tl_range_rule rule, float least, float most,
                                      int32_t low, int32_t high, tl_quantization *quantization);
 
-// Check that the scale is finite and > 0, the bounds are in order and the zero point lies within them.
-TLDEF tl_result tl_check_quantization(tl_env *env, const tl_quantization *quantization);
-
 // Convert numbers to integers, and integers back to numbers.
 //
 //   quantizations   [channel_count] element i belongs to channel (i / inner_count) % channel_count;
@@ -178,11 +171,6 @@ TLDEF int32_t tl_requantize(int32_t sum, tl_multiplier multiplier, const tl_quan
 
 #ifndef TL_NO_PLANNERS
 TLDEF const char *tl_name_range_rule(tl_range_rule rule);  // "narrow"; "?" out of range
-TLDEF const char *tl_name_rounding(tl_rounding rounding);  // "even"
-#ifndef TL_NO_TEXT
-TLDEF int tl_parse_range_rule(const char *text, tl_range_rule *rule);
-TLDEF int tl_parse_rounding(const char *text, tl_rounding *rounding);
-#endif
 #endif
 
 // -- guards for 16-bit floats --
@@ -272,7 +260,7 @@ typedef struct tl_noise {
     int32_t  is_exact;       // 1 = every value with a weight > 0 is represented exactly
 } tl_noise;
 
-// Make an observer; release it; reset it to the state of a new one.
+// Make an observer, or release it.
 //
 //   env        must outlive the observer: the functions below write their error texts to it
 //   observer   NULL after an error
@@ -283,7 +271,6 @@ typedef struct tl_noise {
 //          threads, give each an observer and merge them.
 TLDEF tl_result tl_init_observer(tl_env *env, const tl_observer_desc *desc, tl_observer **observer);
 TLDEF void      tl_free_observer(tl_observer *observer);   // accepts NULL
-TLDEF tl_result tl_reset_observer(tl_observer *observer);
 
 // Add one batch. Element i belongs to channel (i / inner_count) % channel_count.
 //
@@ -342,7 +329,7 @@ TLDEF tl_result tl_estimate_noise(const tl_observer *observer, int32_t channel,
 //
 //   margin       >= 1; 0 = 1. Any other value returns 0
 //   lost_ratio   0 .. 1
-TLDEF int tl_is_f16_safe(const tl_observer *observer, double margin, double lost_ratio);
+TL_EXPERIMENTAL int tl_is_f16_safe(const tl_observer *observer, double margin, double lost_ratio);
 
 // Measure the range of data in memory without a histogram: percentile by exact rank, mse by the true error of
 // 200 ranges (in f32: largest x (k / 200)). The other kinds as an observer of one channel and one batch.
@@ -510,11 +497,6 @@ struct tl_precision_plan {
 };
 
 TLDEF tl_precision_desc tl_default_precision(const tl_precision_desc *desc);  // NULL = all defaults
-// Check every rule of a desc, its graph, device and profiles included.
-//
-// Errors:  TL_ERROR_INVALID_ARG, and those of tl_check_graph and tl_check_device.
-TLDEF tl_result tl_check_precision(tl_env *env, const tl_precision_desc *desc);
-
 // Choose a scheme for every node.
 //
 //   plan   overwritten; release with tl_free_precision_plan
@@ -549,7 +531,7 @@ TLDEF tl_result tl_check_precision(tl_env *env, const tl_precision_desc *desc);
 // loss_limit / measured, reduced by a sixteenth at least; the last try is the choice of least loss. For
 // accuracy and balanced, and where loss_limit is infinite, evaluate runs once.
 //
-// Errors:  those of tl_check_precision; TL_ERROR_INFEASIBLE names the limit that cannot be met and the
+// Errors:  TL_ERROR_INVALID_ARG, those of tl_check_graph and tl_check_device; TL_ERROR_INFEASIBLE names the limit that cannot be met and the
 //          nearest that can, the node that has no scheme, or the measured loss; TL_ERROR_KERNEL:
 //          evaluate failed, or its loss is NaN; TL_ERROR_OVERFLOW: costs do not fit 60 bits;
 //          TL_ERROR_NO_MEMORY. *plan is all zero then.
@@ -611,7 +593,7 @@ typedef struct tl_sensitivity_desc {
 // Errors:  those of tl_check_graph; TL_ERROR_INVALID_ARG; TL_ERROR_KERNEL: evaluate failed or returned a
 //          loss that is not finite. *losses is all NaN after TL_ERROR_KERNEL, and unchanged after the others.
 // Cost:    one call of evaluate for each node and scheme.
-TLDEF tl_result tl_measure_sensitivity(tl_env *env, const tl_sensitivity_desc *desc, double *losses);
+TL_EXPERIMENTAL tl_result tl_measure_sensitivity(tl_env *env, const tl_sensitivity_desc *desc, double *losses);
 
 // -- apply --
 //
@@ -676,10 +658,8 @@ TLDEF void      tl_free_precision_graph(tl_env *env, tl_precision_graph *applied
 
 TLDEF const char *tl_name_criterion(tl_criterion criterion);         // "balanced"; "?" out of range
 TLDEF const char *tl_name_objective(tl_precision_objective objective);  // "bytes"
-TLDEF const char *tl_name_loss_source(tl_loss_source source);        // "measured"
 #ifndef TL_NO_TEXT
-// Each accepts exactly what its tl_name_ returns: 1 and the value, or 0.
-TLDEF int tl_parse_criterion(const char *text, tl_criterion *criterion);
+// Accepts exactly what tl_name_objective returns: 1 and the value, or 0.
 TLDEF int tl_parse_objective(const char *text, tl_precision_objective *objective);
 
 // Write a plan as a table for people, one line per node: scheme, loss, speed-up, runner-up and its additional

@@ -351,7 +351,7 @@ static void check_quantization(const tl_env *env, const tl_quantization *q, cons
     tl_env quiet = *env;
     float back[64];
     uint64_t i;
-    MUST(!tl_check_quantization(&quiet, q) && is_finite((double)q->scale) && q->scale > 0);
+    MUST(!tli_quantization_broken(q) && is_finite((double)q->scale) && q->scale > 0);
     if (tl_quantize(&quiet, q, 1, 1, format, data, &codes, count)) return;
     MUST(!tl_dequantize(&quiet, q, 1, 1, format, &codes, back, count));
     for (i = 0; i < count; i++) {

@@ -860,11 +860,11 @@ static void every_rule_of_a_desc_is_named(void **state) {
     memset(&env, 0, sizeof env);
     memset(&device, 0, sizeof device);
     memset(&empty, 0, sizeof empty);
-    assert_int_equal(tl_check_precision(&env, &good), TL_OK);
+    assert_int_equal(tli_check_precision_of(&env, "check", &good), TL_OK);
 #define REFUSED(change, rule) \
     desc = good; change; check_refused(&desc, TL_ERROR_INVALID_ARG, "tl_plan_precision: " rule); \
-    assert_int_equal(tl_check_precision(&env, &desc), TL_ERROR_INVALID_ARG); \
-    assert_string_equal(env.error.text, "tl_check_precision: " rule)
+    assert_int_equal(tli_check_precision_of(&env, "check", &desc), TL_ERROR_INVALID_ARG); \
+    assert_string_equal(env.error.text, "check: " rule)
     REFUSED(desc.criterion = TL_CRITERION_COUNT, "criterion: unknown");
     REFUSED(desc.objective = TL_OBJECTIVE_COUNT, "objective: unknown");
     REFUSED(desc.loss_source = TL_LOSS_SOURCE_COUNT, "loss_source: unknown");
@@ -894,7 +894,7 @@ static void every_rule_of_a_desc_is_named(void **state) {
     REFUSED((desc.profiles = &row, desc.profile_count = 1), "profiles: row 0 (a): schemes: unknown bit");
     for (i = 0; i < 4 * TL_SCHEME_COUNT; i++) losses[i] = (double)NAN;
     good.losses = losses;
-    assert_int_equal(tl_check_precision(&env, &good), TL_OK);
+    assert_int_equal(tli_check_precision_of(&env, "check", &good), TL_OK);
     losses[TL_SCHEME_COUNT * 2 + 3] = -1;
     REFUSED((void)0, "node 2 (s): losses: must be finite and >= 0, or NaN");
     losses[TL_SCHEME_COUNT * 2 + 3] = (double)INFINITY;
@@ -906,11 +906,11 @@ static void every_rule_of_a_desc_is_named(void **state) {
     good.losses = NULL;
     desc = good;
     desc.graph = &empty;
-    assert_int_equal(tl_check_precision(&env, &desc), TL_ERROR_INVALID_ARG);
+    assert_int_equal(tli_check_precision_of(&env, "check", &desc), TL_ERROR_INVALID_ARG);
     desc = good;
     desc.device = &device;
     device.alignment_bytes = 3;
-    assert_int_equal(tl_check_precision(&env, &desc), TL_ERROR_INVALID_ARG);
+    assert_int_equal(tli_check_precision_of(&env, "check", &desc), TL_ERROR_INVALID_ARG);
     tl_free_graph(NULL, &graph);
 }
 
@@ -1674,24 +1674,17 @@ static void a_front_needs_two_points(void **state) {
 // -- names and text --
 
 static void names_parse_back(void **state) {
-    tl_criterion criterion;
     tl_precision_objective objective;
     int i;
     (void)state;
-    for (i = 0; i < TL_CRITERION_COUNT; i++) {
-        assert_int_equal(tl_parse_criterion(tl_name_criterion((tl_criterion)i), &criterion), 1);
-        assert_int_equal(criterion, i);
-    }
+    for (i = 0; i < TL_CRITERION_COUNT; i++) assert_string_not_equal(tl_name_criterion((tl_criterion)i), "?");
     for (i = 0; i < TL_OBJECTIVE_COUNT; i++) {
         assert_int_equal(tl_parse_objective(tl_name_objective((tl_precision_objective)i), &objective), 1);
         assert_int_equal(objective, i);
     }
-    assert_int_equal(tl_parse_criterion("Balanced", &criterion), 0);
     assert_int_equal(tl_parse_objective("byte", &objective), 0);
     assert_string_equal(tl_name_criterion(TL_CRITERION_COUNT), "?");
     assert_string_equal(tl_name_objective(TL_OBJECTIVE_COUNT), "?");
-    assert_string_equal(tl_name_loss_source(TL_LOSS_FROM_DATA), "data");
-    assert_string_equal(tl_name_loss_source(TL_LOSS_SOURCE_COUNT), "?");
 }
 
 typedef size_t (*print)(const tl_graph *graph, const tl_precision_plan *plan, char *buf, size_t size);

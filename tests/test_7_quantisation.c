@@ -20,7 +20,7 @@ static tl_quantization found(tl_range_rule rule, float least, float most, int32_
     tl_quantization q;
     tl_env env = {0};
     if (tl_find_quantization(&env, rule, least, most, low, high, &q)) fail_msg("%s", env.error.text);
-    if (tl_check_quantization(&env, &q)) fail_msg("%s", env.error.text);
+    if (tli_quantization_broken(&q)) fail_msg("%s", tli_quantization_broken(&q));
     return q;
 }
 
@@ -52,19 +52,9 @@ static void formats_and_schemes_have_names_that_parse(void **state) {
         tl_scheme scheme = TL_SCHEME_COUNT;
         assert_true(tl_parse_scheme(tl_name_scheme((tl_scheme)i), &scheme));
         assert_int_equal(scheme, i);
-        assert_true(strlen(tl_explain_scheme((tl_scheme)i)) > 5);
         assert_true(tl_find_scheme_format((tl_scheme)i) < TL_FORMAT_COUNT);
     }
-    for (i = 0; i < TL_RANGE_COUNT; i++) {
-        tl_range_rule rule = TL_RANGE_COUNT;
-        assert_true(tl_parse_range_rule(tl_name_range_rule((tl_range_rule)i), &rule));
-        assert_int_equal(rule, i);
-    }
-    for (i = 0; i < TL_ROUNDING_COUNT; i++) {
-        tl_rounding rounding = TL_ROUNDING_COUNT;
-        assert_true(tl_parse_rounding(tl_name_rounding((tl_rounding)i), &rounding));
-        assert_int_equal(rounding, i);
-    }
+    for (i = 0; i < TL_RANGE_COUNT; i++) assert_string_not_equal(tl_name_range_rule((tl_range_rule)i), "?");
     assert_string_equal(tl_name_scheme(TL_SCHEME_W8A16), "w8a16");
     assert_int_equal(tl_find_scheme_format(TL_SCHEME_W8A16), TL_FORMAT_I16);
     assert_int_equal(tl_find_scheme_format(TL_SCHEME_DYNAMIC), TL_FORMAT_F32);
@@ -73,22 +63,14 @@ static void formats_and_schemes_have_names_that_parse(void **state) {
 static void unknown_names_and_values_are_told(void **state) {
     tl_format format = TL_FORMAT_I8;
     tl_scheme scheme = TL_SCHEME_I8;
-    tl_range_rule rule = TL_RANGE_WIDE;
-    tl_rounding rounding = TL_ROUNDING_AWAY;
     (void)state;
     assert_false(tl_parse_format("F32", &format));
     assert_false(tl_parse_scheme("i8 ", &scheme));
-    assert_false(tl_parse_range_rule("", &rule));
-    assert_false(tl_parse_rounding("up", &rounding));
     assert_int_equal(format, 0);
     assert_int_equal(scheme, 0);
-    assert_int_equal(rule, 0);
-    assert_int_equal(rounding, 0);
     assert_string_equal(tl_name_format(TL_FORMAT_COUNT), "?");
     assert_string_equal(tl_name_scheme((tl_scheme)-1), "?");
-    assert_string_equal(tl_explain_scheme(TL_SCHEME_COUNT), "?");
     assert_string_equal(tl_name_range_rule((tl_range_rule)77), "?");
-    assert_string_equal(tl_name_rounding(TL_ROUNDING_COUNT), "?");
     assert_int_equal(tl_find_scheme_format(TL_SCHEME_COUNT), TL_FORMAT_COUNT);
     assert_int_equal(tl_find_scheme_format((tl_scheme)-1), TL_FORMAT_COUNT);
 }
@@ -104,10 +86,10 @@ static void bytes_of_a_format_count_a_tail_as_an_element(void **state) {
     assert_true(tl_find_format_bytes(TL_FORMAT_F16, UINT64_MAX) == UINT64_C(1) << 63);
     assert_true(tl_find_format_bytes(TL_FORMAT_F32, UINT64_MAX) == UINT64_MAX);
     assert_int_equal(tl_find_format_bytes(TL_FORMAT_COUNT, 10), 10);
-    assert_int_equal(tl_find_weight_bytes(TL_SCHEME_W8A16, 400), 100);
-    assert_int_equal(tl_find_weight_bytes(TL_SCHEME_I16, 400), 200);
-    assert_int_equal(tl_find_weight_bytes(TL_SCHEME_FAKE, 400), 400);
-    assert_int_equal(tl_find_weight_bytes((tl_scheme)-3, 400), 400);
+    assert_int_equal(tli_find_weight_bytes(TL_SCHEME_W8A16, 400), 100);
+    assert_int_equal(tli_find_weight_bytes(TL_SCHEME_I16, 400), 200);
+    assert_int_equal(tli_find_weight_bytes(TL_SCHEME_FAKE, 400), 400);
+    assert_int_equal(tli_find_weight_bytes((tl_scheme)-3, 400), 400);
 }
 
 // -- the rules --
@@ -249,9 +231,6 @@ static void what_is_no_quantization_is_refused(void **state) {
         float value = 1, back = 7;
         int16_t integer = 7;
         q.rounding = (tl_rounding)wrong[i].rounding;
-        result = tl_check_quantization(&env, &q);
-        snprintf(text, sizeof text, "tl_check_quantization: %s", wrong[i].text);
-        expect_error(&env, result, TL_ERROR_INVALID_ARG, text);
         result = tl_quantize(&env, &q, 1, 1, TL_FORMAT_I16, &value, &integer, 1);
         snprintf(text, sizeof text, "tl_quantize: quantizations[0]: %s", wrong[i].text);
         expect_error(&env, result, TL_ERROR_INVALID_ARG, text);
