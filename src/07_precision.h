@@ -531,7 +531,8 @@ TLDEF tl_precision_desc tl_default_precision(const tl_precision_desc *desc);  //
 // loss_limit / measured, reduced by a sixteenth at least; the last try is the choice of least loss. For
 // accuracy and balanced, and where loss_limit is infinite, evaluate runs once.
 //
-// Errors:  TL_ERROR_INVALID_ARG, those of tl_check_graph and tl_check_device; TL_ERROR_INFEASIBLE names the limit that cannot be met and the
+// Errors:  TL_ERROR_INVALID_ARG, those of tl_check_graph and tl_check_device; TL_ERROR_INFEASIBLE names the
+//          limit that cannot be met and the
 //          nearest that can, the node that has no scheme, or the measured loss; TL_ERROR_KERNEL:
 //          evaluate failed, or its loss is NaN; TL_ERROR_OVERFLOW: costs do not fit 60 bits;
 //          TL_ERROR_NO_MEMORY. *plan is all zero then.

@@ -199,7 +199,8 @@ static void tli_put_json_node(tli_writer *w, const tl_graph *graph, const tl_pre
     tli_put_named_text(w, "op", tl_name_op(graph, id));
     tli_put_named_text(w, "scheme", tl_name_scheme(node->scheme));
     tli_put_named_text(w, "format", tl_name_format(node->format));
-    tli_put_named_text(w, "source", tli_name(tli_loss_source_names, TL_LOSS_SOURCE_COUNT, (int64_t)node->source));
+    tli_put_named_text(w, "source",
+                       tli_name(tli_loss_source_names, TL_LOSS_SOURCE_COUNT, (int64_t)node->source));
     tli_put_named_f64(w, "loss", node->loss);
     tli_put_named_f64(w, "speedup", node->speedup);
     tli_put_named_f64(w, "confidence", node->confidence);

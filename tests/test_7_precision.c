@@ -1956,6 +1956,46 @@ static void products_beyond_32_bits_are_exact(void **state) {
     }
 }
 
+// -- densely connected networks --
+
+// Each layer reads all before it, as in DenseNet: too wide for lists. Without branch and bound nothing would be proven.
+static void densely_connected_layers_are_proven(void **state) {
+    enum { LAYERS = 20 };
+    static const double shares[] = { 0.01, 0.1, 0.6 };
+    char text[16384];
+    tl_graph graph;
+    tl_precision_desc desc;
+    tl_precision_plan plan;
+    double all;
+    size_t at;
+    int i, k, proven = 0;
+    (void)state;
+    at = (size_t)snprintf(text, sizeof text, "tlg 1\nnode 0 x input fwd=0 bwd=0 out=200704 needs=none in=-\n");
+    for (i = 0; i < LAYERS; i++) {
+        at += (size_t)snprintf(text + at, sizeof text - at, "node %d cat%d concat fwd=%d bwd=0 out=%d needs=none in=0",
+                               2 * i + 1, i, 50176 * (i + 1), 200704 * (i + 1));
+        for (k = 1; k <= i; k++) at += (size_t)snprintf(text + at, sizeof text - at, ",%d", 2 * k);
+        at += (size_t)snprintf(text + at, sizeof text - at, "\nnode %d conv%d conv2d fwd=%d bwd=0 out=200704 needs=in in=%d\n",
+                               2 * i + 2, i, 57802752 * (i + 1), 2 * i + 1);
+    }
+    graph = graph_of(text);
+    desc = desc_of(&graph);
+    desc.training = 1;
+    desc.loss_limit = 1e6;
+    plan = planned(&desc);
+    all = plan.loss;
+    tl_free_precision_plan(NULL, &plan);
+    for (i = 0; i < 3; i++) {
+        desc.loss_limit = all * shares[i];
+        plan = planned(&desc);
+        assert_true(plan.loss <= desc.loss_limit && plan.gap_ratio < 0.001);
+        proven += plan.proven;
+        tl_free_precision_plan(NULL, &plan);
+    }
+    assert_in_range(proven, 2, 3);
+    tl_free_graph(NULL, &graph);
+}
+
 // -- public networks --
 
 static void public_networks_are_planned_within_their_limits(void **state) {
@@ -2035,6 +2075,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(json_is_valid_and_exact),
         cmocka_unit_test(json_has_every_field_once_and_in_order),
         cmocka_unit_test(products_beyond_32_bits_are_exact),
+        cmocka_unit_test(densely_connected_layers_are_proven),
         cmocka_unit_test(public_networks_are_planned_within_their_limits),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
