@@ -428,10 +428,10 @@ static tl_result evaluate_op(int32_t node, tl_scheme scheme, double *loss, void 
     return result;
 }
 
-static int show_evaluations(int32_t done, int32_t all, void *user) {
+static int show_evaluations(int32_t done, int32_t all, double loss, void *user) {
     study *s = (study *)user;
     double left = (double)(training_wall_ns() - s->start_ns) * 1e-9 / done * (all - done);
-    training_show_progress(&s->progress, "sensitivity", (uint64_t)done, s->base_loss, left);
+    training_show_progress(&s->progress, "sensitivity", (uint64_t)done, loss, left);
     return training_interrupted;
 }
 
@@ -580,8 +580,7 @@ static tl_result evaluate_plan(const tl_precision_plan *plan, double *loss, void
 }
 
 static tl_precision_desc describe_choice(study *s) {
-    tl_precision_desc desc;
-    memset(&desc, 0, sizeof desc);
+    tl_precision_desc desc = tl_default_precision(NULL);
     desc.graph = &s->net.graph;
     desc.device = s->costs ? &s->device : NULL;
     desc.objective = s->o->objective_kind;

@@ -889,7 +889,7 @@ static inline void training_show_progress(training_progress *p, const char *what
     uint64_t now = training_wall_ns();
     if (now - p->shown_ns < (p->terminal ? 100000000u : 5000000000u)) return;
     p->shown_ns = now;
-    fprintf(stderr, "%s%s: step %llu, loss %.3f, %.0f s left%s", p->terminal ? "\r" : "", what,
+    fprintf(stderr, "%s%s: step %llu, loss %.4g, %.0f s left%s", p->terminal ? "\r" : "", what,
             (unsigned long long)step, loss, left_s, p->terminal ? "   " : "\n");
     fflush(stderr);
 }

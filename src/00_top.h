@@ -96,5 +96,8 @@
 #define TLDEF extern
 #endif
 #endif
+
+// Marks a function that may still change in any version; its linkage is that of TLDEF.
+#define TL_EXPERIMENTAL TLDEF
 #endif  // TL_STRATEGY_H
 
