@@ -52,6 +52,12 @@
                                     [6], [7] but for quantisation and loss scales, and what feeds
                                     it: layers, statistics, fusion, measured devices; plans made
                                     elsewhere and online runs remain
+       TL_NO_PRECISION              drops [7], quantisation of one tensor too; runs of one precision
+                                    remain, formats and a loss scaler are refused
+       TL_NO_OFFLOAD                drops the planner of copies to a host; a host budget is refused
+                                    there, plans made elsewhere and online runs may still copy
+       TL_NO_CODECS                 drops compression: f16, bf16 and q8 are refused wherever something
+                                    would convert to them, and so is a plan that compresses
        TL_NO_TEXT                   drops printing, parsing, JSON and pictures; error text stays
        TL_NO_TRACE                  drops [13]
 
@@ -1371,7 +1377,8 @@ typedef struct tl_remat_report {
 // Errors:  those of tl_check_graph; TL_ERROR_INFEASIBLE names the least budget at which a plan was
 //          found and the node that it peaks at, and fills in the report; TL_ERROR_INVALID_ARG,
 //          TL_ERROR_NO_MEMORY; TL_ERROR_OVERFLOW where bytes do not fit 60 bits or costs of
-//          forwards 56, and the graph is not small. *plan is all zero then.
+//          forwards 56, and the graph is not small; TL_ERROR_UNSUPPORTED: a host budget, which
+//          TL_NO_OFFLOAD left out. *plan is all zero then.
 // Cost:    work_limit (with a host budget twice), beyond it only what a first plan takes: O(calls made x
 //          what lives across one).
 //          Memory: at most 200 MiB, most of it for graphs of up to 128 tensors.
@@ -1537,6 +1544,8 @@ extern "C" {
     X(TL_SCHEME_FAKE,       "fake",       TL_FORMAT_F32,  4, "quantised to 8 bits and back: i8's loss, no gain")
 
 typedef enum tl_format { TL_FORMATS(TLI_ENUM4) TL_FORMAT_COUNT } tl_format;
+
+#ifndef TL_NO_PRECISION
 typedef enum tl_scheme { TL_SCHEMES(TLI_ENUM5) TL_SCHEME_COUNT } tl_scheme;
 
 // Bytes of a tensor that takes f32_bytes in f32: an element is 4 of them, a tail counts as one. f32 itself,
@@ -2311,6 +2320,7 @@ typedef struct tl_apply_desc {
 TLDEF tl_result tl_apply_precision(tl_env *env, const tl_apply_desc *desc, tl_precision_graph *applied);
 TLDEF void      tl_free_precision_graph(tl_env *env, tl_precision_graph *applied);  // accepts zeroed ones
 
+#ifndef TL_NO_CODECS
 // -- kept activations in fewer bits --
 //
 //     F 1  F 2  C 1  F 3  C 2 ...  X 2  B 3  D 2  X 1  B 2     tensor 1 waits in fewer bytes
@@ -2343,6 +2353,7 @@ typedef struct tl_packing_desc {
 // Cost:    O(waiting tensors x steps) twice, seldom more often; memory O(steps + tensors).
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_plan_packing(tl_env *env, const tl_packing_desc *desc, tl_plan *plan);
+#endif  // TL_NO_CODECS
 
 // -- names and text --
 
@@ -2370,6 +2381,12 @@ TLDEF size_t tl_explain_precision_node(const tl_graph *graph, const tl_precision
                                        char *buf, size_t size);
 #endif
 #endif
+
+#else
+// Of both a run's desc holds pointers, which must be 0.
+typedef struct tl_quantization tl_quantization;
+typedef struct tl_loss_scaler tl_loss_scaler;
+#endif  // TL_NO_PRECISION
 
 #ifdef __cplusplus
 }
@@ -2575,6 +2592,7 @@ TLDEF void      tl_free_piece(tl_heap *heap, int32_t piece);
 // Report what is free, and the largest piece that can be taken. Either may be NULL.
 TLDEF void tl_measure_heap(const tl_heap *heap, size_t *free_bytes, size_t *largest_bytes);
 
+#ifndef TL_NO_CODECS
 // Convert on the host, as every backend must, bit for bit. f16 and bf16: round to nearest even,
 // infinities stay, a NaN stays a quiet NaN. q8: block by block of 32, scale = largest finite
 // magnitude / 127 rounded to nearest even, each value the nearest of x 127 / largest (half to
@@ -2584,6 +2602,7 @@ TLDEF void tl_measure_heap(const tl_heap *heap, size_t *free_bytes, size_t *larg
 //   bytes   of the f32 side; a tail of fewer than 4 bytes is taken as zero-padded
 TLDEF void tl_compress_bytes(tl_codec codec, void *to, const void *from, uint64_t bytes);
 TLDEF void tl_expand_bytes(tl_codec codec, void *to, const void *from, uint64_t bytes);
+#endif
 
 #ifndef TL_NO_PLANNERS
 // -- what a device can do, measured --
@@ -3007,7 +3026,7 @@ typedef struct tl_run_desc {
     // else. f16 and bf16 take the backend's codecs; what goes from one to the other goes through f32 in
     // the node's scratch (fwork, and bwork with a backward). A host-visible backend does without that;
     // only there integers are converted, and gradients to which further readers add: in f32, rounded once.
-    // TL_NO_PLANNERS leaves mixed precision out.
+    // TL_NO_PLANNERS and TL_NO_PRECISION leave mixed precision out.
     const uint8_t         *formats;   // [tensor_count] tl_format; must outlive the run; 0 = all f32. Goes
                                       // with strategy.precision mixed, or without a strategy; kernels
                                       // must compute mixed where one of them is not f32
@@ -3155,8 +3174,6 @@ TLDEF const tl_graph *tl_find_run_graph(const tl_run *run);
 
 TLDEF const char *tl_name_random_moment(tl_random_moment moment);  // "replay"; "?" out of range
 
-#ifndef TL_NO_TRACE
-#endif  // TL_NO_TRACE
 
 #ifdef __cplusplus
 }
@@ -3248,7 +3265,7 @@ TLDEF tl_result tl_write_memory_svg(tl_env *env, const tl_memory_curve *curves, 
 TLDEF tl_result tl_write_plan_svg(tl_env *env, const tl_graph *graph, const tl_plan *plan,
                                   const tl_device *device, tl_sink sink);
 
-#ifndef TL_NO_PLANNERS
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 // Draw a Pareto front of [7]: what speed-up each loss buys, on a logarithmic axis of losses; a loss of 0
 // stands beside it. The knee is marked, and where the front is not proven a second line says how fast
 // no choice can be. Each point tells its loss, speed-up and bytes to a pointer; points
@@ -3387,6 +3404,7 @@ static int32_t tli_log2_u64(uint64_t value) {
 
 // -- floats: their bits, because a comparison with NaN says nothing --
 
+#ifndef TL_NO_PRECISION
 static uint32_t tli_bits_of_f32(float value) {
     uint32_t bits;
     tli_copy(&bits, &value, sizeof bits);
@@ -3400,6 +3418,7 @@ static float tli_f32_of_bits(uint32_t bits) {
 }
 
 static int tli_is_finite_f32(float value) { return (tli_bits_of_f32(value) & 0x7F800000u) != 0x7F800000u; }
+#endif
 
 // -- 16-bit floats: integers on the bits only, so that every compiler agrees --
 
@@ -3422,6 +3441,7 @@ static uint16_t tli_f16_of(uint32_t bits) {
     return (uint16_t)(sign | half);
 }
 
+#if !defined(TL_NO_CODECS) || (!defined(TL_NO_PRECISION) && !defined(TL_NO_PLANNERS))
 static uint32_t tli_f32_of_f16(uint16_t half) {
     uint32_t sign = (uint32_t)(half & 0x8000) << 16, exponent = half >> 10 & 31u, mantissa = half & 0x3FFu;
     if (exponent == 31) return sign | 0x7F800000u | (mantissa ? 0x400000u | mantissa << 13 : 0);
@@ -3430,18 +3450,21 @@ static uint32_t tli_f32_of_f16(uint16_t half) {
     for (exponent = 113; !(mantissa & 0x400u); exponent--) mantissa <<= 1;
     return sign | exponent << 23 | (mantissa & 0x3FFu) << 13;
 }
+#endif
 
 static uint16_t tli_bf16_of(uint32_t bits) {
     if ((bits & 0x7FFFFFFFu) > 0x7F800000u) return (uint16_t)(bits >> 16 | 0x40u);
     return (uint16_t)((bits + 0x7FFFu + (bits >> 16 & 1u)) >> 16);
 }
 
+#if !defined(TL_NO_CODECS) || (!defined(TL_NO_PRECISION) && !defined(TL_NO_PLANNERS))
 static uint32_t tli_f32_of_bf16(uint16_t half) {
     uint32_t bits = (uint32_t)half << 16;
     return (bits & 0x7FFFFFFFu) > 0x7F800000u ? bits | 0x400000u : bits;
 }
+#endif
 
-#ifndef TL_NO_PLANNERS
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 // -- wide integers: modulo 2^128 --
 
 typedef struct tli_u128 { uint64_t high, low; } tli_u128;
@@ -3760,12 +3783,10 @@ TLI_IMPL uint64_t tl_next_random_below(tl_random *random, uint64_t limit) {
     return value % limit;
 }
 
-#if !defined(TL_NO_TEXT) || !defined(TL_NO_PLANNERS)
-#endif  // !defined(TL_NO_TEXT) || !defined(TL_NO_PLANNERS)
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
-#if !defined(TL_NO_TEXT) || !defined(TL_NO_PLANNERS)
+#if !defined(TL_NO_TEXT) || (!defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION))
 
 // -- number text: the grammar of JSON --
 
@@ -3798,7 +3819,8 @@ static size_t tli_number_length(const char *text, size_t length) {
 }
 #endif
 
-#ifndef TL_NO_PLANNERS  // of all that is read and printed, only checkpoint configs and losses hold fractions
+#if !defined(TL_NO_PLANNERS) && (!defined(TL_NO_TEXT) || !defined(TL_NO_PRECISION))
+// of all that is read and printed, only checkpoint configs and losses hold fractions
 // -- number text: exact integers of any length, so every platform prints and reads the same --
 
 #define TLI_BIG_LIMBS 128  // 4096 bits: 10^1131, the largest power below, needs 3758
@@ -4095,7 +4117,7 @@ static int tli_read_f64(tli_word word, double *value) {
     if (negative) *value = -*value;
     return 1;
 }
-#endif  // TL_NO_PLANNERS
+#endif
 
 #ifndef TL_NO_TEXT
 // -- reader: lines of words, "#" starts a comment --
@@ -6326,8 +6348,6 @@ TLI_IMPL tl_result tl_write_graph(tl_env *env, const tl_graph *graph, const char
 #endif
 #endif
 
-#ifndef TL_NO_PLANNERS
-#endif  // TL_NO_PLANNERS
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
@@ -10009,8 +10029,6 @@ TLI_IMPL tl_result tl_write_plan_table(tl_env *env, const tl_graph *graph, const
 }
 #endif
 
-#ifndef TL_NO_PLANNERS
-#endif  // TL_NO_PLANNERS
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
@@ -13281,6 +13299,7 @@ typedef struct tli_bound_host {
     int32_t  is_even;            // 1 = T / 2 alone: lower, but instants that differ less are found more easily
 } tli_bound_host;
 
+#ifndef TL_NO_OFFLOAD
 // floor(rate time / 10^9), the largest number where it does not fit.
 static uint64_t tli_bound_find_copied(uint64_t rate, uint64_t time) {
     uint64_t second = UINT64_C(1000000000), rest = rate % second, whole, part, sum;
@@ -13310,6 +13329,7 @@ static void tli_bound_add_host(tli_bound *rb, const tli_bound_host *host) {
         if (!tli_add_u64(rb->room[p], bytes, &rb->room[p])) rb->room[p] = UINT64_MAX;
     }
 }
+#endif
 
 // A cost that no valid schedule within the budget undercuts; backwards in reverse listing order, no
 // compression; no host copies where host is NULL, else the end of those that end by host->time. Anytime:
@@ -13330,7 +13350,9 @@ static tl_result tli_remat_bound_host(tl_env *env, const tl_graph *graph, uint64
                     (!host && !tli_bound_fits_gaps(&rb, budget, &node))))
         value = TLI_BOUND_INFINITE;
     for (p = 0; p < rb.order_count && !result && !value; p++) rb.room[p] = budget - rb.sets[p];
+#ifndef TL_NO_OFFLOAD
     if (!result && !value && host) tli_bound_add_host(&rb, host);
+#endif
     if (!result && !value && rb.order_count) result = tli_bound_search_bound(&rb, &value);
     if (!result && value >= TLI_BOUND_INFINITE) { result = TL_ERROR_INFEASIBLE; *bound_cost = UINT64_MAX; }
     else if (!result) *bound_cost = tli_bound_round_up(&rb, value);
@@ -13401,6 +13423,13 @@ static int64_t tli_search_log(uint64_t value) {
 
 #define TLI_SEARCH_MOST_COST (UINT64_C(1) << 62)   // of a sequence
 #define TLI_SEARCH_MOST_BYTES ((int64_t)1 << 60)  // of all together: what is counted here has a sign
+
+// Whether tensors may come back from a host tier at all: without, compilers leave out what only fetches take.
+#ifdef TL_NO_OFFLOAD
+#define TLI_SEARCH_FETCHES 0
+#else
+#define TLI_SEARCH_FETCHES 1
+#endif
 
 typedef struct tli_search_touch { int32_t item; uint8_t is_use; } tli_search_touch;
 
@@ -14128,7 +14157,7 @@ static int tli_search_is_use(const tli_search_seq *s, int32_t event) {
 }
 
 static int tli_search_is_fetch(const tli_search_seq *s, int32_t at) {
-    return s->places[at].call > tli_search_end_call(s->p);
+    return TLI_SEARCH_FETCHES && s->places[at].call > tli_search_end_call(s->p);
 }
 
 // Whether an event takes the item as it was left: a use does, and so does a fetch.
@@ -14402,7 +14431,7 @@ static uint64_t tli_search_copy_price(const tli_search_state *r, int32_t tensor)
 static int tli_search_weigh_fetch(tli_search_state *r, int32_t tensor, uint64_t *cost, int32_t *count) {
     uint64_t price;
     int32_t i;
-    if (!r->copy_ns) return 0;
+    if (!TLI_SEARCH_FETCHES || !r->copy_ns) return 0;
     price = tli_search_copy_price(r, tensor);
     if (price >= r->p->graph->nodes[r->p->graph->outputs[tensor].node].fwd_cost) return 0;
     for (i = 0; i < *count; i++) if (r->closure[i] == -1 - tensor) return 1;
@@ -14485,7 +14514,7 @@ static int tli_search_choose(tli_search_state *r, int32_t full) {
         if (x < 0 || s->events[x].call == full) continue;
         y = s->events[x].behind;
         if (!tli_search_is_use(s, y)) continue;
-        if (r->copy_ns && item < r->p->graph->tensor_count) {
+        if (TLI_SEARCH_FETCHES && r->copy_ns && item < r->p->graph->tensor_count) {
             score = tli_search_score_fetch(r, item, x, y);
             if (!r->chosen_count || score < least) {
                 least = score;
@@ -16313,7 +16342,7 @@ static tl_result tli_remat_chain(tl_env *env, const tl_graph *graph, uint64_t bu
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
-#ifndef TL_NO_PLANNERS
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_OFFLOAD)
 
 // -- offload: when a sequence with fetches ends --
 //
@@ -16813,7 +16842,7 @@ static tl_result tli_remat_offload(const tli_remat_input *in, const tl_device *d
     tli_search_free_problem(&p);
     return result;
 }
-#endif  // TL_NO_PLANNERS
+#endif  // !defined(TL_NO_PLANNERS) && !defined(TL_NO_OFFLOAD)
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
@@ -17014,6 +17043,7 @@ static tl_result tli_remat_find_least(tli_remat *r) {
     return result;
 }
 
+#ifndef TL_NO_OFFLOAD
 // -- remat: with a host tier --
 
 // Improve the plan found so far, or find one, with spills and fetches.
@@ -17096,6 +17126,8 @@ static tl_result tli_remat_least_offload(tli_remat *r) {
     return result;
 }
 
+#endif
+
 // One tier: the parts in turn, until one of them has the last word.
 static tl_result tli_remat_run_alone(tli_remat *r) {
     int has_stages = !r->inference && !r->is_over;
@@ -17112,6 +17144,7 @@ static tl_result tli_remat_run_alone(tli_remat *r) {
     return r->uncountable && !r->none ? TL_ERROR_OVERFLOW : TL_ERROR_INFEASIBLE;
 }
 
+#ifndef TL_NO_OFFLOAD
 // Two tiers: first the plan without the host, made with all the work that it would get alone, so that the host
 // never makes a plan dearer; then as much work again.
 static tl_result tli_remat_run_offload(tli_remat *r) {
@@ -17145,6 +17178,9 @@ static tl_result tli_remat_run_offload(tli_remat *r) {
 static tl_result tli_remat_run(tli_remat *r) {
     return r->host_budget ? tli_remat_run_offload(r) : tli_remat_run_alone(r);
 }
+#else
+static tl_result tli_remat_run(tli_remat *r) { return tli_remat_run_alone(r); }
+#endif
 
 static tl_result tli_remat_refuse(tl_env *env, const tli_remat *r, const tl_remat_report *report) {
     tli_writer w = tli_begin_error(env, TL_ERROR_INFEASIBLE, "tl_plan_remat");
@@ -17195,6 +17231,11 @@ static tl_result tli_check_remat(tl_env *env, const tl_remat_desc *desc) {
     tl_result result = tl_check_graph(env, desc->graph);
     if (desc->inference != 0 && desc->inference != 1)
         return tli_fail(env, TL_ERROR_INVALID_ARG, "tl_plan_remat", "inference: must be 0 or 1");
+#ifdef TL_NO_OFFLOAD
+    if (desc->host_budget_bytes)
+        return tli_fail(env, TL_ERROR_UNSUPPORTED, "tl_plan_remat",
+                        "host_budget_bytes: TL_NO_OFFLOAD left out plans with copies to a host");
+#endif
     return !result && desc->device ? tl_check_device(env, desc->device) : result;
 }
 
@@ -17858,6 +17899,7 @@ TLI_IMPL tl_result tl_plan_policy(tl_env *env, const tl_policy_desc *desc, tl_pl
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PRECISION
 
 // ============================================================================
 // [7] PRECISION (implementation)
@@ -18330,11 +18372,11 @@ TLI_IMPL int tl_has_overflow(const float *data, uint64_t count) {
     return 0;
 }
 
-#ifndef TL_NO_PLANNERS
-#endif  // TL_NO_PLANNERS
+#endif  // TL_NO_PRECISION
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PRECISION
 #ifndef TL_NO_PLANNERS
 
 // -- observers --
@@ -19315,9 +19357,11 @@ TLI_IMPL tl_result tl_measure_range(tl_env *env, const tl_observer_desc *desc, c
     return TL_OK;
 }
 #endif  // TL_NO_PLANNERS
+#endif  // TL_NO_PRECISION
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PRECISION
 #ifndef TL_NO_PLANNERS
 
 // -- choice --
@@ -20798,9 +20842,11 @@ static void tli_choice_init(tli_choice *x, tl_env *env, const tl_choice_desc *de
     x->watch = watch;
 }
 #endif  // TL_NO_PLANNERS
+#endif  // TL_NO_PRECISION
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PRECISION
 #ifndef TL_NO_PLANNERS
 
 // -- choice: too wide for lists: the bound --
@@ -21725,9 +21771,11 @@ static tl_result tli_choice_search(tli_choice *x) {
     return result;
 }
 #endif  // TL_NO_PLANNERS
+#endif  // TL_NO_PRECISION
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PRECISION
 #ifndef TL_NO_PLANNERS
 
 // -- choice: one limit --
@@ -22176,9 +22224,11 @@ TLI_IMPL void tl_free_choice_front(tl_env *env, tl_choice_front *front) {
     tli_zero(front, sizeof *front);
 }
 #endif  // TL_NO_PLANNERS
+#endif  // TL_NO_PRECISION
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PRECISION
 #ifndef TL_NO_PLANNERS
 
 // -- profiles --
@@ -22421,9 +22471,11 @@ TLI_IMPL tl_result tl_check_profiles(tl_env *env, const tl_precision_profile *pr
     return tli_check_rows(env, "tl_check_profiles", profiles, profile_count);
 }
 #endif  // TL_NO_PLANNERS
+#endif  // TL_NO_PRECISION
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PRECISION
 #ifndef TL_NO_PLANNERS
 
 // -- precision plan --
@@ -23766,9 +23818,11 @@ TLI_IMPL void tl_free_precision_front(tl_env *env, tl_precision_front *front) {
     tli_zero(front, sizeof *front);
 }
 #endif  // TL_NO_PLANNERS
+#endif  // TL_NO_PRECISION
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PRECISION
 #ifndef TL_NO_PLANNERS
 
 // -- sensitivity --
@@ -24258,10 +24312,12 @@ TLI_IMPL void tl_free_precision_graph(tl_env *env, tl_precision_graph *applied) 
     tli_zero(applied, sizeof *applied);
 }
 #endif  // TL_NO_PLANNERS
+#endif  // TL_NO_PRECISION
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
-#ifndef TL_NO_PLANNERS
+#ifndef TL_NO_PRECISION
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_CODECS)
 
 // -- packing --
 
@@ -24572,10 +24628,12 @@ TLI_IMPL tl_result tl_plan_packing(tl_env *env, const tl_packing_desc *desc, tl_
     tli_release(env, p.fixed);
     return result;
 }
-#endif  // TL_NO_PLANNERS
+#endif  // !defined(TL_NO_PLANNERS) && !defined(TL_NO_CODECS)
+#endif  // TL_NO_PRECISION
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PRECISION
 #ifndef TL_NO_PLANNERS
 
 // -- text --
@@ -24916,6 +24974,7 @@ TLI_IMPL size_t tl_explain_precision_node(const tl_graph *graph, const tl_precis
 }
 #endif
 #endif  // TL_NO_PLANNERS
+#endif  // TL_NO_PRECISION
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
@@ -24940,6 +24999,7 @@ TLI_IMPL const char *tl_name_map_mode(tl_map_mode mode) {
 
 static uint32_t tli_load_u32(const void *from) { uint32_t word; TLI_MEMCPY(&word, from, 4); return word; }
 
+#ifndef TL_NO_CODECS
 static uint16_t tli_load_u16(const void *from) { uint16_t half; TLI_MEMCPY(&half, from, 2); return half; }
 
 // |x| = mantissa 2^exponent with exactly 24 bits in the mantissa; x finite and not 0.
@@ -25052,6 +25112,24 @@ TLI_IMPL void tl_expand_bytes(tl_codec codec, void *to, const void *from, uint64
         else word = tli_f32_of_q8((int8_t)block[4 + i % 32], tli_load_u32(block));
         TLI_MEMCPY(target + 4 * i, &word, size - 4 * i < 4 ? size - 4 * i : 4);
     }
+}
+#endif  // TL_NO_CODECS
+
+// Whether anything may be compressed at all: without, compilers leave out what only that takes.
+#ifdef TL_NO_CODECS
+#define TLI_CODECS 0
+#else
+#define TLI_CODECS 1
+#endif
+
+// Bytes of a tensor that may be compressed.
+static void tli_expand_bytes(tl_codec codec, void *to, const void *from, uint64_t bytes) {
+#ifndef TL_NO_CODECS
+    tl_expand_bytes(codec, to, from, bytes);
+#else
+    (void)codec;
+    tli_copy(to, from, (size_t)bytes);
+#endif
 }
 
 // -- the heap: a good fit among size classes, neighbours joined when freed --
@@ -25516,12 +25594,17 @@ static tl_result tli_do_work(tli_cpu *cpu, const tli_work *work) {
     uint64_t i;
     switch (work->kind) {
     case TLI_WORK_COPY: tli_copy(to, tli_address(cpu, work->from), (size_t)work->to.bytes); break;
+#ifndef TL_NO_CODECS
     case TLI_WORK_COMPRESS:
         tl_compress_bytes(work->codec, to, tli_address(cpu, work->from), work->from.bytes);
         break;
     case TLI_WORK_EXPAND:
         tl_expand_bytes(work->codec, to, tli_address(cpu, work->from), work->to.bytes);
         break;
+#else
+    case TLI_WORK_COMPRESS:
+    case TLI_WORK_EXPAND: break;
+#endif
     case TLI_WORK_FILL:
         for (i = 0; i + 4 <= work->to.bytes; i += 4) TLI_MEMCPY(to + i, &work->word, 4);
         TLI_MEMCPY(to + i, &work->word, (size_t)(work->to.bytes - i));
@@ -25815,6 +25898,7 @@ static tl_result tli_cpu_copy(void *self, tl_range to, tl_range from) {
     return tli_move((tli_cpu *)self, TLI_WORK_COPY, TL_CODEC_NONE, &to, &from, "copy");
 }
 
+#ifndef TL_NO_CODECS
 static tl_result tli_cpu_compress(void *self, tl_codec codec, tl_range to, tl_range from) {
     return tli_move((tli_cpu *)self, TLI_WORK_COMPRESS, codec, &to, &from, "compress");
 }
@@ -25822,6 +25906,21 @@ static tl_result tli_cpu_compress(void *self, tl_codec codec, tl_range to, tl_ra
 static tl_result tli_cpu_expand(void *self, tl_codec codec, tl_range to, tl_range from) {
     return tli_move((tli_cpu *)self, TLI_WORK_EXPAND, codec, &to, &from, "expand");
 }
+#else
+static tl_result tli_cpu_refuse(tli_cpu *cpu, const char *function) {
+    return tli_cpu_fail(cpu, TL_ERROR_UNSUPPORTED, function, "codec: TL_NO_CODECS left all of them out");
+}
+
+static tl_result tli_cpu_compress(void *self, tl_codec codec, tl_range to, tl_range from) {
+    (void)codec; (void)to; (void)from;
+    return tli_cpu_refuse((tli_cpu *)self, "compress");
+}
+
+static tl_result tli_cpu_expand(void *self, tl_codec codec, tl_range to, tl_range from) {
+    (void)codec; (void)to; (void)from;
+    return tli_cpu_refuse((tli_cpu *)self, "expand");
+}
+#endif
 
 static tl_result tli_cpu_fill(void *self, tl_range to, uint32_t word) {
     tli_cpu *cpu = (tli_cpu *)self;
@@ -25981,7 +26080,9 @@ static void tli_cpu_limits(void *self, tl_backend_limits *limits) {
         limits->capacity_bytes[TL_TIER_DEVICE] = cpu->heap.bytes;
     if (cpu->memory && limits->budget_bytes[TL_TIER_DEVICE] > cpu->heap.free_bytes)
         limits->budget_bytes[TL_TIER_DEVICE] = cpu->heap.free_bytes;
+#ifndef TL_NO_CODECS
     limits->codecs = 1u << TL_CODEC_F16 | 1u << TL_CODEC_BF16 | 1u << TL_CODEC_Q8;
+#endif
     limits->host_visible = 1;
     limits->in_order = !tli_is_deferred(cpu);
 }
@@ -26093,8 +26194,6 @@ TLI_IMPL void tl_free_cpu_backend(tl_env *env, tl_backend *backend) {
     tli_zero(backend, sizeof *backend);
 }
 
-#ifndef TL_NO_PLANNERS
-#endif  // TL_NO_PLANNERS
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
@@ -26239,6 +26338,7 @@ static tl_result tli_measure_copies(const tli_gauge *g, tl_device *device) {
     return TL_OK;
 }
 
+#ifndef TL_NO_CODECS
 static tl_result tli_measure_codecs(const tli_gauge *g, tl_device *device) {
     const tl_range *r = g->ranges;
     double slowest = 0, rate = 0, latency = 0;
@@ -26256,6 +26356,7 @@ static tl_result tli_measure_codecs(const tli_gauge *g, tl_device *device) {
     device->codec_bytes_per_second = tli_round_u64(slowest);
     return TL_OK;
 }
+#endif
 
 // A loop of multiplications and additions that no compiler can foresee: 2^20 FLOP.
 static tl_result tli_run_flops(tl_precision precision, uint64_t *flops, void *user) {
@@ -26370,7 +26471,9 @@ static tl_result tli_measure_blocks(tli_gauge *g, tl_device *device) {
     result = b->fill(b->self, g->ranges[0], 0x3F800000u);
     if (result) result = tli_gauge_fail(g, "fill", result);
     if (!result) result = tli_measure_copies(g, device);
+#ifndef TL_NO_CODECS
     if (!result) result = tli_measure_codecs(g, device);
+#endif
     tli_close_gauge(g);
     return result;
 }
@@ -26938,7 +27041,7 @@ static int tli_has_room(const tl_manager *m, tl_tier tier, uint64_t bytes) {
 
 static int tli_may_compress(const tl_manager *m, const tli_entry *e) {
     uint64_t packed = tl_find_codec_bytes(m->desc.codec, e->bytes);
-    return m->desc.codec != TL_CODEC_NONE && e->codec == TL_CODEC_NONE && !e->lossless && packed < e->bytes &&
+    return TLI_CODECS && m->desc.codec != TL_CODEC_NONE && e->codec == TL_CODEC_NONE && !e->lossless && packed < e->bytes &&
         tli_has_room(m, TL_TIER_DEVICE, packed);
 }
 
@@ -27319,7 +27422,7 @@ static tl_result tli_take_unlocked(tl_env *env, tl_manager *m, const tl_checkpoi
     if (range.bytes) {
         result = tli_map(m, (tl_tier)m->entries[i].tier, range, TL_MAP_READ, &host);
         if (result) return tli_fail_backend(env, function, "map", result);
-        tl_expand_bytes((tl_codec)m->entries[i].codec, data, host, bytes);
+        tli_expand_bytes((tl_codec)m->entries[i].codec, data, host, bytes);
         result = tli_unmap(m, range, TL_MAP_READ, host);
         if (result) return tli_fail_backend(env, function, "unmap", result);
     }
@@ -27404,7 +27507,7 @@ static tl_result tli_unpack(tl_manager *m, const tli_entry *e, void **data) {
     tl_result result = tli_map(m, TL_TIER_HOST, range, TL_MAP_READ, &host);
     if (result) return result;
     *data = tli_alloc(m->env, (size_t)e->bytes);
-    if (*data) tl_expand_bytes((tl_codec)e->codec, *data, host, e->bytes);
+    if (*data) tli_expand_bytes((tl_codec)e->codec, *data, host, e->bytes);
     result = tli_unmap(m, range, TL_MAP_READ, host);
     if (!result && *data) return TL_OK;
     tli_release(m->env, *data);
@@ -27636,6 +27739,8 @@ static tl_result tli_check_manager(tl_env *env, const tl_backend *backend, const
     else if (!desc->lock.lock != !desc->lock.unlock) why = "lock: both functions or neither";
     else if (desc->checkpoint_capacity < 0) why = "checkpoint_capacity: must be >= 0";
     if (why) return tli_fail(env, TL_ERROR_INVALID_ARG, function, why);
+    if (!TLI_CODECS && desc->codec != TL_CODEC_NONE)
+        return tli_fail(env, TL_ERROR_UNSUPPORTED, function, "codec: TL_NO_CODECS left all of them out");
     if (desc->codec != TL_CODEC_NONE && !(limits->codecs >> desc->codec & 1u))
         return tli_fail(env, TL_ERROR_UNSUPPORTED, function, "codec: the backend cannot convert to it");
     return TL_OK;
@@ -27982,7 +28087,7 @@ struct tl_run {
 
 static const char *const tli_run_function = "tl_run_plan";
 
-#ifndef TL_NO_PLANNERS
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 static tl_format tli_run_format(const tl_run *run, int32_t tensor) {
     return run->desc.formats ? (tl_format)run->desc.formats[tensor] : TL_FORMAT_F32;
 }
@@ -28172,7 +28277,7 @@ static tl_result tli_online_evict(tl_run *run, int32_t item) {
                                TL_ALL_OUTPUTS, TL_CODEC_NONE);
     bytes = run->graph->outputs[item].bytes;
     packed = tl_find_codec_bytes(codec, bytes);
-    if (codec != TL_CODEC_NONE && tli_run_format(run, item) == TL_FORMAT_F32 &&
+    if (TLI_CODECS && codec != TL_CODEC_NONE && tli_run_format(run, item) == TL_FORMAT_F32 &&
         t->state == TLI_RESIDENT && packed < bytes && packed <= o->budget - o->sim.live_bytes)
         return tli_online_emit_tensor(run, TL_STEP_COMPRESS, item, codec);
     if (t->state == TLI_RESIDENT && !t->on_host && run->desc.host_budget_bytes &&
@@ -28775,7 +28880,7 @@ static void tli_call_operand(tli_call *call, tl_range range, int writes) {
     if (access >= 0 && writes) call->writable[access] = 1;
 }
 
-#ifndef TL_NO_PLANNERS
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 // A gradient has the format of its tensor.
 static void tli_name_formats(tl_run *run, const tl_node *node) {
     tl_operand *inputs = run->call.operands, *outputs = inputs + node->input_count;
@@ -28795,7 +28900,7 @@ static void tli_describe_call(tl_run *run, tl_kernel_call *out) {
     tli_call *call = &run->call;
     const tl_node *node = &run->graph->nodes[run->last.node];
     const tl_operand *at = call->operands;
-#ifndef TL_NO_PLANNERS
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
     tli_name_formats(run, node);
 #endif
     tli_zero(out, sizeof *out);
@@ -28885,7 +28990,7 @@ static void tli_describe_forward(tl_run *run, int32_t outputs_ready) {
 // The gradient that a pass begins with: of one element, before it has a format.
 static float tli_first_gradient(const tl_run *run) {
     float value = 1.0f;
-#ifndef TL_NO_PLANNERS
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
     if (run->desc.loss_gradient_word) tli_copy(&value, &run->desc.loss_gradient_word, sizeof value);
     value *= run->loss_scale;
 #else
@@ -29016,7 +29121,7 @@ static tl_result tli_map_accesses(tl_run *run) {
     return result;
 }
 
-#ifndef TL_NO_PLANNERS
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 // -- the executor: conversions that the run carries out itself --
 
 enum { TLI_CONVERT_COUNT = 64 };  // elements at a time, on the host
@@ -29064,7 +29169,7 @@ static tl_result tli_load_side(tl_run *run, const tli_side *side, uint64_t first
     if (tli_is_integer(side->format))
         return tl_dequantize(run->env, side->quantization, 1, 1, side->format, from, to, count);
     if (side->format != TL_FORMAT_F32) {
-        tl_expand_bytes(tli_format_codec(side->format), to, from, 4 * count);
+        tli_expand_bytes(tli_format_codec(side->format), to, from, 4 * count);
         return TL_OK;
     }
     to[count - 1] = 0.0f;
@@ -29078,8 +29183,11 @@ static tl_result tli_store_side(tl_run *run, const tli_side *side, uint64_t firs
     uint64_t left = side->operand->range.bytes - 4 * first;
     if (tli_is_integer(side->format))
         return tl_quantize(run->env, side->quantization, 1, 1, side->format, from, to, count);
+#ifndef TL_NO_CODECS
     if (side->format != TL_FORMAT_F32) tl_compress_bytes(tli_format_codec(side->format), to, from, 4 * count);
-    else tli_copy(to, from, (size_t)(4 * count < left ? 4 * count : left));
+    else
+#endif
+        tli_copy(to, from, (size_t)(4 * count < left ? 4 * count : left));
     return TL_OK;
 }
 
@@ -29166,7 +29274,7 @@ static tl_result tli_begin_compute(tl_run *run, tl_run_step *out) {
     if (backward) tli_describe_backward(run); else tli_describe_forward(run, outputs_ready);
     tli_describe_call(run, &out->call);
     out->call.outputs_ready = outputs_ready;
-#ifndef TL_NO_PLANNERS
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
     if (kernel == TLI_CONVERSION) return outputs_ready ? TL_OK : tli_convert(run, adds);
 #endif
     (void)adds;
@@ -29425,7 +29533,7 @@ static tl_result tli_end_pass(tl_run *run) {
 static void tli_start_training_step(tl_run *run) {
     run->training_step = run->next_step++;
     run->loss_scale = 1.0f;
-#ifndef TL_NO_PLANNERS
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
     if (!run->desc.loss_scaler) return;
     *run->desc.loss_scaler = tl_default_loss_scaler(run->desc.loss_scaler);
     run->loss_scale = run->desc.loss_scaler->scale;
@@ -29878,11 +29986,13 @@ static tl_result tli_check_run_desc(tl_run *run) {
     if ((desc->plan || desc->checkpoints) &&
         (desc->policy.kind != TL_RECOMPUTE_POLICY_ALL || desc->eviction || desc->codec))
         why = "policy, eviction, codec: are for online runs, not for plans";
-#ifdef TL_NO_PLANNERS
+#if defined(TL_NO_PLANNERS) || defined(TL_NO_PRECISION)
     if (desc->formats || desc->loss_scaler)
-        return tli_unsupported(run, "formats, loss_scaler: TL_NO_PLANNERS left them out");
+        return tli_unsupported(run, "formats, loss_scaler: TL_NO_PLANNERS or TL_NO_PRECISION left them out");
 #endif
     if (why) return tli_fail(run->env, TL_ERROR_INVALID_ARG, "tl_init_run", why);
+    if (!TLI_CODECS && desc->codec != TL_CODEC_NONE)
+        return tli_unsupported(run, "codec: TL_NO_CODECS left all of them out");
     if (desc->codec != TL_CODEC_NONE && !(run->limits.codecs & (1u << desc->codec)))
         return tli_unsupported(run, "codec: the backend cannot convert it");
     return TL_OK;
@@ -29890,7 +30000,7 @@ static tl_result tli_check_run_desc(tl_run *run) {
 
 // -- preparing a run: graph, kernels, plan --
 
-#ifndef TL_NO_PLANNERS
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 // Every tensor has a format that is known, whole elements, and a gradient only where it can have one.
 static tl_result tli_check_formats(tl_run *run) {
     const tl_run_desc *desc = &run->desc;
@@ -29939,7 +30049,7 @@ static tl_result tli_scale_graph(tl_run *run) {
     uint32_t can =
         run->desc.kernel_precisions ? run->desc.kernel_precisions : 1u << TL_PRECISION_SINGLE;
     int32_t i;
-#ifndef TL_NO_PLANNERS
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
     if (run->desc.formats) return tli_check_formats(run);
 #endif
     if (!(can & (1u << run->precision)))
@@ -29980,7 +30090,7 @@ static tl_result tli_fail_kernels(tl_run *run, int32_t id) {
     return tli_end_error(run->env, &w, TL_ERROR_INVALID_ARG);
 }
 
-#ifndef TL_NO_PLANNERS
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 static tl_result tli_fail_conversion(tl_run *run, tl_result code, const char *what, int32_t id) {
     tli_writer w = tli_begin_error(run->env, code, "tl_init_run");
     tli_put(&w, what);
@@ -29999,6 +30109,8 @@ static const char *tli_find_missing(tl_run *run, int32_t tensor, tl_result *code
     float none = 0.0f;
     int16_t to;
     *code = TL_ERROR_UNSUPPORTED;
+    if (codec != TL_CODEC_NONE && !TLI_CODECS)
+        return "formats: TL_NO_CODECS left conversions to f16 and bf16 out, give a kernel";
     if (codec != TL_CODEC_NONE && !(run->limits.codecs & (1u << codec)))
         return "formats: the backend has no such codec, give a kernel";
     if (!tli_is_integer(format)) return NULL;
@@ -30071,7 +30183,7 @@ static tl_result tli_find_kernels(tl_run *run) {
         if (run->kernel_of[id] >= 0 && run->kernels[run->kernel_of[id]].forward &&
             (run->inference || !node->has_grad || run->kernels[run->kernel_of[id]].backward))
             continue;
-#ifndef TL_NO_PLANNERS
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
         if (run->kernel_of[id] < 0 && run->desc.formats && tli_same_text(tl_name_op(graph, id), "convert")) {
             tl_result result = tli_check_conversion(run, id);
             if (result) return result;
@@ -30138,22 +30250,21 @@ static tl_result tli_plan_desc(tl_run *run) {
 }
 #endif
 
-#ifndef TL_NO_PLANNERS
 // The backend's codecs read f32.
 static tl_result tli_check_compressed(tl_run *run) {
     int32_t k, i, end;
-    for (k = 0; k < run->plan.step_count && run->desc.formats; k++) {
+    for (k = 0; k < run->plan.step_count; k++) {
         const tl_step *step = &run->plan.steps[k];
         if (step->kind != TL_STEP_COMPRESS) continue;
+        if (!TLI_CODECS) return tli_unsupported(run, "plan: compresses; TL_NO_CODECS left that out");
         tli_step_outputs(run, step, &i, &end);
         for (; i < end; i++)
-            if (run->desc.formats[i] != TL_FORMAT_F32)
+            if (tli_run_format(run, i) != TL_FORMAT_F32)
                 return tli_fail(run->env, TL_ERROR_INVALID_PLAN, "tl_init_run",
                                 "plan: compresses a tensor whose format is not f32");
     }
     return TL_OK;
 }
-#endif
 
 // The plan given or made, and its simulation.
 static tl_result tli_make_run_plan(tl_run *run) {
@@ -30173,9 +30284,7 @@ static tl_result tli_make_run_plan(tl_run *run) {
     simulate.plan = &run->plan;
     simulate.device = &device;
     result = tl_simulate_plan(run->env, &simulate, &run->planned);
-#ifndef TL_NO_PLANNERS
     if (!result) result = tli_check_compressed(run);
-#endif
     return result;
 }
 
@@ -30576,8 +30685,6 @@ TLI_IMPL tl_result tl_enable_checkpoints(tl_run *run, int32_t on) {
 
 TLI_IMPL int tl_uses_checkpoints(const tl_run *run) { return run->checkpoints_on; }
 
-#ifndef TL_NO_TRACE
-#endif  // TL_NO_TRACE
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
@@ -31703,8 +31810,6 @@ TLI_IMPL tl_result tl_write_plan_svg(tl_env *env, const tl_graph *graph, const t
     return result;
 }
 
-#ifndef TL_NO_PLANNERS
-#endif  // TL_NO_PLANNERS
 #endif  // TL_NO_TEXT
 #endif  // TL_NO_TRACE
 #endif  // TL_STRATEGY_IMPLEMENTATION
@@ -31712,7 +31817,7 @@ TLI_IMPL tl_result tl_write_plan_svg(tl_env *env, const tl_graph *graph, const t
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_TRACE
 #ifndef TL_NO_TEXT
-#ifndef TL_NO_PLANNERS
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 
 // -- the picture of a front: what a loss buys --
 

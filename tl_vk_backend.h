@@ -454,7 +454,7 @@ TLDEF int tl_vk_read_extremes(const tl_vk_extremes *extremes, float *least, floa
 TLDEF tl_result tl_vk_record_min_max_channels(const tl_backend *backend, tl_range to, tl_range from,
                                               int32_t channel_count, uint64_t inner_count);
 
-#ifndef TL_NO_PLANNERS
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 // Give an observer what min_max or min_max_channels found in one batch: the ranges are those that
 // tl_observe_data finds, bit for bit. Kinds that need more than extremes are refused.
 //
@@ -466,6 +466,7 @@ TLDEF tl_result tl_vk_observe_extremes(tl_env *env, tl_observer *observer, const
                                        int32_t channel_count);
 #endif
 
+#ifndef TL_NO_PRECISION
 // Enqueue the conversion of f32 to integers of a quantisation, and back: tl_quantize and
 // tl_dequantize, bit for bit.
 //
@@ -482,6 +483,7 @@ TLDEF tl_result tl_vk_record_quantize(const tl_backend *backend, tl_range to, tl
 TLDEF tl_result tl_vk_record_dequantize(const tl_backend *backend, tl_range to, tl_range from,
                                         const tl_quantization *quantizations, int32_t channel_count,
                                         uint64_t inner_count, tl_format format);
+#endif
 
 // Enqueue the checksum of a range, a multiple of four bytes, into another of 8 bytes; and the same on
 // the host. The sum does not depend on the order in which words are read.
@@ -6143,7 +6145,7 @@ TLI_VK_IMPL tl_result tl_vk_record_min_max_channels(const tl_backend *backend, t
     return tli_vk_move_by(b, &op, &to, &from, to.bytes, function);
 }
 
-#ifndef TL_NO_PLANNERS
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 TLI_VK_IMPL tl_result tl_vk_observe_extremes(tl_env *env, tl_observer *observer,
                                              const tl_vk_extremes *extremes, int32_t channel_count) {
     const char *function = "tl_vk_observe_extremes";
@@ -6164,6 +6166,7 @@ TLI_VK_IMPL tl_result tl_vk_observe_extremes(tl_env *env, tl_observer *observer,
 }
 #endif
 
+#ifndef TL_NO_PRECISION
 // -- quantisation --
 
 // Both sides; tl_quantize or tl_dequantize of nothing has held every other rule.
@@ -6231,6 +6234,7 @@ TLI_VK_IMPL tl_result tl_vk_record_dequantize(const tl_backend *backend, tl_rang
     if (!result) result = tli_vk_make_shader(backend, op.shader);
     return result ? result : tli_vk_record_integers(b, &op, &to, &from, quantizations, function);
 }
+#endif
 
 // -- checksums --
 

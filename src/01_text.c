@@ -1,5 +1,5 @@
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
-#if !defined(TL_NO_TEXT) || !defined(TL_NO_PLANNERS)
+#if !defined(TL_NO_TEXT) || (!defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION))
 
 // -- number text: the grammar of JSON --
 
@@ -32,7 +32,8 @@ static size_t tli_number_length(const char *text, size_t length) {
 }
 #endif
 
-#ifndef TL_NO_PLANNERS  // of all that is read and printed, only checkpoint configs and losses hold fractions
+#if !defined(TL_NO_PLANNERS) && (!defined(TL_NO_TEXT) || !defined(TL_NO_PRECISION))
+// of all that is read and printed, only checkpoint configs and losses hold fractions
 // -- number text: exact integers of any length, so every platform prints and reads the same --
 
 #define TLI_BIG_LIMBS 128  // 4096 bits: 10^1131, the largest power below, needs 3758
@@ -329,7 +330,7 @@ static int tli_read_f64(tli_word word, double *value) {
     if (negative) *value = -*value;
     return 1;
 }
-#endif  // TL_NO_PLANNERS
+#endif
 
 #ifndef TL_NO_TEXT
 // -- reader: lines of words, "#" starts a comment --

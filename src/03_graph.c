@@ -1071,7 +1071,5 @@ TLI_IMPL tl_result tl_write_graph(tl_env *env, const tl_graph *graph, const char
 #endif
 #endif
 
-#ifndef TL_NO_PLANNERS
-#endif  // TL_NO_PLANNERS
 #endif  // TL_STRATEGY_IMPLEMENTATION
 

@@ -578,7 +578,5 @@ TLI_IMPL tl_result tl_write_plan_table(tl_env *env, const tl_graph *graph, const
 }
 #endif
 
-#ifndef TL_NO_PLANNERS
-#endif  // TL_NO_PLANNERS
 #endif  // TL_STRATEGY_IMPLEMENTATION
 

@@ -1375,6 +1375,7 @@ typedef struct tli_bound_host {
     int32_t  is_even;            // 1 = T / 2 alone: lower, but instants that differ less are found more easily
 } tli_bound_host;
 
+#ifndef TL_NO_OFFLOAD
 // floor(rate time / 10^9), the largest number where it does not fit.
 static uint64_t tli_bound_find_copied(uint64_t rate, uint64_t time) {
     uint64_t second = UINT64_C(1000000000), rest = rate % second, whole, part, sum;
@@ -1404,6 +1405,7 @@ static void tli_bound_add_host(tli_bound *rb, const tli_bound_host *host) {
         if (!tli_add_u64(rb->room[p], bytes, &rb->room[p])) rb->room[p] = UINT64_MAX;
     }
 }
+#endif
 
 // A cost that no valid schedule within the budget undercuts; backwards in reverse listing order, no
 // compression; no host copies where host is NULL, else the end of those that end by host->time. Anytime:
@@ -1424,7 +1426,9 @@ static tl_result tli_remat_bound_host(tl_env *env, const tl_graph *graph, uint64
                     (!host && !tli_bound_fits_gaps(&rb, budget, &node))))
         value = TLI_BOUND_INFINITE;
     for (p = 0; p < rb.order_count && !result && !value; p++) rb.room[p] = budget - rb.sets[p];
+#ifndef TL_NO_OFFLOAD
     if (!result && !value && host) tli_bound_add_host(&rb, host);
+#endif
     if (!result && !value && rb.order_count) result = tli_bound_search_bound(&rb, &value);
     if (!result && value >= TLI_BOUND_INFINITE) { result = TL_ERROR_INFEASIBLE; *bound_cost = UINT64_MAX; }
     else if (!result) *bound_cost = tli_bound_round_up(&rb, value);

@@ -1,5 +1,5 @@
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
-#ifndef TL_NO_PLANNERS
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_OFFLOAD)
 
 // -- offload: when a sequence with fetches ends --
 //
@@ -499,6 +499,6 @@ static tl_result tli_remat_offload(const tli_remat_input *in, const tl_device *d
     tli_search_free_problem(&p);
     return result;
 }
-#endif  // TL_NO_PLANNERS
+#endif  // !defined(TL_NO_PLANNERS) && !defined(TL_NO_OFFLOAD)
 #endif  // TL_STRATEGY_IMPLEMENTATION
 

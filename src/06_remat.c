@@ -196,6 +196,7 @@ static tl_result tli_remat_find_least(tli_remat *r) {
     return result;
 }
 
+#ifndef TL_NO_OFFLOAD
 // -- remat: with a host tier --
 
 // Improve the plan found so far, or find one, with spills and fetches.
@@ -278,6 +279,8 @@ static tl_result tli_remat_least_offload(tli_remat *r) {
     return result;
 }
 
+#endif
+
 // One tier: the parts in turn, until one of them has the last word.
 static tl_result tli_remat_run_alone(tli_remat *r) {
     int has_stages = !r->inference && !r->is_over;
@@ -294,6 +297,7 @@ static tl_result tli_remat_run_alone(tli_remat *r) {
     return r->uncountable && !r->none ? TL_ERROR_OVERFLOW : TL_ERROR_INFEASIBLE;
 }
 
+#ifndef TL_NO_OFFLOAD
 // Two tiers: first the plan without the host, made with all the work that it would get alone, so that the host
 // never makes a plan dearer; then as much work again.
 static tl_result tli_remat_run_offload(tli_remat *r) {
@@ -327,6 +331,9 @@ static tl_result tli_remat_run_offload(tli_remat *r) {
 static tl_result tli_remat_run(tli_remat *r) {
     return r->host_budget ? tli_remat_run_offload(r) : tli_remat_run_alone(r);
 }
+#else
+static tl_result tli_remat_run(tli_remat *r) { return tli_remat_run_alone(r); }
+#endif
 
 static tl_result tli_remat_refuse(tl_env *env, const tli_remat *r, const tl_remat_report *report) {
     tli_writer w = tli_begin_error(env, TL_ERROR_INFEASIBLE, "tl_plan_remat");
@@ -377,6 +384,11 @@ static tl_result tli_check_remat(tl_env *env, const tl_remat_desc *desc) {
     tl_result result = tl_check_graph(env, desc->graph);
     if (desc->inference != 0 && desc->inference != 1)
         return tli_fail(env, TL_ERROR_INVALID_ARG, "tl_plan_remat", "inference: must be 0 or 1");
+#ifdef TL_NO_OFFLOAD
+    if (desc->host_budget_bytes)
+        return tli_fail(env, TL_ERROR_UNSUPPORTED, "tl_plan_remat",
+                        "host_budget_bytes: TL_NO_OFFLOAD left out plans with copies to a host");
+#endif
     return !result && desc->device ? tl_check_device(env, desc->device) : result;
 }
 

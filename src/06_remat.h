@@ -92,7 +92,8 @@ typedef struct tl_remat_report {
 // Errors:  those of tl_check_graph; TL_ERROR_INFEASIBLE names the least budget at which a plan was
 //          found and the node that it peaks at, and fills in the report; TL_ERROR_INVALID_ARG,
 //          TL_ERROR_NO_MEMORY; TL_ERROR_OVERFLOW where bytes do not fit 60 bits or costs of
-//          forwards 56, and the graph is not small. *plan is all zero then.
+//          forwards 56, and the graph is not small; TL_ERROR_UNSUPPORTED: a host budget, which
+//          TL_NO_OFFLOAD left out. *plan is all zero then.
 // Cost:    work_limit (with a host budget twice), beyond it only what a first plan takes: O(calls made x
 //          what lives across one).
 //          Memory: at most 200 MiB, most of it for graphs of up to 128 tensors.

@@ -1,4 +1,5 @@
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PRECISION
 #ifndef TL_NO_PLANNERS
 
 // -- choice --
@@ -1479,5 +1480,6 @@ static void tli_choice_init(tli_choice *x, tl_env *env, const tl_choice_desc *de
     x->watch = watch;
 }
 #endif  // TL_NO_PLANNERS
+#endif  // TL_NO_PRECISION
 #endif  // TL_STRATEGY_IMPLEMENTATION
 

@@ -1,4 +1,5 @@
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PRECISION
 #ifndef TL_NO_PLANNERS
 
 // -- choice: one limit --
@@ -447,5 +448,6 @@ TLI_IMPL void tl_free_choice_front(tl_env *env, tl_choice_front *front) {
     tli_zero(front, sizeof *front);
 }
 #endif  // TL_NO_PLANNERS
+#endif  // TL_NO_PRECISION
 #endif  // TL_STRATEGY_IMPLEMENTATION
 

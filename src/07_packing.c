@@ -1,5 +1,6 @@
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
-#ifndef TL_NO_PLANNERS
+#ifndef TL_NO_PRECISION
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_CODECS)
 
 // -- packing --
 
@@ -310,6 +311,7 @@ TLI_IMPL tl_result tl_plan_packing(tl_env *env, const tl_packing_desc *desc, tl_
     tli_release(env, p.fixed);
     return result;
 }
-#endif  // TL_NO_PLANNERS
+#endif  // !defined(TL_NO_PLANNERS) && !defined(TL_NO_CODECS)
+#endif  // TL_NO_PRECISION
 #endif  // TL_STRATEGY_IMPLEMENTATION
 

@@ -53,6 +53,8 @@ extern "C" {
     X(TL_SCHEME_FAKE,       "fake",       TL_FORMAT_F32,  4, "quantised to 8 bits and back: i8's loss, no gain")
 
 typedef enum tl_format { TL_FORMATS(TLI_ENUM4) TL_FORMAT_COUNT } tl_format;
+
+#ifndef TL_NO_PRECISION
 typedef enum tl_scheme { TL_SCHEMES(TLI_ENUM5) TL_SCHEME_COUNT } tl_scheme;
 
 // Bytes of a tensor that takes f32_bytes in f32: an element is 4 of them, a tail counts as one. f32 itself,
@@ -827,6 +829,7 @@ typedef struct tl_apply_desc {
 TLDEF tl_result tl_apply_precision(tl_env *env, const tl_apply_desc *desc, tl_precision_graph *applied);
 TLDEF void      tl_free_precision_graph(tl_env *env, tl_precision_graph *applied);  // accepts zeroed ones
 
+#ifndef TL_NO_CODECS
 // -- kept activations in fewer bits --
 //
 //     F 1  F 2  C 1  F 3  C 2 ...  X 2  B 3  D 2  X 1  B 2     tensor 1 waits in fewer bytes
@@ -859,6 +862,7 @@ typedef struct tl_packing_desc {
 // Cost:    O(waiting tensors x steps) twice, seldom more often; memory O(steps + tensors).
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_plan_packing(tl_env *env, const tl_packing_desc *desc, tl_plan *plan);
+#endif  // TL_NO_CODECS
 
 // -- names and text --
 
@@ -886,6 +890,12 @@ TLDEF size_t tl_explain_precision_node(const tl_graph *graph, const tl_precision
                                        char *buf, size_t size);
 #endif
 #endif
+
+#else
+// Of both a run's desc holds pointers, which must be 0.
+typedef struct tl_quantization tl_quantization;
+typedef struct tl_loss_scaler tl_loss_scaler;
+#endif  // TL_NO_PRECISION
 
 #ifdef __cplusplus
 }

@@ -1,4 +1,5 @@
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PRECISION
 
 // ============================================================================
 // [7] PRECISION (implementation)
@@ -471,7 +472,6 @@ TLI_IMPL int tl_has_overflow(const float *data, uint64_t count) {
     return 0;
 }
 
-#ifndef TL_NO_PLANNERS
-#endif  // TL_NO_PLANNERS
+#endif  // TL_NO_PRECISION
 #endif  // TL_STRATEGY_IMPLEMENTATION
 

@@ -197,6 +197,7 @@ TLDEF void      tl_free_piece(tl_heap *heap, int32_t piece);
 // Report what is free, and the largest piece that can be taken. Either may be NULL.
 TLDEF void tl_measure_heap(const tl_heap *heap, size_t *free_bytes, size_t *largest_bytes);
 
+#ifndef TL_NO_CODECS
 // Convert on the host, as every backend must, bit for bit. f16 and bf16: round to nearest even,
 // infinities stay, a NaN stays a quiet NaN. q8: block by block of 32, scale = largest finite
 // magnitude / 127 rounded to nearest even, each value the nearest of x 127 / largest (half to
@@ -206,6 +207,7 @@ TLDEF void tl_measure_heap(const tl_heap *heap, size_t *free_bytes, size_t *larg
 //   bytes   of the f32 side; a tail of fewer than 4 bytes is taken as zero-padded
 TLDEF void tl_compress_bytes(tl_codec codec, void *to, const void *from, uint64_t bytes);
 TLDEF void tl_expand_bytes(tl_codec codec, void *to, const void *from, uint64_t bytes);
+#endif
 
 #ifndef TL_NO_PLANNERS
 // -- what a device can do, measured --

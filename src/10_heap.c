@@ -20,6 +20,7 @@ TLI_IMPL const char *tl_name_map_mode(tl_map_mode mode) {
 
 static uint32_t tli_load_u32(const void *from) { uint32_t word; TLI_MEMCPY(&word, from, 4); return word; }
 
+#ifndef TL_NO_CODECS
 static uint16_t tli_load_u16(const void *from) { uint16_t half; TLI_MEMCPY(&half, from, 2); return half; }
 
 // |x| = mantissa 2^exponent with exactly 24 bits in the mantissa; x finite and not 0.
@@ -132,6 +133,24 @@ TLI_IMPL void tl_expand_bytes(tl_codec codec, void *to, const void *from, uint64
         else word = tli_f32_of_q8((int8_t)block[4 + i % 32], tli_load_u32(block));
         TLI_MEMCPY(target + 4 * i, &word, size - 4 * i < 4 ? size - 4 * i : 4);
     }
+}
+#endif  // TL_NO_CODECS
+
+// Whether anything may be compressed at all: without, compilers leave out what only that takes.
+#ifdef TL_NO_CODECS
+#define TLI_CODECS 0
+#else
+#define TLI_CODECS 1
+#endif
+
+// Bytes of a tensor that may be compressed.
+static void tli_expand_bytes(tl_codec codec, void *to, const void *from, uint64_t bytes) {
+#ifndef TL_NO_CODECS
+    tl_expand_bytes(codec, to, from, bytes);
+#else
+    (void)codec;
+    tli_copy(to, from, (size_t)bytes);
+#endif
 }
 
 // -- the heap: a good fit among size classes, neighbours joined when freed --

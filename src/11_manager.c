@@ -530,7 +530,7 @@ static int tli_has_room(const tl_manager *m, tl_tier tier, uint64_t bytes) {
 
 static int tli_may_compress(const tl_manager *m, const tli_entry *e) {
     uint64_t packed = tl_find_codec_bytes(m->desc.codec, e->bytes);
-    return m->desc.codec != TL_CODEC_NONE && e->codec == TL_CODEC_NONE && !e->lossless && packed < e->bytes &&
+    return TLI_CODECS && m->desc.codec != TL_CODEC_NONE && e->codec == TL_CODEC_NONE && !e->lossless && packed < e->bytes &&
         tli_has_room(m, TL_TIER_DEVICE, packed);
 }
 
@@ -911,7 +911,7 @@ static tl_result tli_take_unlocked(tl_env *env, tl_manager *m, const tl_checkpoi
     if (range.bytes) {
         result = tli_map(m, (tl_tier)m->entries[i].tier, range, TL_MAP_READ, &host);
         if (result) return tli_fail_backend(env, function, "map", result);
-        tl_expand_bytes((tl_codec)m->entries[i].codec, data, host, bytes);
+        tli_expand_bytes((tl_codec)m->entries[i].codec, data, host, bytes);
         result = tli_unmap(m, range, TL_MAP_READ, host);
         if (result) return tli_fail_backend(env, function, "unmap", result);
     }
@@ -996,7 +996,7 @@ static tl_result tli_unpack(tl_manager *m, const tli_entry *e, void **data) {
     tl_result result = tli_map(m, TL_TIER_HOST, range, TL_MAP_READ, &host);
     if (result) return result;
     *data = tli_alloc(m->env, (size_t)e->bytes);
-    if (*data) tl_expand_bytes((tl_codec)e->codec, *data, host, e->bytes);
+    if (*data) tli_expand_bytes((tl_codec)e->codec, *data, host, e->bytes);
     result = tli_unmap(m, range, TL_MAP_READ, host);
     if (!result && *data) return TL_OK;
     tli_release(m->env, *data);
@@ -1228,6 +1228,8 @@ static tl_result tli_check_manager(tl_env *env, const tl_backend *backend, const
     else if (!desc->lock.lock != !desc->lock.unlock) why = "lock: both functions or neither";
     else if (desc->checkpoint_capacity < 0) why = "checkpoint_capacity: must be >= 0";
     if (why) return tli_fail(env, TL_ERROR_INVALID_ARG, function, why);
+    if (!TLI_CODECS && desc->codec != TL_CODEC_NONE)
+        return tli_fail(env, TL_ERROR_UNSUPPORTED, function, "codec: TL_NO_CODECS left all of them out");
     if (desc->codec != TL_CODEC_NONE && !(limits->codecs >> desc->codec & 1u))
         return tli_fail(env, TL_ERROR_UNSUPPORTED, function, "codec: the backend cannot convert to it");
     return TL_OK;

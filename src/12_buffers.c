@@ -292,7 +292,7 @@ struct tl_run {
 
 static const char *const tli_run_function = "tl_run_plan";
 
-#ifndef TL_NO_PLANNERS
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 static tl_format tli_run_format(const tl_run *run, int32_t tensor) {
     return run->desc.formats ? (tl_format)run->desc.formats[tensor] : TL_FORMAT_F32;
 }

@@ -49,7 +49,7 @@ static void tli_call_operand(tli_call *call, tl_range range, int writes) {
     if (access >= 0 && writes) call->writable[access] = 1;
 }
 
-#ifndef TL_NO_PLANNERS
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 // A gradient has the format of its tensor.
 static void tli_name_formats(tl_run *run, const tl_node *node) {
     tl_operand *inputs = run->call.operands, *outputs = inputs + node->input_count;
@@ -69,7 +69,7 @@ static void tli_describe_call(tl_run *run, tl_kernel_call *out) {
     tli_call *call = &run->call;
     const tl_node *node = &run->graph->nodes[run->last.node];
     const tl_operand *at = call->operands;
-#ifndef TL_NO_PLANNERS
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
     tli_name_formats(run, node);
 #endif
     tli_zero(out, sizeof *out);
@@ -159,7 +159,7 @@ static void tli_describe_forward(tl_run *run, int32_t outputs_ready) {
 // The gradient that a pass begins with: of one element, before it has a format.
 static float tli_first_gradient(const tl_run *run) {
     float value = 1.0f;
-#ifndef TL_NO_PLANNERS
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
     if (run->desc.loss_gradient_word) tli_copy(&value, &run->desc.loss_gradient_word, sizeof value);
     value *= run->loss_scale;
 #else
@@ -290,7 +290,7 @@ static tl_result tli_map_accesses(tl_run *run) {
     return result;
 }
 
-#ifndef TL_NO_PLANNERS
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 // -- the executor: conversions that the run carries out itself --
 
 enum { TLI_CONVERT_COUNT = 64 };  // elements at a time, on the host
@@ -338,7 +338,7 @@ static tl_result tli_load_side(tl_run *run, const tli_side *side, uint64_t first
     if (tli_is_integer(side->format))
         return tl_dequantize(run->env, side->quantization, 1, 1, side->format, from, to, count);
     if (side->format != TL_FORMAT_F32) {
-        tl_expand_bytes(tli_format_codec(side->format), to, from, 4 * count);
+        tli_expand_bytes(tli_format_codec(side->format), to, from, 4 * count);
         return TL_OK;
     }
     to[count - 1] = 0.0f;
@@ -352,8 +352,11 @@ static tl_result tli_store_side(tl_run *run, const tli_side *side, uint64_t firs
     uint64_t left = side->operand->range.bytes - 4 * first;
     if (tli_is_integer(side->format))
         return tl_quantize(run->env, side->quantization, 1, 1, side->format, from, to, count);
+#ifndef TL_NO_CODECS
     if (side->format != TL_FORMAT_F32) tl_compress_bytes(tli_format_codec(side->format), to, from, 4 * count);
-    else tli_copy(to, from, (size_t)(4 * count < left ? 4 * count : left));
+    else
+#endif
+        tli_copy(to, from, (size_t)(4 * count < left ? 4 * count : left));
     return TL_OK;
 }
 
@@ -440,7 +443,7 @@ static tl_result tli_begin_compute(tl_run *run, tl_run_step *out) {
     if (backward) tli_describe_backward(run); else tli_describe_forward(run, outputs_ready);
     tli_describe_call(run, &out->call);
     out->call.outputs_ready = outputs_ready;
-#ifndef TL_NO_PLANNERS
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
     if (kernel == TLI_CONVERSION) return outputs_ready ? TL_OK : tli_convert(run, adds);
 #endif
     (void)adds;
@@ -699,7 +702,7 @@ static tl_result tli_end_pass(tl_run *run) {
 static void tli_start_training_step(tl_run *run) {
     run->training_step = run->next_step++;
     run->loss_scale = 1.0f;
-#ifndef TL_NO_PLANNERS
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
     if (!run->desc.loss_scaler) return;
     *run->desc.loss_scaler = tl_default_loss_scaler(run->desc.loss_scaler);
     run->loss_scale = run->desc.loss_scaler->scale;

@@ -175,7 +175,7 @@ static tl_result tli_online_evict(tl_run *run, int32_t item) {
                                TL_ALL_OUTPUTS, TL_CODEC_NONE);
     bytes = run->graph->outputs[item].bytes;
     packed = tl_find_codec_bytes(codec, bytes);
-    if (codec != TL_CODEC_NONE && tli_run_format(run, item) == TL_FORMAT_F32 &&
+    if (TLI_CODECS && codec != TL_CODEC_NONE && tli_run_format(run, item) == TL_FORMAT_F32 &&
         t->state == TLI_RESIDENT && packed < bytes && packed <= o->budget - o->sim.live_bytes)
         return tli_online_emit_tensor(run, TL_STEP_COMPRESS, item, codec);
     if (t->state == TLI_RESIDENT && !t->on_host && run->desc.host_budget_bytes &&

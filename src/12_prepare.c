@@ -103,11 +103,13 @@ static tl_result tli_check_run_desc(tl_run *run) {
     if ((desc->plan || desc->checkpoints) &&
         (desc->policy.kind != TL_RECOMPUTE_POLICY_ALL || desc->eviction || desc->codec))
         why = "policy, eviction, codec: are for online runs, not for plans";
-#ifdef TL_NO_PLANNERS
+#if defined(TL_NO_PLANNERS) || defined(TL_NO_PRECISION)
     if (desc->formats || desc->loss_scaler)
-        return tli_unsupported(run, "formats, loss_scaler: TL_NO_PLANNERS left them out");
+        return tli_unsupported(run, "formats, loss_scaler: TL_NO_PLANNERS or TL_NO_PRECISION left them out");
 #endif
     if (why) return tli_fail(run->env, TL_ERROR_INVALID_ARG, "tl_init_run", why);
+    if (!TLI_CODECS && desc->codec != TL_CODEC_NONE)
+        return tli_unsupported(run, "codec: TL_NO_CODECS left all of them out");
     if (desc->codec != TL_CODEC_NONE && !(run->limits.codecs & (1u << desc->codec)))
         return tli_unsupported(run, "codec: the backend cannot convert it");
     return TL_OK;
@@ -115,7 +117,7 @@ static tl_result tli_check_run_desc(tl_run *run) {
 
 // -- preparing a run: graph, kernels, plan --
 
-#ifndef TL_NO_PLANNERS
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 // Every tensor has a format that is known, whole elements, and a gradient only where it can have one.
 static tl_result tli_check_formats(tl_run *run) {
     const tl_run_desc *desc = &run->desc;
@@ -164,7 +166,7 @@ static tl_result tli_scale_graph(tl_run *run) {
     uint32_t can =
         run->desc.kernel_precisions ? run->desc.kernel_precisions : 1u << TL_PRECISION_SINGLE;
     int32_t i;
-#ifndef TL_NO_PLANNERS
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
     if (run->desc.formats) return tli_check_formats(run);
 #endif
     if (!(can & (1u << run->precision)))
@@ -205,7 +207,7 @@ static tl_result tli_fail_kernels(tl_run *run, int32_t id) {
     return tli_end_error(run->env, &w, TL_ERROR_INVALID_ARG);
 }
 
-#ifndef TL_NO_PLANNERS
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 static tl_result tli_fail_conversion(tl_run *run, tl_result code, const char *what, int32_t id) {
     tli_writer w = tli_begin_error(run->env, code, "tl_init_run");
     tli_put(&w, what);
@@ -224,6 +226,8 @@ static const char *tli_find_missing(tl_run *run, int32_t tensor, tl_result *code
     float none = 0.0f;
     int16_t to;
     *code = TL_ERROR_UNSUPPORTED;
+    if (codec != TL_CODEC_NONE && !TLI_CODECS)
+        return "formats: TL_NO_CODECS left conversions to f16 and bf16 out, give a kernel";
     if (codec != TL_CODEC_NONE && !(run->limits.codecs & (1u << codec)))
         return "formats: the backend has no such codec, give a kernel";
     if (!tli_is_integer(format)) return NULL;
@@ -296,7 +300,7 @@ static tl_result tli_find_kernels(tl_run *run) {
         if (run->kernel_of[id] >= 0 && run->kernels[run->kernel_of[id]].forward &&
             (run->inference || !node->has_grad || run->kernels[run->kernel_of[id]].backward))
             continue;
-#ifndef TL_NO_PLANNERS
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
         if (run->kernel_of[id] < 0 && run->desc.formats && tli_same_text(tl_name_op(graph, id), "convert")) {
             tl_result result = tli_check_conversion(run, id);
             if (result) return result;
@@ -363,22 +367,21 @@ static tl_result tli_plan_desc(tl_run *run) {
 }
 #endif
 
-#ifndef TL_NO_PLANNERS
 // The backend's codecs read f32.
 static tl_result tli_check_compressed(tl_run *run) {
     int32_t k, i, end;
-    for (k = 0; k < run->plan.step_count && run->desc.formats; k++) {
+    for (k = 0; k < run->plan.step_count; k++) {
         const tl_step *step = &run->plan.steps[k];
         if (step->kind != TL_STEP_COMPRESS) continue;
+        if (!TLI_CODECS) return tli_unsupported(run, "plan: compresses; TL_NO_CODECS left that out");
         tli_step_outputs(run, step, &i, &end);
         for (; i < end; i++)
-            if (run->desc.formats[i] != TL_FORMAT_F32)
+            if (tli_run_format(run, i) != TL_FORMAT_F32)
                 return tli_fail(run->env, TL_ERROR_INVALID_PLAN, "tl_init_run",
                                 "plan: compresses a tensor whose format is not f32");
     }
     return TL_OK;
 }
-#endif
 
 // The plan given or made, and its simulation.
 static tl_result tli_make_run_plan(tl_run *run) {
@@ -398,9 +401,7 @@ static tl_result tli_make_run_plan(tl_run *run) {
     simulate.plan = &run->plan;
     simulate.device = &device;
     result = tl_simulate_plan(run->env, &simulate, &run->planned);
-#ifndef TL_NO_PLANNERS
     if (!result) result = tli_check_compressed(run);
-#endif
     return result;
 }
 
@@ -801,7 +802,5 @@ TLI_IMPL tl_result tl_enable_checkpoints(tl_run *run, int32_t on) {
 
 TLI_IMPL int tl_uses_checkpoints(const tl_run *run) { return run->checkpoints_on; }
 
-#ifndef TL_NO_TRACE
-#endif  // TL_NO_TRACE
 #endif  // TL_STRATEGY_IMPLEMENTATION
 

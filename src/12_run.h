@@ -149,7 +149,7 @@ typedef struct tl_run_desc {
     // else. f16 and bf16 take the backend's codecs; what goes from one to the other goes through f32 in
     // the node's scratch (fwork, and bwork with a backward). A host-visible backend does without that;
     // only there integers are converted, and gradients to which further readers add: in f32, rounded once.
-    // TL_NO_PLANNERS leaves mixed precision out.
+    // TL_NO_PLANNERS and TL_NO_PRECISION leave mixed precision out.
     const uint8_t         *formats;   // [tensor_count] tl_format; must outlive the run; 0 = all f32. Goes
                                       // with strategy.precision mixed, or without a strategy; kernels
                                       // must compute mixed where one of them is not f32
@@ -297,8 +297,6 @@ TLDEF const tl_graph *tl_find_run_graph(const tl_run *run);
 
 TLDEF const char *tl_name_random_moment(tl_random_moment moment);  // "replay"; "?" out of range
 
-#ifndef TL_NO_TRACE
-#endif  // TL_NO_TRACE
 
 #ifdef __cplusplus
 }

@@ -1,7 +1,7 @@
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_TRACE
 #ifndef TL_NO_TEXT
-#ifndef TL_NO_PLANNERS
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 
 // -- the picture of a front: what a loss buys --
 

@@ -385,8 +385,6 @@ TLI_IMPL tl_result tl_write_plan_svg(tl_env *env, const tl_graph *graph, const t
     return result;
 }
 
-#ifndef TL_NO_PLANNERS
-#endif  // TL_NO_PLANNERS
 #endif  // TL_NO_TEXT
 #endif  // TL_NO_TRACE
 #endif  // TL_STRATEGY_IMPLEMENTATION

@@ -83,7 +83,7 @@ TLDEF tl_result tl_write_memory_svg(tl_env *env, const tl_memory_curve *curves, 
 TLDEF tl_result tl_write_plan_svg(tl_env *env, const tl_graph *graph, const tl_plan *plan,
                                   const tl_device *device, tl_sink sink);
 
-#ifndef TL_NO_PLANNERS
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 // Draw a Pareto front of [7]: what speed-up each loss buys, on a logarithmic axis of losses; a loss of 0
 // stands beside it. The knee is marked, and where the front is not proven a second line says how fast
 // no choice can be. Each point tells its loss, speed-up and bytes to a pointer; points

@@ -52,7 +52,7 @@ examples() { printf '%s\n' examples/*.c | with_vulkan; }
 headers() { echo tl_strategy.h; [ -z "$(vulkan_include)" ] || echo tl_vk_backend.h; }
 
 # The TL_NO_* options that the preprocessor asks for.
-options() { grep -E '^ *# *(if|elif)' tl_strategy.h | grep -oE 'TL_NO_[A-Z]+' | sort -u; }
+options() { grep -E '^ *# *(if|elif)' tl_strategy.h | grep -oE '\bTL_NO_[A-Z_]+' | sort -u; }
 
 # Sanitizers of these compilers do not cope with all layouts of newer kernels: fixed addresses where that is allowed.
 fixed_addresses() { if setarch -R true 2>/dev/null; then echo setarch -R; fi; }
@@ -175,29 +175,33 @@ step_headers() {
     ! grep -q '^SKIPPED' $out/headers.err || skip "runs of tests/build_vk_*.c: no Vulkan driver"
 }
 
-# Each TL_NO_* alone, all but one, all together; every one must have its build test.
+# Each TL_NO_* alone and all together, by three compilers; all pairs and all but one, read by clang, which names what nobody
+# uses; the companion, with each alone and all, likewise. Every one must have its build test.
 step_options() {
-    local o other all=() set flags cc
+    local o other=() all=() flags cc i k
     mapfile -t all < <(options)
     [ ${#all[@]} -gt 0 ] || fail "no TL_NO_* option found"
     for o in "${all[@]}"; do
         grep -lq "define $o\b" tests/build_*.c || fail "$o: no tests/build_*.c defines it"
     done
-    {
-        echo "${all[*]}"
-        for o in "${all[@]}"; do
-            echo "$o"
-            set=()
-            for other in "${all[@]}"; do [ "$other" = "$o" ] || set+=("$other"); done
-            echo "${set[*]-}"
-        done
-    } | sort -u > $out/options.sets
     implementation_source tl_strategy.h
-    while read -r flags; do
+    : > $out/options.list
+    for flags in "${all[@]}" "${all[*]}"; do
         for cc in "gcc -std=c99" "clang -std=c11" "g++ -x c++ -std=c++11"; do
-            echo "$cc ${strict[*]} -I. ${flags:+-D${flags// / -D}} -c -o /dev/null $out/implementation.c"
+            echo "$cc ${strict[*]} -I. -D${flags// / -D} -c -o /dev/null $out/implementation.c"
         done
-    done < $out/options.sets > $out/options.list
+    done >> $out/options.list
+    for ((i = 0; i < ${#all[@]}; i++)); do
+        for ((k = 0; k < i; k++)); do echo "${all[i]} ${all[k]}"; done
+        other=("${all[@]:0:i}" "${all[@]:i+1}")
+        echo "${other[*]}"
+    done | sed "s/\(^\| \)/ -D/g; s|.*|clang -std=c99 ${strict[*]} -I.& -fsyntax-only $out/implementation.c|" >> $out/options.list
+    if [ -n "$(vulkan_include)" ]; then
+        sed 's/tl_strategy/tl_vk_backend/' $out/implementation.c > $out/implementation_vk.c
+        for flags in "${all[@]}" "${all[*]}"; do
+            echo "clang -std=c99 ${strict[*]} -I. -D${flags// / -D} -fsyntax-only $out/implementation_vk.c"
+        done >> $out/options.list
+    fi
     parallel < $out/options.list
     echo "${all[*]}: $(wc -l < $out/options.list) builds"
 }
