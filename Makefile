@@ -18,7 +18,7 @@ LDLIBS   := -lm -lpthread -ldl
 # Each program holds the whole header: what it does not call is left out, which builds it in a tenth of the time.
 UNUSED   := -DTL_STRATEGY_STATIC
 
-HEADERS  := tl_strategy.h tl_vk_backend.h $(wildcard examples/*.h tests/*.h tests/bench/*.h) tests/vk_shim.c
+HEADERS  := tl_strategy.h tl_vk_backend.h $(wildcard examples/*.h tests/support/*.h tests/bench/*.h) tests/support/vk_shim.c
 EXAMPLES := $(patsubst examples/%.c,$(B)/%,$(wildcard examples/*.c))
 TESTS    := $(patsubst tests/%.c,$(B)/%,$(wildcard tests/test_*.c))
 BENCHES  := $(patsubst tests/bench/%.c,$(B)/bench/%,$(wildcard tests/bench/*.c))
@@ -30,7 +30,7 @@ VK_PARTS := $(addprefix src/vk/,$(shell cat src/vk/ORDER))
 
 # Compute shaders: the file or the folder that holds their words, the folder of their sources, their prefix.
 SHADERS  := src/vk/words,shaders,tli_vk_ examples/vk_nn.h,examples/shaders,vk_nn_ \
-            examples/engine_shaders.h,examples/shaders/engine,engine_ tests/vk_layers.h,tests/shaders,vk_ \
+            examples/engine_shaders.h,examples/shaders/engine,engine_ tests/support/vk_layers.h,tests/shaders,vk_ \
             tests/bench/bench_vk.c,tests/bench/shaders,bench_
 
 # Looked up when used, not when read, so that `make deps test` finds what deps has just installed.
@@ -164,7 +164,7 @@ deps:
 	@bash tests/deps.sh
 
 format:
-	@clang-format --dry-run $(wildcard *.h examples/*.[ch] tests/*.[ch] tests/bench/*.c) || true
+	@clang-format --dry-run $(wildcard *.h examples/*.[ch] tests/*.c tests/support/*.[ch] tests/build/*.[ch] tests/bench/*.[ch]) || true
 
 clean:
 	rm -rf $(B)

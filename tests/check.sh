@@ -5,10 +5,10 @@
 #   tests/check.sh NAME...        only these
 #   tests/check.sh --list         their names
 #
-# tests/build_*.c say in their first comment how they are compiled:
+# tests/build/*.c say in their first comment how they are compiled:
 #   // flags: -ffreestanding      added to the command; may name further source files
 #   // lang: c                    c, c++ or both (default)
-# One with a main() is linked and run, the others are compiled. examples/*.c say `// check: <arguments>`. Those with _vk_
+# One with a main() is linked and run, the others are compiled. examples/*.c say `// check: <arguments>`. Those with vk_
 # or vulkan in their name need Vulkan's headers: they are skipped without, and STRICT=1 makes a skip a failure.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -46,8 +46,8 @@ vulkan_include() {
         sed 's|/vulkan/[^/]*$||' || true
 }
 no_vulkan="no <vulkan/vulkan_core.h> (Debian: libvulkan-dev)"
-with_vulkan() { if [ -n "$(vulkan_include)" ]; then cat; else grep -vE '_vk_|vulkan'; fi; }
-build_tests() { printf '%s\n' tests/build_*.c | with_vulkan; }
+with_vulkan() { if [ -n "$(vulkan_include)" ]; then cat; else grep -vE '[/_]vk_|vulkan'; fi; }
+build_tests() { printf '%s\n' tests/build/*.c | with_vulkan; }
 examples() { printf '%s\n' examples/*.c | with_vulkan; }
 headers() { echo tl_strategy.h; [ -z "$(vulkan_include)" ] || echo tl_vk_backend.h; }
 
@@ -143,7 +143,7 @@ clang-O3||clang -O3"
     echo "$(wc -l < $out/plans-gcc-O0.txt) plans, the same from ${all[*]}"
 }
 
-# Print the command that compiles (and runs) one tests/build_*.c:  build_command FILE c|c++ COMPILER STANDARD FLAGS...
+# Print the command that compiles (and runs) one tests/build/*.c:  build_command FILE c|c++ COMPILER STANDARD FLAGS...
 build_command() {
     local file=$1 lang=$2 cc=$3 std=$4 object
     object=$out/$(basename "$file" .c)-$cc-$std
@@ -158,7 +158,7 @@ step_headers() {
     for f in $(build_tests); do
         lang=$(header_line "$f" lang)
         case $f in      # the others are about options, loaders and link orders: languages are held by these four
-            */build_only_header.c | */build_static_impl.c | */build_vk_impl.c | */build_vk_only_header.c)
+            */only_header.c | */static_impl.c | */vk_impl.c | */vk_only_header.c)
                 for std in c99 c11 c17; do build_command "$f" c gcc $std; done
                 for std in c99 c17; do build_command "$f" c clang $std; done
                 for std in 11 14 17 20; do build_command "$f" c++ g++ c++$std; done
@@ -171,8 +171,8 @@ step_headers() {
     done > $out/headers.list
     parallel < $out/headers.list 2> >(tee $out/headers.err >&2)
     echo "$(wc -l < $out/headers.list) builds without a warning"
-    [ -n "$(vulkan_include)" ] || skip "tests/build_vk_*.c: $no_vulkan"
-    ! grep -q '^SKIPPED' $out/headers.err || skip "runs of tests/build_vk_*.c: no Vulkan driver"
+    [ -n "$(vulkan_include)" ] || skip "tests/build/vk_*.c: $no_vulkan"
+    ! grep -q '^SKIPPED' $out/headers.err || skip "runs of tests/build/vk_*.c: no Vulkan driver"
 }
 
 # Each TL_NO_* alone and all together, by three compilers; all pairs and all but one, read by clang, which names what nobody
@@ -182,7 +182,7 @@ step_options() {
     mapfile -t all < <(options)
     [ ${#all[@]} -gt 0 ] || fail "no TL_NO_* option found"
     for o in "${all[@]}"; do
-        grep -lq "define $o\b" tests/build_*.c || fail "$o: no tests/build_*.c defines it"
+        grep -lq "define $o\b" tests/build/*.c || fail "$o: no tests/build/*.c defines it"
     done
     implementation_source tl_strategy.h
     : > $out/options.list
@@ -210,17 +210,17 @@ step_options() {
 step_freestanding() {
     local cc opt o other included
     for cc in gcc clang; do for opt in -O0 -Os -O2 -O3; do
-        $cc -std=c99 $opt "${strict[@]}" -ffreestanding -fno-stack-protector -c -o $out/freestanding.o tests/build_freestanding.c
+        $cc -std=c99 $opt "${strict[@]}" -ffreestanding -fno-stack-protector -c -o $out/freestanding.o tests/build/freestanding.c
         other=$(nm -u $out/freestanding.o | awk '{print $2}' | grep -vE "$allowed" || true)
         [ -z "$other" ] || fail "$cc $opt needs other symbols:"$'\n'"$other"
     done; done
     for o in $(options); do
-        grep -q "define $o\b" tests/build_freestanding.c || fail "tests/build_freestanding.c does not set $o"
+        grep -q "define $o\b" tests/build/freestanding.c || fail "tests/build/freestanding.c does not set $o"
     done
-    included=$(gcc -std=c99 -ffreestanding -M tests/build_freestanding.c | tr ' \\' '\n\n' | grep '\.h$' | xargs -n 1 basename |
+    included=$(gcc -std=c99 -ffreestanding -M tests/build/freestanding.c | tr ' \\' '\n\n' | grep '\.h$' | xargs -n 1 basename |
         grep -vE '^(tl_strategy|stddef|stdint|stdint-gcc)\.h$' || true)
     [ -z "$included" ] || fail "includes more than <stddef.h> and <stdint.h>:"$'\n'"$included"
-    included=$(gcc -std=c99 -M tests/build_no_stdio.c | grep -o '[^ ]*/stdio\.h' || true)
+    included=$(gcc -std=c99 -M tests/build/no_stdio.c | grep -o '[^ ]*/stdio\.h' || true)
     [ -z "$included" ] || fail "TL_NO_STDIO still includes $included"
     echo "gcc and clang, -O0 to -O3: no symbol but memcpy memset memmove memcmp"
 }
@@ -285,7 +285,7 @@ step_calls() {
 # The words of compute shaders, in every file that has some, are those of their sources.
 step_shaders() {
     local f
-    for f in $(grep -lFx -- '// -- words: made by make shaders --' examples/*.[ch] tests/*.[ch] tests/bench/*.c || true); do
+    for f in $(grep -lFx -- '// -- words: made by make shaders --' examples/*.[ch] tests/*.c tests/support/*.[ch] tests/bench/*.c || true); do
         make -pn | grep '^SHADERS ' | tr ' ' '\n' | grep -q "^${f#./}," || fail "$f: the Makefile's SHADERS lacks it"
     done
     make -s shaders MODE=check > $out/shaders.log 2>&1 || { cat $out/shaders.log; fail "make shaders"; }
@@ -307,7 +307,7 @@ step_mingw() {
         echo "x86_64-w64-mingw32-gcc -std=c99 -O1 ${strict[*]} -isystem $include $f $(header_line "$f" flags | sed 's/[^ ]*\.c\b//g') -c -o $out/mingw-$(basename "$f").o"
     done | parallel
     echo "no warning"
-    [ -n "$vulkan" ] || skip "tests/build_vk_*.c with mingw: $no_vulkan"
+    [ -n "$vulkan" ] || skip "tests/build/vk_*.c with mingw: $no_vulkan"
 }
 
 step_cppcheck() {

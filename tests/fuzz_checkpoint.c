@@ -5,7 +5,7 @@
 
 #define TL_STRATEGY_IMPLEMENTATION
 #include "../tl_strategy.h"
-#include "fuzz_bytes.h"
+#include "support/fuzz_bytes.h"
 
 static void use(tl_env *env, const tl_checkpoint_config *config) {
     tl_checkpoint_effect effect;

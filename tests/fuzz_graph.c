@@ -5,8 +5,8 @@
 
 #define TL_STRATEGY_IMPLEMENTATION
 #include "../tl_strategy.h"
-#include "counting_alloc.h"
-#include "fuzz_bytes.h"
+#include "support/counting_alloc.h"
+#include "support/fuzz_bytes.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static const tl_graph empty;

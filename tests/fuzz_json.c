@@ -5,7 +5,7 @@
 
 #define TL_STRATEGY_IMPLEMENTATION
 #include "../tl_strategy.h"
-#include "fuzz_bytes.h"
+#include "support/fuzz_bytes.h"
 
 static const tl_strategy zero;
 

@@ -7,7 +7,7 @@
 
 #define TL_STRATEGY_IMPLEMENTATION
 #include "../tl_strategy.h"
-#include "fuzz_bytes.h"
+#include "support/fuzz_bytes.h"
 
 enum { NODES = 16, PROFILES = 3, SCHEMES = 6, NETS = 8, POINTS = 12 };
 

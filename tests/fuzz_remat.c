@@ -6,7 +6,7 @@
 
 #define TL_STRATEGY_IMPLEMENTATION
 #include "../tl_strategy.h"
-#include "fuzz_bytes.h"
+#include "support/fuzz_bytes.h"
 
 static int add_node(tl_graph *graph, reader *r) {
     static const char *const needs[] = { "none", "in", "out", "in,out", "in0", "out0", "in0,out", "in,out0" };

@@ -11,7 +11,7 @@ rm -rf $out && mkdir -p $out
 one() {  # number, test, flag, expression -> a line in $out/<number>.txt
     local dir=$out/$1 verdict
     mkdir -p "$dir/tests"
-    cp tests/*.h "tests/$2.c" "$dir/tests/"
+    cp -r tests/support "tests/$2.c" "$dir/tests/"
     sed "$3" "$4" tl_strategy.h > "$dir/tl_strategy.h"
     if cmp -s tl_strategy.h "$dir/tl_strategy.h"; then verdict="UNCHANGED"
     elif ! ${CC:-cc} "${flags[@]}" -o "$dir/run" "$dir/tests/$2.c" -lcmocka -lm -lpthread 2> "$dir/log"; then

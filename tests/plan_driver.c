@@ -8,8 +8,8 @@
 //     broken <step>
 #define TL_STRATEGY_IMPLEMENTATION
 #include "../tl_strategy.h"
-#include "random_graph.h"
-#include "random_steps.h"
+#include "support/random_graph.h"
+#include "support/random_steps.h"
 #include <stdio.h>
 #include <stdlib.h>
 

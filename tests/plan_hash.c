@@ -8,8 +8,8 @@
 #define TL_NO_TRACE
 #define TL_NO_CHECKS
 #include "../tl_strategy.h"
-#include "random_graph.h"
-#include "layered_graph.h"
+#include "support/random_graph.h"
+#include "support/layered_graph.h"
 #include <stdio.h>
 #include <stdlib.h>
 

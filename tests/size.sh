@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Code size on a Cortex-M4 (Thumb-2, -Os, freestanding), per symbol. Fails where it grows.
 # tests/size.c, where it exists, is a program that uses the manager and the executor: linked, unused sections dropped.
-# Otherwise everything in tests/build_freestanding.c counts.
+# Otherwise everything in tests/build/freestanding.c counts.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 limit=56320  # 55 KiB: what it takes today; the aim is 32
@@ -14,7 +14,7 @@ if [ -f tests/size.c ]; then
         -Wl,--defsym=memcpy=0,--defsym=memset=0,--defsym=memmove=0,--defsym=memcmp=0 -lgcc
 else
     image=build/size/size.o
-    ${prefix}gcc "${flags[@]}" -c -o $image tests/build_freestanding.c
+    ${prefix}gcc "${flags[@]}" -c -o $image tests/build/freestanding.c
 fi
 ${prefix}nm -S --size-sort --reverse-sort -t d $image | awk '$3 ~ /[tTrRdDbB]/ {printf "%7d  %s  %s\n", $2, $3, $4}' > build/size/symbols.txt
 head -n "${SIZE_LINES:-40}" build/size/symbols.txt

@@ -8,7 +8,7 @@
 
 #define TL_STRATEGY_IMPLEMENTATION
 #include "../tl_strategy.h"
-#include "support.h"
+#include "support/support.h"
 
 // -- help --
 

@@ -10,7 +10,7 @@
 #define TL_STRATEGY_IMPLEMENTATION
 #include "../tl_strategy.h"
 
-#include "support.h"
+#include "support/support.h"
 
 #include <time.h>
 

@@ -8,8 +8,8 @@
 
 #define TL_STRATEGY_IMPLEMENTATION
 #include "../tl_strategy.h"
-#include "support.h"
-#include "record_support.h"
+#include "support/support.h"
+#include "support/record_support.h"
 
 // -- a backend between: it fails on demand, and holds the budget itself --
 

@@ -7,10 +7,10 @@
 #include <cmocka.h>
 #define TL_STRATEGY_IMPLEMENTATION
 #include "../tl_strategy.h"
-#include "support.h"
-#include "random_graph.h"
-#include "run_support.h"
-#include "run_bed.h"
+#include "support/support.h"
+#include "support/random_graph.h"
+#include "support/run_support.h"
+#include "support/run_bed.h"
 
 // SAMPLE thins the walk in slow builds.
 static long rounds_of(long count) { return getenv("SOAK") ? 20 * count : getenv("SAMPLE") ? count / 4 : count; }

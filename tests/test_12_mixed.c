@@ -7,13 +7,13 @@
 #include <math.h>
 #define TL_STRATEGY_IMPLEMENTATION
 #include "../tl_strategy.h"
-#include "support.h"
-#include "random_graph.h"
-#include "run_support.h"
-#include "run_bed.h"
-#include "record_support.h"
+#include "support/support.h"
+#include "support/random_graph.h"
+#include "support/run_support.h"
+#include "support/run_bed.h"
+#include "support/record_support.h"
 #include "nn.h"
-#include "texts.h"
+#include "support/texts.h"
 
 #define F32  TL_FORMAT_F32
 #define F16  TL_FORMAT_F16

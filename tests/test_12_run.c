@@ -7,13 +7,13 @@
 #include <math.h>
 #define TL_STRATEGY_IMPLEMENTATION
 #include "../tl_strategy.h"
-#include "support.h"
-#include "random_graph.h"
-#include "random_steps.h"
-#include "run_support.h"
-#include "run_bed.h"
-#include "record_support.h"
-#include "texts.h"
+#include "support/support.h"
+#include "support/random_graph.h"
+#include "support/random_steps.h"
+#include "support/run_support.h"
+#include "support/run_bed.h"
+#include "support/record_support.h"
+#include "support/texts.h"
 
 #define SOAK_TIMES(count) ((count) * (getenv("SOAK") ? 100 : 1))
 

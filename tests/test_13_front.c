@@ -8,9 +8,9 @@
 #define TL_STRATEGY_IMPLEMENTATION
 #include "../tl_strategy.h"
 
-#include "support.h"
-#include "random_graph.h"
-#include "sink_support.h"
+#include "support/support.h"
+#include "support/random_graph.h"
+#include "support/sink_support.h"
 
 static tl_precision_point point_of(double loss, double speedup, uint64_t cost, uint64_t bound) {
     tl_precision_point point;

@@ -6,11 +6,11 @@
 #include <cmocka.h>
 #define TL_STRATEGY_IMPLEMENTATION
 #include "../tl_strategy.h"
-#include "support.h"
-#include "random_graph.h"
-#include "random_steps.h"
-#include "sink_support.h"
-#include "texts.h"
+#include "support/support.h"
+#include "support/random_graph.h"
+#include "support/random_steps.h"
+#include "support/sink_support.h"
+#include "support/texts.h"
 
 #define SOAK_TIMES(count) ((count) * (getenv("SOAK") ? 20 : 1))
 

@@ -7,9 +7,9 @@
 #include <cmocka.h>
 #define TL_STRATEGY_IMPLEMENTATION
 #include "../tl_strategy.h"
-#include "support.h"
-#include "sink_support.h"
-#include "texts.h"
+#include "support/support.h"
+#include "support/sink_support.h"
+#include "support/texts.h"
 #ifndef _WIN32
 #include <unistd.h>
 #endif

@@ -8,9 +8,9 @@
 #define TL_STRATEGY_IMPLEMENTATION
 #include "../tl_strategy.h"
 
-#include "support.h"
-#include "random_graph.h"
-#include "texts.h"
+#include "support/support.h"
+#include "support/random_graph.h"
+#include "support/texts.h"
 
 static tl_fusion_desc fusion_desc(const tl_graph *graph) {
     tl_fusion_desc desc;

@@ -6,7 +6,7 @@
 #include <cmocka.h>
 #define TL_STRATEGY_IMPLEMENTATION
 #include "../tl_strategy.h"
-#include "counting_alloc.h"
+#include "support/counting_alloc.h"
 #include <time.h>
 
 #define HEAD "tlg 1\nnode 0 x input fwd=0 bwd=0 out=4 needs=none in=-\n"

@@ -8,8 +8,8 @@
 #define TL_STRATEGY_IMPLEMENTATION
 #include "../tl_strategy.h"
 
-#include "support.h"
-#include "random_graph.h"
+#include "support/support.h"
+#include "support/random_graph.h"
 
 static tl_layer_desc layer_desc(void) {
     tl_layer_desc desc;

@@ -8,9 +8,9 @@
 #include <math.h>
 #define TL_STRATEGY_IMPLEMENTATION
 #include "../tl_strategy.h"
-#include "support.h"
-#include "random_graph.h"
-#include "texts.h"
+#include "support/support.h"
+#include "support/random_graph.h"
+#include "support/texts.h"
 
 #define SOAK_TIMES(count) ((count) * (getenv("SOAK") ? 20 : 1))
 #define COUNT_OF(array) (sizeof(array) / sizeof *(array))

@@ -8,14 +8,14 @@
 #include <cmocka.h>
 #define TL_STRATEGY_IMPLEMENTATION
 #include "../tl_strategy.h"
-#include "support.h"
-#include "random_graph.h"
-#include "random_steps.h"
-#include "run_support.h"
-#include "sink_support.h"
-#include "table.h"
-#include "table_dump.h"
-#include "texts.h"
+#include "support/support.h"
+#include "support/random_graph.h"
+#include "support/random_steps.h"
+#include "support/run_support.h"
+#include "support/sink_support.h"
+#include "support/table.h"
+#include "support/table_dump.h"
+#include "support/texts.h"
 #include <sys/mman.h>
 
 // -- helpers --
@@ -289,7 +289,7 @@ static void tables_compile_as_c_and_cpp_to_the_same_numbers(void **state) {
     snprintf(source, sizeof source, "%s/tables.c", dir);
     snprintf(wanted, sizeof wanted, "%s/wanted", dir);
     snprintf(got, sizeof got, "%s/got", dir);
-    write_file(source, "#include \"tl_strategy.h\"\n#include \"tests/table_dump.h\"\n");
+    write_file(source, "#include \"tl_strategy.h\"\n#include \"tests/support/table_dump.h\"\n");
     for (i = 0; i < count; i++) {
         tl_graph graph;
         tl_plan plan;
@@ -328,8 +328,9 @@ static void tables_compile_as_c_and_cpp_to_the_same_numbers(void **state) {
 
 // The table that stands in the tests is what is written today, and on this machine it holds what it was written from.
 static void table_in_the_tests_is_up_to_date(void **state) {
-    char *graph_text = read_text("tests/table.tlg", NULL), *schedule = read_text("tests/table.schedule", NULL);
-    char *table = read_text("tests/table.h", NULL), *text;
+    char *graph_text = read_text("tests/support/table.tlg", NULL);
+    char *schedule = read_text("tests/support/table.schedule", NULL);
+    char *table = read_text("tests/support/table.h", NULL), *text;
     tl_graph graph;
     tl_plan plan;
     (void)state;
@@ -338,8 +339,8 @@ static void table_in_the_tests_is_up_to_date(void **state) {
     plan = plan_of(&graph, schedule, 0);
     text = table_of(&graph, &plan, "table");
     if (getenv("WRITE_TABLE")) {  // WRITE_TABLE=1 build/test_5_table table_in_the_tests_is_up_to_date
-        remove("tests/table.h");
-        write_file("tests/table.h", text);
+        remove("tests/support/table.h");
+        write_file("tests/support/table.h", text);
     }
     assert_string_equal(text, table);
     assert_int_equal(table_plan.step_count, plan.step_count);

@@ -6,8 +6,8 @@
 #include <cmocka.h>
 #define TL_STRATEGY_IMPLEMENTATION
 #include "../tl_strategy.h"
-#include "support.h"
-#include "random_graph.h"
+#include "support/support.h"
+#include "support/random_graph.h"
 
 static uint64_t peak_of(const tl_graph *graph, const tl_plan *plan) {
     tl_simulate_desc desc;

@@ -6,12 +6,12 @@
 #include <cmocka.h>
 #define TL_STRATEGY_IMPLEMENTATION
 #include "../tl_strategy.h"
-#include "support.h"
-#include "random_graph.h"
-#include "run_support.h"
-#include "gradients.h"
-#include "brute_offload.h"
-#include "texts.h"
+#include "support/support.h"
+#include "support/random_graph.h"
+#include "support/run_support.h"
+#include "support/gradients.h"
+#include "support/brute_offload.h"
+#include "support/texts.h"
 
 #define SOAK_TIMES(count) ((count) * (getenv("SOAK") ? 20 : getenv("SAMPLE") ? 0.15 : 1))
 #define FEW 1000000     // steps of work where time matters more than the last percent

@@ -6,10 +6,10 @@
 #include <cmocka.h>
 #define TL_STRATEGY_IMPLEMENTATION
 #include "../tl_strategy.h"
-#include "support.h"
-#include "random_graph.h"
-#include "layered_graph.h"
-#include "texts.h"
+#include "support/support.h"
+#include "support/random_graph.h"
+#include "support/layered_graph.h"
+#include "support/texts.h"
 
 #define SOAK_TIMES(count) ((count) * (getenv("SOAK") ? 20 : 1))
 

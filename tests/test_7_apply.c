@@ -8,9 +8,9 @@
 #define TL_STRATEGY_IMPLEMENTATION
 #include "../tl_strategy.h"
 
-#include "support.h"
-#include "random_graph.h"
-#include "texts.h"
+#include "support/support.h"
+#include "support/random_graph.h"
+#include "support/texts.h"
 
 // A plan by hand: schemes by their names, one a node, all of speed-up 1 or as given.
 #define MOST_NODES 64

@@ -7,8 +7,8 @@
 
 #define TL_STRATEGY_IMPLEMENTATION
 #include "../tl_strategy.h"
-#include "support.h"
-#include "brute_choice.h"
+#include "support/support.h"
+#include "support/brute_choice.h"
 
 // -- what a plan must hold --
 

@@ -10,7 +10,7 @@
 #include <math.h>
 #define TL_STRATEGY_IMPLEMENTATION
 #include "../tl_strategy.h"
-#include "support.h"
+#include "support/support.h"
 
 // -- the seed: its table and its score --
 

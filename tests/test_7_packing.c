@@ -8,11 +8,11 @@
 #define TL_STRATEGY_IMPLEMENTATION
 #include "../tl_strategy.h"
 
-#include "support.h"
-#include "random_steps.h"
-#include "run_support.h"
-#include "gradients.h"
-#include "texts.h"
+#include "support/support.h"
+#include "support/random_steps.h"
+#include "support/run_support.h"
+#include "support/gradients.h"
+#include "support/texts.h"
 
 static tl_packing_desc packing_desc(const tl_graph *graph, const tl_plan *plan, tl_codec codec) {
     tl_packing_desc desc;

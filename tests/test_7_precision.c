@@ -8,8 +8,8 @@
 #include <math.h>
 #define TL_STRATEGY_IMPLEMENTATION
 #include "../tl_strategy.h"
-#include "support.h"
-#include "texts.h"
+#include "support/support.h"
+#include "support/texts.h"
 
 #define SOAK_TIMES(count) ((count) * (getenv("SOAK") ? 100 : 1))
 #define BIT(scheme) (1u << (scheme))

@@ -9,8 +9,8 @@
 
 #define TL_STRATEGY_IMPLEMENTATION
 #define TL_VK_BACKEND_IMPLEMENTATION
-#include "vk_support.h"
-#include "vk_shim.c"
+#include "support/vk_support.h"
+#include "support/vk_shim.c"
 
 // A Vulkan backend and the CPU backend side by side.
 typedef struct pair {

@@ -8,8 +8,8 @@
 
 #define TL_STRATEGY_IMPLEMENTATION
 #define TL_VK_BACKEND_IMPLEMENTATION
-#include "vk_support.h"
-#include "vk_shim.c"
+#include "support/vk_support.h"
+#include "support/vk_shim.c"
 
 static tl_vk_device_desc shim_desc(void) {
     tl_vk_device_desc desc;

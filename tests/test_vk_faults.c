@@ -9,7 +9,7 @@
 
 #define TL_STRATEGY_IMPLEMENTATION
 #define TL_VK_BACKEND_IMPLEMENTATION
-#include "vk_faults.h"
+#include "support/vk_faults.h"
 
 // ============================================================================
 // Work that uses every function of the backend. It stops at the first error and gives back what it took.

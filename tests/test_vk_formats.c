@@ -10,7 +10,7 @@
 
 #define TL_STRATEGY_IMPLEMENTATION
 #define TL_VK_BACKEND_IMPLEMENTATION
-#include "vk_faults.h"
+#include "support/vk_faults.h"
 
 enum {
     COUNT = 1001,           // elements of every tensor: no whole number of words in 16 bits

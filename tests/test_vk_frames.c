@@ -10,10 +10,10 @@
 
 #define TL_STRATEGY_IMPLEMENTATION
 #define TL_VK_BACKEND_IMPLEMENTATION
-#include "vk_support.h"
-#include "support.h"
-#include "vk_net.h"
-#include "vk_shim.c"
+#include "support/vk_support.h"
+#include "support/support.h"
+#include "support/vk_net.h"
+#include "support/vk_shim.c"
 
 #define SLOTS 8
 

@@ -16,10 +16,10 @@
 #include "../tl_strategy.h"
 #define TL_VK_BACKEND_IMPLEMENTATION
 #include "../tl_vk_backend.h"
-#include "random_graph.h"
-#include "vk_support.h"
-#include "vk_shared.h"
-#include "vk_layers.h"
+#include "support/random_graph.h"
+#include "support/vk_support.h"
+#include "support/vk_shared.h"
+#include "support/vk_layers.h"
 
 enum {
     NODES = 20,

@@ -9,7 +9,7 @@
 
 #define TL_STRATEGY_IMPLEMENTATION
 #define TL_VK_BACKEND_IMPLEMENTATION
-#include "vk_faults.h"
+#include "support/vk_faults.h"
 
 #define MIB ((uint64_t)1 << 20)
 

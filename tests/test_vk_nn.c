@@ -23,8 +23,8 @@
 #include "../tl_strategy.h"
 #define TL_VK_BACKEND_IMPLEMENTATION
 #include "../tl_vk_backend.h"
-#include "vk_support.h"
-#include "vk_shared.h"
+#include "support/vk_support.h"
+#include "support/vk_shared.h"
 
 #include "nn.h"
 #include "vk_nn.h"

@@ -11,7 +11,7 @@
 
 #define TL_STRATEGY_IMPLEMENTATION
 #define TL_VK_BACKEND_IMPLEMENTATION
-#include "vk_faults.h"
+#include "support/vk_faults.h"
 
 #define COUNT_OF(array) ((int)(sizeof(array) / sizeof *(array)))
 #define CANARY 0xC5

@@ -3,7 +3,7 @@
 // What a shader writes lies between canaries that it could reach. SOAK=1 compresses all 2^32 f32.
 #define TL_STRATEGY_IMPLEMENTATION
 #define TL_VK_BACKEND_IMPLEMENTATION
-#include "vk_support.h"
+#include "support/vk_support.h"
 
 #include <stdarg.h>
 #include <stddef.h>

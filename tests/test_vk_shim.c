@@ -6,7 +6,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-#include "vk_shim.c"
+#include "support/vk_shim.c"
 
 // -- help --
 

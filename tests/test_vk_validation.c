@@ -3,7 +3,7 @@
 // makes these tests fail, and so says that the silence of the other Vulkan tests is worth nothing.
 #undef TL_STRATEGY_STATIC  // of the other header the declarations are enough
 #define TL_STRATEGY_IMPLEMENTATION
-#include "vk_support.h"
+#include "support/vk_support.h"
 
 #include <stdarg.h>
 #include <stddef.h>

@@ -10,7 +10,7 @@
 
 #define TL_STRATEGY_IMPLEMENTATION
 #include "../../tl_strategy.h"
-#include "../brute_choice.h"
+#include "../support/brute_choice.h"
 #include "timing.h"
 
 enum { GRAPHS = 7, LIMITS = 3, CALLS = GRAPHS * LIMITS };

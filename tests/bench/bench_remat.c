@@ -13,8 +13,8 @@
 
 #define TL_STRATEGY_IMPLEMENTATION
 #include "../../tl_strategy.h"
-#include "../support.h"
-#include "../layered_graph.h"
+#include "../support/support.h"
+#include "../support/layered_graph.h"
 #include "timing.h"
 
 // -- measuring --

@@ -6,7 +6,7 @@
 
 #define TL_STRATEGY_IMPLEMENTATION
 #define TL_VK_BACKEND_IMPLEMENTATION
-#include "../vk_support.h"
+#include "../support/vk_support.h"
 #include "timing.h"
 
 // -- words: made by make shaders --

@@ -8,7 +8,7 @@
 
 #define TL_STRATEGY_IMPLEMENTATION
 #define TL_VK_BACKEND_IMPLEMENTATION
-#include "../vk_support.h"
+#include "../support/vk_support.h"
 #include "vma_hooks.h"
 
 typedef struct fixture {

@@ -1,9 +1,0 @@
-// Three files: this one has the implementation of the companion, build_vk_core.c that of the library,
-// build_vk_only_header.c the declarations.
-// flags: tests/build_vk_core.c tests/build_vk_only_header.c
-#define TL_VK_BACKEND_IMPLEMENTATION
-#include "../tl_vk_backend.h"
-#include "../tl_vk_backend.h"
-
-int only_vk_header(void);
-int main(void) { return !only_vk_header() || tl_version() != TL_VERSION; }
