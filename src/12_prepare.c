@@ -112,7 +112,11 @@ static tl_result tli_check_run_desc(tl_run *run) {
         why = "policy, eviction, codec: are for online runs, not for plans";
 #if defined(TL_NO_PLANNERS) || defined(TL_NO_PRECISION)
     if (desc->formats || desc->loss_scaler)
-        return tli_unsupported(run, "formats, loss_scaler: TL_NO_PLANNERS or TL_NO_PRECISION left them out");
+#ifdef TL_NO_PRECISION
+        return tli_unsupported(run, "formats, loss_scaler: TL_NO_PRECISION left them out");
+#else
+        return tli_unsupported(run, "formats, loss_scaler: TL_NO_PLANNERS left them out");
+#endif
 #endif
     if (why) return tli_fail(run->env, TL_ERROR_INVALID_ARG, "tl_init_run", why);
     if (!TLI_CODECS && desc->codec != TL_CODEC_NONE)
@@ -373,6 +377,7 @@ static tl_result tli_plan_desc(tl_run *run) {
 }
 #endif
 
+#if defined(TL_NO_CODECS) || (!defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION))
 // A plan may compress f32 tensors only, because the backend's codecs read f32.
 static tl_result tli_check_compressed(tl_run *run) {
     int32_t k, i, end;
@@ -388,6 +393,7 @@ static tl_result tli_check_compressed(tl_run *run) {
     }
     return TL_OK;
 }
+#endif
 
 // Take the plan given, or make one, and simulate it.
 static tl_result tli_make_run_plan(tl_run *run) {
@@ -407,7 +413,9 @@ static tl_result tli_make_run_plan(tl_run *run) {
     simulate.plan = &run->plan;
     simulate.device = &device;
     result = tl_simulate_plan(run->env, &simulate, &run->planned);
+#if defined(TL_NO_CODECS) || (!defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION))
     if (!result) result = tli_check_compressed(run);
+#endif
     return result;
 }
 

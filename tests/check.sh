@@ -22,7 +22,7 @@ mkdir -p $out
 unset F     # a filter is no bar
 
 steps=(parts build test differential torch shaders headers options freestanding names contents calls mingw
-       asan_gcc asan_clang tsan short_enums m32 s390x plans
+       asan_gcc asan_clang tsan short_enums reduced m32 s390x plans
        cppcheck tidy readme examples mixed tl_plan fuzz size coverage)
 
 fail() { echo "$*" >&2; exit 1; }
@@ -98,6 +98,17 @@ step_tsan() {   # the programs that have threads
 step_short_enums() {  # the programs that store enums: in tables, text, keys, runs
     SAMPLE=7 tests_with TESTS="$(programs $out/short_enums '_2_|_5_|_7_apply|_7_prec|_manager|_12_run|_13_trace')" VULKAN=no \
         B=$out/short_enums CC=gcc CFLAGS="-O1 -fshort-enums"
+}
+
+# The programs that need nothing of what an option drops, where its absence can show.
+step_reduced() {
+    local option pattern
+    while read -r option pattern; do
+        echo "$option"
+        SAMPLE=7 tests_with TESTS="$(programs $out/$option "$pattern")" VULKAN=no B=$out/$option CC=gcc CFLAGS="-O1 -D$option"
+    done <<< "TL_NO_PRECISION _5_plan|_10_|_11_|_12_graph|_12_run|_13_plan|_13_trace|_nn\.
+TL_NO_OFFLOAD _5_plan|_6_[clpr]|_11_|_12_run|_nn\.
+TL_NO_CODECS _5_plan|_6_offload|_12_graph|_13_plan|_nn\."
 }
 
 # What depends on the machine beside decisions of planners, which step plans holds.

@@ -1,11 +1,13 @@
 // The code that a microcontroller needs to train inside a budget: the manager and the executor, planned and online, on
 // the CPU backend, in memory of the caller. Linked with unused sections dropped, its size is measured (make size).
+#ifndef SIZE_OPTIONS  // the table of make size gives its own
 #define TL_NO_STDIO
 #define TL_NO_THREADS
 #define TL_NO_TEXT
 #define TL_NO_TRACE
 #define TL_NO_PLANNERS
 #define TL_NO_CHECKS
+#endif
 #define TL_MALLOC(user, size) ((void)(user), (void)(size), (void *)0)
 #define TL_FREE(user, ptr) ((void)(user), (void)(ptr))
 #define TL_ASSERT(x) ((void)(x))
