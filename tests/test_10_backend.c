@@ -9,6 +9,7 @@
 #define TL_STRATEGY_IMPLEMENTATION
 #include "../tl_strategy.h"
 #include "support/support.h"
+#include "support/account_checks.h"
 
 // -- help --
 
@@ -34,7 +35,7 @@ static void open_backend(fixture *f, int variant, uint64_t seed) {
 }
 
 static void close_backend(fixture *f) {
-    tl_free_cpu_backend(&f->env, &f->b);
+    assert_int_equal(tl_free_cpu_backend(&f->env, &f->b), TL_OK);
     assert_int_equal(f->alloc.live, 0);
     assert_null(f->b.self);
 }
@@ -1432,6 +1433,43 @@ static void tails_and_unaligned_pointers_convert(void **state) {
     }
 }
 
+static void accounts_are_counted_and_limited_apart_and_together(void **state) {
+    int variant;
+    (void)state;
+    for (variant = 0; variant < VARIANTS; variant++) {
+        fixture f;
+        open_backend(&f, variant, 3);
+        check_accounts(&f.b);
+        close_backend(&f);
+    }
+}
+
+static void a_backend_with_open_accounts_is_not_freed(void **state) {
+    const uint64_t none[TL_TIER_COUNT] = { 0, 0 };
+    uint64_t accounts[2];
+    tl_backend nobody;
+    fixture f;
+    (void)state;
+    memset(&nobody, 0, sizeof nobody);
+    open_backend(&f, CHECKED, 3);
+    f.alloc.fail_at = f.alloc.count;
+    assert_int_equal(f.b.open_account(f.b.self, none, &accounts[0]), TL_ERROR_NO_MEMORY);
+    assert_int_equal(accounts[0], 0);
+    f.alloc.fail_at = -1;
+    assert_int_equal(f.b.open_account(f.b.self, none, &accounts[0]), TL_OK);
+    assert_int_equal(f.b.open_account(f.b.self, none, &accounts[1]), TL_OK);
+    assert_int_equal(tl_free_cpu_backend(&f.env, &f.b), TL_ERROR_INVALID_ARG);
+    assert_string_equal(f.env.error.text,
+                        "tl_free_cpu_backend: backend: still in use (runs and managers: 2): free those first");
+    assert_int_equal(f.b.close_account(f.b.self, accounts[0]), TL_OK);
+    assert_int_equal(tl_free_cpu_backend(&f.env, &f.b), TL_ERROR_INVALID_ARG);
+    assert_int_equal(f.b.close_account(f.b.self, accounts[1]), TL_OK);
+    close_backend(&f);
+    assert_int_equal(tl_free_cpu_backend(&f.env, &f.b), TL_OK);  // freed already
+    assert_int_equal(tl_free_cpu_backend(&f.env, &nobody), TL_OK);
+    assert_int_equal(tl_free_cpu_backend(&f.env, NULL), TL_OK);
+}
+
 static void the_backend_converts_like_the_host(void **state) {
     int variant, codec;
     (void)state;
@@ -1505,6 +1543,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(q8_defines_zeros_infinities_nans_and_extremes),
         cmocka_unit_test(tails_and_unaligned_pointers_convert),
         cmocka_unit_test(the_backend_converts_like_the_host),
+        cmocka_unit_test(accounts_are_counted_and_limited_apart_and_together),
+        cmocka_unit_test(a_backend_with_open_accounts_is_not_freed),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
