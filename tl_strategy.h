@@ -54,6 +54,8 @@
                                     elsewhere and online runs remain
        TL_NO_PRECISION              drops [7], quantisation of one tensor too; runs of one precision
                                     remain, formats and a loss scaler are refused
+       TL_NO_ONLINE                 drops the manager of [11], and runs of [12] that decide by
+                                    themselves; runs of a plan, given or made, remain
        TL_NO_OFFLOAD                drops the planner of copies to a host; a host budget is refused
                                     there, plans made elsewhere and online runs may still copy
        TL_NO_CODECS                 drops compression: f16, bf16 and q8 are refused wherever something
@@ -2805,6 +2807,7 @@ typedef struct tl_recompute_policy {
     } as;
 } tl_recompute_policy;
 
+#ifndef TL_NO_ONLINE
 TLDEF tl_recompute_policy tl_recompute_policy_all(void);
 TLDEF tl_recompute_policy tl_recompute_policy_none(void);
 TLDEF tl_recompute_policy tl_recompute_policy_selective(uint64_t cost_threshold);
@@ -2813,6 +2816,7 @@ TLDEF tl_recompute_policy tl_default_recompute_policy(void);  // the seed's: sel
 
 // Errors:  TL_ERROR_INVALID_ARG: unknown kind, n = 0.
 TLDEF tl_result tl_check_recompute_policy(tl_env *env, const tl_recompute_policy *policy);
+#endif
 
 // The key under which a checkpoint is held.
 typedef struct tl_checkpoint_key {
@@ -2841,6 +2845,7 @@ typedef struct tl_checkpoint_info {
 // while the lock is held, so it must not call the manager.
 typedef int32_t (*tl_evict_fn)(const tl_checkpoint_info *candidates, int32_t count, void *user);
 
+#ifndef TL_NO_ONLINE
 // A lock of the caller: both functions or neither.
 typedef struct tl_lock {
     void (*lock)(void *user);
@@ -2973,6 +2978,7 @@ TLDEF const char *tl_name_eviction(tl_eviction eviction);                   // "
 TLDEF int tl_parse_recompute_policy(const char *text, tl_recompute_policy_kind *kind);
 TLDEF int tl_parse_eviction(const char *text, tl_eviction *eviction);
 #endif
+#endif  // TL_NO_ONLINE
 
 #ifdef __cplusplus
 }
@@ -3167,7 +3173,7 @@ typedef struct tl_run_report {
 //   run    overwritten; release with tl_free_run
 //
 // Errors:  TL_ERROR_UNSUPPORTED: this version cannot carry out a value of the strategy, or kernels and
-//          backend cannot do the conversions of the formats;
+//          backend cannot do the conversions of the formats, or an option left out what is asked for;
 //          TL_ERROR_INFEASIBLE: the budget is below the plan's peak, or too small for the online
 //          decisions; the text names the least budget that works and the node that needs it;
 //          TL_ERROR_INVALID_PLAN, TL_ERROR_INVALID_ARG, TL_ERROR_NO_MEMORY, and those of the backend.
@@ -3285,6 +3291,7 @@ typedef struct tl_layer {
 TLDEF tl_result tl_init_layer_run(tl_env *env, const tl_run_desc *desc, const tl_layer *layers,
                                   int32_t layer_count, uint64_t input_bytes, tl_run **run);
 
+#ifndef TL_NO_ONLINE
 // Run one layer of an online pass: forward of layer 0, 1, ... to the last, then backward of the last down
 // to 0. The first forward starts the pass, the last backward closes it.
 //
@@ -3296,6 +3303,7 @@ TLDEF tl_result tl_run_backward(tl_run *run, int32_t layer);
 // TL_ERROR_INVALID_ARG inside one.
 TLDEF tl_result tl_enable_checkpoints(tl_run *run, int32_t on);
 TLDEF int       tl_uses_checkpoints(const tl_run *run);
+#endif
 
 TLDEF const tl_graph *tl_find_run_graph(const tl_run *run);
 
@@ -9301,6 +9309,7 @@ TLI_IMPL tl_result tl_find_revolve_advances(tl_env *env, uint64_t layer_count, u
     return tli_fail(env, TL_ERROR_OVERFLOW, function, "the number of forwards does not fit 64 bits");
 }
 
+#if !defined(TL_NO_PLANNERS) || !defined(TL_NO_ONLINE)
 // The number m of layers to advance before the next checkpoint, for n > 1 layers and c > 1
 // checkpoints. Every m with b(c, r-2) <= m <= b(c, r-1) and b(c-1, r-1) <= n-m <= b(c-1, r) is
 // optimal; this returns the largest.
@@ -9311,6 +9320,7 @@ static int32_t tli_split_chain(int32_t layer_count, int32_t slot_count) {
     rest = b * c / (c + r - 1);  // b(c-1, r-1)
     return (int32_t)(b < n - rest ? b : n - rest);
 }
+#endif
 
 // Mark the outputs that must be resident at the end: those of nodes marked keep; in inference, if
 // no node is marked, those of nodes that no node reads.
@@ -25622,6 +25632,7 @@ TLI_IMPL void tl_expand_bytes(tl_codec codec, void *to, const void *from, uint64
 #define TLI_CODECS 1
 #endif
 
+#if !defined(TL_NO_ONLINE) || (!defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION))
 // Bytes of a tensor that may be compressed.
 static void tli_expand_bytes(tl_codec codec, void *to, const void *from, uint64_t bytes) {
 #ifndef TL_NO_CODECS
@@ -25631,6 +25642,7 @@ static void tli_expand_bytes(tl_codec codec, void *to, const void *from, uint64_
     tli_copy(to, from, (size_t)bytes);
 #endif
 }
+#endif
 
 // -- the heap: free lists by size class, neighbours joined when freed --
 //
@@ -27375,12 +27387,14 @@ static tl_result tli_abandon(tli_store *store, tli_held *held) {
     return result;
 }
 
+#ifndef TL_NO_ONLINE
 // Unmap; a mapping whose unmap failed is remembered, so that it ends before its range is released.
 static tl_result tli_unmap_held(tli_store *store, const tli_held *held, tl_map_mode mode, void *host) {
     tl_result result = store->backend->unmap(store->backend->self, held->range, mode, host);
     if (result && result != TL_ERROR_CORRUPT) tli_lose(store, held, host, mode);
     return result;
 }
+#endif
 
 // Give the account back, and what the backend now takes of the list.
 static void tli_close_store(tli_store *store) {
@@ -27460,6 +27474,7 @@ static tl_result tli_move_held(tli_store *store, tli_held *held, tl_codec from_c
     return result;
 }
 
+#ifndef TL_NO_ONLINE
 // -- evictions: the victim --
 
 // The figures that an eviction compares.
@@ -27601,8 +27616,10 @@ static tli_exit tli_choose_exit(const tli_exits *exits) {
     if (exits->may_spill && exits->held_bytes <= exits->host_room) return TLI_EXIT_SPILL;
     return exits->may_drop ? TLI_EXIT_DROP : TLI_EXIT_NONE;
 }
+#endif  // TL_NO_ONLINE
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_ONLINE
 
 // -- the manager --
 //
@@ -28679,6 +28696,7 @@ TLI_IMPL void tl_free_manager(tl_manager *manager) {
     tli_release(env, manager->entries);
     tli_release(env, manager);
 }
+#endif  // TL_NO_ONLINE
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
@@ -28735,6 +28753,7 @@ typedef struct tli_touched {
     int32_t  written, read;  // step index, -1 = never
 } tli_touched;
 
+#ifndef TL_NO_ONLINE
 // State of the online decisions: the simulator's state, and which uses of each tensor are still to come.
 // Arrays over "items" hold the tensors first and then the saved bytes of each node.
 typedef struct tli_online {
@@ -28772,6 +28791,7 @@ typedef enum tli_want_kind {
     TLI_WANT_MADE,   // the closure makes it, and drops it after its last read there
     TLI_WANT_SAVED   // the closure makes it and keeps it for later backwards
 } tli_want_kind;
+#endif
 
 typedef enum tli_computing {
     TLI_COMPUTING_NOT,      // no compute step is open: no range is claimed for a call only
@@ -28825,10 +28845,27 @@ struct tl_run {
     int32_t         input_count;     // offsets that the graph's inputs take
     uint64_t        input_arena_bytes;  // end of the last of them in the arena
     tl_run_report   report;
+#ifndef TL_NO_ONLINE
     tli_online      online;
+#endif
 };
 
 static const char *const tli_run_function = "tl_run_plan";
+
+// Live bytes that the budget leaves beside the base.
+static uint64_t tli_run_budget(const tl_run *run) {
+    const tl_run_desc *desc = &run->desc;
+    if (desc->budget_bytes == TL_UNLIMITED) return UINT64_MAX;
+    return desc->budget_bytes > desc->base_bytes ? desc->budget_bytes - desc->base_bytes : 0;
+}
+
+// What was planned for the pass, or decided in it.
+static const tl_report *tli_planned_pass(const tl_run *run) {
+#ifndef TL_NO_ONLINE
+    if (run->is_online) return &run->online.sim.report;
+#endif
+    return &run->planned;
+}
 
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 static tl_format tli_run_format(const tl_run *run, int32_t tensor) {
@@ -28928,6 +28965,7 @@ static tl_result tli_buffer_convert(tl_run *run, tli_buffer *buffer, uint64_t by
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_ONLINE
 
 // -- online decisions: the steps of a plan, decided one goal at a time --
 //
@@ -29610,13 +29648,6 @@ static void tli_online_count_uses(tl_run *run) {
     }
 }
 
-// Live bytes that the budget leaves beside the base.
-static uint64_t tli_online_budget(const tl_run *run) {
-    const tl_run_desc *desc = &run->desc;
-    if (desc->budget_bytes == TL_UNLIMITED) return UINT64_MAX;
-    return desc->budget_bytes > desc->base_bytes ? desc->budget_bytes - desc->base_bytes : 0;
-}
-
 // Start a pass: nothing but the graph's inputs is held.
 static tl_result tli_start_online(tl_run *run, uint64_t budget) {
     tli_online *o = &run->online;
@@ -29650,6 +29681,7 @@ static tl_result tli_rehearse(tl_run *run, uint64_t budget) {
     while (!result && !done) result = tli_online_next_goal(run, &done);
     return result ? result : tli_sim_end(&run->online.sim);
 }
+#endif  // TL_NO_ONLINE
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
@@ -30324,7 +30356,7 @@ static tl_result tli_run_mismatch(tl_run *run, const char *what, uint64_t measur
 // Compare the bytes that the backend counted with the simulated ones: two independent counts.
 static tl_result tli_check_pass(tl_run *run) {
     tl_run_report *report = &run->report;
-    const tl_report *planned = run->is_online ? &run->online.sim.report : &run->planned;
+    const tl_report *planned = tli_planned_pass(run);
     tl_account_counters counters;
     tl_result result = run->backend.check(run->backend.self);
     if (result) return tli_run_fail_backend(run, result, "check");
@@ -30341,7 +30373,9 @@ static tl_result tli_check_pass(tl_run *run) {
         report->measured_arena_bytes = counters.arena_bytes > run->input_arena_bytes
                                      ? counters.arena_bytes : run->input_arena_bytes;
     report->end_bytes = counters.live_bytes[TL_TIER_DEVICE];
+#ifndef TL_NO_ONLINE
     if (run->is_online) report->eviction_count = run->online.eviction_count;
+#endif
     if (report->measured_peak_bytes != report->planned_peak_bytes)
         return tli_run_mismatch(run, "peak", report->measured_peak_bytes,
                                 report->planned_peak_bytes);
@@ -30364,7 +30398,9 @@ static tl_result tli_end_pass(tl_run *run) {
     tl_result result = tli_submit_store(&run->store);
     if (result == TL_NOT_READY) return result;  // the next call tries again
     if (result) return tli_run_fail_backend(run, result, "submit");
+#ifndef TL_NO_ONLINE
     if (run->is_online) result = tli_sim_end(&run->online.sim);
+#endif
     return result ? result : tli_check_pass(run);
 }
 
@@ -30398,10 +30434,12 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
     tli_zero(&run->report, sizeof run->report);
     run->report.limiting_node = -1;
     tli_measure_store(&run->store, 1, &counters);
+#ifndef TL_NO_ONLINE
     if (run->is_online) {
-        tl_result result = tli_start_online(run, tli_online_budget(run));
+        tl_result result = tli_start_online(run, tli_run_budget(run));
         if (result) return result;
     }
+#endif
     run->active = 1;
     return TL_OK;
 }
@@ -30410,13 +30448,17 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
 static tl_result tli_pull_step(tl_run *run, tl_step *step, int32_t *done) {
     const tl_step *steps = run->plan.steps;
     int32_t count = run->plan.step_count;
-    tl_result result = TL_OK;
     *done = 0;
-    while (run->is_online && !run->by_hand && !result && !*done &&
-           run->position >= run->online.record.count)
-        result = tli_online_next_goal(run, done);
-    if (result) return result;
-    if (run->is_online) { steps = run->online.record.steps; count = run->online.record.count; }
+#ifndef TL_NO_ONLINE
+    if (run->is_online) {
+        tl_result result = TL_OK;
+        while (!run->by_hand && !result && !*done && run->position >= run->online.record.count)
+            result = tli_online_next_goal(run, done);
+        if (result) return result;
+        steps = run->online.record.steps;
+        count = run->online.record.count;
+    }
+#endif
     if (run->position >= count) { *done = 1; return TL_OK; }
     *step = steps[run->position];
     return TL_OK;
@@ -30666,13 +30708,10 @@ TLI_IMPL void tl_measure_run(const tl_run *run, tl_run_report *report) {
     *report = run->report;
 }
 
-TLI_IMPL void tl_find_run_plan(const tl_run *run, tl_plan *plan) {
-    const tl_report *report = run->is_online ? &run->online.sim.report : &run->planned;
-    TL_ASSERT(run && plan);
-    *plan = run->plan;
-    plan->memory = NULL;
-    plan->base_bytes = run->desc.base_bytes;
-    if (!run->is_online) return;
+#ifndef TL_NO_ONLINE
+// The steps decided in the last online pass, as a plan.
+static void tli_copy_record(const tl_run *run, tl_plan *plan) {
+    const tl_report *report = &run->online.sim.report;
     plan->steps = run->online.record.steps;
     plan->step_count = run->online.record.count;
     plan->inference = run->inference;
@@ -30681,6 +30720,17 @@ TLI_IMPL void tl_find_run_plan(const tl_run *run, tl_plan *plan) {
     plan->host_peak_bytes = report->host_peak_bytes;
     plan->cost = report->cost;
     plan->base_cost = report->base_cost;
+}
+#endif
+
+TLI_IMPL void tl_find_run_plan(const tl_run *run, tl_plan *plan) {
+    TL_ASSERT(run && plan);
+    *plan = run->plan;
+    plan->memory = NULL;
+    plan->base_bytes = run->desc.base_bytes;
+#ifndef TL_NO_ONLINE
+    if (run->is_online) tli_copy_record(run, plan);
+#endif
 }
 
 TLI_IMPL const tl_graph *tl_find_run_graph(const tl_run *run) {
@@ -30840,18 +30890,23 @@ static tl_result tli_apply_strategy(tl_run *run) {
     run->precision = strategy->precision;
     run->profiling = desc->profiling || strategy->enable_profiling;
     if (!desc->repeat_count) desc->repeat_count = (int32_t)strategy->gradient.accumulation_steps;
+#ifndef TL_NO_ONLINE
     if (run->is_online) {
         run->checkpoints_on = run->inference || strategy->gradient.checkpointed;
         if (strategy->gradient.checkpoint_interval)
             desc->policy = tl_recompute_policy_every_n(strategy->gradient.checkpoint_interval);
     }
+#endif
     return TL_OK;
 }
 
 static tl_result tli_check_run_desc(tl_run *run) {
     const tl_run_desc *desc = &run->desc;
     const char *why = NULL;
-    tl_result result = tl_check_recompute_policy(run->env, &desc->policy);
+    tl_result result = TL_OK;
+#ifndef TL_NO_ONLINE
+    result = tl_check_recompute_policy(run->env, &desc->policy);
+#endif
     if (!result && desc->device) result = tl_check_device(run->env, desc->device);
     if (result) return result;
     if (desc->plan && desc->checkpoints) why = "plan, checkpoints: give one of them";
@@ -31192,6 +31247,7 @@ static tl_result tli_infeasible(tl_run *run, const char *what, uint64_t bytes, i
     return tli_end_error(run->env, &w, TL_ERROR_INFEASIBLE);
 }
 
+#ifndef TL_NO_ONLINE
 // Find a budget at which the decisions work: it grows, goal by goal, to the bytes that the goal needs,
 // until a whole pass works without growing.
 static tl_result tli_grow_budget(tl_run *run, uint64_t *works) {
@@ -31210,7 +31266,7 @@ static tl_result tli_grow_budget(tl_run *run, uint64_t *works) {
 // Try the decisions out at the budget. If they fail, find the least budget by bisection: it works, and one
 // byte less does not.
 static tl_result tli_check_online_budget(tl_run *run) {
-    uint64_t fails = tli_online_budget(run), works = fails, need;
+    uint64_t fails = tli_run_budget(run), works = fails, need;
     tl_result result = tli_rehearse(run, fails);
     int32_t node = run->report.limiting_node;
     if (result != TL_ERROR_OVER_BUDGET) return result;
@@ -31228,12 +31284,15 @@ static tl_result tli_check_online_budget(tl_run *run) {
     if (!tli_add_u64(run->desc.base_bytes, works, &need)) need = UINT64_MAX;
     return tli_infeasible(run, "budget_bytes: the least that works is ", need, node);
 }
+#endif
 
 static tl_result tli_check_budget(tl_run *run) {
     const tl_report *planned = &run->planned;
     uint64_t need;
     if (!run->desc.budget_bytes) run->desc.budget_bytes = TL_UNLIMITED;
+#ifndef TL_NO_ONLINE
     if (run->is_online) return tli_check_online_budget(run);
+#endif
     if (!tli_add_u64(run->desc.base_bytes,
                      run->plan.offset_count ? planned->arena_bytes : planned->peak_bytes, &need))
         need = UINT64_MAX;
@@ -31297,7 +31356,7 @@ static tl_result tli_open_run_store(tl_run *run) {
     const tl_run_desc *desc = &run->desc;
     uint64_t limits[TL_TIER_COUNT];
     tl_result result;
-    limits[TL_TIER_DEVICE] = tli_online_budget(run);
+    limits[TL_TIER_DEVICE] = tli_run_budget(run);
     limits[TL_TIER_HOST] = desc->host_budget_bytes;
     result = tli_open_store(run->env, &run->backend, limits, &run->store);
     if (result) return result;
@@ -31340,7 +31399,12 @@ static tl_result tli_prepare_run(tl_run *run) {
     if (!result) result = tli_alloc_run(run);
     if (!result) result = tli_find_kernels(run);
     if (!result && !run->is_online) result = tli_make_run_plan(run);
+#ifndef TL_NO_ONLINE
     if (!result && run->is_online) result = tli_init_online(run);
+#else
+    if (!result && run->is_online)
+        result = tli_unsupported(run, "plan: none given or asked for, and TL_NO_ONLINE left out runs without");
+#endif
     if (!result) result = tli_check_budget(run);
     if (result) return result;
     run->repeat_count = desc->repeat_count ? desc->repeat_count : run->plan.repeat_count;
@@ -31408,7 +31472,9 @@ TLI_IMPL void tl_free_run(tl_run *run) {
         if (run->arena) (void)run->backend.free_block(run->backend.self, run->arena);
         tli_close_store(&run->store);
     }
+#ifndef TL_NO_ONLINE
     tli_free_online(run);
+#endif
     if (run->owns_plan) tl_free_plan(env, &run->plan);
     tli_release(env, run->tensors);
     tli_release(env, run->gradients);
@@ -31519,6 +31585,7 @@ TLI_IMPL tl_result tl_init_layer_run(tl_env *env, const tl_run_desc *desc, const
     return result;
 }
 
+#ifndef TL_NO_ONLINE
 // Run one goal of a pass by hand; the last one closes the pass.
 static tl_result tli_run_goal(tl_run *run, int32_t id, int backward, int is_last) {
     tl_result result;
@@ -31573,6 +31640,7 @@ TLI_IMPL tl_result tl_enable_checkpoints(tl_run *run, int32_t on) {
 }
 
 TLI_IMPL int tl_uses_checkpoints(const tl_run *run) { return run->checkpoints_on; }
+#endif  // TL_NO_ONLINE
 
 #endif  // TL_STRATEGY_IMPLEMENTATION
 

@@ -48,6 +48,7 @@ TLI_IMPL tl_result tl_find_revolve_advances(tl_env *env, uint64_t layer_count, u
     return tli_fail(env, TL_ERROR_OVERFLOW, function, "the number of forwards does not fit 64 bits");
 }
 
+#if !defined(TL_NO_PLANNERS) || !defined(TL_NO_ONLINE)
 // The number m of layers to advance before the next checkpoint, for n > 1 layers and c > 1
 // checkpoints. Every m with b(c, r-2) <= m <= b(c, r-1) and b(c-1, r-1) <= n-m <= b(c-1, r) is
 // optimal; this returns the largest.
@@ -58,6 +59,7 @@ static int32_t tli_split_chain(int32_t layer_count, int32_t slot_count) {
     rest = b * c / (c + r - 1);  // b(c-1, r-1)
     return (int32_t)(b < n - rest ? b : n - rest);
 }
+#endif
 
 // Mark the outputs that must be resident at the end: those of nodes marked keep; in inference, if
 // no node is marked, those of nodes that no node reads.

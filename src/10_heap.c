@@ -149,6 +149,7 @@ TLI_IMPL void tl_expand_bytes(tl_codec codec, void *to, const void *from, uint64
 #define TLI_CODECS 1
 #endif
 
+#if !defined(TL_NO_ONLINE) || (!defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION))
 // Bytes of a tensor that may be compressed.
 static void tli_expand_bytes(tl_codec codec, void *to, const void *from, uint64_t bytes) {
 #ifndef TL_NO_CODECS
@@ -158,6 +159,7 @@ static void tli_expand_bytes(tl_codec codec, void *to, const void *from, uint64_
     tli_copy(to, from, (size_t)bytes);
 #endif
 }
+#endif
 
 // -- the heap: free lists by size class, neighbours joined when freed --
 //

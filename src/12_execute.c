@@ -670,7 +670,7 @@ static tl_result tli_run_mismatch(tl_run *run, const char *what, uint64_t measur
 // Compare the bytes that the backend counted with the simulated ones: two independent counts.
 static tl_result tli_check_pass(tl_run *run) {
     tl_run_report *report = &run->report;
-    const tl_report *planned = run->is_online ? &run->online.sim.report : &run->planned;
+    const tl_report *planned = tli_planned_pass(run);
     tl_account_counters counters;
     tl_result result = run->backend.check(run->backend.self);
     if (result) return tli_run_fail_backend(run, result, "check");
@@ -687,7 +687,9 @@ static tl_result tli_check_pass(tl_run *run) {
         report->measured_arena_bytes = counters.arena_bytes > run->input_arena_bytes
                                      ? counters.arena_bytes : run->input_arena_bytes;
     report->end_bytes = counters.live_bytes[TL_TIER_DEVICE];
+#ifndef TL_NO_ONLINE
     if (run->is_online) report->eviction_count = run->online.eviction_count;
+#endif
     if (report->measured_peak_bytes != report->planned_peak_bytes)
         return tli_run_mismatch(run, "peak", report->measured_peak_bytes,
                                 report->planned_peak_bytes);
@@ -710,7 +712,9 @@ static tl_result tli_end_pass(tl_run *run) {
     tl_result result = tli_submit_store(&run->store);
     if (result == TL_NOT_READY) return result;  // the next call tries again
     if (result) return tli_run_fail_backend(run, result, "submit");
+#ifndef TL_NO_ONLINE
     if (run->is_online) result = tli_sim_end(&run->online.sim);
+#endif
     return result ? result : tli_check_pass(run);
 }
 
@@ -744,10 +748,12 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
     tli_zero(&run->report, sizeof run->report);
     run->report.limiting_node = -1;
     tli_measure_store(&run->store, 1, &counters);
+#ifndef TL_NO_ONLINE
     if (run->is_online) {
-        tl_result result = tli_start_online(run, tli_online_budget(run));
+        tl_result result = tli_start_online(run, tli_run_budget(run));
         if (result) return result;
     }
+#endif
     run->active = 1;
     return TL_OK;
 }
@@ -756,13 +762,17 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
 static tl_result tli_pull_step(tl_run *run, tl_step *step, int32_t *done) {
     const tl_step *steps = run->plan.steps;
     int32_t count = run->plan.step_count;
-    tl_result result = TL_OK;
     *done = 0;
-    while (run->is_online && !run->by_hand && !result && !*done &&
-           run->position >= run->online.record.count)
-        result = tli_online_next_goal(run, done);
-    if (result) return result;
-    if (run->is_online) { steps = run->online.record.steps; count = run->online.record.count; }
+#ifndef TL_NO_ONLINE
+    if (run->is_online) {
+        tl_result result = TL_OK;
+        while (!run->by_hand && !result && !*done && run->position >= run->online.record.count)
+            result = tli_online_next_goal(run, done);
+        if (result) return result;
+        steps = run->online.record.steps;
+        count = run->online.record.count;
+    }
+#endif
     if (run->position >= count) { *done = 1; return TL_OK; }
     *step = steps[run->position];
     return TL_OK;
@@ -1012,13 +1022,10 @@ TLI_IMPL void tl_measure_run(const tl_run *run, tl_run_report *report) {
     *report = run->report;
 }
 
-TLI_IMPL void tl_find_run_plan(const tl_run *run, tl_plan *plan) {
-    const tl_report *report = run->is_online ? &run->online.sim.report : &run->planned;
-    TL_ASSERT(run && plan);
-    *plan = run->plan;
-    plan->memory = NULL;
-    plan->base_bytes = run->desc.base_bytes;
-    if (!run->is_online) return;
+#ifndef TL_NO_ONLINE
+// The steps decided in the last online pass, as a plan.
+static void tli_copy_record(const tl_run *run, tl_plan *plan) {
+    const tl_report *report = &run->online.sim.report;
     plan->steps = run->online.record.steps;
     plan->step_count = run->online.record.count;
     plan->inference = run->inference;
@@ -1027,6 +1034,17 @@ TLI_IMPL void tl_find_run_plan(const tl_run *run, tl_plan *plan) {
     plan->host_peak_bytes = report->host_peak_bytes;
     plan->cost = report->cost;
     plan->base_cost = report->base_cost;
+}
+#endif
+
+TLI_IMPL void tl_find_run_plan(const tl_run *run, tl_plan *plan) {
+    TL_ASSERT(run && plan);
+    *plan = run->plan;
+    plan->memory = NULL;
+    plan->base_bytes = run->desc.base_bytes;
+#ifndef TL_NO_ONLINE
+    if (run->is_online) tli_copy_record(run, plan);
+#endif
 }
 
 TLI_IMPL const tl_graph *tl_find_run_graph(const tl_run *run) {

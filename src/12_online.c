@@ -1,4 +1,5 @@
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_ONLINE
 
 // -- online decisions: the steps of a plan, decided one goal at a time --
 //
@@ -681,13 +682,6 @@ static void tli_online_count_uses(tl_run *run) {
     }
 }
 
-// Live bytes that the budget leaves beside the base.
-static uint64_t tli_online_budget(const tl_run *run) {
-    const tl_run_desc *desc = &run->desc;
-    if (desc->budget_bytes == TL_UNLIMITED) return UINT64_MAX;
-    return desc->budget_bytes > desc->base_bytes ? desc->budget_bytes - desc->base_bytes : 0;
-}
-
 // Start a pass: nothing but the graph's inputs is held.
 static tl_result tli_start_online(tl_run *run, uint64_t budget) {
     tli_online *o = &run->online;
@@ -721,5 +715,6 @@ static tl_result tli_rehearse(tl_run *run, uint64_t budget) {
     while (!result && !done) result = tli_online_next_goal(run, &done);
     return result ? result : tli_sim_end(&run->online.sim);
 }
+#endif  // TL_NO_ONLINE
 #endif  // TL_STRATEGY_IMPLEMENTATION
 

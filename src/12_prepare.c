@@ -84,18 +84,23 @@ static tl_result tli_apply_strategy(tl_run *run) {
     run->precision = strategy->precision;
     run->profiling = desc->profiling || strategy->enable_profiling;
     if (!desc->repeat_count) desc->repeat_count = (int32_t)strategy->gradient.accumulation_steps;
+#ifndef TL_NO_ONLINE
     if (run->is_online) {
         run->checkpoints_on = run->inference || strategy->gradient.checkpointed;
         if (strategy->gradient.checkpoint_interval)
             desc->policy = tl_recompute_policy_every_n(strategy->gradient.checkpoint_interval);
     }
+#endif
     return TL_OK;
 }
 
 static tl_result tli_check_run_desc(tl_run *run) {
     const tl_run_desc *desc = &run->desc;
     const char *why = NULL;
-    tl_result result = tl_check_recompute_policy(run->env, &desc->policy);
+    tl_result result = TL_OK;
+#ifndef TL_NO_ONLINE
+    result = tl_check_recompute_policy(run->env, &desc->policy);
+#endif
     if (!result && desc->device) result = tl_check_device(run->env, desc->device);
     if (result) return result;
     if (desc->plan && desc->checkpoints) why = "plan, checkpoints: give one of them";
@@ -436,6 +441,7 @@ static tl_result tli_infeasible(tl_run *run, const char *what, uint64_t bytes, i
     return tli_end_error(run->env, &w, TL_ERROR_INFEASIBLE);
 }
 
+#ifndef TL_NO_ONLINE
 // Find a budget at which the decisions work: it grows, goal by goal, to the bytes that the goal needs,
 // until a whole pass works without growing.
 static tl_result tli_grow_budget(tl_run *run, uint64_t *works) {
@@ -454,7 +460,7 @@ static tl_result tli_grow_budget(tl_run *run, uint64_t *works) {
 // Try the decisions out at the budget. If they fail, find the least budget by bisection: it works, and one
 // byte less does not.
 static tl_result tli_check_online_budget(tl_run *run) {
-    uint64_t fails = tli_online_budget(run), works = fails, need;
+    uint64_t fails = tli_run_budget(run), works = fails, need;
     tl_result result = tli_rehearse(run, fails);
     int32_t node = run->report.limiting_node;
     if (result != TL_ERROR_OVER_BUDGET) return result;
@@ -472,12 +478,15 @@ static tl_result tli_check_online_budget(tl_run *run) {
     if (!tli_add_u64(run->desc.base_bytes, works, &need)) need = UINT64_MAX;
     return tli_infeasible(run, "budget_bytes: the least that works is ", need, node);
 }
+#endif
 
 static tl_result tli_check_budget(tl_run *run) {
     const tl_report *planned = &run->planned;
     uint64_t need;
     if (!run->desc.budget_bytes) run->desc.budget_bytes = TL_UNLIMITED;
+#ifndef TL_NO_ONLINE
     if (run->is_online) return tli_check_online_budget(run);
+#endif
     if (!tli_add_u64(run->desc.base_bytes,
                      run->plan.offset_count ? planned->arena_bytes : planned->peak_bytes, &need))
         need = UINT64_MAX;
@@ -541,7 +550,7 @@ static tl_result tli_open_run_store(tl_run *run) {
     const tl_run_desc *desc = &run->desc;
     uint64_t limits[TL_TIER_COUNT];
     tl_result result;
-    limits[TL_TIER_DEVICE] = tli_online_budget(run);
+    limits[TL_TIER_DEVICE] = tli_run_budget(run);
     limits[TL_TIER_HOST] = desc->host_budget_bytes;
     result = tli_open_store(run->env, &run->backend, limits, &run->store);
     if (result) return result;
@@ -584,7 +593,12 @@ static tl_result tli_prepare_run(tl_run *run) {
     if (!result) result = tli_alloc_run(run);
     if (!result) result = tli_find_kernels(run);
     if (!result && !run->is_online) result = tli_make_run_plan(run);
+#ifndef TL_NO_ONLINE
     if (!result && run->is_online) result = tli_init_online(run);
+#else
+    if (!result && run->is_online)
+        result = tli_unsupported(run, "plan: none given or asked for, and TL_NO_ONLINE left out runs without");
+#endif
     if (!result) result = tli_check_budget(run);
     if (result) return result;
     run->repeat_count = desc->repeat_count ? desc->repeat_count : run->plan.repeat_count;
@@ -652,7 +666,9 @@ TLI_IMPL void tl_free_run(tl_run *run) {
         if (run->arena) (void)run->backend.free_block(run->backend.self, run->arena);
         tli_close_store(&run->store);
     }
+#ifndef TL_NO_ONLINE
     tli_free_online(run);
+#endif
     if (run->owns_plan) tl_free_plan(env, &run->plan);
     tli_release(env, run->tensors);
     tli_release(env, run->gradients);
@@ -763,6 +779,7 @@ TLI_IMPL tl_result tl_init_layer_run(tl_env *env, const tl_run_desc *desc, const
     return result;
 }
 
+#ifndef TL_NO_ONLINE
 // Run one goal of a pass by hand; the last one closes the pass.
 static tl_result tli_run_goal(tl_run *run, int32_t id, int backward, int is_last) {
     tl_result result;
@@ -817,6 +834,7 @@ TLI_IMPL tl_result tl_enable_checkpoints(tl_run *run, int32_t on) {
 }
 
 TLI_IMPL int tl_uses_checkpoints(const tl_run *run) { return run->checkpoints_on; }
+#endif  // TL_NO_ONLINE
 
 #endif  // TL_STRATEGY_IMPLEMENTATION
 

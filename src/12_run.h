@@ -186,7 +186,7 @@ typedef struct tl_run_report {
 //   run    overwritten; release with tl_free_run
 //
 // Errors:  TL_ERROR_UNSUPPORTED: this version cannot carry out a value of the strategy, or kernels and
-//          backend cannot do the conversions of the formats;
+//          backend cannot do the conversions of the formats, or an option left out what is asked for;
 //          TL_ERROR_INFEASIBLE: the budget is below the plan's peak, or too small for the online
 //          decisions; the text names the least budget that works and the node that needs it;
 //          TL_ERROR_INVALID_PLAN, TL_ERROR_INVALID_ARG, TL_ERROR_NO_MEMORY, and those of the backend.
@@ -304,6 +304,7 @@ typedef struct tl_layer {
 TLDEF tl_result tl_init_layer_run(tl_env *env, const tl_run_desc *desc, const tl_layer *layers,
                                   int32_t layer_count, uint64_t input_bytes, tl_run **run);
 
+#ifndef TL_NO_ONLINE
 // Run one layer of an online pass: forward of layer 0, 1, ... to the last, then backward of the last down
 // to 0. The first forward starts the pass, the last backward closes it.
 //
@@ -315,6 +316,7 @@ TLDEF tl_result tl_run_backward(tl_run *run, int32_t layer);
 // TL_ERROR_INVALID_ARG inside one.
 TLDEF tl_result tl_enable_checkpoints(tl_run *run, int32_t on);
 TLDEF int       tl_uses_checkpoints(const tl_run *run);
+#endif
 
 TLDEF const tl_graph *tl_find_run_graph(const tl_run *run);
 
