@@ -1159,7 +1159,7 @@ static void print_step(const program *p, FILE *out, int32_t at) {
         "wait for the copy of", "drop of the host copy of", "compression of", "expansion of",
     };
     const tl_step *step = &p->plan.steps[at];
-    fprintf(out, "step %d, the %s %s", (int)at + 1, words[step->kind], tl_name_node(&p->graph, step->node));
+    fprintf(out, "step %d, the %s %s", (int)at, words[step->kind], tl_name_node(&p->graph, step->node));
 }
 
 static void print_tensor(const program *p, FILE *out, const life *item) {
@@ -1283,9 +1283,9 @@ static void print_absence(const program *p, const lives *l, FILE *out, int32_t n
         fprintf(out, "%33s for its saved state\n", "");
         return;
     }
-    fprintf(out, "%33s %s away from step %d to %d; kept, %s ", "", bytes_label(bytes).text, (int)from + 1,
-            (int)to + 1, bytes_label(most).text);
-    fprintf(out, "would live at step %d", (int)worst + 1);
+    fprintf(out, "%33s %s away from step %d to %d; kept, %s ", "", bytes_label(bytes).text, (int)from,
+            (int)to, bytes_label(most).text);
+    fprintf(out, "would live at step %d", (int)worst);
     if (most > budget) fprintf(out, ", %s over the budget\n", bytes_label(most - budget).text);
     else fprintf(out, ", which fits where others go instead\n");
 }

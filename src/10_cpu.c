@@ -873,6 +873,7 @@ static void tli_cpu_limits(void *self, tl_backend_limits *limits) {
 #endif
     limits->host_visible = 1;
     limits->in_order = !tli_is_deferred(cpu);
+    limits->env = cpu->env;
 }
 
 static void tli_cpu_counters(void *self, tl_backend_counters *counters) {

@@ -440,8 +440,10 @@ static tl_result tli_relocate(tl_env *env, tl_manager *m, const char *function, 
     tl_codec codec = packs ? m->desc.codec : (tl_codec)e->codec;
     uint64_t bytes = packs ? tl_find_codec_bytes(codec, e->bytes) : e->victim.bytes;
     tli_held to;
+    tli_quiet quiet = tli_begin_quiet(packs ? m->store.backend_env : NULL);
     tl_result result = tli_place_held(&m->store, tier, bytes, &tli_by_heap, &to);
     *full = result == TL_ERROR_NO_MEMORY && packs && m->device_is_finite;
+    tli_end_quiet(&quiet, *full ? TL_OK : result);
     if (*full) return TL_OK;
     if (result) return tli_fail_backend(env, function, "add_block", result);
     result = tli_claim_placed(&m->store, &to);
@@ -516,15 +518,18 @@ static tl_result tli_evict_until(tl_env *env, tl_manager *m, const char *functio
 // nothing is lost if there is none. Only if the backend's capacity is known are entries evicted for it.
 static tl_result tli_acquire(tl_env *env, tl_manager *m, const char *function, uint64_t bytes, tli_held *held) {
     tl_result result, evicted = TL_OK;
+    tli_quiet quiet;
     tli_zero(held, sizeof *held);
     if (!bytes) return TL_OK;
     result = tli_clear_way(env, m, function, bytes);
     if (result) return result;
+    quiet = tli_begin_quiet(m->device_is_finite ? m->store.backend_env : NULL);
     result = tli_place_held(&m->store, TL_TIER_DEVICE, bytes, &tli_by_heap, held);
     while (result == TL_ERROR_NO_MEMORY && m->device_is_finite && !evicted) {
         evicted = tli_evict_one(env, m, function, TLI_DROPPABLE);
         if (!evicted) result = tli_place_held(&m->store, TL_TIER_DEVICE, bytes, &tli_by_heap, held);
     }
+    tli_end_quiet(&quiet, result);  // also where an eviction failed: no block was made then
     if (evicted && evicted != TL_ERROR_OVER_BUDGET) return evicted;
     if (result) return tli_fail_backend(env, function, "add_block", result);
     result = tli_evict_until(env, m, function, bytes);
@@ -639,6 +644,8 @@ static tl_result tli_save_unlocked(tl_env *env, tl_manager *m, const tl_save_des
     tli_held held;
     int32_t old = tli_find_entry(m, &desc->key);
     tl_result result;
+    tli_quiet quiet;
+    int rewrites;
     if (old >= 0 && m->entries[old].key.step > desc->key.step)
         return tli_fail_step(env, function, m->entries[old].key.step, desc->key.step);
     if (old >= 0 && m->entries[old].borrows)
@@ -651,10 +658,13 @@ static tl_result tli_save_unlocked(tl_env *env, tl_manager *m, const tl_save_des
     if (old < 0 && !tli_reserve_entries(m, (int64_t)m->held + 1))
         return tli_fail(env, TL_ERROR_NO_MEMORY, function, "no memory for the table of checkpoints");
     if (old >= 0) tli_borrow(m, old);
+    rewrites = tli_may_rewrite(m, desc, old);
+    quiet = tli_begin_quiet(rewrites ? env : NULL);
     result = tli_acquire(env, m, function, bytes, &held);
+    rewrites = rewrites && result == TL_ERROR_OVER_BUDGET;
+    tli_end_quiet(&quiet, rewrites ? TL_OK : result);
     if (old >= 0) tli_unborrow(m, old);
-    if (result == TL_ERROR_OVER_BUDGET && tli_may_rewrite(m, desc, old))
-        return tli_rewrite(env, m, desc, old);
+    if (rewrites) return tli_rewrite(env, m, desc, old);
     if (result == TL_ERROR_OVER_BUDGET) m->statistics.refused++;
     return result ? result : tli_store_save(env, m, desc, old, &held);
 }
@@ -800,9 +810,12 @@ static tl_result tli_unpack(tl_manager *m, const tli_entry *e, void **data) {
 static tl_result tli_map_entry(tl_env *env, tl_manager *m, const char *function, int32_t i) {
     tli_entry *e = &m->entries[i];
     void *host = NULL;
+    tli_quiet quiet = tli_begin_quiet(env), backend_quiet = tli_begin_quiet(m->store.backend_env);
     tl_result result = tli_bring_back(env, m, function, i);
     int is_lost = result && e->held.tier == TL_TIER_HOST &&
                   tli_order_range(&m->store, e->held.range, 0) == TL_ERROR_DEVICE_LOST;
+    tli_end_quiet(&backend_quiet, is_lost ? TL_OK : result);
+    tli_end_quiet(&quiet, is_lost ? TL_OK : result);
     if (result && !is_lost) return result;
     e->owns_mapped = is_lost && e->codec != TL_CODEC_NONE;
     result = TL_OK;
@@ -1065,11 +1078,14 @@ TLI_IMPL tl_result tl_init_manager(tl_env *env, const tl_backend *backend, const
 }
 
 TLI_IMPL void tl_free_manager(tl_manager *manager) {
+    tli_quiet quiet;
     tl_env *env;
     if (!manager) return;
     env = manager->env;
+    quiet = tli_begin_quiet(manager->store.backend_env);
     (void)tli_reset_unlocked(NULL, manager, "tl_free_manager");
     tli_close_store(&manager->store);
+    tli_end_quiet(&quiet, TL_OK);
     tli_release(env, manager->candidates);
     tli_release(env, manager->candidate_entries);
     tli_release(env, manager->cells);

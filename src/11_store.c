@@ -41,6 +41,7 @@ typedef struct tli_lost { tli_held held; void *host; tl_map_mode mode; } tli_los
 
 typedef struct tli_store {
     tl_env    *env;                    // allocates the list
+    tl_env    *backend_env;            // where the backend records errors; NULL = not known
     const tl_backend *backend;         // must outlive the store; NULL = closed
     uint64_t   account;                // 0 = the backend has no accounts
     uint64_t   bytes[TL_TIER_COUNT];   // claimed now
@@ -59,9 +60,13 @@ typedef struct tli_store {
 // limit_bytes: of each tier; 0 = none.
 static tl_result tli_open_store(tl_env *env, const tl_backend *backend,
                                 const uint64_t limit_bytes[TL_TIER_COUNT], tli_store *store) {
+    tl_backend_limits limits;
     tl_result result = TL_OK;
     tli_zero(store, sizeof *store);
+    tli_zero(&limits, sizeof limits);
+    if (backend->limits) backend->limits(backend->self, &limits);
     store->env = env;
+    store->backend_env = limits.env;
     if (backend->open_account) result = backend->open_account(backend->self, limit_bytes, &store->account);
     if (!result) store->backend = backend;
     return result;
@@ -173,8 +178,16 @@ static tl_result tli_retry_lost(tli_store *store) {
     return first;
 }
 
+// The same inside a call that does not fail for it.
+static void tli_retry_quietly(tli_store *store) {
+    tli_quiet quiet = tli_begin_quiet(store->backend_env);
+    (void)tli_retry_lost(store);
+    tli_end_quiet(&quiet, TL_OK);
+}
+
 // Free the block of held bytes that are not claimed (any more). *held is empty then.
 static tl_result tli_free_held_block(tli_store *store, tli_held *held) {
+    tli_quiet quiet = tli_begin_quiet(store->backend_env);
     tl_result result = TL_OK;
     held->range.bytes = 0;
     if (held->owns_block) result = store->backend->free_block(store->backend->self, held->range.block);
@@ -182,6 +195,7 @@ static tl_result tli_free_held_block(tli_store *store, tli_held *held) {
         tli_lose(store, held, NULL, TL_MAP_READ);
         if (!store->is_strict) result = TL_OK;
     }
+    tli_end_quiet(&quiet, result);
     tli_zero(&held->range, sizeof held->range);
     return result;
 }
@@ -193,7 +207,7 @@ static tl_result tli_give_back(tli_store *store, tli_held *held, int *gone) {
     *gone = 1;
     if (!held->range.bytes) return TL_OK;
     *gone = 0;
-    if (store->lost_count) (void)tli_retry_lost(store);
+    if (store->lost_count) tli_retry_quietly(store);
     result = tli_release_range(store, held);
     if (result) return result;
     *gone = 1;
@@ -222,7 +236,7 @@ static tl_result tli_unmap_held(tli_store *store, const tli_held *held, tl_map_m
 static void tli_close_store(tli_store *store) {
     const tl_backend *backend = store->backend;
     if (backend) {
-        (void)tli_retry_lost(store);
+        tli_retry_quietly(store);
         if (store->account) (void)backend->close_account(backend->self, store->account);
     }
     tli_release(store->env, store->lost);

@@ -623,6 +623,7 @@ static tl_result tli_find_dependency(tl_run *run, int32_t *depends_on) {
 // Release all buffers. What the backend does not take back is offered to it again by the next pass.
 static void tli_release_buffers(tl_run *run, int with_inputs) {
     const tl_graph *graph = run->graph;
+    tli_quiet quiet = tli_begin_quiet(run->limits.env);
     int32_t i;
     (void)tli_abandon(&run->store, &run->call.scratch);
     for (i = 0; i < run->call.twice_count; i++) (void)tli_abandon(&run->store, &run->call.twice[i]);
@@ -634,15 +635,18 @@ static void tli_release_buffers(tl_run *run, int with_inputs) {
     }
     for (i = 0; i < graph->node_count; i++) (void)tli_buffer_drop(run, &run->saved[i]);
     (void)tli_retry_lost(&run->store);
+    tli_end_quiet(&quiet, TL_OK);
 }
 
 // Submit what was enqueued and release everything, at any point of a pass.
 static void tli_clear_run(tl_run *run, int with_inputs) {
+    tli_quiet quiet = tli_begin_quiet(run->limits.env);
     if (run->call.is_mapped) (void)tli_unmap_accesses(run, run->call.access_count);
     if (run->computing) run->store.enqueued = 1;  // the kernel may have been recorded
     run->computing = TLI_COMPUTING_NOT;
     (void)tli_submit_store(&run->store);
     tli_release_buffers(run, with_inputs);
+    tli_end_quiet(&quiet, TL_OK);
 }
 
 static tl_result tli_abort_pass(tl_run *run, tl_result why) {

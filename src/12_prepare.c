@@ -662,9 +662,11 @@ TLI_IMPL void tl_free_run(tl_run *run) {
     if (!run) return;
     env = run->env;
     if (run->store.backend) {
+        tli_quiet quiet = tli_begin_quiet(run->limits.env);
         tli_clear_run(run, 1);
         if (run->arena) (void)run->backend.free_block(run->backend.self, run->arena);
         tli_close_store(&run->store);
+        tli_end_quiet(&quiet, TL_OK);
     }
 #ifndef TL_NO_ONLINE
     tli_free_online(run);
