@@ -155,7 +155,7 @@ coverage:
 	@bash tests/coverage.sh
 
 size:
-	@bash tests/size.sh
+	@bash tests/size.sh --table
 
 check:
 	@bash tests/check.sh
@@ -171,7 +171,7 @@ clean:
 
 help:
 	@echo 'make             build examples and tests         make coverage  lines of the header that no test runs'
-	@echo 'make run         train, show the table            make size      Cortex-M4 code size, per symbol'
+	@echo 'make run         train, show the table            make size      code size, per symbol and option'
 	@echo 'make run-vulkan  the same on a Vulkan device      make shaders   compile *.comp into the headers'
 	@echo 'make run-quantize  quantise two networks within loss budgets, run them with integer kernels'
 	@echo 'make test        all tests, F=name filters        make mutate    break the header: tests must fail'

@@ -52,6 +52,14 @@
                                     [6], [7] except quantisation and loss scales, and their inputs:
                                     layers, statistics, fusion, measured devices; plans made
                                     elsewhere and online runs remain
+       TL_NO_PRECISION              drops [7], quantisation of one tensor too; runs of one precision
+                                    remain, formats and a loss scaler are refused
+       TL_NO_ONLINE                 drops the manager of [11], and runs of [12] that decide by
+                                    themselves; runs of a plan, given or made, remain
+       TL_NO_OFFLOAD                drops the planner of copies to a host; a host budget is refused
+                                    there, plans made elsewhere and online runs may still copy
+       TL_NO_CODECS                 drops compression: f16, bf16 and q8 are refused wherever something
+                                    would convert to them, and so is a plan that compresses
        TL_NO_TEXT                   drops printing, parsing, JSON and pictures; error text stays
        TL_NO_TRACE                  drops [13]
 
@@ -1474,7 +1482,8 @@ typedef struct tl_remat_report {
 //          found and the node at which it peaks, and fills in the report; TL_ERROR_INVALID_ARG,
 //          TL_ERROR_NO_MEMORY whenever an allocation fails: it never changes the plan or the bound;
 //          TL_ERROR_OVERFLOW where bytes do not fit 60 bits or costs of forwards 56, and the graph is
-//          not small. *plan is all zero then.
+//          not small; TL_ERROR_UNSUPPORTED: a host budget, which TL_NO_OFFLOAD left out. *plan is all zero
+//          then.
 // Cost:    work_limit (twice with a host budget); beyond it only the work of a first plan: O(calls of the
 //          plan x tensors live across one).
 //          Memory: at most 200 MiB, most of it for graphs of up to 128 tensors.
@@ -1643,6 +1652,8 @@ extern "C" {
     X(TL_SCHEME_FAKE,       "fake",       TL_FORMAT_F32,  4, "quantised to 8 bits and back: i8's loss, no gain")
 
 typedef enum tl_format { TL_FORMATS(TLI_ENUM4) TL_FORMAT_COUNT } tl_format;
+
+#ifndef TL_NO_PRECISION
 typedef enum tl_scheme { TL_SCHEMES(TLI_ENUM5) TL_SCHEME_COUNT } tl_scheme;
 
 // Find the bytes of a tensor in a format, from its bytes in f32: 4 of these are one element, a last partial
@@ -2270,6 +2281,12 @@ TLDEF size_t tl_explain_precision_node(const tl_graph *graph, const tl_precision
 #endif
 #endif
 
+#else
+// Of both a run's desc holds pointers, which must be 0.
+typedef struct tl_quantization tl_quantization;
+typedef struct tl_loss_scaler tl_loss_scaler;
+#endif  // TL_NO_PRECISION
+
 #ifdef __cplusplus
 }
 #endif
@@ -2509,6 +2526,7 @@ TLDEF void      tl_free_piece(tl_heap *heap, int32_t piece);
 // Report the free bytes, and those of the largest piece that can be taken. Either may be NULL.
 TLDEF void tl_measure_heap(const tl_heap *heap, size_t *free_bytes, size_t *largest_bytes);
 
+#ifndef TL_NO_CODECS
 // Convert on the host. Every backend must give the same bits. f16 and bf16: rounded to nearest even,
 // infinities stay, a NaN becomes a quiet NaN. q8: in blocks of 32 values, scale = largest finite
 // magnitude / 127 rounded to nearest even, code = x 127 / largest rounded to nearest even; infinities
@@ -2518,6 +2536,7 @@ TLDEF void tl_measure_heap(const tl_heap *heap, size_t *free_bytes, size_t *larg
 //   bytes   of the f32 side; a tail of fewer than 4 bytes is padded with zeroes
 TLDEF void tl_compress_bytes(tl_codec codec, void *to, const void *from, uint64_t bytes);
 TLDEF void tl_expand_bytes(tl_codec codec, void *to, const void *from, uint64_t bytes);
+#endif
 
 #ifndef TL_NO_PLANNERS
 // -- what a device can do, measured --
@@ -2620,6 +2639,7 @@ typedef struct tl_recompute_policy {
     } as;
 } tl_recompute_policy;
 
+#ifndef TL_NO_ONLINE
 TLDEF tl_recompute_policy tl_recompute_policy_all(void);
 TLDEF tl_recompute_policy tl_recompute_policy_none(void);
 TLDEF tl_recompute_policy tl_recompute_policy_selective(uint64_t cost_threshold);
@@ -2628,6 +2648,7 @@ TLDEF tl_recompute_policy tl_default_recompute_policy(void);  // the seed's: sel
 
 // Errors:  TL_ERROR_INVALID_ARG: unknown kind, n = 0.
 TLDEF tl_result tl_check_recompute_policy(tl_env *env, const tl_recompute_policy *policy);
+#endif
 
 // The key under which a checkpoint is held.
 typedef struct tl_checkpoint_key {
@@ -2656,6 +2677,7 @@ typedef struct tl_checkpoint_info {
 // while the lock is held, so it must not call the manager.
 typedef int32_t (*tl_evict_fn)(const tl_checkpoint_info *candidates, int32_t count, void *user);
 
+#ifndef TL_NO_ONLINE
 // A lock of the caller: both functions or neither.
 typedef struct tl_lock {
     void (*lock)(void *user);
@@ -2789,6 +2811,7 @@ TLDEF const char *tl_name_eviction(tl_eviction eviction);                   // "
 TLDEF int tl_parse_recompute_policy(const char *text, tl_recompute_policy_kind *kind);
 TLDEF int tl_parse_eviction(const char *text, tl_eviction *eviction);
 #endif
+#endif  // TL_NO_ONLINE
 
 #ifdef __cplusplus
 }
@@ -2948,7 +2971,7 @@ typedef struct tl_run_desc {
     // f16 and bf16 are converted by the backend's codecs; between these two the values pass through f32 in
     // the node's scratch (fwork, and bwork for a backward). A host-visible backend needs no such scratch.
     // Integers, and gradients to which other nodes add, are converted on host-visible backends only, in f32,
-    // rounded once. TL_NO_PLANNERS leaves mixed precision out.
+    // rounded once. TL_NO_PLANNERS and TL_NO_PRECISION leave mixed precision out.
     const uint8_t         *formats;   // [tensor_count] tl_format; must outlive the run; 0 = all f32. Needs
                                       // strategy.precision mixed, or no strategy; kernels must compute
                                       // mixed if one of them is not f32
@@ -2984,7 +3007,7 @@ typedef struct tl_run_report {
 //   run    overwritten; release with tl_free_run
 //
 // Errors:  TL_ERROR_UNSUPPORTED: this version cannot carry out a value of the strategy, or kernels and
-//          backend cannot do the conversions of the formats;
+//          backend cannot do the conversions of the formats, or an option left out what is asked for;
 //          TL_ERROR_INFEASIBLE: the budget is below the plan's peak, or too small for the online
 //          decisions; the text names the least budget that works and the node that needs it;
 //          TL_ERROR_INVALID_PLAN, TL_ERROR_INVALID_ARG, and those of the backend; TL_ERROR_NO_MEMORY, also
@@ -3102,6 +3125,7 @@ typedef struct tl_layer {
 TLDEF tl_result tl_init_layer_run(tl_env *env, const tl_run_desc *desc, const tl_layer *layers,
                                   int32_t layer_count, uint64_t input_bytes, tl_run **run);
 
+#ifndef TL_NO_ONLINE
 // Run one layer of an online pass: forward of layer 0, 1, ... to the last, then backward of the last down
 // to 0. The first forward starts the pass, the last backward closes it.
 //
@@ -3113,13 +3137,12 @@ TLDEF tl_result tl_run_backward(tl_run *run, int32_t layer);
 // TL_ERROR_INVALID_ARG inside one.
 TLDEF tl_result tl_enable_checkpoints(tl_run *run, int32_t on);
 TLDEF int       tl_uses_checkpoints(const tl_run *run);
+#endif
 
 TLDEF const tl_graph *tl_find_run_graph(const tl_run *run);
 
 TLDEF const char *tl_name_random_moment(tl_random_moment moment);  // "replay"; "?" out of range
 
-#ifndef TL_NO_TRACE
-#endif  // TL_NO_TRACE
 
 #ifdef __cplusplus
 }
@@ -3210,7 +3233,7 @@ TLDEF tl_result tl_write_memory_svg(tl_env *env, const tl_memory_curve *curves, 
 TLDEF tl_result tl_write_plan_svg(tl_env *env, const tl_graph *graph, const tl_plan *plan,
                                   const tl_device *device, tl_sink sink);
 
-#ifndef TL_NO_PLANNERS
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 // Draw a Pareto front of [7]: the speed-up over the loss that it costs. The axis of losses is logarithmic,
 // with a place for a loss of 0 beside it. The knee is marked; where the front is not proven, a second line
 // is the bound that no choice can exceed. The tooltip of a point has its loss, speed-up and bytes;
@@ -3402,6 +3425,7 @@ static int32_t tli_log2_u64(uint64_t value) {
 //
 // Special values are recognised by their bits, because every comparison with NaN is false.
 
+#ifndef TL_NO_PRECISION
 static uint32_t tli_bits_of_f32(float value) {
     uint32_t bits;
     tli_copy(&bits, &value, sizeof bits);
@@ -3415,6 +3439,7 @@ static float tli_f32_of_bits(uint32_t bits) {
 }
 
 static int tli_is_finite_f32(float value) { return (tli_bits_of_f32(value) & 0x7F800000u) != 0x7F800000u; }
+#endif
 
 // -- 16-bit floats --
 //
@@ -3441,6 +3466,7 @@ static uint16_t tli_f16_of(uint32_t bits) {
     return (uint16_t)(sign | half);
 }
 
+#if !defined(TL_NO_CODECS) || (!defined(TL_NO_PRECISION) && !defined(TL_NO_PLANNERS))
 static uint32_t tli_f32_of_f16(uint16_t half) {
     uint32_t sign = (uint32_t)(half & 0x8000) << 16, exponent = half >> 10 & 31u, mantissa = half & 0x3FFu;
     if (exponent == 31) return sign | 0x7F800000u | (mantissa ? 0x400000u | mantissa << 13 : 0);
@@ -3449,18 +3475,21 @@ static uint32_t tli_f32_of_f16(uint16_t half) {
     for (exponent = 113; !(mantissa & 0x400u); exponent--) mantissa <<= 1;
     return sign | exponent << 23 | (mantissa & 0x3FFu) << 13;
 }
+#endif
 
 static uint16_t tli_bf16_of(uint32_t bits) {
     if ((bits & 0x7FFFFFFFu) > 0x7F800000u) return (uint16_t)(bits >> 16 | 0x40u);
     return (uint16_t)((bits + 0x7FFFu + (bits >> 16 & 1u)) >> 16);
 }
 
+#if !defined(TL_NO_CODECS) || (!defined(TL_NO_PRECISION) && !defined(TL_NO_PLANNERS))
 static uint32_t tli_f32_of_bf16(uint16_t half) {
     uint32_t bits = (uint32_t)half << 16;
     return (bits & 0x7FFFFFFFu) > 0x7F800000u ? bits | 0x400000u : bits;
 }
+#endif
 
-#ifndef TL_NO_PLANNERS
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 // -- 128-bit integers --
 
 typedef struct tli_u128 { uint64_t high, low; } tli_u128;
@@ -3797,7 +3826,7 @@ TLI_IMPL uint64_t tl_next_random_below(tl_random *random, uint64_t limit) {
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
-#if !defined(TL_NO_TEXT) || !defined(TL_NO_PLANNERS)
+#if !defined(TL_NO_TEXT) || (!defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION))
 
 // Text in both directions: numbers printed and read exactly, lines and words, JSON, and a buffered
 // stream to a sink. In names, big is an unsigned integer of up to 4096 bits.
@@ -3833,7 +3862,8 @@ static size_t tli_number_length(const char *text, size_t length) {
 }
 #endif
 
-#ifndef TL_NO_PLANNERS  // only checkpoint configs and losses are printed and read as fractions
+#if !defined(TL_NO_PLANNERS) && (!defined(TL_NO_TEXT) || !defined(TL_NO_PRECISION))
+// only checkpoint configs and losses are printed and read as fractions
 // -- fractions as text --
 //
 // Conversions use exact big integers, so every platform prints the same digits and reads the same
@@ -4137,7 +4167,7 @@ static int tli_read_f64(tli_word word, double *value) {
     if (negative) *value = -*value;
     return 1;
 }
-#endif  // TL_NO_PLANNERS
+#endif
 
 #ifndef TL_NO_TEXT
 // -- reader of lines and words --
@@ -8187,6 +8217,13 @@ TLI_IMPL uint64_t tl_find_codec_bytes(tl_codec codec, uint64_t bytes) {
 
 // -- steps --
 
+// Whether a kind acts on a node (F, I, S, B, DS), with output TL_ALL_OUTPUTS, rather than on
+// tensors.
+static int tli_acts_on_node(tl_step_kind kind) {
+    return kind <= TL_STEP_BACKWARD || kind == TL_STEP_DROP_SAVED;
+}
+
+#if !defined(TL_NO_TEXT) || !defined(TL_NO_PLANNERS) || !defined(TL_NO_ONLINE)
 static tl_step tli_step_of(tl_step_kind kind, int32_t node, int32_t output) {
     tl_step step;
     step.kind = (uint8_t)kind;
@@ -8195,12 +8232,6 @@ static tl_step tli_step_of(tl_step_kind kind, int32_t node, int32_t output) {
     step.node = node;
     step.output = output;
     return step;
-}
-
-// Whether a kind acts on a node (F, I, S, B, DS), with output TL_ALL_OUTPUTS, rather than on
-// tensors.
-static int tli_acts_on_node(tl_step_kind kind) {
-    return kind <= TL_STEP_BACKWARD || kind == TL_STEP_DROP_SAVED;
 }
 
 // A list of steps that grows; its array becomes the memory of a plan.
@@ -8228,6 +8259,7 @@ static void tli_add_step(tli_steps *list, tl_step step) {
     list->steps = (tl_step *)array;
     list->steps[list->count++] = step;
 }
+#endif
 
 #if !defined(TL_NO_TEXT) || !defined(TL_NO_PLANNERS)
 // Move the list into a plan. If memory ran out while it grew, it is released and *plan stays zero.
@@ -9199,6 +9231,7 @@ static uint64_t tli_add_base(const tli_budget *budget, uint64_t bytes) {
 // chains of equal layers; and the text form of schedules. Keep all and kept sets first list the
 // calls (forwards and backwards), then put each drop right after the last use of its tensor.
 
+#if !defined(TL_NO_PLANNERS) || !defined(TL_NO_ONLINE)
 // -- binomial numbers of Revolve --
 //
 // b(c, r) = C(c+r, c) is the length of the longest chain that c checkpoints reverse with at most r
@@ -9221,6 +9254,7 @@ static int32_t tli_split_chain(int32_t layer_count, int32_t slot_count) {
     rest = b * c / (c + r - 1);  // b(c-1, r-1)
     return (int32_t)(b < n - rest ? b : n - rest);
 }
+#endif
 
 // Mark the outputs that must be resident at the end: those of nodes marked keep; in inference, if
 // no node is marked, those of nodes that no node reads.
@@ -13590,6 +13624,7 @@ typedef struct tli_bound_host {
                                  // easier to find good instants
 } tli_bound_host;
 
+#ifndef TL_NO_OFFLOAD
 // floor(rate time / 10^9); UINT64_MAX where it does not fit.
 static uint64_t tli_bound_find_copied(uint64_t rate, uint64_t time) {
     uint64_t second = UINT64_C(1000000000), rest = rate % second, whole, part, sum;
@@ -13619,6 +13654,7 @@ static void tli_bound_add_host(tli_bound *model, const tli_bound_host *host) {
         if (!tli_add_u64(model->room[p], bytes, &model->room[p])) model->room[p] = UINT64_MAX;
     }
 }
+#endif
 
 // Find a lower bound of the cost of every valid schedule within the budget with backwards in reverse listing
 // order and no compression. With host NULL: without host copies. Else: of the end of schedules that end by
@@ -13639,7 +13675,9 @@ static tl_result tli_remat_bound_host(tl_env *env, const tl_graph *graph, uint64
                     (!host && !tli_bound_fits_gaps(&model, budget, &node))))
         value = TLI_BOUND_INFINITE;
     for (p = 0; p < model.order_count && !result && !value; p++) model.room[p] = budget - model.sets[p];
+#ifndef TL_NO_OFFLOAD
     if (!result && !value && host) tli_bound_add_host(&model, host);
+#endif
     if (!result && !value && model.order_count) result = tli_bound_search_bound(&model, &value);
     if (!result && value >= TLI_BOUND_INFINITE) { result = TL_ERROR_INFEASIBLE; *bound_cost = UINT64_MAX; }
     else if (!result) *bound_cost = tli_bound_round_up(&model, value);
@@ -13716,6 +13754,13 @@ static int64_t tli_search_log(uint64_t value) {
 
 #define TLI_SEARCH_MOST_COST (UINT64_C(1) << 62)   // of a sequence
 #define TLI_SEARCH_MOST_BYTES ((int64_t)1 << 60)  // of everything together: sums of bytes are signed here
+
+// Whether tensors may come back from a host tier at all: without, compilers leave out what only fetches take.
+#ifdef TL_NO_OFFLOAD
+#define TLI_SEARCH_FETCHES 0
+#else
+#define TLI_SEARCH_FETCHES 1
+#endif
 
 typedef struct tli_search_touch { int32_t item; uint8_t is_use; } tli_search_touch;
 
@@ -14446,7 +14491,7 @@ static int tli_search_is_use(const tli_search_seq *s, int32_t event) {
 }
 
 static int tli_search_is_fetch(const tli_search_seq *s, int32_t at) {
-    return s->places[at].call > tli_search_end_call(s->p);
+    return TLI_SEARCH_FETCHES && s->places[at].call > tli_search_end_call(s->p);
 }
 
 // Whether an event needs the item as the event before left it: a use does, and a fetch (from its host copy).
@@ -14729,7 +14774,7 @@ static uint64_t tli_search_copy_price(const tli_search_state *r, int32_t tensor)
 static int tli_search_weigh_fetch(tli_search_state *r, int32_t tensor, uint64_t *cost, int32_t *count) {
     uint64_t price;
     int32_t i;
-    if (!r->copy_ns) return 0;
+    if (!TLI_SEARCH_FETCHES || !r->copy_ns) return 0;
     price = tli_search_copy_price(r, tensor);
     if (price >= r->p->graph->nodes[r->p->graph->outputs[tensor].node].fwd_cost) return 0;
     for (i = 0; i < *count; i++) if (r->closure[i] == -1 - tensor) return 1;
@@ -14813,7 +14858,7 @@ static int tli_search_choose(tli_search_state *r, int32_t full) {
         if (x < 0 || s->events[x].call == full) continue;
         y = s->events[x].behind;
         if (!tli_search_is_use(s, y)) continue;
-        if (r->copy_ns && item < r->p->graph->tensor_count) {
+        if (TLI_SEARCH_FETCHES && r->copy_ns && item < r->p->graph->tensor_count) {
             score = tli_search_score_fetch(r, item, x, y);
             if (!r->chosen_count || score < least) {
                 least = score;
@@ -16664,7 +16709,7 @@ static tl_result tli_remat_chain(tl_env *env, const tl_graph *graph, uint64_t bu
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
-#ifndef TL_NO_PLANNERS
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_OFFLOAD)
 
 // -- offload: the end time of a sequence with fetches --
 //
@@ -17167,7 +17212,7 @@ static tl_result tli_remat_offload(const tli_remat_input *in, const tl_device *d
     tli_search_free_problem(&p);
     return result;
 }
-#endif  // TL_NO_PLANNERS
+#endif  // !defined(TL_NO_PLANNERS) && !defined(TL_NO_OFFLOAD)
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
@@ -17373,6 +17418,7 @@ static tl_result tli_remat_find_least(tli_remat *r) {
     return result;
 }
 
+#ifndef TL_NO_OFFLOAD
 // -- remat: with a host tier --
 
 // Improve the plan found so far, or find one, with spills and fetches.
@@ -17453,6 +17499,7 @@ static tl_result tli_remat_least_offload(tli_remat *r) {
     }
     return result;
 }
+#endif  // TL_NO_OFFLOAD
 
 // One tier: run the parts in turn until the plan is proven optimal, or it is proven that none fits.
 static tl_result tli_remat_run_alone(tli_remat *r) {
@@ -17470,6 +17517,7 @@ static tl_result tli_remat_run_alone(tli_remat *r) {
     return r->uncountable && !r->none ? TL_ERROR_OVERFLOW : TL_ERROR_INFEASIBLE;
 }
 
+#ifndef TL_NO_OFFLOAD
 // Two tiers: first the plan without the host, with all the work that it would get alone, so that a host never
 // makes a plan more expensive; then the same amount of work for the plan with the host.
 static tl_result tli_remat_run_offload(tli_remat *r) {
@@ -17499,6 +17547,13 @@ static tl_result tli_remat_run_offload(tli_remat *r) {
     if (result) return result;
     return r->found ? TL_OK : TL_ERROR_INFEASIBLE;
 }
+
+static tl_result tli_remat_run(tli_remat *r) {
+    return r->host_budget ? tli_remat_run_offload(r) : tli_remat_run_alone(r);
+}
+#else
+static tl_result tli_remat_run(tli_remat *r) { return tli_remat_run_alone(r); }
+#endif
 
 static tl_result tli_remat_refuse(tl_env *env, const tli_remat *r, const tli_budget *budget,
                                   const tl_remat_report *report) {
@@ -17542,10 +17597,17 @@ static uint64_t tli_remat_default_work(const tl_graph *graph) {
     return work < TLI_REMAT_MOST_WORK ? work : TLI_REMAT_MOST_WORK;
 }
 
-static tl_result tli_check_remat(tl_env *env, const tl_remat_desc *desc) {
+static tl_result tli_check_remat(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget) {
     tl_result result = tl_check_graph(env, desc->graph);
     if (desc->inference != 0 && desc->inference != 1)
         return tli_fail(env, TL_ERROR_INVALID_ARG, "tl_plan_remat", "inference: must be 0 or 1");
+#ifdef TL_NO_OFFLOAD
+    if (budget->host_bytes)
+        return tli_fail(env, TL_ERROR_UNSUPPORTED, "tl_plan_remat",
+                        "host_budget_bytes: TL_NO_OFFLOAD left out plans with copies to a host");
+#else
+    (void)budget;
+#endif
     return !result && desc->device ? tl_check_device(env, desc->device) : result;
 }
 
@@ -17559,7 +17621,7 @@ static tl_result tli_plan_remat(tl_env *env, const tl_remat_desc *desc, const tl
     tli_zero(plan, sizeof *plan);
     tli_zero(report, sizeof *report);
     tli_zero(&r, sizeof r);
-    result = tli_check_remat(env, desc);
+    result = tli_check_remat(env, desc, budget);
     if (result) return result;
     if (env) r.quiet = *env;
     r.quiet.log = NULL;
@@ -17572,7 +17634,7 @@ static tl_result tli_plan_remat(tl_env *env, const tl_remat_desc *desc, const tl
     r.watch.desc = desc;
     r.device = desc->device;
     r.host_budget = budget->host_bytes;
-    result = r.host_budget ? tli_remat_run_offload(&r) : tli_remat_run_alone(&r);
+    result = tli_remat_run(&r);
     if (!result) {
         r.plan.base_bytes = budget->base_bytes;
         r.plan.bound_cost = r.bound < r.plan.cost ? r.bound : r.plan.cost;
@@ -18256,6 +18318,7 @@ TLI_IMPL tl_result tl_plan_policy(tl_env *env, const tl_policy_desc *desc, tl_pl
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PRECISION
 
 // ============================================================================
 // [7] PRECISION (implementation)
@@ -18696,9 +18759,11 @@ TLI_IMPL int tl_has_overflow(const float *data, uint64_t count) {
         if (!tli_is_finite_f32(data[i])) return 1;
     return 0;
 }
+#endif  // TL_NO_PRECISION
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PRECISION
 #ifndef TL_NO_PLANNERS
 
 // -- observers --
@@ -19682,9 +19747,11 @@ TLI_IMPL tl_result tl_measure_range(tl_env *env, const tl_observer_desc *desc, c
     return TL_OK;
 }
 #endif  // TL_NO_PLANNERS
+#endif  // TL_NO_PRECISION
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PRECISION
 #ifndef TL_NO_PLANNERS
 
 // -- choice --
@@ -21177,9 +21244,11 @@ static tl_result tli_choice_solve_lists(tli_choice *x) {
     return decomposed > 0 ? tli_choice_solve_decomposed(x) : TL_ERROR_UNSUPPORTED;
 }
 #endif  // TL_NO_PLANNERS
+#endif  // TL_NO_PRECISION
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PRECISION
 #ifndef TL_NO_PLANNERS
 
 // -- choice: too wide for lists: the bound --
@@ -22129,9 +22198,11 @@ static tl_result tli_choice_search(tli_choice *x) {
     return result;
 }
 #endif  // TL_NO_PLANNERS
+#endif  // TL_NO_PRECISION
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PRECISION
 #ifndef TL_NO_PLANNERS
 
 // -- choice: one limit --
@@ -22530,9 +22601,11 @@ static void tli_free_choice_front(tl_env *env, tli_choice_front *front) {
     tli_zero(front, sizeof *front);
 }
 #endif  // TL_NO_PLANNERS
+#endif  // TL_NO_PRECISION
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PRECISION
 #ifndef TL_NO_PLANNERS
 
 // -- profiles --
@@ -22780,9 +22853,11 @@ TLI_IMPL tl_result tl_check_profiles(tl_env *env, const tl_precision_profile *pr
     return tli_check_rows(env, "tl_check_profiles", profiles, profile_count);
 }
 #endif  // TL_NO_PLANNERS
+#endif  // TL_NO_PRECISION
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PRECISION
 #ifndef TL_NO_PLANNERS
 
 // -- precision plan --
@@ -24133,9 +24208,11 @@ TLI_IMPL void tl_free_precision_front(tl_env *env, tl_precision_front *front) {
     tli_zero(front, sizeof *front);
 }
 #endif  // TL_NO_PLANNERS
+#endif  // TL_NO_PRECISION
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PRECISION
 #ifndef TL_NO_PLANNERS
 
 // -- sensitivity --
@@ -24633,9 +24710,11 @@ TLI_IMPL void tl_free_precision_graph(tl_env *env, tl_precision_graph *applied) 
     tli_zero(applied, sizeof *applied);
 }
 #endif  // TL_NO_PLANNERS
+#endif  // TL_NO_PRECISION
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PRECISION
 #ifndef TL_NO_PLANNERS
 
 // -- text --
@@ -24967,6 +25046,7 @@ TLI_IMPL size_t tl_explain_precision_node(const tl_graph *graph, const tl_precis
 }
 #endif
 #endif  // TL_NO_PLANNERS
+#endif  // TL_NO_PRECISION
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
@@ -25016,6 +25096,7 @@ static void tli_end_quiet(const tli_quiet *quiet, tl_result result) {
 
 static uint32_t tli_load_u32(const void *from) { uint32_t word; TLI_MEMCPY(&word, from, 4); return word; }
 
+#ifndef TL_NO_CODECS
 static uint16_t tli_load_u16(const void *from) { uint16_t half; TLI_MEMCPY(&half, from, 2); return half; }
 
 // |x| = mantissa 2^exponent, where the mantissa has exactly 24 bits. x must be finite and not 0.
@@ -25131,6 +25212,26 @@ TLI_IMPL void tl_expand_bytes(tl_codec codec, void *to, const void *from, uint64
         TLI_MEMCPY(target + 4 * i, &word, size - 4 * i < 4 ? size - 4 * i : 4);
     }
 }
+#endif  // TL_NO_CODECS
+
+// Whether anything may be compressed at all: without, compilers leave out what only that takes.
+#ifdef TL_NO_CODECS
+#define TLI_CODECS 0
+#else
+#define TLI_CODECS 1
+#endif
+
+#if !defined(TL_NO_ONLINE) || (!defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION))
+// Bytes of a tensor that may be compressed.
+static void tli_expand_bytes(tl_codec codec, void *to, const void *from, uint64_t bytes) {
+#ifndef TL_NO_CODECS
+    tl_expand_bytes(codec, to, from, bytes);
+#else
+    (void)codec;
+    tli_copy(to, from, (size_t)bytes);
+#endif
+}
+#endif
 
 // -- the heap: free lists by size class, neighbours joined when freed --
 //
@@ -25618,12 +25719,17 @@ static tl_result tli_do_work(tli_cpu *cpu, const tli_work *work) {
     uint64_t i;
     switch (work->kind) {
     case TLI_WORK_COPY: tli_copy(to, tli_address(cpu, work->from), (size_t)work->to.bytes); break;
+#ifndef TL_NO_CODECS
     case TLI_WORK_COMPRESS:
         tl_compress_bytes(work->codec, to, tli_address(cpu, work->from), work->from.bytes);
         break;
     case TLI_WORK_EXPAND:
         tl_expand_bytes(work->codec, to, tli_address(cpu, work->from), work->to.bytes);
         break;
+#else
+    case TLI_WORK_COMPRESS:
+    case TLI_WORK_EXPAND: break;
+#endif
     case TLI_WORK_FILL:
         for (i = 0; i + 4 <= work->to.bytes; i += 4) TLI_MEMCPY(to + i, &work->word, 4);
         TLI_MEMCPY(to + i, &work->word, (size_t)(work->to.bytes - i));
@@ -26024,6 +26130,7 @@ static tl_result tli_cpu_copy(void *self, tl_range to, tl_range from) {
     return tli_move((tli_cpu *)self, TLI_WORK_COPY, TL_CODEC_NONE, &to, &from, "copy");
 }
 
+#ifndef TL_NO_CODECS
 static tl_result tli_cpu_compress(void *self, tl_codec codec, tl_range to, tl_range from) {
     return tli_move((tli_cpu *)self, TLI_WORK_COMPRESS, codec, &to, &from, "compress");
 }
@@ -26031,6 +26138,21 @@ static tl_result tli_cpu_compress(void *self, tl_codec codec, tl_range to, tl_ra
 static tl_result tli_cpu_expand(void *self, tl_codec codec, tl_range to, tl_range from) {
     return tli_move((tli_cpu *)self, TLI_WORK_EXPAND, codec, &to, &from, "expand");
 }
+#else
+static tl_result tli_cpu_refuse(tli_cpu *cpu, const char *function) {
+    return tli_cpu_fail(cpu, TL_ERROR_UNSUPPORTED, function, "codec: TL_NO_CODECS left all of them out");
+}
+
+static tl_result tli_cpu_compress(void *self, tl_codec codec, tl_range to, tl_range from) {
+    (void)codec; (void)to; (void)from;
+    return tli_cpu_refuse((tli_cpu *)self, "compress");
+}
+
+static tl_result tli_cpu_expand(void *self, tl_codec codec, tl_range to, tl_range from) {
+    (void)codec; (void)to; (void)from;
+    return tli_cpu_refuse((tli_cpu *)self, "expand");
+}
+#endif
 
 static tl_result tli_cpu_fill(void *self, tl_range to, uint32_t word) {
     tli_cpu *cpu = (tli_cpu *)self;
@@ -26191,7 +26313,9 @@ static void tli_cpu_limits(void *self, tl_backend_limits *limits) {
         limits->capacity_bytes[TL_TIER_DEVICE] = cpu->heap.bytes;
     if (cpu->memory && limits->budget_bytes[TL_TIER_DEVICE] > cpu->heap.free_bytes)
         limits->budget_bytes[TL_TIER_DEVICE] = cpu->heap.free_bytes;
+#ifndef TL_NO_CODECS
     limits->codecs = 1u << TL_CODEC_F16 | 1u << TL_CODEC_BF16 | 1u << TL_CODEC_Q8;
+#endif
     limits->host_visible = 1;
     limits->in_order = !tli_is_deferred(cpu);
     limits->env = cpu->env;
@@ -26320,8 +26444,6 @@ TLI_IMPL tl_result tl_free_cpu_backend(tl_env *env, tl_backend *backend) {
     return TL_OK;
 }
 
-#ifndef TL_NO_PLANNERS
-#endif  // TL_NO_PLANNERS
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
@@ -26473,6 +26595,7 @@ static tl_result tli_measure_copies(const tli_gauge *g, tl_device *device) {
     return TL_OK;
 }
 
+#ifndef TL_NO_CODECS
 static tl_result tli_measure_codecs(const tli_gauge *g, tl_device *device) {
     const tl_range *r = g->ranges;
     double slowest = 0, rate = 0, latency = 0;
@@ -26490,6 +26613,7 @@ static tl_result tli_measure_codecs(const tli_gauge *g, tl_device *device) {
     device->codec_bytes_per_second = tli_round_u64(slowest);
     return TL_OK;
 }
+#endif
 
 // 2^20 FLOP of multiplications and additions, with volatile inputs so that no compiler removes them.
 static tl_result tli_run_flops(tl_precision precision, uint64_t *flops, void *user) {
@@ -26607,7 +26731,9 @@ static tl_result tli_measure_blocks(tli_gauge *g, tl_device *device) {
     result = b->fill(b->self, g->ranges[0], 0x3F800000u);
     if (result) result = tli_gauge_fail(g, "fill", result);
     if (!result) result = tli_measure_copies(g, device);
+#ifndef TL_NO_CODECS
     if (!result) result = tli_measure_codecs(g, device);
+#endif
     tli_close_gauge(g);
     return result;
 }
@@ -26868,12 +26994,14 @@ static tl_result tli_abandon(tli_store *store, tli_held *held) {
     return result;
 }
 
+#ifndef TL_NO_ONLINE
 // Unmap; a mapping whose unmap failed is remembered, so that it ends before its range is released.
 static tl_result tli_unmap_held(tli_store *store, const tli_held *held, tl_map_mode mode, void *host) {
     tl_result result = store->backend->unmap(store->backend->self, held->range, mode, host);
     if (result && result != TL_ERROR_CORRUPT) tli_lose(store, held, host, mode);
     return result;
 }
+#endif
 
 // Give the account back, and what the backend now takes of the list.
 static void tli_close_store(tli_store *store) {
@@ -26953,6 +27081,7 @@ static tl_result tli_move_held(tli_store *store, tli_held *held, tl_codec from_c
     return result;
 }
 
+#ifndef TL_NO_ONLINE
 // -- evictions: the victim --
 
 // The figures that an eviction compares.
@@ -27089,13 +27218,15 @@ static uint64_t tli_room(uint64_t budget, uint64_t used) { return used < budget 
 // Compress if that is allowed and fits, else spill if the host has room, else drop.
 static tli_exit tli_choose_exit(const tli_exits *exits) {
     uint64_t packed = tl_find_codec_bytes(exits->codec, exits->bytes);
-    if (exits->codec != TL_CODEC_NONE && packed < exits->bytes && packed <= exits->device_room)
+    if (TLI_CODECS && exits->codec != TL_CODEC_NONE && packed < exits->bytes && packed <= exits->device_room)
         return TLI_EXIT_COMPRESS;
     if (exits->may_spill && exits->held_bytes <= exits->host_room) return TLI_EXIT_SPILL;
     return exits->may_drop ? TLI_EXIT_DROP : TLI_EXIT_NONE;
 }
+#endif  // TL_NO_ONLINE
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_ONLINE
 
 // -- the manager --
 //
@@ -27813,7 +27944,7 @@ static tl_result tli_take_unlocked(tl_env *env, tl_manager *m, const tl_checkpoi
     if (held->range.bytes) {
         result = tli_map_held(&m->store, held, TL_MAP_READ, &host);
         if (result) return tli_fail_backend(env, function, "map", result);
-        tl_expand_bytes((tl_codec)m->entries[i].codec, data, host, bytes);
+        tli_expand_bytes((tl_codec)m->entries[i].codec, data, host, bytes);
         result = tli_unmap_held(&m->store, held, TL_MAP_READ, host);
         if (result) return tli_fail_backend(env, function, "unmap", result);
     }
@@ -27893,7 +28024,7 @@ static tl_result tli_unpack(tl_manager *m, const tli_entry *e, void **data) {
     tl_result result = tli_map_held(&m->store, &e->held, TL_MAP_READ, &host);
     if (result) return result;
     *data = tli_alloc(m->env, (size_t)e->bytes);
-    if (*data) tl_expand_bytes((tl_codec)e->codec, *data, host, e->bytes);
+    if (*data) tli_expand_bytes((tl_codec)e->codec, *data, host, e->bytes);
     result = tli_unmap_held(&m->store, &e->held, TL_MAP_READ, host);
     if (!result && *data) return TL_OK;
     tli_release(m->env, *data);
@@ -28129,6 +28260,8 @@ static tl_result tli_check_manager(tl_env *env, const tl_backend *backend, const
     else if (!desc->lock.lock != !desc->lock.unlock) why = "lock: both functions or neither";
     else if (desc->checkpoint_capacity < 0) why = "checkpoint_capacity: must be >= 0";
     if (why) return tli_fail(env, TL_ERROR_INVALID_ARG, function, why);
+    if (!TLI_CODECS && desc->codec != TL_CODEC_NONE)
+        return tli_fail(env, TL_ERROR_UNSUPPORTED, function, "codec: TL_NO_CODECS left all of them out");
     if (desc->codec != TL_CODEC_NONE && !(limits->codecs >> desc->codec & 1u))
         return tli_fail(env, TL_ERROR_UNSUPPORTED, function, "codec: the backend cannot convert to it");
     return TL_OK;
@@ -28201,6 +28334,7 @@ TLI_IMPL void tl_free_manager(tl_manager *manager) {
     tli_release(env, manager->entries);
     tli_release(env, manager);
 }
+#endif  // TL_NO_ONLINE
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
@@ -28257,6 +28391,7 @@ typedef struct tli_touched {
     int32_t  written, read;  // step index, -1 = never
 } tli_touched;
 
+#ifndef TL_NO_ONLINE
 // State of the online decisions: the simulator's state, and which uses of each tensor are still to come.
 // Arrays over "items" hold the tensors first and then the saved bytes of each node.
 typedef struct tli_online {
@@ -28294,6 +28429,7 @@ typedef enum tli_want_kind {
     TLI_WANT_MADE,   // the closure makes it, and drops it after its last read there
     TLI_WANT_SAVED   // the closure makes it and keeps it for later backwards
 } tli_want_kind;
+#endif
 
 typedef enum tli_computing {
     TLI_COMPUTING_NOT,      // no compute step is open: no range is claimed for a call only
@@ -28348,12 +28484,22 @@ struct tl_run {
     int32_t         input_count;     // offsets that the graph's inputs take
     uint64_t        input_arena_bytes;  // end of the last of them in the arena
     tl_run_report   report;
+#ifndef TL_NO_ONLINE
     tli_online      online;
+#endif
 };
 
 static const char *const tli_run_function = "tl_run_plan";
 
-#ifndef TL_NO_PLANNERS
+// What was planned for the pass, or decided in it.
+static const tl_report *tli_planned_pass(const tl_run *run) {
+#ifndef TL_NO_ONLINE
+    if (run->is_online) return &run->online.sim.report;
+#endif
+    return &run->planned;
+}
+
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 static tl_format tli_run_format(const tl_run *run, int32_t tensor) {
     return run->desc.formats ? (tl_format)run->desc.formats[tensor] : TL_FORMAT_F32;
 }
@@ -28451,6 +28597,7 @@ static tl_result tli_buffer_convert(tl_run *run, tli_buffer *buffer, uint64_t by
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_ONLINE
 
 // -- online decisions: the steps of a plan, decided one goal at a time --
 //
@@ -29166,6 +29313,7 @@ static tl_result tli_rehearse(tl_run *run, uint64_t budget) {
     while (!result && !done) result = tli_online_next_goal(run, &done);
     return result ? result : tli_sim_end(&run->online.sim);
 }
+#endif  // TL_NO_ONLINE
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
@@ -29232,7 +29380,7 @@ static void tli_call_operand(tli_call *call, tl_range range, int writes) {
     if (access >= 0 && writes) call->writable[access] = 1;
 }
 
-#ifndef TL_NO_PLANNERS
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 // Set the formats of the operands. A gradient has the format of its tensor.
 static void tli_name_formats(tl_run *run, const tl_node *node) {
     tl_operand *inputs = run->call.operands, *outputs = inputs + node->input_count;
@@ -29252,7 +29400,7 @@ static void tli_describe_call(tl_run *run, tl_kernel_call *out) {
     tli_call *call = &run->call;
     const tl_node *node = &run->graph->nodes[run->last.node];
     const tl_operand *at = call->operands;
-#ifndef TL_NO_PLANNERS
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
     tli_name_formats(run, node);
 #endif
     tli_zero(out, sizeof *out);
@@ -29346,7 +29494,7 @@ static void tli_describe_forward(tl_run *run, int32_t outputs_ready) {
 // The gradient of one element of a loss, before it is converted to its format.
 static float tli_first_gradient(const tl_run *run) {
     float value = 1.0f;
-#ifndef TL_NO_PLANNERS
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
     if (run->desc.loss_gradient_word) tli_copy(&value, &run->desc.loss_gradient_word, sizeof value);
     value *= run->loss_scale;
 #else
@@ -29479,7 +29627,7 @@ static tl_result tli_map_accesses(tl_run *run) {
     return TL_OK;
 }
 
-#ifndef TL_NO_PLANNERS
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 // -- the executor: conversions without a kernel --
 
 enum { TLI_CONVERT_COUNT = 64 };  // elements at a time, on the host
@@ -29527,7 +29675,7 @@ static tl_result tli_load_side(tl_run *run, const tli_side *side, uint64_t first
     if (tli_is_integer(side->format))
         return tl_dequantize(run->env, side->quantization, 1, 1, side->format, from, to, count);
     if (side->format != TL_FORMAT_F32) {
-        tl_expand_bytes(tli_format_codec(side->format), to, from, 4 * count);
+        tli_expand_bytes(tli_format_codec(side->format), to, from, 4 * count);
         return TL_OK;
     }
     to[count - 1] = 0.0f;
@@ -29541,8 +29689,11 @@ static tl_result tli_store_side(tl_run *run, const tli_side *side, uint64_t firs
     uint64_t left = side->operand->range.bytes - 4 * first;
     if (tli_is_integer(side->format))
         return tl_quantize(run->env, side->quantization, 1, 1, side->format, from, to, count);
+#ifndef TL_NO_CODECS
     if (side->format != TL_FORMAT_F32) tl_compress_bytes(tli_format_codec(side->format), to, from, 4 * count);
-    else tli_copy(to, from, (size_t)(4 * count < left ? 4 * count : left));
+    else
+#endif
+        tli_copy(to, from, (size_t)(4 * count < left ? 4 * count : left));
     return TL_OK;
 }
 
@@ -29621,7 +29772,7 @@ static tl_result tli_begin_compute(tl_run *run, tl_run_step *out) {
     if (backward) tli_describe_backward(run); else tli_describe_forward(run, outputs_ready);
     tli_describe_call(run, &out->call);
     out->call.outputs_ready = outputs_ready;
-#ifndef TL_NO_PLANNERS
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
     if (kernel == TLI_CONVERSION) {
         run->computing = TLI_COMPUTING_DONE;
         return outputs_ready ? TL_OK : tli_convert(run, adds);
@@ -29841,7 +29992,7 @@ static tl_result tli_run_mismatch(tl_run *run, const char *what, uint64_t measur
 // Compare the bytes that the backend counted with the simulated ones: two independent counts.
 static tl_result tli_check_pass(tl_run *run) {
     tl_run_report *report = &run->report;
-    const tl_report *planned = run->is_online ? &run->online.sim.report : &run->planned;
+    const tl_report *planned = tli_planned_pass(run);
     tl_account_counters counters;
     tl_result result = run->backend.check(run->backend.self);
     if (result) return tli_run_fail_backend(run, result, "check");
@@ -29858,7 +30009,9 @@ static tl_result tli_check_pass(tl_run *run) {
         report->measured_arena_bytes = counters.arena_bytes > run->input_arena_bytes
                                      ? counters.arena_bytes : run->input_arena_bytes;
     report->end_bytes = counters.live_bytes[TL_TIER_DEVICE];
+#ifndef TL_NO_ONLINE
     if (run->is_online) report->eviction_count = run->online.eviction_count;
+#endif
     if (report->measured_peak_bytes != report->planned_peak_bytes)
         return tli_run_mismatch(run, "peak", report->measured_peak_bytes,
                                 report->planned_peak_bytes);
@@ -29881,14 +30034,16 @@ static tl_result tli_end_pass(tl_run *run) {
     tl_result result = tli_submit_store(&run->store);
     if (result == TL_NOT_READY) return result;  // the next call tries again
     if (result) return tli_run_fail_backend(run, result, "submit");
+#ifndef TL_NO_ONLINE
     if (run->is_online) result = tli_sim_end(&run->online.sim);
+#endif
     return result ? result : tli_check_pass(run);
 }
 
 static void tli_start_training_step(tl_run *run) {
     run->training_step = run->next_step++;
     run->loss_scale = 1.0f;
-#ifndef TL_NO_PLANNERS
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
     if (!run->desc.loss_scaler) return;
     *run->desc.loss_scaler = tl_default_loss_scaler(run->desc.loss_scaler);
     run->loss_scale = run->desc.loss_scaler->scale;
@@ -29915,10 +30070,12 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
     tli_zero(&run->report, sizeof run->report);
     run->report.limiting_node = -1;
     tli_measure_store(&run->store, 1, &counters);
+#ifndef TL_NO_ONLINE
     if (run->is_online) {
         tl_result result = tli_start_online(run, run->budget.bytes);
         if (result) return result;
     }
+#endif
     run->active = 1;
     return TL_OK;
 }
@@ -29927,13 +30084,17 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
 static tl_result tli_pull_step(tl_run *run, tl_step *step, int32_t *done) {
     const tl_step *steps = run->plan.steps;
     int32_t count = run->plan.step_count;
-    tl_result result = TL_OK;
     *done = 0;
-    while (run->is_online && !run->by_hand && !result && !*done &&
-           run->position >= run->online.record.count)
-        result = tli_online_next_goal(run, done);
-    if (result) return result;
-    if (run->is_online) { steps = run->online.record.steps; count = run->online.record.count; }
+#ifndef TL_NO_ONLINE
+    if (run->is_online) {
+        tl_result result = TL_OK;
+        while (!run->by_hand && !result && !*done && run->position >= run->online.record.count)
+            result = tli_online_next_goal(run, done);
+        if (result) return result;
+        steps = run->online.record.steps;
+        count = run->online.record.count;
+    }
+#endif
     if (run->position >= count) { *done = 1; return TL_OK; }
     *step = steps[run->position];
     return TL_OK;
@@ -30183,13 +30344,10 @@ TLI_IMPL void tl_measure_run(const tl_run *run, tl_run_report *report) {
     *report = run->report;
 }
 
-TLI_IMPL void tl_find_run_plan(const tl_run *run, tl_plan *plan) {
-    const tl_report *report = run->is_online ? &run->online.sim.report : &run->planned;
-    TL_ASSERT(run && plan);
-    *plan = run->plan;
-    plan->memory = NULL;
-    plan->base_bytes = run->desc.base_bytes;
-    if (!run->is_online) return;
+#ifndef TL_NO_ONLINE
+// The steps decided in the last online pass, as a plan.
+static void tli_copy_record(const tl_run *run, tl_plan *plan) {
+    const tl_report *report = &run->online.sim.report;
     plan->steps = run->online.record.steps;
     plan->step_count = run->online.record.count;
     plan->inference = run->inference;
@@ -30198,6 +30356,17 @@ TLI_IMPL void tl_find_run_plan(const tl_run *run, tl_plan *plan) {
     plan->host_peak_bytes = report->host_peak_bytes;
     plan->cost = report->cost;
     plan->base_cost = report->base_cost;
+}
+#endif
+
+TLI_IMPL void tl_find_run_plan(const tl_run *run, tl_plan *plan) {
+    TL_ASSERT(run && plan);
+    *plan = run->plan;
+    plan->memory = NULL;
+    plan->base_bytes = run->desc.base_bytes;
+#ifndef TL_NO_ONLINE
+    if (run->is_online) tli_copy_record(run, plan);
+#endif
 }
 
 TLI_IMPL const tl_graph *tl_find_run_graph(const tl_run *run) {
@@ -30357,18 +30526,23 @@ static tl_result tli_apply_strategy(tl_run *run) {
     run->precision = strategy->precision;
     run->profiling = desc->profiling || strategy->enable_profiling;
     if (!desc->repeat_count) desc->repeat_count = (int32_t)strategy->gradient.accumulation_steps;
+#ifndef TL_NO_ONLINE
     if (run->is_online) {
         run->checkpoints_on = run->inference || strategy->gradient.checkpointed;
         if (strategy->gradient.checkpoint_interval)
             desc->policy = tl_recompute_policy_every_n(strategy->gradient.checkpoint_interval);
     }
+#endif
     return TL_OK;
 }
 
 static tl_result tli_check_run_desc(tl_run *run) {
     const tl_run_desc *desc = &run->desc;
     const char *why = NULL;
-    tl_result result = tl_check_recompute_policy(run->env, &desc->policy);
+    tl_result result = TL_OK;
+#ifndef TL_NO_ONLINE
+    result = tl_check_recompute_policy(run->env, &desc->policy);
+#endif
     if (!result && desc->device) result = tl_check_device(run->env, desc->device);
     if (result) return result;
     if (desc->plan && desc->checkpoints) why = "plan, checkpoints: give one of them";
@@ -30383,11 +30557,17 @@ static tl_result tli_check_run_desc(tl_run *run) {
     if ((desc->plan || desc->checkpoints) &&
         (desc->policy.kind != TL_RECOMPUTE_POLICY_ALL || desc->eviction || desc->codec))
         why = "policy, eviction, codec: are for online runs, not for plans";
-#ifdef TL_NO_PLANNERS
+#if defined(TL_NO_PLANNERS) || defined(TL_NO_PRECISION)
     if (desc->formats || desc->loss_scaler)
+#ifdef TL_NO_PRECISION
+        return tli_unsupported(run, "formats, loss_scaler: TL_NO_PRECISION left them out");
+#else
         return tli_unsupported(run, "formats, loss_scaler: TL_NO_PLANNERS left them out");
 #endif
+#endif
     if (why) return tli_fail(run->env, TL_ERROR_INVALID_ARG, "tl_init_run", why);
+    if (!TLI_CODECS && desc->codec != TL_CODEC_NONE)
+        return tli_unsupported(run, "codec: TL_NO_CODECS left all of them out");
     if (desc->codec != TL_CODEC_NONE && !(run->limits.codecs & (1u << desc->codec)))
         return tli_unsupported(run, "codec: the backend cannot convert it");
     return TL_OK;
@@ -30395,7 +30575,7 @@ static tl_result tli_check_run_desc(tl_run *run) {
 
 // -- preparing a run: graph, kernels, plan --
 
-#ifndef TL_NO_PLANNERS
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 // Check that every format is known, that bytes are whole elements, and that integers need no gradient.
 static tl_result tli_check_formats(tl_run *run) {
     const tl_run_desc *desc = &run->desc;
@@ -30443,7 +30623,7 @@ static tl_result tli_scale_graph(tl_run *run) {
     uint32_t can =
         run->desc.kernel_precisions ? run->desc.kernel_precisions : 1u << TL_PRECISION_SINGLE;
     int32_t i;
-#ifndef TL_NO_PLANNERS
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
     if (run->desc.formats) return tli_check_formats(run);
 #endif
     if (!(can & (1u << run->precision)))
@@ -30484,7 +30664,7 @@ static tl_result tli_fail_kernels(tl_run *run, int32_t id) {
     return tli_end_error(run->env, &w, TL_ERROR_INVALID_ARG);
 }
 
-#ifndef TL_NO_PLANNERS
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 static tl_result tli_fail_conversion(tl_run *run, tl_result code, const char *what, int32_t id) {
     tli_writer w = tli_begin_error(run->env, code, "tl_init_run");
     tli_put(&w, what);
@@ -30503,6 +30683,8 @@ static const char *tli_find_missing(tl_run *run, int32_t tensor, tl_result *code
     float none = 0.0f;
     int16_t to;
     *code = TL_ERROR_UNSUPPORTED;
+    if (codec != TL_CODEC_NONE && !TLI_CODECS)
+        return "formats: TL_NO_CODECS left conversions to f16 and bf16 out, give a kernel";
     if (codec != TL_CODEC_NONE && !(run->limits.codecs & (1u << codec)))
         return "formats: the backend has no such codec, give a kernel";
     if (!tli_is_integer(format)) return NULL;
@@ -30575,7 +30757,7 @@ static tl_result tli_find_kernels(tl_run *run) {
         if (run->kernel_of[id] >= 0 && run->kernels[run->kernel_of[id]].forward &&
             (run->inference || !node->has_grad || run->kernels[run->kernel_of[id]].backward))
             continue;
-#ifndef TL_NO_PLANNERS
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
         if (run->kernel_of[id] < 0 && run->desc.formats && tli_same_text(tl_name_op(graph, id), "convert")) {
             tl_result result = tli_check_conversion(run, id);
             if (result) return result;
@@ -30639,16 +30821,17 @@ static tl_result tli_plan_desc(tl_run *run) {
 }
 #endif
 
-#ifndef TL_NO_PLANNERS
+#if defined(TL_NO_CODECS) || (!defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION))
 // A plan may compress f32 tensors only, because the backend's codecs read f32.
 static tl_result tli_check_compressed(tl_run *run) {
     int32_t k, i, end;
-    for (k = 0; k < run->plan.step_count && run->desc.formats; k++) {
+    for (k = 0; k < run->plan.step_count; k++) {
         const tl_step *step = &run->plan.steps[k];
         if (step->kind != TL_STEP_COMPRESS) continue;
+        if (!TLI_CODECS) return tli_unsupported(run, "plan: compresses; TL_NO_CODECS left that out");
         tli_step_outputs(run, step, &i, &end);
         for (; i < end; i++)
-            if (run->desc.formats[i] != TL_FORMAT_F32)
+            if (tli_run_format(run, i) != TL_FORMAT_F32)
                 return tli_fail(run->env, TL_ERROR_INVALID_PLAN, "tl_init_run",
                                 "plan: compresses a tensor whose format is not f32");
     }
@@ -30674,7 +30857,7 @@ static tl_result tli_make_run_plan(tl_run *run) {
     simulate.plan = &run->plan;
     simulate.device = &device;
     result = tl_simulate_plan(run->env, &simulate, &run->planned);
-#ifndef TL_NO_PLANNERS
+#if defined(TL_NO_CODECS) || (!defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION))
     if (!result) result = tli_check_compressed(run);
 #endif
     return result;
@@ -30699,6 +30882,7 @@ static tl_result tli_infeasible(tl_run *run, const char *limit, const char *what
     return tli_end_error(run->env, &w, TL_ERROR_INFEASIBLE);
 }
 
+#ifndef TL_NO_ONLINE
 // Find a budget at which the decisions work: it grows, goal by goal, to the bytes that the goal needs,
 // until a whole pass works without growing.
 static tl_result tli_grow_budget(tl_run *run, uint64_t *works) {
@@ -30735,6 +30919,7 @@ static tl_result tli_check_online_budget(tl_run *run) {
     return tli_infeasible(run, tli_limit_names[run->budget.limit], ": the least that works is ",
                           tli_add_base(&run->budget, works), node);
 }
+#endif
 
 // The one rule for budgets ([5]); a plan that was given may need a host.
 static void tli_set_budget(tl_run *run) {
@@ -30749,7 +30934,10 @@ static void tli_set_budget(tl_run *run) {
 
 // The bytes of one pass in a tier: of the plan, or of the decisions that were tried out.
 static uint64_t tli_pass_bytes(const tl_run *run, tl_tier tier) {
-    const tl_report *report = run->is_online ? &run->online.sim.report : &run->planned;
+    const tl_report *report = &run->planned;
+#ifndef TL_NO_ONLINE
+    if (run->is_online) report = &run->online.sim.report;
+#endif
     if (tier == TL_TIER_HOST) return report->host_peak_bytes;
     return !run->is_online && run->plan.offset_count ? report->arena_bytes : report->peak_bytes;
 }
@@ -30777,7 +30965,9 @@ static tl_result tli_check_present(tl_run *run) {
 static tl_result tli_check_budget(tl_run *run) {
     const tl_report *planned = &run->planned;
     uint64_t bytes;
+#ifndef TL_NO_ONLINE
     if (run->is_online) return tli_check_online_budget(run);
+#endif
     bytes = tli_pass_bytes(run, TL_TIER_DEVICE);
     if (run->budget.is_over || bytes > run->budget.bytes)
         return tli_infeasible(run, tli_limit_names[run->budget.limit], ": the plan takes ",
@@ -30883,7 +31073,12 @@ static tl_result tli_prepare_run(tl_run *run) {
     if (!result) result = tli_find_kernels(run);
     if (!result) tli_set_budget(run);
     if (!result && !run->is_online) result = tli_make_run_plan(run);
+#ifndef TL_NO_ONLINE
     if (!result && run->is_online) result = tli_init_online(run);
+#else
+    if (!result && run->is_online)
+        result = tli_unsupported(run, "plan: none given or asked for, and TL_NO_ONLINE left out runs without");
+#endif
     if (!result) result = tli_check_budget(run);
     if (!result) result = tli_check_present(run);
     if (result) return result;
@@ -30954,7 +31149,9 @@ TLI_IMPL void tl_free_run(tl_run *run) {
         tli_close_store(&run->store);
         tli_end_quiet(&quiet, TL_OK);
     }
+#ifndef TL_NO_ONLINE
     tli_free_online(run);
+#endif
     if (run->owns_plan) tl_free_plan(env, &run->plan);
     tli_release(env, run->tensors);
     tli_release(env, run->gradients);
@@ -31065,6 +31262,7 @@ TLI_IMPL tl_result tl_init_layer_run(tl_env *env, const tl_run_desc *desc, const
     return result;
 }
 
+#ifndef TL_NO_ONLINE
 // Run one goal of a pass by hand; the last one closes the pass.
 static tl_result tli_run_goal(tl_run *run, int32_t id, int backward, int is_last) {
     tl_result result;
@@ -31119,9 +31317,8 @@ TLI_IMPL tl_result tl_enable_checkpoints(tl_run *run, int32_t on) {
 }
 
 TLI_IMPL int tl_uses_checkpoints(const tl_run *run) { return run->checkpoints_on; }
+#endif  // TL_NO_ONLINE
 
-#ifndef TL_NO_TRACE
-#endif  // TL_NO_TRACE
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
@@ -32258,7 +32455,7 @@ TLI_IMPL tl_result tl_write_plan_svg(tl_env *env, const tl_graph *graph, const t
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_TRACE
 #ifndef TL_NO_TEXT
-#ifndef TL_NO_PLANNERS
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 
 // The picture of a Pareto front of [7]: speed-up over loss, and a bound on the speed-up where the front is
 // not proven. The file sink, the last subject of the section, follows at the end.

@@ -455,7 +455,7 @@ TL_EXPERIMENTAL tl_result tl_vk_record_min_max_channels(const tl_backend *backen
                                                         tl_range from, int32_t channel_count,
                                                         uint64_t inner_count);
 
-#ifndef TL_NO_PLANNERS
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 // Add the extremes of one batch to an observer. Its ranges are then those that tl_observe_data finds, bit
 // for bit. Kinds of observers that need more than extremes are refused.
 //
@@ -467,6 +467,7 @@ TL_EXPERIMENTAL tl_result tl_vk_observe_extremes(tl_env *env, tl_observer *obser
                                                  const tl_vk_extremes *extremes, int32_t channel_count);
 #endif
 
+#ifndef TL_NO_PRECISION
 // Enqueue the conversion of f32 to integers of a quantisation, and back: tl_quantize and
 // tl_dequantize, bit for bit.
 //
@@ -485,6 +486,7 @@ TL_EXPERIMENTAL tl_result tl_vk_record_dequantize(const tl_backend *backend, tl_
                                                   const tl_quantization *quantizations,
                                                   int32_t channel_count, uint64_t inner_count,
                                                   tl_format format);
+#endif
 
 // Enqueue the checksum of `from`, a multiple of four bytes, into the 8 bytes of `to`; tl_vk_checksum_bytes
 // computes it on the host. The sum does not depend on the order in which words are read.
@@ -6418,7 +6420,7 @@ TLI_VK_IMPL tl_result tl_vk_record_min_max_channels(const tl_backend *backend, t
     return tli_vk_move_by(b, &op, &to, &from, to.bytes, function);
 }
 
-#ifndef TL_NO_PLANNERS
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 TLI_VK_IMPL tl_result tl_vk_observe_extremes(tl_env *env, tl_observer *observer,
                                              const tl_vk_extremes *extremes, int32_t channel_count) {
     const char *function = "tl_vk_observe_extremes";
@@ -6439,6 +6441,7 @@ TLI_VK_IMPL tl_result tl_vk_observe_extremes(tl_env *env, tl_observer *observer,
 }
 #endif
 
+#ifndef TL_NO_PRECISION
 // -- quantisation --
 
 // Check the lengths of both operands. All other rules are those of tl_quantize or tl_dequantize: `result` is
@@ -6507,6 +6510,7 @@ TLI_VK_IMPL tl_result tl_vk_record_dequantize(const tl_backend *backend, tl_rang
     if (!result) result = tli_vk_make_shader(backend, op.shader);
     return result ? result : tli_vk_record_integers(b, &op, &to, &from, quantizations, function);
 }
+#endif
 
 // -- checksums --
 

@@ -52,6 +52,14 @@
                                     [6], [7] except quantisation and loss scales, and their inputs:
                                     layers, statistics, fusion, measured devices; plans made
                                     elsewhere and online runs remain
+       TL_NO_PRECISION              drops [7], quantisation of one tensor too; runs of one precision
+                                    remain, formats and a loss scaler are refused
+       TL_NO_ONLINE                 drops the manager of [11], and runs of [12] that decide by
+                                    themselves; runs of a plan, given or made, remain
+       TL_NO_OFFLOAD                drops the planner of copies to a host; a host budget is refused
+                                    there, plans made elsewhere and online runs may still copy
+       TL_NO_CODECS                 drops compression: f16, bf16 and q8 are refused wherever something
+                                    would convert to them, and so is a plan that compresses
        TL_NO_TEXT                   drops printing, parsing, JSON and pictures; error text stays
        TL_NO_TRACE                  drops [13]
 

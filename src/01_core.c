@@ -112,6 +112,7 @@ static int32_t tli_log2_u64(uint64_t value) {
 //
 // Special values are recognised by their bits, because every comparison with NaN is false.
 
+#ifndef TL_NO_PRECISION
 static uint32_t tli_bits_of_f32(float value) {
     uint32_t bits;
     tli_copy(&bits, &value, sizeof bits);
@@ -125,6 +126,7 @@ static float tli_f32_of_bits(uint32_t bits) {
 }
 
 static int tli_is_finite_f32(float value) { return (tli_bits_of_f32(value) & 0x7F800000u) != 0x7F800000u; }
+#endif
 
 // -- 16-bit floats --
 //
@@ -151,6 +153,7 @@ static uint16_t tli_f16_of(uint32_t bits) {
     return (uint16_t)(sign | half);
 }
 
+#if !defined(TL_NO_CODECS) || (!defined(TL_NO_PRECISION) && !defined(TL_NO_PLANNERS))
 static uint32_t tli_f32_of_f16(uint16_t half) {
     uint32_t sign = (uint32_t)(half & 0x8000) << 16, exponent = half >> 10 & 31u, mantissa = half & 0x3FFu;
     if (exponent == 31) return sign | 0x7F800000u | (mantissa ? 0x400000u | mantissa << 13 : 0);
@@ -159,18 +162,21 @@ static uint32_t tli_f32_of_f16(uint16_t half) {
     for (exponent = 113; !(mantissa & 0x400u); exponent--) mantissa <<= 1;
     return sign | exponent << 23 | (mantissa & 0x3FFu) << 13;
 }
+#endif
 
 static uint16_t tli_bf16_of(uint32_t bits) {
     if ((bits & 0x7FFFFFFFu) > 0x7F800000u) return (uint16_t)(bits >> 16 | 0x40u);
     return (uint16_t)((bits + 0x7FFFu + (bits >> 16 & 1u)) >> 16);
 }
 
+#if !defined(TL_NO_CODECS) || (!defined(TL_NO_PRECISION) && !defined(TL_NO_PLANNERS))
 static uint32_t tli_f32_of_bf16(uint16_t half) {
     uint32_t bits = (uint32_t)half << 16;
     return (bits & 0x7FFFFFFFu) > 0x7F800000u ? bits | 0x400000u : bits;
 }
+#endif
 
-#ifndef TL_NO_PLANNERS
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 // -- 128-bit integers --
 
 typedef struct tli_u128 { uint64_t high, low; } tli_u128;

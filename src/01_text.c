@@ -1,5 +1,5 @@
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
-#if !defined(TL_NO_TEXT) || !defined(TL_NO_PLANNERS)
+#if !defined(TL_NO_TEXT) || (!defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION))
 
 // Text in both directions: numbers printed and read exactly, lines and words, JSON, and a buffered
 // stream to a sink. In names, big is an unsigned integer of up to 4096 bits.
@@ -35,7 +35,8 @@ static size_t tli_number_length(const char *text, size_t length) {
 }
 #endif
 
-#ifndef TL_NO_PLANNERS  // only checkpoint configs and losses are printed and read as fractions
+#if !defined(TL_NO_PLANNERS) && (!defined(TL_NO_TEXT) || !defined(TL_NO_PRECISION))
+// only checkpoint configs and losses are printed and read as fractions
 // -- fractions as text --
 //
 // Conversions use exact big integers, so every platform prints the same digits and reads the same
@@ -339,7 +340,7 @@ static int tli_read_f64(tli_word word, double *value) {
     if (negative) *value = -*value;
     return 1;
 }
-#endif  // TL_NO_PLANNERS
+#endif
 
 #ifndef TL_NO_TEXT
 // -- reader of lines and words --

@@ -4,6 +4,7 @@
 // chains of equal layers; and the text form of schedules. Keep all and kept sets first list the
 // calls (forwards and backwards), then put each drop right after the last use of its tensor.
 
+#if !defined(TL_NO_PLANNERS) || !defined(TL_NO_ONLINE)
 // -- binomial numbers of Revolve --
 //
 // b(c, r) = C(c+r, c) is the length of the longest chain that c checkpoints reverse with at most r
@@ -26,6 +27,7 @@ static int32_t tli_split_chain(int32_t layer_count, int32_t slot_count) {
     rest = b * c / (c + r - 1);  // b(c-1, r-1)
     return (int32_t)(b < n - rest ? b : n - rest);
 }
+#endif
 
 // Mark the outputs that must be resident at the end: those of nodes marked keep; in inference, if
 // no node is marked, those of nodes that no node reads.

@@ -41,6 +41,13 @@ TLI_IMPL uint64_t tl_find_codec_bytes(tl_codec codec, uint64_t bytes) {
 
 // -- steps --
 
+// Whether a kind acts on a node (F, I, S, B, DS), with output TL_ALL_OUTPUTS, rather than on
+// tensors.
+static int tli_acts_on_node(tl_step_kind kind) {
+    return kind <= TL_STEP_BACKWARD || kind == TL_STEP_DROP_SAVED;
+}
+
+#if !defined(TL_NO_TEXT) || !defined(TL_NO_PLANNERS) || !defined(TL_NO_ONLINE)
 static tl_step tli_step_of(tl_step_kind kind, int32_t node, int32_t output) {
     tl_step step;
     step.kind = (uint8_t)kind;
@@ -49,12 +56,6 @@ static tl_step tli_step_of(tl_step_kind kind, int32_t node, int32_t output) {
     step.node = node;
     step.output = output;
     return step;
-}
-
-// Whether a kind acts on a node (F, I, S, B, DS), with output TL_ALL_OUTPUTS, rather than on
-// tensors.
-static int tli_acts_on_node(tl_step_kind kind) {
-    return kind <= TL_STEP_BACKWARD || kind == TL_STEP_DROP_SAVED;
 }
 
 // A list of steps that grows; its array becomes the memory of a plan.
@@ -82,6 +83,7 @@ static void tli_add_step(tli_steps *list, tl_step step) {
     list->steps = (tl_step *)array;
     list->steps[list->count++] = step;
 }
+#endif
 
 #if !defined(TL_NO_TEXT) || !defined(TL_NO_PLANNERS)
 // Move the list into a plan. If memory ran out while it grew, it is released and *plan stays zero.

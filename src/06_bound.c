@@ -1400,6 +1400,7 @@ typedef struct tli_bound_host {
                                  // easier to find good instants
 } tli_bound_host;
 
+#ifndef TL_NO_OFFLOAD
 // floor(rate time / 10^9); UINT64_MAX where it does not fit.
 static uint64_t tli_bound_find_copied(uint64_t rate, uint64_t time) {
     uint64_t second = UINT64_C(1000000000), rest = rate % second, whole, part, sum;
@@ -1429,6 +1430,7 @@ static void tli_bound_add_host(tli_bound *model, const tli_bound_host *host) {
         if (!tli_add_u64(model->room[p], bytes, &model->room[p])) model->room[p] = UINT64_MAX;
     }
 }
+#endif
 
 // Find a lower bound of the cost of every valid schedule within the budget with backwards in reverse listing
 // order and no compression. With host NULL: without host copies. Else: of the end of schedules that end by
@@ -1449,7 +1451,9 @@ static tl_result tli_remat_bound_host(tl_env *env, const tl_graph *graph, uint64
                     (!host && !tli_bound_fits_gaps(&model, budget, &node))))
         value = TLI_BOUND_INFINITE;
     for (p = 0; p < model.order_count && !result && !value; p++) model.room[p] = budget - model.sets[p];
+#ifndef TL_NO_OFFLOAD
     if (!result && !value && host) tli_bound_add_host(&model, host);
+#endif
     if (!result && !value && model.order_count) result = tli_bound_search_bound(&model, &value);
     if (!result && value >= TLI_BOUND_INFINITE) { result = TL_ERROR_INFEASIBLE; *bound_cost = UINT64_MAX; }
     else if (!result) *bound_cost = tli_bound_round_up(&model, value);

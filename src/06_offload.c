@@ -1,5 +1,5 @@
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
-#ifndef TL_NO_PLANNERS
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_OFFLOAD)
 
 // -- offload: the end time of a sequence with fetches --
 //
@@ -502,6 +502,6 @@ static tl_result tli_remat_offload(const tli_remat_input *in, const tl_device *d
     tli_search_free_problem(&p);
     return result;
 }
-#endif  // TL_NO_PLANNERS
+#endif  // !defined(TL_NO_PLANNERS) && !defined(TL_NO_OFFLOAD)
 #endif  // TL_STRATEGY_IMPLEMENTATION
 

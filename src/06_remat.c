@@ -201,6 +201,7 @@ static tl_result tli_remat_find_least(tli_remat *r) {
     return result;
 }
 
+#ifndef TL_NO_OFFLOAD
 // -- remat: with a host tier --
 
 // Improve the plan found so far, or find one, with spills and fetches.
@@ -281,6 +282,7 @@ static tl_result tli_remat_least_offload(tli_remat *r) {
     }
     return result;
 }
+#endif  // TL_NO_OFFLOAD
 
 // One tier: run the parts in turn until the plan is proven optimal, or it is proven that none fits.
 static tl_result tli_remat_run_alone(tli_remat *r) {
@@ -298,6 +300,7 @@ static tl_result tli_remat_run_alone(tli_remat *r) {
     return r->uncountable && !r->none ? TL_ERROR_OVERFLOW : TL_ERROR_INFEASIBLE;
 }
 
+#ifndef TL_NO_OFFLOAD
 // Two tiers: first the plan without the host, with all the work that it would get alone, so that a host never
 // makes a plan more expensive; then the same amount of work for the plan with the host.
 static tl_result tli_remat_run_offload(tli_remat *r) {
@@ -327,6 +330,13 @@ static tl_result tli_remat_run_offload(tli_remat *r) {
     if (result) return result;
     return r->found ? TL_OK : TL_ERROR_INFEASIBLE;
 }
+
+static tl_result tli_remat_run(tli_remat *r) {
+    return r->host_budget ? tli_remat_run_offload(r) : tli_remat_run_alone(r);
+}
+#else
+static tl_result tli_remat_run(tli_remat *r) { return tli_remat_run_alone(r); }
+#endif
 
 static tl_result tli_remat_refuse(tl_env *env, const tli_remat *r, const tli_budget *budget,
                                   const tl_remat_report *report) {
@@ -370,10 +380,17 @@ static uint64_t tli_remat_default_work(const tl_graph *graph) {
     return work < TLI_REMAT_MOST_WORK ? work : TLI_REMAT_MOST_WORK;
 }
 
-static tl_result tli_check_remat(tl_env *env, const tl_remat_desc *desc) {
+static tl_result tli_check_remat(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget) {
     tl_result result = tl_check_graph(env, desc->graph);
     if (desc->inference != 0 && desc->inference != 1)
         return tli_fail(env, TL_ERROR_INVALID_ARG, "tl_plan_remat", "inference: must be 0 or 1");
+#ifdef TL_NO_OFFLOAD
+    if (budget->host_bytes)
+        return tli_fail(env, TL_ERROR_UNSUPPORTED, "tl_plan_remat",
+                        "host_budget_bytes: TL_NO_OFFLOAD left out plans with copies to a host");
+#else
+    (void)budget;
+#endif
     return !result && desc->device ? tl_check_device(env, desc->device) : result;
 }
 
@@ -387,7 +404,7 @@ static tl_result tli_plan_remat(tl_env *env, const tl_remat_desc *desc, const tl
     tli_zero(plan, sizeof *plan);
     tli_zero(report, sizeof *report);
     tli_zero(&r, sizeof r);
-    result = tli_check_remat(env, desc);
+    result = tli_check_remat(env, desc, budget);
     if (result) return result;
     if (env) r.quiet = *env;
     r.quiet.log = NULL;
@@ -400,7 +417,7 @@ static tl_result tli_plan_remat(tl_env *env, const tl_remat_desc *desc, const tl
     r.watch.desc = desc;
     r.device = desc->device;
     r.host_budget = budget->host_bytes;
-    result = r.host_budget ? tli_remat_run_offload(&r) : tli_remat_run_alone(&r);
+    result = tli_remat_run(&r);
     if (!result) {
         r.plan.base_bytes = budget->base_bytes;
         r.plan.bound_cost = r.bound < r.plan.cost ? r.bound : r.plan.cost;

@@ -96,7 +96,8 @@ typedef struct tl_remat_report {
 //          found and the node at which it peaks, and fills in the report; TL_ERROR_INVALID_ARG,
 //          TL_ERROR_NO_MEMORY whenever an allocation fails: it never changes the plan or the bound;
 //          TL_ERROR_OVERFLOW where bytes do not fit 60 bits or costs of forwards 56, and the graph is
-//          not small. *plan is all zero then.
+//          not small; TL_ERROR_UNSUPPORTED: a host budget, which TL_NO_OFFLOAD left out. *plan is all zero
+//          then.
 // Cost:    work_limit (twice with a host budget); beyond it only the work of a first plan: O(calls of the
 //          plan x tensors live across one).
 //          Memory: at most 200 MiB, most of it for graphs of up to 128 tensors.

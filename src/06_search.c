@@ -56,7 +56,7 @@ static uint64_t tli_search_copy_price(const tli_search_state *r, int32_t tensor)
 static int tli_search_weigh_fetch(tli_search_state *r, int32_t tensor, uint64_t *cost, int32_t *count) {
     uint64_t price;
     int32_t i;
-    if (!r->copy_ns) return 0;
+    if (!TLI_SEARCH_FETCHES || !r->copy_ns) return 0;
     price = tli_search_copy_price(r, tensor);
     if (price >= r->p->graph->nodes[r->p->graph->outputs[tensor].node].fwd_cost) return 0;
     for (i = 0; i < *count; i++) if (r->closure[i] == -1 - tensor) return 1;
@@ -140,7 +140,7 @@ static int tli_search_choose(tli_search_state *r, int32_t full) {
         if (x < 0 || s->events[x].call == full) continue;
         y = s->events[x].behind;
         if (!tli_search_is_use(s, y)) continue;
-        if (r->copy_ns && item < r->p->graph->tensor_count) {
+        if (TLI_SEARCH_FETCHES && r->copy_ns && item < r->p->graph->tensor_count) {
             score = tli_search_score_fetch(r, item, x, y);
             if (!r->chosen_count || score < least) {
                 least = score;

@@ -60,6 +60,13 @@ static int64_t tli_search_log(uint64_t value) {
 #define TLI_SEARCH_MOST_COST (UINT64_C(1) << 62)   // of a sequence
 #define TLI_SEARCH_MOST_BYTES ((int64_t)1 << 60)  // of everything together: sums of bytes are signed here
 
+// Whether tensors may come back from a host tier at all: without, compilers leave out what only fetches take.
+#ifdef TL_NO_OFFLOAD
+#define TLI_SEARCH_FETCHES 0
+#else
+#define TLI_SEARCH_FETCHES 1
+#endif
+
 typedef struct tli_search_touch { int32_t item; uint8_t is_use; } tli_search_touch;
 
 typedef struct tli_search_problem {
@@ -789,7 +796,7 @@ static int tli_search_is_use(const tli_search_seq *s, int32_t event) {
 }
 
 static int tli_search_is_fetch(const tli_search_seq *s, int32_t at) {
-    return s->places[at].call > tli_search_end_call(s->p);
+    return TLI_SEARCH_FETCHES && s->places[at].call > tli_search_end_call(s->p);
 }
 
 // Whether an event needs the item as the event before left it: a use does, and a fetch (from its host copy).

@@ -1,4 +1,5 @@
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PRECISION
 #ifndef TL_NO_PLANNERS
 
 // -- sensitivity --
@@ -496,5 +497,6 @@ TLI_IMPL void tl_free_precision_graph(tl_env *env, tl_precision_graph *applied) 
     tli_zero(applied, sizeof *applied);
 }
 #endif  // TL_NO_PLANNERS
+#endif  // TL_NO_PRECISION
 #endif  // TL_STRATEGY_IMPLEMENTATION
 

@@ -1,4 +1,5 @@
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PRECISION
 #ifndef TL_NO_PLANNERS
 
 // -- choice --
@@ -1491,5 +1492,6 @@ static tl_result tli_choice_solve_lists(tli_choice *x) {
     return decomposed > 0 ? tli_choice_solve_decomposed(x) : TL_ERROR_UNSUPPORTED;
 }
 #endif  // TL_NO_PLANNERS
+#endif  // TL_NO_PRECISION
 #endif  // TL_STRATEGY_IMPLEMENTATION
 

@@ -1,4 +1,5 @@
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PRECISION
 #ifndef TL_NO_PLANNERS
 
 // -- choice: too wide for lists: the bound --
@@ -948,5 +949,6 @@ static tl_result tli_choice_search(tli_choice *x) {
     return result;
 }
 #endif  // TL_NO_PLANNERS
+#endif  // TL_NO_PRECISION
 #endif  // TL_STRATEGY_IMPLEMENTATION
 

@@ -53,6 +53,8 @@ extern "C" {
     X(TL_SCHEME_FAKE,       "fake",       TL_FORMAT_F32,  4, "quantised to 8 bits and back: i8's loss, no gain")
 
 typedef enum tl_format { TL_FORMATS(TLI_ENUM4) TL_FORMAT_COUNT } tl_format;
+
+#ifndef TL_NO_PRECISION
 typedef enum tl_scheme { TL_SCHEMES(TLI_ENUM5) TL_SCHEME_COUNT } tl_scheme;
 
 // Find the bytes of a tensor in a format, from its bytes in f32: 4 of these are one element, a last partial
@@ -679,6 +681,12 @@ TLDEF size_t tl_explain_precision_node(const tl_graph *graph, const tl_precision
                                        char *buf, size_t size);
 #endif
 #endif
+
+#else
+// Of both a run's desc holds pointers, which must be 0.
+typedef struct tl_quantization tl_quantization;
+typedef struct tl_loss_scaler tl_loss_scaler;
+#endif  // TL_NO_PRECISION
 
 #ifdef __cplusplus
 }

@@ -1,4 +1,5 @@
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PRECISION
 
 // ============================================================================
 // [7] PRECISION (implementation)
@@ -439,5 +440,6 @@ TLI_IMPL int tl_has_overflow(const float *data, uint64_t count) {
         if (!tli_is_finite_f32(data[i])) return 1;
     return 0;
 }
+#endif  // TL_NO_PRECISION
 #endif  // TL_STRATEGY_IMPLEMENTATION
 

@@ -232,6 +232,7 @@ TLDEF void      tl_free_piece(tl_heap *heap, int32_t piece);
 // Report the free bytes, and those of the largest piece that can be taken. Either may be NULL.
 TLDEF void tl_measure_heap(const tl_heap *heap, size_t *free_bytes, size_t *largest_bytes);
 
+#ifndef TL_NO_CODECS
 // Convert on the host. Every backend must give the same bits. f16 and bf16: rounded to nearest even,
 // infinities stay, a NaN becomes a quiet NaN. q8: in blocks of 32 values, scale = largest finite
 // magnitude / 127 rounded to nearest even, code = x 127 / largest rounded to nearest even; infinities
@@ -241,6 +242,7 @@ TLDEF void tl_measure_heap(const tl_heap *heap, size_t *free_bytes, size_t *larg
 //   bytes   of the f32 side; a tail of fewer than 4 bytes is padded with zeroes
 TLDEF void tl_compress_bytes(tl_codec codec, void *to, const void *from, uint64_t bytes);
 TLDEF void tl_expand_bytes(tl_codec codec, void *to, const void *from, uint64_t bytes);
+#endif
 
 #ifndef TL_NO_PLANNERS
 // -- what a device can do, measured --

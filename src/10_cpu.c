@@ -274,12 +274,17 @@ static tl_result tli_do_work(tli_cpu *cpu, const tli_work *work) {
     uint64_t i;
     switch (work->kind) {
     case TLI_WORK_COPY: tli_copy(to, tli_address(cpu, work->from), (size_t)work->to.bytes); break;
+#ifndef TL_NO_CODECS
     case TLI_WORK_COMPRESS:
         tl_compress_bytes(work->codec, to, tli_address(cpu, work->from), work->from.bytes);
         break;
     case TLI_WORK_EXPAND:
         tl_expand_bytes(work->codec, to, tli_address(cpu, work->from), work->to.bytes);
         break;
+#else
+    case TLI_WORK_COMPRESS:
+    case TLI_WORK_EXPAND: break;
+#endif
     case TLI_WORK_FILL:
         for (i = 0; i + 4 <= work->to.bytes; i += 4) TLI_MEMCPY(to + i, &work->word, 4);
         TLI_MEMCPY(to + i, &work->word, (size_t)(work->to.bytes - i));
@@ -680,6 +685,7 @@ static tl_result tli_cpu_copy(void *self, tl_range to, tl_range from) {
     return tli_move((tli_cpu *)self, TLI_WORK_COPY, TL_CODEC_NONE, &to, &from, "copy");
 }
 
+#ifndef TL_NO_CODECS
 static tl_result tli_cpu_compress(void *self, tl_codec codec, tl_range to, tl_range from) {
     return tli_move((tli_cpu *)self, TLI_WORK_COMPRESS, codec, &to, &from, "compress");
 }
@@ -687,6 +693,21 @@ static tl_result tli_cpu_compress(void *self, tl_codec codec, tl_range to, tl_ra
 static tl_result tli_cpu_expand(void *self, tl_codec codec, tl_range to, tl_range from) {
     return tli_move((tli_cpu *)self, TLI_WORK_EXPAND, codec, &to, &from, "expand");
 }
+#else
+static tl_result tli_cpu_refuse(tli_cpu *cpu, const char *function) {
+    return tli_cpu_fail(cpu, TL_ERROR_UNSUPPORTED, function, "codec: TL_NO_CODECS left all of them out");
+}
+
+static tl_result tli_cpu_compress(void *self, tl_codec codec, tl_range to, tl_range from) {
+    (void)codec; (void)to; (void)from;
+    return tli_cpu_refuse((tli_cpu *)self, "compress");
+}
+
+static tl_result tli_cpu_expand(void *self, tl_codec codec, tl_range to, tl_range from) {
+    (void)codec; (void)to; (void)from;
+    return tli_cpu_refuse((tli_cpu *)self, "expand");
+}
+#endif
 
 static tl_result tli_cpu_fill(void *self, tl_range to, uint32_t word) {
     tli_cpu *cpu = (tli_cpu *)self;
@@ -847,7 +868,9 @@ static void tli_cpu_limits(void *self, tl_backend_limits *limits) {
         limits->capacity_bytes[TL_TIER_DEVICE] = cpu->heap.bytes;
     if (cpu->memory && limits->budget_bytes[TL_TIER_DEVICE] > cpu->heap.free_bytes)
         limits->budget_bytes[TL_TIER_DEVICE] = cpu->heap.free_bytes;
+#ifndef TL_NO_CODECS
     limits->codecs = 1u << TL_CODEC_F16 | 1u << TL_CODEC_BF16 | 1u << TL_CODEC_Q8;
+#endif
     limits->host_visible = 1;
     limits->in_order = !tli_is_deferred(cpu);
     limits->env = cpu->env;
@@ -976,7 +999,5 @@ TLI_IMPL tl_result tl_free_cpu_backend(tl_env *env, tl_backend *backend) {
     return TL_OK;
 }
 
-#ifndef TL_NO_PLANNERS
-#endif  // TL_NO_PLANNERS
 #endif  // TL_STRATEGY_IMPLEMENTATION
 

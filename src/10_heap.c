@@ -45,6 +45,7 @@ static void tli_end_quiet(const tli_quiet *quiet, tl_result result) {
 
 static uint32_t tli_load_u32(const void *from) { uint32_t word; TLI_MEMCPY(&word, from, 4); return word; }
 
+#ifndef TL_NO_CODECS
 static uint16_t tli_load_u16(const void *from) { uint16_t half; TLI_MEMCPY(&half, from, 2); return half; }
 
 // |x| = mantissa 2^exponent, where the mantissa has exactly 24 bits. x must be finite and not 0.
@@ -160,6 +161,26 @@ TLI_IMPL void tl_expand_bytes(tl_codec codec, void *to, const void *from, uint64
         TLI_MEMCPY(target + 4 * i, &word, size - 4 * i < 4 ? size - 4 * i : 4);
     }
 }
+#endif  // TL_NO_CODECS
+
+// Whether anything may be compressed at all: without, compilers leave out what only that takes.
+#ifdef TL_NO_CODECS
+#define TLI_CODECS 0
+#else
+#define TLI_CODECS 1
+#endif
+
+#if !defined(TL_NO_ONLINE) || (!defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION))
+// Bytes of a tensor that may be compressed.
+static void tli_expand_bytes(tl_codec codec, void *to, const void *from, uint64_t bytes) {
+#ifndef TL_NO_CODECS
+    tl_expand_bytes(codec, to, from, bytes);
+#else
+    (void)codec;
+    tli_copy(to, from, (size_t)bytes);
+#endif
+}
+#endif
 
 // -- the heap: free lists by size class, neighbours joined when freed --
 //

@@ -147,6 +147,7 @@ static tl_result tli_measure_copies(const tli_gauge *g, tl_device *device) {
     return TL_OK;
 }
 
+#ifndef TL_NO_CODECS
 static tl_result tli_measure_codecs(const tli_gauge *g, tl_device *device) {
     const tl_range *r = g->ranges;
     double slowest = 0, rate = 0, latency = 0;
@@ -164,6 +165,7 @@ static tl_result tli_measure_codecs(const tli_gauge *g, tl_device *device) {
     device->codec_bytes_per_second = tli_round_u64(slowest);
     return TL_OK;
 }
+#endif
 
 // 2^20 FLOP of multiplications and additions, with volatile inputs so that no compiler removes them.
 static tl_result tli_run_flops(tl_precision precision, uint64_t *flops, void *user) {
@@ -281,7 +283,9 @@ static tl_result tli_measure_blocks(tli_gauge *g, tl_device *device) {
     result = b->fill(b->self, g->ranges[0], 0x3F800000u);
     if (result) result = tli_gauge_fail(g, "fill", result);
     if (!result) result = tli_measure_copies(g, device);
+#ifndef TL_NO_CODECS
     if (!result) result = tli_measure_codecs(g, device);
+#endif
     tli_close_gauge(g);
     return result;
 }

@@ -1,4 +1,5 @@
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_ONLINE
 
 // -- the manager --
 //
@@ -716,7 +717,7 @@ static tl_result tli_take_unlocked(tl_env *env, tl_manager *m, const tl_checkpoi
     if (held->range.bytes) {
         result = tli_map_held(&m->store, held, TL_MAP_READ, &host);
         if (result) return tli_fail_backend(env, function, "map", result);
-        tl_expand_bytes((tl_codec)m->entries[i].codec, data, host, bytes);
+        tli_expand_bytes((tl_codec)m->entries[i].codec, data, host, bytes);
         result = tli_unmap_held(&m->store, held, TL_MAP_READ, host);
         if (result) return tli_fail_backend(env, function, "unmap", result);
     }
@@ -796,7 +797,7 @@ static tl_result tli_unpack(tl_manager *m, const tli_entry *e, void **data) {
     tl_result result = tli_map_held(&m->store, &e->held, TL_MAP_READ, &host);
     if (result) return result;
     *data = tli_alloc(m->env, (size_t)e->bytes);
-    if (*data) tl_expand_bytes((tl_codec)e->codec, *data, host, e->bytes);
+    if (*data) tli_expand_bytes((tl_codec)e->codec, *data, host, e->bytes);
     result = tli_unmap_held(&m->store, &e->held, TL_MAP_READ, host);
     if (!result && *data) return TL_OK;
     tli_release(m->env, *data);
@@ -1032,6 +1033,8 @@ static tl_result tli_check_manager(tl_env *env, const tl_backend *backend, const
     else if (!desc->lock.lock != !desc->lock.unlock) why = "lock: both functions or neither";
     else if (desc->checkpoint_capacity < 0) why = "checkpoint_capacity: must be >= 0";
     if (why) return tli_fail(env, TL_ERROR_INVALID_ARG, function, why);
+    if (!TLI_CODECS && desc->codec != TL_CODEC_NONE)
+        return tli_fail(env, TL_ERROR_UNSUPPORTED, function, "codec: TL_NO_CODECS left all of them out");
     if (desc->codec != TL_CODEC_NONE && !(limits->codecs >> desc->codec & 1u))
         return tli_fail(env, TL_ERROR_UNSUPPORTED, function, "codec: the backend cannot convert to it");
     return TL_OK;
@@ -1104,5 +1107,6 @@ TLI_IMPL void tl_free_manager(tl_manager *manager) {
     tli_release(env, manager->entries);
     tli_release(env, manager);
 }
+#endif  // TL_NO_ONLINE
 #endif  // TL_STRATEGY_IMPLEMENTATION
 

@@ -60,6 +60,7 @@ typedef struct tl_recompute_policy {
     } as;
 } tl_recompute_policy;
 
+#ifndef TL_NO_ONLINE
 TLDEF tl_recompute_policy tl_recompute_policy_all(void);
 TLDEF tl_recompute_policy tl_recompute_policy_none(void);
 TLDEF tl_recompute_policy tl_recompute_policy_selective(uint64_t cost_threshold);
@@ -68,6 +69,7 @@ TLDEF tl_recompute_policy tl_default_recompute_policy(void);  // the seed's: sel
 
 // Errors:  TL_ERROR_INVALID_ARG: unknown kind, n = 0.
 TLDEF tl_result tl_check_recompute_policy(tl_env *env, const tl_recompute_policy *policy);
+#endif
 
 // The key under which a checkpoint is held.
 typedef struct tl_checkpoint_key {
@@ -96,6 +98,7 @@ typedef struct tl_checkpoint_info {
 // while the lock is held, so it must not call the manager.
 typedef int32_t (*tl_evict_fn)(const tl_checkpoint_info *candidates, int32_t count, void *user);
 
+#ifndef TL_NO_ONLINE
 // A lock of the caller: both functions or neither.
 typedef struct tl_lock {
     void (*lock)(void *user);
@@ -229,6 +232,7 @@ TLDEF const char *tl_name_eviction(tl_eviction eviction);                   // "
 TLDEF int tl_parse_recompute_policy(const char *text, tl_recompute_policy_kind *kind);
 TLDEF int tl_parse_eviction(const char *text, tl_eviction *eviction);
 #endif
+#endif  // TL_NO_ONLINE
 
 #ifdef __cplusplus
 }

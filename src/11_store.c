@@ -223,12 +223,14 @@ static tl_result tli_abandon(tli_store *store, tli_held *held) {
     return result;
 }
 
+#ifndef TL_NO_ONLINE
 // Unmap; a mapping whose unmap failed is remembered, so that it ends before its range is released.
 static tl_result tli_unmap_held(tli_store *store, const tli_held *held, tl_map_mode mode, void *host) {
     tl_result result = store->backend->unmap(store->backend->self, held->range, mode, host);
     if (result && result != TL_ERROR_CORRUPT) tli_lose(store, held, host, mode);
     return result;
 }
+#endif
 
 // Give the account back, and what the backend now takes of the list.
 static void tli_close_store(tli_store *store) {
@@ -308,6 +310,7 @@ static tl_result tli_move_held(tli_store *store, tli_held *held, tl_codec from_c
     return result;
 }
 
+#ifndef TL_NO_ONLINE
 // -- evictions: the victim --
 
 // The figures that an eviction compares.
@@ -444,9 +447,10 @@ static uint64_t tli_room(uint64_t budget, uint64_t used) { return used < budget 
 // Compress if that is allowed and fits, else spill if the host has room, else drop.
 static tli_exit tli_choose_exit(const tli_exits *exits) {
     uint64_t packed = tl_find_codec_bytes(exits->codec, exits->bytes);
-    if (exits->codec != TL_CODEC_NONE && packed < exits->bytes && packed <= exits->device_room)
+    if (TLI_CODECS && exits->codec != TL_CODEC_NONE && packed < exits->bytes && packed <= exits->device_room)
         return TLI_EXIT_COMPRESS;
     if (exits->may_spill && exits->held_bytes <= exits->host_room) return TLI_EXIT_SPILL;
     return exits->may_drop ? TLI_EXIT_DROP : TLI_EXIT_NONE;
 }
+#endif  // TL_NO_ONLINE
 #endif  // TL_STRATEGY_IMPLEMENTATION

@@ -52,6 +52,7 @@ typedef struct tli_touched {
     int32_t  written, read;  // step index, -1 = never
 } tli_touched;
 
+#ifndef TL_NO_ONLINE
 // State of the online decisions: the simulator's state, and which uses of each tensor are still to come.
 // Arrays over "items" hold the tensors first and then the saved bytes of each node.
 typedef struct tli_online {
@@ -89,6 +90,7 @@ typedef enum tli_want_kind {
     TLI_WANT_MADE,   // the closure makes it, and drops it after its last read there
     TLI_WANT_SAVED   // the closure makes it and keeps it for later backwards
 } tli_want_kind;
+#endif
 
 typedef enum tli_computing {
     TLI_COMPUTING_NOT,      // no compute step is open: no range is claimed for a call only
@@ -143,12 +145,22 @@ struct tl_run {
     int32_t         input_count;     // offsets that the graph's inputs take
     uint64_t        input_arena_bytes;  // end of the last of them in the arena
     tl_run_report   report;
+#ifndef TL_NO_ONLINE
     tli_online      online;
+#endif
 };
 
 static const char *const tli_run_function = "tl_run_plan";
 
-#ifndef TL_NO_PLANNERS
+// What was planned for the pass, or decided in it.
+static const tl_report *tli_planned_pass(const tl_run *run) {
+#ifndef TL_NO_ONLINE
+    if (run->is_online) return &run->online.sim.report;
+#endif
+    return &run->planned;
+}
+
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 static tl_format tli_run_format(const tl_run *run, int32_t tensor) {
     return run->desc.formats ? (tl_format)run->desc.formats[tensor] : TL_FORMAT_F32;
 }

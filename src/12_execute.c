@@ -62,7 +62,7 @@ static void tli_call_operand(tli_call *call, tl_range range, int writes) {
     if (access >= 0 && writes) call->writable[access] = 1;
 }
 
-#ifndef TL_NO_PLANNERS
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 // Set the formats of the operands. A gradient has the format of its tensor.
 static void tli_name_formats(tl_run *run, const tl_node *node) {
     tl_operand *inputs = run->call.operands, *outputs = inputs + node->input_count;
@@ -82,7 +82,7 @@ static void tli_describe_call(tl_run *run, tl_kernel_call *out) {
     tli_call *call = &run->call;
     const tl_node *node = &run->graph->nodes[run->last.node];
     const tl_operand *at = call->operands;
-#ifndef TL_NO_PLANNERS
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
     tli_name_formats(run, node);
 #endif
     tli_zero(out, sizeof *out);
@@ -176,7 +176,7 @@ static void tli_describe_forward(tl_run *run, int32_t outputs_ready) {
 // The gradient of one element of a loss, before it is converted to its format.
 static float tli_first_gradient(const tl_run *run) {
     float value = 1.0f;
-#ifndef TL_NO_PLANNERS
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
     if (run->desc.loss_gradient_word) tli_copy(&value, &run->desc.loss_gradient_word, sizeof value);
     value *= run->loss_scale;
 #else
@@ -309,7 +309,7 @@ static tl_result tli_map_accesses(tl_run *run) {
     return TL_OK;
 }
 
-#ifndef TL_NO_PLANNERS
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 // -- the executor: conversions without a kernel --
 
 enum { TLI_CONVERT_COUNT = 64 };  // elements at a time, on the host
@@ -357,7 +357,7 @@ static tl_result tli_load_side(tl_run *run, const tli_side *side, uint64_t first
     if (tli_is_integer(side->format))
         return tl_dequantize(run->env, side->quantization, 1, 1, side->format, from, to, count);
     if (side->format != TL_FORMAT_F32) {
-        tl_expand_bytes(tli_format_codec(side->format), to, from, 4 * count);
+        tli_expand_bytes(tli_format_codec(side->format), to, from, 4 * count);
         return TL_OK;
     }
     to[count - 1] = 0.0f;
@@ -371,8 +371,11 @@ static tl_result tli_store_side(tl_run *run, const tli_side *side, uint64_t firs
     uint64_t left = side->operand->range.bytes - 4 * first;
     if (tli_is_integer(side->format))
         return tl_quantize(run->env, side->quantization, 1, 1, side->format, from, to, count);
+#ifndef TL_NO_CODECS
     if (side->format != TL_FORMAT_F32) tl_compress_bytes(tli_format_codec(side->format), to, from, 4 * count);
-    else tli_copy(to, from, (size_t)(4 * count < left ? 4 * count : left));
+    else
+#endif
+        tli_copy(to, from, (size_t)(4 * count < left ? 4 * count : left));
     return TL_OK;
 }
 
@@ -451,7 +454,7 @@ static tl_result tli_begin_compute(tl_run *run, tl_run_step *out) {
     if (backward) tli_describe_backward(run); else tli_describe_forward(run, outputs_ready);
     tli_describe_call(run, &out->call);
     out->call.outputs_ready = outputs_ready;
-#ifndef TL_NO_PLANNERS
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
     if (kernel == TLI_CONVERSION) {
         run->computing = TLI_COMPUTING_DONE;
         return outputs_ready ? TL_OK : tli_convert(run, adds);
@@ -671,7 +674,7 @@ static tl_result tli_run_mismatch(tl_run *run, const char *what, uint64_t measur
 // Compare the bytes that the backend counted with the simulated ones: two independent counts.
 static tl_result tli_check_pass(tl_run *run) {
     tl_run_report *report = &run->report;
-    const tl_report *planned = run->is_online ? &run->online.sim.report : &run->planned;
+    const tl_report *planned = tli_planned_pass(run);
     tl_account_counters counters;
     tl_result result = run->backend.check(run->backend.self);
     if (result) return tli_run_fail_backend(run, result, "check");
@@ -688,7 +691,9 @@ static tl_result tli_check_pass(tl_run *run) {
         report->measured_arena_bytes = counters.arena_bytes > run->input_arena_bytes
                                      ? counters.arena_bytes : run->input_arena_bytes;
     report->end_bytes = counters.live_bytes[TL_TIER_DEVICE];
+#ifndef TL_NO_ONLINE
     if (run->is_online) report->eviction_count = run->online.eviction_count;
+#endif
     if (report->measured_peak_bytes != report->planned_peak_bytes)
         return tli_run_mismatch(run, "peak", report->measured_peak_bytes,
                                 report->planned_peak_bytes);
@@ -711,14 +716,16 @@ static tl_result tli_end_pass(tl_run *run) {
     tl_result result = tli_submit_store(&run->store);
     if (result == TL_NOT_READY) return result;  // the next call tries again
     if (result) return tli_run_fail_backend(run, result, "submit");
+#ifndef TL_NO_ONLINE
     if (run->is_online) result = tli_sim_end(&run->online.sim);
+#endif
     return result ? result : tli_check_pass(run);
 }
 
 static void tli_start_training_step(tl_run *run) {
     run->training_step = run->next_step++;
     run->loss_scale = 1.0f;
-#ifndef TL_NO_PLANNERS
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
     if (!run->desc.loss_scaler) return;
     *run->desc.loss_scaler = tl_default_loss_scaler(run->desc.loss_scaler);
     run->loss_scale = run->desc.loss_scaler->scale;
@@ -745,10 +752,12 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
     tli_zero(&run->report, sizeof run->report);
     run->report.limiting_node = -1;
     tli_measure_store(&run->store, 1, &counters);
+#ifndef TL_NO_ONLINE
     if (run->is_online) {
         tl_result result = tli_start_online(run, run->budget.bytes);
         if (result) return result;
     }
+#endif
     run->active = 1;
     return TL_OK;
 }
@@ -757,13 +766,17 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
 static tl_result tli_pull_step(tl_run *run, tl_step *step, int32_t *done) {
     const tl_step *steps = run->plan.steps;
     int32_t count = run->plan.step_count;
-    tl_result result = TL_OK;
     *done = 0;
-    while (run->is_online && !run->by_hand && !result && !*done &&
-           run->position >= run->online.record.count)
-        result = tli_online_next_goal(run, done);
-    if (result) return result;
-    if (run->is_online) { steps = run->online.record.steps; count = run->online.record.count; }
+#ifndef TL_NO_ONLINE
+    if (run->is_online) {
+        tl_result result = TL_OK;
+        while (!run->by_hand && !result && !*done && run->position >= run->online.record.count)
+            result = tli_online_next_goal(run, done);
+        if (result) return result;
+        steps = run->online.record.steps;
+        count = run->online.record.count;
+    }
+#endif
     if (run->position >= count) { *done = 1; return TL_OK; }
     *step = steps[run->position];
     return TL_OK;
@@ -1013,13 +1026,10 @@ TLI_IMPL void tl_measure_run(const tl_run *run, tl_run_report *report) {
     *report = run->report;
 }
 
-TLI_IMPL void tl_find_run_plan(const tl_run *run, tl_plan *plan) {
-    const tl_report *report = run->is_online ? &run->online.sim.report : &run->planned;
-    TL_ASSERT(run && plan);
-    *plan = run->plan;
-    plan->memory = NULL;
-    plan->base_bytes = run->desc.base_bytes;
-    if (!run->is_online) return;
+#ifndef TL_NO_ONLINE
+// The steps decided in the last online pass, as a plan.
+static void tli_copy_record(const tl_run *run, tl_plan *plan) {
+    const tl_report *report = &run->online.sim.report;
     plan->steps = run->online.record.steps;
     plan->step_count = run->online.record.count;
     plan->inference = run->inference;
@@ -1028,6 +1038,17 @@ TLI_IMPL void tl_find_run_plan(const tl_run *run, tl_plan *plan) {
     plan->host_peak_bytes = report->host_peak_bytes;
     plan->cost = report->cost;
     plan->base_cost = report->base_cost;
+}
+#endif
+
+TLI_IMPL void tl_find_run_plan(const tl_run *run, tl_plan *plan) {
+    TL_ASSERT(run && plan);
+    *plan = run->plan;
+    plan->memory = NULL;
+    plan->base_bytes = run->desc.base_bytes;
+#ifndef TL_NO_ONLINE
+    if (run->is_online) tli_copy_record(run, plan);
+#endif
 }
 
 TLI_IMPL const tl_graph *tl_find_run_graph(const tl_run *run) {

@@ -1,4 +1,5 @@
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_ONLINE
 
 // -- online decisions: the steps of a plan, decided one goal at a time --
 //
@@ -714,5 +715,6 @@ static tl_result tli_rehearse(tl_run *run, uint64_t budget) {
     while (!result && !done) result = tli_online_next_goal(run, &done);
     return result ? result : tli_sim_end(&run->online.sim);
 }
+#endif  // TL_NO_ONLINE
 #endif  // TL_STRATEGY_IMPLEMENTATION
 

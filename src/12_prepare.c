@@ -84,18 +84,23 @@ static tl_result tli_apply_strategy(tl_run *run) {
     run->precision = strategy->precision;
     run->profiling = desc->profiling || strategy->enable_profiling;
     if (!desc->repeat_count) desc->repeat_count = (int32_t)strategy->gradient.accumulation_steps;
+#ifndef TL_NO_ONLINE
     if (run->is_online) {
         run->checkpoints_on = run->inference || strategy->gradient.checkpointed;
         if (strategy->gradient.checkpoint_interval)
             desc->policy = tl_recompute_policy_every_n(strategy->gradient.checkpoint_interval);
     }
+#endif
     return TL_OK;
 }
 
 static tl_result tli_check_run_desc(tl_run *run) {
     const tl_run_desc *desc = &run->desc;
     const char *why = NULL;
-    tl_result result = tl_check_recompute_policy(run->env, &desc->policy);
+    tl_result result = TL_OK;
+#ifndef TL_NO_ONLINE
+    result = tl_check_recompute_policy(run->env, &desc->policy);
+#endif
     if (!result && desc->device) result = tl_check_device(run->env, desc->device);
     if (result) return result;
     if (desc->plan && desc->checkpoints) why = "plan, checkpoints: give one of them";
@@ -110,11 +115,17 @@ static tl_result tli_check_run_desc(tl_run *run) {
     if ((desc->plan || desc->checkpoints) &&
         (desc->policy.kind != TL_RECOMPUTE_POLICY_ALL || desc->eviction || desc->codec))
         why = "policy, eviction, codec: are for online runs, not for plans";
-#ifdef TL_NO_PLANNERS
+#if defined(TL_NO_PLANNERS) || defined(TL_NO_PRECISION)
     if (desc->formats || desc->loss_scaler)
+#ifdef TL_NO_PRECISION
+        return tli_unsupported(run, "formats, loss_scaler: TL_NO_PRECISION left them out");
+#else
         return tli_unsupported(run, "formats, loss_scaler: TL_NO_PLANNERS left them out");
 #endif
+#endif
     if (why) return tli_fail(run->env, TL_ERROR_INVALID_ARG, "tl_init_run", why);
+    if (!TLI_CODECS && desc->codec != TL_CODEC_NONE)
+        return tli_unsupported(run, "codec: TL_NO_CODECS left all of them out");
     if (desc->codec != TL_CODEC_NONE && !(run->limits.codecs & (1u << desc->codec)))
         return tli_unsupported(run, "codec: the backend cannot convert it");
     return TL_OK;
@@ -122,7 +133,7 @@ static tl_result tli_check_run_desc(tl_run *run) {
 
 // -- preparing a run: graph, kernels, plan --
 
-#ifndef TL_NO_PLANNERS
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 // Check that every format is known, that bytes are whole elements, and that integers need no gradient.
 static tl_result tli_check_formats(tl_run *run) {
     const tl_run_desc *desc = &run->desc;
@@ -170,7 +181,7 @@ static tl_result tli_scale_graph(tl_run *run) {
     uint32_t can =
         run->desc.kernel_precisions ? run->desc.kernel_precisions : 1u << TL_PRECISION_SINGLE;
     int32_t i;
-#ifndef TL_NO_PLANNERS
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
     if (run->desc.formats) return tli_check_formats(run);
 #endif
     if (!(can & (1u << run->precision)))
@@ -211,7 +222,7 @@ static tl_result tli_fail_kernels(tl_run *run, int32_t id) {
     return tli_end_error(run->env, &w, TL_ERROR_INVALID_ARG);
 }
 
-#ifndef TL_NO_PLANNERS
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 static tl_result tli_fail_conversion(tl_run *run, tl_result code, const char *what, int32_t id) {
     tli_writer w = tli_begin_error(run->env, code, "tl_init_run");
     tli_put(&w, what);
@@ -230,6 +241,8 @@ static const char *tli_find_missing(tl_run *run, int32_t tensor, tl_result *code
     float none = 0.0f;
     int16_t to;
     *code = TL_ERROR_UNSUPPORTED;
+    if (codec != TL_CODEC_NONE && !TLI_CODECS)
+        return "formats: TL_NO_CODECS left conversions to f16 and bf16 out, give a kernel";
     if (codec != TL_CODEC_NONE && !(run->limits.codecs & (1u << codec)))
         return "formats: the backend has no such codec, give a kernel";
     if (!tli_is_integer(format)) return NULL;
@@ -302,7 +315,7 @@ static tl_result tli_find_kernels(tl_run *run) {
         if (run->kernel_of[id] >= 0 && run->kernels[run->kernel_of[id]].forward &&
             (run->inference || !node->has_grad || run->kernels[run->kernel_of[id]].backward))
             continue;
-#ifndef TL_NO_PLANNERS
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
         if (run->kernel_of[id] < 0 && run->desc.formats && tli_same_text(tl_name_op(graph, id), "convert")) {
             tl_result result = tli_check_conversion(run, id);
             if (result) return result;
@@ -366,16 +379,17 @@ static tl_result tli_plan_desc(tl_run *run) {
 }
 #endif
 
-#ifndef TL_NO_PLANNERS
+#if defined(TL_NO_CODECS) || (!defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION))
 // A plan may compress f32 tensors only, because the backend's codecs read f32.
 static tl_result tli_check_compressed(tl_run *run) {
     int32_t k, i, end;
-    for (k = 0; k < run->plan.step_count && run->desc.formats; k++) {
+    for (k = 0; k < run->plan.step_count; k++) {
         const tl_step *step = &run->plan.steps[k];
         if (step->kind != TL_STEP_COMPRESS) continue;
+        if (!TLI_CODECS) return tli_unsupported(run, "plan: compresses; TL_NO_CODECS left that out");
         tli_step_outputs(run, step, &i, &end);
         for (; i < end; i++)
-            if (run->desc.formats[i] != TL_FORMAT_F32)
+            if (tli_run_format(run, i) != TL_FORMAT_F32)
                 return tli_fail(run->env, TL_ERROR_INVALID_PLAN, "tl_init_run",
                                 "plan: compresses a tensor whose format is not f32");
     }
@@ -401,7 +415,7 @@ static tl_result tli_make_run_plan(tl_run *run) {
     simulate.plan = &run->plan;
     simulate.device = &device;
     result = tl_simulate_plan(run->env, &simulate, &run->planned);
-#ifndef TL_NO_PLANNERS
+#if defined(TL_NO_CODECS) || (!defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION))
     if (!result) result = tli_check_compressed(run);
 #endif
     return result;
@@ -426,6 +440,7 @@ static tl_result tli_infeasible(tl_run *run, const char *limit, const char *what
     return tli_end_error(run->env, &w, TL_ERROR_INFEASIBLE);
 }
 
+#ifndef TL_NO_ONLINE
 // Find a budget at which the decisions work: it grows, goal by goal, to the bytes that the goal needs,
 // until a whole pass works without growing.
 static tl_result tli_grow_budget(tl_run *run, uint64_t *works) {
@@ -462,6 +477,7 @@ static tl_result tli_check_online_budget(tl_run *run) {
     return tli_infeasible(run, tli_limit_names[run->budget.limit], ": the least that works is ",
                           tli_add_base(&run->budget, works), node);
 }
+#endif
 
 // The one rule for budgets ([5]); a plan that was given may need a host.
 static void tli_set_budget(tl_run *run) {
@@ -476,7 +492,10 @@ static void tli_set_budget(tl_run *run) {
 
 // The bytes of one pass in a tier: of the plan, or of the decisions that were tried out.
 static uint64_t tli_pass_bytes(const tl_run *run, tl_tier tier) {
-    const tl_report *report = run->is_online ? &run->online.sim.report : &run->planned;
+    const tl_report *report = &run->planned;
+#ifndef TL_NO_ONLINE
+    if (run->is_online) report = &run->online.sim.report;
+#endif
     if (tier == TL_TIER_HOST) return report->host_peak_bytes;
     return !run->is_online && run->plan.offset_count ? report->arena_bytes : report->peak_bytes;
 }
@@ -504,7 +523,9 @@ static tl_result tli_check_present(tl_run *run) {
 static tl_result tli_check_budget(tl_run *run) {
     const tl_report *planned = &run->planned;
     uint64_t bytes;
+#ifndef TL_NO_ONLINE
     if (run->is_online) return tli_check_online_budget(run);
+#endif
     bytes = tli_pass_bytes(run, TL_TIER_DEVICE);
     if (run->budget.is_over || bytes > run->budget.bytes)
         return tli_infeasible(run, tli_limit_names[run->budget.limit], ": the plan takes ",
@@ -610,7 +631,12 @@ static tl_result tli_prepare_run(tl_run *run) {
     if (!result) result = tli_find_kernels(run);
     if (!result) tli_set_budget(run);
     if (!result && !run->is_online) result = tli_make_run_plan(run);
+#ifndef TL_NO_ONLINE
     if (!result && run->is_online) result = tli_init_online(run);
+#else
+    if (!result && run->is_online)
+        result = tli_unsupported(run, "plan: none given or asked for, and TL_NO_ONLINE left out runs without");
+#endif
     if (!result) result = tli_check_budget(run);
     if (!result) result = tli_check_present(run);
     if (result) return result;
@@ -681,7 +707,9 @@ TLI_IMPL void tl_free_run(tl_run *run) {
         tli_close_store(&run->store);
         tli_end_quiet(&quiet, TL_OK);
     }
+#ifndef TL_NO_ONLINE
     tli_free_online(run);
+#endif
     if (run->owns_plan) tl_free_plan(env, &run->plan);
     tli_release(env, run->tensors);
     tli_release(env, run->gradients);
@@ -792,6 +820,7 @@ TLI_IMPL tl_result tl_init_layer_run(tl_env *env, const tl_run_desc *desc, const
     return result;
 }
 
+#ifndef TL_NO_ONLINE
 // Run one goal of a pass by hand; the last one closes the pass.
 static tl_result tli_run_goal(tl_run *run, int32_t id, int backward, int is_last) {
     tl_result result;
@@ -846,8 +875,7 @@ TLI_IMPL tl_result tl_enable_checkpoints(tl_run *run, int32_t on) {
 }
 
 TLI_IMPL int tl_uses_checkpoints(const tl_run *run) { return run->checkpoints_on; }
+#endif  // TL_NO_ONLINE
 
-#ifndef TL_NO_TRACE
-#endif  // TL_NO_TRACE
 #endif  // TL_STRATEGY_IMPLEMENTATION
 

@@ -151,7 +151,7 @@ typedef struct tl_run_desc {
     // f16 and bf16 are converted by the backend's codecs; between these two the values pass through f32 in
     // the node's scratch (fwork, and bwork for a backward). A host-visible backend needs no such scratch.
     // Integers, and gradients to which other nodes add, are converted on host-visible backends only, in f32,
-    // rounded once. TL_NO_PLANNERS leaves mixed precision out.
+    // rounded once. TL_NO_PLANNERS and TL_NO_PRECISION leave mixed precision out.
     const uint8_t         *formats;   // [tensor_count] tl_format; must outlive the run; 0 = all f32. Needs
                                       // strategy.precision mixed, or no strategy; kernels must compute
                                       // mixed if one of them is not f32
@@ -187,7 +187,7 @@ typedef struct tl_run_report {
 //   run    overwritten; release with tl_free_run
 //
 // Errors:  TL_ERROR_UNSUPPORTED: this version cannot carry out a value of the strategy, or kernels and
-//          backend cannot do the conversions of the formats;
+//          backend cannot do the conversions of the formats, or an option left out what is asked for;
 //          TL_ERROR_INFEASIBLE: the budget is below the plan's peak, or too small for the online
 //          decisions; the text names the least budget that works and the node that needs it;
 //          TL_ERROR_INVALID_PLAN, TL_ERROR_INVALID_ARG, and those of the backend; TL_ERROR_NO_MEMORY, also
@@ -305,6 +305,7 @@ typedef struct tl_layer {
 TLDEF tl_result tl_init_layer_run(tl_env *env, const tl_run_desc *desc, const tl_layer *layers,
                                   int32_t layer_count, uint64_t input_bytes, tl_run **run);
 
+#ifndef TL_NO_ONLINE
 // Run one layer of an online pass: forward of layer 0, 1, ... to the last, then backward of the last down
 // to 0. The first forward starts the pass, the last backward closes it.
 //
@@ -316,13 +317,12 @@ TLDEF tl_result tl_run_backward(tl_run *run, int32_t layer);
 // TL_ERROR_INVALID_ARG inside one.
 TLDEF tl_result tl_enable_checkpoints(tl_run *run, int32_t on);
 TLDEF int       tl_uses_checkpoints(const tl_run *run);
+#endif
 
 TLDEF const tl_graph *tl_find_run_graph(const tl_run *run);
 
 TLDEF const char *tl_name_random_moment(tl_random_moment moment);  // "replay"; "?" out of range
 
-#ifndef TL_NO_TRACE
-#endif  // TL_NO_TRACE
 
 #ifdef __cplusplus
 }

@@ -1,7 +1,7 @@
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_TRACE
 #ifndef TL_NO_TEXT
-#ifndef TL_NO_PLANNERS
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 
 // The picture of a Pareto front of [7]: speed-up over loss, and a bound on the speed-up where the front is
 // not proven. The file sink, the last subject of the section, follows at the end.

@@ -82,7 +82,7 @@ TLDEF tl_result tl_write_memory_svg(tl_env *env, const tl_memory_curve *curves, 
 TLDEF tl_result tl_write_plan_svg(tl_env *env, const tl_graph *graph, const tl_plan *plan,
                                   const tl_device *device, tl_sink sink);
 
-#ifndef TL_NO_PLANNERS
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 // Draw a Pareto front of [7]: the speed-up over the loss that it costs. The axis of losses is logarithmic,
 // with a place for a loss of 0 beside it. The knee is marked; where the front is not proven, a second line
 // is the bound that no choice can exceed. The tooltip of a point has its loss, speed-up and bytes;

@@ -22,7 +22,7 @@ mkdir -p $out
 unset F     # a filter is no bar
 
 steps=(parts build test differential torch shaders headers options freestanding names contents calls mingw
-       asan_gcc asan_clang tsan short_enums m32 s390x plans
+       asan_gcc asan_clang tsan short_enums reduced m32 s390x plans
        cppcheck tidy readme examples mixed tl_plan fuzz size coverage)
 
 fail() { echo "$*" >&2; exit 1; }
@@ -52,7 +52,7 @@ examples() { printf '%s\n' examples/*.c | with_vulkan; }
 headers() { echo tl_strategy.h; [ -z "$(vulkan_include)" ] || echo tl_vk_backend.h; }
 
 # The TL_NO_* options that the preprocessor asks for.
-options() { grep -E '^ *# *(if|elif)' tl_strategy.h | grep -oE 'TL_NO_[A-Z]+' | sort -u; }
+options() { grep -E '^ *# *(if|elif)' tl_strategy.h | grep -oE '\bTL_NO_[A-Z_]+' | sort -u; }
 
 # Sanitizers of these compilers do not cope with all layouts of newer kernels: fixed addresses where that is allowed.
 fixed_addresses() { if setarch -R true 2>/dev/null; then echo setarch -R; fi; }
@@ -98,6 +98,18 @@ step_tsan() {   # the programs that have threads
 step_short_enums() {  # the programs that store enums: in tables, text, keys, runs
     SAMPLE=7 tests_with TESTS="$(programs $out/short_enums '_2_|_5_|_7_apply|_7_prec|_manager|_12_run|_13_trace')" VULKAN=no \
         B=$out/short_enums CC=gcc CFLAGS="-O1 -fshort-enums"
+}
+
+# The programs that need nothing of what an option drops, where its absence can show.
+step_reduced() {
+    local option pattern
+    while read -r option pattern; do
+        echo "$option"
+        SAMPLE=7 tests_with TESTS="$(programs $out/$option "$pattern")" VULKAN=no B=$out/$option CC=gcc CFLAGS="-O1 -D$option"
+    done <<< "TL_NO_PRECISION _5_plan|_10_|_11_|_12_graph|_12_run|_13_plan|_13_trace|_nn\.
+TL_NO_OFFLOAD _5_plan|_6_[clpr]|_11_|_12_run|_nn\.
+TL_NO_CODECS _5_plan|_6_offload|_12_graph|_13_plan|_nn\.
+TL_NO_ONLINE _5_plan|_6_remat|_10_|_12_graph|_13_plan|_7_pack"
 }
 
 # What depends on the machine beside decisions of planners, which step plans holds.
@@ -175,29 +187,33 @@ step_headers() {
     ! grep -q '^SKIPPED' $out/headers.err || skip "runs of tests/build/vk_*.c: no Vulkan driver"
 }
 
-# Each TL_NO_* alone, all but one, all together; every one must have its build test.
+# Each TL_NO_* alone and all together, by three compilers; all pairs and all but one, read by clang, which names what nobody
+# uses; the companion, with each alone and all, likewise. Every one must have its build test.
 step_options() {
-    local o other all=() set flags cc
+    local o other=() all=() flags cc i k
     mapfile -t all < <(options)
     [ ${#all[@]} -gt 0 ] || fail "no TL_NO_* option found"
     for o in "${all[@]}"; do
         grep -lq "define $o\b" tests/build/*.c || fail "$o: no tests/build/*.c defines it"
     done
-    {
-        echo "${all[*]}"
-        for o in "${all[@]}"; do
-            echo "$o"
-            set=()
-            for other in "${all[@]}"; do [ "$other" = "$o" ] || set+=("$other"); done
-            echo "${set[*]-}"
-        done
-    } | sort -u > $out/options.sets
     implementation_source tl_strategy.h
-    while read -r flags; do
+    : > $out/options.list
+    for flags in "${all[@]}" "${all[*]}"; do
         for cc in "gcc -std=c99" "clang -std=c11" "g++ -x c++ -std=c++11"; do
-            echo "$cc ${strict[*]} -I. ${flags:+-D${flags// / -D}} -c -o /dev/null $out/implementation.c"
+            echo "$cc ${strict[*]} -I. -D${flags// / -D} -c -o /dev/null $out/implementation.c"
         done
-    done < $out/options.sets > $out/options.list
+    done >> $out/options.list
+    for ((i = 0; i < ${#all[@]}; i++)); do
+        for ((k = 0; k < i; k++)); do echo "${all[i]} ${all[k]}"; done
+        other=("${all[@]:0:i}" "${all[@]:i+1}")
+        echo "${other[*]}"
+    done | sed "s/\(^\| \)/ -D/g; s|.*|clang -std=c99 ${strict[*]} -I.& -fsyntax-only $out/implementation.c|" >> $out/options.list
+    if [ -n "$(vulkan_include)" ]; then
+        sed 's/tl_strategy/tl_vk_backend/' $out/implementation.c > $out/implementation_vk.c
+        for flags in "${all[@]}" "${all[*]}"; do
+            echo "clang -std=c99 ${strict[*]} -I. -D${flags// / -D} -fsyntax-only $out/implementation_vk.c"
+        done >> $out/options.list
+    fi
     parallel < $out/options.list
     echo "${all[*]}: $(wc -l < $out/options.list) builds"
 }

@@ -1,11 +1,13 @@
 // The code that a microcontroller needs to train inside a budget: the manager and the executor, planned and online, on
 // the CPU backend, in memory of the caller. Linked with unused sections dropped, its size is measured (make size).
+#ifndef SIZE_OPTIONS  // the table of make size gives its own
 #define TL_NO_STDIO
 #define TL_NO_THREADS
 #define TL_NO_TEXT
 #define TL_NO_TRACE
 #define TL_NO_PLANNERS
 #define TL_NO_CHECKS
+#endif
 #define TL_MALLOC(user, size) ((void)(user), (void)(size), (void *)0)
 #define TL_FREE(user, ptr) ((void)(user), (void)(ptr))
 #define TL_ASSERT(x) ((void)(x))
@@ -26,6 +28,7 @@ static tl_result backward(const tl_kernel_call *call, void *user) {
     return TL_OK;
 }
 
+#ifndef TL_NO_ONLINE
 static tl_result use_manager(tl_env *env, const tl_backend *backend) {
     tl_manager_desc desc;
     tl_save_desc save;
@@ -43,6 +46,7 @@ static tl_result use_manager(tl_env *env, const tl_backend *backend) {
     tl_free_manager(manager);
     return result;
 }
+#endif
 
 static tl_result use_run(tl_env *env, const tl_backend *backend, const tl_plan *plan) {
     tl_run_desc desc;
@@ -83,9 +87,11 @@ int main(void) {
     plan.steps = steps;
     plan.step_count = (int32_t)(sizeof steps / sizeof steps[0]);
     if (!result) result = tl_init_cpu_backend(&env, &desc, &backend);
-    if (!result) result = use_manager(&env, &backend);
     if (!result) result = use_run(&env, &backend, &plan);
+#ifndef TL_NO_ONLINE
+    if (!result) result = use_manager(&env, &backend);
     if (!result) result = use_run(&env, &backend, 0);
+#endif
     tl_free_cpu_backend(&env, &backend);
     return (int)result;
 }

@@ -179,7 +179,7 @@ TLI_VK_IMPL tl_result tl_vk_record_min_max_channels(const tl_backend *backend, t
     return tli_vk_move_by(b, &op, &to, &from, to.bytes, function);
 }
 
-#ifndef TL_NO_PLANNERS
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 TLI_VK_IMPL tl_result tl_vk_observe_extremes(tl_env *env, tl_observer *observer,
                                              const tl_vk_extremes *extremes, int32_t channel_count) {
     const char *function = "tl_vk_observe_extremes";
@@ -200,6 +200,7 @@ TLI_VK_IMPL tl_result tl_vk_observe_extremes(tl_env *env, tl_observer *observer,
 }
 #endif
 
+#ifndef TL_NO_PRECISION
 // -- quantisation --
 
 // Check the lengths of both operands. All other rules are those of tl_quantize or tl_dequantize: `result` is
@@ -268,6 +269,7 @@ TLI_VK_IMPL tl_result tl_vk_record_dequantize(const tl_backend *backend, tl_rang
     if (!result) result = tli_vk_make_shader(backend, op.shader);
     return result ? result : tli_vk_record_integers(b, &op, &to, &from, quantizations, function);
 }
+#endif
 
 // -- checksums --
 

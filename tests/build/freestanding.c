@@ -7,6 +7,10 @@
 #define TL_NO_TRACE
 #define TL_NO_PLANNERS
 #define TL_NO_CHECKS
+#define TL_NO_PRECISION
+#define TL_NO_OFFLOAD
+#define TL_NO_CODECS
+#define TL_NO_ONLINE
 #define TL_MALLOC(user, size) ((void)(user), (void)(size), (void *)0)
 #define TL_FREE(user, ptr) ((void)(user), (void)(ptr))
 #define TL_ASSERT(x) ((void)(x))

@@ -5,6 +5,10 @@
 #define TL_NO_TRACE
 #define TL_NO_PLANNERS
 #define TL_NO_CHECKS
+#define TL_NO_PRECISION
+#define TL_NO_OFFLOAD
+#define TL_NO_CODECS
+#define TL_NO_ONLINE
 #define TL_STRATEGY_IMPLEMENTATION
 #define TL_VK_BACKEND_IMPLEMENTATION
 #include "../../tl_vk_backend.h"

@@ -86,6 +86,7 @@ static inline float float_of_bits(uint32_t bits) {
     return value;
 }
 
+#ifndef TL_NO_PRECISION
 static inline tl_quantization quantization_of(float scale, int32_t zero_point, int32_t low, int32_t high) {
     tl_quantization q;
     memset(&q, 0, sizeof q);
@@ -95,6 +96,7 @@ static inline tl_quantization quantization_of(float scale, int32_t zero_point, i
     q.high = high;
     return q;
 }
+#endif
 
 // The arrays of a graph of one's own, to be written to.
 #define NODES(graph)   ((tl_node *)(graph)->nodes)
