@@ -13,18 +13,20 @@
 //     build/tl_plan examples/residual.tlg --precision loss=0.01,training --budget 50%
 //
 // CONTENTS       (search for "// -- ")
-//                output    numbers    options    model    host    planning    lifetimes    report    json
-//                explanation    curve    picture of the curve    pages    profiles    precision    front
-//                main
+//                output    numbers    options    files    model    host    planning    lifetimes    report
+//                writing    json    explanation    curve    picture of the curve    pages    profiles
+//                precision    front    main
 
-#define _POSIX_C_SOURCE 200809L  // NOLINT: reserved for this; clock_gettime, isatty
+#define _XOPEN_SOURCE 700  // NOLINT: reserved for this; clock_gettime, isatty, realpath
 
+#include <errno.h>
 #include <math.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -72,17 +74,24 @@ static double now_seconds(void) {
 
 // -- output --
 
-// Text on its way to a sink; after a failure nothing more is sent.
+enum { PATH_SIZE = 4096 };
+
+// Text on its way to a file; after a failure nothing more is sent.
 typedef struct writer {
-    tl_sink      sink;
-    tl_file_sink file;      // where the sink is a file
-    const char  *path;
-    tl_result    result;
+    tl_sink     sink;
+    FILE       *file;
+    const char *path;             // as it was given; - is standard output
+    char        name[PATH_SIZE];  // the file behind the path
+    char        part[PATH_SIZE];  // what is written first, and renamed when it is whole; "" = nothing
+    int         reason;           // errno of the first failure
+    tl_result   result;
 } writer;
 
-static tl_result write_stdout(void *user, const char *text, size_t length) {
-    (void)user;
-    return fwrite(text, 1, length, stdout) == length ? TL_OK : TL_ERROR_IO;
+static tl_result write_file(void *user, const char *text, size_t length) {
+    writer *w = (writer *)user;
+    if (fwrite(text, 1, length, w->file) == length) return TL_OK;
+    w->reason = errno;
+    return TL_ERROR_IO;
 }
 
 static void put_text(writer *w, const char *text, size_t length) {
@@ -427,12 +436,7 @@ static int check_precision_options(const options *o) {
 
 // Options whose files, or whose question, are about one plan or about the whole curve only.
 static int check_options(const options *o) {
-    const char *const files[] = { o->schedule, o->json, o->c_table, o->svg, o->html };
-    int count = 0;
-    size_t i;
     if (!o->model) return fail(CODE_INPUT, "a model must be named, a .tlg file or -; --help tells more");
-    for (i = 0; i < sizeof files / sizeof *files; i++) count += files[i] && strcmp(files[i], "-") == 0;
-    if (count > 1) return fail(CODE_INPUT, "-: only one file may go to standard output");
     if (o->pareto && o->budget) return fail(CODE_INPUT, "--pareto: is for all budgets, --budget for one");
     if (o->host_budget && !o->link)
         return fail(CODE_INPUT, "--host-budget: needs --link, the speed of the copies");
@@ -487,6 +491,133 @@ static int parse_options(options *o, int count, char **argv, int *done) {
         i += used;
     }
     return o->default_profiles ? CODE_OK : check_options(o);
+}
+
+// -- files: which one a path names --
+
+// The file behind a path: symbolic links are followed, also to a file that does not exist yet. 0 = it cannot be
+// found, errno says why.
+static int follow_links(const char *path, char name[PATH_SIZE]) {
+    char next[PATH_SIZE];
+    int hops;
+    size_t length = strlen(path);
+    if (length >= PATH_SIZE) { errno = ENAMETOOLONG; return 0; }
+    memcpy(next, path, length + 1);
+    for (hops = 0; hops < 40; hops++) {
+        char *slash = strrchr(next, '/'), *folder;
+        const char *base = slash ? slash + 1 : next;
+        ssize_t size;
+        if (slash) *slash = 0;
+        folder = realpath(!slash ? "." : slash == next ? "/" : next, NULL);
+        if (!folder) return 0;
+        length = (size_t)snprintf(name, PATH_SIZE, "%s/%s", strcmp(folder, "/") ? folder : "", base);
+        size = strncmp(folder, "/proc/", 6) == 0 ? -1 : readlink(name, next, sizeof next - 1);
+        if (size >= 0) next[size] = 0;
+        if (size >= 0 && next[0] != '/') {  // relative to the folder of the link
+            char target[PATH_SIZE];
+            memcpy(target, next, (size_t)size + 1);
+            length = (size_t)snprintf(next, sizeof next, "%s/%s", folder, target);
+        }
+        free(folder);
+        if (length >= PATH_SIZE) { errno = ENAMETOOLONG; return 0; }
+        if (size < 0) return 1;
+    }
+    errno = ELOOP;
+    return 0;
+}
+
+// Pipes, terminals and devices are written as they are, and so is an open file that /dev/fd names: these have no
+// name that another file could take.
+static int is_written_in_place(const char *name) {
+    struct stat now;
+    return strncmp(name, "/proc/", 6) == 0 || (stat(name, &now) == 0 && !S_ISREG(now.st_mode));
+}
+
+static int is_one_file(const struct stat *a, const struct stat *b) {
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+static int is_null_device(const struct stat *file) {
+    struct stat null;
+    return S_ISCHR(file->st_mode) && stat("/dev/null", &null) == 0 && null.st_rdev == file->st_rdev;
+}
+
+// An option that names a file, and that file.
+typedef struct place {
+    const char  *option;
+    const char **path;
+    int          exists;           // 1 = stat says which file it is, 0 = its name does
+    struct stat  stat;
+    char         name[PATH_SIZE];
+} place;
+
+static void find_input(const char *path, place *at) {
+    at->exists = (strcmp(path, "-") == 0 ? fstat(STDIN_FILENO, &at->stat) : stat(path, &at->stat)) == 0;
+}
+
+// An output that is what standard output is already, /dev/stdout for example, becomes -.
+static int find_output(place *at) {
+    const char *path = *at->path;
+    struct stat out;
+    int has_out = fstat(STDOUT_FILENO, &out) == 0;
+    if (strcmp(path, "-") == 0) {
+        at->exists = has_out;
+        at->stat = out;
+        return CODE_OK;
+    }
+    at->exists = stat(path, &at->stat) == 0;
+    if (at->exists && S_ISDIR(at->stat.st_mode)) return fail(CODE_INPUT, "%s %s: is a directory", at->option, path);
+    if (at->exists && !S_ISREG(at->stat.st_mode) && !S_ISFIFO(at->stat.st_mode) && !S_ISCHR(at->stat.st_mode))
+        return fail(CODE_INPUT, "%s %s: is neither a file nor a pipe", at->option, path);
+    if (!follow_links(path, at->name))
+        return fail(CODE_INPUT, "%s %s: cannot be written: %s", at->option, path, strerror(errno));
+    if (has_out && at->exists && is_one_file(&at->stat, &out) && !is_null_device(&out)) *at->path = "-";
+    return CODE_OK;
+}
+
+// 1 = what is written to the one is lost by what is written to the other.
+static int is_one_place(const place *a, const place *b) {
+    int a_is_out = strcmp(*a->path, "-") == 0, b_is_out = strcmp(*b->path, "-") == 0;
+    if (a_is_out || b_is_out) return a_is_out && b_is_out;
+    if (a->exists != b->exists) return 0;
+    return a->exists ? is_one_file(&a->stat, &b->stat) && !is_null_device(&a->stat) : strcmp(a->name, b->name) == 0;
+}
+
+static int is_read(const place *out, const place *input) {
+    return out->exists && input->exists && !S_ISCHR(input->stat.st_mode) && is_one_file(&out->stat, &input->stat);
+}
+
+// No output is a file that is read, and no two outputs are one file: nothing that exists is lost. Before any work.
+static int check_files(options *o) {
+    static place outputs[5], report, inputs[2];
+    const char *const names[] = { "--schedule", "--json", "--c-table", "--svg", "--html" };
+    const char **const paths[] = { &o->schedule, &o->json, &o->c_table, &o->svg, &o->html };
+    const char *const words[] = { "the model", "the file of --profiles" };
+    int count = 0, i, k;
+    find_input(o->model, &inputs[0]);
+    if (o->profiles) find_input(o->profiles, &inputs[1]);
+    for (i = 0; i < 5; i++) {
+        int code;
+        if (!*paths[i]) continue;
+        outputs[count].option = names[i];
+        outputs[count].path = paths[i];
+        code = find_output(&outputs[count++]);
+        if (code) return code;
+    }
+    for (i = 0; i < count; i++) {
+        const place *at = &outputs[i];
+        for (k = 0; k < 2; k++)
+            if (strcmp(*at->path, "-") != 0 && is_read(at, &inputs[k]))
+                return fail(CODE_INPUT, "%s %s: is %s, which is read", at->option, *at->path, words[k]);
+        for (k = 0; k < i; k++)
+            if (is_one_place(at, &outputs[k]))
+                return fail(CODE_INPUT, "%s %s: goes to %s as %s does", at->option, *at->path,
+                            strcmp(*at->path, "-") == 0 ? "standard output" : "the same file", outputs[k].option);
+    }
+    report.exists = fstat(STDOUT_FILENO, &report.stat) == 0 && S_ISREG(report.stat.st_mode);
+    for (k = 0; k < 2; k++)
+        if (is_read(&report, &inputs[k])) return fail(CODE_INPUT, "standard output: is %s, which is read", words[k]);
+    return CODE_OK;
 }
 
 // -- model --
@@ -979,25 +1110,64 @@ static int fail_infeasible(const program *p) {
                 interrupted ? " (stopped early)" : "");
 }
 
-// -- files --
+// -- writing --
 
-static int open_writer(program *p, const char *path, writer *w) {
-    memset(w, 0, sizeof *w);
-    w->path = path;
-    w->sink.write = write_stdout;
-    if (strcmp(path, "-") == 0) return CODE_OK;
-    if (tl_init_file_sink(&p->env, path, &w->file, &w->sink)) return fail(CODE_INPUT, "%s", reason_of(&p->env));
-    return CODE_OK;
+static int fail_write(const writer *w) {
+    return fail(CODE_INPUT, "%s: cannot be written: %s", w->path, strerror(errno));
 }
 
-static int close_writer(program *p, writer *w) {
-    if (strcmp(w->path, "-") != 0) {
-        if (!tl_finish_file_sink(&p->env, &w->file, w->result)) return CODE_OK;
-        if (w->result && w->result != TL_ERROR_IO) return fail_result(p, w->path);
-        return fail(CODE_INPUT, "%s", reason_of(&p->env));
+// A file beside the one that it will replace, with that one's permissions.
+static int open_part(writer *w) {
+    struct stat now;
+    mode_t mask = umask(0);
+    int number;
+    umask(mask);
+    if (snprintf(w->part, sizeof w->part, "%s.XXXXXX", w->name) >= (int)sizeof w->part) {
+        w->part[0] = 0;
+        errno = ENAMETOOLONG;
+        return 0;
     }
-    if (w->result && w->result != TL_ERROR_IO) return fail_result(p, "standard output");
-    return w->result || fflush(stdout) ? fail(CODE_INPUT, "standard output: cannot write") : CODE_OK;
+    number = mkstemp(w->part);
+    if (number < 0) {
+        w->part[0] = 0;
+        return 0;
+    }
+    (void)fchmod(number, stat(w->name, &now) == 0 ? now.st_mode & 07777 : 0666 & ~mask);
+    w->file = fdopen(number, "wb");
+    if (!w->file) {
+        close(number);
+        remove(w->part);
+    }
+    return w->file != NULL;
+}
+
+static int open_writer(const char *path, writer *w) {
+    memset(w, 0, sizeof *w);
+    w->path = path;
+    w->sink.write = write_file;
+    w->sink.user = w;
+    if (strcmp(path, "-") == 0) {
+        w->file = stdout;
+        return CODE_OK;
+    }
+    if (!follow_links(path, w->name)) return fail_write(w);
+    if (is_written_in_place(w->name)) w->file = fopen(w->name, "wb");
+    else (void)open_part(w);
+    return w->file ? CODE_OK : fail_write(w);
+}
+
+// A part that is not whole is removed, and the file that it would have replaced stays.
+static int close_writer(program *p, writer *w) {
+    int is_out = w->file == stdout, failed = ferror(w->file) || w->result == TL_ERROR_IO;
+    errno = 0;
+    if (is_out ? fflush(w->file) : fclose(w->file)) failed = 1;  // a full disk often shows here only
+    if (!failed && !w->result && w->part[0]) failed = rename(w->part, w->name) != 0;
+    if (!w->reason) w->reason = errno ? errno : EIO;
+    if ((failed || w->result) && w->part[0]) remove(w->part);
+    if (w->result && !failed) return fail_result(p, is_out ? "standard output" : w->path);
+    if (!failed) return CODE_OK;
+    errno = w->reason;
+    return is_out ? fail(CODE_INPUT, "standard output: cannot be written") : fail_write(w);
 }
 
 static int write_schedule(program *p) {
@@ -1007,7 +1177,7 @@ static int write_schedule(program *p) {
     int code;
     if (!text) return fail(CODE_INPUT, "no memory to print the schedule");
     tl_print_schedule(&p->plan, text, length + 1);
-    code = open_writer(p, p->o.schedule, &w);
+    code = open_writer(p->o.schedule, &w);
     if (!code) {
         put_text(&w, text, length);
         code = close_writer(p, &w);
@@ -1033,7 +1203,7 @@ static void write_c_name(const char *text, char name[49]) {
 static int write_c_table(program *p) {
     writer w;
     char name[49];
-    int code = open_writer(p, p->o.c_table, &w);
+    int code = open_writer(p->o.c_table, &w);
     if (code) return code;
     write_c_name(p->model, name);
     w.result = tl_write_plan_table(&p->env, &p->graph, &p->plan, name, w.sink);
@@ -1063,7 +1233,7 @@ static int write_plan_picture(program *p) {
     tl_node *nodes = p->host_bytes ? time_nodes(p) : NULL;
     int code;
     if (p->host_bytes && !nodes) return fail(CODE_INPUT, "no memory to draw");
-    code = open_writer(p, p->o.svg, &w);
+    code = open_writer(p->o.svg, &w);
     if (!code) {
         if (nodes) timed.nodes = nodes;
         device.link_bytes_per_second = p->link_bytes;
@@ -1121,7 +1291,7 @@ static void put_end_json(const program *p, writer *w) {
 
 static int write_json(program *p, int infeasible) {
     writer w;
-    int code = open_writer(p, p->o.json, &w);
+    int code = open_writer(p->o.json, &w);
     if (code) return code;
     put_head_json(p, &w);
     if (p->budget_bytes) put(&w, ", \"budget_bytes\": %llu", (ull)p->budget_bytes);
@@ -1552,7 +1722,7 @@ static void print_curve(const program *p, const curve *c, FILE *out) {
 
 static int write_curve_json(program *p, const curve *c) {
     writer w;
-    int i, code = open_writer(p, p->o.json, &w);
+    int i, code = open_writer(p->o.json, &w);
     if (code) return code;
     put_head_json(p, &w);
     put(&w, ", \"keep_all_peak_bytes\": %llu, \"base_cost\": %llu", (ull)p->keep_all.peak_bytes,
@@ -1766,7 +1936,7 @@ static void put_picture(const program *p, writer *w, const curve *c) {
 
 static int write_picture(program *p, const curve *c) {
     writer w;
-    int code = open_writer(p, p->o.svg, &w);
+    int code = open_writer(p->o.svg, &w);
     if (code) return code;
     put_picture(p, &w, c);
     return close_writer(p, &w);
@@ -1881,7 +2051,7 @@ static void put_dot_table(const program *p, writer *w, const curve *c) {
 
 static int write_curve_page(program *p, const curve *c) {
     writer w;
-    int code = open_writer(p, p->o.html, &w);
+    int code = open_writer(p->o.html, &w);
     if (code) return code;
     put_page_start(p, &w);
     put_picture(p, &w, c);
@@ -2055,7 +2225,7 @@ static int write_plan_page(program *p, const lives *l) {
     static const char *const colors[] = { "input", "first", "again", "fetched", "gradient", "saved",
                                           "scratch" };
     writer w;
-    int i, code = open_writer(p, p->o.html, &w);
+    int i, code = open_writer(p->o.html, &w);
     if (code) return code;
     put_page_start(p, &w);
     put_plan_table(p, &w);
@@ -2105,7 +2275,7 @@ static label number_label(double value) {
 static int write_default_profiles(program *p) {
     writer w;
     int32_t count, i;
-    int k, code = open_writer(p, "-", &w);
+    int k, code = open_writer("-", &w);
     const tl_precision_profile *rows = tl_find_default_profiles(&count);
     put_lines(&w, profiles_head, sizeof profiles_head / sizeof *profiles_head);
     for (i = 0; i < count; i++) {
@@ -2438,7 +2608,7 @@ static int prepare_choice(program *p) {
 
 static int write_infeasible_choice(program *p) {
     writer w;
-    int code = open_writer(p, p->o.json, &w);
+    int code = open_writer(p->o.json, &w);
     if (code) return code;
     put_head_json(p, &w);
     put(&w, ", \"precision\": null, \"reason\": ");
@@ -2494,7 +2664,7 @@ static int print_choice(const program *p, FILE *out) {
 static int finish_choice(program *p) {
     FILE *out = report_stream(p);
     writer w;
-    int code = p->o.json ? open_writer(p, p->o.json, &w) : CODE_OK;
+    int code = p->o.json ? open_writer(p->o.json, &w) : CODE_OK;
     if (!code && p->o.json) {
         put_head_json(p, &w);
         put(&w, ", \"keep_all_peak_bytes\": %llu", (ull)p->keep_all.peak_bytes);
@@ -2574,7 +2744,7 @@ static int write_front_json(program *p) {
     const tl_precision_front *front = &p->choice.front;
     writer w;
     int32_t i, k;
-    int code = open_writer(p, p->o.json, &w);
+    int code = open_writer(p->o.json, &w);
     if (code) return code;
     put_head_json(p, &w);
     put(&w, ", \"complete\": %s, \"knee\": %d, \"points\": [", front->complete ? "true" : "false",
@@ -2595,7 +2765,7 @@ static int write_front_json(program *p) {
 
 static int write_front_picture(program *p) {
     writer w;
-    int code = open_writer(p, p->o.svg, &w);
+    int code = open_writer(p->o.svg, &w);
     if (code) return code;
     w.result = tl_write_front_svg(&p->env, &p->choice.front, w.sink);
     return close_writer(p, &w);
@@ -2724,7 +2894,8 @@ static int run_curve(program *p) {
 }
 
 static int plan_model(program *p) {
-    int code = read_model(p);
+    int code = check_files(&p->o);
+    if (!code) code = read_model(p);
     if (!code && p->o.work) code = parse_count("--work", p->o.work, &p->work_limit);
     if (!code && p->o.policy) code = parse_policy(p);
     if (!code && (p->o.precision || p->o.front)) code = prepare_choice(p);
@@ -2742,7 +2913,7 @@ static int plan_model(program *p) {
 
 static int run(program *p) {
     int code = plan_model(p);
-    if (!code && (fflush(stdout) || ferror(stdout))) code = fail(CODE_INPUT, "standard output: cannot write");
+    if (!code && (fflush(stdout) || ferror(stdout))) code = fail(CODE_INPUT, "standard output: cannot be written");
     return code;
 }
 
@@ -2752,7 +2923,7 @@ int main(int count, char **argv) {
     int done, code = parse_options(&p.o, count, argv, &done);
     if (code) return code;
     if (done) {
-        (void)open_writer(&p, "-", &help);
+        (void)open_writer("-", &help);
         put_lines(&help, usage, sizeof usage / sizeof *usage);
         return close_writer(&p, &help);
     }
