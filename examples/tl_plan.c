@@ -334,7 +334,8 @@ static const char *const usage[] = {
     "MODEL is .tlg text, one line a node with its bytes and costs; - reads it from standard input.",
     "",
     "  --budget B        largest sum of live bytes: 512MiB, 1.5GB, 1000000; or 60%, of the peak that",
-    "                    keeping everything reaches. Weights and optimizer state are beside it",
+    "                    keeping everything reaches in MODEL as it is, before --precision changes it.",
+    "                    Weights and optimizer state are beside it",
     "  --inference       forward only: results are resident at the end",
     "  --host-budget B   tensors may be copied to the host, so many bytes of them at a time (% as above)",
     "  --link RATE       speed of these copies, one way: 12 or 12GB/s, 800MB/s, 11GiB/s",
@@ -755,8 +756,13 @@ static int scale_rate(const program *p, const char *option, const char *text, ui
     return fail(CODE_INPUT, "%s %s: moves less than a byte in 10^9 units of cost", option, text);
 }
 
+// What keeping everything takes in the model as it was read, in f32 where --precision chooses something else: 100 %.
+static uint64_t model_peak(const program *p) {
+    return p->has_choice ? p->choice.keep_all.peak_bytes : p->keep_all.peak_bytes;
+}
+
 static int parse_host(program *p) {
-    int code = parse_bytes("--host-budget", p->o.host_budget, p->keep_all.peak_bytes, &p->host_bytes);
+    int code = parse_bytes("--host-budget", p->o.host_budget, model_peak(p), &p->host_bytes);
     if (!code) code = parse_rate("--link", p->o.link, "GB", "/s", &p->link_bytes);
     if (!code) code = parse_cost_unit(p);
     if (!code) code = scale_rate(p, "--link", p->o.link, p->link_bytes, &p->device.link_bytes_per_second);
@@ -1066,7 +1072,7 @@ static void print_head(const program *p, FILE *out) {
 
 static void print_row(const program *p, FILE *out, const char *name, uint64_t bytes, uint64_t cost) {
     fprintf(out, "%-12s %20llu %12s %8.2f %%", name, (ull)bytes, bytes_label(bytes).text,
-            100 * ratio_of(bytes, p->keep_all.peak_bytes));
+            100 * ratio_of(bytes, model_peak(p)));
     if (cost) fprintf(out, " %12.6f", ratio_of(cost, p->keep_all.base_cost));
     fprintf(out, "\n");
 }
@@ -1074,7 +1080,7 @@ static void print_row(const program *p, FILE *out, const char *name, uint64_t by
 static void print_plan(const program *p, FILE *out, const tl_report *counts) {
     const tl_plan *plan = &p->plan;
     print_head(p, out);
-    fprintf(out, "%-12s %20s %12s %10s %12s\n", "", "bytes", "", "keep all", "cost");
+    fprintf(out, "%-12s %20s %12s %10s %12s\n", "", "bytes", "", p->has_choice ? "all in f32" : "keep all", "cost");
     if (p->has_choice) print_row(p, out, "all in f32", p->choice.keep_all.peak_bytes, 0);
     print_row(p, out, "keep all", p->keep_all.peak_bytes, p->keep_all.cost);
     if (p->budget_bytes) print_row(p, out, "budget", p->budget_bytes, 0);
@@ -1091,6 +1097,8 @@ static void print_plan(const program *p, FILE *out, const tl_report *counts) {
         fprintf(out, "%d copies to the host and back; waiting for them costs %.6f\n", (int)counts->copy_count,
                 ratio_of(counts->cost - counts->compute_cost, plan->base_cost));
     fprintf(out, "%.1f million steps of work, %.2f s\n", (double)p->work * 1e-6, now_seconds() - p->start);
+    if (!p->budget_bytes && !p->o.policy)
+        fprintf(out, "--budget 60%% plans with less memory, --pareto draws the curve of memory against cost\n");
 }
 
 static const char *limiting_node(const program *p) {
@@ -1329,7 +1337,7 @@ static void print_step(const program *p, FILE *out, int32_t at) {
         "wait for the copy of", "drop of the host copy of", "compression of", "expansion of",
     };
     const tl_step *step = &p->plan.steps[at];
-    fprintf(out, "step %d, the %s %s", (int)at + 1, words[step->kind], tl_name_node(&p->graph, step->node));
+    fprintf(out, "step %d, the %s %s", (int)at, words[step->kind], tl_name_node(&p->graph, step->node));
 }
 
 static void print_tensor(const program *p, FILE *out, const life *item) {
@@ -1453,9 +1461,9 @@ static void print_absence(const program *p, const lives *l, FILE *out, int32_t n
         fprintf(out, "%33s for its saved state\n", "");
         return;
     }
-    fprintf(out, "%33s %s away from step %d to %d; kept, %s ", "", bytes_label(bytes).text, (int)from + 1,
-            (int)to + 1, bytes_label(most).text);
-    fprintf(out, "would live at step %d", (int)worst + 1);
+    fprintf(out, "%33s %s away from step %d to %d; kept, %s ", "", bytes_label(bytes).text, (int)from,
+            (int)to, bytes_label(most).text);
+    fprintf(out, "would live at step %d", (int)worst);
     if (most > budget) fprintf(out, ", %s over the budget\n", bytes_label(most - budget).text);
     else fprintf(out, ", which fits where others go instead\n");
 }
@@ -2138,12 +2146,12 @@ static const char *const plan_script[] = {
     "  at=Math.max(0,Math.min(N-1,s));",
     "  const k=D.kinds[D.steps[2*at]],here=L.filter(l=>l[3]<=at&&at<=l[4]&&l[5]).sort((a,b)=>b[5]-a[5]);",
     "  const step=(words[k]||k+' ')+D.names[D.steps[2*at+1]];",
-    "  let text='step '+(at+1)+' of '+N+': '+step+'. '+size(D.live[at])+' live in '+here.length+' things';",
+    "  let text='step '+at+' of 0 to '+(N-1)+': '+step+'. '+size(D.live[at])+' live in '+here.length+' things';",
     "  for(const l of here.slice(0,10))",
     "    text+='\\n  '+size(l[5])+'  '+D.lifes[l[0]]+' '+D.names[l[1]]+(l[2]>0?'.'+l[2]:'');",
     "  if(here.length>10)text+='\\n  and '+(here.length-10)+' more';",
     "  read.textContent=text;",
-    "  canvas.setAttribute('aria-valuenow',at+1);",
+    "  canvas.setAttribute('aria-valuenow',at);",
     "  canvas.setAttribute('aria-valuetext',step+', '+size(D.live[at]));",
     "  draw();",
     "}",
@@ -2233,9 +2241,9 @@ static int write_plan_page(program *p, const lives *l) {
         " saved state live. <button id=\"axis\" type=\"button\">by steps</button></p>\n<p>");
     for (i = 0; i < LIFE_COUNT; i++)
         put(&w, "<span class=\"key\" style=\"background:var(--%s)\"></span>%s\n", colors[i], life_names[i]);
-    put(&w, "</p>\n<canvas tabindex=\"0\" role=\"slider\" aria-label=\"step of the plan\" aria-valuemin=\"1\" "
-        "aria-valuemax=\"%d\" aria-valuenow=\"1\"></canvas>\n<p id=\"read\" aria-live=\"polite\"></p>\n",
-        (int)p->plan.step_count);
+    put(&w, "</p>\n<canvas tabindex=\"0\" role=\"slider\" aria-label=\"step of the plan\" aria-valuemin=\"0\" "
+        "aria-valuemax=\"%d\" aria-valuenow=\"0\"></canvas>\n<p id=\"read\" aria-live=\"polite\"></p>\n",
+        (int)p->plan.step_count > 0 ? (int)p->plan.step_count - 1 : 0);
     put_plan_data(p, &w, l);
     put_lines(&w, plan_script, sizeof plan_script / sizeof *plan_script);
     put(&w, "</body>\n</html>\n");
@@ -2785,30 +2793,6 @@ static int run_front(program *p) {
 
 // -- main --
 
-// One line each for a few budgets, from keep all downwards to the first that nothing fits.
-static void print_budgets(program *p, FILE *out) {
-    int percent;
-    fprintf(out, "\n%8s %20s %12s %12s %12s  %s\n", "budget", "bytes", "", "cost", "lower bound", "gap");
-    p->doing = "a few budgets";
-    for (percent = 100; percent > 0 && !interrupted; percent -= 10) {
-        uint64_t budget = p->keep_all.peak_bytes / 100 * (uint64_t)percent +
-                          p->keep_all.peak_bytes % 100 * (uint64_t)percent / 100;
-        uint64_t base = p->keep_all.base_cost;
-        tl_plan plan;
-        tl_result result = try_budget(p, budget ? budget : 1, p->work_limit ? p->work_limit : curve_work,
-                                      &plan, &p->report);
-        clear_progress(p);
-        if (result == TL_ERROR_INFEASIBLE)
-            fprintf(out, "%6d %% %20llu %12s  no plan fits; the least found is %llu bytes, because of %s\n",
-                    percent, (ull)budget, bytes_label(budget).text, (ull)p->report.least_budget_bytes,
-                    limiting_node(p) ? limiting_node(p) : "all nodes");
-        if (result) return;
-        fprintf(out, "%6d %% %20llu %12s %12.6f %12.6f  %s\n", percent, (ull)budget,
-                bytes_label(budget).text, ratio_of(plan.cost, base), ratio_of(plan.bound_cost, base),
-                gap_label(plan.cost, plan.bound_cost).text);
-    }
-}
-
 // Without a budget the plan is keep all; its bound is that of planning within its peak.
 static int plan_keep_all(program *p) {
     tl_plan figures;
@@ -2873,7 +2857,6 @@ static int run_plan(program *p) {
     if (!code && out && p->has_choice) code = print_choice(p, out);
     if (!code && out) print_plan(p, out, &l.report);
     if (!code && out && p->o.explain) code = explain_plan(p, &l, out);
-    if (!code && out == stdout && !p->budget_bytes && !p->o.policy && !p->has_choice) print_budgets(p, out);
     free_lives(&l);
     return code;
 }
@@ -2905,7 +2888,7 @@ static int plan_model(program *p) {
         code = fail_result(p, path_of(p));
     if (!code && p->o.host_budget) code = parse_host(p);
     if (!code && p->o.budget)
-        code = parse_bytes("--budget", p->o.budget, p->keep_all.peak_bytes, &p->budget_bytes);
+        code = parse_bytes("--budget", p->o.budget, model_peak(p), &p->budget_bytes);
     if (!code && p->has_choice && !wants_plan(&p->o)) code = finish_choice(p);
     else if (!code) code = p->o.pareto ? run_curve(p) : run_plan(p);
     return code;
