@@ -9,7 +9,8 @@
 //
 // check: --quick --costs table --out build/check
 //
-//     cc -O3 -std=c99 -ffp-contract=off -o build/05_quantize examples/05_quantize.c -lm
+//     mkdir -p build && cc -O3 -ffp-contract=off -o build/05_quantize examples/05_quantize.c -lm
+//     build/05_quantize --quick
 //
 // HOW IT WORKS   The loss of an op is what the network says differently because of it: the
 // Kullback-Leibler divergence of its answers from those of f32, in nats a row. It is never negative
@@ -788,7 +789,7 @@ static const char usage[] =
     "  --layers N --width N --context N --batch N\n"
     "                     of the text network (2, 128, 32, 8); width is a multiple of 16\n"
     "  --images N         images in a batch (64)\n"
-    "  --text FILE        what the text network learns (tl_strategy.h)\n"
+    "  --text FILE        what the text network learns (examples/training_text.txt)\n"
     "  --seed N           of weights, data and images (1)\n"
     "  --out DIR          where the pictures go (build)\n"
     "  --quick            tiny networks, a few steps\n"

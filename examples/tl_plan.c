@@ -8,7 +8,7 @@
 //
 // check: examples/residual.tlg --budget 55% --explain
 //
-//     cc -O3 -std=c99 -o build/tl_plan examples/tl_plan.c
+//     mkdir -p build && cc -O3 -o build/tl_plan examples/tl_plan.c
 //     build/tl_plan examples/residual.tlg --pareto --html build/residual.html
 //     build/tl_plan examples/residual.tlg --precision loss=0.01,training --budget 50%
 //

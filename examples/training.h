@@ -455,9 +455,9 @@ static inline int training_read_file(const char *path, const char *what, uint8_t
     return TRAINING_OK;
 }
 
-// The text trained on by default is the library itself: here, or above the program's directory.
+// The text trained on by default: below this directory, or beside that of the program.
 static inline void training_find_text(const char *program, char *path, size_t size) {
-    const char *name = "tl_strategy.h", *slash = strrchr(program, '/');
+    const char *name = "examples/training_text.txt", *slash = strrchr(program, '/');
     FILE *file;
     snprintf(path, size, "%s", name);
     file = fopen(path, "rb");
@@ -475,7 +475,7 @@ static inline void training_number_tokens(training_text *t) {
     }
 }
 
-// Read the text at path, or the library's own header. vocabulary: the [256] tokens of loaded
+// Read the text at path, or the one of the examples. vocabulary: the [256] tokens of loaded
 // weights, NULL = whatever bytes the text has.
 static inline int training_read_text(const char *path, const char *program, uint64_t context,
                                      const uint8_t *vocabulary, training_text *t) {
