@@ -1,10 +1,10 @@
 /* tl_vk_backend.h - v0.4.0 - the buffers of tl_strategy.h on Vulkan compute
-   Joined from the parts in src/vk by `make header`: change those, this file is written over.
+   Joined from the parts in src/vk by `make header`: edit those, this file is overwritten.
    Depends on tl_strategy.h and <vulkan/vulkan_core.h>. MIT or public domain: see the end.
 
-   Implements [10] BACKEND of tl_strategy.h inside a VkDevice that you own: tensors are kept,
-   spilled, compressed and made again in your Vulkan memory, on your queue or in your command
-   buffers. The checkpoint manager and the executor run on it as they do on the CPU backend.
+   Implements [10] BACKEND of tl_strategy.h on a VkDevice that you own: tensors are kept, spilled,
+   compressed and recomputed in Vulkan memory, on your queue or in your command buffers. The
+   checkpoint manager and the executor run on it as they do on the CPU backend.
 
    SYNOPSIS
        #define TL_STRATEGY_IMPLEMENTATION      // in exactly one .c or .cpp file
@@ -16,7 +16,7 @@
        desc.device.instance = ...;  desc.device.physical = ...;  desc.device.device = ...;
        desc.device.queue = ...;     desc.device.queue_family = ...;
        if (tl_vk_init_backend(&env, &desc, &backend)) puts(env.error.text);
-       run_desc.backend = &backend;                              // from here on as on the CPU
+       run_desc.backend = &backend;                              // all else is as on the CPU
 
    CONTENTS          (every name below is a banner: search for "[2]")
        [1] DEVICE        borrow the engine's device, or make one
@@ -26,12 +26,12 @@
        [5] SHADERS       copy, fill and convert on the device
 
    OPTIONS           (define before the include; none is needed)
-       TL_VK_BACKEND_IMPLEMENTATION   in one file, after or with TL_STRATEGY_IMPLEMENTATION anywhere
+       TL_VK_BACKEND_IMPLEMENTATION   in one file, the one with TL_STRATEGY_IMPLEMENTATION or another
        TL_VK_LINKED                   get_instance_proc = 0 means the linked vkGetInstanceProcAddr
        TL_VK_OPEN_LOADER              get_instance_proc = 0 means that of the system's loader, found
                                       with dlopen or LoadLibrary by tl_vk_init_device
-       VK_NO_PROTOTYPES               is defined here unless <vulkan/vulkan.h> came first: include
-                                      that or volk.h before this header if you want them
+       VK_NO_PROTOTYPES               is defined here unless <vulkan/vulkan.h> was included before:
+                                      include that or volk.h first if you need the prototypes
 
    RULES
        Those of tl_strategy.h. No global symbol beginning with vk is defined or needed. One backend
@@ -39,10 +39,10 @@
        lock_queue and unlock_queue are given. Vulkan 1.0 is enough, and SPIR-V 1.0 without 8 or
        16-bit types; timeline semaphores and VK_EXT_memory_budget are used where they were enabled.
 
-       All work goes to one queue in the order it was enqueued, so a range that is freed is given
-       to its next user at once, behind a barrier; only what the host reads or writes, and memory
-       given back to Vulkan, waits for the device. With a transfer queue, copies between the tiers
-       are submitted there at once, and what comes after them on their ranges waits on the device.
+       All work runs on one queue in the order in which it was enqueued. A freed range can therefore
+       be reused at once: a barrier orders the new work after the old. The host waits for the device
+       only to read or write mapped ranges and to free memory. With a transfer queue, copies between
+       the tiers are submitted to it at once; later work on their ranges waits for them on the device.
 */
 #ifndef TL_VK_BACKEND_H
 
@@ -67,8 +67,8 @@ extern "C" {
 //     engine:      instance, device, queue  --borrowed-->  tl_vk_backend_desc.device
 //     standalone:  tl_vk_init_device        --made for you-->  the same struct
 //
-// The owner of a device knows what was enabled on it and Vulkan cannot be asked, so the
-// struct says it. Nothing that is not declared here is used.
+// Vulkan cannot be asked which extensions and features a device was created with, so its owner
+// declares them in this struct. The backend uses nothing that is not declared.
 // ============================================================================
 
 // A device and what its owner enabled. Everything in it must outlive the backends made from it.
@@ -80,9 +80,9 @@ typedef struct tl_vk_device {
     uint32_t           api_version;      // that instance and device were created for; 0 = Vulkan 1.0
     const char *const *extensions;       // [extension_count] enabled on the device
     uint32_t           extension_count;
-    int32_t            timeline_enabled; // 1 = the feature timelineSemaphore is; 0 = fences are used
-    VkQueue            queue;            // with compute; VK_NULL_HANDLE = record mode, see [3] FRAMES
-    uint32_t           queue_family;     // of the queue; in record mode of the caller's command buffers
+    int32_t            timeline_enabled; // 1 = the feature timelineSemaphore is enabled; 0 = use fences
+    VkQueue            queue;            // of a family with compute; VK_NULL_HANDLE = record mode, see [3]
+    uint32_t           queue_family;     // of the queue, or in record mode of the caller's command buffers
     VkQueue            transfer_queue;   // for copies between the tiers, needs timelines and a queue;
                                          // VK_NULL_HANDLE = the queue
     uint32_t           transfer_family;
@@ -98,10 +98,10 @@ typedef struct tl_vk_device_desc {
     int32_t  number;             // 1 = the first that tl_vk_read_devices lists; 0 = the first GPU, else
                                  // the first of any kind
     uint32_t api_version;        // 0 = Vulkan 1.1, or what the loader and the device have if that is less
-    int32_t  validates;          // 1 = with VK_LAYER_KHRONOS_validation, or TL_ERROR_NOT_FOUND
-    PFN_vkDebugUtilsMessengerCallbackEXT message;  // its messages; 0 = those of the layer's settings
+    int32_t  validates;          // 1 = enable VK_LAYER_KHRONOS_validation, TL_ERROR_NOT_FOUND without it
+    PFN_vkDebugUtilsMessengerCallbackEXT message;  // gets its messages; 0 = as the layer's settings say
     void    *message_user;
-    int32_t  enable_transfer;    // 1 = a transfer queue of a family of its own, where there is one
+    int32_t  enable_transfer;    // 1 = also a queue of a family for transfers only, where there is one
 } tl_vk_device_desc;
 
 // One device of the machine.
@@ -109,14 +109,14 @@ typedef struct tl_vk_device_info {
     char     name[VK_MAX_PHYSICAL_DEVICE_NAME_SIZE];
     VkPhysicalDeviceType type;   // VK_PHYSICAL_DEVICE_TYPE_CPU: a driver that computes on the host
     uint32_t api_version, driver_version;
-    int32_t  has_compute;        // 0 = no queue that computes: tl_vk_init_device refuses it
+    int32_t  has_compute;        // 0 = no queue family computes: tl_vk_init_device refuses the device
     uint64_t device_bytes;       // of its largest device-local heap
 } tl_vk_device_info;
 
 // List the devices of the machine.
 //
 //   infos   [capacity] filled from the start; may be NULL where capacity is 0
-//   count   how many there are, also beyond the capacity
+//   count   number of devices, which may be larger than the capacity
 //
 // Errors:  TL_ERROR_NOT_FOUND: no loader, or no driver; TL_ERROR_NO_MEMORY, TL_ERROR_BACKEND.
 TLDEF tl_result tl_vk_read_devices(tl_env *env, const tl_vk_device_desc *desc, tl_vk_device_info *infos,
@@ -147,18 +147,19 @@ extern "C" {
 //     chunk  |##block##|####block####|......|##|.....|    one VkBuffer, one VkDeviceMemory
 //     range       |--|                                    {block, offset, bytes}
 //
-// add_block takes a piece of a chunk; a chunk is made when none has room, halved where the
-// driver is out of memory, and kept for later when it is empty. So in steady state nothing is
-// allocated. Where the device's own memory is full, the device tier goes on in other memory that the
-// device reads; device memory that the host reaches through a window is left alone. The host tier
-// is made of the same chunks in host memory, cached where the device offers that. What the host cannot
-// reach is mapped through a staging ring.
+// add_block takes a piece of a chunk. A chunk is allocated when no chunk of the tier has room; its
+// size is halved while the driver reports that it is out of memory; an empty chunk is kept. So the
+// steady state allocates nothing. When device-local memory is exhausted, the device tier continues in
+// other memory that the device can access, but not in host-visible device-local memory, which is often
+// a small window. The host tier consists of chunks in host memory, cached where the device offers that.
+// Ranges that the host cannot address are mapped through a staging ring.
 // ============================================================================
 
-// An allocator of the caller, such as VMA. It serves memory for whole chunks.
+// An allocator of the caller, such as VMA. It allocates the memory of whole chunks.
 typedef struct tl_vk_memory_hooks {
-    // Fill memory and offset for a buffer with these requirements; mapped where required has
-    // HOST_VISIBLE: the address of that offset, mapped for good. cookie comes back in release.
+    // Allocate memory for a buffer with these requirements: set *memory, *offset and *type_index.
+    // Where `required` has HOST_VISIBLE, map it and set *mapped to the address of that offset; it stays
+    // mapped until release, which gets the *cookie.
     VkResult (*allocate)(void *user, const VkMemoryRequirements *requirements,
                          VkMemoryPropertyFlags required, VkMemoryPropertyFlags preferred,
                          VkDeviceMemory *memory, VkDeviceSize *offset, uint32_t *type_index,
@@ -171,7 +172,7 @@ typedef struct tl_vk_memory_hooks {
     X(TL_VK_COPY_PATH_COMMAND, "command", "vkCmdCopyBuffer")               \
     X(TL_VK_COPY_PATH_SHADER,  "shader",  "a compute shader, 64 bytes an invocation")
 
-#define TLI_VK_ENUM(id, name, help) id,  // undefined again at the end of this half
+#define TLI_VK_ENUM(id, name, help) id,  // undefined at the end of the public half
 typedef enum tl_vk_copy_path { TL_VK_COPY_PATHS(TLI_VK_ENUM) TL_VK_COPY_PATH_COUNT } tl_vk_copy_path;
 
 typedef struct tl_vk_backend_desc {
@@ -179,11 +180,10 @@ typedef struct tl_vk_backend_desc {
     uint64_t capacity_bytes[TL_TIER_COUNT];  // of claimed ranges; 0 = TL_UNLIMITED
     uint64_t chunk_bytes;        // 0 = an eighth of the heap, within 4 and 64 MiB
     uint64_t staging_bytes;      // of the staging ring; 0 = 4 MiB. A larger range gets a buffer of its own
-    uint64_t submit_bytes;       // bytes moved before a submit is made unasked; 0 = 256 MiB
-    int32_t  batch_count;        // submits (frames) under way at once, at most 64; 0 = 4, with a transfer
-                                 // queue 16
+    uint64_t submit_bytes;       // bytes of work after which the backend submits by itself; 0 = 256 MiB
+    int32_t  batch_count;        // submits or frames in flight, at most 64; 0 = 4, with a transfer queue 16
     uint32_t workgroup_size;     // of the shaders in [5]; 0 = 64; a power of two up to 1024
-    uint32_t time_count;         // slots for tl_vk_record_time
+    uint32_t time_count;         // timestamp slots for tl_vk_record_time
     tl_vk_copy_path copy_path;   // device to device; 0 = command; tl_vk_measure_copies finds the better one
     tl_vk_memory_hooks hooks;    // 0 = vkAllocateMemory
     uint64_t (*now_ns)(void *user);  // clock of the host, for profiling; 0 = none, every time is 0
@@ -193,11 +193,11 @@ typedef struct tl_vk_backend_desc {
 // Make the Vulkan backend: with a queue it submits by itself, without one it records into the
 // caller's frames.
 //
-//   env       must outlive it, and gets the sentence where one of its functions fails
+//   env       must outlive the backend; texts of its errors go there
 //   backend   overwritten; release with tl_vk_free_backend
 //
 // Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_UNSUPPORTED: an entry point is missing or a limit is too
-//          small, the text names it; TL_ERROR_NO_MEMORY, TL_ERROR_BACKEND, TL_ERROR_DEVICE_LOST.
+//          small, and the text names it; TL_ERROR_NO_MEMORY, TL_ERROR_BACKEND, TL_ERROR_DEVICE_LOST.
 //          *backend is all zero then.
 // Threads: one thread at a time.
 TLDEF tl_result tl_vk_init_backend(tl_env *env, const tl_vk_backend_desc *desc, tl_backend *backend);
@@ -206,70 +206,73 @@ TLDEF tl_result tl_vk_init_backend(tl_env *env, const tl_vk_backend_desc *desc, 
 // everything. Legal after the device was lost.
 TLDEF void tl_vk_free_backend(tl_env *env, tl_backend *backend);
 
-// A buffer of the caller as a block, so that its bytes are saved, restored and read by kernels.
+// A buffer of the caller that becomes a block, so that its bytes can be saved, restored and used by kernels.
 typedef struct tl_vk_buffer_desc {
     VkBuffer buffer;             // with the usages STORAGE_BUFFER, TRANSFER_SRC and TRANSFER_DST
-    VkBufferUsageFlags usage;    // that it was created with
+    VkBufferUsageFlags usage;    // it was created with these
     uint64_t offset, bytes;      // the part that becomes the block; the offset aligned as limits say
-    VkPipelineStageFlags stages; // where the caller uses it outside the backend, in the same queue;
-    VkAccessFlags access;        // 0 = nowhere. Barriers before and after work on it include these
+    VkPipelineStageFlags stages; // of the caller's own commands on it, in the same queue; 0 = none.
+    VkAccessFlags access;        // Barriers before and after the backend's work on it include these
 } tl_vk_buffer_desc;
 
-// Add a buffer of the caller as a block of the device tier. free_block forgets it; the caller frees
-// it, once the work on it has passed. The bytes between the end of a range and the next multiple of
-// four may be overwritten.
+// Add a buffer of the caller as a block of the device tier. free_block removes the block; the caller
+// destroys the buffer, after the work on it has finished. The bytes between the end of a range and the
+// next multiple of four may be overwritten.
 //
 // Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_NO_MEMORY; *block is 0 then.
 TLDEF tl_result tl_vk_add_buffer(const tl_backend *backend, const tl_vk_buffer_desc *desc, uint64_t *block);
 
-// Where a range is, for descriptors and commands of the caller: until the next tl_vk_compact.
+// Find the buffer, offset and length of a range, for descriptors and commands of the caller. They are
+// valid until the next tl_vk_compact.
 //
 // Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_STALE; *info is all zero then, as for an empty range.
 TLDEF tl_result tl_vk_find_buffer(const tl_backend *backend, tl_range range, VkDescriptorBufferInfo *info);
 
-// The command buffer that takes commands now, for the caller's own; NULL where it records (no
-// frame is open). Call after `order`: what was enqueued stands in it before what the caller records.
+// Find the command buffer that is recording, so that the caller can record into it; NULL on error.
+// Enqueued work is recorded before. Call `order` first, for the ranges that the commands will access.
 //
 // Errors:  TL_NOT_READY: record mode, no frame is open; those of a submit.
 TLDEF tl_result tl_vk_find_commands(const tl_backend *backend, VkCommandBuffer *commands);
 
-// Put all work on these ranges before what the caller records next with these stages and accesses:
-// tl_backend.order for other stages than compute.
+// Order all earlier work on these ranges before the commands that the caller records next, which
+// run in these stages with these accesses: tl_backend.order for other stages than compute.
 TLDEF tl_result tl_vk_order(const tl_backend *backend, const tl_access *accesses, int32_t access_count,
                             VkPipelineStageFlags stages, VkAccessFlags access);
 
-// Give empty chunks back to Vulkan, until at most so many bytes of them are kept.
+// Free empty chunks until at most keep_bytes of them are left.
 TLDEF tl_result tl_vk_drop_unused(const tl_backend *backend, uint64_t keep_bytes);
 
-// Move blocks out of the emptiest chunk into others, at most so many bytes, so that it can be dropped.
-// The copies are enqueued; handles stay valid. Nothing may be mapped. In a frame that is dropped, what was
-// moved is lost.
+// Move at most most_bytes of blocks from the emptiest chunk into others, so that it can be freed.
+// The copies are enqueued; handles stay valid. No range may be mapped. If the frame with the copies is
+// dropped, the bytes of the moved blocks are lost.
 //
-//   moved_bytes   0 = there is nothing left to gain
+//   moved_bytes   0 = nothing could be moved
 TLDEF tl_result tl_vk_compact(const tl_backend *backend, uint64_t most_bytes, uint64_t *moved_bytes);
 
-// Time both copy paths on the device and take the faster one for copies of 64 KiB and more. Waits.
+// Time both copy paths on the device and use the faster one for copies of 64 KiB and more. Waits
+// for the device.
 //
 // Errors:  TL_ERROR_UNSUPPORTED: record mode; and those of the backend.
 TLDEF tl_result tl_vk_measure_copies(const tl_backend *backend, tl_vk_copy_path *path);
 
-// What the backend asked of Vulkan and of the env since init.
+// What the backend did since init and what it holds now.
 typedef struct tl_vk_counters {
-    uint64_t memory_count;       // vkAllocateMemory, or calls of the hook
+    uint64_t memory_count;       // calls of vkAllocateMemory, or of the hook
     uint64_t memory_bytes;       // held now, in chunks and staging
-    uint64_t chunk_count;        // of these, chunks
-    uint64_t largest_free_bytes; // piece of a chunk in the device tier
+    uint64_t chunk_count;        // chunks alive, staging included
+    uint64_t largest_free_bytes; // largest free piece in the chunks of the device tier
     uint64_t host_alloc_count;   // memory taken from the env
-    uint64_t submit_count;       // vkQueueSubmit
+    uint64_t submit_count;       // calls of vkQueueSubmit
     uint64_t host_wait_count;    // waits for the device that blocked
     uint64_t frame_count;        // frames opened
-    uint64_t barrier_count;      // vkCmdPipelineBarrier
-    uint64_t copy_count, fill_count, dispatch_count;  // commands; of the backend's own, see [4] for kernels
-    uint64_t kernel_count;       // tl_vk_record_kernel
+    uint64_t barrier_count;      // calls of vkCmdPipelineBarrier
+    uint64_t copy_count, fill_count, dispatch_count;  // commands that the backend recorded for itself
+    uint64_t kernel_count;       // calls of tl_vk_record_kernel
     uint64_t staged_bytes;       // moved through staging
-    uint64_t recorded_bytes;     // moved by commands of the batch or frame that is open
+    uint64_t recorded_bytes;     // enqueued or recorded for the open submit or frame
 } tl_vk_counters;
 
+// Read the counters.
 TLDEF void tl_vk_measure(const tl_backend *backend, tl_vk_counters *counters);
 
 TLDEF const char *tl_vk_name_copy_path(tl_vk_copy_path path);  // "command"; "?" out of range
@@ -292,33 +295,33 @@ extern "C" {
 //          +--> ticket of the frame                 its fence: retire_frame(ticket)
 //                                                   thrown away: drop_frame(ticket)
 //
-// For engines. Nothing is submitted, waited for or allocated; work that is enqueued while no
-// frame is open goes into the next one. Frames are submitted in the order in which they were
-// started, to one queue. What was recorded into a dropped frame never happened: what it wrote is
-// lost, and reading it, or ordering it for a kernel, is TL_ERROR_STALE until it is filled, copied to,
-// mapped to be written, or claimed anew; a pass of a run that was under way is given up with that
-// error, and begins again.
+// For engines that submit by themselves. The backend submits nothing, waits for nothing and allocates
+// nothing; work that is enqueued while no frame is open is recorded into the next one. The caller submits
+// frames to one queue, in the order in which they were started. The commands of a dropped frame never
+// run, so the bytes that they would have written are lost: reading them, or ordering them for a kernel,
+// is TL_ERROR_STALE until they are filled, copied to, mapped for writing, or claimed again. A pass of a run
+// that meets lost bytes ends with that error and starts again.
 // ============================================================================
 
-// Open a frame: what is enqueued goes into this command buffer, which is recording, outside of a
-// render pass.
+// Open a frame: enqueued work is recorded into this command buffer, which must be recording, outside
+// of a render pass.
 //
-//   frame   what to retire or drop; also the ticket of everything in the frame
+//   frame   names the frame when it is retired or dropped; also the ticket of all work in it
 //
 // Errors:  TL_ERROR_INVALID_ARG: a frame is open, or the backend has a queue; TL_NOT_READY: batch_count
-//          frames are under way; TL_ERROR_DEVICE_LOST.
+//          frames are in flight; TL_ERROR_DEVICE_LOST.
 TLDEF tl_result tl_vk_start_frame(const tl_backend *backend, VkCommandBuffer commands, tl_ticket *frame);
 
 // Record what is still enqueued, and close the frame.
 TLDEF tl_result tl_vk_end_frame(const tl_backend *backend);
 
-// The fence of this frame, and of all before it, has signalled.
+// Tell that the fences of this frame and of all before it have signalled.
 TLDEF tl_result tl_vk_retire_frame(const tl_backend *backend, tl_ticket frame);
 
-// This frame, the latest one that was not dropped, is not going to be submitted. It may still be open.
+// Tell that this frame will not be submitted. It must be the latest that was not dropped; it may be open.
 TLDEF tl_result tl_vk_drop_frame(const tl_backend *backend, tl_ticket frame);
 
-// The device was lost, as the caller found out: every later call says so.
+// Tell that the device was lost: every later call returns TL_ERROR_DEVICE_LOST.
 TLDEF void tl_vk_lose_device(const tl_backend *backend);
 
 #ifdef __cplusplus
@@ -337,9 +340,8 @@ extern "C" {
 //     tl_vk_init_kernel(words, 3 buffers, 16 bytes of push constants)  once
 //     tl_vk_record_kernel(kernel, ranges, push, groups)                in a tl_kernel_fn
 //
-// A thin layer for kernels of your own: pipeline, descriptor sets and push constants. The
-// executor [12] has called `order` on the ranges before it calls your kernel; call it yourself
-// elsewhere.
+// A thin layer for kernels of your own: pipeline, descriptor sets and push constants. [12] RUN calls
+// `order` on the ranges of a kernel before it calls the kernel; outside of a run the caller does.
 // ============================================================================
 
 typedef struct tl_vk_kernel tl_vk_kernel;
@@ -355,7 +357,7 @@ typedef struct tl_vk_kernel_desc {
 
 // Make a kernel.
 //
-//   kernel   overwritten; release with tl_vk_free_kernel before the backend, once its work has passed
+//   kernel   overwritten; release with tl_vk_free_kernel after its work has finished, before the backend
 //
 // Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_UNSUPPORTED: more buffers than the device binds;
 //          TL_ERROR_NO_MEMORY, TL_ERROR_BACKEND. *kernel is NULL then.
@@ -365,8 +367,8 @@ TLDEF void      tl_vk_free_kernel(const tl_backend *backend, tl_vk_kernel *kerne
 
 // Record one dispatch.
 //
-//   ranges   [buffer_count] what is bound; an empty one binds four bytes of nobody. A length that is not a
-//            multiple of four is rounded up
+//   ranges   [buffer_count] bound in this order; for an empty one a placeholder of four bytes is bound.
+//            Lengths are rounded up to a multiple of four
 //   push     [push_bytes]
 //
 // Errors:  TL_NOT_READY: record mode, no frame is open; TL_ERROR_UNSUPPORTED: a range is longer than the
@@ -376,9 +378,8 @@ TLDEF tl_result tl_vk_record_kernel(const tl_backend *backend, const tl_vk_kerne
                                     const tl_range *ranges, const void *push, uint32_t groups_x,
                                     uint32_t groups_y, uint32_t groups_z);
 
-// Write the device's time into a slot once everything before it is finished. tl_vk_read_times
-// waits for what was submitted (record mode: TL_NOT_READY before the frame was retired) and converts
-// to nanoseconds.
+// Write the device's time into a slot when all earlier work has finished. tl_vk_read_times waits until
+// it is written (record mode: TL_NOT_READY before the frame was retired) and converts to nanoseconds.
 //
 // Errors:  TL_ERROR_UNSUPPORTED: the queue has no timestamps; TL_ERROR_INVALID_ARG: slot not below
 //          time_count, or never written; and those of the backend.
@@ -400,8 +401,8 @@ extern "C" {
 //
 //     f32 |  |  |  |  |  -->  f16 |  |  |      the codecs of tl_compress_bytes, bit for bit
 //
-// shaders/*.comp as words, made by `make shaders`. They work on 32-bit integers only: no 8 or
-// 16-bit types, no float rounding that a driver may choose.
+// The SPIR-V of shaders/*.comp, written by `make shaders`. All but `add` use 32-bit integers only: they
+// need no 8 or 16-bit types, and no result depends on how a driver rounds floats.
 // ============================================================================
 
 #define TL_VK_SHADERS(X) \
@@ -428,40 +429,42 @@ typedef enum tl_vk_shader { TL_VK_SHADERS(TLI_VK_ENUM) TL_VK_SHADER_COUNT } tl_v
 // Errors:  as tl_backend.copy.
 TLDEF tl_result tl_vk_record_add(const tl_backend *backend, tl_range to, tl_range from);
 
-// What min_max writes. A key orders as its number does; tl_vk_read_extremes turns keys into numbers.
+// The result of min_max. A key is an f32 as an integer of the same order; tl_vk_read_extremes converts it.
 typedef struct tl_vk_extremes {
     uint32_t least_key, largest_key;    // of the finite values; UINT32_MAX and 0 where there is none
     uint32_t finite_count, other_count; // other: NaN and infinities
 } tl_vk_extremes;
 
-// Enqueue the extremes of the f32 in a range into another of 16 bytes: for observers.
+// Enqueue the search for the extremes of the f32 in `from`; `to` takes tl_vk_extremes, 16 bytes. Observers
+// of [7] need no more (tl_vk_observe_extremes).
 //
 // Errors:  as tl_backend.copy.
 TLDEF tl_result tl_vk_record_min_max(const tl_backend *backend, tl_range to, tl_range from);
 
-// Turn the keys into numbers: 1, or 0 where no value was finite.
+// Convert the keys into numbers. Returns 1, or 0 where no value was finite.
 TLDEF int tl_vk_read_extremes(const tl_vk_extremes *extremes, float *least, float *largest);
 
-// Enqueue the extremes of each channel: element i belongs to channel (i / inner_count) % channel_count,
+// Enqueue the same search for each channel: element i belongs to channel (i / inner_count) % channel_count,
 // as for tl_quantize and for an observer.
 //
-//   to       16 bytes a channel: tl_vk_extremes, one behind the other
+//   to       an array of tl_vk_extremes, 16 bytes a channel
 //
 // Errors:  as tl_backend.copy; TL_ERROR_INVALID_ARG: a count of 0; TL_ERROR_UNSUPPORTED: more than
 //          2^30 elements in channel_count x inner_count, more channels than the device binds;
-//          TL_ERROR_NO_MEMORY, TL_ERROR_BACKEND: the shader, made by the first call; TL_NOT_READY: staging.
-// Cost:    16 bytes of staging a channel. A pass over the data, whichever way channels lie in it.
+//          TL_ERROR_NO_MEMORY, TL_ERROR_BACKEND: the first call creates the shader; TL_NOT_READY: frames
+//          that were not retired use the staging.
+// Cost:    16 bytes of staging a channel. One pass over the data, for any inner_count.
 TLDEF tl_result tl_vk_record_min_max_channels(const tl_backend *backend, tl_range to, tl_range from,
                                               int32_t channel_count, uint64_t inner_count);
 
 #ifndef TL_NO_PLANNERS
-// Give an observer what min_max or min_max_channels found in one batch: the ranges are those that
-// tl_observe_data finds, bit for bit. Kinds that need more than extremes are refused.
+// Add the extremes of one batch to an observer. Its ranges are then those that tl_observe_data finds, bit
+// for bit. Kinds of observers that need more than extremes are refused.
 //
-//   extremes   [channel_count], of the first channels of the observer; one that saw nothing is passed over
+//   extremes   [channel_count], of the first channels of the observer; one without finite values is skipped
 //
-// Errors:  TL_ERROR_INVALID_ARG: a value was not finite; and those of tl_observe_extremes. Nothing of
-//          the batch is taken then, but what stands above a channel with TL_ERROR_OVERFLOW.
+// Errors:  TL_ERROR_INVALID_ARG: a value was not finite; and those of tl_observe_extremes. The observer is
+//          unchanged then; but with TL_ERROR_OVERFLOW the channels after the one at fault have been updated.
 TLDEF tl_result tl_vk_observe_extremes(tl_env *env, tl_observer *observer, const tl_vk_extremes *extremes,
                                        int32_t channel_count);
 #endif
@@ -469,13 +472,13 @@ TLDEF tl_result tl_vk_observe_extremes(tl_env *env, tl_observer *observer, const
 // Enqueue the conversion of f32 to integers of a quantisation, and back: tl_quantize and
 // tl_dequantize, bit for bit.
 //
-//   to, from        elements x 4 bytes on the side of f32, x 1 (i8) or 2 (i16) on the other. The last
-//                   word of integers is written whole
-//   quantizations   [channel_count] read during the call only; which element belongs to which: above
+//   to, from        f32: 4 bytes an element; integers: 1 (i8) or 2 (i16). The last 32-bit word of the
+//                   integers is written whole
+//   quantizations   [channel_count] read during the call only; channels as above
 //
-// Errors:  those of tl_quantize and tl_dequantize, which say them; of tl_backend.copy; and of
+// Errors:  those of tl_quantize and tl_dequantize, under their names; of tl_backend.copy; and of
 //          tl_vk_record_min_max_channels.
-// Cost:    20 bytes of staging a channel; three divisions of integers an element there, none back.
+// Cost:    20 bytes of staging a channel; three integer divisions an element to quantise, none back.
 TLDEF tl_result tl_vk_record_quantize(const tl_backend *backend, tl_range to, tl_range from,
                                       const tl_quantization *quantizations, int32_t channel_count,
                                       uint64_t inner_count, tl_format format);
@@ -483,8 +486,8 @@ TLDEF tl_result tl_vk_record_dequantize(const tl_backend *backend, tl_range to, 
                                         const tl_quantization *quantizations, int32_t channel_count,
                                         uint64_t inner_count, tl_format format);
 
-// Enqueue the checksum of a range, a multiple of four bytes, into another of 8 bytes; and the same on
-// the host. The sum does not depend on the order in which words are read.
+// Enqueue the checksum of `from`, a multiple of four bytes, into the 8 bytes of `to`; tl_vk_checksum_bytes
+// computes it on the host. The sum does not depend on the order in which words are read.
 //
 // Errors:  as tl_backend.copy.
 TLDEF tl_result tl_vk_record_checksum(const tl_backend *backend, tl_range to, tl_range from);
@@ -500,13 +503,17 @@ TLDEF const char *tl_vk_name_shader(tl_vk_shader shader);  // "to_f16"; "?" out 
 #endif  // TL_VK_BACKEND_H
 
 #if defined(TL_VK_BACKEND_IMPLEMENTATION) && !defined(TL_VK_BACKEND_IMPLEMENTATION_DONE)
+
+// What all parts of the implementation need. Private names begin with tli_vk_ (vk: Vulkan); in functions
+// `b` points to the state of a backend, tli_vk in [2].
+
 #include <string.h>
 #ifdef TL_STRATEGY_STATIC
 #define TLI_VK_IMPL static inline
 #else
 #define TLI_VK_IMPL
 #endif
-#define TLI_VK_NAME(id, name, help) name,  // undefined again at the end
+#define TLI_VK_NAME(id, name, help) name,  // undefined in the last part
 
 #ifdef TL_VK_OPEN_LOADER
 #ifdef _WIN32
@@ -526,9 +533,12 @@ TLDEF const char *tl_vk_name_shader(tl_vk_shader shader);  // "to_f16"; "?" out 
 // [1] DEVICE (implementation)
 // ============================================================================
 
-#define TLI_VK_FAMILIES 32  // queue families that are looked at
+// Loads the entry points that the backend uses, explains VkResults, and makes an instance, a device and
+// its queues for programs that have none.
 
-// Every entry point that is used: the list makes the table and its loader.
+#define TLI_VK_FAMILIES 32  // queue families that are considered
+
+// Every entry point that the backend uses. The lists make the table of functions and what loads it.
 #define TLI_VK_INSTANCE_CALLS(X) \
     X(vkGetDeviceProcAddr) X(vkGetPhysicalDeviceProperties) X(vkGetPhysicalDeviceMemoryProperties) \
     X(vkGetPhysicalDeviceQueueFamilyProperties)
@@ -552,8 +562,8 @@ TLDEF const char *tl_vk_name_shader(tl_vk_shader shader);  // "to_f16"; "?" out 
 typedef struct tli_vk_calls {
     TLI_VK_INSTANCE_CALLS(TLI_VK_MEMBER)
     TLI_VK_DEVICE_CALLS(TLI_VK_MEMBER)
-    PFN_vkGetPhysicalDeviceProperties2 vkGetPhysicalDeviceProperties2;              // may be missing
-    PFN_vkGetPhysicalDeviceMemoryProperties2 vkGetPhysicalDeviceMemoryProperties2;  // may be missing
+    PFN_vkGetPhysicalDeviceProperties2 vkGetPhysicalDeviceProperties2;              // NULL if missing
+    PFN_vkGetPhysicalDeviceMemoryProperties2 vkGetPhysicalDeviceMemoryProperties2;  // NULL if missing
     PFN_vkGetSemaphoreCounterValue vkGetSemaphoreCounterValue;                      // with timelines
     PFN_vkWaitSemaphores vkWaitSemaphores;                                          // with timelines
 } tli_vk_calls;
@@ -591,7 +601,7 @@ static tl_result tli_vk_translate(VkResult result) {
     }
 }
 
-// "tl_vk_init_device: vkCreateDevice: out of host memory"
+// Record an error text such as "tl_vk_init_device: vkCreateDevice: out of host memory".
 static tl_result tli_vk_fail_call(tl_env *env, const char *function, const char *call, VkResult result) {
     char text[128];
     size_t length = 0, i;
@@ -609,7 +619,7 @@ static tl_result tli_vk_fail_call(tl_env *env, const char *function, const char 
     return tl_record_error(env, tli_vk_translate(result), function, text);
 }
 
-// An address of the loader as an entry point: the two kinds of pointer may be of unlike types.
+// Store a function of the loader in a pointer to a function of another type: compilers warn of the cast.
 static void tli_vk_set_call(void *member, PFN_vkVoidFunction function) {
     memcpy(member, &function, sizeof function);
 }
@@ -676,10 +686,10 @@ static tl_result tli_vk_load(tl_env *env, const tl_vk_device *device, tli_vk_cal
     return calls->vkWaitSemaphores ? TL_OK : tli_vk_fail_entry(env, function, wait);
 }
 
-// -- a device of one's own --
+// -- the standalone device --
 
 typedef struct tli_vk_owned {
-    void *library;  // of the loader, where it was opened here
+    void *library;  // the loader, if it was opened here
     VkDebugUtilsMessengerEXT messenger;
     PFN_vkDestroyDebugUtilsMessengerEXT destroy_messenger;
     PFN_vkDestroyDevice destroy_device;
@@ -697,7 +707,7 @@ static void tli_vk_close_loader(void *library) {
 #endif
 }
 
-// What get_instance_proc = 0 stands for; NULL where there is no loader.
+// vkGetInstanceProcAddr: as given, or what 0 means in this build; NULL where there is no loader.
 static PFN_vkGetInstanceProcAddr tli_vk_find_loader(PFN_vkGetInstanceProcAddr given, void **library) {
     *library = NULL;
     if (given) return given;
@@ -725,7 +735,7 @@ static PFN_vkGetInstanceProcAddr tli_vk_find_loader(PFN_vkGetInstanceProcAddr gi
 #endif
 }
 
-// What is called before there is a device.
+// The functions and objects that are needed until there is a device.
 typedef struct tli_vk_loader {
     tl_env *env;
     const char *function;
@@ -852,7 +862,7 @@ static tl_result tli_vk_open_instance(tli_vk_loader *loader) {
     return TL_OK;
 }
 
-// The first family that computes, or -1; and a family that only transfers, or -1.
+// Find the first queue family that computes, and one for transfers only; -1 where there is none.
 static void tli_vk_find_families(tli_vk_loader *loader, VkPhysicalDevice physical, int32_t *compute,
                                  int32_t *transfer) {
     VkQueueFamilyProperties families[TLI_VK_FAMILIES];
@@ -911,7 +921,7 @@ TLI_VK_IMPL tl_result tl_vk_read_devices(tl_env *env, const tl_vk_device_desc *d
     return result;
 }
 
-// The device that was asked for: by number, else the first GPU, else the first that computes.
+// Pick the device with the number given; for 0 the first GPU that computes, else the first device that does.
 static tl_result tli_vk_pick_device(tli_vk_loader *loader, VkPhysicalDevice *picked, tl_vk_device_info *info) {
     int32_t number = loader->desc->number;
     uint32_t i, best = loader->device_count;
@@ -950,7 +960,7 @@ static int tli_vk_device_has(tli_vk_loader *loader, VkPhysicalDevice physical, c
     return found;
 }
 
-// Timelines need the feature structure of the extension, which the device may lack.
+// Whether timeline semaphores can be enabled. Only a device with the extension may be asked for the feature.
 static int tli_vk_can_timeline(tli_vk_loader *loader, VkPhysicalDevice physical) {
     PFN_vkGetPhysicalDeviceFeatures2 get;
     VkPhysicalDeviceFeatures2 features;
@@ -979,7 +989,7 @@ static tl_result tli_vk_create_device(tli_vk_loader *loader, VkPhysicalDevice ph
     PFN_vkGetDeviceQueue get_queue;
     int32_t compute, transfer;
     VkResult result;
-    loader->features(physical, &features);  // the validation layer wants to see that it was asked
+    loader->features(physical, &features);  // validation warns where features were never queried
     tli_vk_find_families(loader, physical, &compute, &transfer);
     if (!loader->desc->enable_transfer) transfer = -1;
     memset(queues, 0, sizeof queues);
@@ -1058,7 +1068,7 @@ TLI_VK_IMPL tl_result tl_vk_init_device(tl_env *env, const tl_vk_device_desc *de
     device->owned = owned;
     device->get_instance_proc = loader.get;
     device->instance = loader.instance;
-    loader.library = NULL;  // both belong to the device from here on
+    loader.library = NULL;  // *device owns both from here on
     loader.instance = VK_NULL_HANDLE;
     if (!result) {
         loader.instance = device->instance;
@@ -1094,47 +1104,60 @@ TLI_VK_IMPL void tl_vk_free_device(tl_env *env, tl_vk_device *device) {
 // [2] MEMORY (implementation)
 // ============================================================================
 
-#define TLI_VK_TOUCH_CAPACITY 128  // ranges remembered since the last barrier
-#define TLI_VK_OP_CAPACITY 128     // enqueued work that no command stands for yet
+// The state of a backend, its chunks and blocks, and its batches. The words of this section:
+//
+//     chunk     a VkBuffer with its memory; blocks are pieces of it
+//     place     bytes of a chunk: where a range lies
+//     batch     a command buffer: a submit to the own queue, or a frame of the caller
+//     serial    the number of a batch; batches finish in this order, and `passed` is the last that did
+//     op        work that was enqueued and is not recorded yet
+//     touch     an access that was recorded since the last barrier
+//     promise   an access that `order` announced; the caller records it later
+//     lost      bytes whose last write was in a batch that never ran
+//     away      bytes that the transfer queue owns
+
+#define TLI_VK_TOUCH_CAPACITY 128  // touches and promises that are remembered
+#define TLI_VK_OP_CAPACITY 128     // enqueued work that is not recorded yet
 #define TLI_VK_REGION_CAPACITY 32  // copies in one command
 #define TLI_VK_CHUNK_NONE (-1)
-#define TLI_VK_SETS 64             // descriptor sets of a pool
-#define TLI_VK_SET_BUFFERS 256     // and their descriptors
-#define TLI_VK_BINDINGS 16         // of one kernel, at most
-#define TLI_VK_WRITES 1024         // of one batch, before their record grows
-#define TLI_VK_SHADER_COPY_BYTES 65536  // smaller copies are commands in any case
-#define TLI_VK_OWN_TIMES 2         // slots of our own behind the caller's
-#define TLI_VK_OPEN 1              // tli_vk.open: the command buffer records
-#define TLI_VK_ENDED 2             // it is complete, and submitting it failed so far
+#define TLI_VK_SETS 64             // descriptor sets in a pool
+#define TLI_VK_SET_BUFFERS 256     // descriptors in a pool
+#define TLI_VK_BINDINGS 16         // most buffers of one kernel
+#define TLI_VK_WRITES 1024         // places that a batch notes before its list grows
+#define TLI_VK_SHADER_COPY_BYTES 65536  // smaller copies are always vkCmdCopyBuffer
+#define TLI_VK_OWN_TIMES 2         // timestamp slots of the backend, after the caller's
+#define TLI_VK_OPEN 1              // tli_vk.open: the command buffer is recording
+#define TLI_VK_ENDED 2             // it is complete, but its submit failed: it will be tried again
 
-// A range as Vulkan sees it.
+// Bytes of the buffer of a chunk.
 typedef struct tli_vk_place {
     int32_t  chunk;
     uint64_t at, bytes;
 } tli_vk_place;
 
+// An access that was recorded since the last barrier.
 typedef struct tli_vk_touch { tli_vk_place place; int32_t writes; } tli_vk_touch;
 
-// What the caller said that a kernel is going to touch.
+// An access that `order` announced for the commands that the caller records next.
 typedef struct tli_vk_promise { tli_vk_touch touch; uint64_t handle; } tli_vk_promise;
 
-// Memory with one buffer over it; blocks are pieces of it, one block is all of it where it was imported.
+// A VkBuffer and its memory. Blocks are pieces of it; an imported buffer is a chunk with one block.
 typedef struct tli_vk_chunk {
     VkBuffer       buffer;
     VkDeviceMemory memory;
     VkDeviceSize   memory_offset;
-    void          *cookie;         // of the hook
-    char          *mapped;         // NULL = the host cannot reach it
+    void          *cookie;         // of the allocator's hook
+    char          *mapped;         // NULL = not mapped
     tl_heap       *heap;           // NULL = imported
     uint64_t       bytes;
-    uint64_t       last_use;       // serial of the latest work in it
-    uint64_t       seen;           // imported: serial of the batch that has ordered the caller's use
+    uint64_t       last_use;       // serial of the latest work on it
+    uint64_t       seen;           // imported: serial of the latest batch with a barrier for the caller's use
     VkMemoryPropertyFlags flags;
     VkPipelineStageFlags stages;   // imported: of the caller
     VkAccessFlags  access;
     int32_t        block_count;
     uint8_t        tier, alive, imported;
-    uint8_t        memory_heap;    // that the memory is from
+    uint8_t        memory_heap;    // index of the heap that its memory is from
 } tli_vk_chunk;
 
 typedef struct tli_vk_block {
@@ -1142,7 +1165,7 @@ typedef struct tli_vk_block {
     uint64_t bytes, reserved_bytes;
     uint64_t claimed_bytes, claim_count;
     uint64_t last_write, last_use; // serials of the latest work on it
-    uint64_t writes;               // how many wrote to it
+    uint64_t writes;               // number of operations that wrote to it
     int32_t  chunk, piece;
     int32_t  map_count;
     uint32_t generation;           // upper half of its handle
@@ -1150,7 +1173,7 @@ typedef struct tli_vk_block {
     uint8_t  tier, alive;
 } tli_vk_block;
 
-// A place that was given to the transfer queue and not taken back.
+// A place that the transfer queue owns since its copy in the batch `serial`.
 typedef struct tli_vk_away { tli_vk_place place; uint64_t serial; } tli_vk_away;
 
 typedef enum tli_vk_op_kind { TLI_VK_OP_COPY, TLI_VK_OP_FILL, TLI_VK_OP_SHADER } tli_vk_op_kind;
@@ -1158,20 +1181,20 @@ typedef enum tli_vk_op_kind { TLI_VK_OP_COPY, TLI_VK_OP_FILL, TLI_VK_OP_SHADER }
 typedef struct tli_vk_op {
     tli_vk_op_kind kind;
     tl_vk_shader   shader;
-    tli_vk_place   to, from;       // bytes as they were given
-    uint32_t       word;           // fill: the value; checksum: index of the first word; integers: their bytes
+    tli_vk_place   to, from;       // lengths as the caller gave them, not rounded up
+    uint32_t       word;           // fill: the value; checksum: index of the first word; integers: bytes of one
     uint32_t       channel_count, inner_count;  // 0 = the shader knows no channels
-    uint64_t       first;          // element of `from` or `to`, whichever is f32, that the places begin with
-    tli_vk_place   quantizations;  // bytes 0 = none
+    uint64_t       first;          // index in the whole operation of the first f32 element of these places
+    tli_vk_place   quantizations;  // parameters of the channels; bytes 0 = none
 } tli_vk_op;
 
-// Descriptor sets for one batch at a time.
+// A pool of descriptor sets for one batch at a time; it is reset with the batch.
 typedef struct tli_vk_sets {
     VkDescriptorPool pool;
     uint32_t sets_left, buffers_left;
 } tli_vk_sets;
 
-// One command buffer: of our own queue, or a frame of the caller.
+// One command buffer: a submit to the own queue, or a frame of the caller.
 typedef struct tli_vk_batch {
     VkCommandPool   pool;
     VkCommandBuffer commands;
@@ -1179,31 +1202,31 @@ typedef struct tli_vk_batch {
     VkCommandPool   transfer_pool;
     VkCommandBuffer transfer_commands;
     int32_t         transfers;     // 1 = a copy between the tiers follows it on the transfer queue
-    int32_t         is_half;       // 1 = the copy is all that is left to submit
-    uint64_t        waits_for;     // serial of a copy on the transfer queue that it must follow
-    uint64_t        serial;        // 0 = holds nothing
-    uint64_t        dropped;       // serial of the frame in it that was dropped last
+    int32_t         is_half;       // 1 = submitted, but not yet its copy on the transfer queue
+    uint64_t        waits_for;     // serial of the copy on the transfer queue that it must follow; 0 = none
+    uint64_t        serial;        // 0 = unused
+    uint64_t        dropped;       // serial of the latest frame in this entry that was dropped
     tli_vk_sets    *sets;
     int32_t         set_count, set_capacity, set_at;
-    tli_vk_place   *writes;        // record mode: what is lost if the frame is dropped
+    tli_vk_place   *writes;        // [write_count] places it writes: lost if it never runs
     int32_t         write_count, write_capacity;
 } tli_vk_batch;
 
 // A piece of the staging ring, or a chunk of its own where the ring is too small.
 typedef struct tli_vk_slot {
-    uint64_t start, end;           // in the ring, growing; start = end: own chunk
-    uint64_t serial;               // after which it is free; UINT64_MAX = mapped
+    uint64_t start, end;           // positions in the ring, never wrapped; start = end: own chunk
+    uint64_t serial;               // free once this batch has passed; UINT64_MAX = mapped
     int32_t  chunk;
 } tli_vk_slot;
 
-// A mapping, or in record mode a read that was asked for and is under way.
+// A mapped range; or in record mode a read whose frame was not retired yet.
 typedef struct tli_vk_mapping {
     tl_range     range;
     tli_vk_place place;            // of the range
-    tli_vk_place staged;           // chunk NONE = mapped where it is
+    tli_vk_place staged;           // chunk TLI_VK_CHUNK_NONE = mapped in place
     void        *host;
     uint64_t     serial;           // of the copy into staging
-    uint64_t     writes;           // to the block, before that copy
+    uint64_t     writes;           // writes of the block when that copy was enqueued
     uint64_t     slot;             // number of the staging slot
     int32_t      is_pending;       // 1 = waiting for its frame
     tl_map_mode  mode;
@@ -1226,7 +1249,7 @@ typedef struct tli_vk {
     VkPhysicalDeviceLimits device_limits;
     VkPhysicalDeviceMemoryProperties memory;
     uint64_t most_allocation_bytes;
-    uint64_t alignment, range_bytes;  // range: of one descriptor, a multiple of what shaders are split at
+    uint64_t alignment, range_bytes;  // range_bytes: most of one descriptor; longer operations are split
     uint32_t time_bits;
     int32_t  records, has_budget, lost;
 
@@ -1239,23 +1262,23 @@ typedef struct tli_vk {
 
     tli_vk_batch *batches;            // [batch_count] ring by serial
     uint64_t serial;                  // of the batch that takes work now, or will
-    uint64_t passed;                  // everything up to it is finished
+    uint64_t passed;                  // all batches up to this serial have finished
     int32_t  open;                    // 1 = its command buffer is recording
     int32_t  has_work;                // 1 = something was enqueued or recorded since the last submit
     VkSemaphore timeline;
     VkSemaphore transfer_timeline;    // of the transfer queue, by the same serials
-    tli_vk_away *away;                // [away_count] what the transfer queue owns
+    tli_vk_away *away;                // [away_count] places that the transfer queue owns
     int32_t  away_count, away_capacity;
 
     tli_vk_op ops[TLI_VK_OP_CAPACITY];
     int32_t op_count;
     tli_vk_touch touches[TLI_VK_TOUCH_CAPACITY];
     int32_t touch_count;
-    int32_t all_touched;              // 1 = nothing is known: a barrier comes first
-    tli_vk_promise promises[TLI_VK_TOUCH_CAPACITY];  // ring of what was ordered last
-    uint64_t promise_count, early_count;  // early: of these, the last ones, before their frame was open
-    uint64_t kept_count;              // promises that were kept: the caller has recorded since
-    VkPipelineStageFlags foreign_stages;  // of the caller's use of imported buffers in this batch
+    int32_t all_touched;              // 1 = touches are incomplete: the next access needs a barrier
+    tli_vk_promise promises[TLI_VK_TOUCH_CAPACITY];  // ring of the latest that `order` announced
+    uint64_t promise_count, early_count;  // early: how many of the latest came before a frame was open
+    uint64_t kept_count;              // promises whose commands the caller has recorded
+    VkPipelineStageFlags foreign_stages;  // of the caller's own commands, for the next barrier
     VkAccessFlags foreign_access;
 
     int32_t  staging;                 // chunk
@@ -1269,9 +1292,9 @@ typedef struct tli_vk {
     int32_t  lost_count, lost_capacity;
 
     tl_vk_kernel *shaders[TL_VK_SHADER_COUNT];
-    tli_vk_place nobody;              // a few bytes behind the ring, for bindings without a range
+    tli_vk_place placeholder;         // four bytes behind the ring, bound where a range is empty
     VkQueryPool times;
-    uint64_t *time_serials;           // [time_count]
+    uint64_t *time_serials;           // [time_count + TLI_VK_OWN_TIMES] batch of each slot; 0 = none
 } tli_vk;
 
 static tli_vk *tli_vk_self(const tl_backend *backend) { return (tli_vk *)backend->self; }
@@ -1280,7 +1303,7 @@ static tl_result tli_vk_fail(tli_vk *b, tl_result code, const char *function, co
     return tl_record_error(b->env, code, function, why);
 }
 
-// A call of Vulkan failed: losing the device is remembered.
+// Record that a call of Vulkan failed. A lost device stays lost.
 static tl_result tli_vk_fail_result(tli_vk *b, const char *function, const char *call, VkResult result) {
     if (result == VK_ERROR_DEVICE_LOST) b->lost = 1;
     return tli_vk_fail_call(b->env, function, call, result);
@@ -1296,7 +1319,7 @@ static uint64_t tli_vk_align(uint64_t bytes, uint64_t alignment) {
 
 static uint64_t tli_vk_least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
-// Make room for one more element, doubling.
+// Make room for one more element, doubling the capacity; 0 = no memory.
 static int tli_vk_grow(tli_vk *b, void *array, int32_t *capacity, int32_t count, size_t size) {
     void *old, *grown;
     int32_t larger = *capacity ? *capacity * 2 : 16;
@@ -1305,7 +1328,7 @@ static int tli_vk_grow(tli_vk *b, void *array, int32_t *capacity, int32_t count,
     grown = tl_add_memory(b->env, (size_t)larger * size);
     if (!grown) return 0;
     b->calls.host_alloc_count++;
-    memcpy(&old, array, sizeof old);  // array is the address of a pointer of some type
+    memcpy(&old, array, sizeof old);  // array points to a pointer whose type is not known here
     if (count) memcpy(grown, old, (size_t)count * size);
     tl_free_memory(b->env, old);
     memcpy(array, &grown, sizeof grown);
@@ -1325,10 +1348,10 @@ static VkMappedMemoryRange tli_vk_mapped_range(const tli_vk *b, const tli_vk_chu
     range.memory = chunk->memory;
     range.offset = from / atom * atom;
     range.size = end - range.offset;
-    return range;  // the memory's size is a multiple of the atom, so it never reaches beyond
+    return range;  // inside the memory, whose size is a multiple of the atom
 }
 
-// What the host wrote becomes visible to the device, or the other way round.
+// Make what the host wrote visible to the device; the next function does the reverse.
 static VkResult tli_vk_flush_host(tli_vk *b, const tli_vk_place *place) {
     const tli_vk_chunk *chunk = &b->chunks[place->chunk];
     VkMappedMemoryRange range = tli_vk_mapped_range(b, chunk, place->at, place->bytes);
@@ -1343,9 +1366,9 @@ static VkResult tli_vk_invalidate_host(tli_vk *b, const tli_vk_place *place) {
     return b->vk.vkInvalidateMappedMemoryRanges(b->device, 1, &range);
 }
 
-// How well a memory type serves a tier; 0 = not at all. Device memory that the host can reach is
-// left alone where there is other: on many machines it is a small window. Host memory that is cached
-// is read many times faster.
+// Rate how well a memory type serves a tier; 0 = not at all. Host-visible device-local memory rates lower,
+// as it is a small window on many machines. Cached host memory rates higher, as the host reads it many
+// times faster.
 static int32_t tli_vk_rate_type(const tli_vk *b, tl_tier tier, uint32_t index) {
     VkMemoryPropertyFlags flags = b->memory.memoryTypes[index].propertyFlags;
     int visible = (flags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT) != 0;
@@ -1357,7 +1380,8 @@ static int32_t tli_vk_rate_type(const tli_vk *b, tl_tier tier, uint32_t index) {
     return visible ? 1 + 8 * cached + 4 * !local + coherent : 0;
 }
 
-// Device memory that the host can reach, where the tier has other: then not even the last resort.
+// Whether a type is host-visible device-local memory while the tier has a type of its own kind: then it
+// is not used even as a last resort.
 static int tli_vk_is_window(const tli_vk *b, tl_tier tier, uint32_t allowed, uint32_t index) {
     const VkMemoryPropertyFlags local = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
     const VkMemoryPropertyFlags visible = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT, both = local | visible;
@@ -1370,7 +1394,8 @@ static int tli_vk_is_window(const tli_vk *b, tl_tier tier, uint32_t allowed, uin
     return 0;
 }
 
-// The best allowed type that is worse than the last one tried, or at equal rating stands after it.
+// The type to try after `last` (-1 = first): the best allowed one with a lower rating, or with the same
+// rating and a higher index. -1 = none is left.
 static int32_t tli_vk_next_type(const tli_vk *b, tl_tier tier, uint32_t allowed, int32_t last) {
     int32_t best = -1, best_rate = 0, limit = last < 0 ? INT32_MAX : tli_vk_rate_type(b, tier, (uint32_t)last);
     uint32_t i;
@@ -1438,7 +1463,7 @@ static VkResult tli_vk_allocate_typed(tli_vk *b, tl_tier tier, const VkMemoryReq
         result = b->vk.vkAllocateMemory(b->device, &info, b->callbacks, &chunk->memory);
         if (result) {
             chunk->memory = VK_NULL_HANDLE;
-            if (result == VK_ERROR_OUT_OF_DEVICE_MEMORY) continue;  // another heap may have room
+            if (result == VK_ERROR_OUT_OF_DEVICE_MEMORY) continue;  // try another heap
             return result;
         }
         chunk->flags = b->memory.memoryTypes[type].propertyFlags;
@@ -1446,13 +1471,13 @@ static VkResult tli_vk_allocate_typed(tli_vk *b, tl_tier tier, const VkMemoryReq
         if (!(chunk->flags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT)) return VK_SUCCESS;
         result = b->vk.vkMapMemory(b->device, chunk->memory, 0, VK_WHOLE_SIZE, 0, &mapped);
         chunk->mapped = (char *)mapped;
-        if (result && tier == TL_TIER_DEVICE) result = VK_SUCCESS;  // staging reaches it
+        if (result && tier == TL_TIER_DEVICE) result = VK_SUCCESS;  // it is mapped through staging instead
         return result;
     }
     return result;
 }
 
-// A buffer of so many bytes with memory of its own.
+// Create a buffer of this length with memory of its own.
 static VkResult tli_vk_create_chunk(tli_vk *b, tl_tier tier, uint64_t bytes, tli_vk_chunk *chunk) {
     VkBufferCreateInfo info;
     VkMemoryRequirements needs;
@@ -1485,7 +1510,7 @@ static VkResult tli_vk_create_chunk(tli_vk *b, tl_tier tier, uint64_t bytes, tli
     return result;
 }
 
-// Give empty chunks back, largest numbers first, until at most so many bytes of them are kept.
+// Free empty chunks that no work uses, but keep the first ones up to keep_bytes. Returns how many were freed.
 static int tli_vk_drop_chunks(tli_vk *b, uint64_t keep_bytes) {
     uint64_t kept = 0;
     int32_t i, dropped = 0;
@@ -1500,7 +1525,7 @@ static int tli_vk_drop_chunks(tli_vk *b, uint64_t keep_bytes) {
     return dropped;
 }
 
-// A free record for a chunk; TLI_VK_CHUNK_NONE where there is no memory for it.
+// The index of an unused entry in the table of chunks; TLI_VK_CHUNK_NONE where there is no memory for one.
 static int32_t tli_vk_add_record(tli_vk *b) {
     int32_t i;
     for (i = 0; i < b->chunk_count; i++) {
@@ -1515,7 +1540,7 @@ static int32_t tli_vk_add_record(tli_vk *b) {
 
 static tl_result tli_vk_reach(tli_vk *b, uint64_t serial, const char *function);
 
-// Empty chunks that only work under way keeps: 1 = it was waited for, and some were given back.
+// Wait for the work that keeps empty chunks alive and free them. Returns how many were freed.
 static int tli_vk_drop_busy_chunks(tli_vk *b, const char *function) {
     int32_t i, busy = 0;
     for (i = 0; i < b->chunk_count; i++)
@@ -1525,8 +1550,8 @@ static int tli_vk_drop_busy_chunks(tli_vk *b, const char *function) {
     return tli_vk_drop_chunks(b, 0);
 }
 
-// A new chunk: of the usual size, halved while the driver has no memory, never below what is asked.
-// usual = 0: for one user, without a heap.
+// Add a chunk of the usual size, which is halved while the driver is out of memory, but not below `bytes`.
+// usual = 0: a chunk for a single use, without a heap.
 static tl_result tli_vk_add_chunk(tli_vk *b, tl_tier tier, uint64_t bytes, uint64_t usual,
                                   const char *function, int32_t *index) {
     uint64_t size = bytes > usual ? bytes : usual;
@@ -1582,7 +1607,7 @@ static tli_vk_block *tli_vk_find_block(tli_vk *b, uint64_t handle, const char *f
     return block;
 }
 
-// The block of a range that is not empty, once the range was found to lie in it.
+// Check a range that is not empty and return its block; NULL and *result on error.
 static tli_vk_block *tli_vk_find_range(tli_vk *b, const tl_range *range, const char *function,
                                        tl_result *result) {
     tli_vk_block *block = tli_vk_find_block(b, range->block, function, result);
@@ -1607,14 +1632,14 @@ static tli_vk_place tli_vk_place_of(const tli_vk_block *block, const tl_range *r
     return place;
 }
 
-// A free slot of the table of blocks at the head of its list; 0 where there is no memory.
+// Have at least one entry in the list of free blocks; 0 where there is no memory.
 static int tli_vk_add_slot(tli_vk *b) {
     tli_vk_block *block;
     if (b->free_block) return 1;
     if (!tli_vk_grow(b, &b->blocks, &b->block_capacity, b->block_count, sizeof *b->blocks)) return 0;
     block = &b->blocks[b->block_count];
     memset(block, 0, sizeof *block);
-    // Another backend's handles do not fit.
+    // Differs from backend to backend, so that handles of another one are refused.
     block->generation = (uint32_t)tl_mix_u64((uint64_t)(uintptr_t)b, (uint64_t)b->block_count);
     b->free_block = ++b->block_count;
     return 1;
@@ -1630,7 +1655,9 @@ static uint64_t tli_vk_take_slot(tli_vk *b, tli_vk_block **block) {
     return (uint64_t)(*block)->generation << 32 | (uint64_t)(slot + 1);
 }
 
-// Find a piece of a chunk of the tier; a new chunk where none has room.
+// Take a piece of a chunk of the tier; add a chunk where none has room.
+//
+//   except   a chunk that is being emptied: it gives no piece, and no chunk is added; or TLI_VK_CHUNK_NONE
 static tl_result tli_vk_find_piece(tli_vk *b, tl_tier tier, uint64_t bytes, const char *function,
                                    int32_t except, int32_t *index, size_t *at, int32_t *piece) {
     tl_result result;
@@ -1640,7 +1667,7 @@ static tl_result tli_vk_find_piece(tli_vk *b, tl_tier tier, uint64_t bytes, cons
         if (!chunk->alive || !chunk->heap || chunk->tier != (uint8_t)tier || i == except ||
             chunk->bytes < bytes)
             continue;
-        if (except != TLI_VK_CHUNK_NONE && !chunk->block_count) continue;  // it is to be dropped, too
+        if (except != TLI_VK_CHUNK_NONE && !chunk->block_count) continue;  // empty: to be freed as well
         if (tl_add_piece(chunk->heap, (size_t)bytes, at, piece) == TL_OK) {
             *index = i;
             return TL_OK;
@@ -1676,7 +1703,7 @@ static tl_result tli_vk_add_block(void *self, tl_tier tier, uint64_t bytes, uint
     block->chunk = chunk;
     block->piece = piece;
     block->at = at;
-    // Whoever had the piece before may still be at work on it.
+    // Work on the block that had this piece before may not have finished.
     block->last_write = block->last_use = b->chunks[chunk].last_use;
     b->chunks[chunk].block_count++;
     b->counters.added_count++;
@@ -1685,7 +1712,7 @@ static tl_result tli_vk_add_block(void *self, tl_tier tier, uint64_t bytes, uint
     return TL_OK;
 }
 
-// Reads of a block that were asked for and not fetched.
+// Cancel the reads of a block that are pending.
 static void tli_vk_drop_reads(tli_vk *b, uint64_t handle) {
     int32_t i;
     for (i = b->mapping_count - 1; i >= 0; i--) {
@@ -1710,7 +1737,7 @@ static tl_result tli_vk_free_block(void *self, uint64_t handle) {
     b->counters.reserved_bytes[block->tier] -= block->reserved_bytes;
     chunk->block_count--;
     tli_vk_drop_reads(b, handle);
-    if (!chunk->imported) tl_free_piece(chunk->heap, block->piece);  // its next user comes later in the queue
+    if (!chunk->imported) tl_free_piece(chunk->heap, block->piece);  // a barrier orders the next user after it
     block->alive = 0;
     block->generation++;
     block->next_free = b->free_block;
@@ -1764,7 +1791,7 @@ TLI_VK_IMPL tl_result tl_vk_add_buffer(const tl_backend *backend, const tl_vk_bu
     return TL_OK;
 }
 
-// -- what frames that were dropped wrote --
+// -- lost places: what dropped frames would have written --
 
 static int tli_vk_meet(const tli_vk_place *a, const tli_vk_place *b) {
     return a->chunk == b->chunk && a->bytes && b->bytes && a->at < b->at + b->bytes && b->at < a->at + a->bytes;
@@ -1778,13 +1805,13 @@ static int tli_vk_is_lost(const tli_vk *b, const tli_vk_place *place) {
 }
 
 static int tli_vk_add_lost(tli_vk *b, tli_vk_place place) {
-    if (!b->chunks[place.chunk].heap && !b->chunks[place.chunk].imported) return 1;  // staging: for one use
+    if (!b->chunks[place.chunk].heap && !b->chunks[place.chunk].imported) return 1;  // staging
     if (!tli_vk_grow(b, &b->lost_places, &b->lost_capacity, b->lost_count, sizeof *b->lost_places)) return 0;
     b->lost_places[b->lost_count++] = place;
     return 1;
 }
 
-// These bytes are made anew: what was lost of them no longer matters.
+// These bytes are written again: they are no longer lost.
 static void tli_vk_forget_lost(tli_vk *b, const tli_vk_place *place) {
     int32_t i;
     for (i = b->lost_count - 1; i >= 0; i--) {
@@ -1792,7 +1819,7 @@ static void tli_vk_forget_lost(tli_vk *b, const tli_vk_place *place) {
         uint64_t end = lost->at + lost->bytes, place_end = place->at + place->bytes;
         if (!tli_vk_meet(lost, place)) continue;
         rest = *lost;
-        if (lost->at < place->at && end > place_end) {  // a hole: where it cannot be noted, all stays lost
+        if (lost->at < place->at && end > place_end) {  // in two; without memory all stays lost
             rest.at = place_end;
             rest.bytes = end - place_end;
             if (!tli_vk_add_lost(b, rest)) continue;
@@ -1852,7 +1879,7 @@ static tl_result tli_vk_release(void *self, tl_range range) {
     return TL_OK;
 }
 
-// -- batches: what was submitted, what has passed --
+// -- batches --
 
 static tli_vk_batch *tli_vk_batch_of(tli_vk *b, uint64_t serial) {
     return &b->batches[serial % (uint64_t)b->desc.batch_count];
@@ -1866,7 +1893,8 @@ static void tli_vk_unlock(tli_vk *b) {
     if (b->desc.device.unlock_queue) b->desc.device.unlock_queue(b->desc.device.lock_user);
 }
 
-// Staging pieces come and go in order; one that is mapped holds up those behind it.
+// Free the staging slots whose batch has passed. The ring is freed in order: a mapped slot keeps those
+// behind it.
 static void tli_vk_free_slots(tli_vk *b) {
     int32_t gone = 0, i;
     while (gone < b->slot_count && b->slots[gone].serial <= b->passed) {
@@ -1880,6 +1908,7 @@ static void tli_vk_free_slots(tli_vk *b) {
     for (i = 0; i < b->slot_count; i++) b->slots[i] = b->slots[i + gone];
 }
 
+// Note that the batches up to this serial have finished, and the dropped ones behind them.
 static void tli_vk_pass(tli_vk *b, uint64_t serial) {
     if (serial <= b->passed) return;
     b->passed = serial;
@@ -1888,22 +1917,24 @@ static void tli_vk_pass(tli_vk *b, uint64_t serial) {
     tli_vk_free_slots(b);
 }
 
-// The last serial, up to one that the queue has passed, whose copies have passed the transfer queue too.
+// The largest serial, at most `serial`, up to which the copies on the transfer queue have finished as well.
+//
+//   serial, transferred   what the queue and the transfer queue have finished
 static uint64_t tli_vk_untransferred(tli_vk *b, uint64_t serial, uint64_t transferred) {
     uint64_t at = b->passed;
-    if (serial >= b->serial) serial = b->serial - 1;  // its copy was not submitted yet
+    if (serial >= b->serial) serial = b->serial - 1;  // its copy may not be submitted yet
     while (at < serial && (!tli_vk_batch_of(b, at + 1)->transfers || at + 1 <= transferred)) at++;
     return at;
 }
 
-// Look how far the device is. Never blocks.
+// Ask the device which batches have finished. Never blocks.
 static tl_result tli_vk_look(tli_vk *b, const char *function) {
     uint64_t serial = b->passed, transferred = UINT64_MAX;
     VkResult result = VK_SUCCESS;
     if (b->records || b->lost) return TL_OK;
     if (b->timeline) {
         result = b->vk.vkGetSemaphoreCounterValue(b->device, b->timeline, &serial);
-        if (!result && serial >= b->serial + 1) {  // what drivers answer for a device that is gone
+        if (!result && serial >= b->serial + 1) {  // no such batch: drivers return this for a lost device
             result = VK_ERROR_DEVICE_LOST;
             serial = b->passed;
         }
@@ -1921,7 +1952,7 @@ static tl_result tli_vk_look(tli_vk *b, const char *function) {
     return TL_OK;
 }
 
-// Block until a batch that was submitted has passed.
+// Block until a submitted batch has finished.
 static tl_result tli_vk_wait_batch(tli_vk *b, uint64_t serial, const char *function) {
     VkSemaphoreWaitInfo info;
     VkSemaphore timelines[2];
@@ -1950,14 +1981,14 @@ static tl_result tli_vk_wait_batch(tli_vk *b, uint64_t serial, const char *funct
     return TL_OK;
 }
 
-// What a batch wrote did not happen, or never will.
+// Give up a batch that never runs: the places that it writes are lost.
 static void tli_vk_lose_batch(tli_vk *b, tli_vk_batch *batch) {
     uint64_t slot;
     int32_t i;
     for (slot = 0; b->time_serials && slot < (uint64_t)b->desc.time_count + TLI_VK_OWN_TIMES; slot++)
-        if (b->time_serials[slot] == batch->serial) b->time_serials[slot] = 0;  // its time is never written
+        if (b->time_serials[slot] == batch->serial) b->time_serials[slot] = 0;  // it is never written
     for (i = 0; i < batch->write_count; i++)
-        if (!tli_vk_add_lost(b, batch->writes[i])) b->lost = 1;  // it cannot be told any more what is lost
+        if (!tli_vk_add_lost(b, batch->writes[i])) b->lost = 1;  // what is lost is not known any more
     for (i = b->away_count - 1; i >= 0; i--)
         if (b->away[i].serial == batch->serial) b->away[i] = b->away[--b->away_count];
     batch->write_count = 0;
@@ -1986,8 +2017,8 @@ static tl_result tli_vk_reset_batch(tli_vk *b, tli_vk_batch *batch, const char *
     return TL_OK;
 }
 
-// Submit one command buffer to a queue, between what it waits for and what it signals: values of
-// timelines, 0 = none.
+// Submit one command buffer to a queue. It waits for wait_value of one timeline (0 = for nothing) and signals
+// the open serial on another, if there are timelines.
 static VkResult tli_vk_submit_to(tli_vk *b, VkQueue queue, const VkCommandBuffer *commands, VkSemaphore wait,
                                  uint64_t wait_value, VkSemaphore signal, VkFence fence) {
     const VkPipelineStageFlags stages = VK_PIPELINE_STAGE_TRANSFER_BIT |
@@ -2018,7 +2049,7 @@ static VkResult tli_vk_submit_to(tli_vk *b, VkQueue queue, const VkCommandBuffer
     return result;
 }
 
-// Submit a batch that is complete. Where that fails it stays complete, for another try.
+// Submit the completed batch, then its copy on the transfer queue. A submit that fails is tried again later.
 static tl_result tli_vk_hand_over(tli_vk *b, const char *function) {
     tli_vk_batch *batch = tli_vk_batch_of(b, b->serial);
     VkResult result = VK_SUCCESS;
@@ -2040,7 +2071,7 @@ static tl_result tli_vk_hand_over(tli_vk *b, const char *function) {
     return TL_OK;
 }
 
-// Have a command buffer that records. Record mode: only the caller can open a frame.
+// Have a command buffer that is recording. In record mode only the caller can open one.
 static tl_result tli_vk_open(tli_vk *b, const char *function) {
     tli_vk_batch *batch;
     VkCommandBufferBeginInfo info;
@@ -2070,7 +2101,11 @@ static tl_result tli_vk_open(tli_vk *b, const char *function) {
 
 #if defined(TL_VK_BACKEND_IMPLEMENTATION) && !defined(TL_VK_BACKEND_IMPLEMENTATION_DONE)
 
-// -- order: what must not overtake what --
+// Recording: enqueued operations become commands. Accesses are noted as touches; a barrier is recorded only
+// where the next access conflicts with a touch, and operations that are independent share one barrier.
+// Works on the batch that is open.
+
+// -- barriers --
 
 static void tli_vk_note_foreign(tli_vk *b, tli_vk_chunk *chunk) {
     chunk->seen = b->serial;
@@ -2078,7 +2113,7 @@ static void tli_vk_note_foreign(tli_vk *b, tli_vk_chunk *chunk) {
     b->foreign_access |= chunk->access;
 }
 
-// Whether a barrier must stand between what was recorded since the last one and this access.
+// Whether this access needs a barrier, given the accesses recorded since the last one.
 static int tli_vk_must_follow(tli_vk *b, const tli_vk_place *place, int writes) {
     tli_vk_chunk *chunk = &b->chunks[place->chunk];
     int32_t i;
@@ -2109,7 +2144,7 @@ static void tli_vk_record_barrier(tli_vk *b, VkPipelineStageFlags stages, VkAcce
     b->foreign_access = 0;
 }
 
-// Remember an access until the next barrier, and what the batch writes.
+// Note an access until the next barrier; and a write, in case the batch never runs.
 static tl_result tli_vk_touch_place(tli_vk *b, const tli_vk_place *place, int writes, const char *function) {
     tli_vk_batch *batch = tli_vk_batch_of(b, b->serial);
     int32_t i;
@@ -2186,7 +2221,7 @@ static tl_result tli_vk_take_set(tli_vk *b, const tl_vk_kernel *kernel, const ch
     return TL_OK;
 }
 
-// Bind places and dispatch. They were ordered before.
+// Bind places and dispatch. Barriers are the business of the caller of this function.
 static tl_result tli_vk_dispatch(tli_vk *b, const tl_vk_kernel *kernel, const tli_vk_place *places,
                                  const void *push, const uint32_t groups[3], const char *function) {
     VkDescriptorBufferInfo buffers[TLI_VK_BINDINGS];
@@ -2224,7 +2259,7 @@ static tl_result tli_vk_dispatch(tli_vk *b, const tl_vk_kernel *kernel, const tl
     return TL_OK;
 }
 
-// Invocations that an operation by shader needs for so many bytes of its f32 side.
+// The invocations that the shader of an operation needs for `bytes` bytes of its f32 operand.
 static uint64_t tli_vk_invocations(const tli_vk_op *op, uint64_t bytes) {
     uint64_t words = (bytes + 3) / 4;
     switch (op->shader) {
@@ -2248,7 +2283,7 @@ static uint64_t tli_vk_invocations(const tli_vk_op *op, uint64_t bytes) {
     return words;
 }
 
-// The bytes of the other side that belong to so many bytes of the f32 side.
+// The bytes of the other operand that belong to `bytes` bytes of the f32 operand.
 static uint64_t tli_vk_other_bytes(const tli_vk_op *op, uint64_t bytes) {
     switch (op->shader) {
     case TL_VK_SHADER_TO_F16:
@@ -2289,8 +2324,9 @@ static int tli_vk_reduces(tl_vk_shader shader) {
            shader == TL_VK_SHADER_MIN_MAX_CHANNELS;
 }
 
-// Slices of a channel for min_max_channels: as many tasks of groups, or of invocations where rows of
-// channels are short, as there would be without channels, each of several elements at least.
+// How many slices min_max_channels makes of each channel. A task is one slice: of a group, or of an invocation
+// where the rows of a channel are shorter than a group. There should be about as many tasks as min_max has
+// groups or invocations, and each should read several elements.
 static uint32_t tli_vk_find_slices(const tli_vk *b, const tli_vk_op *op, uint32_t count) {
     uint64_t size = b->desc.workgroup_size, tasks = (count + 8 * size - 1) / (8 * size);
     uint64_t of_period = op->channel_count;
@@ -2301,7 +2337,7 @@ static uint32_t tli_vk_find_slices(const tli_vk *b, const tli_vk_op *op, uint32_
     return tasks < of_period ? 1 : (uint32_t)(tasks / of_period);
 }
 
-// One dispatch of one of our shaders; both sides fit a descriptor.
+// Record one dispatch of a built-in shader whose operands fit a descriptor each.
 static tl_result tli_vk_record_piece(tli_vk *b, const tli_vk_op *op, uint64_t bytes, const char *function) {
     uint64_t groups = (tli_vk_invocations(op, bytes) + b->desc.workgroup_size - 1) / b->desc.workgroup_size;
     uint64_t across;
@@ -2311,7 +2347,7 @@ static tl_result tli_vk_record_piece(tli_vk *b, const tli_vk_op *op, uint64_t by
     places[0] = op->to;
     places[1] = op->from;
     places[2] = op->quantizations;
-    // A reduction ends in atomics once a group, so every invocation takes several words before.
+    // Each group of a reduction ends in atomics: take fewer groups and several words an invocation.
     if (tli_vk_reduces(op->shader)) groups = tli_vk_least((groups + 7) / 8, 4096);
     across = tli_vk_least(groups, b->device_limits.maxComputeWorkGroupCount[0]);
     push[0] = (uint32_t)((bytes + 3) / 4);
@@ -2333,8 +2369,8 @@ static tl_result tli_vk_record_piece(tli_vk *b, const tli_vk_op *op, uint64_t by
     return result;
 }
 
-// The part of an operation from `done` on, in bytes of its f32 side. A reduction keeps its target; a checksum
-// knows the index of its first word.
+// The part of an operation that begins at `done` and has `bytes` bytes, both of its f32 operand. A reduction
+// keeps its target; a checksum needs the index of its first word.
 static tli_vk_op tli_vk_part_of(const tli_vk_op *op, uint64_t done, uint64_t bytes) {
     int converts = op->kind == TLI_VK_OP_SHADER, expands = converts && tli_vk_expands(op->shader);
     uint64_t other_done = converts ? tli_vk_other_bytes(op, done) : done;
@@ -2350,15 +2386,15 @@ static tli_vk_op tli_vk_part_of(const tli_vk_op *op, uint64_t done, uint64_t byt
     return part;
 }
 
-// Bytes of the f32 side.
+// The bytes of the f32 operand of a whole operation.
 static uint64_t tli_vk_whole_bytes(const tli_vk_op *op) {
     int shades = op->kind == TLI_VK_OP_SHADER;
     int fills = op->kind == TLI_VK_OP_FILL || (shades && op->shader == TL_VK_SHADER_FILL);
     return fills || (shades && tli_vk_expands(op->shader)) ? op->to.bytes : op->from.bytes;
 }
 
-// A shader over whole places, a descriptor's length at a time. *op becomes what is left where that fails: a sum
-// must not be added twice.
+// Record a shader over whole places, in parts that fit a descriptor. On error *op is the part that is not
+// recorded yet, because a sum must not be added twice.
 static tl_result tli_vk_record_shader(tli_vk *b, tli_vk_op *op, const char *function) {
     const tli_vk_op all = *op;
     uint64_t whole = tli_vk_whole_bytes(op), done, bytes;
@@ -2374,14 +2410,14 @@ static tl_result tli_vk_record_shader(tli_vk *b, tli_vk_op *op, const char *func
     return TL_OK;
 }
 
-// Large copies and fills inside the device tier go through shaders where these were found faster.
+// Whether a copy or fill is done by a shader: large ones inside the device tier, where copy_path says so.
 static int tli_vk_goes_by_shader(const tli_vk *b, const tli_vk_op *op) {
     return op->kind != TLI_VK_OP_SHADER && b->desc.copy_path == TL_VK_COPY_PATH_SHADER &&
            op->to.bytes >= TLI_VK_SHADER_COPY_BYTES && b->chunks[op->to.chunk].tier == TL_TIER_DEVICE &&
            (op->kind == TLI_VK_OP_FILL || b->chunks[op->from.chunk].tier == TL_TIER_DEVICE);
 }
 
-// The bulk of a copy in 64-byte steps, what is left behind the last aligned offset word by word.
+// Copy or fill by shader. A copy moves 64 bytes an invocation up to the last aligned offset, then single words.
 static tl_result tli_vk_record_move(tli_vk *b, const tli_vk_op *op, const char *function) {
     uint64_t bulk = op->to.bytes / b->alignment * b->alignment;
     tli_vk_op part = *op;
@@ -2399,7 +2435,8 @@ static tl_result tli_vk_record_move(tli_vk *b, const tli_vk_op *op, const char *
     return result ? result : tli_vk_record_shader(b, &part, function);
 }
 
-// Copies between the same two buffers as one command, from the first of `count` on; *taken tells how many.
+// Record the copies at the start of ops[count] that have both buffers in common, as one command; *taken = how
+// many.
 static void tli_vk_record_copies(tli_vk *b, const tli_vk_op *ops, int32_t count, int32_t *taken) {
     VkBufferCopy regions[TLI_VK_REGION_CAPACITY];
     int32_t n = 0;
@@ -2417,7 +2454,7 @@ static void tli_vk_record_copies(tli_vk *b, const tli_vk_op *ops, int32_t count,
     *taken = n;
 }
 
-// Record some of the enqueued work that nothing stands between: at least one.
+// Record the first of `count` independent operations, or several by one command; *taken = how many.
 static tl_result tli_vk_record_ops(tli_vk *b, tli_vk_op *ops, int32_t count, const char *function,
                                    int32_t *taken) {
     tl_result result = TL_OK;
@@ -2448,7 +2485,7 @@ static int tli_vk_ops_meet(const tli_vk_op *a, const tli_vk_op *b) {
            (a->kind != TLI_VK_OP_FILL && tli_vk_meet(&a->from, &b->to));
 }
 
-// How many operations from `at` on are independent of each other: they share one barrier.
+// The end of the operations from `at` on that are independent of each other and so share one barrier.
 static int32_t tli_vk_group_end(const tli_vk *b, int32_t at) {
     int32_t end, i;
     for (end = at + 1; end < b->op_count; end++)
@@ -2469,8 +2506,8 @@ static void tli_vk_remove_ops(tli_vk *b, int32_t count) {
     for (i = 0; i < b->op_count; i++) b->ops[i] = b->ops[i + count];
 }
 
-// Record everything that was enqueued, group by group: one barrier, if one is needed, then all of it.
-// Where that fails, what was not recorded stays enqueued.
+// Record all enqueued operations: one group of independent ones after the other, each behind a barrier where
+// it needs one. On error those that are not recorded stay enqueued.
 static tl_result tli_vk_flush(tli_vk *b, const char *function) {
     int32_t done = 0;
     tl_result result = b->op_count ? tli_vk_open(b, function) : TL_OK;
@@ -2479,7 +2516,7 @@ static tl_result tli_vk_flush(tli_vk *b, const char *function) {
         for (i = done; i < end; i++) follows |= tli_vk_op_must_follow(b, &b->ops[i]);
         if (follows) tli_vk_record_barrier(b, 0, 0);
         for (i = done; i < end && !result; i++) result = tli_vk_touch_op(b, &b->ops[i], function);
-        // A move that fails half way is recorded again from its start: the same bytes from the same bytes.
+        // A move that fails half way is later recorded again from its start, which copies the same bytes.
         while (!result && done < end) {
             result = tli_vk_record_ops(b, &b->ops[done], end - done, function, &taken);
             if (!result) done += taken;
@@ -2489,7 +2526,7 @@ static tl_result tli_vk_flush(tli_vk *b, const char *function) {
     return result;
 }
 
-// Complete the command buffer: what it wrote can be read by the host and by the caller after it.
+// Record what is enqueued, then a barrier: the host, and the caller through imported buffers, will see it.
 static tl_result tli_vk_complete(tli_vk *b, const char *function) {
     VkPipelineStageFlags stages = VK_PIPELINE_STAGE_HOST_BIT;
     VkAccessFlags access = VK_ACCESS_HOST_READ_BIT;
@@ -2520,7 +2557,7 @@ static tl_result tli_vk_submit_work(tli_vk *b, const char *function) {
     if (result || !b->open) return result;
     batch = tli_vk_batch_of(b, b->serial);
     ended = b->vk.vkEndCommandBuffer(batch->commands);
-    if (ended) {  // the command buffer is invalid: its work is gone
+    if (ended) {  // the command buffer is invalid: its commands never run
         tli_vk_lose_batch(b, batch);
         return tli_vk_fail_result(b, function, "vkEndCommandBuffer", ended);
     }
@@ -2528,7 +2565,7 @@ static tl_result tli_vk_submit_work(tli_vk *b, const char *function) {
     return tli_vk_hand_over(b, function);
 }
 
-// Have the device finish everything up to a serial, submitting what that needs.
+// Wait until the batches up to a serial have finished; submit the open one if it is among them.
 static tl_result tli_vk_reach(tli_vk *b, uint64_t serial, const char *function) {
     tl_result result;
     if (serial <= b->passed) return TL_OK;
@@ -2559,7 +2596,7 @@ static int tli_vk_is_transfer(const tli_vk *b, const tli_vk_op *op) {
            b->chunks[op->to.chunk].tier != b->chunks[op->from.chunk].tier;
 }
 
-// Pass places from one queue family to the other: the same barrier is recorded on both sides.
+// Transfer the ownership of places between the two queue families: one queue releases, the other acquires.
 static void tli_vk_record_passage(tli_vk *b, VkCommandBuffer commands, const tli_vk_place *places,
                                   uint32_t count, int to_transfer, int releases) {
     const VkPipelineStageFlags own = VK_PIPELINE_STAGE_TRANSFER_BIT |
@@ -2586,7 +2623,7 @@ static void tli_vk_record_passage(tli_vk *b, VkCommandBuffer commands, const tli
     b->calls.barrier_count++;
 }
 
-// The copy as the transfer queue carries it out; both places come back to the queue afterwards.
+// Record a copy for the transfer queue, which acquires both places, copies, and releases them again.
 static tl_result tli_vk_record_transfer(tli_vk *b, tli_vk_batch *batch, const tli_vk_op *op,
                                         const char *function) {
     int differ = b->desc.device.transfer_family != b->desc.device.queue_family;
@@ -2629,7 +2666,7 @@ static int tli_vk_add_away(tli_vk *b, const tli_vk_place *place) {
     return 1;
 }
 
-// Hand a copy between the tiers to the transfer queue at once, behind all that was enqueued so far.
+// Submit a copy between the tiers to the transfer queue at once, after all work that was enqueued so far.
 static tl_result tli_vk_transfer(tli_vk *b, const tli_vk_op *op, uint64_t to, uint64_t from,
                                  const char *function) {
     tli_vk_batch *batch;
@@ -2638,7 +2675,7 @@ static tl_result tli_vk_transfer(tli_vk *b, const tli_vk_op *op, uint64_t to, ui
     if (!result) result = tli_vk_flush(b, function);
     if (result) return result;
     batch = tli_vk_batch_of(b, b->serial);
-    result = tli_vk_touch_place(b, &op->to, 1, function);  // for the record of writes
+    result = tli_vk_touch_place(b, &op->to, 1, function);  // for the list of writes
     if (!result) result = tli_vk_record_transfer(b, batch, op, function);
     if (result) return result;
     if (!tli_vk_add_away(b, &op->to))
@@ -2660,8 +2697,8 @@ static tl_result tli_vk_transfer(tli_vk *b, const tli_vk_op *op, uint64_t to, ui
     return tli_vk_submit_work(b, function);
 }
 
-// Take what the transfer queue has of a place: the batch that goes on with it waits for its copy on the
-// device, what was recorded before that does not.
+// Acquire the bytes of a place that the transfer queue owns. The batch that uses them waits for the copy, on
+// the device; work recorded so far is submitted first, so that it does not wait.
 static tl_result tli_vk_take_back(tli_vk *b, const tli_vk_place *place, const char *function) {
     int32_t i;
     for (i = b->away_count - 1; i >= 0; i--) {
@@ -2684,7 +2721,7 @@ static tl_result tli_vk_take_back(tli_vk *b, const tli_vk_place *place, const ch
     return TL_OK;
 }
 
-// Enqueue; to and from are handles of the blocks, 0 = staging.
+// Enqueue an operation; to and from are handles of the blocks, 0 = staging.
 static tl_result tli_vk_enqueue(tli_vk *b, const tli_vk_op *op, uint64_t to, uint64_t from,
                                 const char *function) {
     uint64_t bytes = op->kind == TLI_VK_OP_FILL ? op->to.bytes : op->from.bytes;
@@ -2712,7 +2749,8 @@ static tl_result tli_vk_enqueue(tli_vk *b, const tli_vk_op *op, uint64_t to, uin
     return TL_OK;
 }
 
-// A large move in own-queue mode goes in pieces, a submit's worth each, so that no submit runs for seconds.
+// Enqueue a move. With a queue of its own the backend cuts it into pieces of submit_bytes, so that no submit
+// runs for seconds.
 static tl_result tli_vk_enqueue_move(tli_vk *b, const tli_vk_op *op, uint64_t to, uint64_t from,
                                      const char *function) {
     uint64_t whole = tli_vk_whole_bytes(op), piece = b->records ? UINT64_MAX : b->desc.submit_bytes, done;
@@ -2730,8 +2768,10 @@ static int tli_vk_overlap(const tl_range *a, const tl_range *b) {
            b->offset < a->offset + a->bytes;
 }
 
-// Copy, convert, add or reduce: the rules they share. expected = bytes that `to` must have; of *op all but the
-// places is filled in.
+// Check the ranges of a copy, conversion, sum or reduction and enqueue it.
+//
+//   op         all but its places is set
+//   expected   bytes that `to` must have
 static tl_result tli_vk_move_by(tli_vk *b, tli_vk_op *op, const tl_range *to, const tl_range *from,
                                 uint64_t expected, const char *function) {
     tl_result result = TL_OK;
@@ -2815,7 +2855,7 @@ static tl_result tli_vk_fill(void *self, tl_range to, uint32_t word) {
     return result;
 }
 
-// Check the ranges of a kernel; *bytes = what they hold together.
+// Check the ranges of a kernel and acquire what the transfer queue owns of them; *bytes = their sum.
 static tl_result tli_vk_check_accesses(tli_vk *b, const tl_access *accesses, int32_t count,
                                        const char *function, uint64_t *bytes) {
     tl_result result = TL_OK;
@@ -2843,7 +2883,8 @@ static void tli_vk_promise_access(tli_vk *b, const tl_access *access) {
     promise->touch.writes = access->writes;
 }
 
-// A barrier forgets what was touched before it; what the caller has not recorded yet comes after it.
+// Touch again what was announced and is not recorded yet: a barrier removes all touches, but the commands of
+// the caller come after it.
 static tl_result tli_vk_touch_open_promises(tli_vk *b, const char *function) {
     uint64_t open = tli_vk_least(b->promise_count - b->kept_count, TLI_VK_TOUCH_CAPACITY), i;
     tl_result result = TL_OK;
@@ -2854,7 +2895,7 @@ static tl_result tli_vk_touch_open_promises(tli_vk *b, const char *function) {
     return result;
 }
 
-// Order in the frame that is open what was ordered before it was.
+// Order, in the frame that is now open, the accesses that were announced before it was.
 static tl_result tli_vk_order_early(tli_vk *b, const char *function) {
     uint64_t count = tli_vk_least(b->early_count, TLI_VK_TOUCH_CAPACITY), i;
     tl_result result = count ? tli_vk_flush(b, function) : TL_OK;
@@ -2871,11 +2912,12 @@ static tl_result tli_vk_order_early(tli_vk *b, const char *function) {
     return result;
 }
 
-// A kernel touches a place now, which was ordered before; a barrier for other work may have come since.
+// Touch a place that a kernel accesses now. It was touched when it was announced, but a barrier for other work
+// may have come since.
 static tl_result tli_vk_touch_promised(tli_vk *b, const tli_vk_place *place, uint64_t handle,
                                        const char *function) {
     uint64_t oldest = b->promise_count - tli_vk_least(b->promise_count, TLI_VK_TOUCH_CAPACITY), i;
-    int writes = 1;  // not ordered: who knows
+    int writes = 1;  // not announced: it may write
     for (i = b->promise_count; i > oldest; i--) {
         const tli_vk_promise *promise = &b->promises[(i - 1) % TLI_VK_TOUCH_CAPACITY];
         if (!tli_vk_meet(&promise->touch.place, place)) continue;
@@ -2912,7 +2954,7 @@ static tl_result tli_vk_order_stages(tli_vk *b, const tl_access *accesses, int32
         follows |= tli_vk_must_follow(b, &place, accesses[i].writes);
     }
     if (follows) tli_vk_record_barrier(b, stages, access);
-    b->foreign_stages |= stages;  // the next barrier is behind what the caller does there
+    b->foreign_stages |= stages;  // the next barrier waits for what the caller records now
     b->foreign_access |= access;
     for (i = 0; i < count && !result; i++) {
         tli_vk_place place;
@@ -2938,6 +2980,9 @@ TLI_VK_IMPL tl_result tl_vk_order(const tl_backend *backend, const tl_access *ac
 
 #if defined(TL_VK_BACKEND_IMPLEMENTATION) && !defined(TL_VK_BACKEND_IMPLEMENTATION_DONE)
 
+// What the host sees: tickets, mapped ranges and the staging behind them, limits, counters; compaction; and
+// making and freeing a backend.
+
 // -- tickets --
 
 static tl_result tli_vk_submit(void *self, tl_ticket *ticket) {
@@ -2946,7 +2991,7 @@ static tl_result tli_vk_submit(void *self, tl_ticket *ticket) {
     ticket->value = 0;
     if (b->lost) return tli_vk_fail_lost(b, "submit");
     b->counters.submit_count++;
-    if (b->records) {  // what is enqueued goes into the frame that is open, or into the next
+    if (b->records) {  // the work is in the frame that is open, or will be in the next
         ticket->value = b->has_work || b->open ? b->serial : b->serial - 1;
         return TL_OK;
     }
@@ -2976,11 +3021,11 @@ static tl_result tli_vk_wait(void *self, tl_ticket ticket) {
     return tli_vk_reach(b, ticket.value, "wait");
 }
 
-// -- staging: what the host cannot reach, or may not touch yet --
+// -- staging: for ranges that the host cannot address, or may not write yet --
 
 static tli_vk_slot *tli_vk_slot_of(tli_vk *b, uint64_t number) { return &b->slots[number - b->slot_first]; }
 
-// Room in the ring: TL_NOT_READY where it is taken by work of frames that were not retired.
+// Make room in the ring. TL_NOT_READY: it is used by frames that were not retired.
 static tl_result tli_vk_make_room(tli_vk *b, uint64_t needed, const char *function) {
     uint64_t size = b->staging_size, at = b->staging_head % size;
     uint64_t start = at + needed > size ? b->staging_head + size - at : b->staging_head;
@@ -3001,7 +3046,7 @@ static tl_result tli_vk_make_room(tli_vk *b, uint64_t needed, const char *functi
     return TL_OK;
 }
 
-// A piece of host-visible memory for a range; given back when its serial has passed.
+// Take a piece of host-visible memory for a range; tli_vk_give_staging says when it is free again.
 static tl_result tli_vk_take_staging(tli_vk *b, uint64_t bytes, const char *function, tli_vk_place *place,
                                      uint64_t *number) {
     uint64_t needed = tli_vk_align(bytes, b->alignment);
@@ -3025,7 +3070,7 @@ static tl_result tli_vk_take_staging(tli_vk *b, uint64_t bytes, const char *func
     }
     place->chunk = slot.chunk;
     place->bytes = bytes;
-    if (b->lost_count) tli_vk_forget_lost(b, place);  // of its last user
+    if (b->lost_count) tli_vk_forget_lost(b, place);  // a dropped frame may have been to write it
     *number = b->slot_first + (uint64_t)b->slot_count;
     b->slots[b->slot_count++] = slot;
     b->calls.staged_bytes += bytes;
@@ -3066,12 +3111,13 @@ static int32_t tli_vk_find_mapping(const tli_vk *b, const tl_range *range, const
 
 static void tli_vk_remove_mapping(tli_vk *b, int32_t i) { b->mappings[i] = b->mappings[--b->mapping_count]; }
 
-// Ask for a read whose frame has to pass first, or find that it has. TL_OK: mappings[*index] holds the bytes.
+// Record mode: enqueue a read and return TL_NOT_READY until the frame that does it was retired; then return
+// TL_OK, and mappings[*index] holds the bytes.
 static tl_result tli_vk_read_later(tli_vk *b, const tli_vk_mapping *wanted, uint64_t writes, int32_t *index) {
     int32_t i = tli_vk_find_mapping(b, &wanted->range, NULL, 1);
     tli_vk_mapping m = *wanted;
     tl_result result;
-    if (i >= 0 && b->mappings[i].writes != writes) {  // the bytes changed since
+    if (i >= 0 && b->mappings[i].writes != writes) {  // the bytes were written since
         tli_vk_give_staging(b, b->mappings[i].slot, b->mappings[i].serial);
         tli_vk_remove_mapping(b, i);
         i = -1;
@@ -3097,7 +3143,7 @@ static tl_result tli_vk_read_later(tli_vk *b, const tli_vk_mapping *wanted, uint
     return tli_vk_fail(b, TL_NOT_READY, "map", "the range is read by the frame that is open, or the next");
 }
 
-// Own queue: copy into staging and wait for it.
+// With a queue: copy a range into staging and wait for the copy.
 static tl_result tli_vk_read_now(tli_vk *b, tli_vk_mapping *m) {
     uint64_t serial;
     tl_result result = tli_vk_take_staging(b, m->range.bytes, "map", &m->staged, &m->slot);
@@ -3109,7 +3155,7 @@ static tl_result tli_vk_read_now(tli_vk *b, tli_vk_mapping *m) {
     return result;
 }
 
-// Map a range where it is: TL_NOT_READY, without a word, where writing has to go through staging.
+// Map a range in place. TL_NOT_READY, without an error text: it is in use, so the write goes through staging.
 static tl_result tli_vk_map_direct(tli_vk *b, const tli_vk_block *block, tli_vk_mapping *m) {
     uint64_t serial = m->mode == TL_MAP_READ ? block->last_write : block->last_use;
     VkResult result;
@@ -3177,7 +3223,7 @@ static tl_result tli_vk_map(void *self, tl_range range, tl_map_mode mode, void *
     return TL_OK;
 }
 
-// What the host wrote goes where it belongs.
+// Make what the host wrote part of the range: flush it, or enqueue the copy from staging.
 static tl_result tli_vk_unmap_written(tli_vk *b, tli_vk_mapping *m) {
     int staged = m->staged.chunk != TLI_VK_CHUNK_NONE;
     VkResult flushed = tli_vk_flush_host(b, staged ? &m->staged : &m->place);
@@ -3210,7 +3256,7 @@ static tl_result tli_vk_unmap(void *self, tl_range range, tl_map_mode mode, void
     if (mode != TL_MAP_READ) result = b->lost ? tli_vk_fail_lost(b, "unmap") : tli_vk_unmap_written(b, m);
     if (m->staged.chunk != TLI_VK_CHUNK_NONE && (mode == TL_MAP_READ || result))
         tli_vk_give_staging(b, m->slot, 0);
-    tli_vk_remove_mapping(b, i);  // also where it failed: the pointer is dead, and not all callers try again
+    tli_vk_remove_mapping(b, i);  // on error, too: callers do not unmap a second time
     block->map_count--;
     return result;
 }
@@ -3227,13 +3273,14 @@ static uint64_t tli_vk_now_ns(void *self) {
     return b->desc.now_ns ? b->desc.now_ns(b->desc.user) : 0;
 }
 
-// The heap that a tier's chunks come from first.
+// The memory heap that is tried first for the chunks of a tier.
 static uint32_t tli_vk_heap_of(const tli_vk *b, tl_tier tier) {
     int32_t type = tli_vk_next_type(b, tier, ~(uint32_t)0, -1);
     return type < 0 ? 0 : b->memory.memoryTypes[type].heapIndex;
 }
 
-// What the heap still takes: as the driver says where it was enabled to, else four fifths less our own.
+// The bytes that a heap can still give: by VK_EXT_memory_budget where it is enabled, else four fifths of the
+// heap less the chunks of the backend.
 static uint64_t tli_vk_heap_budget(const tli_vk *b, uint32_t heap) {
     VkPhysicalDeviceMemoryBudgetPropertiesEXT budget;
     VkPhysicalDeviceMemoryProperties2 properties;
@@ -3353,7 +3400,7 @@ static uint64_t tli_vk_used_bytes(const tli_vk_chunk *chunk) {
     return chunk->bytes - free_bytes;
 }
 
-// The chunk with the fewest bytes in use that can be emptied; NONE where there are not two.
+// The chunk with the fewest bytes in use; TLI_VK_CHUNK_NONE where no other chunk could take its blocks.
 static int32_t tli_vk_emptiest_chunk(const tli_vk *b) {
     int32_t best = TLI_VK_CHUNK_NONE, candidates = 0, i;
     uint64_t least = UINT64_MAX;
@@ -3376,7 +3423,7 @@ static tli_vk_place tli_vk_whole_place(const tli_vk_block *block) {
     return place;
 }
 
-// Copy a block to a piece of another chunk; it lives there from now on. TL_ERROR_NO_MEMORY: no other has room.
+// Move a block to a piece of another chunk. TL_ERROR_NO_MEMORY, without an error text: no other has room.
 static tl_result tli_vk_move_block(tli_vk *b, uint64_t handle, tli_vk_block *block) {
     tli_vk_chunk *old = &b->chunks[block->chunk];
     int32_t chunk, piece;
@@ -3424,14 +3471,14 @@ TLI_VK_IMPL tl_result tl_vk_compact(const tl_backend *backend, uint64_t most_byt
         if (!block->alive || block->chunk != from || block->reserved_bytes > most_bytes - *moved_bytes)
             continue;
         result = tli_vk_move_block(b, (uint64_t)block->generation << 32 | (uint64_t)(i + 1), block);
-        if (result == TL_ERROR_NO_MEMORY) continue;  // a smaller one may fit
+        if (result == TL_ERROR_NO_MEMORY) continue;  // a smaller block may fit
         if (result) return result;
         *moved_bytes += block->reserved_bytes;
     }
     return TL_OK;
 }
 
-// -- making and freeing it --
+// -- init and free --
 
 static void tli_vk_fill_backend(tl_backend *backend, tli_vk *b) {
     backend->self = b;
@@ -3473,7 +3520,7 @@ static const char *tli_vk_explain_desc(const tl_vk_backend_desc *desc) {
     return NULL;
 }
 
-// What the device can do, and the limits that follow from it.
+// Read the properties of the device and set the limits of the backend by them.
 static tl_result tli_vk_read_device(tli_vk *b) {
     const char *function = "tl_vk_init_backend";
     const tl_vk_device *device = &b->desc.device;
@@ -3499,7 +3546,7 @@ static tl_result tli_vk_read_device(tli_vk *b) {
     if (limits->minStorageBufferOffsetAlignment > b->alignment)
         b->alignment = limits->minStorageBufferOffsetAlignment;
     if (limits->nonCoherentAtomSize > b->alignment) b->alignment = limits->nonCoherentAtomSize;
-    unit = 128 * b->alignment;  // halves and 8-bit blocks of so many bytes end at the alignment too
+    unit = 128 * b->alignment;  // so that f16 and q8 of a multiple of it are aligned, too
     b->range_bytes = limits->maxStorageBufferRange / unit * unit;
     if (!b->range_bytes)
         return tli_vk_fail(b, TL_ERROR_UNSUPPORTED, function, "maxStorageBufferRange: too small for any block");
@@ -3553,7 +3600,7 @@ static tl_result tli_vk_make_commands(tli_vk *b, uint32_t family, VkCommandPool 
     info.flags = VK_COMMAND_POOL_CREATE_TRANSIENT_BIT;
     info.queueFamilyIndex = family;
     result = b->vk.vkCreateCommandPool(b->device, &info, b->callbacks, pool);
-    if (result) *pool = VK_NULL_HANDLE;  // what a call that failed left there is undefined
+    if (result) *pool = VK_NULL_HANDLE;  // a call that fails may leave anything there
     if (result) return tli_vk_fail_result(b, function, "vkCreateCommandPool", result);
     commands.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO;
     commands.commandPool = *pool;
@@ -3637,7 +3684,7 @@ static tl_result tli_vk_make_shader(const tl_backend *backend, tl_vk_shader shad
     return tl_vk_init_kernel(backend, &desc, &b->shaders[shader]);
 }
 
-// Those that any run may need; the others are made when they are used first.
+// Make the shaders that any run may need; those with channels are made by the first call that uses them.
 static tl_result tli_vk_make_shaders(const tl_backend *backend) {
     tl_result result = TL_OK;
     int i;
@@ -3652,7 +3699,7 @@ static tl_result tli_vk_make_objects(const tl_backend *backend, tli_vk *b) {
     int32_t i;
     b->batches = (tli_vk_batch *)tl_add_memory(b->env, (size_t)b->desc.batch_count * sizeof *b->batches);
     if (!b->batches) return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the batches");
-    for (i = 0; i < b->desc.batch_count && !result; i++) {  // so that frames that grow do not allocate
+    for (i = 0; i < b->desc.batch_count && !result; i++) {  // now, so that recording does not allocate
         tli_vk_batch *batch = &b->batches[i];
         batch->writes = (tli_vk_place *)tl_add_memory(b->env, TLI_VK_WRITES * sizeof *batch->writes);
         if (!batch->writes) return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the batches");
@@ -3665,9 +3712,9 @@ static tl_result tli_vk_make_objects(const tl_backend *backend, tli_vk *b) {
     b->staging_size = b->desc.staging_bytes;
     if (!result)
         result = tli_vk_add_chunk(b, TL_TIER_HOST, b->staging_size + b->alignment, 0, function, &b->staging);
-    b->nobody.chunk = b->staging;
-    b->nobody.at = b->staging_size;
-    b->nobody.bytes = 4;
+    b->placeholder.chunk = b->staging;
+    b->placeholder.at = b->staging_size;
+    b->placeholder.bytes = 4;
     return result;
 }
 
@@ -3691,7 +3738,7 @@ TLI_VK_IMPL tl_result tl_vk_init_backend(tl_env *env, const tl_vk_backend_desc *
     b->staging = TLI_VK_CHUNK_NONE;
     tli_vk_fill_defaults(&b->desc);
     result = tli_vk_load(env, &b->desc.device, &b->vk);
-    if (result) {  // nothing was made, and nothing can be called
+    if (result) {  // nothing was made, and no function can be called
         tl_free_memory(env, b);
         return result;
     }
@@ -3727,7 +3774,7 @@ TLI_VK_IMPL void tl_vk_free_backend(tl_env *env, tl_backend *backend) {
     int32_t i;
     if (!backend || !backend->self) return;
     b = tli_vk_self(backend);
-    for (i = 0; i < 64 && !b->records && !b->lost; i++)  // a wait that fails for want of memory may work again
+    for (i = 0; i < 64 && !b->records && !b->lost; i++)  // out of host memory: a second wait may succeed
         if (tli_vk_wait_batch(b, b->serial - 1, "tl_vk_free_backend") == TL_OK) break;
     for (i = 0; i < TL_VK_SHADER_COUNT; i++) tl_vk_free_kernel(backend, b->shaders[i]);
     for (i = 0; i < b->chunk_count; i++)
@@ -3760,6 +3807,9 @@ TLI_VK_IMPL const char *tl_vk_name_copy_path(tl_vk_copy_path path) {
 // ============================================================================
 // [3] FRAMES (implementation)
 // ============================================================================
+
+// A frame is a batch of [2] whose command buffer is the caller's. When a frame is dropped, the bytes that it
+// would have written are lost, and so are those that enqueued work would have computed from them.
 
 TLI_VK_IMPL tl_result tl_vk_start_frame(const tl_backend *backend, VkCommandBuffer commands, tl_ticket *frame) {
     const char *function = "tl_vk_start_frame";
@@ -3807,7 +3857,7 @@ TLI_VK_IMPL tl_result tl_vk_retire_frame(const tl_backend *backend, tl_ticket fr
     return TL_OK;
 }
 
-// A read that was asked for and never comes.
+// Cancel a pending read whose copy never runs.
 static void tli_vk_drop_read(tli_vk *b, const tli_vk_place *staged, uint64_t serial) {
     int32_t i;
     for (i = b->mapping_count - 1; i >= 0; i--) {
@@ -3817,7 +3867,7 @@ static void tli_vk_drop_read(tli_vk *b, const tli_vk_place *staged, uint64_t ser
     }
 }
 
-// Work that waits for the next frame: what reads what was lost is lost, too.
+// Discard the enqueued work that reads lost bytes, or all of it; what it would have written is lost, too.
 static void tli_vk_lose_ops(tli_vk *b, int all, uint64_t serial) {
     int32_t kept = 0, i;
     for (i = 0; i < b->op_count; i++) {
@@ -3870,6 +3920,9 @@ TLI_VK_IMPL void tl_vk_lose_device(const tl_backend *backend) { tli_vk_self(back
 // ============================================================================
 // [4] KERNELS (implementation)
 // ============================================================================
+
+// Pipelines of the caller and of [5], their dispatch, and timestamps. `order` announces the ranges of a kernel;
+// recording the kernel notes them as touches of the open batch.
 
 static const char *tli_vk_explain_kernel(const tl_vk_kernel_desc *desc) {
     if (!desc->words || desc->word_count < 5 || desc->words[0] != 0x07230203u) return "words: not SPIR-V";
@@ -4011,7 +4064,7 @@ TLI_VK_IMPL tl_result tl_vk_record_kernel(const tl_backend *backend, const tl_vk
         return tli_vk_fail(b, TL_ERROR_UNSUPPORTED, function, "groups: more than the device takes");
     for (i = 0; i < kernel->buffer_count; i++) {
         const tli_vk_block *block;
-        places[i] = b->nobody;
+        places[i] = b->placeholder;
         if (!ranges[i].bytes) continue;
         block = tli_vk_find_range(b, &ranges[i], function, &result);
         if (!block) return result;
@@ -4090,7 +4143,7 @@ TLI_VK_IMPL tl_result tl_vk_read_times(const tl_backend *backend, uint32_t first
     return result;
 }
 
-// Time one copy by one path; the least of several runs counts.
+// Time one copy by one path; *least = the shortest time so far.
 static tl_result tli_vk_time_copy(tli_vk *b, tl_vk_copy_path path, tl_range to, tl_range from,
                                   uint64_t *least) {
     const char *function = "tl_vk_measure_copies";
@@ -4141,7 +4194,8 @@ TLI_VK_IMPL tl_result tl_vk_measure_copies(const tl_backend *backend, tl_vk_copy
 // [5] SHADERS (implementation)
 // ============================================================================
 
-// The words of the shaders follow, a part for each: `make shaders` compiles shaders/*.comp and writes them.
+// Each of the next parts holds the SPIR-V words of one shader: `make shaders` compiles shaders/*.comp and
+// writes these parts.
 #endif  // TL_VK_BACKEND_IMPLEMENTATION
 
 #if defined(TL_VK_BACKEND_IMPLEMENTATION) && !defined(TL_VK_BACKEND_IMPLEMENTATION_DONE)
@@ -5965,6 +6019,9 @@ static const uint32_t tli_vk_to_q8_words[] = {
 
 #if defined(TL_VK_BACKEND_IMPLEMENTATION) && !defined(TL_VK_BACKEND_IMPLEMENTATION_DONE)
 
+// The built-in shaders as operations on ranges: sums, extremes, conversions to integers, checksums. Each checks
+// its ranges and enqueues an operation of [2]; parameters longer than push constants are written to staging.
+
 // -- the table of words --
 
 static tli_vk_words tli_vk_words_of(int shader) {
@@ -6059,9 +6116,9 @@ TLI_VK_IMPL int tl_vk_read_extremes(const tl_vk_extremes *extremes, float *least
 
 // -- channels --
 
-#define TLI_VK_QUANTIZATION_BYTES 20  // as the shaders read them; extremes are smaller
+#define TLI_VK_QUANTIZATION_BYTES 20  // of one quantisation, as shaders read it; tl_vk_extremes is smaller
 
-// The shaders count in 32 bits: the elements of a piece, and of the periods that it begins and ends within.
+// The shaders index with 32 bits: the elements of a piece and of the periods of channels that it cuts.
 static tl_result tli_vk_check_channels(tli_vk *b, int32_t channel_count, uint64_t inner_count,
                                        const char *function) {
     const uint64_t most = (uint64_t)1 << 30;
@@ -6082,11 +6139,11 @@ static tli_vk_op tli_vk_channels_op(tl_vk_shader shader, int32_t channel_count, 
     op.kind = TLI_VK_OP_SHADER;
     op.shader = shader;
     op.channel_count = (uint32_t)channel_count;
-    op.inner_count = channel_count > 1 ? (uint32_t)inner_count : 1;  // of one channel all are the same
+    op.inner_count = channel_count > 1 ? (uint32_t)inner_count : 1;  // no effect with one channel
     return op;
 }
 
-// Words for the device to read: the host writes them before tli_vk_end_words.
+// Take staging for words that the host writes and a shader reads; then tli_vk_flush_words, tli_vk_end_words.
 static tl_result tli_vk_start_words(tli_vk *b, uint64_t bytes, const char *function, tli_vk_place *place,
                                     uint64_t *slot, uint32_t **words) {
     tl_result result = tli_vk_take_staging(b, bytes, function, place, slot);
@@ -6099,12 +6156,12 @@ static tl_result tli_vk_flush_words(tli_vk *b, const tli_vk_place *place, const 
     return result ? tli_vk_fail_result(b, function, "vkFlushMappedMemoryRanges", result) : TL_OK;
 }
 
-// They are needed until what was enqueued so far has passed.
+// Free the staging of the words when the work that was enqueued so far has finished.
 static void tli_vk_end_words(tli_vk *b, uint64_t slot) {
     tli_vk_give_staging(b, slot, b->has_work ? b->serial : b->serial - 1);
 }
 
-// The extremes of nothing, for each channel.
+// Set the extremes of each channel to those of no element.
 static tl_result tli_vk_clear_extremes(tli_vk *b, const tl_range *to, int32_t channel_count,
                                        const char *function) {
     tl_result result = TL_OK;
@@ -6155,7 +6212,7 @@ TLI_VK_IMPL tl_result tl_vk_observe_extremes(tl_env *env, tl_observer *observer,
         if (extremes[i].other_count)
             return tl_record_error(env, TL_ERROR_INVALID_ARG, function,
                                    "extremes: of values that are not finite");
-    for (i = channel_count - 1; i >= 0 && !result; i--) {  // one that the observer lacks fails first
+    for (i = channel_count - 1; i >= 0 && !result; i--) {  // a channel it lacks fails before any is changed
         float least, largest;
         if (!tl_vk_read_extremes(&extremes[i], &least, &largest)) continue;
         result = tl_observe_extremes(observer, i, least, largest, extremes[i].finite_count);
@@ -6166,7 +6223,8 @@ TLI_VK_IMPL tl_result tl_vk_observe_extremes(tl_env *env, tl_observer *observer,
 
 // -- quantisation --
 
-// Both sides; tl_quantize or tl_dequantize of nothing has held every other rule.
+// Check the lengths of both operands. All other rules are those of tl_quantize or tl_dequantize: `result` is
+// what it said of no elements.
 static tl_result tli_vk_check_integers(tli_vk *b, tl_result result, const tl_range *plain,
                                        const tl_range *integers, int32_t channel_count, uint64_t inner_count,
                                        tl_format format, const char *function) {

@@ -1,4 +1,4 @@
-// to[] += from[] as f32. count: elements, one an invocation.
+// to[] += from[] as f32. count: elements, one per invocation.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "layout.glsl"

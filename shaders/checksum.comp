@@ -1,5 +1,5 @@
-// Two sums of mixed words, added to what is there. count: words, any number of groups. A word is
-// mixed with its index, word + i, so that parts of a range may be added one by one, in any order.
+// Add two sums of hashed words to `sum`. count: words, any number of groups. Each word is hashed with its
+// index, word + i, so that the parts of a range may be added one after the other, in any order.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "layout.glsl"

@@ -1,7 +1,7 @@
-// The codecs of tl_compress_bytes and tl_expand_bytes in tl_strategy.h, bit for bit: the same
-// functions under the same names there, with tli_ before them. Integers only.
+// The codecs of tl_compress_bytes and tl_expand_bytes in tl_strategy.h, bit for bit. Each function here
+// has its counterpart there, with tli_ before the name. Integers only.
 
-// value / 2^shift, rounded to nearest, ties to even; sticky = there were more bits below.
+// value / 2^shift, rounded to nearest, ties to even. sticky: bits below `value` were not all zero.
 // 1 <= shift.
 uint round_shift(uint value, int shift, bool sticky) {
     if (shift > 31) return 0u;
@@ -40,7 +40,7 @@ uint f32_of_bf16(uint low) {
     return (bits & 0x7FFFFFFFu) > 0x7F800000u ? bits | 0x400000u : bits;
 }
 
-// |x| = mantissa 2^exponent with exactly 24 bits in the mantissa; x finite and not 0.
+// Split |x| = mantissa * 2^exponent, the mantissa of exactly 24 bits; x finite and not 0.
 int split_f32(uint bits, out uint mantissa) {
     int exponent = int(bits >> 23 & 255u) - 150;
     mantissa = bits & 0x7FFFFFu;
@@ -50,8 +50,8 @@ int split_f32(uint bits, out uint mantissa) {
     return -149 - shift;
 }
 
-// value 2^exponent (and a little more if sticky) as f32 bits, to nearest even.
-// value in 2^24 .. 2^32-1.
+// The bits of the f32 nearest to value * 2^exponent, ties to even; sticky: the exact value is a little
+// larger. value in 2^24 .. 2^32-1.
 uint join_f32(uint value, int exponent, bool sticky) {
     int shift = findMSB(value) - 23;
     int field = exponent + shift + 150;
@@ -68,7 +68,7 @@ uint q8_scale(uint largest) {
     return join_f32(whole * 4u + rest / 127u, exponent - 9, rest % 127u != 0u);
 }
 
-// The byte in the low 8 bits.
+// The quantised value, a signed byte in the low 8 bits. largest: bits of the largest |x| of the block.
 uint q8_of(uint bits, uint largest) {
     uint size = bits & 0x7FFFFFFFu, value;
     if (size > 0x7F800000u) return 0x80u;
@@ -86,7 +86,7 @@ uint q8_of(uint bits, uint largest) {
     return (bits >> 31 != 0u ? 0u - value : value) & 255u;
 }
 
-// The byte is in the low 8 bits of value.
+// value: the signed byte in the low 8 bits.
 uint f32_of_q8(uint value, uint scale) {
     bool negative = value >= 128u;
     uint size = negative ? 256u - value : value, sign = negative ? 0x80000000u : 0u, m;

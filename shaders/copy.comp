@@ -1,6 +1,6 @@
-// to[] = from[]. count: in 16 bytes; an invocation moves four of them. Eight invocations move 512 bytes, in steps of
-// 128, a cache line of most devices; steps of a whole workgroup are slower where few invocations run at a time,
-// and are for workgroups that eight does not divide.
+// to[] = from[]. count: elements of 16 bytes, four per invocation. Eight invocations move 512 bytes in steps of
+// 128 bytes, a cache line of most devices. Steps of a whole workgroup are slower on devices that run few
+// invocations at a time; they are used only where eight does not divide the workgroup size.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "layout.glsl"
@@ -18,7 +18,7 @@ void main() {
         first += invocation;
     }
     uint last = first + 3u * step_count;
-    if (last < count) {  // four loads under way before the first store
+    if (last < count) {  // four loads in flight before the first store
         uvec4 a = from[first], b = from[first + step_count];
         uvec4 c = from[first + 2u * step_count], d = from[last];
         to[first] = a;

@@ -1,4 +1,4 @@
-// to[] = from[]. count: words, one an invocation.
+// to[] = from[]. count: words, one per invocation.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "layout.glsl"

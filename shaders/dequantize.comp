@@ -1,4 +1,4 @@
-// Integers of `word` bytes, 1 or 2, -> f32. count: f32 elements; an invocation reads a word.
+// Integers of `word` bytes each, 1 or 2, -> f32. count: f32 elements; an invocation reads 32 bits of integers.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #define HAS_CHANNELS

@@ -1,4 +1,4 @@
-// to[] = word. count: words, one an invocation.
+// to[] = word. count: words, one per invocation.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "layout.glsl"

@@ -1,4 +1,4 @@
-// bf16 -> f32. count: f32 elements, two an invocation.
+// bf16 -> f32. count: f32 elements, two per invocation.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "layout.glsl"

@@ -1,4 +1,4 @@
-// f16 -> f32. count: f32 elements, two an invocation.
+// f16 -> f32. count: f32 elements, two per invocation.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "layout.glsl"

@@ -1,4 +1,4 @@
-// Blocks of a scale and 32 bytes -> f32. count: f32 elements, one an invocation.
+// Blocks of a scale and 32 bytes -> f32. count: f32 elements, one per invocation.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "layout.glsl"

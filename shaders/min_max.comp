@@ -1,4 +1,4 @@
-// The least and the largest finite f32, and how many are finite and are not: tl_vk_extremes, which
+// The least and the largest finite f32, and the numbers of finite and of other values, as tl_vk_extremes; `to`
 // holds {UINT32_MAX, 0, 0, 0} before the first dispatch. count: f32 elements, any number of groups.
 #version 450
 #extension GL_GOOGLE_include_directive : require
@@ -20,7 +20,7 @@ void main() {
     uint least = 0xFFFFFFFFu, largest = 0u, finite = 0u, other = 0u;
     for (uint i = invocation_index(); i < count; i += invocation_count()) {
         uint bits = from[i];
-        // As numbers are ordered: negative ones have all bits inverted, the others the sign only.
+        // A key in the order of the numbers: invert all bits of negative ones, of the others the sign only.
         uint key = bits ^ (bits >> 31 != 0u ? 0xFFFFFFFFu : 0x80000000u);
         if ((bits & 0x7FFFFFFFu) < 0x7F800000u) {
             least = min(least, key);

@@ -1,6 +1,5 @@
-// min_max for each channel: tl_vk_extremes one behind the other, each {UINT32_MAX, 0, 0, 0} before the
-// first dispatch. count: f32 elements; word: slices that the elements of a channel are dealt out to; any
-// number of groups.
+// min_max for each channel: an array of tl_vk_extremes, each {UINT32_MAX, 0, 0, 0} before the first dispatch.
+// count: f32 elements; word: the number of slices of each channel; any number of groups.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #define HAS_CHANNELS
@@ -13,10 +12,10 @@ layout(set = 0, binding = 1, std430) readonly buffer From { uint from[]; };
 
 shared extremes of_group;
 
-void take(uint at, inout extremes e) {  // at: in whole periods of channels; element 0 lies at `first`
-    if (at - first >= count) return;    // what lies before it, too
+void take(uint at, inout extremes e) {  // at: counted from the period's start; element 0 is at `first`
+    if (at - first >= count) return;    // also where at < first: the difference wraps
     uint bits = from[at - first];
-    // As numbers are ordered: negative ones have all bits inverted, the others the sign only.
+    // A key in the order of the numbers: invert all bits of negative ones, of the others the sign only.
     uint key = bits ^ (bits >> 31 != 0u ? 0xFFFFFFFFu : 0x80000000u);
     if ((bits & 0x7FFFFFFFu) < 0x7F800000u) {
         e.least_key = min(e.least_key, key);
@@ -34,7 +33,7 @@ void give(uint channel, extremes e) {
     atomicAdd(to[channel].other_count, e.other_count);
 }
 
-// Long rows of a channel: a group takes a slice of one channel at a time.
+// For long rows of a channel: a group takes one slice of one channel at a time.
 void reduce_rows(uint period, uint period_count) {
     const extremes none = extremes(0xFFFFFFFFu, 0u, 0u, 0u);
     uint group_count = gl_NumWorkGroups.x * gl_NumWorkGroups.y, here = gl_LocalInvocationID.x;
@@ -56,7 +55,7 @@ void reduce_rows(uint period, uint period_count) {
     }
 }
 
-// Short ones: an invocation takes one column of the periods, the next invocation the next.
+// For short rows: an invocation takes one column of the periods, so that neighbours read neighbours.
 void reduce_columns(uint period, uint period_count) {
     for (uint task = invocation_index(); task < period * word; task += invocation_count()) {
         uint column = task % period;

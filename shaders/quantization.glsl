@@ -1,5 +1,5 @@
-// tl_quantize and tl_dequantize of tl_strategy.h, bit for bit. Integers only: the division of a device
-// may be off by 2.5 units in the last place, and a half way case must not be. Include after codec.glsl.
+// tl_quantize and tl_dequantize of tl_strategy.h, bit for bit. Integers only: Vulkan allows a float division
+// an error of 2.5 units in the last place, which would round half-way cases wrongly. Include after codec.glsl.
 
 struct quantization { uint scale; int zero_point, low, high; uint rounds_away; };
 
@@ -9,14 +9,14 @@ quantization quantization_of(uint i) {
     return quantizations[(first + i) / inner_count % channel_count];
 }
 
-// size / scale, rounded to an f32, then to a whole number; 2^18, beyond all bounds, where that is more.
-// Both as the bits of an f32 > 0; size may be infinite.
+// size / scale, rounded to an f32, then to an integer; 2^18, which exceeds all bounds, where it is larger.
+// Both are the bits of an f32 > 0; size may be infinite.
 uint round_quotient(uint size, uint scale, bool away) {
     if (size == 0x7F800000u) return 1u << 18;
     uint x, s;
     int exponent = split_f32(size, x);
     exponent -= split_f32(scale, s);
-    if (x < s) { x <<= 1u; exponent--; }  // x / s in 1 .. 2, of which 25 bits are found, eight at a time
+    if (x < s) { x <<= 1u; exponent--; }  // now x / s is in 1 .. 2: find 25 bits of it, eight at a time
     if (exponent > 17) return 1u << 18;
     if (exponent < -2) return 0u;
     uint quotient = 1u, rest = x - s;
@@ -43,7 +43,7 @@ uint f32_of_integer(int value, quantization q) {
     uint scale, high, low, sign = steps < 0 ? 0x80000000u : 0u;
     int exponent = split_f32(q.scale, scale) - 1;
     umulExtended(2u * scale, uint(abs(steps)), high, low);
-    int shift = findMSB(high) + 1;  // 0 = it fits one word
+    int shift = findMSB(high) + 1;  // 0 = the product fits in 32 bits
     bool sticky = (low & ((1u << shift) - 1u)) != 0u;
     if (shift != 0) low = high << 32 - shift | low >> shift;
     return sign | join_f32(low, exponent + shift, sticky);

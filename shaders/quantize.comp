@@ -1,5 +1,5 @@
-// f32 -> integers of `word` bytes, 1 or 2. count: f32 elements; an invocation fills a word, the last one up
-// with zeroes.
+// f32 -> integers of `word` bytes each, 1 or 2. count: f32 elements; an invocation writes 32 bits of integers,
+// the last one filled up with zeros.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #define HAS_CHANNELS

@@ -1,4 +1,4 @@
-// f32 -> f16. count: f32 elements, the partial last one included; two an invocation.
+// f32 -> f16. count: f32 elements, a partial last one included; two per invocation.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "layout.glsl"

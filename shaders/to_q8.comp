@@ -1,5 +1,5 @@
-// f32 -> blocks of a scale and 32 bytes. count: f32 elements, the partial last one included; a
-// block an invocation.
+// f32 -> blocks of a scale and 32 bytes. count: f32 elements, a partial last one included; one
+// block per invocation.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "layout.glsl"

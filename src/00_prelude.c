@@ -4,6 +4,9 @@
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
+// What the implementation takes from its surroundings: an allocator, assert and stdio, which
+// options replace or drop, and the linkage of its functions.
+
 #if defined(TL_MALLOC) != defined(TL_FREE)
 #error "tl_strategy.h: define both TL_MALLOC(user,size) and TL_FREE(user,ptr), or neither"
 #endif

@@ -2,10 +2,10 @@
    Joined from the parts in src by `make header`: change those, this file is written over.
    No dependency but a C99 or C++11 compiler. MIT or public domain, your choice: see the end.
 
-   One number in (bytes), a plan out, and the plan holds: what to keep, what to drop and make
-   again, what to spill to the host or to compress. With it comes a bound that no plan undercuts.
-   The run's measured peak equals the announced one, and gradients are equal to the last bit to
-   those of a run that keeps everything.
+   Give it a number of bytes, and it returns a plan that fits: what to keep, what to drop and
+   compute again, what to spill to the host or to compress, with a lower bound on the cost of any
+   such plan. The measured peak of a run equals the planned one, and gradients are equal to the
+   last bit to those of a run that keeps everything.
 
    SYNOPSIS
        #define TL_STRATEGY_IMPLEMENTATION   // in exactly one .c or .cpp file
@@ -49,8 +49,8 @@
        TL_NO_THREADS                no built-in lock; the caller may still give one
        TL_NO_CHECKS                 drops the checked and the deferred CPU backend, which are for tests
        TL_NO_PLANNERS               drops what makes plans: checkpoint configs, kept sets, Revolve,
-                                    [6], [7] but for quantisation and loss scales, and what feeds
-                                    it: layers, statistics, fusion, measured devices; plans made
+                                    [6], [7] except quantisation and loss scales, and their inputs:
+                                    layers, statistics, fusion, measured devices; plans made
                                     elsewhere and online runs remain
        TL_NO_TEXT                   drops printing, parsing, JSON and pictures; error text stays
        TL_NO_TRACE                  drops [13]
@@ -69,10 +69,11 @@
        of different compilers only with -ffp-contract=off.
 
    DOES NOT
-       compute: kernels are yours (examples/nn.h has a set in plain C). Schemes of precision are
-       chosen, priced and applied to the graph; the kernels that run in 8 or 16 bits are yours, too,
-       and so is the data that they are calibrated on. Place offsets or split work over devices:
-       later versions; what a strategy asks for and this version cannot do is TL_ERROR_UNSUPPORTED.
+       Compute: the kernels are yours (examples/nn.h has a set in plain C). Precisions are chosen,
+       priced and applied to the graph; kernels that run in 8 or 16 bits are yours, too, and so is
+       the data that they are calibrated on. Place buffers at offsets or split work over devices:
+       later versions will. A strategy that asks for what this version cannot do gets
+       TL_ERROR_UNSUPPORTED.
 */
 #ifndef TL_STRATEGY_H
 

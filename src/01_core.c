@@ -3,8 +3,14 @@
 // ============================================================================
 // [1] CORE (implementation)
 // ============================================================================
+//
+// Helpers that every later part uses: bytes, checked arithmetic, 16-bit floats, wide integers,
+// logarithms, a text writer, error sentences, memory, the arena env and random numbers. In names,
+// u64, f32, f16 and bf16 are types, and mul and sub stand for multiply and subtract.
 
-// -- bytes: the four functions that compilers emit by themselves --
+// -- bytes --
+//
+// Only memcpy, memset and memcmp are used, which compilers call on their own account in any case.
 
 #if defined(__GNUC__) || defined(__clang__)
 #define TLI_MEMCPY(to, from, bytes) __builtin_memcpy(to, from, bytes)
@@ -44,10 +50,12 @@ static int tli_mul_u64(uint64_t a, uint64_t b, uint64_t *product) {
     return !a || *product / a == b;
 }
 
-// Whether an enum, a flag or an index is one of `count` values, whatever its width and sign.
+// Whether an enum, a flag or an index is in 0 .. count-1. int64_t holds every width and sign of
+// enum.
 static int tli_is_below(int64_t value, int64_t count) { return value >= 0 && value < count; }
 
-// floor(log2(value)), 0 for 0. With the instruction a heap is almost twice as fast.
+// floor(log2(value)); 0 for 0. The builtin is one instruction: it makes a heap that sorts free
+// ranges by powers of two almost twice as fast.
 static int32_t tli_log2_u64(uint64_t value) {
 #if defined(__GNUC__) || defined(__clang__)
     return value ? 63 - __builtin_clzll(value) : 0;
@@ -60,7 +68,9 @@ static int32_t tli_log2_u64(uint64_t value) {
 #endif
 }
 
-// -- floats: their bits, because a comparison with NaN says nothing --
+// -- bits of floats --
+//
+// Special values are recognised by their bits, because every comparison with NaN is false.
 
 static uint32_t tli_bits_of_f32(float value) {
     uint32_t bits;
@@ -76,7 +86,10 @@ static float tli_f32_of_bits(uint32_t bits) {
 
 static int tli_is_finite_f32(float value) { return (tli_bits_of_f32(value) & 0x7F800000u) != 0x7F800000u; }
 
-// -- 16-bit floats: integers on the bits only, so that every compiler agrees --
+// -- 16-bit floats --
+//
+// Conversions are integer arithmetic on the bits, so every compiler and machine gives the same
+// result.
 
 // value / 2^shift, rounded to nearest, ties to even; sticky = there were more bits below. 1 <= shift.
 static uint32_t tli_round_shift(uint32_t value, int32_t shift, int sticky) {
@@ -149,8 +162,9 @@ static int tli_is_below_u128(tli_u128 a, tli_u128 b) {
 
 // -- logarithms, without <math.h> --
 
-// The fraction of log2(m / 2^63) in units of 2^-bits, rounded down; m >= 2^63, bits <= 62. Each squaring
-// doubles the logarithm and shifts one bit of it out. What the products lose is below 2^-62 in all.
+// The fraction of log2(m / 2^63) in units of 2^-bits, rounded down; m >= 2^63, bits <= 62. Each
+// squaring doubles the logarithm and shifts out its next bit. Truncating the products loses less
+// than 2^-62 in all.
 static uint64_t tli_log2_fraction(uint64_t m, int32_t bits) {
     uint64_t fraction = 0;
     for (; bits > 0; bits--) {
@@ -162,7 +176,8 @@ static uint64_t tli_log2_fraction(uint64_t m, int32_t bits) {
     return fraction;
 }
 
-// log2(value) in units of 2^-52; value finite and > 0. Integers: the same on every machine.
+// log2(value) in units of 2^-52; value finite and > 0. Integer arithmetic: the same on every
+// machine.
 static int64_t tli_log2_f64(double value) {
     uint64_t bits, mantissa;
     int64_t exponent;
@@ -175,8 +190,9 @@ static int64_t tli_log2_f64(double value) {
     return exponent * ((int64_t)1 << 52) + (int64_t)tli_log2_fraction(mantissa, 52);
 }
 
-// A product rounded to a double of its own. Compilers may fuse a product with the sum that it goes into, and
-// some do where the machine can: then the last bits of the sum would depend on who compiled.
+// a * b, rounded to double. Compilers may contract a product and the sum that it is added to into
+// one fused multiply-add, which rounds once instead of twice. The volatile variable prevents that,
+// so that sums do not depend on the compiler.
 static double tli_product(double a, double b) {
     volatile double product = a * b;
     return product;
@@ -207,7 +223,10 @@ TLI_IMPL const char *tl_explain_result(tl_result result) {
     return tli_name(tli_result_helps, TL_RESULT_COUNT, (int64_t)result);
 }
 
-// -- writer: counts what it would have written, so printing and sizing are one code path --
+// -- writer --
+//
+// It counts every byte and stores those that fit, so the same code prints a text and finds its
+// length.
 
 typedef struct tli_writer { char *buf; size_t size, length; } tli_writer;
 
@@ -242,9 +261,10 @@ static size_t tli_finish(tli_writer *w) {
     return w->length;
 }
 
-// -- errors: "function: field: rule" --
+// -- errors --
 
-// Start a sentence that needs numbers: put the rest into w, then return tli_end_error.
+// Start the sentence "function: field: rule". The caller writes field and rule, then calls
+// tli_end_error.
 static tli_writer tli_begin_error(tl_env *env, tl_result code, const char *function) {
     tli_writer w = tli_writer_of(env ? env->error.text : NULL, env ? sizeof env->error.text : 0);
     if (env) env->error.code = code;
@@ -277,7 +297,8 @@ static void tli_release(tl_env *env, void *ptr) {
     else TL_FREE(env ? env->user : NULL, ptr);
 }
 
-// An array of zeroes; NULL where there is no memory or the size does not fit. Never NULL for 0 items.
+// Allocate a zeroed array. NULL if there is no memory or the size overflows; never NULL for 0
+// items, so that NULL always means failure.
 static void *tli_alloc_array(tl_env *env, uint64_t count, size_t item_bytes) {
     uint64_t bytes;
     void *array;
@@ -287,8 +308,9 @@ static void *tli_alloc_array(tl_env *env, uint64_t count, size_t item_bytes) {
     return array;
 }
 
-// Make room for `needed` items; the array moves, its first `used` items stay, the rest is zero. One
-// whose capacity is 0 is not ours to release.
+// Make room for `needed` items: the first `used` items move to a larger array, the rest of which is
+// zero. The old array is released unless its capacity is 0, which marks memory of the caller (a
+// const table).
 static int tli_grow(tl_env *env, void **array, int32_t *capacity, int32_t used, int64_t needed,
                     size_t item_bytes) {
     int64_t wanted = *capacity ? *capacity : 8;
@@ -306,7 +328,7 @@ static int tli_grow(tl_env *env, void **array, int32_t *capacity, int32_t used, 
     return 1;
 }
 
-// -- for those who write a backend --
+// -- services for backends --
 
 TLI_IMPL void *tl_add_memory(tl_env *env, size_t bytes) {
     return bytes ? tli_alloc_array(env, 1, bytes) : NULL;
@@ -319,16 +341,19 @@ TLI_IMPL tl_result tl_record_error(tl_env *env, tl_result code, const char *func
     return tli_fail(env, code, function, rule);
 }
 
-// -- arena: pieces in address order, first fit, neighbours joined when freed --
+// -- arena --
+//
+// The block is divided into pieces in address order, each with a head. An allocation splits the
+// first free piece that is large enough; a release joins all adjacent free pieces.
 
 typedef struct tli_piece {
-    size_t bytes;       // of the piece, this head included
-    size_t free_bytes;  // 0 = in use
+    size_t bytes;       // of the piece, including this head
+    size_t free_bytes;  // 0 = in use, else equal to bytes
 } tli_piece;
 
 typedef struct tli_arena {
-    size_t size, used, peak;  // bytes after this head; used and peak count heads of pieces too
-    size_t reserved;          // keeps the head a multiple of 16 on 64-bit machines
+    size_t size, used, peak;  // bytes after this head; used and peak include the heads of pieces
+    size_t reserved;          // makes the head a multiple of 16 on 64-bit machines
 } tli_arena;
 
 #define TLI_ARENA_ALIGN ((size_t)16)
@@ -430,12 +455,9 @@ TLI_IMPL double tl_next_random_ratio(tl_random *random) {
 TLI_IMPL uint64_t tl_next_random_below(tl_random *random, uint64_t limit) {
     uint64_t value, uneven;
     if (!limit) return 0;
-    uneven = ((uint64_t)0 - limit) % limit;  // 2^64 mod limit: reject the values that would be drawn too often
+    uneven = ((uint64_t)0 - limit) % limit;  // 2^64 mod limit: values below it would favour small remainders
     do value = tl_next_random(random); while (value < uneven);
     return value % limit;
 }
-
-#if !defined(TL_NO_TEXT) || !defined(TL_NO_PLANNERS)
-#endif  // !defined(TL_NO_TEXT) || !defined(TL_NO_PLANNERS)
 #endif  // TL_STRATEGY_IMPLEMENTATION
 

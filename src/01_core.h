@@ -6,9 +6,9 @@ extern "C" {
 // ============================================================================
 // [1] CORE -- results, env, sinks, random numbers, version
 //
-// Every fallible call returns a tl_result and takes a tl_env first: where its
-// memory comes from and where the sentence about a failure goes. All-zero is a
-// valid env, NULL is allowed, and nothing else is shared between two calls.
+// Every fallible call returns a tl_result and takes a tl_env first. The env gives
+// memory and receives the sentence about a failure. All-zero is a valid env, NULL
+// is allowed, and calls share no state except through their arguments.
 //
 //     tl_env env = {0};                                   // malloc, silent
 //     if (tl_check_graph(&env, &graph)) puts(env.error.text);
@@ -42,18 +42,18 @@ typedef struct tl_error {
     char      text[248];  // "tl_check_graph: node 3 (conv1): inputs: id 7 is not above it"
 } tl_error;
 
-// Everything a call may touch besides its arguments. All-zero is valid.
+// What a call may use besides its arguments. All-zero is valid.
 typedef struct tl_env {
-    void *(*alloc)(void *user, size_t bytes);     // 0 = TL_MALLOC; aligned for any type
+    void *(*alloc)(void *user, size_t bytes);     // 0 = TL_MALLOC; result aligned for any type
     void  (*release)(void *user, void *ptr);      // 0 = TL_FREE; set both or neither
     void  (*log)(void *user, const char *text);   // 0 = silent; one sentence, no line end
-    void   *user;                                 // given to the three above
+    void   *user;                                 // first argument of the three functions above
     tl_error error;                               // why the last failing call failed
 } tl_env;
 
-// Where streamed output goes. A sink may be called many times with short texts.
+// The receiver of streamed output. It may be called many times with short texts.
 typedef struct tl_sink {
-    tl_result (*write)(void *user, const char *text, size_t length);  // TL_OK, or stop with an error
+    tl_result (*write)(void *user, const char *text, size_t length);  // an error stops the output
     void       *user;
 } tl_sink;
 
@@ -71,13 +71,15 @@ TLDEF const char *tl_explain_result(tl_result result);  // "the allocator or the
 //
 //   memory   must outlive the env; the bookkeeping lives inside it
 //
-// First fit over a list of free pieces that are joined again when they meet.
+// Allocation takes the first free piece that is large enough; adjacent free pieces are joined.
 // Errors:  TL_ERROR_INVALID_ARG: memory too small for the bookkeeping (64 bytes).
 // Cost:    O(free pieces) per allocation.
 // Threads: one env per thread.
 TLDEF tl_result tl_init_arena(tl_env *env, void *memory, size_t bytes);
 
-// Report the bytes of an arena env in use now and at most so far (bookkeeping included).
+// Measure an arena env: the bytes in use now, and the most in use so far, bookkeeping included.
+//
+//   used_bytes, peak_bytes   may be NULL
 TLDEF void tl_measure_arena(const tl_env *env, size_t *used_bytes, size_t *peak_bytes);
 
 TLDEF uint64_t tl_next_random(tl_random *random);        // uniform in 0 .. 2^64-1
@@ -87,13 +89,14 @@ TLDEF uint64_t tl_next_random_below(tl_random *random, uint64_t limit);  // unif
 // Mix two numbers into one: the counter-based generator behind seeds that repeat.
 TLDEF uint64_t tl_mix_u64(uint64_t a, uint64_t b);
 
-// -- for those who write a backend --
+// -- services for backends --
 
-// Take zeroed memory from an env, aligned for any type; NULL for 0 bytes and where there is none.
+// Allocate zeroed memory from an env, aligned for any type. NULL for 0 bytes or if there is none.
 TLDEF void *tl_add_memory(tl_env *env, size_t bytes);
 TLDEF void  tl_free_memory(tl_env *env, void *memory);  // accepts NULL
 
-// Put "function: rule" into env->error.text and its code beside it, log it, and return the code.
+// Write "function: rule" to env->error.text and the code to env->error.code, log the text, and
+// return the code.
 TLDEF tl_result tl_record_error(tl_env *env, tl_result code, const char *function, const char *rule);
 
 #ifdef __cplusplus

@@ -1,7 +1,10 @@
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #if !defined(TL_NO_TEXT) || !defined(TL_NO_PLANNERS)
 
-// -- number text: the grammar of JSON --
+// Text in both directions: numbers printed and read exactly, lines and words, JSON, and a buffered
+// stream to a sink. In names, big is an unsigned integer of up to 4096 bits.
+
+// -- numbers in the grammar of JSON --
 
 typedef struct tli_word { const char *text; size_t length; } tli_word;
 
@@ -11,7 +14,7 @@ static size_t tli_digits_length(const char *text, size_t length) {
     return count;
 }
 
-// How much of the text is a number of JSON; 0 where it does not begin with one.
+// The length of the JSON number at the start of the text; 0 if there is none.
 static size_t tli_number_length(const char *text, size_t length) {
     size_t at = length && text[0] == '-', digits = tli_digits_length(text + at, length - at);
     if (!digits) return 0;
@@ -32,13 +35,16 @@ static size_t tli_number_length(const char *text, size_t length) {
 }
 #endif
 
-#ifndef TL_NO_PLANNERS  // of all that is read and printed, only checkpoint configs and losses hold fractions
-// -- number text: exact integers of any length, so every platform prints and reads the same --
+#ifndef TL_NO_PLANNERS  // only checkpoint configs and losses are printed and read as fractions
+// -- fractions as text --
+//
+// Conversions use exact big integers, so every platform prints the same digits and reads the same
+// double.
 
 #define TLI_BIG_LIMBS 128  // 4096 bits: 10^1131, the largest power below, needs 3758
 
 typedef struct tli_big {
-    int32_t  count;  // limbs in use, lowest first; the last one is not 0
+    int32_t  count;  // limbs in use, lowest first; the highest is not 0
     uint32_t limb[TLI_BIG_LIMBS];
 } tli_big;
 
@@ -112,13 +118,13 @@ static void tli_big_subtract(tli_big *a, const tli_big *b) {  // a >= b
     while (a->count && !a->limb[a->count - 1]) a->count--;
 }
 
-// A positive double as 0.d1d2d3... x 10^point; the digits come one at a time.
-// Steele, White, How to Print Floating-Point Numbers Accurately, PLDI 1990 (dragon4).
+// A positive double as 0.d1d2d3... x 10^point; tli_next_digit returns d1, d2, ... in turn. Steele,
+// White, How to Print Floating-Point Numbers Accurately, PLDI 1990 (dragon4).
 typedef struct tli_decimal {
-    tli_big rest, unit;  // what is left is rest / unit, below 1
-    tli_big low, high;   // how far down and up every number still reads back as this one
+    tli_big rest, unit;  // the digits still to come are those of rest / unit, which is below 1
+    tli_big low, high;   // any number less than low / unit below or high / unit above reads back as this one
     int32_t point;
-    int     even;        // 1 = the ends of that range read back as this one too
+    int     even;        // 1 = so do the two ends of that range: ties read to the even mantissa
 } tli_decimal;
 
 static uint64_t tli_bits_of_f64(double value) {
@@ -127,11 +133,12 @@ static uint64_t tli_bits_of_f64(double value) {
     return bits;
 }
 
-// shortest: 0 = low and high are 0, for a fixed number of digits.
+// Start the digits of a value. With shortest = 0 the range low .. high is empty, for a fixed number
+// of digits.
 static void tli_open_decimal(tli_decimal *d, double value, int shortest) {
     uint64_t bits = tli_bits_of_f64(value), mantissa = bits & ((UINT64_C(1) << 52) - 1);
     int32_t biased = (int32_t)(bits >> 52 & 0x7ff), exponent = biased ? biased - 1075 : -1074;
-    int wide = shortest && !mantissa && biased > 1;  // a power of two: half as far to the one below
+    int wide = shortest && !mantissa && biased > 1;  // a power of two: the double below is half as far away
     int32_t log2, up;
     int order;
     tli_big sum;
@@ -169,7 +176,7 @@ static int tli_next_digit(tli_decimal *d) {
     return digit;
 }
 
-// Half to even: does what is left after this digit round it up?
+// Whether the remainder after this digit rounds the digit up; half rounds to even.
 static int tli_rounds_up(const tli_decimal *d, int digit) {
     tli_big twice = d->rest;
     int order;
@@ -178,7 +185,7 @@ static int tli_rounds_up(const tli_decimal *d, int digit) {
     return order > 0 || (!order && (digit & 1));
 }
 
-// The fewest digits that read back the same and, among these, the nearest; at most 17.
+// Write the fewest digits that read back as the same double and, of these, the nearest; at most 17.
 static int32_t tli_shortest_digits(double value, char *digits, int32_t *point) {
     tli_decimal d;
     tli_big sum;
@@ -206,8 +213,8 @@ static void tli_put_zeros(tli_writer *w, int32_t count) {
     for (; count > 0; count--) tli_put(w, "0");
 }
 
-// The shortest text that reads back as the same double, in the forms of serde_json: 0.5, 1.0, 1e-7,
-// 1.5e16. NaN and infinity are the caller's.
+// Write the shortest text that reads back as the same double, in the forms of serde_json: 0.5, 1.0,
+// 1e-7, 1.5e16. The caller handles NaN and infinity.
 static void tli_put_f64(tli_writer *w, double value) {
     char digits[20];
     int32_t count, point, whole;
@@ -231,9 +238,9 @@ static void tli_put_f64(tli_writer *w, double value) {
 }
 
 #ifndef TL_NO_TEXT
-// With 1..99 digits after the point: the exact value rounded half to even, as Rust's {:.1}.
+// Write 1 to 99 digits after the point: the exact value rounded half to even, like Rust's {:.1}.
 static void tli_put_fixed(tli_writer *w, double value, int32_t decimals) {
-    char digits[1 + 309 + 99];  // the first one takes the carry out of the others
+    char digits[1 + 309 + 99];  // a 0 in front, to which rounding up may carry
     tli_decimal d;
     int32_t count = 0, i, skip;
     digits[count++] = '0';
@@ -256,7 +263,8 @@ static void tli_put_fixed(tli_writer *w, double value, int32_t decimals) {
 }
 #endif
 
-// The double nearest to above / below, ties to even; infinity where it is too large. Changes both.
+// above / below as the nearest double, ties to even; infinity if it is too large. Changes both
+// arguments.
 static double tli_divide_big(tli_big *above, tli_big *below) {
     int32_t log2 = tli_big_bits(above) - tli_big_bits(below), places;
     uint64_t bits = 0;
@@ -264,7 +272,7 @@ static double tli_divide_big(tli_big *above, tli_big *below) {
     int order;
     tli_big_shift(log2 < 0 ? above : below, log2 < 0 ? -log2 : log2);
     if (tli_big_compare(above, below) < 0) { tli_big_shift(above, 1); log2--; }
-    // above / below is in [1, 2) now, to be multiplied by 2^log2; a denormal has fewer places
+    // now above / below is in [1, 2) and the result is that times 2^log2; a denormal has fewer bits
     for (places = log2 < -1022 ? 1075 + log2 : 53; places > 0; places--) {
         bits *= 2;
         if (tli_big_compare(above, below) >= 0) { tli_big_subtract(above, below); bits++; }
@@ -272,15 +280,16 @@ static double tli_divide_big(tli_big *above, tli_big *below) {
     }
     order = places < 0 ? -1 : tli_big_compare(above, below);
     bits += order > 0 || (!order && (bits & 1));
-    // the hidden bit, and a carry into it, add 1 to the exponent
+    // the hidden bit adds 1 to the exponent, and so does a carry out of the mantissa
     if (log2 >= -1022) bits += (uint64_t)(log2 + 1022) << 52;
     if (bits > UINT64_C(0x7ff) << 52) bits = UINT64_C(0x7ff) << 52;
     tli_copy(&value, &bits, sizeof value);
     return value;
 }
 
-// The digits of a JSON number up to its exponent, leading zeros left out: *number x 10^*power.
-// Beyond 800 digits only "more than 0" matters: no double and no middle between two has more.
+// Read the digits of a JSON number up to its exponent as *number x 10^*power, with *count digits
+// after leading zeros. Beyond 800 digits it only matters whether one is not 0: no double, and no
+// midpoint between two doubles, has more digits.
 static size_t tli_read_digits(const char *text, size_t length, tli_big *number, int64_t *power,
                               int64_t *count) {
     size_t i;
@@ -303,7 +312,8 @@ static size_t tli_read_digits(const char *text, size_t length, tli_big *number, 
     return i;
 }
 
-// Exactly a number of JSON, rounded once; 0 for anything else and where no double is that large.
+// Read a word that is one JSON number, correctly rounded. Returns 0 for any other word and for a
+// number beyond the largest double.
 static int tli_read_f64(tli_word word, double *value) {
     size_t at = word.length && word.text[0] == '-';
     int64_t power, count, exponent = 0;
@@ -332,9 +342,11 @@ static int tli_read_f64(tli_word word, double *value) {
 #endif  // TL_NO_PLANNERS
 
 #ifndef TL_NO_TEXT
-// -- reader: lines of words, "#" starts a comment --
+// -- reader of lines and words --
+//
+// "#" starts a comment that ends with its line.
 
-#define TLI_TEXT_LIMIT ((size_t)1 << 30)  // no text of ours is that long
+#define TLI_TEXT_LIMIT ((size_t)1 << 30)  // bytes; longer texts are refused
 
 typedef struct tli_reader {
     const char *at, *end;
@@ -348,7 +360,7 @@ static tli_reader tli_reader_of(const char *text, size_t length) {
     return r;
 }
 
-// Step to the next line, whatever is left of this one; 0 at the end of the text.
+// Go to the next line and leave the rest of this one unread; 0 at the end of the text.
 static int tli_next_line(tli_reader *r) {
     if (r->line) {
         while (r->at < r->end && *r->at != '\n') r->at++;
@@ -361,7 +373,7 @@ static int tli_next_line(tli_reader *r) {
     return 1;
 }
 
-// The next word of the line; 0 and an empty word where there is none.
+// Read the next word of the line; 0 and an empty word at the end of the line.
 static int tli_next_word(tli_reader *r, tli_word *word) {
     while (r->at < r->line_end && (*r->at == ' ' || *r->at == '\t' || *r->at == '\r')) r->at++;
     word->text = r->at;
@@ -374,7 +386,7 @@ static int tli_word_is(tli_word word, const char *text) {
     return word.length == tli_text_length(text) && TLI_MEMCMP(word.text, text, word.length) == 0;
 }
 
-// Cut "key=value" at the "="; 0 where there is none.
+// Cut "key=value" at the first "="; 0 if there is none.
 static int tli_cut_word(tli_word word, tli_word *key, tli_word *value) {
     size_t i = 0;
     while (i < word.length && word.text[i] != '=') i++;
@@ -384,7 +396,7 @@ static int tli_cut_word(tli_word word, tli_word *key, tli_word *value) {
     return i < word.length;
 }
 
-// Exactly digits, and below 2^64.
+// Read a word of digits only whose value is below 2^64.
 static int tli_read_u64(tli_word word, uint64_t *value) {
     size_t i;
     *value = 0;
@@ -410,7 +422,7 @@ static tl_result tli_fail_line(tl_env *env, tl_result code, const char *function
     return tli_end_error(env, &w, code);
 }
 
-// The value with this name in a table; 0 where there is none.
+// Find the index of a name in a table; 0 if it is not there.
 static int tli_parse_name(const char *const *names, int32_t count, const char *text, size_t length,
                           int32_t *value) {
     tli_word word;
@@ -422,7 +434,10 @@ static int tli_parse_name(const char *const *names, int32_t count, const char *t
     return 0;
 }
 
-// -- JSON: a reader that pulls, strict as RFC 8259; the first error sticks and ends every loop --
+// -- JSON reader --
+//
+// The caller asks for one value after the other. The grammar is that of RFC 8259, without
+// extensions. The first error is kept in `result`; after it every loop ends and every value is 0.
 //
 //     tli_json j = tli_json_open(env, "tl_parse_x", text, length);
 //     if (tli_json_enter(&j, '{'))
@@ -432,7 +447,8 @@ static int tli_parse_name(const char *const *names, int32_t count, const char *t
 //                 while (tli_json_next(&j, NULL)) sum += tli_json_f64(&j);
 //     return tli_json_end(&j);
 //
-// Where the form depends on what comes, tli_json_peek tells: '{' '[' '"' or the first letter.
+// Where values of several types are allowed, tli_json_peek returns the first character of the next
+// one.
 
 #define TLI_JSON_DEPTH 32
 
@@ -441,7 +457,7 @@ typedef struct tli_json {
     const char *function;
     const char *text, *at, *end;
     uint32_t    objects;  // bit d: the container at depth d is an object
-    int32_t     depth;    // containers entered and not ended
+    int32_t     depth;    // containers entered and not left
     int         fresh;    // 1 = no item of this container was read yet
     tl_result   result;   // the first error
 } tli_json;
@@ -476,16 +492,17 @@ static tli_json tli_json_open(tl_env *env, const char *function, const char *tex
     return j;
 }
 
-// The first character of what comes next; 0 at the end.
+// The next character that is not white space; 0 at the end.
 static char tli_json_peek(tli_json *j) {
     for (; j->at < j->end; j->at++)
         if (*j->at != ' ' && *j->at != '\t' && *j->at != '\n' && *j->at != '\r') break;
     return j->at < j->end ? *j->at : '\0';
 }
 
-// The bytes of the UTF-8 character at the start; 0 where there is none.
+// The length in bytes of the UTF-8 character at the start, and its code point; 0 if it is not valid
+// UTF-8.
 static size_t tli_utf8_length(const char *at, const char *end, uint32_t *code) {
-    static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };  // by length: no longer than needed
+    static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };  // by length: less is an overlong form
     unsigned char first = (unsigned char)*at;
     size_t length = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4, i;
     if ((first >= 0x80 && first < 0xc0) || first >= 0xf8 || length > (size_t)(end - at)) return 0;
@@ -498,6 +515,7 @@ static size_t tli_utf8_length(const char *at, const char *end, uint32_t *code) {
     return length;
 }
 
+// Read \uXXXX: 6 characters and the number behind the u; 0 if that is not what comes.
 static size_t tli_json_hex(const char *at, const char *end, uint32_t *code) {
     size_t i;
     *code = 0;
@@ -512,7 +530,8 @@ static size_t tli_json_hex(const char *at, const char *end, uint32_t *code) {
     return 6;
 }
 
-// The bytes of the character of a string at the start, escaped or not; 0 where it is not one.
+// The length in bytes of one character of a JSON string, escaped or not, and its code point; 0 if
+// it is invalid.
 static size_t tli_json_character(const char *at, const char *end, uint32_t *code) {
     static const char letters[] = "\"\\/bfnrt", meant[] = "\"\\/\b\f\n\r\t";
     uint32_t low;
@@ -529,7 +548,8 @@ static size_t tli_json_character(const char *at, const char *end, uint32_t *code
     return 12;
 }
 
-// What stands between the quotes, checked and not yet unescaped: compare it with tli_json_is.
+// Read a string: *raw is the checked text between the quotes, still with its escapes. Compare it
+// with tli_json_is.
 static int tli_json_string(tli_json *j, tli_word *raw) {
     uint32_t code;
     size_t length = 1;
@@ -544,6 +564,7 @@ static int tli_json_string(tli_json *j, tli_word *raw) {
     return 1;
 }
 
+// Whether a raw string, with its escapes resolved, equals an ASCII name.
 static int tli_json_is(tli_word raw, const char *name) {
     const char *at = raw.text, *end = raw.text + raw.length;
     uint32_t code = 0;
@@ -560,7 +581,7 @@ static int32_t tli_json_find(tli_word raw, const char *const *names, int32_t cou
     return i < count ? i : -1;
 }
 
-// Go into the object or array that comes next; open is '{' or '['.
+// Enter the object or array that comes next; open is '{' or '['.
 static int tli_json_enter(tli_json *j, char open) {
     uint32_t bit;
     if (tli_json_peek(j) != open)
@@ -573,8 +594,8 @@ static int tli_json_enter(tli_json *j, char open) {
     return 1;
 }
 
-// Step to the next item of this container, whose value has to be read then. 0 after the last one:
-// the container is left. In an object *raw is the key; in an array raw is not used.
+// Go to the next item of this container; the caller then reads its value. After the last item the
+// container is left and the result is 0. In an object *raw is the key; in an array raw is not used.
 static int tli_json_next(tli_json *j, tli_word *raw) {
     int object = j->depth && (j->objects >> (j->depth - 1) & 1), fresh = j->fresh;
     char c;
@@ -613,7 +634,7 @@ static int tli_json_number(tli_json *j, tli_word *word) {
     return 1;
 }
 
-// Read a value of any kind and forget it. Not recursive: j counts the containers.
+// Skip a value of any type. It is not recursive, because j->depth counts the open containers.
 static void tli_json_skip(tli_json *j) {
     int32_t depth = j->depth;
     tli_word word;
@@ -629,8 +650,9 @@ static void tli_json_skip(tli_json *j) {
     } while (j->depth > depth && !j->result);
 }
 
-// The index of the next key of this object among names, each at most once; keys of other names are
-// skipped with their values. -1 at the end of the object. *seen: bit i = names[i] came; 0 to begin.
+// Find the next key of this object that is in names, and return its index; -1 at the end of the
+// object. Other keys are skipped with their values. Bit i of *seen is set once names[i] came, and a
+// second one is an error; *seen starts as 0.
 static int32_t tli_json_next_key(tli_json *j, const char *const *names, int32_t count,
                                  uint32_t *seen) {
     tli_word raw;
@@ -649,7 +671,7 @@ static int32_t tli_json_next_key(tli_json *j, const char *const *names, int32_t 
     return -1;
 }
 
-// Values: 0 on an error.
+// The readers of single values return 0 on an error.
 static int tli_json_bool(tli_json *j) {
     int on;
     tli_json_peek(j);
@@ -691,13 +713,14 @@ static int32_t tli_json_name(tli_json *j, const char *const *names, int32_t coun
     return 0;
 }
 
-// The result of the whole: nothing but white space may follow.
+// End the text: only white space may follow. Returns the first error, or TL_OK.
 static tl_result tli_json_end(tli_json *j) {
     tli_json_peek(j);
     return j->at < j->end ? tli_json_fail(j, "text after the value") : j->result;
 }
 
-// Write a text in quotes. What is not UTF-8 becomes U+FFFD, so that the result is always JSON.
+// Write a text in quotes. A byte that is not part of valid UTF-8 becomes U+FFFD, so the result is
+// always valid JSON.
 static void tli_put_json_text(tli_writer *w, const char *text) {
     static const char hex[] = "0123456789abcdef";
     const char *end = text + tli_text_length(text);
@@ -720,7 +743,9 @@ static void tli_put_json_text(tli_writer *w, const char *text) {
     tli_put(w, "\"");
 }
 
-// -- stream: a small buffer in front of a sink; the first error stops it --
+// -- stream --
+//
+// A small buffer in front of a sink. After the first error of the sink nothing more is sent.
 
 typedef struct tli_stream {
     tl_sink   sink;
@@ -767,7 +792,7 @@ static void tli_send_i32(tli_stream *s, int32_t value) {
     tli_send_u64(s, value < 0 ? (uint64_t)0 - (uint64_t)(int64_t)value : (uint64_t)value);
 }
 
-// value / 10^places, all places written.
+// Send value / 10^places with exactly `places` decimals.
 static void tli_send_decimal(tli_stream *s, uint64_t value, int places) {
     uint64_t scale = 1;
     int i;
@@ -793,18 +818,18 @@ static tl_result tli_close_stream(tli_stream *s, tl_env *env, const char *functi
     return tli_end_error(env, &w, s->result);
 }
 
-// -- stream: bytes as text --
+// -- sizes as text --
 
 static const char *const tli_byte_units[] = { " B", " KiB", " MiB", " GiB", " TiB", " PiB", " EiB" };
 
-// The largest unit, as a power of 1024, of which bytes hold at least one.
+// The power of 1024 of the largest unit that is not above `bytes`.
 static int tli_find_byte_unit(uint64_t bytes) {
     int unit = 0;
     while (unit < 6 && bytes >> (10 * unit + 10)) unit++;
     return unit;
 }
 
-// bytes * factor / unit, to nearest.
+// bytes * factor / 1024^unit, rounded to nearest.
 static uint64_t tli_scale_bytes_to(uint64_t bytes, int unit, uint64_t factor) {
     int bits = 10 * unit;
     uint64_t whole = bytes >> bits, rest = bytes & ((UINT64_C(1) << bits) - 1);
@@ -812,7 +837,7 @@ static uint64_t tli_scale_bytes_to(uint64_t bytes, int unit, uint64_t factor) {
     return whole * factor + (bits ? (rest * factor + (UINT64_C(1) << (bits - 1))) >> bits : 0);
 }
 
-// Three digits that tell: 1.25 MiB, 12.0 MiB, 823 KiB.
+// Send a size with three significant digits: 1.25 MiB, 12.0 MiB, 823 KiB.
 static void tli_send_size(tli_stream *s, uint64_t bytes) {
     int unit = tli_find_byte_unit(bytes), places = 2;
     uint64_t value = tli_scale_bytes_to(bytes, unit, 100);

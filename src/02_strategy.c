@@ -3,6 +3,8 @@
 // ============================================================================
 // [2] STRATEGY (implementation)
 // ============================================================================
+//
+// Constructors, presets, rules and the two texts of a strategy: the seed's summary, and JSON.
 
 static const char *const tli_mode_names[] = { TL_MODES(TLI_NAME4) };
 static const char *const tli_precision_names[] = { TL_PRECISIONS(TLI_NAME4) };
@@ -52,7 +54,7 @@ TLI_IMPL tl_gradient tl_gradient_accumulated(uint64_t steps) {
     return gradient;
 }
 
-// The number behind a kind; NULL where the kind has none.
+// The count that belongs to the kind of parallelism; NULL if the kind has none.
 static uint64_t *tli_parallelism_number(tl_parallelism *parallelism) {
     switch (parallelism->kind) {
         case TL_PARALLELISM_DATA:     return &parallelism->as.data.worker_count;
@@ -211,7 +213,7 @@ TLI_IMPL int tl_find_accumulation_steps(const tl_strategy *strategy, uint64_t *s
     return *steps > 0;
 }
 
-// The number behind the kind of parallelism; 0 where it has none.
+// The count that belongs to the kind of parallelism; 0 if the kind has none.
 static uint64_t tli_parallelism_count(const tl_parallelism *parallelism) {
     tl_parallelism copy = *parallelism;
     const uint64_t *number = tli_parallelism_number(&copy);
@@ -241,7 +243,7 @@ TLI_IMPL uint64_t tl_find_worker_count(const tl_strategy *strategy, uint64_t dev
 
 // -- rules --
 
-// The first rule that is broken; NULL where all hold.
+// The first rule that is broken; NULL if all hold.
 static const char *tli_strategy_rule(const tl_strategy *s) {
     const tl_gradient *g = &s->gradient;
     uint64_t count = tli_parallelism_count(&s->parallelism);
@@ -337,7 +339,7 @@ TLI_IMPL double tl_estimate_overhead_quick(const tl_strategy *strategy) {
 }
 
 #ifndef TL_NO_TEXT
-// -- names, read --
+// -- names as text --
 
 TLI_IMPL int tl_parse_mode(const char *text, tl_mode *mode) {
     int32_t value;
@@ -441,7 +443,7 @@ TLI_IMPL size_t tl_print_strategy(const tl_strategy *strategy, char *buf, size_t
     return tli_finish(&w);
 }
 
-// The next line has to begin with "- Mode:", say; the value is its next word.
+// Read a line that begins with "- " and a label such as "Mode:"; *value is the word after it.
 static int tli_read_label(tli_reader *r, const char *label, tli_word *value) {
     tli_word dash, name;
     return tli_next_line(r) && tli_next_word(r, &dash) && tli_word_is(dash, "-")
@@ -453,7 +455,7 @@ static int tli_ends_line(tli_reader *r) {
     return !tli_next_word(r, &word);
 }
 
-// "- Mode: Lazy", and nothing more.
+// Read a whole line such as "- Mode: Lazy".
 static int tli_read_choice(tli_reader *r, const char *label, const char *const *names,
                            int32_t count, int32_t *value) {
     tli_word word;
@@ -461,7 +463,7 @@ static int tli_read_choice(tli_reader *r, const char *label, const char *const *
         && tli_parse_name(names, count, word.text, word.length, value) && tli_ends_line(r);
 }
 
-// "name: 10 }", or "name: 10," where one more follows. As in the seed's text, 0 is no number.
+// Read "name: 10 }", or "name: 10," if another field follows. As in the seed, 0 is refused.
 static int tli_read_number(tli_reader *r, const char *name, uint64_t *value, int *more) {
     tli_word word;
     if (!tli_next_word(r, &word) || !tli_word_is(word, name) || !tli_next_word(r, &word)) return 0;
@@ -506,7 +508,7 @@ static int tli_read_parallelism(tli_reader *r, tl_parallelism *parallelism) {
         && !more && tli_ends_line(r);
 }
 
-// What is wrong with the line that the reader stands on; NULL = the whole summary is read.
+// Read a summary. Returns NULL, or what is wrong with the current line of the reader.
 static const char *tli_read_strategy(tli_reader *r, tl_strategy *s) {
     tli_word word;
     int32_t value;
@@ -557,7 +559,7 @@ static const char *const tli_gradient_keys[] = {
 };
 static const char *const tli_parallelism_keys[] = { "kind", "count" };
 
-// {"key": or ,"key":
+// Write {"key": for the first key, and ,"key": for the others.
 static void tli_put_key(tli_writer *w, const char *const *keys, int32_t key) {
     tli_put(w, key ? "," : "{");
     tli_put_json_text(w, keys[key]);

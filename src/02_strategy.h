@@ -16,7 +16,8 @@ extern "C" {
 // that this version cannot carry out is accepted here, and running it answers
 // TL_ERROR_UNSUPPORTED with a sentence that names it.
 //
-// The functions whose names end in _quick are rules of thumb that know no graph.
+// The functions whose names end in _quick are rules of thumb that know no graph. The seed is the
+// Rust crate that this library began as; its strategies, texts and rules of thumb are kept.
 // ============================================================================
 
 // id, name, name in the summary, meaning
@@ -46,14 +47,15 @@ extern "C" {
     X(TL_PARALLELISM_AUTOMATIC, "automatic", "Automatic",        "as many workers as the device has, at most 8")
 
 #define TLI_ENUM4(id, name, label, help) id,  // undefined again at the end of this half
-#define TLI_ENUM5(id, name, label, bytes, help) id,  // the same
+#define TLI_ENUM5(id, name, label, bytes, help) id,  // likewise
 typedef enum tl_mode             { TL_MODES(TLI_ENUM4) TL_MODE_COUNT } tl_mode;
 typedef enum tl_precision        { TL_PRECISIONS(TLI_ENUM4) TL_PRECISION_COUNT } tl_precision;
 typedef enum tl_memory           { TL_MEMORIES(TLI_ENUM4) TL_MEMORY_COUNT } tl_memory;
 typedef enum tl_parallelism_kind { TL_PARALLELISMS(TLI_ENUM4) TL_PARALLELISM_COUNT } tl_parallelism_kind;
 
-// Four independent values: gradients or not, checkpointed or not, at which interval, in how
-// many micro-batches. The constructors below make the four of the seed; any mix is allowed.
+// Four independent values: gradients or not, checkpointed or not, at which interval, in how many
+// micro-batches. The constructors below make the four kinds of the seed; other combinations may be
+// set field by field.
 typedef struct tl_gradient {
     int32_t  computes;             // 0 = forward only, 1 = a backward pass too
     int32_t  checkpointed;         // 0 = keep all that backward reads, 1 = drop and recompute
@@ -80,18 +82,20 @@ typedef struct tl_strategy {
     int32_t        enable_profiling;  // 0 = off
 } tl_strategy;
 
+// Make a gradient value: none, all that backward reads kept, checkpointed, or in micro-batches.
 TLDEF tl_gradient tl_gradient_none(void);
 TLDEF tl_gradient tl_gradient_full(void);
 TLDEF tl_gradient tl_gradient_checkpointed(uint64_t interval);  // 0 = the planner's optimum
 TLDEF tl_gradient tl_gradient_accumulated(uint64_t steps);
 
+// Make a kind of parallelism with its count.
 TLDEF tl_parallelism tl_parallelism_none(void);
 TLDEF tl_parallelism tl_parallelism_data(uint64_t worker_count);
 TLDEF tl_parallelism tl_parallelism_model(uint64_t device_count);
 TLDEF tl_parallelism tl_parallelism_pipeline(uint64_t stage_count);
 TLDEF tl_parallelism tl_parallelism_automatic(void);
 
-// Presets.
+// Return a preset: a filled strategy.
 TLDEF tl_strategy tl_strategy_new(void);               // all zero
 TLDEF tl_strategy tl_strategy_training(void);          // lazy, gradients, f32, pooled, automatic, fused, timed
 TLDEF tl_strategy tl_strategy_inference(void);         // eager, forward only, f32, cached, automatic, fused
@@ -99,7 +103,7 @@ TLDEF tl_strategy tl_strategy_memory_efficient(void);  // hybrid, checkpointed 1
 TLDEF tl_strategy tl_strategy_high_throughput(void);   // lazy, forward only, f32, pooled, data over 4, fused
 TLDEF tl_strategy tl_strategy_debug(void);             // eager, full gradients, f64, standard, profiled
 
-// Builders: return a copy of the strategy with one field changed.
+// Return a copy of the strategy with one field changed.
 TLDEF tl_strategy tl_with_mode(tl_strategy strategy, tl_mode mode);
 TLDEF tl_strategy tl_with_gradient(tl_strategy strategy, tl_gradient gradient);
 TLDEF tl_strategy tl_with_precision(tl_strategy strategy, tl_precision precision);
@@ -108,8 +112,8 @@ TLDEF tl_strategy tl_with_parallelism(tl_strategy strategy, tl_parallelism paral
 TLDEF tl_strategy tl_with_fusion(tl_strategy strategy, int32_t on);
 TLDEF tl_strategy tl_with_profiling(tl_strategy strategy, int32_t on);
 
-// Predicates: 1 or 0. The find functions return 0, and set the out value to 0, where the
-// strategy has no such number.
+// Tell a property of a strategy: 1 or 0. The find functions return 0, and set the out value to 0,
+// if the strategy has no such number.
 TLDEF int tl_computes_gradients(const tl_strategy *strategy);
 TLDEF int tl_uses_checkpointing(const tl_strategy *strategy);
 TLDEF int tl_is_inference_mode(const tl_strategy *strategy);
@@ -121,8 +125,8 @@ TLDEF int tl_equals_strategy(const tl_strategy *a, const tl_strategy *b);
 // min(device_worker_count, 8). Never 0.
 TLDEF uint64_t tl_find_worker_count(const tl_strategy *strategy, uint64_t device_worker_count);
 
-// Hold every rule of a strategy: known kinds, worker, device and stage counts > 0, flags 0 or
-// 1, checkpointing and accumulation only where gradients are computed, an interval only where
+// Check every rule of a strategy: known kinds, worker, device and stage counts > 0, flags 0 or 1,
+// checkpointing and accumulation only where gradients are computed, an interval only where
 // checkpointed.
 //
 // Errors:  TL_ERROR_INVALID_ARG and the rule in env->error.text.
@@ -132,34 +136,37 @@ TLDEF tl_result tl_check_strategy(tl_env *env, const tl_strategy *strategy);
 //
 //   batch_size, model_mib, available_mib   > 0; their product may not overflow
 //
-// pressure = model_mib x batch_size / available_mib. Training: above 0.8 checkpointed every 5,
-// else batches of 64 and more accumulated over 4, else plain. Inference: batches of 32 and more
-// get high throughput. Limits: weights do not grow with a batch, activations and optimizer
-// state are not seen, and inference ignores memory; a planner that knows the graph is better.
+// pressure = model_mib x batch_size / available_mib. Training: above 0.8 checkpointed every 5, else
+// batches of 64 and more accumulated over 4, else plain. Inference: batches of 32 and more get high
+// throughput. Limits: the rule scales the weights with the batch, which they do not do; it ignores
+// activations and optimizer state, and for inference memory altogether. A planner that knows the
+// graph is better.
 // Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_OVERFLOW; *strategy is all zero then.
 TLDEF tl_result tl_recommend_quick(tl_env *env, uint64_t batch_size, uint64_t model_mib,
                                    uint64_t available_mib, int training, tl_strategy *strategy);
 
 // Estimate memory relative to a plain eager forward pass, by the seed's factors: mode 1, 1.2,
 // 1.1; gradient 1, 3, checkpointed 2, accumulated 3.5 (both: 2.5); memory 1, 1.1, 1.3, 0.8.
-// Limits: blind to precision, interval, steps, workers and fusion; a plan knows its bytes.
+// Limits: precision, interval, steps, workers and fusion change nothing; a plan knows its bytes.
 TLDEF double tl_estimate_overhead_quick(const tl_strategy *strategy);
 
-TLDEF const char *tl_name_mode(tl_mode mode);                       // "lazy"; "?" out of range
+// Name a value; "?" if it is out of range.
+TLDEF const char *tl_name_mode(tl_mode mode);                       // "lazy"
 TLDEF const char *tl_name_precision(tl_precision precision);        // "f32"
 TLDEF const char *tl_name_memory(tl_memory memory);                 // "minimal-peak"
 TLDEF const char *tl_name_parallelism(tl_parallelism_kind kind);    // "pipeline"
 
 #ifndef TL_NO_TEXT
-// Each accepts exactly what its tl_name_ returns: 1 and the value, or 0.
+// Parse exactly what the tl_name_ function returns: 1 and the value, or 0.
 TLDEF int tl_parse_mode(const char *text, tl_mode *mode);
 TLDEF int tl_parse_precision(const char *text, tl_precision *precision);
 TLDEF int tl_parse_memory(const char *text, tl_memory *memory);
 TLDEF int tl_parse_parallelism(const char *text, tl_parallelism_kind *kind);
 
 // Write the strategy as the seed's summary: eight lines, "Execution Strategy:\n- Mode: Lazy\n...".
-// A mix that the seed cannot say prints as Checkpointed { checkpoint_interval: 5,
-// accumulation_steps: 4 }. Returns the length needed without the final 0; never writes past size.
+// Checkpointing together with accumulation, which the seed does not have, is written as
+// Checkpointed { checkpoint_interval: 5, accumulation_steps: 4 }. Returns the length needed without
+// the final 0; never writes past size.
 TLDEF size_t tl_print_strategy(const tl_strategy *strategy, char *buf, size_t size);
 
 // Read a summary back. As in the seed, an interval, a step count or a worker count of 0 is an error.
@@ -167,7 +174,7 @@ TLDEF size_t tl_print_strategy(const tl_strategy *strategy, char *buf, size_t si
 // Errors:  TL_ERROR_PARSE with the line; *strategy is all zero then.
 TLDEF tl_result tl_parse_strategy(tl_env *env, const char *text, size_t length, tl_strategy *strategy);
 
-// The same as one line of JSON:
+// Write or read the strategy as one line of JSON:
 // {"mode":"lazy","gradient":{"computes":true,"checkpointed":true,"checkpoint_interval":5,
 // "accumulation_steps":1},"precision":"f32","memory":"pooled","parallelism":{"kind":"data",
 // "count":4},"fusion":true,"profiling":false}. The reader takes the keys in any order, ignores

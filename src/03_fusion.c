@@ -1,7 +1,12 @@
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_PLANNERS
 
-// -- fusion: which nodes --
+// Fusion of elementwise chains in four passes: link each fusible node to the next one of its chain
+// (tli_find_chains), cut every chain into the longest pieces that the rules of tl_plan_fusion allow
+// (tli_cut_chains), sum up cost and scratch of each piece, and build the new graph. Inner tensors
+// are those between two members of a fused node, outer tensors all others.
+
+// -- chains --
 
 #define TLI_FUSION_LIMIT 256    // members of a fused node
 #define TLI_FUSION_BLOCK 65536  // bytes
@@ -11,19 +16,19 @@ typedef struct tli_fusion {
     const tl_graph *graph;
     const tl_fusion_desc *desc;
     uint64_t block_bytes;
-    int32_t *next, *previous;  // [nodes] in its chain; -1 = none
-    int32_t *chains;           // [nodes] first node of its chain; -1 = not elementwise
-    int32_t *heads;            // [nodes] first member of the fused node that ends here; -1 = inside one
-    int32_t *counts;           // [nodes] members of it
-    int32_t *remade;           // [nodes] of these, members that backward runs again
-    int32_t *first_readers;    // [tensors + 1] into readers
-    int32_t *readers;          // [inputs] nodes, ascending
-    int32_t *marks;            // [tensors] the search that counted it last
-    int32_t *tensors;          // [tensors] its index in the fused graph; -1 = gone
+    int32_t *next, *previous;  // [nodes] neighbours in the chain; -1 = none
+    int32_t *chains;           // [nodes] first node of the chain; -1 = not fusible
+    int32_t *heads;            // [nodes] first member of the fused node that ends here; -1 = ends elsewhere
+    int32_t *counts;           // [nodes] number of members of the fused node that ends here
+    int32_t *remade;           // [nodes] the first so many of them run again in backward
+    int32_t *first_readers;    // [tensors + 1] index into readers
+    int32_t *readers;          // [inputs] nodes that read a tensor, ascending
+    int32_t *marks;            // [tensors] number of the last search that counted it
+    int32_t *tensors;          // [tensors] index in the fused graph; -1 = removed
     uint8_t *needed;           // [tensors] 1 = some backward reads it
-    tl_tensor *inputs;         // [inputs] of the node that is made
-    uint64_t  *bytes;          // [tensors] of its outputs
-    int32_t  searches;
+    tl_tensor *inputs;         // [inputs] inputs of the node being added
+    uint64_t  *bytes;          // [tensors] bytes of its outputs
+    int32_t  searches;         // calls of tli_find_length so far
 } tli_fusion;
 
 static int tli_is_elementwise_part(const tl_fusion_desc *desc, const char *text, size_t length) {
@@ -35,7 +40,7 @@ static int tli_is_elementwise_part(const tl_fusion_desc *desc, const char *text,
     return 0;
 }
 
-// The whole op is in the list, or all of its parts are.
+// Whether an op is in the list as a whole, or each of its parts between "+" is.
 static int tli_is_elementwise_op(const tl_fusion_desc *desc, const char *op) {
     size_t length = tli_text_length(op), at = 0, end;
     if (tli_is_elementwise_part(desc, op, length)) return 1;
@@ -59,7 +64,7 @@ static int tli_is_fusible(const tli_fusion *f, int32_t id) {
     return tli_is_elementwise_op(f->desc, tl_name_op(graph, id));
 }
 
-// Whether a node may follow another one in a chain.
+// Whether node `to` may follow node `from` in a chain.
 static int tli_is_linked(const tli_fusion *f, int32_t from, int32_t to) {
     const tl_graph *graph = f->graph;
     const tl_node *a = &graph->nodes[from], *b = &graph->nodes[to];
@@ -88,7 +93,8 @@ static void tli_find_readers(tli_fusion *f) {
     }
 }
 
-// A node that could follow several others follows the one listed last: nothing much stands between.
+// Link each fusible node to one it reads. Of several candidates it takes the last in the list,
+// because then the fewest other nodes run between the two.
 static void tli_find_chains(tli_fusion *f) {
     const tl_graph *graph = f->graph;
     int32_t id, k;
@@ -109,10 +115,11 @@ static void tli_find_chains(tli_fusion *f) {
     }
 }
 
-// -- fusion: how far --
+// -- cuts of chains --
 
-// The first reader below `id` whose gradient would no longer be added in the old order, were `id` to move
-// below it; node_count where there is none.
+// Fusing moves the members down to the place of the last one. Returns the first reader of `tensor`
+// below `id` that member `id` must not move past, because gradients of the tensor would then be
+// added up in another order; node_count if there is none.
 static int32_t tli_find_obstacle(const tli_fusion *f, int32_t id, int32_t tensor) {
     const tl_graph *graph = f->graph;
     int32_t i;
@@ -125,8 +132,9 @@ static int32_t tli_find_obstacle(const tli_fusion *f, int32_t id, int32_t tensor
     return graph->node_count;
 }
 
-// Whether an outer input of a member would be held from `id` to the next member, where it was not before:
-// the tensor, if nobody reads it later or keeps it, or its gradient, if nobody below adds to it.
+// Count an outer input that fusing keeps live between `id` and the next member although it was dead
+// there: the tensor, if it is no result and neither a later node nor backward reads it; its
+// gradient, if no node below `id` contributes to it.
 static void tli_count_held(const tli_fusion *f, int32_t id, int32_t tensor, int32_t *values,
                            int32_t *gradients) {
     const tl_graph *graph = f->graph;
@@ -135,12 +143,13 @@ static void tli_count_held(const tli_fusion *f, int32_t id, int32_t tensor, int3
     if (from->is_input) return;
     if (!from->keep && f->readers[i - 1] <= id && (f->desc->inference || !f->needed[tensor])) (*values)++;
     if (f->desc->inference || !from->has_grad || !graph->nodes[id].has_grad) return;
-    while (!graph->nodes[f->readers[i - 1]].has_grad) i--;  // ends: a member reads it
+    while (!graph->nodes[f->readers[i - 1]].has_grad) i--;  // ends, because a member reads the tensor
     if (f->readers[i - 1] <= id) (*gradients)++;
 }
 
-// Between `id` and the next member other calls stand, beside one inner tensor and later its gradient. Fused,
-// the outer inputs of the members so far are held there instead: no more than that.
+// Whether fusing increases the live bytes while other nodes run between `id` and the next member.
+// Unfused, one inner tensor is live there, and in backward one gradient of it. Fused, outer inputs
+// of the members so far are live there instead, and may be no more than one of each.
 static int tli_holds_more(const tli_fusion *f, int32_t head, int32_t id) {
     const tl_graph *graph = f->graph;
     int32_t values = 0, gradients = 0, at = head, k;
@@ -154,7 +163,7 @@ static int tli_holds_more(const tli_fusion *f, int32_t head, int32_t id) {
     }
 }
 
-// Bytes that backward has to find anew where this member is made again.
+// The bytes of tensors that backward reads only because this member runs again in it.
 static uint64_t tli_count_new_needs(tli_fusion *f, int32_t id, int is_head) {
     const tl_graph *graph = f->graph;
     const tl_node *node = &graph->nodes[id];
@@ -170,7 +179,9 @@ static uint64_t tli_count_new_needs(tli_fusion *f, int32_t id, int is_head) {
     return bytes;
 }
 
-// The longest fused node that may begin at `head`: its members and those made again.
+// The length of the longest fused node that may begin at `head`, and how many of its members run
+// again in backward. `gained` counts bytes of inner tensors that backward no longer reads, `lost`
+// those of outer tensors that it reads in addition.
 static int32_t tli_find_length(tli_fusion *f, int32_t head, int32_t *remade) {
     const tl_graph *graph = f->graph;
     uint64_t gained = 0, lost = 0;
@@ -185,7 +196,7 @@ static int32_t tli_find_length(tli_fusion *f, int32_t head, int32_t *remade) {
             reader = tli_find_obstacle(f, id, tensor);
             if (reader < obstacle) obstacle = reader;
         }
-        if (f->needed[node->first_output]) {  // inner from here on: made again with all above it
+        if (f->needed[node->first_output]) {  // backward reads it: computed again with all members above
             gained += graph->outputs[node->first_output].bytes;
             again = length - 1;
             for (; pending != f->next[id]; pending = f->next[pending])
@@ -218,9 +229,10 @@ static void tli_cut_chains(tli_fusion *f) {
     }
 }
 
-// -- fusion: what a fused node takes --
+// -- costs and scratch of a fused node --
 
-// floor(bytes * 10^9 / rate), the remainder to some 30 binary digits; the largest number where it does not fit.
+// floor(bytes * 10^9 / rate); the remainder is rounded to about 30 binary digits. UINT64_MAX on
+// overflow.
 static uint64_t tli_find_traffic_ns(uint64_t bytes, uint64_t rate) {
     uint64_t whole = bytes / rate, rest = bytes % rate, ns;
     for (; rest > UINT64_MAX / UINT64_C(1000000000); rest >>= 1) rate >>= 1;
@@ -233,12 +245,12 @@ static uint64_t tli_add_capped(uint64_t a, uint64_t b) { return a > UINT64_MAX -
 // Sums over the members of a fused node.
 typedef struct tli_fused {
     uint64_t fwd_cost, bwd_cost, largest_fwd_cost, largest_bwd_cost;
-    uint64_t fwork_bytes, bwork_bytes;   // largest of a member
-    uint64_t fwd_traffic, bwd_traffic;   // outer bytes that are read and written in any case
-    uint64_t fwd_saved, bwd_saved;       // bytes of inner tensors that need not be written and read
+    uint64_t fwork_bytes, bwork_bytes;   // the largest of one member, then with the blocks
+    uint64_t fwd_traffic, bwd_traffic;   // bytes of outer tensors that are still read and written
+    uint64_t fwd_saved, bwd_saved;       // bytes of inner tensors that are no longer written and read
 } tli_fused;
 
-// Bytes that member number `at` of `count` moves, in a fused node and beside it.
+// Add the bytes that member number `at` of `count` reads and writes, and those that fusing saves.
 static void tli_add_member_traffic(const tli_fusion *f, int32_t id, int32_t at, int32_t count, int32_t remade,
                                    tli_fused *sum) {
     const tl_graph *graph = f->graph;
@@ -259,13 +271,16 @@ static void tli_add_member_traffic(const tli_fusion *f, int32_t id, int32_t at, 
             sum->bwd_traffic = tli_add_capped(sum->bwd_traffic, bytes);
         return;
     }
-    // Written once and read once: the tensor, its gradient, and the tensor that is made again.
+    // Not written and read any more: the tensor, its gradient, and the tensor that is computed
+    // again.
     sum->fwd_saved = tli_add_capped(sum->fwd_saved, tli_add_capped(bytes, bytes));
     sum->bwd_saved = tli_add_capped(sum->bwd_saved, tli_add_capped(bytes, bytes));
     if (at < remade) sum->bwd_saved = tli_add_capped(sum->bwd_saved, tli_add_capped(bytes, bytes));
     if (f->needed[node->first_output]) sum->bwd_saved = tli_add_capped(sum->bwd_saved, bytes);
 }
 
+// The sum of the members' costs less the time of the saved bytes, but at least the cost of the
+// largest member and the time of the remaining traffic.
 static uint64_t tli_fuse_cost(uint64_t sum, uint64_t largest, uint64_t traffic, uint64_t saved, uint64_t rate) {
     uint64_t least = tli_larger_u64(largest, tli_find_traffic_ns(traffic, rate));
     uint64_t off = tli_find_traffic_ns(saved, rate), cost = sum > off ? sum - off : 0;
@@ -273,8 +288,8 @@ static uint64_t tli_fuse_cost(uint64_t sum, uint64_t largest, uint64_t traffic, 
     return cost < sum ? cost : sum;
 }
 
-// Costs and scratch of the fused node that ends at `last`. Nothing here overflows: the graph was checked with
-// every cost and each member's output twice, which is more than its blocks.
+// Costs and scratch of the fused node that ends at `last`. No sum overflows: tl_check_graph has
+// added every cost, and each member's output twice, which is more than its blocks.
 static tli_fused tli_sum_members(const tli_fusion *f, int32_t last) {
     const tl_graph *graph = f->graph;
     int32_t count = f->counts[last], remade = f->remade[last], id = f->heads[last], at;
@@ -304,9 +319,10 @@ static tli_fused tli_sum_members(const tli_fusion *f, int32_t last) {
     return sum;
 }
 
-// -- fusion: the new graph --
+// -- the fused graph --
 
-// In place as the first member, unless the last one reads that tensor, too: its result would overwrite it.
+// The input that a fused node may overwrite: that of its first member, unless the last member reads
+// the tensor, too, while its result is written. -1 = none.
 static int32_t tli_fuse_inplace(const tli_fusion *f, int32_t last) {
     const tl_graph *graph = f->graph;
     const tl_node *head = &graph->nodes[f->heads[last]], *end = &graph->nodes[last];
@@ -318,7 +334,8 @@ static int32_t tli_fuse_inplace(const tli_fusion *f, int32_t last) {
     return head->inplace;
 }
 
-// Collect the outer inputs of the members, and add the node. What backward reads is marked afterwards.
+// Add the node that ends at `last`, with the outer inputs of its members; then mark what backward
+// reads.
 static tl_result tli_add_fused(tli_fusion *f, tli_graph_rules *rules, tl_graph *graph, int32_t last) {
     const tl_graph *old = f->graph;
     const tl_node *end = &old->nodes[last];
@@ -416,7 +433,7 @@ static const char *tli_check_fusion_desc(const tl_fusion_desc *desc) {
     return NULL;
 }
 
-// One block each of numbers of 4 and of 8 bytes, and of flags.
+// Allocate the arrays of a fusion; 0 if there is no memory. The arrays of int32_t share one block.
 static int tli_open_fusion(tl_env *env, const tl_fusion_desc *desc, tli_fusion *f) {
     const tl_graph *graph = desc->graph;
     uint64_t nodes = (uint64_t)graph->node_count, tensors = (uint64_t)graph->tensor_count;

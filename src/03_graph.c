@@ -3,8 +3,14 @@
 // ============================================================================
 // [3] GRAPH (implementation)
 // ============================================================================
+//
+// Rules, building, lookup and .tlg text of graphs. Every node is added through tli_add_node,
+// whether it comes from a caller, a text or a layer, so there is one set of rules. tlg is the name
+// of the text form.
 
-// -- texts: names in one block, the first of them empty --
+// -- names --
+//
+// All names stand in one block of text, each ended by 0; the one at offset 0 is empty.
 
 #define TLI_NAME_LIMIT 255  // bytes of a name
 #define TLI_NAME_RULE  "must be 1 to 255 printable ASCII characters other than space, # and ="
@@ -17,7 +23,8 @@ static int tli_is_name(const char *text) {
     return length > 0;
 }
 
-// The text at an offset, or NULL: safe for any offset, also in a graph that nobody checked.
+// The text at an offset; NULL for an offset outside the block, so it is safe for an unchecked
+// graph.
 static const char *tli_text_at(const tl_graph *graph, uint32_t offset) {
     if (!graph->text || offset >= graph->text_bytes || graph->text[graph->text_bytes - 1]) return NULL;
     return graph->text + offset;
@@ -51,12 +58,14 @@ TLI_IMPL const char *tl_name_unit(const tl_graph *graph, int32_t node) {
     return text ? text : "?";
 }
 
-// -- rules: what one node must be; each function returns the broken rule, or NULL --
+// -- rules of a node --
+//
+// Each function that returns a text returns the broken rule, or NULL.
 
 typedef struct tli_graph_rules {
     tl_env     *env;
-    const char *function;            // that an error names
-    int32_t     line;                // of the text that is read; 0 = none
+    const char *function;            // for error sentences
+    int32_t     line;                // of the text being read; 0 = none
     uint64_t    bytes, cost, param;  // sums over the nodes seen so far
 } tli_graph_rules;
 
@@ -68,7 +77,8 @@ static tli_graph_rules tli_rules_of(tl_env *env, const char *function) {
     return rules;
 }
 
-// A word that somebody else chose, cut to what a sentence can hold.
+// Write at most 48 bytes of a text from outside, with ? for what is not printable: error texts are
+// short.
 static void tli_put_clipped(tli_writer *w, const char *text, size_t length) {
     size_t i;
     for (i = 0; i < length && i < 48; i++)
@@ -76,7 +86,7 @@ static void tli_put_clipped(tli_writer *w, const char *text, size_t length) {
     if (length > 48) tli_put(w, "...");
 }
 
-// "tl_add_node: node 3 (conv1): inputs: ..."
+// Fail with "tl_add_node: node 3 (conv1): inputs: ...".
 static tl_result tli_fail_item(const tli_graph_rules *rules, tl_result code, const char *kind, int64_t id,
                                const char *name, const char *rule) {
     tli_writer w = tli_begin_error(rules->env, code, rules->function);
@@ -87,7 +97,8 @@ static tl_result tli_fail_item(const tli_graph_rules *rules, tl_result code, con
     return tli_end_error(rules->env, &w, code);
 }
 
-// First rules, so that all others may follow the indices: arrays one after the other.
+// These rules are checked first, because all others follow the indices: the ranges of nodes lie one
+// after the other, and names are valid.
 static const char *tli_check_ranges(const tl_graph *graph, int32_t id) {
     const tl_node *node = &graph->nodes[id], *last = id ? node - 1 : NULL;
     int64_t input = last ? (int64_t)last->first_input + last->input_count : 0;
@@ -156,7 +167,8 @@ static const char *tli_check_attributes(const tl_graph *graph, int32_t id) {
     return NULL;
 }
 
-// Everything that may be live at once, each output with its gradient, all costs, all weights.
+// Add a node to the sums of bytes (each output twice, because of its gradient), costs and weights.
+// While these fit 64 bits, so does every sum that planners and the simulator form.
 static const char *tli_add_sums(tli_graph_rules *rules, const tl_graph *graph, const tl_node *node) {
     int32_t k;
     for (k = 0; k < node->output_count; k++) {
@@ -187,7 +199,9 @@ static tl_result tli_check_node(tli_graph_rules *rules, const tl_graph *graph, i
     return TL_OK;
 }
 
-// -- unique names: sorted, because no choice of names makes a merge sort slow --
+// -- unique names --
+//
+// Names are sorted by a merge sort: unlike a hash table, no choice of names makes it slow.
 
 static const char *tli_name_of(const tl_graph *graph, uint32_t index) {  // nodes first, then views
     uint32_t count = (uint32_t)graph->node_count;
@@ -215,7 +229,8 @@ static void tli_merge_names(const tl_graph *graph, const uint32_t *from, uint32_
     }
 }
 
-// Find the first name, in the order of nodes and views, that another one above it has too: -1 = none.
+// Find the first node or view whose name an earlier one has already; views count after nodes. -1 =
+// none.
 static tl_result tli_find_duplicate(const tli_graph_rules *rules, const tl_graph *graph, int64_t *found) {
     uint64_t count = (uint64_t)graph->node_count + (uint64_t)graph->view_count, width, i;
     uint32_t *order = (uint32_t *)tli_alloc_array(rules->env, 2 * count, sizeof *order);
@@ -282,7 +297,7 @@ TLI_IMPL tl_result tl_check_graph(tl_env *env, const tl_graph *graph) {
                          tli_name_of(graph, (uint32_t)found), "name: must be unique");
 }
 
-// Not negative, not NaN, finite.
+// Whether a value is finite and not negative. NaN fails both comparisons.
 static int tli_is_amount(double value) { return value >= 0 && value <= 1.7976931348623157e308; }
 
 TLI_IMPL tl_result tl_check_device(tl_env *env, const tl_device *device) {
@@ -303,9 +318,12 @@ TLI_IMPL tl_result tl_check_device(tl_env *env, const tl_device *device) {
     return TL_OK;
 }
 
-// -- numbers inside words: "3", "3.1", "in0,out1" --
+// -- numbers inside words --
+//
+// Words such as "3", "3.1" and "in0,out1".
 
-// Read digits up to anything else; 0 where there is none or the number does not fit.
+// Read the digits at *at and move *at behind them; 0 if there are none or the number exceeds 31
+// bits.
 static int tli_read_index(const char **at, const char *end, int32_t *value) {
     int64_t number = -1;
     while (*at < end && **at >= '0' && **at <= '9') {
@@ -325,7 +343,7 @@ static int tli_read_tensor(const char *text, size_t length, tl_tensor *tensor) {
     return *text++ == '.' && tli_read_index(&text, end, &tensor->output) && text == end;
 }
 
-// The index of a tensor that one of the first node_count nodes makes; -1 = there is none.
+// The index of a tensor made by one of the first node_count nodes; -1 if there is no such tensor.
 static int32_t tli_index_tensor(const tl_graph *graph, int32_t node_count, tl_tensor tensor) {
     const tl_node *node;
     if (tensor.node < 0 || tensor.node >= node_count || tensor.output < 0) return -1;
@@ -333,7 +351,7 @@ static int32_t tli_index_tensor(const tl_graph *graph, int32_t node_count, tl_te
     return tensor.output < node->output_count ? node->first_output + tensor.output : -1;
 }
 
-// Set the needed flags that a needs text names; 0 where it is none.
+// Set the needed flags that a `needs` text names; 0 if the text is not valid.
 static int tli_read_needs(const char *at, tl_graph *graph, const tl_node *node) {
     const char *end = at + tli_text_length(at);
     tl_node_input *inputs = (tl_node_input *)graph->inputs;
@@ -378,7 +396,7 @@ TLI_IMPL void tl_free_graph(tl_env *env, tl_graph *graph) {
     tli_zero(graph, sizeof *graph);
 }
 
-// Make room for one more node or view, so that nothing can fail halfway.
+// Make room for one more node (output_count > 0) or view, so that appending it cannot fail halfway.
 static tl_result tli_reserve_graph(const tli_graph_rules *rules, tl_graph *graph, int32_t input_count,
                                    int32_t output_count, size_t text_bytes) {
     tl_env *env = rules->env;
@@ -426,7 +444,7 @@ static const char *tli_check_desc(const tl_node_desc *desc, const char *name, co
     return NULL;
 }
 
-// Copy the plain fields of a desc into the node at the end of the arrays.
+// Append a node with the fields and outputs of a desc; its inputs are added by tli_add_inputs.
 static void tli_append_node(tl_graph *graph, const tl_node_desc *desc, const char *name, const char *op) {
     int32_t id = graph->node_count++, k;
     tl_node *node = (tl_node *)graph->nodes + id;
@@ -482,7 +500,8 @@ static tl_result tli_add_inputs(const tli_graph_rules *rules, tl_graph *graph, c
     return TL_OK;
 }
 
-// tl_add_node with sums that go on from node to node, and with the line of a text.
+// tl_add_node, with rules that carry the sums over all nodes so far and the line of the text being
+// read.
 static tl_result tli_add_node(tli_graph_rules *rules, tl_graph *graph, const tl_node_desc *desc) {
     char number[16];
     tli_writer w = tli_writer_of(number, sizeof number);
@@ -538,7 +557,7 @@ TLI_IMPL tl_result tl_add_view(tl_env *env, tl_graph *graph, const char *name, t
     return TL_OK;
 }
 
-// One layer of a chain, or its input for layer -1.
+// Add layer i of a chain, or the graph input for i = -1.
 static tl_result tli_add_layer(tli_graph_rules *rules, tl_graph *graph, const tl_chain_desc *desc, int32_t i) {
     tl_node_desc node;
     tl_tensor input;
@@ -579,9 +598,9 @@ TLI_IMPL tl_result tl_add_chain(tl_env *env, tl_graph *graph, const tl_chain_des
     return result;
 }
 
-// -- find --
+// -- lookup by name --
 
-// The node or view with this name: nodes first, then node_count + view; -1 = none.
+// Find a node or view by name. A node gives its id, a view node_count + its index, neither -1.
 static int64_t tli_find_name(const tl_graph *graph, const char *name, size_t length) {
     int64_t i, count = (int64_t)graph->node_count + graph->view_count;
     for (i = 0; i < count; i++) {
@@ -627,9 +646,10 @@ TLI_IMPL tl_result tl_find_tensor(tl_env *env, const tl_graph *graph, const char
     return tli_end_error(env, &w, TL_ERROR_NOT_FOUND);
 }
 
-// -- base --
+// -- base bytes --
 
-// sum x ratio, rounded up, the fraction of the ratio in steps of 2^-32; 0 where it does not fit.
+// sum x ratio, rounded up; the fraction of the ratio is rounded up to a multiple of 2^-32. 0 on
+// overflow.
 static int tli_scale_up(uint64_t sum, double ratio, uint64_t *scaled) {
     uint64_t whole, step, high, low, part;
     double fraction;
@@ -663,14 +683,14 @@ TLI_IMPL tl_result tl_find_base_bytes(tl_env *env, const tl_graph *graph, double
 }
 
 #ifndef TL_NO_TEXT
-// -- .tlg: print --
+// -- .tlg text: printing --
 
 static int tli_is_needed(const tl_graph *graph, const tl_node *node, int of_outputs, int32_t k) {
     return of_outputs ? graph->outputs[node->first_output + k].needed
                       : graph->inputs[node->first_input + k].needed;
 }
 
-// "in" where all inputs are needed, else "in0,in2"; the same for outputs.
+// Write "in" if all inputs are needed, else a list like "in0,in2"; the same for outputs.
 static void tli_put_needs(tli_writer *w, const tl_graph *graph, const tl_node *node) {
     const char *comma = "";
     int of_outputs;
@@ -742,9 +762,12 @@ TLI_IMPL size_t tl_print_graph(const tl_graph *graph, char *buf, size_t size) {
     return tli_finish(&w);
 }
 
-// -- .tlg: parse. Each line becomes a tl_node_desc, so a text can do no more than a caller --
+// -- .tlg text: parsing --
+//
+// Each line becomes a tl_node_desc for tli_add_node, so a text is held to the same rules as a
+// caller.
 
-enum {  // attributes, numbers first
+enum {  // attributes; those whose value is a 64-bit number first, those without a value last
     TLI_TLG_FWD, TLI_TLG_BWD, TLI_TLG_SAVED, TLI_TLG_FWORK, TLI_TLG_BWORK, TLI_TLG_PARAM, TLI_TLG_NUMBER_COUNT,
     TLI_TLG_OUT = TLI_TLG_NUMBER_COUNT, TLI_TLG_NEEDS, TLI_TLG_IN, TLI_TLG_INPLACE, TLI_TLG_LAYER, TLI_TLG_UNIT,
     TLI_TLG_GRAD, TLI_TLG_KEEP, TLI_TLG_FIXED, TLI_TLG_COUNT
@@ -756,17 +779,17 @@ static const char *const tli_tlg_keys[] = {
 };
 
 typedef struct tli_tlg {
-    tli_graph_rules rules;             // rules.line: the line being read
+    tli_graph_rules rules;             // rules.line is the line being read
     tl_graph  *graph;
     int        has_header;
-    tli_word   values[TLI_TLG_COUNT];  // of this line; text 0 = not given
-    tl_tensor *inputs;                 // of this line
-    uint64_t  *bytes;                  // of its outputs
+    tli_word   values[TLI_TLG_COUNT];  // attributes of the current line; text NULL = not given
+    tl_tensor *inputs;                 // inputs of the current line
+    uint64_t  *bytes;                  // bytes of its outputs
     char      *text;                   // its name, op, unit and needs, each ended by 0
     int32_t    input_capacity, bytes_capacity, text_capacity;
 } tli_tlg;
 
-// "tl_parse_graph: line 3: fwd: ..."
+// Fail with "tl_parse_graph: line 3: fwd: ...".
 static tl_result tli_fail_word(const tli_tlg *t, tli_word word, const char *rule) {
     tli_writer w = tli_begin_error(t->rules.env, TL_ERROR_PARSE, t->rules.function);
     tli_put(&w, "line "); tli_put_i64(&w, t->rules.line); tli_put(&w, ": ");
@@ -785,7 +808,7 @@ static tl_result tli_fail_read(const tli_tlg *t, const char *why) {
     return tli_fail_line(t->rules.env, TL_ERROR_PARSE, t->rules.function, t->rules.line, why);
 }
 
-// The line of the first byte that is neither printable nor a space, tab or line end; 0 = none.
+// The line of the first control character other than tab and line end; 0 = none.
 static int32_t tli_find_control(const char *text, size_t length) {
     int32_t line = 1;
     size_t i;
@@ -826,7 +849,7 @@ static tl_result tli_read_numbers(tli_tlg *t, tl_node_desc *desc) {
     for (k = 0; k < TLI_TLG_NUMBER_COUNT; k++)
         if (t->values[k].text && !tli_read_u64(t->values[k], numbers[k]))
             return tli_fail_key(t, k, "must be a number below 2^64");
-    for (k = TLI_TLG_INPLACE; k <= TLI_TLG_LAYER; k++) {  // 0 = none in a desc
+    for (k = TLI_TLG_INPLACE; k <= TLI_TLG_LAYER; k++) {  // a desc stores the value + 1, with 0 = none
         int32_t *number = k == TLI_TLG_LAYER ? &desc->layer : &desc->inplace;
         if (!t->values[k].text) continue;
         if (!tli_read_i32(t->values[k], number) || *number == INT32_MAX)
@@ -841,7 +864,7 @@ static tl_result tli_read_numbers(tli_tlg *t, tl_node_desc *desc) {
     return TL_OK;
 }
 
-// Cut the next item off a list "a,b,c"; its number of items is its commas + 1.
+// Cut the next item off a list "a,b,c". A list has one item more than it has commas.
 static tli_word tli_next_item(tli_word *list) {
     tli_word item = *list;
     item.length = 0;
@@ -881,7 +904,7 @@ static tl_result tli_read_lists(tli_tlg *t, tl_node_desc *desc) {
     return TL_OK;
 }
 
-// Append a word to the texts of the line, which have room for it.
+// Append a word and a final 0 at *at, where the caller has made room.
 static const char *tli_keep_word(char **at, tli_word word) {
     const char *text = *at;
     tli_copy(*at, word.text, word.length);
@@ -940,7 +963,7 @@ static tl_result tli_read_line(tli_tlg *t, tli_reader *r, tli_word first) {
     return TL_OK;
 }
 
-// The line on which a node stands, in a text whose lines are right.
+// The line of a node, in a text that was parsed without an error.
 static int32_t tli_find_line(const char *text, size_t length, int64_t node) {
     tli_reader r = tli_reader_of(text, length);
     tli_word word;
@@ -1006,7 +1029,7 @@ static tl_result tli_fail_path(tl_env *env, tl_result code, const char *function
     return tli_end_error(env, &w, code);
 }
 
-// A whole file; release the text with tli_release.
+// Read a whole file; release the text with tli_release.
 static tl_result tli_read_file(tl_env *env, const char *function, const char *path, char **text,
                                size_t *length) {
     FILE *file = fopen(path, "rb");
@@ -1070,8 +1093,5 @@ TLI_IMPL tl_result tl_write_graph(tl_env *env, const tl_graph *graph, const char
 }
 #endif
 #endif
-
-#ifndef TL_NO_PLANNERS
-#endif  // TL_NO_PLANNERS
 #endif  // TL_STRATEGY_IMPLEMENTATION
 

@@ -14,14 +14,15 @@ extern "C" {
 //
 // A graph is a list of nodes in topological order: a node reads only nodes above
 // it. Sizes are bytes, costs are nanoseconds or FLOP (never mixed in one graph).
-// What a backward pass reads is said by `needs`; extra state made for it alone
-// (attention weights, masks, statistics) is `saved`; scratch that lives during
-// one call is `fwork` and `bwork`. A layer chain is the graph whose node i reads
-// node i-1.
+// `needs` says what the backward call of a node reads; `saved` is extra state that
+// forward makes for backward alone (attention weights, masks, statistics); `fwork`
+// and `bwork` are scratch that lives during one forward or backward call. A layer
+// chain is the graph whose node i reads node i-1.
 //
-// Graphs are read from text, built node by node (tl_add_node), or layer by layer from
-// shapes (tl_add_conv2d and its neighbours). tl_measure_graph says what one is like, its
-// floor above all; tl_plan_fusion makes chains of elementwise nodes one node each.
+// Graphs are read from text, built node by node (tl_add_node), or layer by layer from shapes
+// (tl_add_conv2d and its neighbours). tl_measure_graph computes statistics, among them the floor, a
+// lower bound on the memory of any plan. tl_plan_fusion replaces each chain of elementwise nodes by
+// one node.
 // ============================================================================
 
 typedef struct tl_tensor {
@@ -44,7 +45,7 @@ typedef struct tl_device {
     uint32_t supported;                        // bits 1 << tl_precision: supported and worth it
 } tl_device;
 
-// One node to add. Zero is the default everywhere; arrays are read during the call only.
+// A node to add. Zero is the default everywhere; arrays are read during the call only.
 typedef struct tl_node_desc {
     const char      *name;          // 0 = "n<id>"; no spaces; names are unique
     const char      *op;            // 0 = "op"; "input" = graph input: resident throughout, costs 0
@@ -57,7 +58,7 @@ typedef struct tl_node_desc {
     uint64_t saved_bytes;           // made by FORWARD_SAVE, read by backward only
     uint64_t fwork_bytes, bwork_bytes;  // scratch alive during the call
     uint64_t param_bytes;           // weights
-    const char *unit;               // "attention", "ffn" or other; 0 = none: what checkpoint configs act on
+    const char *unit;               // "attention", "ffn" or other, for checkpoint configs; 0 = none
     int32_t  layer;                 // layer number + 1; 0 = belongs to no layer
     int32_t  inplace;               // input that output 0 may overwrite + 1; 0 = none
     int32_t  no_grad;               // 1 = no backward, nobody computes a gradient for its outputs
@@ -65,7 +66,7 @@ typedef struct tl_node_desc {
     int32_t  fixed;                 // 1 = bytes and costs do not scale with the batch
 } tl_node_desc;
 
-// A node of a graph, to be read; tl_add_node makes it.
+// A node of a graph; tl_add_node makes it, users read it.
 typedef struct tl_node {
     uint32_t name, op, unit;        // offsets into tl_graph.text; tl_name_node() and friends
     int32_t  first_input, input_count;    // into tl_graph.inputs
@@ -93,8 +94,9 @@ typedef struct tl_view {
     int32_t  tensor;                // its storage: index into tl_graph.outputs, never a view
 } tl_view;
 
-// All arrays belong to the graph; read them freely, change them through the calls below. An array whose
-// capacity is 0 is somebody else's, as a const table is: it is copied before it grows, and not released.
+// A graph. Users read the arrays and change them through the calls below only. An array whose
+// capacity is 0 does not belong to the graph (it may be a const table): it is copied before it
+// grows, and never released.
 typedef struct tl_graph {
     const tl_node        *nodes;    int32_t node_count;     // [node_count] topological order
     const tl_node_input  *inputs;   int32_t input_count;    // of all nodes, one after the other
@@ -106,15 +108,16 @@ typedef struct tl_graph {
     uint32_t        text_capacity;
 } tl_graph;
 
-// Start an empty graph; release it with tl_free_graph. A zeroed tl_graph is empty too.
+// Initialise an empty graph; release it with tl_free_graph. A zeroed tl_graph is an empty graph,
+// too.
 TLDEF void tl_init_graph(tl_graph *graph);
 TLDEF void tl_free_graph(tl_env *env, tl_graph *graph);
 
-// Add a node at the end. Every rule of tl_check_graph is held at once, but two that need the
-// whole graph: unique names and sums.
+// Add a node at the end. Every rule of tl_check_graph that concerns one node is checked; unique
+// names and sums over the graph are left to tl_check_graph.
 //
 //   desc   not changed; its arrays and texts are copied
-//   id     may be NULL; the new node's id
+//   id     may be NULL; receives the id of the new node
 //
 // Names, ops and units are 1 to 255 printable ASCII characters other than space, # and =.
 // Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_NO_MEMORY, TL_ERROR_OVERFLOW. On error the graph is as
@@ -123,22 +126,24 @@ TLDEF void tl_free_graph(tl_env *env, tl_graph *graph);
 // Threads: one graph per thread while it is built; a finished graph may be read by many.
 TLDEF tl_result tl_add_node(tl_env *env, tl_graph *graph, const tl_node_desc *desc, int32_t *id);
 
-// Add a name for a tensor that has one already (a reshape, a transpose): a view has no bytes
-// and no node of its own, and *storage is the tensor it stands for. A view may be named by a
-// view's name through tl_find_tensor; it always resolves to the storage at the bottom.
+// Add a view: a second name of a tensor (a reshape, a transpose), without bytes and without a node
+// of its own. tl_find_tensor resolves the name of a view to the tensor that holds the bytes, also
+// for a view of a view.
 //
-// Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_NO_MEMORY, TL_ERROR_OVERFLOW; a name that is taken is
-//          found by tl_check_graph.
+//   storage   may be NULL; receives the tensor that holds the bytes
+//
+// Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_NO_MEMORY, TL_ERROR_OVERFLOW. A name that is already
+//          taken is reported by tl_check_graph.
 TLDEF tl_result tl_add_view(tl_env *env, tl_graph *graph, const char *name, tl_tensor of, tl_tensor *storage);
 
-// Find a tensor by the name of its node ("conv1", output 0), else by the name of a view, by node
-// name and output ("split.2"), or by id ("3", "3.1").
+// Find a tensor by the name of its node ("conv1": output 0), else by the name of a view, else by
+// node name and output ("split.2"), else by id ("3", "3.1").
 //
 // Errors:  TL_ERROR_NOT_FOUND.
 // Cost:    O(nodes + views).
 TLDEF tl_result tl_find_tensor(tl_env *env, const tl_graph *graph, const char *name, tl_tensor *tensor);
 
-// A layer chain: node 0 is the input, node i reads node i-1.
+// A layer chain to make: node 0 is the input, node i reads node i-1.
 typedef struct tl_chain_desc {
     int32_t         layer_count;       // > 0
     uint64_t        input_bytes;       // of the graph input
@@ -159,37 +164,38 @@ typedef struct tl_chain_desc {
 // Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_NO_MEMORY, TL_ERROR_OVERFLOW; *graph is empty then.
 TLDEF tl_result tl_add_chain(tl_env *env, tl_graph *graph, const tl_chain_desc *desc);
 
-// Hold every rule of a graph, also one whose arrays were made by hand: at least one node, inputs
-// above their node, at least one output each, indices and text offsets in range, unique names of
-// nodes and views, graph inputs with nothing but bytes, in place only where the bytes are equal
-// and the overwritten tensor is no graph input, bwd, bwork, saved and needs only where there is a
-// gradient, and within 64 bits the sums of all bytes (each output twice: its gradient), of all
-// costs and of all weights. A node without a gradient may read one that has it, and the other way
-// round: gradients end there, none flows through.
+// Check every rule of a graph, also of one whose arrays were made by hand: at least one node,
+// inputs above their node, at least one output each, indices and text offsets in range, unique
+// names of nodes and views, graph inputs with nothing but bytes, in place only where the bytes are
+// equal and the overwritten tensor is no graph input, bwd, bwork, saved and needs only where there
+// is a gradient, and within 64 bits the sums of all bytes (each output twice, because of its
+// gradient), of all costs and of all weights. A node without a gradient may read a node that has
+// one, and the other way round: no gradient passes between the two.
 //
 // Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_OVERFLOW, TL_ERROR_NO_MEMORY.
-// Cost:    O(nodes + inputs), and O(n log n) to compare the n names, whatever they are.
+// Cost:    O(nodes + inputs), and O(n log n) to compare n names, for any choice of names.
 TLDEF tl_result tl_check_graph(tl_env *env, const tl_graph *graph);
 
-// Hold every rule of a device: finite, not negative, alignment a power of two, known precisions.
+// Check every rule of a device: finite, not negative, alignment a power of two, known precisions.
 //
 // Errors:  TL_ERROR_INVALID_ARG.
 TLDEF tl_result tl_check_device(tl_env *env, const tl_device *device);
 
-TLDEF const char *tl_name_node(const tl_graph *graph, int32_t node);  // "conv1"; "?" out of range
+// Name a node, its op or its unit: a text of the graph; "?" if there is no such node.
+TLDEF const char *tl_name_node(const tl_graph *graph, int32_t node);  // "conv1"
 TLDEF const char *tl_name_op(const tl_graph *graph, int32_t node);    // "conv2d"
 TLDEF const char *tl_name_unit(const tl_graph *graph, int32_t node);  // "attention"; "" = none
 
-// Sum param x (1 + gradient_ratio + optimizer_ratio): the part of the budget that no plan
-// changes. AdamW in f32 keeps two numbers a weight: optimizer_ratio 2. Exact for ratios with up
-// to 32 binary digits behind the point, else rounded up.
+// Sum param x (1 + gradient_ratio + optimizer_ratio) over the nodes: the part of the budget that is
+// the same for every plan. AdamW in f32 keeps two numbers per weight: optimizer_ratio 2. The sum is
+// exact for ratios with up to 32 binary digits after the point, else rounded up.
 //
 // Errors:  TL_ERROR_OVERFLOW, TL_ERROR_INVALID_ARG: a ratio is negative or not finite.
 TLDEF tl_result tl_find_base_bytes(tl_env *env, const tl_graph *graph, double gradient_ratio,
                                    double optimizer_ratio, uint64_t *base_bytes);
 
 #ifndef TL_NO_TEXT
-// Write a graph as .tlg text; the reader gives the same graph back. Views are written as the
+// Write a graph as .tlg text; tl_parse_graph reads the same graph back. Views are written as the
 // tensors that they stand for.
 TLDEF size_t tl_print_graph(const tl_graph *graph, char *buf, size_t size);
 
@@ -200,8 +206,8 @@ TLDEF size_t tl_print_graph(const tl_graph *graph, char *buf, size_t size);
 //     node <id> <name> <op> fwd=<cost> bwd=<cost> out=<bytes[,bytes..]> needs=<..> in=<tensors or ->
 //          [saved=] [fwork=] [bwork=] [param=] [inplace=<k>] [layer=<n>] [unit=<name>] [grad=no] [keep] [fixed]
 //
-// one node a line, ids 0, 1, 2, ..., attributes in any order, # comments; batch may be left out.
-// No number is trusted before it was checked.
+// with one node per line, ids 0, 1, 2, ..., attributes in any order, # comments; batch may be left
+// out. Any text is safe to read: every number is checked before it is used.
 //
 //   graph   overwritten (not freed); release with tl_free_graph
 //
@@ -210,25 +216,31 @@ TLDEF size_t tl_print_graph(const tl_graph *graph, char *buf, size_t size);
 TLDEF tl_result tl_parse_graph(tl_env *env, const char *text, size_t length, tl_graph *graph);
 
 #ifndef TL_NO_STDIO
-TLDEF tl_result tl_read_graph(tl_env *env, const char *path, tl_graph *graph);         // TL_ERROR_IO
-TLDEF tl_result tl_write_graph(tl_env *env, const tl_graph *graph, const char *path);  // TL_ERROR_IO
+// Read or write a file of .tlg text.
+//
+// Errors:  TL_ERROR_IO names the path; those of tl_parse_graph. *graph is empty then.
+TLDEF tl_result tl_read_graph(tl_env *env, const char *path, tl_graph *graph);
+TLDEF tl_result tl_write_graph(tl_env *env, const tl_graph *graph, const char *path);
 #endif
 #endif
 
 #ifndef TL_NO_PLANNERS
-// -- layers: nodes whose bytes and costs follow from shapes --
+// -- layers --
+//
+// Nodes whose bytes and costs are computed from shapes:
 //
 //     shape.batch = 8; shape.channels = 3; shape.height = shape.width = 256;
 //     conv.channels = 64; conv.kernel = 3; norm.activation = TL_ELEMENTWISE_RELU;
 //     if (tl_add_input(&env, &graph, "x", shape, TL_PRECISION_SINGLE, &x) ||
 //         tl_add_conv2d(&env, &graph, &conv, x, &x) || tl_add_batch_norm(&env, &graph, &norm, x, &x)) ...
 //
-// Letters: B batch, C channels, H x W positions, of the input; E elements of the result; T tokens, that
-// is positions. Costs are FLOP: 2 for a multiplication with its addition, also where a tap falls into
-// the padding, and 1 for a bias; what only touches elements costs 1 for each. A backward costs twice the
-// forward where there are weights or two matrices are multiplied, else the same. Bytes are elements x
-// the size of the precision. Nothing is counted twice: caches, workspaces and statistics of a library
-// that computes a layer stand in saved_bytes, fwork_bytes and bwork_bytes of the desc.
+// Letters: B batch, C channels and H x W positions of the input; E elements of the result; T
+// tokens, which are positions. Costs are FLOP: 2 for a multiplication with its addition, also where
+// a tap of a window falls into the padding, 1 for adding a bias, and 1 per element for an
+// elementwise operation. Backward costs twice the forward where there are weights or two matrices
+// are multiplied, else the same. Bytes are elements x the size of the precision. Caches, workspaces
+// and statistics of your kernels are not included: give them as saved_bytes, fwork_bytes and
+// bwork_bytes of the desc.
 
 // id, name of the op, what backward reads
 #define TL_ELEMENTWISES(X) \
@@ -267,12 +279,13 @@ typedef enum tl_pool        { TL_POOLS(TLI_ENUM) TL_POOL_COUNT } tl_pool;
 typedef enum tl_attention   { TL_ATTENTIONS(TLI_ENUM) TL_ATTENTION_COUNT } tl_attention;
 typedef enum tl_cell        { TL_CELLS(TLI_ENUM) TL_CELL_COUNT } tl_cell;
 
-// 0 = 1. Rows are {B, C, 1, 1}, sequences {B, C, T, 1}, images {B, C, H, W}.
+// The extents of a tensor; 0 means 1. Rows are {B, C, 1, 1}, sequences {B, C, T, 1}, images {B, C,
+// H, W}.
 typedef struct tl_shape {
     uint64_t batch, channels, height, width;
 } tl_shape;
 
-// A tensor of a graph with its shape: what layers read and make.
+// A tensor of a graph with its precision and shape: what layers read and make.
 typedef struct tl_value {
     tl_tensor    tensor;
     tl_precision precision;  // of its elements: f64 8 bytes, f32 and mixed 4, f16 and bf16 2
@@ -281,15 +294,15 @@ typedef struct tl_value {
 
 #define TL_NO_PADDING UINT64_MAX
 
-// What a layer is, beside what it reads. Zero is the default; a layer refuses fields that it has no
-// use for. Of two-dimensional fields, height comes first and width follows it where it is 0.
+// The parameters of a layer. Zero is the default; a layer refuses fields that it does not use. Of
+// two-dimensional fields, the first is for the height; a width of 0 means that of the height.
 typedef struct tl_layer_desc {
     const char *name;           // 0 = "n<id>"
     const char *unit;           // as in tl_node_desc
     int32_t  layer;             // layer number + 1; 0 = belongs to no layer
     int32_t  no_grad, keep;     // as in tl_node_desc
     int32_t  precision;         // tl_precision of the result + 1; 0 = that of the first input
-    tl_elementwise activation;  // done in place by the same node: relu, sigmoid or tanh; 0 = none
+    tl_elementwise activation;  // applied in place by the same node: relu, sigmoid or tanh; 0 = none
     int32_t  inplace;           // 1 = the result may overwrite the first input: same bytes, no graph input
     int32_t  no_bias;           // 1 = without bias
     int32_t  flatten;           // 1 = all positions of a sample are one row
@@ -302,61 +315,67 @@ typedef struct tl_layer_desc {
     uint64_t height, width;     // positions of a global pool; 0 = 1
     uint64_t heads;             // of attention; 0 = 1; divides the channels
     uint64_t vocabulary;        // rows of an embedding's table; > 0 there
-    uint64_t saved_bytes, fwork_bytes, bwork_bytes;  // of your kernels, beside what the layer has
+    uint64_t saved_bytes, fwork_bytes, bwork_bytes;  // of your kernels, added to those of the layer
 } tl_layer_desc;
 
-// Every call below adds a node, with op and needs as the comment says, and gives its result.
+// The calls below add one node each (attention: one or three). The comment names the op of the
+// node, its cost, what its backward needs, and the fields of the desc that it uses. All of them use
+// name, unit, layer, no_grad, keep, precision, saved_bytes, fwork_bytes and bwork_bytes as well.
 //
 //   desc     0 = all defaults
-//   output   overwritten; may be where the input was
+//   output   overwritten with the result; may point to the input
 //
 // Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_NO_MEMORY; TL_ERROR_OVERFLOW: bytes or costs do not fit 64
 //          bits. On error the graph is as it was, and *output is all zero.
 // Threads: as tl_add_node.
 
-// Add a graph input. The first one sets the batch of the graph, if it has none.
+// Add a graph input. If the graph has no batch yet, that of the shape becomes it.
 TLDEF tl_result tl_add_input(tl_env *env, tl_graph *graph, const char *name, tl_shape shape,
                              tl_precision precision, tl_value *output);
 
-// linear: each position times a matrix. (2 C + 1) E forward, 1 less each without bias; needs in.
-// Fields: channels, no_bias, flatten, activation.
+// Add a dense layer (op linear): each position is multiplied by a matrix. (2 C + 1) E forward, 2 C
+// E without bias; needs in. Fields: channels, no_bias, flatten, activation.
 TLDEF tl_result tl_add_dense(tl_env *env, tl_graph *graph, const tl_layer_desc *desc, tl_value input,
                              tl_value *output);
 
-// conv2d: (2 C kernel kernel_width / groups + 1) E forward; needs in.
+// Add a convolution (op conv2d). (2 C kernel kernel_width / groups + 1) E forward; needs in.
 // Fields: channels, kernel, stride, padding, dilation, groups, no_bias, activation.
 TLDEF tl_result tl_add_conv2d(tl_env *env, tl_graph *graph, const tl_layer_desc *desc, tl_value input,
                               tl_value *output);
 
-// The same with as many groups as there are channels: each is convolved alone.
+// Add a convolution with as many groups as channels: each channel is convolved alone.
 TLDEF tl_result tl_add_depthwise_conv2d(tl_env *env, tl_graph *graph, const tl_layer_desc *desc,
                                         tl_value input, tl_value *output);
 
-// convt2d: transposed, grows (H - 1) stride + dilation (kernel - 1) + 1 - 2 padding. Every element of
-// the input meets each tap: 2 B C H W channels kernel kernel_width / groups + E forward; needs in.
-// Fields: as tl_add_conv2d.
+// Add a transposed convolution (op convt2d): height becomes (H - 1) stride + dilation (kernel - 1)
+// + 1 - 2 padding. Every element of the input is multiplied by each tap: 2 B C H W channels kernel
+// kernel_width / groups + E forward; needs in. Fields: as tl_add_conv2d.
 TLDEF tl_result tl_add_transposed_conv2d(tl_env *env, tl_graph *graph, const tl_layer_desc *desc,
                                          tl_value input, tl_value *output);
 
-// Pools: E x the window forward and backward; needs in for maxpool, else none. Fields: kernel, stride,
-// padding; of a global one height and width, its window being ceil(H / height) x ceil(W / width).
+// Add a pool: E x the size of its window, forward and backward; needs in for maxpool, else none.
+// Fields: kernel, stride, padding; for a global pool height and width, and its window is then
+// ceil(H / height) x ceil(W / width).
 TLDEF tl_result tl_add_pool(tl_env *env, tl_graph *graph, tl_pool kind, const tl_layer_desc *desc,
                             tl_value input, tl_value *output);
 
-// upsample: height x stride, width x stride. E x kernel x kernel_width taps forward and backward:
-// kernel 0 = 1 is nearest, 2 bilinear; needs none. Fields: kernel, stride.
+// Add an upsampling (op upsample): height x stride, width x stride. E x kernel x kernel_width
+// forward and backward, where kernel 0 or 1 is nearest and 2 is bilinear; needs none. Fields:
+// kernel, stride.
 TLDEF tl_result tl_add_upsample(tl_env *env, tl_graph *graph, const tl_layer_desc *desc, tl_value input,
                                 tl_value *output);
 
-// bn, layernorm: E forward, 2 E backward; needs in; a scale and a bias per channel. Statistics are not
-// counted: they are small, and made again in the backward. Fields: no_bias, activation, inplace.
+// Add a normalisation (op bn or layernorm) with a scale and a bias per channel: E forward, 2 E
+// backward; needs in. Statistics are not counted, because they are small and backward computes them
+// again. Fields: no_bias, activation, inplace.
 TLDEF tl_result tl_add_batch_norm(tl_env *env, tl_graph *graph, const tl_layer_desc *desc, tl_value input,
                                   tl_value *output);
 TLDEF tl_result tl_add_layer_norm(tl_env *env, tl_graph *graph, const tl_layer_desc *desc, tl_value input,
                                   tl_value *output);
 
-// Elementwise: E forward and backward; add, sub and mul: E for each input but the first. Each extent
-// of a further input is that of the first, or 1. Dropout finds its mask again from the random state.
+// Add an elementwise node: E forward and backward; add, sub and mul: E for each input but the
+// first. Each extent of a further input must be 1 or that of the first input. Dropout saves no
+// mask: backward computes it again from the random state.
 //
 //   input_count   add, mul: 2 or more; sub: 2; the others: 1
 //
@@ -365,47 +384,51 @@ TLDEF tl_result tl_add_elementwise(tl_env *env, tl_graph *graph, tl_elementwise 
                                    const tl_layer_desc *desc, const tl_value *inputs, int32_t input_count,
                                    tl_value *output);
 
-// softmax over the channels: E forward and backward; needs out. Fields: inplace.
+// Add a softmax over the channels (op softmax): E forward and backward; needs out. Fields: inplace.
 TLDEF tl_result tl_add_softmax(tl_env *env, tl_graph *graph, const tl_layer_desc *desc, tl_value input,
                                tl_value *output);
 
-// embedding: a row of a table for each id. E forward, 2 E backward; needs in; vocabulary x channels
-// weights. Fields: vocabulary, channels (> 0).
+// Add an embedding (op embedding): the row of a table for each id. E forward, 2 E backward; needs
+// in; vocabulary x channels weights. Fields: vocabulary, channels (> 0).
 //
-//   input   ids, one a position: 1 channel, elements of any precision
+//   input   ids, one per position: 1 channel, elements of any precision
 TLDEF tl_result tl_add_embedding(tl_env *env, tl_graph *graph, const tl_layer_desc *desc, tl_value input,
                                  tl_value *output);
 
-// Attention of T tokens on S: scores and weights have N = B heads T S elements. Q K^T and weights x V
-// cost 2 B T S C each, softmax N.
+// Add attention of T tokens to S tokens. Scores and weights have N = B heads T S elements; the
+// products Q K^T and weights x V cost 2 B T S C each, softmax N.
 //
-//   stored   attention: the sum forward, backward the products twice and N; needs in; saves the weights
-//            N; fwork N (the scores), bwork N (their gradients)
-//   tiled    attention: the same forward; backward makes Q K^T and the weights again: 5/2 of the products
-//            and 2 N; needs in,out; saves the logarithm of the sum of each of B heads T rows, and bwork is
-//            a number a row, of 4 bytes or the element, if that is larger. Dao et al., FlashAttention,
-//            2022, arXiv:2205.14135, section 3
-//   split    bmm, softmax and bmm, called <name>_qk, _softmax and _av; the products need in, softmax out
+//   stored   one node of op attention: forward both products and N, backward the products twice and
+//            N; needs in; saves the N weights; fwork N (the scores), bwork N (their gradients)
+//   tiled    one node of op attention: forward the same; backward computes Q K^T and the weights
+//            again: 5/2 of the products and 2 N; needs in,out; saves one number (the logarithm of
+//            the sum) for each of the B heads T rows, and bwork is as large. A number has the bytes
+//            of an element, at least 4. Dao et al., FlashAttention, 2022, arXiv:2205.14135, section
+//            3
+//   split    three nodes of ops bmm, softmax and bmm, named <name>_qk, _softmax and _av; the
+//            products need in, softmax needs out
 //
 //   inputs   1: queries, keys and values in one tensor of 3 C channels; or 3: of C channels, the
 //            last two of S tokens
 //
-// Fields: heads, unless in three nodes saved_bytes, fwork_bytes, bwork_bytes.
+// Fields: heads; saved_bytes, fwork_bytes and bwork_bytes must be 0 for split.
 TLDEF tl_result tl_add_attention(tl_env *env, tl_graph *graph, tl_attention kind, const tl_layer_desc *desc,
                                  const tl_value *inputs, int32_t input_count, tl_value *output);
 
-// One step of a recurrent layer: with U channels and G gates, B G U (2 (C + U) + 1) for the products,
-// twice that backward, and E for each gate and 0, 4 (gru) or 5 (lstm) for the new state, the same
-// backward. rnn needs in,out; the others in, and save their gates; lstm also out1.
+// Add one step of a recurrent layer with U channels of state and G gates. The products cost B G U
+// (2 (C + U) + 1) forward and twice that backward; the gates and the new state cost G E, plus 4 E
+// (gru) or 5 E (lstm), forward and again backward. rnn needs in,out; gru needs in and lstm in,out1,
+// and both save their gates.
 //
-//   state       [1], of lstm [2]: hidden and cell; one position
-//   new_state   [1] or [2] overwritten; may be where the state was
+//   state       [1], for lstm [2]: hidden and cell; one position
+//   new_state   [1] or [2] overwritten; may point to the state
 //
-// Fields: no_bias; channels is that of the state.
+// Fields: no_bias. The result has the channels of the state.
 TLDEF tl_result tl_add_recurrent(tl_env *env, tl_graph *graph, tl_cell kind, const tl_layer_desc *desc,
                                  tl_value input, const tl_value *state, tl_value *new_state);
 
-// concat, split: along the channels; E (of split: of all parts) forward and backward; needs none.
+// Add a concatenation or a split (op concat, split) along the channels: E forward and backward, for
+// a split summed over all parts; needs none.
 //
 //   channels   [output_count] of each part; 0 = equal parts
 TLDEF tl_result tl_add_concat(tl_env *env, tl_graph *graph, const tl_layer_desc *desc,
@@ -413,19 +436,20 @@ TLDEF tl_result tl_add_concat(tl_env *env, tl_graph *graph, const tl_layer_desc 
 TLDEF tl_result tl_add_split(tl_env *env, tl_graph *graph, const tl_layer_desc *desc, tl_value input,
                              const uint64_t *channels, int32_t output_count, tl_value *outputs);
 
-// loss: softmax and cross entropy, or any other that goes over its input once: as many as the input
-// has elements forward and backward; needs in. One element a sample comes out.
+// Add a loss (op loss): softmax with cross entropy, or any other that reads its input once. 1 per
+// element of the input forward and backward; needs in. The result has one element per sample.
 //
 //   labels   0 = not part of the graph
 TLDEF tl_result tl_add_loss(tl_env *env, tl_graph *graph, const tl_layer_desc *desc, tl_value input,
                             const tl_value *labels, tl_value *output);
 
-TLDEF const char *tl_name_elementwise(tl_elementwise kind);  // "relu"; "?" out of range
+// Name a kind; "?" if it is out of range.
+TLDEF const char *tl_name_elementwise(tl_elementwise kind);  // "relu"
 TLDEF const char *tl_name_pool(tl_pool kind);                // "maxpool"
 TLDEF const char *tl_name_attention(tl_attention kind);      // "tiled"
 TLDEF const char *tl_name_cell(tl_cell kind);                // "lstm"
 #ifndef TL_NO_TEXT
-// Each accepts exactly what its tl_name_ returns: 1 and the value, or 0.
+// Parse exactly what the tl_name_ function returns: 1 and the value, or 0.
 TLDEF int tl_parse_elementwise(const char *text, tl_elementwise *kind);
 TLDEF int tl_parse_pool(const char *text, tl_pool *kind);
 TLDEF int tl_parse_attention(const char *text, tl_attention *kind);
@@ -434,7 +458,7 @@ TLDEF int tl_parse_cell(const char *text, tl_cell *kind);
 
 // -- statistics --
 
-// All nodes of one op.
+// Sums over all nodes of one op.
 typedef struct tl_op_statistics {
     const char *op;             // a text of the graph
     int32_t  node_count;
@@ -442,26 +466,27 @@ typedef struct tl_op_statistics {
     uint64_t fwd_cost, bwd_cost;
 } tl_op_statistics;
 
-// What a graph is like. The floor is the largest working set of a call that every plan makes: graph inputs,
-// what the call reads and makes, its gradients, saved bytes and scratch. No plan needs less.
+// Statistics of a graph. The floor is the largest working set of all calls that every plan makes:
+// graph inputs, what the call reads and makes, its gradients, saved bytes and scratch. No plan has
+// a lower peak.
 typedef struct tl_graph_statistics {
     const tl_op_statistics *ops;  // [op_count] in order of first appearance
-    const int32_t *cuts;        // [cut_count] nodes that nothing passes by: those below read none above
+    const int32_t *cuts;        // [cut_count] nodes which no edge passes: no node below reads one above
     int32_t  op_count, cut_count;
     int32_t  node_count, tensor_count;
     int32_t  input_node_count;  // graph inputs
     int32_t  grad_node_count;   // nodes with a backward
     int32_t  depth;             // nodes of the longest path
-    int32_t  width;             // most tensors that cross a place between two nodes of the listing
+    int32_t  width;             // largest number of tensors still to be read between two nodes of the list
     tl_tensor largest_tensor;
-    uint64_t largest_bytes;     // of it
+    uint64_t largest_bytes;     // bytes of largest_tensor
     uint64_t output_bytes, saved_bytes, param_bytes;  // sums
     uint64_t fwd_cost, bwd_cost;      // sums
-    uint64_t floor_bytes;       // of the training, weights not counted
-    int32_t  floor_node;        // the first whose call takes so many
-    int32_t  floor_is_backward; // 1 = it is its backward
+    uint64_t floor_bytes;       // of training, without weights
+    int32_t  floor_node;        // the first node with a call of that working set
+    int32_t  floor_is_backward; // 1 = the call is its backward
     uint64_t inference_floor_bytes;
-    uint64_t keep_all_bytes;    // peak of the training that keeps what backward reads (tl_plan_keep_all)
+    uint64_t keep_all_bytes;    // peak of training that keeps all that backward reads (tl_plan_keep_all)
     void    *memory;            // what tl_free_graph_statistics releases
 } tl_graph_statistics;
 
@@ -475,12 +500,14 @@ TLDEF tl_result tl_measure_graph(tl_env *env, const tl_graph *graph, tl_graph_st
 TLDEF void      tl_free_graph_statistics(tl_env *env, tl_graph_statistics *statistics);  // accepts zeroed ones
 
 #ifndef TL_NO_TEXT
-// Write statistics as a table, an op a line, for people to read.
+// Write statistics as a table for people to read, one op per line.
 TLDEF size_t tl_print_graph_statistics(const tl_graph *graph, const tl_graph_statistics *statistics,
                                        char *buf, size_t size);
 #endif
 
-// -- fusion: chains of elementwise nodes become one node, computed block by block --
+// -- fusion --
+//
+// A chain of elementwise nodes becomes one node that is computed block by block:
 //
 //     a --> add --> gelu --> dropout --> y     three tensors, each written and read
 //     b ----^
@@ -488,50 +515,53 @@ TLDEF size_t tl_print_graph_statistics(const tl_graph *graph, const tl_graph_sta
 
 typedef struct tl_fusion_desc {
     const tl_graph    *graph;        // not NULL
-    const char *const *ops;          // [op_count] that are elementwise; 0 = all of TL_ELEMENTWISES. Of
-                                     // "add+relu" each part must be one
+    const char *const *ops;          // [op_count] elementwise ops; 0 = all of TL_ELEMENTWISES. An op like
+                                     // "add+relu" counts if each part does
     int32_t            op_count;
     const char        *op;           // of fused nodes; 0 = "fused"
     uint64_t           block_bytes;  // a multiple of 64; 0 = 65536
-    const tl_device   *device;       // costs are nanoseconds on it; 0 = costs are added up
-    int32_t            inference;    // 1 = forward only: what backward reads does not matter
+    const tl_device   *device;       // costs are nanoseconds on this device; 0 = costs are added up
+    int32_t            inference;    // 1 = forward only: what backward reads is ignored
 } tl_fusion_desc;
 
 typedef struct tl_fusion_plan {
     tl_graph       graph;            // the fused graph
-    const int32_t *nodes;            // [nodes of the old graph] the node that computes it now
-    const int32_t *first_members;    // [graph.node_count + 1] into members
-    const int32_t *members;          // [nodes of the old graph] old nodes, by new node, in their order
-    const int32_t *remade_counts;    // [graph.node_count] first members whose forward backward runs again
+    const int32_t *nodes;            // [nodes of the old graph] the new node that computes this old node
+    const int32_t *first_members;    // [graph.node_count + 1] index into members
+    const int32_t *members;          // [nodes of the old graph] old nodes by new node, in their old order
+    const int32_t *remade_counts;    // [graph.node_count] the first so many members run again in backward
     uint64_t       block_bytes;      // defaults filled in
-    int32_t        fused_count;      // new nodes of two members and more
-    uint64_t       inner_bytes;      // of the tensors that are gone
-    void          *memory;           // what tl_free_fusion_plan releases, and the graph
+    int32_t        fused_count;      // new nodes of two or more members
+    uint64_t       inner_bytes;      // sum over the tensors that no longer exist
+    void          *memory;           // what tl_free_fusion_plan releases beside the graph
 } tl_fusion_plan;
 
-// Fuse chains of elementwise nodes. In a chain every node has one output, is the only reader of the one
-// before it, has no weights and no saved bytes, reads and makes tensors of equal bytes only, and shares
-// layer, unit, and whether it has a gradient and scales with the batch; only the last may be a result.
-// Chains are as long as they can be, at most 256 nodes, under three rules more: backward must not read
-// more bytes than before, other nodes between two members must not have more bytes beside them, and
-// gradients are added up in the old order. A graph with nothing to fuse is copied.
+// Fuse chains of elementwise nodes. In a chain every node has one output, is the only reader of the
+// node before it, has no weights and no saved bytes, and reads and makes tensors of equal bytes
+// only. All nodes have the same layer and unit, all or none have a gradient, all or none scale with
+// the batch; only the last may be a result. Chains are as long as possible, up to 256 nodes, under
+// three more rules: backward reads no more bytes than before; while other nodes run between two
+// members, no more bytes are live than before; gradients are added up in the old order. A graph
+// with nothing to fuse is copied.
 //
-// A fused node has the name of its last member, and the members' outer inputs in their order. Its backward
-// reads those its members read, its output if the last one does, and where a member reads an inner
-// tensor, all that the members above it need to make that again. Scratch is in blocks of block_bytes, or
-// the whole tensor if that is smaller: forward 1 (2 members) or 2 in turn; backward one for each member
-// made again, then 1 or 2 of gradients; then the largest scratch of a member. Costs are added up,
-// backward also the forwards made again. With a device, the time to write and to read inner tensors
-// is taken off, but never below the largest member or the time of the outer bytes. In place, the
-// output may overwrite what the first member might, unless the last one reads that, too. Views of
-// inner tensors are gone. One call holds the gradients of all outer inputs at once: a node with many of them
-// can have a larger working set than its members had one by one.
+// A fused node has the name of its last member and the outer inputs of all members in order. Its
+// backward reads the outer inputs that its members' backward reads, its output if the last member
+// does, and, if a member reads an inner tensor, all that the members above need to compute that
+// tensor again. Scratch is counted in blocks of block_bytes, or of a whole tensor if that is
+// smaller: forward one block for 2 members, two for more; backward one for each member computed
+// again and one or two for gradients; in both plus the largest scratch of a member. Costs are added
+// up, in backward with the forwards that run again. With a device, the time to write and read inner
+// tensors is subtracted, but the cost stays at least that of the largest member and the time to
+// move the outer bytes. In place, the output may overwrite the input that the first member might
+// overwrite, unless the last member reads it, too. Views of inner tensors are removed. One backward
+// call holds the gradients of all outer inputs at once, so a fused node with many of them can have
+// a larger working set than any of its members had.
 //
 //   fusion   overwritten; release with tl_free_fusion_plan
 //
 // Errors:  those of tl_check_graph and tl_check_device; TL_ERROR_INVALID_ARG, TL_ERROR_NO_MEMORY,
 //          TL_ERROR_OVERFLOW; *fusion is all zero then.
-// Cost:    O(nodes + inputs) x at most 256 where chains part again and again.
+// Cost:    O(nodes + inputs), times at most 256 if many chains are cut into short pieces.
 TLDEF tl_result tl_plan_fusion(tl_env *env, const tl_fusion_desc *desc, tl_fusion_plan *fusion);
 TLDEF void      tl_free_fusion_plan(tl_env *env, tl_fusion_plan *fusion);  // accepts zeroed ones
 #endif

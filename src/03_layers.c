@@ -1,7 +1,12 @@
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_PLANNERS
 
-// -- layers: what every one of them does --
+// Layers: from the shape of its inputs and a tl_layer_desc, each call computes the bytes, costs,
+// weights and needs of a node. The formulas stand in the public comments. Rules and overflow are
+// collected in a tli_layer, so that formulas need no error checks: tli_finish_layer refuses a layer
+// with a broken rule.
+
+// -- steps common to all layers --
 
 #define TLI_NEEDS(id, name, needs) needs,
 static const char *const tli_elementwise_names[] = { TL_ELEMENTWISES(TLI_NAME) };
@@ -11,7 +16,8 @@ static const char *const tli_attention_names[] = { TL_ATTENTIONS(TLI_NAME) };
 static const char *const tli_cell_names[] = { TL_CELLS(TLI_NAME) };
 #undef TLI_NEEDS
 
-// Fields of a desc that only some layers read, as bits.
+// Fields of a desc that only some layers read, as bits in the order of the rules in
+// tli_check_fields.
 #define TLI_FIELD_ACTIVATION 1u
 #define TLI_FIELD_INPLACE    2u
 #define TLI_FIELD_BIAS       4u
@@ -29,12 +35,12 @@ static const char *const tli_cell_names[] = { TL_CELLS(TLI_NAME) };
 #define TLI_CONVOLUTION (TLI_FIELD_ACTIVATION | TLI_FIELD_BIAS | TLI_FIELD_CHANNELS | TLI_FIELD_KERNEL | \
                          TLI_FIELD_STRIDE | TLI_FIELD_PADDING | TLI_FIELD_DILATION | TLI_FIELD_GROUPS)
 
-// A layer that is being made. The first broken rule sticks, and so does the first overflow.
+// A layer that is being made. The first broken rule is kept, be it an overflow or another.
 typedef struct tli_layer {
     tli_graph_rules rules;
     tl_graph     *graph;
     tl_layer_desc desc;           // zero where the caller gave none
-    tl_node_desc  node;           // its costs, needs and bytes are filled in by the layer
+    tl_node_desc  node;           // the layer fills in costs, needs and bytes
     tl_value      out;            // precision and shape of the result
     const char   *rule;
     tl_result     code;
@@ -85,7 +91,7 @@ static uint64_t tli_find_elements(tli_layer *layer, tl_shape shape) {
     return tli_layer_mul(layer, tli_find_positions(layer, shape), shape.channels);
 }
 
-// Fields that this layer has no use for must be zero.
+// Refuse nonzero fields that this layer does not use.
 static const char *tli_check_fields(const tl_layer_desc *desc, uint32_t known) {
     static const char *const rules[] = {
         "activation: must be none here", "inplace: must be 0 here", "no_bias: must be 0 here",
@@ -115,7 +121,7 @@ static const char *tli_check_fields(const tl_layer_desc *desc, uint32_t known) {
     return NULL;
 }
 
-// A value that some call of this graph made, with the bytes that its shape says.
+// Check that a value is a tensor of this graph whose bytes are those of its shape.
 static void tli_check_value(tli_layer *layer, const tl_value *value) {
     int32_t tensor = tli_index_tensor(layer->graph, layer->graph->node_count, value->tensor);
     uint64_t bytes;
@@ -131,7 +137,8 @@ static void tli_check_value(tli_layer *layer, const tl_value *value) {
         tli_break_rule(layer, "input: its shape does not have the bytes of its tensor");
 }
 
-// Begin a layer: its result has precision and shape of the first input, until something else is said.
+// Begin a layer. The result starts with the precision and shape of the first input; the layer
+// changes them.
 static tli_layer tli_start_layer(tl_env *env, const char *function, tl_graph *graph,
                                  const tl_layer_desc *desc, uint32_t known, const tl_value *inputs,
                                  int32_t input_count) {
@@ -154,7 +161,8 @@ static tli_layer tli_start_layer(tl_env *env, const char *function, tl_graph *gr
     return layer;
 }
 
-// The activation runs in place on the result, so its backward may read nothing else.
+// Add the activation to op and costs. It overwrites the result, so its backward may read its output
+// only.
 static void tli_add_activation(tli_layer *layer, tl_node_desc *node, uint64_t elements, char *op, size_t size) {
     tl_elementwise activation = layer->desc.activation;
     tli_writer w = tli_writer_of(op, size);
@@ -175,7 +183,8 @@ static tl_result tli_refuse_layer(const tli_layer *layer, const char *name) {
     return tli_fail_item(&layer->rules, layer->code, "node", layer->graph->node_count, name, layer->rule);
 }
 
-// Add the node. One output of the layer's shape, unless output_bytes and output_count are set.
+// Add the node of a layer. It has one output of shape layer->out, unless the layer set output_bytes
+// and output_count.
 static tl_result tli_finish_layer(tli_layer *layer, const tl_tensor *inputs, int32_t input_count,
                                   tl_value *output) {
     static const char *const needs[] = { "none", "in", "out", "in,out" };
@@ -208,7 +217,7 @@ static tl_result tli_finish_layer(tli_layer *layer, const tl_tensor *inputs, int
     return TL_OK;
 }
 
-// Costs of a layer with weights, and the weights.
+// Set the costs of a layer with weights, and the number of its weights.
 static void tli_set_weights(tli_layer *layer, uint64_t fwd_cost, uint64_t weights) {
     layer->node.fwd_cost = fwd_cost;
     layer->node.bwd_cost = tli_layer_mul(layer, 2, fwd_cost);
@@ -239,7 +248,7 @@ TLI_IMPL tl_result tl_add_input(tl_env *env, tl_graph *graph, const char *name, 
     return result;
 }
 
-// -- layers: matrices and windows --
+// -- matrices and windows --
 
 TLI_IMPL tl_result tl_add_dense(tl_env *env, tl_graph *graph, const tl_layer_desc *desc, tl_value input,
                                 tl_value *output) {
@@ -263,10 +272,11 @@ TLI_IMPL tl_result tl_add_dense(tl_env *env, tl_graph *graph, const tl_layer_des
     return tli_finish_layer(&layer, &input.tensor, 1, output);
 }
 
-// One direction of a window, defaults filled in.
+// The window of a convolution or pool in one direction, with defaults filled in. The span is the
+// distance from its first tap to its last, plus 1.
 typedef struct tli_window { uint64_t kernel, stride, padding, span; } tli_window;
 
-// What a window of a desc says: the width follows the height where it is 0.
+// The window that a desc describes; a width of 0 means that of the height.
 static tli_window tli_find_window(tli_layer *layer, int is_width, int is_pool) {
     const tl_layer_desc *desc = &layer->desc;
     uint64_t kernel = is_width && desc->kernel_width ? desc->kernel_width : desc->kernel;
@@ -282,7 +292,7 @@ static tli_window tli_find_window(tli_layer *layer, int is_width, int is_pool) {
     return window;
 }
 
-// Positions after a window has gone over them.
+// The number of positions of a window on `extent` positions, which is the extent of the result.
 static uint64_t tli_shrink(tli_layer *layer, uint64_t extent, const tli_window *window) {
     uint64_t padded = tli_layer_add(layer, extent, tli_layer_mul(layer, 2, window->padding));
     if (padded < window->span) {
@@ -292,6 +302,7 @@ static uint64_t tli_shrink(tli_layer *layer, uint64_t extent, const tli_window *
     return (padded - window->span) / window->stride + 1;
 }
 
+// The extent of the result of a transposed convolution.
 static uint64_t tli_enlarge(tli_layer *layer, uint64_t extent, const tli_window *window) {
     uint64_t cut = tli_layer_mul(layer, 2, window->padding);
     uint64_t grown = tli_layer_add(layer, tli_layer_mul(layer, extent - 1, window->stride), window->span);
@@ -302,7 +313,8 @@ static uint64_t tli_enlarge(tli_layer *layer, uint64_t extent, const tli_window 
     return grown - cut;
 }
 
-// Convolutions of all kinds. Of a transposed one, the elements of the input meet the taps.
+// Add a convolution of any kind. Each element of the result is multiplied by each tap, in a
+// transposed convolution each element of the input.
 static tl_result tli_add_convolution(tli_layer *layer, const tl_value *input, int transposed,
                                      tl_value *output) {
     tli_window height = tli_find_window(layer, 0, 0), width = tli_find_window(layer, 1, 0);
@@ -402,7 +414,7 @@ TLI_IMPL tl_result tl_add_upsample(tl_env *env, tl_graph *graph, const tl_layer_
     return tli_finish_layer(&layer, &input.tensor, 1, output);
 }
 
-// -- layers: what goes over its elements --
+// -- normalisation, elementwise nodes, embedding and loss --
 
 static tl_result tli_add_norm(tl_env *env, const char *function, tl_graph *graph, const char *op,
                               const tl_layer_desc *desc, const tl_value *input, tl_value *output) {
@@ -437,7 +449,7 @@ TLI_IMPL tl_result tl_add_softmax(tl_env *env, tl_graph *graph, const tl_layer_d
     return tli_finish_layer(&layer, &input.tensor, 1, output);
 }
 
-// Inputs of an elementwise node: 1, 2, or -2 = 2 and more.
+// The number of inputs of an elementwise node: 1, 2, or -2 for 2 or more.
 static int32_t tli_find_arity(tl_elementwise kind) {
     if (kind == TL_ELEMENTWISE_ADD || kind == TL_ELEMENTWISE_MUL) return -2;
     return kind == TL_ELEMENTWISE_SUB ? 2 : 1;
@@ -445,7 +457,8 @@ static int32_t tli_find_arity(tl_elementwise kind) {
 
 static int tli_fits_extent(uint64_t extent, uint64_t whole) { return extent == whole || extent == 1; }
 
-// The tensors of values, to be released; NULL and a broken rule where there is no memory.
+// An array of the tensors of some values, which the caller releases; NULL and a broken rule if
+// there is no memory.
 static tl_tensor *tli_take_tensors(tli_layer *layer, const tl_value *values, int32_t count) {
     tl_tensor *tensors = (tl_tensor *)tli_alloc_array(layer->rules.env, (uint64_t)count, sizeof *tensors);
     int32_t i;
@@ -526,7 +539,7 @@ TLI_IMPL tl_result tl_add_loss(tl_env *env, tl_graph *graph, const tl_layer_desc
     return tli_finish_layer(&layer, tensors, count, output);
 }
 
-// -- layers: several inputs, several outputs --
+// -- concatenation and split --
 
 TLI_IMPL tl_result tl_add_concat(tl_env *env, tl_graph *graph, const tl_layer_desc *desc,
                                  const tl_value *inputs, int32_t input_count, tl_value *output) {
@@ -547,7 +560,8 @@ TLI_IMPL tl_result tl_add_concat(tl_env *env, tl_graph *graph, const tl_layer_de
     return tli_finish_inputs(&layer, inputs, count, output);
 }
 
-// The parts of a split; 0 and a broken rule where they are not those of the input.
+// Compute shape and bytes of the parts of a split; a broken rule if they do not add up to the
+// input.
 static void tli_find_parts(tli_layer *layer, const tl_value *input, const uint64_t *channels, int32_t count,
                            uint64_t *bytes, tl_value *outputs) {
     uint64_t sum = 0;
@@ -593,14 +607,14 @@ TLI_IMPL tl_result tl_add_split(tl_env *env, tl_graph *graph, const tl_layer_des
     return result;
 }
 
-// -- layers: attention --
+// -- attention --
 
-// What the three kinds share: elements of one row of scores and costs, in FLOP.
+// Sizes and costs that the three kinds share.
 typedef struct tli_scores {
-    uint64_t rows;     // B heads T
-    uint64_t weights;  // B heads T S
-    uint64_t product;  // Q K^T, and the same again weights x V
-    tl_shape value;    // of the result
+    uint64_t rows;     // rows of scores: B heads T
+    uint64_t weights;  // elements of scores: B heads T S
+    uint64_t product;  // FLOP of Q K^T, and also of weights x V
+    tl_shape value;    // shape of the result
 } tli_scores;
 
 static tli_scores tli_find_scores(tli_layer *layer, const tl_value *inputs, int32_t count) {
@@ -625,7 +639,8 @@ static tli_scores tli_find_scores(tli_layer *layer, const tl_value *inputs, int3
     return s;
 }
 
-// One node: stored keeps the weights, tiled what it takes to make them again.
+// Add attention as one node: stored saves the weights, tiled one number per row, to compute them
+// again.
 static tl_result tli_add_one_attention(tli_layer *layer, tl_attention kind, const tli_scores *s,
                                        const tl_tensor *inputs, int32_t count, tl_value *output) {
     uint64_t products = tli_layer_mul(layer, 2, s->product), size = tli_element_size(layer->out.precision);
@@ -646,7 +661,7 @@ static tl_result tli_add_one_attention(tli_layer *layer, tl_attention kind, cons
     return tli_finish_layer(layer, inputs, count, output);
 }
 
-// Start one of three nodes, called <name><ending>.
+// Start one of the three nodes of split attention, named <name><ending>.
 static tli_layer tli_start_part(const tli_layer *whole, const char *op, const char *ending, char *name,
                                 size_t size) {
     tli_layer part = *whole;
@@ -666,7 +681,7 @@ static tl_result tli_add_split_attention(const tli_layer *whole, const tli_score
     tl_value scores, weights;
     tl_tensor last[2];
     tl_result result;
-    // Rows of scores have a number for each key: their channels.
+    // The scores are a tensor of `rows` rows, with one channel per key.
     part.out.shape.batch = s->rows; part.out.shape.height = part.out.shape.width = 1;
     part.out.shape.channels = s->rows ? s->weights / s->rows : 0;
     part.desc.keep = 0;
@@ -691,7 +706,7 @@ static tl_result tli_add_split_attention(const tli_layer *whole, const tli_score
     return tli_finish_layer(&part, last, 2, output);
 }
 
-// Take back the nodes above a count, after a call that adds several has failed.
+// Remove the nodes added since `before`, after a call that adds several nodes has failed.
 static void tli_cut_graph(tl_graph *graph, const tl_graph *before) {
     graph->node_count = before->node_count;
     graph->input_count = before->input_count;
@@ -730,7 +745,7 @@ TLI_IMPL tl_result tl_add_attention(tl_env *env, tl_graph *graph, tl_attention k
     return result;
 }
 
-// -- layers: recurrent cells --
+// -- recurrent cells --
 
 TLI_IMPL tl_result tl_add_recurrent(tl_env *env, tl_graph *graph, tl_cell kind, const tl_layer_desc *desc,
                                     tl_value input, const tl_value *state, tl_value *new_state) {

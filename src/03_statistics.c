@@ -1,19 +1,25 @@
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_PLANNERS
 
+// Statistics of a graph: sums by op, path lengths and cuts, the floor, and the peak of keeping
+// everything. Times are numbers of calls in the plan that keeps everything: the forward of node v
+// is call v, its backward is call 2 nodes - 1 - v.
+
 // -- statistics --
 
 typedef struct tli_census {
     const tl_graph *graph;
-    int32_t  *ops;            // [nodes] index of its op
-    int32_t  *firsts;         // [nodes] by op: the first node that has it
-    int32_t  *last_readers;   // [tensors] node; the maker where nobody reads it
-    int32_t  *last_uses;      // [tensors] call: F v is v, B v is 2 nodes - 1 - v
-    int32_t  *first_grads;    // [tensors] call that makes its gradient
-    int32_t  *marks;          // [tensors] last node that counted it
-    int32_t  *levels;         // [nodes] longest path to it, then who is read here last, then who has to run
-    uint64_t *grows, *shrinks;  // [2 nodes] bytes at the start and the end of a call
-    uint64_t  input_bytes;    // of graph inputs: resident throughout
+    int32_t  *ops;            // [nodes] index of the op of the node
+    int32_t  *firsts;         // [ops] the first node of this op
+    int32_t  *last_readers;   // [tensors] the last node that reads it; its maker if none does
+    int32_t  *last_uses;      // [tensors] the last call that reads it
+    int32_t  *first_grads;    // [tensors] the call that makes its gradient
+    int32_t  *marks;          // [tensors] tells whether the current node has counted it already
+    int32_t  *levels;         // [nodes] of tli_find_shape: length of the longest path to the node, then the
+                              // number of tensors last read by it; of tli_find_runs: whether it has
+                              // to run
+    uint64_t *grows, *shrinks;  // [2 nodes] bytes allocated at the start and freed at the end of a call
+    uint64_t  input_bytes;    // of graph inputs, which are resident throughout
 } tli_census;
 
 static void tli_free_census(tl_env *env, tli_census *c) {
@@ -21,7 +27,8 @@ static void tli_free_census(tl_env *env, tli_census *c) {
     tli_release(env, c->grows);
 }
 
-// Two blocks: numbers of 4 bytes and of 8.
+// Allocate the arrays in two blocks, one for 4-byte and one for 8-byte numbers. 0 if there is no
+// memory.
 static int tli_open_census(tl_env *env, const tl_graph *graph, tli_census *c) {
     uint64_t nodes = (uint64_t)graph->node_count, tensors = (uint64_t)graph->tensor_count;
     tli_zero(c, sizeof *c);
@@ -50,6 +57,7 @@ static int tli_gets_gradient(const tl_graph *graph, int32_t tensor) {
     return graph->nodes[graph->outputs[tensor].node].has_grad;
 }
 
+// Number the ops in order of first appearance; returns how many there are.
 static int32_t tli_count_ops(tli_census *c) {
     const tl_graph *graph = c->graph;
     int32_t count = 0, i, k;
@@ -61,7 +69,7 @@ static int32_t tli_count_ops(tli_census *c) {
     return count;
 }
 
-// Who reads what last, and when: for the lives of tensors, the width and the cuts.
+// Find the last reader and the last use of each tensor, and the call that makes its gradient.
 static void tli_find_lives(tli_census *c) {
     const tl_graph *graph = c->graph;
     int32_t i, k;
@@ -83,7 +91,7 @@ static void tli_find_lives(tli_census *c) {
     }
 }
 
-// Peak of the training that keeps everything until its last use.
+// The peak of training that keeps every tensor until its last use.
 static uint64_t tli_find_keep_all_peak(tli_census *c) {
     const tl_graph *graph = c->graph;
     uint64_t live = c->input_bytes, peak = c->input_bytes;
@@ -112,7 +120,8 @@ static uint64_t tli_find_keep_all_peak(tli_census *c) {
     return peak;
 }
 
-// What one call cannot do without, graph inputs apart. Forward in place, one copy of output 0 is enough.
+// The bytes that must be live during each call of a node, without graph inputs. A forward that may
+// run in place needs the bytes of that input and of output 0 only once.
 static void tli_find_working_sets(tli_census *c, int32_t id, uint64_t *forward, uint64_t *save,
                                   uint64_t *backward) {
     const tl_graph *graph = c->graph;
@@ -127,7 +136,7 @@ static void tli_find_working_sets(tli_census *c, int32_t id, uint64_t *forward, 
         int32_t tensor = graph->inputs[k].tensor;
         uint64_t bytes = graph->outputs[tensor].bytes;
         if (graph->nodes[graph->outputs[tensor].node].is_input) continue;
-        if (c->marks[tensor] < 2 * id + 2) {  // marked 2 id + 2: counted; 2 id + 3: counted as needed, too
+        if (c->marks[tensor] < 2 * id + 2) {  // 2 id + 2 = counted once, 2 id + 3 = also counted as needed
             inputs += bytes;
             if (tli_gets_gradient(graph, tensor)) gradients += bytes;
             c->marks[tensor] = 2 * id + 2;
@@ -143,8 +152,9 @@ static void tli_find_working_sets(tli_census *c, int32_t id, uint64_t *forward, 
     *backward = node->has_grad ? kept + outputs + gradients + node->saved_bytes + node->bwork_bytes : 0;
 }
 
-// Which forwards every plan runs: those of nodes with a gradient (bit 0: training), of results, and of what
-// these read. Forward only (bit 1) the results are what nobody reads, where no node is kept.
+// Find the nodes whose forward every plan runs. Bit 0, training: nodes with a gradient, results,
+// and their ancestors. Bit 1, forward only: results and their ancestors, where without any `keep`
+// every node counts.
 static void tli_find_runs(tli_census *c) {
     const tl_graph *graph = c->graph;
     int32_t *runs = c->levels, i, k, any_keep = 0;
@@ -175,7 +185,7 @@ static void tli_find_floor(tli_census *c, tl_graph_statistics *s) {
     }
 }
 
-// Paths, crossings and cuts. `cuts` may be NULL: count them only.
+// Find the longest path, the width and the cuts. With cuts = NULL the cuts are only counted.
 static void tli_find_shape(tli_census *c, tl_graph_statistics *s, int32_t *cuts) {
     const tl_graph *graph = c->graph;
     int32_t i, k, reach = 0, crossing = 0;
@@ -196,7 +206,7 @@ static void tli_find_shape(tli_census *c, tl_graph_statistics *s, int32_t *cuts)
             if (cuts) cuts[s->cut_count] = i;
             s->cut_count++;
         }
-        crossing -= c->levels[i];  // tensors whose last reader this is
+        crossing -= c->levels[i];  // tensors that are read here for the last time
         for (k = node->first_output; k < node->first_output + node->output_count; k++) {
             if (c->last_readers[k] == i) continue;
             reach = tli_larger_i32(reach, c->last_readers[k]);

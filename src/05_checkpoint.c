@@ -1,7 +1,11 @@
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_PLANNERS
 
-// -- checkpoint configs: names and constructors --
+// Checkpoint configs: which layers keep their results, as in the seed. A config is checked, turned
+// into a set of kept layers (for Dynamic by a search under a limit of the peak), then into a kept
+// set of tensors and its plan. Below stand the texts and the JSON form of configs.
+
+// -- names and constructors of configs --
 
 static const char *const tli_checkpoint_names[] = { TL_CHECKPOINTS(TLI_NAME) };
 
@@ -16,7 +20,7 @@ TLI_IMPL tl_checkpoint_config tl_checkpoint_none(void) {
     return config;
 }
 
-// What the three kinds that make checkpoints start from: flags on.
+// A config of one of the three kinds that make checkpoints: flags on.
 static tl_checkpoint_config tli_checkpoint_of(tl_checkpoint_kind kind) {
     tl_checkpoint_config config = tl_checkpoint_none();
     config.strategy.kind = kind;
@@ -79,9 +83,9 @@ TLI_IMPL void tl_free_checkpoint_config(tl_env *env, tl_checkpoint_config *confi
     tli_zero(config, sizeof *config);
 }
 
-// -- checkpoint configs: check --
+// -- rules of configs --
 
-// Let the item at root sink until no child is above it; half of a heap sort.
+// Move the item at root down a binary heap until none of its children is larger.
 static void tli_sink_u64(uint64_t *items, size_t root, size_t count) {
     uint64_t item = items[root];
     size_t child;
@@ -93,6 +97,7 @@ static void tli_sink_u64(uint64_t *items, size_t root, size_t count) {
     items[root] = item;
 }
 
+// Sort ascending, by heap sort: no order of the items makes it slow.
 static void tli_sort_u64(uint64_t *items, size_t count) {
     size_t i;
     for (i = count / 2; i-- > 0;) tli_sink_u64(items, i, count);
@@ -159,10 +164,11 @@ TLI_IMPL tl_result tl_check_checkpoint_config(tl_env *env, const tl_checkpoint_c
     return tli_fail(env, TL_ERROR_INVALID_ARG, function, "strategy: there is no such kind");
 }
 
-// -- checkpoint configs: kept layers of uniform and selective --
+// -- kept layers of uniform and selective configs --
 
-// Whether the walk upwards over the listed layers, in steps of at least `interval`, lands on `layer`.
-// A list in ascending order is walked once; of any other, the next layer is looked for in all of it.
+// Whether `layer` is kept when the listed layers are visited in ascending order and each is kept
+// that is at least `interval` above the last kept one. An ascending list is scanned once; in any
+// other, each next layer is searched for in the whole list.
 static int tli_selects(const uint64_t *layers, uint64_t count, uint64_t interval, uint64_t layer) {
     uint64_t least = 0, from = 0, next, i;
     int listed = 0, ascends = 1;
@@ -192,7 +198,7 @@ TLI_IMPL int tl_keeps_layer(const tl_checkpoint_config *config, uint64_t layer) 
     interval = config->min_checkpoint_interval;
     switch (c->kind) {
     case TL_CHECKPOINT_NONE: return 1;
-    case TL_CHECKPOINT_UNIFORM:  // the walk goes by the first multiple that is far enough
+    case TL_CHECKPOINT_UNIFORM:  // the distance of kept layers is the least multiple that is large enough
         if (!c->as.uniform.interval) return 0;
         times = interval / c->as.uniform.interval + (interval % c->as.uniform.interval != 0);
         if (!tli_mul_u64(c->as.uniform.interval, times ? times : 1, &interval)) return !layer;
@@ -206,7 +212,7 @@ TLI_IMPL int tl_keeps_layer(const tl_checkpoint_config *config, uint64_t layer) 
     return 0;
 }
 
-// tl_keeps_layer for all layers at once, in O(layers + listed layers).
+// tl_keeps_layer for all layers, in O(layers + listed layers).
 static void tli_keep_layers(const tl_checkpoint_config *config, uint8_t *kept, uint64_t layer_count) {
     const tl_checkpoint *c = &config->strategy;
     uint64_t interval = config->min_checkpoint_interval, next = 0, i;
@@ -222,7 +228,7 @@ static void tli_keep_layers(const tl_checkpoint_config *config, uint8_t *kept, u
     }
 }
 
-// -- checkpoint configs: from kept layers to a plan --
+// -- plans from kept layers --
 
 static uint64_t tli_count_layers(const tl_graph *graph) {
     int32_t id, last = -1;
@@ -234,18 +240,19 @@ static uint64_t tli_count_layers(const tl_graph *graph) {
 #define TLI_ALWAYS_KEPT (-1)
 #define TLI_NEVER_KEPT  (-2)
 
-// A graph seen as layers: what each tensor does when its layer is kept or not.
+// A graph as layers: which tensors are kept if a layer is kept.
 typedef struct tli_layers {
     tl_env         *env;
     const char     *function;        // for error sentences
     const tl_graph *graph;
     uint64_t        count;           // of layers
     uint64_t        min_interval;
-    int32_t        *follows;         // [tensor_count] the layer that decides, or one of the above
+    int32_t        *follows;         // [tensor_count] the layer with which it is kept, or one of the above
     uint8_t        *keep;            // [tensor_count] for tl_plan_kept_set
 } tli_layers;
 
-// The flags decide about inner tensors of attention and ffn units; any other tensor follows its layer.
+// The layer with which a tensor is kept. For inner tensors of attention and ffn units the flags
+// decide instead.
 static int32_t tli_find_decider(const tl_graph *graph, const tl_checkpoint_config *config, int32_t tensor,
                                 int is_inner) {
     int32_t node = graph->outputs[tensor].node, layer = graph->nodes[node].layer;
@@ -264,7 +271,7 @@ static void tli_free_layers(tli_layers *layers) {
     layers->follows = NULL; layers->keep = NULL;
 }
 
-// Of a graph that was checked; release with tli_free_layers, also after an error.
+// Start with a graph that was checked; release with tli_free_layers, also after an error.
 static tl_result tli_init_layers(tl_env *env, tli_layers *layers, const char *function, const tl_graph *graph,
                                  const tl_checkpoint_config *config) {
     enum { READ_INSIDE = 1, READ_OUTSIDE = 2 };
@@ -279,7 +286,7 @@ static tl_result tli_init_layers(tl_env *env, tli_layers *layers, const char *fu
     layers->keep = (uint8_t *)tli_alloc_array(env, (uint64_t)graph->tensor_count, 1);
     if (!layers->follows || !layers->keep)
         return tli_fail(env, TL_ERROR_NO_MEMORY, function, "no memory for the layers");
-    for (id = 0; id < graph->node_count; id++) {  // until the loop below, keep[] tells who reads the tensor
+    for (id = 0; id < graph->node_count; id++) {  // until the next loop, keep[] holds READ_ flags
         const tl_node *node = &graph->nodes[id];
         for (i = node->first_input; i < node->first_input + node->input_count; i++) {
             int32_t tensor = graph->inputs[i].tensor;
@@ -301,47 +308,50 @@ static tl_result tli_plan_layers(tli_layers *layers, const uint8_t *kept, tl_pla
     return tl_plan_kept_set(layers->env, layers->graph, layers->keep, plan);
 }
 
-// -- dynamic: the cheapest kept set below a peak --
+// -- search of dynamic configs --
+//
+// It looks for the cheapest kept set whose peak is within a limit.
 
 #define TLI_EXHAUSTIVE_LAYERS 12
-#define TLI_SPACED_PLANS 4096    // that measure segments: of up to 90 layers without a minimal interval
-#define TLI_SEGMENT_LAYERS 256   // where the minimal interval asks for longer ones, no segment is measured
-#define TLI_SEGMENT_LABELS 128
+#define TLI_SPACED_PLANS 4096    // plans that measure segments: enough for 90 layers without a minimal interval
+#define TLI_SEGMENT_LAYERS 256   // if the minimal interval makes them longer, no segments are measured
+#define TLI_SEGMENT_LABELS 128   // labels of one place
 
-// The layers above one kept layer up to the next, relative to the live bytes at its start.
+// The layers from one kept layer to the next. Bytes are relative to the live bytes at its start.
 typedef struct tli_segment {
-    uint64_t peak;   // highest live bytes in its forwards and backwards; UINT64_MAX = not measured
+    uint64_t peak;   // highest live bytes during its forwards and backwards; UINT64_MAX = not measured
     uint64_t grown;  // live bytes at its end, modulo 2^64
-    uint64_t cost;   // of the forwards made again
+    uint64_t cost;   // cost of its repeated forwards
 } tli_segment;
 
-// A way to reach a kept layer.
+// A choice of kept layers up to a place.
 typedef struct tli_label {
-    uint64_t bytes, cost;    // live there, paid before it
-    uint32_t place, number;  // the label it came from
+    uint64_t bytes, cost;    // live bytes at the place; cost of repeated forwards below it
+    uint32_t place, number;  // the label that it extends
 } tli_label;
 
 typedef struct tli_search {
     tli_layers  *layers;
     uint64_t     limit;       // of the peak
-    uint64_t     base_cost;   // no plan costs less
-    uint64_t     peak, cost;  // of the last plan
-    uint64_t     best_cost;   // of the plans within the limit; found = there is one
-    uint64_t     least_peak;  // of all plans
-    int          found;
+    uint64_t     base_cost;   // lower bound on the cost of every plan
+    uint64_t     peak, cost;  // of the last plan tried
+    uint64_t     best_cost;   // least cost of the plans within the limit, if found
+    uint64_t     least_peak;  // of all plans tried
+    int          found;       // 1 = a plan within the limit was found
     uint8_t     *kept, *best, *least;  // [count] being tried; cheapest within the limit; of least peak
 
-    // Beyond TLI_EXHAUSTIVE_LAYERS. Places are the layers, one before them and one behind: a segment
-    // goes from place p to place p + length, and layer l is place l + 1.
+    // For more than TLI_EXHAUSTIVE_LAYERS layers. Place 0 is before the first layer, place l + 1 is
+    // layer l, and one more place is behind the last: a segment goes from place p to place p +
+    // length.
     uint64_t     width;       // longest segment measured
     int          useful;      // 1 = a segment of the length being measured may be part of the answer
-    uint64_t     start_bytes;   // live at the first place
+    uint64_t     start_bytes;   // live bytes at place 0
     tli_segment *segments;    // [count + 1][width] by first place and length - 1
     tli_segment *now;         // [count + 1] of the plan being measured
     uint64_t    *starts;      // [count + 1] live bytes at their starts
-    uint64_t    *segment_of;  // [count] by layer
-    tli_label   *labels;      // [count + 2][TLI_SEGMENT_LABELS] by place, bytes rising, cost falling
-    uint64_t    *label_counts;  // [count + 2]
+    uint64_t    *segment_of;  // [count] the segment of a layer
+    tli_label   *labels;      // [count + 2][TLI_SEGMENT_LABELS] by place; bytes ascend, costs descend
+    uint64_t    *label_counts;  // [count + 2] labels of a place
 } tli_search;
 
 static int tli_is_spaced(const uint8_t *kept, uint64_t count, uint64_t min_interval) {
@@ -359,7 +369,7 @@ static tl_result tli_fail_search(tli_search *search) {
     return tli_fail(layers->env, TL_ERROR_NO_MEMORY, layers->function, "no memory for the search");
 }
 
-// Plan search->kept, remember it where it is the best so far; the caller releases the plan.
+// Plan search->kept and record it if it is the best so far. The caller releases the plan.
 static tl_result tli_try_plan(tli_search *search, tl_plan *plan) {
     size_t count = (size_t)search->layers->count;
     tl_result result = tli_plan_layers(search->layers, search->kept, plan);
@@ -385,8 +395,9 @@ static tl_result tli_try_kept(tli_search *search) {
     return result;
 }
 
-// All kept sets, except those that must cost as much as the best: what a kept set makes again, every
-// smaller one makes again too, so no cost is below that of a set with one more layer.
+// Try all kept sets, from keeping everything on, except those that cannot be cheaper than the best.
+// A kept set runs again at least what any larger set runs again, so its cost is at least that of
+// each set with one more layer.
 static tl_result tli_search_all(tli_search *search) {
     uint32_t count = (uint32_t)search->layers->count, sets = (uint32_t)1 << count, dropped, i;
     uint64_t *costs = (uint64_t *)tli_alloc_array(search->layers->env, sets, sizeof *costs);
@@ -407,11 +418,14 @@ static tl_result tli_search_all(tli_search *search) {
     return result;
 }
 
-// -- dynamic: more layers. Evenly spaced kept sets are planned, each segment is measured in one of
-// them, and labels over the segments find the best mix: on a chain, what a segment holds, peaks at
-// and costs depends on its two ends alone. --
+// -- search over segments --
+//
+// For more layers, evenly spaced kept sets are planned and each segment is measured in one of them.
+// On a chain, the bytes, peak and cost of a segment depend on its two ends only, so a search over
+// labels (bytes, cost) by place finds the best combination of measured segments.
 
-// Replay the plan of search->kept segment by segment. Nodes without a layer count to the last one.
+// Replay the plan of search->kept and measure its segments. A node without a layer belongs to the
+// segment before it.
 static tl_result tli_replay_segments(tli_search *search, const tl_plan *plan, uint64_t segment_count) {
     const tl_graph *graph = search->layers->graph;
     uint64_t current = 0, reached = 0;
@@ -437,7 +451,7 @@ static tl_result tli_replay_segments(tli_search *search, const tl_plan *plan, ui
     return result;
 }
 
-// Plan and replay search->kept, and enter its segments into the table.
+// Plan and replay search->kept, and store its segments in the table.
 static tl_result tli_measure_segments(tli_search *search, uint64_t spacing) {
     uint64_t count = search->layers->count, segment_count = 1, first = 0, k, l;
     tl_plan plan;
@@ -472,8 +486,8 @@ static tl_result tli_measure_spaced(tli_search *search, uint64_t spacing, uint64
     return tli_measure_segments(search, spacing);
 }
 
-// Keep a label unless another has no more bytes and costs no more; those it beats in both go. Of a
-// full list, every other one goes, never the first or the last.
+// Add a label unless another one has no more bytes and no more cost; labels that it beats in both
+// are removed. A full list is thinned to every other label first, keeping the first and the last.
 static void tli_add_label(tli_label *labels, uint64_t *count, tli_label label) {
     uint64_t i, j;
     if (*count == TLI_SEGMENT_LABELS) {
@@ -505,7 +519,8 @@ static void tli_label_place(tli_search *search, uint64_t limit, int by_cost, uin
         for (number = 0; number < search->label_counts[from]; number++) {
             const tli_label *before = &search->labels[from * TLI_SEGMENT_LABELS + number];
             tli_label label;
-            if (before->bytes > limit || segment->peak > limit - before->bytes) break;  // as all behind it
+            // later labels have more bytes
+            if (before->bytes > limit || segment->peak > limit - before->bytes) break;
             label.bytes = before->bytes + segment->grown;
             label.cost = before->cost + (by_cost ? segment->cost : 0);
             label.place = (uint32_t)from;
@@ -516,8 +531,9 @@ static void tli_label_place(tli_search *search, uint64_t limit, int by_cost, uin
     }
 }
 
-// Write the kept set of the cheapest way through the segments that stays within the limit to
-// search->kept; 0 where there is none that costs less than the best found (by_cost 0: none at all).
+// Find the cheapest combination of segments within the limit and write its kept set to
+// search->kept. 0 if none costs less than the best plan found. With by_cost 0 costs are ignored: 0
+// if none is within the limit.
 static int tli_label_segments(tli_search *search, uint64_t limit, int by_cost) {
     uint64_t behind = search->layers->count + 1, place, number;
     tli_zero(search->labels, sizeof *search->labels);
@@ -535,8 +551,9 @@ static int tli_label_segments(tli_search *search, uint64_t limit, int by_cost) {
     return 1;
 }
 
-// Every offset of every spacing, while segments of that length are of use and the plans last; the best
-// mix so far tells what is of use. Then spacings further and further apart.
+// Measure every offset of every spacing up to search->width, until no segment of a length can
+// improve the best plan; combining the segments after each power of two improves that plan. Then
+// measure growing spacings at offset 0.
 static tl_result tli_measure_all(tli_search *search, uint64_t least_spacing) {
     uint64_t count = search->layers->count, spacing = least_spacing, offset;
     tl_result result = TL_OK;
@@ -553,7 +570,7 @@ static tl_result tli_measure_all(tli_search *search, uint64_t least_spacing) {
     return result;
 }
 
-// The least limit within which the segments have a way, by bisection; its plan may be the best found.
+// Find, by bisection, the least limit with a combination of segments, and try its plan.
 static tl_result tli_search_least(tli_search *search) {
     uint64_t below = 0, within = search->least_peak;
     if (!tli_label_segments(search, within, 0)) return TL_OK;
@@ -565,7 +582,7 @@ static tl_result tli_search_least(tli_search *search) {
     return tli_try_kept(search);
 }
 
-// Layers that can be kept in addition, one after the other.
+// Try to keep one more layer beside the best set, for each layer in turn.
 static tl_result tli_add_layers(tli_search *search) {
     uint64_t count = search->layers->count, l;
     tl_result result = TL_OK;
@@ -585,7 +602,7 @@ static tl_result tli_run_segments(tli_search *search, uint64_t least_spacing) {
     for (round = 0; round < 8 && !result && tli_label_segments(search, limit, 1); round++) {
         result = tli_try_kept(search);
         if (search->peak <= search->limit || search->peak - search->limit > limit) break;
-        limit -= search->peak - search->limit;  // not a chain: what is held or peaks depends on more
+        limit -= search->peak - search->limit;  // not a chain: bytes also depend on other segments
     }
     if (!result && !search->found) result = tli_search_least(search);
     if (!result && search->found) result = tli_add_layers(search);
@@ -621,7 +638,7 @@ static tl_result tli_search_segments(tli_search *search) {
     return result;
 }
 
-// "no kept set has a peak of at most 12 bytes, the least found is 34, at node 3 (conv1)"
+// Fail with "no kept set has a peak of at most 12 bytes, the least found is 34, at node 3 (conv1)".
 static tl_result tli_fail_fraction(tli_search *search) {
     tl_env *env = search->layers->env;
     tl_simulate_desc desc;
@@ -682,9 +699,10 @@ static tl_result tli_find_dynamic(tli_layers *layers, double fraction, uint8_t *
     return result;
 }
 
-// -- checkpoint configs: plans and their effect --
+// -- plans of configs and their effect --
 
-// Check both and look at the graph as layers; release with tli_free_layers, also after an error.
+// Check the graph and the config, and find the layers; release with tli_free_layers, also after an
+// error.
 static tl_result tli_open_config(tl_env *env, tli_layers *layers, const char *function, const tl_graph *graph,
                                  const tl_checkpoint_config *config) {
     tl_result result = tl_check_graph(env, graph);
@@ -774,7 +792,7 @@ static tl_result tli_measure_config(tl_env *env, const tl_graph *graph, const tl
     return result;
 }
 
-// Layers of one byte, whose backward costs twice the forward.
+// Make a chain of layers of one byte whose backward costs twice the forward.
 static tl_result tli_add_equal_layers(tl_env *env, tl_graph *graph, uint64_t layer_count) {
     const char *function = "tl_measure_checkpoints";
     tl_chain_desc desc;
@@ -808,14 +826,14 @@ TLI_IMPL tl_result tl_measure_checkpoints(tl_env *env, const tl_graph *graph, ui
         result = tl_check_graph(env, graph);
         if (!result) result = tli_check_layer_count(env, "tl_measure_checkpoints", graph, layer_count);
     }
-    if (!result && !graph && !layer_count) effect->compute_overhead_ratio = 1.0;  // nothing to make again
+    if (!result && !graph && !layer_count) effect->compute_overhead_ratio = 1.0;  // nothing is recomputed
     else if (!result) result = tli_measure_config(env, graph ? graph : &equal, config, effect);
     tl_free_graph(env, &equal);
     return result;
 }
 
 #ifndef TL_NO_TEXT
-// -- checkpoint configs as text --
+// -- summary of configs --
 
 TLI_IMPL int tl_parse_checkpoint(const char *text, tl_checkpoint_kind *kind) {
     int32_t value;
@@ -824,7 +842,8 @@ TLI_IMPL int tl_parse_checkpoint(const char *text, tl_checkpoint_kind *kind) {
     return ok;
 }
 
-// With one digit after the point; also what Rust calls NaN, inf and -inf.
+// Write a ratio as a percentage with one digit after the point; NaN, inf and -inf as Rust writes
+// them.
 static void tli_put_percent(tli_writer *w, double ratio) {
     volatile double percent = ratio * 100.0;  // rounded to a double on every machine
     double value = percent;
@@ -862,7 +881,10 @@ TLI_IMPL size_t tl_print_checkpoint_config(const tl_checkpoint_config *config, c
     return tli_finish(&w);
 }
 
-// -- checkpoint configs as JSON: an enum with fields is an object of one key, one without is a text --
+// -- JSON of configs --
+//
+// As in serde_json, an enum value with fields is an object with one key, a value without fields is
+// a string.
 
 static const char *const tli_config_keys[] = {
     "strategy", "checkpoint_attention", "checkpoint_ffn", "min_checkpoint_interval"
@@ -888,7 +910,7 @@ static void tli_put_strategy_fields(tli_writer *w, const tl_checkpoint *c) {
         tli_put(w, "\"num_layers\":");
         tli_put_u64(w, c->as.dynamic.layer_count);
         tli_put(w, ",\"memory_fraction\":");
-        if (fraction - fraction != 0.0) tli_put(w, "null");  // NaN and infinities, as serde_json has it
+        if (fraction - fraction != 0.0) tli_put(w, "null");  // NaN and infinities, as serde_json writes them
         else tli_put_f64(w, fraction);
     }
 }
@@ -914,7 +936,7 @@ TLI_IMPL size_t tl_print_checkpoint_config_json(const tl_checkpoint_config *conf
     return tli_finish(&w);
 }
 
-// At the end of an object: all of its fields must have come.
+// Fail if a key of the object that ends here has not come.
 static void tli_require_keys(tli_json *j, const char *const *keys, int32_t count, uint32_t seen) {
     char why[64];
     tli_writer w = tli_writer_of(why, sizeof why);
@@ -927,7 +949,7 @@ static void tli_require_keys(tli_json *j, const char *const *keys, int32_t count
     tli_json_fail(j, why);
 }
 
-// An array of numbers, released by whoever releases the config, also after an error.
+// Read an array of layers. It belongs to the config, also after an error.
 static void tli_read_layers_json(tli_json *j, tl_checkpoint_config *config) {
     tl_checkpoint *c = &config->strategy;
     uint64_t *layers;
@@ -965,7 +987,7 @@ static void tli_read_fields_json(tli_json *j, tl_checkpoint_config *config) {
     tli_require_keys(j, keys, count, seen);
 }
 
-// "None", {"None":null} or {"Uniform":{"interval":2}}
+// Read "None", {"None":null} or {"Uniform":{"interval":2}}.
 static void tli_read_strategy_json(tli_json *j, tl_checkpoint_config *config) {
     tl_checkpoint *c = &config->strategy;
     tli_word raw;

@@ -1,11 +1,14 @@
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_TEXT
 
-// -- what makes the peak --
+// Two ways to write a plan: an explanation in plain text, and const tables in C. Both replay the
+// plan first, so neither is written for a plan that breaks a rule.
+
+// -- allocations at the peak --
 
 typedef struct tli_peak {
     tl_report report;      // of the whole plan
-    tli_made *live;        // [live_count] what lives when the peak is first reached; released by the caller
+    tli_made *live;        // [live_count] live when the peak is first reached; released by the caller
     int32_t   live_count;
 } tli_peak;
 
@@ -16,7 +19,7 @@ static void tli_add_live(tli_peak *peak, tli_use use, int32_t index, uint64_t by
     peak->live_count++;
 }
 
-// Everything live between two steps.
+// List everything that is live between two steps.
 static void tli_list_live(const tli_sim *sim, tli_peak *peak) {
     const tl_graph *graph = sim->graph;
     int32_t i;
@@ -32,8 +35,9 @@ static void tli_list_live(const tli_sim *sim, tli_peak *peak) {
         if (sim->nodes[i].has_saved) tli_add_live(peak, TLI_USE_SAVED, i, graph->nodes[i].saved_bytes);
 }
 
-// Simulate the step that reaches the peak: what lived before it, and what it makes. Conversions of
-// several outputs run one after the other, so each of them is looked at alone.
+// Simulate the step that reaches the peak, and list what is live before it and what it allocates. A
+// conversion of several outputs is split into steps on one output, because their copies are not all
+// live together.
 static tl_result tli_list_peak(tli_sim *sim, const tl_step *step, tli_peak *peak) {
     const tl_node *node = &sim->graph->nodes[step->node];
     int alone = step->kind == TL_STEP_COMPRESS || step->kind == TL_STEP_EXPAND;
@@ -51,7 +55,7 @@ static tl_result tli_list_peak(tli_sim *sim, const tl_step *step, tli_peak *peak
     return result;
 }
 
-// Replay a plan, and once more up to its peak.
+// Replay a plan to find its peak, then once more up to there to list what is live.
 static tl_result tli_find_peak(tl_env *env, const char *function, const tl_simulate_desc *desc,
                                tli_peak *peak) {
     const tl_graph *graph = desc->graph;
@@ -80,7 +84,7 @@ static int tli_is_larger(const tli_made *a, const tli_made *b) {
     return a->index != b->index ? a->index < b->index : a->use < b->use;
 }
 
-// Put the largest `count` allocations in front, largest first.
+// Move the largest `count` allocations to the front, largest first.
 static void tli_sort_largest(tli_peak *peak, int32_t count) {
     int32_t i, k;
     for (i = 0; i < count; i++) {
@@ -93,7 +97,7 @@ static void tli_sort_largest(tli_peak *peak, int32_t count) {
     }
 }
 
-// "conv1.0": the output is left out where there is but one
+// Write "conv1.0", or "conv1" if the node has one output only.
 static void tli_put_tensor(tli_writer *w, const tl_graph *graph, int32_t tensor) {
     const tl_node_output *output = &graph->outputs[tensor];
     tli_put(w, tl_name_node(graph, output->node));
@@ -114,7 +118,7 @@ static const char *tli_explain_use(tli_use use) {
     return "";
 }
 
-// "conv1, its gradient"; names of checked graphs are never cut in 320 bytes
+// Write "conv1, its gradient". Names of checked graphs fit into 320 bytes.
 static void tli_name_made(const tl_graph *graph, const tli_made *made, char *buf, size_t size) {
     tli_writer w = tli_writer_of(buf, size);
     if (made->use == TLI_USE_SAVED || made->use == TLI_USE_WORK) tli_put(&w, tl_name_node(graph, made->index));
@@ -123,17 +127,18 @@ static void tli_name_made(const tl_graph *graph, const tli_made *made, char *buf
     tli_finish(&w);
 }
 
-// -- a plan in words --
+// -- explanation in plain text --
 
 #define TLI_EXPLAIN_ROWS 12
 
-// part / whole in hundredths of a percent; whole > 0.
+// part / whole in hundredths of a percent; whole > 0. Large numbers are halved until the product
+// fits.
 static uint64_t tli_find_share(uint64_t part, uint64_t whole) {
     while (part > UINT64_MAX / 10001) { part >>= 1; whole >>= 1; }
     return part * 10000 / (whole ? whole : 1);
 }
 
-// "1310720 bytes (1.25 MiB)"
+// Send "1310720 bytes (1.25 MiB)".
 static void tli_send_bytes_of(tli_stream *s, uint64_t bytes) {
     tli_send_u64(s, bytes);
     tli_send(s, bytes == 1 ? " byte" : " bytes");
@@ -148,7 +153,7 @@ static void tli_send_count(tli_stream *s, int32_t count, const char *one, const 
     tli_send(s, count == 1 ? one : more);
 }
 
-// Of the kinds that make something, which are those at which a peak can be.
+// The words for a kind of step that allocates; a peak is at no other step.
 static const char *tli_explain_kind(tl_step_kind kind) {
     switch (kind) {
     case TL_STEP_FORWARD: return "forward of ";
@@ -168,7 +173,7 @@ static const char *tli_explain_kind(tl_step_kind kind) {
     return "";
 }
 
-// "step 17, backward of conv1"
+// Write "step 17, backward of conv1".
 static void tli_put_step(tli_writer *w, const tl_graph *graph, const tl_plan *plan, int32_t index) {
     const tl_step *step;
     if (index < 0) { tli_put(w, "before the first step"); return; }
@@ -218,7 +223,7 @@ static void tli_explain_numbers(tli_stream *s, const tl_graph *graph, const tl_p
     }
 }
 
-// "     6.45 %  32 bytes (..)  "
+// Send the start of a row of the table of the peak: "     6.45 %  32 bytes (..)  ".
 static void tli_send_row(tli_stream *s, uint64_t bytes, uint64_t whole) {
     uint64_t share = whole ? tli_find_share(bytes, whole) : 0;
     tli_send(s, share < 1000 ? "     " : share < 10000 ? "    " : "   ");
@@ -253,7 +258,8 @@ static void tli_explain_peak(tli_stream *s, const tl_graph *graph, const tl_plan
     tli_send_count(s, peak->live_count - rows, " smaller one\n", " smaller ones\n");
 }
 
-// What the further forwards of a node cost: it fits, because the whole plan's cost did.
+// The cost of the repeated forwards of a node. No overflow, because the cost of the plan includes
+// it.
 static uint64_t tli_find_again(const tl_graph *graph, const int32_t *forwards, int32_t id) {
     return forwards[id] > 1 ? (uint64_t)(forwards[id] - 1) * graph->nodes[id].fwd_cost : 0;
 }
@@ -330,7 +336,7 @@ TLI_IMPL tl_result tl_explain_plan(tl_env *env, const tl_graph *graph, const tl_
     return tli_close_stream(&stream, env, "tl_explain_plan");
 }
 
-// -- a plan as C --
+// -- tables in C --
 
 #define TLI_ID(id, name, help) #id,
 
@@ -351,7 +357,8 @@ static const char *tli_check_identifier(const char *name) {
     return "name: must be 1 to 48 letters, digits and single _, a letter first and no _ at the end";
 }
 
-// A number that every compiler takes for what it is.
+// Send a number as a constant that has the same value for every compiler, whatever the width of
+// int.
 static void tli_send_constant(tli_stream *s, uint64_t value) {
     int wide = value > INT32_MAX;
     if (wide) tli_send(s, "UINT64_C(");
@@ -359,7 +366,7 @@ static void tli_send_constant(tli_stream *s, uint64_t value) {
     if (wide) tli_send(s, ")");
 }
 
-// static const <type> <name>_<what>[count] = {
+// Send "static const <type> <name><what>[count] = {".
 static void tli_open_table(tli_stream *s, const char *type, const char *name, const char *what,
                            uint64_t count) {
     tli_send(s, "\nstatic const ");
@@ -397,12 +404,13 @@ static void tli_send_node(tli_stream *s, const tl_graph *graph, int32_t id) {
     for (k = 0; k < 6; k++) { tli_send(s, ", "); tli_send_constant(s, amounts[k]); }
     tli_send(s, " },  // ");
     tli_send(s, tl_name_node(graph, id));
-    tli_send(s, ": node ");  // never a name at the end: a backslash there would join two lines
+    tli_send(s, ": node ");  // a name must not end the line: a backslash in it would join the next line
     tli_send_i32(s, id);
     tli_send(s, "\n");
 }
 
-// One character constant each: a literal of all texts would be longer than C99 promises to take.
+// Send the texts as character constants: one string literal could be longer than C99 compilers must
+// accept.
 static void tli_send_text_table(tli_stream *s, const tl_graph *graph) {
     uint32_t i;
     for (i = 0; i < graph->text_bytes; i++) {
@@ -453,7 +461,7 @@ static void tli_send_tensor_tables(tli_stream *s, const tl_graph *graph, const c
     if (graph->view_count) tli_send(s, "};\n");
 }
 
-// "    net_steps, 12,": an array that may be missing, and its count
+// Send an array and its count, "    net_steps, 12,"; an empty array is NULL.
 static void tli_send_array(tli_stream *s, const char *name, const char *what, int64_t count) {
     tli_send(s, "    ");
     if (count) { tli_send(s, name); tli_send(s, what); }
@@ -577,8 +585,5 @@ TLI_IMPL tl_result tl_write_plan_table(tl_env *env, const tl_graph *graph, const
     return tli_close_stream(&stream, env, "tl_write_plan_table");
 }
 #endif
-
-#ifndef TL_NO_PLANNERS
-#endif  // TL_NO_PLANNERS
 #endif  // TL_STRATEGY_IMPLEMENTATION
 

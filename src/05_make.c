@@ -1,17 +1,23 @@
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
-// -- revolve: the binomial numbers --
-//
-// b(c, r) = C(c+r, c): the longest chain that c slots reverse with at most r forwards of any layer.
+// Plans made in one pass, without a search: keep all, a given kept set, and Revolve's schedule for
+// chains of equal layers; and the text form of schedules. Keep all and kept sets first list the
+// calls (forwards and backwards), then put each drop right after the last use of its tensor.
 
-// b(c, r) from b(c, r-1); the largest number where it does not fit.
+// -- binomial numbers of Revolve --
+//
+// b(c, r) = C(c+r, c) is the length of the longest chain that c checkpoints reverse with at most r
+// forwards of any layer.
+
+// b(c, r) from b(c, r-1) = last; UINT64_MAX on overflow.
 static uint64_t tli_next_binomial(uint64_t last, uint64_t c, uint64_t r) {
     uint64_t whole, part, next;
     if (!tli_mul_u64(last / r, c + r, &whole) || !tli_mul_u64(last % r, c + r, &part)) return UINT64_MAX;
     return tli_add_u64(whole, part / r, &next) ? next : UINT64_MAX;
 }
 
-// r n - C(c+r, r-1), as a sum of what is positive: r (n - b) + c b (r-1) / (c+1), b = b(c, r-1) < n.
+// r n - C(c+r, r-1), computed as a sum of positive terms: r (n - b) + c b (r-1) / (c+1), where b =
+// b(c, r-1) < n.
 TLI_IMPL tl_result tl_find_revolve_advances(tl_env *env, uint64_t layer_count, uint64_t slot_count,
                                             uint64_t *advances) {
     const char *function = "tl_find_revolve_advances";
@@ -21,15 +27,15 @@ TLI_IMPL tl_result tl_find_revolve_advances(tl_env *env, uint64_t layer_count, u
     *advances = 0;
     if (!layer_count) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "layer_count: must be > 0");
     if (!slot_count) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "slot_count: must be > 0");
-    if (c >= n - 1) {  // every tensor has a slot
+    if (c >= n - 1) {  // a checkpoint for every tensor
         *advances = n - 1;
         return TL_OK;
     }
-    if (c == 1) {  // r = n - 1: too far to count
+    if (c == 1) {  // r = n - 1 would take too many iterations: n (n - 1) / 2
         fits = tli_mul_u64(n % 2 ? n : n / 2, n % 2 ? (n - 1) / 2 : n - 1, advances);
     } else {
         for (; fits; r++, b = next) {
-            fits = tli_mul_u64(r, n - b, advances);  // the answer is no less: where it does not fit, stop
+            fits = tli_mul_u64(r, n - b, advances);  // at most the result: an overflow here is one there
             next = tli_next_binomial(b, c, r);
             if (next >= n) break;
         }
@@ -42,8 +48,9 @@ TLI_IMPL tl_result tl_find_revolve_advances(tl_env *env, uint64_t layer_count, u
     return tli_fail(env, TL_ERROR_OVERFLOW, function, "the number of forwards does not fit 64 bits");
 }
 
-// How far to advance before the next checkpoint: n > 1 layers, c > 1 slots. Optimal where
-// b(c, r-2) <= m <= b(c, r-1) and b(c-1, r-1) <= n-m <= b(c-1, r); the largest such m.
+// The number m of layers to advance before the next checkpoint, for n > 1 layers and c > 1
+// checkpoints. Every m with b(c, r-2) <= m <= b(c, r-1) and b(c-1, r-1) <= n-m <= b(c-1, r) is
+// optimal; this returns the largest.
 static int32_t tli_split_chain(int32_t layer_count, int32_t slot_count) {
     uint64_t n = (uint64_t)layer_count, c = (uint64_t)(slot_count < layer_count ? slot_count : layer_count);
     uint64_t r = 1, b = 1, next, rest;
@@ -52,8 +59,8 @@ static int32_t tli_split_chain(int32_t layer_count, int32_t slot_count) {
     return (int32_t)(b < n - rest ? b : n - rest);
 }
 
-// The results of a graph, which stay to the end: nodes marked keep; in inference, where there are
-// none, nodes that nobody reads.
+// Mark the outputs that must be resident at the end: those of nodes marked keep; in inference, if
+// no node is marked, those of nodes that no node reads.
 static void tli_mark_results(const tl_graph *graph, int inference, uint8_t *wanted) {
     int32_t id, i;
     int any_keep = 0;
@@ -77,9 +84,10 @@ static void tli_add_tensor_step(tli_steps *list, const tl_graph *graph, tl_step_
     tli_add_step(list, tli_step_of(kind, output->node, output->output));
 }
 
-// -- plans: calls first, drops afterwards --
+// -- drops --
 
-// A plan of the collected steps, measured; on error everything is released and *plan is zero.
+// Make a plan of the collected steps and measure it. On error everything is released and *plan is
+// zero.
 static tl_result tli_finish_plan(tli_steps *list, const char *function, const tl_graph *graph, int inference,
                                  tl_plan *plan) {
     tl_result result = tli_take_steps(list, function, plan);
@@ -91,16 +99,17 @@ static tl_result tli_finish_plan(tli_steps *list, const char *function, const tl
     return result;
 }
 
-// In time order: the last reader of a tensor is where its drop stands.
+// Mark a tensor as read at this point of the backward walk. The first mark is the last read in
+// time, so the drop is added here.
 static void tli_want(tli_steps *list, const tl_graph *graph, int32_t tensor, uint8_t *wanted) {
     if (wanted[tensor] || graph->nodes[graph->outputs[tensor].node].is_input) return;
     wanted[tensor] = 1;
     tli_add_tensor_step(list, graph, TL_STEP_DROP, tensor);
 }
 
-// Walk the calls backwards and put each drop right after the last use of its tensor; `list` comes out
-// in reverse. The first first_count calls make all outputs of their nodes; later forwards make those
-// that do not stay[] (0 = there are no later ones).
+// Walk the calls from last to first and put each drop right after the last use of its tensor;
+// `list` is filled in reverse order. The first first_count calls make all outputs of their nodes;
+// later forwards make those without stays[]. stays is NULL if there are no later ones.
 static void tli_place_drops(const tl_graph *graph, const tli_steps *calls, int32_t first_count,
                             const uint8_t *stays,
                             uint8_t *wanted, tli_steps *list) {
@@ -111,8 +120,8 @@ static void tli_place_drops(const tl_graph *graph, const tli_steps *calls, int32
         for (i = node->first_output + node->output_count; i-- > node->first_output;) {
             int made = !is_backward && (at < first_count || !stays[i]), was = wanted[i];
             if (!is_backward || graph->outputs[i].needed) tli_want(list, graph, i, wanted);
-            // Made here: not wanted before. Made again beside a copy that nobody reads later: the
-            // copy goes after its own last use, so it is not wanted before either.
+            // An output made here is not live before this call. A kept output that is read later stays live
+            // across it. If nothing reads it later, its first copy was dropped after its last use above.
             if (!is_backward) wanted[i] = (uint8_t)(made ? 0 : was);
         }
         for (i = node->first_input + node->input_count; i-- > node->first_input;)
@@ -130,7 +139,7 @@ static void tli_reverse_steps(tli_steps *list) {
     }
 }
 
-// The plan of these calls; they are released.
+// Make the plan of a list of calls, which is released.
 static tl_result tli_plan_calls(tli_steps *calls, int32_t first_count, const uint8_t *stays,
                                 const char *function,
                                 const tl_graph *graph, int inference, tl_plan *plan) {
@@ -170,15 +179,17 @@ TLI_IMPL tl_result tl_plan_keep_all(tl_env *env, const tl_graph *graph, int infe
     return tli_plan_calls(&calls, calls.count, NULL, "tl_plan_keep_all", graph, inference != 0, plan);
 }
 
-// -- kept set: what is not kept is made again when backward first wants it, and stays until its last
-// reader; so every node is called forward at most twice --
+// -- plan of a kept set --
+//
+// A tensor that is not kept is computed again when backward first needs it, and stays until its
+// last reader has run. So the forward of each node runs at most twice.
 
 typedef struct tli_remake {
     const tl_graph *graph;
     tli_steps       calls;
-    uint8_t *stays, *here;     // [tensor_count]
-    uint8_t *has_saved;        // [node_count]
-    int32_t *stack, *cursors;  // [node_count] nodes being made again, and the next input of each to look at
+    uint8_t *stays, *here;     // [tensor_count] kept from the first pass on; resident now
+    uint8_t *has_saved;        // [node_count] saved bytes are resident
+    int32_t *stack, *cursors;  // [node_count] nodes to be run again, and the next input of each to look at
 } tli_remake;
 
 static void tli_call_forward(tli_remake *r, int32_t id, int saves) {
@@ -188,7 +199,8 @@ static void tli_call_forward(tli_remake *r, int32_t id, int saves) {
     tli_add_step(&r->calls, tli_step_of(tli_forward_kind(node, saves), id, TL_ALL_OUTPUTS));
 }
 
-// Call a node forward, and before it whatever makes its inputs, from the nearest resident ancestors.
+// Add the forward of a node, after the forwards that make its missing inputs, from the nearest
+// resident ancestors on.
 static void tli_make_again(tli_remake *r, int32_t root) {
     const tl_graph *graph = r->graph;
     int32_t depth = 1, i;
@@ -224,8 +236,8 @@ static void tli_call_backward(tli_remake *r, int32_t id) {
     tli_add_step(&r->calls, tli_step_of(TL_STEP_BACKWARD, id, TL_ALL_OUTPUTS));
 }
 
-// First pass, all forwards; then each backward, preceded by what it wants. Returns the number of
-// calls of the first pass.
+// Add all forwards, then all backwards, each preceded by the forwards that make what it needs.
+// Returns the number of forwards of the first pass.
 static int32_t tli_call_all(tli_remake *r, const uint8_t *keep) {
     const tl_graph *graph = r->graph;
     int32_t id, i, first_count;
@@ -270,12 +282,12 @@ TLI_IMPL tl_result tl_plan_kept_set(tl_env *env, const tl_graph *graph, const ui
     return result;
 }
 
-// -- revolve: the schedule --
+// -- schedule of Revolve --
 
 typedef struct tli_unit_chain {
     const tl_graph *graph;
     tli_steps       list;
-    int32_t         reached;  // the last node that ran
+    int32_t         reached;  // the highest node that ran
 } tli_unit_chain;
 
 static void tli_revolve_drop(tli_unit_chain *chain, int32_t id) {
@@ -284,7 +296,7 @@ static void tli_revolve_drop(tli_unit_chain *chain, int32_t id) {
 }
 
 static void tli_revolve_forward(tli_unit_chain *chain, int32_t id) {
-    if (chain->graph->nodes[id].keep && id <= chain->reached) return;  // resident since it first ran
+    if (chain->graph->nodes[id].keep && id <= chain->reached) return;  // a result stays resident
     if (id > chain->reached) chain->reached = id;
     tli_add_step(&chain->list, tli_step_of(TL_STEP_FORWARD, id, TL_ALL_OUTPUTS));
 }
@@ -297,8 +309,8 @@ static void tli_revolve_advance(tli_unit_chain *chain, int32_t from, int32_t to)
     }
 }
 
-// Backward of a node whose input is resident, after one more forward where backward reads what that
-// leaves, or where the node never ran.
+// Add the backward of a node whose input is resident, after one more forward if backward reads its
+// output or saved bytes, or if the node never ran.
 static void tli_revolve_backward(tli_unit_chain *chain, int32_t id) {
     const tl_node *node = &chain->graph->nodes[id];
     int reads_output = chain->graph->outputs[node->first_output].needed;
@@ -310,7 +322,7 @@ static void tli_revolve_backward(tli_unit_chain *chain, int32_t id) {
     if (reads_output) tli_revolve_drop(chain, id);
 }
 
-// The binomial schedule with an explicit stack of the tensors that hold a slot.
+// Add the binomial schedule. `slots` is a stack of the nodes whose output is held as a checkpoint.
 static void tli_reverse_chain(tli_unit_chain *chain, int32_t slot_count, int32_t *slots) {
     int32_t right = chain->graph->node_count - 1, depth = 1;
     slots[0] = 0;
@@ -401,7 +413,7 @@ TLI_IMPL size_t tl_print_schedule(const tl_plan *plan, char *buf, size_t size) {
     return tli_finish(&w);
 }
 
-// "3" or "3.1"
+// Read the node and output of a step: "3" or "3.1".
 static int tli_read_target(tli_word word, tl_step *step) {
     tli_word node = word, output = word;
     size_t dot = 0;
@@ -415,7 +427,7 @@ static int tli_read_target(tli_word word, tl_step *step) {
     return !tli_acts_on_node((tl_step_kind)step->kind) && tli_read_i32(output, &step->output);
 }
 
-// Returns NULL, or the rule that the line breaks.
+// Read a step whose first word is `word`. Returns NULL, or the rule that the line breaks.
 static const char *tli_read_step(tli_reader *reader, tli_word word, tl_step *step) {
     int32_t value;
     if (!tli_parse_name(tli_step_names, TL_STEP_COUNT, word.text, word.length, &value))

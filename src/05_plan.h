@@ -16,17 +16,17 @@ extern "C" {
 // replays it and says whether it is valid, what it costs, and its two peaks: the
 // largest sum of live bytes, and with offsets the high-water mark of the arena.
 // Copies end at an explicit WAIT, so peaks depend on the order of steps alone,
-// never on timing. Backwards run once each, in reverse listing order.
+// never on timing. Each backward runs once, in reverse order of the node list.
 //
-// Whatever made it, a plan can be copied, explained in plain text (tl_explain_plan), and
-// written: as a schedule, or with its graph as const C tables (tl_write_plan_table), which
-// programs without planners replay.
+// Every plan, whatever made it, can be copied, explained in plain text (tl_explain_plan), and
+// written: as a schedule, or with its graph as const C tables (tl_write_plan_table), which programs
+// without planners replay.
 //
 // References: Griewank, Walther, Algorithm 799: Revolve, 2000. Chen et al., Training Deep
 // Nets with Sublinear Memory Cost, 2016, arXiv:1604.06174, section 3.
 // ============================================================================
 
-// id, letters in a schedule, needs -> effect
+// id, letters in a schedule, what must hold -> effect
 #define TL_STEPS(X) \
     X(TL_STEP_FORWARD,         "F",  "inputs resident, an output missing -> makes the missing outputs")      \
     X(TL_STEP_FORWARD_INPLACE, "I",  "as F, inplace allowed -> the input's bytes become output 0")           \
@@ -50,13 +50,13 @@ extern "C" {
 typedef enum tl_step_kind { TL_STEPS(TLI_ENUM) TL_STEP_COUNT } tl_step_kind;
 typedef enum tl_codec     { TL_CODECS(TLI_ENUM) TL_CODEC_COUNT } tl_codec;
 
-// Fixed widths, so that a plan can be a const table on any ABI.
+// One step. Its fields have fixed widths, so that a plan can be a const table on any ABI.
 typedef struct tl_step {
     uint8_t  kind;      // tl_step_kind
     uint8_t  codec;     // tl_codec, TL_STEP_COMPRESS only
     uint16_t reserved;  // 0
     int32_t  node;
-    int32_t  output;    // of D, O, L, W, DH, C, X: -1 = every output it can act on; of the others always -1
+    int32_t  output;    // D, O, L, W, DH, C, X: -1 = every output it can act on; other kinds: always -1
 } tl_step;
 
 #define TL_ALL_OUTPUTS (-1)
@@ -64,35 +64,35 @@ typedef struct tl_step {
 typedef struct tl_plan {
     const tl_step  *steps;       // [step_count]
     int32_t         step_count;
-    int32_t         repeat_count;   // micro-batches: the body runs that often; 0 = 1
-    const uint64_t *offsets;     // [offset_count] of the allocations in order (tl_simulate_plan); 0 = none
+    int32_t         repeat_count;   // micro-batches: how often the steps are repeated; 0 = 1
+    const uint64_t *offsets;     // [offset_count] offset of each allocation (tl_simulate_plan); 0 = none
     int32_t         offset_count;
     int32_t         inference;   // 1 = forward only: no B, ends with its results resident
-    int32_t         any_order;   // 1 = backwards in any legal order, not in reverse listing order
+    int32_t         any_order;   // 1 = backwards in any valid order, not only in reverse order of the list
     uint64_t        peak_bytes;      // largest sum of live bytes
     uint64_t        arena_bytes;     // aligned high-water mark; 0 without offsets
     uint64_t        host_peak_bytes; // largest sum of host copies
-    uint64_t        base_bytes;      // weights, gradients, optimizer: beside the plan, in the budget
-    uint64_t        cost;            // when the last compute step of one body ends
+    uint64_t        base_bytes;      // weights, their gradients, optimizer: not in the peak, in the budget
+    uint64_t        cost;            // time at which the last compute step of one repetition ends
     uint64_t        base_cost;       // every forward and backward once
-    uint64_t        bound_cost;      // no plan of its class costs less; 0 = not known
-    void           *memory;          // what tl_free_plan releases; 0 = const table, nothing
+    uint64_t        bound_cost;      // lower bound on the cost of plans of its class; 0 = not known
+    void           *memory;          // what tl_free_plan releases; 0 = nothing (a const table)
 } tl_plan;
 
-// What one replay of a plan found out.
+// The result of one replay of a plan.
 typedef struct tl_report {
     uint64_t peak_bytes, arena_bytes, host_peak_bytes;
     uint64_t end_bytes;         // device bytes still live after the last step, inputs included
     uint64_t end_host_bytes;
-    uint64_t cost;              // when the last compute step or WAIT ends
-    uint64_t compute_cost;      // sum of the forwards and backwards paid
+    uint64_t cost;              // time at which the last compute step or WAIT ends
+    uint64_t compute_cost;      // sum of the costs of all forwards and backwards
     uint64_t base_cost;         // every forward and backward once
     int32_t  forward_count;     // F, I and S steps
-    int32_t  recompute_count;   // of these, forwards of a node that had run before
+    int32_t  recompute_count;   // how many of them run a node that had run before
     int32_t  backward_count;
     int32_t  copy_count;        // O and L, per tensor
     int32_t  codec_count;       // C and X, per tensor
-    int32_t  allocation_count;  // device allocations made, scratch and gradients included
+    int32_t  allocation_count;  // device allocations, with scratch and gradients
     int32_t  peak_step;         // the first step that reaches the peak; -1 = before the first
     int32_t  broken_step;       // TL_ERROR_INVALID_PLAN: the first broken step (step_count: the end); else -1
 } tl_report;
@@ -103,20 +103,20 @@ typedef struct tl_simulate_desc {
     const tl_device *device;      // 0 = copies and conversions take no time, alignment 1
     uint64_t        *live_bytes;  // [step_count] highest live bytes during each step; may be 0
     uint64_t        *host_bytes;  // [step_count] host bytes after each step; may be 0
-    uint64_t        *start_cost;  // [step_count] when each step begins, O and L on the link; may be 0
-    uint64_t        *end_cost;    // [step_count] when each step ends; may be 0
+    uint64_t        *start_cost;  // [step_count] time at which each step begins, O and L on the link; may be 0
+    uint64_t        *end_cost;    // [step_count] time at which each step ends; may be 0
 } tl_simulate_desc;
 
-// Replay a plan under the model and report. One body is replayed; repeats change nothing, they
-// start and end in the same state.
+// Replay a plan and report. The steps are replayed once: each repetition starts and ends in the
+// same state, so peaks do not depend on repeat_count.
 //
-// The allocations of a step are numbered in this order: F, I, S: each missing output; outputs
-// made twice; saved; fwork. B: gradients of its outputs that nobody made before, gradients of
-// its inputs on the first contribution, bwork. L: each tensor. C: each compressed copy. X: each
-// tensor. Before the first step: every output of every graph input. plan->offsets[k] places
-// allocation k; with offsets, no two live allocations may overlap. In place, output 0 takes over
-// its input's allocation. What has 0 bytes is no allocation. Of several outputs, C and X convert
-// one after the other: both copies of one tensor live until its own conversion ends.
+// The allocations of a plan are numbered from 0: first every output of every graph input, then
+// those of each step in this order. F, I, S: each missing output; outputs made twice; saved; fwork.
+// B: the gradients of its outputs that no other backward has made, the gradients of its inputs that
+// it makes, bwork. L: each tensor. C: each compressed copy. X: each tensor. plan->offsets[k] places
+// allocation k; no two live allocations may overlap. In place, output 0 takes over its input's
+// allocation. 0 bytes are no allocation. C and X convert several outputs one after the other: both
+// copies of one tensor live until its own conversion ends.
 //
 // Errors:  TL_ERROR_INVALID_PLAN with the first broken rule (report->broken_step is set, the rest
 //          of *report is zero), TL_ERROR_NO_MEMORY, TL_ERROR_OVERFLOW, and those of tl_check_graph.
@@ -125,13 +125,15 @@ typedef struct tl_simulate_desc {
 TLDEF tl_result tl_simulate_plan(tl_env *env, const tl_simulate_desc *desc, tl_report *report);
 
 // Replay the plan and fill in its peaks, cost and base cost.
+//
+// Errors:  as tl_simulate_plan; peaks and costs are 0 then.
 TLDEF tl_result tl_measure_plan(tl_env *env, const tl_graph *graph, const tl_device *device, tl_plan *plan);
 
 #ifndef TL_NO_PLANNERS
-// Copy a plan, steps and offsets too, into memory of its own: of a const table, or the record of an
-// online run (tl_find_run_plan), which can then be simulated, improved, written and replayed.
+// Copy a plan with its steps and offsets, for example a const table, or the record of an online run
+// (tl_find_run_plan), which can then be simulated, improved, written and replayed.
 //
-//   copy   overwritten; not the plan itself; release with tl_free_plan
+//   copy   overwritten; must not be the plan itself; release with tl_free_plan
 //
 // Errors:  TL_ERROR_INVALID_ARG: counts without arrays; TL_ERROR_NO_MEMORY. *copy is all zero then.
 // Cost:    O(steps + offsets), one allocation.
@@ -139,39 +141,42 @@ TLDEF tl_result tl_copy_plan(tl_env *env, const tl_plan *plan, tl_plan *copy);
 #endif
 
 TLDEF void        tl_free_plan(tl_env *env, tl_plan *plan);  // accepts zeroed plans and const tables
-TLDEF const char *tl_name_step(tl_step_kind kind);    // "F"; "?" out of range
+
+// Name or explain a kind; "?" if it is out of range.
+TLDEF const char *tl_name_step(tl_step_kind kind);    // "F"
 TLDEF const char *tl_explain_step(tl_step_kind kind);  // "inputs resident, ... -> ..."
 TLDEF const char *tl_name_codec(tl_codec codec);      // "bf16"
 
-// Bytes of a tensor under a codec: f16, bf16 2 per element, q8 1 per element and 4 per block of
-// 32; an element is 4 bytes, a tail counts as one.
+// Find the bytes of a compressed tensor: f16 and bf16 2 per element, q8 1 per element and 4 per
+// block of 32. An element is 4 bytes; an incomplete element or block counts as a whole one.
 TLDEF uint64_t tl_find_codec_bytes(tl_codec codec, uint64_t bytes);
 
-// Revolve in closed form: the forwards without saving that reverse layer_count equal layers with
-// slot_count checkpoints, r n - C(c+r, r-1), r the least with C(c+r, c) >= n.
+// Find the least number of forwards without saving that reverse n = layer_count equal layers with c
+// = slot_count checkpoints, by the closed form of Revolve: r n - C(c+r, r-1), where r is the least
+// number with C(c+r, c) >= n.
 //
 // Errors:  TL_ERROR_INVALID_ARG: a count < 1; TL_ERROR_OVERFLOW.
 TLDEF tl_result tl_find_revolve_advances(tl_env *env, uint64_t layer_count, uint64_t slot_count,
                                          uint64_t *advances);
 
 #ifndef TL_NO_PLANNERS
-// Keep everything that backward reads until it was read: the plan to compare with.
+// Make the plan that keeps every tensor until its last reader has run: the plan to compare with.
 //
 //   plan   overwritten; release with tl_free_plan; peaks and costs are filled in
 //
 // Errors:  those of tl_check_graph, TL_ERROR_NO_MEMORY; *plan is all zero then.
 TLDEF tl_result tl_plan_keep_all(tl_env *env, const tl_graph *graph, int inference, tl_plan *plan);
 
-// Keep the given tensors for backward, drop the others after their last use in the forward pass,
-// and make them again, once, when backward first wants them.
+// Make the plan that keeps the given tensors for backward, drops the others after their last use in
+// the forward pass, and computes them again when backward first needs them: each node at most once.
 //
-//   keep   [tensor_count] 1 = kept; saved bytes of a node are kept where all its outputs are
+//   keep   [tensor_count] 1 = kept; saved bytes of a node are kept if all its outputs are
 //
 // Errors:  as tl_plan_keep_all.
 TLDEF tl_result tl_plan_kept_set(tl_env *env, const tl_graph *graph, const uint8_t *keep, tl_plan *plan);
 
-// Reverse a chain of equal layers with slot_count checkpoints (the graph input is the first) in
-// the least number of forwards: Revolve's binomial schedule.
+// Make the plan that reverses a chain of equal layers with slot_count checkpoints (the graph input
+// is the first) in the least number of forwards: the binomial schedule of Revolve.
 //
 //   graph   a chain, as tl_add_chain makes it; its needs may be "in", and saved bytes are allowed
 //
@@ -192,6 +197,7 @@ TLDEF tl_result tl_plan_revolve(tl_env *env, const tl_graph *graph, int32_t slot
 
 typedef enum tl_checkpoint_kind { TL_CHECKPOINTS(TLI_ENUM) TL_CHECKPOINT_COUNT } tl_checkpoint_kind;
 
+// Which layers a checkpoint config keeps.
 typedef struct tl_checkpoint {
     tl_checkpoint_kind kind;                 // 0 = TL_CHECKPOINT_NONE
     union {
@@ -201,11 +207,11 @@ typedef struct tl_checkpoint {
     } as;
 } tl_checkpoint;
 
-// Which layers keep their result, and whether the inner activations of attention and of ffn
-// units (tl_node_desc.unit) are dropped and made again, in kept layers too. A tensor is inner where
-// it is read, and by nodes of its own layer alone. Every other tensor of a layer, and inner ones of
-// other units, are kept where their layer is; nodes without a layer are always kept. None keeps
-// all, whatever the flags say.
+// Which layers keep their result, and whether the inner activations of attention and ffn units
+// (tl_node_desc.unit) are dropped and computed again, also in kept layers. A tensor is inner if it
+// has readers and all of them belong to its own layer. Every other tensor of a layer, and inner
+// tensors of other units, are kept if their layer is; nodes without a layer are always kept. Kind
+// None keeps everything and ignores the flags.
 typedef struct tl_checkpoint_config {
     tl_checkpoint strategy;
     int32_t  checkpoint_attention;     // 1 = drop inner activations of attention units, 0 = keep them
@@ -215,32 +221,38 @@ typedef struct tl_checkpoint_config {
 } tl_checkpoint_config;
 
 #ifndef TL_NO_PLANNERS
+// Make a config of one kind.
 TLDEF tl_checkpoint_config tl_checkpoint_none(void);                      // the default: flags off
 TLDEF tl_checkpoint_config tl_checkpoint_uniform(uint64_t interval);      // flags on
 TLDEF tl_checkpoint_config tl_checkpoint_selective(const uint64_t *layers, uint64_t layer_count);  // borrowed
 
-// Errors:  TL_ERROR_INVALID_ARG: layer_count 0, or memory_fraction not in [0, 1]; *config is none then.
+// Make a config of kind Dynamic.
+//
+// Errors:  TL_ERROR_INVALID_ARG: layer_count 0, or memory_fraction not in [0, 1]; *config is none
+//          then.
 TLDEF tl_result tl_checkpoint_dynamic(tl_env *env, uint64_t layer_count, double memory_fraction,
                                       tl_checkpoint_config *config);
 
+// Return a copy of the config with one field changed.
 TLDEF tl_checkpoint_config tl_with_checkpoint_attention(tl_checkpoint_config config, int32_t on);
 TLDEF tl_checkpoint_config tl_with_checkpoint_ffn(tl_checkpoint_config config, int32_t on);
 TLDEF tl_checkpoint_config tl_with_min_interval(tl_checkpoint_config config, uint64_t interval);
 
-// Hold every rule of a config: interval > 0, no duplicate layers, layer_count > 0, fraction in
-// [0, 1], flags 0 or 1; and with layer_count > 0 that listed layers are below it and that a
-// dynamic config is for that many.
+// Check every rule of a config: interval > 0, no duplicate layers, layer_count > 0, the fraction in
+// [0, 1], flags 0 or 1. With layer_count > 0, listed layers must be below it and a dynamic config
+// must be for that many layers.
 //
 // Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_NO_MEMORY.
 TLDEF tl_result tl_check_checkpoint_config(tl_env *env, const tl_checkpoint_config *config,
                                            uint64_t layer_count);
 
-// Tell whether a layer's result is kept: 1 or 0. Uniform and selective, minimal interval
-// included: walking upwards, a layer closer than it to the last kept one is not kept. None keeps
-// all (the seed says false there: it makes no checkpoint). For dynamic, ask tl_find_kept_layers.
+// Tell whether a layer's result is kept: 1 or 0. The minimal interval is applied in ascending
+// order: a layer that is closer to the last kept one is not kept. None keeps all (the seed returns
+// false there, because no checkpoint is made). For dynamic the result is 0: ask
+// tl_find_kept_layers.
 //
-// Cost:    O(1); selective O(listed layers), times the kept ones where the list does not ascend
-//          and there is a minimal interval.
+// Cost:    O(1); selective O(listed layers), times the number of kept ones if the list does not
+//          ascend and there is a minimal interval.
 TLDEF int tl_keeps_layer(const tl_checkpoint_config *config, uint64_t layer);
 
 // Find the kept layers of a graph.
@@ -248,19 +260,20 @@ TLDEF int tl_keeps_layer(const tl_checkpoint_config *config, uint64_t layer);
 //   kept   [layer_count] overwritten with 1 = kept, 0 = recomputed; layer_count is that of the
 //          graph: its highest layer number + 1
 //
-// Dynamic: exhaustive up to 12 layers. Beyond, every segment of up to 90 layers between two kept
-// ones is measured in evenly spaced kept sets, and labels (bytes held, cost) find the best mix of
-// segments. Where layers read only the layer below, this has equalled brute force on every graph
-// tried; elsewhere it is a heuristic. Every candidate is simulated, so what is returned holds.
+// Dynamic tries all kept sets of up to 12 layers. For more layers, segments of up to 90 layers
+// between two kept ones are measured in evenly spaced kept sets, and a label search over (live
+// bytes, cost) combines the segments at least cost. If layers read only the layer below, this has
+// equalled brute force on every graph tried; on other graphs it is a heuristic. Every candidate is
+// simulated, so the returned set is always within the fraction.
 //
 // Errors:  those of tl_check_graph and tl_check_checkpoint_config; TL_ERROR_INFEASIBLE names the
-//          least peak found and the node at which it stands.
-// Cost:    dynamic: at most 4096 simulated plans, beyond 12 layers up to three times as many, and
-//          5 KiB of memory per layer while it searches.
+//          least peak found and its node.
+// Cost:    dynamic: at most 4096 simulated plans, with more than 12 layers up to three times as
+//          many, and 5 KiB of memory per layer during the search.
 TLDEF tl_result tl_find_kept_layers(tl_env *env, const tl_graph *graph, const tl_checkpoint_config *config,
                                     uint8_t *kept, uint64_t layer_count);
 
-// Make the plan that a config stands for, on a graph whose nodes carry layer and unit.
+// Make the plan of a config, on a graph whose nodes have layers and units.
 //
 //   plan   overwritten; release with tl_free_plan; peaks and costs are filled in
 //
@@ -268,7 +281,7 @@ TLDEF tl_result tl_find_kept_layers(tl_env *env, const tl_graph *graph, const tl
 TLDEF tl_result tl_plan_checkpoints(tl_env *env, const tl_graph *graph,
                                     const tl_checkpoint_config *config, tl_plan *plan);
 
-// What a config does to a graph, read off its simulated plan.
+// The effect of a config on a graph, from its simulated plan.
 typedef struct tl_checkpoint_effect {
     uint64_t peak_bytes, keep_all_peak_bytes;
     double   memory_savings_ratio;     // 1 - peak / keep-all peak; below 0 where it needs more
@@ -276,68 +289,76 @@ typedef struct tl_checkpoint_effect {
     uint64_t kept_count;               // layers kept
 } tl_checkpoint_effect;
 
+// Measure the effect of a config.
+//
 //   graph         0 = layer_count equal layers, whose backward costs twice the forward
-//   layer_count   with a graph: 0, or that of the graph. No layers at all save nothing, at overhead 1
+//   layer_count   with a graph: 0, or that of the graph. Without graph and layers nothing is saved
+//                 and the overhead ratio is 1
 //
 // Errors:  as tl_plan_checkpoints, TL_ERROR_OVERFLOW; *effect is all zero then.
 TLDEF tl_result tl_measure_checkpoints(tl_env *env, const tl_graph *graph, uint64_t layer_count,
                                        const tl_checkpoint_config *config, tl_checkpoint_effect *effect);
 
-TLDEF const char *tl_name_checkpoint(tl_checkpoint_kind kind);  // "Uniform"
-TLDEF void        tl_free_checkpoint_config(tl_env *env, tl_checkpoint_config *config);
+TLDEF const char *tl_name_checkpoint(tl_checkpoint_kind kind);  // "Uniform"; "?" out of range
+TLDEF void        tl_free_checkpoint_config(tl_env *env, tl_checkpoint_config *config);  // accepts zeroed ones
 #endif
 
 #ifndef TL_NO_TEXT
+// Parse exactly what the tl_name_ function returns: 1 and the value, or 0.
 TLDEF int tl_parse_step(const char *text, tl_step_kind *kind);
 TLDEF int tl_parse_codec(const char *text, tl_codec *codec);
 
-// Write steps as a schedule, one a line: "F 1\nD 1.0\nC 3 q8\n".
+// Write steps as a schedule, one per line: "F 1\nD 1.0\nC 3 q8\n".
 TLDEF size_t tl_print_schedule(const tl_plan *plan, char *buf, size_t size);
 
-// Read a schedule, # comments; kinds and forms are checked, the rules are the simulator's.
+// Parse a schedule; # starts a comment. Kinds and forms of steps are checked here, the rules of
+// steps by tl_simulate_plan.
 //
 //   plan   overwritten; release with tl_free_plan; peaks and costs are 0
 //
 // Errors:  TL_ERROR_PARSE with the line, TL_ERROR_NO_MEMORY; *plan is all zero then.
 TLDEF tl_result tl_parse_schedule(tl_env *env, const char *text, size_t length, tl_plan *plan);
 
-// Say in plain text what a plan does: its numbers, which tensors make its peak, largest first, which
-// forwards run again, how often and at what cost, and what is copied.
+// Explain a plan in plain text: its numbers, the tensors that are live at its peak, largest first,
+// which forwards run again, how often and at what cost, and how much is copied.
 //
 // Errors:  those of tl_simulate_plan, TL_ERROR_NO_MEMORY; what the sink returned.
 // Cost:    O(steps + tensors), as the simulator.
 TLDEF tl_result tl_explain_plan(tl_env *env, const tl_graph *graph, const tl_plan *plan, tl_sink sink);
 
-// Write a plan and its graph as C: const tables that need no memory but where they stand, for C99 and
-// C++11, on any machine.
+// Write a plan and its graph as const C tables, for C99 and C++11 on any machine. A program uses
+// them where they are, without allocating or reading anything.
 //
 //     #include "tl_strategy.h"
 //     #include "net.h"               // written with the name "net"
 //     desc.graph = &net_graph;       // tl_graph
 //     desc.plan  = &net_plan;        // tl_plan over net_steps; tl_free_plan does nothing to it
 //
-//   plan   replayed first, so that a table always holds; its numbers are written as they stand
+//   plan   replayed first, so that only valid plans are written; its peaks and costs are written
+//          unchanged
 //   name   1 to 48 letters, digits and _, a letter first, no _ beside another _ or at the end
 //
-// A run of such a plan asks its env for memory in tl_init_run alone; the lists of the CPU backend grow in
-// its first pass. A graph of tables is never released. Tables belong to one version: any other
-// tl_strategy.h stops at an #error.
+// A run of such a plan takes memory from its env in tl_init_run only; the lists of the CPU backend
+// grow in its first pass. A graph of tables is never released. A table compiles only with the
+// version of tl_strategy.h that wrote it; any other stops at an #error.
 // Errors:  TL_ERROR_INVALID_ARG: name; those of tl_simulate_plan; what the sink returned.
 // Cost:    O(steps + tensors + texts).
 TLDEF tl_result tl_write_plan_table(tl_env *env, const tl_graph *graph, const tl_plan *plan,
                                     const char *name, tl_sink sink);
 
 #ifndef TL_NO_PLANNERS
+// Parse exactly what tl_name_checkpoint returns: 1 and the value, or 0.
 TLDEF int tl_parse_checkpoint(const char *text, tl_checkpoint_kind *kind);
 
 // Write the config as the seed's summary: "Uniform checkpointing every 2 layers".
 TLDEF size_t tl_print_checkpoint_config(const tl_checkpoint_config *config, char *buf, size_t size);
 
-// JSON as serde_json writes the seed's struct, so files of the crate load:
+// Write or parse JSON as serde_json writes the seed's struct, so that files of the crate load:
 // {"strategy":{"Uniform":{"interval":2}},"checkpoint_attention":true,"checkpoint_ffn":true,
-// "min_checkpoint_interval":1}. Reading: any key order, unknown fields ignored; one that is missing
-// or comes twice is an error. As in the crate, the rules are left to tl_check_checkpoint_config.
-// The config owns its layers: release it with tl_free_checkpoint_config.
+// "min_checkpoint_interval":1}. The parser takes the keys in any order and ignores unknown ones; a
+// key that is missing or comes twice is an error. As in the crate, the rules of a config are
+// checked separately, by tl_check_checkpoint_config. The parsed config owns its layers: release it
+// with tl_free_checkpoint_config.
 //
 // Errors:  TL_ERROR_PARSE with line and column, TL_ERROR_NO_MEMORY; *config is all zero then.
 TLDEF size_t    tl_print_checkpoint_config_json(const tl_checkpoint_config *config, char *buf, size_t size);

@@ -3,6 +3,11 @@
 // ============================================================================
 // [5] PLAN (implementation)
 // ============================================================================
+//
+// The simulator: it replays steps on the states of tensors and finds what is live, where, and when.
+// Planners, explanations, tables and online runs all use this one replay. The bytes that a run really takes
+// are counted by its backend, which knows no plan, so that planned and measured peaks are independent.
+// In names, sim is the simulator.
 
 // -- names and codecs --
 
@@ -46,7 +51,8 @@ static tl_step tli_step_of(tl_step_kind kind, int32_t node, int32_t output) {
     return step;
 }
 
-// F, I, S, B and DS act on a node; their output is TL_ALL_OUTPUTS.
+// Whether a kind acts on a node (F, I, S, B, DS), with output TL_ALL_OUTPUTS, rather than on
+// tensors.
 static int tli_acts_on_node(tl_step_kind kind) {
     return kind <= TL_STEP_BACKWARD || kind == TL_STEP_DROP_SAVED;
 }
@@ -78,7 +84,7 @@ static void tli_add_step(tli_steps *list, tl_step step) {
 }
 
 #if !defined(TL_NO_TEXT) || !defined(TL_NO_PLANNERS)
-// The list becomes the plan's; where memory ran out, everything is released and *plan stays zero.
+// Move the list into a plan. If memory ran out while it grew, it is released and *plan stays zero.
 static tl_result tli_take_steps(tli_steps *list, const char *function, tl_plan *plan) {
     if (list->failed) {
         tli_release(list->env, list->steps);
@@ -97,49 +103,54 @@ TLI_IMPL void tl_free_plan(tl_env *env, tl_plan *plan) {
     tli_zero(plan, sizeof *plan);
 }
 
-// -- the simulator: one step at a time, O(1) and the tensors of the node --
+// -- state of a simulation --
 //
-// The states of a tensor. A device copy is readable while RESIDENT or LEAVING; the host copy is a
-// flag of its own, set when a spill starts and cleared by DROP_HOST alone.
+// A step costs O(1) and O(tensors of its node).
+
+// The state of a tensor on the device. Kernels can read it while RESIDENT or LEAVING. Whether the
+// host has a copy is a separate flag, set when a spill starts and cleared by DROP_HOST only.
 typedef enum tli_state {
     TLI_ABSENT,    // no device bytes
     TLI_RESIDENT,
-    TLI_LEAVING,   // being spilled: readable, its bytes stay until WAIT
+    TLI_LEAVING,   // being spilled: readable, has its bytes until WAIT
     TLI_COMING,    // being fetched: has its bytes, not readable until WAIT
     TLI_PACKED     // compressed: not readable, has the compressed bytes
 } tli_state;
 
-// What an allocation is for. With offsets, the first four find their place again when they are freed.
+// What an allocation is for. The first four outlive the step; with offsets, their place is looked
+// up when they are freed.
 typedef enum tli_use {
     TLI_USE_TENSOR,    // index: tensor
     TLI_USE_PACKED,    // index: tensor; its compressed copy
     TLI_USE_GRADIENT,  // index: tensor
     TLI_USE_SAVED,     // index: node
-    TLI_USE_TWICE,     // index: tensor; an output that is resident already, for the call only
-    TLI_USE_WORK       // index: node; fwork or bwork, for the call only
+    TLI_USE_TWICE,     // index: tensor; second copy of an output that is resident, during the call
+    TLI_USE_WORK       // index: node; fwork or bwork, during the call
 } tli_use;
 
+// An allocation of a step.
 typedef struct tli_made {
     tli_use  use;
     int32_t  index;   // tensor or node
-    uint64_t bytes;   // > 0: what has no bytes is no allocation and has no number
+    uint64_t bytes;   // > 0: 0 bytes are no allocation and have no number
     uint64_t offset;  // 0 without offsets
 } tli_made;
 
-typedef struct tli_live { uint64_t offset, end; int32_t owner; } tli_live;  // owner -1 = for the call only
+// The range of a live allocation; owner as tli_sim_owner, -1 = freed at the end of the call.
+typedef struct tli_live { uint64_t offset, end; int32_t owner; } tli_live;
 
 typedef struct tli_sim_tensor {
     uint8_t  state;         // tli_state
     uint8_t  on_host, has_gradient;
     uint8_t  codec;         // while packed
     uint64_t packed_bytes;  // while packed
-    uint64_t ready;         // when the copy under way ends
+    uint64_t ready;         // time at which the copy under way ends
 } tli_sim_tensor;
 
 typedef struct tli_sim_node {
     uint8_t ran, done, has_saved;
-    uint8_t is_read;   // some node reads one of its outputs
-    int32_t waits_for; // reads by nodes with a gradient whose backward has not run
+    uint8_t is_read;   // 1 = some node reads one of its outputs
+    int32_t waits_for; // number of inputs of nodes with a gradient that read it and have not run backward
 } tli_sim_node;
 
 typedef struct tli_sim {
@@ -154,27 +165,27 @@ typedef struct tli_sim {
 
     uint64_t        live_bytes, host_bytes;
     uint64_t        step_bytes;   // highest live bytes during the last step, its start included
-    uint64_t        call_bytes;   // of live_bytes, what lives during the call only
+    uint64_t        call_bytes;   // the part of live_bytes that is freed at the end of the call
     uint64_t        now, link_free;
     const tl_step  *step;         // being simulated; NULL before the first and at the end
     int32_t         step_count;   // steps begun
-    tl_report       report;       // so far
+    tl_report       report;       // figures of the steps so far
 
     tli_made       *made;         // [made_count] allocations of the last step, in order
     int32_t         made_count;
 
-    const uint64_t *offsets;      // 0 = none; then the rest is not used
+    const uint64_t *offsets;      // 0 = none; then the fields below are not used
     int32_t         offset_count;
     tli_live       *live;         // [live_count] in no order
     int32_t        *places;       // [3 tensors + nodes] index into live, -1 = not live
     int32_t         live_count;
 } tli_sim;
 
-// ceil(bytes * 10^9 / rate) by doubling and adding, so that nothing is wider than 64 bits; 0 where
-// it does not fit.
+// ceil(bytes * 10^9 / rate); 0 on overflow. The remainder of bytes / rate is multiplied bit by bit,
+// so that nothing is wider than 64 bits.
 static int tli_find_time(uint64_t bytes, uint64_t rate, uint64_t *ns) {
     uint64_t whole = bytes / rate, rest = bytes % rate, left = 0, part = 0, bit;
-    for (bit = UINT64_C(1) << 29; bit; bit >>= 1) {  // part + left / rate = rest * (bits so far) / rate
+    for (bit = UINT64_C(1) << 29; bit; bit >>= 1) {  // part + left / rate = rest * (bits done) / rate
         part *= 2;
         if (left >= rate - left) { left -= rate - left; part++; } else left += left;
         if (!(UINT64_C(1000000000) & bit)) continue;
@@ -183,7 +194,7 @@ static int tli_find_time(uint64_t bytes, uint64_t rate, uint64_t *ns) {
     return tli_mul_u64(whole, UINT64_C(1000000000), ns) && tli_add_u64(*ns, part + (left > 0), ns);
 }
 
-// -- the simulator: error sentences --
+// -- error sentences of the simulator --
 
 static tli_writer tli_sim_begin_error(tli_sim *sim, tl_result code) {
     tli_writer w = tli_begin_error(sim->env, code, sim->function);
@@ -219,7 +230,7 @@ static tl_result tli_sim_broken(tli_sim *sim, const char *why) {
     return tli_sim_fail(sim, TL_ERROR_INVALID_PLAN, why);
 }
 
-// "input 2.0 is not resident"
+// Fail with a sentence about a tensor: "input 2.0 is not resident".
 static tl_result tli_sim_broken_tensor(tli_sim *sim, const char *before, int32_t tensor, const char *after) {
     tli_writer w = tli_sim_begin_error(sim, TL_ERROR_INVALID_PLAN);
     tli_put(&w, before);
@@ -241,8 +252,9 @@ static tl_result tli_sim_broken_node(tli_sim *sim, const char *before, int32_t n
     return tli_end_error(sim->env, &w, TL_ERROR_INVALID_PLAN);
 }
 
-// -- the simulator: bytes --
+// -- bytes and offsets --
 
+// The index of an allocation in sim->places; -1 for one that is freed at the end of the call.
 static int32_t tli_sim_owner(const tli_sim *sim, tli_use use, int32_t index) {
     switch (use) {
     case TLI_USE_TENSOR: return index;
@@ -255,7 +267,7 @@ static int32_t tli_sim_owner(const tli_sim *sim, tli_use use, int32_t index) {
     return -1;
 }
 
-// Put the newest allocation at its offset: aligned, and apart from everything live.
+// Give the newest allocation its offset, which must be aligned and not overlap a live allocation.
 static tl_result tli_sim_place(tli_sim *sim, tli_made *made) {
     int32_t number = sim->report.allocation_count - 1, owner = tli_sim_owner(sim, made->use, made->index), i;
     uint64_t end, padded;
@@ -297,6 +309,7 @@ static tl_result tli_sim_alloc(tli_sim *sim, tli_use use, int32_t index, uint64_
     return sim->offsets ? tli_sim_place(sim, made) : TL_OK;
 }
 
+// Remove a range from the live ones; the last one moves to its index.
 static void tli_sim_unplace(tli_sim *sim, int32_t place) {
     tli_live *last = &sim->live[--sim->live_count];
     if (sim->live[place].owner >= 0) sim->places[sim->live[place].owner] = -1;
@@ -311,7 +324,7 @@ static void tli_sim_release(tli_sim *sim, tli_use use, int32_t index, uint64_t b
     if (sim->offsets) tli_sim_unplace(sim, sim->places[tli_sim_owner(sim, use, index)]);
 }
 
-// The call is over: what was made twice and the scratch bytes go.
+// End a call: free second copies and scratch.
 static void tli_sim_release_call(tli_sim *sim) {
     int32_t i;
     if (!sim->call_bytes) return;
@@ -322,7 +335,8 @@ static void tli_sim_release_call(tli_sim *sim) {
         if (sim->live[i].owner < 0) tli_sim_unplace(sim, i);
 }
 
-// In place: output 0 takes over the allocation of the input, and its offset; no new one is made.
+// Run in place: output 0 takes over the allocation of the input and its offset; no allocation is
+// made.
 static void tli_sim_hand_over(tli_sim *sim, int32_t from, int32_t to) {
     sim->tensors[from].state = TLI_ABSENT;
     sim->tensors[to].state = TLI_RESIDENT;
@@ -332,7 +346,7 @@ static void tli_sim_hand_over(tli_sim *sim, int32_t from, int32_t to) {
     sim->live[sim->places[to]].owner = to;
 }
 
-// -- the simulator: time --
+// -- time --
 
 static tl_result tli_sim_compute(tli_sim *sim, uint64_t cost) {
     uint64_t *sum = &sim->report.compute_cost;
@@ -341,7 +355,7 @@ static tl_result tli_sim_compute(tli_sim *sim, uint64_t cost) {
     return TL_OK;
 }
 
-// A conversion is a compute step.
+// Count the time of a conversion; like a kernel, it runs after all compute before it.
 static tl_result tli_sim_convert(tli_sim *sim, uint64_t bytes) {
     uint64_t ns = 0;
     sim->report.codec_count++;
@@ -351,7 +365,7 @@ static tl_result tli_sim_convert(tli_sim *sim, uint64_t bytes) {
     return TL_OK;
 }
 
-// A copy starts when it is issued and the link is free.
+// Start a copy: it begins when it has been issued and the link is free.
 static tl_result tli_sim_copy(tli_sim *sim, int32_t tensor) {
     uint64_t ns = 0, start = sim->link_free > sim->now ? sim->link_free : sim->now;
     sim->report.copy_count++;
@@ -364,9 +378,9 @@ static tl_result tli_sim_copy(tli_sim *sim, int32_t tensor) {
     return TL_OK;
 }
 
-// -- the simulator: F, I, S, B --
+// -- forward and backward --
 
-// NULL where the node has none: a graph without any has no array to point into.
+// The inputs of a node; NULL if it has none, because a graph without inputs has no array of them.
 static const tl_node_input *tli_inputs_of(const tl_graph *graph, const tl_node *node) {
     return node->input_count ? graph->inputs + node->first_input : NULL;
 }
@@ -412,8 +426,9 @@ static tl_result tli_sim_check_forward(tli_sim *sim, const tl_node *node, tl_ste
     return kind == TL_STEP_FORWARD_INPLACE ? tli_sim_check_inplace(sim, node) : TL_OK;
 }
 
-// Allocations in this order: missing outputs; outputs made twice; saved; fwork. In place, output 0
-// takes the input's. A save where nothing is missing makes saved alone.
+// Run a forward. It allocates, in this order: missing outputs; second copies of outputs that are
+// resident; saved; fwork. In place, output 0 takes over the input's allocation. FORWARD_SAVE with
+// all outputs resident makes the saved bytes only, and no second copies.
 static tl_result tli_sim_forward(tli_sim *sim, int32_t id, tl_step_kind kind) {
     const tl_node *node = &sim->graph->nodes[id];
     int32_t i, end = node->first_output + node->output_count, missing;
@@ -426,7 +441,7 @@ static tl_result tli_sim_forward(tli_sim *sim, int32_t id, tl_step_kind kind) {
         if (sim->tensors[i].state != TLI_ABSENT) continue;
         result = tli_sim_alloc(sim, TLI_USE_TENSOR, i, sim->graph->outputs[i].bytes);
         if (result) return result;
-        sim->tensors[i].state = TLI_COMING;  // for the length of this call: marks what is made once
+        sim->tensors[i].state = TLI_COMING;  // during this call: marks the outputs made by it
     }
     for (i = node->first_output; i < end; i++) {
         int again = tli_sim_readable(sim, i) && missing;
@@ -449,7 +464,7 @@ static tl_result tli_sim_forward(tli_sim *sim, int32_t id, tl_step_kind kind) {
     return tli_sim_compute(sim, node->fwd_cost);
 }
 
-// Some node that reads an output of this one and whose backward has not run.
+// A node that reads an output of node `id` and has not run backward.
 static int32_t tli_sim_find_waiting(const tli_sim *sim, int32_t id) {
     const tl_graph *graph = sim->graph;
     int32_t reader, i;
@@ -491,8 +506,9 @@ static tl_result tli_sim_make_gradient(tli_sim *sim, int32_t tensor) {
     return tli_sim_alloc(sim, TLI_USE_GRADIENT, tensor, output->bytes);
 }
 
-// Allocations in this order: gradients of outputs, gradients of inputs, bwork; each gradient on its
-// first contribution only.
+// Run a backward. It allocates, in this order: gradients of outputs, gradients of inputs, bwork,
+// where a gradient is allocated only if no other backward has done so. Then it frees bwork, the
+// gradients of its outputs and its saved bytes.
 static tl_result tli_sim_backward(tli_sim *sim, int32_t id) {
     const tl_graph *graph = sim->graph;
     const tl_node *node = &graph->nodes[id];
@@ -522,7 +538,7 @@ static tl_result tli_sim_backward(tli_sim *sim, int32_t id) {
     return TL_OK;
 }
 
-// -- the simulator: steps on tensors --
+// -- steps on tensors --
 
 static void tli_sim_drop(tli_sim *sim, int32_t tensor) {
     tli_sim_tensor *t = &sim->tensors[tensor];
@@ -534,7 +550,7 @@ static void tli_sim_drop(tli_sim *sim, int32_t tensor) {
 static tl_result tli_sim_spill(tli_sim *sim, int32_t tensor) {
     tli_sim_tensor *t = &sim->tensors[tensor];
     if (t->on_host) return tli_sim_broken_tensor(sim, "the host has ", tensor, " already");
-    sim->host_bytes += sim->graph->outputs[tensor].bytes;  // fits: a tensor is there once
+    sim->host_bytes += sim->graph->outputs[tensor].bytes;  // no overflow: each tensor is on the host once
     if (sim->host_bytes > sim->report.host_peak_bytes) sim->report.host_peak_bytes = sim->host_bytes;
     t->on_host = 1;
     t->state = TLI_LEAVING;
@@ -558,8 +574,8 @@ static void tli_sim_wait(tli_sim *sim, int32_t tensor) {
     else t->state = TLI_RESIDENT;
 }
 
-// Of several outputs, one is converted after the other: both copies of a tensor live until its own
-// conversion ends, not until the step does.
+// Compress one tensor. A step on several outputs converts them one after the other: both copies of
+// a tensor live until its own conversion ends, not until the step ends.
 static tl_result tli_sim_compress(tli_sim *sim, int32_t tensor, uint8_t codec) {
     tli_sim_tensor *t = &sim->tensors[tensor];
     uint64_t bytes = sim->graph->outputs[tensor].bytes, packed = tl_find_codec_bytes((tl_codec)codec, bytes);
@@ -592,7 +608,7 @@ static tl_result tli_sim_drop_host(tli_sim *sim, int32_t tensor) {
     return TL_OK;
 }
 
-// The states in which a step can act on a tensor. DROP_HOST goes by the host copy instead.
+// Whether a step can act on a tensor in this state. DROP_HOST depends on the host copy instead.
 static int tli_acts_in_state(tl_step_kind kind, tli_state state, int on_host) {
     switch (kind) {
     case TL_STEP_DROP: return state == TLI_RESIDENT || state == TLI_PACKED;
@@ -636,8 +652,8 @@ static tl_result tli_sim_act(tli_sim *sim, tl_step_kind kind, int32_t tensor) {
     return TL_OK;
 }
 
-// With TL_ALL_OUTPUTS the state alone chooses the tensors; a rule that one of them breaks breaks the
-// step. Only DROP_HOST may find nothing to do.
+// Run a step on one output or, with TL_ALL_OUTPUTS, on every output in a suitable state; the step
+// is broken if one of these breaks a rule. Only DROP_HOST may find no such output.
 static tl_result tli_sim_tensor_step(tli_sim *sim, const tl_step *step) {
     static const char *const sentences[] = { "the tensor is absent", "the tensor is resident",
         "the tensor is being spilled", "the tensor is being fetched", "the tensor is compressed" };
@@ -660,7 +676,7 @@ static tl_result tli_sim_tensor_step(tli_sim *sim, const tl_step *step) {
     return tli_sim_broken(sim, "no output is in a state to act on");
 }
 
-// -- the simulator: from the first step to the end --
+// -- replay from the first step to the end --
 
 static tl_result tli_sim_check_step(tli_sim *sim, const tl_step *step) {
     const tl_graph *graph = sim->graph;
@@ -727,7 +743,7 @@ static int tli_sim_is_result(const tli_sim *sim, int32_t id, int any_keep) {
     return sim->inference && !any_keep && !node->is_input && !sim->nodes[id].is_read;
 }
 
-// Hold the rules of the end and complete sim->report.
+// Check the rules of the end, and complete sim->report.
 static tl_result tli_sim_end(tli_sim *sim) {
     const tl_graph *graph = sim->graph;
     int32_t id, i;
@@ -760,7 +776,7 @@ static void tli_free_sim(tli_sim *sim) {
     sim->tensors = NULL; sim->nodes = NULL; sim->made = NULL; sim->live = NULL; sim->places = NULL;
 }
 
-// The largest number of allocations of one step, and of graph inputs.
+// An upper bound on the allocations of one step, and of the graph inputs before the first step.
 static uint64_t tli_sim_most_made(const tl_graph *graph) {
     uint64_t most = 0, inputs = 0;
     int32_t id;
@@ -789,7 +805,7 @@ static tl_result tli_sim_alloc_state(tli_sim *sim) {
     return TL_OK;
 }
 
-// What follows from the graph alone: who reads whom, the base cost, the first backward.
+// Set what depends on the graph only: readers, the base cost, the first backward.
 static void tli_sim_read_graph(tli_sim *sim) {
     const tl_graph *graph = sim->graph;
     int32_t id, i;
@@ -806,7 +822,7 @@ static void tli_sim_read_graph(tli_sim *sim) {
     }
 }
 
-// Go back to the state before the first step; no memory is asked for.
+// Return to the state before the first step, without allocating.
 static tl_result tli_reset_sim(tli_sim *sim) {
     const tl_graph *graph = sim->graph;
     int32_t i, owners = 3 * graph->tensor_count + graph->node_count;
@@ -830,7 +846,7 @@ static tl_result tli_reset_sim(tli_sim *sim) {
     return result;
 }
 
-// Start a simulation of a graph that passed tl_check_graph; of the plan, only the flags and offsets
+// Start a simulation of a graph that passed tl_check_graph. Of the plan only the flags and offsets
 // are read. Release it with tli_free_sim, also after an error.
 static tl_result tli_init_sim(tl_env *env, tli_sim *sim, const char *function, const tl_graph *graph,
                               const tl_device *device, const tl_plan *plan) {
@@ -852,7 +868,7 @@ static tl_result tli_init_sim(tl_env *env, tli_sim *sim, const char *function, c
     return result ? result : tli_reset_sim(sim);
 }
 
-// The simulation behind tl_simulate_plan and the planners, for graphs and devices that were checked.
+// Simulate a plan on a graph and a device that were checked.
 static tl_result tli_simulate(tl_env *env, const char *function, const tl_simulate_desc *desc,
                               tl_report *report) {
     const tl_plan *plan = desc->plan;
@@ -940,7 +956,8 @@ TLI_IMPL tl_result tl_copy_plan(tl_env *env, const tl_plan *plan, tl_plan *copy)
     tli_zero(copy, sizeof *copy);
     result = tli_check_plan(env, "tl_copy_plan", plan);
     if (result) return result;
-    // counts are below 2^31: this fits; offsets stand first, because they need the larger alignment
+    // no overflow, because counts are below 2^31; offsets come first, because their alignment is
+    // larger
     bytes = (uint64_t)plan->step_count * sizeof *steps + (uint64_t)plan->offset_count * sizeof *offsets;
     offsets = (uint64_t *)tli_alloc_array(env, bytes, 1);
     if (!offsets) return tli_fail(env, TL_ERROR_NO_MEMORY, "tl_copy_plan", "no memory for the steps");

@@ -1,48 +1,50 @@
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_PLANNERS
 
-// -- bound: what any valid schedule costs under a budget, and the least budget --
+// -- bound: lower bounds of the cost of any schedule under a budget, and of the least budget --
 //
-// The relaxation. A training schedule runs its backwards in reverse listing order, so what must have been
-// read before and after a backward is known whatever the schedule does. Choose k backwards v_1 > .. > v_k,
-// the instants; they cut every schedule into spans: span 0 before B v_1, span a from B v_a to B v_(a+1),
-// span k to the end. A thing is a tensor, or saved(v); making either takes one forward of its node. Of a
+// The relaxation. A training schedule runs its backwards in reverse listing order, so the tensors that are
+// read before and after a backward are known, whatever the schedule does. Choose k backwards v_1 > .. > v_k,
+// the instants. They cut every schedule into spans: span 0 before B v_1, span a from B v_a to B v_(a+1),
+// span k to the end. A thing is a tensor, or saved(v); making either takes one forward of its node. For a
 // schedule that fits the budget, let
 //     x[a][t] = 1   thing t is resident while B v_a runs
 //     d[a][n] = 1   a forward of n runs in span a                    (F, I or S: each costs fwd)
 //     w[a][t] = 1   thing t is resident at some moment of span a
 // Then, for every a >= 1:
 //     (1) w[a][t] = 1 where a backward of span a, or B v_(a+1), reads t; at the end where t is kept
-//     (2) w[a][t] <= x[a][t] + d[a][maker of t]         what is there was there, or was made
+//     (2) w[a][t] <= x[a][t] + d[a][maker of t]         t was resident at the start of the span, or was made
 //     (3) d[a][n] <= w[a][s] for each input s of n       a forward reads its inputs
 //     (4) x[a+1][t] <= w[a][t]
 //     (5) sum of bytes(t) x[a][t] <= budget - graph inputs - gradients alive during B v_a - bwork
 //     (6) x[a][t] = 1 where B v_a reads t
-// Every node on which a backward depends that comes no later than B v_a ran in some span below a. So the
-// schedule pays its base cost (each backward, and each forward that must run, once) plus at least
+// Each node that some backward up to B v_a depends on ran in some span before a, so a forward of it in span
+// a is a repetition. The schedule therefore costs at least its base cost (each backward, and each forward
+// that must run, once) plus
 //     sum over a >= 1 and such nodes n of fwd(n) d[a][n],
-// and the least of that over all 0/1 values of x, d, w that keep (1) .. (6) is a lower bound. Nodes that
-// nobody wants are not in the base cost, and their forwards are free in (2): the bound only gets lower.
+// and the minimum of that over all 0/1 values of x, d, w that satisfy (1) .. (6) is a lower bound. Nodes
+// whose outputs nothing needs are not in the base cost, and their forwards cost nothing in (2): that can
+// only lower the bound.
 //
 // The bound. (4) goes into the objective with multipliers mu[a][t] >= 0, (5) with lambda[a] >= 0, which
 // leaves one problem per span: a minimum cut (source side = 1; x[a][t] is "w[a][t] and not d[a][maker]",
-// the arc from t to its maker), exact in integers. Whatever the multipliers, the sum is a lower bound
-// (weak duality), so how they are found is of no matter to its truth: by intersecting lines where there
-// is one instant, else by subgradient steps. What the duality gap leaves is narrowed by branching on
-// x[a][t]: the bound is the least over the open branches, and anytime. Bytes are divided by a unit and
-// rounded down on both sides of (5); costs are scaled by a power of two, rounded down where they shrink;
-// the result is rounded up to a multiple of what all forwards are multiples of.
+// the arc from t to its maker), exact in integers. The sum is a lower bound for any multipliers (weak
+// duality), so the method that finds them cannot make it wrong: intersecting lines for one instant, else
+// subgradient steps. The remaining duality gap is narrowed by branching on x[a][t]: the bound is the least
+// over the open branches, and is valid whenever the work ends. Bytes are divided by a unit and rounded down
+// on both sides of (5); costs are scaled by a power of two and rounded down where they shrink; the result is
+// rounded up to a multiple of the greatest common divisor of the forward costs.
 
-#define TLI_BOUND_INSTANTS 10                      // at most, of one relaxation
-#define TLI_BOUND_INFINITE (INT64_C(1) << 62)      // a capacity no flow reaches
+#define TLI_BOUND_INSTANTS 10                      // at most, in one relaxation
+#define TLI_BOUND_INFINITE (INT64_C(1) << 62)      // a capacity that no flow reaches
 #define TLI_BOUND_COSTS (INT64_C(1) << 50)         // all scaled costs together, and the largest mu
-#define TLI_BOUND_UNITS 26                         // bits of all bytes together, in units
-#define TLI_BOUND_LAMBDA (INT64_C(1) << 32)        // the largest lambda: times all units still below 2^59
+#define TLI_BOUND_UNITS 26                         // bits of the sum of all bytes, in units
+#define TLI_BOUND_LAMBDA (INT64_C(1) << 32)        // the largest lambda: times the sum of units below 2^59
 
-enum { TLI_BOUND_FREE, TLI_BOUND_KEPT, TLI_BOUND_ABSENT };  // what is known of x[a][t]
+enum { TLI_BOUND_FREE, TLI_BOUND_KEPT, TLI_BOUND_ABSENT };  // x[a][t] not fixed, fixed to 1, fixed to 0
 
-// The network, one for all spans: source -> thing -> maker -> its inputs; node -> sink. Arc e ^ 1 is arc
-// e the other way. Thing t enters by arc 2t and goes to its maker by arc 2 (things + t).
+// The flow network, the same for all spans: source -> thing -> maker -> its inputs; node -> sink. Arc e ^ 1
+// is the reverse of arc e. Arc 2t goes from the source to thing t, arc 2 (things + t) from t to its maker.
 typedef struct tli_bound_net {
     int32_t  vertex_count, arc_count;
     int32_t *to;                 // [arc_count]
@@ -57,7 +59,8 @@ typedef struct tli_bound {
     tl_env         *env;
     const tl_graph *graph;
     tli_remat_watch *watch;
-    uint64_t       *work, work_limit, table_limit;  // of one table; 0 = none
+    uint64_t       *work, work_limit;
+    uint64_t        table_limit;  // work of one table; 0 = no tables
     int32_t   thing_count, order_count;
     int32_t  *thing_of;          // [tensor_count + node_count] thing of a tensor, of saved(v); -1 = none
     int32_t  *maker;             // [thing_count] node
@@ -67,66 +70,67 @@ typedef struct tli_bound {
     int32_t  *order;             // [order_count] nodes in the order of their backwards
     int32_t  *runs_by;           // [node_count] position of the first backward that needs it; INT32_MAX
     int64_t  *cost;              // [node_count] scaled fwd
-    uint64_t *sets, *between;    // [order_count] tli_bound_find_sets
-    uint64_t *room;              // [order_count] bytes left at that backward beside its working set
+    uint64_t *sets, *between;    // [order_count] see tli_bound_find_sets
+    uint64_t *room;              // [order_count] budget less the working set of that backward
     uint8_t  *reads_mark;        // [thing_count] scratch
     int64_t  *enter;             // [thing_count] scratch: tli_bound_find_enters
     int32_t  *last_use;          // [thing_count] scratch: tli_bound_find_uses
     struct tli_bound_label *labels, *made;  // [2 TLI_BOUND_LABELS], [TLI_BOUND_LABELS]
     uint64_t  unit, base_cost, cost_step;
     int32_t   cost_up, cost_down;  // scaled = cost << up >> down
-    int64_t   typical;           // bytes of a thing, for the length of steps
+    int64_t   typical;           // mean bytes of a thing in units, for the length of steps
     tli_bound_net net;
-    void     *memory[24];         // what tli_bound_take gave
+    void     *memory[24];         // allocations of tli_bound_take
     int32_t   memory_count, failed;
 } tli_bound;
 
-// One relaxation: instants, multipliers, what is fixed. Arrays are [count][thing_count].
+// One relaxation: instants, multipliers, fixed variables. Arrays are [count][thing_count].
 typedef struct tli_bound_state {
     int32_t  count;
     int32_t  at[TLI_BOUND_INSTANTS];       // positions in order
     int64_t  lambda[TLI_BOUND_INSTANTS];   // scaled cost per unit
     int64_t  room[TLI_BOUND_INSTANTS];     // units
     int64_t  value;                     // scaled bound at these multipliers
-    int32_t  is_exact;                  // 1 = no schedule of the relaxation is above it: branching is no use
+    int32_t  is_exact;                  // 1 = the value is the optimum of the relaxation: nothing to branch on
     int64_t *mu;
     uint8_t *fixed;
-    uint8_t *share;                     // how often x was 1 lately, of 255
+    uint8_t *share;                     // running mean of x, 255 = 1
 } tli_bound_state;
 
-static void *tli_bound_take(tli_bound *rb, int64_t count, size_t item_bytes) {
-    void *memory = tli_alloc_array(rb->env, (uint64_t)count, item_bytes);
-    if (memory) rb->memory[rb->memory_count++] = memory;
-    else rb->failed = 1;
+// Allocate an array that tli_bound_free releases; NULL: no memory (model->failed).
+static void *tli_bound_take(tli_bound *model, int64_t count, size_t item_bytes) {
+    void *memory = tli_alloc_array(model->env, (uint64_t)count, item_bytes);
+    if (memory) model->memory[model->memory_count++] = memory;
+    else model->failed = 1;
     return memory;
 }
 
-static void tli_bound_free(tli_bound *rb) {
-    while (rb->memory_count > 0) tli_release(rb->env, rb->memory[--rb->memory_count]);
+static void tli_bound_free(tli_bound *model) {
+    while (model->memory_count > 0) tli_release(model->env, model->memory[--model->memory_count]);
 }
 
-// -- bound: set up: what runs when, what is resident, what room is left --
+// -- bound: set-up: what must run before which backward, things, bytes and costs --
 
-// The position of the first backward that each node must have run before; of results beyond these,
-// which must run some time, node_count. wanted: scratch [tensor_count].
-static void tli_bound_find_runs(tli_bound *rb, int32_t inference, uint8_t *wanted) {
-    const tl_graph *graph = rb->graph;
+// Find runs_by[]: the position of the first backward that needs a node to have run; node_count where only a
+// result needs it, INT32_MAX where nothing does. wanted: scratch [tensor_count].
+static void tli_bound_find_runs(tli_bound *model, int32_t inference, uint8_t *wanted) {
+    const tl_graph *graph = model->graph;
     int32_t id, i;
     tli_mark_results(graph, inference, wanted);
-    rb->order_count = 0;
+    model->order_count = 0;
     for (id = graph->node_count; id-- > 0;) {
-        rb->runs_by[id] = wanted[graph->nodes[id].first_output] ? graph->node_count : INT32_MAX;
+        model->runs_by[id] = wanted[graph->nodes[id].first_output] ? graph->node_count : INT32_MAX;
         if (!graph->nodes[id].has_grad || inference) continue;
-        rb->runs_by[id] = rb->order_count;
-        rb->order[rb->order_count++] = id;
+        model->runs_by[id] = model->order_count;
+        model->order[model->order_count++] = id;
     }
     for (i = 0; i < graph->tensor_count; i++)
-        if (wanted[i] && rb->thing_of[i] >= 0) rb->at_end[rb->thing_of[i]] = 1;
+        if (wanted[i] && model->thing_of[i] >= 0) model->at_end[model->thing_of[i]] = 1;
     for (id = graph->node_count; id-- > 0;) {
         const tl_node *node = &graph->nodes[id];
         for (i = node->first_input; i < node->first_input + node->input_count; i++) {
-            int32_t *by = &rb->runs_by[graph->outputs[graph->inputs[i].tensor].node];
-            if (rb->runs_by[id] < *by) *by = rb->runs_by[id];
+            int32_t *by = &model->runs_by[graph->outputs[graph->inputs[i].tensor].node];
+            if (model->runs_by[id] < *by) *by = model->runs_by[id];
         }
     }
 }
@@ -136,41 +140,41 @@ static uint64_t tli_bound_gcd(uint64_t a, uint64_t b) {
     return a;
 }
 
-// Base cost, and costs scaled so that all together are below TLI_BOUND_COSTS.
-static void tli_bound_scale_costs(tli_bound *rb) {
-    const tl_graph *graph = rb->graph;
+// Find the base cost, and scale costs so that their sum is at most TLI_BOUND_COSTS.
+static void tli_bound_scale_costs(tli_bound *model) {
+    const tl_graph *graph = model->graph;
     uint64_t sum = 0;
     int32_t id;
     for (id = 0; id < graph->node_count; id++) {  // fits 64 bits: tl_check_graph
         const tl_node *node = &graph->nodes[id];
-        if (node->is_input || rb->runs_by[id] == INT32_MAX) continue;
-        rb->base_cost += node->fwd_cost;
-        if (rb->runs_by[id] < rb->order_count && node->has_grad) rb->base_cost += node->bwd_cost;
+        if (node->is_input || model->runs_by[id] == INT32_MAX) continue;
+        model->base_cost += node->fwd_cost;
+        if (model->runs_by[id] < model->order_count && node->has_grad) model->base_cost += node->bwd_cost;
         sum += node->fwd_cost;
-        rb->cost_step = tli_bound_gcd(rb->cost_step, node->fwd_cost);
+        model->cost_step = tli_bound_gcd(model->cost_step, node->fwd_cost);
     }
     if (!sum) sum = 1;
-    while (sum >> rb->cost_down > (uint64_t)TLI_BOUND_COSTS) rb->cost_down++;
-    while (!rb->cost_down && sum << (rb->cost_up + 1) <= (uint64_t)TLI_BOUND_COSTS) rb->cost_up++;
+    while (sum >> model->cost_down > (uint64_t)TLI_BOUND_COSTS) model->cost_down++;
+    while (!model->cost_down && sum << (model->cost_up + 1) <= (uint64_t)TLI_BOUND_COSTS) model->cost_up++;
     for (id = 0; id < graph->node_count; id++)
-        if (rb->runs_by[id] != INT32_MAX && !graph->nodes[id].is_input)
-            rb->cost[id] = (int64_t)(graph->nodes[id].fwd_cost >> rb->cost_down << rb->cost_up);
+        if (model->runs_by[id] != INT32_MAX && !graph->nodes[id].is_input)
+            model->cost[id] = (int64_t)(graph->nodes[id].fwd_cost >> model->cost_down << model->cost_up);
 }
 
-// Set mark[] of what the backward of a node reads to `value`.
-static void tli_bound_mark_reads(const tli_bound *rb, int32_t id, uint8_t *mark, uint8_t value) {
-    const tl_graph *graph = rb->graph;
+// Set mark[] to `value` for every thing that the backward of a node reads.
+static void tli_bound_mark_reads(const tli_bound *model, int32_t id, uint8_t *mark, uint8_t value) {
+    const tl_graph *graph = model->graph;
     const tl_node *node = &graph->nodes[id];
     int32_t i, thing;
     for (i = node->first_input; i < node->first_input + node->input_count; i++) {
-        thing = graph->inputs[i].needed ? rb->thing_of[graph->inputs[i].tensor] : -1;
+        thing = graph->inputs[i].needed ? model->thing_of[graph->inputs[i].tensor] : -1;
         if (thing >= 0) mark[thing] = value;
     }
     for (i = node->first_output; i < node->first_output + node->output_count; i++) {
-        thing = graph->outputs[i].needed ? rb->thing_of[i] : -1;
+        thing = graph->outputs[i].needed ? model->thing_of[i] : -1;
         if (thing >= 0) mark[thing] = value;
     }
-    thing = rb->thing_of[graph->tensor_count + id];
+    thing = model->thing_of[graph->tensor_count + id];
     if (thing >= 0) mark[thing] = value;
 }
 
@@ -182,15 +186,15 @@ static uint64_t tli_bound_input_bytes(const tl_graph *graph) {
     return sum;
 }
 
-// sets[]: the bytes of every backward's working set: graph inputs, gradients alive, scratch, what it reads.
-// between[]: graph inputs and the gradients alive after it.
-// has_gradient: scratch [tensor_count], zeroed. Sums fit: tl_check_graph counts each of them.
-static void tli_bound_find_sets(tli_bound *rb, uint8_t *has_gradient) {
-    const tl_graph *graph = rb->graph;
+// Find sets[], the bytes of every backward's working set (graph inputs, live gradients, scratch and what it
+// reads), and between[], the bytes of graph inputs and live gradients after it.
+// has_gradient: scratch [tensor_count], zeroed. The sums cannot overflow: tl_check_graph adds the same bytes.
+static void tli_bound_find_sets(tli_bound *model, uint8_t *has_gradient) {
+    const tl_graph *graph = model->graph;
     uint64_t live = tli_bound_input_bytes(graph);
     int32_t p, i;
-    for (p = 0; p < rb->order_count; p++) {
-        const tl_node *node = &graph->nodes[rb->order[p]];
+    for (p = 0; p < model->order_count; p++) {
+        const tl_node *node = &graph->nodes[model->order[p]];
         int32_t end = node->first_output + node->output_count;
         for (i = node->first_output; i < end; i++)
             if (!has_gradient[i]) { has_gradient[i] = 1; live += graph->outputs[i].bytes; }
@@ -200,49 +204,50 @@ static void tli_bound_find_sets(tli_bound *rb, uint8_t *has_gradient) {
             has_gradient[tensor] = 1;
             live += graph->outputs[tensor].bytes;
         }
-        rb->sets[p] = live + node->bwork_bytes;
-        tli_bound_mark_reads(rb, rb->order[p], rb->reads_mark, 1);
-        for (i = 0; i < rb->thing_count; i++) if (rb->reads_mark[i]) rb->sets[p] += rb->exact[i];
-        tli_bound_mark_reads(rb, rb->order[p], rb->reads_mark, 0);
+        model->sets[p] = live + node->bwork_bytes;
+        tli_bound_mark_reads(model, model->order[p], model->reads_mark, 1);
+        for (i = 0; i < model->thing_count; i++) if (model->reads_mark[i]) model->sets[p] += model->exact[i];
+        tli_bound_mark_reads(model, model->order[p], model->reads_mark, 0);
         for (i = node->first_output; i < end; i++) live -= graph->outputs[i].bytes;
-        rb->between[p] = live;
+        model->between[p] = live;
     }
 }
 
-// The things: tensors that are no graph inputs, and saved bytes that some backward reads.
-static void tli_bound_find_things(tli_bound *rb, int32_t inference) {
-    const tl_graph *graph = rb->graph;
+// Number the things: tensors that are not graph inputs, and saved bytes that some backward reads.
+static void tli_bound_find_things(tli_bound *model, int32_t inference) {
+    const tl_graph *graph = model->graph;
     int32_t i, id;
     for (i = 0; i < graph->tensor_count; i++) {
         int is_input = graph->nodes[graph->outputs[i].node].is_input;
-        rb->thing_of[i] = is_input ? -1 : rb->thing_count;
+        model->thing_of[i] = is_input ? -1 : model->thing_count;
         if (is_input) continue;
-        rb->exact[rb->thing_count] = graph->outputs[i].bytes;
-        rb->maker[rb->thing_count++] = graph->outputs[i].node;
+        model->exact[model->thing_count] = graph->outputs[i].bytes;
+        model->maker[model->thing_count++] = graph->outputs[i].node;
     }
     for (id = 0; id < graph->node_count; id++) {
         int is_read = !inference && graph->nodes[id].has_grad && graph->nodes[id].saved_bytes;
-        rb->thing_of[graph->tensor_count + id] = is_read ? rb->thing_count : -1;
+        model->thing_of[graph->tensor_count + id] = is_read ? model->thing_count : -1;
         if (!is_read) continue;
-        rb->exact[rb->thing_count] = graph->nodes[id].saved_bytes;
-        rb->maker[rb->thing_count++] = id;
+        model->exact[model->thing_count] = graph->nodes[id].saved_bytes;
+        model->maker[model->thing_count++] = id;
     }
 }
 
-// Bytes in units, so that all of them together are below 2^26: first by what all are multiples of.
-static void tli_bound_scale_bytes(tli_bound *rb) {
+// Convert bytes to units so that their sum is below 2^26. The unit is a multiple of their greatest common
+// divisor.
+static void tli_bound_scale_bytes(tli_bound *model) {
     uint64_t sum = 0, divisor = 0;
     int32_t t, count = 0;
-    for (t = 0; t < rb->thing_count; t++) {
-        sum += rb->exact[t];
-        divisor = tli_bound_gcd(divisor, rb->exact[t]);
-        count += rb->exact[t] > 0;
+    for (t = 0; t < model->thing_count; t++) {
+        sum += model->exact[t];
+        divisor = tli_bound_gcd(divisor, model->exact[t]);
+        count += model->exact[t] > 0;
     }
-    rb->unit = divisor ? divisor : 1;
-    if (sum / rb->unit >> TLI_BOUND_UNITS) rb->unit *= (sum / rb->unit >> TLI_BOUND_UNITS) + 1;
-    for (t = 0; t < rb->thing_count; t++) rb->bytes[t] = (int64_t)(rb->exact[t] / rb->unit);
-    rb->typical = count ? (int64_t)(sum / rb->unit / (uint64_t)count) : 1;
-    if (!rb->typical) rb->typical = 1;
+    model->unit = divisor ? divisor : 1;
+    if (sum / model->unit >> TLI_BOUND_UNITS) model->unit *= (sum / model->unit >> TLI_BOUND_UNITS) + 1;
+    for (t = 0; t < model->thing_count; t++) model->bytes[t] = (int64_t)(model->exact[t] / model->unit);
+    model->typical = count ? (int64_t)(sum / model->unit / (uint64_t)count) : 1;
+    if (!model->typical) model->typical = 1;
 }
 
 // -- bound: the network --
@@ -252,19 +257,20 @@ static void tli_bound_add_arc(tli_bound_net *net, int32_t from, int32_t to) {
     net->to[net->arc_count++] = from;
 }
 
-// Arcs in the order of tli_bound_net, then node -> sink at 2 (2 things + node), then the inputs.
-static void tli_bound_make_net(tli_bound *rb) {
-    const tl_graph *graph = rb->graph;
-    tli_bound_net *net = &rb->net;
-    int32_t things = rb->thing_count, nodes = graph->node_count, source = things + nodes, i, v;
+// Add the arcs in the order that tli_bound_net names, then node -> sink as arc 2 (2 things + node), then
+// maker -> input.
+static void tli_bound_make_net(tli_bound *model) {
+    const tl_graph *graph = model->graph;
+    tli_bound_net *net = &model->net;
+    int32_t things = model->thing_count, nodes = graph->node_count, source = things + nodes, i, v;
     net->vertex_count = source + 2;
     for (i = 0; i < things; i++) tli_bound_add_arc(net, source, i);
-    for (i = 0; i < things; i++) tli_bound_add_arc(net, i, things + rb->maker[i]);
+    for (i = 0; i < things; i++) tli_bound_add_arc(net, i, things + model->maker[i]);
     for (i = 0; i < nodes; i++) tli_bound_add_arc(net, things + i, source + 1);
     for (i = 0; i < nodes; i++) {
         const tl_node *node = &graph->nodes[i];
         for (v = node->first_input; v < node->first_input + node->input_count; v++) {
-            int32_t thing = rb->thing_of[graph->inputs[v].tensor];
+            int32_t thing = model->thing_of[graph->inputs[v].tensor];
             if (thing >= 0) tli_bound_add_arc(net, things + i, thing);
         }
     }
@@ -274,7 +280,8 @@ static void tli_bound_make_net(tli_bound *rb) {
     for (i = 0; i < net->arc_count; i++) net->arcs[net->cursor[net->to[i ^ 1]]++] = i;
 }
 
-// Distances to the sink along arcs that have capacity left; 0 = none. 1 where the source has one.
+// Find level[], 1 + the distance to the sink along arcs with capacity left; 0 = no path. Returns 1 if there
+// is a path from the source.
 static int tli_bound_find_levels(tli_bound_net *net, uint64_t *work) {
     int32_t source = net->vertex_count - 2, sink = source + 1, head = 0, tail = 0, k;
     tli_zero(net->level, (size_t)net->vertex_count * sizeof *net->level);
@@ -293,7 +300,7 @@ static int tli_bound_find_levels(tli_bound_net *net, uint64_t *work) {
     return net->level[source] > 0;
 }
 
-// Send flow along path[0 .. length - 1]; returns the first place of an arc that is full now.
+// Send flow along path[0 .. length - 1]; returns the index in the path of the first arc that is now full.
 static int32_t tli_bound_send(tli_bound_net *net, int32_t length, int64_t *flow) {
     int64_t most = TLI_BOUND_INFINITE;
     int32_t i, full = 0;
@@ -307,8 +314,8 @@ static int32_t tli_bound_send(tli_bound_net *net, int32_t length, int64_t *flow)
     return full;
 }
 
-// Dinic, 1970: the largest flow; left[] holds the residual capacities. Every path ends in an arc to the
-// sink whose capacity is a cost, so all of it is at most 2^50 and infinite arcs stay above that.
+// Find the maximum flow (Dinic, 1970); left[] holds the residual capacities. Every path ends in an arc to
+// the sink whose capacity is a cost, so the flow is at most 2^50 and infinite arcs never become full.
 static int64_t tli_bound_flow(tli_bound_net *net, uint64_t *work) {
     int32_t source = net->vertex_count - 2, sink = source + 1, v;
     int64_t flow = 0;
@@ -341,7 +348,7 @@ static int64_t tli_bound_flow(tli_bound_net *net, uint64_t *work) {
     return flow;
 }
 
-// The source's side of the cut that a largest flow leaves: level[v] = 1.
+// Mark the source side of the minimum cut after a maximum flow: level[v] = 1.
 static void tli_bound_find_side(tli_bound_net *net, uint64_t *work) {
     int32_t source = net->vertex_count - 2, head = 0, tail = 0, k;
     tli_zero(net->level, (size_t)net->vertex_count * sizeof *net->level);
@@ -361,12 +368,12 @@ static void tli_bound_find_side(tli_bound_net *net, uint64_t *work) {
 
 // -- bound: one span --
 
-// What the span from instant a on has to have: mark[] = 1.
-static void tli_bound_mark_span(const tli_bound *rb, const tli_bound_state *s, int32_t a, uint8_t *mark) {
-    int32_t end = a + 1 < s->count ? s->at[a + 1] : rb->order_count - 1, p;
-    if (a + 1 < s->count) tli_zero(mark, (size_t)rb->thing_count);
-    else tli_copy(mark, rb->at_end, (size_t)rb->thing_count);
-    for (p = s->at[a] + 1; p <= end; p++) tli_bound_mark_reads(rb, rb->order[p], mark, 1);
+// Mark the things that must be resident at some moment of span a.
+static void tli_bound_mark_span(const tli_bound *model, const tli_bound_state *s, int32_t a, uint8_t *mark) {
+    int32_t end = a + 1 < s->count ? s->at[a + 1] : model->order_count - 1, p;
+    if (a + 1 < s->count) tli_zero(mark, (size_t)model->thing_count);
+    else tli_copy(mark, model->at_end, (size_t)model->thing_count);
+    for (p = s->at[a] + 1; p <= end; p++) tli_bound_mark_reads(model, model->order[p], mark, 1);
 }
 
 static void tli_bound_set(tli_bound_net *net, int32_t arc, int64_t capacity) {
@@ -374,88 +381,89 @@ static void tli_bound_set(tli_bound_net *net, int32_t arc, int64_t capacity) {
     net->left[arc ^ 1] = 0;
 }
 
-// What thing t costs to hold at instant a.
-static int64_t tli_bound_price(const tli_bound *rb, const tli_bound_state *s, int32_t a, int32_t t) {
-    int32_t at = a * rb->thing_count + t;
+// The price of holding thing t at instant a under the multipliers.
+static int64_t tli_bound_price(const tli_bound *model, const tli_bound_state *s, int32_t a, int32_t t) {
+    int32_t at = a * model->thing_count + t;
     if (s->fixed[at] == TLI_BOUND_KEPT) return 0;
     if (s->fixed[at] == TLI_BOUND_ABSENT) return TLI_BOUND_INFINITE;
-    return s->lambda[a] * rb->bytes[t] + s->mu[at];
+    return s->lambda[a] * model->bytes[t] + s->mu[at];
 }
 
-// enter[]: what it costs that thing t is not there in span a (infinite: it must be), less `offers`, a
-// constant: what instant a + 1 pays for all that is there. 0 = that constant is too large to be of use.
-static int tli_bound_find_enters(tli_bound *rb, const tli_bound_state *s, int32_t a, int64_t *offers) {
-    int32_t things = rb->thing_count, t;
-    tli_bound_mark_span(rb, s, a, rb->reads_mark);
+// Find enter[t], the cost of thing t being absent throughout span a (infinite: it must be resident). Presence
+// earns mu of instant a + 1; that is counted as a constant gain, *offers, for all things, and as a cost of
+// absence for each. Returns 0 if the constant is too large to be useful.
+static int tli_bound_find_enters(tli_bound *model, const tli_bound_state *s, int32_t a, int64_t *offers) {
+    int32_t things = model->thing_count, t;
+    tli_bound_mark_span(model, s, a, model->reads_mark);
     *offers = 0;
     for (t = 0; t < things; t++) {
         int32_t next = (a + 1) * things + t;
-        rb->enter[t] = rb->reads_mark[t] ? TLI_BOUND_INFINITE : 0;
+        model->enter[t] = model->reads_mark[t] ? TLI_BOUND_INFINITE : 0;
         if (a + 1 == s->count) continue;
-        if (s->fixed[next] == TLI_BOUND_KEPT) rb->enter[t] = TLI_BOUND_INFINITE;
+        if (s->fixed[next] == TLI_BOUND_KEPT) model->enter[t] = TLI_BOUND_INFINITE;
         if (s->fixed[next] != TLI_BOUND_FREE) continue;
-        if (*offers <= INT64_C(1) << 58) *offers += s->mu[next];  // for being there, whatever the reason
-        if (!rb->enter[t]) rb->enter[t] = s->mu[next];
+        if (*offers <= INT64_C(1) << 58) *offers += s->mu[next];
+        if (!model->enter[t]) model->enter[t] = s->mu[next];
     }
-    tli_zero(rb->reads_mark, (size_t)things);
+    tli_zero(model->reads_mark, (size_t)things);
     return *offers <= INT64_C(1) << 58;
 }
 
-// The least cost of span a under the multipliers, less its constant part; -2^59 where that is too large
-// to be of use. Afterwards level[] of the net is the source's side.
-static int64_t tli_bound_solve_span(tli_bound *rb, const tli_bound_state *s, int32_t a) {
-    tli_bound_net *net = &rb->net;
-    int32_t things = rb->thing_count, t, i;
+// The least cost of span a under the multipliers, with its constant terms; -2^59 where those are too large
+// to be useful. Afterwards level[] of the net marks the source side of the cut.
+static int64_t tli_bound_solve_span(tli_bound *model, const tli_bound_state *s, int32_t a) {
+    tli_bound_net *net = &model->net;
+    int32_t things = model->thing_count, t, i;
     int64_t offers, flow;
-    int is_useful = tli_bound_find_enters(rb, s, a, &offers);
+    int is_useful = tli_bound_find_enters(model, s, a, &offers);
     for (t = 0; t < things; t++) {
-        tli_bound_set(net, 2 * t, rb->enter[t]);
-        tli_bound_set(net, 2 * (things + t), tli_bound_price(rb, s, a, t));
+        tli_bound_set(net, 2 * t, model->enter[t]);
+        tli_bound_set(net, 2 * (things + t), tli_bound_price(model, s, a, t));
     }
-    for (i = 0; i < rb->graph->node_count; i++)
-        tli_bound_set(net, 2 * (2 * things + i), rb->runs_by[i] <= s->at[a] ? rb->cost[i] : 0);
-    for (i = 2 * (2 * things + rb->graph->node_count); i < net->arc_count; i += 2)
+    for (i = 0; i < model->graph->node_count; i++)
+        tli_bound_set(net, 2 * (2 * things + i), model->runs_by[i] <= s->at[a] ? model->cost[i] : 0);
+    for (i = 2 * (2 * things + model->graph->node_count); i < net->arc_count; i += 2)
         tli_bound_set(net, i, TLI_BOUND_INFINITE);
-    flow = tli_bound_flow(net, rb->work);
-    tli_bound_find_side(net, rb->work);
+    flow = tli_bound_flow(net, model->work);
+    tli_bound_find_side(net, model->work);
     return is_useful ? flow - offers - s->lambda[a] * s->room[a] : -(INT64_C(1) << 59);
 }
 
-// Bytes that the solution at hand holds at instant a, less the room: the slope along lambda[a].
-static int64_t tli_bound_slope(const tli_bound *rb, const tli_bound_state *s, int32_t a) {
-    const int32_t *level = rb->net.level;
+// The slope along lambda[a]: bytes that the last solution holds at instant a, less the room.
+static int64_t tli_bound_slope(const tli_bound *model, const tli_bound_state *s, int32_t a) {
+    const int32_t *level = model->net.level;
     int64_t held = 0;
     int32_t t;
-    for (t = 0; t < rb->thing_count; t++)
-        if (s->fixed[a * rb->thing_count + t] == TLI_BOUND_FREE && level[t] &&
-            !level[rb->thing_count + rb->maker[t]]) held += rb->bytes[t];
+    for (t = 0; t < model->thing_count; t++)
+        if (s->fixed[a * model->thing_count + t] == TLI_BOUND_FREE && level[t] &&
+            !level[model->thing_count + model->maker[t]]) held += model->bytes[t];
     return held - s->room[a];
 }
 
-// x of the solution at hand: add `weight` to share[] where thing t is held at instant a.
-static void tli_bound_add_share(const tli_bound *rb, tli_bound_state *s, int32_t a, uint8_t weight) {
-    const int32_t *level = rb->net.level;
-    int32_t t, things = rb->thing_count;
+// Add `weight` to share[] of each thing that the last solution holds at instant a.
+static void tli_bound_add_share(const tli_bound *model, tli_bound_state *s, int32_t a, uint8_t weight) {
+    const int32_t *level = model->net.level;
+    int32_t t, things = model->thing_count;
     for (t = 0; t < things; t++)
-        if (level[t] && !level[things + rb->maker[t]])
+        if (level[t] && !level[things + model->maker[t]])
             s->share[a * things + t] = (uint8_t)(s->share[a * things + t] + weight);
 }
 
-// A point of the concave function value(lambda[a]): the line that touches it there.
+// The tangent of the concave function value(lambda[a]) at one lambda.
 typedef struct tli_bound_line { int64_t lambda, value, slope; } tli_bound_line;
 
-static tli_bound_line tli_bound_touch(tli_bound *rb, tli_bound_state *s, int32_t a, int64_t lambda) {
+static tli_bound_line tli_bound_touch(tli_bound *model, tli_bound_state *s, int32_t a, int64_t lambda) {
     tli_bound_line line;
     s->lambda[a] = line.lambda = lambda;
-    line.value = tli_bound_solve_span(rb, s, a);
-    line.slope = tli_bound_slope(rb, s, a);
+    line.value = tli_bound_solve_span(model, s, a);
+    line.slope = tli_bound_slope(model, s, a);
     return line;
 }
 
-// The lambda[a] that is best for span a, the other multipliers as they are, by intersecting the lines on
-// both sides; returns the span's value there. ends[]: the lambdas of the two lines.
-static int64_t tli_bound_search_line(tli_bound *rb, tli_bound_state *s, int32_t a, int64_t ends[2]) {
-    tli_bound_line low, high, at = tli_bound_touch(rb, s, a, s->lambda[a]);
+// Find the best lambda[a] for span a, with the other multipliers fixed, by intersecting the tangents on both
+// sides; returns the value of the span there. ends[]: the lambdas of the two last tangents.
+static int64_t tli_bound_search_line(tli_bound *model, tli_bound_state *s, int32_t a, int64_t ends[2]) {
+    tli_bound_line low, high, at = tli_bound_touch(model, s, a, s->lambda[a]);
     int64_t start = at.lambda > 0 ? at.lambda : 1;
     int32_t tries;
     low = high = at;
@@ -463,16 +471,16 @@ static int64_t tli_bound_search_line(tli_bound *rb, tli_bound_state *s, int32_t 
         while (high.slope > 0 && high.lambda < TLI_BOUND_LAMBDA) {
             low = high;
             start = start > TLI_BOUND_LAMBDA / 16 ? TLI_BOUND_LAMBDA : start * 16;
-            high = tli_bound_touch(rb, s, a, start);
+            high = tli_bound_touch(model, s, a, start);
         }
     } else if (at.slope < 0 && at.lambda > 0) {
-        low = tli_bound_touch(rb, s, a, 0);
+        low = tli_bound_touch(model, s, a, 0);
     }
     for (tries = 0; tries < 24 && low.slope > 0 && high.slope < 0; tries++) {
         int64_t crossing = (high.value - high.slope * high.lambda) - (low.value - low.slope * low.lambda);
         int64_t lambda = crossing / (low.slope - high.slope);
         if (lambda <= low.lambda || lambda >= high.lambda) break;
-        at = tli_bound_touch(rb, s, a, lambda);
+        at = tli_bound_touch(model, s, a, lambda);
         if (!at.slope) { low = high = at; break; }
         if (at.slope > 0) low = at; else high = at;
     }
@@ -483,12 +491,14 @@ static int64_t tli_bound_search_line(tli_bound *rb, tli_bound_state *s, int32_t 
     return at.value;
 }
 
-// -- bound: one span with the room as it is, not its price: a table --
+// -- bound: one span with the room as a hard limit: dynamic programming --
 //
-// Nodes in listing order; a label is what is there of the things that later nodes still take (mask), the
-// bytes held and the cost so far. A node is made (its inputs must be there; all its things are) or not
-// (each of its things is held or is not there). Of labels with one mask, those that are worse in both are
-// dropped. Where there are too many, bytes are rounded down more coarsely: the least cost only gets lower.
+// The minimum cut prices the bytes held at an instant; this table limits them, so its value is never lower.
+// Nodes are visited in listing order. A label is the set of resident things that later nodes may read (mask),
+// the bytes held at the instant, and the cost so far. A node is run in the span (its inputs must be resident;
+// all its things then are) or not (each of its things is held, or is absent). Of labels with the same mask,
+// dominated ones (more bytes and more cost) are removed. If there are too many labels, bytes are rounded down
+// to a coarser grid, which can only lower the least cost.
 
 #define TLI_BOUND_LABELS 16384
 #define TLI_BOUND_SLOTS 24
@@ -511,7 +521,7 @@ static void tli_bound_sift(tli_bound_label *labels, int32_t at, int32_t count) {
     labels[at] = moved;
 }
 
-// Sort, and drop what is worse than another of the same mask in both; returns how many are left.
+// Sort labels and remove dominated ones; returns how many are left.
 static int32_t tli_bound_prune(tli_bound_label *labels, int32_t count) {
     int32_t i, kept = 0;
     for (i = count / 2; i-- > 0;) tli_bound_sift(labels, i, count);
@@ -527,6 +537,7 @@ static int32_t tli_bound_prune(tli_bound_label *labels, int32_t count) {
     return kept;
 }
 
+// Remove dominated labels, on a coarser and coarser grid until at most `most` are left.
 static int32_t tli_bound_thin(tli_bound_label *labels, int32_t count, int32_t most, int64_t *grid) {
     int32_t i;
     count = tli_bound_prune(labels, count);
@@ -539,17 +550,17 @@ static int32_t tli_bound_thin(tli_bound_label *labels, int32_t count, int32_t mo
 }
 
 typedef struct tli_bound_table {
-    tli_bound             *rb;
+    tli_bound             *model;
     const tli_bound_state *state;
     int32_t  a;          // the span
-    int32_t  count;      // labels
-    int64_t  grid;       // bytes are rounded down to multiples
-    uint64_t start;      // work done before
-    uint64_t used;       // slots in use
+    int32_t  count;      // of labels
+    int64_t  grid;       // bytes are rounded down to multiples of this
+    uint64_t start;      // work done before this table
+    uint64_t used;       // slots in use, a bit each. A slot is a bit of the masks, given to one thing
     int32_t  slot_things[TLI_BOUND_SLOTS];
 } tli_bound_table;
 
-// The slot of a thing; -1 = none, as no later node takes it.
+// The slot of a thing; -1 = none, because no later node reads it.
 static int32_t tli_bound_find_slot(const tli_bound_table *table, int32_t thing) {
     int32_t slot;
     for (slot = 0; slot < TLI_BOUND_SLOTS; slot++)
@@ -557,54 +568,56 @@ static int32_t tli_bound_find_slot(const tli_bound_table *table, int32_t thing) 
     return -1;
 }
 
-// The other half of the list takes thing t of a node that is not made: held, or not there. 0 = full.
+// Split each label in two for thing t of a node that is not run: t is held, or t is absent. Returns 0 if
+// there are too many labels.
 static int tli_bound_spread(tli_bound_table *table, int32_t t, uint64_t bit) {
-    tli_bound *rb = table->rb;
+    tli_bound *model = table->model;
     const tli_bound_state *s = table->state;
-    int32_t cell = table->a * rb->thing_count + t, i, count = table->count;
+    int32_t cell = table->a * model->thing_count + t, i, count = table->count;
     int is_kept = s->fixed[cell] == TLI_BOUND_KEPT;
     for (i = 0; i < count; i++) {
-        tli_bound_label held = rb->labels[i], *gone = &rb->labels[i];
+        tli_bound_label held = model->labels[i], *gone = &model->labels[i];
         held.mask |= bit;
-        held.bytes += is_kept ? 0 : rb->bytes[t];
+        held.bytes += is_kept ? 0 : model->bytes[t];
         held.cost += is_kept ? 0 : s->mu[cell];
-        gone->cost = rb->enter[t] >= TLI_BOUND_INFINITE || is_kept ? TLI_BOUND_INFINITE
-                                                                   : gone->cost + rb->enter[t];
+        gone->cost = model->enter[t] >= TLI_BOUND_INFINITE || is_kept ? TLI_BOUND_INFINITE
+                                                                   : gone->cost + model->enter[t];
         if (s->fixed[cell] == TLI_BOUND_ABSENT || held.bytes > s->room[table->a]) continue;
         if (gone->cost >= TLI_BOUND_INFINITE) *gone = held;
-        else rb->labels[table->count++] = held;
+        else model->labels[table->count++] = held;
     }
     for (i = count = 0; i < table->count; i++)
-        if (rb->labels[i].cost < TLI_BOUND_INFINITE) rb->labels[count++] = rb->labels[i];
+        if (model->labels[i].cost < TLI_BOUND_INFINITE) model->labels[count++] = model->labels[i];
     table->count = count > TLI_BOUND_LABELS
-                       ? tli_bound_thin(rb->labels, count, TLI_BOUND_LABELS, &table->grid)
+                       ? tli_bound_thin(model->labels, count, TLI_BOUND_LABELS, &table->grid)
                        : count;
     return table->count <= TLI_BOUND_LABELS;
 }
-// last_use[]: of things that may be wanted, the last node that may take them (their maker: none does);
-// -1 = nothing in this span wants them.
-static void tli_bound_find_uses(tli_bound *rb) {
-    const tl_graph *graph = rb->graph;
+
+// Find last_use[]: the last node that may read a thing in this span (its maker if none does); -1 = nothing
+// in this span wants it.
+static void tli_bound_find_uses(tli_bound *model) {
+    const tl_graph *graph = model->graph;
     int32_t t, id, i;
-    for (t = 0; t < rb->thing_count; t++) rb->last_use[t] = rb->enter[t] > 0 ? rb->maker[t] : -1;
+    for (t = 0; t < model->thing_count; t++) model->last_use[t] = model->enter[t] > 0 ? model->maker[t] : -1;
     for (id = graph->node_count; id-- > 0;) {
         const tl_node *node = &graph->nodes[id];
-        int32_t saved = rb->thing_of[graph->tensor_count + id];
-        int is_wanted = saved >= 0 && rb->last_use[saved] >= 0;
+        int32_t saved = model->thing_of[graph->tensor_count + id];
+        int is_wanted = saved >= 0 && model->last_use[saved] >= 0;
         for (i = node->first_output; i < node->first_output + node->output_count; i++)
-            is_wanted |= rb->thing_of[i] >= 0 && rb->last_use[rb->thing_of[i]] >= 0;
+            is_wanted |= model->thing_of[i] >= 0 && model->last_use[model->thing_of[i]] >= 0;
         for (i = node->first_input; i < node->first_input + node->input_count && is_wanted; i++) {
-            int32_t thing = rb->thing_of[graph->inputs[i].tensor];
-            if (thing >= 0 && rb->last_use[thing] < id) rb->last_use[thing] = id;
+            int32_t thing = model->thing_of[graph->inputs[i].tensor];
+            if (thing >= 0 && model->last_use[thing] < id) model->last_use[thing] = id;
         }
     }
 }
 
-// Give thing t its slot, where a later node takes it; 0 = there is none left.
+// Give thing t a slot if a later node may read it; 0 = there is none left.
 static int tli_bound_add_slot(tli_bound_table *table, int32_t t, uint64_t *bit) {
     int32_t slot = 0;
     *bit = 0;
-    if (t < 0 || table->rb->last_use[t] <= table->rb->maker[t]) return 1;
+    if (t < 0 || table->model->last_use[t] <= table->model->maker[t]) return 1;
     while (slot < TLI_BOUND_SLOTS && table->used >> slot & 1) slot++;
     if (slot == TLI_BOUND_SLOTS) return 0;
     table->used |= *bit = UINT64_C(1) << slot;
@@ -612,103 +625,106 @@ static int tli_bound_add_slot(tli_bound_table *table, int32_t t, uint64_t *bit) 
     return 1;
 }
 
-// One node: labels in which it is made, then those in which it is not. 0 = too many slots or labels.
+// Extend the labels by one node: first those in which it runs, then those in which it does not. Returns 0 if
+// slots or labels are too many.
 static int tli_bound_add_node(tli_bound_table *table, int32_t id) {
-    tli_bound *rb = table->rb;
-    const tl_node *node = &rb->graph->nodes[id];
+    tli_bound *model = table->model;
+    const tl_node *node = &model->graph->nodes[id];
     uint64_t takes = 0, makes = 0, ends = 0, bit;
-    int64_t cost = rb->runs_by[id] <= table->state->at[table->a] ? rb->cost[id] : 0;
+    int64_t cost = model->runs_by[id] <= table->state->at[table->a] ? model->cost[id] : 0;
     int32_t i, k, made = 0, wanted = 0;
     for (i = node->first_input; i < node->first_input + node->input_count; i++) {
-        int32_t thing = rb->thing_of[rb->graph->inputs[i].tensor];
+        int32_t thing = model->thing_of[model->graph->inputs[i].tensor];
         int32_t slot = thing >= 0 ? tli_bound_find_slot(table, thing) : -1;
         if (slot < 0) continue;
         takes |= UINT64_C(1) << slot;
-        if (rb->last_use[thing] == id) ends |= UINT64_C(1) << slot;
+        if (model->last_use[thing] == id) ends |= UINT64_C(1) << slot;
     }
     for (k = 0; k <= node->output_count; k++) {
-        int32_t t = k < node->output_count ? node->first_output + k : rb->graph->tensor_count + id;
-        t = rb->thing_of[t];
-        if (t < 0 || rb->last_use[t] < 0) continue;
+        int32_t t = k < node->output_count ? node->first_output + k : model->graph->tensor_count + id;
+        t = model->thing_of[t];
+        if (t < 0 || model->last_use[t] < 0) continue;
         if (!tli_bound_add_slot(table, t, &bit)) return 0;
         makes |= bit;
         for (i = 0; !wanted && i < table->count; i++) {
-            if (takes & ~rb->labels[i].mask) continue;
-            rb->made[made] = rb->labels[i];
-            rb->made[made++].cost += cost;
+            if (takes & ~model->labels[i].mask) continue;
+            model->made[made] = model->labels[i];
+            model->made[made++].cost += cost;
         }
         wanted = 1;
         if (!tli_bound_spread(table, t, bit)) return 0;
     }
     for (i = 0; i < made; i++) {
-        rb->made[i].mask |= makes;
-        rb->labels[table->count++] = rb->made[i];
+        model->made[i].mask |= makes;
+        model->labels[table->count++] = model->made[i];
     }
-    for (i = 0; i < table->count; i++) rb->labels[i].mask &= ~ends;
+    for (i = 0; i < table->count; i++) model->labels[i].mask &= ~ends;
     table->used &= ~ends;
-    *rb->work += 40 * (uint64_t)table->count + 1;
-    if (wanted || ends) table->count = tli_bound_thin(rb->labels, table->count, TLI_BOUND_LABELS, &table->grid);
-    if (*rb->work - table->start > rb->table_limit) return 0;
+    *model->work += 40 * (uint64_t)table->count + 1;
+    if (wanted || ends)
+        table->count = tli_bound_thin(model->labels, table->count, TLI_BOUND_LABELS, &table->grid);
+    if (*model->work - table->start > model->table_limit) return 0;
     return table->count > 0 && table->count <= TLI_BOUND_LABELS;
 }
 
-// As tli_bound_solve_span, with the room in full; -2^59 where the table grows too wide. *is_exact becomes 0
-// where this is not the least cost of the span itself.
-static int64_t tli_bound_tabulate_span(tli_bound *rb, const tli_bound_state *s, int32_t a, int32_t *is_exact) {
+// As tli_bound_solve_span, with the room as a hard limit; -2^59 if the table grows too large. *is_exact
+// becomes 0 if the value is not the exact minimum.
+static int64_t tli_bound_tabulate_span(tli_bound *model, const tli_bound_state *s, int32_t a,
+                                       int32_t *is_exact) {
     tli_bound_table table;
     int64_t offers, best = TLI_BOUND_INFINITE;
-    int32_t id, i, is_useful = tli_bound_find_enters(rb, s, a, &offers);
+    int32_t id, i, is_useful = tli_bound_find_enters(model, s, a, &offers);
     tli_zero(&table, sizeof table);
-    table.rb = rb; table.state = s; table.a = a;
+    table.model = model; table.state = s; table.a = a;
     table.grid = 1;
     table.count = 1;
-    table.start = *rb->work;
-    tli_zero(rb->labels, sizeof *rb->labels);
-    tli_bound_find_uses(rb);
-    for (id = 0; id < rb->graph->node_count && is_useful; id++) is_useful = tli_bound_add_node(&table, id);
+    table.start = *model->work;
+    tli_zero(model->labels, sizeof *model->labels);
+    tli_bound_find_uses(model);
+    for (id = 0; id < model->graph->node_count && is_useful; id++) is_useful = tli_bound_add_node(&table, id);
     if (!is_useful || table.grid > 1) *is_exact = 0;
     if (!is_useful) return -(INT64_C(1) << 59);
-    for (i = 0; i < table.count; i++) if (rb->labels[i].cost < best) best = rb->labels[i].cost;
+    for (i = 0; i < table.count; i++) if (model->labels[i].cost < best) best = model->labels[i].cost;
     return best - offers;
 }
 
-// Raise the value of a state to what its spans come to, each by the better of its two bounds.
-static void tli_bound_tabulate(tli_bound *rb, tli_bound_state *s) {
+// Raise the value of a state to the sum of its spans, each with the better of its two bounds.
+static void tli_bound_tabulate(tli_bound *model, tli_bound_state *s) {
     int64_t value = 0;
     int32_t a, is_exact = s->count == 1;
     for (a = 0; a < s->count; a++) {
-        int64_t cut = tli_bound_solve_span(rb, s, a);
-        int64_t full = rb->table_limit ? tli_bound_tabulate_span(rb, s, a, &is_exact) : cut;
+        int64_t cut = tli_bound_solve_span(model, s, a);
+        int64_t full = model->table_limit ? tli_bound_tabulate_span(model, s, a, &is_exact) : cut;
         value += cut > full ? cut : full;
     }
     if (value > s->value) s->value = value;
-    if (rb->table_limit) s->is_exact |= is_exact;
+    if (model->table_limit) s->is_exact |= is_exact;
 }
 
 // -- bound: states --
 
-static void tli_bound_free_state(tli_bound *rb, tli_bound_state *s) {
-    if (s) { tli_release(rb->env, s->mu); tli_release(rb->env, s->fixed); tli_release(rb->env, s); }
+static void tli_bound_free_state(tli_bound *model, tli_bound_state *s) {
+    if (s) { tli_release(model->env, s->mu); tli_release(model->env, s->fixed); tli_release(model->env, s); }
 }
 
-// An empty state with room for so many instants; NULL: no memory (rb->failed).
-static tli_bound_state *tli_bound_add_state(tli_bound *rb, int32_t instants) {
-    tli_bound_state *s = (tli_bound_state *)tli_alloc_array(rb->env, 1, sizeof *s);
-    uint64_t cells = (uint64_t)instants * (uint64_t)rb->thing_count;
+// Allocate an empty state for so many instants; NULL: no memory (model->failed).
+static tli_bound_state *tli_bound_add_state(tli_bound *model, int32_t instants) {
+    tli_bound_state *s = (tli_bound_state *)tli_alloc_array(model->env, 1, sizeof *s);
+    uint64_t cells = (uint64_t)instants * (uint64_t)model->thing_count;
     if (s) {
         tli_zero(s, sizeof *s);
-        s->mu = (int64_t *)tli_alloc_array(rb->env, cells, sizeof *s->mu);
-        s->fixed = (uint8_t *)tli_alloc_array(rb->env, 2 * cells, 1);
+        s->mu = (int64_t *)tli_alloc_array(model->env, cells, sizeof *s->mu);
+        s->fixed = (uint8_t *)tli_alloc_array(model->env, 2 * cells, 1);
         s->share = s->fixed ? s->fixed + cells : NULL;
     }
     if (s && s->mu && s->fixed) return s;
-    tli_bound_free_state(rb, s);
-    rb->failed = 1;
+    tli_bound_free_state(model, s);
+    model->failed = 1;
     return NULL;
 }
 
-static void tli_bound_copy_state(const tli_bound *rb, tli_bound_state *to, const tli_bound_state *from) {
-    size_t cells = (size_t)from->count * (size_t)rb->thing_count;
+static void tli_bound_copy_state(const tli_bound *model, tli_bound_state *to, const tli_bound_state *from) {
+    size_t cells = (size_t)from->count * (size_t)model->thing_count;
     int64_t *mu = to->mu;
     uint8_t *fixed = to->fixed, *share = to->share;
     *to = *from;
@@ -718,21 +734,21 @@ static void tli_bound_copy_state(const tli_bound *rb, tli_bound_state *to, const
     tli_copy(share, from->share, cells);
 }
 
-// What is larger than the room alone cannot be held; 0 where what is held already is too much.
-static int tli_bound_fix_large(const tli_bound *rb, tli_bound_state *s, int32_t a) {
-    uint8_t *fixed = s->fixed + (size_t)a * (size_t)rb->thing_count;
+// Fix to absent every thing that is larger than the room. Returns 0 if the things fixed to be held exceed it.
+static int tli_bound_fix_large(const tli_bound *model, tli_bound_state *s, int32_t a) {
+    uint8_t *fixed = s->fixed + (size_t)a * (size_t)model->thing_count;
     int32_t t;
     if (s->room[a] < 0) return 0;
-    for (t = 0; t < rb->thing_count; t++)
-        if (fixed[t] == TLI_BOUND_FREE && rb->bytes[t] > s->room[a]) fixed[t] = TLI_BOUND_ABSENT;
+    for (t = 0; t < model->thing_count; t++)
+        if (fixed[t] == TLI_BOUND_FREE && model->bytes[t] > s->room[a]) fixed[t] = TLI_BOUND_ABSENT;
     return 1;
 }
 
-// Put an instant among those of a state, at the value the state has or nearly that: a thing is
-// worth here a part of what it is worth at the instant before, or of its forward.
-static void tli_bound_add_instant(tli_bound *rb, tli_bound_state *s, int32_t position) {
-    int32_t a = s->count++, things = rb->thing_count, t;
-    uint64_t room = rb->room[position] / rb->unit;
+// Insert an instant into a state so that the value hardly changes: mu of a thing starts as a quarter of its
+// price at the instant before, or of its forward cost if that is less.
+static void tli_bound_add_instant(tli_bound *model, tli_bound_state *s, int32_t position) {
+    int32_t a = s->count++, things = model->thing_count, t;
+    uint64_t room = model->room[position] / model->unit;
     int64_t most = INT64_C(1) << TLI_BOUND_UNITS;
     for (; a > 0 && s->at[a - 1] > position; a--) {
         size_t to = (size_t)a * (size_t)things, from = to - (size_t)things, count = (size_t)things;
@@ -744,12 +760,12 @@ static void tli_bound_add_instant(tli_bound *rb, tli_bound_state *s, int32_t pos
     s->lambda[a] = 0;
     s->room[a] = room < (uint64_t)most ? (int64_t)room : most;
     tli_zero(s->fixed + (size_t)a * (size_t)things, (size_t)things);
-    tli_bound_mark_reads(rb, rb->order[position], s->fixed + (size_t)a * (size_t)things, TLI_BOUND_KEPT);
+    tli_bound_mark_reads(model, model->order[position], s->fixed + (size_t)a * (size_t)things, TLI_BOUND_KEPT);
     for (t = 0; t < things; t++) {
-        int64_t price = a ? tli_bound_price(rb, s, a - 1, t) : 0, forward = rb->cost[rb->maker[t]];
+        int64_t price = a ? tli_bound_price(model, s, a - 1, t) : 0, forward = model->cost[model->maker[t]];
         s->mu[a * things + t] = (price < forward ? price : forward) / 4;
     }
-    (void)tli_bound_fix_large(rb, s, a);
+    (void)tli_bound_fix_large(model, s, a);
 }
 
 // -- bound: several instants: subgradient steps --
@@ -762,19 +778,19 @@ typedef struct tli_bound_climb {
     int64_t  turn[TLI_BOUND_INSTANTS];     // direction along lambda x typical
 } tli_bound_climb;
 
-// The value of a state, all spans; the slopes along its multipliers go to climb.
-static int64_t tli_bound_measure(tli_bound *rb, tli_bound_state *s, tli_bound_climb *climb) {
-    int32_t a, t, things = rb->thing_count;
-    const int32_t *level = rb->net.level;
+// Find the value of a state, the sum of its spans; the slopes along its multipliers go to climb.
+static int64_t tli_bound_measure(tli_bound *model, tli_bound_state *s, tli_bound_climb *climb) {
+    int32_t a, t, things = model->thing_count;
+    const int32_t *level = model->net.level;
     int64_t value = 0;
     tli_zero(climb->held, (size_t)s->count * (size_t)things);
     for (a = 0; a < s->count; a++) {
-        value += tli_bound_solve_span(rb, s, a);
-        climb->along[a] = tli_bound_slope(rb, s, a);
+        value += tli_bound_solve_span(model, s, a);
+        climb->along[a] = tli_bound_slope(model, s, a);
         for (t = 0; t < things; t++) {
             uint8_t *share = &s->share[a * things + t];
-            int is_held = level[t] && !level[things + rb->maker[t]];
-            *share = (uint8_t)((*share * 7 + (is_held ? 255 : 0)) / 8);  // a running mean
+            int is_held = level[t] && !level[things + model->maker[t]];
+            *share = (uint8_t)((*share * 7 + (is_held ? 255 : 0)) / 8);
             if (!level[t]) continue;
             if (is_held) climb->held[a * things + t]++;
             if (a + 1 < s->count) climb->held[(a + 1) * things + t]--;
@@ -783,12 +799,12 @@ static int64_t tli_bound_measure(tli_bound *rb, tli_bound_state *s, tli_bound_cl
     return value;
 }
 
-// Turn the direction of the climb towards the slopes: three quarters of the old one and the new one.
-static void tli_bound_turn(tli_bound *rb, tli_bound_state *s, tli_bound_climb *climb, uint64_t *norm) {
-    int32_t a, t, things = rb->thing_count;
+// Update the direction of the climb: three quarters of the old direction plus the slopes.
+static void tli_bound_turn(tli_bound *model, tli_bound_state *s, tli_bound_climb *climb, uint64_t *norm) {
+    int32_t a, t, things = model->thing_count;
     *norm = 1;
     for (a = 0; a < s->count; a++) {
-        int64_t along = climb->along[a] * 256 / rb->typical;
+        int64_t along = climb->along[a] * 256 / model->typical;
         if (along > 1 << 15) along = 1 << 15;
         if (along < -(1 << 15)) along = -(1 << 15);
         climb->turn[a] = climb->turn[a] * 3 / 4 + along;
@@ -803,13 +819,13 @@ static void tli_bound_turn(tli_bound *rb, tli_bound_state *s, tli_bound_climb *c
     }
 }
 
-static void tli_bound_step(tli_bound *rb, tli_bound_state *s, const tli_bound_climb *climb,
+static void tli_bound_step(tli_bound *model, tli_bound_state *s, const tli_bound_climb *climb,
                            int64_t gain, uint64_t norm) {
-    int32_t a, t, things = rb->thing_count;
+    int32_t a, t, things = model->thing_count;
     int64_t length = (int64_t)(((uint64_t)gain << 8) / (norm >> 10 ? norm >> 10 : 1)), most = INT64_C(1) << 44;
     if (length > most) length = most;
     for (a = 0; a < s->count; a++) {
-        int64_t lambda = s->lambda[a] + length * climb->turn[a] / 1024 / rb->typical;
+        int64_t lambda = s->lambda[a] + length * climb->turn[a] / 1024 / model->typical;
         s->lambda[a] = lambda < 0 ? 0 : lambda > TLI_BOUND_LAMBDA ? TLI_BOUND_LAMBDA : lambda;
         for (t = 0; a && t < things; t++) {
             int32_t at = a * things + t;
@@ -821,117 +837,118 @@ static void tli_bound_step(tli_bound *rb, tli_bound_state *s, const tli_bound_cl
     }
 }
 
-static int tli_bound_is_over(const tli_bound *rb) {
-    return *rb->work >= rb->work_limit || tli_remat_stops(rb->watch, *rb->work);
+static int tli_bound_is_over(const tli_bound *model) {
+    return *model->work >= model->work_limit || tli_remat_stops(model->watch, *model->work);
 }
 
-// Raise the value of climb->best by at most `rounds` steps towards a target that comes nearer where it
-// is not reached. best->value is what it reaches.
-static void tli_bound_climb_up(tli_bound *rb, tli_bound_climb *climb, int32_t rounds) {
+// Raise the value of climb->best in at most `rounds` subgradient steps. The length of a step depends on the
+// distance to a target value, which is lowered when it is not reached. best->value is the value found.
+static void tli_bound_climb_up(tli_bound *model, tli_bound_climb *climb, int32_t rounds) {
     tli_bound_state *best = climb->best, *now = climb->now;
-    size_t cells = (size_t)best->count * (size_t)rb->thing_count;
+    size_t cells = (size_t)best->count * (size_t)model->thing_count;
     int64_t ahead, gap, ends[2];
     int32_t round, failures = 0, a;
     best->value = 0;
-    for (a = 0; a < best->count; a++) best->value += tli_bound_search_line(rb, best, a, ends);
-    tli_bound_copy_state(rb, now, best);
+    for (a = 0; a < best->count; a++) best->value += tli_bound_search_line(model, best, a, ends);
+    tli_bound_copy_state(model, now, best);
     tli_zero(climb->slope, cells * sizeof *climb->slope);
     tli_zero(climb->turn, sizeof climb->turn);
     ahead = (best->value > 0 ? best->value : TLI_BOUND_COSTS / 64) / 16 + 1;
-    for (round = 0; round < rounds && !tli_bound_is_over(rb); round++) {
+    for (round = 0; round < rounds && !tli_bound_is_over(model); round++) {
         uint64_t norm;
-        now->value = tli_bound_measure(rb, now, climb);
+        now->value = tli_bound_measure(model, now, climb);
         if (now->value > best->value) {
             if (now->value - best->value > ahead / 8) { failures = 0; ahead += ahead / 2; }
-            tli_bound_copy_state(rb, best, now);
+            tli_bound_copy_state(model, best, now);
         } else if (++failures >= 5) {
             ahead = ahead / 2 + 1;
             failures = 0;
-            tli_bound_copy_state(rb, now, best);
+            tli_bound_copy_state(model, now, best);
             tli_zero(climb->slope, cells * sizeof *climb->slope);
             tli_zero(climb->turn, sizeof climb->turn);
             continue;
         }
-        tli_bound_turn(rb, now, climb, &norm);
+        tli_bound_turn(model, now, climb, &norm);
         gap = best->value - now->value + ahead;
-        tli_bound_step(rb, now, climb, gap < TLI_BOUND_COSTS ? gap : TLI_BOUND_COSTS, norm);
+        tli_bound_step(model, now, climb, gap < TLI_BOUND_COSTS ? gap : TLI_BOUND_COSTS, norm);
     }
 }
 
-// -- bound: which instants --
+// -- bound: the choice of instants --
 
 typedef struct tli_bound_search {
-    tli_bound       *rb;
+    tli_bound       *model;
     tli_bound_climb  climb;
     tli_bound_state *best, *trial;
-    int64_t      *single;    // [order_count] value of each instant alone; -1 = not known
+    int64_t      *single;    // [order_count] value with that instant alone; -1 = not computed
     int32_t      *listed;    // [order_count] positions to try
     int32_t       listed_count;
 } tli_bound_search;
 
-// Whether all that is read after B at this position fits beside what it reads itself: no constraint then.
-static int tli_bound_is_slack(tli_bound *rb, int32_t position) {
+// Whether everything that is read after this backward fits beside its working set: then (5) is no constraint.
+static int tli_bound_is_slack(tli_bound *model, int32_t position) {
     uint64_t need = 0;
     int32_t t, p;
-    tli_copy(rb->reads_mark, rb->at_end, (size_t)rb->thing_count);
-    for (p = position + 1; p < rb->order_count; p++) tli_bound_mark_reads(rb, rb->order[p], rb->reads_mark, 1);
-    tli_bound_mark_reads(rb, rb->order[position], rb->reads_mark, 0);
-    for (t = 0; t < rb->thing_count; t++) if (rb->reads_mark[t]) need += rb->exact[t];
-    tli_zero(rb->reads_mark, (size_t)rb->thing_count);
-    *rb->work += (uint64_t)rb->thing_count;
-    return need <= rb->room[position];
+    tli_copy(model->reads_mark, model->at_end, (size_t)model->thing_count);
+    for (p = position + 1; p < model->order_count; p++)
+        tli_bound_mark_reads(model, model->order[p], model->reads_mark, 1);
+    tli_bound_mark_reads(model, model->order[position], model->reads_mark, 0);
+    for (t = 0; t < model->thing_count; t++) if (model->reads_mark[t]) need += model->exact[t];
+    tli_zero(model->reads_mark, (size_t)model->thing_count);
+    *model->work += (uint64_t)model->thing_count;
+    return need <= model->room[position];
 }
 
 static void tli_bound_try_single(tli_bound_search *search, int32_t position) {
-    tli_bound *rb = search->rb;
+    tli_bound *model = search->model;
     tli_bound_state *s = search->trial;
     int64_t ends[2];
-    if (search->single[position] >= 0 || tli_bound_is_over(rb)) return;
+    if (search->single[position] >= 0 || tli_bound_is_over(model)) return;
     search->single[position] = 0;
-    if (tli_bound_is_slack(rb, position)) return;
+    if (tli_bound_is_slack(model, position)) return;
     s->count = 0;
-    tli_bound_add_instant(rb, s, position);
-    s->value = tli_bound_search_line(rb, s, 0, ends);
-    search->single[position] = s->value > 1 ? s->value : 1;  // not slack: of use beside others
-    if (!search->best->count || s->value > search->best->value) tli_bound_copy_state(rb, search->best, s);
+    tli_bound_add_instant(model, s, position);
+    s->value = tli_bound_search_line(model, s, 0, ends);
+    search->single[position] = s->value > 1 ? s->value : 1;  // at least 1: not slack, so useful beside others
+    if (!search->best->count || s->value > search->best->value) tli_bound_copy_state(model, search->best, s);
 }
 
-// Every instant alone where there are few of them; else every so many, and all near the best.
+// Evaluate each instant alone: all if there are few, else evenly spaced ones and all near the best.
 static void tli_bound_try_singles(tli_bound_search *search) {
-    tli_bound *rb = search->rb;
-    int32_t step = rb->order_count / 256 + 1, p, k;
-    for (p = 0; p < rb->order_count; p++) search->single[p] = -1;
-    tli_bound_try_single(search, rb->order_count - 1);
-    for (p = step / 2; p < rb->order_count; p += step) tli_bound_try_single(search, p);
+    tli_bound *model = search->model;
+    int32_t step = model->order_count / 256 + 1, p, k;
+    for (p = 0; p < model->order_count; p++) search->single[p] = -1;
+    tli_bound_try_single(search, model->order_count - 1);
+    for (p = step / 2; p < model->order_count; p += step) tli_bound_try_single(search, p);
     for (k = step / 2; step > 1 && k > 0; k--) {
         int32_t at = search->best->count ? search->best->at[0] : 0;
         if (at - k >= 0) tli_bound_try_single(search, at - k);
-        if (at + k < rb->order_count) tli_bound_try_single(search, at + k);
+        if (at + k < model->order_count) tli_bound_try_single(search, at + k);
     }
 }
 
-// Whether no neighbour that is known has a higher value.
+// Whether an instant is a local maximum among those that were evaluated.
 static int tli_bound_is_top(const tli_bound_search *search, int32_t position) {
     int64_t value = search->single[position];
     int32_t p;
     for (p = position - 1; p >= 0 && search->single[p] < 0; p--) { }
     if (p >= 0 && search->single[p] >= value) return 0;
-    for (p = position + 1; p < search->rb->order_count && search->single[p] < 0; p++) { }
-    return p == search->rb->order_count || search->single[p] <= value;
+    for (p = position + 1; p < search->model->order_count && search->single[p] < 0; p++) { }
+    return p == search->model->order_count || search->single[p] <= value;
 }
 
-// List the instants that are worth a try beside others: all where there are few, else the tops and
-// then some that stand evenly.
+// List the instants to try together with others: all if there are few, else local maxima and evenly spaced
+// ones.
 static void tli_bound_list_instants(tli_bound_search *search) {
     enum { LISTED = 64 };
     int32_t p, count = 0, tops = 0, seen = 0, step;
-    for (p = 0; p < search->rb->order_count; p++) {
+    for (p = 0; p < search->model->order_count; p++) {
         count += search->single[p] > 0;
         tops += search->single[p] > 0 && tli_bound_is_top(search, p);
     }
     if (tops > LISTED / 2) tops = LISTED / 2;
     step = count <= LISTED ? 1 : (count - 1) / (LISTED - tops) + 1;
-    for (p = 0; p < search->rb->order_count; p++) {
+    for (p = 0; p < search->model->order_count; p++) {
         int is_top;
         if (search->single[p] <= 0) continue;
         is_top = tli_bound_is_top(search, p) ||
@@ -947,22 +964,22 @@ static int tli_bound_has_instant(const tli_bound_state *s, int32_t position) {
     return 0;
 }
 
-// The best state with one instant more, climbed a little; into climb.best.
+// Find the value of the best state with one more instant after some steps of climbing; into climb.best.
 static int64_t tli_bound_try_more(tli_bound_search *search, int32_t position, int32_t rounds) {
-    tli_bound_copy_state(search->rb, search->climb.best, search->best);
-    tli_bound_add_instant(search->rb, search->climb.best, position);
-    tli_bound_climb_up(search->rb, &search->climb, rounds);
+    tli_bound_copy_state(search->model, search->climb.best, search->best);
+    tli_bound_add_instant(search->model, search->climb.best, position);
+    tli_bound_climb_up(search->model, &search->climb, rounds);
     return search->climb.best->value;
 }
 
-// Add the instant that raises the value most, if one does: all listed ones are tried in a few steps, the
-// most hopeful of them in more. 0 = none.
+// Add the instant that raises the value most. All listed ones are tried with a few steps, the best of them
+// and their neighbours with more. Returns 0 if none raises it.
 static int tli_bound_add_best(tli_bound_search *search) {
     enum { HOPEFUL = 5 };
-    tli_bound *rb = search->rb;
+    tli_bound *model = search->model;
     int64_t values[HOPEFUL], before = search->best->value;
     int32_t chosen[HOPEFUL], count = 0, nearby = -1, i, k;
-    for (i = 0; i < search->listed_count && !tli_bound_is_over(rb); i++) {
+    for (i = 0; i < search->listed_count && !tli_bound_is_over(model); i++) {
         int64_t value;
         if (tli_bound_has_instant(search->best, search->listed[i])) continue;
         value = tli_bound_try_more(search, search->listed[i], 10);
@@ -972,55 +989,55 @@ static int tli_bound_add_best(tli_bound_search *search) {
         values[k] = value;
         chosen[k] = search->listed[i];
     }
-    tli_bound_copy_state(rb, search->trial, search->best);
-    for (i = 0; i < count && !tli_bound_is_over(rb); i++)
+    tli_bound_copy_state(model, search->trial, search->best);
+    for (i = 0; i < count && !tli_bound_is_over(model); i++)
         if (tli_bound_try_more(search, chosen[i], 60) > search->trial->value) {
-            tli_bound_copy_state(rb, search->trial, search->climb.best);
+            tli_bound_copy_state(model, search->trial, search->climb.best);
             nearby = chosen[i];
         }
-    for (i = -3; i <= 3 && nearby >= 0 && !tli_bound_is_over(rb); i++) {
-        if (nearby + i < 0 || nearby + i >= rb->order_count) continue;
+    for (i = -3; i <= 3 && nearby >= 0 && !tli_bound_is_over(model); i++) {
+        if (nearby + i < 0 || nearby + i >= model->order_count) continue;
         if (tli_bound_has_instant(search->best, nearby + i)) continue;
         if (tli_bound_try_more(search, nearby + i, 60) > search->trial->value)
-            tli_bound_copy_state(rb, search->trial, search->climb.best);
+            tli_bound_copy_state(model, search->trial, search->climb.best);
     }
     if (search->trial->value <= before) return 0;
-    tli_bound_copy_state(rb, search->best, search->trial);
+    tli_bound_copy_state(model, search->best, search->trial);
     return 1;
 }
 
 // -- bound: branching --
 
-#define TLI_BOUND_OPEN 2048                  // branches open at a time, at most,
-#define TLI_BOUND_OPEN_BYTES (48u << 20)     // and about their bytes
+#define TLI_BOUND_OPEN 2048                  // at most so many branches are open at a time,
+#define TLI_BOUND_OPEN_BYTES (48u << 20)     // and take about so many bytes
 
 typedef struct tli_bound_tree {
-    tli_bound_state *open[TLI_BOUND_OPEN];  // by falling value: the last is the next
+    tli_bound_state *open[TLI_BOUND_OPEN];  // by falling value: the last one is split next
     int32_t       count, most;
-    int64_t       bound;              // no branch is below it
+    int64_t       bound;              // the least value of an open branch
 } tli_bound_tree;
 
-// Bound a branch anew: its value only rises. 0 = nothing fits it.
+// Compute the value of a branch anew; it never falls. Returns 0 if no schedule is in the branch.
 static int tli_bound_find_branch(tli_bound_search *search, tli_bound_state *s, int32_t rounds) {
-    tli_bound *rb = search->rb;
+    tli_bound *model = search->model;
     int64_t before = s->value, ends[2];
     int32_t a;
-    for (a = 0; a < s->count; a++) if (!tli_bound_fix_large(rb, s, a)) return 0;
+    for (a = 0; a < s->count; a++) if (!tli_bound_fix_large(model, s, a)) return 0;
     if (s->count > 1) {
-        tli_bound_copy_state(rb, search->climb.best, s);
-        tli_bound_climb_up(rb, &search->climb, rounds);
+        tli_bound_copy_state(model, search->climb.best, s);
+        tli_bound_climb_up(model, &search->climb, rounds);
         search->climb.now->value = search->climb.best->value;
-        tli_bound_copy_state(rb, s, search->climb.best);
-        tli_copy(s->share, search->climb.now->share, (size_t)s->count * (size_t)rb->thing_count);
-        if (rb->table_limit) tli_bound_tabulate(rb, s);
+        tli_bound_copy_state(model, s, search->climb.best);
+        tli_copy(s->share, search->climb.now->share, (size_t)s->count * (size_t)model->thing_count);
+        if (model->table_limit) tli_bound_tabulate(model, s);
     } else {
-        s->value = tli_bound_search_line(rb, s, 0, ends);
+        s->value = tli_bound_search_line(model, s, 0, ends);
         s->is_exact = ends[0] == ends[1];
-        tli_zero(s->share, (size_t)rb->thing_count);
+        tli_zero(s->share, (size_t)model->thing_count);
         for (a = 0; a < 2 && ends[0] != ends[1]; a++) {
             int64_t lambda = s->lambda[0];
-            (void)tli_bound_touch(rb, s, 0, ends[a]);
-            tli_bound_add_share(rb, s, 0, 127);
+            (void)tli_bound_touch(model, s, 0, ends[a]);
+            tli_bound_add_share(model, s, 0, 127);
             s->lambda[0] = lambda;
         }
     }
@@ -1028,17 +1045,17 @@ static int tli_bound_find_branch(tli_bound_search *search, tli_bound_state *s, i
     return 1;
 }
 
-// The cell whose x is least decided, weighed by what it costs to hold; -1 = none.
-static int32_t tli_bound_choose_cell(const tli_bound *rb, const tli_bound_state *s) {
+// Choose the x[a][t] to branch on: near one half in the last solutions, and of high price; -1 = none is free.
+static int32_t tli_bound_choose_cell(const tli_bound *model, const tli_bound_state *s) {
     int32_t best = -1, a, t;
     int64_t most = 0;
     if (s->is_exact) return -1;
     for (a = 0; a < s->count; a++)
-        for (t = 0; t < rb->thing_count; t++) {
-            int32_t at = a * rb->thing_count + t;
+        for (t = 0; t < model->thing_count; t++) {
+            int32_t at = a * model->thing_count + t;
             int64_t doubt = s->share[at] < 128 ? s->share[at] : 255 - s->share[at];
-            if (s->fixed[at] != TLI_BOUND_FREE || !rb->bytes[t]) continue;
-            doubt = (1 + 32 * doubt) * (1 + tli_bound_price(rb, s, a, t) / 4096);
+            if (s->fixed[at] != TLI_BOUND_FREE || !model->bytes[t]) continue;
+            doubt = (1 + 32 * doubt) * (1 + tli_bound_price(model, s, a, t) / 4096);
             if (doubt > most) { most = doubt; best = at; }
         }
     return best;
@@ -1050,198 +1067,202 @@ static void tli_bound_push(tli_bound_tree *tree, tli_bound_state *s) {
     tree->open[at] = s;
 }
 
-// Where all of a branch is decided, more is known only at another instant: add the one of the highest
-// value. 0 = there is none, or no memory for it.
+// If all variables of a branch are fixed, only another instant can raise its value: add the one with the
+// highest value. Returns 0 if there is none, or no memory for it.
 static int tli_bound_extend(tli_bound_search *search, tli_bound_tree *tree) {
-    tli_bound *rb = search->rb;
+    tli_bound *model = search->model;
     tli_bound_state *low = tree->open[tree->count - 1], *more;
     int64_t most = 0;
     int32_t i, found = -1;
     if (low->count == TLI_BOUND_INSTANTS) return 0;
-    for (i = 0; i < search->listed_count && !tli_bound_is_over(rb); i++) {
+    for (i = 0; i < search->listed_count && !tli_bound_is_over(model); i++) {
         if (tli_bound_has_instant(low, search->listed[i])) continue;
-        tli_bound_copy_state(rb, search->climb.best, low);
-        tli_bound_add_instant(rb, search->climb.best, search->listed[i]);
-        tli_bound_climb_up(rb, &search->climb, 12);
+        tli_bound_copy_state(model, search->climb.best, low);
+        tli_bound_add_instant(model, search->climb.best, search->listed[i]);
+        tli_bound_climb_up(model, &search->climb, 12);
         if (found >= 0 && (search->climb.best->value < most || (search->climb.best->value == most &&
             search->single[search->listed[i]] <= search->single[found]))) continue;
         most = search->climb.best->value;
         found = search->listed[i];
-        tli_bound_copy_state(rb, search->trial, search->climb.best);
+        tli_bound_copy_state(model, search->trial, search->climb.best);
     }
     if (found < 0) return 0;
-    more = tli_bound_add_state(rb, low->count + 1);
+    more = tli_bound_add_state(model, low->count + 1);
     if (!more) return 0;
-    tli_bound_copy_state(rb, more, search->trial);
+    tli_bound_copy_state(model, more, search->trial);
     more->is_exact = 0;
     if (more->value < low->value) more->value = low->value;
-    tli_bound_free_state(rb, low);
+    tli_bound_free_state(model, low);
     tree->count--;
     if (tli_bound_find_branch(search, more, 30)) tli_bound_push(tree, more);
-    else tli_bound_free_state(rb, more);
+    else tli_bound_free_state(model, more);
     tree->bound = tree->count ? tree->open[tree->count - 1]->value : TLI_BOUND_INFINITE;
     return tree->count > 0;
 }
 
-// Replace the lowest branch by its two halves: thing held, thing not held. 0 = that is no longer of use.
+// Split the lowest branch in two: thing held, thing absent. Returns 0 when branching has to end.
 static int tli_bound_split(tli_bound_search *search, tli_bound_tree *tree) {
-    tli_bound *rb = search->rb;
+    tli_bound *model = search->model;
     tli_bound_state *low = tree->open[tree->count - 1], *half;
-    int32_t cell = tli_bound_choose_cell(rb, low), rounds = low->count > 1 ? 24 : 0;
+    int32_t cell = tli_bound_choose_cell(model, low), rounds = low->count > 1 ? 24 : 0;
     tree->bound = low->value;
-    if (tli_bound_is_over(rb)) return 0;
+    if (tli_bound_is_over(model)) return 0;
     if (cell < 0) return tli_bound_extend(search, tree);
     if (tree->count == tree->most) return 0;
-    half = tli_bound_add_state(rb, low->count);
+    half = tli_bound_add_state(model, low->count);
     if (!half) return 0;
-    tli_bound_copy_state(rb, half, low);
+    tli_bound_copy_state(model, half, low);
     tree->count--;
     low->fixed[cell] = TLI_BOUND_ABSENT;
     low->mu[cell] = 0;
     half->fixed[cell] = TLI_BOUND_KEPT;
     half->mu[cell] = 0;
-    half->room[cell / rb->thing_count] -= rb->bytes[cell % rb->thing_count];
+    half->room[cell / model->thing_count] -= model->bytes[cell % model->thing_count];
     if (tli_bound_find_branch(search, low, rounds)) tli_bound_push(tree, low);
-    else tli_bound_free_state(rb, low);
+    else tli_bound_free_state(model, low);
     if (tli_bound_find_branch(search, half, rounds)) tli_bound_push(tree, half);
-    else tli_bound_free_state(rb, half);
+    else tli_bound_free_state(model, half);
     tree->bound = tree->count ? tree->open[tree->count - 1]->value : TLI_BOUND_INFINITE;
     return tree->count > 0;
 }
 
 // Raise the value of the best state by branching; TLI_BOUND_INFINITE: no schedule fits.
 static int64_t tli_bound_branch(tli_bound_search *search) {
-    tli_bound *rb = search->rb;
-    tli_bound_tree *tree = (tli_bound_tree *)tli_bound_take(rb, 1, sizeof *tree);
-    tli_bound_state *root = tree ? tli_bound_add_state(rb, search->best->count) : NULL;
+    tli_bound *model = search->model;
+    tli_bound_tree *tree = (tli_bound_tree *)tli_bound_take(model, 1, sizeof *tree);
+    tli_bound_state *root = tree ? tli_bound_add_state(model, search->best->count) : NULL;
     int64_t bound = search->best->value;
     uint64_t most, start;
     if (!root) return bound;
-    tli_bound_copy_state(rb, root, search->best);
-    most = TLI_BOUND_OPEN_BYTES / (sizeof *root + 10 * (uint64_t)root->count * (uint64_t)rb->thing_count);
+    tli_bound_copy_state(model, root, search->best);
+    most = TLI_BOUND_OPEN_BYTES / (sizeof *root + 10 * (uint64_t)root->count * (uint64_t)model->thing_count);
     tree->most = most < TLI_BOUND_OPEN ? (int32_t)most : TLI_BOUND_OPEN;
     if (tli_bound_find_branch(search, root, 40)) {
-        start = *rb->work;
-        tli_bound_tabulate(rb, root);
-        if (*rb->work - start > rb->table_limit / 16) rb->table_limit = 0;  // too dear for every branch
+        start = *model->work;
+        tli_bound_tabulate(model, root);
+        if (*model->work - start > model->table_limit / 16) model->table_limit = 0;  // too slow for each branch
         tli_bound_push(tree, root);
     } else {
-        tli_bound_free_state(rb, root);
+        tli_bound_free_state(model, root);
     }
     tree->bound = tree->count ? root->value : TLI_BOUND_INFINITE;
     while (tree->count && tli_bound_split(search, tree)) { }
     bound = tree->bound > bound ? tree->bound : bound;
-    while (tree->count > 0) tli_bound_free_state(rb, tree->open[--tree->count]);
+    while (tree->count > 0) tli_bound_free_state(model, tree->open[--tree->count]);
     return bound;
 }
 
-// -- bound: the two calls --
+// -- bound: set-up and the whole --
 
-// Everything that does not depend on the budget.
-static tl_result tli_bound_open(tli_bound *rb, int32_t inference) {
-    const tl_graph *graph = rb->graph;
+// Read everything that does not depend on the budget.
+static tl_result tli_bound_open(tli_bound *model, int32_t inference) {
+    const tl_graph *graph = model->graph;
     int64_t tensors = graph->tensor_count, nodes = graph->node_count, things = tensors + nodes;
-    uint8_t *scratch = (uint8_t *)tli_bound_take(rb, tensors, 1);
-    rb->thing_of = (int32_t *)tli_bound_take(rb, things, sizeof(int32_t));
-    rb->maker = (int32_t *)tli_bound_take(rb, things, sizeof(int32_t));
-    rb->exact = (uint64_t *)tli_bound_take(rb, things, sizeof(uint64_t));
-    rb->bytes = (int64_t *)tli_bound_take(rb, things, sizeof(int64_t));
-    rb->at_end = (uint8_t *)tli_bound_take(rb, 2 * things, 1);
-    rb->enter = (int64_t *)tli_bound_take(rb, things, sizeof(int64_t));
-    rb->last_use = (int32_t *)tli_bound_take(rb, things, sizeof(int32_t));
-    rb->order = (int32_t *)tli_bound_take(rb, 2 * nodes, sizeof(int32_t));
-    rb->cost = (int64_t *)tli_bound_take(rb, nodes, sizeof(int64_t));
-    rb->room = (uint64_t *)tli_bound_take(rb, 3 * nodes, sizeof(uint64_t));
-    if (rb->failed) return TL_ERROR_NO_MEMORY;
-    rb->reads_mark = rb->at_end + things;
-    rb->runs_by = rb->order + nodes;
-    rb->sets = rb->room + nodes;
-    rb->between = rb->sets + nodes;
-    tli_bound_find_things(rb, inference);
-    tli_bound_find_runs(rb, inference, scratch);
+    uint8_t *scratch = (uint8_t *)tli_bound_take(model, tensors, 1);
+    model->thing_of = (int32_t *)tli_bound_take(model, things, sizeof(int32_t));
+    model->maker = (int32_t *)tli_bound_take(model, things, sizeof(int32_t));
+    model->exact = (uint64_t *)tli_bound_take(model, things, sizeof(uint64_t));
+    model->bytes = (int64_t *)tli_bound_take(model, things, sizeof(int64_t));
+    model->at_end = (uint8_t *)tli_bound_take(model, 2 * things, 1);
+    model->enter = (int64_t *)tli_bound_take(model, things, sizeof(int64_t));
+    model->last_use = (int32_t *)tli_bound_take(model, things, sizeof(int32_t));
+    model->order = (int32_t *)tli_bound_take(model, 2 * nodes, sizeof(int32_t));
+    model->cost = (int64_t *)tli_bound_take(model, nodes, sizeof(int64_t));
+    model->room = (uint64_t *)tli_bound_take(model, 3 * nodes, sizeof(uint64_t));
+    if (model->failed) return TL_ERROR_NO_MEMORY;
+    model->reads_mark = model->at_end + things;
+    model->runs_by = model->order + nodes;
+    model->sets = model->room + nodes;
+    model->between = model->sets + nodes;
+    tli_bound_find_things(model, inference);
+    tli_bound_find_runs(model, inference, scratch);
     tli_zero(scratch, (size_t)tensors);
-    tli_bound_find_sets(rb, scratch);
-    tli_bound_scale_bytes(rb);
-    tli_bound_scale_costs(rb);
+    tli_bound_find_sets(model, scratch);
+    tli_bound_scale_bytes(model);
+    tli_bound_scale_costs(model);
     return TL_OK;
 }
 
-static tl_result tli_bound_open_net(tli_bound *rb) {
-    int64_t vertices = (int64_t)rb->thing_count + rb->graph->node_count + 2;
-    int64_t arcs = 2 * (2 * (int64_t)rb->thing_count + rb->graph->node_count + rb->graph->input_count);
-    tli_bound_net *net = &rb->net;
-    net->to = (int32_t *)tli_bound_take(rb, arcs, sizeof(int32_t));
-    net->left = (int64_t *)tli_bound_take(rb, arcs, sizeof(int64_t));
-    net->arcs = (int32_t *)tli_bound_take(rb, arcs, sizeof(int32_t));
-    net->first = (int32_t *)tli_bound_take(rb, 5 * (vertices + 1), sizeof(int32_t));
-    rb->labels = (tli_bound_label *)tli_bound_take(rb, 2 * TLI_BOUND_LABELS, sizeof(tli_bound_label));
-    rb->made = (tli_bound_label *)tli_bound_take(rb, TLI_BOUND_LABELS, sizeof(tli_bound_label));
-    if (rb->failed) return TL_ERROR_NO_MEMORY;
+// Allocate the network and the labels.
+static tl_result tli_bound_open_net(tli_bound *model) {
+    int64_t vertices = (int64_t)model->thing_count + model->graph->node_count + 2;
+    int64_t arcs = 2 * (2 * (int64_t)model->thing_count + model->graph->node_count + model->graph->input_count);
+    tli_bound_net *net = &model->net;
+    net->to = (int32_t *)tli_bound_take(model, arcs, sizeof(int32_t));
+    net->left = (int64_t *)tli_bound_take(model, arcs, sizeof(int64_t));
+    net->arcs = (int32_t *)tli_bound_take(model, arcs, sizeof(int32_t));
+    net->first = (int32_t *)tli_bound_take(model, 5 * (vertices + 1), sizeof(int32_t));
+    model->labels = (tli_bound_label *)tli_bound_take(model, 2 * TLI_BOUND_LABELS, sizeof(tli_bound_label));
+    model->made = (tli_bound_label *)tli_bound_take(model, TLI_BOUND_LABELS, sizeof(tli_bound_label));
+    if (model->failed) return TL_ERROR_NO_MEMORY;
     net->level = net->first + vertices + 1;
     net->cursor = net->level + vertices + 1;
     net->queue = net->cursor + vertices + 1;
     net->path = net->queue + vertices + 1;
-    tli_bound_make_net(rb);
+    tli_bound_make_net(model);
     return TL_OK;
 }
 
+// Three eighths of the work go to choosing instants one by one, as much again to choosing them together, and
+// the rest to branching.
 static void tli_bound_search_all(tli_bound_search *search, int64_t *value) {
-    tli_bound *rb = search->rb;
-    uint64_t limit = rb->work_limit, start = *rb->work, share = limit > start ? (limit - start) / 8 : 0;
-    rb->work_limit = start + 3 * share;
+    tli_bound *model = search->model;
+    uint64_t limit = model->work_limit, start = *model->work, share = limit > start ? (limit - start) / 8 : 0;
+    model->work_limit = start + 3 * share;
     tli_bound_try_singles(search);
     *value = 0;
-    rb->table_limit = 2 * share;
+    model->table_limit = 2 * share;
     if (search->best->count > 0) {
         tli_bound_list_instants(search);
-        rb->work_limit = start + 6 * share;
+        model->work_limit = start + 6 * share;
         while (search->best->count < TLI_BOUND_INSTANTS && tli_bound_add_best(search)) { }
-        rb->work_limit = limit;
+        model->work_limit = limit;
         *value = tli_bound_branch(search);
     }
-    rb->work_limit = limit;
+    model->work_limit = limit;
 }
 
-// The scaled bound on what is paid again; TLI_BOUND_INFINITE: no schedule fits.
-static tl_result tli_bound_search_bound(tli_bound *rb, int64_t *value) {
+// Find the scaled bound of the cost beyond the base cost; TLI_BOUND_INFINITE: no schedule fits.
+static tl_result tli_bound_search_bound(tli_bound *model, int64_t *value) {
     tli_bound_search search;
-    int64_t cells = (int64_t)TLI_BOUND_INSTANTS * rb->thing_count;
-    tl_result result = tli_bound_open_net(rb);
+    int64_t cells = (int64_t)TLI_BOUND_INSTANTS * model->thing_count;
+    tl_result result = tli_bound_open_net(model);
     if (result) return result;
     tli_zero(&search, sizeof search);
-    search.rb = rb;
-    search.single = (int64_t *)tli_bound_take(rb, rb->order_count, sizeof(int64_t));
-    search.listed = (int32_t *)tli_bound_take(rb, rb->order_count, sizeof(int32_t));
-    search.climb.slope = (int32_t *)tli_bound_take(rb, cells, sizeof(int32_t));
-    search.climb.held = (int8_t *)tli_bound_take(rb, cells, 1);
-    search.climb.now = tli_bound_add_state(rb, TLI_BOUND_INSTANTS);
-    search.climb.best = tli_bound_add_state(rb, TLI_BOUND_INSTANTS);
-    search.best = tli_bound_add_state(rb, TLI_BOUND_INSTANTS);
-    search.trial = tli_bound_add_state(rb, TLI_BOUND_INSTANTS);
-    if (!rb->failed) tli_bound_search_all(&search, value);
-    tli_bound_free_state(rb, search.climb.now);
-    tli_bound_free_state(rb, search.climb.best);
-    tli_bound_free_state(rb, search.best);
-    tli_bound_free_state(rb, search.trial);
-    return rb->failed ? TL_ERROR_NO_MEMORY : TL_OK;
+    search.model = model;
+    search.single = (int64_t *)tli_bound_take(model, model->order_count, sizeof(int64_t));
+    search.listed = (int32_t *)tli_bound_take(model, model->order_count, sizeof(int32_t));
+    search.climb.slope = (int32_t *)tli_bound_take(model, cells, sizeof(int32_t));
+    search.climb.held = (int8_t *)tli_bound_take(model, cells, 1);
+    search.climb.now = tli_bound_add_state(model, TLI_BOUND_INSTANTS);
+    search.climb.best = tli_bound_add_state(model, TLI_BOUND_INSTANTS);
+    search.best = tli_bound_add_state(model, TLI_BOUND_INSTANTS);
+    search.trial = tli_bound_add_state(model, TLI_BOUND_INSTANTS);
+    if (!model->failed) tli_bound_search_all(&search, value);
+    tli_bound_free_state(model, search.climb.now);
+    tli_bound_free_state(model, search.climb.best);
+    tli_bound_free_state(model, search.best);
+    tli_bound_free_state(model, search.trial);
+    return model->failed ? TL_ERROR_NO_MEMORY : TL_OK;
 }
 
-// base + ceil(value / scale), rounded up to a multiple of what every forward is a multiple of.
-static uint64_t tli_bound_round_up(const tli_bound *rb, int64_t value) {
+// Base cost + ceil(value / scale), the second term rounded up to a multiple of cost_step, the greatest common
+// divisor of the forward costs.
+static uint64_t tli_bound_round_up(const tli_bound *model, int64_t value) {
     uint64_t again, rest;
-    if (value <= 0) return rb->base_cost;
-    again = (uint64_t)value >> rb->cost_up;
-    if (again << rb->cost_up != (uint64_t)value) again++;
-    again <<= rb->cost_down;
-    rest = rb->cost_step ? again % rb->cost_step : 0;
-    if (rest) again += rb->cost_step - rest;
-    return rb->base_cost + again < again ? UINT64_MAX : rb->base_cost + again;
+    if (value <= 0) return model->base_cost;
+    again = (uint64_t)value >> model->cost_up;
+    if (again << model->cost_up != (uint64_t)value) again++;
+    again <<= model->cost_down;
+    rest = model->cost_step ? again % model->cost_step : 0;
+    if (rest) again += model->cost_step - rest;
+    return model->base_cost + again < again ? UINT64_MAX : model->base_cost + again;
 }
 
 // -- bound: the least budget --
 
-// The working set of a node's cheapest call: its inputs once each, outputs, scratch; in place where that
-// may be. One that makes saved bytes has them beside all outputs. Graph inputs are not in it.
+// The bytes of the smallest forward call of a node: each input once, outputs and scratch, in place where that
+// is allowed. A call that makes saved bytes holds them beside all outputs. Graph inputs do not count.
 static uint64_t tli_bound_call_bytes(const tl_graph *graph, int32_t id, int saves) {
     const tl_node *node = &graph->nodes[id];
     uint64_t sum = node->fwork_bytes + (saves ? node->saved_bytes : 0);
@@ -1259,123 +1280,127 @@ static uint64_t tli_bound_call_bytes(const tl_graph *graph, int32_t id, int save
     return reads == 1 ? sum - graph->outputs[k].bytes : sum;
 }
 
-// The bytes of the largest call that every schedule within the budget makes between the backwards at
-// positions p - 1 and p, and its node: what backward p reads is made there if there was no room for it
-// beside the working set of the one before, and what that takes likewise.
-static uint64_t tli_bound_find_gap(tli_bound *rb, uint64_t budget, int32_t p, int32_t *node) {
-    const tl_graph *graph = rb->graph;
-    uint64_t most = 0, room = budget - rb->sets[p - 1];
-    uint8_t *must = rb->reads_mark;
+// The bytes and the node of the largest call that every schedule within the budget makes between the
+// backwards at positions p - 1 and p. A thing that backward p reads is made there if it does not fit beside
+// the working set of backward p - 1; the same holds for the inputs of the call that makes it.
+static uint64_t tli_bound_find_gap(tli_bound *model, uint64_t budget, int32_t p, int32_t *node) {
+    const tl_graph *graph = model->graph;
+    uint64_t most = 0, room = budget - model->sets[p - 1];
+    uint8_t *must = model->reads_mark;
     int32_t id, i, t;
-    tli_bound_mark_reads(rb, rb->order[p], must, 1);
-    tli_bound_mark_reads(rb, rb->order[p - 1], must, 0);
+    tli_bound_mark_reads(model, model->order[p], must, 1);
+    tli_bound_mark_reads(model, model->order[p - 1], must, 0);
     for (id = graph->node_count; id-- > 0;) {
         const tl_node *maker = &graph->nodes[id];
         int is_made = 0, saves;
         uint64_t call;
-        t = rb->thing_of[graph->tensor_count + id];
-        saves = is_made = t >= 0 && must[t] && rb->exact[t] > room;
+        t = model->thing_of[graph->tensor_count + id];
+        saves = is_made = t >= 0 && must[t] && model->exact[t] > room;
         for (i = maker->first_output; i < maker->first_output + maker->output_count; i++) {
-            t = rb->thing_of[i];
-            is_made |= t >= 0 && must[t] && rb->exact[t] > room;
+            t = model->thing_of[i];
+            is_made |= t >= 0 && must[t] && model->exact[t] > room;
         }
         if (!is_made) continue;
-        call = rb->between[p - 1] + tli_bound_call_bytes(graph, id, saves);
+        call = model->between[p - 1] + tli_bound_call_bytes(graph, id, saves);
         if (call > most) { most = call; *node = id; }
         for (i = maker->first_input; i < maker->first_input + maker->input_count; i++)
-            if (rb->thing_of[graph->inputs[i].tensor] >= 0) must[rb->thing_of[graph->inputs[i].tensor]] = 1;
-        tli_bound_mark_reads(rb, rb->order[p - 1], must, 0);
+            if (model->thing_of[graph->inputs[i].tensor] >= 0)
+                must[model->thing_of[graph->inputs[i].tensor]] = 1;
+        tli_bound_mark_reads(model, model->order[p - 1], must, 0);
     }
-    tli_zero(must, (size_t)rb->thing_count);
+    tli_zero(must, (size_t)model->thing_count);
     return most;
 }
 
-// Whether no call between two backwards is known to exceed the budget, which is at least every working
-// set; *node: the one that does.
-static int tli_bound_fits_gaps(tli_bound *rb, uint64_t budget, int32_t *node) {
+// Whether no such call exceeds the budget, which must be at least the largest working set; if one does, *node
+// is its node.
+static int tli_bound_fits_gaps(tli_bound *model, uint64_t budget, int32_t *node) {
     int32_t p;
-    for (p = 1; p < rb->order_count; p++) {
+    for (p = 1; p < model->order_count; p++) {
         int32_t largest = -1;
-        if (tli_bound_find_gap(rb, budget, p, &largest) <= budget) continue;
+        if (tli_bound_find_gap(model, budget, p, &largest) <= budget) continue;
         *node = largest;
         return 0;
     }
     return 1;
 }
 
-// The largest working set of a call that every schedule makes, and its node; -1 = the graph inputs and
-// the results, whatever the calls.
-static uint64_t tli_bound_find_floor(tli_bound *rb, int32_t inference, int32_t *node) {
-    const tl_graph *graph = rb->graph;
+// The largest working set of the calls that every schedule makes, and its node; -1 = graph inputs and results
+// together are larger than any of them.
+static uint64_t tli_bound_find_floor(tli_bound *model, int32_t inference, int32_t *node) {
+    const tl_graph *graph = model->graph;
     uint64_t inputs = tli_bound_input_bytes(graph), most = inputs;
     int32_t i;
     *node = -1;
-    for (i = 0; i < rb->thing_count; i++) if (rb->at_end[i]) most += rb->exact[i];
+    for (i = 0; i < model->thing_count; i++) if (model->at_end[i]) most += model->exact[i];
     for (i = 0; i < graph->node_count; i++) {
         int saves = graph->nodes[i].has_grad && !inference && graph->nodes[i].saved_bytes;
         uint64_t call;
-        if (graph->nodes[i].is_input || rb->runs_by[i] == INT32_MAX) continue;
+        if (graph->nodes[i].is_input || model->runs_by[i] == INT32_MAX) continue;
         call = inputs + tli_bound_call_bytes(graph, i, saves);
         if (call > most) { most = call; *node = i; }
     }
-    for (i = 0; i < rb->order_count; i++)
-        if (rb->sets[i] > most) { most = rb->sets[i]; *node = rb->order[i]; }
+    for (i = 0; i < model->order_count; i++)
+        if (model->sets[i] > most) { most = model->sets[i]; *node = model->order[i]; }
     return most;
 }
 
-// A number of bytes below which no schedule fits, and the node that sets it: the largest working set of
-// a call that every schedule makes, or that every schedule makes that has so few bytes and no host tier.
+// Find a number of bytes below which no schedule fits, and the node that sets it: the largest working set
+// of a call that every schedule makes, or, without a host tier, of a call that the budget itself makes
+// necessary (tli_bound_find_gap).
 static tl_result tli_remat_floor(tl_env *env, const tl_graph *graph, int32_t inference, int32_t has_host,
                                  uint64_t *bound_budget, int32_t *node) {
-    tli_bound rb;
+    tli_bound model;
     uint64_t low, high;
     tl_result result;
-    tli_zero(&rb, sizeof rb);
-    rb.env = env; rb.graph = graph;
+    tli_zero(&model, sizeof model);
+    model.env = env; model.graph = graph;
     *bound_budget = 0;
     *node = -1;
-    result = tli_bound_open(&rb, inference);
+    result = tli_bound_open(&model, inference);
     if (!result) {
-        low = high = tli_bound_find_floor(&rb, inference, node);
-        while (!has_host && !tli_bound_fits_gaps(&rb, high, node)) {  // from here on, high - low bisects to it
+        low = high = tli_bound_find_floor(&model, inference, node);
+        while (!has_host && !tli_bound_fits_gaps(&model, high, node)) {  // double, then bisect low to high
             low = high + 1;
             high = high > UINT64_MAX / 2 ? UINT64_MAX : 2 * high + 1;
         }
         while (low < high) {
             uint64_t middle = low + (high - low) / 2;
-            if (tli_bound_fits_gaps(&rb, middle, node)) high = middle; else low = middle + 1;
+            if (tli_bound_fits_gaps(&model, middle, node)) high = middle; else low = middle + 1;
         }
         *bound_budget = high;
     }
-    tli_bound_free(&rb);
+    tli_bound_free(&model);
     return result;
 }
 
 // -- bound: with a host tier --
 //
-// Take a schedule that spills and fetches, on a device budget M and a host budget H, over a link of bw bytes
-// a unit of time, and that ends at T. Keep each tensor on the device over every gap that ends with a fetch
-// that is waited for: from its D, W or I (which becomes an F) to its L. Without O, L, W and DH this is a valid
-// schedule without a host: whatever is read was there before and is there now; in such a gap no forward makes
-// the tensor, else the gap would end there; and a spill that is never fetched again becomes a drop. It makes
-// the same calls, so it costs at most T. Consider a call that begins at t and takes c, and let X be the bytes
-// of the tensors in such a gap meanwhile, which is what this schedule holds more than the first. All of them
+// Take a schedule S with spills and fetches on a device budget M and a host budget H, over a link of bw bytes
+// per unit of time, that ends at time T. From it make a schedule S' without a host: each tensor stays on the
+// device during every gap that ends with a fetch that is waited for, from its D, W or I (which becomes an F)
+// to its L; then remove all O, L, W and DH. S' is valid: whatever a call reads was resident in S and is
+// resident in S'; no forward makes the tensor within such a gap, because the gap would end there; and a spill
+// that is never fetched becomes a drop. S' makes the same calls, so it costs at most T. Consider a call that
+// begins at t and takes c, and let X be the bytes of the tensors that are in such a gap at that time, that is,
+// the bytes that S' holds in addition. All of these tensors
 //   - are on the host: X <= H;
 //   - were spilled, each by a copy of its own that ended by t: X <= bw t;
 //   - are fetched after the call, by copies that end by T: X <= bw (T - t - c).
-// A copy takes its latency and ceil(bytes / bw), copies come one after the other, and X is an integer, so
-// X <= floor(bw t), floor(bw (T - t - c)), and t or T - t - c is at most floor(T / 2). For B v: the backwards
-// from v on come after t, and each forward that some backward up to v depends on and all backwards before v
-// come before it: t <= T - after, T - t - c <= T - before. So the schedule keeps, at each backward, the
-// budget M + min(H, floor(bw min(T / 2, T - after, T - before))), and the relaxation with these rooms bounds
-// T: T >= g(T). Rooms grow with T and g falls: whatever T0 is, T > T0 or T >= g(T0).
+// A copy takes its latency and ceil(bytes / bw), copies run one after the other, and X is an integer, so
+// X <= floor(bw t) and X <= floor(bw (T - t - c)), and one of t and T - t - c is at most floor(T / 2). If the
+// call is B v: the backwards from v on come after t, so t <= T - after; each forward that some backward up to
+// v depends on, and all backwards before v, come before it, so T - t - c <= T - before. At each backward S'
+// therefore keeps the budget M + min(H, floor(bw min(T / 2, T - after, T - before))), and the relaxation with
+// these rooms bounds T: T >= g(T). Rooms grow with T, so g falls: for any T0, T > T0 or T >= g(T0).
 
 typedef struct tli_bound_host {
-    uint64_t bytes, rate, time;  // budget; of the link, 0 = no limit; T
-    int32_t  is_even;            // 1 = T / 2 alone: lower, but instants that differ less are found more easily
+    uint64_t bytes, rate, time;  // H; bytes per second of the link, 0 = no limit; T
+    int32_t  is_even;            // 1 = use T / 2 alone: larger rooms, but closer to each other, which makes it
+                                 // easier to find good instants
 } tli_bound_host;
 
-// floor(rate time / 10^9), the largest number where it does not fit.
+// floor(rate time / 10^9); UINT64_MAX where it does not fit.
 static uint64_t tli_bound_find_copied(uint64_t rate, uint64_t time) {
     uint64_t second = UINT64_C(1000000000), rest = rate % second, whole, part, sum;
     if (!tli_mul_u64(rate / second, time, &whole) || !tli_mul_u64(rest, time / second, &part) ||
@@ -1384,51 +1409,51 @@ static uint64_t tli_bound_find_copied(uint64_t rate, uint64_t time) {
     return sum;
 }
 
-// Add to the room at each backward what may be on the host meanwhile.
-static void tli_bound_add_host(tli_bound *rb, const tli_bound_host *host) {
-    const tl_graph *graph = rb->graph;
+// Add to the room at each backward the bytes that can be on the host at that time.
+static void tli_bound_add_host(tli_bound *model, const tli_bound_host *host) {
+    const tl_graph *graph = model->graph;
     uint64_t before = 0, after = 0, most, bytes;
     int32_t p, id;
-    for (p = 0; p < rb->order_count; p++) after += graph->nodes[rb->order[p]].bwd_cost;
-    for (p = 0; p < rb->order_count; p++) {
-        uint64_t cost = graph->nodes[rb->order[p]].bwd_cost;
+    for (p = 0; p < model->order_count; p++) after += graph->nodes[model->order[p]].bwd_cost;
+    for (p = 0; p < model->order_count; p++) {
+        uint64_t cost = graph->nodes[model->order[p]].bwd_cost;
         for (id = 0; id < graph->node_count; id++)
-            if (rb->runs_by[id] == p && !graph->nodes[id].is_input) before += graph->nodes[id].fwd_cost;
-        before += cost;  // of this backward too: c
+            if (model->runs_by[id] == p && !graph->nodes[id].is_input) before += graph->nodes[id].fwd_cost;
+        before += cost;  // c: the cost of this backward itself
         most = after > before ? after : before;
         most = host->time > most ? host->time - most : 0;
         if (most > host->time / 2 || host->is_even) most = host->time / 2;
         after -= cost;
         bytes = host->rate ? tli_bound_find_copied(host->rate, most) : UINT64_MAX;
         if (bytes > host->bytes) bytes = host->bytes;
-        if (!tli_add_u64(rb->room[p], bytes, &rb->room[p])) rb->room[p] = UINT64_MAX;
+        if (!tli_add_u64(model->room[p], bytes, &model->room[p])) model->room[p] = UINT64_MAX;
     }
 }
 
-// A cost that no valid schedule within the budget undercuts; backwards in reverse listing order, no
-// compression; no host copies where host is NULL, else the end of those that end by host->time. Anytime:
-// work_limit (arcs looked at, about 3 ns each) only makes it higher.
+// Find a lower bound of the cost of every valid schedule within the budget with backwards in reverse listing
+// order and no compression. With host NULL: without host copies. Else: of the end of schedules that end by
+// host->time. Anytime: a larger work_limit (arcs visited, about 3 ns each) can only raise it.
 // TL_ERROR_INFEASIBLE, without a sentence: no schedule fits; *bound_cost is UINT64_MAX.
 static tl_result tli_remat_bound_host(tl_env *env, const tl_graph *graph, uint64_t budget,
                                       const tli_bound_host *host, int32_t inference, tli_remat_watch *watch,
                                       uint64_t work_limit, uint64_t *bound_cost, uint64_t *work) {
-    tli_bound rb;
+    tli_bound model;
     int64_t value = 0;
     int32_t p, node;
     tl_result result;
-    tli_zero(&rb, sizeof rb);
-    rb.env = env; rb.graph = graph; rb.watch = watch; rb.work = work; rb.work_limit = work_limit;
+    tli_zero(&model, sizeof model);
+    model.env = env; model.graph = graph; model.watch = watch; model.work = work; model.work_limit = work_limit;
     *bound_cost = 0;
-    result = tli_bound_open(&rb, inference);
-    if (!result && (budget < tli_bound_find_floor(&rb, inference, &node) ||
-                    (!host && !tli_bound_fits_gaps(&rb, budget, &node))))
+    result = tli_bound_open(&model, inference);
+    if (!result && (budget < tli_bound_find_floor(&model, inference, &node) ||
+                    (!host && !tli_bound_fits_gaps(&model, budget, &node))))
         value = TLI_BOUND_INFINITE;
-    for (p = 0; p < rb.order_count && !result && !value; p++) rb.room[p] = budget - rb.sets[p];
-    if (!result && !value && host) tli_bound_add_host(&rb, host);
-    if (!result && !value && rb.order_count) result = tli_bound_search_bound(&rb, &value);
+    for (p = 0; p < model.order_count && !result && !value; p++) model.room[p] = budget - model.sets[p];
+    if (!result && !value && host) tli_bound_add_host(&model, host);
+    if (!result && !value && model.order_count) result = tli_bound_search_bound(&model, &value);
     if (!result && value >= TLI_BOUND_INFINITE) { result = TL_ERROR_INFEASIBLE; *bound_cost = UINT64_MAX; }
-    else if (!result) *bound_cost = tli_bound_round_up(&rb, value);
-    tli_bound_free(&rb);
+    else if (!result) *bound_cost = tli_bound_round_up(&model, value);
+    tli_bound_free(&model);
     return result;
 }
 

@@ -3,37 +3,38 @@
 
 // -- chain: the optimum over persistent schedules --
 //
-// The graph is cut into stages where nothing but the outputs of one node, and graph inputs, are read by
-// later nodes. A segment is a run of stages i..t whose input is resident and stays until the segment has
-// been reversed. It is reversed in one of three ways:
-//   leaf     i = t: what the backwards of the stage read is made, then they run
+// The graph is cut into stages: a stage ends where later nodes read only the outputs of one node, and graph
+// inputs. A segment is a run of stages i..t whose input is resident and stays until the segment has been
+// reversed, that is, until all its backwards have run. It is reversed in one of three ways:
+//   leaf     i = t: the tensors that the backwards of the stage read are made, then the backwards run
 //   save     the stage runs and keeps what its backwards read; i+1..t is reversed, then its backwards run
 //   advance  stages i..k-1 run and keep nothing but the input of k; k..t is reversed, then i..k-1
-// What the stages do in each is simulated once, call by call, so that all bytes are exact. The cost of
-// reversing a segment is a step function of the bytes that it may hold: a curve, which lists the steps. A
-// curve is the least of the sums of shifted shorter curves; there are no slots of memory to round to.
-// This departs from the paper in that a leaf makes again only what its backwards read, and a stage's
-// outputs that its own backwards do not read go before them.
+// Each of these is simulated once for each stage, call by call, so that all bytes are exact. The cost of
+// reversing a segment is a step function of the bytes that it may hold; a curve is the list of its steps. It
+// is the minimum over sums of shifted curves of shorter segments; memory is not rounded to slots.
+// Two departures from the paper: a leaf makes again only what its backwards read, and outputs of a stage that
+// its own backwards do not read are dropped before these.
 
-#define TLI_CHAIN_MOST_STAGES 1024     // more are joined
-#define TLI_CHAIN_WORK UINT64_C(400000000)  // without a limit of the caller's
+#define TLI_CHAIN_MOST_STAGES 1024     // of a graph with more, neighbours are joined
+#define TLI_CHAIN_WORK UINT64_C(400000000)  // default work limit
 #define TLI_CHAIN_BLOCK 4096           // points of curves in one allocation
 #define TLI_CHAIN_MOST_POINTS 8000000  // of all curves: 128 MB
-#define TLI_CHAIN_FINAL_POINTS 240     // of a curve that ends with the last stage, where not all steps are kept
+#define TLI_CHAIN_FINAL_POINTS 240     // of a curve that ends with the last stage, if not all steps are kept
 #define TLI_CHAIN_PASSES 3             // over the curves that end with the last stage
-#define TLI_CHAIN_LEAST_POINTS 4       // of a curve where only the least budget is wanted
+#define TLI_CHAIN_LEAST_POINTS 4       // of a curve when only the least budget is wanted
 
 typedef struct tli_chain_stage {
     int32_t  first, last;           // nodes
-    uint64_t in_bytes;              // of what the stages before hand over: the price of a checkpoint here
+    uint64_t in_bytes;              // of its input: what a checkpoint here costs
     uint64_t held_bytes;            // beside every segment that ends here: gradients, results of the last stage
-    uint64_t kept_bytes;            // by save: what the backwards read, and what is handed over
+    uint64_t kept_bytes;            // by save: what its backwards read, and its outputs
     uint64_t advance_cost, save_cost, back_cost, leaf_cost;
-    uint64_t stay_bytes, go_bytes;  // most live during an advance whose input stays, or goes and counts
-    uint64_t save_bytes, back_bytes, leaf_bytes;  // most live, without the input
+    uint64_t stay_bytes;            // peak of an advance whose input stays; the input does not count
+    uint64_t go_bytes;              // peak of an advance that drops its input; the input counts
+    uint64_t save_bytes, back_bytes, leaf_bytes;  // peaks; the input does not count
 } tli_chain_stage;
 
-typedef struct tli_chain_point { uint64_t bytes, cost; } tli_chain_point;  // with so many bytes, so much
+typedef struct tli_chain_point { uint64_t bytes, cost; } tli_chain_point;  // cost from so many bytes on
 
 // Bytes ascend, costs descend. No points: the segment does not fit.
 typedef struct tli_chain_curve { const tli_chain_point *points; int32_t count; } tli_chain_curve;
@@ -47,35 +48,35 @@ typedef struct tli_chain {
     const tl_graph *graph;
     uint64_t        budget, pinned_bytes;  // pinned: graph inputs
     tli_chain_stage   *stages;  int32_t stage_count;
-    int32_t        *stage_of;              // [node_count]
+    int32_t        *stage_of;              // [node_count] number of its stage
     uint8_t        *marks;                 // [node_count] TLI_CHAIN_ADVANCE, TLI_CHAIN_LEAF
     uint8_t        *kinds;                 // [tensor_count] TLI_CHAIN_OUT and so on
-    uint8_t        *here, *has_gradient;   // [tensor_count] while a part is played
-    int32_t        *last_use;              // [tensor_count] the last call of the part that touches it
+    uint8_t        *here, *has_gradient;   // [tensor_count] resident, gradient live: while a part is simulated
+    int32_t        *last_use;              // [tensor_count] the last call of the part that uses it
     int32_t        *calls;                 // [2 * node_count] of the part: 2 * node, + 1 = backward
     int32_t         call_count;
     tli_chain_curve   *curves;                // [stage_count][stage_count] first stage, last stage
-    uint64_t       *least;                 // [stage_count][stage_count] bytes below which none fits
-    int32_t        *grid;                  // [stage_count] the longest segment that may end here
+    uint64_t       *least;                 // [stage_count][stage_count] least bytes of a segment
+    int32_t        *grid;                  // [stage_count] stages of the longest segment planned that ends here
     int32_t        *same_from, *same_count;  // [stage_count] an earlier run of equal stages, and its length
-    tli_chain_list     best, next;            // the curve under way
+    tli_chain_list     best, next;            // the curve being computed, and its next version
     tli_chain_block   *blocks;
     tli_chain_point   *free_points;  int32_t free_count;
     int64_t         point_count;
     int32_t         failed;                // 1 = no memory
     int32_t         most_points;           // of one curve; 0 = all: exact
-    int32_t         most_final;            // of the curve of a segment that ends with the last stage
-    uint64_t       *low, *high;            // [stage_count] of these curves, the bytes that are looked at
+    int32_t         most_final;            // the same for the curve of a segment that ends with the last stage
+    uint64_t       *low, *high;            // [stage_count] range of bytes in which these curves are computed
     uint64_t       *path_costs; int32_t *path;  // [stage_count] of the shortest path at a price
-    tli_chain_curve   *final;                 // [stage_count] these curves, of the best pass so far
-    int32_t         over;                  // 1 = work_limit was not enough, or the points
+    tli_chain_curve   *final;                 // [stage_count] these curves in the best pass so far
+    int32_t         over;                  // 1 = work_limit or TLI_CHAIN_MOST_POINTS was reached
     uint64_t        work, work_limit;
 } tli_chain;
 
-enum { TLI_CHAIN_ADVANCE = 1, TLI_CHAIN_LEAF = 2 };                          // node: which parts run it
+enum { TLI_CHAIN_ADVANCE = 1, TLI_CHAIN_LEAF = 2 };  // marks of a node: the parts that run it
 enum { TLI_CHAIN_OUT = 1, TLI_CHAIN_READ = 2, TLI_CHAIN_GRAD = 4, TLI_CHAIN_RESULT = 8, TLI_CHAIN_WANTED = 16 };
-// tensor: handed over; read by backwards of its stage; of its gradient a part comes from later stages;
-// stays to the end; scratch
+// Kinds of a tensor: read by a later stage; read by backwards of its own stage; part of its gradient comes from
+// later stages; a result, which stays to the end; scratch of tli_chain_mark_nodes.
 
 typedef enum tli_chain_part {
     TLI_CHAIN_RUN_ADVANCE,
@@ -84,44 +85,45 @@ typedef enum tli_chain_part {
     TLI_CHAIN_RUN_LEAF
 } tli_chain_part;
 
-static void tli_chain_free_blocks(tli_chain *pc) {
-    while (pc->blocks) {
-        tli_chain_block *next = pc->blocks->next;
-        tli_release(pc->env, pc->blocks);
-        pc->blocks = next;
+static void tli_chain_free_blocks(tli_chain *chain) {
+    while (chain->blocks) {
+        tli_chain_block *next = chain->blocks->next;
+        tli_release(chain->env, chain->blocks);
+        chain->blocks = next;
     }
 }
 
-static void tli_chain_free(tli_chain *pc) {
-    tli_chain_free_blocks(pc);
-    tli_release(pc->env, pc->stages);
-    tli_release(pc->env, pc->stage_of);
-    tli_release(pc->env, pc->marks);
-    tli_release(pc->env, pc->kinds);
-    tli_release(pc->env, pc->here);
-    tli_release(pc->env, pc->has_gradient);
-    tli_release(pc->env, pc->last_use);
-    tli_release(pc->env, pc->calls);
-    tli_release(pc->env, pc->curves);
-    tli_release(pc->env, pc->least);
-    tli_release(pc->env, pc->grid);
-    tli_release(pc->env, pc->low);
-    tli_release(pc->env, pc->high);
-    tli_release(pc->env, pc->final);
-    tli_release(pc->env, pc->path_costs);
-    tli_release(pc->env, pc->path);
-    tli_release(pc->env, pc->same_from);
-    tli_release(pc->env, pc->same_count);
-    tli_release(pc->env, pc->best.points);
-    tli_release(pc->env, pc->next.points);
+static void tli_chain_free(tli_chain *chain) {
+    tli_chain_free_blocks(chain);
+    tli_release(chain->env, chain->stages);
+    tli_release(chain->env, chain->stage_of);
+    tli_release(chain->env, chain->marks);
+    tli_release(chain->env, chain->kinds);
+    tli_release(chain->env, chain->here);
+    tli_release(chain->env, chain->has_gradient);
+    tli_release(chain->env, chain->last_use);
+    tli_release(chain->env, chain->calls);
+    tli_release(chain->env, chain->curves);
+    tli_release(chain->env, chain->least);
+    tli_release(chain->env, chain->grid);
+    tli_release(chain->env, chain->low);
+    tli_release(chain->env, chain->high);
+    tli_release(chain->env, chain->final);
+    tli_release(chain->env, chain->path_costs);
+    tli_release(chain->env, chain->path);
+    tli_release(chain->env, chain->same_from);
+    tli_release(chain->env, chain->same_count);
+    tli_release(chain->env, chain->best.points);
+    tli_release(chain->env, chain->next.points);
 }
 
 // -- chain: stages --
 
-// stage_of[]: 1 = a stage ends at this node. A result stays, so all from its node on is one stage.
-static void tli_chain_find_ends(tli_chain *pc) {
-    const tl_graph *graph = pc->graph;
-    int32_t id, i, farthest = -1, reach, computes = 0, *reader = pc->last_use;
+// Set stage_of[] to 1 where a stage ends. A result stays to the end, so all nodes from the first result on are
+// in one stage.
+static void tli_chain_find_ends(tli_chain *chain) {
+    const tl_graph *graph = chain->graph;
+    int32_t id, i, farthest = -1, reach, computes = 0, *reader = chain->last_use;
     for (i = 0; i < graph->tensor_count; i++) reader[i] = -1;
     for (id = 0; id < graph->node_count; id++) {
         const tl_node *node = &graph->nodes[id];
@@ -132,14 +134,14 @@ static void tli_chain_find_ends(tli_chain *pc) {
         const tl_node *node = &graph->nodes[id];
         if (node->keep) break;
         computes |= !node->is_input;
-        pc->stage_of[id] = computes && !node->is_input && farthest <= id;
-        if (pc->stage_of[id]) computes = 0;
+        chain->stage_of[id] = computes && !node->is_input && farthest <= id;
+        if (chain->stage_of[id]) computes = 0;
         for (i = node->first_output, reach = -1; i < node->first_output + node->output_count; i++)
             if (!node->is_input && reader[i] > reach) reach = reader[i];
         if (reach > farthest) farthest = reach;
     }
-    for (; id < graph->node_count; id++) pc->stage_of[id] = 0;
-    pc->stage_of[graph->node_count - 1] = 1;
+    for (; id < graph->node_count; id++) chain->stage_of[id] = 0;
+    chain->stage_of[graph->node_count - 1] = 1;
 }
 
 static uint64_t tli_chain_out_bytes(const tl_graph *graph, int32_t id) {
@@ -151,131 +153,132 @@ static uint64_t tli_chain_out_bytes(const tl_graph *graph, int32_t id) {
     return sum;
 }
 
-// Join every two stages, where more bytes are handed over, until there are no more than can be planned.
-static int32_t tli_chain_join_stages(tli_chain *pc) {
+// Join pairs of neighbouring stages, removing the end with more output bytes, until TLI_CHAIN_MOST_STAGES or
+// fewer are left. Then stage_of[] becomes the number of the stage; returns how many there are.
+static int32_t tli_chain_join_stages(tli_chain *chain) {
     int32_t id, count, last, other;
     for (;;) {
-        for (id = count = 0; id < pc->graph->node_count; id++) count += pc->stage_of[id];
+        for (id = count = 0; id < chain->graph->node_count; id++) count += chain->stage_of[id];
         if (count <= TLI_CHAIN_MOST_STAGES) break;
-        for (id = 0, last = -1; id < pc->graph->node_count - 1; id++) {
-            if (!pc->stage_of[id]) continue;
+        for (id = 0, last = -1; id < chain->graph->node_count - 1; id++) {
+            if (!chain->stage_of[id]) continue;
             if (last < 0) { last = id; continue; }
-            other = tli_chain_out_bytes(pc->graph, id) > tli_chain_out_bytes(pc->graph, last) ? id : last;
-            pc->stage_of[other] = 0;
+            other = tli_chain_out_bytes(chain->graph, id) > tli_chain_out_bytes(chain->graph, last) ? id : last;
+            chain->stage_of[other] = 0;
             last = -1;
         }
     }
-    for (id = count = 0; id < pc->graph->node_count; id++) {
-        int32_t ends = pc->stage_of[id];
-        pc->stage_of[id] = count;
+    for (id = count = 0; id < chain->graph->node_count; id++) {
+        int32_t ends = chain->stage_of[id];
+        chain->stage_of[id] = count;
         count += ends;
     }
     return count;
 }
 
-static void tli_chain_read_tensors(tli_chain *pc) {
-    const tl_graph *graph = pc->graph;
+static void tli_chain_read_tensors(tli_chain *chain) {
+    const tl_graph *graph = chain->graph;
     int32_t id, i;
     for (i = 0; i < graph->tensor_count; i++) {
         const tl_node *maker = &graph->nodes[graph->outputs[i].node];
-        pc->kinds[i] = (uint8_t)((maker->has_grad && graph->outputs[i].needed ? TLI_CHAIN_READ : 0) |
+        chain->kinds[i] = (uint8_t)((maker->has_grad && graph->outputs[i].needed ? TLI_CHAIN_READ : 0) |
                                  (maker->keep ? TLI_CHAIN_RESULT : 0));
-        if (maker->is_input) pc->pinned_bytes += graph->outputs[i].bytes;
+        if (maker->is_input) chain->pinned_bytes += graph->outputs[i].bytes;
     }
     for (id = 0; id < graph->node_count; id++) {
         const tl_node *node = &graph->nodes[id];
         for (i = node->first_input; i < node->first_input + node->input_count; i++) {
             int32_t tensor = graph->inputs[i].tensor, maker = graph->outputs[tensor].node;
             if (graph->nodes[maker].is_input) continue;
-            if (pc->stage_of[maker] == pc->stage_of[id]) {
-                if (node->has_grad && graph->inputs[i].needed) pc->kinds[tensor] |= TLI_CHAIN_READ;
+            if (chain->stage_of[maker] == chain->stage_of[id]) {
+                if (node->has_grad && graph->inputs[i].needed) chain->kinds[tensor] |= TLI_CHAIN_READ;
                 continue;
             }
-            pc->kinds[tensor] |= TLI_CHAIN_OUT;
-            if (node->has_grad && graph->nodes[maker].has_grad) pc->kinds[tensor] |= TLI_CHAIN_GRAD;
+            chain->kinds[tensor] |= TLI_CHAIN_OUT;
+            if (node->has_grad && graph->nodes[maker].has_grad) chain->kinds[tensor] |= TLI_CHAIN_GRAD;
         }
     }
 }
 
-// Which nodes an advance runs: what makes what is handed over. Which a leaf runs: what makes what its
-// backwards read, and what no advance ran.
-static void tli_chain_mark_nodes(tli_chain *pc, int32_t mark) {
-    const tl_graph *graph = pc->graph;
+// Mark the nodes that an advance runs (those that the outputs of the stage need), or those that a leaf runs
+// (those that its backwards need, and those with a backward that no advance runs).
+static void tli_chain_mark_nodes(tli_chain *chain, int32_t mark) {
+    const tl_graph *graph = chain->graph;
     int32_t id, i;
-    for (i = 0; i < graph->tensor_count; i++) pc->kinds[i] &= (uint8_t)~TLI_CHAIN_WANTED;
+    for (i = 0; i < graph->tensor_count; i++) chain->kinds[i] &= (uint8_t)~TLI_CHAIN_WANTED;
     for (id = graph->node_count; id-- > 0;) {
         const tl_node *node = &graph->nodes[id];
         int runs = 0;
         for (i = node->first_output; i < node->first_output + node->output_count; i++)
-            runs |= pc->kinds[i] & (mark == TLI_CHAIN_ADVANCE
+            runs |= chain->kinds[i] & (mark == TLI_CHAIN_ADVANCE
                                         ? TLI_CHAIN_OUT | TLI_CHAIN_WANTED
                                         : TLI_CHAIN_READ | TLI_CHAIN_RESULT | TLI_CHAIN_WANTED);
         if (mark == TLI_CHAIN_LEAF && node->has_grad)
-            runs |= node->saved_bytes || !(pc->marks[id] & TLI_CHAIN_ADVANCE);
+            runs |= node->saved_bytes || !(chain->marks[id] & TLI_CHAIN_ADVANCE);
         if (node->is_input || !runs) continue;
-        pc->marks[id] |= (uint8_t)mark;
+        chain->marks[id] |= (uint8_t)mark;
         for (i = node->first_input; i < node->first_input + node->input_count; i++)
-            if (pc->stage_of[graph->outputs[graph->inputs[i].tensor].node] == pc->stage_of[id])
-                pc->kinds[graph->inputs[i].tensor] |= TLI_CHAIN_WANTED;
+            if (chain->stage_of[graph->outputs[graph->inputs[i].tensor].node] == chain->stage_of[id])
+                chain->kinds[graph->inputs[i].tensor] |= TLI_CHAIN_WANTED;
     }
 }
 
-// -- chain: what a stage does, call by call --
+// -- chain: the parts of a stage, simulated call by call --
 
 typedef struct tli_chain_play {
-    tli_chain     *pc;
+    tli_chain     *chain;
     tli_chain_part part;
-    int32_t     stage, goes;        // goes: 1 = the input is dropped after its last use, and counts
-    tli_steps  *steps;              // 0 = only bytes and cost are wanted
+    int32_t     stage, goes;        // goes: 1 = the input counts, and is dropped after its last use
+    tli_steps  *steps;              // NULL = only bytes and cost are wanted
     uint64_t    live, peak, cost;
 } tli_chain_play;
 
-static void tli_chain_list_calls(tli_chain *pc, int32_t stage, tli_chain_part part) {
-    const tli_chain_stage *s = &pc->stages[stage];
+static void tli_chain_list_calls(tli_chain *chain, int32_t stage, tli_chain_part part) {
+    const tli_chain_stage *s = &chain->stages[stage];
     int32_t id, mark = part == TLI_CHAIN_RUN_ADVANCE ? TLI_CHAIN_ADVANCE
                        : part == TLI_CHAIN_RUN_LEAF  ? TLI_CHAIN_LEAF
                        : part == TLI_CHAIN_RUN_SAVE  ? TLI_CHAIN_ADVANCE | TLI_CHAIN_LEAF
                                                      : 0;
-    pc->call_count = 0;
+    chain->call_count = 0;
     for (id = s->first; id <= s->last; id++)
-        if (pc->marks[id] & mark) pc->calls[pc->call_count++] = 2 * id;
+        if (chain->marks[id] & mark) chain->calls[chain->call_count++] = 2 * id;
     if (part != TLI_CHAIN_RUN_BACK && part != TLI_CHAIN_RUN_LEAF) return;
     for (id = s->last; id >= s->first; id--)
-        if (pc->graph->nodes[id].has_grad) pc->calls[pc->call_count++] = 2 * id + 1;
+        if (chain->graph->nodes[id].has_grad) chain->calls[chain->call_count++] = 2 * id + 1;
 }
 
-static void tli_chain_find_last_uses(tli_chain *pc) {
-    const tl_graph *graph = pc->graph;
+static void tli_chain_find_last_uses(tli_chain *chain) {
+    const tl_graph *graph = chain->graph;
     int32_t at, i;
-    for (at = 0; at < pc->call_count; at++) {
-        const tl_node *node = &graph->nodes[pc->calls[at] / 2];
-        int back = pc->calls[at] % 2;
+    for (at = 0; at < chain->call_count; at++) {
+        const tl_node *node = &graph->nodes[chain->calls[at] / 2];
+        int back = chain->calls[at] % 2;
         for (i = node->first_input; i < node->first_input + node->input_count; i++)
-            if (!back || graph->inputs[i].needed) pc->last_use[graph->inputs[i].tensor] = at;
+            if (!back || graph->inputs[i].needed) chain->last_use[graph->inputs[i].tensor] = at;
         for (i = node->first_output; i < node->first_output + node->output_count; i++)
-            if (!back || graph->outputs[i].needed) pc->last_use[i] = at;
+            if (!back || graph->outputs[i].needed) chain->last_use[i] = at;
     }
 }
 
-// Whether a tensor is still there when the part is over.
+// Whether a tensor is still resident when the part is over.
 static int tli_chain_stays(const tli_chain_play *play, int32_t tensor) {
-    const tli_chain *pc = play->pc;
-    int32_t maker = pc->graph->outputs[tensor].node, kind = pc->kinds[tensor];
-    if (pc->graph->nodes[maker].is_input || kind & TLI_CHAIN_RESULT) return 1;
-    if (pc->stage_of[maker] != play->stage) return !play->goes;
+    const tli_chain *chain = play->chain;
+    int32_t maker = chain->graph->outputs[tensor].node, kind = chain->kinds[tensor];
+    if (chain->graph->nodes[maker].is_input || kind & TLI_CHAIN_RESULT) return 1;
+    if (chain->stage_of[maker] != play->stage) return !play->goes;
     return (play->part == TLI_CHAIN_RUN_ADVANCE && kind & TLI_CHAIN_OUT) ||
            (play->part == TLI_CHAIN_RUN_SAVE && kind & (TLI_CHAIN_OUT | TLI_CHAIN_READ));
 }
 
 static void tli_chain_drop(tli_chain_play *play, int32_t tensor) {
-    tli_chain *pc = play->pc;
-    pc->here[tensor] = 0;
-    play->live -= pc->graph->outputs[tensor].bytes;
-    if (play->steps) tli_add_tensor_step(play->steps, pc->graph, TL_STEP_DROP, tensor);
+    tli_chain *chain = play->chain;
+    chain->here[tensor] = 0;
+    play->live -= chain->graph->outputs[tensor].bytes;
+    if (play->steps) tli_add_tensor_step(play->steps, chain->graph, TL_STEP_DROP, tensor);
 }
 
 static void tli_chain_drop_used(tli_chain_play *play, int32_t at, int32_t tensor) {
-    if (play->pc->here[tensor] && play->pc->last_use[tensor] == at && !tli_chain_stays(play, tensor))
+    if (play->chain->here[tensor] && play->chain->last_use[tensor] == at && !tli_chain_stays(play, tensor))
         tli_chain_drop(play, tensor);
 }
 
@@ -284,13 +287,13 @@ static void tli_chain_reach(tli_chain_play *play, uint64_t bytes) {
 }
 
 static void tli_chain_forward(tli_chain_play *play, int32_t id) {
-    tli_chain *pc = play->pc;
-    const tl_node *node = &pc->graph->nodes[id];
+    tli_chain *chain = play->chain;
+    const tl_node *node = &chain->graph->nodes[id];
     int saves = node->saved_bytes && node->has_grad && play->part != TLI_CHAIN_RUN_ADVANCE, i;
     tl_step_kind kind = saves ? TL_STEP_FORWARD_SAVE : TL_STEP_FORWARD;
     for (i = node->first_output; i < node->first_output + node->output_count; i++) {
-        play->live += pc->graph->outputs[i].bytes;
-        pc->here[i] = 1;
+        play->live += chain->graph->outputs[i].bytes;
+        chain->here[i] = 1;
     }
     if (saves) play->live += node->saved_bytes;
     tli_chain_reach(play, node->fwork_bytes);
@@ -299,46 +302,46 @@ static void tli_chain_forward(tli_chain_play *play, int32_t id) {
 }
 
 static void tli_chain_make_gradient(tli_chain_play *play, int32_t tensor) {
-    const tl_node_output *output = &play->pc->graph->outputs[tensor];
-    if (play->pc->has_gradient[tensor] || !play->pc->graph->nodes[output->node].has_grad) return;
-    play->pc->has_gradient[tensor] = 1;
+    const tl_node_output *output = &play->chain->graph->outputs[tensor];
+    if (play->chain->has_gradient[tensor] || !play->chain->graph->nodes[output->node].has_grad) return;
+    play->chain->has_gradient[tensor] = 1;
     play->live += output->bytes;
 }
 
 static void tli_chain_backward(tli_chain_play *play, int32_t id) {
-    tli_chain *pc = play->pc;
-    const tl_node *node = &pc->graph->nodes[id];
+    tli_chain *chain = play->chain;
+    const tl_node *node = &chain->graph->nodes[id];
     int32_t i;
     for (i = node->first_output; i < node->first_output + node->output_count; i++)
         tli_chain_make_gradient(play, i);
     for (i = node->first_input; i < node->first_input + node->input_count; i++)
-        tli_chain_make_gradient(play, pc->graph->inputs[i].tensor);
+        tli_chain_make_gradient(play, chain->graph->inputs[i].tensor);
     tli_chain_reach(play, node->bwork_bytes);
     for (i = node->first_output; i < node->first_output + node->output_count; i++) {
-        pc->has_gradient[i] = 0;
-        play->live -= pc->graph->outputs[i].bytes;
+        chain->has_gradient[i] = 0;
+        play->live -= chain->graph->outputs[i].bytes;
     }
     play->live -= node->saved_bytes;
     play->cost += node->bwd_cost;
     if (play->steps) tli_add_step(play->steps, tli_step_of(TL_STEP_BACKWARD, id, TL_ALL_OUTPUTS));
 }
 
-// What is there before the part: the input, gradients from later stages, and what save kept.
+// Set what is resident before the part: the input, gradients from later stages, and what save kept.
 static void tli_chain_begin(tli_chain_play *play) {
-    tli_chain *pc = play->pc;
-    const tl_graph *graph = pc->graph;
-    const tli_chain_stage *s = &pc->stages[play->stage];
+    tli_chain *chain = play->chain;
+    const tl_graph *graph = chain->graph;
+    const tli_chain_stage *s = &chain->stages[play->stage];
     int32_t back = play->part == TLI_CHAIN_RUN_BACK, i;
     int32_t first = graph->nodes[s->first ? s->first - 1 : 0].first_output;
     int32_t own = graph->nodes[s->first].first_output;
     int32_t end = graph->nodes[s->last].first_output + graph->nodes[s->last].output_count;
     for (i = first; i < end; i++) {
-        int32_t kind = pc->kinds[i];
-        pc->last_use[i] = -1;
-        pc->has_gradient[i] = i >= own && play->part >= TLI_CHAIN_RUN_BACK && kind & TLI_CHAIN_GRAD ? 1 : 0;
-        pc->here[i] = (i < own ? kind & TLI_CHAIN_OUT : back ? kind & TLI_CHAIN_READ : 0) ? 1 : 0;
+        int32_t kind = chain->kinds[i];
+        chain->last_use[i] = -1;
+        chain->has_gradient[i] = i >= own && play->part >= TLI_CHAIN_RUN_BACK && kind & TLI_CHAIN_GRAD ? 1 : 0;
+        chain->here[i] = (i < own ? kind & TLI_CHAIN_OUT : back ? kind & TLI_CHAIN_READ : 0) ? 1 : 0;
         if (i < own) continue;
-        if (pc->here[i]) play->live += graph->outputs[i].bytes;
+        if (chain->here[i]) play->live += graph->outputs[i].bytes;
         else if (back && kind & TLI_CHAIN_OUT && play->steps)
             tli_add_tensor_step(play->steps, graph, TL_STEP_DROP, i);
     }
@@ -348,28 +351,28 @@ static void tli_chain_begin(tli_chain_play *play) {
     if (play->goes) play->live += s->in_bytes;
 }
 
-// Play a part of a stage: its bytes and its cost, and its steps where they are wanted.
-static tli_chain_play tli_chain_run(tli_chain *pc, int32_t stage, tli_chain_part part, int32_t goes,
+// Simulate a part of a stage: its peak and its cost, and its steps if they are wanted.
+static tli_chain_play tli_chain_run(tli_chain *chain, int32_t stage, tli_chain_part part, int32_t goes,
                                     tli_steps *steps) {
-    const tl_graph *graph = pc->graph;
-    const tli_chain_stage *s = &pc->stages[stage];
+    const tl_graph *graph = chain->graph;
+    const tli_chain_stage *s = &chain->stages[stage];
     tli_chain_play play;
     int32_t at, i, before = graph->nodes[s->first ? s->first - 1 : 0].first_output;
     tli_zero(&play, sizeof play);
-    play.pc = pc;
+    play.chain = chain;
     play.part = part;
     play.stage = stage;
     play.goes = goes;
     play.steps = steps;
-    tli_chain_list_calls(pc, stage, part);
+    tli_chain_list_calls(chain, stage, part);
     tli_chain_begin(&play);
-    tli_chain_find_last_uses(pc);
+    tli_chain_find_last_uses(chain);
     for (i = before; i < graph->nodes[s->first].first_output; i++)
         tli_chain_drop_used(&play, -1, i);
-    for (at = 0; at < pc->call_count; at++) {
-        int32_t id = pc->calls[at] / 2;
+    for (at = 0; at < chain->call_count; at++) {
+        int32_t id = chain->calls[at] / 2;
         const tl_node *node = &graph->nodes[id];
-        if (pc->calls[at] % 2) tli_chain_backward(&play, id); else tli_chain_forward(&play, id);
+        if (chain->calls[at] % 2) tli_chain_backward(&play, id); else tli_chain_forward(&play, id);
         for (i = node->first_input; i < node->first_input + node->input_count; i++)
             tli_chain_drop_used(&play, at, graph->inputs[i].tensor);
         for (i = node->first_output; i < node->first_output + node->output_count; i++)
@@ -378,37 +381,37 @@ static tli_chain_play tli_chain_run(tli_chain *pc, int32_t stage, tli_chain_part
     return play;
 }
 
-static void tli_chain_read_stage(tli_chain *pc, int32_t stage) {
-    const tl_graph *graph = pc->graph;
-    tli_chain_stage *s = &pc->stages[stage];
+static void tli_chain_read_stage(tli_chain *chain, int32_t stage) {
+    const tl_graph *graph = chain->graph;
+    tli_chain_stage *s = &chain->stages[stage];
     tli_chain_play play;
     int32_t i, end = graph->nodes[s->last].first_output + graph->nodes[s->last].output_count;
     for (i = s->first; i <= s->last; i++)
         if (graph->nodes[i].has_grad) s->kept_bytes += graph->nodes[i].saved_bytes;
     for (i = graph->nodes[s->first].first_output; i < end; i++) {
         uint64_t bytes = graph->nodes[graph->outputs[i].node].is_input ? 0 : graph->outputs[i].bytes;
-        int32_t kind = pc->kinds[i], at;
+        int32_t kind = chain->kinds[i], at;
         if (kind & (TLI_CHAIN_READ | TLI_CHAIN_OUT)) s->kept_bytes += bytes;
         if (kind & TLI_CHAIN_GRAD) s->held_bytes += bytes;
         if (kind & TLI_CHAIN_OUT) s[1].in_bytes += bytes;
-        for (at = 0; at < stage && kind & TLI_CHAIN_RESULT; at++) pc->stages[at].held_bytes += bytes;
+        for (at = 0; at < stage && kind & TLI_CHAIN_RESULT; at++) chain->stages[at].held_bytes += bytes;
     }
-    play = tli_chain_run(pc, stage, TLI_CHAIN_RUN_ADVANCE, 0, NULL);
+    play = tli_chain_run(chain, stage, TLI_CHAIN_RUN_ADVANCE, 0, NULL);
     s->stay_bytes = play.peak;
     s->advance_cost = play.cost;
-    s->go_bytes = tli_chain_run(pc, stage, TLI_CHAIN_RUN_ADVANCE, 1, NULL).peak;
-    play = tli_chain_run(pc, stage, TLI_CHAIN_RUN_SAVE, 0, NULL);
+    s->go_bytes = tli_chain_run(chain, stage, TLI_CHAIN_RUN_ADVANCE, 1, NULL).peak;
+    play = tli_chain_run(chain, stage, TLI_CHAIN_RUN_SAVE, 0, NULL);
     s->save_bytes = play.peak;
     s->save_cost = play.cost;
 }
 
-// After all stages are read: what is held beside the backwards is known only then.
-static void tli_chain_read_backwards(tli_chain *pc, int32_t stage) {
-    tli_chain_stage *s = &pc->stages[stage];
-    tli_chain_play play = tli_chain_run(pc, stage, TLI_CHAIN_RUN_BACK, 0, NULL);
+// Read the parts with backwards; held_bytes is known only after tli_chain_read_stage of all stages.
+static void tli_chain_read_backwards(tli_chain *chain, int32_t stage) {
+    tli_chain_stage *s = &chain->stages[stage];
+    tli_chain_play play = tli_chain_run(chain, stage, TLI_CHAIN_RUN_BACK, 0, NULL);
     s->back_bytes = play.peak;
     s->back_cost = play.cost;
-    play = tli_chain_run(pc, stage, TLI_CHAIN_RUN_LEAF, 0, NULL);
+    play = tli_chain_run(chain, stage, TLI_CHAIN_RUN_LEAF, 0, NULL);
     s->leaf_bytes = play.peak;
     s->leaf_cost = play.cost;
 }
@@ -420,105 +423,106 @@ static int tli_chain_equals_stage(const tli_chain_stage *a, const tli_chain_stag
            a->save_bytes == b->save_bytes && a->back_bytes == b->back_bytes && a->leaf_bytes == b->leaf_bytes;
 }
 
-// For each stage, the longest run of stages from it on that equals one from an earlier stage on: repeated
-// blocks have the same curves.
-static void tli_chain_find_same(tli_chain *pc) {
+// Find, for each stage, the longest run of stages from it on that equals a run from an earlier stage on.
+// Repeated blocks have the same curves, which are then computed once.
+static void tli_chain_find_same(tli_chain *chain) {
     int32_t apart, i, run;
-    for (apart = 1; apart < pc->stage_count; apart++)
-        for (i = pc->stage_count - 1 - apart, run = 0; i >= 0; i--) {
-            run = tli_chain_equals_stage(&pc->stages[i], &pc->stages[i + apart]) ? run + 1 : 0;
-            if (run <= pc->same_count[i + apart]) continue;
-            pc->same_count[i + apart] = run;
-            pc->same_from[i + apart] = i;
+    for (apart = 1; apart < chain->stage_count; apart++)
+        for (i = chain->stage_count - 1 - apart, run = 0; i >= 0; i--) {
+            run = tli_chain_equals_stage(&chain->stages[i], &chain->stages[i + apart]) ? run + 1 : 0;
+            if (run <= chain->same_count[i + apart]) continue;
+            chain->same_count[i + apart] = run;
+            chain->same_from[i + apart] = i;
         }
 }
 
-static tl_result tli_chain_alloc_graph(tli_chain *pc) {
-    uint64_t nodes = (uint64_t)pc->graph->node_count, tensors = (uint64_t)pc->graph->tensor_count;
-    pc->stage_of = (int32_t *)tli_alloc_array(pc->env, nodes, sizeof *pc->stage_of);
-    pc->marks = (uint8_t *)tli_alloc_array(pc->env, nodes, sizeof *pc->marks);
-    pc->kinds = (uint8_t *)tli_alloc_array(pc->env, tensors, sizeof *pc->kinds);
-    pc->here = (uint8_t *)tli_alloc_array(pc->env, tensors, sizeof *pc->here);
-    pc->has_gradient = (uint8_t *)tli_alloc_array(pc->env, tensors, sizeof *pc->has_gradient);
-    pc->last_use = (int32_t *)tli_alloc_array(pc->env, tensors, sizeof *pc->last_use);
-    pc->calls = (int32_t *)tli_alloc_array(pc->env, nodes, 2 * sizeof *pc->calls);
-    return pc->stage_of && pc->marks && pc->kinds && pc->here && pc->has_gradient && pc->last_use &&
-           pc->calls ? TL_OK : TL_ERROR_NO_MEMORY;
+static tl_result tli_chain_alloc_graph(tli_chain *chain) {
+    uint64_t nodes = (uint64_t)chain->graph->node_count, tensors = (uint64_t)chain->graph->tensor_count;
+    chain->stage_of = (int32_t *)tli_alloc_array(chain->env, nodes, sizeof *chain->stage_of);
+    chain->marks = (uint8_t *)tli_alloc_array(chain->env, nodes, sizeof *chain->marks);
+    chain->kinds = (uint8_t *)tli_alloc_array(chain->env, tensors, sizeof *chain->kinds);
+    chain->here = (uint8_t *)tli_alloc_array(chain->env, tensors, sizeof *chain->here);
+    chain->has_gradient = (uint8_t *)tli_alloc_array(chain->env, tensors, sizeof *chain->has_gradient);
+    chain->last_use = (int32_t *)tli_alloc_array(chain->env, tensors, sizeof *chain->last_use);
+    chain->calls = (int32_t *)tli_alloc_array(chain->env, nodes, 2 * sizeof *chain->calls);
+    return chain->stage_of && chain->marks && chain->kinds && chain->here && chain->has_gradient &&
+           chain->last_use && chain->calls ? TL_OK : TL_ERROR_NO_MEMORY;
 }
 
-static tl_result tli_chain_alloc_stages(tli_chain *pc) {
-    uint64_t stages = (uint64_t)pc->stage_count;
-    pc->stages = (tli_chain_stage *)tli_alloc_array(pc->env, stages + 1, sizeof *pc->stages);
-    pc->curves = (tli_chain_curve *)tli_alloc_array(pc->env, stages * stages, sizeof *pc->curves);
-    pc->least = (uint64_t *)tli_alloc_array(pc->env, stages * stages, sizeof *pc->least);
-    pc->same_from = (int32_t *)tli_alloc_array(pc->env, stages, sizeof *pc->same_from);
-    pc->same_count = (int32_t *)tli_alloc_array(pc->env, stages, sizeof *pc->same_count);
-    pc->grid = (int32_t *)tli_alloc_array(pc->env, stages, sizeof *pc->grid);
-    pc->low = (uint64_t *)tli_alloc_array(pc->env, stages, sizeof *pc->low);
-    pc->high = (uint64_t *)tli_alloc_array(pc->env, stages, sizeof *pc->high);
-    pc->final = (tli_chain_curve *)tli_alloc_array(pc->env, stages, sizeof *pc->final);
-    pc->path_costs = (uint64_t *)tli_alloc_array(pc->env, stages, sizeof *pc->path_costs);
-    pc->path = (int32_t *)tli_alloc_array(pc->env, stages, sizeof *pc->path);
-    return pc->stages && pc->curves && pc->least && pc->same_from && pc->same_count && pc->grid && pc->low &&
-           pc->high && pc->final && pc->path_costs && pc->path ? TL_OK : TL_ERROR_NO_MEMORY;
+static tl_result tli_chain_alloc_stages(tli_chain *chain) {
+    uint64_t stages = (uint64_t)chain->stage_count;
+    chain->stages = (tli_chain_stage *)tli_alloc_array(chain->env, stages + 1, sizeof *chain->stages);
+    chain->curves = (tli_chain_curve *)tli_alloc_array(chain->env, stages * stages, sizeof *chain->curves);
+    chain->least = (uint64_t *)tli_alloc_array(chain->env, stages * stages, sizeof *chain->least);
+    chain->same_from = (int32_t *)tli_alloc_array(chain->env, stages, sizeof *chain->same_from);
+    chain->same_count = (int32_t *)tli_alloc_array(chain->env, stages, sizeof *chain->same_count);
+    chain->grid = (int32_t *)tli_alloc_array(chain->env, stages, sizeof *chain->grid);
+    chain->low = (uint64_t *)tli_alloc_array(chain->env, stages, sizeof *chain->low);
+    chain->high = (uint64_t *)tli_alloc_array(chain->env, stages, sizeof *chain->high);
+    chain->final = (tli_chain_curve *)tli_alloc_array(chain->env, stages, sizeof *chain->final);
+    chain->path_costs = (uint64_t *)tli_alloc_array(chain->env, stages, sizeof *chain->path_costs);
+    chain->path = (int32_t *)tli_alloc_array(chain->env, stages, sizeof *chain->path);
+    return chain->stages && chain->curves && chain->least && chain->same_from && chain->same_count &&
+           chain->grid && chain->low && chain->high && chain->final && chain->path_costs && chain->path
+               ? TL_OK : TL_ERROR_NO_MEMORY;
 }
 
-// Costs are added without a check: those of the costliest schedule must fit.
-static int tli_chain_is_countable(const tli_chain *pc) {
+// Whether the cost of the costliest schedule fits 64 bits; costs are added without a check later.
+static int tli_chain_is_countable(const tli_chain *chain) {
     uint64_t sum = 0;
     int32_t i;
-    for (i = 0; i < pc->stage_count; i++) {
-        const tli_chain_stage *s = &pc->stages[i];
+    for (i = 0; i < chain->stage_count; i++) {
+        const tli_chain_stage *s = &chain->stages[i];
         if (!tli_add_u64(sum, s->save_cost, &sum) || !tli_add_u64(sum, s->leaf_cost, &sum) ||
             !tli_add_u64(sum, s->back_cost, &sum)) return 0;
     }
-    return sum < UINT64_MAX / 4 / (uint64_t)(pc->stage_count + 1);
+    return sum < UINT64_MAX / 4 / (uint64_t)(chain->stage_count + 1);
 }
 
-static tl_result tli_chain_init(tl_env *env, const tl_graph *graph, tli_chain *pc) {
+static tl_result tli_chain_init(tl_env *env, const tl_graph *graph, tli_chain *chain) {
     tl_result result;
     int32_t id, i;
-    tli_zero(pc, sizeof *pc);
-    pc->env = env;
-    pc->graph = graph;
-    result = tli_chain_alloc_graph(pc);
+    tli_zero(chain, sizeof *chain);
+    chain->env = env;
+    chain->graph = graph;
+    result = tli_chain_alloc_graph(chain);
     if (result) return result;
-    tli_chain_find_ends(pc);
-    pc->stage_count = tli_chain_join_stages(pc);
-    result = tli_chain_alloc_stages(pc);
+    tli_chain_find_ends(chain);
+    chain->stage_count = tli_chain_join_stages(chain);
+    result = tli_chain_alloc_stages(chain);
     if (result) return result;
-    for (id = graph->node_count; id-- > 0;) pc->stages[pc->stage_of[id]].first = id;
-    for (id = 0; id < graph->node_count; id++) pc->stages[pc->stage_of[id]].last = id;
-    tli_chain_read_tensors(pc);
-    tli_chain_mark_nodes(pc, TLI_CHAIN_ADVANCE);
-    tli_chain_mark_nodes(pc, TLI_CHAIN_LEAF);
-    for (i = 0; i < pc->stage_count; i++) tli_chain_read_stage(pc, i);
-    for (i = 0; i < pc->stage_count; i++) tli_chain_read_backwards(pc, i);
-    tli_chain_find_same(pc);
-    return tli_chain_is_countable(pc) ? TL_OK : TL_ERROR_OVERFLOW;
+    for (id = graph->node_count; id-- > 0;) chain->stages[chain->stage_of[id]].first = id;
+    for (id = 0; id < graph->node_count; id++) chain->stages[chain->stage_of[id]].last = id;
+    tli_chain_read_tensors(chain);
+    tli_chain_mark_nodes(chain, TLI_CHAIN_ADVANCE);
+    tli_chain_mark_nodes(chain, TLI_CHAIN_LEAF);
+    for (i = 0; i < chain->stage_count; i++) tli_chain_read_stage(chain, i);
+    for (i = 0; i < chain->stage_count; i++) tli_chain_read_backwards(chain, i);
+    tli_chain_find_same(chain);
+    return tli_chain_is_countable(chain) ? TL_OK : TL_ERROR_OVERFLOW;
 }
 
 // -- chain: curves --
 
-// One way to reverse a segment: curve a with `shift` more bytes, then curve b (0 = none).
+// One way to reverse a segment: curve a with `shift` more bytes, then curve b (NULL = none).
 typedef struct tli_chain_way {
     const tli_chain_curve *a, *b;
-    uint64_t shift, least, cost;    // least: bytes that it takes in any case
+    uint64_t shift, least, cost;    // least: bytes that the calls before and after the curves take
 } tli_chain_way;
 
-static tli_chain_curve *tli_chain_curve_of(const tli_chain *pc, int32_t first, int32_t last) {
-    return &pc->curves[(int64_t)first * pc->stage_count + last];
+static tli_chain_curve *tli_chain_curve_of(const tli_chain *chain, int32_t first, int32_t last) {
+    return &chain->curves[(int64_t)first * chain->stage_count + last];
 }
 
-static uint64_t *tli_chain_least_of(const tli_chain *pc, int32_t first, int32_t last) {
-    return &pc->least[(int64_t)first * pc->stage_count + last];
+static uint64_t *tli_chain_least_of(const tli_chain *chain, int32_t first, int32_t last) {
+    return &chain->least[(int64_t)first * chain->stage_count + last];
 }
 
-static int tli_chain_is_planned(const tli_chain *pc, int32_t first, int32_t last) {
-    return last - first < pc->grid[last];
+static int tli_chain_is_planned(const tli_chain *chain, int32_t first, int32_t last) {
+    return last - first < chain->grid[last];
 }
 
-// The step of a curve that holds at so many bytes; -1 = none does.
+// The step of a curve at so many bytes; -1 = they are too few.
 static int32_t tli_chain_find_step(const tli_chain_curve *curve, uint64_t bytes) {
     int32_t low = -1, high = curve->count;
     while (high - low > 1) {
@@ -533,35 +537,37 @@ static uint64_t tli_chain_cost_at(const tli_chain_curve *curve, uint64_t bytes) 
     return step < 0 ? UINT64_MAX : curve->points[step].cost;
 }
 
-// The ways of a segment: first the leaf or save, then by first stage of the later part.
-static int tli_chain_next_way(const tli_chain *pc, int32_t first, int32_t last, int32_t split,
+// The way of a segment that `split` stands for: first = save, else advance to that stage. To be called with
+// ascending splits; *advanced and *peak carry the sum and the peak of the advance. Returns 0 if a part of the
+// way is not planned.
+static int tli_chain_next_way(const tli_chain *chain, int32_t first, int32_t last, int32_t split,
                               uint64_t *advanced, uint64_t *peak, tli_chain_way *way) {
-    const tli_chain_stage *s = &pc->stages[first], *t = &pc->stages[last];
+    const tli_chain_stage *s = &chain->stages[first], *t = &chain->stages[last];
     way->b = NULL;
     if (split == first) {
         uint64_t forward = s->save_bytes + t->held_bytes;
         *advanced = *peak = 0;
-        way->a = tli_chain_curve_of(pc, first + 1, last);
+        way->a = tli_chain_curve_of(chain, first + 1, last);
         way->shift = s->kept_bytes;
         way->least = forward > s->back_bytes ? forward : s->back_bytes;
         way->cost = s->save_cost + s->back_cost;
-        return tli_chain_is_planned(pc, first + 1, last);
+        return tli_chain_is_planned(chain, first + 1, last);
     }
-    s = &pc->stages[split - 1];
+    s = &chain->stages[split - 1];
     *advanced += s->advance_cost;
     if (split - 1 == first) *peak = s->stay_bytes;
     else if (s->go_bytes > *peak) *peak = s->go_bytes;
-    way->a = tli_chain_curve_of(pc, split, last);
-    way->b = tli_chain_curve_of(pc, first, split - 1);
-    way->shift = pc->stages[split].in_bytes;
+    way->a = tli_chain_curve_of(chain, split, last);
+    way->b = tli_chain_curve_of(chain, first, split - 1);
+    way->shift = chain->stages[split].in_bytes;
     way->least = *peak + t->held_bytes;
     way->cost = *advanced;
-    return tli_chain_is_planned(pc, first, split - 1) && tli_chain_is_planned(pc, split, last);
+    return tli_chain_is_planned(chain, first, split - 1) && tli_chain_is_planned(chain, split, last);
 }
 
 // A walk along the sum of two curves.
 typedef struct tli_chain_walk {
-    const tli_chain_point *a, *a_end, *b, *b_end;  // the steps that hold; b 0 = none
+    const tli_chain_point *a, *a_end, *b, *b_end;  // the current steps; b NULL = none
     uint64_t shift, bytes, cost;
 } tli_chain_walk;
 
@@ -586,7 +592,7 @@ static uint64_t tli_chain_walk_cost(const tli_chain_walk *walk) {
     return walk->cost + walk->a->cost + (walk->b ? walk->b->cost : 0);
 }
 
-// To the next step of either; 0 = there is none.
+// Go on to the next step of either curve; 0 = there is none.
 static int tli_chain_walk_on(tli_chain_walk *walk) {
     uint64_t a = walk->a + 1 < walk->a_end ? walk->a[1].bytes + walk->shift : UINT64_MAX;
     uint64_t b = walk->b && walk->b + 1 < walk->b_end ? walk->b[1].bytes : UINT64_MAX;
@@ -597,10 +603,11 @@ static int tli_chain_walk_on(tli_chain_walk *walk) {
     return 1;
 }
 
-static int tli_chain_reserve(tli_chain *pc, tli_chain_list *list, int64_t count) {
+static int tli_chain_reserve(tli_chain *chain, tli_chain_list *list, int64_t count) {
     void *points = list->points;
-    if (pc->failed || !tli_grow(pc->env, &points, &list->capacity, list->count, count, sizeof *list->points)) {
-        pc->failed = 1;
+    if (chain->failed ||
+        !tli_grow(chain->env, &points, &list->capacity, list->count, count, sizeof *list->points)) {
+        chain->failed = 1;
         return 0;
     }
     list->points = (tli_chain_point *)points;
@@ -617,74 +624,74 @@ static void tli_chain_put_point(tli_chain_list *list, uint64_t bytes, uint64_t c
     list->points[list->count++].cost = cost;
 }
 
-// Where the way first costs less than the curve under way; 0 = nowhere.
-static int tli_chain_finds_better(tli_chain *pc, const tli_chain_way *way, uint64_t limit,
+// Walk to the first bytes at which the way costs less than the curve computed so far; 0 = nowhere.
+static int tli_chain_finds_better(tli_chain *chain, const tli_chain_way *way, uint64_t limit,
                                   tli_chain_walk *walk) {
     const tli_chain_point *best, *end;
     tli_chain_curve curve;
     uint64_t least;
     int32_t step;
     if (!tli_chain_begin_walk(way, walk) || walk->bytes > limit) return 0;
-    curve.points = pc->best.points;
-    curve.count = pc->best.count;
+    curve.points = chain->best.points;
+    curve.count = chain->best.count;
     step = tli_chain_find_step(&curve, walk->bytes);
     if (step < 0) return 1;
-    end = pc->best.points + pc->best.count;
+    end = chain->best.points + chain->best.count;
     least = walk->cost + walk->a_end[-1].cost + (walk->b ? walk->b_end[-1].cost : 0);
-    if (least >= end[-1].cost && least >= pc->best.points[step].cost) return 0;
-    for (best = pc->best.points + step;;) {
-        pc->work++;
+    if (least >= end[-1].cost && least >= chain->best.points[step].cost) return 0;
+    for (best = chain->best.points + step;;) {
+        chain->work++;
         if (tli_chain_walk_cost(walk) < best->cost) return 1;
         if (best->cost <= least || !tli_chain_walk_on(walk) || walk->bytes > limit) return 0;
         while (best + 1 < end && best[1].bytes <= walk->bytes) best++;
     }
 }
 
-// The lower one of the curve under way and of a way.
-static void tli_chain_add_way(tli_chain *pc, const tli_chain_way *way, uint64_t limit) {
+// Replace the curve computed so far (chain->best) by the minimum of it and the curve of a way.
+static void tli_chain_add_way(tli_chain *chain, const tli_chain_way *way, uint64_t limit) {
     tli_chain_list swap;
     tli_chain_walk walk;
     int32_t at;
     int more = 1;
     uint64_t cost = UINT64_MAX;
-    if (!tli_chain_finds_better(pc, way, limit, &walk)) return;
-    if (!tli_chain_reserve(pc, &pc->next,
-                           (int64_t)pc->best.count + way->a->count + (way->b ? way->b->count : 0)))
+    if (!tli_chain_finds_better(chain, way, limit, &walk)) return;
+    if (!tli_chain_reserve(chain, &chain->next,
+                           (int64_t)chain->best.count + way->a->count + (way->b ? way->b->count : 0)))
         return;
-    for (at = 0; at < pc->best.count && pc->best.points[at].bytes < walk.bytes; at++)
-        pc->next.points[at] = pc->best.points[at];
-    pc->next.count = at;
-    while (more || at < pc->best.count) {
+    for (at = 0; at < chain->best.count && chain->best.points[at].bytes < walk.bytes; at++)
+        chain->next.points[at] = chain->best.points[at];
+    chain->next.count = at;
+    while (more || at < chain->best.count) {
         uint64_t bytes = more ? walk.bytes : UINT64_MAX;
-        pc->work++;
-        if (at < pc->best.count && pc->best.points[at].bytes <= bytes) {
-            tli_chain_put_point(&pc->next, pc->best.points[at].bytes, pc->best.points[at].cost);
+        chain->work++;
+        if (at < chain->best.count && chain->best.points[at].bytes <= bytes) {
+            tli_chain_put_point(&chain->next, chain->best.points[at].bytes, chain->best.points[at].cost);
             at++;
             continue;
         }
         cost = tli_chain_walk_cost(&walk);
-        tli_chain_put_point(&pc->next, bytes, cost);
+        tli_chain_put_point(&chain->next, bytes, cost);
         more = tli_chain_walk_on(&walk) && walk.bytes <= limit;
     }
-    swap = pc->best;
-    pc->best = pc->next;
-    pc->next = swap;
+    swap = chain->best;
+    chain->best = chain->next;
+    chain->next = swap;
 }
 
-// Leave out steps that save little: the first and the last stay, so what fits and what is cheapest do.
-static void tli_chain_thin(tli_chain *pc, int32_t most) {
-    tli_chain_point *p = pc->best.points;
+// Leave out steps that save little. The first and the last stay, so the least bytes and the least cost do.
+static void tli_chain_thin(tli_chain *chain, int32_t most) {
+    tli_chain_point *p = chain->best.points;
     uint64_t apart;
-    int32_t at, count = 1, last = pc->best.count - 1;
-    if (!most || pc->best.count <= most) return;
+    int32_t at, count = 1, last = chain->best.count - 1;
+    if (!most || chain->best.count <= most) return;
     apart = (p[0].cost - p[last].cost) / (uint64_t)most;
     for (at = 1; at < last; at++)
         if (p[count - 1].cost - p[at].cost > apart) p[count++] = p[at];
     p[count++] = p[last];
-    pc->best.count = count;
+    chain->best.count = count;
 }
 
-// Leave out the steps that fewer bytes than these alone would use.
+// Leave out the steps that matter only for fewer bytes than `low`.
 static void tli_chain_cut_below(tli_chain_list *list, uint64_t low) {
     int32_t at, first = 0;
     while (first + 1 < list->count && list->points[first + 1].bytes <= low) first++;
@@ -692,110 +699,111 @@ static void tli_chain_cut_below(tli_chain_list *list, uint64_t low) {
     list->count -= first;
 }
 
-// Move the curve under way to where it stays.
-static void tli_chain_keep_curve(tli_chain *pc, tli_chain_curve *curve) {
-    int32_t i, count = pc->best.count;
+// Copy the computed curve to where it stays.
+static void tli_chain_keep_curve(tli_chain *chain, tli_chain_curve *curve) {
+    int32_t i, count = chain->best.count;
     curve->count = 0;
     if (!count) return;
-    if (pc->point_count > TLI_CHAIN_MOST_POINTS - count) { pc->over = 1; return; }
-    if (pc->free_count < count) {
+    if (chain->point_count > TLI_CHAIN_MOST_POINTS - count) { chain->over = 1; return; }
+    if (chain->free_count < count) {
         int32_t points = count > TLI_CHAIN_BLOCK ? count : TLI_CHAIN_BLOCK;
-        uint64_t items = (uint64_t)points + 1;  // the first holds the list
-        tli_chain_block *block = (tli_chain_block *)tli_alloc_array(pc->env, items, sizeof(tli_chain_point));
-        if (!block) { pc->failed = 1; return; }
-        block->next = pc->blocks;
-        pc->blocks = block;
-        pc->free_points = (tli_chain_point *)(void *)block + 1;
-        pc->free_count = points;
+        uint64_t items = (uint64_t)points + 1;  // the first one holds the link to the next block
+        tli_chain_block *block = (tli_chain_block *)tli_alloc_array(chain->env, items, sizeof(tli_chain_point));
+        if (!block) { chain->failed = 1; return; }
+        block->next = chain->blocks;
+        chain->blocks = block;
+        chain->free_points = (tli_chain_point *)(void *)block + 1;
+        chain->free_count = points;
     }
-    for (i = 0; i < count; i++) pc->free_points[i] = pc->best.points[i];
-    curve->points = pc->free_points;
+    for (i = 0; i < count; i++) chain->free_points[i] = chain->best.points[i];
+    curve->points = chain->free_points;
     curve->count = count;
-    pc->free_points += count;
-    pc->free_count -= count;
-    pc->point_count += count;
+    chain->free_points += count;
+    chain->free_count -= count;
+    chain->point_count += count;
 }
 
-// Where the same stages stand elsewhere in the chain, earlier: their curve; else 0.
-static int tli_chain_find_twin(const tli_chain *pc, int32_t first, int32_t last, int32_t *twin_last) {
-    if (last - first >= pc->same_count[first]) return -1;
-    *twin_last = pc->same_from[first] + last - first;
-    return tli_chain_is_planned(pc, pc->same_from[first], *twin_last) ? pc->same_from[first] : -1;
+// Find an earlier segment of equal stages, whose curve is the same: its first stage, or -1.
+static int tli_chain_find_twin(const tli_chain *chain, int32_t first, int32_t last, int32_t *twin_last) {
+    if (last - first >= chain->same_count[first]) return -1;
+    *twin_last = chain->same_from[first] + last - first;
+    return tli_chain_is_planned(chain, chain->same_from[first], *twin_last) ? chain->same_from[first] : -1;
 }
 
-static void tli_chain_find_curve(tli_chain *pc, int32_t first, int32_t last) {
-    tli_chain_curve *curve = tli_chain_curve_of(pc, first, last);
-    const tli_chain_stage *s = &pc->stages[first];
+static void tli_chain_find_curve(tli_chain *chain, int32_t first, int32_t last) {
+    tli_chain_curve *curve = tli_chain_curve_of(chain, first, last);
+    const tli_chain_stage *s = &chain->stages[first];
     uint64_t advanced = 0, peak = 0, limit;
-    int32_t split, twin_last, twin = tli_chain_find_twin(pc, first, last, &twin_last);
-    int is_final = pc->most_points && last == pc->stage_count - 1;
+    int32_t split, twin_last, twin = tli_chain_find_twin(chain, first, last, &twin_last);
+    int is_final = chain->most_points && last == chain->stage_count - 1;
     tli_chain_way way;
-    if (twin >= 0) { *curve = *tli_chain_curve_of(pc, twin, twin_last); return; }
-    curve->count = pc->best.count = 0;
-    if (s->in_bytes > pc->budget) return;
-    limit = pc->budget - s->in_bytes;
-    if (is_final && limit > pc->high[first]) limit = pc->high[first];
+    if (twin >= 0) { *curve = *tli_chain_curve_of(chain, twin, twin_last); return; }
+    curve->count = chain->best.count = 0;
+    if (s->in_bytes > chain->budget) return;
+    limit = chain->budget - s->in_bytes;
+    if (is_final && limit > chain->high[first]) limit = chain->high[first];
     if (first == last) {
-        if (s->leaf_bytes > limit || !tli_chain_reserve(pc, &pc->best, 1)) return;
-        tli_chain_put_point(&pc->best, s->leaf_bytes, s->leaf_cost);
+        if (s->leaf_bytes > limit || !tli_chain_reserve(chain, &chain->best, 1)) return;
+        tli_chain_put_point(&chain->best, s->leaf_bytes, s->leaf_cost);
     }
     for (split = first; split <= last && first < last; split++) {
-        int exists = tli_chain_next_way(pc, first, last, split, &advanced, &peak, &way);
+        int exists = tli_chain_next_way(chain, first, last, split, &advanced, &peak, &way);
         if (split > first && way.least > limit) break;
-        if (exists) tli_chain_add_way(pc, &way, limit);
+        if (exists) tli_chain_add_way(chain, &way, limit);
     }
-    if (is_final) tli_chain_cut_below(&pc->best, pc->low[first]);
-    tli_chain_thin(pc, is_final ? pc->most_final : pc->most_points);
-    tli_chain_keep_curve(pc, curve);
+    if (is_final) tli_chain_cut_below(&chain->best, chain->low[first]);
+    tli_chain_thin(chain, is_final ? chain->most_final : chain->most_points);
+    tli_chain_keep_curve(chain, curve);
 }
 
-// All curves that the grid asks for of segments that end before stage `end`, the shorter ones before those that
-// they are parts of.
-static void tli_chain_find_curves(tli_chain *pc, int32_t end) {
+// Compute the curves of all planned segments that end before stage `end`, shorter ones first: the longer ones
+// are made from them.
+static void tli_chain_find_curves(tli_chain *chain, int32_t end) {
     int32_t first, last;
     for (last = 0; last < end; last++)
-        for (first = last; first >= 0 && tli_chain_is_planned(pc, first, last); first--) {
-            tli_chain_find_curve(pc, first, last);
-            if (pc->work > pc->work_limit) pc->over = 1;
-            if (pc->failed || pc->over) return;
+        for (first = last; first >= 0 && tli_chain_is_planned(chain, first, last); first--) {
+            tli_chain_find_curve(chain, first, last);
+            if (chain->work > chain->work_limit) chain->over = 1;
+            if (chain->failed || chain->over) return;
         }
 }
 
-// The least bytes of every segment: the same ways, the larger part counts.
-static uint64_t tli_chain_find_least(tli_chain *pc) {
+// Find the least bytes of every planned segment: the minimum over the same ways, of the larger part of each.
+static uint64_t tli_chain_find_least(tli_chain *chain) {
     int32_t first, last, split;
-    for (last = 0; last < pc->stage_count; last++)
-        for (first = last; first >= 0 && tli_chain_is_planned(pc, first, last); first--) {
-            uint64_t least = first == last ? pc->stages[first].leaf_bytes : UINT64_MAX, advanced = 0, peak = 0;
+    for (last = 0; last < chain->stage_count; last++)
+        for (first = last; first >= 0 && tli_chain_is_planned(chain, first, last); first--) {
+            uint64_t least = first == last ? chain->stages[first].leaf_bytes : UINT64_MAX;
+            uint64_t advanced = 0, peak = 0;
             tli_chain_way way;
             for (split = first; split <= last && first < last; split++) {
                 uint64_t bytes, part;
-                if (!tli_chain_next_way(pc, first, last, split, &advanced, &peak, &way)) continue;
+                if (!tli_chain_next_way(chain, first, last, split, &advanced, &peak, &way)) continue;
                 bytes = way.least;
-                part = *tli_chain_least_of(pc, split == first ? first + 1 : split, last) + way.shift;
+                part = *tli_chain_least_of(chain, split == first ? first + 1 : split, last) + way.shift;
                 if (part > bytes) bytes = part;
-                if (way.b) part = *tli_chain_least_of(pc, first, split - 1);
+                if (way.b) part = *tli_chain_least_of(chain, first, split - 1);
                 if (part > bytes) bytes = part;
                 if (bytes < least) least = bytes;
             }
-            *tli_chain_least_of(pc, first, last) = least;
+            *tli_chain_least_of(chain, first, last) = least;
         }
-    return *tli_chain_least_of(pc, 0, pc->stage_count - 1);
+    return *tli_chain_least_of(chain, 0, chain->stage_count - 1);
 }
 
 // -- chain: steps --
 
-// last -1: run the backwards; -2: drop the input.
+// A segment still to be reversed; last -1: run the backwards of stage `first`; -2: drop its input.
 typedef struct tli_chain_job { int32_t first, last; uint64_t bytes; } tli_chain_job;
 
-// The cheapest way of a segment within so many bytes: its split; first = save; -1 = leaf.
-static int32_t tli_chain_choose(const tli_chain *pc, int32_t first, int32_t last, uint64_t bytes) {
+// The split of the cheapest way to reverse a segment within so many bytes; first = save; -1 = leaf.
+static int32_t tli_chain_choose(const tli_chain *chain, int32_t first, int32_t last, uint64_t bytes) {
     uint64_t advanced = 0, peak = 0, best = UINT64_MAX;
     int32_t split, chosen = -1;
     tli_chain_way way;
     for (split = first; split <= last && first < last; split++) {
         uint64_t a, b = 0;
-        if (!tli_chain_next_way(pc, first, last, split, &advanced, &peak, &way)) continue;
+        if (!tli_chain_next_way(chain, first, last, split, &advanced, &peak, &way)) continue;
         if (way.least > bytes || way.shift > bytes) continue;
         a = tli_chain_cost_at(way.a, bytes - way.shift);
         if (way.b) b = tli_chain_cost_at(way.b, bytes);
@@ -806,11 +814,11 @@ static int32_t tli_chain_choose(const tli_chain *pc, int32_t first, int32_t last
     return chosen;
 }
 
-static void tli_chain_drop_input(const tli_chain *pc, int32_t stage, tli_steps *steps) {
-    const tl_node *node = &pc->graph->nodes[pc->stages[stage].first - 1];
+static void tli_chain_drop_input(const tli_chain *chain, int32_t stage, tli_steps *steps) {
+    const tl_node *node = &chain->graph->nodes[chain->stages[stage].first - 1];
     int32_t i;
     for (i = node->first_output; i < node->first_output + node->output_count; i++)
-        if (pc->kinds[i] & TLI_CHAIN_OUT) tli_add_tensor_step(steps, pc->graph, TL_STEP_DROP, i);
+        if (chain->kinds[i] & TLI_CHAIN_OUT) tli_add_tensor_step(steps, chain->graph, TL_STEP_DROP, i);
 }
 
 static void tli_chain_push_job(tli_chain_job *jobs, int32_t *count, int32_t first, int32_t last,
@@ -820,252 +828,259 @@ static void tli_chain_push_job(tli_chain_job *jobs, int32_t *count, int32_t firs
     jobs[(*count)++].bytes = bytes;
 }
 
-// Reverse all stages: the segments that are left to do stand on a stack.
-static tl_result tli_chain_add_steps(tli_chain *pc, tli_steps *steps) {
-    uint64_t most = 3 * (uint64_t)pc->stage_count + 3;
-    tli_chain_job *jobs = (tli_chain_job *)tli_alloc_array(pc->env, most, sizeof *jobs);
+// Write the steps that reverse all stages; segments still to be reversed stand on a stack.
+static tl_result tli_chain_add_steps(tli_chain *chain, tli_steps *steps) {
+    uint64_t most = 3 * (uint64_t)chain->stage_count + 3;
+    tli_chain_job *jobs = (tli_chain_job *)tli_alloc_array(chain->env, most, sizeof *jobs);
     int32_t count = 0, split, i;
     if (!jobs) return TL_ERROR_NO_MEMORY;
-    tli_chain_push_job(jobs, &count, 0, pc->stage_count - 1, pc->budget);
+    tli_chain_push_job(jobs, &count, 0, chain->stage_count - 1, chain->budget);
     while (count) {
         tli_chain_job job = jobs[--count];
-        if (job.last == -1) { tli_chain_run(pc, job.first, TLI_CHAIN_RUN_BACK, 0, steps); continue; }
-        if (job.last == -2) { tli_chain_drop_input(pc, job.first, steps); continue; }
-        split = tli_chain_choose(pc, job.first, job.last, job.bytes);
+        if (job.last == -1) { tli_chain_run(chain, job.first, TLI_CHAIN_RUN_BACK, 0, steps); continue; }
+        if (job.last == -2) { tli_chain_drop_input(chain, job.first, steps); continue; }
+        split = tli_chain_choose(chain, job.first, job.last, job.bytes);
         if (split < 0) {
-            tli_chain_run(pc, job.first, TLI_CHAIN_RUN_LEAF, 0, steps);
+            tli_chain_run(chain, job.first, TLI_CHAIN_RUN_LEAF, 0, steps);
         } else if (split == job.first) {
-            tli_chain_run(pc, job.first, TLI_CHAIN_RUN_SAVE, 0, steps);
+            tli_chain_run(chain, job.first, TLI_CHAIN_RUN_SAVE, 0, steps);
             tli_chain_push_job(jobs, &count, job.first, -1, 0);
-            tli_chain_push_job(jobs, &count, job.first + 1, job.last, job.bytes - pc->stages[split].kept_bytes);
+            tli_chain_push_job(jobs, &count, job.first + 1, job.last,
+                               job.bytes - chain->stages[split].kept_bytes);
         } else {
             for (i = job.first; i < split; i++)
-                tli_chain_run(pc, i, TLI_CHAIN_RUN_ADVANCE, i > job.first, steps);
+                tli_chain_run(chain, i, TLI_CHAIN_RUN_ADVANCE, i > job.first, steps);
             tli_chain_push_job(jobs, &count, job.first, split - 1, job.bytes);
             tli_chain_push_job(jobs, &count, split, -2, 0);
-            tli_chain_push_job(jobs, &count, split, job.last, job.bytes - pc->stages[split].in_bytes);
+            tli_chain_push_job(jobs, &count, split, job.last, job.bytes - chain->stages[split].in_bytes);
         }
     }
-    tli_release(pc->env, jobs);
+    tli_release(chain->env, jobs);
     return steps->failed ? TL_ERROR_NO_MEMORY : TL_OK;
 }
 
 // -- chain: from graph to plan --
 
-static void tli_chain_forget_curves(tli_chain *pc) {
-    tli_chain_free_blocks(pc);
-    tli_zero(pc->curves, (size_t)pc->stage_count * (size_t)pc->stage_count * sizeof *pc->curves);
-    pc->point_count = 0;
-    pc->free_count = pc->over = 0;
+static void tli_chain_forget_curves(tli_chain *chain) {
+    tli_chain_free_blocks(chain);
+    tli_zero(chain->curves, (size_t)chain->stage_count * (size_t)chain->stage_count * sizeof *chain->curves);
+    chain->point_count = 0;
+    chain->free_count = chain->over = 0;
 }
 
-// Which segments are planned. width 0: all. Else segments of up to `width` stages may end anywhere, of up to
-// twice as many at every second stage, and so on: of two neighbours the one that hands over less.
-static void tli_chain_set_grid(tli_chain *pc, int32_t width) {
-    int32_t i, last, other, length = width ? width : pc->stage_count, most;
-    for (i = 0; i < pc->stage_count; i++) pc->grid[i] = length;
-    for (; length < pc->stage_count; length = most) {
-        most = length > pc->stage_count / 2 ? pc->stage_count : 2 * length;
-        for (i = pc->stage_count - 2, last = -1; i >= 0; i--) {
-            if (pc->grid[i] < length) continue;
+// Choose which segments are planned. width 0: all. Else segments of up to `width` stages may end anywhere,
+// those of up to twice as many at every second stage, and so on; of two neighbouring ends, the one with fewer
+// output bytes is taken.
+static void tli_chain_set_grid(tli_chain *chain, int32_t width) {
+    int32_t i, last, other, length = width ? width : chain->stage_count, most;
+    for (i = 0; i < chain->stage_count; i++) chain->grid[i] = length;
+    for (; length < chain->stage_count; length = most) {
+        most = length > chain->stage_count / 2 ? chain->stage_count : 2 * length;
+        for (i = chain->stage_count - 2, last = -1; i >= 0; i--) {
+            if (chain->grid[i] < length) continue;
             if (last < 0) { last = i; continue; }
-            other = pc->stages[i + 1].in_bytes < pc->stages[last + 1].in_bytes ? i : last;
-            pc->grid[other] = most;
+            other = chain->stages[i + 1].in_bytes < chain->stages[last + 1].in_bytes ? i : last;
+            chain->grid[other] = most;
             last = -1;
         }
-        pc->grid[pc->stage_count - 1] = most;
+        chain->grid[chain->stage_count - 1] = most;
     }
 }
 
-// Whether all segments may be planned within the work: a way takes some 250 steps where sizes are random.
-static int tli_chain_may_be_exact(const tli_chain *pc, uint64_t work_limit) {
+// Whether all segments can probably be planned within half of the work: a way takes about 250 steps for random
+// sizes.
+static int tli_chain_may_be_exact(const tli_chain *chain, uint64_t work_limit) {
     uint64_t ways = 0, length;
     int32_t i;
-    for (i = 0; i < pc->stage_count; i++) {
-        length = (uint64_t)(pc->stage_count - i);
+    for (i = 0; i < chain->stage_count; i++) {
+        length = (uint64_t)(chain->stage_count - i);
         ways += length * (length + 1) / 2;
-        length = (uint64_t)pc->same_count[i];
+        length = (uint64_t)chain->same_count[i];
         ways -= length * (length + 1) / 2;
     }
     return ways < work_limit / 512;
 }
 
-// A long chain keeps many checkpoints on the way to its last stage, and what is left out of a curve at each of
-// them adds up. So the curves that end with the last stage are looked at again, at more steps in less room:
-// near the bytes that a good schedule leaves where it comes by. One such schedule is the best so far; another
-// is the shortest path from stage to stage at a price per byte that makes it fit.
+// A long chain keeps many checkpoints on the way to its last stage, and the errors of shortened curves add up
+// along it. So the curves of segments that end with the last stage are computed again, with more steps in a
+// smaller range: near the bytes that a good schedule has left at each stage. One such schedule is the best so
+// far; another is the shortest path from stage to stage at a price per byte at which it fits.
 
-// The bytes that a schedule leaves at stages first..next-1: on the line from what it leaves at both ends.
-static void tli_chain_set_room(tli_chain *pc, int32_t first, int32_t next, uint64_t bytes, uint64_t rest) {
+// Set low and high at stages first..next-1 by linear interpolation between the bytes left at both ends.
+static void tli_chain_set_room(tli_chain *chain, int32_t first, int32_t next, uint64_t bytes, uint64_t rest) {
     uint64_t step = (bytes - rest) / (uint64_t)(next - first);
     int32_t i;
-    for (i = first; i < next; i++) pc->low[i] = pc->high[i] = bytes - (uint64_t)(i - first) * step;
+    for (i = first; i < next; i++) chain->low[i] = chain->high[i] = bytes - (uint64_t)(i - first) * step;
 }
 
-static uint64_t tli_chain_price_of(const tli_chain *pc, int32_t split, int32_t first) {
-    return split == first ? pc->stages[first].kept_bytes : pc->stages[split].in_bytes;
+static uint64_t tli_chain_price_of(const tli_chain *chain, int32_t split, int32_t first) {
+    return split == first ? chain->stages[first].kept_bytes : chain->stages[split].in_bytes;
 }
 
-static void tli_chain_follow_best(tli_chain *pc) {
-    int32_t first = 0, next, n = pc->stage_count;
-    uint64_t bytes = pc->budget, rest;
+static void tli_chain_follow_best(tli_chain *chain) {
+    int32_t first = 0, next, n = chain->stage_count;
+    uint64_t bytes = chain->budget, rest;
     for (; first < n; first = next, bytes = rest) {
-        int32_t split = tli_chain_choose(pc, first, n - 1, bytes);
+        int32_t split = tli_chain_choose(chain, first, n - 1, bytes);
         next = split < 0 ? n : split == first ? first + 1 : split;
-        rest = split < 0 ? bytes : bytes - tli_chain_price_of(pc, split, first);
-        tli_chain_set_room(pc, first, next, bytes, rest);
+        rest = split < 0 ? bytes : bytes - tli_chain_price_of(chain, split, first);
+        tli_chain_set_room(chain, first, next, bytes, rest);
     }
 }
 
-// Scaled so that bytes take 20 bits and costs 40.
+// A price per byte; bytes are scaled to 20 bits and costs to 40.
 typedef struct tli_chain_price { uint64_t per_byte; int32_t byte_shift, cost_shift; } tli_chain_price;
 
 static uint64_t tli_chain_pay(const tli_chain_price *price, uint64_t bytes) {
     return (bytes >> price->byte_shift) * price->per_byte >> 16 << price->cost_shift;
 }
 
-// The shortest path at a price, where each stage leaves what pc->low says: the split of each stage, else n.
-// Returns the bytes that the path holds in the end; UINT64_MAX = there is none.
-static uint64_t tli_chain_find_path(tli_chain *pc, const tli_chain_price *price) {
-    int32_t first, split, n = pc->stage_count;
+// Find the shortest path at a price, taking low[] as the bytes left at each stage; path[] is the split at each
+// stage, n = leaf. Returns the bytes that the path holds at its end; UINT64_MAX = there is no path.
+static uint64_t tli_chain_find_path(tli_chain *chain, const tli_chain_price *price) {
+    int32_t first, split, n = chain->stage_count;
     uint64_t held = 0;
-    pc->path_costs[n - 1] = pc->stages[n - 1].leaf_cost;
-    pc->path[n - 1] = n;
+    chain->path_costs[n - 1] = chain->stages[n - 1].leaf_cost;
+    chain->path[n - 1] = n;
     for (first = n - 1; first-- > 0;) {
-        uint64_t advanced = 0, peak = 0, left = pc->low[first];
+        uint64_t advanced = 0, peak = 0, left = chain->low[first];
         tli_chain_way way;
-        pc->path_costs[first] = UINT64_MAX;
+        chain->path_costs[first] = UINT64_MAX;
         for (split = first; split < n; split++) {
-            uint64_t sum, before = 0, after = pc->path_costs[split == first ? first + 1 : split];
-            int exists = tli_chain_next_way(pc, first, n - 1, split, &advanced, &peak, &way);
+            uint64_t sum, before = 0, after = chain->path_costs[split == first ? first + 1 : split];
+            int exists = tli_chain_next_way(chain, first, n - 1, split, &advanced, &peak, &way);
             if (way.least > left && split > first) break;
             if (!exists || way.least > left || after == UINT64_MAX) continue;
-            pc->work += 4;
+            chain->work += 4;
             if (way.b) before = tli_chain_cost_at(way.b, left);
             if (before == UINT64_MAX) continue;
-            sum = way.cost + before + after + tli_chain_pay(price, tli_chain_price_of(pc, split, first));
-            if (sum >= pc->path_costs[first]) continue;
-            pc->path_costs[first] = sum;
-            pc->path[first] = split;
+            sum = way.cost + before + after + tli_chain_pay(price, tli_chain_price_of(chain, split, first));
+            if (sum >= chain->path_costs[first]) continue;
+            chain->path_costs[first] = sum;
+            chain->path[first] = split;
         }
     }
-    if (pc->path_costs[0] == UINT64_MAX) return UINT64_MAX;
+    if (chain->path_costs[0] == UINT64_MAX) return UINT64_MAX;
     for (first = 0; first < n - 1; first = split == first ? first + 1 : split) {
-        split = pc->path[first];
-        held += tli_chain_price_of(pc, split, first);
+        split = chain->path[first];
+        held += tli_chain_price_of(chain, split, first);
     }
     return held;
 }
 
-// What the path leaves at each stage, into pc->low and pc->high.
-static void tli_chain_follow_path(tli_chain *pc) {
-    int32_t first, next, n = pc->stage_count;
-    uint64_t bytes = pc->budget, price;
+// Set low[] and high[] to the bytes that the path leaves at each stage.
+static void tli_chain_follow_path(tli_chain *chain) {
+    int32_t first, next, n = chain->stage_count;
+    uint64_t bytes = chain->budget, price;
     for (first = 0; first < n; first = next) {
-        int32_t split = pc->path[first];
+        int32_t split = chain->path[first];
         next = split == first ? first + 1 : split;
-        price = first == n - 1 ? 0 : tli_chain_price_of(pc, split, first);
+        price = first == n - 1 ? 0 : tli_chain_price_of(chain, split, first);
         if (price > bytes) price = bytes;
-        tli_chain_set_room(pc, first, next, bytes, bytes - price);
+        tli_chain_set_room(chain, first, next, bytes, bytes - price);
         bytes -= price;
     }
 }
 
-// The dearest path that holds no more than there is beside a reserve for the last stages, by bisection of
-// the price; a few times, because what segments cost depends on what the path leaves. 0 = none.
-static int tli_chain_price_path(tli_chain *pc, uint64_t reserve) {
+// Find the path of the lowest price that holds no more than the budget less a reserve for the last stages, by
+// bisection of the price. It is repeated because the cost of segments depends on the bytes that the path
+// leaves. Returns 0 if there is no such path.
+static int tli_chain_price_path(tli_chain *chain, uint64_t reserve) {
     tli_chain_price price;
-    uint64_t most = pc->budget, low, high, total = 0;
-    int32_t i, round, n = pc->stage_count;
+    uint64_t most = chain->budget, low, high, total = 0;
+    int32_t i, round, n = chain->stage_count;
     price.byte_shift = price.cost_shift = 0;
     while (most >> price.byte_shift >> 20) price.byte_shift++;
-    for (i = 0; i < n; i++) total += pc->stages[i].save_cost;
+    for (i = 0; i < n; i++) total += chain->stages[i].save_cost;
     while (total >> price.cost_shift >> 40) price.cost_shift++;
     if (reserve > most) return 0;
     most -= reserve;
-    for (i = 0; i < n; i++) pc->low[i] = pc->budget;
+    for (i = 0; i < n; i++) chain->low[i] = chain->budget;
     for (round = 0; round < 3; round++) {
         for (low = 0, high = (uint64_t)1 << 43; high - low > 1 + low / 4096;) {
             price.per_byte = low + (high - low) / 2;
             if (low && high / low > 4) price.per_byte = low * 2;
             if (!low && high > 4096) price.per_byte = high >> 6;
-            if (tli_chain_find_path(pc, &price) <= most) high = price.per_byte; else low = price.per_byte;
+            if (tli_chain_find_path(chain, &price) <= most) high = price.per_byte; else low = price.per_byte;
         }
         price.per_byte = high;
-        if (tli_chain_find_path(pc, &price) > most) return 0;
-        tli_chain_follow_path(pc);
+        if (tli_chain_find_path(chain, &price) > most) return 0;
+        tli_chain_follow_path(chain);
     }
     return 1;
 }
 
-// Passes over the curves that end with the last stage, around what pc->low says, with less and less room.
-static void tli_chain_refine(tli_chain *pc, uint64_t room, uint64_t *cost) {
-    int32_t pass, i, n = pc->stage_count;
-    const tli_chain_curve *root = tli_chain_curve_of(pc, 0, n - 1);
-    for (pass = 0; pass < TLI_CHAIN_PASSES && !pc->failed; pass++, room = room / 4 + 1) {
+// Compute the curves that end with the last stage several times, in a smaller and smaller range around low[].
+static void tli_chain_refine(tli_chain *chain, uint64_t room, uint64_t *cost) {
+    int32_t pass, i, n = chain->stage_count;
+    const tli_chain_curve *root = tli_chain_curve_of(chain, 0, n - 1);
+    for (pass = 0; pass < TLI_CHAIN_PASSES && !chain->failed; pass++, room = room / 4 + 1) {
         for (i = 0; i < n; i++) {
-            pc->low[i] = pc->low[i] > room ? pc->low[i] - room : 0;
-            pc->high[i] = pc->high[i] < UINT64_MAX - room ? pc->high[i] + room : UINT64_MAX;
+            chain->low[i] = chain->low[i] > room ? chain->low[i] - room : 0;
+            chain->high[i] = chain->high[i] < UINT64_MAX - room ? chain->high[i] + room : UINT64_MAX;
         }
-        for (i = n - 1; i >= 0 && !pc->failed; i--) tli_chain_find_curve(pc, i, n - 1);
+        for (i = n - 1; i >= 0 && !chain->failed; i--) tli_chain_find_curve(chain, i, n - 1);
         if (!root->count) break;
         if (root->points[root->count - 1].cost < *cost) {
             *cost = root->points[root->count - 1].cost;
-            for (i = 0; i < n; i++) pc->final[i] = *tli_chain_curve_of(pc, i, n - 1);
+            for (i = 0; i < n; i++) chain->final[i] = *tli_chain_curve_of(chain, i, n - 1);
         }
-        tli_chain_follow_best(pc);
+        tli_chain_follow_best(chain);
     }
 }
 
-// First along paths, which leave more and more for the last stages until they can be followed. Where there is
-// little room prices say little: then in all the room as well.
-static void tli_chain_search_final(tli_chain *pc) {
-    uint64_t cost = UINT64_MAX, reserve = pc->stages[pc->stage_count - 1].leaf_bytes, more = reserve / 2 + 1;
-    int32_t i, tries, n = pc->stage_count;
+// Compute the final curves: first around shortest paths, with growing reserves for the last stages until one is
+// found. With little room prices are a poor guide; then the whole range is tried as well.
+static void tli_chain_search_final(tli_chain *chain) {
+    uint64_t cost = UINT64_MAX;
+    uint64_t reserve = chain->stages[chain->stage_count - 1].leaf_bytes, more = reserve / 2 + 1;
+    int32_t i, tries, n = chain->stage_count;
     for (i = 0; i < n; i++) {
-        pc->final[i].count = 0;
-        if (pc->stages[i].go_bytes > more) more = pc->stages[i].go_bytes;
+        chain->final[i].count = 0;
+        if (chain->stages[i].go_bytes > more) more = chain->stages[i].go_bytes;
     }
     for (tries = 0; tries < 5 && cost == UINT64_MAX; tries++, reserve += more)
-        if (tli_chain_price_path(pc, reserve)) tli_chain_refine(pc, pc->budget / 32, &cost);
-    if (tries > 1 && !pc->failed) {
-        for (i = 0; i < n; i++) { pc->low[i] = 0; pc->high[i] = UINT64_MAX; }
-        tli_chain_refine(pc, pc->budget / 4, &cost);
+        if (tli_chain_price_path(chain, reserve)) tli_chain_refine(chain, chain->budget / 32, &cost);
+    if (tries > 1 && !chain->failed) {
+        for (i = 0; i < n; i++) { chain->low[i] = 0; chain->high[i] = UINT64_MAX; }
+        tli_chain_refine(chain, chain->budget / 4, &cost);
     }
-    for (i = 0; i < n; i++) *tli_chain_curve_of(pc, i, n - 1) = pc->final[i];
+    for (i = 0; i < n; i++) *tli_chain_curve_of(chain, i, n - 1) = chain->final[i];
 }
 
-// The curves: all where the work allows, else of fewer segments with fewer steps. 1 = all.
-static int tli_chain_solve(tli_chain *pc, uint64_t work_limit) {
+// Compute the curves: all of them if the work allows, else of fewer segments with fewer steps. Returns 1 if the
+// result is exact.
+static int tli_chain_solve(tli_chain *chain, uint64_t work_limit) {
     static const int32_t widths[] = { 10, 6, 4, 2 }, points[] = { 12, 12, 8, 8 };
     int32_t i;
-    pc->work_limit = work_limit / 2;
-    pc->most_points = 0;
-    tli_chain_set_grid(pc, 0);
-    if (tli_chain_may_be_exact(pc, work_limit)) {
-        tli_chain_find_curves(pc, pc->stage_count);
-        if (!pc->over) return 1;
+    chain->work_limit = work_limit / 2;
+    chain->most_points = 0;
+    tli_chain_set_grid(chain, 0);
+    if (tli_chain_may_be_exact(chain, work_limit)) {
+        tli_chain_find_curves(chain, chain->stage_count);
+        if (!chain->over) return 1;
     }
-    for (i = 0; i < 4 && !pc->failed; i++) {
-        tli_chain_forget_curves(pc);
-        tli_chain_set_grid(pc, widths[i]);
-        pc->most_points = points[i];
-        pc->most_final = TLI_CHAIN_FINAL_POINTS;
-        pc->work_limit = i < 3 ? pc->work + work_limit / 2 : UINT64_MAX;
-        tli_chain_find_curves(pc, pc->stage_count - 1);
-        if (!pc->over) break;
+    for (i = 0; i < 4 && !chain->failed; i++) {
+        tli_chain_forget_curves(chain);
+        tli_chain_set_grid(chain, widths[i]);
+        chain->most_points = points[i];
+        chain->most_final = TLI_CHAIN_FINAL_POINTS;
+        chain->work_limit = i < 3 ? chain->work + work_limit / 2 : UINT64_MAX;
+        tli_chain_find_curves(chain, chain->stage_count - 1);
+        if (!chain->over) break;
     }
-    if (!pc->failed) tli_chain_search_final(pc);
+    if (!chain->failed) tli_chain_search_final(chain);
     return 0;
 }
 
 // -- chain: equal layers --
 
-// Layers of equal bytes and costs whose backwards read what forward read, with the same scratch in either:
-// Revolve's chain. Of n > 1 layers of b bytes and w bytes of scratch, three tensors at a time are no
-// checkpoints: two of an advance and the gradient behind it, or two gradients and what a backward reads. The
-// input is the first of the c slots of Revolve, so (c + 2) b + w bytes beside the input are c slots. What the
-// binomial schedule costs then is the optimum over all schedules; the tests hold it against the exact search.
+// Whether a graph is the chain of Revolve: layers of equal bytes and costs whose backwards read what forward
+// read, with the same scratch in both. With n > 1 layers of b bytes and w bytes of scratch, up to three live
+// tensors are not checkpoints: two of an advance and a gradient, or two gradients and the tensor that a
+// backward reads. The input is the first of the c slots of Revolve, so (c + 2) b + w bytes beside the input
+// give c slots. The binomial schedule is then optimal over all schedules; the tests compare it with the exact
+// search.
 static int tli_is_revolve_chain(const tl_graph *graph) {
     const tl_node *one = &graph->nodes[graph->node_count - 1];
     int32_t id;
@@ -1084,8 +1099,7 @@ static int tli_is_revolve_chain(const tl_graph *graph) {
     return 1;
 }
 
-// The slots that a budget of bytes makes; 0 = none: no schedule fits in less than *least, which the last
-// backward takes.
+// The number of slots that a budget gives; 0 = no schedule fits: the last backward takes *least bytes.
 static uint64_t tli_find_slots(const tl_graph *graph, uint64_t budget, uint64_t *least) {
     const tl_node *one = &graph->nodes[graph->node_count - 1];
     uint64_t beside = graph->outputs[graph->nodes[0].first_output].bytes + one->fwork_bytes, tensors;
@@ -1095,7 +1109,7 @@ static uint64_t tli_find_slots(const tl_graph *graph, uint64_t budget, uint64_t 
     return tensors > 2 ? tensors - 2 : 0;
 }
 
-// The binomial schedule of so many slots.
+// Make the binomial schedule for so many slots.
 static tl_result tli_revolve(tl_env *env, const tl_graph *graph, uint64_t slot_count, tli_steps *steps) {
     int32_t most = slot_count < (uint64_t)graph->node_count ? (int32_t)slot_count : graph->node_count;
     tli_unit_chain chain;
@@ -1110,38 +1124,38 @@ static tl_result tli_revolve(tl_env *env, const tl_graph *graph, uint64_t slot_c
     return steps->failed ? TL_ERROR_NO_MEMORY : TL_OK;
 }
 
-// What planning stages found out, bytes without base.
+// What planning by stages found; bytes are without base.
 typedef struct tli_chain_result {
-    uint64_t cost, least, work;     // least: bytes, where nothing fits
-    int32_t  exact;                 // 1 = no persistent schedule costs less, or fits in less than the least
+    uint64_t cost, least, work;     // least: least budget, if nothing fits
+    int32_t  exact;                 // 1 = the cost, or the least budget, is optimal over persistent schedules
 } tli_chain_result;
 
-// The steps of the curves, or where nothing fits those of the least budget.
-static tl_result tli_chain_finish(tli_chain *pc, int feasible, tli_steps *steps, tli_chain_result *found) {
-    const tli_chain_curve *curve = tli_chain_curve_of(pc, 0, pc->stage_count - 1);
+// Write the steps that the curves describe, or those of the least budget if nothing fits.
+static tl_result tli_chain_finish(tli_chain *chain, int feasible, tli_steps *steps, tli_chain_result *found) {
+    const tli_chain_curve *curve = tli_chain_curve_of(chain, 0, chain->stage_count - 1);
     tl_result result;
     int32_t i;
     feasible = feasible && curve->count;
-    if (!feasible && !pc->failed) {
-        pc->budget = tli_chain_find_least(pc);
-        found->least = pc->budget + pc->pinned_bytes;
-        pc->most_points = pc->most_final = TLI_CHAIN_LEAST_POINTS;
-        tli_chain_forget_curves(pc);
-        pc->work_limit = UINT64_MAX;
-        for (i = 0; i < pc->stage_count; i++) { pc->low[i] = 0; pc->high[i] = UINT64_MAX; }
-        tli_chain_find_curves(pc, pc->stage_count);
+    if (!feasible && !chain->failed) {
+        chain->budget = tli_chain_find_least(chain);
+        found->least = chain->budget + chain->pinned_bytes;
+        chain->most_points = chain->most_final = TLI_CHAIN_LEAST_POINTS;
+        tli_chain_forget_curves(chain);
+        chain->work_limit = UINT64_MAX;
+        for (i = 0; i < chain->stage_count; i++) { chain->low[i] = 0; chain->high[i] = UINT64_MAX; }
+        tli_chain_find_curves(chain, chain->stage_count);
     }
-    if (pc->failed) return TL_ERROR_NO_MEMORY;
+    if (chain->failed) return TL_ERROR_NO_MEMORY;
     found->cost = curve->points[curve->count - 1].cost;
-    result = tli_chain_add_steps(pc, steps);
+    result = tli_chain_add_steps(chain, steps);
     return !result && !feasible ? TL_ERROR_INFEASIBLE : result;
 }
 
-// The cheapest persistent schedule within the budget. TL_ERROR_INFEASIBLE, without a sentence: none was
-// found; steps are then those of the least budget, or none where the last node takes it.
+// Find the cheapest persistent schedule within the budget. TL_ERROR_INFEASIBLE, without a sentence: none was
+// found; steps are then those of the least budget, or empty for Revolve's chain, whose last node sets it.
 static tl_result tli_remat_chain(tl_env *env, const tl_graph *graph, uint64_t budget, uint64_t work_limit,
                                  tli_steps *steps, tli_chain_result *found) {
-    tli_chain pc;
+    tli_chain chain;
     tl_result result;
     tli_zero(found, sizeof *found);
     *steps = tli_steps_of(env);
@@ -1150,15 +1164,15 @@ static tl_result tli_remat_chain(tl_env *env, const tl_graph *graph, uint64_t bu
         found->exact = 1;
         return slots ? tli_revolve(env, graph, slots, steps) : TL_ERROR_INFEASIBLE;
     }
-    result = tli_chain_init(env, graph, &pc);
+    result = tli_chain_init(env, graph, &chain);
     if (!result) {
-        int feasible = budget >= pc.pinned_bytes;
-        pc.budget = feasible ? budget - pc.pinned_bytes : 0;
-        found->exact = tli_chain_solve(&pc, work_limit);
-        result = tli_chain_finish(&pc, feasible, steps, found);
-        found->work = pc.work;
+        int feasible = budget >= chain.pinned_bytes;
+        chain.budget = feasible ? budget - chain.pinned_bytes : 0;
+        found->exact = tli_chain_solve(&chain, work_limit);
+        result = tli_chain_finish(&chain, feasible, steps, found);
+        found->work = chain.work;
     }
-    tli_chain_free(&pc);
+    tli_chain_free(&chain);
     return result;
 }
 #endif  // TL_NO_PLANNERS

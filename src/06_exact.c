@@ -6,17 +6,21 @@
 
 #ifndef TL_NO_PLANNERS
 // -- progress --
+//
+// All parts of this section count their work in elementary steps and report it to one watch, which asks the
+// caller's progress function from time to time whether to stop.
 
-#define TLI_REMAT_ASK 1000000  // steps of work from one question to the next
+#define TLI_REMAT_ASK 1000000  // steps of work between two calls of progress
 
 typedef struct tli_remat_watch {
     const tl_remat_desc *desc;
     tl_remat_progress    now;
-    uint64_t             before, next;  // work of the parts that are done; of all, at which to ask
-    int32_t              stopped;
+    uint64_t             before;   // work of the parts that have ended
+    uint64_t             next;     // total work at which progress is called again
+    int32_t              stopped;  // 1 = progress asked to stop
 } tli_remat_watch;
 
-// Whether the caller wants no more; `work` is that of the part under way.
+// Whether the caller asks to stop; `work` is that of the part that is running.
 static int tli_remat_stops(tli_remat_watch *watch, uint64_t work) {
     watch->now.work = watch->before + work;
     if (watch->stopped || !watch->desc->progress || watch->now.work < watch->next) return watch->stopped;
@@ -27,29 +31,33 @@ static int tli_remat_stops(tli_remat_watch *watch, uint64_t work) {
 
 // -- exact: the optimum of small graphs --
 //
-// A* from the end of the plan to its start, over what must be there.
+// A* backwards in time, from the end of the plan to its start.
 //
-// A state is a position (how many backwards are done) and the set of items without which the rest of
-// the plan cannot be carried out; its cost is that of the rest. Items are the tensors that anybody may
-// want, saved bytes, and for the few nodes where nothing else shows it the fact that forward ran.
-// Gradients follow from the position. The search starts with the results after the last backward and
-// ends with nothing before the first call:
-//   - before a backward, what it reads must be there as well;
-//   - before a forward, what it makes need not be there, but its inputs must. Only calls that make
-//     something wanted are tried, so no plan makes anything in vain or keeps it too long, and the bytes
-//     of a call follow from the state: nothing is chosen for dropping;
-//   - v runs again while an output is resident only if that output is dropped before: the call makes
-//     it anyway. A save beside all outputs has the peak of dropping them and running with save;
-//   - in place wherever the rest does not want the input: the same state for fewer bytes.
-// A state that wants no more than another at the same position and costs no more makes it needless.
-// The estimate of what the start of the plan costs: every forward without which a backward before, or
-// something wanted now, cannot be; and for one of those backwards, what has run by then, is wanted
-// after it and does not fit beside it: a fractional knapsack; the largest over these backwards counts.
-// The least budget is the same search with the largest peak of the rest in place of its cost.
+// A state is a position (the number of backwards before it) and the set of items that must be resident
+// there because the rest of the plan needs them: the wanted items. Its cost is the cost of the rest. Items
+// are the tensors that some call or result may need, saved bytes, and, for the few nodes of which no
+// tensor shows that forward ran, that fact. Gradients follow from the position. The search starts after
+// the last backward, where the results are wanted, and ends before the first call, where nothing is:
+//   - before a backward, the items that it reads are wanted as well;
+//   - before a forward, the items that it makes are no longer wanted, but its inputs are. Only calls that
+//     make a wanted item are tried, so no plan makes an item in vain or keeps it too long, and the bytes
+//     of a call follow from the state: there is no choice of what to drop;
+//   - a node runs again while one of its outputs is resident only if that output is dropped before,
+//     because the call makes it anyway. FORWARD_SAVE with all outputs resident has the same peak as
+//     dropping them and running with save, so it is not tried;
+//   - a call runs in place whenever the rest does not want the input: the same state for fewer bytes.
+// A state is dominated by another of the same position that wants a subset of its items and costs no more.
+// The estimate (a lower bound of the cost before a state) has two terms. The first is every forward that
+// some earlier backward or some wanted item needs, once. The second is taken at one earlier backward:
+// items that are made before it, wanted after it and do not fit beside it are made twice; which of them
+// is a fractional knapsack. The largest second term over these backwards counts.
+// The least budget is found by the same search with the largest peak of the rest in place of its cost.
+//
+// Inputs of a node, outputs and items are as in the graph; x is the search throughout this part.
 
 #define TLI_EXACT_WORDS 2
 #define TLI_EXACT_ITEMS (64 * TLI_EXACT_WORDS)
-#define TLI_EXACT_STATES (1 << 19)  // at most: memory
+#define TLI_EXACT_STATES (1 << 19)  // at most, to limit memory
 
 typedef struct tli_set { uint64_t word[TLI_EXACT_WORDS]; } tli_set;  // of items
 
@@ -61,35 +69,36 @@ typedef struct tli_exact_call {
     uint64_t fwd_cost, out_bytes, fwork_bytes, saved_bytes, source_bytes;
 } tli_exact_call;
 
-// What a call made may be kept beside a backward, or made again after it.
+// One element of the knapsack: the items of a call, to be kept across a backward or made again after it.
 typedef struct tli_exact_load {
-    tli_set  items;                     // without those that the backward reads
+    tli_set  items;                     // except those that the backward reads
     uint64_t bytes, cost;               // of the items; of the call
 } tli_exact_load;
 
 typedef struct tli_exact_settled { tli_set wanted; uint64_t cost; } tli_exact_settled;
 
-// What holds before backward number `position`; the last position is the end.
+// The situation before backward number `position`; the last position is the end of the plan.
 typedef struct tli_exact_position {
     int32_t  call;
     tli_set  reads;                     // by this backward
-    tli_set  before;                    // must have been there for the backwards before this one
-    uint64_t between_bytes, during_bytes;  // graph inputs and gradients before it; and bwork, during it
+    tli_set  before;                    // needed by some backward before this one
+    uint64_t between_bytes;             // graph inputs and gradients that are live before it
+    uint64_t during_bytes;              // the same during it, and its bwork
     uint64_t bwd_cost, before_cost;     // of this backward; of all before it and the forwards that these need
-    uint64_t spare_bytes;               // what the budget leaves beside this backward and what it reads
+    uint64_t spare_bytes;               // budget less during_bytes and the items that it reads
     int32_t  first_load, end_load;      // in order of cost per byte, the cheapest first
     tli_set  load_items;                // of all its loads
-    tli_exact_settled *settled;         // states from which edges were tried
+    tli_exact_settled *settled;         // states that were expanded
     int32_t  settled_count, settled_capacity;
 } tli_exact_position;
 
 typedef struct tli_exact_state {
     tli_set  wanted;
-    uint64_t cost, total;               // of the rest of the plan; and the estimate of its start
+    uint64_t cost, total;               // of the rest of the plan; with the estimate added
     int32_t  position;
-    int32_t  after, call;               // the next state in the plan, and the step that leads there
+    int32_t  after, call;               // the next state in time, and the call that leads to it
     int32_t  kind;                      // of that step: tl_step_kind
-    int32_t  next;                      // in the same bucket
+    int32_t  next;                      // in the same bucket of the hash table
 } tli_exact_state;
 
 typedef struct tli_exact_entry { uint64_t total; int32_t state; } tli_exact_entry;
@@ -98,27 +107,27 @@ typedef struct tli_exact {
     tl_env             *env;
     const tl_graph     *graph;
     uint64_t            budget, pinned_bytes;
-    int32_t             inference, peaks, found;  // peaks: the largest peak counts, not the cost
+    int32_t             inference, peaks, found;  // peaks: 1 = minimise the peak, not the cost
     int32_t             item_count, call_count, position_count, load_count;
     int32_t            *item_of;            // [tensor_count] -1 = none
     int32_t            *call_of;            // [node_count] -1 = none
-    int32_t            *saved_of;           // [node_count] -1 = none
-    uint8_t            *wanted;             // [tensor_count]
+    int32_t            *saved_of;           // [node_count] item of saved bytes or of "it ran"; -1 = none
+    uint8_t            *wanted;             // [tensor_count] 1 = some call or result needs it; later scratch
     tli_exact_call     *calls;              // [call_count] in listing order
     tli_exact_position *positions;          // [position_count]: one per backward and the end
     tli_exact_load     *loads;
-    uint64_t           *weights;            // [8 * TLI_EXACT_WORDS][256] bytes of each byte of a set
+    uint64_t           *weights;            // [8 * TLI_EXACT_WORDS][256] sums of item_bytes, by byte of a set
     uint64_t            item_bytes[TLI_EXACT_ITEMS];
-    int32_t             last;               // position: the end
-    tli_set             target;             // wanted there
+    int32_t             last;               // the position at the end
+    tli_set             target;             // wanted there: the results
     tli_remat_watch    *watch;
     tli_exact_state    *states;  int32_t state_count, state_capacity;
     tli_exact_entry    *heap;    int32_t heap_count, heap_capacity;
     int32_t            *buckets, bucket_count;      // a power of two
     int32_t             full;               // 1 = no memory for one more state, or a cost beyond 64 bits
-    int32_t             after, position, call;      // what the next states lead to, by which call
-    tli_set             wanted_after;
-    uint64_t            paid, work, work_limit;
+    int32_t             after, position, call;      // state and position being expanded; call being tried
+    tli_set             wanted_after;       // by the state being expanded
+    uint64_t            paid, work, work_limit;     // paid: cost of the state being expanded
 } tli_exact;
 
 // -- exact: sets --
@@ -186,8 +195,10 @@ static uint64_t tli_exact_weigh(const tli_exact *x, tli_set set) {
     return sum;
 }
 
-// -- exact: what the graph says, as items --
+// -- exact: items and calls of the graph --
 
+// Whether no item shows that the forward of this node ran: no backward reads its outputs, no node with a
+// gradient reads them, and it saves nothing.
 static int tli_exact_runs_unseen(const tl_graph *graph, const uint8_t *read_by_grad,
                                  const tl_node *node) {
     int32_t i;
@@ -197,7 +208,7 @@ static int tli_exact_runs_unseen(const tl_graph *graph, const uint8_t *read_by_g
     return 1;
 }
 
-// Which tensors and nodes anything may ever want: x->wanted, and x->call_of >= 0.
+// Find the tensors that some call or result needs (x->wanted) and the nodes that may run (x->call_of >= 0).
 static void tli_exact_find_wanted(tli_exact *x) {
     const tl_graph *graph = x->graph;
     int32_t id, i;
@@ -222,8 +233,8 @@ static int tli_exact_add_item(tli_exact *x, uint64_t bytes) {
     return x->item_count++;
 }
 
-// Number the items, node by node. read_by_grad[] says which tensors nodes with a gradient read: what
-// such a node has read was made, so their maker ran.
+// Number the items, node by node. read_by_grad[] marks the tensors that nodes with a gradient read: if such
+// a node ran, the makers of these tensors ran.
 static void tli_exact_number(tli_exact *x, uint8_t *read_by_grad) {
     const tl_graph *graph = x->graph;
     int32_t id, i;
@@ -274,7 +285,7 @@ static tli_set tli_exact_items_read(const tli_exact *x, const tl_node *node, int
     return set;
 }
 
-// The input that may be overwritten: an item, read once.
+// Find the input that the call may overwrite: it must be an item that the node reads only once.
 static void tli_exact_find_source(const tli_exact *x, const tl_node *node, tli_exact_call *call) {
     const tl_graph *graph = x->graph;
     int32_t i, from, reads = 0;
@@ -327,7 +338,7 @@ static void tli_exact_read_calls(tli_exact *x) {
 
 // -- exact: positions --
 
-// Gradient bytes from the first backward on; x->wanted marks the gradients alive.
+// Sum the bytes of live gradients, from the first backward on; x->wanted marks tensors that have had one.
 static void tli_exact_add_gradients(tli_exact *x) {
     const tl_graph *graph = x->graph;
     uint64_t alive = x->pinned_bytes;
@@ -354,7 +365,7 @@ static void tli_exact_add_gradients(tli_exact *x) {
     }
 }
 
-// Add to what is wanted all that it is made from; returns the cost of making it, each call once.
+// Add to `wanted` everything that making it needs; returns the cost of making all of it, each call once.
 static uint64_t tli_exact_close(const tli_exact *x, tli_set *wanted) {
     uint64_t cost = 0;
     int32_t k;
@@ -388,7 +399,7 @@ static void tli_exact_read_positions(tli_exact *x) {
     }
 }
 
-// What must have been there before each position, and what that costs.
+// Find the items that must have been made before each position, and their cost.
 static void tli_exact_read_before(tli_exact *x) {
     uint64_t bwd_cost = 0;
     int32_t k;
@@ -400,7 +411,7 @@ static void tli_exact_read_before(tli_exact *x) {
     }
 }
 
-// -- exact: loads: what does not fit beside a backward --
+// -- exact: loads: items that do not fit beside a backward --
 
 // Whether a * b < c * d, in 128 bits.
 static int tli_exact_is_less(uint64_t a, uint64_t b, uint64_t c, uint64_t d) {
@@ -423,7 +434,7 @@ static void tli_exact_add_load(tli_exact *x, tli_exact_position *p,
     tli_set items = tli_set_join(call->made, call->saved);
     tli_exact_load load;
     int32_t at;
-    // Of use where the estimate counts the call before this backward.
+    // The call counts twice only if the first term of the estimate has it before this backward.
     if (tli_set_is_empty(tli_set_meet(items, p[1].before))) return;
     load.items = tli_set_less(items, p->reads);
     load.bytes = tli_exact_weigh(x, load.items);
@@ -438,7 +449,7 @@ static void tli_exact_add_load(tli_exact *x, tli_exact_position *p,
     p->load_items = tli_set_join(p->load_items, load.items);
 }
 
-// Returns 0 where some backward does not fit whatever else is dropped.
+// Read what depends on the budget. Returns 0 if some backward alone exceeds the budget.
 static int tli_exact_read_budget(tli_exact *x) {
     int32_t k, i;
     if (x->pinned_bytes > x->budget) return 0;
@@ -457,15 +468,16 @@ static int tli_exact_read_budget(tli_exact *x) {
 
 // -- exact: the estimate --
 
-// A lower bound of cost * part / whole, part < whole.
+// Returns cost * part / whole rounded down, or less where the product does not fit; part < whole.
 static uint64_t tli_exact_share(uint64_t cost, uint64_t part, uint64_t whole) {
     uint64_t product;
     if (tli_mul_u64(cost, part, &product)) return product / whole;
     return part ? cost / (whole / part + 1) : 0;
 }
 
-// What must be made again after a backward because it does not fit beside it. A call of which only a
-// part is wanted counts with that part of its cost, so that the order of the loads holds for it.
+// The cost of the wanted items that must be made again after a backward because they do not fit beside it.
+// If only some items of a call are wanted, the same share of its cost counts: cost per byte, and with it the
+// order of the loads, stays the same.
 static uint64_t tli_exact_overflow(tli_exact *x, const tli_exact_position *p, tli_set wanted) {
     const tli_exact_load *load = x->loads + p->first_load;
     uint64_t bytes = tli_exact_weigh(x, tli_set_meet(wanted, p->load_items)), cost = 0, part;
@@ -482,7 +494,7 @@ static uint64_t tli_exact_overflow(tli_exact *x, const tli_exact_position *p, tl
     return cost;
 }
 
-// At least what the plan costs up to this position with all that is wanted there.
+// A lower bound of what any plan costs from its start to this position with these items wanted.
 static uint64_t tli_exact_estimate(tli_exact *x, int32_t position, tli_set wanted) {
     uint64_t cost = x->positions[position].before_cost, most = 0, again;
     tli_set all = tli_set_join(x->positions[position].before, wanted);
@@ -511,7 +523,8 @@ static uint32_t tli_exact_hash(tli_set wanted, int32_t position) {
     return (uint32_t)(h >> 32);
 }
 
-// Among equals the one nearer to the start first: it is then reached without settling all of them.
+// Of states with equal totals the one nearer to the start comes first, so that the start is reached without
+// expanding all of them.
 static int tli_exact_comes_first(const tli_exact *x, tli_exact_entry a, tli_exact_entry b) {
     const tli_exact_state *s = &x->states[a.state], *t = &x->states[b.state];
     if (a.total != b.total) return a.total < b.total;
@@ -551,7 +564,7 @@ static tli_exact_entry tli_exact_pop(tli_exact *x) {
     return top;
 }
 
-// More buckets where states are as many as buckets; without memory for them the lists get longer.
+// Enlarge the hash table when there are as many states as buckets; without memory the lists get longer.
 static void tli_exact_rehash(tli_exact *x) {
     int32_t *buckets, i;
     if (x->state_count < x->bucket_count || x->bucket_count > INT32_MAX / 4) return;
@@ -579,7 +592,7 @@ static int32_t tli_exact_find(const tli_exact *x, tli_set wanted, int32_t positi
     return at - 1;
 }
 
-// A new state; -1 = no memory, or a cost beyond 64 bits.
+// Add a state; -1 = no memory, or a cost beyond 64 bits.
 static int32_t tli_exact_add_state(tli_exact *x, tli_set wanted, int32_t position, uint64_t cost) {
     void *states = x->states;
     tli_exact_state *s;
@@ -599,7 +612,7 @@ static int32_t tli_exact_add_state(tli_exact *x, tli_set wanted, int32_t positio
     return at;
 }
 
-// The step `kind` of x->call leads from this state to x->after; it costs so much and has this peak.
+// Record that the step `kind` of x->call leads from this state to x->after, at this cost and peak.
 static void tli_exact_reach(tli_exact *x, tli_set wanted, int32_t position, tl_step_kind kind,
                             uint64_t cost, uint64_t peak) {
     tli_exact_state *s;
@@ -629,7 +642,7 @@ static void tli_exact_undo_forward(tli_exact *x, const tli_exact_call *call) {
     int makes = !tli_set_is_empty(tli_set_meet(x->wanted_after, call->made));
     int saves = !tli_set_is_empty(tli_set_meet(x->wanted_after, call->saved));
     int inplace = !tli_set_is_empty(tli_set_less(call->source, x->wanted_after));
-    if (saves)  // the saved bytes count during the call: they stay in the sum
+    if (saves)  // `before` still has the saved item, so its bytes count during the call
         tli_exact_reach(x, tli_set_less(before, call->saved), x->position, TL_STEP_FORWARD_SAVE,
                         call->fwd_cost, bytes + tli_exact_weigh(x, before));
     if (!makes) return;
@@ -648,7 +661,7 @@ static void tli_exact_undo_backward(tli_exact *x) {
 
 // -- exact: the search --
 
-// Whether a state settled before wants and costs no more; if not, this one counts from now on.
+// Whether an expanded state of the same position wants a subset and costs no more; if not, add this one.
 static int tli_exact_is_needless(tli_exact *x, const tli_exact_state *s) {
     tli_exact_position *p = &x->positions[s->position];
     void *settled = p->settled;
@@ -656,7 +669,7 @@ static int tli_exact_is_needless(tli_exact *x, const tli_exact_state *s) {
     for (i = 0; i < p->settled_count; i++) {
         tli_exact_settled found = p->settled[i];
         if (found.cost > s->cost || !tli_set_is_within(found.wanted, s->wanted)) continue;
-        p->settled[i] = p->settled[i / 2];  // what helped once is asked earlier the next time
+        p->settled[i] = p->settled[i / 2];  // move towards the front: it is likely to dominate again
         p->settled[i / 2] = found;
         x->work += (uint64_t)i;
         return 1;
@@ -671,8 +684,8 @@ static int tli_exact_is_needless(tli_exact *x, const tli_exact_state *s) {
     return 0;
 }
 
-// Returns the state at the start, or -1: *bound is then what every plan costs at least, UINT64_MAX =
-// none fits.
+// Returns the state at the start of the plan, or -1: *bound is then a lower bound of every plan's cost;
+// UINT64_MAX = no plan fits.
 static int32_t tli_exact_search(tli_exact *x, uint64_t *bound) {
     int32_t k;
     *bound = 0;
@@ -685,7 +698,7 @@ static int32_t tli_exact_search(tli_exact *x, uint64_t *bound) {
         if (x->work > x->work_limit || x->state_count > TLI_EXACT_STATES ||
             tli_remat_stops(x->watch, x->work)) return -1;
         tli_exact_pop(x);
-        if (top.total != s->total) continue;  // reached for less since
+        if (top.total != s->total) continue;  // outdated: the state was reached again at a lower cost
         if (!s->position && tli_set_is_empty(s->wanted)) return top.state;
         if (tli_exact_is_needless(x, s)) continue;
         x->after = top.state;
@@ -714,7 +727,7 @@ static void tli_exact_add_drops(const tli_exact *x, tli_set items, tli_steps *st
             tli_add_step(steps, tli_step_of(TL_STEP_DROP_SAVED, i, TL_ALL_OUTPUTS));
 }
 
-// From the start on; what a step leaves that the next state does not want is dropped after it.
+// Write the steps from the start on; after each step, what the next state does not want is dropped.
 static void tli_exact_add_steps(const tli_exact *x, int32_t state, tli_steps *steps) {
     for (; x->states[state].after >= 0; state = x->states[state].after) {
         const tli_exact_state *s = &x->states[state], *t = &x->states[s->after];
@@ -752,8 +765,8 @@ static void tli_exact_free(tli_exact *x) {
     tli_zero(x, sizeof *x);
 }
 
-// Read a graph that passed tl_check_graph. x->item_count > TLI_EXACT_ITEMS afterwards: too large,
-// nothing more was read. Release with tli_exact_free, also after an error.
+// Read a graph that passed tl_check_graph. If x->item_count > TLI_EXACT_ITEMS afterwards, the graph is too
+// large and nothing more was read. Release with tli_exact_free, also after an error.
 static tl_result tli_exact_init(tl_env *env, tli_exact *x, const tl_graph *graph,
                                 int32_t inference) {
     uint64_t tensors = (uint64_t)graph->tensor_count, nodes = (uint64_t)graph->node_count;
@@ -802,14 +815,14 @@ static tl_result tli_exact_plan(tli_exact *x, uint64_t budget, tli_steps *best, 
 
 // Find a plan of least cost within the budget; graph inputs count, weights do not.
 //
-//   best   an empty list, gets the steps; nothing where no plan was found
+//   best   an empty list, gets the steps; stays empty if no plan was found
 //   cost   of the plan, 0 = none was found
-//   bound  no plan costs less: the cost itself where it is proven
+//   bound  lower bound of the cost of every plan: the cost itself if it is proven
 //   proven 1 = the plan is optimal, or with TL_ERROR_INFEASIBLE that none fits; 0 = *work reached
 //          work_limit, memory was short, or the graph has more than TLI_EXACT_ITEMS items
-//   work   elementary steps, added to what stands there
+//   work   elementary steps are added to it
 //
-// Errors: TL_ERROR_INFEASIBLE, TL_ERROR_NO_MEMORY where there is none to begin with or for the steps.
+// Errors: TL_ERROR_INFEASIBLE; TL_ERROR_NO_MEMORY if there is none for the set-up or for the steps.
 static tl_result tli_remat_exact(tl_env *env, const tl_graph *graph, uint64_t budget, int32_t inference,
                                  tli_remat_watch *watch, uint64_t work_limit, tli_steps *best,
                                  uint64_t *cost, uint64_t *bound, int32_t *proven, uint64_t *work) {
@@ -829,7 +842,7 @@ static tl_result tli_remat_exact(tl_env *env, const tl_graph *graph, uint64_t bu
     return result;
 }
 
-// What single calls need at least: every call that must run, alone.
+// The largest working set of a single call among those that must run: a lower bound of every budget.
 static uint64_t tli_exact_least(const tli_exact *x) {
     uint64_t least = x->pinned_bytes, bytes;
     tli_set wanted = tli_set_join(x->positions[x->last].before, x->target);
@@ -849,7 +862,8 @@ static uint64_t tli_exact_least(const tli_exact *x) {
     return least;
 }
 
-// Find the least budget that some plan fits. *proven = 0 (as above): none below *floor fits.
+// Find the least budget that some plan fits: *floor. If *proven is 0 (reasons as above), *floor is only a
+// lower bound of it.
 static tl_result tli_remat_exact_floor(tl_env *env, const tl_graph *graph, int32_t inference,
                                        tli_remat_watch *watch,
                                        uint64_t work_limit, uint64_t *floor, int32_t *proven,

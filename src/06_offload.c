@@ -1,22 +1,24 @@
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_PLANNERS
 
-// -- offload: when a sequence with fetches ends --
+// -- offload: the end time of a sequence with fetches --
 //
-//     link     [ O 1 ][ O 2 ]      [ L 2 ][ L 1 ]     A fetch is a call of the sequence that makes its
-//     calls    F1  F2  F3  F4  B4  B3  B2  B1         tensor out of nothing, just before the use: what
-//     item 1   mu~~~~                  ----u          it saves at the fullest call is seen as with a
-//              made, spilled while     issued early,  forward made again, by the same search. Copies
-//              it is used, freed by    as bytes and   are placed here, calls as given:
+//     link     [ O 1 ][ O 2 ]      [ L 2 ][ L 1 ]     In the sequence, a fetch is a call just before
+//     calls    F1  F2  F3  F4  B4  B3  B2  B1         the use that makes its tensor and reads nothing;
+//     item 1   mu~~~~                  ----u          the search treats it like a recomputation. This
+//              made, spilled while     issued early,  part places the copies; the calls stay in the
+//              it is used, freed by    as bytes and   order given:
 //              a WAIT                  link allow
 //
-//   spill   issued right after the tensor is made; its bytes go at the first moment at which they are
-//           in the way, the copy that ends first before all others: then every wait is as short as can be
-//   fetch   issued at the latest moment from which the copies in a row end just before their uses, when
-//           nothing waits; later where there is no room for it beside what the sequence holds
+//   spill   issued right after the tensor is made. Its bytes are freed (WAIT) when other bytes need the
+//           room; of several pending spills the one that ends first is freed first, so waits are shortest
+//   fetch   issued at the latest moment from which the copies, one after the other, end just before
+//           their uses if nothing waits; later if there is no room for it beside what the sequence holds
 //
-// What is in the way of a fetch is a pending spill, never the other way round: what the sequence and
-// the fetches hold fits the budget, so a sequence that the search may propose always has its moment.
+// A fetch may have to wait for the bytes of a pending spill, never a spill for a fetch: the bytes of the
+// sequence and of the fetches together fit the budget, so every sequence that the search proposes can run.
+//
+// o is the placement of copies, x the search with a host tier.
 
 typedef struct tli_offload {
     tl_env         *env;
@@ -24,22 +26,22 @@ typedef struct tli_offload {
     tli_search_seq     *seq;
     uint64_t        rate, latency, host_budget;
     uint64_t       *copy_ns;      // [tensors]
-    uint64_t       *ready;        // [tensors] when the last copy ends; UINT64_MAX = not issued
-    int32_t        *left;         // [tensors] fetches to come
-    uint8_t        *on_host, *leaving, *coming;  // [tensors]
-    int32_t        *pending;      // [pending_count] spilled and used no more, in order of ready
+    uint64_t       *ready;        // [tensors] time at which the last copy ends; UINT64_MAX = not issued
+    int32_t        *left;         // [tensors] number of later fetches
+    uint8_t        *on_host, *leaving, *coming;  // [tensors] 1 = has a host copy, is being spilled, fetched
+    int32_t        *pending;      // [pending_count] spilled, no longer used, bytes not freed; by `ready`
     int32_t         pending_count;
     int32_t         capacity, count;
-    int32_t        *place, *index;  // [count] of the sequence, in time; [places] the other way
-    int32_t        *first, *next; // [count] fetches issued before a place, in order; -1 = no more
-    int32_t        *issue;        // [count] of a fetch: before which place it is issued
-    int64_t        *room;         // [count] bytes that nobody holds
-    uint64_t       *clock;        // [count] when a place begins, if nothing waits
-    uint64_t       *start;        // [count] of a fetch: when it has to start
-    tli_steps      *list;         // of steps; 0 = only the time is wanted
+    int32_t        *place, *index;  // [count] places in time order; [places] the inverse
+    int32_t        *first, *next; // [count] list of the fetches issued before a place; -1 = end
+    int32_t        *issue;        // [count] of a fetch: the place before which it is issued
+    int64_t        *room;         // [count] free bytes
+    uint64_t       *clock;        // [count] time at which a place begins if nothing waits
+    uint64_t       *start;        // [count] of a fetch: latest time at which it should start
+    tli_steps      *list;         // gets the steps; NULL = only the time is wanted
     uint64_t        now, link_free, host_bytes;
     int64_t         pending_bytes;
-    int             failed;       // 1 = a spill had no room on the host
+    int             failed;       // 1 = the sequence cannot run: no room on the host, or an unused fetch
 } tli_offload;
 
 static void tli_offload_free(tli_offload *o) {
@@ -52,7 +54,7 @@ static void tli_offload_free(tli_offload *o) {
     tli_release(o->env, o->room);
 }
 
-// The time of each copy as the simulator takes it. 0 = no memory, or times that do not fit.
+// Compute the time of each copy as the simulator does. 0 = no memory.
 static int tli_offload_init(tli_offload *o, tli_search_seq *seq, const tl_device *device,
                             uint64_t host_budget) {
     uint64_t tensors = (uint64_t)seq->p->graph->tensor_count;
@@ -76,7 +78,7 @@ static int tli_offload_init(tli_offload *o, tli_search_seq *seq, const tl_device
         if (!tli_find_time(o->graph->outputs[i].bytes, o->rate, &o->copy_ns[i]) ||
             !tli_add_u64(o->copy_ns[i], o->latency, &o->copy_ns[i]) ||
             o->copy_ns[i] > TLI_SEARCH_MOST_COST >> 10)
-            o->copy_ns[i] = TLI_SEARCH_MOST_COST >> 10;  // never of use: the simulator has the last word
+            o->copy_ns[i] = TLI_SEARCH_MOST_COST >> 10;  // too long to be useful; the simulator checks the plan
     return 1;
 }
 
@@ -108,7 +110,7 @@ static const tli_search_event *tli_offload_event(const tli_offload *o, int32_t i
     return &o->seq->events[o->seq->places[o->place[i]].first_event];
 }
 
-// Places in time, what each leaves free, when each would begin. 0 = a fetch is of no use.
+// Read the sequence: places in time order, free bytes and starting time of each. 0 = a fetch is not used.
 static int tli_offload_read(tli_offload *o) {
     tli_search_seq *s = o->seq;
     uint64_t clock = 0;
@@ -130,7 +132,7 @@ static int tli_offload_read(tli_offload *o) {
     return 1;
 }
 
-// Choose before which call each fetch is issued.
+// Choose the call before which each fetch is issued.
 static void tli_offload_hoist(tli_offload *o) {
     tli_search_seq *s = o->seq;
     uint64_t latest = UINT64_MAX;
@@ -176,7 +178,7 @@ static void tli_offload_wait(tli_offload *o, int32_t tensor) {
     if (o->ready[tensor] > o->now) o->now = o->ready[tensor];
 }
 
-// Start a spill where the host has room; 0 = not yet.
+// Start a spill if the host has room; 0 = it has not yet.
 static int tli_offload_spill(tli_offload *o, int32_t tensor) {
     uint64_t bytes = o->graph->outputs[tensor].bytes;
     if (bytes > o->host_budget - o->host_bytes) return 0;
@@ -187,7 +189,7 @@ static int tli_offload_spill(tli_offload *o, int32_t tensor) {
     return 1;
 }
 
-// Wait for a pending spill, by its place in the list; its bytes are free.
+// Wait for a pending spill, by its index in the list, and free its bytes.
 static void tli_offload_settle(tli_offload *o, int32_t i) {
     int32_t tensor = o->pending[i];
     if (o->ready[tensor] == UINT64_MAX) { o->failed = 1; return; }
@@ -197,7 +199,7 @@ static void tli_offload_settle(tli_offload *o, int32_t i) {
     for (o->pending_count--; i < o->pending_count; i++) o->pending[i] = o->pending[i + 1];
 }
 
-// A tensor that is used no more before it is fetched.
+// Add a tensor that is not used again before it is fetched to the pending spills.
 static void tli_offload_add_pending(tli_offload *o, int32_t tensor) {
     int32_t i = o->pending_count++;
     if (!o->on_host[tensor] && !tli_offload_spill(o, tensor)) o->ready[tensor] = UINT64_MAX;
@@ -206,7 +208,7 @@ static void tli_offload_add_pending(tli_offload *o, int32_t tensor) {
     o->pending_bytes += (int64_t)o->graph->outputs[tensor].bytes;
 }
 
-// The host has more room: spills that waited for it start.
+// Drop a host copy and start the spills that waited for room on the host.
 static void tli_offload_drop_host(tli_offload *o, int32_t tensor) {
     int32_t i;
     tli_offload_add_step(o, TL_STEP_DROP_HOST, tensor);
@@ -225,8 +227,8 @@ static void tli_offload_fetch(tli_offload *o, int32_t tensor) {
     o->coming[tensor] = 1;
 }
 
-// Whether a tensor made by this event is next absent because it waits on the host for a fetch.
-static int tli_offload_goes_out(const tli_offload *o, int32_t e) {
+// Whether the next absence of a tensor made by this event ends with a fetch, so that it has to be spilled.
+static int tli_offload_is_spilled_next(const tli_offload *o, int32_t e) {
     const tli_search_seq *s = o->seq;
     if (!o->left[s->events[e].item] || o->on_host[s->events[e].item]) return 0;
     while (tli_search_is_use(s, s->events[e].behind)) e = s->events[e].behind;
@@ -234,7 +236,7 @@ static int tli_offload_goes_out(const tli_offload *o, int32_t e) {
     return e >= 0 && tli_search_is_fetch(s, s->events[e].call);
 }
 
-// What a call uses must have come.
+// Wait for the fetches of the items that a call uses.
 static void tli_offload_begin_call(tli_offload *o, const tli_search_place *place) {
     const tli_search_seq *s = o->seq;
     int32_t e;
@@ -254,7 +256,7 @@ static void tli_offload_end_call(tli_offload *o, const tli_search_place *place) 
     for (e = place->first_event; e >= 0; e = s->events[e].sibling) {
         int32_t item = s->events[e].item, behind = s->events[e].behind;
         if (item >= o->graph->tensor_count || item == over) continue;
-        if (!s->events[e].is_use && tli_offload_goes_out(o, e)) (void)tli_offload_spill(o, item);
+        if (!s->events[e].is_use && tli_offload_is_spilled_next(o, e)) (void)tli_offload_spill(o, item);
         if (tli_search_is_use(s, behind)) continue;
         if (tli_search_is_kept(s, behind) && (o->leaving[item] || !o->on_host[item]))
             tli_offload_add_pending(o, item);
@@ -262,7 +264,8 @@ static void tli_offload_end_call(tli_offload *o, const tli_search_place *place) 
     }
 }
 
-// What stands before a call: waits for room, then fetches. 0 = the host has no room.
+// Do what comes before a call: wait for spills until its bytes fit, then issue fetches. 0 = the host has no
+// room.
 static int tli_offload_prepare(tli_offload *o, int32_t i) {
     int32_t f;
     while (o->pending_bytes > o->room[i] && o->pending_count && !o->failed) tli_offload_settle(o, 0);
@@ -283,8 +286,8 @@ static void tli_offload_run_call(tli_offload *o, const tli_search_place *place) 
     tli_offload_end_call(o, place);
 }
 
-// When the sequence ends, which keeps the budget; UINT64_MAX = the host has no room for it, or there is
-// no memory. With a list, its steps.
+// The time at which the sequence, which keeps the budget, ends; UINT64_MAX = the host has no room for it, or
+// no memory (seq->failed). The steps go to `list` if it is not NULL.
 static uint64_t tli_offload_time(tli_offload *o, tli_steps *list) {
     int32_t i;
     o->list = list;
@@ -309,10 +312,10 @@ typedef struct tli_offload_search {
     uint64_t       best_time, time;  // of the best sequence; of the present one
 } tli_offload_search;
 
-// What a moment of the link costs, of 256: next to nothing where it is idle, all where all wait for it.
+// Draw a price of the link time in 256ths: near 0 suits an idle link, near 256 one that everything waits for.
 static uint64_t tli_offload_draw_price(tli_search_state *r) {
     static const uint8_t prices[] = { 0, 4, 16, 40, 80, 128, 200, 255 };
-    return prices[tli_search_below(r, 8)];
+    return prices[tli_search_draw(r, 8)];
 }
 
 static int tli_offload_save_best(tli_offload_search *x) {
@@ -322,7 +325,7 @@ static int tli_offload_save_best(tli_offload_search *x) {
     return 1;
 }
 
-// As tli_search_try, but what counts is when the sequence ends.
+// As tli_search_try, but the end time of the sequence counts, not the cost of its forwards.
 static void tli_offload_try(tli_offload_search *x, uint64_t heat) {
     tli_search_state *r = &x->r;
     tli_search_seq *s = &r->seq;
@@ -333,12 +336,12 @@ static void tli_offload_try(tli_offload_search *x, uint64_t heat) {
     s->logs = 1;
     r->tries++;
     most = x->time + (heat >> 16) * (uint64_t)u + ((heat & 65535) * (uint64_t)u >> 16);
-    r->noise = (int64_t)65536 * (1 + tli_search_below(r, 4));
-    if (!tli_search_below(r, 8)) r->noise *= 8;
-    r->distance = tli_search_below(r, 4);
-    r->is_exact = !tli_search_below(r, 8);
+    r->noise = (int64_t)65536 * (1 + tli_search_draw(r, 4));
+    if (!tli_search_draw(r, 8)) r->noise *= 8;
+    r->distance = tli_search_draw(r, 4);
+    r->is_exact = !tli_search_draw(r, 8);
     r->link_price = tli_offload_draw_price(r);
-    mark = tli_search_below(r, 4) ? tli_search_ruin(r) : tli_search_move(r);
+    mark = tli_search_draw(r, 4) ? tli_search_ruin(r) : tli_search_move(r);
     if (mark >= 0 && most >= r->bwd_cost && tli_search_mend(r, most - r->bwd_cost, 40)) {
         tli_search_tidy(r, mark);
         time = s->failed ? UINT64_MAX : tli_offload_time(&x->o, NULL);
@@ -360,7 +363,7 @@ static int tli_offload_goes_on(tli_offload_search *x) {
 
 #define TLI_OFFLOAD_STARTS 6
 
-// Phases as in tli_search_improve: the first ones begin with the starts, the later ones with the best.
+// Phases as in tli_search_improve.
 static void tli_offload_improve(tli_offload_search *x, const tli_search_calls *starts) {
     static const uint8_t heats[] = { 16, 2, 255, 1 };  // of the mean cost of a call, in 16ths
     tli_search_state *r = &x->r;
@@ -381,7 +384,7 @@ static void tli_offload_improve(tli_offload_search *x, const tli_search_calls *s
     }
 }
 
-// Tidy the loaded sequence where it keeps the budget, and begin with it too. 0 = no memory.
+// If the loaded sequence keeps the budget, tidy it and make it a start. 0 = no memory.
 static int tli_offload_add_start(tli_offload_search *x, tli_search_calls *start) {
     tli_search_seq *s = &x->r.seq;
     if (s->failed) return 0;
@@ -395,7 +398,7 @@ static int tli_offload_add_start(tli_offload_search *x, tli_search_calls *start)
     return x->time == UINT64_MAX || tli_search_list_calls(s, start);
 }
 
-// The calls of a plan; a fetch stands where it is waited for. 0 = no memory.
+// Load the calls of a plan; a fetch is put where it is waited for. 0 = no memory.
 static int tli_offload_load_plan(tli_offload_search *x, const tl_plan *plan) {
     const tli_search_problem *p = x->r.p;
     tli_search_calls calls;
@@ -419,8 +422,8 @@ static int tli_offload_load_plan(tli_offload_search *x, const tl_plan *plan) {
     return ok;
 }
 
-// All that there is to begin with: the plan found before; and everything kept, mended at several
-// prices of the link. 0 = no memory.
+// Make the starts: the plan found before, and the plan that keeps everything, mended at several prices of the
+// link. 0 = no memory.
 static int tli_offload_begin(tli_offload_search *x, const tli_search_greedy *g, const tl_plan *plan,
                              tli_search_calls *starts) {
     static const uint8_t prices[TLI_OFFLOAD_STARTS - 1] = { 4, 40, 128, 255, 0 };
@@ -474,8 +477,8 @@ static tl_result tli_offload_run(tli_offload_search *x, const tli_remat_input *i
     return result;
 }
 
-// The steps of a plan with a host tier, not later than `plan` (no steps = none is known) where its
-// sequence can be read. TL_ERROR_INFEASIBLE: none was found.
+// Find a plan with a host tier that does not end later than `plan` (no steps = none is known).
+// TL_ERROR_INFEASIBLE: none was found.
 static tl_result tli_remat_offload(const tli_remat_input *in, const tl_device *device, uint64_t host_budget,
                                    const tl_plan *plan, tli_steps *best, uint64_t *work) {
     tli_search_problem p;

@@ -1,7 +1,10 @@
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_PLANNERS
 
-// -- policies: what all of them share --
+// -- policies: names, candidates, cut nodes --
+//
+// A policy makes one or several candidate plans by its rule and answers with the best one: a plan that fits
+// before one that does not, then the lower cost (or peak). p is the policy, s the stages of revolve.
 
 static const char *const tli_policy_names[] = { TL_POLICIES(TLI_NAME) };
 static const char *const tli_policy_helps[] = { TL_POLICIES(TLI_HELP) };
@@ -23,22 +26,22 @@ TLI_IMPL int tl_parse_policy(const char *text, tl_policy *policy) {
 }
 #endif
 
-#define TLI_POLICY_NODES UINT64_C(1048576)  // of all the plans of one walk together, about
-#define TLI_POLICY_ADVANCES UINT64_C(1048576)
+#define TLI_POLICY_NODES UINT64_C(1048576)  // about so many nodes in all candidates of one walk together
+#define TLI_POLICY_ADVANCES UINT64_C(1048576)  // most forwards of stages in one candidate of revolve
 
 typedef struct tli_policy {
-    tl_env          quiet;       // memory of the caller's env; no candidate's failure is the call's
+    tl_env          quiet;       // allocator of the caller's env, without its log: candidates may fail
     const tl_policy_desc *desc;
     const tl_graph *graph;
-    uint64_t        budget;      // of the plan alone
-    int32_t         is_over;     // 1 = what stands beside the plan is more than the budget
+    uint64_t        budget;      // without the base
+    int32_t         is_over;     // 1 = the base alone exceeds the budget
     int32_t         wants_peak;  // 1 = the least peak is wanted, not the least cost
-    int32_t         overflowed;  // 1 = a plan was left out because its cost does not fit 64 bits
+    int32_t         overflowed;  // 1 = a candidate was left out because its cost does not fit 64 bits
     int32_t         found;
     tl_plan         plan;        // the best so far, if found
-    uint64_t        call_count;  // nodes that are no graph inputs
-    uint64_t        fineness;    // values are tried in steps of this part of them, and of 1 at least
-    uint8_t        *keep;        // [tensor_count]
+    uint64_t        call_count;  // nodes that are not graph inputs
+    uint64_t        fineness;    // values are tried in steps of value / fineness, at least 1
+    uint8_t        *keep;        // [tensor_count] 1 = the candidate keeps it
     int32_t        *cuts;        // [cut_count] ascending
     int32_t        *last;        // [node_count] the last node that reads it
     int32_t         cut_count;
@@ -56,7 +59,7 @@ static int tli_policy_prefers(const tli_policy *p, const tl_plan *plan, const tl
     return plan->cost < to->cost;
 }
 
-// Take a plan, or what became of it, as one that the policy may answer with.
+// Add a candidate; `made` is the result of making it. Returns a failure that ends the policy.
 static tl_result tli_policy_offer(tli_policy *p, tl_result made, tl_plan *plan) {
     if (made == TL_ERROR_OVERFLOW) {
         p->overflowed = 1;
@@ -73,7 +76,7 @@ static tl_result tli_policy_offer(tli_policy *p, tl_result made, tl_plan *plan) 
     return TL_OK;
 }
 
-// Nothing that is still to come is better: it fits, and makes nothing twice.
+// Whether no later candidate can be better: the plan fits and recomputes nothing.
 static int tli_policy_is_done(const tli_policy *p) {
     return p->found && !p->wants_peak && tli_policy_fits(p, &p->plan) && p->plan.cost <= p->plan.base_cost;
 }
@@ -101,7 +104,7 @@ static uint64_t tli_find_root(uint64_t value) {  // rounded down
     return root;
 }
 
-// Nothing made above a cut node is read below it.
+// List the cut nodes: later nodes read nothing that was made before them.
 static void tli_find_cuts(tli_policy *p) {
     const tl_graph *graph = p->graph;
     int32_t id, i, reach = -1;
@@ -118,7 +121,7 @@ static void tli_find_cuts(tli_policy *p) {
     }
 }
 
-// -- policies: one after the other --
+// -- policies: the rules --
 
 static tl_result tli_policy_keep_all(tli_policy *p) {
     tl_plan plan;
@@ -156,8 +159,8 @@ static tl_result tli_policy_chen_sqrt(tli_policy *p) {
     return tli_policy_try(p);
 }
 
-// Chen's Algorithm 3. Returns the least number of bytes for which a cut node kept here would not be,
-// the next that gives another set; 0 = none is kept.
+// Chen's Algorithm 3. Returns the least number of bytes for which some cut node kept here would not be kept,
+// which is the next number that gives another set; 0 = none is kept.
 static uint64_t tli_policy_cut_greedily(tli_policy *p, uint64_t bytes) {
     const tl_graph *graph = p->graph;
     uint64_t since = 0, next = 0;
@@ -190,7 +193,7 @@ static tl_result tli_policy_chen_greedy(tli_policy *p) {
     return result;
 }
 
-// What a forward costs, or what it costs for each MiB that it leaves behind.
+// The cost of a forward, or its cost per MiB of outputs and saved bytes.
 static uint64_t tli_policy_find_worth(const tl_graph *graph, int32_t id, int per_byte) {
     const tl_node *node = &graph->nodes[id];
     uint64_t bytes = node->saved_bytes, scaled;
@@ -209,7 +212,7 @@ static tl_result tli_policy_try_threshold(tli_policy *p, uint64_t threshold, int
     return tli_policy_try(p);
 }
 
-// Each value that occurs is a threshold, the lowest keeps all; `worths` has room for call_count.
+// Try each value that occurs as a threshold; the lowest keeps everything. worths: [call_count] scratch.
 static tl_result tli_policy_try_thresholds(tli_policy *p, uint64_t *worths, int per_byte) {
     uint64_t at = 0, last;
     int32_t id;
@@ -241,19 +244,20 @@ static tl_result tli_policy_selective(tli_policy *p) {
 
 // -- policies: revolve over the stages between cut nodes --
 //
-// Only calls are written down: a tensor lives from a call that makes it to its last reader before the
-// next such call, so what holds a slot is what an advance made last.
+// Only the calls are listed here; tli_plan_calls adds the drops. A tensor lives from a call that makes it to
+// its last reader before the next such call, so a slot holds the last output of an advance.
 
 typedef struct tli_stages {
     const tli_policy *policy;
     tli_steps         calls;
-    uint8_t *carries;   // [node_count] the end of its stage cannot be made without it
+    uint8_t *carries;   // [node_count] 1 = the end of its stage needs it
     uint8_t *ran;       // [node_count]
-    uint8_t *wanted;    // [node_count] in the stage that is being reversed
-    int32_t *slots;     // [cut_count + 1] stages after which a checkpoint stands, from the first on
+    uint8_t *wanted;    // [node_count] in the stage that is being reversed: runs again
+    int32_t *slots;     // [cut_count + 1] stages whose ends are checkpoints, ascending
 } tli_stages;
 
-// Stage 0 is the graph inputs, stage k the nodes behind cut node k-1, up to and with cut node k.
+// The last node of a stage. Stage 0 is the graph inputs, stage k the nodes after cut node k-1 up to and
+// including cut node k, counted from 1.
 static int32_t tli_find_stage_end(const tli_stages *s, int32_t stage) {
     return stage ? s->policy->cuts[stage - 1] : -1;
 }
@@ -291,8 +295,8 @@ static void tli_stages_advance(tli_stages *s, int32_t from, int32_t to) {
         if (s->carries[id]) tli_stage_forward(s, id, 0);
 }
 
-// What the backwards of a stage read is made again, and what never ran does; then they run. The end
-// of the stage is there already: it was the checkpoint that the stage behind was reversed from.
+// Reverse a stage: recompute what its backwards read, run the nodes that never ran, then run the backwards. The
+// end of the stage is resident already: the next stage was reversed from it.
 static void tli_stage_reverse(tli_stages *s, int32_t stage) {
     const tl_graph *graph = s->policy->graph;
     int32_t first = tli_find_stage_end(s, stage - 1) + 1, end = tli_find_stage_end(s, stage), id, i;
@@ -313,7 +317,7 @@ static void tli_stage_reverse(tli_stages *s, int32_t stage) {
             tli_add_step(&s->calls, tli_step_of(TL_STEP_BACKWARD, id, TL_ALL_OUTPUTS));
 }
 
-// The binomial schedule with an explicit stack of the checkpoints, as in tl_plan_revolve.
+// Make the binomial schedule with an explicit stack of checkpoints, as in tl_plan_revolve.
 static void tli_stages_reverse(tli_stages *s, int32_t slot_count) {
     int32_t right = s->policy->cut_count, depth = 1;
     tli_zero(s->ran, (size_t)s->policy->graph->node_count);
@@ -377,7 +381,7 @@ static tl_result tli_policy_revolve(tli_policy *p) {
     return result;
 }
 
-// Where nothing fits, the plan of the least budget says what does.
+// If nothing fits, the candidate is the plan of the least budget, for the error text.
 static tl_result tli_policy_chain(tli_policy *p) {
     tl_chain_plan_desc desc;
     tl_remat_report report;
@@ -394,7 +398,7 @@ static tl_result tli_policy_chain(tli_policy *p) {
     return tli_policy_offer(p, made, &plan);
 }
 
-// -- policies: the call --
+// -- policies: tl_plan_policy --
 
 static tl_result tli_policy_run(tli_policy *p) {
     switch (p->desc->policy) {

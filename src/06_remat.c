@@ -1,44 +1,49 @@
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_PLANNERS
 
-// -- remat: the parts joined --
+// -- remat: the planner, made of the parts above --
+//
+// With one tier the parts run in this order, each with a share of the work, until the best plan is proven
+// optimal: closed form of equal layers, exact search, lower bound, chain optimum, search. Then, with a host
+// tier, the search with fetches improves that plan. Each plan is simulated before it is accepted.
 
-// Without a limit of the caller's: steps per node and node, within bounds. A step is 2 to 3 ns: a tenth of a
-// second at 100 nodes, from 250 nodes on two thirds of one.
+// The default work limit is TLI_REMAT_WORK steps times the square of the number of nodes, within the other two.
+// A step is 2 to 3 ns: about a tenth of a second at 100 nodes, two thirds of a second from 250 nodes on.
 #define TLI_REMAT_WORK UINT64_C(4000)
 #define TLI_REMAT_LEAST_WORK UINT64_C(30000000)
 #define TLI_REMAT_MOST_WORK UINT64_C(250000000)
 
 typedef struct tli_remat {
-    tl_env          quiet;        // memory of the caller's env; what fails on the way is no error of the call
+    tl_env          quiet;        // allocator of the caller's env, without its log: parts may fail
     const tl_graph *graph;
-    uint64_t        budget;       // of the plan alone
+    uint64_t        budget;       // without the base
     const tl_device *device;
     uint64_t        host_budget;  // 0 = no host tier
     uint64_t        work, work_limit, bound, least, floor;
     int32_t         inference, node, floor_node;
-    int32_t         is_over;      // 1 = what stands beside the plan is more than the budget
-    int32_t         none;         // 1 = certainly no plan fits
-    int32_t         uncountable;  // 1 = numbers too large for the search
+    int32_t         is_over;      // 1 = the base alone exceeds the budget
+    int32_t         none;         // 1 = it is proven that no plan fits
+    int32_t         uncountable;  // 1 = bytes or costs are too large for the search
     tli_remat_watch watch;
     tl_plan         plan;         // the best so far; no steps = none
     int32_t         found;
-    tli_search_calls    start;        // what the search may begin with besides its own; none = 0
+    tli_search_calls    start;    // the chain optimum, one more start of the search; empty = none
 } tli_remat;
 
-// A part has done some work.
+// Count the work that a part has done.
 static void tli_remat_add_work(tli_remat *r, uint64_t work) {
     r->work += work;
     r->watch.before = r->watch.now.work = r->work;
     r->watch.now.bound_cost = r->bound;
 }
 
+// The share part / of of the work that is left; 0 after progress asked to stop.
 static uint64_t tli_remat_share(const tli_remat *r, uint64_t part, uint64_t of) {
     uint64_t left = r->work < r->work_limit ? r->work_limit - r->work : 0;
     return r->watch.stopped ? 0 : left / of * part;
 }
 
-// Keep a measured plan where it fits and none found before is as cheap; otherwise it is released.
+// Keep a simulated plan if it fits and is cheaper than the best so far; otherwise release it.
 static void tli_remat_offer(tli_remat *r, tl_plan *plan) {
     if (!r->is_over && plan->peak_bytes <= r->budget && plan->host_peak_bytes <= r->host_budget &&
         (!r->found || plan->cost < r->plan.cost)) {
@@ -51,7 +56,7 @@ static void tli_remat_offer(tli_remat *r, tl_plan *plan) {
     tl_free_plan(&r->quiet, plan);
 }
 
-// Whatever made the steps, the simulator has the last word: what it refuses is not offered.
+// Simulate steps and offer the plan. Steps that the simulator refuses are ignored.
 static tl_result tli_remat_offer_steps(tli_remat *r, tli_steps *steps) {
     tl_plan plan;
     tl_result result;
@@ -67,14 +72,14 @@ static tl_result tli_remat_offer_steps(tli_remat *r, tli_steps *steps) {
 
 static int tli_remat_is_done(const tli_remat *r) { return r->found && r->plan.cost <= r->bound; }
 
-// No plan fits: what is known of the least budget.
+// Note that no plan fits, and what follows for the least budget.
 static tl_result tli_remat_rule_out(tli_remat *r) {
     r->none = 1;
     if (r->floor <= r->budget && !r->is_over) { r->floor = r->budget + 1; r->floor_node = -1; }
     return TL_OK;
 }
 
-// Equal layers: the optimum in closed form.
+// Equal layers: plan the optimum in closed form.
 static tl_result tli_remat_try_revolve(tli_remat *r) {
     uint64_t least, slots = tli_find_slots(r->graph, r->budget, &least);
     tli_steps steps;
@@ -92,7 +97,7 @@ static tl_result tli_remat_try_revolve(tli_remat *r) {
     return result;
 }
 
-// Everything kept, and what no plan can do without: the bound without any search.
+// Try the plan that keeps everything, then find the least working set and the bound without search.
 static tl_result tli_remat_begin(tli_remat *r) {
     uint64_t work = 0;
     tl_plan plan;
@@ -135,7 +140,7 @@ static tl_result tli_remat_try_bound(tli_remat *r) {
     return result == TL_ERROR_INFEASIBLE ? tli_remat_rule_out(r) : result;
 }
 
-// The calls of a plan, for the search to begin with.
+// Keep the calls of a plan as a start of the search.
 static tl_result tli_remat_set_start(tli_remat *r, const tli_steps *steps) {
     int32_t i;
     for (i = 0; i < steps->count; i++) {
@@ -147,7 +152,7 @@ static tl_result tli_remat_set_start(tli_remat *r, const tli_steps *steps) {
     return tli_search_add_call(&r->quiet, &r->start, 2 * r->graph->node_count) ? TL_OK : TL_ERROR_NO_MEMORY;
 }
 
-// The optimum over persistent schedules, stage by stage.
+// Plan the optimum over persistent schedules, stage by stage.
 static tl_result tli_remat_try_chain(tli_remat *r) {
     tli_chain_result found;
     tli_steps steps;
@@ -160,7 +165,7 @@ static tl_result tli_remat_try_chain(tli_remat *r) {
     return result == TL_ERROR_INFEASIBLE || result == TL_ERROR_OVERFLOW ? TL_OK : result;
 }
 
-// Without the work to improve it where that is of no use: then only a plan is wanted, or the least budget.
+// Search a plan. If it is proven that none fits, only the least budget is wanted, so nothing is improved.
 static tl_result tli_remat_try_search(tli_remat *r) {
     tli_remat_input in;
     tli_steps steps;
@@ -184,7 +189,7 @@ static tl_result tli_remat_try_search(tli_remat *r) {
     return result == TL_ERROR_INFEASIBLE || r->uncountable ? TL_OK : result;
 }
 
-// The least budget of a small graph, where nothing fits.
+// Nothing fits: find the least budget of a small graph exactly.
 static tl_result tli_remat_find_least(tli_remat *r) {
     uint64_t floor, work = 0, limit = tli_remat_share(r, 1, 4);
     int32_t proven;
@@ -219,9 +224,9 @@ static tl_result tli_remat_try_offload(tli_remat *r, uint64_t work_limit) {
     return result == TL_ERROR_NO_MEMORY ? result : TL_OK;
 }
 
-// Raise the bound by relaxations for one end T0 after the other: a plan ends behind T0, or not before
-// g(T0). First the end of the plan, in both ways, with half of the work; then bisection between what is
-// known and it, in the way that was better.
+// Raise the bound by relaxations for several end times T0: a plan ends after T0, or not before g(T0). First
+// with the end of the plan found, in both ways of tli_bound_host.is_even, with half of the work; then by
+// bisection between the bound and that end, in the better way.
 static tl_result tli_remat_bound_offload(tli_remat *r) {
     enum { ROUNDS = 9 };
     uint64_t high = r->plan.cost, limit = tli_remat_share(r, 1, 8), bound, work, last = 0;
@@ -247,8 +252,7 @@ static tl_result tli_remat_bound_offload(tli_remat *r) {
     return TL_OK;
 }
 
-// Nothing fits: look for the least budget with a host, by bisection between what no plan can do without
-// and what some plan takes.
+// Nothing fits: find the least budget with a host by bisection between the floor and the peak of a known plan.
 static tl_result tli_remat_least_offload(tli_remat *r) {
     uint64_t low = r->floor, high = r->least, budget = low, work;
     tl_result result = TL_OK;
@@ -278,7 +282,7 @@ static tl_result tli_remat_least_offload(tli_remat *r) {
     return result;
 }
 
-// One tier: the parts in turn, until one of them has the last word.
+// One tier: run the parts in turn until the plan is proven optimal, or it is proven that none fits.
 static tl_result tli_remat_run_alone(tli_remat *r) {
     int has_stages = !r->inference && !r->is_over;
     tl_result result = tli_remat_begin(r);
@@ -294,14 +298,14 @@ static tl_result tli_remat_run_alone(tli_remat *r) {
     return r->uncountable && !r->none ? TL_ERROR_OVERFLOW : TL_ERROR_INFEASIBLE;
 }
 
-// Two tiers: first the plan without the host, made with all the work that it would get alone, so that the host
-// never makes a plan dearer; then as much work again.
+// Two tiers: first the plan without the host, with all the work that it would get alone, so that a host never
+// makes a plan more expensive; then the same amount of work for the plan with the host.
 static tl_result tli_remat_run_offload(tli_remat *r) {
     uint64_t host_budget = r->host_budget, bound, floor;
     int32_t node;
     tl_result result = tli_remat_begin(r);
     bound = r->bound;
-    floor = r->floor;  // what holds with the host, too
+    floor = r->floor;  // these also hold with the host
     node = r->floor_node;
     if (!result && !r->none) {
         r->host_budget = 0;
@@ -431,7 +435,7 @@ TLI_IMPL tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan
 typedef struct tli_chain_answer {
     tl_plan  plan;
     uint64_t budget, bound, least, work;   // bytes without base
-    int32_t  node;                         // that peaks at the least budget
+    int32_t  node;                         // at which the plan of the least budget peaks
 } tli_chain_answer;
 
 static tl_result tli_chain_refuse(tl_env *env, const tl_graph *graph, const tl_remat_report *report) {

@@ -6,35 +6,37 @@ extern "C" {
 // ============================================================================
 // [6] REMAT -- recomputation under a byte budget, with a certified distance to the optimum
 //
-//     graph + budget --tl_plan_remat--> plan, cost, and a bound that no plan undercuts
+//     graph + budget --tl_plan_remat--> plan, cost, and a lower bound of the cost of any plan
 //
 //     cost
-//      |  x          what is found:       x    a schedule, simulated
-//      |  o x        what is certain:     o    no valid schedule costs less
+//      |  x          plan found:          x    a schedule, simulated
+//      |  o x        lower bound:         o    no valid schedule costs less
 //      |    o  x
 //      |       o  *  *  *                 *    both: proven
 //      +------------------- budget
 //
-// Some tensors are dropped and made again before a backward wants them, as often as
-// it takes: which ones, and when, so that the peak stays within the budget and the
-// forwards made again cost least. Others are spilled to the host and fetched again, where
-// there is one, while the calls go on. These parts share the work:
+// Some tensors are dropped and recomputed before a backward reads them, as often as necessary.
+// The planner decides which tensors and when, so that the peak stays within the budget and the
+// recomputed forwards cost least. With a host tier, tensors can also be spilled to the host and
+// fetched again while the calls go on. These parts share the work:
 //
 //   exact    A* from the end of the schedule to its start, for small graphs. A state
-//            is the set of tensors that the rest of the schedule cannot do without
-//   bound    a few backwards are instants that cut every schedule into spans: what lives
-//            across each of them fits the budget, what does not is made in the span. The
-//            Lagrangian of that is one minimum cut a span; its gap is narrowed by branching
-//   search   a schedule is its sequence of calls alone; greedy ones are improved by
-//            taking recomputations out and mending the budget with others
-//   offload  the same search, in which a fetch is one more way to have a tensor again;
-//            what counts is when the last call ends, copies and waits included
+//            is the set of tensors that the rest of the schedule needs
+//   bound    a lower bound for any graph. A few backwards, the instants, cut every schedule into
+//            spans. What is resident at an instant fits the budget, and what is not resident
+//            must be made in the span after it. The Lagrangian relaxation of this is one
+//            minimum cut for each span; branching narrows the duality gap
+//   search   a schedule is described by its sequence of calls alone. Greedy schedules are
+//            improved by removing recomputations and adding others until the budget is kept
+//   offload  the same search, in which a tensor may also be fetched from the host; the cost
+//            is the time at which the last call ends, copies and waits included
 //
-// Chains are a case of their own: equal layers have a closed form, and stage by stage the
-// optimum over persistent schedules is found directly (tl_plan_chain); the search begins there too.
+// Chains are treated apart: equal layers have a closed form, and for other chains the optimum
+// over persistent schedules is computed stage by stage (tl_plan_chain). The search takes that
+// optimum as one of its starts.
 //
-// Everything is counted in integers and in steps of work, never in time: one desc is
-// one plan on every machine.
+// All arithmetic is in integers, and limits are numbers of elementary steps, never times: the
+// same desc gives the same plan on every machine.
 //
 // References: Griewank, Walther, Algorithm 799: Revolve, 2000. Jain et al., Checkmate, 2019,
 // arXiv:1910.02653. Beaumont et al., Optimal checkpointing for heterogeneous chains, 2019,
@@ -44,8 +46,8 @@ extern "C" {
 
 #ifndef TL_NO_PLANNERS
 typedef struct tl_remat_progress {
-    uint64_t work, work_limit;  // elementary steps so far; those after which it ends
-    uint64_t cost, bound_cost;  // of the best plan so far; no plan costs less. 0 = none yet
+    uint64_t work, work_limit;  // elementary steps so far; the number after which planning ends
+    uint64_t cost, bound_cost;  // of the best plan so far; lower bound of any plan. 0 = none yet
 } tl_remat_progress;
 
 typedef struct tl_remat_desc {
@@ -53,48 +55,49 @@ typedef struct tl_remat_desc {
     uint64_t budget_bytes;      // of the peak of live bytes and base_bytes together; 0 = no limit
     uint64_t base_bytes;        // weights, gradients, optimizer: part of the budget
     int32_t  inference;         // 1 = forward only
-    uint64_t work_limit;        // elementary steps of 2 to 3 ns; 0 = 4000 a squared node, 30 to 250 million:
-                                // a tenth of a second at 100 nodes, two thirds of one from 250 nodes on
+    uint64_t work_limit;        // elementary steps of 2 to 3 ns; 0 = 4000 times the square of the number of
+                                // nodes, but 30 to 250 million: about 0.1 s at 100 nodes, 0.7 s from 250 on
     int    (*progress)(const tl_remat_progress *progress, void *user);  // 1 = stop with the best so far
-    void    *user;              // given to progress
+    void    *user;              // passed to progress
     const tl_device *device;    // link and capacities; 0 = copies take no time, no capacity is known
     uint64_t host_budget_bytes; // of host copies at a time; 0 = no host tier, UINT64_MAX = no limit
 } tl_remat_desc;
 
-// What was found out besides the plan. Bytes are with base_bytes, as the budget is.
+// What planning found besides the plan. Bytes include base_bytes, as the budget does.
 typedef struct tl_remat_report {
-    uint64_t cost, bound_cost;  // of the plan; no plan of its class costs less
-    int32_t  proven;            // 1 = they are equal, or with TL_ERROR_INFEASIBLE: certainly no plan fits
+    uint64_t cost, bound_cost;  // of the plan; lower bound of every plan of its class
+    int32_t  proven;            // 1 = cost equals bound_cost, or with TL_ERROR_INFEASIBLE: no plan fits
     double   gap_ratio;         // (cost - bound_cost) / bound_cost; 0 = proven, 0.01 = at most 1 % above
-    uint64_t least_budget_bytes;  // of TL_ERROR_INFEASIBLE: with so many a plan was found; else 0
-    uint64_t bound_budget_bytes;  // of TL_ERROR_INFEASIBLE: with fewer there is none; else 0
-    int32_t  limiting_node;     // of TL_ERROR_INFEASIBLE: at which the least plan peaks; -1 = none
+    uint64_t least_budget_bytes;  // with TL_ERROR_INFEASIBLE: least budget for which a plan was found; else 0
+    uint64_t bound_budget_bytes;  // with TL_ERROR_INFEASIBLE: below it no plan exists; else 0
+    int32_t  limiting_node;     // with TL_ERROR_INFEASIBLE: node at which that plan peaks; -1 = none
     uint64_t work;              // elementary steps done
 } tl_remat_report;
 
-// Plan what to drop and to make again, so that training (or inference) fits a byte budget.
+// Plan which tensors to drop and recompute, so that training (or inference) fits a byte budget.
 //
-//   desc     its progress is asked every million steps or so
+//   desc     its progress function is called about every million steps
 //   plan     overwritten; release with tl_free_plan; peaks, costs and bound_cost are filled in
 //   report   overwritten; may be NULL
 //
-// The class of plans that the bound speaks of: lossless, backwards in reverse listing order, copies to
-// a host only with a host budget. What nobody needs does not run, so cost may be below base_cost. The
-// same desc gives the same plan everywhere, unless progress stops it.
+// The bound holds for this class of plans: lossless, backwards in reverse listing order, copies to a
+// host only with a host budget. Nodes whose outputs nothing needs do not run, so cost may be below
+// base_cost. The same desc gives the same plan everywhere, unless progress stops planning.
 //
-// With a host budget the plan may hold O, L, W and DH steps, and its cost is when it ends on the
-// device (tl_simulate_plan). Costs of the graph are nanoseconds then; where they are of another unit,
-// the link has to speak of that: link_bytes_per_second is what it carries in 10^9 units of cost, and
-// link_latency_ns is in units. In a graph whose unit is 0.1 ps, for instance, 12 GB/s is 1 200 000.
-// Capacities of the device that are known limit both budgets. The plan without copies is made first,
-// as it would be alone, then as much work again goes into one with them: it never costs more.
+// With a host budget the plan may contain O, L, W and DH steps, and its cost is the time at which it
+// ends on the device (tl_simulate_plan). Costs of the graph are nanoseconds then. If they have another
+// unit, the link must be given in that unit: link_bytes_per_second is the bytes that the link carries
+// in 10^9 units of cost, and link_latency_ns is in units. If the unit is 0.1 ps, for instance, 12 GB/s
+// is 1 200 000. Known capacities of the device limit both budgets. The plan without copies is made
+// first, as it would be without a host; then the same amount of work goes into a plan with copies,
+// which never costs more.
 //
 // Errors:  those of tl_check_graph; TL_ERROR_INFEASIBLE names the least budget at which a plan was
-//          found and the node that it peaks at, and fills in the report; TL_ERROR_INVALID_ARG,
+//          found and the node at which it peaks, and fills in the report; TL_ERROR_INVALID_ARG,
 //          TL_ERROR_NO_MEMORY; TL_ERROR_OVERFLOW where bytes do not fit 60 bits or costs of
 //          forwards 56, and the graph is not small. *plan is all zero then.
-// Cost:    work_limit (with a host budget twice), beyond it only what a first plan takes: O(calls made x
-//          what lives across one).
+// Cost:    work_limit (twice with a host budget); beyond it only the work of a first plan: O(calls of the
+//          plan x tensors live across one).
 //          Memory: at most 200 MiB, most of it for graphs of up to 128 tensors.
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan *plan, tl_remat_report *report);
@@ -112,22 +115,23 @@ typedef struct tl_chain_plan_desc {
 //
 //     stages     1   2   3   4   5        a stage ends where later nodes read nothing but the
 //     keep       x       x                outputs of one node. A checkpoint is such an output,
-//     again          2       4            kept until all behind it has been reversed
+//     again          2       4            kept until all later stages have been reversed
 //
 //   plan     overwritten; release with tl_free_plan; peaks, costs and bound_cost are filled in
 //   report   overwritten; may be NULL. Costs, bound and least budget are those of persistent schedules
 //
-// A layer chain has one node a stage; a graph without such places is a single stage, and keeps all that
-// its backwards read. All results of a graph are in the last stage. A schedule is persistent where a
-// checkpoint, once made, stays until the stages behind it have been reversed; backward of a stage reads
-// the output before it and either what forward kept or what is made again just before. Chains of equal
-// layers are planned in closed form. Other chains whose exact curves take more than the work are planned
-// with fewer segments and steps; bound_cost is then that of tl_plan_remat's bound, and holds for any schedule.
+// A layer chain has one node in each stage. A graph without such places is a single stage, which keeps
+// everything that its backwards read. All results of a graph are in the last stage. A schedule is
+// persistent if every checkpoint, once made, stays until the stages after it have been reversed. The
+// backwards of a stage read the output of the stage before, and either tensors that forward kept or
+// tensors recomputed just before. Chains of equal layers are planned in closed form. If the exact curves
+// of another chain take more than work_limit, it is planned with fewer segments and fewer steps of the
+// curves; bound_cost is then the bound of tl_plan_remat, which holds for any schedule.
 //
 // Errors:  those of tl_check_graph; TL_ERROR_INFEASIBLE names the least budget and the node that peaks
 //          there; TL_ERROR_NO_MEMORY; TL_ERROR_OVERFLOW where costs times stages do not fit 64 bits.
 //          *plan is all zero then.
-// Cost:    O(stages^3 x steps of a curve), work_limit and as much again at the most. Memory: 200 MiB at most.
+// Cost:    O(stages^3 x steps of a curve), at most twice work_limit. Memory: 200 MiB at most.
 // Threads: safe with one env per thread.
 // Source:  Beaumont et al., Optimal checkpointing for heterogeneous chains, 2019, arXiv:1911.13214,
 //          section 4, with curves in place of memory slots.
@@ -136,12 +140,13 @@ TLDEF tl_result tl_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, tl_pl
 
 // -- policies --
 //
-// Schedules made by a rule, for comparison and for old habits: what the rule does not keep is made
-// again as in tl_plan_kept_set. Nothing that was made above a cut node is read below it: all that
-// goes on goes through its outputs (graph inputs, which are always there, aside).
+// Schedules made by a simple rule, for comparison and for users who know the rule. Tensors that the
+// rule does not keep are recomputed as in tl_plan_kept_set. A cut node is a node such that nothing
+// made before it is read after it: later nodes read only its outputs and graph inputs, which are
+// always resident.
 //
-//     0 --> 1 --> 2 --> 4 --> 5      1, 4 and 5 are cut nodes: 1 is read past 2 and past 3,
-//            \--> 3 --/              so these two are none
+//     0 --> 1 --> 2 --> 4 --> 5      1, 4 and 5 are cut nodes. 2 is not, because 3 reads 1; 3 is
+//            \--> 3 --/              not, because 4 reads 2
 //
 // References: Chen et al., Training Deep Nets with Sublinear Memory Cost, 2016, arXiv:1604.06174,
 // section 3 and Algorithm 3. Korthikanti et al., Reducing Activation Recomputation in Large
@@ -159,13 +164,13 @@ TLDEF tl_result tl_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, tl_pl
 
 typedef enum tl_policy { TL_POLICIES(TLI_ENUM) TL_POLICY_COUNT } tl_policy;
 
-// Of the three numbers a policy reads its own alone. 0 = its own choice under the budget: the
-// cheapest that fits of what it tries.
+// interval, slot_count and cost_threshold: each policy reads only the one that names it. 0 = the policy
+// chooses: it tries several values and takes the cheapest plan within the budget.
 typedef struct tl_policy_desc {
     const tl_graph *graph;      // not NULL
     tl_policy policy;           // 0 = keep-all
     uint64_t interval;          // every-n: nodes; 0 without a budget = ceil(sqrt(nodes)). chen-sqrt: cut
-                                // nodes; 0 = the square root of their number, rounded, whatever the budget
+                                // nodes; 0 = the square root of their number, rounded, with any budget
     uint64_t slot_count;        // revolve: checkpoints, the graph inputs are the first; 0 = the most that fit
     uint64_t cost_threshold;    // selective: forwards below it are made again; 0 = see tl_plan_policy
     uint64_t budget_bytes;      // of the peak of live bytes and base_bytes together; 0 = no limit
@@ -177,17 +182,17 @@ typedef struct tl_policy_desc {
 //
 //   plan   overwritten; release with tl_free_plan; peaks and costs are filled in
 //
-// Under a budget, every-n tries intervals, chen-greedy its bytes (without a budget: those of the
-// least peak), selective thresholds of the cost and of the cost per byte, revolve slots from the most
-// down. In graphs of up to 1000 nodes that is every interval, threshold and slot count, and bytes in
-// steps of less than a thousandth; in larger ones the steps are longer.
+// Under a budget, every-n tries intervals, chen-greedy numbers of bytes (without a budget it takes the
+// number with the least peak), selective thresholds of the cost and of the cost per byte, and revolve
+// slot counts from the largest down. In graphs of up to 1000 nodes every interval, threshold and slot
+// count is tried, and bytes in steps of less than a thousandth; in larger graphs the steps are longer.
 //
-// Errors:  those of tl_check_graph; TL_ERROR_INFEASIBLE names the least budget of what was tried
-//          and the node that it peaks at; TL_ERROR_INVALID_ARG: no such policy, inference with
+// Errors:  those of tl_check_graph; TL_ERROR_INFEASIBLE names the least budget of the plans tried
+//          and the node at which that plan peaks; TL_ERROR_INVALID_ARG: no such policy, inference with
 //          another than keep-all; TL_ERROR_OVERFLOW: a cost; TL_ERROR_NO_MEMORY. *plan is all zero then.
 // Cost:    every-n, chen-greedy, selective: at most some thousand plans of O(nodes + inputs) each;
-//          revolve: O(forwards) for each slot count, and where slot_count is 0 none of more than a
-//          million forwards of stages; chain: as tl_plan_chain.
+//          revolve: O(forwards) for each slot count; with slot_count 0 no schedule of more than a
+//          million forwards of stages is tried; chain: as tl_plan_chain.
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_plan_policy(tl_env *env, const tl_policy_desc *desc, tl_plan *plan);
 

@@ -1,7 +1,12 @@
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_PLANNERS
 
-// -- search: the search --
+// -- search: improving a sequence --
+//
+// This part changes the sequence of the part above. It chooses the recomputations to add when the budget is
+// exceeded; makes random tries (remove some, mend, remove those not needed, accept or undo), beginning with
+// greedy and other schedules; and finds the least budget. r is the state of the search, s its sequence, p the
+// problem.
 
 typedef struct tli_search_state {
     const tli_search_problem *p;
@@ -9,44 +14,45 @@ typedef struct tli_search_state {
     tli_search_calls  best;
     uint64_t      best_cost;     // of forwards
     tl_random     random;
-    uint64_t      limit;         // of work in seq.work
-    uint64_t      mend_limit;    // of work in seq.work, for what is mended now
-    uint64_t goal, bwd_cost;  // no forwards cost less together; of all backwards
+    uint64_t      limit;         // seq.work at which the search ends
+    uint64_t      mend_limit;    // seq.work at which the present mending ends
+    uint64_t      goal, bwd_cost;  // lower bound of the cost of forwards; cost of all backwards
     tli_remat_watch *watch;
     int32_t      *stack;         // [items + 1]
-    int32_t      *closure;       // [nodes + tensors] being weighed; -1 - tensor = a fetch
-    int32_t      *chosen;        // [nodes + tensors] the best so far
-    uint32_t     *stamp;         // [nodes]
+    int32_t      *closure;       // [nodes + tensors] nodes to run for one item; -1 - tensor = a fetch
+    int32_t      *chosen;        // [nodes + tensors] the best closure so far
+    uint32_t     *stamp;         // [nodes] equals stamped where a node is in the closure
     uint32_t      stamped;
     int32_t       chosen_count, chosen_place;
-    int64_t      *ratio;         // [items] 2 log (cost of its forward / bytes)
-    int64_t       excess;        // bytes of the fullest call over the budget
+    int64_t      *ratio;         // [items] score of making it again by one forward: 2 log2 (cost / bytes)
+    int64_t       excess;        // bytes by which the fullest call exceeds the budget
     int64_t       noise;         // width of the random part of scores
-    int32_t       distance;      // exponent of the distance, in halves
-    int           is_exact;      // bytes beyond what is too much do not count
+    int32_t       distance;      // exponent of the distance in scores, in halves
+    int           is_exact;      // 1 = freed bytes beyond the excess do not count in scores
     uint64_t      tries;
-    uint64_t     *copy_ns;       // [tensors] of one copy; 0 = there are none
-    uint64_t      link_price;    // cost of a moment of the link, of 256
+    uint64_t     *copy_ns;       // [tensors] time of one copy; NULL = there is no host tier
+    uint64_t      link_price;    // cost of a nanosecond of the link, in 256ths
 } tli_search_state;
 
-static int32_t tli_search_below(tli_search_state *r, int32_t limit) {
+// A random number below limit.
+static int32_t tli_search_draw(tli_search_state *r, int32_t limit) {
     return (int32_t)((tl_next_random(&r->random) >> 33) * (uint64_t)limit >> 31);
 }
 
-// The event of an item at or before a moment; -1 = none.
+// The last event of an item at or before a moment in time order; -1 = none.
 static int32_t tli_search_event_before(tli_search_seq *s, int32_t item, int64_t order) {
     int32_t e = s->last[item];
     while (e >= 0 && s->places[s->events[e].call].order > order) { e = s->events[e].before; s->work++; }
     return e;
 }
 
-// What it costs to spill and fetch a tensor at the present price of the link.
+// The cost of spilling and fetching a tensor at the present price of the link.
 static uint64_t tli_search_copy_price(const tli_search_state *r, int32_t tensor) {
     uint64_t ns = r->copy_ns[tensor];
     return ns < TLI_SEARCH_MOST_COST >> 10 ? 2 * ns * r->link_price >> 8 : TLI_SEARCH_MOST_COST >> 10;
 }
 
-// Fetch what a call of the closure reads where that costs less than its forward alone.
+// Add the fetch of a tensor to the closure if that costs less than its forward alone.
 static int tli_search_weigh_fetch(tli_search_state *r, int32_t tensor, uint64_t *cost, int32_t *count) {
     uint64_t price;
     int32_t i;
@@ -59,9 +65,10 @@ static int tli_search_weigh_fetch(tli_search_state *r, int32_t tensor, uint64_t 
     return 1;
 }
 
-// Price making an item again just before its next use: nodes to run, in r->closure. What they read
-// and is not there by then is either made again too or held over the full call, whichever costs
-// less for a byte. Returns the score, less is better; *count 0 = it frees nothing.
+// Score making an item again just before its next use (event y) instead of holding it from event x across the
+// full call; the nodes to run go to r->closure. Inputs of theirs that are not resident by then are made again
+// too, or held across the full call, whichever costs less per byte. Returns the score, less is better; *count
+// 0 = no bytes are freed.
 static int64_t tli_search_weigh(tli_search_state *r, int32_t item, int32_t x, int32_t y, int64_t full,
                                 int32_t *count) {
     tli_search_seq *s = &r->seq;
@@ -105,7 +112,7 @@ static int64_t tli_search_weigh(tli_search_state *r, int32_t item, int32_t x, in
     return score;
 }
 
-// As tli_search_weigh, of a fetch just before the next use.
+// As tli_search_weigh, for a fetch just before the next use.
 static int64_t tli_search_score_fetch(tli_search_state *r, int32_t item, int32_t x, int32_t y) {
     tli_search_seq *s = &r->seq;
     int64_t freed = r->p->item_bytes[item], score;
@@ -117,7 +124,7 @@ static int64_t tli_search_score_fetch(tli_search_state *r, int32_t item, int32_t
     return score;
 }
 
-// Find what to make again later instead of holding it across a call that is over the budget.
+// Choose the item to make again later instead of holding it across a call that exceeds the budget.
 static int tli_search_choose(tli_search_state *r, int32_t full) {
     tli_search_seq *s = &r->seq;
     int64_t order = s->places[full].order, least = 0;
@@ -142,7 +149,7 @@ static int tli_search_choose(tli_search_state *r, int32_t full) {
                 r->chosen_place = s->events[y].call;
             }
         }
-        if (r->chosen_count) {  // its own forward is the least that it can cost
+        if (r->chosen_count) {  // skip it if its own forward alone, a lower bound of the cost, scores no better
             score = s->places[s->events[y].call].order - s->places[s->events[x].call].order;
             score = r->ratio[item] - r->distance * tli_search_log((uint64_t)score >> 12);
             if (r->is_exact && r->p->item_bytes[item] > r->excess)
@@ -160,7 +167,7 @@ static int tli_search_choose(tli_search_state *r, int32_t full) {
     return r->chosen_count > 0;
 }
 
-// Put the chosen nodes in before their place, in listing order.
+// Insert the chosen nodes before their place, in listing order.
 static int tli_search_apply(tli_search_state *r) {
     int32_t i, k, behind = r->seq.places[r->chosen_place].before;
     for (i = 1; i < r->chosen_count; i++) {
@@ -176,7 +183,7 @@ static int tli_search_apply(tli_search_state *r) {
     return 1;
 }
 
-// The call with the most bytes.
+// The place with the most live bytes.
 static int32_t tli_search_find_full(tli_search_seq *s) {
     int32_t b, at, full = 0;
     for (b = 0; b >= 0; b = s->blocks[b].behind) {
@@ -187,7 +194,7 @@ static int32_t tli_search_find_full(tli_search_seq *s) {
     return at;
 }
 
-// Put recomputations in until the budget is kept; 0 where that costs too much, or fails.
+// Insert recomputations until the budget is kept; 0 if that costs too much, or fails.
 static int tli_search_mend(tli_search_state *r, uint64_t most_cost, int32_t steps) {
     tli_search_seq *s = &r->seq;
     while (s->over_count > 0) {
@@ -204,7 +211,8 @@ typedef struct tli_search_spans {
     int32_t count;
 } tli_search_spans;
 
-// From when on which bytes would be more or less, up to a call, were it taken out. 0 = too many.
+// List how live bytes before a call would change if it were removed: so many bytes from each order on up to the
+// call. Returns 0 if there are too many spans.
 static int tli_search_list_spans(const tli_search_seq *s, int32_t at, tli_search_spans *spans) {
     int32_t e;
     spans->count = 0;
@@ -220,7 +228,8 @@ static int tli_search_list_spans(const tli_search_seq *s, int32_t at, tli_search
     return 1;
 }
 
-// What is more at a moment, and since when it is that much; 0 = nothing is more from there back.
+// Sum the spans at a moment: *more bytes, constant since *since. Returns 0 if no span adds bytes there or
+// before.
 static int tli_search_sum_spans(const tli_search_spans *spans, int64_t order, int64_t *more, int64_t *since) {
     int32_t i;
     int any = 0;
@@ -235,7 +244,7 @@ static int tli_search_sum_spans(const tli_search_spans *spans, int64_t order, in
     return any;
 }
 
-// Whether the budget is kept without a recomputation: asked often, answered before any work is done.
+// Whether the budget is probably kept without a recomputation; a cheap test before it is removed.
 static int tli_search_may_fit(tli_search_seq *s, int32_t at) {
     tli_search_spans spans;
     int64_t more = 0, since = INT64_MAX;
@@ -256,7 +265,7 @@ static int tli_search_may_fit(tli_search_seq *s, int32_t at) {
     return 1;
 }
 
-// Take out every recomputation that the budget does not need, from a place on, all around.
+// Remove every recomputation that the budget does not require, once around the sequence from a place on.
 static void tli_search_tidy(tli_search_state *r, int32_t from) {
     tli_search_seq *s = &r->seq;
     int32_t at = s->places[from].call < 0 ? 0 : from, count = s->used;
@@ -274,29 +283,29 @@ static void tli_search_tidy(tli_search_state *r, int32_t from) {
     }
 }
 
-// -- search: one try: take out, mend, tidy, keep or undo --
+// -- search: one try: remove, mend, tidy, keep or undo --
 
 static int32_t tli_search_pick_forward(tli_search_state *r) {
     tli_search_seq *s = &r->seq;
     int32_t tries;
     for (tries = 0; tries < 64; tries++) {
-        int32_t at = 1 + tli_search_below(r, s->place_count - 1);
+        int32_t at = 1 + tli_search_draw(r, s->place_count - 1);
         s->work += 4;
         if (tli_search_can_remove(s, at)) return at;
     }
     return -1;
 }
 
-// Take some recomputations out: some in a row near one that was drawn.
+// Remove some recomputations near one that is drawn at random. Returns a place from which to tidy; -1 = none.
 static int32_t tli_search_ruin(tli_search_state *r) {
     tli_search_seq *s = &r->seq;
-    int32_t at = tli_search_pick_forward(r), wanted = 1 + tli_search_below(r, 6),
+    int32_t at = tli_search_pick_forward(r), wanted = 1 + tli_search_draw(r, 6),
             span = 4 * wanted + 4, mark = 0;
-    int forwards = tli_search_below(r, 2);
+    int forwards = tli_search_draw(r, 2);
     if (at < 0) return -1;
     while (at > 0 && wanted > 0 && span-- > 0) {
         int32_t next = forwards ? s->places[at].behind : s->places[at].before;
-        if (tli_search_can_remove(s, at) && (!s->change_count || tli_search_below(r, 3))) {
+        if (tli_search_can_remove(s, at) && (!s->change_count || tli_search_draw(r, 3))) {
             mark = s->places[at].before;
             tli_search_remove(s, at);
             wanted--;
@@ -306,13 +315,14 @@ static int32_t tli_search_ruin(tli_search_state *r) {
     return mark;
 }
 
-// Move a forward to another time at which its inputs were made and before its first use.
+// Move a forward to another time, after its inputs are made and before the first use of its outputs. Returns a
+// place from which to tidy; -1 = nothing moved.
 static int32_t tli_search_move(tli_search_state *r) {
     tli_search_seq *s = &r->seq;
     int32_t tries, at = -1, e, lo = 0, hi = -1, call, steps;
     for (tries = 0; tries < 64 && at < 0; tries++) {
         s->work += 4;
-        at = 1 + tli_search_below(r, s->place_count - 1);
+        at = 1 + tli_search_draw(r, s->place_count - 1);
         if (!tli_search_is_forward(s, at)) at = -1;
     }
     if (at < 0) return -1;
@@ -325,10 +335,10 @@ static int32_t tli_search_move(tli_search_state *r) {
         if (hi < 0 || s->places[s->events[x].call].order < s->places[hi].order) hi = s->events[x].call;
     }
     call = s->places[at].call;
-    steps = 1 + tli_search_below(r, 8);
+    steps = 1 + tli_search_draw(r, 8);
     e = s->places[at].before;
     if (hi < 0) return -1;
-    if (tli_search_below(r, 2)) {
+    if (tli_search_draw(r, 2)) {
         while (steps-- > 0 && e != lo) e = s->places[e].before;
         if (e == s->places[at].before) return -1;
     } else {
@@ -355,20 +365,22 @@ static int tli_search_save_best(tli_search_state *r) {
     return 1;
 }
 
+// Change the sequence at random and keep it if its cost is below a random threshold, which is above the present
+// cost by an exponentially distributed number of mean `heat`; else undo.
 static void tli_search_try(tli_search_state *r, uint64_t heat) {
     tli_search_seq *s = &r->seq;
     uint64_t was = s->cost, most;
-    int64_t u = 32 * 65536 - tli_search_log((tl_next_random(&r->random) >> 32) + 1);  // -log2 of a ratio
+    int64_t u = 32 * 65536 - tli_search_log((tl_next_random(&r->random) >> 32) + 1);  // -log2 of a random ratio
     int32_t mark;
     s->change_count = 0;
     s->logs = 1;
     r->tries++;
     most = was + (heat >> 16) * (uint64_t)u + ((heat & 65535) * (uint64_t)u >> 16);
-    r->noise = (int64_t)65536 * (1 + tli_search_below(r, 4));
-    if (!tli_search_below(r, 8)) r->noise *= 8;
-    r->distance = tli_search_below(r, 4);
-    r->is_exact = !tli_search_below(r, 8);
-    mark = tli_search_below(r, 4) ? tli_search_ruin(r) : tli_search_move(r);
+    r->noise = (int64_t)65536 * (1 + tli_search_draw(r, 4));
+    if (!tli_search_draw(r, 8)) r->noise *= 8;
+    r->distance = tli_search_draw(r, 4);
+    r->is_exact = !tli_search_draw(r, 8);
+    mark = tli_search_draw(r, 4) ? tli_search_ruin(r) : tli_search_move(r);
     if (mark >= 0 && tli_search_mend(r, most, 40)) {
         tli_search_tidy(r, mark);
         if (!s->failed && s->cost < r->best_cost) tli_search_save_best(r);
@@ -377,6 +389,7 @@ static void tli_search_try(tli_search_state *r, uint64_t heat) {
     tli_search_undo(s, 0);
 }
 
+// Make the sequence anew from a list of calls; 0 = no memory.
 static int tli_search_load(tli_search_seq *s, const tli_search_calls *calls) {
     int32_t i;
     tli_search_empty_seq(s);
@@ -415,8 +428,9 @@ static void tli_search_emit(tli_search_seq *s, tli_steps *list) {
     }
 }
 
-// -- search: the whole --
+// -- search: starts, phases, the whole --
 
+// The rules that the greedy planner tries in turn.
 static const tli_search_rule tli_search_rules[] = {
     { 2, 2, 2, 0, 0 }, { 2, 2, 2, 0, 1 }, { 2, 2, 1, 0, 0 }, { 2, 2, 4, 0, 0 }, { 2, 2, 0, 0, 0 },
     { 2, 1, 2, 0, 0 }, { 2, 4, 2, 0, 0 }, { 1, 2, 2, 0, 1 }, { 0, 0, 2, 0, 1 }, { 2, 2, 2, 1, 0 },
@@ -425,7 +439,7 @@ static const tli_search_rule tli_search_rules[] = {
 
 #define TLI_SEARCH_RULES ((int32_t)(sizeof tli_search_rules / sizeof tli_search_rules[0]))
 #define TLI_SEARCH_STARTS 4
-#define TLI_SEARCH_GREEDY_LIMIT 10000000  // work after which no further rule is tried
+#define TLI_SEARCH_GREEDY_LIMIT 10000000  // work after which no more rules are tried
 
 typedef struct tli_search_start { tli_search_calls calls; uint64_t cost; } tli_search_start;
 
@@ -473,7 +487,7 @@ static tl_result tli_search_init_search(const tli_search_problem *p, tli_search_
     return TL_OK;
 }
 
-// Remember the sequence among the best few.
+// Keep the sequence among the TLI_SEARCH_STARTS cheapest starts; 0 = no memory.
 static int tli_search_keep_start(tli_search_state *r, tli_search_start *starts) {
     tli_search_seq *s = &r->seq;
     int32_t i, worst = 0;
@@ -487,7 +501,7 @@ static int tli_search_keep_start(tli_search_state *r, tli_search_start *starts) 
     return tli_search_list_calls(s, &starts[worst].calls);
 }
 
-// Tidy the loaded sequence where it keeps the budget, and begin with it too. 0 = no memory.
+// If the loaded sequence keeps the budget, tidy it and add it to the starts. 0 = no memory.
 static int tli_search_add_start(tli_search_state *r, tli_search_start *starts) {
     tli_search_seq *s = &r->seq;
     if (s->failed) return 0;
@@ -499,7 +513,7 @@ static int tli_search_add_start(tli_search_state *r, tli_search_start *starts) {
     return tli_search_keep_start(r, starts);
 }
 
-// Whether there is work left to do, and anything left to gain.
+// Whether work is left, the bound is not reached and nobody asked to stop.
 static int tli_search_goes_on(tli_search_state *r) {
     uint64_t *known = &r->watch->now.cost, cost = r->best_cost + r->bwd_cost;
     if (r->seq.failed || r->seq.work >= r->limit || r->best_cost <= r->goal) return 0;
@@ -507,8 +521,9 @@ static int tli_search_goes_on(tli_search_state *r) {
     return !tli_remat_stops(r->watch, r->seq.work);
 }
 
-// Phases of doubling length, each cooling down from a little above nothing; the first ones begin with
-// the starts, the later ones with the best. Nothing depends on the limit but when it ends.
+// Improve the best sequence in phases of growing length (doubled every second phase), each of which cools down.
+// The first phases begin with the starts, the later ones with the best sequence. The work limit decides only
+// when this ends, not what it does.
 static void tli_search_improve(tli_search_state *r, tli_search_start *starts) {
     tli_search_seq *s = &r->seq;
     static const uint8_t heats[] = { 16, 2, 255, 1 };  // of the mean cost of a call, in 16ths
@@ -537,7 +552,7 @@ static int tli_search_load_program(tli_search_seq *s, const tli_search_greedy *g
     return tli_search_load(s, &bare);
 }
 
-// Equal layers: the most slots whose binomial schedule keeps the budget.
+// Equal layers: add the binomial schedule of the most slots that keeps the budget. 0 = no memory.
 static int tli_search_begin_chain(tli_search_state *r, tli_search_start *starts) {
     const tli_search_problem *p = r->p;
     tli_search_calls calls;
@@ -588,7 +603,7 @@ static int tli_search_is_equal_chain(const tl_graph *graph) {
     return graph->node_count > 2;
 }
 
-// The largest working set of one call: no plan keeps less.
+// The largest working set of one call, and its node: a lower bound of every budget.
 static int64_t tli_search_find_floor(const tli_search_problem *p, int32_t *node) {
     int64_t most = p->input_bytes;
     int32_t call, k;
@@ -607,12 +622,12 @@ static int64_t tli_search_find_floor(const tli_search_problem *p, int32_t *node)
     return most;
 }
 
-// Work for one try of a budget that may be too small, so that no graph takes long to be refused.
+// The work for one try of a budget that may be too small; it limits the time until a graph is refused.
 static uint64_t tli_search_try_work(const tli_search_problem *p) {
     return UINT64_C(20000000) + 12000 * (uint64_t)p->node_count;
 }
 
-// All that there is to begin with. 0 = no memory.
+// Make the starts: the plan that keeps everything, mended; the binomial schedule; greedy plans. 0 = no memory.
 static int tli_search_begin(tli_search_state *r, tli_search_greedy *g, tli_search_start *starts) {
     const tli_search_problem *p = r->p;
     int32_t i;
@@ -649,9 +664,9 @@ static tl_result tli_search_finish(tli_search_state *r, tli_steps *best, uint64_
     return TL_OK;
 }
 
-// -- search: what is the least budget --
+// -- search: the least budget --
 
-// Load a sequence that keeps a budget; -1 = no memory, 0 = none found.
+// Find and load a sequence that keeps a budget; -1 = no memory, 0 = none found.
 static int tli_search_find_any(tli_search_state *r, tli_search_greedy *g, int64_t budget) {
     int32_t i;
     g->most_work = g->work + tli_search_try_work(r->p);
@@ -671,14 +686,14 @@ static int tli_search_find_any(tli_search_state *r, tli_search_greedy *g, int64_
     return r->seq.failed ? -1 : 0;
 }
 
-// The node of a call; -1 = the end.
+// The node of the call at a place; -1 = the end.
 static int32_t tli_search_node_at(const tli_search_seq *s, int32_t at) {
     int32_t node = s->places[at].call / 2;
     return node < s->p->node_count ? node : -1;
 }
 
-// The floor is tried, then budgets ever further above it, and what lies between is bisected until that takes
-// too long. Returns 0 where memory ran out; the sequence of the least budget is in r->best.
+// Find the least budget for which a sequence is found: the floor first, then budgets further and further above
+// it, then bisection until the work is used up. Returns 0 if memory ran out; the sequence is in r->best.
 static int tli_search_find_least(tli_search_state *r, tli_search_greedy *g, int64_t *least, int32_t *node) {
     tli_search_seq *s = &r->seq;
     int64_t floor = tli_search_find_floor(r->p, node), low = floor, high, step = floor / 32 + 1, budget = floor;
@@ -709,7 +724,8 @@ static int tli_search_find_least(tli_search_state *r, tli_search_greedy *g, int6
     return 1;
 }
 
-// Lower the peak of the best sequence to the budget by mending it again and again; 1 = done.
+// Find the least budget, then try to lower the peak of its sequence to the budget by mending it repeatedly. 0 =
+// no memory; r->best is empty if the budget is not reached.
 static int tli_search_squeeze(tli_search_state *r, tli_search_greedy *g, tli_search_start *starts,
                               int64_t *least, int32_t *node) {
     tli_search_seq *s = &r->seq;

@@ -3,20 +3,26 @@
 
 // -- search: whole graphs under a hard budget --
 //
-//     calls    F1 F2 F3 B3 F2 B2 B1        A plan is a sequence of calls, nothing else: from it
-//     item 2      m--u--u                  follow what each call saves, what is overwritten in
-//                           m--u           place and when each tensor is dropped. Tensor 2 lives
-//                                          from its making to the last use before the next one.
+//     calls    F1 F2 F3 B3 F2 B2 B1        A plan is represented by its sequence of calls alone.
+//     item 2      m--u--u                  What each call saves, which calls run in place and when
+//                           m--u           each tensor is dropped follow from it. Tensor 2 is live
+//                                          from each call that makes it (m) to the last use (u)
+//                                          before the next one.
 //
-// Dropping at the last use is never worse than later, and making all outputs anew is never worse
-// than holding one of them across the call, so the sequence of calls is the whole decision.
+// The sequence is the whole decision, because dropping at the last use is never worse than dropping
+// later, and making all outputs anew is never worse than holding one of them across the call.
 //
-//   1. greedy: forwards in listing order, backwards in reverse; what is missing is made on demand;
-//      over the budget, the item with the least (cost to have it again) / (bytes x distance) goes;
-//   2. improve: take some recomputations out, which breaks the budget, and mend it with other
-//      ones, chosen at the fullest call; then take out whatever fits. Kept where it is no worse
-//      than a slowly falling threshold. Every change is a call put in or taken out, in time
-//      proportional to what lives across it, and can be undone.
+//   1. greedy: forwards in listing order, backwards in reverse order; missing items are recomputed
+//      on demand; over the budget, the item with the least (cost to make it again) / (bytes x
+//      distance to its next use) is evicted;
+//   2. improve: remove some recomputations, which may exceed the budget, then mend: add other
+//      recomputations, chosen at the call with the most live bytes, until the budget is kept; then
+//      remove every recomputation that is not needed. The result is accepted if its cost is below
+//      a slowly falling random threshold. Every change inserts or removes one call, takes time
+//      proportional to the items live across it, and can be undone.
+//
+// This part holds the problem (p), the greedy planner (g) and the sequence (s); the next part holds the
+// search (r) that changes it.
 
 typedef struct tli_search_calls { int32_t *calls; int32_t count, capacity; } tli_search_calls;
 
@@ -26,15 +32,15 @@ typedef struct tli_remat_input {
     uint64_t        budget;       // of the peak of live bytes, graph inputs included
     int32_t         inference;
     uint64_t        work_limit;   // of the search in elementary steps (a few ns each); 0 = greedy alone
-    uint64_t        bound;        // no plan costs less: it ends there
+    uint64_t        bound;        // lower bound of the cost: the search ends when it is reached
     tli_remat_watch *watch;
-    const tli_search_calls *start;    // a schedule to begin with, too; 0 or no calls: none
-    int32_t         fetches;      // 1 = tensors may come back from a host tier
+    const tli_search_calls *start;    // one more schedule to start from; NULL or no calls: none
+    int32_t         fetches;      // 1 = tensors may be fetched from a host tier
 } tli_remat_input;
 
 // -- search: numbers --
 
-// 2^16 log2(value), to about 2^-7: what scores are added up from, the same on every machine.
+// 2^16 log2(value), to about 2^-7, in integers so that scores are the same on every machine.
 static int64_t tli_search_log(uint64_t value) {
     int64_t whole = 0, part;
     uint64_t top = value ? value : 1;
@@ -46,13 +52,13 @@ static int64_t tli_search_log(uint64_t value) {
     return whole * 65536 + part + part * (65536 - part) / 65536 * 22500 / 65536;
 }
 
-// -- search: the problem: items, and what each call makes and uses --
+// -- search: the problem: items, and which of them each call makes and uses --
 //
-// Items: tensors, then saved bytes of each node, then for each node "it ran" (no bytes: what makes
-// B v come after some F v). Graph inputs are no items.
+// Items: tensors, then saved bytes of each node, then for each node "it ran" (no bytes; it makes B v come
+// after some F v). Graph inputs are not items. A touch is one item made or used by a call.
 
 #define TLI_SEARCH_MOST_COST (UINT64_C(1) << 62)   // of a sequence
-#define TLI_SEARCH_MOST_BYTES ((int64_t)1 << 60)  // of all together: what is counted here has a sign
+#define TLI_SEARCH_MOST_BYTES ((int64_t)1 << 60)  // of everything together: sums of bytes are signed here
 
 typedef struct tli_search_touch { int32_t item; uint8_t is_use; } tli_search_touch;
 
@@ -62,17 +68,17 @@ typedef struct tli_search_problem {
     int64_t         budget;
     int32_t         inference, item_count, node_count, fetches;
     int64_t        *item_bytes;      // [item_count]
-    tli_search_touch   *touches;         // of F 0, B 0, F 1, B 1, ..., then of the end
+    tli_search_touch   *touches;     // of F 0, B 0, F 1, B 1, ..., then of the end, then of fetches
     int32_t        *first_touch;     // [2 nodes + 2], with fetches [2 nodes + 2 tensors + 3]
-    int64_t        *call_bytes;      // [2 nodes + 1] outputs, fwork of F; gradients, bwork of B; fetches too
-    int64_t        *gradient_bytes;  // [nodes] gradients live after B v
+    int64_t        *call_bytes;      // [2 nodes + 1] outputs, fwork of F; gradients, bwork of B; then fetches
+    int64_t        *gradient_bytes;  // [nodes] bytes of gradients live after B v
     uint8_t        *is_wanted;       // [nodes] its forward must run at least once
-    uint8_t        *is_result;       // [tensors]
+    uint8_t        *is_result;       // [tensors] resident at the end
     int64_t         input_bytes;     // of graph inputs
 } tli_search_problem;
 
-// Calls are numbered: 2v = F v, 2v + 1 = B v, 2 nodes = the end, which uses the results; and 2 nodes + 2
-// + 2t = the fetch of tensor t from the host: it makes t, uses nothing and costs no forward.
+// Calls are numbered: 2v = F v, 2v + 1 = B v, 2 nodes = the end, which uses the results, and 2 nodes + 2 + 2t
+// = the fetch of tensor t from the host, which makes t, uses nothing and costs no forward.
 static int32_t tli_search_end_call(const tli_search_problem *p) { return 2 * p->node_count; }
 
 static int32_t tli_search_fetch_call(const tli_search_problem *p, int32_t tensor) {
@@ -103,7 +109,7 @@ static void tli_search_free_problem(tli_search_problem *p) {
     tli_release(p->env, p->is_result);
 }
 
-// seen[item] = call + 1 where this call touched it already: each item once a call.
+// Add an item to the touches of a call, once: seen[item] is call + 1 if the call has it already.
 static void tli_search_touch_item(tli_search_problem *p, int32_t *count, int32_t *seen,
                                   int32_t call, int32_t item, int is_use) {
     if (item < p->graph->tensor_count && p->graph->nodes[p->graph->outputs[item].node].is_input) return;
@@ -139,7 +145,7 @@ static void tli_search_touch_node(tli_search_problem *p, int32_t id, int32_t *se
     tli_search_touch_item(p, count, seen, 2 * id + 1, tli_search_ran_item(p, id), 1);
 }
 
-// Gradients live by the order of backwards alone: their bytes during and after each B.
+// Count the bytes of live gradients during and after each B; they depend only on the order of backwards.
 static void tli_search_count_gradients(tli_search_problem *p, int32_t *seen) {
     const tl_graph *graph = p->graph;
     int64_t live = 0;
@@ -163,8 +169,8 @@ static void tli_search_count_gradients(tli_search_problem *p, int32_t *seen) {
     }
 }
 
-// A node is wanted where its backward runs, where a result comes from it, or where one that is
-// wanted reads it.
+// Mark the nodes that must run: those with a backward, those that make a result, and those that a wanted
+// node reads.
 static void tli_search_mark_wanted(tli_search_problem *p) {
     const tl_graph *graph = p->graph;
     int32_t id, i;
@@ -209,7 +215,7 @@ static void tli_search_read_graph(tli_search_problem *p, int32_t *seen) {
     tli_search_count_gradients(p, seen);
 }
 
-// tl_check_graph holds that the sums fit 64 bits.
+// Whether bytes and costs are small enough for signed sums. The sums here fit 64 bits: tl_check_graph.
 static int tli_search_is_countable(const tl_graph *graph) {
     uint64_t sum = 0, cost = 0;
     int32_t i;
@@ -258,7 +264,7 @@ static tl_result tli_search_init_problem(const tli_remat_input *in, tli_search_p
     return TL_ERROR_NO_MEMORY;
 }
 
-// A list of calls that grows.
+// Append to a growing list of calls.
 static int tli_search_add_call(tl_env *env, tli_search_calls *list, int32_t call) {
     void *array = list->calls;
     if (!tli_grow(env, &array, &list->capacity, list->count, (int64_t)list->count + 1, sizeof call)) return 0;
@@ -267,12 +273,12 @@ static int tli_search_add_call(tl_env *env, tli_search_calls *list, int32_t call
     return 1;
 }
 
-// -- search: greedy: on demand, with eviction --
+// -- search: greedy: recomputation on demand, with eviction --
 
 typedef struct tli_search_rule {
     int8_t cost, bytes, distance;  // exponents of the score, in halves
-    int8_t backwards;              // inputs are made last first
-    int8_t dead_first;             // what no call of the bare program uses goes before all else
+    int8_t backwards;              // 1 = missing inputs are made in reverse order
+    int8_t dead_first;             // 1 = evict first the items that no later call of the program uses
 } tli_search_rule;
 
 typedef struct tli_search_frame { int32_t call, next; } tli_search_frame;
@@ -281,19 +287,19 @@ typedef struct tli_search_greedy {
     const tli_search_problem *p;
     tli_search_rule   rule;
     int64_t       budget, live, gradients;
-    uint8_t      *here;          // [items]
-    int32_t      *pins;          // [items]
+    uint8_t      *here;          // [items] 1 = resident
+    int32_t      *pins;          // [items] calls on the stack that use it: it cannot be evicted
     int32_t      *first_use;     // [items + 1] into uses
-    int32_t      *uses;          // positions in the bare program at which an item is used, ascending
-    int32_t      *next_use;      // [items] cursor
-    int32_t      *resident;      // [resident_count] items that are here and have bytes
+    int32_t      *uses;          // positions in the program at which an item is used, ascending
+    int32_t      *next_use;      // [items] cursor into uses
+    int32_t      *resident;      // [resident_count] resident items that have bytes
     int32_t      *place;         // [items] index into resident
     int32_t       resident_count;
-    int32_t      *program;       // [program_count] the bare program: each wanted call once
-    int32_t       program_count, now;
-    tli_search_frame *stack;         // [nodes + 1]
-    int32_t      *queue;         // [nodes] closures
-    uint32_t     *stamp;         // [nodes]
+    int32_t      *program;       // [program_count] each wanted call once: the plan that keeps everything
+    int32_t       program_count, now;  // now: the position in it
+    tli_search_frame *stack;     // [nodes + 1] calls that wait for their inputs
+    int32_t      *queue;         // [nodes] of tli_search_price
+    uint32_t     *stamp;         // [nodes] equals stamped where a node is in the queue
     uint32_t      stamped;
     tli_search_calls  calls;
     int64_t       most_calls;
@@ -365,9 +371,9 @@ static tl_result tli_search_init_greedy(const tli_search_problem *p, tli_search_
     return TL_ERROR_NO_MEMORY;
 }
 
-#define TLI_SEARCH_CLOSURE_LIMIT 200  // nodes looked at to price an eviction
+#define TLI_SEARCH_CLOSURE_LIMIT 200  // nodes visited to price an eviction
 
-// What it costs to make an item again from what is here.
+// The cost of making an item again from the resident items.
 static uint64_t tli_search_price(tli_search_greedy *g, int32_t item) {
     const tl_graph *graph = g->p->graph;
     uint64_t cost = 0;
@@ -399,7 +405,7 @@ static int64_t tli_search_score(tli_search_greedy *g, int32_t item) {
     return score;
 }
 
-static void tli_search_come(tli_search_greedy *g, int32_t item) {
+static void tli_search_make_resident(tli_search_greedy *g, int32_t item) {
     if (g->here[item]) return;
     g->here[item] = 1;
     g->live += g->p->item_bytes[item];
@@ -408,7 +414,7 @@ static void tli_search_come(tli_search_greedy *g, int32_t item) {
     g->resident[g->resident_count++] = item;
 }
 
-static void tli_search_go(tli_search_greedy *g, int32_t item) {
+static void tli_search_evict(tli_search_greedy *g, int32_t item) {
     int32_t last;
     g->here[item] = 0;
     g->live -= g->p->item_bytes[item];
@@ -417,7 +423,7 @@ static void tli_search_go(tli_search_greedy *g, int32_t item) {
     g->place[last] = g->place[item];
 }
 
-// Make room for so many more bytes; 0 where everything left is pinned.
+// Evict until so many more bytes fit; 0 if everything that is left is pinned.
 static int tli_search_make_room(tli_search_greedy *g, int64_t bytes) {
     while (g->live + g->gradients + bytes > g->budget) {
         int64_t least = 0;
@@ -432,7 +438,7 @@ static int tli_search_make_room(tli_search_greedy *g, int64_t bytes) {
             least = score;
         }
         if (worst < 0) return 0;
-        tli_search_go(g, worst);
+        tli_search_evict(g, worst);
     }
     return 1;
 }
@@ -444,7 +450,8 @@ static void tli_search_pin(tli_search_greedy *g, int32_t call, int32_t by) {
         if (p->touches[k].is_use) g->pins[p->touches[k].item] += by;
 }
 
-// In place: the input goes where nobody else holds it and no later call of the program uses it.
+// The bytes of the input that F of this node may overwrite: one that no other call on the stack and no later
+// call of the program uses; else 0.
 static int64_t tli_search_overwrite(tli_search_greedy *g, int32_t id) {
     const tl_node *node = &g->p->graph->nodes[id];
     int32_t input;
@@ -454,7 +461,8 @@ static int64_t tli_search_overwrite(tli_search_greedy *g, int32_t id) {
     return g->p->item_bytes[input];
 }
 
-// Run a call whose uses are here and pinned.
+// Run a call whose inputs are resident and pinned. Returns 0 if it does not fit, a limit is reached, or there
+// is no memory (g->failed).
 static int tli_search_run_call(tli_search_greedy *g, int32_t call) {
     const tli_search_problem *p = g->p;
     int32_t k, id = call / 2, saved = -1;
@@ -477,18 +485,18 @@ static int tli_search_run_call(tli_search_greedy *g, int32_t call) {
             else if (item < p->graph->tensor_count + p->node_count && !g->here[item]) saved = item;
         }
         if (saved >= 0 && tli_search_make_room(g, bytes + p->item_bytes[saved])) {
-            tli_search_come(g, saved);
+            tli_search_make_resident(g, saved);
         } else {
             if (saved >= 0 && g->pins[saved]) return 0;
             over = tli_search_overwrite(g, id);
             if (over && g->live + g->gradients + bytes > g->budget)
-                tli_search_go(g, p->graph->inputs[p->graph->nodes[id].first_input +
+                tli_search_evict(g, p->graph->inputs[p->graph->nodes[id].first_input +
                                               p->graph->nodes[id].inplace].tensor);
             if (!tli_search_make_room(g, bytes)) return 0;
         }
         for (k = p->first_touch[call]; k < p->first_touch[call + 1]; k++)
             if (!p->touches[k].is_use && p->touches[k].item < p->graph->tensor_count)
-                tli_search_come(g, p->touches[k].item);
+                tli_search_make_resident(g, p->touches[k].item);
     }
     if (is_forward) g->cost += p->graph->nodes[id].fwd_cost;
     if (g->calls.count >= g->most_calls || g->cost > TLI_SEARCH_MOST_COST || g->work > g->most_work) return 0;
@@ -496,7 +504,7 @@ static int tli_search_run_call(tli_search_greedy *g, int32_t call) {
     return 1;
 }
 
-// The next item that the call of this frame uses and that is not here; -1 = none.
+// The first item that the call of this frame uses and that is not resident; -1 = none.
 static int32_t tli_search_find_missing(const tli_search_greedy *g, const tli_search_frame *frame) {
     const tli_search_problem *p = g->p;
     int32_t from = p->first_touch[frame->call], to = p->first_touch[frame->call + 1], k;
@@ -508,7 +516,7 @@ static int32_t tli_search_find_missing(const tli_search_greedy *g, const tli_sea
     return -1;
 }
 
-// Run a call, before it whatever it lacks, before that whatever that lacks.
+// Run a call after the calls that make its missing inputs, recursively, with an explicit stack.
 static int tli_search_demand(tli_search_greedy *g, int32_t call) {
     int32_t depth = 1;
     g->stack[0].call = call;
@@ -528,7 +536,7 @@ static int tli_search_demand(tli_search_greedy *g, int32_t call) {
     return 1;
 }
 
-// One run under a rule; 1 = g->calls is a sequence that keeps the budget.
+// Run the greedy planner under a rule; 1 = g->calls is a sequence that keeps the budget.
 static int tli_search_run_greedy(tli_search_greedy *g, const tli_search_rule *rule, int64_t budget) {
     const tli_search_problem *p = g->p;
     int64_t nodes = p->node_count;
@@ -554,58 +562,59 @@ static int tli_search_run_greedy(tli_search_greedy *g, const tli_search_rule *ru
     return 1;
 }
 
-// -- search: the sequence: calls in a list, of each item a list of events, the bytes that each call holds --
+// -- search: the sequence: a list of calls, a list of events of each item, live bytes of each call --
 //
-// An item lives from event x to the next event y where y is a use: then the calls behind x up to y
-// hold its bytes. Calls stand in blocks of a few, so that adding to many of them takes few steps.
+// An event is one touch of an item by a call of the sequence. An item is live from an event x to its next
+// event y if y is a use: then the calls after x up to y hold its bytes. Calls are grouped in blocks, so that
+// adding bytes to a long run of calls takes few steps. A place is a call of the sequence.
 
 typedef struct tli_search_event {
-    int32_t item, call;      // place in tli_search_seq.places
-    int32_t before, behind;  // of the same item, in time; -1 = none
-    int32_t sibling;         // of the same call
+    int32_t item, call;      // call: index into tli_search_seq.places
+    int32_t before, behind;  // neighbours in time of the same item; -1 = none
+    int32_t sibling;         // next event of the same call
     uint8_t is_use;
 } tli_search_event;
 
 typedef struct tli_search_place {
-    int32_t  before, behind;  // in time
-    int32_t  call;            // 2v, 2v + 1, the end; -1 = place 0, before everything
+    int32_t  before, behind;  // neighbours in time
+    int32_t  call;            // number of the call; -1 = place 0, before everything, or a free place
     int32_t  first_event;
     int32_t  block;
     int64_t  order;           // ascending in time
-    int64_t  held;            // live bytes during the call, less the block's
-    int64_t  own;             // of these, what lives neither before nor, as such, because of gradients
-    int64_t  gradients;       // live after the last B
+    int64_t  held;            // live bytes during the call, less `add` of its block
+    int64_t  own;             // of these, the bytes of the call itself: outputs, scratch, saved, new gradients
+    int64_t  gradients;       // of these, gradients live after the last B
     uint8_t  saves, overwrites;
 } tli_search_place;
 
-#define TLI_SEARCH_BLOCK 24  // places of a block at most
+#define TLI_SEARCH_BLOCK 24  // most places of a block
 
 typedef struct tli_search_block {
-    int32_t before, behind;  // in time
+    int32_t before, behind;  // neighbours in time
     int32_t first, count;    // places
-    int64_t add;             // to what each of its places holds
-    int64_t top;             // the most that one of them holds, less add
-    int     is_over;
+    int64_t add;             // to be added to `held` of each of its places
+    int64_t top;             // largest `held` of its places
+    int     is_over;         // 1 = top + add exceeds the budget
 } tli_search_block;
 
-// place: put in behind; -1 - place: taken out.
+// How to undo a change. call -1: remove `place`; else insert `call` after `place`.
 typedef struct tli_search_change { int32_t call, place; } tli_search_change;
 
 typedef struct tli_search_seq {
     const tli_search_problem *p;
-    tli_search_place  *places;   // place 0 stands before everything and is never taken out
+    tli_search_place  *places;   // place 0 is before everything and is never removed
     int32_t        place_count, place_capacity, free_place, used;
     tli_search_event  *events;
     int32_t        event_count, event_capacity, free_event;
-    tli_search_block  *blocks;        // block 0 has place 0
+    tli_search_block  *blocks;    // block 0 has place 0, so it is never empty
     int32_t        block_count, block_capacity, free_block;
-    int32_t       *first, *last;  // [items] events
+    int32_t       *first, *last;  // [items] first and last event; -1 = none
     int32_t        last_place;
     int32_t        over_count;    // blocks with a call over the budget
     uint64_t       cost;          // of forwards
     int64_t        budget;
     uint64_t       work;
-    tli_search_change *changes;  // [change_count] to be undone, where logs is set
+    tli_search_change *changes;   // [change_count] how to undo them, recorded while logs is set
     int32_t        change_count, change_capacity;
     int            logs, failed;
 } tli_search_seq;
@@ -629,7 +638,7 @@ static int32_t tli_search_new_place(tli_search_seq *s) {
     return s->place_count++;
 }
 
-// Room for the events of a call, so that putting it in cannot fail half way.
+// Reserve memory for the events of a call, so that inserting it cannot fail half way.
 static int tli_search_reserve_events(tli_search_seq *s, int32_t count) {
     void *array = s->events;
     if (!tli_grow(s->p->env, &array, &s->event_capacity, s->event_count, (int64_t)s->event_count + count,
@@ -638,7 +647,7 @@ static int tli_search_reserve_events(tli_search_seq *s, int32_t count) {
     return 1;
 }
 
-// Room for one more block, so that a split cannot fail.
+// Reserve memory for one more block, so that a split cannot fail.
 static int tli_search_reserve_block(tli_search_seq *s) {
     void *array = s->blocks;
     if (s->free_block >= 0) return 1;
@@ -660,7 +669,7 @@ static void tli_search_empty_seq(tli_search_seq *s) {
     s->cost = 0;
     tli_zero(start, sizeof *start);
     start->before = start->behind = start->call = start->first_event = -1;
-    start->held = -TLI_SEARCH_MOST_BYTES;  // never the fullest
+    start->held = -TLI_SEARCH_MOST_BYTES;  // never the largest
     tli_zero(block, sizeof *block);
     block->before = block->behind = -1;
     block->count = 1;
@@ -708,7 +717,7 @@ static void tli_search_rescan(tli_search_seq *s, int32_t at) {
     tli_search_judge(s, block);
 }
 
-// Add to what the places behind `from` up to `to` hold.
+// Add bytes to the places after `from` up to `to`.
 static void tli_search_shift(tli_search_seq *s, int32_t from, int32_t to, int64_t bytes) {
     tli_search_place *places = s->places;
     int32_t a = places[from].block, b = places[to].block, at = places[from].behind, block;
@@ -734,7 +743,7 @@ static void tli_search_shift(tli_search_seq *s, int32_t from, int32_t to, int64_
     tli_search_rescan(s, b);
 }
 
-// A place that was linked behind another joins its block, which splits where it grows too long.
+// Add a place to the block of the place before it, and split the block if it grows too long.
 static void tli_search_join(tli_search_seq *s, int32_t at, int64_t held) {
     int32_t old = s->places[s->places[at].before].block, new_block, i, first;
     tli_search_block *block = &s->blocks[old], *half;
@@ -762,7 +771,7 @@ static void tli_search_join(tli_search_seq *s, int32_t at, int64_t held) {
     tli_search_rescan(s, old);
 }
 
-// Before a place is unlinked.
+// Remove a place from its block, before it is unlinked.
 static void tli_search_leave(tli_search_seq *s, int32_t at) {
     int32_t number = s->places[at].block;
     tli_search_block *block = &s->blocks[number];
@@ -783,12 +792,13 @@ static int tli_search_is_fetch(const tli_search_seq *s, int32_t at) {
     return s->places[at].call > tli_search_end_call(s->p);
 }
 
-// Whether an event takes the item as it was left: a use does, and so does a fetch.
+// Whether an event needs the item as the event before left it: a use does, and a fetch (from its host copy).
 static int tli_search_is_kept(const tli_search_seq *s, int32_t event) {
     return event >= 0 && (s->events[event].is_use || tli_search_is_fetch(s, s->events[event].call));
 }
 
-// What a forward saves and overwrites follows from the next events of its items.
+// Find again whether a forward saves and whether it runs in place; both follow from the next events of its
+// items.
 static void tli_search_refresh(tli_search_seq *s, int32_t at) {
     const tl_graph *graph = s->p->graph;
     tli_search_place *place = &s->places[at];
@@ -871,7 +881,7 @@ static void tli_search_unlink_event(tli_search_seq *s, int32_t e) {
     tli_search_refresh_event(s, x);
 }
 
-// Numbers in time order with room between them.
+// Number the places in time order, with room between the numbers for places inserted later.
 static void tli_search_number(tli_search_seq *s) {
     int64_t order = 0;
     int32_t at;
@@ -892,11 +902,11 @@ static void tli_search_log_change(tli_search_seq *s, int32_t call, int32_t place
     s->changes[s->change_count++].place = place;
 }
 
-// Put a call in behind a place; -1 = no memory, nothing changed.
+// Insert a call after a place; -1 = no memory, nothing changed.
 static int32_t tli_search_put(tli_search_seq *s, int32_t call, int32_t behind) {
     const tli_search_problem *p = s->p;
     int32_t k, at, next, from = p->first_touch[call], to = p->first_touch[call + 1];
-    int64_t live = p->input_bytes;  // between the call and the next
+    int64_t live = p->input_bytes;  // bytes of items live between the call and the next one
     tli_search_place *place;
     if (!tli_search_reserve_events(s, to - from) || !tli_search_reserve_block(s)) return -1;
     at = tli_search_new_place(s);
@@ -975,7 +985,8 @@ static int tli_search_is_forward(const tli_search_seq *s, int32_t at) {
     return call >= 0 && call % 2 == 0 && call < tli_search_end_call(s->p);
 }
 
-// Whether all that is used later was also made earlier.
+// Whether the sequence stays valid without this call: each item that it makes and that is used later was also
+// made earlier.
 static int tli_search_can_remove(const tli_search_seq *s, int32_t at) {
     int32_t e;
     if (tli_search_is_fetch(s, at)) return 1;
@@ -987,6 +998,7 @@ static int tli_search_can_remove(const tli_search_seq *s, int32_t at) {
     return 1;
 }
 
+// Whether nothing that this call makes is used before it is made again, so that it may be removed.
 static int tli_search_is_useless(const tli_search_seq *s, int32_t at) {
     int32_t e, ran;
     if (tli_search_is_fetch(s, at)) return !tli_search_is_use(s, s->events[s->places[at].first_event].behind);

@@ -2,6 +2,10 @@
 #ifndef TL_NO_PLANNERS
 
 // -- sensitivity --
+//
+// Measure the loss of each node and scheme with a callback of the caller; then, below, make the graph of a
+// plan: the nodes of the old graph in their schemes, and a conversion node for each tensor and format that
+// its readers want.
 
 static tl_result tli_check_sensitivity(tl_env *env, const tl_sensitivity_desc *desc) {
     static const char function[] = "tl_measure_sensitivity";
@@ -17,7 +21,7 @@ static tl_result tli_check_sensitivity(tl_env *env, const tl_sensitivity_desc *d
     return result;
 }
 
-// Which schemes of a node are to be evaluated.
+// The schemes of a node to evaluate, as bits.
 static uint32_t tli_find_evaluated(const tl_sensitivity_desc *desc, int32_t id) {
     uint32_t schemes = desc->schemes ? desc->schemes
                                      : (TLI_BIT(TL_SCHEME_COUNT) - 1) & ~TLI_BIT(TL_SCHEME_FAKE);
@@ -63,7 +67,7 @@ static tl_result tli_measure_ops(tl_env *env, const tl_sensitivity_desc *desc, d
     return TL_OK;
 }
 
-// f32: what F32 itself loses, 0 or NaN.
+// Set the losses of f32 to `f32`, 0 or NaN, and all others to NaN.
 static void tli_reset_losses(const tl_graph *graph, double f32, double *losses) {
     uint64_t places = (uint64_t)graph->node_count * TL_SCHEME_COUNT, i;
     for (i = 0; i < places; i++) losses[i] = i % TL_SCHEME_COUNT == TL_SCHEME_F32 ? f32 : tli_not_a_number();
@@ -82,22 +86,22 @@ TLI_IMPL tl_result tl_measure_sensitivity(tl_env *env, const tl_sensitivity_desc
 
 // -- apply --
 
-// Why a tensor is converted to a format; 0 = it is not.
-#define TLI_WANT_READ   1  // a node reads it so
-#define TLI_WANT_GRAD   2  // a gradient comes back from there
-#define TLI_WANT_RESULT 4  // it is a result
+// Why a tensor is converted to a format, as bits; 0 = it is not.
+#define TLI_WANT_READ   1  // a node reads it in this format
+#define TLI_WANT_GRAD   2  // the gradient passes back through the conversion
+#define TLI_WANT_RESULT 4  // the conversion is a result
 
 typedef struct tli_apply {
     tl_env          *env;
     const tl_apply_desc *desc;
     const tl_graph  *old;
-    int32_t         *tensors;   // [old tensors x formats] its index in the new graph; -1 = not there
+    int32_t         *tensors;   // [old tensors x formats] tensor of the new graph; -1 = not made yet
     uint8_t         *wants;     // [old tensors x formats] TLI_WANT_ bits
     uint8_t         *is_read;   // [old tensors] some node reads it
     uint32_t        *names;     // [name_count] nodes and views of the old graph, by name
     uint32_t         name_count;
-    tl_tensor       *inputs;    // [old inputs] of the node that is made
-    uint64_t        *bytes;     // [old tensors] of its outputs
+    tl_tensor       *inputs;    // [old inputs] inputs of the node being made
+    uint64_t        *bytes;     // [old tensors] bytes of its outputs
     int32_t         *nodes, *new_nodes;      // the arrays of the result
     uint8_t         *formats, *schemes;
     tl_quantization *quantizations;
@@ -108,7 +112,7 @@ static tl_scheme tli_apply_scheme(const tli_apply *a, int32_t node) {
     return a->desc->plan->nodes[node].scheme;
 }
 
-// What a node reads and hands on.
+// The format of the inputs and outputs of a node.
 static tl_format tli_apply_format(const tli_apply *a, int32_t node) {
     return tl_find_scheme_format(tli_apply_scheme(a, node));
 }
@@ -148,14 +152,15 @@ static tl_result tli_check_apply(tl_env *env, const tl_apply_desc *desc) {
     return TL_OK;
 }
 
-// -- apply: what is to be converted --
+// -- apply: conversions to make --
 
 static void tli_add_want(tli_apply *a, int32_t tensor, tl_format format, int has_grad, int why) {
     a->wants[(size_t)tensor * TL_FORMAT_COUNT + (size_t)format] |=
         (uint8_t)(has_grad && tli_gets_gradient(a->old, tensor) ? why | TLI_WANT_GRAD : why);
 }
 
-// Returns the number of conversions. Where nobody reads a result, backward starts there, in f32.
+// Find all conversions and return their number. Backward begins at a result without readers, so its conversion
+// to f32 has a gradient.
 static uint64_t tli_find_wants(tli_apply *a) {
     const tl_graph *old = a->old;
     uint64_t count = 0, i, places = (uint64_t)old->tensor_count * TL_FORMAT_COUNT;
@@ -182,7 +187,8 @@ static uint64_t tli_find_wants(tli_apply *a) {
 
 // -- apply: costs --
 
-// To the nearest number, so that what was divided by a cost gives that cost again; 0 where it does not fit.
+// cost / speedup, rounded to the nearest integer, so that a speed-up computed as a quotient of costs gives the
+// cost again. Returns 0 if it does not fit 64 bits.
 static int tli_speed_up(uint64_t cost, double speedup, uint64_t *quick) {
     uint64_t mantissa, twice;
     int32_t exponent;
@@ -194,7 +200,7 @@ static int tli_speed_up(uint64_t cost, double speedup, uint64_t *quick) {
     return twice != UINT64_MAX;
 }
 
-// Forward and backward of a training are rounded together: their sum is what the plan counted.
+// In training the sum of forward and backward is rounded once, as the plan did.
 static int tli_apply_costs(const tli_apply *a, int32_t id, tl_node_desc *desc) {
     const tl_node *node = &a->old->nodes[id];
     double speedup = a->desc->plan->nodes[id].speedup;
@@ -202,7 +208,7 @@ static int tli_apply_costs(const tli_apply *a, int32_t id, tl_node_desc *desc) {
     if (!tli_speed_up(node->fwd_cost, speedup, &desc->fwd_cost) ||
         !tli_speed_up(node->bwd_cost, speedup, &desc->bwd_cost) ||
         !tli_speed_up(node->fwd_cost + node->bwd_cost, speedup, &sum)) return 0;
-    if (a->desc->training && node->bwd_cost) desc->bwd_cost = sum - desc->fwd_cost;  // sums round no lower
+    if (a->desc->training && node->bwd_cost) desc->bwd_cost = sum - desc->fwd_cost;  // sum >= fwd_cost
     return 1;
 }
 
@@ -213,7 +219,7 @@ static int tli_compare_text(const char *a, const char *b) {
     return (int)(unsigned char)*a - (int)(unsigned char)*b;
 }
 
-// Sort the names of the old graph: in one half of the array, with the other for the merges.
+// Merge sort of the names of the old graph; the second half of the array is scratch.
 static void tli_sort_names(tli_apply *a) {
     uint32_t *from = a->names, *to = a->names + a->name_count, *swap;
     uint64_t width, i;
@@ -236,9 +242,9 @@ static int tli_is_name_taken(const tli_apply *a, const char *name) {
     return 0;
 }
 
-// conv1_i8, split.2_i8. Where that is taken, is too long, or could be another tensor's, the number of the new
-// node follows: conv1_i8_17, and what makes it unique after that. Two conversions never get one name: what
-// stands behind the last underscores is a format, or the number of the node behind one.
+// Name a conversion: conv1_i8, split.2_i8. If that name is taken, too long, or could belong to another tensor,
+// the number of the new node is appended, conv1_i8_17, then a counter until the name is free. Two conversions
+// never get the same name: after the tensor's name follows a format, or a format and the node's own number.
 static void tli_name_conversion(const tli_apply *a, int32_t tensor, tl_format format, char *name) {
     char text[TLI_NAME_LIMIT + 16], tail[64];
     const tl_node_output *output = &a->old->outputs[tensor];
@@ -286,7 +292,7 @@ static tl_result tli_apply_quantization(tli_apply *a, const tli_graph_rules *rul
     return tli_fail_item(rules, TL_ERROR_INVALID_ARG, "node", node, tl_name_node(a->old, node), rule);
 }
 
-// The books of the node that was just added: its old node, scheme, formats, quantisations.
+// Fill in the arrays of the result for the node that was just added.
 static tl_result tli_note_applied(tli_apply *a, const tli_graph_rules *rules, int32_t old_node,
                                   int32_t old_tensor, tl_scheme scheme, tl_format format) {
     const tl_graph *graph = &a->applied.graph;
@@ -337,7 +343,7 @@ static tl_result tli_add_conversion(tli_apply *a, tli_graph_rules *rules, int32_
     return tli_note_applied(a, rules, output->node, tensor, TL_SCHEME_F32, format);
 }
 
-// The inputs of a node in its format; what is not there yet is converted here, before the node.
+// Find the inputs of a node in its format; conversions that do not exist yet are added here, before the node.
 static tl_result tli_find_applied_inputs(tli_apply *a, tli_graph_rules *rules, int32_t id) {
     const tl_node *node = &a->old->nodes[id];
     tl_format format = tli_apply_format(a, id);
@@ -382,7 +388,7 @@ static tl_result tli_add_applied(tli_apply *a, tli_graph_rules *rules, int32_t i
     desc.no_grad = !node->is_input && !node->has_grad;
     desc.keep = node->keep && (format == TL_FORMAT_F32 || a->desc->any_result);
     desc.fixed = node->fixed;
-    desc.inplace = node->inplace + 1;  // what had the same bytes has them in the same format, too
+    desc.inplace = node->inplace + 1;  // equal bytes in f32 are equal in any other format
     a->new_nodes[id] = graph->node_count;
     result = tli_add_node(rules, graph, &desc);
     if (result) return result;
@@ -404,7 +410,7 @@ static tl_result tli_build_applied(tli_apply *a) {
     int32_t i, places = old->tensor_count;
     graph->batch = old->batch;
     for (i = 0; i < old->node_count && !result; i++) result = tli_add_applied(a, &rules, i);
-    for (i = 0; i < places && !result; i++)  // results that nobody read in f32
+    for (i = 0; i < places && !result; i++)  // results that no node reads in f32
         if (a->wants[(size_t)i * TL_FORMAT_COUNT + TL_FORMAT_F32] && *tli_apply_place(a, i, TL_FORMAT_F32) < 0)
             result = tli_add_conversion(a, &rules, i, TL_FORMAT_F32);
     for (i = 0; i < old->view_count && !result; i++) {
@@ -417,7 +423,7 @@ static tl_result tli_build_applied(tli_apply *a) {
     return result;
 }
 
-// What is needed while the graph is made.
+// Allocate scratch memory and sort the names. Returns 0 = no memory.
 static int tli_open_apply(tl_env *env, const tl_apply_desc *desc, tli_apply *a) {
     const tl_graph *old = desc->graph;
     uint64_t tensors = (uint64_t)old->tensor_count, i;
@@ -438,7 +444,7 @@ static int tli_open_apply(tl_env *env, const tl_apply_desc *desc, tli_apply *a) 
     return 1;
 }
 
-// The arrays of the result, in one block: those of the largest items first.
+// Allocate the arrays of the result in one block, those of the largest items first, for alignment.
 static int tli_add_applied_arrays(tli_apply *a, uint64_t conversions) {
     uint64_t old_nodes = (uint64_t)a->old->node_count, nodes = old_nodes + conversions;
     uint64_t tensors = (uint64_t)a->old->tensor_count + conversions;

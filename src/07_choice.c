@@ -3,15 +3,27 @@
 
 // -- choice --
 //
-// A net charges for formats, so the variables are the formats of nodes; the schemes of one format
-// are the labels that its state begins with. A net with few readers is one table over producer and
-// readers. One with many has a variable of its own, the set of formats that it is converted to,
-// which each reader's format must be in: all tables with it are of two variables, however many
-// readers there are.
+// Choose a scheme for each node so that one quantity is minimal and another within its limit; exact on graphs
+// of small treewidth. This part builds the model (variables and tables), a tree decomposition of it, the
+// Lagrangian bound over the decomposition, and the lists that close the gap. 07_choice_wide.c covers graphs
+// whose decomposition is too wide, 07_choice_plan.c the entry points.
 //
-// Quantities have roles instead of names: the value is minimised, the limited one is within the
-// limit. Cost is the value and loss the limited one, with least_loss the other way round;
-// conversions count as cost.
+//     node --- table --- node        variables: the format of each node (its states)
+//                |                   tables:    conversion prices of a net, over its producer and readers
+//               node                 labels:    (limited, value) of a partial choice; the schemes of one
+//                                               format are the labels that its state starts with
+//
+// A net with few readers is one table over producer and readers. A net with many readers gets a variable of
+// its own, the set of formats that it is converted to, which must contain each reader's format: then all its
+// tables have two variables, however many readers there are.
+//
+// Quantities are named by role, so that both directions share the code: the value is minimised, the limited
+// quantity is kept within the limit. Normally the value is the cost and the limited quantity the loss; with
+// least_loss they are exchanged. Conversions always count as cost.
+//
+// References: Dechter, Bucket Elimination, 1999 (decomposition). Handler, Zang, A dual algorithm for the
+// constrained shortest path problem, 1980 (bound). Nemhauser, Ullmann, Discrete dynamic programming and
+// capital allocation, 1969 (lists).
 
 #define TLI_CHOICE_MOST_SCHEMES 16
 #define TLI_CHOICE_MOST_FORMATS 8
@@ -35,8 +47,8 @@ static int32_t tli_choice_format(const tl_choice_desc *desc, int32_t scheme) {
     return desc->formats ? desc->formats[scheme] : scheme;
 }
 
-// What a net that comes in one format costs in a set of others; TLI_CHOICE_INFINITE = a conversion is
-// forbidden.
+// The price of converting a net from one format to a set of formats; TLI_CHOICE_INFINITE if one of the
+// conversions is forbidden.
 static uint64_t tli_choice_convert(const tl_choice_desc *desc, const tl_choice_net *net, int32_t from,
                                    uint32_t formats) {
     const uint64_t *row = net->costs + (size_t)from * (size_t)tli_choice_format_count(desc);
@@ -89,7 +101,7 @@ static const char *tli_choice_check_net(const tl_choice_desc *desc, const tl_cho
     return NULL;
 }
 
-// Add the largest of what may be chosen; 0 = too much.
+// Add the largest amount that one node or net can have; returns 0 if it or the sum reaches 2^60.
 static int tli_choice_add_most(uint64_t *sum, uint64_t most) {
     if (most >= TLI_CHOICE_MOST_SUM) return 0;
     *sum += most;
@@ -121,7 +133,7 @@ static int tli_choice_add_net_most(const tl_choice_desc *desc, const tl_choice_n
     return tli_choice_add_most(cost, most);
 }
 
-// The sums of the largest costs and losses: 0 = not below 2^60.
+// Sum the largest costs and the largest losses of all nodes and nets; returns 0 if a sum reaches 2^60.
 static int tli_choice_add_all_most(const tl_choice_desc *desc, uint64_t *cost, uint64_t *loss) {
     int32_t i;
     *cost = *loss = 0;
@@ -167,7 +179,7 @@ static uint32_t tli_choice_wanted(const tl_choice_desc *desc, const tl_choice_ne
     return formats;
 }
 
-// Add a choice up; *node, *net = the first that has a forbidden scheme or conversion, -1 = none.
+// Add up a choice; *node, *net = the first with a forbidden scheme or conversion, -1 = none.
 static void tli_choice_measure(const tl_choice_desc *desc, const uint8_t *schemes,
                                tli_choice_sums *sums, int32_t *node, int32_t *net) {
     int32_t i;
@@ -229,11 +241,12 @@ TLI_IMPL tl_result tl_simulate_choice(tl_env *env, const tl_choice_desc *desc, c
 
 // -- choice: variables and tables --
 
-// A choice for a part of the graph. Two that are made of others point at them, so that the schemes
-// can be read off.
+// A choice for part of the graph. A label that joins two others refers to them, so that the schemes can be
+// recovered at the end.
 typedef struct tli_choice_label {
-    uint64_t limited, value, mixed;
-    uint32_t left, right;             // a leaf: TLI_CHOICE_NONE, and node x 16 + scheme or TLI_CHOICE_NONE
+    uint64_t limited, value, mixed;   // mixed: the weighted sum of both, see tli_choice_weigh
+    uint32_t left, right;             // labels that it joins. A leaf has left = TLI_CHOICE_NONE and right =
+                                      // node x 16 + scheme; the empty label TLI_CHOICE_NONE in both
 } tli_choice_label;
 
 typedef struct tli_choice_state {
@@ -242,58 +255,61 @@ typedef struct tli_choice_state {
 } tli_choice_state;
 
 typedef struct tli_choice_variable {
-    int32_t node;                     // -1 = the formats that a net is converted to
+    int32_t node;                     // -1 = the set of formats that a net is converted to
     int32_t first_state, state_count;
     int32_t owner;                    // the node, or the producer of the net
-    int32_t bucket;                   // that eliminates it
+    int32_t bucket;                   // the bucket that eliminates it
 } tli_choice_variable;
 
 #define TLI_CHOICE_RANGE_BITS 12
 #define TLI_CHOICE_TABLE_SCOPE 4
 #define TLI_CHOICE_TABLE_CELLS 256
-#define TLI_CHOICE_SET_FORMATS 5          // of one variable; a net with more formats has several
+#define TLI_CHOICE_SET_FORMATS 5          // most formats in one set variable; a net with more has several
 
 typedef struct tli_choice_table {
-    int32_t scope[TLI_CHOICE_TABLE_SCOPE], scope_count;  // variables, the first runs fastest
+    int32_t scope[TLI_CHOICE_TABLE_SCOPE], scope_count;  // variables; the first one's state varies fastest
     int32_t first_cell, cell_count;
 } tli_choice_table;
 
-// What a bucket adds up: a table, or what another bucket hands up.
+// A summand of a bucket: a table, or the result of an earlier bucket.
 typedef struct tli_choice_part {
     int32_t source;                   // table, or ~bucket
-    int32_t first_stride;             // [1 + scope_count] cells from state to state of each variable
+    int32_t first_stride;             // [1 + scope_count] distance of its cells per state of each variable
 } tli_choice_part;
 
+// A bucket eliminates a variable: for each row, a combination of states of its scope, it finds the best state
+// of the variable. Its rows are a summand of the next bucket that eliminates a variable of the scope.
 typedef struct tli_choice_bucket {
-    int32_t variable;                 // it eliminates; -1 = none: the last one, which joins components
-    int32_t first_scope, scope_count; // variables that it hands a table up of, the first runs fastest
+    int32_t variable;                 // that it eliminates; -1 = none: the last bucket, which joins components
+    int32_t first_scope, scope_count; // variables of its rows; the first one's state varies fastest
     int32_t first_part, part_count;
     int32_t first_row, row_count;
 } tli_choice_bucket;
 
-// One weighted sum of value and limited: of each state, each cell, and its least within and outside
-// of each row.
+// One quantity (weighted sum, or limited quantity) over the decomposition: the amounts of states and cells, and
+// for each row the least total of the buckets up to it (inside) and of everything else (outside).
 typedef struct tli_choice_view {
     uint64_t *states, *cells, *inside, *outside;
 } tli_choice_view;
 
+// Calls the progress callback, for a choice and for all choices that are solved within it.
 typedef struct tli_choice_watch {
     const tl_choice_desc *desc;
     tl_choice_progress    now;
-    uint64_t              next;
+    uint64_t              next;       // work after which the callback is called again
     int32_t               stopped;
 } tli_choice_watch;
 
 typedef struct tli_choice {
     tl_env               *env;
     const tl_choice_desc *desc;
-    const uint16_t       *allowed;    // [node_count] bits of schemes
+    const uint16_t       *allowed;    // [node_count] bits 1 << scheme
     int32_t   format_count, swap;     // swap: least_loss
     int32_t   pairwise;               // 1 = no table of more than two variables
-    int32_t   hub;                    // the node to branch on where it is too wide, -1 = none
-    uint64_t  limit, value_sum, limited_sum;
-    uint64_t  slack;                  // no node's scheme may exceed its least by more
-    int32_t   complete, pruned;       // complete: prune none; pruned: some were
+    int32_t   hub;                    // too wide: the node to branch on, -1 = none
+    uint64_t  limit, value_sum, limited_sum;  // sums: of the largest amounts of all nodes and nets
+    uint64_t  slack;                  // most by which a scheme's limited quantity may exceed its node's least
+    int32_t   complete, pruned;       // complete: keep schemes beyond the slack; pruned: some were left out
     tli_choice_variable *variables; int32_t variable_count, variable_capacity;
     tli_choice_state    *states;    int32_t state_count, state_capacity;
     tli_choice_table    *tables;    int32_t table_count, table_capacity;
@@ -305,27 +321,29 @@ typedef struct tli_choice {
     int32_t         *scopes;    int32_t scope_count, scope_capacity;
     uint32_t        *marks, mark;     // [node_count]
     int32_t         *readers;         // [node_count]
-    int32_t         *at;              // [largest part_count] the cell of each part
-    uint8_t         *picks;           // [variable_count] states
-    uint8_t         *schemes;         // [node_count]
-    uint64_t row_count, pass_work, work, most_cells;
+    int32_t         *at;              // [largest part_count] present cell of each summand of a bucket
+    uint8_t         *picks;           // [variable_count] states of the choice at hand
+    uint8_t         *schemes;         // [node_count] schemes of the choice at hand
+    uint64_t row_count, pass_work, work, most_cells;  // pass_work: of one pass over all cells
     tli_choice_view mixed, limited;
-    uint64_t value_weight, limited_weight, penalty;  // penalty: of what is not possible, in weighted sums
+    uint64_t value_weight, limited_weight, penalty;  // penalty: weighted price of a forbidden conversion
     uint64_t value_hint, limited_hint;  // weights to try first; 0 and 0 = none
     int32_t  shift, mixed_bits;       // weighted sums are below 2^(mixed_bits + 1)
     // lists
     int32_t       *first_label, *row_labels;  // [row_count]
     tli_choice_label  *pool, *scratch; int32_t pool_count, pool_capacity, scratch_capacity;
     uint64_t      *ranges;            // [2^TLI_CHOICE_RANGE_BITS]
-    uint64_t       most_mixed, dropped;
-    int32_t        most_labels, label_limit, over;
-    uint64_t       work_limit, longest;
-    uint8_t       *best;              // [node_count]
+    uint64_t       most_mixed;        // labels with larger weighted sums are left out
+    uint64_t       dropped;           // least weighted sum of the labels that were cut off; UINT64_MAX = none
+    int32_t        most_labels, label_limit;  // of one list: now, and the largest to try
+    int32_t        over;              // 1 = the lists were abandoned: too much work or room
+    uint64_t       work_limit, longest;  // longest: most labels of one list, beyond it the lists are abandoned
+    uint8_t       *best;              // [node_count] best choice within the limit
     uint64_t       best_value, best_limited, bound;
-    int32_t        found, inner;
+    int32_t        found, inner;      // found: best is valid; inner: within a choice that reports progress
     tli_choice_watch  *watch;
     tl_choice_method method;
-    uint64_t       nearest;           // of what is not possible
+    uint64_t       nearest;           // limit that can be met, where the choice is infeasible
 } tli_choice;
 
 static int tli_choice_add_label(tli_choice *x, const tli_choice_label *label) {
@@ -359,7 +377,8 @@ static int tli_choice_add_variable(tli_choice *x, int32_t node) {
     return 1;
 }
 
-// Whether another scheme of the same format is as good in both respects; of equals the first stays.
+// Whether another scheme of the same format is at least as good in both quantities; of equal ones the first
+// is kept.
 static int tli_choice_is_dominated(const tli_choice *x, int32_t node, int32_t scheme) {
     const tl_choice_desc *desc = x->desc;
     const uint64_t *costs = desc->costs + (size_t)node * (size_t)desc->scheme_count;
@@ -386,7 +405,7 @@ static uint64_t tli_choice_least_limited(const tli_choice *x, int32_t node) {
     return least;
 }
 
-// What the limit leaves to any one node where all others have the least.
+// Find the slack: what remains of the limit for one node if all others have their least limited quantity.
 static void tli_choice_find_slack(tli_choice *x) {
     uint64_t sum = 0;
     int32_t i;
@@ -434,7 +453,7 @@ static uint32_t tli_choice_formats_of(const tli_choice *x, int32_t variable) {
     return formats;
 }
 
-// Start a table; its cells are to be filled in.
+// Add a table and return its cells, which the caller fills in; NULL = no memory.
 static uint64_t *tli_choice_add_table(tli_choice *x, const int32_t *scope, int32_t scope_count) {
     tli_choice_table *table;
     int32_t cells = 1, i;
@@ -453,7 +472,7 @@ static uint64_t *tli_choice_add_table(tli_choice *x, const int32_t *scope, int32
     return x->cells + table->first_cell;
 }
 
-// A net as one table: scope = the producer, unless that has one state, and then the readers.
+// Add a net as one table over its producer, unless that has a single state, and its readers.
 static int tli_choice_add_direct(tli_choice *x, const tl_choice_net *net, const int32_t *scope,
                                  int32_t scope_count, uint32_t fixed) {
     uint64_t *cells = tli_choice_add_table(x, scope, scope_count);
@@ -473,8 +492,8 @@ static int tli_choice_add_direct(tli_choice *x, const tl_choice_net *net, const 
     return 1;
 }
 
-// The variable of a net's formats within `range`: producer and set make the price, readers must
-// find theirs.
+// Add a variable for the formats within `range` that a net is converted to. One table with the producer holds
+// the prices; a table with each reader forbids sets without the reader's format.
 static int tli_choice_add_set(tli_choice *x, const tl_choice_net *net, int32_t reader_count, uint32_t range,
                               uint32_t fixed) {
     int32_t scope[2], set = x->variable_count, i, k, from;
@@ -547,7 +566,7 @@ static int tli_choice_add_net(tli_choice *x, const tl_choice_net *net) {
     return 1;
 }
 
-// 0 = no memory. Node i is variable i.
+// Build variables and tables; node i is variable i. Returns 0 = no memory.
 static int tli_choice_build(tli_choice *x) {
     tli_choice_label none;
     int32_t i;
@@ -566,17 +585,16 @@ static int tli_choice_build(tli_choice *x) {
 
 // -- choice: a tree decomposition --
 //
-// Variables are eliminated one after the other, always one whose bucket (it and its neighbours) has
-// the fewest cells; its neighbours become neighbours of each other (Dechter, Bucket Elimination,
-// 1999).
+// Variables are eliminated one after the other, always one whose bucket (the variable and its neighbours) has
+// the fewest cells; its neighbours become neighbours of each other (Dechter, Bucket Elimination, 1999).
 
 typedef struct tli_choice_neighbours { int32_t *items, count, capacity; } tli_choice_neighbours;
 
 typedef struct tli_choice_order {
     tli_choice            *x;
     tli_choice_neighbours *neighbours;    // [variable_count]
-    uint64_t          *scores;        // [variable_count] cells; UINT64_MAX = eliminated
-    int32_t           *tree, leaf_count;  // of a tournament: the variable with the least score
+    uint64_t          *scores;        // [variable_count] cells of its bucket; UINT64_MAX = eliminated
+    int32_t           *tree, leaf_count;  // tournament tree; tree[1] = the variable with the least score
 } tli_choice_order;
 
 static int tli_choice_link(tli_choice_order *o, int32_t from, int32_t to) {
@@ -597,7 +615,7 @@ static void tli_choice_unlink(tli_choice_order *o, int32_t from, int32_t to) {
     n->items[i] = n->items[--n->count];
 }
 
-static int tli_choice_beats(const tli_choice_order *o, int32_t a, int32_t b) {  // -1 = none
+static int tli_choice_beats(const tli_choice_order *o, int32_t a, int32_t b) {  // -1 = no variable
     if (a < 0 || b < 0) return b < 0;
     return o->scores[a] != o->scores[b] ? o->scores[a] < o->scores[b] : a < b;
 }
@@ -663,7 +681,7 @@ static int tli_choice_eliminate(tli_choice_order *o, int32_t variable) {
     return 1;
 }
 
-// Of the nodes that are left the one with the most neighbours: without it the rest is narrower.
+// The remaining node with the most neighbours, or -1: fixing it narrows the rest most.
 static int32_t tli_choice_find_hub(const tli_choice_order *o) {
     const tli_choice *x = o->x;
     int32_t hub = -1, i;
@@ -674,7 +692,7 @@ static int32_t tli_choice_find_hub(const tli_choice_order *o) {
     return hub;
 }
 
-// 1 = done, 0 = no memory, -1 = too wide.
+// Eliminate all variables. Returns 1 = done, 0 = no memory, -1 = too wide.
 static int tli_choice_find_order(tli_choice *x) {
     tli_choice_order o;
     uint64_t cells = 0;
@@ -699,6 +717,7 @@ static int tli_choice_find_order(tli_choice *x) {
     return result;
 }
 
+// The bucket that adds up a table with this scope: the first to eliminate one of its variables.
 static int32_t tli_choice_owner(const tli_choice *x, const int32_t *scope, int32_t scope_count) {
     int32_t owner = x->variable_count, i;
     for (i = 0; i < scope_count; i++)
@@ -706,7 +725,7 @@ static int32_t tli_choice_owner(const tli_choice *x, const int32_t *scope, int32
     return owner;
 }
 
-// How far apart cells of a table over `scope` are for each variable of a bucket.
+// Make a summand of a bucket: find the strides of a table over `scope` for the bucket's variables.
 static int tli_choice_add_part(tli_choice *x, int32_t source, const tli_choice_bucket *bucket,
                                const int32_t *scope, int32_t scope_count, tli_choice_part *part) {
     int32_t count = 1 + bucket->scope_count, i, k;
@@ -725,8 +744,8 @@ static int tli_choice_add_part(tli_choice *x, int32_t source, const tli_choice_b
     return 1;
 }
 
-// Give tables and what buckets hand up to the bucket that adds them up; the last one takes what has
-// no scope.
+// Assign tables and results of buckets to the buckets that add them up. The last bucket gets those without a
+// scope.
 static int tli_choice_place_parts(tli_choice *x) {
     int32_t count = x->table_count + x->variable_count, most = 1, first = 0, i, result = 1;
     int32_t *owners = (int32_t *)tli_alloc_array(x->env, (uint64_t)count, sizeof *owners);
@@ -767,7 +786,7 @@ static int tli_choice_add_view(tli_choice *x, tli_choice_view *view) {
     return view->states && view->cells && view->inside && view->outside;
 }
 
-// 1 = done, 0 = no memory, -1 = too wide.
+// Make the decomposition and its arrays. Returns 1 = done, 0 = no memory, -1 = too wide.
 static int tli_choice_decompose(tli_choice *x) {
     int result = tli_choice_find_order(x);
     int32_t i, k;
@@ -795,7 +814,7 @@ static int tli_choice_decompose(tli_choice *x) {
 
 // -- choice: weighted sums over the decomposition --
 
-// floor(a weight / 2^shift); a negative shift only where the result is known to fit.
+// floor(a x weight / 2^shift) by a product of 128 bits. For a negative shift the result must fit.
 static uint64_t tli_choice_scale(uint64_t a, uint64_t weight, int32_t shift) {
     uint64_t ah = a >> 32, al = a & 0xFFFFFFFFu, bh = weight >> 32, bl = weight & 0xFFFFFFFFu;
     uint64_t middle = (al * bl >> 32) + (ah * bl & 0xFFFFFFFFu) + (al * bh & 0xFFFFFFFFu);
@@ -816,9 +835,9 @@ static uint64_t tli_choice_mix(const tli_choice *x, uint64_t limited, uint64_t v
            tli_choice_scale(limited, x->limited_weight, x->shift);
 }
 
-// Weigh a unit of the value and one of the limited quantity; both at most 2^60. Shares of both are
-// rounded down in every term by itself, so the terms of a choice add up to at most tli_choice_mix of its
-// sums; they stay below 2^(mixed_bits + 1).
+// Set the weights of the value and of the limited quantity, both at most 2^60, and fill in the weighted sums of
+// labels, states and cells. Each term is rounded down by itself, so the terms of a choice add up to at most
+// tli_choice_mix of its sums, and stay below 2^(mixed_bits + 1).
 static void tli_choice_weigh(tli_choice *x, uint64_t value_weight, uint64_t limited_weight) {
     int32_t a = tli_choice_bits(value_weight) + tli_choice_bits(x->value_sum), i;
     int32_t b = tli_choice_bits(limited_weight) + tli_choice_bits(x->limited_sum);
@@ -839,6 +858,7 @@ static void tli_choice_weigh(tli_choice *x, uint64_t value_weight, uint64_t limi
             : tli_choice_scale(x->cells[i], x->swap ? limited_weight : value_weight, x->shift);
 }
 
+// Fill in the view of the limited quantity.
 static void tli_choice_weigh_limited(tli_choice *x) {
     int32_t i;
     uint32_t k;
@@ -881,7 +901,7 @@ static int32_t tli_choice_bucket_states(const tli_choice *x, const tli_choice_bu
     return bucket->variable < 0 ? 1 : x->variables[bucket->variable].state_count;
 }
 
-// The sum of a row and a state: TLI_CHOICE_INFINITE where it is not possible.
+// The sum of the present row with a state; TLI_CHOICE_INFINITE where a conversion is forbidden.
 static uint64_t tli_choice_add_cell(const tli_choice *x, const tli_choice_view *view,
                                     const tli_choice_bucket *bucket, int32_t state) {
     const tli_choice_part *parts = x->parts + bucket->first_part;
@@ -896,8 +916,8 @@ static uint64_t tli_choice_add_cell(const tli_choice *x, const tli_choice_view *
     return sum;
 }
 
-// The least sum of all that a row's bucket and those below it decide; returns the least of
-// everything.
+// Fill in `inside`: for each row the least sum over its bucket and the buckets below. Returns the least sum of
+// all.
 static uint64_t tli_choice_fill_inside(tli_choice *x, tli_choice_view *view) {
     tli_choice_row row;
     int32_t i, k, s;
@@ -918,7 +938,7 @@ static uint64_t tli_choice_fill_inside(tli_choice *x, tli_choice_view *view) {
     return view->inside[x->row_count - 1];
 }
 
-// The least sum of all else.
+// Fill in `outside`: for each row the least sum of everything that is not inside it.
 static void tli_choice_fill_outside(tli_choice *x, tli_choice_view *view) {
     tli_choice_row row;
     int32_t i, k, s, p;
@@ -945,7 +965,7 @@ static void tli_choice_fill_outside(tli_choice *x, tli_choice_view *view) {
     }
 }
 
-// Read a choice of least sum off: the last variable first.
+// Find the states of a choice of least sum, from the variable that was eliminated last to the first.
 static void tli_choice_read_picks(tli_choice *x, const tli_choice_view *view) {
     int32_t i, k, p, s;
     for (i = x->bucket_count - 1; i-- > 0;) {
@@ -966,7 +986,7 @@ static void tli_choice_read_picks(tli_choice *x, const tli_choice_view *view) {
     }
 }
 
-// Of the picked formats the schemes of least weighted sum, or of the least limited quantity.
+// Within the picked formats take the schemes of least weighted sum, or of the least limited quantity.
 static void tli_choice_read_schemes(tli_choice *x, int limited_alone) {
     int32_t i;
     uint32_t k;
@@ -984,16 +1004,16 @@ static void tli_choice_read_schemes(tli_choice *x, int limited_alone) {
 
 // -- choice: the Lagrangian bound --
 //
-// Least weighted sums are points of the lower convex hull of (limited, value). From a point beyond
-// the limit and one within it, the weights at which both are equal lead to a point below the line
-// between them, or prove that the line is the hull there (Handler, Zang, A dual algorithm for the
-// constrained shortest path problem, 1980).
+// Choices of least weighted sum are corners of the lower convex hull of (limited, value). Given a corner beyond
+// the limit and one within it, the weights that make both equal yield a corner below the line through them, or
+// prove that this line is part of the hull (Handler, Zang, A dual algorithm for the constrained shortest path
+// problem, 1980).
 
-#define TLI_CHOICE_ASK 1000000u
+#define TLI_CHOICE_ASK 1000000u  // work between two calls of progress
 
 typedef struct tli_choice_point { uint64_t limited, value; } tli_choice_point;
 
-// Never before a first choice has been found.
+// Whether to stop: the work is spent, or progress asked for it. Never before a first choice has been found.
 static int tli_choice_is_over(tli_choice *x) {
     tli_choice_watch *watch = x->watch;
     if (!x->found) return 0;
@@ -1009,7 +1029,7 @@ static int tli_choice_is_over(tli_choice *x) {
     return watch->stopped;
 }
 
-// Keep the schemes at hand where they are within the limit and better than the best.
+// Measure the schemes at hand, and keep them if they are within the limit and better than the best.
 static tli_choice_point tli_choice_keep(tli_choice *x) {
     tli_choice_sums sums;
     tli_choice_point point;
@@ -1029,13 +1049,13 @@ static tli_choice_point tli_choice_keep(tli_choice *x) {
     return point;
 }
 
-// The largest weighted sum of a choice within the limit whose value is at most this.
+// An upper bound of the weighted sum of a choice within the limit whose value is at most `value`.
 static uint64_t tli_choice_most_mixed(const tli_choice *x, uint64_t value) {
     uint64_t most = value < x->value_sum ? value : x->value_sum;
     return tli_choice_mix(x, x->limit < x->limited_sum ? x->limit : x->limited_sum, most);
 }
 
-// The least value within the limit of a choice whose weighted sum is at least this.
+// A lower bound of the value of a choice within the limit whose weighted sum is at least `least_mixed`.
 static uint64_t tli_choice_find_bound(const tli_choice *x, uint64_t least_mixed) {
     uint64_t low = 0, high = x->value_sum;
     while (low < high) {
@@ -1046,6 +1066,7 @@ static uint64_t tli_choice_find_bound(const tli_choice *x, uint64_t least_mixed)
     return low;
 }
 
+// The choice of least weighted sum; *least = that sum.
 static tli_choice_point tli_choice_find_point(tli_choice *x, uint64_t value_weight, uint64_t limited_weight,
                                               uint64_t *least) {
     tli_choice_weigh(x, value_weight, limited_weight);
@@ -1055,7 +1076,8 @@ static tli_choice_point tli_choice_find_point(tli_choice *x, uint64_t value_weig
     return tli_choice_keep(x);
 }
 
-// Ends with the weights of the best bound. A feasible choice is known, and a < b in value.
+// Find the best Lagrangian bound between corner a, beyond the limit, and corner b, within it, whose value is
+// larger. Ends with the weights of the best bound set, and `inside` filled in for them.
 static void tli_choice_narrow(tli_choice *x, tli_choice_point a, tli_choice_point b) {
     uint64_t best_value = 1, best_limited = 0, least, bound;
     uint64_t terms = (uint64_t)x->variable_count + (uint64_t)x->table_count;
@@ -1081,11 +1103,11 @@ static void tli_choice_narrow(tli_choice *x, tli_choice_point a, tli_choice_poin
 
 // -- choice: lists --
 //
-// From the first bucket to the last, each row gets the list of labels that may be part of the best
-// choice: not dominated by another, within the limit with the least of all else, and with a
-// weighted sum, again with the least of all else, that a better choice than the best known can
-// have. A list that is cut to its best few makes the answer a choice and a bound, the least
-// weighted sum that was cut off.
+// From the first bucket to the last, each row gets the list of labels that may be part of a better choice than
+// the best known. A label is left out if another one dominates it, if together with the least limited quantity
+// of everything outside the row it exceeds the limit, or if together with the least weighted sum outside it
+// exceeds what a better choice can have. If a list is cut to its best labels, the least weighted sum that was
+// cut off gives a bound.
 
 #define TLI_CHOICE_MOST_LABELS ((int32_t)1 << 22)
 #define TLI_CHOICE_MOST_POOL   ((int32_t)1 << 20)
@@ -1096,7 +1118,7 @@ static int tli_choice_is_after(const tli_choice_label *a, const tli_choice_label
     return a->limited != b->limited ? a->limited > b->limited : a->value > b->value;
 }
 
-// Merge sort, with as much room in scratch; both are stable.
+// Sort by insertion in runs of 8, then by merging; stable. scratch has room for `count` labels.
 static void tli_choice_sort_run(tli_choice_label *run, tli_choice_label *scratch, int32_t count, int by_mixed) {
     tli_choice_label *from = run, *to = scratch, *swap;
     int32_t width, start, i;
@@ -1127,8 +1149,8 @@ static uint64_t tli_choice_key(const tli_choice_label *label, int by_mixed) {
     return by_mixed ? label->mixed : label->limited;
 }
 
-// By the weighted sum, or by the limited quantity and then the value: ranges first, then within
-// each of them.
+// Sort the pool from `first` on by the weighted sum, or by the limited quantity and then the value: distribute
+// labels over ranges of the key, then sort each range. Returns 0 = no memory.
 static int tli_choice_sort(tli_choice *x, int32_t first, int by_mixed) {
     tli_choice_label *pool = x->pool + first;
     int32_t count = x->pool_count - first, bits = tli_choice_bits((uint64_t)count), shift, i, at;
@@ -1160,10 +1182,11 @@ static int tli_choice_sort(tli_choice *x, int32_t first, int by_mixed) {
     return 1;
 }
 
+// Note the weighted sum of a label that is cut off.
 static void tli_choice_drop(tli_choice *x, uint64_t mixed) { if (mixed < x->dropped) x->dropped = mixed; }
 
-// Take out what is dominated by a label of another of some ranges of the limited quantity: what
-// remains is little more than what a sort would leave, and is found faster.
+// Remove labels that are dominated by one in a lower range of the limited quantity. This leaves little more
+// than the exact pass after sorting does, and makes that sort much shorter.
 static void tli_choice_thin(tli_choice *x, int32_t first) {
     tli_choice_label *pool = x->pool;
     uint64_t low = UINT64_MAX, high = 0, below = UINT64_MAX;
@@ -1190,8 +1213,8 @@ static void tli_choice_thin(tli_choice *x, int32_t first) {
     x->pool_count = kept;
 }
 
-// Leave the undominated labels of the pool from `first` on, the best by the weighted sum first, at
-// most as many as a list may have. rest: least weighted sum of all else.
+// Reduce the pool from `first` on to its undominated labels, sorted by the weighted sum and cut to the length
+// of a list. rest: least weighted sum of everything else. Returns 0 = no memory.
 static int tli_choice_prune(tli_choice *x, int32_t first, uint64_t rest) {
     tli_choice_label *pool = x->pool;
     uint64_t least = UINT64_MAX;
@@ -1215,6 +1238,7 @@ static int tli_choice_prune(tli_choice *x, int32_t first, uint64_t rest) {
     return 1;
 }
 
+// Move the pool from `first` on to the end of the labels, as a list. Returns 0 = no memory.
 static int tli_choice_save_list(tli_choice *x, int32_t first, int32_t *list, int32_t *count) {
     int32_t added = x->pool_count - first;
     if (x->label_count + added > TLI_CHOICE_MOST_LABELS || (uint64_t)added > x->longest) {
@@ -1231,11 +1255,11 @@ static int tli_choice_save_list(tli_choice *x, int32_t first, int32_t *list, int
     return 1;
 }
 
-// What a cell adds to labels that are put together, and the least of all that is not in them yet.
+// The least amounts of everything that joined labels do not contain yet, the cell's own tables included.
 typedef struct tli_choice_rest { uint64_t mixed, limited; } tli_choice_rest;
 
-// Put each label of one list together with each of another, as far as the sums may lead to a better
-// choice.
+// Join each label of one list with each of another, and add to the pool those that may lead to a better choice.
+// Both lists are sorted by weighted sum, so loops end early. Returns 0 = no memory.
 static int tli_choice_join(tli_choice *x, int32_t left, int32_t left_count, int32_t right, int32_t right_count,
                            const tli_choice_rest *rest) {
     int64_t most = 4 * (int64_t)x->most_labels;
@@ -1270,7 +1294,8 @@ static int tli_choice_join(tli_choice *x, int32_t left, int32_t left_count, int3
     return 1;
 }
 
-// Sums of a cell besides its lists; 0 = not possible, or of no use.
+// Add up what a cell has besides its lists: the cost of its tables, and the rest. Returns 0 if the cell is
+// forbidden, or one of its lists is empty.
 static int tli_choice_open_cell(const tli_choice *x, const tli_choice_bucket *bucket, int32_t row,
                                 int32_t state, uint64_t *cost, tli_choice_rest *rest) {
     const tli_choice_part *parts = x->parts + bucket->first_part;
@@ -1295,7 +1320,7 @@ static int tli_choice_open_cell(const tli_choice *x, const tli_choice_bucket *bu
     return 1;
 }
 
-// Add what is made of a state in a row to the pool.
+// Add the labels of one state in one row to the pool. Returns 0 = no memory.
 static int tli_choice_fill_cell(tli_choice *x, const tli_choice_bucket *bucket, int32_t row, int32_t state) {
     const tli_choice_part *parts = x->parts + bucket->first_part;
     int32_t list = 0, count = 1, first = x->pool_count, i;
@@ -1331,6 +1356,7 @@ static int tli_choice_fill_cell(tli_choice *x, const tli_choice_bucket *bucket, 
     return 1;
 }
 
+// Sort the labels of each state by weighted sum.
 static void tli_choice_sort_leaves(tli_choice *x) {
     int32_t i;
     for (i = 0; i < x->state_count; i++) {
@@ -1344,7 +1370,7 @@ static void tli_choice_sort_leaves(tli_choice *x) {
     }
 }
 
-// All lists: 0 = no memory. over: not enough work or room, the lists are of no use.
+// Make the lists of all rows. Returns 0 = no memory. If x->over is set, the lists were abandoned.
 static int tli_choice_fill_lists(tli_choice *x) {
     tli_choice_row row;
     int32_t i, k, s;
@@ -1372,7 +1398,7 @@ static int tli_choice_fill_lists(tli_choice *x) {
     return 1;
 }
 
-// Read the schemes of a label off; 0 = no memory.
+// Recover the schemes of a label. Returns 0 = no memory.
 static int tli_choice_read_label(tli_choice *x, uint32_t label) {
     uint64_t most = 2 * ((uint64_t)x->bucket_count + (uint64_t)x->part_count) + 8;
     uint32_t *stack = (uint32_t *)tli_alloc_array(x->env, most, sizeof *stack);
@@ -1392,7 +1418,7 @@ static int tli_choice_read_label(tli_choice *x, uint32_t label) {
     return 1;
 }
 
-// Keep the best choice of the lists; 0 = no memory.
+// Keep the best choice of the last row's list. Returns 0 = no memory.
 static int tli_choice_read_lists(tli_choice *x) {
     int32_t root = (int32_t)x->row_count - 1, best = x->first_label[root], i;
     for (i = best; i < x->first_label[root] + x->row_labels[root]; i++)
@@ -1403,8 +1429,9 @@ static int tli_choice_read_lists(tli_choice *x) {
     return 1;
 }
 
-// Short lists first, which find good choices; then longer ones of what costs little more than the bound,
-// for they grow fast with that, until the best is among them: 0 = no memory.
+// Close the gap between best value and bound. Short lists come first: they find good choices. Then lists of
+// everything that costs little more than the bound: they grow fast with this window, so the window grows in
+// steps until the best choice lies in it. Returns 0 = no memory.
 static int tli_choice_improve(tli_choice *x) {
     uint64_t base = x->bound, window = 0, before = 0, target, bound;
     tli_choice_fill_outside(x, &x->mixed);
@@ -1437,7 +1464,7 @@ static int tli_choice_improve(tli_choice *x) {
     return 1;
 }
 
-// -- choice: start and end --
+// -- choice: init and free --
 
 static void tli_choice_free(tli_choice *x) {
     void *all[27];

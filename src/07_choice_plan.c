@@ -2,8 +2,12 @@
 #ifndef TL_NO_PLANNERS
 
 // -- choice: one limit --
+//
+// This part puts the methods of the two parts above together: one choice within a limit, and the front of all
+// choices. A choice tries the Lagrangian bound over the decomposition first, then lists, and the search for
+// graphs that are too wide for lists.
 
-// Over a decomposition that was made.
+// Solve over a decomposition.
 static tl_result tli_choice_solve_decomposed(tli_choice *x) {
     tli_choice_point a, b;
     uint64_t least;
@@ -31,8 +35,8 @@ static tl_result tli_choice_solve_decomposed(tli_choice *x) {
 
 static tl_result tli_choice_solve_built(tli_choice *x);
 
-// Build it again: with tables of two variables, for the search; or with all schemes, for the
-// nearest limit.
+// Build the model again and solve it: with tables of at most two variables, for the search, or with all
+// schemes, to find the nearest limit.
 static tl_result tli_choice_solve_again(tli_choice *x, int pairwise) {
     tl_result result = TL_ERROR_NO_MEMORY;
     tli_choice y;
@@ -71,7 +75,7 @@ static tl_result tli_choice_solve(tli_choice *x) {
 
 // -- choice: plan --
 
-// All schemes of all nodes; *node = the first that has none, -1 = none.
+// Allow all schemes that are not forbidden; *node = the first node that has none, -1 = none.
 static uint16_t *tli_choice_allow_all(tl_env *env, const tl_choice_desc *desc, int32_t *node) {
     uint16_t *allowed = (uint16_t *)tli_alloc_array(env, (uint64_t)desc->node_count, sizeof *allowed);
     size_t at = 0;
@@ -164,18 +168,18 @@ TLI_IMPL void tl_free_choice_plan(tl_env *env, tl_choice_plan *plan) {
 
 // -- choice: the front --
 
-// Points are kept by rising loss; the schemes of point i stand at row rows[i].
+// The points found so far, by rising loss; the schemes of point i are row rows[i].
 typedef struct tli_choice_front {
     tli_choice         *x;
     tl_front_point *points;           // [limit]
     uint8_t        *schemes;          // [limit x node_count]
     int32_t        *rows;             // [limit]
-    uint8_t        *closed;           // [limit] 1 = nothing of the hull between this point and the next
+    uint8_t        *closed;           // [limit] 1 = no more points between this one and the next
     int32_t         count, limit;
-    uint64_t        least_loss;       // found
+    uint64_t        least_loss;       // the least loss of any choice that was found
 } tli_choice_front;
 
-// Put the schemes at hand where they belong; 0 = no room, or no better than a neighbour.
+// Insert the schemes at hand as a point. Returns 0 = no room, or dominated by a neighbour.
 static int tli_choice_add_point(tli_choice_front *f, tli_choice_point point, uint64_t bound) {
     int32_t at = 0, i;
     while (at < f->count && f->points[at].loss < point.limited) at++;
@@ -197,8 +201,8 @@ static int tli_choice_add_point(tli_choice_front *f, tli_choice_point point, uin
     return 1;
 }
 
-// Of all points, by rising loss in the pool, at most as many as may be: where there are too many,
-// both ends and points about equally far apart in cost.
+// Add the points of the pool, sorted by rising loss; if there are too many, both ends and points at about equal
+// distances in cost. Returns 0 = no memory.
 static int tli_choice_pick_points(tli_choice_front *f) {
     tli_choice *x = f->x;
     int32_t count = x->pool_count, i;
@@ -218,7 +222,7 @@ static int tli_choice_pick_points(tli_choice_front *f) {
     return 1;
 }
 
-// Every point, by lists without a limit: 1 = done, 0 = no memory, -1 = there are too many.
+// Find every point, by lists without a limit. Returns 1 = done, 0 = no memory, -1 = too many points.
 static int tli_choice_list_front(tli_choice_front *f) {
     tli_choice *x = f->x;
     int32_t root = (int32_t)x->row_count - 1, i, count;
@@ -243,7 +247,7 @@ static int tli_choice_list_front(tli_choice_front *f) {
     return tli_choice_sort(x, 0, 0) && tli_choice_pick_points(f);
 }
 
-// Split where the cost falls most, for as long as the hull has points there.
+// Add corners of the hull, each where the cost falls most between two points.
 static void tli_choice_walk_hull(tli_choice_front *f) {
     tli_choice *x = f->x;
     while (f->count < f->limit && !tli_choice_is_over(x)) {
@@ -265,7 +269,7 @@ static void tli_choice_walk_hull(tli_choice_front *f) {
     }
 }
 
-// A point of a graph that is too wide, found for a limit of the loss, or the least loss itself.
+// Find a point of a graph that is too wide for lists: the least cost within a loss, or the least loss.
 static tl_result tli_choice_search_point(tli_choice_front *f, int least_loss, uint64_t limit, uint64_t work) {
     tli_choice *x = f->x;
     tl_choice_desc desc = *x->desc;
@@ -293,7 +297,8 @@ static tl_result tli_choice_search_point(tli_choice_front *f, int least_loss, ui
     return result;
 }
 
-// Both ends, and between them halves of the loss where the cost falls most.
+// Find both ends of the front of a graph that is too wide for lists, then points at the middle of the
+// interval of loss over which the cost falls most.
 static tl_result tli_choice_search_front(tli_choice_front *f) {
     tli_choice *x = f->x;
     uint64_t share = x->work_limit / 16;
@@ -343,7 +348,7 @@ static tl_result tli_choice_fill_front(tli_choice_front *f, int32_t *complete) {
         *complete = f->count == x->row_labels[x->row_count - 1];
         return TL_OK;
     }
-    // The least loss: its cost is a choice of its own, as no pair of weights is certain to find it.
+    // The end of least loss is solved like any choice, because no pair of weights is certain to find it.
     x->limit = x->nearest;
     x->found = 0;
     solved = tli_choice_solve_decomposed(x);
@@ -359,7 +364,7 @@ static tl_result tli_choice_fill_front(tli_choice_front *f, int32_t *complete) {
     return TL_OK;
 }
 
-// One block: points, then schemes.
+// Copy the points and their schemes into the one block of the result.
 static tl_result tli_choice_pack_front(tl_env *env, const tli_choice_front *f, int32_t complete,
                                        tl_choice_front *front) {
     size_t nodes = (size_t)f->x->desc->node_count, i;

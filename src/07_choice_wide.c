@@ -3,25 +3,31 @@
 
 // -- choice: too wide for lists: the bound --
 //
-// All tables are of one or two variables then. They make chains along the order of the variables,
-// each table in one of them, and a variable's own sums are shared out among the chains through it:
-// the sum of what each chain costs at least is a bound, however they are shared. Going back and
-// forth, each variable makes its chains agree on what its states cost (Kolmogorov, Convergent
-// Tree-Reweighted Message Passing for Energy Minimization, 2006); in integers nothing is lost.
+// This part solves graphs whose tree decomposition has too many cells for lists: a lower bound from chains of
+// tables, choices by rounding and local search, then branch and bound, which fixes enough nodes for the lists
+// of the part above to solve the rest.
+//
+// Here all tables are of one or two variables. They form chains along an order of the variables, each table in
+// one chain, and the sums of a variable's states are divided among the chains that contain it. However they are
+// divided, the sum of the least costs of all chains is a lower bound of the whole. To raise the bound, sweep
+// over the variables back and forth; each variable divides its sums so that all of its chains agree on the cost
+// of its states (Kolmogorov, Convergent Tree-Reweighted Message Passing for Energy Minimization, 2006). All
+// sums are integers, so no part of the bound is lost by rounding.
 
 // A variable in one of its chains.
 typedef struct tli_choice_slot {
-    int32_t variable, first;          // of its [state_count] numbers
-    int32_t in_table, before;         // table and slot before it; -1 = none
-    int32_t out_table, after;
+    int32_t variable, first;          // its [state_count] numbers start at `first`
+    int32_t in_table, before;         // table to and slot of the variable before it in the chain; -1 = none
+    int32_t out_table, after;         // the same for the variable after it
 } tli_choice_slot;
 
 typedef struct tli_choice_dual {
     tli_choice      *x;
     tli_choice_slot *slots; int32_t slot_count;
     int32_t     *first_slot;          // [variable_count + 1]
-    int32_t     *ranks, *order;       // [variable_count]
-    int64_t     *shares, *left, *right;   // of each slot: own sums, the chain before and behind it
+    int32_t     *ranks, *order;       // [variable_count] position of a variable, variable at a position
+    int64_t     *shares, *left, *right;   // per slot and state: its share of the variable's sums, least sum of
+                                      // the chain before it, least sum of the chain after it
     uint64_t     sweep_work;
 } tli_choice_dual;
 
@@ -35,7 +41,7 @@ static void tli_choice_free_dual(tli_choice_dual *d) {
     tli_release(d->x->env, d->right);
 }
 
-// Nodes as they are listed, a net's sets behind its producer: stable, by counting.
+// Order the variables: nodes as listed, the set variables of a net after its producer (a stable counting sort).
 static int tli_choice_rank_variables(tli_choice_dual *d) {
     tli_choice *x = d->x;
     int32_t nodes = x->desc->node_count, i, at = 0;
@@ -52,6 +58,8 @@ static int tli_choice_rank_variables(tli_choice_dual *d) {
     return 1;
 }
 
+// Make the chains: the k-th table that leads into a variable and the k-th that leads out share a slot. Returns
+// 0 = no memory.
 static int tli_choice_add_slots(tli_choice_dual *d) {
     tli_choice *x = d->x;
     int32_t *ins = (int32_t *)tli_alloc_array(x->env, (uint64_t)x->variable_count, sizeof *ins);
@@ -100,8 +108,8 @@ static int tli_choice_add_slots(tli_choice_dual *d) {
     return d->slots && d->shares && d->left && d->right;
 }
 
-// 0 = no memory. Sums are so scaled that what is not possible can have a price and nothing
-// overflows.
+// Set up the chains. Returns 0 = no memory. Weighted sums get fewer bits, so that forbidden conversions can
+// have a finite penalty and no sum overflows.
 static int tli_choice_init_dual(tli_choice_dual *d, tli_choice *x) {
     tli_zero(d, sizeof *d);
     d->x = x;
@@ -113,7 +121,7 @@ static int tli_choice_init_dual(tli_choice_dual *d, tli_choice *x) {
     return d->first_slot && d->ranks && d->order && tli_choice_rank_variables(d) && tli_choice_add_slots(d);
 }
 
-// Share the sums out evenly.
+// Divide the sums of each variable evenly among its slots.
 static void tli_choice_share_out(tli_choice_dual *d) {
     const tli_choice *x = d->x;
     int32_t i, k, s;
@@ -137,7 +145,7 @@ static void tli_choice_share_out(tli_choice_dual *d) {
     }
 }
 
-// The least that one end of a table costs with each state of the other.
+// For each state of slot `to`, the least sum of the table and the part of the chain that ends in `from`.
 static void tli_choice_send(const tli_choice_dual *d, int32_t table, const tli_choice_slot *from,
                             const int64_t *side, const tli_choice_slot *to, int64_t *result) {
     const tli_choice *x = d->x;
@@ -158,7 +166,7 @@ static void tli_choice_send(const tli_choice_dual *d, int32_t table, const tli_c
     }
 }
 
-// Let the chains through a variable agree.
+// Divide the sums of a variable so that each of its chains has the same least sum for each state.
 static void tli_choice_average(tli_choice_dual *d, int32_t variable) {
     int32_t first = d->first_slot[variable], count = d->first_slot[variable + 1] - first, s, k;
     if (count < 2) return;
@@ -178,7 +186,7 @@ static void tli_choice_average(tli_choice_dual *d, int32_t variable) {
     }
 }
 
-// The state that goes best with those of the variables before it.
+// Pick the state of a variable that is best with the states already picked for the variables before it.
 static void tli_choice_pick(tli_choice_dual *d, int32_t variable) {
     tli_choice *x = d->x;
     int64_t least = INT64_MAX;
@@ -202,7 +210,7 @@ static void tli_choice_pick(tli_choice_dual *d, int32_t variable) {
     }
 }
 
-// Back and forth once; returns the bound of the weighted sum, and leaves a choice in picks.
+// Sweep back and forth once. Returns the bound of the weighted sum and leaves a choice in picks.
 static uint64_t tli_choice_sweep(tli_choice_dual *d) {
     tli_choice *x = d->x;
     int64_t bound = 0;
@@ -237,17 +245,19 @@ static uint64_t tli_choice_sweep(tli_choice_dual *d) {
 
 // -- choice: too wide for lists: better choices --
 
-// A choice, and what each net is read as, so that one node's change is priced by its nets alone.
+// A choice with the number of readers of each net in each format, so that changing one node can be priced from
+// the nets of that node.
 typedef struct tli_choice_local {
     tli_choice   *x;
     int32_t  *counts;                 // [net_count x format_count] readers other than the producer
-    int32_t  *first_use, *uses;       // of each node: 2 net + (1 = producer)
+    int32_t  *first_use, *uses;       // nets of each node: 2 net + (1 = as producer)
     uint64_t  cost, loss;
 } tli_choice_local;
 
+// The effect of changing the scheme of one node.
 typedef struct tli_choice_change {
-    int64_t broken, cost, loss;
-} tli_choice_change;  // broken: forbidden conversions
+    int64_t broken, cost, loss;       // broken: number of forbidden conversions
+} tli_choice_change;
 
 static void tli_choice_free_local(tli_choice_local *l) {
     tli_release(l->x->env, l->counts);
@@ -255,7 +265,8 @@ static void tli_choice_free_local(tli_choice_local *l) {
     tli_release(l->x->env, l->uses);
 }
 
-// Each node once a net; the producer where it reads itself as producer alone.
+// Set up the nets of each node, each net once; a producer that reads its own net is listed as producer only.
+// Returns 0 = no memory.
 static int tli_choice_init_local(tli_choice_local *l, tli_choice *x) {
     const tl_choice_desc *desc = x->desc;
     uint64_t all = 0, counts = (uint64_t)desc->net_count * (uint64_t)x->format_count;
@@ -291,7 +302,7 @@ static int32_t tli_choice_node_format(const tli_choice *x, int32_t node) {
     return tli_choice_format(x->desc, x->schemes[node]);
 }
 
-// Begin with the schemes at hand.
+// Start from the schemes at hand.
 static void tli_choice_start_local(tli_choice_local *l) {
     tli_choice *x = l->x;
     int32_t i, k;
@@ -373,7 +384,8 @@ static int64_t tli_choice_mix_change(const tli_choice *x, const tli_choice_chang
     return (value < 0 ? -(int64_t)a : (int64_t)a) + (limited < 0 ? -(int64_t)b : (int64_t)b);
 }
 
-// Whether a change is one for the better: of the weighted sum, or of the value within the limit.
+// Whether a change improves the choice: its weighted sum or, with `within`, its value within the limit. *gain =
+// by how much. Fewer forbidden conversions improve any choice.
 static int tli_choice_is_gain(const tli_choice_local *l, const tli_choice_change *c, int within,
                               int64_t *gain) {
     const tli_choice *x = l->x;
@@ -385,7 +397,7 @@ static int tli_choice_is_gain(const tli_choice_local *l, const tli_choice_change
     return *gain > 0;
 }
 
-// Change nodes one by one for as long as that is of use.
+// Local search: change one node at a time while that improves the choice.
 static void tli_choice_descend(tli_choice_local *l, int within) {
     tli_choice *x = l->x;
     int32_t changed = 1, node, k, sweep;
@@ -413,8 +425,8 @@ static void tli_choice_descend(tli_choice_local *l, int within) {
     }
 }
 
-// The change of a node that costs least for what it gives of the limited quantity: its scheme, or
-// -1.
+// Find the change of a node that costs least value per unit that it reduces the limited quantity by. Returns
+// the scheme, -1 = none; *price and *give = both amounts.
 static int32_t tli_choice_find_gift(const tli_choice_local *l, int32_t node,
                                     tli_choice_change *best, uint64_t *price, uint64_t *give) {
     const tli_choice *x = l->x;
@@ -437,8 +449,8 @@ static int32_t tli_choice_find_gift(const tli_choice_local *l, int32_t node,
     return scheme;
 }
 
-// Bring the limited quantity within the limit, by changes that cost little for what they give: at
-// first those almost as good as the best, then more and more of them.
+// Reduce the limited quantity to the limit by changes of the least price per unit: in each pass all changes
+// that are at most an eighth dearer than the best one of the pass before.
 static void tli_choice_repair(tli_choice_local *l) {
     const tli_choice *x = l->x;
     uint64_t most_price = 0, most_give = 1;
@@ -464,7 +476,7 @@ static void tli_choice_repair(tli_choice_local *l) {
     }
 }
 
-// Make what the dual has picked a choice within the limit; returns what it was before.
+// Turn the picks of a sweep into a choice within the limit. Returns the choice before it was repaired.
 static tli_choice_point tli_choice_round(tli_choice_local *l, int repair) {
     tli_choice *x = l->x;
     tli_choice_point point;
@@ -482,7 +494,8 @@ static tli_choice_point tli_choice_round(tli_choice_local *l, int repair) {
 
 static tl_result tli_choice_solve(tli_choice *x);
 
-// A part: the same graph with fewer schemes, where only what is better than the best known matters.
+// Init a part: the same graph with fewer allowed schemes, of which only choices better than the best known
+// matter.
 static void tli_choice_init_part(tli_choice *part, const tli_choice *x, const uint16_t *allowed,
                                  uint64_t work_limit) {
     tli_choice_init(part, x->env, x->desc, allowed, x->best, x->watch);
@@ -500,8 +513,9 @@ static void tli_choice_free_part(tli_choice *part, tli_choice *x) {
     tli_choice_free(part);
 }
 
-// Fix some nodes at random and find the best of the rest exactly, again and again: more are fixed
-// where the rest is too wide, fewer where it is not.
+// Large neighbourhood search: fix a random part of the nodes to the best choice and solve for the others
+// exactly, again and again. More nodes are fixed after a part that was too wide, fewer after one that was
+// not.
 static tl_result tli_choice_reoptimise(tli_choice *x, uint64_t work_limit) {
     uint16_t *allowed = (uint16_t *)tli_alloc_array(x->env, (uint64_t)x->desc->node_count, sizeof *allowed);
     tl_random random = { 1 };
@@ -532,7 +546,7 @@ static tl_result tli_choice_reoptimise(tli_choice *x, uint64_t work_limit) {
 
 // -- choice: too wide for lists: bound and choices together --
 
-// Sweeps at one pair of weights: 1 = the bound of the value rose.
+// Sweep at one pair of weights. Returns 1 if that raised the bound of the value.
 static int tli_choice_raise(tli_choice_dual *d, uint64_t value_weight, uint64_t limited_weight,
                             int32_t sweeps) {
     tli_choice *x = d->x;
@@ -560,7 +574,7 @@ static int32_t tli_choice_sweeps(const tli_choice_dual *d, uint64_t work, int32_
     return sweeps > (uint64_t)most ? most : sweeps < 2 ? 2 : (int32_t)sweeps;
 }
 
-// Weights between those of a choice within the limit and one beyond it, as tli_choice_narrow.
+// Search weights between a choice beyond the limit and one within it, as tli_choice_narrow does.
 static void tli_choice_search_weights(tli_choice_dual *d, tli_choice_local *l, tli_choice_point a,
                                       tli_choice_point b, uint64_t work_limit,
                                       uint64_t *value_weight, uint64_t *limited_weight) {
@@ -585,7 +599,7 @@ static void tli_choice_search_weights(tli_choice_dual *d, tli_choice_local *l, t
     }
 }
 
-// Weights to one side and the other, by smaller and smaller steps while the bound does not rise.
+// Tune the weights: try a step to both sides, and halve the step when neither raises the bound.
 static void tli_choice_tune_weights(tli_choice_dual *d, uint64_t *value_weight, uint64_t *limited_weight,
                                     uint64_t work_limit) {
     tli_choice *x = d->x;
@@ -606,10 +620,10 @@ static void tli_choice_tune_weights(tli_choice_dual *d, uint64_t *value_weight, 
 
 // -- choice: too wide for lists: branch and bound --
 //
-// A state with which the chains cost at least what the best known choice does is left out; what remains
-// is often narrow enough for lists. Where it is not, one node's states are left to a part each, and the
-// part with the lowest bound is taken up next (Land and Doig, An Automatic Method of Solving Discrete
-// Programming Problems, 1960).
+// A state with which the chains cost at least as much as the best known choice is removed; the rest is often
+// narrow enough for lists. Where it is not, a part is opened for each state of one node, and the part with the
+// lowest bound is taken next (Land and Doig, An Automatic Method of Solving Discrete Programming Problems,
+// 1960).
 
 #define TLI_CHOICE_PART_CELLS  ((uint64_t)1 << 18)
 #define TLI_CHOICE_PART_LABELS ((int32_t)1 << 13)
@@ -619,17 +633,17 @@ typedef struct tli_choice_tree {
     tli_choice   *x;
     uint64_t  value_weight, limited_weight;           // of the best bound
     uint64_t  share;                                  // of the work, for each phase before branching
-    uint64_t  visits;                                 // by chains; the second one polishes
-    uint16_t *allowed; int32_t allowed_capacity;      // [count x node_count] of the open parts
-    uint64_t *bounds; int32_t bounds_capacity;        // [count]
+    uint64_t  visits;                                 // of parts by chains; the second one polishes
+    uint16_t *allowed; int32_t allowed_capacity;      // [count x node_count] schemes of the open parts
+    uint64_t *bounds; int32_t bounds_capacity;        // [count] bounds of the open parts
     int32_t   count;
-    uint64_t  floor;                                  // least bound of what cannot be divided further
-    uint16_t *part;                                   // [node_count] of the part taken up, its bound, and
-    uint64_t  bound;                                  // the node that keeps it wide, -1 = none
-    int32_t   hub;
+    uint64_t  floor;                                  // least bound of parts that cannot be divided further
+    uint16_t *part;                                   // [node_count] schemes of the part that was taken
+    uint64_t  bound;                                  // of that part
+    int32_t   hub;                                    // the node that makes it too wide, -1 = none
 } tli_choice_tree;
 
-// Open what is in t->part; 0 = no memory.
+// Add t->part to the open parts. Returns 0 = no memory.
 static int tli_choice_open_part(tli_choice_tree *t, uint64_t bound) {
     int32_t nodes = t->x->desc->node_count, used = t->count * nodes;
     if (!tli_grow(t->x->env, (void **)&t->allowed, &t->allowed_capacity, used, (int64_t)used + nodes,
@@ -641,7 +655,7 @@ static int tli_choice_open_part(tli_choice_tree *t, uint64_t bound) {
     return 1;
 }
 
-// The one with the lowest bound, of equals the latest.
+// Take the open part with the lowest bound, among equal ones the latest.
 static void tli_choice_take_part(tli_choice_tree *t) {
     size_t nodes = (size_t)t->x->desc->node_count;
     int32_t at = 0, last = t->count - 1, i;
@@ -655,8 +669,8 @@ static void tli_choice_take_part(tli_choice_tree *t) {
     t->count--;
 }
 
-// What the chains cost at least with each state, less what they cost at least; returns the latter.
-// After a sweep; [state_count] numbers.
+// After a sweep: find for each of [state_count] states how much more the chains cost at least with it than
+// without any restriction. Returns the latter, the bound of the weighted sum.
 static uint64_t tli_choice_find_excess(tli_choice_dual *d, uint64_t *excess) {
     const tli_choice *x = d->x;
     int64_t bound = 0;
@@ -680,7 +694,7 @@ static uint64_t tli_choice_find_excess(tli_choice_dual *d, uint64_t *excess) {
     return bound > 0 ? (uint64_t)bound : 0;
 }
 
-// The schemes of a state as bits: those that a choice whose weighted sum is at most this can have.
+// The schemes of a state, as bits, whose weighted sum plus `rest` is at most `most`.
 static uint16_t tli_choice_schemes_within(const tli_choice *x, int32_t state, uint64_t rest, uint64_t most) {
     const tli_choice_label *leaves = x->labels + x->states[state].first_leaf;
     uint16_t schemes = 0;
@@ -691,7 +705,8 @@ static uint16_t tli_choice_schemes_within(const tli_choice *x, int32_t state, ui
     return schemes;
 }
 
-// Leave to the part what a better choice can have: how many states were left out, -1 = all of a node.
+// Reduce the part to schemes that a better choice can have. Returns how many states were removed, -1 = all of
+// a node.
 static int32_t tli_choice_leave_out(tli_choice_tree *t, const tli_choice *y, const uint64_t *excess,
                                     uint64_t bound) {
     uint64_t most = tli_choice_most_mixed(y, y->best_value - 1);
@@ -710,7 +725,8 @@ static int32_t tli_choice_leave_out(tli_choice_tree *t, const tli_choice *y, con
     return count;
 }
 
-// The node that keeps the part wide, or else the one whose second best state costs most; -1 = none.
+// The node to branch on: the hub that makes the part too wide, else the node whose second best state costs
+// most; -1 = none.
 static int32_t tli_choice_choose_branch(const tli_choice_tree *t, const tli_choice *y, const uint64_t *excess) {
     uint64_t most = 0;
     int32_t node = -1, i, s;
@@ -729,7 +745,7 @@ static int32_t tli_choice_choose_branch(const tli_choice_tree *t, const tli_choi
     return node;
 }
 
-// Open a part for each state of a node; 0 = no memory.
+// Divide the part: open one part for each state of a node. Returns 0 = no memory.
 static int tli_choice_branch(tli_choice_tree *t, const tli_choice *y, const uint64_t *excess, uint64_t bound) {
     int32_t node = tli_choice_choose_branch(t, y, excess), s;
     uint16_t left;
@@ -748,7 +764,7 @@ static int tli_choice_branch(tli_choice_tree *t, const tli_choice *y, const uint
     return 1;
 }
 
-// By lists: 1 = closed, 0 = too wide or too long, -1 = no memory.
+// Solve the part by lists. Returns 1 = closed, 0 = too wide or too much work, -1 = no memory.
 static int tli_choice_solve_part(tli_choice_tree *t) {
     tli_choice *x = t->x, y;
     tl_result result;
@@ -766,7 +782,8 @@ static int tli_choice_solve_part(tli_choice_tree *t) {
     return result == TL_ERROR_NO_MEMORY ? -1 : closed;
 }
 
-// Better weights and a better choice, once: with fewer states a sweep is much shorter. -1 = no memory.
+// Improve the weights and the choice once, after the first states were removed: sweeps are much shorter then.
+// Returns -1 = no memory.
 static int tli_choice_polish(tli_choice_tree *t, tli_choice *y, tli_choice_dual *d) {
     tli_choice_local l;
     int ready = tli_choice_init_local(&l, y);
@@ -781,7 +798,7 @@ static int tli_choice_polish(tli_choice_tree *t, tli_choice *y, tli_choice_dual 
     return ready ? 0 : -1;
 }
 
-// By chains: 1 = closed, or divided; 0 = something was left out, -1 = no memory.
+// Bound the part by chains. Returns 1 = closed or divided, 0 = states were removed, -1 = no memory.
 static int tli_choice_narrow_part(tli_choice_tree *t, tli_choice *y, tli_choice_dual *d) {
     uint64_t *excess, bound;
     int32_t count;
@@ -815,7 +832,7 @@ static int tli_choice_bound_part(tli_choice_tree *t) {
     return result;
 }
 
-// Close the part taken up, divide it, or open it again where the work is spent; 0 = no memory.
+// Close the part that was taken, divide it, or open it again if the work is spent. Returns 0 = no memory.
 static int tli_choice_visit_part(tli_choice_tree *t) {
     tli_choice *x = t->x;
     int closed = t->bound >= x->best_value;
@@ -826,7 +843,7 @@ static int tli_choice_visit_part(tli_choice_tree *t) {
     return closed ? closed > 0 : tli_choice_open_part(t, t->bound);
 }
 
-// A choice is known, and the weights of its best bound; 0 = no memory.
+// Branch and bound, from a known choice and the weights of the best bound. Returns 0 = no memory.
 static int tli_choice_search_tree(tli_choice *x, uint64_t value_weight, uint64_t limited_weight,
                                   uint64_t share) {
     tli_choice_tree t;
@@ -861,7 +878,8 @@ static int tli_choice_search_tree(tli_choice *x, uint64_t value_weight, uint64_t
 
 static tl_result tli_choice_search(tli_choice *x);
 
-// Where no choice within the limit was found: look for the least limit, with the roles exchanged.
+// If no choice within the limit was found, look for the least limit that can be met, with value and limited
+// quantity exchanged.
 static tl_result tli_choice_search_least(tli_choice *x) {
     tl_choice_desc least = *x->desc;
     tl_result result;
@@ -907,7 +925,7 @@ static tl_result tli_choice_search_with(tli_choice *x, tli_choice_dual *d, tli_c
     return result;
 }
 
-// A graph that is too wide: x has been built for it.
+// Solve a graph that is too wide for lists. x was built with tables of at most two variables.
 static tl_result tli_choice_search(tli_choice *x) {
     tli_choice_dual d;
     tli_choice_local l;

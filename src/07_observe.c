@@ -2,6 +2,12 @@
 #ifndef TL_NO_PLANNERS
 
 // -- observers --
+//
+// Observers measure ranges and noise of tensors. A channel keeps extremes, counts, an exact sum of squares and
+// two histograms of magnitudes, one for each sign. The bins have equal width and end at 2^top; a larger value
+// raises top and joins bins in pairs, so bin edges are always multiples of a power of two and no count moves
+// across an edge. Ranges (percentile, mse, entropy) are chosen by integer arithmetic on the counts, so they are
+// the same on every machine. Sources and departures from them stand at the public declarations.
 
 static const char *const tli_observer_names[] = { TL_OBSERVERS(TLI_NAME) };
 
@@ -89,7 +95,7 @@ TLI_IMPL tl_result tl_measure_noise(tl_env *env, const tl_quantization *quantiza
     return TL_OK;
 }
 
-// To a format and back; what is too large becomes its largest number.
+// Round to a format and back to f32; a value that overflows becomes the format's largest, and sets *clipped.
 static float tli_round_to_format(tl_format format, float value, int *clipped) {
     uint32_t bits = tli_bits_of_f32(value), back = bits, largest = 0x477FE000u;
     if (format == TL_FORMAT_F16) back = tli_f32_of_f16(tli_f16_of(bits));
@@ -122,29 +128,29 @@ TLI_IMPL tl_result tl_measure_format_noise(tl_env *env, tl_format format, const 
     return TL_OK;
 }
 
-// -- observers: what they keep --
+// -- observers: state --
 
-#define TLI_OBSERVED_LIMIT ((uint64_t)1 << 48)  // values of a channel: then sums over bins fit 128 bits
-#define TLI_SQUARE_LIMBS 20                     // of 32 bits, from 2^-298 up: any sum of 2^48 squares
+#define TLI_OBSERVED_LIMIT ((uint64_t)1 << 48)  // values per channel, so that sums over bins fit 128 bits
+#define TLI_SQUARE_LIMBS 20                     // limbs of 32 bits from 2^-298 up hold any sum of 2^48 squares
 #define TLI_CLIP_COUNT 200                      // ranges that mse tries
 
 typedef struct tli_channel {
-    float    least, most;             // of all values, if there are any
+    float    least, most;             // of all values; valid if batch_count > 0
     double   average_least, average_most;
     uint64_t batch_count, count, zero_count;
-    uint64_t tiny_count;              // not 0, and below the least number of f16
+    uint64_t tiny_count;              // values that are not 0 and below the least f16, 2^-24
     int32_t  top;                     // the bins end at 2^top, the least power of two above all magnitudes
-    int32_t  has_bins;                // 1 = one of them holds something
-    float    new_least, new_most;     // of the batch under way
+    int32_t  has_bins;                // 1 = top is set and some bin is not empty
+    float    new_least, new_most;     // of the batch being added
     uint64_t new_count;
-    uint64_t squares[TLI_SQUARE_LIMBS];  // an exact sum; each is below 2^32 between two calls
+    uint64_t squares[TLI_SQUARE_LIMBS];  // exact sum of squares; each limb is below 2^32 between calls
 } tli_channel;
 
 struct tl_observer {
     tl_env          *env;
     tl_observer_desc desc;      // defaults filled in
     tli_channel     *channels;  // [channel_count]
-    uint64_t        *bins;      // [channel_count][2][bin_count] by magnitude, above 0 and below; NULL = none
+    uint64_t        *bins;      // [channel_count][2: positive, negative][bin_count] counts; NULL = none
     int32_t          bin_bits;  // bin_count = 2^bin_bits
 };
 
@@ -184,7 +190,7 @@ TLI_IMPL tl_result tl_init_observer(tl_env *env, const tl_observer_desc *desc, t
     filled = tli_fill_observer(desc);
     why = tli_observer_broken(&filled);
     if (why) return tli_fail(env, TL_ERROR_INVALID_ARG, function, why);
-    channels_bytes = (uint64_t)filled.channel_count * sizeof(tli_channel);  // far below 2^64, all of them
+    channels_bytes = (uint64_t)filled.channel_count * sizeof(tli_channel);  // these three stay far below 2^64
     bins_bytes = (uint64_t)filled.channel_count * (uint64_t)filled.bin_count * 2 * sizeof(uint64_t);
     bytes = sizeof *made + channels_bytes + bins_bytes;
     made = (tl_observer *)tli_alloc_array(env, bytes, 1);
@@ -214,18 +220,18 @@ TLI_IMPL tl_result tl_reset_observer(tl_observer *observer) {
     return TL_OK;
 }
 
-// The bins of one sign of a channel; NULL where there are none.
+// The bins of a channel for one sign (0 = positive, 1 = negative); NULL without a histogram.
 static uint64_t *tli_bins_of(const tl_observer *observer, int32_t channel, int32_t sign) {
     size_t bins = (size_t)observer->desc.bin_count;
     return observer->bins ? observer->bins + (2 * (size_t)channel + (size_t)sign) * bins : NULL;
 }
 
-// The least exponent of a power of two above this magnitude; not 0.
+// The exponent of the least power of two above a magnitude that is given as bits of an f32; not for 0.
 static int32_t tli_top_of(uint32_t size) {
     return size >= 0x800000u ? (int32_t)(size >> 23) - 126 : tli_log2_u64(size) - 148;
 }
 
-// Join bins in pairs until they end at 2^top.
+// Join bins in pairs until the last one ends at 2^top.
 static void tli_raise_top(tl_observer *observer, int32_t channel, int32_t top) {
     tli_channel *c = &observer->channels[channel];
     int32_t shift = top - c->top, sign, i;
@@ -246,6 +252,7 @@ static void tli_raise_top(tl_observer *observer, int32_t channel, int32_t top) {
     c->top = top;
 }
 
+// Carry each limb's upper half into the next limb.
 static void tli_settle_squares(uint64_t squares[TLI_SQUARE_LIMBS]) {
     int32_t i;
     for (i = 0; i + 1 < TLI_SQUARE_LIMBS; i++) {
@@ -254,7 +261,8 @@ static void tli_settle_squares(uint64_t squares[TLI_SQUARE_LIMBS]) {
     }
 }
 
-// 64 bits from this limb down, of which the upper half may be empty, and whether there is more below.
+// Round the sum to a double, half to even: `bits` takes the leading 64 bits, `rest` the 32 bits below them,
+// `sticky` tells whether anything below those is not 0.
 static double tli_sum_squares(const uint64_t squares[TLI_SQUARE_LIMBS]) {
     int32_t i = TLI_SQUARE_LIMBS - 1, exponent, j;
     uint64_t bits, rest, sticky = 0;
@@ -270,14 +278,14 @@ static double tli_sum_squares(const uint64_t squares[TLI_SQUARE_LIMBS]) {
     rest = bits >> 10 & 1;  // the first bit that does not fit
     bits >>= 11;
     bits += rest & ((bits & 1) | (sticky != 0));
-    bits += (uint64_t)(exponent + 11 + 52 + 1022) << 52;  // the leading 1 adds one more, a carry another
+    bits += (uint64_t)(exponent + 11 + 52 + 1022) << 52;  // the leading 1 adds one to the exponent, a carry too
     tli_copy(&sum, &bits, sizeof sum);
     return sum;
 }
 
 // -- observers: batches --
 
-// First pass over a batch: extremes of each channel; 0 where a value is not finite.
+// First pass over a batch: find the extremes of each channel. Returns 0 if a value is not finite.
 static int tli_scan_batch(tl_observer *observer, const float *data, uint64_t count) {
     tli_stripe s = tli_first_stripe(observer->desc.channel_count, observer->desc.inner_count, count);
     int32_t i;
@@ -306,7 +314,7 @@ static int tli_batch_fits(const tl_observer *observer) {
     return 1;
 }
 
-// Take the extremes of a batch; the values are counted elsewhere.
+// Merge the extremes of a batch into the channel and its moving averages. Values are not counted here.
 static void tli_take_extremes(const tl_observer *observer, tli_channel *c) {
     if (!c->new_count) return;
     if (!c->batch_count || c->new_least < c->least) c->least = c->new_least;
@@ -321,6 +329,7 @@ static void tli_take_extremes(const tl_observer *observer, tli_channel *c) {
     c->batch_count++;
 }
 
+// Second pass over a batch: add squares, and count values in their bins. Exact: no value is rounded.
 static void tli_count_values(tl_observer *observer, int32_t channel, const float *data, size_t count) {
     tli_channel *c = &observer->channels[channel];
     uint64_t *sides[2];
@@ -338,7 +347,7 @@ static void tli_count_values(tl_observer *observer, int32_t channel, const float
         }
         c->tiny_count += size < 0x33800000u;
         if (exponent) mantissa |= 0x800000u;
-        else exponent = 1;  // from here on the value is mantissa 2^(exponent - 150)
+        else exponent = 1;  // now the magnitude is mantissa x 2^(exponent - 150)
         place = 2 * (exponent - 1);
         square = (uint64_t)mantissa * mantissa;
         c->squares[place / 32] += square << place % 32 & 0xFFFFFFFFu;
@@ -398,7 +407,7 @@ TLI_IMPL tl_result tl_observe_extremes(tl_observer *observer, int32_t channel, f
     return TL_OK;
 }
 
-// -- observers: merged --
+// -- observers: merging --
 
 static int tli_same_observers(const tl_observer_desc *a, const tl_observer_desc *b) {
     return a->kind == b->kind && a->channel_count == b->channel_count && a->inner_count == b->inner_count
@@ -455,8 +464,8 @@ TLI_IMPL tl_result tl_merge_observer(tl_observer *observer, const tl_observer *o
 // -- observers: ranges from histograms --
 
 typedef struct tli_histogram {
-    const uint64_t *sides[2];  // above 0, below 0
-    int32_t  used[2];          // bins up to the last that is not empty
+    const uint64_t *sides[2];  // bins of positive, of negative values
+    int32_t  used[2];          // number of bins up to the last that is not empty
     int32_t  count;            // the larger of the two
     double   width;            // of a bin
     const tl_observer_desc *desc;
@@ -485,7 +494,7 @@ static tli_histogram tli_histogram_of(const tl_observer *observer, int32_t chann
     return h;
 }
 
-// The rank of the value that a share of all lies up to, from 1.
+// Nearest rank: the least rank, from 1, such that at least a share `ratio` of all values is up to it.
 static uint64_t tli_find_nearest_rank(double ratio, uint64_t count) {
     double exact = tli_product(ratio, (double)count);
     uint64_t rank = (uint64_t)exact;
@@ -493,7 +502,7 @@ static uint64_t tli_find_nearest_rank(double ratio, uint64_t count) {
     return rank < 1 ? 1 : rank > count ? count : rank;
 }
 
-// The bins up to the rank.
+// The number of bins up to and including the one that holds the rank; zeros rank first.
 static int32_t tli_find_percentile(const tli_histogram *h, const tli_channel *c) {
     uint64_t rank = tli_find_nearest_rank(h->desc->percentile_ratio, c->count), below = c->zero_count;
     int32_t i;
@@ -501,14 +510,14 @@ static int32_t tli_find_percentile(const tli_histogram *h, const tli_channel *c)
     return i;
 }
 
-// -- observers: the range of least squared error, in integers --
+// -- observers: range of least squared error, in integers --
 
-// A range for a quantisation: its ends in bins, and how many integers lie below and above the zero point. With
-// `spacing` bins and `steps` steps together, the unit is 1 / (2 steps) of a bin: a bin has 2 steps units, from
-// one integer to the next there are 2 spacing.
+// A candidate range, in whole bins. Its `steps` quantisation steps span `spacing` bins. The unit of length is
+// 1 / (2 steps) of a bin, so that everything is an integer: a bin is 2 steps units wide, and neighbouring
+// quantised values are 2 spacing units apart.
 typedef struct tli_clip {
-    int32_t ends[2];    // above 0, below 0
-    int32_t integers[2];
+    int32_t ends[2];       // ends of the range in bins: positive, negative side
+    int32_t integers[2];   // quantised values above and below the zero point
     int32_t spacing, steps;
 } tli_clip;
 
@@ -537,9 +546,10 @@ static tli_u128 tli_scale_u128(tli_u128 a, uint64_t factor) {
     return product;
 }
 
-// Three times the integral of the squared error over the values of one sign, spread evenly over each bin,
-// times the unit of the clip cubed. From 0 up to t it is 2 r spacing^3 + d^3, where r is the integer that
-// t rounds to and d what is left. Below 2^127: spacing <= 2^14, steps <= 2^16, 2^13 bins, 2^48 values.
+// Sum of squared errors over the values of one sign, spread evenly over their bins, times 3, in cubed units of
+// the clip. The integral of the squared error from 0 to t, times 3, is 2 r spacing^3 + d^3, where r is the
+// integer that t rounds to and d the distance from t to it. The sum stays below 2^127: spacing <= 2^14,
+// steps <= 2^16, 2^13 bins, 2^48 values.
 static tli_u128 tli_find_clip_error(const tli_histogram *h, const tli_clip *clip, int32_t sign) {
     const int64_t space = clip->spacing, bin = 2 * (int64_t)clip->steps, cube = space * space * space;
     const uint32_t last = (uint32_t)clip->integers[sign];
@@ -554,7 +564,7 @@ static tli_u128 tli_find_clip_error(const tli_histogram *h, const tli_clip *clip
         if (to > last) to = last;
         right = (i + 1) * bin - 2 * (int64_t)to * space;
         if (!count) continue;
-        if (from == last && left > space) {  // clipped: right^3 - left^3 takes more than 64 bits
+        if (from == last && left > space) {  // clipped: right^3 - left^3 may exceed 64 bits, so it is factored
             uint64_t squares = (uint64_t)(3 * left * (left + bin) + bin * bin);
             sum = tli_add_u128(sum, tli_scale_u128(tli_mul_u128(squares, (uint64_t)bin), count));
         } else {
@@ -569,7 +579,7 @@ static tli_u128 tli_find_clip_error(const tli_histogram *h, const tli_clip *clip
 typedef struct tli_clip_search {
     const tli_histogram *h;
     tli_clip best;
-    tli_u128 error;     // of the best, in its unit
+    tli_u128 error;     // of the best
     int32_t  found;
 } tli_clip_search;
 
@@ -587,7 +597,8 @@ static int32_t tli_share_of(int32_t bins, int32_t share) {
     return (int32_t)(((int64_t)bins * share + TLI_CLIP_COUNT - 1) / TLI_CLIP_COUNT);
 }
 
-// Steps are the same for all ranges under one rule, so errors have one unit and can be compared.
+// Try shares of the observed range. `steps` is the same for all ranges under one rule, so all errors have the
+// same unit and can be compared.
 static tli_clip tli_find_best_clip(const tli_histogram *h) {
     int32_t affine = h->desc->rule == TL_RANGE_AFFINE, k;
     tli_clip_search search;
@@ -606,9 +617,9 @@ static tli_clip tli_find_best_clip(const tli_histogram *h) {
     return search.best;
 }
 
-// -- observers: the range that loses the least information, in integers --
+// -- observers: range of least information loss, in integers --
 
-// count log2(of), in units of 2^-40; of > 0 and below 2^48.
+// count x log2(of), in units of 2^-40; 0 < of < 2^48.
 static tli_u128 tli_mul_log2(uint64_t count, uint64_t of) {
     int32_t whole = tli_log2_u64(of);
     return tli_mul_u128(count, ((uint64_t)whole << 40) + tli_log2_fraction(of << (63 - whole), 40));
@@ -616,8 +627,9 @@ static tli_u128 tli_mul_log2(uint64_t count, uint64_t of) {
 
 static uint64_t tli_bin_count(const tli_histogram *h, int32_t i) { return h->sides[0][i] + h->sides[1][i]; }
 
-// The sum over levels of P log2(average of Q in the level): the first `used` bins in so many levels, P with the
-// tail in its last bin, Q spread evenly over the bins of a level that are not empty.
+// Sum of P log2 Q over the first `used` bins. P counts values, with the `tail` beyond the threshold added to
+// the last bin. Q has the bins grouped into `levels` levels, and spreads each level's count (without the tail)
+// evenly over its bins that are not empty.
 static tli_u128 tli_find_level_sum(const tli_histogram *h, int32_t used, int32_t levels, uint64_t tail) {
     uint64_t mass = 0, logs_of = 0;
     tli_u128 sum, logs, term;
@@ -644,8 +656,8 @@ static tli_u128 tli_find_level_sum(const tli_histogram *h, int32_t used, int32_t
     return sum;
 }
 
-// The bins within the threshold: the least sum P log2(P / Q), times the number of values, which is the same for
-// all thresholds.
+// The threshold, as a number of bins, with the least divergence sum P log2(P / Q). P and Q are counts instead
+// of shares, which multiplies all sums by the same number of values.
 static int32_t tli_find_least_entropy(const tli_histogram *h) {
     int32_t levels = h->desc->high + 1, best = h->count, i;
     uint64_t all = 0, within = 0;
@@ -654,12 +666,12 @@ static int32_t tli_find_least_entropy(const tli_histogram *h) {
     own.high = own.low = 0;
     least.high = least.low = UINT64_MAX;
     for (i = 0; i < h->count; i++) all += tli_bin_count(h, i);
-    slack = tli_mul_u128(all, 8);  // logarithms are rounded down: this keeps the sums above 0
+    slack = tli_mul_u128(all, 8);  // logarithms are rounded down; this offset keeps the sums above 0
     for (i = 1; i <= h->count; i++) {
         uint64_t count = tli_bin_count(h, i - 1), tail = all - within - count;
         tli_u128 sum;
         within += count;
-        if (count && i >= levels) {  // else P has a tail where Q has nothing, and the sum is infinite
+        if (count && i >= levels) {  // with an empty last bin P has a tail where Q is 0: an infinite sum
             sum = tli_add_u128(tli_add_u128(own, slack), tli_mul_log2(count + tail, count + tail));
             sum = tli_sub_u128(sum, tli_find_level_sum(h, i, levels, tail));
             sum = tli_sub_u128(tli_add_u128(sum, tli_mul_log2(all, within)), tli_mul_log2(all, all));
@@ -673,7 +685,7 @@ static int32_t tli_find_least_entropy(const tli_histogram *h) {
     return best;
 }
 
-// -- observers: what they found --
+// -- observers: results --
 
 static float tli_clamp_f32(float value, double least, double most) {
     return value < least ? (float)least : value > most ? (float)most : value;
@@ -709,7 +721,7 @@ static void tli_find_channel_range(const tl_observer *observer, int32_t channel,
     o->range_most = tli_clamp_f32(o->most, -below, above);
 }
 
-// Values in bins that begin at the limit or beyond.
+// Count the values in bins that begin at `limit` or beyond.
 static uint64_t tli_count_beyond(const tli_histogram *h, int32_t sign, double limit) {
     uint64_t count = 0;
     int32_t i;
@@ -731,7 +743,7 @@ TLI_IMPL tl_result tl_measure_observer(const tl_observer *observer, int32_t chan
     if (!tli_is_below(channel, observer->desc.channel_count)) return tli_fail_channel(observer, function);
     c = &observer->channels[channel];
     if (!c->batch_count) return TL_OK;
-    observation->least = c->least + 0.0f;  // of a zero the sign is that of the first one seen: 0, not -0
+    observation->least = c->least + 0.0f;  // turns -0 into 0, so the result does not depend on the order
     observation->most = c->most + 0.0f;
     observation->count = c->count;
     observation->zero_count = c->zero_count;
@@ -774,7 +786,7 @@ TLI_IMPL tl_result tl_find_observed_quantization(const tl_observer *observer, in
 
 // -- observers: noise from histograms --
 
-// The integer that a magnitude rounds to, at most `last`.
+// The quantised value that a magnitude rounds to, at most `last`.
 static double tli_find_level(double magnitude, double scale, int32_t last) {
     double level = magnitude / scale + 0.5;
     return level >= last ? last : (double)(int64_t)level;
@@ -786,7 +798,7 @@ static double tli_integrate_square(double a, double b) {
     return tli_product(b - a, (squares + tli_product(b, b)) / 3);
 }
 
-// Mean squared error of magnitudes spread evenly over from .. to.
+// Mean squared error of magnitudes that are spread evenly over from .. to.
 static double tli_find_mean_error(double from, double to, double scale, int32_t last) {
     double first_level = tli_find_level(from, scale, last), last_level = tli_find_level(to, scale, last);
     double left = from - tli_product(first_level, scale), right = to - tli_product(last_level, scale);
@@ -861,7 +873,8 @@ TLI_IMPL int tl_is_f16_safe(const tl_observer *observer, double margin, double l
 
 // -- observers: ranges of data in memory --
 
-// The magnitude of this rank, from 1, digit by digit of its bits: four passes, no copy.
+// The magnitude of this rank, from 1: radix selection on the bits, eight per pass, in four passes without a
+// copy of the data.
 static float tli_select_magnitude(const float *data, uint64_t count, uint64_t rank) {
     uint64_t digits[256], i;
     uint32_t prefix = 0, known = 0;
@@ -907,7 +920,7 @@ static void tli_try_range(tli_range_search *search, float least, float most) {
     search->most = most;
 }
 
-// As tli_find_best_clip, with the true error. Each range is of f32 products.
+// As tli_find_best_clip, with the true error of the data. Range ends are products in f32.
 static void tli_find_best_range(tli_range_search *search, float least, float most) {
     int32_t affine = search->desc->rule == TL_RANGE_AFFINE, k;
     float below = least < 0 ? least : 0.0f, above = most > 0 ? most : 0.0f, share;

@@ -2,14 +2,17 @@
 #ifndef TL_NO_PLANNERS
 
 // -- packing --
+//
+// Add COMPRESS and EXPAND steps to a plan of a training, so that activations wait for their backward in fewer
+// bytes. Among all sets of tensors one of least peak is found: see tli_choose_waits.
 
-// A tensor that waits: packed behind the step after which nobody reads it forward, unpacked before the one that
-// reads it first when backwards have begun.
+// A tensor that can be packed: compressed after its last reader before the first backward, expanded before its
+// first reader after that.
 typedef struct tli_wait {
     int32_t  tensor;
-    int32_t  compress_after, expand_before;  // steps of the plan as it was given
+    int32_t  compress_after, expand_before;  // steps of the given plan
     uint64_t bytes, packed_bytes;
-    int32_t  leaves;          // how many left before it; INT32_MAX = it is packed
+    int32_t  leaves;          // INT32_MAX = packed; else how many were taken out of the set before it
 } tli_wait;
 
 typedef enum tli_wait_order { TLI_BY_COMPRESS, TLI_BY_EXPAND, TLI_BY_BYTES, TLI_WAIT_ORDERS } tli_wait_order;
@@ -21,23 +24,25 @@ typedef struct tli_packing {
     const tl_plan  *plan;
     tli_sim         sim;
     uint64_t       *high, *after; // [step_count] live bytes: most during a step, and at its end
-    int32_t        *last, *first; // [tensor_count] last reader before the backwards, first one after; -1 = none
-    uint8_t        *fixed;        // [tensor_count] 1 = stays as it is
+    int32_t        *last, *first; // [tensor_count] last reader before the first backward, first one after it;
+                                  // -1 = none
+    uint8_t        *fixed;        // [tensor_count] 1 = is not packed
     tli_wait       *waits;        // [wait_count]
     int32_t         wait_count, left_count;
-    int32_t        *orders[TLI_WAIT_ORDERS];  // [wait_count] each
-    int32_t        *space;        // [wait_count] of the sorts
-    int32_t         started;      // the first backward; -1 = not yet
+    int32_t        *orders[TLI_WAIT_ORDERS];  // [wait_count] indices of waits, in each order
+    int32_t        *space;        // [wait_count] scratch of the sorts
+    int32_t         started;      // step of the first backward; -1 = not reached
 } tli_packing;
 
-// -- packing: who waits --
+// -- packing: tensors that can be packed --
 
 static void tli_note_reader(tli_packing *p, int32_t tensor, int32_t at) {
     if (p->started < 0) p->last[tensor] = at;
     else if (p->first[tensor] < 0) p->first[tensor] = at;
 }
 
-// Forwards read what they make, too: a tensor that is resident already must be there raw.
+// Note all readers of a call. A forward counts as a reader of its outputs, because those that are resident must
+// not be compressed at that step.
 static void tli_note_call(tli_packing *p, const tl_step *step, int32_t at) {
     const tl_node *node = &p->graph->nodes[step->node];
     int is_backward = step->kind == TL_STEP_BACKWARD;
@@ -48,7 +53,8 @@ static void tli_note_call(tli_packing *p, const tl_step *step, int32_t at) {
         if (!is_backward || p->graph->outputs[i].needed) tli_note_reader(p, i, at);
 }
 
-// A drop before anybody has read it again, and any copy or conversion: the tensor is left alone.
+// Exclude tensors that are dropped after the first backward without being read, or that the plan copies or
+// converts.
 static void tli_note_tensor_step(tli_packing *p, const tl_step *step) {
     const tl_node *node = &p->graph->nodes[step->node];
     int drops = step->kind == TL_STEP_DROP;
@@ -77,8 +83,8 @@ static void tli_note_step(tli_packing *p, const tl_step *step, int32_t at) {
     }
 }
 
-// The backwards begin: what is not resident now does not wait, nor do graph inputs, results and what the caller
-// wants raw.
+// At the first backward: exclude tensors that are not resident, graph inputs, results, tensors that the caller
+// excludes, and those whose size does not allow it.
 static void tli_start_backwards(tli_packing *p, int32_t at) {
     const tl_packing_desc *desc = p->desc;
     const tl_graph *graph = p->graph;
@@ -93,7 +99,7 @@ static void tli_start_backwards(tli_packing *p, int32_t at) {
     }
 }
 
-// Replay the plan: its bytes, and who reads what.
+// Replay the plan on the simulator: note live bytes and readers.
 static tl_result tli_replay_for_packing(tli_packing *p) {
     tl_plan bare = *p->plan;
     tl_result result;
@@ -129,10 +135,10 @@ static void tli_list_waits(tli_packing *p) {
     }
 }
 
-// -- packing: in which order --
+// -- packing: order of conversions --
 
-// At one place the smallest is compressed first and expanded last: so both copies of one stand beside the least
-// of the others. The listing decides where all is equal.
+// At the same step smaller tensors are compressed first and expanded last: while both copies of one tensor are
+// live, the others then take the fewest bytes. Ties are broken by the order of the graph.
 static int tli_is_wait_before(const tli_wait *a, const tli_wait *b, tli_wait_order order) {
     int32_t from = 0, to = 0;
     int largest_first = order != TLI_BY_COMPRESS;
@@ -143,7 +149,7 @@ static int tli_is_wait_before(const tli_wait *a, const tli_wait *b, tli_wait_ord
     return a->tensor < b->tensor;
 }
 
-// By merges of runs that double; space [wait_count] is overwritten.
+// Merge sort; space has room for wait_count items.
 static void tli_sort_waits(const tli_packing *p, tli_wait_order order, int32_t *space) {
     int32_t *items = p->orders[order];
     int64_t count = p->wait_count, width, start, middle, end, left, right, at;
@@ -162,10 +168,10 @@ static void tli_sort_waits(const tli_packing *p, tli_wait_order order, int32_t *
     }
 }
 
-// -- packing: what it is worth --
+// -- packing: the best set --
 
-// The peak with what is packed now, and what stands at it: a tensor that is being converted, or -1 where
-// something else is as high.
+// Find the peak of the present set. *at_peak = the tensor whose conversion alone makes the peak, or -1 if a
+// step of the plan is as high.
 static uint64_t tli_find_packed_peak(const tli_packing *p, int32_t *at_peak) {
     uint64_t peak = 0, away = 0, live;
     int32_t step, c = 0, x = 0;
@@ -191,11 +197,11 @@ static uint64_t tli_find_packed_peak(const tli_packing *p, int32_t *at_peak) {
     return peak;
 }
 
-// The least peak of all subsets, by as few tensors as it takes. Where a conversion alone makes the peak, every
-// better subset lacks that tensor, for taking others out lowers nothing there: so they are taken out one after
-// the other, until something else makes the peak. The best of these subsets is the best of all. Then, the
-// largest first, what is not needed for that peak is left raw; and once more for as long as that finds one,
-// for one tensor less to convert can make another one needless.
+// Find a minimal set of least peak. If the conversion of one tensor alone makes the peak, every better set
+// lacks that tensor, because removing others does not lower live bytes there. So such tensors are removed one
+// after the other, until a step of the plan makes the peak; the best set on the way is the best of all. Then
+// tensors that this peak does not need are removed, largest first, in passes until none is found, because
+// each removal can make another tensor unnecessary.
 static void tli_choose_waits(tli_packing *p) {
     int32_t at_peak, best_left = 0, left_raw, i;
     uint64_t peak = tli_find_packed_peak(p, &at_peak), best = peak;
@@ -217,7 +223,7 @@ static void tli_choose_waits(tli_packing *p) {
     } while (left_raw);
 }
 
-// -- packing: the plan --
+// -- packing: writing the plan --
 
 static tl_result tli_write_packed(tli_packing *p, tl_plan *plan) {
     tli_steps list = tli_steps_of(p->env);
@@ -257,7 +263,7 @@ static tl_result tli_check_packing(tl_env *env, const tl_packing_desc *desc) {
     return result;
 }
 
-// What is needed beside the plan.
+// Allocate the arrays. Returns 0 = no memory.
 static int tli_open_packing(tl_env *env, const tl_packing_desc *desc, const tl_plan *plan, tli_packing *p) {
     uint64_t steps = (uint64_t)plan->step_count, tensors = (uint64_t)desc->graph->tensor_count, i;
     p->env = env;

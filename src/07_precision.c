@@ -2,57 +2,66 @@
 #ifndef TL_NO_PLANNERS
 
 // -- precision plan --
+//
+// Set up the choice of schemes for a graph: which schemes each node may have, their costs and losses, the nets
+// with their prices; then choose by the criterion, break ties, and find runners-up.
+//
+//     graph, profiles, losses --> options of nodes, nets --> choice --> ties --> plan --> runners-up
+//                                        ^                                        |
+//                                        +------------- tighter limit ------ evaluate
+//
+// All amounts that decide are integers or exact quotients, so a plan is the same on every machine.
 
-#define TLI_LOSS_BITS 40         // of the loss limit
-#define TLI_EXACT_NODES 256      // up to so many, runners-up are choices of the whole graph
-#define TLI_EXTRA_WORK  50000000  // of all runners-up, and of the least loss among equal costs
+#define TLI_LOSS_BITS 40          // the loss limit is 2^40 units
+#define TLI_EXACT_NODES 256       // most nodes of a graph whose runners-up are choices of the whole graph
+#define TLI_EXTRA_WORK  50000000  // for all runners-up, and for the least loss among choices of equal cost
 #define TLI_PRECISION_COST_BITS 60
 
 typedef struct tli_precision {
     tl_env  *env;
-    tl_env   quiet;              // the sentences of the choice are not the caller's
+    tl_env   quiet;              // for the choice: its error texts must not reach the caller
     const char *function;
     const tl_graph *graph;
     tl_precision_desc desc;      // defaults filled in
-    int32_t  node_count;         // of the choice: those of the graph, then one for each result in f32
+    int32_t  node_count;         // of the choice: nodes of the graph, then an f32 reader for each result
     int32_t  net_count;
-    uint64_t *numbers;           // the block of the next five
+    uint64_t *numbers;           // the block that holds the next five
     uint64_t *costs, *losses;    // [node_count x schemes] of the choice
-    uint64_t *times, *bytes;     // [nodes of the graph x schemes] of each call; weights and tensors
+    uint64_t *times, *bytes;     // [nodes of the graph x schemes] time of the node; its weights and outputs
     uint64_t *net_costs;         // [net_count x formats x formats] of the objective
     double   *node_losses;       // [nodes of the graph x schemes]
-    int32_t  *indices;           // the block of the next four
-    int32_t  *net_tensors;       // [net_count] tensor
+    int32_t  *indices;           // the block that holds the next four
+    int32_t  *net_tensors;       // [net_count] tensor of each net
     int32_t  *readers;           // of all nets
     int32_t  *first_nets;        // [node_count + 1] into node_nets
-    int32_t  *node_nets;         // nets that a node is in
-    uint8_t  *marks;             // the block of the next three
-    uint8_t  *sources, *ranks;   // [node_count x schemes] tl_loss_source; place among equals, 0 = first
-    uint8_t  *schemes;           // [node_count] the choice
+    int32_t  *node_nets;         // nets that a node makes or reads
+    uint8_t  *marks;             // the block that holds the next three
+    uint8_t  *sources, *ranks;   // [node_count x schemes] tl_loss_source; preference in ties, 0 = first
+    uint8_t  *schemes;           // [node_count] the present choice
     tl_choice_net *nets;         // [net_count]
     int32_t  formats[TL_SCHEME_COUNT];
     tl_choice_desc choice;
     uint64_t base_cost, base_bytes;
-    uint64_t loss_units;         // the limit; TL_UNLIMITED = none
-    int32_t  unit_exponent;      // without a limit the unit is 2^unit_exponent
-    uint64_t cost_limit;         // of least_speedup
-    uint64_t most_loss;          // of the choice that was made last: runners-up hold it, too
-    uint64_t nearest_cost;       // where cost_limit cannot be held; 0 = it is loss_limit that cannot
-    int32_t  nearest_proven;
+    uint64_t loss_units;         // the loss limit in units; TL_UNLIMITED = none
+    int32_t  unit_exponent;      // without a limit a unit is 2^unit_exponent
+    uint64_t cost_limit;         // from least_speedup
+    uint64_t most_loss;          // loss limit of the last choice, which binds runners-up, too
+    uint64_t nearest_cost;       // the least cost, if cost_limit cannot be met; 0 = loss_limit cannot be met
+    int32_t  nearest_proven;     // 1 = nearest_cost is proven to be the least
 } tli_precision;
 
-// What was chosen, in the units of the choice.
+// The present choice, in the units of the choice; its schemes are in tli_precision.
 typedef struct tli_pick {
     uint64_t cost, loss;
-    uint64_t bound;              // of the cost at this loss limit
-    uint64_t bound_loss;         // of the least loss
+    uint64_t bound;              // lower bound of the cost at this loss limit
+    uint64_t bound_loss;         // lower bound of the loss, where that is minimised
     int32_t  proven;
     double   gap_ratio;
 } tli_pick;
 
-// -- precision plan: exact arithmetic: no compiler rounds it in another way --
+// -- precision plan: exact arithmetic, the same with every compiler --
 
-// a 2^shift / b, rounded down or up; UINT64_MAX where it does not fit. 0 < b < 2^63.
+// a x 2^shift / b, rounded down or up; UINT64_MAX if it does not fit. 0 < b < 2^63.
 static uint64_t tli_divide_shifted(uint64_t a, int32_t shift, uint64_t b, int up) {
     uint64_t whole = a / b, rest = a % b;
     if (shift < 0) {
@@ -69,7 +78,7 @@ static uint64_t tli_divide_shifted(uint64_t a, int32_t shift, uint64_t b, int up
     return whole + (uint64_t)(up && rest && whole != UINT64_MAX);
 }
 
-// value = mantissa 2^(what is returned); finite and > 0.
+// Split a finite value > 0 into a mantissa and the power of two that is returned.
 static int32_t tli_split_f64(double value, uint64_t *mantissa) {
     uint64_t bits = tli_bits_of_f64(value);
     int32_t biased = (int32_t)(bits >> 52 & 0x7ff);
@@ -79,15 +88,16 @@ static int32_t tli_split_f64(double value, uint64_t *mantissa) {
     return biased - 1075;
 }
 
-// a / value; finite and > 0.
+// a / value, rounded down or up; value finite and > 0.
 static uint64_t tli_divide_by_f64(uint64_t a, double value, int up) {
     uint64_t mantissa;
     int32_t exponent = tli_split_f64(value, &mantissa);
     return tli_divide_shifted(a, -exponent, mantissa, up);
 }
 
-// The largest number b of which a / b, rounded to a double, is not below the ratio: half of the last digit less
-// is enough, a quarter below a power of two. So a speed-up that can be read off a plan can be asked for.
+// The largest integer b for which a / b, rounded to a double, is not below the ratio. So a speed-up that a
+// plan reports can be asked for again. Rounding up starts half a unit of the last place below the ratio, or a
+// quarter if the ratio is a power of two.
 static uint64_t tli_find_divisor(uint64_t a, double ratio) {
     uint64_t mantissa;
     int32_t exponent = tli_split_f64(ratio, &mantissa);
@@ -95,7 +105,7 @@ static uint64_t tli_find_divisor(uint64_t a, double ratio) {
     return tli_divide_shifted(a, 10 - exponent, 1024 * mantissa - less, 0);
 }
 
-// a 2^shift / b; a finite and >= 0, b finite and > 0.
+// a x 2^shift / b, rounded down or up; a finite and >= 0, b finite and > 0.
 static uint64_t tli_divide_f64(double a, int32_t shift, double b, int up) {
     uint64_t above, below;
     int32_t exponent;
@@ -104,7 +114,7 @@ static uint64_t tli_divide_f64(double a, int32_t shift, double b, int up) {
     return tli_divide_shifted(above, exponent + shift, below, up);
 }
 
-// value 2^exponent
+// value x 2^exponent
 static double tli_scale_f64(double value, int32_t exponent) {
     for (; exponent > 0; exponent--) value *= 2;
     for (; exponent < 0 && value > 0; exponent++) value /= 2;
@@ -130,7 +140,7 @@ static double tli_find_speedup(uint64_t base, uint64_t cost) {
     return (double)base / (double)(cost ? cost : 1);
 }
 
-// Of what tl_check_precision let pass.
+// Whether a limit that tl_check_precision accepted is infinite.
 static int tli_is_unlimited(double limit) { return !tli_is_amount(limit); }
 
 // -- precision plan: rules --
@@ -204,9 +214,9 @@ TLI_IMPL tl_result tl_check_precision(tl_env *env, const tl_precision_desc *desc
     return tli_check_precision_of(env, "tl_check_precision", desc);
 }
 
-// -- precision plan: what it costs --
+// -- precision plan: the price of conversions --
 
-// A conversion of so many elements, forward or backward; 0 where it does not fit.
+// The cost of converting so many elements in one direction; returns 0 if it does not fit 64 bits.
 static int tli_price_conversion(const tl_device *device, uint64_t elements, tl_format from, tl_format to,
                                 uint64_t *cost) {
     uint64_t rate = device ? device->bytes_per_second : 0, bytes;
@@ -221,13 +231,13 @@ static int tli_price_conversion(const tl_device *device, uint64_t elements, tl_f
     return !rate || (tli_mul_u64(elements, each, &bytes) && tli_find_time(bytes, rate, cost));
 }
 
-// -- precision plan: which schemes a node may have --
+// -- precision plan: schemes that a node may have --
 
 typedef struct tli_option {
     const tl_precision_profile *row;  // NULL = none
-    const double   *losses;           // given; NULL = none
-    const uint64_t *costs;
-    uint32_t        schemes;          // that are possible
+    const double   *losses;           // [TL_SCHEME_COUNT] given by the caller; NULL = none
+    const uint64_t *costs;            // [TL_SCHEME_COUNT] the same
+    uint32_t        schemes;          // bits 1 << tl_scheme that are possible
 } tli_option;
 
 static int tli_has_given_loss(const tli_option *o, int32_t k) {
@@ -250,7 +260,7 @@ static tli_option tli_find_option(const tli_precision *p, int32_t id) {
     if (desc->losses) o.losses = desc->losses + (size_t)id * TL_SCHEME_COUNT;
     if (desc->costs) o.costs = desc->costs + (size_t)id * TL_SCHEME_COUNT;
     o.schemes = TLI_BIT(TL_SCHEME_F32) | (o.row ? o.row->schemes : 0);
-    for (k = 0; k < TL_SCHEME_COUNT; k++)  // measured: no table is needed
+    for (k = 0; k < TL_SCHEME_COUNT; k++)  // a scheme that was measured needs no row
         if (tli_has_given_loss(&o, k) && (tli_has_given_cost(&o, k) || desc->objective == TL_OBJECTIVE_BYTES))
             o.schemes |= TLI_BIT(k);
     if (o.row && o.row->sensitive && !desc->allow_sensitive) o.schemes &= ~TLI_NARROW_SCHEMES;
@@ -258,7 +268,7 @@ static tli_option tli_find_option(const tli_precision *p, int32_t id) {
     return o;
 }
 
-// Place of a scheme among equals: the recommended one, then by priority.
+// Preference of a scheme in ties: the recommended one first, then by priority.
 static uint8_t tli_find_rank(const tli_precision *p, const tli_option *o, int32_t scheme) {
     const double *priorities = p->desc.priorities;
     uint8_t rank = 1;
@@ -271,7 +281,7 @@ static uint8_t tli_find_rank(const tli_precision *p, const tli_option *o, int32_
 static uint64_t tli_find_node_bytes(const tli_precision *p, int32_t id, int32_t scheme) {
     const tl_node *node = &p->graph->nodes[id];
     tl_format format = tl_find_scheme_format((tl_scheme)scheme);
-    uint64_t bytes = tl_find_weight_bytes((tl_scheme)scheme, node->param_bytes);  // the sum of all fits, as f32
+    uint64_t bytes = tl_find_weight_bytes((tl_scheme)scheme, node->param_bytes);  // no more than in f32
     int32_t k;
     for (k = node->first_output; k < node->first_output + node->output_count; k++)
         bytes += tl_find_format_bytes(format, p->graph->outputs[k].bytes);
@@ -314,8 +324,8 @@ static tl_result tli_fill_options(tli_precision *p) {
 
 // -- precision plan: nets --
 
-// Whether the gradient of a tensor comes back through a conversion: from a node that has one, or into a result
-// that nobody reads, where backward begins.
+// Whether the gradient of a tensor passes back through its conversions: a reader has a gradient, or the
+// tensor is a result without readers, where backward begins.
 static int tli_is_converted_back(const tli_precision *p, const tl_choice_net *net) {
     int32_t k, real_count = 0;
     if (!p->desc.training || !p->graph->nodes[net->producer].has_grad) return 0;
@@ -348,7 +358,7 @@ static int tli_price_net(tli_precision *p, int32_t index) {
     return 1;
 }
 
-// The readers of each tensor; nets are by tensor here. The first pass counts, the second one lists.
+// Find the readers of each tensor; net i belongs to tensor i here. The first pass counts, the second one lists.
 static void tli_list_readers(tli_precision *p, int listing) {
     const tl_graph *graph = p->graph;
     int32_t extra = graph->node_count, i, k;
@@ -385,7 +395,7 @@ static void tli_find_nets(tli_precision *p) {
     }
 }
 
-// Which nets each node is in, as producer or as reader.
+// Find the nets that each node makes or reads.
 static void tli_find_node_nets(tli_precision *p) {
     int32_t *firsts = p->first_nets, i, k;
     for (i = 0; i < p->net_count; i++) {
@@ -393,7 +403,7 @@ static void tli_find_node_nets(tli_precision *p) {
         for (k = 0; k < p->nets[i].reader_count; k++) firsts[p->nets[i].readers[k] + 1]++;
     }
     for (i = 0; i < p->node_count; i++) firsts[i + 1] += firsts[i];
-    for (i = p->net_count - 1; i >= 0; i--) {  // from the ends down: what follows restores the starts
+    for (i = p->net_count - 1; i >= 0; i--) {  // fills from the ends down, which turns ends into starts
         p->node_nets[--firsts[p->nets[i].producer + 1]] = i;
         for (k = 0; k < p->nets[i].reader_count; k++) p->node_nets[--firsts[p->nets[i].readers[k] + 1]] = i;
     }
@@ -402,7 +412,7 @@ static void tli_find_node_nets(tli_precision *p) {
     for (i = 0; i < p->net_count; i++) firsts[p->node_count] += 1 + p->nets[i].reader_count;
 }
 
-// Everything at its dearest has to fit, so that no sum of the choice overflows.
+// Whether the largest costs of all nodes and nets add up to less than 2^60, so that no sum overflows.
 static int tli_fits_costs(tli_precision *p) {
     uint64_t sum = 0, most, places = (uint64_t)p->graph->node_count, i;
     int32_t from, to, k;
@@ -444,7 +454,7 @@ static int tli_fits_losses(const tli_precision *p) {
     return tli_is_amount(sum);
 }
 
-// The exponent of the largest loss of a node: below 2^that; INT32_MIN where all are 0.
+// The least exponent of a power of two above all losses of a node; INT32_MIN where all are 0.
 static int32_t tli_find_loss_exponent(const tli_precision *p, uint64_t first) {
     double most = tli_find_most_loss(p, first);
     uint64_t mantissa;
@@ -454,7 +464,7 @@ static int32_t tli_find_loss_exponent(const tli_precision *p, uint64_t first) {
     return exponent + tli_log2_u64(mantissa) + 1;
 }
 
-// The unit that takes the sum of the largest losses below 2^52, and not below 2^50.
+// Find the unit in which the sum of the largest losses is below 2^52 and at least 2^50.
 static void tli_find_loss_unit(tli_precision *p) {
     uint64_t places = (uint64_t)p->graph->node_count * TL_SCHEME_COUNT, first, sum = 0;
     int32_t top = INT32_MIN;
@@ -463,11 +473,12 @@ static void tli_find_loss_unit(tli_precision *p) {
     p->unit_exponent = 0;
     if (top == INT32_MIN) return;
     for (first = 0; first < places; first += TL_SCHEME_COUNT)
-        sum += tli_divide_f64(tli_find_most_loss(p, first), 30 - top, 1, 1);  // 2^31 nodes of 2^30 at most
+        sum += tli_divide_f64(tli_find_most_loss(p, first), 30 - top, 1, 1);  // at most 2^31 nodes of 2^30 each
     p->unit_exponent = top - 30 + tli_log2_u64(sum) + 1 - 52;
 }
 
-// A loss far over the limit stays over it, and n of them fit 64 bits.
+// Convert losses to units. A loss of twice the limit or more is cut to that: it stays over the limit, and sums
+// over all nodes fit 64 bits.
 static void tli_count_losses(tli_precision *p, double limit) {
     uint64_t places = (uint64_t)p->graph->node_count * TL_SCHEME_COUNT, i, units;
     if (tli_is_unlimited(limit)) tli_find_loss_unit(p);
@@ -533,7 +544,7 @@ static void tli_set_choice(tli_precision *p) {
     p->choice.work_limit = p->desc.work_limit;
 }
 
-// The problem of a desc that was checked. limit: of the losses, infinity = none.
+// Set up the choice of a desc that was checked. limited: 0 = without its loss limit.
 static tl_result tli_open_precision(tl_env *env, const char *function, const tl_precision_desc *desc,
                                     int limited, tli_precision *p) {
     const tl_graph *graph = desc->graph;
@@ -574,7 +585,7 @@ static tl_result tli_open_precision(tl_env *env, const char *function, const tl_
     return TL_OK;
 }
 
-// -- precision plan: what a choice is worth --
+// -- precision plan: amounts of a choice --
 
 // Formats to which a net's tensor is converted, as bits 1 << tl_format.
 static uint32_t tli_find_wanted(const tl_choice_net *net, const uint8_t *schemes) {
@@ -594,7 +605,7 @@ static uint64_t tli_sum_net(const tl_choice_net *net, const uint8_t *schemes) {
     return sum;
 }
 
-// What a node costs with its conversions, under the schemes as they are.
+// The cost of a node and of all nets that it makes or reads, in the present choice.
 static uint64_t tli_sum_around(const tli_precision *p, int32_t id) {
     uint64_t sum = p->costs[(size_t)id * TL_SCHEME_COUNT + p->schemes[id]];
     int32_t i;
@@ -603,10 +614,10 @@ static uint64_t tli_sum_around(const tli_precision *p, int32_t id) {
     return sum;
 }
 
-// -- precision plan: equal choices --
+// -- precision plan: ties --
 
-// One node at a time, to what comes first among equals, but not for conversions that eat up what is gained.
-// Each change lowers a place, so this ends.
+// Change one node to the preferred scheme, if neither the cost with its nets nor the cost of its conversions
+// grows and the limit is kept. Each change improves the node's preference, so repeating this ends.
 static int tli_prefer_scheme(tli_precision *p, uint64_t most_loss, tli_pick *pick, int32_t id) {
     size_t row = (size_t)id * TL_SCHEME_COUNT;
     uint64_t before = tli_sum_around(p, id), after, loss;
@@ -643,7 +654,7 @@ static void tli_break_ties(tli_precision *p, uint64_t most_loss, tli_pick *pick)
 
 static int tli_is_accuracy(const tli_precision *p) { return p->desc.criterion == TL_CRITERION_ACCURACY; }
 
-// Beside the choice itself: what makes it better is not worth as much.
+// The work limit of choices that only refine the plan.
 static uint64_t tli_least_work(uint64_t limit) {
     return limit && limit < TLI_EXTRA_WORK ? limit : TLI_EXTRA_WORK;
 }
@@ -660,7 +671,7 @@ static tl_result tli_choose(tli_precision *p, int least_loss, uint64_t loss_limi
     return tl_plan_choice(&p->quiet, &p->choice, chosen);
 }
 
-// The sentence of a choice that failed for another reason than a limit.
+// Report a choice that failed for another reason than a limit.
 static tl_result tli_fail_choice(const tli_precision *p, tl_result result) {
     tli_writer w = tli_begin_error(p->env, result, p->function);
     tli_put(&w, result == TL_ERROR_NO_MEMORY ? "no memory for the choice" : p->quiet.error.text);
@@ -679,7 +690,7 @@ static tli_pick tli_take_choice(tli_precision *p, const tl_choice_plan *chosen) 
     return pick;
 }
 
-// The least cost within a loss. TL_ERROR_INFEASIBLE has no sentence yet.
+// Choose the least cost within a loss. No error text is set for TL_ERROR_INFEASIBLE.
 static tl_result tli_pick_cost(tli_precision *p, uint64_t loss_limit, tli_pick *pick) {
     tl_choice_plan chosen;
     tl_result result = tli_choose(p, 0, loss_limit, 0, &chosen);
@@ -690,8 +701,8 @@ static tl_result tli_pick_cost(tli_precision *p, uint64_t loss_limit, tli_pick *
     return TL_OK;
 }
 
-// The least loss within a cost, and among those the least cost. nearest: the least cost, where even that
-// is too much.
+// Choose the least loss within a cost, and the least cost among those. *nearest = the nearest cost that can be
+// met, after TL_ERROR_INFEASIBLE.
 static tl_result tli_pick_loss(tli_precision *p, uint64_t cost_limit, tli_pick *pick, uint64_t *nearest) {
     tl_choice_plan chosen, second;
     tl_result result = tli_choose(p, 1, 0, cost_limit, &chosen);
@@ -702,7 +713,7 @@ static tl_result tli_pick_loss(tli_precision *p, uint64_t cost_limit, tli_pick *
     pick->bound_loss = pick->bound;
     pick->bound = 0;
     tl_free_choice_plan(&p->quiet, &chosen);
-    result = tli_choose(p, 0, pick->loss, 0, &second);  // what was just found is within it
+    result = tli_choose(p, 0, pick->loss, 0, &second);  // the choice found above is within this limit
     if (result == TL_ERROR_NO_MEMORY) return tli_fail_choice(p, result);
     if (result) return TL_OK;
     pick->bound = second.bound;
@@ -715,6 +726,7 @@ static tl_result tli_pick_loss(tli_precision *p, uint64_t cost_limit, tli_pick *
     return TL_OK;
 }
 
+// Multiply a big number by 64 bits, as two factors of 32 bits.
 static void tli_big_multiply(tli_big *a, uint64_t factor) {
     tli_big high = *a;
     tli_big_scale(a, (uint32_t)factor, 0);
@@ -725,7 +737,8 @@ static void tli_big_multiply(tli_big *a, uint64_t factor) {
     tli_big_add(a, &high);
 }
 
-// The weight of a coordinate, in 2^-32 of the larger weight, times the distance, times the other axis.
+// weight / most, in units of 2^-32, x distance x axis, exactly. Comparing distance / length of its own axis
+// is the same as comparing distance x length of the other axis.
 static tli_big tli_weigh(double weight, double most, uint64_t distance, uint64_t axis) {
     tli_big value;
     tli_big_set(&value, tli_divide_f64(weight, 32, most, 0));
@@ -734,7 +747,7 @@ static tli_big tli_weigh(double weight, double most, uint64_t distance, uint64_t
     return value;
 }
 
-// How far from recommended schemes and large priorities a choice is.
+// The sum of the preferences of a choice; lower is better.
 static uint64_t tli_sum_ranks(const tli_precision *p, const uint8_t *schemes) {
     uint64_t sum = 0;
     int32_t id;
@@ -742,8 +755,8 @@ static uint64_t tli_sum_ranks(const tli_precision *p, const uint8_t *schemes) {
     return sum;
 }
 
-// The point with the least weighted sum of both, each scaled to 0 .. 1; of equal ones the recommended, that of
-// larger priorities, that of less loss.
+// The point with the least weighted sum of loss and cost, each scaled to 0 .. 1; among equal ones that of the
+// best preferences, then of less loss.
 static int32_t tli_find_knee(const tli_precision *p, const tl_choice_front *front) {
     const tl_precision_desc *desc = &p->desc;
     const tl_front_point *first = &front->points[0], *last = &front->points[front->point_count - 1];
@@ -784,7 +797,7 @@ static tl_result tli_pick_knee(tli_precision *p, tli_pick *pick) {
     return TL_OK;
 }
 
-// Of all choices that cost as much the one that loses least, as far as the work goes.
+// Among choices of the same cost take the one of least loss, within a limit of work.
 static tl_result tli_lower_loss(tli_precision *p, tli_pick *pick) {
     uint64_t limit = p->choice.work_limit;
     tl_choice_plan chosen;
@@ -804,7 +817,7 @@ static tl_result tli_lower_loss(tli_precision *p, tli_pick *pick) {
     return TL_OK;
 }
 
-// The choice that the criterion asks for. TL_ERROR_INFEASIBLE has no sentence yet: tli_fail_limit has it.
+// Choose by the criterion. No error text is set for TL_ERROR_INFEASIBLE: tli_fail_limit does that.
 static tl_result tli_pick_criterion(tli_precision *p, uint64_t loss_limit, tli_pick *pick) {
     uint64_t nearest = 0, bound;
     tl_result result = TL_OK;
@@ -832,7 +845,7 @@ static tl_result tli_pick_criterion(tli_precision *p, uint64_t loss_limit, tli_p
         p->nearest_cost = pick->cost;
         p->nearest_proven = pick->proven;
         if (pick->proven) return TL_ERROR_INFEASIBLE;
-        bound = pick->bound;  // not proven: it may be within reach from the other side
+        bound = pick->bound;  // not proven: minimising the loss may find a choice within both limits
         result = tli_pick_loss(p, p->cost_limit, pick, &nearest);
         if (!result && pick->loss > loss_limit) return TL_ERROR_INFEASIBLE;
         pick->bound = bound;
@@ -845,14 +858,14 @@ static tl_result tli_pick_criterion(tli_precision *p, uint64_t loss_limit, tli_p
     if (result) return result;
     tli_break_ties(p, p->most_loss, pick);
     if (tli_is_accuracy(p)) return TL_OK;
-    if (pick->cost <= pick->bound) pick->proven = 1;  // what is preferred may cost less than what was found
+    if (pick->cost <= pick->bound) pick->proven = 1;  // breaking ties may have lowered the cost
     pick->gap_ratio = pick->proven ? 0 : tli_find_gap(pick->cost, pick->bound);
     return TL_OK;
 }
 
-// -- precision plan: limits that cannot be held --
+// -- precision plan: limits that cannot be met --
 
-// The first four digits of a number > 0, rounded: digits 10^(*power).
+// The first four digits of a number > 0, rounded: value = digits x 10^(*power).
 static int32_t tli_round_digits(double value, int32_t *power) {
     tli_decimal d;
     int32_t digits = 0, last = 0, i;
@@ -889,7 +902,7 @@ static void tli_put_digits(tli_writer *w, int32_t digits, int32_t power) {
     tli_put_bytes(w, text + whole, (size_t)(count - whole));
 }
 
-// A number for people: four digits.
+// Write a number for people, rounded to four digits.
 static void tli_put_rounded(tli_writer *w, double value) {
     int32_t digits, power;
     if (value != value) { tli_put(w, "not known"); return; }
@@ -900,7 +913,7 @@ static void tli_put_rounded(tli_writer *w, double value) {
     tli_put_digits(w, digits, power);
 }
 
-// a / b with up to four decimals, rounded down; b > 0 and below 2^60.
+// Write a / b with up to four decimals, rounded down; 0 < b < 2^60.
 static void tli_put_ratio_down(tli_writer *w, uint64_t a, uint64_t b) {
     uint64_t rest = a % b;
     int32_t i;
@@ -923,7 +936,7 @@ static double tli_find_least_loss(const tli_precision *p, int32_t id) {
     return least;
 }
 
-// Whether a limit can be held, as tli_count_losses counts.
+// Whether a limit can be met, with losses in units as tli_count_losses makes them.
 static int tli_is_loss_held(const tli_precision *p, double limit) {
     uint64_t sum = 0, most = UINT64_C(1) << TLI_LOSS_BITS, units;
     int32_t id;
@@ -935,7 +948,7 @@ static int tli_is_loss_held(const tli_precision *p, double limit) {
     return 1;
 }
 
-// The least limit of four digits that can be held.
+// Write the least limit of four digits that can be met.
 static void tli_put_least_loss(tli_writer *w, const tli_precision *p) {
     double sum = 0, value;
     int32_t id, digits, power;
@@ -975,7 +988,7 @@ static tl_result tli_fail_limit(const tli_precision *p) {
 
 // -- precision plan: from a choice to a plan --
 
-// What the limits let pass, beside the loss of all but accuracy.
+// The limit of the cost; TL_UNLIMITED for criteria that have none.
 static uint64_t tli_find_most_cost(const tli_precision *p) {
     return tli_is_accuracy(p) || p->desc.criterion == TL_CRITERION_CUSTOM ? p->cost_limit : TL_UNLIMITED;
 }
@@ -988,7 +1001,7 @@ static double tli_sum_losses(const tli_precision *p, const uint8_t *schemes) {
     return sum;
 }
 
-// Of all tensors and weights, and of the copies.
+// The bytes of all weights and tensors, with converted copies.
 static uint64_t tli_sum_bytes(const tli_precision *p, const uint8_t *schemes) {
     uint64_t sum = 0;
     int32_t i, k;
@@ -1039,7 +1052,7 @@ static void tli_fill_precision_plan(const tli_precision *p, const tli_pick *pick
     }
     plan->loss = tli_sum_losses(p, p->schemes);
     plan->loss_limit = limit;
-    if (plan->loss > limit) plan->loss = limit;  // the exact sum is within it, what was added up may be rounded
+    if (plan->loss > limit) plan->loss = limit;  // the exact sum is within it, the sum of doubles may not be
     plan->measured_loss = tli_not_a_number();
     plan->cost = pick->cost;
     plan->base_cost = p->base_cost;
@@ -1053,7 +1066,7 @@ static void tli_fill_precision_plan(const tli_precision *p, const tli_pick *pick
     plan->gap_ratio = pick->gap_ratio;
     plan->speedup = tli_find_speedup(plan->base_cost, plan->cost);
     if (tli_find_most_cost(p) != TL_UNLIMITED && plan->speedup < p->desc.least_speedup)
-        plan->speedup = p->desc.least_speedup;  // held: costs of more than 53 digits are rounded to doubles
+        plan->speedup = p->desc.least_speedup;  // it is met: the quotient of doubles may be rounded down
     plan->bytes = tli_sum_bytes(p, p->schemes);
     plan->base_bytes = p->base_bytes;
 }
@@ -1067,7 +1080,7 @@ typedef struct tli_runner_up {
     int32_t  proven;
 } tli_runner_up;
 
-// With all others as they are.
+// The runner-up of a node when all other nodes keep their schemes.
 static tli_runner_up tli_find_local(tli_precision *p, const tli_pick *pick, int32_t id) {
     size_t row = (size_t)id * TL_SCHEME_COUNT;
     uint64_t before = tli_sum_around(p, id), cost, loss;
@@ -1094,7 +1107,8 @@ static tli_runner_up tli_find_local(tli_precision *p, const tli_pick *pick, int3
     return best;
 }
 
-// The choice of the whole graph without this scheme here. Takes from the work that is left.
+// The runner-up of a node by choosing for the whole graph without the node's scheme. Reduces the remaining
+// *work.
 static tl_result tli_find_exact(tli_precision *p, int32_t id, uint64_t *work, tli_runner_up *found) {
     size_t at = (size_t)id * TL_SCHEME_COUNT + p->schemes[id];
     uint64_t kept = p->costs[at], limit = p->choice.work_limit;
@@ -1109,7 +1123,7 @@ static tl_result tli_find_exact(tli_precision *p, int32_t id, uint64_t *work, tl
     p->costs[at] = kept;
     if (result == TL_ERROR_NO_MEMORY) return tli_fail_choice(p, result);
     if (result == TL_ERROR_INFEASIBLE) { found->proven = 1; return TL_OK; }
-    if (result) { *work = 0; return TL_OK; }  // too wide for the work that is left
+    if (result) { *work = 0; return TL_OK; }  // too wide for the remaining work
     *work -= chosen.work < *work ? chosen.work : *work;
     found->proven = chosen.proven;
     if (chosen.cost <= tli_find_most_cost(p)) {
@@ -1197,7 +1211,7 @@ static int tli_has_loss_limit(const tl_precision_desc *desc) {
            !tli_is_unlimited(desc->loss_limit);
 }
 
-// A smaller limit, by limit / measured, in 2^-20, and by a sixteenth at least.
+// Tighten the limit by loss_limit / measured, in units of 2^-20, and by a sixteenth at least.
 static uint64_t tli_cut_limit(const tli_precision *p, uint64_t limit, double measured) {
     uint64_t share = tli_is_amount(measured) ? tli_divide_f64(p->desc.loss_limit, 20, measured, 0) : 0;
     uint64_t cut = limit * share >> 20, most = limit - limit / 16;
@@ -1214,7 +1228,7 @@ static tl_result tli_fail_measured(const tli_precision *p, double measured) {
     return tli_end_error(p->env, &w, TL_ERROR_INFEASIBLE);
 }
 
-// The least loss that there is, when no limit was small enough.
+// The last round: the choice of least loss, when no tighter limit brought the measured loss within the limit.
 static tl_result tli_try_least_loss(tli_precision *p, tli_pick *pick, tl_precision_plan *plan) {
     uint64_t nearest;
     tl_result result = tli_pick_loss(p, tli_find_most_cost(p), pick, &nearest);
@@ -1304,7 +1318,7 @@ static tl_result tli_fill_front(tli_precision *p, const tl_choice_front *chosen,
         point->cost = from->cost;
         point->bound_cost = from->bound_cost;
         point->speedup = tli_find_speedup(p->base_cost, from->cost);
-        point->bytes = tli_sum_bytes(p, from->schemes);  // with the readers of results
+        point->bytes = tli_sum_bytes(p, from->schemes);  // the front's schemes include the readers of results
     }
     return TL_OK;
 }

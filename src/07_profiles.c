@@ -2,28 +2,33 @@
 #ifndef TL_NO_PLANNERS
 
 // -- profiles --
+//
+// The table of losses and speed-ups by op, used where nothing was measured, and the search for the row of a
+// node. The numbers are derived from word lengths, as the comments below say; they are not measurements.
 
 static uint64_t tli_count_elements(uint64_t bytes) { return bytes / 4 + (bytes % 4 != 0); }
 
-// The noise that a format adds to what it stores, over the power of the signal.
+// The noise power that storing in a format adds, divided by the power of the signal.
 //
-// Floats of p binary digits: the error is even over a step of 2^(1-p) of the power of two below the number,
-// whose mantissa m is spread as 1 / m (Benford): 4^(1-p) / 12 x E[1 / m^2] = 4^(1-p) / 12 x 3 / (8 ln 2).
+// Floats of p binary digits: the error is uniform over a step of 2^(1-p) times the power of two below the
+// number, and the mantissa m has density proportional to 1 / m (Benford): 4^(1-p) / 12 x E[1 / m^2], where
+// E[1 / m^2] = 3 / (8 ln 2).
 #define TLI_NOISE_F16   4.30e-8
 #define TLI_NOISE_BF16  2.75e-6
-// Integers of a tensor with long tails, Laplace's, clipped at a where the sum of both errors is least:
-// a^2 / (6 x 4^bits) of steps + exp(-a) of clipping, a = 9.90 and 20.27. 35.2 and 77.6 dB.
+// Integers, for tensors of Laplace distribution (long tails) that are clipped at a, where the sum of both
+// errors is least: a^2 / (6 x 4^bits) of rounding + exp(-a) of clipping, a = 9.90 and 20.27: 35.2 and 77.6
+// dB.
 #define TLI_NOISE_I8    2.99e-4
 #define TLI_NOISE_I16   1.75e-8
-// Integers of weights, Gauss's: a = 3.92 and 5.94, 40.6 dB in 8 bits. With one scale for all channels, a
-// typical one has half the range of the largest: a bit less, 6.02 dB, 4 times the noise.
+// Integers, for weights of normal distribution: a = 3.92 and 5.94, 40.6 dB in 8 bits. With one scale for all
+// channels a typical channel uses half of the range: it loses a bit, 6.02 dB, 4 times the noise.
 #define TLI_NOISE_W8    8.71e-5
 #define TLI_NOISE_W8_TENSOR  (4 * TLI_NOISE_W8)
 #define TLI_NOISE_W16_TENSOR (4 * 2.88e-9)
 
-// Independent noise adds up: of `tensors` that are read or handed on, and of weights. (What one node hands on
-// and the next one reads in the same format is counted by both: an upper estimate.) `factor` is how
-// much more of it leaves the op than enters.
+// Independent noise adds up over the tensors that a node reads or makes, `tensors` in number, and its
+// weights. (A tensor is counted by its producer and by its readers: an upper estimate.) `factor` is by how
+// much the op amplifies noise.
 #define TLI_LOSSES(factor, tensors) \
     { 0, (factor) * (tensors) * TLI_NOISE_F16, (factor) * (tensors) * TLI_NOISE_BF16, \
       (factor) * (tensors) * TLI_NOISE_I16, (factor) * (tensors) * TLI_NOISE_I8, 0, 0, 0, \
@@ -34,25 +39,25 @@ static uint64_t tli_count_elements(uint64_t bytes) { return bytes / 4 + (bytes %
       2 * TLI_NOISE_I16 + TLI_NOISE_W8, TLI_NOISE_I8 + TLI_NOISE_W8_TENSOR, \
       2 * TLI_NOISE_I8 + TLI_NOISE_W8_TENSOR }
 
-// Speed-ups, to be replaced by measurements. What multiplies and adds: products of one instruction of 128 bits
-// with sums of 32: 4 of f32, 8 of 16 bits, 16 of 8 bits; w8a16 multiplies as 16 bits do; dynamic spends
-// a quarter of what it gains on its inputs. What only moves: bytes read and written. fake quantises and
-// restores beside the work: nothing to gain, where elements are moved two passes more.
+// Speed-ups, to be replaced by measurements. Ops that multiply and add are rated by the products of one
+// instruction of 128 bits with sums of 32 bits: 4 in f32, 8 in 16 bits, 16 in 8 bits; w8a16 multiplies in 16
+// bits; dynamic loses a quarter of its gain to quantising its inputs. Ops that only move data are rated by
+// the bytes read and written. fake gains nothing, and costs ops that move data two more passes.
 #define TLI_SPEEDUPS_OF_PRODUCTS { 1, 2, 2, 2, 4, 4, 2, 3, 1 }
 #define TLI_SPEEDUPS_OF_BYTES    { 1, 2, 2, 2, 4, 4, 4, 4, 0.5 }
-#define TLI_SPEEDUPS_OF_LOOKUPS  { 1, 1, 1, 1, 1, 1, 1, 1.6, 1 }  // 8 bytes an element; 1 read, 4 written
+#define TLI_SPEEDUPS_OF_LOOKUPS  { 1, 1, 1, 1, 1, 1, 1, 1.6, 1 }  // 8 bytes per element become 1 + 4: 8 / 5
 
 #define TLI_BIT(scheme) ((uint32_t)1 << (scheme))
 #define TLI_FLOAT_SCHEMES (TLI_BIT(TL_SCHEME_F32) | TLI_BIT(TL_SCHEME_F16) | TLI_BIT(TL_SCHEME_BF16))
 #define TLI_TENSOR_SCHEMES \
     (TLI_FLOAT_SCHEMES | TLI_BIT(TL_SCHEME_I16) | TLI_BIT(TL_SCHEME_I8) | TLI_BIT(TL_SCHEME_FAKE))
 #define TLI_WEIGHT_SCHEMES (TLI_BIT(TL_SCHEME_COUNT) - 1)
-// The state of a cell runs through all steps of a sequence: its tensors keep 16 bits.
+// The state of a recurrent cell passes through all steps of a sequence and collects errors: at least 16 bits.
 #define TLI_CELL_SCHEMES (TLI_FLOAT_SCHEMES | TLI_BIT(TL_SCHEME_I16) | TLI_BIT(TL_SCHEME_W8A16) | \
                           TLI_BIT(TL_SCHEME_DYNAMIC))
-// Ids are not to be converted: the table alone is quantised, one scale for all of it.
+// The inputs are ids, which must not be converted: only the table is quantised, with one scale.
 #define TLI_TABLE_SCHEMES (TLI_BIT(TL_SCHEME_F32) | TLI_BIT(TL_SCHEME_DYNAMIC))
-// What has fewer than 16 bits somewhere.
+// Schemes with fewer than 16 bits in tensors or weights.
 #define TLI_NARROW_SCHEMES (TLI_BIT(TL_SCHEME_I8) | TLI_BIT(TL_SCHEME_I8_CHANNEL) | TLI_BIT(TL_SCHEME_W8A16) | \
                             TLI_BIT(TL_SCHEME_DYNAMIC) | TLI_BIT(TL_SCHEME_FAKE))
 
@@ -66,10 +71,10 @@ static uint64_t tli_count_elements(uint64_t bytes) { return bytes / 4 + (bytes %
     { op, NULL, 0, 0, TLI_TENSOR_SCHEMES, TLI_LOSSES(factor, tensors), speedups, TL_SCHEME_I16, 1 }
 
 static const tl_precision_profile tli_default_profiles[] = {
-    // up to 4096 outputs a matrix is read once and not used again: what counts is its bytes
+    // up to 4096 outputs the time goes into reading the matrix once: bytes count
     TLI_WEIGHTED("linear", 4096, TLI_SPEEDUPS_OF_BYTES),
     TLI_WEIGHTED("linear", 0, TLI_SPEEDUPS_OF_PRODUCTS),
-    TLI_WEIGHTED("conv2d", 0, TLI_SPEEDUPS_OF_PRODUCTS),  // depthwise, too: [3] gives it the same op
+    TLI_WEIGHTED("conv2d", 0, TLI_SPEEDUPS_OF_PRODUCTS),  // also depthwise: [3] gives it the same op
     TLI_WEIGHTED("conv", 0, TLI_SPEEDUPS_OF_PRODUCTS),
     TLI_WEIGHTED("convt2d", 0, TLI_SPEEDUPS_OF_PRODUCTS),
     TLI_CELL("rnn"),
@@ -79,16 +84,16 @@ static const tl_precision_profile tli_default_profiles[] = {
       TLI_SPEEDUPS_OF_LOOKUPS, TL_SCHEME_DYNAMIC, 0 },
     { "bmm", NULL, 0, 0, TLI_TENSOR_SCHEMES, TLI_LOSSES(1, 3), TLI_SPEEDUPS_OF_PRODUCTS, TL_SCHEME_I8, 0 },
     { "matmul", NULL, 0, 0, TLI_TENSOR_SCHEMES, TLI_LOSSES(1, 3), TLI_SPEEDUPS_OF_PRODUCTS, TL_SCHEME_I8, 0 },
-    // exp turns what is added to a score into a factor: noise is multiplied by the power of the scores, 16
-    // where their deviation is 4
+    // exp turns an error added to a score into a factor: noise is multiplied by the power of the scores, 16
+    // for scores with a standard deviation of 4
     TLI_SENSITIVE("attention", 16, 4, TLI_SPEEDUPS_OF_PRODUCTS),
     TLI_SENSITIVE("softmax", 16, 2, TLI_SPEEDUPS_OF_BYTES),
-    // what remains when the mean is taken off is smaller than what was rounded: 4 times in power. With known
-    // statistics bn is a scale and an addition for each channel, and takes 8 bits well
+    // noise stays while subtracting the mean makes the signal smaller: 4 times in power. With known statistics
+    // bn is a scale and an addition for each channel, which tolerates 8 bits
     TLI_SENSITIVE("layernorm", 4, 2, TLI_SPEEDUPS_OF_BYTES),
     TLI_MOVED("bn", 4, 2),
     TLI_MOVED("batchnorm", 4, 2),
-    // in f32 alone: few calls, and labels are not to be converted
+    // f32 only: losses take little time, and labels must not be converted
     { "loss", NULL, 0, 0, TLI_BIT(TL_SCHEME_F32), TLI_LOSSES(0, 0), TLI_SPEEDUPS_OF_BYTES, TL_SCHEME_F32, 1 },
     { "cross_entropy", NULL, 0, 0, TLI_BIT(TL_SCHEME_F32), TLI_LOSSES(0, 0), TLI_SPEEDUPS_OF_BYTES,
       TL_SCHEME_F32, 1 },
@@ -100,7 +105,7 @@ static const tl_precision_profile tli_default_profiles[] = {
     TLI_MOVED("scale", 1, 2),
     TLI_MOVED("dropout", 1, 2),
     TLI_MOVED("add", 1, 3),
-    TLI_MOVED("sub", 2, 3),  // a difference of what is alike is smaller than both: twice in power
+    TLI_MOVED("sub", 2, 3),  // the difference of similar tensors is smaller than both: twice in power
     TLI_MOVED("mul", 1, 3),
     TLI_MOVED("maxpool", 1, 2),
     TLI_MOVED("avgpool", 1, 2),
@@ -108,7 +113,7 @@ static const tl_precision_profile tli_default_profiles[] = {
     TLI_MOVED("upsample", 1, 2),
     TLI_MOVED("concat", 1, 2),
     TLI_MOVED("split", 1, 2),
-    // not known what it does: as a norm of two inputs, and half of what bytes would gain
+    // unknown op: the losses of a norm with two inputs, and half of the gain by bytes
     { "*", NULL, 0, 0, TLI_TENSOR_SCHEMES, TLI_LOSSES(4, 3), { 1, 1.5, 1.5, 1.5, 2, 2, 2, 2, 0.5 },
       TL_SCHEME_I16, 1 },
 };
@@ -121,7 +126,7 @@ TLI_IMPL const tl_precision_profile *tl_find_default_profiles(int32_t *count) {
 
 static char tli_lower_case(char c) { return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c; }
 
-// Whether the whole text is these letters, in whatever case.
+// Whether text equals `length` characters of part, ignoring case.
 static int tli_is_same_op(const char *text, const char *part, size_t length) {
     size_t i;
     for (i = 0; i < length; i++)
@@ -133,7 +138,7 @@ typedef struct tli_profiles {
     const tl_precision_profile *rows;
     int32_t     count;
     const char *device;    // NULL = not known
-    uint64_t    elements;
+    uint64_t    elements;  // of the node's output 0
 } tli_profiles;
 
 static int tli_is_any_op(const tl_precision_profile *row) { return row->op[0] == '*' && !row->op[1]; }
@@ -202,7 +207,7 @@ static const char *tli_find_profile_rule(const tl_precision_profile *row) {
     return NULL;
 }
 
-// Whether a row fits wherever the other one does.
+// Whether a row fits every node that the other one fits.
 static int tli_covers(const tl_precision_profile *row, const tl_precision_profile *other) {
     if (!tli_is_same_op(row->op, other->op, tli_text_length(other->op))) return 0;
     if (row->device && (!other->device || !tli_same_text(row->device, other->device))) return 0;

@@ -5,10 +5,14 @@
 // ============================================================================
 
 // -- formats and schemes --
+//
+// This part holds what a machine needs that runs a quantised network: formats, quantisation of data and
+// of sums of products, and the guards for 16-bit floats. It needs no other part of [7] and, but for names
+// and text, stays in a build with TL_NO_PLANNERS. Sources stand at the public declarations.
 
 static const uint8_t tli_format_bytes[] = { TL_FORMATS(TLI_LABEL4) };
 
-// 4 bytes of f32 become so many
+// Bytes of an array of f32 elements when each takes element_bytes; a last partial element counts whole.
 static uint64_t tli_narrow_bytes(uint64_t f32_bytes, uint64_t element_bytes) {
     return element_bytes == 4 ? f32_bytes : (f32_bytes / 4 + (f32_bytes % 4 != 0)) * element_bytes;
 }
@@ -18,11 +22,11 @@ TLI_IMPL uint64_t tl_find_format_bytes(tl_format format, uint64_t f32_bytes) {
     return tli_narrow_bytes(f32_bytes, known ? tli_format_bytes[format] : 4);
 }
 
-#ifndef TL_NO_PLANNERS  // a machine that quantises alone needs no names: texts of tables stay in its memory
-#define TLI_NAME5(id, name, format, bytes, help) name,      // undefined again below
-#define TLI_FORMAT5(id, name, format, bytes, help) format,  // the same
-#define TLI_BYTES5(id, name, format, bytes, help) bytes,    // the same
-#define TLI_HELP5(id, name, format, bytes, help) help,      // the same
+#ifndef TL_NO_PLANNERS  // a device that only runs needs no names, and tables of text would take its memory
+#define TLI_NAME5(id, name, format, bytes, help) name,      // these four are undefined again below
+#define TLI_FORMAT5(id, name, format, bytes, help) format,
+#define TLI_BYTES5(id, name, format, bytes, help) bytes,
+#define TLI_HELP5(id, name, format, bytes, help) help,
 
 static const char *const tli_format_names[] = { TL_FORMATS(TLI_NAME4) };
 static const char *const tli_scheme_names[] = { TL_SCHEMES(TLI_NAME5) };
@@ -114,7 +118,8 @@ TLI_IMPL int tl_parse_rounding(const char *text, tl_rounding *rounding) {
 
 #endif  // TL_NO_PLANNERS
 
-// The nearest integer of a number. Beyond 2^18 every quantisation is at its bounds, so it may stay there.
+// Round to the nearest integer, saturating at +-2^18: bounds and zero points have at most 16 bits, so larger
+// integers are clamped later in any case.
 static int32_t tli_round_f32(float value, tl_rounding rounding) {
     int32_t whole;
     float rest;
@@ -153,7 +158,7 @@ static float tli_at_least(float scale, float least) { return scale < least ? lea
 #define TLI_SMALLEST_SCALE 1.1920928955078125e-07f       // 2^-23
 #define TLI_NORMAL_SCALE   1.17549435082228750797e-38f   // 2^-126: below, an f32 loses digits
 
-// One operation in f32 a line: the same roundings as the tools that the rules are named after.
+// One f32 operation per statement, so that it rounds exactly like the tools that the rules are named after.
 static void tli_apply_affine(float least, float most, float least_scale, tl_quantization *q) {
     float size = most - least, steps = (float)(q->high - q->low);
     q->scale = tli_at_least(size / steps, least_scale);
@@ -207,7 +212,7 @@ TLI_IMPL tl_result tl_check_quantization(tl_env *env, const tl_quantization *qua
     return why ? tli_fail(env, TL_ERROR_INVALID_ARG, "tl_check_quantization", why) : TL_OK;
 }
 
-// The integer before it is clamped; the bounds are inside of what it can be.
+// The integer before clamping.
 static int32_t tli_quantize_freely(const tl_quantization *q, float value) {
     if ((tli_bits_of_f32(value) & 0x7FFFFFFFu) > 0x7F800000u) return q->zero_point;
     return tli_round_f32(value / q->scale, q->rounding) + q->zero_point;
@@ -224,7 +229,7 @@ static float tli_dequantize_integer(const tl_quantization *q, int32_t integer) {
     return value;
 }
 
-// Elements side by side under one quantisation.
+// Quantise consecutive elements with one quantisation; `width` bytes per integer.
 static void tli_quantize_run(const tl_quantization *q, size_t width, const float *from, void *to,
                              size_t count) {
     unsigned char *bytes = (unsigned char *)to;
@@ -280,10 +285,10 @@ static tl_result tli_check_quantize(tl_env *env, const char *function, const tl_
     return TL_OK;
 }
 
-// The elements of a tensor in order, cut where the channel changes.
+// An iterator over the elements of a tensor in order, in runs that belong to one channel.
 typedef struct tli_stripe {
     uint64_t inner_count, count;
-    size_t   at, length;
+    size_t   at, length;               // the present run
     int32_t  channel, channel_count;
 } tli_stripe;
 
@@ -338,7 +343,7 @@ TLI_IMPL tl_result tl_dequantize(tl_env *env, const tl_quantization *quantizatio
     return TL_OK;
 }
 
-// The extremes of data; 0 where a value is not finite. count > 0.
+// Find least and largest value; returns 0 if a value is not finite. count > 0.
 static int tli_find_extremes(const float *data, uint64_t count, float *least, float *most) {
     uint64_t i;
     *least = *most = data[0];
@@ -373,7 +378,7 @@ TLI_IMPL tl_result tl_quantize_dynamic(tl_env *env, const float *from, uint8_t *
     return TL_OK;
 }
 
-// mantissa 2^exponent = value, with 24 bits in the mantissa; value finite and > 0.
+// Split a finite value > 0 into a mantissa of exactly 24 bits and the power of two that is returned.
 static int32_t tli_split_positive(float value, uint64_t *mantissa) {
     uint32_t bits = tli_bits_of_f32(value);
     int32_t exponent = (int32_t)(bits >> 23) - 150;
@@ -394,7 +399,7 @@ TLI_IMPL tl_result tl_find_multiplier(tl_env *env, float a, float b, float c, tl
     if (!tli_is_scale(b)) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "b: must be finite and > 0");
     if (!tli_is_scale(c)) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "c: must be finite and > 0");
     exponent = tli_split_positive(a, &over) + tli_split_positive(b, &factor) - tli_split_positive(c, &under);
-    over *= factor;  // 47 or 48 bits, so the quotient has 23 to 25
+    over *= factor;  // 47 or 48 bits, so the quotient has 23 to 25 bits
     while ((over << shift) / under < ((uint64_t)1 << 30)) shift++;
     whole = (over << shift) / under;
     whole += (over << shift) % under * 2 >= under;
@@ -404,7 +409,7 @@ TLI_IMPL tl_result tl_find_multiplier(tl_env *env, float a, float b, float c, tl
     return TL_OK;
 }
 
-// value / 2^shift, half away from zero; 1 <= shift <= 32, |value| <= 2^31.
+// value / 2^shift, rounded half away from zero; 1 <= shift <= 32, |value| <= 2^31.
 static int64_t tli_shift_rounded(int64_t value, int32_t shift) {
     int64_t half = (int64_t)1 << (shift - 1);
     return value < 0 ? -((half - value) >> shift) : (value + half) >> shift;
@@ -420,7 +425,7 @@ TLI_IMPL int32_t tl_requantize(int32_t sum, tl_multiplier multiplier, const tl_q
     if (value > INT32_MAX) value = INT32_MAX;
     if (value < INT32_MIN) value = INT32_MIN;
     value *= multiplier.multiplier;
-    value = (value + (value < 0 ? 1 - half : half)) / (2 * half);  // towards zero, as the reference
+    value = (value + (value < 0 ? 1 - half : half)) / (2 * half);  // truncates, as TensorFlow Lite does
     if (multiplier.exponent < -32) value = 0;
     else if (multiplier.exponent < 0) value = tli_shift_rounded(value, -multiplier.exponent);
     value += to->zero_point;
@@ -470,8 +475,5 @@ TLI_IMPL int tl_has_overflow(const float *data, uint64_t count) {
         if (!tli_is_finite_f32(data[i])) return 1;
     return 0;
 }
-
-#ifndef TL_NO_PLANNERS
-#endif  // TL_NO_PLANNERS
 #endif  // TL_STRATEGY_IMPLEMENTATION
 

@@ -2,6 +2,8 @@
 #ifndef TL_NO_PLANNERS
 
 // -- text --
+//
+// Names and parsers of the enums of this section; a plan as a table, as JSON, and a node as a sentence.
 
 static const char *const tli_criterion_names[] = { TL_CRITERIA(TLI_NAME) };
 static const char *const tli_objective_names[] = { TL_PRECISION_OBJECTIVES(TLI_NAME) };
@@ -38,7 +40,7 @@ TLI_IMPL int tl_parse_objective(const char *text, tl_precision_objective *object
     return known;
 }
 
-// A field of so many places, and one between it and the next.
+// Write text padded to a width, and at least one space after it.
 static void tli_put_padded(tli_writer *w, const char *text, size_t width) {
     size_t length = tli_text_length(text);
     tli_put(w, text);
@@ -53,21 +55,21 @@ static void tli_put_padded_number(tli_writer *w, double value, size_t width) {
     tli_put_padded(w, text, width);
 }
 
-// "+12", of the cost
+// Write how much more the runner-up costs: "+12".
 static void tli_put_more_cost(tli_writer *w, const tl_precision_plan *plan, const tl_precision_node *node) {
     int less = node->runner_up_cost < plan->cost;
     tli_put(w, less ? "-" : "+");
     tli_put_u64(w, less ? plan->cost - node->runner_up_cost : node->runner_up_cost - plan->cost);
 }
 
-// "+0.0012", of the loss
+// Write how much more it loses: "+0.0012".
 static void tli_put_more_loss(tli_writer *w, const tl_precision_plan *plan, const tl_precision_node *node) {
     double more = node->runner_up_loss - plan->loss;
     if (!(more < 0)) tli_put(w, "+");
     tli_put_rounded(w, more);
 }
 
-// What the criterion minimised.
+// Write the difference in the quantity that the criterion minimises.
 static void tli_put_price(tli_writer *w, const tl_precision_plan *plan, const tl_precision_node *node) {
     if (plan->criterion == TL_CRITERION_ACCURACY) tli_put_more_loss(w, plan, node);
     else tli_put_more_cost(w, plan, node);

@@ -11,26 +11,29 @@ extern "C" {
 //
 //     copy, convert, fill --> submit --> ticket --> poll or wait
 //
-// A backend is a table of functions and a self pointer. Work on ranges is enqueued;
-// work whose ranges overlap happens in the order it was enqueued, anything else in
-// any order. A ticket stands for everything up to its submit: nothing is finished
-// because a call returned, only because poll or wait on a ticket said so, or because
-// `order` put it before what follows, or because `map` gave the host its bytes. The CPU
-// finishes at once and a GPU does not; nothing above this section may rely on either.
+// A backend is a table of functions and a self pointer. Work on ranges is enqueued:
+// pieces of work whose ranges overlap are carried out in the order in which they were
+// enqueued, all others in any order. A ticket stands for all work that was enqueued before
+// its submit. That a call returned does not mean that its work is finished. Work is
+// finished once poll or wait on its ticket returns TL_OK, or once `map` has given its bytes
+// to the host; `order` puts it before the work that is enqueued next. The CPU backend
+// finishes work at once, a GPU later: callers must not rely on either.
 //
-// A backend may be unable to submit and wait, because it records into command buffers of the
-// caller: poll, wait and map say TL_NOT_READY then, until the caller has told it more.
+// A backend that records into command buffers of the caller may be unable to submit and to wait.
+// poll, wait and map return TL_NOT_READY then, until the caller has reported that its command
+// buffer was submitted or has finished.
 //
-// The backend counts bytes and calls by itself and never sees a plan.
+// The backend counts bytes and calls by itself and never sees a plan, so that its counters are an
+// independent check of what was planned.
 // ============================================================================
 
 #define TL_TIERS(X) \
-    X(TL_TIER_DEVICE, "device", "where kernels read and write")       \
-    X(TL_TIER_HOST,   "host",   "where tensors are spilled to")
+    X(TL_TIER_DEVICE, "device", "memory that kernels read and write")     \
+    X(TL_TIER_HOST,   "host",   "memory that tensors are spilled to")
 
 typedef enum tl_tier { TL_TIERS(TLI_ENUM) TL_TIER_COUNT } tl_tier;
 
-// How the host is going to touch a mapped range.
+// What the host does with a range while it is mapped.
 #define TL_MAP_MODES(X) \
     X(TL_MAP_READ,   "read",   "nothing is written")                                        \
     X(TL_MAP_WRITE,  "write",  "every byte is written: what the host sees before is undefined") \
@@ -58,46 +61,47 @@ typedef struct tl_access {
 
 typedef struct tl_backend_limits {
     uint64_t alignment_bytes;    // of every offset; a power of two
-    uint64_t granularity_bytes;  // a block takes a multiple of it
+    uint64_t granularity_bytes;  // the bytes of a block are rounded up to a multiple of it
     uint64_t range_bytes;        // largest range one call may name
     uint64_t capacity_bytes[TL_TIER_COUNT];  // TL_UNLIMITED = not known
-    uint64_t budget_bytes[TL_TIER_COUNT];    // of the capacity, what is free to be used at present
-    uint32_t codecs;             // bits 1 << tl_codec that convert can do
+    uint64_t budget_bytes[TL_TIER_COUNT];    // the part of the capacity that is free at present
+    uint32_t codecs;             // bits 1 << tl_codec that compress and expand can do
     int32_t  host_visible;       // 1 = map costs nothing: host kernels may run on device ranges
-    int32_t  in_order;           // 1 = copies and kernels run in the order they were enqueued: what
-                                 // comes after a copy needs no ticket of it
+    int32_t  in_order;           // 1 = copies and kernels run in the order in which they were enqueued:
+                                 // work enqueued after a copy need not wait for the copy's ticket
 } tl_backend_limits;
 
 typedef struct tl_backend_counters {
     uint64_t live_bytes[TL_TIER_COUNT];      // claimed ranges, byte-exact
     uint64_t peak_bytes[TL_TIER_COUNT];      // largest live_bytes since the last reset
     uint64_t reserved_bytes[TL_TIER_COUNT];  // blocks, granularity and guards included
-    uint64_t arena_bytes;        // largest aligned end of a range claimed in a device block since then
+    uint64_t arena_bytes;        // largest aligned end of a range claimed in a device block since the reset
     uint64_t block_count[TL_TIER_COUNT];     // blocks alive
     uint64_t claim_count[TL_TIER_COUNT];     // ranges claimed and not released
     uint64_t added_count, copy_count, convert_count, fill_count;  // calls since init
     uint64_t submit_count, poll_count, wait_count, map_count;
-    uint64_t copied_bytes;       // by copy and convert, source side
+    uint64_t copied_bytes;       // read by copy, compress and expand
 } tl_backend_counters;
 
-// Once the device is lost, these stay legal and work: release, free_block, unmap, limits, counters,
-// reset_peaks, now_ns, and map for reading in the host tier where all work on the range had passed. All
-// others return TL_ERROR_DEVICE_LOST for ever. All are called by one thread at a time.
+// The functions of a backend, called by one thread at a time. Once the device is lost, release,
+// free_block, unmap, limits, counters, reset_peaks and now_ns still work, and so does map for reading in
+// the host tier if all work on the range had finished before. All others return TL_ERROR_DEVICE_LOST from
+// then on.
 //
-// The bytes between the end of a range and the next multiple of the alignment belong to nobody: work
-// on the range may overwrite them.
+// Work on a range may overwrite the bytes between its end and the next multiple of the alignment:
+// they must not be part of another range.
 typedef struct tl_backend {
     void *self;
 
-    // Make a block. TL_ERROR_NO_MEMORY where there is none, even once the work has passed that keeps
-    // freed blocks, if the backend can wait for it; *block is 0 then.
+    // Make a block. TL_ERROR_NO_MEMORY, with *block 0, if there is no memory for it. A backend that can
+    // wait first waits for the work that still uses freed blocks.
     tl_result (*add_block)(void *self, tl_tier tier, uint64_t bytes, uint64_t *block);
-    // Free a block; nothing in it may be claimed any more. Work on it may be under way, or not even
-    // submitted: the backend keeps the bytes until it has passed. TL_ERROR_CORRUPT where its dead
-    // bytes were written: it is freed all the same.
+    // Free a block in which no range is claimed any more. Work on it may be under way, or not even be
+    // submitted: the backend keeps the bytes until that work has finished. TL_ERROR_CORRUPT if bytes
+    // that were not claimed were written; the block is freed all the same.
     tl_result (*free_block)(void *self, uint64_t block);
 
-    // Begin and end the life of a range: claimed bytes are counted, their content is undefined. A range
+    // Begin and end the lifetime of a range: its bytes count as live, their content is undefined. A range
     // may be released while work on it is under way. TL_ERROR_NO_MEMORY beyond the tier's capacity.
     tl_result (*claim)(void *self, tl_range range);
     tl_result (*release)(void *self, tl_range range);
@@ -106,25 +110,25 @@ typedef struct tl_backend {
     tl_result (*copy)(void *self, tl_range to, tl_range from);         // same bytes
     tl_result (*compress)(void *self, tl_codec codec, tl_range to, tl_range from);  // f32 -> codec
     tl_result (*expand)(void *self, tl_codec codec, tl_range to, tl_range from);    // codec -> f32
-    tl_result (*fill)(void *self, tl_range to, uint32_t word);  // words as the host stores them, tail cut
+    tl_result (*fill)(void *self, tl_range to, uint32_t word);  // in the host's byte order; the tail is cut
 
-    // Put all enqueued work on these ranges before what the caller does with them next: the CPU
-    // finishes it, a GPU records one barrier. Called before every kernel.
+    // Put all enqueued work on these ranges before the caller's next use of them: the CPU backend
+    // finishes that work, a GPU records one barrier. Called before every kernel.
     tl_result (*order)(void *self, const tl_access *accesses, int32_t access_count);
 
-    tl_result (*submit)(void *self, tl_ticket *ticket);  // hand over what was enqueued, to be submitted
-                                                         // by the caller where the backend cannot
+    tl_result (*submit)(void *self, tl_ticket *ticket);  // end a batch of enqueued work; the caller
+                                                         // submits it if the backend cannot
     tl_result (*poll)(void *self, tl_ticket ticket);     // TL_OK or TL_NOT_READY; never blocks
-    tl_result (*wait)(void *self, tl_ticket ticket);     // submits what the ticket needs, blocks
+    tl_result (*wait)(void *self, tl_ticket ticket);     // submits the ticket's work and blocks
 
-    // Give the host a pointer to a range whose work was ordered: waits until that is finished, or
-    // returns TL_NOT_READY where the backend cannot wait. After unmap, with the same mode, the pointer
-    // is dead and what was written is in the range. Ranges mapped together do not overlap, unless all
-    // of them are only read.
+    // Give the host a pointer to a range, after `order` on it: waits until the work on it is finished, or
+    // returns TL_NOT_READY if the backend cannot wait. unmap takes the same mode; the pointer is invalid
+    // then, and the bytes written are in the range. Ranges that are mapped at the same time do not
+    // overlap, unless all of them are only read.
     tl_result (*map)(void *self, tl_range range, tl_map_mode mode, void **host);
     tl_result (*unmap)(void *self, tl_range range, tl_map_mode mode, void *host);
 
-    // Verify what can be verified (canaries, poison): TL_ERROR_CORRUPT where bytes changed.
+    // Verify guard bytes and dead bytes, if the backend has such checks: TL_ERROR_CORRUPT if some changed.
     tl_result (*check)(void *self);
 
     uint64_t (*now_ns)(void *self);  // a clock that never goes back; 0 = the backend has none
@@ -136,25 +140,25 @@ typedef struct tl_backend {
 typedef struct tl_cpu_backend_desc {
     void    *memory;              // device tier in one block of the caller; 0 = each block from the env
     uint64_t memory_bytes;        // of that block
-    uint64_t capacity_bytes[TL_TIER_COUNT];  // 0 = TL_UNLIMITED; counted with live ranges
+    uint64_t capacity_bytes[TL_TIER_COUNT];  // most bytes claimed at a time; 0 = TL_UNLIMITED
     uint64_t alignment_bytes;     // 0 = 64; a power of two
-    uint64_t (*now_ns)(void *user);  // 0 = none, every time is 0
+    uint64_t (*now_ns)(void *user);  // the clock; 0 = none, every time is 0
     void    *user;
-    // For tests, not with TL_NO_CHECKS: checked = 1 poisons dead ranges, guards blocks and hands
-    // kernels copies of their ranges, the host poison where it said that it writes every byte; with
-    // deferred = 1, work finishes only when polled, waited for or ordered, or when a block does not fit,
-    // in any legal order, which seed decides.
+    // For tests, not with TL_NO_CHECKS. checked = 1 fills dead ranges with a poison word, puts guard bytes
+    // around blocks and maps copies of ranges (filled with poison if the mode is TL_MAP_WRITE). deferred = 1
+    // delays work until it is polled, waited for or ordered, or until a new block needs its memory, and
+    // carries it out in a random legal order that follows from seed.
     int32_t  checked, deferred;
     uint64_t seed;
 } tl_cpu_backend_desc;
 
-// Make the CPU backend. It finishes work at once, unless it is deferred: that variant is for
-// tests, a wait that is missing above it shows as wrong bytes. With checked, a kernel gets copies
-// of its ranges, so that an address sanitizer sees every stray access; what it wrote to a range
-// that it may only read, to a dead range or around a block is TL_ERROR_CORRUPT. TL_NO_CHECKS leaves
-// both variants out: asking for one is TL_ERROR_UNSUPPORTED then.
+// Make the CPU backend. It finishes work at once. Two variants are for tests. The deferred one finishes
+// work late, so that a missing wait in its caller shows as wrong bytes. The checked one gives kernels
+// copies of their ranges, so that an address sanitizer sees every access outside; it reports
+// TL_ERROR_CORRUPT when a kernel wrote to a range that it may only read, to a dead range or beside a
+// block. With TL_NO_CHECKS asking for one of them is TL_ERROR_UNSUPPORTED.
 //
-//   env       must outlive it, and gets the sentence where one of its functions fails
+//   env       must outlive the backend, and gets the error text when one of its functions fails
 //   backend   overwritten; release with tl_free_cpu_backend
 //
 // Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_NO_MEMORY, TL_ERROR_UNSUPPORTED; *backend is all zero
@@ -166,8 +170,8 @@ TLDEF void      tl_free_cpu_backend(tl_env *env, tl_backend *backend);
 TLDEF const char *tl_name_tier(tl_tier tier);          // "device"; "?" out of range
 TLDEF const char *tl_name_map_mode(tl_map_mode mode);  // "write"
 
-// Places pieces in memory that it never touches: of a device, of a file, of an arena. A piece has an
-// offset and an id; neighbours are joined when they are free.
+// A heap gives out pieces of a range of offsets (of device memory, of a file, of an arena) and never
+// touches the memory itself. A piece has an offset and an id. Neighbouring free pieces are joined.
 typedef struct tl_heap tl_heap;
 
 // Make a heap over so many bytes, all free; the env must outlive it.
@@ -182,28 +186,28 @@ typedef struct tl_heap tl_heap;
 TLDEF tl_result tl_init_heap(tl_env *env, size_t bytes, size_t alignment, tl_heap **heap);
 TLDEF void      tl_free_heap(tl_heap *heap);  // accepts NULL
 
-// Take a piece, and give one back. Among free places one of about the size is taken, not always the
-// best. An id that stands for no piece is passed over; ids are used again.
+// Take a piece, and free one. The piece is cut from a free place of about its size, not always from the
+// smallest that is large enough. tl_free_piece ignores an id that stands for no piece; ids are used again.
 //
 //   bytes   rounded up to the alignment
 //   piece   its id, > 0
 //
-// Errors:  TL_ERROR_INVALID_ARG: 0 bytes; TL_ERROR_NO_MEMORY: no place is large enough, or no memory for
-//          the table of pieces. *offset and *piece are 0 then.
-// Cost:    O(1); O(free places of about this size) where hardly any is large enough.
+// Errors:  TL_ERROR_INVALID_ARG: 0 bytes; TL_ERROR_NO_MEMORY: no free place is large enough, or no memory
+//          for the table of pieces. *offset and *piece are 0 then.
+// Cost:    O(1); O(free places of about this size) if hardly any of them is large enough.
 TLDEF tl_result tl_add_piece(tl_heap *heap, size_t bytes, size_t *offset, int32_t *piece);
 TLDEF void      tl_free_piece(tl_heap *heap, int32_t piece);
 
-// Report what is free, and the largest piece that can be taken. Either may be NULL.
+// Report the free bytes, and those of the largest piece that can be taken. Either may be NULL.
 TLDEF void tl_measure_heap(const tl_heap *heap, size_t *free_bytes, size_t *largest_bytes);
 
-// Convert on the host, as every backend must, bit for bit. f16 and bf16: round to nearest even,
-// infinities stay, a NaN stays a quiet NaN. q8: block by block of 32, scale = largest finite
-// magnitude / 127 rounded to nearest even, each value the nearest of x 127 / largest (half to
-// even); infinities become +-127, NaN is -128; read back, a value is its code x scale rounded to
-// nearest even, at most the largest finite number. Pointers need no alignment.
+// Convert on the host. Every backend must give the same bits. f16 and bf16: rounded to nearest even,
+// infinities stay, a NaN becomes a quiet NaN. q8: in blocks of 32 values, scale = largest finite
+// magnitude / 127 rounded to nearest even, code = x 127 / largest rounded to nearest even; infinities
+// become +-127, NaN becomes -128. Expanding gives code x scale rounded to nearest even, limited to the
+// largest finite number. Pointers need no alignment.
 //
-//   bytes   of the f32 side; a tail of fewer than 4 bytes is taken as zero-padded
+//   bytes   of the f32 side; a tail of fewer than 4 bytes is padded with zeroes
 TLDEF void tl_compress_bytes(tl_codec codec, void *to, const void *from, uint64_t bytes);
 TLDEF void tl_expand_bytes(tl_codec codec, void *to, const void *from, uint64_t bytes);
 
@@ -213,29 +217,29 @@ TLDEF void tl_expand_bytes(tl_codec codec, void *to, const void *from, uint64_t 
 typedef struct tl_measure_device_desc {
     const char *name;          // of the device; borrowed
     uint64_t    bytes;         // of the largest copy; 0 = 64 MiB; halved until the backend has room. Codecs
-                               // are timed on a sixteenth
-    int32_t     sample_count;  // of each time, whose median counts; 0 = 5; 1 .. 31
-    // Run a kernel in this precision, wait until it has passed, and tell how many FLOP it had: as many
-    // each time. TL_ERROR_UNSUPPORTED = not in this precision. 0 = where the backend is host-visible, a
-    // loop of the library's on one thread, f32 and f64; elsewhere FLOP/s remain unknown.
+                               // are timed on a sixteenth of it
+    int32_t     sample_count;  // samples of each time, of which the median is taken; 0 = 5; 1 .. 31
+    // Run a kernel in this precision, wait until it is finished and set *flops to the FLOP that it did,
+    // the same each time. TL_ERROR_UNSUPPORTED = not in this precision. 0 = on a host-visible backend a
+    // loop of this library on one thread, f32 and f64; on others FLOP/s remain unknown.
     tl_result (*compute)(tl_precision precision, uint64_t *flops, void *user);
     void       *user;
 } tl_measure_device_desc;
 
-// Measure what [3] and the planners want to know of a device, with the backend's own copies, codecs and
-// clock. Each is timed at two sizes, because a call takes latency + bytes / rate: memory counts what is
-// read and what is written; of both directions of the link, and of the codecs, the slower one is told.
-// Capacities and alignment are those of the limits. What cannot be measured, because there is no clock,
-// no room, no host tier or no kernel, stays 0. A precision is supported where FLOP/s were measured, and
-// those below f32 only where they are not slower than f32.
+// Measure a device for the planners, with the backend's own copies, codecs and clock. A call takes
+// latency + bytes / rate, so each is timed at two sizes. Memory bytes/s count bytes read and bytes
+// written. Of the two directions of the link, and of the codecs, the slowest is reported. Capacities and
+// alignment are those of the limits. A figure that cannot be measured, for lack of a clock, of memory,
+// of a host tier or of a kernel, stays 0. A precision counts as supported if its FLOP/s were measured;
+// one below f32 only if it is not slower than f32.
 //
 //   desc     0 = all defaults
 //   device   overwritten
 //
 // Errors:  TL_ERROR_INVALID_ARG; TL_ERROR_UNSUPPORTED: the backend cannot wait; TL_ERROR_KERNEL: compute
 //          failed; and those of the backend. *device is all zero then.
-// Cost:    three times `bytes` of memory while it runs; the calls are the same each time. The counters
-//          and peaks of the backend count them.
+// Cost:    three times `bytes` of memory while it runs; the same calls each time, which the counters and
+//          peaks of the backend include.
 // Threads: as the backend.
 TLDEF tl_result tl_measure_device(tl_env *env, const tl_backend *backend,
                                   const tl_measure_device_desc *desc, tl_device *device);

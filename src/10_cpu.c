@@ -1,38 +1,47 @@
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
-// -- the CPU backend: its parts --
+// -- the CPU backend --
+//
+// Names that begin with tli_cpu_ are functions of its table. A block is an allocation of the env, or a
+// piece of the caller's memory. Work is carried out at once. Two variants are for tests:
+//
+//     checked    |guard| range |dead| range |dead|guard|    guards and dead bytes hold a poison word;
+//                                                           claim and release verify and write it
+//     deferred   work waits in a queue and is carried out later, in a random legal order
+//
+// Checking a claim and poisoning a release are queued like other work; both are called upkeep.
 
-#define TLI_POISON 0xFFFEAD5Au  // dead bytes: NaN as f32 and as f64
+#define TLI_POISON 0xFFFEAD5Au  // word in dead bytes: NaN as f32 and as f64
 #define TLI_GUARD_BYTES 64      // before and after a checked block, at least
-#define TLI_QUEUE_CAPACITY 256  // deferred work; beyond it the oldest is done
+#define TLI_QUEUE_CAPACITY 256  // deferred work; beyond it the oldest is carried out
 
 typedef struct tli_span { uint64_t start, end; } tli_span;
 
 typedef struct tli_cpu_block {
     char    *memory;          // first byte that a range can name
-    void    *allocation;      // to release, or NULL: a piece of the caller's memory
+    void    *allocation;      // of the env; NULL = a piece of the caller's memory
     tli_span *spans;          // checked: claimed ranges, ascending
     uint64_t bytes, reserved_bytes;
     uint64_t claimed_bytes, claim_count;
-    uint32_t generation;      // upper half of its handle
+    uint32_t generation;      // upper half of its handle: tells handles of earlier blocks in this slot apart
     int32_t  span_count, span_capacity;
-    int32_t  piece;
-    int32_t  next_free;       // slot + 1
-    int32_t  pending;         // deferred: copies, conversions and fills that touch it
-    uint8_t  tier, alive, dying;  // dying: freed, but pending work still needs the bytes
+    int32_t  piece;           // of the heap
+    int32_t  next_free;       // next unused slot + 1; 0 = none
+    int32_t  pending;         // deferred: queued copies, conversions and fills that touch it
+    uint8_t  tier, alive, dying;  // dying: freed, but queued work still needs the bytes
 } tli_cpu_block;
 
 typedef enum tli_work_kind {
     TLI_WORK_COPY, TLI_WORK_COMPRESS, TLI_WORK_EXPAND, TLI_WORK_FILL,
-    TLI_WORK_CLAIM,   // checked: verify that the bytes were left alone, then fill with 0xFF
-    TLI_WORK_RELEASE  // checked: poison
+    TLI_WORK_CLAIM,   // checked: verify the poison, then fill with 0xFF
+    TLI_WORK_RELEASE  // checked: fill with poison
 } tli_work_kind;
 
 typedef struct tli_work {
     tli_work_kind kind;
     tl_codec codec;
     uint32_t word;
-    int32_t  marked;    // to be run by order
+    int32_t  marked;    // to be carried out by the next tli_run_marked
     tl_range to, from;
     uint64_t ticket;    // of its submit; 0 = not submitted
 } tli_work;
@@ -44,7 +53,7 @@ typedef struct tli_cpu {
     tl_cpu_backend_desc desc;        // defaults filled in
     tl_backend_counters counters;
     tli_cpu_block *blocks;
-    int32_t block_count, block_capacity, free_block;  // slot + 1
+    int32_t block_count, block_capacity, free_block;  // free_block: first unused slot + 1; 0 = none
     uint64_t submitted;
     char *memory;                    // the caller's, aligned
     tl_heap heap;                    // places blocks in it
@@ -53,15 +62,15 @@ typedef struct tli_cpu {
     tli_work *queue;                 // deferred
     int32_t queue_count, dying_count;
     tl_random random;
-    tl_result late;                  // what work that ran later found out; told by the next call that can
+    tl_result late;                  // error found by deferred work; the next call that can returns it
 } tli_cpu;
 
 static tl_result tli_cpu_fail(tli_cpu *cpu, tl_result code, const char *function, const char *why) {
     return tli_fail(cpu->env, code, function, why);
 }
 
-// The variants for tests. TL_NO_CHECKS makes both answers 0, so that the compiler drops whatever
-// stands behind them; init refuses to make such a backend then.
+// The variants for tests. With TL_NO_CHECKS both are constant 0, so that the compiler removes the code
+// behind them; init refuses to make such a backend then.
 #ifndef TL_NO_CHECKS
 static int tli_is_checked(const tli_cpu *cpu) { return cpu->desc.checked != 0; }
 static int tli_is_deferred(const tli_cpu *cpu) { return cpu->desc.deferred != 0; }
@@ -131,7 +140,7 @@ static tli_cpu_block *tli_find_block(tli_cpu *cpu, uint64_t handle, const char *
     return block;
 }
 
-// The block of a range that is not empty, once the range was found to lie in it.
+// The block of a range that is not empty; an error if the range does not lie in it.
 static tli_cpu_block *tli_find_range(tli_cpu *cpu, const tl_range *range, const char *function,
                                      tl_result *result) {
     tli_cpu_block *block = tli_find_block(cpu, range->block, function, result);
@@ -159,7 +168,7 @@ static int32_t tli_find_span(const tli_cpu_block *block, uint64_t offset) {
     return low;
 }
 
-// Hold the rules of a range that is about to be used: in a live block, checked: inside one claimed range.
+// Check a range that is about to be used: it must lie in a live block and, if checked, in a claimed range.
 static tl_result tli_check_range(tli_cpu *cpu, const tl_range *range, const char *function) {
     tl_result result = TL_OK;
     tli_cpu_block *block;
@@ -178,7 +187,7 @@ static char *tli_address(const tli_cpu *cpu, tl_range range) {
     return cpu->blocks[(range.block & 0xFFFFFFFFu) - 1].memory + range.offset;
 }
 
-// Verify the guards of a block and every byte of it that is not claimed.
+// Whether the guards of a block, and its bytes that are not claimed, still hold poison.
 static int tli_is_intact(const tli_cpu *cpu, const tli_cpu_block *block) {
     uint64_t guard = tli_guard_bytes(cpu), at = 0;
     int32_t i;
@@ -190,7 +199,7 @@ static int tli_is_intact(const tli_cpu *cpu, const tli_cpu_block *block) {
     return tli_is_poisoned(block->memory + at, block->reserved_bytes - guard - at);
 }
 
-// Find room for a block; TL_OK sets memory, and allocation or piece.
+// Find memory for a block; TL_OK sets memory, and allocation or piece.
 static tl_result tli_place_block(tli_cpu *cpu, tli_cpu_block *block) {
     size_t guard = (size_t)tli_guard_bytes(cpu), whole;
     size_t alignment = (size_t)cpu->desc.alignment_bytes;
@@ -215,7 +224,7 @@ static tl_result tli_place_block(tli_cpu *cpu, tli_cpu_block *block) {
     return TL_OK;
 }
 
-// Give the bytes of a freed block back; TL_ERROR_CORRUPT where somebody wrote to dead ones.
+// Free the memory of a block; TL_ERROR_CORRUPT if its dead bytes were written.
 static tl_result tli_finish_block(tli_cpu *cpu, int32_t slot) {
     tli_cpu_block *block = &cpu->blocks[slot];
     tl_result result = TL_OK;
@@ -282,7 +291,7 @@ static tli_cpu_block *tli_block_of_work(tli_cpu *cpu, tl_range range) {
     return range.bytes ? &cpu->blocks[(range.block & 0xFFFFFFFFu) - 1] : NULL;
 }
 
-// Count a queued piece of work at its blocks, +1 or -1. Upkeep does not keep a block alive.
+// Add +1 or -1 to the queued work of the blocks that it touches. Upkeep does not keep a block alive.
 static void tli_count_work(tli_cpu *cpu, const tli_work *work, int32_t by) {
     tli_cpu_block *to = tli_block_of_work(cpu, work->to), *from = tli_block_of_work(cpu, work->from);
     if (tli_is_upkeep(work)) return;
@@ -290,7 +299,7 @@ static void tli_count_work(tli_cpu *cpu, const tli_work *work, int32_t by) {
     if (from) from->pending += by;
 }
 
-// Carry out one queued piece of work and take it off the queue. What it finds out is told later.
+// Carry out one queued piece of work and remove it from the queue. An error is returned later.
 static void tli_run_queued(tli_cpu *cpu, int32_t index) {
     tli_work work = cpu->queue[index];
     tl_result result = tli_do_work(cpu, &work);
@@ -301,7 +310,7 @@ static void tli_run_queued(tli_cpu *cpu, int32_t index) {
     tli_count_work(cpu, &work, -1);
 }
 
-// Run the queued upkeep of a block that no other work needs any more, then give it back.
+// Carry out the queued upkeep of a block that no other work needs any more, then free it.
 static tl_result tli_drain_block(tli_cpu *cpu, int32_t slot) {
     int32_t i = 0;
     while (i < tli_queued(cpu))
@@ -325,7 +334,7 @@ static void tli_run_work(tli_cpu *cpu, int32_t index) {
     tli_finish_dying(cpu, from);
 }
 
-// Do work now, or queue it. Its ranges were checked; from is NULL where nothing is read.
+// Carry work out, or queue it. Its ranges were checked; from is NULL if nothing is read.
 static tl_result tli_enqueue(tli_cpu *cpu, tli_work_kind kind, tl_codec codec, const tl_range *to,
                              const tl_range *from, uint32_t word) {
     tli_work work;
@@ -341,8 +350,8 @@ static tl_result tli_enqueue(tli_cpu *cpu, tli_work_kind kind, tl_codec codec, c
     return TL_OK;
 }
 
-// Mark what must be done before an access, and what that needs itself. Tells whether anything
-// but upkeep was marked.
+// Mark the queued work that must precede these accesses, and the earlier work that it depends on
+// itself. Returns whether anything other than upkeep was marked.
 static int tli_mark_work(tli_cpu *cpu, const tl_access *accesses, int32_t count) {
     int32_t i, j;
     int real = 0;
@@ -366,7 +375,7 @@ static void tli_run_marked(tli_cpu *cpu) {
         else i++;
 }
 
-// Run one submitted piece of work at random among those that nothing earlier stands in the way of.
+// Carry out a random piece of submitted work, among those that conflict with no earlier work.
 static void tli_run_random(tli_cpu *cpu) {
     int32_t count = 0, start, i, j;
     while (count < cpu->queue_count && cpu->queue[count].ticket) count++;
@@ -378,8 +387,8 @@ static void tli_run_random(tli_cpu *cpu) {
     }
 }
 
-static tl_result tli_tell_late(tli_cpu *cpu) {
-    tl_result result = cpu->late;  // work done at once told it itself
+static tl_result tli_report_late(tli_cpu *cpu) {
+    tl_result result = cpu->late;  // work that is not deferred returned its error itself
     if (!tli_is_deferred(cpu)) return TL_OK;
     cpu->late = TL_OK;
     return result;
@@ -400,7 +409,7 @@ static tl_result tli_cpu_add_block(void *self, tl_tier tier, uint64_t bytes, uin
                       (int64_t)cpu->block_count + 1, sizeof *cpu->blocks))
             return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, "add_block", "no memory for the table of blocks");
         slot = cpu->block_count++;
-        // Another backend's handles do not fit.
+        // Handles of another backend are unlikely to match.
         cpu->blocks[slot].generation = (uint32_t)tl_mix_u64((uint64_t)(uintptr_t)cpu, (uint64_t)slot);
         cpu->blocks[slot].next_free = 0;
     }
@@ -409,7 +418,7 @@ static tl_result tli_cpu_add_block(void *self, tl_tier tier, uint64_t bytes, uin
     block->tier = (uint8_t)tier;
     block->bytes = bytes;
     result = tli_place_block(cpu, block);
-    while (result && tli_queued(cpu) && cpu->dying_count) {  // what freed blocks wait for
+    while (result && tli_queued(cpu) && cpu->dying_count) {  // carry out what keeps freed blocks
         tli_run_work(cpu, 0);
         result = tli_place_block(cpu, block);
     }
@@ -442,7 +451,7 @@ static tl_result tli_cpu_free_block(void *self, uint64_t handle) {
     return TL_OK;
 }
 
-// Note a claimed range of a checked block; no two may overlap.
+// Record a claimed range of a checked block; no two may overlap.
 static tl_result tli_add_span(tli_cpu *cpu, tli_cpu_block *block, tl_range range) {
     int32_t at = tli_find_span(block, range.offset), i;
     if (at < block->span_count && block->spans[at].start < range.offset + range.bytes)
@@ -528,7 +537,8 @@ static tl_result tli_cpu_release(void *self, tl_range range) {
     return result;
 }
 
-// Copy or convert: the rules they share. f32 is the side whose bytes `other` must follow from.
+// Check and enqueue a copy or a conversion. plain: bytes of the uncompressed side; those of the other
+// side must follow from them.
 static tl_result tli_move(tli_cpu *cpu, tli_work_kind kind, tl_codec codec, const tl_range *to,
                           const tl_range *from, const char *function) {
     uint64_t plain = kind == TLI_WORK_EXPAND ? to->bytes : from->bytes;
@@ -577,10 +587,10 @@ static tl_result tli_cpu_order(void *self, const tl_access *accesses, int32_t ac
     int32_t i;
     for (i = 0; i < access_count && !result; i++)
         result = tli_check_range(cpu, &accesses[i].range, "order");
-    if (result || !tli_queued(cpu)) return result ? result : tli_tell_late(cpu);
+    if (result || !tli_queued(cpu)) return result ? result : tli_report_late(cpu);
     (void)tli_mark_work(cpu, accesses, access_count);
     tli_run_marked(cpu);
-    return tli_tell_late(cpu);
+    return tli_report_late(cpu);
 }
 
 static tl_result tli_cpu_submit(void *self, tl_ticket *ticket) {
@@ -593,7 +603,7 @@ static tl_result tli_cpu_submit(void *self, tl_ticket *ticket) {
     return TL_OK;
 }
 
-// All submitted work stands in front of the queue, in order of its tickets.
+// Submitted work stands at the front of the queue, in order of its tickets.
 static int tli_has_passed(const tli_cpu *cpu, tl_ticket ticket) {
     return !tli_queued(cpu) || !cpu->queue[0].ticket || cpu->queue[0].ticket > ticket.value;
 }
@@ -607,7 +617,7 @@ static tl_result tli_cpu_poll(void *self, tl_ticket ticket) {
         return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "poll", "ticket: was never submitted");
     if (tli_queued(cpu))
         for (runs = tl_next_random_below(&cpu->random, 4); runs; runs--) tli_run_random(cpu);
-    result = tli_tell_late(cpu);
+    result = tli_report_late(cpu);
     return result ? result : tli_has_passed(cpu, ticket) ? TL_OK : TL_NOT_READY;
 }
 
@@ -617,10 +627,11 @@ static tl_result tli_cpu_wait(void *self, tl_ticket ticket) {
     if (ticket.value > cpu->submitted)
         return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "wait", "ticket: was never submitted");
     while (!tli_has_passed(cpu, ticket)) tli_run_random(cpu);
-    return tli_tell_late(cpu);
+    return tli_report_late(cpu);
 }
 
-// Deferred: a range may be mapped only when no work on it is left. Upkeep is nobody's to wait for.
+// Deferred: a range may be mapped only when no queued work on it is left. Upkeep is carried out here,
+// because no ticket stands for it and a caller cannot wait for it.
 static tl_result tli_settle(tli_cpu *cpu, tl_range range, int writes, const char *function) {
     tl_access access;
     access.range = range;
@@ -630,7 +641,7 @@ static tl_result tli_settle(tli_cpu *cpu, tl_range range, int writes, const char
         return tli_cpu_fail(cpu, TL_ERROR_BACKEND, function,
                             "range: work on it was neither ordered nor waited for");
     tli_run_marked(cpu);
-    return tli_tell_late(cpu);
+    return tli_report_late(cpu);
 }
 
 static tl_result tli_cpu_map(void *self, tl_range range, tl_map_mode mode, void **host) {
@@ -687,7 +698,7 @@ static tl_result tli_cpu_unmap(void *self, tl_range range, tl_map_mode mode, voi
 static tl_result tli_cpu_check(void *self) {
     tli_cpu *cpu = (tli_cpu *)self;
     int32_t i = 0, j;
-    while (i < tli_queued(cpu)) {  // upkeep that nothing earlier stands in the way of
+    while (i < tli_queued(cpu)) {  // carry out upkeep that conflicts with no earlier work
         for (j = 0; j < i && !tli_conflicts(&cpu->queue[j], &cpu->queue[i]); j++) {}
         if (j == i && tli_is_upkeep(&cpu->queue[i])) tli_run_work(cpu, i);
         else i++;
@@ -695,7 +706,7 @@ static tl_result tli_cpu_check(void *self) {
     for (i = 0; tli_is_checked(cpu) && i < cpu->block_count; i++)
         if (cpu->blocks[i].alive && !cpu->blocks[i].pending && !tli_is_intact(cpu, &cpu->blocks[i]))
             return tli_cpu_fail(cpu, TL_ERROR_CORRUPT, "check", "bytes that nobody claimed were written");
-    return tli_tell_late(cpu);
+    return tli_report_late(cpu);
 }
 
 static uint64_t tli_cpu_now_ns(void *self) {
@@ -760,7 +771,7 @@ static void tli_fill_backend(tl_backend *backend, tli_cpu *cpu) {
     backend->reset_peaks = tli_cpu_reset_peaks;
 }
 
-// Make a heap of the caller's memory, less what its alignment takes.
+// Make a heap over the caller's memory, less the bytes that its alignment takes.
 static tl_result tli_open_memory(tli_cpu *cpu) {
     size_t alignment = (size_t)cpu->desc.alignment_bytes;
     size_t shift = (0 - (size_t)(uintptr_t)cpu->desc.memory) & (alignment - 1), bytes;

@@ -2,6 +2,10 @@
 
 // ============================================================================
 // [10] BACKEND (implementation)
+//
+// This part: names, the codecs on the host, and the heap that places blocks in memory of the caller.
+// Names with f16, bf16 and q8 belong to the codecs of tl_codec; q8 stores 32 values as one f32 scale and
+// 32 bytes.
 // ============================================================================
 
 static const char *const tli_tier_names[] = { TL_TIERS(TLI_NAME) };
@@ -16,13 +20,13 @@ TLI_IMPL const char *tl_name_map_mode(tl_map_mode mode) {
     return tli_name(tli_map_mode_names, TL_MAP_MODE_COUNT, (int64_t)mode);
 }
 
-// -- codecs: integers on the bits only, so that every backend and every compiler agrees --
+// -- codecs: integer arithmetic on the bits only, so that every backend and compiler gives the same --
 
 static uint32_t tli_load_u32(const void *from) { uint32_t word; TLI_MEMCPY(&word, from, 4); return word; }
 
 static uint16_t tli_load_u16(const void *from) { uint16_t half; TLI_MEMCPY(&half, from, 2); return half; }
 
-// |x| = mantissa 2^exponent with exactly 24 bits in the mantissa; x finite and not 0.
+// |x| = mantissa 2^exponent, where the mantissa has exactly 24 bits. x must be finite and not 0.
 static int32_t tli_split_f32(uint32_t bits, uint32_t *mantissa) {
     int32_t exponent = (int32_t)(bits >> 23 & 255u) - 150;
     *mantissa = bits & 0x7FFFFFu;
@@ -31,7 +35,8 @@ static int32_t tli_split_f32(uint32_t bits, uint32_t *mantissa) {
     return exponent;
 }
 
-// value 2^exponent (and a little more if sticky) as f32 bits, to nearest even. value in 2^24 .. 2^32-1.
+// value 2^exponent as f32 bits, rounded to nearest even; sticky: the exact value is a little larger.
+// value must be in 2^24 .. 2^32-1.
 static uint32_t tli_join_f32(uint32_t value, int32_t exponent, int sticky) {
     int32_t shift = 1, field;
     uint32_t bits;
@@ -40,10 +45,11 @@ static uint32_t tli_join_f32(uint32_t value, int32_t exponent, int sticky) {
     if (field < 1) { shift += 1 - field; field = 1; }
     if (field > 254) return 0x7F7FFFFFu;
     bits = ((uint32_t)(field - 1) << 23) + tli_round_shift(value, shift, sticky);
-    return bits < 0x7F800000u ? bits : 0x7F7FFFFFu;  // what was finite stays finite
+    return bits < 0x7F800000u ? bits : 0x7F7FFFFFu;  // a finite value never becomes infinite
 }
 
-// largest / 127. Of 512 m / 127 the floor has at least 26 bits, of which 24 stay.
+// largest / 127 as f32. floor(512 m / 127) has at least 26 bits, two more than the mantissa keeps, so it
+// and the sticky bit are enough to round correctly.
 static uint32_t tli_q8_scale(uint32_t largest) {
     uint32_t m, whole, rest;
     int32_t exponent;
@@ -54,7 +60,7 @@ static uint32_t tli_q8_scale(uint32_t largest) {
     return tli_join_f32(whole * 4 + rest / 127, exponent - 9, rest % 127 != 0);
 }
 
-// x 127 / largest, to nearest even. The product has 31 bits, so 32-bit integers are enough.
+// x 127 / largest, rounded to nearest even. The product has 31 bits, so 32-bit integers are enough.
 static int8_t tli_q8_of(uint32_t bits, uint32_t largest) {
     uint32_t size = bits & 0x7FFFFFFFu, mx, ml, whole, rest, value;
     int32_t shift;
@@ -82,7 +88,7 @@ static uint32_t tli_f32_of_q8(int8_t value, uint32_t scale) {
     return sign | tli_join_f32(m * 2 * size, exponent - 1, 0);
 }
 
-// The i-th f32 of a side of `bytes` bytes; a tail is taken as zero-padded.
+// The i-th f32 of an array of `bytes` bytes; an incomplete last value is padded with zeroes.
 static uint32_t tli_load_f32(const unsigned char *from, size_t bytes, size_t i) {
     uint32_t word = 0;
     if (bytes - 4 * i >= 4) return tli_load_u32(from + 4 * i);
@@ -134,15 +140,18 @@ TLI_IMPL void tl_expand_bytes(tl_codec codec, void *to, const void *from, uint64
     }
 }
 
-// -- the heap: a good fit among size classes, neighbours joined when freed --
+// -- the heap: free lists by size class, neighbours joined when freed --
+//
+//     |taken|  free  |taken|taken|free|   extents, linked in address order;
+//                                         each free one is also in the list of its size class
 
 typedef enum tli_extent_state { TLI_EXTENT_UNUSED, TLI_EXTENT_FREE, TLI_EXTENT_TAKEN } tli_extent_state;
 
-// A part of the heap, taken or free; all of these are linked in address order. Or an unused record.
+// A part of the heap, taken or free, or an unused record of the table.
 typedef struct tli_extent {
     size_t   offset, bytes;
     int32_t  before, after;            // neighbours; -1 = none
-    int32_t  free_before, free_after;  // in the list of its size class; free_after also links unused records
+    int32_t  free_before, free_after;  // links of its class's list; free_after also links unused records
     int32_t  state;                    // tli_extent_state
 } tli_extent;
 
@@ -152,9 +161,9 @@ struct tl_heap {
     tl_env *env;
     size_t bytes, alignment, free_bytes;
     tli_extent *extents;
-    int32_t extent_count, extent_capacity, free_extent;  // record + 1
-    int32_t class_heads[TLI_CLASS_COUNT];  // extent + 1
-    uint32_t class_bits[TLI_CLASS_COUNT / 32];
+    int32_t extent_count, extent_capacity, free_extent;  // free_extent: first unused record + 1; 0 = none
+    int32_t class_heads[TLI_CLASS_COUNT];  // first free extent + 1; 0 = none
+    uint32_t class_bits[TLI_CLASS_COUNT / 32];  // 1 = the class has a free extent
 };
 
 static int32_t tli_class_of(uint64_t bytes) {
@@ -187,8 +196,9 @@ static void tli_link_extent(tl_heap *heap, int32_t index) {
     heap->free_bytes += extent->bytes;
 }
 
-// Find a free extent of at least so many bytes; -1 where there is none. Same sizes come and go,
-// so the list of the size's own class is tried first, its rest only when all else failed.
+// Find a free extent of at least so many bytes; -1 = there is none. The same sizes are often taken
+// and freed again, so a few extents of the size's own class are tried first. Any extent of a higher
+// class is large enough. The rest of the own class is searched only if there is none.
 static int32_t tli_find_extent(const tl_heap *heap, size_t bytes) {
     int32_t own = tli_class_of(bytes), at = heap->class_heads[own] - 1, tries, word;
     for (tries = 0; at >= 0 && tries < 4; tries++, at = heap->extents[at].free_after)
@@ -214,7 +224,7 @@ static int32_t tli_add_extent(tl_heap *heap) {
     return heap->extent_count++;
 }
 
-// Take bytes and return the id of the piece; 0 where there is no room.
+// Take bytes and return the id of the piece; 0 = no room.
 static int32_t tli_take_piece(tl_heap *heap, size_t bytes) {
     int32_t index, rest;
     tli_extent *extent, *left;
@@ -242,7 +252,7 @@ static int32_t tli_take_piece(tl_heap *heap, size_t bytes) {
     return index + 1;
 }
 
-// Join an extent with the one after it, whose record is unused then.
+// Join an extent with the one after it, whose record becomes unused.
 static void tli_join_extent(tl_heap *heap, int32_t index) {
     tli_extent *extent = &heap->extents[index], *after = &heap->extents[extent->after];
     int32_t unused = extent->after;
@@ -269,7 +279,7 @@ static void tli_give_piece(tl_heap *heap, int32_t piece) {
     tli_link_extent(heap, index);
 }
 
-// One free extent over all bytes, a multiple of the alignment; 0 where there is no memory for it.
+// Start with one free extent over all bytes, a multiple of the alignment; 0 = no memory for its record.
 static int tli_open_heap(tl_env *env, size_t bytes, size_t alignment, tl_heap *heap) {
     int32_t first;
     heap->env = env;

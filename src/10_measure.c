@@ -2,9 +2,16 @@
 #ifndef TL_NO_PLANNERS
 
 // -- what a device can do, measured --
+//
+// tl_measure_device times copies and codecs of the backend between ranges of its own blocks. One call
+// takes latency + bytes / rate, so two sizes give both:
+//
+//     rate = (large - small) / (t(large) - t(small)),   latency = t(small) - small / rate
+//
+// A gauge is one such measurement: its blocks, its ranges and its two sizes.
 
 #define TLI_GAUGE_SAMPLES 31
-#define TLI_GAUGE_SMALL   4096       // bytes of the smaller copy: little more than its latency
+#define TLI_GAUGE_SMALL   4096       // bytes of the smaller copy: mostly latency
 #define TLI_GAUGE_LARGE   67108864   // bytes of the larger one
 
 typedef struct tli_gauge {
@@ -13,13 +20,13 @@ typedef struct tli_gauge {
     tl_measure_device_desc desc;  // defaults filled in
     tl_backend_limits limits;
     uint64_t blocks[TL_TIER_COUNT];
-    tl_range ranges[3];           // two on the device, one on the host; bytes 0 = there is none
-    uint64_t small, large;        // bytes of the two sizes; large 0 = no room
+    tl_range ranges[3];           // two on the device, one on the host; bytes 0 = no such range
+    uint64_t small, large;        // the two sizes in bytes; large 0 = no room
 } tli_gauge;
 
 typedef enum tli_gauge_work { TLI_GAUGE_COPY, TLI_GAUGE_COMPRESS, TLI_GAUGE_EXPAND } tli_gauge_work;
 
-// One kind of work between two ranges.
+// One kind of work, from one range to another.
 typedef struct tli_gauge_job {
     tli_gauge_work work;
     tl_codec codec;
@@ -33,7 +40,7 @@ static tl_result tli_gauge_fail(const tli_gauge *g, const char *call, tl_result 
     return tli_end_error(g->env, &w, code);
 }
 
-// Hand over and wait: only then has a time passed.
+// Submit and wait until the work is finished: only then is its time known.
 static tl_result tli_gauge_wait(const tli_gauge *g) {
     const tl_backend *b = g->backend;
     tl_ticket ticket;
@@ -46,7 +53,7 @@ static tl_result tli_gauge_wait(const tli_gauge *g) {
     return result ? tli_gauge_fail(g, "wait", result) : TL_OK;
 }
 
-// Enqueue a job on the first so many bytes (uncompressed) of its ranges.
+// Enqueue a job on the first `bytes` (uncompressed) bytes of its ranges.
 static tl_result tli_gauge_enqueue(const tli_gauge *g, const tli_gauge_job *job, uint64_t bytes) {
     const tl_backend *b = g->backend;
     tl_range to = job->to, from = job->from;
@@ -78,7 +85,7 @@ static double tli_find_median(double *samples, int32_t count) {
     return count % 2 ? samples[count / 2] : (samples[count / 2 - 1] + samples[count / 2]) / 2;
 }
 
-// Median time of a job; the first run is not counted: it touches the bytes for the first time.
+// Median time of a job. The first run does not count: it may page memory in.
 static tl_result tli_time_job(const tli_gauge *g, const tli_gauge_job *job, uint64_t bytes, double *ns) {
     const tl_backend *b = g->backend;
     double samples[TLI_GAUGE_SAMPLES];
@@ -95,10 +102,10 @@ static tl_result tli_time_job(const tli_gauge *g, const tli_gauge_job *job, uint
     return TL_OK;
 }
 
-// Bytes a second of a job, from the difference of two sizes, and what is left of the smaller one; 0 where
-// the clock does not tell.
+// Rate of a job in bytes per second, from the difference of two sizes, and its latency, from the rest
+// of the smaller time. Both are 0 if the clock is too coarse or absent.
 static tl_result tli_fit_job(const tli_gauge *g, const tli_gauge_job *job, double *rate, double *latency_ns) {
-    // Codecs compute, so they need fewer bytes to be seen beside a latency.
+    // Codecs are slower than copies, so fewer bytes are enough to exceed the latency.
     uint64_t most = job->work == TLI_GAUGE_COPY ? g->large : tli_larger_u64(g->large / 16, 2 * g->small);
     double small = 0, large = 0;
     tl_result result = tli_time_job(g, job, g->small, &small);
@@ -158,7 +165,7 @@ static tl_result tli_measure_codecs(const tli_gauge *g, tl_device *device) {
     return TL_OK;
 }
 
-// A loop of multiplications and additions that no compiler can foresee: 2^20 FLOP.
+// 2^20 FLOP of multiplications and additions, with volatile inputs so that no compiler removes them.
 static tl_result tli_run_flops(tl_precision precision, uint64_t *flops, void *user) {
     volatile float unknown_factor = 0.75f, unknown_term = 0.5f;
     volatile double sink;
@@ -230,7 +237,7 @@ static tl_result tli_claim_gauge(tli_gauge *g, int32_t index, tl_tier tier, uint
     return result;
 }
 
-// Blocks for copies of g->large bytes; TL_ERROR_NO_MEMORY where there is no room for so many.
+// Make blocks and claim ranges of g->large bytes; TL_ERROR_NO_MEMORY if there is no room for them.
 static tl_result tli_open_gauge(tli_gauge *g, int uses_host) {
     const tl_backend *b = g->backend;
     tl_result result = b->add_block(b->self, TL_TIER_DEVICE, 2 * g->large, &g->blocks[TL_TIER_DEVICE]);
@@ -242,7 +249,7 @@ static tl_result tli_open_gauge(tli_gauge *g, int uses_host) {
     return result;
 }
 
-// The largest size that there is room for: two ranges of it on the device, one on the host.
+// Find the largest size for which there is room for two ranges on the device and one on the host.
 static tl_result tli_size_gauge(tli_gauge *g) {
     const tl_backend_limits *limits = &g->limits;
     uint64_t step = tli_larger_u64(limits->alignment_bytes, 64);

@@ -2,6 +2,13 @@
 
 // ============================================================================
 // [11] MANAGER (implementation)
+//
+// Checkpoints are entries in an array. A hash table of cells finds them by key; those that hold device
+// bytes are also linked in lists, from which an eviction takes its victim:
+//
+//     cells  [hash, entry] [     ] [hash, entry] ...      key -> entry
+//     lists  oldest <-> ... <-> newest                    one for each class of size or of cost per byte,
+//                                                         twice: droppable, and kept (keep = 1)
 // ============================================================================
 
 // -- names, policies --
@@ -72,7 +79,7 @@ TLI_IMPL tl_result tl_check_recompute_policy(tl_env *env, const tl_recompute_pol
     return TL_OK;
 }
 
-// Whether the policy wants a checkpoint of this node and cost; the policy was checked.
+// Whether the policy wants a checkpoint of this node and cost. The policy must have been checked.
 static int tli_wants_checkpoint(const tl_recompute_policy *policy, int32_t node, uint64_t cost) {
     switch (policy->kind) {
     case TL_RECOMPUTE_POLICY_ALL:       return 1;
@@ -84,13 +91,13 @@ static int tli_wants_checkpoint(const tl_recompute_policy *policy, int32_t node,
     return 0;
 }
 
-// -- which of two goes first --
+// -- which of two is evicted first --
 
-// What an eviction looks at.
+// The figures that an eviction compares.
 typedef struct tli_victim {
     uint64_t timestamp, last_use;
     uint64_t bytes;  // that it takes now
-    uint64_t cost;   // of having it again
+    uint64_t cost;   // of recomputing it
 } tli_victim;
 
 // limbs = a b c: 192 bits, least significant first.
@@ -119,8 +126,9 @@ static void tli_mul_wide(uint64_t a, uint64_t b, uint64_t c, uint64_t limbs[3]) 
     for (i = 0; i < 3; i++) limbs[i] = words[2 * i] | (uint64_t)words[2 * i + 1] << 32;
 }
 
-// Whether a goes before b. By cost: the least cost / (bytes x staleness), staleness counted in saves
-// and from 1, compared exactly; equal ones by age. The caller's own order falls back to age.
+// Whether a is evicted before b. By cost: the least cost / (bytes x staleness), where staleness counts
+// saves from 1; cross-multiplied, so the comparison is exact. Equal ones are compared by age, and so are
+// those of the caller's own order.
 static int tli_evict_before(tl_eviction eviction, const tli_victim *a, const tli_victim *b, uint64_t now) {
     uint64_t left[3], right[3];
     int i;
@@ -150,11 +158,11 @@ typedef struct tli_entry {
     tl_checkpoint_key key;
     tli_victim victim;     // bytes: those it takes in its tier
     uint64_t bytes;        // uncompressed
-    uint64_t block;        // 0 where bytes are 0
-    const void *mapped;    // while borrowed
+    uint64_t block;        // 0 if bytes are 0
+    const void *mapped;    // host address while borrowed
     int32_t  borrows;
-    int32_t  list;         // that it stands in; -1 = none
-    int32_t  before, after;  // there; after also links unused entries
+    int32_t  list;         // index of its list; -1 = none
+    int32_t  before, after;  // its links, entry + 1; after also links unused entries
     uint32_t hash;
     uint8_t  tier, codec, keep, lossless;
     uint8_t  owns_mapped;  // 1 = mapped is memory of the env, not of the backend
@@ -164,32 +172,32 @@ typedef struct tli_cell { uint32_t hash; int32_t entry; } tli_cell;  // entry + 
 
 typedef struct tli_list { int32_t head, tail; } tli_list;  // entry + 1
 
-#define TLI_LIST_COUNT 256  // of a bank: one list, or one for each class of size or of cost per byte
-#define TLI_DROPPABLE  0    // bank of what may be dropped
-#define TLI_KEPT       1    // bank of what may be moved only
+#define TLI_LIST_COUNT 256  // lists of a bank: one is used, or one for each class of size or cost per byte
+#define TLI_DROPPABLE  0    // bank of entries that may be dropped
+#define TLI_KEPT       1    // bank of entries that may be compressed or spilled, but not dropped
 
-// What could not be given back when it should have been, and is tried again later: a mapping where
-// there is a host address, else a block, of which bytes are still claimed.
+// Something that the backend refused to take back and that is offered again later: with a host address
+// a mapping, else a block, of which `bytes` bytes are still claimed.
 typedef struct tli_lost { uint64_t block, bytes; void *host; tl_tier tier; tl_map_mode mode; } tli_lost;
 
 struct tl_manager {
     tl_env *env;
     tl_backend backend;
     tl_manager_desc desc;
-    uint64_t budget[TL_TIER_COUNT];  // what binds: the desc's, and no more than the backend has
-    int32_t  device_is_finite;       // the backend knows its capacity: no memory there means full
+    uint64_t budget[TL_TIER_COUNT];  // the lesser of the desc's and the backend's capacity
+    int32_t  device_is_finite;       // 1 = the backend knows its capacity: if add_block fails, it is full
     int32_t  host_visible;
     tli_entry *entries;
-    int32_t  entry_capacity, entry_count, free_entry;  // entry_count: ever used; free_entry: + 1
+    int32_t  entry_capacity, entry_count, free_entry;  // entry_count: ever used; free_entry: unused + 1
     tli_cell *cells;
     uint32_t cell_count;             // a power of two
-    int32_t  held, spilled;          // entries; of these, in the host tier
+    int32_t  held, spilled;          // entries in use; of these, in the host tier
     tli_list lists[2 * TLI_LIST_COUNT];
     uint32_t list_bits[2 * TLI_LIST_COUNT / 32];
     uint64_t clock;                  // timestamp of the last save
-    uint64_t bytes[TL_TIER_COUNT];   // claimed
+    uint64_t bytes[TL_TIER_COUNT];   // claimed now
     uint64_t droppable_bytes;        // in the device tier, neither kept nor borrowed
-    int32_t  enqueued;               // 1 = work was enqueued since the last submit
+    int32_t  enqueued;               // 1 = work was enqueued after the last submit
     tl_ticket last_ticket;
     tli_lost *lost;
     int32_t  lost_count, lost_capacity;
@@ -200,7 +208,7 @@ struct tl_manager {
     char     lock;
 };
 
-// -- lock: the caller's or a spin lock; never taken twice by one call --
+// -- lock: the caller's, or a spin lock; no call takes it twice --
 
 #ifndef TL_NO_THREADS
 #if defined(__GNUC__) || defined(__clang__)
@@ -232,9 +240,9 @@ static void tli_unlock_manager(tl_manager *m) {
 #endif
 }
 
-// -- table: open addressing on micro-batch, node, output; the step is not part of the place --
+// -- table: open addressing on micro-batch, node and output; the step is not hashed --
 
-// Eight neighbouring nodes share a cache line of cells: passes go through the nodes in order.
+// The cells of eight neighbouring nodes share a cache line, because passes visit the nodes in order.
 static uint32_t tli_hash_key(const tl_checkpoint_key *key) {
     uint64_t place = (uint64_t)((uint32_t)key->node >> 3) << 32 | (uint32_t)key->output;
     uint32_t hash = (uint32_t)(tl_mix_u64(place, (uint64_t)(uint32_t)key->micro_batch) >> 32);
@@ -245,7 +253,7 @@ static int tli_same_place(const tl_checkpoint_key *a, const tl_checkpoint_key *b
     return a->node == b->node && a->output == b->output && a->micro_batch == b->micro_batch;
 }
 
-// The entry at the key's place, whatever its step; -1 where there is none.
+// The entry of the key's micro-batch, node and output, of any step; -1 = none.
 static int32_t tli_find_entry(const tl_manager *m, const tl_checkpoint_key *key) {
     uint32_t hash = tli_hash_key(key), mask = m->cell_count - 1, at;
     if (!m->cell_count) return -1;
@@ -262,19 +270,20 @@ static void tli_put_cell(tli_cell *cells, uint32_t cell_count, uint32_t hash, in
     cells[at].entry = entry + 1;
 }
 
-// Empty a cell and close the gap, so that no probe ever ends too early and nothing piles up.
+// Empty a cell and move later cells of its probe sequence up, so that no search ends too early and no
+// deleted cells accumulate.
 static void tli_clear_cell(tl_manager *m, int32_t entry) {
     uint32_t mask = m->cell_count - 1, gap = m->entries[entry].hash & mask, at;
     while (m->cells[gap].entry != entry + 1) gap = (gap + 1) & mask;
     for (at = (gap + 1) & mask; m->cells[at].entry; at = (at + 1) & mask) {
-        if (((at - m->cells[at].hash) & mask) < ((at - gap) & mask)) continue;  // would move before its home
+        if (((at - m->cells[at].hash) & mask) < ((at - gap) & mask)) continue;  // its home is after the gap
         m->cells[gap] = m->cells[at];
         gap = at;
     }
     m->cells[gap].entry = 0;
 }
 
-// Make room for one more entry, in every table.
+// Make room for `count` entries in every table.
 static int tli_reserve_entries(tl_manager *m, int64_t count) {
     uint32_t cells = m->cell_count ? m->cell_count : 16, i;
     tli_cell *table;
@@ -300,7 +309,7 @@ static int tli_reserve_entries(tl_manager *m, int64_t count) {
     return 1;
 }
 
-// Take an unused entry for a key; there is room.
+// Take an unused entry for a key; tli_reserve_entries made room.
 static int32_t tli_add_entry(tl_manager *m, const tl_checkpoint_key *key) {
     int32_t i = m->free_entry ? m->free_entry - 1 : m->entry_count++;
     tli_entry *e = &m->entries[i];
@@ -322,9 +331,10 @@ static void tli_remove_entry(tl_manager *m, int32_t i) {
     m->held--;
 }
 
-// -- lists of what may be evicted, each in order of age or of use --
+// -- lists of entries that may be evicted, each in order of age or of last use --
 
-// Classes only save time: by size, or by cost per byte, in steps of a fraction of a power of two.
+// The list of an entry, by its class of size or of cost per byte, in steps of a fraction of a power of
+// two. Classes only save time.
 static int32_t tli_list_of(const tl_manager *m, const tli_entry *e) {
     int32_t bank = e->keep ? TLI_LIST_COUNT * TLI_KEPT : TLI_LIST_COUNT * TLI_DROPPABLE;
     if (m->desc.eviction == TL_EVICTION_LARGEST) return bank + tli_class_of(e->victim.bytes);
@@ -341,8 +351,8 @@ static int tli_is_droppable(const tli_entry *e) {
     return e->tier == TL_TIER_DEVICE && !e->keep && !e->borrows;
 }
 
-// Put an entry that takes device bytes into its list. New ones go to the end, those that were at
-// the front a moment ago to the front; in between the nearer end is walked from.
+// Insert an entry that takes device bytes into its list, in order of its key. The place is searched from
+// both ends at once: new entries belong at the end, those that just left the front at the front.
 static void tli_enlist(tl_manager *m, int32_t i) {
     tli_entry *e = &m->entries[i];
     uint64_t key = tli_list_key(m, e);
@@ -378,7 +388,7 @@ static void tli_delist(tl_manager *m, int32_t i) {
     e->list = -1;
 }
 
-// While borrowed an entry stays in its list and is stepped over.
+// A borrowed entry stays in its list; evictions skip it.
 static void tli_borrow(tl_manager *m, int32_t i) {
     tli_entry *e = &m->entries[i];
     if (e->list >= 0 && tli_is_droppable(e)) m->droppable_bytes -= e->victim.bytes;
@@ -430,7 +440,7 @@ static tl_result tli_order_range(tl_manager *m, tl_range range, int writes) {
     return m->backend.order(m->backend.self, &access, 1);
 }
 
-// Map a range once the work on it is finished. After the device was lost, the host tier is still there.
+// Map a range once the work on it is finished. After the device was lost, the host tier can still be read.
 static tl_result tli_map(tl_manager *m, tl_tier tier, tl_range range, tl_map_mode mode, void **host) {
     tl_result result = tli_order_range(m, range, mode != TL_MAP_READ);
     *host = NULL;
@@ -452,7 +462,7 @@ static void tli_lose(tl_manager *m, tl_tier tier, uint64_t block, uint64_t bytes
     lost->mode = mode;
 }
 
-// TL_OK once nothing is left to do about it.
+// Offer one of them to the backend again; TL_OK once it has taken it back.
 static tl_result tli_retry_one(tl_manager *m, tli_lost *lost) {
     tl_range range = tli_range_of(lost->block, lost->bytes);
     tl_result result = TL_OK;
@@ -468,7 +478,7 @@ static tl_result tli_retry_one(tl_manager *m, tli_lost *lost) {
     return result == TL_ERROR_CORRUPT ? TL_OK : result;
 }
 
-// Try again to give back what could not be, mappings first. What fails for good goes with the backend.
+// Offer all of them again. What is refused to the end is freed with the backend.
 static void tli_retry_lost(tl_manager *m) {
     int32_t i, kept = 0;
     for (i = 0; i < m->lost_count; i++)
@@ -476,7 +486,7 @@ static void tli_retry_lost(tl_manager *m) {
     m->lost_count = kept;
 }
 
-// Unmap; where it fails the mapping is remembered, so that it does not outlive its range.
+// Unmap; a mapping whose unmap failed is remembered, so that it ends before its range is released.
 static tl_result tli_unmap(tl_manager *m, tl_range range, tl_map_mode mode, void *host) {
     tl_result result = m->backend.unmap(m->backend.self, range, mode, host);
     if (result && result != TL_ERROR_CORRUPT)
@@ -484,7 +494,8 @@ static tl_result tli_unmap(tl_manager *m, tl_range range, tl_map_mode mode, void
     return result;
 }
 
-// Give a range and its block back. *gone tells whether the bytes are: an error without it changes nothing.
+// Give a range and its block back. *gone = 1: the bytes are no longer claimed, also if an error is
+// returned; *gone = 0: an error, and nothing changed.
 static tl_result tli_give_back(tl_manager *m, tl_tier tier, uint64_t block, uint64_t bytes, int *gone) {
     tl_result result;
     *gone = 1;
@@ -501,14 +512,14 @@ static tl_result tli_give_back(tl_manager *m, tl_tier tier, uint64_t block, uint
     return TL_OK;
 }
 
-// Give back what nobody came to hold; it cannot fail for the caller.
+// Give back a range that no entry holds. If the backend refuses, it is remembered, so this cannot fail.
 static void tli_abandon(tl_manager *m, tl_tier tier, uint64_t block, uint64_t bytes) {
     int gone;
     (void)tli_give_back(m, tier, block, bytes, &gone);
     if (!gone) tli_lose(m, tier, block, bytes, NULL, TL_MAP_READ);
 }
 
-// Claim the whole of a new block; the block is given back where that fails.
+// Claim the whole of a new block; if that fails, the block is freed.
 static tl_result tli_claim_block(tl_manager *m, tl_tier tier, uint64_t block, uint64_t bytes) {
     tl_result result = m->backend.claim(m->backend.self, tli_range_of(block, bytes));
     if (result) {
@@ -562,7 +573,7 @@ static int32_t tli_ask_caller(tl_manager *m, int32_t bank) {
     return picked >= 0 && picked < count ? m->candidate_entries[picked] : -1;
 }
 
-// Pick from a bank: the best of the first of each list; -1 where there is none.
+// Pick from a bank: the best among the first evictable entry of each list; -1 = none.
 static int32_t tli_pick_victim(tl_manager *m, int32_t bank) {
     int32_t best = -1, word, at;
     if (m->desc.eviction == TL_EVICTION_CALLER) return tli_ask_caller(m, bank);
@@ -583,7 +594,8 @@ static int32_t tli_pick_victim(tl_manager *m, int32_t bank) {
     return best;
 }
 
-// The bytes of an entry now stand in another block: free those it had. Where that fails nothing changed.
+// Let an entry whose bytes were copied into another block live there, and free its old block. If the
+// backend refuses to take the old block back, the new one is given back and nothing changed.
 static tl_result tli_change_place(tl_manager *m, int32_t i, tl_tier tier, uint64_t block, uint64_t bytes,
                                   tl_codec codec) {
     tli_entry *e = &m->entries[i];
@@ -603,7 +615,7 @@ static tl_result tli_change_place(tl_manager *m, int32_t i, tl_tier tier, uint64
     return result;
 }
 
-// Copy, or convert, an entry into a claimed block and let it live there.
+// Copy, or convert, an entry into a claimed block, where it lives from then on.
 static tl_result tli_move_entry(tl_manager *m, int32_t i, tl_tier tier, uint64_t block, uint64_t bytes,
                                 tl_codec codec) {
     tl_codec from = (tl_codec)m->entries[i].codec;
@@ -620,7 +632,7 @@ static tl_result tli_move_entry(tl_manager *m, int32_t i, tl_tier tier, uint64_t
     return tli_change_place(m, i, tier, block, bytes, codec);
 }
 
-// Compress or spill one entry. *moved is 0, with TL_OK, where neither is possible.
+// Compress or spill one entry. *moved is 0, with TL_OK, if neither is possible.
 static tl_result tli_relocate(tl_env *env, tl_manager *m, const char *function, int32_t i, int *moved) {
     tli_entry *e = &m->entries[i];
     int packs = tli_may_compress(m, e);
@@ -649,7 +661,7 @@ static tl_result tli_relocate(tl_env *env, tl_manager *m, const char *function, 
     return result ? tli_fail_backend(env, function, "spill", result) : TL_OK;
 }
 
-// Free the bytes of an entry and forget it.
+// Free the bytes of an entry and remove it.
 static tl_result tli_discard(tl_env *env, tl_manager *m, const char *function, int32_t i) {
     tli_entry *e = &m->entries[i];
     int gone;
@@ -661,7 +673,7 @@ static tl_result tli_discard(tl_env *env, tl_manager *m, const char *function, i
     return result ? tli_fail_backend(env, function, "release", result) : TL_OK;
 }
 
-// Evict one of a bank. TL_ERROR_OVER_BUDGET without a word where there is nothing to evict.
+// Evict one entry of a bank. TL_ERROR_OVER_BUDGET, without a text, if there is none to evict.
 static tl_result tli_evict_one(tl_env *env, tl_manager *m, const char *function, int32_t bank) {
     int32_t i = tli_pick_victim(m, bank);
     tl_result result;
@@ -691,8 +703,8 @@ static tl_result tli_refuse(tl_env *env, tl_manager *m, const char *function, ui
     return tli_end_error(env, &w, TL_ERROR_OVER_BUDGET);
 }
 
-// See to it that dropping all that may be dropped would make room: else move what must be kept.
-// So a refusal comes before anything was dropped.
+// Ensure that dropping all droppable entries would make room; if not, compress or spill kept ones. So a
+// request that cannot be met is refused before anything is dropped.
 static tl_result tli_clear_way(tl_env *env, tl_manager *m, const char *function, uint64_t bytes) {
     uint64_t budget = m->budget[TL_TIER_DEVICE];
     tl_result result = bytes > budget ? TL_ERROR_OVER_BUDGET : TL_OK;
@@ -708,8 +720,9 @@ static tl_result tli_evict_until(tl_env *env, tl_manager *m, const char *functio
     return result == TL_ERROR_OVER_BUDGET ? tli_refuse(env, m, function, bytes) : result;
 }
 
-// Get a claimed block in the device tier, evicting for it. The block is made first: where there is
-// no memory for it nothing is evicted, unless that memory is finite and what it holds is ours.
+// Get a claimed block in the device tier, evicting for it. The block is made before anything is evicted,
+// so nothing is lost if there is no memory for it. Only if the backend's capacity is known are entries
+// evicted to make memory for the block itself.
 static tl_result tli_acquire(tl_env *env, tl_manager *m, const char *function, uint64_t bytes,
                              uint64_t *block) {
     tl_result result, evicted = TL_OK;
@@ -786,9 +799,9 @@ static void tli_fill_entry(tl_manager *m, int32_t i, const tl_save_desc *desc, u
     m->statistics.saved++;
 }
 
-// Replace the bytes of an entry where they are. Only where no copy can fail half way: the host
-// writes them, and the old bytes stay untouched until the mapping stands. A backend that cannot
-// even unmap then leaves an unknown mix of both: that entry is dropped.
+// Overwrite the bytes of an entry in place. This is done only if the host writes them, because then no
+// copy can fail half way: the old bytes are untouched until the mapping succeeded. If the unmap fails,
+// the range holds an unknown mix of both, and the entry is dropped.
 static tl_result tli_rewrite(tl_env *env, tl_manager *m, const tl_save_desc *desc, int32_t i) {
     const char *function = "tl_save_checkpoint";
     tl_range range = tli_entry_range(&m->entries[i]);
@@ -812,7 +825,7 @@ static int tli_may_rewrite(const tl_manager *m, const tl_save_desc *desc, int32_
         e->bytes == desc->bytes && e->bytes;
 }
 
-// Write the bytes of a save into a new block; the one it replaces goes when the new one is whole.
+// Write the bytes of a save into a new block. The entry that it replaces is freed once they are complete.
 static tl_result tli_store(tl_env *env, tl_manager *m, const tl_save_desc *desc, int32_t old,
                            uint64_t block, uint64_t bytes) {
     const char *function = "tl_save_checkpoint";
@@ -848,7 +861,7 @@ static tl_result tli_save_unlocked(tl_env *env, tl_manager *m, const tl_save_des
     if (old >= 0 && m->entries[old].borrows)
         return tli_fail(env, TL_ERROR_INVALID_ARG, function, "key: is borrowed");
     if (!desc->keep && !tli_wants_checkpoint(&m->desc.policy, desc->key.node, desc->cost)) {
-        result = old >= 0 ? tli_discard(env, m, function, old) : TL_OK;  // it would be taken for this one
+        result = old >= 0 ? tli_discard(env, m, function, old) : TL_OK;  // not to be mistaken for this one
         if (!result) m->statistics.skipped++;
         return result;
     }
@@ -876,7 +889,7 @@ TLI_IMPL tl_result tl_save_checkpoint(tl_env *env, tl_manager *manager, const tl
 
 // -- take, peek, release --
 
-// The entry of a key and of its step. counts = a take or a peek.
+// The entry of a key, if it is of the key's step. counts: 1 = count a hit or a miss.
 static tl_result tli_look_up(tl_env *env, tl_manager *m, const char *function, const tl_checkpoint_key *key,
                              int counts, int32_t *entry) {
     *entry = tli_find_entry(m, key);
@@ -974,7 +987,7 @@ TLI_IMPL tl_result tl_submit_checkpoints(tl_env *env, tl_manager *manager, tl_ti
     return tli_fail_backend(env, "tl_submit_checkpoints", "submit", result);
 }
 
-// Put a raw copy of an entry into the device tier, if it is not there.
+// Bring an entry into the device tier, uncompressed, if it is not.
 static tl_result tli_bring_back(tl_env *env, tl_manager *m, const char *function, int32_t i) {
     const tli_entry *e = &m->entries[i];
     int fetches = e->tier == TL_TIER_HOST;
@@ -1004,8 +1017,8 @@ static tl_result tli_unpack(tl_manager *m, const tli_entry *e, void **data) {
     return result ? result : TL_ERROR_NO_MEMORY;
 }
 
-// Give the host the bytes of an entry: brought back into the device tier; after the device was lost,
-// those of the host tier where they are.
+// Map the bytes of an entry, after bringing it back into the device tier. After the device was lost,
+// those in the host tier are mapped, or unpacked into memory of the env.
 static tl_result tli_map_entry(tl_env *env, tl_manager *m, const char *function, int32_t i) {
     tli_entry *e = &m->entries[i];
     void *host = NULL;
@@ -1060,7 +1073,7 @@ TLI_IMPL tl_result tl_peek_checkpoint(tl_env *env, tl_manager *manager, tl_check
     return result;
 }
 
-// End the mapping of an entry. TL_ERROR_CORRUPT ends it too.
+// End the mapping of an entry. It has also ended if the result is TL_ERROR_CORRUPT.
 static tl_result tli_unmap_entry(tl_manager *m, int32_t i) {
     tli_entry *e = &m->entries[i];
     tl_result result = TL_OK;
@@ -1162,7 +1175,7 @@ static tl_result tli_reset_unlocked(tl_env *env, tl_manager *m, const char *func
             result = tli_discard(env, m, function, i);
             if (result && !first) first = result;
         }
-        if (m->cells[at].entry == i + 1) at++;  // it could not be dropped: step over it
+        if (m->cells[at].entry == i + 1) at++;  // it could not be dropped: go on behind it
     }
     return first;
 }

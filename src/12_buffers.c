@@ -2,6 +2,13 @@
 
 // ============================================================================
 // [12] RUN (implementation)
+//
+// This part: the buffers of a run, which mirror the simulator's states in the backend, and the run.
+//
+//     step        buffer before                 after
+//     SPILL       device range                  + host range, copy under way
+//     WAIT        copy under way                one of both ranges
+//     COMPRESS    device range of f32           device range of packed bytes
 // ============================================================================
 
 static const char *const tli_random_moment_names[] = { TL_RANDOM_MOMENTS(TLI_NAME) };
@@ -10,11 +17,11 @@ TLI_IMPL const char *tl_name_random_moment(tl_random_moment moment) {
     return tli_name(tli_random_moment_names, TL_RANDOM_MOMENT_COUNT, (int64_t)moment);
 }
 
-// -- buffers: what really stands in the backend, claimed and released step by step --
+// -- buffers: the ranges of one tensor, claimed and released step by step --
 
 typedef struct tli_buffer {
-    tl_range  device;      // raw or compressed bytes; bytes 0 = none
-    tl_range  host;        // bytes 0 = none
+    tl_range  device;      // of raw or compressed bytes; bytes 0 = none
+    tl_range  host;        // of the spilled copy; bytes 0 = none
     tl_ticket copied;      // of the copy under way
     uint64_t  copy_ns;     // when it was issued
     uint8_t   state;       // tli_state
@@ -22,17 +29,17 @@ typedef struct tli_buffer {
     uint8_t   codec;       // while compressed
 } tli_buffer;
 
-// Where buffers come from: one block each, or planned offsets in one block.
+// Where ranges are placed: each in a block of its own, or all at planned offsets in one block, the arena.
 typedef struct tli_pool {
     const tl_backend *backend;
-    uint64_t          arena;         // block of all device ranges; 0 = a block each
-    const uint64_t   *offsets;       // [offset_count] by number of the allocation
+    uint64_t          arena;         // block of all device ranges; 0 = a block for each
+    const uint64_t   *offsets;       // [offset_count] in the order of the claims
     int32_t           offset_count, next_offset;
-    int32_t           unsubmitted;   // 1 = work was enqueued since the last submit
-    int32_t           in_order;      // 1 = the backend's: a copy has no ticket of its own
-    int32_t           watches;       // 1 = note high_bytes
-    uint64_t          high_bytes;    // device: most live bytes after a claim
-    tl_range          spare;         // the other copy of a tensor while it is converted
+    int32_t           unsubmitted;   // 1 = work was enqueued after the last submit
+    int32_t           in_order;      // limits.in_order: copies need no ticket of their own
+    int32_t           watches;       // 1 = record high_bytes
+    uint64_t          high_bytes;    // device: most live bytes after a claim of this step
+    tl_range          spare;         // the second range of a tensor while it is converted
     tl_ticket         last;          // of the last submit
 } tli_pool;
 
@@ -52,8 +59,8 @@ static tl_result tli_pool_submit(tli_pool *pool) {
     return result;
 }
 
-// Give a range back, and its block unless it is the arena. What could not be given back stays
-// described by *range (no bytes: a block without a claim), so that the next try goes on from there.
+// Release a range, and free its block unless that is the arena. If the backend refuses, *range still
+// describes what it holds (bytes 0: a block without a claim), so that the next try continues from there.
 static tl_result tli_pool_release(tli_pool *pool, tl_range *range) {
     const tl_backend *backend = pool->backend;
     tl_result result = range->bytes ? backend->release(backend->self, *range) : TL_OK;
@@ -69,7 +76,7 @@ static tl_result tli_pool_release(tli_pool *pool, tl_range *range) {
 
 static tl_result tli_pool_claim(tli_pool *pool, tl_tier tier, uint64_t bytes, tl_range *range) {
     const tl_backend *backend = pool->backend;
-    tl_result result = tli_pool_release(pool, range);  // of an earlier pass that failed
+    tl_result result = tli_pool_release(pool, range);  // left by an earlier pass that failed
     if (result || !bytes) return result;
     if (tier == TL_TIER_DEVICE && pool->arena) {
         if (pool->next_offset >= pool->offset_count) return TL_ERROR_INVALID_PLAN;
@@ -110,7 +117,7 @@ static tl_result tli_buffer_drop(tli_pool *pool, tli_buffer *buffer) {
     return tli_pool_release(pool, &buffer->device);
 }
 
-// Enqueue a copy that a WAIT ends. In order, what comes after it needs no ticket.
+// Enqueue a copy that a WAIT ends. On a backend that works in order no ticket is needed to wait for it.
 static tl_result tli_buffer_copy(tli_pool *pool, tli_buffer *buffer, tl_range to, tl_range from) {
     tl_result result = tli_pool_copy(pool, to, from);
     if (!result && !pool->in_order) result = tli_pool_submit(pool);
@@ -133,7 +140,7 @@ static tl_result tli_buffer_fetch(tli_pool *pool, tli_buffer *buffer) {
     return tli_buffer_copy(pool, buffer, buffer->device, buffer->host);
 }
 
-// The copy has passed, or what follows is ordered after it.
+// The copy is finished, or later work is ordered after it.
 static tl_result tli_buffer_wait(tli_pool *pool, tli_buffer *buffer) {
     if (buffer->state == TLI_LEAVING) return tli_buffer_drop(pool, buffer);
     buffer->state = TLI_RESIDENT;
@@ -145,7 +152,7 @@ static tl_result tli_buffer_drop_host(tli_pool *pool, tli_buffer *buffer) {
     return tli_pool_release(pool, &buffer->host);
 }
 
-// Both copies stand until the conversion is enqueued; then the new one takes the buffer's place.
+// Both ranges are claimed until the conversion is enqueued; then the new one replaces the old one.
 static tl_result tli_buffer_swap(tli_pool *pool, tli_buffer *buffer, tli_state state) {
     tl_range old = buffer->device;
     buffer->device = pool->spare;
@@ -165,7 +172,7 @@ static tl_result tli_buffer_compress(tli_pool *pool, tli_buffer *buffer, tl_code
     return result ? result : tli_buffer_swap(pool, buffer, TLI_PACKED);
 }
 
-// bytes are those of the tensor.
+// bytes: those of the tensor.
 static tl_result tli_buffer_expand(tli_pool *pool, tli_buffer *buffer, uint64_t bytes) {
     const tl_backend *backend = pool->backend;
     tl_codec codec = (tl_codec)buffer->codec;
@@ -178,18 +185,18 @@ static tl_result tli_buffer_expand(tli_pool *pool, tli_buffer *buffer, uint64_t 
 
 // -- the run --
 
-// What a compute step hands to its kernel; the arrays are made once, for the widest node.
+// The operands of a compute step. The arrays are made once, for the node with the most operands.
 typedef struct tli_call {
     tl_operand *operands;    // inputs, outputs, output_grads, input_grads, saved, scratch
     int32_t    *access_of;   // [operand_count] index into accesses, -1 = none
     int32_t     operand_count;
-    tl_access  *accesses;    // [access_count] each range once; written by the step or by its kernel
+    tl_access  *accesses;    // [access_count] each range once; writes: by the step or by its kernel
     uint8_t    *writable;    // [access_count] 1 = its kernel may write it
-    void      **hosts;       // [access_count] while mapped
+    void      **hosts;       // [access_count] host addresses while mapped
     int32_t     access_count;
-    tl_range   *twice;       // [output_count] outputs made again beside the resident ones
+    tl_range   *twice;       // [output_count] second ranges of outputs that are resident already
     uint8_t    *made;        // [output_count] 1 = made by this call
-    int32_t     twice_count; // outputs of the widest node
+    int32_t     twice_count; // most outputs of a node
     tl_range    scratch;
 } tli_call;
 
@@ -199,33 +206,33 @@ typedef struct tli_touched {
     int32_t  written, read;  // step index, -1 = never
 } tli_touched;
 
-// How online decisions see the pass: the simulator's state, and what the tensors are still for.
+// State of the online decisions: the simulator's state, and which uses of each tensor are still to come.
 // Arrays over "items" hold the tensors first and then the saved bytes of each node.
 typedef struct tli_online {
     tli_sim   sim;
     tli_steps record;          // every step decided so far
     int32_t   next_forward;    // node whose forward comes next; node_count = all done
     int32_t   next_backward;   // node whose backward comes next; -1 = all done
-    int32_t   closed;          // 1 = leftovers were dropped
+    int32_t   closed;          // 1 = what is no result was dropped at the end
     uint64_t  budget;          // of live bytes, base left out
     uint64_t  clock;           // grows with every step
     int32_t   eviction_count;
-    int32_t   is_bare;         // 1 = the goal has been begun again with nothing held
-    int32_t   searches;        // 1 = the budget grows to what a bare goal needs
-    int32_t  *forward_uses;    // [tensor_count] forwards to come that read it
-    int32_t  *backward_uses;   // [tensor_count] backwards to come that read it
-    int32_t  *pins;            // [item_count] > 0 = may not be evicted
-    uint64_t *made_at;         // [item_count] clock
-    uint64_t *used_at;         // [item_count] clock
-    // The nodes to run again for one goal.
+    int32_t   is_bare;         // 1 = the goal was restarted with nothing held
+    int32_t   searches;        // 1 = the budget grows to the bytes that a bare goal needs
+    int32_t  *forward_uses;    // [tensor_count] later forwards that read it
+    int32_t  *backward_uses;   // [tensor_count] later backwards that read it
+    int32_t  *pins;            // [item_count] > 0 = must not be evicted
+    uint64_t *made_at;         // [item_count] value of clock when it was made
+    uint64_t *used_at;         // [item_count] value of clock when it was last used
+    // The closure of a goal: the nodes to run again for it.
     int32_t  *closure;         // [closure_count] ascending
     int32_t   closure_count;
-    int32_t   open_count;      // tensors wanted that are not there and whose node was not met yet
-    int32_t   save_all;        // 1 = there is room to keep all that the closure makes
+    int32_t   open_count;      // wanted tensors that are not held and whose node is not in the closure yet
+    int32_t   save_all;        // 1 = there is room to keep everything that the closure makes
     uint8_t  *wanted;          // [tensor_count] tli_want_kind
     int32_t  *wanted_uses;     // [tensor_count] reads left in the closure and by the goal
-    int32_t  *left;            // [tensor_count] the same, counted down ahead of time
-    uint64_t *cuts;            // [node_count] bytes that cross from closure[k] to closure[k + 1]
+    int32_t  *left;            // [tensor_count] a copy of wanted_uses, counted down to look ahead
+    uint64_t *cuts;            // [node_count] bytes made by closure[0..k] and read after closure[k]
     tl_checkpoint_info *candidates;  // [item_count] for the caller's eviction function; else NULL
     int32_t  *candidate_items;       // [item_count]
 } tli_online;
@@ -234,32 +241,32 @@ typedef enum tli_want_kind {
     TLI_WANT_NOT,
     TLI_WANT_HELD,   // was held when the closure was collected
     TLI_WANT_MADE,   // the closure makes it, and drops it after its last read there
-    TLI_WANT_SAVED   // the closure makes it and keeps it on the way
+    TLI_WANT_SAVED   // the closure makes it and keeps it for later backwards
 } tli_want_kind;
 
 typedef enum tli_computing {
-    TLI_COMPUTING_NOT,      // nothing lives for the length of a call
+    TLI_COMPUTING_NOT,      // no compute step is open: no range is claimed for a call only
     TLI_COMPUTING_YIELDED,  // a compute step was yielded
     TLI_COMPUTING_CALLED    // its kernel was called
 } tli_computing;
 
-enum { TLI_CONVERSION = -2 };  // instead of a kernel: the run carries the node out itself
+enum { TLI_CONVERSION = -2 };  // in kernel_of: the run converts the node's input itself
 
 struct tl_run {
     tl_env         *env;
     tl_backend      backend;
     tl_backend_limits limits;
-    tl_run_desc     desc;            // pointers that need not outlive the call are NULL
+    tl_run_desc     desc;            // pointers that need not outlive tl_init_run are NULL
     const tl_graph *graph;
-    tl_graph        layer_graph;     // made of layers
-    tl_graph        own_graph;       // scaled to a precision: nodes and outputs of its own
+    tl_graph        layer_graph;     // made from layers
+    tl_graph        own_graph;       // scaled to a precision, with nodes and outputs of its own
     tl_kernel      *kernels;
     int32_t        *kernel_of;       // [node_count] index into kernels, -1 = input, TLI_CONVERSION
     tl_precision    precision;
     float           loss_scale;      // of this training step
     tl_plan         plan;
     tl_report       planned;         // of the plan
-    int32_t owns_layers, owns_nodes;  // 1 = layer_graph, own_graph's arrays belong to the run
+    int32_t owns_layers, owns_nodes;  // 1 = layer_graph, the arrays of own_graph belong to the run
     int32_t         owns_plan, is_online, inference, repeat_count, profiling, checkpoints_on;
 
     tli_pool        pool;
@@ -267,25 +274,25 @@ struct tl_run {
     tli_buffer     *gradients;       // [tensor_count]
     tli_buffer     *saved;           // [node_count]
     uint8_t        *ran;             // [node_count] in this pass
-    uint8_t        *is_read;         // [tensor_count] some node reads it
-    uint8_t        *is_result;       // [tensor_count] it stays to the end
+    uint8_t        *is_read;         // [tensor_count] a node reads it
+    uint8_t        *is_result;       // [tensor_count] resident at the end of the pass
     tli_call        call;
     tli_touched    *touched;
     int32_t         touched_count, touched_capacity;
 
     int32_t         active;          // 1 = inside a pass
     int32_t         position;        // index of the next step
-    int32_t         by_itself;       // 1 = inside tl_run_plan: nobody asks for depends_on
+    int32_t         by_itself;       // 1 = inside tl_run_plan: may wait, and needs no depends_on
     int32_t         by_hand;         // 1 = tl_run_forward and tl_run_backward choose the goals
-    tli_computing   computing;       // the last step
+    tli_computing   computing;       // how far the compute step yielded last was carried out
     tl_step         last;
     tl_run_event    event;           // of the last step
     int32_t         micro_batch;
     uint64_t        training_step, next_step;
     uint64_t        input_bytes;     // claimed between passes
-    int32_t         input_count;     // of them in the arena
-    uint64_t        input_arena_bytes;  // where the last of them ends in the arena
-    uint64_t        foreign_bytes, foreign_host_bytes;  // claimed by others
+    int32_t         input_count;     // offsets that the graph's inputs take
+    uint64_t        input_arena_bytes;  // end of the last of them in the arena
+    uint64_t        foreign_bytes, foreign_host_bytes;  // live on the backend, but not of this run
     tl_run_report   report;
     tli_online      online;
 };

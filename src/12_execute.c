@@ -1,8 +1,16 @@
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
-// -- the executor: one step --
+// -- the executor --
+//
+// tl_next_step closes the compute step before, pulls one step, and carries it out (memory steps) or
+// prepares it for its kernel (compute steps):
+//
+//     pull -> wait for a copy -> claim ranges -> describe operands -> order -> yield -> kernel -> release
+//
+// The ranges that a call touches are its accesses, each once; a copy, claim or release of a memory step
+// is an access, too, so that depends_on can be found from the accesses alone.
 
-// A step that was begun cannot be yielded again: TL_NOT_READY is a failure then.
+// Report an error of the backend. A step that was begun cannot be repeated, so TL_NOT_READY is an error here.
 static tl_result tli_run_fail_backend(tl_run *run, tl_result why, const char *what) {
     tl_result code = why == TL_NOT_READY ? TL_ERROR_BACKEND : why;
     tli_writer w = tli_begin_error(run->env, code, tli_run_function);
@@ -23,7 +31,7 @@ static uint64_t tli_run_now(const tl_run *run) {
     return run->profiling ? run->backend.now_ns(run->backend.self) : 0;
 }
 
-// A range of the step; the same range twice is one access.
+// Add an access, or find the one of the same range; returns its index, -1 for no bytes.
 static int32_t tli_call_access(tli_call *call, tl_range range, int writes) {
     int32_t i;
     if (!range.bytes) return -1;
@@ -50,7 +58,7 @@ static void tli_call_operand(tli_call *call, tl_range range, int writes) {
 }
 
 #ifndef TL_NO_PLANNERS
-// A gradient has the format of its tensor.
+// Set the formats of the operands. A gradient has the format of its tensor.
 static void tli_name_formats(tl_run *run, const tl_node *node) {
     tl_operand *inputs = run->call.operands, *outputs = inputs + node->input_count;
     tl_operand *output_grads = outputs + node->output_count;
@@ -91,7 +99,7 @@ static void tli_describe_call(tl_run *run, tl_kernel_call *out) {
     out->scratch = at[1];
 }
 
-// In place, output 0 takes over the input's bytes.
+// In place, output 0 takes over the range of the input.
 static void tli_hand_over(tl_run *run, const tl_node *node) {
     tli_buffer *from = &run->tensors[run->graph->inputs[node->first_input + node->inplace].tensor];
     tli_buffer *to = &run->tensors[node->first_output];
@@ -105,8 +113,9 @@ static tl_result tli_claim_device(tl_run *run, uint64_t bytes, tl_range *range) 
     return tli_pool_claim(&run->pool, TL_TIER_DEVICE, bytes, range);
 }
 
-// Claim what a forward makes, in the simulator's order; outputs that stand already are made again
-// beside themselves, and a save where nothing is missing makes saved alone.
+// Claim the ranges that a forward writes, in the order of the simulator. Outputs that are resident already
+// get a second range for the length of the call, but a FORWARD_SAVE whose outputs are all resident makes
+// its saved bytes only.
 static tl_result tli_begin_forward(tl_run *run, int32_t *outputs_ready) {
     const tl_node *node = &run->graph->nodes[run->last.node];
     const tl_node_output *outputs = &run->graph->outputs[node->first_output];
@@ -156,7 +165,7 @@ static void tli_describe_forward(tl_run *run, int32_t outputs_ready) {
     tli_call_operand(call, call->scratch, 1);
 }
 
-// The gradient that a pass begins with: of one element, before it has a format.
+// The gradient of one element of a loss, before it is converted to its format.
 static float tli_first_gradient(const tl_run *run) {
     float value = 1.0f;
 #ifndef TL_NO_PLANNERS
@@ -168,12 +177,12 @@ static float tli_first_gradient(const tl_run *run) {
     return value;
 }
 
-// The caller's word fills a gradient as it is.
+// Whether the caller's word fills the first gradient as it is, without conversion.
 static int tli_takes_word(const tl_run *run) {
     return run->desc.loss_gradient_word && !run->desc.formats && !run->desc.loss_scaler;
 }
 
-// The bits of the first gradient in the elements of a tensor, as a word that fills its range.
+// The first gradient in the format of a tensor, as a word with which its range is filled.
 static uint32_t tli_first_word(const tl_run *run, int32_t tensor) {
     float value = tli_first_gradient(run);
     uint32_t bits, half;
@@ -186,7 +195,7 @@ static uint32_t tli_first_word(const tl_run *run, int32_t tensor) {
     return half << 16 | half;
 }
 
-// A word cannot say a number in 8 bytes.
+// Fill a range with f64 of the first gradient; a fill with words of 4 bytes cannot.
 static tl_result tli_fill_doubles(tl_run *run, tl_range range) {
     const double value = (double)tli_first_gradient(run);
     void *host = NULL;
@@ -205,7 +214,8 @@ static tl_result tli_fill_doubles(tl_run *run, tl_range range) {
     return run->backend.unmap(run->backend.self, range, TL_MAP_WRITE, host);
 }
 
-// The gradient of an output that nobody reads is 1 x the loss scale, every other starts at 0.
+// Make the gradient of a tensor if there is none. If no node reads the tensor it is a loss, whose gradient
+// is 1 x the loss scale; all others start at 0.
 static tl_result tli_make_gradient(tl_run *run, int32_t tensor) {
     const tl_node_output *output = &run->graph->outputs[tensor];
     tli_buffer *gradient = &run->gradients[tensor];
@@ -233,7 +243,7 @@ static tl_result tli_begin_backward(tl_run *run) {
     return result ? result : tli_claim_device(run, node->bwork_bytes, &run->call.scratch);
 }
 
-// A backward sees what its `needs` name, and nothing else.
+// The operands of a backward: of inputs and outputs only those that its `needs` name.
 static void tli_describe_backward(tl_run *run) {
     const tl_graph *graph = run->graph;
     const tl_node *node = &graph->nodes[run->last.node];
@@ -258,7 +268,7 @@ static void tli_describe_backward(tl_run *run) {
 
 // -- the executor: operands on the host --
 
-// What a kernel writes it may leave in part as it was.
+// TL_MAP_CHANGE, because a kernel need not write every byte of a range.
 static tl_map_mode tli_mode_of(const tli_call *call, int32_t i) {
     return call->writable[i] ? TL_MAP_CHANGE : TL_MAP_READ;
 }
@@ -291,7 +301,7 @@ static tl_result tli_map_accesses(tl_run *run) {
 }
 
 #ifndef TL_NO_PLANNERS
-// -- the executor: conversions that the run carries out itself --
+// -- the executor: conversions without a kernel --
 
 enum { TLI_CONVERT_COUNT = 64 };  // elements at a time, on the host
 
@@ -325,13 +335,13 @@ static tli_side tli_side_of(const tl_run *run, const tl_operand *operand, int32_
     return side;
 }
 
-// What goes from f16 to bf16, or back, is f32 in between.
+// Scratch for a conversion from f16 to bf16 or back, which passes through f32.
 static uint64_t tli_find_wide_bytes(const tli_side *to, const tli_side *from) {
     tl_codec codec = tli_format_codec(from->format), other = tli_format_codec(to->format);
     return codec == other || codec == TL_CODEC_NONE || other == TL_CODEC_NONE ? 0 : 4 * to->count;
 }
 
-// The f32 of a side, from an element on. The last one may be cut short.
+// Read elements of a side as f32. The last element may be incomplete.
 static tl_result tli_load_side(tl_run *run, const tli_side *side, uint64_t first, uint64_t count, float *to) {
     const char *from = (const char *)side->operand->host + first * tl_find_format_bytes(side->format, 4);
     uint64_t left = side->operand->range.bytes - 4 * first;
@@ -357,7 +367,7 @@ static tl_result tli_store_side(tl_run *run, const tli_side *side, uint64_t firs
     return TL_OK;
 }
 
-// From any format to any; adds: to what is there, in f32, rounded once.
+// Convert any format to any other. adds: add to the present values, in f32, and round once.
 static tl_result tli_convert_elements(tl_run *run, const tli_side *to, const tli_side *from, int adds) {
     float values[TLI_CONVERT_COUNT], sums[TLI_CONVERT_COUNT];
     uint64_t first, count, i;
@@ -383,7 +393,7 @@ static tl_result tli_convert_on_host(tl_run *run, const tli_side *to, const tli_
     return result ? result : unmapped;
 }
 
-// Through the backend's codecs: nothing is waited for.
+// Convert with the backend's codecs, without waiting.
 static tl_result tli_convert_on_backend(tl_run *run, const tli_side *to, const tli_side *from) {
     const tl_backend *backend = &run->backend;
     tl_codec from_codec = tli_format_codec(from->format), to_codec = tli_format_codec(to->format);
@@ -402,7 +412,7 @@ static tl_result tli_convert_on_backend(tl_run *run, const tli_side *to, const t
                ? result : backend->compress(backend->self, to_codec, to->operand->range, wide);
 }
 
-// The operands of the step stand; adds: the gradient of the input held something before it.
+// Convert; the operands of the step are claimed. adds: the gradient of the input was there before.
 static tl_result tli_convert(tl_run *run, int adds) {
     const tl_node *node = &run->graph->nodes[run->last.node];
     const tl_operand *operands = run->call.operands;
@@ -411,7 +421,7 @@ static tl_result tli_convert(tl_run *run, int adds) {
     tli_side from = backward ? tli_side_of(run, &operands[2], output) : tli_side_of(run, &operands[0], input);
     tli_side to = backward ? tli_side_of(run, &operands[3], input) : tli_side_of(run, &operands[1], output);
     tl_result result = TL_OK;
-    if (to.operand->range.bytes) {  // else nobody wants the gradient
+    if (to.operand->range.bytes) {  // else no gradient is wanted
         if (adds || tli_is_integer(from.format) || tli_is_integer(to.format) ||
             run->call.scratch.bytes < tli_find_wide_bytes(&to, &from))
             result = tli_convert_on_host(run, &to, &from, adds);
@@ -435,7 +445,7 @@ static tl_result tli_begin_compute(tl_run *run, tl_run_step *out) {
         adds = run->gradients[run->graph->inputs[input].tensor].state != TLI_ABSENT;
     }
     result = backward ? tli_begin_backward(run) : tli_begin_forward(run, &outputs_ready);
-    run->computing = TLI_COMPUTING_YIELDED;  // from here on there may be something to release
+    run->computing = TLI_COMPUTING_YIELDED;  // from here on there may be ranges to release
     if (result) return tli_run_fail_backend(run, result, "claim");
     if (backward) tli_describe_backward(run); else tli_describe_forward(run, outputs_ready);
     tli_describe_call(run, &out->call);
@@ -452,7 +462,7 @@ static tl_result tli_begin_compute(tl_run *run, tl_run_step *out) {
 
 static void tli_keep_first(tl_result *first, tl_result result) { if (!*first) *first = result; }
 
-// The kernel ran or was recorded: release what lives during the call only.
+// Close a compute step, whose kernel ran or was recorded: release the ranges that only the call needed.
 static tl_result tli_finish_compute(tl_run *run) {
     const tl_node *node = &run->graph->nodes[run->last.node];
     tl_result first;
@@ -510,9 +520,9 @@ static tl_result tli_memory_act(tl_run *run, int32_t tensor) {
     return TL_OK;
 }
 
-// The ranges of a memory step are those that its tensor has before it and those it has after it. A
-// SPILL only reads the device, a FETCH only reads the host; what is freed counts as written, so
-// that it follows all that used it.
+// Add the accesses of a memory step: the ranges of its tensor, before and after the step. A SPILL only
+// reads the device range, a FETCH only the host range. A freed range counts as written, so that the step
+// follows all earlier steps that used it.
 static void tli_note_buffer(tl_run *run, int32_t tensor) {
     const tli_buffer *buffer = &run->tensors[tensor];
     int spill = run->last.kind == TL_STEP_SPILL, fetch = run->last.kind == TL_STEP_FETCH;
@@ -522,7 +532,7 @@ static void tli_note_buffer(tl_run *run, int32_t tensor) {
         (void)tli_call_access(&run->call, buffer->host, !fetch);
 }
 
-// The outputs that a step names: from .. end of the graph's tensors.
+// The tensors that a step names: from *from up to, but without, *end.
 static void tli_step_outputs(const tl_run *run, const tl_step *step, int32_t *from, int32_t *end) {
     const tl_node *node = &run->graph->nodes[step->node];
     *from = node->first_output + (step->output == TL_ALL_OUTPUTS ? 0 : step->output);
@@ -549,10 +559,10 @@ static tl_result tli_memory_step(tl_run *run) {
     return result ? tli_run_fail_backend(run, result, "memory") : TL_OK;
 }
 
-// -- the executor: what a step must follow --
+// -- the executor: dependencies of a step --
 
-// Latest earlier step that wrote what an access touches, or touched what it writes. What a write
-// covers whole is forgotten: who touches it later touches the write.
+// Find the latest earlier step that wrote a range which the access touches, or read one which it writes.
+// Records that a write covers completely are removed: later accesses depend on the write.
 static void tli_follow(tl_run *run, const tl_access *access, int32_t *depends_on) {
     uint64_t from = access->range.offset, end = from + access->range.bytes;
     int32_t k;
@@ -574,7 +584,7 @@ static int tli_note_access(tl_run *run, const tl_access *access) {
     for (k = 0; k < run->touched_count; k++) {
         t = &run->touched[k];
         if (!tli_is_same_range(&t->range, &access->range)) continue;
-        t->read = run->event.index;  // a write would have removed it
+        t->read = run->event.index;  // a write would have removed the record
         return 1;
     }
     if (!tli_grow(run->env, &array, &run->touched_capacity, run->touched_count,
@@ -600,7 +610,8 @@ static tl_result tli_find_dependency(tl_run *run, int32_t *depends_on) {
 
 // -- the executor: a pass --
 
-// What cannot be given back now is tried again by the next pass.
+// Release all buffers. A range that the backend does not take back stays in its buffer; the next pass
+// tries again.
 static void tli_release_buffers(tl_run *run, int with_inputs) {
     const tl_graph *graph = run->graph;
     tli_pool *pool = &run->pool;
@@ -617,7 +628,7 @@ static void tli_release_buffers(tl_run *run, int with_inputs) {
     for (i = 0; i < graph->node_count; i++) (void)tli_buffer_drop(pool, &run->saved[i]);
 }
 
-// Wherever the pass stands: hand over what was enqueued and release everything, finished or not.
+// Submit what was enqueued and release everything, at any point of a pass.
 static void tli_clear_run(tl_run *run, int with_inputs) {
     tli_pool *pool = &run->pool;
     if (run->computing) pool->unsubmitted = 1;  // the kernel may have been recorded
@@ -627,11 +638,11 @@ static void tli_clear_run(tl_run *run, int with_inputs) {
 }
 
 static tl_result tli_abort_pass(tl_run *run, tl_result why) {
-    tl_error error;  // the reason stands, whatever the clean-up meets
+    tl_error error;  // keep the reason: the clean-up may overwrite it
     tli_zero(&error, sizeof error);
     if (run->env) error = run->env->error;
     tli_clear_run(run, 0);
-    if (run->active) run->next_step = run->training_step;  // it did not happen: the same again
+    if (run->active) run->next_step = run->training_step;  // the same step is run again
     run->active = 0;
     if (run->env) run->env->error = error;
     return why;
@@ -648,7 +659,7 @@ static tl_result tli_run_mismatch(tl_run *run, const char *what, uint64_t measur
     return tli_end_error(run->env, &w, TL_ERROR_MISMATCH);
 }
 
-// Compare what the backend counted with what was planned; the two have not met before.
+// Compare the bytes that the backend counted with the simulated ones: two independent counts.
 static tl_result tli_check_pass(tl_run *run) {
     tl_run_report *report = &run->report;
     const tl_report *planned = run->is_online ? &run->online.sim.report : &run->planned;
@@ -721,7 +732,7 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
     run->position = 0;
     run->computing = TLI_COMPUTING_NOT;
     run->touched_count = 0;
-    run->pool.next_offset = run->input_count;  // the inputs have their places
+    run->pool.next_offset = run->input_count;  // the first offsets are those of the inputs
     run->pool.watches = run->profiling;
     tli_zero(run->ran, (size_t)run->graph->node_count);
     tli_zero(&run->report, sizeof run->report);
@@ -738,7 +749,7 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
     return TL_OK;
 }
 
-// The next step of the source; *done where there is none.
+// The next step of the plan or of the online record; *done = 1: there is none.
 static tl_result tli_pull_step(tl_run *run, tl_step *step, int32_t *done) {
     const tl_step *steps = run->plan.steps;
     int32_t count = run->plan.step_count;
@@ -754,8 +765,8 @@ static tl_result tli_pull_step(tl_run *run, tl_step *step, int32_t *done) {
     return TL_OK;
 }
 
-// Wait for the copies that a WAIT ends; TL_NOT_READY where it would block and the caller pulls
-// steps himself.
+// Wait for the copies that a WAIT ends. If the caller pulls the steps this does not block, but returns
+// TL_NOT_READY.
 static tl_result tli_poll_step(tl_run *run, const tl_step *step) {
     const tl_backend *backend = &run->backend;
     tl_result result = TL_OK;
@@ -808,7 +819,7 @@ static void tli_open_step(tl_run *run, tl_step step, tl_run_step *out) {
     out->depends_on = -1;
 }
 
-// Close the step before, pull one, carry it out or prepare it.
+// Close the step before, pull one, and carry it out or prepare it.
 static tl_result tli_take_step(tl_run *run, tl_run_step *out, int32_t *done) {
     tl_step step;
     tl_result result = run->computing ? tli_close_compute(run) : TL_OK;
@@ -867,7 +878,7 @@ static tl_result tli_fail_kernel(tl_run *run, tl_result code) {
     return tli_end_error(run->env, &w, TL_ERROR_KERNEL);
 }
 
-// Random state that the caller keeps: as it was when the node first ran.
+// Call the random hook, which restores the random state of the node's first run.
 static void tli_call_random(tl_run *run, tl_random_moment moment) {
     if (run->desc.random)
         run->desc.random(moment, run->last.node, run->micro_batch, run->desc.random_user);
@@ -892,7 +903,7 @@ static tl_result tli_call_kernel(tl_run *run, const tl_run_step *step) {
     return result ? tli_fail_kernel(run, result) : TL_OK;
 }
 
-// Whether it is the compute step that was yielded last, and its kernel was not called yet.
+// Whether it is the compute step that was yielded last and its kernel was not called yet.
 static int tli_is_current(const tl_run *run, const tl_run_step *step) {
     return run->active && run->computing == TLI_COMPUTING_YIELDED && step->is_compute &&
            step->index == run->event.index && step->call.step == run->training_step &&
@@ -915,7 +926,7 @@ TLI_IMPL tl_result tl_run_step_kernel(tl_run *run, const tl_run_step *step) {
     return result ? tli_abort_pass(run, result) : TL_OK;
 }
 
-// Carry out what is left of the pass (by hand: of the goals decided so far).
+// Carry out the rest of the pass (by hand: the steps of the goals decided so far).
 static tl_result tli_run_steps(tl_run *run) {
     tl_run_step step;
     int32_t done = 0;
@@ -1013,7 +1024,7 @@ static tl_result tli_move_tensor(tl_run *run, const char *function, tl_range ran
     if (!range.bytes) return TL_OK;
     access.range = range;
     access.writes = mode == TL_MAP_WRITE;
-    // Where work runs in order, map knows by itself what it has to wait for.
+    // On a backend that works in order, map itself waits for the work on the range.
     result = run->limits.in_order ? TL_OK : run->backend.order(run->backend.self, &access, 1);
     if (!result) result = run->backend.map(run->backend.self, range, mode, &host);
     if (!result) {

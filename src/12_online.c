@@ -1,16 +1,21 @@
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
-// -- online decisions: the same steps as in a plan, decided one goal at a time --
+// -- online decisions: the steps of a plan, decided one goal at a time --
 //
-// A goal is the forward or the backward of one node. Its steps are decided on the simulator's
-// state, which so runs ahead of the executor by one goal, and are appended to the record; the
-// executor pulls them from there.
+// A goal is the forward or the backward of one node. Its steps are decided on the state of a simulator
+// and appended to a record, from which the executor pulls them. So the simulator is ahead of the
+// executor by up to one goal:
+//
+//     goal -> wanted tensors -> closure (nodes to run again) -> evict, fetch, run -> record -> executor
+//
+// An item is a tensor or the saved bytes of a node. The eviction score is that of DTR (Kirisame et al.,
+// 2021, arXiv:2006.09616, section 2), the distances at which tensors are kept those of Revolve.
 
 static int32_t tli_item_of_saved(const tl_run *run, int32_t node) {
     return run->graph->tensor_count + node;
 }
 
-// Results stay, and so do the graph's inputs.
+// Whether a tensor is resident to the end: a result or a graph input.
 static int tli_online_stays(const tl_run *run, int32_t tensor) {
     return run->is_result[tensor] || run->graph->nodes[run->graph->outputs[tensor].node].is_input;
 }
@@ -53,7 +58,7 @@ static tl_result tli_online_emit_tensor(tl_run *run, tl_step_kind kind, int32_t 
     return tli_online_emit(run, kind, output->node, output->output, codec);
 }
 
-// Let go of a tensor in both tiers.
+// Drop a tensor in both tiers.
 static tl_result tli_online_drop(tl_run *run, int32_t tensor) {
     const tli_sim_tensor *t = &run->online.sim.tensors[tensor];
     tl_result result = TL_OK;
@@ -80,8 +85,8 @@ static int tli_online_may_evict(const tl_run *run, int32_t item) {
     return o->sim.tensors[item].state == TLI_RESIDENT || o->sim.tensors[item].state == TLI_PACKED;
 }
 
-// What it would cost to have it again: its node, and the nodes above it that are gone too, along
-// the first input that is gone (the evicted neighbourhood of DTR, section 2, on its main line).
+// The cost to recompute the outputs of a node: its own, and that of its ancestors along the first input
+// that is not held, for at most 64 nodes (DTR's evicted neighbourhood, restricted to one path).
 static uint64_t tli_online_cost(const tl_run *run, int32_t node) {
     const tl_graph *graph = run->graph;
     uint64_t cost = 0;
@@ -161,8 +166,7 @@ static int32_t tli_online_pick(tl_run *run) {
     return best;
 }
 
-// Compressed where that is allowed and both copies fit, else spilled where the host has room, else
-// dropped.
+// Compress an item if that is allowed and both copies fit, else spill it if the host has room, else drop it.
 static tl_result tli_online_evict(tl_run *run, int32_t item) {
     tli_online *o = &run->online;
     const tli_sim_tensor *t = &o->sim.tensors[item];
@@ -187,7 +191,7 @@ static tl_result tli_online_evict(tl_run *run, int32_t item) {
     return tli_online_emit_tensor(run, TL_STEP_DROP, item, TL_CODEC_NONE);
 }
 
-// Nothing is left to evict. That is final for a bare goal only: any other is begun again as one.
+// Nothing is left to evict: refuse. Only the refusal of a bare goal is final (see tli_online_reach_goal).
 static tl_result tli_online_refuse(tl_run *run, uint64_t bytes, int32_t node) {
     tli_online *o = &run->online;
     tli_writer w;
@@ -207,7 +211,7 @@ static tl_result tli_online_refuse(tl_run *run, uint64_t bytes, int32_t node) {
     return tli_end_error(run->env, &w, TL_ERROR_OVER_BUDGET);
 }
 
-// Evict until `bytes` more fit, for the step that node is about to take.
+// Evict until `bytes` more fit, for the next step of the node.
 static tl_result tli_online_make_room(tl_run *run, uint64_t bytes, int32_t node) {
     tli_online *o = &run->online;
     tl_result result = TL_OK;
@@ -218,7 +222,7 @@ static tl_result tli_online_make_room(tl_run *run, uint64_t bytes, int32_t node)
     return result;
 }
 
-// Make a held tensor readable again.
+// Make a held tensor resident.
 static tl_result tli_online_bring(tl_run *run, int32_t tensor, int32_t node) {
     const tli_sim_tensor *t = &run->online.sim.tensors[tensor];
     tl_result result = TL_OK;
@@ -232,9 +236,9 @@ static tl_result tli_online_bring(tl_run *run, int32_t tensor, int32_t node) {
     return result ? result : tli_online_emit_tensor(run, TL_STEP_WAIT, tensor, TL_CODEC_NONE);
 }
 
-// -- online decisions: what has to run again for a goal --
+// -- online decisions: the closure of a goal --
 
-// One more reader of a tensor; what is wanted stays pinned until its last read.
+// Add one reader of a tensor. A wanted tensor is pinned until its last read.
 static void tli_online_want(tl_run *run, int32_t tensor) {
     tli_online *o = &run->online;
     o->wanted_uses[tensor]++;
@@ -251,7 +255,7 @@ static void tli_online_want_inputs(tl_run *run, int32_t id) {
         tli_online_want(run, run->graph->inputs[i].tensor);
 }
 
-// Walk up from the goal until everything wanted is held or made on the way.
+// Collect the closure: walk up from the goal until every wanted tensor is held or made by a node in it.
 static void tli_online_collect(tl_run *run, int32_t from) {
     tli_online *o = &run->online;
     const tl_graph *graph = run->graph;
@@ -281,7 +285,7 @@ static uint64_t tli_online_forward_bytes(const tl_run *run, int32_t id, int with
     for (i = node->first_output; i < node->first_output + node->output_count; i++)
         missing += run->online.sim.tensors[i].state == TLI_ABSENT;
     for (i = node->first_output; i < node->first_output + node->output_count && missing; i++)
-        bytes += run->graph->outputs[i].bytes;  // those that stand already are made twice
+        bytes += run->graph->outputs[i].bytes;  // resident ones are made twice
     return bytes;
 }
 
@@ -303,8 +307,9 @@ static uint64_t tli_online_backward_bytes(const tl_run *run, int32_t id) {
     return bytes;
 }
 
-// What the closure takes: bytes made in all, and at most beside what is held, when each tensor goes
-// after its last read; cuts[k] is what stays of it between closure[k] and closure[k + 1].
+// Bytes of a closure. all: of the outputs that it makes; saved: saved bytes that it could make; most: its
+// peak if each tensor is dropped after its last read; least_cut: the smallest of the cuts; work: the most
+// scratch. cuts[k]: bytes made by closure[0..k] that are read after closure[k].
 typedef struct tli_closure_bytes { uint64_t all, saved, most, least_cut, work; } tli_closure_bytes;
 
 static tli_closure_bytes tli_online_measure_closure(tl_run *run) {
@@ -337,7 +342,7 @@ static tli_closure_bytes tli_online_measure_closure(tl_run *run) {
     return sum;
 }
 
-// The tensors that cross after closure[k] are kept on the way.
+// Keep the tensors that are made up to closure[cut_after] and read after it.
 static void tli_online_save_cut(tl_run *run, int32_t cut_after) {
     tli_online *o = &run->online;
     const tl_graph *graph = run->graph;
@@ -357,8 +362,8 @@ static void tli_online_save_cut(tl_run *run, int32_t cut_after) {
     }
 }
 
-// Choose what to save again on the way: everything where it fits, else Revolve's distances, counted
-// in narrow cuts of the closure (at most a quarter wider than the narrowest).
+// Choose which tensors of the closure to keep for later backwards: all if they fit, else those at the
+// distances of Revolve, counted in narrow cuts (at most a quarter wider than the narrowest).
 static void tli_online_choose_saves(tl_run *run, uint64_t goal_bytes) {
     tli_online *o = &run->online;
     tli_closure_bytes sum = tli_online_measure_closure(run);
@@ -394,9 +399,9 @@ static void tli_online_choose_saves(tl_run *run, uint64_t goal_bytes) {
     }
 }
 
-// -- online decisions: carrying a closure out --
+// -- online decisions: running a closure --
 
-// One read of a tensor is over.
+// Remove one reader of a tensor.
 static tl_result tli_online_unwant(tl_run *run, int32_t tensor) {
     tli_online *o = &run->online;
     uint8_t want = o->wanted[tensor];
@@ -418,7 +423,7 @@ static tl_result tli_online_unwant_inputs(tl_run *run, int32_t id) {
     return result;
 }
 
-// Bring the inputs, make room, run. What nobody wants of its outputs goes at once.
+// Run a node: make its inputs resident, make room, run, and drop those outputs that have no use.
 static tl_result tli_online_run_node(tl_run *run, int32_t id, int with_saved) {
     tli_online *o = &run->online;
     const tl_graph *graph = run->graph;
@@ -446,7 +451,7 @@ static tl_result tli_online_run_node(tl_run *run, int32_t id, int with_saved) {
     return result;
 }
 
-// Make everything that the goal wants readable, whatever has to run again for it.
+// Make all tensors that the goal wants resident or held, by running its closure.
 static tl_result tli_online_reach(tl_run *run, int32_t goal, uint64_t goal_bytes) {
     tli_online *o = &run->online;
     int in_backward = o->next_forward == run->graph->node_count;
@@ -492,7 +497,7 @@ static tl_result tli_online_forward(tl_run *run, int32_t id) {
     return result;
 }
 
-// Want what a backward reads; where its saved bytes are gone, what its forward reads as well.
+// Want the tensors that a backward reads, and those that its forward reads if its saved bytes are gone.
 static void tli_online_want_reads(tl_run *run, int32_t id, int remake) {
     const tl_graph *graph = run->graph;
     const tl_node *node = &graph->nodes[id];
@@ -504,7 +509,7 @@ static void tli_online_want_reads(tl_run *run, int32_t id, int remake) {
         if (graph->outputs[i].needed) tli_online_want(run, i);
 }
 
-// The forward that makes the saved bytes again also makes the outputs that backward reads.
+// Make the saved bytes again. The same forward makes the outputs that the backward reads.
 static tl_result tli_online_remake_saved(tl_run *run, int32_t id) {
     const tl_graph *graph = run->graph;
     const tl_node *node = &graph->nodes[id];
@@ -549,7 +554,7 @@ static tl_result tli_online_backward(tl_run *run, int32_t id) {
     return result;
 }
 
-// Forget what a goal wanted, and let everything go that may go.
+// Reset what a goal wanted, and drop everything that may be dropped.
 static tl_result tli_online_clear(tl_run *run) {
     tli_online *o = &run->online;
     const tl_graph *graph = run->graph;
@@ -571,9 +576,10 @@ static tl_result tli_online_clear(tl_run *run) {
     return result;
 }
 
-// Decide the steps of one goal. What it finds held and wants later takes room until then; where
-// that is too much, the goal is begun again with nothing held. What such a bare goal needs does not
-// depend on the budget, so a budget above one that works with bare goals alone works as well.
+// Decide the steps of one goal. Tensors that are held for a later step of the goal take memory until then.
+// If that is too much, the goal is restarted with nothing held, as a bare goal. The bytes that a bare
+// goal needs do not depend on the budget: so if a budget works with bare goals alone, every larger one
+// works, too, and the least budget can be found by bisection.
 static tl_result tli_online_reach_goal(tl_run *run, int32_t id, int backward) {
     tl_result result = backward ? tli_online_backward(run, id) : tli_online_forward(run, id);
     if (result != TL_ERROR_OVER_BUDGET) return result;
@@ -584,7 +590,7 @@ static tl_result tli_online_reach_goal(tl_run *run, int32_t id, int backward) {
     return result;
 }
 
-// What is left at the end: tensors that no backward reads, host copies, saved bytes.
+// Drop what is left at the end: tensors that no backward read, host copies, saved bytes.
 static tl_result tli_online_close(tl_run *run) {
     tli_online *o = &run->online;
     const tl_graph *graph = run->graph;
@@ -598,7 +604,7 @@ static tl_result tli_online_close(tl_run *run) {
     return result;
 }
 
-// Decide the steps of the next goal; 0 steps and *done where there is none.
+// Decide the steps of the next goal. *done = 1: there is none, and no step was added.
 static tl_result tli_online_next_goal(tl_run *run, int32_t *done) {
     tli_online *o = &run->online;
     const tl_graph *graph = run->graph;
@@ -692,7 +698,7 @@ static uint64_t tli_online_budget(const tl_run *run) {
     return desc->budget_bytes > desc->base_bytes ? desc->budget_bytes - desc->base_bytes : 0;
 }
 
-// Start afresh: nothing but the graph's inputs is held.
+// Start a pass: nothing but the graph's inputs is held.
 static tl_result tli_start_online(tl_run *run, uint64_t budget) {
     tli_online *o = &run->online;
     size_t tensors = (size_t)run->graph->tensor_count,
@@ -718,7 +724,7 @@ static tl_result tli_start_online(tl_run *run, uint64_t budget) {
     return tli_reset_sim(&o->sim);
 }
 
-// Try the decisions of a whole pass out: nothing runs. The record stays until the first pass.
+// Make the decisions of a whole pass without running it. The record is valid until the first pass.
 static tl_result tli_rehearse(tl_run *run, uint64_t budget) {
     int32_t done = 0;
     tl_result result = tli_start_online(run, budget);

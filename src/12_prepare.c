@@ -1,6 +1,13 @@
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
-// -- preparing a run: what the strategy asks for --
+// -- preparing a run --
+//
+// tl_init_run checks the desc, finds a kernel for every node, makes or checks the plan (online: tries the
+// decisions out on the simulator), checks the budget, and claims the graph's inputs:
+//
+//     desc + strategy -> graph (scaled to the precision) -> kernels -> plan or rehearsal -> budget -> arena
+//
+// -- preparing a run: strategy --
 
 static tl_result tli_unsupported(tl_run *run, const char *what) {
     return tli_fail(run->env, TL_ERROR_UNSUPPORTED, "tl_init_run", what);
@@ -35,7 +42,7 @@ static tl_result tli_support_strategy(tl_run *run, const tl_strategy *strategy) 
     return TL_OK;
 }
 
-// The strategy and the rest of the desc may not say different things.
+// The strategy must not contradict the rest of the desc.
 static tl_result tli_match_strategy(tl_run *run, const tl_strategy *strategy) {
     const tl_run_desc *desc = &run->desc;
     const tl_gradient *gradient = &strategy->gradient;
@@ -56,7 +63,7 @@ static tl_result tli_match_strategy(tl_run *run, const tl_strategy *strategy) {
     return why ? tli_fail(run->env, TL_ERROR_INVALID_ARG, "tl_init_run", why) : TL_OK;
 }
 
-// A strategy becomes the flags of the run.
+// Set the flags of the run from the strategy.
 static tl_result tli_apply_strategy(tl_run *run) {
     tl_run_desc *desc = &run->desc;
     const tl_strategy *strategy = desc->strategy;
@@ -116,7 +123,7 @@ static tl_result tli_check_run_desc(tl_run *run) {
 // -- preparing a run: graph, kernels, plan --
 
 #ifndef TL_NO_PLANNERS
-// Every tensor has a format that is known, whole elements, and a gradient only where it can have one.
+// Check that every format is known, that bytes are whole elements, and that integers need no gradient.
 static tl_result tli_check_formats(tl_run *run) {
     const tl_run_desc *desc = &run->desc;
     const tl_graph *graph = run->graph;
@@ -155,8 +162,7 @@ static uint64_t tli_scale_bytes(uint64_t bytes, tl_precision precision) {
     return bytes;
 }
 
-// The bytes of a graph are those of f32 elements: another precision makes them larger or smaller.
-// Graph inputs keep theirs.
+// Scale the bytes of the graph, which are those of f32, to the precision. Graph inputs keep theirs.
 static tl_result tli_scale_graph(tl_run *run) {
     const tl_graph *graph = run->graph;
     tl_node *nodes;
@@ -217,7 +223,7 @@ static tl_result tli_fail_conversion(tl_run *run, tl_result code, const char *wh
     return tli_end_error(run->env, &w, code);
 }
 
-// What a tensor of a conversion lacks, or NULL.
+// Why a tensor cannot be converted; NULL = it can.
 static const char *tli_find_missing(tl_run *run, int32_t tensor, tl_result *code) {
     tl_format format = tli_run_format(run, tensor);
     tl_codec codec = tli_format_codec(format);
@@ -235,7 +241,7 @@ static const char *tli_find_missing(tl_run *run, int32_t tensor, tl_result *code
     return "quantizations: a conversion needs one that its format holds";
 }
 
-// 1 = a backward adds to the gradient of a tensor before that of this node.
+// Whether the backward of a later node adds to the gradient of a tensor before that of this node does.
 static int tli_is_added_to(const tl_run *run, int32_t tensor, int32_t id) {
     const tl_graph *graph = run->graph;
     int32_t i;
@@ -307,7 +313,7 @@ static tl_result tli_find_kernels(tl_run *run) {
         return tli_fail_kernels(run, id);
     }
     for (k = 0; k < run->desc.kernel_count; k++)
-        run->kernels[k].op = "";  // the caller's text may go
+        run->kernels[k].op = "";  // the caller's text need not outlive the call
     for (id = 0; id < graph->node_count; id++)
         if (run->kernel_of[id] >= 0) run->kernels[run->kernel_of[id]].op = tl_name_op(graph, id);
     return TL_OK;
@@ -332,7 +338,7 @@ static tl_result tli_plan_interval(tl_run *run, uint64_t interval) {
     return result;
 }
 
-// The cheapest plan that stays within the budget.
+// The cheapest plan within the budget.
 static tl_result tli_plan_run_budget(tl_run *run) {
     tl_remat_desc remat;
     tli_zero(&remat, sizeof remat);
@@ -345,7 +351,7 @@ static tl_result tli_plan_run_budget(tl_run *run) {
     return tl_plan_remat(run->env, &remat, &run->plan, NULL);
 }
 
-// The plan that checkpoints or strategy ask for.
+// The plan for the checkpoints or the strategy.
 static tl_result tli_plan_desc(tl_run *run) {
     const tl_run_desc *desc = &run->desc;
     const tl_gradient *gradient = desc->strategy ? &desc->strategy->gradient : NULL;
@@ -364,7 +370,7 @@ static tl_result tli_plan_desc(tl_run *run) {
 #endif
 
 #ifndef TL_NO_PLANNERS
-// The backend's codecs read f32.
+// A plan may compress f32 tensors only, because the backend's codecs read f32.
 static tl_result tli_check_compressed(tl_run *run) {
     int32_t k, i, end;
     for (k = 0; k < run->plan.step_count && run->desc.formats; k++) {
@@ -380,7 +386,7 @@ static tl_result tli_check_compressed(tl_run *run) {
 }
 #endif
 
-// The plan given or made, and its simulation.
+// Take the plan given, or make one, and simulate it.
 static tl_result tli_make_run_plan(tl_run *run) {
     const tl_run_desc *desc = &run->desc;
     tl_simulate_desc simulate;
@@ -421,8 +427,8 @@ static tl_result tli_infeasible(tl_run *run, const char *what, uint64_t bytes, i
     return tli_end_error(run->env, &w, TL_ERROR_INFEASIBLE);
 }
 
-// A budget at which the decisions work: it grows, goal by goal, to what the goal needs, until a
-// whole pass works without growing.
+// Find a budget at which the decisions work: it grows, goal by goal, to the bytes that the goal needs,
+// until a whole pass works without growing.
 static tl_result tli_grow_budget(tl_run *run, uint64_t *works) {
     tli_online *o = &run->online;
     tl_result result = TL_OK;
@@ -436,8 +442,8 @@ static tl_result tli_grow_budget(tl_run *run, uint64_t *works) {
     return result;
 }
 
-// The decisions are tried out at the budget. Where they fail, the least one is searched: it works,
-// and one byte less does not.
+// Try the decisions out at the budget. If they fail, find the least budget by bisection: it works, and one
+// byte less does not.
 static tl_result tli_check_online_budget(tl_run *run) {
     uint64_t fails = tli_online_budget(run), works = fails, need;
     tl_result result = tli_rehearse(run, fails);
@@ -521,7 +527,7 @@ static tl_result tli_alloc_run(tl_run *run) {
     return TL_OK;
 }
 
-// The arena where offsets are planned.
+// Make the arena of a plan with offsets.
 static tl_result tli_add_arena(tl_run *run) {
     tli_pool *pool = &run->pool;
     pool->offsets = run->plan.offsets;
@@ -531,7 +537,7 @@ static tl_result tli_add_arena(tl_run *run) {
                                     &pool->arena);
 }
 
-// The graph's inputs stay between passes; they start as zeroes.
+// Claim the graph's inputs, which stay claimed between passes, and fill them with zeroes.
 static tl_result tli_claim_inputs(tl_run *run) {
     const tl_graph *graph = run->graph;
     tli_pool *pool = &run->pool;
@@ -574,12 +580,12 @@ static tl_result tli_prepare_run(tl_run *run) {
     run->repeat_count = desc->repeat_count ? desc->repeat_count : run->plan.repeat_count;
     if (!run->repeat_count) run->repeat_count = 1;
     run->next_step = desc->first_step;
-    tli_zero(&run->report, sizeof run->report);  // it was used to try decisions out
+    tli_zero(&run->report, sizeof run->report);  // the rehearsal wrote to it
     run->report.limiting_node = -1;
     return tli_claim_inputs(run);
 }
 
-// What was read during the call only is not kept.
+// Forget pointers that are valid during the call only.
 static void tli_forget_desc(tl_run *run) {
     run->desc.strategy = NULL;
     run->desc.checkpoints = NULL;
@@ -589,7 +595,7 @@ static void tli_forget_desc(tl_run *run) {
     run->desc.backend = NULL;
 }
 
-// graph: 0 = desc's, else made for the run, which takes it over.
+// graph: NULL = desc's; else the run takes it over.
 static tl_result tli_init_run(tl_env *env, const tl_run_desc *desc, tl_graph *graph, tl_run **out) {
     tl_run *run = (tl_run *)tli_alloc_array(env, 1, sizeof *run);
     tl_result result;
@@ -661,7 +667,7 @@ TLI_IMPL void tl_free_run(tl_run *run) {
     tli_release(env, run);
 }
 
-// -- layer by layer --
+// -- preparing a run: layer by layer --
 
 static tl_result tli_add_layer_node(tl_env *env, tl_graph *graph, const tl_layer *layer,
                                     int32_t index, char *op) {
@@ -695,7 +701,7 @@ static tl_result tli_add_layer_node(tl_env *env, tl_graph *graph, const tl_layer
     return tl_add_node(env, graph, &node, NULL);
 }
 
-// The chain as a graph, and one kernel an op named after its layer.
+// Make the chain a graph, with an op and a kernel for each layer.
 static tl_result tli_add_layer_nodes(tl_env *env, const tl_layer *layers, int32_t layer_count,
                                      uint64_t input_bytes, tl_graph *graph, tl_kernel *kernels,
                                      char *ops) {
@@ -746,7 +752,7 @@ TLI_IMPL tl_result tl_init_layer_run(tl_env *env, const tl_run_desc *desc, const
     return result;
 }
 
-// The goals of a pass by hand; the last one closes it.
+// Run one goal of a pass by hand; the last one closes the pass.
 static tl_result tli_run_goal(tl_run *run, int32_t id, int backward, int is_last) {
     tl_result result;
     run->by_hand = 1;

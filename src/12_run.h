@@ -11,28 +11,29 @@ extern "C" {
 //     budget -------+                     your kernel --> the next step
 //     (online)
 //
-// One executor, two sources of steps: a plan made before, or decisions made one step
-// at a time under a byte budget. Activations are really dropped and really made again
-// by the caller's forward; gradients are equal to the last bit, because sums are taken
-// in the same order whatever was dropped. An online run is recorded as a plan. After
-// every pass the run compares the peak counted by the backend, which has not seen the
-// plan, with the simulated one, and the bytes in use with those of its inputs and
-// results: TL_ERROR_MISMATCH where they differ.
+// One executor carries out the steps of two sources: a plan that was made before the run, or
+// online decisions, made one step at a time under a byte budget. Activations are really freed,
+// and computed again by the caller's forward kernels. Gradients are bit-identical whatever was
+// dropped, because sums are taken in the same order. An online run is recorded as a plan.
+// After every pass the run compares the peak that the backend counted, without knowing the
+// plan, with the simulated one, and the bytes in use with those of its inputs and results:
+// TL_ERROR_MISMATCH if they differ.
 //
-// Online, the forward pass keeps what the policy wants and evicts when the budget is
-// full; the backward pass recomputes from the nearest resident ancestors and saves
-// again on the way at binomial distances (Revolve), so a chain of n costs O(n log n)
-// forwards at O(log n) checkpoints, never O(n^2). The decisions follow the simulator alone, so
-// tl_init_run tries them out: a budget that is too small is refused before anything runs.
+// Online, the forward pass keeps the tensors that the policy wants and evicts when the budget
+// is full. The backward pass recomputes from the nearest resident ancestors and keeps some
+// recomputed tensors at binomial distances (Griewank and Walther, Algorithm 799: Revolve,
+// 2000), so a chain of n costs O(n log n) forwards with O(log n) checkpoints, never O(n^2).
+// The decisions depend on the simulator alone, so tl_init_run tries them out: a budget that is
+// too small is refused before anything runs.
 //
 // Mixed precision is a graph whose tensors have formats, as tl_apply_precision makes them:
 //
 //     a (f32) --> [convert] --> a_bf16 (bf16) --> [c]        forward   a_bf16 = round(a)
 //      da += (f32) da_bf16 <--- da_bf16 (bf16) <---+         backward  da += da_bf16
 //
-// Bytes are those of the formats, so the planners keep less and the peak falls. Parameters and what
-// updates them are the caller's, and stay f32. A loss scaler multiplies the gradient of the loss;
-// the caller divides the gradients of the parameters by the scale, or skips the step
+// The bytes of the tensors are those of their formats, so the peak falls. Parameters, their gradients
+// and the optimizer belong to the caller and stay f32. A loss scaler multiplies the gradient of the
+// loss; the caller divides the gradients of the parameters by the scale, or skips the step
 // (Micikevicius et al., Mixed Precision Training, 2018, arXiv:1710.03740, section 3).
 // ============================================================================
 
@@ -40,10 +41,10 @@ typedef struct tl_run tl_run;
 
 // One tensor as a kernel sees it.
 typedef struct tl_operand {
-    tl_range  range;   // where it is; bytes 0 = not there (no gradient wanted, no saved bytes)
+    tl_range  range;   // bytes 0 = not present (no gradient wanted, no saved bytes)
     void     *host;    // mapped address on a host-visible backend, else NULL; NULL for 0 bytes
-    tl_format format;  // of the tensor, and of its gradient, by tl_run_desc.formats; f32 without them,
-                       // whatever call->precision is, and for saved bytes and scratch
+    tl_format format;  // of the tensor, and of its gradient, from tl_run_desc.formats. Without formats,
+                       // and for saved bytes and scratch, it is f32, whatever call->precision says
 } tl_operand;
 
 // One call of a kernel. Counts are those of the node.
@@ -52,11 +53,11 @@ typedef struct tl_kernel_call {
     int32_t           node;
     tl_step_kind      kind;            // FORWARD, FORWARD_INPLACE, FORWARD_SAVE, BACKWARD
     int32_t           recompute;       // 1 = this forward ran before in this pass
-    int32_t           outputs_ready;   // FORWARD_SAVE: 1 = the outputs stand: make saved only
+    int32_t           outputs_ready;   // FORWARD_SAVE: 1 = the outputs are resident: make saved only
     int32_t           micro_batch;     // from 0
     uint64_t          step;            // training step
     uint64_t          seed;            // the same in all calls of this node in this pass
-    tl_precision      precision;       // element size of the buffers; mixed: as their formats say
+    tl_precision      precision;       // element size of the buffers; mixed: see their formats
     const tl_operand *inputs;          // [input_count] read only; in place: one is outputs[0]
     const tl_operand *outputs;         // [output_count] written; backward: read only, if needed
     const tl_operand *output_grads;    // [output_count] backward: read only
@@ -65,20 +66,20 @@ typedef struct tl_kernel_call {
     tl_operand        scratch;         // fwork or bwork bytes, content undefined
 } tl_kernel_call;
 
-// Compute one call. Anything but TL_OK stops the pass with TL_ERROR_KERNEL. A gradient is the
-// sum of its contributions in call order: a backward adds to input_grads, which start as zeroes,
-// in the order of its inputs, and to the parameter gradients that it owns.
+// Compute one call. Any result but TL_OK stops the pass with TL_ERROR_KERNEL. A gradient is the sum of
+// its contributions in call order: a backward adds to input_grads, which start as zeroes, in the order
+// of its inputs, and to the parameter gradients, which belong to the caller.
 typedef tl_result (*tl_kernel_fn)(const tl_kernel_call *call, void *user);
 
 typedef struct tl_kernel {
     const char  *op;        // nodes of this op
     tl_kernel_fn forward;
-    tl_kernel_fn backward;  // 0 = forward only
+    tl_kernel_fn backward;  // 0 = the node is run forward only
     void        *user;
 } tl_kernel;
 
-// Random state that is not a function of call->seed: called before the first forward of a node
-// (RECORD), before a forward of the same pass runs again (REPLAY) and after it (RESUME).
+// Moments of the random hook, for random state that is not a function of call->seed: before the first
+// forward of a node (RECORD), before the node runs again in the same pass (REPLAY), and after that (RESUME).
 #define TL_RANDOM_MOMENTS(X) \
     X(TL_RANDOM_RECORD, "record", "remember the state under this node")           \
     X(TL_RANDOM_REPLAY, "replay", "put the remembered state in place, keep the present one") \
@@ -88,7 +89,7 @@ typedef enum tl_random_moment {
     TL_RANDOM_MOMENTS(TLI_ENUM) TL_RANDOM_MOMENT_COUNT
 } tl_random_moment;
 
-// One step as it was carried out: what [13] TRACE draws.
+// One step as it was carried out; [13] TRACE draws these.
 typedef struct tl_run_event {
     tl_step  step;
     int32_t  index;         // in the pass, from 0
@@ -107,29 +108,29 @@ typedef struct tl_run_desc {
     int32_t            kernel_count;
     uint32_t           kernel_precisions;  // bits 1 << tl_precision that they compute; 0 = f32 only
 
-    // What to do. A strategy may be left out: then a plan is replayed, else the run is online. A lazy
-    // one makes the plan where none is given. Gradient full keeps all, an interval of n every n-th
-    // node; checkpointed with interval 0, and gradient none under a budget, are planned by
-    // tl_plan_remat: the cheapest within budget_bytes.
+    // What to run. Without a strategy the plan is replayed if there is one, else the run is online. A lazy
+    // strategy makes the plan if none is given: gradient full keeps all, an interval of n keeps every n-th
+    // node; for gradient checkpointed with interval 0, and none under a budget, tl_plan_remat finds the
+    // cheapest plan within budget_bytes.
     const tl_strategy *strategy;      // 0 = from the fields below; read during the call
-    const tl_plan     *plan;          // must outlive the run; 0 = from what follows, or online
-    const tl_checkpoint_config *checkpoints;  // lazy: which plan; read during the call
-    const tl_device   *device;        // for simulated times; 0 = copies take none; read in the call
-    int32_t            inference;     // 1 = forward only (without a plan or a strategy)
+    const tl_plan     *plan;          // must outlive the run; 0 = made from the fields below, or online
+    const tl_checkpoint_config *checkpoints;  // lazy: keep these; read during the call
+    const tl_device   *device;        // for simulated times; 0 = copies take no time; read in the call
+    int32_t            inference;     // 1 = forward only; ignored with a plan or a strategy
     int32_t            repeat_count;  // micro-batches a training step; 0 = that of the plan, else 1
 
-    // Budgets: base + peak stay within, or the run refuses.
+    // Budgets: tl_init_run refuses if base_bytes + peak exceed them.
     uint64_t budget_bytes;            // device; 0 = TL_UNLIMITED
-    uint64_t host_budget_bytes;       // online and lazy: spill tensors there; 0 = do not. Of a plan: of its
-                                      // host copies; 0 = no limit
-    uint64_t base_bytes;              // part of the budget: weights, gradients, optimizer state
+    uint64_t host_budget_bytes;       // online and lazy: for spilled tensors; 0 = never spill. With a plan:
+                                      // limit of its host copies; 0 = no limit
+    uint64_t base_bytes;              // taken from the budget: weights, gradients, optimizer state
 
     // Online decisions.
     tl_recompute_policy policy;       // 0 = all
     tl_eviction eviction;             // 0 = cost
-    tl_evict_fn evict;                // TL_EVICTION_CALLER only; asked by tl_init_run too
+    tl_evict_fn evict;                // TL_EVICTION_CALLER only; tl_init_run calls it, too
     void       *evict_user;
-    tl_codec    codec;                // compress evicted f32 tensors: lossy; 0 = never
+    tl_codec    codec;                // compress evicted f32 tensors (lossy); 0 = never
 
     // Hooks; 0 = none.
     tl_result (*load)(tl_run *run, int32_t micro_batch, void *user);  // write the inputs
@@ -140,24 +141,24 @@ typedef struct tl_run_desc {
     void       *observe_user;
     int32_t     profiling;            // 1 = time every step (or the strategy's flag)
     uint64_t    seed;                 // of call->seed
-    uint64_t    first_step;           // number of the first training step: a training that goes on
-    uint32_t    loss_gradient_word;   // fills the gradient of an output that nobody reads; 0 = 1.0f. With
+    uint64_t    first_step;           // number of the first training step; > 0 when a training is resumed
+    uint32_t    loss_gradient_word;   // fills the gradient of an output that no node reads; 0 = 1.0f. With
                                       // formats or a loss_scaler: bits of an f32, converted to its format
 
-    // Mixed precision. The graph's bytes are those of the formats. Nodes of op "convert" for which there
-    // is no kernel are carried out by the run: one input, one output of as many elements, and nothing
-    // else. f16 and bf16 take the backend's codecs; what goes from one to the other goes through f32 in
-    // the node's scratch (fwork, and bwork with a backward). A host-visible backend does without that;
-    // only there integers are converted, and gradients to which further readers add: in f32, rounded once.
-    // TL_NO_PLANNERS leaves mixed precision out.
-    const uint8_t         *formats;   // [tensor_count] tl_format; must outlive the run; 0 = all f32. Goes
-                                      // with strategy.precision mixed, or without a strategy; kernels
-                                      // must compute mixed where one of them is not f32
-    const tl_quantization *quantizations;  // [tensor_count] of i8 and i16 tensors that conversions read or
-                                      // write; must outlive the run; 0 = none
-    tl_loss_scaler        *loss_scaler;  // the gradient of an output that nobody reads is multiplied by its
-                                      // scale, read at the start of each training step; defaults are
-                                      // filled in then. Must outlive the run; 0 = 1
+    // Mixed precision. The graph's bytes are those of the formats. The run itself carries out nodes of op
+    // "convert" that have no kernel: they have one input, one output of as many elements, and nothing else.
+    // f16 and bf16 are converted by the backend's codecs; between these two the values pass through f32 in
+    // the node's scratch (fwork, and bwork for a backward). A host-visible backend needs no such scratch.
+    // Integers, and gradients to which other nodes add, are converted on host-visible backends only, in f32,
+    // rounded once. TL_NO_PLANNERS leaves mixed precision out.
+    const uint8_t         *formats;   // [tensor_count] tl_format; must outlive the run; 0 = all f32. Needs
+                                      // strategy.precision mixed, or no strategy; kernels must compute
+                                      // mixed if one of them is not f32
+    const tl_quantization *quantizations;  // [tensor_count] for the i8 and i16 tensors that conversions read
+                                      // or write; must outlive the run; 0 = none
+    tl_loss_scaler        *loss_scaler;  // its scale multiplies the gradient of an output that no node reads;
+                                      // read, with defaults filled in, at the start of each training
+                                      // step. Must outlive the run; 0 = a scale of 1
 } tl_run_desc;
 
 // What the last pass did.
@@ -169,29 +170,29 @@ typedef struct tl_run_report {
     uint64_t planned_cost, base_cost;  // simulated, of one pass
     uint64_t compute_ns;          // profiling: time inside kernels
     int32_t  forward_count;       // calls of forward kernels
-    int32_t  recompute_count;     // of these, again in the same pass
+    int32_t  recompute_count;     // of these, calls for a node that had run before in the pass
     int32_t  backward_count;
     int32_t  spill_count, fetch_count, compress_count, expand_count, drop_count;
-    int32_t  eviction_count;      // online: tensors that had to go for the budget
+    int32_t  eviction_count;      // online: tensors evicted to stay within the budget
     int32_t  step_count;          // steps carried out
     int32_t  limiting_node;       // TL_ERROR_OVER_BUDGET: the node that needs needed_bytes; else -1
-    uint64_t needed_bytes;        // least budget under which that step could have gone on
-    int32_t  convert_count;       // of all forwards and backwards, conversions that the run carried out
+    uint64_t needed_bytes;        // least budget with which that step fits
+    int32_t  convert_count;       // forwards and backwards of nodes that the run converted itself
 } tl_run_report;
 
 // Prepare a run.
 //
-//   desc   read during the call, except what it says must outlive the run
+//   desc   read during the call, except for pointers whose comment says "must outlive the run"
 //   run    overwritten; release with tl_free_run
 //
-// Errors:  TL_ERROR_UNSUPPORTED: the strategy holds a value that this version cannot carry out, or kernels
-//          and backend cannot do what the formats want;
-//          TL_ERROR_INFEASIBLE: the budget is below the plan's peak, or below what the online
-//          decisions can work with; the text names the least budget that works and the node that
-//          sets it; TL_ERROR_INVALID_PLAN, TL_ERROR_INVALID_ARG, TL_ERROR_NO_MEMORY, and those of
-//          the backend. *run is NULL then.
-// Cost:    online, the decisions of one pass are tried out; where they fail those of some forty. Lazy,
-//          that of what makes the plan.
+// Errors:  TL_ERROR_UNSUPPORTED: this version cannot carry out a value of the strategy, or kernels and
+//          backend cannot do the conversions of the formats;
+//          TL_ERROR_INFEASIBLE: the budget is below the plan's peak, or too small for the online
+//          decisions; the text names the least budget that works and the node that needs it;
+//          TL_ERROR_INVALID_PLAN, TL_ERROR_INVALID_ARG, TL_ERROR_NO_MEMORY, and those of the backend.
+//          *run is NULL then.
+// Cost:    online, the decisions of one pass are simulated; if the budget is too small, those of about
+//          forty passes, to find the least one. Lazy: that of the planner.
 // Threads: one run per thread.
 TLDEF tl_result tl_init_run(tl_env *env, const tl_run_desc *desc, tl_run **run);
 TLDEF void      tl_free_run(tl_run *run);  // accepts NULL
@@ -200,19 +201,19 @@ TLDEF void      tl_free_run(tl_run *run);  // accepts NULL
 //
 //   bytes   exactly those of the tensor
 //
-// Returns TL_NOT_READY, and does nothing, where work on the tensor is under way and the backend cannot
-// wait for it. Any other waits: a pass ends without waiting for its work.
+// A pass ends without waiting for its work, so these wait for the work on the tensor.
+// Returns TL_NOT_READY, and does nothing, if such work is under way and the backend cannot wait.
 // Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_NOT_FOUND: not resident; and those of the backend.
 TLDEF tl_result tl_write_tensor(tl_run *run, tl_tensor tensor, const void *data, uint64_t bytes);
 TLDEF tl_result tl_read_tensor(tl_run *run, tl_tensor tensor, void *data, uint64_t bytes);
 
-// Run one training step: repeat_count passes over the plan (or online), each with its load. On a
-// backend that is in order a pass is submitted once, at its end, and nothing is waited for.
+// Run one training step: repeat_count passes over the plan (or online), each preceded by a call of load.
+// On a backend with limits.in_order a pass is submitted once, at its end, and waits for nothing.
 //
-// Errors:  TL_ERROR_KERNEL, TL_ERROR_OVER_BUDGET (online, where the decisions are not those that
-//          tl_init_run tried out), TL_ERROR_MISMATCH, TL_NOT_READY: the backend cannot wait for what
-//          must be waited for; and those of the backend. Everything but the inputs is released then,
-//          and the next call runs the same training step again.
+// Errors:  TL_ERROR_KERNEL; TL_ERROR_OVER_BUDGET: online, if the decisions differ from those that
+//          tl_init_run tried out; TL_ERROR_MISMATCH; TL_NOT_READY: the pass had to wait and the backend
+//          cannot; and those of the backend. On error all ranges but the inputs are released, and the
+//          next call runs the same training step again.
 TLDEF tl_result tl_run_plan(tl_run *run);
 
 // -- one step at a time: tl_run_plan is a loop over these --
@@ -223,39 +224,39 @@ typedef struct tl_run_step {
     tl_step          step;
     int32_t          index;          // in the pass, from 0
     int32_t          is_compute;     // 1 = kernel and call are set
-    int32_t          depends_on;     // latest earlier step that it must follow, by range; -1 = none
+    int32_t          depends_on;     // latest earlier step whose ranges it must wait for; -1 = none
     const tl_kernel *kernel;
     tl_kernel_call   call;
     const tl_access *accesses;       // [access_count] ranges of the step
     int32_t          access_count;
-    tl_ticket        ticket;         // copies: passed when the copy is finished; value 0 = on a backend
-                                     // that is in order: what follows comes after the copy
+    tl_ticket        ticket;         // copies: finished when the copy is; value 0 on a backend with
+                                     // limits.in_order, where later work runs after the copy anyway
 } tl_run_step;
 
 // Begin a pass: drop the results of the last one, reset the peaks.
 TLDEF tl_result tl_start_pass(tl_run *run, int32_t micro_batch);
 
-// Yield the next step. done is 1, and step is empty, after the last one: the pass is then
-// checked and closed.
+// Yield the next step. After the last one *done is 1 and *step is empty, and the pass has been checked and
+// closed.
 //
-// Returns TL_NOT_READY, and yields nothing, at a WAIT whose copy is under way (never on a backend that
-// is in order), or where the backend can take no submit at present: call again later.
+// Returns TL_NOT_READY, and yields nothing, at a WAIT whose copy is under way (never on a backend with
+// limits.in_order), or if the backend cannot submit at present: call again later.
 // Errors:  as tl_run_plan.
 TLDEF tl_result tl_next_step(tl_run *run, tl_run_step *step, int32_t *done);
 
-// Map the operands of a compute step where the backend is host-visible, call its kernel, unmap.
+// Map the operands of a compute step if the backend is host-visible, call its kernel, unmap.
 //
-// Returns TL_NOT_READY where the host would have to wait for an operand and the backend cannot: the
-// kernel was not called, call again later.
+// Returns TL_NOT_READY if the host would have to wait for an operand and the backend cannot: the kernel
+// was not called, call again later.
 // Errors:  TL_ERROR_STALE: not the step yielded last, or called already; as tl_run_plan, and the
 //          pass is given up then.
 TLDEF tl_result tl_run_step_kernel(tl_run *run, const tl_run_step *step);
 
-// Give up a pass: everything but the inputs is released. Its training step runs again.
+// Give up a pass: all ranges but the inputs are released. The next pass repeats its training step.
 TLDEF tl_result tl_reset_run(tl_run *run);
 
-// Report the last pass; and the plan of a run: the one given or made, or the record of the last
-// online pass (before the first: of the one tried out), which lives until the next pass.
+// Report the last pass; and the plan of a run: the one given or made, or the record of the last online
+// pass (before the first, of the one that tl_init_run tried out), which is valid until the next pass.
 TLDEF void tl_measure_run(const tl_run *run, tl_run_report *report);
 TLDEF void tl_find_run_plan(const tl_run *run, tl_plan *plan);
 
@@ -274,22 +275,22 @@ typedef struct tl_layer {
     int32_t      keep;            // 1 = its output is a result: tl_read_tensor after the pass
 } tl_layer;
 
-// Prepare a run over a chain of layers; desc's graph and kernels are ignored. The graph belongs
-// to the run: layer i is node i+1, the input is node 0.
+// Prepare a run over a chain of layers; desc's graph and kernels are ignored. The run makes and owns the
+// graph: layer i is node i + 1, the input is node 0.
 //
 // Errors:  as tl_init_run.
 TLDEF tl_result tl_init_layer_run(tl_env *env, const tl_run_desc *desc, const tl_layer *layers,
                                   int32_t layer_count, uint64_t input_bytes, tl_run **run);
 
-// The two calls of a pass made by hand, online: forward of layer 0, 1, ..., then backward of the
-// last layer down to 0; the first forward starts the pass, the last backward closes it.
+// Run one layer of an online pass: forward of layer 0, 1, ... to the last, then backward of the last down
+// to 0. The first forward starts the pass, the last backward closes it.
 //
-// Errors:  TL_ERROR_INVALID_ARG: not the layer whose turn it is; and as tl_run_plan.
+// Errors:  TL_ERROR_INVALID_ARG: it is another layer's turn; and as tl_run_plan.
 TLDEF tl_result tl_run_forward(tl_run *run, int32_t layer);
 TLDEF tl_result tl_run_backward(tl_run *run, int32_t layer);
 
-// Switch checkpointing of an online run off (keep everything, in both directions) or on, between
-// passes. TL_ERROR_INVALID_ARG inside one.
+// Switch checkpointing of an online run on, or off (then everything is kept), between passes.
+// TL_ERROR_INVALID_ARG inside one.
 TLDEF tl_result tl_enable_checkpoints(tl_run *run, int32_t on);
 TLDEF int       tl_uses_checkpoints(const tl_run *run);
 

@@ -2,9 +2,13 @@
 #ifndef TL_NO_TRACE
 #ifndef TL_NO_TEXT
 
+// The picture of memory over time, and what all pictures share: texts, places, axes, curves, marks. Pictures
+// are SVG (Scalable Vector Graphics), written in one pass from back to front; positions are integers, in
+// hundredths of a pixel.
+
 // -- the picture: texts --
 
-// At most `limit` characters of a text as XML, whatever it holds; what XML forbids becomes U+FFFD.
+// Send at most `limit` characters of a text as XML. What is not UTF-8 or not allowed in XML becomes U+FFFD.
 static void tli_send_text(tli_stream *s, const char *text, int32_t limit) {
     const char *end = text + tli_text_length(text);
     for (; text < end && limit > 0; limit--) {
@@ -24,7 +28,7 @@ static void tli_send_text(tli_stream *s, const char *text, int32_t limit) {
 // -- the picture: places, in hundredths of a pixel --
 
 #define TLI_CURVE_LIMIT 8
-#define TLI_LETTER      720  // width of a letter of the body text, a generous guess
+#define TLI_LETTER      720  // assumed width of a letter of the body text, rather too wide
 
 typedef struct tli_place { int32_t x, y; } tli_place;
 
@@ -37,7 +41,7 @@ typedef struct tli_picture {
     int32_t                width, height;
     const char            *title, *time_label;
     int                    whole_steps;  // 1 = no curve has times: ticks at whole numbers
-    int32_t                legend_columns, legend_width;  // width of one
+    int32_t                legend_columns, legend_width;  // legend_width: of one entry
     tli_box                plot;
 
     double                 last_time;    // right end of the time axis
@@ -79,7 +83,7 @@ static void tli_send_place(tli_stream *s, int32_t hundredths) {
     tli_send_hundredths(s, (uint64_t)hundredths, tli_find_places((uint64_t)hundredths));
 }
 
-// command x y: one piece of a path
+// Send a command and two numbers: one piece of a path, or two attributes.
 static void tli_send_move(tli_stream *s, const char *command, int32_t x, const char *between, int32_t y) {
     tli_send(s, command);
     tli_send_place(s, x);
@@ -87,7 +91,7 @@ static void tli_send_move(tli_stream *s, const char *command, int32_t x, const c
     tli_send_place(s, y);
 }
 
-// <text x="" y="" ...attributes>, still to be filled and closed
+// Send the start tag of a text; the content and the end tag follow.
 static void tli_send_text_start(tli_stream *s, int32_t x, int32_t y, const char *attributes) {
     tli_send_move(s, "<text x=\"", x, "\" y=\"", y);
     tli_send(s, "\"");
@@ -95,7 +99,7 @@ static void tli_send_text_start(tli_stream *s, int32_t x, int32_t y, const char 
     tli_send(s, ">");
 }
 
-// -- the picture: what is to be drawn --
+// -- the picture: checks and layout --
 
 static tl_result tli_fail_curve(tl_env *env, int32_t curve, const char *rule) {
     tli_writer w = tli_begin_error(env, TL_ERROR_INVALID_ARG, "tl_write_memory_svg");
@@ -106,7 +110,7 @@ static tl_result tli_fail_curve(tl_env *env, int32_t curve, const char *rule) {
     return tli_end_error(env, &w, TL_ERROR_INVALID_ARG);
 }
 
-// Hold the rules of one curve, find its peak and the ends of both axes.
+// Check one curve, find its peak, and widen both axes to it.
 static tl_result tli_measure_curve(tl_env *env, tli_picture *p, int32_t index) {
     const tl_memory_curve *curve = &p->curves[index];
     uint64_t peak = 0;
@@ -153,7 +157,7 @@ static int32_t tli_count_characters(const char *text, int32_t limit) {
     return count;
 }
 
-// From top to bottom: title, legend, name of the byte axis, plot, ticks, name of the time axis.
+// Place from top to bottom: title, legend, name of the byte axis, plot, ticks, name of the time axis.
 static void tli_lay_out(tli_picture *p) {
     int32_t row = (p->width - 48) * 100, letters = 8, rows, i;
     for (i = 0; i < p->curve_count; i++) {
@@ -171,12 +175,12 @@ static void tli_lay_out(tli_picture *p) {
     if (p->plot.bottom < p->plot.top + 4000) p->plot.bottom = p->plot.top + 4000;
 }
 
-// Ticks at multiples of 1, 2 or 5 times a power of ten, about one in 55 pixels, and some air above the peak.
+// Ticks at multiples of 1, 2 or 5 times a power of ten, about one in 55 pixels, with some room above the peak.
 static void tli_scale_byte_axis(tli_picture *p) {
     uint64_t wanted, most = (uint64_t)(p->plot.bottom - p->plot.top) / 5500 + 1, factor = 1, power;
     p->unit = tli_find_byte_unit(p->peak_bytes);
     wanted = tli_scale_bytes_to(p->peak_bytes, p->unit, 100) * 107 / 100;
-    power = p->unit ? 1 : 100;  // there is no half byte
+    power = p->unit ? 1 : 100;  // whole bytes only
     if (most < 2) most = 2;
     while (wanted / (factor * power) + 1 > most) {
         factor = factor == 1 ? 2 : factor == 2 ? 5 : 10;
@@ -191,8 +195,8 @@ static void tli_scale_byte_axis(tli_picture *p) {
 
 // -- the picture: its parts --
 
-// Colours: Okabe, Ito, Color Universal Design, 2008; here its yellow is darker on white, its blue
-// lighter on black.
+// Colours: Okabe, Ito, Color Universal Design, 2008; with a darker yellow on white and a lighter
+// blue on black.
 static const char tli_svg_style_text[] =
     "<style>\n"
     "text{font-family:system-ui,-apple-system,'Segoe UI',Roboto,Helvetica,Arial,sans-serif;"
@@ -247,7 +251,7 @@ static void tli_draw_head(tli_picture *p) {
     tli_send(s, "</text>\n");
 }
 
-// "keep all, 12.0 MiB"
+// Send the label of a curve, such as "keep all, 12.0 MiB"; without one, its number.
 static void tli_send_label(tli_picture *p, int32_t curve, int32_t limit) {
     if (p->curves[curve].label) { tli_send_text(&p->out, p->curves[curve].label, limit); return; }
     tli_send(&p->out, "curve ");
@@ -293,7 +297,7 @@ static void tli_draw_byte_axis(tli_picture *p) {
     tli_send(s, "live bytes</text>\n");
 }
 
-// value * 10^power
+// Send value * 10^power, the label of a tick.
 static void tli_send_tick(tli_stream *s, uint64_t value, int power) {
     if (!value || power < 0) { tli_send_decimal(s, value, value ? -power : 0); return; }
     tli_send_u64(s, value);
@@ -314,7 +318,7 @@ static double tli_find_time_tick(const tli_picture *p, int *factor, int *power) 
     return ten * *factor;
 }
 
-// The place of tick i; 0 = there is none.
+// The x of tick i; 0 = it is beyond the end of the axis.
 static int32_t tli_find_tick_place(const tli_picture *p, double tick, uint64_t i) {
     int32_t x;
     if ((double)i * tick > p->last_time * (1 + 1e-9)) return 0;
@@ -358,10 +362,11 @@ static void tli_draw_time_axis(tli_picture *p) {
     tli_send(s, "</text>\n");
 }
 
-// Steps narrower than a pixel are drawn together, as high as the highest: a peak is never lost. What
-// is narrower even so is drawn where it stands out above both sides.
+// The state of drawing a curve. Steps narrower than a pixel are merged at the height of the highest, so that
+// no peak is lost. A merged piece that is still narrower than a pixel is drawn if it is higher than both
+// neighbours.
 typedef struct tli_pen {
-    int32_t  from, x;   // what is not yet drawn
+    int32_t  from, x;   // start and end of the piece that is not drawn yet
     int32_t  pending;   // steps in it
     uint64_t highest;   // of these
     int32_t  y;         // of what was drawn last
@@ -390,7 +395,7 @@ static void tli_draw_curve(tli_picture *p, int32_t index) {
     pen.y = p->plot.bottom;
     tli_send_number(s, "<path class=\"curve k", p->colour + index);
     tli_send_number(s, " f", p->colour + index);
-    tli_send_move(s, "\" d=\"M", p->plot.left - 1000, " ", p->plot.bottom);  // beyond the clip: no edge at 0
+    tli_send_move(s, "\" d=\"M", p->plot.left - 1000, " ", p->plot.bottom);  // outside the clip: no left edge
     if (curve->live_bytes[0]) {
         pen.y = tli_bytes_place(p, curve->live_bytes[0]);
         tli_send(s, "V");
@@ -451,7 +456,7 @@ static tli_place tli_find_peak_place(const tli_picture *p, int32_t curve) {
     return place;
 }
 
-// Where the value of a peak is written, from its mark: the first of these places that is free.
+// Places for the label of a peak, relative to its mark; the first one that is free is taken.
 static const struct { int32_t x, y, anchor; } tli_label_places[] = {  // anchor: -1 start, 0 middle, 1 end
     { 0, -1000, 0 },   { 900, -600, -1 },  { -900, -600, 1 },   { 1000, 400, -1 },   { -1000, 400, 1 },
     { 0, 1900, 0 },    { 900, 1600, -1 },  { -900, 1600, 1 },   { 0, -2500, 0 },     { 0, 3400, 0 },
@@ -466,7 +471,7 @@ static void tli_draw_peak(tli_picture *p, int32_t curve) {
     tli_place at = tli_find_peak_place(p, curve);
     int32_t i, best = 0, wide = 8 * TLI_LETTER;
     for (i = 0; i <= TLI_LABEL_PLACES; i++) {
-        int32_t place = i < TLI_LABEL_PLACES ? i : 0;  // none is free: the first
+        int32_t place = i < TLI_LABEL_PLACES ? i : 0;  // none is free: take the first
         int32_t x = at.x + tli_label_places[place].x - wide * (tli_label_places[place].anchor + 1) / 2;
         int32_t y = at.y + tli_label_places[place].y;
         tli_box box = tli_box_of(x, y - 1050, x + wide, y + 300);

@@ -3,7 +3,10 @@
 #ifndef TL_NO_TEXT
 #ifndef TL_NO_PLANNERS
 
-// -- the picture of a front: what a loss buys --
+// The picture of a Pareto front of [7]: speed-up over loss, and a bound on the speed-up where the front is
+// not proven. The file sink, the last subject of the section, follows at the end.
+
+// -- the picture of a front: scales --
 
 #define TLI_LOSS_MOST  1e300
 #define TLI_SPEED_MOST 1e18
@@ -11,14 +14,14 @@
 typedef struct tli_front_picture {
     tli_picture p;
     const tl_precision_front *front;
-    int32_t     zero;                   // where losses of 0 are drawn; 0 = there is none
-    int32_t     left;                   // of the logarithmic part
-    int32_t     first_tick, last_tick;  // of losses, see tli_loss_tick
-    double      least_speed, most_speed;  // ends of the other axis
-    double      step;                   // between its ticks: factor 10^power
+    int32_t     zero;                   // x of losses of 0; 0 = there are none
+    int32_t     left;                   // x where the logarithmic part begins
+    int32_t     first_tick, last_tick;  // of the axis of losses, see tli_loss_tick
+    double      least_speed, most_speed;  // ends of the axis of speed-ups
+    double      step;                   // between two ticks of it: factor * 10^power
     int         factor, power;
     uint64_t    first_step, step_count;
-    int         has_bound;              // 1 = some bound lies apart from its point
+    int         has_bound;              // 1 = the bound of some point differs from its speed-up
 } tli_front_picture;
 
 static const char tli_front_style_text[] =
@@ -26,7 +29,7 @@ static const char tli_front_style_text[] =
     ".front,.bound{fill:none;stroke-width:2;stroke-linejoin:round}.bound{stroke-dasharray:6 4}\n"
     "</style>\n";
 
-// 1, 2, 5 times a power of ten: tick 0 is 1, tick 3 is 10, tick -1 is 0.5.
+// Ticks are 1, 2 and 5 times powers of ten: tick 0 is 1, tick 3 is 10, tick -1 is 0.5.
 static int32_t tli_tick_power(int32_t tick) { return tick >= 0 ? tick / 3 : -((2 - tick) / 3); }
 
 static int32_t tli_tick_factor(int32_t tick) {
@@ -73,7 +76,7 @@ static tl_result tli_check_front(tl_env *env, const tl_precision_front *front) {
     return TL_OK;
 }
 
-// No choice within the loss of a point is faster; at most so far that it can be drawn.
+// The speed-up that no choice within the loss of a point exceeds; `most` where it is higher, to be drawn.
 static double tli_find_bound_speed(const tl_precision_point *point, double most) {
     double speed;
     if (point->bound_cost == point->cost) return point->speedup;
@@ -94,7 +97,7 @@ static void tli_scale_losses(tli_front_picture *f) {
     }
     low = first < front->point_count ? front->points[first].loss : 1;
     high = first < front->point_count ? front->points[front->point_count - 1].loss : 1;
-    if (low < 1 / TLI_LOSS_MOST) low = 1 / TLI_LOSS_MOST;  // what is smaller is drawn there
+    if (low < 1 / TLI_LOSS_MOST) low = 1 / TLI_LOSS_MOST;  // smaller losses are drawn there
     if (high < low) high = low;
     while (tli_loss_tick(f->first_tick) > low) f->first_tick--;
     while (tli_loss_tick(f->first_tick + 1) <= low) f->first_tick++;
@@ -172,7 +175,7 @@ static void tli_draw_speed_axis(tli_front_picture *f) {
     tli_send(s, "speed-up over f32</text>\n");
 }
 
-// A line up from the axis, its tick and a text; power INT32_MAX = 0 is written.
+// Draw a line of the grid, a tick below it and its label; power INT32_MAX: the label is 0.
 static void tli_draw_loss_tick(tli_front_picture *f, int32_t x, int32_t factor, int32_t power) {
     tli_stream *s = &f->p.out;
     tli_send_move(s, "<path class=\"grid\" d=\"M", x, " ", f->p.plot.top);
@@ -193,7 +196,7 @@ static void tli_draw_loss_tick(tli_front_picture *f, int32_t x, int32_t factor, 
     tli_send(s, "</text>\n");
 }
 
-// As many ticks as have room for their texts: all of them, or one in so many powers of ten.
+// Draw the ticks whose labels have room: all of them, or only every n-th power of ten.
 static void tli_draw_loss_axis(tli_front_picture *f) {
     tli_stream *s = &f->p.out;
     int32_t room = (f->p.plot.right - f->left) / 5500, i;
@@ -214,7 +217,8 @@ static void tli_draw_loss_axis(tli_front_picture *f) {
     tli_send(s, "predicted loss, logarithmic</text>\n");
 }
 
-// Two stairs. Of what was found: from each point on, until the next. Of the bound: up to each point.
+// Draw a line of steps. What was found is drawn from the loss of each point up to the next point; the bound of
+// a point holds for all losses up to its own, so it is drawn from the point before.
 static void tli_draw_stairs(tli_front_picture *f, int is_bound) {
     const tl_precision_front *front = f->front;
     tli_stream *s = &f->p.out;
@@ -328,14 +332,14 @@ TLI_IMPL tl_result tl_write_front_svg(tl_env *env, const tl_precision_front *fro
 
 #define TLI_FILE_SUFFIX ".tl_tmp"
 
-// A device is written in place: a file must not take its name.
+// Whether a path is written in place: renaming a file over a device would replace it.
 static int tli_is_device(const char *path) {
     const char *prefix = "/dev/";
     while (*prefix && *path == *prefix) { path++; prefix++; }
     return !*prefix;
 }
 
-// The path that is written until the file is whole; size is that of tl_file_sink.path.
+// The path of the temporary file. size = that of tl_file_sink.path.
 static void tli_find_part_path(const char *path, char *part, size_t size) {
     tli_writer w = tli_writer_of(part, size);
     tli_put(&w, path);
@@ -386,7 +390,7 @@ TLI_IMPL tl_result tl_finish_file_sink(tl_env *env, tl_file_sink *file, tl_resul
     tli_find_part_path(path, part, sizeof part);
     tli_zero(file, sizeof *file);
     failed = ferror(stream);
-    if (fclose(stream)) failed = 1;  // what was still in the buffer: a full disk often shows here only
+    if (fclose(stream)) failed = 1;  // writes what is buffered: a full disk may be noticed only here
     if (!failed && !written && (tli_is_device(path) || tli_move_file(part, path))) return TL_OK;
     if (!tli_is_device(path)) remove(part);
     if (failed) return tli_fail_path(env, TL_ERROR_IO, function, "cannot write", path);

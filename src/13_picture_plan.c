@@ -2,7 +2,15 @@
 #ifndef TL_NO_TRACE
 #ifndef TL_NO_TEXT
 
-// -- the picture of a plan: a lane for each kind of step above its memory, on one time axis --
+// The picture of a plan over simulated time (a Gantt chart): a lane for each kind of step, and below them the
+// memory of both tiers, on one time axis.
+//
+//     forward    |conv1|conv2|          |
+//     recompute  |           |conv1|    |
+//     backward   |                 |conv2|...
+//     memory     |____/~~~~~~\____/~~~~\...
+
+// -- the picture of a plan: times and lanes --
 
 typedef enum tli_lane {
     TLI_LANE_FORWARD, TLI_LANE_AGAIN, TLI_LANE_BACKWARD, TLI_LANE_CONVERT, TLI_LANE_WAIT, TLI_LANE_SPILL,
@@ -17,20 +25,20 @@ static const char *const tli_lane_classes[] = { "f0", "f1", "f2", "f3", "idle", 
 #define TLI_LANE_STEP  2600
 
 typedef struct tli_gantt {
-    tli_picture      p;            // memory: the lower half
+    tli_picture      p;            // the memory, in the lower half
     const tl_graph  *graph;
     const tl_plan   *plan;
     tl_env          *env;
-    uint64_t        *start, *end;  // [count] of each step; in one block with live and host
+    uint64_t        *start, *end;  // [count] simulated times of each step; one block with live and host
     uint64_t        *live, *host;  // [count]
-    double          *times;        // [count] when compute reaches the end of each step, in units of the axis
+    double          *times;        // [count] when compute has passed each step, in units of the axis
     uint8_t         *lanes;        // [count] tli_lane; TLI_LANE_COUNT = not drawn
     int32_t          count;        // steps, at least 1
     int              by_step;      // 1 = nothing takes time: the axis counts steps
     double           unit;         // cost in one unit of the time axis
     int32_t          tops[TLI_LANE_COUNT];  // of each lane; 0 = not drawn
     int32_t          lanes_bottom;
-    int32_t          legend_left;  // where the next entry goes
+    int32_t          legend_left;  // x of the next entry
     tl_memory_curve  curves[2];
     char             title[64], time_label[48];
     tli_peak         peak;
@@ -67,7 +75,7 @@ static tli_lane tli_find_lane(const tli_gantt *g, int32_t index, uint8_t *ran) {
     return TLI_LANE_COUNT;
 }
 
-// The unit of the time axis: of nanoseconds where a device says what they are, else a power of 1000.
+// Choose the unit of the time axis: with a device costs are nanoseconds, otherwise a power of 1000 is taken.
 static void tli_scale_time(tli_gantt *g, uint64_t total, int has_device) {
     static const char *const seconds[] = { "simulated time, ns", "simulated time, us", "simulated time, ms",
                                            "simulated time, s" };
@@ -82,7 +90,7 @@ static void tli_scale_time(tli_gantt *g, uint64_t total, int has_device) {
     tli_finish(&w);
 }
 
-// Times, lanes and curves from the simulation.
+// Derive the times on the axis and the lane of each step from the simulation.
 static tl_result tli_read_gantt(tli_gantt *g, int has_device) {
     uint8_t *ran = (uint8_t *)tli_alloc_array(g->env, (uint64_t)g->graph->node_count, 1);
     uint64_t total = 0, now = 0;
@@ -99,7 +107,7 @@ static tl_result tli_read_gantt(tli_gantt *g, int has_device) {
         if (g->lanes[i] < TLI_LANE_COUNT) g->tops[g->lanes[i]] = 1;
     }
     tli_release(g->env, ran);
-    if (!g->plan->step_count) {  // a plan of no steps: what the inputs hold, for a unit of time
+    if (!g->plan->step_count) {  // no step: show the bytes of the inputs for one unit of time
         g->times[0] = 1;
         g->live[0] = g->peak.report.peak_bytes;
     }
@@ -144,7 +152,7 @@ static void tli_lay_out_gantt(tli_gantt *g) {
     }
 }
 
-// "cost 133, 1.0813 x every call once; peak 496 B at step 16, backward of join: relu2 96 B, ..."
+// Draw the summary: "cost 133, 1.0813 x every call once; peak 496 B at step 16, backward of join: relu2 96 B".
 static void tli_draw_summary(tli_gantt *g) {
     tli_stream *s = &g->p.out;
     const tl_report *r = &g->peak.report;
@@ -214,7 +222,7 @@ static int32_t tli_gantt_place(const tli_gantt *g, uint64_t cost) {
     return tli_time_place(&g->p, (double)cost / g->unit);
 }
 
-// What the pointer is told: "conv1", "recompute, step 17", when and how long, how much memory.
+// Send the tooltip of a bar: "conv1", "recompute, step 17", start, end and duration, live bytes.
 static void tli_send_hover(tli_gantt *g, int32_t first, int32_t last, int32_t members) {
     tli_stream *s = &g->p.out;
     const tl_step *step = &g->plan->steps[first];
@@ -265,7 +273,7 @@ static void tli_draw_bar(tli_gantt *g, int32_t first, int32_t last, int32_t memb
     tli_send(s, "</text>\n");
 }
 
-// The bars of a lane. Narrower ones than a pixel are drawn together with those beside them.
+// Draw the bars of a lane. Bars narrower than a pixel are merged with their neighbours.
 static void tli_draw_lane(tli_gantt *g, int32_t lane) {
     int32_t first = -1, last = -1, members = 0, left = 0, right = 0, i;
     for (i = 0; i < g->plan->step_count && !g->p.out.result; i++) {
@@ -273,7 +281,7 @@ static void tli_draw_lane(tli_gantt *g, int32_t lane) {
         if (g->lanes[i] != lane) continue;
         from = tli_gantt_place(g, g->start[i]);
         to = tli_gantt_place(g, g->end[i]);
-        if (to - from < 60) to = from + 60;  // to be seen, and found by a pointer
+        if (to - from < 60) to = from + 60;  // wide enough to be seen and pointed at
         if (members && to - from < 100 && from - right <= 50 && right - left < 400) {
             if (to > right) right = to;
         } else {
@@ -290,7 +298,7 @@ static void tli_draw_lane(tli_gantt *g, int32_t lane) {
     if (members) tli_draw_bar(g, first, last, members, left, right);
 }
 
-// Where the peak is, through all lanes, and what lives there for the pointer.
+// Draw a line through all lanes at the peak, with the tensors that are live there as its tooltip.
 static void tli_draw_peak_line(tli_gantt *g) {
     tli_stream *s = &g->p.out;
     tli_place at = tli_find_peak_place(&g->p, 0);
@@ -385,8 +393,6 @@ TLI_IMPL tl_result tl_write_plan_svg(tl_env *env, const tl_graph *graph, const t
     return result;
 }
 
-#ifndef TL_NO_PLANNERS
-#endif  // TL_NO_PLANNERS
 #endif  // TL_NO_TEXT
 #endif  // TL_NO_TRACE
 #endif  // TL_STRATEGY_IMPLEMENTATION

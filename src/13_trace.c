@@ -5,6 +5,8 @@
 // [13] TRACE (implementation)
 // ============================================================================
 
+// The trace: events in an array of fixed capacity, and their JSON in the format of Chrome's trace viewer.
+
 struct tl_trace {
     tl_env       *env;
     tl_run_event *events;    // [capacity] the first `kept` are set
@@ -88,7 +90,7 @@ static int32_t tli_find_issue(const tl_trace *trace, int32_t wait) {
     return -1;
 }
 
-// What a step does, in words; a WAIT ends the copy that its issue began.
+// What a step does, in words. A WAIT is named after the copy that it ends and `issue` began.
 static const char *tli_explain_event(const tl_run_event *event, const tl_run_event *issue) {
     switch ((tl_step_kind)event->step.kind) {
     case TL_STEP_FORWARD:
@@ -108,7 +110,7 @@ static const char *tli_explain_event(const tl_run_event *event, const tl_run_eve
     return "unknown step ";
 }
 
-// "recompute conv1", "spill conv1.0"; names of checked graphs are never cut
+// Send a name such as "recompute conv1" or "spill conv1.0". The names of checked graphs always fit.
 static void tli_send_event_name(tli_trace_writer *t, const tl_run_event *event, const tl_run_event *issue) {
     char name[320], quoted[6 * sizeof name + 2];
     const tl_step *step = &event->step;
@@ -138,8 +140,8 @@ static void tli_send_counter(tli_trace_writer *t, const char *name, tl_tier tier
     tli_send(&t->out, "}}");
 }
 
-// One complete event. Those of a thread must not overlap: a copy begins when it was issued and the
-// one before it has ended.
+// Send one complete event. Events of one thread must not overlap, so a copy begins when it was issued, or when
+// the copy before it ended if that is later.
 static void tli_send_event(tli_trace_writer *t, int32_t index) {
     const tl_run_event *event = &t->trace->events[index];
     int copies = event->step.kind == TL_STEP_WAIT;
@@ -198,7 +200,7 @@ TLI_IMPL tl_result tl_write_trace_json(tl_env *env, const tl_trace *trace, const
     tli_open_stream(&t.out, sink);
     t.trace = trace;
     t.graph = graph;
-    t.bytes[TL_TIER_DEVICE] = UINT64_MAX;  // the first event writes its count; the host's starts at 0
+    t.bytes[TL_TIER_DEVICE] = UINT64_MAX;  // so that the first event sends a counter; the host's starts at 0
     tli_find_clock(&t);
     tli_send(&t.out, tli_trace_head);
     for (i = 0; i < trace->kept && !t.out.result; i++) tli_send_event(&t, i);

@@ -12,9 +12,9 @@ extern "C" {
 //     tl_write_memory_svg(&env, curves, count, &style, sink);
 //     tl_write_plan_svg(&env, &graph, &plan, &device, sink);   // before anything runs
 //
-// A trace keeps the events of a run, up to a capacity, oldest first; all writers stream to a
-// sink of the caller, and those of runs need no memory that grows with the run. Where a sink
-// stops with an error, that error is returned and nothing more is written.
+// A trace keeps the events of a run, up to a capacity, oldest first. All writers stream to a sink of
+// the caller; those of traces and curves allocate nothing. When a sink returns an error, the writer
+// stops and returns it.
 // ============================================================================
 
 typedef struct tl_trace tl_trace;
@@ -28,18 +28,18 @@ TLDEF tl_result tl_init_trace(tl_env *env, int32_t capacity, tl_trace **trace);
 TLDEF void      tl_free_trace(tl_trace *trace);   // accepts NULL
 TLDEF void      tl_reset_trace(tl_trace *trace);  // empty again
 
-// Keep an event: goes into tl_run_desc.observe with the trace as user.
+// Add an event to a trace. This function goes into tl_run_desc.observe, the trace into observe_user.
 TLDEF void tl_record_event(const tl_run_event *event, void *trace);
 
-// Tell how many events were kept and how many dropped (both may be NULL); show one of those kept.
+// Tell how many events were kept and how many dropped (both may be NULL); find one of those kept.
 TLDEF void                tl_measure_trace(const tl_trace *trace, int32_t *kept, int32_t *dropped);
 TLDEF const tl_run_event *tl_find_event(const tl_trace *trace, int32_t index);  // NULL out of range
 
 #ifndef TL_NO_TEXT
 // Write the trace as Chrome trace-event JSON: compute and copies as complete events on two
-// threads, memory of both tiers as counters; names of nodes from the graph. Times count from the
-// earliest start; without a clock each step is drawn 1 us long. A copy is one event, drawn from where
-// it was issued, or where the copy before it ended, to its WAIT.
+// threads, memory of both tiers as counters; the names of nodes come from the graph. Times count from
+// the earliest start; without a clock each step is drawn 1 us long. A copy is one event: it begins when
+// it was issued, or when the copy before it ended if that is later, and ends with its WAIT.
 //
 // Errors:  what the sink returned; the text tells after how many bytes.
 // Cost:    O(events), and for each WAIT the events back to where its copy was issued.
@@ -59,24 +59,24 @@ typedef struct tl_svg_style {
     int32_t     width, height;   // 320..16384 x 240..16384 pixels; 0 = 960 x 480
 } tl_svg_style;
 
-// Draw memory over time, one step line a curve, with axes, grid, a legend and each curve's peak
-// marked; light and dark surroundings are both served. Steps narrower than a pixel are drawn
-// together, as high as the highest of them. The picture grows in height where the legend needs it.
+// Draw memory over time, one stepped line a curve, with axes, grid, a legend and each curve's peak
+// marked. Colours follow the light or dark theme of the viewer. Steps narrower than a pixel are merged
+// at the height of their highest. A legend with many rows makes the picture higher.
 //
 //   style   may be NULL; texts are UTF-8
 //
-// Errors:  TL_ERROR_INVALID_ARG: no curve, an empty one, more than 8; times that fall, are not finite
+// Errors:  TL_ERROR_INVALID_ARG: no curve, an empty one, more than 8; times that decrease, are not finite
 //          or end outside 1e-12 .. 1e18; a size out of range; what the sink returned.
 // Cost:    O(points) time, no allocation; 2 pieces of line a pixel at most.
 TLDEF tl_result tl_write_memory_svg(tl_env *env, const tl_memory_curve *curves, int32_t curve_count,
                                     const tl_svg_style *style, tl_sink sink);
 
-// Draw a plan over simulated time: forwards, forwards that run again, backwards, conversions, waits and
-// copies in a lane each, below them the live bytes of both tiers on the same axis, with the peak, the step
-// and the tensors that make it. Each bar tells its node, times and bytes to a pointer; those narrower
-// than a pixel are drawn together, so that any number of steps can be read.
+// Draw a plan over simulated time: forwards, recomputed forwards, backwards, conversions, waits and copies,
+// a lane each, and below them, on the same time axis, the live bytes of both tiers with the peak, its step
+// and the tensors that are live there. The tooltip of a bar has its node, times and bytes. Bars narrower
+// than a pixel are merged, so that plans of any number of steps can be read.
 //
-//   device   0 = copies and conversions take no time; else costs are nanoseconds
+//   device   0 = copies and conversions take no time; otherwise costs are nanoseconds
 //
 // Errors:  those of tl_simulate_plan, TL_ERROR_NO_MEMORY; what the sink returned.
 // Cost:    that of two simulations; 41 bytes of memory a step; at most 4 bars a pixel and lane.
@@ -84,37 +84,37 @@ TLDEF tl_result tl_write_plan_svg(tl_env *env, const tl_graph *graph, const tl_p
                                   const tl_device *device, tl_sink sink);
 
 #ifndef TL_NO_PLANNERS
-// Draw a Pareto front of [7]: what speed-up each loss buys, on a logarithmic axis of losses; a loss of 0
-// stands beside it. The knee is marked, and where the front is not proven a second line says how fast
-// no choice can be. Each point tells its loss, speed-up and bytes to a pointer; points
-// that would lie on each other are drawn once.
+// Draw a Pareto front of [7]: the speed-up over the loss that it costs. The axis of losses is logarithmic,
+// with a place for a loss of 0 beside it. The knee is marked; where the front is not proven, a second line
+// is the bound that no choice can exceed. The tooltip of a point has its loss, speed-up and bytes;
+// points closer than two pixels to the one before are left out.
 //
-// Errors:  TL_ERROR_INVALID_ARG: no point, a knee that is none, losses that fall or are not 0 to 1e300, a
-//          speed-up that is not 0 to 1e18, a bound above its cost; what the sink returned.
+// Errors:  TL_ERROR_INVALID_ARG: no point, a knee that is not one of them, losses that decrease or are not 0 to
+//          1e300, a speed-up that is not 0 to 1e18, a bound above its cost; what the sink returned.
 // Cost:    O(points) time, no allocation.
 TLDEF tl_result tl_write_front_svg(tl_env *env, const tl_precision_front *front, tl_sink sink);
 #endif
 
 #ifndef TL_NO_STDIO
-// A sink that writes a file beside its place and puts it there only when it is whole:
+// A sink that writes a temporary file and renames it to the path when it is complete:
 //
 //     if (!tl_init_file_sink(&env, "memory.svg", &file, &sink))
 //         result = tl_finish_file_sink(&env, &file, tl_write_memory_svg(&env, curves, 2, NULL, sink));
 //
-// The part is called PATH.tl_tmp. What lies under /dev/ is written in place: a device stays one.
+// The temporary file is PATH.tl_tmp. A path under /dev/ is written in place: renaming would replace the device.
 typedef struct tl_file_sink {
     void *file;        // FILE *
     char  path[480];
 } tl_file_sink;
 
-// Open and close it. The file must stay where it is between the two.
+// Open and close it. The tl_file_sink must not be moved between the two.
 //
-//   written   what the writer returned: anything but TL_OK discards the part and is returned, unless
-//             it was the file that failed
+//   written   what the writer returned. If it is not TL_OK, the temporary file is removed and it is
+//             returned again; TL_ERROR_IO instead where it was the file that failed
 //
 // Errors:  TL_ERROR_INVALID_ARG: a path that is empty or longer than 472 bytes, a file that is not
-//          open; TL_ERROR_IO with the path and what failed; nothing is left behind then, and the
-//          file that was there before is as it was.
+//          open; TL_ERROR_IO with the path and what failed; no temporary file is left then, and
+//          an older file at the path is unchanged.
 TLDEF tl_result tl_init_file_sink(tl_env *env, const char *path, tl_file_sink *file, tl_sink *sink);
 TLDEF tl_result tl_finish_file_sink(tl_env *env, tl_file_sink *file, tl_result written);
 #endif

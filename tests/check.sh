@@ -21,7 +21,7 @@ allowed='^(memcpy|memset|memmove|memcmp)$'
 mkdir -p $out
 unset F     # a filter is no bar
 
-steps=(parts build test differential torch shaders headers options freestanding names contents mingw
+steps=(parts build test differential torch shaders headers options freestanding names contents calls mingw
        asan_gcc asan_clang tsan short_enums m32 s390x plans
        cppcheck tidy readme examples commands install mixed tl_plan fuzz size coverage)
 
@@ -270,6 +270,12 @@ step_contents() {
             fail "$header: the banners of the public half (<) and of the implementation (>) differ"
         echo "$header: ${private//$'\n'/ }"
     done
+}
+
+# Parts use what stands above them, recursion is listed, functions fit on a screen. First the step is held to its own rules.
+step_calls() {
+    python3 tests/calls.py --self-test
+    python3 tests/calls.py
 }
 
 # The words of compute shaders, in every file that has some, are those of their sources.

@@ -1,10 +1,10 @@
 /* tl_vk_backend.h - v0.4.0 - the buffers of tl_strategy.h on Vulkan compute
-   Joined from the parts in src/vk by `make header`: change those, this file is written over.
+   Joined from the parts in src/vk by `make header`: edit those, this file is overwritten.
    Depends on tl_strategy.h and <vulkan/vulkan_core.h>. MIT or public domain: see the end.
 
-   Implements [10] BACKEND of tl_strategy.h inside a VkDevice that you own: tensors are kept,
-   spilled, compressed and made again in your Vulkan memory, on your queue or in your command
-   buffers. The checkpoint manager and the executor run on it as they do on the CPU backend.
+   Implements [10] BACKEND of tl_strategy.h on a VkDevice that you own: tensors are kept, spilled,
+   compressed and recomputed in Vulkan memory, on your queue or in your command buffers. The
+   checkpoint manager and the executor run on it as they do on the CPU backend.
 
    SYNOPSIS
        #define TL_STRATEGY_IMPLEMENTATION      // in exactly one .c or .cpp file
@@ -16,7 +16,7 @@
        desc.device.instance = ...;  desc.device.physical = ...;  desc.device.device = ...;
        desc.device.queue = ...;     desc.device.queue_family = ...;
        if (tl_vk_init_backend(&env, &desc, &backend)) puts(env.error.text);
-       run_desc.backend = &backend;                              // from here on as on the CPU
+       run_desc.backend = &backend;                              // all else is as on the CPU
 
    CONTENTS          (every name below is a banner: search for "[2]")
        [1] DEVICE        borrow the engine's device, or make one
@@ -26,12 +26,12 @@
        [5] SHADERS       copy, fill and convert on the device
 
    OPTIONS           (define before the include; none is needed)
-       TL_VK_BACKEND_IMPLEMENTATION   in one file, after or with TL_STRATEGY_IMPLEMENTATION anywhere
+       TL_VK_BACKEND_IMPLEMENTATION   in one file, the one with TL_STRATEGY_IMPLEMENTATION or another
        TL_VK_LINKED                   get_instance_proc = 0 means the linked vkGetInstanceProcAddr
        TL_VK_OPEN_LOADER              get_instance_proc = 0 means that of the system's loader, found
                                       with dlopen or LoadLibrary by tl_vk_init_device
-       VK_NO_PROTOTYPES               is defined here unless <vulkan/vulkan.h> came first: include
-                                      that or volk.h before this header if you want them
+       VK_NO_PROTOTYPES               is defined here unless <vulkan/vulkan.h> was included before:
+                                      include that or volk.h first if you need the prototypes
 
    RULES
        Those of tl_strategy.h. No global symbol beginning with vk is defined or needed. One backend
@@ -39,10 +39,10 @@
        lock_queue and unlock_queue are given. Vulkan 1.0 is enough, and SPIR-V 1.0 without 8 or
        16-bit types; timeline semaphores and VK_EXT_memory_budget are used where they were enabled.
 
-       All work goes to one queue in the order it was enqueued, so a range that is freed is given
-       to its next user at once, behind a barrier; only what the host reads or writes, and memory
-       given back to Vulkan, waits for the device. With a transfer queue, copies between the tiers
-       are submitted there at once, and what comes after them on their ranges waits on the device.
+       All work runs on one queue in the order in which it was enqueued. A freed range can therefore
+       be reused at once: a barrier orders the new work after the old. The host waits for the device
+       only to read or write mapped ranges and to free memory. With a transfer queue, copies between
+       the tiers are submitted to it at once; later work on their ranges waits for them on the device.
 */
 #ifndef TL_VK_BACKEND_H
 

@@ -4,9 +4,12 @@
 // [1] DEVICE (implementation)
 // ============================================================================
 
-#define TLI_VK_FAMILIES 32  // queue families that are looked at
+// Loads the entry points that the backend uses, explains VkResults, and makes an instance, a device and
+// its queues for programs that have none.
 
-// Every entry point that is used: the list makes the table and its loader.
+#define TLI_VK_FAMILIES 32  // queue families that are considered
+
+// Every entry point that the backend uses. The lists make the table of functions and what loads it.
 #define TLI_VK_INSTANCE_CALLS(X) \
     X(vkGetDeviceProcAddr) X(vkGetPhysicalDeviceProperties) X(vkGetPhysicalDeviceMemoryProperties) \
     X(vkGetPhysicalDeviceQueueFamilyProperties)
@@ -30,8 +33,8 @@
 typedef struct tli_vk_calls {
     TLI_VK_INSTANCE_CALLS(TLI_VK_MEMBER)
     TLI_VK_DEVICE_CALLS(TLI_VK_MEMBER)
-    PFN_vkGetPhysicalDeviceProperties2 vkGetPhysicalDeviceProperties2;              // may be missing
-    PFN_vkGetPhysicalDeviceMemoryProperties2 vkGetPhysicalDeviceMemoryProperties2;  // may be missing
+    PFN_vkGetPhysicalDeviceProperties2 vkGetPhysicalDeviceProperties2;              // NULL if missing
+    PFN_vkGetPhysicalDeviceMemoryProperties2 vkGetPhysicalDeviceMemoryProperties2;  // NULL if missing
     PFN_vkGetSemaphoreCounterValue vkGetSemaphoreCounterValue;                      // with timelines
     PFN_vkWaitSemaphores vkWaitSemaphores;                                          // with timelines
 } tli_vk_calls;
@@ -69,7 +72,7 @@ static tl_result tli_vk_translate(VkResult result) {
     }
 }
 
-// "tl_vk_init_device: vkCreateDevice: out of host memory"
+// Record an error text such as "tl_vk_init_device: vkCreateDevice: out of host memory".
 static tl_result tli_vk_fail_call(tl_env *env, const char *function, const char *call, VkResult result) {
     char text[128];
     size_t length = 0, i;
@@ -87,7 +90,7 @@ static tl_result tli_vk_fail_call(tl_env *env, const char *function, const char 
     return tl_record_error(env, tli_vk_translate(result), function, text);
 }
 
-// An address of the loader as an entry point: the two kinds of pointer may be of unlike types.
+// Store a function of the loader in a pointer to a function of another type: compilers warn of the cast.
 static void tli_vk_set_call(void *member, PFN_vkVoidFunction function) {
     memcpy(member, &function, sizeof function);
 }
@@ -154,10 +157,10 @@ static tl_result tli_vk_load(tl_env *env, const tl_vk_device *device, tli_vk_cal
     return calls->vkWaitSemaphores ? TL_OK : tli_vk_fail_entry(env, function, wait);
 }
 
-// -- a device of one's own --
+// -- the standalone device --
 
 typedef struct tli_vk_owned {
-    void *library;  // of the loader, where it was opened here
+    void *library;  // the loader, if it was opened here
     VkDebugUtilsMessengerEXT messenger;
     PFN_vkDestroyDebugUtilsMessengerEXT destroy_messenger;
     PFN_vkDestroyDevice destroy_device;
@@ -175,7 +178,7 @@ static void tli_vk_close_loader(void *library) {
 #endif
 }
 
-// What get_instance_proc = 0 stands for; NULL where there is no loader.
+// vkGetInstanceProcAddr: as given, or what 0 means in this build; NULL where there is no loader.
 static PFN_vkGetInstanceProcAddr tli_vk_find_loader(PFN_vkGetInstanceProcAddr given, void **library) {
     *library = NULL;
     if (given) return given;
@@ -203,7 +206,7 @@ static PFN_vkGetInstanceProcAddr tli_vk_find_loader(PFN_vkGetInstanceProcAddr gi
 #endif
 }
 
-// What is called before there is a device.
+// The functions and objects that are needed until there is a device.
 typedef struct tli_vk_loader {
     tl_env *env;
     const char *function;
@@ -330,7 +333,7 @@ static tl_result tli_vk_open_instance(tli_vk_loader *loader) {
     return TL_OK;
 }
 
-// The first family that computes, or -1; and a family that only transfers, or -1.
+// Find the first queue family that computes, and one for transfers only; -1 where there is none.
 static void tli_vk_find_families(tli_vk_loader *loader, VkPhysicalDevice physical, int32_t *compute,
                                  int32_t *transfer) {
     VkQueueFamilyProperties families[TLI_VK_FAMILIES];
@@ -389,7 +392,7 @@ TLI_VK_IMPL tl_result tl_vk_read_devices(tl_env *env, const tl_vk_device_desc *d
     return result;
 }
 
-// The device that was asked for: by number, else the first GPU, else the first that computes.
+// Pick the device with the number given; for 0 the first GPU that computes, else the first device that does.
 static tl_result tli_vk_pick_device(tli_vk_loader *loader, VkPhysicalDevice *picked, tl_vk_device_info *info) {
     int32_t number = loader->desc->number;
     uint32_t i, best = loader->device_count;
@@ -428,7 +431,7 @@ static int tli_vk_device_has(tli_vk_loader *loader, VkPhysicalDevice physical, c
     return found;
 }
 
-// Timelines need the feature structure of the extension, which the device may lack.
+// Whether timeline semaphores can be enabled. Only a device with the extension may be asked for the feature.
 static int tli_vk_can_timeline(tli_vk_loader *loader, VkPhysicalDevice physical) {
     PFN_vkGetPhysicalDeviceFeatures2 get;
     VkPhysicalDeviceFeatures2 features;
@@ -457,7 +460,7 @@ static tl_result tli_vk_create_device(tli_vk_loader *loader, VkPhysicalDevice ph
     PFN_vkGetDeviceQueue get_queue;
     int32_t compute, transfer;
     VkResult result;
-    loader->features(physical, &features);  // the validation layer wants to see that it was asked
+    loader->features(physical, &features);  // validation warns where features were never queried
     tli_vk_find_families(loader, physical, &compute, &transfer);
     if (!loader->desc->enable_transfer) transfer = -1;
     memset(queues, 0, sizeof queues);
@@ -536,7 +539,7 @@ TLI_VK_IMPL tl_result tl_vk_init_device(tl_env *env, const tl_vk_device_desc *de
     device->owned = owned;
     device->get_instance_proc = loader.get;
     device->instance = loader.instance;
-    loader.library = NULL;  // both belong to the device from here on
+    loader.library = NULL;  // *device owns both from here on
     loader.instance = VK_NULL_HANDLE;
     if (!result) {
         loader.instance = device->instance;

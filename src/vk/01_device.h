@@ -9,8 +9,8 @@ extern "C" {
 //     engine:      instance, device, queue  --borrowed-->  tl_vk_backend_desc.device
 //     standalone:  tl_vk_init_device        --made for you-->  the same struct
 //
-// The owner of a device knows what was enabled on it and Vulkan cannot be asked, so the
-// struct says it. Nothing that is not declared here is used.
+// Vulkan cannot be asked which extensions and features a device was created with, so its owner
+// declares them in this struct. The backend uses nothing that is not declared.
 // ============================================================================
 
 // A device and what its owner enabled. Everything in it must outlive the backends made from it.
@@ -22,9 +22,9 @@ typedef struct tl_vk_device {
     uint32_t           api_version;      // that instance and device were created for; 0 = Vulkan 1.0
     const char *const *extensions;       // [extension_count] enabled on the device
     uint32_t           extension_count;
-    int32_t            timeline_enabled; // 1 = the feature timelineSemaphore is; 0 = fences are used
-    VkQueue            queue;            // with compute; VK_NULL_HANDLE = record mode, see [3] FRAMES
-    uint32_t           queue_family;     // of the queue; in record mode of the caller's command buffers
+    int32_t            timeline_enabled; // 1 = the feature timelineSemaphore is enabled; 0 = use fences
+    VkQueue            queue;            // of a family with compute; VK_NULL_HANDLE = record mode, see [3]
+    uint32_t           queue_family;     // of the queue, or in record mode of the caller's command buffers
     VkQueue            transfer_queue;   // for copies between the tiers, needs timelines and a queue;
                                          // VK_NULL_HANDLE = the queue
     uint32_t           transfer_family;
@@ -40,10 +40,10 @@ typedef struct tl_vk_device_desc {
     int32_t  number;             // 1 = the first that tl_vk_read_devices lists; 0 = the first GPU, else
                                  // the first of any kind
     uint32_t api_version;        // 0 = Vulkan 1.1, or what the loader and the device have if that is less
-    int32_t  validates;          // 1 = with VK_LAYER_KHRONOS_validation, or TL_ERROR_NOT_FOUND
-    PFN_vkDebugUtilsMessengerCallbackEXT message;  // its messages; 0 = those of the layer's settings
+    int32_t  validates;          // 1 = enable VK_LAYER_KHRONOS_validation, TL_ERROR_NOT_FOUND without it
+    PFN_vkDebugUtilsMessengerCallbackEXT message;  // gets its messages; 0 = as the layer's settings say
     void    *message_user;
-    int32_t  enable_transfer;    // 1 = a transfer queue of a family of its own, where there is one
+    int32_t  enable_transfer;    // 1 = also a queue of a family for transfers only, where there is one
 } tl_vk_device_desc;
 
 // One device of the machine.
@@ -51,14 +51,14 @@ typedef struct tl_vk_device_info {
     char     name[VK_MAX_PHYSICAL_DEVICE_NAME_SIZE];
     VkPhysicalDeviceType type;   // VK_PHYSICAL_DEVICE_TYPE_CPU: a driver that computes on the host
     uint32_t api_version, driver_version;
-    int32_t  has_compute;        // 0 = no queue that computes: tl_vk_init_device refuses it
+    int32_t  has_compute;        // 0 = no queue family computes: tl_vk_init_device refuses the device
     uint64_t device_bytes;       // of its largest device-local heap
 } tl_vk_device_info;
 
 // List the devices of the machine.
 //
 //   infos   [capacity] filled from the start; may be NULL where capacity is 0
-//   count   how many there are, also beyond the capacity
+//   count   number of devices, which may be larger than the capacity
 //
 // Errors:  TL_ERROR_NOT_FOUND: no loader, or no driver; TL_ERROR_NO_MEMORY, TL_ERROR_BACKEND.
 TLDEF tl_result tl_vk_read_devices(tl_env *env, const tl_vk_device_desc *desc, tl_vk_device_info *infos,

@@ -1,5 +1,8 @@
 #if defined(TL_VK_BACKEND_IMPLEMENTATION) && !defined(TL_VK_BACKEND_IMPLEMENTATION_DONE)
 
+// What the host sees: tickets, mapped ranges and the staging behind them, limits, counters; compaction; and
+// making and freeing a backend.
+
 // -- tickets --
 
 static tl_result tli_vk_submit(void *self, tl_ticket *ticket) {
@@ -8,7 +11,7 @@ static tl_result tli_vk_submit(void *self, tl_ticket *ticket) {
     ticket->value = 0;
     if (b->lost) return tli_vk_fail_lost(b, "submit");
     b->counters.submit_count++;
-    if (b->records) {  // what is enqueued goes into the frame that is open, or into the next
+    if (b->records) {  // the work is in the frame that is open, or will be in the next
         ticket->value = b->has_work || b->open ? b->serial : b->serial - 1;
         return TL_OK;
     }
@@ -38,11 +41,11 @@ static tl_result tli_vk_wait(void *self, tl_ticket ticket) {
     return tli_vk_reach(b, ticket.value, "wait");
 }
 
-// -- staging: what the host cannot reach, or may not touch yet --
+// -- staging: for ranges that the host cannot address, or may not write yet --
 
 static tli_vk_slot *tli_vk_slot_of(tli_vk *b, uint64_t number) { return &b->slots[number - b->slot_first]; }
 
-// Room in the ring: TL_NOT_READY where it is taken by work of frames that were not retired.
+// Make room in the ring. TL_NOT_READY: it is used by frames that were not retired.
 static tl_result tli_vk_make_room(tli_vk *b, uint64_t needed, const char *function) {
     uint64_t size = b->staging_size, at = b->staging_head % size;
     uint64_t start = at + needed > size ? b->staging_head + size - at : b->staging_head;
@@ -63,7 +66,7 @@ static tl_result tli_vk_make_room(tli_vk *b, uint64_t needed, const char *functi
     return TL_OK;
 }
 
-// A piece of host-visible memory for a range; given back when its serial has passed.
+// Take a piece of host-visible memory for a range; tli_vk_give_staging says when it is free again.
 static tl_result tli_vk_take_staging(tli_vk *b, uint64_t bytes, const char *function, tli_vk_place *place,
                                      uint64_t *number) {
     uint64_t needed = tli_vk_align(bytes, b->alignment);
@@ -87,7 +90,7 @@ static tl_result tli_vk_take_staging(tli_vk *b, uint64_t bytes, const char *func
     }
     place->chunk = slot.chunk;
     place->bytes = bytes;
-    if (b->lost_count) tli_vk_forget_lost(b, place);  // of its last user
+    if (b->lost_count) tli_vk_forget_lost(b, place);  // a dropped frame may have been to write it
     *number = b->slot_first + (uint64_t)b->slot_count;
     b->slots[b->slot_count++] = slot;
     b->calls.staged_bytes += bytes;
@@ -128,12 +131,13 @@ static int32_t tli_vk_find_mapping(const tli_vk *b, const tl_range *range, const
 
 static void tli_vk_remove_mapping(tli_vk *b, int32_t i) { b->mappings[i] = b->mappings[--b->mapping_count]; }
 
-// Ask for a read whose frame has to pass first, or find that it has. TL_OK: mappings[*index] holds the bytes.
+// Record mode: enqueue a read and return TL_NOT_READY until the frame that does it was retired; then return
+// TL_OK, and mappings[*index] holds the bytes.
 static tl_result tli_vk_read_later(tli_vk *b, const tli_vk_mapping *wanted, uint64_t writes, int32_t *index) {
     int32_t i = tli_vk_find_mapping(b, &wanted->range, NULL, 1);
     tli_vk_mapping m = *wanted;
     tl_result result;
-    if (i >= 0 && b->mappings[i].writes != writes) {  // the bytes changed since
+    if (i >= 0 && b->mappings[i].writes != writes) {  // the bytes were written since
         tli_vk_give_staging(b, b->mappings[i].slot, b->mappings[i].serial);
         tli_vk_remove_mapping(b, i);
         i = -1;
@@ -159,7 +163,7 @@ static tl_result tli_vk_read_later(tli_vk *b, const tli_vk_mapping *wanted, uint
     return tli_vk_fail(b, TL_NOT_READY, "map", "the range is read by the frame that is open, or the next");
 }
 
-// Own queue: copy into staging and wait for it.
+// With a queue: copy a range into staging and wait for the copy.
 static tl_result tli_vk_read_now(tli_vk *b, tli_vk_mapping *m) {
     uint64_t serial;
     tl_result result = tli_vk_take_staging(b, m->range.bytes, "map", &m->staged, &m->slot);
@@ -171,7 +175,7 @@ static tl_result tli_vk_read_now(tli_vk *b, tli_vk_mapping *m) {
     return result;
 }
 
-// Map a range where it is: TL_NOT_READY, without a word, where writing has to go through staging.
+// Map a range in place. TL_NOT_READY, without an error text: it is in use, so the write goes through staging.
 static tl_result tli_vk_map_direct(tli_vk *b, const tli_vk_block *block, tli_vk_mapping *m) {
     uint64_t serial = m->mode == TL_MAP_READ ? block->last_write : block->last_use;
     VkResult result;
@@ -239,7 +243,7 @@ static tl_result tli_vk_map(void *self, tl_range range, tl_map_mode mode, void *
     return TL_OK;
 }
 
-// What the host wrote goes where it belongs.
+// Make what the host wrote part of the range: flush it, or enqueue the copy from staging.
 static tl_result tli_vk_unmap_written(tli_vk *b, tli_vk_mapping *m) {
     int staged = m->staged.chunk != TLI_VK_CHUNK_NONE;
     VkResult flushed = tli_vk_flush_host(b, staged ? &m->staged : &m->place);
@@ -272,7 +276,7 @@ static tl_result tli_vk_unmap(void *self, tl_range range, tl_map_mode mode, void
     if (mode != TL_MAP_READ) result = b->lost ? tli_vk_fail_lost(b, "unmap") : tli_vk_unmap_written(b, m);
     if (m->staged.chunk != TLI_VK_CHUNK_NONE && (mode == TL_MAP_READ || result))
         tli_vk_give_staging(b, m->slot, 0);
-    tli_vk_remove_mapping(b, i);  // also where it failed: the pointer is dead, and not all callers try again
+    tli_vk_remove_mapping(b, i);  // on error, too: callers do not unmap a second time
     block->map_count--;
     return result;
 }
@@ -289,13 +293,14 @@ static uint64_t tli_vk_now_ns(void *self) {
     return b->desc.now_ns ? b->desc.now_ns(b->desc.user) : 0;
 }
 
-// The heap that a tier's chunks come from first.
+// The memory heap that is tried first for the chunks of a tier.
 static uint32_t tli_vk_heap_of(const tli_vk *b, tl_tier tier) {
     int32_t type = tli_vk_next_type(b, tier, ~(uint32_t)0, -1);
     return type < 0 ? 0 : b->memory.memoryTypes[type].heapIndex;
 }
 
-// What the heap still takes: as the driver says where it was enabled to, else four fifths less our own.
+// The bytes that a heap can still give: by VK_EXT_memory_budget where it is enabled, else four fifths of the
+// heap less the chunks of the backend.
 static uint64_t tli_vk_heap_budget(const tli_vk *b, uint32_t heap) {
     VkPhysicalDeviceMemoryBudgetPropertiesEXT budget;
     VkPhysicalDeviceMemoryProperties2 properties;
@@ -415,7 +420,7 @@ static uint64_t tli_vk_used_bytes(const tli_vk_chunk *chunk) {
     return chunk->bytes - free_bytes;
 }
 
-// The chunk with the fewest bytes in use that can be emptied; NONE where there are not two.
+// The chunk with the fewest bytes in use; TLI_VK_CHUNK_NONE where no other chunk could take its blocks.
 static int32_t tli_vk_emptiest_chunk(const tli_vk *b) {
     int32_t best = TLI_VK_CHUNK_NONE, candidates = 0, i;
     uint64_t least = UINT64_MAX;
@@ -438,7 +443,7 @@ static tli_vk_place tli_vk_whole_place(const tli_vk_block *block) {
     return place;
 }
 
-// Copy a block to a piece of another chunk; it lives there from now on. TL_ERROR_NO_MEMORY: no other has room.
+// Move a block to a piece of another chunk. TL_ERROR_NO_MEMORY, without an error text: no other has room.
 static tl_result tli_vk_move_block(tli_vk *b, uint64_t handle, tli_vk_block *block) {
     tli_vk_chunk *old = &b->chunks[block->chunk];
     int32_t chunk, piece;
@@ -486,14 +491,14 @@ TLI_VK_IMPL tl_result tl_vk_compact(const tl_backend *backend, uint64_t most_byt
         if (!block->alive || block->chunk != from || block->reserved_bytes > most_bytes - *moved_bytes)
             continue;
         result = tli_vk_move_block(b, (uint64_t)block->generation << 32 | (uint64_t)(i + 1), block);
-        if (result == TL_ERROR_NO_MEMORY) continue;  // a smaller one may fit
+        if (result == TL_ERROR_NO_MEMORY) continue;  // a smaller block may fit
         if (result) return result;
         *moved_bytes += block->reserved_bytes;
     }
     return TL_OK;
 }
 
-// -- making and freeing it --
+// -- init and free --
 
 static void tli_vk_fill_backend(tl_backend *backend, tli_vk *b) {
     backend->self = b;
@@ -535,7 +540,7 @@ static const char *tli_vk_explain_desc(const tl_vk_backend_desc *desc) {
     return NULL;
 }
 
-// What the device can do, and the limits that follow from it.
+// Read the properties of the device and set the limits of the backend by them.
 static tl_result tli_vk_read_device(tli_vk *b) {
     const char *function = "tl_vk_init_backend";
     const tl_vk_device *device = &b->desc.device;
@@ -561,7 +566,7 @@ static tl_result tli_vk_read_device(tli_vk *b) {
     if (limits->minStorageBufferOffsetAlignment > b->alignment)
         b->alignment = limits->minStorageBufferOffsetAlignment;
     if (limits->nonCoherentAtomSize > b->alignment) b->alignment = limits->nonCoherentAtomSize;
-    unit = 128 * b->alignment;  // halves and 8-bit blocks of so many bytes end at the alignment too
+    unit = 128 * b->alignment;  // so that f16 and q8 of a multiple of it are aligned, too
     b->range_bytes = limits->maxStorageBufferRange / unit * unit;
     if (!b->range_bytes)
         return tli_vk_fail(b, TL_ERROR_UNSUPPORTED, function, "maxStorageBufferRange: too small for any block");
@@ -615,7 +620,7 @@ static tl_result tli_vk_make_commands(tli_vk *b, uint32_t family, VkCommandPool 
     info.flags = VK_COMMAND_POOL_CREATE_TRANSIENT_BIT;
     info.queueFamilyIndex = family;
     result = b->vk.vkCreateCommandPool(b->device, &info, b->callbacks, pool);
-    if (result) *pool = VK_NULL_HANDLE;  // what a call that failed left there is undefined
+    if (result) *pool = VK_NULL_HANDLE;  // a call that fails may leave anything there
     if (result) return tli_vk_fail_result(b, function, "vkCreateCommandPool", result);
     commands.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO;
     commands.commandPool = *pool;
@@ -699,7 +704,7 @@ static tl_result tli_vk_make_shader(const tl_backend *backend, tl_vk_shader shad
     return tl_vk_init_kernel(backend, &desc, &b->shaders[shader]);
 }
 
-// Those that any run may need; the others are made when they are used first.
+// Make the shaders that any run may need; those with channels are made by the first call that uses them.
 static tl_result tli_vk_make_shaders(const tl_backend *backend) {
     tl_result result = TL_OK;
     int i;
@@ -714,7 +719,7 @@ static tl_result tli_vk_make_objects(const tl_backend *backend, tli_vk *b) {
     int32_t i;
     b->batches = (tli_vk_batch *)tl_add_memory(b->env, (size_t)b->desc.batch_count * sizeof *b->batches);
     if (!b->batches) return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the batches");
-    for (i = 0; i < b->desc.batch_count && !result; i++) {  // so that frames that grow do not allocate
+    for (i = 0; i < b->desc.batch_count && !result; i++) {  // now, so that recording does not allocate
         tli_vk_batch *batch = &b->batches[i];
         batch->writes = (tli_vk_place *)tl_add_memory(b->env, TLI_VK_WRITES * sizeof *batch->writes);
         if (!batch->writes) return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the batches");
@@ -727,9 +732,9 @@ static tl_result tli_vk_make_objects(const tl_backend *backend, tli_vk *b) {
     b->staging_size = b->desc.staging_bytes;
     if (!result)
         result = tli_vk_add_chunk(b, TL_TIER_HOST, b->staging_size + b->alignment, 0, function, &b->staging);
-    b->nobody.chunk = b->staging;
-    b->nobody.at = b->staging_size;
-    b->nobody.bytes = 4;
+    b->placeholder.chunk = b->staging;
+    b->placeholder.at = b->staging_size;
+    b->placeholder.bytes = 4;
     return result;
 }
 
@@ -753,7 +758,7 @@ TLI_VK_IMPL tl_result tl_vk_init_backend(tl_env *env, const tl_vk_backend_desc *
     b->staging = TLI_VK_CHUNK_NONE;
     tli_vk_fill_defaults(&b->desc);
     result = tli_vk_load(env, &b->desc.device, &b->vk);
-    if (result) {  // nothing was made, and nothing can be called
+    if (result) {  // nothing was made, and no function can be called
         tl_free_memory(env, b);
         return result;
     }
@@ -789,7 +794,7 @@ TLI_VK_IMPL void tl_vk_free_backend(tl_env *env, tl_backend *backend) {
     int32_t i;
     if (!backend || !backend->self) return;
     b = tli_vk_self(backend);
-    for (i = 0; i < 64 && !b->records && !b->lost; i++)  // a wait that fails for want of memory may work again
+    for (i = 0; i < 64 && !b->records && !b->lost; i++)  // out of host memory: a second wait may succeed
         if (tli_vk_wait_batch(b, b->serial - 1, "tl_vk_free_backend") == TL_OK) break;
     for (i = 0; i < TL_VK_SHADER_COUNT; i++) tl_vk_free_kernel(backend, b->shaders[i]);
     for (i = 0; i < b->chunk_count; i++)

@@ -4,47 +4,60 @@
 // [2] MEMORY (implementation)
 // ============================================================================
 
-#define TLI_VK_TOUCH_CAPACITY 128  // ranges remembered since the last barrier
-#define TLI_VK_OP_CAPACITY 128     // enqueued work that no command stands for yet
+// The state of a backend, its chunks and blocks, and its batches. The words of this section:
+//
+//     chunk     a VkBuffer with its memory; blocks are pieces of it
+//     place     bytes of a chunk: where a range lies
+//     batch     a command buffer: a submit to the own queue, or a frame of the caller
+//     serial    the number of a batch; batches finish in this order, and `passed` is the last that did
+//     op        work that was enqueued and is not recorded yet
+//     touch     an access that was recorded since the last barrier
+//     promise   an access that `order` announced; the caller records it later
+//     lost      bytes whose last write was in a batch that never ran
+//     away      bytes that the transfer queue owns
+
+#define TLI_VK_TOUCH_CAPACITY 128  // touches and promises that are remembered
+#define TLI_VK_OP_CAPACITY 128     // enqueued work that is not recorded yet
 #define TLI_VK_REGION_CAPACITY 32  // copies in one command
 #define TLI_VK_CHUNK_NONE (-1)
-#define TLI_VK_SETS 64             // descriptor sets of a pool
-#define TLI_VK_SET_BUFFERS 256     // and their descriptors
-#define TLI_VK_BINDINGS 16         // of one kernel, at most
-#define TLI_VK_WRITES 1024         // of one batch, before their record grows
-#define TLI_VK_SHADER_COPY_BYTES 65536  // smaller copies are commands in any case
-#define TLI_VK_OWN_TIMES 2         // slots of our own behind the caller's
-#define TLI_VK_OPEN 1              // tli_vk.open: the command buffer records
-#define TLI_VK_ENDED 2             // it is complete, and submitting it failed so far
+#define TLI_VK_SETS 64             // descriptor sets in a pool
+#define TLI_VK_SET_BUFFERS 256     // descriptors in a pool
+#define TLI_VK_BINDINGS 16         // most buffers of one kernel
+#define TLI_VK_WRITES 1024         // places that a batch notes before its list grows
+#define TLI_VK_SHADER_COPY_BYTES 65536  // smaller copies are always vkCmdCopyBuffer
+#define TLI_VK_OWN_TIMES 2         // timestamp slots of the backend, after the caller's
+#define TLI_VK_OPEN 1              // tli_vk.open: the command buffer is recording
+#define TLI_VK_ENDED 2             // it is complete, but its submit failed: it will be tried again
 
-// A range as Vulkan sees it.
+// Bytes of the buffer of a chunk.
 typedef struct tli_vk_place {
     int32_t  chunk;
     uint64_t at, bytes;
 } tli_vk_place;
 
+// An access that was recorded since the last barrier.
 typedef struct tli_vk_touch { tli_vk_place place; int32_t writes; } tli_vk_touch;
 
-// What the caller said that a kernel is going to touch.
+// An access that `order` announced for the commands that the caller records next.
 typedef struct tli_vk_promise { tli_vk_touch touch; uint64_t handle; } tli_vk_promise;
 
-// Memory with one buffer over it; blocks are pieces of it, one block is all of it where it was imported.
+// A VkBuffer and its memory. Blocks are pieces of it; an imported buffer is a chunk with one block.
 typedef struct tli_vk_chunk {
     VkBuffer       buffer;
     VkDeviceMemory memory;
     VkDeviceSize   memory_offset;
-    void          *cookie;         // of the hook
-    char          *mapped;         // NULL = the host cannot reach it
+    void          *cookie;         // of the allocator's hook
+    char          *mapped;         // NULL = not mapped
     tl_heap       *heap;           // NULL = imported
     uint64_t       bytes;
-    uint64_t       last_use;       // serial of the latest work in it
-    uint64_t       seen;           // imported: serial of the batch that has ordered the caller's use
+    uint64_t       last_use;       // serial of the latest work on it
+    uint64_t       seen;           // imported: serial of the latest batch with a barrier for the caller's use
     VkMemoryPropertyFlags flags;
     VkPipelineStageFlags stages;   // imported: of the caller
     VkAccessFlags  access;
     int32_t        block_count;
     uint8_t        tier, alive, imported;
-    uint8_t        memory_heap;    // that the memory is from
+    uint8_t        memory_heap;    // index of the heap that its memory is from
 } tli_vk_chunk;
 
 typedef struct tli_vk_block {
@@ -52,7 +65,7 @@ typedef struct tli_vk_block {
     uint64_t bytes, reserved_bytes;
     uint64_t claimed_bytes, claim_count;
     uint64_t last_write, last_use; // serials of the latest work on it
-    uint64_t writes;               // how many wrote to it
+    uint64_t writes;               // number of operations that wrote to it
     int32_t  chunk, piece;
     int32_t  map_count;
     uint32_t generation;           // upper half of its handle
@@ -60,7 +73,7 @@ typedef struct tli_vk_block {
     uint8_t  tier, alive;
 } tli_vk_block;
 
-// A place that was given to the transfer queue and not taken back.
+// A place that the transfer queue owns since its copy in the batch `serial`.
 typedef struct tli_vk_away { tli_vk_place place; uint64_t serial; } tli_vk_away;
 
 typedef enum tli_vk_op_kind { TLI_VK_OP_COPY, TLI_VK_OP_FILL, TLI_VK_OP_SHADER } tli_vk_op_kind;
@@ -68,20 +81,20 @@ typedef enum tli_vk_op_kind { TLI_VK_OP_COPY, TLI_VK_OP_FILL, TLI_VK_OP_SHADER }
 typedef struct tli_vk_op {
     tli_vk_op_kind kind;
     tl_vk_shader   shader;
-    tli_vk_place   to, from;       // bytes as they were given
-    uint32_t       word;           // fill: the value; checksum: index of the first word; integers: their bytes
+    tli_vk_place   to, from;       // lengths as the caller gave them, not rounded up
+    uint32_t       word;           // fill: the value; checksum: index of the first word; integers: bytes of one
     uint32_t       channel_count, inner_count;  // 0 = the shader knows no channels
-    uint64_t       first;          // element of `from` or `to`, whichever is f32, that the places begin with
-    tli_vk_place   quantizations;  // bytes 0 = none
+    uint64_t       first;          // index in the whole operation of the first f32 element of these places
+    tli_vk_place   quantizations;  // parameters of the channels; bytes 0 = none
 } tli_vk_op;
 
-// Descriptor sets for one batch at a time.
+// A pool of descriptor sets for one batch at a time; it is reset with the batch.
 typedef struct tli_vk_sets {
     VkDescriptorPool pool;
     uint32_t sets_left, buffers_left;
 } tli_vk_sets;
 
-// One command buffer: of our own queue, or a frame of the caller.
+// One command buffer: a submit to the own queue, or a frame of the caller.
 typedef struct tli_vk_batch {
     VkCommandPool   pool;
     VkCommandBuffer commands;
@@ -89,31 +102,31 @@ typedef struct tli_vk_batch {
     VkCommandPool   transfer_pool;
     VkCommandBuffer transfer_commands;
     int32_t         transfers;     // 1 = a copy between the tiers follows it on the transfer queue
-    int32_t         is_half;       // 1 = the copy is all that is left to submit
-    uint64_t        waits_for;     // serial of a copy on the transfer queue that it must follow
-    uint64_t        serial;        // 0 = holds nothing
-    uint64_t        dropped;       // serial of the frame in it that was dropped last
+    int32_t         is_half;       // 1 = submitted, but not yet its copy on the transfer queue
+    uint64_t        waits_for;     // serial of the copy on the transfer queue that it must follow; 0 = none
+    uint64_t        serial;        // 0 = unused
+    uint64_t        dropped;       // serial of the latest frame in this entry that was dropped
     tli_vk_sets    *sets;
     int32_t         set_count, set_capacity, set_at;
-    tli_vk_place   *writes;        // record mode: what is lost if the frame is dropped
+    tli_vk_place   *writes;        // [write_count] places it writes: lost if it never runs
     int32_t         write_count, write_capacity;
 } tli_vk_batch;
 
 // A piece of the staging ring, or a chunk of its own where the ring is too small.
 typedef struct tli_vk_slot {
-    uint64_t start, end;           // in the ring, growing; start = end: own chunk
-    uint64_t serial;               // after which it is free; UINT64_MAX = mapped
+    uint64_t start, end;           // positions in the ring, never wrapped; start = end: own chunk
+    uint64_t serial;               // free once this batch has passed; UINT64_MAX = mapped
     int32_t  chunk;
 } tli_vk_slot;
 
-// A mapping, or in record mode a read that was asked for and is under way.
+// A mapped range; or in record mode a read whose frame was not retired yet.
 typedef struct tli_vk_mapping {
     tl_range     range;
     tli_vk_place place;            // of the range
-    tli_vk_place staged;           // chunk NONE = mapped where it is
+    tli_vk_place staged;           // chunk TLI_VK_CHUNK_NONE = mapped in place
     void        *host;
     uint64_t     serial;           // of the copy into staging
-    uint64_t     writes;           // to the block, before that copy
+    uint64_t     writes;           // writes of the block when that copy was enqueued
     uint64_t     slot;             // number of the staging slot
     int32_t      is_pending;       // 1 = waiting for its frame
     tl_map_mode  mode;
@@ -136,7 +149,7 @@ typedef struct tli_vk {
     VkPhysicalDeviceLimits device_limits;
     VkPhysicalDeviceMemoryProperties memory;
     uint64_t most_allocation_bytes;
-    uint64_t alignment, range_bytes;  // range: of one descriptor, a multiple of what shaders are split at
+    uint64_t alignment, range_bytes;  // range_bytes: most of one descriptor; longer operations are split
     uint32_t time_bits;
     int32_t  records, has_budget, lost;
 
@@ -149,23 +162,23 @@ typedef struct tli_vk {
 
     tli_vk_batch *batches;            // [batch_count] ring by serial
     uint64_t serial;                  // of the batch that takes work now, or will
-    uint64_t passed;                  // everything up to it is finished
+    uint64_t passed;                  // all batches up to this serial have finished
     int32_t  open;                    // 1 = its command buffer is recording
     int32_t  has_work;                // 1 = something was enqueued or recorded since the last submit
     VkSemaphore timeline;
     VkSemaphore transfer_timeline;    // of the transfer queue, by the same serials
-    tli_vk_away *away;                // [away_count] what the transfer queue owns
+    tli_vk_away *away;                // [away_count] places that the transfer queue owns
     int32_t  away_count, away_capacity;
 
     tli_vk_op ops[TLI_VK_OP_CAPACITY];
     int32_t op_count;
     tli_vk_touch touches[TLI_VK_TOUCH_CAPACITY];
     int32_t touch_count;
-    int32_t all_touched;              // 1 = nothing is known: a barrier comes first
-    tli_vk_promise promises[TLI_VK_TOUCH_CAPACITY];  // ring of what was ordered last
-    uint64_t promise_count, early_count;  // early: of these, the last ones, before their frame was open
-    uint64_t kept_count;              // promises that were kept: the caller has recorded since
-    VkPipelineStageFlags foreign_stages;  // of the caller's use of imported buffers in this batch
+    int32_t all_touched;              // 1 = touches are incomplete: the next access needs a barrier
+    tli_vk_promise promises[TLI_VK_TOUCH_CAPACITY];  // ring of the latest that `order` announced
+    uint64_t promise_count, early_count;  // early: how many of the latest came before a frame was open
+    uint64_t kept_count;              // promises whose commands the caller has recorded
+    VkPipelineStageFlags foreign_stages;  // of the caller's own commands, for the next barrier
     VkAccessFlags foreign_access;
 
     int32_t  staging;                 // chunk
@@ -179,9 +192,9 @@ typedef struct tli_vk {
     int32_t  lost_count, lost_capacity;
 
     tl_vk_kernel *shaders[TL_VK_SHADER_COUNT];
-    tli_vk_place nobody;              // a few bytes behind the ring, for bindings without a range
+    tli_vk_place placeholder;         // four bytes behind the ring, bound where a range is empty
     VkQueryPool times;
-    uint64_t *time_serials;           // [time_count]
+    uint64_t *time_serials;           // [time_count + TLI_VK_OWN_TIMES] batch of each slot; 0 = none
 } tli_vk;
 
 static tli_vk *tli_vk_self(const tl_backend *backend) { return (tli_vk *)backend->self; }
@@ -190,7 +203,7 @@ static tl_result tli_vk_fail(tli_vk *b, tl_result code, const char *function, co
     return tl_record_error(b->env, code, function, why);
 }
 
-// A call of Vulkan failed: losing the device is remembered.
+// Record that a call of Vulkan failed. A lost device stays lost.
 static tl_result tli_vk_fail_result(tli_vk *b, const char *function, const char *call, VkResult result) {
     if (result == VK_ERROR_DEVICE_LOST) b->lost = 1;
     return tli_vk_fail_call(b->env, function, call, result);
@@ -206,7 +219,7 @@ static uint64_t tli_vk_align(uint64_t bytes, uint64_t alignment) {
 
 static uint64_t tli_vk_least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
-// Make room for one more element, doubling.
+// Make room for one more element, doubling the capacity; 0 = no memory.
 static int tli_vk_grow(tli_vk *b, void *array, int32_t *capacity, int32_t count, size_t size) {
     void *old, *grown;
     int32_t larger = *capacity ? *capacity * 2 : 16;
@@ -215,7 +228,7 @@ static int tli_vk_grow(tli_vk *b, void *array, int32_t *capacity, int32_t count,
     grown = tl_add_memory(b->env, (size_t)larger * size);
     if (!grown) return 0;
     b->calls.host_alloc_count++;
-    memcpy(&old, array, sizeof old);  // array is the address of a pointer of some type
+    memcpy(&old, array, sizeof old);  // array points to a pointer whose type is not known here
     if (count) memcpy(grown, old, (size_t)count * size);
     tl_free_memory(b->env, old);
     memcpy(array, &grown, sizeof grown);
@@ -235,10 +248,10 @@ static VkMappedMemoryRange tli_vk_mapped_range(const tli_vk *b, const tli_vk_chu
     range.memory = chunk->memory;
     range.offset = from / atom * atom;
     range.size = end - range.offset;
-    return range;  // the memory's size is a multiple of the atom, so it never reaches beyond
+    return range;  // inside the memory, whose size is a multiple of the atom
 }
 
-// What the host wrote becomes visible to the device, or the other way round.
+// Make what the host wrote visible to the device; the next function does the reverse.
 static VkResult tli_vk_flush_host(tli_vk *b, const tli_vk_place *place) {
     const tli_vk_chunk *chunk = &b->chunks[place->chunk];
     VkMappedMemoryRange range = tli_vk_mapped_range(b, chunk, place->at, place->bytes);
@@ -253,9 +266,9 @@ static VkResult tli_vk_invalidate_host(tli_vk *b, const tli_vk_place *place) {
     return b->vk.vkInvalidateMappedMemoryRanges(b->device, 1, &range);
 }
 
-// How well a memory type serves a tier; 0 = not at all. Device memory that the host can reach is
-// left alone where there is other: on many machines it is a small window. Host memory that is cached
-// is read many times faster.
+// Rate how well a memory type serves a tier; 0 = not at all. Host-visible device-local memory rates lower,
+// as it is a small window on many machines. Cached host memory rates higher, as the host reads it many
+// times faster.
 static int32_t tli_vk_rate_type(const tli_vk *b, tl_tier tier, uint32_t index) {
     VkMemoryPropertyFlags flags = b->memory.memoryTypes[index].propertyFlags;
     int visible = (flags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT) != 0;
@@ -267,7 +280,8 @@ static int32_t tli_vk_rate_type(const tli_vk *b, tl_tier tier, uint32_t index) {
     return visible ? 1 + 8 * cached + 4 * !local + coherent : 0;
 }
 
-// Device memory that the host can reach, where the tier has other: then not even the last resort.
+// Whether a type is host-visible device-local memory while the tier has a type of its own kind: then it
+// is not used even as a last resort.
 static int tli_vk_is_window(const tli_vk *b, tl_tier tier, uint32_t allowed, uint32_t index) {
     const VkMemoryPropertyFlags local = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
     const VkMemoryPropertyFlags visible = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT, both = local | visible;
@@ -280,7 +294,8 @@ static int tli_vk_is_window(const tli_vk *b, tl_tier tier, uint32_t allowed, uin
     return 0;
 }
 
-// The best allowed type that is worse than the last one tried, or at equal rating stands after it.
+// The type to try after `last` (-1 = first): the best allowed one with a lower rating, or with the same
+// rating and a higher index. -1 = none is left.
 static int32_t tli_vk_next_type(const tli_vk *b, tl_tier tier, uint32_t allowed, int32_t last) {
     int32_t best = -1, best_rate = 0, limit = last < 0 ? INT32_MAX : tli_vk_rate_type(b, tier, (uint32_t)last);
     uint32_t i;
@@ -348,7 +363,7 @@ static VkResult tli_vk_allocate_typed(tli_vk *b, tl_tier tier, const VkMemoryReq
         result = b->vk.vkAllocateMemory(b->device, &info, b->callbacks, &chunk->memory);
         if (result) {
             chunk->memory = VK_NULL_HANDLE;
-            if (result == VK_ERROR_OUT_OF_DEVICE_MEMORY) continue;  // another heap may have room
+            if (result == VK_ERROR_OUT_OF_DEVICE_MEMORY) continue;  // try another heap
             return result;
         }
         chunk->flags = b->memory.memoryTypes[type].propertyFlags;
@@ -356,13 +371,13 @@ static VkResult tli_vk_allocate_typed(tli_vk *b, tl_tier tier, const VkMemoryReq
         if (!(chunk->flags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT)) return VK_SUCCESS;
         result = b->vk.vkMapMemory(b->device, chunk->memory, 0, VK_WHOLE_SIZE, 0, &mapped);
         chunk->mapped = (char *)mapped;
-        if (result && tier == TL_TIER_DEVICE) result = VK_SUCCESS;  // staging reaches it
+        if (result && tier == TL_TIER_DEVICE) result = VK_SUCCESS;  // it is mapped through staging instead
         return result;
     }
     return result;
 }
 
-// A buffer of so many bytes with memory of its own.
+// Create a buffer of this length with memory of its own.
 static VkResult tli_vk_create_chunk(tli_vk *b, tl_tier tier, uint64_t bytes, tli_vk_chunk *chunk) {
     VkBufferCreateInfo info;
     VkMemoryRequirements needs;
@@ -395,7 +410,7 @@ static VkResult tli_vk_create_chunk(tli_vk *b, tl_tier tier, uint64_t bytes, tli
     return result;
 }
 
-// Give empty chunks back, largest numbers first, until at most so many bytes of them are kept.
+// Free empty chunks that no work uses, but keep the first ones up to keep_bytes. Returns how many were freed.
 static int tli_vk_drop_chunks(tli_vk *b, uint64_t keep_bytes) {
     uint64_t kept = 0;
     int32_t i, dropped = 0;
@@ -410,7 +425,7 @@ static int tli_vk_drop_chunks(tli_vk *b, uint64_t keep_bytes) {
     return dropped;
 }
 
-// A free record for a chunk; TLI_VK_CHUNK_NONE where there is no memory for it.
+// The index of an unused entry in the table of chunks; TLI_VK_CHUNK_NONE where there is no memory for one.
 static int32_t tli_vk_add_record(tli_vk *b) {
     int32_t i;
     for (i = 0; i < b->chunk_count; i++) {
@@ -425,7 +440,7 @@ static int32_t tli_vk_add_record(tli_vk *b) {
 
 static tl_result tli_vk_reach(tli_vk *b, uint64_t serial, const char *function);
 
-// Empty chunks that only work under way keeps: 1 = it was waited for, and some were given back.
+// Wait for the work that keeps empty chunks alive and free them. Returns how many were freed.
 static int tli_vk_drop_busy_chunks(tli_vk *b, const char *function) {
     int32_t i, busy = 0;
     for (i = 0; i < b->chunk_count; i++)
@@ -435,8 +450,8 @@ static int tli_vk_drop_busy_chunks(tli_vk *b, const char *function) {
     return tli_vk_drop_chunks(b, 0);
 }
 
-// A new chunk: of the usual size, halved while the driver has no memory, never below what is asked.
-// usual = 0: for one user, without a heap.
+// Add a chunk of the usual size, which is halved while the driver is out of memory, but not below `bytes`.
+// usual = 0: a chunk for a single use, without a heap.
 static tl_result tli_vk_add_chunk(tli_vk *b, tl_tier tier, uint64_t bytes, uint64_t usual,
                                   const char *function, int32_t *index) {
     uint64_t size = bytes > usual ? bytes : usual;
@@ -492,7 +507,7 @@ static tli_vk_block *tli_vk_find_block(tli_vk *b, uint64_t handle, const char *f
     return block;
 }
 
-// The block of a range that is not empty, once the range was found to lie in it.
+// Check a range that is not empty and return its block; NULL and *result on error.
 static tli_vk_block *tli_vk_find_range(tli_vk *b, const tl_range *range, const char *function,
                                        tl_result *result) {
     tli_vk_block *block = tli_vk_find_block(b, range->block, function, result);
@@ -517,14 +532,14 @@ static tli_vk_place tli_vk_place_of(const tli_vk_block *block, const tl_range *r
     return place;
 }
 
-// A free slot of the table of blocks at the head of its list; 0 where there is no memory.
+// Have at least one entry in the list of free blocks; 0 where there is no memory.
 static int tli_vk_add_slot(tli_vk *b) {
     tli_vk_block *block;
     if (b->free_block) return 1;
     if (!tli_vk_grow(b, &b->blocks, &b->block_capacity, b->block_count, sizeof *b->blocks)) return 0;
     block = &b->blocks[b->block_count];
     memset(block, 0, sizeof *block);
-    // Another backend's handles do not fit.
+    // Differs from backend to backend, so that handles of another one are refused.
     block->generation = (uint32_t)tl_mix_u64((uint64_t)(uintptr_t)b, (uint64_t)b->block_count);
     b->free_block = ++b->block_count;
     return 1;
@@ -540,7 +555,9 @@ static uint64_t tli_vk_take_slot(tli_vk *b, tli_vk_block **block) {
     return (uint64_t)(*block)->generation << 32 | (uint64_t)(slot + 1);
 }
 
-// Find a piece of a chunk of the tier; a new chunk where none has room.
+// Take a piece of a chunk of the tier; add a chunk where none has room.
+//
+//   except   a chunk that is being emptied: it gives no piece, and no chunk is added; or TLI_VK_CHUNK_NONE
 static tl_result tli_vk_find_piece(tli_vk *b, tl_tier tier, uint64_t bytes, const char *function,
                                    int32_t except, int32_t *index, size_t *at, int32_t *piece) {
     tl_result result;
@@ -550,7 +567,7 @@ static tl_result tli_vk_find_piece(tli_vk *b, tl_tier tier, uint64_t bytes, cons
         if (!chunk->alive || !chunk->heap || chunk->tier != (uint8_t)tier || i == except ||
             chunk->bytes < bytes)
             continue;
-        if (except != TLI_VK_CHUNK_NONE && !chunk->block_count) continue;  // it is to be dropped, too
+        if (except != TLI_VK_CHUNK_NONE && !chunk->block_count) continue;  // empty: to be freed as well
         if (tl_add_piece(chunk->heap, (size_t)bytes, at, piece) == TL_OK) {
             *index = i;
             return TL_OK;
@@ -586,7 +603,7 @@ static tl_result tli_vk_add_block(void *self, tl_tier tier, uint64_t bytes, uint
     block->chunk = chunk;
     block->piece = piece;
     block->at = at;
-    // Whoever had the piece before may still be at work on it.
+    // Work on the block that had this piece before may not have finished.
     block->last_write = block->last_use = b->chunks[chunk].last_use;
     b->chunks[chunk].block_count++;
     b->counters.added_count++;
@@ -595,7 +612,7 @@ static tl_result tli_vk_add_block(void *self, tl_tier tier, uint64_t bytes, uint
     return TL_OK;
 }
 
-// Reads of a block that were asked for and not fetched.
+// Cancel the reads of a block that are pending.
 static void tli_vk_drop_reads(tli_vk *b, uint64_t handle) {
     int32_t i;
     for (i = b->mapping_count - 1; i >= 0; i--) {
@@ -620,7 +637,7 @@ static tl_result tli_vk_free_block(void *self, uint64_t handle) {
     b->counters.reserved_bytes[block->tier] -= block->reserved_bytes;
     chunk->block_count--;
     tli_vk_drop_reads(b, handle);
-    if (!chunk->imported) tl_free_piece(chunk->heap, block->piece);  // its next user comes later in the queue
+    if (!chunk->imported) tl_free_piece(chunk->heap, block->piece);  // a barrier orders the next user after it
     block->alive = 0;
     block->generation++;
     block->next_free = b->free_block;
@@ -674,7 +691,7 @@ TLI_VK_IMPL tl_result tl_vk_add_buffer(const tl_backend *backend, const tl_vk_bu
     return TL_OK;
 }
 
-// -- what frames that were dropped wrote --
+// -- lost places: what dropped frames would have written --
 
 static int tli_vk_meet(const tli_vk_place *a, const tli_vk_place *b) {
     return a->chunk == b->chunk && a->bytes && b->bytes && a->at < b->at + b->bytes && b->at < a->at + a->bytes;
@@ -688,13 +705,13 @@ static int tli_vk_is_lost(const tli_vk *b, const tli_vk_place *place) {
 }
 
 static int tli_vk_add_lost(tli_vk *b, tli_vk_place place) {
-    if (!b->chunks[place.chunk].heap && !b->chunks[place.chunk].imported) return 1;  // staging: for one use
+    if (!b->chunks[place.chunk].heap && !b->chunks[place.chunk].imported) return 1;  // staging
     if (!tli_vk_grow(b, &b->lost_places, &b->lost_capacity, b->lost_count, sizeof *b->lost_places)) return 0;
     b->lost_places[b->lost_count++] = place;
     return 1;
 }
 
-// These bytes are made anew: what was lost of them no longer matters.
+// These bytes are written again: they are no longer lost.
 static void tli_vk_forget_lost(tli_vk *b, const tli_vk_place *place) {
     int32_t i;
     for (i = b->lost_count - 1; i >= 0; i--) {
@@ -702,7 +719,7 @@ static void tli_vk_forget_lost(tli_vk *b, const tli_vk_place *place) {
         uint64_t end = lost->at + lost->bytes, place_end = place->at + place->bytes;
         if (!tli_vk_meet(lost, place)) continue;
         rest = *lost;
-        if (lost->at < place->at && end > place_end) {  // a hole: where it cannot be noted, all stays lost
+        if (lost->at < place->at && end > place_end) {  // in two; without memory all stays lost
             rest.at = place_end;
             rest.bytes = end - place_end;
             if (!tli_vk_add_lost(b, rest)) continue;
@@ -762,7 +779,7 @@ static tl_result tli_vk_release(void *self, tl_range range) {
     return TL_OK;
 }
 
-// -- batches: what was submitted, what has passed --
+// -- batches --
 
 static tli_vk_batch *tli_vk_batch_of(tli_vk *b, uint64_t serial) {
     return &b->batches[serial % (uint64_t)b->desc.batch_count];
@@ -776,7 +793,8 @@ static void tli_vk_unlock(tli_vk *b) {
     if (b->desc.device.unlock_queue) b->desc.device.unlock_queue(b->desc.device.lock_user);
 }
 
-// Staging pieces come and go in order; one that is mapped holds up those behind it.
+// Free the staging slots whose batch has passed. The ring is freed in order: a mapped slot keeps those
+// behind it.
 static void tli_vk_free_slots(tli_vk *b) {
     int32_t gone = 0, i;
     while (gone < b->slot_count && b->slots[gone].serial <= b->passed) {
@@ -790,6 +808,7 @@ static void tli_vk_free_slots(tli_vk *b) {
     for (i = 0; i < b->slot_count; i++) b->slots[i] = b->slots[i + gone];
 }
 
+// Note that the batches up to this serial have finished, and the dropped ones behind them.
 static void tli_vk_pass(tli_vk *b, uint64_t serial) {
     if (serial <= b->passed) return;
     b->passed = serial;
@@ -798,22 +817,24 @@ static void tli_vk_pass(tli_vk *b, uint64_t serial) {
     tli_vk_free_slots(b);
 }
 
-// The last serial, up to one that the queue has passed, whose copies have passed the transfer queue too.
+// The largest serial, at most `serial`, up to which the copies on the transfer queue have finished as well.
+//
+//   serial, transferred   what the queue and the transfer queue have finished
 static uint64_t tli_vk_untransferred(tli_vk *b, uint64_t serial, uint64_t transferred) {
     uint64_t at = b->passed;
-    if (serial >= b->serial) serial = b->serial - 1;  // its copy was not submitted yet
+    if (serial >= b->serial) serial = b->serial - 1;  // its copy may not be submitted yet
     while (at < serial && (!tli_vk_batch_of(b, at + 1)->transfers || at + 1 <= transferred)) at++;
     return at;
 }
 
-// Look how far the device is. Never blocks.
+// Ask the device which batches have finished. Never blocks.
 static tl_result tli_vk_look(tli_vk *b, const char *function) {
     uint64_t serial = b->passed, transferred = UINT64_MAX;
     VkResult result = VK_SUCCESS;
     if (b->records || b->lost) return TL_OK;
     if (b->timeline) {
         result = b->vk.vkGetSemaphoreCounterValue(b->device, b->timeline, &serial);
-        if (!result && serial >= b->serial + 1) {  // what drivers answer for a device that is gone
+        if (!result && serial >= b->serial + 1) {  // no such batch: drivers return this for a lost device
             result = VK_ERROR_DEVICE_LOST;
             serial = b->passed;
         }
@@ -831,7 +852,7 @@ static tl_result tli_vk_look(tli_vk *b, const char *function) {
     return TL_OK;
 }
 
-// Block until a batch that was submitted has passed.
+// Block until a submitted batch has finished.
 static tl_result tli_vk_wait_batch(tli_vk *b, uint64_t serial, const char *function) {
     VkSemaphoreWaitInfo info;
     VkSemaphore timelines[2];
@@ -860,14 +881,14 @@ static tl_result tli_vk_wait_batch(tli_vk *b, uint64_t serial, const char *funct
     return TL_OK;
 }
 
-// What a batch wrote did not happen, or never will.
+// Give up a batch that never runs: the places that it writes are lost.
 static void tli_vk_lose_batch(tli_vk *b, tli_vk_batch *batch) {
     uint64_t slot;
     int32_t i;
     for (slot = 0; b->time_serials && slot < (uint64_t)b->desc.time_count + TLI_VK_OWN_TIMES; slot++)
-        if (b->time_serials[slot] == batch->serial) b->time_serials[slot] = 0;  // its time is never written
+        if (b->time_serials[slot] == batch->serial) b->time_serials[slot] = 0;  // it is never written
     for (i = 0; i < batch->write_count; i++)
-        if (!tli_vk_add_lost(b, batch->writes[i])) b->lost = 1;  // it cannot be told any more what is lost
+        if (!tli_vk_add_lost(b, batch->writes[i])) b->lost = 1;  // what is lost is not known any more
     for (i = b->away_count - 1; i >= 0; i--)
         if (b->away[i].serial == batch->serial) b->away[i] = b->away[--b->away_count];
     batch->write_count = 0;
@@ -896,8 +917,8 @@ static tl_result tli_vk_reset_batch(tli_vk *b, tli_vk_batch *batch, const char *
     return TL_OK;
 }
 
-// Submit one command buffer to a queue, between what it waits for and what it signals: values of
-// timelines, 0 = none.
+// Submit one command buffer to a queue. It waits for wait_value of one timeline (0 = for nothing) and signals
+// the open serial on another, if there are timelines.
 static VkResult tli_vk_submit_to(tli_vk *b, VkQueue queue, const VkCommandBuffer *commands, VkSemaphore wait,
                                  uint64_t wait_value, VkSemaphore signal, VkFence fence) {
     const VkPipelineStageFlags stages = VK_PIPELINE_STAGE_TRANSFER_BIT |
@@ -928,7 +949,7 @@ static VkResult tli_vk_submit_to(tli_vk *b, VkQueue queue, const VkCommandBuffer
     return result;
 }
 
-// Submit a batch that is complete. Where that fails it stays complete, for another try.
+// Submit the completed batch, then its copy on the transfer queue. A submit that fails is tried again later.
 static tl_result tli_vk_hand_over(tli_vk *b, const char *function) {
     tli_vk_batch *batch = tli_vk_batch_of(b, b->serial);
     VkResult result = VK_SUCCESS;
@@ -950,7 +971,7 @@ static tl_result tli_vk_hand_over(tli_vk *b, const char *function) {
     return TL_OK;
 }
 
-// Have a command buffer that records. Record mode: only the caller can open a frame.
+// Have a command buffer that is recording. In record mode only the caller can open one.
 static tl_result tli_vk_open(tli_vk *b, const char *function) {
     tli_vk_batch *batch;
     VkCommandBufferBeginInfo info;

@@ -1,6 +1,10 @@
 #if defined(TL_VK_BACKEND_IMPLEMENTATION) && !defined(TL_VK_BACKEND_IMPLEMENTATION_DONE)
 
-// -- order: what must not overtake what --
+// Recording: enqueued operations become commands. Accesses are noted as touches; a barrier is recorded only
+// where the next access conflicts with a touch, and operations that are independent share one barrier.
+// Works on the batch that is open.
+
+// -- barriers --
 
 static void tli_vk_note_foreign(tli_vk *b, tli_vk_chunk *chunk) {
     chunk->seen = b->serial;
@@ -8,7 +12,7 @@ static void tli_vk_note_foreign(tli_vk *b, tli_vk_chunk *chunk) {
     b->foreign_access |= chunk->access;
 }
 
-// Whether a barrier must stand between what was recorded since the last one and this access.
+// Whether this access needs a barrier, given the accesses recorded since the last one.
 static int tli_vk_must_follow(tli_vk *b, const tli_vk_place *place, int writes) {
     tli_vk_chunk *chunk = &b->chunks[place->chunk];
     int32_t i;
@@ -39,7 +43,7 @@ static void tli_vk_record_barrier(tli_vk *b, VkPipelineStageFlags stages, VkAcce
     b->foreign_access = 0;
 }
 
-// Remember an access until the next barrier, and what the batch writes.
+// Note an access until the next barrier; and a write, in case the batch never runs.
 static tl_result tli_vk_touch_place(tli_vk *b, const tli_vk_place *place, int writes, const char *function) {
     tli_vk_batch *batch = tli_vk_batch_of(b, b->serial);
     int32_t i;
@@ -116,7 +120,7 @@ static tl_result tli_vk_take_set(tli_vk *b, const tl_vk_kernel *kernel, const ch
     return TL_OK;
 }
 
-// Bind places and dispatch. They were ordered before.
+// Bind places and dispatch. Barriers are the business of the caller of this function.
 static tl_result tli_vk_dispatch(tli_vk *b, const tl_vk_kernel *kernel, const tli_vk_place *places,
                                  const void *push, const uint32_t groups[3], const char *function) {
     VkDescriptorBufferInfo buffers[TLI_VK_BINDINGS];
@@ -154,7 +158,7 @@ static tl_result tli_vk_dispatch(tli_vk *b, const tl_vk_kernel *kernel, const tl
     return TL_OK;
 }
 
-// Invocations that an operation by shader needs for so many bytes of its f32 side.
+// The invocations that the shader of an operation needs for `bytes` bytes of its f32 operand.
 static uint64_t tli_vk_invocations(const tli_vk_op *op, uint64_t bytes) {
     uint64_t words = (bytes + 3) / 4;
     switch (op->shader) {
@@ -178,7 +182,7 @@ static uint64_t tli_vk_invocations(const tli_vk_op *op, uint64_t bytes) {
     return words;
 }
 
-// The bytes of the other side that belong to so many bytes of the f32 side.
+// The bytes of the other operand that belong to `bytes` bytes of the f32 operand.
 static uint64_t tli_vk_other_bytes(const tli_vk_op *op, uint64_t bytes) {
     switch (op->shader) {
     case TL_VK_SHADER_TO_F16:
@@ -219,8 +223,9 @@ static int tli_vk_reduces(tl_vk_shader shader) {
            shader == TL_VK_SHADER_MIN_MAX_CHANNELS;
 }
 
-// Slices of a channel for min_max_channels: as many tasks of groups, or of invocations where rows of
-// channels are short, as there would be without channels, each of several elements at least.
+// How many slices min_max_channels makes of each channel. A task is one slice: of a group, or of an invocation
+// where the rows of a channel are shorter than a group. There should be about as many tasks as min_max has
+// groups or invocations, and each should read several elements.
 static uint32_t tli_vk_find_slices(const tli_vk *b, const tli_vk_op *op, uint32_t count) {
     uint64_t size = b->desc.workgroup_size, tasks = (count + 8 * size - 1) / (8 * size);
     uint64_t of_period = op->channel_count;
@@ -231,7 +236,7 @@ static uint32_t tli_vk_find_slices(const tli_vk *b, const tli_vk_op *op, uint32_
     return tasks < of_period ? 1 : (uint32_t)(tasks / of_period);
 }
 
-// One dispatch of one of our shaders; both sides fit a descriptor.
+// Record one dispatch of a built-in shader whose operands fit a descriptor each.
 static tl_result tli_vk_record_piece(tli_vk *b, const tli_vk_op *op, uint64_t bytes, const char *function) {
     uint64_t groups = (tli_vk_invocations(op, bytes) + b->desc.workgroup_size - 1) / b->desc.workgroup_size;
     uint64_t across;
@@ -241,7 +246,7 @@ static tl_result tli_vk_record_piece(tli_vk *b, const tli_vk_op *op, uint64_t by
     places[0] = op->to;
     places[1] = op->from;
     places[2] = op->quantizations;
-    // A reduction ends in atomics once a group, so every invocation takes several words before.
+    // Each group of a reduction ends in atomics: take fewer groups and several words an invocation.
     if (tli_vk_reduces(op->shader)) groups = tli_vk_least((groups + 7) / 8, 4096);
     across = tli_vk_least(groups, b->device_limits.maxComputeWorkGroupCount[0]);
     push[0] = (uint32_t)((bytes + 3) / 4);
@@ -263,8 +268,8 @@ static tl_result tli_vk_record_piece(tli_vk *b, const tli_vk_op *op, uint64_t by
     return result;
 }
 
-// The part of an operation from `done` on, in bytes of its f32 side. A reduction keeps its target; a checksum
-// knows the index of its first word.
+// The part of an operation that begins at `done` and has `bytes` bytes, both of its f32 operand. A reduction
+// keeps its target; a checksum needs the index of its first word.
 static tli_vk_op tli_vk_part_of(const tli_vk_op *op, uint64_t done, uint64_t bytes) {
     int converts = op->kind == TLI_VK_OP_SHADER, expands = converts && tli_vk_expands(op->shader);
     uint64_t other_done = converts ? tli_vk_other_bytes(op, done) : done;
@@ -280,15 +285,15 @@ static tli_vk_op tli_vk_part_of(const tli_vk_op *op, uint64_t done, uint64_t byt
     return part;
 }
 
-// Bytes of the f32 side.
+// The bytes of the f32 operand of a whole operation.
 static uint64_t tli_vk_whole_bytes(const tli_vk_op *op) {
     int shades = op->kind == TLI_VK_OP_SHADER;
     int fills = op->kind == TLI_VK_OP_FILL || (shades && op->shader == TL_VK_SHADER_FILL);
     return fills || (shades && tli_vk_expands(op->shader)) ? op->to.bytes : op->from.bytes;
 }
 
-// A shader over whole places, a descriptor's length at a time. *op becomes what is left where that fails: a sum
-// must not be added twice.
+// Record a shader over whole places, in parts that fit a descriptor. On error *op is the part that is not
+// recorded yet, because a sum must not be added twice.
 static tl_result tli_vk_record_shader(tli_vk *b, tli_vk_op *op, const char *function) {
     const tli_vk_op all = *op;
     uint64_t whole = tli_vk_whole_bytes(op), done, bytes;
@@ -304,14 +309,14 @@ static tl_result tli_vk_record_shader(tli_vk *b, tli_vk_op *op, const char *func
     return TL_OK;
 }
 
-// Large copies and fills inside the device tier go through shaders where these were found faster.
+// Whether a copy or fill is done by a shader: large ones inside the device tier, where copy_path says so.
 static int tli_vk_goes_by_shader(const tli_vk *b, const tli_vk_op *op) {
     return op->kind != TLI_VK_OP_SHADER && b->desc.copy_path == TL_VK_COPY_PATH_SHADER &&
            op->to.bytes >= TLI_VK_SHADER_COPY_BYTES && b->chunks[op->to.chunk].tier == TL_TIER_DEVICE &&
            (op->kind == TLI_VK_OP_FILL || b->chunks[op->from.chunk].tier == TL_TIER_DEVICE);
 }
 
-// The bulk of a copy in 64-byte steps, what is left behind the last aligned offset word by word.
+// Copy or fill by shader. A copy moves 64 bytes an invocation up to the last aligned offset, then single words.
 static tl_result tli_vk_record_move(tli_vk *b, const tli_vk_op *op, const char *function) {
     uint64_t bulk = op->to.bytes / b->alignment * b->alignment;
     tli_vk_op part = *op;
@@ -329,7 +334,8 @@ static tl_result tli_vk_record_move(tli_vk *b, const tli_vk_op *op, const char *
     return result ? result : tli_vk_record_shader(b, &part, function);
 }
 
-// Copies between the same two buffers as one command, from the first of `count` on; *taken tells how many.
+// Record the copies at the start of ops[count] that have both buffers in common, as one command; *taken = how
+// many.
 static void tli_vk_record_copies(tli_vk *b, const tli_vk_op *ops, int32_t count, int32_t *taken) {
     VkBufferCopy regions[TLI_VK_REGION_CAPACITY];
     int32_t n = 0;
@@ -347,7 +353,7 @@ static void tli_vk_record_copies(tli_vk *b, const tli_vk_op *ops, int32_t count,
     *taken = n;
 }
 
-// Record some of the enqueued work that nothing stands between: at least one.
+// Record the first of `count` independent operations, or several by one command; *taken = how many.
 static tl_result tli_vk_record_ops(tli_vk *b, tli_vk_op *ops, int32_t count, const char *function,
                                    int32_t *taken) {
     tl_result result = TL_OK;
@@ -378,7 +384,7 @@ static int tli_vk_ops_meet(const tli_vk_op *a, const tli_vk_op *b) {
            (a->kind != TLI_VK_OP_FILL && tli_vk_meet(&a->from, &b->to));
 }
 
-// How many operations from `at` on are independent of each other: they share one barrier.
+// The end of the operations from `at` on that are independent of each other and so share one barrier.
 static int32_t tli_vk_group_end(const tli_vk *b, int32_t at) {
     int32_t end, i;
     for (end = at + 1; end < b->op_count; end++)
@@ -399,8 +405,8 @@ static void tli_vk_remove_ops(tli_vk *b, int32_t count) {
     for (i = 0; i < b->op_count; i++) b->ops[i] = b->ops[i + count];
 }
 
-// Record everything that was enqueued, group by group: one barrier, if one is needed, then all of it.
-// Where that fails, what was not recorded stays enqueued.
+// Record all enqueued operations: one group of independent ones after the other, each behind a barrier where
+// it needs one. On error those that are not recorded stay enqueued.
 static tl_result tli_vk_flush(tli_vk *b, const char *function) {
     int32_t done = 0;
     tl_result result = b->op_count ? tli_vk_open(b, function) : TL_OK;
@@ -409,7 +415,7 @@ static tl_result tli_vk_flush(tli_vk *b, const char *function) {
         for (i = done; i < end; i++) follows |= tli_vk_op_must_follow(b, &b->ops[i]);
         if (follows) tli_vk_record_barrier(b, 0, 0);
         for (i = done; i < end && !result; i++) result = tli_vk_touch_op(b, &b->ops[i], function);
-        // A move that fails half way is recorded again from its start: the same bytes from the same bytes.
+        // A move that fails half way is later recorded again from its start, which copies the same bytes.
         while (!result && done < end) {
             result = tli_vk_record_ops(b, &b->ops[done], end - done, function, &taken);
             if (!result) done += taken;
@@ -419,7 +425,7 @@ static tl_result tli_vk_flush(tli_vk *b, const char *function) {
     return result;
 }
 
-// Complete the command buffer: what it wrote can be read by the host and by the caller after it.
+// Record what is enqueued, then a barrier: the host, and the caller through imported buffers, will see it.
 static tl_result tli_vk_complete(tli_vk *b, const char *function) {
     VkPipelineStageFlags stages = VK_PIPELINE_STAGE_HOST_BIT;
     VkAccessFlags access = VK_ACCESS_HOST_READ_BIT;
@@ -450,7 +456,7 @@ static tl_result tli_vk_submit_work(tli_vk *b, const char *function) {
     if (result || !b->open) return result;
     batch = tli_vk_batch_of(b, b->serial);
     ended = b->vk.vkEndCommandBuffer(batch->commands);
-    if (ended) {  // the command buffer is invalid: its work is gone
+    if (ended) {  // the command buffer is invalid: its commands never run
         tli_vk_lose_batch(b, batch);
         return tli_vk_fail_result(b, function, "vkEndCommandBuffer", ended);
     }
@@ -458,7 +464,7 @@ static tl_result tli_vk_submit_work(tli_vk *b, const char *function) {
     return tli_vk_hand_over(b, function);
 }
 
-// Have the device finish everything up to a serial, submitting what that needs.
+// Wait until the batches up to a serial have finished; submit the open one if it is among them.
 static tl_result tli_vk_reach(tli_vk *b, uint64_t serial, const char *function) {
     tl_result result;
     if (serial <= b->passed) return TL_OK;
@@ -489,7 +495,7 @@ static int tli_vk_is_transfer(const tli_vk *b, const tli_vk_op *op) {
            b->chunks[op->to.chunk].tier != b->chunks[op->from.chunk].tier;
 }
 
-// Pass places from one queue family to the other: the same barrier is recorded on both sides.
+// Transfer the ownership of places between the two queue families: one queue releases, the other acquires.
 static void tli_vk_record_passage(tli_vk *b, VkCommandBuffer commands, const tli_vk_place *places,
                                   uint32_t count, int to_transfer, int releases) {
     const VkPipelineStageFlags own = VK_PIPELINE_STAGE_TRANSFER_BIT |
@@ -516,7 +522,7 @@ static void tli_vk_record_passage(tli_vk *b, VkCommandBuffer commands, const tli
     b->calls.barrier_count++;
 }
 
-// The copy as the transfer queue carries it out; both places come back to the queue afterwards.
+// Record a copy for the transfer queue, which acquires both places, copies, and releases them again.
 static tl_result tli_vk_record_transfer(tli_vk *b, tli_vk_batch *batch, const tli_vk_op *op,
                                         const char *function) {
     int differ = b->desc.device.transfer_family != b->desc.device.queue_family;
@@ -559,7 +565,7 @@ static int tli_vk_add_away(tli_vk *b, const tli_vk_place *place) {
     return 1;
 }
 
-// Hand a copy between the tiers to the transfer queue at once, behind all that was enqueued so far.
+// Submit a copy between the tiers to the transfer queue at once, after all work that was enqueued so far.
 static tl_result tli_vk_transfer(tli_vk *b, const tli_vk_op *op, uint64_t to, uint64_t from,
                                  const char *function) {
     tli_vk_batch *batch;
@@ -568,7 +574,7 @@ static tl_result tli_vk_transfer(tli_vk *b, const tli_vk_op *op, uint64_t to, ui
     if (!result) result = tli_vk_flush(b, function);
     if (result) return result;
     batch = tli_vk_batch_of(b, b->serial);
-    result = tli_vk_touch_place(b, &op->to, 1, function);  // for the record of writes
+    result = tli_vk_touch_place(b, &op->to, 1, function);  // for the list of writes
     if (!result) result = tli_vk_record_transfer(b, batch, op, function);
     if (result) return result;
     if (!tli_vk_add_away(b, &op->to))
@@ -590,8 +596,8 @@ static tl_result tli_vk_transfer(tli_vk *b, const tli_vk_op *op, uint64_t to, ui
     return tli_vk_submit_work(b, function);
 }
 
-// Take what the transfer queue has of a place: the batch that goes on with it waits for its copy on the
-// device, what was recorded before that does not.
+// Acquire the bytes of a place that the transfer queue owns. The batch that uses them waits for the copy, on
+// the device; work recorded so far is submitted first, so that it does not wait.
 static tl_result tli_vk_take_back(tli_vk *b, const tli_vk_place *place, const char *function) {
     int32_t i;
     for (i = b->away_count - 1; i >= 0; i--) {
@@ -614,7 +620,7 @@ static tl_result tli_vk_take_back(tli_vk *b, const tli_vk_place *place, const ch
     return TL_OK;
 }
 
-// Enqueue; to and from are handles of the blocks, 0 = staging.
+// Enqueue an operation; to and from are handles of the blocks, 0 = staging.
 static tl_result tli_vk_enqueue(tli_vk *b, const tli_vk_op *op, uint64_t to, uint64_t from,
                                 const char *function) {
     uint64_t bytes = op->kind == TLI_VK_OP_FILL ? op->to.bytes : op->from.bytes;
@@ -642,7 +648,8 @@ static tl_result tli_vk_enqueue(tli_vk *b, const tli_vk_op *op, uint64_t to, uin
     return TL_OK;
 }
 
-// A large move in own-queue mode goes in pieces, a submit's worth each, so that no submit runs for seconds.
+// Enqueue a move. With a queue of its own the backend cuts it into pieces of submit_bytes, so that no submit
+// runs for seconds.
 static tl_result tli_vk_enqueue_move(tli_vk *b, const tli_vk_op *op, uint64_t to, uint64_t from,
                                      const char *function) {
     uint64_t whole = tli_vk_whole_bytes(op), piece = b->records ? UINT64_MAX : b->desc.submit_bytes, done;
@@ -660,8 +667,10 @@ static int tli_vk_overlap(const tl_range *a, const tl_range *b) {
            b->offset < a->offset + a->bytes;
 }
 
-// Copy, convert, add or reduce: the rules they share. expected = bytes that `to` must have; of *op all but the
-// places is filled in.
+// Check the ranges of a copy, conversion, sum or reduction and enqueue it.
+//
+//   op         all but its places is set
+//   expected   bytes that `to` must have
 static tl_result tli_vk_move_by(tli_vk *b, tli_vk_op *op, const tl_range *to, const tl_range *from,
                                 uint64_t expected, const char *function) {
     tl_result result = TL_OK;
@@ -745,7 +754,7 @@ static tl_result tli_vk_fill(void *self, tl_range to, uint32_t word) {
     return result;
 }
 
-// Check the ranges of a kernel; *bytes = what they hold together.
+// Check the ranges of a kernel and acquire what the transfer queue owns of them; *bytes = their sum.
 static tl_result tli_vk_check_accesses(tli_vk *b, const tl_access *accesses, int32_t count,
                                        const char *function, uint64_t *bytes) {
     tl_result result = TL_OK;
@@ -773,7 +782,8 @@ static void tli_vk_promise_access(tli_vk *b, const tl_access *access) {
     promise->touch.writes = access->writes;
 }
 
-// A barrier forgets what was touched before it; what the caller has not recorded yet comes after it.
+// Touch again what was announced and is not recorded yet: a barrier removes all touches, but the commands of
+// the caller come after it.
 static tl_result tli_vk_touch_open_promises(tli_vk *b, const char *function) {
     uint64_t open = tli_vk_least(b->promise_count - b->kept_count, TLI_VK_TOUCH_CAPACITY), i;
     tl_result result = TL_OK;
@@ -784,7 +794,7 @@ static tl_result tli_vk_touch_open_promises(tli_vk *b, const char *function) {
     return result;
 }
 
-// Order in the frame that is open what was ordered before it was.
+// Order, in the frame that is now open, the accesses that were announced before it was.
 static tl_result tli_vk_order_early(tli_vk *b, const char *function) {
     uint64_t count = tli_vk_least(b->early_count, TLI_VK_TOUCH_CAPACITY), i;
     tl_result result = count ? tli_vk_flush(b, function) : TL_OK;
@@ -801,11 +811,12 @@ static tl_result tli_vk_order_early(tli_vk *b, const char *function) {
     return result;
 }
 
-// A kernel touches a place now, which was ordered before; a barrier for other work may have come since.
+// Touch a place that a kernel accesses now. It was touched when it was announced, but a barrier for other work
+// may have come since.
 static tl_result tli_vk_touch_promised(tli_vk *b, const tli_vk_place *place, uint64_t handle,
                                        const char *function) {
     uint64_t oldest = b->promise_count - tli_vk_least(b->promise_count, TLI_VK_TOUCH_CAPACITY), i;
-    int writes = 1;  // not ordered: who knows
+    int writes = 1;  // not announced: it may write
     for (i = b->promise_count; i > oldest; i--) {
         const tli_vk_promise *promise = &b->promises[(i - 1) % TLI_VK_TOUCH_CAPACITY];
         if (!tli_vk_meet(&promise->touch.place, place)) continue;
@@ -842,7 +853,7 @@ static tl_result tli_vk_order_stages(tli_vk *b, const tl_access *accesses, int32
         follows |= tli_vk_must_follow(b, &place, accesses[i].writes);
     }
     if (follows) tli_vk_record_barrier(b, stages, access);
-    b->foreign_stages |= stages;  // the next barrier is behind what the caller does there
+    b->foreign_stages |= stages;  // the next barrier waits for what the caller records now
     b->foreign_access |= access;
     for (i = 0; i < count && !result; i++) {
         tli_vk_place place;

@@ -4,6 +4,9 @@
 // [3] FRAMES (implementation)
 // ============================================================================
 
+// A frame is a batch of [2] whose command buffer is the caller's. When a frame is dropped, the bytes that it
+// would have written are lost, and so are those that enqueued work would have computed from them.
+
 TLI_VK_IMPL tl_result tl_vk_start_frame(const tl_backend *backend, VkCommandBuffer commands, tl_ticket *frame) {
     const char *function = "tl_vk_start_frame";
     tli_vk *b = tli_vk_self(backend);
@@ -50,7 +53,7 @@ TLI_VK_IMPL tl_result tl_vk_retire_frame(const tl_backend *backend, tl_ticket fr
     return TL_OK;
 }
 
-// A read that was asked for and never comes.
+// Cancel a pending read whose copy never runs.
 static void tli_vk_drop_read(tli_vk *b, const tli_vk_place *staged, uint64_t serial) {
     int32_t i;
     for (i = b->mapping_count - 1; i >= 0; i--) {
@@ -60,7 +63,7 @@ static void tli_vk_drop_read(tli_vk *b, const tli_vk_place *staged, uint64_t ser
     }
 }
 
-// Work that waits for the next frame: what reads what was lost is lost, too.
+// Discard the enqueued work that reads lost bytes, or all of it; what it would have written is lost, too.
 static void tli_vk_lose_ops(tli_vk *b, int all, uint64_t serial) {
     int32_t kept = 0, i;
     for (i = 0; i < b->op_count; i++) {

@@ -4,6 +4,9 @@
 // [4] KERNELS (implementation)
 // ============================================================================
 
+// Pipelines of the caller and of [5], their dispatch, and timestamps. `order` announces the ranges of a kernel;
+// recording the kernel notes them as touches of the open batch.
+
 static const char *tli_vk_explain_kernel(const tl_vk_kernel_desc *desc) {
     if (!desc->words || desc->word_count < 5 || desc->words[0] != 0x07230203u) return "words: not SPIR-V";
     if (desc->word_count > SIZE_MAX / 8) return "word_count: too many";
@@ -144,7 +147,7 @@ TLI_VK_IMPL tl_result tl_vk_record_kernel(const tl_backend *backend, const tl_vk
         return tli_vk_fail(b, TL_ERROR_UNSUPPORTED, function, "groups: more than the device takes");
     for (i = 0; i < kernel->buffer_count; i++) {
         const tli_vk_block *block;
-        places[i] = b->nobody;
+        places[i] = b->placeholder;
         if (!ranges[i].bytes) continue;
         block = tli_vk_find_range(b, &ranges[i], function, &result);
         if (!block) return result;
@@ -223,7 +226,7 @@ TLI_VK_IMPL tl_result tl_vk_read_times(const tl_backend *backend, uint32_t first
     return result;
 }
 
-// Time one copy by one path; the least of several runs counts.
+// Time one copy by one path; *least = the shortest time so far.
 static tl_result tli_vk_time_copy(tli_vk *b, tl_vk_copy_path path, tl_range to, tl_range from,
                                   uint64_t *least) {
     const char *function = "tl_vk_measure_copies";

@@ -9,9 +9,8 @@ extern "C" {
 //     tl_vk_init_kernel(words, 3 buffers, 16 bytes of push constants)  once
 //     tl_vk_record_kernel(kernel, ranges, push, groups)                in a tl_kernel_fn
 //
-// A thin layer for kernels of your own: pipeline, descriptor sets and push constants. The
-// executor [12] has called `order` on the ranges before it calls your kernel; call it yourself
-// elsewhere.
+// A thin layer for kernels of your own: pipeline, descriptor sets and push constants. [12] RUN calls
+// `order` on the ranges of a kernel before it calls the kernel; outside of a run the caller does.
 // ============================================================================
 
 typedef struct tl_vk_kernel tl_vk_kernel;
@@ -27,7 +26,7 @@ typedef struct tl_vk_kernel_desc {
 
 // Make a kernel.
 //
-//   kernel   overwritten; release with tl_vk_free_kernel before the backend, once its work has passed
+//   kernel   overwritten; release with tl_vk_free_kernel after its work has finished, before the backend
 //
 // Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_UNSUPPORTED: more buffers than the device binds;
 //          TL_ERROR_NO_MEMORY, TL_ERROR_BACKEND. *kernel is NULL then.
@@ -37,8 +36,8 @@ TLDEF void      tl_vk_free_kernel(const tl_backend *backend, tl_vk_kernel *kerne
 
 // Record one dispatch.
 //
-//   ranges   [buffer_count] what is bound; an empty one binds four bytes of nobody. A length that is not a
-//            multiple of four is rounded up
+//   ranges   [buffer_count] bound in this order; for an empty one a placeholder of four bytes is bound.
+//            Lengths are rounded up to a multiple of four
 //   push     [push_bytes]
 //
 // Errors:  TL_NOT_READY: record mode, no frame is open; TL_ERROR_UNSUPPORTED: a range is longer than the
@@ -48,9 +47,8 @@ TLDEF tl_result tl_vk_record_kernel(const tl_backend *backend, const tl_vk_kerne
                                     const tl_range *ranges, const void *push, uint32_t groups_x,
                                     uint32_t groups_y, uint32_t groups_z);
 
-// Write the device's time into a slot once everything before it is finished. tl_vk_read_times
-// waits for what was submitted (record mode: TL_NOT_READY before the frame was retired) and converts
-// to nanoseconds.
+// Write the device's time into a slot when all earlier work has finished. tl_vk_read_times waits until
+// it is written (record mode: TL_NOT_READY before the frame was retired) and converts to nanoseconds.
 //
 // Errors:  TL_ERROR_UNSUPPORTED: the queue has no timestamps; TL_ERROR_INVALID_ARG: slot not below
 //          time_count, or never written; and those of the backend.

@@ -1,5 +1,8 @@
 #if defined(TL_VK_BACKEND_IMPLEMENTATION) && !defined(TL_VK_BACKEND_IMPLEMENTATION_DONE)
 
+// The built-in shaders as operations on ranges: sums, extremes, conversions to integers, checksums. Each checks
+// its ranges and enqueues an operation of [2]; parameters longer than push constants are written to staging.
+
 // -- the table of words --
 
 static tli_vk_words tli_vk_words_of(int shader) {
@@ -94,9 +97,9 @@ TLI_VK_IMPL int tl_vk_read_extremes(const tl_vk_extremes *extremes, float *least
 
 // -- channels --
 
-#define TLI_VK_QUANTIZATION_BYTES 20  // as the shaders read them; extremes are smaller
+#define TLI_VK_QUANTIZATION_BYTES 20  // of one quantisation, as shaders read it; tl_vk_extremes is smaller
 
-// The shaders count in 32 bits: the elements of a piece, and of the periods that it begins and ends within.
+// The shaders index with 32 bits: the elements of a piece and of the periods of channels that it cuts.
 static tl_result tli_vk_check_channels(tli_vk *b, int32_t channel_count, uint64_t inner_count,
                                        const char *function) {
     const uint64_t most = (uint64_t)1 << 30;
@@ -117,11 +120,11 @@ static tli_vk_op tli_vk_channels_op(tl_vk_shader shader, int32_t channel_count, 
     op.kind = TLI_VK_OP_SHADER;
     op.shader = shader;
     op.channel_count = (uint32_t)channel_count;
-    op.inner_count = channel_count > 1 ? (uint32_t)inner_count : 1;  // of one channel all are the same
+    op.inner_count = channel_count > 1 ? (uint32_t)inner_count : 1;  // no effect with one channel
     return op;
 }
 
-// Words for the device to read: the host writes them before tli_vk_end_words.
+// Take staging for words that the host writes and a shader reads; then tli_vk_flush_words, tli_vk_end_words.
 static tl_result tli_vk_start_words(tli_vk *b, uint64_t bytes, const char *function, tli_vk_place *place,
                                     uint64_t *slot, uint32_t **words) {
     tl_result result = tli_vk_take_staging(b, bytes, function, place, slot);
@@ -134,12 +137,12 @@ static tl_result tli_vk_flush_words(tli_vk *b, const tli_vk_place *place, const 
     return result ? tli_vk_fail_result(b, function, "vkFlushMappedMemoryRanges", result) : TL_OK;
 }
 
-// They are needed until what was enqueued so far has passed.
+// Free the staging of the words when the work that was enqueued so far has finished.
 static void tli_vk_end_words(tli_vk *b, uint64_t slot) {
     tli_vk_give_staging(b, slot, b->has_work ? b->serial : b->serial - 1);
 }
 
-// The extremes of nothing, for each channel.
+// Set the extremes of each channel to those of no element.
 static tl_result tli_vk_clear_extremes(tli_vk *b, const tl_range *to, int32_t channel_count,
                                        const char *function) {
     tl_result result = TL_OK;
@@ -190,7 +193,7 @@ TLI_VK_IMPL tl_result tl_vk_observe_extremes(tl_env *env, tl_observer *observer,
         if (extremes[i].other_count)
             return tl_record_error(env, TL_ERROR_INVALID_ARG, function,
                                    "extremes: of values that are not finite");
-    for (i = channel_count - 1; i >= 0 && !result; i--) {  // one that the observer lacks fails first
+    for (i = channel_count - 1; i >= 0 && !result; i--) {  // a channel it lacks fails before any is changed
         float least, largest;
         if (!tl_vk_read_extremes(&extremes[i], &least, &largest)) continue;
         result = tl_observe_extremes(observer, i, least, largest, extremes[i].finite_count);
@@ -201,7 +204,8 @@ TLI_VK_IMPL tl_result tl_vk_observe_extremes(tl_env *env, tl_observer *observer,
 
 // -- quantisation --
 
-// Both sides; tl_quantize or tl_dequantize of nothing has held every other rule.
+// Check the lengths of both operands. All other rules are those of tl_quantize or tl_dequantize: `result` is
+// what it said of no elements.
 static tl_result tli_vk_check_integers(tli_vk *b, tl_result result, const tl_range *plain,
                                        const tl_range *integers, int32_t channel_count, uint64_t inner_count,
                                        tl_format format, const char *function) {

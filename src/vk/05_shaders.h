@@ -8,8 +8,8 @@ extern "C" {
 //
 //     f32 |  |  |  |  |  -->  f16 |  |  |      the codecs of tl_compress_bytes, bit for bit
 //
-// shaders/*.comp as words, made by `make shaders`. They work on 32-bit integers only: no 8 or
-// 16-bit types, no float rounding that a driver may choose.
+// The SPIR-V of shaders/*.comp, written by `make shaders`. All but `add` use 32-bit integers only: they
+// need no 8 or 16-bit types, and no result depends on how a driver rounds floats.
 // ============================================================================
 
 #define TL_VK_SHADERS(X) \
@@ -36,40 +36,42 @@ typedef enum tl_vk_shader { TL_VK_SHADERS(TLI_VK_ENUM) TL_VK_SHADER_COUNT } tl_v
 // Errors:  as tl_backend.copy.
 TLDEF tl_result tl_vk_record_add(const tl_backend *backend, tl_range to, tl_range from);
 
-// What min_max writes. A key orders as its number does; tl_vk_read_extremes turns keys into numbers.
+// The result of min_max. A key is an f32 as an integer of the same order; tl_vk_read_extremes converts it.
 typedef struct tl_vk_extremes {
     uint32_t least_key, largest_key;    // of the finite values; UINT32_MAX and 0 where there is none
     uint32_t finite_count, other_count; // other: NaN and infinities
 } tl_vk_extremes;
 
-// Enqueue the extremes of the f32 in a range into another of 16 bytes: for observers.
+// Enqueue the search for the extremes of the f32 in `from`; `to` takes tl_vk_extremes, 16 bytes. Observers
+// of [7] need no more (tl_vk_observe_extremes).
 //
 // Errors:  as tl_backend.copy.
 TLDEF tl_result tl_vk_record_min_max(const tl_backend *backend, tl_range to, tl_range from);
 
-// Turn the keys into numbers: 1, or 0 where no value was finite.
+// Convert the keys into numbers. Returns 1, or 0 where no value was finite.
 TLDEF int tl_vk_read_extremes(const tl_vk_extremes *extremes, float *least, float *largest);
 
-// Enqueue the extremes of each channel: element i belongs to channel (i / inner_count) % channel_count,
+// Enqueue the same search for each channel: element i belongs to channel (i / inner_count) % channel_count,
 // as for tl_quantize and for an observer.
 //
-//   to       16 bytes a channel: tl_vk_extremes, one behind the other
+//   to       an array of tl_vk_extremes, 16 bytes a channel
 //
 // Errors:  as tl_backend.copy; TL_ERROR_INVALID_ARG: a count of 0; TL_ERROR_UNSUPPORTED: more than
 //          2^30 elements in channel_count x inner_count, more channels than the device binds;
-//          TL_ERROR_NO_MEMORY, TL_ERROR_BACKEND: the shader, made by the first call; TL_NOT_READY: staging.
-// Cost:    16 bytes of staging a channel. A pass over the data, whichever way channels lie in it.
+//          TL_ERROR_NO_MEMORY, TL_ERROR_BACKEND: the first call creates the shader; TL_NOT_READY: frames
+//          that were not retired use the staging.
+// Cost:    16 bytes of staging a channel. One pass over the data, for any inner_count.
 TLDEF tl_result tl_vk_record_min_max_channels(const tl_backend *backend, tl_range to, tl_range from,
                                               int32_t channel_count, uint64_t inner_count);
 
 #ifndef TL_NO_PLANNERS
-// Give an observer what min_max or min_max_channels found in one batch: the ranges are those that
-// tl_observe_data finds, bit for bit. Kinds that need more than extremes are refused.
+// Add the extremes of one batch to an observer. Its ranges are then those that tl_observe_data finds, bit
+// for bit. Kinds of observers that need more than extremes are refused.
 //
-//   extremes   [channel_count], of the first channels of the observer; one that saw nothing is passed over
+//   extremes   [channel_count], of the first channels of the observer; one without finite values is skipped
 //
-// Errors:  TL_ERROR_INVALID_ARG: a value was not finite; and those of tl_observe_extremes. Nothing of
-//          the batch is taken then, but what stands above a channel with TL_ERROR_OVERFLOW.
+// Errors:  TL_ERROR_INVALID_ARG: a value was not finite; and those of tl_observe_extremes. The observer is
+//          unchanged then; but with TL_ERROR_OVERFLOW the channels after the one at fault have been updated.
 TLDEF tl_result tl_vk_observe_extremes(tl_env *env, tl_observer *observer, const tl_vk_extremes *extremes,
                                        int32_t channel_count);
 #endif
@@ -77,13 +79,13 @@ TLDEF tl_result tl_vk_observe_extremes(tl_env *env, tl_observer *observer, const
 // Enqueue the conversion of f32 to integers of a quantisation, and back: tl_quantize and
 // tl_dequantize, bit for bit.
 //
-//   to, from        elements x 4 bytes on the side of f32, x 1 (i8) or 2 (i16) on the other. The last
-//                   word of integers is written whole
-//   quantizations   [channel_count] read during the call only; which element belongs to which: above
+//   to, from        f32: 4 bytes an element; integers: 1 (i8) or 2 (i16). The last 32-bit word of the
+//                   integers is written whole
+//   quantizations   [channel_count] read during the call only; channels as above
 //
-// Errors:  those of tl_quantize and tl_dequantize, which say them; of tl_backend.copy; and of
+// Errors:  those of tl_quantize and tl_dequantize, under their names; of tl_backend.copy; and of
 //          tl_vk_record_min_max_channels.
-// Cost:    20 bytes of staging a channel; three divisions of integers an element there, none back.
+// Cost:    20 bytes of staging a channel; three integer divisions an element to quantise, none back.
 TLDEF tl_result tl_vk_record_quantize(const tl_backend *backend, tl_range to, tl_range from,
                                       const tl_quantization *quantizations, int32_t channel_count,
                                       uint64_t inner_count, tl_format format);
@@ -91,8 +93,8 @@ TLDEF tl_result tl_vk_record_dequantize(const tl_backend *backend, tl_range to, 
                                         const tl_quantization *quantizations, int32_t channel_count,
                                         uint64_t inner_count, tl_format format);
 
-// Enqueue the checksum of a range, a multiple of four bytes, into another of 8 bytes; and the same on
-// the host. The sum does not depend on the order in which words are read.
+// Enqueue the checksum of `from`, a multiple of four bytes, into the 8 bytes of `to`; tl_vk_checksum_bytes
+// computes it on the host. The sum does not depend on the order in which words are read.
 //
 // Errors:  as tl_backend.copy.
 TLDEF tl_result tl_vk_record_checksum(const tl_backend *backend, tl_range to, tl_range from);

@@ -4,6 +4,7 @@
 // [5] SHADERS (implementation)
 // ============================================================================
 
-// The words of the shaders follow, a part for each: `make shaders` compiles shaders/*.comp and writes them.
+// Each of the next parts holds the SPIR-V words of one shader: `make shaders` compiles shaders/*.comp and
+// writes these parts.
 #endif  // TL_VK_BACKEND_IMPLEMENTATION
 

@@ -1,4 +1,4 @@
-// What the tests of the Vulkan backend on faked machines share: a device behind the fault shim with a
+// Shared by the tests of the Vulkan backend on faked machines: a device behind the fault shim with a
 // backend on it, an env that counts and fails, ranges that are written and read. Include after cmocka
 // and the two implementation macros.
 #ifndef TESTS_VK_FAULTS_H
@@ -8,7 +8,7 @@
 #include "vk_shim.c"
 #include "support.h"
 
-// Under -fsanitize=thread: what drivers and layers do among themselves was not compiled with it.
+// For -fsanitize=thread: drivers and layers were not compiled with it, so ignore what they do among themselves.
 #if defined __has_feature
 #if __has_feature(thread_sanitizer)
 #define VK_FAULTS_FINDS_RACES
@@ -33,8 +33,8 @@ typedef struct world {
     failing_alloc alloc;
     tl_backend backend;
     tl_vk_backend_desc desc;
-    vkshim_config config;      // of the machine, without failures
-    vkshim_counts before;      // what lives without the backend
+    vkshim_config config;      // the machine, without failures
+    vkshim_counts before;      // the objects that exist without the backend
 } world;
 
 // A device on this machine, without a backend.
@@ -72,7 +72,7 @@ static void expect_ok(world *w, tl_result result, const char *what) {
                  now.injected_call ? now.injected_call : "nothing");
 }
 
-// What Vulkan and the env gave lives no longer, and no rule of the shim was broken.
+// Check that all objects and all memory are freed and that no rule of the shim was broken.
 static void expect_nothing_left(const world *w, const char *what) {
     vkshim_counts now;
     int kind;
@@ -86,7 +86,7 @@ static void expect_nothing_left(const world *w, const char *what) {
     if (w->alloc.live) fail_msg("%s: %d allocations of the env live", what, (int)w->alloc.live);
 }
 
-// No block and no claim is left, and no rule was broken so far.
+// Check that no block and no claim is left and that no rule was broken so far.
 static void expect_idle(const world *w, const char *what) {
     tl_backend_counters counters;
     vkshim_counts now;
@@ -129,7 +129,7 @@ static inline tl_result add_range(world *w, tl_tier tier, uint64_t bytes, tl_ran
     return result;
 }
 
-// Legal always, also once the device was lost.
+// May be called always, also after the device was lost.
 static inline void free_range(world *w, tl_range *range) {
     const tl_backend *b = &w->backend;
     if (!range->block) return;
@@ -169,7 +169,7 @@ static inline tl_result fill_and_expect(world *w, tl_range range, uint32_t word)
     return wrong ? TL_ERROR_CORRUPT : result;
 }
 
-// Have everything submitted and finished, whatever fails once on the way.
+// Submit and wait until all work has finished, repeating calls that fail once.
 static inline void finish(world *w) {
     const tl_backend *b = &w->backend;
     tl_ticket ticket = {0};
@@ -180,7 +180,7 @@ static inline void finish(world *w) {
 
 // -- failures --
 
-// Two kinds of machine, and both ways to know what is finished.
+// Two kinds of machine, one with timeline semaphores and one with fences.
 typedef struct variant { const char *name; vkshim_machine machine; int disable_timeline; } variant;
 
 static const variant variants[] = {
@@ -197,8 +197,8 @@ static inline void open_variant(world *w, const variant *kind) {
     open_device(w, &config, &device);
 }
 
-// Call number `at` from here on that can fail does, once, with this; or the env's; or every vkAllocateMemory
-// from that number on.
+// What fails, at call number `at` from now on: one call of Vulkan with this result; one allocation of the env;
+// or every vkAllocateMemory from that number on.
 typedef enum fault_kind { FAULT_HOST, FAULT_DEVICE, FAULT_ENV, FAULT_LASTING, FAULT_KINDS } fault_kind;
 
 static inline void plan_fault(world *w, fault_kind kind, long at) {
@@ -228,7 +228,7 @@ static inline uint64_t injected(void) {
     return now.injected_count;
 }
 
-// Every call is tried; with SAMPLE=n in the environment every n-th, for builds that run slowly.
+// Make each call fail in turn; with SAMPLE=n in the environment every n-th, for slow builds.
 static inline long stride(void) {
     const char *text = getenv("SAMPLE");
     long n = text ? strtol(text, NULL, 10) : 1;

@@ -19,8 +19,8 @@ struct net {
     const tl_backend *backend;      // that the run and its kernels use
     tl_backend inner;               // the Vulkan one itself
     tl_vk_kernel *forward, *backward;
-    tl_range sums[NET_LAYERS];      // one a layer: what its backward adds up
-    tl_range spare;                 // gradient of the input, which nobody wants
+    tl_range sums[NET_LAYERS];      // of each layer: its backward adds to it
+    tl_range spare;                 // gradient of the input; not used
     net_layer layers[NET_LAYERS];
     tl_run *run;
 };
@@ -76,7 +76,7 @@ static tl_range net_block(tl_env *env, const tl_backend *b) {
     return range;
 }
 
-// The backend that the run uses may stand around the Vulkan one.
+// backend: the Vulkan backend `inner`, or a wrapper around it.
 static void net_open(net *n, tl_env *env, const tl_backend *backend, const tl_backend *inner) {
     int32_t i;
     memset(n, 0, sizeof *n);
@@ -93,7 +93,7 @@ static void net_open(net *n, tl_env *env, const tl_backend *backend, const tl_ba
     n->spare = net_block(env, backend);
 }
 
-// Under budgets, 0 = none; with a plan where it is given.
+// Budgets in bytes, 0 = none; plan may be NULL: the run decides online.
 static void net_start(net *n, uint64_t budget, uint64_t host_budget, const tl_plan *plan) {
     tl_layer layers[NET_LAYERS];
     tl_run_desc desc = {0};

@@ -1,4 +1,4 @@
-// One device for a whole test program: opened by the first test that asks for it, closed at the end. Include after
+// One device for a whole test program: the first test that asks opens it; it is closed at the end. Include after
 // cmocka.h, the implementations and vk_support.h.
 #ifndef TESTS_VK_SHARED_H
 #define TESTS_VK_SHARED_H

@@ -1,4 +1,4 @@
-// See vk_shim.h. One mutex guards all that is known; it is held through calls of the driver except for waits.
+// See vk_shim.h. One mutex guards all state; it is held during calls of the driver, but not while waiting.
 //
 // CONTENTS   functions, state, objects, limits, ownership, submits, then the wrappers by subject, entry points
 #include "vk_shim.h"
@@ -15,7 +15,7 @@
 // Functions: one line for each that is wrapped
 // ============================================================================
 
-// PLAIN: cannot fail. FAILS: can be made to fail. DIES: the same, and fails for ever on a lost device.
+// PLAIN: cannot fail. FAILS: can be made to fail. DIES: the same, and always fails on a lost device.
 #define VKSHIM_FUNCTIONS(X) \
     X(EnumerateInstanceVersion,                PLAIN) \
     X(CreateInstance,                          FAILS) \
@@ -103,7 +103,7 @@
 typedef enum vkshim_function { VKSHIM_FUNCTIONS(VKSHIM_ID) VKSHIM_FUNCTION_COUNT } vkshim_function;
 typedef enum vkshim_fallibility { VKSHIM_PLAIN, VKSHIM_FAILS, VKSHIM_DIES } vkshim_fallibility;
 
-// Entry points that came with a version after 1.0, wrapped or not.
+// Entry points of Vulkan versions after 1.0, wrapped or not.
 typedef struct vkshim_later {
     const char *name;
     uint32_t version;
@@ -126,7 +126,7 @@ static const vkshim_later vkshim_later_names[] = {
     {"vkGetDeviceBufferMemoryRequirements", VK_API_VERSION_1_3},
 };
 
-// Always missing, for they would get around the rules: each has an older form that is wrapped.
+// Always missing, because they would bypass the checks: each has an older form that is wrapped.
 static const char *const vkshim_refused[] = {
     "vkGetDeviceQueue2",
     "vkBindBufferMemory2",
@@ -155,8 +155,8 @@ static const char *const vkshim_refused[] = {
 // State
 // ============================================================================
 
-#define VKSHIM_KEY(handle)         ((uint64_t)(handle))  // of a handle that may be an integer
-#define VKSHIM_POINTER_KEY(handle) ((uint64_t)(uintptr_t)(handle))   // of one that is a pointer
+#define VKSHIM_KEY(handle)         ((uint64_t)(handle))  // of a handle that is an integer on 32 bits
+#define VKSHIM_POINTER_KEY(handle) ((uint64_t)(uintptr_t)(handle))   // of a dispatchable handle
 #define VKSHIM_COUNT_OF(array) (sizeof(array) / sizeof *(array))
 
 enum {
@@ -166,29 +166,29 @@ enum {
     VKSHIM_BOUND_SETS = 8,
     VKSHIM_PAGE = 4096
 };
-enum { VKSHIM_POISON = 0xDB };  // in handles that were not made and shadow pages that were not read
+enum { VKSHIM_POISON = 0xDB };  // fills handles of failed calls and shadow pages that were not invalidated
 
-// What a command does with a range, as far as families go; TOUCH: it only must not be destroyed.
+// What a command does with a range, as queue families see it; TOUCH: the object is in use, nothing else.
 typedef enum vkshim_use {
     VKSHIM_TOUCH, VKSHIM_READ, VKSHIM_WRITE, VKSHIM_SHADE, VKSHIM_RELEASE, VKSHIM_ACQUIRE
 } vkshim_use;
 
 typedef struct vkshim_event {   // of a command buffer, in order
     vkshim_use use;
-    uint64_t   key;             // of the buffer, or of whatever else is in use
+    uint64_t   key;             // of the buffer, or of another object in use
     uint64_t   begin, end;
     uint32_t   from, to;        // families of RELEASE and ACQUIRE
 } vkshim_event;
 
 typedef enum vkshim_owning { VKSHIM_FREE, VKSHIM_OWNED, VKSHIM_RELEASED } vkshim_owning;
 
-typedef struct vkshim_segment { // bytes of a buffer with one history
+typedef struct vkshim_segment { // bytes of a buffer with the same history
     uint64_t begin, end;
     vkshim_owning owning;
-    uint32_t family, to;        // owner; where it was released to
+    uint32_t family, to;        // owner; the family it was released to
     uint64_t release_begin, release_end;
-    uint32_t queue;             // of the last use,
-    uint64_t serial;            // and which submit of that queue
+    uint32_t queue;             // queue of the last use
+    uint64_t serial;            // number of the submit to that queue
 } vkshim_segment;
 
 typedef struct vkshim_slot {    // a buffer in a descriptor set
@@ -228,17 +228,17 @@ typedef struct vkshim_object {
     uint64_t bound_sets[VKSHIM_BOUND_SETS];
     // fences, semaphores
     int32_t  is_signalled, is_in_flight;
-    int32_t  is_timeline;       // of a semaphore; of a device: the feature is on
+    int32_t  is_timeline;       // a timeline semaphore; of a device: the feature is enabled
     int32_t  is_waited;
     uint64_t sent_value, waited_value;
-    // queues; the clock is also that of a semaphore's last signal: the submits of each queue before it
+    // queues and semaphores. clock: for each queue, the submits that happened before (a vector clock)
     VkQueue  real_queue;
     uint32_t index;
     uint64_t serial;
     uint64_t clock[VKSHIM_QUEUES];
     // devices
     VkDevice device;
-    uint32_t version;           // that it may use; also of an instance
+    uint32_t version;           // of a device or an instance: the version it may use
 } vkshim_object;
 
 typedef struct vkshim_submit {  // one VkSubmitInfo, until the host has seen it finished
@@ -268,21 +268,21 @@ static struct {
     vkshim_counts counts;
     char texts[VKSHIM_TEXTS][sizeof ((vkshim_counts *)0)->violation_text];
     VkPhysicalDeviceProperties real_properties;
-    VkPhysicalDeviceProperties properties;          // of the device made last, as told
+    VkPhysicalDeviceProperties properties;          // of the latest device, as the shim reports them
     VkPhysicalDeviceMemoryProperties memory;
-    uint32_t instance_version;                      // that the program asked for
+    uint32_t instance_version;                      // requested by the program
     uint32_t queue_count;
-    uint64_t seen[VKSHIM_QUEUES];  // submits of each queue that the host knows finished
+    uint64_t seen[VKSHIM_QUEUES];  // for each queue: the submits that the host has seen finished
     vkshim_submit *submits;                         // in order
     VkResult submit_result;
     int32_t  is_lost;
 } vkshim;
 
-static pthread_mutex_t vkshim_mutex = PTHREAD_MUTEX_INITIALIZER;  // of all above
-// Of the driver's queue, taken second.
+static pthread_mutex_t vkshim_mutex = PTHREAD_MUTEX_INITIALIZER;  // guards all above
+// Guards the driver's queue; taken after vkshim_mutex.
 static pthread_mutex_t vkshim_driver_mutex = PTHREAD_MUTEX_INITIALIZER;
 
-// Queues in use are kept apart, so that a second user is seen while the first is inside.
+// Guards the list of queues in use: a second user is noticed while the first is inside.
 static pthread_mutex_t vkshim_guard_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct { VkQueue queue; VkDevice device; uint32_t users; } vkshim_guards[VKSHIM_QUEUES];
 static uint32_t vkshim_guard_yields;
@@ -314,7 +314,7 @@ static void *vkshim_alloc(size_t bytes) {
 }
 
 static void *vkshim_duplicate(const void *from, size_t bytes) {
-    void *ptr = bytes ? vkshim_alloc(bytes) : NULL;  // layers warn of lists without elements
+    void *ptr = bytes ? vkshim_alloc(bytes) : NULL;  // layers warn about pointers to empty lists
     if (bytes && from) memcpy(ptr, from, bytes);
     return ptr;
 }
@@ -335,7 +335,7 @@ static int vkshim_in_window(uint64_t number, uint64_t at, uint64_t count) {
 static void vkshim_die(void);
 static void vkshim_finish(void);
 
-// Count a call with the mutex held; not 0 = the call is to fail with this.
+// Count a call, with the mutex held. Not VK_SUCCESS = the call has to fail with this.
 static VkResult vkshim_count_call(vkshim_function function) {
     const vkshim_config *config = &vkshim.config;
     uint64_t number = ++vkshim.calls_now[function];
@@ -366,7 +366,7 @@ static VkResult vkshim_leave(VkResult result) {
     return result;
 }
 
-// The N-th submit, wait or poll loses the device.
+// Lose the device at the submit, wait or poll that the config names.
 static VkResult vkshim_lose_at(uint64_t *number, uint64_t at) {
     ++*number;
     if (at && *number >= at) vkshim_die();
@@ -468,7 +468,7 @@ static int vkshim_in_use(uint64_t key) {
     return 0;
 }
 
-// A violation where work that the host has not seen finished uses it; that work is finished first then.
+// A violation if unfinished work uses the object, as far as the host knows; then finish that work first.
 static void vkshim_need_idle(vkshim_function function, vkshim_kind kind, uint64_t key) {
     if (!vkshim_in_use(key)) return;
     vkshim_violate("%s: one of the %s is used by work that the host has not seen finished",
@@ -508,7 +508,7 @@ static int vkshim_is_listed(const char *name, const char *const *names, size_t c
 }
 
 // ============================================================================
-// Limits and memory as they are told
+// Limits and memory as the shim reports them
 // ============================================================================
 
 static uint32_t vkshim_least_u32(uint32_t fake, uint32_t real) { return fake ? fake : real; }
@@ -558,7 +558,7 @@ static void vkshim_fake_family(VkQueueFamilyProperties *p, uint32_t family) {
     if (c->no_timestamps) p->timestampValidBits = 0;
 }
 
-// What the device made last tells, so that its limits are enforced.
+// Keep the properties that the latest device reports, to enforce its limits.
 static void vkshim_learn_limits(VkPhysicalDevice physical) {
     vkshim.real.GetPhysicalDeviceProperties(physical, &vkshim.real_properties);
     vkshim.properties = vkshim.real_properties;
@@ -567,7 +567,7 @@ static void vkshim_learn_limits(VkPhysicalDevice physical) {
     vkshim_fake_memory(&vkshim.memory);
 }
 
-// The version that the program and the device have agreed on: neither uses more.
+// The version that both the program and the device support.
 static uint32_t vkshim_version(uint32_t device_version) {
     return device_version < vkshim.instance_version ? device_version : vkshim.instance_version;
 }
@@ -579,7 +579,7 @@ static void vkshim_need_version(vkshim_function function, uint32_t has, uint32_t
                        VK_API_VERSION_MINOR(has));
 }
 
-// The driver's type that all faked ones stand on.
+// The driver's memory type that backs all faked types.
 static uint32_t vkshim_real_type(VkPhysicalDevice physical) {
     VkMemoryPropertyFlags needed =
         VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
@@ -595,7 +595,7 @@ static uint32_t vkshim_real_type(VkPhysicalDevice physical) {
 // Ownership: who may use which bytes of a buffer
 // ============================================================================
 
-// Make `at` a border between segments.
+// Split the segment that contains `at`, so that one begins there.
 static void vkshim_split(vkshim_object *buffer, uint64_t at) {
     uint32_t i;
     for (i = 0; i < buffer->segment_count; i++)
@@ -612,7 +612,7 @@ static void vkshim_split(vkshim_object *buffer, uint64_t at) {
         }
 }
 
-// The rule that this use breaks, or NULL.
+// The text of the rule that this use breaks; NULL = none.
 static const char *vkshim_check_use(const vkshim_segment *g, const vkshim_event *e,
                                     const vkshim_submit *s) {
     uint32_t family = s->queue->family;
@@ -674,7 +674,7 @@ static void vkshim_apply_event(const vkshim_event *e, const vkshim_submit *s) {
 }
 
 // ============================================================================
-// Submits: kept back, sent to the driver, seen finished
+// Submits: delayed, sent to the driver, seen finished by the host
 // ============================================================================
 
 static void vkshim_merge_clock(uint64_t *clock, const uint64_t *other) {
@@ -692,7 +692,7 @@ static void vkshim_free_submit(vkshim_submit *s) {
     free(s);
 }
 
-// Forget the submits that the host knows finished; their fences are signalled.
+// Remove the submits that the host has seen finished and signal their fences.
 static void vkshim_sweep(int drops_all) {
     vkshim_submit **at = &vkshim.submits;
     while (*at) {
@@ -715,7 +715,7 @@ static const uint64_t *vkshim_signalled_value(const vkshim_submit *s, VkSemaphor
     return NULL;
 }
 
-// The host has seen this value, so all work before it.
+// The host has seen this value: all work that happened before it is finished for the host.
 static void vkshim_see_value(VkSemaphore semaphore, uint64_t value) {
     const vkshim_submit *s;
     for (s = vkshim.submits; s; s = s->next) {
@@ -762,7 +762,7 @@ static VkResult vkshim_submit_really(const vkshim_submit *s) {
 
 static int vkshim_send(vkshim_submit *s);
 
-// Send what signals the semaphore, up to this value. 0 = nothing does yet.
+// Send the submits that signal the semaphore up to this value. 0 = no submit does so far.
 static int vkshim_supply(const vkshim_submit *waiter, VkSemaphore semaphore, uint64_t value) {
     const vkshim_object *o = vkshim_find(VKSHIM_SEMAPHORE, VKSHIM_KEY(semaphore));
     vkshim_submit *s;
@@ -773,7 +773,7 @@ static int vkshim_supply(const vkshim_submit *waiter, VkSemaphore semaphore, uin
     return !o || (o->is_timeline ? o->sent_value >= value : o->is_signalled);
 }
 
-// What happened before a signal happened before the wait for it.
+// Merge the clock of a signal into that of the wait: all before the signal happened before the wait.
 static void vkshim_order_after(vkshim_submit *s, VkSemaphore semaphore, uint64_t value) {
     const vkshim_object *o = vkshim_find(VKSHIM_SEMAPHORE, VKSHIM_KEY(semaphore));
     const vkshim_submit *e, *best = NULL;
@@ -815,7 +815,7 @@ static void vkshim_note_sent(vkshim_submit *s) {
     }
 }
 
-// Hand a submit to the driver, after what it depends on. 0 = something that it waits for is not signalled.
+// Send a submit to the driver, after those that it waits for. 0 = a semaphore of it has no signal yet.
 static int vkshim_send(vkshim_submit *s) {
     vkshim_submit *e;
     uint32_t i;
@@ -840,7 +840,7 @@ static void vkshim_send_all(const vkshim_object *queue) {
     for (s = vkshim.submits; s; s = s->next) if (!queue || s->queue == queue) vkshim_send(s);
 }
 
-// Let the driver finish all that was sent, with the mutex held; the host has not seen it.
+// Wait, with the mutex held, until the driver has finished all it was sent. The host has not seen that.
 static void vkshim_settle(void) {
     uint32_t i;
     const vkshim_object *o;
@@ -856,7 +856,7 @@ static void vkshim_finish(void) {
     vkshim_settle();
 }
 
-// The device is lost: what was kept back never happens, and all objects may be destroyed.
+// Lose the device: delayed submits never run, and all objects may be destroyed.
 static void vkshim_die(void) {
     if (vkshim.is_lost) return;
     vkshim.is_lost = 1;
@@ -876,7 +876,7 @@ static vkshim_submit *vkshim_unsent_signal(VkSemaphore semaphore) {
     return s;
 }
 
-// A look at a submit that may be kept back: after enough of them it is run.
+// Count a poll of a submit that may be delayed; after delay_polls of them it is sent.
 static void vkshim_poll(vkshim_submit *s) {
     if (!s) return;
     if (s->polls_left) s->polls_left--;
@@ -894,13 +894,13 @@ static VKAPI_ATTR VkResult VKAPI_CALL vkshim_EnumerateInstanceVersion(uint32_t *
     return vkshim_leave(result);
 }
 
-// Pointers that the loader gives for an instance; they serve all its devices.
+// Load the functions of an instance; they serve all its devices.
 static void vkshim_load(VkInstance instance) {
 #define VKSHIM_LOAD(name, kind) \
     vkshim.real.name = (PFN_vk##name)vkshim.real.GetInstanceProcAddr(instance, "vk" #name);
     VKSHIM_FUNCTIONS(VKSHIM_LOAD)
 #undef VKSHIM_LOAD
-    vkshim.real.EnumerateInstanceVersion =  // of no instance: newer ones do not give it
+    vkshim.real.EnumerateInstanceVersion =  // queried without an instance, as newer loaders require
         (PFN_vkEnumerateInstanceVersion)vkshim.real.GetInstanceProcAddr(NULL, "vkEnumerateInstanceVersion");
 }
 
@@ -951,7 +951,7 @@ static int vkshim_hides_extension(const char *name) {
     return vkshim_is_listed(name, vkshim.config.hidden_extensions, vkshim.config.hidden_count);
 }
 
-// All extensions of the device as they are told; free() the list.
+// All extensions of the device as the shim reports them; free() the list.
 static VkResult vkshim_list_extensions(VkPhysicalDevice physical, uint32_t *count,
                                        VkExtensionProperties **list) {
     uint32_t i, all = 0, has_budget = 0;
@@ -1002,7 +1002,7 @@ static VKAPI_ATTR void VKAPI_CALL vkshim_GetPhysicalDeviceProperties(
     vkshim_leave(VK_SUCCESS);
 }
 
-// The vkGetPhysicalDevice*2 of version 1.1 are only for instances and devices that have it.
+// A violation if vkGetPhysicalDevice*2 is used on an instance or a device below version 1.1.
 static void vkshim_need_physical_version(vkshim_function function, VkPhysicalDevice physical) {
     VkPhysicalDeviceProperties p;
     vkshim.real.GetPhysicalDeviceProperties(physical, &p);
@@ -1110,7 +1110,7 @@ static VKAPI_ATTR void VKAPI_CALL vkshim_GetPhysicalDeviceMemoryProperties2KHR(
     vkshim_leave(VK_SUCCESS);
 }
 
-// With a faked family there are two: the driver's first, and one for transfers.
+// With transfer_family there are two families: the driver's first one, and the faked one.
 static VKAPI_ATTR void VKAPI_CALL vkshim_GetPhysicalDeviceQueueFamilyProperties(
         VkPhysicalDevice physical, uint32_t *count, VkQueueFamilyProperties *families) {
     VkQueueFamilyProperties first;
@@ -1176,7 +1176,7 @@ static int vkshim_enables_timeline(const VkDeviceCreateInfo *info) {
     return (timeline && timeline->timelineSemaphore) || (core && core->timelineSemaphore);
 }
 
-// The names that the driver gets: without those that only the shim has. A hidden one is refused.
+// The extensions to pass on: without those that only the shim fakes. A hidden one is refused.
 static VkResult vkshim_real_extensions(VkPhysicalDevice physical, VkDeviceCreateInfo *info,
                                        const char **names) {
     VkExtensionProperties *list = NULL;
@@ -1302,7 +1302,7 @@ static vkshim_object *vkshim_find_queue(VkDevice device, uint32_t family, uint32
     return NULL;
 }
 
-// The faked family's queue is a handle of its own that only the shim understands.
+// The queue of the faked family is a handle that only the shim understands.
 static vkshim_object *vkshim_make_queue(VkDevice device, uint32_t family, uint32_t index) {
     uint32_t i = 0;
     VkQueue real, handle;
@@ -1341,7 +1341,7 @@ static VKAPI_ATTR void VKAPI_CALL vkshim_GetDeviceQueue(VkDevice device, uint32_
     vkshim_leave(VK_SUCCESS);
 }
 
-// Whether more than one thread is inside a queue, with the guard held.
+// Whether more than one thread uses the queue now. The guard must be held.
 static int vkshim_is_shared(VkQueue queue, VkDevice device) {
     uint32_t i;
     for (i = 0; i < VKSHIM_QUEUES; i++)
@@ -1350,8 +1350,8 @@ static int vkshim_is_shared(VkQueue queue, VkDevice device) {
     return 0;
 }
 
-// Take a queue, or all of a device, and then the mutex. Another user inside is a violation; with
-// queue_yields the first stays a while, so that the other is met.
+// Mark a queue, or all queues of a device, as in use, then take the mutex. Another user at the same time is
+// a violation; with queue_yields each user stays longer, so that overlaps are noticed.
 static VkResult vkshim_enter_queue(vkshim_function function, VkQueue queue, VkDevice device) {
     uint32_t i;
     int is_shared;
@@ -1470,8 +1470,8 @@ static VKAPI_ATTR void VKAPI_CALL vkshim_FreeMemory(VkDevice device, VkDeviceMem
     vkshim_leave(VK_SUCCESS);
 }
 
-// Non-coherent memory: the host sees a copy that only flushes and invalidates bring together. It lives as
-// long as the memory, so what the host wrote itself it reads again after another map.
+// Non-coherent memory: the host maps a copy, which only flushes and invalidates synchronise with the memory.
+// The copy lives as long as the memory, so after another map the host reads again what it wrote.
 static VkResult vkshim_map_shadow(VkDevice device, VkDeviceMemory memory, vkshim_object *o) {
     void *real;
     VkResult result;
@@ -1534,7 +1534,7 @@ static VKAPI_ATTR void VKAPI_CALL vkshim_UnmapMemory(VkDevice device, VkDeviceMe
     vkshim_leave(VK_SUCCESS);
 }
 
-// The bytes of a range of mapped memory after its rules were checked; 0 = there are none.
+// Check the rules of a mapped range and return its length; 0 = the range is empty or broken.
 static uint64_t vkshim_check_range(vkshim_function function, const VkMappedMemoryRange *range,
                                    vkshim_object **memory) {
     uint64_t atom = vkshim.properties.limits.nonCoherentAtomSize, end;
@@ -1624,7 +1624,7 @@ static VKAPI_ATTR VkResult VKAPI_CALL vkshim_CreateBuffer(VkDevice device,
     return vkshim_leave(result);
 }
 
-// What a buffer needs as it is told; types are the faked ones.
+// The memory requirements of a buffer as the shim reports them, with faked types.
 static void vkshim_requirements(VkDevice device, VkBuffer buffer,
                                 VkMemoryRequirements *requirements) {
     const vkshim_config *c = &vkshim.config;
@@ -1684,7 +1684,7 @@ static VKAPI_ATTR VkResult VKAPI_CALL vkshim_BindBufferMemory(VkDevice device, V
         vkshim_leave(VK_SUCCESS); \
     }
 
-// vkCreateX likewise; NOTE(object, info) keeps what later checks ask for.
+// vkCreateX likewise; NOTE(object, info) stores what later checks need.
 #define VKSHIM_CREATE(Name, KIND, NOTE) \
     static VKAPI_ATTR VkResult VKAPI_CALL vkshim_Create##Name( \
         VkDevice device, const Vk##Name##CreateInfo *info, const VkAllocationCallbacks *callbacks, \
@@ -2122,7 +2122,7 @@ static VKAPI_ATTR VkResult VKAPI_CALL vkshim_EndCommandBuffer(VkCommandBuffer co
     if (o->state != VKSHIM_RECORDING)
         vkshim_violate("vkEndCommandBuffer: commandBuffer: does not record");
     real = vkshim.real.EndCommandBuffer(
-        commands);  // also when it is said to fail, so that it can be reset
+        commands);  // even if the call is to fail, so that it can be reset
     if (!result) result = real;
     o->state = result ? VKSHIM_INVALID : VKSHIM_EXECUTABLE;
     return vkshim_leave(result);
@@ -2141,7 +2141,7 @@ static VKAPI_ATTR VkResult VKAPI_CALL vkshim_ResetCommandBuffer(VkCommandBuffer 
     return vkshim_leave(result);
 }
 
-// The command buffer that a command goes to; a violation where it does not record.
+// The command buffer of a command; a violation if it is not recording.
 static vkshim_object *vkshim_start_command(vkshim_function function, VkCommandBuffer commands) {
     vkshim_object *o;
     vkshim_enter(function);
@@ -2189,7 +2189,7 @@ static void vkshim_add_range(vkshim_function function, vkshim_object *commands, 
                        vkshim_function_names[function], (unsigned long long)offset);
 }
 
-// A barrier as the driver gets it: without families, which only the shim has.
+// A barrier to pass on: without queue families, which only the shim has.
 static void vkshim_note_barrier(vkshim_object *commands, VkBufferMemoryBarrier *barrier) {
     uint32_t from = barrier->srcQueueFamilyIndex, to = barrier->dstQueueFamilyIndex;
     vkshim_use use = VKSHIM_TOUCH;
@@ -2435,7 +2435,7 @@ static void vkshim_check_fence(VkFence fence) {
     o->is_in_flight = 1;
 }
 
-// Another thread waits for what this submit signals: then it is not kept back.
+// Whether another thread waits for a signal of this submit: then the submit is not delayed.
 static int vkshim_is_awaited(const vkshim_submit *s) {
     const vkshim_object *o = s->fence ? vkshim_find(VKSHIM_FENCE, VKSHIM_KEY(s->fence)) : NULL;
     uint32_t i;
@@ -2475,7 +2475,7 @@ static VKAPI_ATTR VkResult VKAPI_CALL vkshim_QueueSubmit(VkQueue queue, uint32_t
     return vkshim_leave_queue(queue, NULL, result);
 }
 
-// Wait for all that was sent to these queues, without the mutex; the caller has it before and after.
+// Wait for all submits that were sent to these queues. Releases the mutex, which the caller holds, meanwhile.
 static VkResult vkshim_wait_idle(const vkshim_object *queue, VkDevice device) {
     uint64_t seen[VKSHIM_QUEUES];
     VkQueue real = queue ? queue->real_queue : NULL;
@@ -2567,7 +2567,7 @@ static VKAPI_ATTR VkResult VKAPI_CALL vkshim_GetFenceStatus(VkDevice device, VkF
     return vkshim_leave(result);
 }
 
-// A wait may happen while another thread submits what it is for: is_waited tells that thread.
+// A thread may wait for a signal that another thread submits later: is_waited tells that thread.
 static void vkshim_mark_fences(uint32_t count, const VkFence *fences, int change) {
     uint32_t i;
     for (i = 0; i < count; i++) {
@@ -2576,7 +2576,7 @@ static void vkshim_mark_fences(uint32_t count, const VkFence *fences, int change
     }
 }
 
-// Run what is kept back and waited for: all, or where any is enough the first. Was there some?
+// Send the delayed submits that are waited for: all, or the first where any is enough. Returns whether any was.
 static int vkshim_send_fences(uint32_t count, const VkFence *fences, VkBool32 waits_all) {
     int sends = 0;
     uint32_t i;
@@ -2631,7 +2631,7 @@ static VkResult vkshim_read_value(vkshim_function function, PFN_vkGetSemaphoreCo
     return result;
 }
 
-// Functions of version 1.2 on an older device, or without its extension, are a violation.
+// A violation if a function of version 1.2 is used on an older device without the extension.
 static void vkshim_need_device_version(vkshim_function function, VkDevice device,
                                        uint32_t version) {
     const vkshim_object *d = vkshim_need(function, VKSHIM_DEVICE, VKSHIM_POINTER_KEY(device));
@@ -2781,7 +2781,7 @@ static void vkshim_note_queries(vkshim_object *o, const VkQueryPoolCreateInfo *i
 VKSHIM_CREATE(QueryPool, VKSHIM_QUERY_POOL, vkshim_note_queries)
 VKSHIM_DESTROY(QueryPool, VKSHIM_QUERY_POOL)
 
-// Cut timestamps to the bits that the family is said to have.
+// Reduce timestamps to the bits that the faked family has.
 static void vkshim_cut_times(uint32_t count, void *data, VkDeviceSize stride,
                              VkQueryResultFlags flags, int are_all) {
     uint32_t bits = vkshim.config.timestamp_bits, i;

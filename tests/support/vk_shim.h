@@ -1,10 +1,10 @@
-// A shim between a program and the Vulkan loader: it fakes machines, enforces their rules, fails on demand.
+// A shim between a program and the Vulkan loader: it fakes machines, enforces their rules and makes calls fail.
 //
 //     program  --vkshim_get_instance_proc-->  shim  -->  libvulkan.so.1  -->  driver
 //
-// Pass vkshim_get_instance_proc wherever a vkGetInstanceProcAddr is asked for. Nothing of the driver or of
-// the loader is changed; what the config does not fake is as it is. A broken rule is a violation: it is
-// counted and its text is kept, and the call goes on as harmlessly as it can.
+// Pass vkshim_get_instance_proc wherever a vkGetInstanceProcAddr is expected. Driver and loader are not
+// changed; what the config does not fake is passed on. A broken rule is a violation: it is counted, its text
+// is kept, and the call continues in a way that does no harm.
 //
 //     vkshim_config config;
 //     vkshim_counts counts;
@@ -14,10 +14,10 @@
 //     vkshim_report(&counts);                             // counts.violation_count, counts.live[VKSHIM_BUFFER]
 //
 // Rules that need no config: objects in use by work that the host has not seen finished are not destroyed,
-// reset or recorded again; a queue is used by one thread at a time; what is destroyed exists and had the
-// same kind of callbacks; nothing lives when its device goes. Secondary command buffers, images and what
-// they use are passed on unseen. Entry points that would get around the rules are missing: see
-// vkshim_refused in vk_shim.c.
+// reset or recorded again; a queue is used by one thread at a time; what is destroyed exists and was created
+// with callbacks if it is destroyed with some; all objects of a device are destroyed before it. Secondary
+// command buffers, images and what they use are passed on unchecked. Entry points that would bypass the
+// checks are missing: see vkshim_refused in vk_shim.c.
 #ifndef TESTS_VK_SHIM_H
 #define TESTS_VK_SHIM_H
 
@@ -56,19 +56,19 @@ extern "C" {
 typedef enum vkshim_kind { VKSHIM_KINDS(VKSHIM_ENUM) VKSHIM_KIND_COUNT } vkshim_kind;
 #undef VKSHIM_ENUM
 
-// What to fake. Zero everywhere is the machine as it is, with the rules watched.
+// What to fake. All zero: the real machine, with the rules checked.
 typedef struct vkshim_config {
-    // memory: a list of types on top of the driver's host-visible coherent one; type_count 0 = as it is
+    // memory: faked types, all backed by the driver's host-visible coherent type; type_count 0 = the real ones
     uint32_t     type_count, heap_count;
     VkMemoryType types[VK_MAX_MEMORY_TYPES];
-    VkMemoryHeap heaps[VK_MAX_MEMORY_HEAPS];            // what is told; an allocation above is a violation
-    uint64_t     real_heap_bytes[VK_MAX_MEMORY_HEAPS];  // what is there; 0 = as told
-    uint32_t     buffer_type_bits;     // types that a buffer may have; 0 = all
+    VkMemoryHeap heaps[VK_MAX_MEMORY_HEAPS];            // as reported; a larger allocation is a violation
+    uint64_t     real_heap_bytes[VK_MAX_MEMORY_HEAPS];  // bytes that can be allocated; 0 = as reported
+    uint32_t     buffer_type_bits;     // memory types allowed for buffers; 0 = all
     uint64_t     buffer_alignment;     // least alignment in vkGetBufferMemoryRequirements
     int32_t      fakes_budget;         // 1 = VK_EXT_memory_budget is there
     uint64_t     budget_bytes[VK_MAX_MEMORY_HEAPS];     // 0 = the heap; vkshim_set_budget changes it
 
-    // limits: told and enforced; 0 = as they are
+    // limits: reported and enforced; 0 = the real ones
     uint32_t storage_offset_alignment;     // minStorageBufferOffsetAlignment
     uint32_t non_coherent_atom;            // nonCoherentAtomSize
     uint32_t storage_range;                // maxStorageBufferRange
@@ -88,29 +88,29 @@ typedef struct vkshim_config {
     uint32_t instance_version;             // of the loader; VK_API_VERSION_1_0: no vkEnumerateInstanceVersion
     uint32_t api_version;                  // of the device
     VkPhysicalDeviceType device_type;
-    int32_t  hides_timeline;               // 1 = the feature timelineSemaphore is not there
-    const char *const *missing;            // [missing_count] entry points that are not there
+    int32_t  hides_timeline;               // 1 = the device lacks the feature timelineSemaphore
+    const char *const *missing;            // [missing_count] entry points that are not found
     uint32_t missing_count;
-    const char *const *hidden_extensions;  // [hidden_count] extensions of the device that are not there
+    const char *const *hidden_extensions;  // [hidden_count] extensions that the device does not list
     uint32_t hidden_count;
 
     // queues: a range used on the other family needs a release, a semaphore and an acquire
-    VkQueueFlags family_flags;             // of family 0; 0 = as they are
+    VkQueueFlags family_flags;             // of family 0; 0 = the real ones
     int32_t  transfer_family;              // 1 = family 1 has one queue, for transfers only
     int32_t  strict_ownership;             // 1 = also for ranges whose old bytes are not read
-    uint32_t queue_yields;                 // each queue call lets other threads run so often, so that they meet
+    uint32_t queue_yields;                 // yields of each queue call, so that overlapping use is noticed
 
     // failures: counted from vkshim_reset or vkshim_change; call 1 is the first, 0 = never
     const char *fail_call;                 // "vkAllocateMemory"
     uint64_t fail_at;                      // call of fail_call that fails
     uint64_t fail_any_at;                  // call of any function with a VkResult that fails
     uint64_t fail_count;                   // how many calls in a row; 0 = 1
-    VkResult fail_with;                    // 0 = VK_ERROR_OUT_OF_HOST_MEMORY; DEVICE_LOST stays
-    uint64_t lose_at_submit;               // the device is lost for ever at this vkQueueSubmit,
-    uint64_t lose_at_wait;                 // wait with a timeout above 0,
-    uint64_t lose_at_poll;                 // look at a fence or value
-    uint32_t delay_polls;                  // submits are kept back until so many polls of them, a wait for
-                                           // them or vkshim_complete_all
+    VkResult fail_with;                    // 0 = VK_ERROR_OUT_OF_HOST_MEMORY; DEVICE_LOST lasts
+    uint64_t lose_at_submit;               // the device is lost at this vkQueueSubmit;
+    uint64_t lose_at_wait;                 // at this wait with a timeout above 0;
+    uint64_t lose_at_poll;                 // at this poll of a fence or a semaphore's value
+    uint32_t delay_polls;                  // submits are delayed until they were polled this often, or until
+                                           // a wait for them or vkshim_complete_all
 } vkshim_config;
 
 typedef struct vkshim_counts {
@@ -120,11 +120,11 @@ typedef struct vkshim_counts {
     uint64_t memory_bytes;        // allocated now
     uint64_t over_budget_count;   // allocations that went above the budget of their heap
     uint64_t submit_count;        // vkQueueSubmit
-    uint64_t pending_count;       // submits that the shim keeps back
+    uint64_t pending_count;       // submits that the shim delays
     uint64_t unseen_count;        // submits that the host has not seen finished
     uint64_t host_wait_count;     // waits that blocked
     uint64_t fallible_count;      // calls that fail_any_at counts, since vkshim_reset or vkshim_change
-    uint64_t injected_count;      // calls that were made to fail
+    uint64_t injected_count;      // calls that the shim made fail
     const char *injected_call;    // the last of them; NULL = none
     uint64_t violation_count;
     char     violation_text[240]; // of the last one
@@ -146,19 +146,19 @@ typedef enum vkshim_machine { VKSHIM_MACHINES(VKSHIM_ENUM) VKSHIM_MACHINE_COUNT 
 // Fill a config with zeros and the memory of a machine.
 void vkshim_default(vkshim_config *config, vkshim_machine machine);
 
-// Start anew: counts, failures and what is known of objects. No device may live. NULL = all zero.
-// The strings and lists of the config must outlive their use.
+// Forget all counts, failures and objects and use this config; NULL = all zero. No device may exist. The
+// strings and lists of the config must stay valid while it is used.
 void vkshim_reset(const vkshim_config *config);
 
-// Change the config under a living device, but for memory, queues and versions; failures are counted from
-// here, counts go on.
+// Change the config while a device exists: all but memory, queues and versions. Calls are counted anew for
+// failures; the counts of vkshim_report continue.
 void vkshim_change(const vkshim_config *config);
 
 void vkshim_set_budget(uint32_t heap, uint64_t bytes);
 void vkshim_lose_device(void);
-void vkshim_complete_all(void);    // run all that is kept back; the host has not seen it finished yet
+void vkshim_complete_all(void);    // run the delayed submits; the host has not seen them finished yet
 void vkshim_report(vkshim_counts *counts);
-uint64_t vkshim_calls(const char *name);       // since vkshim_reset; UINT64_MAX = is not wrapped
+uint64_t vkshim_calls(const char *name);       // since vkshim_reset; UINT64_MAX = not a wrapped function
 const char *vkshim_violation(uint32_t index);  // text of the first 16; NULL beyond
 const char *vkshim_name_kind(vkshim_kind kind);
 

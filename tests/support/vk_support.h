@@ -1,4 +1,4 @@
-// What all Vulkan tests share: an instance and a device under full validation, whose errors and
+// Shared by all Vulkan tests: an instance and a device under full validation, whose errors and
 // warnings are counted; raw commands and buffers for tests that do without the backend.
 //
 //     static void a_fact(void **state) {
@@ -8,15 +8,15 @@
 //         if (!vkt_has_vulkan("a_fact")) skip();     // prints SKIPPED a_fact: ...
 //         vkt_open(&desc, &v);                       // ends the program where Vulkan is broken
 //         backend_desc.device = v.device; ...
-//         vkt_close(&v);                             // leaks are messages, too
+//         vkt_close(&v);                             // validation reports leaks as messages, too
 //         assert_int_equal(vkt_messages(&v), 0);
 //     }
 //
 // A test that plants a fault says vkt_expect(&v, "SYNC-HAZARD") before it: such messages are then
 // not counted by vkt_messages, but by vkt_expected.
 //
-// Link with -ldl. The layer is told by environment variables what a struct cannot say, so a
-// program that opens devices in several threads calls vkt_has_vulkan first.
+// Link with -ldl. Some settings of the layer can only be set by environment variables, so a program that
+// opens devices in several threads calls vkt_has_vulkan first.
 #ifndef TESTS_VK_SUPPORT_H
 #define TESTS_VK_SUPPORT_H
 
@@ -32,7 +32,7 @@ int unsetenv(const char *name);
 
 #define VKT_LAYER "VK_LAYER_KHRONOS_validation"
 
-// The functions that tests call themselves: v.vk.CreateBuffer(v.device.device, ...).
+// The functions that tests call directly: v.vk.CreateBuffer(v.device.device, ...).
 #define VKT_INSTANCE_FUNCTIONS(X) \
     X(DestroyInstance) X(EnumeratePhysicalDevices) X(EnumerateDeviceExtensionProperties)      \
     X(GetPhysicalDeviceProperties) X(GetPhysicalDeviceFeatures)                               \
@@ -82,9 +82,9 @@ typedef struct vkt {
     VkPhysicalDeviceProperties       properties;
     VkPhysicalDeviceMemoryProperties memory;
     int           has_validation;
-    int           faults;        // errors and warnings that nobody expected
+    int           faults;        // errors and warnings that were not expected
     int           expected;      // messages with the id of vkt_expect
-    char          expects[96];   // a part of that id; "" = nothing is expected
+    char          expects[96];   // a part of that id; "" = none is expected
     char          last[256];     // the id of the latest fault
     VkDebugUtilsMessengerEXT messenger;
     PFN_vkDestroyDebugUtilsMessengerEXT destroy_messenger;
@@ -97,12 +97,12 @@ typedef struct vkt {
 typedef struct vkt_buffer {
     VkBuffer       buffer;
     VkDeviceMemory memory;
-    unsigned char *mapped;       // for good
+    unsigned char *mapped;       // stays mapped
     uint64_t       bytes;
-    int            is_coherent;  // 0 where no memory is: vkt_flush what was written, vkt_invalidate before reading
+    int            is_coherent;  // 0 = call vkt_flush after writing and vkt_invalidate before reading
 } vkt_buffer;
 
-// For what cannot fail unless the machine, or the test itself, is broken.
+// For calls that fail only if the machine or the test itself is broken.
 static inline void vkt_must(int holds, const char *what) {
     if (holds) return;
     printf("vk_support.h: %s\n", what);
@@ -151,7 +151,7 @@ vkt_on_message(VkDebugUtilsMessageSeverityFlagBitsEXT severity, VkDebugUtilsMess
 // Errors and warnings of validation so far, without those that were expected.
 static inline int vkt_messages(const vkt *v) { return __atomic_load_n(&v->faults, __ATOMIC_RELAXED); }
 
-// From here on messages whose id contains this are no faults; NULL ends that.
+// From now on messages whose id contains this text are expected; NULL = none.
 static inline void vkt_expect(vkt *v, const char *id) {
     v->expected = 0;
     snprintf(v->expects, sizeof v->expects, "%s", id ? id : "");
@@ -161,8 +161,8 @@ static inline int vkt_expected(const vkt *v) { return __atomic_load_n(&v->expect
 
 // -- the loader --
 
-// The layer leaks a little by itself, and leaks of Vulkan objects are its to find. A leak detector
-// knows whose an allocation is only while that library is loaded, so nothing is unloaded under one.
+// The layer itself leaks a little; leaks of Vulkan objects are found by it, not by the leak detector. The
+// detector can attribute an allocation only while its library is loaded, so with one no library is unloaded.
 #if defined __has_feature
 #if __has_feature(address_sanitizer)
 #define VKT_FINDS_LEAKS
@@ -174,17 +174,17 @@ static inline int vkt_expected(const vkt *v) { return __atomic_load_n(&v->expect
 #ifdef VKT_FINDS_LEAKS
 const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void) {
-    return "leak:libVkLayer_khronos_validation\nleak:libstdc++\n";  // C++: no test, nor what it tests
+    return "leak:libVkLayer_khronos_validation\nleak:libstdc++\n";  // only the layer uses C++
 }
 
-// The driver takes memory for every group of a dispatch: what is freed is not kept back for long.
+// The driver allocates for every group of a dispatch: keep the sanitizer's quarantine of freed memory short.
 const char *__asan_default_options(void);
 const char *__asan_default_options(void) {
     return "quarantine_size_mb=1:thread_local_quarantine_size_kb=16";
 }
 
 static inline void vkt_keep_loaded(PFN_vkGetInstanceProcAddr proc) {
-    static VkInstance kept;  // its drivers stay
+    static VkInstance kept;  // keeps the drivers loaded
     PFN_vkCreateInstance create = proc ? (PFN_vkCreateInstance)proc(VK_NULL_HANDLE, "vkCreateInstance") : 0;
     VkInstanceCreateInfo info;
     memset(&info, 0, sizeof info);
@@ -207,8 +207,8 @@ static inline PFN_vkGetInstanceProcAddr vkt_loader(void) {
     return proc;
 }
 
-// What the layer takes from the environment: validation of hazards between submits, and settings
-// from nowhere else, as it would read ./vk_layer_settings.txt and could be switched off unseen.
+// Set the environment of the layer: validate hazards between submits, and read no settings file, because
+// ./vk_layer_settings.txt could switch it off unnoticed.
 static inline void vkt_set_environment(void) {
     static int is_set;
     if (is_set) return;
@@ -229,8 +229,8 @@ static inline int vkt_has_layer(PFN_vkGetInstanceProcAddr proc) {
     return 0;
 }
 
-// Whether there is a driver with a device; asked once. Otherwise says SKIPPED in the name of this
-// test. Where only the validation layer is missing, tests run and that is said instead.
+// Whether there is a driver with a device; looked up once. If not, prints SKIPPED and the name of the test.
+// If only the validation layer is missing, tests run, and that is printed instead.
 static inline int vkt_has_vulkan(const char *test) {
     static int known, has_driver, has_layer;
     if (!known) {
@@ -385,7 +385,7 @@ static inline void vkt_create_device(const vkt_desc *desc, vkt *v) {
     VkDeviceCreateInfo info;
     uint32_t i, family_count;
     vkt_pick_device(desc, v, &family_count);
-    v->vk.GetPhysicalDeviceFeatures(v->device.physical, &features);  // asked for by best practices
+    v->vk.GetPhysicalDeviceFeatures(v->device.physical, &features);  // best practices want it queried
     memset(queues, 0, sizeof queues);
     for (i = 0; i < 2; i++) {
         queues[i].sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO;
@@ -413,7 +413,7 @@ static inline void vkt_create_device(const vkt_desc *desc, vkt *v) {
     vkt_ok(v->vk.CreateDevice(v->device.physical, &info, NULL, &v->device.device), "vkCreateDevice");
 }
 
-// Open everything; ends the program where that fails, as vkt_has_vulkan has looked before.
+// Open everything; ends the program if that fails, because vkt_has_vulkan said that it can be done.
 static inline void vkt_open(const vkt_desc *desc, vkt *v) {
     VkCommandPoolCreateInfo pool;
     VkCommandBufferAllocateInfo buffers;
