@@ -91,6 +91,7 @@ typedef struct study {
     row      rows[ROWS];
     int32_t  row_count;
     training_progress progress;
+    char     evaluated[128];      // what the sensitivity has measured last
     uint64_t start_ns;            // of what is going on
 } study;
 
@@ -425,6 +426,8 @@ static tl_result evaluate_op(int32_t node, tl_scheme scheme, double *loss, void 
     schemes[node] = (uint8_t)scheme;
     result = measure_loss(s, schemes, node, NULL, &measured);
     *loss = measured.divergence;
+    snprintf(s->evaluated, sizeof s->evaluated, "%s in %s loses %.1e nats", tl_name_node(&s->net.graph, node),
+             tl_name_scheme(scheme), *loss);
     free(schemes);
     return result;
 }
@@ -432,7 +435,7 @@ static tl_result evaluate_op(int32_t node, tl_scheme scheme, double *loss, void 
 static int show_evaluations(int32_t done, int32_t all, void *user) {
     study *s = (study *)user;
     double left = (double)(training_wall_ns() - s->start_ns) * 1e-9 / done * (all - done);
-    training_show_progress(&s->progress, "sensitivity", (uint64_t)done, s->base_loss, left);
+    training_show_text(&s->progress, "sensitivity", s->evaluated, left);
     return training_interrupted;
 }
 
