@@ -373,7 +373,8 @@ static const char *const usage[] = {
     "                    measured, instead of the default table; - is standard input",
     "  --default-profiles  print that table, in the form that FILE has",
     "",
-    "FILE is written whole or not at all; - is standard output, for one of them:",
+    "FILE is written whole or not at all, a pipe or a device as it is; - is standard output, for one of",
+    "them. A FILE that is also read, and a FILE that two options name, are refused before any work:",
     "  --schedule FILE   the steps as text, one a line: F 1, D 1, B 2, ...",
     "  --json FILE       the figures, machine-readable",
     "  --c-table FILE    graph and plan as const C tables, which need no memory and no planner",
@@ -1212,7 +1213,7 @@ static void write_c_name(const char *text, char name[49]) {
 
 static int write_c_table(program *p) {
     writer w;
-    char name[49];
+    char name[49] = "";
     int code = open_writer(p->o.c_table, &w);
     if (code) return code;
     write_c_name(p->model, name);
@@ -2578,7 +2579,7 @@ static int choose_criterion(const choice_words *words, tl_precision_desc *desc) 
 }
 
 static int parse_choice_device(program *p, const choice_words *words) {
-    uint64_t rate;
+    uint64_t rate = 0;
     int code;
     if (!words->memory && !words->device) return CODE_OK;
     p->choice.device.name = words->device;
